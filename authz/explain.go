@@ -66,6 +66,8 @@ type Case struct {
 	Barred string
 	// Holdings are a person's bindings; those that ended are looked at for what is missing.
 	Holdings []Holding
+	// Lapsed are the keys of Allow that whoever made a service account may not give any more.
+	Lapsed []string
 	// Allow is the allow-list of a service account, or the keys of an operation's token.
 	Allow []string
 	// Key is the permission asked for.
@@ -223,6 +225,8 @@ func (c *Case) machine(ceiling Role, kind GroundKind, list string) Verdict {
 	}
 	if !slices.Contains(c.Allow, c.Key.String()) {
 		miss(kind, "%s is not on %s", c.Key, list)
+	} else if slices.Contains(c.Lapsed, c.Key.String()) {
+		miss(GroundLimit, "whoever made the %s may not give %s any more: somebody who holds it has to change the account", machineName(c.Subject.Kind), c.Key)
 	}
 	own := Binding{TenantID: c.Subject.TenantID, ProjectID: c.Subject.ProjectID}
 	if own.ProjectID == "" || !c.covers(own) {

@@ -121,6 +121,10 @@ func (r *queryResolver) ExplainPermission(ctx context.Context, input explain.Inp
 	return r.Explain.Permission(ctx, input)
 }
 
+func (r *queryResolver) MadeUnder(ctx context.Context, bindingID ids.ID) ([]*identity.Derived, error) {
+	return r.Identity.MadeUnder(ctx, bindingID)
+}
+
 func (r *queryResolver) PlanServiceAccountUpdate(ctx context.Context, input identity.UpdateServiceAccountInput) (*identity.AccountChange, error) {
 	return r.Identity.PlanServiceAccountUpdate(ctx, input)
 }

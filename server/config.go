@@ -36,6 +36,8 @@ type Config struct {
 	SecretsKeeper string
 	// SecretsKeepersBefore still unwrap what they wrapped, until it was wrapped anew.
 	SecretsKeepersBefore []string
+	// KeyLife is the longest life of a service account's key, and that of one that is made without an end; 0 for no bound.
+	KeyLife time.Duration
 	// PullTokens are registries that take the platform's own pull tokens: host:port.
 	PullTokens []string
 	// Roles are what this process does: api, worker.
@@ -69,7 +71,7 @@ type Config struct {
 func Defaults() *Config {
 	return &Config{
 		DatabaseURL: os.Getenv("DATABASE_URL"), KeysDir: "keys", Roles: []string{"api", "worker"},
-		Connections: 16, StopTimeout: 10 * time.Second, LogLevel: "info",
+		Connections: 16, StopTimeout: 10 * time.Second, LogLevel: "info", KeyLife: 365 * 24 * time.Hour,
 	}
 }
 
@@ -94,6 +96,7 @@ func (c *Config) Bind(flags *pflag.FlagSet) {
 	flags.StringSliceVar(&c.WebhookHosts, "webhook-allow", nil, "where webhooks may be sent besides the public Internet, there by http too: IP or CIDR with an optional port, repeatable")
 	flags.StringSliceVar(&c.InsecureRegistries, "registry-insecure", nil, "registries spoken to without TLS: host:port, repeatable")
 	flags.StringSliceVar(&c.AlsoRegistries, "registry-also", nil, "hosts that artifact sources may send the platform on to, such as their token and blob servers: host or host:port, repeatable")
+	flags.DurationVar(&c.KeyLife, "key-life", c.KeyLife, "longest life of a service account's key, and that of one that is made without an end; 0 for no bound")
 	flags.StringSliceVar(&c.PullTokens, "registry-pull-tokens", nil, "registries that take the platform's own pull tokens, as its key set verifies them: host:port, repeatable")
 	flags.StringSliceVar(&c.Origins, "origin", nil, "pages of other hosts that may call the API: https://host:port, repeatable")
 	flags.IntVar(&c.Connections, "db-connections", c.Connections, "database connections of each login role")

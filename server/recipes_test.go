@@ -66,8 +66,10 @@ var recipes = map[string]func(v, a *house) []arguments{
 			{"permissionKey": "apps.instance.read", "objectId": v.Instance},
 			{"permissionKey": "apps.instance.read", "objectId": v.Project, "subjectId": v.User},
 			{"permissionKey": "project.read", "objectId": v.Project, "subjectId": v.Account},
+			{"permissionKey": "manifest.read", "objectId": v.Draft},
 		}
 	}),
+	"query madeUnder": func(v, _ *house) []arguments { return one("bindingId", v.Binding) },
 	"query planServiceAccountUpdate": plain(func(v, _ *house) []object {
 		return []object{{"serviceAccountId": v.Account, "liftLimits": []any{"MAX_RISK"}}}
 	}),

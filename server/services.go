@@ -65,7 +65,7 @@ func (p *platform) resolver(sentinel *live.Sentinel, feeds *event.Feeds) (*graph
 	members := &member.Service{DB: p.db, Calls: calls}
 	return &graph.Resolver{
 		DB: p.db, Keys: p.ring, Progress: &live.Progress{DB: p.db, Hub: p.hub, Sentinel: sentinel, Log: p.log},
-		Identity:        &identity.Service{DB: p.db, DevLogins: p.config.Dev, PublicURL: p.config.PublicURL, Keys: p.ring},
+		Identity:        &identity.Service{DB: p.db, DevLogins: p.config.Dev, PublicURL: p.config.PublicURL, Keys: p.ring, KeyLife: p.config.KeyLife},
 		Catalog:         &catalog.Service{DB: p.db},
 		Entitlements:    &entitlement.Service{DB: p.db},
 		Artifacts:       &artifact.Service{DB: p.db, Vault: p.vault, Reach: reach},

@@ -23,7 +23,7 @@ type house struct {
 	Tenant, Project, User, Binding, Account, Key, App, Slug, Manifest, Artifact, Adapter  ids.ID
 	Node, Free, Used, Instance, Member, Operation, Step, Event, Task, Entitlement, Record ids.ID
 	Generation, Orphan, Share, Sibling, Secret, Overlay, Webhook, Delivery, Session       ids.ID
-	Source, Signer, Fetch, Part, Owned                                                    ids.ID
+	Source, Signer, Fetch, Part, Owned, Draft                                             ids.ID
 
 	project   *db.Project
 	operation *db.Operation
@@ -94,6 +94,17 @@ func (b *bench) build() *house {
 	return h
 }
 
+// draft is a version that the house has not released, of an app that it publishes; it pins the house's own artifact.
+func (b *bench) draft(h *house) *db.Manifest {
+	b.t.Helper()
+	app := b.App("apps")
+	b.SQL(`UPDATE app SET publisher_tenant_id = $1, publisher_project_id = $2 WHERE id = $3`, h.Tenant, h.Project, app.ID)
+	owned, err := b.Ent.Artifact.Get(b.t.Context(), h.Owned)
+	require.NoError(b.t, err)
+	owned.MediaType = "application/vnd.oci.image.manifest.v1+json"
+	return b.Kit.Manifest(lifecycle.StageDraft, platformtest.Document(app, "0.1.0", b.Adapter("http://adapter.test", nil), owned))
+}
+
 // enrolment is a fresh one-time token for a node of any name.
 func (b *bench) enrolment() string {
 	b.t.Helper()
@@ -137,6 +148,7 @@ func (b *bench) add(h *house, instance *db.Instance) {
 	h.Owned, h.digest = ids.New(ids.Artifact), platformtest.Digest([]byte(h.Tenant))
 	require.NoError(b.t, b.Ent.Artifact.Create().SetID(h.Owned).SetTenantID(h.Tenant).SetProjectID(h.Project).SetSourceID(h.Source).
 		SetName("own").SetRef("registry.test/"+string(h.Tenant)+"/own@"+h.digest).SetDigest(h.digest).Exec(ctx))
+	h.Draft = b.draft(h).ID
 	h.Share, h.Sibling = ids.New(ids.ControlPlane), b.Kit.Project(&db.Tenant{ID: h.Tenant}).ID
 	b.SQL(`UPDATE instance SET control_plane_scope = 'TENANT' WHERE id = $1`, h.Instance)
 	require.NoError(b.t, b.Ent.ControlPlaneShare.Create().SetID(h.Share).SetTenantID(h.Tenant).SetProjectID(h.Sibling).SetOwnerProjectID(h.Project).

@@ -49,7 +49,8 @@ func repeatedMember(dec *json.Decoder, path []string) string {
 		if has(names, seen, name) {
 			return strings.Join(below, ".")
 		}
-		if names = append(names, name); len(names) > fewMembers {
+		names = append(names, name)
+		if len(names) > fewMembers {
 			seen = remember(seen, names)
 		}
 		if found := repeatedIn(dec, below); found != "" {

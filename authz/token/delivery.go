@@ -24,6 +24,8 @@ const (
 // Delivery is what a delivery token says: which artifact may be fetched, by which node, for which of its tasks.
 type Delivery struct {
 	Task, Node, Artifact ids.ID
+	// Credential is the node's credential that the delivery was opened with: the token ends with it.
+	Credential ids.ID
 	// ExpiresAt is when it ends, at most MaxDeliveryLife from when it is signed.
 	ExpiresAt time.Time
 }
@@ -33,6 +35,8 @@ type delivered struct {
 	registered
 	Node     ids.ID `json:"nod"`
 	Artifact ids.ID `json:"art"`
+	// Credential is empty in tokens of before it was kept.
+	Credential ids.ID `json:"crd,omitempty"`
 }
 
 // SignDelivery makes a token with which a node fetches the parts of one artifact for one task. The API does not take
@@ -47,7 +51,7 @@ func (r *Keyring) SignDelivery(of Delivery, now time.Time) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("sign a delivery token: %w", err)
 	}
-	said := delivered{Node: of.Node, Artifact: of.Artifact, registered: jwt.Claims{
+	said := delivered{Node: of.Node, Artifact: of.Artifact, Credential: of.Credential, registered: jwt.Claims{
 		Issuer: r.issuer, Audience: jwt.Audience{deliveryAudience}, ID: string(ids.New(ids.Session)), Subject: string(of.Task),
 		IssuedAt: jwt.NewNumericDate(now), NotBefore: jwt.NewNumericDate(now.Add(-time.Minute)), Expiry: jwt.NewNumericDate(of.ExpiresAt),
 	}}
@@ -75,7 +79,7 @@ func (r *Keyring) VerifyDelivery(text string, now time.Time) (Delivery, error) {
 	} else if err != nil {
 		return Delivery{}, refused.Because(err)
 	}
-	out := Delivery{Task: ids.ID(said.Subject), Node: said.Node, Artifact: said.Artifact}
+	out := Delivery{Task: ids.ID(said.Subject), Node: said.Node, Artifact: said.Artifact, Credential: said.Credential}
 	if said.Expiry == nil || !out.Task.Is(ids.NodeTask) || !out.Node.Is(ids.Node) || !out.Artifact.Is(ids.Artifact) {
 		return Delivery{}, refused
 	}

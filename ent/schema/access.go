@@ -197,6 +197,8 @@ func (Webhook) Fields() []ent.Field {
 		instant("failing_since", "since when every delivery failed"),
 		str("last_error", "why the last delivery failed"),
 		str("created_by", "who made it"),
+		optionalID("maker_id", "who answers for it: events go out while this subject may see them; none before this was kept"),
+		optionalID("made_under", "the break-glass binding that it ends with"),
 		created(),
 		field.Time("updated_at").Default(now),
 		instant("deleted_at", "when it was deleted"),

@@ -196,6 +196,8 @@ func (ServiceAccount) Fields() []ent.Field {
 		field.Strings("permission_keys").Comment("the keys it may use"),
 		jsonb("limits", "objects, highest risk and operations an hour that it is bound to; missing for none"),
 		instant("deleted_at", "when it was deleted; its keys ended then"),
+		optionalID("maker_id", "who answers for it: it may use nothing that this person may not give any more; none before this was kept"),
+		optionalID("made_under", "the break-glass binding without which it could not have been made: it ends with that"),
 		field.Time("updated_at").Default(now),
 		created(),
 	}
@@ -225,6 +227,8 @@ func (ServiceAccountKey) Fields() []ent.Field {
 		instant("revoked_at", "when it was revoked"),
 		instant("last_used_at", "when it was last used, to the minute"),
 		optionalID("replaced_by", "the key that takes its place; both work until this one ends"),
+		optionalID("maker_id", "who answers for it, as for an account"),
+		optionalID("made_under", "the break-glass binding that it ends with"),
 		created(),
 	}
 }
@@ -255,6 +259,7 @@ func (RoleBinding) Fields() []ent.Field {
 		str("granted_by", "who gave it"),
 		str("reason", "why it was given"),
 		field.Bool("break_glass").Default(false).Comment("given by a break-glass mutation"),
+		optionalID("made_under", "the break-glass binding without which it could not have been given: it ends with that"),
 		created(),
 	}
 }

@@ -164,6 +164,11 @@ func TestAPartNeedsATokenThatStillHolds(t *testing.T) {
 	h.SQL(`UPDATE artifact_source SET disabled_at = now() WHERE id = $1`, h.source.ID)
 	h.denied(h.ask(http.MethodGet, digest, open.Token), http.StatusUnprocessableEntity, "SOURCE_UNKNOWN")
 	h.SQL(`UPDATE artifact_source SET disabled_at = NULL WHERE id = $1`, h.source.ID)
+	h.SQL(`INSERT INTO node_credential (id, node_id, secret_hash, expires_at, created_at)
+		SELECT 'crd_next', node_id, 'x', expires_at, now() FROM node_credential WHERE node_id = $1`, h.node.ID)
+	h.SQL(`UPDATE node_credential SET revoked_at = now() WHERE node_id = $1 AND id <> 'crd_next'`, h.node.ID)
+	h.denied(h.ask(http.MethodGet, digest, open.Token), http.StatusUnauthorized, "UNAUTHENTICATED") // it was opened with the one that ended
+	h.SQL(`UPDATE node_credential SET revoked_at = NULL WHERE node_id = $1`, h.node.ID)
 	h.SQL(`UPDATE node_task SET state = 'FAILED', ended_at = now() WHERE id = $1`, h.task.ID)
 	h.denied(h.ask(http.MethodGet, digest, open.Token), http.StatusConflict, "CONFLICT")
 	require.Empty(t, h.registry.asked, "the source hears of none of this")

@@ -50,7 +50,8 @@ type Reach struct {
 	Insecure []string
 	// Also are hosts other than a source's own that it may send us on to: token and blob servers.
 	Also []string
-	// Keychain holds the platform's names at registries, for sources without a credential; nil means anonymous.
+	// Keychain holds the platform's names at registries, for what is asked in its own name (see Credential); nil means
+	// anonymous.
 	Keychain authn.Keychain
 	// Patience is how long a source may say nothing; zero means 15 seconds.
 	Patience time.Duration
@@ -59,6 +60,10 @@ type Reach struct {
 // Credential is a name at a source; the zero value is none.
 type Credential struct {
 	User, Secret string
+	// Platform lets the platform show its own name where there is no secret: for what is its own, or in a tenant's part of
+	// a source of the platform's. For a source of a tenant's it would read with the platform's eyes what other tenants
+	// keep at the same registry.
+	Platform bool
 }
 
 // Session asks one source about one artifact. It may be used by several at once; Close ends its connections.
@@ -116,7 +121,7 @@ func (s *Session) login(ctx context.Context, r Reach, guarded *guard, c Credenti
 	switch {
 	case c.Secret != "":
 		auth = authn.FromConfig(authn.AuthConfig{Username: c.User, Password: c.Secret})
-	case r.Keychain != nil:
+	case c.Platform && r.Keychain != nil:
 		found, err := authn.Resolve(ctx, r.Keychain, repository)
 		if err != nil {
 			return fmt.Errorf("find the platform's name at the registry: %w", err)

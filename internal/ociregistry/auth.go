@@ -36,14 +36,17 @@ type grant struct {
 		Name    string   `json:"name"`
 		Actions []string `json:"actions"`
 	} `json:"access"`
+	// Digest is the artifact that the token is for; empty for one of the platform's own, which is for all of the repository.
+	Digest string `json:"digest"`
 }
 
 var errRefused = errors.New("the token is not valid here")
 
 // Protect puts the registry behind its guard.
 func (a Auth) Protect(next http.Handler) http.Handler {
+	trees := &trees{registry: next}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		status := a.judge(r)
+		status := a.judge(r, trees)
 		if status == http.StatusOK {
 			next.ServeHTTP(w, r)
 			return
@@ -64,7 +67,7 @@ func (a Auth) Protect(next http.Handler) http.Handler {
 
 // judge is the status of a request: OK, Unauthorized for whoever shows nothing that counts, Forbidden for a good token
 // that is for something else.
-func (a Auth) judge(r *http.Request) int {
+func (a Auth) judge(r *http.Request, of *trees) int {
 	if user, password, ok := r.BasicAuth(); ok {
 		same := subtle.ConstantTimeCompare([]byte(user+"\x00"+password), []byte(a.User+"\x00"+a.Password))
 		if same == 1 && a.Password != "" {
@@ -83,7 +86,7 @@ func (a Auth) judge(r *http.Request) int {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		return http.StatusForbidden
 	}
-	if strings.Trim(r.URL.Path, "/") == "v2" || granted.pulls(r.URL.Path) {
+	if strings.Trim(r.URL.Path, "/") == "v2" || granted.pulls(r.Context(), r.URL.Path, of) {
 		return http.StatusOK
 	}
 	return http.StatusForbidden
@@ -114,9 +117,9 @@ func (a Auth) verify(ctx context.Context, text string, now time.Time) (*grant, e
 	return granted, nil
 }
 
-// pulls says whether the token is for what a path asks for: what lies in its repository by digest, which are the parts of
-// an index as well as the artifact itself. A tag can be moved, so that no token opens one.
-func (g *grant) pulls(path string) bool {
+// pulls says whether the token is for what a path asks for: the artifact of its digest in its repository, and what that is
+// made of. A tag can be moved, so that no token opens one.
+func (g *grant) pulls(ctx context.Context, path string, of *trees) bool {
 	for _, access := range g.Access {
 		rest, ok := strings.CutPrefix(path, "/v2/"+access.Name+"/")
 		if access.Type != "repository" || !ok || !slices.Contains(access.Actions, "pull") {
@@ -126,7 +129,7 @@ func (g *grant) pulls(path string) bool {
 		switch {
 		case !ok || !strings.HasPrefix(reference, "sha256:") || strings.Contains(reference, "/"):
 		case kind == "blobs", kind == "manifests", kind == "referrers":
-			return true
+			return g.Digest == "" || of.has(ctx, access.Name, g.Digest, reference)
 		}
 	}
 	return false

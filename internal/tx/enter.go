@@ -52,12 +52,20 @@ func (e *entered) actor(credential Credential, cache *actorCache, now time.Time)
 		return actor, nil
 	}
 	subject := e.subject(credential)
-	bindings, err := parseBindings(e.bindings)
+	var bindings []authz.Binding
+	allow, err := e.allowed(credential)
 	if err != nil {
 		return nil, err
 	}
-	allow, err := e.allowed(credential)
-	if err != nil {
+	if subject.Kind == authz.KindServiceAccount {
+		named := len(allow) > 0
+		if allow, err = e.vouched(allow, now); err != nil {
+			return nil, err
+		}
+		if named && len(allow) == 0 {
+			return nil, errUnknown() // it ended with whoever made it
+		}
+	} else if bindings, err = parseBindings(e.bindings); err != nil {
 		return nil, err
 	}
 	if err := e.limit(&subject); err != nil {

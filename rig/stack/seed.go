@@ -187,7 +187,7 @@ func (s *Stack) seedPublisher(ctx context.Context) error {
 	for _, one := range [][2]string{
 		{"APPCTL_SERVER", s.URL}, {"APPCTL_PROJECT", s.Demo.PublisherProjectID}, {"APPCTL_TOKEN", s.Demo.PublisherKey},
 		{"APPCTL_REGISTRY_USER", registry.User}, {"APPCTL_REGISTRY_PASSWORD", registry.Password},
-		{"APPCTL_SIGNING_KEY", string(signing)}, {"REGISTRY", s.RegistryAddr()},
+		{"APPCTL_SIGNING_KEY", string(signing)}, {"REGISTRY", s.RegistryAddr() + "/tenants/demo"},
 	} {
 		fmt.Fprintf(&text, "export %s='%s'\n", one[0], strings.ReplaceAll(one[1], "'", `'\''`))
 	}

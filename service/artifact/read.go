@@ -42,7 +42,10 @@ type wanted struct {
 // DIGEST_MISMATCH, at no field.
 func (s *Service) read(ctx context.Context, w wanted) (*found, error) {
 	key := errandKey{Verb: w.verb, Ref: w.ref, Digest: w.digest, Tenant: w.tenant, Project: w.project, Source: w.from.ID, ID: w.again}
-	return s.desk.run(ctx, key, func(ctx context.Context, bytes *atomic.Int64) (*found, error) { return s.readNow(ctx, w, bytes) })
+	return s.desk.run(ctx, key, func(ctx context.Context, bytes *atomic.Int64) (*found, error) {
+		out, err := s.readNow(ctx, w, bytes)
+		return out, withheld(w.from, err)
+	})
 }
 
 func (s *Service) readNow(ctx context.Context, w wanted, bytes *atomic.Int64) (*found, error) {
@@ -142,4 +145,14 @@ func at(err error, path string) error {
 		copied.Reasons = append(copied.Reasons, reason)
 	}
 	return &copied
+}
+
+// withheld says, beside the failure of a source that was asked without the platform's name, where it would show it.
+func withheld(from *origin.Source, err error) error {
+	refused, ok := fault.As(err)
+	if !ok || !from.Withheld || refused.Code != fault.ArtifactUnavailable {
+		return err
+	}
+	return fault.New(refused.Code, "%s; the platform asked without its own name, which it shows for a tenant's artifacts below %s alone",
+		refused.Message, origin.TenantPart(from.Location, "TENANT")).Because(err).Retry(false)
 }

@@ -107,7 +107,7 @@ func load(ctx context.Context, t *tx.Tx, action string, key authz.Key, id ids.ID
 // sourceOf is the source of an artifact; of one from before there were sources, the one that covers it now.
 func sourceOf(ctx context.Context, t *tx.Tx, row *db.Artifact) (*origin.Source, error) {
 	if row.SourceID != nil {
-		return origin.Load(ctx, t, *row.SourceID)
+		return origin.Load(ctx, t, *row.SourceID, row.TenantID, row.Ref)
 	}
 	return origin.Find(ctx, t, row.TenantID, row.Ref)
 }

@@ -34,7 +34,7 @@ func TestManifestsOfAllAppsAreListedNewestFirstAndNarrowed(t *testing.T) {
 	w := b.world()
 	other := b.world()
 	for i := range 5 {
-		b.Manifest(lifecycle.StageDraft, w.document(fmt.Sprintf("1.0.%d", i)))
+		b.Manifest(lifecycle.StageDeprecated, w.document(fmt.Sprintf("1.0.%d", i)))
 	}
 	active := w.document("2.0.0")
 	active["displayName"] = "50% off_sale"

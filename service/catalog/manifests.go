@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"context"
+	"slices"
 
 	"github.com/jackc/pgx/v5"
 
@@ -15,7 +16,8 @@ import (
 	"github.com/gpuaas/app-platform/service/kit/rows"
 )
 
-// Manifests lists the manifests of an app, newest first, in every stage. Key: manifest.read in any scope.
+// Manifests lists the manifests of an app, newest first; those that are not released are their publisher's and the platform's
+// staff's to see. Key: manifest.read in any scope, and the catalog of the app's family.
 func (s *Service) Manifests(ctx context.Context, appSlug string, args page.Args) (*page.Page[*db.Manifest], error) {
 	list := "manifests " + appSlug
 	after := ids.ID("zz") // beyond every id
@@ -23,28 +25,40 @@ func (s *Service) Manifests(ctx context.Context, appSlug string, args page.Args)
 		return nil, err
 	}
 	var found []*db.Manifest
+	var family []string
 	actor, err := s.DB.Read(ctx, tx.Rows(&found, rows.Manifest, `SELECT `+rows.ManifestColumns+` FROM manifest
-		WHERE app_slug = $1 AND id < $2 ORDER BY id DESC LIMIT $3`, appSlug, after, args.First+1))
+		WHERE app_slug = $1 AND id < $2 ORDER BY id DESC LIMIT $3`, appSlug, after, args.First+1),
+		tx.Rows(&family, pgx.RowTo[string], `SELECT permission_family FROM app WHERE slug = $1`, appSlug))
 	if err != nil {
 		return nil, err
 	}
 	if err := authz.RequireAnywhere(actor, authz.ManifestRead); err != nil {
 		return nil, err
+	}
+	if !sees(actor, family) {
+		found = nil
 	}
 	return page.Cut(args, found, func(row *db.Manifest) string { return page.Cursor(list, row.ID) }), nil
 }
 
-// Manifest reads one manifest. Key: manifest.read in any scope.
+// sees reports whether the caller sees the catalog of the family of what was read, if anything was.
+func sees(actor *authz.Actor, family []string) bool {
+	return len(family) > 0 && slices.Contains(seenFamilies(actor), family[0])
+}
+
+// Manifest reads one manifest. Key: manifest.read in any scope, and the catalog of its app's family.
 func (s *Service) Manifest(ctx context.Context, id ids.ID) (*db.Manifest, error) {
 	var row *db.Manifest
-	actor, err := s.DB.Read(ctx, tx.Row(&row, rows.Manifest, `SELECT `+rows.ManifestColumns+` FROM manifest WHERE id = $1`, id))
+	var family []string
+	actor, err := s.DB.Read(ctx, tx.Row(&row, rows.Manifest, `SELECT `+rows.ManifestColumns+` FROM manifest WHERE id = $1`, id),
+		tx.Rows(&family, pgx.RowTo[string], `SELECT a.permission_family FROM manifest m JOIN app a ON a.id = m.app_id WHERE m.id = $1`, id))
 	if err != nil {
 		return nil, err
 	}
 	if err := authz.RequireAnywhere(actor, authz.ManifestRead); err != nil {
 		return nil, err
 	}
-	if row == nil {
+	if row == nil || !sees(actor, family) {
 		return nil, fault.NoSuch()
 	}
 	return row, nil

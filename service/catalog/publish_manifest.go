@@ -125,7 +125,7 @@ func (s *Service) LintManifest(ctx context.Context, document json.RawMessage) ([
 	var found *world
 	var queries []tx.Query
 	if parseErr == nil {
-		queries = append(queries, tx.Row(&found, scanWorld, worldSQL, parsed.App, parsed.Adapter, digests(parsed)))
+		queries = append(queries, tx.Row(&found, scanWorld, worldSQL, parsed.App, parsed.Adapter, digests(parsed), references(parsed)))
 	}
 	actor, err := s.DB.Read(ctx, queries...)
 	if err != nil {

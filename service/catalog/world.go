@@ -30,15 +30,16 @@ type candidate struct {
 	Digest      string          `json:"digest"`
 	Stage       lifecycle.Stage `json:"stage"`
 	Quarantined bool            `json:"quarantined"`
+	Ref         string          `json:"ref"`
 }
 
 // worldSQL looks for an app, an adapter and artifacts. Of two artifacts of a digest the one of the publisher's tenant comes
-// before the platform's.
+// before the platform's, and that of the reference which the manifest names before both.
 const worldSQL = `SELECT app.id, app.permission_family, app.publisher_tenant_id, app.publisher_project_id,
 	EXISTS (SELECT FROM adapter WHERE name = $2),
-	(SELECT coalesce(jsonb_agg(jsonb_build_object('id', x.id, 'digest', x.digest, 'stage', x.stage, 'quarantined', x.quarantined_at IS NOT NULL)), '[]')
+	(SELECT coalesce(jsonb_agg(jsonb_build_object('id', x.id, 'digest', x.digest, 'stage', x.stage, 'ref', x.ref, 'quarantined', x.quarantined_at IS NOT NULL)), '[]')
 		FROM (SELECT DISTINCT ON (f.digest) f.* FROM artifact f WHERE f.digest = ANY ($3)
-			AND (f.tenant_id IS NULL OR f.tenant_id = app.publisher_tenant_id) ORDER BY f.digest, f.tenant_id IS NULL) x)
+			AND (f.tenant_id IS NULL OR f.tenant_id = app.publisher_tenant_id) ORDER BY f.digest, f.ref = ANY ($4) DESC, f.tenant_id IS NULL) x)
 	FROM (SELECT) one LEFT JOIN app ON app.slug = $1`
 
 func scanWorld(row pgx.CollectableRow) (*world, error) {
@@ -58,7 +59,7 @@ func scanWorld(row pgx.CollectableRow) (*world, error) {
 }
 
 func worldOf(ctx context.Context, t *tx.Tx, m *manifest.Manifest) (*world, error) {
-	found, err := t.Query(ctx, worldSQL, m.App, m.Adapter, digests(m))
+	found, err := t.Query(ctx, worldSQL, m.App, m.Adapter, digests(m), references(m))
 	if err != nil {
 		return nil, fmt.Errorf("look up what the manifest names: %w", err)
 	}
@@ -73,6 +74,15 @@ func digests(parsed *manifest.Manifest) []string {
 	out := make([]string, len(parsed.Artifacts))
 	for i, artifact := range parsed.Artifacts {
 		out[i] = artifact.Digest
+	}
+	return out
+}
+
+// references are the addresses of the artifacts.
+func references(parsed *manifest.Manifest) []string {
+	out := make([]string, len(parsed.Artifacts))
+	for i, artifact := range parsed.Artifacts {
+		out[i] = artifact.Ref
 	}
 	return out
 }
@@ -99,6 +109,9 @@ func (w *world) findings(m *manifest.Manifest) []fault.Reason {
 			found = append(found, fault.Reason{Code: fault.UnknownValue, Message: "the artifact of this digest is RETIRED", Path: path})
 		case one.Quarantined:
 			found = append(found, fault.Reason{Code: fault.ArtifactQuarantined, Message: "the artifact of this digest is in quarantine", Path: path})
+		case one.Ref != artifact.Ref:
+			found = append(found, fault.Reason{Code: fault.BadValue, Path: fmt.Sprintf("artifacts.%d.ref", i),
+				Message: fmt.Sprintf("the artifact of this digest was published from %.300s: name that", one.Ref)})
 		}
 	}
 	return found

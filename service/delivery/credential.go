@@ -31,8 +31,8 @@ type remembered struct {
 
 // credential returns the source's credential.
 func (s *Service) credential(ctx context.Context, from *origin.Source) (fetch.Credential, error) {
-	if from.Sealed == nil {
-		return fetch.Credential{}, nil
+	if from.Sealed == nil || from.Withheld {
+		return from.Credential(ctx, s.Vault)
 	}
 	envelope, now := sha256.Sum256(from.Sealed), s.DB.Now()
 	if known, ok := s.opened.recall(envelope, now); ok {

@@ -75,7 +75,7 @@ func (s *Service) open(ctx context.Context, t *tx.Tx, row *db.NodeTask, artifact
 		return nil, fault.New(fault.ArtifactUnavailable, "nobody has noted what artifact %.80s is made of: it has to be verified first", artifact.Digest).
 			At("taskId")
 	}
-	grant := token.Delivery{Task: row.ID, Node: row.NodeID, Artifact: artifact.ID, ExpiresAt: t.Now.Add(token.MaxDeliveryLife)}
+	grant := token.Delivery{Task: row.ID, Node: row.NodeID, Artifact: artifact.ID, Credential: ids.ID(t.Actor.CredentialID), ExpiresAt: t.Now.Add(token.MaxDeliveryLife)}
 	text, err := s.Keys.SignDelivery(grant, t.Now)
 	if err != nil {
 		return nil, err

@@ -31,11 +31,11 @@ type Part struct {
 
 // partSQL reads whether a token is still valid, and the requested part: all that may have changed since the delivery
 // was opened.
-const partSQL = `SELECT t.ended_at IS NOT NULL, n.status = 'RETIRED', a.stage = 'RETIRED', a.quarantined_at IS NOT NULL,
+const partSQL = `SELECT t.ended_at IS NOT NULL, n.status = 'RETIRED' OR NOT platform.node_enters(n.id, $5), a.stage = 'RETIRED', a.quarantined_at IS NOT NULL,
 	a.quarantine_reason, a.ref, a.source_id IS NOT NULL AND s.id IS NULL,
 	coalesce(p.role, ''), coalesce(p.media_type, ''), coalesce(p.size_bytes, 0),
 	coalesce(s.id, ''), coalesce(s.kind, 'OCI'), coalesce(s.region, ''), coalesce(s.credential_user, ''),
-	platform.source_credential(s.id)
+	platform.source_credential(s.id), coalesce(s.location, ''), coalesce(s.tenant_id, CASE WHEN s.id IS NULL THEN a.tenant_id END), coalesce(platform.slug_of(a.tenant_id), '')
 	FROM node_task t JOIN compute_node n ON n.id = t.node_id JOIN artifact a ON a.id = $3
 	LEFT JOIN LATERAL (
 		SELECT * FROM artifact_part WHERE artifact_id = a.id AND digest = $4 ORDER BY position LIMIT 1) p ON true
@@ -75,13 +75,14 @@ func (s *Service) Part(ctx context.Context, text, wanted string) (found *Part, l
 func (s *Service) find(ctx context.Context, of token.Delivery, digest string) (*Part, error) {
 	out := &Part{Digest: digest}
 	var ended, nodeGone, retired, quarantined, off bool
-	var why string
-	err := s.DB.Worker().QueryRow(ctx, partSQL, of.Task, of.Node, of.Artifact, digest).Scan(
+	var why, owner string
+	err := s.DB.Worker().QueryRow(ctx, partSQL, of.Task, of.Node, of.Artifact, digest, of.Credential).Scan(
 		&ended, &nodeGone, &retired, &quarantined, &why, &out.ref, &off, (*string)(&out.role), &out.MediaType, &out.Size,
-		(*string)(&out.from.ID), (*string)(&out.from.Kind), &out.from.Region, &out.from.CredentialUser, &out.from.Sealed)
+		(*string)(&out.from.ID), (*string)(&out.from.Kind), &out.from.Region, &out.from.CredentialUser, &out.from.Sealed,
+		&out.from.Location, &out.from.TenantID, &owner)
 	switch {
 	case errors.Is(err, pgx.ErrNoRows) || err == nil && nodeGone:
-		return nil, fault.New(fault.Unauthenticated, "the token's task is gone")
+		return nil, fault.New(fault.Unauthenticated, "the token's task, or the credential of its node, has ended: open the delivery again")
 	case err != nil:
 		return nil, fmt.Errorf("look for a part of %s: %w", of.Artifact, err)
 	case ended:
@@ -93,5 +94,6 @@ func (s *Service) find(ctx context.Context, of token.Delivery, digest string) (*
 	case off:
 		return nil, fault.New(fault.SourceUnknown, "the artifact's source is switched off")
 	}
+	out.from.Withhold(out.ref, owner)
 	return out, nil
 }

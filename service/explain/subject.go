@@ -3,6 +3,7 @@ package explain
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -20,6 +21,7 @@ import (
 type asked struct {
 	subject authz.Subject
 	allow   []string
+	lapsed  []string // of those, what its maker may not give any more
 	barred  string
 }
 
@@ -52,7 +54,8 @@ func (s *Service) load(ctx context.Context, caller *authz.Actor, who, what ids.I
 	if found == nil || what != "" && object == nil {
 		return fault.NoSuch()
 	}
-	c.Subject, c.Allow, c.Barred, c.Object = found.subject, found.allow, found.barred, rows.Value(object)
+	c.Subject, c.Allow, c.Object = found.subject, found.allow, rows.Value(object)
+	c.Lapsed, c.Barred = found.lapsed, found.barred
 	c.Anywhere = anywhere(what, c.Key)
 	return nil
 }
@@ -72,7 +75,8 @@ func subjectQuery(into **asked, id ids.ID) (tx.Query, bool) {
 	case ids.User:
 		return tx.Row(into, scanPerson, `SELECT id, display_name, tenant_id, disabled_at FROM person WHERE id = $1`, id), id.Valid()
 	case ids.ServiceAccount:
-		return tx.Row(into, scanAccount, `SELECT a.id, a.name, a.tenant_id, a.project_id, a.permission_keys, a.limits, coalesce(a.deleted_at, p.deleted_at)
+		return tx.Row(into, scanAccount, `SELECT a.id, a.name, a.tenant_id, a.project_id, a.permission_keys, a.limits, coalesce(a.deleted_at, p.deleted_at),
+			platform.account_voucher(a.id)
 			FROM service_account a JOIN project p ON p.id = a.project_id WHERE a.id = $1`, id), id.Valid()
 	case ids.Operation:
 		return tx.Row(into, scanOperation, `SELECT o.id, o.kind, o.tenant_id, o.project_id, o.instance_id, o.ended_at, i.permission_family
@@ -97,16 +101,34 @@ func scanPerson(row pgx.CollectableRow) (*asked, error) {
 
 func scanAccount(row pgx.CollectableRow) (*asked, error) {
 	found := &asked{subject: authz.Subject{Kind: authz.KindServiceAccount}}
-	var limits []byte
+	var limits, voucher []byte
 	var deleted *time.Time
-	err := row.Scan(&found.subject.ID, &found.subject.Name, &found.subject.TenantID, &found.subject.ProjectID, &found.allow, &limits, &deleted)
+	err := row.Scan(&found.subject.ID, &found.subject.Name, &found.subject.TenantID, &found.subject.ProjectID, &found.allow, &limits, &deleted, &voucher)
 	if err == nil && limits != nil {
 		err = json.Unmarshal(limits, &found.subject.Limits)
+	}
+	if err == nil {
+		err = found.lapse(voucher)
 	}
 	if deleted != nil {
 		found.barred = "the service account, or its project, was deleted on " + deleted.UTC().Format(time.RFC3339)
 	}
 	return found, err
+}
+
+// lapse notes the keys that the account's maker may not give any more.
+func (a *asked) lapse(voucher []byte) error {
+	maker, err := tx.ParseVoucher(voucher)
+	if err != nil {
+		return err
+	}
+	still := maker.Vouched(a.allow, a.subject.TenantID, a.subject.ProjectID, time.Now())
+	for _, name := range a.allow {
+		if !slices.Contains(still, name) {
+			a.lapsed = append(a.lapsed, name)
+		}
+	}
+	return nil
 }
 
 func scanOperation(row pgx.CollectableRow) (*asked, error) {

@@ -12,6 +12,7 @@ import (
 	"github.com/gpuaas/app-platform/internal/tx"
 	"github.com/gpuaas/app-platform/service/kit/check"
 	"github.com/gpuaas/app-platform/service/kit/idem"
+	"github.com/gpuaas/app-platform/service/kit/maker"
 	"github.com/gpuaas/app-platform/service/ledger/audit"
 )
 
@@ -75,6 +76,11 @@ func createServiceAccount(ctx context.Context, t *tx.Tx, in CreateServiceAccount
 	if limits != nil {
 		create.SetLimits(limits)
 	}
+	from, err := maker.Of(ctx, t, gives(authz.ServiceAccountCreate, in.PermissionKeys, object))
+	if err != nil {
+		return nil, err
+	}
+	create.SetNillableMakerID(from.Maker).SetNillableMadeUnder(from.Under)
 	row, err := create.Save(ctx)
 	if tx.Violates(err, "service_account_name_live") {
 		return nil, fault.New(fault.Conflict, "the project has a service account %q", in.Name).At("input.name").Retry(false)
@@ -84,6 +90,13 @@ func createServiceAccount(ctx context.Context, t *tx.Tx, in CreateServiceAccount
 	}
 	return row, audit.Write(ctx, t, audit.Entry{Action: action, Key: authz.ServiceAccountCreate, Object: object, ObjectID: row.ID,
 		After: account(row)})
+}
+
+// gives is what it takes to make something with the keys named: the verb's own key, and every one of them.
+func gives(key authz.Key, names []string, object authz.Object) func(*authz.Actor) bool {
+	return func(actor *authz.Actor) bool {
+		return actor.AllowsOn(key, object) && authz.RequireDelegate(actor, names, object.TenantID, object.ProjectID) == nil
+	}
 }
 
 // below is the fault with its malformed fields' paths below a prefix.

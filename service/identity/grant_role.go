@@ -10,6 +10,7 @@ import (
 	"github.com/gpuaas/app-platform/ent/generated/db"
 	"github.com/gpuaas/app-platform/internal/tx"
 	"github.com/gpuaas/app-platform/service/kit/check"
+	"github.com/gpuaas/app-platform/service/kit/maker"
 	"github.com/gpuaas/app-platform/service/kit/rows"
 	"github.com/gpuaas/app-platform/service/ledger/audit"
 )
@@ -61,7 +62,13 @@ func grantRole(ctx context.Context, t *tx.Tx, in GrantRoleInput) (*db.RoleBindin
 	if same, err := sameBinding(ctx, t, role, object, in); same != nil || err != nil {
 		return same, err
 	}
-	row, err := NewBinding(t, subject.ID, role, object).SetNillableExpiresAt(in.ExpiresAt).SetReason(in.Reason).Save(ctx)
+	from, err := maker.Of(ctx, t, func(actor *authz.Actor) bool {
+		return authz.RequireGrant(actor, role, object.TenantID, object.ProjectID) == nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	row, err := NewBinding(t, subject.ID, role, object).SetNillableExpiresAt(in.ExpiresAt).SetNillableMadeUnder(from.Under).SetReason(in.Reason).Save(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("grant a role: %w", err)
 	}

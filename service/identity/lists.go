@@ -15,7 +15,7 @@ import (
 
 const (
 	userColumns    = `id, tenant_id, email, display_name, created_at, disabled_at, last_login_at`
-	accountColumns = `id, tenant_id, project_id, name, permission_keys, limits, deleted_at, updated_at, created_at`
+	accountColumns = `id, tenant_id, project_id, name, permission_keys, limits, maker_id, made_under, deleted_at, updated_at, created_at`
 )
 
 func scanUser(row pgx.CollectableRow) (*db.User, error) {
@@ -25,7 +25,7 @@ func scanUser(row pgx.CollectableRow) (*db.User, error) {
 
 func scanAccount(row pgx.CollectableRow) (*db.ServiceAccount, error) {
 	x := new(db.ServiceAccount)
-	return x, row.Scan(&x.ID, &x.TenantID, &x.ProjectID, &x.Name, &x.PermissionKeys, &x.Limits, &x.DeletedAt, &x.UpdatedAt, &x.CreatedAt)
+	return x, row.Scan(&x.ID, &x.TenantID, &x.ProjectID, &x.Name, &x.PermissionKeys, &x.Limits, &x.MakerID, &x.MadeUnder, &x.DeletedAt, &x.UpdatedAt, &x.CreatedAt)
 }
 
 // Users lists the people of a tenant, by id. Key: identity.user.read on the tenant.

@@ -36,12 +36,13 @@ func (s *Service) RotateServiceAccountKey(ctx context.Context, in RotateKeyInput
 		input.Bad("input.overlapSeconds", "must be 0 to %d", maxOverlap)
 	}
 	input.Future("input.expiresAt", in.ExpiresAt, s.DB.Now())
+	s.longest(&input, "input.expiresAt", in.ExpiresAt)
 	input.Reason("input.reason", in.Reason)
 	if err := input.Err(); err != nil {
 		return nil, "", err
 	}
 	err = s.DB.Write(ctx, func(ctx context.Context, t *tx.Tx) error {
-		key, secret, err = rotateKey(ctx, t, in)
+		key, secret, err = s.rotateKey(ctx, t, in)
 		return err
 	})
 	if err != nil {
@@ -50,7 +51,7 @@ func (s *Service) RotateServiceAccountKey(ctx context.Context, in RotateKeyInput
 	return key, secret, nil
 }
 
-func rotateKey(ctx context.Context, t *tx.Tx, in RotateKeyInput) (*db.ServiceAccountKey, string, error) {
+func (s *Service) rotateKey(ctx context.Context, t *tx.Tx, in RotateKeyInput) (*db.ServiceAccountKey, string, error) {
 	const action = "rotateServiceAccountKey"
 	seen, err := keyOf(ctx, t, `SELECT `+keyColumns+` FROM service_account_key WHERE id = $1`, in.KeyID)
 	if gone(err) {
@@ -81,7 +82,7 @@ func rotateKey(ctx context.Context, t *tx.Tx, in RotateKeyInput) (*db.ServiceAcc
 		as := t.Now.Add(old.ExpiresAt.Sub(old.CreatedAt))
 		in.ExpiresAt = &as
 	}
-	key, text, err := mintKey(ctx, t, account, in.ExpiresAt)
+	key, text, err := s.mintKey(ctx, t, account, in.ExpiresAt)
 	if err != nil {
 		return nil, "", err
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/gpuaas/app-platform/ent/generated/db"
 	"github.com/gpuaas/app-platform/internal/tx"
 	"github.com/gpuaas/app-platform/service/kit/check"
+	"github.com/gpuaas/app-platform/service/kit/maker"
 	"github.com/gpuaas/app-platform/service/ledger/audit"
 )
 
@@ -21,19 +22,23 @@ import (
 const maxKeys = 100
 
 // keyColumns are all but the hash, which no caller's login role can read.
-const keyColumns = `id, tenant_id, project_id, service_account_id, expires_at, revoked_at, last_used_at, replaced_by, created_at`
+const keyColumns = `id, tenant_id, project_id, service_account_id, expires_at, revoked_at, last_used_at, replaced_by, maker_id,
+	made_under, created_at`
 
 func scanKey(row pgx.CollectableRow) (*db.ServiceAccountKey, error) {
 	x := new(db.ServiceAccountKey)
-	return x, row.Scan(&x.ID, &x.TenantID, &x.ProjectID, &x.ServiceAccountID, &x.ExpiresAt, &x.RevokedAt, &x.LastUsedAt, &x.ReplacedBy, &x.CreatedAt)
+	return x, row.Scan(&x.ID, &x.TenantID, &x.ProjectID, &x.ServiceAccountID, &x.ExpiresAt, &x.RevokedAt, &x.LastUsedAt, &x.ReplacedBy, &x.MakerID,
+		&x.MadeUnder, &x.CreatedAt)
 }
 
 // CreateServiceAccountKey makes a key and answers its secret, which is stored nowhere. Key:
-// identity.service_account.key.create on the project, and every key that the account holds.
-// LIMIT_EXCEEDED beyond 100 live keys.
+// identity.service_account.key.create on the project, and every key that the account holds. It ends at the latest when the
+// installation's longest life of keys is over, which is also when it ends without expiresAt, and when the caller can first not
+// make it any more. INVALID_ARGUMENT at input.expiresAt beyond the longest life, LIMIT_EXCEEDED beyond 100 live keys.
 func (s *Service) CreateServiceAccountKey(ctx context.Context, accountID ids.ID, expiresAt *time.Time) (key *db.ServiceAccountKey, secret string, err error) {
 	var input check.Input
 	input.Future("input.expiresAt", expiresAt, s.DB.Now())
+	s.longest(&input, "input.expiresAt", expiresAt)
 	if err := input.Err(); err != nil {
 		return nil, "", err
 	}
@@ -46,12 +51,12 @@ func (s *Service) CreateServiceAccountKey(ctx context.Context, accountID ids.ID,
 		if err := delegates(t, action, account); err != nil {
 			return err
 		}
-		if key, secret, err = mintKey(ctx, t, account, expiresAt); err != nil {
+		if key, secret, err = s.mintKey(ctx, t, account, expiresAt); err != nil {
 			return err
 		}
 		return audit.Write(ctx, t, audit.Entry{Action: action, Key: authz.ServiceAccountKeyCreate,
 			Object: authz.Object{TenantID: account.TenantID, ProjectID: account.ProjectID}, ObjectID: key.ID,
-			After: map[string]any{"serviceAccountId": account.ID, "expiresAt": expiresAt}})
+			After: map[string]any{"serviceAccountId": account.ID, "expiresAt": key.ExpiresAt, "makerId": key.MakerID, "madeUnder": key.MadeUnder}})
 	})
 	if err != nil {
 		return nil, "", err
@@ -66,7 +71,38 @@ func delegates(t *tx.Tx, action string, account *db.ServiceAccount) error {
 	return audit.Refused(t, action, authz.ServiceAccountKeyCreate, object, account.ID, err)
 }
 
-func mintKey(ctx context.Context, t *tx.Tx, account *db.ServiceAccount, expiresAt *time.Time) (*db.ServiceAccountKey, string, error) {
+// longest refuses an end beyond the longest life of keys.
+func (s *Service) longest(input *check.Input, path string, expiresAt *time.Time) {
+	if s.KeyLife > 0 && expiresAt != nil && expiresAt.After(s.DB.Now().Add(s.KeyLife)) {
+		input.Bad(path, "a key of this installation lives %d hours at most", int(s.KeyLife.Hours()))
+	}
+}
+
+// mintKey makes a key that ends when it is asked to, when the longest life is over, or when its maker could first not make it
+// any more, whichever is first.
+func (s *Service) mintKey(ctx context.Context, t *tx.Tx, account *db.ServiceAccount, expiresAt *time.Time) (*db.ServiceAccountKey, string, error) {
+	from, err := maker.Of(ctx, t, gives(authz.ServiceAccountKeyCreate, account.PermissionKeys, authz.Object{TenantID: account.TenantID, ProjectID: account.ProjectID}))
+	if err != nil {
+		return nil, "", err
+	}
+	if s.KeyLife > 0 {
+		expiresAt = earlier(expiresAt, t.Now.Add(s.KeyLife))
+	}
+	if !from.Ends.IsZero() {
+		expiresAt = earlier(expiresAt, from.Ends)
+	}
+	return storeKey(ctx, t, account, expiresAt, from)
+}
+
+// earlier is the earlier of two ends, of which the first may be missing.
+func earlier(end *time.Time, other time.Time) *time.Time {
+	if end != nil && end.Before(other) {
+		return end
+	}
+	return &other
+}
+
+func storeKey(ctx context.Context, t *tx.Tx, account *db.ServiceAccount, expiresAt *time.Time, from maker.Source) (*db.ServiceAccountKey, string, error) {
 	var live int
 	err := t.QueryRow(ctx, `SELECT count(id) FROM service_account_key WHERE service_account_id = $1 AND revoked_at IS NULL
 		AND (expires_at IS NULL OR expires_at > $2)`, account.ID, t.Now).Scan(&live)
@@ -77,13 +113,13 @@ func mintKey(ctx context.Context, t *tx.Tx, account *db.ServiceAccount, expiresA
 		return nil, "", fault.New(fault.LimitExceeded, "a service account may have at most %d live keys: revoke one first", maxKeys).At("input.serviceAccountId")
 	}
 	text, secret := token.Mint(token.Key)
-	_, err = t.Exec(ctx, `INSERT INTO service_account_key (id, tenant_id, project_id, service_account_id, secret_hash, expires_at, created_at)
-		VALUES ($1, $2, $3, $4, $5, $6, $7)`, secret.ID, account.TenantID, account.ProjectID, account.ID, secret.Hash, expiresAt, t.Now)
+	_, err = t.Exec(ctx, `INSERT INTO service_account_key (id, tenant_id, project_id, service_account_id, secret_hash, expires_at, maker_id, made_under, created_at)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`, secret.ID, account.TenantID, account.ProjectID, account.ID, secret.Hash, expiresAt, from.Maker, from.Under, t.Now)
 	if err != nil {
 		return nil, "", fmt.Errorf("create key: %w", err)
 	}
 	key := &db.ServiceAccountKey{ID: secret.ID, TenantID: account.TenantID, ProjectID: account.ProjectID, ServiceAccountID: account.ID,
-		ExpiresAt: expiresAt, CreatedAt: t.Now}
+		ExpiresAt: expiresAt, MakerID: from.Maker, MadeUnder: from.Under, CreatedAt: t.Now}
 	return key, text, nil
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/gpuaas/app-platform/ent/generated/db"
 	dbaccount "github.com/gpuaas/app-platform/ent/generated/db/serviceaccount"
 	"github.com/gpuaas/app-platform/internal/tx"
+	"github.com/gpuaas/app-platform/service/kit/maker"
 	"github.com/gpuaas/app-platform/service/ledger/audit"
 )
 
@@ -59,6 +60,9 @@ func updateServiceAccount(ctx context.Context, t *tx.Tx, in UpdateServiceAccount
 	} else {
 		update.SetLimits(stored)
 	}
+	if err := answered(ctx, t, row, change, update); err != nil {
+		return nil, err
+	}
 	if row, err = update.Save(ctx); err != nil {
 		return nil, fmt.Errorf("change service account %s: %w", in.ServiceAccountID, err)
 	}
@@ -66,6 +70,53 @@ func updateServiceAccount(ctx context.Context, t *tx.Tx, in UpdateServiceAccount
 	after["widens"], after["narrows"] = change.Widens, change.Narrows
 	return row, audit.Write(ctx, t, audit.Entry{Action: action, Key: authz.ServiceAccountUpdate, ObjectID: row.ID,
 		Object: authz.Object{TenantID: row.TenantID, ProjectID: row.ProjectID}, Before: before, After: after, Reason: in.Reason})
+}
+
+// answered lets the caller answer for the account from now on, where they hold all that it may and give it more, or where its
+// maker can answer for it no more. FAILED_PRECONDITION under break-glass: the whole account would end with that.
+func answered(ctx context.Context, t *tx.Tx, row *db.ServiceAccount, change *AccountChange, update *db.ServiceAccountUpdateOne) error {
+	object := authz.Object{TenantID: row.TenantID, ProjectID: row.ProjectID}
+	can := gives(authz.ServiceAccountUpdate, change.PermissionKeys, object)
+	if !can(t.Actor) {
+		return nil
+	}
+	from, err := maker.Of(ctx, t, can)
+	if err != nil || from.Maker == nil {
+		return err
+	}
+	same := row.MakerID != nil && *row.MakerID == *from.Maker
+	switch {
+	case from.Under != nil && (row.MadeUnder == nil || *row.MadeUnder != *from.Under):
+		if len(change.Widens) == 0 {
+			return nil
+		}
+		return fault.New(fault.FailedPrecondition, "what is given under break-glass ends with it, and this account goes on: make an account of its own").
+			At("input.serviceAccountId")
+	case len(change.Widens) > 0 || same || row.MakerID == nil:
+	default:
+		lapsed, err := lapsed(ctx, t, row)
+		if err != nil || !lapsed {
+			return err
+		}
+	}
+	update.SetMakerID(*from.Maker)
+	if from.Under == nil {
+		update.ClearMadeUnder()
+	}
+	return nil
+}
+
+// lapsed reports whether the account's maker may not give all that it may any more.
+func lapsed(ctx context.Context, t *tx.Tx, row *db.ServiceAccount) (bool, error) {
+	var raw []byte
+	if err := t.QueryRow(ctx, `SELECT platform.account_voucher($1)`, row.ID).Scan(&raw); err != nil {
+		return false, fmt.Errorf("load who answers for %s: %w", row.ID, err)
+	}
+	voucher, err := tx.ParseVoucher(raw)
+	if err != nil {
+		return false, fmt.Errorf("read who answers for %s: %w", row.ID, err)
+	}
+	return len(voucher.Vouched(row.PermissionKeys, row.TenantID, row.ProjectID, t.Now)) < len(row.PermissionKeys), nil
 }
 
 // delegable refuses what the caller could not have given itself. Keys that the account has may stay, whoever gave
@@ -95,7 +146,7 @@ func account(row *db.ServiceAccount) map[string]any {
 	if len(limits) == 0 {
 		limits = json.RawMessage("null")
 	}
-	return map[string]any{"name": row.Name, "permissionKeys": row.PermissionKeys, "limits": limits}
+	return map[string]any{"name": row.Name, "permissionKeys": row.PermissionKeys, "limits": limits, "makerId": row.MakerID, "madeUnder": row.MadeUnder}
 }
 
 // lockAccount loads and locks a live service account, and authorises the caller. NOT_FOUND for one that was

@@ -18,7 +18,7 @@ const (
 	tenantColumns  = `tenant.id, tenant.slug, tenant.display_name, tenant.created_at`
 	projectColumns = `project.id, project.tenant_id, project.slug, project.display_name, project.created_at,
 		project.max_members, project.max_gpus`
-	bindingColumns = `id, user_id, role, tenant_id, project_id, expires_at, revoked_at, granted_by, reason, break_glass, created_at`
+	bindingColumns = `id, user_id, role, tenant_id, project_id, expires_at, revoked_at, granted_by, reason, break_glass, made_under, created_at`
 )
 
 func scanTenant(row pgx.CollectableRow) (*db.Tenant, error) {
@@ -33,7 +33,7 @@ func scanProject(row pgx.CollectableRow) (*db.Project, error) {
 
 func scanBinding(row pgx.CollectableRow) (*db.RoleBinding, error) {
 	x := new(db.RoleBinding)
-	return x, row.Scan(&x.ID, &x.UserID, &x.Role, &x.TenantID, &x.ProjectID, &x.ExpiresAt, &x.RevokedAt, &x.GrantedBy, &x.Reason, &x.BreakGlass, &x.CreatedAt)
+	return x, row.Scan(&x.ID, &x.UserID, &x.Role, &x.TenantID, &x.ProjectID, &x.ExpiresAt, &x.RevokedAt, &x.GrantedBy, &x.Reason, &x.BreakGlass, &x.MadeUnder, &x.CreatedAt)
 }
 
 // Viewer is the caller, as the platform sees it.

@@ -38,7 +38,7 @@ func (in IssueInput) rules(ctx context.Context, t *tx.Tx, to *target, out *View)
 	if released != nil {
 		return fault.New(fault.FailedPrecondition, "nothing is left of the instance").At("input.instanceId")
 	}
-	if err := in.purposes(to, out); err != nil {
+	if err := in.purposes(ctx, t, to, out); err != nil {
 		return err
 	}
 	if in.Audience == lifecycle.SecretForNode {
@@ -59,7 +59,7 @@ func (in IssueInput) rules(ctx context.Context, t *tx.Tx, to *target, out *View)
 }
 
 // purposes asks manifest and policy for the purpose.
-func (in IssueInput) purposes(to *target, out *View) (err error) {
+func (in IssueInput) purposes(ctx context.Context, t *tx.Tx, to *target, out *View) (err error) {
 	out.Spec = json.RawMessage(`{}`)
 	if in.Purpose != PurposeArtifactPull {
 		if !slices.Contains(to.declared.SecretPurposes, in.Purpose) {
@@ -67,18 +67,30 @@ func (in IssueInput) purposes(to *target, out *View) (err error) {
 		}
 		return to.effective.Purpose(in.Purpose)
 	}
-	for _, artifact := range to.declared.Artifacts {
-		if artifact.Digest != in.ArtifactDigest {
-			continue
-		}
-		place, _, _ := strings.Cut(artifact.Ref, "@")
-		registry, repository, _ := strings.Cut(place, "/")
-		if out.Spec, err = json.Marshal(pulled{Registry: registry, Repository: repository, Digest: artifact.Digest}); err != nil {
-			return err
-		}
-		return policy.Join(to.effective.Purpose(in.Purpose), to.effective.Source(artifact.Ref, "input.artifactDigest"))
+	pinned, err := pinnedRef(ctx, t, in.InstanceID, in.ArtifactDigest)
+	if err != nil {
+		return err
 	}
-	return fault.New(fault.InvalidArgument, "the instance's manifest pins no such artifact").At("input.artifactDigest")
+	place, _, _ := strings.Cut(pinned, "@")
+	registry, repository, _ := strings.Cut(place, "/")
+	if out.Spec, err = json.Marshal(pulled{Registry: registry, Repository: repository, Digest: in.ArtifactDigest}); err != nil {
+		return err
+	}
+	return policy.Join(to.effective.Purpose(in.Purpose), to.effective.Source(pinned, "input.artifactDigest"))
+}
+
+// pinnedRef is where the artifact of a digest lies that the instance's manifest pins: by the artifact's own row, which was read
+// and checked, and not by the text of the manifest. INVALID_ARGUMENT when it pins none.
+func pinnedRef(ctx context.Context, t *tx.Tx, instanceID ids.ID, digest string) (ref string, err error) {
+	err = t.QueryRow(ctx, `SELECT a.ref FROM instance i JOIN manifest_artifact p ON p.manifest_id = i.manifest_id
+		JOIN artifact a ON a.id = p.artifact_id WHERE i.id = $1 AND a.digest = $2 AND a.stage <> 'RETIRED'`, instanceID, digest).Scan(&ref)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return "", fault.New(fault.InvalidArgument, "the instance's manifest pins no such artifact").At("input.artifactDigest")
+	}
+	if err != nil {
+		return "", fmt.Errorf("look for the artifact %s of %s: %w", digest, instanceID, err)
+	}
+	return ref, nil
 }
 
 func denied(format string, args ...any) error {

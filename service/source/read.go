@@ -15,11 +15,29 @@ import (
 // read runs queries of sources and keys, which row-level security confines to the platform's and those of the tenants that
 // the caller is seen in. Key: source.read in any scope, or one of the others.
 func (s *Service) read(ctx context.Context, query tx.Query, others ...authz.Key) error {
+	_, err := s.readAs(ctx, query, others...)
+	return err
+}
+
+// readAs is read, with who asked.
+func (s *Service) readAs(ctx context.Context, query tx.Query, others ...authz.Key) (*authz.Actor, error) {
 	actor, err := s.DB.Read(ctx, query)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return authz.RequireAnywhere(actor, append([]authz.Key{authz.SourceRead}, others...)...)
+	return actor, authz.RequireAnywhere(actor, append([]authz.Key{authz.SourceRead}, others...)...)
+}
+
+// shown takes from the platform's sources the name by which the platform is known there: that is for its staff.
+func shown(actor *authz.Actor, found []*db.ArtifactSource) {
+	if actor.Allows(authz.SourceRead, "", "") {
+		return
+	}
+	for _, row := range found {
+		if row.TenantID == nil {
+			row.CredentialUser = ""
+		}
+	}
 }
 
 // List lists the sources that the caller may use, by name: the platform's and those of its tenants, or of one tenant and the
@@ -32,32 +50,37 @@ func (s *Service) List(ctx context.Context, tenantID *ids.ID, args page.Args) (*
 		return nil, err
 	}
 	var found []*db.ArtifactSource
-	err := s.read(ctx, tx.Rows(&found, scan, `SELECT `+columns+` FROM artifact_source WHERE (name, id) > ($1, $2)
+	actor, err := s.readAs(ctx, tx.Rows(&found, scan, `SELECT `+columns+` FROM artifact_source WHERE (name, id) > ($1, $2)
 		AND ($3::text IS NULL OR tenant_id IS NULL OR tenant_id = $3) ORDER BY name, id LIMIT $4`, name, string(id), tenantID, args.First+1))
 	if err != nil {
 		return nil, err
 	}
+	shown(actor, found)
 	return page.Cut(args, found, func(row *db.ArtifactSource) string { return page.Cursor(list, row.Name, row.ID) }), nil
 }
 
 // Get reads a source. Key: source.read in any scope. NOT_FOUND when it is missing or another tenant's.
 func (s *Service) Get(ctx context.Context, id ids.ID) (*db.ArtifactSource, error) {
 	var row *db.ArtifactSource
-	if err := s.read(ctx, tx.Row(&row, scan, `SELECT `+columns+` FROM artifact_source WHERE id = $1`, id)); err != nil {
+	actor, err := s.readAs(ctx, tx.Row(&row, scan, `SELECT `+columns+` FROM artifact_source WHERE id = $1`, id))
+	if err != nil {
 		return nil, err
 	}
 	if row == nil {
 		return nil, fault.NoSuch()
 	}
+	shown(actor, []*db.ArtifactSource{row})
 	return row, nil
 }
 
 // Many reads sources; those that are missing or another tenant's are left out. Key: source.read in any scope.
 func (s *Service) Many(ctx context.Context, wanted []ids.ID) (map[ids.ID]*db.ArtifactSource, error) {
 	var found []*db.ArtifactSource
-	if err := s.read(ctx, tx.Rows(&found, scan, `SELECT `+columns+` FROM artifact_source WHERE id = ANY ($1)`, wanted)); err != nil {
+	actor, err := s.readAs(ctx, tx.Rows(&found, scan, `SELECT `+columns+` FROM artifact_source WHERE id = ANY ($1)`, wanted))
+	if err != nil {
 		return nil, err
 	}
+	shown(actor, found)
 	return byID(found, func(row *db.ArtifactSource) ids.ID { return row.ID }), nil
 }
 

@@ -15,6 +15,7 @@ import (
 	sdk "github.com/gpuaas/app-platform/sdk/webhook"
 	"github.com/gpuaas/app-platform/service/kit/check"
 	"github.com/gpuaas/app-platform/service/kit/idem"
+	"github.com/gpuaas/app-platform/service/kit/maker"
 	"github.com/gpuaas/app-platform/service/kit/rows"
 	"github.com/gpuaas/app-platform/service/ledger/audit"
 )
@@ -109,7 +110,11 @@ func (s *Service) create(ctx context.Context, t *tx.Tx, in CreateInput, fresh *c
 	if err := s.complete(ctx, &made, fresh); err != nil {
 		return nil, err
 	}
-	row, err := insert(ctx, t, where, in, made, readable)
+	from, err := maker.Of(ctx, t, sends(where, readable))
+	if err != nil {
+		return nil, err
+	}
+	row, err := insert(ctx, t, where, in, made, readable, from)
 	if err != nil {
 		return nil, err
 	}
@@ -146,10 +151,20 @@ func room(ctx context.Context, t *tx.Tx, project ids.ID) error {
 	return nil
 }
 
-func insert(ctx context.Context, t *tx.Tx, where authz.Object, in CreateInput, made draft, readable []string) (*db.Webhook, error) {
-	row, err := one(ctx, t, Scan, `INSERT INTO webhook (id, tenant_id, project_id, url, description, event_types, families, cursor, secret, created_by, created_at, updated_at)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $11) RETURNING `+Columns,
-		made.ID, where.TenantID, where.ProjectID, in.URL, in.Description, in.EventTypes, readable, made.cursor, made.sealed, t.Actor.ID, t.Now)
+// sends is what it takes to have events of the families sent: to manage webhooks, and to read the families.
+func sends(where authz.Object, families []string) func(*authz.Actor) bool {
+	return func(actor *authz.Actor) bool {
+		return actor.AllowsOn(authz.WebhookManage, where) && !slices.ContainsFunc(families, func(family string) bool {
+			key, err := authz.FamilyKey(family, "instance.read")
+			return err != nil || !actor.AllowsOn(key, where)
+		})
+	}
+}
+
+func insert(ctx context.Context, t *tx.Tx, where authz.Object, in CreateInput, made draft, readable []string, from maker.Source) (*db.Webhook, error) {
+	row, err := one(ctx, t, Scan, `INSERT INTO webhook (id, tenant_id, project_id, url, description, event_types, families, cursor, secret, created_by, maker_id, made_under, created_at, updated_at)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $12, $13, $11, $11) RETURNING `+Columns,
+		made.ID, where.TenantID, where.ProjectID, in.URL, in.Description, in.EventTypes, readable, made.cursor, made.sealed, t.Actor.ID, t.Now, from.Maker, from.Under)
 	if err != nil {
 		return nil, fmt.Errorf("create a webhook: %w", err)
 	}

@@ -53,13 +53,14 @@ func Associated(id ids.ID) string { return "webhook|" + string(id) }
 // Columns are what Scan scans: all but the secrets, qualified by the table's name.
 const Columns = `webhook.id, webhook.tenant_id, webhook.project_id, webhook.url, webhook.description, webhook.event_types, webhook.families,
 	webhook.status, webhook.cursor, webhook.previous_until, webhook.secret_rotated_at, webhook.last_delivered_at, webhook.failing_since,
-	webhook.last_error, webhook.created_by, webhook.created_at, webhook.updated_at, webhook.deleted_at`
+	webhook.last_error, webhook.created_by, webhook.maker_id, webhook.made_under, webhook.created_at, webhook.updated_at, webhook.deleted_at`
 
 // Scan scans a row of Columns.
 func Scan(row pgx.CollectableRow) (*db.Webhook, error) {
 	x := &db.Webhook{}
 	return x, row.Scan(&x.ID, &x.TenantID, &x.ProjectID, &x.URL, &x.Description, &x.EventTypes, &x.Families, (*string)(&x.Status), &x.Cursor,
-		&x.PreviousUntil, &x.SecretRotatedAt, &x.LastDeliveredAt, &x.FailingSince, &x.LastError, &x.CreatedBy, &x.CreatedAt, &x.UpdatedAt, &x.DeletedAt)
+		&x.PreviousUntil, &x.SecretRotatedAt, &x.LastDeliveredAt, &x.FailingSince, &x.LastError, &x.CreatedBy, &x.MakerID, &x.MadeUnder, &x.CreatedAt,
+		&x.UpdatedAt, &x.DeletedAt)
 }
 
 const deliveryColumns = `webhook_delivery.id, webhook_delivery.tenant_id, webhook_delivery.project_id, webhook_delivery.webhook_id,

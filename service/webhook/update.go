@@ -11,6 +11,7 @@ import (
 	"github.com/gpuaas/app-platform/ent/generated/db"
 	"github.com/gpuaas/app-platform/internal/tx"
 	"github.com/gpuaas/app-platform/service/kit/check"
+	"github.com/gpuaas/app-platform/service/kit/maker"
 	"github.com/gpuaas/app-platform/service/ledger/audit"
 )
 
@@ -76,9 +77,12 @@ func update(ctx context.Context, t *tx.Tx, in UpdateInput) (*db.Webhook, error) 
 			row.Status, row.FailingSince, row.LastError = lifecycle.WebhookActive, nil, ""
 		}
 	}
+	if err := answers(ctx, t, &row, in); err != nil {
+		return nil, err
+	}
 	after, err := one(ctx, t, Scan, `UPDATE webhook SET url = $2, families = $3, description = $4, event_types = $5, status = $6, failing_since = $7,
-		last_error = $8, updated_at = $9 WHERE id = $1 RETURNING `+Columns,
-		row.ID, row.URL, row.Families, row.Description, row.EventTypes, string(row.Status), row.FailingSince, row.LastError, t.Now)
+		last_error = $8, updated_at = $9, maker_id = $10, made_under = $11 WHERE id = $1 RETURNING `+Columns,
+		row.ID, row.URL, row.Families, row.Description, row.EventTypes, string(row.Status), row.FailingSince, row.LastError, t.Now, row.MakerID, row.MadeUnder)
 	if err != nil {
 		return nil, fmt.Errorf("update webhook %s: %w", row.ID, err)
 	}
@@ -87,4 +91,20 @@ func update(ctx context.Context, t *tx.Tx, in UpdateInput) (*db.Webhook, error) 
 	}
 	return after, audit.Write(ctx, t, audit.Entry{Action: action, Key: authz.WebhookManage, Object: object(after), ObjectID: after.ID,
 		Before: shown(before), After: shown(after)})
+}
+
+// answers lets the caller answer for the webhook from now on, who resumes it or gives it another address and may read all that
+// it sends. Under break-glass it goes on to rest on whom it did.
+func answers(ctx context.Context, t *tx.Tx, row *db.Webhook, in UpdateInput) error {
+	resumed := in.Paused != nil && !*in.Paused
+	can := sends(object(row), row.Families)
+	if !resumed && in.URL == nil || !can(t.Actor) {
+		return nil
+	}
+	from, err := maker.Of(ctx, t, can)
+	if err != nil || from.Maker == nil || from.Under != nil && row.MakerID != nil {
+		return err
+	}
+	row.MakerID, row.MadeUnder = from.Maker, from.Under
+	return nil
 }

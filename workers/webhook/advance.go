@@ -19,7 +19,7 @@ import (
 )
 
 // servedSQL chooses the webhooks of a project that are served.
-const servedSQL = `SELECT ` + verbs.Columns + ` FROM webhook WHERE project_id = $1 AND deleted_at IS NULL AND status = 'ACTIVE'
+const servedSQL = `SELECT ` + verbs.Columns + `, platform.voucher(webhook.maker_id, webhook.made_under) FROM webhook WHERE project_id = $1 AND deleted_at IS NULL AND status = 'ACTIVE'
 	AND EXISTS (SELECT FROM project WHERE id = $1 AND deleted_at IS NULL) ORDER BY id`
 
 // look dispatches what is new to every webhook of a project; found says whether there was anything.
@@ -30,12 +30,16 @@ func (w *Worker) look(ctx context.Context, project ids.ID) (found bool, err erro
 	if err != nil {
 		return false, err
 	}
-	served, err := pgx.CollectRows(stored, verbs.Scan)
+	served, err := pgx.CollectRows(stored, w.scanVouched)
 	if err != nil {
 		return false, err
 	}
 	var failed error
 	for _, row := range served {
+		if len(row.Families) == 0 {
+			failed = errors.Join(failed, w.lapse(ctx, row))
+			continue
+		}
 		more, err := w.follow(ctx, row)
 		found, failed = found || more, errors.Join(failed, err)
 	}

@@ -27,7 +27,8 @@ type batch struct {
 	due     []delivery
 }
 
-const loadSQL = `SELECT ` + verbs.Columns + `, webhook.secret, webhook.previous_secret FROM webhook
+const loadSQL = `SELECT ` + verbs.Columns + `, webhook.secret, webhook.previous_secret,
+	platform.voucher(webhook.maker_id, webhook.made_under) FROM webhook
 	JOIN project ON project.id = webhook.project_id AND project.deleted_at IS NULL
 	WHERE webhook.id = $1 AND webhook.deleted_at IS NULL AND webhook.status = 'ACTIVE'`
 
@@ -38,12 +39,12 @@ const dueSQL = `SELECT d.id, d.attempts, ` + rows.EventColumns + ` FROM webhook_
 // load reads a webhook with what is due; nothing is due at one that is not served any more.
 func (w *Worker) load(ctx context.Context, id ids.ID) (batch, error) {
 	var out batch
-	var sealed, before []byte
+	var sealed, before, voucher []byte
 	queries := &pgx.Batch{}
 	queries.Queue(loadSQL, id).Query(func(found pgx.Rows) error {
 		_, err := pgx.CollectRows(found, func(row pgx.CollectableRow) (*db.Webhook, error) {
 			var err error
-			out.row, err = verbs.Scan(tail{row, []any{&sealed, &before}})
+			out.row, err = verbs.Scan(tail{row, []any{&sealed, &before, &voucher}})
 			return out.row, err
 		})
 		return err
@@ -57,6 +58,12 @@ func (w *Worker) load(ctx context.Context, id ids.ID) (batch, error) {
 	}
 	if out.row == nil || len(out.due) == 0 {
 		return batch{}, nil
+	}
+	if err := w.narrow(out.row, voucher); err != nil {
+		return batch{}, err
+	}
+	if err := w.drop(ctx, &out); err != nil || len(out.due) == 0 {
+		return batch{}, err
 	}
 	return out, w.open(ctx, &out, sealed, before)
 }

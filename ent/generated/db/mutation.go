@@ -35102,6 +35102,7 @@ type RoleBindingMutation struct {
 	granted_by    *string
 	reason        *string
 	break_glass   *bool
+	made_under    *ids.ID
 	created_at    *time.Time
 	clearedFields map[string]struct{}
 	done          bool
@@ -35589,6 +35590,55 @@ func (m *RoleBindingMutation) ResetBreakGlass() {
 	m.break_glass = nil
 }
 
+// SetMadeUnder sets the "made_under" field.
+func (m *RoleBindingMutation) SetMadeUnder(i ids.ID) {
+	m.made_under = &i
+}
+
+// MadeUnder returns the value of the "made_under" field in the mutation.
+func (m *RoleBindingMutation) MadeUnder() (r ids.ID, exists bool) {
+	v := m.made_under
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldMadeUnder returns the old "made_under" field's value of the RoleBinding entity.
+// If the RoleBinding object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *RoleBindingMutation) OldMadeUnder(ctx context.Context) (v *ids.ID, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldMadeUnder is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldMadeUnder requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldMadeUnder: %w", err)
+	}
+	return oldValue.MadeUnder, nil
+}
+
+// ClearMadeUnder clears the value of the "made_under" field.
+func (m *RoleBindingMutation) ClearMadeUnder() {
+	m.made_under = nil
+	m.clearedFields[rolebinding.FieldMadeUnder] = struct{}{}
+}
+
+// MadeUnderCleared returns if the "made_under" field was cleared in this mutation.
+func (m *RoleBindingMutation) MadeUnderCleared() bool {
+	_, ok := m.clearedFields[rolebinding.FieldMadeUnder]
+	return ok
+}
+
+// ResetMadeUnder resets all changes to the "made_under" field.
+func (m *RoleBindingMutation) ResetMadeUnder() {
+	m.made_under = nil
+	delete(m.clearedFields, rolebinding.FieldMadeUnder)
+}
+
 // SetCreatedAt sets the "created_at" field.
 func (m *RoleBindingMutation) SetCreatedAt(t time.Time) {
 	m.created_at = &t
@@ -35659,7 +35709,7 @@ func (m *RoleBindingMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *RoleBindingMutation) Fields() []string {
-	fields := make([]string, 0, 10)
+	fields := make([]string, 0, 11)
 	if m.user_id != nil {
 		fields = append(fields, rolebinding.FieldUserID)
 	}
@@ -35686,6 +35736,9 @@ func (m *RoleBindingMutation) Fields() []string {
 	}
 	if m.break_glass != nil {
 		fields = append(fields, rolebinding.FieldBreakGlass)
+	}
+	if m.made_under != nil {
+		fields = append(fields, rolebinding.FieldMadeUnder)
 	}
 	if m.created_at != nil {
 		fields = append(fields, rolebinding.FieldCreatedAt)
@@ -35716,6 +35769,8 @@ func (m *RoleBindingMutation) Field(name string) (ent.Value, bool) {
 		return m.Reason()
 	case rolebinding.FieldBreakGlass:
 		return m.BreakGlass()
+	case rolebinding.FieldMadeUnder:
+		return m.MadeUnder()
 	case rolebinding.FieldCreatedAt:
 		return m.CreatedAt()
 	}
@@ -35745,6 +35800,8 @@ func (m *RoleBindingMutation) OldField(ctx context.Context, name string) (ent.Va
 		return m.OldReason(ctx)
 	case rolebinding.FieldBreakGlass:
 		return m.OldBreakGlass(ctx)
+	case rolebinding.FieldMadeUnder:
+		return m.OldMadeUnder(ctx)
 	case rolebinding.FieldCreatedAt:
 		return m.OldCreatedAt(ctx)
 	}
@@ -35819,6 +35876,13 @@ func (m *RoleBindingMutation) SetField(name string, value ent.Value) error {
 		}
 		m.SetBreakGlass(v)
 		return nil
+	case rolebinding.FieldMadeUnder:
+		v, ok := value.(ids.ID)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetMadeUnder(v)
+		return nil
 	case rolebinding.FieldCreatedAt:
 		v, ok := value.(time.Time)
 		if !ok {
@@ -35868,6 +35932,9 @@ func (m *RoleBindingMutation) ClearedFields() []string {
 	if m.FieldCleared(rolebinding.FieldRevokedAt) {
 		fields = append(fields, rolebinding.FieldRevokedAt)
 	}
+	if m.FieldCleared(rolebinding.FieldMadeUnder) {
+		fields = append(fields, rolebinding.FieldMadeUnder)
+	}
 	return fields
 }
 
@@ -35893,6 +35960,9 @@ func (m *RoleBindingMutation) ClearField(name string) error {
 		return nil
 	case rolebinding.FieldRevokedAt:
 		m.ClearRevokedAt()
+		return nil
+	case rolebinding.FieldMadeUnder:
+		m.ClearMadeUnder()
 		return nil
 	}
 	return fmt.Errorf("unknown RoleBinding nullable field %s", name)
@@ -35928,6 +35998,9 @@ func (m *RoleBindingMutation) ResetField(name string) error {
 		return nil
 	case rolebinding.FieldBreakGlass:
 		m.ResetBreakGlass()
+		return nil
+	case rolebinding.FieldMadeUnder:
+		m.ResetMadeUnder()
 		return nil
 	case rolebinding.FieldCreatedAt:
 		m.ResetCreatedAt()
@@ -38308,6 +38381,8 @@ type ServiceAccountMutation struct {
 	limits                *json.RawMessage
 	appendlimits          json.RawMessage
 	deleted_at            *time.Time
+	maker_id              *ids.ID
+	made_under            *ids.ID
 	updated_at            *time.Time
 	created_at            *time.Time
 	clearedFields         map[string]struct{}
@@ -38693,6 +38768,104 @@ func (m *ServiceAccountMutation) ResetDeletedAt() {
 	delete(m.clearedFields, serviceaccount.FieldDeletedAt)
 }
 
+// SetMakerID sets the "maker_id" field.
+func (m *ServiceAccountMutation) SetMakerID(i ids.ID) {
+	m.maker_id = &i
+}
+
+// MakerID returns the value of the "maker_id" field in the mutation.
+func (m *ServiceAccountMutation) MakerID() (r ids.ID, exists bool) {
+	v := m.maker_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldMakerID returns the old "maker_id" field's value of the ServiceAccount entity.
+// If the ServiceAccount object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ServiceAccountMutation) OldMakerID(ctx context.Context) (v *ids.ID, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldMakerID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldMakerID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldMakerID: %w", err)
+	}
+	return oldValue.MakerID, nil
+}
+
+// ClearMakerID clears the value of the "maker_id" field.
+func (m *ServiceAccountMutation) ClearMakerID() {
+	m.maker_id = nil
+	m.clearedFields[serviceaccount.FieldMakerID] = struct{}{}
+}
+
+// MakerIDCleared returns if the "maker_id" field was cleared in this mutation.
+func (m *ServiceAccountMutation) MakerIDCleared() bool {
+	_, ok := m.clearedFields[serviceaccount.FieldMakerID]
+	return ok
+}
+
+// ResetMakerID resets all changes to the "maker_id" field.
+func (m *ServiceAccountMutation) ResetMakerID() {
+	m.maker_id = nil
+	delete(m.clearedFields, serviceaccount.FieldMakerID)
+}
+
+// SetMadeUnder sets the "made_under" field.
+func (m *ServiceAccountMutation) SetMadeUnder(i ids.ID) {
+	m.made_under = &i
+}
+
+// MadeUnder returns the value of the "made_under" field in the mutation.
+func (m *ServiceAccountMutation) MadeUnder() (r ids.ID, exists bool) {
+	v := m.made_under
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldMadeUnder returns the old "made_under" field's value of the ServiceAccount entity.
+// If the ServiceAccount object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ServiceAccountMutation) OldMadeUnder(ctx context.Context) (v *ids.ID, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldMadeUnder is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldMadeUnder requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldMadeUnder: %w", err)
+	}
+	return oldValue.MadeUnder, nil
+}
+
+// ClearMadeUnder clears the value of the "made_under" field.
+func (m *ServiceAccountMutation) ClearMadeUnder() {
+	m.made_under = nil
+	m.clearedFields[serviceaccount.FieldMadeUnder] = struct{}{}
+}
+
+// MadeUnderCleared returns if the "made_under" field was cleared in this mutation.
+func (m *ServiceAccountMutation) MadeUnderCleared() bool {
+	_, ok := m.clearedFields[serviceaccount.FieldMadeUnder]
+	return ok
+}
+
+// ResetMadeUnder resets all changes to the "made_under" field.
+func (m *ServiceAccountMutation) ResetMadeUnder() {
+	m.made_under = nil
+	delete(m.clearedFields, serviceaccount.FieldMadeUnder)
+}
+
 // SetUpdatedAt sets the "updated_at" field.
 func (m *ServiceAccountMutation) SetUpdatedAt(t time.Time) {
 	m.updated_at = &t
@@ -38799,7 +38972,7 @@ func (m *ServiceAccountMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *ServiceAccountMutation) Fields() []string {
-	fields := make([]string, 0, 8)
+	fields := make([]string, 0, 10)
 	if m.tenant_id != nil {
 		fields = append(fields, serviceaccount.FieldTenantID)
 	}
@@ -38817,6 +38990,12 @@ func (m *ServiceAccountMutation) Fields() []string {
 	}
 	if m.deleted_at != nil {
 		fields = append(fields, serviceaccount.FieldDeletedAt)
+	}
+	if m.maker_id != nil {
+		fields = append(fields, serviceaccount.FieldMakerID)
+	}
+	if m.made_under != nil {
+		fields = append(fields, serviceaccount.FieldMadeUnder)
 	}
 	if m.updated_at != nil {
 		fields = append(fields, serviceaccount.FieldUpdatedAt)
@@ -38844,6 +39023,10 @@ func (m *ServiceAccountMutation) Field(name string) (ent.Value, bool) {
 		return m.Limits()
 	case serviceaccount.FieldDeletedAt:
 		return m.DeletedAt()
+	case serviceaccount.FieldMakerID:
+		return m.MakerID()
+	case serviceaccount.FieldMadeUnder:
+		return m.MadeUnder()
 	case serviceaccount.FieldUpdatedAt:
 		return m.UpdatedAt()
 	case serviceaccount.FieldCreatedAt:
@@ -38869,6 +39052,10 @@ func (m *ServiceAccountMutation) OldField(ctx context.Context, name string) (ent
 		return m.OldLimits(ctx)
 	case serviceaccount.FieldDeletedAt:
 		return m.OldDeletedAt(ctx)
+	case serviceaccount.FieldMakerID:
+		return m.OldMakerID(ctx)
+	case serviceaccount.FieldMadeUnder:
+		return m.OldMadeUnder(ctx)
 	case serviceaccount.FieldUpdatedAt:
 		return m.OldUpdatedAt(ctx)
 	case serviceaccount.FieldCreatedAt:
@@ -38924,6 +39111,20 @@ func (m *ServiceAccountMutation) SetField(name string, value ent.Value) error {
 		}
 		m.SetDeletedAt(v)
 		return nil
+	case serviceaccount.FieldMakerID:
+		v, ok := value.(ids.ID)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetMakerID(v)
+		return nil
+	case serviceaccount.FieldMadeUnder:
+		v, ok := value.(ids.ID)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetMadeUnder(v)
+		return nil
 	case serviceaccount.FieldUpdatedAt:
 		v, ok := value.(time.Time)
 		if !ok {
@@ -38974,6 +39175,12 @@ func (m *ServiceAccountMutation) ClearedFields() []string {
 	if m.FieldCleared(serviceaccount.FieldDeletedAt) {
 		fields = append(fields, serviceaccount.FieldDeletedAt)
 	}
+	if m.FieldCleared(serviceaccount.FieldMakerID) {
+		fields = append(fields, serviceaccount.FieldMakerID)
+	}
+	if m.FieldCleared(serviceaccount.FieldMadeUnder) {
+		fields = append(fields, serviceaccount.FieldMadeUnder)
+	}
 	return fields
 }
 
@@ -38993,6 +39200,12 @@ func (m *ServiceAccountMutation) ClearField(name string) error {
 		return nil
 	case serviceaccount.FieldDeletedAt:
 		m.ClearDeletedAt()
+		return nil
+	case serviceaccount.FieldMakerID:
+		m.ClearMakerID()
+		return nil
+	case serviceaccount.FieldMadeUnder:
+		m.ClearMadeUnder()
 		return nil
 	}
 	return fmt.Errorf("unknown ServiceAccount nullable field %s", name)
@@ -39019,6 +39232,12 @@ func (m *ServiceAccountMutation) ResetField(name string) error {
 		return nil
 	case serviceaccount.FieldDeletedAt:
 		m.ResetDeletedAt()
+		return nil
+	case serviceaccount.FieldMakerID:
+		m.ResetMakerID()
+		return nil
+	case serviceaccount.FieldMadeUnder:
+		m.ResetMadeUnder()
 		return nil
 	case serviceaccount.FieldUpdatedAt:
 		m.ResetUpdatedAt()
@@ -39092,6 +39311,8 @@ type ServiceAccountKeyMutation struct {
 	revoked_at         *time.Time
 	last_used_at       *time.Time
 	replaced_by        *ids.ID
+	maker_id           *ids.ID
+	made_under         *ids.ID
 	created_at         *time.Time
 	clearedFields      map[string]struct{}
 	done               bool
@@ -39543,6 +39764,104 @@ func (m *ServiceAccountKeyMutation) ResetReplacedBy() {
 	delete(m.clearedFields, serviceaccountkey.FieldReplacedBy)
 }
 
+// SetMakerID sets the "maker_id" field.
+func (m *ServiceAccountKeyMutation) SetMakerID(i ids.ID) {
+	m.maker_id = &i
+}
+
+// MakerID returns the value of the "maker_id" field in the mutation.
+func (m *ServiceAccountKeyMutation) MakerID() (r ids.ID, exists bool) {
+	v := m.maker_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldMakerID returns the old "maker_id" field's value of the ServiceAccountKey entity.
+// If the ServiceAccountKey object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ServiceAccountKeyMutation) OldMakerID(ctx context.Context) (v *ids.ID, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldMakerID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldMakerID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldMakerID: %w", err)
+	}
+	return oldValue.MakerID, nil
+}
+
+// ClearMakerID clears the value of the "maker_id" field.
+func (m *ServiceAccountKeyMutation) ClearMakerID() {
+	m.maker_id = nil
+	m.clearedFields[serviceaccountkey.FieldMakerID] = struct{}{}
+}
+
+// MakerIDCleared returns if the "maker_id" field was cleared in this mutation.
+func (m *ServiceAccountKeyMutation) MakerIDCleared() bool {
+	_, ok := m.clearedFields[serviceaccountkey.FieldMakerID]
+	return ok
+}
+
+// ResetMakerID resets all changes to the "maker_id" field.
+func (m *ServiceAccountKeyMutation) ResetMakerID() {
+	m.maker_id = nil
+	delete(m.clearedFields, serviceaccountkey.FieldMakerID)
+}
+
+// SetMadeUnder sets the "made_under" field.
+func (m *ServiceAccountKeyMutation) SetMadeUnder(i ids.ID) {
+	m.made_under = &i
+}
+
+// MadeUnder returns the value of the "made_under" field in the mutation.
+func (m *ServiceAccountKeyMutation) MadeUnder() (r ids.ID, exists bool) {
+	v := m.made_under
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldMadeUnder returns the old "made_under" field's value of the ServiceAccountKey entity.
+// If the ServiceAccountKey object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ServiceAccountKeyMutation) OldMadeUnder(ctx context.Context) (v *ids.ID, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldMadeUnder is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldMadeUnder requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldMadeUnder: %w", err)
+	}
+	return oldValue.MadeUnder, nil
+}
+
+// ClearMadeUnder clears the value of the "made_under" field.
+func (m *ServiceAccountKeyMutation) ClearMadeUnder() {
+	m.made_under = nil
+	m.clearedFields[serviceaccountkey.FieldMadeUnder] = struct{}{}
+}
+
+// MadeUnderCleared returns if the "made_under" field was cleared in this mutation.
+func (m *ServiceAccountKeyMutation) MadeUnderCleared() bool {
+	_, ok := m.clearedFields[serviceaccountkey.FieldMadeUnder]
+	return ok
+}
+
+// ResetMadeUnder resets all changes to the "made_under" field.
+func (m *ServiceAccountKeyMutation) ResetMadeUnder() {
+	m.made_under = nil
+	delete(m.clearedFields, serviceaccountkey.FieldMadeUnder)
+}
+
 // SetCreatedAt sets the "created_at" field.
 func (m *ServiceAccountKeyMutation) SetCreatedAt(t time.Time) {
 	m.created_at = &t
@@ -39613,7 +39932,7 @@ func (m *ServiceAccountKeyMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *ServiceAccountKeyMutation) Fields() []string {
-	fields := make([]string, 0, 9)
+	fields := make([]string, 0, 11)
 	if m.tenant_id != nil {
 		fields = append(fields, serviceaccountkey.FieldTenantID)
 	}
@@ -39637,6 +39956,12 @@ func (m *ServiceAccountKeyMutation) Fields() []string {
 	}
 	if m.replaced_by != nil {
 		fields = append(fields, serviceaccountkey.FieldReplacedBy)
+	}
+	if m.maker_id != nil {
+		fields = append(fields, serviceaccountkey.FieldMakerID)
+	}
+	if m.made_under != nil {
+		fields = append(fields, serviceaccountkey.FieldMadeUnder)
 	}
 	if m.created_at != nil {
 		fields = append(fields, serviceaccountkey.FieldCreatedAt)
@@ -39665,6 +39990,10 @@ func (m *ServiceAccountKeyMutation) Field(name string) (ent.Value, bool) {
 		return m.LastUsedAt()
 	case serviceaccountkey.FieldReplacedBy:
 		return m.ReplacedBy()
+	case serviceaccountkey.FieldMakerID:
+		return m.MakerID()
+	case serviceaccountkey.FieldMadeUnder:
+		return m.MadeUnder()
 	case serviceaccountkey.FieldCreatedAt:
 		return m.CreatedAt()
 	}
@@ -39692,6 +40021,10 @@ func (m *ServiceAccountKeyMutation) OldField(ctx context.Context, name string) (
 		return m.OldLastUsedAt(ctx)
 	case serviceaccountkey.FieldReplacedBy:
 		return m.OldReplacedBy(ctx)
+	case serviceaccountkey.FieldMakerID:
+		return m.OldMakerID(ctx)
+	case serviceaccountkey.FieldMadeUnder:
+		return m.OldMadeUnder(ctx)
 	case serviceaccountkey.FieldCreatedAt:
 		return m.OldCreatedAt(ctx)
 	}
@@ -39759,6 +40092,20 @@ func (m *ServiceAccountKeyMutation) SetField(name string, value ent.Value) error
 		}
 		m.SetReplacedBy(v)
 		return nil
+	case serviceaccountkey.FieldMakerID:
+		v, ok := value.(ids.ID)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetMakerID(v)
+		return nil
+	case serviceaccountkey.FieldMadeUnder:
+		v, ok := value.(ids.ID)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetMadeUnder(v)
+		return nil
 	case serviceaccountkey.FieldCreatedAt:
 		v, ok := value.(time.Time)
 		if !ok {
@@ -39808,6 +40155,12 @@ func (m *ServiceAccountKeyMutation) ClearedFields() []string {
 	if m.FieldCleared(serviceaccountkey.FieldReplacedBy) {
 		fields = append(fields, serviceaccountkey.FieldReplacedBy)
 	}
+	if m.FieldCleared(serviceaccountkey.FieldMakerID) {
+		fields = append(fields, serviceaccountkey.FieldMakerID)
+	}
+	if m.FieldCleared(serviceaccountkey.FieldMadeUnder) {
+		fields = append(fields, serviceaccountkey.FieldMadeUnder)
+	}
 	return fields
 }
 
@@ -39833,6 +40186,12 @@ func (m *ServiceAccountKeyMutation) ClearField(name string) error {
 		return nil
 	case serviceaccountkey.FieldReplacedBy:
 		m.ClearReplacedBy()
+		return nil
+	case serviceaccountkey.FieldMakerID:
+		m.ClearMakerID()
+		return nil
+	case serviceaccountkey.FieldMadeUnder:
+		m.ClearMadeUnder()
 		return nil
 	}
 	return fmt.Errorf("unknown ServiceAccountKey nullable field %s", name)
@@ -39865,6 +40224,12 @@ func (m *ServiceAccountKeyMutation) ResetField(name string) error {
 		return nil
 	case serviceaccountkey.FieldReplacedBy:
 		m.ResetReplacedBy()
+		return nil
+	case serviceaccountkey.FieldMakerID:
+		m.ResetMakerID()
+		return nil
+	case serviceaccountkey.FieldMadeUnder:
+		m.ResetMadeUnder()
 		return nil
 	case serviceaccountkey.FieldCreatedAt:
 		m.ResetCreatedAt()
@@ -42838,6 +43203,8 @@ type WebhookMutation struct {
 	failing_since     *time.Time
 	last_error        *string
 	created_by        *string
+	maker_id          *ids.ID
+	made_under        *ids.ID
 	created_at        *time.Time
 	updated_at        *time.Time
 	deleted_at        *time.Time
@@ -43635,6 +44002,104 @@ func (m *WebhookMutation) ResetCreatedBy() {
 	m.created_by = nil
 }
 
+// SetMakerID sets the "maker_id" field.
+func (m *WebhookMutation) SetMakerID(i ids.ID) {
+	m.maker_id = &i
+}
+
+// MakerID returns the value of the "maker_id" field in the mutation.
+func (m *WebhookMutation) MakerID() (r ids.ID, exists bool) {
+	v := m.maker_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldMakerID returns the old "maker_id" field's value of the Webhook entity.
+// If the Webhook object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *WebhookMutation) OldMakerID(ctx context.Context) (v *ids.ID, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldMakerID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldMakerID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldMakerID: %w", err)
+	}
+	return oldValue.MakerID, nil
+}
+
+// ClearMakerID clears the value of the "maker_id" field.
+func (m *WebhookMutation) ClearMakerID() {
+	m.maker_id = nil
+	m.clearedFields[webhook.FieldMakerID] = struct{}{}
+}
+
+// MakerIDCleared returns if the "maker_id" field was cleared in this mutation.
+func (m *WebhookMutation) MakerIDCleared() bool {
+	_, ok := m.clearedFields[webhook.FieldMakerID]
+	return ok
+}
+
+// ResetMakerID resets all changes to the "maker_id" field.
+func (m *WebhookMutation) ResetMakerID() {
+	m.maker_id = nil
+	delete(m.clearedFields, webhook.FieldMakerID)
+}
+
+// SetMadeUnder sets the "made_under" field.
+func (m *WebhookMutation) SetMadeUnder(i ids.ID) {
+	m.made_under = &i
+}
+
+// MadeUnder returns the value of the "made_under" field in the mutation.
+func (m *WebhookMutation) MadeUnder() (r ids.ID, exists bool) {
+	v := m.made_under
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldMadeUnder returns the old "made_under" field's value of the Webhook entity.
+// If the Webhook object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *WebhookMutation) OldMadeUnder(ctx context.Context) (v *ids.ID, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldMadeUnder is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldMadeUnder requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldMadeUnder: %w", err)
+	}
+	return oldValue.MadeUnder, nil
+}
+
+// ClearMadeUnder clears the value of the "made_under" field.
+func (m *WebhookMutation) ClearMadeUnder() {
+	m.made_under = nil
+	m.clearedFields[webhook.FieldMadeUnder] = struct{}{}
+}
+
+// MadeUnderCleared returns if the "made_under" field was cleared in this mutation.
+func (m *WebhookMutation) MadeUnderCleared() bool {
+	_, ok := m.clearedFields[webhook.FieldMadeUnder]
+	return ok
+}
+
+// ResetMadeUnder resets all changes to the "made_under" field.
+func (m *WebhookMutation) ResetMadeUnder() {
+	m.made_under = nil
+	delete(m.clearedFields, webhook.FieldMadeUnder)
+}
+
 // SetCreatedAt sets the "created_at" field.
 func (m *WebhookMutation) SetCreatedAt(t time.Time) {
 	m.created_at = &t
@@ -43790,7 +44255,7 @@ func (m *WebhookMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *WebhookMutation) Fields() []string {
-	fields := make([]string, 0, 19)
+	fields := make([]string, 0, 21)
 	if m.tenant_id != nil {
 		fields = append(fields, webhook.FieldTenantID)
 	}
@@ -43838,6 +44303,12 @@ func (m *WebhookMutation) Fields() []string {
 	}
 	if m.created_by != nil {
 		fields = append(fields, webhook.FieldCreatedBy)
+	}
+	if m.maker_id != nil {
+		fields = append(fields, webhook.FieldMakerID)
+	}
+	if m.made_under != nil {
+		fields = append(fields, webhook.FieldMadeUnder)
 	}
 	if m.created_at != nil {
 		fields = append(fields, webhook.FieldCreatedAt)
@@ -43888,6 +44359,10 @@ func (m *WebhookMutation) Field(name string) (ent.Value, bool) {
 		return m.LastError()
 	case webhook.FieldCreatedBy:
 		return m.CreatedBy()
+	case webhook.FieldMakerID:
+		return m.MakerID()
+	case webhook.FieldMadeUnder:
+		return m.MadeUnder()
 	case webhook.FieldCreatedAt:
 		return m.CreatedAt()
 	case webhook.FieldUpdatedAt:
@@ -43935,6 +44410,10 @@ func (m *WebhookMutation) OldField(ctx context.Context, name string) (ent.Value,
 		return m.OldLastError(ctx)
 	case webhook.FieldCreatedBy:
 		return m.OldCreatedBy(ctx)
+	case webhook.FieldMakerID:
+		return m.OldMakerID(ctx)
+	case webhook.FieldMadeUnder:
+		return m.OldMadeUnder(ctx)
 	case webhook.FieldCreatedAt:
 		return m.OldCreatedAt(ctx)
 	case webhook.FieldUpdatedAt:
@@ -44062,6 +44541,20 @@ func (m *WebhookMutation) SetField(name string, value ent.Value) error {
 		}
 		m.SetCreatedBy(v)
 		return nil
+	case webhook.FieldMakerID:
+		v, ok := value.(ids.ID)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetMakerID(v)
+		return nil
+	case webhook.FieldMadeUnder:
+		v, ok := value.(ids.ID)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetMadeUnder(v)
+		return nil
 	case webhook.FieldCreatedAt:
 		v, ok := value.(time.Time)
 		if !ok {
@@ -44131,6 +44624,12 @@ func (m *WebhookMutation) ClearedFields() []string {
 	if m.FieldCleared(webhook.FieldFailingSince) {
 		fields = append(fields, webhook.FieldFailingSince)
 	}
+	if m.FieldCleared(webhook.FieldMakerID) {
+		fields = append(fields, webhook.FieldMakerID)
+	}
+	if m.FieldCleared(webhook.FieldMadeUnder) {
+		fields = append(fields, webhook.FieldMadeUnder)
+	}
 	if m.FieldCleared(webhook.FieldDeletedAt) {
 		fields = append(fields, webhook.FieldDeletedAt)
 	}
@@ -44165,6 +44664,12 @@ func (m *WebhookMutation) ClearField(name string) error {
 		return nil
 	case webhook.FieldFailingSince:
 		m.ClearFailingSince()
+		return nil
+	case webhook.FieldMakerID:
+		m.ClearMakerID()
+		return nil
+	case webhook.FieldMadeUnder:
+		m.ClearMadeUnder()
 		return nil
 	case webhook.FieldDeletedAt:
 		m.ClearDeletedAt()
@@ -44224,6 +44729,12 @@ func (m *WebhookMutation) ResetField(name string) error {
 		return nil
 	case webhook.FieldCreatedBy:
 		m.ResetCreatedBy()
+		return nil
+	case webhook.FieldMakerID:
+		m.ResetMakerID()
+		return nil
+	case webhook.FieldMadeUnder:
+		m.ResetMadeUnder()
 		return nil
 	case webhook.FieldCreatedAt:
 		m.ResetCreatedAt()

@@ -37,6 +37,8 @@ type RoleBinding struct {
 	Reason string `json:"reason,omitempty"`
 	// given by a break-glass mutation
 	BreakGlass bool `json:"break_glass,omitempty"`
+	// the break-glass binding without which it could not have been given: it ends with that
+	MadeUnder *ids.ID `json:"made_under,omitempty"`
 	// when the row was made
 	CreatedAt    time.Time `json:"created_at,omitempty"`
 	selectValues sql.SelectValues
@@ -49,7 +51,7 @@ func (*RoleBinding) scanValues(columns []string) ([]any, error) {
 		switch columns[i] {
 		case rolebinding.FieldBreakGlass:
 			values[i] = new(sql.NullBool)
-		case rolebinding.FieldID, rolebinding.FieldUserID, rolebinding.FieldRole, rolebinding.FieldTenantID, rolebinding.FieldProjectID, rolebinding.FieldGrantedBy, rolebinding.FieldReason:
+		case rolebinding.FieldID, rolebinding.FieldUserID, rolebinding.FieldRole, rolebinding.FieldTenantID, rolebinding.FieldProjectID, rolebinding.FieldGrantedBy, rolebinding.FieldReason, rolebinding.FieldMadeUnder:
 			values[i] = new(sql.NullString)
 		case rolebinding.FieldExpiresAt, rolebinding.FieldRevokedAt, rolebinding.FieldCreatedAt:
 			values[i] = new(sql.NullTime)
@@ -132,6 +134,13 @@ func (_m *RoleBinding) assignValues(columns []string, values []any) error {
 			} else if value.Valid {
 				_m.BreakGlass = value.Bool
 			}
+		case rolebinding.FieldMadeUnder:
+			if value, ok := values[i].(*sql.NullString); !ok {
+				return fmt.Errorf("unexpected type %T for field made_under", values[i])
+			} else if value.Valid {
+				_m.MadeUnder = new(ids.ID)
+				*_m.MadeUnder = ids.ID(value.String)
+			}
 		case rolebinding.FieldCreatedAt:
 			if value, ok := values[i].(*sql.NullTime); !ok {
 				return fmt.Errorf("unexpected type %T for field created_at", values[i])
@@ -208,6 +217,11 @@ func (_m *RoleBinding) String() string {
 	builder.WriteString(", ")
 	builder.WriteString("break_glass=")
 	builder.WriteString(fmt.Sprintf("%v", _m.BreakGlass))
+	builder.WriteString(", ")
+	if v := _m.MadeUnder; v != nil {
+		builder.WriteString("made_under=")
+		builder.WriteString(fmt.Sprintf("%v", *v))
+	}
 	builder.WriteString(", ")
 	builder.WriteString("created_at=")
 	builder.WriteString(_m.CreatedAt.Format(time.ANSIC))

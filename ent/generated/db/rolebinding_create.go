@@ -131,6 +131,20 @@ func (_c *RoleBindingCreate) SetNillableBreakGlass(v *bool) *RoleBindingCreate {
 	return _c
 }
 
+// SetMadeUnder sets the "made_under" field.
+func (_c *RoleBindingCreate) SetMadeUnder(v ids.ID) *RoleBindingCreate {
+	_c.mutation.SetMadeUnder(v)
+	return _c
+}
+
+// SetNillableMadeUnder sets the "made_under" field if the given value is not nil.
+func (_c *RoleBindingCreate) SetNillableMadeUnder(v *ids.ID) *RoleBindingCreate {
+	if v != nil {
+		_c.SetMadeUnder(*v)
+	}
+	return _c
+}
+
 // SetCreatedAt sets the "created_at" field.
 func (_c *RoleBindingCreate) SetCreatedAt(v time.Time) *RoleBindingCreate {
 	_c.mutation.SetCreatedAt(v)
@@ -294,6 +308,10 @@ func (_c *RoleBindingCreate) createSpec() (*RoleBinding, *sqlgraph.CreateSpec) {
 	if value, ok := _c.mutation.BreakGlass(); ok {
 		_spec.SetField(rolebinding.FieldBreakGlass, field.TypeBool, value)
 		_node.BreakGlass = value
+	}
+	if value, ok := _c.mutation.MadeUnder(); ok {
+		_spec.SetField(rolebinding.FieldMadeUnder, field.TypeString, value)
+		_node.MadeUnder = &value
 	}
 	if value, ok := _c.mutation.CreatedAt(); ok {
 		_spec.SetField(rolebinding.FieldCreatedAt, field.TypeTime, value)

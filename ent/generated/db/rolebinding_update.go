@@ -179,6 +179,26 @@ func (_u *RoleBindingUpdate) SetNillableBreakGlass(v *bool) *RoleBindingUpdate {
 	return _u
 }
 
+// SetMadeUnder sets the "made_under" field.
+func (_u *RoleBindingUpdate) SetMadeUnder(v ids.ID) *RoleBindingUpdate {
+	_u.mutation.SetMadeUnder(v)
+	return _u
+}
+
+// SetNillableMadeUnder sets the "made_under" field if the given value is not nil.
+func (_u *RoleBindingUpdate) SetNillableMadeUnder(v *ids.ID) *RoleBindingUpdate {
+	if v != nil {
+		_u.SetMadeUnder(*v)
+	}
+	return _u
+}
+
+// ClearMadeUnder clears the value of the "made_under" field.
+func (_u *RoleBindingUpdate) ClearMadeUnder() *RoleBindingUpdate {
+	_u.mutation.ClearMadeUnder()
+	return _u
+}
+
 // Mutation returns the RoleBindingMutation object of the builder.
 func (_u *RoleBindingUpdate) Mutation() *RoleBindingMutation {
 	return _u.mutation
@@ -258,6 +278,12 @@ func (_u *RoleBindingUpdate) sqlSave(ctx context.Context) (_node int, err error)
 	}
 	if value, ok := _u.mutation.BreakGlass(); ok {
 		_spec.SetField(rolebinding.FieldBreakGlass, field.TypeBool, value)
+	}
+	if value, ok := _u.mutation.MadeUnder(); ok {
+		_spec.SetField(rolebinding.FieldMadeUnder, field.TypeString, value)
+	}
+	if _u.mutation.MadeUnderCleared() {
+		_spec.ClearField(rolebinding.FieldMadeUnder, field.TypeString)
 	}
 	if _node, err = sqlgraph.UpdateNodes(ctx, _u.driver, _spec); err != nil {
 		if _, ok := err.(*sqlgraph.NotFoundError); ok {
@@ -429,6 +455,26 @@ func (_u *RoleBindingUpdateOne) SetNillableBreakGlass(v *bool) *RoleBindingUpdat
 	return _u
 }
 
+// SetMadeUnder sets the "made_under" field.
+func (_u *RoleBindingUpdateOne) SetMadeUnder(v ids.ID) *RoleBindingUpdateOne {
+	_u.mutation.SetMadeUnder(v)
+	return _u
+}
+
+// SetNillableMadeUnder sets the "made_under" field if the given value is not nil.
+func (_u *RoleBindingUpdateOne) SetNillableMadeUnder(v *ids.ID) *RoleBindingUpdateOne {
+	if v != nil {
+		_u.SetMadeUnder(*v)
+	}
+	return _u
+}
+
+// ClearMadeUnder clears the value of the "made_under" field.
+func (_u *RoleBindingUpdateOne) ClearMadeUnder() *RoleBindingUpdateOne {
+	_u.mutation.ClearMadeUnder()
+	return _u
+}
+
 // Mutation returns the RoleBindingMutation object of the builder.
 func (_u *RoleBindingUpdateOne) Mutation() *RoleBindingMutation {
 	return _u.mutation
@@ -538,6 +584,12 @@ func (_u *RoleBindingUpdateOne) sqlSave(ctx context.Context) (_node *RoleBinding
 	}
 	if value, ok := _u.mutation.BreakGlass(); ok {
 		_spec.SetField(rolebinding.FieldBreakGlass, field.TypeBool, value)
+	}
+	if value, ok := _u.mutation.MadeUnder(); ok {
+		_spec.SetField(rolebinding.FieldMadeUnder, field.TypeString, value)
+	}
+	if _u.mutation.MadeUnderCleared() {
+		_spec.ClearField(rolebinding.FieldMadeUnder, field.TypeString)
 	}
 	_node = &RoleBinding{config: _u.config}
 	_spec.Assign = _node.assignValues

@@ -704,7 +704,7 @@ func init() {
 	// rolebinding.DefaultBreakGlass holds the default value on creation for the break_glass field.
 	rolebinding.DefaultBreakGlass = rolebindingDescBreakGlass.Default.(bool)
 	// rolebindingDescCreatedAt is the schema descriptor for created_at field.
-	rolebindingDescCreatedAt := rolebindingFields[9].Descriptor()
+	rolebindingDescCreatedAt := rolebindingFields[10].Descriptor()
 	// rolebinding.DefaultCreatedAt holds the default value on creation for the created_at field.
 	rolebinding.DefaultCreatedAt = rolebindingDescCreatedAt.Default.(func() time.Time)
 	runtimesecretFields := schema.RuntimeSecret{}.Fields()
@@ -746,17 +746,17 @@ func init() {
 	serviceaccountFields := schema.ServiceAccount{}.Fields()
 	_ = serviceaccountFields
 	// serviceaccountDescUpdatedAt is the schema descriptor for updated_at field.
-	serviceaccountDescUpdatedAt := serviceaccountFields[4].Descriptor()
+	serviceaccountDescUpdatedAt := serviceaccountFields[6].Descriptor()
 	// serviceaccount.DefaultUpdatedAt holds the default value on creation for the updated_at field.
 	serviceaccount.DefaultUpdatedAt = serviceaccountDescUpdatedAt.Default.(func() time.Time)
 	// serviceaccountDescCreatedAt is the schema descriptor for created_at field.
-	serviceaccountDescCreatedAt := serviceaccountFields[5].Descriptor()
+	serviceaccountDescCreatedAt := serviceaccountFields[7].Descriptor()
 	// serviceaccount.DefaultCreatedAt holds the default value on creation for the created_at field.
 	serviceaccount.DefaultCreatedAt = serviceaccountDescCreatedAt.Default.(func() time.Time)
 	serviceaccountkeyFields := schema.ServiceAccountKey{}.Fields()
 	_ = serviceaccountkeyFields
 	// serviceaccountkeyDescCreatedAt is the schema descriptor for created_at field.
-	serviceaccountkeyDescCreatedAt := serviceaccountkeyFields[6].Descriptor()
+	serviceaccountkeyDescCreatedAt := serviceaccountkeyFields[8].Descriptor()
 	// serviceaccountkey.DefaultCreatedAt holds the default value on creation for the created_at field.
 	serviceaccountkey.DefaultCreatedAt = serviceaccountkeyDescCreatedAt.Default.(func() time.Time)
 	sessionFields := schema.Session{}.Fields()
@@ -830,11 +830,11 @@ func init() {
 	// webhook.DefaultCreatedBy holds the default value on creation for the created_by field.
 	webhook.DefaultCreatedBy = webhookDescCreatedBy.Default.(string)
 	// webhookDescCreatedAt is the schema descriptor for created_at field.
-	webhookDescCreatedAt := webhookFields[14].Descriptor()
+	webhookDescCreatedAt := webhookFields[16].Descriptor()
 	// webhook.DefaultCreatedAt holds the default value on creation for the created_at field.
 	webhook.DefaultCreatedAt = webhookDescCreatedAt.Default.(func() time.Time)
 	// webhookDescUpdatedAt is the schema descriptor for updated_at field.
-	webhookDescUpdatedAt := webhookFields[15].Descriptor()
+	webhookDescUpdatedAt := webhookFields[17].Descriptor()
 	// webhook.DefaultUpdatedAt holds the default value on creation for the updated_at field.
 	webhook.DefaultUpdatedAt = webhookDescUpdatedAt.Default.(func() time.Time)
 	webhookdeliveryFields := schema.WebhookDelivery{}.Fields()

@@ -32,6 +32,10 @@ type ServiceAccount struct {
 	Limits json.RawMessage `json:"limits,omitempty"`
 	// when it was deleted; its keys ended then
 	DeletedAt *time.Time `json:"deleted_at,omitempty"`
+	// who answers for it: it may use nothing that this person may not give any more; none before this was kept
+	MakerID *ids.ID `json:"maker_id,omitempty"`
+	// the break-glass binding without which it could not have been made: it ends with that
+	MadeUnder *ids.ID `json:"made_under,omitempty"`
 	// UpdatedAt holds the value of the "updated_at" field.
 	UpdatedAt time.Time `json:"updated_at,omitempty"`
 	// when the row was made
@@ -46,7 +50,7 @@ func (*ServiceAccount) scanValues(columns []string) ([]any, error) {
 		switch columns[i] {
 		case serviceaccount.FieldPermissionKeys, serviceaccount.FieldLimits:
 			values[i] = new([]byte)
-		case serviceaccount.FieldID, serviceaccount.FieldTenantID, serviceaccount.FieldProjectID, serviceaccount.FieldName:
+		case serviceaccount.FieldID, serviceaccount.FieldTenantID, serviceaccount.FieldProjectID, serviceaccount.FieldName, serviceaccount.FieldMakerID, serviceaccount.FieldMadeUnder:
 			values[i] = new(sql.NullString)
 		case serviceaccount.FieldDeletedAt, serviceaccount.FieldUpdatedAt, serviceaccount.FieldCreatedAt:
 			values[i] = new(sql.NullTime)
@@ -111,6 +115,20 @@ func (_m *ServiceAccount) assignValues(columns []string, values []any) error {
 			} else if value.Valid {
 				_m.DeletedAt = new(time.Time)
 				*_m.DeletedAt = value.Time
+			}
+		case serviceaccount.FieldMakerID:
+			if value, ok := values[i].(*sql.NullString); !ok {
+				return fmt.Errorf("unexpected type %T for field maker_id", values[i])
+			} else if value.Valid {
+				_m.MakerID = new(ids.ID)
+				*_m.MakerID = ids.ID(value.String)
+			}
+		case serviceaccount.FieldMadeUnder:
+			if value, ok := values[i].(*sql.NullString); !ok {
+				return fmt.Errorf("unexpected type %T for field made_under", values[i])
+			} else if value.Valid {
+				_m.MadeUnder = new(ids.ID)
+				*_m.MadeUnder = ids.ID(value.String)
 			}
 		case serviceaccount.FieldUpdatedAt:
 			if value, ok := values[i].(*sql.NullTime); !ok {
@@ -178,6 +196,16 @@ func (_m *ServiceAccount) String() string {
 	if v := _m.DeletedAt; v != nil {
 		builder.WriteString("deleted_at=")
 		builder.WriteString(v.Format(time.ANSIC))
+	}
+	builder.WriteString(", ")
+	if v := _m.MakerID; v != nil {
+		builder.WriteString("maker_id=")
+		builder.WriteString(fmt.Sprintf("%v", *v))
+	}
+	builder.WriteString(", ")
+	if v := _m.MadeUnder; v != nil {
+		builder.WriteString("made_under=")
+		builder.WriteString(fmt.Sprintf("%v", *v))
 	}
 	builder.WriteString(", ")
 	builder.WriteString("updated_at=")

@@ -66,6 +66,34 @@ func (_c *ServiceAccountCreate) SetNillableDeletedAt(v *time.Time) *ServiceAccou
 	return _c
 }
 
+// SetMakerID sets the "maker_id" field.
+func (_c *ServiceAccountCreate) SetMakerID(v ids.ID) *ServiceAccountCreate {
+	_c.mutation.SetMakerID(v)
+	return _c
+}
+
+// SetNillableMakerID sets the "maker_id" field if the given value is not nil.
+func (_c *ServiceAccountCreate) SetNillableMakerID(v *ids.ID) *ServiceAccountCreate {
+	if v != nil {
+		_c.SetMakerID(*v)
+	}
+	return _c
+}
+
+// SetMadeUnder sets the "made_under" field.
+func (_c *ServiceAccountCreate) SetMadeUnder(v ids.ID) *ServiceAccountCreate {
+	_c.mutation.SetMadeUnder(v)
+	return _c
+}
+
+// SetNillableMadeUnder sets the "made_under" field if the given value is not nil.
+func (_c *ServiceAccountCreate) SetNillableMadeUnder(v *ids.ID) *ServiceAccountCreate {
+	if v != nil {
+		_c.SetMadeUnder(*v)
+	}
+	return _c
+}
+
 // SetUpdatedAt sets the "updated_at" field.
 func (_c *ServiceAccountCreate) SetUpdatedAt(v time.Time) *ServiceAccountCreate {
 	_c.mutation.SetUpdatedAt(v)
@@ -223,6 +251,14 @@ func (_c *ServiceAccountCreate) createSpec() (*ServiceAccount, *sqlgraph.CreateS
 	if value, ok := _c.mutation.DeletedAt(); ok {
 		_spec.SetField(serviceaccount.FieldDeletedAt, field.TypeTime, value)
 		_node.DeletedAt = &value
+	}
+	if value, ok := _c.mutation.MakerID(); ok {
+		_spec.SetField(serviceaccount.FieldMakerID, field.TypeString, value)
+		_node.MakerID = &value
+	}
+	if value, ok := _c.mutation.MadeUnder(); ok {
+		_spec.SetField(serviceaccount.FieldMadeUnder, field.TypeString, value)
+		_node.MadeUnder = &value
 	}
 	if value, ok := _c.mutation.UpdatedAt(); ok {
 		_spec.SetField(serviceaccount.FieldUpdatedAt, field.TypeTime, value)

@@ -13,6 +13,7 @@ import (
 	"entgo.io/ent/dialect/sql/sqlgraph"
 	"entgo.io/ent/dialect/sql/sqljson"
 	"entgo.io/ent/schema/field"
+	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/ent/generated/db/predicate"
 	"github.com/gpuaas/app-platform/ent/generated/db/serviceaccount"
 )
@@ -91,6 +92,46 @@ func (_u *ServiceAccountUpdate) SetNillableDeletedAt(v *time.Time) *ServiceAccou
 // ClearDeletedAt clears the value of the "deleted_at" field.
 func (_u *ServiceAccountUpdate) ClearDeletedAt() *ServiceAccountUpdate {
 	_u.mutation.ClearDeletedAt()
+	return _u
+}
+
+// SetMakerID sets the "maker_id" field.
+func (_u *ServiceAccountUpdate) SetMakerID(v ids.ID) *ServiceAccountUpdate {
+	_u.mutation.SetMakerID(v)
+	return _u
+}
+
+// SetNillableMakerID sets the "maker_id" field if the given value is not nil.
+func (_u *ServiceAccountUpdate) SetNillableMakerID(v *ids.ID) *ServiceAccountUpdate {
+	if v != nil {
+		_u.SetMakerID(*v)
+	}
+	return _u
+}
+
+// ClearMakerID clears the value of the "maker_id" field.
+func (_u *ServiceAccountUpdate) ClearMakerID() *ServiceAccountUpdate {
+	_u.mutation.ClearMakerID()
+	return _u
+}
+
+// SetMadeUnder sets the "made_under" field.
+func (_u *ServiceAccountUpdate) SetMadeUnder(v ids.ID) *ServiceAccountUpdate {
+	_u.mutation.SetMadeUnder(v)
+	return _u
+}
+
+// SetNillableMadeUnder sets the "made_under" field if the given value is not nil.
+func (_u *ServiceAccountUpdate) SetNillableMadeUnder(v *ids.ID) *ServiceAccountUpdate {
+	if v != nil {
+		_u.SetMadeUnder(*v)
+	}
+	return _u
+}
+
+// ClearMadeUnder clears the value of the "made_under" field.
+func (_u *ServiceAccountUpdate) ClearMadeUnder() *ServiceAccountUpdate {
+	_u.mutation.ClearMadeUnder()
 	return _u
 }
 
@@ -177,6 +218,18 @@ func (_u *ServiceAccountUpdate) sqlSave(ctx context.Context) (_node int, err err
 	if _u.mutation.DeletedAtCleared() {
 		_spec.ClearField(serviceaccount.FieldDeletedAt, field.TypeTime)
 	}
+	if value, ok := _u.mutation.MakerID(); ok {
+		_spec.SetField(serviceaccount.FieldMakerID, field.TypeString, value)
+	}
+	if _u.mutation.MakerIDCleared() {
+		_spec.ClearField(serviceaccount.FieldMakerID, field.TypeString)
+	}
+	if value, ok := _u.mutation.MadeUnder(); ok {
+		_spec.SetField(serviceaccount.FieldMadeUnder, field.TypeString, value)
+	}
+	if _u.mutation.MadeUnderCleared() {
+		_spec.ClearField(serviceaccount.FieldMadeUnder, field.TypeString)
+	}
 	if value, ok := _u.mutation.UpdatedAt(); ok {
 		_spec.SetField(serviceaccount.FieldUpdatedAt, field.TypeTime, value)
 	}
@@ -261,6 +314,46 @@ func (_u *ServiceAccountUpdateOne) SetNillableDeletedAt(v *time.Time) *ServiceAc
 // ClearDeletedAt clears the value of the "deleted_at" field.
 func (_u *ServiceAccountUpdateOne) ClearDeletedAt() *ServiceAccountUpdateOne {
 	_u.mutation.ClearDeletedAt()
+	return _u
+}
+
+// SetMakerID sets the "maker_id" field.
+func (_u *ServiceAccountUpdateOne) SetMakerID(v ids.ID) *ServiceAccountUpdateOne {
+	_u.mutation.SetMakerID(v)
+	return _u
+}
+
+// SetNillableMakerID sets the "maker_id" field if the given value is not nil.
+func (_u *ServiceAccountUpdateOne) SetNillableMakerID(v *ids.ID) *ServiceAccountUpdateOne {
+	if v != nil {
+		_u.SetMakerID(*v)
+	}
+	return _u
+}
+
+// ClearMakerID clears the value of the "maker_id" field.
+func (_u *ServiceAccountUpdateOne) ClearMakerID() *ServiceAccountUpdateOne {
+	_u.mutation.ClearMakerID()
+	return _u
+}
+
+// SetMadeUnder sets the "made_under" field.
+func (_u *ServiceAccountUpdateOne) SetMadeUnder(v ids.ID) *ServiceAccountUpdateOne {
+	_u.mutation.SetMadeUnder(v)
+	return _u
+}
+
+// SetNillableMadeUnder sets the "made_under" field if the given value is not nil.
+func (_u *ServiceAccountUpdateOne) SetNillableMadeUnder(v *ids.ID) *ServiceAccountUpdateOne {
+	if v != nil {
+		_u.SetMadeUnder(*v)
+	}
+	return _u
+}
+
+// ClearMadeUnder clears the value of the "made_under" field.
+func (_u *ServiceAccountUpdateOne) ClearMadeUnder() *ServiceAccountUpdateOne {
+	_u.mutation.ClearMadeUnder()
 	return _u
 }
 
@@ -376,6 +469,18 @@ func (_u *ServiceAccountUpdateOne) sqlSave(ctx context.Context) (_node *ServiceA
 	}
 	if _u.mutation.DeletedAtCleared() {
 		_spec.ClearField(serviceaccount.FieldDeletedAt, field.TypeTime)
+	}
+	if value, ok := _u.mutation.MakerID(); ok {
+		_spec.SetField(serviceaccount.FieldMakerID, field.TypeString, value)
+	}
+	if _u.mutation.MakerIDCleared() {
+		_spec.ClearField(serviceaccount.FieldMakerID, field.TypeString)
+	}
+	if value, ok := _u.mutation.MadeUnder(); ok {
+		_spec.SetField(serviceaccount.FieldMadeUnder, field.TypeString, value)
+	}
+	if _u.mutation.MadeUnderCleared() {
+		_spec.ClearField(serviceaccount.FieldMadeUnder, field.TypeString)
 	}
 	if value, ok := _u.mutation.UpdatedAt(); ok {
 		_spec.SetField(serviceaccount.FieldUpdatedAt, field.TypeTime, value)

@@ -35,6 +35,10 @@ type ServiceAccountKey struct {
 	LastUsedAt *time.Time `json:"last_used_at,omitempty"`
 	// the key that takes its place; both work until this one ends
 	ReplacedBy *ids.ID `json:"replaced_by,omitempty"`
+	// who answers for it, as for an account
+	MakerID *ids.ID `json:"maker_id,omitempty"`
+	// the break-glass binding that it ends with
+	MadeUnder *ids.ID `json:"made_under,omitempty"`
 	// when the row was made
 	CreatedAt    time.Time `json:"created_at,omitempty"`
 	selectValues sql.SelectValues
@@ -47,7 +51,7 @@ func (*ServiceAccountKey) scanValues(columns []string) ([]any, error) {
 		switch columns[i] {
 		case serviceaccountkey.FieldSecretHash:
 			values[i] = new([]byte)
-		case serviceaccountkey.FieldID, serviceaccountkey.FieldTenantID, serviceaccountkey.FieldProjectID, serviceaccountkey.FieldServiceAccountID, serviceaccountkey.FieldReplacedBy:
+		case serviceaccountkey.FieldID, serviceaccountkey.FieldTenantID, serviceaccountkey.FieldProjectID, serviceaccountkey.FieldServiceAccountID, serviceaccountkey.FieldReplacedBy, serviceaccountkey.FieldMakerID, serviceaccountkey.FieldMadeUnder:
 			values[i] = new(sql.NullString)
 		case serviceaccountkey.FieldExpiresAt, serviceaccountkey.FieldRevokedAt, serviceaccountkey.FieldLastUsedAt, serviceaccountkey.FieldCreatedAt:
 			values[i] = new(sql.NullTime)
@@ -124,6 +128,20 @@ func (_m *ServiceAccountKey) assignValues(columns []string, values []any) error 
 				_m.ReplacedBy = new(ids.ID)
 				*_m.ReplacedBy = ids.ID(value.String)
 			}
+		case serviceaccountkey.FieldMakerID:
+			if value, ok := values[i].(*sql.NullString); !ok {
+				return fmt.Errorf("unexpected type %T for field maker_id", values[i])
+			} else if value.Valid {
+				_m.MakerID = new(ids.ID)
+				*_m.MakerID = ids.ID(value.String)
+			}
+		case serviceaccountkey.FieldMadeUnder:
+			if value, ok := values[i].(*sql.NullString); !ok {
+				return fmt.Errorf("unexpected type %T for field made_under", values[i])
+			} else if value.Valid {
+				_m.MadeUnder = new(ids.ID)
+				*_m.MadeUnder = ids.ID(value.String)
+			}
 		case serviceaccountkey.FieldCreatedAt:
 			if value, ok := values[i].(*sql.NullTime); !ok {
 				return fmt.Errorf("unexpected type %T for field created_at", values[i])
@@ -195,6 +213,16 @@ func (_m *ServiceAccountKey) String() string {
 	builder.WriteString(", ")
 	if v := _m.ReplacedBy; v != nil {
 		builder.WriteString("replaced_by=")
+		builder.WriteString(fmt.Sprintf("%v", *v))
+	}
+	builder.WriteString(", ")
+	if v := _m.MakerID; v != nil {
+		builder.WriteString("maker_id=")
+		builder.WriteString(fmt.Sprintf("%v", *v))
+	}
+	builder.WriteString(", ")
+	if v := _m.MadeUnder; v != nil {
+		builder.WriteString("made_under=")
 		builder.WriteString(fmt.Sprintf("%v", *v))
 	}
 	builder.WriteString(", ")

@@ -101,6 +101,34 @@ func (_c *ServiceAccountKeyCreate) SetNillableReplacedBy(v *ids.ID) *ServiceAcco
 	return _c
 }
 
+// SetMakerID sets the "maker_id" field.
+func (_c *ServiceAccountKeyCreate) SetMakerID(v ids.ID) *ServiceAccountKeyCreate {
+	_c.mutation.SetMakerID(v)
+	return _c
+}
+
+// SetNillableMakerID sets the "maker_id" field if the given value is not nil.
+func (_c *ServiceAccountKeyCreate) SetNillableMakerID(v *ids.ID) *ServiceAccountKeyCreate {
+	if v != nil {
+		_c.SetMakerID(*v)
+	}
+	return _c
+}
+
+// SetMadeUnder sets the "made_under" field.
+func (_c *ServiceAccountKeyCreate) SetMadeUnder(v ids.ID) *ServiceAccountKeyCreate {
+	_c.mutation.SetMadeUnder(v)
+	return _c
+}
+
+// SetNillableMadeUnder sets the "made_under" field if the given value is not nil.
+func (_c *ServiceAccountKeyCreate) SetNillableMadeUnder(v *ids.ID) *ServiceAccountKeyCreate {
+	if v != nil {
+		_c.SetMadeUnder(*v)
+	}
+	return _c
+}
+
 // SetCreatedAt sets the "created_at" field.
 func (_c *ServiceAccountKeyCreate) SetCreatedAt(v time.Time) *ServiceAccountKeyCreate {
 	_c.mutation.SetCreatedAt(v)
@@ -245,6 +273,14 @@ func (_c *ServiceAccountKeyCreate) createSpec() (*ServiceAccountKey, *sqlgraph.C
 	if value, ok := _c.mutation.ReplacedBy(); ok {
 		_spec.SetField(serviceaccountkey.FieldReplacedBy, field.TypeString, value)
 		_node.ReplacedBy = &value
+	}
+	if value, ok := _c.mutation.MakerID(); ok {
+		_spec.SetField(serviceaccountkey.FieldMakerID, field.TypeString, value)
+		_node.MakerID = &value
+	}
+	if value, ok := _c.mutation.MadeUnder(); ok {
+		_spec.SetField(serviceaccountkey.FieldMadeUnder, field.TypeString, value)
+		_node.MadeUnder = &value
 	}
 	if value, ok := _c.mutation.CreatedAt(); ok {
 		_spec.SetField(serviceaccountkey.FieldCreatedAt, field.TypeTime, value)

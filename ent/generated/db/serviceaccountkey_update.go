@@ -129,6 +129,46 @@ func (_u *ServiceAccountKeyUpdate) ClearReplacedBy() *ServiceAccountKeyUpdate {
 	return _u
 }
 
+// SetMakerID sets the "maker_id" field.
+func (_u *ServiceAccountKeyUpdate) SetMakerID(v ids.ID) *ServiceAccountKeyUpdate {
+	_u.mutation.SetMakerID(v)
+	return _u
+}
+
+// SetNillableMakerID sets the "maker_id" field if the given value is not nil.
+func (_u *ServiceAccountKeyUpdate) SetNillableMakerID(v *ids.ID) *ServiceAccountKeyUpdate {
+	if v != nil {
+		_u.SetMakerID(*v)
+	}
+	return _u
+}
+
+// ClearMakerID clears the value of the "maker_id" field.
+func (_u *ServiceAccountKeyUpdate) ClearMakerID() *ServiceAccountKeyUpdate {
+	_u.mutation.ClearMakerID()
+	return _u
+}
+
+// SetMadeUnder sets the "made_under" field.
+func (_u *ServiceAccountKeyUpdate) SetMadeUnder(v ids.ID) *ServiceAccountKeyUpdate {
+	_u.mutation.SetMadeUnder(v)
+	return _u
+}
+
+// SetNillableMadeUnder sets the "made_under" field if the given value is not nil.
+func (_u *ServiceAccountKeyUpdate) SetNillableMadeUnder(v *ids.ID) *ServiceAccountKeyUpdate {
+	if v != nil {
+		_u.SetMadeUnder(*v)
+	}
+	return _u
+}
+
+// ClearMadeUnder clears the value of the "made_under" field.
+func (_u *ServiceAccountKeyUpdate) ClearMadeUnder() *ServiceAccountKeyUpdate {
+	_u.mutation.ClearMadeUnder()
+	return _u
+}
+
 // Mutation returns the ServiceAccountKeyMutation object of the builder.
 func (_u *ServiceAccountKeyUpdate) Mutation() *ServiceAccountKeyMutation {
 	return _u.mutation
@@ -199,6 +239,18 @@ func (_u *ServiceAccountKeyUpdate) sqlSave(ctx context.Context) (_node int, err 
 	}
 	if _u.mutation.ReplacedByCleared() {
 		_spec.ClearField(serviceaccountkey.FieldReplacedBy, field.TypeString)
+	}
+	if value, ok := _u.mutation.MakerID(); ok {
+		_spec.SetField(serviceaccountkey.FieldMakerID, field.TypeString, value)
+	}
+	if _u.mutation.MakerIDCleared() {
+		_spec.ClearField(serviceaccountkey.FieldMakerID, field.TypeString)
+	}
+	if value, ok := _u.mutation.MadeUnder(); ok {
+		_spec.SetField(serviceaccountkey.FieldMadeUnder, field.TypeString, value)
+	}
+	if _u.mutation.MadeUnderCleared() {
+		_spec.ClearField(serviceaccountkey.FieldMadeUnder, field.TypeString)
 	}
 	if _node, err = sqlgraph.UpdateNodes(ctx, _u.driver, _spec); err != nil {
 		if _, ok := err.(*sqlgraph.NotFoundError); ok {
@@ -320,6 +372,46 @@ func (_u *ServiceAccountKeyUpdateOne) ClearReplacedBy() *ServiceAccountKeyUpdate
 	return _u
 }
 
+// SetMakerID sets the "maker_id" field.
+func (_u *ServiceAccountKeyUpdateOne) SetMakerID(v ids.ID) *ServiceAccountKeyUpdateOne {
+	_u.mutation.SetMakerID(v)
+	return _u
+}
+
+// SetNillableMakerID sets the "maker_id" field if the given value is not nil.
+func (_u *ServiceAccountKeyUpdateOne) SetNillableMakerID(v *ids.ID) *ServiceAccountKeyUpdateOne {
+	if v != nil {
+		_u.SetMakerID(*v)
+	}
+	return _u
+}
+
+// ClearMakerID clears the value of the "maker_id" field.
+func (_u *ServiceAccountKeyUpdateOne) ClearMakerID() *ServiceAccountKeyUpdateOne {
+	_u.mutation.ClearMakerID()
+	return _u
+}
+
+// SetMadeUnder sets the "made_under" field.
+func (_u *ServiceAccountKeyUpdateOne) SetMadeUnder(v ids.ID) *ServiceAccountKeyUpdateOne {
+	_u.mutation.SetMadeUnder(v)
+	return _u
+}
+
+// SetNillableMadeUnder sets the "made_under" field if the given value is not nil.
+func (_u *ServiceAccountKeyUpdateOne) SetNillableMadeUnder(v *ids.ID) *ServiceAccountKeyUpdateOne {
+	if v != nil {
+		_u.SetMadeUnder(*v)
+	}
+	return _u
+}
+
+// ClearMadeUnder clears the value of the "made_under" field.
+func (_u *ServiceAccountKeyUpdateOne) ClearMadeUnder() *ServiceAccountKeyUpdateOne {
+	_u.mutation.ClearMadeUnder()
+	return _u
+}
+
 // Mutation returns the ServiceAccountKeyMutation object of the builder.
 func (_u *ServiceAccountKeyUpdateOne) Mutation() *ServiceAccountKeyMutation {
 	return _u.mutation
@@ -420,6 +512,18 @@ func (_u *ServiceAccountKeyUpdateOne) sqlSave(ctx context.Context) (_node *Servi
 	}
 	if _u.mutation.ReplacedByCleared() {
 		_spec.ClearField(serviceaccountkey.FieldReplacedBy, field.TypeString)
+	}
+	if value, ok := _u.mutation.MakerID(); ok {
+		_spec.SetField(serviceaccountkey.FieldMakerID, field.TypeString, value)
+	}
+	if _u.mutation.MakerIDCleared() {
+		_spec.ClearField(serviceaccountkey.FieldMakerID, field.TypeString)
+	}
+	if value, ok := _u.mutation.MadeUnder(); ok {
+		_spec.SetField(serviceaccountkey.FieldMadeUnder, field.TypeString, value)
+	}
+	if _u.mutation.MadeUnderCleared() {
+		_spec.ClearField(serviceaccountkey.FieldMadeUnder, field.TypeString)
 	}
 	_node = &ServiceAccountKey{config: _u.config}
 	_spec.Assign = _node.assignValues

@@ -53,6 +53,10 @@ type Webhook struct {
 	LastError string `json:"last_error,omitempty"`
 	// who made it
 	CreatedBy string `json:"created_by,omitempty"`
+	// who answers for it: events go out while this subject may see them; none before this was kept
+	MakerID *ids.ID `json:"maker_id,omitempty"`
+	// the break-glass binding that it ends with
+	MadeUnder *ids.ID `json:"made_under,omitempty"`
 	// when the row was made
 	CreatedAt time.Time `json:"created_at,omitempty"`
 	// UpdatedAt holds the value of the "updated_at" field.
@@ -69,7 +73,7 @@ func (*Webhook) scanValues(columns []string) ([]any, error) {
 		switch columns[i] {
 		case webhook.FieldEventTypes, webhook.FieldFamilies, webhook.FieldSecret, webhook.FieldPreviousSecret:
 			values[i] = new([]byte)
-		case webhook.FieldID, webhook.FieldTenantID, webhook.FieldProjectID, webhook.FieldURL, webhook.FieldDescription, webhook.FieldStatus, webhook.FieldCursor, webhook.FieldLastError, webhook.FieldCreatedBy:
+		case webhook.FieldID, webhook.FieldTenantID, webhook.FieldProjectID, webhook.FieldURL, webhook.FieldDescription, webhook.FieldStatus, webhook.FieldCursor, webhook.FieldLastError, webhook.FieldCreatedBy, webhook.FieldMakerID, webhook.FieldMadeUnder:
 			values[i] = new(sql.NullString)
 		case webhook.FieldPreviousUntil, webhook.FieldSecretRotatedAt, webhook.FieldLastDeliveredAt, webhook.FieldFailingSince, webhook.FieldCreatedAt, webhook.FieldUpdatedAt, webhook.FieldDeletedAt:
 			values[i] = new(sql.NullTime)
@@ -198,6 +202,20 @@ func (_m *Webhook) assignValues(columns []string, values []any) error {
 			} else if value.Valid {
 				_m.CreatedBy = value.String
 			}
+		case webhook.FieldMakerID:
+			if value, ok := values[i].(*sql.NullString); !ok {
+				return fmt.Errorf("unexpected type %T for field maker_id", values[i])
+			} else if value.Valid {
+				_m.MakerID = new(ids.ID)
+				*_m.MakerID = ids.ID(value.String)
+			}
+		case webhook.FieldMadeUnder:
+			if value, ok := values[i].(*sql.NullString); !ok {
+				return fmt.Errorf("unexpected type %T for field made_under", values[i])
+			} else if value.Valid {
+				_m.MadeUnder = new(ids.ID)
+				*_m.MadeUnder = ids.ID(value.String)
+			}
 		case webhook.FieldCreatedAt:
 			if value, ok := values[i].(*sql.NullTime); !ok {
 				return fmt.Errorf("unexpected type %T for field created_at", values[i])
@@ -308,6 +326,16 @@ func (_m *Webhook) String() string {
 	builder.WriteString(", ")
 	builder.WriteString("created_by=")
 	builder.WriteString(_m.CreatedBy)
+	builder.WriteString(", ")
+	if v := _m.MakerID; v != nil {
+		builder.WriteString("maker_id=")
+		builder.WriteString(fmt.Sprintf("%v", *v))
+	}
+	builder.WriteString(", ")
+	if v := _m.MadeUnder; v != nil {
+		builder.WriteString("made_under=")
+		builder.WriteString(fmt.Sprintf("%v", *v))
+	}
 	builder.WriteString(", ")
 	builder.WriteString("created_at=")
 	builder.WriteString(_m.CreatedAt.Format(time.ANSIC))

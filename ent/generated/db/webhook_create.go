@@ -190,6 +190,34 @@ func (_c *WebhookCreate) SetNillableCreatedBy(v *string) *WebhookCreate {
 	return _c
 }
 
+// SetMakerID sets the "maker_id" field.
+func (_c *WebhookCreate) SetMakerID(v ids.ID) *WebhookCreate {
+	_c.mutation.SetMakerID(v)
+	return _c
+}
+
+// SetNillableMakerID sets the "maker_id" field if the given value is not nil.
+func (_c *WebhookCreate) SetNillableMakerID(v *ids.ID) *WebhookCreate {
+	if v != nil {
+		_c.SetMakerID(*v)
+	}
+	return _c
+}
+
+// SetMadeUnder sets the "made_under" field.
+func (_c *WebhookCreate) SetMadeUnder(v ids.ID) *WebhookCreate {
+	_c.mutation.SetMadeUnder(v)
+	return _c
+}
+
+// SetNillableMadeUnder sets the "made_under" field if the given value is not nil.
+func (_c *WebhookCreate) SetNillableMadeUnder(v *ids.ID) *WebhookCreate {
+	if v != nil {
+		_c.SetMadeUnder(*v)
+	}
+	return _c
+}
+
 // SetCreatedAt sets the "created_at" field.
 func (_c *WebhookCreate) SetCreatedAt(v time.Time) *WebhookCreate {
 	_c.mutation.SetCreatedAt(v)
@@ -444,6 +472,14 @@ func (_c *WebhookCreate) createSpec() (*Webhook, *sqlgraph.CreateSpec) {
 	if value, ok := _c.mutation.CreatedBy(); ok {
 		_spec.SetField(webhook.FieldCreatedBy, field.TypeString, value)
 		_node.CreatedBy = value
+	}
+	if value, ok := _c.mutation.MakerID(); ok {
+		_spec.SetField(webhook.FieldMakerID, field.TypeString, value)
+		_node.MakerID = &value
+	}
+	if value, ok := _c.mutation.MadeUnder(); ok {
+		_spec.SetField(webhook.FieldMadeUnder, field.TypeString, value)
+		_node.MadeUnder = &value
 	}
 	if value, ok := _c.mutation.CreatedAt(); ok {
 		_spec.SetField(webhook.FieldCreatedAt, field.TypeTime, value)

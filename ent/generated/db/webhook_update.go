@@ -12,6 +12,7 @@ import (
 	"entgo.io/ent/dialect/sql/sqlgraph"
 	"entgo.io/ent/dialect/sql/sqljson"
 	"entgo.io/ent/schema/field"
+	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/domain/lifecycle"
 	"github.com/gpuaas/app-platform/ent/generated/db/predicate"
 	"github.com/gpuaas/app-platform/ent/generated/db/webhook"
@@ -242,6 +243,46 @@ func (_u *WebhookUpdate) SetNillableCreatedBy(v *string) *WebhookUpdate {
 	return _u
 }
 
+// SetMakerID sets the "maker_id" field.
+func (_u *WebhookUpdate) SetMakerID(v ids.ID) *WebhookUpdate {
+	_u.mutation.SetMakerID(v)
+	return _u
+}
+
+// SetNillableMakerID sets the "maker_id" field if the given value is not nil.
+func (_u *WebhookUpdate) SetNillableMakerID(v *ids.ID) *WebhookUpdate {
+	if v != nil {
+		_u.SetMakerID(*v)
+	}
+	return _u
+}
+
+// ClearMakerID clears the value of the "maker_id" field.
+func (_u *WebhookUpdate) ClearMakerID() *WebhookUpdate {
+	_u.mutation.ClearMakerID()
+	return _u
+}
+
+// SetMadeUnder sets the "made_under" field.
+func (_u *WebhookUpdate) SetMadeUnder(v ids.ID) *WebhookUpdate {
+	_u.mutation.SetMadeUnder(v)
+	return _u
+}
+
+// SetNillableMadeUnder sets the "made_under" field if the given value is not nil.
+func (_u *WebhookUpdate) SetNillableMadeUnder(v *ids.ID) *WebhookUpdate {
+	if v != nil {
+		_u.SetMadeUnder(*v)
+	}
+	return _u
+}
+
+// ClearMadeUnder clears the value of the "made_under" field.
+func (_u *WebhookUpdate) ClearMadeUnder() *WebhookUpdate {
+	_u.mutation.ClearMadeUnder()
+	return _u
+}
+
 // SetUpdatedAt sets the "updated_at" field.
 func (_u *WebhookUpdate) SetUpdatedAt(v time.Time) *WebhookUpdate {
 	_u.mutation.SetUpdatedAt(v)
@@ -399,6 +440,18 @@ func (_u *WebhookUpdate) sqlSave(ctx context.Context) (_node int, err error) {
 	}
 	if value, ok := _u.mutation.CreatedBy(); ok {
 		_spec.SetField(webhook.FieldCreatedBy, field.TypeString, value)
+	}
+	if value, ok := _u.mutation.MakerID(); ok {
+		_spec.SetField(webhook.FieldMakerID, field.TypeString, value)
+	}
+	if _u.mutation.MakerIDCleared() {
+		_spec.ClearField(webhook.FieldMakerID, field.TypeString)
+	}
+	if value, ok := _u.mutation.MadeUnder(); ok {
+		_spec.SetField(webhook.FieldMadeUnder, field.TypeString, value)
+	}
+	if _u.mutation.MadeUnderCleared() {
+		_spec.ClearField(webhook.FieldMadeUnder, field.TypeString)
 	}
 	if value, ok := _u.mutation.UpdatedAt(); ok {
 		_spec.SetField(webhook.FieldUpdatedAt, field.TypeTime, value)
@@ -641,6 +694,46 @@ func (_u *WebhookUpdateOne) SetNillableCreatedBy(v *string) *WebhookUpdateOne {
 	return _u
 }
 
+// SetMakerID sets the "maker_id" field.
+func (_u *WebhookUpdateOne) SetMakerID(v ids.ID) *WebhookUpdateOne {
+	_u.mutation.SetMakerID(v)
+	return _u
+}
+
+// SetNillableMakerID sets the "maker_id" field if the given value is not nil.
+func (_u *WebhookUpdateOne) SetNillableMakerID(v *ids.ID) *WebhookUpdateOne {
+	if v != nil {
+		_u.SetMakerID(*v)
+	}
+	return _u
+}
+
+// ClearMakerID clears the value of the "maker_id" field.
+func (_u *WebhookUpdateOne) ClearMakerID() *WebhookUpdateOne {
+	_u.mutation.ClearMakerID()
+	return _u
+}
+
+// SetMadeUnder sets the "made_under" field.
+func (_u *WebhookUpdateOne) SetMadeUnder(v ids.ID) *WebhookUpdateOne {
+	_u.mutation.SetMadeUnder(v)
+	return _u
+}
+
+// SetNillableMadeUnder sets the "made_under" field if the given value is not nil.
+func (_u *WebhookUpdateOne) SetNillableMadeUnder(v *ids.ID) *WebhookUpdateOne {
+	if v != nil {
+		_u.SetMadeUnder(*v)
+	}
+	return _u
+}
+
+// ClearMadeUnder clears the value of the "made_under" field.
+func (_u *WebhookUpdateOne) ClearMadeUnder() *WebhookUpdateOne {
+	_u.mutation.ClearMadeUnder()
+	return _u
+}
+
 // SetUpdatedAt sets the "updated_at" field.
 func (_u *WebhookUpdateOne) SetUpdatedAt(v time.Time) *WebhookUpdateOne {
 	_u.mutation.SetUpdatedAt(v)
@@ -828,6 +921,18 @@ func (_u *WebhookUpdateOne) sqlSave(ctx context.Context) (_node *Webhook, err er
 	}
 	if value, ok := _u.mutation.CreatedBy(); ok {
 		_spec.SetField(webhook.FieldCreatedBy, field.TypeString, value)
+	}
+	if value, ok := _u.mutation.MakerID(); ok {
+		_spec.SetField(webhook.FieldMakerID, field.TypeString, value)
+	}
+	if _u.mutation.MakerIDCleared() {
+		_spec.ClearField(webhook.FieldMakerID, field.TypeString)
+	}
+	if value, ok := _u.mutation.MadeUnder(); ok {
+		_spec.SetField(webhook.FieldMadeUnder, field.TypeString, value)
+	}
+	if _u.mutation.MadeUnderCleared() {
+		_spec.ClearField(webhook.FieldMadeUnder, field.TypeString)
 	}
 	if value, ok := _u.mutation.UpdatedAt(); ok {
 		_spec.SetField(webhook.FieldUpdatedAt, field.TypeTime, value)

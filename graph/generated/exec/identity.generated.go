@@ -134,6 +134,144 @@ func (ec *executionContext) fieldContext_CreateServiceAccountKeyPayload_secret(_
 	return graphql.NewScalarFieldContext("CreateServiceAccountKeyPayload", field, false, false, errors.New("field of type String does not have child fields"))
 }
 
+func (ec *executionContext) _DerivedRight_kind(ctx context.Context, field graphql.CollectedField, obj *identity.Derived) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_DerivedRight_kind(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Kind, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNString2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_DerivedRight_kind(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("DerivedRight", field, false, false, errors.New("field of type String does not have child fields"))
+}
+
+func (ec *executionContext) _DerivedRight_id(ctx context.Context, field graphql.CollectedField, obj *identity.Derived) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_DerivedRight_id(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.ID, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v ids.ID) graphql.Marshaler {
+			return ec.marshalNID2githubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋidsᚐID(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_DerivedRight_id(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("DerivedRight", field, false, false, errors.New("field of type ID does not have child fields"))
+}
+
+func (ec *executionContext) _DerivedRight_name(ctx context.Context, field graphql.CollectedField, obj *identity.Derived) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_DerivedRight_name(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Name, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNString2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_DerivedRight_name(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("DerivedRight", field, false, false, errors.New("field of type String does not have child fields"))
+}
+
+func (ec *executionContext) _DerivedRight_projectId(ctx context.Context, field graphql.CollectedField, obj *identity.Derived) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_DerivedRight_projectId(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.ProjectID, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *ids.ID) graphql.Marshaler {
+			return ec.marshalOID2ᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋidsᚐID(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_DerivedRight_projectId(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("DerivedRight", field, false, false, errors.New("field of type ID does not have child fields"))
+}
+
+func (ec *executionContext) _DerivedRight_createdAt(ctx context.Context, field graphql.CollectedField, obj *identity.Derived) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_DerivedRight_createdAt(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.CreatedAt, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v time.Time) graphql.Marshaler {
+			return ec.marshalNDateTime2timeᚐTime(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_DerivedRight_createdAt(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("DerivedRight", field, false, false, errors.New("field of type DateTime does not have child fields"))
+}
+
+func (ec *executionContext) _DerivedRight_ended(ctx context.Context, field graphql.CollectedField, obj *identity.Derived) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_DerivedRight_ended(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Ended, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v bool) graphql.Marshaler {
+			return ec.marshalNBoolean2bool(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_DerivedRight_ended(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("DerivedRight", field, false, false, errors.New("field of type Boolean does not have child fields"))
+}
+
 func (ec *executionContext) _LoginLinkPayload_code(ctx context.Context, field graphql.CollectedField, obj *model.LoginLinkPayload) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -1278,6 +1416,29 @@ func (ec *executionContext) fieldContext_RoleBinding_breakGlass(_ context.Contex
 	return graphql.NewScalarFieldContext("RoleBinding", field, false, false, errors.New("field of type Boolean does not have child fields"))
 }
 
+func (ec *executionContext) _RoleBinding_madeUnder(ctx context.Context, field graphql.CollectedField, obj *db.RoleBinding) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_RoleBinding_madeUnder(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.MadeUnder, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *ids.ID) graphql.Marshaler {
+			return ec.marshalOID2ᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋidsᚐID(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_RoleBinding_madeUnder(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("RoleBinding", field, false, false, errors.New("field of type ID does not have child fields"))
+}
+
 func (ec *executionContext) _RoleBinding_revokedAt(ctx context.Context, field graphql.CollectedField, obj *db.RoleBinding) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -1542,6 +1703,52 @@ func (ec *executionContext) fieldContext_ServiceAccount_limits(_ context.Context
 		},
 	}
 	return fc, nil
+}
+
+func (ec *executionContext) _ServiceAccount_makerId(ctx context.Context, field graphql.CollectedField, obj *db.ServiceAccount) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ServiceAccount_makerId(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.MakerID, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *ids.ID) graphql.Marshaler {
+			return ec.marshalOID2ᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋidsᚐID(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_ServiceAccount_makerId(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("ServiceAccount", field, false, false, errors.New("field of type ID does not have child fields"))
+}
+
+func (ec *executionContext) _ServiceAccount_madeUnder(ctx context.Context, field graphql.CollectedField, obj *db.ServiceAccount) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ServiceAccount_madeUnder(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.MadeUnder, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *ids.ID) graphql.Marshaler {
+			return ec.marshalOID2ᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋidsᚐID(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_ServiceAccount_madeUnder(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("ServiceAccount", field, false, false, errors.New("field of type ID does not have child fields"))
 }
 
 func (ec *executionContext) _ServiceAccount_deletedAt(ctx context.Context, field graphql.CollectedField, obj *db.ServiceAccount) (ret graphql.Marshaler) {
@@ -1932,6 +2139,52 @@ func (ec *executionContext) _ServiceAccountKey_expiresAt(ctx context.Context, fi
 }
 func (ec *executionContext) fieldContext_ServiceAccountKey_expiresAt(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("ServiceAccountKey", field, false, false, errors.New("field of type DateTime does not have child fields"))
+}
+
+func (ec *executionContext) _ServiceAccountKey_makerId(ctx context.Context, field graphql.CollectedField, obj *db.ServiceAccountKey) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ServiceAccountKey_makerId(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.MakerID, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *ids.ID) graphql.Marshaler {
+			return ec.marshalOID2ᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋidsᚐID(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_ServiceAccountKey_makerId(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("ServiceAccountKey", field, false, false, errors.New("field of type ID does not have child fields"))
+}
+
+func (ec *executionContext) _ServiceAccountKey_madeUnder(ctx context.Context, field graphql.CollectedField, obj *db.ServiceAccountKey) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ServiceAccountKey_madeUnder(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.MadeUnder, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *ids.ID) graphql.Marshaler {
+			return ec.marshalOID2ᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋidsᚐID(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_ServiceAccountKey_madeUnder(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("ServiceAccountKey", field, false, false, errors.New("field of type ID does not have child fields"))
 }
 
 func (ec *executionContext) _ServiceAccountKey_revokedAt(ctx context.Context, field graphql.CollectedField, obj *db.ServiceAccountKey) (ret graphql.Marshaler) {
@@ -3552,6 +3805,69 @@ func (ec *executionContext) _CreateServiceAccountKeyPayload(ctx context.Context,
 	return out
 }
 
+var derivedRightImplementors = []string{"DerivedRight"}
+
+func (ec *executionContext) _DerivedRight(ctx context.Context, sel ast.SelectionSet, obj *identity.Derived) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, derivedRightImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferredFieldSet := graphql.NewFieldSet(nil)
+	deferLabelToView := make(map[string]*graphql.FieldSetView)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("DerivedRight")
+		case "kind":
+			out.Values[i] = ec._DerivedRight_kind(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "id":
+			out.Values[i] = ec._DerivedRight_id(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "name":
+			out.Values[i] = ec._DerivedRight_name(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "projectId":
+			out.Values[i] = ec._DerivedRight_projectId(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "createdAt":
+			out.Values[i] = ec._DerivedRight_createdAt(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "ended":
+			out.Values[i] = ec._DerivedRight_ended(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	atomic.AddInt32(&ec.Deferred, int32(min(len(deferLabelToView), math.MaxInt32)))
+
+	ec.ProcessDeferredGroup(graphql.DeferredGroup{
+		Defers:   deferLabelToView,
+		Path:     graphql.GetPath(ctx),
+		FieldSet: deferredFieldSet,
+		Context:  ctx,
+	})
+
+	return out
+}
+
 var loginLinkPayloadImplementors = []string{"LoginLinkPayload"}
 
 func (ec *executionContext) _LoginLinkPayload(ctx context.Context, sel ast.SelectionSet, obj *model.LoginLinkPayload) graphql.Marshaler {
@@ -4063,6 +4379,11 @@ func (ec *executionContext) _RoleBinding(ctx context.Context, sel ast.SelectionS
 			if out.Values[i] == graphql.Null {
 				out.Invalids++
 			}
+		case "madeUnder":
+			out.Values[i] = ec._RoleBinding_madeUnder(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
 		case "revokedAt":
 			out.Values[i] = ec._RoleBinding_revokedAt(ctx, field, obj)
 			if out.Values[i] == graphql.RequiredNull {
@@ -4245,6 +4566,16 @@ func (ec *executionContext) _ServiceAccount(ctx context.Context, sel ast.Selecti
 			}
 
 			out.Concurrently(i, func(ctx context.Context) graphql.Marshaler { return innerFunc(ctx, out) })
+		case "makerId":
+			out.Values[i] = ec._ServiceAccount_makerId(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "madeUnder":
+			out.Values[i] = ec._ServiceAccount_madeUnder(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
 		case "deletedAt":
 			out.Values[i] = ec._ServiceAccount_deletedAt(ctx, field, obj)
 			if out.Values[i] == graphql.RequiredNull {
@@ -4482,6 +4813,16 @@ func (ec *executionContext) _ServiceAccountKey(ctx context.Context, sel ast.Sele
 			}
 		case "expiresAt":
 			out.Values[i] = ec._ServiceAccountKey_expiresAt(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "makerId":
+			out.Values[i] = ec._ServiceAccountKey_makerId(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "madeUnder":
+			out.Values[i] = ec._ServiceAccountKey_madeUnder(ctx, field, obj)
 			if out.Values[i] == graphql.RequiredNull {
 				out.Invalids++
 			}
@@ -5065,6 +5406,32 @@ func (ec *executionContext) unmarshalNCreateTenantInput2githubᚗcomᚋgpuaasᚋ
 func (ec *executionContext) unmarshalNCreateUserInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋidentityᚐCreateUserInput(ctx context.Context, v any) (identity.CreateUserInput, error) {
 	res, err := ec.unmarshalInputCreateUserInput(ctx, v)
 	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalNDerivedRight2ᚕᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋidentityᚐDerivedᚄ(ctx context.Context, sel ast.SelectionSet, v []*identity.Derived) graphql.Marshaler {
+	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 32, false, func(ctx context.Context, i int) graphql.Marshaler {
+		fc := graphql.GetFieldContext(ctx)
+		fc.Result = &v[i]
+		return ec.marshalNDerivedRight2ᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋidentityᚐDerived(ctx, sel, v[i])
+	})
+
+	for _, e := range ret {
+		if e == graphql.Null {
+			return graphql.Null
+		}
+	}
+
+	return ret
+}
+
+func (ec *executionContext) marshalNDerivedRight2ᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋidentityᚐDerived(ctx context.Context, sel ast.SelectionSet, v *identity.Derived) graphql.Marshaler {
+	if v == nil {
+		if !graphql.HasFieldError(ctx, graphql.GetFieldContext(ctx)) {
+			graphql.AddErrorf(ctx, "the requested element is null which the schema does not allow")
+		}
+		return graphql.Null
+	}
+	return ec._DerivedRight(ctx, sel, v)
 }
 
 func (ec *executionContext) unmarshalNExplainPermissionInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋexplainᚐInput(ctx context.Context, v any) (explain.Input, error) {

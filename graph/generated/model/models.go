@@ -231,7 +231,7 @@ type CreateNodeEnrolmentPayload struct {
 type CreateServiceAccountKeyInput struct {
 	// The service account it speaks for.
 	ServiceAccountID ids.ID `json:"serviceAccountId"`
-	// When it stops working; left out for never.
+	// When it stops working; left out for the longest life that the installation allows. It ends earlier when its maker could not make it any more.
 	ExpiresAt *time.Time `json:"expiresAt,omitempty"`
 }
 

@@ -7,6 +7,7 @@ import (
 	"crypto"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/jackc/pgx/v5"
 
@@ -35,6 +36,21 @@ type Source struct {
 	Sealed         []byte
 	// Keys are those that count now, at most MaxKeys.
 	Keys []signature.Key
+	// Withheld marks a source of the platform's that is asked without the platform's name or credential, for a tenant's
+	// artifact that lies outside of the tenant's part of it.
+	Withheld bool
+}
+
+// TenantPart is below which path of a platform's source the repositories and files of a tenant lie: only there does the
+// platform show its own name for a tenant's artifact. Elsewhere it would read for one tenant what another has put there.
+func TenantPart(location, slug string) string {
+	return strings.TrimSuffix(location, "/") + "/tenants/" + slug + "/"
+}
+
+// Withhold decides whether the source is asked without the platform's name, for an artifact of the tenant of a short name;
+// empty for the platform's own.
+func (s *Source) Withhold(ref, tenantSlug string) {
+	s.Withheld = s.TenantID == nil && tenantSlug != "" && !strings.HasPrefix(ref, TenantPart(s.Location, tenantSlug))
 }
 
 const columns = `s.id, s.tenant_id, s.kind, s.location, s.region, s.signature_policy, s.credential_user, platform.source_credential(s.id)`
@@ -55,16 +71,35 @@ func Find(ctx context.Context, t *tx.Tx, tenantID *ids.ID, ref string) (*Source,
 	if err == nil && out == nil {
 		err = unknown
 	}
-	return out, err
+	if err != nil {
+		return nil, err
+	}
+	return out, out.withhold(ctx, t, tenantID, ref)
 }
 
-// Load reads a source by its id. SOURCE_UNKNOWN, at no field, when it is switched off or the caller does not see it.
-func Load(ctx context.Context, t *tx.Tx, id ids.ID) (*Source, error) {
+// withhold is Withhold for the artifact of a tenant by its id.
+func (s *Source) withhold(ctx context.Context, t *tx.Tx, tenantID *ids.ID, ref string) error {
+	var slug string
+	if tenantID != nil {
+		if err := t.QueryRow(ctx, `SELECT slug FROM tenant WHERE id = $1`, *tenantID).Scan(&slug); err != nil {
+			return fmt.Errorf("load tenant %s: %w", *tenantID, err)
+		}
+	}
+	s.Withhold(ref, slug)
+	return nil
+}
+
+// Load reads a source by its id, for the artifact of a tenant (nil for the platform's) at an address. SOURCE_UNKNOWN, at no
+// field, when it is switched off or the caller does not see it.
+func Load(ctx context.Context, t *tx.Tx, id ids.ID, tenantID *ids.ID, ref string) (*Source, error) {
 	out, err := one(ctx, t, `SELECT `+columns+` FROM artifact_source s WHERE s.disabled_at IS NULL AND s.id = $1`, id)
 	if err == nil && out == nil {
 		err = fault.New(fault.SourceUnknown, "the artifact's source is switched off, or not to be used here")
 	}
-	return out, err
+	if err != nil {
+		return nil, err
+	}
+	return out, out.withhold(ctx, t, tenantID, ref)
 }
 
 // one reads at most one source with its keys; nil when there is none.
@@ -105,11 +140,14 @@ func scanKey(row pgx.CollectableRow) (out signature.Key, err error) {
 // Associated binds a credential in custody to its source.
 func Associated(id ids.ID) string { return "artifact_source|" + string(id) }
 
-// Credential opens the source's credential; the empty one when it has none. It asks the keeper of secrets, so that no
+// Credential opens the source's credential; the platform's own name, or none, when it has none. It asks the keeper of secrets, so that no
 // transaction may be open. UNAVAILABLE when the keeper does not answer.
 func (s *Source) Credential(ctx context.Context, vault *custody.Vault) (fetch.Credential, error) {
-	if s.Sealed == nil {
+	if s.Withheld {
 		return fetch.Credential{}, nil
+	}
+	if s.Sealed == nil {
+		return fetch.Credential{Platform: s.TenantID == nil}, nil
 	}
 	secret, err := vault.Open(ctx, s.Sealed, Associated(s.ID))
 	if err != nil {

@@ -308,7 +308,7 @@ export type CreateServiceAccountInput = {
 export type CreateServiceAccountKeyInput = {
   /** The service account it speaks for. */
   readonly serviceAccountId: string;
-  /** When it stops working; left out for never. */
+  /** When it stops working; left out for the longest life that the installation allows. It ends earlier when its maker could not make it any more. */
   readonly expiresAt?: string | null | undefined;
 };
 

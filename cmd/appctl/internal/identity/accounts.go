@@ -214,7 +214,7 @@ func createKey(t *command.Tool) *cobra.Command {
 			answer, err := gql.CreateServiceAccountKey(ctx, t, input)
 			return answer.CreateServiceAccountKey, err
 		})
-	cmd.Flags().StringVar(&expires, "expires", "", "when it stops working: a time or a duration; never if not given")
+	cmd.Flags().StringVar(&expires, "expires", "", "when it stops working: a time or a duration; after the longest life that the installation allows if not given")
 	return cmd
 }
 

@@ -31,6 +31,8 @@ const (
 	FieldReason = "reason"
 	// FieldBreakGlass holds the string denoting the break_glass field in the database.
 	FieldBreakGlass = "break_glass"
+	// FieldMadeUnder holds the string denoting the made_under field in the database.
+	FieldMadeUnder = "made_under"
 	// FieldCreatedAt holds the string denoting the created_at field in the database.
 	FieldCreatedAt = "created_at"
 	// Table holds the table name of the rolebinding in the database.
@@ -49,6 +51,7 @@ var Columns = []string{
 	FieldGrantedBy,
 	FieldReason,
 	FieldBreakGlass,
+	FieldMadeUnder,
 	FieldCreatedAt,
 }
 
@@ -124,6 +127,11 @@ func ByReason(opts ...sql.OrderTermOption) OrderOption {
 // ByBreakGlass orders the results by the break_glass field.
 func ByBreakGlass(opts ...sql.OrderTermOption) OrderOption {
 	return sql.OrderByField(FieldBreakGlass, opts...).ToFunc()
+}
+
+// ByMadeUnder orders the results by the made_under field.
+func ByMadeUnder(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldMadeUnder, opts...).ToFunc()
 }
 
 // ByCreatedAt orders the results by the created_at field.

@@ -103,6 +103,12 @@ func BreakGlass(v bool) predicate.RoleBinding {
 	return predicate.RoleBinding(sql.FieldEQ(FieldBreakGlass, v))
 }
 
+// MadeUnder applies equality check predicate on the "made_under" field. It's identical to MadeUnderEQ.
+func MadeUnder(v ids.ID) predicate.RoleBinding {
+	vc := string(v)
+	return predicate.RoleBinding(sql.FieldEQ(FieldMadeUnder, vc))
+}
+
 // CreatedAt applies equality check predicate on the "created_at" field. It's identical to CreatedAtEQ.
 func CreatedAt(v time.Time) predicate.RoleBinding {
 	return predicate.RoleBinding(sql.FieldEQ(FieldCreatedAt, v))
@@ -683,6 +689,100 @@ func BreakGlassEQ(v bool) predicate.RoleBinding {
 // BreakGlassNEQ applies the NEQ predicate on the "break_glass" field.
 func BreakGlassNEQ(v bool) predicate.RoleBinding {
 	return predicate.RoleBinding(sql.FieldNEQ(FieldBreakGlass, v))
+}
+
+// MadeUnderEQ applies the EQ predicate on the "made_under" field.
+func MadeUnderEQ(v ids.ID) predicate.RoleBinding {
+	vc := string(v)
+	return predicate.RoleBinding(sql.FieldEQ(FieldMadeUnder, vc))
+}
+
+// MadeUnderNEQ applies the NEQ predicate on the "made_under" field.
+func MadeUnderNEQ(v ids.ID) predicate.RoleBinding {
+	vc := string(v)
+	return predicate.RoleBinding(sql.FieldNEQ(FieldMadeUnder, vc))
+}
+
+// MadeUnderIn applies the In predicate on the "made_under" field.
+func MadeUnderIn(vs ...ids.ID) predicate.RoleBinding {
+	v := make([]any, len(vs))
+	for i := range v {
+		v[i] = string(vs[i])
+	}
+	return predicate.RoleBinding(sql.FieldIn(FieldMadeUnder, v...))
+}
+
+// MadeUnderNotIn applies the NotIn predicate on the "made_under" field.
+func MadeUnderNotIn(vs ...ids.ID) predicate.RoleBinding {
+	v := make([]any, len(vs))
+	for i := range v {
+		v[i] = string(vs[i])
+	}
+	return predicate.RoleBinding(sql.FieldNotIn(FieldMadeUnder, v...))
+}
+
+// MadeUnderGT applies the GT predicate on the "made_under" field.
+func MadeUnderGT(v ids.ID) predicate.RoleBinding {
+	vc := string(v)
+	return predicate.RoleBinding(sql.FieldGT(FieldMadeUnder, vc))
+}
+
+// MadeUnderGTE applies the GTE predicate on the "made_under" field.
+func MadeUnderGTE(v ids.ID) predicate.RoleBinding {
+	vc := string(v)
+	return predicate.RoleBinding(sql.FieldGTE(FieldMadeUnder, vc))
+}
+
+// MadeUnderLT applies the LT predicate on the "made_under" field.
+func MadeUnderLT(v ids.ID) predicate.RoleBinding {
+	vc := string(v)
+	return predicate.RoleBinding(sql.FieldLT(FieldMadeUnder, vc))
+}
+
+// MadeUnderLTE applies the LTE predicate on the "made_under" field.
+func MadeUnderLTE(v ids.ID) predicate.RoleBinding {
+	vc := string(v)
+	return predicate.RoleBinding(sql.FieldLTE(FieldMadeUnder, vc))
+}
+
+// MadeUnderContains applies the Contains predicate on the "made_under" field.
+func MadeUnderContains(v ids.ID) predicate.RoleBinding {
+	vc := string(v)
+	return predicate.RoleBinding(sql.FieldContains(FieldMadeUnder, vc))
+}
+
+// MadeUnderHasPrefix applies the HasPrefix predicate on the "made_under" field.
+func MadeUnderHasPrefix(v ids.ID) predicate.RoleBinding {
+	vc := string(v)
+	return predicate.RoleBinding(sql.FieldHasPrefix(FieldMadeUnder, vc))
+}
+
+// MadeUnderHasSuffix applies the HasSuffix predicate on the "made_under" field.
+func MadeUnderHasSuffix(v ids.ID) predicate.RoleBinding {
+	vc := string(v)
+	return predicate.RoleBinding(sql.FieldHasSuffix(FieldMadeUnder, vc))
+}
+
+// MadeUnderIsNil applies the IsNil predicate on the "made_under" field.
+func MadeUnderIsNil() predicate.RoleBinding {
+	return predicate.RoleBinding(sql.FieldIsNull(FieldMadeUnder))
+}
+
+// MadeUnderNotNil applies the NotNil predicate on the "made_under" field.
+func MadeUnderNotNil() predicate.RoleBinding {
+	return predicate.RoleBinding(sql.FieldNotNull(FieldMadeUnder))
+}
+
+// MadeUnderEqualFold applies the EqualFold predicate on the "made_under" field.
+func MadeUnderEqualFold(v ids.ID) predicate.RoleBinding {
+	vc := string(v)
+	return predicate.RoleBinding(sql.FieldEqualFold(FieldMadeUnder, vc))
+}
+
+// MadeUnderContainsFold applies the ContainsFold predicate on the "made_under" field.
+func MadeUnderContainsFold(v ids.ID) predicate.RoleBinding {
+	vc := string(v)
+	return predicate.RoleBinding(sql.FieldContainsFold(FieldMadeUnder, vc))
 }
 
 // CreatedAtEQ applies the EQ predicate on the "created_at" field.

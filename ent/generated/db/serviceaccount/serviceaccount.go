@@ -25,6 +25,10 @@ const (
 	FieldLimits = "limits"
 	// FieldDeletedAt holds the string denoting the deleted_at field in the database.
 	FieldDeletedAt = "deleted_at"
+	// FieldMakerID holds the string denoting the maker_id field in the database.
+	FieldMakerID = "maker_id"
+	// FieldMadeUnder holds the string denoting the made_under field in the database.
+	FieldMadeUnder = "made_under"
 	// FieldUpdatedAt holds the string denoting the updated_at field in the database.
 	FieldUpdatedAt = "updated_at"
 	// FieldCreatedAt holds the string denoting the created_at field in the database.
@@ -42,6 +46,8 @@ var Columns = []string{
 	FieldPermissionKeys,
 	FieldLimits,
 	FieldDeletedAt,
+	FieldMakerID,
+	FieldMadeUnder,
 	FieldUpdatedAt,
 	FieldCreatedAt,
 }
@@ -89,6 +95,16 @@ func ByName(opts ...sql.OrderTermOption) OrderOption {
 // ByDeletedAt orders the results by the deleted_at field.
 func ByDeletedAt(opts ...sql.OrderTermOption) OrderOption {
 	return sql.OrderByField(FieldDeletedAt, opts...).ToFunc()
+}
+
+// ByMakerID orders the results by the maker_id field.
+func ByMakerID(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldMakerID, opts...).ToFunc()
+}
+
+// ByMadeUnder orders the results by the made_under field.
+func ByMadeUnder(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldMadeUnder, opts...).ToFunc()
 }
 
 // ByUpdatedAt orders the results by the updated_at field.

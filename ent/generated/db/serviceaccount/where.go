@@ -77,6 +77,18 @@ func DeletedAt(v time.Time) predicate.ServiceAccount {
 	return predicate.ServiceAccount(sql.FieldEQ(FieldDeletedAt, v))
 }
 
+// MakerID applies equality check predicate on the "maker_id" field. It's identical to MakerIDEQ.
+func MakerID(v ids.ID) predicate.ServiceAccount {
+	vc := string(v)
+	return predicate.ServiceAccount(sql.FieldEQ(FieldMakerID, vc))
+}
+
+// MadeUnder applies equality check predicate on the "made_under" field. It's identical to MadeUnderEQ.
+func MadeUnder(v ids.ID) predicate.ServiceAccount {
+	vc := string(v)
+	return predicate.ServiceAccount(sql.FieldEQ(FieldMadeUnder, vc))
+}
+
 // UpdatedAt applies equality check predicate on the "updated_at" field. It's identical to UpdatedAtEQ.
 func UpdatedAt(v time.Time) predicate.ServiceAccount {
 	return predicate.ServiceAccount(sql.FieldEQ(FieldUpdatedAt, v))
@@ -378,6 +390,194 @@ func DeletedAtIsNil() predicate.ServiceAccount {
 // DeletedAtNotNil applies the NotNil predicate on the "deleted_at" field.
 func DeletedAtNotNil() predicate.ServiceAccount {
 	return predicate.ServiceAccount(sql.FieldNotNull(FieldDeletedAt))
+}
+
+// MakerIDEQ applies the EQ predicate on the "maker_id" field.
+func MakerIDEQ(v ids.ID) predicate.ServiceAccount {
+	vc := string(v)
+	return predicate.ServiceAccount(sql.FieldEQ(FieldMakerID, vc))
+}
+
+// MakerIDNEQ applies the NEQ predicate on the "maker_id" field.
+func MakerIDNEQ(v ids.ID) predicate.ServiceAccount {
+	vc := string(v)
+	return predicate.ServiceAccount(sql.FieldNEQ(FieldMakerID, vc))
+}
+
+// MakerIDIn applies the In predicate on the "maker_id" field.
+func MakerIDIn(vs ...ids.ID) predicate.ServiceAccount {
+	v := make([]any, len(vs))
+	for i := range v {
+		v[i] = string(vs[i])
+	}
+	return predicate.ServiceAccount(sql.FieldIn(FieldMakerID, v...))
+}
+
+// MakerIDNotIn applies the NotIn predicate on the "maker_id" field.
+func MakerIDNotIn(vs ...ids.ID) predicate.ServiceAccount {
+	v := make([]any, len(vs))
+	for i := range v {
+		v[i] = string(vs[i])
+	}
+	return predicate.ServiceAccount(sql.FieldNotIn(FieldMakerID, v...))
+}
+
+// MakerIDGT applies the GT predicate on the "maker_id" field.
+func MakerIDGT(v ids.ID) predicate.ServiceAccount {
+	vc := string(v)
+	return predicate.ServiceAccount(sql.FieldGT(FieldMakerID, vc))
+}
+
+// MakerIDGTE applies the GTE predicate on the "maker_id" field.
+func MakerIDGTE(v ids.ID) predicate.ServiceAccount {
+	vc := string(v)
+	return predicate.ServiceAccount(sql.FieldGTE(FieldMakerID, vc))
+}
+
+// MakerIDLT applies the LT predicate on the "maker_id" field.
+func MakerIDLT(v ids.ID) predicate.ServiceAccount {
+	vc := string(v)
+	return predicate.ServiceAccount(sql.FieldLT(FieldMakerID, vc))
+}
+
+// MakerIDLTE applies the LTE predicate on the "maker_id" field.
+func MakerIDLTE(v ids.ID) predicate.ServiceAccount {
+	vc := string(v)
+	return predicate.ServiceAccount(sql.FieldLTE(FieldMakerID, vc))
+}
+
+// MakerIDContains applies the Contains predicate on the "maker_id" field.
+func MakerIDContains(v ids.ID) predicate.ServiceAccount {
+	vc := string(v)
+	return predicate.ServiceAccount(sql.FieldContains(FieldMakerID, vc))
+}
+
+// MakerIDHasPrefix applies the HasPrefix predicate on the "maker_id" field.
+func MakerIDHasPrefix(v ids.ID) predicate.ServiceAccount {
+	vc := string(v)
+	return predicate.ServiceAccount(sql.FieldHasPrefix(FieldMakerID, vc))
+}
+
+// MakerIDHasSuffix applies the HasSuffix predicate on the "maker_id" field.
+func MakerIDHasSuffix(v ids.ID) predicate.ServiceAccount {
+	vc := string(v)
+	return predicate.ServiceAccount(sql.FieldHasSuffix(FieldMakerID, vc))
+}
+
+// MakerIDIsNil applies the IsNil predicate on the "maker_id" field.
+func MakerIDIsNil() predicate.ServiceAccount {
+	return predicate.ServiceAccount(sql.FieldIsNull(FieldMakerID))
+}
+
+// MakerIDNotNil applies the NotNil predicate on the "maker_id" field.
+func MakerIDNotNil() predicate.ServiceAccount {
+	return predicate.ServiceAccount(sql.FieldNotNull(FieldMakerID))
+}
+
+// MakerIDEqualFold applies the EqualFold predicate on the "maker_id" field.
+func MakerIDEqualFold(v ids.ID) predicate.ServiceAccount {
+	vc := string(v)
+	return predicate.ServiceAccount(sql.FieldEqualFold(FieldMakerID, vc))
+}
+
+// MakerIDContainsFold applies the ContainsFold predicate on the "maker_id" field.
+func MakerIDContainsFold(v ids.ID) predicate.ServiceAccount {
+	vc := string(v)
+	return predicate.ServiceAccount(sql.FieldContainsFold(FieldMakerID, vc))
+}
+
+// MadeUnderEQ applies the EQ predicate on the "made_under" field.
+func MadeUnderEQ(v ids.ID) predicate.ServiceAccount {
+	vc := string(v)
+	return predicate.ServiceAccount(sql.FieldEQ(FieldMadeUnder, vc))
+}
+
+// MadeUnderNEQ applies the NEQ predicate on the "made_under" field.
+func MadeUnderNEQ(v ids.ID) predicate.ServiceAccount {
+	vc := string(v)
+	return predicate.ServiceAccount(sql.FieldNEQ(FieldMadeUnder, vc))
+}
+
+// MadeUnderIn applies the In predicate on the "made_under" field.
+func MadeUnderIn(vs ...ids.ID) predicate.ServiceAccount {
+	v := make([]any, len(vs))
+	for i := range v {
+		v[i] = string(vs[i])
+	}
+	return predicate.ServiceAccount(sql.FieldIn(FieldMadeUnder, v...))
+}
+
+// MadeUnderNotIn applies the NotIn predicate on the "made_under" field.
+func MadeUnderNotIn(vs ...ids.ID) predicate.ServiceAccount {
+	v := make([]any, len(vs))
+	for i := range v {
+		v[i] = string(vs[i])
+	}
+	return predicate.ServiceAccount(sql.FieldNotIn(FieldMadeUnder, v...))
+}
+
+// MadeUnderGT applies the GT predicate on the "made_under" field.
+func MadeUnderGT(v ids.ID) predicate.ServiceAccount {
+	vc := string(v)
+	return predicate.ServiceAccount(sql.FieldGT(FieldMadeUnder, vc))
+}
+
+// MadeUnderGTE applies the GTE predicate on the "made_under" field.
+func MadeUnderGTE(v ids.ID) predicate.ServiceAccount {
+	vc := string(v)
+	return predicate.ServiceAccount(sql.FieldGTE(FieldMadeUnder, vc))
+}
+
+// MadeUnderLT applies the LT predicate on the "made_under" field.
+func MadeUnderLT(v ids.ID) predicate.ServiceAccount {
+	vc := string(v)
+	return predicate.ServiceAccount(sql.FieldLT(FieldMadeUnder, vc))
+}
+
+// MadeUnderLTE applies the LTE predicate on the "made_under" field.
+func MadeUnderLTE(v ids.ID) predicate.ServiceAccount {
+	vc := string(v)
+	return predicate.ServiceAccount(sql.FieldLTE(FieldMadeUnder, vc))
+}
+
+// MadeUnderContains applies the Contains predicate on the "made_under" field.
+func MadeUnderContains(v ids.ID) predicate.ServiceAccount {
+	vc := string(v)
+	return predicate.ServiceAccount(sql.FieldContains(FieldMadeUnder, vc))
+}
+
+// MadeUnderHasPrefix applies the HasPrefix predicate on the "made_under" field.
+func MadeUnderHasPrefix(v ids.ID) predicate.ServiceAccount {
+	vc := string(v)
+	return predicate.ServiceAccount(sql.FieldHasPrefix(FieldMadeUnder, vc))
+}
+
+// MadeUnderHasSuffix applies the HasSuffix predicate on the "made_under" field.
+func MadeUnderHasSuffix(v ids.ID) predicate.ServiceAccount {
+	vc := string(v)
+	return predicate.ServiceAccount(sql.FieldHasSuffix(FieldMadeUnder, vc))
+}
+
+// MadeUnderIsNil applies the IsNil predicate on the "made_under" field.
+func MadeUnderIsNil() predicate.ServiceAccount {
+	return predicate.ServiceAccount(sql.FieldIsNull(FieldMadeUnder))
+}
+
+// MadeUnderNotNil applies the NotNil predicate on the "made_under" field.
+func MadeUnderNotNil() predicate.ServiceAccount {
+	return predicate.ServiceAccount(sql.FieldNotNull(FieldMadeUnder))
+}
+
+// MadeUnderEqualFold applies the EqualFold predicate on the "made_under" field.
+func MadeUnderEqualFold(v ids.ID) predicate.ServiceAccount {
+	vc := string(v)
+	return predicate.ServiceAccount(sql.FieldEqualFold(FieldMadeUnder, vc))
+}
+
+// MadeUnderContainsFold applies the ContainsFold predicate on the "made_under" field.
+func MadeUnderContainsFold(v ids.ID) predicate.ServiceAccount {
+	vc := string(v)
+	return predicate.ServiceAccount(sql.FieldContainsFold(FieldMadeUnder, vc))
 }
 
 // UpdatedAtEQ applies the EQ predicate on the "updated_at" field.

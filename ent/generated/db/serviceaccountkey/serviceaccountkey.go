@@ -29,6 +29,10 @@ const (
 	FieldLastUsedAt = "last_used_at"
 	// FieldReplacedBy holds the string denoting the replaced_by field in the database.
 	FieldReplacedBy = "replaced_by"
+	// FieldMakerID holds the string denoting the maker_id field in the database.
+	FieldMakerID = "maker_id"
+	// FieldMadeUnder holds the string denoting the made_under field in the database.
+	FieldMadeUnder = "made_under"
 	// FieldCreatedAt holds the string denoting the created_at field in the database.
 	FieldCreatedAt = "created_at"
 	// Table holds the table name of the serviceaccountkey in the database.
@@ -46,6 +50,8 @@ var Columns = []string{
 	FieldRevokedAt,
 	FieldLastUsedAt,
 	FieldReplacedBy,
+	FieldMakerID,
+	FieldMadeUnder,
 	FieldCreatedAt,
 }
 
@@ -105,6 +111,16 @@ func ByLastUsedAt(opts ...sql.OrderTermOption) OrderOption {
 // ByReplacedBy orders the results by the replaced_by field.
 func ByReplacedBy(opts ...sql.OrderTermOption) OrderOption {
 	return sql.OrderByField(FieldReplacedBy, opts...).ToFunc()
+}
+
+// ByMakerID orders the results by the maker_id field.
+func ByMakerID(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldMakerID, opts...).ToFunc()
+}
+
+// ByMadeUnder orders the results by the made_under field.
+func ByMadeUnder(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldMadeUnder, opts...).ToFunc()
 }
 
 // ByCreatedAt orders the results by the created_at field.

@@ -99,6 +99,18 @@ func ReplacedBy(v ids.ID) predicate.ServiceAccountKey {
 	return predicate.ServiceAccountKey(sql.FieldEQ(FieldReplacedBy, vc))
 }
 
+// MakerID applies equality check predicate on the "maker_id" field. It's identical to MakerIDEQ.
+func MakerID(v ids.ID) predicate.ServiceAccountKey {
+	vc := string(v)
+	return predicate.ServiceAccountKey(sql.FieldEQ(FieldMakerID, vc))
+}
+
+// MadeUnder applies equality check predicate on the "made_under" field. It's identical to MadeUnderEQ.
+func MadeUnder(v ids.ID) predicate.ServiceAccountKey {
+	vc := string(v)
+	return predicate.ServiceAccountKey(sql.FieldEQ(FieldMadeUnder, vc))
+}
+
 // CreatedAt applies equality check predicate on the "created_at" field. It's identical to CreatedAtEQ.
 func CreatedAt(v time.Time) predicate.ServiceAccountKey {
 	return predicate.ServiceAccountKey(sql.FieldEQ(FieldCreatedAt, v))
@@ -638,6 +650,194 @@ func ReplacedByEqualFold(v ids.ID) predicate.ServiceAccountKey {
 func ReplacedByContainsFold(v ids.ID) predicate.ServiceAccountKey {
 	vc := string(v)
 	return predicate.ServiceAccountKey(sql.FieldContainsFold(FieldReplacedBy, vc))
+}
+
+// MakerIDEQ applies the EQ predicate on the "maker_id" field.
+func MakerIDEQ(v ids.ID) predicate.ServiceAccountKey {
+	vc := string(v)
+	return predicate.ServiceAccountKey(sql.FieldEQ(FieldMakerID, vc))
+}
+
+// MakerIDNEQ applies the NEQ predicate on the "maker_id" field.
+func MakerIDNEQ(v ids.ID) predicate.ServiceAccountKey {
+	vc := string(v)
+	return predicate.ServiceAccountKey(sql.FieldNEQ(FieldMakerID, vc))
+}
+
+// MakerIDIn applies the In predicate on the "maker_id" field.
+func MakerIDIn(vs ...ids.ID) predicate.ServiceAccountKey {
+	v := make([]any, len(vs))
+	for i := range v {
+		v[i] = string(vs[i])
+	}
+	return predicate.ServiceAccountKey(sql.FieldIn(FieldMakerID, v...))
+}
+
+// MakerIDNotIn applies the NotIn predicate on the "maker_id" field.
+func MakerIDNotIn(vs ...ids.ID) predicate.ServiceAccountKey {
+	v := make([]any, len(vs))
+	for i := range v {
+		v[i] = string(vs[i])
+	}
+	return predicate.ServiceAccountKey(sql.FieldNotIn(FieldMakerID, v...))
+}
+
+// MakerIDGT applies the GT predicate on the "maker_id" field.
+func MakerIDGT(v ids.ID) predicate.ServiceAccountKey {
+	vc := string(v)
+	return predicate.ServiceAccountKey(sql.FieldGT(FieldMakerID, vc))
+}
+
+// MakerIDGTE applies the GTE predicate on the "maker_id" field.
+func MakerIDGTE(v ids.ID) predicate.ServiceAccountKey {
+	vc := string(v)
+	return predicate.ServiceAccountKey(sql.FieldGTE(FieldMakerID, vc))
+}
+
+// MakerIDLT applies the LT predicate on the "maker_id" field.
+func MakerIDLT(v ids.ID) predicate.ServiceAccountKey {
+	vc := string(v)
+	return predicate.ServiceAccountKey(sql.FieldLT(FieldMakerID, vc))
+}
+
+// MakerIDLTE applies the LTE predicate on the "maker_id" field.
+func MakerIDLTE(v ids.ID) predicate.ServiceAccountKey {
+	vc := string(v)
+	return predicate.ServiceAccountKey(sql.FieldLTE(FieldMakerID, vc))
+}
+
+// MakerIDContains applies the Contains predicate on the "maker_id" field.
+func MakerIDContains(v ids.ID) predicate.ServiceAccountKey {
+	vc := string(v)
+	return predicate.ServiceAccountKey(sql.FieldContains(FieldMakerID, vc))
+}
+
+// MakerIDHasPrefix applies the HasPrefix predicate on the "maker_id" field.
+func MakerIDHasPrefix(v ids.ID) predicate.ServiceAccountKey {
+	vc := string(v)
+	return predicate.ServiceAccountKey(sql.FieldHasPrefix(FieldMakerID, vc))
+}
+
+// MakerIDHasSuffix applies the HasSuffix predicate on the "maker_id" field.
+func MakerIDHasSuffix(v ids.ID) predicate.ServiceAccountKey {
+	vc := string(v)
+	return predicate.ServiceAccountKey(sql.FieldHasSuffix(FieldMakerID, vc))
+}
+
+// MakerIDIsNil applies the IsNil predicate on the "maker_id" field.
+func MakerIDIsNil() predicate.ServiceAccountKey {
+	return predicate.ServiceAccountKey(sql.FieldIsNull(FieldMakerID))
+}
+
+// MakerIDNotNil applies the NotNil predicate on the "maker_id" field.
+func MakerIDNotNil() predicate.ServiceAccountKey {
+	return predicate.ServiceAccountKey(sql.FieldNotNull(FieldMakerID))
+}
+
+// MakerIDEqualFold applies the EqualFold predicate on the "maker_id" field.
+func MakerIDEqualFold(v ids.ID) predicate.ServiceAccountKey {
+	vc := string(v)
+	return predicate.ServiceAccountKey(sql.FieldEqualFold(FieldMakerID, vc))
+}
+
+// MakerIDContainsFold applies the ContainsFold predicate on the "maker_id" field.
+func MakerIDContainsFold(v ids.ID) predicate.ServiceAccountKey {
+	vc := string(v)
+	return predicate.ServiceAccountKey(sql.FieldContainsFold(FieldMakerID, vc))
+}
+
+// MadeUnderEQ applies the EQ predicate on the "made_under" field.
+func MadeUnderEQ(v ids.ID) predicate.ServiceAccountKey {
+	vc := string(v)
+	return predicate.ServiceAccountKey(sql.FieldEQ(FieldMadeUnder, vc))
+}
+
+// MadeUnderNEQ applies the NEQ predicate on the "made_under" field.
+func MadeUnderNEQ(v ids.ID) predicate.ServiceAccountKey {
+	vc := string(v)
+	return predicate.ServiceAccountKey(sql.FieldNEQ(FieldMadeUnder, vc))
+}
+
+// MadeUnderIn applies the In predicate on the "made_under" field.
+func MadeUnderIn(vs ...ids.ID) predicate.ServiceAccountKey {
+	v := make([]any, len(vs))
+	for i := range v {
+		v[i] = string(vs[i])
+	}
+	return predicate.ServiceAccountKey(sql.FieldIn(FieldMadeUnder, v...))
+}
+
+// MadeUnderNotIn applies the NotIn predicate on the "made_under" field.
+func MadeUnderNotIn(vs ...ids.ID) predicate.ServiceAccountKey {
+	v := make([]any, len(vs))
+	for i := range v {
+		v[i] = string(vs[i])
+	}
+	return predicate.ServiceAccountKey(sql.FieldNotIn(FieldMadeUnder, v...))
+}
+
+// MadeUnderGT applies the GT predicate on the "made_under" field.
+func MadeUnderGT(v ids.ID) predicate.ServiceAccountKey {
+	vc := string(v)
+	return predicate.ServiceAccountKey(sql.FieldGT(FieldMadeUnder, vc))
+}
+
+// MadeUnderGTE applies the GTE predicate on the "made_under" field.
+func MadeUnderGTE(v ids.ID) predicate.ServiceAccountKey {
+	vc := string(v)
+	return predicate.ServiceAccountKey(sql.FieldGTE(FieldMadeUnder, vc))
+}
+
+// MadeUnderLT applies the LT predicate on the "made_under" field.
+func MadeUnderLT(v ids.ID) predicate.ServiceAccountKey {
+	vc := string(v)
+	return predicate.ServiceAccountKey(sql.FieldLT(FieldMadeUnder, vc))
+}
+
+// MadeUnderLTE applies the LTE predicate on the "made_under" field.
+func MadeUnderLTE(v ids.ID) predicate.ServiceAccountKey {
+	vc := string(v)
+	return predicate.ServiceAccountKey(sql.FieldLTE(FieldMadeUnder, vc))
+}
+
+// MadeUnderContains applies the Contains predicate on the "made_under" field.
+func MadeUnderContains(v ids.ID) predicate.ServiceAccountKey {
+	vc := string(v)
+	return predicate.ServiceAccountKey(sql.FieldContains(FieldMadeUnder, vc))
+}
+
+// MadeUnderHasPrefix applies the HasPrefix predicate on the "made_under" field.
+func MadeUnderHasPrefix(v ids.ID) predicate.ServiceAccountKey {
+	vc := string(v)
+	return predicate.ServiceAccountKey(sql.FieldHasPrefix(FieldMadeUnder, vc))
+}
+
+// MadeUnderHasSuffix applies the HasSuffix predicate on the "made_under" field.
+func MadeUnderHasSuffix(v ids.ID) predicate.ServiceAccountKey {
+	vc := string(v)
+	return predicate.ServiceAccountKey(sql.FieldHasSuffix(FieldMadeUnder, vc))
+}
+
+// MadeUnderIsNil applies the IsNil predicate on the "made_under" field.
+func MadeUnderIsNil() predicate.ServiceAccountKey {
+	return predicate.ServiceAccountKey(sql.FieldIsNull(FieldMadeUnder))
+}
+
+// MadeUnderNotNil applies the NotNil predicate on the "made_under" field.
+func MadeUnderNotNil() predicate.ServiceAccountKey {
+	return predicate.ServiceAccountKey(sql.FieldNotNull(FieldMadeUnder))
+}
+
+// MadeUnderEqualFold applies the EqualFold predicate on the "made_under" field.
+func MadeUnderEqualFold(v ids.ID) predicate.ServiceAccountKey {
+	vc := string(v)
+	return predicate.ServiceAccountKey(sql.FieldEqualFold(FieldMadeUnder, vc))
+}
+
+// MadeUnderContainsFold applies the ContainsFold predicate on the "made_under" field.
+func MadeUnderContainsFold(v ids.ID) predicate.ServiceAccountKey {
+	vc := string(v)
+	return predicate.ServiceAccountKey(sql.FieldContainsFold(FieldMadeUnder, vc))
 }
 
 // CreatedAtEQ applies the EQ predicate on the "created_at" field.

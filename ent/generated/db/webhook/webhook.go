@@ -47,6 +47,10 @@ const (
 	FieldLastError = "last_error"
 	// FieldCreatedBy holds the string denoting the created_by field in the database.
 	FieldCreatedBy = "created_by"
+	// FieldMakerID holds the string denoting the maker_id field in the database.
+	FieldMakerID = "maker_id"
+	// FieldMadeUnder holds the string denoting the made_under field in the database.
+	FieldMadeUnder = "made_under"
 	// FieldCreatedAt holds the string denoting the created_at field in the database.
 	FieldCreatedAt = "created_at"
 	// FieldUpdatedAt holds the string denoting the updated_at field in the database.
@@ -76,6 +80,8 @@ var Columns = []string{
 	FieldFailingSince,
 	FieldLastError,
 	FieldCreatedBy,
+	FieldMakerID,
+	FieldMadeUnder,
 	FieldCreatedAt,
 	FieldUpdatedAt,
 	FieldDeletedAt,
@@ -184,6 +190,16 @@ func ByLastError(opts ...sql.OrderTermOption) OrderOption {
 // ByCreatedBy orders the results by the created_by field.
 func ByCreatedBy(opts ...sql.OrderTermOption) OrderOption {
 	return sql.OrderByField(FieldCreatedBy, opts...).ToFunc()
+}
+
+// ByMakerID orders the results by the maker_id field.
+func ByMakerID(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldMakerID, opts...).ToFunc()
+}
+
+// ByMadeUnder orders the results by the made_under field.
+func ByMadeUnder(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldMadeUnder, opts...).ToFunc()
 }
 
 // ByCreatedAt orders the results by the created_at field.

@@ -2235,7 +2235,7 @@ func (v *CreateServiceAccountInput) GetIdempotencyKey() string { return v.Idempo
 type CreateServiceAccountKeyInput struct {
 	// The service account it speaks for.
 	ServiceAccountId string `json:"serviceAccountId"`
-	// When it stops working; left out for never.
+	// When it stops working; left out for the longest life that the installation allows. It ends earlier when its maker could not make it any more.
 	ExpiresAt *time.Time `json:"expiresAt,omitempty"`
 }
 

@@ -1,0 +1,39 @@
+package authz
+
+import (
+	"slices"
+	"time"
+
+	"github.com/gpuaas/app-platform/domain/ids"
+)
+
+// Vouched returns those of the keys, by name, that whoever made a thing may still give in the project: all of them for who may
+// give any role, else those that they hold there. What rests on somebody's rights can do no more than they could give now.
+func Vouched(maker *Actor, names []string, tenantID, projectID ids.ID) []string {
+	if maker.Allows(BindingGrant, "", "") {
+		return names
+	}
+	held := maker.Holds(tenantID, projectID)
+	return slices.DeleteFunc(slices.Clone(names), func(name string) bool {
+		key, ok := byName[name]
+		return !ok || !held.Has(key)
+	})
+}
+
+// Lasts returns the moment at which the first of a person's bindings ends without which they could not do something; zero for
+// never. They can do it now.
+func Lasts(subject Subject, bindings []Binding, now time.Time, can func(*Actor) bool) time.Time {
+	var ends []time.Time
+	for _, b := range bindings {
+		if b.ExpiresAt.After(now) {
+			ends = append(ends, b.ExpiresAt)
+		}
+	}
+	slices.SortFunc(ends, time.Time.Compare)
+	for _, end := range ends {
+		if !can(NewActor(subject, bindings, nil, end)) {
+			return end
+		}
+	}
+	return time.Time{}
+}

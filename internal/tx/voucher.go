@@ -1,0 +1,74 @@
+package tx
+
+import (
+	"encoding/json"
+	"slices"
+	"time"
+
+	"github.com/gpuaas/app-platform/authz"
+	"github.com/gpuaas/app-platform/domain/ids"
+)
+
+// Voucher is what somebody may give at this moment, as platform.voucher answers it: a person's bindings, or the keys of a
+// service account with the voucher of its own maker.
+type Voucher struct {
+	bindings []authz.Binding
+	account  bool
+	allow    []string
+	by       *Voucher
+}
+
+// ParseVoucher reads what platform.voucher answered; nil for nobody, who binds nothing.
+func ParseVoucher(raw []byte) (*Voucher, error) {
+	if len(raw) == 0 || string(raw) == "null" {
+		return nil, nil
+	}
+	var stored struct {
+		Bindings json.RawMessage
+		Allow    []string
+		By       json.RawMessage
+		Project  ids.ID
+	}
+	if err := json.Unmarshal(raw, &stored); err != nil {
+		return nil, err
+	}
+	out := &Voucher{account: stored.Project != "", allow: stored.Allow}
+	var err error
+	if out.bindings, err = parseBindings(stored.Bindings); err != nil {
+		return nil, err
+	}
+	out.by, err = ParseVoucher(stored.By)
+	return out, err
+}
+
+// Vouched returns those of the keys that whoever it is may still give in the project.
+func (v *Voucher) Vouched(names []string, tenantID, projectID ids.ID, now time.Time) []string {
+	switch {
+	case v == nil:
+		return names
+	case v.account:
+		held := slices.DeleteFunc(slices.Clone(names), func(name string) bool { return !slices.Contains(v.allow, name) })
+		return v.by.Vouched(held, tenantID, projectID, now)
+	}
+	maker := authz.NewActor(authz.Subject{Kind: authz.KindUser}, v.bindings, nil, now)
+	return authz.Vouched(maker, names, tenantID, projectID)
+}
+
+// vouched narrows the keys of a service account to those that each who answers for it and for its key may still give.
+func (e *entered) vouched(allow []string, now time.Time) ([]string, error) {
+	if len(e.bindings) == 0 {
+		return allow, nil
+	}
+	var makers []json.RawMessage
+	if err := json.Unmarshal(e.bindings, &makers); err != nil {
+		return nil, err
+	}
+	for _, raw := range makers {
+		maker, err := ParseVoucher(raw)
+		if err != nil {
+			return nil, err
+		}
+		allow = maker.Vouched(allow, ids.ID(deref(e.tenant)), ids.ID(deref(e.project)), now)
+	}
+	return allow, nil
+}
