@@ -26,11 +26,9 @@ func TestOldAllocationsAreGivenDevicesByTheMigration(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	node, _ := b.Node(4)
-	other, _ := b.Node(2)
 	b.SQL(`UPDATE compute_node SET cpus = 8, memory_mib = 1000 WHERE id = $1`, node.ID)
 	first, second := b.got(b.slice("a", 1, 1))[0], b.got(b.slice("b", 1, 2))[0]
-	b.SQL(`UPDATE allocation SET node_id = $1 WHERE id IN ($2, $3)`, node.ID, first.ID, second.ID)
-	b.SQL(`UPDATE compute_node SET status = 'OFFLINE' WHERE id = $1`, node.ID)
+	other, _ := b.Node(2)
 	whole := b.got(b.whole("c", 1))[0]
 	require.Equal(t, other.ID, *whole.NodeID)
 	b.SQL(`UPDATE allocation SET devices = NULL, memory_mib = NULL, cpu_millis = NULL`)

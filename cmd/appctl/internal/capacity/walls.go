@@ -13,6 +13,9 @@ import (
 	"github.com/gpuaas/app-platform/sdk/client/generated/gql"
 )
 
+// maxRows bounds the allocations or nodes that one is looked for among.
+const maxRows = 10_000
+
 // walls reads the flags that demand walls; empty ones demand none.
 func walls(input *gql.RequestAllocationInput, isolation, profile string) (err error) {
 	if isolation != "" {
@@ -38,7 +41,7 @@ func devices(t *command.Tool) *cobra.Command {
 			if err != nil {
 				return nil, err
 			}
-			found, err := lookup.Allocations(ctx, t, project, nil, 0)
+			found, err := lookup.Allocations(ctx, t, project, nil, maxRows)
 			if err != nil {
 				return nil, err
 			}
@@ -64,7 +67,7 @@ var deviceTable = command.Table[gql.Device]{
 func wallsOf(t *command.Tool) *cobra.Command {
 	return command.Verb(t, "walls NODE", "Show what keeps members apart on a node, what does not hold, and its GPUs (platform staff)", viewWalls,
 		func(ctx context.Context, args []string) (*gql.ComputeNode, error) {
-			found, err := command.All[gql.ComputeNode](0, func(first int, after string) (*gql.ComputeNodePage, error) {
+			found, err := command.All[gql.ComputeNode](maxRows, func(first int, after string) (*gql.ComputeNodePage, error) {
 				answer, err := gql.ListNodes(ctx, t, first, after)
 				return &answer.Nodes, err
 			})
