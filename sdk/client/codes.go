@@ -73,6 +73,8 @@ const (
 	CodeAdapterInvalid = "ADAPTER_INVALID"
 	// CodeAdapterUnavailable: the app's adapter cannot be reached just now.
 	CodeAdapterUnavailable = "ADAPTER_UNAVAILABLE"
+	// CodeRuntimeMissing: the node can start no member: its container runtime is missing or does not work. Install it, or take another node.
+	CodeRuntimeMissing = "RUNTIME_MISSING"
 	// CodeAdapterInsecure: the adapter is off loopback, and nothing would prove that it is the one: register an https address with its authority.
 	CodeAdapterInsecure = "ADAPTER_INSECURE"
 	// CodeDialRefused: the address is outside of what the operator allows to be dialled.

@@ -63,7 +63,7 @@ var codesOf = map[int][]string{
 	},
 	exitUnavailable: {
 		client.CodeSlowConsumer, client.CodeRateLimited, client.CodeCapacityUnavailable, client.CodeUnavailable,
-		client.CodeDeadlineExceeded, client.CodeAdapterUnavailable, client.CodeNodeUnreachable,
+		client.CodeDeadlineExceeded, client.CodeAdapterUnavailable, client.CodeNodeUnreachable, client.CodeRuntimeMissing,
 	},
 	exitFailed: {
 		client.CodeMethodNotAllowed, client.CodeNotAcceptable, client.CodeUnsupportedMediaType, client.CodeAdapterFailed,
