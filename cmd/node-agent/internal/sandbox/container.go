@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sync"
 
 	"github.com/opencontainers/runtime-spec/specs-go"
 	"golang.org/x/sys/unix"
@@ -28,6 +29,8 @@ type containers struct {
 	root    *rootfs.Version
 	tmpfs   bool
 	reason  string
+	// starting is read-locked while a member's group may be empty and is wanted.
+	starting sync.RWMutex
 }
 
 // startContainer makes the member's folders, and starts its init as process 1 of a container.
@@ -44,7 +47,12 @@ func (m *Manager) startContainer(ctx context.Context, settings memberinit.Settin
 	if err := m.folders(settings, ids); err != nil {
 		return record{}, err
 	}
-	if err := errors.Join(m.dismantle(ctx, member.ID), m.oci.cgroups.Bound(allocationGroup(member.Walls.AllocationID), member.Walls.limits())); err != nil {
+	if err := m.dismantle(ctx, member.ID); err != nil {
+		return record{}, err
+	}
+	m.oci.starting.RLock()
+	defer m.oci.starting.RUnlock()
+	if err := m.oci.cgroups.Bound(allocationGroup(member.Walls.AllocationID), member.Walls.limits()); err != nil {
 		return record{}, err
 	}
 	log, err := os.OpenFile(filepath.Join(settings.Dir, errorFile), os.O_CREATE|os.O_TRUNC|os.O_WRONLY|os.O_APPEND, 0o600)
@@ -68,7 +76,8 @@ func (m *Manager) startContainer(ctx context.Context, settings memberinit.Settin
 			return err
 		},
 	}
-	return known, m.oci.runtime.Start(ctx, start)
+	err = m.oci.runtime.Start(ctx, start) // sets known
+	return known, err
 }
 
 // bundleDir holds the runtime's configuration of a member, in its folder.

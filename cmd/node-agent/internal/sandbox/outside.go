@@ -65,13 +65,25 @@ func (m *Manager) dismantle(ctx context.Context, memberID string) error {
 	err := m.oci.runtime.Delete(ctx, memberID)
 	for _, group := range m.groups(memberID) {
 		err = errors.Join(err, m.oci.cgroups.Remove(group))
-		m.oci.cgroups.RemoveEmpty(path.Dir(group))
 	}
-	m.oci.cgroups.RemoveEmpty("")
+	m.leaveGroups()
 	if m.options.Network != nil {
 		err = errors.Join(err, m.options.Network.Detach(memberID))
 	}
 	return err
+}
+
+// leaveGroups deletes the groups of allocations that have no members here any more. While a member starts, the group of its
+// allocation may be empty: then it is left to the next time.
+func (m *Manager) leaveGroups() {
+	if !m.oci.starting.TryLock() {
+		return
+	}
+	defer m.oci.starting.Unlock()
+	for _, allocation := range m.oci.cgroups.Groups("") {
+		m.oci.cgroups.RemoveEmpty(allocation)
+	}
+	m.oci.cgroups.RemoveEmpty("")
 }
 
 // forget lets what the member had be used again. Nothing of it is left.

@@ -104,6 +104,9 @@ func TestResidueFindsDaemonsAndTeardownLeavesNothing(t *testing.T) {
 			require.True(t, err != nil || stat.Dead(), "process %v survived", process)
 		}
 		require.NotContains(t, strings.Join(procfs.MountInfo(0), "\n"), b.dir)
+		for _, group := range before.Cgroups { // such as /memory/PARENT/ALLOCATION/MEMBER: the allocation's went with its last member
+			require.NoDirExists(t, filepath.Dir(filepath.Join("/sys/fs/cgroup", group)))
+		}
 	})
 }
 
