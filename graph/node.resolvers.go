@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/gpuaas/app-platform/domain/ids"
+	"github.com/gpuaas/app-platform/domain/nodenet"
 	"github.com/gpuaas/app-platform/ent/generated/db"
 	"github.com/gpuaas/app-platform/graph/generated/exec"
 	"github.com/gpuaas/app-platform/graph/generated/model"
@@ -72,6 +73,10 @@ func (r *queryResolver) Nodes(ctx context.Context, first *int, after *string) (*
 		return nil, err
 	}
 	return read.Connection[model.ComputeNodeConnection](r.Resolver.Nodes.List(ctx, args))
+}
+
+func (r *queryResolver) NodeNetwork(ctx context.Context, known string, waitSeconds int) (*nodenet.View, error) {
+	return r.Resolver.Nodes.Network(ctx, known, waitSeconds)
 }
 
 func (r *queryResolver) NodeTask(ctx context.Context, id ids.ID, waitSeconds *int) (*db.NodeTask, error) {

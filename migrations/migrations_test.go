@@ -26,6 +26,22 @@ func TestUpIsHarmlessWhenRepeated(t *testing.T) {
 	require.NoError(t, migrations.Up(context.Background(), db.AdminDSN()))
 }
 
+func TestThePoolsOfMembersAreSetAndHeldApart(t *testing.T) {
+	t.Parallel()
+	db := pgtest.New(t)
+	set := func(addresses, ranges string) error {
+		return migrations.MemberPools(context.Background(), db.AdminDSN(), addresses, ranges)
+	}
+	require.NoError(t, set("10.64.0.0/16", ""))
+	require.NoError(t, set("10.64.0.0/16", "10.65.0.0/16"))
+	require.Error(t, set("10.65.0.0/24", ""), "they overlap")
+	require.Error(t, set("nonsense", ""))
+	var addresses, ranges string
+	err := connect(t, db.OwnerDSN()).QueryRow(context.Background(), `SELECT text(addresses), text(ranges) FROM platform.member_pool`).Scan(&addresses, &ranges)
+	require.NoError(t, err)
+	require.Equal(t, "10.64.0.0/16 10.65.0.0/16", addresses+" "+ranges)
+}
+
 func TestTheDatabaseKnowsExactlyTheTransitionsOfTheDomain(t *testing.T) {
 	t.Parallel()
 	rows, err := connect(t, pgtest.New(t).OwnerDSN()).Query(context.Background(),

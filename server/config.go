@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"net/netip"
 	"net/url"
 	"os"
 	"strings"
@@ -57,10 +58,13 @@ type Config struct {
 	InsecureRegistries []string
 	// AlsoRegistries are hosts that artifact sources may send the platform on to: their token and blob servers.
 	AlsoRegistries []string
-	Origins        []string
-	Connections    int
-	StopTimeout    time.Duration
-	LogLevel       string
+	// MemberAddresses and MemberRanges are the pools of the members' network, in CIDR form; empty for those that are set.
+	MemberAddresses string
+	MemberRanges    string
+	Origins         []string
+	Connections     int
+	StopTimeout     time.Duration
+	LogLevel        string
 	// OIDC is the identity provider that people log in at.
 	OIDC OIDCConfig
 	// Edge is what stands between the network and the API.
@@ -99,6 +103,8 @@ func (c *Config) Bind(flags *pflag.FlagSet) {
 	flags.DurationVar(&c.KeyLife, "key-life", c.KeyLife, "longest life of a service account's key, and that of one that is made without an end; 0 for no bound")
 	flags.StringSliceVar(&c.PullTokens, "registry-pull-tokens", nil, "registries that take the platform's own pull tokens, as its key set verifies them: host:port, repeatable")
 	flags.StringSliceVar(&c.Origins, "origin", nil, "pages of other hosts that may call the API: https://host:port, repeatable")
+	flags.StringVar(&c.MemberAddresses, "member-addresses", "", "pool of members' addresses, a block of IPv4 that nothing else uses (default 100.64.0.0/11 in a new database)")
+	flags.StringVar(&c.MemberRanges, "member-ranges", "", "pool of the further ranges that manifests declare, beside the other (default 100.96.0.0/11 in a new database)")
 	flags.IntVar(&c.Connections, "db-connections", c.Connections, "database connections of each login role")
 	flags.DurationVar(&c.StopTimeout, "stop-timeout", c.StopTimeout, "how long requests under way may take when the server stops")
 	c.Edge.bind(flags)
@@ -150,6 +156,11 @@ func (c *Config) complete() error {
 	c.NodeURL = strings.TrimRight(c.NodeURL, "/")
 	if (c.AdapterCert == "") != (c.AdapterKey == "") {
 		return errors.New("--adapter-client-cert and --adapter-client-key go together")
+	}
+	for name, pool := range map[string]string{"--member-addresses": c.MemberAddresses, "--member-ranges": c.MemberRanges} {
+		if block, err := netip.ParsePrefix(pool); pool != "" && (err != nil || !block.Addr().Is4() || block != block.Masked()) {
+			return fmt.Errorf("%s: %q is not a block of IPv4 addresses such as 100.64.0.0/11", name, pool)
+		}
 	}
 	if err := c.OIDC.complete(); err != nil {
 		return err

@@ -35,6 +35,7 @@ var recipes = map[string]func(v, a *house) []arguments{
 	},
 	"query adapters":      none,
 	"query nodes":         none,
+	"query nodeNetwork":   none,
 	"query nodeTask":      func(v, _ *house) []arguments { return one("id", v.Task) },
 	"query nodeTasks":     func(v, _ *house) []arguments { return one("memberId", v.Member) },
 	"query instance":      func(v, _ *house) []arguments { return one("id", v.Instance) },

@@ -155,6 +155,9 @@ func open(ctx context.Context, config *Config, log *slog.Logger) (*platform, err
 	if err := migrations.Up(ctx, config.DatabaseURL); err != nil {
 		return nil, err
 	}
+	if err := migrations.MemberPools(ctx, config.DatabaseURL, config.MemberAddresses, config.MemberRanges); err != nil {
+		return nil, err
+	}
 	trust, err := config.adapterTrust(log)
 	if err != nil {
 		return nil, err

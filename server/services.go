@@ -76,7 +76,7 @@ func (p *platform) resolver(sentinel *live.Sentinel, feeds *event.Feeds) (*graph
 		Canaries:    &canary.Service{DB: p.db},
 		Adapters:    &adapter.Service{DB: p.db, Describe: calls.Describe, Allow: allowAddress(policy), Trust: p.trust},
 		Allocations: &allocation.Service{DB: p.db},
-		Nodes:       &node.Service{DB: p.db},
+		Nodes:       &node.Service{DB: p.db, Hub: p.hub},
 		Tasks:       &task.Service{DB: p.db, Hub: p.hub},
 		Instances:   instances,
 		Members:     members,

@@ -65,6 +65,7 @@ const (
 	DeviceNotAllocated   Code = "DEVICE_NOT_ALLOCATED"
 	DeviceMissing        Code = "DEVICE_MISSING"
 	MemberIDsExhausted   Code = "MEMBER_IDS_EXHAUSTED"
+	AddressesExhausted   Code = "ADDRESSES_EXHAUSTED"
 	Internal             Code = "INTERNAL"
 )
 
@@ -182,6 +183,7 @@ var catalogue = []Entry{
 	{DeviceNotAllocated, 403, false, "The device is not one of the member's allocation; a member gets the devices of its allocation and no others."},
 	{DeviceMissing, 503, true, "A device of the allocation is not on its node any more: repair the node, or take another allocation."},
 	{MemberIDsExhausted, 503, true, "The node has no range of ids left for another member: remove members there, or give its agent more ranges."},
+	{AddressesExhausted, 503, true, "No address or range is free for another member: remove members, or start the platform with a larger --member-addresses or --member-ranges."},
 	{Internal, 500, false, "The platform failed; the correlation id finds the cause in its logs."},
 
 	{Required, 0, false, "The field must be given."},

@@ -52,6 +52,8 @@ type Manifest struct {
 	Readiness []Readiness `json:"readiness"`
 	// SecretPurposes are the purposes that secrets may be issued for.
 	SecretPurposes []string `json:"secretPurposes"`
+	// Network is what members have on the members' network besides an address; nil for nothing.
+	Network *Network `json:"network,omitempty"`
 	// UsageDimensions are what the app's use is metered in.
 	UsageDimensions []UsageDimension `json:"usageDimensions"`
 	// RuntimeProfile is the adapter's own; the platform reads no meaning into it. Of ArtifactKind "launchable" its

@@ -9,6 +9,7 @@ import (
 
 	"github.com/gpuaas/app-platform/domain/isolation"
 	"github.com/gpuaas/app-platform/domain/lifecycle"
+	"github.com/gpuaas/app-platform/domain/nodenet"
 )
 
 // Instance is a launched app. Its row carries its own read model: revision, counts by component,
@@ -91,6 +92,8 @@ func (Member) Fields() []ent.Field {
 		field.Enum("isolation_class").GoType(isolation.Class("")).Optional().Nillable().
 			Comment("what keeps it apart on its node; null when the node had not said what it offers"),
 		field.Int("max_pids").Default(isolation.DefaultPids).Comment("most processes and threads of it"),
+		str("address", "its own on the members' network; empty where it has the node's"),
+		field.JSON("ranges", []nodenet.Range{}).Optional().Comment("further addresses that are routed to it"),
 		optionalID("last_operation_id", "last operation that touched it"),
 		str("correlation_id", "of that operation"),
 		jsonb("adapter_detail", "the adapter's own detail"),
@@ -107,6 +110,9 @@ func (Member) Indexes() []ent.Index {
 			Annotations(entsql.IndexWhere("((status)::text <> 'REMOVED'::text)")),
 		index.Fields("instance_id", "id"),
 		index.Fields("allocation_id"),
+		index.Fields("address").Unique().StorageKey("member_address_live").
+			Annotations(entsql.IndexWhere("((address <> ''::text) AND ((status)::text <> 'REMOVED'::text))")),
+		index.Fields("node_id").Annotations(entsql.IndexWhere("((status)::text <> 'REMOVED'::text)")),
 	}
 }
 

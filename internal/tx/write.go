@@ -179,6 +179,8 @@ func refusedText(err error) error {
 		return fault.New(fault.InvalidArgument, "text may not hold NUL characters").Because(err)
 	case "GP404": // platform.guard_live_project: the project was deleted meanwhile
 		return fault.NoSuch().Because(err)
+	case "GP507": // platform.free_address and platform.take_ranges
+		return fault.New(fault.AddressesExhausted, "%s: an operator gives the installation larger pools", refused.Message).Because(err)
 	}
 	return err
 }

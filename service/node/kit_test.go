@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/json"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -23,12 +24,13 @@ type bench struct {
 	verbs
 	t        *testing.T
 	operator context.Context
+	walls    atomic.Int32 // nodes with walls
 }
 
 func newBench(t *testing.T) *bench {
 	t.Helper()
 	kit := platformtest.New(t)
-	return &bench{Kit: kit, verbs: verbs{&node.Service{DB: kit.DB}}, t: t, operator: kit.As(kit.Operator())}
+	return &bench{Kit: kit, verbs: verbs{&node.Service{DB: kit.DB, Hub: kit.Hub}}, t: t, operator: kit.As(kit.Operator())}
 }
 
 var sealingKey = base64.StdEncoding.EncodeToString(make([]byte, 32))

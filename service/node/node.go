@@ -14,11 +14,14 @@ import (
 	"github.com/gpuaas/app-platform/domain/lifecycle"
 	"github.com/gpuaas/app-platform/internal/tx"
 	"github.com/gpuaas/app-platform/service/kit/check"
+	"github.com/gpuaas/app-platform/service/ledger/event"
 )
 
 // Service holds the verbs on nodes.
 type Service struct {
 	DB *tx.DB
+	// Hub wakes whoever waits for a change of the network.
+	Hub *event.Hub
 	// CredentialLife is how long a node's credential works; 0 means 24 hours.
 	CredentialLife time.Duration
 }

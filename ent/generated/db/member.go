@@ -13,6 +13,7 @@ import (
 	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/domain/isolation"
 	"github.com/gpuaas/app-platform/domain/lifecycle"
+	"github.com/gpuaas/app-platform/domain/nodenet"
 	"github.com/gpuaas/app-platform/ent/generated/db/member"
 )
 
@@ -50,6 +51,10 @@ type Member struct {
 	IsolationClass *isolation.Class `json:"isolation_class,omitempty"`
 	// most processes and threads of it
 	MaxPids int `json:"max_pids,omitempty"`
+	// its own on the members' network; empty where it has the node's
+	Address string `json:"address,omitempty"`
+	// further addresses that are routed to it
+	Ranges []nodenet.Range `json:"ranges,omitempty"`
 	// last operation that touched it
 	LastOperationID *ids.ID `json:"last_operation_id,omitempty"`
 	// of that operation
@@ -70,13 +75,13 @@ func (*Member) scanValues(columns []string) ([]any, error) {
 	values := make([]any, len(columns))
 	for i := range columns {
 		switch columns[i] {
-		case member.FieldAdapterDetail, member.FieldLabels:
+		case member.FieldRanges, member.FieldAdapterDetail, member.FieldLabels:
 			values[i] = new([]byte)
 		case member.FieldCordoned:
 			values[i] = new(sql.NullBool)
 		case member.FieldOrdinal, member.FieldMaxPids:
 			values[i] = new(sql.NullInt64)
-		case member.FieldID, member.FieldTenantID, member.FieldProjectID, member.FieldInstanceID, member.FieldComponentKey, member.FieldStatus, member.FieldHealth, member.FieldHealthMessage, member.FieldAllocationID, member.FieldNodeID, member.FieldProfile, member.FieldIsolationClass, member.FieldLastOperationID, member.FieldCorrelationID:
+		case member.FieldID, member.FieldTenantID, member.FieldProjectID, member.FieldInstanceID, member.FieldComponentKey, member.FieldStatus, member.FieldHealth, member.FieldHealthMessage, member.FieldAllocationID, member.FieldNodeID, member.FieldProfile, member.FieldIsolationClass, member.FieldAddress, member.FieldLastOperationID, member.FieldCorrelationID:
 			values[i] = new(sql.NullString)
 		case member.FieldCreatedAt, member.FieldUpdatedAt:
 			values[i] = new(sql.NullTime)
@@ -187,6 +192,20 @@ func (_m *Member) assignValues(columns []string, values []any) error {
 				return fmt.Errorf("unexpected type %T for field max_pids", values[i])
 			} else if value.Valid {
 				_m.MaxPids = int(value.Int64)
+			}
+		case member.FieldAddress:
+			if value, ok := values[i].(*sql.NullString); !ok {
+				return fmt.Errorf("unexpected type %T for field address", values[i])
+			} else if value.Valid {
+				_m.Address = value.String
+			}
+		case member.FieldRanges:
+			if value, ok := values[i].(*[]byte); !ok {
+				return fmt.Errorf("unexpected type %T for field ranges", values[i])
+			} else if value != nil && len(*value) > 0 {
+				if err := json.Unmarshal(*value, &_m.Ranges); err != nil {
+					return fmt.Errorf("unmarshal field ranges: %w", err)
+				}
 			}
 		case member.FieldLastOperationID:
 			if value, ok := values[i].(*sql.NullString); !ok {
@@ -312,6 +331,12 @@ func (_m *Member) String() string {
 	builder.WriteString(", ")
 	builder.WriteString("max_pids=")
 	builder.WriteString(fmt.Sprintf("%v", _m.MaxPids))
+	builder.WriteString(", ")
+	builder.WriteString("address=")
+	builder.WriteString(_m.Address)
+	builder.WriteString(", ")
+	builder.WriteString("ranges=")
+	builder.WriteString(fmt.Sprintf("%v", _m.Ranges))
 	builder.WriteString(", ")
 	if v := _m.LastOperationID; v != nil {
 		builder.WriteString("last_operation_id=")

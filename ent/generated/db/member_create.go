@@ -14,6 +14,7 @@ import (
 	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/domain/isolation"
 	"github.com/gpuaas/app-platform/domain/lifecycle"
+	"github.com/gpuaas/app-platform/domain/nodenet"
 	"github.com/gpuaas/app-platform/ent/generated/db/member"
 )
 
@@ -172,6 +173,26 @@ func (_c *MemberCreate) SetNillableMaxPids(v *int) *MemberCreate {
 	return _c
 }
 
+// SetAddress sets the "address" field.
+func (_c *MemberCreate) SetAddress(v string) *MemberCreate {
+	_c.mutation.SetAddress(v)
+	return _c
+}
+
+// SetNillableAddress sets the "address" field if the given value is not nil.
+func (_c *MemberCreate) SetNillableAddress(v *string) *MemberCreate {
+	if v != nil {
+		_c.SetAddress(*v)
+	}
+	return _c
+}
+
+// SetRanges sets the "ranges" field.
+func (_c *MemberCreate) SetRanges(v []nodenet.Range) *MemberCreate {
+	_c.mutation.SetRanges(v)
+	return _c
+}
+
 // SetLastOperationID sets the "last_operation_id" field.
 func (_c *MemberCreate) SetLastOperationID(v ids.ID) *MemberCreate {
 	_c.mutation.SetLastOperationID(v)
@@ -301,6 +322,10 @@ func (_c *MemberCreate) defaults() {
 		v := member.DefaultMaxPids
 		_c.mutation.SetMaxPids(v)
 	}
+	if _, ok := _c.mutation.Address(); !ok {
+		v := member.DefaultAddress
+		_c.mutation.SetAddress(v)
+	}
 	if _, ok := _c.mutation.CorrelationID(); !ok {
 		v := member.DefaultCorrelationID
 		_c.mutation.SetCorrelationID(v)
@@ -369,6 +394,9 @@ func (_c *MemberCreate) check() error {
 	}
 	if _, ok := _c.mutation.MaxPids(); !ok {
 		return &ValidationError{Name: "max_pids", err: errors.New(`db: missing required field "Member.max_pids"`)}
+	}
+	if _, ok := _c.mutation.Address(); !ok {
+		return &ValidationError{Name: "address", err: errors.New(`db: missing required field "Member.address"`)}
 	}
 	if _, ok := _c.mutation.CorrelationID(); !ok {
 		return &ValidationError{Name: "correlation_id", err: errors.New(`db: missing required field "Member.correlation_id"`)}
@@ -469,6 +497,14 @@ func (_c *MemberCreate) createSpec() (*Member, *sqlgraph.CreateSpec) {
 	if value, ok := _c.mutation.MaxPids(); ok {
 		_spec.SetField(member.FieldMaxPids, field.TypeInt, value)
 		_node.MaxPids = value
+	}
+	if value, ok := _c.mutation.Address(); ok {
+		_spec.SetField(member.FieldAddress, field.TypeString, value)
+		_node.Address = value
+	}
+	if value, ok := _c.mutation.Ranges(); ok {
+		_spec.SetField(member.FieldRanges, field.TypeJSON, value)
+		_node.Ranges = value
 	}
 	if value, ok := _c.mutation.LastOperationID(); ok {
 		_spec.SetField(member.FieldLastOperationID, field.TypeString, value)

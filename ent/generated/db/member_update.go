@@ -16,6 +16,7 @@ import (
 	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/domain/isolation"
 	"github.com/gpuaas/app-platform/domain/lifecycle"
+	"github.com/gpuaas/app-platform/domain/nodenet"
 	"github.com/gpuaas/app-platform/ent/generated/db/member"
 	"github.com/gpuaas/app-platform/ent/generated/db/predicate"
 )
@@ -233,6 +234,38 @@ func (_u *MemberUpdate) AddMaxPids(v int) *MemberUpdate {
 	return _u
 }
 
+// SetAddress sets the "address" field.
+func (_u *MemberUpdate) SetAddress(v string) *MemberUpdate {
+	_u.mutation.SetAddress(v)
+	return _u
+}
+
+// SetNillableAddress sets the "address" field if the given value is not nil.
+func (_u *MemberUpdate) SetNillableAddress(v *string) *MemberUpdate {
+	if v != nil {
+		_u.SetAddress(*v)
+	}
+	return _u
+}
+
+// SetRanges sets the "ranges" field.
+func (_u *MemberUpdate) SetRanges(v []nodenet.Range) *MemberUpdate {
+	_u.mutation.SetRanges(v)
+	return _u
+}
+
+// AppendRanges appends value to the "ranges" field.
+func (_u *MemberUpdate) AppendRanges(v []nodenet.Range) *MemberUpdate {
+	_u.mutation.AppendRanges(v)
+	return _u
+}
+
+// ClearRanges clears the value of the "ranges" field.
+func (_u *MemberUpdate) ClearRanges() *MemberUpdate {
+	_u.mutation.ClearRanges()
+	return _u
+}
+
 // SetLastOperationID sets the "last_operation_id" field.
 func (_u *MemberUpdate) SetLastOperationID(v ids.ID) *MemberUpdate {
 	_u.mutation.SetLastOperationID(v)
@@ -436,6 +469,20 @@ func (_u *MemberUpdate) sqlSave(ctx context.Context) (_node int, err error) {
 	}
 	if value, ok := _u.mutation.AddedMaxPids(); ok {
 		_spec.AddField(member.FieldMaxPids, field.TypeInt, value)
+	}
+	if value, ok := _u.mutation.Address(); ok {
+		_spec.SetField(member.FieldAddress, field.TypeString, value)
+	}
+	if value, ok := _u.mutation.Ranges(); ok {
+		_spec.SetField(member.FieldRanges, field.TypeJSON, value)
+	}
+	if value, ok := _u.mutation.AppendedRanges(); ok {
+		_spec.AddModifier(func(u *sql.UpdateBuilder) {
+			sqljson.Append(u, member.FieldRanges, value)
+		})
+	}
+	if _u.mutation.RangesCleared() {
+		_spec.ClearField(member.FieldRanges, field.TypeJSON)
 	}
 	if value, ok := _u.mutation.LastOperationID(); ok {
 		_spec.SetField(member.FieldLastOperationID, field.TypeString, value)
@@ -691,6 +738,38 @@ func (_u *MemberUpdateOne) AddMaxPids(v int) *MemberUpdateOne {
 	return _u
 }
 
+// SetAddress sets the "address" field.
+func (_u *MemberUpdateOne) SetAddress(v string) *MemberUpdateOne {
+	_u.mutation.SetAddress(v)
+	return _u
+}
+
+// SetNillableAddress sets the "address" field if the given value is not nil.
+func (_u *MemberUpdateOne) SetNillableAddress(v *string) *MemberUpdateOne {
+	if v != nil {
+		_u.SetAddress(*v)
+	}
+	return _u
+}
+
+// SetRanges sets the "ranges" field.
+func (_u *MemberUpdateOne) SetRanges(v []nodenet.Range) *MemberUpdateOne {
+	_u.mutation.SetRanges(v)
+	return _u
+}
+
+// AppendRanges appends value to the "ranges" field.
+func (_u *MemberUpdateOne) AppendRanges(v []nodenet.Range) *MemberUpdateOne {
+	_u.mutation.AppendRanges(v)
+	return _u
+}
+
+// ClearRanges clears the value of the "ranges" field.
+func (_u *MemberUpdateOne) ClearRanges() *MemberUpdateOne {
+	_u.mutation.ClearRanges()
+	return _u
+}
+
 // SetLastOperationID sets the "last_operation_id" field.
 func (_u *MemberUpdateOne) SetLastOperationID(v ids.ID) *MemberUpdateOne {
 	_u.mutation.SetLastOperationID(v)
@@ -924,6 +1003,20 @@ func (_u *MemberUpdateOne) sqlSave(ctx context.Context) (_node *Member, err erro
 	}
 	if value, ok := _u.mutation.AddedMaxPids(); ok {
 		_spec.AddField(member.FieldMaxPids, field.TypeInt, value)
+	}
+	if value, ok := _u.mutation.Address(); ok {
+		_spec.SetField(member.FieldAddress, field.TypeString, value)
+	}
+	if value, ok := _u.mutation.Ranges(); ok {
+		_spec.SetField(member.FieldRanges, field.TypeJSON, value)
+	}
+	if value, ok := _u.mutation.AppendedRanges(); ok {
+		_spec.AddModifier(func(u *sql.UpdateBuilder) {
+			sqljson.Append(u, member.FieldRanges, value)
+		})
+	}
+	if _u.mutation.RangesCleared() {
+		_spec.ClearField(member.FieldRanges, field.TypeJSON)
 	}
 	if value, ok := _u.mutation.LastOperationID(); ok {
 		_spec.SetField(member.FieldLastOperationID, field.TypeString, value)

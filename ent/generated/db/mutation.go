@@ -15,6 +15,7 @@ import (
 	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/domain/isolation"
 	"github.com/gpuaas/app-platform/domain/lifecycle"
+	"github.com/gpuaas/app-platform/domain/nodenet"
 	"github.com/gpuaas/app-platform/ent/generated/db/adapter"
 	"github.com/gpuaas/app-platform/ent/generated/db/allocation"
 	"github.com/gpuaas/app-platform/ent/generated/db/app"
@@ -21638,6 +21639,9 @@ type MemberMutation struct {
 	isolation_class      *isolation.Class
 	max_pids             *int
 	addmax_pids          *int
+	address              *string
+	ranges               *[]nodenet.Range
+	appendranges         []nodenet.Range
 	last_operation_id    *ids.ID
 	correlation_id       *string
 	adapter_detail       *json.RawMessage
@@ -22339,6 +22343,107 @@ func (m *MemberMutation) ResetMaxPids() {
 	m.addmax_pids = nil
 }
 
+// SetAddress sets the "address" field.
+func (m *MemberMutation) SetAddress(s string) {
+	m.address = &s
+}
+
+// Address returns the value of the "address" field in the mutation.
+func (m *MemberMutation) Address() (r string, exists bool) {
+	v := m.address
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldAddress returns the old "address" field's value of the Member entity.
+// If the Member object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *MemberMutation) OldAddress(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldAddress is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldAddress requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldAddress: %w", err)
+	}
+	return oldValue.Address, nil
+}
+
+// ResetAddress resets all changes to the "address" field.
+func (m *MemberMutation) ResetAddress() {
+	m.address = nil
+}
+
+// SetRanges sets the "ranges" field.
+func (m *MemberMutation) SetRanges(n []nodenet.Range) {
+	m.ranges = &n
+	m.appendranges = nil
+}
+
+// Ranges returns the value of the "ranges" field in the mutation.
+func (m *MemberMutation) Ranges() (r []nodenet.Range, exists bool) {
+	v := m.ranges
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldRanges returns the old "ranges" field's value of the Member entity.
+// If the Member object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *MemberMutation) OldRanges(ctx context.Context) (v []nodenet.Range, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldRanges is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldRanges requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldRanges: %w", err)
+	}
+	return oldValue.Ranges, nil
+}
+
+// AppendRanges adds n to the "ranges" field.
+func (m *MemberMutation) AppendRanges(n []nodenet.Range) {
+	m.appendranges = append(m.appendranges, n...)
+}
+
+// AppendedRanges returns the list of values that were appended to the "ranges" field in this mutation.
+func (m *MemberMutation) AppendedRanges() ([]nodenet.Range, bool) {
+	if len(m.appendranges) == 0 {
+		return nil, false
+	}
+	return m.appendranges, true
+}
+
+// ClearRanges clears the value of the "ranges" field.
+func (m *MemberMutation) ClearRanges() {
+	m.ranges = nil
+	m.appendranges = nil
+	m.clearedFields[member.FieldRanges] = struct{}{}
+}
+
+// RangesCleared returns if the "ranges" field was cleared in this mutation.
+func (m *MemberMutation) RangesCleared() bool {
+	_, ok := m.clearedFields[member.FieldRanges]
+	return ok
+}
+
+// ResetRanges resets all changes to the "ranges" field.
+func (m *MemberMutation) ResetRanges() {
+	m.ranges = nil
+	m.appendranges = nil
+	delete(m.clearedFields, member.FieldRanges)
+}
+
 // SetLastOperationID sets the "last_operation_id" field.
 func (m *MemberMutation) SetLastOperationID(i ids.ID) {
 	m.last_operation_id = &i
@@ -22660,7 +22765,7 @@ func (m *MemberMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *MemberMutation) Fields() []string {
-	fields := make([]string, 0, 20)
+	fields := make([]string, 0, 22)
 	if m.tenant_id != nil {
 		fields = append(fields, member.FieldTenantID)
 	}
@@ -22702,6 +22807,12 @@ func (m *MemberMutation) Fields() []string {
 	}
 	if m.max_pids != nil {
 		fields = append(fields, member.FieldMaxPids)
+	}
+	if m.address != nil {
+		fields = append(fields, member.FieldAddress)
+	}
+	if m.ranges != nil {
+		fields = append(fields, member.FieldRanges)
 	}
 	if m.last_operation_id != nil {
 		fields = append(fields, member.FieldLastOperationID)
@@ -22757,6 +22868,10 @@ func (m *MemberMutation) Field(name string) (ent.Value, bool) {
 		return m.IsolationClass()
 	case member.FieldMaxPids:
 		return m.MaxPids()
+	case member.FieldAddress:
+		return m.Address()
+	case member.FieldRanges:
+		return m.Ranges()
 	case member.FieldLastOperationID:
 		return m.LastOperationID()
 	case member.FieldCorrelationID:
@@ -22806,6 +22921,10 @@ func (m *MemberMutation) OldField(ctx context.Context, name string) (ent.Value, 
 		return m.OldIsolationClass(ctx)
 	case member.FieldMaxPids:
 		return m.OldMaxPids(ctx)
+	case member.FieldAddress:
+		return m.OldAddress(ctx)
+	case member.FieldRanges:
+		return m.OldRanges(ctx)
 	case member.FieldLastOperationID:
 		return m.OldLastOperationID(ctx)
 	case member.FieldCorrelationID:
@@ -22925,6 +23044,20 @@ func (m *MemberMutation) SetField(name string, value ent.Value) error {
 		}
 		m.SetMaxPids(v)
 		return nil
+	case member.FieldAddress:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetAddress(v)
+		return nil
+	case member.FieldRanges:
+		v, ok := value.([]nodenet.Range)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetRanges(v)
+		return nil
 	case member.FieldLastOperationID:
 		v, ok := value.(ids.ID)
 		if !ok {
@@ -23033,6 +23166,9 @@ func (m *MemberMutation) ClearedFields() []string {
 	if m.FieldCleared(member.FieldIsolationClass) {
 		fields = append(fields, member.FieldIsolationClass)
 	}
+	if m.FieldCleared(member.FieldRanges) {
+		fields = append(fields, member.FieldRanges)
+	}
 	if m.FieldCleared(member.FieldLastOperationID) {
 		fields = append(fields, member.FieldLastOperationID)
 	}
@@ -23064,6 +23200,9 @@ func (m *MemberMutation) ClearField(name string) error {
 		return nil
 	case member.FieldIsolationClass:
 		m.ClearIsolationClass()
+		return nil
+	case member.FieldRanges:
+		m.ClearRanges()
 		return nil
 	case member.FieldLastOperationID:
 		m.ClearLastOperationID()
@@ -23123,6 +23262,12 @@ func (m *MemberMutation) ResetField(name string) error {
 		return nil
 	case member.FieldMaxPids:
 		m.ResetMaxPids()
+		return nil
+	case member.FieldAddress:
+		m.ResetAddress()
+		return nil
+	case member.FieldRanges:
+		m.ResetRanges()
 		return nil
 	case member.FieldLastOperationID:
 		m.ResetLastOperationID()

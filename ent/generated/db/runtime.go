@@ -453,16 +453,20 @@ func init() {
 	memberDescMaxPids := memberFields[11].Descriptor()
 	// member.DefaultMaxPids holds the default value on creation for the max_pids field.
 	member.DefaultMaxPids = memberDescMaxPids.Default.(int)
+	// memberDescAddress is the schema descriptor for address field.
+	memberDescAddress := memberFields[12].Descriptor()
+	// member.DefaultAddress holds the default value on creation for the address field.
+	member.DefaultAddress = memberDescAddress.Default.(string)
 	// memberDescCorrelationID is the schema descriptor for correlation_id field.
-	memberDescCorrelationID := memberFields[13].Descriptor()
+	memberDescCorrelationID := memberFields[15].Descriptor()
 	// member.DefaultCorrelationID holds the default value on creation for the correlation_id field.
 	member.DefaultCorrelationID = memberDescCorrelationID.Default.(string)
 	// memberDescCreatedAt is the schema descriptor for created_at field.
-	memberDescCreatedAt := memberFields[16].Descriptor()
+	memberDescCreatedAt := memberFields[18].Descriptor()
 	// member.DefaultCreatedAt holds the default value on creation for the created_at field.
 	member.DefaultCreatedAt = memberDescCreatedAt.Default.(func() time.Time)
 	// memberDescUpdatedAt is the schema descriptor for updated_at field.
-	memberDescUpdatedAt := memberFields[17].Descriptor()
+	memberDescUpdatedAt := memberFields[19].Descriptor()
 	// member.DefaultUpdatedAt holds the default value on creation for the updated_at field.
 	member.DefaultUpdatedAt = memberDescUpdatedAt.Default.(func() time.Time)
 	nodecredentialFields := schema.NodeCredential{}.Fields()

@@ -49,8 +49,11 @@ export interface Node {
 }
 export interface Member {
   id: string; componentKey: string; index: number; status: string; cordoned?: boolean;
-  labels?: Record<string, string>; node: Node;
+  labels?: Record<string, string>; address?: string; ranges?: Record<string, string>; node: Node;
 }
+
+/** Where other members of the instance reach a member: at its own address, or else at its node's. */
+export function host(member: Member): string { return member.address || member.node.address; }
 export interface Platform { graphqlUrl: string; token: string; tokenExpiresAt: string }
 
 /** What a dispatch and a plan request have in common. */

@@ -85,7 +85,8 @@ function readMembers(value: unknown): Member[] {
     return {
       id: own, componentKey: text(o["componentKey"], `${at}.componentKey`), index: whole(o["index"], `${at}.index`),
       status: text(o["status"], `${at}.status`), cordoned: flag(o["cordoned"], `${at}.cordoned`),
-      labels: object(o["labels"] ?? {}, `${at}.labels`) as Record<string, string>, node: readNode(o["node"], `${at}.node`),
+      labels: object(o["labels"] ?? {}, `${at}.labels`) as Record<string, string>, address: text(o["address"] ?? "", `${at}.address`),
+      ranges: object(o["ranges"] ?? {}, `${at}.ranges`) as Record<string, string>, node: readNode(o["node"], `${at}.node`),
     };
   });
 }

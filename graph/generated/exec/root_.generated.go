@@ -63,6 +63,7 @@ type ResolverRoot interface {
 	Operation() OperationResolver
 	Orphan() OrphanResolver
 	Plan() PlanResolver
+	PlannedCapacity() PlannedCapacityResolver
 	PlannedMember() PlannedMemberResolver
 	Promotion() PromotionResolver
 	Query() QueryResolver
@@ -124,12 +125,16 @@ type ComplexityRoot struct {
 	}
 
 	Allocation struct {
+		CPUMillis            func(childComplexity int) int
 		CreatedAt            func(childComplexity int) int
 		CreatedByOperationID func(childComplexity int) int
+		Devices              func(childComplexity int) int
 		GpuCount             func(childComplexity int) int
 		ID                   func(childComplexity int) int
 		Instance             func(childComplexity int) int
 		IntegrationMetadata  func(childComplexity int) int
+		IsolationClass       func(childComplexity int) int
+		MemoryMib            func(childComplexity int) int
 		Name                 func(childComplexity int) int
 		Node                 func(childComplexity int) int
 		ProjectID            func(childComplexity int) int
@@ -382,6 +387,7 @@ type ComplexityRoot struct {
 		AgentVersion  func(childComplexity int) int
 		Cpus          func(childComplexity int) int
 		CreatedAt     func(childComplexity int) int
+		Devices       func(childComplexity int) int
 		GpuModel      func(childComplexity int) int
 		Gpus          func(childComplexity int) int
 		GpusSimulated func(childComplexity int) int
@@ -393,6 +399,7 @@ type ComplexityRoot struct {
 		Region        func(childComplexity int) int
 		Sku           func(childComplexity int) int
 		Status        func(childComplexity int) int
+		Walls         func(childComplexity int) int
 	}
 
 	ComputeNodeConnection struct {
@@ -446,13 +453,16 @@ type ComplexityRoot struct {
 		Operation func(childComplexity int) int
 	}
 
-	DerivedRight struct {
-		CreatedAt func(childComplexity int) int
-		Ended     func(childComplexity int) int
-		ID        func(childComplexity int) int
-		Kind      func(childComplexity int) int
-		Name      func(childComplexity int) int
-		ProjectID func(childComplexity int) int
+	Device struct {
+		CDI        func(childComplexity int) int
+		Index      func(childComplexity int) int
+		MemoryMiB  func(childComplexity int) int
+		Minor      func(childComplexity int) int
+		Model      func(childComplexity int) int
+		PCIAddress func(childComplexity int) int
+		Path       func(childComplexity int) int
+		Simulated  func(childComplexity int) int
+		UUID       func(childComplexity int) int
 	}
 
 	Drift struct {
@@ -630,6 +640,11 @@ type ComplexityRoot struct {
 		Output        func(childComplexity int) int
 	}
 
+	IsolationGap struct {
+		Reason func(childComplexity int) int
+		Wall   func(childComplexity int) int
+	}
+
 	LaunchInstancePayload struct {
 		Instance  func(childComplexity int) int
 		Operation func(childComplexity int) int
@@ -700,22 +715,37 @@ type ComplexityRoot struct {
 	}
 
 	Member struct {
-		AdapterDetail func(childComplexity int) int
-		Allocation    func(childComplexity int) int
-		ComponentKey  func(childComplexity int) int
-		Cordoned      func(childComplexity int) int
-		CorrelationID func(childComplexity int) int
-		CreatedAt     func(childComplexity int) int
-		Health        func(childComplexity int) int
-		HealthMessage func(childComplexity int) int
-		ID            func(childComplexity int) int
-		InstanceID    func(childComplexity int) int
-		Labels        func(childComplexity int) int
-		LastOperation func(childComplexity int) int
-		Node          func(childComplexity int) int
-		Ordinal       func(childComplexity int) int
-		Status        func(childComplexity int) int
-		UpdatedAt     func(childComplexity int) int
+		AdapterDetail  func(childComplexity int) int
+		Address        func(childComplexity int) int
+		Allocation     func(childComplexity int) int
+		ComponentKey   func(childComplexity int) int
+		Cordoned       func(childComplexity int) int
+		CorrelationID  func(childComplexity int) int
+		CreatedAt      func(childComplexity int) int
+		Health         func(childComplexity int) int
+		HealthMessage  func(childComplexity int) int
+		ID             func(childComplexity int) int
+		InstanceID     func(childComplexity int) int
+		IsolationClass func(childComplexity int) int
+		Labels         func(childComplexity int) int
+		LastOperation  func(childComplexity int) int
+		Node           func(childComplexity int) int
+		Ordinal        func(childComplexity int) int
+		Profile        func(childComplexity int) int
+		Ranges         func(childComplexity int) int
+		Status         func(childComplexity int) int
+		UpdatedAt      func(childComplexity int) int
+	}
+
+	MemberBinding struct {
+		AllocationID func(childComplexity int) int
+		CPUMillis    func(childComplexity int) int
+		Class        func(childComplexity int) int
+		Devices      func(childComplexity int) int
+		Exclusive    func(childComplexity int) int
+		MemoryMiB    func(childComplexity int) int
+		Pids         func(childComplexity int) int
+		Profile      func(childComplexity int) int
 	}
 
 	MemberConnection struct {
@@ -731,6 +761,11 @@ type ComplexityRoot struct {
 	MemberPayload struct {
 		Member    func(childComplexity int) int
 		Operation func(childComplexity int) int
+	}
+
+	MemberRange struct {
+		CIDR func(childComplexity int) int
+		Name func(childComplexity int) int
 	}
 
 	Money struct {
@@ -826,12 +861,40 @@ type ComplexityRoot struct {
 		WithdrawControlPlane    func(childComplexity int, shareID ids.ID, reason string) int
 	}
 
+	NetworkInstance struct {
+		ID      func(childComplexity int) int
+		Members func(childComplexity int) int
+		Reaches func(childComplexity int) int
+	}
+
+	NetworkMember struct {
+		Address     func(childComplexity int) int
+		ID          func(childComplexity int) int
+		NodeAddress func(childComplexity int) int
+		NodeID      func(childComplexity int) int
+		Open        func(childComplexity int) int
+		Ranges      func(childComplexity int) int
+	}
+
+	NetworkPort struct {
+		Number   func(childComplexity int) int
+		Protocol func(childComplexity int) int
+	}
+
 	NodeCredentialPayload struct {
 		Credential func(childComplexity int) int
 		ExpiresAt  func(childComplexity int) int
 	}
 
+	NodeNetwork struct {
+		Instances func(childComplexity int) int
+		Nodes     func(childComplexity int) int
+		Pools     func(childComplexity int) int
+		Version   func(childComplexity int) int
+	}
+
 	NodeTask struct {
+		Binding         func(childComplexity int) int
 		CancelRequested func(childComplexity int) int
 		CreatedAt       func(childComplexity int) int
 		EndedAt         func(childComplexity int) int
@@ -863,6 +926,15 @@ type ComplexityRoot struct {
 	NodeTaskEdge struct {
 		Cursor func(childComplexity int) int
 		Node   func(childComplexity int) int
+	}
+
+	NodeWalls struct {
+		CgroupVersion  func(childComplexity int) int
+		Classes        func(childComplexity int) int
+		Gaps           func(childComplexity int) int
+		Profiles       func(childComplexity int) int
+		Runtime        func(childComplexity int) int
+		RuntimeVersion func(childComplexity int) int
 	}
 
 	Operation struct {
@@ -998,27 +1070,44 @@ type ComplexityRoot struct {
 	}
 
 	Plan struct {
-		Allowed       func(childComplexity int) int
-		Change        func(childComplexity int) int
-		Hash          func(childComplexity int) int
-		Impact        func(childComplexity int) int
-		Instance      func(childComplexity int) int
-		Kind          func(childComplexity int) int
-		Members       func(childComplexity int) int
-		Reversal      func(childComplexity int) int
-		Reversible    func(childComplexity int) int
-		Supersedes    func(childComplexity int) int
-		Verdicts      func(childComplexity int) int
-		WorkLost      func(childComplexity int) int
-		WorkLostTotal func(childComplexity int) int
+		Allowed         func(childComplexity int) int
+		Change          func(childComplexity int) int
+		DeadlineSeconds func(childComplexity int) int
+		Force           func(childComplexity int) int
+		Hash            func(childComplexity int) int
+		Impact          func(childComplexity int) int
+		Instance        func(childComplexity int) int
+		KeepFailed      func(childComplexity int) int
+		Kind            func(childComplexity int) int
+		Members         func(childComplexity int) int
+		OnDeadline      func(childComplexity int) int
+		Reversal        func(childComplexity int) int
+		Reversible      func(childComplexity int) int
+		Supersedes      func(childComplexity int) int
+		Verdicts        func(childComplexity int) int
+		WorkAtRisk      func(childComplexity int) int
+		WorkAtRiskTotal func(childComplexity int) int
+		WorkLost        func(childComplexity int) int
+		WorkLostTotal   func(childComplexity int) int
+	}
+
+	PlannedCapacity struct {
+		GPUCount    func(childComplexity int) int
+		HourlyPrice func(childComplexity int) int
+		Region      func(childComplexity int) int
+		SKU         func(childComplexity int) int
+		Shape       func(childComplexity int) int
 	}
 
 	PlannedMember struct {
-		Action       func(childComplexity int) int
-		Allocation   func(childComplexity int) int
-		ComponentKey func(childComplexity int) int
-		Member       func(childComplexity int) int
-		Reachable    func(childComplexity int) int
+		Action         func(childComplexity int) int
+		Allocation     func(childComplexity int) int
+		Capacity       func(childComplexity int) int
+		ComponentKey   func(childComplexity int) int
+		IsolationClass func(childComplexity int) int
+		Member         func(childComplexity int) int
+		Profile        func(childComplexity int) int
+		Reachable      func(childComplexity int) int
 	}
 
 	PolicyImpact struct {
@@ -1121,10 +1210,10 @@ type ComplexityRoot struct {
 		Instances                func(childComplexity int, projectID ids.ID, filter *instance.Filter, first *int, after *string) int
 		LaunchOptions            func(childComplexity int, projectID ids.ID, appSlug string, version *string) int
 		LintManifest             func(childComplexity int, document json.RawMessage) int
-		MadeUnder                func(childComplexity int, bindingID ids.ID) int
 		Manifests                func(childComplexity int, search *string, appSlug *string, stages []lifecycle.Stage, first *int, after *string) int
 		Member                   func(childComplexity int, id ids.ID) int
 		Node                     func(childComplexity int, id ids.ID) int
+		NodeNetwork              func(childComplexity int, known string, waitSeconds int) int
 		NodeTask                 func(childComplexity int, id ids.ID, waitSeconds *int) int
 		NodeTasks                func(childComplexity int, memberID ids.ID, first *int, after *string) int
 		Nodes                    func(childComplexity int, first *int, after *string) int
@@ -1201,7 +1290,6 @@ type ComplexityRoot struct {
 		CreatedAt  func(childComplexity int) int
 		ExpiresAt  func(childComplexity int) int
 		ID         func(childComplexity int) int
-		MadeUnder  func(childComplexity int) int
 		ProjectID  func(childComplexity int) int
 		Reason     func(childComplexity int) int
 		RevokedAt  func(childComplexity int) int
@@ -1261,8 +1349,6 @@ type ComplexityRoot struct {
 		ID             func(childComplexity int) int
 		Keys           func(childComplexity int) int
 		Limits         func(childComplexity int) int
-		MadeUnder      func(childComplexity int) int
-		MakerID        func(childComplexity int) int
 		Name           func(childComplexity int) int
 		PermissionKeys func(childComplexity int) int
 		ProjectID      func(childComplexity int) int
@@ -1290,8 +1376,6 @@ type ComplexityRoot struct {
 		ExpiresAt        func(childComplexity int) int
 		ID               func(childComplexity int) int
 		LastUsedAt       func(childComplexity int) int
-		MadeUnder        func(childComplexity int) int
-		MakerID          func(childComplexity int) int
 		ReplacedBy       func(childComplexity int) int
 		RevokedAt        func(childComplexity int) int
 		ServiceAccountID func(childComplexity int) int
@@ -1406,8 +1490,6 @@ type ComplexityRoot struct {
 		ID              func(childComplexity int) int
 		LastDeliveredAt func(childComplexity int) int
 		LastError       func(childComplexity int) int
-		MadeUnder       func(childComplexity int) int
-		MakerID         func(childComplexity int) int
 		PreviousUntil   func(childComplexity int) int
 		ProjectID       func(childComplexity int) int
 		SecretRotatedAt func(childComplexity int) int
@@ -1630,6 +1712,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 
 		return e.ComplexityRoot.AddMembersPayload.Operation(childComplexity), true
 
+	case "Allocation.cpuMillis":
+		if e.ComplexityRoot.Allocation.CPUMillis == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Allocation.CPUMillis(childComplexity), true
 	case "Allocation.createdAt":
 		if e.ComplexityRoot.Allocation.CreatedAt == nil {
 			break
@@ -1642,6 +1730,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Allocation.CreatedByOperationID(childComplexity), true
+	case "Allocation.devices":
+		if e.ComplexityRoot.Allocation.Devices == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Allocation.Devices(childComplexity), true
 	case "Allocation.gpuCount":
 		if e.ComplexityRoot.Allocation.GpuCount == nil {
 			break
@@ -1666,6 +1760,18 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Allocation.IntegrationMetadata(childComplexity), true
+	case "Allocation.isolationClass":
+		if e.ComplexityRoot.Allocation.IsolationClass == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Allocation.IsolationClass(childComplexity), true
+	case "Allocation.memoryMiB":
+		if e.ComplexityRoot.Allocation.MemoryMib == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Allocation.MemoryMib(childComplexity), true
 	case "Allocation.name":
 		if e.ComplexityRoot.Allocation.Name == nil {
 			break
@@ -2729,6 +2835,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.ComputeNode.CreatedAt(childComplexity), true
+	case "ComputeNode.devices":
+		if e.ComplexityRoot.ComputeNode.Devices == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ComputeNode.Devices(childComplexity), true
 	case "ComputeNode.gpuModel":
 		if e.ComplexityRoot.ComputeNode.GpuModel == nil {
 			break
@@ -2795,6 +2907,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.ComputeNode.Status(childComplexity), true
+	case "ComputeNode.walls":
+		if e.ComplexityRoot.ComputeNode.Walls == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ComputeNode.Walls(childComplexity), true
 
 	case "ComputeNodeConnection.edges":
 		if e.ComplexityRoot.ComputeNodeConnection.Edges == nil {
@@ -2966,42 +3084,60 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 
 		return e.ComplexityRoot.DecommissionInstancePayload.Operation(childComplexity), true
 
-	case "DerivedRight.createdAt":
-		if e.ComplexityRoot.DerivedRight.CreatedAt == nil {
+	case "Device.cdi":
+		if e.ComplexityRoot.Device.CDI == nil {
 			break
 		}
 
-		return e.ComplexityRoot.DerivedRight.CreatedAt(childComplexity), true
-	case "DerivedRight.ended":
-		if e.ComplexityRoot.DerivedRight.Ended == nil {
+		return e.ComplexityRoot.Device.CDI(childComplexity), true
+	case "Device.index":
+		if e.ComplexityRoot.Device.Index == nil {
 			break
 		}
 
-		return e.ComplexityRoot.DerivedRight.Ended(childComplexity), true
-	case "DerivedRight.id":
-		if e.ComplexityRoot.DerivedRight.ID == nil {
+		return e.ComplexityRoot.Device.Index(childComplexity), true
+	case "Device.memoryMiB":
+		if e.ComplexityRoot.Device.MemoryMiB == nil {
 			break
 		}
 
-		return e.ComplexityRoot.DerivedRight.ID(childComplexity), true
-	case "DerivedRight.kind":
-		if e.ComplexityRoot.DerivedRight.Kind == nil {
+		return e.ComplexityRoot.Device.MemoryMiB(childComplexity), true
+	case "Device.minor":
+		if e.ComplexityRoot.Device.Minor == nil {
 			break
 		}
 
-		return e.ComplexityRoot.DerivedRight.Kind(childComplexity), true
-	case "DerivedRight.name":
-		if e.ComplexityRoot.DerivedRight.Name == nil {
+		return e.ComplexityRoot.Device.Minor(childComplexity), true
+	case "Device.model":
+		if e.ComplexityRoot.Device.Model == nil {
 			break
 		}
 
-		return e.ComplexityRoot.DerivedRight.Name(childComplexity), true
-	case "DerivedRight.projectId":
-		if e.ComplexityRoot.DerivedRight.ProjectID == nil {
+		return e.ComplexityRoot.Device.Model(childComplexity), true
+	case "Device.pciAddress":
+		if e.ComplexityRoot.Device.PCIAddress == nil {
 			break
 		}
 
-		return e.ComplexityRoot.DerivedRight.ProjectID(childComplexity), true
+		return e.ComplexityRoot.Device.PCIAddress(childComplexity), true
+	case "Device.path":
+		if e.ComplexityRoot.Device.Path == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Device.Path(childComplexity), true
+	case "Device.simulated":
+		if e.ComplexityRoot.Device.Simulated == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Device.Simulated(childComplexity), true
+	case "Device.uuid":
+		if e.ComplexityRoot.Device.UUID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Device.UUID(childComplexity), true
 
 	case "Drift.code":
 		if e.ComplexityRoot.Drift.Code == nil {
@@ -3745,6 +3881,19 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 
 		return e.ComplexityRoot.InvokeActionPayload.Output(childComplexity), true
 
+	case "IsolationGap.reason":
+		if e.ComplexityRoot.IsolationGap.Reason == nil {
+			break
+		}
+
+		return e.ComplexityRoot.IsolationGap.Reason(childComplexity), true
+	case "IsolationGap.wall":
+		if e.ComplexityRoot.IsolationGap.Wall == nil {
+			break
+		}
+
+		return e.ComplexityRoot.IsolationGap.Wall(childComplexity), true
+
 	case "LaunchInstancePayload.instance":
 		if e.ComplexityRoot.LaunchInstancePayload.Instance == nil {
 			break
@@ -4029,6 +4178,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Member.AdapterDetail(childComplexity), true
+	case "Member.address":
+		if e.ComplexityRoot.Member.Address == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Member.Address(childComplexity), true
 	case "Member.allocation":
 		if e.ComplexityRoot.Member.Allocation == nil {
 			break
@@ -4083,6 +4238,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Member.InstanceID(childComplexity), true
+	case "Member.isolationClass":
+		if e.ComplexityRoot.Member.IsolationClass == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Member.IsolationClass(childComplexity), true
 	case "Member.labels":
 		if e.ComplexityRoot.Member.Labels == nil {
 			break
@@ -4107,6 +4268,18 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Member.Ordinal(childComplexity), true
+	case "Member.profile":
+		if e.ComplexityRoot.Member.Profile == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Member.Profile(childComplexity), true
+	case "Member.ranges":
+		if e.ComplexityRoot.Member.Ranges == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Member.Ranges(childComplexity), true
 	case "Member.status":
 		if e.ComplexityRoot.Member.Status == nil {
 			break
@@ -4119,6 +4292,55 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Member.UpdatedAt(childComplexity), true
+
+	case "MemberBinding.allocationId":
+		if e.ComplexityRoot.MemberBinding.AllocationID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.MemberBinding.AllocationID(childComplexity), true
+	case "MemberBinding.cpuMillis":
+		if e.ComplexityRoot.MemberBinding.CPUMillis == nil {
+			break
+		}
+
+		return e.ComplexityRoot.MemberBinding.CPUMillis(childComplexity), true
+	case "MemberBinding.isolationClass":
+		if e.ComplexityRoot.MemberBinding.Class == nil {
+			break
+		}
+
+		return e.ComplexityRoot.MemberBinding.Class(childComplexity), true
+	case "MemberBinding.devices":
+		if e.ComplexityRoot.MemberBinding.Devices == nil {
+			break
+		}
+
+		return e.ComplexityRoot.MemberBinding.Devices(childComplexity), true
+	case "MemberBinding.exclusive":
+		if e.ComplexityRoot.MemberBinding.Exclusive == nil {
+			break
+		}
+
+		return e.ComplexityRoot.MemberBinding.Exclusive(childComplexity), true
+	case "MemberBinding.memoryMiB":
+		if e.ComplexityRoot.MemberBinding.MemoryMiB == nil {
+			break
+		}
+
+		return e.ComplexityRoot.MemberBinding.MemoryMiB(childComplexity), true
+	case "MemberBinding.pids":
+		if e.ComplexityRoot.MemberBinding.Pids == nil {
+			break
+		}
+
+		return e.ComplexityRoot.MemberBinding.Pids(childComplexity), true
+	case "MemberBinding.profile":
+		if e.ComplexityRoot.MemberBinding.Profile == nil {
+			break
+		}
+
+		return e.ComplexityRoot.MemberBinding.Profile(childComplexity), true
 
 	case "MemberConnection.edges":
 		if e.ComplexityRoot.MemberConnection.Edges == nil {
@@ -4158,6 +4380,19 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.MemberPayload.Operation(childComplexity), true
+
+	case "MemberRange.cidr":
+		if e.ComplexityRoot.MemberRange.CIDR == nil {
+			break
+		}
+
+		return e.ComplexityRoot.MemberRange.CIDR(childComplexity), true
+	case "MemberRange.name":
+		if e.ComplexityRoot.MemberRange.Name == nil {
+			break
+		}
+
+		return e.ComplexityRoot.MemberRange.Name(childComplexity), true
 
 	case "Money.amount":
 		if e.ComplexityRoot.Money.Amount == nil {
@@ -5098,6 +5333,75 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 
 		return e.ComplexityRoot.Mutation.WithdrawControlPlane(childComplexity, args["shareId"].(ids.ID), args["reason"].(string)), true
 
+	case "NetworkInstance.id":
+		if e.ComplexityRoot.NetworkInstance.ID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.NetworkInstance.ID(childComplexity), true
+	case "NetworkInstance.members":
+		if e.ComplexityRoot.NetworkInstance.Members == nil {
+			break
+		}
+
+		return e.ComplexityRoot.NetworkInstance.Members(childComplexity), true
+	case "NetworkInstance.reaches":
+		if e.ComplexityRoot.NetworkInstance.Reaches == nil {
+			break
+		}
+
+		return e.ComplexityRoot.NetworkInstance.Reaches(childComplexity), true
+
+	case "NetworkMember.address":
+		if e.ComplexityRoot.NetworkMember.Address == nil {
+			break
+		}
+
+		return e.ComplexityRoot.NetworkMember.Address(childComplexity), true
+	case "NetworkMember.id":
+		if e.ComplexityRoot.NetworkMember.ID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.NetworkMember.ID(childComplexity), true
+	case "NetworkMember.nodeAddress":
+		if e.ComplexityRoot.NetworkMember.NodeAddress == nil {
+			break
+		}
+
+		return e.ComplexityRoot.NetworkMember.NodeAddress(childComplexity), true
+	case "NetworkMember.nodeId":
+		if e.ComplexityRoot.NetworkMember.NodeID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.NetworkMember.NodeID(childComplexity), true
+	case "NetworkMember.open":
+		if e.ComplexityRoot.NetworkMember.Open == nil {
+			break
+		}
+
+		return e.ComplexityRoot.NetworkMember.Open(childComplexity), true
+	case "NetworkMember.ranges":
+		if e.ComplexityRoot.NetworkMember.Ranges == nil {
+			break
+		}
+
+		return e.ComplexityRoot.NetworkMember.Ranges(childComplexity), true
+
+	case "NetworkPort.number":
+		if e.ComplexityRoot.NetworkPort.Number == nil {
+			break
+		}
+
+		return e.ComplexityRoot.NetworkPort.Number(childComplexity), true
+	case "NetworkPort.protocol":
+		if e.ComplexityRoot.NetworkPort.Protocol == nil {
+			break
+		}
+
+		return e.ComplexityRoot.NetworkPort.Protocol(childComplexity), true
+
 	case "NodeCredentialPayload.credential":
 		if e.ComplexityRoot.NodeCredentialPayload.Credential == nil {
 			break
@@ -5111,6 +5415,37 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 
 		return e.ComplexityRoot.NodeCredentialPayload.ExpiresAt(childComplexity), true
 
+	case "NodeNetwork.instances":
+		if e.ComplexityRoot.NodeNetwork.Instances == nil {
+			break
+		}
+
+		return e.ComplexityRoot.NodeNetwork.Instances(childComplexity), true
+	case "NodeNetwork.nodes":
+		if e.ComplexityRoot.NodeNetwork.Nodes == nil {
+			break
+		}
+
+		return e.ComplexityRoot.NodeNetwork.Nodes(childComplexity), true
+	case "NodeNetwork.pools":
+		if e.ComplexityRoot.NodeNetwork.Pools == nil {
+			break
+		}
+
+		return e.ComplexityRoot.NodeNetwork.Pools(childComplexity), true
+	case "NodeNetwork.version":
+		if e.ComplexityRoot.NodeNetwork.Version == nil {
+			break
+		}
+
+		return e.ComplexityRoot.NodeNetwork.Version(childComplexity), true
+
+	case "NodeTask.binding":
+		if e.ComplexityRoot.NodeTask.Binding == nil {
+			break
+		}
+
+		return e.ComplexityRoot.NodeTask.Binding(childComplexity), true
 	case "NodeTask.cancelRequested":
 		if e.ComplexityRoot.NodeTask.CancelRequested == nil {
 			break
@@ -5263,6 +5598,43 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.NodeTaskEdge.Node(childComplexity), true
+
+	case "NodeWalls.cgroupVersion":
+		if e.ComplexityRoot.NodeWalls.CgroupVersion == nil {
+			break
+		}
+
+		return e.ComplexityRoot.NodeWalls.CgroupVersion(childComplexity), true
+	case "NodeWalls.classes":
+		if e.ComplexityRoot.NodeWalls.Classes == nil {
+			break
+		}
+
+		return e.ComplexityRoot.NodeWalls.Classes(childComplexity), true
+	case "NodeWalls.gaps":
+		if e.ComplexityRoot.NodeWalls.Gaps == nil {
+			break
+		}
+
+		return e.ComplexityRoot.NodeWalls.Gaps(childComplexity), true
+	case "NodeWalls.profiles":
+		if e.ComplexityRoot.NodeWalls.Profiles == nil {
+			break
+		}
+
+		return e.ComplexityRoot.NodeWalls.Profiles(childComplexity), true
+	case "NodeWalls.runtime":
+		if e.ComplexityRoot.NodeWalls.Runtime == nil {
+			break
+		}
+
+		return e.ComplexityRoot.NodeWalls.Runtime(childComplexity), true
+	case "NodeWalls.runtimeVersion":
+		if e.ComplexityRoot.NodeWalls.RuntimeVersion == nil {
+			break
+		}
+
+		return e.ComplexityRoot.NodeWalls.RuntimeVersion(childComplexity), true
 
 	case "Operation.allocationId":
 		if e.ComplexityRoot.Operation.AllocationID == nil {
@@ -5864,6 +6236,18 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Plan.Change(childComplexity), true
+	case "Plan.deadlineSeconds":
+		if e.ComplexityRoot.Plan.DeadlineSeconds == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Plan.DeadlineSeconds(childComplexity), true
+	case "Plan.force":
+		if e.ComplexityRoot.Plan.Force == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Plan.Force(childComplexity), true
 	case "Plan.hash":
 		if e.ComplexityRoot.Plan.Hash == nil {
 			break
@@ -5882,6 +6266,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Plan.Instance(childComplexity), true
+	case "Plan.keepFailed":
+		if e.ComplexityRoot.Plan.KeepFailed == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Plan.KeepFailed(childComplexity), true
 	case "Plan.kind":
 		if e.ComplexityRoot.Plan.Kind == nil {
 			break
@@ -5894,6 +6284,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Plan.Members(childComplexity), true
+	case "Plan.onDeadline":
+		if e.ComplexityRoot.Plan.OnDeadline == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Plan.OnDeadline(childComplexity), true
 	case "Plan.reversal":
 		if e.ComplexityRoot.Plan.Reversal == nil {
 			break
@@ -5918,6 +6314,18 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Plan.Verdicts(childComplexity), true
+	case "Plan.workAtRisk":
+		if e.ComplexityRoot.Plan.WorkAtRisk == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Plan.WorkAtRisk(childComplexity), true
+	case "Plan.workAtRiskTotal":
+		if e.ComplexityRoot.Plan.WorkAtRiskTotal == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Plan.WorkAtRiskTotal(childComplexity), true
 	case "Plan.workLost":
 		if e.ComplexityRoot.Plan.WorkLost == nil {
 			break
@@ -5931,6 +6339,37 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 
 		return e.ComplexityRoot.Plan.WorkLostTotal(childComplexity), true
 
+	case "PlannedCapacity.gpuCount":
+		if e.ComplexityRoot.PlannedCapacity.GPUCount == nil {
+			break
+		}
+
+		return e.ComplexityRoot.PlannedCapacity.GPUCount(childComplexity), true
+	case "PlannedCapacity.hourlyPrice":
+		if e.ComplexityRoot.PlannedCapacity.HourlyPrice == nil {
+			break
+		}
+
+		return e.ComplexityRoot.PlannedCapacity.HourlyPrice(childComplexity), true
+	case "PlannedCapacity.region":
+		if e.ComplexityRoot.PlannedCapacity.Region == nil {
+			break
+		}
+
+		return e.ComplexityRoot.PlannedCapacity.Region(childComplexity), true
+	case "PlannedCapacity.sku":
+		if e.ComplexityRoot.PlannedCapacity.SKU == nil {
+			break
+		}
+
+		return e.ComplexityRoot.PlannedCapacity.SKU(childComplexity), true
+	case "PlannedCapacity.shape":
+		if e.ComplexityRoot.PlannedCapacity.Shape == nil {
+			break
+		}
+
+		return e.ComplexityRoot.PlannedCapacity.Shape(childComplexity), true
+
 	case "PlannedMember.action":
 		if e.ComplexityRoot.PlannedMember.Action == nil {
 			break
@@ -5943,18 +6382,36 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.PlannedMember.Allocation(childComplexity), true
+	case "PlannedMember.capacity":
+		if e.ComplexityRoot.PlannedMember.Capacity == nil {
+			break
+		}
+
+		return e.ComplexityRoot.PlannedMember.Capacity(childComplexity), true
 	case "PlannedMember.componentKey":
 		if e.ComplexityRoot.PlannedMember.ComponentKey == nil {
 			break
 		}
 
 		return e.ComplexityRoot.PlannedMember.ComponentKey(childComplexity), true
+	case "PlannedMember.isolationClass":
+		if e.ComplexityRoot.PlannedMember.IsolationClass == nil {
+			break
+		}
+
+		return e.ComplexityRoot.PlannedMember.IsolationClass(childComplexity), true
 	case "PlannedMember.member":
 		if e.ComplexityRoot.PlannedMember.Member == nil {
 			break
 		}
 
 		return e.ComplexityRoot.PlannedMember.Member(childComplexity), true
+	case "PlannedMember.profile":
+		if e.ComplexityRoot.PlannedMember.Profile == nil {
+			break
+		}
+
+		return e.ComplexityRoot.PlannedMember.Profile(childComplexity), true
 	case "PlannedMember.reachable":
 		if e.ComplexityRoot.PlannedMember.Reachable == nil {
 			break
@@ -6487,17 +6944,6 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Query.LintManifest(childComplexity, args["document"].(json.RawMessage)), true
-	case "Query.madeUnder":
-		if e.ComplexityRoot.Query.MadeUnder == nil {
-			break
-		}
-
-		args, err := ec.field_Query_madeUnder_args(ctx, rawArgs)
-		if err != nil {
-			return 0, false
-		}
-
-		return e.ComplexityRoot.Query.MadeUnder(childComplexity, args["bindingId"].(ids.ID)), true
 	case "Query.manifests":
 		if e.ComplexityRoot.Query.Manifests == nil {
 			break
@@ -6531,6 +6977,17 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Query.Node(childComplexity, args["id"].(ids.ID)), true
+	case "Query.nodeNetwork":
+		if e.ComplexityRoot.Query.NodeNetwork == nil {
+			break
+		}
+
+		args, err := ec.field_Query_nodeNetwork_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Query.NodeNetwork(childComplexity, args["known"].(string), args["waitSeconds"].(int)), true
 	case "Query.nodeTask":
 		if e.ComplexityRoot.Query.NodeTask == nil {
 			break
@@ -6971,12 +7428,6 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.RoleBinding.ID(childComplexity), true
-	case "RoleBinding.madeUnder":
-		if e.ComplexityRoot.RoleBinding.MadeUnder == nil {
-			break
-		}
-
-		return e.ComplexityRoot.RoleBinding.MadeUnder(childComplexity), true
 	case "RoleBinding.projectId":
 		if e.ComplexityRoot.RoleBinding.ProjectID == nil {
 			break
@@ -7212,18 +7663,6 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.ServiceAccount.Limits(childComplexity), true
-	case "ServiceAccount.madeUnder":
-		if e.ComplexityRoot.ServiceAccount.MadeUnder == nil {
-			break
-		}
-
-		return e.ComplexityRoot.ServiceAccount.MadeUnder(childComplexity), true
-	case "ServiceAccount.makerId":
-		if e.ComplexityRoot.ServiceAccount.MakerID == nil {
-			break
-		}
-
-		return e.ComplexityRoot.ServiceAccount.MakerID(childComplexity), true
 	case "ServiceAccount.name":
 		if e.ComplexityRoot.ServiceAccount.Name == nil {
 			break
@@ -7318,18 +7757,6 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.ServiceAccountKey.LastUsedAt(childComplexity), true
-	case "ServiceAccountKey.madeUnder":
-		if e.ComplexityRoot.ServiceAccountKey.MadeUnder == nil {
-			break
-		}
-
-		return e.ComplexityRoot.ServiceAccountKey.MadeUnder(childComplexity), true
-	case "ServiceAccountKey.makerId":
-		if e.ComplexityRoot.ServiceAccountKey.MakerID == nil {
-			break
-		}
-
-		return e.ComplexityRoot.ServiceAccountKey.MakerID(childComplexity), true
 	case "ServiceAccountKey.replacedBy":
 		if e.ComplexityRoot.ServiceAccountKey.ReplacedBy == nil {
 			break
@@ -7818,18 +8245,6 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Webhook.LastError(childComplexity), true
-	case "Webhook.madeUnder":
-		if e.ComplexityRoot.Webhook.MadeUnder == nil {
-			break
-		}
-
-		return e.ComplexityRoot.Webhook.MadeUnder(childComplexity), true
-	case "Webhook.makerId":
-		if e.ComplexityRoot.Webhook.MakerID == nil {
-			break
-		}
-
-		return e.ComplexityRoot.Webhook.MakerID(childComplexity), true
 	case "Webhook.previousUntil":
 		if e.ComplexityRoot.Webhook.PreviousUntil == nil {
 			break
@@ -8069,6 +8484,7 @@ func (e *executableSchema) Exec(ctx context.Context) graphql.ResponseHandler {
 		ec.unmarshalInputCreateUserInput,
 		ec.unmarshalInputCreateWebhookInput,
 		ec.unmarshalInputDecommissionInstanceInput,
+		ec.unmarshalInputDeviceInput,
 		ec.unmarshalInputDrainMemberInput,
 		ec.unmarshalInputEnrolNodeInput,
 		ec.unmarshalInputEntitlementLimitsInput,
@@ -8076,6 +8492,7 @@ func (e *executableSchema) Exec(ctx context.Context) graphql.ResponseHandler {
 		ec.unmarshalInputGrantRoleInput,
 		ec.unmarshalInputInstanceFilter,
 		ec.unmarshalInputInvokeActionInput,
+		ec.unmarshalInputIsolationGapInput,
 		ec.unmarshalInputIssueRuntimeSecretInput,
 		ec.unmarshalInputLabelMemberInput,
 		ec.unmarshalInputLaunchInstanceInput,
@@ -8083,6 +8500,7 @@ func (e *executableSchema) Exec(ctx context.Context) graphql.ResponseHandler {
 		ec.unmarshalInputMemberReportInput,
 		ec.unmarshalInputNodeHeartbeatInput,
 		ec.unmarshalInputNodeInventoryInput,
+		ec.unmarshalInputNodeWallsInput,
 		ec.unmarshalInputOfferControlPlaneInput,
 		ec.unmarshalInputPlanAddMembersInput,
 		ec.unmarshalInputPlanDecommissionInstanceInput,
@@ -8244,6 +8662,14 @@ type Allocation implements Node {
   shape: CapacityShape!
   "GPUs it holds; for a whole node, all of the node's."
   gpuCount: Int!
+  "The GPUs that it holds, by identity; null for one from before identities that has ended. No other allocation holds any of them."
+  devices: [Device!]
+  "The weakest isolation class that its members may have; null for any."
+  isolationClass: IsolationClass
+  "Memory that its members share, MiB; null for all of the node's."
+  memoryMiB: Int
+  "Thousandths of processors that its members share; null for all of the node's."
+  cpuMillis: Int
   "The price list's name of what is rented; empty when any would do."
   sku: String!
   "Where it is."
@@ -8303,6 +8729,10 @@ input RequestAllocationInput {
   sku: String
   "Only this region."
   region: String
+  "The weakest isolation class that its members may have; left out for any."
+  isolationClass: IsolationClass
+  "Only nodes that offer this profile; left out for any."
+  memberProfile: MemberProfile
   "Name for people; a number is added when several are asked for."
   name: String
   "Which scheduler the caller will put on it; kept, not read."
@@ -9277,10 +9707,6 @@ type ServiceAccount implements Node {
   permissionKeys: [String!]!
   "What it is bound to beyond its keys; null for nothing more."
   limits: ServiceAccountLimits
-  "Who answers for it: it may use nothing that this person may not give any more. Null for accounts of before this was kept."
-  makerId: ID
-  "The break-glass binding that it ends with; null for none."
-  madeUnder: ID
   "When it was deleted; null while it holds."
   deletedAt: DateTime
   "When it was created."
@@ -9297,22 +9723,6 @@ type ServiceAccountLimits {
   maxRisk: ActionRisk
   "How many operations it may begin in an hour; null for no bound."
   operationsPerHour: Int
-}
-
-"Something that could not have been made without a break-glass binding, and ends with it."
-type DerivedRight {
-  "SERVICE_ACCOUNT, SERVICE_ACCOUNT_KEY, WEBHOOK or ROLE_BINDING."
-  kind: String!
-  "Typed id."
-  id: ID!
-  "The account's name, the webhook's description or the role."
-  name: String!
-  "The project; null for a role in a whole tenant."
-  projectId: ID
-  "When it was made."
-  createdAt: DateTime!
-  "Whether it gives nothing any more."
-  ended: Boolean!
 }
 
 "A limit of a service account, by name."
@@ -9363,10 +9773,6 @@ type ServiceAccountKey implements Node {
   createdAt: DateTime!
   "When it stops working; null for never."
   expiresAt: DateTime
-  "Who answers for it, as for an account. Null for keys of before this was kept."
-  makerId: ID
-  "The break-glass binding that it ends with; null for none."
-  madeUnder: ID
   "When it was revoked; null while it is valid."
   revokedAt: DateTime
   "When it was last used, to the minute; null if never."
@@ -9395,8 +9801,6 @@ type RoleBinding implements Node {
   reason: String!
   "Whether a break-glass mutation gave it."
   breakGlass: Boolean!
-  "The break-glass binding that it ends with; null for none."
-  madeUnder: ID
   "When it was taken away; null while it holds."
   revokedAt: DateTime
 }
@@ -9520,8 +9924,6 @@ extend type Query {
   roleBindings("The tenant." tenantId: ID, "The project." projectId: ID, "Revoked and expired ones too." ended: Boolean! = false, "How many, 1 to 100." first: Int = 50, "Read on after this cursor." after: String): RoleBindingConnection!
   "Whether a subject may do something, with the rows that say so or the nearest missing one. For oneself always; for others the key is identity.binding.read on the object's scope."
   explainPermission("Who, what, where." input: ExplainPermissionInput!): PermissionExplanation!
-  "What could not have been made without a break-glass binding and ends with it: accounts, keys, webhooks and roles, newest first, at most 200. Key: identity.binding.read at the binding's scope."
-  madeUnder("The binding." bindingId: ID!): [DerivedRight!]!
   "What an update of a service account would make of it, and what of that widens or narrows. Nothing is written. Key: identity.service_account.update."
   planServiceAccountUpdate("What would change." input: UpdateServiceAccountInput!): ServiceAccountChange!
   "A project by id. Key: project.read."
@@ -9668,7 +10070,7 @@ input CreateServiceAccountInput {
 input CreateServiceAccountKeyInput {
   "The service account it speaks for."
   serviceAccountId: ID!
-  "When it stops working; left out for the longest life that the installation allows. It ends earlier when its maker could not make it any more."
+  "When it stops working; left out for never."
   expiresAt: DateTime
 }
 
@@ -9951,6 +10353,10 @@ type Member implements Node {
   allocation: Allocation
   "The node it is bound to."
   node: ComputeNode
+  "Its own address on the members' network; empty where members have their node's."
+  address: String!
+  "Blocks of addresses that are routed to it, as its manifest declares them."
+  ranges: [MemberRange!]!
   "The last operation that touched it."
   lastOperation: Operation
   "What ties together everything its last operation caused."
@@ -9963,6 +10369,10 @@ type Member implements Node {
   createdAt: DateTime!
   "When it last changed."
   updatedAt: DateTime!
+  "What it may do inside of its walls."
+  profile: MemberProfile!
+  "What keeps it apart on its node; null when the node had not reported its walls."
+  isolationClass: IsolationClass
 }
 
 "A page of members."
@@ -10377,6 +10787,116 @@ enum NodeIsolation {
   PROCESS
 }
 
+"What stands between a member and the others on its machine, from the weakest to the strongest."
+enum IsolationClass {
+  "A container: the node's kernel is shared, behind namespaces, system call filters and limits."
+  CONTAINER
+  "A container with a kernel in user space between it and the node's."
+  SANDBOX
+  "A virtual machine: a kernel of its own."
+  VM
+  "No other tenant is on the machine."
+  WHOLE_NODE
+}
+
+"What a member may do inside of its walls."
+enum MemberProfile {
+  "Daemons: no new privileges, no mounts, no namespaces of its own."
+  SERVICE
+  "Containers inside of the member: mounts and namespaces of its own."
+  NESTING
+}
+
+"One part of what keeps members apart."
+enum IsolationWall {
+  "The program that starts members."
+  RUNTIME
+  "User ids of the member's own, so that its root is not the node's."
+  USER_NAMESPACE
+  "The filter of system calls."
+  SYSTEM_CALLS
+  "A root file system of the member's own, without the node's secrets."
+  FILES
+  "The list of devices that the member may open."
+  DEVICES
+  "The bound on memory."
+  MEMORY
+  "The bound on processor time."
+  CPU
+  "The bound on processes."
+  PROCESSES
+  "A network of the member's own."
+  NETWORK
+  "The proof that nothing is left of a member."
+  EVIDENCE
+}
+
+"A wall that does not hold on a node."
+type IsolationGap {
+  "Which."
+  wall: IsolationWall!
+  "Why, and how it is mended where that is known."
+  reason: String!
+}
+
+"What keeps members apart on a node, as its agent reports it."
+type NodeWalls {
+  "The classes that it offers to new members; none when it can start no member now."
+  classes: [IsolationClass!]!
+  "The profiles that it offers to new members."
+  profiles: [MemberProfile!]!
+  "The container runtime, such as ` + "`" + `crun` + "`" + `; empty when there is none."
+  runtime: String!
+  "The runtime's version; empty when there is none."
+  runtimeVersion: String!
+  "1 or 2; 0 when members have no control group."
+  cgroupVersion: Int!
+  "What does not hold there."
+  gaps: [IsolationGap!]!
+}
+
+"A GPU with its identity."
+type Device {
+  "The vendor's identity, unique on the node; begins with ` + "`" + `unreported-` + "`" + ` until an agent has reported it."
+  uuid: String!
+  "Number on the node, from 0."
+  index: Int!
+  "Number of its device node."
+  minor: Int!
+  "Such as ` + "`" + `0000:3b:00.0` + "`" + `; empty when it is not on that bus."
+  pciAddress: String!
+  "Its device node, such as ` + "`" + `/dev/nvidia0` + "`" + `."
+  path: String!
+  "The vendor's model; empty when it is not known."
+  model: String!
+  "Memory, MiB; 0 when it is not known."
+  memoryMiB: Int!
+  "Whether it is declared for a lab and not real."
+  simulated: Boolean!
+  "Its qualified name where the node has a Container Device Interface specification of it; else empty."
+  cdi: String!
+}
+
+"The walls of a member, as its node is to build them."
+type MemberBinding {
+  "The allocation whose limits its members share."
+  allocationId: ID!
+  "Whether the allocation holds the whole node."
+  exclusive: Boolean!
+  "What the member may do inside of its walls."
+  profile: MemberProfile!
+  "What keeps it apart on its node; null when the node had not reported its walls."
+  isolationClass: IsolationClass
+  "The member's devices; it sees no others."
+  devices: [Device!]!
+  "Memory that all members of the allocation share, MiB; null for no bound."
+  memoryMiB: Int
+  "Thousandths of processors that all members of the allocation share; null for no bound."
+  cpuMillis: Int
+  "Most processes and threads of the member."
+  pids: Int!
+}
+
 "A machine that an agent has enrolled."
 type ComputeNode implements Node {
   "Typed id, ` + "`" + `nod_…` + "`" + `."
@@ -10403,12 +10923,70 @@ type ComputeNode implements Node {
   gpusSimulated: Boolean!
   "How members are kept apart."
   isolation: NodeIsolation!
+  "What keeps members apart there; null when its agent has never reported it."
+  walls: NodeWalls
+  "Its GPUs by identity; null when its agent has never reported them."
+  devices: [Device!]
   "The agent's version."
   agentVersion: String!
   "When the agent was last heard."
   lastSeenAt: DateTime
   "When it was enrolled."
   createdAt: DateTime!
+}
+
+"What the agent of a node is given of the members' network: who may reach whom there, and by which node."
+type NodeNetwork {
+  "Changes with everything else."
+  version: String!
+  "The blocks that hold every member's address and range, in CIDR form."
+  pools: [String!]!
+  "The addresses of the platform's nodes, whose services are shut to members."
+  nodes: [String!]!
+  "The instances with a member on the node, and those that reach them or are reached by them."
+  instances: [NetworkInstance!]!
+}
+
+"An instance on the members' network: its members reach each other."
+type NetworkInstance {
+  "The instance."
+  id: ID!
+  "Instances whose members these may reach too: control planes whose share was accepted."
+  reaches: [ID!]!
+  "Its members that are on a node."
+  members: [NetworkMember!]!
+}
+
+"A member on the members' network."
+type NetworkMember {
+  "The member."
+  id: ID!
+  "Its address: its own, or its node's where members have the node's network."
+  address: String!
+  "Blocks of addresses that are routed to it."
+  ranges: [MemberRange!]!
+  "The node it is on."
+  nodeId: ID!
+  "Address that other nodes reach its node by."
+  nodeAddress: String!
+  "Its declared endpoints, which more than its instance may reach."
+  open: [NetworkPort!]!
+}
+
+"A block of addresses that is routed to one member."
+type MemberRange {
+  "Its name in the manifest."
+  name: String!
+  "The block, in CIDR form."
+  cidr: String!
+}
+
+"A port of a member."
+type NetworkPort {
+  "` + "`" + `tcp` + "`" + ` or ` + "`" + `udp` + "`" + `."
+  protocol: String!
+  "1 to 65,535."
+  number: Int!
 }
 
 "A page of nodes."
@@ -10491,6 +11069,8 @@ type NodeTask implements Node {
   cancelRequested: Boolean!
   "Seconds it may take."
   timeoutSeconds: Int!
+  "The walls of its member; null for a member without an allocation."
+  binding: MemberBinding
   "Exit code of what it ran; null when it ran nothing."
   exitCode: Int
   "How much of it is done, in bytes, as far as that can be told; 0 when it cannot."
@@ -10532,6 +11112,8 @@ type NodeTaskEdge {
 extend type Query {
   "The enrolled nodes, by name. Key: node.read, platform."
   nodes("How many, 1 to 100." first: Int = 50, "Read on after this cursor." after: String): ComputeNodeConnection!
+  "The members' network as the calling node needs it; with ` + "`" + `waitSeconds` + "`" + ` the answer waits until its version is another than ` + "`" + `known` + "`" + `, or the time is over."
+  nodeNetwork("The version that is known." known: String! = "", "Seconds to wait, 0 to 20." waitSeconds: Int! = 0): NodeNetwork!
   "A node task; with ` + "`" + `waitSeconds` + "`" + ` the answer waits until the task has ended or the time is over. Key: task.read on its project."
   nodeTask("The task." id: ID!, "Seconds to wait for its end, 0 to 20." waitSeconds: Int = 0): NodeTask!
   "The tasks of a member, newest first. Key: task.read on its project."
@@ -10554,6 +11136,52 @@ type CreateNodeEnrolmentPayload {
   expiresAt: DateTime!
 }
 
+"A wall that does not hold on a node."
+input IsolationGapInput {
+  "Which."
+  wall: IsolationWall!
+  "Why, and how it is mended, at most 500 characters."
+  reason: String!
+}
+
+"What keeps members apart on a node."
+input NodeWallsInput {
+  "The classes that it offers to new members; none when it can start no member now."
+  classes: [IsolationClass!]!
+  "The profiles that it offers to new members."
+  profiles: [MemberProfile!]!
+  "The container runtime; empty when there is none."
+  runtime: String!
+  "The runtime's version; empty when there is none."
+  runtimeVersion: String!
+  "1 or 2; 0 when members have no control group."
+  cgroupVersion: Int!
+  "What does not hold there, each wall at most once."
+  gaps: [IsolationGapInput!]!
+}
+
+"A GPU with its identity."
+input DeviceInput {
+  "The vendor's identity, unique on the node, at most 128 characters."
+  uuid: String!
+  "Number on the node, from 0, unique on it."
+  index: Int!
+  "Number of its device node."
+  minor: Int!
+  "Such as ` + "`" + `0000:3b:00.0` + "`" + `; empty when it is not on that bus."
+  pciAddress: String!
+  "Its device node, an absolute path below /dev."
+  path: String!
+  "The vendor's model; empty when it is not known."
+  model: String!
+  "Memory, MiB; 0 when it is not known."
+  memoryMiB: Int!
+  "Whether it is declared for a lab and not real."
+  simulated: Boolean!
+  "Its qualified name in the Container Device Interface; else empty."
+  cdi: String!
+}
+
 "What a node says it has."
 input NodeInventoryInput {
   "Processors, 1 to 4,096."
@@ -10568,6 +11196,10 @@ input NodeInventoryInput {
   gpusSimulated: Boolean!
   "How members are kept apart."
   isolation: NodeIsolation!
+  "What keeps members apart there; left out by agents that do not know."
+  walls: NodeWallsInput
+  "Its GPUs by identity, exactly as many as ` + "`" + `gpus` + "`" + `; left out by agents that do not know."
+  devices: [DeviceInput!]
   "Where it is."
   region: String
   "What it is sold as."
@@ -11149,8 +11781,28 @@ type PlannedMember {
   action: PlanAction!
   "The allocation it lives or would live in; null when one would be asked for."
   allocation: Allocation
+  "What would be rented for it; null when it lives in an allocation that is there."
+  capacity: PlannedCapacity
   "Whether its node answers now."
   reachable: Boolean!
+  "What it may do inside of its walls."
+  profile: MemberProfile!
+  "What keeps it apart on its node; null when the node has not reported its walls."
+  isolationClass: IsolationClass
+}
+
+"What the platform has chosen to rent for a member. The plan's hash holds for it: the change is refused with PLAN_STALE when something else would be chosen."
+type PlannedCapacity {
+  "What it is made of."
+  shape: CapacityShape!
+  "Its GPUs."
+  gpuCount: Int!
+  "The SKU that was chosen."
+  sku: String!
+  "The region that was chosen."
+  region: String!
+  "Its list price for an hour; null when the SKU has no price."
+  hourlyPrice: Money
 }
 
 "Work that runs on members, by the adapter's word."
@@ -11209,7 +11861,7 @@ type Verdict {
 
 "What a change would do, before it is asked for. Nothing is written."
 type Plan {
-  "What everything in this plan rests on: pass it as ` + "`" + `planHash` + "`" + `, and the change is refused with PLAN_STALE when any of it has moved."
+  "What this plan shows and rests on: pass it as ` + "`" + `planHash` + "`" + `, and the change is refused with PLAN_STALE when any of it has moved, or when the change is not the one that was planned."
   hash: String!
   "The kind of operation it would be."
   kind: OperationKind!
@@ -11223,6 +11875,18 @@ type Plan {
   workLost: [Work!]!
   "How much work would be lost in all; null when nobody can tell."
   workLostTotal: Int
+  "Whether it would go at once, by force."
+  force: Boolean!
+  "Seconds that it would have."
+  deadlineSeconds: Int!
+  "What would happen when the deadline passes."
+  onDeadline: DeadlineOutcome!
+  "Work that would be lost if the deadline passed now, at most 100; empty unless onDeadline is FORCE."
+  workAtRisk: [Work!]!
+  "How much work would be lost in all if the deadline passed now; null when nobody can tell, and unless onDeadline is FORCE."
+  workAtRiskTotal: Int
+  "Whether members that could not join would be kept as FAILED."
+  keepFailed: Boolean!
   "What those who have a say answer, in the order of their sources."
   verdicts: [Verdict!]!
   "Whether the change can be taken back."
@@ -11247,6 +11911,8 @@ input CapacityIntentInput {
   sku: String
   "Only this region."
   region: String
+  "The weakest isolation class that its members may have; left out for any. What the app demands holds besides."
+  isolationClass: IsolationClass
 }
 
 "Which members would be added."
@@ -11261,6 +11927,10 @@ input PlanAddMembersInput {
   allocationIds: [ID!]
   "Or: one allocation for each member is asked for."
   intent: CapacityIntentInput
+  "Whether members that could not join would be kept as FAILED."
+  keepFailed: Boolean! = false
+  "Seconds that it would have, 30 to 86,400."
+  deadlineSeconds: Int! = 900
 }
 
 "Which member would be changed."
@@ -11269,6 +11939,10 @@ input PlanMemberInput {
   memberId: ID!
   "Whether work may be lost and proof go missing."
   force: Boolean! = false
+  "Seconds that it would have, 30 to 86,400."
+  deadlineSeconds: Int! = 3600
+  "What would happen when the deadline passes."
+  onDeadline: DeadlineOutcome! = FAIL
 }
 
 "Which member would be replaced, and where."
@@ -11281,6 +11955,10 @@ input PlanReplaceMemberInput {
   intent: CapacityIntentInput
   "Whether work may be lost and proof go missing."
   force: Boolean! = false
+  "Seconds that it would have, 30 to 86,400."
+  deadlineSeconds: Int! = 3600
+  "What would happen when the deadline passes."
+  onDeadline: DeadlineOutcome! = FAIL
 }
 
 "What an instance would be upgraded to."
@@ -11291,6 +11969,8 @@ input PlanUpgradeInstanceInput {
   version: String
   "The whole new config, at most 64 KiB; left out to keep the present one, with the new schema's defaults."
   config: JSON
+  "Seconds that it would have, 30 to 86,400."
+  deadlineSeconds: Int! = 1800
 }
 
 "What an instance would be brought back to."
@@ -11299,6 +11979,8 @@ input PlanRollbackInstanceInput {
   instanceId: ID!
   "The generation; left out for the one before, or the present one when an upgrade away from it has failed."
   generation: Int
+  "Seconds that it would have, 30 to 86,400."
+  deadlineSeconds: Int! = 1800
 }
 
 "Which instance would be torn down."
@@ -11307,6 +11989,10 @@ input PlanDecommissionInstanceInput {
   instanceId: ID!
   "Whether work may be lost and proof go missing."
   force: Boolean! = false
+  "Seconds that it would have, 30 to 86,400."
+  deadlineSeconds: Int! = 900
+  "What would happen when the deadline passes."
+  onDeadline: DeadlineOutcome! = FAIL
 }
 
 extend type Query {
@@ -12084,10 +12770,6 @@ type Webhook implements Node {
   failingSince: DateTime
   "Why the last delivery failed; empty when it did not."
   lastError: String!
-  "Who answers for it: only what this person or account may read at the moment is sent. Null for webhooks of before this was kept."
-  makerId: ID
-  "The break-glass binding that it ends with; null for none."
-  madeUnder: ID
   "When it was made."
   createdAt: DateTime!
   "When it was deleted; null while it was not."
@@ -12323,6 +13005,14 @@ func (ec *executionContext) childFields_Allocation(ctx context.Context, field gr
 		return ec.fieldContext_Allocation_shape(ctx, field)
 	case "gpuCount":
 		return ec.fieldContext_Allocation_gpuCount(ctx, field)
+	case "devices":
+		return ec.fieldContext_Allocation_devices(ctx, field)
+	case "isolationClass":
+		return ec.fieldContext_Allocation_isolationClass(ctx, field)
+	case "memoryMiB":
+		return ec.fieldContext_Allocation_memoryMiB(ctx, field)
+	case "cpuMillis":
+		return ec.fieldContext_Allocation_cpuMillis(ctx, field)
 	case "sku":
 		return ec.fieldContext_Allocation_sku(ctx, field)
 	case "region":
@@ -12845,6 +13535,10 @@ func (ec *executionContext) childFields_ComputeNode(ctx context.Context, field g
 		return ec.fieldContext_ComputeNode_gpusSimulated(ctx, field)
 	case "isolation":
 		return ec.fieldContext_ComputeNode_isolation(ctx, field)
+	case "walls":
+		return ec.fieldContext_ComputeNode_walls(ctx, field)
+	case "devices":
+		return ec.fieldContext_ComputeNode_devices(ctx, field)
 	case "agentVersion":
 		return ec.fieldContext_ComputeNode_agentVersion(ctx, field)
 	case "lastSeenAt":
@@ -12957,22 +13651,28 @@ func (ec *executionContext) childFields_DecommissionInstancePayload(ctx context.
 	return nil, fmt.Errorf("no field named %q was found under type DecommissionInstancePayload", field.Name)
 }
 
-func (ec *executionContext) childFields_DerivedRight(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+func (ec *executionContext) childFields_Device(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
-	case "kind":
-		return ec.fieldContext_DerivedRight_kind(ctx, field)
-	case "id":
-		return ec.fieldContext_DerivedRight_id(ctx, field)
-	case "name":
-		return ec.fieldContext_DerivedRight_name(ctx, field)
-	case "projectId":
-		return ec.fieldContext_DerivedRight_projectId(ctx, field)
-	case "createdAt":
-		return ec.fieldContext_DerivedRight_createdAt(ctx, field)
-	case "ended":
-		return ec.fieldContext_DerivedRight_ended(ctx, field)
+	case "uuid":
+		return ec.fieldContext_Device_uuid(ctx, field)
+	case "index":
+		return ec.fieldContext_Device_index(ctx, field)
+	case "minor":
+		return ec.fieldContext_Device_minor(ctx, field)
+	case "pciAddress":
+		return ec.fieldContext_Device_pciAddress(ctx, field)
+	case "path":
+		return ec.fieldContext_Device_path(ctx, field)
+	case "model":
+		return ec.fieldContext_Device_model(ctx, field)
+	case "memoryMiB":
+		return ec.fieldContext_Device_memoryMiB(ctx, field)
+	case "simulated":
+		return ec.fieldContext_Device_simulated(ctx, field)
+	case "cdi":
+		return ec.fieldContext_Device_cdi(ctx, field)
 	}
-	return nil, fmt.Errorf("no field named %q was found under type DerivedRight", field.Name)
+	return nil, fmt.Errorf("no field named %q was found under type Device", field.Name)
 }
 
 func (ec *executionContext) childFields_Drift(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
@@ -13325,6 +14025,16 @@ func (ec *executionContext) childFields_InvokeActionPayload(ctx context.Context,
 	return nil, fmt.Errorf("no field named %q was found under type InvokeActionPayload", field.Name)
 }
 
+func (ec *executionContext) childFields_IsolationGap(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "wall":
+		return ec.fieldContext_IsolationGap_wall(ctx, field)
+	case "reason":
+		return ec.fieldContext_IsolationGap_reason(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type IsolationGap", field.Name)
+}
+
 func (ec *executionContext) childFields_LaunchInstancePayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "instance":
@@ -13485,6 +14195,10 @@ func (ec *executionContext) childFields_Member(ctx context.Context, field graphq
 		return ec.fieldContext_Member_allocation(ctx, field)
 	case "node":
 		return ec.fieldContext_Member_node(ctx, field)
+	case "address":
+		return ec.fieldContext_Member_address(ctx, field)
+	case "ranges":
+		return ec.fieldContext_Member_ranges(ctx, field)
 	case "lastOperation":
 		return ec.fieldContext_Member_lastOperation(ctx, field)
 	case "correlationId":
@@ -13497,8 +14211,34 @@ func (ec *executionContext) childFields_Member(ctx context.Context, field graphq
 		return ec.fieldContext_Member_createdAt(ctx, field)
 	case "updatedAt":
 		return ec.fieldContext_Member_updatedAt(ctx, field)
+	case "profile":
+		return ec.fieldContext_Member_profile(ctx, field)
+	case "isolationClass":
+		return ec.fieldContext_Member_isolationClass(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type Member", field.Name)
+}
+
+func (ec *executionContext) childFields_MemberBinding(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "allocationId":
+		return ec.fieldContext_MemberBinding_allocationId(ctx, field)
+	case "exclusive":
+		return ec.fieldContext_MemberBinding_exclusive(ctx, field)
+	case "profile":
+		return ec.fieldContext_MemberBinding_profile(ctx, field)
+	case "isolationClass":
+		return ec.fieldContext_MemberBinding_isolationClass(ctx, field)
+	case "devices":
+		return ec.fieldContext_MemberBinding_devices(ctx, field)
+	case "memoryMiB":
+		return ec.fieldContext_MemberBinding_memoryMiB(ctx, field)
+	case "cpuMillis":
+		return ec.fieldContext_MemberBinding_cpuMillis(ctx, field)
+	case "pids":
+		return ec.fieldContext_MemberBinding_pids(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type MemberBinding", field.Name)
 }
 
 func (ec *executionContext) childFields_MemberConnection(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
@@ -13531,6 +14271,16 @@ func (ec *executionContext) childFields_MemberPayload(ctx context.Context, field
 	return nil, fmt.Errorf("no field named %q was found under type MemberPayload", field.Name)
 }
 
+func (ec *executionContext) childFields_MemberRange(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "name":
+		return ec.fieldContext_MemberRange_name(ctx, field)
+	case "cidr":
+		return ec.fieldContext_MemberRange_cidr(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type MemberRange", field.Name)
+}
+
 func (ec *executionContext) childFields_Money(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "currency":
@@ -13541,6 +14291,46 @@ func (ec *executionContext) childFields_Money(ctx context.Context, field graphql
 	return nil, fmt.Errorf("no field named %q was found under type Money", field.Name)
 }
 
+func (ec *executionContext) childFields_NetworkInstance(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "id":
+		return ec.fieldContext_NetworkInstance_id(ctx, field)
+	case "reaches":
+		return ec.fieldContext_NetworkInstance_reaches(ctx, field)
+	case "members":
+		return ec.fieldContext_NetworkInstance_members(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type NetworkInstance", field.Name)
+}
+
+func (ec *executionContext) childFields_NetworkMember(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "id":
+		return ec.fieldContext_NetworkMember_id(ctx, field)
+	case "address":
+		return ec.fieldContext_NetworkMember_address(ctx, field)
+	case "ranges":
+		return ec.fieldContext_NetworkMember_ranges(ctx, field)
+	case "nodeId":
+		return ec.fieldContext_NetworkMember_nodeId(ctx, field)
+	case "nodeAddress":
+		return ec.fieldContext_NetworkMember_nodeAddress(ctx, field)
+	case "open":
+		return ec.fieldContext_NetworkMember_open(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type NetworkMember", field.Name)
+}
+
+func (ec *executionContext) childFields_NetworkPort(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "protocol":
+		return ec.fieldContext_NetworkPort_protocol(ctx, field)
+	case "number":
+		return ec.fieldContext_NetworkPort_number(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type NetworkPort", field.Name)
+}
+
 func (ec *executionContext) childFields_NodeCredentialPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "credential":
@@ -13549,6 +14339,20 @@ func (ec *executionContext) childFields_NodeCredentialPayload(ctx context.Contex
 		return ec.fieldContext_NodeCredentialPayload_expiresAt(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type NodeCredentialPayload", field.Name)
+}
+
+func (ec *executionContext) childFields_NodeNetwork(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "version":
+		return ec.fieldContext_NodeNetwork_version(ctx, field)
+	case "pools":
+		return ec.fieldContext_NodeNetwork_pools(ctx, field)
+	case "nodes":
+		return ec.fieldContext_NodeNetwork_nodes(ctx, field)
+	case "instances":
+		return ec.fieldContext_NodeNetwork_instances(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type NodeNetwork", field.Name)
 }
 
 func (ec *executionContext) childFields_NodeTask(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
@@ -13575,6 +14379,8 @@ func (ec *executionContext) childFields_NodeTask(ctx context.Context, field grap
 		return ec.fieldContext_NodeTask_cancelRequested(ctx, field)
 	case "timeoutSeconds":
 		return ec.fieldContext_NodeTask_timeoutSeconds(ctx, field)
+	case "binding":
+		return ec.fieldContext_NodeTask_binding(ctx, field)
 	case "exitCode":
 		return ec.fieldContext_NodeTask_exitCode(ctx, field)
 	case "progressDone":
@@ -13617,6 +14423,24 @@ func (ec *executionContext) childFields_NodeTaskEdge(ctx context.Context, field 
 		return ec.fieldContext_NodeTaskEdge_node(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type NodeTaskEdge", field.Name)
+}
+
+func (ec *executionContext) childFields_NodeWalls(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "classes":
+		return ec.fieldContext_NodeWalls_classes(ctx, field)
+	case "profiles":
+		return ec.fieldContext_NodeWalls_profiles(ctx, field)
+	case "runtime":
+		return ec.fieldContext_NodeWalls_runtime(ctx, field)
+	case "runtimeVersion":
+		return ec.fieldContext_NodeWalls_runtimeVersion(ctx, field)
+	case "cgroupVersion":
+		return ec.fieldContext_NodeWalls_cgroupVersion(ctx, field)
+	case "gaps":
+		return ec.fieldContext_NodeWalls_gaps(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type NodeWalls", field.Name)
 }
 
 func (ec *executionContext) childFields_Operation(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
@@ -13899,6 +14723,18 @@ func (ec *executionContext) childFields_Plan(ctx context.Context, field graphql.
 		return ec.fieldContext_Plan_workLost(ctx, field)
 	case "workLostTotal":
 		return ec.fieldContext_Plan_workLostTotal(ctx, field)
+	case "force":
+		return ec.fieldContext_Plan_force(ctx, field)
+	case "deadlineSeconds":
+		return ec.fieldContext_Plan_deadlineSeconds(ctx, field)
+	case "onDeadline":
+		return ec.fieldContext_Plan_onDeadline(ctx, field)
+	case "workAtRisk":
+		return ec.fieldContext_Plan_workAtRisk(ctx, field)
+	case "workAtRiskTotal":
+		return ec.fieldContext_Plan_workAtRiskTotal(ctx, field)
+	case "keepFailed":
+		return ec.fieldContext_Plan_keepFailed(ctx, field)
 	case "verdicts":
 		return ec.fieldContext_Plan_verdicts(ctx, field)
 	case "reversible":
@@ -13915,6 +14751,22 @@ func (ec *executionContext) childFields_Plan(ctx context.Context, field graphql.
 	return nil, fmt.Errorf("no field named %q was found under type Plan", field.Name)
 }
 
+func (ec *executionContext) childFields_PlannedCapacity(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "shape":
+		return ec.fieldContext_PlannedCapacity_shape(ctx, field)
+	case "gpuCount":
+		return ec.fieldContext_PlannedCapacity_gpuCount(ctx, field)
+	case "sku":
+		return ec.fieldContext_PlannedCapacity_sku(ctx, field)
+	case "region":
+		return ec.fieldContext_PlannedCapacity_region(ctx, field)
+	case "hourlyPrice":
+		return ec.fieldContext_PlannedCapacity_hourlyPrice(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type PlannedCapacity", field.Name)
+}
+
 func (ec *executionContext) childFields_PlannedMember(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "member":
@@ -13925,8 +14777,14 @@ func (ec *executionContext) childFields_PlannedMember(ctx context.Context, field
 		return ec.fieldContext_PlannedMember_action(ctx, field)
 	case "allocation":
 		return ec.fieldContext_PlannedMember_allocation(ctx, field)
+	case "capacity":
+		return ec.fieldContext_PlannedMember_capacity(ctx, field)
 	case "reachable":
 		return ec.fieldContext_PlannedMember_reachable(ctx, field)
+	case "profile":
+		return ec.fieldContext_PlannedMember_profile(ctx, field)
+	case "isolationClass":
+		return ec.fieldContext_PlannedMember_isolationClass(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type PlannedMember", field.Name)
 }
@@ -14191,8 +15049,6 @@ func (ec *executionContext) childFields_RoleBinding(ctx context.Context, field g
 		return ec.fieldContext_RoleBinding_reason(ctx, field)
 	case "breakGlass":
 		return ec.fieldContext_RoleBinding_breakGlass(ctx, field)
-	case "madeUnder":
-		return ec.fieldContext_RoleBinding_madeUnder(ctx, field)
 	case "revokedAt":
 		return ec.fieldContext_RoleBinding_revokedAt(ctx, field)
 	}
@@ -14301,10 +15157,6 @@ func (ec *executionContext) childFields_ServiceAccount(ctx context.Context, fiel
 		return ec.fieldContext_ServiceAccount_permissionKeys(ctx, field)
 	case "limits":
 		return ec.fieldContext_ServiceAccount_limits(ctx, field)
-	case "makerId":
-		return ec.fieldContext_ServiceAccount_makerId(ctx, field)
-	case "madeUnder":
-		return ec.fieldContext_ServiceAccount_madeUnder(ctx, field)
 	case "deletedAt":
 		return ec.fieldContext_ServiceAccount_deletedAt(ctx, field)
 	case "createdAt":
@@ -14359,10 +15211,6 @@ func (ec *executionContext) childFields_ServiceAccountKey(ctx context.Context, f
 		return ec.fieldContext_ServiceAccountKey_createdAt(ctx, field)
 	case "expiresAt":
 		return ec.fieldContext_ServiceAccountKey_expiresAt(ctx, field)
-	case "makerId":
-		return ec.fieldContext_ServiceAccountKey_makerId(ctx, field)
-	case "madeUnder":
-		return ec.fieldContext_ServiceAccountKey_madeUnder(ctx, field)
 	case "revokedAt":
 		return ec.fieldContext_ServiceAccountKey_revokedAt(ctx, field)
 	case "lastUsedAt":
@@ -14583,10 +15431,6 @@ func (ec *executionContext) childFields_Webhook(ctx context.Context, field graph
 		return ec.fieldContext_Webhook_failingSince(ctx, field)
 	case "lastError":
 		return ec.fieldContext_Webhook_lastError(ctx, field)
-	case "makerId":
-		return ec.fieldContext_Webhook_makerId(ctx, field)
-	case "madeUnder":
-		return ec.fieldContext_Webhook_madeUnder(ctx, field)
 	case "createdAt":
 		return ec.fieldContext_Webhook_createdAt(ctx, field)
 	case "deletedAt":

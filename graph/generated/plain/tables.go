@@ -325,7 +325,7 @@ func manifestTable(t tables, r exec.ResolverRoot) *engine.Type {
 	}}
 }
 
-// memberTable is the table of Member. The executor answers lastOperation, labels.
+// memberTable is the table of Member. The executor answers ranges, lastOperation, labels.
 func memberTable(t tables, r exec.ResolverRoot) *engine.Type {
 	type object = db.Member
 	resolver := r.Member()
@@ -344,6 +344,7 @@ func memberTable(t tables, r exec.ResolverRoot) *engine.Type {
 		"node": engine.One(t.of("ComputeNode"), func(ctx context.Context, obj *object, args engine.Args) (*db.ComputeNode, error) {
 			return resolver.Node(ctx, obj)
 		}),
+		"address":        engine.Leaf(func(dst []byte, obj *object) []byte { return engine.String(dst, obj.Address) }),
 		"correlationId":  engine.Leaf(func(dst []byte, obj *object) []byte { return engine.String(dst, obj.CorrelationID) }),
 		"adapterDetail":  engine.Leaf(func(dst []byte, obj *object) []byte { return engine.JSON(dst, obj.AdapterDetail) }),
 		"createdAt":      engine.Leaf(func(dst []byte, obj *object) []byte { return engine.Time(dst, obj.CreatedAt) }),

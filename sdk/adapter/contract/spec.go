@@ -11,12 +11,13 @@ import (
 
 // SpecHash is the identity of a dispatch: the SHA-256, in hex, of what never changes between
 // two dispatches of one operation. Attempt, deadline, force, token and trace are left out, and so
-// is what moves while the operation runs: a member's status, cordon and labels, and whether its
-// node can be reached.
+// is what moves while the operation runs: a member's status, cordon, labels and network, and
+// whether its node can be reached.
 func (d Dispatch) SpecHash() (string, error) {
 	members := make([]Member, len(d.Members))
 	for i, member := range d.Members {
 		member.Status, member.Cordoned, member.Labels, member.Node.Reachable = "", false, nil, nil
+		member.Address, member.Ranges = "", nil
 		members[i] = member
 	}
 	instance := d.Instance

@@ -1,6 +1,7 @@
 package contract
 
 import (
+	"cmp"
 	"encoding/json"
 	"time"
 )
@@ -127,9 +128,18 @@ type Member struct {
 	Cordoned bool `json:"cordoned,omitempty"`
 	// Labels are the words its owner gave it; no part of the specification.
 	Labels map[string]string `json:"labels,omitempty"`
+	// Address is the member's own on the members' network, absent where members have their node's; no part of the
+	// specification.
+	Address string `json:"address,omitempty"`
+	// Ranges are the blocks that its manifest declares and that are routed to it, in CIDR form by their names; no part
+	// of the specification.
+	Ranges map[string]string `json:"ranges,omitempty"`
 	// Node is where it runs.
 	Node Node `json:"node"`
 }
+
+// Host returns the address at which other members of the instance reach this one: its own, or else its node's.
+func (m Member) Host() string { return cmp.Or(m.Address, m.Node.Address) }
 
 // Node is the node a member is bound to. Its hardware is not secret, its choice is the platform's.
 type Node struct {

@@ -8,6 +8,7 @@ import (
 	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/domain/lifecycle"
 	"github.com/gpuaas/app-platform/domain/manifest"
+	"github.com/gpuaas/app-platform/domain/nodenet"
 	"github.com/gpuaas/app-platform/ent/generated/db"
 	"github.com/gpuaas/app-platform/sdk/adapter"
 )
@@ -57,7 +58,7 @@ func Members(
 	for _, row := range rows {
 		member := adapter.Member{
 			ID: string(row.ID), ComponentKey: row.ComponentKey, Index: row.Ordinal, Status: lifecycle.Wire(row.Status),
-			Cordoned: row.Cordoned, Labels: labels(row),
+			Cordoned: row.Cordoned, Labels: labels(row), Address: row.Address, Ranges: ranges(row.Ranges),
 		}
 		if row.NodeID != nil && nodes[*row.NodeID] != nil {
 			var allocation *db.Allocation
@@ -67,6 +68,18 @@ func Members(
 			member.Node = node(nodes[*row.NodeID], allocation)
 		}
 		out = append(out, member)
+	}
+	return out
+}
+
+// ranges returns the blocks by their names, or nil for none.
+func ranges(given []nodenet.Range) map[string]string {
+	if len(given) == 0 {
+		return nil
+	}
+	out := make(map[string]string, len(given))
+	for _, block := range given {
+		out[block.Name] = block.CIDR
 	}
 	return out
 }

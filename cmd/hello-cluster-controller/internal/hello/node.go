@@ -121,7 +121,7 @@ func tell(ctx context.Context, run *adapter.Run, peers []adapter.Member, step, w
 func linesOf(peers []adapter.Member) string {
 	var text strings.Builder
 	for _, peer := range peers {
-		fmt.Fprintf(&text, "%s %s %s\n", peer.ID, name(peer), peer.Node.Address)
+		fmt.Fprintf(&text, "%s %s %s\n", peer.ID, name(peer), peer.Host())
 	}
 	return text.String()
 }

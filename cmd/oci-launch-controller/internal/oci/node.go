@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"net"
 	"slices"
 	"strconv"
 	"strings"
@@ -89,8 +90,11 @@ func (n node) ports(ctx context.Context) (map[string]int, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Members of one node that ask at the same moment begin at different ports.
-	rank := slices.IndexFunc(neighbours(n.run.Of(component), n.member), func(m adapter.Member) bool { return m.ID == n.member.ID })
+	// Members that share their node's network and ask at the same moment begin at different ports.
+	rank := 0
+	if n.member.Address == "" {
+		rank = slices.IndexFunc(neighbours(n.run.Of(component), n.member), func(m adapter.Member) bool { return m.ID == n.member.ID })
+	}
 	ask := adapter.RunCommand{
 		Command: []string{"sh", "-s", "ports"}, Stdin: string(script), Env: []adapter.EnvVar{{Name: "START", Value: strconv.Itoa(max(rank, 0))}},
 	}
@@ -208,7 +212,7 @@ func (n node) detail(ctx context.Context, r *release) map[string]any {
 	out := map[string]any{"name": name(n.member), "node": n.member.Node.Name, "image": r.image.Digest, "release": r.Name}
 	endpoints := make(map[string]string)
 	for _, port := range slices.Sorted(maps.Keys(r.ports)) {
-		endpoints[port] = fmt.Sprintf("%s:%d", n.member.Node.Address, r.ports[port])
+		endpoints[port] = net.JoinHostPort(n.member.Host(), strconv.Itoa(r.ports[port]))
 	}
 	out["endpoints"] = endpoints
 	result, err := n.run.Look(ctx, n.member, n.prefix+"facts", verb("facts", r.Name), adapter.Within(quick))

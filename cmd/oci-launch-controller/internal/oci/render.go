@@ -134,6 +134,9 @@ func (r *release) known(instance adapter.Instance) map[string]string {
 		"GPUAAS_NODE_NAME": r.member.Node.Name, "GPUAAS_NODE_ADDRESS": r.member.Node.Address,
 		"GPUAAS_GPU_COUNT": strconv.Itoa(r.profile.Resources.GPUs),
 	}
+	if r.member.Address != "" {
+		known["GPUAAS_MEMBER_ADDRESS"] = r.member.Address
+	}
 	for name, port := range r.ports {
 		known["PORT_"+portWord(name)] = strconv.Itoa(port)
 	}

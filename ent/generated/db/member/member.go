@@ -44,6 +44,10 @@ const (
 	FieldIsolationClass = "isolation_class"
 	// FieldMaxPids holds the string denoting the max_pids field in the database.
 	FieldMaxPids = "max_pids"
+	// FieldAddress holds the string denoting the address field in the database.
+	FieldAddress = "address"
+	// FieldRanges holds the string denoting the ranges field in the database.
+	FieldRanges = "ranges"
 	// FieldLastOperationID holds the string denoting the last_operation_id field in the database.
 	FieldLastOperationID = "last_operation_id"
 	// FieldCorrelationID holds the string denoting the correlation_id field in the database.
@@ -77,6 +81,8 @@ var Columns = []string{
 	FieldProfile,
 	FieldIsolationClass,
 	FieldMaxPids,
+	FieldAddress,
+	FieldRanges,
 	FieldLastOperationID,
 	FieldCorrelationID,
 	FieldAdapterDetail,
@@ -102,6 +108,8 @@ var (
 	DefaultHealthMessage string
 	// DefaultMaxPids holds the default value on creation for the "max_pids" field.
 	DefaultMaxPids int
+	// DefaultAddress holds the default value on creation for the "address" field.
+	DefaultAddress string
 	// DefaultCorrelationID holds the default value on creation for the "correlation_id" field.
 	DefaultCorrelationID string
 	// DefaultCreatedAt holds the default value on creation for the "created_at" field.
@@ -230,6 +238,11 @@ func ByIsolationClass(opts ...sql.OrderTermOption) OrderOption {
 // ByMaxPids orders the results by the max_pids field.
 func ByMaxPids(opts ...sql.OrderTermOption) OrderOption {
 	return sql.OrderByField(FieldMaxPids, opts...).ToFunc()
+}
+
+// ByAddress orders the results by the address field.
+func ByAddress(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldAddress, opts...).ToFunc()
 }
 
 // ByLastOperationID orders the results by the last_operation_id field.

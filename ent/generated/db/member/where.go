@@ -112,6 +112,11 @@ func MaxPids(v int) predicate.Member {
 	return predicate.Member(sql.FieldEQ(FieldMaxPids, v))
 }
 
+// Address applies equality check predicate on the "address" field. It's identical to AddressEQ.
+func Address(v string) predicate.Member {
+	return predicate.Member(sql.FieldEQ(FieldAddress, v))
+}
+
 // LastOperationID applies equality check predicate on the "last_operation_id" field. It's identical to LastOperationIDEQ.
 func LastOperationID(v ids.ID) predicate.Member {
 	vc := string(v)
@@ -921,6 +926,81 @@ func MaxPidsLT(v int) predicate.Member {
 // MaxPidsLTE applies the LTE predicate on the "max_pids" field.
 func MaxPidsLTE(v int) predicate.Member {
 	return predicate.Member(sql.FieldLTE(FieldMaxPids, v))
+}
+
+// AddressEQ applies the EQ predicate on the "address" field.
+func AddressEQ(v string) predicate.Member {
+	return predicate.Member(sql.FieldEQ(FieldAddress, v))
+}
+
+// AddressNEQ applies the NEQ predicate on the "address" field.
+func AddressNEQ(v string) predicate.Member {
+	return predicate.Member(sql.FieldNEQ(FieldAddress, v))
+}
+
+// AddressIn applies the In predicate on the "address" field.
+func AddressIn(vs ...string) predicate.Member {
+	return predicate.Member(sql.FieldIn(FieldAddress, vs...))
+}
+
+// AddressNotIn applies the NotIn predicate on the "address" field.
+func AddressNotIn(vs ...string) predicate.Member {
+	return predicate.Member(sql.FieldNotIn(FieldAddress, vs...))
+}
+
+// AddressGT applies the GT predicate on the "address" field.
+func AddressGT(v string) predicate.Member {
+	return predicate.Member(sql.FieldGT(FieldAddress, v))
+}
+
+// AddressGTE applies the GTE predicate on the "address" field.
+func AddressGTE(v string) predicate.Member {
+	return predicate.Member(sql.FieldGTE(FieldAddress, v))
+}
+
+// AddressLT applies the LT predicate on the "address" field.
+func AddressLT(v string) predicate.Member {
+	return predicate.Member(sql.FieldLT(FieldAddress, v))
+}
+
+// AddressLTE applies the LTE predicate on the "address" field.
+func AddressLTE(v string) predicate.Member {
+	return predicate.Member(sql.FieldLTE(FieldAddress, v))
+}
+
+// AddressContains applies the Contains predicate on the "address" field.
+func AddressContains(v string) predicate.Member {
+	return predicate.Member(sql.FieldContains(FieldAddress, v))
+}
+
+// AddressHasPrefix applies the HasPrefix predicate on the "address" field.
+func AddressHasPrefix(v string) predicate.Member {
+	return predicate.Member(sql.FieldHasPrefix(FieldAddress, v))
+}
+
+// AddressHasSuffix applies the HasSuffix predicate on the "address" field.
+func AddressHasSuffix(v string) predicate.Member {
+	return predicate.Member(sql.FieldHasSuffix(FieldAddress, v))
+}
+
+// AddressEqualFold applies the EqualFold predicate on the "address" field.
+func AddressEqualFold(v string) predicate.Member {
+	return predicate.Member(sql.FieldEqualFold(FieldAddress, v))
+}
+
+// AddressContainsFold applies the ContainsFold predicate on the "address" field.
+func AddressContainsFold(v string) predicate.Member {
+	return predicate.Member(sql.FieldContainsFold(FieldAddress, v))
+}
+
+// RangesIsNil applies the IsNil predicate on the "ranges" field.
+func RangesIsNil() predicate.Member {
+	return predicate.Member(sql.FieldIsNull(FieldRanges))
+}
+
+// RangesNotNil applies the NotNil predicate on the "ranges" field.
+func RangesNotNil() predicate.Member {
+	return predicate.Member(sql.FieldNotNull(FieldRanges))
 }
 
 // LastOperationIDEQ applies the EQ predicate on the "last_operation_id" field.

@@ -813,6 +813,8 @@ var (
 		{Name: "profile", Type: field.TypeEnum, Enums: []string{"SERVICE", "NESTING"}, Default: "SERVICE"},
 		{Name: "isolation_class", Type: field.TypeEnum, Nullable: true, Enums: []string{"CONTAINER", "SANDBOX", "VM", "WHOLE_NODE"}},
 		{Name: "max_pids", Type: field.TypeInt, Default: 16384},
+		{Name: "address", Type: field.TypeString, Default: "", SchemaType: map[string]string{"postgres": "text"}},
+		{Name: "ranges", Type: field.TypeJSON, Nullable: true},
 		{Name: "last_operation_id", Type: field.TypeString, Nullable: true, SchemaType: map[string]string{"postgres": "text"}},
 		{Name: "correlation_id", Type: field.TypeString, Default: "", SchemaType: map[string]string{"postgres": "text"}},
 		{Name: "adapter_detail", Type: field.TypeJSON, Nullable: true},
@@ -848,6 +850,22 @@ var (
 				Name:    "member_allocation_id",
 				Unique:  false,
 				Columns: []*schema.Column{MemberColumns[10]},
+			},
+			{
+				Name:    "member_address_live",
+				Unique:  true,
+				Columns: []*schema.Column{MemberColumns[15]},
+				Annotation: &entsql.IndexAnnotation{
+					Where: "((address <> ''::text) AND ((status)::text <> 'REMOVED'::text))",
+				},
+			},
+			{
+				Name:    "member_node_id",
+				Unique:  false,
+				Columns: []*schema.Column{MemberColumns[11]},
+				Annotation: &entsql.IndexAnnotation{
+					Where: "((status)::text <> 'REMOVED'::text)",
+				},
 			},
 		},
 	}

@@ -171,6 +171,8 @@ const (
 		member.profile,
 		member.isolation_class,
 		member.max_pids,
+		member.address,
+		member.ranges,
 		member.last_operation_id,
 		member.correlation_id,
 		member.adapter_detail,
@@ -475,6 +477,8 @@ func Member(row pgx.CollectableRow) (*db.Member, error) {
 		(*string)(&x.Profile), // of a named type, which the driver would scan by reflection
 		&x.IsolationClass,
 		&x.MaxPids,
+		&x.Address,
+		&x.Ranges,
 		&x.LastOperationID,
 		&x.CorrelationID,
 		(*[]byte)(&x.AdapterDetail), // as it is: as json.RawMessage it would be parsed again

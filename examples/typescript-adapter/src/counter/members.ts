@@ -1,5 +1,5 @@
 // The operations on members, and create and decommission.
-import { Failure, maxWork, reachable, type Member, type MemberStatus, type Work } from "../contract.js";
+import { Failure, host, maxWork, reachable, type Member, type MemberStatus, type Work } from "../contract.js";
 import { pause } from "../platform.js";
 import { isAway, type Run } from "../run.js";
 import { health, instanceSettings, launch, name, names, oldest, quick, readLabels, stopProcess, succeeded, verb, within, workOf, writeLabels } from "./node.js";
@@ -20,7 +20,7 @@ async function bringUp(run: Run, members: Member[]): Promise<void> {
   await run.each(members, async (member) => {
     run.member(member.id, "joining", "unknown");
     await launch(run, member, "", settings);
-    run.member(member.id, "active", "healthy", { name: name(member), node: member.node.name, version: settings.version });
+    run.member(member.id, "active", "healthy", { name: name(member), node: member.node.name, address: host(member), version: settings.version });
   });
 }
 

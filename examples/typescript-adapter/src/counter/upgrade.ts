@@ -1,6 +1,6 @@
 // Upgrade and rollback: one member at a time in the order of their numbers, so that the first shows whether it works
 // before another is touched. Batches go on meanwhile. When it fails or is canceled the changed members are changed back.
-import { Failure, reachable, type Member } from "../contract.js";
+import { Failure, host, reachable, type Member } from "../contract.js";
 import type { Run } from "../run.js";
 import { health, instanceSettings, launch, name, runningVersion, settingsOf, succeeded, type Settings } from "./node.js";
 
@@ -39,7 +39,7 @@ async function answering(run: Run, members: Member[]): Promise<void> {
 
 async function changeOne(run: Run, member: Member, prefix: string, to: Settings, signal: AbortSignal): Promise<void> {
   await launch(run, member, prefix, to, signal);
-  run.member(member.id, member.status === "drained" ? "drained" : "active", "healthy", { name: name(member), node: member.node.name, version: to.version });
+  run.member(member.id, member.status === "drained" ? "drained" : "active", "healthy", { name: name(member), node: member.node.name, address: host(member), version: to.version });
 }
 
 async function restore(run: Run, changed: Member[], from: Settings, signal: AbortSignal): Promise<void> {

@@ -6813,6 +6813,8 @@ type Member struct {
 	Allocation *AllocationRef `json:"allocation"`
 	// The node it is bound to.
 	Node *NodeRef `json:"node"`
+	// Its own address on the members' network; empty where members have their node's.
+	Address string `json:"address"`
 	// The last operation that touched it.
 	LastOperation *Operation `json:"lastOperation"`
 	// What ties together everything its last operation caused.
@@ -6863,6 +6865,9 @@ func (v *Member) GetAllocation() *AllocationRef { return v.Allocation }
 
 // GetNode returns Member.Node, and is useful for accessing the field via an interface.
 func (v *Member) GetNode() *NodeRef { return v.Node }
+
+// GetAddress returns Member.Address, and is useful for accessing the field via an interface.
+func (v *Member) GetAddress() string { return v.Address }
 
 // GetLastOperation returns Member.LastOperation, and is useful for accessing the field via an interface.
 func (v *Member) GetLastOperation() *Operation { return v.LastOperation }
@@ -7013,6 +7018,23 @@ var AllMemberProfile = []MemberProfile{
 	MemberProfileNesting,
 }
 
+// MemberRange includes the requested fields of the GraphQL type MemberRange.
+// The GraphQL type's documentation follows.
+//
+// A block of addresses that is routed to one member.
+type MemberRange struct {
+	// Its name in the manifest.
+	Name string `json:"name"`
+	// The block, in CIDR form.
+	Cidr string `json:"cidr"`
+}
+
+// GetName returns MemberRange.Name, and is useful for accessing the field via an interface.
+func (v *MemberRange) GetName() string { return v.Name }
+
+// GetCidr returns MemberRange.Cidr, and is useful for accessing the field via an interface.
+func (v *MemberRange) GetCidr() string { return v.Cidr }
+
 // MemberRef includes the requested fields of the GraphQL type Member.
 // The GraphQL type's documentation follows.
 //
@@ -7157,6 +7179,82 @@ func (v *Money) GetCurrency() string { return v.Currency }
 
 // GetAmount returns Money.Amount, and is useful for accessing the field via an interface.
 func (v *Money) GetAmount() string { return v.Amount }
+
+// NetworkInstance includes the requested fields of the GraphQL type NetworkInstance.
+// The GraphQL type's documentation follows.
+//
+// An instance on the members' network: its members reach each other.
+type NetworkInstance struct {
+	// The instance.
+	Id string `json:"id"`
+	// Instances whose members these may reach too: control planes whose share was accepted.
+	Reaches []string `json:"reaches"`
+	// Its members that are on a node.
+	Members []NetworkMember `json:"members"`
+}
+
+// GetId returns NetworkInstance.Id, and is useful for accessing the field via an interface.
+func (v *NetworkInstance) GetId() string { return v.Id }
+
+// GetReaches returns NetworkInstance.Reaches, and is useful for accessing the field via an interface.
+func (v *NetworkInstance) GetReaches() []string { return v.Reaches }
+
+// GetMembers returns NetworkInstance.Members, and is useful for accessing the field via an interface.
+func (v *NetworkInstance) GetMembers() []NetworkMember { return v.Members }
+
+// NetworkMember includes the requested fields of the GraphQL type NetworkMember.
+// The GraphQL type's documentation follows.
+//
+// A member on the members' network.
+type NetworkMember struct {
+	// The member.
+	Id string `json:"id"`
+	// Its address: its own, or its node's where members have the node's network.
+	Address string `json:"address"`
+	// Blocks of addresses that are routed to it.
+	Ranges []MemberRange `json:"ranges"`
+	// The node it is on.
+	NodeId string `json:"nodeId"`
+	// Address that other nodes reach its node by.
+	NodeAddress string `json:"nodeAddress"`
+	// Its declared endpoints, which more than its instance may reach.
+	Open []NetworkPort `json:"open"`
+}
+
+// GetId returns NetworkMember.Id, and is useful for accessing the field via an interface.
+func (v *NetworkMember) GetId() string { return v.Id }
+
+// GetAddress returns NetworkMember.Address, and is useful for accessing the field via an interface.
+func (v *NetworkMember) GetAddress() string { return v.Address }
+
+// GetRanges returns NetworkMember.Ranges, and is useful for accessing the field via an interface.
+func (v *NetworkMember) GetRanges() []MemberRange { return v.Ranges }
+
+// GetNodeId returns NetworkMember.NodeId, and is useful for accessing the field via an interface.
+func (v *NetworkMember) GetNodeId() string { return v.NodeId }
+
+// GetNodeAddress returns NetworkMember.NodeAddress, and is useful for accessing the field via an interface.
+func (v *NetworkMember) GetNodeAddress() string { return v.NodeAddress }
+
+// GetOpen returns NetworkMember.Open, and is useful for accessing the field via an interface.
+func (v *NetworkMember) GetOpen() []NetworkPort { return v.Open }
+
+// NetworkPort includes the requested fields of the GraphQL type NetworkPort.
+// The GraphQL type's documentation follows.
+//
+// A port of a member.
+type NetworkPort struct {
+	// `tcp` or `udp`.
+	Protocol string `json:"protocol"`
+	// 1 to 65,535.
+	Number int `json:"number"`
+}
+
+// GetProtocol returns NetworkPort.Protocol, and is useful for accessing the field via an interface.
+func (v *NetworkPort) GetProtocol() string { return v.Protocol }
+
+// GetNumber returns NetworkPort.Number, and is useful for accessing the field via an interface.
+func (v *NetworkPort) GetNumber() int { return v.Number }
 
 // NewServiceAccountKey includes the requested fields of the GraphQL type CreateServiceAccountKeyPayload.
 // The GraphQL type's documentation follows.
@@ -7315,6 +7413,33 @@ var AllNodeIsolation = []NodeIsolation{
 	NodeIsolationNamespace,
 	NodeIsolationProcess,
 }
+
+// NodeNetwork includes the requested fields of the GraphQL type NodeNetwork.
+// The GraphQL type's documentation follows.
+//
+// What the agent of a node is given of the members' network: who may reach whom there, and by which node.
+type NodeNetwork struct {
+	// Changes with everything else.
+	Version string `json:"version"`
+	// The blocks that hold every member's address and range, in CIDR form.
+	Pools []string `json:"pools"`
+	// The addresses of the platform's nodes, whose services are shut to members.
+	Nodes []string `json:"nodes"`
+	// The instances with a member on the node, and those that reach them or are reached by them.
+	Instances []NetworkInstance `json:"instances"`
+}
+
+// GetVersion returns NodeNetwork.Version, and is useful for accessing the field via an interface.
+func (v *NodeNetwork) GetVersion() string { return v.Version }
+
+// GetPools returns NodeNetwork.Pools, and is useful for accessing the field via an interface.
+func (v *NodeNetwork) GetPools() []string { return v.Pools }
+
+// GetNodes returns NodeNetwork.Nodes, and is useful for accessing the field via an interface.
+func (v *NodeNetwork) GetNodes() []string { return v.Nodes }
+
+// GetInstances returns NodeNetwork.Instances, and is useful for accessing the field via an interface.
+func (v *NodeNetwork) GetInstances() []NetworkInstance { return v.Instances }
 
 // NodeRef includes the requested fields of the GraphQL type ComputeNode.
 // The GraphQL type's documentation follows.
@@ -9525,6 +9650,15 @@ type QuarantineArtifactResponse struct {
 
 // GetQuarantineArtifact returns QuarantineArtifactResponse.QuarantineArtifact, and is useful for accessing the field via an interface.
 func (v *QuarantineArtifactResponse) GetQuarantineArtifact() Artifact { return v.QuarantineArtifact }
+
+// ReadNodeNetworkResponse is returned by ReadNodeNetwork on success.
+type ReadNodeNetworkResponse struct {
+	// The members' network as the calling node needs it; with `waitSeconds` the answer waits until its version is another than `known`, or the time is over.
+	NodeNetwork NodeNetwork `json:"nodeNetwork"`
+}
+
+// GetNodeNetwork returns ReadNodeNetworkResponse.NodeNetwork, and is useful for accessing the field via an interface.
+func (v *ReadNodeNetworkResponse) GetNodeNetwork() NodeNetwork { return v.NodeNetwork }
 
 // One cause of a refusal or verdict.
 type Reason struct {
@@ -13106,6 +13240,18 @@ func (v *__QuarantineArtifactInput) GetArtifactId() string { return v.ArtifactId
 // GetReason returns __QuarantineArtifactInput.Reason, and is useful for accessing the field via an interface.
 func (v *__QuarantineArtifactInput) GetReason() string { return v.Reason }
 
+// __ReadNodeNetworkInput is used internally by genqlient
+type __ReadNodeNetworkInput struct {
+	Known       string `json:"known"`
+	WaitSeconds int    `json:"waitSeconds"`
+}
+
+// GetKnown returns __ReadNodeNetworkInput.Known, and is useful for accessing the field via an interface.
+func (v *__ReadNodeNetworkInput) GetKnown() string { return v.Known }
+
+// GetWaitSeconds returns __ReadNodeNetworkInput.WaitSeconds, and is useful for accessing the field via an interface.
+func (v *__ReadNodeNetworkInput) GetWaitSeconds() int { return v.WaitSeconds }
+
 // __RecoverMemberInput is used internally by genqlient
 type __RecoverMemberInput struct {
 	Input MemberInput `json:"input"`
@@ -13665,6 +13811,7 @@ fragment Member on Member {
 		id
 		name
 	}
+	address
 	lastOperation {
 		... Operation
 	}
@@ -14209,6 +14356,7 @@ fragment Member on Member {
 		id
 		name
 	}
+	address
 	lastOperation {
 		... Operation
 	}
@@ -15208,6 +15356,7 @@ fragment Member on Member {
 		id
 		name
 	}
+	address
 	lastOperation {
 		... Operation
 	}
@@ -16191,6 +16340,7 @@ fragment Member on Member {
 		id
 		name
 	}
+	address
 	lastOperation {
 		... Operation
 	}
@@ -16603,6 +16753,7 @@ fragment Member on Member {
 		id
 		name
 	}
+	address
 	lastOperation {
 		... Operation
 	}
@@ -17268,6 +17419,7 @@ fragment Member on Member {
 		id
 		name
 	}
+	address
 	lastOperation {
 		... Operation
 	}
@@ -18544,6 +18696,7 @@ fragment Member on Member {
 		id
 		name
 	}
+	address
 	lastOperation {
 		... Operation
 	}
@@ -20079,6 +20232,7 @@ fragment Member on Member {
 		id
 		name
 	}
+	address
 	lastOperation {
 		... Operation
 	}
@@ -20278,6 +20432,7 @@ fragment Member on Member {
 		id
 		name
 	}
+	address
 	lastOperation {
 		... Operation
 	}
@@ -20477,6 +20632,7 @@ fragment Member on Member {
 		id
 		name
 	}
+	address
 	lastOperation {
 		... Operation
 	}
@@ -20676,6 +20832,7 @@ fragment Member on Member {
 		id
 		name
 	}
+	address
 	lastOperation {
 		... Operation
 	}
@@ -20875,6 +21032,7 @@ fragment Member on Member {
 		id
 		name
 	}
+	address
 	lastOperation {
 		... Operation
 	}
@@ -21074,6 +21232,7 @@ fragment Member on Member {
 		id
 		name
 	}
+	address
 	lastOperation {
 		... Operation
 	}
@@ -21320,6 +21479,7 @@ fragment Member on Member {
 		id
 		name
 	}
+	address
 	lastOperation {
 		... Operation
 	}
@@ -21745,6 +21905,63 @@ func QuarantineArtifact(
 	return data_, err_
 }
 
+// The query executed by ReadNodeNetwork.
+const ReadNodeNetwork_Operation = `
+query ReadNodeNetwork ($known: String!, $waitSeconds: Int!) {
+	nodeNetwork(known: $known, waitSeconds: $waitSeconds) {
+		version
+		pools
+		nodes
+		instances {
+			id
+			reaches
+			members {
+				id
+				address
+				ranges {
+					name
+					cidr
+				}
+				nodeId
+				nodeAddress
+				open {
+					protocol
+					number
+				}
+			}
+		}
+	}
+}
+`
+
+// What the calling node needs of the members' network; with waitSeconds the answer waits for another version than known.
+func ReadNodeNetwork(
+	ctx_ context.Context,
+	client_ graphql.Client,
+	known string,
+	waitSeconds int,
+) (data_ *ReadNodeNetworkResponse, err_ error) {
+	req_ := &graphql.Request{
+		OpName: "ReadNodeNetwork",
+		Query:  ReadNodeNetwork_Operation,
+		Variables: &__ReadNodeNetworkInput{
+			Known:       known,
+			WaitSeconds: waitSeconds,
+		},
+	}
+
+	data_ = &ReadNodeNetworkResponse{}
+	resp_ := &graphql.Response{Data: data_}
+
+	err_ = client_.MakeRequest(
+		ctx_,
+		req_,
+		resp_,
+	)
+
+	return data_, err_
+}
+
 // The mutation executed by RecoverMember.
 const RecoverMember_Operation = `
 mutation RecoverMember ($input: MemberInput!) {
@@ -21777,6 +21994,7 @@ fragment Member on Member {
 		id
 		name
 	}
+	address
 	lastOperation {
 		... Operation
 	}
@@ -22195,6 +22413,7 @@ fragment Member on Member {
 		id
 		name
 	}
+	address
 	lastOperation {
 		... Operation
 	}
@@ -22331,6 +22550,7 @@ fragment Member on Member {
 		id
 		name
 	}
+	address
 	lastOperation {
 		... Operation
 	}
@@ -23838,6 +24058,7 @@ fragment Member on Member {
 		id
 		name
 	}
+	address
 	lastOperation {
 		... Operation
 	}

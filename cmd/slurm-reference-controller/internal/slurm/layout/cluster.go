@@ -125,7 +125,7 @@ func share(config Config, member adapter.Member, host string, workers []adapter.
 	}
 	neighbours = max(neighbours, 1)
 	return Worker{
-		MemberID: member.ID, Host: host, Address: member.Node.Address,
+		MemberID: member.ID, Host: host, Address: member.Host(),
 		CPUs:      cmp.Or(config.CPUsPerNode, max(1, member.Node.CPUs/neighbours)),
 		MemoryMiB: cmp.Or(config.MemoryMiBPerNode, max(minMemory, member.Node.MemoryMiB/neighbours)),
 	}
@@ -139,7 +139,7 @@ func New(
 ) (Cluster, error) {
 	cluster := Cluster{
 		Config: config.WithDefaults(), Version: version,
-		Host: hosts[controller.ID], Address: controller.Node.Address, Port: port,
+		Host: hosts[controller.ID], Address: controller.Host(), Port: port,
 	}
 	for _, worker := range workers {
 		if err := cluster.Place(worker, hosts[worker.ID], workers); err != nil {
