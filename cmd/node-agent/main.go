@@ -99,6 +99,7 @@ func command() *cobra.Command {
 	flags.StringVar(&options.MemberRoot, "member-root", "", "root of members that \"node-agent root\" built before; empty builds versions in the state directory")
 	flags.Uint32Var(&options.IDFirst, "id-first", idrange.DefaultFirst, "first of the user and group ids that members get, 65,536 each")
 	flags.StringVar(&options.CgroupParent, "cgroup-parent", "", "cgroup below which those of members are; empty names one by the state directory")
+	flags.BoolVar(&options.MemberNetwork, "member-network", false, "give members networks of their own, with rules on the node; needs root and --address as an IPv4 address of the node")
 	flags.BoolVar(&options.ForceProcess, "no-namespaces", false, "keep members as plain processes even as root")
 	flags.BoolVar(&options.SingleTenant, "single-tenant", false, "offer slices of this node though it keeps members as plain processes: all of them are one tenant's")
 	flags.StringVar(&level, "log-level", "info", "debug, info, warn or error")

@@ -202,6 +202,24 @@ func (node *Node) Listen(addr string) (net.Listener, error) {
 	return listener, nil
 }
 
+// DialContext connects from inside the node's network. Names are not resolved: addr is "IP:port".
+func (node *Node) DialContext(ctx context.Context, network, addr string) (net.Conn, error) {
+	if _, err := netip.ParseAddrPort(addr); err != nil {
+		return nil, fmt.Errorf("node %s: dial %s: %w", node.name, addr, err)
+	}
+	own, err := os.Open(fmt.Sprintf("/proc/%d/ns/net", node.PID()))
+	if err != nil {
+		return nil, fmt.Errorf("node %s: %w", node.name, err)
+	}
+	defer own.Close()
+	var conn net.Conn
+	err = inNetNS(own, func() (err error) {
+		conn, err = (&net.Dialer{}).DialContext(ctx, network, addr)
+		return err
+	})
+	return conn, err
+}
+
 // hangUp closes the listeners: an open one would keep the node's network in being.
 func (node *Node) hangUp() {
 	node.mu.Lock()

@@ -18,6 +18,7 @@ import (
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/content"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/fetch"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/journal"
+	"github.com/gpuaas/app-platform/cmd/node-agent/internal/network"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/pace"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/platform"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/sandbox"
@@ -60,6 +61,8 @@ type Options struct {
 	Region       string
 	SKU          string
 	Labels       map[string]string
+	// MemberNetwork gives members networks of their own.
+	MemberNetwork bool
 	// ForceProcess asks for members without walls.
 	ForceProcess bool
 	// Runtime, MemberRoot, IDFirst and CgroupParent are what members are made with; see sandbox.Options.
@@ -82,6 +85,7 @@ type Agent struct {
 	client      *platform.Client
 	key         *seal.Key
 	sandboxes   *sandbox.Manager
+	network     *network.Fabric // nil where members have the node's
 	journal     *journal.Journal
 	cache       *content.Cache
 	inventory   gql.NodeInventoryInput
@@ -140,11 +144,14 @@ func (a *Agent) open(ctx context.Context) error {
 	if a.key, err = seal.LoadOrCreate(a.options.StateDir); err != nil {
 		return err
 	}
-	a.sandboxes, err = sandbox.NewManager(ctx, sandbox.Options{
+	given := sandbox.Options{
 		StateDir: a.options.StateDir, ForceProcess: a.options.ForceProcess, SingleTenant: a.options.SingleTenant, Runtime: a.options.Runtime, Root: a.options.MemberRoot,
 		IDFirst: a.options.IDFirst, CgroupParent: a.options.CgroupParent, Log: a.log,
-	})
-	if err != nil {
+	}
+	if given.NoNetwork = a.openNetwork(ctx); given.NoNetwork == "" {
+		given.Network = a.network
+	}
+	if a.sandboxes, err = sandbox.NewManager(ctx, given); err != nil {
 		return err
 	}
 	a.inventory = a.options.inventory(ctx, a.sandboxes.Isolation())
@@ -212,6 +219,7 @@ func (a *Agent) work(ctx context.Context) error {
 	group.Go(func() error { return a.keepCredential(ctx) })
 	group.Go(func() error { return a.keepBeating(ctx) })
 	group.Go(func() error { return a.keepStreaming(ctx, desk) })
+	group.Go(func() error { return a.keepNetwork(ctx) })
 	err := group.Wait()
 	desk.wait.Wait()
 	reporter.wait.Wait()

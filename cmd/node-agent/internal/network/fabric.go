@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"net/netip"
 	"os"
 	"slices"
@@ -117,14 +118,28 @@ func (b ofBlocks) MatchConntrackFlow(flow *netlink.ConntrackFlow) bool {
 	return false
 }
 
-// Await returns what the platform says of a member, as soon as it says anything, and ErrUnknown when ctx ends before.
-func (f *Fabric) Await(ctx context.Context, memberID string) (Member, error) {
+// viewPatience bounds how long the platform may take to say what a member's address is.
+const viewPatience = 15 * time.Second
+
+// Await returns a member's own address as soon as the platform has given it one.
+func (f *Fabric) Await(ctx context.Context, memberID string) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, viewPatience)
+	defer cancel()
+	member, err := f.await(ctx, memberID)
+	if err != nil {
+		return "", err
+	}
+	return member.Address.String(), nil
+}
+
+// await returns what the platform says of a member with an address of its own, and ErrUnknown when ctx ends before.
+func (f *Fabric) await(ctx context.Context, memberID string) (Member, error) {
 	for {
 		f.mu.Lock()
 		member, ok := f.view.find(memberID)
 		changed := f.changed
 		f.mu.Unlock()
-		if ok {
+		if ok && member.own() {
 			return member, nil
 		}
 		select {
@@ -135,25 +150,34 @@ func (f *Fabric) Await(ctx context.Context, memberID string) (Member, error) {
 	}
 }
 
-// viewPatience bounds how long Attach waits for the platform to say what a member's address is.
-const viewPatience = 15 * time.Second
-
 // Attach gives the network namespace of a process, which is new and the member's, the member's devices, address and
 // routes. It waits for a view that has the member.
 func (f *Fabric) Attach(ctx context.Context, memberID string, pid int) error {
 	ctx, cancel := context.WithTimeout(ctx, viewPatience)
 	defer cancel()
-	member, err := f.Await(ctx, memberID)
+	member, err := f.await(ctx, memberID)
 	if err != nil {
 		return err
-	}
-	if !member.own() {
-		return fmt.Errorf("member %s: %w", member.ID, ErrUnknown)
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.cut(member.prefixes()) // whoever had the address before
 	return plug(member, pid, f.node)
+}
+
+// Dial connects from inside the network of a process; see the function of this name.
+func (f *Fabric) Dial(ctx context.Context, pid int, network, address string) (net.Conn, error) {
+	return Dial(ctx, pid, network, address)
+}
+
+// Address returns the member's own address, and "" when the platform has given it none.
+func (f *Fabric) Address(memberID string) string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if member, ok := f.view.find(memberID); ok && member.own() {
+		return member.Address.String()
+	}
+	return ""
 }
 
 // Detach removes what is left of a member's network on the node: nothing, once its namespace is gone.

@@ -137,6 +137,18 @@ func (c *Client) Append(ctx context.Context, who Credentials, input gql.AppendNo
 	return next, err
 }
 
+// Network reads the members' network as the node needs it, waiting for another version than the known one.
+func (c *Client) Network(ctx context.Context, who Credentials, known string, wait time.Duration) (view gql.NodeNetwork, err error) {
+	err = c.call(who, "read network", func(api *client.Client) error {
+		answer, err := gql.ReadNodeNetwork(ctx, api, known, int(wait.Seconds()))
+		if err == nil {
+			view = answer.NodeNetwork
+		}
+		return err
+	})
+	return view, err
+}
+
 // Redeem takes delivery of a runtime secret that is bound to the node, sealed to the node's key.
 func (c *Client) Redeem(ctx context.Context, who Credentials, secretID string) (sealed string, err error) {
 	err = c.call(who, "redeem secret", func(api *client.Client) error {

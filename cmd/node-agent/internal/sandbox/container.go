@@ -44,7 +44,13 @@ func (m *Manager) startContainer(ctx context.Context, settings memberinit.Settin
 		return record{}, err
 	}
 	settings.Env = injected.env
-	if err := m.folders(settings, ids); err != nil {
+	address := ""
+	if m.options.Network != nil {
+		if address, err = m.options.Network.Await(ctx, member.ID); err != nil {
+			return record{}, err
+		}
+	}
+	if err := m.folders(settings, ids, address); err != nil {
 		return record{}, err
 	}
 	if err := m.dismantle(ctx, member.ID); err != nil {
@@ -84,12 +90,12 @@ func (m *Manager) startContainer(ctx context.Context, settings memberinit.Settin
 const bundleDir = "bundle"
 
 // folders makes the member's folders. What its root writes belongs to the first of its ids.
-func (m *Manager) folders(settings memberinit.Settings, ids idrange.Range) error {
+func (m *Manager) folders(settings memberinit.Settings, ids idrange.Range, address string) error {
 	dir := settings.Dir
 	if err := makeDirs(dir, memberinit.DirFS, memberinit.DirRun, memberinit.DirState, bundleDir); err != nil {
 		return err
 	}
-	if err := m.oci.prepareLayers(dir, ids); err != nil {
+	if err := m.oci.prepareLayers(dir, ids, address); err != nil {
 		return err
 	}
 	own := filepath.Join(dir, memberinit.DirState)
@@ -101,7 +107,7 @@ func (m *Manager) folders(settings memberinit.Settings, ids idrange.Range) error
 
 // prepareLayers makes the overlay's folders and the scratch, on a tmpfs where the disk cannot carry an overlay. The upper's
 // mode is the mode of the member's /.
-func (c *containers) prepareLayers(dir string, ids idrange.Range) error {
+func (c *containers) prepareLayers(dir string, ids idrange.Range, address string) error {
 	layers := filepath.Join(dir, memberinit.DirFS)
 	if c.tmpfs && !isMountPoint(layers) {
 		if err := unix.Mount("gpuaas", layers, "tmpfs", unix.MS_NODEV, "mode=700,size=50%"); err != nil {
@@ -119,7 +125,7 @@ func (c *containers) prepareLayers(dir string, ids idrange.Range) error {
 			return err
 		}
 	}
-	return identity(filepath.Join(layers, dirUpper), ids)
+	return identity(filepath.Join(layers, dirUpper), ids, address)
 }
 
 // The overlay's folders, in memberinit.DirFS.
@@ -212,7 +218,7 @@ func (c *containers) try(ctx context.Context, dir string) error {
 	if err := makeDirs(dir, memberinit.DirFS, memberinit.DirState, bundleDir); err != nil {
 		return err
 	}
-	if err := c.prepareLayers(dir, ids); err != nil {
+	if err := c.prepareLayers(dir, ids, ""); err != nil {
 		return err
 	}
 	null, err := os.Open(os.DevNull)

@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -113,7 +114,7 @@ func (m *Manager) offers() Isolation {
 		Classes: []string{ClassContainer, ClassWholeNode}, Profiles: []oci.Profile{oci.Service, oci.Nesting},
 	}
 	if m.options.Network == nil {
-		found.Gaps = append(found.Gaps, Gap{Wall: WallNetwork, Reason: "members share the node's network; the agent was started without one for them"})
+		found.Gaps = append(found.Gaps, Gap{Wall: WallNetwork, Reason: "members share the node's network: " + cmp.Or(m.options.NoNetwork, "the agent was started without one for them")})
 	}
 	return found
 }

@@ -11,8 +11,9 @@ import (
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/idrange"
 )
 
-// identity writes what of the node's /etc says where it is, into a member that has none: the member may change it.
-func identity(upper string, ids idrange.Range) error {
+// identity writes what of /etc says where the member is, into one that has none: the member may change it. The address is
+// its own, and empty where it has the node's.
+func identity(upper string, ids idrange.Range, address string) error {
 	etc := filepath.Join(upper, "etc")
 	if err := os.Mkdir(etc, 0o755); errors.Is(err, os.ErrExist) {
 		return nil
@@ -22,7 +23,7 @@ func identity(upper string, ids idrange.Range) error {
 	hostname, _ := os.Hostname()
 	err := errors.Join(os.Chmod(etc, 0o755), os.Lchown(etc, int(ids.First), int(ids.First)))
 	for name, content := range map[string]string{
-		"hosts": hostsOf("/etc/hosts", hostname), "hostname": hostname + "\n", "resolv.conf": resolvers("/etc/resolv.conf", "/run/systemd/resolve/resolv.conf"),
+		"hosts": hostsOf("/etc/hosts", hostname, address), "hostname": hostname + "\n", "resolv.conf": resolvers("/etc/resolv.conf", "/run/systemd/resolve/resolv.conf"),
 	} {
 		path := filepath.Join(etc, name)
 		err = errors.Join(err, os.WriteFile(path, []byte(content), 0o644), unix.Chmod(path, 0o644), os.Lchown(path, int(ids.First), int(ids.First)))
@@ -30,9 +31,12 @@ func identity(upper string, ids idrange.Range) error {
 	return err
 }
 
-// hostsOf gives the loopback's names, and of the node's file the lines that name the node.
-func hostsOf(file, hostname string) string {
+// hostsOf gives the loopback's names, and the host name: for the member's own address, or else as the node's file has it.
+func hostsOf(file, hostname, address string) string {
 	lines := "127.0.0.1 localhost\n::1 localhost ip6-localhost ip6-loopback\n"
+	if address != "" {
+		return lines + address + " " + hostname + "\n"
+	}
 	raw, _ := os.ReadFile(file)
 	for line := range strings.Lines(string(raw)) {
 		fields := strings.Fields(line)

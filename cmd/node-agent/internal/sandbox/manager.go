@@ -8,6 +8,7 @@ import (
 	"hash/fnv"
 	"io/fs"
 	"log/slog"
+	"net"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -58,9 +59,10 @@ type Options struct {
 	CgroupParent string
 	// Hostname is the members' until they have another; empty is the node's.
 	Hostname string
-	// Network gives members networks of their own; nil leaves them the node's.
-	Network Network
-	Log     *slog.Logger
+	// Network gives members networks of their own; nil leaves them the node's, for NoNetwork.
+	Network   Network
+	NoNetwork string
+	Log       *slog.Logger
 }
 
 // Network gives members network namespaces with an address. Its methods may be called by many goroutines.
@@ -71,6 +73,12 @@ type Network interface {
 	Detach(memberID string) error
 	// Left names what is of the member's network on the node.
 	Left(memberID string) ([]string, error)
+	// Dial connects from inside the network of a member's process 1.
+	Dial(ctx context.Context, pid int, network, address string) (net.Conn, error)
+	// Await returns the member's own address as soon as the platform has given it one.
+	Await(ctx context.Context, memberID string) (string, error)
+	// Address returns the member's own address, and "" when the platform has given it none.
+	Address(memberID string) string
 }
 
 // record is sandbox.json.

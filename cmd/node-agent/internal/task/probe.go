@@ -1,6 +1,7 @@
 package task
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/journal"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/pace"
+	"github.com/gpuaas/app-platform/cmd/node-agent/internal/sandbox"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/text"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/wire"
 	"github.com/gpuaas/app-platform/sdk/nodetask"
@@ -65,26 +67,28 @@ func (e *Executor) probeOnce(ctx context.Context, task Task, spec *nodetask.Prob
 	}
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	switch {
-	case spec.TCP != nil:
-		return e.eachHost(spec.TCP.Host, func(host string) (string, error) {
-			return probeTCP(ctx, net.JoinHostPort(host, strconv.Itoa(spec.TCP.Port)))
-		})
-	default:
-		return e.eachHost(spec.HTTP.Host, func(host string) (string, error) {
-			address := net.JoinHostPort(host, strconv.Itoa(spec.HTTP.Port))
-			return probeHTTP(ctx, "http://"+address+spec.HTTP.Path, spec.HTTP.ExpectStatus)
+	way, err := e.Sandboxes.Reach(task.MemberID)
+	if err != nil {
+		return "", err
+	}
+	if spec.TCP != nil {
+		return e.eachHost(way, spec.TCP.Host, func(host string) (string, error) {
+			return probeTCP(ctx, way, net.JoinHostPort(host, strconv.Itoa(spec.TCP.Port)))
 		})
 	}
+	return e.eachHost(way, spec.HTTP.Host, func(host string) (string, error) {
+		address := net.JoinHostPort(host, strconv.Itoa(spec.HTTP.Port))
+		return probeHTTP(ctx, way, "http://"+address+spec.HTTP.Path, spec.HTTP.ExpectStatus)
+	})
 }
 
-// eachHost tries the host that is named, or else the loopback and the node's own address.
-func (e *Executor) eachHost(host string, try func(host string) (string, error)) (string, error) {
+// eachHost tries the host that is named, or else the loopback and the member's own address or its node's.
+func (e *Executor) eachHost(way sandbox.Way, host string, try func(host string) (string, error)) (string, error) {
 	hosts := []string{host}
 	if host == "" {
 		hosts = []string{"127.0.0.1"}
-		if e.NodeAddress != "" {
-			hosts = append(hosts, e.NodeAddress)
+		if own := cmp.Or(way.Address, e.NodeAddress); own != "" {
+			hosts = append(hosts, own)
 		}
 	}
 	var failed error
@@ -126,8 +130,8 @@ func (e *Executor) probeExec(ctx context.Context, task Task, command []string, l
 	return said, nil
 }
 
-func probeTCP(ctx context.Context, address string) (string, error) {
-	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", address)
+func probeTCP(ctx context.Context, way sandbox.Way, address string) (string, error) {
+	conn, err := way.Dial(ctx, "tcp", address)
 	if err != nil {
 		return "", err
 	}
@@ -136,12 +140,12 @@ func probeTCP(ctx context.Context, address string) (string, error) {
 }
 
 // probeHTTP follows no redirect: a probe asks one server.
-func probeHTTP(ctx context.Context, url string, expect int) (string, error) {
+func probeHTTP(ctx context.Context, way sandbox.Way, url string, expect int) (string, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
 		return "", err
 	}
-	transport := &http.Transport{DisableKeepAlives: true}
+	transport := &http.Transport{DisableKeepAlives: true, DialContext: way.Dial}
 	client := http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	response, err := client.Do(request)
 	if err != nil {

@@ -1,0 +1,42 @@
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"net"
+
+	"github.com/gpuaas/app-platform/cmd/node-agent/internal/memberinit"
+)
+
+// Way is how something of the node gets to what listens in a member.
+type Way struct {
+	// Dial connects from where the member is.
+	Dial func(ctx context.Context, network, address string) (net.Conn, error)
+	// Address is the member's own; empty where it has the node's.
+	Address string
+}
+
+// Reach returns the way to a member: from inside its own network where it has one, so that nothing is reached in its name
+// that it does not reach itself. A member with a network of its own must be there.
+func (m *Manager) Reach(memberID string) (Way, error) {
+	direct := Way{Dial: (&net.Dialer{}).DialContext}
+	if m.options.Network == nil || m.Isolation().Mode == memberinit.ModeProcess {
+		return direct, nil
+	}
+	dir, err := m.memberDir(memberID)
+	if err != nil {
+		return Way{}, err
+	}
+	known := readRecord(dir)
+	switch {
+	case known == nil:
+		return Way{}, errors.New("the member has no sandbox on this node")
+	case !known.alive():
+		return Way{}, errors.New("the member's init has ended")
+	case known.Mode != memberinit.ModeContainer:
+		return direct, nil
+	}
+	return Way{Address: m.options.Network.Address(memberID), Dial: func(ctx context.Context, network, address string) (net.Conn, error) {
+		return m.options.Network.Dial(ctx, known.InitPID, network, address)
+	}}, nil
+}
