@@ -453,6 +453,15 @@ type ComplexityRoot struct {
 		Operation func(childComplexity int) int
 	}
 
+	DerivedRight struct {
+		CreatedAt func(childComplexity int) int
+		Ended     func(childComplexity int) int
+		ID        func(childComplexity int) int
+		Kind      func(childComplexity int) int
+		Name      func(childComplexity int) int
+		ProjectID func(childComplexity int) int
+	}
+
 	Device struct {
 		CDI        func(childComplexity int) int
 		Index      func(childComplexity int) int
@@ -1210,6 +1219,7 @@ type ComplexityRoot struct {
 		Instances                func(childComplexity int, projectID ids.ID, filter *instance.Filter, first *int, after *string) int
 		LaunchOptions            func(childComplexity int, projectID ids.ID, appSlug string, version *string) int
 		LintManifest             func(childComplexity int, document json.RawMessage) int
+		MadeUnder                func(childComplexity int, bindingID ids.ID) int
 		Manifests                func(childComplexity int, search *string, appSlug *string, stages []lifecycle.Stage, first *int, after *string) int
 		Member                   func(childComplexity int, id ids.ID) int
 		Node                     func(childComplexity int, id ids.ID) int
@@ -1290,6 +1300,7 @@ type ComplexityRoot struct {
 		CreatedAt  func(childComplexity int) int
 		ExpiresAt  func(childComplexity int) int
 		ID         func(childComplexity int) int
+		MadeUnder  func(childComplexity int) int
 		ProjectID  func(childComplexity int) int
 		Reason     func(childComplexity int) int
 		RevokedAt  func(childComplexity int) int
@@ -1349,6 +1360,8 @@ type ComplexityRoot struct {
 		ID             func(childComplexity int) int
 		Keys           func(childComplexity int) int
 		Limits         func(childComplexity int) int
+		MadeUnder      func(childComplexity int) int
+		MakerID        func(childComplexity int) int
 		Name           func(childComplexity int) int
 		PermissionKeys func(childComplexity int) int
 		ProjectID      func(childComplexity int) int
@@ -1376,6 +1389,8 @@ type ComplexityRoot struct {
 		ExpiresAt        func(childComplexity int) int
 		ID               func(childComplexity int) int
 		LastUsedAt       func(childComplexity int) int
+		MadeUnder        func(childComplexity int) int
+		MakerID          func(childComplexity int) int
 		ReplacedBy       func(childComplexity int) int
 		RevokedAt        func(childComplexity int) int
 		ServiceAccountID func(childComplexity int) int
@@ -1490,6 +1505,8 @@ type ComplexityRoot struct {
 		ID              func(childComplexity int) int
 		LastDeliveredAt func(childComplexity int) int
 		LastError       func(childComplexity int) int
+		MadeUnder       func(childComplexity int) int
+		MakerID         func(childComplexity int) int
 		PreviousUntil   func(childComplexity int) int
 		ProjectID       func(childComplexity int) int
 		SecretRotatedAt func(childComplexity int) int
@@ -3083,6 +3100,43 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.DecommissionInstancePayload.Operation(childComplexity), true
+
+	case "DerivedRight.createdAt":
+		if e.ComplexityRoot.DerivedRight.CreatedAt == nil {
+			break
+		}
+
+		return e.ComplexityRoot.DerivedRight.CreatedAt(childComplexity), true
+	case "DerivedRight.ended":
+		if e.ComplexityRoot.DerivedRight.Ended == nil {
+			break
+		}
+
+		return e.ComplexityRoot.DerivedRight.Ended(childComplexity), true
+	case "DerivedRight.id":
+		if e.ComplexityRoot.DerivedRight.ID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.DerivedRight.ID(childComplexity), true
+	case "DerivedRight.kind":
+		if e.ComplexityRoot.DerivedRight.Kind == nil {
+			break
+		}
+
+		return e.ComplexityRoot.DerivedRight.Kind(childComplexity), true
+	case "DerivedRight.name":
+		if e.ComplexityRoot.DerivedRight.Name == nil {
+			break
+		}
+
+		return e.ComplexityRoot.DerivedRight.Name(childComplexity), true
+	case "DerivedRight.projectId":
+		if e.ComplexityRoot.DerivedRight.ProjectID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.DerivedRight.ProjectID(childComplexity), true
 
 	case "Device.cdi":
 		if e.ComplexityRoot.Device.CDI == nil {
@@ -6944,6 +6998,17 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Query.LintManifest(childComplexity, args["document"].(json.RawMessage)), true
+	case "Query.madeUnder":
+		if e.ComplexityRoot.Query.MadeUnder == nil {
+			break
+		}
+
+		args, err := ec.field_Query_madeUnder_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Query.MadeUnder(childComplexity, args["bindingId"].(ids.ID)), true
 	case "Query.manifests":
 		if e.ComplexityRoot.Query.Manifests == nil {
 			break
@@ -7428,6 +7493,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.RoleBinding.ID(childComplexity), true
+	case "RoleBinding.madeUnder":
+		if e.ComplexityRoot.RoleBinding.MadeUnder == nil {
+			break
+		}
+
+		return e.ComplexityRoot.RoleBinding.MadeUnder(childComplexity), true
 	case "RoleBinding.projectId":
 		if e.ComplexityRoot.RoleBinding.ProjectID == nil {
 			break
@@ -7663,6 +7734,18 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.ServiceAccount.Limits(childComplexity), true
+	case "ServiceAccount.madeUnder":
+		if e.ComplexityRoot.ServiceAccount.MadeUnder == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ServiceAccount.MadeUnder(childComplexity), true
+	case "ServiceAccount.makerId":
+		if e.ComplexityRoot.ServiceAccount.MakerID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ServiceAccount.MakerID(childComplexity), true
 	case "ServiceAccount.name":
 		if e.ComplexityRoot.ServiceAccount.Name == nil {
 			break
@@ -7757,6 +7840,18 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.ServiceAccountKey.LastUsedAt(childComplexity), true
+	case "ServiceAccountKey.madeUnder":
+		if e.ComplexityRoot.ServiceAccountKey.MadeUnder == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ServiceAccountKey.MadeUnder(childComplexity), true
+	case "ServiceAccountKey.makerId":
+		if e.ComplexityRoot.ServiceAccountKey.MakerID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ServiceAccountKey.MakerID(childComplexity), true
 	case "ServiceAccountKey.replacedBy":
 		if e.ComplexityRoot.ServiceAccountKey.ReplacedBy == nil {
 			break
@@ -8245,6 +8340,18 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Webhook.LastError(childComplexity), true
+	case "Webhook.madeUnder":
+		if e.ComplexityRoot.Webhook.MadeUnder == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Webhook.MadeUnder(childComplexity), true
+	case "Webhook.makerId":
+		if e.ComplexityRoot.Webhook.MakerID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Webhook.MakerID(childComplexity), true
 	case "Webhook.previousUntil":
 		if e.ComplexityRoot.Webhook.PreviousUntil == nil {
 			break
@@ -9707,6 +9814,10 @@ type ServiceAccount implements Node {
   permissionKeys: [String!]!
   "What it is bound to beyond its keys; null for nothing more."
   limits: ServiceAccountLimits
+  "Who answers for it: it may use nothing that this person may not give any more. Null for accounts of before this was kept."
+  makerId: ID
+  "The break-glass binding that it ends with; null for none."
+  madeUnder: ID
   "When it was deleted; null while it holds."
   deletedAt: DateTime
   "When it was created."
@@ -9723,6 +9834,22 @@ type ServiceAccountLimits {
   maxRisk: ActionRisk
   "How many operations it may begin in an hour; null for no bound."
   operationsPerHour: Int
+}
+
+"Something that could not have been made without a break-glass binding, and ends with it."
+type DerivedRight {
+  "SERVICE_ACCOUNT, SERVICE_ACCOUNT_KEY, WEBHOOK or ROLE_BINDING."
+  kind: String!
+  "Typed id."
+  id: ID!
+  "The account's name, the webhook's description or the role."
+  name: String!
+  "The project; null for a role in a whole tenant."
+  projectId: ID
+  "When it was made."
+  createdAt: DateTime!
+  "Whether it gives nothing any more."
+  ended: Boolean!
 }
 
 "A limit of a service account, by name."
@@ -9773,6 +9900,10 @@ type ServiceAccountKey implements Node {
   createdAt: DateTime!
   "When it stops working; null for never."
   expiresAt: DateTime
+  "Who answers for it, as for an account. Null for keys of before this was kept."
+  makerId: ID
+  "The break-glass binding that it ends with; null for none."
+  madeUnder: ID
   "When it was revoked; null while it is valid."
   revokedAt: DateTime
   "When it was last used, to the minute; null if never."
@@ -9801,6 +9932,8 @@ type RoleBinding implements Node {
   reason: String!
   "Whether a break-glass mutation gave it."
   breakGlass: Boolean!
+  "The break-glass binding that it ends with; null for none."
+  madeUnder: ID
   "When it was taken away; null while it holds."
   revokedAt: DateTime
 }
@@ -9924,6 +10057,8 @@ extend type Query {
   roleBindings("The tenant." tenantId: ID, "The project." projectId: ID, "Revoked and expired ones too." ended: Boolean! = false, "How many, 1 to 100." first: Int = 50, "Read on after this cursor." after: String): RoleBindingConnection!
   "Whether a subject may do something, with the rows that say so or the nearest missing one. For oneself always; for others the key is identity.binding.read on the object's scope."
   explainPermission("Who, what, where." input: ExplainPermissionInput!): PermissionExplanation!
+  "What could not have been made without a break-glass binding and ends with it: accounts, keys, webhooks and roles, newest first, at most 200. Key: identity.binding.read at the binding's scope."
+  madeUnder("The binding." bindingId: ID!): [DerivedRight!]!
   "What an update of a service account would make of it, and what of that widens or narrows. Nothing is written. Key: identity.service_account.update."
   planServiceAccountUpdate("What would change." input: UpdateServiceAccountInput!): ServiceAccountChange!
   "A project by id. Key: project.read."
@@ -10070,7 +10205,7 @@ input CreateServiceAccountInput {
 input CreateServiceAccountKeyInput {
   "The service account it speaks for."
   serviceAccountId: ID!
-  "When it stops working; left out for never."
+  "When it stops working; left out for the longest life that the installation allows. It ends earlier when its maker could not make it any more."
   expiresAt: DateTime
 }
 
@@ -12770,6 +12905,10 @@ type Webhook implements Node {
   failingSince: DateTime
   "Why the last delivery failed; empty when it did not."
   lastError: String!
+  "Who answers for it: only what this person or account may read at the moment is sent. Null for webhooks of before this was kept."
+  makerId: ID
+  "The break-glass binding that it ends with; null for none."
+  madeUnder: ID
   "When it was made."
   createdAt: DateTime!
   "When it was deleted; null while it was not."
@@ -13649,6 +13788,24 @@ func (ec *executionContext) childFields_DecommissionInstancePayload(ctx context.
 		return ec.fieldContext_DecommissionInstancePayload_operation(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type DecommissionInstancePayload", field.Name)
+}
+
+func (ec *executionContext) childFields_DerivedRight(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "kind":
+		return ec.fieldContext_DerivedRight_kind(ctx, field)
+	case "id":
+		return ec.fieldContext_DerivedRight_id(ctx, field)
+	case "name":
+		return ec.fieldContext_DerivedRight_name(ctx, field)
+	case "projectId":
+		return ec.fieldContext_DerivedRight_projectId(ctx, field)
+	case "createdAt":
+		return ec.fieldContext_DerivedRight_createdAt(ctx, field)
+	case "ended":
+		return ec.fieldContext_DerivedRight_ended(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type DerivedRight", field.Name)
 }
 
 func (ec *executionContext) childFields_Device(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
@@ -15049,6 +15206,8 @@ func (ec *executionContext) childFields_RoleBinding(ctx context.Context, field g
 		return ec.fieldContext_RoleBinding_reason(ctx, field)
 	case "breakGlass":
 		return ec.fieldContext_RoleBinding_breakGlass(ctx, field)
+	case "madeUnder":
+		return ec.fieldContext_RoleBinding_madeUnder(ctx, field)
 	case "revokedAt":
 		return ec.fieldContext_RoleBinding_revokedAt(ctx, field)
 	}
@@ -15157,6 +15316,10 @@ func (ec *executionContext) childFields_ServiceAccount(ctx context.Context, fiel
 		return ec.fieldContext_ServiceAccount_permissionKeys(ctx, field)
 	case "limits":
 		return ec.fieldContext_ServiceAccount_limits(ctx, field)
+	case "makerId":
+		return ec.fieldContext_ServiceAccount_makerId(ctx, field)
+	case "madeUnder":
+		return ec.fieldContext_ServiceAccount_madeUnder(ctx, field)
 	case "deletedAt":
 		return ec.fieldContext_ServiceAccount_deletedAt(ctx, field)
 	case "createdAt":
@@ -15211,6 +15374,10 @@ func (ec *executionContext) childFields_ServiceAccountKey(ctx context.Context, f
 		return ec.fieldContext_ServiceAccountKey_createdAt(ctx, field)
 	case "expiresAt":
 		return ec.fieldContext_ServiceAccountKey_expiresAt(ctx, field)
+	case "makerId":
+		return ec.fieldContext_ServiceAccountKey_makerId(ctx, field)
+	case "madeUnder":
+		return ec.fieldContext_ServiceAccountKey_madeUnder(ctx, field)
 	case "revokedAt":
 		return ec.fieldContext_ServiceAccountKey_revokedAt(ctx, field)
 	case "lastUsedAt":
@@ -15431,6 +15598,10 @@ func (ec *executionContext) childFields_Webhook(ctx context.Context, field graph
 		return ec.fieldContext_Webhook_failingSince(ctx, field)
 	case "lastError":
 		return ec.fieldContext_Webhook_lastError(ctx, field)
+	case "makerId":
+		return ec.fieldContext_Webhook_makerId(ctx, field)
+	case "madeUnder":
+		return ec.fieldContext_Webhook_madeUnder(ctx, field)
 	case "createdAt":
 		return ec.fieldContext_Webhook_createdAt(ctx, field)
 	case "deletedAt":

@@ -141,7 +141,7 @@ func TestACredentialOpensForItsSourceAndForNoOther(t *testing.T) {
 
 	load := func(as context.Context, id ids.ID) (out *origin.Source, err error) {
 		err = kit.DB.Write(as, func(ctx context.Context, t *tx.Tx) error {
-			out, err = origin.Load(ctx, t, id)
+			out, err = origin.Load(ctx, t, id, &ours.ID, "sealed.test/app")
 			return err
 		})
 		return out, err
@@ -160,7 +160,7 @@ func TestACredentialOpensForItsSourceAndForNoOther(t *testing.T) {
 		require.Equal(t, fetch.Credential{User: "robot", Secret: "hunter2"}, got)
 	}
 	err = kit.DB.As(t.Context(), &authz.Actor{}, func(ctx context.Context, t *tx.Tx) error {
-		found, err = origin.Load(ctx, t, sealed.ID)
+		found, err = origin.Load(ctx, t, sealed.ID, &ours.ID, "sealed.test/app")
 		return err
 	})
 	require.NoError(t, err)
