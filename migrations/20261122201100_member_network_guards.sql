@@ -15,6 +15,12 @@ CREATE TABLE platform.member_range (
   PRIMARY KEY (member_id, name),
   EXCLUDE USING gist (cidr inet_ops WITH &&)
 );
+ALTER TABLE platform.member_pool ENABLE ROW LEVEL SECURITY;
+ALTER TABLE platform.member_pool FORCE ROW LEVEL SECURITY;
+CREATE POLICY owner_all ON platform.member_pool TO app_owner USING (true) WITH CHECK (true);
+ALTER TABLE platform.member_range ENABLE ROW LEVEL SECURITY;
+ALTER TABLE platform.member_range FORCE ROW LEVEL SECURITY;
+CREATE POLICY owner_all ON platform.member_range TO app_owner USING (true) WITH CHECK (true);
 -- An address comes round again as late as can be: whoever remembers a member that is gone meets nobody.
 CREATE SEQUENCE platform.member_address_turn MINVALUE 0 CYCLE;
 CREATE SEQUENCE platform.member_range_turn MINVALUE 0 CYCLE;
@@ -88,6 +94,8 @@ END $$;
 -- +goose StatementBegin
 CREATE FUNCTION platform.give_network() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp AS $$
 BEGIN
+  NEW.address := ''; -- a writer names none: it would learn which are taken
+  NEW.ranges := NULL;
   IF EXISTS (SELECT FROM compute_node n WHERE n.id = NEW.node_id AND platform.networked(n)) THEN
     NEW.address := platform.free_address();
     NEW.ranges := platform.take_ranges(NEW.id, NEW.instance_id, NEW.component_key);
@@ -95,10 +103,21 @@ BEGIN
   RETURN NEW;
 END $$;
 -- +goose StatementEnd
-CREATE TRIGGER give_network_seated BEFORE INSERT ON member FOR EACH ROW WHEN (NEW.node_id IS NOT NULL AND NEW.address = '')
+CREATE TRIGGER give_network_seated BEFORE INSERT ON member FOR EACH ROW
   EXECUTE FUNCTION platform.give_network();
 CREATE TRIGGER give_network_bound BEFORE UPDATE OF node_id ON member FOR EACH ROW
-  WHEN (NEW.node_id IS NOT NULL AND NEW.address = '' AND NEW.status <> 'REMOVED') EXECUTE FUNCTION platform.give_network();
+  WHEN (NEW.node_id IS NOT NULL AND OLD.address = '' AND NEW.status <> 'REMOVED') EXECUTE FUNCTION platform.give_network();
+
+-- What was given stays: no statement of a login role sets it.
+-- +goose StatementBegin
+CREATE FUNCTION platform.keep_network() RETURNS trigger LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+  NEW.address := OLD.address;
+  NEW.ranges := OLD.ranges;
+  RETURN NEW;
+END $$;
+-- +goose StatementEnd
+CREATE TRIGGER a_keep_network BEFORE UPDATE OF address, ranges ON member FOR EACH ROW EXECUTE FUNCTION platform.keep_network();
 
 -- +goose StatementBegin
 CREATE FUNCTION platform.free_ranges() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp AS $$

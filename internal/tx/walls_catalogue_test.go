@@ -79,7 +79,10 @@ var definers = map[string]string{
 // globals are the unique indexes that reach over tenants, by which a name's being taken can be felt, each with the reason why
 // that is borne. An index on ids alone is not listed: ids are random, and cannot be guessed.
 var globals = map[string]string{
+	"member_address_live":               "addresses are the installation's; a trigger alone gives them, and a writer names none",
 	"tenant_slug_key":                   "staff alone make tenants",
+	"member_pool_pkey":                  "a constant; login roles have no right to the table",
+	"member_range_pkey":                 "login roles have no right to the table",
 	"person_email_key":                  "an address is one person's everywhere; who adds people learns that one is taken, and no more",
 	"app_slug_key":                      "the catalog's",
 	"adapter_name_key":                  "the platform's",

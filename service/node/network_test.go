@@ -183,6 +183,9 @@ func TestAnAddressIsFreeAgainWhenItsMemberIsRemovedAndExhaustionIsRefused(t *tes
 	}
 	require.Zero(t, b.Count("platform.member_range", "true"))
 	next := b.housed(project, `{"ranges": [{"name": "pods", "bits": 25}]}`, here, here)
+	given := b.members(next)[0]
+	b.SQL(`UPDATE member SET address = '10.99.0.1', ranges = '[]' WHERE id = $1`, given.ID)
+	require.Equal(t, 1, b.Count("member", "id = $1 AND address = $2", given.ID, given.Address), "what was given stays")
 	require.Len(t, b.members(next), 2)
 	view, err := b.Network(agent, "", 0)
 	require.NoError(t, err)
