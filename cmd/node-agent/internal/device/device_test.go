@@ -3,6 +3,7 @@ package device_test
 import (
 	"os"
 	"path/filepath"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -75,6 +76,9 @@ func write(t *testing.T, root, path, content string) {
 func program(t *testing.T, script string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "smi")
+	// A test beside this one may fork while the file is open for writing; the kernel then runs it for nobody (ETXTBSY).
+	syscall.ForkLock.RLock()
+	defer syscall.ForkLock.RUnlock()
 	require.NoError(t, os.WriteFile(path, []byte("#!/bin/sh\n"+script+"\n"), 0o700))
 	return path
 }
