@@ -168,7 +168,7 @@ func (p *puller) open(ctx context.Context, size int64) (out opened, done func() 
 		return out, nil, err
 	}
 	now := time.Now()
-	grant := token.Delivery{Task: fetch.Task, Node: fetch.Node, Artifact: fetch.Artifact, ExpiresAt: now.Add(token.MaxDeliveryLife)}
+	grant := token.Delivery{Task: fetch.Task, Node: fetch.Node, Artifact: fetch.Artifact, Credential: fetch.Credential, ExpiresAt: now.Add(token.MaxDeliveryLife)}
 	text, err := p.ring.SignDelivery(grant, now)
 	out = opened{TaskID: fetch.Task, Digest: digest, Kind: "BLOB", URL: "http://" + p.platform.Address + deliveryhttp.Path, Token: text,
 		ExpiresAt: grant.ExpiresAt, Parts: []map[string]any{{"role": "BLOB", "digest": digest, "sizeBytes": size}}}

@@ -110,7 +110,7 @@ func (k *clusterUnderTest) drainsWithAJob() {
 	plan, err := gql.PlanRemoveMember(k.ctx, k.c, gql.PlanMemberInput{MemberId: worker.Id, Force: true})
 	require.NoError(k.t, err)
 	require.Len(k.t, plan.PlanRemoveMember.WorkLost, 1, "force would lose the job, and the plan says so")
-	require.Equal(k.t, job, plan.PlanRemoveMember.WorkLost[0].Id)
+	require.Equal(k.t, job, plan.PlanRemoveMember.WorkLost[0].WorkId)
 	require.False(k.t, plan.PlanRemoveMember.Reversible)
 
 	drained, err := gql.DrainMember(k.ctx, k.c, gql.DrainMemberInput{MemberId: worker.Id, DeadlineSeconds: 120, Reason: "end-to-end test", IdempotencyKey: client.NewKey()})
@@ -134,7 +134,7 @@ func (k *clusterUnderTest) waitsFor(operation, job, member string) {
 		require.NoError(k.t, err)
 		require.Nil(k.t, found.Operation.EndedAt, "the drain ended before its job: %s", found.Operation.Message)
 		for _, work := range found.Operation.WaitsFor {
-			return work.Kind == "job" && work.Id == job && work.MemberId == member
+			return work.Kind == "job" && work.WorkId == job && work.MemberId == member
 		}
 		return false
 	}, 30*time.Second, 100*time.Millisecond, "the drain does not say what it waits for")

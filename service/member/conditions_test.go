@@ -91,7 +91,7 @@ func TestAPlanWithForceAtTheDeadlineShowsWhatThatWouldLose(t *testing.T) {
 	plan, err := b.service.PlanDrain(b.admin, in)
 	require.NoError(t, err)
 	require.True(t, plan.Allowed)
-	require.Equal(t, []any{0, 0, 1, 1, "7"}, []any{len(plan.WorkLost), *plan.WorkLostTotal, len(plan.WorkAtRisk), *plan.WorkAtRiskTotal, plan.WorkAtRisk[0].ID})
+	require.Equal(t, []any{0, 0, 1, 1, "7"}, []any{len(plan.WorkLost), *plan.WorkLostTotal, len(plan.WorkAtRisk), *plan.WorkAtRiskTotal, plan.WorkAtRisk[0].WorkID})
 	require.Equal(t, fault.Required, verdictOf(t, plan, lifecycle.VerdictState).Reasons[0].Code, "the change will need a reason")
 	in.PlanHash, in.IdempotencyKey = plan.Hash, "k"
 	b.adapter.Forced.WorkLost[0].ID = "8"

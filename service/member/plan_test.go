@@ -46,7 +46,7 @@ func TestAPlanShowsWhatWouldBeDoneAndWritesNothing(t *testing.T) {
 	require.True(t, plan.Allowed)
 	require.Len(t, plan.Hash, 64)
 	require.Equal(t, []*change.PlannedMember{{MemberID: &b.members[2].ID, ComponentKey: "worker", Action: lifecycle.PlanRemove, AllocationID: &b.two.ID, Profile: isolation.Service}}, plan.Members)
-	require.Equal(t, []any{"job", "1", "ada", since, 7}, []any{plan.WorkLost[0].Kind, plan.WorkLost[0].ID, plan.WorkLost[0].Owner, *plan.WorkLost[0].Since, *plan.WorkLostTotal})
+	require.Equal(t, []any{"job", "1", "ada", since, 7}, []any{plan.WorkLost[0].Kind, plan.WorkLost[0].WorkID, plan.WorkLost[0].Owner, *plan.WorkLost[0].Since, *plan.WorkLostTotal})
 	sources := []lifecycle.VerdictSource{}
 	for _, verdict := range plan.Verdicts {
 		sources = append(sources, verdict.Source)

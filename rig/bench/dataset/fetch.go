@@ -17,12 +17,12 @@ type Blob struct {
 	Size        int64
 }
 
-// Fetch is a running task that fetches a blob, with what it is for.
-type Fetch struct{ Task, Node, Artifact, source ids.ID }
+// Fetch is a running task that fetches a blob, with what it is for and the credential that its node shows.
+type Fetch struct{ Task, Node, Artifact, Credential, source ids.ID }
 
 // Fetch makes a blob an artifact with a source of its own, and a task of some member that fetches it.
 func (s *Set) Fetch(ctx context.Context, of Blob) (made Fetch, err error) {
-	made = Fetch{Task: ids.New(ids.NodeTask), Artifact: ids.New(ids.Artifact), source: ids.New(ids.ArtifactSource)}
+	made = Fetch{Task: ids.New(ids.NodeTask), Artifact: ids.New(ids.Artifact), Credential: ids.New(ids.NodeCredential), source: ids.New(ids.ArtifactSource)}
 	err = pgx.BeginFunc(ctx, s.Admin, func(t pgx.Tx) error {
 		for _, one := range []struct {
 			sql  string
@@ -38,6 +38,8 @@ func (s *Set) Fetch(ctx context.Context, of Blob) (made Fetch, err error) {
 			{`INSERT INTO node_task (id, tenant_id, project_id, instance_id, member_id, node_id, kind, spec, spec_digest, fence, state, timeout_seconds,
 				idempotency_key, created_at) SELECT $1, tenant_id, project_id, instance_id, id, node_id, 'FETCH_ARTIFACT', '{}', '', 1, 'RUNNING', 60, $1, $2
 				FROM member WHERE node_id IS NOT NULL ORDER BY id LIMIT 1`, []any{made.Task, time.Now()}},
+			{`INSERT INTO node_credential (id, node_id, secret_hash, expires_at, created_at)
+				SELECT $1::text, node_id, sha256(convert_to($1::text, 'UTF8')), now() + interval '1 day', now() FROM node_task WHERE id = $2`, []any{made.Credential, made.Task}},
 		} {
 			if _, err := t.Exec(ctx, one.sql, one.args...); err != nil {
 				return err
@@ -57,6 +59,7 @@ func (s *Set) ForgetFetch(ctx context.Context, made Fetch) (err error) {
 		sql string
 		id  ids.ID
 	}{
+		{`DELETE FROM node_credential WHERE id = $1`, made.Credential},
 		{`DELETE FROM node_task WHERE id = $1`, made.Task}, {`DELETE FROM artifact_part WHERE artifact_id = $1`, made.Artifact},
 		{`DELETE FROM artifact WHERE id = $1`, made.Artifact}, {`DELETE FROM artifact_source WHERE id = $1`, made.source},
 	} {
