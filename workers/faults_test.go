@@ -73,7 +73,7 @@ func TestADeadlineThatPassesWhileANodeTakesNoTasksIsTheNodes(t *testing.T) {
 	it := l.launch(l.world("deaf", s.url), 3*time.Second)
 	s.succeed(string(it.create), s.dispatched(string(it.create))[0].Attempt)
 	op := l.ended(it.create)
-	require.Equal(t, []any{"NODE_UNREACHABLE", "node"}, []any{op.ErrorCode, op.ErrorOwner})
+	require.Equal(t, []any{"DEADLINE_EXCEEDED", "node"}, []any{op.ErrorCode, op.ErrorOwner})
 }
 
 func TestAddressOutsideOfThePolicyIsNotDialled(t *testing.T) {

@@ -250,7 +250,7 @@ func (w *Work) judge(ctx context.Context, c *engine.Context, about Subject, stat
 func awaited(list []finding) engine.FailureCause {
 	for _, one := range list {
 		if one.State == lifecycle.TaskPending {
-			return engine.FailureCause{Code: fault.NodeUnreachable, Owner: operation.OwnerNode}
+			return engine.FailureCause{Owner: operation.OwnerNode}
 		}
 	}
 	return readinessBlame

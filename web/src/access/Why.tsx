@@ -43,7 +43,7 @@ function Answer({ explanation }: { explanation: Explanation }) {
         <b>{allowed ? 'Allowed' : 'Not allowed'}: <code>{explanation.permissionKey}</code></b>
         <p>{explanation.description} {allowed ? 'It is granted by:' : 'These come closest to granting it:'}</p>
       </Notice>
-      <ul className="verdicts">{(allowed ? because : missing).map((ground, at) => <Ground key={ground.id} ground={ground} />)}</ul>
+      <ul className="verdicts">{(allowed ? because : missing).map((ground) => <Ground key={ground.id} ground={ground} />)}</ul>
       {!allowed && askWhom.length > 0 && <p className="small">Ask {askWhom.map((actor) => actor.name === '' ? actor.id : actor.name).join(', ')}: they can grant it.</p>}
       {!allowed && askWhom.length === 0 && <p className="small faint">No one in this scope can grant it; ask the platform’s operators.</p>}
     </section>

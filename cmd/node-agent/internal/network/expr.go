@@ -33,10 +33,6 @@ func from(prefix string) []expr.Any {
 	return matches(expr.CmpOpEq, []byte(prefix), &expr.Meta{Key: expr.MetaKeyIIFNAME, Register: register})
 }
 
-func notFrom(prefix string) []expr.Any {
-	return matches(expr.CmpOpNeq, []byte(prefix), &expr.Meta{Key: expr.MetaKeyIIFNAME, Register: register})
-}
-
 func to(prefix string) []expr.Any {
 	return matches(expr.CmpOpEq, []byte(prefix), &expr.Meta{Key: expr.MetaKeyOIFNAME, Register: register})
 }

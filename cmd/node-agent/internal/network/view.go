@@ -92,8 +92,6 @@ func Read(from gql.NodeNetwork) (View, error) {
 // reader keeps the first thing that cannot be read.
 type reader struct{ err error }
 
-func (r *reader) note(err error) { r.err = cmp.Or(r.err, err) }
-
 func (r *reader) prefix(text string) netip.Prefix {
 	prefix, err := netip.ParsePrefix(text)
 	if err == nil && !prefix.Addr().Is4() {
