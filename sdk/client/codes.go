@@ -75,6 +75,20 @@ const (
 	CodeAdapterUnavailable = "ADAPTER_UNAVAILABLE"
 	// CodeRuntimeMissing: the node can start no member: its container runtime is missing or does not work. Install it, or take another node.
 	CodeRuntimeMissing = "RUNTIME_MISSING"
+	// CodeRuntimeTooOld: the node's container runtime or operating system is older than what members need; the message names both versions. Upgrade it.
+	CodeRuntimeTooOld = "RUNTIME_TOO_OLD"
+	// CodeClassUnavailable: the node does not offer the isolation class that app or policy demand: take an allocation that demands it.
+	CodeClassUnavailable = "ISOLATION_UNAVAILABLE"
+	// CodeProfileUnavailable: the node does not offer the profile that the app's members need: take an allocation that demands it.
+	CodeProfileUnavailable = "PROFILE_UNAVAILABLE"
+	// CodeDeviceNotAllocated: the device is not one of the member's allocation; a member gets the devices of its allocation and no others.
+	CodeDeviceNotAllocated = "DEVICE_NOT_ALLOCATED"
+	// CodeDeviceMissing: a device of the allocation is not on its node any more: repair the node, or take another allocation.
+	CodeDeviceMissing = "DEVICE_MISSING"
+	// CodeMemberIDsExhausted: the node has no range of ids left for another member: remove members there, or give its agent more ranges.
+	CodeMemberIDsExhausted = "MEMBER_IDS_EXHAUSTED"
+	// CodeAddressesExhausted: no address or range is free for another member: remove members, or start the platform with a larger --member-addresses or --member-ranges.
+	CodeAddressesExhausted = "ADDRESSES_EXHAUSTED"
 	// CodeAdapterInsecure: the adapter is off loopback, and nothing would prove that it is the one: register an https address with its authority.
 	CodeAdapterInsecure = "ADAPTER_INSECURE"
 	// CodeDialRefused: the address is outside of what the operator allows to be dialled.

@@ -138,6 +138,7 @@ func TestPolicyKeepsAProjectOutOfACanary(t *testing.T) {
 func TestOptionsSayOfEachVersionWhyNot(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
+	b.publishes() // others do not see a version before it is launchable
 	b.Manifest(lifecycle.StageRetired, b.document("0.8.0"))
 	b.Manifest(lifecycle.StageDeprecated, b.document("0.9.0"))
 	canary := b.canary("1.1.0", true)

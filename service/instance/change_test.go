@@ -127,6 +127,7 @@ func TestAnUpgradeIsAcceptedAndTheInstanceStaysAsItIsUntilItSucceeds(t *testing.
 func TestBadUpgradesAreRefusedAndWriteNothing(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
+	b.publishes() // others do not see a version before it is launchable
 	started := b.runs()
 	id := started.Instance.ID
 	elsewhere := b.Adapter("http://other.test", nil)

@@ -134,3 +134,9 @@ func paths(err error) (named []string) {
 
 // soon is a bound for what is waited for.
 const soon = 20 * time.Second
+
+// publishes makes the project the publisher of the app.
+func (b *bundle) publishes() {
+	b.t.Helper()
+	b.SQL(`UPDATE app SET publisher_tenant_id = $1, publisher_project_id = $2 WHERE id = $3`, b.project.TenantID, b.project.ID, b.app.ID)
+}

@@ -148,6 +148,7 @@ func TestANameIsFreeAgainOnceItsInstanceIsGone(t *testing.T) {
 func TestASmokeLaunchTestsWhatOthersCannotLaunch(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
+	b.publishes() // others do not see a version before it is launchable
 	b.Manifest(lifecycle.StageStaged, b.document("2.0.0"))
 	b.Manifest(lifecycle.StageDeprecated, b.document("0.9.0"))
 	in := func(version, key string, smoke bool) instance.LaunchInput {

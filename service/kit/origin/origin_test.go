@@ -160,7 +160,7 @@ func TestACredentialOpensForItsSourceAndForNoOther(t *testing.T) {
 		require.Equal(t, fetch.Credential{User: "robot", Secret: "hunter2"}, got)
 	}
 	err = kit.DB.As(t.Context(), &authz.Actor{}, func(ctx context.Context, t *tx.Tx) error {
-		found, err = origin.Load(ctx, t, sealed.ID, &ours.ID, "sealed.test/app")
+		found, err = origin.Load(ctx, t, sealed.ID, nil, "sealed.test/app")
 		return err
 	})
 	require.NoError(t, err)

@@ -85,7 +85,8 @@ func makeDevices(devices []Device, ids idrange.Range) error {
 	for i, device := range devices {
 		path := deviceNode(atDevices, i)
 		number := unix.Mkdev(uint32(device.Major), uint32(device.Minor)) // #nosec G115 -- device numbers are small
-		if err := unix.Mknod(path, unix.S_IFCHR|0o666, int(number)); err != nil {
+		dev := int(number)                                               // #nosec G115 -- of two small numbers
+		if err := unix.Mknod(path, unix.S_IFCHR|0o666, dev); err != nil {
 			return fmt.Errorf("make %s: %w", device.Path, err)
 		}
 		if err := errors.Join(os.Lchown(path, int(ids.First), int(ids.First)), unix.Chmod(path, 0o666)); err != nil {

@@ -180,9 +180,11 @@ func capabilities() (held []int) {
 	if unix.Capget(&header, &data[0]) != nil {
 		return nil
 	}
-	for number := range 64 {
-		if data[number/32].Effective&(1<<(number%32)) != 0 {
-			held = append(held, number)
+	for word, part := range data {
+		for bit := range 32 {
+			if part.Effective&(1<<bit) != 0 {
+				held = append(held, word*32+bit)
+			}
 		}
 	}
 	return held

@@ -6610,6 +6610,52 @@ type LogoutEverywhereResponse struct {
 // GetLogoutEverywhere returns LogoutEverywhereResponse.LogoutEverywhere, and is useful for accessing the field via an interface.
 func (v *LogoutEverywhereResponse) GetLogoutEverywhere() int { return v.LogoutEverywhere }
 
+// MadeUnderMadeUnderDerivedRight includes the requested fields of the GraphQL type DerivedRight.
+// The GraphQL type's documentation follows.
+//
+// Something that could not have been made without a break-glass binding, and ends with it.
+type MadeUnderMadeUnderDerivedRight struct {
+	// SERVICE_ACCOUNT, SERVICE_ACCOUNT_KEY, WEBHOOK or ROLE_BINDING.
+	Kind string `json:"kind"`
+	// Typed id.
+	Id string `json:"id"`
+	// The project; null for a role in a whole tenant.
+	ProjectId *string `json:"projectId"`
+	// The account's name, the webhook's description or the role.
+	Name string `json:"name"`
+	// When it was made.
+	CreatedAt time.Time `json:"createdAt"`
+	// Whether it gives nothing any more.
+	Ended bool `json:"ended"`
+}
+
+// GetKind returns MadeUnderMadeUnderDerivedRight.Kind, and is useful for accessing the field via an interface.
+func (v *MadeUnderMadeUnderDerivedRight) GetKind() string { return v.Kind }
+
+// GetId returns MadeUnderMadeUnderDerivedRight.Id, and is useful for accessing the field via an interface.
+func (v *MadeUnderMadeUnderDerivedRight) GetId() string { return v.Id }
+
+// GetProjectId returns MadeUnderMadeUnderDerivedRight.ProjectId, and is useful for accessing the field via an interface.
+func (v *MadeUnderMadeUnderDerivedRight) GetProjectId() *string { return v.ProjectId }
+
+// GetName returns MadeUnderMadeUnderDerivedRight.Name, and is useful for accessing the field via an interface.
+func (v *MadeUnderMadeUnderDerivedRight) GetName() string { return v.Name }
+
+// GetCreatedAt returns MadeUnderMadeUnderDerivedRight.CreatedAt, and is useful for accessing the field via an interface.
+func (v *MadeUnderMadeUnderDerivedRight) GetCreatedAt() time.Time { return v.CreatedAt }
+
+// GetEnded returns MadeUnderMadeUnderDerivedRight.Ended, and is useful for accessing the field via an interface.
+func (v *MadeUnderMadeUnderDerivedRight) GetEnded() bool { return v.Ended }
+
+// MadeUnderResponse is returned by MadeUnder on success.
+type MadeUnderResponse struct {
+	// What could not have been made without a break-glass binding and ends with it: accounts, keys, webhooks and roles, newest first, at most 200. Key: identity.binding.read at the binding's scope.
+	MadeUnder []MadeUnderMadeUnderDerivedRight `json:"madeUnder"`
+}
+
+// GetMadeUnder returns MadeUnderResponse.MadeUnder, and is useful for accessing the field via an interface.
+func (v *MadeUnderResponse) GetMadeUnder() []MadeUnderMadeUnderDerivedRight { return v.MadeUnder }
+
 // A manifest without its documents.
 type Manifest struct {
 	// Typed id, `man_…`.
@@ -13099,6 +13145,14 @@ func (v *__LogoutEverywhereInput) GetUserId() string { return v.UserId }
 
 // GetReason returns __LogoutEverywhereInput.Reason, and is useful for accessing the field via an interface.
 func (v *__LogoutEverywhereInput) GetReason() string { return v.Reason }
+
+// __MadeUnderInput is used internally by genqlient
+type __MadeUnderInput struct {
+	BindingId string `json:"bindingId"`
+}
+
+// GetBindingId returns __MadeUnderInput.BindingId, and is useful for accessing the field via an interface.
+func (v *__MadeUnderInput) GetBindingId() string { return v.BindingId }
 
 // __NodeHeartbeatInput is used internally by genqlient
 type __NodeHeartbeatInput struct {
@@ -19887,6 +19941,45 @@ func LogoutEverywhere(
 	}
 
 	data_ = &LogoutEverywhereResponse{}
+	resp_ := &graphql.Response{Data: data_}
+
+	err_ = client_.MakeRequest(
+		ctx_,
+		req_,
+		resp_,
+	)
+
+	return data_, err_
+}
+
+// The query executed by MadeUnder.
+const MadeUnder_Operation = `
+query MadeUnder ($bindingId: ID!) {
+	madeUnder(bindingId: $bindingId) {
+		kind
+		id
+		projectId
+		name
+		createdAt
+		ended
+	}
+}
+`
+
+func MadeUnder(
+	ctx_ context.Context,
+	client_ graphql.Client,
+	bindingId string,
+) (data_ *MadeUnderResponse, err_ error) {
+	req_ := &graphql.Request{
+		OpName: "MadeUnder",
+		Query:  MadeUnder_Operation,
+		Variables: &__MadeUnderInput{
+			BindingId: bindingId,
+		},
+	}
+
+	data_ = &MadeUnderResponse{}
 	resp_ := &graphql.Response{Data: data_}
 
 	err_ = client_.MakeRequest(
