@@ -43,7 +43,7 @@ With -o json an error is one JSON document on standard error:
 // codesOf holds the platform's catalogue of codes by exit code.
 var codesOf = map[int][]string{
 	exitDenied: {
-		client.CodeUnauthenticated, client.CodeTokenExpired, client.CodePermissionRevoked, client.CodeForbidden,
+		client.CodeUnauthenticated, client.CodeTokenExpired, client.CodePermissionRevoked, client.CodeForbidden, client.CodeDeviceNotAllocated,
 		client.CodeNotEntitled, client.CodeLoginRefused, client.CodePolicyDenied,
 	},
 	exitNotFound: {client.CodeNotFound},
@@ -54,7 +54,7 @@ var codesOf = map[int][]string{
 		client.CodeArtifactQuarantined,
 	},
 	exitInvalid: {
-		client.CodeInvalidArgument, client.CodeConfigInvalid, client.CodeManifestInvalid, client.CodeIncompatible,
+		client.CodeInvalidArgument, client.CodeConfigInvalid, client.CodeManifestInvalid, client.CodeIncompatible, client.CodeClassUnavailable, client.CodeProfileUnavailable,
 		client.CodeLimitExceeded, client.CodeCursorInvalid, client.CodeCursorExpired, client.CodeDocumentInvalid,
 		client.CodeDocumentTooLarge, client.CodeMessageTooLarge, client.CodeRequestInvalid, client.CodeDialRefused,
 		client.CodeAdapterInsecure,
@@ -64,6 +64,7 @@ var codesOf = map[int][]string{
 	exitUnavailable: {
 		client.CodeSlowConsumer, client.CodeRateLimited, client.CodeCapacityUnavailable, client.CodeUnavailable,
 		client.CodeDeadlineExceeded, client.CodeAdapterUnavailable, client.CodeNodeUnreachable, client.CodeRuntimeMissing,
+		client.CodeRuntimeTooOld, client.CodeDeviceMissing, client.CodeMemberIDsExhausted, client.CodeAddressesExhausted,
 	},
 	exitFailed: {
 		client.CodeMethodNotAllowed, client.CodeNotAcceptable, client.CodeUnsupportedMediaType, client.CodeAdapterFailed,
