@@ -238,7 +238,7 @@ func (k *clusterUnderTest) shrinks() {
 		if name == "w0" {
 			continue
 		}
-		plan, err := gql.PlanRemoveMember(k.ctx, k.c, gql.PlanMemberInput{MemberId: worker.Id})
+		plan, err := gql.PlanRemoveMember(k.ctx, k.c, gql.PlanMemberInput{MemberId: worker.Id, DeadlineSeconds: 120})
 		require.NoError(k.t, err)
 		require.True(k.t, plan.PlanRemoveMember.Allowed, "%s: %+v", name, plan.PlanRemoveMember.Verdicts)
 		require.Empty(k.t, plan.PlanRemoveMember.WorkLost)

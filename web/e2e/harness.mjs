@@ -61,9 +61,13 @@ export async function open(args) {
 
 const axe = await readFile(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 
-/** Waits until the page has applied the scheme and only endless animations move. */
+/** Waits until the page has applied the scheme and only endless animations move. A page that does not says what it shows. */
 async function settled(page, scheme) {
-  await page.locator(`html[data-mantine-color-scheme="${scheme}"]`).waitFor({ state: 'attached' });
+  await page.locator(`html[data-mantine-color-scheme="${scheme}"]`).waitFor({ state: 'attached' }).catch(async (error) => {
+    const shown = page.evaluate(() => [window.matchMedia('(prefers-color-scheme: dark)').matches, document.readyState, document.body.innerText.slice(0, 400)]);
+    const state = await Promise.race([shown, new Promise((resolve) => setTimeout(resolve, 5000, ['the page does not answer']))]);
+    throw new Error(`${error.message}; the page: ${JSON.stringify(state)}`);
+  });
   await page.evaluate(() => Promise.allSettled(document.getAnimations()
     .filter((each) => each.effect?.getTiming().iterations !== Infinity).map((each) => each.finished)));
 }

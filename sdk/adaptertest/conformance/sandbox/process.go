@@ -7,7 +7,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -178,8 +177,10 @@ func (m *member) stop(ctx context.Context, name string) (Outcome, error) {
 		return m.inspect(name), nil
 	}
 	p.mu.Lock()
-	if p.spec.Restart.Policy = "never"; p.pid > 0 {
-		_ = syscall.Kill(-p.pid, signalOf(p.spec.StopSignal))
+	group := p.pid
+	p.spec.Restart.Policy = "never"
+	if group > 0 {
+		_ = syscall.Kill(-group, signalOf(p.spec.StopSignal))
 	}
 	p.mu.Unlock()
 	timer := time.NewTimer(p.spec.StopTimeout())
@@ -191,6 +192,7 @@ func (m *member) stop(ctx context.Context, name string) (Outcome, error) {
 	}
 	p.cancel()
 	<-p.ended
+	m.endGroup(group)
 	return m.inspect(name), nil
 }
 
@@ -258,44 +260,6 @@ func (m *member) destroy() {
 		}
 	}
 	_ = os.RemoveAll(m.root) // what is left is the residue, which is looked at next
-}
-
-// pids returns the processes of this machine with the member's mark in their environment; none
-// where there is no process table to read.
-func (m *member) pids() (found []int) {
-	m.mu.Lock()
-	ran := m.ran
-	m.mu.Unlock()
-	if !ran {
-		return nil
-	}
-	if m.space != nil {
-		return m.space.pids()
-	}
-	entries, err := os.ReadDir("/proc")
-	if err != nil {
-		return nil
-	}
-	mark := []byte(m.mark() + "\x00")
-	for _, entry := range entries {
-		pid, err := strconv.Atoi(entry.Name())
-		if err != nil {
-			continue
-		}
-		environ, err := os.ReadFile(filepath.Join("/proc", entry.Name(), "environ"))
-		if err == nil && bytes.Contains(environ, mark) {
-			found = append(found, pid)
-		}
-	}
-	return found
-}
-
-func commandOf(pid int) string {
-	raw, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "cmdline"))
-	if err != nil {
-		return ""
-	}
-	return strings.TrimSpace(strings.ReplaceAll(string(raw), "\x00", " "))
 }
 
 // wait waits for d; it returns false when ctx ended first.

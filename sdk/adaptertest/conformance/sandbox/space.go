@@ -98,6 +98,9 @@ func (s *space) enter(spec nodetask.Run) []string {
 // pids returns the processes in the namespaces, less those that hold them.
 func (s *space) pids() (found []int) {
 	here, err := os.Readlink(filepath.Join("/proc", s.holder, "ns/pid"))
+	first, _ := strconv.Atoi(s.holder)
+	// The reaper is a copy of the first process until it has become a program of its own.
+	holders := []string{reaper, commandOf(first)}
 	entries, _ := os.ReadDir("/proc")
 	for _, entry := range entries {
 		pid, bad := strconv.Atoi(entry.Name())
@@ -105,7 +108,7 @@ func (s *space) pids() (found []int) {
 			continue
 		}
 		there, gone := os.Readlink(filepath.Join("/proc", entry.Name(), "ns/pid"))
-		if gone == nil && there == here && commandOf(pid) != reaper {
+		if gone == nil && there == here && !slices.Contains(holders, commandOf(pid)) && !ended(pid) {
 			found = append(found, pid)
 		}
 	}
