@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/gpuaas/app-platform/rig/bench/dataset"
+	"github.com/gpuaas/app-platform/rig/bench/decisions"
 	"github.com/gpuaas/app-platform/rig/bench/kit"
 	"github.com/gpuaas/app-platform/rig/bench/load"
 	"github.com/gpuaas/app-platform/rig/bench/operations"
@@ -60,10 +61,7 @@ type bench struct{ *kit.Bench }
 
 // subjects returns what can be measured, in order.
 func subjects() []kit.Subject {
-	return slices.Concat([]kit.Subject{
-		{Name: "permission", Measure: on(measurePermission)},
-		{Name: "policy", Measure: on(measurePolicy)},
-		{Name: "token", Measure: on(measureToken)},
+	return slices.Concat(decisions.Subjects, []kit.Subject{
 		{Name: "rls", Measure: on(measureRLS)},
 		{Name: "audit", Measure: on(measureAudit)},
 		{Name: "denials", Measure: on(measureDenials)},

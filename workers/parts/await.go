@@ -71,7 +71,7 @@ func (w *Work) ask(ctx context.Context, c *engine.Context) (engine.Result, error
 		return w.ended(c, &status)
 	}
 	after := min(time.Duration(status.RetryAfterSeconds)*time.Second, maxRetryAfter)
-	return engine.Wait(max(after, w.poll(ctx, c)), "", engine.FailureCause{}), nil
+	return engine.Wait(max(after, w.crowds.Pause(ctx, c, w.Pace.Poll)), "", engine.FailureCause{}), nil
 }
 
 // reminded is the step's state: the attempt that the adapter last accepted again.
@@ -106,7 +106,7 @@ func (w *Work) resend(ctx context.Context, c *engine.Context, s *Snapshot) (engi
 	if err := c.SetState(reminded{Accepted: c.Op.DispatchAttempt}); err != nil {
 		return engine.Result{}, err
 	}
-	return engine.Wait(w.poll(ctx, c), "", engine.FailureCause{}), nil
+	return engine.Wait(w.crowds.Pause(ctx, c, w.Pace.Poll), "", engine.FailureCause{}), nil
 }
 
 // outcome is what the adapter's end means for the step.

@@ -6,6 +6,7 @@ import (
 
 	"github.com/gpuaas/app-platform/authz/token"
 	"github.com/gpuaas/app-platform/internal/adapterclient"
+	"github.com/gpuaas/app-platform/workers/patience"
 )
 
 // Pace is how often things are looked at that tell by themselves when they change: a backup.
@@ -42,7 +43,7 @@ type Config struct {
 // Work holds the steps of all kinds.
 type Work struct {
 	Config
-	habits    habits
-	crowds    crowds
+	habits    patience.Habits
+	crowds    patience.Crowds
 	manifests manifests
 }

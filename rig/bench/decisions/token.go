@@ -1,4 +1,4 @@
-package main
+package decisions
 
 import (
 	"context"
@@ -22,7 +22,7 @@ const (
 )
 
 // measureToken verifies the token of an operation, as every call of an adapter shows one.
-func measureToken(_ context.Context, b *bench) error {
+func measureToken(_ context.Context, b *kit.Bench) error {
 	ring, err := token.NewKeyring(kit.Issuer)
 	if err != nil {
 		return err

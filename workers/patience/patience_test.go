@@ -1,4 +1,4 @@
-package parts
+package patience
 
 import (
 	"container/heap"
@@ -51,18 +51,18 @@ func TestHoweverManyWaitAnAdapterIsAskedABoundedNumberOfTimesASecond(t *testing.
 
 func TestAnAdapterIsWaitedForAsLongAsItMostlyEndsSuchAtOnce(t *testing.T) {
 	t.Parallel()
-	h := &habits{}
+	h := &Habits{}
 	create, remove := habit{"a", lifecycle.InstanceCreate}, habit{"a", lifecycle.MemberRemove}
-	require.Equal(t, quick, h.patience(create), "nothing is known of it")
+	require.Equal(t, Quick, h.of(create), "nothing is known of it")
 	for range 50 {
 		h.learn(create, false)
 	}
-	require.Zero(t, h.patience(create))
-	require.Equal(t, quick, h.patience(remove), "another kind is another habit")
+	require.Zero(t, h.of(create))
+	require.Equal(t, Quick, h.of(remove), "another kind is another habit")
 	for range 10 {
 		h.learn(create, true)
 	}
-	require.Equal(t, quick, h.patience(create), "it has become quick again")
+	require.Equal(t, Quick, h.of(create), "it has become quick again")
 	for n := range 3 * maxHabits {
 		h.learn(habit{time.Duration(n).String(), lifecycle.InstanceCreate}, true)
 	}

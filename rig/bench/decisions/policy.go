@@ -1,4 +1,4 @@
-package main
+package decisions
 
 import (
 	"context"
@@ -25,7 +25,7 @@ const (
 
 // measurePolicy asks everything that a launch into two allocations is asked. Reading the overlays and making
 // tables of them is apart, and told.
-func measurePolicy(_ context.Context, b *bench) error {
+func measurePolicy(_ context.Context, b *kit.Bench) error {
 	documents, rules, err := overlays()
 	if err != nil {
 		return err

@@ -1,4 +1,4 @@
-package main
+package decisions
 
 import (
 	"context"
@@ -26,7 +26,7 @@ const (
 )
 
 // measurePermission decides for a person who holds very many bindings. Loading them is apart.
-func measurePermission(_ context.Context, b *bench) error {
+func measurePermission(_ context.Context, b *kit.Bench) error {
 	if err := authz.Load(); err != nil {
 		return err
 	}

@@ -1,4 +1,4 @@
-package parts
+package patience
 
 import (
 	"context"
@@ -17,11 +17,12 @@ const askedPerSecond = 20
 // Bounds of what is known of how many wait.
 const (
 	countedFor = 5 * time.Second // a count is used
-	maxCounted = 1_024           // adapters whose count is kept; beyond, all are counted anew
+	maxCounted = 1_024           // adapters whose count is kept; beyond, all are counted again
 )
 
-// crowds are how many operations wait for each adapter, counted now and then.
-type crowds struct {
+// Crowds are how many operations wait for each adapter, counted every few seconds. The zero value has counted none. Safe
+// for concurrent use.
+type Crowds struct {
 	mu    sync.Mutex
 	known map[string]crowd
 }
@@ -31,9 +32,10 @@ type crowd struct {
 	at   time.Time
 }
 
-// poll is how long an operation waits before it asks its adapter.
-func (w *Work) poll(ctx context.Context, c *engine.Context) time.Duration {
-	return w.Pace.Poll + rand.N(spread(w.Pace.Poll, w.crowd(ctx, c))+1) // #nosec G404 -- jitter
+// Pause returns how long an operation waits before it asks its adapter: pace, and a random while that grows with how many
+// wait for the same adapter.
+func (k *Crowds) Pause(ctx context.Context, c *engine.Context, pace time.Duration) time.Duration {
+	return pace + rand.N(spread(pace, k.of(ctx, c))+1) // #nosec G404 -- jitter
 }
 
 // spread bounds the random while that an operation waits beyond the pace; it grows with how many wait,
@@ -44,13 +46,12 @@ func spread(pace time.Duration, crowd int) time.Duration {
 	return max(time.Duration(math.E*float64(crowd)/askedPerSecond*float64(time.Second))-pace, pace/5)
 }
 
-// crowd is how many operations of the adapter have not ended. When that cannot be told, it is what it
-// was.
-func (w *Work) crowd(ctx context.Context, c *engine.Context) int {
+// of returns how many operations of the adapter have not ended. When they cannot be counted, it returns the last count.
+func (k *Crowds) of(ctx context.Context, c *engine.Context) int {
 	name := c.Op.AdapterName
-	w.crowds.mu.Lock()
-	known := w.crowds.known[name]
-	w.crowds.mu.Unlock()
+	k.mu.Lock()
+	known := k.known[name]
+	k.mu.Unlock()
 	if c.Now().Sub(known.at) < countedFor {
 		return known.size
 	}
@@ -59,11 +60,11 @@ func (w *Work) crowd(ctx context.Context, c *engine.Context) int {
 		c.Log.Warn("what waits for the adapter could not be counted", "error", err)
 	}
 	known.at = c.Now()
-	w.crowds.mu.Lock()
-	defer w.crowds.mu.Unlock()
-	if w.crowds.known == nil || len(w.crowds.known) >= maxCounted {
-		w.crowds.known = make(map[string]crowd)
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.known == nil || len(k.known) >= maxCounted {
+		k.known = make(map[string]crowd)
 	}
-	w.crowds.known[name] = known
+	k.known[name] = known
 	return known.size
 }
