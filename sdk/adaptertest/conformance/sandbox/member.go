@@ -24,6 +24,7 @@ import (
 type member struct {
 	id, instance, root string
 	space              *space // nil for a directory and plain processes
+	before             table  // the processes that are not the member's, because they are older
 
 	// order serialises what changes the member.
 	order     sync.Mutex

@@ -12,6 +12,35 @@ import (
 	"time"
 )
 
+// table is the inodes of the processes in this machine's process table, by id. A process keeps its inode; another process
+// that is given the same id later has another inode.
+type table map[string]uint64
+
+// running returns the process table; empty where there is none to read.
+func running() table {
+	entries, _ := os.ReadDir("/proc")
+	found := table{}
+	for _, entry := range entries {
+		if inode, ok := inodeOf(entry); ok {
+			found[entry.Name()] = inode
+		}
+	}
+	return found
+}
+
+// inodeOf returns the inode of a process's entry in the process table, and whether the entry is a process's.
+func inodeOf(entry os.DirEntry) (uint64, bool) {
+	if _, err := strconv.Atoi(entry.Name()); err != nil {
+		return 0, false
+	}
+	info, err := entry.Info()
+	if err != nil {
+		return 0, false
+	}
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	return stat.Ino, ok
+}
+
 // pids returns the processes of this machine with the member's mark in their environment; none
 // where there is no process table to read.
 func (m *member) pids() (found []int) {
@@ -30,12 +59,13 @@ func (m *member) pids() (found []int) {
 	}
 	mark := []byte(m.mark() + "\x00")
 	for _, entry := range entries {
-		pid, err := strconv.Atoi(entry.Name())
-		if err != nil {
+		inode, ok := inodeOf(entry)
+		if !ok || m.before[entry.Name()] == inode { // to read every environment takes ten times as long
 			continue
 		}
 		environ, err := os.ReadFile(filepath.Join("/proc", entry.Name(), "environ"))
 		if err == nil && bytes.Contains(environ, mark) {
+			pid, _ := strconv.Atoi(entry.Name())
 			found = append(found, pid)
 		}
 	}
