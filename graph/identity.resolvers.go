@@ -25,6 +25,18 @@ func (r *mutationResolver) CreateUser(ctx context.Context, input identity.Create
 	return r.Identity.CreateUser(ctx, input)
 }
 
+func (r *mutationResolver) InviteUser(ctx context.Context, userID ids.ID) (*identity.Invited, error) {
+	return r.Identity.Invite(ctx, userID)
+}
+
+func (r *mutationResolver) RevokeInvitation(ctx context.Context, userID ids.ID, reason *string) (*db.User, error) {
+	return r.Identity.RevokeInvitation(ctx, userID, value(reason))
+}
+
+func (r *mutationResolver) SetTenantDomains(ctx context.Context, input identity.DomainsInput) (*db.Tenant, error) {
+	return r.Identity.SetDomains(ctx, input)
+}
+
 func (r *mutationResolver) GrantRole(ctx context.Context, input identity.GrantRoleInput) (*db.RoleBinding, error) {
 	return r.Identity.GrantRole(ctx, input)
 }
@@ -133,12 +145,12 @@ func (r *queryResolver) Project(ctx context.Context, id ids.ID) (*db.Project, er
 	return r.Identity.Project(ctx, id)
 }
 
-func (r *queryResolver) Users(ctx context.Context, tenantID ids.ID, first *int, after *string) (*model.UserConnection, error) {
+func (r *queryResolver) Users(ctx context.Context, tenantID ids.ID, waiting bool, first *int, after *string) (*model.UserConnection, error) {
 	args, err := page.Of(first, after, read.StandardPage, page.Max)
 	if err != nil {
 		return nil, err
 	}
-	return read.Connection[model.UserConnection](r.Identity.Users(ctx, tenantID, args))
+	return read.Connection[model.UserConnection](r.Identity.Users(ctx, tenantID, waiting, args))
 }
 
 func (r *queryResolver) ServiceAccounts(ctx context.Context, projectID ids.ID, first *int, after *string) (*model.ServiceAccountConnection, error) {

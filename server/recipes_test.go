@@ -120,6 +120,11 @@ var recipes = map[string]func(v, a *house) []arguments{
 			{"email": "staff@example.test", "displayName": "Mallory"},
 		}
 	}),
+	"mutation inviteUser":       func(v, _ *house) []arguments { return one("userId", v.User) },
+	"mutation revokeInvitation": func(v, _ *house) []arguments { return one("userId", v.User) },
+	"mutation setTenantDomains": plain(func(v, _ *house) []object {
+		return []object{{"tenantId": v.Tenant, "domains": []any{"mine.test"}}}
+	}),
 	"mutation grantRole": plain(func(v, a *house) []object {
 		return []object{
 			{"subjectId": a.User, "role": "tenant_admin", "tenantId": v.Tenant},

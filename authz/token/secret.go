@@ -28,13 +28,14 @@ const (
 	Enrolment Kind = "enr" // a one-time node enrolment
 	Login     Kind = "lnk" // a one-time login
 	Attempt   Kind = "lat" // a login that is under way at an identity provider
+	Invite    Kind = "inv" // an invitation, which the person accepts by a login of their own
 	Bootstrap Kind = "bst" // the first operator's one-time login, which only an administrator of the database can mint
 )
 
 // idKinds is which sort of row a secret's id names; the prefix of the row is not repeated in it.
 var idKinds = map[Kind]ids.Kind{
 	Session: ids.Session, Key: ids.ServiceKey, Node: ids.NodeCredential, Enrolment: ids.NodeEnrolment, Login: ids.LoginLink,
-	Attempt: ids.LoginAttempt, Bootstrap: ids.LoginLink,
+	Attempt: ids.LoginAttempt, Invite: ids.Invitation, Bootstrap: ids.LoginLink,
 }
 
 const (

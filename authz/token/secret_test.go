@@ -15,7 +15,7 @@ import (
 var kinds = map[token.Kind]ids.Kind{
 	token.Session: ids.Session, token.Key: ids.ServiceKey, token.Node: ids.NodeCredential,
 	token.Enrolment: ids.NodeEnrolment, token.Login: ids.LoginLink, token.Attempt: ids.LoginAttempt,
-	token.Bootstrap: ids.LoginLink,
+	token.Invite: ids.Invitation, token.Bootstrap: ids.LoginLink,
 }
 
 func TestAMintedSecretIsReadBackAsWhatItIs(t *testing.T) {

@@ -55,6 +55,7 @@ const (
 	SKUPrice         Kind = "sku"
 	ExternalIdentity Kind = "xid"
 	LoginAttempt     Kind = "lat"
+	Invitation       Kind = "inv"
 	PolicyOverlay    Kind = "pol"
 	ControlPlane     Kind = "cps"
 	RuntimeSecret    Kind = "sec"
@@ -78,7 +79,7 @@ var kindNames = map[Kind]string{
 	LoginLink: "login link", NodeEnrolment: "node enrolment", NodeCredential: "node credential",
 	Worker: "worker process", OrphanedResource: "orphaned resource",
 	Generation: "generation", SKUPrice: "SKU price",
-	ExternalIdentity: "external identity", LoginAttempt: "login attempt", PolicyOverlay: "policy overlay",
+	ExternalIdentity: "external identity", LoginAttempt: "login attempt", Invitation: "invitation", PolicyOverlay: "policy overlay",
 	ControlPlane: "control plane share", RuntimeSecret: "runtime secret", AuditCheckpoint: "audit checkpoint",
 	Webhook: "webhook", WebhookDelivery: "webhook delivery",
 	ArtifactSource: "artifact source", SignerKey: "signer key", Evidence: "evidence", Promotion: "promotion",

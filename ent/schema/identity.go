@@ -22,6 +22,7 @@ func (Tenant) Fields() []ent.Field {
 	return []ent.Field{
 		field.String("slug").SchemaType(text).Unique().Comment("short name"),
 		str("display_name", "name for people"),
+		field.Strings("domains").Optional().Comment("domains of addresses that the platform's staff has verified to be the tenant's"),
 		created(),
 	}
 }
@@ -69,16 +70,51 @@ func (User) Mixin() []ent.Mixin { return []ent.Mixin{identified{}} }
 func (User) Fields() []ent.Field {
 	return []ent.Field{
 		optionalID("tenant_id", "the person's tenant; none for platform staff"),
-		field.String("email").SchemaType(text).Unique().Comment("names the person; no authority"),
+		field.String("email").SchemaType(text).Comment("names the person in the tenant, or among the staff; no authority"),
 		str("display_name", "name for people"),
 		instant("disabled_at", "when the person was disabled; nobody logs in as them since"),
 		instant("last_login_at", "when the person last logged in"),
+		instant("invited_at", "since when an invitation waits to be accepted; none for whom the platform or a verified domain vouches"),
+		instant("invitation_ends_at", "until when the code that they were given works; none without one"),
+		instant("accepted_at", "when the person accepted it"),
 		created(),
 	}
 }
 
 // Indexes of the table.
-func (User) Indexes() []ent.Index { return []ent.Index{index.Fields("tenant_id", "id")} }
+func (User) Indexes() []ent.Index {
+	return []ent.Index{
+		index.Fields("tenant_id", "id"),
+		index.Fields("email"),
+		index.Fields("tenant_id", "email").Unique().StorageKey("person_tenant_email"),
+		index.Fields("email").Unique().StorageKey("person_staff_email").Annotations(entsql.IndexWhere("tenant_id IS NULL")),
+	}
+}
+
+// Invitation is the code with which a person accepts to belong to a tenant; only its hash is kept.
+type Invitation struct{ ent.Schema }
+
+// Annotations of the table.
+func (Invitation) Annotations() []schema.Annotation { return table("invitation") }
+
+// Mixin of the table.
+func (Invitation) Mixin() []ent.Mixin { return []ent.Mixin{identified{}} }
+
+// Fields of the table.
+func (Invitation) Fields() []ent.Field {
+	return []ent.Field{
+		id("user_id", "who is invited"),
+		field.Bytes("secret_hash").Comment("SHA-256 of the code's secret"),
+		optionalID("attempt_id", "the login at the identity provider that was begun with it last"),
+		field.Time("expires_at").Comment("when it stops working"),
+		created(),
+	}
+}
+
+// Indexes of the table: old invitations are forgotten by age.
+func (Invitation) Indexes() []ent.Index {
+	return []ent.Index{index.Fields("user_id"), index.Fields("attempt_id"), index.Fields("expires_at")}
+}
 
 // Session is a person's login.
 type Session struct{ ent.Schema }

@@ -1,7 +1,8 @@
 // Package authhttp serves the way in and out. People log in at an identity provider, by the OpenID
 // Connect code flow with PKCE: GET /auth/oidc/start sends the browser there (for a command line it asks for consent
 // first, which POST /auth/oidc/start takes), GET /auth/oidc/callback
-// takes it back with a session, or sends a command line a one-time code. POST /auth/login turns such
+// takes it back with a session, or sends a command line a one-time code. GET /auth/oidc/accept shows an invitation, and POST
+// begins the login that accepts it. POST /auth/login turns such
 // a code, or in development one of a login link, into a session; POST /auth/refresh gives a session a
 // new secret, POST /auth/logout ends one, and GET /auth/methods says how one may log in. POST
 // /auth/token exchanges a service account's key for a short-lived token.
@@ -70,6 +71,8 @@ func New(options Options) (*Handler, error) {
 	h.mux.HandleFunc("GET /auth/methods", h.methods)
 	h.mux.HandleFunc("GET /auth/oidc/start", h.start)
 	h.mux.HandleFunc("POST /auth/oidc/start", h.consented)
+	h.mux.HandleFunc("GET /auth/oidc/accept", h.invitation)
+	h.mux.HandleFunc("POST /auth/oidc/accept", h.accept)
 	h.mux.HandleFunc("GET /auth/oidc/callback", h.callback)
 	if options.OIDC != nil {
 		h.provider = newProvider(*options.OIDC)

@@ -34,14 +34,31 @@ var consentPage = template.Must(template.New("consent").Parse(`<!doctype html>
 // browser gets no login by the session that the browser has at the identity provider.
 func (h *Handler) askConsent(w http.ResponseWriter, r *http.Request, target string) {
 	port, bound, _ := commandLine(target)
+	h.page(w, r, consentPage, map[string]string{"Code": logincode.Of(bound), "Port": port, "Challenge": bound})
+}
+
+// page shows a page that asks for a click, which no other page can frame or send.
+func (h *Handler) page(w http.ResponseWriter, r *http.Request, of *template.Template, data map[string]string) {
 	header := w.Header()
 	header.Set("Content-Type", "text/html; charset=utf-8")
 	header.Set("Content-Security-Policy", "default-src 'none'; base-uri 'none'; frame-ancestors 'none'")
 	header.Set("X-Frame-Options", "DENY")
 	header.Set("Referrer-Policy", "same-origin") // without a referrer, browsers do not say which page sent the form
-	if err := consentPage.Execute(w, map[string]string{"Code": logincode.Of(bound), "Port": port, "Challenge": bound}); err != nil {
-		h.options.Log.WarnContext(r.Context(), "the consent page cannot be written", "error", err)
+	if err := of.Execute(w, data); err != nil {
+		h.options.Log.WarnContext(r.Context(), "a page cannot be written", "page", of.Name(), "error", err)
 	}
+}
+
+// form reads the fields that a page of page sends; REQUEST_INVALID for a body that is not a form.
+func (h *Handler) form(w http.ResponseWriter, r *http.Request) (url.Values, error) {
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+	if err == nil {
+		var fields url.Values
+		if fields, err = url.ParseQuery(string(body)); err == nil {
+			return fields, nil
+		}
+	}
+	return nil, fault.New(fault.RequestInvalid, "the form could not be read").Because(err)
 }
 
 // consented begins the login of a command line that a person has agreed to, on our own page alone.
@@ -50,14 +67,9 @@ func (h *Handler) consented(w http.ResponseWriter, r *http.Request) {
 		h.fail(w, r, fault.New(fault.Forbidden, "a command line's login is agreed to on our own page only"))
 		return
 	}
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+	form, err := h.form(w, r)
 	if err != nil {
-		h.fail(w, r, fault.New(fault.RequestInvalid, "the form could not be read").Because(err))
-		return
-	}
-	form, err := url.ParseQuery(string(body))
-	if err != nil {
-		h.fail(w, r, fault.New(fault.RequestInvalid, "the form could not be read").Because(err))
+		h.fail(w, r, err)
 		return
 	}
 	target, err := targetOf(form)
@@ -68,5 +80,5 @@ func (h *Handler) consented(w http.ResponseWriter, r *http.Request) {
 		h.failPage(w, r, "", err)
 		return
 	}
-	h.begin(w, r, target)
+	h.begin(w, r, target, "")
 }

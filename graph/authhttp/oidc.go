@@ -53,11 +53,11 @@ func (h *Handler) start(w http.ResponseWriter, r *http.Request) {
 		h.askConsent(w, r, target)
 		return
 	}
-	h.begin(w, r, target)
+	h.begin(w, r, target, "")
 }
 
-// begin begins a login at the identity provider.
-func (h *Handler) begin(w http.ResponseWriter, r *http.Request, target string) {
+// begin begins a login at the identity provider, by the code of an invitation if there is one.
+func (h *Handler) begin(w http.ResponseWriter, r *http.Request, target, invitation string) {
 	if h.provider == nil {
 		h.failPage(w, r, target, fault.New(fault.FailedPrecondition, "this installation has no identity provider"))
 		return
@@ -71,6 +71,12 @@ func (h *Handler) begin(w http.ResponseWriter, r *http.Request, target string) {
 	if err != nil {
 		h.failPage(w, r, target, err)
 		return
+	}
+	if invitation != "" {
+		if err := h.options.Identity.Accepting(r.Context(), attempt.ID, invitation); err != nil {
+			h.failPage(w, r, target, err)
+			return
+		}
 	}
 	address, err := h.provider.address(r.Context(), attempt)
 	if err != nil {
@@ -155,6 +161,7 @@ func (h *Handler) callback(w http.ResponseWriter, r *http.Request) {
 		h.failPage(w, r, attempt.Target, err)
 		return
 	}
+	person.Attempt = attempt.ID
 	if port, bound, cli := commandLine(attempt.Target); cli {
 		code, err := h.options.Identity.OIDCCode(r.Context(), person, bound)
 		if err != nil {

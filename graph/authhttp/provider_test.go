@@ -234,6 +234,23 @@ func (b *browser) agree(subject string, port int, bound string) *http.Response {
 	return b.proceed(subject, page, form)
 }
 
+// accept sends the form of an invitation's page from an origin, and goes on as login does.
+func (b *browser) accept(subject, code, origin string) *http.Response {
+	page, form := b.sends(code, origin)
+	return b.proceed(subject, page, form)
+}
+
+// sends sends the form of an invitation's page, and goes as far as the provider's form.
+func (b *browser) sends(code, origin string) (*http.Response, string) {
+	fields := url.Values{"invitation": {code}}
+	request, err := http.NewRequestWithContext(b.o.t.Context(), http.MethodPost, b.o.URL+"/auth/oidc/accept", strings.NewReader(fields.Encode()))
+	require.NoError(b.o.t, err)
+	request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	request.Header.Set("Accept", "text/html")
+	request.Header.Set("Origin", origin)
+	return b.do(request)
+}
+
 // proceed fills in the provider's form, if the browser ended there.
 func (b *browser) proceed(subject string, page *http.Response, form string) *http.Response {
 	id := page.Request.URL.Query().Get("authRequestID")

@@ -131,17 +131,17 @@ func TestListsShowWhatTheCallerMayRead(t *testing.T) {
 	require.Empty(t, projects(b.As(publisher), 10), "a publisher sees no project, though its login role could")
 	require.Equal(t, []ids.ID{theirs.ID}, projects(b.As(guest), 10))
 
-	people, err := b.Users(b.As(admin), tenant.ID, page.Args{First: 1})
+	people, err := b.Users(b.As(admin), tenant.ID, false, page.Args{First: 1})
 	require.NoError(t, err)
 	require.True(t, people.HasNext)
 	require.Equal(t, admin.ID, people.Rows[0].ID)
-	_, err = b.Users(b.As(one), tenant.ID, page.Args{First: 1})
+	_, err = b.Users(b.As(one), tenant.ID, false, page.Args{First: 1})
 	refused(t, err, fault.Forbidden)
-	_, err = b.Users(b.As(publisher), tenant.ID, page.Args{First: 1})
+	_, err = b.Users(b.As(publisher), tenant.ID, false, page.Args{First: 1})
 	refused(t, err, fault.Forbidden) // platform staff may know that a tenant exists
-	_, err = b.Users(b.As(admin), other.ID, page.Args{First: 1})
+	_, err = b.Users(b.As(admin), other.ID, false, page.Args{First: 1})
 	refused(t, err, fault.NotFound)
-	_, err = b.Users(b.As(admin), tenant.ID, page.Args{First: 1, After: "nonsense"})
+	_, err = b.Users(b.As(admin), tenant.ID, false, page.Args{First: 1, After: "nonsense"})
 	refused(t, err, fault.CursorInvalid, "after")
 
 	accounts, err := b.ServiceAccounts(b.As(one), first.ID, page.Args{First: 10})

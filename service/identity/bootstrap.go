@@ -32,7 +32,7 @@ type Bootstrapped struct {
 // Bootstrap makes the first platform operator, from whom all other authority comes, and a one-time
 // login code. dsn is an administrator's address of the migrated database; everything is written as
 // the owner of its tables. Run again for the same address it answers a fresh code;
-// FAILED_PRECONDITION when another operator exists, or the address is that of a tenant's person.
+// FAILED_PRECONDITION when another operator exists. That a tenant has a person of the address makes no difference.
 func Bootstrap(ctx context.Context, dsn, email, name string) (*Bootstrapped, error) {
 	email = strings.ToLower(strings.TrimSpace(email))
 	var input check.Input
@@ -104,14 +104,10 @@ func operatorBy(ctx context.Context, t pgx.Tx, email string) (ids.ID, error) {
 // makeOperator makes the person, unless staff of that address is there, and binds the role.
 func makeOperator(ctx context.Context, t pgx.Tx, email, name string) (ids.ID, error) {
 	var id ids.ID
-	var tenant *ids.ID
 	err := t.QueryRow(ctx, `INSERT INTO person (id, email, display_name, created_at) VALUES ($1, $2, $3, now())
-		ON CONFLICT (email) DO UPDATE SET email = excluded.email RETURNING id, tenant_id`, ids.New(ids.User), email, name).Scan(&id, &tenant)
+		ON CONFLICT (email) WHERE tenant_id IS NULL DO UPDATE SET email = excluded.email RETURNING id`, ids.New(ids.User), email, name).Scan(&id)
 	if err != nil {
 		return "", fmt.Errorf("create the operator: %w", err)
-	}
-	if tenant != nil {
-		return "", fault.New(fault.FailedPrecondition, "the address is that of a person of tenant %s, who cannot be platform staff", *tenant).At("email")
 	}
 	_, err = t.Exec(ctx, `INSERT INTO role_binding (id, user_id, role, granted_by, created_at) VALUES ($1, $2, $3, 'bootstrap', now())`,
 		ids.New(ids.RoleBinding), id, authz.PlatformOperator)

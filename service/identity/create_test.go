@@ -105,9 +105,10 @@ func TestPeopleAreAddedToTenantsAndStaffByThePlatformAlone(t *testing.T) {
 	in.TenantID = &other.ID
 	_, err = b.CreateUser(admin, in)
 	refused(t, err, fault.NotFound)
-	in.TenantID = nil
-	_, err = b.CreateUser(operator, in)
+	in.TenantID, in.IdempotencyKey = &tenant.ID, "k3"
+	_, err = b.CreateUser(admin, in)
 	refused(t, err, fault.Conflict, "input.email")
+	in.TenantID = nil
 	in.Email = "not an address"
 	_, err = b.CreateUser(operator, in)
 	refused(t, err, fault.InvalidArgument, "input.email")

@@ -3,6 +3,7 @@ package identity
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/gpuaas/app-platform/authz"
@@ -22,8 +23,10 @@ type CreateUserInput struct {
 	Email, DisplayName, IdempotencyKey string
 }
 
-// CreateUser adds a person. Key: identity.user.create on the tenant, or on the platform for staff.
-// Addresses are kept in lower case. CONFLICT when the address is taken.
+// CreateUser adds a person. Key: identity.user.create on the tenant, or on the platform for staff. Whom a tenant adds by itself
+// is invited, and logs in once they have accepted (see Invite), unless the address is of a verified domain of the tenant; the
+// platform's staff vouches for whom it adds. Addresses are kept in lower case. CONFLICT when the tenant has the address itself;
+// what other tenants have makes no difference.
 func (s *Service) CreateUser(ctx context.Context, in CreateUserInput) (out *db.User, err error) {
 	in.Email = strings.ToLower(strings.TrimSpace(in.Email))
 	var input check.Input
@@ -42,8 +45,10 @@ func (s *Service) CreateUser(ctx context.Context, in CreateUserInput) (out *db.U
 func createUser(ctx context.Context, t *tx.Tx, in CreateUserInput) (*db.User, error) {
 	const action = "createUser"
 	object := authz.Object{TenantID: rows.Value(in.TenantID)}
+	var tenant *db.Tenant
 	if in.TenantID != nil {
-		if _, err := tenantOf(ctx, t, action, authz.UserCreate, *in.TenantID); err != nil {
+		var err error
+		if tenant, err = tenantOf(ctx, t, action, authz.UserCreate, *in.TenantID); err != nil {
 			return nil, err
 		}
 	}
@@ -58,14 +63,20 @@ func createUser(ctx context.Context, t *tx.Tx, in CreateUserInput) (*db.User, er
 	if repeated {
 		return t.User.Get(ctx, made.ID)
 	}
-	row, err := t.User.Create().SetID(made.ID).SetNillableTenantID(in.TenantID).SetEmail(in.Email).SetDisplayName(in.DisplayName).
-		SetCreatedAt(t.Now).Save(ctx)
-	if tx.Violates(err, "person_email_key") {
-		return nil, fault.New(fault.Conflict, "the address is taken").At("input.email").Retry(false)
+	create := t.User.Create().SetID(made.ID).SetNillableTenantID(in.TenantID).SetEmail(in.Email).SetDisplayName(in.DisplayName).SetCreatedAt(t.Now)
+	if tenant != nil && !t.Actor.Allows(authz.UserCreate, "", "") && !slices.Contains(tenant.Domains, domainOf(in.Email)) {
+		create.SetInvitedAt(t.Now)
+	}
+	row, err := create.Save(ctx)
+	if tx.Violates(err, "person_tenant_email") || tx.Violates(err, "person_staff_email") {
+		return nil, fault.New(fault.Conflict, "there is a person of this address already").At("input.email").Retry(false)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("create person: %w", err)
 	}
 	return row, audit.Write(ctx, t, audit.Entry{Action: action, Key: authz.UserCreate, Object: object, ObjectID: row.ID,
-		After: map[string]any{"email": in.Email, "displayName": in.DisplayName}})
+		After: map[string]any{"email": in.Email, "displayName": in.DisplayName, "invited": row.InvitedAt != nil}})
 }
+
+// domainOf is the domain of an address.
+func domainOf(email string) string { return email[strings.LastIndexByte(email, '@')+1:] }

@@ -14,13 +14,13 @@ import (
 )
 
 const (
-	userColumns    = `id, tenant_id, email, display_name, created_at, disabled_at, last_login_at`
+	userColumns    = `id, tenant_id, email, display_name, created_at, disabled_at, last_login_at, invited_at, invitation_ends_at, accepted_at`
 	accountColumns = `id, tenant_id, project_id, name, permission_keys, limits, maker_id, made_under, deleted_at, updated_at, created_at`
 )
 
 func scanUser(row pgx.CollectableRow) (*db.User, error) {
 	x := new(db.User)
-	return x, row.Scan(&x.ID, &x.TenantID, &x.Email, &x.DisplayName, &x.CreatedAt, &x.DisabledAt, &x.LastLoginAt)
+	return x, row.Scan(&x.ID, &x.TenantID, &x.Email, &x.DisplayName, &x.CreatedAt, &x.DisabledAt, &x.LastLoginAt, &x.InvitedAt, &x.InvitationEndsAt, &x.AcceptedAt)
 }
 
 func scanAccount(row pgx.CollectableRow) (*db.ServiceAccount, error) {
@@ -28,8 +28,8 @@ func scanAccount(row pgx.CollectableRow) (*db.ServiceAccount, error) {
 	return x, row.Scan(&x.ID, &x.TenantID, &x.ProjectID, &x.Name, &x.PermissionKeys, &x.Limits, &x.MakerID, &x.MadeUnder, &x.DeletedAt, &x.UpdatedAt, &x.CreatedAt)
 }
 
-// Users lists the people of a tenant, by id. Key: identity.user.read on the tenant.
-func (s *Service) Users(ctx context.Context, tenantID ids.ID, args page.Args) (*page.Page[*db.User], error) {
+// Users lists the people of a tenant, by id; with waiting those alone who have not accepted their invitation. Key: identity.user.read on the tenant.
+func (s *Service) Users(ctx context.Context, tenantID ids.ID, waiting bool, args page.Args) (*page.Page[*db.User], error) {
 	const list = "users"
 	var after ids.ID
 	if err := args.Decode(list, &after); err != nil {
@@ -40,7 +40,8 @@ func (s *Service) Users(ctx context.Context, tenantID ids.ID, args page.Args) (*
 	actor, err := s.DB.Read(ctx,
 		tx.Row(&tenant, scanTenant, `SELECT `+tenantColumns+` FROM tenant WHERE id = $1`, tenantID),
 		tx.Rows(&found, scanUser, `SELECT `+userColumns+` FROM person
-			WHERE tenant_id = $1 AND id > $2 ORDER BY id LIMIT $3`, tenantID, after, args.First+1))
+			WHERE tenant_id = $1 AND id > $2 AND (NOT $4 OR (invited_at IS NOT NULL AND accepted_at IS NULL AND last_login_at IS NULL))
+			ORDER BY id LIMIT $3`, tenantID, after, args.First+1, waiting))
 	if err != nil {
 		return nil, err
 	}

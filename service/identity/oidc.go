@@ -39,6 +39,8 @@ type Person struct {
 	Issuer, Subject, Email string
 	// Verified says that the provider has verified the address.
 	Verified bool
+	// Attempt is the login that it said so in; what invitation the login was begun by, if any, is kept with it.
+	Attempt ids.ID
 }
 
 // BeginOIDC begins a login at the identity provider. target, which the caller has checked, comes back with it.
@@ -122,13 +124,19 @@ func (s *Service) knownBy(ctx context.Context, person Person, object ids.ID, sta
 	var outcome string
 	args := append([]any{ids.New(ids.ExternalIdentity), person.Issuer, person.Subject, person.Email, person.Verified}, makes...)
 	err := pgx.BeginFunc(ctx, s.DB.API(), func(t pgx.Tx) error {
+		invitation, err := accept(ctx, t, person)
+		if err != nil || invitation == "refused" {
+			outcome = "uninvited"
+			return err
+		}
 		if err := t.QueryRow(ctx, statement, args...).Scan(&who, &outcome); err != nil {
 			return err
 		}
 		if outcome != "known" && outcome != "claimed" {
 			return nil
 		}
-		return s.auditLogin(ctx, t, *who, object, map[string]any{"method": "oidc", "issuer": person.Issuer, "claimed": outcome == "claimed"})
+		return s.auditLogin(ctx, t, *who, object, map[string]any{"method": "oidc", "issuer": person.Issuer,
+			"claimed": outcome == "claimed", "accepted": invitation == "accepted"})
 	})
 	if err != nil {
 		return "", fmt.Errorf("log in: %w", err)
@@ -147,10 +155,13 @@ func refusal(outcome string) error {
 		return nil
 	case "unverified":
 		return fault.New(fault.LoginRefused, "your identity provider has not verified your e-mail address, and the first login rests on it")
+	case "uninvited":
+		return fault.New(fault.LoginRefused, "this login cannot accept the invitation: log in with an account that is new here and whose verified address "+
+			"is the one that was invited, or ask for another invitation")
 	case "disabled":
 		return fault.New(fault.LoginRefused, "you may not log in any more: ask an administrator")
 	}
-	return fault.New(fault.LoginRefused, "nobody here expects this login: ask an administrator to add you under the address that your identity provider has verified")
+	return fault.New(fault.LoginRefused, "nobody here expects this login: ask an administrator to invite you under the address that your identity provider has verified")
 }
 
 // random is 32 random bytes as text that fits a URL and a cookie.

@@ -32,6 +32,7 @@ import (
 	"github.com/gpuaas/app-platform/ent/generated/db/generation"
 	"github.com/gpuaas/app-platform/ent/generated/db/idempotency"
 	"github.com/gpuaas/app-platform/ent/generated/db/instance"
+	"github.com/gpuaas/app-platform/ent/generated/db/invitation"
 	"github.com/gpuaas/app-platform/ent/generated/db/loginattempt"
 	"github.com/gpuaas/app-platform/ent/generated/db/logincode"
 	"github.com/gpuaas/app-platform/ent/generated/db/manifest"
@@ -100,6 +101,8 @@ type Client struct {
 	Idempotency *IdempotencyClient
 	// Instance is the client for interacting with the Instance builders.
 	Instance *InstanceClient
+	// Invitation is the client for interacting with the Invitation builders.
+	Invitation *InvitationClient
 	// LoginAttempt is the client for interacting with the LoginAttempt builders.
 	LoginAttempt *LoginAttemptClient
 	// LoginCode is the client for interacting with the LoginCode builders.
@@ -182,6 +185,7 @@ func (c *Client) init() {
 	c.Generation = NewGenerationClient(c.config)
 	c.Idempotency = NewIdempotencyClient(c.config)
 	c.Instance = NewInstanceClient(c.config)
+	c.Invitation = NewInvitationClient(c.config)
 	c.LoginAttempt = NewLoginAttemptClient(c.config)
 	c.LoginCode = NewLoginCodeClient(c.config)
 	c.Manifest = NewManifestClient(c.config)
@@ -318,6 +322,7 @@ func (c *Client) Tx(ctx context.Context) (*Tx, error) {
 		Generation:        NewGenerationClient(cfg),
 		Idempotency:       NewIdempotencyClient(cfg),
 		Instance:          NewInstanceClient(cfg),
+		Invitation:        NewInvitationClient(cfg),
 		LoginAttempt:      NewLoginAttemptClient(cfg),
 		LoginCode:         NewLoginCodeClient(cfg),
 		Manifest:          NewManifestClient(cfg),
@@ -381,6 +386,7 @@ func (c *Client) BeginTx(ctx context.Context, opts *sql.TxOptions) (*Tx, error) 
 		Generation:        NewGenerationClient(cfg),
 		Idempotency:       NewIdempotencyClient(cfg),
 		Instance:          NewInstanceClient(cfg),
+		Invitation:        NewInvitationClient(cfg),
 		LoginAttempt:      NewLoginAttemptClient(cfg),
 		LoginCode:         NewLoginCodeClient(cfg),
 		Manifest:          NewManifestClient(cfg),
@@ -440,9 +446,9 @@ func (c *Client) Use(hooks ...Hook) {
 		c.Adapter, c.Allocation, c.App, c.Artifact, c.ArtifactPart, c.ArtifactSource,
 		c.AuditCheckpoint, c.AuditEntry, c.AuditLink, c.ComputeNode,
 		c.ControlPlaneShare, c.Entitlement, c.Event, c.ExternalIdentity, c.Generation,
-		c.Idempotency, c.Instance, c.LoginAttempt, c.LoginCode, c.Manifest,
-		c.ManifestArtifact, c.Member, c.NodeCredential, c.NodeEnrolment, c.NodeTask,
-		c.Operation, c.OperationStep, c.Orphan, c.PolicyOverlay, c.Project,
+		c.Idempotency, c.Instance, c.Invitation, c.LoginAttempt, c.LoginCode,
+		c.Manifest, c.ManifestArtifact, c.Member, c.NodeCredential, c.NodeEnrolment,
+		c.NodeTask, c.Operation, c.OperationStep, c.Orphan, c.PolicyOverlay, c.Project,
 		c.Promotion, c.PromotionEvidence, c.RoleBinding, c.RuntimeSecret, c.SKUPrice,
 		c.ServiceAccount, c.ServiceAccountKey, c.Session, c.SignerKey, c.Tenant,
 		c.User, c.Webhook, c.WebhookDelivery, c.WorkerProcess,
@@ -458,9 +464,9 @@ func (c *Client) Intercept(interceptors ...Interceptor) {
 		c.Adapter, c.Allocation, c.App, c.Artifact, c.ArtifactPart, c.ArtifactSource,
 		c.AuditCheckpoint, c.AuditEntry, c.AuditLink, c.ComputeNode,
 		c.ControlPlaneShare, c.Entitlement, c.Event, c.ExternalIdentity, c.Generation,
-		c.Idempotency, c.Instance, c.LoginAttempt, c.LoginCode, c.Manifest,
-		c.ManifestArtifact, c.Member, c.NodeCredential, c.NodeEnrolment, c.NodeTask,
-		c.Operation, c.OperationStep, c.Orphan, c.PolicyOverlay, c.Project,
+		c.Idempotency, c.Instance, c.Invitation, c.LoginAttempt, c.LoginCode,
+		c.Manifest, c.ManifestArtifact, c.Member, c.NodeCredential, c.NodeEnrolment,
+		c.NodeTask, c.Operation, c.OperationStep, c.Orphan, c.PolicyOverlay, c.Project,
 		c.Promotion, c.PromotionEvidence, c.RoleBinding, c.RuntimeSecret, c.SKUPrice,
 		c.ServiceAccount, c.ServiceAccountKey, c.Session, c.SignerKey, c.Tenant,
 		c.User, c.Webhook, c.WebhookDelivery, c.WorkerProcess,
@@ -506,6 +512,8 @@ func (c *Client) Mutate(ctx context.Context, m Mutation) (Value, error) {
 		return c.Idempotency.mutate(ctx, m)
 	case *InstanceMutation:
 		return c.Instance.mutate(ctx, m)
+	case *InvitationMutation:
+		return c.Invitation.mutate(ctx, m)
 	case *LoginAttemptMutation:
 		return c.LoginAttempt.mutate(ctx, m)
 	case *LoginCodeMutation:
@@ -2823,6 +2831,139 @@ func (c *InstanceClient) mutate(ctx context.Context, m *InstanceMutation) (Value
 		return (&InstanceDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
 	default:
 		return nil, fmt.Errorf("db: unknown Instance mutation op: %q", m.Op())
+	}
+}
+
+// InvitationClient is a client for the Invitation schema.
+type InvitationClient struct {
+	config
+}
+
+// NewInvitationClient returns a client for the Invitation from the given config.
+func NewInvitationClient(c config) *InvitationClient {
+	return &InvitationClient{config: c}
+}
+
+// Use adds a list of mutation hooks to the hooks stack.
+// A call to `Use(f, g, h)` equals to `invitation.Hooks(f(g(h())))`.
+func (c *InvitationClient) Use(hooks ...Hook) {
+	c.hooks.Invitation = append(c.hooks.Invitation, hooks...)
+}
+
+// Intercept adds a list of query interceptors to the interceptors stack.
+// A call to `Intercept(f, g, h)` equals to `invitation.Intercept(f(g(h())))`.
+func (c *InvitationClient) Intercept(interceptors ...Interceptor) {
+	c.inters.Invitation = append(c.inters.Invitation, interceptors...)
+}
+
+// Create returns a builder for creating a Invitation entity.
+func (c *InvitationClient) Create() *InvitationCreate {
+	mutation := newInvitationMutation(c.config, OpCreate)
+	return &InvitationCreate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// CreateBulk returns a builder for creating a bulk of Invitation entities.
+func (c *InvitationClient) CreateBulk(builders ...*InvitationCreate) *InvitationCreateBulk {
+	return &InvitationCreateBulk{config: c.config, builders: builders}
+}
+
+// MapCreateBulk creates a bulk creation builder from the given slice. For each item in the slice, the function creates
+// a builder and applies setFunc on it.
+func (c *InvitationClient) MapCreateBulk(slice any, setFunc func(*InvitationCreate, int)) *InvitationCreateBulk {
+	rv := reflect.ValueOf(slice)
+	if rv.Kind() != reflect.Slice {
+		return &InvitationCreateBulk{err: fmt.Errorf("calling to InvitationClient.MapCreateBulk with wrong type %T, need slice", slice)}
+	}
+	builders := make([]*InvitationCreate, rv.Len())
+	for i := 0; i < rv.Len(); i++ {
+		builders[i] = c.Create()
+		setFunc(builders[i], i)
+	}
+	return &InvitationCreateBulk{config: c.config, builders: builders}
+}
+
+// Update returns an update builder for Invitation.
+func (c *InvitationClient) Update() *InvitationUpdate {
+	mutation := newInvitationMutation(c.config, OpUpdate)
+	return &InvitationUpdate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOne returns an update builder for the given entity.
+func (c *InvitationClient) UpdateOne(_m *Invitation) *InvitationUpdateOne {
+	mutation := newInvitationMutation(c.config, OpUpdateOne, withInvitation(_m))
+	return &InvitationUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOneID returns an update builder for the given id.
+func (c *InvitationClient) UpdateOneID(id ids.ID) *InvitationUpdateOne {
+	mutation := newInvitationMutation(c.config, OpUpdateOne, withInvitationID(id))
+	return &InvitationUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// Delete returns a delete builder for Invitation.
+func (c *InvitationClient) Delete() *InvitationDelete {
+	mutation := newInvitationMutation(c.config, OpDelete)
+	return &InvitationDelete{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// DeleteOne returns a builder for deleting the given entity.
+func (c *InvitationClient) DeleteOne(_m *Invitation) *InvitationDeleteOne {
+	return c.DeleteOneID(_m.ID)
+}
+
+// DeleteOneID returns a builder for deleting the given entity by its id.
+func (c *InvitationClient) DeleteOneID(id ids.ID) *InvitationDeleteOne {
+	builder := c.Delete().Where(invitation.ID(id))
+	builder.mutation.id = &id
+	builder.mutation.op = OpDeleteOne
+	return &InvitationDeleteOne{builder}
+}
+
+// Query returns a query builder for Invitation.
+func (c *InvitationClient) Query() *InvitationQuery {
+	return &InvitationQuery{
+		config: c.config,
+		ctx:    &QueryContext{Type: TypeInvitation},
+		inters: c.Interceptors(),
+	}
+}
+
+// Get returns a Invitation entity by its id.
+func (c *InvitationClient) Get(ctx context.Context, id ids.ID) (*Invitation, error) {
+	return c.Query().Where(invitation.ID(id)).Only(ctx)
+}
+
+// GetX is like Get, but panics if an error occurs.
+func (c *InvitationClient) GetX(ctx context.Context, id ids.ID) *Invitation {
+	obj, err := c.Get(ctx, id)
+	if err != nil {
+		panic(err)
+	}
+	return obj
+}
+
+// Hooks returns the client hooks.
+func (c *InvitationClient) Hooks() []Hook {
+	return c.hooks.Invitation
+}
+
+// Interceptors returns the client interceptors.
+func (c *InvitationClient) Interceptors() []Interceptor {
+	return c.inters.Invitation
+}
+
+func (c *InvitationClient) mutate(ctx context.Context, m *InvitationMutation) (Value, error) {
+	switch m.Op() {
+	case OpCreate:
+		return (&InvitationCreate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdate:
+		return (&InvitationUpdate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdateOne:
+		return (&InvitationUpdateOne{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpDelete, OpDeleteOne:
+		return (&InvitationDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
+	default:
+		return nil, fmt.Errorf("db: unknown Invitation mutation op: %q", m.Op())
 	}
 }
 
@@ -6423,20 +6564,20 @@ type (
 		Adapter, Allocation, App, Artifact, ArtifactPart, ArtifactSource,
 		AuditCheckpoint, AuditEntry, AuditLink, ComputeNode, ControlPlaneShare,
 		Entitlement, Event, ExternalIdentity, Generation, Idempotency, Instance,
-		LoginAttempt, LoginCode, Manifest, ManifestArtifact, Member, NodeCredential,
-		NodeEnrolment, NodeTask, Operation, OperationStep, Orphan, PolicyOverlay,
-		Project, Promotion, PromotionEvidence, RoleBinding, RuntimeSecret, SKUPrice,
-		ServiceAccount, ServiceAccountKey, Session, SignerKey, Tenant, User, Webhook,
-		WebhookDelivery, WorkerProcess []ent.Hook
+		Invitation, LoginAttempt, LoginCode, Manifest, ManifestArtifact, Member,
+		NodeCredential, NodeEnrolment, NodeTask, Operation, OperationStep, Orphan,
+		PolicyOverlay, Project, Promotion, PromotionEvidence, RoleBinding,
+		RuntimeSecret, SKUPrice, ServiceAccount, ServiceAccountKey, Session, SignerKey,
+		Tenant, User, Webhook, WebhookDelivery, WorkerProcess []ent.Hook
 	}
 	inters struct {
 		Adapter, Allocation, App, Artifact, ArtifactPart, ArtifactSource,
 		AuditCheckpoint, AuditEntry, AuditLink, ComputeNode, ControlPlaneShare,
 		Entitlement, Event, ExternalIdentity, Generation, Idempotency, Instance,
-		LoginAttempt, LoginCode, Manifest, ManifestArtifact, Member, NodeCredential,
-		NodeEnrolment, NodeTask, Operation, OperationStep, Orphan, PolicyOverlay,
-		Project, Promotion, PromotionEvidence, RoleBinding, RuntimeSecret, SKUPrice,
-		ServiceAccount, ServiceAccountKey, Session, SignerKey, Tenant, User, Webhook,
-		WebhookDelivery, WorkerProcess []ent.Interceptor
+		Invitation, LoginAttempt, LoginCode, Manifest, ManifestArtifact, Member,
+		NodeCredential, NodeEnrolment, NodeTask, Operation, OperationStep, Orphan,
+		PolicyOverlay, Project, Promotion, PromotionEvidence, RoleBinding,
+		RuntimeSecret, SKUPrice, ServiceAccount, ServiceAccountKey, Session, SignerKey,
+		Tenant, User, Webhook, WebhookDelivery, WorkerProcess []ent.Interceptor
 	}
 )

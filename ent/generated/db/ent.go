@@ -29,6 +29,7 @@ import (
 	"github.com/gpuaas/app-platform/ent/generated/db/generation"
 	"github.com/gpuaas/app-platform/ent/generated/db/idempotency"
 	"github.com/gpuaas/app-platform/ent/generated/db/instance"
+	"github.com/gpuaas/app-platform/ent/generated/db/invitation"
 	"github.com/gpuaas/app-platform/ent/generated/db/loginattempt"
 	"github.com/gpuaas/app-platform/ent/generated/db/logincode"
 	"github.com/gpuaas/app-platform/ent/generated/db/manifest"
@@ -133,6 +134,7 @@ func checkColumn(t, c string) error {
 			generation.Table:        generation.ValidColumn,
 			idempotency.Table:       idempotency.ValidColumn,
 			instance.Table:          instance.ValidColumn,
+			invitation.Table:        invitation.ValidColumn,
 			loginattempt.Table:      loginattempt.ValidColumn,
 			logincode.Table:         logincode.ValidColumn,
 			manifest.Table:          manifest.ValidColumn,

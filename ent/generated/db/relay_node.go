@@ -106,6 +106,12 @@ func (Instance) IsNode() {}
 // GetID is the object's global id.
 func (n Instance) GetID() ids.ID { return n.ID }
 
+// IsNode marks Invitation as an object with a global id.
+func (Invitation) IsNode() {}
+
+// GetID is the object's global id.
+func (n Invitation) GetID() ids.ID { return n.ID }
+
 // IsNode marks LoginAttempt as an object with a global id.
 func (LoginAttempt) IsNode() {}
 

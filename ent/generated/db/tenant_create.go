@@ -41,6 +41,12 @@ func (_c *TenantCreate) SetNillableDisplayName(v *string) *TenantCreate {
 	return _c
 }
 
+// SetDomains sets the "domains" field.
+func (_c *TenantCreate) SetDomains(v []string) *TenantCreate {
+	_c.mutation.SetDomains(v)
+	return _c
+}
+
 // SetCreatedAt sets the "created_at" field.
 func (_c *TenantCreate) SetCreatedAt(v time.Time) *TenantCreate {
 	_c.mutation.SetCreatedAt(v)
@@ -159,6 +165,10 @@ func (_c *TenantCreate) createSpec() (*Tenant, *sqlgraph.CreateSpec) {
 	if value, ok := _c.mutation.DisplayName(); ok {
 		_spec.SetField(tenant.FieldDisplayName, field.TypeString, value)
 		_node.DisplayName = value
+	}
+	if value, ok := _c.mutation.Domains(); ok {
+		_spec.SetField(tenant.FieldDomains, field.TypeJSON, value)
+		_node.Domains = value
 	}
 	if value, ok := _c.mutation.CreatedAt(); ok {
 		_spec.SetField(tenant.FieldCreatedAt, field.TypeTime, value)

@@ -9,6 +9,7 @@ import (
 
 	"entgo.io/ent/dialect/sql"
 	"entgo.io/ent/dialect/sql/sqlgraph"
+	"entgo.io/ent/dialect/sql/sqljson"
 	"entgo.io/ent/schema/field"
 	"github.com/gpuaas/app-platform/ent/generated/db/predicate"
 	"github.com/gpuaas/app-platform/ent/generated/db/tenant"
@@ -52,6 +53,24 @@ func (_u *TenantUpdate) SetNillableDisplayName(v *string) *TenantUpdate {
 	if v != nil {
 		_u.SetDisplayName(*v)
 	}
+	return _u
+}
+
+// SetDomains sets the "domains" field.
+func (_u *TenantUpdate) SetDomains(v []string) *TenantUpdate {
+	_u.mutation.SetDomains(v)
+	return _u
+}
+
+// AppendDomains appends value to the "domains" field.
+func (_u *TenantUpdate) AppendDomains(v []string) *TenantUpdate {
+	_u.mutation.AppendDomains(v)
+	return _u
+}
+
+// ClearDomains clears the value of the "domains" field.
+func (_u *TenantUpdate) ClearDomains() *TenantUpdate {
+	_u.mutation.ClearDomains()
 	return _u
 }
 
@@ -102,6 +121,17 @@ func (_u *TenantUpdate) sqlSave(ctx context.Context) (_node int, err error) {
 	if value, ok := _u.mutation.DisplayName(); ok {
 		_spec.SetField(tenant.FieldDisplayName, field.TypeString, value)
 	}
+	if value, ok := _u.mutation.Domains(); ok {
+		_spec.SetField(tenant.FieldDomains, field.TypeJSON, value)
+	}
+	if value, ok := _u.mutation.AppendedDomains(); ok {
+		_spec.AddModifier(func(u *sql.UpdateBuilder) {
+			sqljson.Append(u, tenant.FieldDomains, value)
+		})
+	}
+	if _u.mutation.DomainsCleared() {
+		_spec.ClearField(tenant.FieldDomains, field.TypeJSON)
+	}
 	if _node, err = sqlgraph.UpdateNodes(ctx, _u.driver, _spec); err != nil {
 		if _, ok := err.(*sqlgraph.NotFoundError); ok {
 			err = &NotFoundError{tenant.Label}
@@ -147,6 +177,24 @@ func (_u *TenantUpdateOne) SetNillableDisplayName(v *string) *TenantUpdateOne {
 	if v != nil {
 		_u.SetDisplayName(*v)
 	}
+	return _u
+}
+
+// SetDomains sets the "domains" field.
+func (_u *TenantUpdateOne) SetDomains(v []string) *TenantUpdateOne {
+	_u.mutation.SetDomains(v)
+	return _u
+}
+
+// AppendDomains appends value to the "domains" field.
+func (_u *TenantUpdateOne) AppendDomains(v []string) *TenantUpdateOne {
+	_u.mutation.AppendDomains(v)
+	return _u
+}
+
+// ClearDomains clears the value of the "domains" field.
+func (_u *TenantUpdateOne) ClearDomains() *TenantUpdateOne {
+	_u.mutation.ClearDomains()
 	return _u
 }
 
@@ -226,6 +274,17 @@ func (_u *TenantUpdateOne) sqlSave(ctx context.Context) (_node *Tenant, err erro
 	}
 	if value, ok := _u.mutation.DisplayName(); ok {
 		_spec.SetField(tenant.FieldDisplayName, field.TypeString, value)
+	}
+	if value, ok := _u.mutation.Domains(); ok {
+		_spec.SetField(tenant.FieldDomains, field.TypeJSON, value)
+	}
+	if value, ok := _u.mutation.AppendedDomains(); ok {
+		_spec.AddModifier(func(u *sql.UpdateBuilder) {
+			sqljson.Append(u, tenant.FieldDomains, value)
+		})
+	}
+	if _u.mutation.DomainsCleared() {
+		_spec.ClearField(tenant.FieldDomains, field.TypeJSON)
 	}
 	_node = &Tenant{config: _u.config}
 	_spec.Assign = _node.assignValues

@@ -46,6 +46,8 @@ type Tx struct {
 	Idempotency *IdempotencyClient
 	// Instance is the client for interacting with the Instance builders.
 	Instance *InstanceClient
+	// Invitation is the client for interacting with the Invitation builders.
+	Invitation *InvitationClient
 	// LoginAttempt is the client for interacting with the LoginAttempt builders.
 	LoginAttempt *LoginAttemptClient
 	// LoginCode is the client for interacting with the LoginCode builders.
@@ -248,6 +250,7 @@ func (tx *Tx) init() {
 	tx.Generation = NewGenerationClient(tx.config)
 	tx.Idempotency = NewIdempotencyClient(tx.config)
 	tx.Instance = NewInstanceClient(tx.config)
+	tx.Invitation = NewInvitationClient(tx.config)
 	tx.LoginAttempt = NewLoginAttemptClient(tx.config)
 	tx.LoginCode = NewLoginCodeClient(tx.config)
 	tx.Manifest = NewManifestClient(tx.config)

@@ -21,7 +21,7 @@ type User struct {
 	ID ids.ID `json:"id,omitempty"`
 	// the person's tenant; none for platform staff
 	TenantID *ids.ID `json:"tenant_id,omitempty"`
-	// names the person; no authority
+	// names the person in the tenant, or among the staff; no authority
 	Email string `json:"email,omitempty"`
 	// name for people
 	DisplayName string `json:"display_name,omitempty"`
@@ -29,6 +29,12 @@ type User struct {
 	DisabledAt *time.Time `json:"disabled_at,omitempty"`
 	// when the person last logged in
 	LastLoginAt *time.Time `json:"last_login_at,omitempty"`
+	// since when an invitation waits to be accepted; none for whom the platform or a verified domain vouches
+	InvitedAt *time.Time `json:"invited_at,omitempty"`
+	// until when the code that they were given works; none without one
+	InvitationEndsAt *time.Time `json:"invitation_ends_at,omitempty"`
+	// when the person accepted it
+	AcceptedAt *time.Time `json:"accepted_at,omitempty"`
 	// when the row was made
 	CreatedAt    time.Time `json:"created_at,omitempty"`
 	selectValues sql.SelectValues
@@ -41,7 +47,7 @@ func (*User) scanValues(columns []string) ([]any, error) {
 		switch columns[i] {
 		case user.FieldID, user.FieldTenantID, user.FieldEmail, user.FieldDisplayName:
 			values[i] = new(sql.NullString)
-		case user.FieldDisabledAt, user.FieldLastLoginAt, user.FieldCreatedAt:
+		case user.FieldDisabledAt, user.FieldLastLoginAt, user.FieldInvitedAt, user.FieldInvitationEndsAt, user.FieldAcceptedAt, user.FieldCreatedAt:
 			values[i] = new(sql.NullTime)
 		default:
 			values[i] = new(sql.UnknownType)
@@ -96,6 +102,27 @@ func (_m *User) assignValues(columns []string, values []any) error {
 			} else if value.Valid {
 				_m.LastLoginAt = new(time.Time)
 				*_m.LastLoginAt = value.Time
+			}
+		case user.FieldInvitedAt:
+			if value, ok := values[i].(*sql.NullTime); !ok {
+				return fmt.Errorf("unexpected type %T for field invited_at", values[i])
+			} else if value.Valid {
+				_m.InvitedAt = new(time.Time)
+				*_m.InvitedAt = value.Time
+			}
+		case user.FieldInvitationEndsAt:
+			if value, ok := values[i].(*sql.NullTime); !ok {
+				return fmt.Errorf("unexpected type %T for field invitation_ends_at", values[i])
+			} else if value.Valid {
+				_m.InvitationEndsAt = new(time.Time)
+				*_m.InvitationEndsAt = value.Time
+			}
+		case user.FieldAcceptedAt:
+			if value, ok := values[i].(*sql.NullTime); !ok {
+				return fmt.Errorf("unexpected type %T for field accepted_at", values[i])
+			} else if value.Valid {
+				_m.AcceptedAt = new(time.Time)
+				*_m.AcceptedAt = value.Time
 			}
 		case user.FieldCreatedAt:
 			if value, ok := values[i].(*sql.NullTime); !ok {
@@ -157,6 +184,21 @@ func (_m *User) String() string {
 	builder.WriteString(", ")
 	if v := _m.LastLoginAt; v != nil {
 		builder.WriteString("last_login_at=")
+		builder.WriteString(v.Format(time.ANSIC))
+	}
+	builder.WriteString(", ")
+	if v := _m.InvitedAt; v != nil {
+		builder.WriteString("invited_at=")
+		builder.WriteString(v.Format(time.ANSIC))
+	}
+	builder.WriteString(", ")
+	if v := _m.InvitationEndsAt; v != nil {
+		builder.WriteString("invitation_ends_at=")
+		builder.WriteString(v.Format(time.ANSIC))
+	}
+	builder.WriteString(", ")
+	if v := _m.AcceptedAt; v != nil {
+		builder.WriteString("accepted_at=")
 		builder.WriteString(v.Format(time.ANSIC))
 	}
 	builder.WriteString(", ")

@@ -83,6 +83,48 @@ func (_c *UserCreate) SetNillableLastLoginAt(v *time.Time) *UserCreate {
 	return _c
 }
 
+// SetInvitedAt sets the "invited_at" field.
+func (_c *UserCreate) SetInvitedAt(v time.Time) *UserCreate {
+	_c.mutation.SetInvitedAt(v)
+	return _c
+}
+
+// SetNillableInvitedAt sets the "invited_at" field if the given value is not nil.
+func (_c *UserCreate) SetNillableInvitedAt(v *time.Time) *UserCreate {
+	if v != nil {
+		_c.SetInvitedAt(*v)
+	}
+	return _c
+}
+
+// SetInvitationEndsAt sets the "invitation_ends_at" field.
+func (_c *UserCreate) SetInvitationEndsAt(v time.Time) *UserCreate {
+	_c.mutation.SetInvitationEndsAt(v)
+	return _c
+}
+
+// SetNillableInvitationEndsAt sets the "invitation_ends_at" field if the given value is not nil.
+func (_c *UserCreate) SetNillableInvitationEndsAt(v *time.Time) *UserCreate {
+	if v != nil {
+		_c.SetInvitationEndsAt(*v)
+	}
+	return _c
+}
+
+// SetAcceptedAt sets the "accepted_at" field.
+func (_c *UserCreate) SetAcceptedAt(v time.Time) *UserCreate {
+	_c.mutation.SetAcceptedAt(v)
+	return _c
+}
+
+// SetNillableAcceptedAt sets the "accepted_at" field if the given value is not nil.
+func (_c *UserCreate) SetNillableAcceptedAt(v *time.Time) *UserCreate {
+	if v != nil {
+		_c.SetAcceptedAt(*v)
+	}
+	return _c
+}
+
 // SetCreatedAt sets the "created_at" field.
 func (_c *UserCreate) SetCreatedAt(v time.Time) *UserCreate {
 	_c.mutation.SetCreatedAt(v)
@@ -213,6 +255,18 @@ func (_c *UserCreate) createSpec() (*User, *sqlgraph.CreateSpec) {
 	if value, ok := _c.mutation.LastLoginAt(); ok {
 		_spec.SetField(user.FieldLastLoginAt, field.TypeTime, value)
 		_node.LastLoginAt = &value
+	}
+	if value, ok := _c.mutation.InvitedAt(); ok {
+		_spec.SetField(user.FieldInvitedAt, field.TypeTime, value)
+		_node.InvitedAt = &value
+	}
+	if value, ok := _c.mutation.InvitationEndsAt(); ok {
+		_spec.SetField(user.FieldInvitationEndsAt, field.TypeTime, value)
+		_node.InvitationEndsAt = &value
+	}
+	if value, ok := _c.mutation.AcceptedAt(); ok {
+		_spec.SetField(user.FieldAcceptedAt, field.TypeTime, value)
+		_node.AcceptedAt = &value
 	}
 	if value, ok := _c.mutation.CreatedAt(); ok {
 		_spec.SetField(user.FieldCreatedAt, field.TypeTime, value)

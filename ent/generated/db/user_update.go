@@ -117,6 +117,66 @@ func (_u *UserUpdate) ClearLastLoginAt() *UserUpdate {
 	return _u
 }
 
+// SetInvitedAt sets the "invited_at" field.
+func (_u *UserUpdate) SetInvitedAt(v time.Time) *UserUpdate {
+	_u.mutation.SetInvitedAt(v)
+	return _u
+}
+
+// SetNillableInvitedAt sets the "invited_at" field if the given value is not nil.
+func (_u *UserUpdate) SetNillableInvitedAt(v *time.Time) *UserUpdate {
+	if v != nil {
+		_u.SetInvitedAt(*v)
+	}
+	return _u
+}
+
+// ClearInvitedAt clears the value of the "invited_at" field.
+func (_u *UserUpdate) ClearInvitedAt() *UserUpdate {
+	_u.mutation.ClearInvitedAt()
+	return _u
+}
+
+// SetInvitationEndsAt sets the "invitation_ends_at" field.
+func (_u *UserUpdate) SetInvitationEndsAt(v time.Time) *UserUpdate {
+	_u.mutation.SetInvitationEndsAt(v)
+	return _u
+}
+
+// SetNillableInvitationEndsAt sets the "invitation_ends_at" field if the given value is not nil.
+func (_u *UserUpdate) SetNillableInvitationEndsAt(v *time.Time) *UserUpdate {
+	if v != nil {
+		_u.SetInvitationEndsAt(*v)
+	}
+	return _u
+}
+
+// ClearInvitationEndsAt clears the value of the "invitation_ends_at" field.
+func (_u *UserUpdate) ClearInvitationEndsAt() *UserUpdate {
+	_u.mutation.ClearInvitationEndsAt()
+	return _u
+}
+
+// SetAcceptedAt sets the "accepted_at" field.
+func (_u *UserUpdate) SetAcceptedAt(v time.Time) *UserUpdate {
+	_u.mutation.SetAcceptedAt(v)
+	return _u
+}
+
+// SetNillableAcceptedAt sets the "accepted_at" field if the given value is not nil.
+func (_u *UserUpdate) SetNillableAcceptedAt(v *time.Time) *UserUpdate {
+	if v != nil {
+		_u.SetAcceptedAt(*v)
+	}
+	return _u
+}
+
+// ClearAcceptedAt clears the value of the "accepted_at" field.
+func (_u *UserUpdate) ClearAcceptedAt() *UserUpdate {
+	_u.mutation.ClearAcceptedAt()
+	return _u
+}
+
 // Mutation returns the UserMutation object of the builder.
 func (_u *UserUpdate) Mutation() *UserMutation {
 	return _u.mutation
@@ -181,6 +241,24 @@ func (_u *UserUpdate) sqlSave(ctx context.Context) (_node int, err error) {
 	}
 	if _u.mutation.LastLoginAtCleared() {
 		_spec.ClearField(user.FieldLastLoginAt, field.TypeTime)
+	}
+	if value, ok := _u.mutation.InvitedAt(); ok {
+		_spec.SetField(user.FieldInvitedAt, field.TypeTime, value)
+	}
+	if _u.mutation.InvitedAtCleared() {
+		_spec.ClearField(user.FieldInvitedAt, field.TypeTime)
+	}
+	if value, ok := _u.mutation.InvitationEndsAt(); ok {
+		_spec.SetField(user.FieldInvitationEndsAt, field.TypeTime, value)
+	}
+	if _u.mutation.InvitationEndsAtCleared() {
+		_spec.ClearField(user.FieldInvitationEndsAt, field.TypeTime)
+	}
+	if value, ok := _u.mutation.AcceptedAt(); ok {
+		_spec.SetField(user.FieldAcceptedAt, field.TypeTime, value)
+	}
+	if _u.mutation.AcceptedAtCleared() {
+		_spec.ClearField(user.FieldAcceptedAt, field.TypeTime)
 	}
 	if _node, err = sqlgraph.UpdateNodes(ctx, _u.driver, _spec); err != nil {
 		if _, ok := err.(*sqlgraph.NotFoundError); ok {
@@ -290,6 +368,66 @@ func (_u *UserUpdateOne) ClearLastLoginAt() *UserUpdateOne {
 	return _u
 }
 
+// SetInvitedAt sets the "invited_at" field.
+func (_u *UserUpdateOne) SetInvitedAt(v time.Time) *UserUpdateOne {
+	_u.mutation.SetInvitedAt(v)
+	return _u
+}
+
+// SetNillableInvitedAt sets the "invited_at" field if the given value is not nil.
+func (_u *UserUpdateOne) SetNillableInvitedAt(v *time.Time) *UserUpdateOne {
+	if v != nil {
+		_u.SetInvitedAt(*v)
+	}
+	return _u
+}
+
+// ClearInvitedAt clears the value of the "invited_at" field.
+func (_u *UserUpdateOne) ClearInvitedAt() *UserUpdateOne {
+	_u.mutation.ClearInvitedAt()
+	return _u
+}
+
+// SetInvitationEndsAt sets the "invitation_ends_at" field.
+func (_u *UserUpdateOne) SetInvitationEndsAt(v time.Time) *UserUpdateOne {
+	_u.mutation.SetInvitationEndsAt(v)
+	return _u
+}
+
+// SetNillableInvitationEndsAt sets the "invitation_ends_at" field if the given value is not nil.
+func (_u *UserUpdateOne) SetNillableInvitationEndsAt(v *time.Time) *UserUpdateOne {
+	if v != nil {
+		_u.SetInvitationEndsAt(*v)
+	}
+	return _u
+}
+
+// ClearInvitationEndsAt clears the value of the "invitation_ends_at" field.
+func (_u *UserUpdateOne) ClearInvitationEndsAt() *UserUpdateOne {
+	_u.mutation.ClearInvitationEndsAt()
+	return _u
+}
+
+// SetAcceptedAt sets the "accepted_at" field.
+func (_u *UserUpdateOne) SetAcceptedAt(v time.Time) *UserUpdateOne {
+	_u.mutation.SetAcceptedAt(v)
+	return _u
+}
+
+// SetNillableAcceptedAt sets the "accepted_at" field if the given value is not nil.
+func (_u *UserUpdateOne) SetNillableAcceptedAt(v *time.Time) *UserUpdateOne {
+	if v != nil {
+		_u.SetAcceptedAt(*v)
+	}
+	return _u
+}
+
+// ClearAcceptedAt clears the value of the "accepted_at" field.
+func (_u *UserUpdateOne) ClearAcceptedAt() *UserUpdateOne {
+	_u.mutation.ClearAcceptedAt()
+	return _u
+}
+
 // Mutation returns the UserMutation object of the builder.
 func (_u *UserUpdateOne) Mutation() *UserMutation {
 	return _u.mutation
@@ -384,6 +522,24 @@ func (_u *UserUpdateOne) sqlSave(ctx context.Context) (_node *User, err error) {
 	}
 	if _u.mutation.LastLoginAtCleared() {
 		_spec.ClearField(user.FieldLastLoginAt, field.TypeTime)
+	}
+	if value, ok := _u.mutation.InvitedAt(); ok {
+		_spec.SetField(user.FieldInvitedAt, field.TypeTime, value)
+	}
+	if _u.mutation.InvitedAtCleared() {
+		_spec.ClearField(user.FieldInvitedAt, field.TypeTime)
+	}
+	if value, ok := _u.mutation.InvitationEndsAt(); ok {
+		_spec.SetField(user.FieldInvitationEndsAt, field.TypeTime, value)
+	}
+	if _u.mutation.InvitationEndsAtCleared() {
+		_spec.ClearField(user.FieldInvitationEndsAt, field.TypeTime)
+	}
+	if value, ok := _u.mutation.AcceptedAt(); ok {
+		_spec.SetField(user.FieldAcceptedAt, field.TypeTime, value)
+	}
+	if _u.mutation.AcceptedAtCleared() {
+		_spec.ClearField(user.FieldAcceptedAt, field.TypeTime)
 	}
 	_node = &User{config: _u.config}
 	_spec.Assign = _node.assignValues

@@ -643,6 +643,12 @@ type ComplexityRoot struct {
 		Operation func(childComplexity int) int
 	}
 
+	InvitationPayload struct {
+		Code      func(childComplexity int) int
+		ExpiresAt func(childComplexity int) int
+		URL       func(childComplexity int) int
+	}
+
 	InvokeActionPayload struct {
 		Action        func(childComplexity int) int
 		CorrelationID func(childComplexity int) int
@@ -813,6 +819,7 @@ type ComplexityRoot struct {
 		EnrolNode               func(childComplexity int, input node.EnrolInput) int
 		GrantEntitlement        func(childComplexity int, projectID ids.ID, appSlug string, limits *entitlement.Limits, expiresAt *time.Time, reason *string) int
 		GrantRole               func(childComplexity int, input identity.GrantRoleInput) int
+		InviteUser              func(childComplexity int, userID ids.ID) int
 		InvokeAction            func(childComplexity int, input instance.ActionInput) int
 		IssueRuntimeSecret      func(childComplexity int, input secret.IssueInput) int
 		LabelMember             func(childComplexity int, input member.LabelInput) int
@@ -842,6 +849,7 @@ type ComplexityRoot struct {
 		RetryOperation          func(childComplexity int, input retry.Input) int
 		RetryOrphan             func(childComplexity int, orphanID ids.ID) int
 		RevokeEntitlement       func(childComplexity int, projectID ids.ID, appSlug string, reason *string) int
+		RevokeInvitation        func(childComplexity int, userID ids.ID, reason *string) int
 		RevokeRole              func(childComplexity int, bindingID ids.ID, reason *string) int
 		RevokeRuntimeSecret     func(childComplexity int, secretID ids.ID, reason *string) int
 		RevokeServiceAccountKey func(childComplexity int, keyID ids.ID, reason *string) int
@@ -857,6 +865,7 @@ type ComplexityRoot struct {
 		SetProjectQuota         func(childComplexity int, input identity.QuotaInput) int
 		SetSkuPrice             func(childComplexity int, input price.SetInput) int
 		SetSourceCredential     func(childComplexity int, input source.CredentialInput) int
+		SetTenantDomains        func(childComplexity int, input identity.DomainsInput) int
 		SubmitEvidence          func(childComplexity int, input catalog.EvidenceInput) int
 		UncordonMember          func(childComplexity int, input member.Input) int
 		UpdateArtifactSource    func(childComplexity int, input source.UpdateInput) int
@@ -1248,7 +1257,7 @@ type ComplexityRoot struct {
 		SearchAudit              func(childComplexity int, filter audit.Filter, first *int, after *string) int
 		ServiceAccounts          func(childComplexity int, projectID ids.ID, first *int, after *string) int
 		SkuPrices                func(childComplexity int) int
-		Users                    func(childComplexity int, tenantID ids.ID, first *int, after *string) int
+		Users                    func(childComplexity int, tenantID ids.ID, waiting bool, first *int, after *string) int
 		Viewer                   func(childComplexity int) int
 		WebhookDeliveries        func(childComplexity int, webhookID ids.ID, states []lifecycle.DeliveryState, first *int, after *string) int
 		Webhooks                 func(childComplexity int, projectID ids.ID, first *int, after *string) int
@@ -1456,18 +1465,22 @@ type ComplexityRoot struct {
 	Tenant struct {
 		CreatedAt   func(childComplexity int) int
 		DisplayName func(childComplexity int) int
+		Domains     func(childComplexity int) int
 		ID          func(childComplexity int) int
 		Slug        func(childComplexity int) int
 	}
 
 	User struct {
-		CreatedAt   func(childComplexity int) int
-		DisabledAt  func(childComplexity int) int
-		DisplayName func(childComplexity int) int
-		Email       func(childComplexity int) int
-		ID          func(childComplexity int) int
-		LastLoginAt func(childComplexity int) int
-		TenantID    func(childComplexity int) int
+		AcceptedAt       func(childComplexity int) int
+		CreatedAt        func(childComplexity int) int
+		DisabledAt       func(childComplexity int) int
+		DisplayName      func(childComplexity int) int
+		Email            func(childComplexity int) int
+		ID               func(childComplexity int) int
+		InvitationEndsAt func(childComplexity int) int
+		InvitedAt        func(childComplexity int) int
+		LastLoginAt      func(childComplexity int) int
+		TenantID         func(childComplexity int) int
 	}
 
 	UserConnection struct {
@@ -3916,6 +3929,25 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 
 		return e.ComplexityRoot.InstancePayload.Operation(childComplexity), true
 
+	case "InvitationPayload.code":
+		if e.ComplexityRoot.InvitationPayload.Code == nil {
+			break
+		}
+
+		return e.ComplexityRoot.InvitationPayload.Code(childComplexity), true
+	case "InvitationPayload.expiresAt":
+		if e.ComplexityRoot.InvitationPayload.ExpiresAt == nil {
+			break
+		}
+
+		return e.ComplexityRoot.InvitationPayload.ExpiresAt(childComplexity), true
+	case "InvitationPayload.url":
+		if e.ComplexityRoot.InvitationPayload.URL == nil {
+			break
+		}
+
+		return e.ComplexityRoot.InvitationPayload.URL(childComplexity), true
+
 	case "InvokeActionPayload.action":
 		if e.ComplexityRoot.InvokeActionPayload.Action == nil {
 			break
@@ -4791,6 +4823,17 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Mutation.GrantRole(childComplexity, args["input"].(identity.GrantRoleInput)), true
+	case "Mutation.inviteUser":
+		if e.ComplexityRoot.Mutation.InviteUser == nil {
+			break
+		}
+
+		args, err := ec.field_Mutation_inviteUser_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Mutation.InviteUser(childComplexity, args["userId"].(ids.ID)), true
 	case "Mutation.invokeAction":
 		if e.ComplexityRoot.Mutation.InvokeAction == nil {
 			break
@@ -5105,6 +5148,17 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Mutation.RevokeEntitlement(childComplexity, args["projectId"].(ids.ID), args["appSlug"].(string), args["reason"].(*string)), true
+	case "Mutation.revokeInvitation":
+		if e.ComplexityRoot.Mutation.RevokeInvitation == nil {
+			break
+		}
+
+		args, err := ec.field_Mutation_revokeInvitation_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Mutation.RevokeInvitation(childComplexity, args["userId"].(ids.ID), args["reason"].(*string)), true
 	case "Mutation.revokeRole":
 		if e.ComplexityRoot.Mutation.RevokeRole == nil {
 			break
@@ -5265,6 +5319,17 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Mutation.SetSourceCredential(childComplexity, args["input"].(source.CredentialInput)), true
+	case "Mutation.setTenantDomains":
+		if e.ComplexityRoot.Mutation.SetTenantDomains == nil {
+			break
+		}
+
+		args, err := ec.field_Mutation_setTenantDomains_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Mutation.SetTenantDomains(childComplexity, args["input"].(identity.DomainsInput)), true
 	case "Mutation.submitEvidence":
 		if e.ComplexityRoot.Mutation.SubmitEvidence == nil {
 			break
@@ -7312,7 +7377,7 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 			return 0, false
 		}
 
-		return e.ComplexityRoot.Query.Users(childComplexity, args["tenantId"].(ids.ID), args["first"].(*int), args["after"].(*string)), true
+		return e.ComplexityRoot.Query.Users(childComplexity, args["tenantId"].(ids.ID), args["waiting"].(bool), args["first"].(*int), args["after"].(*string)), true
 	case "Query.viewer":
 		if e.ComplexityRoot.Query.Viewer == nil {
 			break
@@ -8138,6 +8203,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Tenant.DisplayName(childComplexity), true
+	case "Tenant.domains":
+		if e.ComplexityRoot.Tenant.Domains == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Tenant.Domains(childComplexity), true
 	case "Tenant.id":
 		if e.ComplexityRoot.Tenant.ID == nil {
 			break
@@ -8151,6 +8222,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 
 		return e.ComplexityRoot.Tenant.Slug(childComplexity), true
 
+	case "User.acceptedAt":
+		if e.ComplexityRoot.User.AcceptedAt == nil {
+			break
+		}
+
+		return e.ComplexityRoot.User.AcceptedAt(childComplexity), true
 	case "User.createdAt":
 		if e.ComplexityRoot.User.CreatedAt == nil {
 			break
@@ -8181,6 +8258,18 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.User.ID(childComplexity), true
+	case "User.invitationEndsAt":
+		if e.ComplexityRoot.User.InvitationEndsAt == nil {
+			break
+		}
+
+		return e.ComplexityRoot.User.InvitationEndsAt(childComplexity), true
+	case "User.invitedAt":
+		if e.ComplexityRoot.User.InvitedAt == nil {
+			break
+		}
+
+		return e.ComplexityRoot.User.InvitedAt(childComplexity), true
 	case "User.lastLoginAt":
 		if e.ComplexityRoot.User.LastLoginAt == nil {
 			break
@@ -8635,6 +8724,7 @@ func (e *executableSchema) Exec(ctx context.Context) graphql.ResponseHandler {
 		ec.unmarshalInputSetProjectQuotaInput,
 		ec.unmarshalInputSetSkuPriceInput,
 		ec.unmarshalInputSetSourceCredentialInput,
+		ec.unmarshalInputSetTenantDomainsInput,
 		ec.unmarshalInputSubmitEvidenceInput,
 		ec.unmarshalInputUpdateArtifactSourceInput,
 		ec.unmarshalInputUpdateProjectInput,
@@ -9710,6 +9800,8 @@ type Tenant implements Node {
   slug: String!
   "Name for people."
   displayName: String!
+  "Domains of addresses that the platform's staff has verified to be the tenant's: people of such an address need no invitation."
+  domains: [String!]!
   "When it was created."
   createdAt: DateTime!
 }
@@ -9764,6 +9856,12 @@ type User implements Node {
   disabledAt: DateTime
   "When the person last logged in; null if never."
   lastLoginAt: DateTime
+  "Since when an invitation waits to be accepted, or was accepted; null for people that the platform's staff or a verified domain of the tenant vouches for."
+  invitedAt: DateTime
+  "Until when the code that the person was invited with works; null without an open invitation."
+  invitationEndsAt: DateTime
+  "When the person accepted the invitation; null until then."
+  acceptedAt: DateTime
 }
 
 "A login of a person at a browser or a command line."
@@ -10064,7 +10162,7 @@ extend type Query {
   "A project by id. Key: project.read."
   project("The project." id: ID!): Project!
   "The people of a tenant. Key: identity.user.read."
-  users("The tenant." tenantId: ID!, "How many, 1 to 100." first: Int = 50, "Read on after this cursor." after: String): UserConnection!
+  users("The tenant." tenantId: ID!, "Only those who have not accepted their invitation." waiting: Boolean! = false, "How many, 1 to 100." first: Int = 50, "Read on after this cursor." after: String): UserConnection!
   "The service accounts of a project. Key: identity.service_account.read."
   serviceAccounts("The project." projectId: ID!, "How many, 1 to 100." first: Int = 50, "Read on after this cursor." after: String): ServiceAccountConnection!
 }
@@ -10217,6 +10315,26 @@ type CreateServiceAccountKeyPayload {
   secret: String!
 }
 
+"Which domains of addresses are a tenant's."
+input SetTenantDomainsInput {
+  "The tenant."
+  tenantId: ID!
+  "All of them, such as example.com, at most 50."
+  domains: [String!]!
+  "Why, kept in the audit."
+  reason: String
+}
+
+"A code with which a person accepts an invitation."
+type InvitationPayload {
+  "The code. It is not stored and cannot be shown again."
+  code: String!
+  "The page at which the person accepts, by a login of their own."
+  url: String!
+  "When it stops working: after a week."
+  expiresAt: DateTime!
+}
+
 "A one-time login."
 type LoginLinkPayload {
   "The one-time code, for POST /auth/login. It is not stored and cannot be shown again."
@@ -10232,8 +10350,14 @@ extend type Mutation {
   createTenant("What it is made from." input: CreateTenantInput!): Tenant!
   "Make a project. Key: project.create on the tenant."
   createProject("What it is made from." input: CreateProjectInput!): Project!
-  "Add a person. Key: identity.user.create on the tenant, or on the platform for staff."
+  "Add a person. Whom a tenant adds by itself is invited and logs in once they accept, unless their address is of a verified domain of the tenant. CONFLICT when the tenant has the address itself. Key: identity.user.create on the tenant, or on the platform for staff."
   createUser("What it is made from." input: CreateUserInput!): User!
+  "A code with which a person accepts to belong to the tenant, by a login whose verified address is the one that was added; codes of before end. Key: identity.user.create on the person's tenant."
+  inviteUser("The person." userId: ID!): InvitationPayload!
+  "End the code that a person was invited with, at once; they stay and can be invited again. FAILED_PRECONDITION without an open invitation. Key: identity.user.create on the person's tenant."
+  revokeInvitation("The person." userId: ID!, "Why, kept in the audit." reason: String): User!
+  "Set which domains of addresses are a tenant's, once that was verified. A domain is one tenant's: CONFLICT when another has it. Key: tenant.create, platform."
+  setTenantDomains("Which." input: SetTenantDomainsInput!): Tenant!
   "Give a role. Key: identity.binding.grant at the scope; nobody can give keys they lack."
   grantRole("Which, to whom, where." input: GrantRoleInput!): RoleBinding!
   "Take a role away. Key: identity.binding.revoke at its scope."
@@ -14170,6 +14294,18 @@ func (ec *executionContext) childFields_InstancePayload(ctx context.Context, fie
 	return nil, fmt.Errorf("no field named %q was found under type InstancePayload", field.Name)
 }
 
+func (ec *executionContext) childFields_InvitationPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "code":
+		return ec.fieldContext_InvitationPayload_code(ctx, field)
+	case "url":
+		return ec.fieldContext_InvitationPayload_url(ctx, field)
+	case "expiresAt":
+		return ec.fieldContext_InvitationPayload_expiresAt(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type InvitationPayload", field.Name)
+}
+
 func (ec *executionContext) childFields_InvokeActionPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "action":
@@ -15496,6 +15632,8 @@ func (ec *executionContext) childFields_Tenant(ctx context.Context, field graphq
 		return ec.fieldContext_Tenant_slug(ctx, field)
 	case "displayName":
 		return ec.fieldContext_Tenant_displayName(ctx, field)
+	case "domains":
+		return ec.fieldContext_Tenant_domains(ctx, field)
 	case "createdAt":
 		return ec.fieldContext_Tenant_createdAt(ctx, field)
 	}
@@ -15518,6 +15656,12 @@ func (ec *executionContext) childFields_User(ctx context.Context, field graphql.
 		return ec.fieldContext_User_disabledAt(ctx, field)
 	case "lastLoginAt":
 		return ec.fieldContext_User_lastLoginAt(ctx, field)
+	case "invitedAt":
+		return ec.fieldContext_User_invitedAt(ctx, field)
+	case "invitationEndsAt":
+		return ec.fieldContext_User_invitationEndsAt(ctx, field)
+	case "acceptedAt":
+		return ec.fieldContext_User_acceptedAt(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type User", field.Name)
 }

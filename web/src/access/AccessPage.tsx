@@ -6,10 +6,12 @@ import { Empty, PageHead } from '../ui/parts';
 import { AccountsTab } from './AccountsTab';
 import { CheckTab } from './CheckTab';
 import { EntitlementsTab } from './EntitlementsTab';
+import { PeopleTab } from './PeopleTab';
 import { RolesTab } from './RolesTab';
 
 const tabs = [
   { value: 'roles', label: 'People and roles', key: 'identity.binding.read', Content: RolesTab },
+  { value: 'people', label: 'Invitations', key: 'identity.user.read', Content: PeopleTab },
   { value: 'accounts', label: 'Service accounts', key: 'identity.service_account.read', Content: AccountsTab },
   { value: 'entitlements', label: 'Entitlements', key: 'entitlement.read', Content: EntitlementsTab },
   { value: 'check', label: 'Check a permission', key: 'project.read', Content: CheckTab },

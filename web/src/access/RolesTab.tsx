@@ -13,6 +13,7 @@ import { RowsCard } from '../ui/Rows';
 import { Status } from '../ui/Status';
 import { Ago, Copy, Empty } from '../ui/parts';
 import { GrantDialog } from './GrantDialog';
+import { MadeUnderDialog } from './MadeUnderDialog';
 import { usePeople } from './usePeople';
 
 const pick = (data: RoleBindingsQuery) => data.roleBindings;
@@ -25,10 +26,11 @@ export function RolesTab() {
   const [ended, setEnded] = useState(false);
   const [granting, setGranting] = useState(false);
   const [revoked, setRevoked] = useState<BindingBitsFragment>();
+  const [emergency, setEmergency] = useState<BindingBitsFragment>();
   const list = useRows(RoleBindingsDocument, useMemo(() => ({ tenantId: null, projectId, ended }), [projectId, ended]), pick);
   const columns = [
     { head: 'Who', cell: (row: BindingBitsFragment) => <span><span className="strong">{people.nameOf(row.subjectId)}</span><span className="sub"><Copy value={row.subjectId} what="id" /></span></span> },
-    { head: 'Role', cell: (row: BindingBitsFragment) => <span>{words(row.role)}{row.breakGlass && <> <span className="tag tone-bad" style={{ color: 'var(--bad)' }}>break-glass</span></>}</span> },
+    { head: 'Role', cell: (row: BindingBitsFragment) => <span>{words(row.role)}{row.breakGlass && <> <span className="tag tone-bad" style={{ color: 'var(--bad)' }}>break-glass</span> <Button size="compact-xs" variant="subtle" onClick={() => setEmergency(row)}>What was created</Button></>}</span> },
     { head: 'On', cell: (row: BindingBitsFragment) => row.projectId !== null ? 'this project' : row.tenantId !== null ? 'the whole tenant' : 'the platform' },
     { head: 'State', cell: (row: BindingBitsFragment) => <BindingState row={row} /> },
     { head: 'Reason', cell: (row: BindingBitsFragment) => row.reason === '' ? <span className="faint">—</span> : <span className="wrap-any">{row.reason}</span> },
@@ -44,6 +46,7 @@ export function RolesTab() {
         </div>
       </RowsCard>
       {granting && <GrantDialog people={people.list} onClose={() => setGranting(false)} onDone={() => { setGranting(false); list.refresh(); }} />}
+      {emergency !== undefined && <MadeUnderDialog binding={emergency} who={people.nameOf(emergency.subjectId)} onClose={() => setEmergency(undefined)} />}
       {revoked !== undefined && (
         <AskDialog title={`Revoke the role ${words(revoked.role)}`} act="Revoke" danger send={(reason) => tell(RevokeRoleDocument, { bindingId: revoked.id, reason })} onClose={() => setRevoked(undefined)} onDone={() => { setRevoked(undefined); list.refresh(); }}>
           {people.nameOf(revoked.subjectId)} loses the role immediately; their live subscriptions end within seconds.

@@ -193,7 +193,7 @@ func addAdminFixtures(s *clienttest.Server) {
 	adapter := object{"id": "adp_1", "name": "hello", "url": "http://hello:8080", "lastSeenAt": at}
 	entitlement := object{"id": "etl_1", "projectId": "prj_1", "appSlug": "hello", "grantedBy": "Ada", "createdAt": at}
 	binding := object{"id": "rb_1", "subjectId": "usr_2", "role": "project_viewer", "projectId": "prj_1"}
-	user := object{"id": "usr_2", "email": "bob@example.com", "displayName": "Bob", "tenantId": "ten_1"}
+	user := object{"id": "usr_2", "email": "bob@example.com", "displayName": "Bob", "tenantId": "ten_1", "invitedAt": at, "invitationEndsAt": at}
 	granted := object{"id": "rb_1", "subjectId": "usr_2", "role": "project_viewer", "projectId": "prj_1", "reason": "joins", "createdAt": at}
 	limited := maps.Clone(account)
 	limited["limits"] = object{"objectIds": []string{"ins_1"}, "maxRisk": "WRITE", "operationsPerHour": 5}
@@ -216,6 +216,13 @@ func addAdminFixtures(s *clienttest.Server) {
 		"createProject":           project(),
 		"users":                   page(user),
 		"createUser":              user,
+		"inviteUser":              object{"code": "once", "url": "http://console/auth/oidc/accept?invitation=once", "expiresAt": at},
+		"revokeInvitation":        user,
+		"madeUnder": []object{
+			{"kind": "SERVICE_ACCOUNT_KEY", "id": "key_9", "name": "deploys", "projectId": "prj_1", "createdAt": at, "ended": false},
+			{"kind": "ROLE_BINDING", "id": "rb_9", "name": "tenant_admin", "createdAt": at, "ended": true},
+		},
+		"setTenantDomains":        object{"id": "ten_1", "slug": "acme", "domains": []string{"acme.test"}},
 		"createLoginLink":         object{"code": "once", "url": "http://console/#code=once", "expiresAt": at},
 		"serviceAccounts":         page(account),
 		"createServiceAccount":    account,

@@ -15,16 +15,17 @@ func Commands(t *command.Tool) []*cobra.Command {
 		command.Group("sessions", "Your logins, at browsers and command lines", listSessions(t), endSession(t),
 			endSessions(t)),
 		command.Group("break-glass", "Set the rules aside in an emergency; flagged everywhere, and never without a reason",
-			breakEnd(t), breakGrant(t)),
+			breakEnd(t), breakGrant(t), madeUnder(t)),
 	}
 }
 
 // Admin returns the commands of operators and tenant admins.
 func Admin(t *command.Tool) []*cobra.Command {
 	return []*cobra.Command{
-		command.Group("tenant", "Tenants", createTenant(t), renameTenant(t)),
+		command.Group("tenant", "Tenants", createTenant(t), renameTenant(t), setDomains(t)),
 		command.Group("project", "Projects", createProject(t), renameProject(t), deleteProject(t)),
-		command.Group("user", "People", listUsers(t), createUser(t), updateUser(t), loginLink(t)),
+		command.Group("user", "People", listUsers(t), createUser(t), updateUser(t), loginLink(t),
+			invite(t), listInvitations(t), revokeInvitation(t)),
 		command.Group("role", "Roles, and who holds them", listRoles(t), listBindings(t), listPermissionKeys(t)),
 		command.Group("service-account", "Automation identities of a project", listAccounts(t), createAccount(t),
 			updateAccount(t), deleteAccount(t)),

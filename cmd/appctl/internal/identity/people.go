@@ -36,7 +36,7 @@ func createUser(t *command.Tool) *cobra.Command {
 	cmd := command.Verb(t, "create EMAIL", "Add a person",
 		func(made gql.User) command.View {
 			return command.One(made, made.Id, "Email", made.Email, "Name", made.DisplayName,
-				"Tenant", render.Text(made.TenantId))
+				"Tenant", render.Text(made.TenantId), "Invitation", waits(made))
 		},
 		func(ctx context.Context, args []string) (gql.User, error) {
 			input.Email, input.DisplayName = args[0], cmp.Or(input.DisplayName, args[0])
@@ -47,6 +47,14 @@ func createUser(t *command.Tool) *cobra.Command {
 	cmd.Flags().StringVar(&input.TenantId, "tenant", "", "tenant's id; none adds platform staff")
 	command.KeyFlag(cmd, &input.IdempotencyKey)
 	return cmd
+}
+
+// waits returns what a person who has to accept does next; nothing for others.
+func waits(user gql.User) string {
+	if user.InvitedAt == nil || user.AcceptedAt != nil {
+		return ""
+	}
+	return "must be accepted: appctl admin user invite " + user.Id
 }
 
 // updateUser returns the command that changes what is given and leaves the rest of a person as it is.

@@ -3,6 +3,7 @@ package identity
 import (
 	"cmp"
 	"context"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -35,6 +36,22 @@ func renameTenant(t *command.Tool) *cobra.Command {
 			answer, err := gql.UpdateTenant(ctx, t, input)
 			return answer.UpdateTenant, err
 		})
+}
+
+// setDomains returns the command that sets which domains of addresses are a tenant's.
+func setDomains(t *command.Tool) *cobra.Command {
+	var domains []string
+	cmd := command.Reasoned(t, "domains TENANT", "Set which verified domains of addresses are a tenant's, by id: its people need no invitation",
+		func(made gql.TenantDomains) command.View {
+			return command.One(made, made.Id, "Slug", made.Slug, "Domains", strings.Join(made.Domains, " "))
+		},
+		func(ctx context.Context, args []string, reason string) (gql.TenantDomains, error) {
+			input := gql.SetTenantDomainsInput{TenantId: args[0], Domains: append([]string{}, domains...), Reason: reason}
+			answer, err := gql.SetTenantDomains(ctx, t, input)
+			return answer.SetTenantDomains, err
+		})
+	cmd.Flags().StringSliceVar(&domains, "domain", nil, "a domain, such as example.com; repeat or separate by commas; none for no domain")
+	return cmd
 }
 
 func viewProject(made gql.Project) command.View {

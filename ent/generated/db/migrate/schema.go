@@ -678,6 +678,38 @@ var (
 			},
 		},
 	}
+	// InvitationColumns holds the columns for the "invitation" table.
+	InvitationColumns = []*schema.Column{
+		{Name: "id", Type: field.TypeString, Unique: true, SchemaType: map[string]string{"postgres": "text"}},
+		{Name: "user_id", Type: field.TypeString, SchemaType: map[string]string{"postgres": "text"}},
+		{Name: "secret_hash", Type: field.TypeBytes},
+		{Name: "attempt_id", Type: field.TypeString, Nullable: true, SchemaType: map[string]string{"postgres": "text"}},
+		{Name: "expires_at", Type: field.TypeTime},
+		{Name: "created_at", Type: field.TypeTime},
+	}
+	// InvitationTable holds the schema information for the "invitation" table.
+	InvitationTable = &schema.Table{
+		Name:       "invitation",
+		Columns:    InvitationColumns,
+		PrimaryKey: []*schema.Column{InvitationColumns[0]},
+		Indexes: []*schema.Index{
+			{
+				Name:    "invitation_user_id",
+				Unique:  false,
+				Columns: []*schema.Column{InvitationColumns[1]},
+			},
+			{
+				Name:    "invitation_attempt_id",
+				Unique:  false,
+				Columns: []*schema.Column{InvitationColumns[3]},
+			},
+			{
+				Name:    "invitation_expires_at",
+				Unique:  false,
+				Columns: []*schema.Column{InvitationColumns[4]},
+			},
+		},
+	}
 	// LoginAttemptColumns holds the columns for the "login_attempt" table.
 	LoginAttemptColumns = []*schema.Column{
 		{Name: "id", Type: field.TypeString, Unique: true, SchemaType: map[string]string{"postgres": "text"}},
@@ -1527,6 +1559,7 @@ var (
 		{Name: "id", Type: field.TypeString, Unique: true, SchemaType: map[string]string{"postgres": "text"}},
 		{Name: "slug", Type: field.TypeString, Unique: true, SchemaType: map[string]string{"postgres": "text"}},
 		{Name: "display_name", Type: field.TypeString, Default: "", SchemaType: map[string]string{"postgres": "text"}},
+		{Name: "domains", Type: field.TypeJSON, Nullable: true},
 		{Name: "created_at", Type: field.TypeTime},
 	}
 	// TenantTable holds the schema information for the "tenant" table.
@@ -1539,10 +1572,13 @@ var (
 	PersonColumns = []*schema.Column{
 		{Name: "id", Type: field.TypeString, Unique: true, SchemaType: map[string]string{"postgres": "text"}},
 		{Name: "tenant_id", Type: field.TypeString, Nullable: true, SchemaType: map[string]string{"postgres": "text"}},
-		{Name: "email", Type: field.TypeString, Unique: true, SchemaType: map[string]string{"postgres": "text"}},
+		{Name: "email", Type: field.TypeString, SchemaType: map[string]string{"postgres": "text"}},
 		{Name: "display_name", Type: field.TypeString, Default: "", SchemaType: map[string]string{"postgres": "text"}},
 		{Name: "disabled_at", Type: field.TypeTime, Nullable: true},
 		{Name: "last_login_at", Type: field.TypeTime, Nullable: true},
+		{Name: "invited_at", Type: field.TypeTime, Nullable: true},
+		{Name: "invitation_ends_at", Type: field.TypeTime, Nullable: true},
+		{Name: "accepted_at", Type: field.TypeTime, Nullable: true},
 		{Name: "created_at", Type: field.TypeTime},
 	}
 	// PersonTable holds the schema information for the "person" table.
@@ -1555,6 +1591,24 @@ var (
 				Name:    "user_tenant_id_id",
 				Unique:  false,
 				Columns: []*schema.Column{PersonColumns[1], PersonColumns[0]},
+			},
+			{
+				Name:    "user_email",
+				Unique:  false,
+				Columns: []*schema.Column{PersonColumns[2]},
+			},
+			{
+				Name:    "person_tenant_email",
+				Unique:  true,
+				Columns: []*schema.Column{PersonColumns[1], PersonColumns[2]},
+			},
+			{
+				Name:    "person_staff_email",
+				Unique:  true,
+				Columns: []*schema.Column{PersonColumns[2]},
+				Annotation: &entsql.IndexAnnotation{
+					Where: "tenant_id IS NULL",
+				},
 			},
 		},
 	}
@@ -1694,6 +1748,7 @@ var (
 		InstanceGenerationTable,
 		IdempotencyTable,
 		InstanceTable,
+		InvitationTable,
 		LoginAttemptTable,
 		LoginCodeTable,
 		ManifestTable,
@@ -1775,6 +1830,9 @@ func init() {
 	}
 	InstanceTable.Annotation = &entsql.Annotation{
 		Table: "instance",
+	}
+	InvitationTable.Annotation = &entsql.Annotation{
+		Table: "invitation",
 	}
 	LoginAttemptTable.Annotation = &entsql.Annotation{
 		Table: "login_attempt",

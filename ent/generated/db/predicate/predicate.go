@@ -57,6 +57,9 @@ type Idempotency func(*sql.Selector)
 // Instance is the predicate function for instance builders.
 type Instance func(*sql.Selector)
 
+// Invitation is the predicate function for invitation builders.
+type Invitation func(*sql.Selector)
+
 // LoginAttempt is the predicate function for loginattempt builders.
 type LoginAttempt func(*sql.Selector)
 

@@ -17,6 +17,8 @@ const (
 	FieldSlug = "slug"
 	// FieldDisplayName holds the string denoting the display_name field in the database.
 	FieldDisplayName = "display_name"
+	// FieldDomains holds the string denoting the domains field in the database.
+	FieldDomains = "domains"
 	// FieldCreatedAt holds the string denoting the created_at field in the database.
 	FieldCreatedAt = "created_at"
 	// Table holds the table name of the tenant in the database.
@@ -28,6 +30,7 @@ var Columns = []string{
 	FieldID,
 	FieldSlug,
 	FieldDisplayName,
+	FieldDomains,
 	FieldCreatedAt,
 }
 

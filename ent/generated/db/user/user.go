@@ -23,6 +23,12 @@ const (
 	FieldDisabledAt = "disabled_at"
 	// FieldLastLoginAt holds the string denoting the last_login_at field in the database.
 	FieldLastLoginAt = "last_login_at"
+	// FieldInvitedAt holds the string denoting the invited_at field in the database.
+	FieldInvitedAt = "invited_at"
+	// FieldInvitationEndsAt holds the string denoting the invitation_ends_at field in the database.
+	FieldInvitationEndsAt = "invitation_ends_at"
+	// FieldAcceptedAt holds the string denoting the accepted_at field in the database.
+	FieldAcceptedAt = "accepted_at"
 	// FieldCreatedAt holds the string denoting the created_at field in the database.
 	FieldCreatedAt = "created_at"
 	// Table holds the table name of the user in the database.
@@ -37,6 +43,9 @@ var Columns = []string{
 	FieldDisplayName,
 	FieldDisabledAt,
 	FieldLastLoginAt,
+	FieldInvitedAt,
+	FieldInvitationEndsAt,
+	FieldAcceptedAt,
 	FieldCreatedAt,
 }
 
@@ -88,6 +97,21 @@ func ByDisabledAt(opts ...sql.OrderTermOption) OrderOption {
 // ByLastLoginAt orders the results by the last_login_at field.
 func ByLastLoginAt(opts ...sql.OrderTermOption) OrderOption {
 	return sql.OrderByField(FieldLastLoginAt, opts...).ToFunc()
+}
+
+// ByInvitedAt orders the results by the invited_at field.
+func ByInvitedAt(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldInvitedAt, opts...).ToFunc()
+}
+
+// ByInvitationEndsAt orders the results by the invitation_ends_at field.
+func ByInvitationEndsAt(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldInvitationEndsAt, opts...).ToFunc()
+}
+
+// ByAcceptedAt orders the results by the accepted_at field.
+func ByAcceptedAt(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldAcceptedAt, opts...).ToFunc()
 }
 
 // ByCreatedAt orders the results by the created_at field.

@@ -81,6 +81,21 @@ func LastLoginAt(v time.Time) predicate.User {
 	return predicate.User(sql.FieldEQ(FieldLastLoginAt, v))
 }
 
+// InvitedAt applies equality check predicate on the "invited_at" field. It's identical to InvitedAtEQ.
+func InvitedAt(v time.Time) predicate.User {
+	return predicate.User(sql.FieldEQ(FieldInvitedAt, v))
+}
+
+// InvitationEndsAt applies equality check predicate on the "invitation_ends_at" field. It's identical to InvitationEndsAtEQ.
+func InvitationEndsAt(v time.Time) predicate.User {
+	return predicate.User(sql.FieldEQ(FieldInvitationEndsAt, v))
+}
+
+// AcceptedAt applies equality check predicate on the "accepted_at" field. It's identical to AcceptedAtEQ.
+func AcceptedAt(v time.Time) predicate.User {
+	return predicate.User(sql.FieldEQ(FieldAcceptedAt, v))
+}
+
 // CreatedAt applies equality check predicate on the "created_at" field. It's identical to CreatedAtEQ.
 func CreatedAt(v time.Time) predicate.User {
 	return predicate.User(sql.FieldEQ(FieldCreatedAt, v))
@@ -408,6 +423,156 @@ func LastLoginAtIsNil() predicate.User {
 // LastLoginAtNotNil applies the NotNil predicate on the "last_login_at" field.
 func LastLoginAtNotNil() predicate.User {
 	return predicate.User(sql.FieldNotNull(FieldLastLoginAt))
+}
+
+// InvitedAtEQ applies the EQ predicate on the "invited_at" field.
+func InvitedAtEQ(v time.Time) predicate.User {
+	return predicate.User(sql.FieldEQ(FieldInvitedAt, v))
+}
+
+// InvitedAtNEQ applies the NEQ predicate on the "invited_at" field.
+func InvitedAtNEQ(v time.Time) predicate.User {
+	return predicate.User(sql.FieldNEQ(FieldInvitedAt, v))
+}
+
+// InvitedAtIn applies the In predicate on the "invited_at" field.
+func InvitedAtIn(vs ...time.Time) predicate.User {
+	return predicate.User(sql.FieldIn(FieldInvitedAt, vs...))
+}
+
+// InvitedAtNotIn applies the NotIn predicate on the "invited_at" field.
+func InvitedAtNotIn(vs ...time.Time) predicate.User {
+	return predicate.User(sql.FieldNotIn(FieldInvitedAt, vs...))
+}
+
+// InvitedAtGT applies the GT predicate on the "invited_at" field.
+func InvitedAtGT(v time.Time) predicate.User {
+	return predicate.User(sql.FieldGT(FieldInvitedAt, v))
+}
+
+// InvitedAtGTE applies the GTE predicate on the "invited_at" field.
+func InvitedAtGTE(v time.Time) predicate.User {
+	return predicate.User(sql.FieldGTE(FieldInvitedAt, v))
+}
+
+// InvitedAtLT applies the LT predicate on the "invited_at" field.
+func InvitedAtLT(v time.Time) predicate.User {
+	return predicate.User(sql.FieldLT(FieldInvitedAt, v))
+}
+
+// InvitedAtLTE applies the LTE predicate on the "invited_at" field.
+func InvitedAtLTE(v time.Time) predicate.User {
+	return predicate.User(sql.FieldLTE(FieldInvitedAt, v))
+}
+
+// InvitedAtIsNil applies the IsNil predicate on the "invited_at" field.
+func InvitedAtIsNil() predicate.User {
+	return predicate.User(sql.FieldIsNull(FieldInvitedAt))
+}
+
+// InvitedAtNotNil applies the NotNil predicate on the "invited_at" field.
+func InvitedAtNotNil() predicate.User {
+	return predicate.User(sql.FieldNotNull(FieldInvitedAt))
+}
+
+// InvitationEndsAtEQ applies the EQ predicate on the "invitation_ends_at" field.
+func InvitationEndsAtEQ(v time.Time) predicate.User {
+	return predicate.User(sql.FieldEQ(FieldInvitationEndsAt, v))
+}
+
+// InvitationEndsAtNEQ applies the NEQ predicate on the "invitation_ends_at" field.
+func InvitationEndsAtNEQ(v time.Time) predicate.User {
+	return predicate.User(sql.FieldNEQ(FieldInvitationEndsAt, v))
+}
+
+// InvitationEndsAtIn applies the In predicate on the "invitation_ends_at" field.
+func InvitationEndsAtIn(vs ...time.Time) predicate.User {
+	return predicate.User(sql.FieldIn(FieldInvitationEndsAt, vs...))
+}
+
+// InvitationEndsAtNotIn applies the NotIn predicate on the "invitation_ends_at" field.
+func InvitationEndsAtNotIn(vs ...time.Time) predicate.User {
+	return predicate.User(sql.FieldNotIn(FieldInvitationEndsAt, vs...))
+}
+
+// InvitationEndsAtGT applies the GT predicate on the "invitation_ends_at" field.
+func InvitationEndsAtGT(v time.Time) predicate.User {
+	return predicate.User(sql.FieldGT(FieldInvitationEndsAt, v))
+}
+
+// InvitationEndsAtGTE applies the GTE predicate on the "invitation_ends_at" field.
+func InvitationEndsAtGTE(v time.Time) predicate.User {
+	return predicate.User(sql.FieldGTE(FieldInvitationEndsAt, v))
+}
+
+// InvitationEndsAtLT applies the LT predicate on the "invitation_ends_at" field.
+func InvitationEndsAtLT(v time.Time) predicate.User {
+	return predicate.User(sql.FieldLT(FieldInvitationEndsAt, v))
+}
+
+// InvitationEndsAtLTE applies the LTE predicate on the "invitation_ends_at" field.
+func InvitationEndsAtLTE(v time.Time) predicate.User {
+	return predicate.User(sql.FieldLTE(FieldInvitationEndsAt, v))
+}
+
+// InvitationEndsAtIsNil applies the IsNil predicate on the "invitation_ends_at" field.
+func InvitationEndsAtIsNil() predicate.User {
+	return predicate.User(sql.FieldIsNull(FieldInvitationEndsAt))
+}
+
+// InvitationEndsAtNotNil applies the NotNil predicate on the "invitation_ends_at" field.
+func InvitationEndsAtNotNil() predicate.User {
+	return predicate.User(sql.FieldNotNull(FieldInvitationEndsAt))
+}
+
+// AcceptedAtEQ applies the EQ predicate on the "accepted_at" field.
+func AcceptedAtEQ(v time.Time) predicate.User {
+	return predicate.User(sql.FieldEQ(FieldAcceptedAt, v))
+}
+
+// AcceptedAtNEQ applies the NEQ predicate on the "accepted_at" field.
+func AcceptedAtNEQ(v time.Time) predicate.User {
+	return predicate.User(sql.FieldNEQ(FieldAcceptedAt, v))
+}
+
+// AcceptedAtIn applies the In predicate on the "accepted_at" field.
+func AcceptedAtIn(vs ...time.Time) predicate.User {
+	return predicate.User(sql.FieldIn(FieldAcceptedAt, vs...))
+}
+
+// AcceptedAtNotIn applies the NotIn predicate on the "accepted_at" field.
+func AcceptedAtNotIn(vs ...time.Time) predicate.User {
+	return predicate.User(sql.FieldNotIn(FieldAcceptedAt, vs...))
+}
+
+// AcceptedAtGT applies the GT predicate on the "accepted_at" field.
+func AcceptedAtGT(v time.Time) predicate.User {
+	return predicate.User(sql.FieldGT(FieldAcceptedAt, v))
+}
+
+// AcceptedAtGTE applies the GTE predicate on the "accepted_at" field.
+func AcceptedAtGTE(v time.Time) predicate.User {
+	return predicate.User(sql.FieldGTE(FieldAcceptedAt, v))
+}
+
+// AcceptedAtLT applies the LT predicate on the "accepted_at" field.
+func AcceptedAtLT(v time.Time) predicate.User {
+	return predicate.User(sql.FieldLT(FieldAcceptedAt, v))
+}
+
+// AcceptedAtLTE applies the LTE predicate on the "accepted_at" field.
+func AcceptedAtLTE(v time.Time) predicate.User {
+	return predicate.User(sql.FieldLTE(FieldAcceptedAt, v))
+}
+
+// AcceptedAtIsNil applies the IsNil predicate on the "accepted_at" field.
+func AcceptedAtIsNil() predicate.User {
+	return predicate.User(sql.FieldIsNull(FieldAcceptedAt))
+}
+
+// AcceptedAtNotNil applies the NotNil predicate on the "accepted_at" field.
+func AcceptedAtNotNil() predicate.User {
+	return predicate.User(sql.FieldNotNull(FieldAcceptedAt))
 }
 
 // CreatedAtEQ applies the EQ predicate on the "created_at" field.

@@ -2321,7 +2321,7 @@ func (v *CreateUserInput) GetIdempotencyKey() string { return v.IdempotencyKey }
 
 // CreateUserResponse is returned by CreateUser on success.
 type CreateUserResponse struct {
-	// Add a person. Key: identity.user.create on the tenant, or on the platform for staff.
+	// Add a person. Whom a tenant adds by itself is invited and logs in once they accept, unless their address is of a verified domain of the tenant. CONFLICT when the tenant has the address itself. Key: identity.user.create on the tenant, or on the platform for staff.
 	CreateUser User `json:"createUser"`
 }
 
@@ -5799,6 +5799,37 @@ var AllInstanceStatus = []InstanceStatus{
 	InstanceStatusFailed,
 }
 
+// Invitation includes the requested fields of the GraphQL type InvitationPayload.
+// The GraphQL type's documentation follows.
+//
+// A code with which a person accepts an invitation.
+type Invitation struct {
+	// The code. It is not stored and cannot be shown again.
+	Code string `json:"code"`
+	// The page at which the person accepts, by a login of their own.
+	Url string `json:"url"`
+	// When it stops working: after a week.
+	ExpiresAt time.Time `json:"expiresAt"`
+}
+
+// GetCode returns Invitation.Code, and is useful for accessing the field via an interface.
+func (v *Invitation) GetCode() string { return v.Code }
+
+// GetUrl returns Invitation.Url, and is useful for accessing the field via an interface.
+func (v *Invitation) GetUrl() string { return v.Url }
+
+// GetExpiresAt returns Invitation.ExpiresAt, and is useful for accessing the field via an interface.
+func (v *Invitation) GetExpiresAt() time.Time { return v.ExpiresAt }
+
+// InviteUserResponse is returned by InviteUser on success.
+type InviteUserResponse struct {
+	// A code with which a person accepts to belong to the tenant, by a login whose verified address is the one that was added; codes of before end. Key: identity.user.create on the person's tenant.
+	InviteUser Invitation `json:"inviteUser"`
+}
+
+// GetInviteUser returns InviteUserResponse.InviteUser, and is useful for accessing the field via an interface.
+func (v *InviteUserResponse) GetInviteUser() Invitation { return v.InviteUser }
+
 // Which action is asked for.
 type InvokeActionInput struct {
 	// The instance.
@@ -6355,6 +6386,15 @@ type ListInstancesResponse struct {
 
 // GetInstances returns ListInstancesResponse.Instances, and is useful for accessing the field via an interface.
 func (v *ListInstancesResponse) GetInstances() InstancePage { return v.Instances }
+
+// ListInvitationsResponse is returned by ListInvitations on success.
+type ListInvitationsResponse struct {
+	// The people of a tenant. Key: identity.user.read.
+	Users UserPage `json:"users"`
+}
+
+// GetUsers returns ListInvitationsResponse.Users, and is useful for accessing the field via an interface.
+func (v *ListInvitationsResponse) GetUsers() UserPage { return v.Users }
 
 // ListManifestsResponse is returned by ListManifests on success.
 type ListManifestsResponse struct {
@@ -10232,6 +10272,15 @@ type RevokeEntitlementResponse struct {
 // GetRevokeEntitlement returns RevokeEntitlementResponse.RevokeEntitlement, and is useful for accessing the field via an interface.
 func (v *RevokeEntitlementResponse) GetRevokeEntitlement() Entitlement { return v.RevokeEntitlement }
 
+// RevokeInvitationResponse is returned by RevokeInvitation on success.
+type RevokeInvitationResponse struct {
+	// End the code that a person was invited with, at once; they stay and can be invited again. FAILED_PRECONDITION without an open invitation. Key: identity.user.create on the person's tenant.
+	RevokeInvitation User `json:"revokeInvitation"`
+}
+
+// GetRevokeInvitation returns RevokeInvitationResponse.RevokeInvitation, and is useful for accessing the field via an interface.
+func (v *RevokeInvitationResponse) GetRevokeInvitation() User { return v.RevokeInvitation }
+
 // RevokeRoleResponse is returned by RevokeRole on success.
 type RevokeRoleResponse struct {
 	// Take a role away. Key: identity.binding.revoke at its scope.
@@ -11092,6 +11141,34 @@ func (v *SetSourceCredentialResponse) GetSetSourceCredential() ArtifactSource {
 	return v.SetSourceCredential
 }
 
+// Which domains of addresses are a tenant's.
+type SetTenantDomainsInput struct {
+	// The tenant.
+	TenantId string `json:"tenantId"`
+	// All of them, such as example.com, at most 50.
+	Domains []string `json:"domains"`
+	// Why, kept in the audit.
+	Reason string `json:"reason,omitempty"`
+}
+
+// GetTenantId returns SetTenantDomainsInput.TenantId, and is useful for accessing the field via an interface.
+func (v *SetTenantDomainsInput) GetTenantId() string { return v.TenantId }
+
+// GetDomains returns SetTenantDomainsInput.Domains, and is useful for accessing the field via an interface.
+func (v *SetTenantDomainsInput) GetDomains() []string { return v.Domains }
+
+// GetReason returns SetTenantDomainsInput.Reason, and is useful for accessing the field via an interface.
+func (v *SetTenantDomainsInput) GetReason() string { return v.Reason }
+
+// SetTenantDomainsResponse is returned by SetTenantDomains on success.
+type SetTenantDomainsResponse struct {
+	// Set which domains of addresses are a tenant's, once that was verified. A domain is one tenant's: CONFLICT when another has it. Key: tenant.create, platform.
+	SetTenantDomains TenantDomains `json:"setTenantDomains"`
+}
+
+// GetSetTenantDomains returns SetTenantDomainsResponse.SetTenantDomains, and is useful for accessing the field via an interface.
+func (v *SetTenantDomainsResponse) GetSetTenantDomains() TenantDomains { return v.SetTenantDomains }
+
 // Where the offer of a shared control plane stands.
 type ShareStatus string
 
@@ -11431,6 +11508,28 @@ func (v *Tenant) GetDisplayName() string { return v.DisplayName }
 // GetCreatedAt returns Tenant.CreatedAt, and is useful for accessing the field via an interface.
 func (v *Tenant) GetCreatedAt() time.Time { return v.CreatedAt }
 
+// TenantDomains includes the requested fields of the GraphQL type Tenant.
+// The GraphQL type's documentation follows.
+//
+// A customer: owns projects, people and everything in them.
+type TenantDomains struct {
+	// Typed id, `ten_…`.
+	Id string `json:"id"`
+	// Short name, unique on the platform, lower-case letters, digits and hyphens.
+	Slug string `json:"slug"`
+	// Domains of addresses that the platform's staff has verified to be the tenant's: people of such an address need no invitation.
+	Domains []string `json:"domains"`
+}
+
+// GetId returns TenantDomains.Id, and is useful for accessing the field via an interface.
+func (v *TenantDomains) GetId() string { return v.Id }
+
+// GetSlug returns TenantDomains.Slug, and is useful for accessing the field via an interface.
+func (v *TenantDomains) GetSlug() string { return v.Slug }
+
+// GetDomains returns TenantDomains.Domains, and is useful for accessing the field via an interface.
+func (v *TenantDomains) GetDomains() []string { return v.Domains }
+
 // UncordonMemberResponse is returned by UncordonMember on success.
 type UncordonMemberResponse struct {
 	// Let a cordoned or drained member take work again. Key: <family>.node.operate.
@@ -11714,6 +11813,12 @@ type User struct {
 	DisabledAt *time.Time `json:"disabledAt"`
 	// When the person last logged in; null if never.
 	LastLoginAt *time.Time `json:"lastLoginAt"`
+	// Since when an invitation waits to be accepted, or was accepted; null for people that the platform's staff or a verified domain of the tenant vouches for.
+	InvitedAt *time.Time `json:"invitedAt"`
+	// Until when the code that the person was invited with works; null without an open invitation.
+	InvitationEndsAt *time.Time `json:"invitationEndsAt"`
+	// When the person accepted the invitation; null until then.
+	AcceptedAt *time.Time `json:"acceptedAt"`
 }
 
 // GetId returns User.Id, and is useful for accessing the field via an interface.
@@ -11736,6 +11841,15 @@ func (v *User) GetDisabledAt() *time.Time { return v.DisabledAt }
 
 // GetLastLoginAt returns User.LastLoginAt, and is useful for accessing the field via an interface.
 func (v *User) GetLastLoginAt() *time.Time { return v.LastLoginAt }
+
+// GetInvitedAt returns User.InvitedAt, and is useful for accessing the field via an interface.
+func (v *User) GetInvitedAt() *time.Time { return v.InvitedAt }
+
+// GetInvitationEndsAt returns User.InvitationEndsAt, and is useful for accessing the field via an interface.
+func (v *User) GetInvitationEndsAt() *time.Time { return v.InvitationEndsAt }
+
+// GetAcceptedAt returns User.AcceptedAt, and is useful for accessing the field via an interface.
+func (v *User) GetAcceptedAt() *time.Time { return v.AcceptedAt }
 
 // UserPage includes the GraphQL fields of UserConnection requested by the fragment UserPage.
 // The GraphQL type's documentation follows.
@@ -12630,6 +12744,14 @@ type __ImpactOfInput struct {
 // GetInstanceId returns __ImpactOfInput.InstanceId, and is useful for accessing the field via an interface.
 func (v *__ImpactOfInput) GetInstanceId() string { return v.InstanceId }
 
+// __InviteUserInput is used internally by genqlient
+type __InviteUserInput struct {
+	UserId string `json:"userId"`
+}
+
+// GetUserId returns __InviteUserInput.UserId, and is useful for accessing the field via an interface.
+func (v *__InviteUserInput) GetUserId() string { return v.UserId }
+
 // __InvokeActionInput is used internally by genqlient
 type __InvokeActionInput struct {
 	Input InvokeActionInput `json:"input"`
@@ -12873,6 +12995,22 @@ func (v *__ListInstancesInput) GetFirst() int { return v.First }
 
 // GetAfter returns __ListInstancesInput.After, and is useful for accessing the field via an interface.
 func (v *__ListInstancesInput) GetAfter() string { return v.After }
+
+// __ListInvitationsInput is used internally by genqlient
+type __ListInvitationsInput struct {
+	TenantId string `json:"tenantId"`
+	First    int    `json:"first,omitempty"`
+	After    string `json:"after,omitempty"`
+}
+
+// GetTenantId returns __ListInvitationsInput.TenantId, and is useful for accessing the field via an interface.
+func (v *__ListInvitationsInput) GetTenantId() string { return v.TenantId }
+
+// GetFirst returns __ListInvitationsInput.First, and is useful for accessing the field via an interface.
+func (v *__ListInvitationsInput) GetFirst() int { return v.First }
+
+// GetAfter returns __ListInvitationsInput.After, and is useful for accessing the field via an interface.
+func (v *__ListInvitationsInput) GetAfter() string { return v.After }
 
 // __ListManifestsInput is used internally by genqlient
 type __ListManifestsInput struct {
@@ -13446,6 +13584,18 @@ func (v *__RevokeEntitlementInput) GetAppSlug() string { return v.AppSlug }
 // GetReason returns __RevokeEntitlementInput.Reason, and is useful for accessing the field via an interface.
 func (v *__RevokeEntitlementInput) GetReason() string { return v.Reason }
 
+// __RevokeInvitationInput is used internally by genqlient
+type __RevokeInvitationInput struct {
+	UserId string `json:"userId"`
+	Reason string `json:"reason,omitempty"`
+}
+
+// GetUserId returns __RevokeInvitationInput.UserId, and is useful for accessing the field via an interface.
+func (v *__RevokeInvitationInput) GetUserId() string { return v.UserId }
+
+// GetReason returns __RevokeInvitationInput.Reason, and is useful for accessing the field via an interface.
+func (v *__RevokeInvitationInput) GetReason() string { return v.Reason }
+
 // __RevokeRoleInput is used internally by genqlient
 type __RevokeRoleInput struct {
 	BindingId string `json:"bindingId"`
@@ -13609,6 +13759,14 @@ type __SetSourceCredentialInput struct {
 
 // GetInput returns __SetSourceCredentialInput.Input, and is useful for accessing the field via an interface.
 func (v *__SetSourceCredentialInput) GetInput() SetSourceCredentialInput { return v.Input }
+
+// __SetTenantDomainsInput is used internally by genqlient
+type __SetTenantDomainsInput struct {
+	Input SetTenantDomainsInput `json:"input"`
+}
+
+// GetInput returns __SetTenantDomainsInput.Input, and is useful for accessing the field via an interface.
+func (v *__SetTenantDomainsInput) GetInput() SetTenantDomainsInput { return v.Input }
 
 // __SubmitEvidenceInput is used internally by genqlient
 type __SubmitEvidenceInput struct {
@@ -14885,6 +15043,9 @@ fragment User on User {
 	createdAt
 	disabledAt
 	lastLoginAt
+	invitedAt
+	invitationEndsAt
+	acceptedAt
 }
 `
 
@@ -17345,6 +17506,42 @@ func ImpactOf(
 	return data_, err_
 }
 
+// The mutation executed by InviteUser.
+const InviteUser_Operation = `
+mutation InviteUser ($userId: ID!) {
+	inviteUser(userId: $userId) {
+		code
+		url
+		expiresAt
+	}
+}
+`
+
+func InviteUser(
+	ctx_ context.Context,
+	client_ graphql.Client,
+	userId string,
+) (data_ *InviteUserResponse, err_ error) {
+	req_ := &graphql.Request{
+		OpName: "InviteUser",
+		Query:  InviteUser_Operation,
+		Variables: &__InviteUserInput{
+			UserId: userId,
+		},
+	}
+
+	data_ = &InviteUserResponse{}
+	resp_ := &graphql.Response{Data: data_}
+
+	err_ = client_.MakeRequest(
+		ctx_,
+		req_,
+		resp_,
+	)
+
+	return data_, err_
+}
+
 // The mutation executed by InvokeAction.
 const InvokeAction_Operation = `
 mutation InvokeAction ($input: InvokeActionInput!) {
@@ -18639,6 +18836,71 @@ func ListInstances(
 	return data_, err_
 }
 
+// The query executed by ListInvitations.
+const ListInvitations_Operation = `
+query ListInvitations ($tenantId: ID!, $first: Int, $after: String) {
+	users(tenantId: $tenantId, waiting: true, first: $first, after: $after) {
+		... UserPage
+	}
+}
+fragment UserPage on UserConnection {
+	edges {
+		cursor
+		node {
+			... User
+		}
+	}
+	pageInfo {
+		... PageInfo
+	}
+}
+fragment User on User {
+	id
+	tenantId
+	email
+	displayName
+	createdAt
+	disabledAt
+	lastLoginAt
+	invitedAt
+	invitationEndsAt
+	acceptedAt
+}
+fragment PageInfo on PageInfo {
+	hasNextPage
+	endCursor
+}
+`
+
+func ListInvitations(
+	ctx_ context.Context,
+	client_ graphql.Client,
+	tenantId string,
+	first int,
+	after string,
+) (data_ *ListInvitationsResponse, err_ error) {
+	req_ := &graphql.Request{
+		OpName: "ListInvitations",
+		Query:  ListInvitations_Operation,
+		Variables: &__ListInvitationsInput{
+			TenantId: tenantId,
+			First:    first,
+			After:    after,
+		},
+	}
+
+	data_ = &ListInvitationsResponse{}
+	resp_ := &graphql.Response{Data: data_}
+
+	err_ = client_.MakeRequest(
+		ctx_,
+		req_,
+		resp_,
+	)
+
+	return data_, err_
+}
+
 // The query executed by ListManifests.
 const ListManifests_Operation = `
 query ListManifests ($search: String, $appSlug: String, $stages: [Stage!], $first: Int, $after: String) {
@@ -19751,6 +20013,9 @@ fragment User on User {
 	createdAt
 	disabledAt
 	lastLoginAt
+	invitedAt
+	invitationEndsAt
+	acceptedAt
 }
 fragment PageInfo on PageInfo {
 	hasNextPage
@@ -23183,6 +23448,54 @@ func RevokeEntitlement(
 	return data_, err_
 }
 
+// The mutation executed by RevokeInvitation.
+const RevokeInvitation_Operation = `
+mutation RevokeInvitation ($userId: ID!, $reason: String) {
+	revokeInvitation(userId: $userId, reason: $reason) {
+		... User
+	}
+}
+fragment User on User {
+	id
+	tenantId
+	email
+	displayName
+	createdAt
+	disabledAt
+	lastLoginAt
+	invitedAt
+	invitationEndsAt
+	acceptedAt
+}
+`
+
+func RevokeInvitation(
+	ctx_ context.Context,
+	client_ graphql.Client,
+	userId string,
+	reason string,
+) (data_ *RevokeInvitationResponse, err_ error) {
+	req_ := &graphql.Request{
+		OpName: "RevokeInvitation",
+		Query:  RevokeInvitation_Operation,
+		Variables: &__RevokeInvitationInput{
+			UserId: userId,
+			Reason: reason,
+		},
+	}
+
+	data_ = &RevokeInvitationResponse{}
+	resp_ := &graphql.Response{Data: data_}
+
+	err_ = client_.MakeRequest(
+		ctx_,
+		req_,
+		resp_,
+	)
+
+	return data_, err_
+}
+
 // The mutation executed by RevokeRole.
 const RevokeRole_Operation = `
 mutation RevokeRole ($bindingId: ID!, $reason: String) {
@@ -24075,6 +24388,42 @@ func SetSourceCredential(
 	return data_, err_
 }
 
+// The mutation executed by SetTenantDomains.
+const SetTenantDomains_Operation = `
+mutation SetTenantDomains ($input: SetTenantDomainsInput!) {
+	setTenantDomains(input: $input) {
+		id
+		slug
+		domains
+	}
+}
+`
+
+func SetTenantDomains(
+	ctx_ context.Context,
+	client_ graphql.Client,
+	input SetTenantDomainsInput,
+) (data_ *SetTenantDomainsResponse, err_ error) {
+	req_ := &graphql.Request{
+		OpName: "SetTenantDomains",
+		Query:  SetTenantDomains_Operation,
+		Variables: &__SetTenantDomainsInput{
+			Input: input,
+		},
+	}
+
+	data_ = &SetTenantDomainsResponse{}
+	resp_ := &graphql.Response{Data: data_}
+
+	err_ = client_.MakeRequest(
+		ctx_,
+		req_,
+		resp_,
+	)
+
+	return data_, err_
+}
+
 // The mutation executed by SubmitEvidence.
 const SubmitEvidence_Operation = `
 mutation SubmitEvidence ($input: SubmitEvidenceInput!) {
@@ -24447,6 +24796,9 @@ fragment User on User {
 	createdAt
 	disabledAt
 	lastLoginAt
+	invitedAt
+	invitationEndsAt
+	acceptedAt
 }
 `
 
