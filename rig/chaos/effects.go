@@ -15,7 +15,7 @@ const effectsSQL = `WITH effect AS (SELECT * FROM unnest($1::text[], $2::text[],
 
 // effectRules are what must hold between the ledger and the tables. The ledger's clock is that of the
 // same machine, and the tables say when a transaction began: a second apart is no finding. Neither is what
-// an agent that could not be told to stop did after a cancel or a failure, as long as its task says so.
+// a task went on with that had begun before a cancel or a failure, as long as it says so; none begins after.
 var effectRules = []rule{
 	{"nothing was done twice", `SELECT member || ' ' || operation || ' ' || kind || ' ' || count(DISTINCT at) FROM effect
 		GROUP BY taken, member, operation, kind HAVING count(DISTINCT at) > 1`},
@@ -24,7 +24,7 @@ var effectRules = []rule{
 	{"nothing was done after its operation's end", `SELECT member || ' ' || o.id || ' ' || o.kind || ' ' || o.state || ' ' || (at - o.ended_at)::text
 		FROM effect JOIN operation o ON o.id = effect.operation WHERE at > o.ended_at + interval '1 second'
 			AND NOT (o.state <> 'SUCCEEDED' AND EXISTS (SELECT FROM node_task t WHERE t.operation_id = o.id AND t.member_id = effect.member
-				AND t.cancel_requested AND t.ended_at > o.ended_at))`},
+				AND t.cancel_requested AND t.started_at <= o.ended_at AND t.ended_at > o.ended_at))`},
 	{"what succeeded was done", `SELECT gone.member || ' lacks ' || o.id || ' ' || o.kind FROM (SELECT DISTINCT member, taken FROM effect) AS gone
 		JOIN operation o ON o.targets ? gone.member AND o.state = 'SUCCEEDED'
 			AND o.kind IN ('MEMBER_DRAIN', 'MEMBER_CORDON', 'MEMBER_UNCORDON', 'MEMBER_LABEL', 'MEMBERS_ADD', 'MEMBER_RECOVER')

@@ -38,8 +38,11 @@ type ReportInput struct {
 // ended. Saying the same again changes nothing, and progress never falls back. How a fetch goes is told to the
 // instance's timeline. It asks for task.execute on the node.
 //
+// That a task runs, without progress, is what an agent asks before it begins: a task that is to be canceled is refused, and
+// so nothing begins after its operation ended.
+//
 // Faults: INVALID_ARGUMENT, NOT_FOUND, FORBIDDEN, STALE_FENCE when a newer dispatch exists, CONFLICT
-// (not retryable) when the task has ended otherwise, DOCUMENT_TOO_LARGE for a result over its bound.
+// (not retryable) when the task has ended otherwise or is to be canceled, DOCUMENT_TOO_LARGE for a result over its bound.
 func (s *Service) Report(ctx context.Context, in ReportInput) (*db.NodeTask, error) {
 	if err := in.check(); err != nil {
 		return nil, err
@@ -80,6 +83,9 @@ func (in *ReportInput) lock(ctx context.Context, t *tx.Tx) (*db.NodeTask, error)
 
 // take writes the report to the locked task, unless it says nothing new.
 func (in *ReportInput) take(ctx context.Context, t *tx.Tx, row *db.NodeTask) (*db.NodeTask, error) {
+	if in.begins() && row.CancelRequested && !row.State.Terminal() {
+		return nil, fault.New(fault.Conflict, "task %s is withdrawn: do not begin it, and report it as CANCELED", row.ID).Retry(false)
+	}
 	if row.State == in.State && !in.further(row) {
 		return row, nil
 	}
@@ -87,6 +93,11 @@ func (in *ReportInput) take(ctx context.Context, t *tx.Tx, row *db.NodeTask) (*d
 		return nil, ended(row.ID, row.State)
 	}
 	return in.write(ctx, t, row)
+}
+
+// begins reports whether the report is that the task begins, which is also the question whether it may.
+func (in *ReportInput) begins() bool {
+	return in.State == lifecycle.TaskRunning && in.ProgressDone == nil && in.ProgressTotal == nil
 }
 
 // check refuses a report that is wrong by itself.

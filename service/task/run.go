@@ -33,7 +33,7 @@ type RunInput struct {
 // the same task. It asks for task.run on the member's instance.
 //
 // Faults: INVALID_ARGUMENT naming the field, NOT_FOUND, FORBIDDEN, FAILED_PRECONDITION when the
-// member is removed or on no node, LIMIT_EXCEEDED when too many of its tasks are open,
+// member is removed or on no node, or the operation that asks has ended, LIMIT_EXCEEDED when too many of its tasks are open,
 // IDEMPOTENCY_KEY_REUSED; at input.spec.digest NOT_FOUND, ARTIFACT_QUARANTINED or POLICY_DENIED of an
 // artifact that the member's instance may not have.
 func (s *Service) Run(ctx context.Context, in RunInput) (*db.NodeTask, error) {
@@ -45,6 +45,9 @@ func (s *Service) Run(ctx context.Context, in RunInput) (*db.NodeTask, error) {
 	err = s.DB.Write(ctx, func(ctx context.Context, t *tx.Tx) error {
 		rules, err := in.rules(ctx, t, spec)
 		if err != nil {
+			return err
+		}
+		if err := open(ctx, t, operationOf(t.Actor)); err != nil {
 			return err
 		}
 		member, err := runnable(ctx, t, in.MemberID)
@@ -118,6 +121,22 @@ func runnable(ctx context.Context, t *tx.Tx, id ids.ID) (*db.Member, error) {
 	}
 	where := authz.Object{TenantID: member.TenantID, ProjectID: member.ProjectID, InstanceID: member.InstanceID}
 	return member, audit.Require(t, action, authz.TaskRun, where, id)
+}
+
+// open keeps the operation that asks from ending before the task is stored, and refuses one that has ended since its token
+// was let in. It comes before the member's lock, as everywhere.
+func open(ctx context.Context, t *tx.Tx, operation ids.ID) error {
+	if operation == "" {
+		return nil
+	}
+	var runs bool
+	if err := t.QueryRow(ctx, `SELECT coalesce(platform.hold_operation($1), false)`, operation).Scan(&runs); err != nil {
+		return fmt.Errorf("hold operation %s: %w", operation, err)
+	}
+	if !runs {
+		return fault.New(fault.FailedPrecondition, "operation %s has ended: nothing more is run for it", operation)
+	}
+	return nil
 }
 
 // operationOf is the operation that an actor speaks for; empty when it speaks for none.

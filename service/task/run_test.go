@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -250,4 +251,48 @@ func TestEndedOperationsRunNothing(t *testing.T) {
 	_, err := b.Run(b.adapter, b.input("k"))
 	require.True(t, fault.Is(err, fault.Unauthenticated), fmt.Sprint(err))
 	require.Zero(t, b.Count("node_task", ""))
+}
+
+func TestATaskThatMeetsItsOperationsEndIsNotStored(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	ending, err := b.Admin.Begin(t.Context())
+	require.NoError(t, err)
+	defer func() { _ = ending.Rollback(t.Context()) }()
+	_, err = ending.Exec(t.Context(), `SELECT FROM operation WHERE id = $1 FOR UPDATE`, b.operation.ID)
+	require.NoError(t, err)
+	done := make(chan error, 1)
+	go func() {
+		_, err := b.Run(b.adapter, b.input("k")) // its token is let in: the operation has not ended yet
+		done <- err
+	}()
+	require.Eventually(t, func() bool {
+		return b.Count("pg_stat_activity", "wait_event_type = 'Lock' AND query LIKE '%hold_operation%'") > 0
+	},
+		10*time.Second, 5*time.Millisecond)
+	_, err = ending.Exec(t.Context(), `UPDATE operation SET state = 'SUCCEEDED', ended_at = now() WHERE id = $1`, b.operation.ID)
+	require.NoError(t, err)
+	require.NoError(t, ending.Commit(t.Context()))
+	err = <-done
+	require.True(t, fault.Is(err, fault.FailedPrecondition), fmt.Sprint(err))
+	require.Zero(t, b.Count("node_task", ""))
+}
+
+func TestAWithdrawnTaskIsNotBegun(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	made, runs := b.ask("k1"), b.ask("k2")
+	_, err := b.report(runs.ID, lifecycle.TaskRunning)
+	require.NoError(t, err)
+	for _, id := range []ids.ID{made.ID, runs.ID} { // the answer to the report that one runs may have been lost
+		_, err = b.Cancel(b.adapter, id)
+		require.NoError(t, err)
+		_, err = b.report(id, lifecycle.TaskRunning)
+		require.True(t, fault.Is(err, fault.Conflict), fmt.Sprint(err))
+		require.False(t, *fault.From(err).Retryable)
+	}
+	require.Equal(t, lifecycle.TaskPending, b.stored(made.ID).State)
+	ended, err := b.report(made.ID, lifecycle.TaskCanceled)
+	require.NoError(t, err)
+	require.Nil(t, ended.ExitCode)
 }

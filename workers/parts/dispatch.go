@@ -2,7 +2,6 @@ package parts
 
 import (
 	"context"
-	"slices"
 	"time"
 
 	"github.com/gpuaas/app-platform/domain/fault"
@@ -67,6 +66,9 @@ func (w *Work) send(ctx context.Context, c *engine.Context, s *Snapshot) (*dispa
 		return nil, nil, err
 	}
 	evidence := &dispatched{Adapter: s.target.Name, Attempt: body.Attempt, At: c.Now()}
+	if err := c.Op.Refresh(ctx, c.DB().Worker()); err != nil { // it may have ended while this process was stopped
+		return nil, nil, err
+	}
 	status, _, err := w.Client.Dispatch(ctx, s.target, body)
 	refused, ok := adapterclient.As(err)
 	switch {
@@ -185,10 +187,4 @@ func trouble(e *adapterclient.Error) error {
 		blame.Code = fault.AdapterInvalid
 	}
 	return &engine.RetryableError{Message: e.Reason(), Cause: blame, Err: e}
-}
-
-// Sorted sorts names in place and returns each once.
-func Sorted(names []string) []string {
-	slices.Sort(names)
-	return slices.Compact(names)
 }

@@ -3,6 +3,7 @@ package parts
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
@@ -130,7 +131,7 @@ func nameNodes(names []string) string {
 	if len(names) == 0 {
 		return ""
 	}
-	return "waits for the agent of node " + strings.Join(Sorted(names), ", ")
+	return "waits for the agent of node " + strings.Join(slices.Compact(slices.Sorted(slices.Values(names))), ", ")
 }
 
 // Unready names an allocation that a launch cannot use; empty when all can.

@@ -3,6 +3,7 @@ package steps
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/jackc/pgx/v5"
 
@@ -118,7 +119,7 @@ func (w *work) letGo(ctx context.Context, t *tx.Tx, locked *engine.Locked, membe
 		all = append(all, string(id))
 	}
 	var told []event.Draft
-	for _, id := range parts.Sorted(all) {
+	for _, id := range slices.Compact(slices.Sorted(slices.Values(all))) {
 		freed, more, err := orphan.Free(ctx, t, locked.Instance, ids.ID(id))
 		if err != nil {
 			return err

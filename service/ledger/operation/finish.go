@@ -7,6 +7,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/domain/lifecycle"
 	"github.com/gpuaas/app-platform/ent/generated/db"
 	"github.com/gpuaas/app-platform/internal/tx"
@@ -41,8 +42,23 @@ func QueueFinish(batch *pgx.Batch, t *tx.Tx, op *db.Operation, outcome lifecycle
 		cancel_message = CASE WHEN state = 'CANCELING' THEN $7 ELSE cancel_message END,
 		claimed_by = NULL, failures = 0, ended_at = $6 WHERE id = $1`,
 		op.ID, lifecycle.OperationSucceeded, outcome, encoded, clip(message, maxText), t.Now, tooLate)
+	queueWithdrawal(batch, t, op.ID)
 	t.Wake(event.OperationTopic(op.ID))
 	return nil
+}
+
+// queueWithdrawal queues what withdraws the open tasks of a locked operation that ends: an agent that asks before it begins
+// one is refused, and one that runs is asked to end. Their nodes are woken after the commit.
+func queueWithdrawal(batch *pgx.Batch, t *tx.Tx, id ids.ID) {
+	batch.Queue(`UPDATE node_task SET cancel_requested = true WHERE operation_id = $1 AND ended_at IS NULL AND NOT cancel_requested
+		RETURNING id, node_id`, id).Query(func(found pgx.Rows) error {
+		var task, node ids.ID
+		_, err := pgx.ForEachRow(found, []any{&task, &node}, func() error {
+			t.Wake(event.NodeTopic(node), event.TaskTopic(task))
+			return nil
+		})
+		return err
+	})
 }
 
 // Fail ends a locked operation with a failure, and wakes who watches it. A request to stop it came
@@ -58,11 +74,13 @@ func Canceled(ctx context.Context, t *tx.Tx, op *db.Operation, failure Failure) 
 
 func end(ctx context.Context, t *tx.Tx, op *db.Operation, state lifecycle.OperationState, failure Failure) error {
 	failure = failure.Clipped()
-	_, err := t.Exec(ctx, `UPDATE operation SET state = $2, error_code = $3, error_message = $4, error_owner = $5, error_retryable = $6,
+	batch := &pgx.Batch{}
+	batch.Queue(`UPDATE operation SET state = $2, error_code = $3, error_message = $4, error_owner = $5, error_retryable = $6,
 		message = $4, cancel_message = CASE WHEN state = 'CANCELING' AND NOT $8 THEN $9 ELSE cancel_message END,
 		claimed_by = NULL, ended_at = $7 WHERE id = $1`, op.ID, state, failure.Code, failure.Message, failure.Owner, failure.Retryable,
 		t.Now, state == lifecycle.OperationCanceled, tooLate)
-	if err != nil {
+	queueWithdrawal(batch, t, op.ID)
+	if err := t.SendBatch(ctx, batch).Close(); err != nil {
 		return fmt.Errorf("end %s as %s: %w", op.ID, state, err)
 	}
 	t.Wake(event.OperationTopic(op.ID))

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/domain/lifecycle"
 	"github.com/gpuaas/app-platform/ent/generated/db"
@@ -85,22 +87,22 @@ func Stop(ctx context.Context, t *tx.Tx, row *db.Instance) error {
 }
 
 // Supersede ends an open operation because another one takes its place: it is CANCELED with code
-// SUPERSEDED, loses its worker's claim, and its open steps are skipped.
+// SUPERSEDED, loses its worker's claim, its open steps are skipped, what it was taking back is FAILED, since the other one
+// sees to that, and its open node tasks are withdrawn.
 func Supersede(ctx context.Context, t *tx.Tx, op *db.Operation, by string) error {
+	batch := &pgx.Batch{}
 	if op.State == lifecycle.OperationRunning {
-		if _, err := t.Exec(ctx, `UPDATE operation SET state = $2 WHERE id = $1`, op.ID, lifecycle.OperationCanceling); err != nil {
-			return fmt.Errorf("supersede %s: %w", op.ID, err)
-		}
+		batch.Queue(`UPDATE operation SET state = $2 WHERE id = $1`, op.ID, lifecycle.OperationCanceling)
 	}
-	_, err := t.Exec(ctx, `UPDATE operation SET state = $2, ended_at = $3, claimed_by = NULL, claim_epoch = claim_epoch + 1,
+	message := "superseded by operation " + by
+	batch.Queue(`UPDATE operation SET state = $2, ended_at = $3, claimed_by = NULL, claim_epoch = claim_epoch + 1,
 		error_code = $4, error_message = $5, error_owner = 'user', message = $5 WHERE id = $1`,
-		op.ID, lifecycle.OperationCanceled, t.Now, Superseded, "superseded by operation "+by)
-	if err != nil {
-		return fmt.Errorf("supersede %s: %w", op.ID, err)
-	}
-	_, err = t.Exec(ctx, `UPDATE operation_step SET state = $2, ended_at = $3 WHERE operation_id = $1 AND state IN ('PENDING', 'RUNNING')`,
-		op.ID, lifecycle.StepSkipped, t.Now)
-	if err != nil {
+		op.ID, lifecycle.OperationCanceled, t.Now, Superseded, message)
+	batch.Queue(`UPDATE operation_step SET state = CASE WHEN state = 'UNDOING' THEN 'FAILED' ELSE 'SKIPPED' END,
+		message = CASE WHEN state = 'UNDOING' THEN $3 ELSE message END, ended_at = $2
+		WHERE operation_id = $1 AND state IN ('PENDING', 'RUNNING', 'UNDOING')`, op.ID, t.Now, message+" before it was taken back")
+	queueWithdrawal(batch, t, op.ID)
+	if err := t.SendBatch(ctx, batch).Close(); err != nil {
 		return fmt.Errorf("supersede %s: %w", op.ID, err)
 	}
 	t.Wake(event.OperationTopic(op.ID))

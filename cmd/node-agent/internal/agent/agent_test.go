@@ -177,7 +177,14 @@ func TestOutcomeSurvivesAgentAndPlatformBothGone(t *testing.T) {
 	t.Parallel()
 	bothModes(t, func(t *testing.T, r *rig) {
 		r.mu.Lock()
-		r.refuse = func(operation string) bool { return operation != "NodeHeartbeat" }
+		begun := false
+		r.refuse = func(operation string) bool {
+			if operation == "ReportNodeTask" && !begun { // it may begin
+				begun = true
+				return false
+			}
+			return operation != "NodeHeartbeat"
+		}
 		r.mu.Unlock()
 		r.give(shell("tsk_a", "echo $RANDOM; cat /proc/sys/kernel/random/uuid"))
 		r.eventually(func() bool { return strings.Contains(r.log.text(), `"msg":"task done","task":"tsk_a"`) }, "the command ends")
@@ -268,6 +275,30 @@ func TestCancelEndsWaitingAndRunningTasks(t *testing.T) {
 		done := r.do(unseen)
 		require.Equal(t, "CANCELED", done.State)
 		require.Empty(t, done.output["STDOUT"])
+	})
+}
+
+func TestWhatWasTakenBeforeACutAndWithdrawnSinceIsNotBegun(t *testing.T) {
+	t.Parallel()
+	bothModes(t, func(t *testing.T, r *rig) {
+		r.mu.Lock()
+		r.refuse = func(operation string) bool { return operation == "ReportNodeTask" }
+		r.mu.Unlock()
+		r.give(shell("tsk_a", "echo late > "+root+"/var/late"))
+		r.give(shell("tsk_b", "echo wanted"))
+		for _, id := range []string{"tsk_a", "tsk_b"} {
+			r.eventually(func() bool { return strings.Contains(r.log.text(), `"msg":"task taken","task":"`+id) }, id+" is taken")
+		}
+		r.mu.Lock()
+		r.tasks["tsk_a"].CancelRequested = true // and no stream tells the agent
+		r.refuse = nil
+		r.mu.Unlock()
+		done := r.ended("tsk_a")
+		require.Equal(t, "CANCELED", done.State)
+		require.Equal(t, "canceled before it started", done.message)
+		require.Equal(t, "SUCCEEDED", r.ended("tsk_b").State)
+		look := r.do(shell("tsk_c", "test -e "+root+"/var/late"))
+		require.Equal(t, "FAILED", look.State, "nothing was done")
 	})
 }
 

@@ -18,8 +18,10 @@ import (
 const (
 	// reportsAtOnce bounds the reports that are sent at once.
 	reportsAtOnce = 8
-	// runningPatience bounds the report that a task runs; it is a courtesy and sent once.
+	// runningPatience bounds the report that a task runs.
 	runningPatience = 5 * time.Second
+	// askedEvery bounds the pause before a platform that is away is asked again whether to begin a task.
+	askedEvery = 2 * time.Second
 	// shortTail is how much of a stream is left in a result that the platform found too large, in bytes.
 	shortTail = 8 << 10
 )
@@ -48,6 +50,36 @@ func newReporter(ctx context.Context, client *platform.Client, who platform.Cred
 // append sends a piece of output.
 func (r *reporter) append(ctx context.Context, piece gql.AppendNodeTaskOutputInput) (int, error) {
 	return r.client.Append(ctx, r.who, piece)
+}
+
+// ask reports that a task begins and waits for the platform's answer, so that nothing begins after its operation ended,
+// whatever cut lay between the task's delivery and its turn. It returns task.ErrCanceled for a task that the platform does
+// not want any more, or the cause of ctx's end. A platform that is away is asked again.
+func (r *reporter) ask(ctx context.Context, work task.Task) error {
+	retry := pace.New(askedEvery)
+	for {
+		err := r.begin(ctx, work)
+		switch {
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		case err == nil:
+			return nil
+		case platform.Permanent(err):
+			r.log.Info("task is not begun: the platform does not want it any more", "task", work.ID, "fence", work.Fence, "error", err)
+			return task.ErrCanceled
+		}
+		r.log.Debug("whether to begin a task is asked again", "task", work.ID, "error", err)
+		if err := retry.Wait(ctx); err != nil {
+			return err
+		}
+	}
+}
+
+// begin reports once that a task runs.
+func (r *reporter) begin(ctx context.Context, work task.Task) error {
+	ctx, cancel := context.WithTimeout(ctx, runningPatience)
+	defer cancel()
+	return r.client.Report(ctx, r.who, gql.ReportNodeTaskInput{TaskId: work.ID, Fence: int(work.Fence), State: gql.NodeTaskStateRunning})
 }
 
 // running tells that a task has begun, and how far it is when that is given.

@@ -42,27 +42,39 @@ func (t turn) await(ctx context.Context) (release func(), err error) {
 func (d *desk) work(ctx context.Context, held *job, turn turn, attempt task.Attempt) {
 	defer d.leave(held)
 	release, err := turn.await(ctx)
+	asked := err == nil && attempt.Epoch == ""
+	if err == nil {
+		defer release()
+		if asked {
+			err = d.reporter.ask(ctx, held.task)
+		}
+	}
 	switch {
 	case err == nil:
-		defer release()
 	case attempt.Resumed: // it may run in its member; the executor must look
+		if errors.Is(err, task.ErrCanceled) {
+			held.cancel(err)
+		}
 	case errors.Is(err, task.ErrCanceled):
 		d.conclude(held, journal.Outcome{State: task.StateCanceled, Message: "canceled before it started"}, nil)
 		return
 	default:
 		return // the agent stops; the journal knows that the task was not started
 	}
-	d.execute(ctx, held, attempt)
+	d.execute(ctx, held, attempt, asked)
 }
 
-// execute does the task. Without an outcome the journal keeps it as running, for the next delivery.
-func (d *desk) execute(ctx context.Context, held *job, attempt task.Attempt) {
+// execute does the task, and reports that it runs unless the platform was asked. Without an outcome the journal keeps it as
+// running, for the next delivery.
+func (d *desk) execute(ctx context.Context, held *job, attempt task.Attempt, asked bool) {
 	output := newPump(held.task.ID, held.task.Fence, d.reporter.append)
 	pumping, stop := context.WithCancel(context.WithoutCancel(ctx))
 	far := &progress{}
 	var told sync.WaitGroup
 	told.Go(func() {
-		d.reporter.running(ctx, held.task, nil)
+		if !asked {
+			d.reporter.running(ctx, held.task, nil)
+		}
 		told.Go(func() { d.reporter.follow(pumping, held.task, far) })
 		output.run(pumping)
 	})
