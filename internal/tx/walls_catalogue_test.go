@@ -54,6 +54,7 @@ var definers = map[string]string{
 	"delete_project":     "how much ended, of a project in the caller's scope",
 	"pick_node":          "a node with room for an allocation",
 	"hold_manifest":      "the stage of a manifest, which all may read",
+	"hold_operation":     "whether an operation is open, which its own token is let in by",
 	"hold_artifacts":     "name, digest, stage and quarantine of what a manifest pins, which all may read",
 	"users_of_manifest":  "how many live instances use a manifest, to who reaches its app's publisher",
 	"live_users":         "how many instances use an artifact, to who may change it",
