@@ -43,6 +43,8 @@ type Subject struct {
 	ExpiresAt time.Time
 	// Limits bind a service account further than its keys do.
 	Limits Limits
+	// For is who asked for what an operation's or call's token does; zero when nobody did.
+	For Ref
 }
 
 // Limits are what a service account is bound to beyond its keys; the zero Limits bind nothing.

@@ -55,6 +55,7 @@ const (
 	NodeReport
 	TaskRun
 	TaskRead
+	TaskInspect
 	TaskExecute
 	OperationRead
 	OperationCancel
@@ -82,6 +83,7 @@ const (
 	SourceRead
 	SourceManage
 	ArtifactQuarantine
+	RunnerManage
 	PolicyRead
 	PolicyManage
 	UsageRead
@@ -167,6 +169,8 @@ var catalogue = [...]KeyEntry{
 	NodeReport:              {"node.report", "Report a node's own heartbeat and renew its credential."},
 	TaskRun:                 {"task.run", "Ask for tasks in the members of one's own instance."},
 	TaskRead:                {"task.read", "See node tasks with their output."},
+	RunnerManage:            {"runner.manage", "Register and revoke the runners whose reports count."},
+	TaskInspect:             {"task.inspect", "Run the commands that an instance's pinned manifest names for looking."},
 	TaskExecute:             {"task.execute", "Take and report the tasks of one's own node."},
 	OperationRead:           {"operation.read", "See operations with steps and evidence."},
 	OperationCancel:         {"operation.cancel", "Ask a running operation to stop."},

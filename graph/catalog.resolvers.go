@@ -9,6 +9,7 @@ import (
 	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/domain/lifecycle"
 	"github.com/gpuaas/app-platform/domain/manifest"
+	"github.com/gpuaas/app-platform/domain/rollout"
 	"github.com/gpuaas/app-platform/ent/generated/db"
 	"github.com/gpuaas/app-platform/graph/generated/exec"
 	"github.com/gpuaas/app-platform/graph/generated/model"
@@ -39,6 +40,11 @@ func (r *appResolver) Manifests(ctx context.Context, obj *db.App, first *int, af
 		return nil, err
 	}
 	return read.Connection[model.ManifestConnection](r.Catalog.Manifests(ctx, obj.Slug, args))
+}
+
+func (r *appResolver) PromotionTerms(ctx context.Context, obj *db.App) (*rollout.Terms, error) {
+	terms, err := rollout.TermsOf(obj.PromotionTerms)
+	return &terms, err
 }
 
 func (r *appResolver) Entitled(ctx context.Context, obj *db.App, projectID ids.ID) (bool, error) {

@@ -26,6 +26,7 @@ import (
 	"github.com/gpuaas/app-platform/service/adapter"
 	"github.com/gpuaas/app-platform/service/artifact"
 	"github.com/gpuaas/app-platform/service/catalog"
+	"github.com/gpuaas/app-platform/service/catalog/trust"
 	"github.com/gpuaas/app-platform/service/entitlement"
 	"github.com/gpuaas/app-platform/service/identity"
 	"github.com/gpuaas/app-platform/service/instance"
@@ -49,7 +50,7 @@ func newBench(t *testing.T) *bench {
 	resolver := &graph.Resolver{
 		DB: kit.DB, Instances: &instance.Service{DB: kit.DB},
 		Identity: &identity.Service{DB: kit.DB, DevLogins: true, PublicURL: platformtest.Issuer},
-		Catalog:  &catalog.Service{DB: kit.DB}, Entitlements: &entitlement.Service{DB: kit.DB}, Artifacts: &artifact.Service{DB: kit.DB},
+		Catalog:  &catalog.Service{DB: kit.DB}, Trust: &trust.Service{DB: kit.DB}, Entitlements: &entitlement.Service{DB: kit.DB}, Artifacts: &artifact.Service{DB: kit.DB},
 		Adapters: &adapter.Service{DB: kit.DB, Describe: nobodyAnswers},
 	}
 	engine, err := transport.NewEngine(transport.Config{
@@ -112,7 +113,7 @@ func TestAManifestIsPublishedAndReadBackThroughTheCatalog(t *testing.T) {
 	b.ask(operator, `mutation ($d: JSON!) { publishManifest(input: {document: $d, idempotencyKey: "k"}) { id digest } }`, map[string]any{"d": document}, &published)
 	b.SQL(`UPDATE manifest SET stage = 'STAGED' WHERE id = $1`, published.PublishManifest.ID)
 	b.SQL(`UPDATE manifest SET stage = 'CANARY' WHERE id = $1`, published.PublishManifest.ID)
-	b.ask(operator, `mutation ($id: ID!) { promoteManifest(input: {manifestId: $id, to: ACTIVE, reason: "tested"}) { stage } }`,
+	b.ask(operator, `mutation ($id: ID!) { promoteManifest(input: {manifestId: $id, to: ACTIVE, reason: "tested", override: "a test"}) { stage } }`,
 		map[string]any{"id": published.PublishManifest.ID}, &struct{}{})
 	b.ask(operator, `mutation ($p: ID!) { grantEntitlement(projectId: $p, appSlug: "demo") { id appSlug } }`, map[string]any{"p": project.ID}, &struct{}{})
 	b.App("apps") // another, without a manifest

@@ -29,6 +29,7 @@ import (
 	"github.com/gpuaas/app-platform/service/artifact"
 	"github.com/gpuaas/app-platform/service/blocker"
 	"github.com/gpuaas/app-platform/service/catalog"
+	"github.com/gpuaas/app-platform/service/catalog/trust"
 	"github.com/gpuaas/app-platform/service/entitlement"
 	"github.com/gpuaas/app-platform/service/identity"
 	"github.com/gpuaas/app-platform/service/instance"
@@ -58,7 +59,7 @@ func newWholeBench(t *testing.T) *wholeBench {
 	sentinel := live.NewSentinel()
 	resolver := &graph.Resolver{
 		DB: kit.DB, BatchWait: time.Second / 10, // reads are counted: a busy machine must not split a batch
-		Instances: &instance.Service{DB: kit.DB}, Identity: &identity.Service{DB: kit.DB}, Catalog: &catalog.Service{DB: kit.DB}, Entitlements: &entitlement.Service{DB: kit.DB},
+		Instances: &instance.Service{DB: kit.DB}, Identity: &identity.Service{DB: kit.DB}, Catalog: &catalog.Service{DB: kit.DB}, Trust: &trust.Service{DB: kit.DB}, Entitlements: &entitlement.Service{DB: kit.DB},
 		Artifacts: &artifact.Service{DB: kit.DB}, Adapters: &adapter.Service{DB: kit.DB}, Allocations: &allocation.Service{DB: kit.DB},
 		Nodes: &node.Service{DB: kit.DB}, Tasks: &task.Service{DB: kit.DB, Hub: kit.Hub}, Keys: kit.Ring, Blockers: &blocker.Service{DB: kit.DB},
 		Progress: &live.Progress{DB: kit.DB, Hub: kit.Hub, Sentinel: sentinel, Log: slog.New(slog.DiscardHandler)},

@@ -24,6 +24,7 @@ import (
 	"github.com/gpuaas/app-platform/rig/platformtest"
 	"github.com/gpuaas/app-platform/service/allocation"
 	"github.com/gpuaas/app-platform/service/catalog"
+	"github.com/gpuaas/app-platform/service/catalog/trust"
 	"github.com/gpuaas/app-platform/service/entitlement"
 	"github.com/gpuaas/app-platform/service/instance"
 	"github.com/gpuaas/app-platform/service/node"
@@ -38,7 +39,7 @@ func newNodeBench(t *testing.T) *bench {
 	t.Helper()
 	kit := platformtest.New(t)
 	resolver := &graph.Resolver{
-		DB: kit.DB, Instances: &instance.Service{DB: kit.DB}, Catalog: &catalog.Service{DB: kit.DB}, Entitlements: &entitlement.Service{DB: kit.DB},
+		DB: kit.DB, Instances: &instance.Service{DB: kit.DB}, Catalog: &catalog.Service{DB: kit.DB}, Trust: &trust.Service{DB: kit.DB}, Entitlements: &entitlement.Service{DB: kit.DB},
 		Allocations: &allocation.Service{DB: kit.DB}, Nodes: &node.Service{DB: kit.DB}, Tasks: &task.Service{DB: kit.DB, Hub: kit.Hub},
 	}
 	engine, err := transport.NewEngine(transport.Config{

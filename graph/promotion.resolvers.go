@@ -9,10 +9,23 @@ import (
 	"github.com/gpuaas/app-platform/graph/generated/exec"
 	"github.com/gpuaas/app-platform/service/canary"
 	"github.com/gpuaas/app-platform/service/catalog"
+	"github.com/gpuaas/app-platform/service/catalog/trust"
 )
 
 func (r *mutationResolver) SubmitEvidence(ctx context.Context, input catalog.EvidenceInput) (*db.PromotionEvidence, error) {
 	return r.Catalog.SubmitEvidence(ctx, input)
+}
+
+func (r *mutationResolver) RegisterRunner(ctx context.Context, input trust.RunnerInput) (*db.EvidenceRunner, error) {
+	return r.Trust.RegisterRunner(ctx, input)
+}
+
+func (r *mutationResolver) RevokeRunner(ctx context.Context, runnerID ids.ID, reason string) (*db.EvidenceRunner, error) {
+	return r.Trust.RevokeRunner(ctx, runnerID, reason)
+}
+
+func (r *mutationResolver) SetPromotionTerms(ctx context.Context, input trust.TermsInput) (*db.App, error) {
+	return r.Trust.SetTerms(ctx, input)
 }
 
 func (r *mutationResolver) SetCanaryPercent(ctx context.Context, manifestID ids.ID, percent int, reason string) (*db.Manifest, error) {
@@ -25,6 +38,10 @@ func (r *promotionResolver) Actor(ctx context.Context, obj *db.Promotion) (*auth
 
 func (r *queryResolver) CanaryReport(ctx context.Context, manifestID ids.ID) (*canary.Report, error) {
 	return r.Canaries.Report(ctx, manifestID)
+}
+
+func (r *queryResolver) EvidenceRunners(ctx context.Context) ([]*db.EvidenceRunner, error) {
+	return r.Trust.Runners(ctx)
 }
 
 func (r *Resolver) Promotion() exec.PromotionResolver { return &promotionResolver{r} }

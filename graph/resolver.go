@@ -18,6 +18,7 @@ import (
 	"github.com/gpuaas/app-platform/service/breakglass"
 	"github.com/gpuaas/app-platform/service/canary"
 	"github.com/gpuaas/app-platform/service/catalog"
+	"github.com/gpuaas/app-platform/service/catalog/trust"
 	"github.com/gpuaas/app-platform/service/delivery"
 	"github.com/gpuaas/app-platform/service/entitlement"
 	"github.com/gpuaas/app-platform/service/explain"
@@ -49,6 +50,8 @@ type Resolver struct {
 	Identity *identity.Service
 	// Catalog holds the verbs on apps and manifests.
 	Catalog *catalog.Service
+	// Trust holds the verbs on runners and terms, and what was brought and taken.
+	Trust *trust.Service
 	// Entitlements holds the verbs on the right to launch an app.
 	Entitlements *entitlement.Service
 	// ArtifactSources holds the verbs on artifact sources.

@@ -216,6 +216,16 @@ var recipes = map[string]func(v, a *house) []arguments{
 		report, digest := evidenceReport()
 		return []object{{"manifestId": v.Manifest, "kind": "TENANCY", "report": report, "digest": digest}}
 	}),
+	"query evidenceRunners": none,
+	"mutation registerRunner": plain(func(_, _ *house) []object {
+		return []object{{"name": "mine", "publicKey": "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=", "reason": "mine"}}
+	}),
+	"mutation revokeRunner": func(_, _ *house) []arguments {
+		return []arguments{{"runnerId": "rnr_01jd0000000000000000000000", "reason": "mine"}}
+	},
+	"mutation setPromotionTerms": plain(func(v, _ *house) []object {
+		return []object{{"appSlug": v.Slug, "minLaunches": 0, "reason": "mine"}}
+	}),
 	"mutation setCanaryPercent": func(v, _ *house) []arguments {
 		return []arguments{{"manifestId": v.Manifest, "percent": 20, "reason": "mine"}}
 	},

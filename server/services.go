@@ -21,6 +21,7 @@ import (
 	"github.com/gpuaas/app-platform/service/breakglass"
 	"github.com/gpuaas/app-platform/service/canary"
 	"github.com/gpuaas/app-platform/service/catalog"
+	"github.com/gpuaas/app-platform/service/catalog/trust"
 	"github.com/gpuaas/app-platform/service/contract"
 	"github.com/gpuaas/app-platform/service/delivery"
 	"github.com/gpuaas/app-platform/service/entitlement"
@@ -67,6 +68,7 @@ func (p *platform) resolver(sentinel *live.Sentinel, feeds *event.Feeds) (*graph
 		DB: p.db, Keys: p.ring, Progress: &live.Progress{DB: p.db, Hub: p.hub, Sentinel: sentinel, Log: p.log},
 		Identity:        &identity.Service{DB: p.db, DevLogins: p.config.Dev, PublicURL: p.config.PublicURL, Keys: p.ring, KeyLife: p.config.KeyLife},
 		Catalog:         &catalog.Service{DB: p.db},
+		Trust:           &trust.Service{DB: p.db},
 		Entitlements:    &entitlement.Service{DB: p.db},
 		Artifacts:       &artifact.Service{DB: p.db, Vault: p.vault, Reach: reach},
 		ArtifactSources: &source.Service{DB: p.db, Vault: p.vault, Allow: allowSource(sources)},

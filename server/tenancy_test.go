@@ -91,6 +91,7 @@ var strangers = map[string]allowed{
 	"query artifacts":               {"person robot operation", "the platform's artifacts, and those that manifests pin, are there for all; another tenant's own are not among them", nil},
 	"query artifactSources":         {"person robot operation", "the platform's sources are there for all; another tenant's are not among them", nil},
 	"query manifests":               {"person robot operation", "the catalog is the platform's: manifest.read in any scope shows them", nil},
+	"query evidenceRunners":         {"person robot operation", "runners are the platform's: manifest.read in any scope shows them and their public keys", nil},
 	"query lintManifest":            {"person robot operation", "checks the caller's own document and stores nothing", nil},
 	"mutation rotateNodeCredential": {"node", "makes a credential for the calling node itself", []string{"node_credential"}},
 	"mutation enrolNode":            {"enrolment", "makes the node that the token was minted for", []string{"compute_node", "node_credential", "node_enrolment"}},

@@ -67,7 +67,7 @@ func TestReportsAreFencedByTheDispatchAndTheToken(t *testing.T) {
 	_, err = operation.Report(l.caller("Bearer "+renewed.Text), l.db, operation.ReportInput{OperationID: it.create, Attempt: 1, Message: &message})
 	require.NoError(t, err)
 
-	call, err := operation.IssueCallToken(l.ring, it.instance, authz.OperationKeys(authz.OperationReport), time.Minute, time.Now())
+	call, err := operation.IssueCallToken(l.ring, operation.Call{Instance: it.instance, Keys: []authz.Key{authz.OperationReport}, Life: time.Minute}, time.Now())
 	require.NoError(t, err)
 	_, err = operation.Report(l.caller("Bearer "+call.Text), l.db, in)
 	require.True(t, fault.Is(err, fault.Forbidden), "the token of a call reports nothing: %v", err)

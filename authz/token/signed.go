@@ -33,10 +33,21 @@ type Claims struct {
 	ServiceKey ids.ID `json:"sak,omitempty"`
 	// Keys are the permission keys it holds at most; none in an exchanged token for all that its account has.
 	Keys []string `json:"keys"`
+	// Act is who asked for what the token is used for; nil when nobody did.
+	Act *Requester `json:"act,omitempty"`
 	// ID tells tokens of one subject apart.
 	ID string `json:"-"`
 	// ExpiresAt is when it ends.
 	ExpiresAt time.Time `json:"-"`
+}
+
+// Requester is who asked for what a token is used for.
+type Requester struct {
+	// Subject is the requester's id, and Kind what sort of subject it is.
+	Subject string `json:"sub"`
+	Kind    string `json:"kind"`
+	// Name is what to call it, at most 100 bytes.
+	Name string `json:"name,omitempty"`
 }
 
 // Sign makes a token that ends at claims.ExpiresAt.

@@ -107,6 +107,8 @@ type Instance struct {
 	AppSlug       string
 	AppVersion    string
 	ManifestStage lifecycle.Stage
+	// Inspects says that its manifest names what the adapter may run while it only looks.
+	Inspects bool
 	// EntitlementEnded is when the project lost the right to the app; nil while it has it.
 	EntitlementEnded *time.Time
 	// Open says that an operation on it has not ended.
@@ -147,6 +149,8 @@ type Adapter struct {
 	Unauthenticated bool
 	// Seen is when its feed last answered; nil when never.
 	Seen *time.Time
+	// Narrow says that its calls that only look run what manifests name, and nothing else.
+	Narrow bool
 	// Registered is when it was registered.
 	Registered time.Time
 }

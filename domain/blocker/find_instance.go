@@ -73,6 +73,15 @@ func drifted(f *Facts) []finding {
 	return found
 }
 
+// callsNarrowed finds a version from before its adapter's calls were narrowed: what the adapter runs to observe it is refused.
+func callsNarrowed(f *Facts) []finding {
+	in := f.Instance
+	if in == nil || f.Adapter == nil || !f.Adapter.Narrow || in.Inspects || in.Status != lifecycle.InstanceRunning || in.Health == lifecycle.HealthHealthy {
+		return nil
+	}
+	return []finding{{subject: string(in.ID), since: in.HealthSince, words: []string{"adapter", f.Adapter.Name, "version", in.AppVersion}}}
+}
+
 func unhealthy(f *Facts) []finding {
 	in := f.Instance
 	if in == nil || in.Status != lifecycle.InstanceRunning || in.Health == lifecycle.HealthHealthy || !in.Observed {

@@ -37,6 +37,15 @@ func TestAnInstanceAtRestIsJudgedByItsState(t *testing.T) {
 		change{"it stops", stands(lifecycle.InstanceStopping), false},
 		change{"healthy", func(f *Facts) { f.Instance.Health = lifecycle.HealthHealthy }, false},
 		change{"nobody has asked yet", func(f *Facts) { f.Instance.Observed = false }, false})
+	judged(t, callsNarrowed, with(func(f *Facts) {
+		f.Adapter, f.Instance.Health = &Adapter{Name: "pulse", Narrow: true}, lifecycle.HealthUnknown
+	}),
+		change{"narrowed", nothing, true}, none,
+		change{"no adapter is registered", func(f *Facts) { f.Adapter = nil }, false},
+		change{"not narrowed", func(f *Facts) { f.Adapter.Narrow = false }, false},
+		change{"its manifest names inspections", func(f *Facts) { f.Instance.Inspects = true }, false},
+		change{"it stops", stands(lifecycle.InstanceStopping), false},
+		change{"healthy", func(f *Facts) { f.Instance.Health = lifecycle.HealthHealthy }, false})
 	judged(t, entitlementEnded, with(func(f *Facts) { f.Instance.EntitlementEnded = &now }),
 		change{"ended", nothing, true}, none,
 		change{"it stops", stands(lifecycle.InstanceStopping), false},

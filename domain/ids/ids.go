@@ -67,6 +67,7 @@ const (
 	Evidence         Kind = "evd"
 	Promotion        Kind = "prm"
 	ArtifactPart     Kind = "prt"
+	Runner           Kind = "rnr"
 )
 
 // kindNames is the catalogue of kinds with the word an error message uses for each.
@@ -83,7 +84,7 @@ var kindNames = map[Kind]string{
 	ControlPlane: "control plane share", RuntimeSecret: "runtime secret", AuditCheckpoint: "audit checkpoint",
 	Webhook: "webhook", WebhookDelivery: "webhook delivery",
 	ArtifactSource: "artifact source", SignerKey: "signer key", Evidence: "evidence", Promotion: "promotion",
-	ArtifactPart: "artifact part",
+	ArtifactPart: "artifact part", Runner: "runner",
 }
 
 const (

@@ -48,6 +48,8 @@ type Manifest struct {
 	ConfigSchema json.RawMessage `json:"configSchema"`
 	// Actions are what the app can be asked to do.
 	Actions []Action `json:"actions"`
+	// Inspections are the commands that the adapter may run while it only looks, at most 64.
+	Inspections []Inspection `json:"inspections,omitempty"`
 	// Readiness are the probes that must pass, on every member of their component, before an instance is running.
 	Readiness []Readiness `json:"readiness"`
 	// SecretPurposes are the purposes that secrets may be issued for.

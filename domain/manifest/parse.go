@@ -82,6 +82,7 @@ func lint(m *Manifest) []fault.Reason {
 	l.actions(m)
 	l.readiness(m)
 	l.network(m)
+	l.inspections(m)
 	l.unique(len(m.UsageDimensions), func(i int) string { return m.UsageDimensions[i].Name }, at("usageDimensions", "name"))
 	l.profile(m)
 	l.isolation(m)

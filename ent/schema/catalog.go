@@ -28,6 +28,7 @@ func (App) Fields() []ent.Field {
 		field.String("permission_family").SchemaType(text).Comment("apps or scheduler"),
 		optionalID("publisher_tenant_id", "the tenant of its publisher; none for the platform's"),
 		optionalID("publisher_project_id", "the project that publishes it; none for the platform's"),
+		jsonb("promotion_terms", "what a version's steps need; none for the platform's defaults"),
 		created(),
 	}
 }
@@ -164,6 +165,7 @@ func (Adapter) Fields() []ent.Field {
 		jsonb("description", "what it last said of itself"),
 		instant("last_seen_at", "when it last answered"),
 		str("last_error", "why it could not be reached"),
+		field.Bool("narrow_calls").Default(false).Comment("calls that only look hold task.inspect in place of task.run"),
 		str("feed_epoch", "epoch of its operations feed"),
 		str("feed_cursor", "how far its operations feed was read"),
 		optionalID("feed_holder", "the worker process that holds its long poll"),

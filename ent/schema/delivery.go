@@ -137,13 +137,35 @@ func (PromotionEvidence) Fields() []ent.Field {
 		jsonb("summary", "what the report comes to"),
 		field.Bool("passed").Comment("whether everything in it passed"),
 		str("submitted_by", "who brought it"),
+		str("runner_id", "the runner that signed it; empty when nobody did"),
 		created(),
 	}
 }
 
 // Indexes of the table: the same report once.
 func (PromotionEvidence) Indexes() []ent.Index {
-	return []ent.Index{index.Fields("manifest_id", "kind", "digest").Unique()}
+	return []ent.Index{index.Fields("manifest_id", "kind", "digest", "runner_id").Unique()}
+}
+
+// EvidenceRunner is a machine that runs the conformance suite and signs its reports. The platform's operators trust it.
+type EvidenceRunner struct{ ent.Schema }
+
+// Annotations of the table.
+func (EvidenceRunner) Annotations() []schema.Annotation { return table("evidence_runner") }
+
+// Mixin of the table.
+func (EvidenceRunner) Mixin() []ent.Mixin { return []ent.Mixin{identified{}} }
+
+// Fields of the table.
+func (EvidenceRunner) Fields() []ent.Field {
+	return []ent.Field{
+		field.String("name").SchemaType(text).Unique().Comment("what to call it"),
+		field.String("public_key").SchemaType(text).Unique().Comment("Ed25519, base64"),
+		str("created_by", "who registered it"),
+		instant("revoked_at", "when its reports ceased to count"),
+		str("revoke_reason", "why"),
+		created(),
+	}
 }
 
 // Promotion is a step of an artifact or a manifest from stage to stage. Append only.
@@ -164,6 +186,7 @@ func (Promotion) Fields() []ent.Field {
 		field.Enum("to_stage").GoType(lifecycle.Stage("")),
 		field.Int("canary_percent").Optional().Nillable().Comment("percent of the projects, of a step to CANARY and of a change within it"),
 		str("reason", "why"),
+		str("override", "why the terms of the step were set aside; empty when they were met"),
 		str("actor_kind", "what sort of subject took it"),
 		str("actor_id", "who took it"),
 		str("actor_name", "who took it, by name"),

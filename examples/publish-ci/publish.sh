@@ -60,8 +60,10 @@ promote() { appctl promote manifest "$manifest" --to "$1" --reason "$REASON" --q
 if is draft; then
   say "smoke test"
   instance=$(appctl manifest smoke "$manifest" --quiet "${smoke[@]}")
-  for report in ${REPORTS:-}; do # kind=file, such as conformance=report.json
-    appctl evidence submit "$manifest" "${report#*=}" --kind "${report%%=*}" --quiet >/dev/null
+  for report in ${REPORTS:-}; do # kind=file, such as conformance=report.json; file.sig is a registered runner's signature of it
+    signed=()
+    if [[ -f ${report#*=}.sig ]]; then signed=(--signature "${report#*=}.sig"); fi
+    appctl evidence submit "$manifest" "${report#*=}" --kind "${report%%=*}" --quiet "${signed[@]}" >/dev/null
   done
   promote staged --smoke-instance "$instance"
 fi
@@ -85,6 +87,7 @@ if is canary; then
     sleep "$POLL_SECONDS"
   done
   step_artifact canary active
+  # The app's terms (launches, time, who) are the platform's to hold: refused, it says what is missing, and a later run goes on here.
   say "active, after a canary that is $verdict"
   promote active
 fi

@@ -18,6 +18,7 @@ import (
 	"github.com/gpuaas/app-platform/service/artifact"
 	operationblocker "github.com/gpuaas/app-platform/service/blocker"
 	"github.com/gpuaas/app-platform/service/catalog"
+	"github.com/gpuaas/app-platform/service/catalog/trust"
 	"github.com/gpuaas/app-platform/service/entitlement"
 	"github.com/gpuaas/app-platform/service/identity"
 	"github.com/gpuaas/app-platform/service/instance"
@@ -45,6 +46,7 @@ type Services struct {
 	Nodes           *node.Service
 	Allocations     *allocation.Service
 	Catalog         *catalog.Service
+	Trust           *trust.Service
 	Entitlements    *entitlement.Service
 	Artifacts       *artifact.Service
 	ArtifactSources *source.Service

@@ -82,6 +82,9 @@ func (e *entered) subject(credential Credential) authz.Subject {
 		TenantID: ids.ID(deref(e.tenant)), ProjectID: ids.ID(deref(e.project)),
 		InstanceID: credential.claims.Instance, ExpiresAt: credential.claims.ExpiresAt,
 	}
+	if act := credential.claims.Act; act != nil {
+		subject.For = authz.Ref{Kind: act.Kind, ID: act.Subject, Name: act.Name}
+	}
 	if e.expires != nil && (subject.ExpiresAt.IsZero() || e.expires.Before(subject.ExpiresAt)) {
 		subject.ExpiresAt = *e.expires
 	}

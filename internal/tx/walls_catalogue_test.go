@@ -101,6 +101,8 @@ var globals = map[string]string{
 	"manifest_one_active":               "the catalog's",
 	"manifest_one_canary":               "the catalog's",
 	"sku_price_sku_key":                 "the platform's",
+	"evidence_runner_name_key":          "the platform's",
+	"evidence_runner_public_key_key":    "the platform's",
 	"audit_checkpoint_seq_key":          "a counter of the sealer",
 	"audit_link_pkey":                   "a counter of the sealer",
 	"lifecycle_transition_pkey":         "a constant table of the domain",

@@ -26,6 +26,7 @@ var shared = map[string]string{
 	"manifest":             "the catalog is the platform's and read by all",
 	"manifest_artifact":    "the catalog is the platform's and read by all",
 	"adapter":              "adapters are the platform's",
+	"evidence_runner":      "runners are the platform's and read by all",
 	"sku_price":            "list prices are the platform's and read by all",
 	"compute_node":         "nodes are the platform's; a tenant sees those that its live allocations are bound to",
 	"node_enrolment":       "of a node; callers of tenants have no policy on it",

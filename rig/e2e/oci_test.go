@@ -279,6 +279,9 @@ func (k *containersUnderTest) newVersion(version, build string) {
 	require.Equal(k.t, gql.OperationStateSucceeded, ended.State, "%s: %+v", ended.Message, ended.Error)
 	for _, step := range []gql.PromoteManifestInput{{To: gql.StageStaged, SmokeInstanceId: smoked}, {To: gql.StageCanary, CanaryPercent: new(50)}, {To: gql.StageActive}} {
 		step.ManifestId, step.Reason = manifest, "end-to-end test"
+		if step.To != gql.StageStaged {
+			step.Override = "a test"
+		}
 		_, err := gql.PromoteManifest(k.ctx, shared.Operator, step)
 		require.NoError(k.t, err)
 	}

@@ -49,6 +49,8 @@ func newPublisher(t *testing.T, app string) *publisher {
 	_, err = gql.CreateApp(ctx, shared.Operator, gql.CreateAppInput{Slug: app, DisplayName: app, Summary: "A tiny app.", PermissionFamily: "apps",
 		PublisherProjectId: p.project, IdempotencyKey: client.NewKey()})
 	require.NoError(t, err)
+	_, err = gql.SetPromotionTerms(ctx, shared.Operator, gql.SetPromotionTermsInput{AppSlug: app, Reason: "a test has no hours to wait"})
+	require.NoError(t, err)
 	_, err = gql.GrantEntitlement(ctx, shared.Operator, p.project, app, nil, nil, "smoke tests")
 	require.NoError(t, err)
 	account, err := gql.CreateServiceAccount(ctx, shared.Operator, gql.CreateServiceAccountInput{
@@ -190,6 +192,13 @@ func TestAPublisherTakesAnAppTheWholeWayByCommandLine(t *testing.T) {
 	require.NotEqual(t, first, second)
 	require.Equal(t, gql.StageActive, p.stage("1.1.0"))
 	require.Equal(t, gql.StageDeprecated, p.stage("1.0.0"), "superseded")
+	for _, attack := range [][]string{
+		{"promote", "manifest", p.app + "@1.0.0", "--to", "retired", "--reason", "mine", "--override", "trust me"},
+		{"admin", "app", "terms", p.app, "--reason", "mine"},
+		{"admin", "runner", "register", "mine", "--public-key", strings.Repeat("A", 43) + "=", "--reason", "mine"},
+	} {
+		p.refused("FORBIDDEN", 4, attack...)
+	}
 	p.refused("FAILED_PRECONDITION", 5, "launch", p.app, "--name", "two", "--allocation", allocation, "--version", "1.0.0")
 
 	complaint := p.refused("FAILED_PRECONDITION", 5, "promote", "manifest", p.app+"@1.0.0", "--to", "retired", "--reason", "replaced")

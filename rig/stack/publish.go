@@ -27,6 +27,9 @@ import (
 // smokeTimeout bounds a smoke launch and its teardown.
 const smokeTimeout = 4 * time.Minute
 
+// override is why the reference apps' versions take their steps without a runner's reports, launches and time.
+const override = "a local installation: its own operator publishes what this repository was built with"
+
 // publish takes an app the way every publisher takes: the controller's own bytes are pushed and
 // pinned by digest, the manifest is linted, smoke-launched, and promoted stage by stage. An app
 // whose active manifest pins the same bytes is left as it is.
@@ -232,6 +235,9 @@ func (s *Stack) publishManifest(ctx context.Context, app App, document manifestD
 			continue
 		}
 		step := gql.PromoteManifestInput{ManifestId: manifest.Id, To: to, Reason: "reference app of this repository"}
+		if to != gql.StageStaged {
+			step.Override = override
+		}
 		if to == gql.StageStaged {
 			if step.SmokeInstanceId, err = s.smoke(ctx, app, version); err != nil {
 				return fmt.Errorf("smoke launch: %w", err)

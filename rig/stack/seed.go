@@ -58,6 +58,7 @@ func (s *Stack) seed(ctx context.Context) error {
 			return err
 		}
 	}
+	s.say("terms of promotion are set aside for the reference apps and for %s, which history and audit keep: %s", PublisherApp, override)
 	for _, app := range s.config.Apps {
 		if err := s.publish(ctx, app); err != nil {
 			return fmt.Errorf("publish %s: %w", app.Slug, err)
@@ -167,6 +168,10 @@ func (s *Stack) seedPublisher(ctx context.Context) error {
 		Slug: PublisherApp, DisplayName: "Your app", Summary: "Yours to publish: see examples/publish-ci.", PermissionFamily: "apps",
 		PublisherProjectId: s.Demo.PublisherProjectID, IdempotencyKey: "seed-app-" + PublisherApp,
 	})
+	if err != nil {
+		return err
+	}
+	_, err = gql.SetPromotionTerms(ctx, s.Operator, gql.SetPromotionTermsInput{AppSlug: PublisherApp, Reason: override})
 	if err != nil {
 		return err
 	}

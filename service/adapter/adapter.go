@@ -51,6 +51,8 @@ const (
 type RegisterInput struct {
 	Name, URL string
 	Authority *string
+	// NarrowCalls narrows calls that only look to what manifests name; nil leaves it as it is, and off for a new one.
+	NarrowCalls *bool
 }
 
 // check reads the address: http or https, without credentials, query or fragment.
@@ -166,18 +168,20 @@ func store(ctx context.Context, t *tx.Tx, in RegisterInput, said json.RawMessage
 		return nil, fmt.Errorf("load adapter %s: %w", in.Name, err)
 	}
 	if old != nil {
-		before = map[string]any{"url": old.URL, "authority": fingerprint(old.Authority)}
+		before = map[string]any{"url": old.URL, "authority": fingerprint(old.Authority), "narrowCalls": old.NarrowCalls}
 	}
 	var seen *time.Time
 	if said != nil {
 		seen = &t.Now
 	}
-	_, err = t.Exec(ctx, `INSERT INTO adapter (id, name, url, description, last_seen_at, last_error, created_at, authority) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
+	_, err = t.Exec(ctx, `INSERT INTO adapter (id, name, url, description, last_seen_at, last_error, created_at, authority, narrow_calls)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, coalesce($9, false))
 		ON CONFLICT (name) DO UPDATE SET url = excluded.url, authority = excluded.authority, description = coalesce(excluded.description, adapter.description),
 		last_seen_at = coalesce(excluded.last_seen_at, adapter.last_seen_at), last_error = excluded.last_error,
+		narrow_calls = coalesce($9, adapter.narrow_calls),
 		feed_epoch = CASE WHEN adapter.url = excluded.url THEN adapter.feed_epoch ELSE '' END,
 		feed_cursor = CASE WHEN adapter.url = excluded.url THEN adapter.feed_cursor ELSE '' END`,
-		ids.New(ids.Adapter), in.Name, in.URL, said, seen, text(unreached), t.Now, *in.Authority)
+		ids.New(ids.Adapter), in.Name, in.URL, said, seen, text(unreached), t.Now, *in.Authority, in.NarrowCalls)
 	if err != nil {
 		return nil, fmt.Errorf("register adapter %s: %w", in.Name, err)
 	}
@@ -186,7 +190,7 @@ func store(ctx context.Context, t *tx.Tx, in RegisterInput, said json.RawMessage
 		return nil, fmt.Errorf("load adapter %s: %w", in.Name, err)
 	}
 	return row, audit.Write(ctx, t, audit.Entry{Action: "registerAdapter", Key: authz.AdapterRegister, ObjectID: row.ID, Before: before,
-		After: map[string]any{"name": in.Name, "url": in.URL, "authority": fingerprint(*in.Authority), "described": said != nil}})
+		After: map[string]any{"name": in.Name, "url": in.URL, "authority": fingerprint(*in.Authority), "described": said != nil, "narrowCalls": row.NarrowCalls}})
 }
 
 // fingerprint names an authority in the audit by its SHA-256, hexadecimal; "" for none.

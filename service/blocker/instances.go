@@ -25,7 +25,8 @@ type instanceRow struct {
 const instancesSQL = `SELECT i.id, i.permission_family, i.runtime_backend, i.status, i.health, i.health_message, i.observed_at IS NOT NULL,
 		coalesce(e.occurred_at, i.observed_at, i.created_at), i.failure_code, i.failure_message, i.failure_owner, i.drift, i.app_slug,
 		i.app_version, coalesce(m.stage, ''), r.ended, i.created_at, i.updated_at,
-		l.id, l.kind, l.state, l.error_code, l.error_message, l.error_owner, l.ended_at, l.error_retryable
+		l.id, l.kind, l.state, l.error_code, l.error_message, l.error_owner, l.ended_at, l.error_retryable,
+		$2 AND position(convert_to('"inspections"', 'UTF8') IN m.document) > 0
 	FROM instance i
 	LEFT JOIN manifest m ON m.id = i.manifest_id
 	LEFT JOIN operation l ON l.id = i.last_operation_id
@@ -49,13 +50,15 @@ func (r *reading) addInstance(rows pgx.Rows) error {
 		retryable                         *bool
 	}
 	var lastID *ids.ID
+	var inspects *bool
 	err := rows.Scan(&in.ID, &in.family, &in.adapter, &in.Status, &in.Health, &in.HealthMessage, &in.Observed,
 		&in.HealthSince, &code, &message, &in.FailureOwner, &drift, &in.AppSlug,
 		&in.AppVersion, &in.ManifestStage, &in.EntitlementEnded, &in.Created, &updated,
-		&lastID, &last.kind, &last.state, &last.code, &last.message, &last.owner, &last.ended, &last.retryable)
+		&lastID, &last.kind, &last.state, &last.code, &last.message, &last.owner, &last.ended, &last.retryable, &inspects)
 	if err != nil {
 		return err
 	}
+	in.Inspects = inspects != nil && *inspects
 	in.Failure, in.FailedAt = code+": "+message, updated
 	in.Drift = drifts(drift, updated)
 	if lastID != nil {

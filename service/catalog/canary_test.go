@@ -13,7 +13,7 @@ import (
 
 // share is a step to CANARY with this percent.
 func (b *bench) share(id ids.ID, percent int) catalog.PromoteManifestInput {
-	return catalog.PromoteManifestInput{ManifestID: id, To: lifecycle.StageCanary, Reason: "tested", CanaryPercent: &percent}
+	return catalog.PromoteManifestInput{ManifestID: id, To: lifecycle.StageCanary, Reason: "tested", CanaryPercent: &percent, Override: "a test"}
 }
 
 func TestACanaryHasAShareThatMovesAndEndsWithIt(t *testing.T) {
@@ -44,7 +44,7 @@ func TestACanaryHasAShareThatMovesAndEndsWithIt(t *testing.T) {
 	require.Equal(t, 45, moved.CanaryPercent)
 	_, err = b.verbs.SetCanaryPercent(b.operator, next.ID, 45, "the same")
 	require.NoError(t, err)
-	history, err := b.verbs.HistoryOf(b.operator, ids1(next))
+	history, err := b.trust.HistoryOf(b.operator, ids1(next))
 	require.NoError(t, err)
 	require.Len(t, history[next.ID], 2, "the same share again is no step")
 	require.Equal(t, 45, *history[next.ID][0].CanaryPercent)

@@ -157,8 +157,15 @@ func TestReportsAndWhoPromotedAreForThePublisherAlone(t *testing.T) {
 	_, own := b.published(w, b.Tenant())
 	stranger := b.account(b.Project(b.Tenant()))
 	row := b.Manifest(lifecycle.StageStaged, w.document("1.0.0"))
-	b.proved(row, w)
-	_, err := b.verbs.PromoteManifest(own, b.share(row.ID, 5))
+	for _, kind := range []lifecycle.EvidenceKind{lifecycle.EvidenceConformance, lifecycle.EvidenceTenancy} {
+		in := b.signed(report(t, kind, w))
+		in.ManifestID = row.ID
+		_, err := b.verbs.SubmitEvidence(b.operator, in)
+		require.NoError(t, err)
+	}
+	step := b.share(row.ID, 5)
+	step.Override = ""
+	_, err := b.verbs.PromoteManifest(own, step)
 	require.NoError(t, err)
 	for _, c := range []struct {
 		name string
@@ -168,10 +175,10 @@ func TestReportsAndWhoPromotedAreForThePublisherAlone(t *testing.T) {
 		if c.as == 0 {
 			ctx = stranger
 		}
-		reports, err := b.verbs.EvidenceOf(ctx, ids1(row))
+		reports, err := b.trust.EvidenceOf(ctx, ids1(row))
 		require.NoError(t, err)
 		require.Len(t, reports[row.ID], c.as, c.name)
-		history, err := b.verbs.HistoryOf(ctx, ids1(row))
+		history, err := b.trust.HistoryOf(ctx, ids1(row))
 		require.NoError(t, err)
 		require.Len(t, history[row.ID], 1)
 		require.Equal(t, c.as > 0, history[row.ID][0].ActorName != "" && history[row.ID][0].ActorID != "" && history[row.ID][0].Reason != "", c.name)
@@ -180,7 +187,7 @@ func TestReportsAndWhoPromotedAreForThePublisherAlone(t *testing.T) {
 		_, told := lacking[row.ID]
 		require.Equal(t, c.as > 0, told, c.name)
 	}
-	_, err = b.verbs.HistoryOf(b.As(b.User(b.Tenant())), ids1(row))
+	_, err = b.trust.HistoryOf(b.As(b.User(b.Tenant())), ids1(row))
 	refused(t, err, fault.Forbidden)
 }
 
@@ -191,11 +198,11 @@ func TestTheStepsOfATenantsArtifactAreToldWholeToTheTenant(t *testing.T) {
 	id := b.copied(b.Artifact(lifecycle.StageActive), tenant)
 	b.SQL(`INSERT INTO promotion (id, object_id, tenant_id, from_stage, to_stage, reason, actor_kind, actor_id, actor_name, created_at)
 		VALUES ('prm_1', $1, $2, 'DRAFT', 'STAGED', 'why', 'USER', 'usr_1', 'Ada', now())`, id, tenant.ID)
-	history, err := b.verbs.HistoryOf(b.As(b.User(tenant, platformtest.Across(authz.TenantAdmin, tenant))), []ids.ID{id})
+	history, err := b.trust.HistoryOf(b.As(b.User(tenant, platformtest.Across(authz.TenantAdmin, tenant))), []ids.ID{id})
 	require.NoError(t, err)
 	require.Equal(t, "Ada", history[id][0].ActorName)
 	other := b.Tenant()
-	history, err = b.verbs.HistoryOf(b.As(b.User(other, platformtest.Across(authz.TenantAdmin, other))), []ids.ID{id})
+	history, err = b.trust.HistoryOf(b.As(b.User(other, platformtest.Across(authz.TenantAdmin, other))), []ids.ID{id})
 	require.NoError(t, err)
 	require.Empty(t, history[id])
 }

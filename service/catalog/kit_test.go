@@ -16,19 +16,21 @@ import (
 	"github.com/gpuaas/app-platform/rig/platformtest"
 	"github.com/gpuaas/app-platform/sdk/adaptertest/conformance"
 	"github.com/gpuaas/app-platform/service/catalog"
+	"github.com/gpuaas/app-platform/service/catalog/trust"
 )
 
 // bench is the service under test with the people who use it.
 type bench struct {
 	*platformtest.Kit
 	verbs               *catalog.Service
+	trust               *trust.Service
 	operator, publisher context.Context
 	t                   *testing.T
 }
 
 func newBench(t *testing.T) *bench {
 	kit := platformtest.New(t)
-	return &bench{Kit: kit, verbs: &catalog.Service{DB: kit.DB}, t: t,
+	return &bench{Kit: kit, verbs: &catalog.Service{DB: kit.DB}, trust: &trust.Service{DB: kit.DB}, t: t,
 		operator: kit.As(kit.Operator()), publisher: kit.As(kit.User(nil, platformtest.OnPlatform(authz.AppPublisher)))}
 }
 
@@ -88,6 +90,7 @@ func (w world) document(version string) map[string]any {
 // published gives the app to a new project of the tenant, with an account there that may do all that publishing takes.
 func (b *bench) published(w world, tenant *db.Tenant) (project *db.Project, publisher context.Context) {
 	project = b.Project(tenant)
+	b.SQL(`UPDATE app SET promotion_terms = '{"minLaunches": 0, "minMinutes": 0, "graceHours": 0}' WHERE id = $1`, w.app.ID)
 	b.SQL(`UPDATE app SET publisher_tenant_id = $1, publisher_project_id = $2 WHERE id = $3`, tenant.ID, project.ID, w.app.ID)
 	return project, b.account(project)
 }
@@ -150,6 +153,9 @@ func (b *bench) copied(of *db.Artifact, tenant *db.Tenant) ids.ID {
 
 func (b *bench) promote(of *db.Manifest, to lifecycle.Stage, smoke ...ids.ID) (*db.Manifest, error) {
 	in := catalog.PromoteManifestInput{ManifestID: of.ID, To: to, Reason: "tested"}
+	if to == lifecycle.StageCanary || to == lifecycle.StageActive || to == lifecycle.StageRetired {
+		in.Override = "a test"
+	}
 	if len(smoke) > 0 {
 		in.SmokeInstanceID = &smoke[0]
 	}

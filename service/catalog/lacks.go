@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -26,6 +27,12 @@ type standing struct {
 	canary      *string // another version that is the app's canary
 	smoked      bool
 	users       int
+	// Of the terms of its next step: the app's, the database's time, launches of the canary that succeeded, who took it to
+	// STAGED and CANARY with the accounts of the same maker, and since when it is DEPRECATED.
+	terms           []byte
+	now, deprecated time.Time
+	launches        int
+	takers          []string
 }
 
 const standingSQL = `SELECT m.id, m.stage, m.adapter_name, m.document, m.canary_halted_at, m.canary_halt_reason, a.publisher_tenant_id, a.publisher_project_id,
@@ -36,14 +43,21 @@ const standingSQL = `SELECT m.id, m.stage, m.adapter_name, m.document, m.canary_
 	m.stage = 'DRAFT' AND EXISTS (SELECT FROM instance i WHERE i.manifest_id = m.id AND i.smoke AND i.released_at IS NOT NULL
 		AND EXISTS (SELECT FROM operation o WHERE o.instance_id = i.id AND o.kind = 'INSTANCE_CREATE' AND o.state = 'SUCCEEDED' AND coalesce(o.outcome, 'NORMAL') = 'NORMAL')
 		AND EXISTS (SELECT FROM operation o WHERE o.instance_id = i.id AND o.kind = 'INSTANCE_DECOMMISSION' AND o.state = 'SUCCEEDED' AND coalesce(o.outcome, 'NORMAL') = 'NORMAL')),
-	CASE WHEN m.stage = 'DEPRECATED' THEN platform.users_of_manifest(m.id) ELSE 0 END
+	CASE WHEN m.stage = 'DEPRECATED' THEN platform.users_of_manifest(m.id) ELSE 0 END,
+	a.promotion_terms, m.canary_started_at, now(),
+	CASE WHEN m.stage = 'CANARY' THEN (SELECT count(*)::int FROM platform.canary_launches(m.id, 20000, false) WHERE canary AND state = 'SUCCEEDED') ELSE 0 END,
+	ARRAY (WITH took AS (SELECT DISTINCT p.actor_id AS id FROM promotion p WHERE p.object_id = m.id AND p.to_stage IN ('STAGED', 'CANARY')),
+			same AS (SELECT id FROM took UNION SELECT s.maker_id FROM service_account s JOIN took USING (id) WHERE s.maker_id IS NOT NULL)
+		SELECT id FROM same UNION SELECT s.id FROM service_account s JOIN same ON s.maker_id = same.id),
+	coalesce((SELECT max(p.created_at) FROM promotion p WHERE p.object_id = m.id AND p.to_stage = 'DEPRECATED'), m.created_at)
 	FROM manifest m JOIN app a ON a.id = m.app_id WHERE m.id = ANY ($1)`
 
 func scanStanding(row pgx.CollectableRow) (*standing, error) {
 	x := &standing{}
 	var reports, artifacts []byte
 	err := row.Scan((*string)(&x.row.ID), (*string)(&x.row.Stage), &x.row.AdapterName, &x.row.Document, &x.row.CanaryHaltedAt, &x.row.CanaryHaltReason,
-		&x.tenant, &x.project, &x.description, &reports, &artifacts, &x.canary, &x.smoked, &x.users)
+		&x.tenant, &x.project, &x.description, &reports, &artifacts, &x.canary, &x.smoked, &x.users,
+		&x.terms, &x.row.CanaryStartedAt, &x.now, &x.launches, &x.takers, &x.deprecated)
 	if err != nil {
 		return nil, err
 	}
@@ -69,8 +83,12 @@ func (s *Service) Lacks(ctx context.Context, manifests []ids.ID) (map[ids.ID][]*
 		if !actor.AllowsOn(authz.ManifestRead, one.object()) {
 			continue
 		}
+		terms, err := one.lacksTerms(actor.ID)
+		if err != nil {
+			return nil, err
+		}
 		reasons := []*fault.Reason{}
-		for _, reason := range one.lacks() {
+		for _, reason := range append(one.lacks(), unmet(terms)...) {
 			reasons = append(reasons, &reason)
 		}
 		out[one.row.ID] = reasons

@@ -27,11 +27,14 @@ type PromoteManifestInput struct {
 	SmokeInstanceID *ids.ID
 	// CanaryPercent is how many of the projects a step to CANARY takes in, 1 to 100; nil for 10.
 	CanaryPercent *int
+	// Override is why the step's terms are set aside; empty to hold it to them. Only the platform's staff may.
+	Override string
 }
 
 func (in PromoteManifestInput) check() error {
 	var input check.Input
 	input.Text("input.reason", in.Reason, 1, check.MaxReason)
+	input.Text("input.override", in.Override, 0, check.MaxReason)
 	if in.CanaryPercent != nil && (*in.CanaryPercent < 1 || *in.CanaryPercent > 100) {
 		input.Bad("input.canaryPercent", "from 1 to 100")
 	}
@@ -45,7 +48,9 @@ func (in PromoteManifestInput) check() error {
 // declared behaviour (EVIDENCE_MISSING). STAGED, CANARY and ACTIVE take no artifact in quarantine (ARTIFACT_QUARANTINED).
 // An app has one canary at a time (CONFLICT naming it). ACTIVE needs every pinned artifact to be active and a canary that
 // was not halted, and deprecates the version that was active before. RETIRED waits for the last live instance.
-// FAILED_PRECONDITION names both stages when the step is none; CONFLICT when another promotion came first.
+// CANARY needs a controller's reports to be signed by registered runners, ACTIVE the app's least number of launches and least
+// time as the canary, RETIRED its grace period (EVIDENCE_MISSING); override sets that aside, by manifest.promote on the
+// platform. FAILED_PRECONDITION names both stages when the step is none; CONFLICT when another promotion came first.
 func (s *Service) PromoteManifest(ctx context.Context, in PromoteManifestInput) (out *db.Manifest, err error) {
 	if err := in.check(); err != nil {
 		return nil, err
@@ -68,6 +73,9 @@ func promote(ctx context.Context, t *tx.Tx, in PromoteManifestInput) (*db.Manife
 	if err := sound(ctx, t, locked.row, in.To); err != nil {
 		return nil, err
 	}
+	if err := terms(ctx, t, locked, in); err != nil {
+		return nil, err
+	}
 	update := locked.row.Update().SetStage(in.To)
 	switch in.To {
 	case lifecycle.StageStaged:
@@ -86,6 +94,7 @@ func promote(ctx context.Context, t *tx.Tx, in PromoteManifestInput) (*db.Manife
 	if err != nil {
 		return nil, fmt.Errorf("promote manifest %s: %w", locked.row.ID, err)
 	}
+	locked.override = in.Override
 	return moved, locked.keep(ctx, t, locked.row, moved, in.Reason)
 }
 
@@ -150,8 +159,8 @@ func (p publisher) keep(ctx context.Context, t *tx.Tx, before, after *db.Manifes
 		percent = &after.CanaryPercent
 	}
 	actor := t.Actor.Ref()
-	_, err := t.Exec(ctx, `INSERT INTO promotion (id, object_id, from_stage, to_stage, canary_percent, reason, actor_kind, actor_id, actor_name, created_at)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`, ids.New(ids.Promotion), after.ID, before.Stage, after.Stage, percent, reason, actor.Kind, actor.ID, actor.Name, t.Now)
+	_, err := t.Exec(ctx, `INSERT INTO promotion (id, object_id, from_stage, to_stage, canary_percent, reason, actor_kind, actor_id, actor_name, created_at, override)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`, ids.New(ids.Promotion), after.ID, before.Stage, after.Stage, percent, reason, actor.Kind, actor.ID, actor.Name, t.Now, p.override)
 	if err != nil {
 		return fmt.Errorf("keep the step of manifest %s: %w", after.ID, err)
 	}
@@ -162,7 +171,7 @@ func (p publisher) keep(ctx context.Context, t *tx.Tx, before, after *db.Manifes
 	return audit.Write(ctx, t, audit.Entry{Action: action, Key: authz.ManifestPromote, Object: p.object(), ObjectID: after.ID, Reason: reason,
 		Before: map[string]any{"stage": before.Stage, "canaryPercent": before.CanaryPercent},
 		After: map[string]any{"stage": after.Stage, "canaryPercent": after.CanaryPercent, "app": after.AppSlug, "version": after.Version,
-			"digest": after.Digest, "evidence": document(after.Evidence)}})
+			"digest": after.Digest, "override": p.override, "evidence": document(after.Evidence)}})
 }
 
 // document is stored JSON for the audit; nil when there is none.

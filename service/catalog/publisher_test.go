@@ -35,7 +35,7 @@ func TestAPublishersAccountWalksTheWholePathAndAStrangersNoStepOfIt(t *testing.T
 	require.Equal(t, made.ID, again.ID)
 
 	for _, kind := range []lifecycle.EvidenceKind{lifecycle.EvidenceConformance, lifecycle.EvidenceTenancy} {
-		evidence := report(t, kind, w)
+		evidence := b.signed(report(t, kind, w))
 		evidence.ManifestID = made.ID
 		_, err := b.verbs.SubmitEvidence(stranger, evidence)
 		require.Error(t, err)

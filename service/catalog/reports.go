@@ -28,14 +28,30 @@ type brought struct {
 	Digest  string                 `json:"digest"`
 	Summary evidence.Summary       `json:"summary"`
 	Passed  bool                   `json:"passed"`
+	// Runner signed it, and is not revoked; empty otherwise.
+	Runner string `json:"runner"`
 }
 
 // broughtSQL is the reports of one manifest as one JSON list, newest first.
 const broughtSQL = `(SELECT coalesce(jsonb_agg(jsonb_build_object('id', e.id, 'kind', e.kind, 'digest', e.digest, 'summary', e.summary,
-	'passed', e.passed) ORDER BY e.id DESC), '[]') FROM promotion_evidence e WHERE e.manifest_id = m.id)`
+	'passed', e.passed, 'runner',
+	coalesce((SELECT r.name FROM evidence_runner r WHERE r.id = e.runner_id AND r.revoked_at IS NULL), '')) ORDER BY e.id DESC), '[]') FROM promotion_evidence e WHERE e.manifest_id = m.id)`
 
 // reported proves a controller by the newest report of each kind of its adapter's current build.
 func reported(ctx context.Context, t *tx.Tx, row *db.Manifest, m *manifest.Manifest, build string) ([]reportEvidence, error) {
+	reports, err := reportsOf(ctx, t, row)
+	if err != nil {
+		return nil, err
+	}
+	counted, missing := controllerLacks(m, build, reports)
+	if len(missing) > 0 {
+		return nil, fault.New(fault.EvidenceMissing, "STAGED needs more of a controller").With(missing...)
+	}
+	return counted, nil
+}
+
+// reportsOf are the reports that were brought for a manifest, newest first.
+func reportsOf(ctx context.Context, t *tx.Tx, row *db.Manifest) (reports []brought, err error) {
 	found, err := t.Query(ctx, `SELECT `+broughtSQL+` FROM manifest m WHERE m.id = $1`, row.ID)
 	if err != nil {
 		return nil, fmt.Errorf("load the reports of %s: %w", row.ID, err)
@@ -44,15 +60,10 @@ func reported(ctx context.Context, t *tx.Tx, row *db.Manifest, m *manifest.Manif
 	if err != nil {
 		return nil, fmt.Errorf("load the reports of %s: %w", row.ID, err)
 	}
-	var reports []brought
 	if err := json.Unmarshal(encoded, &reports); err != nil {
 		return nil, fmt.Errorf("read the reports of %s: %w", row.ID, err)
 	}
-	counted, missing := controllerLacks(m, build, reports)
-	if len(missing) > 0 {
-		return nil, fault.New(fault.EvidenceMissing, "STAGED needs more of a controller").With(missing...)
-	}
-	return counted, nil
+	return reports, nil
 }
 
 // controllerLacks is what a manifest lacks because it is a controller's, and the reports that count.

@@ -66,7 +66,7 @@ func (s *Service) oneApp(ctx context.Context, condition string, value any) (*db.
 // conceal takes away whose an app is, which is another tenant's own affair: everybody may look at the catalog. Who may read the
 // app's manifests of every stage keeps it.
 func conceal(actor *authz.Actor, app *db.App) {
-	of := publisher{app.PublisherTenantID, app.PublisherProjectID}.object()
+	of := publisher{tenant: app.PublisherTenantID, project: app.PublisherProjectID}.object()
 	if !actor.Allows(authz.ManifestRead, of.TenantID, of.ProjectID) {
 		app.PublisherTenantID, app.PublisherProjectID = nil, nil
 	}

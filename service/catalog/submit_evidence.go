@@ -16,6 +16,7 @@ import (
 	"github.com/gpuaas/app-platform/ent/generated/db"
 	"github.com/gpuaas/app-platform/internal/tx"
 	"github.com/gpuaas/app-platform/sdk/adapter"
+	"github.com/gpuaas/app-platform/service/catalog/trust"
 	"github.com/gpuaas/app-platform/service/kit/check"
 	"github.com/gpuaas/app-platform/service/ledger/audit"
 )
@@ -29,6 +30,8 @@ type EvidenceInput struct {
 	Kind       lifecycle.EvidenceKind
 	// Report is the report's bytes, at most 512 KiB, and Digest what they are held against.
 	Report, Digest string
+	// Signature is a registered runner's over evidence.Statement, base64; empty for a report that nobody signed.
+	Signature string
 }
 
 // SubmitEvidence stores a report; the same one again changes nothing. Key: manifest.publish on the app's publisher, or on
@@ -84,7 +87,11 @@ func submit(ctx context.Context, t *tx.Tx, in EvidenceInput, summary evidence.Su
 	if wrong := ofManifest(summary, locked.row.AdapterName, locked.row.AppSlug); wrong != "" {
 		return nil, fault.New(fault.InvalidArgument, "%s", wrong).At("input.report")
 	}
-	before, count, err := reportsSoFar(ctx, t, in)
+	runner, err := trust.SignedBy(ctx, t, in.Kind, in.Digest, in.Signature)
+	if err != nil {
+		return nil, err
+	}
+	before, count, err := reportsSoFar(ctx, t, in, runner)
 	if err != nil || before != nil {
 		return before, err
 	}
@@ -96,7 +103,7 @@ func submit(ctx context.Context, t *tx.Tx, in EvidenceInput, summary evidence.Su
 		return nil, fmt.Errorf("encode the summary: %w", err)
 	}
 	made := t.PromotionEvidence.Create().SetID(ids.New(ids.Evidence)).SetManifestID(in.ManifestID).SetKind(in.Kind).SetDigest(in.Digest).
-		SetReport([]byte(in.Report)).SetSummary(encoded).SetPassed(summary.OK()).SetSubmittedBy(string(t.Actor.ID)).SetCreatedAt(t.Now)
+		SetReport([]byte(in.Report)).SetSummary(encoded).SetPassed(summary.OK()).SetSubmittedBy(string(t.Actor.ID)).SetRunnerID(string(runner)).SetCreatedAt(t.Now)
 	if locked.tenant != nil {
 		made.SetTenantID(*locked.tenant)
 	}
@@ -105,23 +112,24 @@ func submit(ctx context.Context, t *tx.Tx, in EvidenceInput, summary evidence.Su
 		return nil, fmt.Errorf("store the report: %w", err)
 	}
 	return row, audit.Write(ctx, t, audit.Entry{Action: "submitEvidence", Key: authz.ManifestPublish, Object: locked.object(), ObjectID: in.ManifestID,
-		After: map[string]any{"id": row.ID, "kind": in.Kind, "digest": in.Digest, "passed": row.Passed, "summary": summary}})
+		After: map[string]any{"id": row.ID, "kind": in.Kind, "digest": in.Digest, "passed": row.Passed, "runner": runner, "summary": summary}})
 }
 
-const reportColumns = `e.id, e.manifest_id, e.tenant_id, e.kind, e.digest, e.summary, e.passed, e.submitted_by, e.created_at`
+const reportColumns = `e.id, e.manifest_id, e.tenant_id, e.kind, e.digest, e.summary, e.passed, e.submitted_by, e.runner_id, e.created_at`
 
 // scanReport reads a row of reportColumns: all but the bytes, which nobody asks for.
 func scanReport(row pgx.CollectableRow) (*db.PromotionEvidence, error) {
 	x := new(db.PromotionEvidence)
-	return x, row.Scan((*string)(&x.ID), (*string)(&x.ManifestID), &x.TenantID, (*string)(&x.Kind), &x.Digest, (*[]byte)(&x.Summary), &x.Passed, &x.SubmittedBy, &x.CreatedAt)
+	return x, row.Scan((*string)(&x.ID), (*string)(&x.ManifestID), &x.TenantID, (*string)(&x.Kind), &x.Digest, (*[]byte)(&x.Summary), &x.Passed, &x.SubmittedBy, &x.RunnerID, &x.CreatedAt)
 }
 
 // reportsSoFar is the same report if it was brought before, and how many the manifest has. The manifest is locked.
-func reportsSoFar(ctx context.Context, t *tx.Tx, in EvidenceInput) (same *db.PromotionEvidence, count int, err error) {
+func reportsSoFar(ctx context.Context, t *tx.Tx, in EvidenceInput, runner ids.ID) (same *db.PromotionEvidence, count int, err error) {
 	if err := t.QueryRow(ctx, `SELECT count(*) FROM promotion_evidence WHERE manifest_id = $1`, in.ManifestID).Scan(&count); err != nil {
 		return nil, 0, fmt.Errorf("count the reports: %w", err)
 	}
-	found, err := t.Query(ctx, `SELECT `+reportColumns+` FROM promotion_evidence e WHERE e.manifest_id = $1 AND e.kind = $2 AND e.digest = $3`, in.ManifestID, in.Kind, in.Digest)
+	found, err := t.Query(ctx, `SELECT `+reportColumns+` FROM promotion_evidence e WHERE e.manifest_id = $1 AND e.kind = $2 AND e.digest = $3 AND e.runner_id = $4`,
+		in.ManifestID, in.Kind, in.Digest, runner)
 	if err != nil {
 		return nil, 0, fmt.Errorf("look for the report: %w", err)
 	}

@@ -1,9 +1,11 @@
 package contract_test
 
 import (
+	"encoding/base64"
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -57,4 +59,21 @@ func TestAnActionOfAnAttachedProjectReachesTheAdapter(t *testing.T) {
 	require.Len(t, asked.Members, 1)
 	require.Equal(t, node.Name, asked.Members[0].Node.Name)
 	require.NotEmpty(t, asked.Platform.Token)
+
+	claims := claimsOf(t, asked.Platform.Token)
+	require.ElementsMatch(t, []any{"task.run", "task.read", "secret.redeem"}, claims["keys"], "of contract 1.1, and not narrowed yet")
+	require.Equal(t, string(account.ID), claims["act"].(map[string]any)["sub"], "the token names who asked")
+	kit.SQL(`UPDATE adapter SET narrow_calls = true`)
+	_, err = verbs.InvokeAction(kit.With(robot), instance.ActionInput{InstanceID: made.ID, Action: "queue.read", ProjectID: guest.ID, IdempotencyKey: "b"})
+	require.NoError(t, err)
+	require.ElementsMatch(t, []any{"task.inspect", "task.read"}, claimsOf(t, asked.Platform.Token)["keys"], "a reading action only looks")
+}
+
+// claimsOf reads what a token says, unverified.
+func claimsOf(t *testing.T, text string) (claims map[string]any) {
+	t.Helper()
+	raw, err := base64.RawURLEncoding.DecodeString(strings.Split(text, ".")[1])
+	require.NoError(t, err)
+	require.NoError(t, json.Unmarshal(raw, &claims))
+	return claims
 }

@@ -45,6 +45,8 @@ type Subject struct {
 	Allocations map[ids.ID]*db.Allocation
 	// CorrelationID ties the call to its request.
 	CorrelationID string
+	// Requester is who asks.
+	Requester authz.Ref
 }
 
 // shown is a subject in the contract's types, with access to the public API for this call.
@@ -61,7 +63,9 @@ func (c *Calls) show(of Subject, keys ...authz.Key) (shown, error) {
 		return shown{}, err
 	}
 	wire.Pinned(&instance, of.Manifest)
-	issued, err := operation.IssueCallToken(c.ring, of.Instance.ID, authz.OperationKeys(keys...), tokenLife, time.Now())
+	issued, err := operation.IssueCallToken(c.ring, operation.Call{
+		Instance: of.Instance.ID, Keys: keys, Life: tokenLife, For: of.Requester,
+	}, time.Now())
 	if err != nil {
 		return shown{}, err
 	}

@@ -5,12 +5,12 @@ import (
 	"encoding/json"
 	"time"
 
-	"github.com/gpuaas/app-platform/authz"
 	"github.com/gpuaas/app-platform/domain/fault"
 	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/domain/lifecycle"
 	"github.com/gpuaas/app-platform/internal/adapterclient"
 	"github.com/gpuaas/app-platform/sdk/adapter"
+	"github.com/gpuaas/app-platform/service/ledger/operation"
 )
 
 // planTimeout bounds a plan's answer, since a person waits for it.
@@ -29,7 +29,7 @@ type Plan struct {
 // Plan asks an adapter to judge a change. An adapter that does not plan, cannot be reached or does not answer in time
 // gets an unknown verdict with the reason; an error is the platform's own.
 func (c *Calls) Plan(ctx context.Context, plan Plan) (*adapter.PlanAnswer, error) {
-	of, err := c.show(plan.Subject, authz.TaskRun, authz.TaskRead)
+	of, err := c.show(plan.Subject, operation.LookKeys(plan.Adapter.NarrowCalls)...)
 	if err != nil {
 		return nil, err
 	}

@@ -191,6 +191,7 @@ func specOf(
 	}
 	key, err := authz.ParseKey(document.Actions[at].PermissionKey)
 	p := &preparedAction{spec: document.Actions[at], key: key}
+	p.call.Reads = p.spec.Risk == "read"
 	p.call.Manifest = document
 	return p, err
 }

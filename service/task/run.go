@@ -30,7 +30,8 @@ type RunInput struct {
 }
 
 // Run asks the node of a member for a task. A repeat with the same key for the same member answers
-// the same task. It asks for task.run on the member's instance.
+// the same task. It asks for task.run on the member's instance; with task.inspect alone the task may be a process's
+// state or a command that the instance's pinned manifest names (FORBIDDEN at input.spec for any other).
 //
 // Faults: INVALID_ARGUMENT naming the field, NOT_FOUND, FORBIDDEN, FAILED_PRECONDITION when the
 // member is removed or on no node, or the operation that asks has ended, LIMIT_EXCEEDED when too many of its tasks are open,
@@ -50,7 +51,7 @@ func (s *Service) Run(ctx context.Context, in RunInput) (*db.NodeTask, error) {
 		if err := open(ctx, t, operationOf(t.Actor)); err != nil {
 			return err
 		}
-		member, err := runnable(ctx, t, in.MemberID)
+		member, key, err := runnable(ctx, t, in.MemberID, spec)
 		if err != nil {
 			return err
 		}
@@ -68,7 +69,7 @@ func (s *Service) Run(ctx context.Context, in RunInput) (*db.NodeTask, error) {
 			return err
 		}
 		return audit.Write(ctx, t, audit.Entry{
-			Action: "runNodeTask", Key: authz.TaskRun, Object: object(row), ObjectID: row.ID,
+			Action: "runNodeTask", Key: key, Object: object(row), ObjectID: row.ID,
 			After: map[string]any{"kind": row.Kind, "member": row.MemberID, "node": row.NodeID, "timeoutSeconds": row.TimeoutSeconds},
 		})
 	})
@@ -91,6 +92,8 @@ func (in *RunInput) check() (nodetask.Spec, error) {
 	return spec, checkKey(in.IdempotencyKey)
 }
 
+const action = "runNodeTask"
+
 // maxKey is the longest idempotency key, in bytes, as for every verb.
 const maxKey = 128
 
@@ -107,20 +110,22 @@ func checkKey(key string) error {
 }
 
 // runnable loads the member that a task is for and holds it against its removal until the commit.
-func runnable(ctx context.Context, t *tx.Tx, id ids.ID) (*db.Member, error) {
-	const action = "runNodeTask"
+func runnable(ctx context.Context, t *tx.Tx, id ids.ID, spec nodetask.Spec) (*db.Member, authz.Key, error) {
 	if t.Actor.Kind == authz.KindNode || t.Actor.Kind == authz.KindEnrolment { // they see no members at all
-		return nil, audit.Require(t, action, authz.TaskRun, authz.Object{}, id)
+		return nil, 0, audit.Require(t, action, authz.TaskRun, authz.Object{}, id)
 	}
 	member, err := t.Member.Query().Where(dbmember.ID(id)).ForShare().Only(ctx)
 	if db.IsNotFound(err) {
-		return nil, audit.Missing(t, action, authz.TaskRun, id)
+		return nil, 0, audit.Missing(t, action, authz.TaskRun, id)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("load member %s: %w", id, err)
+		return nil, 0, fmt.Errorf("load member %s: %w", id, err)
 	}
 	where := authz.Object{TenantID: member.TenantID, ProjectID: member.ProjectID, InstanceID: member.InstanceID}
-	return member, audit.Require(t, action, authz.TaskRun, where, id)
+	if authz.RequireOn(t.Actor, authz.TaskRun, where) != nil && authz.RequireOn(t.Actor, authz.TaskInspect, where) == nil {
+		return member, authz.TaskInspect, looksOnly(ctx, t, member, spec, where)
+	}
+	return member, authz.TaskRun, audit.Require(t, action, authz.TaskRun, where, id)
 }
 
 // open keeps the operation that asks from ending before the task is stored, and refuses one that has ended since its token

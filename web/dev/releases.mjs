@@ -4,7 +4,7 @@ import { connection, id, past } from './kit.mjs';
 const digest = () => `sha256:${id('x').slice(2)}${id('x').slice(2)}`.padEnd(71, 'a').slice(0, 71);
 const person = { kind: 'user', id: id('usr'), name: 'Ada' };
 
-const step = (from, to, minutes, reason, canaryPercent = null) => ({ id: id('prm'), objectId: '', from, to, canaryPercent, reason, actor: person, createdAt: past(minutes) });
+const step = (from, to, minutes, reason, canaryPercent = null) => ({ id: id('prm'), objectId: '', from, to, canaryPercent, reason, override: '', actor: person, createdAt: past(minutes) });
 
 function sourceList(tenant) {
   const key = (name, revokedAt = null) => ({ id: id('sgk'), sourceId: '', name, publicKey: '', fingerprint: digest(), algorithm: 'ecdsa-p256', validFrom: past(9000), validUntil: null, revokedAt, revokeReason: revokedAt === null ? '' : 'lost', createdBy: 'Ada', createdAt: past(9000) });
@@ -48,7 +48,7 @@ export function makeReleases(apps, tenant) {
   });
   const manifests = apps.flatMap((app) => (app.activeManifest === null ? [] : [app.activeManifest]));
   for (const manifest of manifests) {
-    Object.assign(manifest, extra(manifest, { history: [step('CANARY', 'ACTIVE', 200, 'confidence gained')], reports: [{ id: id('evd'), manifestId: manifest.id, kind: 'CONFORMANCE', digest: digest(), summary: {}, passed: true, submittedBy: 'publisher-ci', createdAt: past(600) }] }));
+    Object.assign(manifest, extra(manifest, { history: [step('CANARY', 'ACTIVE', 200, 'confidence gained')], reports: [{ id: id('evd'), manifestId: manifest.id, kind: 'CONFORMANCE', digest: digest(), summary: {}, passed: true, submittedBy: 'publisher-ci', runnerId: '', createdAt: past(600) }] }));
   }
   const [first] = manifests;
   const canary = extra(first, { id: id('man'), version: '1.3.0-rc.1', stage: 'CANARY', canaryPercent: 20, createdAt: past(600), evidence: { lint: 'ok' }, history: [step('STAGED', 'CANARY', 600, 'small roll-out', 20), step('DRAFT', 'STAGED', 700, 'smoke passed')] });

@@ -72,7 +72,10 @@ func (w *Work) question(
 	if err != nil {
 		return adapter.PlanRequest{}, err
 	}
-	access, err := operation.IssueCallToken(w.Keys, s.instance.ID, authz.OperationKeys(authz.TaskRun, authz.TaskRead), planToken, c.Now())
+	access, err := operation.IssueCallToken(w.Keys, operation.Call{
+		Instance: s.instance.ID, Keys: operation.LookKeys(s.narrow), Life: planToken,
+		For: authz.Ref{Kind: op.RequesterKind, ID: string(op.RequesterID), Name: op.RequesterName},
+	}, c.Now())
 	if err != nil {
 		return adapter.PlanRequest{}, err
 	}

@@ -24,6 +24,13 @@ type Snapshot struct {
 	nodes       map[ids.ID]*db.ComputeNode
 	allocations map[ids.ID]*db.Allocation
 	target      adapterclient.Target
+	narrow      bool // the adapter's calls are narrowed
+}
+
+// callee is an adapter as it is called.
+type callee struct {
+	adapterclient.Target
+	Narrow bool
 }
 
 // sender is what sends a batch: a transaction, or the pool.
@@ -72,8 +79,9 @@ func (s *Snapshot) Queue(batch *pgx.Batch, op *db.Operation) {
 			s.allocations[allocation.ID] = allocation
 		}
 	}, `SELECT `+rows.AllocationColumns+` FROM allocation WHERE id IN (SELECT allocation_id `+ofInstance+`)`, *op.InstanceID)
-	queue(batch, pgx.RowToStructByPos[adapterclient.Target], func(found []adapterclient.Target) { s.target = first(found) },
-		`SELECT name, url, authority FROM adapter WHERE name = $1`, op.AdapterName)
+	queue(batch, pgx.RowToStructByPos[callee], func(found []callee) {
+		s.target, s.narrow = first(found).Target, first(found).Narrow
+	}, `SELECT name, url, authority, narrow_calls FROM adapter WHERE name = $1`, op.AdapterName)
 }
 
 // refresh reads the members again: of what a snapshot holds, only they change under a claim.

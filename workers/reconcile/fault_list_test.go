@@ -47,6 +47,7 @@ var faults = map[string]func(l *lab) injected{
 	"a teardown has failed":                    teardownFailed,
 	"an orphan is left":                        orphanLeft,
 	"the adapter forgot the instance":          instanceForgotten,
+	"narrowed calls of an older version":       callsNarrowed,
 	"an instance is unhealthy":                 instanceUnhealthy,
 	"the entitlement was revoked":              entitlementRevoked,
 	"the manifest was retired":                 manifestRetired,

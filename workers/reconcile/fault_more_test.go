@@ -142,6 +142,15 @@ func instanceForgotten(l *lab) injected {
 	return injected{instance: instance, code: "DRIFT", owner: "adapter", subject: subject(instance.ID), key: "apps.member.replace", message: "does not know the instance"}
 }
 
+// The adapter of contract 1.1 runs a command of its own to observe, its calls are narrowed, and the version names none.
+func callsNarrowed(l *lab) injected {
+	instance := l.running()
+	l.SQL(`UPDATE adapter SET narrow_calls = true`)
+	l.observes(adapter.Observation{Health: adapter.HealthUnknown, Message: "its node did not answer"})
+	l.work()
+	return injected{instance: instance, code: "CALLS_NARROWED", owner: "adapter", subject: subject(instance.ID), key: "adapter.register", message: "names nothing"}
+}
+
 func instanceUnhealthy(l *lab) injected {
 	instance := l.running()
 	l.observes(adapter.Observation{Health: adapter.Unhealthy, Message: "the controller has no quorum"})

@@ -40,6 +40,7 @@ const (
 type polled struct {
 	ID                                             ids.ID
 	Family, Adapter, URL, Authority, CorrelationID string
+	NarrowCalls                                    bool
 }
 
 // observe asks the adapters about every running instance, spread over the pause between two sweeps.
@@ -58,13 +59,13 @@ func (r *Reconciler) observe(ctx context.Context) error {
 }
 
 // watchedSQL is an instance that runs, and its adapter.
-const watchedSQL = `SELECT i.id, i.permission_family, a.name, a.url, a.authority, i.correlation_id
+const watchedSQL = `SELECT i.id, i.permission_family, a.name, a.url, a.authority, i.correlation_id, a.narrow_calls
 	FROM instance i JOIN adapter a ON a.name = i.runtime_backend WHERE i.status = 'RUNNING' AND i.released_at IS NULL AND `
 
 // freshSQL are those on which one of the newest operations has ended since they were last seen.
 const freshSQL = `WITH ended AS MATERIALIZED (SELECT instance_id, max(ended_at) AS at
 		FROM (SELECT instance_id, ended_at FROM operation ORDER BY id DESC LIMIT $1) newest WHERE ended_at IS NOT NULL GROUP BY 1)
-	SELECT i.id, i.permission_family, a.name, a.url, a.authority, i.correlation_id
+	SELECT i.id, i.permission_family, a.name, a.url, a.authority, i.correlation_id, a.narrow_calls
 	FROM ended JOIN instance i ON i.id = ended.instance_id JOIN adapter a ON a.name = i.runtime_backend
 	WHERE i.status = 'RUNNING' AND i.released_at IS NULL AND (i.observed_at IS NULL OR ended.at > i.observed_at)
 	ORDER BY ended.at LIMIT $2`
@@ -210,7 +211,9 @@ func (r *Reconciler) ask(ctx context.Context, one polled) (adapter.Observation, 
 	if err != nil {
 		return adapter.Observation{}, err
 	}
-	access, err := operation.IssueCallToken(r.Keys, one.ID, authz.OperationKeys(authz.TaskRun, authz.TaskRead, read, members), observeToken, r.DB.Now())
+	access, err := operation.IssueCallToken(r.Keys, operation.Call{
+		Instance: one.ID, Keys: append(operation.LookKeys(one.NarrowCalls), read, members), Life: observeToken,
+	}, r.DB.Now())
 	if err != nil {
 		return adapter.Observation{}, err
 	}

@@ -32,6 +32,8 @@ type Adapter struct {
 	LastSeenAt *time.Time `json:"last_seen_at,omitempty"`
 	// why it could not be reached
 	LastError string `json:"last_error,omitempty"`
+	// calls that only look hold task.inspect in place of task.run
+	NarrowCalls bool `json:"narrow_calls,omitempty"`
 	// epoch of its operations feed
 	FeedEpoch string `json:"feed_epoch,omitempty"`
 	// how far its operations feed was read
@@ -50,6 +52,8 @@ func (*Adapter) scanValues(columns []string) ([]any, error) {
 		switch columns[i] {
 		case adapter.FieldDescription:
 			values[i] = new([]byte)
+		case adapter.FieldNarrowCalls:
+			values[i] = new(sql.NullBool)
 		case adapter.FieldID, adapter.FieldName, adapter.FieldURL, adapter.FieldAuthority, adapter.FieldLastError, adapter.FieldFeedEpoch, adapter.FieldFeedCursor, adapter.FieldFeedHolder:
 			values[i] = new(sql.NullString)
 		case adapter.FieldLastSeenAt, adapter.FieldCreatedAt:
@@ -113,6 +117,12 @@ func (_m *Adapter) assignValues(columns []string, values []any) error {
 				return fmt.Errorf("unexpected type %T for field last_error", values[i])
 			} else if value.Valid {
 				_m.LastError = value.String
+			}
+		case adapter.FieldNarrowCalls:
+			if value, ok := values[i].(*sql.NullBool); !ok {
+				return fmt.Errorf("unexpected type %T for field narrow_calls", values[i])
+			} else if value.Valid {
+				_m.NarrowCalls = value.Bool
 			}
 		case adapter.FieldFeedEpoch:
 			if value, ok := values[i].(*sql.NullString); !ok {
@@ -194,6 +204,9 @@ func (_m *Adapter) String() string {
 	builder.WriteString(", ")
 	builder.WriteString("last_error=")
 	builder.WriteString(_m.LastError)
+	builder.WriteString(", ")
+	builder.WriteString("narrow_calls=")
+	builder.WriteString(fmt.Sprintf("%v", _m.NarrowCalls))
 	builder.WriteString(", ")
 	builder.WriteString("feed_epoch=")
 	builder.WriteString(_m.FeedEpoch)

@@ -82,6 +82,20 @@ func (_c *AdapterCreate) SetNillableLastError(v *string) *AdapterCreate {
 	return _c
 }
 
+// SetNarrowCalls sets the "narrow_calls" field.
+func (_c *AdapterCreate) SetNarrowCalls(v bool) *AdapterCreate {
+	_c.mutation.SetNarrowCalls(v)
+	return _c
+}
+
+// SetNillableNarrowCalls sets the "narrow_calls" field if the given value is not nil.
+func (_c *AdapterCreate) SetNillableNarrowCalls(v *bool) *AdapterCreate {
+	if v != nil {
+		_c.SetNarrowCalls(*v)
+	}
+	return _c
+}
+
 // SetFeedEpoch sets the "feed_epoch" field.
 func (_c *AdapterCreate) SetFeedEpoch(v string) *AdapterCreate {
 	_c.mutation.SetFeedEpoch(v)
@@ -187,6 +201,10 @@ func (_c *AdapterCreate) defaults() {
 		v := adapter.DefaultLastError
 		_c.mutation.SetLastError(v)
 	}
+	if _, ok := _c.mutation.NarrowCalls(); !ok {
+		v := adapter.DefaultNarrowCalls
+		_c.mutation.SetNarrowCalls(v)
+	}
 	if _, ok := _c.mutation.FeedEpoch(); !ok {
 		v := adapter.DefaultFeedEpoch
 		_c.mutation.SetFeedEpoch(v)
@@ -214,6 +232,9 @@ func (_c *AdapterCreate) check() error {
 	}
 	if _, ok := _c.mutation.LastError(); !ok {
 		return &ValidationError{Name: "last_error", err: errors.New(`db: missing required field "Adapter.last_error"`)}
+	}
+	if _, ok := _c.mutation.NarrowCalls(); !ok {
+		return &ValidationError{Name: "narrow_calls", err: errors.New(`db: missing required field "Adapter.narrow_calls"`)}
 	}
 	if _, ok := _c.mutation.FeedEpoch(); !ok {
 		return &ValidationError{Name: "feed_epoch", err: errors.New(`db: missing required field "Adapter.feed_epoch"`)}
@@ -282,6 +303,10 @@ func (_c *AdapterCreate) createSpec() (*Adapter, *sqlgraph.CreateSpec) {
 	if value, ok := _c.mutation.LastError(); ok {
 		_spec.SetField(adapter.FieldLastError, field.TypeString, value)
 		_node.LastError = value
+	}
+	if value, ok := _c.mutation.NarrowCalls(); ok {
+		_spec.SetField(adapter.FieldNarrowCalls, field.TypeBool, value)
+		_node.NarrowCalls = value
 	}
 	if value, ok := _c.mutation.FeedEpoch(); ok {
 		_spec.SetField(adapter.FieldFeedEpoch, field.TypeString, value)

@@ -125,6 +125,20 @@ func (_u *AdapterUpdate) SetNillableLastError(v *string) *AdapterUpdate {
 	return _u
 }
 
+// SetNarrowCalls sets the "narrow_calls" field.
+func (_u *AdapterUpdate) SetNarrowCalls(v bool) *AdapterUpdate {
+	_u.mutation.SetNarrowCalls(v)
+	return _u
+}
+
+// SetNillableNarrowCalls sets the "narrow_calls" field if the given value is not nil.
+func (_u *AdapterUpdate) SetNillableNarrowCalls(v *bool) *AdapterUpdate {
+	if v != nil {
+		_u.SetNarrowCalls(*v)
+	}
+	return _u
+}
+
 // SetFeedEpoch sets the "feed_epoch" field.
 func (_u *AdapterUpdate) SetFeedEpoch(v string) *AdapterUpdate {
 	_u.mutation.SetFeedEpoch(v)
@@ -242,6 +256,9 @@ func (_u *AdapterUpdate) sqlSave(ctx context.Context) (_node int, err error) {
 	}
 	if value, ok := _u.mutation.LastError(); ok {
 		_spec.SetField(adapter.FieldLastError, field.TypeString, value)
+	}
+	if value, ok := _u.mutation.NarrowCalls(); ok {
+		_spec.SetField(adapter.FieldNarrowCalls, field.TypeBool, value)
 	}
 	if value, ok := _u.mutation.FeedEpoch(); ok {
 		_spec.SetField(adapter.FieldFeedEpoch, field.TypeString, value)
@@ -365,6 +382,20 @@ func (_u *AdapterUpdateOne) SetLastError(v string) *AdapterUpdateOne {
 func (_u *AdapterUpdateOne) SetNillableLastError(v *string) *AdapterUpdateOne {
 	if v != nil {
 		_u.SetLastError(*v)
+	}
+	return _u
+}
+
+// SetNarrowCalls sets the "narrow_calls" field.
+func (_u *AdapterUpdateOne) SetNarrowCalls(v bool) *AdapterUpdateOne {
+	_u.mutation.SetNarrowCalls(v)
+	return _u
+}
+
+// SetNillableNarrowCalls sets the "narrow_calls" field if the given value is not nil.
+func (_u *AdapterUpdateOne) SetNillableNarrowCalls(v *bool) *AdapterUpdateOne {
+	if v != nil {
+		_u.SetNarrowCalls(*v)
 	}
 	return _u
 }
@@ -516,6 +547,9 @@ func (_u *AdapterUpdateOne) sqlSave(ctx context.Context) (_node *Adapter, err er
 	}
 	if value, ok := _u.mutation.LastError(); ok {
 		_spec.SetField(adapter.FieldLastError, field.TypeString, value)
+	}
+	if value, ok := _u.mutation.NarrowCalls(); ok {
+		_spec.SetField(adapter.FieldNarrowCalls, field.TypeBool, value)
 	}
 	if value, ok := _u.mutation.FeedEpoch(); ok {
 		_spec.SetField(adapter.FieldFeedEpoch, field.TypeString, value)

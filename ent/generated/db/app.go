@@ -3,6 +3,7 @@
 package db
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 	"time"
@@ -31,6 +32,8 @@ type App struct {
 	PublisherTenantID *ids.ID `json:"publisher_tenant_id,omitempty"`
 	// the project that publishes it; none for the platform's
 	PublisherProjectID *ids.ID `json:"publisher_project_id,omitempty"`
+	// what a version's steps need; none for the platform's defaults
+	PromotionTerms json.RawMessage `json:"promotion_terms,omitempty"`
 	// when the row was made
 	CreatedAt    time.Time `json:"created_at,omitempty"`
 	selectValues sql.SelectValues
@@ -41,6 +44,8 @@ func (*App) scanValues(columns []string) ([]any, error) {
 	values := make([]any, len(columns))
 	for i := range columns {
 		switch columns[i] {
+		case app.FieldPromotionTerms:
+			values[i] = new([]byte)
 		case app.FieldID, app.FieldSlug, app.FieldDisplayName, app.FieldSummary, app.FieldPermissionFamily, app.FieldPublisherTenantID, app.FieldPublisherProjectID:
 			values[i] = new(sql.NullString)
 		case app.FieldCreatedAt:
@@ -103,6 +108,14 @@ func (_m *App) assignValues(columns []string, values []any) error {
 			} else if value.Valid {
 				_m.PublisherProjectID = new(ids.ID)
 				*_m.PublisherProjectID = ids.ID(value.String)
+			}
+		case app.FieldPromotionTerms:
+			if value, ok := values[i].(*[]byte); !ok {
+				return fmt.Errorf("unexpected type %T for field promotion_terms", values[i])
+			} else if value != nil && len(*value) > 0 {
+				if err := json.Unmarshal(*value, &_m.PromotionTerms); err != nil {
+					return fmt.Errorf("unmarshal field promotion_terms: %w", err)
+				}
 			}
 		case app.FieldCreatedAt:
 			if value, ok := values[i].(*sql.NullTime); !ok {
@@ -167,6 +180,9 @@ func (_m *App) String() string {
 		builder.WriteString("publisher_project_id=")
 		builder.WriteString(fmt.Sprintf("%v", *v))
 	}
+	builder.WriteString(", ")
+	builder.WriteString("promotion_terms=")
+	builder.WriteString(fmt.Sprintf("%v", _m.PromotionTerms))
 	builder.WriteString(", ")
 	builder.WriteString("created_at=")
 	builder.WriteString(_m.CreatedAt.Format(time.ANSIC))

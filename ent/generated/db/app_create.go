@@ -4,6 +4,7 @@ package db
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -86,6 +87,12 @@ func (_c *AppCreate) SetNillablePublisherProjectID(v *ids.ID) *AppCreate {
 	if v != nil {
 		_c.SetPublisherProjectID(*v)
 	}
+	return _c
+}
+
+// SetPromotionTerms sets the "promotion_terms" field.
+func (_c *AppCreate) SetPromotionTerms(v json.RawMessage) *AppCreate {
+	_c.mutation.SetPromotionTerms(v)
 	return _c
 }
 
@@ -233,6 +240,10 @@ func (_c *AppCreate) createSpec() (*App, *sqlgraph.CreateSpec) {
 	if value, ok := _c.mutation.PublisherProjectID(); ok {
 		_spec.SetField(app.FieldPublisherProjectID, field.TypeString, value)
 		_node.PublisherProjectID = &value
+	}
+	if value, ok := _c.mutation.PromotionTerms(); ok {
+		_spec.SetField(app.FieldPromotionTerms, field.TypeJSON, value)
+		_node.PromotionTerms = value
 	}
 	if value, ok := _c.mutation.CreatedAt(); ok {
 		_spec.SetField(app.FieldCreatedAt, field.TypeTime, value)

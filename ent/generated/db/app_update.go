@@ -4,11 +4,13 @@ package db
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 
 	"entgo.io/ent/dialect/sql"
 	"entgo.io/ent/dialect/sql/sqlgraph"
+	"entgo.io/ent/dialect/sql/sqljson"
 	"entgo.io/ent/schema/field"
 	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/ent/generated/db/app"
@@ -124,6 +126,24 @@ func (_u *AppUpdate) ClearPublisherProjectID() *AppUpdate {
 	return _u
 }
 
+// SetPromotionTerms sets the "promotion_terms" field.
+func (_u *AppUpdate) SetPromotionTerms(v json.RawMessage) *AppUpdate {
+	_u.mutation.SetPromotionTerms(v)
+	return _u
+}
+
+// AppendPromotionTerms appends value to the "promotion_terms" field.
+func (_u *AppUpdate) AppendPromotionTerms(v json.RawMessage) *AppUpdate {
+	_u.mutation.AppendPromotionTerms(v)
+	return _u
+}
+
+// ClearPromotionTerms clears the value of the "promotion_terms" field.
+func (_u *AppUpdate) ClearPromotionTerms() *AppUpdate {
+	_u.mutation.ClearPromotionTerms()
+	return _u
+}
+
 // Mutation returns the AppMutation object of the builder.
 func (_u *AppUpdate) Mutation() *AppMutation {
 	return _u.mutation
@@ -188,6 +208,17 @@ func (_u *AppUpdate) sqlSave(ctx context.Context) (_node int, err error) {
 	}
 	if _u.mutation.PublisherProjectIDCleared() {
 		_spec.ClearField(app.FieldPublisherProjectID, field.TypeString)
+	}
+	if value, ok := _u.mutation.PromotionTerms(); ok {
+		_spec.SetField(app.FieldPromotionTerms, field.TypeJSON, value)
+	}
+	if value, ok := _u.mutation.AppendedPromotionTerms(); ok {
+		_spec.AddModifier(func(u *sql.UpdateBuilder) {
+			sqljson.Append(u, app.FieldPromotionTerms, value)
+		})
+	}
+	if _u.mutation.PromotionTermsCleared() {
+		_spec.ClearField(app.FieldPromotionTerms, field.TypeJSON)
 	}
 	if _node, err = sqlgraph.UpdateNodes(ctx, _u.driver, _spec); err != nil {
 		if _, ok := err.(*sqlgraph.NotFoundError); ok {
@@ -305,6 +336,24 @@ func (_u *AppUpdateOne) ClearPublisherProjectID() *AppUpdateOne {
 	return _u
 }
 
+// SetPromotionTerms sets the "promotion_terms" field.
+func (_u *AppUpdateOne) SetPromotionTerms(v json.RawMessage) *AppUpdateOne {
+	_u.mutation.SetPromotionTerms(v)
+	return _u
+}
+
+// AppendPromotionTerms appends value to the "promotion_terms" field.
+func (_u *AppUpdateOne) AppendPromotionTerms(v json.RawMessage) *AppUpdateOne {
+	_u.mutation.AppendPromotionTerms(v)
+	return _u
+}
+
+// ClearPromotionTerms clears the value of the "promotion_terms" field.
+func (_u *AppUpdateOne) ClearPromotionTerms() *AppUpdateOne {
+	_u.mutation.ClearPromotionTerms()
+	return _u
+}
+
 // Mutation returns the AppMutation object of the builder.
 func (_u *AppUpdateOne) Mutation() *AppMutation {
 	return _u.mutation
@@ -399,6 +448,17 @@ func (_u *AppUpdateOne) sqlSave(ctx context.Context) (_node *App, err error) {
 	}
 	if _u.mutation.PublisherProjectIDCleared() {
 		_spec.ClearField(app.FieldPublisherProjectID, field.TypeString)
+	}
+	if value, ok := _u.mutation.PromotionTerms(); ok {
+		_spec.SetField(app.FieldPromotionTerms, field.TypeJSON, value)
+	}
+	if value, ok := _u.mutation.AppendedPromotionTerms(); ok {
+		_spec.AddModifier(func(u *sql.UpdateBuilder) {
+			sqljson.Append(u, app.FieldPromotionTerms, value)
+		})
+	}
+	if _u.mutation.PromotionTermsCleared() {
+		_spec.ClearField(app.FieldPromotionTerms, field.TypeJSON)
 	}
 	_node = &App{config: _u.config}
 	_spec.Assign = _node.assignValues

@@ -28,6 +28,7 @@ import (
 	"github.com/gpuaas/app-platform/ent/generated/db/controlplaneshare"
 	"github.com/gpuaas/app-platform/ent/generated/db/entitlement"
 	"github.com/gpuaas/app-platform/ent/generated/db/event"
+	"github.com/gpuaas/app-platform/ent/generated/db/evidencerunner"
 	"github.com/gpuaas/app-platform/ent/generated/db/externalidentity"
 	"github.com/gpuaas/app-platform/ent/generated/db/generation"
 	"github.com/gpuaas/app-platform/ent/generated/db/idempotency"
@@ -93,6 +94,8 @@ type Client struct {
 	Entitlement *EntitlementClient
 	// Event is the client for interacting with the Event builders.
 	Event *EventClient
+	// EvidenceRunner is the client for interacting with the EvidenceRunner builders.
+	EvidenceRunner *EvidenceRunnerClient
 	// ExternalIdentity is the client for interacting with the ExternalIdentity builders.
 	ExternalIdentity *ExternalIdentityClient
 	// Generation is the client for interacting with the Generation builders.
@@ -181,6 +184,7 @@ func (c *Client) init() {
 	c.ControlPlaneShare = NewControlPlaneShareClient(c.config)
 	c.Entitlement = NewEntitlementClient(c.config)
 	c.Event = NewEventClient(c.config)
+	c.EvidenceRunner = NewEvidenceRunnerClient(c.config)
 	c.ExternalIdentity = NewExternalIdentityClient(c.config)
 	c.Generation = NewGenerationClient(c.config)
 	c.Idempotency = NewIdempotencyClient(c.config)
@@ -318,6 +322,7 @@ func (c *Client) Tx(ctx context.Context) (*Tx, error) {
 		ControlPlaneShare: NewControlPlaneShareClient(cfg),
 		Entitlement:       NewEntitlementClient(cfg),
 		Event:             NewEventClient(cfg),
+		EvidenceRunner:    NewEvidenceRunnerClient(cfg),
 		ExternalIdentity:  NewExternalIdentityClient(cfg),
 		Generation:        NewGenerationClient(cfg),
 		Idempotency:       NewIdempotencyClient(cfg),
@@ -382,6 +387,7 @@ func (c *Client) BeginTx(ctx context.Context, opts *sql.TxOptions) (*Tx, error) 
 		ControlPlaneShare: NewControlPlaneShareClient(cfg),
 		Entitlement:       NewEntitlementClient(cfg),
 		Event:             NewEventClient(cfg),
+		EvidenceRunner:    NewEvidenceRunnerClient(cfg),
 		ExternalIdentity:  NewExternalIdentityClient(cfg),
 		Generation:        NewGenerationClient(cfg),
 		Idempotency:       NewIdempotencyClient(cfg),
@@ -445,7 +451,7 @@ func (c *Client) Use(hooks ...Hook) {
 	for _, n := range []interface{ Use(...Hook) }{
 		c.Adapter, c.Allocation, c.App, c.Artifact, c.ArtifactPart, c.ArtifactSource,
 		c.AuditCheckpoint, c.AuditEntry, c.AuditLink, c.ComputeNode,
-		c.ControlPlaneShare, c.Entitlement, c.Event, c.ExternalIdentity, c.Generation,
+		c.ControlPlaneShare, c.Entitlement, c.Event, c.EvidenceRunner, c.ExternalIdentity, c.Generation,
 		c.Idempotency, c.Instance, c.Invitation, c.LoginAttempt, c.LoginCode,
 		c.Manifest, c.ManifestArtifact, c.Member, c.NodeCredential, c.NodeEnrolment,
 		c.NodeTask, c.Operation, c.OperationStep, c.Orphan, c.PolicyOverlay, c.Project,
@@ -463,7 +469,7 @@ func (c *Client) Intercept(interceptors ...Interceptor) {
 	for _, n := range []interface{ Intercept(...Interceptor) }{
 		c.Adapter, c.Allocation, c.App, c.Artifact, c.ArtifactPart, c.ArtifactSource,
 		c.AuditCheckpoint, c.AuditEntry, c.AuditLink, c.ComputeNode,
-		c.ControlPlaneShare, c.Entitlement, c.Event, c.ExternalIdentity, c.Generation,
+		c.ControlPlaneShare, c.Entitlement, c.Event, c.EvidenceRunner, c.ExternalIdentity, c.Generation,
 		c.Idempotency, c.Instance, c.Invitation, c.LoginAttempt, c.LoginCode,
 		c.Manifest, c.ManifestArtifact, c.Member, c.NodeCredential, c.NodeEnrolment,
 		c.NodeTask, c.Operation, c.OperationStep, c.Orphan, c.PolicyOverlay, c.Project,
@@ -504,6 +510,8 @@ func (c *Client) Mutate(ctx context.Context, m Mutation) (Value, error) {
 		return c.Entitlement.mutate(ctx, m)
 	case *EventMutation:
 		return c.Event.mutate(ctx, m)
+	case *EvidenceRunnerMutation:
+		return c.EvidenceRunner.mutate(ctx, m)
 	case *ExternalIdentityMutation:
 		return c.ExternalIdentity.mutate(ctx, m)
 	case *GenerationMutation:
@@ -2299,6 +2307,139 @@ func (c *EventClient) mutate(ctx context.Context, m *EventMutation) (Value, erro
 		return (&EventDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
 	default:
 		return nil, fmt.Errorf("db: unknown Event mutation op: %q", m.Op())
+	}
+}
+
+// EvidenceRunnerClient is a client for the EvidenceRunner schema.
+type EvidenceRunnerClient struct {
+	config
+}
+
+// NewEvidenceRunnerClient returns a client for the EvidenceRunner from the given config.
+func NewEvidenceRunnerClient(c config) *EvidenceRunnerClient {
+	return &EvidenceRunnerClient{config: c}
+}
+
+// Use adds a list of mutation hooks to the hooks stack.
+// A call to `Use(f, g, h)` equals to `evidencerunner.Hooks(f(g(h())))`.
+func (c *EvidenceRunnerClient) Use(hooks ...Hook) {
+	c.hooks.EvidenceRunner = append(c.hooks.EvidenceRunner, hooks...)
+}
+
+// Intercept adds a list of query interceptors to the interceptors stack.
+// A call to `Intercept(f, g, h)` equals to `evidencerunner.Intercept(f(g(h())))`.
+func (c *EvidenceRunnerClient) Intercept(interceptors ...Interceptor) {
+	c.inters.EvidenceRunner = append(c.inters.EvidenceRunner, interceptors...)
+}
+
+// Create returns a builder for creating a EvidenceRunner entity.
+func (c *EvidenceRunnerClient) Create() *EvidenceRunnerCreate {
+	mutation := newEvidenceRunnerMutation(c.config, OpCreate)
+	return &EvidenceRunnerCreate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// CreateBulk returns a builder for creating a bulk of EvidenceRunner entities.
+func (c *EvidenceRunnerClient) CreateBulk(builders ...*EvidenceRunnerCreate) *EvidenceRunnerCreateBulk {
+	return &EvidenceRunnerCreateBulk{config: c.config, builders: builders}
+}
+
+// MapCreateBulk creates a bulk creation builder from the given slice. For each item in the slice, the function creates
+// a builder and applies setFunc on it.
+func (c *EvidenceRunnerClient) MapCreateBulk(slice any, setFunc func(*EvidenceRunnerCreate, int)) *EvidenceRunnerCreateBulk {
+	rv := reflect.ValueOf(slice)
+	if rv.Kind() != reflect.Slice {
+		return &EvidenceRunnerCreateBulk{err: fmt.Errorf("calling to EvidenceRunnerClient.MapCreateBulk with wrong type %T, need slice", slice)}
+	}
+	builders := make([]*EvidenceRunnerCreate, rv.Len())
+	for i := 0; i < rv.Len(); i++ {
+		builders[i] = c.Create()
+		setFunc(builders[i], i)
+	}
+	return &EvidenceRunnerCreateBulk{config: c.config, builders: builders}
+}
+
+// Update returns an update builder for EvidenceRunner.
+func (c *EvidenceRunnerClient) Update() *EvidenceRunnerUpdate {
+	mutation := newEvidenceRunnerMutation(c.config, OpUpdate)
+	return &EvidenceRunnerUpdate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOne returns an update builder for the given entity.
+func (c *EvidenceRunnerClient) UpdateOne(_m *EvidenceRunner) *EvidenceRunnerUpdateOne {
+	mutation := newEvidenceRunnerMutation(c.config, OpUpdateOne, withEvidenceRunner(_m))
+	return &EvidenceRunnerUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOneID returns an update builder for the given id.
+func (c *EvidenceRunnerClient) UpdateOneID(id ids.ID) *EvidenceRunnerUpdateOne {
+	mutation := newEvidenceRunnerMutation(c.config, OpUpdateOne, withEvidenceRunnerID(id))
+	return &EvidenceRunnerUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// Delete returns a delete builder for EvidenceRunner.
+func (c *EvidenceRunnerClient) Delete() *EvidenceRunnerDelete {
+	mutation := newEvidenceRunnerMutation(c.config, OpDelete)
+	return &EvidenceRunnerDelete{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// DeleteOne returns a builder for deleting the given entity.
+func (c *EvidenceRunnerClient) DeleteOne(_m *EvidenceRunner) *EvidenceRunnerDeleteOne {
+	return c.DeleteOneID(_m.ID)
+}
+
+// DeleteOneID returns a builder for deleting the given entity by its id.
+func (c *EvidenceRunnerClient) DeleteOneID(id ids.ID) *EvidenceRunnerDeleteOne {
+	builder := c.Delete().Where(evidencerunner.ID(id))
+	builder.mutation.id = &id
+	builder.mutation.op = OpDeleteOne
+	return &EvidenceRunnerDeleteOne{builder}
+}
+
+// Query returns a query builder for EvidenceRunner.
+func (c *EvidenceRunnerClient) Query() *EvidenceRunnerQuery {
+	return &EvidenceRunnerQuery{
+		config: c.config,
+		ctx:    &QueryContext{Type: TypeEvidenceRunner},
+		inters: c.Interceptors(),
+	}
+}
+
+// Get returns a EvidenceRunner entity by its id.
+func (c *EvidenceRunnerClient) Get(ctx context.Context, id ids.ID) (*EvidenceRunner, error) {
+	return c.Query().Where(evidencerunner.ID(id)).Only(ctx)
+}
+
+// GetX is like Get, but panics if an error occurs.
+func (c *EvidenceRunnerClient) GetX(ctx context.Context, id ids.ID) *EvidenceRunner {
+	obj, err := c.Get(ctx, id)
+	if err != nil {
+		panic(err)
+	}
+	return obj
+}
+
+// Hooks returns the client hooks.
+func (c *EvidenceRunnerClient) Hooks() []Hook {
+	return c.hooks.EvidenceRunner
+}
+
+// Interceptors returns the client interceptors.
+func (c *EvidenceRunnerClient) Interceptors() []Interceptor {
+	return c.inters.EvidenceRunner
+}
+
+func (c *EvidenceRunnerClient) mutate(ctx context.Context, m *EvidenceRunnerMutation) (Value, error) {
+	switch m.Op() {
+	case OpCreate:
+		return (&EvidenceRunnerCreate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdate:
+		return (&EvidenceRunnerUpdate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdateOne:
+		return (&EvidenceRunnerUpdateOne{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpDelete, OpDeleteOne:
+		return (&EvidenceRunnerDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
+	default:
+		return nil, fmt.Errorf("db: unknown EvidenceRunner mutation op: %q", m.Op())
 	}
 }
 
@@ -6563,7 +6704,7 @@ type (
 	hooks struct {
 		Adapter, Allocation, App, Artifact, ArtifactPart, ArtifactSource,
 		AuditCheckpoint, AuditEntry, AuditLink, ComputeNode, ControlPlaneShare,
-		Entitlement, Event, ExternalIdentity, Generation, Idempotency, Instance,
+		Entitlement, Event, EvidenceRunner, ExternalIdentity, Generation, Idempotency, Instance,
 		Invitation, LoginAttempt, LoginCode, Manifest, ManifestArtifact, Member,
 		NodeCredential, NodeEnrolment, NodeTask, Operation, OperationStep, Orphan,
 		PolicyOverlay, Project, Promotion, PromotionEvidence, RoleBinding,
@@ -6573,7 +6714,7 @@ type (
 	inters struct {
 		Adapter, Allocation, App, Artifact, ArtifactPart, ArtifactSource,
 		AuditCheckpoint, AuditEntry, AuditLink, ComputeNode, ControlPlaneShare,
-		Entitlement, Event, ExternalIdentity, Generation, Idempotency, Instance,
+		Entitlement, Event, EvidenceRunner, ExternalIdentity, Generation, Idempotency, Instance,
 		Invitation, LoginAttempt, LoginCode, Manifest, ManifestArtifact, Member,
 		NodeCredential, NodeEnrolment, NodeTask, Operation, OperationStep, Orphan,
 		PolicyOverlay, Project, Promotion, PromotionEvidence, RoleBinding,

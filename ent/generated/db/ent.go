@@ -25,6 +25,7 @@ import (
 	"github.com/gpuaas/app-platform/ent/generated/db/controlplaneshare"
 	"github.com/gpuaas/app-platform/ent/generated/db/entitlement"
 	"github.com/gpuaas/app-platform/ent/generated/db/event"
+	"github.com/gpuaas/app-platform/ent/generated/db/evidencerunner"
 	"github.com/gpuaas/app-platform/ent/generated/db/externalidentity"
 	"github.com/gpuaas/app-platform/ent/generated/db/generation"
 	"github.com/gpuaas/app-platform/ent/generated/db/idempotency"
@@ -130,6 +131,7 @@ func checkColumn(t, c string) error {
 			controlplaneshare.Table: controlplaneshare.ValidColumn,
 			entitlement.Table:       entitlement.ValidColumn,
 			event.Table:             event.ValidColumn,
+			evidencerunner.Table:    evidencerunner.ValidColumn,
 			externalidentity.Table:  externalidentity.ValidColumn,
 			generation.Table:        generation.ValidColumn,
 			idempotency.Table:       idempotency.ValidColumn,

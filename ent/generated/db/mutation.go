@@ -29,6 +29,7 @@ import (
 	"github.com/gpuaas/app-platform/ent/generated/db/controlplaneshare"
 	"github.com/gpuaas/app-platform/ent/generated/db/entitlement"
 	"github.com/gpuaas/app-platform/ent/generated/db/event"
+	"github.com/gpuaas/app-platform/ent/generated/db/evidencerunner"
 	"github.com/gpuaas/app-platform/ent/generated/db/externalidentity"
 	"github.com/gpuaas/app-platform/ent/generated/db/generation"
 	"github.com/gpuaas/app-platform/ent/generated/db/idempotency"
@@ -86,6 +87,7 @@ const (
 	TypeControlPlaneShare = "ControlPlaneShare"
 	TypeEntitlement       = "Entitlement"
 	TypeEvent             = "Event"
+	TypeEvidenceRunner    = "EvidenceRunner"
 	TypeExternalIdentity  = "ExternalIdentity"
 	TypeGeneration        = "Generation"
 	TypeIdempotency       = "Idempotency"
@@ -133,6 +135,7 @@ type AdapterMutation struct {
 	appenddescription json.RawMessage
 	last_seen_at      *time.Time
 	last_error        *string
+	narrow_calls      *bool
 	feed_epoch        *string
 	feed_cursor       *string
 	feed_holder       *ids.ID
@@ -505,6 +508,42 @@ func (m *AdapterMutation) ResetLastError() {
 	m.last_error = nil
 }
 
+// SetNarrowCalls sets the "narrow_calls" field.
+func (m *AdapterMutation) SetNarrowCalls(b bool) {
+	m.narrow_calls = &b
+}
+
+// NarrowCalls returns the value of the "narrow_calls" field in the mutation.
+func (m *AdapterMutation) NarrowCalls() (r bool, exists bool) {
+	v := m.narrow_calls
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldNarrowCalls returns the old "narrow_calls" field's value of the Adapter entity.
+// If the Adapter object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *AdapterMutation) OldNarrowCalls(ctx context.Context) (v bool, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldNarrowCalls is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldNarrowCalls requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldNarrowCalls: %w", err)
+	}
+	return oldValue.NarrowCalls, nil
+}
+
+// ResetNarrowCalls resets all changes to the "narrow_calls" field.
+func (m *AdapterMutation) ResetNarrowCalls() {
+	m.narrow_calls = nil
+}
+
 // SetFeedEpoch sets the "feed_epoch" field.
 func (m *AdapterMutation) SetFeedEpoch(s string) {
 	m.feed_epoch = &s
@@ -696,7 +735,7 @@ func (m *AdapterMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *AdapterMutation) Fields() []string {
-	fields := make([]string, 0, 10)
+	fields := make([]string, 0, 11)
 	if m.name != nil {
 		fields = append(fields, adapter.FieldName)
 	}
@@ -714,6 +753,9 @@ func (m *AdapterMutation) Fields() []string {
 	}
 	if m.last_error != nil {
 		fields = append(fields, adapter.FieldLastError)
+	}
+	if m.narrow_calls != nil {
+		fields = append(fields, adapter.FieldNarrowCalls)
 	}
 	if m.feed_epoch != nil {
 		fields = append(fields, adapter.FieldFeedEpoch)
@@ -747,6 +789,8 @@ func (m *AdapterMutation) Field(name string) (ent.Value, bool) {
 		return m.LastSeenAt()
 	case adapter.FieldLastError:
 		return m.LastError()
+	case adapter.FieldNarrowCalls:
+		return m.NarrowCalls()
 	case adapter.FieldFeedEpoch:
 		return m.FeedEpoch()
 	case adapter.FieldFeedCursor:
@@ -776,6 +820,8 @@ func (m *AdapterMutation) OldField(ctx context.Context, name string) (ent.Value,
 		return m.OldLastSeenAt(ctx)
 	case adapter.FieldLastError:
 		return m.OldLastError(ctx)
+	case adapter.FieldNarrowCalls:
+		return m.OldNarrowCalls(ctx)
 	case adapter.FieldFeedEpoch:
 		return m.OldFeedEpoch(ctx)
 	case adapter.FieldFeedCursor:
@@ -834,6 +880,13 @@ func (m *AdapterMutation) SetField(name string, value ent.Value) error {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
 		m.SetLastError(v)
+		return nil
+	case adapter.FieldNarrowCalls:
+		v, ok := value.(bool)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetNarrowCalls(v)
 		return nil
 	case adapter.FieldFeedEpoch:
 		v, ok := value.(string)
@@ -950,6 +1003,9 @@ func (m *AdapterMutation) ResetField(name string) error {
 		return nil
 	case adapter.FieldLastError:
 		m.ResetLastError()
+		return nil
+	case adapter.FieldNarrowCalls:
+		m.ResetNarrowCalls()
 		return nil
 	case adapter.FieldFeedEpoch:
 		m.ResetFeedEpoch()
@@ -2707,20 +2763,22 @@ func (m *AllocationMutation) ResetEdge(name string) error {
 // AppMutation represents an operation that mutates the App nodes in the graph.
 type AppMutation struct {
 	config
-	op                   Op
-	typ                  string
-	id                   *ids.ID
-	slug                 *string
-	display_name         *string
-	summary              *string
-	permission_family    *string
-	publisher_tenant_id  *ids.ID
-	publisher_project_id *ids.ID
-	created_at           *time.Time
-	clearedFields        map[string]struct{}
-	done                 bool
-	oldValue             func(context.Context) (*App, error)
-	predicates           []predicate.App
+	op                    Op
+	typ                   string
+	id                    *ids.ID
+	slug                  *string
+	display_name          *string
+	summary               *string
+	permission_family     *string
+	publisher_tenant_id   *ids.ID
+	publisher_project_id  *ids.ID
+	promotion_terms       *json.RawMessage
+	appendpromotion_terms json.RawMessage
+	created_at            *time.Time
+	clearedFields         map[string]struct{}
+	done                  bool
+	oldValue              func(context.Context) (*App, error)
+	predicates            []predicate.App
 }
 
 var _ ent.Mutation = (*AppMutation)(nil)
@@ -3069,6 +3127,71 @@ func (m *AppMutation) ResetPublisherProjectID() {
 	delete(m.clearedFields, app.FieldPublisherProjectID)
 }
 
+// SetPromotionTerms sets the "promotion_terms" field.
+func (m *AppMutation) SetPromotionTerms(jm json.RawMessage) {
+	m.promotion_terms = &jm
+	m.appendpromotion_terms = nil
+}
+
+// PromotionTerms returns the value of the "promotion_terms" field in the mutation.
+func (m *AppMutation) PromotionTerms() (r json.RawMessage, exists bool) {
+	v := m.promotion_terms
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldPromotionTerms returns the old "promotion_terms" field's value of the App entity.
+// If the App object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *AppMutation) OldPromotionTerms(ctx context.Context) (v json.RawMessage, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldPromotionTerms is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldPromotionTerms requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldPromotionTerms: %w", err)
+	}
+	return oldValue.PromotionTerms, nil
+}
+
+// AppendPromotionTerms adds jm to the "promotion_terms" field.
+func (m *AppMutation) AppendPromotionTerms(jm json.RawMessage) {
+	m.appendpromotion_terms = append(m.appendpromotion_terms, jm...)
+}
+
+// AppendedPromotionTerms returns the list of values that were appended to the "promotion_terms" field in this mutation.
+func (m *AppMutation) AppendedPromotionTerms() (json.RawMessage, bool) {
+	if len(m.appendpromotion_terms) == 0 {
+		return nil, false
+	}
+	return m.appendpromotion_terms, true
+}
+
+// ClearPromotionTerms clears the value of the "promotion_terms" field.
+func (m *AppMutation) ClearPromotionTerms() {
+	m.promotion_terms = nil
+	m.appendpromotion_terms = nil
+	m.clearedFields[app.FieldPromotionTerms] = struct{}{}
+}
+
+// PromotionTermsCleared returns if the "promotion_terms" field was cleared in this mutation.
+func (m *AppMutation) PromotionTermsCleared() bool {
+	_, ok := m.clearedFields[app.FieldPromotionTerms]
+	return ok
+}
+
+// ResetPromotionTerms resets all changes to the "promotion_terms" field.
+func (m *AppMutation) ResetPromotionTerms() {
+	m.promotion_terms = nil
+	m.appendpromotion_terms = nil
+	delete(m.clearedFields, app.FieldPromotionTerms)
+}
+
 // SetCreatedAt sets the "created_at" field.
 func (m *AppMutation) SetCreatedAt(t time.Time) {
 	m.created_at = &t
@@ -3139,7 +3262,7 @@ func (m *AppMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *AppMutation) Fields() []string {
-	fields := make([]string, 0, 7)
+	fields := make([]string, 0, 8)
 	if m.slug != nil {
 		fields = append(fields, app.FieldSlug)
 	}
@@ -3157,6 +3280,9 @@ func (m *AppMutation) Fields() []string {
 	}
 	if m.publisher_project_id != nil {
 		fields = append(fields, app.FieldPublisherProjectID)
+	}
+	if m.promotion_terms != nil {
+		fields = append(fields, app.FieldPromotionTerms)
 	}
 	if m.created_at != nil {
 		fields = append(fields, app.FieldCreatedAt)
@@ -3181,6 +3307,8 @@ func (m *AppMutation) Field(name string) (ent.Value, bool) {
 		return m.PublisherTenantID()
 	case app.FieldPublisherProjectID:
 		return m.PublisherProjectID()
+	case app.FieldPromotionTerms:
+		return m.PromotionTerms()
 	case app.FieldCreatedAt:
 		return m.CreatedAt()
 	}
@@ -3204,6 +3332,8 @@ func (m *AppMutation) OldField(ctx context.Context, name string) (ent.Value, err
 		return m.OldPublisherTenantID(ctx)
 	case app.FieldPublisherProjectID:
 		return m.OldPublisherProjectID(ctx)
+	case app.FieldPromotionTerms:
+		return m.OldPromotionTerms(ctx)
 	case app.FieldCreatedAt:
 		return m.OldCreatedAt(ctx)
 	}
@@ -3257,6 +3387,13 @@ func (m *AppMutation) SetField(name string, value ent.Value) error {
 		}
 		m.SetPublisherProjectID(v)
 		return nil
+	case app.FieldPromotionTerms:
+		v, ok := value.(json.RawMessage)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetPromotionTerms(v)
+		return nil
 	case app.FieldCreatedAt:
 		v, ok := value.(time.Time)
 		if !ok {
@@ -3300,6 +3437,9 @@ func (m *AppMutation) ClearedFields() []string {
 	if m.FieldCleared(app.FieldPublisherProjectID) {
 		fields = append(fields, app.FieldPublisherProjectID)
 	}
+	if m.FieldCleared(app.FieldPromotionTerms) {
+		fields = append(fields, app.FieldPromotionTerms)
+	}
 	return fields
 }
 
@@ -3319,6 +3459,9 @@ func (m *AppMutation) ClearField(name string) error {
 		return nil
 	case app.FieldPublisherProjectID:
 		m.ClearPublisherProjectID()
+		return nil
+	case app.FieldPromotionTerms:
+		m.ClearPromotionTerms()
 		return nil
 	}
 	return fmt.Errorf("unknown App nullable field %s", name)
@@ -3345,6 +3488,9 @@ func (m *AppMutation) ResetField(name string) error {
 		return nil
 	case app.FieldPublisherProjectID:
 		m.ResetPublisherProjectID()
+		return nil
+	case app.FieldPromotionTerms:
+		m.ResetPromotionTerms()
 		return nil
 	case app.FieldCreatedAt:
 		m.ResetCreatedAt()
@@ -14432,6 +14578,630 @@ func (m *EventMutation) ClearEdge(name string) error {
 // It returns an error if the edge is not defined in the schema.
 func (m *EventMutation) ResetEdge(name string) error {
 	return fmt.Errorf("unknown Event edge %s", name)
+}
+
+// EvidenceRunnerMutation represents an operation that mutates the EvidenceRunner nodes in the graph.
+type EvidenceRunnerMutation struct {
+	config
+	op            Op
+	typ           string
+	id            *ids.ID
+	name          *string
+	public_key    *string
+	created_by    *string
+	revoked_at    *time.Time
+	revoke_reason *string
+	created_at    *time.Time
+	clearedFields map[string]struct{}
+	done          bool
+	oldValue      func(context.Context) (*EvidenceRunner, error)
+	predicates    []predicate.EvidenceRunner
+}
+
+var _ ent.Mutation = (*EvidenceRunnerMutation)(nil)
+
+// evidencerunnerOption allows management of the mutation configuration using functional options.
+type evidencerunnerOption func(*EvidenceRunnerMutation)
+
+// newEvidenceRunnerMutation creates new mutation for the EvidenceRunner entity.
+func newEvidenceRunnerMutation(c config, op Op, opts ...evidencerunnerOption) *EvidenceRunnerMutation {
+	m := &EvidenceRunnerMutation{
+		config:        c,
+		op:            op,
+		typ:           TypeEvidenceRunner,
+		clearedFields: make(map[string]struct{}),
+	}
+	for _, opt := range opts {
+		opt(m)
+	}
+	return m
+}
+
+// withEvidenceRunnerID sets the ID field of the mutation.
+func withEvidenceRunnerID(id ids.ID) evidencerunnerOption {
+	return func(m *EvidenceRunnerMutation) {
+		var (
+			err   error
+			once  sync.Once
+			value *EvidenceRunner
+		)
+		m.oldValue = func(ctx context.Context) (*EvidenceRunner, error) {
+			once.Do(func() {
+				if m.done {
+					err = errors.New("querying old values post mutation is not allowed")
+				} else {
+					value, err = m.Client().EvidenceRunner.Get(ctx, id)
+				}
+			})
+			return value, err
+		}
+		m.id = &id
+	}
+}
+
+// withEvidenceRunner sets the old EvidenceRunner of the mutation.
+func withEvidenceRunner(node *EvidenceRunner) evidencerunnerOption {
+	return func(m *EvidenceRunnerMutation) {
+		m.oldValue = func(context.Context) (*EvidenceRunner, error) {
+			return node, nil
+		}
+		m.id = &node.ID
+	}
+}
+
+// Client returns a new `ent.Client` from the mutation. If the mutation was
+// executed in a transaction (ent.Tx), a transactional client is returned.
+func (m EvidenceRunnerMutation) Client() *Client {
+	client := &Client{config: m.config}
+	client.init()
+	return client
+}
+
+// Tx returns an `ent.Tx` for mutations that were executed in transactions;
+// it returns an error otherwise.
+func (m EvidenceRunnerMutation) Tx() (*Tx, error) {
+	if _, ok := m.driver.(*txDriver); !ok {
+		return nil, errors.New("db: mutation is not running in a transaction")
+	}
+	tx := &Tx{config: m.config}
+	tx.init()
+	return tx, nil
+}
+
+// SetID sets the value of the id field. Note that this
+// operation is only accepted on creation of EvidenceRunner entities.
+func (m *EvidenceRunnerMutation) SetID(id ids.ID) {
+	m.id = &id
+}
+
+// ID returns the ID value in the mutation. Note that the ID is only available
+// if it was provided to the builder or after it was returned from the database.
+func (m *EvidenceRunnerMutation) ID() (id ids.ID, exists bool) {
+	if m.id == nil {
+		return
+	}
+	return *m.id, true
+}
+
+// IDs queries the database and returns the entity ids that match the mutation's predicate.
+// That means, if the mutation is applied within a transaction with an isolation level such
+// as sql.LevelSerializable, the returned ids match the ids of the rows that will be updated
+// or updated by the mutation.
+func (m *EvidenceRunnerMutation) IDs(ctx context.Context) ([]ids.ID, error) {
+	switch {
+	case m.op.Is(OpUpdateOne | OpDeleteOne):
+		id, exists := m.ID()
+		if exists {
+			return []ids.ID{id}, nil
+		}
+		fallthrough
+	case m.op.Is(OpUpdate | OpDelete):
+		return m.Client().EvidenceRunner.Query().Where(m.predicates...).IDs(ctx)
+	default:
+		return nil, fmt.Errorf("IDs is not allowed on %s operations", m.op)
+	}
+}
+
+// SetName sets the "name" field.
+func (m *EvidenceRunnerMutation) SetName(s string) {
+	m.name = &s
+}
+
+// Name returns the value of the "name" field in the mutation.
+func (m *EvidenceRunnerMutation) Name() (r string, exists bool) {
+	v := m.name
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldName returns the old "name" field's value of the EvidenceRunner entity.
+// If the EvidenceRunner object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *EvidenceRunnerMutation) OldName(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldName is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldName requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldName: %w", err)
+	}
+	return oldValue.Name, nil
+}
+
+// ResetName resets all changes to the "name" field.
+func (m *EvidenceRunnerMutation) ResetName() {
+	m.name = nil
+}
+
+// SetPublicKey sets the "public_key" field.
+func (m *EvidenceRunnerMutation) SetPublicKey(s string) {
+	m.public_key = &s
+}
+
+// PublicKey returns the value of the "public_key" field in the mutation.
+func (m *EvidenceRunnerMutation) PublicKey() (r string, exists bool) {
+	v := m.public_key
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldPublicKey returns the old "public_key" field's value of the EvidenceRunner entity.
+// If the EvidenceRunner object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *EvidenceRunnerMutation) OldPublicKey(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldPublicKey is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldPublicKey requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldPublicKey: %w", err)
+	}
+	return oldValue.PublicKey, nil
+}
+
+// ResetPublicKey resets all changes to the "public_key" field.
+func (m *EvidenceRunnerMutation) ResetPublicKey() {
+	m.public_key = nil
+}
+
+// SetCreatedBy sets the "created_by" field.
+func (m *EvidenceRunnerMutation) SetCreatedBy(s string) {
+	m.created_by = &s
+}
+
+// CreatedBy returns the value of the "created_by" field in the mutation.
+func (m *EvidenceRunnerMutation) CreatedBy() (r string, exists bool) {
+	v := m.created_by
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldCreatedBy returns the old "created_by" field's value of the EvidenceRunner entity.
+// If the EvidenceRunner object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *EvidenceRunnerMutation) OldCreatedBy(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldCreatedBy is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldCreatedBy requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldCreatedBy: %w", err)
+	}
+	return oldValue.CreatedBy, nil
+}
+
+// ResetCreatedBy resets all changes to the "created_by" field.
+func (m *EvidenceRunnerMutation) ResetCreatedBy() {
+	m.created_by = nil
+}
+
+// SetRevokedAt sets the "revoked_at" field.
+func (m *EvidenceRunnerMutation) SetRevokedAt(t time.Time) {
+	m.revoked_at = &t
+}
+
+// RevokedAt returns the value of the "revoked_at" field in the mutation.
+func (m *EvidenceRunnerMutation) RevokedAt() (r time.Time, exists bool) {
+	v := m.revoked_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldRevokedAt returns the old "revoked_at" field's value of the EvidenceRunner entity.
+// If the EvidenceRunner object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *EvidenceRunnerMutation) OldRevokedAt(ctx context.Context) (v *time.Time, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldRevokedAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldRevokedAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldRevokedAt: %w", err)
+	}
+	return oldValue.RevokedAt, nil
+}
+
+// ClearRevokedAt clears the value of the "revoked_at" field.
+func (m *EvidenceRunnerMutation) ClearRevokedAt() {
+	m.revoked_at = nil
+	m.clearedFields[evidencerunner.FieldRevokedAt] = struct{}{}
+}
+
+// RevokedAtCleared returns if the "revoked_at" field was cleared in this mutation.
+func (m *EvidenceRunnerMutation) RevokedAtCleared() bool {
+	_, ok := m.clearedFields[evidencerunner.FieldRevokedAt]
+	return ok
+}
+
+// ResetRevokedAt resets all changes to the "revoked_at" field.
+func (m *EvidenceRunnerMutation) ResetRevokedAt() {
+	m.revoked_at = nil
+	delete(m.clearedFields, evidencerunner.FieldRevokedAt)
+}
+
+// SetRevokeReason sets the "revoke_reason" field.
+func (m *EvidenceRunnerMutation) SetRevokeReason(s string) {
+	m.revoke_reason = &s
+}
+
+// RevokeReason returns the value of the "revoke_reason" field in the mutation.
+func (m *EvidenceRunnerMutation) RevokeReason() (r string, exists bool) {
+	v := m.revoke_reason
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldRevokeReason returns the old "revoke_reason" field's value of the EvidenceRunner entity.
+// If the EvidenceRunner object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *EvidenceRunnerMutation) OldRevokeReason(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldRevokeReason is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldRevokeReason requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldRevokeReason: %w", err)
+	}
+	return oldValue.RevokeReason, nil
+}
+
+// ResetRevokeReason resets all changes to the "revoke_reason" field.
+func (m *EvidenceRunnerMutation) ResetRevokeReason() {
+	m.revoke_reason = nil
+}
+
+// SetCreatedAt sets the "created_at" field.
+func (m *EvidenceRunnerMutation) SetCreatedAt(t time.Time) {
+	m.created_at = &t
+}
+
+// CreatedAt returns the value of the "created_at" field in the mutation.
+func (m *EvidenceRunnerMutation) CreatedAt() (r time.Time, exists bool) {
+	v := m.created_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldCreatedAt returns the old "created_at" field's value of the EvidenceRunner entity.
+// If the EvidenceRunner object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *EvidenceRunnerMutation) OldCreatedAt(ctx context.Context) (v time.Time, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldCreatedAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldCreatedAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldCreatedAt: %w", err)
+	}
+	return oldValue.CreatedAt, nil
+}
+
+// ResetCreatedAt resets all changes to the "created_at" field.
+func (m *EvidenceRunnerMutation) ResetCreatedAt() {
+	m.created_at = nil
+}
+
+// Where appends a list predicates to the EvidenceRunnerMutation builder.
+func (m *EvidenceRunnerMutation) Where(ps ...predicate.EvidenceRunner) {
+	m.predicates = append(m.predicates, ps...)
+}
+
+// WhereP appends storage-level predicates to the EvidenceRunnerMutation builder. Using this method,
+// users can use type-assertion to append predicates that do not depend on any generated package.
+func (m *EvidenceRunnerMutation) WhereP(ps ...func(*sql.Selector)) {
+	p := make([]predicate.EvidenceRunner, len(ps))
+	for i := range ps {
+		p[i] = ps[i]
+	}
+	m.Where(p...)
+}
+
+// Op returns the operation name.
+func (m *EvidenceRunnerMutation) Op() Op {
+	return m.op
+}
+
+// SetOp allows setting the mutation operation.
+func (m *EvidenceRunnerMutation) SetOp(op Op) {
+	m.op = op
+}
+
+// Type returns the node type of this mutation (EvidenceRunner).
+func (m *EvidenceRunnerMutation) Type() string {
+	return m.typ
+}
+
+// Fields returns all fields that were changed during this mutation. Note that in
+// order to get all numeric fields that were incremented/decremented, call
+// AddedFields().
+func (m *EvidenceRunnerMutation) Fields() []string {
+	fields := make([]string, 0, 6)
+	if m.name != nil {
+		fields = append(fields, evidencerunner.FieldName)
+	}
+	if m.public_key != nil {
+		fields = append(fields, evidencerunner.FieldPublicKey)
+	}
+	if m.created_by != nil {
+		fields = append(fields, evidencerunner.FieldCreatedBy)
+	}
+	if m.revoked_at != nil {
+		fields = append(fields, evidencerunner.FieldRevokedAt)
+	}
+	if m.revoke_reason != nil {
+		fields = append(fields, evidencerunner.FieldRevokeReason)
+	}
+	if m.created_at != nil {
+		fields = append(fields, evidencerunner.FieldCreatedAt)
+	}
+	return fields
+}
+
+// Field returns the value of a field with the given name. The second boolean
+// return value indicates that this field was not set, or was not defined in the
+// schema.
+func (m *EvidenceRunnerMutation) Field(name string) (ent.Value, bool) {
+	switch name {
+	case evidencerunner.FieldName:
+		return m.Name()
+	case evidencerunner.FieldPublicKey:
+		return m.PublicKey()
+	case evidencerunner.FieldCreatedBy:
+		return m.CreatedBy()
+	case evidencerunner.FieldRevokedAt:
+		return m.RevokedAt()
+	case evidencerunner.FieldRevokeReason:
+		return m.RevokeReason()
+	case evidencerunner.FieldCreatedAt:
+		return m.CreatedAt()
+	}
+	return nil, false
+}
+
+// OldField returns the old value of the field from the database. An error is
+// returned if the mutation operation is not UpdateOne, or the query to the
+// database failed.
+func (m *EvidenceRunnerMutation) OldField(ctx context.Context, name string) (ent.Value, error) {
+	switch name {
+	case evidencerunner.FieldName:
+		return m.OldName(ctx)
+	case evidencerunner.FieldPublicKey:
+		return m.OldPublicKey(ctx)
+	case evidencerunner.FieldCreatedBy:
+		return m.OldCreatedBy(ctx)
+	case evidencerunner.FieldRevokedAt:
+		return m.OldRevokedAt(ctx)
+	case evidencerunner.FieldRevokeReason:
+		return m.OldRevokeReason(ctx)
+	case evidencerunner.FieldCreatedAt:
+		return m.OldCreatedAt(ctx)
+	}
+	return nil, fmt.Errorf("unknown EvidenceRunner field %s", name)
+}
+
+// SetField sets the value of a field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *EvidenceRunnerMutation) SetField(name string, value ent.Value) error {
+	switch name {
+	case evidencerunner.FieldName:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetName(v)
+		return nil
+	case evidencerunner.FieldPublicKey:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetPublicKey(v)
+		return nil
+	case evidencerunner.FieldCreatedBy:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetCreatedBy(v)
+		return nil
+	case evidencerunner.FieldRevokedAt:
+		v, ok := value.(time.Time)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetRevokedAt(v)
+		return nil
+	case evidencerunner.FieldRevokeReason:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetRevokeReason(v)
+		return nil
+	case evidencerunner.FieldCreatedAt:
+		v, ok := value.(time.Time)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetCreatedAt(v)
+		return nil
+	}
+	return fmt.Errorf("unknown EvidenceRunner field %s", name)
+}
+
+// AddedFields returns all numeric fields that were incremented/decremented during
+// this mutation.
+func (m *EvidenceRunnerMutation) AddedFields() []string {
+	return nil
+}
+
+// AddedField returns the numeric value that was incremented/decremented on a field
+// with the given name. The second boolean return value indicates that this field
+// was not set, or was not defined in the schema.
+func (m *EvidenceRunnerMutation) AddedField(name string) (ent.Value, bool) {
+	return nil, false
+}
+
+// AddField adds the value to the field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *EvidenceRunnerMutation) AddField(name string, value ent.Value) error {
+	switch name {
+	}
+	return fmt.Errorf("unknown EvidenceRunner numeric field %s", name)
+}
+
+// ClearedFields returns all nullable fields that were cleared during this
+// mutation.
+func (m *EvidenceRunnerMutation) ClearedFields() []string {
+	var fields []string
+	if m.FieldCleared(evidencerunner.FieldRevokedAt) {
+		fields = append(fields, evidencerunner.FieldRevokedAt)
+	}
+	return fields
+}
+
+// FieldCleared returns a boolean indicating if a field with the given name was
+// cleared in this mutation.
+func (m *EvidenceRunnerMutation) FieldCleared(name string) bool {
+	_, ok := m.clearedFields[name]
+	return ok
+}
+
+// ClearField clears the value of the field with the given name. It returns an
+// error if the field is not defined in the schema.
+func (m *EvidenceRunnerMutation) ClearField(name string) error {
+	switch name {
+	case evidencerunner.FieldRevokedAt:
+		m.ClearRevokedAt()
+		return nil
+	}
+	return fmt.Errorf("unknown EvidenceRunner nullable field %s", name)
+}
+
+// ResetField resets all changes in the mutation for the field with the given name.
+// It returns an error if the field is not defined in the schema.
+func (m *EvidenceRunnerMutation) ResetField(name string) error {
+	switch name {
+	case evidencerunner.FieldName:
+		m.ResetName()
+		return nil
+	case evidencerunner.FieldPublicKey:
+		m.ResetPublicKey()
+		return nil
+	case evidencerunner.FieldCreatedBy:
+		m.ResetCreatedBy()
+		return nil
+	case evidencerunner.FieldRevokedAt:
+		m.ResetRevokedAt()
+		return nil
+	case evidencerunner.FieldRevokeReason:
+		m.ResetRevokeReason()
+		return nil
+	case evidencerunner.FieldCreatedAt:
+		m.ResetCreatedAt()
+		return nil
+	}
+	return fmt.Errorf("unknown EvidenceRunner field %s", name)
+}
+
+// AddedEdges returns all edge names that were set/added in this mutation.
+func (m *EvidenceRunnerMutation) AddedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// AddedIDs returns all IDs (to other nodes) that were added for the given edge
+// name in this mutation.
+func (m *EvidenceRunnerMutation) AddedIDs(name string) []ent.Value {
+	return nil
+}
+
+// RemovedEdges returns all edge names that were removed in this mutation.
+func (m *EvidenceRunnerMutation) RemovedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// RemovedIDs returns all IDs (to other nodes) that were removed for the edge with
+// the given name in this mutation.
+func (m *EvidenceRunnerMutation) RemovedIDs(name string) []ent.Value {
+	return nil
+}
+
+// ClearedEdges returns all edge names that were cleared in this mutation.
+func (m *EvidenceRunnerMutation) ClearedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// EdgeCleared returns a boolean which indicates if the edge with the given name
+// was cleared in this mutation.
+func (m *EvidenceRunnerMutation) EdgeCleared(name string) bool {
+	return false
+}
+
+// ClearEdge clears the value of the edge with the given name. It returns an error
+// if that edge is not defined in the schema.
+func (m *EvidenceRunnerMutation) ClearEdge(name string) error {
+	return fmt.Errorf("unknown EvidenceRunner unique edge %s", name)
+}
+
+// ResetEdge resets all changes to the edge with the given name in this mutation.
+// It returns an error if the edge is not defined in the schema.
+func (m *EvidenceRunnerMutation) ResetEdge(name string) error {
+	return fmt.Errorf("unknown EvidenceRunner edge %s", name)
 }
 
 // ExternalIdentityMutation represents an operation that mutates the ExternalIdentity nodes in the graph.
@@ -34099,6 +34869,7 @@ type PromotionMutation struct {
 	canary_percent    *int
 	addcanary_percent *int
 	reason            *string
+	override          *string
 	actor_kind        *string
 	actor_id          *string
 	actor_name        *string
@@ -34476,6 +35247,42 @@ func (m *PromotionMutation) ResetReason() {
 	m.reason = nil
 }
 
+// SetOverride sets the "override" field.
+func (m *PromotionMutation) SetOverride(s string) {
+	m.override = &s
+}
+
+// Override returns the value of the "override" field in the mutation.
+func (m *PromotionMutation) Override() (r string, exists bool) {
+	v := m.override
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldOverride returns the old "override" field's value of the Promotion entity.
+// If the Promotion object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *PromotionMutation) OldOverride(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldOverride is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldOverride requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldOverride: %w", err)
+	}
+	return oldValue.Override, nil
+}
+
+// ResetOverride resets all changes to the "override" field.
+func (m *PromotionMutation) ResetOverride() {
+	m.override = nil
+}
+
 // SetActorKind sets the "actor_kind" field.
 func (m *PromotionMutation) SetActorKind(s string) {
 	m.actor_kind = &s
@@ -34654,7 +35461,7 @@ func (m *PromotionMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *PromotionMutation) Fields() []string {
-	fields := make([]string, 0, 10)
+	fields := make([]string, 0, 11)
 	if m.object_id != nil {
 		fields = append(fields, promotion.FieldObjectID)
 	}
@@ -34672,6 +35479,9 @@ func (m *PromotionMutation) Fields() []string {
 	}
 	if m.reason != nil {
 		fields = append(fields, promotion.FieldReason)
+	}
+	if m.override != nil {
+		fields = append(fields, promotion.FieldOverride)
 	}
 	if m.actor_kind != nil {
 		fields = append(fields, promotion.FieldActorKind)
@@ -34705,6 +35515,8 @@ func (m *PromotionMutation) Field(name string) (ent.Value, bool) {
 		return m.CanaryPercent()
 	case promotion.FieldReason:
 		return m.Reason()
+	case promotion.FieldOverride:
+		return m.Override()
 	case promotion.FieldActorKind:
 		return m.ActorKind()
 	case promotion.FieldActorID:
@@ -34734,6 +35546,8 @@ func (m *PromotionMutation) OldField(ctx context.Context, name string) (ent.Valu
 		return m.OldCanaryPercent(ctx)
 	case promotion.FieldReason:
 		return m.OldReason(ctx)
+	case promotion.FieldOverride:
+		return m.OldOverride(ctx)
 	case promotion.FieldActorKind:
 		return m.OldActorKind(ctx)
 	case promotion.FieldActorID:
@@ -34792,6 +35606,13 @@ func (m *PromotionMutation) SetField(name string, value ent.Value) error {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
 		m.SetReason(v)
+		return nil
+	case promotion.FieldOverride:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetOverride(v)
 		return nil
 	case promotion.FieldActorKind:
 		v, ok := value.(string)
@@ -34918,6 +35739,9 @@ func (m *PromotionMutation) ResetField(name string) error {
 	case promotion.FieldReason:
 		m.ResetReason()
 		return nil
+	case promotion.FieldOverride:
+		m.ResetOverride()
+		return nil
 	case promotion.FieldActorKind:
 		m.ResetActorKind()
 		return nil
@@ -34997,6 +35821,7 @@ type PromotionEvidenceMutation struct {
 	appendsummary json.RawMessage
 	passed        *bool
 	submitted_by  *string
+	runner_id     *string
 	created_at    *time.Time
 	clearedFields map[string]struct{}
 	done          bool
@@ -35438,6 +36263,42 @@ func (m *PromotionEvidenceMutation) ResetSubmittedBy() {
 	m.submitted_by = nil
 }
 
+// SetRunnerID sets the "runner_id" field.
+func (m *PromotionEvidenceMutation) SetRunnerID(s string) {
+	m.runner_id = &s
+}
+
+// RunnerID returns the value of the "runner_id" field in the mutation.
+func (m *PromotionEvidenceMutation) RunnerID() (r string, exists bool) {
+	v := m.runner_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldRunnerID returns the old "runner_id" field's value of the PromotionEvidence entity.
+// If the PromotionEvidence object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *PromotionEvidenceMutation) OldRunnerID(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldRunnerID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldRunnerID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldRunnerID: %w", err)
+	}
+	return oldValue.RunnerID, nil
+}
+
+// ResetRunnerID resets all changes to the "runner_id" field.
+func (m *PromotionEvidenceMutation) ResetRunnerID() {
+	m.runner_id = nil
+}
+
 // SetCreatedAt sets the "created_at" field.
 func (m *PromotionEvidenceMutation) SetCreatedAt(t time.Time) {
 	m.created_at = &t
@@ -35508,7 +36369,7 @@ func (m *PromotionEvidenceMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *PromotionEvidenceMutation) Fields() []string {
-	fields := make([]string, 0, 9)
+	fields := make([]string, 0, 10)
 	if m.manifest_id != nil {
 		fields = append(fields, promotionevidence.FieldManifestID)
 	}
@@ -35532,6 +36393,9 @@ func (m *PromotionEvidenceMutation) Fields() []string {
 	}
 	if m.submitted_by != nil {
 		fields = append(fields, promotionevidence.FieldSubmittedBy)
+	}
+	if m.runner_id != nil {
+		fields = append(fields, promotionevidence.FieldRunnerID)
 	}
 	if m.created_at != nil {
 		fields = append(fields, promotionevidence.FieldCreatedAt)
@@ -35560,6 +36424,8 @@ func (m *PromotionEvidenceMutation) Field(name string) (ent.Value, bool) {
 		return m.Passed()
 	case promotionevidence.FieldSubmittedBy:
 		return m.SubmittedBy()
+	case promotionevidence.FieldRunnerID:
+		return m.RunnerID()
 	case promotionevidence.FieldCreatedAt:
 		return m.CreatedAt()
 	}
@@ -35587,6 +36453,8 @@ func (m *PromotionEvidenceMutation) OldField(ctx context.Context, name string) (
 		return m.OldPassed(ctx)
 	case promotionevidence.FieldSubmittedBy:
 		return m.OldSubmittedBy(ctx)
+	case promotionevidence.FieldRunnerID:
+		return m.OldRunnerID(ctx)
 	case promotionevidence.FieldCreatedAt:
 		return m.OldCreatedAt(ctx)
 	}
@@ -35653,6 +36521,13 @@ func (m *PromotionEvidenceMutation) SetField(name string, value ent.Value) error
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
 		m.SetSubmittedBy(v)
+		return nil
+	case promotionevidence.FieldRunnerID:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetRunnerID(v)
 		return nil
 	case promotionevidence.FieldCreatedAt:
 		v, ok := value.(time.Time)
@@ -35748,6 +36623,9 @@ func (m *PromotionEvidenceMutation) ResetField(name string) error {
 		return nil
 	case promotionevidence.FieldSubmittedBy:
 		m.ResetSubmittedBy()
+		return nil
+	case promotionevidence.FieldRunnerID:
+		m.ResetRunnerID()
 		return nil
 	case promotionevidence.FieldCreatedAt:
 		m.ResetCreatedAt()

@@ -32,6 +32,8 @@ type Promotion struct {
 	CanaryPercent *int `json:"canary_percent,omitempty"`
 	// why
 	Reason string `json:"reason,omitempty"`
+	// why the terms of the step were set aside; empty when they were met
+	Override string `json:"override,omitempty"`
 	// what sort of subject took it
 	ActorKind string `json:"actor_kind,omitempty"`
 	// who took it
@@ -50,7 +52,7 @@ func (*Promotion) scanValues(columns []string) ([]any, error) {
 		switch columns[i] {
 		case promotion.FieldCanaryPercent:
 			values[i] = new(sql.NullInt64)
-		case promotion.FieldID, promotion.FieldObjectID, promotion.FieldTenantID, promotion.FieldFromStage, promotion.FieldToStage, promotion.FieldReason, promotion.FieldActorKind, promotion.FieldActorID, promotion.FieldActorName:
+		case promotion.FieldID, promotion.FieldObjectID, promotion.FieldTenantID, promotion.FieldFromStage, promotion.FieldToStage, promotion.FieldReason, promotion.FieldOverride, promotion.FieldActorKind, promotion.FieldActorID, promotion.FieldActorName:
 			values[i] = new(sql.NullString)
 		case promotion.FieldCreatedAt:
 			values[i] = new(sql.NullTime)
@@ -112,6 +114,12 @@ func (_m *Promotion) assignValues(columns []string, values []any) error {
 				return fmt.Errorf("unexpected type %T for field reason", values[i])
 			} else if value.Valid {
 				_m.Reason = value.String
+			}
+		case promotion.FieldOverride:
+			if value, ok := values[i].(*sql.NullString); !ok {
+				return fmt.Errorf("unexpected type %T for field override", values[i])
+			} else if value.Valid {
+				_m.Override = value.String
 			}
 		case promotion.FieldActorKind:
 			if value, ok := values[i].(*sql.NullString); !ok {
@@ -194,6 +202,9 @@ func (_m *Promotion) String() string {
 	builder.WriteString(", ")
 	builder.WriteString("reason=")
 	builder.WriteString(_m.Reason)
+	builder.WriteString(", ")
+	builder.WriteString("override=")
+	builder.WriteString(_m.Override)
 	builder.WriteString(", ")
 	builder.WriteString("actor_kind=")
 	builder.WriteString(_m.ActorKind)

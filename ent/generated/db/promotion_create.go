@@ -82,6 +82,20 @@ func (_c *PromotionCreate) SetNillableReason(v *string) *PromotionCreate {
 	return _c
 }
 
+// SetOverride sets the "override" field.
+func (_c *PromotionCreate) SetOverride(v string) *PromotionCreate {
+	_c.mutation.SetOverride(v)
+	return _c
+}
+
+// SetNillableOverride sets the "override" field if the given value is not nil.
+func (_c *PromotionCreate) SetNillableOverride(v *string) *PromotionCreate {
+	if v != nil {
+		_c.SetOverride(*v)
+	}
+	return _c
+}
+
 // SetActorKind sets the "actor_kind" field.
 func (_c *PromotionCreate) SetActorKind(v string) *PromotionCreate {
 	_c.mutation.SetActorKind(v)
@@ -183,6 +197,10 @@ func (_c *PromotionCreate) defaults() {
 		v := promotion.DefaultReason
 		_c.mutation.SetReason(v)
 	}
+	if _, ok := _c.mutation.Override(); !ok {
+		v := promotion.DefaultOverride
+		_c.mutation.SetOverride(v)
+	}
 	if _, ok := _c.mutation.ActorKind(); !ok {
 		v := promotion.DefaultActorKind
 		_c.mutation.SetActorKind(v)
@@ -224,6 +242,9 @@ func (_c *PromotionCreate) check() error {
 	}
 	if _, ok := _c.mutation.Reason(); !ok {
 		return &ValidationError{Name: "reason", err: errors.New(`db: missing required field "Promotion.reason"`)}
+	}
+	if _, ok := _c.mutation.Override(); !ok {
+		return &ValidationError{Name: "override", err: errors.New(`db: missing required field "Promotion.override"`)}
 	}
 	if _, ok := _c.mutation.ActorKind(); !ok {
 		return &ValidationError{Name: "actor_kind", err: errors.New(`db: missing required field "Promotion.actor_kind"`)}
@@ -295,6 +316,10 @@ func (_c *PromotionCreate) createSpec() (*Promotion, *sqlgraph.CreateSpec) {
 	if value, ok := _c.mutation.Reason(); ok {
 		_spec.SetField(promotion.FieldReason, field.TypeString, value)
 		_node.Reason = value
+	}
+	if value, ok := _c.mutation.Override(); ok {
+		_spec.SetField(promotion.FieldOverride, field.TypeString, value)
+		_node.Override = value
 	}
 	if value, ok := _c.mutation.ActorKind(); ok {
 		_spec.SetField(promotion.FieldActorKind, field.TypeString, value)

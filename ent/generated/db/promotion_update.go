@@ -132,6 +132,20 @@ func (_u *PromotionUpdate) SetNillableReason(v *string) *PromotionUpdate {
 	return _u
 }
 
+// SetOverride sets the "override" field.
+func (_u *PromotionUpdate) SetOverride(v string) *PromotionUpdate {
+	_u.mutation.SetOverride(v)
+	return _u
+}
+
+// SetNillableOverride sets the "override" field if the given value is not nil.
+func (_u *PromotionUpdate) SetNillableOverride(v *string) *PromotionUpdate {
+	if v != nil {
+		_u.SetOverride(*v)
+	}
+	return _u
+}
+
 // SetActorKind sets the "actor_kind" field.
 func (_u *PromotionUpdate) SetActorKind(v string) *PromotionUpdate {
 	_u.mutation.SetActorKind(v)
@@ -259,6 +273,9 @@ func (_u *PromotionUpdate) sqlSave(ctx context.Context) (_node int, err error) {
 	}
 	if value, ok := _u.mutation.Reason(); ok {
 		_spec.SetField(promotion.FieldReason, field.TypeString, value)
+	}
+	if value, ok := _u.mutation.Override(); ok {
+		_spec.SetField(promotion.FieldOverride, field.TypeString, value)
 	}
 	if value, ok := _u.mutation.ActorKind(); ok {
 		_spec.SetField(promotion.FieldActorKind, field.TypeString, value)
@@ -388,6 +405,20 @@ func (_u *PromotionUpdateOne) SetReason(v string) *PromotionUpdateOne {
 func (_u *PromotionUpdateOne) SetNillableReason(v *string) *PromotionUpdateOne {
 	if v != nil {
 		_u.SetReason(*v)
+	}
+	return _u
+}
+
+// SetOverride sets the "override" field.
+func (_u *PromotionUpdateOne) SetOverride(v string) *PromotionUpdateOne {
+	_u.mutation.SetOverride(v)
+	return _u
+}
+
+// SetNillableOverride sets the "override" field if the given value is not nil.
+func (_u *PromotionUpdateOne) SetNillableOverride(v *string) *PromotionUpdateOne {
+	if v != nil {
+		_u.SetOverride(*v)
 	}
 	return _u
 }
@@ -549,6 +580,9 @@ func (_u *PromotionUpdateOne) sqlSave(ctx context.Context) (_node *Promotion, er
 	}
 	if value, ok := _u.mutation.Reason(); ok {
 		_spec.SetField(promotion.FieldReason, field.TypeString, value)
+	}
+	if value, ok := _u.mutation.Override(); ok {
+		_spec.SetField(promotion.FieldOverride, field.TypeString, value)
 	}
 	if value, ok := _u.mutation.ActorKind(); ok {
 		_spec.SetField(promotion.FieldActorKind, field.TypeString, value)

@@ -37,6 +37,8 @@ type PromotionEvidence struct {
 	Passed bool `json:"passed,omitempty"`
 	// who brought it
 	SubmittedBy string `json:"submitted_by,omitempty"`
+	// the runner that signed it; empty when nobody did
+	RunnerID string `json:"runner_id,omitempty"`
 	// when the row was made
 	CreatedAt    time.Time `json:"created_at,omitempty"`
 	selectValues sql.SelectValues
@@ -51,7 +53,7 @@ func (*PromotionEvidence) scanValues(columns []string) ([]any, error) {
 			values[i] = new([]byte)
 		case promotionevidence.FieldPassed:
 			values[i] = new(sql.NullBool)
-		case promotionevidence.FieldID, promotionevidence.FieldManifestID, promotionevidence.FieldTenantID, promotionevidence.FieldKind, promotionevidence.FieldDigest, promotionevidence.FieldSubmittedBy:
+		case promotionevidence.FieldID, promotionevidence.FieldManifestID, promotionevidence.FieldTenantID, promotionevidence.FieldKind, promotionevidence.FieldDigest, promotionevidence.FieldSubmittedBy, promotionevidence.FieldRunnerID:
 			values[i] = new(sql.NullString)
 		case promotionevidence.FieldCreatedAt:
 			values[i] = new(sql.NullTime)
@@ -127,6 +129,12 @@ func (_m *PromotionEvidence) assignValues(columns []string, values []any) error 
 			} else if value.Valid {
 				_m.SubmittedBy = value.String
 			}
+		case promotionevidence.FieldRunnerID:
+			if value, ok := values[i].(*sql.NullString); !ok {
+				return fmt.Errorf("unexpected type %T for field runner_id", values[i])
+			} else if value.Valid {
+				_m.RunnerID = value.String
+			}
 		case promotionevidence.FieldCreatedAt:
 			if value, ok := values[i].(*sql.NullTime); !ok {
 				return fmt.Errorf("unexpected type %T for field created_at", values[i])
@@ -194,6 +202,9 @@ func (_m *PromotionEvidence) String() string {
 	builder.WriteString(", ")
 	builder.WriteString("submitted_by=")
 	builder.WriteString(_m.SubmittedBy)
+	builder.WriteString(", ")
+	builder.WriteString("runner_id=")
+	builder.WriteString(_m.RunnerID)
 	builder.WriteString(", ")
 	builder.WriteString("created_at=")
 	builder.WriteString(_m.CreatedAt.Format(time.ANSIC))

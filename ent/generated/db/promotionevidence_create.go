@@ -87,6 +87,20 @@ func (_c *PromotionEvidenceCreate) SetNillableSubmittedBy(v *string) *PromotionE
 	return _c
 }
 
+// SetRunnerID sets the "runner_id" field.
+func (_c *PromotionEvidenceCreate) SetRunnerID(v string) *PromotionEvidenceCreate {
+	_c.mutation.SetRunnerID(v)
+	return _c
+}
+
+// SetNillableRunnerID sets the "runner_id" field if the given value is not nil.
+func (_c *PromotionEvidenceCreate) SetNillableRunnerID(v *string) *PromotionEvidenceCreate {
+	if v != nil {
+		_c.SetRunnerID(*v)
+	}
+	return _c
+}
+
 // SetCreatedAt sets the "created_at" field.
 func (_c *PromotionEvidenceCreate) SetCreatedAt(v time.Time) *PromotionEvidenceCreate {
 	_c.mutation.SetCreatedAt(v)
@@ -146,6 +160,10 @@ func (_c *PromotionEvidenceCreate) defaults() {
 		v := promotionevidence.DefaultSubmittedBy
 		_c.mutation.SetSubmittedBy(v)
 	}
+	if _, ok := _c.mutation.RunnerID(); !ok {
+		v := promotionevidence.DefaultRunnerID
+		_c.mutation.SetRunnerID(v)
+	}
 	if _, ok := _c.mutation.CreatedAt(); !ok {
 		v := promotionevidence.DefaultCreatedAt()
 		_c.mutation.SetCreatedAt(v)
@@ -176,6 +194,9 @@ func (_c *PromotionEvidenceCreate) check() error {
 	}
 	if _, ok := _c.mutation.SubmittedBy(); !ok {
 		return &ValidationError{Name: "submitted_by", err: errors.New(`db: missing required field "PromotionEvidence.submitted_by"`)}
+	}
+	if _, ok := _c.mutation.RunnerID(); !ok {
+		return &ValidationError{Name: "runner_id", err: errors.New(`db: missing required field "PromotionEvidence.runner_id"`)}
 	}
 	if _, ok := _c.mutation.CreatedAt(); !ok {
 		return &ValidationError{Name: "created_at", err: errors.New(`db: missing required field "PromotionEvidence.created_at"`)}
@@ -246,6 +267,10 @@ func (_c *PromotionEvidenceCreate) createSpec() (*PromotionEvidence, *sqlgraph.C
 	if value, ok := _c.mutation.SubmittedBy(); ok {
 		_spec.SetField(promotionevidence.FieldSubmittedBy, field.TypeString, value)
 		_node.SubmittedBy = value
+	}
+	if value, ok := _c.mutation.RunnerID(); ok {
+		_spec.SetField(promotionevidence.FieldRunnerID, field.TypeString, value)
+		_node.RunnerID = value
 	}
 	if value, ok := _c.mutation.CreatedAt(); ok {
 		_spec.SetField(promotionevidence.FieldCreatedAt, field.TypeTime, value)

@@ -139,6 +139,20 @@ func (_u *PromotionEvidenceUpdate) SetNillableSubmittedBy(v *string) *PromotionE
 	return _u
 }
 
+// SetRunnerID sets the "runner_id" field.
+func (_u *PromotionEvidenceUpdate) SetRunnerID(v string) *PromotionEvidenceUpdate {
+	_u.mutation.SetRunnerID(v)
+	return _u
+}
+
+// SetNillableRunnerID sets the "runner_id" field if the given value is not nil.
+func (_u *PromotionEvidenceUpdate) SetNillableRunnerID(v *string) *PromotionEvidenceUpdate {
+	if v != nil {
+		_u.SetRunnerID(*v)
+	}
+	return _u
+}
+
 // Mutation returns the PromotionEvidenceMutation object of the builder.
 func (_u *PromotionEvidenceUpdate) Mutation() *PromotionEvidenceMutation {
 	return _u.mutation
@@ -224,6 +238,9 @@ func (_u *PromotionEvidenceUpdate) sqlSave(ctx context.Context) (_node int, err 
 	}
 	if value, ok := _u.mutation.SubmittedBy(); ok {
 		_spec.SetField(promotionevidence.FieldSubmittedBy, field.TypeString, value)
+	}
+	if value, ok := _u.mutation.RunnerID(); ok {
+		_spec.SetField(promotionevidence.FieldRunnerID, field.TypeString, value)
 	}
 	if _node, err = sqlgraph.UpdateNodes(ctx, _u.driver, _spec); err != nil {
 		if _, ok := err.(*sqlgraph.NotFoundError); ok {
@@ -353,6 +370,20 @@ func (_u *PromotionEvidenceUpdateOne) SetNillableSubmittedBy(v *string) *Promoti
 	return _u
 }
 
+// SetRunnerID sets the "runner_id" field.
+func (_u *PromotionEvidenceUpdateOne) SetRunnerID(v string) *PromotionEvidenceUpdateOne {
+	_u.mutation.SetRunnerID(v)
+	return _u
+}
+
+// SetNillableRunnerID sets the "runner_id" field if the given value is not nil.
+func (_u *PromotionEvidenceUpdateOne) SetNillableRunnerID(v *string) *PromotionEvidenceUpdateOne {
+	if v != nil {
+		_u.SetRunnerID(*v)
+	}
+	return _u
+}
+
 // Mutation returns the PromotionEvidenceMutation object of the builder.
 func (_u *PromotionEvidenceUpdateOne) Mutation() *PromotionEvidenceMutation {
 	return _u.mutation
@@ -468,6 +499,9 @@ func (_u *PromotionEvidenceUpdateOne) sqlSave(ctx context.Context) (_node *Promo
 	}
 	if value, ok := _u.mutation.SubmittedBy(); ok {
 		_spec.SetField(promotionevidence.FieldSubmittedBy, field.TypeString, value)
+	}
+	if value, ok := _u.mutation.RunnerID(); ok {
+		_spec.SetField(promotionevidence.FieldRunnerID, field.TypeString, value)
 	}
 	_node = &PromotionEvidence{config: _u.config}
 	_spec.Assign = _node.assignValues

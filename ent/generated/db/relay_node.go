@@ -82,6 +82,12 @@ func (Event) IsNode() {}
 // GetID is the object's global id.
 func (n Event) GetID() ids.ID { return n.ID }
 
+// IsNode marks EvidenceRunner as an object with a global id.
+func (EvidenceRunner) IsNode() {}
+
+// GetID is the object's global id.
+func (n EvidenceRunner) GetID() ids.ID { return n.ID }
+
 // IsNode marks ExternalIdentity as an object with a global id.
 func (ExternalIdentity) IsNode() {}
 

@@ -18,6 +18,7 @@ import (
 	"github.com/gpuaas/app-platform/ent/generated/db/controlplaneshare"
 	"github.com/gpuaas/app-platform/ent/generated/db/entitlement"
 	"github.com/gpuaas/app-platform/ent/generated/db/event"
+	"github.com/gpuaas/app-platform/ent/generated/db/evidencerunner"
 	"github.com/gpuaas/app-platform/ent/generated/db/externalidentity"
 	"github.com/gpuaas/app-platform/ent/generated/db/generation"
 	"github.com/gpuaas/app-platform/ent/generated/db/idempotency"
@@ -66,16 +67,20 @@ func init() {
 	adapterDescLastError := adapterFields[5].Descriptor()
 	// adapter.DefaultLastError holds the default value on creation for the last_error field.
 	adapter.DefaultLastError = adapterDescLastError.Default.(string)
+	// adapterDescNarrowCalls is the schema descriptor for narrow_calls field.
+	adapterDescNarrowCalls := adapterFields[6].Descriptor()
+	// adapter.DefaultNarrowCalls holds the default value on creation for the narrow_calls field.
+	adapter.DefaultNarrowCalls = adapterDescNarrowCalls.Default.(bool)
 	// adapterDescFeedEpoch is the schema descriptor for feed_epoch field.
-	adapterDescFeedEpoch := adapterFields[6].Descriptor()
+	adapterDescFeedEpoch := adapterFields[7].Descriptor()
 	// adapter.DefaultFeedEpoch holds the default value on creation for the feed_epoch field.
 	adapter.DefaultFeedEpoch = adapterDescFeedEpoch.Default.(string)
 	// adapterDescFeedCursor is the schema descriptor for feed_cursor field.
-	adapterDescFeedCursor := adapterFields[7].Descriptor()
+	adapterDescFeedCursor := adapterFields[8].Descriptor()
 	// adapter.DefaultFeedCursor holds the default value on creation for the feed_cursor field.
 	adapter.DefaultFeedCursor = adapterDescFeedCursor.Default.(string)
 	// adapterDescCreatedAt is the schema descriptor for created_at field.
-	adapterDescCreatedAt := adapterFields[9].Descriptor()
+	adapterDescCreatedAt := adapterFields[10].Descriptor()
 	// adapter.DefaultCreatedAt holds the default value on creation for the created_at field.
 	adapter.DefaultCreatedAt = adapterDescCreatedAt.Default.(func() time.Time)
 	allocationFields := schema.Allocation{}.Fields()
@@ -111,7 +116,7 @@ func init() {
 	// app.DefaultSummary holds the default value on creation for the summary field.
 	app.DefaultSummary = appDescSummary.Default.(string)
 	// appDescCreatedAt is the schema descriptor for created_at field.
-	appDescCreatedAt := appFields[6].Descriptor()
+	appDescCreatedAt := appFields[7].Descriptor()
 	// app.DefaultCreatedAt holds the default value on creation for the created_at field.
 	app.DefaultCreatedAt = appDescCreatedAt.Default.(func() time.Time)
 	artifactFields := schema.Artifact{}.Fields()
@@ -318,6 +323,20 @@ func init() {
 	eventDescOccurredAt := eventFields[12].Descriptor()
 	// event.DefaultOccurredAt holds the default value on creation for the occurred_at field.
 	event.DefaultOccurredAt = eventDescOccurredAt.Default.(func() time.Time)
+	evidencerunnerFields := schema.EvidenceRunner{}.Fields()
+	_ = evidencerunnerFields
+	// evidencerunnerDescCreatedBy is the schema descriptor for created_by field.
+	evidencerunnerDescCreatedBy := evidencerunnerFields[2].Descriptor()
+	// evidencerunner.DefaultCreatedBy holds the default value on creation for the created_by field.
+	evidencerunner.DefaultCreatedBy = evidencerunnerDescCreatedBy.Default.(string)
+	// evidencerunnerDescRevokeReason is the schema descriptor for revoke_reason field.
+	evidencerunnerDescRevokeReason := evidencerunnerFields[4].Descriptor()
+	// evidencerunner.DefaultRevokeReason holds the default value on creation for the revoke_reason field.
+	evidencerunner.DefaultRevokeReason = evidencerunnerDescRevokeReason.Default.(string)
+	// evidencerunnerDescCreatedAt is the schema descriptor for created_at field.
+	evidencerunnerDescCreatedAt := evidencerunnerFields[5].Descriptor()
+	// evidencerunner.DefaultCreatedAt holds the default value on creation for the created_at field.
+	evidencerunner.DefaultCreatedAt = evidencerunnerDescCreatedAt.Default.(func() time.Time)
 	externalidentityFields := schema.ExternalIdentity{}.Fields()
 	_ = externalidentityFields
 	// externalidentityDescEmail is the schema descriptor for email field.
@@ -674,20 +693,24 @@ func init() {
 	promotionDescReason := promotionFields[5].Descriptor()
 	// promotion.DefaultReason holds the default value on creation for the reason field.
 	promotion.DefaultReason = promotionDescReason.Default.(string)
+	// promotionDescOverride is the schema descriptor for override field.
+	promotionDescOverride := promotionFields[6].Descriptor()
+	// promotion.DefaultOverride holds the default value on creation for the override field.
+	promotion.DefaultOverride = promotionDescOverride.Default.(string)
 	// promotionDescActorKind is the schema descriptor for actor_kind field.
-	promotionDescActorKind := promotionFields[6].Descriptor()
+	promotionDescActorKind := promotionFields[7].Descriptor()
 	// promotion.DefaultActorKind holds the default value on creation for the actor_kind field.
 	promotion.DefaultActorKind = promotionDescActorKind.Default.(string)
 	// promotionDescActorID is the schema descriptor for actor_id field.
-	promotionDescActorID := promotionFields[7].Descriptor()
+	promotionDescActorID := promotionFields[8].Descriptor()
 	// promotion.DefaultActorID holds the default value on creation for the actor_id field.
 	promotion.DefaultActorID = promotionDescActorID.Default.(string)
 	// promotionDescActorName is the schema descriptor for actor_name field.
-	promotionDescActorName := promotionFields[8].Descriptor()
+	promotionDescActorName := promotionFields[9].Descriptor()
 	// promotion.DefaultActorName holds the default value on creation for the actor_name field.
 	promotion.DefaultActorName = promotionDescActorName.Default.(string)
 	// promotionDescCreatedAt is the schema descriptor for created_at field.
-	promotionDescCreatedAt := promotionFields[9].Descriptor()
+	promotionDescCreatedAt := promotionFields[10].Descriptor()
 	// promotion.DefaultCreatedAt holds the default value on creation for the created_at field.
 	promotion.DefaultCreatedAt = promotionDescCreatedAt.Default.(func() time.Time)
 	promotionevidenceFields := schema.PromotionEvidence{}.Fields()
@@ -696,8 +719,12 @@ func init() {
 	promotionevidenceDescSubmittedBy := promotionevidenceFields[7].Descriptor()
 	// promotionevidence.DefaultSubmittedBy holds the default value on creation for the submitted_by field.
 	promotionevidence.DefaultSubmittedBy = promotionevidenceDescSubmittedBy.Default.(string)
+	// promotionevidenceDescRunnerID is the schema descriptor for runner_id field.
+	promotionevidenceDescRunnerID := promotionevidenceFields[8].Descriptor()
+	// promotionevidence.DefaultRunnerID holds the default value on creation for the runner_id field.
+	promotionevidence.DefaultRunnerID = promotionevidenceDescRunnerID.Default.(string)
 	// promotionevidenceDescCreatedAt is the schema descriptor for created_at field.
-	promotionevidenceDescCreatedAt := promotionevidenceFields[8].Descriptor()
+	promotionevidenceDescCreatedAt := promotionevidenceFields[9].Descriptor()
 	// promotionevidence.DefaultCreatedAt holds the default value on creation for the created_at field.
 	promotionevidence.DefaultCreatedAt = promotionevidenceDescCreatedAt.Default.(func() time.Time)
 	rolebindingFields := schema.RoleBinding{}.Fields()

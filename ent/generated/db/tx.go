@@ -38,6 +38,8 @@ type Tx struct {
 	Entitlement *EntitlementClient
 	// Event is the client for interacting with the Event builders.
 	Event *EventClient
+	// EvidenceRunner is the client for interacting with the EvidenceRunner builders.
+	EvidenceRunner *EvidenceRunnerClient
 	// ExternalIdentity is the client for interacting with the ExternalIdentity builders.
 	ExternalIdentity *ExternalIdentityClient
 	// Generation is the client for interacting with the Generation builders.
@@ -246,6 +248,7 @@ func (tx *Tx) init() {
 	tx.ControlPlaneShare = NewControlPlaneShareClient(tx.config)
 	tx.Entitlement = NewEntitlementClient(tx.config)
 	tx.Event = NewEventClient(tx.config)
+	tx.EvidenceRunner = NewEvidenceRunnerClient(tx.config)
 	tx.ExternalIdentity = NewExternalIdentityClient(tx.config)
 	tx.Generation = NewGenerationClient(tx.config)
 	tx.Idempotency = NewIdempotencyClient(tx.config)

@@ -16,11 +16,13 @@ import (
 	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/domain/lifecycle"
 	"github.com/gpuaas/app-platform/domain/manifest"
+	"github.com/gpuaas/app-platform/domain/rollout"
 	"github.com/gpuaas/app-platform/ent/generated/db"
 	"github.com/gpuaas/app-platform/graph/generated/model"
 	"github.com/gpuaas/app-platform/service/adapter"
 	"github.com/gpuaas/app-platform/service/artifact"
 	"github.com/gpuaas/app-platform/service/catalog"
+	"github.com/gpuaas/app-platform/service/catalog/trust"
 	"github.com/gpuaas/app-platform/service/entitlement"
 	"github.com/vektah/gqlparser/v2/ast"
 )
@@ -33,6 +35,7 @@ type AppResolver interface {
 	ActiveManifest(ctx context.Context, obj *db.App) (*db.Manifest, error)
 	CanaryManifest(ctx context.Context, obj *db.App) (*db.Manifest, error)
 	Manifests(ctx context.Context, obj *db.App, first *int, after *string) (*model.ManifestConnection, error)
+	PromotionTerms(ctx context.Context, obj *db.App) (*rollout.Terms, error)
 	Entitled(ctx context.Context, obj *db.App, projectID ids.ID) (bool, error)
 }
 type ArtifactResolver interface {
@@ -405,6 +408,29 @@ func (ec *executionContext) _AdapterRegistration_lastError(ctx context.Context, 
 }
 func (ec *executionContext) fieldContext_AdapterRegistration_lastError(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("AdapterRegistration", field, false, false, errors.New("field of type String does not have child fields"))
+}
+
+func (ec *executionContext) _AdapterRegistration_narrowCalls(ctx context.Context, field graphql.CollectedField, obj *db.Adapter) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_AdapterRegistration_narrowCalls(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.NarrowCalls, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v bool) graphql.Marshaler {
+			return ec.marshalNBoolean2bool(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_AdapterRegistration_narrowCalls(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("AdapterRegistration", field, false, false, errors.New("field of type Boolean does not have child fields"))
 }
 
 func (ec *executionContext) _AdapterRegistration_createdAt(ctx context.Context, field graphql.CollectedField, obj *db.Adapter) (ret graphql.Marshaler) {
@@ -814,6 +840,38 @@ func (ec *executionContext) fieldContext_App_manifests(ctx context.Context, fiel
 	if fc.Args, err = ec.field_App_manifests_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
 		ec.Error(ctx, err)
 		return fc, err
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _App_promotionTerms(ctx context.Context, field graphql.CollectedField, obj *db.App) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_App_promotionTerms(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return ec.Resolvers.App().PromotionTerms(ctx, obj)
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *rollout.Terms) graphql.Marshaler {
+			return ec.marshalNPromotionTerms2ᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋrolloutᚐTerms(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_App_promotionTerms(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "App",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_PromotionTerms(ctx, field)
+		},
 	}
 	return fc, nil
 }
@@ -2996,6 +3054,98 @@ func (ec *executionContext) fieldContext_ManifestEdge_node(_ context.Context, fi
 	return fc, nil
 }
 
+func (ec *executionContext) _PromotionTerms_minLaunches(ctx context.Context, field graphql.CollectedField, obj *rollout.Terms) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_PromotionTerms_minLaunches(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.MinLaunches, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int) graphql.Marshaler {
+			return ec.marshalNInt2int(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_PromotionTerms_minLaunches(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("PromotionTerms", field, false, false, errors.New("field of type Int does not have child fields"))
+}
+
+func (ec *executionContext) _PromotionTerms_minMinutes(ctx context.Context, field graphql.CollectedField, obj *rollout.Terms) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_PromotionTerms_minMinutes(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.MinMinutes, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int) graphql.Marshaler {
+			return ec.marshalNInt2int(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_PromotionTerms_minMinutes(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("PromotionTerms", field, false, false, errors.New("field of type Int does not have child fields"))
+}
+
+func (ec *executionContext) _PromotionTerms_graceHours(ctx context.Context, field graphql.CollectedField, obj *rollout.Terms) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_PromotionTerms_graceHours(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.GraceHours, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int) graphql.Marshaler {
+			return ec.marshalNInt2int(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_PromotionTerms_graceHours(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("PromotionTerms", field, false, false, errors.New("field of type Int does not have child fields"))
+}
+
+func (ec *executionContext) _PromotionTerms_secondApprover(ctx context.Context, field graphql.CollectedField, obj *rollout.Terms) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_PromotionTerms_secondApprover(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.SecondApprover, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v bool) graphql.Marshaler {
+			return ec.marshalNBoolean2bool(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_PromotionTerms_secondApprover(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("PromotionTerms", field, false, false, errors.New("field of type Boolean does not have child fields"))
+}
+
 func (ec *executionContext) _Runbook_title(ctx context.Context, field graphql.CollectedField, obj *manifest.Runbook) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -3217,7 +3367,7 @@ func (ec *executionContext) unmarshalInputPromoteManifestInput(ctx context.Conte
 		asMap[k] = v
 	}
 
-	fieldsInOrder := [...]string{"manifestId", "to", "reason", "smokeInstanceId", "canaryPercent"}
+	fieldsInOrder := [...]string{"manifestId", "to", "reason", "smokeInstanceId", "canaryPercent", "override"}
 	for _, k := range fieldsInOrder {
 		v, ok := asMap[k]
 		if !ok {
@@ -3259,6 +3409,13 @@ func (ec *executionContext) unmarshalInputPromoteManifestInput(ctx context.Conte
 				return it, err
 			}
 			it.CanaryPercent = data
+		case "override":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("override"))
+			data, err := ec.unmarshalOString2string(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Override = data
 		}
 	}
 	return it, nil
@@ -3377,7 +3534,7 @@ func (ec *executionContext) unmarshalInputRegisterAdapterInput(ctx context.Conte
 		asMap[k] = v
 	}
 
-	fieldsInOrder := [...]string{"name", "url", "authority"}
+	fieldsInOrder := [...]string{"name", "url", "authority", "narrowCalls"}
 	for _, k := range fieldsInOrder {
 		v, ok := asMap[k]
 		if !ok {
@@ -3405,6 +3562,91 @@ func (ec *executionContext) unmarshalInputRegisterAdapterInput(ctx context.Conte
 				return it, err
 			}
 			it.Authority = data
+		case "narrowCalls":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("narrowCalls"))
+			data, err := ec.unmarshalOBoolean2ᚖbool(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.NarrowCalls = data
+		}
+	}
+	return it, nil
+}
+
+func (ec *executionContext) unmarshalInputSetPromotionTermsInput(ctx context.Context, obj any) (trust.TermsInput, error) {
+	var it trust.TermsInput
+	if obj == nil {
+		return it, nil
+	}
+
+	asMap := map[string]any{}
+	for k, v := range obj.(map[string]any) {
+		asMap[k] = v
+	}
+
+	if _, present := asMap["minLaunches"]; !present {
+		asMap["minLaunches"] = 5
+	}
+	if _, present := asMap["minMinutes"]; !present {
+		asMap["minMinutes"] = 60
+	}
+	if _, present := asMap["graceHours"]; !present {
+		asMap["graceHours"] = 24
+	}
+	if _, present := asMap["secondApprover"]; !present {
+		asMap["secondApprover"] = false
+	}
+
+	fieldsInOrder := [...]string{"appSlug", "minLaunches", "minMinutes", "graceHours", "secondApprover", "reason"}
+	for _, k := range fieldsInOrder {
+		v, ok := asMap[k]
+		if !ok {
+			continue
+		}
+		switch k {
+		case "appSlug":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("appSlug"))
+			data, err := ec.unmarshalNString2string(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.AppSlug = data
+		case "minLaunches":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("minLaunches"))
+			data, err := ec.unmarshalNInt2int(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.MinLaunches = data
+		case "minMinutes":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("minMinutes"))
+			data, err := ec.unmarshalNInt2int(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.MinMinutes = data
+		case "graceHours":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("graceHours"))
+			data, err := ec.unmarshalNInt2int(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.GraceHours = data
+		case "secondApprover":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("secondApprover"))
+			data, err := ec.unmarshalNBoolean2bool(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.SecondApprover = data
+		case "reason":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("reason"))
+			data, err := ec.unmarshalNString2string(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Reason = data
 		}
 	}
 	return it, nil
@@ -3525,6 +3767,11 @@ func (ec *executionContext) _AdapterRegistration(ctx context.Context, sel ast.Se
 			}
 		case "lastError":
 			out.Values[i] = ec._AdapterRegistration_lastError(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "narrowCalls":
+			out.Values[i] = ec._AdapterRegistration_narrowCalls(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
 				out.Invalids++
 			}
@@ -3806,6 +4053,44 @@ func (ec *executionContext) _App(ctx context.Context, sel ast.SelectionSet, obj 
 					}
 				}()
 				res = ec._App_manifests(ctx, field, obj)
+				if res == graphql.Null {
+					atomic.AddUint32(&fs.Invalids, 1)
+				}
+				return res
+			}
+
+			if field.IsDeferred() {
+				deferredFieldSet.AddField(field)
+				fieldIndex := len(deferredFieldSet.Values) - 1
+				deferredFieldSet.Concurrently(fieldIndex, func(ctx context.Context) graphql.Marshaler {
+					return innerFunc(ctx, deferredFieldSet)
+				})
+
+				for _, deferrable := range field.Deferrables {
+					view, ok := deferLabelToView[deferrable.Label]
+					if !ok {
+						view = deferredFieldSet.NewView()
+						deferLabelToView[deferrable.Label] = view
+					}
+					view.AddIndices(fieldIndex)
+				}
+
+				// don't run the out.Concurrently() call below
+				out.Values[i] = graphql.Null
+				continue
+			}
+
+			out.Concurrently(i, func(ctx context.Context) graphql.Marshaler { return innerFunc(ctx, out) })
+		case "promotionTerms":
+			field := field
+
+			innerFunc := func(ctx context.Context, fs *graphql.FieldSet) (res graphql.Marshaler) {
+				defer func() {
+					if r := recover(); r != nil {
+						ec.Error(ctx, ec.Recover(ctx, r))
+					}
+				}()
+				res = ec._App_promotionTerms(ctx, field, obj)
 				if res == graphql.Null {
 					atomic.AddUint32(&fs.Invalids, 1)
 				}
@@ -5331,6 +5616,59 @@ func (ec *executionContext) _ManifestEdge(ctx context.Context, sel ast.Selection
 	return out
 }
 
+var promotionTermsImplementors = []string{"PromotionTerms"}
+
+func (ec *executionContext) _PromotionTerms(ctx context.Context, sel ast.SelectionSet, obj *rollout.Terms) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, promotionTermsImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferredFieldSet := graphql.NewFieldSet(nil)
+	deferLabelToView := make(map[string]*graphql.FieldSetView)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("PromotionTerms")
+		case "minLaunches":
+			out.Values[i] = ec._PromotionTerms_minLaunches(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "minMinutes":
+			out.Values[i] = ec._PromotionTerms_minMinutes(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "graceHours":
+			out.Values[i] = ec._PromotionTerms_graceHours(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "secondApprover":
+			out.Values[i] = ec._PromotionTerms_secondApprover(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	atomic.AddInt32(&ec.Deferred, int32(min(len(deferLabelToView), math.MaxInt32)))
+
+	ec.ProcessDeferredGroup(graphql.DeferredGroup{
+		Defers:   deferLabelToView,
+		Path:     graphql.GetPath(ctx),
+		FieldSet: deferredFieldSet,
+		Context:  ctx,
+	})
+
+	return out
+}
+
 var runbookImplementors = []string{"Runbook"}
 
 func (ec *executionContext) _Runbook(ctx context.Context, sel ast.SelectionSet, obj *manifest.Runbook) graphql.Marshaler {
@@ -5734,6 +6072,16 @@ func (ec *executionContext) unmarshalNPromoteManifestInput2githubᚗcomᚋgpuaas
 	return res, graphql.ErrorOnPath(ctx, err)
 }
 
+func (ec *executionContext) marshalNPromotionTerms2ᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋrolloutᚐTerms(ctx context.Context, sel ast.SelectionSet, v *rollout.Terms) graphql.Marshaler {
+	if v == nil {
+		if !graphql.HasFieldError(ctx, graphql.GetFieldContext(ctx)) {
+			graphql.AddErrorf(ctx, "the requested element is null which the schema does not allow")
+		}
+		return graphql.Null
+	}
+	return ec._PromotionTerms(ctx, sel, v)
+}
+
 func (ec *executionContext) unmarshalNPublishArtifactInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋartifactᚐPublishArtifactInput(ctx context.Context, v any) (artifact.PublishArtifactInput, error) {
 	res, err := ec.unmarshalInputPublishArtifactInput(ctx, v)
 	return res, graphql.ErrorOnPath(ctx, err)
@@ -5773,6 +6121,11 @@ func (ec *executionContext) marshalNRunbook2ᚖgithubᚗcomᚋgpuaasᚋappᚑpla
 		return graphql.Null
 	}
 	return ec._Runbook(ctx, sel, v)
+}
+
+func (ec *executionContext) unmarshalNSetPromotionTermsInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋcatalogᚋtrustᚐTermsInput(ctx context.Context, v any) (trust.TermsInput, error) {
+	res, err := ec.unmarshalInputSetPromotionTermsInput(ctx, v)
+	return res, graphql.ErrorOnPath(ctx, err)
 }
 
 func (ec *executionContext) unmarshalNStage2githubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋlifecycleᚐStage(ctx context.Context, v any) (lifecycle.Stage, error) {

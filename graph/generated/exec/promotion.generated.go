@@ -18,6 +18,7 @@ import (
 	"github.com/gpuaas/app-platform/ent/generated/db"
 	"github.com/gpuaas/app-platform/service/canary"
 	"github.com/gpuaas/app-platform/service/catalog"
+	"github.com/gpuaas/app-platform/service/catalog/trust"
 	"github.com/vektah/gqlparser/v2/ast"
 )
 
@@ -623,6 +624,144 @@ func (ec *executionContext) fieldContext_CanaryReport_threshold(_ context.Contex
 	return graphql.NewScalarFieldContext("CanaryReport", field, false, false, errors.New("field of type Float does not have child fields"))
 }
 
+func (ec *executionContext) _EvidenceRunner_id(ctx context.Context, field graphql.CollectedField, obj *db.EvidenceRunner) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_EvidenceRunner_id(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.ID, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v ids.ID) graphql.Marshaler {
+			return ec.marshalNID2githubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋidsᚐID(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_EvidenceRunner_id(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("EvidenceRunner", field, false, false, errors.New("field of type ID does not have child fields"))
+}
+
+func (ec *executionContext) _EvidenceRunner_name(ctx context.Context, field graphql.CollectedField, obj *db.EvidenceRunner) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_EvidenceRunner_name(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Name, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNString2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_EvidenceRunner_name(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("EvidenceRunner", field, false, false, errors.New("field of type String does not have child fields"))
+}
+
+func (ec *executionContext) _EvidenceRunner_publicKey(ctx context.Context, field graphql.CollectedField, obj *db.EvidenceRunner) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_EvidenceRunner_publicKey(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.PublicKey, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNString2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_EvidenceRunner_publicKey(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("EvidenceRunner", field, false, false, errors.New("field of type String does not have child fields"))
+}
+
+func (ec *executionContext) _EvidenceRunner_createdAt(ctx context.Context, field graphql.CollectedField, obj *db.EvidenceRunner) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_EvidenceRunner_createdAt(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.CreatedAt, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v time.Time) graphql.Marshaler {
+			return ec.marshalNDateTime2timeᚐTime(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_EvidenceRunner_createdAt(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("EvidenceRunner", field, false, false, errors.New("field of type DateTime does not have child fields"))
+}
+
+func (ec *executionContext) _EvidenceRunner_revokedAt(ctx context.Context, field graphql.CollectedField, obj *db.EvidenceRunner) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_EvidenceRunner_revokedAt(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.RevokedAt, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *time.Time) graphql.Marshaler {
+			return ec.marshalODateTime2ᚖtimeᚐTime(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_EvidenceRunner_revokedAt(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("EvidenceRunner", field, false, false, errors.New("field of type DateTime does not have child fields"))
+}
+
+func (ec *executionContext) _EvidenceRunner_revokeReason(ctx context.Context, field graphql.CollectedField, obj *db.EvidenceRunner) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_EvidenceRunner_revokeReason(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.RevokeReason, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNString2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_EvidenceRunner_revokeReason(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("EvidenceRunner", field, false, false, errors.New("field of type String does not have child fields"))
+}
+
 func (ec *executionContext) _Promotion_id(ctx context.Context, field graphql.CollectedField, obj *db.Promotion) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -758,6 +897,29 @@ func (ec *executionContext) _Promotion_reason(ctx context.Context, field graphql
 	)
 }
 func (ec *executionContext) fieldContext_Promotion_reason(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Promotion", field, false, false, errors.New("field of type String does not have child fields"))
+}
+
+func (ec *executionContext) _Promotion_override(ctx context.Context, field graphql.CollectedField, obj *db.Promotion) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Promotion_override(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Override, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNString2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Promotion_override(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("Promotion", field, false, false, errors.New("field of type String does not have child fields"))
 }
 
@@ -977,6 +1139,29 @@ func (ec *executionContext) fieldContext_PromotionEvidence_submittedBy(_ context
 	return graphql.NewScalarFieldContext("PromotionEvidence", field, false, false, errors.New("field of type String does not have child fields"))
 }
 
+func (ec *executionContext) _PromotionEvidence_runnerId(ctx context.Context, field graphql.CollectedField, obj *db.PromotionEvidence) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_PromotionEvidence_runnerId(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.RunnerID, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNString2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_PromotionEvidence_runnerId(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("PromotionEvidence", field, false, false, errors.New("field of type String does not have child fields"))
+}
+
 func (ec *executionContext) _PromotionEvidence_createdAt(ctx context.Context, field graphql.CollectedField, obj *db.PromotionEvidence) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -1004,6 +1189,50 @@ func (ec *executionContext) fieldContext_PromotionEvidence_createdAt(_ context.C
 
 // region    **************************** input.gotpl *****************************
 
+func (ec *executionContext) unmarshalInputRegisterRunnerInput(ctx context.Context, obj any) (trust.RunnerInput, error) {
+	var it trust.RunnerInput
+	if obj == nil {
+		return it, nil
+	}
+
+	asMap := map[string]any{}
+	for k, v := range obj.(map[string]any) {
+		asMap[k] = v
+	}
+
+	fieldsInOrder := [...]string{"name", "publicKey", "reason"}
+	for _, k := range fieldsInOrder {
+		v, ok := asMap[k]
+		if !ok {
+			continue
+		}
+		switch k {
+		case "name":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("name"))
+			data, err := ec.unmarshalNString2string(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Name = data
+		case "publicKey":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("publicKey"))
+			data, err := ec.unmarshalNString2string(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.PublicKey = data
+		case "reason":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("reason"))
+			data, err := ec.unmarshalNString2string(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Reason = data
+		}
+	}
+	return it, nil
+}
+
 func (ec *executionContext) unmarshalInputSubmitEvidenceInput(ctx context.Context, obj any) (catalog.EvidenceInput, error) {
 	var it catalog.EvidenceInput
 	if obj == nil {
@@ -1015,7 +1244,7 @@ func (ec *executionContext) unmarshalInputSubmitEvidenceInput(ctx context.Contex
 		asMap[k] = v
 	}
 
-	fieldsInOrder := [...]string{"manifestId", "kind", "report", "digest"}
+	fieldsInOrder := [...]string{"manifestId", "kind", "report", "digest", "signature"}
 	for _, k := range fieldsInOrder {
 		v, ok := asMap[k]
 		if !ok {
@@ -1050,6 +1279,13 @@ func (ec *executionContext) unmarshalInputSubmitEvidenceInput(ctx context.Contex
 				return it, err
 			}
 			it.Digest = data
+		case "signature":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("signature"))
+			data, err := ec.unmarshalOString2string(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Signature = data
 		}
 	}
 	return it, nil
@@ -1282,6 +1518,69 @@ func (ec *executionContext) _CanaryReport(ctx context.Context, sel ast.Selection
 	return out
 }
 
+var evidenceRunnerImplementors = []string{"EvidenceRunner"}
+
+func (ec *executionContext) _EvidenceRunner(ctx context.Context, sel ast.SelectionSet, obj *db.EvidenceRunner) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, evidenceRunnerImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferredFieldSet := graphql.NewFieldSet(nil)
+	deferLabelToView := make(map[string]*graphql.FieldSetView)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("EvidenceRunner")
+		case "id":
+			out.Values[i] = ec._EvidenceRunner_id(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "name":
+			out.Values[i] = ec._EvidenceRunner_name(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "publicKey":
+			out.Values[i] = ec._EvidenceRunner_publicKey(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "createdAt":
+			out.Values[i] = ec._EvidenceRunner_createdAt(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "revokedAt":
+			out.Values[i] = ec._EvidenceRunner_revokedAt(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "revokeReason":
+			out.Values[i] = ec._EvidenceRunner_revokeReason(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	atomic.AddInt32(&ec.Deferred, int32(min(len(deferLabelToView), math.MaxInt32)))
+
+	ec.ProcessDeferredGroup(graphql.DeferredGroup{
+		Defers:   deferLabelToView,
+		Path:     graphql.GetPath(ctx),
+		FieldSet: deferredFieldSet,
+		Context:  ctx,
+	})
+
+	return out
+}
+
 var promotionImplementors = []string{"Promotion"}
 
 func (ec *executionContext) _Promotion(ctx context.Context, sel ast.SelectionSet, obj *db.Promotion) graphql.Marshaler {
@@ -1321,6 +1620,11 @@ func (ec *executionContext) _Promotion(ctx context.Context, sel ast.SelectionSet
 			}
 		case "reason":
 			out.Values[i] = ec._Promotion_reason(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "override":
+			out.Values[i] = ec._Promotion_override(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
 				atomic.AddUint32(&out.Invalids, 1)
 			}
@@ -1435,6 +1739,11 @@ func (ec *executionContext) _PromotionEvidence(ctx context.Context, sel ast.Sele
 			if out.Values[i] == graphql.Null {
 				out.Invalids++
 			}
+		case "runnerId":
+			out.Values[i] = ec._PromotionEvidence_runnerId(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
 		case "createdAt":
 			out.Values[i] = ec._PromotionEvidence_createdAt(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
@@ -1545,6 +1854,32 @@ func (ec *executionContext) marshalNEvidenceKind2githubᚗcomᚋgpuaasᚋappᚑp
 	return res
 }
 
+func (ec *executionContext) marshalNEvidenceRunner2ᚕᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋentᚋgeneratedᚋdbᚐEvidenceRunnerᚄ(ctx context.Context, sel ast.SelectionSet, v []*db.EvidenceRunner) graphql.Marshaler {
+	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 32, false, func(ctx context.Context, i int) graphql.Marshaler {
+		fc := graphql.GetFieldContext(ctx)
+		fc.Result = &v[i]
+		return ec.marshalNEvidenceRunner2ᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋentᚋgeneratedᚋdbᚐEvidenceRunner(ctx, sel, v[i])
+	})
+
+	for _, e := range ret {
+		if e == graphql.Null {
+			return graphql.Null
+		}
+	}
+
+	return ret
+}
+
+func (ec *executionContext) marshalNEvidenceRunner2ᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋentᚋgeneratedᚋdbᚐEvidenceRunner(ctx context.Context, sel ast.SelectionSet, v *db.EvidenceRunner) graphql.Marshaler {
+	if v == nil {
+		if !graphql.HasFieldError(ctx, graphql.GetFieldContext(ctx)) {
+			graphql.AddErrorf(ctx, "the requested element is null which the schema does not allow")
+		}
+		return graphql.Null
+	}
+	return ec._EvidenceRunner(ctx, sel, v)
+}
+
 func (ec *executionContext) marshalNPromotion2ᚕᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋentᚋgeneratedᚋdbᚐPromotionᚄ(ctx context.Context, sel ast.SelectionSet, v []*db.Promotion) graphql.Marshaler {
 	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 32, false, func(ctx context.Context, i int) graphql.Marshaler {
 		fc := graphql.GetFieldContext(ctx)
@@ -1595,6 +1930,11 @@ func (ec *executionContext) marshalNPromotionEvidence2ᚖgithubᚗcomᚋgpuaas�
 		return graphql.Null
 	}
 	return ec._PromotionEvidence(ctx, sel, v)
+}
+
+func (ec *executionContext) unmarshalNRegisterRunnerInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋcatalogᚋtrustᚐRunnerInput(ctx context.Context, v any) (trust.RunnerInput, error) {
+	res, err := ec.unmarshalInputRegisterRunnerInput(ctx, v)
+	return res, graphql.ErrorOnPath(ctx, err)
 }
 
 func (ec *executionContext) unmarshalNSubmitEvidenceInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋcatalogᚐEvidenceInput(ctx context.Context, v any) (catalog.EvidenceInput, error) {

@@ -19,6 +19,7 @@ import (
 	"github.com/gpuaas/app-platform/service/artifact"
 	"github.com/gpuaas/app-platform/service/breakglass"
 	"github.com/gpuaas/app-platform/service/catalog"
+	"github.com/gpuaas/app-platform/service/catalog/trust"
 	"github.com/gpuaas/app-platform/service/entitlement"
 	"github.com/gpuaas/app-platform/service/explain"
 	"github.com/gpuaas/app-platform/service/identity"
@@ -105,6 +106,7 @@ type ComplexityRoot struct {
 		LastError   func(childComplexity int) int
 		LastSeenAt  func(childComplexity int) int
 		Name        func(childComplexity int) int
+		NarrowCalls func(childComplexity int) int
 		URL         func(childComplexity int) int
 	}
 
@@ -173,6 +175,7 @@ type ComplexityRoot struct {
 		Icon               func(childComplexity int) int
 		Manifests          func(childComplexity int, first *int, after *string) int
 		PermissionFamily   func(childComplexity int) int
+		PromotionTerms     func(childComplexity int) int
 		PublisherProjectID func(childComplexity int) int
 		Slug               func(childComplexity int) int
 		Summary            func(childComplexity int) int
@@ -555,6 +558,15 @@ type ComplexityRoot struct {
 		Node   func(childComplexity int) int
 	}
 
+	EvidenceRunner struct {
+		CreatedAt    func(childComplexity int) int
+		ID           func(childComplexity int) int
+		Name         func(childComplexity int) int
+		PublicKey    func(childComplexity int) int
+		RevokeReason func(childComplexity int) int
+		RevokedAt    func(childComplexity int) int
+	}
+
 	Failure struct {
 		Code      func(childComplexity int) int
 		Message   func(childComplexity int) int
@@ -837,6 +849,7 @@ type ComplexityRoot struct {
 		RedeemRuntimeSecret     func(childComplexity int, secretID ids.ID) int
 		RedeliverWebhook        func(childComplexity int, deliveryID ids.ID) int
 		RegisterAdapter         func(childComplexity int, input adapter.RegisterInput) int
+		RegisterRunner          func(childComplexity int, input trust.RunnerInput) int
 		ReleaseAllocation       func(childComplexity int, input allocation.ReleaseInput) int
 		ReleaseArtifact         func(childComplexity int, artifactID ids.ID, reason string) int
 		RemoveMember            func(childComplexity int, input member.Input) int
@@ -851,6 +864,7 @@ type ComplexityRoot struct {
 		RevokeEntitlement       func(childComplexity int, projectID ids.ID, appSlug string, reason *string) int
 		RevokeInvitation        func(childComplexity int, userID ids.ID, reason *string) int
 		RevokeRole              func(childComplexity int, bindingID ids.ID, reason *string) int
+		RevokeRunner            func(childComplexity int, runnerID ids.ID, reason string) int
 		RevokeRuntimeSecret     func(childComplexity int, secretID ids.ID, reason *string) int
 		RevokeServiceAccountKey func(childComplexity int, keyID ids.ID, reason *string) int
 		RevokeSignerKey         func(childComplexity int, keyID ids.ID, reason string) int
@@ -863,6 +877,7 @@ type ComplexityRoot struct {
 		SetCanaryPercent        func(childComplexity int, manifestID ids.ID, percent int, reason string) int
 		SetPolicy               func(childComplexity int, input policy.SetInput) int
 		SetProjectQuota         func(childComplexity int, input identity.QuotaInput) int
+		SetPromotionTerms       func(childComplexity int, input trust.TermsInput) int
 		SetSkuPrice             func(childComplexity int, input price.SetInput) int
 		SetSourceCredential     func(childComplexity int, input source.CredentialInput) int
 		SetTenantDomains        func(childComplexity int, input identity.DomainsInput) int
@@ -1192,6 +1207,7 @@ type ComplexityRoot struct {
 		FromStage     func(childComplexity int) int
 		ID            func(childComplexity int) int
 		ObjectID      func(childComplexity int) int
+		Override      func(childComplexity int) int
 		Reason        func(childComplexity int) int
 		ToStage       func(childComplexity int) int
 	}
@@ -1203,8 +1219,16 @@ type ComplexityRoot struct {
 		Kind        func(childComplexity int) int
 		ManifestID  func(childComplexity int) int
 		Passed      func(childComplexity int) int
+		RunnerID    func(childComplexity int) int
 		SubmittedBy func(childComplexity int) int
 		Summary     func(childComplexity int) int
+	}
+
+	PromotionTerms struct {
+		GraceHours     func(childComplexity int) int
+		MinLaunches    func(childComplexity int) int
+		MinMinutes     func(childComplexity int) int
+		SecondApprover func(childComplexity int) int
 	}
 
 	Query struct {
@@ -1222,6 +1246,7 @@ type ComplexityRoot struct {
 		ControlPlaneShares       func(childComplexity int, projectID ids.ID, ended bool, first *int, after *string) int
 		EffectivePolicy          func(childComplexity int, projectID ids.ID) int
 		Entitlements             func(childComplexity int, projectID ids.ID, ended bool, first *int, after *string) int
+		EvidenceRunners          func(childComplexity int) int
 		ExplainPermission        func(childComplexity int, input explain.Input) int
 		ImpactOf                 func(childComplexity int, instanceID ids.ID) int
 		Instance                 func(childComplexity int, id ids.ID) int
@@ -1690,6 +1715,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.AdapterRegistration.Name(childComplexity), true
+	case "AdapterRegistration.narrowCalls":
+		if e.ComplexityRoot.AdapterRegistration.NarrowCalls == nil {
+			break
+		}
+
+		return e.ComplexityRoot.AdapterRegistration.NarrowCalls(childComplexity), true
 	case "AdapterRegistration.url":
 		if e.ComplexityRoot.AdapterRegistration.URL == nil {
 			break
@@ -1972,6 +2003,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.App.PermissionFamily(childComplexity), true
+	case "App.promotionTerms":
+		if e.ComplexityRoot.App.PromotionTerms == nil {
+			break
+		}
+
+		return e.ComplexityRoot.App.PromotionTerms(childComplexity), true
 	case "App.publisherProjectId":
 		if e.ComplexityRoot.App.PublisherProjectID == nil {
 			break
@@ -3522,6 +3559,43 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 
 		return e.ComplexityRoot.EventEdge.Node(childComplexity), true
 
+	case "EvidenceRunner.createdAt":
+		if e.ComplexityRoot.EvidenceRunner.CreatedAt == nil {
+			break
+		}
+
+		return e.ComplexityRoot.EvidenceRunner.CreatedAt(childComplexity), true
+	case "EvidenceRunner.id":
+		if e.ComplexityRoot.EvidenceRunner.ID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.EvidenceRunner.ID(childComplexity), true
+	case "EvidenceRunner.name":
+		if e.ComplexityRoot.EvidenceRunner.Name == nil {
+			break
+		}
+
+		return e.ComplexityRoot.EvidenceRunner.Name(childComplexity), true
+	case "EvidenceRunner.publicKey":
+		if e.ComplexityRoot.EvidenceRunner.PublicKey == nil {
+			break
+		}
+
+		return e.ComplexityRoot.EvidenceRunner.PublicKey(childComplexity), true
+	case "EvidenceRunner.revokeReason":
+		if e.ComplexityRoot.EvidenceRunner.RevokeReason == nil {
+			break
+		}
+
+		return e.ComplexityRoot.EvidenceRunner.RevokeReason(childComplexity), true
+	case "EvidenceRunner.revokedAt":
+		if e.ComplexityRoot.EvidenceRunner.RevokedAt == nil {
+			break
+		}
+
+		return e.ComplexityRoot.EvidenceRunner.RevokedAt(childComplexity), true
+
 	case "Failure.code":
 		if e.ComplexityRoot.Failure.Code == nil {
 			break
@@ -5021,6 +5095,17 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Mutation.RegisterAdapter(childComplexity, args["input"].(adapter.RegisterInput)), true
+	case "Mutation.registerRunner":
+		if e.ComplexityRoot.Mutation.RegisterRunner == nil {
+			break
+		}
+
+		args, err := ec.field_Mutation_registerRunner_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Mutation.RegisterRunner(childComplexity, args["input"].(trust.RunnerInput)), true
 	case "Mutation.releaseAllocation":
 		if e.ComplexityRoot.Mutation.ReleaseAllocation == nil {
 			break
@@ -5170,6 +5255,17 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Mutation.RevokeRole(childComplexity, args["bindingId"].(ids.ID), args["reason"].(*string)), true
+	case "Mutation.revokeRunner":
+		if e.ComplexityRoot.Mutation.RevokeRunner == nil {
+			break
+		}
+
+		args, err := ec.field_Mutation_revokeRunner_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Mutation.RevokeRunner(childComplexity, args["runnerId"].(ids.ID), args["reason"].(string)), true
 	case "Mutation.revokeRuntimeSecret":
 		if e.ComplexityRoot.Mutation.RevokeRuntimeSecret == nil {
 			break
@@ -5297,6 +5393,17 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Mutation.SetProjectQuota(childComplexity, args["input"].(identity.QuotaInput)), true
+	case "Mutation.setPromotionTerms":
+		if e.ComplexityRoot.Mutation.SetPromotionTerms == nil {
+			break
+		}
+
+		args, err := ec.field_Mutation_setPromotionTerms_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Mutation.SetPromotionTerms(childComplexity, args["input"].(trust.TermsInput)), true
 	case "Mutation.setSkuPrice":
 		if e.ComplexityRoot.Mutation.SetSkuPrice == nil {
 			break
@@ -6780,6 +6887,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Promotion.ObjectID(childComplexity), true
+	case "Promotion.override":
+		if e.ComplexityRoot.Promotion.Override == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Promotion.Override(childComplexity), true
 	case "Promotion.reason":
 		if e.ComplexityRoot.Promotion.Reason == nil {
 			break
@@ -6829,6 +6942,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.PromotionEvidence.Passed(childComplexity), true
+	case "PromotionEvidence.runnerId":
+		if e.ComplexityRoot.PromotionEvidence.RunnerID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.PromotionEvidence.RunnerID(childComplexity), true
 	case "PromotionEvidence.submittedBy":
 		if e.ComplexityRoot.PromotionEvidence.SubmittedBy == nil {
 			break
@@ -6841,6 +6960,31 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.PromotionEvidence.Summary(childComplexity), true
+
+	case "PromotionTerms.graceHours":
+		if e.ComplexityRoot.PromotionTerms.GraceHours == nil {
+			break
+		}
+
+		return e.ComplexityRoot.PromotionTerms.GraceHours(childComplexity), true
+	case "PromotionTerms.minLaunches":
+		if e.ComplexityRoot.PromotionTerms.MinLaunches == nil {
+			break
+		}
+
+		return e.ComplexityRoot.PromotionTerms.MinLaunches(childComplexity), true
+	case "PromotionTerms.minMinutes":
+		if e.ComplexityRoot.PromotionTerms.MinMinutes == nil {
+			break
+		}
+
+		return e.ComplexityRoot.PromotionTerms.MinMinutes(childComplexity), true
+	case "PromotionTerms.secondApprover":
+		if e.ComplexityRoot.PromotionTerms.SecondApprover == nil {
+			break
+		}
+
+		return e.ComplexityRoot.PromotionTerms.SecondApprover(childComplexity), true
 
 	case "Query.adapters":
 		if e.ComplexityRoot.Query.Adapters == nil {
@@ -6996,6 +7140,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Query.Entitlements(childComplexity, args["projectId"].(ids.ID), args["ended"].(bool), args["first"].(*int), args["after"].(*string)), true
+	case "Query.evidenceRunners":
+		if e.ComplexityRoot.Query.EvidenceRunners == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Query.EvidenceRunners(childComplexity), true
 	case "Query.explainPermission":
 		if e.ComplexityRoot.Query.ExplainPermission == nil {
 			break
@@ -8709,6 +8859,7 @@ func (e *executableSchema) Exec(ctx context.Context) graphql.ResponseHandler {
 		ec.unmarshalInputPublishArtifactInput,
 		ec.unmarshalInputPublishManifestInput,
 		ec.unmarshalInputRegisterAdapterInput,
+		ec.unmarshalInputRegisterRunnerInput,
 		ec.unmarshalInputReleaseAllocationInput,
 		ec.unmarshalInputRemoveMemberInput,
 		ec.unmarshalInputReplaceMemberInput,
@@ -8722,6 +8873,7 @@ func (e *executableSchema) Exec(ctx context.Context) graphql.ResponseHandler {
 		ec.unmarshalInputServiceAccountLimitsInput,
 		ec.unmarshalInputSetPolicyInput,
 		ec.unmarshalInputSetProjectQuotaInput,
+		ec.unmarshalInputSetPromotionTermsInput,
 		ec.unmarshalInputSetSkuPriceInput,
 		ec.unmarshalInputSetSourceCredentialInput,
 		ec.unmarshalInputSetTenantDomainsInput,
@@ -9009,6 +9161,8 @@ type App implements Node {
   canaryManifest: Manifest
   "Its manifests, newest first."
   manifests("How many, 1 to 100." first: Int = 20, "Read on after this cursor." after: String): ManifestConnection!
+  "What the steps of its versions need, beside evidence."
+  promotionTerms: PromotionTerms!
   "Whether a project may launch it."
   entitled("The project." projectId: ID!): Boolean!
 }
@@ -9229,6 +9383,8 @@ type AdapterRegistration implements Node {
   lastSeenAt: DateTime
   "Why it could not be reached the last time; empty when it could."
   lastError: String!
+  "Whether its calls that only look (observations, plans, actions of risk READ) hold task.inspect: then they run what the app's manifest names as inspections, and nothing else. False for adapters that have not moved yet, whose calls may run any command."
+  narrowCalls: Boolean!
   "When it was registered."
   createdAt: DateTime!
 }
@@ -9387,6 +9543,36 @@ input PromoteManifestInput {
   smokeInstanceId: ID
   "For CANARY: percent of the projects that it takes in, 1 to 100; 10 when left out."
   canaryPercent: Int
+  "Why the step's terms (reports of registered runners, launches, time, second approver, grace period) are set aside, kept in history and audit; asks for manifest.promote on the platform."
+  override: String
+}
+
+"What the steps of an app's versions need, beside evidence."
+type PromotionTerms {
+  "Launches of the canary that must have succeeded before it becomes ACTIVE."
+  minLaunches: Int!
+  "Minutes that a version must have been the canary before it becomes ACTIVE."
+  minMinutes: Int!
+  "Hours that a version must have been DEPRECATED before it is RETIRED."
+  graceHours: Int!
+  "Whether somebody else must take the step to ACTIVE than who took those to STAGED and CANARY."
+  secondApprover: Boolean!
+}
+
+"An app's terms."
+input SetPromotionTermsInput {
+  "The app."
+  appSlug: String!
+  "Launches of the canary that must have succeeded before it becomes ACTIVE, 0 to 1,000."
+  minLaunches: Int! = 5
+  "Minutes that a version must have been the canary before it becomes ACTIVE, 0 to 43,200."
+  minMinutes: Int! = 60
+  "Hours that a version must have been DEPRECATED before it is RETIRED, 0 to 8,760."
+  graceHours: Int! = 24
+  "Whether somebody else must take the step to ACTIVE than who took those to STAGED and CANARY."
+  secondApprover: Boolean! = false
+  "Why, kept in the audit."
+  reason: String!
 }
 
 "A step of trust for an artifact."
@@ -9407,6 +9593,8 @@ input RegisterAdapterInput {
   url: String!
   "Certificates that alone vouch for the address by https, PEM, at most 32 KiB; left out, those of the same address stay. May be left out where the operator gave the platform a certificate to show to adapters."
   authority: String
+  "Narrow its calls that only look to the inspections of the app's manifest; left out to leave it as it is, which is off for a new adapter."
+  narrowCalls: Boolean
 }
 
 extend type Mutation {
@@ -12437,6 +12625,8 @@ type PromotionEvidence {
   passed: Boolean!
   "Who brought it."
   submittedBy: String!
+  "The runner that signed it, ` + "`" + `rnr_…` + "`" + `; empty for a report that nobody signed. A controller's CANARY needs signed ones."
+  runnerId: String!
   "When it was brought."
   createdAt: DateTime!
 }
@@ -12455,6 +12645,8 @@ type Promotion {
   canaryPercent: Int
   "Why."
   reason: String!
+  "Why the terms of the step were set aside; empty when it was held to them."
+  override: String!
   "Who took the step."
   actor: Actor!
   "When."
@@ -12534,6 +12726,8 @@ type CanaryReport {
 extend type Query {
   "How the canary of a manifest goes. FAILED_PRECONDITION when it never was one. Key: manifest.read on the app's publisher, or on the platform."
   canaryReport("The manifest." manifestId: ID!): CanaryReport!
+  "The runners whose reports count, and those that are revoked, by name. Key: manifest.read anywhere."
+  evidenceRunners: [EvidenceRunner!]!
 }
 
 "A report for a manifest."
@@ -12546,11 +12740,45 @@ input SubmitEvidenceInput {
   report: String!
   "SHA-256 of the report's bytes, ` + "`" + `sha256:…` + "`" + `: DIGEST_MISMATCH when they are others."
   digest: String!
+  "A registered runner's Ed25519 signature, base64, over the lines ` + "`" + `gpuaas.app/evidence/v1` + "`" + `, kind and digest, each ended by a line feed; left out for a report that nobody signed. SIGNATURE_UNTRUSTED for any other."
+  signature: String
+}
+
+"A machine whose reports the platform's operators trust: it runs the conformance suite and signs what it found."
+type EvidenceRunner {
+  "Typed id, ` + "`" + `rnr_…` + "`" + `."
+  id: ID!
+  "What to call it."
+  name: String!
+  "Its public key: Ed25519, 32 bytes in base64."
+  publicKey: String!
+  "When it was registered."
+  createdAt: DateTime!
+  "When its reports ceased to count; null while they do."
+  revokedAt: DateTime
+  "Why."
+  revokeReason: String!
+}
+
+"A runner to trust."
+input RegisterRunnerInput {
+  "What to call it: 2 to 40 lower-case letters, digits and hyphens."
+  name: String!
+  "Its public key: Ed25519, 32 bytes in base64."
+  publicKey: String!
+  "Why, kept in the audit."
+  reason: String!
 }
 
 extend type Mutation {
   "Bring a report for a manifest; the same report again changes nothing. Key: manifest.publish on the app's publisher, or on the platform."
   submitEvidence("The report." input: SubmitEvidenceInput!): PromotionEvidence!
+  "Register a runner: reports that it signs count from now on. Key: runner.manage, platform."
+  registerRunner("The runner." input: RegisterRunnerInput!): EvidenceRunner!
+  "Revoke a runner: no report that it signed counts any more; versions keep their stages. Key: runner.manage, platform."
+  revokeRunner("The runner." runnerId: ID!, "Why, kept in the audit." reason: String!): EvidenceRunner!
+  "Set what the steps of an app's versions need. Key: app.manage, platform."
+  setPromotionTerms("The terms." input: SetPromotionTermsInput!): App!
   "Change how many projects a canary takes in. Key: manifest.promote on the app's publisher, or on the platform."
   setCanaryPercent("The manifest, in stage CANARY." manifestId: ID!, "Percent of the projects, 1 to 100." percent: Int!, "Why, kept in its history." reason: String!): Manifest!
 }
@@ -13218,6 +13446,8 @@ func (ec *executionContext) childFields_AdapterRegistration(ctx context.Context,
 		return ec.fieldContext_AdapterRegistration_lastSeenAt(ctx, field)
 	case "lastError":
 		return ec.fieldContext_AdapterRegistration_lastError(ctx, field)
+	case "narrowCalls":
+		return ec.fieldContext_AdapterRegistration_narrowCalls(ctx, field)
 	case "createdAt":
 		return ec.fieldContext_AdapterRegistration_createdAt(ctx, field)
 	}
@@ -13358,6 +13588,8 @@ func (ec *executionContext) childFields_App(ctx context.Context, field graphql.C
 		return ec.fieldContext_App_canaryManifest(ctx, field)
 	case "manifests":
 		return ec.fieldContext_App_manifests(ctx, field)
+	case "promotionTerms":
+		return ec.fieldContext_App_promotionTerms(ctx, field)
 	case "entitled":
 		return ec.fieldContext_App_entitled(ctx, field)
 	}
@@ -14116,6 +14348,24 @@ func (ec *executionContext) childFields_EventEdge(ctx context.Context, field gra
 		return ec.fieldContext_EventEdge_node(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type EventEdge", field.Name)
+}
+
+func (ec *executionContext) childFields_EvidenceRunner(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "id":
+		return ec.fieldContext_EvidenceRunner_id(ctx, field)
+	case "name":
+		return ec.fieldContext_EvidenceRunner_name(ctx, field)
+	case "publicKey":
+		return ec.fieldContext_EvidenceRunner_publicKey(ctx, field)
+	case "createdAt":
+		return ec.fieldContext_EvidenceRunner_createdAt(ctx, field)
+	case "revokedAt":
+		return ec.fieldContext_EvidenceRunner_revokedAt(ctx, field)
+	case "revokeReason":
+		return ec.fieldContext_EvidenceRunner_revokeReason(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type EvidenceRunner", field.Name)
 }
 
 func (ec *executionContext) childFields_Failure(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
@@ -15210,6 +15460,8 @@ func (ec *executionContext) childFields_Promotion(ctx context.Context, field gra
 		return ec.fieldContext_Promotion_canaryPercent(ctx, field)
 	case "reason":
 		return ec.fieldContext_Promotion_reason(ctx, field)
+	case "override":
+		return ec.fieldContext_Promotion_override(ctx, field)
 	case "actor":
 		return ec.fieldContext_Promotion_actor(ctx, field)
 	case "createdAt":
@@ -15234,10 +15486,26 @@ func (ec *executionContext) childFields_PromotionEvidence(ctx context.Context, f
 		return ec.fieldContext_PromotionEvidence_passed(ctx, field)
 	case "submittedBy":
 		return ec.fieldContext_PromotionEvidence_submittedBy(ctx, field)
+	case "runnerId":
+		return ec.fieldContext_PromotionEvidence_runnerId(ctx, field)
 	case "createdAt":
 		return ec.fieldContext_PromotionEvidence_createdAt(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type PromotionEvidence", field.Name)
+}
+
+func (ec *executionContext) childFields_PromotionTerms(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "minLaunches":
+		return ec.fieldContext_PromotionTerms_minLaunches(ctx, field)
+	case "minMinutes":
+		return ec.fieldContext_PromotionTerms_minMinutes(ctx, field)
+	case "graceHours":
+		return ec.fieldContext_PromotionTerms_graceHours(ctx, field)
+	case "secondApprover":
+		return ec.fieldContext_PromotionTerms_secondApprover(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type PromotionTerms", field.Name)
 }
 
 func (ec *executionContext) childFields_Reason(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {

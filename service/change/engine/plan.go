@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/gpuaas/app-platform/authz"
 	"github.com/gpuaas/app-platform/domain/fault"
 	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/domain/lifecycle"
@@ -29,6 +30,7 @@ var errPreviewed = errors.New("only a preview")
 type previewed struct {
 	*verdict.Verdicts
 	said   answers
+	asker  authz.Ref
 	impact *impact.Impact // nil unless a plan shows it
 }
 
@@ -45,6 +47,12 @@ func (a *answers) planned() *operation.Planned {
 		return nil
 	}
 	return &operation.Planned{Now: *operation.PlannedOf(a.now), AtDeadline: operation.PlannedOf(a.atDeadline)}
+}
+
+// asking is whose question it is, and of which request.
+type asking struct {
+	correlation string
+	who         authz.Ref
 }
 
 // Plan shows what a change would do. It requires the same keys as the change and writes nothing.
@@ -68,7 +76,7 @@ func (e *Engine) Plan(ctx context.Context, request *change.Request) (*change.Pla
 func (e *Engine) preview(ctx context.Context, request *change.Request, action string) (*previewed, error) {
 	out, correlation := &previewed{}, ""
 	err := e.DB.Write(ctx, func(ctx context.Context, t *tx.Tx) (err error) {
-		correlation = t.Request.CorrelationID
+		correlation, out.asker = t.Request.CorrelationID, t.Actor.Ref()
 		if out.Verdicts, err = judge(ctx, t, request, action); err != nil {
 			return err
 		}
@@ -85,7 +93,7 @@ func (e *Engine) preview(ctx context.Context, request *change.Request, action st
 	if out.List[0].Outcome == lifecycle.VerdictRefused {
 		return out, nil
 	}
-	out.said, err = e.askBoth(ctx, out.Verdicts, correlation)
+	out.said, err = e.askBoth(ctx, out.Verdicts, asking{correlation, out.asker})
 	return out, err
 }
 
@@ -108,27 +116,27 @@ func judge(ctx context.Context, t *tx.Tx, request *change.Request, action string
 
 // askBoth asks the adapter about the change as it begins, and as force would end it where force was chosen for the
 // deadline. Both are asked at once, since a person waits.
-func (e *Engine) askBoth(ctx context.Context, v *verdict.Verdicts, correlation string) (out answers, err error) {
+func (e *Engine) askBoth(ctx context.Context, v *verdict.Verdicts, by asking) (out answers, err error) {
 	if v.Force || v.Conditions.OnDeadline != lifecycle.DeadlineForce {
-		out.now, err = e.ask(ctx, v, correlation, v.Force)
+		out.now, err = e.ask(ctx, v, by, v.Force)
 		return out, err
 	}
 	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() (err error) { out.now, err = e.ask(ctx, v, correlation, false); return err })
-	group.Go(func() (err error) { out.atDeadline, err = e.ask(ctx, v, correlation, true); return err })
+	group.Go(func() (err error) { out.now, err = e.ask(ctx, v, by, false); return err })
+	group.Go(func() (err error) { out.atDeadline, err = e.ask(ctx, v, by, true); return err })
 	err = group.Wait() // before out is read
 	return out, err
 }
 
 // ask asks the adapter about the change. Whatever keeps it from answering is an unknown verdict.
-func (e *Engine) ask(ctx context.Context, v *verdict.Verdicts, correlation string, force bool) (*adapter.PlanAnswer, error) {
+func (e *Engine) ask(ctx context.Context, v *verdict.Verdicts, by asking, force bool) (*adapter.PlanAnswer, error) {
 	if e.Calls == nil || v.Adapter == nil {
 		message := fmt.Sprintf("no adapter %q is registered that could be asked", v.Instance.RuntimeBackend)
 		return &adapter.PlanAnswer{Verdict: adapter.VerdictUnknown, Reasons: []adapter.PlanReason{
 			{Code: string(fault.AdapterUnavailable), Message: message},
 		}}, nil
 	}
-	call, err := question(v, correlation, force)
+	call, err := question(v, by, force)
 	if err != nil {
 		return nil, err
 	}
@@ -136,7 +144,7 @@ func (e *Engine) ask(ctx context.Context, v *verdict.Verdicts, correlation strin
 }
 
 // question returns the call to the adapter: about the instance as it would be after the change.
-func question(v *verdict.Verdicts, correlation string, force bool) (*contract.Plan, error) {
+func question(v *verdict.Verdicts, by asking, force bool) (*contract.Plan, error) {
 	after, err := instanceAfter(v)
 	if err != nil {
 		return nil, err
@@ -147,7 +155,7 @@ func question(v *verdict.Verdicts, correlation string, force bool) (*contract.Pl
 	}
 	call := &contract.Plan{Kind: v.Kind, Change: encoded, Force: force, Subject: contract.Subject{
 		Adapter: v.Adapter, Instance: after, Manifest: v.Manifest, Members: v.Members, Nodes: v.Nodes,
-		Allocations: v.Allocations, CorrelationID: correlation,
+		Allocations: v.Allocations, CorrelationID: by.correlation, Requester: by.who,
 	}}
 	if v.Next != nil {
 		call.Manifest = v.Next

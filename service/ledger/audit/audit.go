@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 
 	"github.com/gpuaas/app-platform/authz"
 	"github.com/gpuaas/app-platform/domain/fault"
@@ -110,7 +111,7 @@ func Write(ctx context.Context, t *tx.Tx, entry Entry) error {
 	if err != nil {
 		return err
 	}
-	after, err := document(entry.After)
+	after, err := document(onBehalf(t.Actor.For, entry.After))
 	if err != nil {
 		return err
 	}
@@ -122,6 +123,21 @@ func Write(ctx context.Context, t *tx.Tx, entry Entry) error {
 	}
 	t.Wake(Topic)
 	return nil
+}
+
+// onBehalf adds who asked to what an adapter did by the token of an operation or a call.
+func onBehalf(who authz.Ref, after any) any {
+	if who.ID == "" {
+		return after
+	}
+	requester := map[string]string{"kind": who.Kind, "id": who.ID, "name": who.Name}
+	fields, ok := after.(map[string]any)
+	if !ok && after != nil {
+		return map[string]any{"after": after, "requester": requester}
+	}
+	out := map[string]any{"requester": requester}
+	maps.Copy(out, fields)
+	return out
 }
 
 func document(value any) ([]byte, error) {

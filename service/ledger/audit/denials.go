@@ -247,6 +247,9 @@ func (c *counted) queue(batch *pgx.Batch) {
 		kind, id, name = string(c.Actor.Kind), c.Actor.ID, c.Actor.Name
 	}
 	var after []byte
+	if c.Actor != nil {
+		after, _ = document(onBehalf(c.Actor.For, nil)) // texts alone: they can be encoded
+	}
 	if c.folded {
 		after = severalObjects
 	}

@@ -3,6 +3,7 @@ package operation
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/gpuaas/app-platform/authz"
@@ -31,7 +32,8 @@ func IssueToken(ring *token.Keyring, op *db.Operation, family string, now time.T
 	if err != nil {
 		return Token{}, err
 	}
-	claims := token.Claims{Operation: op.ID, Keys: keys, ExpiresAt: now.Add(TokenLife)}
+	requester := authz.Ref{Kind: op.RequesterKind, ID: string(op.RequesterID), Name: op.RequesterName}
+	claims := token.Claims{Operation: op.ID, Keys: keys, ExpiresAt: now.Add(TokenLife), Act: acting(requester)}
 	if op.InstanceID != nil {
 		claims.Instance = *op.InstanceID
 	}
@@ -56,10 +58,41 @@ func tokenKeys(family string, more ...authz.Key) ([]string, error) {
 	return authz.OperationKeys(append(needed, more...)...), nil
 }
 
+// LookKeys are the keys of a call that only looks: an observation, a plan, an action of risk "read". An adapter whose
+// calls are not narrowed yet may run any command, as it always could.
+func LookKeys(narrow bool) []authz.Key {
+	if narrow {
+		return []authz.Key{authz.TaskInspect, authz.TaskRead}
+	}
+	return []authz.Key{authz.TaskRun, authz.TaskRead}
+}
+
+// Call is what the token of a call is made from.
+type Call struct {
+	Instance ids.ID
+	Keys     []authz.Key
+	Life     time.Duration
+	// For is who asked for the call; zero when the platform makes it by itself.
+	For authz.Ref
+}
+
 // IssueCallToken makes the token of one call about an instance that is no operation: an action, an
 // observation. It cannot be renewed.
-func IssueCallToken(ring *token.Keyring, instance ids.ID, keys []string, life time.Duration, now time.Time) (Token, error) {
-	return sign(ring, token.Claims{Instance: instance, Keys: keys, ExpiresAt: now.Add(life)}, now)
+func IssueCallToken(ring *token.Keyring, call Call, now time.Time) (Token, error) {
+	return sign(ring, token.Claims{
+		Instance: call.Instance, Keys: authz.OperationKeys(call.Keys...), ExpiresAt: now.Add(call.Life), Act: acting(call.For),
+	}, now)
+}
+
+// maxRequesterName bounds a name in a token, in bytes.
+const maxRequesterName = 100
+
+// acting is the token's claim of a requester; nil for none.
+func acting(who authz.Ref) *token.Requester {
+	if who.ID == "" {
+		return nil
+	}
+	return &token.Requester{Subject: who.ID, Kind: who.Kind, Name: strings.ToValidUTF8(who.Name[:min(len(who.Name), maxRequesterName)], "")}
 }
 
 func sign(ring *token.Keyring, claims token.Claims, now time.Time) (Token, error) {
@@ -85,6 +118,7 @@ func RenewToken(ctx context.Context, database *tx.DB, ring *token.Keyring) (*Tok
 		}
 		claims := token.Claims{
 			Operation: actor.ID, Instance: actor.InstanceID, ExpiresAt: t.Now.Add(TokenLife),
+			Act:  acting(actor.For),
 			Keys: authz.OperationKeys(actor.Holds(actor.TenantID, actor.ProjectID).Keys()...),
 		}
 		var err error

@@ -83,6 +83,7 @@ function EvidenceCard({ release, onBrought }: { release: Release; onBrought: () 
             { head: 'Outcome', cell: (row) => <Status state={row.passed ? 'SUCCEEDED' : 'FAILED'} label={row.passed ? 'Passed' : 'Failed'} /> },
             { head: 'Digest', cell: (row) => <Copy value={row.digest} shown={shorten(row.digest, 15, 4)} what="digest" /> },
             { head: 'Submitted', cell: (row) => <span><Ago at={row.createdAt} /><span className="sub">{row.submittedBy}</span></span> },
+            { head: 'Signed by', cell: (row) => row.runnerId === '' ? <span className="faint">Its publisher’s own</span> : <Copy value={row.runnerId} shown={shorten(row.runnerId, 8, 4)} what="runner" /> },
           ]}
         />
       )}

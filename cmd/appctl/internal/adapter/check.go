@@ -13,10 +13,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/gpuaas/app-platform/cmd/appctl/internal/command"
+	"github.com/gpuaas/app-platform/cmd/appctl/internal/parts"
 	"github.com/gpuaas/app-platform/cmd/appctl/internal/render"
 	"github.com/gpuaas/app-platform/sdk/adaptertest/conformance"
 	"github.com/gpuaas/app-platform/sdk/adaptertest/conformance/sandbox"
 	"github.com/gpuaas/app-platform/sdk/client"
+	"github.com/gpuaas/app-platform/sdk/client/generated/gql"
 )
 
 // Command returns the commands about adapters.
@@ -34,6 +36,7 @@ type checkFlags struct {
 	inputs         []string
 	artifacts      []string
 	start, state   string
+	signKey, kind  string
 	digest         bool
 }
 
@@ -73,6 +76,9 @@ func check(t *command.Tool) *cobra.Command {
 	flags.StringSliceVar(&o.Only, "only", nil,
 		"only these clauses or groups, such as cancel or feed.waits, with those they need")
 	flags.StringVar(&f.report, "json", "", `file for the machine-readable report; "-" writes it to standard output`)
+	flags.StringVar(&f.signKey, "sign-key", "",
+		"PEM file with a runner's Ed25519 private key: signs the report of --json into that file's name with .sig")
+	flags.StringVar(&f.kind, "kind", "conformance", "what the signed report shows: conformance or tenancy")
 	flags.BoolVar(&f.digest, "digest", false, "write only the digest of the report")
 	flags.DurationVar(&o.Bounds.Overall, "timeout", 20*time.Minute, "bound of the whole run")
 	flags.DurationVar(&o.Bounds.Operation, "operation-timeout", time.Minute, "bound of one operation of the app")
@@ -96,6 +102,10 @@ wrong. 3: the adapter does not describe the app. 4: it refuses the check's reque
 
 // run runs the suite and shows the report.
 func (f *checkFlags) run(ctx context.Context, t *command.Tool, args []string) error {
+	kind, err := f.signs()
+	if err != nil {
+		return err
+	}
 	drop, err := f.complete(t, args)
 	if err != nil {
 		return err
@@ -109,7 +119,7 @@ func (f *checkFlags) run(ctx context.Context, t *command.Tool, args []string) er
 	if err != nil && len(report.Results) == 0 {
 		return checkError(err)
 	}
-	if err := errors.Join(f.write(t, report), err); err != nil {
+	if err := errors.Join(f.write(t, report), f.sign(kind), err); err != nil {
 		return err
 	}
 	if failed := report.Failures(); len(failed) > 0 {
@@ -215,6 +225,37 @@ func (f *checkFlags) write(t *command.Tool, report conformance.Report) error {
 		return render.JSON(t.Env.Stdout, report)
 	}
 	return report.WriteText(t.Env.Stdout)
+}
+
+// signs checks, before anything is run, what the report is to be signed with; the kind is the one that is signed.
+func (f *checkFlags) signs() (kind gql.EvidenceKind, err error) {
+	kind, err = command.Enum("kind", f.kind, []gql.EvidenceKind{gql.EvidenceKindConformance, gql.EvidenceKindTenancy})
+	if err != nil || f.signKey == "" {
+		return kind, err
+	}
+	if f.report == "" || f.report == "-" {
+		return kind, command.Usagef("--sign-key: needs --json FILE, whose bytes it signs")
+	}
+	if _, err := parts.SignReport(f.signKey, string(kind), nil); err != nil {
+		return kind, command.Usagef("--sign-key: %w", err)
+	}
+	return kind, nil
+}
+
+// sign writes the signature of the report that was written.
+func (f *checkFlags) sign(kind gql.EvidenceKind) error {
+	if f.signKey == "" {
+		return nil
+	}
+	text, err := os.ReadFile(f.report)
+	if err != nil {
+		return fmt.Errorf("--sign-key: %w", err)
+	}
+	signature, err := parts.SignReport(f.signKey, string(kind), text)
+	if err != nil {
+		return fmt.Errorf("--sign-key: %w", err)
+	}
+	return os.WriteFile(f.report+".sig", []byte(signature+"\n"), 0o600)
 }
 
 // clauses returns the command that lists the contract's clauses. It needs no platform.

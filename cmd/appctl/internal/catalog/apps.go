@@ -24,7 +24,7 @@ func Commands(t *command.Tool) []*cobra.Command {
 		command.Group("apps", "The catalog of apps", listApps(t), showApp(t), fit(t)),
 		command.Group("manifest", "Versions of apps: lint, publish and smoke-test them",
 			lint(t), publish(t), list(t), show(t), smoke(t), Promote(t), schema(t)),
-		command.Group("evidence", "Reports that a version's promotion rests on", submit(t)),
+		command.Group("evidence", "Reports that a version's promotion rests on", submit(t), sign(t)),
 		command.Group("canary", "Versions in a small roll-out", report(t), percent(t)),
 	}
 }
@@ -32,9 +32,10 @@ func Commands(t *command.Tool) []*cobra.Command {
 // Admin returns the commands of publishers and operators: apps, manifests and adapters.
 func Admin(t *command.Tool) []*cobra.Command {
 	return []*cobra.Command{
-		command.Group("app", "Apps of the catalog", createApp(t)),
+		command.Group("app", "Apps of the catalog", createApp(t), setTerms(t)),
 		command.Group("manifest", "Versions of apps", lint(t), publish(t), Promote(t)),
 		command.Group("adapter", "Adapters that the platform may call", listAdapters(t), registerAdapter(t)),
+		command.Group("runner", "Machines whose signed reports count", listRunners(t), registerRunner(t), revokeRunner(t)),
 	}
 }
 
@@ -207,13 +208,14 @@ var adapterTable = command.Table[gql.Adapter]{
 
 func registerAdapter(t *command.Tool) *cobra.Command {
 	var file string
+	var narrow bool
 	cmd := command.Verb(t, "register NAME URL", "Register an adapter, or change its address",
 		func(made gql.Adapter) command.View {
 			return command.One(made, made.Id, "Name", made.Name, "URL", made.Url,
 				"Last seen", render.Time(made.LastSeenAt), "Last error", made.LastError)
 		},
 		func(ctx context.Context, args []string) (gql.Adapter, error) {
-			input := gql.RegisterAdapterInput{Name: args[0], Url: args[1]}
+			input := gql.RegisterAdapterInput{Name: args[0], Url: args[1], NarrowCalls: command.Given(narrow)}
 			if file != "" {
 				text, err := os.ReadFile(file)
 				if err != nil {
@@ -227,5 +229,7 @@ func registerAdapter(t *command.Tool) *cobra.Command {
 		})
 	cmd.Flags().StringVar(&file, "authority", "",
 		"file of the certificates that alone vouch for the address by https, PEM; the ones of the same address stay if not given")
+	cmd.Flags().BoolVar(&narrow, "narrow-calls", false,
+		"narrow its calls that only look to the commands that its apps' manifests name; as it is if not given")
 	return cmd
 }

@@ -21,11 +21,11 @@ import (
 // Promote returns the command that moves a manifest to its next stage.
 func Promote(t *command.Tool) *cobra.Command {
 	var step parts.Promotion
-	var smoke string
+	var smoke, override string
 	var percent int
 	cmd := command.Verb(t, "promote MANIFEST", "Move a manifest, by its id or APP@VERSION, to its next stage", view,
 		func(ctx context.Context, args []string) (none gql.Manifest, err error) {
-			input := gql.PromoteManifestInput{Reason: step.Reason, SmokeInstanceId: smoke, CanaryPercent: command.Given(percent)}
+			input := gql.PromoteManifestInput{Reason: step.Reason, SmokeInstanceId: smoke, CanaryPercent: command.Given(percent), Override: override}
 			if input.To, err = step.Stage(); err != nil {
 				return none, err
 			}
@@ -44,6 +44,8 @@ func Promote(t *command.Tool) *cobra.Command {
 	step.Register(cmd)
 	cmd.Flags().StringVar(&smoke, "smoke-instance", "",
 		"for staged: the instance that ran this digest and was torn down with proof")
+	cmd.Flags().StringVar(&override, "override", "",
+		"why the step's terms are set aside, kept in history and audit; for the platform's staff")
 	cmd.Flags().IntVar(&percent, "percent", 0,
 		"for canary: percent of the projects that it takes in, 1 to 100; 10 if not given")
 	return cmd
@@ -55,7 +57,7 @@ var evidenceKinds = []gql.EvidenceKind{gql.EvidenceKindConformance, gql.Evidence
 // submit returns the command that submits evidence. The digest that is sent is the report's own unless one is given,
 // which the platform then checks the report against.
 func submit(t *command.Tool) *cobra.Command {
-	var kind, digest string
+	var kind, digest, signature string
 	cmd := command.Verb(t, "submit MANIFEST FILE",
 		"Bring a report, as `appctl adapter check --json` writes it, for a version by its id or APP@VERSION", viewEvidence,
 		func(ctx context.Context, args []string) (none gql.PromotionEvidence, err error) {
@@ -70,6 +72,9 @@ func submit(t *command.Tool) *cobra.Command {
 			if input.ManifestId, err = idOf(ctx, t, args[0]); err != nil {
 				return none, err
 			}
+			if input.Signature, err = signatureOf(t, signature); err != nil {
+				return none, err
+			}
 			sum := sha256.Sum256(text)
 			input.Report, input.Digest = string(text), cmp.Or(digest, "sha256:"+hex.EncodeToString(sum[:]))
 			answer, err := gql.SubmitEvidence(ctx, t, input)
@@ -78,7 +83,21 @@ func submit(t *command.Tool) *cobra.Command {
 	cmd.Flags().StringVar(&kind, "kind", "conformance", "what it shows: conformance or tenancy")
 	cmd.Flags().StringVar(&digest, "digest", "",
 		"the digest that the report must have, sha256:…; what it has if not given")
+	cmd.Flags().StringVar(&signature, "signature", "",
+		"file with a registered runner's signature of the report, as `appctl evidence sign` writes it")
 	return cmd
+}
+
+// signatureOf reads a signature's file; empty for none.
+func signatureOf(t *command.Tool, file string) (string, error) {
+	if file == "" {
+		return "", nil
+	}
+	text, err := values.ReadFile(file, t.Env.Stdin)
+	if err != nil {
+		return "", command.Usagef("signature: %w", err)
+	}
+	return strings.TrimSpace(string(text)), nil
 }
 
 func viewEvidence(made gql.PromotionEvidence) command.View {

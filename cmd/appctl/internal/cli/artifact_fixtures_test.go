@@ -28,7 +28,7 @@ func addDeliveryFixtures(s *clienttest.Server) {
 		"__typename": "Manifest", "displayName": "Hello", "artifactKind": "controller", "canaryPercent": 20, "stage": "CANARY",
 		"artifacts": []object{whole}, "history": []object{step},
 		"lacks":   []object{{"code": "EVIDENCE_MISSING", "message": "a report of the conformance suite for this build"}},
-		"reports": []object{{"id": "evd_1", "manifestId": "man_1", "kind": "TENANCY", "digest": "sha256:eee", "passed": true, "submittedBy": "Ada", "createdAt": at}},
+		"reports": []object{{"id": "evd_1", "manifestId": "man_1", "kind": "TENANCY", "digest": "sha256:eee", "passed": true, "submittedBy": "Ada", "runnerId": "rnr_1", "createdAt": at}},
 	})
 	s.Handle("node", func(call clienttest.Call) (any, error) {
 		if call.Args["id"] == "art_1" {
@@ -47,7 +47,12 @@ func addDeliveryFixtures(s *clienttest.Server) {
 		"releaseArtifact":    whole,
 		"manifests":          page(manifest()),
 		"setCanaryPercent":   version,
-		"submitEvidence":     object{"id": "evd_1", "manifestId": "man_1", "kind": "TENANCY", "digest": "sha256:eee", "passed": true, "submittedBy": "Ada", "createdAt": at},
+		"evidenceRunners":    []object{{"id": "rnr_1", "name": "ci", "publicKey": "cHVibGlj", "createdAt": at, "revokedAt": nil, "revokeReason": ""}},
+		"registerRunner":     object{"id": "rnr_1", "name": "ci", "publicKey": "cHVibGlj", "createdAt": at, "revokedAt": nil, "revokeReason": ""},
+		"revokeRunner":       object{"id": "rnr_1", "name": "ci", "publicKey": "cHVibGlj", "createdAt": at, "revokedAt": at, "revokeReason": "stolen"},
+		"setPromotionTerms": object{"id": "app_1", "slug": "hello", "promotionTerms": object{
+			"minLaunches": 3, "minMinutes": 30, "graceHours": 0, "secondApprover": true}},
+		"submitEvidence": object{"id": "evd_1", "manifestId": "man_1", "kind": "TENANCY", "digest": "sha256:eee", "passed": true, "submittedBy": "Ada", "runnerId": "rnr_1", "createdAt": at},
 		"canaryReport": object{
 			"percent": 20, "startedAt": at, "verdict": "WORSE", "haltedAt": at, "haltReason": "it fails more often", "canary": arm, "active": arm,
 			"points": []object{{"at": at, "evidence": 5.1}}, "threshold": 4.6,

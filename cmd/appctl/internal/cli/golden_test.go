@@ -62,6 +62,8 @@ func TestAnswers(t *testing.T) {
 		"source list", "source show team", "source add team registry.example.com/team --tenant ten_1", "source update src_1 --off --reason moved",
 		"source credential src_1 --none --reason open", "source key add team testdata/signer.pub --name release --until 2030-01-01T00:00:00Z",
 		"source key revoke sgk_1 --reason lost",
+		"admin runner list", "admin runner register ci --public-key cHVibGlj --reason ours", "admin runner revoke rnr_1 --reason stolen",
+		"admin app terms hello --min-launches 3 --min-minutes 30 --grace-hours 0 --second-approver --reason careful",
 		"canary report hello@1.2.0", "canary percent man_1 50 --reason grows",
 		"projects quota", "projects quota --max-members 8 --max-gpus none --reason agreed",
 	} {

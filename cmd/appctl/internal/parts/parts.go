@@ -119,7 +119,11 @@ var History = command.Table[gql.Promotion]{
 	Heading: []string{"AT", "FROM", "TO", "BY", "WHY"},
 	Row: func(step *gql.Promotion) []string {
 		to := string(step.To) + render.Number(step.CanaryPercent, " %d %%")
-		return []string{render.Time(&step.CreatedAt), string(step.From), to, step.Actor.Name, step.Reason}
+		why := step.Reason
+		if step.Override != "" {
+			why += "; terms set aside: " + step.Override
+		}
+		return []string{render.Time(&step.CreatedAt), string(step.From), to, step.Actor.Name, why}
 	},
 }
 

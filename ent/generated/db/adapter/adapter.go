@@ -25,6 +25,8 @@ const (
 	FieldLastSeenAt = "last_seen_at"
 	// FieldLastError holds the string denoting the last_error field in the database.
 	FieldLastError = "last_error"
+	// FieldNarrowCalls holds the string denoting the narrow_calls field in the database.
+	FieldNarrowCalls = "narrow_calls"
 	// FieldFeedEpoch holds the string denoting the feed_epoch field in the database.
 	FieldFeedEpoch = "feed_epoch"
 	// FieldFeedCursor holds the string denoting the feed_cursor field in the database.
@@ -46,6 +48,7 @@ var Columns = []string{
 	FieldDescription,
 	FieldLastSeenAt,
 	FieldLastError,
+	FieldNarrowCalls,
 	FieldFeedEpoch,
 	FieldFeedCursor,
 	FieldFeedHolder,
@@ -67,6 +70,8 @@ var (
 	DefaultAuthority string
 	// DefaultLastError holds the default value on creation for the "last_error" field.
 	DefaultLastError string
+	// DefaultNarrowCalls holds the default value on creation for the "narrow_calls" field.
+	DefaultNarrowCalls bool
 	// DefaultFeedEpoch holds the default value on creation for the "feed_epoch" field.
 	DefaultFeedEpoch string
 	// DefaultFeedCursor holds the default value on creation for the "feed_cursor" field.
@@ -106,6 +111,11 @@ func ByLastSeenAt(opts ...sql.OrderTermOption) OrderOption {
 // ByLastError orders the results by the last_error field.
 func ByLastError(opts ...sql.OrderTermOption) OrderOption {
 	return sql.OrderByField(FieldLastError, opts...).ToFunc()
+}
+
+// ByNarrowCalls orders the results by the narrow_calls field.
+func ByNarrowCalls(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldNarrowCalls, opts...).ToFunc()
 }
 
 // ByFeedEpoch orders the results by the feed_epoch field.

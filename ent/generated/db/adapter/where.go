@@ -80,6 +80,11 @@ func LastError(v string) predicate.Adapter {
 	return predicate.Adapter(sql.FieldEQ(FieldLastError, v))
 }
 
+// NarrowCalls applies equality check predicate on the "narrow_calls" field. It's identical to NarrowCallsEQ.
+func NarrowCalls(v bool) predicate.Adapter {
+	return predicate.Adapter(sql.FieldEQ(FieldNarrowCalls, v))
+}
+
 // FeedEpoch applies equality check predicate on the "feed_epoch" field. It's identical to FeedEpochEQ.
 func FeedEpoch(v string) predicate.Adapter {
 	return predicate.Adapter(sql.FieldEQ(FieldFeedEpoch, v))
@@ -419,6 +424,16 @@ func LastErrorEqualFold(v string) predicate.Adapter {
 // LastErrorContainsFold applies the ContainsFold predicate on the "last_error" field.
 func LastErrorContainsFold(v string) predicate.Adapter {
 	return predicate.Adapter(sql.FieldContainsFold(FieldLastError, v))
+}
+
+// NarrowCallsEQ applies the EQ predicate on the "narrow_calls" field.
+func NarrowCallsEQ(v bool) predicate.Adapter {
+	return predicate.Adapter(sql.FieldEQ(FieldNarrowCalls, v))
+}
+
+// NarrowCallsNEQ applies the NEQ predicate on the "narrow_calls" field.
+func NarrowCallsNEQ(v bool) predicate.Adapter {
+	return predicate.Adapter(sql.FieldNEQ(FieldNarrowCalls, v))
 }
 
 // FeedEpochEQ applies the EQ predicate on the "feed_epoch" field.

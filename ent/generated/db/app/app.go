@@ -25,6 +25,8 @@ const (
 	FieldPublisherTenantID = "publisher_tenant_id"
 	// FieldPublisherProjectID holds the string denoting the publisher_project_id field in the database.
 	FieldPublisherProjectID = "publisher_project_id"
+	// FieldPromotionTerms holds the string denoting the promotion_terms field in the database.
+	FieldPromotionTerms = "promotion_terms"
 	// FieldCreatedAt holds the string denoting the created_at field in the database.
 	FieldCreatedAt = "created_at"
 	// Table holds the table name of the app in the database.
@@ -40,6 +42,7 @@ var Columns = []string{
 	FieldPermissionFamily,
 	FieldPublisherTenantID,
 	FieldPublisherProjectID,
+	FieldPromotionTerms,
 	FieldCreatedAt,
 }
 

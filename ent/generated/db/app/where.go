@@ -540,6 +540,16 @@ func PublisherProjectIDContainsFold(v ids.ID) predicate.App {
 	return predicate.App(sql.FieldContainsFold(FieldPublisherProjectID, vc))
 }
 
+// PromotionTermsIsNil applies the IsNil predicate on the "promotion_terms" field.
+func PromotionTermsIsNil() predicate.App {
+	return predicate.App(sql.FieldIsNull(FieldPromotionTerms))
+}
+
+// PromotionTermsNotNil applies the NotNil predicate on the "promotion_terms" field.
+func PromotionTermsNotNil() predicate.App {
+	return predicate.App(sql.FieldNotNull(FieldPromotionTerms))
+}
+
 // CreatedAtEQ applies the EQ predicate on the "created_at" field.
 func CreatedAtEQ(v time.Time) predicate.App {
 	return predicate.App(sql.FieldEQ(FieldCreatedAt, v))

@@ -165,6 +165,18 @@ func (f EventFunc) Mutate(ctx context.Context, m db.Mutation) (db.Value, error) 
 	return nil, fmt.Errorf("unexpected mutation type %T. expect *db.EventMutation", m)
 }
 
+// The EvidenceRunnerFunc type is an adapter to allow the use of ordinary
+// function as EvidenceRunner mutator.
+type EvidenceRunnerFunc func(context.Context, *db.EvidenceRunnerMutation) (db.Value, error)
+
+// Mutate calls f(ctx, m).
+func (f EvidenceRunnerFunc) Mutate(ctx context.Context, m db.Mutation) (db.Value, error) {
+	if mv, ok := m.(*db.EvidenceRunnerMutation); ok {
+		return f(ctx, mv)
+	}
+	return nil, fmt.Errorf("unexpected mutation type %T. expect *db.EvidenceRunnerMutation", m)
+}
+
 // The ExternalIdentityFunc type is an adapter to allow the use of ordinary
 // function as ExternalIdentity mutator.
 type ExternalIdentityFunc func(context.Context, *db.ExternalIdentityMutation) (db.Value, error)

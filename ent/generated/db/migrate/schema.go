@@ -18,6 +18,7 @@ var (
 		{Name: "description", Type: field.TypeJSON, Nullable: true},
 		{Name: "last_seen_at", Type: field.TypeTime, Nullable: true},
 		{Name: "last_error", Type: field.TypeString, Default: "", SchemaType: map[string]string{"postgres": "text"}},
+		{Name: "narrow_calls", Type: field.TypeBool, Default: false},
 		{Name: "feed_epoch", Type: field.TypeString, Default: "", SchemaType: map[string]string{"postgres": "text"}},
 		{Name: "feed_cursor", Type: field.TypeString, Default: "", SchemaType: map[string]string{"postgres": "text"}},
 		{Name: "feed_holder", Type: field.TypeString, Nullable: true, SchemaType: map[string]string{"postgres": "text"}},
@@ -96,6 +97,7 @@ var (
 		{Name: "permission_family", Type: field.TypeString, SchemaType: map[string]string{"postgres": "text"}},
 		{Name: "publisher_tenant_id", Type: field.TypeString, Nullable: true, SchemaType: map[string]string{"postgres": "text"}},
 		{Name: "publisher_project_id", Type: field.TypeString, Nullable: true, SchemaType: map[string]string{"postgres": "text"}},
+		{Name: "promotion_terms", Type: field.TypeJSON, Nullable: true},
 		{Name: "created_at", Type: field.TypeTime},
 	}
 	// AppTable holds the schema information for the "app" table.
@@ -520,6 +522,22 @@ var (
 				Columns: []*schema.Column{AppInstanceEventColumns[2], AppInstanceEventColumns[5], AppInstanceEventColumns[6]},
 			},
 		},
+	}
+	// EvidenceRunnerColumns holds the columns for the "evidence_runner" table.
+	EvidenceRunnerColumns = []*schema.Column{
+		{Name: "id", Type: field.TypeString, Unique: true, SchemaType: map[string]string{"postgres": "text"}},
+		{Name: "name", Type: field.TypeString, Unique: true, SchemaType: map[string]string{"postgres": "text"}},
+		{Name: "public_key", Type: field.TypeString, Unique: true, SchemaType: map[string]string{"postgres": "text"}},
+		{Name: "created_by", Type: field.TypeString, Default: "", SchemaType: map[string]string{"postgres": "text"}},
+		{Name: "revoked_at", Type: field.TypeTime, Nullable: true},
+		{Name: "revoke_reason", Type: field.TypeString, Default: "", SchemaType: map[string]string{"postgres": "text"}},
+		{Name: "created_at", Type: field.TypeTime},
+	}
+	// EvidenceRunnerTable holds the schema information for the "evidence_runner" table.
+	EvidenceRunnerTable = &schema.Table{
+		Name:       "evidence_runner",
+		Columns:    EvidenceRunnerColumns,
+		PrimaryKey: []*schema.Column{EvidenceRunnerColumns[0]},
 	}
 	// ExternalIdentityColumns holds the columns for the "external_identity" table.
 	ExternalIdentityColumns = []*schema.Column{
@@ -1284,6 +1302,7 @@ var (
 		{Name: "to_stage", Type: field.TypeEnum, Enums: []string{"DRAFT", "STAGED", "CANARY", "ACTIVE", "DEPRECATED", "RETIRED"}},
 		{Name: "canary_percent", Type: field.TypeInt, Nullable: true},
 		{Name: "reason", Type: field.TypeString, Default: "", SchemaType: map[string]string{"postgres": "text"}},
+		{Name: "override", Type: field.TypeString, Default: "", SchemaType: map[string]string{"postgres": "text"}},
 		{Name: "actor_kind", Type: field.TypeString, Default: "", SchemaType: map[string]string{"postgres": "text"}},
 		{Name: "actor_id", Type: field.TypeString, Default: "", SchemaType: map[string]string{"postgres": "text"}},
 		{Name: "actor_name", Type: field.TypeString, Default: "", SchemaType: map[string]string{"postgres": "text"}},
@@ -1313,6 +1332,7 @@ var (
 		{Name: "summary", Type: field.TypeJSON, Nullable: true},
 		{Name: "passed", Type: field.TypeBool},
 		{Name: "submitted_by", Type: field.TypeString, Default: "", SchemaType: map[string]string{"postgres": "text"}},
+		{Name: "runner_id", Type: field.TypeString, Default: "", SchemaType: map[string]string{"postgres": "text"}},
 		{Name: "created_at", Type: field.TypeTime},
 	}
 	// PromotionEvidenceTable holds the schema information for the "promotion_evidence" table.
@@ -1322,9 +1342,9 @@ var (
 		PrimaryKey: []*schema.Column{PromotionEvidenceColumns[0]},
 		Indexes: []*schema.Index{
 			{
-				Name:    "promotionevidence_manifest_id_kind_digest",
+				Name:    "promotionevidence_manifest_id_kind_digest_runner_id",
 				Unique:  true,
-				Columns: []*schema.Column{PromotionEvidenceColumns[1], PromotionEvidenceColumns[3], PromotionEvidenceColumns[4]},
+				Columns: []*schema.Column{PromotionEvidenceColumns[1], PromotionEvidenceColumns[3], PromotionEvidenceColumns[4], PromotionEvidenceColumns[9]},
 			},
 		},
 	}
@@ -1744,6 +1764,7 @@ var (
 		ControlPlaneShareTable,
 		EntitlementTable,
 		AppInstanceEventTable,
+		EvidenceRunnerTable,
 		ExternalIdentityTable,
 		InstanceGenerationTable,
 		IdempotencyTable,
@@ -1818,6 +1839,9 @@ func init() {
 	}
 	AppInstanceEventTable.Annotation = &entsql.Annotation{
 		Table: "app_instance_event",
+	}
+	EvidenceRunnerTable.Annotation = &entsql.Annotation{
+		Table: "evidence_runner",
 	}
 	ExternalIdentityTable.Annotation = &entsql.Annotation{
 		Table: "external_identity",

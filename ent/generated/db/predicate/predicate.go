@@ -45,6 +45,9 @@ type Entitlement func(*sql.Selector)
 // Event is the predicate function for event builders.
 type Event func(*sql.Selector)
 
+// EvidenceRunner is the predicate function for evidencerunner builders.
+type EvidenceRunner func(*sql.Selector)
+
 // ExternalIdentity is the predicate function for externalidentity builders.
 type ExternalIdentity func(*sql.Selector)
 

@@ -27,6 +27,8 @@ const (
 	FieldCanaryPercent = "canary_percent"
 	// FieldReason holds the string denoting the reason field in the database.
 	FieldReason = "reason"
+	// FieldOverride holds the string denoting the override field in the database.
+	FieldOverride = "override"
 	// FieldActorKind holds the string denoting the actor_kind field in the database.
 	FieldActorKind = "actor_kind"
 	// FieldActorID holds the string denoting the actor_id field in the database.
@@ -48,6 +50,7 @@ var Columns = []string{
 	FieldToStage,
 	FieldCanaryPercent,
 	FieldReason,
+	FieldOverride,
 	FieldActorKind,
 	FieldActorID,
 	FieldActorName,
@@ -67,6 +70,8 @@ func ValidColumn(column string) bool {
 var (
 	// DefaultReason holds the default value on creation for the "reason" field.
 	DefaultReason string
+	// DefaultOverride holds the default value on creation for the "override" field.
+	DefaultOverride string
 	// DefaultActorKind holds the default value on creation for the "actor_kind" field.
 	DefaultActorKind string
 	// DefaultActorID holds the default value on creation for the "actor_id" field.
@@ -133,6 +138,11 @@ func ByCanaryPercent(opts ...sql.OrderTermOption) OrderOption {
 // ByReason orders the results by the reason field.
 func ByReason(opts ...sql.OrderTermOption) OrderOption {
 	return sql.OrderByField(FieldReason, opts...).ToFunc()
+}
+
+// ByOverride orders the results by the override field.
+func ByOverride(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldOverride, opts...).ToFunc()
 }
 
 // ByActorKind orders the results by the actor_kind field.

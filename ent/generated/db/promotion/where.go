@@ -78,6 +78,11 @@ func Reason(v string) predicate.Promotion {
 	return predicate.Promotion(sql.FieldEQ(FieldReason, v))
 }
 
+// Override applies equality check predicate on the "override" field. It's identical to OverrideEQ.
+func Override(v string) predicate.Promotion {
+	return predicate.Promotion(sql.FieldEQ(FieldOverride, v))
+}
+
 // ActorKind applies equality check predicate on the "actor_kind" field. It's identical to ActorKindEQ.
 func ActorKind(v string) predicate.Promotion {
 	return predicate.Promotion(sql.FieldEQ(FieldActorKind, v))
@@ -449,6 +454,71 @@ func ReasonEqualFold(v string) predicate.Promotion {
 // ReasonContainsFold applies the ContainsFold predicate on the "reason" field.
 func ReasonContainsFold(v string) predicate.Promotion {
 	return predicate.Promotion(sql.FieldContainsFold(FieldReason, v))
+}
+
+// OverrideEQ applies the EQ predicate on the "override" field.
+func OverrideEQ(v string) predicate.Promotion {
+	return predicate.Promotion(sql.FieldEQ(FieldOverride, v))
+}
+
+// OverrideNEQ applies the NEQ predicate on the "override" field.
+func OverrideNEQ(v string) predicate.Promotion {
+	return predicate.Promotion(sql.FieldNEQ(FieldOverride, v))
+}
+
+// OverrideIn applies the In predicate on the "override" field.
+func OverrideIn(vs ...string) predicate.Promotion {
+	return predicate.Promotion(sql.FieldIn(FieldOverride, vs...))
+}
+
+// OverrideNotIn applies the NotIn predicate on the "override" field.
+func OverrideNotIn(vs ...string) predicate.Promotion {
+	return predicate.Promotion(sql.FieldNotIn(FieldOverride, vs...))
+}
+
+// OverrideGT applies the GT predicate on the "override" field.
+func OverrideGT(v string) predicate.Promotion {
+	return predicate.Promotion(sql.FieldGT(FieldOverride, v))
+}
+
+// OverrideGTE applies the GTE predicate on the "override" field.
+func OverrideGTE(v string) predicate.Promotion {
+	return predicate.Promotion(sql.FieldGTE(FieldOverride, v))
+}
+
+// OverrideLT applies the LT predicate on the "override" field.
+func OverrideLT(v string) predicate.Promotion {
+	return predicate.Promotion(sql.FieldLT(FieldOverride, v))
+}
+
+// OverrideLTE applies the LTE predicate on the "override" field.
+func OverrideLTE(v string) predicate.Promotion {
+	return predicate.Promotion(sql.FieldLTE(FieldOverride, v))
+}
+
+// OverrideContains applies the Contains predicate on the "override" field.
+func OverrideContains(v string) predicate.Promotion {
+	return predicate.Promotion(sql.FieldContains(FieldOverride, v))
+}
+
+// OverrideHasPrefix applies the HasPrefix predicate on the "override" field.
+func OverrideHasPrefix(v string) predicate.Promotion {
+	return predicate.Promotion(sql.FieldHasPrefix(FieldOverride, v))
+}
+
+// OverrideHasSuffix applies the HasSuffix predicate on the "override" field.
+func OverrideHasSuffix(v string) predicate.Promotion {
+	return predicate.Promotion(sql.FieldHasSuffix(FieldOverride, v))
+}
+
+// OverrideEqualFold applies the EqualFold predicate on the "override" field.
+func OverrideEqualFold(v string) predicate.Promotion {
+	return predicate.Promotion(sql.FieldEqualFold(FieldOverride, v))
+}
+
+// OverrideContainsFold applies the ContainsFold predicate on the "override" field.
+func OverrideContainsFold(v string) predicate.Promotion {
+	return predicate.Promotion(sql.FieldContainsFold(FieldOverride, v))
 }
 
 // ActorKindEQ applies the EQ predicate on the "actor_kind" field.

@@ -31,6 +31,8 @@ const (
 	FieldPassed = "passed"
 	// FieldSubmittedBy holds the string denoting the submitted_by field in the database.
 	FieldSubmittedBy = "submitted_by"
+	// FieldRunnerID holds the string denoting the runner_id field in the database.
+	FieldRunnerID = "runner_id"
 	// FieldCreatedAt holds the string denoting the created_at field in the database.
 	FieldCreatedAt = "created_at"
 	// Table holds the table name of the promotionevidence in the database.
@@ -48,6 +50,7 @@ var Columns = []string{
 	FieldSummary,
 	FieldPassed,
 	FieldSubmittedBy,
+	FieldRunnerID,
 	FieldCreatedAt,
 }
 
@@ -64,6 +67,8 @@ func ValidColumn(column string) bool {
 var (
 	// DefaultSubmittedBy holds the default value on creation for the "submitted_by" field.
 	DefaultSubmittedBy string
+	// DefaultRunnerID holds the default value on creation for the "runner_id" field.
+	DefaultRunnerID string
 	// DefaultCreatedAt holds the default value on creation for the "created_at" field.
 	DefaultCreatedAt func() time.Time
 )
@@ -114,6 +119,11 @@ func ByPassed(opts ...sql.OrderTermOption) OrderOption {
 // BySubmittedBy orders the results by the submitted_by field.
 func BySubmittedBy(opts ...sql.OrderTermOption) OrderOption {
 	return sql.OrderByField(FieldSubmittedBy, opts...).ToFunc()
+}
+
+// ByRunnerID orders the results by the runner_id field.
+func ByRunnerID(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldRunnerID, opts...).ToFunc()
 }
 
 // ByCreatedAt orders the results by the created_at field.

@@ -88,6 +88,11 @@ func SubmittedBy(v string) predicate.PromotionEvidence {
 	return predicate.PromotionEvidence(sql.FieldEQ(FieldSubmittedBy, v))
 }
 
+// RunnerID applies equality check predicate on the "runner_id" field. It's identical to RunnerIDEQ.
+func RunnerID(v string) predicate.PromotionEvidence {
+	return predicate.PromotionEvidence(sql.FieldEQ(FieldRunnerID, v))
+}
+
 // CreatedAt applies equality check predicate on the "created_at" field. It's identical to CreatedAtEQ.
 func CreatedAt(v time.Time) predicate.PromotionEvidence {
 	return predicate.PromotionEvidence(sql.FieldEQ(FieldCreatedAt, v))
@@ -489,6 +494,71 @@ func SubmittedByEqualFold(v string) predicate.PromotionEvidence {
 // SubmittedByContainsFold applies the ContainsFold predicate on the "submitted_by" field.
 func SubmittedByContainsFold(v string) predicate.PromotionEvidence {
 	return predicate.PromotionEvidence(sql.FieldContainsFold(FieldSubmittedBy, v))
+}
+
+// RunnerIDEQ applies the EQ predicate on the "runner_id" field.
+func RunnerIDEQ(v string) predicate.PromotionEvidence {
+	return predicate.PromotionEvidence(sql.FieldEQ(FieldRunnerID, v))
+}
+
+// RunnerIDNEQ applies the NEQ predicate on the "runner_id" field.
+func RunnerIDNEQ(v string) predicate.PromotionEvidence {
+	return predicate.PromotionEvidence(sql.FieldNEQ(FieldRunnerID, v))
+}
+
+// RunnerIDIn applies the In predicate on the "runner_id" field.
+func RunnerIDIn(vs ...string) predicate.PromotionEvidence {
+	return predicate.PromotionEvidence(sql.FieldIn(FieldRunnerID, vs...))
+}
+
+// RunnerIDNotIn applies the NotIn predicate on the "runner_id" field.
+func RunnerIDNotIn(vs ...string) predicate.PromotionEvidence {
+	return predicate.PromotionEvidence(sql.FieldNotIn(FieldRunnerID, vs...))
+}
+
+// RunnerIDGT applies the GT predicate on the "runner_id" field.
+func RunnerIDGT(v string) predicate.PromotionEvidence {
+	return predicate.PromotionEvidence(sql.FieldGT(FieldRunnerID, v))
+}
+
+// RunnerIDGTE applies the GTE predicate on the "runner_id" field.
+func RunnerIDGTE(v string) predicate.PromotionEvidence {
+	return predicate.PromotionEvidence(sql.FieldGTE(FieldRunnerID, v))
+}
+
+// RunnerIDLT applies the LT predicate on the "runner_id" field.
+func RunnerIDLT(v string) predicate.PromotionEvidence {
+	return predicate.PromotionEvidence(sql.FieldLT(FieldRunnerID, v))
+}
+
+// RunnerIDLTE applies the LTE predicate on the "runner_id" field.
+func RunnerIDLTE(v string) predicate.PromotionEvidence {
+	return predicate.PromotionEvidence(sql.FieldLTE(FieldRunnerID, v))
+}
+
+// RunnerIDContains applies the Contains predicate on the "runner_id" field.
+func RunnerIDContains(v string) predicate.PromotionEvidence {
+	return predicate.PromotionEvidence(sql.FieldContains(FieldRunnerID, v))
+}
+
+// RunnerIDHasPrefix applies the HasPrefix predicate on the "runner_id" field.
+func RunnerIDHasPrefix(v string) predicate.PromotionEvidence {
+	return predicate.PromotionEvidence(sql.FieldHasPrefix(FieldRunnerID, v))
+}
+
+// RunnerIDHasSuffix applies the HasSuffix predicate on the "runner_id" field.
+func RunnerIDHasSuffix(v string) predicate.PromotionEvidence {
+	return predicate.PromotionEvidence(sql.FieldHasSuffix(FieldRunnerID, v))
+}
+
+// RunnerIDEqualFold applies the EqualFold predicate on the "runner_id" field.
+func RunnerIDEqualFold(v string) predicate.PromotionEvidence {
+	return predicate.PromotionEvidence(sql.FieldEqualFold(FieldRunnerID, v))
+}
+
+// RunnerIDContainsFold applies the ContainsFold predicate on the "runner_id" field.
+func RunnerIDContainsFold(v string) predicate.PromotionEvidence {
+	return predicate.PromotionEvidence(sql.FieldContainsFold(FieldRunnerID, v))
 }
 
 // CreatedAtEQ applies the EQ predicate on the "created_at" field.

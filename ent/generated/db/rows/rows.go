@@ -39,6 +39,7 @@ const (
 		app.permission_family,
 		app.publisher_tenant_id,
 		app.publisher_project_id,
+		app.promotion_terms,
 		app.created_at`
 	ArtifactColumns = `artifact.id,
 		artifact.name,
@@ -296,6 +297,7 @@ func App(row pgx.CollectableRow) (*db.App, error) {
 		&x.PermissionFamily,
 		&x.PublisherTenantID,
 		&x.PublisherProjectID,
+		(*[]byte)(&x.PromotionTerms), // as it is: as json.RawMessage it would be parsed again
 		&x.CreatedAt,
 	)
 }

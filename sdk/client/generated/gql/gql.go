@@ -663,6 +663,28 @@ func (v *AppPageEdgesAppEdge) GetCursor() string { return v.Cursor }
 // GetNode returns AppPageEdgesAppEdge.Node, and is useful for accessing the field via an interface.
 func (v *AppPageEdgesAppEdge) GetNode() App { return v.Node }
 
+// AppTerms includes the GraphQL fields of App requested by the fragment AppTerms.
+// The GraphQL type's documentation follows.
+//
+// An app of the catalog: a name under which manifests are published.
+type AppTerms struct {
+	// Typed id, `app_…`.
+	Id string `json:"id"`
+	// Short name, unique on the platform.
+	Slug string `json:"slug"`
+	// What the steps of its versions need, beside evidence.
+	PromotionTerms PromotionTerms `json:"promotionTerms"`
+}
+
+// GetId returns AppTerms.Id, and is useful for accessing the field via an interface.
+func (v *AppTerms) GetId() string { return v.Id }
+
+// GetSlug returns AppTerms.Slug, and is useful for accessing the field via an interface.
+func (v *AppTerms) GetSlug() string { return v.Slug }
+
+// GetPromotionTerms returns AppTerms.PromotionTerms, and is useful for accessing the field via an interface.
+func (v *AppTerms) GetPromotionTerms() PromotionTerms { return v.PromotionTerms }
+
 // A piece of a task's output.
 type AppendNodeTaskOutputInput struct {
 	// The task.
@@ -3081,6 +3103,43 @@ var AllEvidenceKind = []EvidenceKind{
 	EvidenceKindConformance,
 	EvidenceKindTenancy,
 }
+
+// EvidenceRunner includes the GraphQL fields of EvidenceRunner requested by the fragment EvidenceRunner.
+// The GraphQL type's documentation follows.
+//
+// A machine whose reports the platform's operators trust: it runs the conformance suite and signs what it found.
+type EvidenceRunner struct {
+	// Typed id, `rnr_…`.
+	Id string `json:"id"`
+	// What to call it.
+	Name string `json:"name"`
+	// Its public key: Ed25519, 32 bytes in base64.
+	PublicKey string `json:"publicKey"`
+	// When it was registered.
+	CreatedAt time.Time `json:"createdAt"`
+	// When its reports ceased to count; null while they do.
+	RevokedAt *time.Time `json:"revokedAt"`
+	// Why.
+	RevokeReason string `json:"revokeReason"`
+}
+
+// GetId returns EvidenceRunner.Id, and is useful for accessing the field via an interface.
+func (v *EvidenceRunner) GetId() string { return v.Id }
+
+// GetName returns EvidenceRunner.Name, and is useful for accessing the field via an interface.
+func (v *EvidenceRunner) GetName() string { return v.Name }
+
+// GetPublicKey returns EvidenceRunner.PublicKey, and is useful for accessing the field via an interface.
+func (v *EvidenceRunner) GetPublicKey() string { return v.PublicKey }
+
+// GetCreatedAt returns EvidenceRunner.CreatedAt, and is useful for accessing the field via an interface.
+func (v *EvidenceRunner) GetCreatedAt() time.Time { return v.CreatedAt }
+
+// GetRevokedAt returns EvidenceRunner.RevokedAt, and is useful for accessing the field via an interface.
+func (v *EvidenceRunner) GetRevokedAt() *time.Time { return v.RevokedAt }
+
+// GetRevokeReason returns EvidenceRunner.RevokeReason, and is useful for accessing the field via an interface.
+func (v *EvidenceRunner) GetRevokeReason() string { return v.RevokeReason }
 
 // Who is asked about, for which key, on what.
 type ExplainPermissionInput struct {
@@ -6540,6 +6599,15 @@ type ListRolesResponse struct {
 // GetRoles returns ListRolesResponse.Roles, and is useful for accessing the field via an interface.
 func (v *ListRolesResponse) GetRoles() []Role { return v.Roles }
 
+// ListRunnersResponse is returned by ListRunners on success.
+type ListRunnersResponse struct {
+	// The runners whose reports count, and those that are revoked, by name. Key: manifest.read anywhere.
+	EvidenceRunners []EvidenceRunner `json:"evidenceRunners"`
+}
+
+// GetEvidenceRunners returns ListRunnersResponse.EvidenceRunners, and is useful for accessing the field via an interface.
+func (v *ListRunnersResponse) GetEvidenceRunners() []EvidenceRunner { return v.EvidenceRunners }
+
 // ListRuntimeSecretsResponse is returned by ListRuntimeSecrets on success.
 type ListRuntimeSecretsResponse struct {
 	// The runtime secrets of an instance, newest first; never their values. Key: secret.read on its project.
@@ -9542,6 +9610,8 @@ type PromoteManifestInput struct {
 	SmokeInstanceId string `json:"smokeInstanceId,omitempty"`
 	// For CANARY: percent of the projects that it takes in, 1 to 100; 10 when left out.
 	CanaryPercent *int `json:"canaryPercent,omitempty"`
+	// Why the step's terms (reports of registered runners, launches, time, second approver, grace period) are set aside, kept in history and audit; asks for manifest.promote on the platform.
+	Override string `json:"override,omitempty"`
 }
 
 // GetManifestId returns PromoteManifestInput.ManifestId, and is useful for accessing the field via an interface.
@@ -9558,6 +9628,9 @@ func (v *PromoteManifestInput) GetSmokeInstanceId() string { return v.SmokeInsta
 
 // GetCanaryPercent returns PromoteManifestInput.CanaryPercent, and is useful for accessing the field via an interface.
 func (v *PromoteManifestInput) GetCanaryPercent() *int { return v.CanaryPercent }
+
+// GetOverride returns PromoteManifestInput.Override, and is useful for accessing the field via an interface.
+func (v *PromoteManifestInput) GetOverride() string { return v.Override }
 
 // PromoteManifestResponse is returned by PromoteManifest on success.
 type PromoteManifestResponse struct {
@@ -9585,6 +9658,8 @@ type Promotion struct {
 	CanaryPercent *int `json:"canaryPercent"`
 	// Why.
 	Reason string `json:"reason"`
+	// Why the terms of the step were set aside; empty when it was held to them.
+	Override string `json:"override"`
 	// Who took the step.
 	Actor Actor `json:"actor"`
 	// When.
@@ -9608,6 +9683,9 @@ func (v *Promotion) GetCanaryPercent() *int { return v.CanaryPercent }
 
 // GetReason returns Promotion.Reason, and is useful for accessing the field via an interface.
 func (v *Promotion) GetReason() string { return v.Reason }
+
+// GetOverride returns Promotion.Override, and is useful for accessing the field via an interface.
+func (v *Promotion) GetOverride() string { return v.Override }
 
 // GetActor returns Promotion.Actor, and is useful for accessing the field via an interface.
 func (v *Promotion) GetActor() Actor { return v.Actor }
@@ -9634,6 +9712,8 @@ type PromotionEvidence struct {
 	Passed bool `json:"passed"`
 	// Who brought it.
 	SubmittedBy string `json:"submittedBy"`
+	// The runner that signed it, `rnr_…`; empty for a report that nobody signed. A controller's CANARY needs signed ones.
+	RunnerId string `json:"runnerId"`
 	// When it was brought.
 	CreatedAt time.Time `json:"createdAt"`
 }
@@ -9659,8 +9739,38 @@ func (v *PromotionEvidence) GetPassed() bool { return v.Passed }
 // GetSubmittedBy returns PromotionEvidence.SubmittedBy, and is useful for accessing the field via an interface.
 func (v *PromotionEvidence) GetSubmittedBy() string { return v.SubmittedBy }
 
+// GetRunnerId returns PromotionEvidence.RunnerId, and is useful for accessing the field via an interface.
+func (v *PromotionEvidence) GetRunnerId() string { return v.RunnerId }
+
 // GetCreatedAt returns PromotionEvidence.CreatedAt, and is useful for accessing the field via an interface.
 func (v *PromotionEvidence) GetCreatedAt() time.Time { return v.CreatedAt }
+
+// PromotionTerms includes the GraphQL fields of PromotionTerms requested by the fragment PromotionTerms.
+// The GraphQL type's documentation follows.
+//
+// What the steps of an app's versions need, beside evidence.
+type PromotionTerms struct {
+	// Launches of the canary that must have succeeded before it becomes ACTIVE.
+	MinLaunches int `json:"minLaunches"`
+	// Minutes that a version must have been the canary before it becomes ACTIVE.
+	MinMinutes int `json:"minMinutes"`
+	// Hours that a version must have been DEPRECATED before it is RETIRED.
+	GraceHours int `json:"graceHours"`
+	// Whether somebody else must take the step to ACTIVE than who took those to STAGED and CANARY.
+	SecondApprover bool `json:"secondApprover"`
+}
+
+// GetMinLaunches returns PromotionTerms.MinLaunches, and is useful for accessing the field via an interface.
+func (v *PromotionTerms) GetMinLaunches() int { return v.MinLaunches }
+
+// GetMinMinutes returns PromotionTerms.MinMinutes, and is useful for accessing the field via an interface.
+func (v *PromotionTerms) GetMinMinutes() int { return v.MinMinutes }
+
+// GetGraceHours returns PromotionTerms.GraceHours, and is useful for accessing the field via an interface.
+func (v *PromotionTerms) GetGraceHours() int { return v.GraceHours }
+
+// GetSecondApprover returns PromotionTerms.SecondApprover, and is useful for accessing the field via an interface.
+func (v *PromotionTerms) GetSecondApprover() bool { return v.SecondApprover }
 
 // What a new artifact is made from.
 type PublishArtifactInput struct {
@@ -9839,6 +9949,8 @@ type RegisterAdapterInput struct {
 	Url string `json:"url"`
 	// Certificates that alone vouch for the address by https, PEM, at most 32 KiB; left out, those of the same address stay. May be left out where the operator gave the platform a certificate to show to adapters.
 	Authority *string `json:"authority,omitempty"`
+	// Narrow its calls that only look to the inspections of the app's manifest; left out to leave it as it is, which is off for a new adapter.
+	NarrowCalls *bool `json:"narrowCalls,omitempty"`
 }
 
 // GetName returns RegisterAdapterInput.Name, and is useful for accessing the field via an interface.
@@ -9850,6 +9962,9 @@ func (v *RegisterAdapterInput) GetUrl() string { return v.Url }
 // GetAuthority returns RegisterAdapterInput.Authority, and is useful for accessing the field via an interface.
 func (v *RegisterAdapterInput) GetAuthority() *string { return v.Authority }
 
+// GetNarrowCalls returns RegisterAdapterInput.NarrowCalls, and is useful for accessing the field via an interface.
+func (v *RegisterAdapterInput) GetNarrowCalls() *bool { return v.NarrowCalls }
+
 // RegisterAdapterResponse is returned by RegisterAdapter on success.
 type RegisterAdapterResponse struct {
 	// Register an adapter or change its address; it is asked to describe itself. Key: adapter.register, platform.
@@ -9858,6 +9973,34 @@ type RegisterAdapterResponse struct {
 
 // GetRegisterAdapter returns RegisterAdapterResponse.RegisterAdapter, and is useful for accessing the field via an interface.
 func (v *RegisterAdapterResponse) GetRegisterAdapter() Adapter { return v.RegisterAdapter }
+
+// A runner to trust.
+type RegisterRunnerInput struct {
+	// What to call it: 2 to 40 lower-case letters, digits and hyphens.
+	Name string `json:"name"`
+	// Its public key: Ed25519, 32 bytes in base64.
+	PublicKey string `json:"publicKey"`
+	// Why, kept in the audit.
+	Reason string `json:"reason"`
+}
+
+// GetName returns RegisterRunnerInput.Name, and is useful for accessing the field via an interface.
+func (v *RegisterRunnerInput) GetName() string { return v.Name }
+
+// GetPublicKey returns RegisterRunnerInput.PublicKey, and is useful for accessing the field via an interface.
+func (v *RegisterRunnerInput) GetPublicKey() string { return v.PublicKey }
+
+// GetReason returns RegisterRunnerInput.Reason, and is useful for accessing the field via an interface.
+func (v *RegisterRunnerInput) GetReason() string { return v.Reason }
+
+// RegisterRunnerResponse is returned by RegisterRunner on success.
+type RegisterRunnerResponse struct {
+	// Register a runner: reports that it signs count from now on. Key: runner.manage, platform.
+	RegisterRunner EvidenceRunner `json:"registerRunner"`
+}
+
+// GetRegisterRunner returns RegisterRunnerResponse.RegisterRunner, and is useful for accessing the field via an interface.
+func (v *RegisterRunnerResponse) GetRegisterRunner() EvidenceRunner { return v.RegisterRunner }
 
 // Which allocation is given back.
 type ReleaseAllocationInput struct {
@@ -10289,6 +10432,15 @@ type RevokeRoleResponse struct {
 
 // GetRevokeRole returns RevokeRoleResponse.RevokeRole, and is useful for accessing the field via an interface.
 func (v *RevokeRoleResponse) GetRevokeRole() RoleBinding { return v.RevokeRole }
+
+// RevokeRunnerResponse is returned by RevokeRunner on success.
+type RevokeRunnerResponse struct {
+	// Revoke a runner: no report that it signed counts any more; versions keep their stages. Key: runner.manage, platform.
+	RevokeRunner EvidenceRunner `json:"revokeRunner"`
+}
+
+// GetRevokeRunner returns RevokeRunnerResponse.RevokeRunner, and is useful for accessing the field via an interface.
+func (v *RevokeRunnerResponse) GetRevokeRunner() EvidenceRunner { return v.RevokeRunner }
 
 // RevokeRuntimeSecretResponse is returned by RevokeRuntimeSecret on success.
 type RevokeRuntimeSecretResponse struct {
@@ -11078,6 +11230,49 @@ type SetProjectQuotaResponse struct {
 // GetSetProjectQuota returns SetProjectQuotaResponse.SetProjectQuota, and is useful for accessing the field via an interface.
 func (v *SetProjectQuotaResponse) GetSetProjectQuota() Project { return v.SetProjectQuota }
 
+// An app's terms.
+type SetPromotionTermsInput struct {
+	// The app.
+	AppSlug string `json:"appSlug"`
+	// Launches of the canary that must have succeeded before it becomes ACTIVE, 0 to 1,000.
+	MinLaunches int `json:"minLaunches"`
+	// Minutes that a version must have been the canary before it becomes ACTIVE, 0 to 43,200.
+	MinMinutes int `json:"minMinutes"`
+	// Hours that a version must have been DEPRECATED before it is RETIRED, 0 to 8,760.
+	GraceHours int `json:"graceHours"`
+	// Whether somebody else must take the step to ACTIVE than who took those to STAGED and CANARY.
+	SecondApprover bool `json:"secondApprover"`
+	// Why, kept in the audit.
+	Reason string `json:"reason"`
+}
+
+// GetAppSlug returns SetPromotionTermsInput.AppSlug, and is useful for accessing the field via an interface.
+func (v *SetPromotionTermsInput) GetAppSlug() string { return v.AppSlug }
+
+// GetMinLaunches returns SetPromotionTermsInput.MinLaunches, and is useful for accessing the field via an interface.
+func (v *SetPromotionTermsInput) GetMinLaunches() int { return v.MinLaunches }
+
+// GetMinMinutes returns SetPromotionTermsInput.MinMinutes, and is useful for accessing the field via an interface.
+func (v *SetPromotionTermsInput) GetMinMinutes() int { return v.MinMinutes }
+
+// GetGraceHours returns SetPromotionTermsInput.GraceHours, and is useful for accessing the field via an interface.
+func (v *SetPromotionTermsInput) GetGraceHours() int { return v.GraceHours }
+
+// GetSecondApprover returns SetPromotionTermsInput.SecondApprover, and is useful for accessing the field via an interface.
+func (v *SetPromotionTermsInput) GetSecondApprover() bool { return v.SecondApprover }
+
+// GetReason returns SetPromotionTermsInput.Reason, and is useful for accessing the field via an interface.
+func (v *SetPromotionTermsInput) GetReason() string { return v.Reason }
+
+// SetPromotionTermsResponse is returned by SetPromotionTerms on success.
+type SetPromotionTermsResponse struct {
+	// Set what the steps of an app's versions need. Key: app.manage, platform.
+	SetPromotionTerms AppTerms `json:"setPromotionTerms"`
+}
+
+// GetSetPromotionTerms returns SetPromotionTermsResponse.SetPromotionTerms, and is useful for accessing the field via an interface.
+func (v *SetPromotionTermsResponse) GetSetPromotionTerms() AppTerms { return v.SetPromotionTerms }
+
 // A list price.
 type SetSkuPriceInput struct {
 	// What is sold.
@@ -11458,6 +11653,8 @@ type SubmitEvidenceInput struct {
 	Report string `json:"report"`
 	// SHA-256 of the report's bytes, `sha256:…`: DIGEST_MISMATCH when they are others.
 	Digest string `json:"digest"`
+	// A registered runner's Ed25519 signature, base64, over the lines `gpuaas.app/evidence/v1`, kind and digest, each ended by a line feed; left out for a report that nobody signed. SIGNATURE_UNTRUSTED for any other.
+	Signature string `json:"signature,omitempty"`
 }
 
 // GetManifestId returns SubmitEvidenceInput.ManifestId, and is useful for accessing the field via an interface.
@@ -11471,6 +11668,9 @@ func (v *SubmitEvidenceInput) GetReport() string { return v.Report }
 
 // GetDigest returns SubmitEvidenceInput.Digest, and is useful for accessing the field via an interface.
 func (v *SubmitEvidenceInput) GetDigest() string { return v.Digest }
+
+// GetSignature returns SubmitEvidenceInput.Signature, and is useful for accessing the field via an interface.
+func (v *SubmitEvidenceInput) GetSignature() string { return v.Signature }
 
 // SubmitEvidenceResponse is returned by SubmitEvidence on success.
 type SubmitEvidenceResponse struct {
@@ -13476,6 +13676,14 @@ type __RegisterAdapterInput struct {
 // GetInput returns __RegisterAdapterInput.Input, and is useful for accessing the field via an interface.
 func (v *__RegisterAdapterInput) GetInput() RegisterAdapterInput { return v.Input }
 
+// __RegisterRunnerInput is used internally by genqlient
+type __RegisterRunnerInput struct {
+	Input RegisterRunnerInput `json:"input"`
+}
+
+// GetInput returns __RegisterRunnerInput.Input, and is useful for accessing the field via an interface.
+func (v *__RegisterRunnerInput) GetInput() RegisterRunnerInput { return v.Input }
+
 // __ReleaseAllocationInput is used internally by genqlient
 type __ReleaseAllocationInput struct {
 	Input ReleaseAllocationInput `json:"input"`
@@ -13607,6 +13815,18 @@ func (v *__RevokeRoleInput) GetBindingId() string { return v.BindingId }
 
 // GetReason returns __RevokeRoleInput.Reason, and is useful for accessing the field via an interface.
 func (v *__RevokeRoleInput) GetReason() string { return v.Reason }
+
+// __RevokeRunnerInput is used internally by genqlient
+type __RevokeRunnerInput struct {
+	RunnerId string `json:"runnerId"`
+	Reason   string `json:"reason"`
+}
+
+// GetRunnerId returns __RevokeRunnerInput.RunnerId, and is useful for accessing the field via an interface.
+func (v *__RevokeRunnerInput) GetRunnerId() string { return v.RunnerId }
+
+// GetReason returns __RevokeRunnerInput.Reason, and is useful for accessing the field via an interface.
+func (v *__RevokeRunnerInput) GetReason() string { return v.Reason }
 
 // __RevokeRuntimeSecretInput is used internally by genqlient
 type __RevokeRuntimeSecretInput struct {
@@ -13743,6 +13963,14 @@ type __SetProjectQuotaInput struct {
 
 // GetInput returns __SetProjectQuotaInput.Input, and is useful for accessing the field via an interface.
 func (v *__SetProjectQuotaInput) GetInput() SetProjectQuotaInput { return v.Input }
+
+// __SetPromotionTermsInput is used internally by genqlient
+type __SetPromotionTermsInput struct {
+	Input SetPromotionTermsInput `json:"input"`
+}
+
+// GetInput returns __SetPromotionTermsInput.Input, and is useful for accessing the field via an interface.
+func (v *__SetPromotionTermsInput) GetInput() SetPromotionTermsInput { return v.Input }
 
 // __SetSkuPriceInput is used internally by genqlient
 type __SetSkuPriceInput struct {
@@ -16150,6 +16378,7 @@ fragment Promotion on Promotion {
 	to
 	canaryPercent
 	reason
+	override
 	actor {
 		... Actor
 	}
@@ -16837,6 +17066,7 @@ fragment PromotionEvidence on PromotionEvidence {
 	summary
 	passed
 	submittedBy
+	runnerId
 	createdAt
 }
 fragment Promotion on Promotion {
@@ -16846,6 +17076,7 @@ fragment Promotion on Promotion {
 	to
 	canaryPercent
 	reason
+	override
 	actor {
 		... Actor
 	}
@@ -19743,6 +19974,44 @@ func ListRoles(
 	return data_, err_
 }
 
+// The query executed by ListRunners.
+const ListRunners_Operation = `
+query ListRunners {
+	evidenceRunners {
+		... EvidenceRunner
+	}
+}
+fragment EvidenceRunner on EvidenceRunner {
+	id
+	name
+	publicKey
+	createdAt
+	revokedAt
+	revokeReason
+}
+`
+
+func ListRunners(
+	ctx_ context.Context,
+	client_ graphql.Client,
+) (data_ *ListRunnersResponse, err_ error) {
+	req_ := &graphql.Request{
+		OpName: "ListRunners",
+		Query:  ListRunners_Operation,
+	}
+
+	data_ = &ListRunnersResponse{}
+	resp_ := &graphql.Response{Data: data_}
+
+	err_ = client_.MakeRequest(
+		ctx_,
+		req_,
+		resp_,
+	)
+
+	return data_, err_
+}
+
 // The query executed by ListRuntimeSecrets.
 const ListRuntimeSecrets_Operation = `
 query ListRuntimeSecrets ($instanceId: ID!, $ended: Boolean!, $first: Int, $after: String) {
@@ -22553,6 +22822,48 @@ func RegisterAdapter(
 	return data_, err_
 }
 
+// The mutation executed by RegisterRunner.
+const RegisterRunner_Operation = `
+mutation RegisterRunner ($input: RegisterRunnerInput!) {
+	registerRunner(input: $input) {
+		... EvidenceRunner
+	}
+}
+fragment EvidenceRunner on EvidenceRunner {
+	id
+	name
+	publicKey
+	createdAt
+	revokedAt
+	revokeReason
+}
+`
+
+func RegisterRunner(
+	ctx_ context.Context,
+	client_ graphql.Client,
+	input RegisterRunnerInput,
+) (data_ *RegisterRunnerResponse, err_ error) {
+	req_ := &graphql.Request{
+		OpName: "RegisterRunner",
+		Query:  RegisterRunner_Operation,
+		Variables: &__RegisterRunnerInput{
+			Input: input,
+		},
+	}
+
+	data_ = &RegisterRunnerResponse{}
+	resp_ := &graphql.Response{Data: data_}
+
+	err_ = client_.MakeRequest(
+		ctx_,
+		req_,
+		resp_,
+	)
+
+	return data_, err_
+}
+
 // The mutation executed by ReleaseAllocation.
 const ReleaseAllocation_Operation = `
 mutation ReleaseAllocation ($input: ReleaseAllocationInput!) {
@@ -23542,6 +23853,50 @@ func RevokeRole(
 	return data_, err_
 }
 
+// The mutation executed by RevokeRunner.
+const RevokeRunner_Operation = `
+mutation RevokeRunner ($runnerId: ID!, $reason: String!) {
+	revokeRunner(runnerId: $runnerId, reason: $reason) {
+		... EvidenceRunner
+	}
+}
+fragment EvidenceRunner on EvidenceRunner {
+	id
+	name
+	publicKey
+	createdAt
+	revokedAt
+	revokeReason
+}
+`
+
+func RevokeRunner(
+	ctx_ context.Context,
+	client_ graphql.Client,
+	runnerId string,
+	reason string,
+) (data_ *RevokeRunnerResponse, err_ error) {
+	req_ := &graphql.Request{
+		OpName: "RevokeRunner",
+		Query:  RevokeRunner_Operation,
+		Variables: &__RevokeRunnerInput{
+			RunnerId: runnerId,
+			Reason:   reason,
+		},
+	}
+
+	data_ = &RevokeRunnerResponse{}
+	resp_ := &graphql.Response{Data: data_}
+
+	err_ = client_.MakeRequest(
+		ctx_,
+		req_,
+		resp_,
+	)
+
+	return data_, err_
+}
+
 // The mutation executed by RevokeRuntimeSecret.
 const RevokeRuntimeSecret_Operation = `
 mutation RevokeRuntimeSecret ($secretId: ID!, $reason: String) {
@@ -24277,6 +24632,53 @@ func SetProjectQuota(
 	return data_, err_
 }
 
+// The mutation executed by SetPromotionTerms.
+const SetPromotionTerms_Operation = `
+mutation SetPromotionTerms ($input: SetPromotionTermsInput!) {
+	setPromotionTerms(input: $input) {
+		... AppTerms
+	}
+}
+fragment AppTerms on App {
+	id
+	slug
+	promotionTerms {
+		... PromotionTerms
+	}
+}
+fragment PromotionTerms on PromotionTerms {
+	minLaunches
+	minMinutes
+	graceHours
+	secondApprover
+}
+`
+
+func SetPromotionTerms(
+	ctx_ context.Context,
+	client_ graphql.Client,
+	input SetPromotionTermsInput,
+) (data_ *SetPromotionTermsResponse, err_ error) {
+	req_ := &graphql.Request{
+		OpName: "SetPromotionTerms",
+		Query:  SetPromotionTerms_Operation,
+		Variables: &__SetPromotionTermsInput{
+			Input: input,
+		},
+	}
+
+	data_ = &SetPromotionTermsResponse{}
+	resp_ := &graphql.Response{Data: data_}
+
+	err_ = client_.MakeRequest(
+		ctx_,
+		req_,
+		resp_,
+	)
+
+	return data_, err_
+}
+
 // The mutation executed by SetSkuPrice.
 const SetSkuPrice_Operation = `
 mutation SetSkuPrice ($input: SetSkuPriceInput!) {
@@ -24439,6 +24841,7 @@ fragment PromotionEvidence on PromotionEvidence {
 	summary
 	passed
 	submittedBy
+	runnerId
 	createdAt
 }
 `

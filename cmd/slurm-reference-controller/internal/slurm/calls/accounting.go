@@ -21,10 +21,7 @@ func accountingJobs(ctx context.Context, call *adapter.Call) (any, error) {
 	if err := decodeOptional(call.Input, &input); err != nil {
 		return nil, err
 	}
-	task := adapter.RunCommand{
-		Command: []string{"sh", "-c", accountScript, "account", strconv.Itoa(input.Days), strconv.Itoa(input.Limit)},
-	}
-	result, err := onController(ctx, call, "account", task)
+	result, err := onController(ctx, call, "account", accountCommand(strconv.Itoa(input.Days), strconv.Itoa(input.Limit)))
 	if err != nil {
 		return nil, err
 	}

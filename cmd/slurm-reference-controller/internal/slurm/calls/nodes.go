@@ -4,7 +4,6 @@ import (
 	"context"
 	"strings"
 
-	"github.com/gpuaas/app-platform/cmd/slurm-reference-controller/internal/slurm/daemons"
 	"github.com/gpuaas/app-platform/cmd/slurm-reference-controller/internal/slurm/layout"
 	"github.com/gpuaas/app-platform/cmd/slurm-reference-controller/internal/slurm/report"
 	"github.com/gpuaas/app-platform/sdk/adapter"
@@ -12,8 +11,7 @@ import (
 
 // listNodes returns the workers as Slurm reports them, with their members.
 func listNodes(ctx context.Context, call *adapter.Call) (any, error) {
-	script := report.RecordScript + `; echo "=== nodes"; exec timeout 20 sinfo -a -N -h -o "` + report.NodeFormat + `"`
-	result, err := onController(ctx, call, "nodes", daemons.Shell(script))
+	result, err := onController(ctx, call, "nodes", nodesCommand())
 	if err != nil {
 		return nil, err
 	}

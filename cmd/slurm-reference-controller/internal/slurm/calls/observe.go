@@ -68,7 +68,7 @@ func Observe(ctx context.Context, call *adapter.Call) (adapter.Observation, erro
 	if len(controllers) == 0 {
 		return seen, nil
 	}
-	result, err := onController(ctx, call, "observe", daemons.Shell(observeScript))
+	result, err := onController(ctx, call, "observe", observeCommand())
 	if err != nil {
 		return seen, err
 	}

@@ -88,8 +88,7 @@ func readLoad(ctx context.Context, call *adapter.PlanCall) (*load, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, planTime)
 	defer cancel()
-	task := adapter.RunCommand{Command: []string{"sh", "-c", planScript, "plan", report.QueueFormat()}}
-	result, err := call.Try(ctx, controllers[0], "load", task, adapter.Within(planTime))
+	result, err := call.Try(ctx, controllers[0], "load", planCommand(), adapter.Within(planTime))
 	switch {
 	case err != nil && ctx.Err() != nil:
 		return nil, nil

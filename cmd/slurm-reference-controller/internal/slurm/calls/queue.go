@@ -147,8 +147,7 @@ func list(ctx context.Context, call *adapter.Call) (any, error) {
 
 // readJobs returns the jobs, and the members by node.
 func readJobs(ctx context.Context, call *adapter.Call, id string) ([]report.Job, map[string]string, error) {
-	read := adapter.RunCommand{Command: []string{"sh", "-c", listScript, "list", report.QueueFormat(), id}}
-	result, err := onController(ctx, call, "list", read)
+	result, err := onController(ctx, call, "list", listCommand(id))
 	if err != nil {
 		return nil, nil, err
 	}
@@ -189,8 +188,7 @@ func readOutput(
 	if !ok || limit == 0 {
 		return "", nil
 	}
-	script := fmt.Sprintf(`test ! -f %[1]s || tail -c %[2]d %[1]s`, outputPath(one.JobID), limit)
-	result, err := call.Do(ctx, worker, "output", daemons.Shell(script), adapter.Within(callTime))
+	result, err := call.Do(ctx, worker, "output", outputCommand(one.JobID, strconv.Itoa(limit)), adapter.Within(callTime))
 	if err != nil {
 		return "", err
 	}

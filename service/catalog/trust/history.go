@@ -1,4 +1,4 @@
-package catalog
+package trust
 
 import (
 	"context"
@@ -11,23 +11,38 @@ import (
 	"github.com/gpuaas/app-platform/internal/tx"
 )
 
-// maxSteps bounds the steps that are read of one object.
-const maxSteps = 100
+// maxSteps and maxReports bound what is read of one object.
+const (
+	maxSteps   = 100
+	maxReports = 50
+)
 
 // owned is a row with the publisher whose keys say what of it is shown.
 type owned[T any] struct {
-	publisher
-	row T
+	tenant, project *ids.ID
+	row             T
+}
+
+// object is what the publisher's keys are requested on.
+func (o owned[T]) object() (object authz.Object) {
+	if o.tenant != nil {
+		object.TenantID = *o.tenant
+	}
+	if o.project != nil {
+		object.ProjectID = *o.project
+	}
+	return object
 }
 
 // EvidenceOf reads the newest 50 reports of several manifests at once, newest first, without their bytes. Those of apps on
 // whose publisher the caller does not hold manifest.read are left out.
 func (s *Service) EvidenceOf(ctx context.Context, manifests []ids.ID) (map[ids.ID][]*db.PromotionEvidence, error) {
 	var found []owned[*db.PromotionEvidence]
-	actor, err := s.DB.Read(ctx, tx.Rows(&found, scanOwnedReport, `SELECT a.publisher_tenant_id, a.publisher_project_id, `+reportColumns+`
+	actor, err := s.DB.Read(ctx, tx.Rows(&found, scanOwnedReport, `SELECT a.publisher_tenant_id, a.publisher_project_id,
+		e.id, e.manifest_id, e.tenant_id, e.kind, e.digest, e.summary, e.passed, e.submitted_by, e.runner_id, e.created_at
 		FROM manifest m JOIN app a ON a.id = m.app_id
 		JOIN LATERAL (SELECT * FROM promotion_evidence p WHERE p.manifest_id = m.id ORDER BY p.id DESC LIMIT $2) e ON true
-		WHERE m.id = ANY ($1) ORDER BY e.id DESC`, texts(manifests), maxReports))
+		WHERE m.id = ANY ($1) ORDER BY e.id DESC`, manifests, maxReports))
 	if err != nil {
 		return nil, err
 	}
@@ -44,7 +59,7 @@ func scanOwnedReport(row pgx.CollectableRow) (owned[*db.PromotionEvidence], erro
 	x := new(db.PromotionEvidence)
 	one := owned[*db.PromotionEvidence]{row: x}
 	return one, row.Scan(&one.tenant, &one.project, (*string)(&x.ID), (*string)(&x.ManifestID), &x.TenantID, (*string)(&x.Kind), &x.Digest,
-		(*[]byte)(&x.Summary), &x.Passed, &x.SubmittedBy, &x.CreatedAt)
+		(*[]byte)(&x.Summary), &x.Passed, &x.SubmittedBy, &x.RunnerID, &x.CreatedAt)
 }
 
 // HistoryOf reads the newest 100 steps of several artifacts and manifests at once, newest first. Key: manifest.read or
@@ -52,11 +67,11 @@ func scanOwnedReport(row pgx.CollectableRow) (owned[*db.PromotionEvidence], erro
 func (s *Service) HistoryOf(ctx context.Context, objects []ids.ID) (map[ids.ID][]*db.Promotion, error) {
 	var found []owned[*db.Promotion]
 	actor, err := s.DB.Read(ctx, tx.Rows(&found, scanStep, `SELECT coalesce(a.publisher_tenant_id, f.tenant_id), coalesce(a.publisher_project_id, f.project_id),
-		p.id, p.object_id, p.tenant_id, p.from_stage, p.to_stage, p.canary_percent, p.reason, p.actor_kind, p.actor_id, p.actor_name, p.created_at
+		p.id, p.object_id, p.tenant_id, p.from_stage, p.to_stage, p.canary_percent, p.reason, p.actor_kind, p.actor_id, p.actor_name, p.created_at, p.override
 		FROM unnest($1::text[]) o (id)
 		JOIN LATERAL (SELECT * FROM promotion s WHERE s.object_id = o.id ORDER BY s.id DESC LIMIT $2) p ON true
 		LEFT JOIN manifest m ON m.id = o.id LEFT JOIN app a ON a.id = m.app_id LEFT JOIN artifact f ON f.id = o.id
-		ORDER BY p.id DESC`, texts(objects), maxSteps))
+		ORDER BY p.id DESC`, objects, maxSteps))
 	if err != nil {
 		return nil, err
 	}
@@ -67,7 +82,7 @@ func (s *Service) HistoryOf(ctx context.Context, objects []ids.ID) (map[ids.ID][
 	for _, one := range found {
 		step := one.row
 		if !actor.AllowsOn(authz.ManifestRead, one.object()) && !actor.AllowsOn(authz.ArtifactRead, one.object()) {
-			step.Reason, step.ActorID, step.ActorName = "", "", ""
+			step.Reason, step.Override, step.ActorID, step.ActorName = "", "", "", ""
 		}
 		out[one.row.ObjectID] = append(out[one.row.ObjectID], one.row)
 	}
@@ -78,5 +93,5 @@ func scanStep(row pgx.CollectableRow) (owned[*db.Promotion], error) {
 	x := new(db.Promotion)
 	one := owned[*db.Promotion]{row: x}
 	return one, row.Scan(&one.tenant, &one.project, (*string)(&x.ID), (*string)(&x.ObjectID), &x.TenantID, (*string)(&x.FromStage), (*string)(&x.ToStage),
-		&x.CanaryPercent, &x.Reason, &x.ActorKind, &x.ActorID, &x.ActorName, &x.CreatedAt)
+		&x.CanaryPercent, &x.Reason, &x.ActorKind, &x.ActorID, &x.ActorName, &x.CreatedAt, &x.Override)
 }

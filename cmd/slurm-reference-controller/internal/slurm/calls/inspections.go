@@ -1,0 +1,38 @@
+package calls
+
+import (
+	"github.com/gpuaas/app-platform/cmd/slurm-reference-controller/internal/slurm/daemons"
+	"github.com/gpuaas/app-platform/cmd/slurm-reference-controller/internal/slurm/report"
+	"github.com/gpuaas/app-platform/sdk/adapter"
+)
+
+// The commands of calls that only look. The manifest names each under "inspections"; a test compares them, since a command
+// that is not named is refused once an operator has narrowed the adapter's calls.
+
+func observeCommand() adapter.RunCommand { return daemons.Shell(observeScript) }
+
+func planCommand() adapter.RunCommand {
+	return adapter.RunCommand{Command: []string{"sh", "-c", planScript, "plan", report.QueueFormat()}}
+}
+
+func nodesCommand() adapter.RunCommand {
+	return daemons.Shell(report.RecordScript + `; echo "=== nodes"; exec timeout 20 sinfo -a -N -h -o "` + report.NodeFormat + `"`)
+}
+
+// listCommand reads all jobs, or the one of this number.
+func listCommand(id string) adapter.RunCommand {
+	command := []string{"sh", "-c", listScript, "list", report.QueueFormat()}
+	if id != "" {
+		command = append(command, id)
+	}
+	return adapter.RunCommand{Command: command}
+}
+
+// outputCommand reads the last bytes of what a job has written.
+func outputCommand(job, bytes string) adapter.RunCommand {
+	return adapter.RunCommand{Command: []string{"sh", "-c", `test ! -f "$1" || tail -c "$2" "$1"`, "output", outputPath(job), bytes}}
+}
+
+func accountCommand(days, limit string) adapter.RunCommand {
+	return adapter.RunCommand{Command: []string{"sh", "-c", accountScript, "account", days, limit}}
+}

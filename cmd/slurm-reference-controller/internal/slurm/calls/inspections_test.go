@@ -1,0 +1,27 @@
+package calls
+
+import (
+	"flag"
+	"testing"
+
+	"github.com/gpuaas/app-platform/sdk/adapter"
+	"github.com/gpuaas/app-platform/sdk/adaptertest"
+)
+
+var rewrite = flag.Bool("update", false, "write the inspections into the manifest")
+
+func TestTheManifestNamesWhatIsRunWhileTheAdapterOnlyLooks(t *testing.T) {
+	t.Parallel()
+	named := func(name string, task adapter.RunCommand, arguments ...string) adaptertest.Inspection {
+		one := adaptertest.Inspection{Name: name, Command: task.Command}
+		for _, argument := range arguments {
+			one.Arguments = append(one.Arguments, adaptertest.InspectionArgument{Name: argument, Type: "integer"})
+		}
+		return one
+	}
+	adaptertest.Inspections(t, "../../../manifest.json", *rewrite,
+		named("observe", observeCommand()), named("plan", planCommand()), named("nodes", nodesCommand()),
+		named("queue", listCommand("")), named("job", listCommand("{job}"), "job"),
+		named("output", outputCommand("{job}", "{bytes}"), "job", "bytes"),
+		named("accounts", accountCommand("{days}", "{limit}"), "days", "limit"))
+}

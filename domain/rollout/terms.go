@@ -1,0 +1,69 @@
+package rollout
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+)
+
+// Terms are what a version's steps need beside evidence: confidence that was gained, and time for others to move.
+type Terms struct {
+	// MinLaunches are the launches of a canary that must have succeeded before it becomes ACTIVE.
+	MinLaunches int `json:"minLaunches"`
+	// MinMinutes is how long a version must have been a canary.
+	MinMinutes int `json:"minMinutes"`
+	// GraceHours is how long a version must have been DEPRECATED before it is RETIRED.
+	GraceHours int `json:"graceHours"`
+	// SecondApprover asks for somebody else to take the step to ACTIVE than who took those before it.
+	SecondApprover bool `json:"secondApprover"`
+}
+
+// DefaultTerms hold for apps without terms of their own.
+func DefaultTerms() Terms { return Terms{MinLaunches: 5, MinMinutes: 60, GraceHours: 24} }
+
+// Bounds of terms.
+const (
+	MaxLaunches = 1_000
+	MaxMinutes  = 30 * 24 * 60
+	MaxHours    = 365 * 24
+)
+
+// TermsOf reads stored terms; none are the defaults.
+func TermsOf(stored json.RawMessage) (Terms, error) {
+	terms := DefaultTerms()
+	if len(stored) == 0 || string(stored) == "null" {
+		return terms, nil
+	}
+	err := json.Unmarshal(stored, &terms)
+	return terms, err
+}
+
+// Canary is what is known of a canary that is to become ACTIVE.
+type Canary struct {
+	Launches int
+	Age      time.Duration
+	// Same says that the steps before were taken by the one who takes this.
+	Same bool
+}
+
+// LacksActive returns what keeps a canary from ACTIVE, in words; empty when nothing does.
+func (t Terms) LacksActive(canary Canary) (lacks []string) {
+	if canary.Launches < t.MinLaunches {
+		lacks = append(lacks, fmt.Sprintf("%d of its launches have succeeded, and %d are needed", canary.Launches, t.MinLaunches))
+	}
+	if least := time.Duration(t.MinMinutes) * time.Minute; canary.Age < least {
+		lacks = append(lacks, fmt.Sprintf("it has been the canary for %s, and %s are needed", canary.Age.Round(time.Second), least))
+	}
+	if t.SecondApprover && canary.Same {
+		lacks = append(lacks, "somebody else than who staged it or began the canary must take this step")
+	}
+	return lacks
+}
+
+// LacksRetired returns what keeps a version that was deprecated a while ago from RETIRED; empty when nothing does.
+func (t Terms) LacksRetired(age time.Duration) (lacks []string) {
+	if least := time.Duration(t.GraceHours) * time.Hour; age < least {
+		return []string{fmt.Sprintf("it has been DEPRECATED for %s, and %s are needed", age.Round(time.Second), least)}
+	}
+	return nil
+}

@@ -1,0 +1,79 @@
+package server
+
+import (
+	"encoding/json"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gpuaas/app-platform/authz"
+	"github.com/gpuaas/app-platform/domain/fault"
+	"github.com/gpuaas/app-platform/domain/ids"
+	"github.com/gpuaas/app-platform/service/ledger/operation"
+)
+
+// An adapter whose calls are narrowed holds, while it only looks, a token that runs what the manifest names: with that
+// token it can neither run a command of its own, nor write a file, nor redeem a secret. The audit names who asked.
+func TestATokenThatOnlyLooksRunsNothingElse(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	h := b.build()
+	var document map[string]any
+	require.NoError(t, json.Unmarshal(h.document, &document))
+	document["inspections"] = []map[string]any{{"name": "log", "command": []string{"tail", "-n", "{lines}", "/var/log/app"},
+		"arguments": []map[string]any{{"name": "lines", "type": "integer"}}}}
+	encoded, err := json.Marshal(document)
+	require.NoError(t, err)
+	b.SQL(`ALTER TABLE manifest DISABLE TRIGGER USER`)
+	b.SQL(`UPDATE manifest SET document = $1 WHERE id = $2`, encoded, h.Manifest)
+	issued, err := operation.IssueCallToken(b.Ring, operation.Call{
+		Instance: ids.ID(h.Instance), Keys: operation.LookKeys(true), Life: time.Minute,
+		For: authz.Ref{Kind: "USER", ID: string(h.User), Name: "Mo"},
+	}, time.Now())
+	require.NoError(t, err)
+	run := func(key, kind string, spec object) answer {
+		return b.post(issued.Text, `mutation($input: RunNodeTaskInput!) { runNodeTask(input: $input) { id } }`, arguments{"input": object{
+			"memberId": h.Member, "kind": kind, "spec": spec, "timeoutSeconds": 10, "idempotencyKey": key,
+		}})
+	}
+	before := b.Count("node_task", "")
+	for name, attack := range map[string]struct {
+		kind string
+		spec object
+	}{
+		"free":    {"RUN", object{"command": []string{"sh", "-c", "id"}}},
+		"shell":   {"RUN", object{"command": []string{"tail", "-n", "1;id", "/var/log/app"}}},
+		"option":  {"RUN", object{"command": []string{"tail", "-n", "-f", "/var/log/app"}}},
+		"file":    {"RUN", object{"command": []string{"tail", "-n", "1", "/etc/shadow"}}},
+		"stdin":   {"RUN", object{"command": []string{"tail", "-n", "1", "/var/log/app"}, "stdin": "x"}},
+		"env":     {"RUN", object{"command": []string{"tail", "-n", "1", "/var/log/app"}, "env": []object{{"name": "LD_PRELOAD", "value": "/x.so"}}}},
+		"dir":     {"RUN", object{"command": []string{"tail", "-n", "1", "/var/log/app"}, "workDir": "/tmp"}},
+		"write":   {"WRITE_FILE", object{"path": "/x", "content": "x"}},
+		"probing": {"PROBE", object{"exec": object{"command": []string{"id"}}, "attempts": 1}},
+	} {
+		got := run(name, attack.kind, attack.spec)
+		require.Equal(t, string(fault.Forbidden), got.code(), "%s: %s", name, got.Raw)
+		require.Contains(t, got.paths(), "input.spec", name)
+	}
+	got := b.post(issued.Text, `mutation($id: ID!) { redeemRuntimeSecret(secretId: $id) { __typename } }`, arguments{"id": h.Secret})
+	require.Equal(t, string(fault.NotFound), got.code(), "a secret: %s", got.Raw)
+	require.Equal(t, before, b.Count("node_task", ""), "nothing was written")
+
+	got = run("named", "RUN", object{"command": []string{"tail", "-n", "20", "/var/log/app"}})
+	require.Empty(t, got.Errors, got.Raw)
+	got = run("process", "INSPECT_PROCESS", object{"name": "app"})
+	require.Empty(t, got.Errors, got.Raw)
+	require.Equal(t, 2, b.Count("audit_entry", "action = 'runNodeTask' AND allowed AND permission_key = 'task.inspect' AND after->'requester'->>'id' = $1", h.User))
+}
+
+// The reference app that has moved names what it runs while it looks.
+func TestTheReferenceAppNamesItsInspections(t *testing.T) {
+	t.Parallel()
+	raw, err := os.ReadFile("../cmd/hello-cluster-controller/manifest.json")
+	require.NoError(t, err)
+	var document struct{ Inspections []struct{ Name string } }
+	require.NoError(t, json.Unmarshal(raw, &document))
+	require.Len(t, document.Inspections, 2)
+}

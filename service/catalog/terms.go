@@ -1,0 +1,105 @@
+package catalog
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/gpuaas/app-platform/authz"
+	"github.com/gpuaas/app-platform/domain/fault"
+	"github.com/gpuaas/app-platform/domain/ids"
+	"github.com/gpuaas/app-platform/domain/lifecycle"
+	"github.com/gpuaas/app-platform/domain/manifest"
+	"github.com/gpuaas/app-platform/domain/rollout"
+	"github.com/gpuaas/app-platform/internal/tx"
+	"github.com/gpuaas/app-platform/service/ledger/audit"
+)
+
+// terms refuses a step whose terms are not met, unless the platform's staff set them aside with a reason:
+// EVIDENCE_MISSING naming each term.
+func terms(ctx context.Context, t *tx.Tx, v *versions, in PromoteManifestInput) error {
+	if in.Override != "" {
+		return audit.Require(t, "promoteManifest", authz.ManifestPromote, authz.Object{}, in.ManifestID)
+	}
+	lacking, err := termsOf(ctx, t, v.row.ID, in.To)
+	if err != nil || len(lacking) == 0 {
+		return err
+	}
+	return fault.New(fault.EvidenceMissing, "the terms of %s are not met: meet them, or have the platform's staff set them aside with input.override", in.To).
+		With(unmet(lacking)...)
+}
+
+// unmet are the reasons of terms that are not met.
+func unmet(lacking []string) []fault.Reason {
+	reasons := make([]fault.Reason, len(lacking))
+	for i, text := range lacking {
+		reasons[i] = fault.Reason{Code: fault.EvidenceMissing, Message: text, Path: "input.to"}
+	}
+	return reasons
+}
+
+// termsOf are the terms of the step that are not met, in words: it is read like what a version lacks.
+func termsOf(ctx context.Context, t *tx.Tx, id ids.ID, to lifecycle.Stage) ([]string, error) {
+	found, err := t.Query(ctx, standingSQL, texts([]ids.ID{id}))
+	if err != nil {
+		return nil, fmt.Errorf("load what %s lacks: %w", id, err)
+	}
+	one, err := pgx.CollectExactlyOneRow(found, scanStanding)
+	if err != nil {
+		return nil, fmt.Errorf("load what %s lacks: %w", id, err)
+	}
+	if withTerms[one.row.Stage] != to {
+		return nil, nil
+	}
+	return one.lacksTerms(t.Actor.ID)
+}
+
+// withTerms are the steps that have terms, by the stage that they leave.
+var withTerms = map[lifecycle.Stage]lifecycle.Stage{
+	lifecycle.StageStaged: lifecycle.StageCanary, lifecycle.StageCanary: lifecycle.StageActive, lifecycle.StageDeprecated: lifecycle.StageRetired,
+}
+
+// lacksTerms is what of its next step's terms is not met, if the actor takes the step.
+func (x *standing) lacksTerms(actor ids.ID) ([]string, error) {
+	wanted, err := rollout.TermsOf(x.terms)
+	if err != nil {
+		return nil, fmt.Errorf("read the terms of %s: %w", x.row.ID, err)
+	}
+	switch x.row.Stage {
+	case lifecycle.StageStaged:
+		return x.lacksRunner()
+	case lifecycle.StageCanary:
+		canary := rollout.Canary{Launches: x.launches, Same: slices.Contains(x.takers, string(actor))}
+		if x.row.CanaryStartedAt != nil {
+			canary.Age = x.now.Sub(*x.row.CanaryStartedAt)
+		}
+		return wanted.LacksActive(canary), nil
+	case lifecycle.StageDeprecated:
+		return wanted.LacksRetired(x.now.Sub(x.deprecated)), nil
+	}
+	return nil, nil
+}
+
+// lacksRunner is what a controller lacks to be given to others than its publisher: reports that a registered runner has
+// signed. Its publisher's own word stages it, for smoke launches in projects of the publisher's.
+func (x *standing) lacksRunner() (lacking []string, err error) {
+	parsed, err := manifest.Parse(x.row.Document)
+	if err != nil || parsed.ArtifactKind != controllerKind {
+		return nil, err
+	}
+	var said description
+	if len(x.description) > 0 {
+		if err := json.Unmarshal(x.description, &said); err != nil {
+			return nil, fmt.Errorf("read the description of adapter %s: %w", x.row.AdapterName, err)
+		}
+	}
+	signed := slices.DeleteFunc(slices.Clone(x.reports), func(one brought) bool { return one.Runner == "" })
+	_, missing := controllerLacks(parsed, said.Build, signed)
+	for _, reason := range missing {
+		lacking = append(lacking, "signed by a registered runner: "+reason.Message)
+	}
+	return lacking, nil
+}

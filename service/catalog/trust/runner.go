@@ -1,0 +1,131 @@
+// Package trust is whose word counts for an app's versions: runners, the terms of steps, and what was brought and taken.
+package trust
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/gpuaas/app-platform/authz"
+	"github.com/gpuaas/app-platform/domain/evidence"
+	"github.com/gpuaas/app-platform/domain/fault"
+	"github.com/gpuaas/app-platform/domain/ids"
+	"github.com/gpuaas/app-platform/domain/lifecycle"
+	"github.com/gpuaas/app-platform/ent/generated/db"
+	dbrunner "github.com/gpuaas/app-platform/ent/generated/db/evidencerunner"
+	"github.com/gpuaas/app-platform/internal/tx"
+	"github.com/gpuaas/app-platform/service/kit/check"
+	"github.com/gpuaas/app-platform/service/ledger/audit"
+)
+
+// Service holds the verbs.
+type Service struct{ DB *tx.DB }
+
+// maxRunners bounds the runners that count.
+const maxRunners = 100
+
+// RunnerInput is a runner with its public key: Ed25519, 32 bytes in base64.
+type RunnerInput struct{ Name, PublicKey, Reason string }
+
+// RegisterRunner registers a runner: reports that it signs count from now on. Key: runner.manage on the platform.
+// Faults: INVALID_ARGUMENT naming the field, CONFLICT when the name or the key is registered, LIMIT_EXCEEDED.
+func (s *Service) RegisterRunner(ctx context.Context, in RunnerInput) (out *db.EvidenceRunner, err error) {
+	var input check.Input
+	input.Slug("input.name", in.Name)
+	input.Text("input.reason", in.Reason, 1, check.MaxReason)
+	if _, err := evidence.PublicKey(in.PublicKey); err != nil {
+		input.Bad("input.publicKey", "%s", err.Error())
+	}
+	if err := input.Err(); err != nil {
+		return nil, err
+	}
+	err = s.DB.Write(ctx, func(ctx context.Context, t *tx.Tx) error {
+		const action = "registerRunner"
+		if err := audit.Require(t, action, authz.RunnerManage, authz.Object{}, ""); err != nil {
+			return err
+		}
+		if count, err := t.EvidenceRunner.Query().Where(dbrunner.RevokedAtIsNil()).Count(ctx); err != nil || count >= maxRunners {
+			return or(err, fault.New(fault.LimitExceeded, "at most %d runners: revoke one first", maxRunners))
+		}
+		out, err = t.EvidenceRunner.Create().SetID(ids.New(ids.Runner)).SetName(in.Name).SetPublicKey(in.PublicKey).
+			SetCreatedBy(string(t.Actor.ID)).SetCreatedAt(t.Now).Save(ctx)
+		if tx.Violates(err, "evidence_runner_name_key") || tx.Violates(err, "evidence_runner_public_key_key") {
+			return fault.New(fault.Conflict, "a runner of this name or key is registered: revoked ones keep theirs").At("input.name").Retry(false)
+		}
+		if err != nil {
+			return fmt.Errorf("register a runner: %w", err)
+		}
+		return audit.Write(ctx, t, audit.Entry{Action: action, Key: authz.RunnerManage, ObjectID: out.ID, Reason: in.Reason,
+			After: map[string]any{"name": in.Name, "publicKey": in.PublicKey}})
+	})
+	return out, err
+}
+
+// or returns the first error; the second when there is none.
+func or(err, other error) error {
+	if err != nil {
+		return err
+	}
+	return other
+}
+
+// RevokeRunner ends a runner: no report that it signed counts any more. Key: runner.manage on the platform. Faults:
+// INVALID_ARGUMENT at reason, NOT_FOUND.
+func (s *Service) RevokeRunner(ctx context.Context, id ids.ID, reason string) (out *db.EvidenceRunner, err error) {
+	var input check.Input
+	input.Text("reason", reason, 1, check.MaxReason)
+	if err := input.Err(); err != nil {
+		return nil, err
+	}
+	err = s.DB.Write(ctx, func(ctx context.Context, t *tx.Tx) error {
+		const action = "revokeRunner"
+		if err := audit.Require(t, action, authz.RunnerManage, authz.Object{}, id); err != nil {
+			return err
+		}
+		row, err := t.EvidenceRunner.Query().Where(dbrunner.ID(id)).ForUpdate().Only(ctx)
+		if db.IsNotFound(err) {
+			return fault.NoSuch()
+		}
+		if err != nil || row.RevokedAt != nil {
+			out = row
+			return err
+		}
+		if out, err = row.Update().SetRevokedAt(t.Now).SetRevokeReason(reason).Save(ctx); err != nil {
+			return fmt.Errorf("revoke runner %s: %w", id, err)
+		}
+		return audit.Write(ctx, t, audit.Entry{Action: action, Key: authz.RunnerManage, ObjectID: id, Reason: reason,
+			Before: map[string]any{"revoked": false}, After: map[string]any{"revoked": true, "name": row.Name}})
+	})
+	return out, err
+}
+
+// Runners lists the runners, revoked ones too, by name. Key: manifest.read anywhere.
+func (s *Service) Runners(ctx context.Context) (out []*db.EvidenceRunner, err error) {
+	err = s.DB.Write(ctx, func(ctx context.Context, t *tx.Tx) error {
+		if err := authz.RequireAnywhere(t.Actor, authz.ManifestRead); err != nil {
+			return err
+		}
+		out, err = t.EvidenceRunner.Query().Order(db.Asc(dbrunner.FieldName)).Limit(10 * maxRunners).All(ctx)
+		return err
+	})
+	return out, err
+}
+
+// SignedBy returns the runner whose signature a report has; empty for one that nobody signed. SIGNATURE_UNTRUSTED at
+// input.signature when it is no registered runner's.
+func SignedBy(ctx context.Context, t *tx.Tx, kind lifecycle.EvidenceKind, digest, signature string) (ids.ID, error) {
+	if signature == "" {
+		return "", nil
+	}
+	runners, err := t.EvidenceRunner.Query().Where(dbrunner.RevokedAtIsNil()).All(ctx)
+	if err != nil {
+		return "", fmt.Errorf("load the runners: %w", err)
+	}
+	statement := evidence.Statement(kind, digest)
+	for _, one := range runners {
+		if key, err := evidence.PublicKey(one.PublicKey); err == nil && evidence.Signed(key, statement, signature) {
+			return one.ID, nil
+		}
+	}
+	return "", fault.New(fault.SignatureUntrusted, "the signature is not of a registered runner over this kind and digest").
+		At("input.signature").Retry(false)
+}

@@ -1,0 +1,51 @@
+package task
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/gpuaas/app-platform/authz"
+	"github.com/gpuaas/app-platform/domain/fault"
+	"github.com/gpuaas/app-platform/domain/manifest"
+	"github.com/gpuaas/app-platform/ent/generated/db"
+	dbinstance "github.com/gpuaas/app-platform/ent/generated/db/instance"
+	"github.com/gpuaas/app-platform/internal/tx"
+	"github.com/gpuaas/app-platform/sdk/nodetask"
+	"github.com/gpuaas/app-platform/service/ledger/audit"
+)
+
+// looksOnly refuses every task but those that task.inspect is for: the state of a process, and a command that the
+// manifest which the instance is pinned to names, with nothing beside its arguments.
+func looksOnly(ctx context.Context, t *tx.Tx, member *db.Member, spec nodetask.Spec, where authz.Object) error {
+	switch task := spec.(type) {
+	case *nodetask.InspectProcess:
+		return nil
+	case *nodetask.Run:
+		if len(task.Env) > 0 || task.Stdin != "" || task.WorkDir != "" {
+			break
+		}
+		document, err := pinnedTo(ctx, t, member)
+		if err != nil {
+			return err
+		}
+		if _, named := document.Inspects(task.Command, task.User); named {
+			return nil
+		}
+	}
+	refusal := fault.New(fault.Forbidden, "this call only looks: it may ask for a process's state, and run the commands that the app's manifest names as inspections").
+		With(fault.Reason{Code: fault.PermissionMissing, Message: "needs " + authz.TaskRun.String(), Path: "input.spec"})
+	return audit.Refused(t, action, authz.TaskRun, where, member.ID, refusal)
+}
+
+// pinnedTo returns the manifest that the member's instance runs.
+func pinnedTo(ctx context.Context, t *tx.Tx, member *db.Member) (*manifest.Manifest, error) {
+	row, err := t.Instance.Query().Where(dbinstance.ID(member.InstanceID)).Only(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("load instance %s: %w", member.InstanceID, err)
+	}
+	stored, err := t.Manifest.Get(ctx, row.ManifestID)
+	if err != nil {
+		return nil, fmt.Errorf("load manifest %s: %w", row.ManifestID, err)
+	}
+	return manifest.Parse(stored.Document)
+}
