@@ -141,6 +141,24 @@ func counterOf(p *adaptertest.Platform, id string, kind adapter.Kind, members in
 	return d
 }
 
+// requireItsManifest requires that the manifest beside the adapter declares what the adapter describes.
+func requireItsManifest(t *testing.T, app adapter.AppInfo) {
+	t.Helper()
+	raw, err := os.ReadFile("typescript-adapter/manifest.json")
+	require.NoError(t, err)
+	var manifest adapter.AppInfo
+	require.NoError(t, json.Unmarshal(raw, &manifest))
+	require.Equal(t, manifest.Components, app.Components)
+	require.Equal(t, manifest.UsageDimensions, app.UsageDimensions)
+	require.Len(t, app.Actions, len(manifest.Actions))
+	for n, action := range manifest.Actions {
+		require.JSONEq(t, string(action.InputSchema), string(app.Actions[n].InputSchema))
+		require.JSONEq(t, string(action.OutputSchema), string(app.Actions[n].OutputSchema))
+		action.InputSchema, action.OutputSchema = app.Actions[n].InputSchema, app.Actions[n].OutputSchema
+		require.Equal(t, action, app.Actions[n])
+	}
+}
+
 func TestTypescriptAdapterRunsACounterFromLaunchToTeardown(t *testing.T) {
 	t.Parallel()
 	p := adaptertest.New(t, "counter")
@@ -150,6 +168,7 @@ func TestTypescriptAdapterRunsACounterFromLaunchToTeardown(t *testing.T) {
 	require.Equal(t, http.StatusOK, code, "body: %s", raw)
 	require.Equal(t, []string{"1.1", "1.0"}, said.ContractVersions)
 	require.ElementsMatch(t, adapter.Kinds(), said.Apps[0].Operations, "every operation kind")
+	requireItsManifest(t, said.Apps[0])
 
 	create := counterOf(p, "op_1", adapter.InstanceCreate, 2)
 	status := p.Run(base, create, patience)

@@ -22,6 +22,7 @@ const (
 	EventMemberRemoved          EventType = "apps.instance.member_removed"
 	EventMemberFailed           EventType = "apps.instance.member_failed"
 	EventMemberChanged          EventType = "apps.instance.member_changed"
+	EventMemberOutOfMemory      EventType = "apps.instance.member_out_of_memory"
 	EventActionInvoked          EventType = "apps.instance.action_invoked"
 	EventControlPlaneOffered    EventType = "apps.instance.control_plane_offered"
 	EventControlPlaneAttached   EventType = "apps.instance.control_plane_attached"
@@ -53,7 +54,7 @@ var eventTypes = []EventType{
 	EventInstanceRequested, EventInstanceRunning, EventInstanceFailed, EventInstanceDeleting, EventInstanceDeleted,
 	EventInstanceStarting, EventInstanceStartCompleted, EventInstanceHealthy, EventInstanceDegraded,
 	EventInstanceUnhealthy, EventInstanceUpgraded, EventInstanceRolledBack,
-	EventMemberAdded, EventMemberDrained, EventMemberRemoved, EventMemberFailed, EventMemberChanged,
+	EventMemberAdded, EventMemberDrained, EventMemberRemoved, EventMemberFailed, EventMemberChanged, EventMemberOutOfMemory,
 	EventActionInvoked,
 	EventControlPlaneOffered, EventControlPlaneAttached, EventControlPlaneDeclined, EventControlPlaneWithdrawn, EventControlPlaneDetached,
 	EventOperationAccepted, EventOperationStarted, EventOperationProgress, EventOperationCanceling,

@@ -19,3 +19,14 @@ func TestTheRecipesManifestIsOne(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "your-app", parsed.App)
 }
+
+func TestTheTypescriptExamplesManifestIsOne(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../../examples/typescript-adapter/manifest.json")
+	require.NoError(t, err)
+	digest := "sha256:" + strings.Repeat("0", 64)
+	filled := strings.NewReplacer(`"ref": ""`, `"ref": "registry.test/counter@`+digest+`"`, `"digest": ""`, `"digest": "`+digest+`"`).Replace(string(text))
+	parsed, err := Parse([]byte(filled))
+	require.NoError(t, err)
+	require.Equal(t, "counter", parsed.App)
+}

@@ -39,7 +39,7 @@ type containersUnderTest struct {
 func TestContainersRunOnNodesAndLeaveNothing(t *testing.T) {
 	needsRoot(t)
 	ctx, c := bounded(t), automation(t)
-	k := &containersUnderTest{t: t, ctx: ctx, c: c, web: overTheSwitch()}
+	k := &containersUnderTest{t: t, ctx: ctx, c: c, web: fromANode()}
 	started, err := gql.LaunchInstance(ctx, c, gql.LaunchInstanceInput{
 		ProjectId: shared.Demo.ProjectID, AppSlug: notebook, Version: "1.0.0", Name: "notebooks", AllocationIds: []string{rent(t, ctx, c), rent(t, ctx, c)},
 		Components: []gql.ComponentInput{{Key: "replica", Count: 2}}, Config: json.RawMessage(`{"env":{"GREETING":"Good evening"}}`),
@@ -66,11 +66,12 @@ func TestContainersRunOnNodesAndLeaveNothing(t *testing.T) {
 	require.Empty(t, onNodes(t, ctx, `for f in /proc/[0-9]*/comm; do cat $f 2>/dev/null; done | grep -E '^(conmon|web-notebook)' || true`))
 }
 
-// overTheSwitch is a client that reaches the nodes as they reach each other.
-func overTheSwitch() *http.Client {
+// fromANode is a client that reaches members' declared endpoints as a node of the installation does: only nodes know the
+// way to members' addresses.
+func fromANode() *http.Client {
 	return &http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{DisableKeepAlives: true,
 		DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
-			return shared.Network().DialContext(ctx, network, address)
+			return shared.Nodes[0].DialContext(ctx, network, address)
 		}}}
 }
 
@@ -290,7 +291,7 @@ func (k *containersUnderTest) newVersion(version, build string) {
 func TestBytesThatAreSwappedAfterPublishingNeverRun(t *testing.T) {
 	needsRoot(t)
 	ctx, c := bounded(t), automation(t)
-	k := &containersUnderTest{t: t, ctx: ctx, c: c, web: overTheSwitch()}
+	k := &containersUnderTest{t: t, ctx: ctx, c: c, web: fromANode()}
 	const repository = "swapped"
 	dir := t.TempDir()
 	_, err := publish.Build(dir, publish.Image{Files: []publish.File{{From: k.program("swapped")}}, User: "65532:65532", Platform: "linux/" + runtime.GOARCH})

@@ -25,9 +25,13 @@ const list = "nodes"
 type HeartbeatInput struct {
 	AgentVersion, BootID string
 	Inventory            *Inventory // nil when nothing changed
+	// MemoryKills are counts that the platform may not know yet.
+	MemoryKills []MemoryKills
 }
 
 const (
+	// seatSQL gives addresses to members from before their node had networks. It comes before the node is locked.
+	seatSQL = `SELECT platform.seat_network()`
 	beatSQL = `UPDATE compute_node SET last_seen_at = $2, agent_version = $3, boot_id = $4,
 		status = CASE status WHEN 'OFFLINE' THEN 'ONLINE' ELSE status END WHERE id = $1 RETURNING ` + rows.ComputeNodeColumns
 	changeSQL = `UPDATE compute_node SET region = $2, sku = $3, cpus = $4, memory_mib = $5, gpus = $6, gpu_model = $7, gpus_simulated = $8,
@@ -42,13 +46,19 @@ func (s *Service) Heartbeat(ctx context.Context, in HeartbeatInput) (*db.Compute
 	if in.Inventory != nil {
 		in.Inventory.check(wrong, "input.inventory")
 	}
+	checkKills(wrong, in.MemoryKills)
 	if err := wrong.Err(); err != nil {
 		return nil, err
 	}
 	var out *db.ComputeNode
+	var agent *authz.Actor
 	err := s.DB.Write(ctx, func(ctx context.Context, t *tx.Tx) (err error) {
 		if err := audit.Require(t, "nodeHeartbeat", authz.NodeReport, object(t.Actor), t.Actor.NodeID); err != nil {
 			return err
+		}
+		agent = t.Actor
+		if _, err := t.Exec(ctx, seatSQL); err != nil {
+			return fmt.Errorf("give the members of %s addresses: %w", agent.NodeID, err)
 		}
 		if out, err = one(ctx, t, beatSQL, t.Actor.NodeID, t.Now, in.AgentVersion, in.BootID); err == nil && out != nil && in.Inventory != nil {
 			v := in.Inventory
@@ -63,6 +73,9 @@ func (s *Service) Heartbeat(ctx context.Context, in HeartbeatInput) (*db.Compute
 		}
 		return nil
 	})
+	if err == nil {
+		err = s.tellKills(ctx, agent, in.MemoryKills)
+	}
 	return out, err
 }
 

@@ -11,11 +11,13 @@ import (
 
 	"github.com/gpuaas/app-platform/domain/fault"
 	"github.com/gpuaas/app-platform/domain/ids"
+	"github.com/gpuaas/app-platform/domain/isolation"
 	"github.com/gpuaas/app-platform/domain/lifecycle"
 	"github.com/gpuaas/app-platform/domain/nodenet"
 	"github.com/gpuaas/app-platform/ent/generated/db"
 	"github.com/gpuaas/app-platform/rig/platformtest"
 	"github.com/gpuaas/app-platform/service/ledger/event"
+	"github.com/gpuaas/app-platform/service/node"
 )
 
 const reported = `{"classes": ["CONTAINER"], "profiles": ["SERVICE"], "runtime": "crun", "runtimeVersion": "1.8.1", "cgroupVersion": 1, "gaps": []}`
@@ -202,4 +204,36 @@ func TestOnlyANodeReadsItsNetworkAndBadInputIsNamed(t *testing.T) {
 	refused(t, err, fault.InvalidArgument, "waitSeconds")
 	_, err = b.Network(agent, "", -1)
 	refused(t, err, fault.InvalidArgument, "waitSeconds")
+}
+
+// A member is locked by whoever works on it, who may want its node next: a heartbeat that waited for the member while it had
+// locked the node would end one of the two.
+func TestANodeThatLearnsToGiveNetworksWaitsForNoMember(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	here, credential := b.Node(8)
+	agent := b.With(credential)
+	instance := b.housed(b.Project(b.Tenant()), `{"ranges": [{"name": "pods", "bits": 24}]}`, here, here)
+	members := b.members(instance)
+	busy, err := b.Admin.Begin(t.Context())
+	require.NoError(t, err)
+	defer func() { _ = busy.Rollback(context.Background()) }()
+	_, err = busy.Exec(t.Context(), `SELECT FROM member WHERE id = $1 FOR UPDATE`, members[0].ID)
+	require.NoError(t, err)
+	learns := beat
+	learns.Inventory = &node.Inventory{CPUs: 4, MemoryMiB: 8_192, GPUs: 8, Isolation: lifecycle.IsolationNamespace, Walls: &isolation.Walls{
+		Classes: []isolation.Class{isolation.Container}, Profiles: []isolation.Profile{isolation.Service}, Runtime: "crun", RuntimeVersion: "1.8.1", CgroupVersion: 1,
+	}}
+	_, err = b.Heartbeat(agent, learns)
+	require.NoError(t, err)
+	_, err = b.Heartbeat(agent, beat)
+	require.NoError(t, err)
+	require.Equal(t, 1, b.Count("member", "address <> '' AND id <> $1", members[0].ID))
+	require.NoError(t, busy.Rollback(t.Context()))
+	_, err = b.Heartbeat(agent, beat)
+	require.NoError(t, err)
+	require.Equal(t, 2, b.Count("member", "address <> '' AND ranges IS NOT NULL AND instance_id = $1", instance.ID))
+	_, other := b.walled()
+	_, err = b.Heartbeat(other, beat)
+	require.NoError(t, err)
 }

@@ -2681,6 +2681,50 @@ func (ec *executionContext) unmarshalInputIsolationGapInput(ctx context.Context,
 	return it, nil
 }
 
+func (ec *executionContext) unmarshalInputMemoryKillsInput(ctx context.Context, obj any) (node.MemoryKills, error) {
+	var it node.MemoryKills
+	if obj == nil {
+		return it, nil
+	}
+
+	asMap := map[string]any{}
+	for k, v := range obj.(map[string]any) {
+		asMap[k] = v
+	}
+
+	fieldsInOrder := [...]string{"memberId", "since", "kills"}
+	for _, k := range fieldsInOrder {
+		v, ok := asMap[k]
+		if !ok {
+			continue
+		}
+		switch k {
+		case "memberId":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("memberId"))
+			data, err := ec.unmarshalNID2githubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋidsᚐID(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.MemberID = data
+		case "since":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("since"))
+			data, err := ec.unmarshalNString2string(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Since = data
+		case "kills":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("kills"))
+			data, err := ec.unmarshalNInt2int(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Kills = data
+		}
+	}
+	return it, nil
+}
+
 func (ec *executionContext) unmarshalInputNodeHeartbeatInput(ctx context.Context, obj any) (node.HeartbeatInput, error) {
 	var it node.HeartbeatInput
 	if obj == nil {
@@ -2692,7 +2736,7 @@ func (ec *executionContext) unmarshalInputNodeHeartbeatInput(ctx context.Context
 		asMap[k] = v
 	}
 
-	fieldsInOrder := [...]string{"agentVersion", "bootId", "inventory"}
+	fieldsInOrder := [...]string{"agentVersion", "bootId", "inventory", "memoryKills"}
 	for _, k := range fieldsInOrder {
 		v, ok := asMap[k]
 		if !ok {
@@ -2720,6 +2764,13 @@ func (ec *executionContext) unmarshalInputNodeHeartbeatInput(ctx context.Context
 				return it, err
 			}
 			it.Inventory = data
+		case "memoryKills":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("memoryKills"))
+			data, err := ec.unmarshalOMemoryKillsInput2ᚕgithubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋnodeᚐMemoryKillsᚄ(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.MemoryKills = data
 		}
 	}
 	return it, nil
@@ -4466,6 +4517,11 @@ func (ec *executionContext) marshalNMemberRange2ᚕgithubᚗcomᚋgpuaasᚋapp�
 	return ret
 }
 
+func (ec *executionContext) unmarshalNMemoryKillsInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋnodeᚐMemoryKills(ctx context.Context, v any) (node.MemoryKills, error) {
+	res, err := ec.unmarshalInputMemoryKillsInput(ctx, v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
 func (ec *executionContext) marshalNNetworkInstance2githubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋnodenetᚐInstance(ctx context.Context, sel ast.SelectionSet, v nodenet.Instance) graphql.Marshaler {
 	return ec._NetworkInstance(ctx, sel, &v)
 }
@@ -4806,6 +4862,23 @@ func (ec *executionContext) marshalOMemberProfile2githubᚗcomᚋgpuaasᚋappᚑ
 	_ = ctx
 	res := graphql.MarshalString(string(v))
 	return res
+}
+
+func (ec *executionContext) unmarshalOMemoryKillsInput2ᚕgithubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋnodeᚐMemoryKillsᚄ(ctx context.Context, v any) ([]node.MemoryKills, error) {
+	if v == nil {
+		return nil, nil
+	}
+	vSlice := graphql.CoerceList(v)
+	var err error
+	res := make([]node.MemoryKills, len(vSlice))
+	for i := range vSlice {
+		ctx := graphql.WithPathContext(ctx, graphql.NewPathWithIndex(i))
+		res[i], err = ec.unmarshalNMemoryKillsInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋnodeᚐMemoryKills(ctx, vSlice[i])
+		if err != nil {
+			return nil, err
+		}
+	}
+	return res, nil
 }
 
 func (ec *executionContext) unmarshalONodeInventoryInput2ᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋnodeᚐInventory(ctx context.Context, v any) (*node.Inventory, error) {

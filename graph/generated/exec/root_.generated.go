@@ -8844,6 +8844,7 @@ func (e *executableSchema) Exec(ctx context.Context) graphql.ResponseHandler {
 		ec.unmarshalInputLaunchInstanceInput,
 		ec.unmarshalInputMemberInput,
 		ec.unmarshalInputMemberReportInput,
+		ec.unmarshalInputMemoryKillsInput,
 		ec.unmarshalInputNodeHeartbeatInput,
 		ec.unmarshalInputNodeInventoryInput,
 		ec.unmarshalInputNodeWallsInput,
@@ -11699,6 +11700,18 @@ input NodeHeartbeatInput {
   bootId: String!
   "What it has, when it changed."
   inventory: NodeInventoryInput
+  "Members whose processes its kernel killed for memory, at most 1,000. The same again adds nothing."
+  memoryKills: [MemoryKillsInput!]
+}
+
+"How many processes of a member the kernel has killed because the member had no memory left."
+input MemoryKillsInput {
+  "The member."
+  memberId: ID!
+  "The start of the member that the count began with, at most 64 characters."
+  since: String!
+  "How many since then; never fewer than before."
+  kills: Int!
 }
 
 "What an agent says of a task."

@@ -66,11 +66,13 @@ type Options struct {
 	// ForceProcess asks for members without walls.
 	ForceProcess bool
 	// Runtime, MemberRoot, IDFirst and CgroupParent are what members are made with; see sandbox.Options.
-	Runtime      string
-	MemberRoot   string
-	IDFirst      uint32
-	CgroupParent string
-	Version      string
+	Runtime string
+	// SandboxRuntime and VMRuntime serve the classes SANDBOX and VM; empty offers none.
+	SandboxRuntime, VMRuntime string
+	MemberRoot                string
+	IDFirst                   uint32
+	CgroupParent              string
+	Version                   string
 	// CacheBytes bounds what is kept of artifacts on the node's disk; 0 is DefaultCacheBytes.
 	CacheBytes int64
 	// Transport reaches the platform; nil is the default.
@@ -146,7 +148,7 @@ func (a *Agent) open(ctx context.Context) error {
 	}
 	given := sandbox.Options{
 		StateDir: a.options.StateDir, ForceProcess: a.options.ForceProcess, SingleTenant: a.options.SingleTenant, Runtime: a.options.Runtime, Root: a.options.MemberRoot,
-		IDFirst: a.options.IDFirst, CgroupParent: a.options.CgroupParent, Log: a.log,
+		IDFirst: a.options.IDFirst, CgroupParent: a.options.CgroupParent, ClassRuntimes: a.options.classRuntimes(), Log: a.log,
 	}
 	if given.NoNetwork = a.openNetwork(ctx); given.NoNetwork == "" {
 		given.Network = a.network
@@ -278,9 +280,12 @@ func (a *Agent) beat(ctx context.Context) error {
 		inventory := a.declared()
 		input.Inventory = &inventory
 	}
+	kills := a.sandboxes.MemoryKills(maxKills)
+	input.MemoryKills = killsInput(kills)
 	err := a.client.Heartbeat(ctx, a.credentials, input)
 	if err == nil {
 		a.told.Store(true)
+		a.sandboxes.KillsReported(kills)
 	}
 	return err
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/network"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/pace"
+	"github.com/gpuaas/app-platform/cmd/node-agent/internal/sandbox"
 )
 
 // networkWait is how long one question for the network waits for a change; less than a call may take.
@@ -21,9 +22,13 @@ const networkWait = 15 * time.Second
 func (a *Agent) openNetwork(ctx context.Context) (reason string) {
 	switch {
 	case !a.options.MemberNetwork:
-		return "start the agent with --member-network"
+		return "the agent was started with --member-network=false"
 	case a.options.ForceProcess || os.Geteuid() != 0:
 		return "the agent is not root"
+	}
+	if old := sandbox.Sharing(a.options.StateDir); len(old) > 0 {
+		return fmt.Sprintf("%d members from before are in the node's network, %s among them: remove or replace them, then start the agent again",
+			len(old), old[0])
 	}
 	node, err := netip.ParseAddr(a.options.Address)
 	if err == nil {

@@ -66,3 +66,14 @@ func (o Options) devices(ctx context.Context, gpus int) []gql.DeviceInput {
 	}
 	return found[:gpus]
 }
+
+// classRuntimes are the runtimes of further classes that are configured.
+func (o Options) classRuntimes() map[string]string {
+	found := make(map[string]string)
+	for class, program := range map[string]string{sandbox.ClassSandbox: o.SandboxRuntime, sandbox.ClassVM: o.VMRuntime} {
+		if program != "" {
+			found[class] = program
+		}
+	}
+	return found
+}

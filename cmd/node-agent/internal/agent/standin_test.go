@@ -33,6 +33,7 @@ type standin struct {
 	minted    int
 	enrolled  gql.EnrolNodeInput
 	beats     int
+	kills     []gql.MemoryKillsInput // of all heartbeats
 	tasks     map[string]*standTask
 	order     []string
 	streams   map[*websocket.Conn]*sync.Mutex
@@ -172,6 +173,9 @@ func (s *standin) answer(operation, token string, input json.RawMessage) (any, *
 		return map[string]any{"credential": s.fresh, "expiresAt": time.Now().Add(s.life)}, nil
 	case "NodeHeartbeat":
 		s.beats++
+		var beat gql.NodeHeartbeatInput
+		_ = json.Unmarshal(input, &beat)
+		s.kills = append(s.kills, beat.MemoryKills...)
 		return map[string]any{"id": "nod_1"}, nil
 	case "ReportNodeTask":
 		return s.report(input)

@@ -68,6 +68,27 @@ func Find(ctx context.Context, program, state string) (*Runtime, error) {
 	return r, nil
 }
 
+// FindFor looks for the runtime of a further class of isolation, by name or path. Which programs serve it is the node's
+// configuration; whether one does is found out by trying it.
+func FindFor(ctx context.Context, class, program, state string) (*Runtime, error) {
+	path, err := exec.LookPath(program)
+	if err != nil {
+		return nil, wire.Errorf(wire.CodeRuntimeMissing, "the OCI runtime %s of class %s is not installed", program, class)
+	}
+	ctx, cancel := context.WithTimeout(ctx, callPatience)
+	defer cancel()
+	out, err := exec.CommandContext(ctx, path, "--version").Output()
+	if err != nil {
+		return nil, wire.Errorf(wire.CodeRuntimeMissing, "the OCI runtime %s of class %s does not run: %v", path, class, err)
+	}
+	r := &Runtime{Name: filepath.Base(program), Program: path, state: state}
+	first, _, _ := strings.Cut(string(out), "\n")
+	if fields := strings.Fields(first); len(fields) > 0 {
+		r.Version = fields[len(fields)-1]
+	}
+	return r, nil
+}
+
 func dotted(version [3]int) string {
 	return fmt.Sprintf("%d.%d.%d", version[0], version[1], version[2])
 }
@@ -164,17 +185,32 @@ func (r *Runtime) Delete(ctx context.Context, id string) error {
 	}
 	return apart(func() error {
 		err := r.call(ctx, "delete", "--force", id)
-		if err != nil && r.Knows(id) { // a call that was killed half way leaves what it cannot read
-			return errors.Join(err, os.RemoveAll(filepath.Join(r.state, id)))
+		if err == nil {
+			return nil
 		}
-		return nil
+		kept := r.kept(id)
+		for _, left := range kept { // a call that was killed half way leaves what it cannot read
+			err = errors.Join(err, os.RemoveAll(left))
+		}
+		if len(kept) == 0 {
+			return nil
+		}
+		return err
 	})
 }
 
 // Knows reports whether the runtime keeps something of a container.
 func (r *Runtime) Knows(id string) bool {
-	_, err := os.Stat(filepath.Join(r.state, id))
-	return err == nil
+	return len(r.kept(id)) > 0
+}
+
+// kept are the runtime's folder of a container, or its files, such as ID_sandbox:ID.state.
+func (r *Runtime) kept(id string) (found []string) {
+	for _, pattern := range []string{id, id + "_*", id + ".*"} {
+		names, _ := filepath.Glob(filepath.Join(r.state, pattern))
+		found = append(found, names...)
+	}
+	return found
 }
 
 // tail gives the end of a log.

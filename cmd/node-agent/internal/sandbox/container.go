@@ -4,13 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"path/filepath"
-	"slices"
 	"sync"
 
-	"github.com/opencontainers/runtime-spec/specs-go"
 	"golang.org/x/sys/unix"
 
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/durable"
@@ -23,6 +20,10 @@ import (
 // containers is what the members of a node are made with.
 type containers struct {
 	runtime *oci.Runtime
+	// others are the runtimes of further classes, by class.
+	others map[string]*oci.Runtime
+	// missing says, of each class whose runtime did not serve when the agent started, why.
+	missing map[string]string
 	cgroups *oci.Cgroups
 	ids     *idrange.Allocator
 	store   rootfs.Store
@@ -66,7 +67,7 @@ func (m *Manager) startContainer(ctx context.Context, settings memberinit.Settin
 		return record{}, err
 	}
 	defer log.Close()
-	listener, err := listen(filepath.Join(settings.Dir, memberinit.DirRun))
+	listener, err := memberinit.Listen(filepath.Join(settings.Dir, memberinit.DirRun))
 	if err != nil {
 		return record{}, err
 	}
@@ -82,7 +83,7 @@ func (m *Manager) startContainer(ctx context.Context, settings memberinit.Settin
 			return err
 		},
 	}
-	err = m.oci.runtime.Start(ctx, start) // sets known
+	err = m.oci.runtimeOf(member.Walls.Class).Start(ctx, start) // sets known
 	return known, err
 }
 
@@ -125,7 +126,7 @@ func (c *containers) prepareLayers(dir string, ids idrange.Range, address string
 			return err
 		}
 	}
-	return identity(filepath.Join(layers, dirUpper), ids, address)
+	return rootfs.Identity(filepath.Join(layers, dirUpper), ids, address)
 }
 
 // The overlay's folders, in memberinit.DirFS.
@@ -157,61 +158,29 @@ func (m *Manager) container(member Member, ids idrange.Range, injected injection
 		Args:       []string{"/" + rootfs.MemberDir + "/" + rootfs.InitFile, memberinit.ArgContainer},
 		Env:        []string{"GOMAXPROCS=2", "PATH=" + memberinit.DefaultPath},
 		CgroupPath: m.oci.cgroups.Path(member.group()), Limits: member.Walls.limits(),
-		Devices: injected.devices, Binds: injected.binds, Hooks: injected.hooks, Network: m.options.Network != nil, Rlimits: rlimits(),
+		Devices: injected.devices, Binds: injected.binds, Hooks: injected.hooks, Network: m.options.Network != nil, Rlimits: oci.Rlimits(),
 	}
 }
 
-// rlimits gives members what programs of this kind ask for, where the agent may: open files, and memory that a fabric locks.
-func rlimits() []specs.POSIXRlimit {
-	if !slices.Contains(capabilities(), unix.CAP_SYS_RESOURCE) {
-		return nil
+// runtimeOf is what makes members of a class.
+func (c *containers) runtimeOf(class string) *oci.Runtime {
+	if other := c.others[class]; other != nil {
+		return other
 	}
-	const files = 1 << 20
-	return []specs.POSIXRlimit{
-		{Type: "RLIMIT_NOFILE", Soft: 1024, Hard: files},
-		{Type: "RLIMIT_MEMLOCK", Soft: unix.RLIM_INFINITY, Hard: unix.RLIM_INFINITY},
-	}
+	return c.runtime
 }
 
-// capabilities lists those that the agent has.
-func capabilities() (held []int) {
-	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
-	var data [2]unix.CapUserData
-	if unix.Capget(&header, &data[0]) != nil {
-		return nil
+// deleteMember removes what any of the runtimes has of a member.
+func (c *containers) deleteMember(ctx context.Context, memberID string) error {
+	err := c.runtime.Delete(ctx, memberID)
+	for _, other := range c.others {
+		err = errors.Join(err, other.Delete(ctx, memberID))
 	}
-	for word, part := range data {
-		for bit := range 32 {
-			if part.Effective&(1<<bit) != 0 {
-				held = append(held, word*32+bit)
-			}
-		}
-	}
-	return held
-}
-
-// listen opens the member's socket, which the member itself has no path to: it could put a link in its place.
-func listen(dir string) (*os.File, error) {
-	handle, err := os.Open(dir)
-	if err != nil {
-		return nil, err
-	}
-	defer handle.Close()
-	path := fmt.Sprintf("/proc/self/fd/%d/%s", handle.Fd(), memberinit.SocketName) // a socket's own path may not be long
-	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return nil, err
-	}
-	listener, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
-	if err != nil {
-		return nil, err
-	}
-	listener.SetUnlinkOnClose(false)
-	defer listener.Close()
-	return listener.File()
+	return err
 }
 
 // try starts a container of which only the start counts, in dir.
-func (c *containers) try(ctx context.Context, dir string) error {
+func (c *containers) try(ctx context.Context, runtime *oci.Runtime, dir string) error {
 	const id = "mem_probe"
 	ids, err := c.ids.Take(id)
 	if err != nil {
@@ -240,8 +209,8 @@ func (c *containers) try(ctx context.Context, dir string) error {
 		Listener: null, Created: func(int) error { return nil },
 	}
 	start.Container.Args = []string{"/bin/true"}
-	err = errors.Join(c.cgroups.Bound(allocationGroup(""), oci.Limits{}), c.runtime.Delete(ctx, id), c.runtime.Start(ctx, start))
-	err = errors.Join(err, c.runtime.Delete(ctx, id), c.cgroups.Remove(member.group()), c.ids.Free(id))
+	err = errors.Join(c.cgroups.Bound(allocationGroup(""), oci.Limits{}), runtime.Delete(ctx, id), runtime.Start(ctx, start))
+	err = errors.Join(err, runtime.Delete(ctx, id), c.cgroups.Remove(member.group()), c.ids.Free(id))
 	c.cgroups.RemoveEmpty(allocationGroup(""))
 	return err
 }

@@ -5,10 +5,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/idrange"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/memberinit"
@@ -21,22 +23,23 @@ import (
 const (
 	rangesDir  = "ids"
 	rootsDir   = "roots"
-	runtimeDir = "runtime"
+	runtimeDir = "runtime" // and, with the class behind it, those of further classes
 )
 
 // detect finds out how members are kept apart here. As root there are containers or no members: a member that is root and
 // has no walls is root on the node.
 func (m *Manager) detect(ctx context.Context) Isolation {
 	switch {
-	case m.options.ForceProcess:
-		return m.plain("it was asked for")
 	case os.Geteuid() != 0:
 		return m.plain("the agent does not run as root")
+	case m.options.ForceProcess:
+		return m.plain("it was asked for")
 	}
 	if err := m.openContainers(ctx); err != nil {
 		m.oci = nil
 		return unable(err)
 	}
+	m.openClasses(ctx)
 	return m.offers()
 }
 
@@ -78,12 +81,12 @@ func (m *Manager) openContainers(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	onDisk := m.try(ctx)
+	onDisk := m.try(ctx, m.oci.runtime)
 	if onDisk == nil {
 		return nil
 	}
 	m.oci.tmpfs = true
-	if inMemory := m.try(ctx); inMemory != nil {
+	if inMemory := m.try(ctx, m.oci.runtime); inMemory != nil {
 		return errors.Join(onDisk, inMemory)
 	}
 	m.oci.reason = onDisk.Error()
@@ -113,6 +116,18 @@ func (m *Manager) offers() Isolation {
 		RuntimeVersion: m.oci.runtime.Version, Cgroups: m.oci.cgroups.Version,
 		Classes: []string{ClassContainer, ClassWholeNode}, Profiles: []oci.Profile{oci.Service, oci.Nesting},
 	}
+	found.Missing = m.oci.missing
+	for _, class := range []string{ClassSandbox, ClassVM} {
+		if other := m.oci.others[class]; other != nil && there(other) == nil {
+			found.Classes = append(found.Classes, class)
+		} else if other != nil {
+			found.Missing = maps.Clone(found.Missing)
+			found.Missing[class] = there(other).Error()
+		}
+		if reason := found.Missing[class]; reason != "" {
+			found.Gaps = append(found.Gaps, Gap{Wall: WallRuntime, Reason: "class " + class + " is not offered: " + reason})
+		}
+	}
 	if m.options.Network == nil {
 		found.Gaps = append(found.Gaps, Gap{Wall: WallNetwork, Reason: "members share the node's network: " + cmp.Or(m.options.NoNetwork, "the agent was started without one for them")})
 	}
@@ -126,15 +141,39 @@ func (m *Manager) Recheck() bool {
 		return false
 	}
 	now := m.offers()
-	if _, err := exec.LookPath(m.oci.runtime.Program); err != nil {
-		now = unable(wire.Errorf(wire.CodeRuntimeMissing, "the OCI runtime %s is gone; install the package %s again", m.oci.runtime.Program,
-			m.oci.runtime.Name))
+	if err := there(m.oci.runtime); err != nil {
+		now = unable(err)
 	}
-	if (before.Mode == "") == (now.Mode == "") {
+	if before.Mode == now.Mode && slices.Equal(before.Classes, now.Classes) {
 		return false
 	}
 	m.isolation.Store(&now)
 	return true
+}
+
+// there reports that a runtime is gone.
+func there(runtime *oci.Runtime) error {
+	if _, err := exec.LookPath(runtime.Program); err != nil {
+		return wire.Errorf(wire.CodeRuntimeMissing, "the OCI runtime %s is gone; install the package %s again", runtime.Program, runtime.Name)
+	}
+	return nil
+}
+
+// openClasses tries the runtimes of further classes, each with one member. Those that do not serve are left out.
+func (m *Manager) openClasses(ctx context.Context) {
+	m.oci.others, m.oci.missing = make(map[string]*oci.Runtime), make(map[string]string)
+	for class, program := range m.options.ClassRuntimes {
+		found, err := oci.FindFor(ctx, class, program, filepath.Join(m.state, runtimeDir+"-"+strings.ToLower(class)))
+		if err == nil {
+			err = m.try(ctx, found)
+		}
+		if err != nil {
+			m.oci.missing[class] = err.Error()
+			m.log.WarnContext(ctx, "a class of isolation is not offered", "class", class, "because", err)
+			continue
+		}
+		m.oci.others[class] = found
+	}
 }
 
 // refuses reports why a member cannot have these walls here; nil when it can.
@@ -142,6 +181,8 @@ func (i Isolation) refuses(walls Walls) error {
 	switch {
 	case i.Mode == "":
 		return wire.Errorf(wire.CodeRuntimeMissing, "the node can start no member: %s", i.Reason)
+	case i.Missing[walls.Class] != "":
+		return wire.Errorf(wire.CodeRuntimeMissing, "the runtime of class %s does not serve: %s", walls.Class, i.Missing[walls.Class])
 	case walls.Class != "" && !slices.Contains(i.Classes, walls.Class):
 		return wire.Errorf(wire.CodeIsolationUnavailable, "the node offers no isolation of class %s; place the member on one that does", walls.Class)
 	case !slices.Contains(i.Profiles, walls.profile()):
@@ -151,13 +192,13 @@ func (i Isolation) refuses(walls Walls) error {
 }
 
 // try makes a member whose program ends at once, and removes it.
-func (m *Manager) try(ctx context.Context) error {
+func (m *Manager) try(ctx context.Context, runtime *oci.Runtime) error {
 	dir, err := os.MkdirTemp(m.state, ".probe-")
 	if err != nil {
 		return fmt.Errorf("try a container: %w", err)
 	}
 	defer func() { _ = errors.Join(unmountBelow(dir), os.RemoveAll(dir)) }()
-	if err := m.oci.try(ctx, dir); err != nil {
+	if err := m.oci.try(ctx, runtime, dir); err != nil {
 		return fmt.Errorf("try a container: %w", err)
 	}
 	return nil

@@ -39,6 +39,9 @@ type Manager struct {
 	oci       *containers // nil without containers
 	log       *slog.Logger
 	locks     [64]sync.Mutex // by hash of the member: bounded, and rarely shared
+
+	killsMu sync.Mutex
+	kills   map[memberStart]killCount // by starts that had any
 }
 
 // Options say where members live and what they are made with.
@@ -51,6 +54,8 @@ type Options struct {
 	SingleTenant bool
 	// Runtime is the OCI runtime, a name or a path; empty is crun, or else runc where only that is installed.
 	Runtime string
+	// ClassRuntimes are the programs that serve further classes, by class, such as ClassSandbox.
+	ClassRuntimes map[string]string
 	// Root is a curated root that somebody else built and keeps; empty for versions of the agent's own.
 	Root string
 	// IDFirst is where the members' ids begin, and IDRanges bounds how many members can have some; 0 for the usual.

@@ -62,7 +62,8 @@ func (m *Manager) dismantle(ctx context.Context, memberID string) error {
 	if m.oci == nil {
 		return nil
 	}
-	err := m.oci.runtime.Delete(ctx, memberID)
+	m.noteKills(memberID)
+	err := m.oci.deleteMember(ctx, memberID)
 	for _, group := range m.groups(memberID) {
 		err = errors.Join(err, m.oci.cgroups.Remove(group))
 	}

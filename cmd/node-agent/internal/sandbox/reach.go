@@ -4,8 +4,11 @@ import (
 	"context"
 	"errors"
 	"net"
+	"os"
+	"path/filepath"
 
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/memberinit"
+	"github.com/gpuaas/app-platform/cmd/node-agent/internal/procfs"
 )
 
 // Way is how something of the node gets to what listens in a member.
@@ -39,4 +42,18 @@ func (m *Manager) Reach(memberID string) (Way, error) {
 	return Way{Address: m.options.Network.Address(memberID), Dial: func(ctx context.Context, network, address string) (net.Conn, error) {
 		return m.options.Network.Dial(ctx, known.InitPID, network, address)
 	}}, nil
+}
+
+// Sharing returns the members below a state directory whose init is in the calling process's own network: an agent that gave
+// them none has started them.
+func Sharing(stateDir string) (ids []string) {
+	files, _ := filepath.Glob(filepath.Join(stateDir, membersDir, "*", recordFile))
+	own := procfs.Namespace(os.Getpid(), "net")
+	for _, file := range files {
+		known := readRecord(filepath.Dir(file))
+		if known != nil && known.alive() && procfs.Namespace(known.InitPID, "net") == own {
+			ids = append(ids, known.MemberID)
+		}
+	}
+	return ids
 }

@@ -56,6 +56,8 @@ func allocationGroup(id string) string { return cmp.Or(id, "unallocated") }
 // The classes of isolation that members can have, and the walls that may not hold on a node.
 const (
 	ClassContainer = "CONTAINER"
+	ClassSandbox   = "SANDBOX"
+	ClassVM        = "VM"
 	ClassWholeNode = "WHOLE_NODE"
 
 	WallRuntime       = "RUNTIME"
@@ -87,6 +89,8 @@ type Isolation struct {
 	// Runtime and RuntimeVersion are the OCI runtime's; Cgroups is the version of cgroups, 0 without them.
 	Runtime, RuntimeVersion string
 	Cgroups                 int
+	// Missing says, of each class whose runtime is configured and does not serve, why.
+	Missing map[string]string
 	// Gaps are the walls that do not hold.
 	Gaps []Gap
 }

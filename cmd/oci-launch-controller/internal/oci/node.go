@@ -224,7 +224,7 @@ func (n node) detail(ctx context.Context, r *release) map[string]any {
 	if wanted.MemoryMiB > 0 || wanted.CPUs > 0 {
 		out["limits"] = facts["limits"]
 		if facts["limits"] == "none" {
-			out["limits"] = "not enforced: this node lets members have no resource limits"
+			out["limits"] = "not enforced: its member's share of the node bounds all that runs in the member"
 		}
 	}
 	if wanted.GPUs > 0 {

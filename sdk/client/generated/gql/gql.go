@@ -7317,6 +7317,25 @@ func (v *MembersAdded) GetMembers() []Member { return v.Members }
 // GetOperation returns MembersAdded.Operation, and is useful for accessing the field via an interface.
 func (v *MembersAdded) GetOperation() Operation { return v.Operation }
 
+// How many processes of a member the kernel has killed because the member had no memory left.
+type MemoryKillsInput struct {
+	// The member.
+	MemberId string `json:"memberId"`
+	// The start of the member that the count began with, at most 64 characters.
+	Since string `json:"since"`
+	// How many since then; never fewer than before.
+	Kills int `json:"kills"`
+}
+
+// GetMemberId returns MemoryKillsInput.MemberId, and is useful for accessing the field via an interface.
+func (v *MemoryKillsInput) GetMemberId() string { return v.MemberId }
+
+// GetSince returns MemoryKillsInput.Since, and is useful for accessing the field via an interface.
+func (v *MemoryKillsInput) GetSince() string { return v.Since }
+
+// GetKills returns MemoryKillsInput.Kills, and is useful for accessing the field via an interface.
+func (v *MemoryKillsInput) GetKills() int { return v.Kills }
+
 // Money includes the GraphQL fields of Money requested by the fragment Money.
 // The GraphQL type's documentation follows.
 //
@@ -7469,6 +7488,8 @@ type NodeHeartbeatInput struct {
 	BootId string `json:"bootId"`
 	// What it has, when it changed.
 	Inventory *NodeInventoryInput `json:"inventory,omitempty"`
+	// Members whose processes its kernel killed for memory, at most 1,000. The same again adds nothing.
+	MemoryKills []MemoryKillsInput `json:"memoryKills"`
 }
 
 // GetAgentVersion returns NodeHeartbeatInput.AgentVersion, and is useful for accessing the field via an interface.
@@ -7479,6 +7500,9 @@ func (v *NodeHeartbeatInput) GetBootId() string { return v.BootId }
 
 // GetInventory returns NodeHeartbeatInput.Inventory, and is useful for accessing the field via an interface.
 func (v *NodeHeartbeatInput) GetInventory() *NodeInventoryInput { return v.Inventory }
+
+// GetMemoryKills returns NodeHeartbeatInput.MemoryKills, and is useful for accessing the field via an interface.
+func (v *NodeHeartbeatInput) GetMemoryKills() []MemoryKillsInput { return v.MemoryKills }
 
 // NodeHeartbeatResponse is returned by NodeHeartbeat on success.
 type NodeHeartbeatResponse struct {

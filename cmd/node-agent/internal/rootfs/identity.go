@@ -1,4 +1,4 @@
-package sandbox
+package rootfs
 
 import (
 	"errors"
@@ -11,9 +11,9 @@ import (
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/idrange"
 )
 
-// identity writes what of /etc says where the member is, into one that has none: the member may change it. The address is
+// Identity writes what of /etc says where the member is, into one that has none: the member may change it. The address is
 // its own, and empty where it has the node's.
-func identity(upper string, ids idrange.Range, address string) error {
+func Identity(upper string, ids idrange.Range, address string) error {
 	etc := filepath.Join(upper, "etc")
 	if err := os.Mkdir(etc, 0o755); errors.Is(err, os.ErrExist) {
 		return nil
