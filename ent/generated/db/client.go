@@ -451,13 +451,14 @@ func (c *Client) Use(hooks ...Hook) {
 	for _, n := range []interface{ Use(...Hook) }{
 		c.Adapter, c.Allocation, c.App, c.Artifact, c.ArtifactPart, c.ArtifactSource,
 		c.AuditCheckpoint, c.AuditEntry, c.AuditLink, c.ComputeNode,
-		c.ControlPlaneShare, c.Entitlement, c.Event, c.EvidenceRunner, c.ExternalIdentity, c.Generation,
-		c.Idempotency, c.Instance, c.Invitation, c.LoginAttempt, c.LoginCode,
-		c.Manifest, c.ManifestArtifact, c.Member, c.NodeCredential, c.NodeEnrolment,
-		c.NodeTask, c.Operation, c.OperationStep, c.Orphan, c.PolicyOverlay, c.Project,
-		c.Promotion, c.PromotionEvidence, c.RoleBinding, c.RuntimeSecret, c.SKUPrice,
-		c.ServiceAccount, c.ServiceAccountKey, c.Session, c.SignerKey, c.Tenant,
-		c.User, c.Webhook, c.WebhookDelivery, c.WorkerProcess,
+		c.ControlPlaneShare, c.Entitlement, c.Event, c.EvidenceRunner,
+		c.ExternalIdentity, c.Generation, c.Idempotency, c.Instance, c.Invitation,
+		c.LoginAttempt, c.LoginCode, c.Manifest, c.ManifestArtifact, c.Member,
+		c.NodeCredential, c.NodeEnrolment, c.NodeTask, c.Operation, c.OperationStep,
+		c.Orphan, c.PolicyOverlay, c.Project, c.Promotion, c.PromotionEvidence,
+		c.RoleBinding, c.RuntimeSecret, c.SKUPrice, c.ServiceAccount,
+		c.ServiceAccountKey, c.Session, c.SignerKey, c.Tenant, c.User, c.Webhook,
+		c.WebhookDelivery, c.WorkerProcess,
 	} {
 		n.Use(hooks...)
 	}
@@ -469,13 +470,14 @@ func (c *Client) Intercept(interceptors ...Interceptor) {
 	for _, n := range []interface{ Intercept(...Interceptor) }{
 		c.Adapter, c.Allocation, c.App, c.Artifact, c.ArtifactPart, c.ArtifactSource,
 		c.AuditCheckpoint, c.AuditEntry, c.AuditLink, c.ComputeNode,
-		c.ControlPlaneShare, c.Entitlement, c.Event, c.EvidenceRunner, c.ExternalIdentity, c.Generation,
-		c.Idempotency, c.Instance, c.Invitation, c.LoginAttempt, c.LoginCode,
-		c.Manifest, c.ManifestArtifact, c.Member, c.NodeCredential, c.NodeEnrolment,
-		c.NodeTask, c.Operation, c.OperationStep, c.Orphan, c.PolicyOverlay, c.Project,
-		c.Promotion, c.PromotionEvidence, c.RoleBinding, c.RuntimeSecret, c.SKUPrice,
-		c.ServiceAccount, c.ServiceAccountKey, c.Session, c.SignerKey, c.Tenant,
-		c.User, c.Webhook, c.WebhookDelivery, c.WorkerProcess,
+		c.ControlPlaneShare, c.Entitlement, c.Event, c.EvidenceRunner,
+		c.ExternalIdentity, c.Generation, c.Idempotency, c.Instance, c.Invitation,
+		c.LoginAttempt, c.LoginCode, c.Manifest, c.ManifestArtifact, c.Member,
+		c.NodeCredential, c.NodeEnrolment, c.NodeTask, c.Operation, c.OperationStep,
+		c.Orphan, c.PolicyOverlay, c.Project, c.Promotion, c.PromotionEvidence,
+		c.RoleBinding, c.RuntimeSecret, c.SKUPrice, c.ServiceAccount,
+		c.ServiceAccountKey, c.Session, c.SignerKey, c.Tenant, c.User, c.Webhook,
+		c.WebhookDelivery, c.WorkerProcess,
 	} {
 		n.Intercept(interceptors...)
 	}
@@ -6704,20 +6706,20 @@ type (
 	hooks struct {
 		Adapter, Allocation, App, Artifact, ArtifactPart, ArtifactSource,
 		AuditCheckpoint, AuditEntry, AuditLink, ComputeNode, ControlPlaneShare,
-		Entitlement, Event, EvidenceRunner, ExternalIdentity, Generation, Idempotency, Instance,
-		Invitation, LoginAttempt, LoginCode, Manifest, ManifestArtifact, Member,
-		NodeCredential, NodeEnrolment, NodeTask, Operation, OperationStep, Orphan,
-		PolicyOverlay, Project, Promotion, PromotionEvidence, RoleBinding,
+		Entitlement, Event, EvidenceRunner, ExternalIdentity, Generation, Idempotency,
+		Instance, Invitation, LoginAttempt, LoginCode, Manifest, ManifestArtifact,
+		Member, NodeCredential, NodeEnrolment, NodeTask, Operation, OperationStep,
+		Orphan, PolicyOverlay, Project, Promotion, PromotionEvidence, RoleBinding,
 		RuntimeSecret, SKUPrice, ServiceAccount, ServiceAccountKey, Session, SignerKey,
 		Tenant, User, Webhook, WebhookDelivery, WorkerProcess []ent.Hook
 	}
 	inters struct {
 		Adapter, Allocation, App, Artifact, ArtifactPart, ArtifactSource,
 		AuditCheckpoint, AuditEntry, AuditLink, ComputeNode, ControlPlaneShare,
-		Entitlement, Event, EvidenceRunner, ExternalIdentity, Generation, Idempotency, Instance,
-		Invitation, LoginAttempt, LoginCode, Manifest, ManifestArtifact, Member,
-		NodeCredential, NodeEnrolment, NodeTask, Operation, OperationStep, Orphan,
-		PolicyOverlay, Project, Promotion, PromotionEvidence, RoleBinding,
+		Entitlement, Event, EvidenceRunner, ExternalIdentity, Generation, Idempotency,
+		Instance, Invitation, LoginAttempt, LoginCode, Manifest, ManifestArtifact,
+		Member, NodeCredential, NodeEnrolment, NodeTask, Operation, OperationStep,
+		Orphan, PolicyOverlay, Project, Promotion, PromotionEvidence, RoleBinding,
 		RuntimeSecret, SKUPrice, ServiceAccount, ServiceAccountKey, Session, SignerKey,
 		Tenant, User, Webhook, WebhookDelivery, WorkerProcess []ent.Interceptor
 	}
