@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -157,6 +158,19 @@ func requireItsManifest(t *testing.T, app adapter.AppInfo) {
 		action.InputSchema, action.OutputSchema = app.Actions[n].InputSchema, app.Actions[n].OutputSchema
 		require.Equal(t, action, app.Actions[n])
 	}
+}
+
+// What the adapter runs in plans and read actions is verb("list") and verb("total") of src/counter/ask.ts.
+func TestTheTypescriptManifestNamesWhatIsRunWhileItsAdapterOnlyLooks(t *testing.T) {
+	t.Parallel()
+	source, err := os.ReadFile("typescript-adapter/src/counter/node.ts")
+	require.NoError(t, err)
+	const guard = `f="$GPUAAS_MEMBER_ROOT${scriptPath}"; test -f "$f" || exit 0; exec sh "$f" "$@"`
+	require.Contains(t, string(source), "`"+guard+"`")
+	command := []string{"sh", "-c", strings.ReplaceAll(guard, "${scriptPath}", "/srv/counter/counter.sh"), "counter"}
+	adaptertest.Inspections(t, "typescript-adapter/manifest.json", false,
+		adaptertest.Inspection{Name: "work", Command: append(slices.Clone(command), "list")},
+		adaptertest.Inspection{Name: "total", Command: append(slices.Clone(command), "total")})
 }
 
 func TestTypescriptAdapterRunsACounterFromLaunchToTeardown(t *testing.T) {
