@@ -69,6 +69,7 @@ func subjects() []kit.Subject {
 		{Name: "list", Measure: on(measureList)},
 		{Name: "catalog", Measure: on(measureCatalog)},
 		{Name: "delivery", Measure: on(measureDelivery)},
+		{Name: "members", Measure: on(measureMembers)},
 		{Name: "fanout", Measure: on(measureFanout)},
 	}, operations.Subjects, []kit.Subject{{Name: "scale", Measure: on(measureScale)}})
 }

@@ -22,6 +22,7 @@ type Plan struct {
 	Catalog     int           // manifests and artifacts
 	Blob        int64         // bytes of the artifact that is delivered, and of the one over which memory must stay flat
 	Large       int64
+	Members     int             // that each side starts, and commands in each
 	Sockets     []int           // fan-outs
 	Messages    int             // of a round of fan-out, over all sockets
 	Rate        int             // operations a second
@@ -38,7 +39,7 @@ type Plan struct {
 func Full() Plan {
 	return Plan{
 		Data: ".data/bench", Size: dataset.Full, Durability: postgres.Durable, Rounds: 5, Callers: 64, Connections: 64, Pool: 16,
-		Span: 4 * time.Second, Catalog: 5_000, Blob: 512 << 20, Large: 2 << 30, Sockets: []int{1_000, 10_000}, Messages: 300_000, Rate: 50, Operations: 750,
+		Span: 4 * time.Second, Catalog: 5_000, Blob: 512 << 20, Large: 2 << 30, Members: 30, Sockets: []int{1_000, 10_000}, Messages: 300_000, Rate: 50, Operations: 750,
 		Backlog: 5_000, Long: 100_000, Waiting: 10_000, Wait: 20 * time.Second, Scale: [2]dataset.Size{dataset.Tenth, dataset.Full},
 	}
 }
@@ -47,6 +48,6 @@ func Full() Plan {
 func (p *Plan) Short() {
 	p.Size, p.Rounds, p.Span = dataset.Short, 2, time.Second
 	p.Sockets, p.Messages, p.Operations = []int{500}, 50_000, 150
-	p.Blob = 128 << 20
+	p.Blob, p.Members = 128<<20, 10
 	p.Backlog, p.Long, p.Waiting, p.Wait = 1_000, 3_000, 1_000, 5*time.Second
 }

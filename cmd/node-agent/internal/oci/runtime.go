@@ -125,7 +125,7 @@ func (r *Runtime) Start(ctx context.Context, start Start) error {
 	if err != nil {
 		return err
 	}
-	if err := durable.WriteJSON(filepath.Join(start.Bundle, "config.json"), spec); err != nil {
+	if err := durable.NoteJSON(filepath.Join(start.Bundle, "config.json"), spec, 0o600); err != nil {
 		return err
 	}
 	return apart(func() error {

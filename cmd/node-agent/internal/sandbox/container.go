@@ -100,7 +100,7 @@ func (m *Manager) folders(settings memberinit.Settings, ids idrange.Range, addre
 		return err
 	}
 	own := filepath.Join(dir, memberinit.DirState)
-	if err := durable.WriteJSON(filepath.Join(own, memberinit.SettingsFile), settings); err != nil {
+	if err := durable.NoteJSON(filepath.Join(own, memberinit.SettingsFile), settings, 0o644); err != nil {
 		return err
 	}
 	return errors.Join(os.Lchown(own, int(ids.First), int(ids.First)), os.Chmod(filepath.Join(own, memberinit.SettingsFile), 0o644))

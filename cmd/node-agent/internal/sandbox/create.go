@@ -131,7 +131,7 @@ func (m *Manager) register(settings memberinit.Settings, known record, pid int) 
 // group do not reach it.
 func memberCommand(settings memberinit.Settings, argument string) (*exec.Cmd, error) {
 	file := filepath.Join(settings.Dir, memberinit.DirState, memberinit.SettingsFile)
-	if err := durable.WriteJSON(file, settings); err != nil {
+	if err := durable.NoteJSON(file, settings, 0o600); err != nil {
 		return nil, err
 	}
 	cmd := exec.Command("/proc/self/exe", argument, settings.Dir)
