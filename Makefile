@@ -60,6 +60,14 @@ chaos: build ## Kill parts of an installation for long and judge what is left: m
 	bin/lab -prepare
 	go test ./rig/chaos -v -count=1 -timeout 30m -args -chaos.long $(if $(SEED),-chaos.seed=$(SEED))
 
+# The floor is the oldest build whose workers may run beside this one: the commit that brought workers/engine/plans.go.
+.PHONY: floor
+floor: ## Build the server of the floor, the oldest build that may run beside this one, into bin/floor
+	@commit=$$(git log --diff-filter=A --format=%H -- workers/engine/plans.go | tail -n 1); \
+	[ -n "$$commit" ] || { echo "the history has no commit that brings workers/engine/plans.go: fetch it whole"; exit 1; }; \
+	tree=$$(mktemp -d) && trap 'git worktree remove --force '$$tree EXIT && git worktree add -q --detach $$tree $$commit && mkdir -p bin/floor && \
+	{ [ ! -d web/dist ] || cp -a web/dist/. $$tree/web/dist/; } && cd $$tree && CGO_ENABLED=0 go build -buildvcs=false -o $(CURDIR)/bin/floor/ ./cmd/app-platform
+
 .PHONY: test-race
 test-race: ## Run the concurrent packages under the race detector
 	go test -race -timeout 20m -p 2 ./authz/... ./domain/... ./graph/... ./internal/tx/... ./sdk/... ./service/... ./workers/...

@@ -245,7 +245,7 @@ func TestManyLaunchesAtOnceAllComeUp(t *testing.T) {
 	}
 }
 
-func TestKindThatThisBuildDoesNotKnowFailsAtOnce(t *testing.T) {
+func TestKindThatThisBuildDoesNotKnowWaitsForOneThatDoes(t *testing.T) {
 	t.Parallel()
 	l := newLab(t)
 	l.work()
@@ -257,8 +257,16 @@ func TestKindThatThisBuildDoesNotKnowFailsAtOnce(t *testing.T) {
 		adapter_name, requester_kind, requester_id, correlation_id, now(), now() + interval '1 minute', now() FROM operation WHERE id = $2`, id, it.create)
 	require.NoError(t, err)
 	l.hub.Wake(event.QueueTopic)
-	op := l.ended(id)
-	require.Equal(t, "INTERNAL", op.ErrorCode)
+	other := l.launch(l.world("known", l.kit("known", joins)), time.Minute)
+	l.ended(other.create)
+	op := l.own.Operation.GetX(t.Context(), id)
+	require.Equal(t, lifecycle.OperationPending, op.State, "nothing of it is begun or ended")
+	require.Zero(t, op.ClaimEpoch)
+	var begins, known bool
+	require.NoError(t, l.pool().QueryRow(t.Context(), `SELECT bool_or(kinds ? 'INSTANCE_CREATE'), bool_or(kinds ? 'INSTANCE_HIBERNATE') FROM worker_process`).
+		Scan(&begins, &known))
+	require.True(t, begins, "a worker announces what it knows")
+	require.False(t, known, "from which the operation's blockers are found")
 	require.Equal(t, lifecycle.InstanceRunning, l.own.Instance.GetX(t.Context(), it.instance).Status)
 }
 

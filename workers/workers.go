@@ -68,14 +68,14 @@ func Run(ctx context.Context, config Config) error {
 		defer client.Close()
 	}
 	process := engine.NewProcess(config.DB, config.Log)
-	if err := process.Register(ctx); err != nil {
-		return err
-	}
 	runner := engine.New(engine.Config{
 		DB: config.DB, Hub: config.Hub, Log: config.Log, Worker: process, Concurrency: config.Concurrency,
 		Grace: config.Pace.Grace, Undo: config.Pace.Undo,
 		Kinds: steps.Kinds(parts.Config{Client: client, Keys: config.Keys, GraphQLURL: config.PlatformURL, Log: config.Log, Pace: config.Pace}),
 	})
+	if err := process.Register(ctx); err != nil { // with what the engine knows
+		return err
+	}
 	watcher := reconcile.New(reconcile.Config{DB: config.DB, Hub: config.Hub, Client: client, Keys: config.Keys, Log: config.Log, Stats: config.Stats})
 	var hooks *webhook.Worker
 	if config.Vault != nil {

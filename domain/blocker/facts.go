@@ -63,6 +63,7 @@ type Operation struct {
 	Due            time.Time // when a worker looks at it next
 	Deadline       time.Time
 	Failures       int    // failed tries of the running step in a row
+	Unknown        bool   // no worker that lives begins its kind, or carries on the steps that it was begun with
 	Claimed        bool   // a worker process holds it
 	Holder         Pulse  // that process
 	Dispatches     int    // 0 before the adapter was asked

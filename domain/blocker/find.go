@@ -78,8 +78,19 @@ func workerLost(f *Facts) []finding {
 	return []finding{{since: since, next: &next}}
 }
 
+func planUnknown(f *Facts) []finding {
+	if !f.Workers.Alive || f.Operation.Claimed || !f.Operation.Unknown {
+		return nil
+	}
+	since := f.Operation.Created
+	if f.Operation.Due.After(since) && f.Operation.Due.Before(f.Now) {
+		since = f.Operation.Due
+	}
+	return one(since, "kind", words(f.Operation.Kind))
+}
+
 func queued(f *Facts) []finding {
-	if !f.Workers.Alive || f.Operation.Claimed || f.Now.Sub(f.Operation.Due) < queuedAfter {
+	if !f.Workers.Alive || f.Operation.Claimed || f.Operation.Unknown || f.Now.Sub(f.Operation.Due) < queuedAfter {
 		return nil
 	}
 	return one(f.Operation.Due, "backlog", strconv.Itoa(max(f.Backlog, 1)))

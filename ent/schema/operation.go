@@ -15,7 +15,7 @@ type Operation struct{ ent.Schema }
 
 // Annotations of the table. Only workers read what belongs to the queue.
 func (Operation) Annotations() []schema.Annotation {
-	queue := map[string]bool{"adapter_status": true, "claimed_by": true, "failures": true, "next_run_at": true}
+	queue := map[string]bool{"adapter_status": true, "claimed_by": true, "failures": true, "next_run_at": true, "step_plan": true}
 	return append(table("operation"), Pipelined{Omit: queue, Lists: map[string]bool{}})
 }
 
@@ -58,6 +58,7 @@ func (Operation) Fields() []ent.Field {
 		jsonb("adapter_status", "the last status the adapter gave for this attempt"),
 		field.Int("claim_epoch").Default(0).Comment("fence of workers' writes"),
 		optionalID("claimed_by", "the worker process that holds it now"),
+		str("step_plan", "which steps it is carried out by, as a worker's build names them; empty before it was begun"),
 		field.Int("failures").Default(0).Comment("tries of the current step that failed; for backoff"),
 		field.Time("next_run_at").Default(now).Comment("when a worker should look at it again"),
 		field.Time("deadline"),
@@ -72,7 +73,7 @@ func (Operation) Indexes() []ent.Index {
 	return []ent.Index{
 		index.Fields("next_run_at", "id").StorageKey("operation_due").
 			Annotations(entsql.IndexWhere("((ended_at IS NULL) AND (claimed_by IS NULL))")),
-		index.Fields("tenant_id", "project_id", "next_run_at", "id").StorageKey("operation_due_by_project").
+		index.Fields("tenant_id", "project_id", "next_run_at", "id", "kind", "step_plan").StorageKey("operation_due_by_project").
 			Annotations(entsql.IndexWhere("((ended_at IS NULL) AND (claimed_by IS NULL))")),
 		index.Fields("claimed_by").StorageKey("operation_claimed").
 			Annotations(entsql.IndexWhere("claimed_by IS NOT NULL")),
@@ -127,6 +128,8 @@ func (WorkerProcess) Mixin() []ent.Mixin { return []ent.Mixin{identified{}} }
 func (WorkerProcess) Fields() []ent.Field {
 	return []ent.Field{
 		str("host", "host name and process id"),
+		field.JSON("kinds", []string{}).Optional().Comment("the kinds of operation that it begins"),
+		field.JSON("plans", []string{}).Optional().Comment("the step plans that it carries on; see operation.step_plan"),
 		field.Time("heartbeat_at").Comment("last sign of life, by the database's clock"),
 		created(),
 	}

@@ -71,6 +71,7 @@ var definers = map[string]string{
 	"peek_secret":        "the enveloped value of a secret that is bound to the caller",
 	"deliver_secret":     "how often a secret that is bound to the caller was delivered",
 	"workers_heard":      "whether workers live",
+	"plan_known":         "whether a worker that lives knows a kind or step plan",
 	"worker_heard":       "whether a worker lives",
 	"forget_secrets":     "how many rows went",
 	"forget_keys":        "how many rows went",

@@ -27,7 +27,7 @@ type openOperation struct {
 // operationsSQL reads open operations with the step under way.
 const operationsSQL = `SELECT o.id, o.tenant_id, o.instance_id, o.allocation_id, o.adapter_name, o.kind, o.state, o.message, o.targets, o.force,
 		o.forced_at, o.cancel_requested_at, o.created_at, o.next_run_at, o.deadline, o.failures, o.claimed_by IS NOT NULL,
-		coalesce(h.alive, false), h.heard, o.dispatch_attempt, o.adapter_status,
+		o.claimed_by IS NULL AND NOT platform.plan_known(o.kind, o.step_plan), coalesce(h.alive, false), h.heard, o.dispatch_attempt, o.adapter_status,
 		s.name, s.state, s.message, s.started_at, s.evidence
 	FROM operation o
 	LEFT JOIN LATERAL platform.worker_heard(o.claimed_by) h ON o.claimed_by IS NOT NULL
@@ -42,7 +42,7 @@ func (r *reading) addOperation(rows pgx.Rows) error {
 	var started *time.Time
 	err := rows.Scan(&o.ID, &o.tenant, &o.instance, &o.allocation, &o.adapter, &o.Kind, &o.State, &o.Message, &o.Targets, &o.Force,
 		&o.ForcedAt, &o.CancelAskedAt, &o.Created, &o.Due, &o.Deadline, &o.Failures, &o.Claimed,
-		&o.Holder.Alive, &o.Holder.Heard, &o.Dispatches, &status, &name, &state, &message, &started, &evidence)
+		&o.Unknown, &o.Holder.Alive, &o.Holder.Heard, &o.Dispatches, &status, &name, &state, &message, &started, &evidence)
 	if err != nil {
 		return err
 	}

@@ -164,6 +164,9 @@ func (c *Context) flush(t *tx.Tx, locked *Locked) error {
 	for _, row := range c.rows {
 		row.queue(locked.Writes)
 	}
+	if c.Op.StepPlan == "" && c.kind != nil { // begun before plans were stored
+		locked.Writes.Queue(`UPDATE operation SET step_plan = $2 WHERE id = $1`, c.Op.ID, c.kind.Plan())
+	}
 	if c.verdict != "" {
 		locked.Writes.Queue(`UPDATE operation SET cancel_message = $2 WHERE id = $1`, c.Op.ID, c.verdict)
 	}
@@ -244,7 +247,7 @@ func (r *stepRow) detour() []lifecycle.StepState {
 	return nil
 }
 
-// load reads the steps, or lays them out when the operation is new.
+// load reads the steps that are stored; none when the operation is new.
 func (c *Context) load(ctx context.Context) error {
 	if c.Op.ClaimEpoch > 1 {
 		found, err := c.DB().Worker().Query(ctx, `SELECT `+rows.OperationStepColumns+
@@ -260,13 +263,10 @@ func (c *Context) load(ctx context.Context) error {
 			c.rows = append(c.rows, &stepRow{OperationStep: row, stored: row.State})
 		}
 	}
-	if len(c.rows) == 0 {
-		c.layOut(c.names()[:len(c.kind.Steps)+1])
-	}
 	return nil
 }
 
-// known says whether the stored steps are those that this build carries out.
+// known says whether the stored steps are those of the kind.
 func (c *Context) known() bool {
 	own, all := len(c.kind.Steps)+1, c.names()
 	if len(c.rows) != own && len(c.rows) != len(all) {

@@ -29,7 +29,7 @@ const (
 
 // drive carries a claimed operation on until it waits, ends or is lost.
 func (e *Engine) drive(ctx context.Context, held *queue.Held) {
-	c := &Context{Op: held, engine: e, kind: e.kinds[held.Kind], failures: held.Failures,
+	c := &Context{Op: held, engine: e, failures: held.Failures,
 		Log: e.config.Log.With("operation", held.ID, "kind", held.Kind, "epoch", held.ClaimEpoch, "correlation_id", held.CorrelationID)}
 	err := c.guarded(ctx)
 	if c.word != nil {
@@ -67,15 +67,14 @@ func (c *Context) guarded(ctx context.Context) error {
 }
 
 func (c *Context) carryOn(ctx context.Context) error {
-	stranger := c.kind == nil
-	if stranger {
-		c.kind = &Kind{Kind: c.Op.Kind}
-	}
 	if err := c.load(ctx); err != nil {
 		return err
 	}
-	if stranger || !c.known() {
-		return c.failUnknown(ctx)
+	if !c.planned() || len(c.rows) > 0 && !c.known() {
+		return c.strand(ctx)
+	}
+	if len(c.rows) == 0 {
+		c.layOut(c.names()[:len(c.kind.Steps)+1])
 	}
 	if c.Op.State == lifecycle.OperationCompensating {
 		return c.compensate(ctx)

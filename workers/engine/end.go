@@ -3,7 +3,6 @@ package engine
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"github.com/gpuaas/app-platform/domain/fault"
 	"github.com/gpuaas/app-platform/domain/ids"
@@ -142,17 +141,6 @@ func (c *Context) reopened(ctx context.Context, cause error) error {
 		return c.release(ctx, 0)
 	}
 	return cause
-}
-
-// failUnknown ends an operation whose kind or steps this build does not know, at its first step that
-// has not ended.
-func (c *Context) failUnknown(ctx context.Context) error {
-	c.kind = &Kind{Kind: c.Op.Kind}
-	for c.at = 0; c.at < len(c.rows)-1 && c.rows[c.at].State == lifecycle.StepSucceeded; {
-		c.at++
-	}
-	return c.fail(ctx, operation.Failure{Code: string(fault.Internal), Owner: operation.OwnerPlatform,
-		Message: fmt.Sprintf("this build cannot carry out the steps of %s", c.Op.Kind)})
 }
 
 // complete ends the operation with success.

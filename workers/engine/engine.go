@@ -49,7 +49,8 @@ type Config struct {
 	Log *slog.Logger
 	// Worker is the process whose lease holds the claims.
 	Worker *Process
-	// Kinds are the kinds of operation that it carries out.
+	// Kinds are the kinds of operation that it carries out. Of several entries of one kind the first begins operations, and
+	// the others carry on what earlier builds began.
 	Kinds []Kind
 	// Concurrency bounds steps that run at once; 0 means 16.
 	Concurrency int
@@ -70,8 +71,10 @@ const (
 type Engine struct {
 	config Config
 	actor  *authz.Actor
-	kinds  map[lifecycle.OperationKind]*Kind
-	poke   chan struct{} // something is due that the queue's topic does not tell
+	begin  map[lifecycle.OperationKind]string // the step plans that operations are begun with
+	plans  map[string]*Kind                   // all that are known, by name
+	carry  []string                           // their names
+	poke   chan struct{}                      // something is due that the queue's topic does not tell
 	wakeAt chan time.Time
 	looked time.Time // behind a backlog; the loop's own
 
@@ -101,12 +104,13 @@ func New(config Config) *Engine {
 		config.Undo = defaultUndo
 	}
 	e := &Engine{
-		config: config, actor: authz.System("worker"), kinds: make(map[lifecycle.OperationKind]*Kind, len(config.Kinds)),
+		config: config, actor: authz.System("worker"),
 		poke: make(chan struct{}, 1), wakeAt: make(chan time.Time, 1), running: make(map[*queue.Held]carried),
 		lingering: make(map[*queue.Held]struct{}),
 	}
-	for i := range config.Kinds {
-		e.kinds[config.Kinds[i].Kind] = &config.Kinds[i]
+	e.learn(config.Kinds)
+	if config.Worker != nil {
+		config.Worker.kinds, config.Worker.plans = e.announced()
 	}
 	return e
 }
@@ -206,7 +210,7 @@ func (e *Engine) claim(ctx context.Context) (time.Duration, error) {
 		if room == 0 {
 			return pollMax, nil // a step that ends pokes
 		}
-		want := queue.Want{Limit: room, Full: full, Narrow: time.Since(e.looked) < lookBehind}
+		want := queue.Want{Limit: room, Full: full, Narrow: time.Since(e.looked) < lookBehind, Begin: e.begin, Carry: e.carry}
 		if !want.Narrow {
 			e.looked = time.Now()
 		}

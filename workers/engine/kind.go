@@ -20,8 +20,10 @@ import (
 // Kind is how one kind of operation is carried out. The last step of every operation is "finish",
 // which the engine adds: it runs Complete and ends the operation in one transaction.
 type Kind struct {
-	Kind  lifecycle.OperationKind
-	Steps []Step
+	Kind lifecycle.OperationKind
+	// Revision is raised when a step's stored evidence or state means something else than before under the same names.
+	Revision int
+	Steps    []Step
 	// Complete writes what success means, and answers the evidence for it and a word for people.
 	Complete func(ctx context.Context, t *tx.Tx, c *Context, locked *Locked) (evidence any, message string, err error)
 	// OnFail writes what failure means, in the transaction that ends the operation, be it as failed or

@@ -40,6 +40,8 @@ type Process struct {
 	db   *tx.DB
 	log  *slog.Logger
 	host string
+	// kinds and plans are what the engine begins and carries on; set before Run.
+	kinds, plans []string
 	// claiming is when the engine began the claim that has not succeeded yet, in Unix nanoseconds; 0 when none is under way.
 	claiming atomic.Int64
 	// beats counts the heartbeats since the last one that failed; Run's own.
@@ -129,8 +131,8 @@ func (p *Process) endClaim() { p.claiming.Store(0) }
 func (p *Process) beat(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, beatTimeout)
 	defer cancel()
-	_, err := p.pool().Exec(ctx, `INSERT INTO worker_process (id, host, heartbeat_at, created_at) VALUES ($1, $2, now(), now())
-		ON CONFLICT (id) DO UPDATE SET heartbeat_at = now()`, p.id, p.host)
+	_, err := p.pool().Exec(ctx, `INSERT INTO worker_process (id, host, kinds, plans, heartbeat_at, created_at) VALUES ($1, $2, $3, $4, now(), now())
+		ON CONFLICT (id) DO UPDATE SET heartbeat_at = now(), kinds = excluded.kinds, plans = excluded.plans`, p.id, p.host, p.kinds, p.plans)
 	return err
 }
 

@@ -27982,6 +27982,7 @@ type OperationMutation struct {
 	claim_epoch          *int
 	addclaim_epoch       *int
 	claimed_by           *ids.ID
+	step_plan            *string
 	failures             *int
 	addfailures          *int
 	next_run_at          *time.Time
@@ -29626,6 +29627,42 @@ func (m *OperationMutation) ResetClaimedBy() {
 	delete(m.clearedFields, operation.FieldClaimedBy)
 }
 
+// SetStepPlan sets the "step_plan" field.
+func (m *OperationMutation) SetStepPlan(s string) {
+	m.step_plan = &s
+}
+
+// StepPlan returns the value of the "step_plan" field in the mutation.
+func (m *OperationMutation) StepPlan() (r string, exists bool) {
+	v := m.step_plan
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldStepPlan returns the old "step_plan" field's value of the Operation entity.
+// If the Operation object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *OperationMutation) OldStepPlan(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldStepPlan is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldStepPlan requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldStepPlan: %w", err)
+	}
+	return oldValue.StepPlan, nil
+}
+
+// ResetStepPlan resets all changes to the "step_plan" field.
+func (m *OperationMutation) ResetStepPlan() {
+	m.step_plan = nil
+}
+
 // SetFailures sets the "failures" field.
 func (m *OperationMutation) SetFailures(i int) {
 	m.failures = &i
@@ -29922,7 +29959,7 @@ func (m *OperationMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *OperationMutation) Fields() []string {
-	fields := make([]string, 0, 41)
+	fields := make([]string, 0, 42)
 	if m.tenant_id != nil {
 		fields = append(fields, operation.FieldTenantID)
 	}
@@ -30028,6 +30065,9 @@ func (m *OperationMutation) Fields() []string {
 	if m.claimed_by != nil {
 		fields = append(fields, operation.FieldClaimedBy)
 	}
+	if m.step_plan != nil {
+		fields = append(fields, operation.FieldStepPlan)
+	}
 	if m.failures != nil {
 		fields = append(fields, operation.FieldFailures)
 	}
@@ -30124,6 +30164,8 @@ func (m *OperationMutation) Field(name string) (ent.Value, bool) {
 		return m.ClaimEpoch()
 	case operation.FieldClaimedBy:
 		return m.ClaimedBy()
+	case operation.FieldStepPlan:
+		return m.StepPlan()
 	case operation.FieldFailures:
 		return m.Failures()
 	case operation.FieldNextRunAt:
@@ -30215,6 +30257,8 @@ func (m *OperationMutation) OldField(ctx context.Context, name string) (ent.Valu
 		return m.OldClaimEpoch(ctx)
 	case operation.FieldClaimedBy:
 		return m.OldClaimedBy(ctx)
+	case operation.FieldStepPlan:
+		return m.OldStepPlan(ctx)
 	case operation.FieldFailures:
 		return m.OldFailures(ctx)
 	case operation.FieldNextRunAt:
@@ -30480,6 +30524,13 @@ func (m *OperationMutation) SetField(name string, value ent.Value) error {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
 		m.SetClaimedBy(v)
+		return nil
+	case operation.FieldStepPlan:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetStepPlan(v)
 		return nil
 	case operation.FieldFailures:
 		v, ok := value.(int)
@@ -30808,6 +30859,9 @@ func (m *OperationMutation) ResetField(name string) error {
 		return nil
 	case operation.FieldClaimedBy:
 		m.ResetClaimedBy()
+		return nil
+	case operation.FieldStepPlan:
+		m.ResetStepPlan()
 		return nil
 	case operation.FieldFailures:
 		m.ResetFailures()
@@ -47821,6 +47875,10 @@ type WorkerProcessMutation struct {
 	typ           string
 	id            *ids.ID
 	host          *string
+	kinds         *[]string
+	appendkinds   []string
+	plans         *[]string
+	appendplans   []string
 	heartbeat_at  *time.Time
 	created_at    *time.Time
 	clearedFields map[string]struct{}
@@ -47969,6 +48027,136 @@ func (m *WorkerProcessMutation) ResetHost() {
 	m.host = nil
 }
 
+// SetKinds sets the "kinds" field.
+func (m *WorkerProcessMutation) SetKinds(s []string) {
+	m.kinds = &s
+	m.appendkinds = nil
+}
+
+// Kinds returns the value of the "kinds" field in the mutation.
+func (m *WorkerProcessMutation) Kinds() (r []string, exists bool) {
+	v := m.kinds
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldKinds returns the old "kinds" field's value of the WorkerProcess entity.
+// If the WorkerProcess object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *WorkerProcessMutation) OldKinds(ctx context.Context) (v []string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldKinds is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldKinds requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldKinds: %w", err)
+	}
+	return oldValue.Kinds, nil
+}
+
+// AppendKinds adds s to the "kinds" field.
+func (m *WorkerProcessMutation) AppendKinds(s []string) {
+	m.appendkinds = append(m.appendkinds, s...)
+}
+
+// AppendedKinds returns the list of values that were appended to the "kinds" field in this mutation.
+func (m *WorkerProcessMutation) AppendedKinds() ([]string, bool) {
+	if len(m.appendkinds) == 0 {
+		return nil, false
+	}
+	return m.appendkinds, true
+}
+
+// ClearKinds clears the value of the "kinds" field.
+func (m *WorkerProcessMutation) ClearKinds() {
+	m.kinds = nil
+	m.appendkinds = nil
+	m.clearedFields[workerprocess.FieldKinds] = struct{}{}
+}
+
+// KindsCleared returns if the "kinds" field was cleared in this mutation.
+func (m *WorkerProcessMutation) KindsCleared() bool {
+	_, ok := m.clearedFields[workerprocess.FieldKinds]
+	return ok
+}
+
+// ResetKinds resets all changes to the "kinds" field.
+func (m *WorkerProcessMutation) ResetKinds() {
+	m.kinds = nil
+	m.appendkinds = nil
+	delete(m.clearedFields, workerprocess.FieldKinds)
+}
+
+// SetPlans sets the "plans" field.
+func (m *WorkerProcessMutation) SetPlans(s []string) {
+	m.plans = &s
+	m.appendplans = nil
+}
+
+// Plans returns the value of the "plans" field in the mutation.
+func (m *WorkerProcessMutation) Plans() (r []string, exists bool) {
+	v := m.plans
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldPlans returns the old "plans" field's value of the WorkerProcess entity.
+// If the WorkerProcess object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *WorkerProcessMutation) OldPlans(ctx context.Context) (v []string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldPlans is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldPlans requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldPlans: %w", err)
+	}
+	return oldValue.Plans, nil
+}
+
+// AppendPlans adds s to the "plans" field.
+func (m *WorkerProcessMutation) AppendPlans(s []string) {
+	m.appendplans = append(m.appendplans, s...)
+}
+
+// AppendedPlans returns the list of values that were appended to the "plans" field in this mutation.
+func (m *WorkerProcessMutation) AppendedPlans() ([]string, bool) {
+	if len(m.appendplans) == 0 {
+		return nil, false
+	}
+	return m.appendplans, true
+}
+
+// ClearPlans clears the value of the "plans" field.
+func (m *WorkerProcessMutation) ClearPlans() {
+	m.plans = nil
+	m.appendplans = nil
+	m.clearedFields[workerprocess.FieldPlans] = struct{}{}
+}
+
+// PlansCleared returns if the "plans" field was cleared in this mutation.
+func (m *WorkerProcessMutation) PlansCleared() bool {
+	_, ok := m.clearedFields[workerprocess.FieldPlans]
+	return ok
+}
+
+// ResetPlans resets all changes to the "plans" field.
+func (m *WorkerProcessMutation) ResetPlans() {
+	m.plans = nil
+	m.appendplans = nil
+	delete(m.clearedFields, workerprocess.FieldPlans)
+}
+
 // SetHeartbeatAt sets the "heartbeat_at" field.
 func (m *WorkerProcessMutation) SetHeartbeatAt(t time.Time) {
 	m.heartbeat_at = &t
@@ -48075,9 +48263,15 @@ func (m *WorkerProcessMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *WorkerProcessMutation) Fields() []string {
-	fields := make([]string, 0, 3)
+	fields := make([]string, 0, 5)
 	if m.host != nil {
 		fields = append(fields, workerprocess.FieldHost)
+	}
+	if m.kinds != nil {
+		fields = append(fields, workerprocess.FieldKinds)
+	}
+	if m.plans != nil {
+		fields = append(fields, workerprocess.FieldPlans)
 	}
 	if m.heartbeat_at != nil {
 		fields = append(fields, workerprocess.FieldHeartbeatAt)
@@ -48095,6 +48289,10 @@ func (m *WorkerProcessMutation) Field(name string) (ent.Value, bool) {
 	switch name {
 	case workerprocess.FieldHost:
 		return m.Host()
+	case workerprocess.FieldKinds:
+		return m.Kinds()
+	case workerprocess.FieldPlans:
+		return m.Plans()
 	case workerprocess.FieldHeartbeatAt:
 		return m.HeartbeatAt()
 	case workerprocess.FieldCreatedAt:
@@ -48110,6 +48308,10 @@ func (m *WorkerProcessMutation) OldField(ctx context.Context, name string) (ent.
 	switch name {
 	case workerprocess.FieldHost:
 		return m.OldHost(ctx)
+	case workerprocess.FieldKinds:
+		return m.OldKinds(ctx)
+	case workerprocess.FieldPlans:
+		return m.OldPlans(ctx)
 	case workerprocess.FieldHeartbeatAt:
 		return m.OldHeartbeatAt(ctx)
 	case workerprocess.FieldCreatedAt:
@@ -48129,6 +48331,20 @@ func (m *WorkerProcessMutation) SetField(name string, value ent.Value) error {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
 		m.SetHost(v)
+		return nil
+	case workerprocess.FieldKinds:
+		v, ok := value.([]string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetKinds(v)
+		return nil
+	case workerprocess.FieldPlans:
+		v, ok := value.([]string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetPlans(v)
 		return nil
 	case workerprocess.FieldHeartbeatAt:
 		v, ok := value.(time.Time)
@@ -48173,7 +48389,14 @@ func (m *WorkerProcessMutation) AddField(name string, value ent.Value) error {
 // ClearedFields returns all nullable fields that were cleared during this
 // mutation.
 func (m *WorkerProcessMutation) ClearedFields() []string {
-	return nil
+	var fields []string
+	if m.FieldCleared(workerprocess.FieldKinds) {
+		fields = append(fields, workerprocess.FieldKinds)
+	}
+	if m.FieldCleared(workerprocess.FieldPlans) {
+		fields = append(fields, workerprocess.FieldPlans)
+	}
+	return fields
 }
 
 // FieldCleared returns a boolean indicating if a field with the given name was
@@ -48186,6 +48409,14 @@ func (m *WorkerProcessMutation) FieldCleared(name string) bool {
 // ClearField clears the value of the field with the given name. It returns an
 // error if the field is not defined in the schema.
 func (m *WorkerProcessMutation) ClearField(name string) error {
+	switch name {
+	case workerprocess.FieldKinds:
+		m.ClearKinds()
+		return nil
+	case workerprocess.FieldPlans:
+		m.ClearPlans()
+		return nil
+	}
 	return fmt.Errorf("unknown WorkerProcess nullable field %s", name)
 }
 
@@ -48195,6 +48426,12 @@ func (m *WorkerProcessMutation) ResetField(name string) error {
 	switch name {
 	case workerprocess.FieldHost:
 		m.ResetHost()
+		return nil
+	case workerprocess.FieldKinds:
+		m.ResetKinds()
+		return nil
+	case workerprocess.FieldPlans:
+		m.ResetPlans()
 		return nil
 	case workerprocess.FieldHeartbeatAt:
 		m.ResetHeartbeatAt()

@@ -91,6 +91,8 @@ type Operation struct {
 	ClaimEpoch int `json:"claim_epoch,omitempty"`
 	// the worker process that holds it now
 	ClaimedBy *ids.ID `json:"claimed_by,omitempty"`
+	// which steps it is carried out by, as a worker's build names them; empty before it was begun
+	StepPlan string `json:"step_plan,omitempty"`
 	// tries of the current step that failed; for backoff
 	Failures int `json:"failures,omitempty"`
 	// when a worker should look at it again
@@ -117,7 +119,7 @@ func (*Operation) scanValues(columns []string) ([]any, error) {
 			values[i] = new(sql.NullBool)
 		case operation.FieldPercent, operation.FieldDispatchAttempt, operation.FieldClaimEpoch, operation.FieldFailures:
 			values[i] = new(sql.NullInt64)
-		case operation.FieldID, operation.FieldTenantID, operation.FieldProjectID, operation.FieldInstanceID, operation.FieldAllocationID, operation.FieldKind, operation.FieldState, operation.FieldOutcome, operation.FieldAdapterName, operation.FieldPhase, operation.FieldMessage, operation.FieldRequesterKind, operation.FieldRequesterID, operation.FieldRequesterName, operation.FieldReason, operation.FieldCorrelationID, operation.FieldOnDeadline, operation.FieldCancelRequester, operation.FieldCancelReason, operation.FieldCancelMessage, operation.FieldRetryOf, operation.FieldErrorCode, operation.FieldErrorMessage, operation.FieldErrorOwner, operation.FieldClaimedBy:
+		case operation.FieldID, operation.FieldTenantID, operation.FieldProjectID, operation.FieldInstanceID, operation.FieldAllocationID, operation.FieldKind, operation.FieldState, operation.FieldOutcome, operation.FieldAdapterName, operation.FieldPhase, operation.FieldMessage, operation.FieldRequesterKind, operation.FieldRequesterID, operation.FieldRequesterName, operation.FieldReason, operation.FieldCorrelationID, operation.FieldOnDeadline, operation.FieldCancelRequester, operation.FieldCancelReason, operation.FieldCancelMessage, operation.FieldRetryOf, operation.FieldErrorCode, operation.FieldErrorMessage, operation.FieldErrorOwner, operation.FieldClaimedBy, operation.FieldStepPlan:
 			values[i] = new(sql.NullString)
 		case operation.FieldForcedAt, operation.FieldCancelRequestedAt, operation.FieldNextRunAt, operation.FieldDeadline, operation.FieldCreatedAt, operation.FieldStartedAt, operation.FieldEndedAt:
 			values[i] = new(sql.NullTime)
@@ -367,6 +369,12 @@ func (_m *Operation) assignValues(columns []string, values []any) error {
 				_m.ClaimedBy = new(ids.ID)
 				*_m.ClaimedBy = ids.ID(value.String)
 			}
+		case operation.FieldStepPlan:
+			if value, ok := values[i].(*sql.NullString); !ok {
+				return fmt.Errorf("unexpected type %T for field step_plan", values[i])
+			} else if value.Valid {
+				_m.StepPlan = value.String
+			}
 		case operation.FieldFailures:
 			if value, ok := values[i].(*sql.NullInt64); !ok {
 				return fmt.Errorf("unexpected type %T for field failures", values[i])
@@ -559,6 +567,9 @@ func (_m *Operation) String() string {
 		builder.WriteString("claimed_by=")
 		builder.WriteString(fmt.Sprintf("%v", *v))
 	}
+	builder.WriteString(", ")
+	builder.WriteString("step_plan=")
+	builder.WriteString(_m.StepPlan)
 	builder.WriteString(", ")
 	builder.WriteString("failures=")
 	builder.WriteString(fmt.Sprintf("%v", _m.Failures))

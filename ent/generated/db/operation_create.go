@@ -425,6 +425,20 @@ func (_c *OperationCreate) SetNillableClaimedBy(v *ids.ID) *OperationCreate {
 	return _c
 }
 
+// SetStepPlan sets the "step_plan" field.
+func (_c *OperationCreate) SetStepPlan(v string) *OperationCreate {
+	_c.mutation.SetStepPlan(v)
+	return _c
+}
+
+// SetNillableStepPlan sets the "step_plan" field if the given value is not nil.
+func (_c *OperationCreate) SetNillableStepPlan(v *string) *OperationCreate {
+	if v != nil {
+		_c.SetStepPlan(*v)
+	}
+	return _c
+}
+
 // SetFailures sets the "failures" field.
 func (_c *OperationCreate) SetFailures(v int) *OperationCreate {
 	_c.mutation.SetFailures(v)
@@ -610,6 +624,10 @@ func (_c *OperationCreate) defaults() {
 		v := operation.DefaultClaimEpoch
 		_c.mutation.SetClaimEpoch(v)
 	}
+	if _, ok := _c.mutation.StepPlan(); !ok {
+		v := operation.DefaultStepPlan
+		_c.mutation.SetStepPlan(v)
+	}
 	if _, ok := _c.mutation.Failures(); !ok {
 		v := operation.DefaultFailures
 		_c.mutation.SetFailures(v)
@@ -717,6 +735,9 @@ func (_c *OperationCreate) check() error {
 	}
 	if _, ok := _c.mutation.ClaimEpoch(); !ok {
 		return &ValidationError{Name: "claim_epoch", err: errors.New(`db: missing required field "Operation.claim_epoch"`)}
+	}
+	if _, ok := _c.mutation.StepPlan(); !ok {
+		return &ValidationError{Name: "step_plan", err: errors.New(`db: missing required field "Operation.step_plan"`)}
 	}
 	if _, ok := _c.mutation.Failures(); !ok {
 		return &ValidationError{Name: "failures", err: errors.New(`db: missing required field "Operation.failures"`)}
@@ -904,6 +925,10 @@ func (_c *OperationCreate) createSpec() (*Operation, *sqlgraph.CreateSpec) {
 	if value, ok := _c.mutation.ClaimedBy(); ok {
 		_spec.SetField(operation.FieldClaimedBy, field.TypeString, value)
 		_node.ClaimedBy = &value
+	}
+	if value, ok := _c.mutation.StepPlan(); ok {
+		_spec.SetField(operation.FieldStepPlan, field.TypeString, value)
+		_node.StepPlan = value
 	}
 	if value, ok := _c.mutation.Failures(); ok {
 		_spec.SetField(operation.FieldFailures, field.TypeInt, value)

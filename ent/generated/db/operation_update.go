@@ -573,6 +573,20 @@ func (_u *OperationUpdate) ClearClaimedBy() *OperationUpdate {
 	return _u
 }
 
+// SetStepPlan sets the "step_plan" field.
+func (_u *OperationUpdate) SetStepPlan(v string) *OperationUpdate {
+	_u.mutation.SetStepPlan(v)
+	return _u
+}
+
+// SetNillableStepPlan sets the "step_plan" field if the given value is not nil.
+func (_u *OperationUpdate) SetNillableStepPlan(v *string) *OperationUpdate {
+	if v != nil {
+		_u.SetStepPlan(*v)
+	}
+	return _u
+}
+
 // SetFailures sets the "failures" field.
 func (_u *OperationUpdate) SetFailures(v int) *OperationUpdate {
 	_u.mutation.ResetFailures()
@@ -891,6 +905,9 @@ func (_u *OperationUpdate) sqlSave(ctx context.Context) (_node int, err error) {
 	}
 	if _u.mutation.ClaimedByCleared() {
 		_spec.ClearField(operation.FieldClaimedBy, field.TypeString)
+	}
+	if value, ok := _u.mutation.StepPlan(); ok {
+		_spec.SetField(operation.FieldStepPlan, field.TypeString, value)
 	}
 	if value, ok := _u.mutation.Failures(); ok {
 		_spec.SetField(operation.FieldFailures, field.TypeInt, value)
@@ -1477,6 +1494,20 @@ func (_u *OperationUpdateOne) ClearClaimedBy() *OperationUpdateOne {
 	return _u
 }
 
+// SetStepPlan sets the "step_plan" field.
+func (_u *OperationUpdateOne) SetStepPlan(v string) *OperationUpdateOne {
+	_u.mutation.SetStepPlan(v)
+	return _u
+}
+
+// SetNillableStepPlan sets the "step_plan" field if the given value is not nil.
+func (_u *OperationUpdateOne) SetNillableStepPlan(v *string) *OperationUpdateOne {
+	if v != nil {
+		_u.SetStepPlan(*v)
+	}
+	return _u
+}
+
 // SetFailures sets the "failures" field.
 func (_u *OperationUpdateOne) SetFailures(v int) *OperationUpdateOne {
 	_u.mutation.ResetFailures()
@@ -1825,6 +1856,9 @@ func (_u *OperationUpdateOne) sqlSave(ctx context.Context) (_node *Operation, er
 	}
 	if _u.mutation.ClaimedByCleared() {
 		_spec.ClearField(operation.FieldClaimedBy, field.TypeString)
+	}
+	if value, ok := _u.mutation.StepPlan(); ok {
+		_spec.SetField(operation.FieldStepPlan, field.TypeString, value)
 	}
 	if value, ok := _u.mutation.Failures(); ok {
 		_spec.SetField(operation.FieldFailures, field.TypeInt, value)

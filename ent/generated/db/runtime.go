@@ -611,16 +611,20 @@ func init() {
 	operationDescClaimEpoch := operationFields[31].Descriptor()
 	// operation.DefaultClaimEpoch holds the default value on creation for the claim_epoch field.
 	operation.DefaultClaimEpoch = operationDescClaimEpoch.Default.(int)
+	// operationDescStepPlan is the schema descriptor for step_plan field.
+	operationDescStepPlan := operationFields[33].Descriptor()
+	// operation.DefaultStepPlan holds the default value on creation for the step_plan field.
+	operation.DefaultStepPlan = operationDescStepPlan.Default.(string)
 	// operationDescFailures is the schema descriptor for failures field.
-	operationDescFailures := operationFields[33].Descriptor()
+	operationDescFailures := operationFields[34].Descriptor()
 	// operation.DefaultFailures holds the default value on creation for the failures field.
 	operation.DefaultFailures = operationDescFailures.Default.(int)
 	// operationDescNextRunAt is the schema descriptor for next_run_at field.
-	operationDescNextRunAt := operationFields[34].Descriptor()
+	operationDescNextRunAt := operationFields[35].Descriptor()
 	// operation.DefaultNextRunAt holds the default value on creation for the next_run_at field.
 	operation.DefaultNextRunAt = operationDescNextRunAt.Default.(func() time.Time)
 	// operationDescCreatedAt is the schema descriptor for created_at field.
-	operationDescCreatedAt := operationFields[36].Descriptor()
+	operationDescCreatedAt := operationFields[37].Descriptor()
 	// operation.DefaultCreatedAt holds the default value on creation for the created_at field.
 	operation.DefaultCreatedAt = operationDescCreatedAt.Default.(func() time.Time)
 	operationstepFields := schema.OperationStep{}.Fields()
@@ -900,7 +904,7 @@ func init() {
 	// workerprocess.DefaultHost holds the default value on creation for the host field.
 	workerprocess.DefaultHost = workerprocessDescHost.Default.(string)
 	// workerprocessDescCreatedAt is the schema descriptor for created_at field.
-	workerprocessDescCreatedAt := workerprocessFields[2].Descriptor()
+	workerprocessDescCreatedAt := workerprocessFields[4].Descriptor()
 	// workerprocess.DefaultCreatedAt holds the default value on creation for the created_at field.
 	workerprocess.DefaultCreatedAt = workerprocessDescCreatedAt.Default.(func() time.Time)
 }

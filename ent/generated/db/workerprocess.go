@@ -3,6 +3,7 @@
 package db
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 	"time"
@@ -21,6 +22,10 @@ type WorkerProcess struct {
 	ID ids.ID `json:"id,omitempty"`
 	// host name and process id
 	Host string `json:"host,omitempty"`
+	// the kinds of operation that it begins
+	Kinds []string `json:"kinds,omitempty"`
+	// the step plans that it carries on; see operation.step_plan
+	Plans []string `json:"plans,omitempty"`
 	// last sign of life, by the database's clock
 	HeartbeatAt time.Time `json:"heartbeat_at,omitempty"`
 	// when the row was made
@@ -33,6 +38,8 @@ func (*WorkerProcess) scanValues(columns []string) ([]any, error) {
 	values := make([]any, len(columns))
 	for i := range columns {
 		switch columns[i] {
+		case workerprocess.FieldKinds, workerprocess.FieldPlans:
+			values[i] = new([]byte)
 		case workerprocess.FieldID, workerprocess.FieldHost:
 			values[i] = new(sql.NullString)
 		case workerprocess.FieldHeartbeatAt, workerprocess.FieldCreatedAt:
@@ -63,6 +70,22 @@ func (_m *WorkerProcess) assignValues(columns []string, values []any) error {
 				return fmt.Errorf("unexpected type %T for field host", values[i])
 			} else if value.Valid {
 				_m.Host = value.String
+			}
+		case workerprocess.FieldKinds:
+			if value, ok := values[i].(*[]byte); !ok {
+				return fmt.Errorf("unexpected type %T for field kinds", values[i])
+			} else if value != nil && len(*value) > 0 {
+				if err := json.Unmarshal(*value, &_m.Kinds); err != nil {
+					return fmt.Errorf("unmarshal field kinds: %w", err)
+				}
+			}
+		case workerprocess.FieldPlans:
+			if value, ok := values[i].(*[]byte); !ok {
+				return fmt.Errorf("unexpected type %T for field plans", values[i])
+			} else if value != nil && len(*value) > 0 {
+				if err := json.Unmarshal(*value, &_m.Plans); err != nil {
+					return fmt.Errorf("unmarshal field plans: %w", err)
+				}
 			}
 		case workerprocess.FieldHeartbeatAt:
 			if value, ok := values[i].(*sql.NullTime); !ok {
@@ -114,6 +137,12 @@ func (_m *WorkerProcess) String() string {
 	builder.WriteString(fmt.Sprintf("id=%v, ", _m.ID))
 	builder.WriteString("host=")
 	builder.WriteString(_m.Host)
+	builder.WriteString(", ")
+	builder.WriteString("kinds=")
+	builder.WriteString(fmt.Sprintf("%v", _m.Kinds))
+	builder.WriteString(", ")
+	builder.WriteString("plans=")
+	builder.WriteString(fmt.Sprintf("%v", _m.Plans))
 	builder.WriteString(", ")
 	builder.WriteString("heartbeat_at=")
 	builder.WriteString(_m.HeartbeatAt.Format(time.ANSIC))

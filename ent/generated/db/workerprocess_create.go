@@ -35,6 +35,18 @@ func (_c *WorkerProcessCreate) SetNillableHost(v *string) *WorkerProcessCreate {
 	return _c
 }
 
+// SetKinds sets the "kinds" field.
+func (_c *WorkerProcessCreate) SetKinds(v []string) *WorkerProcessCreate {
+	_c.mutation.SetKinds(v)
+	return _c
+}
+
+// SetPlans sets the "plans" field.
+func (_c *WorkerProcessCreate) SetPlans(v []string) *WorkerProcessCreate {
+	_c.mutation.SetPlans(v)
+	return _c
+}
+
 // SetHeartbeatAt sets the "heartbeat_at" field.
 func (_c *WorkerProcessCreate) SetHeartbeatAt(v time.Time) *WorkerProcessCreate {
 	_c.mutation.SetHeartbeatAt(v)
@@ -155,6 +167,14 @@ func (_c *WorkerProcessCreate) createSpec() (*WorkerProcess, *sqlgraph.CreateSpe
 	if value, ok := _c.mutation.Host(); ok {
 		_spec.SetField(workerprocess.FieldHost, field.TypeString, value)
 		_node.Host = value
+	}
+	if value, ok := _c.mutation.Kinds(); ok {
+		_spec.SetField(workerprocess.FieldKinds, field.TypeJSON, value)
+		_node.Kinds = value
+	}
+	if value, ok := _c.mutation.Plans(); ok {
+		_spec.SetField(workerprocess.FieldPlans, field.TypeJSON, value)
+		_node.Plans = value
 	}
 	if value, ok := _c.mutation.HeartbeatAt(); ok {
 		_spec.SetField(workerprocess.FieldHeartbeatAt, field.TypeTime, value)

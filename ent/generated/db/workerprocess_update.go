@@ -10,6 +10,7 @@ import (
 
 	"entgo.io/ent/dialect/sql"
 	"entgo.io/ent/dialect/sql/sqlgraph"
+	"entgo.io/ent/dialect/sql/sqljson"
 	"entgo.io/ent/schema/field"
 	"github.com/gpuaas/app-platform/ent/generated/db/predicate"
 	"github.com/gpuaas/app-platform/ent/generated/db/workerprocess"
@@ -39,6 +40,42 @@ func (_u *WorkerProcessUpdate) SetNillableHost(v *string) *WorkerProcessUpdate {
 	if v != nil {
 		_u.SetHost(*v)
 	}
+	return _u
+}
+
+// SetKinds sets the "kinds" field.
+func (_u *WorkerProcessUpdate) SetKinds(v []string) *WorkerProcessUpdate {
+	_u.mutation.SetKinds(v)
+	return _u
+}
+
+// AppendKinds appends value to the "kinds" field.
+func (_u *WorkerProcessUpdate) AppendKinds(v []string) *WorkerProcessUpdate {
+	_u.mutation.AppendKinds(v)
+	return _u
+}
+
+// ClearKinds clears the value of the "kinds" field.
+func (_u *WorkerProcessUpdate) ClearKinds() *WorkerProcessUpdate {
+	_u.mutation.ClearKinds()
+	return _u
+}
+
+// SetPlans sets the "plans" field.
+func (_u *WorkerProcessUpdate) SetPlans(v []string) *WorkerProcessUpdate {
+	_u.mutation.SetPlans(v)
+	return _u
+}
+
+// AppendPlans appends value to the "plans" field.
+func (_u *WorkerProcessUpdate) AppendPlans(v []string) *WorkerProcessUpdate {
+	_u.mutation.AppendPlans(v)
+	return _u
+}
+
+// ClearPlans clears the value of the "plans" field.
+func (_u *WorkerProcessUpdate) ClearPlans() *WorkerProcessUpdate {
+	_u.mutation.ClearPlans()
 	return _u
 }
 
@@ -100,6 +137,28 @@ func (_u *WorkerProcessUpdate) sqlSave(ctx context.Context) (_node int, err erro
 	if value, ok := _u.mutation.Host(); ok {
 		_spec.SetField(workerprocess.FieldHost, field.TypeString, value)
 	}
+	if value, ok := _u.mutation.Kinds(); ok {
+		_spec.SetField(workerprocess.FieldKinds, field.TypeJSON, value)
+	}
+	if value, ok := _u.mutation.AppendedKinds(); ok {
+		_spec.AddModifier(func(u *sql.UpdateBuilder) {
+			sqljson.Append(u, workerprocess.FieldKinds, value)
+		})
+	}
+	if _u.mutation.KindsCleared() {
+		_spec.ClearField(workerprocess.FieldKinds, field.TypeJSON)
+	}
+	if value, ok := _u.mutation.Plans(); ok {
+		_spec.SetField(workerprocess.FieldPlans, field.TypeJSON, value)
+	}
+	if value, ok := _u.mutation.AppendedPlans(); ok {
+		_spec.AddModifier(func(u *sql.UpdateBuilder) {
+			sqljson.Append(u, workerprocess.FieldPlans, value)
+		})
+	}
+	if _u.mutation.PlansCleared() {
+		_spec.ClearField(workerprocess.FieldPlans, field.TypeJSON)
+	}
 	if value, ok := _u.mutation.HeartbeatAt(); ok {
 		_spec.SetField(workerprocess.FieldHeartbeatAt, field.TypeTime, value)
 	}
@@ -134,6 +193,42 @@ func (_u *WorkerProcessUpdateOne) SetNillableHost(v *string) *WorkerProcessUpdat
 	if v != nil {
 		_u.SetHost(*v)
 	}
+	return _u
+}
+
+// SetKinds sets the "kinds" field.
+func (_u *WorkerProcessUpdateOne) SetKinds(v []string) *WorkerProcessUpdateOne {
+	_u.mutation.SetKinds(v)
+	return _u
+}
+
+// AppendKinds appends value to the "kinds" field.
+func (_u *WorkerProcessUpdateOne) AppendKinds(v []string) *WorkerProcessUpdateOne {
+	_u.mutation.AppendKinds(v)
+	return _u
+}
+
+// ClearKinds clears the value of the "kinds" field.
+func (_u *WorkerProcessUpdateOne) ClearKinds() *WorkerProcessUpdateOne {
+	_u.mutation.ClearKinds()
+	return _u
+}
+
+// SetPlans sets the "plans" field.
+func (_u *WorkerProcessUpdateOne) SetPlans(v []string) *WorkerProcessUpdateOne {
+	_u.mutation.SetPlans(v)
+	return _u
+}
+
+// AppendPlans appends value to the "plans" field.
+func (_u *WorkerProcessUpdateOne) AppendPlans(v []string) *WorkerProcessUpdateOne {
+	_u.mutation.AppendPlans(v)
+	return _u
+}
+
+// ClearPlans clears the value of the "plans" field.
+func (_u *WorkerProcessUpdateOne) ClearPlans() *WorkerProcessUpdateOne {
+	_u.mutation.ClearPlans()
 	return _u
 }
 
@@ -224,6 +319,28 @@ func (_u *WorkerProcessUpdateOne) sqlSave(ctx context.Context) (_node *WorkerPro
 	}
 	if value, ok := _u.mutation.Host(); ok {
 		_spec.SetField(workerprocess.FieldHost, field.TypeString, value)
+	}
+	if value, ok := _u.mutation.Kinds(); ok {
+		_spec.SetField(workerprocess.FieldKinds, field.TypeJSON, value)
+	}
+	if value, ok := _u.mutation.AppendedKinds(); ok {
+		_spec.AddModifier(func(u *sql.UpdateBuilder) {
+			sqljson.Append(u, workerprocess.FieldKinds, value)
+		})
+	}
+	if _u.mutation.KindsCleared() {
+		_spec.ClearField(workerprocess.FieldKinds, field.TypeJSON)
+	}
+	if value, ok := _u.mutation.Plans(); ok {
+		_spec.SetField(workerprocess.FieldPlans, field.TypeJSON, value)
+	}
+	if value, ok := _u.mutation.AppendedPlans(); ok {
+		_spec.AddModifier(func(u *sql.UpdateBuilder) {
+			sqljson.Append(u, workerprocess.FieldPlans, value)
+		})
+	}
+	if _u.mutation.PlansCleared() {
+		_spec.ClearField(workerprocess.FieldPlans, field.TypeJSON)
 	}
 	if value, ok := _u.mutation.HeartbeatAt(); ok {
 		_spec.SetField(workerprocess.FieldHeartbeatAt, field.TypeTime, value)

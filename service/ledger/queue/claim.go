@@ -2,14 +2,17 @@ package queue
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/gpuaas/app-platform/domain/ids"
+	"github.com/gpuaas/app-platform/domain/lifecycle"
 	"github.com/gpuaas/app-platform/ent/generated/db"
 	"github.com/gpuaas/app-platform/internal/tx"
 	"github.com/gpuaas/app-platform/service/kit/rows"
@@ -40,7 +43,7 @@ type Held struct {
 }
 
 // heldColumns are those of an operation with what belongs to the queue.
-const heldColumns = rows.OperationColumns + `, operation.adapter_status, operation.failures, operation.claimed_by`
+const heldColumns = rows.OperationColumns + `, operation.adapter_status, operation.failures, operation.claimed_by, operation.step_plan`
 
 // scanHeld scans heldColumns.
 func scanHeld(row pgx.CollectableRow) (*Held, error) {
@@ -48,41 +51,57 @@ func scanHeld(row pgx.CollectableRow) (*Held, error) {
 		status    []byte
 		failures  int
 		claimedBy *ids.ID
+		plan      string
 	}
-	op, err := rows.Operation(rows.Also{CollectableRow: row, Into: []any{&queue.status, &queue.failures, &queue.claimedBy}})
+	op, err := rows.Operation(rows.Also{CollectableRow: row, Into: []any{&queue.status, &queue.failures, &queue.claimedBy, &queue.plan}})
 	if err != nil {
 		return nil, err
 	}
-	op.AdapterStatus, op.Failures, op.ClaimedBy = queue.status, queue.failures, queue.claimedBy
+	op.AdapterStatus, op.Failures, op.ClaimedBy, op.StepPlan = queue.status, queue.failures, queue.claimedBy, queue.plan
 	return &Held{Operation: op}, nil
 }
 
 // unclaimed is true of operations that wait in the queue.
 const unclaimed = `ended_at IS NULL AND claimed_by IS NULL`
 
-// claimSQL takes due operations. They take turns by tenant, and within a tenant by project, so that
-// a backlog delays nobody but its owner. Behind a backlog that fills the window the other projects are
-// found by stepping from one to the next along the index, which costs what they are and not what the
-// backlog is.
-const claimSQL = `WITH RECURSIVE due AS MATERIALIZED (
-	SELECT id, tenant_id, project_id, next_run_at FROM operation
-	WHERE ` + unclaimed + ` AND next_run_at <= now() AND tenant_id <> ALL ($3::text[])
-	ORDER BY next_run_at, id LIMIT ` + claimWindow + `
-), project AS (
-	(SELECT tenant_id, project_id, 1 AS place FROM operation
-	WHERE NOT $4::bool AND (SELECT count(*) FROM due) = ` + claimWindow + ` AND ` + unclaimed + `
+// knows is true of operations that the worker's build can carry out: $1 are the kinds that it begins, $2 the plans that it
+// carries on.
+func knows(kinds, plans string) string {
+	return `(cardinality(` + kinds + `::text[]) = 0 OR CASE WHEN step_plan = '' THEN kind = ANY (` + kinds + `::text[]) ELSE step_plan = ANY (` + plans + `::text[]) END)`
+}
+
+// beyond is greater than every project's id: from there the next step along the index is to another tenant.
+const beyond = `'zzzz'`
+
+// steppedSQL steps from project to project with open operations along the index, passing the tenants in full over in one
+// step each: it costs the projects that it finds, and nothing of any backlog. It begins when the condition holds.
+func steppedSQL(condition, full string) string {
+	return `project AS (
+	(SELECT tenant_id, project_id, 1 AS place FROM operation WHERE ` + condition + ` AND ` + unclaimed + `
 	ORDER BY tenant_id, project_id LIMIT 1)
 	UNION ALL
 	SELECT next.tenant_id, next.project_id, p.place + 1 FROM project p, LATERAL (
 		SELECT tenant_id, project_id FROM operation
-		WHERE ` + unclaimed + ` AND (tenant_id, project_id) > (p.tenant_id, p.project_id)
+		WHERE ` + unclaimed + ` AND (tenant_id, project_id) > (p.tenant_id,
+			CASE WHEN p.tenant_id = ANY (` + full + `::text[]) THEN ` + beyond + ` ELSE p.project_id END)
 		ORDER BY tenant_id, project_id LIMIT 1) next
 	WHERE p.place < ` + claimProjects + `
-), others AS MATERIALIZED (
+)`
+}
+
+// claimSQL takes due operations that the worker knows. They take turns by tenant, and within a tenant by project, so that
+// a backlog delays nobody but its owner. Behind a backlog that fills the window, and whenever a tenant has its most, the
+// projects are found by stepping from one to the next along the index, which costs what they are and not what the
+// backlog is. An operation that nobody has begun is given the worker's plan ($7), and is carried on by that plan alone.
+var claimSQL = `WITH RECURSIVE due AS MATERIALIZED (
+	SELECT id, tenant_id, project_id, next_run_at FROM operation
+	WHERE cardinality($3::text[]) = 0 AND ` + unclaimed + ` AND next_run_at <= now() AND ` + knows("$5", "$6") + `
+	ORDER BY next_run_at, id LIMIT ` + claimWindow + `
+), ` + steppedSQL(`(cardinality($3::text[]) > 0 OR NOT $4::bool AND (SELECT count(*) FROM due) = `+claimWindow+`)`, "$3") + `, others AS MATERIALIZED (
 	SELECT o.* FROM project p, LATERAL (
 		SELECT id, tenant_id, project_id, next_run_at FROM operation
-		WHERE tenant_id = p.tenant_id AND project_id = p.project_id AND ` + unclaimed + ` AND next_run_at <= now()
-		ORDER BY next_run_at, id LIMIT ` + claimEach + `) o
+		WHERE tenant_id = p.tenant_id AND project_id = p.project_id AND ` + unclaimed + ` AND next_run_at <= now() AND ` + knows("$5", "$6") + `
+		ORDER BY next_run_at, id LIMIT CASE WHEN cardinality($3::text[]) > 0 THEN $2 ELSE ` + claimEach + ` END) o
 	WHERE p.tenant_id <> ALL ($3::text[]) AND p.project_id NOT IN (SELECT project_id FROM due)
 ), by_project AS (
 	SELECT *, row_number() OVER (PARTITION BY project_id ORDER BY next_run_at, id) AS turn
@@ -96,22 +115,32 @@ const claimSQL = `WITH RECURSIVE due AS MATERIALIZED (
 	WHERE coalesce(o.ended_at, 'infinity') = 'infinity' AND coalesce(o.claimed_by, '') = '' AND o.next_run_at <= now() -- by its id, see notEnded
 	ORDER BY r.round, r.next_run_at, r.id LIMIT $2 FOR UPDATE OF o SKIP LOCKED
 )
-UPDATE operation SET claimed_by = $1, claim_epoch = claim_epoch + 1, started_at = coalesce(started_at, now()),
+UPDATE operation SET claimed_by = $1, claim_epoch = claim_epoch + 1,
+	step_plan = CASE WHEN step_plan = '' AND claim_epoch = 0 THEN coalesce($7::jsonb ->> kind, '') ELSE step_plan END, started_at = coalesce(started_at, now()),
 	state = CASE WHEN state = 'PENDING' THEN 'RUNNING' ELSE state END, next_run_at = now() + interval '` + parked + `'
 FROM picked WHERE operation.id = picked.id RETURNING ` + heldColumns
 
-// nextDueSQL is how long until the next operation is due; none while nothing waits.
-const nextDueSQL = `SELECT extract(epoch FROM next_run_at - now())::float8 FROM operation
-	WHERE ended_at IS NULL AND claimed_by IS NULL AND NOT tenant_id = ANY ($1::text[]) ORDER BY next_run_at LIMIT 1`
+// nextDueSQL is how long until the next operation is due that the worker knows; none while nothing waits.
+var nextDueSQL = `SELECT extract(epoch FROM next_run_at - now())::float8 FROM operation
+	WHERE ` + unclaimed + ` AND ` + knows("$1", "$2") + ` ORDER BY next_run_at LIMIT 1`
+
+// nextBesideSQL is nextDueSQL beside tenants that have their most ($3), whose backlogs cost it nothing.
+var nextBesideSQL = `WITH RECURSIVE ` + steppedSQL("true", "$3") + `
+	SELECT extract(epoch FROM min(o.next_run_at) - now())::float8 FROM project p, LATERAL (
+		SELECT next_run_at FROM operation WHERE tenant_id = p.tenant_id AND project_id = p.project_id AND ` + unclaimed + ` AND ` + knows("$1", "$2") + `
+		ORDER BY next_run_at LIMIT 1) o
+	WHERE p.tenant_id <> ALL ($3::text[]) HAVING count(*) > 0`
 
 // claimSettings are for the claim alone. One that a crash of the database forgets was not made: whoever
 // claims then has another name, or finds that it carries the operation already; so nobody waits for the
 // disk here. Planning the statement anew costs more than carrying it out. And it must be planned for
 // stepping along the queue's indexes, whatever the statistics of a queue, which are always old, make of
-// that: a sort or a hash would read all that waits.
+// that: a sort or a hash would read all that waits. The last one says that the claim takes only what its build knows; the
+// database refuses claims of builds that do not say so.
 const claimSettings = `SELECT set_config('synchronous_commit', 'off', true), set_config('plan_cache_mode', 'force_generic_plan', true),
 	set_config('enable_seqscan', 'off', true), set_config('enable_bitmapscan', 'off', true), set_config('enable_sort', 'off', true),
-	set_config('enable_hashjoin', 'off', true), set_config('enable_mergejoin', 'off', true), set_config('enable_memoize', 'off', true)`
+	set_config('enable_hashjoin', 'off', true), set_config('enable_mergejoin', 'off', true), set_config('enable_memoize', 'off', true),
+	set_config('app.claims_known', '1', true)`
 
 // Want says what a worker wants to claim.
 type Want struct {
@@ -121,6 +150,21 @@ type Want struct {
 	Full []string
 	// Narrow leaves out the look behind a backlog, for workers that had one a moment ago.
 	Narrow bool
+	// Begin are the step plans, by kind, that the worker begins operations with. Other kinds are left to other builds. Empty,
+	// for measurements, takes all kinds and names no plan.
+	Begin map[lifecycle.OperationKind]string
+	// Carry are the step plans of begun operations that it carries on, those of Begin among them.
+	Carry []string
+}
+
+// known returns the kinds and plans of a Want as the statements need them.
+func (w Want) known() (kinds, plans []string, begin []byte, err error) {
+	kinds, plans = []string{}, slices.Clone(w.Carry)
+	for kind, plan := range w.Begin {
+		kinds, plans = append(kinds, string(kind)), append(plans, plan)
+	}
+	begin, err = json.Marshal(w.Begin)
+	return kinds, plans, begin, err
 }
 
 // Claim takes due operations for the worker, in one statement that commits by itself: nothing else is
@@ -132,13 +176,21 @@ func Claim(ctx context.Context, pool *pgxpool.Pool, worker ids.ID, want Want) (h
 	if full == nil {
 		full = []string{}
 	}
+	kinds, plans, begin, err := want.known()
+	if err != nil {
+		return nil, 0, fmt.Errorf("encode step plans: %w", err)
+	}
 	batch := &pgx.Batch{}
 	batch.Queue(claimSettings)
-	batch.Queue(claimSQL, worker, want.Limit, full, want.Narrow).Query(func(found pgx.Rows) (err error) {
+	batch.Queue(claimSQL, worker, want.Limit, full, want.Narrow, kinds, plans, string(begin)).Query(func(found pgx.Rows) (err error) {
 		held, err = pgx.CollectRows(found, scanHeld)
 		return err
 	})
-	batch.Queue(nextDueSQL, full).Query(func(found pgx.Rows) error {
+	sql, args := nextDueSQL, []any{kinds, plans}
+	if len(full) > 0 {
+		sql, args = nextBesideSQL, append(args, full)
+	}
+	batch.Queue(sql, args...).Query(func(found pgx.Rows) error {
 		seconds, err := pgx.CollectRows(found, pgx.RowTo[float64])
 		if len(seconds) > 0 {
 			next = time.Duration(seconds[0] * float64(time.Second))

@@ -5,9 +5,11 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/stretchr/testify/require"
 
 	"github.com/gpuaas/app-platform/domain/ids"
+	"github.com/gpuaas/app-platform/domain/lifecycle"
 	"github.com/gpuaas/app-platform/ent/generated/db"
 	"github.com/gpuaas/app-platform/rig/platformtest"
 	"github.com/gpuaas/app-platform/service/ledger/queue"
@@ -112,4 +114,62 @@ func TestAnAdaptersOpenOperationsAreLockedAndNoOthers(t *testing.T) {
 	queue.Open(batch, wanted, "one", func(one *db.Operation) { found = append(found, one.ID) })
 	require.NoError(t, kit.DB.Worker().SendBatch(t.Context(), batch).Close())
 	require.Equal(t, []ids.ID{ids.ID(wanted[2])}, found)
+}
+
+func TestAWorkerClaimsOnlyWhatItsBuildKnows(t *testing.T) {
+	t.Parallel()
+	kit := platformtest.New(t)
+	project := kit.Project(kit.Tenant())
+	fill(kit, project, 3, time.Second)
+	kit.SQL(`UPDATE operation SET step_plan = 'theirs', claim_epoch = 1 WHERE id LIKE '%\_2'`)
+	begin := map[lifecycle.OperationKind]string{lifecycle.AllocationRelease: "mine"}
+	other := map[lifecycle.OperationKind]string{lifecycle.MemberDrain: "other"}
+	held, next, err := queue.Claim(t.Context(), kit.DB.Worker(), ids.New(ids.Worker), queue.Want{Limit: 4, Begin: other})
+	require.NoError(t, err)
+	require.Empty(t, held)
+	require.Greater(t, next, time.Hour, "what it does not know is nothing to look again for")
+	held, _, err = queue.Claim(t.Context(), kit.DB.Worker(), ids.New(ids.Worker), queue.Want{Limit: 4, Begin: begin})
+	require.NoError(t, err)
+	require.Len(t, held, 2)
+	for _, one := range held {
+		require.Equal(t, "mine", one.StepPlan, "what it begins it names its plan on")
+	}
+	held, _, err = queue.Claim(t.Context(), kit.DB.Worker(), ids.New(ids.Worker), queue.Want{Limit: 4, Begin: other, Carry: []string{"theirs"}})
+	require.NoError(t, err)
+	require.Len(t, held, 1)
+	require.Equal(t, "theirs", held[0].StepPlan)
+}
+
+func TestTheDatabaseRefusesClaimsOfWorkersBelowTheFloor(t *testing.T) {
+	t.Parallel()
+	kit := platformtest.New(t)
+	fill(kit, kit.Project(kit.Tenant()), 1, time.Second)
+	_, err := kit.DB.Worker().Exec(t.Context(), `UPDATE operation SET claimed_by = 'wrk_old', claim_epoch = claim_epoch + 1, state = 'RUNNING'`)
+	var refused *pgconn.PgError
+	require.ErrorAs(t, err, &refused)
+	require.Equal(t, "GP509", refused.Code)
+	require.Equal(t, 1, kit.Count("operation", "claimed_by IS NULL AND claim_epoch = 0 AND state = 'PENDING'"))
+	held, _, err := queue.Claim(t.Context(), kit.DB.Worker(), ids.New(ids.Worker), queue.Want{Limit: 4})
+	require.NoError(t, err)
+	require.Len(t, held, 1)
+	_, err = kit.DB.Worker().Exec(t.Context(), `UPDATE operation SET claimed_by = NULL`)
+	require.NoError(t, err)
+	_, err = kit.DB.Worker().Exec(t.Context(), `UPDATE operation SET claimed_by = 'wrk_old'`)
+	require.ErrorAs(t, err, &refused, "what a claim says holds for that claim alone")
+}
+
+func TestBesideAFullTenantOthersAreFoundBehindItsBacklog(t *testing.T) {
+	t.Parallel()
+	kit := platformtest.New(t)
+	crowd, lone := kit.Project(kit.Tenant()), kit.Project(kit.Tenant())
+	fill(kit, crowd, 200, time.Hour)
+	fill(kit, lone, 6, time.Minute)
+	full := []string{string(crowd.TenantID)}
+	for range 3 {
+		require.Equal(t, map[ids.ID]int{lone.ID: 2}, claimed(t, kit, queue.Want{Limit: 2, Full: full, Narrow: true}), "though it looked a moment ago")
+	}
+	held, next, err := queue.Claim(t.Context(), kit.DB.Worker(), ids.New(ids.Worker), queue.Want{Limit: 2, Full: full})
+	require.NoError(t, err)
+	require.Empty(t, held)
+	require.Greater(t, next, time.Hour)
 }

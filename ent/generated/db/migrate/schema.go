@@ -1059,6 +1059,7 @@ var (
 		{Name: "adapter_status", Type: field.TypeJSON, Nullable: true},
 		{Name: "claim_epoch", Type: field.TypeInt, Default: 0},
 		{Name: "claimed_by", Type: field.TypeString, Nullable: true, SchemaType: map[string]string{"postgres": "text"}},
+		{Name: "step_plan", Type: field.TypeString, Default: "", SchemaType: map[string]string{"postgres": "text"}},
 		{Name: "failures", Type: field.TypeInt, Default: 0},
 		{Name: "next_run_at", Type: field.TypeTime},
 		{Name: "deadline", Type: field.TypeTime},
@@ -1080,7 +1081,7 @@ var (
 			{
 				Name:    "operation_due",
 				Unique:  false,
-				Columns: []*schema.Column{OperationColumns[37], OperationColumns[0]},
+				Columns: []*schema.Column{OperationColumns[38], OperationColumns[0]},
 				Annotation: &entsql.IndexAnnotation{
 					Where: "((ended_at IS NULL) AND (claimed_by IS NULL))",
 				},
@@ -1088,7 +1089,7 @@ var (
 			{
 				Name:    "operation_due_by_project",
 				Unique:  false,
-				Columns: []*schema.Column{OperationColumns[1], OperationColumns[2], OperationColumns[37], OperationColumns[0]},
+				Columns: []*schema.Column{OperationColumns[1], OperationColumns[2], OperationColumns[38], OperationColumns[0], OperationColumns[5], OperationColumns[36]},
 				Annotation: &entsql.IndexAnnotation{
 					Where: "((ended_at IS NULL) AND (claimed_by IS NULL))",
 				},
@@ -1740,6 +1741,8 @@ var (
 	WorkerProcessColumns = []*schema.Column{
 		{Name: "id", Type: field.TypeString, Unique: true, SchemaType: map[string]string{"postgres": "text"}},
 		{Name: "host", Type: field.TypeString, Default: "", SchemaType: map[string]string{"postgres": "text"}},
+		{Name: "kinds", Type: field.TypeJSON, Nullable: true},
+		{Name: "plans", Type: field.TypeJSON, Nullable: true},
 		{Name: "heartbeat_at", Type: field.TypeTime},
 		{Name: "created_at", Type: field.TypeTime},
 	}

@@ -85,6 +85,8 @@ const (
 	FieldClaimEpoch = "claim_epoch"
 	// FieldClaimedBy holds the string denoting the claimed_by field in the database.
 	FieldClaimedBy = "claimed_by"
+	// FieldStepPlan holds the string denoting the step_plan field in the database.
+	FieldStepPlan = "step_plan"
 	// FieldFailures holds the string denoting the failures field in the database.
 	FieldFailures = "failures"
 	// FieldNextRunAt holds the string denoting the next_run_at field in the database.
@@ -139,6 +141,7 @@ var Columns = []string{
 	FieldAdapterStatus,
 	FieldClaimEpoch,
 	FieldClaimedBy,
+	FieldStepPlan,
 	FieldFailures,
 	FieldNextRunAt,
 	FieldDeadline,
@@ -190,6 +193,8 @@ var (
 	DefaultDispatchAttempt int
 	// DefaultClaimEpoch holds the default value on creation for the "claim_epoch" field.
 	DefaultClaimEpoch int
+	// DefaultStepPlan holds the default value on creation for the "step_plan" field.
+	DefaultStepPlan string
 	// DefaultFailures holds the default value on creation for the "failures" field.
 	DefaultFailures int
 	// DefaultNextRunAt holds the default value on creation for the "next_run_at" field.
@@ -401,6 +406,11 @@ func ByClaimEpoch(opts ...sql.OrderTermOption) OrderOption {
 // ByClaimedBy orders the results by the claimed_by field.
 func ByClaimedBy(opts ...sql.OrderTermOption) OrderOption {
 	return sql.OrderByField(FieldClaimedBy, opts...).ToFunc()
+}
+
+// ByStepPlan orders the results by the step_plan field.
+func ByStepPlan(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldStepPlan, opts...).ToFunc()
 }
 
 // ByFailures orders the results by the failures field.

@@ -198,6 +198,11 @@ func ClaimedBy(v ids.ID) predicate.Operation {
 	return predicate.Operation(sql.FieldEQ(FieldClaimedBy, vc))
 }
 
+// StepPlan applies equality check predicate on the "step_plan" field. It's identical to StepPlanEQ.
+func StepPlan(v string) predicate.Operation {
+	return predicate.Operation(sql.FieldEQ(FieldStepPlan, v))
+}
+
 // Failures applies equality check predicate on the "failures" field. It's identical to FailuresEQ.
 func Failures(v int) predicate.Operation {
 	return predicate.Operation(sql.FieldEQ(FieldFailures, v))
@@ -2109,6 +2114,71 @@ func ClaimedByEqualFold(v ids.ID) predicate.Operation {
 func ClaimedByContainsFold(v ids.ID) predicate.Operation {
 	vc := string(v)
 	return predicate.Operation(sql.FieldContainsFold(FieldClaimedBy, vc))
+}
+
+// StepPlanEQ applies the EQ predicate on the "step_plan" field.
+func StepPlanEQ(v string) predicate.Operation {
+	return predicate.Operation(sql.FieldEQ(FieldStepPlan, v))
+}
+
+// StepPlanNEQ applies the NEQ predicate on the "step_plan" field.
+func StepPlanNEQ(v string) predicate.Operation {
+	return predicate.Operation(sql.FieldNEQ(FieldStepPlan, v))
+}
+
+// StepPlanIn applies the In predicate on the "step_plan" field.
+func StepPlanIn(vs ...string) predicate.Operation {
+	return predicate.Operation(sql.FieldIn(FieldStepPlan, vs...))
+}
+
+// StepPlanNotIn applies the NotIn predicate on the "step_plan" field.
+func StepPlanNotIn(vs ...string) predicate.Operation {
+	return predicate.Operation(sql.FieldNotIn(FieldStepPlan, vs...))
+}
+
+// StepPlanGT applies the GT predicate on the "step_plan" field.
+func StepPlanGT(v string) predicate.Operation {
+	return predicate.Operation(sql.FieldGT(FieldStepPlan, v))
+}
+
+// StepPlanGTE applies the GTE predicate on the "step_plan" field.
+func StepPlanGTE(v string) predicate.Operation {
+	return predicate.Operation(sql.FieldGTE(FieldStepPlan, v))
+}
+
+// StepPlanLT applies the LT predicate on the "step_plan" field.
+func StepPlanLT(v string) predicate.Operation {
+	return predicate.Operation(sql.FieldLT(FieldStepPlan, v))
+}
+
+// StepPlanLTE applies the LTE predicate on the "step_plan" field.
+func StepPlanLTE(v string) predicate.Operation {
+	return predicate.Operation(sql.FieldLTE(FieldStepPlan, v))
+}
+
+// StepPlanContains applies the Contains predicate on the "step_plan" field.
+func StepPlanContains(v string) predicate.Operation {
+	return predicate.Operation(sql.FieldContains(FieldStepPlan, v))
+}
+
+// StepPlanHasPrefix applies the HasPrefix predicate on the "step_plan" field.
+func StepPlanHasPrefix(v string) predicate.Operation {
+	return predicate.Operation(sql.FieldHasPrefix(FieldStepPlan, v))
+}
+
+// StepPlanHasSuffix applies the HasSuffix predicate on the "step_plan" field.
+func StepPlanHasSuffix(v string) predicate.Operation {
+	return predicate.Operation(sql.FieldHasSuffix(FieldStepPlan, v))
+}
+
+// StepPlanEqualFold applies the EqualFold predicate on the "step_plan" field.
+func StepPlanEqualFold(v string) predicate.Operation {
+	return predicate.Operation(sql.FieldEqualFold(FieldStepPlan, v))
+}
+
+// StepPlanContainsFold applies the ContainsFold predicate on the "step_plan" field.
+func StepPlanContainsFold(v string) predicate.Operation {
+	return predicate.Operation(sql.FieldContainsFold(FieldStepPlan, v))
 }
 
 // FailuresEQ applies the EQ predicate on the "failures" field.

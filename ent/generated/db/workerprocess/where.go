@@ -135,6 +135,26 @@ func HostContainsFold(v string) predicate.WorkerProcess {
 	return predicate.WorkerProcess(sql.FieldContainsFold(FieldHost, v))
 }
 
+// KindsIsNil applies the IsNil predicate on the "kinds" field.
+func KindsIsNil() predicate.WorkerProcess {
+	return predicate.WorkerProcess(sql.FieldIsNull(FieldKinds))
+}
+
+// KindsNotNil applies the NotNil predicate on the "kinds" field.
+func KindsNotNil() predicate.WorkerProcess {
+	return predicate.WorkerProcess(sql.FieldNotNull(FieldKinds))
+}
+
+// PlansIsNil applies the IsNil predicate on the "plans" field.
+func PlansIsNil() predicate.WorkerProcess {
+	return predicate.WorkerProcess(sql.FieldIsNull(FieldPlans))
+}
+
+// PlansNotNil applies the NotNil predicate on the "plans" field.
+func PlansNotNil() predicate.WorkerProcess {
+	return predicate.WorkerProcess(sql.FieldNotNull(FieldPlans))
+}
+
 // HeartbeatAtEQ applies the EQ predicate on the "heartbeat_at" field.
 func HeartbeatAtEQ(v time.Time) predicate.WorkerProcess {
 	return predicate.WorkerProcess(sql.FieldEQ(FieldHeartbeatAt, v))

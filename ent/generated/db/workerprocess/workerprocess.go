@@ -15,6 +15,10 @@ const (
 	FieldID = "id"
 	// FieldHost holds the string denoting the host field in the database.
 	FieldHost = "host"
+	// FieldKinds holds the string denoting the kinds field in the database.
+	FieldKinds = "kinds"
+	// FieldPlans holds the string denoting the plans field in the database.
+	FieldPlans = "plans"
 	// FieldHeartbeatAt holds the string denoting the heartbeat_at field in the database.
 	FieldHeartbeatAt = "heartbeat_at"
 	// FieldCreatedAt holds the string denoting the created_at field in the database.
@@ -27,6 +31,8 @@ const (
 var Columns = []string{
 	FieldID,
 	FieldHost,
+	FieldKinds,
+	FieldPlans,
 	FieldHeartbeatAt,
 	FieldCreatedAt,
 }

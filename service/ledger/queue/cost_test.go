@@ -1,0 +1,43 @@
+package queue_test
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gpuaas/app-platform/rig/platformtest"
+	"github.com/gpuaas/app-platform/service/ledger/queue"
+)
+
+func TestTheBacklogOfAFullTenantCostsAClaimNothing(t *testing.T) {
+	t.Parallel()
+	kit := platformtest.New(t)
+	crowd, lone := kit.Project(kit.Tenant()), kit.Project(kit.Tenant())
+	for project, count := range map[string]int{string(crowd.ID): 20_000, string(lone.ID): 2} {
+		kit.SQL(`INSERT INTO operation (id, tenant_id, project_id, kind, state, requester_kind, requester_id, correlation_id, next_run_at, deadline, created_at)
+			SELECT 'op_' || right($1, 12) || '_' || n, tenant_id, id, 'ALLOCATION_RELEASE', 'PENDING', 'USER', 'u', 'c', now() - interval '1 hour',
+				now() + interval '1 hour', now() FROM project, generate_series(1, $2::int) n WHERE id = $1`, project, count)
+	}
+	full, none := []string{string(crowd.TenantID)}, []string{}
+	for name, call := range map[string]struct {
+		sql  string
+		args []any
+	}{
+		"the claim":    {queue.ClaimSQL, []any{"wrk_1", 4, full, true, none, none, "null"}},
+		"the next due": {queue.NextBesideSQL, []any{none, none, full}},
+	} {
+		transaction, err := kit.DB.Worker().Begin(t.Context())
+		require.NoError(t, err)
+		_, err = transaction.Exec(t.Context(), queue.ClaimSettings)
+		require.NoError(t, err)
+		var raw []byte
+		require.NoError(t, transaction.QueryRow(t.Context(), "EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) "+call.sql, call.args...).Scan(&raw))
+		require.NoError(t, transaction.Rollback(t.Context()))
+		var plans []struct {
+			Plan map[string]any `json:"Plan"`
+		}
+		require.NoError(t, json.Unmarshal(raw, &plans))
+		require.Less(t, plans[0].Plan["Shared Hit Blocks"].(float64)+plans[0].Plan["Shared Read Blocks"].(float64), 1000.0, "%s: %s", name, raw)
+	}
+}
