@@ -4,6 +4,8 @@ import (
 	"context"
 	"testing"
 
+	"ariga.io/atlas/sql/migrate"
+	"ariga.io/atlas/sql/sqltool"
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
@@ -18,6 +20,14 @@ func connect(t *testing.T, dsn string) *pgx.Conn {
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = conn.Close(context.Background()) })
 	return conn
+}
+
+// The sum is what tools compare the folder with, and what makes two new migrations on two branches clash where Git sees it.
+func TestTheSumIsThatOfTheFiles(t *testing.T) {
+	t.Parallel()
+	dir, err := sqltool.NewGooseDir(".")
+	require.NoError(t, err)
+	require.NoError(t, migrate.Validate(dir), "write it with: go run ./internal/tools/migratediff NAME")
 }
 
 func TestUpIsHarmlessWhenRepeated(t *testing.T) {
