@@ -29,16 +29,6 @@ func describe(answer func(name, url string) (json.RawMessage, error)) func(conte
 	}
 }
 
-func refused(t *testing.T, err error, code fault.Code, path ...string) {
-	t.Helper()
-	got, ok := fault.As(err)
-	require.True(t, ok, "want %s, got %v", code, err)
-	require.Equal(t, code, got.Code, err.Error())
-	for _, p := range path {
-		require.Contains(t, err.Error(), "(at "+p+")")
-	}
-}
-
 func TestAnAdapterIsRegisteredWithWhatItSaysOfItselfAndMoves(t *testing.T) {
 	t.Parallel()
 	kit := platformtest.New(t)
@@ -79,7 +69,7 @@ func TestAnAdapterIsRegisteredWithWhatItSaysOfItselfAndMoves(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "demo", one.Name)
 	_, err = verbs.Adapters(kit.As(kit.User(kit.Tenant(), platformtest.In(authz.ProjectAdmin, kit.Project(kit.Tenant())))), page.Args{First: 10})
-	refused(t, err, fault.Forbidden)
+	platformtest.Refused(t, err, fault.Forbidden)
 }
 
 func TestAnAdapterOfAnUnreadableDescriptionIsRegisteredWithTheReason(t *testing.T) {
@@ -109,15 +99,15 @@ func TestRegistrationIsRefusedBeforeAnybodyIsDialled(t *testing.T) {
 		}}
 	operator := kit.As(kit.Operator())
 	_, err := verbs.Register(operator, adapter.RegisterInput{Name: "demo", URL: "http://169.254.169.254"})
-	refused(t, err, fault.DialRefused, "input.url")
+	platformtest.Refused(t, err, fault.DialRefused, "input.url")
 	for _, address := range []string{"", "ftp://one.test", "http://user:pass@one.test", "http://one.test?x=1", "http://one.test#x", "http://", "one.test"} {
 		_, err := verbs.Register(operator, adapter.RegisterInput{Name: "demo", URL: address})
-		refused(t, err, fault.InvalidArgument, "input.url")
+		platformtest.Refused(t, err, fault.InvalidArgument, "input.url")
 	}
 	_, err = verbs.Register(operator, adapter.RegisterInput{Name: "Demo!", URL: "http://127.0.0.1:7001"})
-	refused(t, err, fault.InvalidArgument, "input.name")
+	platformtest.Refused(t, err, fault.InvalidArgument, "input.name")
 	_, err = verbs.Register(kit.As(kit.User(nil, platformtest.OnPlatform(authz.AppPublisher))), adapter.RegisterInput{Name: "demo", URL: "http://127.0.0.1:7001"})
-	refused(t, err, fault.Forbidden)
+	platformtest.Refused(t, err, fault.Forbidden)
 	require.Zero(t, dialled)
 	require.Zero(t, kit.Count("adapter", ""))
 
@@ -125,7 +115,7 @@ func TestRegistrationIsRefusedBeforeAnybodyIsDialled(t *testing.T) {
 		return nil, fault.New(fault.DialRefused, "resolves to 127.0.0.1")
 	})
 	_, err = verbs.Register(operator, adapter.RegisterInput{Name: "demo", URL: "http://127.0.0.1:7001"})
-	refused(t, err, fault.DialRefused, "input.url")
+	platformtest.Refused(t, err, fault.DialRefused, "input.url")
 	require.Zero(t, kit.Count("adapter", ""))
 }
 
@@ -153,13 +143,13 @@ func TestAnAdapterOffThisMachineIsKnownByItsAuthority(t *testing.T) {
 		"https://10.0.0.7:8443": "input.authority", "https://adapter.test": "input.authority",
 	} {
 		_, err := verbs.Register(operator, adapter.RegisterInput{Name: "demo", URL: address})
-		refused(t, err, fault.AdapterInsecure, at)
+		platformtest.Refused(t, err, fault.AdapterInsecure, at)
 		require.Contains(t, err.Error(), "authority", "the remedy is named")
 	}
 	key := "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n"
 	for _, text := range []string{"x", key, pinned + key, pinned + "x", strings.Repeat(pinned, 40)} {
 		_, err := verbs.Register(operator, adapter.RegisterInput{Name: "demo", URL: "https://adapter.test", Authority: &text})
-		refused(t, err, fault.InvalidArgument, "input.authority")
+		platformtest.Refused(t, err, fault.InvalidArgument, "input.authority")
 	}
 	require.Empty(t, called, "nothing was dialled")
 	require.Zero(t, kit.Count("adapter", ""))
@@ -175,7 +165,7 @@ func TestAnAdapterOffThisMachineIsKnownByItsAuthority(t *testing.T) {
 		{Name: "demo", URL: "https://adapter.test", Authority: &none}, {Name: "demo", URL: "https://other.test"}, {Name: "demo", URL: "http://adapter.test"},
 	} {
 		_, err = verbs.Register(operator, in)
-		refused(t, err, fault.AdapterInsecure)
+		platformtest.Refused(t, err, fault.AdapterInsecure)
 	}
 	require.Equal(t, 1, kit.Count("adapter", "url = 'https://adapter.test' AND authority = $1", pinned), "nothing was changed")
 	verbs.Trust.Certificate = func() *tls.Certificate { return nil }
@@ -191,14 +181,14 @@ func TestOnlyAnAdapterThatIsThereGoesOnWithoutTLSAndOnlyByTheOperatorsSwitch(t *
 	operator := kit.As(kit.Operator())
 	again := adapter.RegisterInput{Name: old.Name, URL: old.URL}
 	_, err := verbs.Register(operator, again)
-	refused(t, err, fault.AdapterInsecure, "input.url")
+	platformtest.Refused(t, err, fault.AdapterInsecure, "input.url")
 	verbs.Trust.Insecure = true
 	_, err = verbs.Register(operator, again)
 	require.NoError(t, err)
 	_, err = verbs.Register(operator, adapter.RegisterInput{Name: old.Name, URL: "http://10.0.0.8:8080"})
-	refused(t, err, fault.AdapterInsecure, "input.url")
+	platformtest.Refused(t, err, fault.AdapterInsecure, "input.url")
 	_, err = verbs.Register(operator, adapter.RegisterInput{Name: "fresh", URL: "http://10.0.0.7:8080"})
-	refused(t, err, fault.AdapterInsecure, "input.url")
+	platformtest.Refused(t, err, fault.AdapterInsecure, "input.url")
 }
 
 func TestARefreshHearsAdaptersThatWereNotThereYet(t *testing.T) {

@@ -60,22 +60,6 @@ func (b *bench) got(in allocation.RequestInput) []*db.Allocation {
 	return got
 }
 
-// refused wants the code, and a path among the reasons unless it is empty.
-func refused(t *testing.T, err error, code fault.Code, path string) {
-	t.Helper()
-	found, ok := fault.As(err)
-	require.True(t, ok, "%v", err)
-	require.Equal(t, code, found.Code, "%v", err)
-	if path == "" {
-		return
-	}
-	var paths []string
-	for _, reason := range found.Reasons {
-		paths = append(paths, reason.Path)
-	}
-	require.Contains(t, paths, path)
-}
-
 func TestARequestIsBoundToANodeAtOnce(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -104,11 +88,11 @@ func TestSeveralAreGotOrNone(t *testing.T) {
 	b.Node(4)
 	b.Node(4)
 	_, err := b.Request(b.admin, b.slice("k", 3, 3))
-	refused(t, err, fault.CapacityUnavailable, "")
+	platformtest.Refused(t, err, fault.CapacityUnavailable, "")
 	require.Zero(t, b.Count("allocation", ""))
 	require.Zero(t, b.Count("idempotency", ""), "the key is not spent")
 	_, err = b.Request(b.admin, b.whole("k", 3))
-	refused(t, err, fault.CapacityUnavailable, "")
+	platformtest.Refused(t, err, fault.CapacityUnavailable, "")
 	require.Zero(t, b.Count("allocation", ""))
 
 	in := b.slice("k", 2, 3)
@@ -119,7 +103,7 @@ func TestSeveralAreGotOrNone(t *testing.T) {
 	require.Equal(t, []string{"part-1", "part-2"}, []string{got[0].Name, got[1].Name})
 	require.Equal(t, 3, got[0].GpuCount)
 	_, err = b.Request(b.admin, b.whole("k2", 1))
-	refused(t, err, fault.CapacityUnavailable, "")
+	platformtest.Refused(t, err, fault.CapacityUnavailable, "")
 	require.Len(t, b.got(b.slice("k3", 2, 1)), 2, "one GPU of each node was left")
 }
 
@@ -135,11 +119,11 @@ func TestSkuAndRegionAreHeld(t *testing.T) {
 		in := b.whole("k", 1)
 		change(&in)
 		_, err := b.Request(b.admin, in)
-		refused(t, err, fault.CapacityUnavailable, "")
+		platformtest.Refused(t, err, fault.CapacityUnavailable, "")
 	}
 	b.SQL(`UPDATE compute_node SET status = 'OFFLINE'`)
 	_, err := b.Request(b.admin, b.whole("k", 1))
-	refused(t, err, fault.CapacityUnavailable, "")
+	platformtest.Refused(t, err, fault.CapacityUnavailable, "")
 	b.SQL(`UPDATE compute_node SET status = 'ONLINE'`)
 	in := b.whole("k", 1)
 	in.SKU, in.Region = "a", "eu-1"
@@ -154,7 +138,7 @@ func TestTheSameRequestIsAnsweredTheSame(t *testing.T) {
 	again := b.got(b.slice("k", 2, 1))
 	require.Equal(t, []ids.ID{first[0].ID, first[1].ID}, []ids.ID{again[0].ID, again[1].ID})
 	_, err := b.Request(b.admin, b.slice("k", 2, 2))
-	refused(t, err, fault.IdempotencyKeyReused, "input.idempotencyKey")
+	platformtest.Refused(t, err, fault.IdempotencyKeyReused, "input.idempotencyKey")
 	require.Equal(t, 2, b.Count("allocation", ""))
 	require.Equal(t, 1, b.Count("audit_entry", ""))
 }
@@ -177,7 +161,7 @@ func TestTheLastGPUsGoToOneOfManyRequests(t *testing.T) {
 			won++
 			continue
 		}
-		refused(t, err, fault.CapacityUnavailable, "")
+		platformtest.Refused(t, err, fault.CapacityUnavailable, "")
 	}
 	require.Equal(t, 2, won, "one of each node")
 	require.Equal(t, 2, b.Count("allocation", ""))
@@ -213,7 +197,7 @@ func TestBadRequestsAreRefusedByTheirField(t *testing.T) {
 		c.change(&in)
 		_, err := b.Request(b.admin, in)
 		require.Error(t, err, name)
-		refused(t, err, fault.InvalidArgument, c.path)
+		platformtest.Refused(t, err, fault.InvalidArgument, c.path)
 	}
 	require.Zero(t, b.Count("allocation", ""))
 }
@@ -230,11 +214,11 @@ func TestOnlyWhoMayRequestsAndReads(t *testing.T) {
 	_, key := b.ServiceAccount(b.project, authz.AllocationCreate)
 
 	_, err := b.Request(viewer, b.slice("v", 1, 1))
-	refused(t, err, fault.Forbidden, "")
+	platformtest.Refused(t, err, fault.Forbidden, "")
 	_, err = b.Request(operator, b.slice("o", 1, 1))
-	refused(t, err, fault.Forbidden, "")
+	platformtest.Refused(t, err, fault.Forbidden, "")
 	_, err = b.Request(stranger, b.slice("s", 1, 1))
-	refused(t, err, fault.NotFound, "")
+	platformtest.Refused(t, err, fault.NotFound, "")
 	require.Equal(t, 1, b.Count("allocation", ""))
 	_, err = b.Request(b.With(key), b.slice("a", 1, 1))
 	require.NoError(t, err)
@@ -248,9 +232,9 @@ func TestOnlyWhoMayRequestsAndReads(t *testing.T) {
 		require.Len(t, found.Rows, 2)
 	}
 	_, err = b.Get(stranger, held.ID)
-	refused(t, err, fault.NotFound, "")
+	platformtest.Refused(t, err, fault.NotFound, "")
 	_, err = b.List(stranger, b.project.ID, nil, page.Args{First: 10})
-	refused(t, err, fault.NotFound, "")
+	platformtest.Refused(t, err, fault.NotFound, "")
 	many, err := b.Many(stranger, []ids.ID{held.ID})
 	require.NoError(t, err)
 	require.Empty(t, many)
@@ -310,7 +294,7 @@ func TestTheQuotaOfGPUsLetsOneOfManyRequestsWin(t *testing.T) {
 			won++
 			continue
 		}
-		refused(t, err, fault.LimitExceeded, "input.count")
+		platformtest.Refused(t, err, fault.LimitExceeded, "input.count")
 	}
 	require.Equal(t, 1, won)
 	require.Equal(t, 1, b.Count("allocation", ""))

@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gpuaas/app-platform/domain/fault"
+	"github.com/gpuaas/app-platform/rig/platformtest"
 )
 
 func TestPolicyRulesWhatIsRented(t *testing.T) {
@@ -28,7 +29,7 @@ func TestPolicyRulesWhatIsRented(t *testing.T) {
 	} {
 		b.Policy(b.project, document)
 		_, err := b.Request(b.admin, wanted)
-		refused(t, err, fault.PolicyDenied, want.path)
+		platformtest.Refused(t, err, fault.PolicyDenied, want.path)
 		require.Equal(t, want.code, fault.From(err).Reasons[0].Code)
 	}
 	require.Zero(t, b.Count("allocation", "")+b.Count("idempotency", "")+b.Count("audit_entry", "allowed"))
@@ -46,7 +47,7 @@ func TestPolicyRulesWhatIsRented(t *testing.T) {
 	b.Policy(b.project, `{}`)
 	b.got(b.slice("last", 1, 2))
 	_, err = b.Request(b.admin, b.slice("beyond", 1, 1))
-	refused(t, err, fault.PolicyDenied, "input.count")
+	platformtest.Refused(t, err, fault.PolicyDenied, "input.count")
 	require.Len(t, fault.From(err).Reasons, 2, "GPUs and spending, both counted with what is rented already")
 	require.Equal(t, 3, b.Count("allocation", ""))
 }

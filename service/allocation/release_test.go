@@ -104,7 +104,7 @@ func TestReleaseSupersedesALaunchAndWaitsForOthers(t *testing.T) {
 	held, instance = b.used(lifecycle.InstanceRunning, "apps")
 	upgrade := b.Operation(instance, lifecycle.InstanceUpgrade, lifecycle.OperationRunning)
 	_, err = b.Release(b.admin, release(held.ID, "k2"))
-	refused(t, err, fault.Conflict, "")
+	platformtest.Refused(t, err, fault.Conflict, "")
 	require.ErrorContains(t, err, string(upgrade.ID))
 	require.Equal(t, 1, b.Count("allocation", "id = $1 AND status = 'READY'", held.ID), "nothing is written")
 }
@@ -121,9 +121,9 @@ func TestRepeatedReleases(t *testing.T) {
 	other := release(held.ID, "k")
 	other.Reason = "something else"
 	_, err = b.Release(b.admin, other)
-	refused(t, err, fault.IdempotencyKeyReused, "input.idempotencyKey")
+	platformtest.Refused(t, err, fault.IdempotencyKeyReused, "input.idempotencyKey")
 	_, err = b.Release(b.admin, release(held.ID, "k2"))
-	refused(t, err, fault.Conflict, "")
+	platformtest.Refused(t, err, fault.Conflict, "")
 	require.ErrorContains(t, err, string(first.Operation.ID))
 	require.Equal(t, 2, b.Count("operation", ""))
 
@@ -136,7 +136,7 @@ func TestRepeatedReleases(t *testing.T) {
 
 	b.SQL(`UPDATE allocation SET status = 'RELEASED', released_at = now(), instance_id = NULL WHERE id = $1`, held.ID)
 	_, err = b.Release(b.admin, release(held.ID, "k4"))
-	refused(t, err, fault.FailedPrecondition, "")
+	platformtest.Refused(t, err, fault.FailedPrecondition, "")
 	late, err := b.Release(b.admin, release(held.ID, "k3"))
 	require.NoError(t, err)
 	require.Equal(t, anew.Operation.ID, late.Operation.ID)
@@ -173,7 +173,7 @@ func TestOnlyWhoMayReleases(t *testing.T) {
 		require.True(t, fault.Is(err, c.code), "%s: %v", name, err)
 	}
 	_, err := b.Release(b.admin, release(ids.New(ids.Allocation), "k"))
-	refused(t, err, fault.NotFound, "")
+	platformtest.Refused(t, err, fault.NotFound, "")
 	require.Zero(t, b.Count("operation", ""))
 	require.Zero(t, b.Count("idempotency", ""))
 	require.Zero(t, b.Count("allocation", "status <> 'READY'"))
@@ -203,7 +203,7 @@ func TestManyReleasesAtOnceMakeOne(t *testing.T) {
 			won++
 			continue
 		}
-		refused(t, err, fault.Conflict, "")
+		platformtest.Refused(t, err, fault.Conflict, "")
 	}
 	require.Equal(t, 1, won)
 	require.Equal(t, 2, b.Count("operation", ""))

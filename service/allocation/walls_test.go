@@ -8,6 +8,7 @@ import (
 	"github.com/gpuaas/app-platform/domain/fault"
 	"github.com/gpuaas/app-platform/domain/isolation"
 	"github.com/gpuaas/app-platform/ent/generated/db"
+	"github.com/gpuaas/app-platform/rig/platformtest"
 	"github.com/gpuaas/app-platform/service/allocation"
 )
 
@@ -41,7 +42,7 @@ func TestSlicesOfANodeHoldDifferentDevicesAndTheirShare(t *testing.T) {
 	require.Equal(t, "/dev/nvidia1", second.Devices[0].Path)
 	require.Equal(t, []int{2000, 250, 4000, 500}, []int{*first.CPUMillis, *first.MemoryMib, *second.CPUMillis, *second.MemoryMib})
 	_, err := b.Request(b.admin, b.slice("c", 1, 2))
-	refused(t, err, fault.CapacityUnavailable, "")
+	platformtest.Refused(t, err, fault.CapacityUnavailable, "")
 
 	_, err = b.Admin.Exec(t.Context(), `UPDATE allocation SET devices = $2 WHERE id = $1`, first.ID, second.Devices[:1])
 	require.ErrorContains(t, err, "device_hold_pkey", "the database itself lets no two hold the same device")
@@ -86,7 +87,7 @@ func TestOnlyNodesThatOfferTheClassArePicked(t *testing.T) {
 	}
 	for _, in := range []allocation.RequestInput{demanding("a", isolation.VM, ""), demanding("b", isolation.WholeNode, ""), demanding("c", "", isolation.Nesting)} {
 		_, err := b.Request(b.admin, in)
-		refused(t, err, fault.ClassUnavailable, "input.isolationClass")
+		platformtest.Refused(t, err, fault.ClassUnavailable, "input.isolationClass")
 	}
 	require.Zero(t, b.Count("allocation", "")+b.Count("device_hold", "")+b.Count("idempotency", ""))
 	strong, _ := b.Node(1)
@@ -95,11 +96,11 @@ func TestOnlyNodesThatOfferTheClassArePicked(t *testing.T) {
 	require.Equal(t, strong.ID, *got.NodeID, "a stronger class will do")
 	require.Equal(t, isolation.Sandbox, *got.IsolationClass)
 	_, err := b.Request(b.admin, demanding("e", isolation.VM, ""))
-	refused(t, err, fault.CapacityUnavailable, "")
+	platformtest.Refused(t, err, fault.CapacityUnavailable, "")
 
 	b.Policy(b.project, `{"isolationClasses": {"deny": ["CONTAINER"]}}`)
 	_, err = b.Request(b.admin, b.slice("f", 1, 1))
-	refused(t, err, fault.CapacityUnavailable, "")
+	platformtest.Refused(t, err, fault.CapacityUnavailable, "")
 	require.Equal(t, plain.ID, *b.got(b.whole("g", 1))[0].NodeID, "a whole node is a stronger class")
 }
 
@@ -109,13 +110,13 @@ func TestANodeWithoutARuntimeGetsNoAllocation(t *testing.T) {
 	b.Node(4)
 	b.SQL(`UPDATE compute_node SET walls = '{"classes": [], "profiles": [], "gaps": [{"wall": "RUNTIME", "reason": "gone"}]}'`)
 	_, err := b.Request(b.admin, b.slice("a", 1, 1))
-	refused(t, err, fault.CapacityUnavailable, "")
+	platformtest.Refused(t, err, fault.CapacityUnavailable, "")
 	_, err = b.Request(b.admin, b.whole("b", 1))
-	refused(t, err, fault.CapacityUnavailable, "")
+	platformtest.Refused(t, err, fault.CapacityUnavailable, "")
 	b.SQL(`UPDATE compute_node SET walls = NULL`)
 	in := b.slice("c", 1, 1)
 	in.IsolationClass = isolation.VM
 	_, err = b.Request(b.admin, in)
-	refused(t, err, fault.ClassUnavailable, "input.isolationClass")
+	platformtest.Refused(t, err, fault.ClassUnavailable, "input.isolationClass")
 	b.got(b.slice("d", 1, 1))
 }

@@ -142,7 +142,7 @@ func TestAFileIsPublishedByItsAddressAndDigest(t *testing.T) {
 	b.policy(lifecycle.SignatureRequired)
 	in := artifact.PublishArtifactInput{Name: "weights", Ref: address, Digest: platformtest.Digest([]byte("others")), IdempotencyKey: "k"}
 	_, err = b.verbs.PublishArtifact(b.publisher, in)
-	refused(t, err, fault.DigestMismatch, "input.ref")
+	platformtest.Refused(t, err, fault.DigestMismatch, "input.ref")
 	b.nothing()
 	in.Digest = platformtest.Digest(body)
 	made, err := b.verbs.PublishArtifact(b.publisher, in)

@@ -22,7 +22,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gpuaas/app-platform/authz"
-	"github.com/gpuaas/app-platform/domain/fault"
 	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/domain/lifecycle"
 	"github.com/gpuaas/app-platform/ent/generated/db"
@@ -160,16 +159,6 @@ func newKey(t *testing.T) crypto.Signer {
 	key, err := signing.NewKey("ecdsa-p256")
 	require.NoError(t, err)
 	return key
-}
-
-func refused(t *testing.T, err error, code fault.Code, path ...string) {
-	t.Helper()
-	got, ok := fault.As(err)
-	require.True(t, ok, "want %s, got %v", code, err)
-	require.Equal(t, code, got.Code, err.Error())
-	for _, p := range path {
-		require.Contains(t, err.Error(), "(at "+p+")")
-	}
 }
 
 func encode(t *testing.T, document any) []byte {

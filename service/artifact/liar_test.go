@@ -11,10 +11,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-containerregistry/pkg/v1"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/stretchr/testify/require"
 
 	"github.com/gpuaas/app-platform/domain/fault"
+	"github.com/gpuaas/app-platform/rig/platformtest"
 )
 
 // lie is what a registry does of which it should be found out.
@@ -135,7 +136,7 @@ func TestALyingRegistryIsFoundOutAndNothingIsWritten(t *testing.T) {
 		b.lie.Store(&handler)
 		err := b.publish(ref, "k")
 		require.ErrorContains(t, err, test.says, name)
-		refused(t, err, test.code, "input.ref")
+		platformtest.Refused(t, err, test.code, "input.ref")
 		for _, reason := range fault.From(err).Reasons {
 			require.NotContains(t, reason.Message, elsewhere.URL, name)
 		}
@@ -224,7 +225,7 @@ func TestManifestsThatAreNoneAreRefused(t *testing.T) {
 		})
 		b.put(mediaType, "", encode(t, object{"layers": []object{part}}), []byte("x"))
 		b.lie.Store(&tell)
-		refused(t, b.publish(b.at("sha256:"+sumHex(data)), "k"), fault.ArtifactUnavailable, "input.ref")
+		platformtest.Refused(t, b.publish(b.at("sha256:"+sumHex(data)), "k"), fault.ArtifactUnavailable, "input.ref")
 		require.NotEmpty(t, name)
 		b.nothing()
 	}

@@ -55,10 +55,10 @@ func TestAnArtifactIsReadWholeAndPublishedOnce(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, made.ID, again.ID)
 	require.Equal(t, asked, b.asked.Load(), "a repeat asks no registry")
-	refused(t, b.publish(ref, "k2"), fault.Conflict, "input.ref")
+	platformtest.Refused(t, b.publish(ref, "k2"), fault.Conflict, "input.ref")
 	in.Name = "other"
 	_, err = b.verbs.PublishArtifact(b.publisher, in)
-	refused(t, err, fault.IdempotencyKeyReused)
+	platformtest.Refused(t, err, fault.IdempotencyKeyReused)
 	require.Equal(t, 1, b.Count("artifact", "")*b.Count("idempotency", ""))
 }
 
@@ -77,7 +77,7 @@ func TestATagIsLookedUpOnceAndPinned(t *testing.T) {
 	require.Equal(t, first, again.Ref, "a tag that has moved since changes nothing")
 	in.IdempotencyKey, in.Digest = "k2", made.Digest
 	_, err = b.verbs.PublishArtifact(b.publisher, in)
-	refused(t, err, fault.DigestMismatch, "input.ref")
+	platformtest.Refused(t, err, fault.DigestMismatch, "input.ref")
 	in.Digest = ""
 	made, err = b.verbs.PublishArtifact(b.publisher, in)
 	require.NoError(t, err)
@@ -124,14 +124,14 @@ func TestWhatIsMalformedOrNotThereIsNotPublished(t *testing.T) {
 	} {
 		_, err := b.verbs.PublishArtifact(b.publisher, test.in)
 		require.Error(t, err, name)
-		refused(t, err, test.code, test.path)
+		platformtest.Refused(t, err, test.code, test.path)
 	}
 	asked := b.asked.Load()
 	tenant := b.Tenant()
 	_, err := b.verbs.PublishArtifact(b.As(b.User(tenant, platformtest.Across(authz.TenantAdmin, tenant))), b.input(ref, "k"))
-	refused(t, err, fault.Forbidden)
+	platformtest.Refused(t, err, fault.Forbidden)
 	b.SQL(`UPDATE artifact_source SET disabled_at = now()`)
-	refused(t, b.publish(ref, "k"), fault.SourceUnknown, "input.ref")
+	platformtest.Refused(t, b.publish(ref, "k"), fault.SourceUnknown, "input.ref")
 	require.Equal(t, asked, b.asked.Load(), "whoever may not publish makes us ask nobody")
 	b.nothing()
 }
@@ -143,11 +143,11 @@ func TestThePlatformsPolicyRulesWhereArtifactsComeFrom(t *testing.T) {
 	asked := b.asked.Load()
 	b.Policy(nil, `{"artifactSources":{"allow":["`+b.host+`/other"]}}`)
 	err := b.publish(ref, "k")
-	refused(t, err, fault.PolicyDenied, "input.ref")
+	platformtest.Refused(t, err, fault.PolicyDenied, "input.ref")
 	require.Equal(t, fault.SourceDenied, fault.From(err).Reasons[0].Code)
 	b.Policy(nil, `{"final":{"artifactSources":["`+b.host+`"]}}`)
 	err = b.publish(ref, "k")
-	refused(t, err, fault.PolicyDenied, "input.ref")
+	platformtest.Refused(t, err, fault.PolicyDenied, "input.ref")
 	require.Equal(t, fault.PlatformFinal, fault.From(err).Reasons[0].Code)
 	require.Equal(t, asked, b.asked.Load(), "a registry that is not allowed is not asked")
 	b.nothing()
@@ -162,9 +162,9 @@ func TestSourcesAreReachedByTheOperatorsWordAlone(t *testing.T) {
 	b.verbs.Reach.Dial = func(context.Context, string, string) (net.Conn, error) {
 		return nil, fault.New(fault.DialRefused, "not there")
 	}
-	refused(t, b.publish(ref, "k"), fault.DialRefused, "input.ref")
+	platformtest.Refused(t, b.publish(ref, "k"), fault.DialRefused, "input.ref")
 	b.verbs.Reach = fetch.Reach{}
-	refused(t, b.publish(ref, "k"), fault.ArtifactUnavailable, "input.ref") // plain HTTP was not allowed, though the host is local
+	platformtest.Refused(t, b.publish(ref, "k"), fault.ArtifactUnavailable, "input.ref") // plain HTTP was not allowed, though the host is local
 	b.nothing()
 }
 
@@ -213,7 +213,7 @@ func TestAReadingThatOutlastsItsRequestIsWaitedForByARepeat(t *testing.T) {
 	<-begun
 	giveUp()
 	err := <-answered
-	refused(t, err, fault.Unavailable)
+	platformtest.Refused(t, err, fault.Unavailable)
 	require.True(t, fault.From(err).CanRetry())
 	b.nothing()
 	asked := b.asked.Load()
@@ -252,7 +252,7 @@ func TestArtifactsAreListedNewestFirst(t *testing.T) {
 		require.Equal(t, test.want, p.Rows[0].ID, name)
 	}
 	_, err = b.verbs.Artifacts(viewer, artifact.Filter{Search: string(make([]byte, 101))}, page.Args{First: 1})
-	refused(t, err, fault.InvalidArgument, "search")
+	platformtest.Refused(t, err, fault.InvalidArgument, "search")
 	one, err := b.verbs.Artifact(viewer, first.ID)
 	require.NoError(t, err)
 	require.Equal(t, first.Digest, one.Digest)
@@ -260,9 +260,9 @@ func TestArtifactsAreListedNewestFirst(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, second.ID, one.ID)
 	_, err = b.verbs.ByDigest(viewer, "latest", nil)
-	refused(t, err, fault.InvalidArgument, "digest")
+	platformtest.Refused(t, err, fault.InvalidArgument, "digest")
 	_, err = b.verbs.ByDigest(viewer, platformtest.Digest(nil), nil)
-	refused(t, err, fault.NotFound)
+	platformtest.Refused(t, err, fault.NotFound)
 	_, err = b.verbs.Artifacts(b.As(b.User(b.Tenant())), artifact.Filter{}, page.Args{First: 1})
-	refused(t, err, fault.Forbidden)
+	platformtest.Refused(t, err, fault.Forbidden)
 }

@@ -53,7 +53,7 @@ func TestATenantsPeopleAndMachinesTakeTheirOwnArtifactsAllTheWay(t *testing.T) {
 		require.NoError(t, err, name)
 		require.Equal(t, made.ID, again.ID)
 		_, err = h.publish(b, as, ref, "k2")
-		refused(t, err, fault.Conflict, "input.ref")
+		platformtest.Refused(t, err, fault.Conflict, "input.ref")
 		for _, to := range []lifecycle.Stage{lifecycle.StageStaged, lifecycle.StageCanary, lifecycle.StageActive} {
 			require.NoError(t, b.promote(as, made.ID, to), name)
 		}
@@ -82,8 +82,8 @@ func TestAnotherTenantSeesAndFeelsNothing(t *testing.T) {
 	require.NoError(t, err)
 	for name, as := range map[string]context.Context{"account": mine.account, "admin": mine.admin} {
 		_, err := theirs.publish(b, as, ref, "k")
-		refused(t, err, fault.NotFound)
-		refused(t, b.promote(as, made.ID, lifecycle.StageStaged), fault.NotFound)
+		platformtest.Refused(t, err, fault.NotFound)
+		platformtest.Refused(t, b.promote(as, made.ID, lifecycle.StageStaged), fault.NotFound)
 		for _, verb := range []func() error{
 			func() error { _, err := b.verbs.Verify(as, made.ID); return err },
 			func() error { _, err := b.verbs.Quarantine(as, made.ID, "theirs"); return err },
@@ -91,7 +91,7 @@ func TestAnotherTenantSeesAndFeelsNothing(t *testing.T) {
 			func() error { _, err := b.verbs.Artifact(as, made.ID); return err },
 			func() error { _, err := b.verbs.ByDigest(as, made.Digest, &theirs.tenant.ID); return err },
 		} {
-			refused(t, verb(), fault.NotFound)
+			platformtest.Refused(t, verb(), fault.NotFound)
 		}
 		list, err := b.verbs.Artifacts(as, artifact.Filter{}, page.Args{First: 10})
 		require.NoError(t, err)
@@ -123,7 +123,7 @@ func TestATenantsOwnSourceComesBeforeThePlatforms(t *testing.T) {
 	own := b.Source(h.tenant, lifecycle.SourceOCI, b.host+"/apps", newKey(t).Public())
 	ref, _ := b.push()
 	_, err := h.publish(b, h.account, ref, "k")
-	refused(t, err, fault.SignatureMissing, "input.ref")
+	platformtest.Refused(t, err, fault.SignatureMissing, "input.ref")
 	made, err := other.publish(b, other.account, ref, "k")
 	require.NoError(t, err)
 	require.Equal(t, b.source.ID, *made.SourceID)
@@ -134,7 +134,7 @@ func TestATenantsOwnSourceComesBeforeThePlatforms(t *testing.T) {
 	b.Policy(h.project, `{"artifactSources":{"deny":["`+b.host+`"]}}`)
 	ref, _ = b.push()
 	_, err = h.publish(b, h.account, ref, "k2")
-	refused(t, err, fault.PolicyDenied, "input.ref")
+	platformtest.Refused(t, err, fault.PolicyDenied, "input.ref")
 }
 
 func TestAnAccountOfAnotherProjectAndOneWithoutTheKeyMayNot(t *testing.T) {
@@ -145,17 +145,17 @@ func TestAnAccountOfAnotherProjectAndOneWithoutTheKeyMayNot(t *testing.T) {
 	made, err := h.publish(b, h.account, ref, "k")
 	require.NoError(t, err)
 	_, credential := b.ServiceAccount(b.Project(h.tenant), authz.ArtifactRead, authz.ArtifactPublish, authz.ArtifactPromote)
-	refused(t, b.promote(b.With(credential), made.ID, lifecycle.StageStaged), fault.NotFound)
+	platformtest.Refused(t, b.promote(b.With(credential), made.ID, lifecycle.StageStaged), fault.NotFound)
 	_, credential = b.ServiceAccount(h.project, authz.ArtifactRead)
-	refused(t, b.promote(b.With(credential), made.ID, lifecycle.StageStaged), fault.Forbidden)
+	platformtest.Refused(t, b.promote(b.With(credential), made.ID, lifecycle.StageStaged), fault.Forbidden)
 	_, err = b.verbs.Quarantine(b.With(credential), made.ID, "mine")
-	refused(t, err, fault.Forbidden)
+	platformtest.Refused(t, err, fault.Forbidden)
 	_, err = h.publish(b, b.With(credential), ref, "k3")
-	refused(t, err, fault.Forbidden)
+	platformtest.Refused(t, err, fault.Forbidden)
 	_, err = b.verbs.PublishArtifact(h.account, b.input(ref, "k"))
-	refused(t, err, fault.Forbidden)
+	platformtest.Refused(t, err, fault.Forbidden)
 	platforms := b.Artifact(lifecycle.StageDraft)
-	refused(t, b.promote(h.admin, platforms.ID, lifecycle.StageStaged), fault.Forbidden)
+	platformtest.Refused(t, b.promote(h.admin, platforms.ID, lifecycle.StageStaged), fault.Forbidden)
 	require.Equal(t, 2, b.Count("artifact", "stage = 'DRAFT'"))
 }
 
@@ -172,15 +172,15 @@ func TestARetirementCountsTheInstancesOfOtherTenantsAndNamesNone(t *testing.T) {
 		require.NoError(t, b.promote(h.account, made.ID, to))
 	}
 	err = b.promote(h.account, made.ID, lifecycle.StageRetired)
-	refused(t, err, fault.FailedPrecondition, "input.to")
+	platformtest.Refused(t, err, fault.FailedPrecondition, "input.to")
 	require.ErrorContains(t, err, string(own.ID))
 	require.ErrorContains(t, err, "1 more")
 	require.NotContains(t, err.Error(), string(foreign.ID))
 	require.NotContains(t, err.Error(), foreign.Name)
 	b.SQL(`UPDATE instance SET released_at = now() WHERE id = $1`, own.ID)
-	refused(t, b.promote(h.account, made.ID, lifecycle.StageRetired), fault.FailedPrecondition, "input.to")
+	platformtest.Refused(t, b.promote(h.account, made.ID, lifecycle.StageRetired), fault.FailedPrecondition, "input.to")
 	err = b.promote(b.operator, made.ID, lifecycle.StageRetired)
-	refused(t, err, fault.FailedPrecondition, "input.to")
+	platformtest.Refused(t, err, fault.FailedPrecondition, "input.to")
 	require.ErrorContains(t, err, string(foreign.ID))
 	b.SQL(`UPDATE instance SET released_at = now() WHERE id = $1`, foreign.ID)
 	require.NoError(t, b.promote(h.admin, made.ID, lifecycle.StageRetired))

@@ -11,6 +11,7 @@ import (
 	"github.com/gpuaas/app-platform/domain/fault"
 	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/domain/lifecycle"
+	"github.com/gpuaas/app-platform/rig/platformtest"
 )
 
 func TestASourcesPolicySaysWhatBecomesOfItsSignatures(t *testing.T) {
@@ -47,7 +48,7 @@ func TestASourcesPolicySaysWhatBecomesOfItsSignatures(t *testing.T) {
 				}
 				if test.refuses != "" {
 					err := b.publish(ref, "k")
-					refused(t, err, test.refuses, "input.ref")
+					platformtest.Refused(t, err, test.refuses, "input.ref")
 					require.NotEmpty(t, fault.From(err).Reasons)
 					b.nothing()
 					entries := b.Audit()
@@ -71,7 +72,7 @@ func TestASourceThatRequiresSignaturesAndTrustsNoKeyRefuses(t *testing.T) {
 	b.policy(lifecycle.SignatureRequired)
 	ref, _ := b.push()
 	err := b.publish(ref, "k")
-	refused(t, err, fault.SignatureUntrusted, "input.ref")
+	platformtest.Refused(t, err, fault.SignatureUntrusted, "input.ref")
 	require.ErrorContains(t, err, "trusts no key")
 	b.nothing()
 }
@@ -88,7 +89,7 @@ func TestAKeyThatIsRevokedWhileTheArtifactIsReadDoesNotCount(t *testing.T) {
 	})
 	b.lie.Store(&revoke)
 	err := b.publish(ref, "k")
-	refused(t, err, fault.SignatureUntrusted, "input.ref")
+	platformtest.Refused(t, err, fault.SignatureUntrusted, "input.ref")
 	require.ErrorContains(t, err, "does not count any more")
 	b.nothing()
 }
@@ -129,15 +130,15 @@ func TestVerifyingLooksAgainAtBytesAndKeys(t *testing.T) {
 	gone := http.HandlerFunc(http.NotFound)
 	b.lie.Store(&gone)
 	_, err = b.verbs.Verify(b.publisher, made.ID)
-	refused(t, err, fault.ArtifactUnavailable, "artifactId")
+	platformtest.Refused(t, err, fault.ArtifactUnavailable, "artifactId")
 	require.Equal(t, 1, b.Count("artifact", "quarantine_code = 'DIGEST_MISMATCH'"), "what is not known changes nothing")
 	b.lie.Store(nil)
 	verify("", lifecycle.SignatureVerified)
 	b.SQL(`UPDATE artifact_source SET disabled_at = now()`)
 	_, err = b.verbs.Verify(b.publisher, made.ID)
-	refused(t, err, fault.SourceUnknown, "artifactId")
+	platformtest.Refused(t, err, fault.SourceUnknown, "artifactId")
 	_, err = b.verbs.Verify(b.publisher, ids.New(ids.Artifact))
-	refused(t, err, fault.NotFound)
+	platformtest.Refused(t, err, fault.NotFound)
 }
 
 func TestAnArtifactFromBeforeThereWereSourcesIsVerifiedInTheOneThatCoversIt(t *testing.T) {
@@ -175,14 +176,14 @@ func TestOnlyWhatACheckPutInQuarantineIsLeftByACheck(t *testing.T) {
 	require.Equal(t, lifecycle.SignatureVerified, row.Signature)
 	require.NotNil(t, row.QuarantinedAt, "a person put it there")
 	_, err = b.verbs.Release(b.publisher, made.ID, "mine")
-	refused(t, err, fault.Forbidden)
+	platformtest.Refused(t, err, fault.Forbidden)
 	_, err = b.verbs.Release(b.operator, made.ID, "")
-	refused(t, err, fault.InvalidArgument, "reason")
+	platformtest.Refused(t, err, fault.InvalidArgument, "reason")
 	row, err = b.verbs.Release(b.operator, made.ID, "looked at")
 	require.NoError(t, err)
 	require.Nil(t, row.QuarantinedAt)
 	_, err = b.verbs.Release(b.operator, made.ID, "again")
-	refused(t, err, fault.FailedPrecondition, "artifactId")
+	platformtest.Refused(t, err, fault.FailedPrecondition, "artifactId")
 }
 
 func TestWhoReleasesAnUntrustedArtifactTakesItUponThemselves(t *testing.T) {
@@ -191,7 +192,7 @@ func TestWhoReleasesAnUntrustedArtifactTakesItUponThemselves(t *testing.T) {
 	b.policy(lifecycle.SignatureQuarantine)
 	ref, _ := b.push()
 	made := b.published(ref, "k")
-	refused(t, b.promote(b.operator, made.ID, lifecycle.StageStaged), fault.ArtifactQuarantined, "input.artifactId")
+	platformtest.Refused(t, b.promote(b.operator, made.ID, lifecycle.StageStaged), fault.ArtifactQuarantined, "input.artifactId")
 	_, err := b.verbs.Release(b.operator, made.ID, "an old image that nobody can sign")
 	require.NoError(t, err)
 	entries := b.Audit()

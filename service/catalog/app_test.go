@@ -29,14 +29,14 @@ func TestAPublisherAddsAnAppOnce(t *testing.T) {
 
 	in.IdempotencyKey = "k2"
 	_, err = b.verbs.CreateApp(b.publisher, in)
-	refused(t, err, fault.Conflict, "input.slug")
+	platformtest.Refused(t, err, fault.Conflict, "input.slug")
 	in.Slug, in.PermissionFamily = "x", "games"
 	_, err = b.verbs.CreateApp(b.publisher, in)
-	refused(t, err, fault.InvalidArgument, "input.slug", "input.permissionFamily")
+	platformtest.Refused(t, err, fault.InvalidArgument, "input.slug", "input.permissionFamily")
 	tenant := b.Tenant()
 	in = catalog.CreateAppInput{Slug: "mine", DisplayName: "Mine", PermissionFamily: "apps", IdempotencyKey: "k"}
 	_, err = b.verbs.CreateApp(b.As(b.User(tenant, platformtest.Across(authz.TenantAdmin, tenant))), in)
-	refused(t, err, fault.Forbidden)
+	platformtest.Refused(t, err, fault.Forbidden)
 	require.Equal(t, 1, b.Count("app", ""))
 	require.Equal(t, 1, b.audited("createApp", "FORBIDDEN"))
 }
@@ -60,7 +60,7 @@ func TestAnAppIsGivenToTheProjectThatPublishesIt(t *testing.T) {
 	require.Equal(t, made.ID, again.ID)
 	in.PublisherProjectID = &gone.ID
 	_, err = b.verbs.CreateApp(b.publisher, in)
-	refused(t, err, fault.IdempotencyKeyReused)
+	platformtest.Refused(t, err, fault.IdempotencyKeyReused)
 
 	_, credential := b.ServiceAccount(project, authz.ManifestRead, authz.AppsCatalogRead)
 	publisher := b.With(credential)
@@ -77,7 +77,7 @@ func TestAnAppIsGivenToTheProjectThatPublishesIt(t *testing.T) {
 	missing := ids.New(ids.Project)
 	for _, id := range []*ids.ID{&gone.ID, &missing} {
 		_, err = b.verbs.CreateApp(b.publisher, catalog.CreateAppInput{Slug: "others", DisplayName: "Others", PermissionFamily: "apps", PublisherProjectID: id, IdempotencyKey: "k2"})
-		refused(t, err, fault.NotFound, "input.publisherProjectId")
+		platformtest.Refused(t, err, fault.NotFound, "input.publisherProjectId")
 	}
 	require.Equal(t, 1, b.Count("app", ""))
 	require.Equal(t, 1, b.Count("idempotency", ""))
@@ -125,13 +125,13 @@ func TestTheCatalogIsPagedSearchedAndLimitedToFamiliesOfTheCaller(t *testing.T) 
 	gamma, err := b.verbs.App(viewer, "gamma")
 	require.NoError(t, err)
 	_, err = b.verbs.App(bot, "gamma")
-	refused(t, err, fault.NotFound)
+	platformtest.Refused(t, err, fault.NotFound)
 	_, err = b.verbs.AppByID(bot, gamma.ID)
-	refused(t, err, fault.NotFound)
+	platformtest.Refused(t, err, fault.NotFound)
 	_, err = b.verbs.App(viewer, "nothing")
-	refused(t, err, fault.NotFound)
+	platformtest.Refused(t, err, fault.NotFound)
 	_, err = b.verbs.Apps(b.As(b.User(tenant)), "", page.Args{First: 2})
-	refused(t, err, fault.Forbidden)
+	platformtest.Refused(t, err, fault.Forbidden)
 }
 
 func TestManifestsAreListedWithTheirArtifacts(t *testing.T) {
@@ -165,9 +165,9 @@ func TestManifestsAreListedWithTheirArtifacts(t *testing.T) {
 
 	nobody := b.As(b.User(b.Tenant()))
 	_, err = b.verbs.Manifests(nobody, w.app.Slug, page.Args{First: 1})
-	refused(t, err, fault.Forbidden)
+	platformtest.Refused(t, err, fault.Forbidden)
 	_, err = b.verbs.Manifest(nobody, first.ID)
-	refused(t, err, fault.Forbidden)
+	platformtest.Refused(t, err, fault.Forbidden)
 	_, err = b.verbs.Manifest(viewer, ids.New(ids.Manifest))
-	refused(t, err, fault.NotFound)
+	platformtest.Refused(t, err, fault.NotFound)
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/gpuaas/app-platform/domain/fault"
 	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/domain/lifecycle"
+	"github.com/gpuaas/app-platform/rig/platformtest"
 	"github.com/gpuaas/app-platform/service/catalog"
 )
 
@@ -23,16 +24,16 @@ func TestACanaryHasAShareThatMovesAndEndsWithIt(t *testing.T) {
 	next := b.Manifest(lifecycle.StageStaged, w.document("1.0.0"))
 	for _, percent := range []int{0, 101, -1} {
 		_, err := b.verbs.PromoteManifest(b.operator, b.share(next.ID, percent))
-		refused(t, err, fault.InvalidArgument, "input.canaryPercent")
+		platformtest.Refused(t, err, fault.InvalidArgument, "input.canaryPercent")
 		_, err = b.verbs.SetCanaryPercent(b.operator, next.ID, percent, "why")
-		refused(t, err, fault.InvalidArgument, "percent")
+		platformtest.Refused(t, err, fault.InvalidArgument, "percent")
 	}
 	_, err := b.verbs.SetCanaryPercent(b.operator, next.ID, 20, "why")
-	refused(t, err, fault.FailedPrecondition, "manifestId")
+	platformtest.Refused(t, err, fault.FailedPrecondition, "manifestId")
 	_, err = b.verbs.SetCanaryPercent(b.operator, next.ID, 20, "")
-	refused(t, err, fault.InvalidArgument, "reason")
+	platformtest.Refused(t, err, fault.InvalidArgument, "reason")
 	_, err = b.verbs.SetCanaryPercent(b.operator, ids.New(ids.Manifest), 20, "why")
-	refused(t, err, fault.NotFound)
+	platformtest.Refused(t, err, fault.NotFound)
 	require.Zero(t, b.Count("promotion", ""))
 
 	began, err := b.verbs.PromoteManifest(b.operator, b.share(next.ID, 20))
@@ -67,10 +68,10 @@ func TestAHaltedCanaryGoesBackAndBeginsAnew(t *testing.T) {
 	require.NoError(t, err)
 	b.SQL(`UPDATE manifest SET canary_halted_at = now(), canary_halt_reason = 'three times the failures' WHERE id = $1`, next.ID)
 	_, err = b.promote(next, lifecycle.StageActive)
-	refused(t, err, fault.FailedPrecondition, "input.to")
+	platformtest.Refused(t, err, fault.FailedPrecondition, "input.to")
 	require.ErrorContains(t, err, "three times the failures")
 	_, err = b.verbs.SetCanaryPercent(b.operator, next.ID, 90, "why")
-	refused(t, err, fault.FailedPrecondition, "manifestId")
+	platformtest.Refused(t, err, fault.FailedPrecondition, "manifestId")
 	lacking, err := b.verbs.Lacks(b.operator, ids1(next))
 	require.NoError(t, err)
 	require.Contains(t, lacking[next.ID][0].Message, "three times the failures")
@@ -97,7 +98,7 @@ func TestNoStepForwardWithAnArtifactInQuarantine(t *testing.T) {
 		row := b.Manifest(from, w.document("1.0."+map[lifecycle.Stage]string{lifecycle.StageDraft: "0", lifecycle.StageStaged: "1", lifecycle.StageCanary: "2"}[from]))
 		b.SQL(`UPDATE artifact SET quarantined_at = now(), quarantine_reason = 'no trusted signature'`)
 		_, err := b.promote(row, to)
-		refused(t, err, fault.ArtifactQuarantined, "input.to")
+		platformtest.Refused(t, err, fault.ArtifactQuarantined, "input.to")
 		require.ErrorContains(t, err, "no trusted signature")
 		require.Equal(t, from, b.stage(row))
 		lacking, err := b.verbs.Lacks(b.operator, ids1(row))

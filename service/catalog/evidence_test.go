@@ -60,23 +60,23 @@ func TestAReportIsKeptOnceUnderTheDigestOfItsBytes(t *testing.T) {
 	bad := in
 	bad.Digest = platformtest.Digest([]byte("other"))
 	_, err = b.verbs.SubmitEvidence(b.publisher, bad)
-	refused(t, err, fault.DigestMismatch, "input.digest")
+	platformtest.Refused(t, err, fault.DigestMismatch, "input.digest")
 	bad.Digest = "md5:1"
 	_, err = b.verbs.SubmitEvidence(b.publisher, bad)
-	refused(t, err, fault.InvalidArgument, "input.digest")
+	platformtest.Refused(t, err, fault.InvalidArgument, "input.digest")
 	bad.Report, bad.Digest = "{}", platformtest.Digest([]byte("{}"))
 	_, err = b.verbs.SubmitEvidence(b.publisher, bad)
-	refused(t, err, fault.InvalidArgument, "input.report")
+	platformtest.Refused(t, err, fault.InvalidArgument, "input.report")
 	strange := w
 	strange.adapter = b.Adapter("http://other.test", nil)
 	other := report(t, lifecycle.EvidenceTenancy, strange)
 	other.ManifestID = row.ID
 	_, err = b.verbs.SubmitEvidence(b.publisher, other)
-	refused(t, err, fault.InvalidArgument, "input.report")
+	platformtest.Refused(t, err, fault.InvalidArgument, "input.report")
 	require.ErrorContains(t, err, "is of adapter")
 	in.ManifestID = ids.New(ids.Manifest)
 	_, err = b.verbs.SubmitEvidence(b.publisher, in)
-	refused(t, err, fault.NotFound)
+	platformtest.Refused(t, err, fault.NotFound)
 	require.Equal(t, 1, b.Count("promotion_evidence", ""))
 }
 
@@ -90,7 +90,7 @@ func TestAManifestHasAtMostFiftyReports(t *testing.T) {
 	in := report(t, lifecycle.EvidenceTenancy, w)
 	in.ManifestID = row.ID
 	_, err := b.verbs.SubmitEvidence(b.operator, in)
-	refused(t, err, fault.LimitExceeded, "input.manifestId")
+	platformtest.Refused(t, err, fault.LimitExceeded, "input.manifestId")
 	require.Equal(t, 50, b.Count("promotion_evidence", ""))
 }
 
@@ -110,7 +110,7 @@ func TestAControllerIsStagedByPassedReportsOfItsAdaptersBuildAndDeclaredBehaviou
 	stage := func(says string, path ...string) {
 		t.Helper()
 		_, err := b.promote(row, lifecycle.StageStaged, smoke)
-		refused(t, err, fault.EvidenceMissing, path...)
+		platformtest.Refused(t, err, fault.EvidenceMissing, path...)
 		require.ErrorContains(t, err, says)
 		lacking, err := b.verbs.Lacks(b.operator, ids1(row))
 		require.NoError(t, err)
@@ -134,7 +134,7 @@ func TestAControllerIsStagedByPassedReportsOfItsAdaptersBuildAndDeclaredBehaviou
 
 	b.proved(undeclared, w)
 	_, err = b.promote(undeclared, lifecycle.StageStaged, b.smoked(undeclared))
-	refused(t, err, fault.EvidenceMissing, "document.lifecycle")
+	platformtest.Refused(t, err, fault.EvidenceMissing, "document.lifecycle")
 
 	b.SQL(`UPDATE adapter SET description = jsonb_set(description, '{build}', '"b2"')`)
 	stage("build b2", "reports.conformance", "reports.tenancy")
@@ -188,7 +188,7 @@ func TestReportsAndWhoPromotedAreForThePublisherAlone(t *testing.T) {
 		require.Equal(t, c.as > 0, told, c.name)
 	}
 	_, err = b.trust.HistoryOf(b.As(b.User(b.Tenant())), ids1(row))
-	refused(t, err, fault.Forbidden)
+	platformtest.Refused(t, err, fault.Forbidden)
 }
 
 func TestTheStepsOfATenantsArtifactAreToldWholeToTheTenant(t *testing.T) {

@@ -9,7 +9,6 @@ import (
 
 	"github.com/gpuaas/app-platform/authz"
 	"github.com/gpuaas/app-platform/domain/evidence"
-	"github.com/gpuaas/app-platform/domain/fault"
 	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/domain/lifecycle"
 	"github.com/gpuaas/app-platform/ent/generated/db"
@@ -32,21 +31,6 @@ func newBench(t *testing.T) *bench {
 	kit := platformtest.New(t)
 	return &bench{Kit: kit, verbs: &catalog.Service{DB: kit.DB}, trust: &trust.Service{DB: kit.DB}, t: t,
 		operator: kit.As(kit.Operator()), publisher: kit.As(kit.User(nil, platformtest.OnPlatform(authz.AppPublisher)))}
-}
-
-// refused wants a fault of the code with reasons at the paths.
-func refused(t *testing.T, err error, code fault.Code, path ...string) {
-	t.Helper()
-	got, ok := fault.As(err)
-	require.True(t, ok, "want %s, got %v", code, err)
-	require.Equal(t, code, got.Code, err.Error())
-	var at []string
-	for _, reason := range got.Reasons {
-		at = append(at, reason.Path)
-	}
-	for _, p := range path {
-		require.Contains(t, at, p, err.Error())
-	}
 }
 
 func (b *bench) audited(action, code string) int {

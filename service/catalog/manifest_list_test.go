@@ -55,9 +55,9 @@ func TestManifestsOfAllAppsAreListedNewestFirstAndNarrowed(t *testing.T) {
 	require.Len(t, rest.Rows, 3)
 	require.Equal(t, "1.0.2", rest.Rows[0].Version)
 	_, err = b.verbs.ManifestList(b.As(b.User(b.Tenant())), catalog.ManifestFilter{}, page.Args{First: 4})
-	refused(t, err, fault.Forbidden)
+	platformtest.Refused(t, err, fault.Forbidden)
 	_, err = b.verbs.ManifestList(viewer, catalog.ManifestFilter{Search: fmt.Sprintf("%0101d", 1)}, page.Args{First: 4})
-	refused(t, err, fault.InvalidArgument, "search")
+	platformtest.Refused(t, err, fault.InvalidArgument, "search")
 }
 
 func TestManifestsOfFamiliesThatTheCallerDoesNotSeeAreLeftOut(t *testing.T) {
@@ -98,9 +98,9 @@ func TestAppsTellTheirCanaryAndTheirPicture(t *testing.T) {
 	require.Equal(t, "1.1.0", canaries[one.app.Slug].Version)
 	stranger := b.As(b.User(b.Tenant()))
 	_, err = b.verbs.Icons(stranger, slugs)
-	refused(t, err, fault.Forbidden)
+	platformtest.Refused(t, err, fault.Forbidden)
 	_, err = b.verbs.CanaryManifests(stranger, slugs)
-	refused(t, err, fault.Forbidden)
+	platformtest.Refused(t, err, fault.Forbidden)
 }
 
 func TestAnArtifactTellsWhatPinsIt(t *testing.T) {
@@ -118,7 +118,7 @@ func TestAnArtifactTellsWhatPinsIt(t *testing.T) {
 	require.Equal(t, newest.ID, pinned[w.artifact.ID][0].ID)
 	require.Empty(t, pinned[lonely.ID])
 	_, err = b.verbs.PinnedBy(b.As(b.User(b.Tenant())), []ids.ID{w.artifact.ID})
-	refused(t, err, fault.Forbidden)
+	platformtest.Refused(t, err, fault.Forbidden)
 	parts, err := b.verbs.ArtifactsOf(b.operator, ids1(newest))
 	require.NoError(t, err)
 	require.Equal(t, w.artifact.Digest, parts[newest.ID][0].Digest)

@@ -48,10 +48,10 @@ func TestAManifestIsPublishedOnceUnderTheDigestOfItsCanonicalForm(t *testing.T) 
 
 	in.IdempotencyKey = "k2"
 	_, err = b.verbs.PublishManifest(b.publisher, in)
-	refused(t, err, fault.Conflict, "input.document.version")
+	platformtest.Refused(t, err, fault.Conflict, "input.document.version")
 	in.IdempotencyKey, in.Document = "k", encode(t, w.document("1.0.1"))
 	_, err = b.verbs.PublishManifest(b.publisher, in)
-	refused(t, err, fault.IdempotencyKeyReused)
+	platformtest.Refused(t, err, fault.IdempotencyKeyReused)
 	require.Equal(t, 1, b.Count("manifest", ""))
 	require.Equal(t, 1, b.audited("publishManifest", ""))
 }
@@ -67,15 +67,15 @@ func TestAManifestMustLintAndFitTheCatalog(t *testing.T) {
 		return err
 	}
 	stranger := platformtest.Document(w.app, "1.0.0", w.adapter, b.Artifact(lifecycle.StageRetired))
-	refused(t, publish(func(d map[string]any) { d["version"] = "one" }), fault.ManifestInvalid, "input.document.version")
-	refused(t, publish(func(d map[string]any) { d["app"] = "nothing" }), fault.ManifestInvalid, "input.document.app")
-	refused(t, publish(func(d map[string]any) { d["permissionFamily"], d["actions"] = "scheduler", []any{} }), fault.ManifestInvalid, "input.document.permissionFamily")
-	refused(t, publish(func(d map[string]any) { d["adapter"], d["artifacts"] = "nobody", stranger["artifacts"] }), fault.ManifestInvalid,
+	platformtest.Refused(t, publish(func(d map[string]any) { d["version"] = "one" }), fault.ManifestInvalid, "input.document.version")
+	platformtest.Refused(t, publish(func(d map[string]any) { d["app"] = "nothing" }), fault.ManifestInvalid, "input.document.app")
+	platformtest.Refused(t, publish(func(d map[string]any) { d["permissionFamily"], d["actions"] = "scheduler", []any{} }), fault.ManifestInvalid, "input.document.permissionFamily")
+	platformtest.Refused(t, publish(func(d map[string]any) { d["adapter"], d["artifacts"] = "nobody", stranger["artifacts"] }), fault.ManifestInvalid,
 		"input.document.adapter", "input.document.artifacts.0.digest")
 	tenant := b.Tenant()
 	_, err := b.verbs.PublishManifest(b.As(b.User(tenant, platformtest.Across(authz.TenantAdmin, tenant))),
 		catalog.PublishManifestInput{Document: encode(t, w.document("1.0.0")), IdempotencyKey: "k"})
-	refused(t, err, fault.Forbidden)
+	platformtest.Refused(t, err, fault.Forbidden)
 	require.Zero(t, b.Count("manifest", "")+b.Count("idempotency", ""))
 }
 
@@ -96,7 +96,7 @@ func TestLintSaysWhatPublishingWould(t *testing.T) {
 	require.NoError(t, err)
 	require.NotEmpty(t, reasons)
 	_, err = b.verbs.LintManifest(b.As(b.User(b.Tenant())), json.RawMessage(`{}`))
-	refused(t, err, fault.Forbidden)
+	platformtest.Refused(t, err, fault.Forbidden)
 	require.Zero(t, b.Count("manifest", ""))
 }
 
@@ -135,7 +135,7 @@ func TestAManifestEarnsItsStagesOneByOne(t *testing.T) {
 
 	instance := b.Instance(b.Project(b.Tenant()), old, lifecycle.InstanceRunning)
 	_, err = b.promote(old, lifecycle.StageRetired)
-	refused(t, err, fault.FailedPrecondition, "input.to")
+	platformtest.Refused(t, err, fault.FailedPrecondition, "input.to")
 	require.ErrorContains(t, err, string(instance.ID))
 	b.SQL(`UPDATE instance SET released_at = now() WHERE id = $1`, instance.ID)
 	_, err = b.promote(old, lifecycle.StageRetired)
@@ -148,16 +148,16 @@ func TestAStepThatIsNoneNamesBothStages(t *testing.T) {
 	w := b.world()
 	draft := b.Manifest(lifecycle.StageDraft, w.document("1.0.0"))
 	_, err := b.promote(draft, lifecycle.StageActive)
-	refused(t, err, fault.FailedPrecondition, "input.to")
+	platformtest.Refused(t, err, fault.FailedPrecondition, "input.to")
 	require.ErrorContains(t, err, "DRAFT")
 	require.ErrorContains(t, err, "ACTIVE")
 	_, err = b.verbs.PromoteManifest(b.operator, catalog.PromoteManifestInput{ManifestID: draft.ID, To: lifecycle.StageStaged})
-	refused(t, err, fault.InvalidArgument, "input.reason")
+	platformtest.Refused(t, err, fault.InvalidArgument, "input.reason")
 	_, err = b.verbs.PromoteManifest(b.publisher, catalog.PromoteManifestInput{ManifestID: draft.ID, To: lifecycle.StageStaged, Reason: "mine"})
-	refused(t, err, fault.Forbidden)
+	platformtest.Refused(t, err, fault.Forbidden)
 	draft.ID = ids.New(ids.Manifest)
 	_, err = b.promote(draft, lifecycle.StageStaged)
-	refused(t, err, fault.NotFound)
+	platformtest.Refused(t, err, fault.NotFound)
 	require.Zero(t, b.audited("promoteManifest", ""))
 	require.Equal(t, 1, b.audited("promoteManifest", "FORBIDDEN"))
 }
@@ -168,7 +168,7 @@ func TestStagingNeedsASmokeInstanceThatRanThisVersionAndIsGone(t *testing.T) {
 	w := b.world()
 	draft, other := b.Manifest(lifecycle.StageDraft, w.document("1.0.0")), b.Manifest(lifecycle.StageDraft, w.document("1.0.1"))
 	_, err := b.promote(draft, lifecycle.StageStaged)
-	refused(t, err, fault.EvidenceMissing, "input.smokeInstanceId")
+	platformtest.Refused(t, err, fault.EvidenceMissing, "input.smokeInstanceId")
 	for says, spoil := range map[string]string{
 		"no smoke launch":       `UPDATE instance SET smoke = false WHERE id = $1`,
 		"launch did not":        `UPDATE operation SET kind = 'MEMBERS_ADD' WHERE instance_id = $1 AND kind = 'INSTANCE_CREATE'`,
@@ -178,14 +178,14 @@ func TestStagingNeedsASmokeInstanceThatRanThisVersionAndIsGone(t *testing.T) {
 		smoke := b.smoked(draft)
 		b.SQL(spoil, smoke)
 		_, err := b.promote(draft, lifecycle.StageStaged, smoke)
-		refused(t, err, fault.EvidenceMissing, "input.smokeInstanceId")
+		platformtest.Refused(t, err, fault.EvidenceMissing, "input.smokeInstanceId")
 		require.ErrorContains(t, err, says)
 	}
 	_, err = b.promote(draft, lifecycle.StageStaged, b.smoked(other))
-	refused(t, err, fault.EvidenceMissing)
+	platformtest.Refused(t, err, fault.EvidenceMissing)
 	require.ErrorContains(t, err, "not launched from this version")
 	_, err = b.promote(draft, lifecycle.StageStaged, ids.New(ids.Instance))
-	refused(t, err, fault.EvidenceMissing)
+	platformtest.Refused(t, err, fault.EvidenceMissing)
 	require.Equal(t, lifecycle.StageDraft, b.stage(draft))
 	require.Zero(t, b.audited("promoteManifest", ""))
 }
@@ -210,14 +210,14 @@ func TestStagingHoldsTheManifestAgainstWhatItsAdapterDescribes(t *testing.T) {
 		b.SQL(`UPDATE adapter SET description = $1 WHERE id = $2`, c.said, w.adapter.ID)
 		_, err := b.promote(draft, lifecycle.StageStaged, smoke)
 		t.Log(name)
-		refused(t, err, fault.ManifestInvalid, c.path)
+		platformtest.Refused(t, err, fault.ManifestInvalid, c.path)
 	}
 	b.SQL(`UPDATE adapter SET description = $1 WHERE id = $2`, string(described("*", "apps.queue.cancel")), w.adapter.ID)
 	_, err := b.promote(draft, lifecycle.StageStaged, smoke)
-	refused(t, err, fault.ManifestInvalid, "actions.0.permissionKey") // an adapter of any app is held to what it says of any
+	platformtest.Refused(t, err, fault.ManifestInvalid, "actions.0.permissionKey") // an adapter of any app is held to what it says of any
 	b.SQL(`UPDATE adapter SET description = NULL WHERE id = $1`, w.adapter.ID)
 	_, err = b.promote(draft, lifecycle.StageStaged, smoke)
-	refused(t, err, fault.FailedPrecondition)
+	platformtest.Refused(t, err, fault.FailedPrecondition)
 	require.ErrorContains(t, err, "never described itself")
 	require.Equal(t, lifecycle.StageDraft, b.stage(draft))
 }
@@ -229,7 +229,7 @@ func TestAnActiveManifestPinsActiveArtifactsOnly(t *testing.T) {
 	w.artifact = b.Artifact(lifecycle.StageCanary)
 	canary := b.Manifest(lifecycle.StageCanary, w.document("1.0.0"))
 	_, err := b.promote(canary, lifecycle.StageActive)
-	refused(t, err, fault.FailedPrecondition, "input.to")
+	platformtest.Refused(t, err, fault.FailedPrecondition, "input.to")
 	require.ErrorContains(t, err, w.artifact.Digest)
 	b.SQL(`UPDATE artifact SET stage = 'ACTIVE' WHERE id = $1`, w.artifact.ID)
 	_, err = b.promote(canary, lifecycle.StageActive)
@@ -282,7 +282,7 @@ func TestAnAppHasOneCanaryAtATimeHoweverManyWantToBe(t *testing.T) {
 	won := 0
 	for range rivals {
 		if err := <-results; err != nil {
-			refused(t, err, fault.Conflict)
+			platformtest.Refused(t, err, fault.Conflict)
 		} else {
 			won++
 		}
@@ -293,7 +293,7 @@ func TestAnAppHasOneCanaryAtATimeHoweverManyWantToBe(t *testing.T) {
 	for _, rival := range rivals {
 		if b.stage(rival) == lifecycle.StageStaged {
 			_, err := b.promote(rival, lifecycle.StageCanary)
-			refused(t, err, fault.Conflict, "input.to")
+			platformtest.Refused(t, err, fault.Conflict, "input.to")
 			require.ErrorContains(t, err, "man_")
 		}
 	}
@@ -317,7 +317,7 @@ func TestAPromotionThatWaitedForAnotherIsAConflict(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, other.Commit(t.Context()))
 	err = <-result
-	refused(t, err, fault.Conflict, "input.manifestId")
+	platformtest.Refused(t, err, fault.Conflict, "input.manifestId")
 	require.ErrorContains(t, err, "CANARY")
 	require.ErrorContains(t, err, "ACTIVE")
 }
@@ -341,7 +341,7 @@ func TestAPromotionToActiveDoesNotPutAsideWhatBecameActiveMeanwhile(t *testing.T
 		SELECT $1, app_id, app_slug, '1.1.0', display_name, summary, 'ACTIVE', digest, document, adapter_name, now() FROM manifest WHERE id = $2`, two, one.ID)
 	require.NoError(t, err)
 	require.NoError(t, other.Commit(t.Context()))
-	refused(t, <-result, fault.Conflict, "input.manifestId")
+	platformtest.Refused(t, <-result, fault.Conflict, "input.manifestId")
 	require.Equal(t, 1, b.Count("manifest", "id = $1 AND stage = 'ACTIVE'", two))
 	require.Equal(t, lifecycle.StageCanary, b.stage(one))
 }

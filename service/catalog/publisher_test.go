@@ -87,7 +87,7 @@ func TestAManifestPinsItsPublishersArtifactsBeforeThePlatformsAndNobodyElses(t *
 
 	b.SQL(`UPDATE artifact SET quarantined_at = now(), quarantine_reason = 'unsigned' WHERE id = $1`, mine)
 	_, err = b.verbs.PublishManifest(own, catalog.PublishManifestInput{Document: encode(t, w.document("1.0.1")), IdempotencyKey: "b"})
-	refused(t, err, fault.ManifestInvalid, "input.document.artifacts.0.digest")
+	platformtest.Refused(t, err, fault.ManifestInvalid, "input.document.artifacts.0.digest")
 	require.ErrorContains(t, err, "quarantine")
 	reasons, err := b.verbs.LintManifest(own, encode(t, w.document("1.0.1")))
 	require.NoError(t, err)
@@ -96,9 +96,9 @@ func TestAManifestPinsItsPublishersArtifactsBeforeThePlatformsAndNobodyElses(t *
 	b.SQL(`DELETE FROM manifest_artifact`)
 	b.SQL(`DELETE FROM artifact WHERE id IN ($1, $2)`, mine, platforms.ID)
 	_, err = b.verbs.PublishManifest(own, catalog.PublishManifestInput{Document: encode(t, w.document("1.0.1")), IdempotencyKey: "b"})
-	refused(t, err, fault.ManifestInvalid, "input.document.artifacts.0.digest")
+	platformtest.Refused(t, err, fault.ManifestInvalid, "input.document.artifacts.0.digest")
 	_, err = b.verbs.PublishManifest(b.operator, catalog.PublishManifestInput{Document: encode(t, w.document("1.0.1")), IdempotencyKey: "b"})
-	refused(t, err, fault.ManifestInvalid, "input.document.artifacts.0.digest")
+	platformtest.Refused(t, err, fault.ManifestInvalid, "input.document.artifacts.0.digest")
 	require.Equal(t, 1, b.Count("artifact", "id = $1", theirs), "another tenant's is there, and is not pinned even by the platform's staff")
 	require.Equal(t, 1, b.Count("manifest", ""))
 }
@@ -113,7 +113,7 @@ func TestRetiringNamesTheInstancesThatThePublisherSeesAndCountsTheOthers(t *test
 	others := []*db.Instance{b.Instance(b.Project(b.Tenant()), old, lifecycle.InstanceRunning), b.Instance(b.Project(b.Tenant()), old, lifecycle.InstanceRunning)}
 	retire := catalog.PromoteManifestInput{ManifestID: old.ID, To: lifecycle.StageRetired, Reason: "old"}
 	_, err := b.verbs.PromoteManifest(own, retire)
-	refused(t, err, fault.FailedPrecondition, "input.to")
+	platformtest.Refused(t, err, fault.FailedPrecondition, "input.to")
 	require.ErrorContains(t, err, string(mine.ID))
 	require.ErrorContains(t, err, "3 live instances")
 	require.ErrorContains(t, err, "live: 2 more")
@@ -121,7 +121,7 @@ func TestRetiringNamesTheInstancesThatThePublisherSeesAndCountsTheOthers(t *test
 		require.NotContains(t, err.Error(), string(one.ID))
 	}
 	_, err = b.verbs.PromoteManifest(b.operator, retire)
-	refused(t, err, fault.FailedPrecondition, "input.to")
+	platformtest.Refused(t, err, fault.FailedPrecondition, "input.to")
 	require.ErrorContains(t, err, string(others[0].ID))
 	lacking, err := b.verbs.Lacks(own, ids1(old))
 	require.NoError(t, err)
@@ -138,7 +138,7 @@ func TestARefusalToPublishSaysWhoseTurnItIs(t *testing.T) {
 	w := b.world()
 	account := b.account(b.Project(b.Tenant()))
 	_, err := b.verbs.PublishManifest(account, catalog.PublishManifestInput{Document: encode(t, w.document("1.0.0")), IdempotencyKey: "k"})
-	refused(t, err, fault.Forbidden, "input.document.app")
+	platformtest.Refused(t, err, fault.Forbidden, "input.document.app")
 	require.Contains(t, err.Error(), "the app is published by the platform, whose staff does it")
 	require.Contains(t, err.Error(), "app.manage")
 	require.Zero(t, b.Count("manifest", ""))

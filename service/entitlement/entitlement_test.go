@@ -59,7 +59,7 @@ func TestLimitsOfAnEntitlementAreReplacedAndAudited(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, app.Slug, paged.Rows[0].AppSlug)
 	_, err = b.verbs.Entitlements(b.As(b.User(b.Tenant())), project.ID, true, page.Args{First: 1})
-	refused(t, err, fault.NotFound)
+	platformtest.Refused(t, err, fault.NotFound)
 
 	renewed, err := b.verbs.GrantEntitlement(b.operator, entitlement.GrantInput{ProjectID: project.ID, AppSlug: app.Slug})
 	require.NoError(t, err)
@@ -76,9 +76,9 @@ func TestBadLimitsAreNamedAndNothingIsWritten(t *testing.T) {
 	zero, many, past := 0, 100_001, time.Now().Add(-time.Hour)
 	_, err := b.verbs.GrantEntitlement(b.operator, entitlement.GrantInput{ProjectID: project.ID, AppSlug: app.Slug, ExpiresAt: &past,
 		Limits: entitlement.Limits{MaxInstances: &zero, MaxMembers: &many, MaxGpus: &many, Versions: []string{"1", "latest"}}})
-	refused(t, err, fault.InvalidArgument, "expiresAt", "limits.maxInstances", "limits.maxMembers", "limits.maxGpus", "limits.versions.1")
+	platformtest.Refused(t, err, fault.InvalidArgument, "expiresAt", "limits.maxInstances", "limits.maxMembers", "limits.maxGpus", "limits.versions.1")
 	_, err = b.verbs.GrantEntitlement(b.operator, entitlement.GrantInput{ProjectID: project.ID, AppSlug: app.Slug, Limits: entitlement.Limits{Versions: make([]string, 21)}})
-	refused(t, err, fault.InvalidArgument, "limits.versions")
+	platformtest.Refused(t, err, fault.InvalidArgument, "limits.versions")
 	require.Zero(t, b.Count("entitlement", ""))
 }
 
@@ -92,11 +92,11 @@ func TestAnEntitlementHoldsUntilItIsRevoked(t *testing.T) {
 	stranger := b.As(b.User(other, platformtest.Across(authz.TenantAdmin, other)))
 
 	_, err := b.verbs.GrantEntitlement(b.As(b.User(tenant, platformtest.In(authz.ProjectAdmin, project))), entitlement.GrantInput{ProjectID: project.ID, AppSlug: app.Slug})
-	refused(t, err, fault.Forbidden)
+	platformtest.Refused(t, err, fault.Forbidden)
 	_, err = b.verbs.GrantEntitlement(stranger, entitlement.GrantInput{ProjectID: project.ID, AppSlug: app.Slug})
-	refused(t, err, fault.NotFound)
+	platformtest.Refused(t, err, fault.NotFound)
 	_, err = b.verbs.GrantEntitlement(admin, entitlement.GrantInput{ProjectID: project.ID, AppSlug: "nothing"})
-	refused(t, err, fault.NotFound, "appSlug")
+	platformtest.Refused(t, err, fault.NotFound, "appSlug")
 	require.Zero(t, b.Count("entitlement", ""))
 
 	granted, err := b.verbs.GrantEntitlement(admin, entitlement.GrantInput{ProjectID: project.ID, AppSlug: app.Slug})
@@ -108,12 +108,12 @@ func TestAnEntitlementHoldsUntilItIsRevoked(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, map[string]bool{app.Slug: true, second.Slug: false}, held)
 	_, err = b.verbs.Entitled(stranger, project.ID, []string{app.Slug})
-	refused(t, err, fault.NotFound)
+	platformtest.Refused(t, err, fault.NotFound)
 	_, err = b.verbs.Entitlement(stranger, granted.ID)
-	refused(t, err, fault.NotFound)
+	platformtest.Refused(t, err, fault.NotFound)
 
 	_, err = b.verbs.RevokeEntitlement(stranger, project.ID, app.Slug, "")
-	refused(t, err, fault.NotFound)
+	platformtest.Refused(t, err, fault.NotFound)
 	revoked, err := b.verbs.RevokeEntitlement(admin, project.ID, app.Slug, "over budget")
 	require.NoError(t, err)
 	require.NotNil(t, revoked.RevokedAt)
@@ -121,7 +121,7 @@ func TestAnEntitlementHoldsUntilItIsRevoked(t *testing.T) {
 	require.NoError(t, err)
 	require.False(t, held[app.Slug])
 	_, err = b.verbs.RevokeEntitlement(admin, project.ID, app.Slug, "over budget")
-	refused(t, err, fault.NotFound, "appSlug")
+	platformtest.Refused(t, err, fault.NotFound, "appSlug")
 	_, err = b.verbs.GrantEntitlement(admin, entitlement.GrantInput{ProjectID: project.ID, AppSlug: app.Slug})
 	require.NoError(t, err)
 	require.Equal(t, 2, b.Count("entitlement", ""))

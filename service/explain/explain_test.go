@@ -139,7 +139,7 @@ func TestMachinesMayAskAboutThemselves(t *testing.T) {
 	require.True(t, b.explained(node, "", b.mine.node.ID, authz.TaskExecute).Allowed)
 	require.False(t, b.explained(node, "", b.mine.node.ID, authz.NodeRead).Allowed)
 	_, err := b.ask(node, "", b.mine.instance.ID, authz.AppsInstanceRead)
-	refused(t, err, fault.Forbidden)
+	platformtest.Refused(t, err, fault.Forbidden)
 }
 
 func TestWhoMayNotKnowIsToldNothing(t *testing.T) {
@@ -171,12 +171,12 @@ func TestWhoMayNotKnowIsToldNothing(t *testing.T) {
 	require.True(t, b.explained(b.As(projectAdmin), b.mine.admin.ID, b.mine.instance.ID, authz.AppsInstanceCreate).Allowed,
 		"a project's admin learns of the tenant's roles that reach the project")
 	_, err := b.ask(b.As(projectAdmin), viewer.ID, b.mine.tenant.ID, authz.TenantRead)
-	refused(t, err, fault.Forbidden)
+	platformtest.Refused(t, err, fault.Forbidden)
 	_, err = b.Permission(as, explain.Input{PermissionKey: "apps.instance.fly"})
-	refused(t, err, fault.InvalidArgument)
+	platformtest.Refused(t, err, fault.InvalidArgument)
 	require.ErrorContains(t, err, "input.permissionKey")
 	_, err = b.Permission(t.Context(), explain.Input{PermissionKey: "tenant.read"})
-	refused(t, err, fault.Unauthenticated)
+	platformtest.Refused(t, err, fault.Unauthenticated)
 }
 
 func TestTheCatalogIsAskedForInAnyScope(t *testing.T) {

@@ -7,7 +7,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gpuaas/app-platform/authz"
-	"github.com/gpuaas/app-platform/domain/fault"
 	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/domain/lifecycle"
 	"github.com/gpuaas/app-platform/ent/generated/db"
@@ -93,10 +92,4 @@ func whom(said *explain.Explanation) []string {
 		names = append(names, ref.ID)
 	}
 	return names
-}
-
-// refused wants a fault of the code.
-func refused(t *testing.T, err error, code fault.Code) {
-	t.Helper()
-	require.True(t, fault.Is(err, code), "want %s, got %v", code, err)
 }

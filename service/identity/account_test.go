@@ -44,9 +44,9 @@ func TestAServiceAccountActsWithItsKeyUntilItIsRevoked(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []string{"apps.instance.create", "project.read"}, held)
 	_, err = b.Permissions(bot, b.Project(tenant).ID)
-	refused(t, err, fault.NotFound)
+	platformtest.Refused(t, err, fault.NotFound)
 	_, err = b.CreateServiceAccount(bot, identity.CreateServiceAccountInput{ProjectID: project.ID, Name: "child", IdempotencyKey: "k", PermissionKeys: []string{"project.read"}})
-	refused(t, err, fault.Forbidden)
+	platformtest.Refused(t, err, fault.Forbidden)
 
 	revoked, err := b.RevokeServiceAccountKey(admin, key.ID, "rotated")
 	require.NoError(t, err)
@@ -54,7 +54,7 @@ func TestAServiceAccountActsWithItsKeyUntilItIsRevoked(t *testing.T) {
 	_, err = b.RevokeServiceAccountKey(admin, key.ID, "rotated")
 	require.NoError(t, err)
 	_, err = b.Viewer(bot)
-	refused(t, err, fault.Unauthenticated)
+	platformtest.Refused(t, err, fault.Unauthenticated)
 	for _, action := range []string{"createServiceAccount", "createServiceAccountKey", "revokeServiceAccountKey"} {
 		b.audited(action, "")
 	}
@@ -73,30 +73,30 @@ func TestServiceAccountsHoldNothingTheirMakerLacks(t *testing.T) {
 		_, err := b.CreateServiceAccount(as, identity.CreateServiceAccountInput{ProjectID: project, Name: "bot", IdempotencyKey: "k", PermissionKeys: keys})
 		return err
 	}
-	refused(t, make(admin, project.ID, "project.read", "tenant.create"), fault.InvalidArgument, "input.permissionKeys.1")
-	refused(t, make(admin, project.ID), fault.InvalidArgument, "input.permissionKeys")
-	refused(t, make(b.As(b.User(tenant, platformtest.In(authz.ProjectMember, project))), project.ID, "project.read"), fault.Forbidden)
-	refused(t, make(b.As(b.User(other, platformtest.Across(authz.TenantAdmin, other))), project.ID, "project.read"), fault.NotFound)
+	platformtest.Refused(t, make(admin, project.ID, "project.read", "tenant.create"), fault.InvalidArgument, "input.permissionKeys.1")
+	platformtest.Refused(t, make(admin, project.ID), fault.InvalidArgument, "input.permissionKeys")
+	platformtest.Refused(t, make(b.As(b.User(tenant, platformtest.In(authz.ProjectMember, project))), project.ID, "project.read"), fault.Forbidden)
+	platformtest.Refused(t, make(b.As(b.User(other, platformtest.Across(authz.TenantAdmin, other))), project.ID, "project.read"), fault.NotFound)
 	require.Zero(t, b.Count("service_account", ""))
 
 	account, secret := b.ServiceAccount(project, authz.ProjectRead)
 	stranger := b.As(b.User(other, platformtest.Across(authz.TenantAdmin, other)))
 	_, _, err := b.CreateServiceAccountKey(stranger, account.ID, nil)
-	refused(t, err, fault.NotFound)
+	platformtest.Refused(t, err, fault.NotFound)
 	past := time.Now().Add(-time.Minute)
 	_, _, err = b.CreateServiceAccountKey(admin, account.ID, &past)
-	refused(t, err, fault.InvalidArgument, "input.expiresAt")
+	platformtest.Refused(t, err, fault.InvalidArgument, "input.expiresAt")
 	require.Equal(t, 1, b.Count("service_account_key", ""))
 	var key ids.ID
 	require.NoError(t, b.Kit.Admin.QueryRow(t.Context(), `SELECT id FROM service_account_key`).Scan(&key))
 	_, err = b.RevokeServiceAccountKey(stranger, key, "")
-	refused(t, err, fault.NotFound)
+	platformtest.Refused(t, err, fault.NotFound)
 	_, err = b.Viewer(b.With(secret))
 	require.NoError(t, err, "the key still works")
 	b.SQL(`INSERT INTO service_account_key (id, tenant_id, project_id, service_account_id, secret_hash, created_at)
 		SELECT 'key_' || n, tenant_id, project_id, id, ''::bytea, now() FROM service_account, generate_series(1, 99) n`)
 	_, _, err = b.CreateServiceAccountKey(admin, account.ID, nil)
-	refused(t, err, fault.LimitExceeded, "input.serviceAccountId")
+	platformtest.Refused(t, err, fault.LimitExceeded, "input.serviceAccountId")
 }
 
 func TestListsShowWhatTheCallerMayRead(t *testing.T) {
@@ -136,19 +136,19 @@ func TestListsShowWhatTheCallerMayRead(t *testing.T) {
 	require.True(t, people.HasNext)
 	require.Equal(t, admin.ID, people.Rows[0].ID)
 	_, err = b.Users(b.As(one), tenant.ID, false, page.Args{First: 1})
-	refused(t, err, fault.Forbidden)
+	platformtest.Refused(t, err, fault.Forbidden)
 	_, err = b.Users(b.As(publisher), tenant.ID, false, page.Args{First: 1})
-	refused(t, err, fault.Forbidden) // platform staff may know that a tenant exists
+	platformtest.Refused(t, err, fault.Forbidden) // platform staff may know that a tenant exists
 	_, err = b.Users(b.As(admin), other.ID, false, page.Args{First: 1})
-	refused(t, err, fault.NotFound)
+	platformtest.Refused(t, err, fault.NotFound)
 	_, err = b.Users(b.As(admin), tenant.ID, false, page.Args{First: 1, After: "nonsense"})
-	refused(t, err, fault.CursorInvalid, "after")
+	platformtest.Refused(t, err, fault.CursorInvalid, "after")
 
 	accounts, err := b.ServiceAccounts(b.As(one), first.ID, page.Args{First: 10})
 	require.NoError(t, err)
 	require.Equal(t, account.ID, accounts.Rows[0].ID)
 	_, err = b.ServiceAccounts(b.As(one), second.ID, page.Args{First: 10})
-	refused(t, err, fault.NotFound)
+	platformtest.Refused(t, err, fault.NotFound)
 	keys, err := b.KeysOf(b.As(one), []ids.ID{account.ID})
 	require.NoError(t, err)
 	require.Len(t, keys[account.ID], 1)
@@ -181,7 +181,7 @@ func TestSingleObjectsAreReadByTheirKeyOrByTheirOwner(t *testing.T) {
 		require.NoError(t, c.read(c.own), name)
 		require.NoError(t, c.read(admin), name)
 		require.NoError(t, c.read(b.As(b.Operator())), name)
-		refused(t, c.read(stranger), fault.NotFound)
+		platformtest.Refused(t, c.read(stranger), fault.NotFound)
 	}
 	require.Error(t, reads["person"].read(bot))
 	require.Error(t, reads["account"].read(self))

@@ -28,10 +28,10 @@ func TestAnOperatorMakesATenantOnce(t *testing.T) {
 
 	in.DisplayName = "Other"
 	_, err = b.CreateTenant(operator, in)
-	refused(t, err, fault.IdempotencyKeyReused, "input.idempotencyKey")
+	platformtest.Refused(t, err, fault.IdempotencyKeyReused, "input.idempotencyKey")
 	in.IdempotencyKey = "k2"
 	_, err = b.CreateTenant(operator, in)
-	refused(t, err, fault.Conflict, "input.slug")
+	platformtest.Refused(t, err, fault.Conflict, "input.slug")
 	require.Equal(t, 1, b.Count("tenant", ""))
 	require.Equal(t, 1, b.Count("idempotency", ""), "a refused call leaves no key behind")
 }
@@ -41,12 +41,12 @@ func TestOnlyThePlatformMakesTenants(t *testing.T) {
 	b := newBench(t)
 	tenant := b.Tenant()
 	_, err := b.CreateTenant(b.As(b.User(tenant, platformtest.Across(authz.TenantAdmin, tenant))), identity.CreateTenantInput{Slug: "acme", DisplayName: "Acme", IdempotencyKey: "k"})
-	refused(t, err, fault.Forbidden)
+	platformtest.Refused(t, err, fault.Forbidden)
 	require.ErrorContains(t, err, "tenant.create")
 	require.Equal(t, 1, b.Count("tenant", ""))
 	b.audited("createTenant", "FORBIDDEN")
 	_, err = b.CreateTenant(t.Context(), identity.CreateTenantInput{Slug: "acme", DisplayName: "Acme", IdempotencyKey: "k"})
-	refused(t, err, fault.Unauthenticated)
+	platformtest.Refused(t, err, fault.Unauthenticated)
 }
 
 func TestATenantsAdminMakesProjectsInItsOwnTenantAlone(t *testing.T) {
@@ -66,23 +66,23 @@ func TestATenantsAdminMakesProjectsInItsOwnTenantAlone(t *testing.T) {
 
 	in.TenantID, in.IdempotencyKey = other.ID, "k2"
 	_, err = b.CreateProject(admin, in)
-	refused(t, err, fault.NotFound)
+	platformtest.Refused(t, err, fault.NotFound)
 	b.audited("createProject", "NOT_FOUND")
 	in.TenantID, in.IdempotencyKey = tenant.ID, "k3"
 	_, err = b.CreateProject(admin, in)
-	refused(t, err, fault.Conflict, "input.slug")
+	platformtest.Refused(t, err, fault.Conflict, "input.slug")
 	in.Slug, in.DisplayName = "Re search", ""
 	_, err = b.CreateProject(admin, in)
-	refused(t, err, fault.InvalidArgument, "input.slug", "input.displayName")
+	platformtest.Refused(t, err, fault.InvalidArgument, "input.slug", "input.displayName")
 	_, err = b.CreateProject(b.As(b.User(tenant, platformtest.In(authz.ProjectAdmin, made))), identity.CreateProjectInput{
 		TenantID: tenant.ID, Slug: "mine", DisplayName: "Mine", IdempotencyKey: "k"})
-	refused(t, err, fault.Forbidden)
+	platformtest.Refused(t, err, fault.Forbidden)
 	require.Equal(t, 1, b.Count("project", ""))
 
 	_, err = b.Service.Project(b.As(b.User(other, platformtest.Across(authz.TenantAdmin, other))), made.ID)
-	refused(t, err, fault.NotFound)
+	platformtest.Refused(t, err, fault.NotFound)
 	_, err = b.Service.Project(admin, ids.New(ids.Project))
-	refused(t, err, fault.NotFound)
+	platformtest.Refused(t, err, fault.NotFound)
 }
 
 func TestPeopleAreAddedToTenantsAndStaffByThePlatformAlone(t *testing.T) {
@@ -101,17 +101,17 @@ func TestPeopleAreAddedToTenantsAndStaffByThePlatformAlone(t *testing.T) {
 	before := b.Count("person", "")
 	in.IdempotencyKey, in.TenantID = "k2", nil
 	_, err = b.CreateUser(admin, in)
-	refused(t, err, fault.Forbidden)
+	platformtest.Refused(t, err, fault.Forbidden)
 	in.TenantID = &other.ID
 	_, err = b.CreateUser(admin, in)
-	refused(t, err, fault.NotFound)
+	platformtest.Refused(t, err, fault.NotFound)
 	in.TenantID, in.IdempotencyKey = &tenant.ID, "k3"
 	_, err = b.CreateUser(admin, in)
-	refused(t, err, fault.Conflict, "input.email")
+	platformtest.Refused(t, err, fault.Conflict, "input.email")
 	in.TenantID = nil
 	in.Email = "not an address"
 	_, err = b.CreateUser(operator, in)
-	refused(t, err, fault.InvalidArgument, "input.email")
+	platformtest.Refused(t, err, fault.InvalidArgument, "input.email")
 	require.Equal(t, before, b.Count("person", ""))
 	in.Email = "staff@example.test"
 	staff, err := b.CreateUser(operator, in)

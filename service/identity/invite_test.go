@@ -46,11 +46,11 @@ func TestAnInvitationIsMintedListedAndRevoked(t *testing.T) {
 	require.Equal(t, []ids.ID{ada.ID}, b.waiting(admin, tenant), "neither those that are known nor those that staff vouched for")
 
 	_, err := b.Invite(b.As(viewer), ada.ID)
-	refused(t, err, fault.Forbidden)
+	platformtest.Refused(t, err, fault.Forbidden)
 	_, err = b.RevokeInvitation(b.As(viewer), ada.ID, "")
-	refused(t, err, fault.Forbidden)
+	platformtest.Refused(t, err, fault.Forbidden)
 	_, err = b.RevokeInvitation(b.As(admin), ada.ID, "")
-	refused(t, err, fault.FailedPrecondition, "userId")
+	platformtest.Refused(t, err, fault.FailedPrecondition, "userId")
 	require.Zero(t, b.Count("invitation", ""))
 
 	first, err := b.Invite(b.As(admin), ada.ID)
@@ -62,12 +62,12 @@ func TestAnInvitationIsMintedListedAndRevoked(t *testing.T) {
 	require.WithinDuration(t, time.Now().Add(7*24*time.Hour), made.ExpiresAt, time.Minute)
 	require.Equal(t, 1, b.Count("invitation", ""), "the one before has ended")
 	_, err = b.InvitationOf(t.Context(), first.Code)
-	refused(t, err, fault.Unauthenticated)
+	platformtest.Refused(t, err, fault.Unauthenticated)
 	name, err := b.InvitationOf(t.Context(), made.Code)
 	require.NoError(t, err)
 	require.Equal(t, tenant.DisplayName, name)
 	_, err = b.RevokeInvitation(b.As(admin), ada.ID, strings.Repeat("x", 2000))
-	refused(t, err, fault.InvalidArgument, "reason")
+	platformtest.Refused(t, err, fault.InvalidArgument, "reason")
 	require.Equal(t, 1, b.Count("invitation", ""))
 
 	row, err := b.RevokeInvitation(b.As(admin), ada.ID, "left")
@@ -90,9 +90,9 @@ func TestWhoNeedsNoInvitationGetsNone(t *testing.T) {
 	theirs := b.added(b.User(other, platformtest.Across(authz.TenantAdmin, other)), other, "ada@a.test")
 	for _, id := range []ids.ID{theirs.ID, ids.New(ids.User), b.Operator().ID} {
 		_, err := b.Invite(b.As(admin), id)
-		refused(t, err, fault.NotFound)
+		platformtest.Refused(t, err, fault.NotFound)
 		_, err = b.RevokeInvitation(b.As(admin), id, "")
-		refused(t, err, fault.NotFound)
+		platformtest.Refused(t, err, fault.NotFound)
 	}
 	vouched := b.added(b.Operator(), tenant, "eve@a.test")
 	require.Nil(t, vouched.InvitedAt)
@@ -100,7 +100,7 @@ func TestWhoNeedsNoInvitationGetsNone(t *testing.T) {
 	b.SQL(`UPDATE person SET disabled_at = now() WHERE id = $1`, disabled.ID)
 	for _, row := range []*db.User{vouched, disabled} {
 		_, err := b.Invite(b.As(admin), row.ID)
-		refused(t, err, fault.FailedPrecondition, "userId")
+		platformtest.Refused(t, err, fault.FailedPrecondition, "userId")
 	}
 	require.Zero(t, b.Count("invitation", ""))
 	require.Zero(t, b.Count("person", "invitation_ends_at IS NOT NULL"))
@@ -115,17 +115,17 @@ func TestDomainsAreATenantsByThePlatformsWordAlone(t *testing.T) {
 		return identity.DomainsInput{TenantID: of.ID, Domains: domains, Reason: "proved"}
 	}
 	_, err := b.SetDomains(b.As(admin), in(tenant, "a.test"))
-	refused(t, err, fault.Forbidden)
+	platformtest.Refused(t, err, fault.Forbidden)
 	_, err = b.SetDomains(b.As(admin), in(other, "a.test"))
-	refused(t, err, fault.NotFound)
+	platformtest.Refused(t, err, fault.NotFound)
 	for _, wrong := range []string{"", "a", "a.test/x", "*.test", "ada@a.test", "a..test", "-a.test", strings.Repeat("a.", 150) + "test"} {
 		_, err = b.SetDomains(operator, in(tenant, wrong))
-		refused(t, err, fault.InvalidArgument, "input.domains.0")
+		platformtest.Refused(t, err, fault.InvalidArgument, "input.domains.0")
 	}
 	_, err = b.SetDomains(operator, in(tenant, "a.test", "A.test "))
-	refused(t, err, fault.InvalidArgument, "input.domains.1")
+	platformtest.Refused(t, err, fault.InvalidArgument, "input.domains.1")
 	_, err = b.SetDomains(operator, in(tenant, make([]string, 51)...))
-	refused(t, err, fault.InvalidArgument, "input.domains")
+	platformtest.Refused(t, err, fault.InvalidArgument, "input.domains")
 	require.Zero(t, b.Count("tenant", "domains IS NOT NULL"))
 
 	row, err := b.SetDomains(operator, in(tenant, "A.test", "b.test"))
@@ -133,7 +133,7 @@ func TestDomainsAreATenantsByThePlatformsWordAlone(t *testing.T) {
 	require.Equal(t, []string{"a.test", "b.test"}, row.Domains)
 	b.audited("setTenantDomains", "")
 	_, err = b.SetDomains(operator, in(other, "c.test", "b.test"))
-	refused(t, err, fault.Conflict, "input.domains.1")
+	platformtest.Refused(t, err, fault.Conflict, "input.domains.1")
 	require.Contains(t, err.Error(), tenant.Slug)
 	require.Zero(t, b.Count("tenant", "id = $1 AND domains IS NOT NULL", other.ID))
 

@@ -6,7 +6,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gpuaas/app-platform/authz"
-	"github.com/gpuaas/app-platform/domain/fault"
 	"github.com/gpuaas/app-platform/ent/generated/db"
 	"github.com/gpuaas/app-platform/rig/platformtest"
 	"github.com/gpuaas/app-platform/service/identity"
@@ -31,17 +30,6 @@ func (b *bench) User(tenant *db.Tenant, grants ...platformtest.Grant) *db.User {
 }
 func (b *bench) ServiceAccount(project *db.Project, keys ...authz.Key) (*db.ServiceAccount, string) {
 	return b.Kit.ServiceAccount(project, keys...)
-}
-
-// refused wants a fault of the code whose reasons, if any path is named, are at that path.
-func refused(t *testing.T, err error, code fault.Code, path ...string) {
-	t.Helper()
-	got, ok := fault.As(err)
-	require.True(t, ok, "want %s, got %v", code, err)
-	require.Equal(t, code, got.Code, err.Error())
-	for _, p := range path {
-		require.Contains(t, err.Error(), "(at "+p+")")
-	}
 }
 
 // audited wants exactly one audit entry of the action, allowed or refused with the code.

@@ -28,7 +28,7 @@ func TestALoginLinkLogsInOnce(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, string(person.ID), viewer.Actor.ID)
 	_, err = b.RedeemLogin(t.Context(), link.Code)
-	refused(t, err, fault.Unauthenticated)
+	platformtest.Refused(t, err, fault.Unauthenticated)
 	require.Equal(t, 1, b.Count("session", "user_id = $1", person.ID))
 	b.audited("createLoginLink", "")
 	b.audited("login", "")
@@ -36,7 +36,7 @@ func TestALoginLinkLogsInOnce(t *testing.T) {
 	require.NoError(t, b.EndSession(t.Context(), session.Token))
 	require.NoError(t, b.EndSession(t.Context(), session.Token))
 	_, err = b.Viewer(b.With(session.Token))
-	refused(t, err, fault.Unauthenticated)
+	platformtest.Refused(t, err, fault.Unauthenticated)
 }
 
 func TestLoginLinksAreRefused(t *testing.T) {
@@ -46,14 +46,14 @@ func TestLoginLinksAreRefused(t *testing.T) {
 	person, stranger := b.User(tenant), b.User(other)
 	admin := b.As(b.User(tenant, platformtest.Across(authz.TenantAdmin, tenant)))
 	_, err := b.CreateLoginLink(admin, stranger.ID)
-	refused(t, err, fault.NotFound)
+	platformtest.Refused(t, err, fault.NotFound)
 	_, err = b.CreateLoginLink(admin, b.Operator().ID)
-	refused(t, err, fault.NotFound)
+	platformtest.Refused(t, err, fault.NotFound)
 	_, err = b.CreateLoginLink(b.As(b.User(tenant, platformtest.In(authz.ProjectAdmin, b.Project(tenant)))), person.ID)
-	refused(t, err, fault.Forbidden)
+	platformtest.Refused(t, err, fault.Forbidden)
 	b.Service.DevLogins = false
 	_, err = b.CreateLoginLink(admin, person.ID)
-	refused(t, err, fault.FailedPrecondition)
+	platformtest.Refused(t, err, fault.FailedPrecondition)
 	require.Zero(t, b.Count("login_code", ""))
 }
 
@@ -69,7 +69,7 @@ func TestABootstrapsCodeIsRedeemedWithoutDevelopmentLogins(t *testing.T) {
 	require.NoError(t, err)
 	require.True(t, strings.HasPrefix(first.Code, "gpu_bst_"), "scanners and people tell it from a link's")
 	_, err = b.RedeemLogin(t.Context(), link.Code)
-	refused(t, err, fault.LoginRefused)
+	platformtest.Refused(t, err, fault.LoginRefused)
 	for _, forged := range []string{strings.Replace(link.Code, "gpu_lnk_", "gpu_bst_", 1), strings.Replace(first.Code, "gpu_bst_", "gpu_lnk_", 1)} {
 		_, err = b.RedeemLogin(t.Context(), forged)
 		require.Error(t, err)
@@ -80,7 +80,7 @@ func TestABootstrapsCodeIsRedeemedWithoutDevelopmentLogins(t *testing.T) {
 	require.Equal(t, first.UserID, session.UserID)
 	require.Equal(t, 1, b.Count("session", "method = 'bootstrap'"))
 	_, err = b.RedeemLogin(t.Context(), first.Code)
-	refused(t, err, fault.Unauthenticated)
+	platformtest.Refused(t, err, fault.Unauthenticated)
 }
 
 func TestACodeThatIsOverOrForgedDoesNotLogIn(t *testing.T) {
@@ -92,11 +92,11 @@ func TestACodeThatIsOverOrForgedDoesNotLogIn(t *testing.T) {
 	swapped[len(swapped)-10] ^= 1
 	for _, forged := range []string{"", "gpu_lnk_x", string(swapped), b.Session(b.Operator()), strings.Repeat("x", 10_000)} {
 		_, err := b.RedeemLogin(t.Context(), forged)
-		refused(t, err, fault.Unauthenticated)
+		platformtest.Refused(t, err, fault.Unauthenticated)
 	}
 	b.SQL(`UPDATE login_code SET expires_at = $1`, time.Now().Add(-time.Second))
 	_, err = b.RedeemLogin(t.Context(), link.Code)
-	refused(t, err, fault.Unauthenticated)
+	platformtest.Refused(t, err, fault.Unauthenticated)
 }
 
 func TestTheFirstOperatorIsMadeOnce(t *testing.T) {
@@ -117,9 +117,9 @@ func TestTheFirstOperatorIsMadeOnce(t *testing.T) {
 		require.NoError(t, err)
 	}
 	_, err = identity.Bootstrap(t.Context(), b.DSN, "other@example.test", "Other")
-	refused(t, err, fault.FailedPrecondition, "email")
+	platformtest.Refused(t, err, fault.FailedPrecondition, "email")
 	_, err = identity.Bootstrap(t.Context(), b.DSN, "nobody", "")
-	refused(t, err, fault.InvalidArgument, "email", "name")
+	platformtest.Refused(t, err, fault.InvalidArgument, "email", "name")
 	require.Equal(t, 1, b.Count("role_binding", ""))
 	require.Equal(t, 1, b.Count("person", ""))
 }

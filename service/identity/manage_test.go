@@ -28,11 +28,11 @@ func TestTenantsAndProjectsAreRenamedByThoseWhoRunThem(t *testing.T) {
 
 	in := identity.RenameInput{ID: tenant.ID, DisplayName: "Acme Ltd", Reason: "new name"}
 	_, err := b.UpdateTenant(stranger, in)
-	refused(t, err, fault.NotFound)
+	platformtest.Refused(t, err, fault.NotFound)
 	_, err = b.UpdateTenant(admin, in)
-	refused(t, err, fault.Forbidden)
+	platformtest.Refused(t, err, fault.Forbidden)
 	_, err = b.UpdateTenant(boss, identity.RenameInput{ID: tenant.ID})
-	refused(t, err, fault.InvalidArgument, "input.displayName")
+	platformtest.Refused(t, err, fault.InvalidArgument, "input.displayName")
 	require.Zero(t, b.Count("tenant", "display_name = 'Acme Ltd'"))
 	renamed, err := b.UpdateTenant(boss, in)
 	require.NoError(t, err)
@@ -41,9 +41,9 @@ func TestTenantsAndProjectsAreRenamedByThoseWhoRunThem(t *testing.T) {
 
 	in.ID = project.ID
 	_, err = b.UpdateProject(stranger, in)
-	refused(t, err, fault.NotFound)
+	platformtest.Refused(t, err, fault.NotFound)
 	_, err = b.UpdateProject(viewer, in)
-	refused(t, err, fault.Forbidden)
+	platformtest.Refused(t, err, fault.Forbidden)
 	for _, who := range []contextual{admin, b.As(b.Operator())} {
 		changed, err := b.UpdateProject(who, in)
 		require.NoError(t, err)
@@ -73,14 +73,14 @@ func TestAProjectIsDeletedOnlyWhenNothingLivesInIt(t *testing.T) {
 		{operation.ID, `UPDATE operation SET state = 'SUCCEEDED', ended_at = now()`},
 	} {
 		_, err := b.DeleteProject(admin, project.ID, "over")
-		refused(t, err, fault.FailedPrecondition, "projectId")
+		platformtest.Refused(t, err, fault.FailedPrecondition, "projectId")
 		require.ErrorContains(t, err, string(step.alive))
 		require.Zero(t, b.Count("project", "deleted_at IS NOT NULL"))
 		_, err = b.Kit.Admin.Exec(t.Context(), step.end)
 		require.NoError(t, err)
 	}
 	_, err := b.DeleteProject(admin, project.ID, "")
-	refused(t, err, fault.InvalidArgument, "reason")
+	platformtest.Refused(t, err, fault.InvalidArgument, "reason")
 	_, err = b.DeleteProject(admin, project.ID, "over")
 	require.NoError(t, err)
 }
@@ -96,9 +96,9 @@ func TestADeletedProjectIsGoneAndSoIsWhatSpokeForIt(t *testing.T) {
 	account, key := b.ServiceAccount(project, authz.ProjectRead)
 	_, other := b.ServiceAccount(neighbour, authz.ProjectRead)
 	_, err := b.DeleteProject(b.As(b.User(foreign, platformtest.Across(authz.TenantAdmin, foreign))), project.ID, "mine")
-	refused(t, err, fault.NotFound)
+	platformtest.Refused(t, err, fault.NotFound)
 	_, err = b.DeleteProject(b.As(member), project.ID, "mine")
-	refused(t, err, fault.Forbidden)
+	platformtest.Refused(t, err, fault.Forbidden)
 	_, err = b.Viewer(b.With(key))
 	require.NoError(t, err)
 
@@ -107,22 +107,22 @@ func TestADeletedProjectIsGoneAndSoIsWhatSpokeForIt(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, project.Slug, deleted.Slug)
 	_, err = b.Viewer(b.With(key))
-	refused(t, err, fault.Unauthenticated)
+	platformtest.Refused(t, err, fault.Unauthenticated)
 	_, err = b.Viewer(b.With(other))
 	require.NoError(t, err, "its neighbour is untouched")
 	for name, as := range map[string]contextual{"its admin": boss, "an operator": operator, "a member": b.As(member)} {
 		_, err = b.Service.Project(as, project.ID)
-		refused(t, err, fault.NotFound)
+		platformtest.Refused(t, err, fault.NotFound)
 		listed, err := b.Projects(as, page.Args{First: 10})
 		require.NoError(t, err)
 		require.Len(t, listed.Rows, 1, name)
 	}
 	_, err = b.CreateServiceAccount(boss, identity.CreateServiceAccountInput{ProjectID: project.ID, Name: "late", PermissionKeys: []string{"project.read"}, IdempotencyKey: "k"})
-	refused(t, err, fault.NotFound)
+	platformtest.Refused(t, err, fault.NotFound)
 	_, _, err = b.CreateServiceAccountKey(boss, account.ID, nil)
-	refused(t, err, fault.NotFound)
+	platformtest.Refused(t, err, fault.NotFound)
 	_, err = b.DeleteProject(boss, project.ID, "again")
-	refused(t, err, fault.NotFound)
+	platformtest.Refused(t, err, fault.NotFound)
 	require.Zero(t, b.Count("role_binding", "project_id = $1 AND revoked_at IS NULL", project.ID))
 	require.Zero(t, b.Count("service_account", "project_id = $1 AND deleted_at IS NULL", project.ID))
 	again, err := b.CreateProject(boss, identity.CreateProjectInput{TenantID: tenant.ID, Slug: project.Slug, DisplayName: "Anew", IdempotencyKey: "k"})
@@ -150,7 +150,7 @@ func TestNothingIsBegunInAProjectThatIsBeingDeleted(t *testing.T) {
 		begun.Wait()
 		require.NoError(t, errs[0])
 		if errs[1] != nil {
-			refused(t, errs[1], fault.NotFound)
+			platformtest.Refused(t, errs[1], fault.NotFound)
 		}
 		require.Zero(t, b.Count("service_account", "project_id = $1 AND deleted_at IS NULL", project.ID))
 	}
@@ -198,11 +198,11 @@ func TestAServiceAccountIsChangedWithinWhatItsChangerHolds(t *testing.T) {
 	} {
 		in.ServiceAccountID = account.ID
 		_, err := b.UpdateServiceAccount(admin, in)
-		refused(t, err, fault.InvalidArgument, path)
+		platformtest.Refused(t, err, fault.InvalidArgument, path)
 	}
 	viewer := b.As(b.User(tenant, platformtest.In(authz.ProjectViewer, project)))
 	_, err = b.UpdateServiceAccount(viewer, identity.UpdateServiceAccountInput{ServiceAccountID: account.ID, PermissionKeys: []string{"project.read"}})
-	refused(t, err, fault.Forbidden)
+	platformtest.Refused(t, err, fault.Forbidden)
 	require.Equal(t, 2, b.Count("audit_entry", "action = 'updateServiceAccount' AND allowed"))
 }
 
@@ -217,14 +217,14 @@ func TestADeletedServiceAccountIsGoneAndItsNameIsFree(t *testing.T) {
 	require.NoError(t, err)
 	require.NotNil(t, deleted.DeletedAt)
 	_, err = b.Viewer(b.With(secret))
-	refused(t, err, fault.Unauthenticated)
+	platformtest.Refused(t, err, fault.Unauthenticated)
 	listed, err := b.ServiceAccounts(admin, project.ID, page.Args{First: 10})
 	require.NoError(t, err)
 	require.Empty(t, listed.Rows)
 	_, err = b.DeleteServiceAccount(admin, account.ID, "again")
-	refused(t, err, fault.NotFound)
+	platformtest.Refused(t, err, fault.NotFound)
 	_, _, err = b.CreateServiceAccountKey(admin, account.ID, nil)
-	refused(t, err, fault.NotFound)
+	platformtest.Refused(t, err, fault.NotFound)
 	_, err = b.CreateServiceAccount(admin, identity.CreateServiceAccountInput{ProjectID: project.ID, Name: account.Name, PermissionKeys: []string{"project.read"}, IdempotencyKey: "k"})
 	require.NoError(t, err)
 	b.audited("deleteServiceAccount", "")
@@ -243,7 +243,7 @@ func TestAKeyIsRotatedWithOverlap(t *testing.T) {
 	for path, in := range map[string]identity.RotateKeyInput{"input.overlapSeconds": {OverlapSeconds: 604_801}, "input.expiresAt": {ExpiresAt: &time.Time{}}} {
 		in.KeyID = old.ID
 		_, _, err := b.RotateServiceAccountKey(admin, in)
-		refused(t, err, fault.InvalidArgument, path)
+		platformtest.Refused(t, err, fault.InvalidArgument, path)
 	}
 	fresh, second, err := b.RotateServiceAccountKey(admin, identity.RotateKeyInput{KeyID: old.ID, OverlapSeconds: 3600, Reason: "due"})
 	require.NoError(t, err)
@@ -257,21 +257,21 @@ func TestAKeyIsRotatedWithOverlap(t *testing.T) {
 	require.Equal(t, fresh.ID, *read.ReplacedBy)
 	require.WithinDuration(t, time.Now().Add(time.Hour), *read.ExpiresAt, time.Minute)
 	_, _, err = b.RotateServiceAccountKey(admin, identity.RotateKeyInput{KeyID: old.ID})
-	refused(t, err, fault.FailedPrecondition, "input.keyId")
+	platformtest.Refused(t, err, fault.FailedPrecondition, "input.keyId")
 	b.SQL(`UPDATE service_account_key SET expires_at = now() - interval '1 second' WHERE id = $1`, old.ID)
 	_, err = b.Viewer(b.With(first))
-	refused(t, err, fault.TokenExpired)
+	platformtest.Refused(t, err, fault.TokenExpired)
 	_, err = b.Viewer(b.With(second))
 	require.NoError(t, err)
 
 	_, third, err := b.RotateServiceAccountKey(admin, identity.RotateKeyInput{KeyID: fresh.ID})
 	require.NoError(t, err)
 	_, err = b.Viewer(b.With(second))
-	refused(t, err, fault.Unauthenticated) // no overlap
+	platformtest.Refused(t, err, fault.Unauthenticated) // no overlap
 	_, err = b.Viewer(b.With(third))
 	require.NoError(t, err)
 	_, _, err = b.RotateServiceAccountKey(b.As(b.User(tenant, platformtest.In(authz.ProjectMember, project))), identity.RotateKeyInput{KeyID: fresh.ID})
-	refused(t, err, fault.Forbidden)
+	platformtest.Refused(t, err, fault.Forbidden)
 	for _, entry := range b.Audit() {
 		require.NotContains(t, string(entry.After)+string(entry.Before), third[:20], "no secret reaches the audit")
 	}
@@ -317,8 +317,8 @@ func TestRoleBindingsAreListedWhereTheCallerMayReadThem(t *testing.T) {
 			as = b.As(b.Operator())
 		}
 		_, err := b.RoleBindings(as, filter, page.Args{First: 10})
-		refused(t, err, code)
+		platformtest.Refused(t, err, code)
 	}
 	_, err := b.RoleBindings(b.As(boss), ofProject, page.Args{First: 10, After: "nonsense"})
-	refused(t, err, fault.CursorInvalid, "after")
+	platformtest.Refused(t, err, fault.CursorInvalid, "after")
 }

@@ -22,7 +22,7 @@ func TestARoleHoldsFromTheGrantToTheRevocation(t *testing.T) {
 	person := b.User(tenant)
 	theirs := b.As(person)
 	_, err := b.Service.Project(theirs, project.ID)
-	refused(t, err, fault.NotFound)
+	platformtest.Refused(t, err, fault.NotFound)
 
 	in := identity.GrantRoleInput{SubjectID: person.ID, Role: "project_viewer", ProjectID: &project.ID, Reason: "joins the team"}
 	granted, err := b.GrantRole(admin, in)
@@ -40,7 +40,7 @@ func TestARoleHoldsFromTheGrantToTheRevocation(t *testing.T) {
 	_, err = b.RevokeRole(admin, granted.ID, "leaves the team")
 	require.NoError(t, err, "a repeat is harmless")
 	_, err = b.Service.Project(theirs, project.ID)
-	refused(t, err, fault.NotFound)
+	platformtest.Refused(t, err, fault.NotFound)
 	b.audited("grantRole", "")
 	b.audited("revokeRole", "")
 }
@@ -87,9 +87,9 @@ func TestNobodyGivesOrTakesWhatTheyLack(t *testing.T) {
 		require.Error(t, err, name)
 		t.Log(name)
 		if c.path == "" {
-			refused(t, err, c.code)
+			platformtest.Refused(t, err, c.code)
 		} else {
-			refused(t, err, c.code, c.path)
+			platformtest.Refused(t, err, c.code, c.path)
 		}
 	}
 	require.Equal(t, before, b.Count("role_binding", "revoked_at IS NULL"))
@@ -109,7 +109,7 @@ func TestTheLastOperatorStays(t *testing.T) {
 	first := b.User(nil)
 	role := b.Bind(first, platformtest.OnPlatform(authz.PlatformOperator))
 	_, err := b.RevokeRole(b.As(first), role.ID, "")
-	refused(t, err, fault.FailedPrecondition, "bindingId")
+	platformtest.Refused(t, err, fault.FailedPrecondition, "bindingId")
 	require.Equal(t, 1, b.Count("role_binding", "revoked_at IS NULL"))
 	second := b.Operator()
 	_, err = b.RevokeRole(b.As(second), role.ID, "")
@@ -117,7 +117,7 @@ func TestTheLastOperatorStays(t *testing.T) {
 	_, err = b.Viewer(b.As(first))
 	require.NoError(t, err, "a login outlives its roles")
 	_, err = b.CreateTenant(b.As(first), identity.CreateTenantInput{Slug: "acme", DisplayName: "Acme", IdempotencyKey: "k"})
-	refused(t, err, fault.Forbidden)
+	platformtest.Refused(t, err, fault.Forbidden)
 }
 
 func TestTwoOperatorsCannotRemoveEachOtherAtOnce(t *testing.T) {

@@ -38,10 +38,10 @@ func TestPeopleSeeAndEndTheirOwnSessions(t *testing.T) {
 	foreign, err := b.Sessions(b.With(theirs.Token))
 	require.NoError(t, err)
 	_, err = b.RevokeSession(b.With(here.Token), foreign[0].ID)
-	refused(t, err, fault.NotFound)
+	platformtest.Refused(t, err, fault.NotFound)
 	admin := b.As(b.User(tenant, platformtest.Across(authz.TenantAdmin, tenant)))
 	_, err = b.RevokeSession(admin, foreign[0].ID)
-	refused(t, err, fault.NotFound) // an admin ends all of a person's sessions, not one
+	platformtest.Refused(t, err, fault.NotFound) // an admin ends all of a person's sessions, not one
 
 	ended, err := b.RevokeSession(b.With(here.Token), sessions[0].ID)
 	require.NoError(t, err)
@@ -49,7 +49,7 @@ func TestPeopleSeeAndEndTheirOwnSessions(t *testing.T) {
 	_, err = b.RevokeSession(b.With(here.Token), sessions[0].ID)
 	require.NoError(t, err, "a repeat is harmless")
 	_, err = b.Viewer(b.With(there.Token))
-	refused(t, err, fault.Unauthenticated)
+	platformtest.Refused(t, err, fault.Unauthenticated)
 	_, err = b.Viewer(b.With(theirs.Token))
 	require.NoError(t, err)
 	b.audited("endSession", "")
@@ -68,12 +68,12 @@ func TestLogoutEverywhereEndsEverySession(t *testing.T) {
 	stranger := b.As(b.User(foreign, platformtest.Across(authz.TenantAdmin, foreign)))
 	colleague := b.As(b.User(tenant, platformtest.In(authz.ProjectAdmin, b.Project(tenant))))
 	_, err := b.LogoutEverywhere(stranger, &person.ID, "")
-	refused(t, err, fault.NotFound)
+	platformtest.Refused(t, err, fault.NotFound)
 	_, err = b.LogoutEverywhere(colleague, &person.ID, "")
-	refused(t, err, fault.Forbidden)
+	platformtest.Refused(t, err, fault.Forbidden)
 	_, secret := b.ServiceAccount(b.Project(tenant), authz.ProjectRead)
 	_, err = b.LogoutEverywhere(b.With(secret), nil, "")
-	refused(t, err, fault.InvalidArgument, "userId")
+	platformtest.Refused(t, err, fault.InvalidArgument, "userId")
 	require.Equal(t, 2, b.Count("session", "user_id = $1 AND revoked_at IS NULL", person.ID))
 
 	ended, err := b.LogoutEverywhere(b.With(one.Token), nil, "lost a laptop")
@@ -81,7 +81,7 @@ func TestLogoutEverywhereEndsEverySession(t *testing.T) {
 	require.Equal(t, 2, ended)
 	for _, session := range []*identity.Session{one, two} {
 		_, err = b.Viewer(b.With(session.Token))
-		refused(t, err, fault.Unauthenticated)
+		platformtest.Refused(t, err, fault.Unauthenticated)
 	}
 	b.login(person)
 	ended, err = b.LogoutEverywhere(b.As(b.User(tenant, platformtest.Across(authz.TenantAdmin, tenant))), &person.ID, "left")
@@ -101,16 +101,16 @@ func TestADisabledPersonIsOutAtOnceAndStaysOut(t *testing.T) {
 	yes, no, name := true, false, "Ann Other"
 	in := identity.UpdateUserInput{UserID: person.ID, Disabled: &yes, Reason: "left"}
 	_, err = b.UpdateUser(b.As(b.User(foreign, platformtest.Across(authz.TenantAdmin, foreign))), in)
-	refused(t, err, fault.NotFound)
+	platformtest.Refused(t, err, fault.NotFound)
 	_, err = b.UpdateUser(b.As(b.User(tenant, platformtest.In(authz.ProjectAdmin, b.Project(tenant)))), in)
-	refused(t, err, fault.Forbidden)
+	platformtest.Refused(t, err, fault.Forbidden)
 	_, err = b.UpdateUser(b.As(boss), identity.UpdateUserInput{UserID: boss.ID, Disabled: &yes})
-	refused(t, err, fault.FailedPrecondition, "input.disabled")
+	platformtest.Refused(t, err, fault.FailedPrecondition, "input.disabled")
 	_, err = b.UpdateUser(b.As(boss), identity.UpdateUserInput{UserID: person.ID})
-	refused(t, err, fault.InvalidArgument, "input")
+	platformtest.Refused(t, err, fault.InvalidArgument, "input")
 	empty := ""
 	_, err = b.UpdateUser(b.As(boss), identity.UpdateUserInput{UserID: person.ID, DisplayName: &empty})
-	refused(t, err, fault.InvalidArgument, "input.displayName")
+	platformtest.Refused(t, err, fault.InvalidArgument, "input.displayName")
 	require.Zero(t, b.Count("person", "disabled_at IS NOT NULL"))
 	_, err = b.Viewer(b.With(session.Token))
 	require.NoError(t, err)
@@ -119,9 +119,9 @@ func TestADisabledPersonIsOutAtOnceAndStaysOut(t *testing.T) {
 	require.NoError(t, err)
 	require.NotNil(t, changed.DisabledAt)
 	_, err = b.Viewer(b.With(session.Token))
-	refused(t, err, fault.Unauthenticated)
+	platformtest.Refused(t, err, fault.Unauthenticated)
 	_, err = b.RedeemLogin(t.Context(), link.Code)
-	refused(t, err, fault.Unauthenticated)
+	platformtest.Refused(t, err, fault.Unauthenticated)
 	b.audited("login", string(fault.Unauthenticated))
 	require.Zero(t, b.Count("session", "user_id = $1 AND revoked_at IS NULL", person.ID))
 
@@ -130,7 +130,7 @@ func TestADisabledPersonIsOutAtOnceAndStaysOut(t *testing.T) {
 	require.Nil(t, changed.DisabledAt)
 	require.Equal(t, name, changed.DisplayName)
 	_, err = b.Viewer(b.With(session.Token))
-	refused(t, err, fault.Unauthenticated) // what ended stays ended
+	platformtest.Refused(t, err, fault.Unauthenticated) // what ended stays ended
 	b.login(person)
 }
 
@@ -149,7 +149,7 @@ func TestTheOldestSessionEndsBeyondTheBound(t *testing.T) {
 	require.NoError(t, err, "fifty may be live")
 	b.login(person)
 	_, err = b.Viewer(b.With(first.Token))
-	refused(t, err, fault.Unauthenticated)
+	platformtest.Refused(t, err, fault.Unauthenticated)
 	require.Equal(t, 50, b.Count("session", "revoked_at IS NULL AND user_id = $1", person.ID))
 }
 
@@ -181,17 +181,17 @@ func TestASessionGetsANewSecretAndKeepsItsEnd(t *testing.T) {
 	require.Len(t, listed, 1, "one login, whatever its secret")
 	b.SQL(`UPDATE session SET expires_at = now() WHERE replaced_by IS NOT NULL`)
 	_, err = b.Viewer(b.With(old.Token))
-	refused(t, err, fault.Unauthenticated)
+	platformtest.Refused(t, err, fault.Unauthenticated)
 
 	third, err := b.RefreshSession(t.Context(), fresh.Token)
 	require.NoError(t, err)
 	require.NoError(t, b.EndSession(t.Context(), fresh.Token))
 	_, err = b.Viewer(b.With(third.Token))
-	refused(t, err, fault.Unauthenticated) // a logout under the old secret ends the new one too
+	platformtest.Refused(t, err, fault.Unauthenticated) // a logout under the old secret ends the new one too
 	_, err = b.RefreshSession(t.Context(), fresh.Token)
-	refused(t, err, fault.Unauthenticated)
+	platformtest.Refused(t, err, fault.Unauthenticated)
 	_, err = b.RefreshSession(t.Context(), "gpu_ses_x")
-	refused(t, err, fault.Unauthenticated)
+	platformtest.Refused(t, err, fault.Unauthenticated)
 }
 
 func TestRolesAndKeysAreShownWhole(t *testing.T) {
@@ -215,5 +215,5 @@ func TestRolesAndKeysAreShownWhole(t *testing.T) {
 	}
 	require.Equal(t, map[string]bool{"": true, "apps": true, "scheduler": true}, families)
 	_, err = b.Roles(t.Context())
-	refused(t, err, fault.Unauthenticated)
+	platformtest.Refused(t, err, fault.Unauthenticated)
 }

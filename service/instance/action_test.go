@@ -80,7 +80,7 @@ func TestARepeatedActionGetsTheStoredAnswerWhateverHasHappenedSince(t *testing.T
 	other := submit(started)
 	other.Input = json.RawMessage(`{"n":2}`)
 	_, err = b.service.InvokeAction(b.ctx, other)
-	refused(t, err, fault.IdempotencyKeyReused, "input.idempotencyKey")
+	platformtest.Refused(t, err, fault.IdempotencyKeyReused, "input.idempotencyKey")
 	require.Equal(t, before, b.written())
 	require.Len(t, b.standIn.Actions, 1)
 }
@@ -101,13 +101,13 @@ func TestWhenTheAdapterFailsTheCallerLearnsHowAndMayAskAgain(t *testing.T) {
 	} {
 		b.standIn.Act = func() (int, string) { return failure.status, failure.body }
 		_, err := b.service.InvokeAction(b.ctx, submit(started))
-		refused(t, err, failure.code, failure.path)
+		platformtest.Refused(t, err, failure.code, failure.path)
 		require.Contains(t, fault.From(err).Message, failure.message)
 	}
 	for _, answer := range []string{`{"id":"seven"}`, `{}`, `[]`, `null`, ``, `{`} {
 		b.standIn.Act = platformtest.Outputs(answer)
 		_, err := b.service.InvokeAction(b.ctx, submit(started))
-		refused(t, err, fault.AdapterInvalid, "")
+		platformtest.Refused(t, err, fault.AdapterInvalid, "")
 	}
 	require.Zero(t, b.Count("app_instance_event", "type = $1", lifecycle.EventActionInvoked))
 	require.Equal(t, 1, b.Count("audit_entry", "allowed AND permission_key = 'apps.queue.submit'"), "one accepted attempt, however often it is asked again")
@@ -169,11 +169,11 @@ func TestRefusedActionsNeverReachTheAdapter(t *testing.T) {
 	} {
 		_, err := b.service.InvokeAction(c.ctx, c.in)
 		require.True(t, fault.Is(err, c.code), "%s: %v", name, err)
-		refused(t, err, c.code, c.path)
+		platformtest.Refused(t, err, c.code, c.path)
 	}
 	b.SQL(`UPDATE instance SET status = 'STOPPING'`)
 	_, err := b.service.InvokeAction(b.ctx, submit(started))
-	refused(t, err, fault.FailedPrecondition, "input.instanceId")
+	platformtest.Refused(t, err, fault.FailedPrecondition, "input.instanceId")
 	require.Equal(t, before, b.written())
 	require.Empty(t, b.standIn.Actions)
 	require.NotEmpty(t, b.denials("apps.queue.submit"))

@@ -64,7 +64,7 @@ func TestAProjectThatIsNotInTheCanaryGetsTheActiveVersionAlone(t *testing.T) {
 	b.canary("1.1.0", false)
 	before := b.written()
 	_, err := b.service.Launch(b.ctx, b.launch(func(in *instance.LaunchInput) { in.Version = "1.1.0" }))
-	refused(t, err, fault.FailedPrecondition, "input.version")
+	platformtest.Refused(t, err, fault.FailedPrecondition, "input.version")
 	require.Equal(t, fault.NotInCanary, code(t, err))
 	require.Equal(t, before, b.written())
 	require.Equal(t, "1.0.0", b.launched().Instance.AppVersion)
@@ -81,7 +81,7 @@ func TestAHaltedCanaryTakesNobodyAndItsInstancesGoOn(t *testing.T) {
 	_, err := b.service.Launch(b.ctx, b.launch(func(in *instance.LaunchInput) {
 		in.Version, in.Name, in.IdempotencyKey, in.AllocationIDs = "1.1.0", "other", "other", []ids.ID{b.allocation().ID}
 	}))
-	refused(t, err, fault.FailedPrecondition, "input.version")
+	platformtest.Refused(t, err, fault.FailedPrecondition, "input.version")
 	require.Equal(t, fault.NotInCanary, code(t, err))
 	other, err := b.service.Launch(b.ctx, b.launch(func(in *instance.LaunchInput) {
 		in.Name, in.IdempotencyKey, in.AllocationIDs = "other", "other", []ids.ID{b.allocation().ID}
@@ -110,7 +110,7 @@ func TestAnUpgradeLeadsToACanaryThatHasChosenTheProject(t *testing.T) {
 				b.halt(canary)
 			}
 			_, err = b.service.Upgrade(b.ctx, to)
-			refused(t, err, fault.FailedPrecondition, "input.version")
+			platformtest.Refused(t, err, fault.FailedPrecondition, "input.version")
 			require.Equal(t, fault.NotInCanary, code(t, err))
 			require.Equal(t, before, b.written())
 			if in {
@@ -128,7 +128,7 @@ func TestPolicyKeepsAProjectOutOfACanary(t *testing.T) {
 	b.canary("1.1.0", true)
 	b.Policy(nil, `{"versions": {"deny": ["`+b.app.Slug+`@1.1.0"]}}`)
 	_, err := b.service.Launch(b.ctx, b.launch(func(in *instance.LaunchInput) { in.Version = "1.1.0" }))
-	refused(t, err, fault.PolicyDenied, "input.version")
+	platformtest.Refused(t, err, fault.PolicyDenied, "input.version")
 	options, err := b.service.LaunchOptions(b.ctx, b.project.ID, b.app.Slug, "")
 	require.NoError(t, err)
 	require.Equal(t, "1.0.0", options.Manifest.Version)
@@ -213,5 +213,5 @@ func TestALaunchThatMeetsAPromotionChoosesAnew(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "1.1.0", started.Instance.AppVersion)
 	require.Nil(t, named)
-	refused(t, refusal, fault.FailedPrecondition, "input.version")
+	platformtest.Refused(t, refusal, fault.FailedPrecondition, "input.version")
 }

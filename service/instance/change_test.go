@@ -81,7 +81,7 @@ func TestALaunchBeyondTheQuotaIsRefused(t *testing.T) {
 	b.SQL(`UPDATE project SET max_members = 2 WHERE id = $1`, b.project.ID)
 	before := b.written()
 	_, err := b.service.Launch(b.ctx, b.launch())
-	refused(t, err, fault.LimitExceeded, "input.components")
+	platformtest.Refused(t, err, fault.LimitExceeded, "input.components")
 	require.Equal(t, before, b.written())
 	b.SQL(`UPDATE project SET max_members = 3 WHERE id = $1`, b.project.ID)
 	b.launched()
@@ -119,7 +119,7 @@ func TestAnUpgradeIsAcceptedAndTheInstanceStaysAsItIsUntilItSucceeds(t *testing.
 	require.NoError(t, err)
 	require.Equal(t, op.ID, again.Operation.ID)
 	_, err = b.service.Upgrade(b.ctx, upgradeOf(started.Instance.ID, "other", func(in *instance.UpgradeInput) { in.Version = "2.0.0" }))
-	refused(t, err, fault.Conflict, "")
+	platformtest.Refused(t, err, fault.Conflict, "")
 	require.Contains(t, fault.From(err).Message, string(op.ID))
 	require.Equal(t, before, b.written())
 }
@@ -173,7 +173,7 @@ func TestBadUpgradesAreRefusedAndWriteNothing(t *testing.T) {
 		in := upgradeOf(id, "k", c.change)
 		_, err := b.service.Upgrade(b.ctx, in)
 		require.Error(t, err, name)
-		refused(t, err, c.code, c.path)
+		platformtest.Refused(t, err, c.code, c.path)
 		if c.code == fault.InvalidArgument || c.code == fault.PlanStale || in.InstanceID != id {
 			continue
 		}
@@ -184,10 +184,10 @@ func TestBadUpgradesAreRefusedAndWriteNothing(t *testing.T) {
 	require.Equal(t, before, b.written())
 	viewer := b.As(b.User(b.tenant, platformtest.In(authz.ProjectMember, b.project)))
 	_, err := b.service.Upgrade(viewer, upgradeOf(id, "k", func(in *instance.UpgradeInput) { in.Config = json.RawMessage(`{"size":3}`) }))
-	refused(t, err, fault.Forbidden, "")
+	platformtest.Refused(t, err, fault.Forbidden, "")
 	b.SQL(`UPDATE instance SET status = 'STOPPING'`)
 	_, err = b.service.Upgrade(b.ctx, upgradeOf(id, "k", func(in *instance.UpgradeInput) { in.Config = json.RawMessage(`{"size":3}`) }))
-	refused(t, err, fault.FailedPrecondition, "input.instanceId")
+	platformtest.Refused(t, err, fault.FailedPrecondition, "input.instanceId")
 }
 
 func TestTheConfigMayChangeOnADeprecatedVersionThatRunsAlready(t *testing.T) {
@@ -217,7 +217,7 @@ func TestARollbackLeadsToExactlyTheEarlierManifestAndConfig(t *testing.T) {
 	id := started.Instance.ID
 	before := b.written()
 	_, err := b.service.Rollback(b.ctx, rollbackOf(id, "first", nil))
-	refused(t, err, fault.FailedPrecondition, "input.generation")
+	platformtest.Refused(t, err, fault.FailedPrecondition, "input.generation")
 	require.Equal(t, before, b.written())
 
 	next := b.version(lifecycle.StageActive, "2.0.0")
@@ -228,7 +228,7 @@ func TestARollbackLeadsToExactlyTheEarlierManifestAndConfig(t *testing.T) {
 	one, two, nine, none := 1, 2, 9, 0
 	for generation, code := range map[*int]fault.Code{&two: fault.FailedPrecondition, &nine: fault.NotFound, &none: fault.NotFound} {
 		_, err = b.service.Rollback(b.ctx, rollbackOf(id, "bad", generation))
-		refused(t, err, code, "input.generation")
+		platformtest.Refused(t, err, code, "input.generation")
 	}
 	plan, err := b.service.PlanRollback(b.ctx, rollbackOf(id, "", &one))
 	require.NoError(t, err)
@@ -272,7 +272,7 @@ func TestARetiredVersionIsNotRolledBackTo(t *testing.T) {
 	b.SQL(`UPDATE manifest SET stage = 'RETIRED' WHERE id = $1`, b.stored.ID)
 	before := b.written()
 	_, err = b.service.Rollback(b.ctx, rollbackOf(started.Instance.ID, "back", nil))
-	refused(t, err, fault.FailedPrecondition, "input.generation")
+	platformtest.Refused(t, err, fault.FailedPrecondition, "input.generation")
 	require.Equal(t, before, b.written())
 }
 
@@ -294,10 +294,10 @@ func TestATeardownsPlanNamesEveryMemberAndWhatMakesWay(t *testing.T) {
 	in.Reason, in.PlanHash = "", plan.Hash
 	before := b.written()
 	_, err = b.service.Decommission(b.ctx, in)
-	refused(t, err, fault.InvalidArgument, "input.reason")
+	platformtest.Refused(t, err, fault.InvalidArgument, "input.reason")
 	in.Reason, in.Force = "over", false
 	_, err = b.service.Decommission(b.ctx, in)
-	refused(t, err, fault.PlanStale, "input.planHash")
+	platformtest.Refused(t, err, fault.PlanStale, "input.planHash")
 	require.Equal(t, before, b.written())
 	in.Force = true
 	ended, err := b.service.Decommission(b.ctx, in)

@@ -115,15 +115,6 @@ func (b *bundle) written() string {
 	return counts + fmt.Sprint("bound=", b.Count("allocation", "instance_id IS NOT NULL"), " allowed=", b.Count("audit_entry", "allowed"))
 }
 
-// refused asserts the code and path of a refusal.
-func refused(t *testing.T, err error, code fault.Code, path string) {
-	t.Helper()
-	require.True(t, fault.Is(err, code), "want %s: %v", code, err)
-	if path != "" {
-		require.Contains(t, paths(err), path)
-	}
-}
-
 // paths are the fields that a refusal names.
 func paths(err error) (named []string) {
 	for _, reason := range fault.From(err).Reasons {

@@ -92,7 +92,7 @@ func TestARepeatedLaunchIsTheSameLaunch(t *testing.T) {
 	require.Equal(t, once.Instance.ID, again.Instance.ID)
 	require.Equal(t, once.Operation.ID, again.Operation.ID)
 	_, err = b.service.Launch(b.ctx, b.launch(func(in *instance.LaunchInput) { in.Name = "other" }))
-	refused(t, err, fault.IdempotencyKeyReused, "input.idempotencyKey")
+	platformtest.Refused(t, err, fault.IdempotencyKeyReused, "input.idempotencyKey")
 	require.Equal(t, before, b.written())
 }
 
@@ -138,7 +138,7 @@ func TestANameIsFreeAgainOnceItsInstanceIsGone(t *testing.T) {
 		return err
 	}
 	before := b.written()
-	refused(t, again(), fault.Conflict, "input.name")
+	platformtest.Refused(t, again(), fault.Conflict, "input.name")
 	require.Equal(t, before, b.written())
 	b.SQL(`UPDATE instance SET released_at = now()`)
 	require.NoError(t, again())
@@ -156,13 +156,13 @@ func TestASmokeLaunchTestsWhatOthersCannotLaunch(t *testing.T) {
 	}
 	before := b.written()
 	_, err := b.service.Launch(b.ctx, in("2.0.0", "a", false))
-	refused(t, err, fault.FailedPrecondition, "input.version")
+	platformtest.Refused(t, err, fault.FailedPrecondition, "input.version")
 	_, err = b.service.Launch(b.ctx, in("2.0.0", "a", true))
-	refused(t, err, fault.Forbidden, "") // an admin of the project does not test manifests
+	platformtest.Refused(t, err, fault.Forbidden, "") // an admin of the project does not test manifests
 	require.Len(t, b.denials("manifest.smoke"), 1)
 	operator := b.As(b.User(nil, platformtest.OnPlatform(authz.PlatformOperator), platformtest.In(authz.ProjectAdmin, b.project)))
 	_, err = b.service.Launch(operator, in("0.9.0", "a", true))
-	refused(t, err, fault.FailedPrecondition, "input.version")
+	platformtest.Refused(t, err, fault.FailedPrecondition, "input.version")
 	require.Equal(t, before, b.written())
 	started, err := b.service.Launch(operator, in("2.0.0", "a", true))
 	require.NoError(t, err)
@@ -266,15 +266,15 @@ func TestWhoMayNotLaunchIsRefusedAndAudited(t *testing.T) {
 	_, narrow := b.ServiceAccount(b.project, authz.AppsInstanceRead, authz.SchedulerInstanceCreate)
 	before := b.written()
 	_, err := b.service.Launch(viewer, b.launch())
-	refused(t, err, fault.Forbidden, "")
+	platformtest.Refused(t, err, fault.Forbidden, "")
 	_, err = b.service.Launch(viewer, b.launch(func(in *instance.LaunchInput) { in.AppSlug = "nothing" }))
-	refused(t, err, fault.Forbidden, "") // whether the app exists is not told
+	platformtest.Refused(t, err, fault.Forbidden, "") // whether the app exists is not told
 	_, err = b.service.Launch(stranger, b.launch())
-	refused(t, err, fault.NotFound, "")
+	platformtest.Refused(t, err, fault.NotFound, "")
 	_, err = b.service.Launch(b.With(narrow), b.launch())
-	refused(t, err, fault.Forbidden, "") // another family's key does not open this one
+	platformtest.Refused(t, err, fault.Forbidden, "") // another family's key does not open this one
 	_, err = b.service.Launch(t.Context(), b.launch())
-	refused(t, err, fault.Unauthenticated, "")
+	platformtest.Refused(t, err, fault.Unauthenticated, "")
 	require.Equal(t, before, b.written())
 	repeats := 0
 	for _, entry := range b.denials("apps.instance.create") {
@@ -292,7 +292,7 @@ func TestALaunchSaysWhoRunsItsControlPlaneAndWhomThatServes(t *testing.T) {
 	shared := b.launch(func(in *instance.LaunchInput) { in.ControlPlaneScope = lifecycle.ControlPlaneTenant })
 	before := b.written()
 	_, err := b.service.Launch(b.ctx, shared)
-	refused(t, err, fault.Forbidden, "")
+	platformtest.Refused(t, err, fault.Forbidden, "")
 	require.Equal(t, before, b.written(), "whoever runs a project does not launch for the tenant")
 	require.NotEmpty(t, b.denials("control_plane.create"))
 	_, robot := b.ServiceAccount(b.project, authz.Keys()...)
@@ -303,7 +303,7 @@ func TestALaunchSaysWhoRunsItsControlPlaneAndWhomThatServes(t *testing.T) {
 	both := b.As(b.User(b.tenant, platformtest.In(authz.ProjectAdmin, b.project), platformtest.Across(authz.TenantAdmin, b.tenant)))
 	managed := b.launch(func(in *instance.LaunchInput) { in.OperatingMode = lifecycle.ModePlatformManaged })
 	_, err = b.service.Launch(both, managed)
-	refused(t, err, fault.PolicyDenied, "input.operatingMode")
+	platformtest.Refused(t, err, fault.PolicyDenied, "input.operatingMode")
 	require.Equal(t, fault.ModeDenied, fault.From(err).Reasons[0].Code)
 	require.Equal(t, before, b.written())
 
@@ -324,7 +324,7 @@ func TestAPlatformManagedControlPlaneLaunchesOncePolicyAllowsIt(t *testing.T) {
 		ids.New(ids.PolicyOverlay))
 	managed := b.launch(func(in *instance.LaunchInput) { in.OperatingMode = lifecycle.ModePlatformManaged })
 	_, err := b.service.Launch(b.ctx, managed)
-	refused(t, err, fault.Forbidden, "")
+	platformtest.Refused(t, err, fault.Forbidden, "")
 	both := b.As(b.User(b.tenant, platformtest.In(authz.ProjectAdmin, b.project), platformtest.Across(authz.TenantAdmin, b.tenant)))
 	started, err := b.service.Launch(both, managed)
 	require.NoError(t, err)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/gpuaas/app-platform/authz"
 	"github.com/gpuaas/app-platform/domain/fault"
+	"github.com/gpuaas/app-platform/rig/platformtest"
 	"github.com/gpuaas/app-platform/service/instance"
 )
 
@@ -48,7 +49,7 @@ func TestAnAccountThatIsLimitedToObjectsTouchesNoOthers(t *testing.T) {
 	read := instance.ActionInput{InstanceID: started.Instance.ID, Action: "queue.read", IdempotencyKey: "r"}
 	b.SQL(`UPDATE service_account SET limits = jsonb_build_object('objectIds', jsonb_build_array('ins_00000000000000000000000000'))`)
 	_, err := b.service.InvokeAction(robot, read)
-	refused(t, err, fault.NotFound, "")
+	platformtest.Refused(t, err, fault.NotFound, "")
 	before := b.written()
 	_, err = b.service.Launch(robot, b.launch())
 	limited(t, err, fault.Forbidden)

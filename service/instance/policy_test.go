@@ -13,6 +13,7 @@ import (
 	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/domain/lifecycle"
 	"github.com/gpuaas/app-platform/internal/tx"
+	"github.com/gpuaas/app-platform/rig/platformtest"
 	"github.com/gpuaas/app-platform/service/instance"
 	"github.com/gpuaas/app-platform/service/kit/overlay"
 )
@@ -260,7 +261,7 @@ func TestPolicyRulesUpgradesAndNeverTheWayBack(t *testing.T) {
 	stale := upgrade
 	stale.PlanHash = open.Hash
 	_, err = b.service.Upgrade(b.ctx, stale)
-	refused(t, err, fault.PlanStale, "input.planHash")
+	platformtest.Refused(t, err, fault.PlanStale, "input.planHash")
 	shut, err := b.service.PlanUpgrade(b.ctx, upgrade)
 	require.NoError(t, err)
 	require.False(t, shut.Allowed)

@@ -22,7 +22,7 @@ func TestASmokeLaunchIsThePublishersOrThePlatforms(t *testing.T) {
 	in := b.launch(func(in *instance.LaunchInput) { in.Version, in.IdempotencyKey, in.Smoke = "2.0.0", "a", true })
 	before := b.written()
 	_, err := b.service.Launch(admin, in)
-	refused(t, err, fault.Forbidden, "") // the key in one's own tenant tests nobody else's version
+	platformtest.Refused(t, err, fault.Forbidden, "") // the key in one's own tenant tests nobody else's version
 	require.Equal(t, before, b.written())
 	b.SQL(`UPDATE app SET publisher_tenant_id = $1, publisher_project_id = $2`, tenant.ID, b.project.ID)
 	started, err := b.service.Launch(admin, in)

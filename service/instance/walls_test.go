@@ -10,6 +10,7 @@ import (
 	"github.com/gpuaas/app-platform/domain/lifecycle"
 	"github.com/gpuaas/app-platform/ent/generated/db"
 	dbmember "github.com/gpuaas/app-platform/ent/generated/db/member"
+	"github.com/gpuaas/app-platform/rig/platformtest"
 	"github.com/gpuaas/app-platform/service/instance"
 )
 
@@ -84,7 +85,7 @@ func TestWhatTheNodeLacksIsRefusedBeforeAnythingIsWritten(t *testing.T) {
 		}
 		require.Equal(t, one.code, options.Allocations[0].Reasons[0].Code, name)
 		_, err = b.service.Launch(b.ctx, b.launch())
-		refused(t, err, fault.Incompatible, "input.allocationIds.0")
+		platformtest.Refused(t, err, fault.Incompatible, "input.allocationIds.0")
 		require.Equal(t, one.code, fault.From(err).Reasons[0].Code, name)
 		require.Equal(t, before, b.written(), name)
 	}
@@ -98,15 +99,15 @@ func TestPolicyForbidsNestingAndDemandsMore(t *testing.T) {
 	before := b.written()
 	b.Policy(nil, `{"memberProfiles": {"deny": ["NESTING"]}}`)
 	_, err := b.service.Launch(b.ctx, b.launch())
-	refused(t, err, fault.PolicyDenied, "input.version")
+	platformtest.Refused(t, err, fault.PolicyDenied, "input.version")
 	require.Equal(t, fault.ProfileDenied, fault.From(err).Reasons[0].Code)
 	b.Policy(nil, `{"isolationClasses": {"allow": ["VM"]}}`)
 	_, err = b.service.Launch(b.ctx, b.launch())
-	refused(t, err, fault.Incompatible, "input.allocationIds.0")
+	platformtest.Refused(t, err, fault.Incompatible, "input.allocationIds.0")
 	require.Contains(t, fault.From(err).Reasons[0].Message, "does not offer the isolation class VM")
 	b.Policy(b.project, `{"isolationClasses": {"deny": ["VM"]}}`)
 	_, err = b.service.Launch(b.ctx, b.launch())
-	refused(t, err, fault.PolicyDenied, "input.version")
+	platformtest.Refused(t, err, fault.PolicyDenied, "input.version")
 	require.Equal(t, fault.ClassDenied, fault.From(err).Reasons[0].Code)
 	require.Equal(t, before, b.written())
 	b.Policy(b.project, `{}`)
@@ -124,7 +125,7 @@ func TestAVersionThatNeedsOtherWallsIsAnotherInstance(t *testing.T) {
 	b.needs(map[string]any{"profile": "nesting", "class": "vm"})
 	before := b.written()
 	_, err := b.service.Upgrade(b.ctx, upgradeOf(started.Instance.ID, "u", func(in *instance.UpgradeInput) { in.Version = "2.0.0" }))
-	refused(t, err, fault.Incompatible, "input.version")
+	platformtest.Refused(t, err, fault.Incompatible, "input.version")
 	reasons := fault.From(err).Reasons
 	require.Equal(t, []fault.Code{fault.ProfileUnavailable, fault.ClassUnavailable}, []fault.Code{reasons[0].Code, reasons[1].Code})
 	require.Equal(t, before, b.written())

@@ -65,7 +65,7 @@ func TestCapacityAskedForAlongIsTheOperationsOwn(t *testing.T) {
 	in = b.add("k2", 1)
 	in.Intent = &member.Intent{Shape: lifecycle.ShapeBaremetal}
 	_, err = b.service.Add(b.admin, in)
-	refused(t, err, fault.CapacityUnavailable, "input.intent")
+	platformtest.Refused(t, err, fault.CapacityUnavailable, "input.intent")
 	plan, err := b.service.PlanAdd(b.admin, in)
 	require.NoError(t, err)
 	require.False(t, plan.Allowed)
@@ -84,7 +84,7 @@ func TestAnAdditionIsAcceptedOnce(t *testing.T) {
 	require.Equal(t, []ids.ID{first.Operation.ID, first.Members[0].ID}, []ids.ID{again.Operation.ID, again.Members[0].ID})
 	in.Count = 2
 	_, err = b.service.Add(b.admin, in)
-	refused(t, err, fault.IdempotencyKeyReused, "input.idempotencyKey")
+	platformtest.Refused(t, err, fault.IdempotencyKeyReused, "input.idempotencyKey")
 	require.Equal(t, before, b.written())
 }
 
@@ -136,13 +136,13 @@ func TestBadAdditionsAreRefusedAndWriteNothing(t *testing.T) {
 		c.change(&in)
 		_, err := b.service.Add(b.admin, in)
 		require.Error(t, err, name)
-		refused(t, err, c.code, c.path)
+		platformtest.Refused(t, err, c.code, c.path)
 	}
 	require.Equal(t, before, b.written())
 	b.SQL(`UPDATE instance SET status = 'STOPPING' WHERE id = $1`, b.made.ID)
 	before = b.written()
 	_, err := b.service.Add(b.admin, b.add("k", 1, b.one))
-	refused(t, err, fault.FailedPrecondition, "input.instanceId")
+	platformtest.Refused(t, err, fault.FailedPrecondition, "input.instanceId")
 	require.Equal(t, before, b.written())
 }
 
@@ -155,16 +155,16 @@ func TestOnlyWhoMayAddsMembers(t *testing.T) {
 	_, key := b.ServiceAccount(b.project, authz.AppsMemberAdd, authz.AllocationRead, authz.ProjectRead)
 	before := b.written()
 	_, err := b.service.Add(viewer, b.add("k", 1, b.one))
-	refused(t, err, fault.Forbidden, "")
+	platformtest.Refused(t, err, fault.Forbidden, "")
 	_, err = b.service.Add(stranger, b.add("k", 1, b.one))
-	refused(t, err, fault.NotFound, "")
+	platformtest.Refused(t, err, fault.NotFound, "")
 	in := b.add("k", 1)
 	in.Intent = &member.Intent{Shape: lifecycle.ShapeBaremetal}
 	_, err = b.service.Add(b.With(key), in)
-	refused(t, err, fault.Forbidden, "")
+	platformtest.Refused(t, err, fault.Forbidden, "")
 	require.Contains(t, fault.From(err).Message, "allocation.create")
 	_, err = b.service.PlanAdd(b.With(key), in)
-	refused(t, err, fault.Forbidden, "")
+	platformtest.Refused(t, err, fault.Forbidden, "")
 	require.Equal(t, before, b.written())
 	_, err = b.service.Add(b.With(key), b.add("k", 1, b.one))
 	require.NoError(t, err)
@@ -179,7 +179,7 @@ func TestAnAppThatStaysInOneAllocationIsNotSpread(t *testing.T) {
 	b.SQL(`UPDATE allocation SET instance_id = NULL WHERE id = $1`, b.two.ID)
 	before := b.written()
 	_, err := b.service.Add(b.admin, b.add("k", 1, b.two))
-	refused(t, err, fault.Incompatible, "input.allocationIds")
+	platformtest.Refused(t, err, fault.Incompatible, "input.allocationIds")
 	require.Equal(t, fault.NetworkSpanUnsupported, fault.From(err).Reasons[0].Code)
 	require.Equal(t, before, b.written())
 	_, err = b.service.Add(b.admin, b.add("k", 1, b.one))
@@ -203,7 +203,7 @@ func TestOfTwoAdditionsAtOnceTheQuotaLetsOneWin(t *testing.T) {
 			won++
 			continue
 		}
-		refused(t, err, fault.LimitExceeded, "input.count")
+		platformtest.Refused(t, err, fault.LimitExceeded, "input.count")
 	}
 	require.Equal(t, 1, won)
 	require.Equal(t, 4, b.Count("member", ""))
@@ -218,7 +218,7 @@ func TestTheQuotaOfGPUsBoundsWhatIsAskedForAlong(t *testing.T) {
 	in.Intent = &member.Intent{Shape: lifecycle.ShapeBaremetal}
 	before := b.written()
 	_, err := b.service.Add(b.admin, in)
-	refused(t, err, fault.LimitExceeded, "input.intent")
+	platformtest.Refused(t, err, fault.LimitExceeded, "input.intent")
 	require.Equal(t, before, b.written())
 	two := 2
 	in.Intent = &member.Intent{Shape: lifecycle.ShapeGPUSlice, GPUCount: &two}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/gpuaas/app-platform/domain/fault"
 	"github.com/gpuaas/app-platform/domain/lifecycle"
+	"github.com/gpuaas/app-platform/rig/platformtest"
 	"github.com/gpuaas/app-platform/sdk/adapter"
 	"github.com/gpuaas/app-platform/service/change"
 	"github.com/gpuaas/app-platform/service/ledger/operation"
@@ -38,7 +39,7 @@ func TestAPlanHoldsForTheCapacityThatItChose(t *testing.T) {
 		before := b.written()
 		in.PlanHash, in.IdempotencyKey = plan.Hash, "k"
 		_, err = b.service.Add(b.admin, in)
-		refused(t, err, fault.PlanStale, "input.planHash")
+		platformtest.Refused(t, err, fault.PlanStale, "input.planHash")
 		require.Equal(t, before, b.written())
 	}
 	b.SQL(`UPDATE compute_node SET sku = 'small', region = 'north' WHERE id = $1`, node.ID)
@@ -67,7 +68,7 @@ func TestAPlanHoldsForTheConditionsThatItShowed(t *testing.T) {
 			other(&in)
 			before := b.written()
 			_, err = b.service.Drain(b.admin, in)
-			refused(t, err, fault.PlanStale, "input.planHash")
+			platformtest.Refused(t, err, fault.PlanStale, "input.planHash")
 			require.Contains(t, fault.From(err).Message, "another request")
 			require.Equal(t, before, b.written())
 		})
@@ -78,7 +79,7 @@ func TestAPlanHoldsForTheConditionsThatItShowed(t *testing.T) {
 	require.NoError(t, err)
 	adding.KeepFailed, adding.PlanHash, adding.IdempotencyKey = true, plan.Hash, "k"
 	_, err = b.service.Add(b.admin, adding)
-	refused(t, err, fault.PlanStale, "input.planHash")
+	platformtest.Refused(t, err, fault.PlanStale, "input.planHash")
 }
 
 func TestAPlanWithForceAtTheDeadlineShowsWhatThatWouldLose(t *testing.T) {
@@ -96,7 +97,7 @@ func TestAPlanWithForceAtTheDeadlineShowsWhatThatWouldLose(t *testing.T) {
 	in.PlanHash, in.IdempotencyKey = plan.Hash, "k"
 	b.adapter.Forced.WorkLost[0].ID = "8"
 	_, err = b.service.Drain(b.admin, in)
-	refused(t, err, fault.PlanStale, "input.planHash")
+	platformtest.Refused(t, err, fault.PlanStale, "input.planHash")
 	b.adapter.Forced.WorkLost[0].ID = "7"
 	changed, err := b.service.Drain(b.admin, in)
 	require.NoError(t, err)
@@ -110,7 +111,7 @@ func TestAPlanRefusesConditionsThatTheChangeWould(t *testing.T) {
 	in := b.on(0, "")
 	in.DeadlineSeconds = 5
 	_, err := b.service.PlanDrain(b.admin, in)
-	refused(t, err, fault.InvalidArgument, "input.deadlineSeconds")
+	platformtest.Refused(t, err, fault.InvalidArgument, "input.deadlineSeconds")
 	require.Empty(t, b.adapter.Plans)
 }
 
@@ -127,12 +128,12 @@ func TestPlansAskForTheVerbsKey(t *testing.T) {
 		func() (*change.Plan, error) { return b.service.PlanAdd(stranger, b.add("", 1, b.one)) },
 	} {
 		_, err := plan()
-		refused(t, err, fault.NotFound, "")
+		platformtest.Refused(t, err, fault.NotFound, "")
 	}
 	in := b.on(0, "k")
 	in.PlanHash = "x"
 	_, err := b.service.Drain(stranger, in)
-	refused(t, err, fault.NotFound, "")
+	platformtest.Refused(t, err, fault.NotFound, "")
 	require.Empty(t, b.adapter.Plans, "the adapter hears nothing of it")
 	denied := map[string]bool{}
 	for _, entry := range b.Audit() {

@@ -8,7 +8,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gpuaas/app-platform/authz"
-	"github.com/gpuaas/app-platform/domain/fault"
 	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/domain/lifecycle"
 	"github.com/gpuaas/app-platform/ent/generated/db"
@@ -110,20 +109,6 @@ func (b *bundle) written() string {
 		(SELECT string_agg(id || status || roles::text || revision, ',' ORDER BY id) FROM instance) || coalesce((SELECT string_agg(id || state, ',' ORDER BY id) FROM operation), '')`).Scan(&state)
 	require.NoError(b.t, err)
 	return counts + fmt.Sprint("bound=", b.Count("allocation", "instance_id IS NOT NULL"), " allowed=", b.Count("audit_entry", "allowed"), state)
-}
-
-// refused asserts the code and path of a refusal.
-func refused(t *testing.T, err error, code fault.Code, path string) {
-	t.Helper()
-	require.True(t, fault.Is(err, code), "want %s: %v", code, err)
-	if path == "" {
-		return
-	}
-	var named []string
-	for _, reason := range fault.From(err).Reasons {
-		named = append(named, reason.Path)
-	}
-	require.Contains(t, named, path)
 }
 
 func (b *bundle) operation(op ids.ID) *db.Operation { return b.Ent.Operation.GetX(b.t.Context(), op) }

@@ -14,6 +14,7 @@ import (
 	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/domain/isolation"
 	"github.com/gpuaas/app-platform/domain/lifecycle"
+	"github.com/gpuaas/app-platform/rig/platformtest"
 	"github.com/gpuaas/app-platform/sdk/adapter"
 	"github.com/gpuaas/app-platform/service/change"
 	"github.com/gpuaas/app-platform/service/member"
@@ -107,7 +108,7 @@ func TestAnUnsafeWordOfTheAdapterRefusesUnlessForceIsChosen(t *testing.T) {
 	in.PlanHash = plan.Hash
 	before := b.written()
 	_, err = b.service.Remove(b.admin, in)
-	refused(t, err, fault.AdapterRejected, "")
+	platformtest.Refused(t, err, fault.AdapterRejected, "")
 	require.Equal(t, before, b.written())
 
 	in.Force = true
@@ -159,7 +160,7 @@ func TestAPlanIsStaleOnceAnythingThatItRestedOnHasMoved(t *testing.T) {
 			in := b.on(0, "k")
 			in.PlanHash = plan.Hash
 			_, err = b.service.Remove(b.admin, in)
-			refused(t, err, fault.PlanStale, "input.planHash")
+			platformtest.Refused(t, err, fault.PlanStale, "input.planHash")
 			require.Equal(t, before, b.written())
 		})
 	}
@@ -173,12 +174,12 @@ func TestAPlanOfAnAdditionIsStaleWhenTheQuotaTurnsOrAnotherIsAsked(t *testing.T)
 	more := b.add("k", 2, b.one)
 	more.PlanHash = plan.Hash
 	_, err = b.service.Add(b.admin, more)
-	refused(t, err, fault.PlanStale, "input.planHash")
+	platformtest.Refused(t, err, fault.PlanStale, "input.planHash")
 	b.SQL(`UPDATE project SET max_members = 3`)
 	in := b.add("k", 1, b.one)
 	in.PlanHash = plan.Hash
 	_, err = b.service.Add(b.admin, in)
-	refused(t, err, fault.PlanStale, "input.planHash")
+	platformtest.Refused(t, err, fault.PlanStale, "input.planHash")
 	b.SQL(`UPDATE project SET max_members = 4`)
 	_, err = b.service.Add(b.admin, in)
 	require.NoError(t, err, "the number itself is nothing that the plan showed")

@@ -7,6 +7,7 @@ import (
 
 	"github.com/gpuaas/app-platform/domain/fault"
 	"github.com/gpuaas/app-platform/domain/lifecycle"
+	"github.com/gpuaas/app-platform/rig/platformtest"
 	"github.com/gpuaas/app-platform/service/change"
 	"github.com/gpuaas/app-platform/service/member"
 )
@@ -56,7 +57,7 @@ func TestPolicyRefusesMembersByEveryRuleAndWritesNothing(t *testing.T) {
 		reason(t, err, fault.PolicyDenied, c.code, c.path)
 	}
 	_, err := b.service.Add(b.admin, along)
-	refused(t, err, fault.CapacityUnavailable, "input.intent") // no node is left that policy lets through
+	platformtest.Refused(t, err, fault.CapacityUnavailable, "input.intent") // no node is left that policy lets through
 	b.Policy(b.project, `{"regions":{"deny":["a1"]}}`)
 	_, err = b.service.Replace(b.admin, member.ReplaceInput{Input: b.on(0, "k"), AllocationID: three.ID})
 	reason(t, err, fault.PolicyDenied, fault.RegionDenied, "input.allocationId")
@@ -80,7 +81,7 @@ func TestAPlanOfMembersCarriesPolicysWord(t *testing.T) {
 	b.Policy(b.project, `{"maxMembersPerInstance":3}`)
 	in.PlanHash = open.Hash
 	_, err = b.service.Add(b.admin, in)
-	refused(t, err, fault.PlanStale, "input.planHash")
+	platformtest.Refused(t, err, fault.PlanStale, "input.planHash")
 	shut, err := b.service.PlanAdd(b.admin, in)
 	require.NoError(t, err)
 	require.False(t, shut.Allowed)

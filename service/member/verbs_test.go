@@ -132,10 +132,10 @@ func TestEveryVerbRefusesWhoMayNotAndWhatIsMalformed(t *testing.T) {
 			stranger := b.As(b.User(b.Tenant()))
 			before := b.written()
 			_, err := v.call(b, viewer, b.on(0, "k"))
-			refused(t, err, fault.Forbidden, "")
+			platformtest.Refused(t, err, fault.Forbidden, "")
 			require.Contains(t, fault.From(err).Message, v.key)
 			_, err = v.call(b, stranger, b.on(0, "k"))
-			refused(t, err, fault.NotFound, "")
+			platformtest.Refused(t, err, fault.NotFound, "")
 			for _, c := range []struct {
 				change func(*member.Input)
 				code   fault.Code
@@ -151,12 +151,12 @@ func TestEveryVerbRefusesWhoMayNotAndWhatIsMalformed(t *testing.T) {
 				in := b.on(0, "k")
 				c.change(&in)
 				_, err := v.call(b, b.admin, in)
-				refused(t, err, c.code, c.path)
+				platformtest.Refused(t, err, c.code, c.path)
 			}
 			require.Equal(t, before, b.written())
 			b.SQL(`UPDATE instance SET status = 'STOPPING'`)
 			_, err = v.call(b, b.admin, b.on(0, "k"))
-			refused(t, err, fault.FailedPrecondition, "input.memberId")
+			platformtest.Refused(t, err, fault.FailedPrecondition, "input.memberId")
 			require.Contains(t, fault.From(err).Message, "STOPPING")
 			require.Zero(t, b.Count("operation", ""))
 			require.NotEmpty(t, b.Audit())
@@ -197,7 +197,7 @@ func TestAVerbIsRefusedInEveryStateThatItsRuleDoesNotName(t *testing.T) {
 					b.SQL(`UPDATE instance SET roles = jsonb_set(roles, '{0,desired}', '3')`)
 					continue
 				}
-				refused(t, err, fault.FailedPrecondition, "input.memberId")
+				platformtest.Refused(t, err, fault.FailedPrecondition, "input.memberId")
 				require.Contains(t, fault.From(err).Message, status)
 				require.Equal(t, before, b.written(), status)
 			}
@@ -225,7 +225,7 @@ func TestARemovalLowersWhatIsAskedForDownToTheMinimum(t *testing.T) {
 	require.Equal(t, 1, b.Count("instance", "roles -> 0 ->> 'desired' = '2'"))
 	before := b.written()
 	_, err = b.service.Remove(b.admin, b.on(1, "b"))
-	refused(t, err, fault.LimitExceeded, "input.memberId")
+	platformtest.Refused(t, err, fault.LimitExceeded, "input.memberId")
 	require.Equal(t, fault.CountOutOfBounds, fault.From(err).Reasons[0].Code)
 	require.Equal(t, before, b.written())
 }
@@ -238,7 +238,7 @@ func TestAHealthyMemberIsReplacedForAReasonOnly(t *testing.T) {
 	in.Reason = ""
 	before := b.written()
 	_, err := b.service.Replace(b.admin, in)
-	refused(t, err, fault.InvalidArgument, "input.reason")
+	platformtest.Refused(t, err, fault.InvalidArgument, "input.reason")
 	require.Equal(t, fault.Required, fault.From(err).Reasons[0].Code)
 	require.Equal(t, before, b.written())
 	plan, err := b.service.PlanReplace(b.admin, in)
@@ -263,10 +263,10 @@ func TestAReplacementComesWhereItIsSent(t *testing.T) {
 
 	before := b.written()
 	_, err = b.service.Remove(b.admin, member.Input{MemberID: changed.Replacement.ID, DeadlineSeconds: 60, Reason: "no", IdempotencyKey: "r"})
-	refused(t, err, fault.Conflict, "")
+	platformtest.Refused(t, err, fault.Conflict, "")
 	require.Contains(t, fault.From(err).Message, string(changed.Operation.ID), "the one that comes is in the same hands")
 	_, err = b.service.Replace(b.admin, member.ReplaceInput{Input: b.on(0, "x"), AllocationID: ids.New(ids.Allocation)})
-	refused(t, err, fault.NotFound, "input.allocationId")
+	platformtest.Refused(t, err, fault.NotFound, "input.allocationId")
 	require.Equal(t, before, b.written())
 }
 
@@ -282,7 +282,7 @@ func TestBadLabelsAreRefused(t *testing.T) {
 	require.NoError(t, err)
 	for _, labels := range []string{``, `null`, `[]`, `{"a":1}`, `{"a b":"c"}`, `{"a":""}`, `{"a":"` + string(make([]byte, 70)) + `"}`, string(crowd)} {
 		_, err := b.service.Label(b.admin, member.LabelInput{Input: b.on(0, "k"), Labels: json.RawMessage(labels)})
-		refused(t, err, fault.InvalidArgument, "input.labels")
+		platformtest.Refused(t, err, fault.InvalidArgument, "input.labels")
 	}
 	require.Equal(t, before, b.written())
 	_, err = b.service.Label(b.admin, member.LabelInput{Input: b.on(0, "k"), Labels: json.RawMessage(`{}`)})
@@ -295,7 +295,7 @@ func TestConflictsNameTheOperationInTheWayBothWays(t *testing.T) {
 	drain := b.open(lifecycle.MemberDrain, 0)
 	before := b.written()
 	_, err := b.service.Cordon(b.admin, b.on(0, "a"))
-	refused(t, err, fault.Conflict, "")
+	platformtest.Refused(t, err, fault.Conflict, "")
 	require.Contains(t, fault.From(err).Message, string(drain.ID))
 	require.Equal(t, fault.OperationInTheWay, fault.From(err).Reasons[0].Code)
 	require.Equal(t, before, b.written())
@@ -311,14 +311,14 @@ func TestConflictsNameTheOperationInTheWayBothWays(t *testing.T) {
 	for _, v := range verbs {
 		v.ready(b)
 		_, err := v.call(b, b.admin, b.on(1, "d"))
-		refused(t, err, fault.Conflict, "")
+		platformtest.Refused(t, err, fault.Conflict, "")
 		require.Contains(t, fault.From(err).Message, string(upgrade.ID))
 		if len(v.status) > 0 {
 			b.stands(0, lifecycle.MemberJoining, lifecycle.MemberActive)
 		}
 	}
 	_, err = b.service.Add(b.admin, b.add("e", 1, b.one))
-	refused(t, err, fault.Conflict, "")
+	platformtest.Refused(t, err, fault.Conflict, "")
 	require.Equal(t, before, b.written())
 }
 

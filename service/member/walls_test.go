@@ -8,6 +8,7 @@ import (
 	"github.com/gpuaas/app-platform/domain/fault"
 	"github.com/gpuaas/app-platform/domain/isolation"
 	"github.com/gpuaas/app-platform/domain/lifecycle"
+	"github.com/gpuaas/app-platform/rig/platformtest"
 	"github.com/gpuaas/app-platform/service/member"
 )
 
@@ -25,7 +26,7 @@ func TestAPlanShowsTheWallsAndRestsOnThem(t *testing.T) {
 	b.SQL(`UPDATE compute_node SET walls = '{"classes": ["VM"], "profiles": ["SERVICE"], "gaps": []}'`)
 	before := b.written()
 	_, err = b.service.Add(b.admin, in)
-	refused(t, err, fault.PlanStale, "input.planHash")
+	platformtest.Refused(t, err, fault.PlanStale, "input.planHash")
 	require.Equal(t, before, b.written())
 }
 
@@ -39,7 +40,7 @@ func TestCapacityForMembersHasTheWallsThatTheAppNeeds(t *testing.T) {
 	in.Intent = &member.Intent{Shape: lifecycle.ShapeGPUSlice, GPUCount: &one}
 	before := b.written()
 	_, err := b.service.Add(b.admin, in)
-	refused(t, err, fault.ClassUnavailable, "input.intent")
+	platformtest.Refused(t, err, fault.ClassUnavailable, "input.intent")
 	require.Equal(t, before, b.written(), "no node offers the profile that the app's members have")
 	b.SQL(`UPDATE compute_node SET walls = '{"classes": ["CONTAINER", "VM"], "profiles": ["SERVICE"], "gaps": []}' WHERE id = $1`, node.ID)
 	in.Intent.Class = isolation.VM

@@ -8,6 +8,7 @@ import (
 
 	"github.com/gpuaas/app-platform/domain/fault"
 	"github.com/gpuaas/app-platform/domain/ids"
+	"github.com/gpuaas/app-platform/rig/platformtest"
 	"github.com/gpuaas/app-platform/service/node"
 )
 
@@ -56,7 +57,7 @@ func TestMemoryKillsThatAreNoneAreRefused(t *testing.T) {
 		in := beat
 		in.MemoryKills = kills
 		_, err := b.Heartbeat(agent, in)
-		refused(t, err, fault.InvalidArgument, path)
+		platformtest.Refused(t, err, fault.InvalidArgument, path)
 	}
 	require.Equal(t, 1, b.Count("compute_node", "id = $1 AND last_seen_at IS NOT DISTINCT FROM $2", here.ID, here.LastSeenAt), "nothing is written")
 }

@@ -9,7 +9,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/gpuaas/app-platform/domain/fault"
 	"github.com/gpuaas/app-platform/domain/lifecycle"
 	"github.com/gpuaas/app-platform/rig/platformtest"
 	"github.com/gpuaas/app-platform/service/node"
@@ -61,19 +60,3 @@ func (b *bench) enrolled(name string) *node.Enrolled {
 }
 
 var beat = node.HeartbeatInput{AgentVersion: "1.0.0", BootID: "boot-1"}
-
-// refused wants the code, and a path among the reasons unless it is empty.
-func refused(t *testing.T, err error, code fault.Code, path string) {
-	t.Helper()
-	found, ok := fault.As(err)
-	require.True(t, ok, "%v", err)
-	require.Equal(t, code, found.Code, "%v", err)
-	if path == "" {
-		return
-	}
-	var paths []string
-	for _, reason := range found.Reasons {
-		paths = append(paths, reason.Path)
-	}
-	require.Contains(t, paths, path)
-}

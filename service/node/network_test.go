@@ -201,9 +201,9 @@ func TestOnlyANodeReadsItsNetworkAndBadInputIsNamed(t *testing.T) {
 	_, err := b.Network(b.operator, "", 0)
 	require.True(t, fault.Is(err, fault.NotFound) || fault.Is(err, fault.Forbidden), "%v", err)
 	_, err = b.Network(agent, "", 21)
-	refused(t, err, fault.InvalidArgument, "waitSeconds")
+	platformtest.Refused(t, err, fault.InvalidArgument, "waitSeconds")
 	_, err = b.Network(agent, "", -1)
-	refused(t, err, fault.InvalidArgument, "waitSeconds")
+	platformtest.Refused(t, err, fault.InvalidArgument, "waitSeconds")
 }
 
 // A member is locked by whoever works on it, who may want its node next: a heartbeat that waited for the member while it had

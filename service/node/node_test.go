@@ -65,17 +65,17 @@ func TestAnEnrolmentWorksOnce(t *testing.T) {
 	b := newBench(t)
 	ctx, _ := b.invite("gpu-1")
 	_, err := b.Enrol(ctx, enrolment("gpu-2"))
-	refused(t, err, fault.InvalidArgument, "input.name")
+	platformtest.Refused(t, err, fault.InvalidArgument, "input.name")
 	_, err = b.Enrol(ctx, enrolment("gpu-1"))
 	require.NoError(t, err)
 	_, err = b.Enrol(ctx, enrolment("gpu-1"))
-	refused(t, err, fault.Unauthenticated, "")
+	platformtest.Refused(t, err, fault.Unauthenticated, "")
 	require.Equal(t, 1, b.Count("compute_node", ""))
 	require.Equal(t, 1, b.Count("node_credential", ""))
 	late, _ := b.invite("")
 	b.SQL(`UPDATE node_enrolment SET expires_at = now() WHERE used_at IS NULL`)
 	_, err = b.Enrol(late, enrolment("gpu-3"))
-	refused(t, err, fault.Unauthenticated, "")
+	platformtest.Refused(t, err, fault.Unauthenticated, "")
 }
 
 func TestAnEnrolmentUsedByManyAtOnceMakesOneNode(t *testing.T) {
@@ -95,7 +95,7 @@ func TestAnEnrolmentUsedByManyAtOnceMakesOneNode(t *testing.T) {
 			won++
 			continue
 		}
-		refused(t, err, fault.Unauthenticated, "")
+		platformtest.Refused(t, err, fault.Unauthenticated, "")
 	}
 	require.Equal(t, 1, won)
 	require.Equal(t, 1, b.Count("node_credential", ""))
@@ -107,7 +107,7 @@ func TestANamesSecondNodeIsRefused(t *testing.T) {
 	b.enrolled("gpu-1")
 	ctx, _ := b.invite("")
 	_, err := b.Enrol(ctx, enrolment("gpu-1"))
-	refused(t, err, fault.Conflict, "input.name")
+	platformtest.Refused(t, err, fault.Conflict, "input.name")
 	_, err = b.Enrol(ctx, enrolment("gpu-2"))
 	require.NoError(t, err, "the enrolment was not spent")
 }
@@ -129,18 +129,18 @@ func TestANodeIsEnrolledAgainUnderItsName(t *testing.T) {
 	require.Equal(t, in.SealingKey, again.Node.SealingKey)
 	require.Equal(t, lifecycle.NodeOnline, again.Node.Status)
 	_, err = b.Heartbeat(old, beat)
-	refused(t, err, fault.Unauthenticated, "")
+	platformtest.Refused(t, err, fault.Unauthenticated, "")
 	_, err = b.Heartbeat(b.With(again.Token), beat)
 	require.NoError(t, err)
 
 	late, _ := b.invite("gpu-1")
 	b.SQL(`UPDATE compute_node SET status = 'RETIRED'`)
 	_, err = b.Enrol(late, enrolment("gpu-1"))
-	refused(t, err, fault.FailedPrecondition, "input.name")
+	platformtest.Refused(t, err, fault.FailedPrecondition, "input.name")
 	_, err = b.CreateEnrolment(b.operator, node.EnrolmentInput{Name: "gpu-1", TTLMinutes: 5})
-	refused(t, err, fault.Conflict, "input.name")
+	platformtest.Refused(t, err, fault.Conflict, "input.name")
 	_, err = b.Heartbeat(b.With(again.Token), beat)
-	refused(t, err, fault.Unauthenticated, "")
+	platformtest.Refused(t, err, fault.Unauthenticated, "")
 }
 
 func TestARotatedCredentialEndsTheOldOneAtItsFirstUse(t *testing.T) {
@@ -157,11 +157,11 @@ func TestARotatedCredentialEndsTheOldOneAtItsFirstUse(t *testing.T) {
 	fresh, err := b.Rotate(old)
 	require.NoError(t, err)
 	_, err = b.Heartbeat(b.With(lost.Token), beat)
-	refused(t, err, fault.Unauthenticated, "")
+	platformtest.Refused(t, err, fault.Unauthenticated, "")
 	_, err = b.Heartbeat(b.With(fresh.Token), beat)
 	require.NoError(t, err)
 	_, err = b.Heartbeat(old, beat)
-	refused(t, err, fault.Unauthenticated, "")
+	platformtest.Refused(t, err, fault.Unauthenticated, "")
 	require.Equal(t, 2, b.Count("audit_entry", "action = 'rotateNodeCredential'"))
 	require.Equal(t, 1, b.Count("node_credential", "revoked_at IS NULL"))
 }
@@ -187,7 +187,7 @@ func TestOnlyOperatorsEnrolAndOnlyAgentsBeat(t *testing.T) {
 		require.True(t, fault.Is(err, fault.Forbidden) || fault.Is(err, fault.NotFound), "%s: %v", name, err)
 	}
 	_, err := b.List(admin, page.Args{First: 10})
-	refused(t, err, fault.Forbidden, "")
+	platformtest.Refused(t, err, fault.Forbidden, "")
 	require.Equal(t, 1, b.Count("compute_node", ""))
 	require.Equal(t, 2, b.Count("node_enrolment", ""))
 }
@@ -223,17 +223,17 @@ func TestBadInputIsRefusedByItsField(t *testing.T) {
 			in := enrolment("gpu-1")
 			change(&in)
 			_, err := b.Enrol(ctx, in)
-			refused(t, err, fault.InvalidArgument, path)
+			platformtest.Refused(t, err, fault.InvalidArgument, path)
 		}
 	}
 	for path, in := range map[string]node.EnrolmentInput{
 		"input.name": {Name: "A", TTLMinutes: 5}, "input.ttlMinutes": {TTLMinutes: 1_441},
 	} {
 		_, err := b.CreateEnrolment(b.operator, in)
-		refused(t, err, fault.InvalidArgument, path)
+		platformtest.Refused(t, err, fault.InvalidArgument, path)
 	}
 	_, err := b.Heartbeat(b.With(b.enrolled("gpu-1").Token), node.HeartbeatInput{AgentVersion: "1", BootID: "b", Inventory: &node.Inventory{}})
-	refused(t, err, fault.InvalidArgument, "input.inventory.cpus")
+	platformtest.Refused(t, err, fault.InvalidArgument, "input.inventory.cpus")
 }
 
 func TestATenantSeesTheNodesItRents(t *testing.T) {
@@ -271,7 +271,7 @@ func TestATenantSeesTheNodesItRents(t *testing.T) {
 	b.SQL(`UPDATE allocation SET released_at = now() WHERE id = $1`, held.ID)
 	require.Empty(t, see(viewer), "a node that was given back is not theirs to see")
 	_, err := b.Get(viewer, mine.ID)
-	refused(t, err, fault.NotFound, "")
+	platformtest.Refused(t, err, fault.NotFound, "")
 }
 
 func TestListIsByNameInPages(t *testing.T) {

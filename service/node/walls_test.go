@@ -7,6 +7,7 @@ import (
 
 	"github.com/gpuaas/app-platform/domain/fault"
 	"github.com/gpuaas/app-platform/domain/isolation"
+	"github.com/gpuaas/app-platform/rig/platformtest"
 	"github.com/gpuaas/app-platform/service/node"
 )
 
@@ -69,7 +70,7 @@ func TestWallsAndDevicesThatCannotBeAreRefused(t *testing.T) {
 		"devices.1.index":      func(v *node.Inventory) { v.Devices[1].Index = -1 },
 	} {
 		_, err := b.Enrol(ctx, walled("gpu-1", change))
-		refused(t, err, fault.InvalidArgument, "input.inventory."+path)
+		platformtest.Refused(t, err, fault.InvalidArgument, "input.inventory."+path)
 	}
 	require.Zero(t, b.Count("compute_node", ""))
 }

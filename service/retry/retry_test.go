@@ -63,14 +63,6 @@ func of(op *operation.View, key string) retry.Input {
 	return retry.Input{OperationID: op.ID, IdempotencyKey: key}
 }
 
-func refused(t *testing.T, err error, code fault.Code, path string) {
-	t.Helper()
-	require.True(t, fault.Is(err, code), "want %s: %v", code, err)
-	if path != "" {
-		require.Equal(t, path, fault.From(err).Reasons[0].Path)
-	}
-}
-
 func TestARetryIsANewOperationOfTheSameChange(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -92,7 +84,7 @@ func TestARetryIsANewOperationOfTheSameChange(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, again.ID, repeated.ID)
 	_, err = b.service.Retry(b.admin, of(drained.Operation, "other"))
-	refused(t, err, fault.Conflict, "")
+	platformtest.Refused(t, err, fault.Conflict, "")
 	require.Contains(t, fault.From(err).Message, string(again.ID))
 
 	b.ended(again, lifecycle.OperationCanceled, "CANCELED")
@@ -148,7 +140,7 @@ func TestAnAdditionIsRetriedOnceAtATime(t *testing.T) {
 	for _, state := range []lifecycle.OperationState{lifecycle.OperationRunning, lifecycle.OperationSucceeded} {
 		b.SQL(`UPDATE operation SET state = $2 WHERE id = $1 AND state <> $2`, again.ID, state)
 		_, err = b.service.Retry(b.admin, of(added.Operation, "two-"+string(state)))
-		refused(t, err, fault.Conflict, "input.operationId")
+		platformtest.Refused(t, err, fault.Conflict, "input.operationId")
 		require.Contains(t, fault.From(err).Message, string(again.ID))
 	}
 	require.Equal(t, []int{members, operations}, []int{b.Count("member", "true"), b.Count("operation", "true")})
@@ -223,16 +215,16 @@ func TestRetriesThatCannotBeAreRefused(t *testing.T) {
 		"launch": {launch, "launch anew"}, "release": {failed, "anew"}, "asked for nothing that is kept": {unknown, "not known"},
 	} {
 		_, err := b.service.Retry(b.admin, of(c.op, "k"))
-		refused(t, err, fault.FailedPrecondition, "input.operationId")
+		platformtest.Refused(t, err, fault.FailedPrecondition, "input.operationId")
 		require.Contains(t, fault.From(err).Message, c.word, name)
 	}
 	viewer := b.As(b.User(b.tenant, platformtest.In(authz.ProjectViewer, b.project)))
 	_, err := b.service.Retry(viewer, of(unknown, "k"))
-	refused(t, err, fault.Forbidden, "")
+	platformtest.Refused(t, err, fault.Forbidden, "")
 	_, err = b.service.Retry(b.As(b.User(b.Tenant())), of(unknown, "k"))
-	refused(t, err, fault.NotFound, "")
+	platformtest.Refused(t, err, fault.NotFound, "")
 	_, err = b.service.Retry(b.admin, retry.Input{OperationID: ids.New(ids.Operation), IdempotencyKey: "k"})
-	refused(t, err, fault.NotFound, "")
+	platformtest.Refused(t, err, fault.NotFound, "")
 	require.Equal(t, 6, b.Count("operation", ""))
 	require.Zero(t, b.Count("idempotency", ""))
 }
@@ -245,12 +237,12 @@ func TestARetryAsksForTheKindsOwnKeyAndEveryRule(t *testing.T) {
 	b.ended(op, lifecycle.OperationFailed, "X")
 	_, key := b.ServiceAccount(b.project, authz.OperationRetry, authz.OperationRead)
 	_, err = b.service.Retry(b.With(key), of(op, "r"))
-	refused(t, err, fault.Forbidden, "")
+	platformtest.Refused(t, err, fault.Forbidden, "")
 	require.Contains(t, fault.From(err).Message, "apps.node.operate")
 	for _, status := range []string{"REMOVING", "REMOVED"} {
 		b.SQL(`UPDATE member SET status = $2 WHERE id = $1`, b.members[0].ID, status)
 	}
 	_, err = b.service.Retry(b.admin, of(op, "r"))
-	refused(t, err, fault.FailedPrecondition, "input.memberId")
+	platformtest.Refused(t, err, fault.FailedPrecondition, "input.memberId")
 	require.Equal(t, 1, b.Count("operation", ""))
 }

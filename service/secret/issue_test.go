@@ -35,7 +35,7 @@ func TestASecretIsIssuedKeptInCustodyAndListedWithoutItsValue(t *testing.T) {
 	other := in
 	other.TTLSeconds = 60
 	_, err := b.secrets.Issue(b.admin, other)
-	refused(t, err, fault.IdempotencyKeyReused, "input.idempotencyKey")
+	platformtest.Refused(t, err, fault.IdempotencyKeyReused, "input.idempotencyKey")
 
 	listed, err := b.secrets.List(b.admin, secret.Filter{InstanceID: b.instance.ID}, page.Args{First: 10})
 	require.NoError(t, err)
@@ -85,7 +85,7 @@ func TestBadInputIsRefusedByItsFieldAndNothingIsWritten(t *testing.T) {
 		in := b.input()
 		c.change(&in)
 		_, err := b.secrets.Issue(b.admin, in)
-		refused(t, err, c.code, c.path)
+		platformtest.Refused(t, err, c.code, c.path)
 	}
 	require.Zero(t, b.Count("runtime_secret", ""))
 	require.Zero(t, b.Count("idempotency", ""))
@@ -95,7 +95,7 @@ func TestPurposesNeedThePlatformsPolicyAndTheManifest(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	_, err := b.secrets.Issue(b.admin, b.input())
-	refused(t, err, fault.PolicyDenied, "input.purpose")
+	platformtest.Refused(t, err, fault.PolicyDenied, "input.purpose")
 	require.Equal(t, fault.PurposeDenied, fault.From(err).Reasons[0].Code)
 	entries := b.Audit()
 	require.Equal(t, string(fault.PolicyDenied), entries[len(entries)-1].Code)
@@ -136,10 +136,10 @@ func TestWhatIsGoneGetsNoSecrets(t *testing.T) {
 	b.allow("joining")
 	b.SQL(`UPDATE member SET node_id = NULL WHERE id = $1`, b.member)
 	_, err := b.secrets.Issue(b.admin, b.toNode())
-	refused(t, err, fault.FailedPrecondition, "input.memberId")
+	platformtest.Refused(t, err, fault.FailedPrecondition, "input.memberId")
 	b.SQL(`UPDATE instance SET released_at = now() WHERE id = $1`, b.instance.ID)
 	_, err = b.secrets.Issue(b.admin, b.input())
-	refused(t, err, fault.FailedPrecondition, "input.instanceId")
+	platformtest.Refused(t, err, fault.FailedPrecondition, "input.instanceId")
 	require.Zero(t, b.Count("runtime_secret", ""))
 }
 
@@ -149,16 +149,16 @@ func TestWhoLacksTheKeyIssuesNothing(t *testing.T) {
 	b.allow("joining")
 	viewer := b.As(b.User(nil, platformtest.In(authz.ProjectViewer, b.project)))
 	_, err := b.secrets.Issue(viewer, b.input())
-	refused(t, err, fault.Forbidden, "")
+	platformtest.Refused(t, err, fault.Forbidden, "")
 	_, err = b.secrets.List(viewer, secret.Filter{InstanceID: b.instance.ID}, page.Args{First: 1})
-	refused(t, err, fault.Forbidden, "")
+	platformtest.Refused(t, err, fault.Forbidden, "")
 	_, err = b.secrets.Issue(b.node, b.input())
-	refused(t, err, fault.Forbidden, "")
+	platformtest.Refused(t, err, fault.Forbidden, "")
 	other := b.Instance(b.project, b.manifest(), lifecycle.InstanceRunning)
 	in := b.input()
 	in.InstanceID = other.ID
 	_, err = b.secrets.Issue(b.adapter, in)
-	refused(t, err, fault.NotFound, "")
+	platformtest.Refused(t, err, fault.NotFound, "")
 	require.Zero(t, b.Count("runtime_secret", ""))
 	_, err = b.secrets.Issue(b.adapter, b.input())
 	require.NoError(t, err, "an operation issues for its own instance")

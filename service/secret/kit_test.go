@@ -13,7 +13,6 @@ import (
 
 	"github.com/gpuaas/app-platform/authz"
 	"github.com/gpuaas/app-platform/authz/token"
-	"github.com/gpuaas/app-platform/domain/fault"
 	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/domain/lifecycle"
 	"github.com/gpuaas/app-platform/ent/generated/db"
@@ -108,16 +107,6 @@ func (b *bench) open(sealed string) string {
 	require.NoError(b.t, json.Unmarshal(plain, &content))
 	require.Equal(b.t, b.instance.ID, content.InstanceID)
 	return string(content.Value)
-}
-
-// refused asserts the code and the path of the first reason.
-func refused(t *testing.T, err error, code fault.Code, path string) {
-	t.Helper()
-	require.True(t, fault.Is(err, code), "%v", err)
-	if path != "" {
-		require.NotEmpty(t, fault.From(err).Reasons, "%v", err)
-		require.Equal(t, path, fault.From(err).Reasons[0].Path)
-	}
 }
 
 // wiped says whether nothing of the value is left in the row.

@@ -27,7 +27,7 @@ func TestASecretIsDeliveredOnceSealedToItsNodeAndThenGone(t *testing.T) {
 	require.Len(t, b.open(*got.Sealed), 43)
 	require.True(t, b.wiped(made.ID))
 	_, err = b.secrets.Redeem(b.node, made.ID)
-	refused(t, err, fault.SecretSpent, "secretId")
+	platformtest.Refused(t, err, fault.SecretSpent, "secretId")
 	require.Equal(t, 1, b.Count("runtime_secret", "id = $1 AND deliveries = 1 AND delivered_at IS NOT NULL", made.ID))
 	for _, entry := range b.Audit() {
 		require.NotContains(t, string(entry.After), b.open(*got.Sealed))
@@ -57,7 +57,7 @@ func TestOfManyTakersAtOnceOneGetsASecretThatIsDeliveredOnce(t *testing.T) {
 			got++
 			continue
 		}
-		refused(t, err, fault.SecretSpent, "secretId")
+		platformtest.Refused(t, err, fault.SecretSpent, "secretId")
 	}
 	require.Equal(t, 1, got)
 	require.Equal(t, 1, b.Count("runtime_secret", "deliveries = 1"))
@@ -79,9 +79,9 @@ func TestASecretUntilExpiryIsTheSameEveryTimeAndEnds(t *testing.T) {
 	require.Equal(t, *first.Value, *second.Value)
 	b.SQL(`UPDATE runtime_secret SET expires_at = now() - interval '1 second'`)
 	_, err = b.secrets.Redeem(b.adapter, made.ID)
-	refused(t, err, fault.SecretSpent, "secretId")
+	platformtest.Refused(t, err, fault.SecretSpent, "secretId")
 	_, err = b.secrets.Rotate(b.admin, secret.RotateInput{SecretID: made.ID})
-	refused(t, err, fault.SecretSpent, "secretId")
+	platformtest.Refused(t, err, fault.SecretSpent, "secretId")
 }
 
 func TestWhoASecretIsNotBoundToFindsNothingAndIsAudited(t *testing.T) {
@@ -159,9 +159,9 @@ func TestRotationMakesANewValueAndKeepsTheOneBefore(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, 1, b.Count("runtime_secret", "id = $1 AND previous IS NULL AND version = 3", lasting.ID))
 	_, err = b.secrets.Rotate(b.admin, secret.RotateInput{SecretID: lasting.ID, OverlapSeconds: 86_401})
-	refused(t, err, fault.InvalidArgument, "overlapSeconds")
+	platformtest.Refused(t, err, fault.InvalidArgument, "overlapSeconds")
 	_, err = b.secrets.Rotate(b.As(b.User(nil, platformtest.In(authz.ProjectViewer, b.project))), secret.RotateInput{SecretID: lasting.ID})
-	refused(t, err, fault.Forbidden, "")
+	platformtest.Refused(t, err, fault.Forbidden, "")
 }
 
 func TestRevocationAndTheEndOfWhatItIsForWipeASecret(t *testing.T) {
@@ -177,14 +177,14 @@ func TestRevocationAndTheEndOfWhatItIsForWipeASecret(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, out.RevokedAt, again.RevokedAt)
 	_, err = b.secrets.Redeem(b.adapter, revoked.ID)
-	refused(t, err, fault.SecretSpent, "secretId")
+	platformtest.Refused(t, err, fault.SecretSpent, "secretId")
 
 	b.SQL(`UPDATE member SET status = 'REMOVING' WHERE id = $1`, b.member)
 	require.False(t, b.wiped(member.ID))
 	b.SQL(`UPDATE member SET status = 'REMOVED' WHERE id = $1`, b.member)
 	require.True(t, b.wiped(member.ID))
 	_, err = b.secrets.Redeem(b.node, member.ID)
-	refused(t, err, fault.NotFound, "")
+	platformtest.Refused(t, err, fault.NotFound, "")
 	require.False(t, b.wiped(instance.ID))
 	b.SQL(`UPDATE instance SET released_at = now() WHERE id = $1`, b.instance.ID)
 	require.True(t, b.wiped(instance.ID))

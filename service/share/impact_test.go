@@ -98,7 +98,7 @@ func TestAPlanShowsTheImpactAndRestsOnWhoIsAttached(t *testing.T) {
 	require.Equal(t, []any{1, 0, 1}, []any{len(before.Impact.Projects), before.Impact.AttachedTotal, before.Impact.MembersTotal})
 	row := b.attached()
 	err = b.decommission(func(in *instance.DecommissionInput) { in.Force, in.Reason, in.PlanHash = true, "it goes", before.Hash })
-	refused(t, err, fault.PlanStale, "input.planHash")
+	platformtest.Refused(t, err, fault.PlanStale, "input.planHash")
 	require.Zero(t, b.Count("operation", ""))
 
 	plan, err := b.instances.PlanDecommission(b.owner, b.teardown(true))
@@ -107,7 +107,7 @@ func TestAPlanShowsTheImpactAndRestsOnWhoIsAttached(t *testing.T) {
 	_, err = b.service.Detach(b.other, share.Input{ShareID: row.ID})
 	require.NoError(t, err)
 	err = b.decommission(func(in *instance.DecommissionInput) { in.Force, in.Reason, in.PlanHash = true, "it goes", plan.Hash })
-	refused(t, err, fault.PlanStale, "input.planHash")
+	platformtest.Refused(t, err, fault.PlanStale, "input.planHash")
 	require.Zero(t, b.Count("operation", ""))
 }
 
@@ -116,31 +116,31 @@ func TestAControlPlaneIsNotTakenFromUnderOthersUnseen(t *testing.T) {
 	b := setup(t)
 	b.attached()
 	err := b.decommission(func(*instance.DecommissionInput) {})
-	refused(t, err, fault.ControlPlaneInUse, "input.instanceId")
+	platformtest.Refused(t, err, fault.ControlPlaneInUse, "input.instanceId")
 	require.Contains(t, fault.From(err).Reasons[0].Message, b.guest.DisplayName)
 	unforced, err := b.instances.PlanDecommission(b.owner, b.teardown(false))
 	require.NoError(t, err)
 	require.False(t, unforced.Allowed)
 	require.Equal(t, fault.ControlPlaneInUse, unforced.Verdicts[0].Reasons[0].Code)
 	err = b.decommission(func(in *instance.DecommissionInput) { in.PlanHash = unforced.Hash })
-	refused(t, err, fault.ControlPlaneInUse, "input.instanceId")
+	platformtest.Refused(t, err, fault.ControlPlaneInUse, "input.instanceId")
 	err = b.decommission(func(in *instance.DecommissionInput) { in.Force, in.Reason = true, "it goes" })
-	refused(t, err, fault.FailedPrecondition, "input.planHash")
+	platformtest.Refused(t, err, fault.FailedPrecondition, "input.planHash")
 
 	var seat ids.ID
 	require.NoError(t, b.Admin.QueryRow(t.Context(), `SELECT id FROM member WHERE instance_id = $1`, b.made.ID).Scan((*string)(&seat)))
 	members := &member.Service{DB: b.DB}
 	unseen := member.Input{MemberID: seat, DeadlineSeconds: 60, IdempotencyKey: "m"}
 	_, err = members.Drain(b.owner, unseen)
-	refused(t, err, fault.FailedPrecondition, "input.planHash")
+	platformtest.Refused(t, err, fault.FailedPrecondition, "input.planHash")
 	_, err = b.instances.Upgrade(b.owner, instance.UpgradeInput{InstanceID: b.made.ID, Config: []byte(`{"size":3}`), DeadlineSeconds: 60, IdempotencyKey: "u"})
-	refused(t, err, fault.FailedPrecondition, "input.planHash")
+	platformtest.Refused(t, err, fault.FailedPrecondition, "input.planHash")
 	var used ids.ID
 	require.NoError(t, b.Admin.QueryRow(t.Context(), `SELECT allocation_id FROM member WHERE id = $1`, seat).Scan((*string)(&used)))
 	b.SQL(`UPDATE allocation SET instance_id = $2 WHERE id = $1`, used, b.made.ID)
 	allocations := &allocation.Service{DB: b.DB}
 	_, err = allocations.Release(b.owner, allocation.ReleaseInput{AllocationID: used, IdempotencyKey: "r"})
-	refused(t, err, fault.ControlPlaneInUse, "input.allocationId")
+	platformtest.Refused(t, err, fault.ControlPlaneInUse, "input.allocationId")
 	require.Zero(t, b.Count("operation", ""))
 	require.Zero(t, b.Count("idempotency", "project_id = $1 AND result::text LIKE '%op\\_%'", b.home.ID))
 

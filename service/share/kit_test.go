@@ -8,7 +8,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gpuaas/app-platform/authz"
-	"github.com/gpuaas/app-platform/domain/fault"
 	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/domain/lifecycle"
 	"github.com/gpuaas/app-platform/ent/generated/db"
@@ -96,15 +95,6 @@ func (b *bundle) written() [4]int {
 	b.t.Helper()
 	return [4]int{b.Count("control_plane_share", ""), b.Count("control_plane_share", "ended_at IS NULL AND status = 'ATTACHED'"),
 		b.Count("app_instance_event", ""), b.Count("audit_entry", "allowed")}
-}
-
-// refused asserts the code and path of a refusal.
-func refused(t *testing.T, err error, code fault.Code, path string) {
-	t.Helper()
-	require.True(t, fault.Is(err, code), "want %s: %v", code, err)
-	if path != "" {
-		require.Equal(t, path, fault.From(err).Reasons[0].Path)
-	}
 }
 
 // nobody is an id of no share.

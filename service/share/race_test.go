@@ -14,6 +14,7 @@ import (
 	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/domain/lifecycle"
 	"github.com/gpuaas/app-platform/internal/tx"
+	"github.com/gpuaas/app-platform/rig/platformtest"
 	"github.com/gpuaas/app-platform/service/share"
 )
 
@@ -36,7 +37,7 @@ func TestAcceptAndWithdrawAtOnceEndInOneOfTheirOrders(t *testing.T) {
 		if accepted == nil {
 			require.Equal(t, lifecycle.ShareDetached, end.Status)
 		} else {
-			refused(t, accepted, fault.FailedPrecondition, "shareId")
+			platformtest.Refused(t, accepted, fault.FailedPrecondition, "shareId")
 			require.Equal(t, lifecycle.ShareWithdrawn, end.Status)
 		}
 	}
@@ -56,7 +57,7 @@ func TestOfTwoOffersAtOnceOneIsMade(t *testing.T) {
 		errs[0], errs[1] = errs[1], errs[0]
 	}
 	require.NoError(t, errs[0])
-	refused(t, errs[1], fault.Conflict, "input.projectId")
+	platformtest.Refused(t, errs[1], fault.Conflict, "input.projectId")
 	require.Equal(t, 1, b.Count("control_plane_share", ""))
 }
 
@@ -76,7 +77,7 @@ func TestAnActionWaitsForADetachmentUnderWay(t *testing.T) {
 		return b.Count("pg_stat_activity", "datname = current_database() AND wait_event_type = 'Lock'") > 0
 	}, soon, tick, "the action waits")
 	require.NoError(t, leaving.Commit(t.Context()))
-	refused(t, <-asked, fault.NotFound, "")
+	platformtest.Refused(t, <-asked, fault.NotFound, "")
 	require.Empty(t, b.standIn.Actions)
 }
 

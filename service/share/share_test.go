@@ -110,16 +110,16 @@ func TestWhatMayNotBeOfferedIsRefused(t *testing.T) {
 	} {
 		_, err := b.service.Offer(c.ctx, c.in)
 		require.Error(t, err, name)
-		refused(t, err, c.code, c.path)
+		platformtest.Refused(t, err, c.code, c.path)
 	}
 	require.Equal(t, before, b.written())
 	row := b.offered()
 	_, err := b.service.Offer(b.owner, b.offer("twice"))
-	refused(t, err, fault.Conflict, "input.projectId")
+	platformtest.Refused(t, err, fault.Conflict, "input.projectId")
 	require.Contains(t, err.Error(), string(row.ID))
 	b.SQL(`UPDATE instance SET status = 'STOPPING' WHERE id = $1`, b.made.ID)
 	_, err = b.service.Offer(b.owner, b.offer("late"))
-	refused(t, err, fault.FailedPrecondition, "input.instanceId")
+	platformtest.Refused(t, err, fault.FailedPrecondition, "input.instanceId")
 }
 
 func TestEachEndMovesAShareByItsOwnKeyAlone(t *testing.T) {
@@ -156,13 +156,13 @@ func TestEachEndMovesAShareByItsOwnKeyAlone(t *testing.T) {
 	}
 	for name, verb := range verbs {
 		_, err := verb(b.other, share.Input{ShareID: nobody, Reason: "mine"})
-		refused(t, err, fault.NotFound, "")
+		platformtest.Refused(t, err, fault.NotFound, "")
 		_, err = verb(b.other, share.Input{ShareID: row.ID, Reason: strings.Repeat("x", 1001)})
-		refused(t, err, fault.InvalidArgument, "reason")
+		platformtest.Refused(t, err, fault.InvalidArgument, "reason")
 		require.NotEmpty(t, name)
 	}
 	_, err := b.service.Withdraw(b.owner, share.Input{ShareID: row.ID, Reason: " "})
-	refused(t, err, fault.InvalidArgument, "reason")
+	platformtest.Refused(t, err, fault.InvalidArgument, "reason")
 	require.Equal(t, before, b.written())
 	var denied int
 	for _, entry := range b.Audit() {
@@ -190,16 +190,16 @@ func TestWhatHasEndedMovesNoMore(t *testing.T) {
 	b := setup(t)
 	row := b.attached()
 	_, err := b.service.Accept(b.other, share.Input{ShareID: row.ID})
-	refused(t, err, fault.FailedPrecondition, "shareId")
+	platformtest.Refused(t, err, fault.FailedPrecondition, "shareId")
 	_, err = b.service.Withdraw(b.owner, share.Input{ShareID: row.ID, Reason: "over"})
 	require.NoError(t, err)
 	before := b.written()
 	for _, verb := range []func(context.Context, share.Input) (*db.ControlPlaneShare, error){b.service.Accept, b.service.Decline, b.service.Detach} {
 		_, err := verb(b.other, share.Input{ShareID: row.ID})
-		refused(t, err, fault.FailedPrecondition, "shareId")
+		platformtest.Refused(t, err, fault.FailedPrecondition, "shareId")
 	}
 	_, err = b.service.Withdraw(b.owner, share.Input{ShareID: row.ID, Reason: "again"})
-	refused(t, err, fault.FailedPrecondition, "shareId")
+	platformtest.Refused(t, err, fault.FailedPrecondition, "shareId")
 	require.Equal(t, before, b.written())
 }
 
@@ -210,7 +210,7 @@ func TestOnlyALiveControlPlaneIsAccepted(t *testing.T) {
 	b.SQL(`UPDATE instance SET status = 'STOPPING' WHERE id = $1`, b.made.ID)
 	before := b.written()
 	_, err := b.service.Accept(b.other, share.Input{ShareID: row.ID})
-	refused(t, err, fault.FailedPrecondition, "shareId")
+	platformtest.Refused(t, err, fault.FailedPrecondition, "shareId")
 	require.Equal(t, before, b.written())
 	_, err = b.service.Decline(b.other, share.Input{ShareID: row.ID})
 	require.NoError(t, err, "to say no is always possible")
@@ -225,7 +225,7 @@ func TestPolicyOfTheOtherProjectHasASay(t *testing.T) {
 			ids.New(ids.PolicyOverlay), b.tenant.ID, b.guest.ID, document)
 		before := b.written()
 		_, err := b.service.Accept(b.other, share.Input{ShareID: row.ID})
-		refused(t, err, fault.PolicyDenied, "shareId")
+		platformtest.Refused(t, err, fault.PolicyDenied, "shareId")
 		require.Equal(t, before, b.written())
 		b.SQL(`UPDATE policy_overlay SET superseded_at = now()`)
 	}
@@ -259,12 +259,12 @@ func TestSharesAreListedAtBothEndsAndNowhereElse(t *testing.T) {
 		require.Equal(t, lifecycle.ShareOffered, found.Status)
 	}
 	_, err = b.service.List(b.owner, b.guest.ID, true, page.Args{First: 10})
-	refused(t, err, fault.NotFound, "")
+	platformtest.Refused(t, err, fault.NotFound, "")
 	_, err = b.service.List(b.owner, b.home.ID, true, page.Args{First: 10, After: "?"})
-	refused(t, err, fault.CursorInvalid, "after")
+	platformtest.Refused(t, err, fault.CursorInvalid, "after")
 	third := b.As(b.User(b.tenant, platformtest.In(authz.ProjectAdmin, b.Project(b.tenant))))
 	_, err = b.service.Get(third, second.ID)
-	refused(t, err, fault.NotFound, "")
+	platformtest.Refused(t, err, fault.NotFound, "")
 }
 
 func TestTheOtherProjectSeesWhatIsSharedAsLongAsItIs(t *testing.T) {

@@ -70,7 +70,7 @@ func TestTheOwnersTimelineIsToldWhatAnAttachedProjectDid(t *testing.T) {
 	require.Equal(t, []string{"apps.instance.control_plane_offered", "apps.instance.control_plane_attached",
 		"apps.instance.control_plane_detached", "apps.instance.action_invoked"}, b.told())
 	_, err = b.instances.InvokeAction(b.As(b.guestMember), in)
-	refused(t, err, fault.NotFound, "")
+	platformtest.Refused(t, err, fault.NotFound, "")
 	require.Len(t, b.standIn.Actions, 1, "not even the stored answer is given out")
 }
 
@@ -100,13 +100,13 @@ func TestWithoutAnAttachedShareThereIsNothingToAsk(t *testing.T) {
 	in := b.action("k")
 	in.Action = "queue.burn"
 	_, err = b.instances.InvokeAction(viewer, in)
-	refused(t, err, fault.NotFound, "input.action")
+	platformtest.Refused(t, err, fault.NotFound, "input.action")
 	_, robot := b.ServiceAccount(b.guest, authz.AppsInstanceRead)
 	_, err = b.instances.InvokeAction(b.With(robot), b.action("k"))
-	refused(t, err, fault.Forbidden, "")
+	platformtest.Refused(t, err, fault.Forbidden, "")
 	b.SQL(`UPDATE instance SET status = 'STOPPING' WHERE id = $1`, b.made.ID)
 	_, err = b.instances.InvokeAction(guest, b.action("k"))
-	refused(t, err, fault.FailedPrecondition, "input.instanceId")
+	platformtest.Refused(t, err, fault.FailedPrecondition, "input.instanceId")
 	require.Empty(t, b.standIn.Actions)
 	require.Zero(t, b.Count("idempotency", "project_id = $1", b.guest.ID))
 }
@@ -133,7 +133,7 @@ func TestBothWaysOutEndTheUseAtOnce(t *testing.T) {
 			require.NoError(t, leave(b, row.ID))
 			for _, key := range []string{"before", "after"} {
 				_, err = b.instances.InvokeAction(guest, b.action(key))
-				refused(t, err, fault.NotFound, "")
+				platformtest.Refused(t, err, fault.NotFound, "")
 			}
 			require.Len(t, b.standIn.Actions, 1)
 		})

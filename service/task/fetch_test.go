@@ -12,6 +12,7 @@ import (
 	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/domain/lifecycle"
 	"github.com/gpuaas/app-platform/ent/generated/db"
+	"github.com/gpuaas/app-platform/rig/platformtest"
 	"github.com/gpuaas/app-platform/service/ledger/event"
 	"github.com/gpuaas/app-platform/service/task"
 )
@@ -44,7 +45,7 @@ func TestATaskFetchesWhatItsInstanceMayHaveAndNothingElse(t *testing.T) {
 
 	other := b.Artifact(lifecycle.StageActive)
 	_, err = b.Run(b.adapter, b.fetching("other", other.Digest))
-	refused(t, err, fault.NotFound, at)
+	platformtest.Refused(t, err, fault.NotFound, at)
 
 	own := b.Artifact(lifecycle.StageActive)
 	b.SQL(`UPDATE artifact SET tenant_id = $2 WHERE id = $1`, own.ID, b.tenant.ID)
@@ -55,20 +56,20 @@ func TestATaskFetchesWhatItsInstanceMayHaveAndNothingElse(t *testing.T) {
 	require.NoError(t, err)
 	b.SQL(`UPDATE artifact SET stage = 'RETIRED' WHERE id = $1`, own.ID)
 	_, err = b.Run(b.adapter, b.fetching("own-retired", own.Digest))
-	refused(t, err, fault.NotFound, at)
+	platformtest.Refused(t, err, fault.NotFound, at)
 	draft := b.Artifact(lifecycle.StageDraft)
 	b.SQL(`UPDATE artifact SET tenant_id = $2 WHERE id = $1`, draft.ID, b.tenant.ID)
 	_, err = b.Run(b.adapter, b.fetching("own-draft", draft.Digest))
-	refused(t, err, fault.NotFound, at)
+	platformtest.Refused(t, err, fault.NotFound, at)
 
 	foreign := b.Artifact(lifecycle.StageActive)
 	b.SQL(`UPDATE artifact SET tenant_id = $2 WHERE id = $1`, foreign.ID, b.Tenant().ID)
 	_, err = b.Run(b.adapter, b.fetching("foreign", foreign.Digest))
-	refused(t, err, fault.NotFound, at)
+	platformtest.Refused(t, err, fault.NotFound, at)
 
 	b.SQL(`UPDATE artifact SET quarantined_at = now(), quarantine_reason = 'it bites' WHERE id = $1`, pinned.ID)
 	_, err = b.Run(b.adapter, b.fetching("bad", pinned.Digest))
-	refused(t, err, fault.ArtifactQuarantined, at)
+	platformtest.Refused(t, err, fault.ArtifactQuarantined, at)
 	require.ErrorContains(t, err, "it bites")
 	again, err := b.Run(b.adapter, b.fetching("pinned", pinned.Digest))
 	require.NoError(t, err, "the same task asked for again is the same task")
@@ -77,7 +78,7 @@ func TestATaskFetchesWhatItsInstanceMayHaveAndNothingElse(t *testing.T) {
 
 	b.Policy(b.project, `{"artifactSources": {"deny": ["registry.test"]}}`)
 	_, err = b.Run(b.adapter, b.fetching("denied", pinned.Digest))
-	refused(t, err, fault.PolicyDenied, at)
+	platformtest.Refused(t, err, fault.PolicyDenied, at)
 	require.Equal(t, 3, b.Count("node_task", "true"))
 	require.Equal(t, 3, b.Count("audit_entry", "action = 'runNodeTask' AND allowed"))
 }
@@ -90,7 +91,7 @@ func TestAnUpgradeFetchesWhatItLeadsTo(t *testing.T) {
 	require.NoError(t, b.Admin.QueryRow(t.Context(), `SELECT a.digest FROM artifact a JOIN manifest_artifact p ON p.artifact_id = a.id WHERE p.manifest_id = $1`,
 		next.ID).Scan(&digest))
 	_, err := b.Run(b.adapter, b.fetching("before", digest))
-	refused(t, err, fault.NotFound, "input.spec.digest")
+	platformtest.Refused(t, err, fault.NotFound, "input.spec.digest")
 	b.SQL(`UPDATE operation SET desired_change = jsonb_build_object('platform', jsonb_build_object('to', jsonb_build_object('manifestId', $2::text))) WHERE id = $1`,
 		b.operation.ID, next.ID)
 	_, err = b.Run(b.adapter, b.fetching("during", digest))
@@ -172,7 +173,7 @@ func TestProgressIsKeptNeverFallsBackAndIsToldInTenths(t *testing.T) {
 	require.NoError(t, b.Admin.QueryRow(t.Context(), `SELECT revision FROM instance WHERE id = $1`, b.instance.ID).Scan(&revision))
 	require.Equal(t, seq, revision, "no number is left out")
 	_, err = b.progress(made.ID, 900, 1_000)
-	refused(t, err, fault.Conflict, "")
+	platformtest.Refused(t, err, fault.Conflict, "")
 }
 
 func TestOtherTasksHaveProgressAndNoTimeline(t *testing.T) {
@@ -192,14 +193,14 @@ func TestProgressThatIsNoneIsRefused(t *testing.T) {
 	made := b.ask("k")
 	for _, wrong := range []float64{-1, 0.5, math.NaN(), math.Inf(1), 1 << 53} {
 		_, err := b.progress(made.ID, wrong, 0)
-		refused(t, err, fault.InvalidArgument, "input.progressDone")
+		platformtest.Refused(t, err, fault.InvalidArgument, "input.progressDone")
 		_, err = b.progress(made.ID, 0, wrong)
-		refused(t, err, fault.InvalidArgument, "input.progressTotal")
+		platformtest.Refused(t, err, fault.InvalidArgument, "input.progressTotal")
 	}
 	_, err := b.progress(made.ID, 11, 10)
-	refused(t, err, fault.InvalidArgument, "input.progressDone")
+	platformtest.Refused(t, err, fault.InvalidArgument, "input.progressDone")
 	one := 1.
 	_, err = b.Report(b.agent, task.ReportInput{TaskID: made.ID, Fence: 1, State: lifecycle.TaskSucceeded, ProgressDone: &one})
-	refused(t, err, fault.InvalidArgument, "input.progressDone")
+	platformtest.Refused(t, err, fault.InvalidArgument, "input.progressDone")
 	require.Equal(t, lifecycle.TaskPending, b.stored(made.ID).State)
 }

@@ -8,7 +8,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gpuaas/app-platform/authz"
-	"github.com/gpuaas/app-platform/domain/fault"
 	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/domain/lifecycle"
 	"github.com/gpuaas/app-platform/ent/generated/db"
@@ -104,20 +103,4 @@ func (b *bench) report(id ids.ID, state lifecycle.NodeTaskState) (*db.NodeTask, 
 		in.ExitCode, in.Result, in.Message = &zero, json.RawMessage(`{"exitCode":0}`), "done"
 	}
 	return b.Report(b.agent, in)
-}
-
-// refused wants the code, and a path among the reasons unless it is empty.
-func refused(t *testing.T, err error, code fault.Code, path string) {
-	t.Helper()
-	found, ok := fault.As(err)
-	require.True(t, ok, "%v", err)
-	require.Equal(t, code, found.Code, "%v", err)
-	if path == "" {
-		return
-	}
-	var paths []string
-	for _, reason := range found.Reasons {
-		paths = append(paths, reason.Path)
-	}
-	require.Contains(t, paths, path, "%v", err)
 }

@@ -58,9 +58,9 @@ func TestGetWaitsForTheEnd(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, lifecycle.TaskPending, still.State, "when the wait is over the task is answered as it is")
 	_, err = b.Get(b.adapter, open.ID, 21)
-	refused(t, err, fault.InvalidArgument, "waitSeconds")
+	platformtest.Refused(t, err, fault.InvalidArgument, "waitSeconds")
 	_, err = b.Get(b.adapter, ids.New(ids.NodeTask), 20)
-	refused(t, err, fault.NotFound, "")
+	platformtest.Refused(t, err, fault.NotFound, "")
 	ctx, cancel := context.WithCancel(b.adapter)
 	cancel()
 	_, err = b.Get(ctx, open.ID, 20)
@@ -116,9 +116,9 @@ func TestListGoesThroughPagesNewestFirst(t *testing.T) {
 	}
 	require.Equal(t, []ids.ID{made[4], made[3], made[2], made[1], made[0]}, seen)
 	_, err := b.List(b.adapter, b.member.ID, pageOf(2, "nonsense"))
-	refused(t, err, fault.CursorInvalid, "after")
+	platformtest.Refused(t, err, fault.CursorInvalid, "after")
 	_, err = b.List(b.adapter, ids.New(ids.Member), pageOf(2, ""))
-	refused(t, err, fault.NotFound, "")
+	platformtest.Refused(t, err, fault.NotFound, "")
 }
 
 func TestALargePageEndsEarly(t *testing.T) {

@@ -14,6 +14,7 @@ import (
 	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/domain/lifecycle"
 	"github.com/gpuaas/app-platform/domain/nodetask"
+	"github.com/gpuaas/app-platform/rig/platformtest"
 	"github.com/gpuaas/app-platform/service/ledger/event"
 	"github.com/gpuaas/app-platform/service/task"
 )
@@ -59,7 +60,7 @@ func TestRepeatedAndLateReports(t *testing.T) {
 	require.Equal(t, first.EndedAt.UTC(), again.EndedAt.UTC(), "the same word again changes nothing")
 	for _, state := range []lifecycle.NodeTaskState{lifecycle.TaskRunning, lifecycle.TaskFailed, lifecycle.TaskCanceled, lifecycle.TaskTimedOut} {
 		_, err := b.report(made.ID, state)
-		refused(t, err, fault.Conflict, "")
+		platformtest.Refused(t, err, fault.Conflict, "")
 		found, _ := fault.As(err)
 		require.False(t, found.CanRetry(), "an agent must not try for ever")
 	}
@@ -72,11 +73,11 @@ func TestFencesAreHeld(t *testing.T) {
 	made := b.ask("k")
 	b.SQL(`UPDATE node_task SET fence = 3 WHERE id = $1`, made.ID)
 	_, err := b.report(made.ID, lifecycle.TaskSucceeded)
-	refused(t, err, fault.StaleFence, "input.fence")
+	platformtest.Refused(t, err, fault.StaleFence, "input.fence")
 	_, err = b.Append(b.agent, task.OutputInput{TaskID: made.ID, Fence: 2, Stream: lifecycle.StreamStdout, Data: "x"})
-	refused(t, err, fault.StaleFence, "input.fence")
+	platformtest.Refused(t, err, fault.StaleFence, "input.fence")
 	_, err = b.Report(b.agent, task.ReportInput{TaskID: made.ID, Fence: 4, State: lifecycle.TaskFailed})
-	refused(t, err, fault.InvalidArgument, "input.fence")
+	platformtest.Refused(t, err, fault.InvalidArgument, "input.fence")
 	after := b.stored(made.ID)
 	require.Equal(t, lifecycle.TaskPending, after.State)
 	require.Empty(t, after.Stdout)
@@ -96,7 +97,7 @@ func TestOnlyTheTasksOwnNodeReports(t *testing.T) {
 		require.True(t, fault.Is(err, fault.NotFound) || fault.Is(err, fault.Forbidden), "%s: %v", name, err)
 	}
 	_, err := b.report(ids.New(ids.NodeTask), lifecycle.TaskFailed)
-	refused(t, err, fault.NotFound, "")
+	platformtest.Refused(t, err, fault.NotFound, "")
 	after := b.stored(made.ID)
 	require.Equal(t, lifecycle.TaskPending, after.State)
 	require.Empty(t, after.Stdout)
@@ -129,7 +130,7 @@ func TestBadReportsAreRefusedByTheirField(t *testing.T) {
 		c.change(&in)
 		_, err := b.Report(b.agent, in)
 		require.Error(t, err, name)
-		refused(t, err, c.code, c.path)
+		platformtest.Refused(t, err, c.code, c.path)
 	}
 	require.Equal(t, lifecycle.TaskPending, b.stored(made.ID).State)
 	message := strings.Repeat("ä", nodetask.MaxMessage)
@@ -160,14 +161,14 @@ func TestOutputIsKeptOnceAndInOrder(t *testing.T) {
 	require.Equal(t, "ee", row.Stderr)
 
 	_, err := b.Append(b.agent, task.OutputInput{TaskID: made.ID, Fence: 1, Stream: lifecycle.StreamStdout, Offset: 5, Data: "äx"})
-	refused(t, err, fault.InvalidArgument, "input.offset")
+	platformtest.Refused(t, err, fault.InvalidArgument, "input.offset")
 	require.Equal(t, "abcdä", b.stored(made.ID).Stdout)
 
 	_, err = b.report(made.ID, lifecycle.TaskSucceeded)
 	require.NoError(t, err)
 	require.Equal(t, 6, add(lifecycle.StreamStdout, 3, "dä"), "a lost answer can be asked for after the end")
 	_, err = b.Append(b.agent, task.OutputInput{TaskID: made.ID, Fence: 1, Stream: lifecycle.StreamStdout, Offset: 6, Data: "x"})
-	refused(t, err, fault.Conflict, "")
+	platformtest.Refused(t, err, fault.Conflict, "")
 }
 
 func TestOutputBeyondItsBoundIsSwallowed(t *testing.T) {
@@ -212,10 +213,10 @@ func TestBadOutputIsRefusedByItsField(t *testing.T) {
 	} {
 		in.TaskID, in.Fence = made.ID, 1
 		_, err := b.Append(b.agent, in)
-		refused(t, err, fault.InvalidArgument, path)
+		platformtest.Refused(t, err, fault.InvalidArgument, path)
 	}
 	_, err := b.Append(b.agent, task.OutputInput{TaskID: made.ID, Fence: 1, Stream: lifecycle.StreamStdout, Data: "a\x00b"})
-	refused(t, err, fault.InvalidArgument, "input.data")
+	platformtest.Refused(t, err, fault.InvalidArgument, "input.data")
 	require.Empty(t, b.stored(made.ID).Stdout)
 }
 

@@ -59,7 +59,7 @@ func TestTheSameKeyIsTheSameTask(t *testing.T) {
 		other := b.input("k")
 		change(&other)
 		_, err := b.Run(b.adapter, other)
-		refused(t, err, fault.IdempotencyKeyReused, "input.idempotencyKey")
+		platformtest.Refused(t, err, fault.IdempotencyKeyReused, "input.idempotencyKey")
 	}
 	require.Equal(t, 1, b.Count("node_task", ""))
 	require.Equal(t, 1, b.Count("audit_entry", ""), "a repeat changes nothing and is no entry")
@@ -107,17 +107,17 @@ func TestATokenReachesItsOwnInstanceOnly(t *testing.T) {
 		in := b.input("k")
 		in.MemberID = member
 		_, err := b.Run(b.adapter, in)
-		refused(t, err, fault.NotFound, "")
+		platformtest.Refused(t, err, fault.NotFound, "")
 	}
 	other := b.Operation(sibling, lifecycle.InstanceCreate, lifecycle.OperationRunning)
 	made := b.ask("k")
 	intruder := b.With(b.OperationToken(other, authz.TaskRun, authz.TaskRead))
 	_, err := b.Cancel(intruder, made.ID)
-	refused(t, err, fault.NotFound, "")
+	platformtest.Refused(t, err, fault.NotFound, "")
 	_, err = b.Get(intruder, made.ID, 0)
-	refused(t, err, fault.NotFound, "")
+	platformtest.Refused(t, err, fault.NotFound, "")
 	_, err = b.List(intruder, b.member.ID, pageOf(20, ""))
-	refused(t, err, fault.NotFound, "")
+	platformtest.Refused(t, err, fault.NotFound, "")
 	require.Equal(t, 1, b.Count("node_task", ""))
 	require.False(t, b.stored(made.ID).CancelRequested)
 	denied := 0
@@ -156,11 +156,11 @@ func TestATaskNeedsALiveMemberOnANode(t *testing.T) {
 	b := newBench(t)
 	b.SQL(`UPDATE member SET node_id = NULL WHERE id = $1`, b.member.ID)
 	_, err := b.Run(b.adapter, b.input("k"))
-	refused(t, err, fault.FailedPrecondition, "input.memberId")
+	platformtest.Refused(t, err, fault.FailedPrecondition, "input.memberId")
 	b.SQL(`UPDATE member SET node_id = $2, status = 'REMOVING' WHERE id = $1`, b.member.ID, b.node.ID)
 	b.SQL(`UPDATE member SET status = 'REMOVED' WHERE id = $1`, b.member.ID)
 	_, err = b.Run(b.adapter, b.input("k"))
-	refused(t, err, fault.FailedPrecondition, "input.memberId")
+	platformtest.Refused(t, err, fault.FailedPrecondition, "input.memberId")
 	require.Zero(t, b.Count("node_task", ""))
 }
 
@@ -180,7 +180,7 @@ func TestBadInputIsRefusedByItsField(t *testing.T) {
 		in := b.input("k")
 		change(&in)
 		_, err := b.Run(b.adapter, in)
-		refused(t, err, fault.InvalidArgument, path)
+		platformtest.Refused(t, err, fault.InvalidArgument, path)
 	}
 	for _, change := range []func(*task.RunInput){
 		func(in *task.RunInput) { in.TimeoutSeconds = 0 },
@@ -203,7 +203,7 @@ func TestAMembersOpenTasksAreBounded(t *testing.T) {
 		SELECT 'tsk_' || lpad(n::text, 26, '0'), tenant_id, project_id, instance_id, member_id, node_id, 'RUN', '', 'PENDING', 60, 'bulk-' || n, now()
 		FROM node_task, generate_series(1, $1) n`, task.MaxOpenOfMember-1)
 	_, err := b.Run(b.adapter, b.input("k-1"))
-	refused(t, err, fault.LimitExceeded, "input.memberId")
+	platformtest.Refused(t, err, fault.LimitExceeded, "input.memberId")
 	found, _ := fault.As(err)
 	require.True(t, found.CanRetry())
 	require.Equal(t, task.MaxOpenOfMember, b.Count("node_task", ""))

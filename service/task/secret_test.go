@@ -10,6 +10,7 @@ import (
 	"github.com/gpuaas/app-platform/domain/fault"
 	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/domain/lifecycle"
+	"github.com/gpuaas/app-platform/rig/platformtest"
 )
 
 // runtimeSecret makes a secret of the bench's instance, bound to a member's node or, without one, to the adapter.
@@ -33,7 +34,7 @@ func TestATaskRefersToSecretsOfItsMembersNodeAlone(t *testing.T) {
 		in := b.input("k")
 		in.Spec = json.RawMessage(`{"command":["true"],"env":[{"name":"A","secretRef":"` + string(good) + `"},{"name":"B","secretRef":"` + string(ref) + `"}]}`)
 		_, err := b.Run(b.adapter, in)
-		refused(t, err, fault.InvalidArgument, "input.spec.env.1.secretRef")
+		platformtest.Refused(t, err, fault.InvalidArgument, "input.spec.env.1.secretRef")
 	}
 	require.Zero(t, b.Count("node_task", ""))
 	in := b.input("k")

@@ -7,6 +7,7 @@ import (
 
 	"github.com/gpuaas/app-platform/domain/fault"
 	"github.com/gpuaas/app-platform/domain/lifecycle"
+	"github.com/gpuaas/app-platform/rig/platformtest"
 	"github.com/gpuaas/app-platform/service/ledger/event"
 )
 
@@ -47,6 +48,6 @@ func TestAReportWakesItsTaskAndTheQueueEachOnTheirOwn(t *testing.T) {
 	require.False(t, wakened(ofOther))
 
 	_, err = b.report(made.ID, lifecycle.TaskFailed)
-	refused(t, err, fault.Conflict, "")
+	platformtest.Refused(t, err, fault.Conflict, "")
 	require.False(t, wakened(ofTask) || wakened(queue), "a report that is refused wakes nobody")
 }

@@ -49,14 +49,6 @@ func (b *bundle) instance() *db.Instance {
 	return b.Instance(b.project, b.stored, lifecycle.InstanceRunning, b.Allocation(b.project, node))
 }
 
-func refused(t *testing.T, err error, code fault.Code, path string) {
-	t.Helper()
-	require.True(t, fault.Is(err, code), "want %s: %v", code, err)
-	if path != "" {
-		require.Equal(t, path, fault.From(err).Reasons[0].Path)
-	}
-}
-
 func TestOneOperationIsShownToThoseWhoMayReadIt(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -67,20 +59,20 @@ func TestOneOperationIsShownToThoseWhoMayReadIt(t *testing.T) {
 	require.Nil(t, found.Error())
 	require.Equal(t, "usr_fixture", found.Requester().ID)
 	_, err = operation.Get(b.stranger, b.DB, op.ID)
-	refused(t, err, fault.NotFound, "")
+	platformtest.Refused(t, err, fault.NotFound, "")
 	_, err = operation.Get(b.blind, b.DB, op.ID)
-	refused(t, err, fault.Forbidden, "")
+	platformtest.Refused(t, err, fault.Forbidden, "")
 	_, err = operation.Get(b.admin, b.DB, ids.New(ids.Operation))
-	refused(t, err, fault.NotFound, "")
+	platformtest.Refused(t, err, fault.NotFound, "")
 	_, err = operation.Get(t.Context(), b.DB, op.ID)
-	refused(t, err, fault.Unauthenticated, "")
+	platformtest.Refused(t, err, fault.Unauthenticated, "")
 
 	other := b.Operation(b.instance(), lifecycle.InstanceCreate, lifecycle.OperationRunning)
 	confined := b.With(b.OperationToken(op, authz.OperationRead))
 	_, err = operation.Get(confined, b.DB, op.ID)
 	require.NoError(t, err)
 	_, err = operation.Get(confined, b.DB, other.ID)
-	refused(t, err, fault.NotFound, "")
+	platformtest.Refused(t, err, fault.NotFound, "")
 	many, err := operation.Many(confined, b.DB, []ids.ID{op.ID, other.ID})
 	require.NoError(t, err)
 	require.Len(t, many, 1)
@@ -126,7 +118,7 @@ func TestOperationsAreListedNewestFirstPageByPage(t *testing.T) {
 	require.Len(t, open.Rows, 1)
 	require.Equal(t, running, open.Rows[0].ID)
 	_, err = operation.List(b.admin, b.DB, operation.Filter{ProjectID: b.project.ID}, page.Args{First: 1, After: page.Cursor("instances", "x")})
-	refused(t, err, fault.CursorInvalid, "after")
+	platformtest.Refused(t, err, fault.CursorInvalid, "after")
 }
 
 func TestListsAreRefusedToThoseWhoMayNotReadThem(t *testing.T) {
@@ -135,14 +127,14 @@ func TestListsAreRefusedToThoseWhoMayNotReadThem(t *testing.T) {
 	b.Operation(b.made, lifecycle.InstanceCreate, lifecycle.OperationRunning)
 	inProject, ofInstance := operation.Filter{ProjectID: b.project.ID}, operation.Filter{InstanceID: b.made.ID}
 	_, err := operation.List(b.stranger, b.DB, inProject, page.Args{First: 5})
-	refused(t, err, fault.NotFound, "")
+	platformtest.Refused(t, err, fault.NotFound, "")
 	hidden, err := operation.List(b.stranger, b.DB, ofInstance, page.Args{First: 5})
 	require.NoError(t, err)
 	require.Empty(t, hidden.Rows)
 	_, err = operation.List(b.blind, b.DB, inProject, page.Args{First: 5})
-	refused(t, err, fault.Forbidden, "")
+	platformtest.Refused(t, err, fault.Forbidden, "")
 	_, err = operation.List(b.blind, b.DB, ofInstance, page.Args{First: 5})
-	refused(t, err, fault.Forbidden, "")
+	platformtest.Refused(t, err, fault.Forbidden, "")
 }
 
 func TestStepsComeInTheirOrderAndAWatcherSeesWhatDiffers(t *testing.T) {

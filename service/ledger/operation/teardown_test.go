@@ -12,6 +12,7 @@ import (
 	"github.com/gpuaas/app-platform/domain/lifecycle"
 	"github.com/gpuaas/app-platform/ent/generated/db"
 	"github.com/gpuaas/app-platform/internal/tx"
+	"github.com/gpuaas/app-platform/rig/platformtest"
 	"github.com/gpuaas/app-platform/service/ledger/event"
 	"github.com/gpuaas/app-platform/service/ledger/operation"
 )
@@ -33,7 +34,7 @@ func TestATeardownGivesWayToTeardownsAndChangesOfVersion(t *testing.T) {
 		b := setup(t)
 		open := b.Operation(b.made, kind, lifecycle.OperationRunning)
 		_, err := b.teardown()
-		refused(t, err, fault.Conflict, "")
+		platformtest.Refused(t, err, fault.Conflict, "")
 		require.Contains(t, fault.From(err).Message, string(open.ID))
 		require.Equal(t, fault.OperationInTheWay, fault.From(err).Reasons[0].Code)
 		require.Equal(t, 1, b.Count("operation", ""))
@@ -102,6 +103,6 @@ func TestDeadlinesHaveBounds(t *testing.T) {
 		require.NoError(t, operation.CheckDeadline(seconds))
 	}
 	for _, seconds := range []int{operation.MinDeadline - 1, 0, -1, operation.MaxDeadline + 1} {
-		refused(t, operation.CheckDeadline(seconds), fault.InvalidArgument, "input.deadlineSeconds")
+		platformtest.Refused(t, operation.CheckDeadline(seconds), fault.InvalidArgument, "input.deadlineSeconds")
 	}
 }
