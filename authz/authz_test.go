@@ -117,7 +117,8 @@ func TestOperationTokenReachesOnlyItsInstance(t *testing.T) {
 	other := own
 	other.InstanceID = ins2
 	require.True(t, fault.Is(RequireOn(token, TaskRun, other), fault.NotFound))
-	require.True(t, fault.Is(Require(token, TaskRun, tenant1, project1), fault.NotFound), "an object without an instance is out of reach")
+	require.True(t, fault.Is(Require(token, TaskRun, tenant1, project1), fault.NotFound),
+		"an object without an instance is out of reach")
 	loose := NewActor(Subject{Kind: KindOperation, TenantID: tenant1, ProjectID: project1}, nil, []string{"task.run"}, now)
 	require.Error(t, Require(loose, TaskRun, tenant1, project1), "a token without an instance reaches nothing")
 }
@@ -126,7 +127,8 @@ func TestNodeReachesOnlyItself(t *testing.T) {
 	t.Parallel()
 	node := NewActor(Subject{Kind: KindNode, NodeID: nod1}, nil, nil, now)
 	require.NoError(t, RequireOn(node, TaskExecute, Object{TenantID: tenant1, ProjectID: project1, NodeID: nod1}))
-	require.True(t, fault.Is(RequireOn(node, TaskExecute, Object{TenantID: tenant1, ProjectID: project1, NodeID: nod2}), fault.NotFound))
+	require.True(t, fault.Is(RequireOn(node, TaskExecute, Object{TenantID: tenant1, ProjectID: project1, NodeID: nod2}),
+		fault.NotFound))
 	require.Error(t, Require(node, NodeReport, "", ""))
 	enrolment := NewActor(Subject{Kind: KindEnrolment}, nil, nil, now)
 	require.NoError(t, Require(enrolment, NodeJoin, "", ""))
@@ -140,19 +142,21 @@ func TestRefusalTellsOnlyWhatTheActorMayKnow(t *testing.T) {
 		err  error
 		want fault.Code
 	}{
-		"no actor":                             {Require(nil, TenantRead, tenant1, ""), fault.Unauthenticated},
-		"no actor anywhere":                    {RequireAnywhere(nil, AppsCatalogRead), fault.Unauthenticated},
-		"own project":                          {Require(viewer, AppsInstanceCreate, tenant1, project1), fault.Forbidden},
-		"own tenant":                           {Require(viewer, ProjectCreate, tenant1, ""), fault.Forbidden},
-		"sibling project":                      {Require(viewer, AppsInstanceRead, tenant1, project2), fault.NotFound},
-		"another tenant":                       {Require(viewer, TenantRead, tenant2, ""), fault.NotFound},
-		"another tenant's project":             {Require(viewer, ProjectRead, tenant2, project3), fault.NotFound},
-		"own project under another tenant":     {Require(viewer, AppsInstanceCreate, tenant2, project1), fault.Forbidden},
-		"platform":                             {Require(viewer, TenantCreate, "", ""), fault.Forbidden},
-		"a node of the platform":               {RequireOn(viewer, NodeRead, Object{NodeID: nod1}), fault.NotFound},
-		"nowhere":                              {RequireAnywhere(viewer, ManifestPublish), fault.Forbidden},
-		"any of several, in a project unseen":  {RequireAny(viewer, Object{TenantID: tenant1, ProjectID: project2}, FamilyKeys("instance.read")...), fault.NotFound},
-		"any of several, in one's own project": {RequireAny(viewer, Object{TenantID: tenant1, ProjectID: project1}, FamilyKeys("instance.create")...), fault.Forbidden},
+		"no actor":                         {Require(nil, TenantRead, tenant1, ""), fault.Unauthenticated},
+		"no actor anywhere":                {RequireAnywhere(nil, AppsCatalogRead), fault.Unauthenticated},
+		"own project":                      {Require(viewer, AppsInstanceCreate, tenant1, project1), fault.Forbidden},
+		"own tenant":                       {Require(viewer, ProjectCreate, tenant1, ""), fault.Forbidden},
+		"sibling project":                  {Require(viewer, AppsInstanceRead, tenant1, project2), fault.NotFound},
+		"another tenant":                   {Require(viewer, TenantRead, tenant2, ""), fault.NotFound},
+		"another tenant's project":         {Require(viewer, ProjectRead, tenant2, project3), fault.NotFound},
+		"own project under another tenant": {Require(viewer, AppsInstanceCreate, tenant2, project1), fault.Forbidden},
+		"platform":                         {Require(viewer, TenantCreate, "", ""), fault.Forbidden},
+		"a node of the platform":           {RequireOn(viewer, NodeRead, Object{NodeID: nod1}), fault.NotFound},
+		"nowhere":                          {RequireAnywhere(viewer, ManifestPublish), fault.Forbidden},
+		"any of several, in a project unseen": {RequireAny(viewer, Object{TenantID: tenant1, ProjectID: project2},
+			FamilyKeys("instance.read")...), fault.NotFound},
+		"any of several, in one's own project": {RequireAny(viewer, Object{TenantID: tenant1, ProjectID: project1},
+			FamilyKeys("instance.create")...), fault.Forbidden},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -171,7 +175,8 @@ func TestReachListsWhereAKeyIsHeld(t *testing.T) {
 		Binding{Role: ProjectAdmin, TenantID: tenant1, ProjectID: project1},
 		Binding{Role: ProjectAdmin, TenantID: tenant2},
 	)
-	require.Equal(t, Reach{Tenants: []ids.ID{tenant2}, Projects: []ids.ID{project1, project2}}, actor.Reach(AppsInstanceRead))
+	require.Equal(t, Reach{Tenants: []ids.ID{tenant2}, Projects: []ids.ID{project1, project2}},
+		actor.Reach(AppsInstanceRead))
 	require.Equal(t, Reach{Tenants: []ids.ID{tenant2}, Projects: []ids.ID{project1}}, actor.Reach(AppsInstanceCreate))
 	require.Equal(t, Reach{Tenants: []ids.ID{tenant1, tenant2}, Projects: []ids.ID{project1, project2}}, actor.Reach())
 	require.Equal(t, Reach{}, actor.Reach(TenantCreate))

@@ -9,8 +9,8 @@ import (
 )
 
 // RequireGrant refuses an actor that may not give, or take away, the role in the scope: it must hold the key
-// BindingGrant there, and every key of the role, as nobody gives what they lack. Who holds BindingGrant at platform scope may
-// give any role: that is the root all authority comes from. The faults are those of Require; a key that is
+// BindingGrant there, and every key of the role, as nobody gives what they lack. Who holds BindingGrant at platform
+// scope may give any role: that is the root all authority comes from. The faults are those of Require; a key that is
 // lacking is named.
 func RequireGrant(actor *Actor, role Role, tenantID, projectID ids.ID) error {
 	scope := Binding{TenantID: tenantID, ProjectID: projectID}.Scope()
@@ -26,8 +26,8 @@ func RequireGrant(actor *Actor, role Role, tenantID, projectID ids.ID) error {
 // never is when what has no end would end.
 var never = time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// RequireGrantUntil is RequireGrant for a role that lasts until a moment, zero for never, given the bindings that a person holds
-// now: nobody gives a role, to themselves least of all, for longer than they could give it (FORBIDDEN).
+// RequireGrantUntil is RequireGrant for a role that lasts until a moment, zero for never, given the bindings that a
+// person holds now: nobody gives a role, to themselves least of all, for longer than they could give it (FORBIDDEN).
 func RequireGrantUntil(actor *Actor, bindings []Binding, role Role, tenantID, projectID ids.ID, ends time.Time) error {
 	if err := RequireGrant(actor, role, tenantID, projectID); err != nil {
 		return err

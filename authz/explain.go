@@ -113,7 +113,8 @@ func Explain(c Case) Verdict {
 		if c.Key == 0 {
 			return Verdict{Missing: []Ground{{Kind: GroundCeiling, ID: c.Subject.ID, Message: "it is no permission"}}}
 		}
-		v.Because = []Ground{{Kind: GroundCeiling, ID: c.Subject.ID, Scope: ScopePlatform, Message: "the platform acts by itself"}}
+		v.Because = []Ground{{Kind: GroundCeiling, ID: c.Subject.ID, Scope: ScopePlatform,
+			Message: "the platform acts by itself"}}
 	}
 	if c.Barred != "" {
 		v = Verdict{Missing: append([]Ground{{Kind: GroundLimit, ID: c.Subject.ID, Message: c.Barred}}, v.Missing...)}
@@ -129,13 +130,16 @@ func (c *Case) person() Verdict {
 		if h.Role.BindableAt(h.Scope()) != nil || !holds(h.Role, c.Key) || !c.covers(h.Binding) {
 			continue
 		}
-		ground := Ground{Kind: GroundBinding, ID: h.ID, Role: h.Role, Scope: h.Scope(), ExpiresAt: h.ExpiresAt, BreakGlass: h.BreakGlass}
+		ground := Ground{Kind: GroundBinding, ID: h.ID, Role: h.Role, Scope: h.Scope(), ExpiresAt: h.ExpiresAt,
+			BreakGlass: h.BreakGlass}
 		switch where := place(h.TenantID, h.ProjectID); {
 		case !h.RevokedAt.IsZero():
-			ground.Message = fmt.Sprintf("%s %s gave it until the binding was revoked on %s", h.Role, where, h.RevokedAt.UTC().Format(time.RFC3339))
+			ground.Message = fmt.Sprintf("%s %s gave it until the binding was revoked on %s", h.Role, where,
+				h.RevokedAt.UTC().Format(time.RFC3339))
 			v.Missing = append(v.Missing, ground)
 		case !h.ExpiresAt.IsZero() && !h.ExpiresAt.After(c.Now):
-			ground.Message = fmt.Sprintf("%s %s gave it until the binding ended on %s", h.Role, where, h.ExpiresAt.UTC().Format(time.RFC3339))
+			ground.Message = fmt.Sprintf("%s %s gave it until the binding ended on %s", h.Role, where,
+				h.ExpiresAt.UTC().Format(time.RFC3339))
 			v.Missing = append(v.Missing, ground)
 		default:
 			ground.Message = fmt.Sprintf("%s %s gives it", h.Role, where)
@@ -148,7 +152,8 @@ func (c *Case) person() Verdict {
 	if v.Allowed() {
 		return Verdict{Because: v.Because}
 	}
-	slices.SortStableFunc(v.Missing, func(a, b Ground) int { return -cmp.Compare(a.ID, b.ID) }) // the newest first: ids are in order of time
+	// the newest first: ids are in order of time
+	slices.SortStableFunc(v.Missing, func(a, b Ground) int { return -cmp.Compare(a.ID, b.ID) })
 	v.Missing = append(v.Missing[:min(len(v.Missing), maxMissing/2)], c.couldHold()...)
 	return v
 }
@@ -173,13 +178,15 @@ func (c *Case) covers(b Binding) bool {
 func (c *Case) couldHold() []Ground {
 	owner, home := c.Object.TenantID, c.Subject.TenantID
 	if home != "" && owner != "" && home != owner {
-		return []Ground{{Kind: GroundLimit, ID: c.Subject.ID, Message: "the person belongs to another tenant, and roles in this one go to its own people"}}
+		return []Ground{{Kind: GroundLimit, ID: c.Subject.ID,
+			Message: "the person belongs to another tenant, and roles in this one go to its own people"}}
 	}
 	var found []Ground
 	for _, scope := range []Scope{ScopeProject, ScopeTenant, ScopePlatform} {
 		tenant, project := owner, c.Object.ProjectID
 		switch {
-		case scope == ScopeProject && project == "", scope == ScopeTenant && tenant == "", scope == ScopePlatform && home != "":
+		case scope == ScopeProject && project == "", scope == ScopeTenant && tenant == "", scope == ScopePlatform &&
+			home != "":
 			continue // there is no such scope, or the person can hold nothing there
 		case scope == ScopeTenant:
 			project = ""
@@ -209,12 +216,14 @@ func rolesWith(key Key, scope Scope) []Role {
 			found = append(found, entry.Role)
 		}
 	}
-	slices.SortStableFunc(found, func(a, b Role) int { return cmp.Compare(len(RoleMask(a).Keys()), len(RoleMask(b).Keys())) })
+	slices.SortStableFunc(found, func(a, b Role) int {
+		return cmp.Compare(len(RoleMask(a).Keys()), len(RoleMask(b).Keys()))
+	})
 	return found
 }
 
-// machine looks at what lies between a service account or an operation's token and the object: its ceiling, its list, its
-// project and what it is confined to.
+// machine looks at what lies between a service account or an operation's token and the object: its ceiling, its list,
+// its project and what it is confined to.
 func (c *Case) machine(ceiling Role, kind GroundKind, list string) Verdict {
 	var v Verdict
 	miss := func(kind GroundKind, format string, args ...any) {
@@ -226,7 +235,8 @@ func (c *Case) machine(ceiling Role, kind GroundKind, list string) Verdict {
 	if !slices.Contains(c.Allow, c.Key.String()) {
 		miss(kind, "%s is not on %s", c.Key, list)
 	} else if slices.Contains(c.Lapsed, c.Key.String()) {
-		miss(GroundLimit, "whoever made the %s may not give %s any more: somebody who holds it has to change the account", machineName(c.Subject.Kind), c.Key)
+		miss(GroundLimit, "whoever made the %s may not give %s any more: somebody who holds it has to change the account",
+			machineName(c.Subject.Kind), c.Key)
 	}
 	own := Binding{TenantID: c.Subject.TenantID, ProjectID: c.Subject.ProjectID}
 	if own.ProjectID == "" || !c.covers(own) {
@@ -235,7 +245,8 @@ func (c *Case) machine(ceiling Role, kind GroundKind, list string) Verdict {
 		miss(GroundLimit, "the %s's limits do not reach this object", machineName(c.Subject.Kind))
 	}
 	if c.Risk != "" && !c.Subject.Limits.permit(c.Risk) {
-		miss(GroundLimit, "the %s's limits leave it app actions of risk up to %s, and not %s", machineName(c.Subject.Kind), c.Subject.Limits.MaxRisk, c.Risk)
+		miss(GroundLimit, "the %s's limits leave it app actions of risk up to %s, and not %s", machineName(c.Subject.Kind),
+			c.Subject.Limits.MaxRisk, c.Risk)
 	}
 	if len(v.Missing) == 0 {
 		v.Because = []Ground{{Kind: kind, ID: c.Subject.ID, Scope: ScopeProject, ExpiresAt: c.Subject.ExpiresAt,
@@ -248,12 +259,15 @@ func (c *Case) machine(ceiling Role, kind GroundKind, list string) Verdict {
 func (c *Case) node(ceiling Role, what string) Verdict {
 	var v Verdict
 	if !holds(ceiling, c.Key) {
-		v.Missing = append(v.Missing, Ground{Kind: GroundCeiling, ID: c.Subject.ID, Message: fmt.Sprintf("%s is beyond what %s can do", c.Key, what)})
+		v.Missing = append(v.Missing, Ground{Kind: GroundCeiling, ID: c.Subject.ID,
+			Message: fmt.Sprintf("%s is beyond what %s can do", c.Key, what)})
 	} else if !c.Anywhere && !c.Subject.reaches(c.Object) {
-		v.Missing = append(v.Missing, Ground{Kind: GroundLimit, ID: c.Subject.ID, Message: what + " reaches nothing but its own node and its tasks"})
+		v.Missing = append(v.Missing, Ground{Kind: GroundLimit, ID: c.Subject.ID,
+			Message: what + " reaches nothing but its own node and its tasks"})
 	}
 	if len(v.Missing) == 0 {
-		v.Because = []Ground{{Kind: GroundCeiling, ID: c.Subject.ID, Scope: ScopePlatform, Message: fmt.Sprintf("%s can do this on its own node", what)}}
+		v.Because = []Ground{{Kind: GroundCeiling, ID: c.Subject.ID, Scope: ScopePlatform,
+			Message: fmt.Sprintf("%s can do this on its own node", what)}}
 	}
 	return v
 }

@@ -48,7 +48,8 @@ func newSmall(seed uint64) *small {
 
 func pick[T any](s *small, from []T) T { return from[s.IntN(len(from))] }
 
-// object is a thing somewhere: of the platform, a tenant, a project, an instance, a node; now and then of no sense at all.
+// object is a thing somewhere: of the platform, a tenant, a project, an instance, a node; now and then of no sense at
+// all.
 func (s *small) object() Object {
 	p := s.IntN(len(s.projects))
 	object := Object{TenantID: s.tenants[p/2], ProjectID: s.projects[p]}
@@ -109,7 +110,8 @@ func (s *small) random() Case {
 	if !c.Anywhere { // what is of no object is no app action
 		c.Risk = pick(s, append(risks, "", "", "UNHEARD_OF"))
 	}
-	c.Subject = Subject{Kind: pick(s, []Kind{KindUser, KindUser, KindUser, KindServiceAccount, KindServiceAccount, KindOperation, KindNode, KindEnrolment, KindSystem}), ID: "sub_1"}
+	c.Subject = Subject{Kind: pick(s, []Kind{KindUser, KindUser, KindUser, KindServiceAccount, KindServiceAccount,
+		KindOperation, KindNode, KindEnrolment, KindSystem}), ID: "sub_1"}
 	switch c.Subject.Kind {
 	case KindUser:
 		c.Subject.TenantID = pick(s, append([]ids.ID{""}, s.tenants...))
@@ -232,7 +234,8 @@ func TestExplanationNamesTheNearestMissingRow(t *testing.T) {
 	person := Subject{Kind: KindUser, ID: "usr_1", TenantID: tenant1}
 	robot := Subject{Kind: KindServiceAccount, ID: "sa_1", TenantID: tenant1, ProjectID: project1}
 	here := Object{TenantID: tenant1, ProjectID: project1, InstanceID: ins1}
-	ended := Holding{ID: "rb_1", Binding: Binding{Role: ProjectAdmin, TenantID: tenant1, ProjectID: project1, ExpiresAt: now.Add(-time.Hour)}}
+	ended := Holding{ID: "rb_1", Binding: Binding{Role: ProjectAdmin, TenantID: tenant1, ProjectID: project1,
+		ExpiresAt: now.Add(-time.Hour)}}
 	revoked := Holding{ID: "rb_2", Binding: Binding{Role: ProjectAdmin, TenantID: tenant1}, RevokedAt: now.Add(-time.Hour)}
 	limited := robot
 	limited.Limits.Objects = []ids.ID{ins2}
@@ -242,24 +245,42 @@ func TestExplanationNamesTheNearestMissingRow(t *testing.T) {
 		id   ids.ID
 		says string
 	}{
-		"a role that nobody gave":      {Case{Subject: person, Key: AppsInstanceCreate, Object: here}, GroundBinding, "", "project_admin in project"},
-		"the least role that would do": {Case{Subject: person, Key: AppsInstanceRead, Object: here}, GroundBinding, "", "project_viewer in project"},
-		"a binding that ended":         {Case{Subject: person, Key: AppsInstanceCreate, Object: here, Holdings: []Holding{ended}}, GroundBinding, "rb_1", "until the binding ended on"},
-		"a binding that was revoked":   {Case{Subject: person, Key: AppsInstanceCreate, Object: here, Holdings: []Holding{revoked}}, GroundBinding, "rb_2", "revoked on"},
-		"another tenant's person":      {Case{Subject: person, Key: AppsInstanceRead, Object: Object{TenantID: tenant2, ProjectID: project3}}, GroundLimit, "usr_1", "another tenant"},
-		"for platform staff alone":     {Case{Subject: person, Key: TenantCreate}, GroundCeiling, "", "only platform staff"},
-		"for machines alone":           {Case{Subject: person, Key: TaskExecute, Object: here}, GroundCeiling, "", "for machines alone"},
+		"a role that nobody gave": {Case{Subject: person, Key: AppsInstanceCreate, Object: here}, GroundBinding, "",
+			"project_admin in project"},
+		"the least role that would do": {Case{Subject: person, Key: AppsInstanceRead, Object: here}, GroundBinding, "",
+			"project_viewer in project"},
+		"a binding that ended": {Case{Subject: person, Key: AppsInstanceCreate, Object: here,
+			Holdings: []Holding{ended}}, GroundBinding, "rb_1", "until the binding ended on"},
+		"a binding that was revoked": {Case{Subject: person, Key: AppsInstanceCreate, Object: here,
+			Holdings: []Holding{revoked}}, GroundBinding, "rb_2", "revoked on"},
+		"another tenant's person": {Case{Subject: person, Key: AppsInstanceRead,
+			Object: Object{TenantID: tenant2, ProjectID: project3}}, GroundLimit, "usr_1", "another tenant"},
+		"for platform staff alone": {Case{Subject: person, Key: TenantCreate}, GroundCeiling, "", "only platform staff"},
+		"for machines alone": {Case{Subject: person, Key: TaskExecute, Object: here}, GroundCeiling, "",
+			"for machines alone"},
 		"somebody disabled": {Case{Subject: person, Key: AppsInstanceRead, Object: here, Barred: "the person is disabled",
-			Holdings: []Holding{{ID: "rb_3", Binding: Binding{Role: ProjectAdmin, TenantID: tenant1}}}}, GroundLimit, "usr_1", "disabled"},
-		"not on the allow-list": {Case{Subject: robot, Key: AppsInstanceRead, Object: here}, GroundAllowList, "sa_1", "is not on the service account's allow-list"},
-		"above the ceiling":     {Case{Subject: robot, Key: BindingGrant, Object: here, Allow: []string{"identity.binding.grant"}}, GroundCeiling, "sa_1", "above the ceiling of service accounts"},
-		"out of its project":    {Case{Subject: robot, Key: AppsInstanceRead, Object: Object{TenantID: tenant1, ProjectID: project2}, Allow: []string{"apps.instance.read"}}, GroundLimit, "sa_1", "never leaves its project"},
-		"beyond its risk": {Case{Subject: Subject{Kind: KindServiceAccount, ID: "sa_1", TenantID: tenant1, ProjectID: project1, Limits: Limits{MaxRisk: "READ"}},
-			Key: AppsInstanceRead, Object: here, Allow: []string{"apps.instance.read"}, Risk: "WRITE"}, GroundLimit, "sa_1", "risk up to READ, and not WRITE"},
-		"beyond its limits":         {Case{Subject: limited, Key: AppsInstanceRead, Object: here, Allow: []string{"apps.instance.read"}}, GroundLimit, "sa_1", "limits do not reach"},
-		"another instance's token":  {Case{Subject: Subject{Kind: KindOperation, ID: "op_1", TenantID: tenant1, ProjectID: project1, InstanceID: ins2}, Key: TaskRun, Object: here, Allow: []string{"task.run"}}, GroundLimit, "op_1", "limits do not reach"},
-		"another node's credential": {Case{Subject: Subject{Kind: KindNode, ID: nod1, NodeID: nod1}, Key: TaskExecute, Object: Object{NodeID: nod2}}, GroundLimit, nod1, "its own node"},
-		"what no node does":         {Case{Subject: Subject{Kind: KindNode, ID: nod1, NodeID: nod1}, Key: TenantRead, Object: Object{NodeID: nod1}}, GroundCeiling, nod1, "beyond what a node's credential"},
+			Holdings: []Holding{{ID: "rb_3", Binding: Binding{Role: ProjectAdmin, TenantID: tenant1}}}}, GroundLimit, "usr_1",
+			"disabled"},
+		"not on the allow-list": {Case{Subject: robot, Key: AppsInstanceRead, Object: here}, GroundAllowList, "sa_1",
+			"is not on the service account's allow-list"},
+		"above the ceiling": {Case{Subject: robot, Key: BindingGrant, Object: here,
+			Allow: []string{"identity.binding.grant"}}, GroundCeiling, "sa_1", "above the ceiling of service accounts"},
+		"out of its project": {Case{Subject: robot, Key: AppsInstanceRead,
+			Object: Object{TenantID: tenant1, ProjectID: project2}, Allow: []string{"apps.instance.read"}}, GroundLimit, "sa_1",
+			"never leaves its project"},
+		"beyond its risk": {Case{Subject: Subject{Kind: KindServiceAccount, ID: "sa_1", TenantID: tenant1,
+			ProjectID: project1, Limits: Limits{MaxRisk: "READ"}},
+			Key: AppsInstanceRead, Object: here, Allow: []string{"apps.instance.read"}, Risk: "WRITE"}, GroundLimit, "sa_1",
+			"risk up to READ, and not WRITE"},
+		"beyond its limits": {Case{Subject: limited, Key: AppsInstanceRead, Object: here,
+			Allow: []string{"apps.instance.read"}}, GroundLimit, "sa_1", "limits do not reach"},
+		"another instance's token": {Case{Subject: Subject{Kind: KindOperation, ID: "op_1", TenantID: tenant1,
+			ProjectID: project1, InstanceID: ins2}, Key: TaskRun, Object: here, Allow: []string{"task.run"}}, GroundLimit,
+			"op_1", "limits do not reach"},
+		"another node's credential": {Case{Subject: Subject{Kind: KindNode, ID: nod1, NodeID: nod1}, Key: TaskExecute,
+			Object: Object{NodeID: nod2}}, GroundLimit, nod1, "its own node"},
+		"what no node does": {Case{Subject: Subject{Kind: KindNode, ID: nod1, NodeID: nod1}, Key: TenantRead,
+			Object: Object{NodeID: nod1}}, GroundCeiling, nod1, "beyond what a node's credential"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -277,7 +298,8 @@ func TestExplanationIsBounded(t *testing.T) {
 	t.Parallel()
 	c := Case{Subject: Subject{Kind: KindUser, ID: "usr_1"}, Key: TenantRead, Object: Object{TenantID: tenant1}, Now: now}
 	for range 3 * maxBecause {
-		c.Holdings = append(c.Holdings, Holding{ID: ids.New(ids.RoleBinding), Binding: Binding{Role: TenantAdmin, TenantID: tenant1}})
+		c.Holdings = append(c.Holdings, Holding{ID: ids.New(ids.RoleBinding),
+			Binding: Binding{Role: TenantAdmin, TenantID: tenant1}})
 	}
 	require.Len(t, Explain(c).Because, maxBecause)
 	for i := range c.Holdings {
@@ -286,5 +308,6 @@ func TestExplanationIsBounded(t *testing.T) {
 	said := Explain(c)
 	require.LessOrEqual(t, len(said.Missing), maxMissing)
 	require.Equal(t, c.Holdings[len(c.Holdings)-1].ID, said.Missing[0].ID, "the newest that ended is the nearest")
-	require.True(t, strings.HasPrefix(said.Missing[len(said.Missing)-1].Message, "platform_operator"), "what could be given has room besides")
+	require.True(t, strings.HasPrefix(said.Missing[len(said.Missing)-1].Message, "platform_operator"),
+		"what could be given has room besides")
 }

@@ -181,22 +181,25 @@ var catalogue = [...]KeyEntry{
 	SKUPriceManage:          {"sku.price.manage", "Set the list price of a SKU."},
 	ProjectDelete:           {"project.delete", "Delete an empty project; its credentials end at once."},
 	UserLogout:              {"identity.user.logout", "End all sessions of a person."},
-	ControlPlaneRead:        {"control_plane.read", "See shared control planes, who is attached, and what a change of one would touch."},
-	ControlPlaneCreate:      {"control_plane.create", "Launch an instance whose control plane serves the whole tenant."},
-	ControlPlaneOffer:       {"control_plane.offer", "Offer a shared control plane to another project of the tenant, and take it back."},
-	ControlPlaneAttach:      {"control_plane.attach", "Accept or decline a shared control plane for a project."},
-	ControlPlaneDetach:      {"control_plane.detach", "Detach a project from a shared control plane."},
-	SecretRead:              {"secret.read", "See which runtime secrets exist; never their values."},
-	SecretIssue:             {"secret.issue", "Issue a runtime secret of an instance."},
-	SecretRedeem:            {"secret.redeem", "Take delivery of a runtime secret that is bound to oneself."},
-	SecretRotate:            {"secret.rotate", "Rotate a runtime secret."},
-	SecretRevoke:            {"secret.revoke", "Revoke a runtime secret."},
-	WebhookRead:             {"webhook.read", "See a project's webhooks and their deliveries."},
-	WebhookManage:           {"webhook.manage", "Make, change, replay and delete a project's webhooks."},
-	AuditVerify:             {"audit.verify", "Read the audit's hash chain and its signed checkpoints."},
-	BreakGlassUse:           {"break_glass.use", "Use a break-glass mutation; always with a reason, flagged everywhere."},
-	SourceRead:              {"source.read", "See where artifacts may come from, and whose signatures count there."},
-	SourceManage:            {"source.manage", "Add and change artifact sources, their credentials and trusted signer keys."},
+	ControlPlaneRead: {"control_plane.read",
+		"See shared control planes, who is attached, and what a change of one would touch."},
+	ControlPlaneCreate: {"control_plane.create", "Launch an instance whose control plane serves the whole tenant."},
+	ControlPlaneOffer: {"control_plane.offer",
+		"Offer a shared control plane to another project of the tenant, and take it back."},
+	ControlPlaneAttach: {"control_plane.attach", "Accept or decline a shared control plane for a project."},
+	ControlPlaneDetach: {"control_plane.detach", "Detach a project from a shared control plane."},
+	SecretRead:         {"secret.read", "See which runtime secrets exist; never their values."},
+	SecretIssue:        {"secret.issue", "Issue a runtime secret of an instance."},
+	SecretRedeem:       {"secret.redeem", "Take delivery of a runtime secret that is bound to oneself."},
+	SecretRotate:       {"secret.rotate", "Rotate a runtime secret."},
+	SecretRevoke:       {"secret.revoke", "Revoke a runtime secret."},
+	WebhookRead:        {"webhook.read", "See a project's webhooks and their deliveries."},
+	WebhookManage:      {"webhook.manage", "Make, change, replay and delete a project's webhooks."},
+	AuditVerify:        {"audit.verify", "Read the audit's hash chain and its signed checkpoints."},
+	BreakGlassUse:      {"break_glass.use", "Use a break-glass mutation; always with a reason, flagged everywhere."},
+	SourceRead:         {"source.read", "See where artifacts may come from, and whose signatures count there."},
+	SourceManage: {"source.manage",
+		"Add and change artifact sources, their credentials and trusted signer keys."},
 	ArtifactQuarantine:      {"artifact.quarantine", "Put an artifact in quarantine, and let it out."},
 	PolicyRead:              {"policy.read", "See policy overlays."},
 	PolicyManage:            {"policy.manage", "Change policy overlays."},
@@ -292,7 +295,8 @@ func Families() []string { return slices.Clone(families) }
 // INVALID_ARGUMENT when the family or the suffix is unknown.
 func FamilyKey(family, suffix string) (Key, error) {
 	if !slices.Contains(families, family) {
-		return 0, fault.New(fault.InvalidArgument, "%.40q is not a permission family: want %s", family, strings.Join(families, " or "))
+		return 0, fault.New(fault.InvalidArgument, "%.40q is not a permission family: want %s", family,
+			strings.Join(families, " or "))
 	}
 	return ParseKey(family + "." + suffix)
 }

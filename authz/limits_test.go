@@ -12,7 +12,8 @@ import (
 
 // limited is a service account of project1 that may read instances and allocations and launch, within limits.
 func limited(limits Limits) *Actor {
-	return NewActor(Subject{Kind: KindServiceAccount, ID: "sa_1", TenantID: tenant1, ProjectID: project1, Limits: limits}, nil,
+	return NewActor(Subject{Kind: KindServiceAccount, ID: "sa_1", TenantID: tenant1, ProjectID: project1, Limits: limits},
+		nil,
 		[]string{"apps.instance.read", "apps.instance.create", "allocation.read", "project.read"}, now)
 }
 
@@ -23,7 +24,8 @@ func TestAnAccountThatIsLimitedToObjectsReachesNothingElse(t *testing.T) {
 	in := func(object Object) Object { object.TenantID, object.ProjectID = tenant1, project1; return object }
 	require.NoError(t, RequireOn(account, AppsInstanceRead, in(Object{InstanceID: mine})))
 	require.NoError(t, RequireOn(account, AllocationRead, in(Object{AllocationID: allocation})))
-	require.NoError(t, RequireOn(account, AllocationRead, in(Object{AllocationID: ids.New(ids.Allocation), InstanceID: mine})), "what serves a listed instance is its part")
+	require.NoError(t, RequireOn(account, AllocationRead,
+		in(Object{AllocationID: ids.New(ids.Allocation), InstanceID: mine})), "what serves a listed instance is its part")
 	for what, object := range map[string]Object{
 		"another instance": {InstanceID: other}, "another allocation": {AllocationID: ids.New(ids.Allocation)},
 		"a node's task elsewhere": {InstanceID: other, NodeID: nod1},
@@ -34,13 +36,15 @@ func TestAnAccountThatIsLimitedToObjectsReachesNothingElse(t *testing.T) {
 	require.True(t, fault.Is(err, fault.Forbidden), "a launch is of the project: %v", err)
 	refused, _ := fault.As(err)
 	require.Equal(t, fault.AccountLimit, refused.Reasons[0].Code)
-	require.True(t, fault.Is(RequireOn(account, AppsInstanceCreate, Object{TenantID: tenant1, ProjectID: project2}), fault.NotFound))
+	require.True(t, fault.Is(RequireOn(account, AppsInstanceCreate, Object{TenantID: tenant1, ProjectID: project2}),
+		fault.NotFound))
 	require.NoError(t, RequireOn(limited(Limits{}), AppsInstanceCreate, in(Object{})), "no list, no bound")
 }
 
 func TestAnAccountsHighestRiskBindsActions(t *testing.T) {
 	t.Parallel()
-	for most, allowed := range map[lifecycle.ActionRisk]int{"": 3, lifecycle.RiskRead: 1, lifecycle.RiskWrite: 2, lifecycle.RiskDestructive: 3} {
+	for most, allowed := range map[lifecycle.ActionRisk]int{"": 3, lifecycle.RiskRead: 1, lifecycle.RiskWrite: 2,
+		lifecycle.RiskDestructive: 3} {
 		account := limited(Limits{MaxRisk: most})
 		for i, risk := range risks {
 			err := account.RequireRisk(risk)
@@ -51,7 +55,8 @@ func TestAnAccountsHighestRiskBindsActions(t *testing.T) {
 			}
 		}
 	}
-	require.Error(t, limited(Limits{MaxRisk: lifecycle.RiskDestructive}).RequireRisk("NOVEL"), "what is not known is not harmless")
+	require.Error(t, limited(Limits{MaxRisk: lifecycle.RiskDestructive}).RequireRisk("NOVEL"),
+		"what is not known is not harmless")
 }
 
 func TestChangesOfLimitsWidenOrNarrow(t *testing.T) {
@@ -61,14 +66,19 @@ func TestChangesOfLimitsWidenOrNarrow(t *testing.T) {
 		was, is         Limits
 		wider, narrower []string
 	}{
-		"nothing":             {Limits{}, Limits{}, nil, nil},
-		"the same":            {Limits{Objects: []ids.ID{a, b}, MaxRisk: "WRITE", OperationsPerHour: 2}, Limits{Objects: []ids.ID{b, a}, MaxRisk: "WRITE", OperationsPerHour: 2}, nil, nil},
-		"all are lifted":      {Limits{Objects: []ids.ID{a}, MaxRisk: "DESTRUCTIVE", OperationsPerHour: 2}, Limits{}, []string{"objectIds", "maxRisk", "operationsPerHour"}, nil},
-		"all are set":         {Limits{}, Limits{Objects: []ids.ID{a}, MaxRisk: "DESTRUCTIVE", OperationsPerHour: 2}, nil, []string{"objectIds", "maxRisk", "operationsPerHour"}},
-		"one more object":     {Limits{Objects: []ids.ID{a}}, Limits{Objects: []ids.ID{a, b}}, []string{"objectIds"}, nil},
-		"one object fewer":    {Limits{Objects: []ids.ID{a, b}}, Limits{Objects: []ids.ID{a}}, nil, []string{"objectIds"}},
-		"another object":      {Limits{Objects: []ids.ID{a}}, Limits{Objects: []ids.ID{b}}, []string{"objectIds"}, []string{"objectIds"}},
-		"risk and rate apart": {Limits{MaxRisk: "READ", OperationsPerHour: 3}, Limits{MaxRisk: "WRITE", OperationsPerHour: 2}, []string{"maxRisk"}, []string{"operationsPerHour"}},
+		"nothing": {Limits{}, Limits{}, nil, nil},
+		"the same": {Limits{Objects: []ids.ID{a, b}, MaxRisk: "WRITE", OperationsPerHour: 2},
+			Limits{Objects: []ids.ID{b, a}, MaxRisk: "WRITE", OperationsPerHour: 2}, nil, nil},
+		"all are lifted": {Limits{Objects: []ids.ID{a}, MaxRisk: "DESTRUCTIVE", OperationsPerHour: 2}, Limits{},
+			[]string{"objectIds", "maxRisk", "operationsPerHour"}, nil},
+		"all are set": {Limits{}, Limits{Objects: []ids.ID{a}, MaxRisk: "DESTRUCTIVE", OperationsPerHour: 2}, nil,
+			[]string{"objectIds", "maxRisk", "operationsPerHour"}},
+		"one more object":  {Limits{Objects: []ids.ID{a}}, Limits{Objects: []ids.ID{a, b}}, []string{"objectIds"}, nil},
+		"one object fewer": {Limits{Objects: []ids.ID{a, b}}, Limits{Objects: []ids.ID{a}}, nil, []string{"objectIds"}},
+		"another object": {Limits{Objects: []ids.ID{a}}, Limits{Objects: []ids.ID{b}}, []string{"objectIds"},
+			[]string{"objectIds"}},
+		"risk and rate apart": {Limits{MaxRisk: "READ", OperationsPerHour: 3}, Limits{MaxRisk: "WRITE", OperationsPerHour: 2},
+			[]string{"maxRisk"}, []string{"operationsPerHour"}},
 	} {
 		wider, narrower := c.was.Compare(c.is)
 		require.Equal(t, c.wider, wider, name)

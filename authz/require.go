@@ -186,7 +186,8 @@ func (l *Limits) reach(object Object) bool {
 // confinedFrom reports whether the object is the project itself, of which a service account that is limited to
 // objects knows, though it may do nothing with the whole of it.
 func (a *Actor) confinedFrom(object Object) bool {
-	return a.Kind == KindServiceAccount && len(a.Limits.Objects) > 0 && a.ProjectID != "" && object.ProjectID == a.ProjectID &&
+	return a.Kind == KindServiceAccount && len(a.Limits.Objects) > 0 && a.ProjectID != "" &&
+		object.ProjectID == a.ProjectID &&
 		object.InstanceID == "" && object.AllocationID == "" && object.NodeID == ""
 }
 

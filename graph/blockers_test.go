@@ -44,7 +44,8 @@ func TestBlockersOfAListCostTheSameWhateverItsLength(t *testing.T) {
 	stored, err := b.Ent.Manifest.Query().Only(t.Context())
 	require.NoError(t, err)
 	for range 20 {
-		b.Operation(b.Instance(b.project, stored, lifecycle.InstanceRunning), lifecycle.InstanceUpgrade, lifecycle.OperationRunning)
+		b.Operation(b.Instance(b.project, stored, lifecycle.InstanceRunning), lifecycle.InstanceUpgrade,
+			lifecycle.OperationRunning)
 	}
 	codes, later := look()
 	require.Len(t, codes, 21)

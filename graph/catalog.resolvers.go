@@ -213,7 +213,8 @@ func (r *queryResolver) Manifests(ctx context.Context, search *string, appSlug *
 	if err != nil {
 		return nil, err
 	}
-	return read.Connection[model.ManifestConnection](r.Catalog.ManifestList(ctx, catalog.ManifestFilter{Search: value(search), AppSlug: value(appSlug), Stages: stages}, args))
+	return read.Connection[model.ManifestConnection](r.Catalog.ManifestList(ctx,
+		catalog.ManifestFilter{Search: value(search), AppSlug: value(appSlug), Stages: stages}, args))
 }
 
 func (r *queryResolver) Artifact(ctx context.Context, digest string, tenantID *ids.ID) (*db.Artifact, error) {
@@ -225,7 +226,8 @@ func (r *queryResolver) Artifacts(ctx context.Context, search *string, stages []
 	if err != nil {
 		return nil, err
 	}
-	return read.Connection[model.ArtifactConnection](r.Resolver.Artifacts.Artifacts(ctx, artifact.Filter{Search: value(search), Stages: stages, Quarantined: quarantined}, args))
+	return read.Connection[model.ArtifactConnection](r.Resolver.Artifacts.Artifacts(ctx,
+		artifact.Filter{Search: value(search), Stages: stages, Quarantined: quarantined}, args))
 }
 
 func (r *queryResolver) Adapters(ctx context.Context, first *int, after *string) (*model.AdapterRegistrationConnection, error) {

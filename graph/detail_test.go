@@ -59,13 +59,18 @@ func newWholeBench(t *testing.T) *wholeBench {
 	sentinel := live.NewSentinel()
 	resolver := &graph.Resolver{
 		DB: kit.DB, BatchWait: time.Second / 10, // reads are counted: a busy machine must not split a batch
-		Instances: &instance.Service{DB: kit.DB}, Identity: &identity.Service{DB: kit.DB}, Catalog: &catalog.Service{DB: kit.DB}, Trust: &trust.Service{DB: kit.DB}, Entitlements: &entitlement.Service{DB: kit.DB},
-		Artifacts: &artifact.Service{DB: kit.DB}, Adapters: &adapter.Service{DB: kit.DB}, Allocations: &allocation.Service{DB: kit.DB},
-		Nodes: &node.Service{DB: kit.DB}, Tasks: &task.Service{DB: kit.DB, Hub: kit.Hub}, Keys: kit.Ring, Blockers: &blocker.Service{DB: kit.DB},
+		Instances: &instance.Service{DB: kit.DB}, Identity: &identity.Service{DB: kit.DB},
+		Catalog: &catalog.Service{DB: kit.DB}, Trust: &trust.Service{DB: kit.DB},
+		Entitlements: &entitlement.Service{DB: kit.DB},
+		Artifacts:    &artifact.Service{DB: kit.DB}, Adapters: &adapter.Service{DB: kit.DB},
+		Allocations: &allocation.Service{DB: kit.DB},
+		Nodes:       &node.Service{DB: kit.DB}, Tasks: &task.Service{DB: kit.DB, Hub: kit.Hub}, Keys: kit.Ring,
+		Blockers: &blocker.Service{DB: kit.DB},
 		Progress: &live.Progress{DB: kit.DB, Hub: kit.Hub, Sentinel: sentinel, Log: slog.New(slog.DiscardHandler)},
 	}
 	engine, err := transport.NewEngine(transport.Config{
-		Schema: exec.NewExecutableSchema(exec.Config{Resolvers: resolver}), Present: graph.Present, Log: slog.New(slog.DiscardHandler),
+		Schema: exec.NewExecutableSchema(exec.Config{Resolvers: resolver}), Present: graph.Present,
+		Log:        slog.New(slog.DiscardHandler),
 		Extensions: []graphql.HandlerExtension{graph.Extension{Resolver: resolver}},
 	})
 	require.NoError(t, err)
@@ -75,10 +80,12 @@ func newWholeBench(t *testing.T) *wholeBench {
 		credential, err := tx.ParseCredential(shown.Raw, kit.Ring, time.Now())
 		return tx.WithCredential(authz.WithRequest(ctx, authz.RequestInfo{CorrelationID: "graph-test"}), credential), err
 	}
-	streams := &live.Server{Engine: engine, Hub: kit.Hub, Log: slog.New(slog.DiscardHandler), Sentinel: sentinel, Sources: feed.Sources(resolver.DB, resolver.Instances, feeds)}
+	streams := &live.Server{Engine: engine, Hub: kit.Hub, Log: slog.New(slog.DiscardHandler), Sentinel: sentinel,
+		Sources: feed.Sources(resolver.DB, resolver.Instances, feeds)}
 	sockets, err := wsapi.New(wsapi.Options{Engine: engine, Authenticate: authenticate, Streams: streams})
 	require.NoError(t, err)
-	handler, err := httpapi.New(httpapi.Options{Engine: engine, BodyBytes: 1 << 20, WebSocket: sockets, Authenticate: authenticate})
+	handler, err := httpapi.New(httpapi.Options{Engine: engine, BodyBytes: 1 << 20, WebSocket: sockets,
+		Authenticate: authenticate})
 	require.NoError(t, err)
 	for _, part := range []func(context.Context) error{sentinel.Run, streams.Run, sockets.Run} {
 		ctx, cancel := context.WithCancel(context.Background())
@@ -175,7 +182,8 @@ func TestAListReadsANeighbourOnceHoweverLongItIs(t *testing.T) {
 	stored, err := b.Ent.Manifest.Query().Only(t.Context())
 	require.NoError(t, err)
 	for range 20 {
-		b.Operation(b.Instance(b.project, stored, lifecycle.InstanceRunning), lifecycle.InstanceCreate, lifecycle.OperationRunning)
+		b.Operation(b.Instance(b.project, stored, lifecycle.InstanceRunning), lifecycle.InstanceCreate,
+			lifecycle.OperationRunning)
 	}
 	reads := b.countReads()
 	var read struct {
@@ -188,7 +196,8 @@ func TestAListReadsANeighbourOnceHoweverLongItIs(t *testing.T) {
 			}
 		}
 	}
-	b.ask(b.Session(b.viewer), `query($p: ID!) { instances(projectId: $p, first: 50) { edges { node { id lastOperation { state } manifest { version } } } } }`,
+	b.ask(b.Session(b.viewer),
+		`query($p: ID!) { instances(projectId: $p, first: 50) { edges { node { id lastOperation { state } manifest { version } } } } }`,
 		map[string]any{"p": b.project.ID}, &read)
 	require.Len(t, read.Instances.Edges, 21)
 	for _, edge := range read.Instances.Edges {
@@ -236,7 +245,8 @@ func TestBadPagesAreRefusedWithCodeAndPath(t *testing.T) {
 		{`events(first: 501) { pageInfo { hasNextPage } }`, "INVALID_ARGUMENT", "first"},
 		{`events(after: "` + page.Cursor("members", "x") + `") { pageInfo { hasNextPage } }`, "CURSOR_INVALID", "after"},
 		{`members(after: "s1") { pageInfo { hasNextPage } }`, "CURSOR_INVALID", "after"},
-		{`operations(after: "` + page.Cursor("instances", "x") + `") { pageInfo { hasNextPage } }`, "CURSOR_INVALID", "after"},
+		{`operations(after: "` + page.Cursor("instances", "x") + `") { pageInfo { hasNextPage } }`, "CURSOR_INVALID",
+			"after"},
 	} {
 		got := b.refused(token, `query($i: ID!) { instance(id: $i) { id `+c.field+` } }`, map[string]any{"i": b.made.ID})
 		require.Equal(t, c.code, got.Extensions.Code, c.field)
@@ -272,7 +282,8 @@ func TestAnUnknownFaultShowsNothingOfItself(t *testing.T) {
 	b := newWholeBench(t)
 	token := b.Session(b.viewer)
 	b.SQL(`ALTER TABLE member RENAME TO member_of_old`)
-	got := b.refused(token, `query($i: ID!) { instance(id: $i) { members { edges { node { id } } } } }`, map[string]any{"i": b.made.ID})
+	got := b.refused(token, `query($i: ID!) { instance(id: $i) { members { edges { node { id } } } } }`,
+		map[string]any{"i": b.made.ID})
 	require.Equal(t, "INTERNAL", got.Extensions.Code)
 	require.NotEmpty(t, got.Extensions.CorrelationID)
 	require.NotContains(t, fmt.Sprint(got), "member_of_old")

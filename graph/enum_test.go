@@ -45,7 +45,8 @@ func TestAValueThatAnEnumDoesNotHaveReachesNoResolver(t *testing.T) {
 	}
 	document := `query($v: [AllocationStatus!]) { allocations(projectId: "p", statuses: $v) { edges { cursor } } }`
 	for value, right := range map[string]bool{"READY": true, "ready": false, "READY ": false, "NONSENSE": false} {
-		_, refused := engine.Prepare(t.Context(), &graphql.RawParams{Query: document, Variables: map[string]any{"v": []any{value}}})
+		_, refused := engine.Prepare(t.Context(), &graphql.RawParams{Query: document,
+			Variables: map[string]any{"v": []any{value}}})
 		require.Equal(t, right, len(refused) == 0, "%s: %v", value, refused)
 	}
 }

@@ -25,7 +25,8 @@ func Present(ctx context.Context, err error) *gqlerror.Error {
 		err = fault.New(fault.DeadlineExceeded, "the request took too long").Because(err)
 	}
 	refused, known := fault.As(err)
-	if !known && (tx.Away(err) || errors.Is(err, context.Canceled)) { // canceled by a server that stops; a caller who left reads nothing
+	// canceled by a server that stops; a caller who left reads nothing
+	if !known && (tx.Away(err) || errors.Is(err, context.Canceled)) {
 		refused, known = fault.New(fault.Unavailable, "a part of the platform cannot be reached just now").Because(err), true
 	}
 	if !known {

@@ -126,7 +126,8 @@ func (r *queryResolver) RoleBindings(ctx context.Context, tenantID *ids.ID, proj
 	if err != nil {
 		return nil, err
 	}
-	return read.Connection[model.RoleBindingConnection](r.Identity.RoleBindings(ctx, identity.BindingsFilter{TenantID: tenantID, ProjectID: projectID, Ended: ended}, args))
+	return read.Connection[model.RoleBindingConnection](r.Identity.RoleBindings(ctx,
+		identity.BindingsFilter{TenantID: tenantID, ProjectID: projectID, Ended: ended}, args))
 }
 
 func (r *queryResolver) ExplainPermission(ctx context.Context, input explain.Input) (*explain.Explanation, error) {

@@ -131,7 +131,8 @@ func (r *mutationResolver) InvokeAction(ctx context.Context, input instance.Acti
 	if err != nil {
 		return nil, err
 	}
-	return &model.InvokeActionPayload{Action: answer.Action, Output: answer.Output, CorrelationID: answer.CorrelationID}, nil
+	return &model.InvokeActionPayload{Action: answer.Action, Output: answer.Output, CorrelationID: answer.CorrelationID},
+		nil
 }
 
 func (r *queryResolver) Instance(ctx context.Context, id ids.ID) (*instance.View, error) {

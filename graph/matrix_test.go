@@ -22,15 +22,20 @@ import (
 var updateMatrix = flag.Bool("update-matrix", false, "rewrite docs/iam-matrix.md")
 
 // columns are the roles and ceilings of the matrix, in its order; those of machines say what they can hold at most.
-var columns = []authz.Role{"tenant_admin", "project_admin", "project_member", "project_viewer", "service_account", "platform_operator",
+var columns = []authz.Role{"tenant_admin", "project_admin", "project_member", "project_viewer", "service_account",
+	"platform_operator",
 	"app_publisher", "operation", "node"}
 
 // kindFields are the mutations that ask for the operations of each kind.
 var kindFields = map[lifecycle.OperationKind]string{
-	lifecycle.InstanceCreate: "launchInstance", lifecycle.InstanceDecommission: "decommissionInstance", lifecycle.InstanceUpgrade: "upgradeInstance",
-	lifecycle.InstanceRollback: "rollbackInstance", lifecycle.MembersAdd: "addMembers", lifecycle.MemberDrain: "drainMember",
-	lifecycle.MemberCordon: "cordonMember", lifecycle.MemberUncordon: "uncordonMember", lifecycle.MemberLabel: "labelMember",
-	lifecycle.MemberRemove: "removeMember", lifecycle.MemberReplace: "replaceMember", lifecycle.MemberRecover: "recoverMember",
+	lifecycle.InstanceCreate: "launchInstance", lifecycle.InstanceDecommission: "decommissionInstance",
+	lifecycle.InstanceUpgrade:  "upgradeInstance",
+	lifecycle.InstanceRollback: "rollbackInstance", lifecycle.MembersAdd: "addMembers",
+	lifecycle.MemberDrain:  "drainMember",
+	lifecycle.MemberCordon: "cordonMember", lifecycle.MemberUncordon: "uncordonMember",
+	lifecycle.MemberLabel:  "labelMember",
+	lifecycle.MemberRemove: "removeMember", lifecycle.MemberReplace: "replaceMember",
+	lifecycle.MemberRecover:     "recoverMember",
 	lifecycle.AllocationRelease: "releaseAllocation",
 }
 
@@ -82,10 +87,12 @@ func TestTheIAMMatrixIsWhatTheCodeSays(t *testing.T) {
 		for _, field := range fields {
 			for _, name := range fieldKeys(field) {
 				into := &others
-				if strings.HasPrefix(name, "<family>.") || strings.HasPrefix(name, "apps.") || strings.HasPrefix(name, "scheduler.") {
+				if strings.HasPrefix(name, "<family>.") || strings.HasPrefix(name, "apps.") ||
+					strings.HasPrefix(name, "scheduler.") {
 					into = &about
 				}
-				if strings.HasPrefix(name, "apps.") || strings.HasPrefix(name, "scheduler.") { // both families are named: one line says it
+				// both families are named: one line says it
+				if strings.HasPrefix(name, "apps.") || strings.HasPrefix(name, "scheduler.") {
 					name = "<family>" + name[strings.Index(name, "."):]
 				}
 				if line := row(t, fmt.Sprintf("%s `%s`", strings.ToLower(root.Name), field.Name), name); !seen[line] {
@@ -107,7 +114,8 @@ func TestTheIAMMatrixIsWhatTheCodeSays(t *testing.T) {
 	}
 	want, err := os.ReadFile(path)
 	require.NoError(t, err)
-	require.Equal(t, string(want), page, "who may do what has changed: read the difference, then run go test ./graph -run IAMMatrix -update-matrix")
+	require.Equal(t, string(want), page,
+		"who may do what has changed: read the difference, then run go test ./graph -run IAMMatrix -update-matrix")
 }
 
 // actions are the lines of what an app declares by itself: the keys of its family that are no field's.
@@ -137,7 +145,8 @@ func TestEveryKindOfOperationIsAskedForWithTheKeyOfItsField(t *testing.T) {
 // TestTheSourceDocumentsActorModelHolds holds the policy to the three sentences of the actor model.
 func TestTheSourceDocumentsActorModelHolds(t *testing.T) {
 	t.Parallel()
-	managing := []string{"instance.read", "instance.create", "instance.update", "instance.delete", "node.read", "node.operate", "member.add",
+	managing := []string{"instance.read", "instance.create", "instance.update", "instance.delete", "node.read",
+		"node.operate", "member.add",
 		"member.remove", "member.replace", "member.recover"}
 	for _, suffix := range managing {
 		for _, key := range authz.FamilyKeys(suffix) {
@@ -154,7 +163,8 @@ func TestTheSourceDocumentsActorModelHolds(t *testing.T) {
 	require.NoError(t, authz.Role("tenant_admin").BindableAt(authz.ScopeTenant))
 	require.Error(t, authz.Role("tenant_admin").BindableAt(authz.ScopePlatform), "within the tenant boundary")
 	require.NoError(t, authz.Role("project_admin").BindableAt(authz.ScopeProject))
-	robot := authz.NewActor(authz.Subject{Kind: authz.KindServiceAccount, TenantID: "ten_1", ProjectID: "prj_1"}, nil, []string{"apps.instance.create"}, time.Now())
+	robot := authz.NewActor(authz.Subject{Kind: authz.KindServiceAccount, TenantID: "ten_1", ProjectID: "prj_1"}, nil,
+		[]string{"apps.instance.create"}, time.Now())
 	require.True(t, robot.Allows(authz.AppsInstanceCreate, "ten_1", "prj_1"))
 	require.False(t, robot.Allows(authz.AppsInstanceCreate, "ten_1", "prj_2"), "only inside its own project")
 	require.False(t, robot.Allows(authz.AppsInstanceDelete, "ten_1", "prj_1"), "only what its list allows")

@@ -44,7 +44,8 @@ func (r *mutationResolver) ReplaceMember(ctx context.Context, input member.Repla
 	if err != nil {
 		return nil, err
 	}
-	return &model.ReplaceMemberPayload{Member: changed.Member, Replacement: changed.Replacement, Operation: changed.Operation}, nil
+	return &model.ReplaceMemberPayload{Member: changed.Member, Replacement: changed.Replacement,
+		Operation: changed.Operation}, nil
 }
 
 func (r *mutationResolver) RecoverMember(ctx context.Context, input member.Input) (*model.MemberPayload, error) {

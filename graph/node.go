@@ -34,7 +34,9 @@ func (r *Resolver) nodeReads() map[ids.Kind]nodeRead {
 		ids.Node:       asNode(r.Nodes.Get),
 		ids.NodeTask:   asNode(func(ctx context.Context, id ids.ID) (*db.NodeTask, error) { return r.Tasks.Get(ctx, id, 0) }),
 		ids.Member:     asNode(r.Instances.Member),
-		ids.Operation:  asNode(func(ctx context.Context, id ids.ID) (*operation.View, error) { return operation.Get(ctx, r.DB, id) }),
+		ids.Operation: asNode(func(ctx context.Context, id ids.ID) (*operation.View, error) {
+			return operation.Get(ctx, r.DB, id)
+		}),
 
 		ids.OrphanedResource: asNode(r.Orphans.Get),
 		ids.ControlPlane:     asNode(r.Shares.Get),
@@ -56,7 +58,9 @@ func (r *Resolver) nodeReads() map[ids.Kind]nodeRead {
 		ids.Artifact:       asNode(r.Artifacts.Artifact),
 		ids.ArtifactSource: asNode(r.ArtifactSources.Get),
 		ids.Adapter:        asNode(r.Adapters.Adapter),
-		ids.Audit:          asNode(func(ctx context.Context, id ids.ID) (*db.AuditEntry, error) { return audit.Get(ctx, r.DB, id) }),
+		ids.Audit: asNode(func(ctx context.Context, id ids.ID) (*db.AuditEntry, error) {
+			return audit.Get(ctx, r.DB, id)
+		}),
 	}
 }
 

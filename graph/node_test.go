@@ -39,11 +39,14 @@ func newNodeBench(t *testing.T) *bench {
 	t.Helper()
 	kit := platformtest.New(t)
 	resolver := &graph.Resolver{
-		DB: kit.DB, Instances: &instance.Service{DB: kit.DB}, Catalog: &catalog.Service{DB: kit.DB}, Trust: &trust.Service{DB: kit.DB}, Entitlements: &entitlement.Service{DB: kit.DB},
-		Allocations: &allocation.Service{DB: kit.DB}, Nodes: &node.Service{DB: kit.DB}, Tasks: &task.Service{DB: kit.DB, Hub: kit.Hub},
+		DB: kit.DB, Instances: &instance.Service{DB: kit.DB}, Catalog: &catalog.Service{DB: kit.DB},
+		Trust: &trust.Service{DB: kit.DB}, Entitlements: &entitlement.Service{DB: kit.DB},
+		Allocations: &allocation.Service{DB: kit.DB}, Nodes: &node.Service{DB: kit.DB},
+		Tasks: &task.Service{DB: kit.DB, Hub: kit.Hub},
 	}
 	engine, err := transport.NewEngine(transport.Config{
-		Schema: exec.NewExecutableSchema(exec.Config{Resolvers: resolver}), Present: graph.Present, Log: slog.New(slog.DiscardHandler),
+		Schema: exec.NewExecutableSchema(exec.Config{Resolvers: resolver}), Present: graph.Present,
+		Log:        slog.New(slog.DiscardHandler),
 		Extensions: []graphql.HandlerExtension{graph.Extension{Resolver: resolver}},
 	})
 	require.NoError(t, err)
@@ -59,7 +62,8 @@ func newNodeBench(t *testing.T) *bench {
 		defer close(ended)
 		_ = sockets.Run(running)
 	}()
-	handler, err := httpapi.New(httpapi.Options{Engine: engine, BodyBytes: 1 << 20, WebSocket: sockets, Authenticate: authenticate})
+	handler, err := httpapi.New(httpapi.Options{Engine: engine, BodyBytes: 1 << 20, WebSocket: sockets,
+		Authenticate: authenticate})
 	require.NoError(t, err)
 	server := httptest.NewServer(handler)
 	t.Cleanup(func() { stop(); <-ended; server.Close() })
@@ -81,7 +85,8 @@ type frame struct {
 func (b *bench) subscribe(token, selection string) *socket {
 	b.t.Helper()
 	dialer := websocket.Dialer{Subprotocols: []string{wsapi.Protocol}, HandshakeTimeout: 10 * time.Second}
-	conn, response, err := dialer.Dial("ws"+strings.TrimPrefix(b.url, "http"), http.Header{"Authorization": {"Bearer " + token}})
+	conn, response, err := dialer.Dial("ws"+strings.TrimPrefix(b.url, "http"),
+		http.Header{"Authorization": {"Bearer " + token}})
 	require.NoError(b.t, err)
 	_ = response.Body.Close()
 	b.t.Cleanup(func() { _ = conn.Close() })
@@ -89,7 +94,8 @@ func (b *bench) subscribe(token, selection string) *socket {
 	require.NoError(b.t, conn.WriteJSON(map[string]any{"type": "connection_init"}))
 	require.Equal(b.t, "connection_ack", s.read().Type)
 	document := "subscription { nodeTasks { " + selection + " } }"
-	require.NoError(b.t, conn.WriteJSON(map[string]any{"id": "1", "type": "subscribe", "payload": map[string]any{"query": document}}))
+	require.NoError(b.t, conn.WriteJSON(map[string]any{"id": "1", "type": "subscribe",
+		"payload": map[string]any{"query": document}}))
 	return s
 }
 
@@ -201,13 +207,15 @@ func TestATaskGoesFromTheAdapterToTheAgentAndBack(t *testing.T) {
 func (b *bench) enrol(name string) (credential string) {
 	b.t.Helper()
 	var invited struct{ CreateNodeEnrolment struct{ Token string } }
-	b.ask(b.Session(b.Operator()), `mutation { createNodeEnrolment(input: {ttlMinutes: 5}) { token expiresAt } }`, nil, &invited)
+	b.ask(b.Session(b.Operator()), `mutation { createNodeEnrolment(input: {ttlMinutes: 5}) { token expiresAt } }`, nil,
+		&invited)
 	var enrolled struct{ EnrolNode struct{ Credential string } }
 	b.ask(invited.CreateNodeEnrolment.Token, `mutation($n: String!, $k: String!) { enrolNode(input: {name: $n, address: "192.0.2.7", sealingKey: $k,
 		agentVersion: "1", bootId: "b", inventory: {cpus: 2, memoryMiB: 1024, gpus: 1, gpusSimulated: true, isolation: PROCESS}}) { credential } }`,
 		map[string]any{"n": name, "k": "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="}, &enrolled)
 	var alive struct{ NodeHeartbeat struct{ Status string } }
-	b.ask(enrolled.EnrolNode.Credential, `mutation { nodeHeartbeat(input: {agentVersion: "1", bootId: "b"}) { status } }`, nil, &alive)
+	b.ask(enrolled.EnrolNode.Credential, `mutation { nodeHeartbeat(input: {agentVersion: "1", bootId: "b"}) { status } }`,
+		nil, &alive)
 	require.Equal(b.t, "ONLINE", alive.NodeHeartbeat.Status)
 	return enrolled.EnrolNode.Credential
 }
@@ -233,7 +241,8 @@ func TestABacklogLargerThanASocketsQueueArrivesWhole(t *testing.T) {
 	var wanted []string
 	for i := range 20 { // 5 MB, five times what a socket's queue holds
 		b.ask(adapter, `mutation($m: ID!, $s: JSON!, $k: String!) { runNodeTask(input: {memberId: $m, kind: WRITE_FILE, spec: $s, idempotencyKey: $k}) { id } }`,
-			map[string]any{"m": member.ID, "k": fmt.Sprint("k", i), "s": map[string]any{"path": "/x", "content": strings.Repeat("x", 250<<10)}}, &ran)
+			map[string]any{"m": member.ID, "k": fmt.Sprint("k", i),
+				"s": map[string]any{"path": "/x", "content": strings.Repeat("x", 250<<10)}}, &ran)
 		wanted = append(wanted, ran.RunNodeTask.ID)
 	}
 	b.SQL(`INSERT INTO node_task (id, tenant_id, project_id, instance_id, member_id, node_id, kind, spec, spec_digest, state, timeout_seconds, idempotency_key, created_at)

@@ -48,7 +48,8 @@ func (r *queryResolver) Orphans(ctx context.Context, projectID ids.ID, resolved 
 	if err != nil {
 		return nil, err
 	}
-	return read.Connection[model.OrphanConnection](r.Resolver.Orphans.List(ctx, orphan.Filter{ProjectID: projectID, Resolved: resolved}, args))
+	return read.Connection[model.OrphanConnection](r.Resolver.Orphans.List(ctx,
+		orphan.Filter{ProjectID: projectID, Resolved: resolved}, args))
 }
 
 func (r *queryResolver) SkuPrices(ctx context.Context) ([]*db.SKUPrice, error) {

@@ -65,7 +65,8 @@ func newComparison(t *testing.T, kit *platformtest.Kit, caller context.Context) 
 		return made
 	}
 	both := Extension{Resolver: resolver}
-	return &comparison{caller: caller, executor: engine(executorOnly{both}), plain: engine(plainOnly{both}), joined: engine(both)}
+	return &comparison{caller: caller, executor: engine(executorOnly{both}), plain: engine(plainOnly{both}),
+		joined: engine(both)}
 }
 
 func (c *comparison) run(t *testing.T, engine *transport.Engine, document string) *graphql.Response {
@@ -94,7 +95,8 @@ func populated(t *testing.T, kit *platformtest.Kit) (context.Context, *db.Instan
 	project := kit.Project(tenant)
 	_, stored := kit.Launchable(project, "apps")
 	node, _ := kit.Node(2)
-	full := kit.Instance(project, stored, lifecycle.InstanceRunning, kit.Allocation(project, node), kit.Allocation(project, node))
+	full := kit.Instance(project, stored, lifecycle.InstanceRunning, kit.Allocation(project, node),
+		kit.Allocation(project, node))
 	bare := kit.Instance(project, stored, lifecycle.InstanceFailed)
 	op := kit.Operation(full, lifecycle.InstanceCreate, lifecycle.OperationRunning)
 	kit.SQL(`UPDATE instance SET health_message = $2, failure_code = 'X', failure_message = $2, failure_owner = 'user' WHERE id = $1`, full.ID, odd)
@@ -103,7 +105,8 @@ func populated(t *testing.T, kit *platformtest.Kit) (context.Context, *db.Instan
 		SELECT 'stp_' || lpad(n::text, 26, '0'), tenant_id, project_id, id, 'step-' || n, n, 'RUNNING', $2, now() FROM operation, generate_series(0, 3) n WHERE id = $1`, op.ID, odd)
 	require.NoError(t, kit.DB.As(t.Context(), authz.System("test"), func(ctx context.Context, x *tx.Tx) error {
 		for range 7 {
-			if err := event.Append(ctx, x, full, event.Draft{Type: lifecycle.EventOperationProgress, OperationID: op.ID, Message: odd}); err != nil {
+			if err := event.Append(ctx, x, full, event.Draft{Type: lifecycle.EventOperationProgress, OperationID: op.ID,
+				Message: odd}); err != nil {
 				return err
 			}
 		}
@@ -120,7 +123,8 @@ func TestPlainQueriesAnswerWhatTheExecutorAnswersByteForByte(t *testing.T) {
 	maker := &documents{random: rand.New(rand.NewPCG(7, 7)), schema: c.schema(), tables: tables.Tables(&Resolver{})}
 	roots := []string{
 		fmt.Sprintf(`instance(id: %q)`, full.ID), fmt.Sprintf(`instance(id: %q)`, bare.ID),
-		fmt.Sprintf(`instances(projectId: %q, first: 2)`, full.ProjectID), fmt.Sprintf(`instances(projectId: %q, first: 1)`, full.ProjectID),
+		fmt.Sprintf(`instances(projectId: %q, first: 2)`, full.ProjectID),
+		fmt.Sprintf(`instances(projectId: %q, first: 1)`, full.ProjectID),
 	}
 	for n := range 300 {
 		c.same(t, maker.document(roots[n%len(roots)]))
@@ -138,7 +142,8 @@ func TestWhatIsNotPlainIsTheExecutors(t *testing.T) {
 		"one in a fragment": fmt.Sprintf(`{ instance(id: %q) { ...F } } fragment F on Instance { id name @include(if: false) }`, full.ID),
 		"another field":     fmt.Sprintf(`{ instance(id: %q) { id lastOperation { instance { id } } } }`, full.ID),
 		"pages in a list":   fmt.Sprintf(`{ instances(projectId: %q) { edges { node { members { edges { node { id } } } } } } }`, full.ProjectID),
-		"a filter":          fmt.Sprintf(`{ instances(projectId: %q, filter: {search: "x"}) { edges { cursor } } }`, full.ProjectID),
+		"a filter": fmt.Sprintf(`{ instances(projectId: %q, filter: {search: "x"}) { edges { cursor } } }`,
+			full.ProjectID),
 	} {
 		require.Nil(t, c.run(t, c.plain, document).Data, name)
 		want, got := c.run(t, c.executor, document), c.run(t, c.joined, document)
@@ -200,7 +205,8 @@ func (d *documents) selection(of string, listed bool, depth int) string {
 	var out []string
 	for name := range d.tables[of].Fields {
 		field := d.schema.Types[of].Fields.ForName(name)
-		if d.random.IntN(3) == 0 || (listed && slices.Contains(alone, name)) || (depth == 0 && d.tables[field.Type.Name()] != nil) {
+		if d.random.IntN(3) == 0 || (listed && slices.Contains(alone, name)) ||
+			(depth == 0 && d.tables[field.Type.Name()] != nil) {
 			continue
 		}
 		out = append(out, d.field(of, field, listed, depth))

@@ -21,7 +21,8 @@ import (
 func (b *wholeBench) watch(token string) *socket {
 	b.t.Helper()
 	dialer := websocket.Dialer{Subprotocols: []string{wsapi.Protocol}, HandshakeTimeout: 10 * time.Second}
-	conn, response, err := dialer.Dial("ws"+strings.TrimPrefix(b.url, "http"), http.Header{"Authorization": {"Bearer " + token}})
+	conn, response, err := dialer.Dial("ws"+strings.TrimPrefix(b.url, "http"),
+		http.Header{"Authorization": {"Bearer " + token}})
 	require.NoError(b.t, err)
 	_ = response.Body.Close()
 	b.t.Cleanup(func() { _ = conn.Close() })

@@ -19,7 +19,8 @@ func (r *mutationResolver) RedeemRuntimeSecret(ctx context.Context, secretID ids
 }
 
 func (r *mutationResolver) RotateRuntimeSecret(ctx context.Context, secretID ids.ID, overlapSeconds int, reason *string) (*secret.View, error) {
-	return r.Secrets.Rotate(ctx, secret.RotateInput{SecretID: secretID, OverlapSeconds: overlapSeconds, Reason: value(reason)})
+	return r.Secrets.Rotate(ctx, secret.RotateInput{SecretID: secretID, OverlapSeconds: overlapSeconds,
+		Reason: value(reason)})
 }
 
 func (r *mutationResolver) RevokeRuntimeSecret(ctx context.Context, secretID ids.ID, reason *string) (*secret.View, error) {
@@ -31,5 +32,6 @@ func (r *queryResolver) RuntimeSecrets(ctx context.Context, instanceID ids.ID, e
 	if err != nil {
 		return nil, err
 	}
-	return read.Connection[model.RuntimeSecretConnection](r.Secrets.List(ctx, secret.Filter{InstanceID: instanceID, Ended: ended}, args))
+	return read.Connection[model.RuntimeSecretConnection](r.Secrets.List(ctx,
+		secret.Filter{InstanceID: instanceID, Ended: ended}, args))
 }

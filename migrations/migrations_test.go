@@ -22,7 +22,8 @@ func connect(t *testing.T, dsn string) *pgx.Conn {
 	return conn
 }
 
-// The sum is what tools compare the folder with, and what makes two new migrations on two branches clash where Git sees it.
+// The sum is what tools compare the folder with, and what makes two new migrations on two branches clash where Git sees
+// it.
 func TestTheSumIsThatOfTheFiles(t *testing.T) {
 	t.Parallel()
 	dir, err := sqltool.NewGooseDir(".")
@@ -47,7 +48,8 @@ func TestThePoolsOfMembersAreSetAndHeldApart(t *testing.T) {
 	require.Error(t, set("10.65.0.0/24", ""), "they overlap")
 	require.Error(t, set("nonsense", ""))
 	var addresses, ranges string
-	err := connect(t, db.OwnerDSN()).QueryRow(context.Background(), `SELECT text(addresses), text(ranges) FROM platform.member_pool`).Scan(&addresses, &ranges)
+	err := connect(t, db.OwnerDSN()).QueryRow(context.Background(),
+		`SELECT text(addresses), text(ranges) FROM platform.member_pool`).Scan(&addresses, &ranges)
 	require.NoError(t, err)
 	require.Equal(t, "10.64.0.0/16 10.65.0.0/16", addresses+" "+ranges)
 }

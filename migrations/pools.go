@@ -8,7 +8,8 @@ import (
 )
 
 // MemberPools sets the pools of the members' network, in CIDR form; an empty one stays as it is. It fails when they
-// overlap, or when a member has an address or a range outside of them, and then changes nothing. dsn is an administrator's.
+// overlap, or when a member has an address or a range outside of them, and then changes nothing. dsn is an
+// administrator's.
 func MemberPools(ctx context.Context, dsn, addresses, ranges string) error {
 	if addresses == "" && ranges == "" {
 		return nil

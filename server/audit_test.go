@@ -112,11 +112,14 @@ func TestRefusedReadsAreInTheAudit(t *testing.T) {
 		object     string
 		actor      string
 	}{
-		"query instance":        {attacker.admin, arguments{"id": victim.Instance}, fault.NotFound, "", string(victim.Instance), string(attacker.User)},
-		"query auditEntries":    {attacker.robot, arguments{"projectId": victim.Project}, fault.NotFound, "audit.read", string(victim.Project), string(attacker.Account)},
-		"query nodes":           {attacker.admin, arguments{}, fault.Forbidden, "node.read", "", string(attacker.User)},
-		"query auditChain":      {attacker.admin, arguments{}, fault.Forbidden, "audit.verify", "", string(attacker.User)},
-		"query planDrainMember": {attacker.admin, arguments{"input": object{"memberId": victim.Member}}, fault.NotFound, "", string(victim.Member), string(attacker.User)},
+		"query instance": {attacker.admin, arguments{"id": victim.Instance}, fault.NotFound, "",
+			string(victim.Instance), string(attacker.User)},
+		"query auditEntries": {attacker.robot, arguments{"projectId": victim.Project}, fault.NotFound, "audit.read",
+			string(victim.Project), string(attacker.Account)},
+		"query nodes":      {attacker.admin, arguments{}, fault.Forbidden, "node.read", "", string(attacker.User)},
+		"query auditChain": {attacker.admin, arguments{}, fault.Forbidden, "audit.verify", "", string(attacker.User)},
+		"query planDrainMember": {attacker.admin, arguments{"input": object{"memberId": victim.Member}}, fault.NotFound, "",
+			string(victim.Member), string(attacker.User)},
 	} {
 		before := len(b.Audit())
 		for _, r := range roots(schema) {
@@ -128,7 +131,8 @@ func TestRefusedReadsAreInTheAudit(t *testing.T) {
 		require.Len(t, entries, 1, name)
 		entry := entries[0]
 		require.False(t, entry.Allowed)
-		require.Equal(t, []string{string(c.code), c.object, c.actor}, []string{entry.Code, entry.ObjectID, entry.ActorID}, name)
+		require.Equal(t, []string{string(c.code), c.object, c.actor}, []string{entry.Code, entry.ObjectID, entry.ActorID},
+			name)
 		require.Equal(t, 1, entry.Repeats, "%s: recorded once", name)
 		require.NotEmpty(t, entry.PermissionKey, name)
 		if c.key != "" {

@@ -44,8 +44,8 @@ func newAviary(t *testing.T) *aviary {
 	return a
 }
 
-// house makes the project that secrets are issued in: an instance with a member on a node whose agent is real, made of a
-// manifest that pins an artifact in a guarded registry.
+// house makes the project that secrets are issued in: an instance with a member on a node whose agent is real, made of
+// a manifest that pins an artifact in a guarded registry.
 func (a *aviary) house() *world {
 	a.t.Helper()
 	tenant := a.Tenant()
@@ -65,10 +65,12 @@ func (a *aviary) house() *world {
 	instance := a.Instance(project, stored, lifecycle.InstanceRunning, a.Allocation(project, a.startAgent(w)))
 	operation := a.Kit.Operation(instance, lifecycle.InstanceCreate, lifecycle.OperationRunning)
 	w.instance = string(instance.ID)
-	require.NoError(a.t, a.Admin.QueryRow(a.t.Context(), `SELECT id FROM member WHERE instance_id = $1`, instance.ID).Scan(&w.member))
+	require.NoError(a.t, a.Admin.QueryRow(a.t.Context(), `SELECT id FROM member WHERE instance_id = $1`,
+		instance.ID).Scan(&w.member))
 	token := a.OperationToken(operation, authz.Keys()...)
 	a.canaries["an operation's token"] = token
-	w.adapter = adapter.NewClient(adapter.Platform{GraphQLURL: a.url + "/graphql", Token: token}, "canary", a.adapters.logger())
+	w.adapter = adapter.NewClient(adapter.Platform{GraphQLURL: a.url + "/graphql", Token: token}, "canary",
+		a.adapters.logger())
 	return w
 }
 
@@ -81,7 +83,8 @@ func (a *aviary) registry(w *world) *db.Artifact {
 	w.registry, w.repository = server.Listener.Addr().String(), "apps/canary"
 	a.canaries["the registry's password"] = "canary-of-the-registry"
 	server.Config.Handler = ociregistry.Auth{
-		Hosts: []string{w.registry}, Issuer: platformtest.Issuer, Key: adapter.NewKeySet(a.url+"/.well-known/jwks.json", nil).Key,
+		Hosts: []string{w.registry}, Issuer: platformtest.Issuer,
+		Key:  adapter.NewKeySet(a.url+"/.well-known/jwks.json", nil).Key,
 		User: "push", Password: a.canaries["the registry's password"],
 	}.Protect(handler)
 	server.Start()
@@ -106,12 +109,15 @@ func (a *aviary) registry(w *world) *db.Artifact {
 func (a *aviary) startAgent(w *world) *db.ComputeNode {
 	a.t.Helper()
 	program := filepath.Join(a.t.TempDir(), "node-agent")
-	built, err := exec.CommandContext(a.t.Context(), "go", "build", "-o", program, "github.com/gpuaas/app-platform/cmd/node-agent").CombinedOutput()
+	built, err := exec.CommandContext(a.t.Context(), "go", "build", "-o", program,
+		"github.com/gpuaas/app-platform/cmd/node-agent").CombinedOutput()
 	require.NoError(a.t, err, string(built))
-	minted, err := gql.CreateNodeEnrolment(a.t.Context(), a.client(w.operator), gql.CreateNodeEnrolmentInput{Name: "canary", TtlMinutes: 5})
+	minted, err := gql.CreateNodeEnrolment(a.t.Context(), a.client(w.operator),
+		gql.CreateNodeEnrolmentInput{Name: "canary", TtlMinutes: 5})
 	require.NoError(a.t, err)
 	a.canaries["a node's enrolment"] = minted.CreateNodeEnrolment.Token
-	command := exec.Command(program, "--platform-url", a.url, "--state-dir", a.dir, "--name", "canary", "--address", "127.0.0.1",
+	command := exec.Command(program, "--platform-url", a.url, "--state-dir", a.dir, "--name", "canary", "--address",
+		"127.0.0.1",
 		"--gpus", "1", "--gpu-model", "none", "--simulated-gpus", "--no-namespaces", "--log-level", "debug")
 	command.Env = append(os.Environ(), "NODE_AGENT_ENROL_TOKEN="+minted.CreateNodeEnrolment.Token)
 	command.Stdout, command.Stderr = a.agent, a.agent
@@ -140,7 +146,8 @@ func (a *aviary) teardown(w *world) {
 	a.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	asked, err := gql.RunNodeTask(ctx, w.adapter, gql.RunNodeTaskInput{MemberId: w.member, Kind: gql.NodeTaskKindTeardown, Spec: []byte(`{}`), IdempotencyKey: "teardown"})
+	asked, err := gql.RunNodeTask(ctx, w.adapter, gql.RunNodeTaskInput{MemberId: w.member, Kind: gql.NodeTaskKindTeardown,
+		Spec: []byte(`{}`), IdempotencyKey: "teardown"})
 	require.NoError(a.t, err)
 	done, err := gql.GetNodeTask(ctx, w.adapter, asked.RunNodeTask.Id, 20)
 	require.NoError(a.t, err)

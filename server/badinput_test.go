@@ -32,7 +32,8 @@ type bad struct {
 
 // launching is the input of a launch that would be accepted, with some fields changed.
 func launching(h *house, changes object) arguments {
-	in := object{"projectId": h.Project, "appSlug": h.Slug, "name": "bad-input", "allocationIds": []any{h.Free}, "idempotencyKey": "bad"}
+	in := object{"projectId": h.Project, "appSlug": h.Slug, "name": "bad-input", "allocationIds": []any{h.Free},
+		"idempotencyKey": "bad"}
 	for name, value := range changes {
 		in[name] = value
 	}
@@ -42,8 +43,10 @@ func launching(h *house, changes object) arguments {
 // exclusive is the slug of an app that fits no slice of a node.
 func (b *bench) exclusive(h *house) string {
 	app := b.App("apps")
-	document := platformtest.Document(app, "1.0.0", b.Adapter("http://adapter.test", nil), b.Kit.Artifact(lifecycle.StageActive))
-	document["compatibility"] = object{"requires_capacity_shape": []string{"gpu_slice"}, "min_gpu_count": 8, "requires_exclusive_node": false, "network_span": "allocation"}
+	document := platformtest.Document(app, "1.0.0", b.Adapter("http://adapter.test", nil),
+		b.Kit.Artifact(lifecycle.StageActive))
+	document["compatibility"] = object{"requires_capacity_shape": []string{"gpu_slice"}, "min_gpu_count": 8,
+		"requires_exclusive_node": false, "network_span": "allocation"}
 	b.Manifest(lifecycle.StageActive, document)
 	b.Entitle(h.project, app)
 	return app.Slug
@@ -52,7 +55,8 @@ func (b *bench) exclusive(h *house) string {
 // unentitled is the slug of an app that the house may not launch.
 func (b *bench) unentitled() string {
 	app := b.App("apps")
-	b.Manifest(lifecycle.StageActive, platformtest.Document(app, "1.0.0", b.Adapter("http://adapter.test", nil), b.Kit.Artifact(lifecycle.StageActive)))
+	b.Manifest(lifecycle.StageActive, platformtest.Document(app, "1.0.0", b.Adapter("http://adapter.test", nil),
+		b.Kit.Artifact(lifecycle.StageActive)))
 	return app.Slug
 }
 
@@ -67,41 +71,60 @@ func (b *bench) badCalls(h, other *house) []bad {
 		{"unknown version", launch, launching(h, object{"version": "9.9.9"}), fault.NotFound, "input.version"},
 		{"no such project", launch, launching(h, object{"projectId": "prj_00000000000000000000000000"}), fault.NotFound, ""},
 		{"project id of another kind", launch, launching(h, object{"projectId": h.Instance}), fault.NotFound, ""},
-		{"allocation of another project", launch, launching(h, object{"allocationIds": []any{other.Free}}), fault.NotFound, "input.allocationIds.0"},
-		{"allocation in use", launch, launching(h, object{"allocationIds": []any{h.Used}}), fault.Conflict, "input.allocationIds.0"},
-		{"no allocation", launch, launching(h, object{"allocationIds": []any{}}), fault.InvalidArgument, "input.allocationIds"},
-		{"allocation named twice", launch, launching(h, object{"allocationIds": []any{h.Free, h.Free}}), fault.InvalidArgument, "input.allocationIds.1"},
-		{"incompatible shape", launch, launching(h, object{"appSlug": b.exclusive(h)}), fault.Incompatible, "input.allocationIds.0"},
+		{"allocation of another project", launch, launching(h, object{"allocationIds": []any{other.Free}}), fault.NotFound,
+			"input.allocationIds.0"},
+		{"allocation in use", launch, launching(h, object{"allocationIds": []any{h.Used}}), fault.Conflict,
+			"input.allocationIds.0"},
+		{"no allocation", launch, launching(h, object{"allocationIds": []any{}}), fault.InvalidArgument,
+			"input.allocationIds"},
+		{"allocation named twice", launch, launching(h, object{"allocationIds": []any{h.Free, h.Free}}),
+			fault.InvalidArgument, "input.allocationIds.1"},
+		{"incompatible shape", launch, launching(h, object{"appSlug": b.exclusive(h)}), fault.Incompatible,
+			"input.allocationIds.0"},
 		{"not entitled", launch, launching(h, object{"appSlug": b.unentitled()}), fault.NotEntitled, ""},
-		{"config breaks the schema", launch, launching(h, object{"config": object{"size": 0}}), fault.ConfigInvalid, "input.config.size"},
-		{"config has an unknown member", launch, launching(h, object{"config": object{"colour": "red"}}), fault.ConfigInvalid, "input.config.colour"},
+		{"config breaks the schema", launch, launching(h, object{"config": object{"size": 0}}), fault.ConfigInvalid,
+			"input.config.size"},
+		{"config has an unknown member", launch, launching(h, object{"config": object{"colour": "red"}}), fault.ConfigInvalid,
+			"input.config.colour"},
 		{"config is no object", launch, launching(h, object{"config": []any{1}}), fault.ConfigInvalid, "input.config"},
-		{"count above the bounds", launch, launching(h, members(9, "worker")), fault.InvalidArgument, "input.components.0.count"},
-		{"count below the bounds", launch, launching(h, members(0, "worker")), fault.InvalidArgument, "input.components.0.count"},
+		{"count above the bounds", launch, launching(h, members(9, "worker")), fault.InvalidArgument,
+			"input.components.0.count"},
+		{"count below the bounds", launch, launching(h, members(0, "worker")), fault.InvalidArgument,
+			"input.components.0.count"},
 		{"unknown component", launch, launching(h, members(1, "queen")), fault.InvalidArgument, "input.components.0.key"},
 		{"bad name", launch, launching(h, object{"name": "No Name"}), fault.InvalidArgument, "input.name"},
-		{"deadline too short", launch, launching(h, object{"deadlineSeconds": 1}), fault.InvalidArgument, "input.deadlineSeconds"},
-		{"empty idempotency key", launch, launching(h, object{"idempotencyKey": ""}), fault.InvalidArgument, "input.idempotencyKey"},
+		{"deadline too short", launch, launching(h, object{"deadlineSeconds": 1}), fault.InvalidArgument,
+			"input.deadlineSeconds"},
+		{"empty idempotency key", launch, launching(h, object{"idempotencyKey": ""}), fault.InvalidArgument,
+			"input.idempotencyKey"},
 		{"required field left out", launch, arguments{"input": object{"projectId": h.Project}}, fault.InvalidArgument, ""},
 		{"unknown input field", launch, launching(h, object{"colour": "red"}), fault.InvalidArgument, "input.colour"},
-		{"wrong type", launch, launching(h, object{"deadlineSeconds": "soon"}), fault.InvalidArgument, "input.deadlineSeconds"},
+		{"wrong type", launch, launching(h, object{"deadlineSeconds": "soon"}), fault.InvalidArgument,
+			"input.deadlineSeconds"},
 
 		{"garbage cursor", list, arguments{"projectId": h.Project, "after": "garbage"}, fault.CursorInvalid, "after"},
 		{"cursor of another list", list, arguments{"projectId": h.Project, "after": foreign}, fault.CursorInvalid, "after"},
-		{"garbage cursor of a timeline", events, arguments{"id": h.Instance, "after": "garbage"}, fault.CursorInvalid, "after"},
+		{"garbage cursor of a timeline", events, arguments{"id": h.Instance, "after": "garbage"}, fault.CursorInvalid,
+			"after"},
 		{"page too large", list, arguments{"projectId": h.Project, "first": 101}, fault.InvalidArgument, "first"},
 		{"page of nothing", list, arguments{"projectId": h.Project, "first": 0}, fault.InvalidArgument, "first"},
 
-		{"unknown enum value", `query($projectId: ID!, $s: [InstanceStatus!]) { instances(projectId: $projectId, filter: {statuses: $s}) { edges { cursor } } }`,
+		{"unknown enum value",
+			`query($projectId: ID!, $s: [InstanceStatus!]) { instances(projectId: $projectId, filter: {statuses: $s}) { edges { cursor } } }`,
 			arguments{"projectId": h.Project, "s": []string{"ASLEEP"}}, fault.InvalidArgument, "s[0]"},
-		{"unknown enum value in the document", `query { instances(projectId: "x", filter: {statuses: [ASLEEP]}) { edges { cursor } } }`, nil, fault.DocumentInvalid, ""},
+		{"unknown enum value in the document",
+			`query { instances(projectId: "x", filter: {statuses: [ASLEEP]}) { edges { cursor } } }`, nil, fault.DocumentInvalid,
+			""},
 		{"unknown field", `query { viewer { shoeSize } }`, nil, fault.DocumentInvalid, ""},
 		{"no document", ``, nil, fault.DocumentInvalid, ""},
 		{"a document that does not parse", `query {`, nil, fault.DocumentInvalid, ""},
-		{"document of too many bytes", `query { viewer { actor { id } } } #` + strings.Repeat("x", 65<<10), nil, fault.DocumentTooLarge, ""},
-		{"document too deep", `query { viewer ` + strings.Repeat("{ tenant ", 40) + strings.Repeat("}", 41), nil, fault.DocumentTooLarge, ""},
+		{"document of too many bytes", `query { viewer { actor { id } } } #` + strings.Repeat("x", 65<<10), nil,
+			fault.DocumentTooLarge, ""},
+		{"document too deep", `query { viewer ` + strings.Repeat("{ tenant ", 40) + strings.Repeat("}", 41), nil,
+			fault.DocumentTooLarge, ""},
 		{"document of too many aliases", `query { ` + aliases(60) + ` }`, nil, fault.DocumentTooLarge, ""},
-		{"document that costs too much", `query($p: ID!) { instances(projectId: $p, first: 100) { edges { node { members(first: 100) { edges { node { id node { id name sku } } } } } } } }`,
+		{"document that costs too much",
+			`query($p: ID!) { instances(projectId: $p, first: 100) { edges { node { members(first: 100) { edges { node { id node { id name sku } } } } } } } }`,
 			arguments{"p": h.Project}, fault.DocumentTooLarge, ""},
 		{"introspection in production", `query { __schema { types { name } } }`, nil, fault.DocumentInvalid, ""},
 	}
@@ -125,7 +148,8 @@ func (b *bench) cursorOf(h *house) string {
 
 // leaks is what an answer to bad input never holds: SQL, stacks, paths of source files, Go's and the
 // database's own words.
-var leaks = []string{"SQLSTATE", "SELECT ", "INSERT ", "goroutine ", ".go:", "pgx", "pq:", "ent:", "panic", "/home/", "json: ", "strconv."}
+var leaks = []string{"SQLSTATE", "SELECT ", "INSERT ", "goroutine ", ".go:", "pgx", "pq:", "ent:", "panic", "/home/",
+	"json: ", "strconv."}
 
 func TestBadInputIsRefusedByCodeAndFieldAndWritesNothing(t *testing.T) {
 	t.Parallel()
@@ -168,13 +192,15 @@ func TestExpiredCredentialsSayThatTheyWereGoodOnce(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	h := b.build()
-	claims := token.Claims{Operation: h.Operation, Instance: h.Instance, Keys: authz.OperationKeys(authz.OperationRead), ID: "old", ExpiresAt: time.Now().Add(-time.Minute)}
+	claims := token.Claims{Operation: h.Operation, Instance: h.Instance, Keys: authz.OperationKeys(authz.OperationRead),
+		ID: "old", ExpiresAt: time.Now().Add(-time.Minute)}
 	old, err := b.Ring.Sign(claims, time.Now().Add(-time.Hour))
 	require.NoError(t, err)
 	b.SQL(`UPDATE session SET expires_at = now() - interval '1 minute' WHERE user_id = $1`, h.User)
 	for name, credential := range map[string]string{"token": old, "session": h.admin} {
 		got := b.post(credential, `query { viewer { actor { id } } }`, nil)
-		require.Contains(t, []string{string(fault.TokenExpired), string(fault.Unauthenticated)}, got.code(), "%s: %s", name, got.Raw)
+		require.Contains(t, []string{string(fault.TokenExpired), string(fault.Unauthenticated)}, got.code(), "%s: %s", name,
+			got.Raw)
 		require.Empty(t, got.Data)
 	}
 	require.Equal(t, string(fault.TokenExpired), b.post(old, `query { viewer { actor { id } } }`, nil).code())
@@ -189,7 +215,8 @@ func TestOversizedAndMalformedBodiesAreRefusedBeforeTheyAreRead(t *testing.T) {
 		status     int
 		code       fault.Code
 	}{
-		{"too large", `{"query":"` + strings.Repeat("x", maxBody+1) + `"}`, http.StatusRequestEntityTooLarge, fault.MessageTooLarge},
+		{"too large", `{"query":"` + strings.Repeat("x", maxBody+1) + `"}`, http.StatusRequestEntityTooLarge,
+			fault.MessageTooLarge},
 		{"no JSON", `query { viewer { actor { id } } }`, http.StatusBadRequest, fault.RequestInvalid},
 		{"no object", `"query"`, http.StatusBadRequest, fault.RequestInvalid},
 		{"a batch", `[{"query":"{ viewer { actor { id } } }"}]`, http.StatusBadRequest, fault.RequestInvalid},

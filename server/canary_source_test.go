@@ -13,8 +13,9 @@ func (a *aviary) credential(w *world) {
 	ctx, value := a.t.Context(), "canary-of-a-source-of-artifacts"
 	a.canaries["a source's credential"] = value
 	operator := a.client(w.operator)
-	made, err := gql.CreateArtifactSource(ctx, operator, gql.CreateArtifactSourceInput{Name: "canary", Kind: gql.SourceKindOci, Location: "registry.test/canary",
-		SignaturePolicy: gql.SignaturePolicyOptional, IdempotencyKey: "canary"})
+	made, err := gql.CreateArtifactSource(ctx, operator,
+		gql.CreateArtifactSourceInput{Name: "canary", Kind: gql.SourceKindOci, Location: "registry.test/canary",
+			SignaturePolicy: gql.SignaturePolicyOptional, IdempotencyKey: "canary"})
 	require.NoError(a.t, err)
 	in := gql.SetSourceCredentialInput{SourceId: made.CreateArtifactSource.Id, User: "robot", Secret: value}
 	_, err = gql.SetSourceCredential(ctx, operator, in)

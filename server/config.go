@@ -81,32 +81,57 @@ func Defaults() *Config {
 
 // Bind ties the configuration to flags.
 func (c *Config) Bind(flags *pflag.FlagSet) {
-	flags.StringVar(&c.DatabaseURL, "database-url", c.DatabaseURL, "administrator's address of the database (default $DATABASE_URL)")
-	flags.StringSliceVar(&c.Listen, "listen", nil, "address to listen on, repeatable (default 127.0.0.1:8080 unless --listen-fd is given)")
+	flags.StringVar(&c.DatabaseURL, "database-url", c.DatabaseURL,
+		"administrator's address of the database (default $DATABASE_URL)")
+	flags.StringSliceVar(&c.Listen, "listen", nil,
+		"address to listen on, repeatable (default 127.0.0.1:8080 unless --listen-fd is given)")
 	flags.IntSliceVar(&c.ListenFDs, "listen-fd", nil, "inherited listening descriptor, repeatable")
-	flags.IntSliceVar(&c.NodeListenFDs, "node-listen-fd", nil, "inherited listening descriptor that only nodes reach: it serves them the API, keys and artifacts, and neither console nor logins; repeatable")
+	flags.IntSliceVar(&c.NodeListenFDs, "node-listen-fd", nil,
+		"inherited listening descriptor that only nodes reach: it serves them the API, keys and artifacts, and neither "+
+			"console nor logins; repeatable")
 	flags.StringVar(&c.PublicURL, "public-url", "", "address that people and links use (default http://<first --listen>)")
-	flags.StringVar(&c.GraphQLURL, "graphql-url", "", "address of the API that adapters are told (default <public-url>/graphql)")
-	flags.StringVar(&c.NodeURL, "node-url", "", "address of the platform as nodes reach it, which they fetch artifacts from (default <public-url>)")
+	flags.StringVar(&c.GraphQLURL, "graphql-url", "",
+		"address of the API that adapters are told (default <public-url>/graphql)")
+	flags.StringVar(&c.NodeURL, "node-url", "",
+		"address of the platform as nodes reach it, which they fetch artifacts from (default <public-url>)")
 	flags.StringVar(&c.KeysDir, "keys-dir", c.KeysDir, "folder of the signing keys; a first key is made when it is empty")
 	KeeperFlags(flags, &c.SecretsKeeper, &c.SecretsKeepersBefore)
 	flags.StringSliceVar(&c.Roles, "roles", c.Roles, "what this process does: api, worker")
-	flags.BoolVar(&c.Dev, "dev", false, "development: login links, introspection and GraphiQL; for loopback addresses alone, without TLS and identity provider")
-	flags.StringSliceVar(&c.AdapterHosts, "adapter-allow", []string{"127.0.0.0/8", "::1/128"}, "where adapters may live: IP or CIDR with an optional port, repeatable")
-	flags.StringVar(&c.AdapterCert, "adapter-client-cert", "", "certificate chain that the platform shows to adapters that ask for one, PEM; followed when the file changes")
+	flags.BoolVar(&c.Dev, "dev", false,
+		"development: login links, introspection and GraphiQL; for loopback addresses alone, without TLS and identity "+
+			"provider")
+	flags.StringSliceVar(&c.AdapterHosts, "adapter-allow", []string{"127.0.0.0/8", "::1/128"},
+		"where adapters may live: IP or CIDR with an optional port, repeatable")
+	flags.StringVar(&c.AdapterCert, "adapter-client-cert", "",
+		"certificate chain that the platform shows to adapters that ask for one, PEM; followed when the file changes")
 	flags.StringVar(&c.AdapterKey, "adapter-client-key", "", "private key of --adapter-client-cert, PEM")
-	flags.BoolVar(&c.InsecureAdapters, "adapter-insecure", false, "go on calling adapters off loopback that are registered without TLS that can be verified; for the time until they are registered by https")
-	flags.StringSliceVar(&c.RegistryHosts, "registry-allow", nil, "registries inside the network that artifacts may come from, besides public ones: IP or CIDR with an optional port, repeatable")
-	flags.StringSliceVar(&c.WebhookHosts, "webhook-allow", nil, "where webhooks may be sent besides the public Internet, there by http too: IP or CIDR with an optional port, repeatable")
-	flags.StringSliceVar(&c.InsecureRegistries, "registry-insecure", nil, "registries spoken to without TLS: host:port, repeatable")
-	flags.StringSliceVar(&c.AlsoRegistries, "registry-also", nil, "hosts that artifact sources may send the platform on to, such as their token and blob servers: host or host:port, repeatable")
-	flags.DurationVar(&c.KeyLife, "key-life", c.KeyLife, "longest life of a service account's key, and that of one that is made without an end; 0 for no bound")
-	flags.StringSliceVar(&c.PullTokens, "registry-pull-tokens", nil, "registries that take the platform's own pull tokens, as its key set verifies them: host:port, repeatable")
-	flags.StringSliceVar(&c.Origins, "origin", nil, "pages of other hosts that may call the API: https://host:port, repeatable")
-	flags.StringVar(&c.MemberAddresses, "member-addresses", "", "pool of members' addresses, a block of IPv4 that nothing else uses (default 100.64.0.0/11 in a new database)")
-	flags.StringVar(&c.MemberRanges, "member-ranges", "", "pool of the further ranges that manifests declare, beside the other (default 100.96.0.0/11 in a new database)")
+	flags.BoolVar(&c.InsecureAdapters, "adapter-insecure", false,
+		"go on calling adapters off loopback that are registered without TLS that can be verified; for the time until they "+
+			"are registered by https")
+	flags.StringSliceVar(&c.RegistryHosts, "registry-allow", nil,
+		"registries inside the network that artifacts may come from, besides public ones: IP or CIDR with an optional "+
+			"port, repeatable")
+	flags.StringSliceVar(&c.WebhookHosts, "webhook-allow", nil,
+		"where webhooks may be sent besides the public Internet, there by http too: IP or CIDR with an optional port, "+
+			"repeatable")
+	flags.StringSliceVar(&c.InsecureRegistries, "registry-insecure", nil,
+		"registries spoken to without TLS: host:port, repeatable")
+	flags.StringSliceVar(&c.AlsoRegistries, "registry-also", nil,
+		"hosts that artifact sources may send the platform on to, such as their token and blob servers: host or host:port, "+
+			"repeatable")
+	flags.DurationVar(&c.KeyLife, "key-life", c.KeyLife,
+		"longest life of a service account's key, and that of one that is made without an end; 0 for no bound")
+	flags.StringSliceVar(&c.PullTokens, "registry-pull-tokens", nil,
+		"registries that take the platform's own pull tokens, as its key set verifies them: host:port, repeatable")
+	flags.StringSliceVar(&c.Origins, "origin", nil,
+		"pages of other hosts that may call the API: https://host:port, repeatable")
+	flags.StringVar(&c.MemberAddresses, "member-addresses", "",
+		"pool of members' addresses, a block of IPv4 that nothing else uses (default 100.64.0.0/11 in a new database)")
+	flags.StringVar(&c.MemberRanges, "member-ranges", "",
+		"pool of the further ranges that manifests declare, beside the other (default 100.96.0.0/11 in a new database)")
 	flags.IntVar(&c.Connections, "db-connections", c.Connections, "database connections of each login role")
-	flags.DurationVar(&c.StopTimeout, "stop-timeout", c.StopTimeout, "how long requests under way may take when the server stops")
+	flags.DurationVar(&c.StopTimeout, "stop-timeout", c.StopTimeout,
+		"how long requests under way may take when the server stops")
 	c.Edge.bind(flags)
 	c.OIDC.bind(flags)
 	flags.StringVar(&c.LogLevel, "log-level", c.LogLevel, "debug, info, warn or error")
@@ -114,8 +139,11 @@ func (c *Config) Bind(flags *pflag.FlagSet) {
 
 // KeeperFlags ties the keepers of secrets to flags.
 func KeeperFlags(flags *pflag.FlagSet, first *string, previous *[]string) {
-	flags.StringVar(first, "secrets-keeper", "", "keeper that wraps the keys of secrets, by URL: hashivault://, awskms://, gcpkms://, azurekeyvault:// (default a local key in --keys-dir)")
-	flags.StringArrayVar(previous, "secrets-keeper-previous", nil, `keeper that has wrapped until now and still unwraps, by URL, or "local"; repeatable, at most 7`)
+	flags.StringVar(first, "secrets-keeper", "",
+		"keeper that wraps the keys of secrets, by URL: hashivault://, awskms://, gcpkms://, azurekeyvault:// (default a "+
+			"local key in --keys-dir)")
+	flags.StringArrayVar(previous, "secrets-keeper-previous", nil,
+		`keeper that has wrapped until now and still unwraps, by URL, or "local"; repeatable, at most 7`)
 }
 
 // Level is the lowest level that is logged.
@@ -158,7 +186,8 @@ func (c *Config) complete() error {
 		return errors.New("--adapter-client-cert and --adapter-client-key go together")
 	}
 	for name, pool := range map[string]string{"--member-addresses": c.MemberAddresses, "--member-ranges": c.MemberRanges} {
-		if block, err := netip.ParsePrefix(pool); pool != "" && (err != nil || !block.Addr().Is4() || block != block.Masked()) {
+		if block, err := netip.ParsePrefix(pool); pool != "" &&
+			(err != nil || !block.Addr().Is4() || block != block.Masked()) {
 			return fmt.Errorf("%s: %q is not a block of IPv4 addresses such as 100.64.0.0/11", name, pool)
 		}
 	}
@@ -171,19 +200,23 @@ func (c *Config) complete() error {
 	return c.Edge.complete()
 }
 
-// developing refuses development on what others reach: a login link of an administrator's logs in as anybody of a tenant.
+// developing refuses development on what others reach: a login link of an administrator's logs in as anybody of a
+// tenant.
 func (c *Config) developing() error {
 	if !c.Dev {
 		return nil
 	}
 	if c.secure() {
-		return errors.New("--dev is for this machine alone, and --public-url is https: leave --dev out; the bootstrap's code logs the first operator in without it")
+		return errors.New("--dev is for this machine alone, and --public-url is https: leave --dev out; the bootstrap's " +
+			"code logs the first operator in without it")
 	}
 	if c.OIDC.Issuer != "" {
-		return errors.New("--dev is for this machine alone, and --oidc-issuer is given: leave --dev out; people log in at the identity provider")
+		return errors.New("--dev is for this machine alone, and --oidc-issuer is given: leave --dev out; people log in at " +
+			"the identity provider")
 	}
 	if address, err := url.Parse(c.PublicURL); err != nil || !adapterclient.Loopback(address.Hostname()) {
-		return fmt.Errorf("--dev is for this machine alone, and --public-url is %s: leave --dev out, or take a loopback address", c.PublicURL)
+		return fmt.Errorf("--dev is for this machine alone, and --public-url is %s: leave --dev out, or take a loopback "+
+			"address", c.PublicURL)
 	}
 	return nil
 }
@@ -192,7 +225,8 @@ func (c *Config) developing() error {
 func (c *Config) adapterTrust(log *slog.Logger) (adapterclient.Trust, error) {
 	trust := adapterclient.Trust{Insecure: c.InsecureAdapters}
 	if c.InsecureAdapters {
-		log.Warn("--adapter-insecure: adapters off loopback are called without TLS that proves who answers; register them by https with their authority, and leave the flag out")
+		log.Warn("--adapter-insecure: adapters off loopback are called without TLS that proves who answers; register them " +
+			"by https with their authority, and leave the flag out")
 	}
 	if c.AdapterCert == "" {
 		return trust, nil
@@ -243,7 +277,8 @@ func (c *Config) listeners() (open, nodes []net.Listener, err error) {
 	}
 	for _, listener := range open {
 		if at, tcp := listener.Addr().(*net.TCPAddr); c.Dev && tcp && !at.IP.IsLoopback() {
-			return open, nodes, fmt.Errorf("--dev is for this machine alone, and the server would listen on %s: leave --dev out, or listen on 127.0.0.1", at)
+			return open, nodes, fmt.Errorf("--dev is for this machine alone, and the server would listen on %s: leave --dev "+
+				"out, or listen on 127.0.0.1", at)
 		}
 	}
 	return open, nodes, nil

@@ -16,8 +16,8 @@ import (
 	"github.com/gpuaas/app-platform/service/identity"
 )
 
-// In development an administrator of a tenant logs in as anybody of it, by a link: nobody but this machine may reach such a
-// server.
+// In development an administrator of a tenant logs in as anybody of it, by a link: nobody but this machine may reach
+// such a server.
 func TestDevelopmentIsRefusedWhereOthersReach(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(*Config){
@@ -27,7 +27,8 @@ func TestDevelopmentIsRefusedWhereOthersReach(t *testing.T) {
 		"an identity provider": func(c *Config) { c.OIDC.Issuer, c.OIDC.ClientID = "https://id.example.com", "x" },
 	} {
 		config := Defaults()
-		config.DatabaseURL, config.Listen, config.PublicURL, config.Dev = "postgres://x", []string{"127.0.0.1:0"}, "http://127.0.0.1:8080", true
+		config.DatabaseURL, config.Listen, config.PublicURL, config.Dev = "postgres://x", []string{"127.0.0.1:0"},
+			"http://127.0.0.1:8080", true
 		require.NoError(t, config.complete(), name)
 		change(config)
 		require.ErrorContains(t, config.complete(), "--dev", name)
@@ -54,7 +55,8 @@ func TestTheFirstOperatorLogsInWithoutDevelopment(t *testing.T) {
 	b := newBench(t)
 	first, err := identity.Bootstrap(t.Context(), b.DSN, "root@example.test", "Root")
 	require.NoError(t, err)
-	response, err := http.Post(b.url+"/auth/login", "application/json", strings.NewReader(`{"code": "`+first.Code+`", "client": "cli"}`))
+	response, err := http.Post(b.url+"/auth/login", "application/json",
+		strings.NewReader(`{"code": "`+first.Code+`", "client": "cli"}`))
 	require.NoError(t, err)
 	defer func() { _ = response.Body.Close() }()
 	require.Equal(t, http.StatusOK, response.StatusCode)
@@ -64,11 +66,13 @@ func TestTheListenerOfNodesHasNeitherConsoleNorLogins(t *testing.T) {
 	t.Parallel()
 	kit := platformtest.New(t)
 	config := Defaults()
-	config.DatabaseURL, config.PublicURL, config.Listen, config.Dev = kit.DSN, "http://127.0.0.1:8080", []string{"127.0.0.1:0"}, true
+	config.DatabaseURL, config.PublicURL, config.Listen, config.Dev = kit.DSN, "http://127.0.0.1:8080",
+		[]string{"127.0.0.1:0"}, true
 	require.NoError(t, config.complete())
 	vault, err := custody.Open(t.Context(), "", t.TempDir())
 	require.NoError(t, err)
-	p := &platform{config: config, log: slog.New(slog.DiscardHandler), db: kit.DB, hub: kit.Hub, ring: kit.Ring, vault: vault}
+	p := &platform{config: config, log: slog.New(slog.DiscardHandler), db: kit.DB, hub: kit.Hub, ring: kit.Ring,
+		vault: vault}
 	all, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	nodes, err := net.Listen("tcp", "127.0.0.1:0")
@@ -77,19 +81,22 @@ func TestTheListenerOfNodesHasNeitherConsoleNorLogins(t *testing.T) {
 	group, ctx := errgroup.WithContext(ctx)
 	require.NoError(t, p.serve(ctx, group, []net.Listener{all}, []net.Listener{nodes}))
 	for path, want := range map[string][2]int{
-		"/auth/methods": {http.StatusOK, http.StatusNotFound}, "/": {http.StatusOK, http.StatusNotFound}, "/metrics": {http.StatusNotFound, http.StatusNotFound},
+		"/auth/methods": {http.StatusOK, http.StatusNotFound}, "/": {http.StatusOK, http.StatusNotFound},
+		"/metrics": {http.StatusNotFound, http.StatusNotFound},
 		"/healthz": {http.StatusOK, http.StatusOK}, "/.well-known/jwks.json": {http.StatusOK, http.StatusOK},
 	} {
 		for i, listener := range []net.Listener{all, nodes} {
 			response, err := http.Get("http://" + listener.Addr().String() + path)
 			require.NoError(t, err)
 			require.NoError(t, response.Body.Close())
-			if path != "/" && path != "/metrics" || i == 1 { // what else there is, is the console's, which tests' binaries may lack
+			// what else there is, is the console's, which tests' binaries may lack
+			if path != "/" && path != "/metrics" || i == 1 {
 				require.Equal(t, want[i], response.StatusCode, path)
 			}
 		}
 	}
-	response, err := http.Post("http://"+nodes.Addr().String()+"/graphql", "application/json", strings.NewReader(`{"query":"{ viewer { actor { id } } }"}`))
+	response, err := http.Post("http://"+nodes.Addr().String()+"/graphql", "application/json",
+		strings.NewReader(`{"query":"{ viewer { actor { id } } }"}`))
 	require.NoError(t, err)
 	require.NoError(t, response.Body.Close())
 	require.Equal(t, http.StatusUnauthorized, response.StatusCode, "the API is there, and wants a credential")

@@ -65,7 +65,8 @@ func startServer(t *testing.T, config *Config) *serverProcess {
 	config.Edge.MetricsListen = []string{counts}
 	text, err := json.Marshal(config)
 	require.NoError(t, err)
-	s := &serverProcess{t: t, config: string(text), url: "http://" + config.Listen[0], counts: "http://" + counts + "/metrics"}
+	s := &serverProcess{t: t, config: string(text), url: "http://" + config.Listen[0],
+		counts: "http://" + counts + "/metrics"}
 	s.start()
 	t.Cleanup(s.kill)
 	return s

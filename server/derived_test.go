@@ -30,8 +30,11 @@ func (b *bench) intruder() *intruder {
 // glass gives a role for five minutes under break-glass, and answers the binding's id.
 func (i *intruder) glass(role string) string {
 	i.t.Helper()
-	got := i.post(i.Session(i.Operator()), `mutation($input: BreakGlassGrantRoleInput!) { breakGlassGrantRole(input: $input) { id } }`, arguments{"input": object{
-		"subjectId": i.person.ID, "role": role, "projectId": i.project.ID, "durationMinutes": 5, "reason": "the admins of the project are not to be reached"}})
+	got := i.post(i.Session(i.Operator()),
+		`mutation($input: BreakGlassGrantRoleInput!) { breakGlassGrantRole(input: $input) { id } }`,
+		arguments{"input": object{
+			"subjectId": i.person.ID, "role": role, "projectId": i.project.ID, "durationMinutes": 5,
+			"reason": "the admins of the project are not to be reached"}})
 	require.Empty(i.t, got.Errors, got.Raw)
 	return between(got.Data, `"id":"`)
 }
@@ -39,8 +42,9 @@ func (i *intruder) glass(role string) string {
 // account makes a service account with a key, and answers both with the key's end.
 func (i *intruder) account(token, name string, keys ...string) (id, secret, ends string) {
 	i.t.Helper()
-	made := i.post(token, `mutation($input: CreateServiceAccountInput!) { createServiceAccount(input: $input) { id } }`, arguments{"input": object{
-		"projectId": i.project.ID, "name": name, "permissionKeys": keys, "idempotencyKey": name}})
+	made := i.post(token, `mutation($input: CreateServiceAccountInput!) { createServiceAccount(input: $input) { id } }`,
+		arguments{"input": object{
+			"projectId": i.project.ID, "name": name, "permissionKeys": keys, "idempotencyKey": name}})
 	require.Empty(i.t, made.Errors, made.Raw)
 	id = between(made.Data, `"id":"`)
 	secret, ends = i.key(token, id)
@@ -68,8 +72,8 @@ func between(text, mark string) string {
 	return found
 }
 
-// Somebody who is let in for five minutes leaves doors behind: an account with a key, a webhook, a role for an accomplice.
-// All of them close with the grant, when it is taken away or over, and open with no later one.
+// Somebody who is let in for five minutes leaves doors behind: an account with a key, a webhook, a role for an
+// accomplice. All of them close with the grant, when it is taken away or over, and open with no later one.
 func TestWhatIsMadeUnderBreakGlassEndsWithItAndIsListed(t *testing.T) {
 	t.Parallel()
 	for name, end := range map[string]string{
@@ -86,10 +90,12 @@ func TestWhatIsMadeUnderBreakGlassEndsWithItAndIsListed(t *testing.T) {
 			account, door, ends := i.account(i.session, "door", "project.read", "apps.instance.read")
 			until, err := time.Parse(time.RFC3339, ends)
 			require.NoError(t, err)
-			require.WithinDuration(t, time.Now().Add(5*time.Minute), until, time.Minute, "the key shows when it ends at the latest")
+			require.WithinDuration(t, time.Now().Add(5*time.Minute), until, time.Minute,
+				"the key shows when it ends at the latest")
 			soon := time.Now().Add(time.Minute).UTC().Format(time.RFC3339)
-			given := b.post(i.session, `mutation($input: GrantRoleInput!) { grantRole(input: $input) { id madeUnder } }`, arguments{"input": object{
-				"subjectId": accomplice.ID, "role": "project_viewer", "projectId": i.project.ID, "expiresAt": soon}})
+			given := b.post(i.session, `mutation($input: GrantRoleInput!) { grantRole(input: $input) { id madeUnder } }`,
+				arguments{"input": object{
+					"subjectId": accomplice.ID, "role": "project_viewer", "projectId": i.project.ID, "expiresAt": soon}})
 			require.Contains(t, given.Data, binding, given.Raw)
 			b.SQL(`INSERT INTO webhook (id, tenant_id, project_id, url, event_types, families, status, maker_id, made_under, created_at, updated_at)
 				VALUES ('whk_x', $1, $2, 'https://hooks.test/x', '["apps.*"]', '["apps"]', 'ACTIVE', $3, $4, now(), now())`,
@@ -106,7 +112,8 @@ func TestWhatIsMadeUnderBreakGlassEndsWithItAndIsListed(t *testing.T) {
 			require.Equal(t, string(fault.Unauthenticated), i.works(door), "which opens nothing of the first")
 			require.Equal(t, string(fault.NotFound), i.works(accomplices))
 
-			listed := b.post(b.Session(b.Operator()), `query($id: ID!) { madeUnder(bindingId: $id) { kind id ended } }`, arguments{"id": binding})
+			listed := b.post(b.Session(b.Operator()), `query($id: ID!) { madeUnder(bindingId: $id) { kind id ended } }`,
+				arguments{"id": binding})
 			require.Empty(t, listed.Errors, listed.Raw)
 			for _, kind := range []string{"SERVICE_ACCOUNT", "SERVICE_ACCOUNT_KEY", "WEBHOOK", "ROLE_BINDING"} {
 				require.Contains(t, listed.Data, `"kind":"`+kind+`"`)
@@ -137,7 +144,8 @@ func TestAKeyEndsWithTheRoleOfWhoeverMadeIt(t *testing.T) {
 	require.Empty(t, i.works(key), "its maker still reads the project")
 	const why = `query($input: ExplainPermissionInput!) { explainPermission(input: $input) { allowed missing { message } } }`
 	for permission, allowed := range map[string]string{"project.read": "true", "apps.instance.create": "false"} {
-		for _, asks := range []object{{"permissionKey": permission, "objectId": i.project.ID}, {"permissionKey": permission, "objectId": i.project.ID, "subjectId": account}} {
+		for _, asks := range []object{{"permissionKey": permission, "objectId": i.project.ID},
+			{"permissionKey": permission, "objectId": i.project.ID, "subjectId": account}} {
 			token := key
 			if asks["subjectId"] != nil {
 				token = b.Session(b.Operator())
@@ -159,8 +167,10 @@ func TestAnAccountGoesOnUnderWhoeverAnswersForIt(t *testing.T) {
 	b.SQL(`UPDATE person SET disabled_at = now() WHERE id = $1`, i.person.ID)
 	require.Equal(t, string(fault.Unauthenticated), i.works(old))
 	next := b.Kit.User(&db.Tenant{ID: i.project.TenantID}, platformtest.In(authz.ProjectAdmin, i.project))
-	took := b.post(b.Session(next), `mutation($input: UpdateServiceAccountInput!) { updateServiceAccount(input: $input) { makerId } }`, arguments{"input": object{
-		"serviceAccountId": account, "permissionKeys": []string{"project.read"}, "reason": "mine now"}})
+	took := b.post(b.Session(next),
+		`mutation($input: UpdateServiceAccountInput!) { updateServiceAccount(input: $input) { makerId } }`,
+		arguments{"input": object{
+			"serviceAccountId": account, "permissionKeys": []string{"project.read"}, "reason": "mine now"}})
 	require.Contains(t, took.Data, string(next.ID), took.Raw)
 	fresh, _ := i.key(b.Session(next), account)
 	require.Empty(t, i.works(fresh))
@@ -174,7 +184,8 @@ func TestAnAccountThatGoesOnIsNotWidenedUnderBreakGlass(t *testing.T) {
 	i := b.intruder()
 	account, _ := b.ServiceAccount(i.project, authz.ProjectRead)
 	i.glass("project_admin")
-	refused := b.post(i.session, limitsDocument, arguments{"input": object{"serviceAccountId": account.ID, "permissionKeys": []string{"project.read", "apps.instance.read"}}})
+	refused := b.post(i.session, limitsDocument, arguments{"input": object{"serviceAccountId": account.ID,
+		"permissionKeys": []string{"project.read", "apps.instance.read"}}})
 	require.Equal(t, string(fault.FailedPrecondition), refused.code(), refused.Raw)
 	require.Equal(t, 1, b.Count("service_account", `permission_keys = '["project.read"]'`))
 }
@@ -190,8 +201,10 @@ func TestKeysHaveALongestLife(t *testing.T) {
 	require.NoError(t, err)
 	require.WithinDuration(t, time.Now().Add(48*time.Hour), until, time.Minute)
 	before := b.fingerprint()
-	refused := b.post(i.session, `mutation($input: CreateServiceAccountKeyInput!) { createServiceAccountKey(input: $input) { secret } }`,
-		arguments{"input": object{"serviceAccountId": account, "expiresAt": time.Now().Add(49 * time.Hour).UTC().Format(time.RFC3339)}})
+	refused := b.post(i.session,
+		`mutation($input: CreateServiceAccountKeyInput!) { createServiceAccountKey(input: $input) { secret } }`,
+		arguments{"input": object{"serviceAccountId": account,
+			"expiresAt": time.Now().Add(49 * time.Hour).UTC().Format(time.RFC3339)}})
 	require.Equal(t, string(fault.InvalidArgument), refused.code())
 	require.Contains(t, refused.paths(), "input.expiresAt")
 	require.Equal(t, before, b.fingerprint())

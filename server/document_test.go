@@ -71,8 +71,8 @@ func document(schema *ast.Schema, r root, arguments map[string]any) string {
 	return text + selection(schema, schema.Types[r.field.Type.Name()], depth) + " }"
 }
 
-// flat are types with lists in lists in lists: all of that at once is more than a document may ask for. What lies deeper is
-// asked for where their pages are.
+// flat are types with lists in lists in lists: all of that at once is more than a document may ask for. What lies
+// deeper is asked for where their pages are.
 var flat = map[string]bool{"Manifest": true, "Artifact": true}
 
 // selection asks for what a type has, down to a depth; a page and its edges do not count.
@@ -106,7 +106,8 @@ func selection(schema *ast.Schema, of *ast.Definition, depth int) string {
 // value: one answer cannot hold both.
 func scalars(schema *ast.Schema, of *ast.Definition) (text string) {
 	for _, field := range of.Fields {
-		if schema.Types[field.Type.Name()].IsLeafType() && !strings.HasPrefix(field.Name, "__") && !needsArgument(field) && !disputed(schema, field) {
+		if schema.Types[field.Type.Name()].IsLeafType() && !strings.HasPrefix(field.Name, "__") && !needsArgument(field) &&
+			!disputed(schema, field) {
 			text += " " + field.Name
 		}
 	}

@@ -52,19 +52,31 @@ func (c *EdgeConfig) bind(flags *pflag.FlagSet) {
 	c.Limits = edge.DefaultConfig()
 	flags.StringVar(&c.TLSCert, "tls-cert", "", "certificate chain to serve TLS with, PEM; followed when the file changes")
 	flags.StringVar(&c.TLSKey, "tls-key", "", "private key of --tls-cert, PEM")
-	flags.StringSliceVar(&c.TrustedProxies, "trusted-proxies", nil, "proxies whose word on a caller's address and scheme is taken: IP or CIDR, repeatable")
-	flags.StringVar(&c.ForwardedHeader, "forwarded-header", edge.XForwardedFor, "the field that those proxies write: X-Forwarded-For (with X-Forwarded-Proto) or Forwarded")
-	flags.StringSliceVar(&c.MetricsListen, "metrics-listen", []string{standardMetrics}, `address that serves /metrics, which --listen never does, repeatable; "" for none`)
-	flags.Float64Var(&c.Limits.SubjectRate, "rate-limit", c.Limits.SubjectRate, "operations a second of one credential, five seconds' worth at once; 0 = off")
-	flags.IntVar(&c.Limits.SubjectAtOnce, "concurrency-limit", c.Limits.SubjectAtOnce, "operations of one credential under way; 0 = off")
-	flags.Float64Var(&c.Limits.AddressRate, "rate-limit-address", c.Limits.AddressRate, "requests a second of one network address (IPv6: one /64); 0 = off")
-	flags.IntVar(&c.Limits.AddressAtOnce, "concurrency-limit-address", c.Limits.AddressAtOnce, "requests of one network address under way; 0 = off")
-	flags.Float64Var(&c.Limits.SocketRate, "rate-limit-sockets", c.Limits.SocketRate, "sockets a second that one network address may open; 0 = off")
-	flags.Float64Var(&c.Limits.LoginRate, "rate-limit-logins", c.Limits.LoginRate, "requests a second of one network address to /auth/; 0 = off")
-	flags.Float64Var(&c.Limits.DeliveryRate, "rate-limit-deliveries", c.Limits.DeliveryRate, "parts of artifacts a second that one network address may fetch; 0 = off")
-	flags.IntVar(&c.Limits.DeliveryAtOnce, "concurrency-limit-deliveries", c.Limits.DeliveryAtOnce, "parts of artifacts that one network address may fetch at once; 0 = off")
+	flags.StringSliceVar(&c.TrustedProxies, "trusted-proxies", nil,
+		"proxies whose word on a caller's address and scheme is taken: IP or CIDR, repeatable")
+	flags.StringVar(&c.ForwardedHeader, "forwarded-header", edge.XForwardedFor,
+		"the field that those proxies write: X-Forwarded-For (with X-Forwarded-Proto) or Forwarded")
+	flags.StringSliceVar(&c.MetricsListen, "metrics-listen", []string{standardMetrics},
+		`address that serves /metrics, which --listen never does, repeatable; "" for none`)
+	flags.Float64Var(&c.Limits.SubjectRate, "rate-limit", c.Limits.SubjectRate,
+		"operations a second of one credential, five seconds' worth at once; 0 = off")
+	flags.IntVar(&c.Limits.SubjectAtOnce, "concurrency-limit", c.Limits.SubjectAtOnce,
+		"operations of one credential under way; 0 = off")
+	flags.Float64Var(&c.Limits.AddressRate, "rate-limit-address", c.Limits.AddressRate,
+		"requests a second of one network address (IPv6: one /64); 0 = off")
+	flags.IntVar(&c.Limits.AddressAtOnce, "concurrency-limit-address", c.Limits.AddressAtOnce,
+		"requests of one network address under way; 0 = off")
+	flags.Float64Var(&c.Limits.SocketRate, "rate-limit-sockets", c.Limits.SocketRate,
+		"sockets a second that one network address may open; 0 = off")
+	flags.Float64Var(&c.Limits.LoginRate, "rate-limit-logins", c.Limits.LoginRate,
+		"requests a second of one network address to /auth/; 0 = off")
+	flags.Float64Var(&c.Limits.DeliveryRate, "rate-limit-deliveries", c.Limits.DeliveryRate,
+		"parts of artifacts a second that one network address may fetch; 0 = off")
+	flags.IntVar(&c.Limits.DeliveryAtOnce, "concurrency-limit-deliveries", c.Limits.DeliveryAtOnce,
+		"parts of artifacts that one network address may fetch at once; 0 = off")
 	flags.BoolVar(&c.Introspection, "introspection", false, "serve GraphQL introspection (always in --dev)")
-	flags.BoolVar(&c.Suggestions, "suggestions", false, "say what a misspelt name in a document may have meant (always in --dev)")
+	flags.BoolVar(&c.Suggestions, "suggestions", false,
+		"say what a misspelt name in a document may have meant (always in --dev)")
 }
 
 // complete refuses what cannot work.
@@ -128,13 +140,15 @@ func subject(ctx context.Context) string {
 // newServer is an HTTP server whose every wait has an end.
 func (p *platform) newServer(handler http.Handler) *http.Server {
 	return &http.Server{
-		Handler: handler, ReadHeaderTimeout: headerTimeout, ReadTimeout: readTimeout, WriteTimeout: writeTimeout, IdleTimeout: idleTimeout,
+		Handler: handler, ReadHeaderTimeout: headerTimeout, ReadTimeout: readTimeout, WriteTimeout: writeTimeout,
+		IdleTimeout:    idleTimeout,
 		MaxHeaderBytes: maxHeader, HTTP2: &http.HTTP2Config{MaxConcurrentStreams: maxStreams},
 		ErrorLog: slog.NewLogLogger(p.log.Handler(), slog.LevelWarn),
 	}
 }
 
-// serve answers HTTP on every listener, nodes alone on theirs, and metrics on theirs. A worker alone serves health and metrics.
+// serve answers HTTP on every listener, nodes alone on theirs, and metrics on theirs. A worker alone serves health and
+// metrics.
 func (p *platform) serve(ctx context.Context, group *errgroup.Group, listeners, nodes []net.Listener) error {
 	serves, err := p.handler(ctx, group)
 	if err != nil {
@@ -169,19 +183,21 @@ func (p *platform) serve(ctx context.Context, group *errgroup.Group, listeners, 
 }
 
 // serveApart answers on a listener that is not the public one, by plain HTTP.
-func (p *platform) serveApart(ctx context.Context, group *errgroup.Group, what string, listener net.Listener, handler http.Handler) {
+func (p *platform) serveApart(ctx context.Context, group *errgroup.Group, what string, listener net.Listener,
+	handler http.Handler) {
 	own := p.newServer(handler)
 	p.log.Info(what, "address", listener.Addr().String())
 	group.Go(func() error { return ended(own.Serve(listener)) })
 	group.Go(func() error { return p.shutDown(ctx, own) })
 }
 
-// listenMetrics opens an address for metrics. A second server of one machine, which nobody gave an address, takes a free
-// port instead of the standard one.
+// listenMetrics opens an address for metrics. A second server of one machine, which nobody gave an address, takes a
+// free port instead of the standard one.
 func (p *platform) listenMetrics(address string) (net.Listener, error) {
 	listener, err := net.Listen("tcp", address)
 	if address == standardMetrics && errors.Is(err, syscall.EADDRINUSE) {
-		p.log.Warn("the standard address of metrics is taken; a free port is used: give --metrics-listen", "standard", standardMetrics)
+		p.log.Warn("the standard address of metrics is taken; a free port is used: give --metrics-listen", "standard",
+			standardMetrics)
 		return net.Listen("tcp", "127.0.0.1:0")
 	}
 	return listener, err

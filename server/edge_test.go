@@ -61,10 +61,11 @@ var crossings = map[string]struct {
 	headers []string
 	allowed bool
 }{
-	"our page":                     {[]string{"Origin", "http://HOST", "Sec-Fetch-Site", "same-origin"}, true},
-	"our page, no Sec-Fetch-Site":  {[]string{"Origin", "http://HOST"}, true},
-	"our page behind a TLS proxy":  {[]string{"Origin", "https://HOST"}, true},
-	"a page that is allowed":       {[]string{"Origin", "https://console.test:8443", "Sec-Fetch-Site", "cross-site"}, true},
+	"our page":                    {[]string{"Origin", "http://HOST", "Sec-Fetch-Site", "same-origin"}, true},
+	"our page, no Sec-Fetch-Site": {[]string{"Origin", "http://HOST"}, true},
+	"our page behind a TLS proxy": {[]string{"Origin", "https://HOST"}, true},
+	"a page that is allowed": {[]string{"Origin", "https://console.test:8443", "Sec-Fetch-Site", "cross-site"},
+		true},
 	"nothing said":                 {nil, false},
 	"another site":                 {[]string{"Origin", "https://evil.test", "Sec-Fetch-Site", "cross-site"}, false},
 	"another site, no Sec-Fetch":   {[]string{"Origin", "https://evil.test"}, false},
@@ -113,12 +114,15 @@ func TestTheCookieActsForOurOwnPagesAlone(t *testing.T) {
 	}
 	response, _ := b.asked("Cookie", cookie, "Origin", b.url, "Sec-Fetch-Site", "cross-site")
 	require.Equal(t, http.StatusForbidden, response.StatusCode, "what the browser says twice must agree")
-	for _, media := range []string{"text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x", "text/plain; application/json"} {
+	for _, media := range []string{"text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x",
+		"text/plain; application/json"} {
 		response, answer := b.asked("Cookie", cookie, "Origin", b.url, "Content-Type", media)
 		require.Equal(t, http.StatusUnsupportedMediaType, response.StatusCode, "%s: %s", media, answer)
 	}
-	response, _ = b.asked("Authorization", "Bearer "+strings.TrimPrefix(cookie, "__Host-gpuaas_session="), "Origin", "https://evil.test")
-	require.Equal(t, http.StatusOK, response.StatusCode, "a token is sent by whoever holds it, and by no browser of itself")
+	response, _ = b.asked("Authorization", "Bearer "+strings.TrimPrefix(cookie, "__Host-gpuaas_session="), "Origin",
+		"https://evil.test")
+	require.Equal(t, http.StatusOK, response.StatusCode,
+		"a token is sent by whoever holds it, and by no browser of itself")
 }
 
 func TestACookieThatASiblingHostSetsIsNotRead(t *testing.T) {
@@ -172,13 +176,16 @@ func TestASocketWithTheCookieOpensForOurOwnPagesAlone(t *testing.T) {
 		}
 	}
 	token := strings.TrimPrefix(cookie, "__Host-gpuaas_session=")
-	require.Zero(t, b.socket(`{"type":"connection_init","payload":{"authorization":"Bearer `+token+`"}}`), "a program names no page")
-	require.Equal(t, http.StatusForbidden, b.socket(hello, "Origin", "https://evil.test", "Authorization", "Bearer "+token))
+	require.Zero(t, b.socket(`{"type":"connection_init","payload":{"authorization":"Bearer `+token+`"}}`),
+		"a program names no page")
+	require.Equal(t, http.StatusForbidden, b.socket(hello, "Origin", "https://evil.test", "Authorization",
+		"Bearer "+token))
 }
 
 func TestACallerThatFloodsIsSlowedAndNobodyElse(t *testing.T) {
 	t.Parallel()
-	b := newBench(t, func(c *Config) { c.Edge.Limits = edge.Config{SubjectRate: 0.2} }) // one at once, and then one in five seconds
+	// one at once, and then one in five seconds
+	b := newBench(t, func(c *Config) { c.Edge.Limits = edge.Config{SubjectRate: 0.2} })
 	tenant := b.Tenant()
 	loud, quiet := b.Session(b.User(tenant)), b.Session(b.User(tenant))
 	response, answer := b.asked("Authorization", "Bearer "+loud)
@@ -250,7 +257,8 @@ func TestTheAuditTakesTheAddressFromProxiesThatAreTrusted(t *testing.T) {
 	for origin, trusted := range map[string][]string{"198.51.100.7": {"127.0.0.0/8"}, "127.0.0.1": nil} {
 		b := newBench(t, func(c *Config) { c.Edge.TrustedProxies = trusted })
 		response, answer := b.sent(`mutation { createTenant(input: {slug: "mine", displayName: "Mine", idempotencyKey: "mine"}) { id } }`,
-			"Authorization", "Bearer "+b.Session(b.Operator()), "X-Forwarded-For", "6.6.6.6, 198.51.100.7", "X-Forwarded-Proto", "https")
+			"Authorization", "Bearer "+b.Session(b.Operator()), "X-Forwarded-For", "6.6.6.6, 198.51.100.7", "X-Forwarded-Proto",
+			"https")
 		require.Equal(t, http.StatusOK, response.StatusCode, answer)
 		require.NotContains(t, answer, "errors")
 		require.Equal(t, 1, b.Count("audit_entry", "action = 'createTenant' AND origin = $1", origin))
@@ -279,7 +287,8 @@ func TestSocketsAndHTTP2AreServedOverTLS(t *testing.T) {
 	require.Equal(t, "max-age=31536000", response.Header.Get("Strict-Transport-Security"))
 
 	dialer := websocket.Dialer{Subprotocols: []string{"graphql-transport-ws"}, TLSClientConfig: &tls.Config{
-		RootCAs: server.Client().Transport.(*http.Transport).TLSClientConfig.RootCAs, ServerName: "example.com", MinVersion: tls.VersionTLS12}}
+		RootCAs: server.Client().Transport.(*http.Transport).TLSClientConfig.RootCAs, ServerName: "example.com",
+		MinVersion: tls.VersionTLS12}}
 	conn, _, err := dialer.Dial("wss"+strings.TrimPrefix(server.URL, "https")+"/graphql", http.Header{
 		"Origin": {server.URL}, "Cookie": {"__Host-gpuaas_session=" + kit.Session(kit.User(kit.Tenant()))}})
 	require.NoError(t, err)

@@ -15,17 +15,19 @@ import (
 
 const addsUser = `mutation($input: CreateUserInput!) { createUser(input: $input) { id email displayName tenantId invitedAt acceptedAt disabledAt lastLoginAt } }`
 
-// An admin of a tenant of their own asks for addresses: of another tenant's admin, of its people, of the platform's staff, and of
-// nobody. All answers are the same, and none keeps those whom it concerns from anything.
+// An admin of a tenant of their own asks for addresses: of another tenant's admin, of its people, of the platform's
+// staff, and of nobody. All answers are the same, and none keeps those whom it concerns from anything.
 func TestAnswersAboutAnAddressDoNotTellWhoIsElsewhere(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	mine, theirs := b.Kit.Tenant(), b.Kit.Tenant()
 	attacker := b.Session(b.Kit.User(mine, platformtest.Across(authz.TenantAdmin, mine)))
 	chief := b.Kit.User(theirs, platformtest.Across(authz.TenantAdmin, theirs))
-	addresses := map[string]string{"an admin": chief.Email, "somebody": b.Kit.User(theirs).Email, "staff": b.Operator().Email, "nobody": "nobody@nowhere.test"}
+	addresses := map[string]string{"an admin": chief.Email, "somebody": b.Kit.User(theirs).Email,
+		"staff": b.Operator().Email, "nobody": "nobody@nowhere.test"}
 	add := func(session string, tenant *db.Tenant, email string) answer {
-		return b.post(session, addsUser, arguments{"input": object{"tenantId": tenant.ID, "email": email, "displayName": "X", "idempotencyKey": email}})
+		return b.post(session, addsUser, arguments{"input": object{"tenantId": tenant.ID, "email": email, "displayName": "X",
+			"idempotencyKey": email}})
 	}
 	var said []string
 	for who, email := range addresses {
@@ -37,17 +39,22 @@ func TestAnswersAboutAnAddressDoNotTellWhoIsElsewhere(t *testing.T) {
 		}
 		require.NoError(t, json.Unmarshal([]byte(given.Data), &made))
 		require.NotEmpty(t, made.CreateUser.InvitedAt, who)
-		said = append(said, strings.NewReplacer(made.CreateUser.ID, "ID", made.CreateUser.Email, "EMAIL", made.CreateUser.InvitedAt, "AT").Replace(given.Data))
-		invited := b.post(attacker, `mutation($id: ID!) { inviteUser(userId: $id) { url } }`, arguments{"id": made.CreateUser.ID})
+		said = append(said, strings.NewReplacer(made.CreateUser.ID, "ID", made.CreateUser.Email, "EMAIL",
+			made.CreateUser.InvitedAt, "AT").Replace(given.Data))
+		invited := b.post(attacker, `mutation($id: ID!) { inviteUser(userId: $id) { url } }`,
+			arguments{"id": made.CreateUser.ID})
 		require.Empty(t, invited.Errors, "%s: %s", who, invited.Raw)
-		staff := b.post(attacker, addsUser, arguments{"input": object{"email": email, "displayName": "X", "idempotencyKey": "staff " + email}})
+		staff := b.post(attacker, addsUser, arguments{"input": object{"email": email, "displayName": "X",
+			"idempotencyKey": "staff " + email}})
 		require.Equal(t, string(fault.Forbidden), staff.code(), "%s: %s", who, staff.Raw)
-		require.Equal(t, before, b.Count("person", "email = $1 AND (tenant_id IS NULL OR tenant_id <> $2)", email, mine.ID), who)
+		require.Equal(t, before, b.Count("person", "email = $1 AND (tenant_id IS NULL OR tenant_id <> $2)", email, mine.ID),
+			who)
 	}
 	for _, each := range said {
 		require.Equal(t, said[0], each)
 	}
 	victim := add(b.Session(chief), theirs, "nobody@nowhere.test")
 	require.Empty(t, victim.Errors, "an address that a stranger took is free elsewhere: %s", victim.Raw)
-	require.Equal(t, string(fault.Conflict), add(b.Session(chief), theirs, chief.Email).code(), "of its own people a tenant is told")
+	require.Equal(t, string(fault.Conflict), add(b.Session(chief), theirs, chief.Email).code(),
+		"of its own people a tenant is told")
 }

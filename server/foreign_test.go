@@ -58,20 +58,23 @@ func (w *watched) asked() (paths []string) {
 	return paths
 }
 
-// A tenant's admin points a source at a repository of another tenant's in the platform's registry. The platform shows its own
-// name to it for the platform's artifacts, and for the tenant's below the tenant's own path; else it asks as nobody.
+// A tenant's admin points a source at a repository of another tenant's in the platform's registry. The platform shows
+// its own name to it for the platform's artifacts, and for the tenant's below the tenant's own path; else it asks as
+// nobody.
 func TestThePlatformsNameReadsNoOtherTenantsRepository(t *testing.T) {
 	t.Parallel()
 	registry := newWatched(t)
 	b := newBench(t, func(c *Config) {
-		c.RegistryHosts, c.InsecureRegistries, c.PullTokens = []string{"127.0.0.0/8"}, []string{registry.host()}, []string{registry.host()}
+		c.RegistryHosts, c.InsecureRegistries, c.PullTokens = []string{"127.0.0.0/8"}, []string{registry.host()},
+			[]string{registry.host()}
 	})
 	mine, theirs := b.build(), b.build()
 	b.Kit.Source(nil, lifecycle.SourceOCI, registry.host())
 	const publish = `mutation($input: PublishArtifactInput!) { publishArtifact(input: $input) { id } }`
 	digest := platformtest.Digest([]byte("private"))
 	get := func(token, repository string, more object) answer {
-		input := object{"name": "loot", "ref": registry.host() + "/" + repository + "@" + digest, "digest": digest, "idempotencyKey": repository}
+		input := object{"name": "loot", "ref": registry.host() + "/" + repository + "@" + digest, "digest": digest,
+			"idempotencyKey": repository}
 		for name, value := range more {
 			input[name] = value
 		}
@@ -88,8 +91,11 @@ func TestThePlatformsNameReadsNoOtherTenantsRepository(t *testing.T) {
 	require.Equal(t, string(fault.ArtifactUnavailable), refused.code(), refused.Raw)
 	require.Contains(t, refused.Raw, "without its own name")
 	require.Empty(t, registry.asked(), "through the platform's source")
-	made := b.post(mine.admin, `mutation($input: CreateArtifactSourceInput!) { createArtifactSource(input: $input) { id } }`, arguments{"input": object{
-		"tenantId": mine.Tenant, "name": "loot", "kind": "OCI", "location": registry.host() + "/tenants/" + slug(theirs), "signaturePolicy": "OPTIONAL", "idempotencyKey": "k"}})
+	made := b.post(mine.admin,
+		`mutation($input: CreateArtifactSourceInput!) { createArtifactSource(input: $input) { id } }`,
+		arguments{"input": object{
+			"tenantId": mine.Tenant, "name": "loot", "kind": "OCI", "location": registry.host() + "/tenants/" + slug(theirs),
+			"signaturePolicy": "OPTIONAL", "idempotencyKey": "k"}})
 	require.Empty(t, made.Errors, made.Raw)
 	require.Equal(t, string(fault.ArtifactUnavailable), get(mine.admin, private+"2", in).code())
 	require.Empty(t, registry.asked(), "through a source of the tenant's own")
@@ -101,14 +107,15 @@ func TestThePlatformsNameReadsNoOtherTenantsRepository(t *testing.T) {
 	require.NotEmpty(t, registry.asked(), "for the platform's own")
 }
 
-// A publisher pins an artifact of its own by a text that names another tenant's repository: what the text says would be where a
-// pull token lets its holder read.
+// A publisher pins an artifact of its own by a text that names another tenant's repository: what the text says would be
+// where a pull token lets its holder read.
 func TestAManifestNamesThePlaceOfTheArtifactThatItPins(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	mine := b.build()
 	app := b.App("apps")
-	b.SQL(`UPDATE app SET publisher_tenant_id = $1, publisher_project_id = $2 WHERE id = $3`, mine.Tenant, mine.Project, app.ID)
+	b.SQL(`UPDATE app SET publisher_tenant_id = $1, publisher_project_id = $2 WHERE id = $3`, mine.Tenant, mine.Project,
+		app.ID)
 	owned, err := b.Ent.Artifact.Get(t.Context(), mine.Owned)
 	require.NoError(t, err)
 	adapter := b.Adapter("http://adapter.test", nil)
@@ -141,13 +148,15 @@ func TestDraftsAndWhatOnlyTheyPinAreTheirPublishers(t *testing.T) {
 			return b.post(token, `{ manifests(stages: [DRAFT, STAGED], first: 100) { edges { node { id appSlug digest document artifacts { id ref } } } } }`, nil).Data
 		},
 		"a version by id": func(token string) string {
-			return b.post(token, `query($id: ID!) { node(id: $id) { id ... on Manifest { document } } }`, arguments{"id": mine.Draft}).Data
+			return b.post(token, `query($id: ID!) { node(id: $id) { id ... on Manifest { document } } }`,
+				arguments{"id": mine.Draft}).Data
 		},
 		"its app": func(token string) string {
 			return b.post(token, `{ apps(first: 100) { edges { node { slug icon manifests(first: 50) { edges { node { id document } } } } } } }`, nil).Data
 		},
 		"an artifact by id": func(token string) string {
-			return b.post(token, `query($id: ID!) { node(id: $id) { id ... on Artifact { ref } } }`, arguments{"id": mine.Owned}).Data
+			return b.post(token, `query($id: ID!) { node(id: $id) { id ... on Artifact { ref } } }`,
+				arguments{"id": mine.Owned}).Data
 		},
 		"an artifact by digest": func(token string) string {
 			return b.post(token, `query($digest: String!, $tenant: ID!) { artifact(digest: $digest, tenantId: $tenant) { id ref } }`,
@@ -158,7 +167,8 @@ func TestDraftsAndWhatOnlyTheyPinAreTheirPublishers(t *testing.T) {
 		},
 	}
 	tells := func(said string) bool {
-		return strings.Contains(said, string(mine.Draft)) || strings.Contains(said, string(mine.Owned)) || strings.Contains(said, owned.Ref)
+		return strings.Contains(said, string(mine.Draft)) || strings.Contains(said, string(mine.Owned)) ||
+			strings.Contains(said, owned.Ref)
 	}
 	staff := b.Session(b.Operator())
 	for _, stage := range []lifecycle.Stage{lifecycle.StageDraft, lifecycle.StageStaged} {
@@ -201,7 +211,8 @@ func TestAnExplanationDoesNotTellWhetherAForeignIDExists(t *testing.T) {
 				require.Equal(t, said(token, object{"permissionKey": key, "objectId": unknown}, unknown),
 					said(token, object{"permissionKey": key, "objectId": id}, id), "%s on %s, to %s", key, id, name)
 			}
-			for _, input := range []object{{"permissionKey": "project.read"}, {"permissionKey": "project.read", "objectId": mine.Project}} {
+			for _, input := range []object{{"permissionKey": "project.read"},
+				{"permissionKey": "project.read", "objectId": mine.Project}} {
 				of := func(subject string) string {
 					input["subjectId"] = subject
 					return said(token, input, subject)

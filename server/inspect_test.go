@@ -22,7 +22,8 @@ func TestATokenThatOnlyLooksRunsNothingElse(t *testing.T) {
 	h := b.build()
 	var document map[string]any
 	require.NoError(t, json.Unmarshal(h.document, &document))
-	document["inspections"] = []map[string]any{{"name": "log", "command": []string{"tail", "-n", "{lines}", "/var/log/app"},
+	document["inspections"] = []map[string]any{{"name": "log",
+		"command":   []string{"tail", "-n", "{lines}", "/var/log/app"},
 		"arguments": []map[string]any{{"name": "lines", "type": "integer"}}}}
 	encoded, err := json.Marshal(document)
 	require.NoError(t, err)
@@ -34,21 +35,23 @@ func TestATokenThatOnlyLooksRunsNothingElse(t *testing.T) {
 	}, time.Now())
 	require.NoError(t, err)
 	run := func(key, kind string, spec object) answer {
-		return b.post(issued.Text, `mutation($input: RunNodeTaskInput!) { runNodeTask(input: $input) { id } }`, arguments{"input": object{
-			"memberId": h.Member, "kind": kind, "spec": spec, "timeoutSeconds": 10, "idempotencyKey": key,
-		}})
+		return b.post(issued.Text, `mutation($input: RunNodeTaskInput!) { runNodeTask(input: $input) { id } }`,
+			arguments{"input": object{
+				"memberId": h.Member, "kind": kind, "spec": spec, "timeoutSeconds": 10, "idempotencyKey": key,
+			}})
 	}
 	before := b.Count("node_task", "")
 	for name, attack := range map[string]struct {
 		kind string
 		spec object
 	}{
-		"free":    {"RUN", object{"command": []string{"sh", "-c", "id"}}},
-		"shell":   {"RUN", object{"command": []string{"tail", "-n", "1;id", "/var/log/app"}}},
-		"option":  {"RUN", object{"command": []string{"tail", "-n", "-f", "/var/log/app"}}},
-		"file":    {"RUN", object{"command": []string{"tail", "-n", "1", "/etc/shadow"}}},
-		"stdin":   {"RUN", object{"command": []string{"tail", "-n", "1", "/var/log/app"}, "stdin": "x"}},
-		"env":     {"RUN", object{"command": []string{"tail", "-n", "1", "/var/log/app"}, "env": []object{{"name": "LD_PRELOAD", "value": "/x.so"}}}},
+		"free":   {"RUN", object{"command": []string{"sh", "-c", "id"}}},
+		"shell":  {"RUN", object{"command": []string{"tail", "-n", "1;id", "/var/log/app"}}},
+		"option": {"RUN", object{"command": []string{"tail", "-n", "-f", "/var/log/app"}}},
+		"file":   {"RUN", object{"command": []string{"tail", "-n", "1", "/etc/shadow"}}},
+		"stdin":  {"RUN", object{"command": []string{"tail", "-n", "1", "/var/log/app"}, "stdin": "x"}},
+		"env": {"RUN", object{"command": []string{"tail", "-n", "1", "/var/log/app"},
+			"env": []object{{"name": "LD_PRELOAD", "value": "/x.so"}}}},
 		"dir":     {"RUN", object{"command": []string{"tail", "-n", "1", "/var/log/app"}, "workDir": "/tmp"}},
 		"write":   {"WRITE_FILE", object{"path": "/x", "content": "x"}},
 		"probing": {"PROBE", object{"exec": object{"command": []string{"id"}}, "attempts": 1}},
@@ -57,7 +60,8 @@ func TestATokenThatOnlyLooksRunsNothingElse(t *testing.T) {
 		require.Equal(t, string(fault.Forbidden), got.code(), "%s: %s", name, got.Raw)
 		require.Contains(t, got.paths(), "input.spec", name)
 	}
-	got := b.post(issued.Text, `mutation($id: ID!) { redeemRuntimeSecret(secretId: $id) { __typename } }`, arguments{"id": h.Secret})
+	got := b.post(issued.Text, `mutation($id: ID!) { redeemRuntimeSecret(secretId: $id) { __typename } }`,
+		arguments{"id": h.Secret})
 	require.Equal(t, string(fault.NotFound), got.code(), "a secret: %s", got.Raw)
 	require.Equal(t, before, b.Count("node_task", ""), "nothing was written")
 
@@ -65,7 +69,8 @@ func TestATokenThatOnlyLooksRunsNothingElse(t *testing.T) {
 	require.Empty(t, got.Errors, got.Raw)
 	got = run("process", "INSPECT_PROCESS", object{"name": "app"})
 	require.Empty(t, got.Errors, got.Raw)
-	require.Equal(t, 2, b.Count("audit_entry", "action = 'runNodeTask' AND allowed AND permission_key = 'task.inspect' AND after->'requester'->>'id' = $1", h.User))
+	require.Equal(t, 2, b.Count("audit_entry",
+		"action = 'runNodeTask' AND allowed AND permission_key = 'task.inspect' AND after->'requester'->>'id' = $1", h.User))
 }
 
 // The reference app that has moved names what it runs while it looks.

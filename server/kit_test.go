@@ -214,7 +214,8 @@ func (b *bench) fingerprint() map[string]string {
 	b.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	rows, err := b.Admin.Query(ctx, `SELECT table_name FROM information_schema.tables WHERE table_schema = 'public' AND table_type = 'BASE TABLE'`)
+	rows, err := b.Admin.Query(ctx,
+		`SELECT table_name FROM information_schema.tables WHERE table_schema = 'public' AND table_type = 'BASE TABLE'`)
 	require.NoError(b.t, err)
 	var tables []string
 	for rows.Next() {

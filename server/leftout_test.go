@@ -17,10 +17,11 @@ func TestNullAndAnEmptyListAreTheSameInputAsAFieldLeftOut(t *testing.T) {
 	first := b.post(h.admin, launch, launching(h, nil))
 	require.Empty(t, first.Errors, first.Raw)
 	for name, same := range map[string]object{
-		"nulls":         {"version": nil, "components": nil, "config": nil, "reason": nil},
-		"empty list":    {"components": []any{}},
-		"empty texts":   {"version": "", "reason": ""},
-		"SDL's default": {"deadlineSeconds": 900, "smoke": false, "operatingMode": "TENANT_DEDICATED", "controlPlaneScope": "PROJECT"},
+		"nulls":       {"version": nil, "components": nil, "config": nil, "reason": nil},
+		"empty list":  {"components": []any{}},
+		"empty texts": {"version": "", "reason": ""},
+		"SDL's default": {"deadlineSeconds": 900, "smoke": false, "operatingMode": "TENANT_DEDICATED",
+			"controlPlaneScope": "PROJECT"},
 	} {
 		got := b.post(h.admin, launch, launching(h, same))
 		require.Empty(t, got.Errors, "%s: %s", name, got.Raw)
@@ -45,7 +46,8 @@ func TestANullIDIsTheSameInputAsAnIDLeftOut(t *testing.T) {
 		require.Equal(t, string(fault.Conflict), got.code(), "another operation is under way: %s", got.Raw)
 	}
 	invoke := `mutation($input: InvokeActionInput!) { invokeAction(input: $input) { output } }`
-	got := b.post(h.admin, invoke, arguments{"input": object{"instanceId": h.Instance, "action": "queue.burn", "projectId": nil, "idempotencyKey": "k"}})
+	got := b.post(h.admin, invoke, arguments{"input": object{"instanceId": h.Instance, "action": "queue.burn",
+		"projectId": nil, "idempotencyKey": "k"}})
 	require.Equal(t, string(fault.NotFound), got.code(), got.Raw)
 	require.Contains(t, got.paths(), "input.action", got.Raw)
 }

@@ -19,8 +19,8 @@ const limitsDocument = `mutation($input: UpdateServiceAccountInput!) { updateSer
 const planLimitsDocument = `query($input: UpdateServiceAccountInput!) { planServiceAccountUpdate(input: $input) {
 	permissionKeys limits { objectIds maxRisk operationsPerHour } widens narrows } }`
 
-// An admin who raises one limit of an account leaves the others as they are; what is to go is named, and what widens is said
-// by the plan and kept by the audit.
+// An admin who raises one limit of an account leaves the others as they are; what is to go is named, and what widens is
+// said by the plan and kept by the audit.
 func TestOneLimitIsChangedAndTheOthersStay(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -44,9 +44,11 @@ func TestOneLimitIsChangedAndTheOthersStay(t *testing.T) {
 	raised := change(limitsDocument, raise)
 	require.JSONEq(t, `{"updateServiceAccount":{"permissionKeys":["apps.instance.read","apps.queue.submit"],
 		"limits":{"objectIds":["`+string(instance)+`"],"maxRisk":"WRITE","operationsPerHour":2}}}`, raised.Data)
-	require.Equal(t, 1, b.Count("audit_entry", `action = 'updateServiceAccount' AND after->'widens' = '["limits.maxRisk"]'`))
+	require.Equal(t, 1, b.Count("audit_entry",
+		`action = 'updateServiceAccount' AND after->'widens' = '["limits.maxRisk"]'`))
 
-	lifted := change(limitsDocument, object{"liftLimits": []string{"OPERATIONS_PER_HOUR"}, "limits": object{"maxRisk": "READ"}})
+	lifted := change(limitsDocument, object{"liftLimits": []string{"OPERATIONS_PER_HOUR"},
+		"limits": object{"maxRisk": "READ"}})
 	require.Contains(t, lifted.Data, `"maxRisk":"READ","operationsPerHour":null`)
 	require.Contains(t, lifted.Data, string(instance))
 	require.Equal(t, 1, b.Count("audit_entry", `action = 'updateServiceAccount' AND after->'widens' = '["limits.operationsPerHour"]'
@@ -90,9 +92,11 @@ func TestListsByALimitedAccountNameItsLimit(t *testing.T) {
 	t.Parallel()
 	b, schema := newBench(t), sdl(t)
 	mine := b.build()
-	b.SQL(`UPDATE service_account SET limits = jsonb_build_object('objectIds', jsonb_build_array($1::text)) WHERE id = $2`, mine.Instance, mine.Account)
+	b.SQL(`UPDATE service_account SET limits = jsonb_build_object('objectIds', jsonb_build_array($1::text)) WHERE id = $2`,
+		mine.Instance, mine.Account)
 	lists := []string{
-		"query instances", "query allocations", "query operations", "query orphans", "query entitlements", "query auditEntries",
+		"query instances", "query allocations", "query operations", "query orphans", "query entitlements",
+		"query auditEntries",
 		"query controlPlaneShares", "query webhooks", "query serviceAccounts", "query launchOptions",
 		"mutation launchInstance", "subscription projectActivity",
 	}

@@ -10,10 +10,14 @@ func (p *platform) count(registry *prometheus.Registry) {
 	for _, reading := range p.sent.Readings() {
 		publish(registry, "app_platform_webhook_"+reading.Name, reading.Help, reading.Total, reading.Value)
 	}
-	publish(registry, "app_platform_delivery_bytes_total", "Bytes of artifacts delivered to nodes.", true, p.delivered.Bytes.Load)
-	publish(registry, "app_platform_delivery_parts_total", "Parts of artifacts delivered to nodes to their end.", true, p.delivered.Parts.Load)
-	publish(registry, "app_platform_delivery_broken_total", "Deliveries that broke off, by the source or the node.", true, p.delivered.Broken.Load)
-	publish(registry, "app_platform_delivery_under_way", "Parts of artifacts that are being delivered now.", false, p.delivered.UnderWay.Load)
+	publish(registry, "app_platform_delivery_bytes_total", "Bytes of artifacts delivered to nodes.", true,
+		p.delivered.Bytes.Load)
+	publish(registry, "app_platform_delivery_parts_total", "Parts of artifacts delivered to nodes to their end.", true,
+		p.delivered.Parts.Load)
+	publish(registry, "app_platform_delivery_broken_total", "Deliveries that broke off, by the source or the node.", true,
+		p.delivered.Broken.Load)
+	publish(registry, "app_platform_delivery_under_way", "Parts of artifacts that are being delivered now.", false,
+		p.delivered.UnderWay.Load)
 }
 
 func publish(registry *prometheus.Registry, name, help string, total bool, read func() int64) {

@@ -28,7 +28,8 @@ func TestMetricsAreNeverOnThePublicListener(t *testing.T) {
 	flags, config := pflag.NewFlagSet("serve", pflag.ContinueOnError), Defaults()
 	config.Bind(flags)
 	require.NoError(t, flags.Parse(nil))
-	require.Equal(t, []string{"127.0.0.1:9464"}, config.Edge.MetricsListen, "unless told otherwise, this machine alone reads them")
+	require.Equal(t, []string{"127.0.0.1:9464"}, config.Edge.MetricsListen,
+		"unless told otherwise, this machine alone reads them")
 	require.NoError(t, flags.Parse([]string{"--metrics-listen", ""}))
 	require.Empty(t, config.Edge.MetricsListen)
 }

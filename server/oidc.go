@@ -26,9 +26,11 @@ type OIDCConfig struct {
 }
 
 func (c *OIDCConfig) bind(flags *pflag.FlagSet) {
-	flags.StringVar(&c.Issuer, "oidc-issuer", "", "identity provider that people log in at, exactly as it names itself: https://id.example.com")
+	flags.StringVar(&c.Issuer, "oidc-issuer", "",
+		"identity provider that people log in at, exactly as it names itself: https://id.example.com")
 	flags.StringVar(&c.ClientID, "oidc-client-id", "", "client id at the identity provider")
-	flags.StringVar(&c.SecretFile, "oidc-client-secret-file", "", "file with the client secret (default none, for a public client)")
+	flags.StringVar(&c.SecretFile, "oidc-client-secret-file", "",
+		"file with the client secret (default none, for a public client)")
 	flags.StringVar(&c.Name, "oidc-name", "", "what people call the identity provider (default its host)")
 }
 
@@ -44,7 +46,8 @@ func (c *OIDCConfig) complete() error {
 	if err != nil || issuer.Host == "" || issuer.RawQuery != "" || issuer.Fragment != "" || issuer.User != nil {
 		return fmt.Errorf("--oidc-issuer: %q is not the URL of an identity provider", c.Issuer)
 	}
-	if host := issuer.Hostname(); issuer.Scheme != "https" && (issuer.Scheme != "http" || (host != "localhost" && host != "127.0.0.1" && host != "::1")) {
+	if host := issuer.Hostname(); issuer.Scheme != "https" &&
+		(issuer.Scheme != "http" || (host != "localhost" && host != "127.0.0.1" && host != "::1")) {
 		return errors.New("--oidc-issuer must be https, unless it is on this machine")
 	}
 	if c.ClientID == "" {
@@ -71,5 +74,6 @@ func (c *OIDCConfig) provider(publicURL string) *authhttp.OIDC {
 	if c.Issuer == "" {
 		return nil
 	}
-	return &authhttp.OIDC{Issuer: c.Issuer, ClientID: c.ClientID, ClientSecret: c.secret, Name: c.Name, RedirectURL: publicURL + "/auth/oidc/callback"}
+	return &authhttp.OIDC{Issuer: c.Issuer, ClientID: c.ClientID, ClientSecret: c.secret, Name: c.Name,
+		RedirectURL: publicURL + "/auth/oidc/callback"}
 }

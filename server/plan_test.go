@@ -10,8 +10,8 @@ import (
 	"github.com/gpuaas/app-platform/domain/lifecycle"
 )
 
-// The plan of a harmless drain is shown to somebody, and its hash is sent with force at the deadline: over the API, with
-// the caller's own session, that is another change, which nobody has seen.
+// The plan of a harmless drain is shown to somebody, and its hash is sent with force at the deadline: over the API,
+// with the caller's own session, that is another change, which nobody has seen.
 func TestTheHashOfAHarmlessPlanDoesNotAuthoriseForce(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -23,7 +23,8 @@ func TestTheHashOfAHarmlessPlanDoesNotAuthoriseForce(t *testing.T) {
 		DeadlineSeconds  int
 	}) {
 		input["memberId"] = h.Member
-		got := b.post(h.admin, `query($input: PlanMemberInput!) { plan: planDrainMember(input: $input) { hash onDeadline deadlineSeconds } }`,
+		got := b.post(h.admin,
+			`query($input: PlanMemberInput!) { plan: planDrainMember(input: $input) { hash onDeadline deadlineSeconds } }`,
 			arguments{"input": input})
 		require.Empty(t, got.Errors, got.Raw)
 		var data struct{ Plan json.RawMessage }
@@ -33,7 +34,8 @@ func TestTheHashOfAHarmlessPlanDoesNotAuthoriseForce(t *testing.T) {
 	}
 	drain := func(hash string, input object) answer {
 		input["memberId"], input["planHash"], input["reason"], input["idempotencyKey"] = h.Member, hash, "r", "k"
-		return b.post(h.admin, `mutation($input: DrainMemberInput!) { drainMember(input: $input) { operation { id onDeadline } } }`,
+		return b.post(h.admin,
+			`mutation($input: DrainMemberInput!) { drainMember(input: $input) { operation { id onDeadline } } }`,
 			arguments{"input": input})
 	}
 	harmless := plan(object{})

@@ -13,8 +13,8 @@ import (
 // ownPullLife is how long the platform may take to look at an artifact itself.
 const ownPullLife = time.Minute
 
-// pullKeychain shows registries that take the platform's pull tokens one of its own, for the repository that it looks at;
-// for all others it is anonymous.
+// pullKeychain shows registries that take the platform's pull tokens one of its own, for the repository that it looks
+// at; for all others it is anonymous.
 type pullKeychain struct {
 	ring  *token.Keyring
 	hosts []string
@@ -28,7 +28,8 @@ func (k pullKeychain) Resolve(resource authn.Resource) (authn.Authenticator, err
 	}
 	now := time.Now()
 	text, err := k.ring.SignPull(token.Pull{
-		Registry: repository.RegistryStr(), Repository: repository.RepositoryStr(), Subject: "platform", ExpiresAt: now.Add(ownPullLife),
+		Registry: repository.RegistryStr(), Repository: repository.RepositoryStr(), Subject: "platform",
+		ExpiresAt: now.Add(ownPullLife),
 	}, now)
 	if err != nil {
 		return nil, err

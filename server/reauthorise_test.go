@@ -148,7 +148,8 @@ func TestWhateverTakesARightAwayEndsWhatRestsOnIt(t *testing.T) {
 	}
 	three := func(name, token string, of *house) []*listener {
 		return []*listener{b.listen(name+", timeline", token, timelineDocument, of.Instance),
-			b.listen(name+", activity", token, activityDocument, of.Project), b.listen(name+", progress", token, progressDocument, of.Operation)}
+			b.listen(name+", activity", token, activityDocument, of.Project),
+			b.listen(name+", progress", token, progressDocument, of.Operation)}
 	}
 	leaver, leaverSession := viewer()
 	passing, passingSession := viewer()
@@ -177,8 +178,10 @@ func TestWhateverTakesARightAwayEndsWhatRestsOnIt(t *testing.T) {
 		"an operation that ended":     {b.listen("an operation that ended", gone.token, timelineDocument, gone.Instance)},
 	}
 	stays := three("who stays", h.admin, h)
-	b.happen(h, join(stays, revoked["a binding that was revoked"], revoked["a binding that ended"], revoked["a shorter allow-list"],
-		shut["a session that was revoked"], shut["a person who was disabled"], shut["a key that was revoked"], shut["an account that was deleted"],
+	b.happen(h, join(stays, revoked["a binding that was revoked"], revoked["a binding that ended"],
+		revoked["a shorter allow-list"],
+		shut["a session that was revoked"], shut["a person who was disabled"], shut["a key that was revoked"],
+		shut["an account that was deleted"],
 		shut["a node that was retired"], shut["a node's credential"])...)
 	b.happen(gone, join(revoked["a deleted project"], shut["a deleted project's key"], shut["an operation that ended"])...)
 

@@ -9,7 +9,8 @@ type object = map[string]any
 type arguments map[string]any
 
 // signerPEM is a public key that anybody may ask to be trusted.
-const signerPEM = "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAGb9ECWmEzf6FQbrBZ9w7lshQhqowtrbLDFw4rXAxZuE=\n-----END PUBLIC KEY-----\n"
+const signerPEM = "-----BEGIN PUBLIC " +
+	"KEY-----\nMCowBQYDK2VwAyEAGb9ECWmEzf6FQbrBZ9w7lshQhqowtrbLDFw4rXAxZuE=\n-----END PUBLIC KEY-----\n"
 
 func none(_, _ *house) []arguments { return []arguments{{}} }
 

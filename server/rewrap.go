@@ -76,7 +76,8 @@ func Rewrap(ctx context.Context, config RewrapConfig, out io.Writer) error {
 	return nil
 }
 
-func (r *rewrapper) table(ctx context.Context, pool *pgxpool.Pool, table string, columns []string, keeper string) error {
+func (r *rewrapper) table(ctx context.Context, pool *pgxpool.Pool, table string, columns []string,
+	keeper string) error {
 	query := `SELECT id, ` + strings.Join(columns, ", ") + ` FROM ` + table + ` WHERE id > $1 AND (` +
 		strings.Join(columns, " IS NOT NULL OR ") + ` IS NOT NULL) ORDER BY id LIMIT $2`
 	seen, after := 0, ""
@@ -122,7 +123,8 @@ func scanStored(row pgx.CollectableRow) (out stored, err error) {
 
 // row wraps the values of one row. One that changed meanwhile is sealed by a server that has the new keeper already, or
 // is gone.
-func (r *rewrapper) row(ctx context.Context, pool *pgxpool.Pool, table string, columns []string, keeper string, row stored) error {
+func (r *rewrapper) row(ctx context.Context, pool *pgxpool.Pool, table string, columns []string, keeper string,
+	row stored) error {
 	for i, value := range row.values {
 		if value == nil {
 			continue

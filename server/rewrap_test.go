@@ -57,9 +57,11 @@ func TestAllValuesInCustodyMoveToAnotherKeeperAndWhatCannotIsNamed(t *testing.T)
 	require.Equal(t, rewrapBatch+4, kit.Count("runtime_secret", "keeper = $1", alone.Name()))
 	require.Equal(t, 1, kit.Count("artifact_source", "keeper = $1", alone.Name()))
 	for what, query := range map[string]string{
-		"now": `SELECT sealed FROM runtime_secret WHERE id = $1`, "before": `SELECT previous FROM runtime_secret WHERE id = $1`,
-		"hook": `SELECT secret FROM webhook WHERE $1 <> ''`, "hook before": `SELECT previous_secret FROM webhook WHERE $1 <> ''`,
-		"source": `SELECT credential FROM artifact_source WHERE $1 <> ''`,
+		"now":         `SELECT sealed FROM runtime_secret WHERE id = $1`,
+		"before":      `SELECT previous FROM runtime_secret WHERE id = $1`,
+		"hook":        `SELECT secret FROM webhook WHERE $1 <> ''`,
+		"hook before": `SELECT previous_secret FROM webhook WHERE $1 <> ''`,
+		"source":      `SELECT credential FROM artifact_source WHERE $1 <> ''`,
 	} {
 		var sealed []byte
 		require.NoError(t, kit.Admin.QueryRow(ctx, query, made[0]).Scan(&sealed))

@@ -77,8 +77,8 @@ func Run(ctx context.Context, config *Config, log *slog.Logger) error {
 	return server.Run(ctx)
 }
 
-// Open checks the configuration, opens the listeners, migrates the database and connects to it. What Open returns must be
-// run: Run closes it.
+// Open checks the configuration, opens the listeners, migrates the database and connects to it. What Open returns must
+// be run: Run closes it.
 func Open(ctx context.Context, config *Config, log *slog.Logger) (*Server, error) {
 	if err := config.complete(); err != nil {
 		return nil, err
@@ -115,8 +115,8 @@ func (s *Server) Addresses() []string {
 	return addresses
 }
 
-// DB returns the server's database and Hub what receives its hints, so that a measurement can write, and watch commits, in
-// the server's own process.
+// DB returns the server's database and Hub what receives its hints, so that a measurement can write, and watch commits,
+// in the server's own process.
 func (s *Server) DB() *tx.DB { return s.platform.db }
 
 // Hub returns the receiver of the database's hints.

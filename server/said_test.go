@@ -8,14 +8,16 @@ import (
 	"github.com/gpuaas/app-platform/domain/fault"
 )
 
-// A policy that says a thing twice is refused, and not read as the last of the two: as a variable and in the document's text.
+// A policy that says a thing twice is refused, and not read as the last of the two: as a variable and in the document's
+// text.
 func TestAPolicyWithAMemberTwiceIsRefused(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	mine := b.build()
 	before := b.fingerprint()
 	const query = `mutation($input: SetPolicyInput!) { setPolicy(input: $input) { id } }`
-	asVariable := b.send(mine.admin, []byte(`{"query":"`+query+`","variables":{"input":{"projectId":"`+string(mine.Project)+
+	asVariable := b.send(mine.admin, []byte(`{"query":"`+query+`","variables":{"input":{"projectId":"`+
+		string(mine.Project)+
 		`","reason":"mine","document":{"maxGpus":1,"maxGpus":64}}}}`))
 	require.Equal(t, string(fault.InvalidArgument), asVariable.code(), asVariable.Raw)
 	require.Contains(t, asVariable.Raw, "variables.input.document.maxGpus")

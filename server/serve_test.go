@@ -31,7 +31,8 @@ func selfSigned(t *testing.T) (certFile, keyFile string, pool *x509.CertPool) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	require.NoError(t, err)
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), DNSNames: []string{"localhost"}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour)}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), DNSNames: []string{"localhost"},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour)}
 	raw, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
 	require.NoError(t, err)
 	private, err := x509.MarshalPKCS8PrivateKey(key)
@@ -65,7 +66,8 @@ func TestAServerWithACertificateSpeaksTLSAloneAndItsMetricsStandApart(t *testing
 	metrics := regexp.MustCompile(`msg="serving metrics" address=(\S+)`).FindStringSubmatch(log.String())
 	require.Len(t, metrics, 2, log.String())
 
-	secure := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool, ServerName: "localhost", MinVersion: tls.VersionTLS12}}}
+	secure := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool, ServerName: "localhost",
+		MinVersion: tls.VersionTLS12}}}
 	get := func(client *http.Client, address string) (int, string) {
 		answer, err := client.Get(address)
 		require.NoError(t, err)

@@ -66,7 +66,8 @@ func (p *platform) resolver(sentinel *live.Sentinel, feeds *event.Feeds) (*graph
 	members := &member.Service{DB: p.db, Calls: calls}
 	return &graph.Resolver{
 		DB: p.db, Keys: p.ring, Progress: &live.Progress{DB: p.db, Hub: p.hub, Sentinel: sentinel, Log: p.log},
-		Identity:        &identity.Service{DB: p.db, DevLogins: p.config.Dev, PublicURL: p.config.PublicURL, Keys: p.ring, KeyLife: p.config.KeyLife},
+		Identity: &identity.Service{DB: p.db, DevLogins: p.config.Dev, PublicURL: p.config.PublicURL, Keys: p.ring,
+			KeyLife: p.config.KeyLife},
 		Catalog:         &catalog.Service{DB: p.db},
 		Trust:           &trust.Service{DB: p.db},
 		Entitlements:    &entitlement.Service{DB: p.db},
@@ -91,7 +92,8 @@ func (p *platform) resolver(sentinel *live.Sentinel, feeds *event.Feeds) (*graph
 		Policies:    &policies.Service{DB: p.db},
 		Shares:      &share.Service{DB: p.db},
 		Secrets:     &secret.Service{DB: p.db, Vault: p.vault, Keys: p.ring},
-		Webhooks:    &webhook.Service{DB: p.db, Vault: p.vault, Feeds: feeds, Allow: allowWebhook(hooks, len(p.config.WebhookHosts) > 0)},
+		Webhooks: &webhook.Service{DB: p.db, Vault: p.vault, Feeds: feeds,
+			Allow: allowWebhook(hooks, len(p.config.WebhookHosts) > 0)},
 	}, nil
 }
 
@@ -106,7 +108,8 @@ func (p *platform) work(ctx context.Context) error {
 		return err
 	}
 	return workers.Run(ctx, workers.Config{
-		DB: p.db, Hub: p.hub, Keys: p.ring, Dial: policy, Trust: p.trust, PlatformURL: p.config.GraphQLURL, Log: p.log, Stats: &p.found,
+		DB: p.db, Hub: p.hub, Keys: p.ring, Dial: policy, Trust: p.trust, PlatformURL: p.config.GraphQLURL, Log: p.log,
+		Stats: &p.found,
 		Vault: p.vault, WebhookDial: hooks, WebhookStats: &p.sent,
 	})
 }
@@ -152,7 +155,8 @@ func (p *platform) reach() (fetch.Reach, error) {
 	}
 	connect := dial.To(allowed, true)
 	return fetch.Reach{Insecure: p.config.InsecureRegistries, Also: p.config.AlsoRegistries,
-		Keychain: pullKeychain{ring: p.ring, hosts: p.config.PullTokens}, Dial: func(ctx context.Context, network, address string) (net.Conn, error) {
+		Keychain: pullKeychain{ring: p.ring, hosts: p.config.PullTokens},
+		Dial: func(ctx context.Context, network, address string) (net.Conn, error) {
 			connection, err := connect(ctx, network, address)
 			if refused := new(dial.Refused); errors.As(err, &refused) {
 				return nil, fault.New(fault.DialRefused, "the operator does not allow artifact sources at %s", refused.Address)

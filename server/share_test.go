@@ -23,19 +23,27 @@ func TestAnAttachedProjectGetsToNothingButTheControlPlane(t *testing.T) {
 	admin := b.Session(b.Kit.User(&db.Tenant{ID: victim.Tenant}, platformtest.In(authz.ProjectAdmin, guest)))
 	stranger := &house{Project: victim.Sibling, Instance: victim.Instance, Slug: victim.Slug}
 
-	accept := b.post(admin, `mutation($id: ID!) { acceptControlPlane(shareId: $id) { status controlPlane { name actions { name } } } }`, arguments{"id": victim.Share})
+	accept := b.post(admin,
+		`mutation($id: ID!) { acceptControlPlane(shareId: $id) { status controlPlane { name actions { name } } } }`,
+		arguments{"id": victim.Share})
 	require.Empty(t, accept.Errors)
 	require.Contains(t, accept.Data, `"ATTACHED"`)
 	require.Contains(t, accept.Data, `"queue.read"`)
-	require.Contains(t, b.post(admin, `query($id: ID!) { node(id: $id) { id ... on ControlPlaneShare { status } } }`, arguments{"id": victim.Share}).Data, `"ATTACHED"`)
+	require.Contains(t, b.post(admin, `query($id: ID!) { node(id: $id) { id ... on ControlPlaneShare { status } } }`,
+		arguments{"id": victim.Share}).Data, `"ATTACHED"`)
 	const act = `mutation($input: InvokeActionInput!) { invokeAction(input: $input) { output } }`
-	asked := b.post(admin, act, arguments{"input": object{"instanceId": victim.Instance, "action": "queue.read", "projectId": victim.Sibling, "idempotencyKey": "k"}})
-	require.Contains(t, []string{string(fault.AdapterUnavailable), string(fault.DialRefused), string(fault.AdapterInsecure)}, asked.code(), "allowed, and on its way to the adapter that is not there: %+v", asked)
+	asked := b.post(admin, act, arguments{"input": object{"instanceId": victim.Instance, "action": "queue.read",
+		"projectId": victim.Sibling, "idempotencyKey": "k"}})
+	require.Contains(t, []string{string(fault.AdapterUnavailable), string(fault.DialRefused),
+		string(fault.AdapterInsecure)}, asked.code(), "allowed, and on its way to the adapter that is not there: %+v", asked)
 
 	for _, field := range []string{
-		"query instance", "query member", "query operation", "query nodeTask", "query impactOf", "query planUpgradeInstance", "query planDecommissionInstance",
-		"query planDrainMember", "subscription instanceTimeline", "subscription operationProgress", "mutation upgradeInstance", "mutation decommissionInstance",
-		"mutation drainMember", "mutation addMembers", "mutation cancelOperation", "mutation runNodeTask", "mutation withdrawControlPlane",
+		"query instance", "query member", "query operation", "query nodeTask", "query impactOf", "query planUpgradeInstance",
+		"query planDecommissionInstance",
+		"query planDrainMember", "subscription instanceTimeline", "subscription operationProgress",
+		"mutation upgradeInstance", "mutation decommissionInstance",
+		"mutation drainMember", "mutation addMembers", "mutation cancelOperation", "mutation runNodeTask",
+		"mutation withdrawControlPlane",
 	} {
 		for _, r := range roots(schema) {
 			if r.String() != field {
@@ -48,7 +56,8 @@ func TestAnAttachedProjectGetsToNothingButTheControlPlane(t *testing.T) {
 			}
 		}
 	}
-	for _, id := range []any{victim.Instance, victim.Member, victim.Operation, victim.Event, victim.Used, victim.Task, victim.Orphan} {
+	for _, id := range []any{victim.Instance, victim.Member, victim.Operation, victim.Event, victim.Used, victim.Task,
+		victim.Orphan} {
 		got := b.post(admin, `query($id: ID!) { node(id: $id) { id } }`, arguments{"id": id})
 		require.Equal(t, string(fault.NotFound), got.code(), "%v: %+v", id, got)
 	}

@@ -32,7 +32,8 @@ func TestEveryRootFieldHasARecipe(t *testing.T) {
 	for _, r := range roots(sdl(t)) {
 		names = append(names, r.String())
 	}
-	require.ElementsMatch(t, names, slices.Collect(maps.Keys(recipes)), "a recipe for each root field, and none for what is gone")
+	require.ElementsMatch(t, names, slices.Collect(maps.Keys(recipes)),
+		"a recipe for each root field, and none for what is gone")
 }
 
 func TestNobodyGetsInWithoutACredentialOrWithGarbage(t *testing.T) {
@@ -44,7 +45,8 @@ func TestNobodyGetsInWithoutACredentialOrWithGarbage(t *testing.T) {
 	unknownKey, _ := token.Mint(token.Key)
 	unknownNode, _ := token.Mint(token.Node)
 	garbage := map[string]string{
-		"none": "", "text": "garbage", "cut": unknown[:len(unknown)-1], "session": unknown, "key": unknownKey, "node": unknownNode,
+		"none": "", "text": "garbage", "cut": unknown[:len(unknown)-1], "session": unknown, "key": unknownKey,
+		"node":              unknownNode,
 		"signed by another": strings.Repeat("eyJhbGciOiJub25lIn0.", 2) + "e30",
 	}
 	for _, r := range roots(schema) {
@@ -82,28 +84,42 @@ type allowed struct {
 
 // strangers is the reviewed list of what strangers may call, by root field.
 var strangers = map[string]allowed{
-	"query viewer":                  {"person robot operation", "says who is calling, and the caller is not the victim", nil},
-	"query roles":                   {"person robot operation node enrolment", "the roles are the platform's: whoever is logged in sees them", nil},
-	"query permissionKeys":          {"person robot operation node enrolment", "the catalogue of keys is the platform's", nil},
-	"query skuPrices":               {"person robot operation", "list prices are the platform's: whoever is logged in sees them", nil},
-	"query apps":                    {"person robot operation", "the catalog is the platform's: every tenant sees the apps of its families", nil},
-	"query app":                     {"person robot operation", "the catalog is the platform's", nil},
-	"query artifacts":               {"person robot operation", "the platform's artifacts, and those that manifests pin, are there for all; another tenant's own are not among them", nil},
-	"query artifactSources":         {"person robot operation", "the platform's sources are there for all; another tenant's are not among them", nil},
-	"query manifests":               {"person robot operation", "the catalog is the platform's: manifest.read in any scope shows them", nil},
-	"query evidenceRunners":         {"person robot operation", "runners are the platform's: manifest.read in any scope shows them and their public keys", nil},
-	"query lintManifest":            {"person robot operation", "checks the caller's own document and stores nothing", nil},
-	"mutation rotateNodeCredential": {"node", "makes a credential for the calling node itself", []string{"node_credential"}},
-	"mutation enrolNode":            {"enrolment", "makes the node that the token was minted for", []string{"compute_node", "node_credential", "node_enrolment"}},
-	"mutation nodeHeartbeat":        {"node", "says that the calling node itself lives", []string{"compute_node"}},
-	"mutation renewOperationToken":  {"operation", "renews the calling token itself", nil},
-	"query nodeNetwork":             {"node", "shows the network of the calling node's own members", nil},
-	"subscription nodeTasks":        {"node", "shows the tasks of the calling node itself", nil},
+	"query viewer": {"person robot operation", "says who is calling, and the caller is not the victim",
+		nil},
+	"query roles": {"person robot operation node enrolment",
+		"the roles are the platform's: whoever is logged in sees them", nil},
+	"query permissionKeys": {"person robot operation node enrolment", "the catalogue of keys is the platform's",
+		nil},
+	"query skuPrices": {"person robot operation",
+		"list prices are the platform's: whoever is logged in sees them", nil},
+	"query apps": {"person robot operation",
+		"the catalog is the platform's: every tenant sees the apps of its families", nil},
+	"query app": {"person robot operation", "the catalog is the platform's", nil},
+	"query artifacts": {"person robot operation",
+		"the platform's artifacts, and those that manifests pin, are there for all; another tenant's own are not among them",
+		nil},
+	"query artifactSources": {"person robot operation",
+		"the platform's sources are there for all; another tenant's are not among them", nil},
+	"query manifests": {"person robot operation",
+		"the catalog is the platform's: manifest.read in any scope shows them", nil},
+	"query evidenceRunners": {"person robot operation",
+		"runners are the platform's: manifest.read in any scope shows them and their public keys", nil},
+	"query lintManifest": {"person robot operation", "checks the caller's own document and stores nothing",
+		nil},
+	"mutation rotateNodeCredential": {"node", "makes a credential for the calling node itself",
+		[]string{"node_credential"}},
+	"mutation enrolNode": {"enrolment", "makes the node that the token was minted for",
+		[]string{"compute_node", "node_credential", "node_enrolment"}},
+	"mutation nodeHeartbeat":       {"node", "says that the calling node itself lives", []string{"compute_node"}},
+	"mutation renewOperationToken": {"operation", "renews the calling token itself", nil},
+	"query nodeNetwork":            {"node", "shows the network of the calling node's own members", nil},
+	"subscription nodeTasks":       {"node", "shows the tasks of the calling node itself", nil},
 }
 
 // silent are mutations whose refusal leaves no audit row, each with its reason.
 var silent = map[string]string{
-	"mutation renewOperationToken": "asks for no permission key: it is refused to all but the one kind of token that it is for",
+	"mutation renewOperationToken": "asks for no permission key: it is refused to all but the one kind of token that it " +
+		"is for",
 }
 
 func TestAnotherTenantsCredentialReadsAndWritesNothing(t *testing.T) {
@@ -183,7 +199,8 @@ func (b *bench) audited(refused map[string]bool, attacker *house) {
 		require.NotEmpty(b.t, entry.PermissionKey, entry.Action)
 		require.NotEmpty(b.t, entry.CorrelationID, entry.Action)
 		require.Contains(b.t, []string{string(fault.NotFound), string(fault.Forbidden)}, entry.Code)
-		require.Contains(b.t, []string{string(attacker.User), string(attacker.Account), string(attacker.Operation), string(attacker.Node)}, entry.ActorID)
+		require.Contains(b.t, []string{string(attacker.User), string(attacker.Account), string(attacker.Operation),
+			string(attacker.Node)}, entry.ActorID)
 		traced[entry.Action+" "+kinds[entry.ActorKind]] = true
 	}
 	for call := range refused {

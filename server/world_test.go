@@ -102,7 +102,8 @@ func (b *bench) draft(h *house) *db.Manifest {
 	owned, err := b.Ent.Artifact.Get(b.t.Context(), h.Owned)
 	require.NoError(b.t, err)
 	owned.MediaType = "application/vnd.oci.image.manifest.v1+json"
-	return b.Kit.Manifest(lifecycle.StageDraft, platformtest.Document(app, "0.1.0", b.Adapter("http://adapter.test", nil), owned))
+	return b.Kit.Manifest(lifecycle.StageDraft, platformtest.Document(app, "0.1.0", b.Adapter("http://adapter.test", nil),
+		owned))
 }
 
 // enrolment is a fresh one-time token for a node of any name.
@@ -129,7 +130,8 @@ func (b *bench) find(h *house) {
 
 // add makes the rows that have no fixture of their own: a step, an event, a task, an audit entry.
 func (b *bench) add(h *house, instance *db.Instance) {
-	h.Step, h.Event, h.Task, h.Record = ids.New(ids.OperationStep), ids.New(ids.Event), ids.New(ids.NodeTask), ids.New(ids.Audit)
+	h.Step, h.Event, h.Task, h.Record = ids.New(ids.OperationStep), ids.New(ids.Event), ids.New(ids.NodeTask),
+		ids.New(ids.Audit)
 	h.Generation, h.Orphan = ids.New(ids.Generation), ids.New(ids.OrphanedResource)
 	ctx := b.t.Context()
 	require.NoError(b.t, b.Ent.Generation.Create().SetID(h.Generation).SetTenantID(h.Tenant).SetProjectID(h.Project).SetInstanceID(h.Instance).

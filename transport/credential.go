@@ -72,12 +72,14 @@ func RequestCredential(r *http.Request) (Credential, *Error) {
 
 type hostCookiesKey struct{}
 
-// WithHostCookies notes that browsers speak TLS to us, whether or not this request came so: every cookie has HostPrefix.
+// WithHostCookies notes that browsers speak TLS to us, whether or not this request came so: every cookie has
+// HostPrefix.
 func WithHostCookies(ctx context.Context) context.Context {
 	return context.WithValue(ctx, hostCookiesKey{}, true)
 }
 
-// HostCookies reports whether the cookies of the request have HostPrefix; the names without it are then not read at all.
+// HostCookies reports whether the cookies of the request have HostPrefix; the names without it are then not read at
+// all.
 func HostCookies(r *http.Request) bool {
 	noted, _ := r.Context().Value(hostCookiesKey{}).(bool)
 	return noted || Secure(r)

@@ -90,7 +90,8 @@ func (e *Engine) Recovered(ctx context.Context, cause any) error {
 
 // Prepare guards, parses, validates and prices an operation, without running it. The
 // errors are request errors in the platform's envelope: the answer has no data.
-func (e *Engine) Prepare(ctx context.Context, params *graphql.RawParams) (op *graphql.OperationContext, list gqlerror.List) {
+func (e *Engine) Prepare(ctx context.Context, params *graphql.RawParams) (op *graphql.OperationContext,
+	list gqlerror.List) {
 	defer func() {
 		if cause := recover(); cause != nil {
 			op, list = nil, gqlerror.List{e.Present(ctx, e.Recovered(ctx, cause))}

@@ -84,11 +84,14 @@ func TestRefusedDocumentIsRefusedEveryTime(t *testing.T) {
 func TestIntrospectionIsServedWhenAllowedAndStaysBounded(t *testing.T) {
 	t.Parallel()
 	on := newEngine(t, func(c *transport.Config) { c.Limits.Introspection = true })
-	require.JSONEq(t, `{"data":{"__schema":{"queryType":{"name":"Query"}}}}`, run(t, on, `{ __schema { queryType { name } } }`, nil))
-	require.Contains(t, run(t, on, `{ __schema { types { fields { type { fields { type { fields { name } } } } } } } }`, nil), "introspection depth")
+	require.JSONEq(t, `{"data":{"__schema":{"queryType":{"name":"Query"}}}}`,
+		run(t, on, `{ __schema { queryType { name } } }`, nil))
+	require.Contains(t, run(t, on, `{ __schema { types { fields { type { fields { type { fields { name } } } } } } } }`,
+		nil), "introspection depth")
 	off := newEngine(t, nil)
 	require.Contains(t, run(t, off, `{ __type(name: "Item") { name } }`, nil), "introspection is switched off")
-	require.Contains(t, run(t, off, `{ ...F } fragment F on Query { ... { __schema { queryType { name } } } }`, nil), "introspection is switched off")
+	require.Contains(t, run(t, off, `{ ...F } fragment F on Query { ... { __schema { queryType { name } } } }`, nil),
+		"introspection is switched off")
 	require.JSONEq(t, `{"data":{"__typename":"Query"}}`, run(t, off, `{ __typename }`, nil))
 }
 
@@ -161,7 +164,8 @@ func TestVariablesAreCoercedAsTheSpecificationAsks(t *testing.T) {
 	t.Parallel()
 	e := newEngine(t, nil)
 	n := func(text string) json.Number { return json.Number(text) }
-	const item, hello, pages = `query($v: ID!) { item(id: $v) { id } }`, `query($v: String) { hello(name: $v) }`, `query($v: Int) { pages(first: $v) { id } }`
+	const item, hello, pages = `query($v: ID!) { item(id: $v) { id } }`, `query($v: String) { hello(name: $v) }`,
+		`query($v: Int) { pages(first: $v) { id } }`
 	const echo, fail = `query($v: EchoInput!) { echo(input: $v) }`, `query($v: Failure!) { fail(how: $v) }`
 	for _, c := range []struct {
 		query string
@@ -170,10 +174,12 @@ func TestVariablesAreCoercedAsTheSpecificationAsks(t *testing.T) {
 	}{
 		{item, "x", ""}, {item, n("7"), ""}, {item, n("7.5"), "v"}, {item, true, "v"}, {item, []any{}, "v"}, {item, nil, "v"},
 		{hello, "7", ""}, {hello, nil, ""}, {hello, n("7"), "v"}, {hello, false, "v"}, {hello, map[string]any{}, "v"},
-		{pages, n("2"), ""}, {pages, "2", "v"}, {pages, n("2.0"), "v"}, {pages, n("2147483648"), "v"}, {pages, true, "v"}, {pages, n("1e1"), "v"},
+		{pages, n("2"), ""}, {pages, "2", "v"}, {pages, n("2.0"), "v"}, {pages, n("2147483648"), "v"}, {pages, true, "v"},
+		{pages, n("1e1"), "v"},
 		{echo, map[string]any{"text": "x", "times": n("2")}, ""}, {echo, map[string]any{"text": n("1")}, "v.text"},
 		{echo, map[string]any{"text": "x", "times": "2"}, "v.times"}, {echo, map[string]any{}, "v.text"}, {echo, "x", "v"},
-		{echo, map[string]any{"text": "x", "how": "known"}, "v.how"}, {echo, map[string]any{"text": "x", "more": 1}, "v.more"},
+		{echo, map[string]any{"text": "x", "how": "known"}, "v.how"},
+		{echo, map[string]any{"text": "x", "more": 1}, "v.more"},
 		{fail, "KNOWN", ""}, {fail, "known", "v"}, {fail, n("1"), "v"}, {fail, "s3cret", "v"},
 	} {
 		text := run(t, e, c.query, map[string]any{"v": c.value})
@@ -255,19 +261,23 @@ func TestHostileDocumentsAreRefusedQuickly(t *testing.T) {
 		return s.String() + " fragment F28 on " + on + " { __typename }"
 	}
 	for name, query := range map[string]string{
-		"doubling fragments":                chain("item(id: 1) { %s }", "Item", "parent"),
-		"doubling fragments, flat":          strings.ReplaceAll(chain("item(id: 1) { %s }", "Item", "..."), "...F", " ...F"),
-		"doubling fragments of the schema":  chain("__schema { types { %s } }", "__Type", "ofType"),
-		"3,000 repeats of a field":          "{" + strings.Repeat(" __typename", 3000) + "}",
-		"3,000 repeats within":              "{ item(id: 1) {" + strings.Repeat(" id", 3000) + "} }",
-		"100 times 50 in inline fragments":  "{ item(id: 1) {" + strings.Repeat(" ... {"+strings.Repeat(" id", 48)+"}", 100) + "} }",
-		"repeats through nested selections": "{ item(id: 1) {" + strings.Repeat(" parent { parent { id id id } }", 150) + "} }",
-		"deep connections":                  "{ items(first: 100) " + strings.Repeat("{ nodes { children(first: 100) ", 10) + "{ totalCount }" + strings.Repeat("} }", 10) + " }",
-		"one huge page":                     "{ items(first: 2000000000) { nodes { id } } }",
-		"a circle":                          "{ item(id: 1) { ...A } } fragment A on Item { ...B } fragment B on Item { ...A }",
-		"a long name":                       "{ " + strings.Repeat("x", 60_000) + " }",
-		"open brackets":                     strings.Repeat("{", 5000),
-		"open lists":                        "{ item(id: " + strings.Repeat("[", 5000),
+		"doubling fragments":               chain("item(id: 1) { %s }", "Item", "parent"),
+		"doubling fragments, flat":         strings.ReplaceAll(chain("item(id: 1) { %s }", "Item", "..."), "...F", " ...F"),
+		"doubling fragments of the schema": chain("__schema { types { %s } }", "__Type", "ofType"),
+		"3,000 repeats of a field":         "{" + strings.Repeat(" __typename", 3000) + "}",
+		"3,000 repeats within":             "{ item(id: 1) {" + strings.Repeat(" id", 3000) + "} }",
+		"100 times 50 in inline fragments": "{ item(id: 1) {" + strings.Repeat(" ... {"+strings.Repeat(" id", 48)+"}", 100) +
+			"} }",
+		"repeats through nested selections": "{ item(id: 1) {" + strings.Repeat(" parent { parent { id id id } }", 150) +
+			"} }",
+		"deep connections": "{ items(first: 100) " + strings.Repeat("{ nodes { children(first: 100) ", 10) +
+			"{ totalCount }" + strings.Repeat("} }", 10) + " }",
+		"one huge page": "{ items(first: 2000000000) { nodes { id } } }",
+		"a circle": "{ item(id: 1) { ...A } } fragment A on Item { ...B } fragment B on Item { " +
+			"...A }",
+		"a long name":   "{ " + strings.Repeat("x", 60_000) + " }",
+		"open brackets": strings.Repeat("{", 5000),
+		"open lists":    "{ item(id: " + strings.Repeat("[", 5000),
 	} {
 		start := time.Now()
 		text := run(t, e, query, nil)

@@ -79,7 +79,8 @@ func (e *Engine) Present(ctx context.Context, err error) *gqlerror.Error {
 	var own *Error
 	var shown *gqlerror.Error
 	if errors.As(err, &own) {
-		shown = &gqlerror.Error{Message: own.Message, Extensions: map[string]any{"code": own.Code, "retryable": own.Retryable}}
+		shown = &gqlerror.Error{Message: own.Message, Extensions: map[string]any{"code": own.Code,
+			"retryable": own.Retryable}}
 		if given := new(gqlerror.Error); errors.As(err, &given) {
 			shown.Path, shown.Locations = given.Path, given.Locations
 		}
@@ -87,7 +88,8 @@ func (e *Engine) Present(ctx context.Context, err error) *gqlerror.Error {
 		shown = e.config.Present(ctx, err)
 	}
 	if shown == nil || Code(shown) == "" {
-		e.config.Log.ErrorContext(ctx, "unmapped error", slog.Any("error", err), slog.String("correlation_id", CorrelationID(ctx)))
+		e.config.Log.ErrorContext(ctx, "unmapped error", slog.Any("error", err),
+			slog.String("correlation_id", CorrelationID(ctx)))
 		shown = hidden(shown)
 	}
 	if shown.Path == nil && graphql.GetFieldContext(ctx) != nil {

@@ -12,7 +12,9 @@ import (
 
 // FuzzOrigin: a page that may use the cookie is of the host that was asked, whatever it calls itself.
 func FuzzOrigin(f *testing.F) {
-	for _, seed := range []string{"https://console.test", "null", "http://console.test:80", "https://console.test.evil", "https://evil@console.test", "https://console.test@evil", "//console.test", "https://[::1]", "HTTPS://CONSOLE.TEST", "https://console.test:443"} {
+	for _, seed := range []string{"https://console.test", "null", "http://console.test:80", "https://console.test.evil",
+		"https://evil@console.test", "https://console.test@evil", "//console.test", "https://[::1]", "HTTPS://CONSOLE.TEST",
+		"https://console.test:443"} {
 		f.Add(seed, "console.test", "same-origin")
 	}
 	f.Fuzz(func(t *testing.T, origin, host, site string) {
@@ -40,7 +42,8 @@ func FuzzOrigin(f *testing.F) {
 
 // FuzzRequestCredential: a credential has no space in it and an end, and a correlation id is fit for a log.
 func FuzzRequestCredential(f *testing.F) {
-	for _, seed := range []string{"Bearer x", "bearer  x", "Basic x", "Bearer", "Bearer a b", "Bearer \x00", strings.Repeat("x", 9000)} {
+	for _, seed := range []string{"Bearer x", "bearer  x", "Basic x", "Bearer", "Bearer a b", "Bearer \x00",
+		strings.Repeat("x", 9000)} {
 		f.Add(seed, seed, seed)
 	}
 	f.Fuzz(func(t *testing.T, authorization, cookie, correlation string) {

@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// repeated returns the path of the first member that an object of a JSON value has twice, such as "input.document.apps";
-// empty for none. A decoder keeps the last of them, so that what one reader approved another would never see. The text
-// is valid JSON.
+// repeated returns the path of the first member that an object of a JSON value has twice, such as
+// "input.document.apps"; empty for none. A decoder keeps the last of them, so that what one reader approved another
+// would never see. The text is valid JSON.
 func repeated(raw []byte) string {
 	dec := json.NewDecoder(bytes.NewReader(raw))
 	dec.UseNumber()

@@ -29,7 +29,8 @@ func TestAMemberThatIsThereTwiceIsFoundAtAnyDepth(t *testing.T) {
 		require.True(t, json.Valid([]byte(text)), text)
 		require.Equal(t, path, repeated([]byte(text)), text)
 	}
-	_, refused := Params(map[string]json.RawMessage{"query": []byte(`"{ a }"`), "variables": []byte(`{"input":{"n":1,"n":2}}`)})
+	_, refused := Params(map[string]json.RawMessage{"query": []byte(`"{ a }"`),
+		"variables": []byte(`{"input":{"n":1,"n":2}}`)})
 	require.NotNil(t, refused)
 	require.Contains(t, refused.Message, "variables.input.n")
 }

@@ -18,8 +18,10 @@ import (
 
 // consolePolicy allows the console what it needs and no more: scripts and connections of its own origin only. The
 // component library creates style elements with the nonce of the page; nothing else inline is allowed.
-const consolePolicy = "default-src 'none'; script-src 'self'; style-src 'self' 'nonce-" + noncePlace + "'; img-src 'self' data:; " +
-	"font-src 'self'; connect-src 'self'; manifest-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'; " +
+const consolePolicy = "default-src 'none'; script-src 'self'; style-src 'self' 'nonce-" + noncePlace +
+	"'; img-src 'self' data:; " +
+	"font-src 'self'; connect-src 'self'; manifest-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors " +
+	"'none'; " +
 	"object-src 'none'"
 
 // noncePlace marks, in a policy and in a page, where the nonce of the response is inserted.
@@ -27,8 +29,10 @@ const noncePlace = "CSP_NONCE"
 
 // graphiqlPolicy also allows what GraphiQL's editor needs: inline styles, workers of the same origin and a font in a
 // data URL. The page is served in development only.
-const graphiqlPolicy = "default-src 'none'; script-src 'self'; worker-src 'self' blob:; style-src 'self' 'unsafe-inline'; " +
-	"img-src 'self' data:; font-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+const graphiqlPolicy = "default-src 'none'; script-src 'self'; worker-src 'self' blob:; style-src 'self' " +
+	"'unsafe-inline'; " +
+	"img-src 'self' data:; font-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'none'; " +
+	"frame-ancestors 'none'"
 
 // minGzip is the size in bytes below which a file is not worth compressing.
 const minGzip = 1024
@@ -183,7 +187,8 @@ func (f *file) serve(w http.ResponseWriter, r *http.Request) {
 // compressed returns the file in gzip, or nil where that saves nothing; it is computed once.
 func (f *file) compressed() []byte {
 	f.once.Do(func() {
-		if len(f.body) < minGzip || strings.HasPrefix(f.mediaType, "font/woff2") || strings.HasPrefix(f.mediaType, "image/png") {
+		if len(f.body) < minGzip || strings.HasPrefix(f.mediaType, "font/woff2") ||
+			strings.HasPrefix(f.mediaType, "image/png") {
 			return
 		}
 		var out bytes.Buffer

@@ -31,12 +31,14 @@ func TestCanceledLaunchIsLostForServiceAndKeepsWhatItBeganForATeardown(t *testin
 	s.dispatched(string(it.create))
 	l.stop(it)
 	op := l.ended(it.create)
-	require.Equal(t, []any{lifecycle.OperationCanceled, "CANCELED", "canceled by Ada", "stopped"}, []any{op.State, op.ErrorCode, op.ErrorMessage, op.CancelMessage})
+	require.Equal(t, []any{lifecycle.OperationCanceled, "CANCELED", "canceled by Ada", "stopped"},
+		[]any{op.State, op.ErrorCode, op.ErrorMessage, op.CancelMessage})
 	instance := l.own.Instance.GetX(t.Context(), it.instance)
 	require.Equal(t, lifecycle.InstanceFailed, instance.Status)
 	require.Equal(t, "CANCELED", instance.FailureCode)
 	require.Nil(t, instance.ReleasedAt)
-	require.Equal(t, 2, l.own.Member.Query().Where(dbmember.InstanceID(it.instance), dbmember.StatusEQ(lifecycle.MemberFailed)).CountX(t.Context()))
+	require.Equal(t, 2, l.own.Member.Query().Where(dbmember.InstanceID(it.instance),
+		dbmember.StatusEQ(lifecycle.MemberFailed)).CountX(t.Context()))
 	l.once(it, "apps.instance.failed", "apps.operation.canceled")
 	for _, step := range l.steps(it.create) {
 		require.Contains(t, []lifecycle.StepState{lifecycle.StepSucceeded, lifecycle.StepSkipped}, step.State, step.Name)

@@ -48,7 +48,8 @@ func (c *cluster) furnish(name string) {
 	c.Helper()
 	l := c.lab
 	c.second, c.theirs, c.free = ids.New(ids.Node), ids.New(ids.Allocation), ids.New(ids.Allocation)
-	l.own.ComputeNode.Create().SetID(c.second).SetName("second-" + name).SetAddress("10.0.0.2").SetStatus(lifecycle.NodeOnline).SetCpus(4).
+	l.own.ComputeNode.Create().SetID(c.second).SetName("second-" +
+		name).SetAddress("10.0.0.2").SetStatus(lifecycle.NodeOnline).SetCpus(4).
 		SetMemoryMib(1000).SetGpus(0).SetIsolation("PROCESS").SetSealingKey("a2V5").SetLastSeenAt(time.Now().Add(time.Hour)).SaveX(l.Context())
 	for _, id := range []ids.ID{c.theirs, c.free} {
 		l.own.Allocation.Create().SetID(id).SetTenantID(c.tenant).SetProjectID(c.project).SetShape(lifecycle.ShapeBaremetal).
@@ -142,7 +143,8 @@ func (c *cluster) arrive(a asked, private map[string]any) ids.ID {
 // want is how many peers the instance's roles ask for.
 func (c *cluster) want(desired int) {
 	c.own.Instance.UpdateOneID(c.instance).SetRoles(json.RawMessage(
-		fmt.Sprintf(`[{"componentKey":"peer","displayName":"Peer","desired":%d,"current":2,"healthy":0,"summary":""}]`, desired))).ExecX(c.Context())
+		fmt.Sprintf(`[{"componentKey":"peer","displayName":"Peer","desired":%d,"current":2,"healthy":0,"summary":""}]`,
+			desired))).ExecX(c.Context())
 }
 
 // newVersion publishes version 2.0.0 and leads the operation to it.
@@ -150,7 +152,8 @@ func (c *cluster) newVersion(change, private map[string]any) {
 	before := c.own.Manifest.GetX(c.Context(), c.manifest)
 	c.to = ids.New(ids.Manifest)
 	c.own.Manifest.Create().SetID(c.to).SetAppID(before.AppID).SetAppSlug(before.AppSlug).SetVersion("2.0.0").SetStage(lifecycle.StageCanary).
-		SetDigest("sha256:2").SetDocument([]byte(strings.ReplaceAll(demo, `"answers"`, `"answers-anew"`))).SetAdapterName(c.adapter).SaveX(c.Context())
+		SetDigest("sha256:2").SetDocument([]byte(strings.ReplaceAll(demo, `"answers"`,
+		`"answers-anew"`))).SetAdapterName(c.adapter).SaveX(c.Context())
 	old := map[string]any{"version": "1.0.0", "config": map[string]any{"a": 2, "b": 1}}
 	now := map[string]any{"version": "2.0.0", "config": map[string]any{"a": 3}}
 	change["from"], change["to"] = old, now
@@ -163,13 +166,16 @@ func (c *cluster) newVersion(change, private map[string]any) {
 func (c *cluster) says(state adapter.State, second, newcomer adapter.MemberStatus) {
 	c.Helper()
 	all := c.script.dispatched(string(c.op))
-	status := adapter.Status{OperationID: string(c.op), Attempt: all[len(all)-1].Attempt, State: state, Percent: 50, Phase: "working",
+	status := adapter.Status{OperationID: string(c.op), Attempt: all[len(all)-1].Attempt, State: state, Percent: 50,
+		Phase:    "working",
 		Evidence: map[string]json.RawMessage{"seen": json.RawMessage(`"all of it"`)}}
 	if second != "" {
-		status.Members = append(status.Members, adapter.MemberUpdate{ID: string(c.members[1]), Status: second, Health: adapter.Healthy})
+		status.Members = append(status.Members, adapter.MemberUpdate{ID: string(c.members[1]), Status: second,
+			Health: adapter.Healthy})
 	}
 	if newcomer != "" {
-		status.Members = append(status.Members, adapter.MemberUpdate{ID: string(c.newcomer), Status: newcomer, Health: adapter.Healthy})
+		status.Members = append(status.Members, adapter.MemberUpdate{ID: string(c.newcomer), Status: newcomer,
+			Health: adapter.Healthy})
 	}
 	if state == adapter.StateFailed {
 		status.Error = &adapter.OperationError{Code: "BROKEN", Message: "it broke", Owner: adapter.OwnerAdapter}
@@ -206,7 +212,8 @@ func (c *cluster) world() string {
 	instance := c.own.Instance.GetX(ctx, c.instance)
 	var roles []struct{ Desired, Current int }
 	require.NoError(c.TB, json.Unmarshal(instance.Roles, &roles))
-	out += fmt.Sprintf(" | %d of %d | theirs %s free %s | generation %d %s | orphans %d", roles[0].Current, roles[0].Desired,
+	out += fmt.Sprintf(" | %d of %d | theirs %s free %s | generation %d %s | orphans %d", roles[0].Current,
+		roles[0].Desired,
 		c.allocated(c.theirs), c.allocated(c.free), instance.Generation, instance.AppVersion,
 		c.own.Orphan.Query().Where(dborphan.InstanceID(c.instance), dborphan.ResolvedAtIsNil()).CountX(ctx))
 	return out

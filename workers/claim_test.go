@@ -46,7 +46,8 @@ func TestFormerHolderWritesNothing(t *testing.T) {
 	require.ErrorIs(t, lock(first), queue.ErrFenced, "the same worker's earlier claim")
 	require.NoError(t, lock(again))
 	var woken bool
-	err := l.db.Worker().QueryRow(t.Context(), queue.ReleaseSQL, first.ID, first.ClaimEpoch, first.Worker, time.Now(), 0).Scan(&woken)
+	err := l.db.Worker().QueryRow(t.Context(), queue.ReleaseSQL, first.ID, first.ClaimEpoch, first.Worker, time.Now(),
+		0).Scan(&woken)
 	require.ErrorIs(t, err, pgx.ErrNoRows, "a former holder releases nothing")
 	require.Equal(t, one, *l.op(it.create).ClaimedBy)
 	l.own.Operation.UpdateOneID(it.create).SetEndedAt(time.Now()).ExecX(t.Context())
@@ -59,7 +60,8 @@ func TestNewsThatComesWhileItIsHeldIsNotLost(t *testing.T) {
 	l.launch(l.world("news", "http://127.0.0.1:1"), time.Minute)
 	held := l.claim(ids.New(ids.Worker), 1)[0]
 	release := func() (woken bool) {
-		err := l.db.Worker().QueryRow(t.Context(), queue.ReleaseSQL, held.ID, held.ClaimEpoch, held.Worker, time.Now().Add(time.Hour), 0).Scan(&woken)
+		err := l.db.Worker().QueryRow(t.Context(), queue.ReleaseSQL, held.ID, held.ClaimEpoch, held.Worker,
+			time.Now().Add(time.Hour), 0).Scan(&woken)
 		require.NoError(t, err)
 		return woken
 	}
@@ -91,7 +93,8 @@ func TestBacklogOfOneTenantDelaysNobodyElse(t *testing.T) {
 	for _, one := range held {
 		counts[one.TenantID]++
 	}
-	require.Equal(t, map[ids.ID]int{big.tenant: 2, small.tenant: 2}, counts, "they take turns, though the backlog is older and fills the window")
+	require.Equal(t, map[ids.ID]int{big.tenant: 2, small.tenant: 2}, counts,
+		"they take turns, though the backlog is older and fills the window")
 }
 
 func TestTwoClaimsNeverTakeTheSame(t *testing.T) {

@@ -67,7 +67,8 @@ func child(dsn string) error {
 func (l *lab) spawn() *exec.Cmd {
 	l.Helper()
 	command := exec.Command(os.Args[0], "-test.run=^$")
-	command.Env = append(os.Environ(), "WORKERS_TEST_CHILD="+l.pg.AdminDSN(), "WORKERS_TEST_KEYS="+l.keyDir, "WORKERS_TEST_URL="+l.platform.URL)
+	command.Env = append(os.Environ(), "WORKERS_TEST_CHILD="+l.pg.AdminDSN(), "WORKERS_TEST_KEYS="+l.keyDir,
+		"WORKERS_TEST_URL="+l.platform.URL)
 	command.Stderr = os.Stderr
 	require.NoError(l.TB, command.Start())
 	l.Cleanup(func() {

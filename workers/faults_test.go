@@ -37,7 +37,8 @@ func TestAdapterThatIsDownIsTriedUntilItIsUp(t *testing.T) {
 	require.Equal(t, lifecycle.OperationSucceeded, l.ended(it.create).State)
 	s.oneEffect(string(it.create))
 	require.Equal(t, 1, l.op(it.create).DispatchAttempt, "a try again is no new dispatch")
-	require.LessOrEqual(t, l.own.Event.Query().Where(dbevent.InstanceID(it.instance), dbevent.MessageContains("closed for repairs")).CountX(t.Context()), 1,
+	require.LessOrEqual(t, l.own.Event.Query().Where(dbevent.InstanceID(it.instance),
+		dbevent.MessageContains("closed for repairs")).CountX(t.Context()), 1,
 		"a try again is no event; another reason is")
 }
 
@@ -105,7 +106,8 @@ func TestRefusalForSafetyFailsTheLaunchWithTheAdaptersWords(t *testing.T) {
 	require.Equal(t, "ADAPTER_REJECTED", instance.FailureCode)
 	require.Nil(t, instance.ReleasedAt, "what began stays until it is decommissioned")
 	require.NotNil(t, l.own.Allocation.GetX(t.Context(), it.allocation).InstanceID)
-	require.Equal(t, 2, l.own.Member.Query().Where(dbmember.InstanceID(it.instance), dbmember.StatusEQ(lifecycle.MemberFailed)).CountX(t.Context()))
+	require.Equal(t, 2, l.own.Member.Query().Where(dbmember.InstanceID(it.instance),
+		dbmember.StatusEQ(lifecycle.MemberFailed)).CountX(t.Context()))
 	require.Subset(t, l.told(it), []string{"apps.instance.failed", "apps.operation.failed"})
 
 	s.with(func() { s.onPut = nil })
@@ -152,7 +154,8 @@ func TestAdapterCannotMerelySayRunning(t *testing.T) {
 	require.Contains(t, op.ErrorMessage, "connection refused on 6817")
 	require.Equal(t, lifecycle.InstanceFailed, l.own.Instance.GetX(t.Context(), it.instance).Status)
 	require.NotContains(t, l.told(it), "apps.instance.running")
-	require.Zero(t, l.own.Member.Query().Where(dbmember.InstanceID(it.instance), dbmember.StatusEQ(lifecycle.MemberActive)).CountX(t.Context()),
+	require.Zero(t, l.own.Member.Query().Where(dbmember.InstanceID(it.instance),
+		dbmember.StatusEQ(lifecycle.MemberActive)).CountX(t.Context()),
 		"the adapter's ACTIVE is no status")
 }
 
@@ -183,7 +186,8 @@ func TestAdaptersFailureFailsTheLaunch(t *testing.T) {
 	it := l.launch(l.world("failing", s.url), time.Minute)
 	s.dispatched(string(it.create))
 	s.say(adapter.Status{OperationID: string(it.create), Attempt: 1, State: adapter.StateFailed,
-		Error: &adapter.OperationError{Code: "NO_LICENCE", Message: "there is no licence", Owner: adapter.OwnerUser, Retryable: true}})
+		Error: &adapter.OperationError{Code: "NO_LICENCE", Message: "there is no licence", Owner: adapter.OwnerUser,
+			Retryable: true}})
 	op := l.ended(it.create)
 	require.Equal(t, "ADAPTER_FAILED", op.ErrorCode)
 	require.Equal(t, "NO_LICENCE: there is no licence", op.ErrorMessage)
@@ -221,7 +225,9 @@ func TestLaunchWaitsForASilentNodeByName(t *testing.T) {
 	l.own.ComputeNode.UpdateOneID(w.node).SetStatus(lifecycle.NodeOffline).ExecX(t.Context())
 	l.work()
 	it := l.launch(w, time.Minute)
-	l.until("it says which node", func() bool { return l.op(it.create).Message == "waits for the agent of node node-silent" })
+	l.until("it says which node", func() bool {
+		return l.op(it.create).Message == "waits for the agent of node node-silent"
+	})
 	require.Zero(t, l.op(it.create).DispatchAttempt)
 	l.own.ComputeNode.UpdateOneID(w.node).SetStatus(lifecycle.NodeOnline).ExecX(t.Context())
 	require.Equal(t, lifecycle.OperationSucceeded, l.ended(it.create).State)
@@ -263,7 +269,8 @@ func TestKindThatThisBuildDoesNotKnowWaitsForOneThatDoes(t *testing.T) {
 	require.Equal(t, lifecycle.OperationPending, op.State, "nothing of it is begun or ended")
 	require.Zero(t, op.ClaimEpoch)
 	var begins, known bool
-	require.NoError(t, l.pool().QueryRow(t.Context(), `SELECT bool_or(kinds ? 'INSTANCE_CREATE'), bool_or(kinds ? 'INSTANCE_HIBERNATE') FROM worker_process`).
+	require.NoError(t, l.pool().QueryRow(t.Context(),
+		`SELECT bool_or(kinds ? 'INSTANCE_CREATE'), bool_or(kinds ? 'INSTANCE_HIBERNATE') FROM worker_process`).
 		Scan(&begins, &known))
 	require.True(t, begins, "a worker announces what it knows")
 	require.False(t, known, "from which the operation's blockers are found")

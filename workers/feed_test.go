@@ -18,7 +18,8 @@ func (s *script) atOnce() {
 		s.onPut = func(d adapter.Dispatch) (int, any) {
 			accepted := adapter.Status{OperationID: d.OperationID, Attempt: d.Attempt, State: adapter.StateAccepted}
 			s.puts = append(s.puts, d)
-			s.sayLocked(adapter.Status{OperationID: d.OperationID, Attempt: d.Attempt, State: adapter.StateSucceeded, Percent: 100, Phase: "done"})
+			s.sayLocked(adapter.Status{OperationID: d.OperationID, Attempt: d.Attempt, State: adapter.StateSucceeded,
+				Percent: 100, Phase: "done"})
 			return 202, accepted
 		}
 	})

@@ -19,8 +19,10 @@ func (c *cluster) stumbles() {
 	owner, err := pgx.Connect(c.Context(), c.pg.OwnerDSN())
 	require.NoError(c.TB, err)
 	defer func() { _ = owner.Close(context.Background()) }()
-	for _, step := range []string{"prepare", "dispatch", "await", "verify", "drained", "residue", "finish", "withdraw", "undo_members"} {
-		_, err = owner.Exec(c.Context(), `CREATE SEQUENCE stumble_`+step+`; GRANT USAGE ON SEQUENCE stumble_`+step+` TO PUBLIC`)
+	for _, step := range []string{"prepare", "dispatch", "await", "verify", "drained", "residue", "finish", "withdraw",
+		"undo_members"} {
+		_, err = owner.Exec(c.Context(), `CREATE SEQUENCE stumble_`+step+`; GRANT USAGE ON SEQUENCE stumble_`+step+
+			` TO PUBLIC`)
 		require.NoError(c.TB, err)
 	}
 	_, err = owner.Exec(c.Context(), `CREATE FUNCTION stumble() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN

@@ -48,7 +48,8 @@ func (l *lab) kit(name string, create adapter.OperationFunc) (url string) {
 func joins(_ context.Context, run *adapter.Run) error {
 	run.Progress("joining", 40, "members join")
 	for _, peer := range run.Of("peer") {
-		if err := run.Member(peer.ID, adapter.MemberActive, adapter.Healthy, map[string]any{"at": peer.Node.Address}); err != nil {
+		if err := run.Member(peer.ID, adapter.MemberActive, adapter.Healthy,
+			map[string]any{"at": peer.Node.Address}); err != nil {
 			return err
 		}
 	}

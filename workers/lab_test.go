@@ -37,7 +37,8 @@ import (
 // patience is how long a test waits for a state; the pace makes the waiting short.
 const patience = 30 * time.Second
 
-var pace = parts.Pace{Poll: 300 * time.Millisecond, Task: 100 * time.Millisecond, Round: 50 * time.Millisecond, Grace: 5 * time.Second}
+var pace = parts.Pace{Poll: 300 * time.Millisecond, Task: 100 * time.Millisecond, Round: 50 * time.Millisecond,
+	Grace: 5 * time.Second}
 
 // lab is a platform without its API: a database, workers on demand, an agent that answers tasks, and
 // the two endpoints that adapters use.
@@ -112,7 +113,8 @@ func (l *lab) work() (stop func()) { return l.background(l.workers) }
 
 func (l *lab) workers(ctx context.Context) error {
 	return workers.Run(ctx, workers.Config{
-		DB: l.db, Hub: l.hub, Keys: l.ring, Dial: dial.Loopback(), PlatformURL: l.platform.URL + "/graphql", Log: l.log, Pace: l.pace,
+		DB: l.db, Hub: l.hub, Keys: l.ring, Dial: dial.Loopback(), PlatformURL: l.platform.URL + "/graphql", Log: l.log,
+		Pace: l.pace,
 	})
 }
 
@@ -153,7 +155,8 @@ func healthy(task *db.NodeTask) (lifecycle.NodeTaskState, string) {
 	if task.Kind == lifecycle.TaskProbe {
 		return lifecycle.TaskSucceeded, `{"ok":true,"attempts":1,"detail":"fine"}`
 	}
-	return lifecycle.TaskSucceeded, `{"residue":{"sandbox":false,"processes":[],"mounts":[],"files":0,"bytes":0,"names":[]}}`
+	return lifecycle.TaskSucceeded,
+		`{"residue":{"sandbox":false,"processes":[],"mounts":[],"files":0,"bytes":0,"names":[]}}`
 }
 
 // answering changes what the agent says.
@@ -193,7 +196,9 @@ func (l *lab) do(ctx context.Context, task *db.NodeTask) {
 		return
 	}
 	now := time.Now()
-	_, _ = l.db.Worker().Exec(ctx, `UPDATE node_task SET state = $2, result = $3, started_at = $4, ended_at = $4 WHERE id = $1`, task.ID, state, []byte(result), now)
+	_, _ = l.db.Worker().Exec(ctx,
+		`UPDATE node_task SET state = $2, result = $3, started_at = $4, ended_at = $4 WHERE id = $1`, task.ID, state,
+		[]byte(result), now)
 	_, _ = l.db.Worker().Exec(ctx, `SELECT platform.wake_operation($1)`, task.OperationID)
 	l.hub.Wake(event.QueueTopic)
 }
@@ -228,7 +233,8 @@ func (l *lab) world(name, url string) world {
 	l.own.Adapter.Create().SetID(ids.New(ids.Adapter)).SetName(name).SetURL(url).SaveX(ctx)
 	l.own.Manifest.Create().SetID(w.manifest).SetAppID(app).SetAppSlug(slug).SetVersion("1.0.0").SetStage(lifecycle.StageActive).
 		SetDigest("sha256:0").SetDocument([]byte(demo)).SetAdapterName(name).SaveX(ctx)
-	l.own.ComputeNode.Create().SetID(w.node).SetName("node-" + name).SetAddress("10.0.0.1").SetStatus(lifecycle.NodeOnline).SetCpus(4).
+	l.own.ComputeNode.Create().SetID(w.node).SetName("node-" +
+		name).SetAddress("10.0.0.1").SetStatus(lifecycle.NodeOnline).SetCpus(4).
 		SetMemoryMib(1000).SetGpus(0).SetIsolation("PROCESS").SetSealingKey("a2V5").SetLastSeenAt(time.Now().Add(time.Hour)).SaveX(ctx)
 	l.own.Allocation.Create().SetID(w.allocation).SetTenantID(w.tenant).SetProjectID(w.project).SetShape(lifecycle.ShapeBaremetal).
 		SetGpuCount(0).SetStatus(lifecycle.AllocationReady).SetNodeID(w.node).SaveX(ctx)
@@ -248,7 +254,8 @@ func (l *lab) launch(w world, deadline time.Duration) launched {
 	l.Helper()
 	ctx := l.Context()
 	out := launched{world: w, instance: ids.New(ids.Instance), create: ids.New(ids.Operation)}
-	l.own.Instance.Create().SetID(out.instance).SetTenantID(w.tenant).SetProjectID(w.project).SetName("it-" + string(out.instance[len(out.instance)-8:])).
+	l.own.Instance.Create().SetID(out.instance).SetTenantID(w.tenant).SetProjectID(w.project).SetName("it-" +
+		string(out.instance[len(out.instance)-8:])).
 		SetAppSlug("demo").SetAppVersion("1.0.0").SetPermissionFamily("apps").SetManifestID(w.manifest).SetStatus(lifecycle.InstanceCreated).
 		SetBoundCapacityShape(lifecycle.ShapeBaremetal).SetRuntimeBackend(w.adapter).SetCorrelationID("corr").
 		SetRoles(json.RawMessage(`[{"componentKey":"peer","displayName":"Peer","desired":2,"current":0,"healthy":0,"summary":""}]`)).

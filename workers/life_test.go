@@ -35,7 +35,8 @@ func TestInstanceComesUpAndLeavesNothing(t *testing.T) {
 	require.Len(t, evidence.Probes, 2, "one probe on each member")
 	require.EqualValues(t, 2, evidence.Adapter["peers"])
 	require.Equal(t, []string{"apps.operation.started", "apps.instance.starting"}, l.told(it)[:2])
-	require.Subset(t, l.told(it), []string{"apps.instance.start_completed", "apps.instance.running", "apps.operation.succeeded"})
+	require.Subset(t, l.told(it), []string{"apps.instance.start_completed", "apps.instance.running",
+		"apps.operation.succeeded"})
 	for _, step := range l.own.OperationStep.Query().Where(dbstep.OperationID(op.ID)).AllX(t.Context()) {
 		require.Equal(t, lifecycle.StepSucceeded, step.State, step.Name)
 	}
@@ -46,7 +47,8 @@ func TestInstanceComesUpAndLeavesNothing(t *testing.T) {
 	require.Equal(t, lifecycle.InstanceStopped, instance.Status)
 	require.NotNil(t, instance.ReleasedAt)
 	require.Nil(t, l.own.Allocation.GetX(t.Context(), it.allocation).InstanceID)
-	require.Equal(t, 2, l.own.Member.Query().Where(dbmember.InstanceID(it.instance), dbmember.StatusEQ(lifecycle.MemberRemoved)).CountX(t.Context()))
+	require.Equal(t, 2, l.own.Member.Query().Where(dbmember.InstanceID(it.instance),
+		dbmember.StatusEQ(lifecycle.MemberRemoved)).CountX(t.Context()))
 	var proof struct {
 		Residue []struct{ Member, Task string }
 	}

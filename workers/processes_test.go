@@ -29,14 +29,16 @@ func (s *script) gate() *gate {
 	s.onPut = func(d adapter.Dispatch) (int, any) {
 		s.puts = append(s.puts, d)
 		if _, known := s.status[d.OperationID]; !known {
-			s.status[d.OperationID] = adapter.Status{OperationID: d.OperationID, Attempt: d.Attempt, State: adapter.StateAccepted}
+			s.status[d.OperationID] = adapter.Status{OperationID: d.OperationID, Attempt: d.Attempt,
+				State: adapter.StateAccepted}
 		}
 		s.mu.Unlock()
 		g.entered <- d.OperationID
 		<-g.open
 		s.mu.Lock()
 		if !s.status[d.OperationID].State.Terminal() {
-			s.sayLocked(adapter.Status{OperationID: d.OperationID, Attempt: d.Attempt, State: adapter.StateSucceeded, Percent: 100})
+			s.sayLocked(adapter.Status{OperationID: d.OperationID, Attempt: d.Attempt, State: adapter.StateSucceeded,
+				Percent: 100})
 		}
 		return 202, s.status[d.OperationID]
 	}

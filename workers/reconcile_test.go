@@ -40,8 +40,10 @@ func TestAdaptersObservationBecomesHealth(t *testing.T) {
 	s := l.script("seen")
 	it := l.launch(l.world("seen", s.url), time.Minute)
 	s.with(func() {
-		s.observed = adapter.Observation{Health: adapter.Degraded, Message: "one is slow", Members: []adapter.MemberObservation{
-			{ID: string(it.members[1]), Health: adapter.Unhealthy, Message: "slow"}, {ID: "mem_of_somebody_else", Health: adapter.Healthy}}}
+		s.observed = adapter.Observation{Health: adapter.Degraded, Message: "one is slow",
+			Members: []adapter.MemberObservation{
+				{ID: string(it.members[1]), Health: adapter.Unhealthy, Message: "slow"},
+				{ID: "mem_of_somebody_else", Health: adapter.Healthy}}}
 	})
 	for _, status := range []lifecycle.InstanceStatus{lifecycle.InstanceStarting, lifecycle.InstanceRunning} {
 		l.own.Instance.UpdateOneID(it.instance).SetStatus(status).ExecX(t.Context())

@@ -14,13 +14,16 @@ import (
 
 // harmless is what a plan showed that loses nothing.
 func harmless() *operation.Planned {
-	return &operation.Planned{Now: operation.PlannedAnswer{Verdict: adapter.VerdictSafe, Reversible: true, Work: []string{}}}
+	return &operation.Planned{Now: operation.PlannedAnswer{Verdict: adapter.VerdictSafe, Reversible: true,
+		Work: []string{}}}
 }
 
 var (
-	safe    = adapter.PlanAnswer{Verdict: adapter.VerdictSafe, Reversible: true}
-	loses   = adapter.PlanAnswer{Verdict: adapter.VerdictSafe, Reversible: true, WorkTotal: 1, WorkLost: []adapter.Work{{Kind: "job", ID: "7"}}}
-	refuses = adapter.PlanAnswer{Verdict: adapter.VerdictUnsafe, Reasons: []adapter.PlanReason{{Code: "QUORUM", Message: "the last of its kind"}}}
+	safe  = adapter.PlanAnswer{Verdict: adapter.VerdictSafe, Reversible: true}
+	loses = adapter.PlanAnswer{Verdict: adapter.VerdictSafe, Reversible: true, WorkTotal: 1,
+		WorkLost: []adapter.Work{{Kind: "job", ID: "7"}}}
+	refuses = adapter.PlanAnswer{Verdict: adapter.VerdictUnsafe,
+		Reasons: []adapter.PlanReason{{Code: "QUORUM", Message: "the last of its kind"}}}
 )
 
 // plans sets the adapter's answer to plans.
@@ -103,7 +106,8 @@ func TestForceAtTheDeadlineIsPartOfAnOldPlanToo(t *testing.T) {
 	planned.AtDeadline = &operation.PlannedAnswer{Verdict: adapter.VerdictUnsafe, Total: 1, Work: []string{"job/1"}}
 	c.script.plans(loses)
 	c.ask(asked{kind: lifecycle.MemberDrain, planned: &operation.Planned{
-		Now: operation.PlannedAnswer{Verdict: adapter.VerdictSafe, Total: 1, Work: []string{"job/7"}}, AtDeadline: planned.AtDeadline,
+		Now:        operation.PlannedAnswer{Verdict: adapter.VerdictSafe, Total: 1, Work: []string{"job/7"}},
+		AtDeadline: planned.AtDeadline,
 	}, age: time.Hour, onDeadline: lifecycle.DeadlineForce})
 	require.Contains(t, c.end().ErrorMessage, "job/7")
 	asked := c.script.plansAsked()

@@ -26,11 +26,12 @@ func TestReportsAreFencedByTheDispatchAndTheToken(t *testing.T) {
 	caller := l.caller("Bearer " + dispatch.Platform.Token)
 	active, failed, healthy := lifecycle.MemberActive, lifecycle.MemberFailed, lifecycle.HealthHealthy
 	phase, percent, message := "joining", 50, "members join"
-	in := operation.ReportInput{OperationID: it.create, Attempt: 1, Phase: &phase, Percent: &percent, Message: &message, Members: []operation.MemberReport{
-		{ID: it.members[0], Status: &active, Health: &healthy, Detail: json.RawMessage(`{"nul":"\u0000"}`)},
-		{ID: it.members[1], Status: &failed},
-		{ID: other.members[0], Status: &failed},
-	}}
+	in := operation.ReportInput{OperationID: it.create, Attempt: 1, Phase: &phase, Percent: &percent, Message: &message,
+		Members: []operation.MemberReport{
+			{ID: it.members[0], Status: &active, Health: &healthy, Detail: json.RawMessage(`{"nul":"\u0000"}`)},
+			{ID: it.members[1], Status: &failed},
+			{ID: other.members[0], Status: &failed},
+		}}
 	view, err := operation.Report(caller, l.db, in)
 	require.NoError(t, err)
 	require.Equal(t, "joining", view.Phase)
@@ -40,7 +41,8 @@ func TestReportsAreFencedByTheDispatchAndTheToken(t *testing.T) {
 	require.Equal(t, lifecycle.HealthHealthy, member.Health)
 	require.Contains(t, string(member.AdapterDetail), `"ACTIVE"`)
 	require.Equal(t, lifecycle.MemberFailed, l.own.Member.GetX(t.Context(), it.members[1]).Status)
-	require.Equal(t, lifecycle.MemberJoining, l.own.Member.GetX(t.Context(), other.members[0]).Status, "a member of another instance is left alone")
+	require.Equal(t, lifecycle.MemberJoining, l.own.Member.GetX(t.Context(), other.members[0]).Status,
+		"a member of another instance is left alone")
 
 	less := 20
 	view, err = operation.Report(caller, l.db, operation.ReportInput{OperationID: it.create, Attempt: 1, Percent: &less})
@@ -64,10 +66,12 @@ func TestReportsAreFencedByTheDispatchAndTheToken(t *testing.T) {
 
 	renewed, err := operation.RenewToken(caller, l.db, l.ring)
 	require.NoError(t, err)
-	_, err = operation.Report(l.caller("Bearer "+renewed.Text), l.db, operation.ReportInput{OperationID: it.create, Attempt: 1, Message: &message})
+	_, err = operation.Report(l.caller("Bearer "+renewed.Text), l.db,
+		operation.ReportInput{OperationID: it.create, Attempt: 1, Message: &message})
 	require.NoError(t, err)
 
-	call, err := operation.IssueCallToken(l.ring, operation.Call{Instance: it.instance, Keys: []authz.Key{authz.OperationReport}, Life: time.Minute}, time.Now())
+	call, err := operation.IssueCallToken(l.ring, operation.Call{Instance: it.instance,
+		Keys: []authz.Key{authz.OperationReport}, Life: time.Minute}, time.Now())
 	require.NoError(t, err)
 	_, err = operation.Report(l.caller("Bearer "+call.Text), l.db, in)
 	require.True(t, fault.Is(err, fault.Forbidden), "the token of a call reports nothing: %v", err)
@@ -77,5 +81,6 @@ func TestReportsAreFencedByTheDispatchAndTheToken(t *testing.T) {
 	s.say(failedStatus(string(it.create)))
 	l.ended(it.create)
 	_, err = operation.Report(caller, l.db, in)
-	require.True(t, fault.Is(err, fault.Unauthenticated) || fault.Is(err, fault.FailedPrecondition), "the token ends with its operation: %v", err)
+	require.True(t, fault.Is(err, fault.Unauthenticated) || fault.Is(err, fault.FailedPrecondition),
+		"the token ends with its operation: %v", err)
 }

@@ -74,7 +74,8 @@ func (s *script) serve(next func(r *http.Request, body []byte) (int, any)) http.
 			down := s.down
 			s.mu.Unlock()
 			if down {
-				code, answer = http.StatusServiceUnavailable, adapter.ErrorBody{Code: "UNAVAILABLE", Message: "closed for repairs", Retryable: true}
+				code, answer = http.StatusServiceUnavailable,
+					adapter.ErrorBody{Code: "UNAVAILABLE", Message: "closed for repairs", Retryable: true}
 			} else {
 				code, answer = next(r, body)
 			}
@@ -101,7 +102,8 @@ func (s *script) put(_ *http.Request, body []byte) (int, any) {
 	if known, ok := s.status[d.OperationID]; ok && known.Attempt >= d.Attempt {
 		return http.StatusAccepted, known
 	}
-	s.sayLocked(adapter.Status{OperationID: d.OperationID, Attempt: d.Attempt, State: adapter.StateRunning, Phase: "working", Percent: 5})
+	s.sayLocked(adapter.Status{OperationID: d.OperationID, Attempt: d.Attempt, State: adapter.StateRunning,
+		Phase: "working", Percent: 5})
 	return http.StatusAccepted, s.status[d.OperationID]
 }
 
@@ -225,7 +227,8 @@ func (s *script) oneEffect(operation string) {
 
 // succeed ends an operation well.
 func (s *script) succeed(operation string, attempt int) {
-	s.say(adapter.Status{OperationID: operation, Attempt: attempt, State: adapter.StateSucceeded, Percent: 100, Phase: "done"})
+	s.say(adapter.Status{OperationID: operation, Attempt: attempt, State: adapter.StateSucceeded, Percent: 100,
+		Phase: "done"})
 }
 
 // failedStatus is an end that says so.

@@ -21,8 +21,10 @@ type patientApp struct{ held atomic.Bool }
 
 // moves are what a kind's targets come to, and what a replacement does.
 var moves = map[adapter.Kind]adapter.MemberStatus{
-	adapter.InstanceCreate: adapter.MemberActive, adapter.MembersAdd: adapter.MemberActive, adapter.MemberRecover: adapter.MemberActive,
-	adapter.MemberDrain: adapter.MemberDrained, adapter.MemberRemove: adapter.MemberRemoved, adapter.MemberReplace: adapter.MemberRemoved,
+	adapter.InstanceCreate: adapter.MemberActive, adapter.MembersAdd: adapter.MemberActive,
+	adapter.MemberRecover: adapter.MemberActive,
+	adapter.MemberDrain:   adapter.MemberDrained, adapter.MemberRemove: adapter.MemberRemoved,
+	adapter.MemberReplace:        adapter.MemberRemoved,
 	adapter.InstanceDecommission: adapter.MemberRemoved,
 }
 
@@ -74,7 +76,8 @@ func (l *lab) serverKit(name string, app *patientApp) string {
 	kit, err := adapter.New(adapter.Config{
 		Name: name, Build: "test", StateDir: l.TempDir(), Issuer: l.platform.URL,
 		Keys: adapter.NewKeySet(l.platform.URL+"/.well-known/jwks.json", http.DefaultClient),
-		Apps: []adapter.App{{Slug: "demo", Components: []adapter.Component{{Key: "peer", DisplayName: "Peer", Min: 1, Max: 8, Default: 2}},
+		Apps: []adapter.App{{Slug: "demo", Components: []adapter.Component{{Key: "peer", DisplayName: "Peer", Min: 1, Max: 8,
+			Default: 2}},
 			ConfigSchema: json.RawMessage(`{"type":"object"}`), Operations: operations}},
 	})
 	require.NoError(l.TB, err)
@@ -148,7 +151,8 @@ func TestEveryKindIsCanceledAtTheServerKitWhileItWaits(t *testing.T) {
 // waits is the name of the work that the operation's stored status says it waits for.
 func (c *cluster) waits() string {
 	var status adapter.Status
-	err := c.pool().QueryRow(c.Context(), `SELECT coalesce(adapter_status, '{}') FROM operation WHERE id = $1`, c.op).Scan(&status)
+	err := c.pool().QueryRow(c.Context(), `SELECT coalesce(adapter_status, '{}') FROM operation WHERE id = $1`,
+		c.op).Scan(&status)
 	require.NoError(c.TB, err)
 	if len(status.WaitsFor) == 0 {
 		return ""

@@ -126,7 +126,9 @@ func TestNothingIsProvedWhileAnEarlierTaskCouldBringTheMemberBack(t *testing.T) 
 	case <-time.After(30 * time.Second):
 		require.Fail(t, "the task was not asked to end")
 	}
-	l.until("the operation says what it waits for", func() bool { return l.op(down).Message == "waits for earlier node tasks to end: 1" })
+	l.until("the operation says what it waits for", func() bool {
+		return l.op(down).Message == "waits for earlier node tasks to end: 1"
+	})
 	residue := nodetask.And(nodetask.InstanceID(it.instance), nodetask.KindEQ(lifecycle.TaskResidue))
 	require.Zero(t, l.own.NodeTask.Query().Where(residue).CountX(t.Context()), "nobody looks yet")
 	close(slow)
@@ -168,8 +170,10 @@ func TestDecommissionDuringALaunchTakesItsPlace(t *testing.T) {
 	require.Equal(t, []string{string(it.create)}, s.cancels, "the launch is canceled at the adapter first")
 	s.mu.Unlock()
 	require.Equal(t, lifecycle.InstanceStopped, l.own.Instance.GetX(t.Context(), it.instance).Status)
-	require.Equal(t, 2, l.own.Member.Query().Where(dbmember.InstanceID(it.instance), dbmember.StatusEQ(lifecycle.MemberRemoved)).CountX(t.Context()))
-	require.Equal(t, 2, l.own.NodeTask.Query().Where(nodetask.InstanceID(it.instance), nodetask.KindEQ(lifecycle.TaskResidue)).CountX(t.Context()),
+	require.Equal(t, 2, l.own.Member.Query().Where(dbmember.InstanceID(it.instance),
+		dbmember.StatusEQ(lifecycle.MemberRemoved)).CountX(t.Context()))
+	require.Equal(t, 2, l.own.NodeTask.Query().Where(nodetask.InstanceID(it.instance),
+		nodetask.KindEQ(lifecycle.TaskResidue)).CountX(t.Context()),
 		"a member that never joined is looked for all the same")
 	var steps []struct{ Superseded []struct{ Outcome string } }
 	for _, step := range l.steps(down) {

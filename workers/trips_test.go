@@ -37,7 +37,8 @@ func (l *lab) trips(times int) {
 func (c *cluster) closed() {
 	c.Helper()
 	for _, step := range c.steps(c.op) {
-		require.NotContains(c.TB, []lifecycle.StepState{lifecycle.StepPending, lifecycle.StepRunning, lifecycle.StepUndoing}, step.State, step.Name)
+		require.NotContains(c.TB, []lifecycle.StepState{lifecycle.StepPending, lifecycle.StepRunning, lifecycle.StepUndoing},
+			step.State, step.Name)
 	}
 }
 
@@ -112,7 +113,8 @@ func TestAnEndThatTheDatabaseRefusesForGoodFailsAtTheDeadline(t *testing.T) {
 	it := l.launch(l.world("poison", s.url), 8*time.Second)
 	s.succeed(string(it.create), s.dispatched(string(it.create))[0].Attempt)
 	op := l.ended(it.create)
-	require.Equal(t, []any{lifecycle.OperationFailed, "INTERNAL", "platform"}, []any{op.State, op.ErrorCode, op.ErrorOwner})
+	require.Equal(t, []any{lifecycle.OperationFailed, "INTERNAL", "platform"},
+		[]any{op.State, op.ErrorCode, op.ErrorOwner})
 	require.Contains(t, op.ErrorMessage, "could not record")
 	require.Equal(t, lifecycle.InstanceFailed, l.own.Instance.GetX(t.Context(), it.instance).Status)
 }

@@ -23,7 +23,8 @@ func TestFailedAdditionTearsDownWhatTheAdapterLeft(t *testing.T) {
 	c.ask(asked{kind: lifecycle.MembersAdd, brought: true})
 	c.says(adapter.StateFailed, "", adapter.MemberJoining)
 	op := c.end()
-	require.Equal(t, "FAILED ADAPTER_FAILED | ACTIVE ACTIVE REMOVED | 2 of 2 | theirs ready bound free ready | generation 1 1.0.0 | orphans 0", c.world(),
+	require.Equal(t, "FAILED ADAPTER_FAILED | ACTIVE ACTIVE REMOVED | 2 of 2 | theirs ready bound free ready | "+
+		"generation 1 1.0.0 | orphans 0", c.world(),
 		"an allocation that was brought is only unbound")
 	require.True(t, torn.Load())
 	require.Equal(t, "BROKEN: it broke", op.ErrorMessage)
@@ -32,7 +33,8 @@ func TestFailedAdditionTearsDownWhatTheAdapterLeft(t *testing.T) {
 	for _, step := range c.steps(c.op) {
 		states = append(states, step.Name+" "+string(step.State))
 	}
-	require.Equal(t, []string{"prepare UNDONE", "dispatch UNDONE", "await FAILED", "verify SKIPPED", "finish SKIPPED", "withdraw SUCCEEDED", "undo_members SUCCEEDED"}, states)
+	require.Equal(t, []string{"prepare UNDONE", "dispatch UNDONE", "await FAILED", "verify SKIPPED", "finish SKIPPED",
+		"withdraw SUCCEEDED", "undo_members SUCCEEDED"}, states)
 	steps := c.steps(c.op)
 	require.Contains(t, string(steps[6].Evidence), `"teardowns"`)
 }
@@ -69,12 +71,14 @@ func TestWhatCannotBeUndoneIsListedAndTheOperationEnds(t *testing.T) {
 	c.until("it is being taken back", func() bool { return c.operation().State == lifecycle.OperationCompensating })
 	require.Equal(t, "ADAPTER_FAILED", c.operation().ErrorCode, "why is known from then on")
 	op := c.end()
-	require.Equal(t, "FAILED ADAPTER_FAILED | ACTIVE ACTIVE REMOVED | 2 of 2 | theirs ready bound free ready bound | generation 1 1.0.0 | orphans 1", c.world())
+	require.Equal(t, "FAILED ADAPTER_FAILED | ACTIVE ACTIVE REMOVED | 2 of 2 | theirs ready bound free ready bound | "+
+		"generation 1 1.0.0 | orphans 1", c.world())
 	require.Equal(t, "BROKEN: it broke", op.ErrorMessage)
 	require.Equal(t, lifecycle.StepFailed, c.steps(c.op)[0].State, "what was done is not undone")
 	c.comesBack()
 	c.resolved()
-	require.Equal(t, "FAILED ADAPTER_FAILED"+takenOff, c.world(), "the allocation that the operation had asked for goes with the orphan")
+	require.Equal(t, "FAILED ADAPTER_FAILED"+takenOff, c.world(),
+		"the allocation that the operation had asked for goes with the orphan")
 	c.once(c.launched, "apps.allocation.released")
 }
 
@@ -101,7 +105,8 @@ func TestMembersThatCouldNotJoinAreKeptOnRequest(t *testing.T) {
 	c.ask(asked{kind: lifecycle.MembersAdd, keep: true})
 	c.says(adapter.StateSucceeded, "", adapter.MemberFailed)
 	op := c.end()
-	require.Equal(t, "FAILED ADAPTER_FAILED | ACTIVE ACTIVE FAILED | 2 of 3 | theirs ready bound free ready bound | generation 1 1.0.0 | orphans 0", c.world(), op.ErrorMessage)
+	require.Equal(t, "FAILED ADAPTER_FAILED | ACTIVE ACTIVE FAILED | 2 of 3 | theirs ready bound free ready bound | "+
+		"generation 1 1.0.0 | orphans 0", c.world(), op.ErrorMessage)
 	require.Equal(t, "the adapter calls failed: peer 2", op.ErrorMessage)
 	c.once(c.launched, "apps.instance.member_failed")
 }
@@ -125,7 +130,9 @@ func TestAdditionThatWasNeverSentLeavesNoTrace(t *testing.T) {
 	c := l.cluster("unsent")
 	c.silence()
 	c.ask(asked{kind: lifecycle.MembersAdd})
-	c.until("it waits for the node", func() bool { return c.operation().Message == "waits for the agent of node second-unsent" })
+	c.until("it waits for the node", func() bool {
+		return c.operation().Message == "waits for the agent of node second-unsent"
+	})
 	c.cancel()
 	op := c.end()
 	require.Equal(t, "CANCELED CANCELED"+takenOff, c.world(), op.ErrorMessage)
@@ -147,7 +154,8 @@ func TestReplacementThatFailsAfterTheOldOneLeftKeepsTheNewOne(t *testing.T) {
 	c.ask(asked{kind: lifecycle.MemberReplace, deadline: 3 * time.Second})
 	c.says(adapter.StateSucceeded, adapter.MemberRemoved, adapter.MemberActive)
 	op := c.end()
-	require.Equal(t, "FAILED RESIDUE_LEFT | ACTIVE FAILED ACTIVE | 2 of 3 | theirs ready bound free ready bound | generation 1 1.0.0 | orphans 0", c.world(), op.ErrorMessage)
+	require.Equal(t, "FAILED RESIDUE_LEFT | ACTIVE FAILED ACTIVE | 2 of 3 | theirs ready bound free ready bound | "+
+		"generation 1 1.0.0 | orphans 0", c.world(), op.ErrorMessage)
 }
 
 func TestFailedUpgradeSaysHowToGoBackAndTakesNothingAway(t *testing.T) {
@@ -204,7 +212,8 @@ func TestMemberThatFailsAfterItsProbesPassedDoesNotJoin(t *testing.T) {
 	c := l.cluster("relapse")
 	c.answering(func(task *db.NodeTask) (lifecycle.NodeTaskState, string) {
 		if task.Kind == lifecycle.TaskProbe {
-			_, _ = l.pool().Exec(context.Background(), `UPDATE member SET status = 'FAILED' WHERE id = $1 AND status = 'JOINING'`, task.MemberID)
+			_, _ = l.pool().Exec(context.Background(),
+				`UPDATE member SET status = 'FAILED' WHERE id = $1 AND status = 'JOINING'`, task.MemberID)
 		}
 		return healthy(task)
 	})
@@ -226,11 +235,13 @@ func TestTeardownWaitsForWhatAnEarlierOperationLeft(t *testing.T) {
 	c.ask(asked{kind: lifecycle.InstanceDecommission})
 	c.says(adapter.StateSucceeded, "", "")
 	c.until("it says what it waits for", func() bool {
-		return c.operation().Message == "waits for what earlier operations have left (1): something of peer 1 may be left on its node: its node is not heard"
+		return c.operation().Message == "waits for what earlier operations have left (1): something of peer 1 may be left "+
+			"on its node: its node is not heard"
 	})
 	c.comesBack()
 	op := c.end()
-	require.Equal(t, "SUCCEEDED NORMAL | REMOVED REMOVED+cordoned | 0 of 1 | theirs ready free ready | generation 1 1.0.0 | orphans 0", c.world(), op.ErrorMessage)
+	require.Equal(t, "SUCCEEDED NORMAL | REMOVED REMOVED+cordoned | 0 of 1 | theirs ready free ready | generation 1 "+
+		"1.0.0 | orphans 0", c.world(), op.ErrorMessage)
 	require.NotNil(t, c.own.Instance.GetX(t.Context(), c.instance).ReleasedAt)
 }
 
@@ -248,10 +259,13 @@ func TestOfAnAdditionThatKeepsFailuresThoseThatJoinedServe(t *testing.T) {
 	c.want(4)
 	l.work()
 	c.script.dispatched(string(c.op))
-	c.script.say(adapter.Status{OperationID: string(c.op), Attempt: 1, State: adapter.StateSucceeded, Members: []adapter.MemberUpdate{
-		{ID: string(c.newcomer), Status: adapter.MemberFailed, Health: adapter.Unhealthy}, {ID: string(other), Status: adapter.MemberActive, Health: adapter.Healthy}}})
+	c.script.say(adapter.Status{OperationID: string(c.op), Attempt: 1, State: adapter.StateSucceeded,
+		Members: []adapter.MemberUpdate{
+			{ID: string(c.newcomer), Status: adapter.MemberFailed, Health: adapter.Unhealthy},
+			{ID: string(other), Status: adapter.MemberActive, Health: adapter.Healthy}}})
 	op := c.end()
-	require.Equal(t, "FAILED ADAPTER_FAILED | ACTIVE ACTIVE FAILED ACTIVE | 3 of 4 | theirs ready bound free ready bound | generation 1 1.0.0 | orphans 0",
+	require.Equal(t, "FAILED ADAPTER_FAILED | ACTIVE ACTIVE FAILED ACTIVE | 3 of 4 | theirs ready bound free ready "+
+		"bound | generation 1 1.0.0 | orphans 0",
 		c.world(), op.ErrorMessage)
 	require.Equal(t, "the adapter calls failed: peer 2", op.ErrorMessage)
 }

@@ -47,8 +47,10 @@ func (c *cluster) asker() *asker {
 	credential, err := tx.ParseCredential(text, c.ring, time.Now())
 	require.NoError(c.TB, err)
 	// A launch by hand names no app that is there, and no config.
-	c.own.Instance.Update().Where(dbinstance.ID(c.instance)).SetAppSlug(c.own.Manifest.GetX(ctx, c.manifest).AppSlug).SetConfig(json.RawMessage(`{"a":2,"b":1}`)).ExecX(ctx)
-	return &asker{cluster: c, ctx: tx.WithCredential(ctx, credential), members: &member.Service{DB: c.db}, instances: &instance.Service{DB: c.db}}
+	c.own.Instance.Update().Where(dbinstance.ID(c.instance)).SetAppSlug(c.own.Manifest.GetX(ctx,
+		c.manifest).AppSlug).SetConfig(json.RawMessage(`{"a":2,"b":1}`)).ExecX(ctx)
+	return &asker{cluster: c, ctx: tx.WithCredential(ctx, credential), members: &member.Service{DB: c.db},
+		instances: &instance.Service{DB: c.db}}
 }
 
 // newer publishes the active version 2.0.0.
@@ -56,7 +58,8 @@ func (a *asker) newer() {
 	before := a.own.Manifest.GetX(a.Context(), a.manifest)
 	a.own.Manifest.Update().Where(dbmanifest.ID(a.manifest)).SetStage(lifecycle.StageDeprecated).ExecX(a.Context())
 	a.own.Manifest.Create().SetID(ids.New(ids.Manifest)).SetAppID(before.AppID).SetAppSlug(before.AppSlug).SetVersion("2.0.0").
-		SetStage(lifecycle.StageActive).SetDigest("sha256:2").SetDocument([]byte(strings.ReplaceAll(string(before.Document), `"version":"1.0.0"`, `"version":"2.0.0"`))).
+		SetStage(lifecycle.StageActive).SetDigest("sha256:2").SetDocument([]byte(strings.ReplaceAll(string(before.Document),
+		`"version":"1.0.0"`, `"version":"2.0.0"`))).
 		SetAdapterName(a.adapter).SaveX(a.Context())
 }
 
@@ -80,8 +83,9 @@ func (a *asker) asks(kind lifecycle.OperationKind) {
 
 func (a *asker) call(kind lifecycle.OperationKind) (*operation.View, ids.ID, error) {
 	plain := map[lifecycle.OperationKind]func(context.Context, member.Input) (*member.Changed, error){
-		lifecycle.MemberDrain: a.members.Drain, lifecycle.MemberCordon: a.members.Cordon, lifecycle.MemberUncordon: a.members.Uncordon,
-		lifecycle.MemberRemove: a.members.Remove, lifecycle.MemberRecover: a.members.Recover,
+		lifecycle.MemberDrain: a.members.Drain, lifecycle.MemberCordon: a.members.Cordon,
+		lifecycle.MemberUncordon: a.members.Uncordon,
+		lifecycle.MemberRemove:   a.members.Remove, lifecycle.MemberRecover: a.members.Recover,
 		lifecycle.MemberLabel: func(ctx context.Context, in member.Input) (*member.Changed, error) {
 			return a.members.Label(ctx, member.LabelInput{Input: in, Labels: json.RawMessage(`{"tier":"gold"}`)})
 		},
@@ -95,19 +99,23 @@ func (a *asker) call(kind lifecycle.OperationKind) (*operation.View, ids.ID, err
 	in := a.input()
 	switch kind {
 	case lifecycle.MembersAdd:
-		added, err := a.members.Add(a.ctx, member.AddInput{InstanceID: a.instance, ComponentKey: "peer", Count: 1, AllocationIDs: []ids.ID{a.free},
+		added, err := a.members.Add(a.ctx, member.AddInput{InstanceID: a.instance, ComponentKey: "peer", Count: 1,
+			AllocationIDs:   []ids.ID{a.free},
 			DeadlineSeconds: 60, IdempotencyKey: in.IdempotencyKey})
 		if err != nil {
 			return nil, "", err
 		}
 		return added.Operation, added.Members[0].ID, nil
 	case lifecycle.InstanceUpgrade:
-		return startedOf(a.instances.Upgrade(a.ctx, instance.UpgradeInput{InstanceID: a.instance, Version: "2.0.0", Config: json.RawMessage(`{"a":3}`),
+		return startedOf(a.instances.Upgrade(a.ctx, instance.UpgradeInput{InstanceID: a.instance, Version: "2.0.0",
+			Config:          json.RawMessage(`{"a":3}`),
 			DeadlineSeconds: 60, IdempotencyKey: in.IdempotencyKey}))
 	case lifecycle.InstanceRollback:
-		return startedOf(a.instances.Rollback(a.ctx, instance.RollbackInput{InstanceID: a.instance, DeadlineSeconds: 60, IdempotencyKey: in.IdempotencyKey}))
+		return startedOf(a.instances.Rollback(a.ctx, instance.RollbackInput{InstanceID: a.instance, DeadlineSeconds: 60,
+			IdempotencyKey: in.IdempotencyKey}))
 	}
-	return startedOf(a.instances.Decommission(a.ctx, instance.DecommissionInput{InstanceID: a.instance, DeadlineSeconds: 60, IdempotencyKey: in.IdempotencyKey}))
+	return startedOf(a.instances.Decommission(a.ctx,
+		instance.DecommissionInput{InstanceID: a.instance, DeadlineSeconds: 60, IdempotencyKey: in.IdempotencyKey}))
 }
 
 func opOf(changed *member.Changed, err error) (*operation.View, ids.ID, error) {
@@ -182,7 +190,8 @@ func TestAnAdditionThatFailsIsTakenBackAndRetried(t *testing.T) {
 	first := a.newcomer
 	a.says(adapter.StateFailed, "", "")
 	require.Equal(t, lifecycle.OperationFailed, a.end().State)
-	require.Equal(t, "FAILED ADAPTER_FAILED"+strings.Replace(takenOff, "free released", "free ready", 1), a.world(), "what was brought is only unbound")
+	require.Equal(t, "FAILED ADAPTER_FAILED"+strings.Replace(takenOff, "free released", "free ready", 1), a.world(),
+		"what was brought is only unbound")
 	failed := a.op
 	again := &retry.Service{DB: a.db, Members: a.members.Again, Instances: a.instances.Again}
 	view, err := again.Retry(a.ctx, retry.Input{OperationID: failed, IdempotencyKey: "retry"})
@@ -205,7 +214,8 @@ func TestACancelByItsVerbIsToldToTheAdapterAndUndoesTheDrain(t *testing.T) {
 	a.script.dispatched(string(a.op))
 	stopped, err := operation.Cancel(a.ctx, a.db, a.op, "a better idea")
 	require.NoError(t, err)
-	require.Contains(t, []lifecycle.OperationState{lifecycle.OperationCanceling, lifecycle.OperationCanceled}, stopped.State)
+	require.Contains(t, []lifecycle.OperationState{lifecycle.OperationCanceling, lifecycle.OperationCanceled},
+		stopped.State)
 	require.Equal(t, "canceled by Ada: a better idea", a.end().ErrorMessage)
 	require.Equal(t, "CANCELED CANCELED"+asBefore, a.world())
 }

@@ -71,12 +71,14 @@ func Run(ctx context.Context, config Config) error {
 	runner := engine.New(engine.Config{
 		DB: config.DB, Hub: config.Hub, Log: config.Log, Worker: process, Concurrency: config.Concurrency,
 		Grace: config.Pace.Grace, Undo: config.Pace.Undo,
-		Kinds: steps.Kinds(parts.Config{Client: client, Keys: config.Keys, GraphQLURL: config.PlatformURL, Log: config.Log, Pace: config.Pace}),
+		Kinds: steps.Kinds(parts.Config{Client: client, Keys: config.Keys, GraphQLURL: config.PlatformURL, Log: config.Log,
+			Pace: config.Pace}),
 	})
 	if err := process.Register(ctx); err != nil { // with what the engine knows
 		return err
 	}
-	watcher := reconcile.New(reconcile.Config{DB: config.DB, Hub: config.Hub, Client: client, Keys: config.Keys, Log: config.Log, Stats: config.Stats})
+	watcher := reconcile.New(reconcile.Config{DB: config.DB, Hub: config.Hub, Client: client, Keys: config.Keys,
+		Log: config.Log, Stats: config.Stats})
 	var hooks *webhook.Worker
 	if config.Vault != nil {
 		var err error
@@ -104,5 +106,6 @@ func Run(ctx context.Context, config Config) error {
 
 // webhooks is what webhooks are sent with.
 func (c *Config) webhooks(process ids.ID) webhook.Config {
-	return webhook.Config{DB: c.DB, Hub: c.Hub, Vault: c.Vault, Dial: c.WebhookDial, Log: c.Log, Process: process, Stats: c.WebhookStats}
+	return webhook.Config{DB: c.DB, Hub: c.Hub, Vault: c.Vault, Dial: c.WebhookDial, Log: c.Log, Process: process,
+		Stats: c.WebhookStats}
 }

@@ -81,7 +81,8 @@ func TestATokenIsRefusedForWhatIsWrongWithIt(t *testing.T) {
 	delivery, err := ring.SignDelivery(deliveryOf(), now)
 	require.NoError(t, err)
 	for text, cause := range map[string]string{
-		"x.y.z": "base64", good[:len(good)-8] + "AAAAAAAA": "error in cryptographic primitive", delivery: "a token of another sort",
+		"x.y.z": "base64", good[:len(good)-8] + "AAAAAAAA": "error in cryptographic primitive",
+		delivery: "a token of another sort",
 	} {
 		for range 2 { // nothing of it is remembered
 			_, err := ring.Verify(text, now)
@@ -89,7 +90,8 @@ func TestATokenIsRefusedForWhatIsWrongWithIt(t *testing.T) {
 		}
 	}
 	for text, cause := range map[string]string{
-		"x.y.z": "base64", delivery[:len(delivery)-8] + "AAAAAAAA": "error in cryptographic primitive", good: "a token of another sort",
+		"x.y.z": "base64", delivery[:len(delivery)-8] + "AAAAAAAA": "error in cryptographic primitive",
+		good: "a token of another sort",
 	} {
 		for range 2 {
 			_, err := ring.VerifyDelivery(text, now)

@@ -52,8 +52,10 @@ func (r *Keyring) SignDelivery(of Delivery, now time.Time) (string, error) {
 		return "", fmt.Errorf("sign a delivery token: %w", err)
 	}
 	said := delivered{Node: of.Node, Artifact: of.Artifact, Credential: of.Credential, registered: jwt.Claims{
-		Issuer: r.issuer, Audience: jwt.Audience{deliveryAudience}, ID: string(ids.New(ids.Session)), Subject: string(of.Task),
-		IssuedAt: jwt.NewNumericDate(now), NotBefore: jwt.NewNumericDate(now.Add(-time.Minute)), Expiry: jwt.NewNumericDate(of.ExpiresAt),
+		Issuer: r.issuer, Audience: jwt.Audience{deliveryAudience}, ID: string(ids.New(ids.Session)),
+		Subject:  string(of.Task),
+		IssuedAt: jwt.NewNumericDate(now), NotBefore: jwt.NewNumericDate(now.Add(-time.Minute)),
+		Expiry: jwt.NewNumericDate(of.ExpiresAt),
 	}}
 	text, err := jwt.Signed(signer).Claims(said).Serialize()
 	if err != nil {
@@ -62,8 +64,8 @@ func (r *Keyring) SignDelivery(of Delivery, now time.Time) (string, error) {
 	return text, nil
 }
 
-// VerifyDelivery reads a delivery token of this platform. UNAUTHENTICATED when it is malformed, signed by another key or
-// in another way, or of another sort; TOKEN_EXPIRED when it is over.
+// VerifyDelivery reads a delivery token of this platform. UNAUTHENTICATED when it is malformed, signed by another key
+// or in another way, or of another sort; TOKEN_EXPIRED when it is over.
 func (r *Keyring) VerifyDelivery(text string, now time.Time) (Delivery, error) {
 	refused := fault.New(fault.Unauthenticated, "the token is not valid")
 	if len(text) > MaxSigned {
@@ -87,8 +89,8 @@ func (r *Keyring) VerifyDelivery(text string, now time.Time) (Delivery, error) {
 	return out, nil
 }
 
-// saidOfDelivery is what a delivery token says whose signature holds, remembered when the same text was seen before: a node
-// shows one token for every part.
+// saidOfDelivery is what a delivery token says whose signature holds, remembered when the same text was seen before: a
+// node shows one token for every part.
 func (r *Keyring) saidOfDelivery(text string) (delivered, error) {
 	sum := sha256.Sum256([]byte(text))
 	if known, ok := r.deliveries.recall(sum); ok && r.publishes(known.keyID) {

@@ -12,7 +12,8 @@ import (
 )
 
 func deliveryOf() token.Delivery {
-	return token.Delivery{Task: ids.New(ids.NodeTask), Node: ids.New(ids.Node), Artifact: ids.New(ids.Artifact), ExpiresAt: now.Add(10 * time.Minute)}
+	return token.Delivery{Task: ids.New(ids.NodeTask), Node: ids.New(ids.Node), Artifact: ids.New(ids.Artifact),
+		ExpiresAt: now.Add(10 * time.Minute)}
 }
 
 func TestADeliveryTokenSaysWhatItIsForUntilItIsOver(t *testing.T) {
@@ -43,7 +44,8 @@ func TestADeliveryTokenAndOneForTheAPIAreNeverTakenForEachOther(t *testing.T) {
 	require.NoError(t, err)
 	api, err := ring.Sign(claimsOf(), now)
 	require.NoError(t, err)
-	pull, err := ring.SignPull(token.Pull{Registry: "app-platform-deliveries", Repository: "a", Subject: ids.New(ids.NodeTask), ExpiresAt: now.Add(time.Minute)}, now)
+	pull, err := ring.SignPull(token.Pull{Registry: "app-platform-deliveries", Repository: "a",
+		Subject: ids.New(ids.NodeTask), ExpiresAt: now.Add(time.Minute)}, now)
 	require.NoError(t, err)
 	_, err = ring.VerifyDelivery(delivery, now)
 	require.NoError(t, err)
@@ -70,13 +72,15 @@ func TestAForgedDeliveryTokenIsRefused(t *testing.T) {
 	header, _, sign := honest(ring)
 	header["typ"] = "delivery+jwt"
 	whole := func() map[string]any {
-		return map[string]any{"iss": issuer, "aud": "app-platform-deliveries", "sub": string(ids.New(ids.NodeTask)), "nod": string(ids.New(ids.Node)),
+		return map[string]any{"iss": issuer, "aud": "app-platform-deliveries", "sub": string(ids.New(ids.NodeTask)),
+			"nod": string(ids.New(ids.Node)),
 			"art": string(ids.New(ids.Artifact)), "iat": now.Unix(), "exp": now.Add(time.Minute).Unix()}
 	}
 	_, err = ring.VerifyDelivery(forge(header, whole(), sign), now)
 	require.NoError(t, err)
 	for field, value := range map[string]any{
-		"aud": token.Audience, "iss": "https://else.test", "sub": string(ids.New(ids.Operation)), "nod": string(ids.New(ids.Member)),
+		"aud": token.Audience, "iss": "https://else.test", "sub": string(ids.New(ids.Operation)),
+		"nod": string(ids.New(ids.Member)),
 		"art": "", "exp": nil,
 	} {
 		claims := whole()

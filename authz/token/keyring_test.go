@@ -145,7 +145,8 @@ func TestATokenThatWasSeenIsJudgedAnewAndSharesNothing(t *testing.T) {
 	ring, err := token.NewKeyring("https://platform.test")
 	require.NoError(t, err)
 	now := time.Now()
-	text, err := ring.Sign(token.Claims{Instance: ids.New(ids.Instance), Keys: []string{"task.run"}, ExpiresAt: now.Add(time.Minute)}, now)
+	text, err := ring.Sign(token.Claims{Instance: ids.New(ids.Instance), Keys: []string{"task.run"},
+		ExpiresAt: now.Add(time.Minute)}, now)
 	require.NoError(t, err)
 	first, err := ring.Verify(text, now)
 	require.NoError(t, err)

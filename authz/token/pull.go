@@ -52,9 +52,11 @@ func (r *Keyring) SignPull(pull Pull, now time.Time) (string, error) {
 	}
 	registered := jwt.Claims{
 		Issuer: r.Issuer(), Audience: jwt.Audience{pull.Registry}, ID: string(pull.Secret), Subject: string(pull.Subject),
-		IssuedAt: jwt.NewNumericDate(now), NotBefore: jwt.NewNumericDate(now.Add(-time.Minute)), Expiry: jwt.NewNumericDate(pull.ExpiresAt),
+		IssuedAt: jwt.NewNumericDate(now), NotBefore: jwt.NewNumericDate(now.Add(-time.Minute)),
+		Expiry: jwt.NewNumericDate(pull.ExpiresAt),
 	}
-	claims := pullClaims{Access: []access{{Type: "repository", Name: pull.Repository, Actions: []string{"pull"}}}, Digest: pull.Digest}
+	claims := pullClaims{Access: []access{{Type: "repository", Name: pull.Repository, Actions: []string{"pull"}}},
+		Digest: pull.Digest}
 	text, err := jwt.Signed(signer).Claims(registered).Claims(claims).Serialize()
 	if err != nil {
 		return "", fmt.Errorf("sign a pull token: %w", err)

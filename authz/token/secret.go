@@ -34,7 +34,8 @@ const (
 
 // idKinds is which sort of row a secret's id names; the prefix of the row is not repeated in it.
 var idKinds = map[Kind]ids.Kind{
-	Session: ids.Session, Key: ids.ServiceKey, Node: ids.NodeCredential, Enrolment: ids.NodeEnrolment, Login: ids.LoginLink,
+	Session: ids.Session, Key: ids.ServiceKey, Node: ids.NodeCredential, Enrolment: ids.NodeEnrolment,
+	Login:   ids.LoginLink,
 	Attempt: ids.LoginAttempt, Invite: ids.Invitation, Bootstrap: ids.LoginLink,
 }
 
@@ -67,7 +68,8 @@ func Mint(kind Kind) (text string, secret Secret) {
 func ParseSecret(text string) (Secret, error) {
 	refused := fault.New(fault.Unauthenticated, "the credential is malformed")
 	parts := strings.Split(text, "_")
-	if len(text) > 128 || len(parts) != 4 || parts[0] != "gpu" || len(parts[2]) != idChars || len(parts[3]) != secretChars+crcChars {
+	if len(text) > 128 || len(parts) != 4 || parts[0] != "gpu" || len(parts[2]) != idChars ||
+		len(parts[3]) != secretChars+crcChars {
 		return Secret{}, refused
 	}
 	kind := Kind(parts[1])

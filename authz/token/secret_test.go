@@ -45,11 +45,13 @@ func TestEveryMistypedCharacterIsSeenBeforeTheDatabaseIsAsked(t *testing.T) {
 		_, err := token.ParseSecret(string(wrong))
 		require.True(t, fault.Is(err, fault.Unauthenticated), "%d: %s", i, wrong)
 	}
-	for _, wrong := range []string{text[1:], text[:len(text)-1], text + "0", " " + text, strings.ToUpper(text), strings.Replace(text, "_sa_", "_ses_", 1)} {
+	for _, wrong := range []string{text[1:], text[:len(text)-1], text + "0", " " + text, strings.ToUpper(text),
+		strings.Replace(text, "_sa_", "_ses_", 1)} {
 		_, err := token.ParseSecret(wrong)
 		require.True(t, fault.Is(err, fault.Unauthenticated), wrong)
 	}
-	require.NotContains(t, fault.From(func() error { _, err := token.ParseSecret(text + "0"); return err }()).Error(), text)
+	require.NotContains(t, fault.From(func() error { _, err := token.ParseSecret(text + "0"); return err }()).Error(),
+		text)
 }
 
 func FuzzParseSecret(f *testing.F) {

@@ -35,7 +35,8 @@ func newRing(t testing.TB) *token.Keyring {
 }
 
 func claimsOf() token.Claims {
-	return token.Claims{Operation: ids.New(ids.Operation), Instance: ids.New(ids.Instance), Keys: []string{"node.task.run"}, ExpiresAt: now.Add(time.Hour)}
+	return token.Claims{Operation: ids.New(ids.Operation), Instance: ids.New(ids.Instance),
+		Keys: []string{"node.task.run"}, ExpiresAt: now.Add(time.Hour)}
 }
 
 func segment(v any) string {
@@ -54,8 +55,9 @@ func honest(ring *token.Keyring) (header, claims map[string]any, sign func([]byt
 	key, id := ring.SigningKey()
 	subject := string(ids.New(ids.Operation))
 	header = map[string]any{"alg": "EdDSA", "kid": id, "typ": "at+jwt"}
-	claims = map[string]any{"iss": issuer, "aud": token.Audience, "sub": subject, "op": subject, "jti": "ses_x", "keys": []string{},
-		"iat": now.Unix(), "exp": now.Add(time.Hour).Unix()}
+	claims = map[string]any{"iss": issuer, "aud": token.Audience, "sub": subject, "op": subject, "jti": "ses_x",
+		"keys": []string{},
+		"iat":  now.Unix(), "exp": now.Add(time.Hour).Unix()}
 	return header, claims, func(input []byte) []byte { return ed25519.Sign(key, input) }
 }
 
@@ -63,7 +65,8 @@ func TestASignedTokenSaysWhatWasSigned(t *testing.T) {
 	t.Parallel()
 	ring := newRing(t)
 	for name, claims := range map[string]token.Claims{
-		"operation": claimsOf(), "call": {Instance: ids.New(ids.Instance), Keys: []string{"k"}, ExpiresAt: now.Add(time.Minute)},
+		"operation": claimsOf(), "call": {Instance: ids.New(ids.Instance), Keys: []string{"k"},
+			ExpiresAt: now.Add(time.Minute)},
 	} {
 		text, err := ring.Sign(claims, now)
 		require.NoError(t, err)
@@ -119,16 +122,18 @@ func TestForgedTokensAreRefused(t *testing.T) {
 	good := forge(header, claims, sign)
 	parts := strings.Split(good, ".")
 	cases := map[string]string{
-		"alg none":                forge(with(header, "alg", "none"), claims, func([]byte) []byte { return nil }),
-		"alg none, signed":        forge(with(header, "alg", "none"), claims, sign),
-		"HS256, raw public key":   forge(with(header, "alg", "HS256"), claims, mac(public)),
-		"HS256, DER public key":   forge(with(header, "alg", "HS256"), claims, mac(der)),
-		"HS256, PEM public key":   forge(with(header, "alg", "HS256"), claims, mac(pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der}))),
-		"HS256, published keys":   forge(with(header, "alg", "HS256"), claims, mac(published)),
-		"unknown kid":             forge(with(header, "kid", "other"), claims, sign),
-		"no kid":                  forge(with(header, "kid", nil), claims, sign),
-		"stranger's key":          forge(header, claims, func(in []byte) []byte { return ed25519.Sign(stranger, in) }),
-		"key in the header":       forge(with(with(header, "kid", nil), "jwk", jose.JSONWebKey{Key: stranger.Public()}), claims, func(in []byte) []byte { return ed25519.Sign(stranger, in) }),
+		"alg none":              forge(with(header, "alg", "none"), claims, func([]byte) []byte { return nil }),
+		"alg none, signed":      forge(with(header, "alg", "none"), claims, sign),
+		"HS256, raw public key": forge(with(header, "alg", "HS256"), claims, mac(public)),
+		"HS256, DER public key": forge(with(header, "alg", "HS256"), claims, mac(der)),
+		"HS256, PEM public key": forge(with(header, "alg", "HS256"), claims,
+			mac(pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der}))),
+		"HS256, published keys": forge(with(header, "alg", "HS256"), claims, mac(published)),
+		"unknown kid":           forge(with(header, "kid", "other"), claims, sign),
+		"no kid":                forge(with(header, "kid", nil), claims, sign),
+		"stranger's key":        forge(header, claims, func(in []byte) []byte { return ed25519.Sign(stranger, in) }),
+		"key in the header": forge(with(with(header, "kid", nil), "jwk", jose.JSONWebKey{Key: stranger.Public()}),
+			claims, func(in []byte) []byte { return ed25519.Sign(stranger, in) }),
 		"critical extension":      forge(with(header, "crit", []string{"x"}), claims, sign),
 		"other audience":          forge(header, with(claims, "aud", "an-adapter"), sign),
 		"no audience":             forge(header, with(claims, "aud", nil), sign),
@@ -243,7 +248,8 @@ func FuzzVerify(f *testing.F) {
 	require.NoError(f, err)
 	header, claims, sign := honest(ring)
 	known := map[string]bool{} // what the ring's key has signed
-	for _, text := range []string{signed, forge(header, claims, sign), forgeRaw(header, `{}`, sign), forgeRaw(header, `null`, sign)} {
+	for _, text := range []string{signed, forge(header, claims, sign), forgeRaw(header, `{}`, sign),
+		forgeRaw(header, `null`, sign)} {
 		known[text[:strings.LastIndex(text, ".")]] = true
 		f.Add(text)
 	}

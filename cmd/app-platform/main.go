@@ -80,7 +80,8 @@ func bootstrapCommand() *cobra.Command {
 func secretsCommand() *cobra.Command {
 	var config server.RewrapConfig
 	rewrap := &cobra.Command{
-		Use: "rewrap", Short: "Have every secret's key wrapped by the first keeper, while everything runs", Args: cobra.NoArgs,
+		Use: "rewrap", Short: "Have every secret's key wrapped by the first keeper, while everything runs",
+		Args: cobra.NoArgs,
 		Long: `Goes through all values in custody and has the key of each wrapped by --secrets-keeper, after it was unwrapped by the keeper that wrapped it
 until now. Values themselves are not opened. Run it once every server has the new keeper first and the old one as --secrets-keeper-previous;
 when it ends well, the old one can go. It may be interrupted and run again.`,
@@ -92,12 +93,14 @@ when it ends well, the old one can go. It may be interrupted and run again.`,
 	flags := rewrap.Flags()
 	flags.StringVar(&config.KeysDir, "keys-dir", server.Defaults().KeysDir, "folder of the local key")
 	server.KeeperFlags(flags, &config.Keeper, &config.Previous)
-	flags.BoolVar(&config.All, "all", false, "also what the first keeper wrapped already, as after it has rotated its own key")
+	flags.BoolVar(&config.All, "all", false,
+		"also what the first keeper wrapped already, as after it has rotated its own key")
 	command := &cobra.Command{Use: "secrets", Short: "Secrets in custody", Args: cobra.NoArgs}
 	command.AddCommand(rewrap)
 	return command
 }
 
 func databaseFlag(command *cobra.Command, dsn *string) {
-	command.Flags().StringVar(dsn, "database-url", os.Getenv("DATABASE_URL"), "administrator's address of the database (default $DATABASE_URL)")
+	command.Flags().StringVar(dsn, "database-url", os.Getenv("DATABASE_URL"),
+		"administrator's address of the database (default $DATABASE_URL)")
 }

@@ -81,9 +81,11 @@ func command() *cobra.Command {
 	hostname, _ := os.Hostname()
 	flags := cmd.Flags()
 	flags.SortFlags = false
-	flags.StringVar(&options.PlatformURL, "platform-url", os.Getenv("NODE_AGENT_PLATFORM_URL"), "address of the platform, http or https (env NODE_AGENT_PLATFORM_URL)")
+	flags.StringVar(&options.PlatformURL, "platform-url", os.Getenv("NODE_AGENT_PLATFORM_URL"),
+		"address of the platform, http or https (env NODE_AGENT_PLATFORM_URL)")
 	flags.StringVar(&options.StateDir, "state-dir", "/var/lib/node-agent", "directory for credential, journal and members")
-	flags.StringVar(&options.EnrolTokenFile, "enrol-token-file", "", "file with the one-time enrolment token (else env NODE_AGENT_ENROL_TOKEN)")
+	flags.StringVar(&options.EnrolTokenFile, "enrol-token-file", "",
+		"file with the one-time enrolment token (else env NODE_AGENT_ENROL_TOKEN)")
 	flags.StringVar(&options.Name, "name", hostname, "name of the node, unique on the platform")
 	flags.StringVar(&options.Address, "address", "", "address by which other nodes reach this one")
 	flags.IntVar(&options.CPUs, "cpus", 0, "processors to declare; 0 counts them")
@@ -94,16 +96,25 @@ func command() *cobra.Command {
 	flags.StringVar(&options.Region, "region", "", "region of the node")
 	flags.StringVar(&options.SKU, "sku", "", "what the node is sold as")
 	flags.StringToStringVar(&options.Labels, "label", nil, "free label, key=value; may be repeated")
-	flags.Int64Var(&options.CacheBytes, "cache-bytes", agent.DefaultCacheBytes, "how much of artifacts the node keeps in the state directory, in bytes")
-	flags.StringVar(&options.Runtime, "runtime", "", "OCI runtime of members: crun, runc, or the path of one; empty takes crun, or else runc")
-	flags.StringVar(&options.SandboxRuntime, "sandbox-runtime", "", "OCI runtime that serves the class SANDBOX, such as runsc: a name or a path; empty offers none")
-	flags.StringVar(&options.VMRuntime, "vm-runtime", "", "OCI runtime that serves the class VM, such as kata-runtime: a name or a path; empty offers none")
-	flags.StringVar(&options.MemberRoot, "member-root", "", "root of members that \"node-agent root\" built before; empty builds versions in the state directory")
-	flags.Uint32Var(&options.IDFirst, "id-first", idrange.DefaultFirst, "first of the user and group ids that members get, 65,536 each")
-	flags.StringVar(&options.CgroupParent, "cgroup-parent", "", "cgroup below which those of members are; empty names one by the state directory")
-	flags.BoolVar(&options.MemberNetwork, "member-network", true, "as root, give members networks of their own, with rules on the node; --address must be an IPv4 address of the node")
+	flags.Int64Var(&options.CacheBytes, "cache-bytes", agent.DefaultCacheBytes,
+		"how much of artifacts the node keeps in the state directory, in bytes")
+	flags.StringVar(&options.Runtime, "runtime", "",
+		"OCI runtime of members: crun, runc, or the path of one; empty takes crun, or else runc")
+	flags.StringVar(&options.SandboxRuntime, "sandbox-runtime", "",
+		"OCI runtime that serves the class SANDBOX, such as runsc: a name or a path; empty offers none")
+	flags.StringVar(&options.VMRuntime, "vm-runtime", "",
+		"OCI runtime that serves the class VM, such as kata-runtime: a name or a path; empty offers none")
+	flags.StringVar(&options.MemberRoot, "member-root", "",
+		"root of members that \"node-agent root\" built before; empty builds versions in the state directory")
+	flags.Uint32Var(&options.IDFirst, "id-first", idrange.DefaultFirst,
+		"first of the user and group ids that members get, 65,536 each")
+	flags.StringVar(&options.CgroupParent, "cgroup-parent", "",
+		"cgroup below which those of members are; empty names one by the state directory")
+	flags.BoolVar(&options.MemberNetwork, "member-network", true,
+		"as root, give members networks of their own, with rules on the node; --address must be an IPv4 address of the node")
 	flags.BoolVar(&options.ForceProcess, "no-namespaces", false, "keep members as plain processes even as root")
-	flags.BoolVar(&options.SingleTenant, "single-tenant", false, "offer slices of this node though it keeps members as plain processes: all of them are one tenant's")
+	flags.BoolVar(&options.SingleTenant, "single-tenant", false,
+		"offer slices of this node though it keeps members as plain processes: all of them are one tenant's")
 	flags.StringVar(&level, "log-level", "info", "debug, info, warn or error")
 	return cmd
 }

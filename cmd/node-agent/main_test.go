@@ -29,7 +29,9 @@ func TestHelpNamesEveryFlagAndWhatStoppingMeans(t *testing.T) {
 	t.Parallel()
 	help, err := execute("--help")
 	require.NoError(t, err)
-	for _, expected := range []string{"--platform-url", "--state-dir", "--enrol-token-file", "--name", "--address", "--gpus", "--gpu-model", "--simulated-gpus", "--region", "--sku", "--label", "--no-namespaces", "--log-level", "stops no member"} {
+	for _, expected := range []string{"--platform-url", "--state-dir", "--enrol-token-file", "--name", "--address",
+		"--gpus", "--gpu-model", "--simulated-gpus", "--region", "--sku", "--label", "--no-namespaces", "--log-level",
+		"stops no member"} {
 		require.Contains(t, help, expected)
 	}
 }
@@ -44,11 +46,14 @@ func TestWrongUseNamesTheFlag(t *testing.T) {
 		{"platform-url", []string{"--state-dir", state}},
 		{"platform url", []string{"--state-dir", state, "--platform-url", "nowhere", "--address", "10.0.0.1"}},
 		{"address", []string{"--state-dir", state, "--platform-url", "http://127.0.0.1:1"}},
-		{"name", []string{"--state-dir", state, "--platform-url", "http://127.0.0.1:1", "--address", "10.0.0.1", "--name", ""}},
+		{"name", []string{"--state-dir", state, "--platform-url", "http://127.0.0.1:1", "--address", "10.0.0.1", "--name",
+			""}},
 		{"state-dir", []string{"--state-dir", "", "--platform-url", "http://127.0.0.1:1", "--address", "10.0.0.1"}},
-		{"gpus", []string{"--state-dir", state, "--platform-url", "http://127.0.0.1:1", "--address", "10.0.0.1", "--gpus", "65"}},
+		{"gpus", []string{"--state-dir", state, "--platform-url", "http://127.0.0.1:1", "--address", "10.0.0.1", "--gpus",
+			"65"}},
 		{"log-level", []string{"--log-level", "loud"}},
-		{"enrolment token", []string{"--state-dir", state, "--platform-url", "http://127.0.0.1:1", "--address", "10.0.0.1", "--no-namespaces", "--enrol-token-file", "/no/such/file"}},
+		{"enrolment token", []string{"--state-dir", state, "--platform-url", "http://127.0.0.1:1", "--address", "10.0.0.1",
+			"--no-namespaces", "--enrol-token-file", "/no/such/file"}},
 		{"unknown flag", []string{"--nonsense"}},
 		{"unknown command", []string{"nonsense"}},
 	} {

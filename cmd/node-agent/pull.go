@@ -30,13 +30,15 @@ type pulled struct {
 	PeakBytes int64 `json:"peakBytes"`
 }
 
-// pullCommand fetches one artifact as a task would, without a task: to see how fast a node gets it, and why it does not.
+// pullCommand fetches one artifact as a task would, without a task: to see how fast a node gets it, and why it does
+// not.
 func pullCommand() *cobra.Command {
 	var dir string
 	limit := int64(agent.DefaultCacheBytes)
 	cmd := &cobra.Command{
 		Use: "pull", Short: "Fetch an artifact into a cache, to measure it", Args: cobra.NoArgs, Hidden: true,
-		Long: "Reads an answer of openArtifactDelivery, as JSON, from standard input, fetches the artifact into a cache of its own, and says how that went.",
+		Long: "Reads an answer of openArtifactDelivery, as JSON, from standard input, fetches the artifact into a cache of " +
+			"its own, and says how that went.",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			done, err := pull(cmd.Context(), cmd.InOrStdin(), dir, limit)
 			if err != nil {
@@ -63,7 +65,8 @@ func pull(ctx context.Context, from io.Reader, dir string, limit int64) (pulled,
 	open := func(context.Context, string) (gql.ArtifactDelivery, error) { return delivery, nil }
 	fetcher := fetch.New(cache, open, nil, slog.New(slog.NewTextHandler(os.Stderr, nil)))
 	began := time.Now()
-	artifact, err := fetcher.Fetch(ctx, fetch.Wanted{TaskID: delivery.TaskId, Digest: delivery.Digest, Progress: func(int64, int64) {}})
+	artifact, err := fetcher.Fetch(ctx, fetch.Wanted{TaskID: delivery.TaskId, Digest: delivery.Digest,
+		Progress: func(int64, int64) {}})
 	if err != nil {
 		return pulled{}, err
 	}

@@ -22,8 +22,8 @@ import (
 //go:embed testdata/podman.sh
 var standIn string
 
-// nodes are plain sandboxes that also fetch and boot: what is fetched is a name, and of cloud-init there is what it would do
-// with these documents. The script that is tested runs as it is, with the stand-in for podman.
+// nodes are plain sandboxes that also fetch and boot: what is fetched is a name, and of cloud-init there is what it
+// would do with these documents. The script that is tested runs as it is, with the stand-in for podman.
 type nodes struct{ *sandbox.Nodes }
 
 // Do implements the suite's nodes.
@@ -34,7 +34,8 @@ func (n nodes) Do(ctx context.Context, task sandbox.Task) sandbox.Outcome {
 		if err := json.Unmarshal(task.Spec, &spec); err != nil {
 			return sandbox.Outcome{State: adapter.TaskFailed, Message: err.Error()}
 		}
-		return n.as(ctx, task, adapter.TaskWriteFile, adapter.WriteFile{Path: spec.Path + "/digest", Content: spec.Digest, MakeDirs: true})
+		return n.as(ctx, task, adapter.TaskWriteFile, adapter.WriteFile{Path: spec.Path + "/digest", Content: spec.Digest,
+			MakeDirs: true})
 	case adapter.TaskCloudInit:
 		return n.boot(ctx, task)
 	}
@@ -56,10 +57,12 @@ func (n nodes) boot(ctx context.Context, task sandbox.Task) sandbox.Outcome {
 	if err := json.Unmarshal(task.Spec, &spec); err != nil {
 		return sandbox.Outcome{State: adapter.TaskFailed, Message: err.Error()}
 	}
-	if out := n.as(ctx, task, adapter.TaskWriteFile, adapter.WriteFile{Path: "/tmp/user-data", Sealed: spec.UserDataSealed}); out.State != adapter.TaskSucceeded {
+	if out := n.as(ctx, task, adapter.TaskWriteFile,
+		adapter.WriteFile{Path: "/tmp/user-data", Sealed: spec.UserDataSealed}); out.State != adapter.TaskSucceeded {
 		return out
 	}
-	read := n.as(ctx, task, adapter.TaskRun, adapter.RunCommand{Command: []string{"sh", "-c", `cat "$GPUAAS_MEMBER_ROOT/tmp/user-data"`}})
+	read := n.as(ctx, task, adapter.TaskRun, adapter.RunCommand{Command: []string{"sh", "-c",
+		`cat "$GPUAAS_MEMBER_ROOT/tmp/user-data"`}})
 	if read.State != adapter.TaskSucceeded {
 		return read
 	}
@@ -72,7 +75,8 @@ func (n nodes) boot(ctx context.Context, task sandbox.Task) sandbox.Outcome {
 			return out
 		}
 	}
-	out := n.as(ctx, task, adapter.TaskRun, adapter.RunCommand{Command: []string{"sh", "-c", `exec sh "$GPUAAS_MEMBER_ROOT/srv/oci/oci.sh" prepare "$1"`, "boot", release}})
+	out := n.as(ctx, task, adapter.TaskRun, adapter.RunCommand{Command: []string{"sh", "-c",
+		`exec sh "$GPUAAS_MEMBER_ROOT/srv/oci/oci.sh" prepare "$1"`, "boot", release}})
 	if out.State == adapter.TaskSucceeded {
 		out.Result = map[string]any{"status": "done", "errors": []string{}, "stages": []string{}, "output": ""}
 	}
@@ -100,7 +104,8 @@ func parse(document string) (files []adapter.WriteFile, release string) {
 	return files, release
 }
 
-// TestControllerConformsToTheContract runs the whole suite over the real program, with kill -9 in the middle of its work.
+// TestControllerConformsToTheContract runs the whole suite over the real program, with kill -9 in the middle of its
+// work.
 func TestControllerConformsToTheContract(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -116,7 +121,8 @@ func TestControllerConformsToTheContract(t *testing.T) {
 	report := conformance.Test(t, conformance.Options{
 		Name: name, Runner: nodes{plain}, Members: map[string]int{"replica": 2},
 		RuntimeProfile: json.RawMessage(`{"image":"image","args":["$(PORT_HTTP)"],"ports":[{"name":"http","port":28800}]}`),
-		Artifacts:      []adapter.Artifact{{Name: "image", Digest: "sha256:" + strings.Repeat("a", 64), MediaType: "application/vnd.oci.image.manifest.v1+json"}},
+		Artifacts: []adapter.Artifact{{Name: "image", Digest: "sha256:" + strings.Repeat("a", 64),
+			MediaType: "application/vnd.oci.image.manifest.v1+json"}},
 		Launcher: &conformance.Command{
 			Line: program + ` --platform-url "$PLATFORM_URL" --name "$ADAPTER_NAME" --listen "$ADAPTER_LISTEN" --state-dir "$ADAPTER_STATE_DIR"`,
 			Name: name, StateDir: t.TempDir(),

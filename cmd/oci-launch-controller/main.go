@@ -1,6 +1,7 @@
-// Command oci-launch-controller is the adapter of launchable apps: images that run as they are, one container per member,
-// as the runtime profile of their manifest says. Whoever publishes a manifest with artifactKind "launchable" and this
-// adapter has an app, without a program of their own. Its manifest.json is the reference app, a small web notebook.
+// Command oci-launch-controller is the adapter of launchable apps: images that run as they are, one container per
+// member, as the runtime profile of their manifest says. Whoever publishes a manifest with artifactKind "launchable"
+// and this adapter has an app, without a program of their own. Its manifest.json is the reference app, a small web
+// notebook.
 package main
 
 import (

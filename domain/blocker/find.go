@@ -101,7 +101,8 @@ func operationAhead(f *Facts) []finding {
 		return nil
 	}
 	return []finding{{subject: string(f.Behind.ID), since: f.Behind.Since, next: f.next(),
-		words: []string{"operation", string(f.Behind.ID), "kind", words(f.Behind.Kind), "instance", string(f.Behind.Instance)}}}
+		words: []string{"operation", string(f.Behind.ID), "kind", words(f.Behind.Kind), "instance",
+			string(f.Behind.Instance)}}}
 }
 
 func workRunning(f *Facts) []finding {

@@ -63,7 +63,8 @@ func (f *Facts) adapterSince() time.Time {
 }
 
 func (f *Facts) adapterTrouble(reason string) []finding {
-	return []finding{{subject: f.AdapterName, since: f.adapterSince(), next: f.next(), words: []string{"adapter", f.AdapterName, "reason", reason}}}
+	return []finding{{subject: f.AdapterName, since: f.adapterSince(), next: f.next(),
+		words: []string{"adapter", f.AdapterName, "reason", reason}}}
 }
 
 func notRegistered(f *Facts) []finding {
@@ -76,21 +77,24 @@ func notRegistered(f *Facts) []finding {
 }
 
 func dialRefused(f *Facts) []finding {
-	if f.Adapter == nil || !f.speaks() || !(f.Adapter.DialRefused || (f.failing() && f.Operation.Step.WaitCode == fault.DialRefused)) {
+	if f.Adapter == nil || !f.speaks() || !(f.Adapter.DialRefused ||
+		(f.failing() && f.Operation.Step.WaitCode == fault.DialRefused)) {
 		return nil
 	}
 	return f.adapterTrouble("")
 }
 
 func refusesPlatform(f *Facts) []finding {
-	if f.Adapter == nil || !f.speaks() || !(f.Adapter.Unauthenticated || (f.failing() && f.Operation.Step.Unauthenticated)) {
+	if f.Adapter == nil || !f.speaks() || !(f.Adapter.Unauthenticated ||
+		(f.failing() && f.Operation.Step.Unauthenticated)) {
 		return nil
 	}
 	return f.adapterTrouble("")
 }
 
 func adapterInvalid(f *Facts) []finding {
-	if f.Adapter == nil || !f.onAdapter() || !f.failing() || f.Operation.Step.WaitCode != fault.AdapterInvalid || f.Operation.Step.Unauthenticated {
+	if f.Adapter == nil || !f.onAdapter() || !f.failing() || f.Operation.Step.WaitCode != fault.AdapterInvalid ||
+		f.Operation.Step.Unauthenticated {
 		return nil
 	}
 	return f.adapterTrouble(f.Operation.Step.Message)
@@ -101,7 +105,8 @@ func adapterUnavailable(f *Facts) []finding {
 	if f.Adapter == nil || !f.speaks() {
 		return nil
 	}
-	said := f.failing() && f.Operation.Step.WaitOwner == OwnerAdapter && !slices.Contains([]fault.Code{fault.AdapterInvalid, fault.DialRefused}, f.Operation.Step.WaitCode)
+	said := f.failing() && f.Operation.Step.WaitOwner == OwnerAdapter &&
+		!slices.Contains([]fault.Code{fault.AdapterInvalid, fault.DialRefused}, f.Operation.Step.WaitCode)
 	switch {
 	case said:
 		return f.adapterTrouble(f.Operation.Step.Message)
@@ -123,7 +128,8 @@ func adapterWorking(f *Facts) []finding {
 	case op.AdapterState == "":
 		reason = "; it has said nothing yet"
 	}
-	return []finding{{subject: f.AdapterName, since: f.began(), next: f.next(), words: []string{"adapter", f.AdapterName, "reason", reason}}}
+	return []finding{{subject: f.AdapterName, since: f.began(), next: f.next(),
+		words: []string{"adapter", f.AdapterName, "reason", reason}}}
 }
 
 func feedSilent(f *Facts) []finding {

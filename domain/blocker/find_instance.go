@@ -17,7 +17,8 @@ func memberFailed(f *Facts) []finding {
 	var found []finding
 	for _, member := range f.Members {
 		if member.Status == lifecycle.MemberFailed {
-			found = append(found, finding{subject: string(member.ID), since: member.Changed, words: []string{"member", member.Name}})
+			found = append(found, finding{subject: string(member.ID), since: member.Changed,
+				words: []string{"member", member.Name}})
 		}
 	}
 	return found
@@ -27,7 +28,8 @@ func memberFailed(f *Facts) []finding {
 // tried again.
 func operationFailed(f *Facts) []finding {
 	in := f.Instance
-	if in == nil || in.Open || in.Last == nil || in.Last.State != lifecycle.OperationFailed || in.Last.Kind == lifecycle.InstanceCreate {
+	if in == nil || in.Open || in.Last == nil || in.Last.State != lifecycle.OperationFailed ||
+		in.Last.Kind == lifecycle.InstanceCreate {
 		return nil
 	}
 	owner := in.Last.Owner
@@ -35,7 +37,8 @@ func operationFailed(f *Facts) []finding {
 		owner = OwnerPlatform
 	}
 	return []finding{{subject: string(in.Last.ID), since: in.Last.Ended, owner: owner,
-		words: []string{"operation", string(in.Last.ID), "kind", words(in.Last.Kind), "reason", in.Last.Code + ": " + in.Last.Message}}}
+		words: []string{"operation", string(in.Last.ID), "kind", words(in.Last.Kind), "reason",
+			in.Last.Code + ": " + in.Last.Message}}}
 }
 
 func orphanLeft(f *Facts) []finding {
@@ -73,13 +76,16 @@ func drifted(f *Facts) []finding {
 	return found
 }
 
-// callsNarrowed finds a version from before its adapter's calls were narrowed: what the adapter runs to observe it is refused.
+// callsNarrowed finds a version from before its adapter's calls were narrowed: what the adapter runs to observe it is
+// refused.
 func callsNarrowed(f *Facts) []finding {
 	in := f.Instance
-	if in == nil || f.Adapter == nil || !f.Adapter.Narrow || in.Inspects || in.Status != lifecycle.InstanceRunning || in.Health == lifecycle.HealthHealthy {
+	if in == nil || f.Adapter == nil || !f.Adapter.Narrow || in.Inspects || in.Status != lifecycle.InstanceRunning ||
+		in.Health == lifecycle.HealthHealthy {
 		return nil
 	}
-	return []finding{{subject: string(in.ID), since: in.HealthSince, words: []string{"adapter", f.Adapter.Name, "version", in.AppVersion}}}
+	return []finding{{subject: string(in.ID), since: in.HealthSince,
+		words: []string{"adapter", f.Adapter.Name, "version", in.AppVersion}}}
 }
 
 func unhealthy(f *Facts) []finding {
@@ -91,12 +97,14 @@ func unhealthy(f *Facts) []finding {
 	if in.HealthMessage != "" {
 		reason = ": " + in.HealthMessage
 	}
-	return []finding{{subject: string(in.ID), since: in.HealthSince, words: []string{"health", words(in.Health), "reason", reason}}}
+	return []finding{{subject: string(in.ID), since: in.HealthSince,
+		words: []string{"health", words(in.Health), "reason", reason}}}
 }
 
 func entitlementEnded(f *Facts) []finding {
 	in := f.Instance
-	if in == nil || in.EntitlementEnded == nil || in.Status == lifecycle.InstanceStopping || in.Status == lifecycle.InstanceStopped {
+	if in == nil || in.EntitlementEnded == nil || in.Status == lifecycle.InstanceStopping ||
+		in.Status == lifecycle.InstanceStopped {
 		return nil
 	}
 	return []finding{{subject: in.AppSlug, since: *in.EntitlementEnded, words: []string{"app", in.AppSlug}}}
@@ -107,5 +115,6 @@ func manifestRetired(f *Facts) []finding {
 	if in == nil || in.ManifestStage != lifecycle.StageRetired || in.Status != lifecycle.InstanceRunning {
 		return nil
 	}
-	return []finding{{subject: in.AppSlug, since: in.Created, words: []string{"app", in.AppSlug, "version", in.AppVersion}}}
+	return []finding{{subject: in.AppSlug, since: in.Created,
+		words: []string{"app", in.AppSlug, "version", in.AppVersion}}}
 }

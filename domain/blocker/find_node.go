@@ -39,7 +39,8 @@ func (f *Facts) lostNodes(retired bool) []finding {
 		if known || !node.lost(f.Now) || retired != (node.Status == lifecycle.NodeRetired) {
 			return
 		}
-		found = append(found, finding{subject: node.ID, since: node.Seen, next: f.next(), words: []string{"node", node.Name, "member", member}})
+		found = append(found, finding{subject: node.ID, since: node.Seen, next: f.next(),
+			words: []string{"node", node.Name, "member", member}})
 	}
 	for _, member := range f.Members {
 		if member.Node != nil && f.touched(member) {
@@ -56,11 +57,13 @@ func nodeRetired(f *Facts) []finding { return f.lostNodes(true) }
 
 func nodeOffline(f *Facts) []finding {
 	found := f.lostNodes(false)
-	if len(found) > 0 || f.Operation == nil || f.Operation.Step == nil || f.forced() || f.Operation.Step.WaitCode != fault.NodeUnreachable {
+	if len(found) > 0 || f.Operation == nil || f.Operation.Step == nil || f.forced() ||
+		f.Operation.Step.WaitCode != fault.NodeUnreachable {
 		return found
 	}
 	// The step knows of a node that this reader cannot see, or that has come back since.
-	return []finding{{since: f.began(), next: f.next(), words: []string{"node", strings.TrimPrefix(f.Operation.Step.Message, "waits for the agent of node ")}}}
+	return []finding{{since: f.began(), next: f.next(),
+		words: []string{"node", strings.TrimPrefix(f.Operation.Step.Message, "waits for the agent of node ")}}}
 }
 
 func (f *Facts) allocations(status lifecycle.AllocationStatus) []finding {
@@ -75,7 +78,8 @@ func (f *Facts) allocations(status lifecycle.AllocationStatus) []finding {
 				member = lives.Name
 			}
 		}
-		found = append(found, finding{subject: string(one.ID), since: one.Since, next: f.next(), words: []string{"allocation", string(one.ID), "member", member}})
+		found = append(found, finding{subject: string(one.ID), since: one.Since, next: f.next(),
+			words: []string{"allocation", string(one.ID), "member", member}})
 	}
 	return found
 }
@@ -98,7 +102,8 @@ func allocationPending(f *Facts) []finding { return f.allocations(lifecycle.Allo
 func (f *Facts) task(task Task, since time.Time) finding {
 	name := words(task.Kind)
 	return finding{subject: string(task.ID), since: since, next: f.next(),
-		words: []string{"task", name, "node", task.Node.Name, "detail", task.Detail, "probe", task.Name, "adapter", f.AdapterName}}
+		words: []string{"task", name, "node", task.Node.Name, "detail", task.Detail, "probe", task.Name, "adapter",
+			f.AdapterName}}
 }
 
 func taskNotTaken(f *Facts) []finding {

@@ -33,7 +33,8 @@ func nodeStartless(f *Facts) []finding {
 // nodeRefuses is the newest task, when its node could not build the member's walls: what the catalogue says of the code
 // is the remedy.
 func nodeRefuses(f *Facts) []finding {
-	if len(f.Open) > 0 || len(f.Ended) == 0 || f.Ended[0].State != lifecycle.TaskFailed || !slices.Contains(wallCodes, f.Ended[0].Code) {
+	if len(f.Open) > 0 || len(f.Ended) == 0 || f.Ended[0].State != lifecycle.TaskFailed ||
+		!slices.Contains(wallCodes, f.Ended[0].Code) {
 		return nil
 	}
 	last := f.Ended[0]

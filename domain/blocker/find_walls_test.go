@@ -20,10 +20,12 @@ func TestANodeWithoutARuntimeIsNamedForWhatWaits(t *testing.T) {
 		return f
 	}
 	require.Equal(t, finding{subject: "n1", since: ago(time.Second), next: waits().next(),
-		words: []string{"node", "name of n1", "member", "worker 0", "detail", "crun is not in PATH"}}, only(t, nodeStartless(waits())))
+		words: []string{"node", "name of n1", "member", "worker 0", "detail", "crun is not in PATH"}},
+		only(t, nodeStartless(waits())))
 	judged(t, nodeStartless, waits,
 		change{"it waits", func(*Facts) {}, true},
-		change{"a node that is not heard is lost", func(f *Facts) { f.Members[0].Node.Status = lifecycle.NodeOffline }, false},
+		change{"a node that is not heard is lost", func(f *Facts) { f.Members[0].Node.Status = lifecycle.NodeOffline },
+			false},
 		change{"it works again", func(f *Facts) { f.Members[0].Node.Startless = "" }, false},
 		change{"another member is touched", func(f *Facts) { f.Operation.Targets = append(f.Operation.Targets, "c") }, false})
 }

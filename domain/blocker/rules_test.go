@@ -20,11 +20,14 @@ func ago(d time.Duration) time.Time { return now.Add(-d) }
 func working(kind lifecycle.OperationKind) *Facts {
 	seen := ago(time.Second)
 	return &Facts{
-		Now: now, Workers: Pulse{Alive: true, Heard: &seen}, Family: "scheduler", AdapterName: "it", Adapter: &Adapter{Name: "it", Seen: &seen},
+		Now: now, Workers: Pulse{Alive: true, Heard: &seen}, Family: "scheduler", AdapterName: "it",
+		Adapter:  &Adapter{Name: "it", Seen: &seen},
 		Instance: &Instance{ID: "ins_1", Status: lifecycle.InstanceRunning},
-		Operation: &Operation{ID: "op_1", Kind: kind, State: lifecycle.OperationRunning, Created: ago(time.Hour), Due: now.Add(time.Second),
+		Operation: &Operation{ID: "op_1", Kind: kind, State: lifecycle.OperationRunning, Created: ago(time.Hour),
+			Due:      now.Add(time.Second),
 			Deadline: now.Add(time.Hour), Dispatches: 1, AdapterState: "running",
-			Step: &Step{Name: "await", State: lifecycle.StepRunning, Started: ago(time.Minute), Message: "the adapter works on it"}},
+			Step: &Step{Name: "await", State: lifecycle.StepRunning, Started: ago(time.Minute),
+				Message: "the adapter works on it"}},
 	}
 }
 
@@ -49,7 +52,8 @@ func TestAnOperationInOrderSaysWhatItWaitsFor(t *testing.T) {
 
 func TestEveryOpenOperationHasABlockerInEveryStateAndStep(t *testing.T) {
 	t.Parallel()
-	for _, state := range []lifecycle.OperationState{lifecycle.OperationPending, lifecycle.OperationRunning, lifecycle.OperationCanceling, lifecycle.OperationCompensating} {
+	for _, state := range []lifecycle.OperationState{lifecycle.OperationPending, lifecycle.OperationRunning,
+		lifecycle.OperationCanceling, lifecycle.OperationCompensating} {
 		for _, step := range []string{"", "prepare", "dispatch", "await", "verify", "residue", "withdraw", "finish"} {
 			for _, claimed := range []bool{false, true} {
 				for _, adapter := range []string{"it", ""} {
@@ -72,7 +76,8 @@ func TestEveryOpenOperationHasABlockerInEveryStateAndStep(t *testing.T) {
 func TestTheKeyOfForceIsTheKindsOwnWhileForceMayBeChosen(t *testing.T) {
 	t.Parallel()
 	f := working(lifecycle.MemberRemove)
-	f.Members = []Member{{ID: "mem_1", Name: "worker 0", Node: &Node{ID: "nod_1", Name: "n1", Status: lifecycle.NodeOffline, Seen: ago(time.Hour)}}}
+	f.Members = []Member{{ID: "mem_1", Name: "worker 0",
+		Node: &Node{ID: "nod_1", Name: "n1", Status: lifecycle.NodeOffline, Seen: ago(time.Hour)}}}
 	require.Equal(t, "NODE_OFFLINE", Of(f)[0].Code)
 	require.Equal(t, "scheduler.member.remove", Of(f)[0].PermissionKey)
 	f.Operation.Kind = lifecycle.InstanceUpgrade
@@ -122,11 +127,14 @@ func TestAFeedThatIsNotReadIsToldLast(t *testing.T) {
 func TestCompensationStuckOnANodeSaysSoFirst(t *testing.T) {
 	t.Parallel()
 	f := working(lifecycle.MembersAdd)
-	f.Operation.State, f.Operation.Step.Name, f.Operation.Step.Message = lifecycle.OperationCompensating, "undo", "tearing down what was added"
+	f.Operation.State, f.Operation.Step.Name, f.Operation.Step.Message = lifecycle.OperationCompensating, "undo",
+		"tearing down what was added"
 	f.Operation.Targets = []ids.ID{"mem_1"}
-	f.Members = []Member{{ID: "mem_1", Name: "worker 0", Node: &Node{ID: "nod_1", Name: "n1", Status: lifecycle.NodeOnline, Seen: ago(time.Minute)}}}
+	f.Members = []Member{{ID: "mem_1", Name: "worker 0",
+		Node: &Node{ID: "nod_1", Name: "n1", Status: lifecycle.NodeOnline, Seen: ago(time.Minute)}}}
 	found := Of(f)
-	require.Equal(t, []string{"NODE_OFFLINE", "COMPENSATING"}, codes(found), "a node that is not heard is lost whatever its row says")
+	require.Equal(t, []string{"NODE_OFFLINE", "COMPENSATING"}, codes(found),
+		"a node that is not heard is lost whatever its row says")
 	require.Equal(t, "what was half done is being taken back: tearing down what was added", found[1].Message)
 }
 
@@ -135,9 +143,11 @@ func TestAProbeFailsSinceTheFirstOfItsFailuresInARow(t *testing.T) {
 	f := working(lifecycle.InstanceCreate)
 	f.Operation.Step.Name = "verify"
 	task := func(ended time.Duration, member ids.ID, good bool, detail string) Task {
-		return Task{ID: "tsk", MemberID: member, Kind: lifecycle.TaskProbe, Platform: true, Name: "up", State: lifecycle.TaskFailed, Ended: ago(ended), Good: good, Detail: detail}
+		return Task{ID: "tsk", MemberID: member, Kind: lifecycle.TaskProbe, Platform: true, Name: "up",
+			State: lifecycle.TaskFailed, Ended: ago(ended), Good: good, Detail: detail}
 	}
-	f.Ended = []Task{task(1, "mem_1", false, "newest"), task(1, "mem_2", true, ""), task(2, "mem_1", false, "older"), task(2, "mem_2", false, "past"),
+	f.Ended = []Task{task(1, "mem_1", false, "newest"), task(1, "mem_2", true, ""), task(2, "mem_1", false, "older"),
+		task(2, "mem_2", false, "past"),
 		task(3, "mem_1", true, ""), task(4, "mem_1", false, "long ago")}
 	found := Of(f)
 	require.Equal(t, []string{"PROBE_FAILING", "STEP_RUNNING"}, codes(found))
@@ -151,13 +161,16 @@ func TestListsAreBoundedAndTellOfASubjectOnce(t *testing.T) {
 	f := working(lifecycle.InstanceDecommission)
 	for i := range 30 {
 		id := fmt.Sprintf("nod_%d", i/2) // two members a node
-		f.Members = append(f.Members, Member{ID: ids.ID(fmt.Sprint(i)), Node: &Node{ID: id, Status: lifecycle.NodeOffline, Seen: ago(time.Hour)}})
+		f.Members = append(f.Members, Member{ID: ids.ID(fmt.Sprint(i)),
+			Node: &Node{ID: id, Status: lifecycle.NodeOffline, Seen: ago(time.Hour)}})
 	}
 	require.Len(t, Of(f), 16, "fifteen nodes, and the adapter")
 	other := *f
-	require.Len(t, OfInstance(&Facts{Now: now, Instance: f.Instance, Family: "apps", AdapterName: "it", Adapter: f.Adapter, Members: f.Members}, []*Facts{f, &other}), 16)
+	require.Len(t, OfInstance(&Facts{Now: now, Instance: f.Instance, Family: "apps", AdapterName: "it", Adapter: f.Adapter,
+		Members: f.Members}, []*Facts{f, &other}), 16)
 	for i := range 30 {
-		f.Members = append(f.Members, Member{ID: "mem", Node: &Node{ID: fmt.Sprintf("other_%d", i), Status: lifecycle.NodeOffline, Seen: ago(time.Hour)}})
+		f.Members = append(f.Members, Member{ID: "mem",
+			Node: &Node{ID: fmt.Sprintf("other_%d", i), Status: lifecycle.NodeOffline, Seen: ago(time.Hour)}})
 	}
 	require.Len(t, Of(f), MaxListed)
 }

@@ -1,5 +1,5 @@
-// Package digest is how content is named by what it is: `sha256:` and the 64 lower-case hexadecimal digits of its SHA-256, as
-// OCI registries write it.
+// Package digest is how content is named by what it is: `sha256:` and the 64 lower-case hexadecimal digits of its
+// SHA-256, as OCI registries write it.
 package digest
 
 import (

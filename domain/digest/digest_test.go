@@ -16,7 +16,9 @@ func TestADigestIsTheSHA256OfTheBytes(t *testing.T) {
 	_, _ = hasher.Write([]byte("abc"))
 	assert.Equal(t, want, Sum(hasher))
 	assert.True(t, Valid(want))
-	for _, bad := range []string{"", "abc", "sha256:", want[7:], strings.ToUpper(want), "sha256:" + strings.ToUpper(want[7:]), want + "0", want[:70], want + "\n", "sha512:" + want[7:], "sha256:" + strings.Repeat("g", 64)} {
+	for _, bad := range []string{"", "abc", "sha256:", want[7:], strings.ToUpper(want),
+		"sha256:" + strings.ToUpper(want[7:]), want + "0", want[:70], want + "\n", "sha512:" + want[7:],
+		"sha256:" + strings.Repeat("g", 64)} {
 		assert.False(t, Valid(bad), bad)
 	}
 }

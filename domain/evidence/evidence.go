@@ -44,12 +44,14 @@ type Summary struct {
 // OK says whether nothing failed and every required clause has passed.
 func (s Summary) OK() bool { return s.Failed == 0 && len(s.Missing) == 0 && s.Passed > 0 }
 
-// required are the clauses that every adapter must have passed, whatever its app. Others may be skipped, as an app that has
-// no actions skips those on actions; none may fail.
+// required are the clauses that every adapter must have passed, whatever its app. Others may be skipped, as an app that
+// has no actions skips those on actions; none may fail.
 var required = map[lifecycle.EvidenceKind][]string{
 	lifecycle.EvidenceConformance: {
-		"crash.once", "decommission.clean", "describe.schemas", "describe.valid", "describe.versions", "dispatch.completes", "dispatch.repeat",
-		"secret.answers", "secret.log", "signature.audience", "signature.body", "signature.expired", "signature.issuer", "signature.key",
+		"crash.once", "decommission.clean", "describe.schemas", "describe.valid", "describe.versions", "dispatch.completes",
+		"dispatch.repeat",
+		"secret.answers", "secret.log", "signature.audience", "signature.body", "signature.expired", "signature.issuer",
+		"signature.key",
 		"signature.method", "signature.missing", "signature.none", "signature.target",
 	},
 	lifecycle.EvidenceTenancy: {
@@ -81,8 +83,8 @@ type digested struct {
 
 var clauseID = regexp.MustCompile(`^[a-z]+\.[a-z_]{1,60}$`)
 
-// Parse reads a report of at most MaxReport bytes. It fails with INVALID_ARGUMENT at "input.report" when it is none, and
-// with DIGEST_MISMATCH there when what it says is not what its own digest is over.
+// Parse reads a report of at most MaxReport bytes. It fails with INVALID_ARGUMENT at "input.report" when it is none,
+// and with DIGEST_MISMATCH there when what it says is not what its own digest is over.
 func Parse(kind lifecycle.EvidenceKind, data []byte) (Summary, error) {
 	if len(data) > MaxReport {
 		return Summary{}, bad("must be at most %d bytes", MaxReport)
@@ -100,7 +102,8 @@ func Parse(kind lifecycle.EvidenceKind, data []byte) (Summary, error) {
 		return Summary{}, bad("is no report of the conformance suite").Because(err)
 	}
 	if own != outer.Digest {
-		return Summary{}, fault.New(fault.DigestMismatch, "the report's own digest is not over what it says").At("input.report").Retry(false)
+		return Summary{}, fault.New(fault.DigestMismatch,
+			"the report's own digest is not over what it says").At("input.report").Retry(false)
 	}
 	return said.sum(kind)
 }
@@ -110,7 +113,8 @@ func (d *digested) sum(kind lifecycle.EvidenceKind) (Summary, error) {
 	out := Summary{Adapter: d.Adapter.Name, Build: d.Adapter.Build, App: d.App, Suite: d.Suite, Missing: []string{}}
 	for _, word := range []string{out.Adapter, out.Build, out.App, out.Suite} {
 		if word == "" || len(word) > maxWord {
-			return Summary{}, bad("must name the adapter, its build, the app and the suite's version, each in at most %d bytes", maxWord)
+			return Summary{}, bad("must name the adapter, its build, the app and the suite's version, each in at most %d bytes",
+				maxWord)
 		}
 	}
 	if len(d.Clauses) > maxClauses {

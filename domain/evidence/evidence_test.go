@@ -22,12 +22,14 @@ func written(t testing.TB, clauses ...string) []byte {
 		list = append(list, map[string]string{"id": id, "outcome": outcome})
 	}
 	said, err := json.Marshal(map[string]any{
-		"suiteVersion": "1.1", "contractVersion": "1.1", "adapter": map[string]string{"name": "a<b", "build": "7"}, "app": "x", "clauses": list,
+		"suiteVersion": "1.1", "contractVersion": "1.1", "adapter": map[string]string{"name": "a<b", "build": "7"},
+		"app": "x", "clauses": list,
 	})
 	require.NoError(t, err)
 	digest, err := digestOf(said)
 	require.NoError(t, err)
-	data, err := json.Marshal(map[string]any{"digest": digest, "digested": json.RawMessage(said), "results": []string{"anything"}})
+	data, err := json.Marshal(map[string]any{"digest": digest, "digested": json.RawMessage(said),
+		"results": []string{"anything"}})
 	require.NoError(t, err)
 	return data
 }
@@ -46,7 +48,8 @@ func TestAReportPassesWhenNothingFailedAndNothingRequiredIsMissing(t *testing.T)
 	whole := all(kind, "passed")
 	got, err := Parse(kind, written(t, append(whole, "action.input skipped", "crash.once not_run")...))
 	require.NoError(t, err)
-	require.Equal(t, Summary{Adapter: "a<b", Build: "7", App: "x", Suite: "1.1", Passed: len(whole), Skipped: 1, NotRun: 1, Missing: []string{}}, got)
+	require.Equal(t, Summary{Adapter: "a<b", Build: "7", App: "x", Suite: "1.1", Passed: len(whole), Skipped: 1, NotRun: 1,
+		Missing: []string{}}, got)
 	require.True(t, got.OK())
 
 	got, err = Parse(kind, written(t, append(whole, "action.input failed")...))

@@ -81,7 +81,8 @@ func rows(out io.Writer, keep func(Entry) bool) {
 		case e.HTTP == 0:
 			fmt.Fprintf(out, "| `%s` | %s |\n", e.Code, e.Text)
 		default:
-			fmt.Fprintf(out, "| `%s` | %d | %s | %s |\n", e.Code, e.HTTP, map[bool]string{true: "yes", false: "no"}[e.Retryable], e.Text)
+			fmt.Fprintf(out, "| `%s` | %d | %s | %s |\n", e.Code, e.HTTP, map[bool]string{true: "yes", false: "no"}[e.Retryable],
+				e.Text)
 		}
 	}
 }

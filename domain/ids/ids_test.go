@@ -30,7 +30,8 @@ func TestFromIsPureAndKeepsByteOrder(t *testing.T) {
 	require.Equal(t, ID("ten_00000000000000000000000000"), From(Tenant, [16]byte{}))
 	require.Equal(t, ID("ten_00000000000000000000000001"), From(Tenant, [16]byte{15: 1}))
 	require.Equal(t, ID("ten_7zzzzzzzzzzzzzzzzzzzzzzzzz"), From(Tenant, [16]byte(bytes.Repeat([]byte{255}, 16))))
-	require.Equal(t, ID("ten_01h5a2cbrv9sc00000000000g0"), From(Tenant, [16]byte{0x01, 0x89, 0x54, 0x26, 0x2f, 0x1b, 0x4e, 0x58, 14: 2}))
+	require.Equal(t, ID("ten_01h5a2cbrv9sc00000000000g0"),
+		From(Tenant, [16]byte{0x01, 0x89, 0x54, 0x26, 0x2f, 0x1b, 0x4e, 0x58, 14: 2}))
 	for i := range 15 {
 		var low, high [16]byte
 		low[i+1], high[i] = 255, 1

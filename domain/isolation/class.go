@@ -71,7 +71,8 @@ const (
 
 // Values lists every Wall as it is stored and published.
 func (Wall) Values() []string {
-	return names(WallRuntime, WallUserNamespace, WallSystemCalls, WallFiles, WallDevices, WallMemory, WallCPU, WallProcesses,
+	return names(WallRuntime, WallUserNamespace, WallSystemCalls, WallFiles, WallDevices, WallMemory, WallCPU,
+		WallProcesses,
 		WallNetwork, WallEvidence)
 }
 

@@ -26,17 +26,22 @@ func TestAMemberGetsTheWeakestClassThatWillDo(t *testing.T) {
 		class     isolation.Class
 		reasons   []fault.Code
 	}{
-		"nothing demanded":            {all, isolation.Want{}, false, isolation.Container, nil},
-		"demanded and offered":        {all, isolation.Want{Class: isolation.VM}, false, isolation.VM, nil},
-		"a stronger one will do":      {all, isolation.Want{Class: isolation.Sandbox}, false, isolation.VM, nil},
-		"policy takes the weakest":    {all, isolation.Want{Allowed: noContainers}, false, isolation.VM, nil},
-		"a slice is no whole node":    {offering(isolation.WholeNode), isolation.Want{}, false, "", []fault.Code{fault.ClassUnavailable}},
-		"a whole node is":             {offering(isolation.WholeNode), isolation.Want{Class: isolation.VM}, true, isolation.WholeNode, nil},
-		"not offered":                 {offering(isolation.Container), isolation.Want{Class: isolation.VM}, true, "", []fault.Code{fault.ClassUnavailable}},
-		"no runtime":                  {offering(), isolation.Want{}, true, "", []fault.Code{fault.RuntimeMissing}},
-		"an older agent":              {nil, isolation.Want{Profile: isolation.Nesting}, false, "", nil},
-		"an older agent, VM demanded": {nil, isolation.Want{Class: isolation.VM}, true, "", []fault.Code{fault.ClassUnavailable}},
-		"an older agent, by policy":   {nil, isolation.Want{Allowed: noContainers}, false, "", []fault.Code{fault.ClassUnavailable}},
+		"nothing demanded":         {all, isolation.Want{}, false, isolation.Container, nil},
+		"demanded and offered":     {all, isolation.Want{Class: isolation.VM}, false, isolation.VM, nil},
+		"a stronger one will do":   {all, isolation.Want{Class: isolation.Sandbox}, false, isolation.VM, nil},
+		"policy takes the weakest": {all, isolation.Want{Allowed: noContainers}, false, isolation.VM, nil},
+		"a slice is no whole node": {offering(isolation.WholeNode), isolation.Want{}, false, "",
+			[]fault.Code{fault.ClassUnavailable}},
+		"a whole node is": {offering(isolation.WholeNode), isolation.Want{Class: isolation.VM}, true,
+			isolation.WholeNode, nil},
+		"not offered": {offering(isolation.Container), isolation.Want{Class: isolation.VM}, true, "",
+			[]fault.Code{fault.ClassUnavailable}},
+		"no runtime":     {offering(), isolation.Want{}, true, "", []fault.Code{fault.RuntimeMissing}},
+		"an older agent": {nil, isolation.Want{Profile: isolation.Nesting}, false, "", nil},
+		"an older agent, VM demanded": {nil, isolation.Want{Class: isolation.VM}, true, "",
+			[]fault.Code{fault.ClassUnavailable}},
+		"an older agent, by policy": {nil, isolation.Want{Allowed: noContainers}, false, "",
+			[]fault.Code{fault.ClassUnavailable}},
 	} {
 		if one.want.Profile == "" {
 			one.want.Profile = isolation.Service
@@ -56,14 +61,16 @@ func TestAProfileThatTheNodeLacksIsAReason(t *testing.T) {
 	node.Profiles = []isolation.Profile{isolation.Service}
 	_, reasons := node.Grant(isolation.Want{Profile: isolation.Nesting, Class: isolation.VM}, false, "a")
 	require.Equal(t, []fault.Code{fault.ProfileUnavailable, fault.ClassUnavailable}, codes(reasons))
-	require.Equal(t, "the node does not offer the profile NESTING; it offers CONTAINER, SERVICE: request an allocation that demands it", reasons[0].Message)
+	require.Equal(t, "the node does not offer the profile NESTING; it offers CONTAINER, SERVICE: request an allocation "+
+		"that demands it", reasons[0].Message)
 }
 
 func TestANodeSaysWhyItStartsNoMember(t *testing.T) {
 	t.Parallel()
 	node := offering()
 	require.Equal(t, "it offers no isolation class", node.Startless())
-	node.Gaps = []isolation.Gap{{Wall: isolation.WallCPU, Reason: "x"}, {Wall: isolation.WallRuntime, Reason: "crun is not in PATH"}}
+	node.Gaps = []isolation.Gap{{Wall: isolation.WallCPU, Reason: "x"},
+		{Wall: isolation.WallRuntime, Reason: "crun is not in PATH"}}
 	require.Equal(t, "crun is not in PATH", node.Startless())
 	_, reasons := node.Grant(isolation.Want{Profile: isolation.Service}, false, "a")
 	require.Contains(t, reasons[0].Message, "crun is not in PATH")

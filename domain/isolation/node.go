@@ -103,7 +103,8 @@ func (v *Walls) Grant(want Want, exclusive bool, path string) (Class, []fault.Re
 	}
 	if why := v.Startless(); why != "" {
 		return "", []fault.Reason{{Code: fault.RuntimeMissing, Path: path,
-			Message: "the node can start no member now: " + why + "; mend its container runtime, or take an allocation on another node"}}
+			Message: "the node can start no member now: " + why +
+				"; mend its container runtime, or take an allocation on another node"}}
 	}
 	var reasons []fault.Reason
 	if !slices.Contains(v.Profiles, want.Profile) {

@@ -69,12 +69,16 @@ type Effects struct {
 // effects is the table of kinds, in the order of the adapter contract.
 var effects = []Effects{
 	{InstanceCreate, "instance.create", ScopeInstance, "instance.create", true, false,
-		events(EventInstanceRequested), events(EventInstanceStartCompleted, EventInstanceRunning), events(EventInstanceFailed)},
+		events(EventInstanceRequested), events(EventInstanceStartCompleted, EventInstanceRunning),
+		events(EventInstanceFailed)},
 	{InstanceDecommission, "instance.decommission", ScopeInstance, "instance.delete", false, true,
 		events(EventInstanceDeleting), events(EventInstanceDeleted), nil},
-	{InstanceUpgrade, "instance.upgrade", ScopeInstance, "instance.update", true, false, nil, events(EventInstanceUpgraded), nil},
-	{InstanceRollback, "instance.rollback", ScopeInstance, "instance.update", true, false, nil, events(EventInstanceRolledBack), nil},
-	{MembersAdd, "members.add", ScopeMember, "member.add", true, false, nil, events(EventMemberAdded), events(EventMemberFailed)},
+	{InstanceUpgrade, "instance.upgrade", ScopeInstance, "instance.update", true, false, nil,
+		events(EventInstanceUpgraded), nil},
+	{InstanceRollback, "instance.rollback", ScopeInstance, "instance.update", true, false, nil,
+		events(EventInstanceRolledBack), nil},
+	{MembersAdd, "members.add", ScopeMember, "member.add", true, false, nil, events(EventMemberAdded),
+		events(EventMemberFailed)},
 	{MemberDrain, "member.drain", ScopeMember, "node.operate", true, true, nil, events(EventMemberDrained), nil},
 	{MemberCordon, "member.cordon", ScopeMember, "node.operate", true, false, nil, events(EventMemberChanged), nil},
 	{MemberUncordon, "member.uncordon", ScopeMember, "node.operate", true, false, nil, events(EventMemberChanged), nil},
@@ -82,7 +86,8 @@ var effects = []Effects{
 	{MemberRemove, "member.remove", ScopeMember, "member.remove", true, true, nil, events(EventMemberRemoved), nil},
 	{MemberReplace, "member.replace", ScopeMember, "member.replace", true, true, nil,
 		events(EventMemberAdded, EventMemberRemoved), events(EventMemberFailed)},
-	{MemberRecover, "member.recover", ScopeMember, "member.recover", true, false, nil, events(EventMemberAdded), events(EventMemberFailed)},
+	{MemberRecover, "member.recover", ScopeMember, "member.recover", true, false, nil, events(EventMemberAdded),
+		events(EventMemberFailed)},
 	{AllocationRelease, "", ScopeAllocation, "allocation.release", false, false,
 		events(EventAllocationReleasing), events(EventAllocationReleased), nil},
 }
@@ -92,9 +97,10 @@ func Kinds() []Effects { return append([]Effects(nil), effects...) }
 
 // superseding is which open operations make way for a new one: what they were for is moot then.
 var superseding = map[OperationKind][]OperationKind{
-	InstanceDecommission: {InstanceCreate, MembersAdd, MemberDrain, MemberCordon, MemberUncordon, MemberLabel, MemberRemove, MemberReplace, MemberRecover},
-	MemberRemove:         {MemberDrain, MemberCordon, MemberUncordon, MemberLabel},
-	MemberReplace:        {MemberDrain, MemberCordon, MemberUncordon, MemberLabel},
+	InstanceDecommission: {InstanceCreate, MembersAdd, MemberDrain, MemberCordon, MemberUncordon, MemberLabel,
+		MemberRemove, MemberReplace, MemberRecover},
+	MemberRemove:  {MemberDrain, MemberCordon, MemberUncordon, MemberLabel},
+	MemberReplace: {MemberDrain, MemberCordon, MemberUncordon, MemberLabel},
 }
 
 // Supersedes reports whether an open operation of the other kind, on the same instance or member, makes way for one

@@ -99,7 +99,8 @@ func allocationReasons(c Compatibility, allocation AllocationShape, path string)
 		add(fault.ShapeUnsupported, "the app runs on %s, not on %s", strings.Join(c.RequiresCapacityShape, " or "), shape)
 	}
 	if allocation.GPUs < c.MinGPUCount {
-		add(fault.GPUCountTooLow, "the app needs %d GPUs in each allocation, and this one has %d", c.MinGPUCount, allocation.GPUs)
+		add(fault.GPUCountTooLow, "the app needs %d GPUs in each allocation, and this one has %d", c.MinGPUCount,
+			allocation.GPUs)
 	}
 	if c.RequiresExclusiveNode && allocation.Shape != lifecycle.ShapeBaremetal {
 		add(fault.NodeNotExclusive, "the app needs nodes to itself, and %s shares its node", shape)

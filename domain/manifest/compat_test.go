@@ -87,21 +87,29 @@ func TestEveryRuleInTheWayIsNamedAtOnce(t *testing.T) {
 	t.Parallel()
 	bare := AllocationShape{Shape: lifecycle.ShapeBaremetal, GPUs: 4}
 	slice := AllocationShape{Shape: lifecycle.ShapeGPUSlice, GPUs: 1}
-	strict := Compatibility{RequiresCapacityShape: []string{"baremetal"}, MinGPUCount: 2, RequiresExclusiveNode: true, NetworkSpan: SpanCrossNetwork}
+	strict := Compatibility{RequiresCapacityShape: []string{"baremetal"}, MinGPUCount: 2, RequiresExclusiveNode: true,
+		NetworkSpan: SpanCrossNetwork}
 	for name, c := range map[string]struct {
 		gate        Compatibility
 		allocations []AllocationShape
 		want        map[string]int
 		reasons     []string
 	}{
-		"fits":              {strict, []AllocationShape{bare, bare}, map[string]int{"main": 4}, nil},
-		"slice of a strict": {strict, []AllocationShape{bare, slice}, nil, []string{"SHAPE_UNSUPPORTED allocations.1", "GPU_COUNT_TOO_LOW allocations.1", "NODE_NOT_EXCLUSIVE allocations.1", "NETWORK_SPAN_UNSUPPORTED allocations.1"}},
-		"none":              {strict, nil, nil, []string{"CAPACITY_MISSING allocations"}},
-		"two for one":       {anyShape(SpanAllocation), []AllocationShape{bare, bare}, nil, []string{"NETWORK_SPAN_UNSUPPORTED allocations"}},
-		"too few":           {anyShape(SpanAllocation), []AllocationShape{bare}, map[string]int{"main": 0}, []string{"COUNT_OUT_OF_BOUNDS components.main"}},
-		"too many":          {anyShape(SpanAllocation), []AllocationShape{bare}, map[string]int{"extra": 3}, []string{"COUNT_OUT_OF_BOUNDS components.extra"}},
-		"negative":          {anyShape(SpanAllocation), []AllocationShape{bare}, map[string]int{"extra": -1}, []string{"COUNT_OUT_OF_BOUNDS components.extra"}},
-		"unknown":           {anyShape(SpanAllocation), []AllocationShape{bare}, map[string]int{"z": 1, "a": 1}, []string{"UNKNOWN_COMPONENT components.a", "UNKNOWN_COMPONENT components.z"}},
+		"fits": {strict, []AllocationShape{bare, bare}, map[string]int{"main": 4}, nil},
+		"slice of a strict": {strict, []AllocationShape{bare, slice}, nil,
+			[]string{"SHAPE_UNSUPPORTED allocations.1", "GPU_COUNT_TOO_LOW allocations.1", "NODE_NOT_EXCLUSIVE allocations.1",
+				"NETWORK_SPAN_UNSUPPORTED allocations.1"}},
+		"none": {strict, nil, nil, []string{"CAPACITY_MISSING allocations"}},
+		"two for one": {anyShape(SpanAllocation), []AllocationShape{bare, bare}, nil,
+			[]string{"NETWORK_SPAN_UNSUPPORTED allocations"}},
+		"too few": {anyShape(SpanAllocation), []AllocationShape{bare}, map[string]int{"main": 0},
+			[]string{"COUNT_OUT_OF_BOUNDS components.main"}},
+		"too many": {anyShape(SpanAllocation), []AllocationShape{bare}, map[string]int{"extra": 3},
+			[]string{"COUNT_OUT_OF_BOUNDS components.extra"}},
+		"negative": {anyShape(SpanAllocation), []AllocationShape{bare}, map[string]int{"extra": -1},
+			[]string{"COUNT_OUT_OF_BOUNDS components.extra"}},
+		"unknown": {anyShape(SpanAllocation), []AllocationShape{bare}, map[string]int{"z": 1, "a": 1},
+			[]string{"UNKNOWN_COMPONENT components.a", "UNKNOWN_COMPONENT components.z"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -25,27 +25,32 @@ func TestConfigThatBreaksTheSchemaNamesEveryField(t *testing.T) {
 		config string
 		want   []string
 	}{
-		"fits":              {`{"partitionName": "main", "workers": 3, "either": 1}`, nil},
-		"empty":             {``, []string{"REQUIRED config.partitionName"}},
-		"null":              {`null`, []string{"BAD_VALUE config"}},
-		"list":              {`[]`, []string{"BAD_VALUE config"}},
-		"pattern":           {`{"partitionName": "Main"}`, []string{"BAD_VALUE config.partitionName"}},
-		"type":              {`{"partitionName": 1}`, []string{"BAD_VALUE config.partitionName"}},
-		"too long":          {`{"partitionName": "` + strings.Repeat("a", 21) + `"}`, []string{"TOO_LONG config.partitionName"}},
-		"unknown":           {`{"partitionName": "a", "colour": 1, "size": 2}`, []string{"UNKNOWN_FIELD config.colour", "UNKNOWN_FIELD config.size"}},
-		"enum":              {`{"partitionName": "a", "mode": "wild"}`, []string{"UNKNOWN_VALUE config.mode"}},
-		"minimum":           {`{"partitionName": "a", "workers": 0}`, []string{"BAD_VALUE config.workers"}},
-		"nested by ref":     {`{"partitionName": "a", "limits": {"users": [1]}}`, []string{"BAD_VALUE config.limits.users.0"}},
-		"duplicate":         {`{"partitionName": "a", "tags": ["x", "x"]}`, []string{"DUPLICATE config.tags"}},
-		"format":            {`{"partitionName": "a", "when": "tomorrow"}`, []string{"BAD_VALUE config.when"}},
-		"alternatives":      {`{"partitionName": "a", "either": true}`, []string{"BAD_VALUE config.either"}},
-		"several":           {`{"workers": 0, "mode": "x"}`, []string{"UNKNOWN_VALUE config.mode", "REQUIRED config.partitionName", "BAD_VALUE config.workers"}},
-		"no JSON":           {`{`, []string{"BAD_VALUE config"}},
-		"member twice":      {`{"partitionName": "a", "partitionName": "b"}`, []string{"DUPLICATE config.partitionName"}},
-		"oversized":         {`{"partitionName": "` + strings.Repeat("a", MaxConfig) + `"}`, []string{"TOO_LONG config"}},
-		"too deep":          {strings.Repeat(`[`, 40), []string{"TOO_DEEP config" + strings.Repeat(".0", 33)}},
-		"number as a bomb":  {`{"workers": 1e999999999}`, []string{"BAD_VALUE config.workers"}},
-		"long member names": {`{"partitionName": "a", "` + strings.Repeat("x", 1000) + `": 1}`, []string{"UNKNOWN_FIELD config." + strings.Repeat("x", 193) + "…"}},
+		"fits":    {`{"partitionName": "main", "workers": 3, "either": 1}`, nil},
+		"empty":   {``, []string{"REQUIRED config.partitionName"}},
+		"null":    {`null`, []string{"BAD_VALUE config"}},
+		"list":    {`[]`, []string{"BAD_VALUE config"}},
+		"pattern": {`{"partitionName": "Main"}`, []string{"BAD_VALUE config.partitionName"}},
+		"type":    {`{"partitionName": 1}`, []string{"BAD_VALUE config.partitionName"}},
+		"too long": {`{"partitionName": "` + strings.Repeat("a", 21) + `"}`,
+			[]string{"TOO_LONG config.partitionName"}},
+		"unknown": {`{"partitionName": "a", "colour": 1, "size": 2}`,
+			[]string{"UNKNOWN_FIELD config.colour", "UNKNOWN_FIELD config.size"}},
+		"enum":    {`{"partitionName": "a", "mode": "wild"}`, []string{"UNKNOWN_VALUE config.mode"}},
+		"minimum": {`{"partitionName": "a", "workers": 0}`, []string{"BAD_VALUE config.workers"}},
+		"nested by ref": {`{"partitionName": "a", "limits": {"users": [1]}}`,
+			[]string{"BAD_VALUE config.limits.users.0"}},
+		"duplicate":    {`{"partitionName": "a", "tags": ["x", "x"]}`, []string{"DUPLICATE config.tags"}},
+		"format":       {`{"partitionName": "a", "when": "tomorrow"}`, []string{"BAD_VALUE config.when"}},
+		"alternatives": {`{"partitionName": "a", "either": true}`, []string{"BAD_VALUE config.either"}},
+		"several": {`{"workers": 0, "mode": "x"}`,
+			[]string{"UNKNOWN_VALUE config.mode", "REQUIRED config.partitionName", "BAD_VALUE config.workers"}},
+		"no JSON":          {`{`, []string{"BAD_VALUE config"}},
+		"member twice":     {`{"partitionName": "a", "partitionName": "b"}`, []string{"DUPLICATE config.partitionName"}},
+		"oversized":        {`{"partitionName": "` + strings.Repeat("a", MaxConfig) + `"}`, []string{"TOO_LONG config"}},
+		"too deep":         {strings.Repeat(`[`, 40), []string{"TOO_DEEP config" + strings.Repeat(".0", 33)}},
+		"number as a bomb": {`{"workers": 1e999999999}`, []string{"BAD_VALUE config.workers"}},
+		"long member names": {`{"partitionName": "a", "` + strings.Repeat("x", 1000) + `": 1}`,
+			[]string{"UNKNOWN_FIELD config." + strings.Repeat("x", 193) + "…"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -61,7 +66,8 @@ func TestConfigThatBreaksTheSchemaNamesEveryField(t *testing.T) {
 
 func TestFindingsDoNotRepeatSecretsOrLongValues(t *testing.T) {
 	t.Parallel()
-	for _, reason := range ValidateConfig(schemaOfFull(t), json.RawMessage(`{"partitionName": "S3cret", "when": "S3cret"}`)) {
+	for _, reason := range ValidateConfig(schemaOfFull(t),
+		json.RawMessage(`{"partitionName": "S3cret", "when": "S3cret"}`)) {
 		require.NotContains(t, reason.Message, "S3cret")
 	}
 	many := `{"partitionName": "a"`
@@ -83,11 +89,15 @@ func TestDefaultsFillWhatIsAbsentAndNothingElse(t *testing.T) {
 	t.Parallel()
 	schema := schemaOfFull(t)
 	for name, c := range map[string]struct{ config, want string }{
-		"nothing given":    {``, `{"limits":{"hours":12.5,"users":["all"]},"mode":"safe","partitionName":"main"}`},
-		"given stays":      {`{"mode":"fast","partitionName":"x","limits":{"hours":1}}`, `{"limits":{"hours":1,"users":["all"]},"mode":"fast","partitionName":"x"}`},
-		"null is given":    {`{"mode":null,"limits":null,"partitionName":null}`, `{"limits":null,"mode":null,"partitionName":null}`},
-		"unknown stays":    {`{"partitionName":"x","colour":1.50,"limits":{"hours":1,"users":[]}}`, `{"colour":1.50,"limits":{"hours":1,"users":[]},"mode":"safe","partitionName":"x"}`},
-		"large whole stay": {`{"partitionName":"x","workers":12345678901234567890,"limits":null,"mode":"fast"}`, `{"limits":null,"mode":"fast","partitionName":"x","workers":12345678901234567890}`},
+		"nothing given": {``, `{"limits":{"hours":12.5,"users":["all"]},"mode":"safe","partitionName":"main"}`},
+		"given stays": {`{"mode":"fast","partitionName":"x","limits":{"hours":1}}`,
+			`{"limits":{"hours":1,"users":["all"]},"mode":"fast","partitionName":"x"}`},
+		"null is given": {`{"mode":null,"limits":null,"partitionName":null}`,
+			`{"limits":null,"mode":null,"partitionName":null}`},
+		"unknown stays": {`{"partitionName":"x","colour":1.50,"limits":{"hours":1,"users":[]}}`,
+			`{"colour":1.50,"limits":{"hours":1,"users":[]},"mode":"safe","partitionName":"x"}`},
+		"large whole stay": {`{"partitionName":"x","workers":12345678901234567890,"limits":null,"mode":"fast"}`,
+			`{"limits":null,"mode":"fast","partitionName":"x","workers":12345678901234567890}`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

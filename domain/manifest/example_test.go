@@ -14,7 +14,8 @@ func TestTheRecipesManifestIsOne(t *testing.T) {
 	text, err := os.ReadFile("../../examples/publish-ci/manifest.json.in")
 	require.NoError(t, err)
 	digest := "sha256:" + strings.Repeat("0", 64)
-	filled := strings.NewReplacer("@VERSION@", "1.0.0", "@DIGEST@", digest, "@REF@", "registry.test/your-app@"+digest).Replace(string(text))
+	filled := strings.NewReplacer("@VERSION@", "1.0.0", "@DIGEST@", digest, "@REF@",
+		"registry.test/your-app@"+digest).Replace(string(text))
 	parsed, err := Parse([]byte(filled))
 	require.NoError(t, err)
 	require.Equal(t, "your-app", parsed.App)
@@ -25,7 +26,8 @@ func TestTheTypescriptExamplesManifestIsOne(t *testing.T) {
 	text, err := os.ReadFile("../../examples/typescript-adapter/manifest.json")
 	require.NoError(t, err)
 	digest := "sha256:" + strings.Repeat("0", 64)
-	filled := strings.NewReplacer(`"ref": ""`, `"ref": "registry.test/counter@`+digest+`"`, `"digest": ""`, `"digest": "`+digest+`"`).Replace(string(text))
+	filled := strings.NewReplacer(`"ref": ""`, `"ref": "registry.test/counter@`+digest+`"`, `"digest": ""`,
+		`"digest": "`+digest+`"`).Replace(string(text))
 	parsed, err := Parse([]byte(filled))
 	require.NoError(t, err)
 	require.Equal(t, "counter", parsed.App)

@@ -8,8 +8,8 @@ import (
 )
 
 // Inspection is a command that only looks: what an adapter may run in a member while it observes, plans or answers an
-// action of risk "read". Its arguments are fixed but for values of a stated type, none of which can be an option or hold
-// a character that a shell reads.
+// action of risk "read". Its arguments are fixed but for values of a stated type, none of which can be an option or
+// hold a character that a shell reads.
 type Inspection struct {
 	// Name is unique in the manifest.
 	Name string `json:"name"`

@@ -11,8 +11,10 @@ import (
 func looking() *manifest.Manifest {
 	return &manifest.Manifest{Inspections: []manifest.Inspection{
 		{Name: "jobs", Command: []string{"squeue", "--json", "--job={job}", "--state", "{state}"}, User: "nobody",
-			Arguments: []manifest.InspectionArgument{{Name: "job", Type: "integer"}, {Name: "state", Type: "choice", Values: []string{"RUNNING", "PENDING"}}}},
-		{Name: "log", Command: []string{"tail", "{name}"}, Arguments: []manifest.InspectionArgument{{Name: "name", Type: "word"}}},
+			Arguments: []manifest.InspectionArgument{{Name: "job", Type: "integer"},
+				{Name: "state", Type: "choice", Values: []string{"RUNNING", "PENDING"}}}},
+		{Name: "log", Command: []string{"tail", "{name}"},
+			Arguments: []manifest.InspectionArgument{{Name: "name", Type: "word"}}},
 	}}
 }
 

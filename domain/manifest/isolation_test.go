@@ -17,7 +17,8 @@ func TestAManifestDeclaresItsWalls(t *testing.T) {
 	require.Equal(t, isolation.Service, silent.Walls(nil).Profile)
 	require.Empty(t, silent.Walls(nil).Class)
 	require.Equal(t, isolation.DefaultPids, silent.MaxPids())
-	require.Equal(t, isolation.Nesting, (&Manifest{ArtifactKind: "launchable"}).Walls(nil).Profile, "its image runs inside of the member")
+	require.Equal(t, isolation.Nesting, (&Manifest{ArtifactKind: "launchable"}).Walls(nil).Profile,
+		"its image runs inside of the member")
 	spoken := &Manifest{ArtifactKind: "launchable", Isolation: &Isolation{Class: "vm", Profile: "service", MaxPids: 99}}
 	require.Equal(t, isolation.VM, spoken.Walls(nil).Class)
 	require.Equal(t, isolation.Service, spoken.Walls(nil).Profile)
@@ -29,9 +30,11 @@ func TestTheGateAnswersWithWhatTheNodeLacks(t *testing.T) {
 	m := needing(Compatibility{RequiresCapacityShape: []string{"gpu_slice"}, NetworkSpan: SpanMultiAllocation})
 	m.Isolation = &Isolation{Class: "sandbox", Profile: "nesting"}
 	plain := AllocationShape{Shape: lifecycle.ShapeGPUSlice, GPUs: 1,
-		Walls: &isolation.Walls{Classes: []isolation.Class{isolation.Container}, Profiles: []isolation.Profile{isolation.Service}}}
+		Walls: &isolation.Walls{Classes: []isolation.Class{isolation.Container},
+			Profiles: []isolation.Profile{isolation.Service}}}
 	strong := plain
-	strong.Walls = &isolation.Walls{Classes: []isolation.Class{isolation.Sandbox, isolation.VM}, Profiles: []isolation.Profile{isolation.Nesting}}
+	strong.Walls = &isolation.Walls{Classes: []isolation.Class{isolation.Sandbox, isolation.VM},
+		Profiles: []isolation.Profile{isolation.Nesting}}
 	broken := plain
 	broken.Walls = &isolation.Walls{Gaps: []isolation.Gap{{Wall: isolation.WallRuntime, Reason: "crun is gone"}}}
 	verdict := Compatible(m, []AllocationShape{plain, strong, broken}, nil)
@@ -81,5 +84,6 @@ func TestMembersThatLiveThereKeepTheirWalls(t *testing.T) {
 	gone := AllocationShape{Shape: lifecycle.ShapeGPUSlice, GPUs: 1, Walls: &isolation.Walls{}}
 	require.False(t, Compatible(m, []AllocationShape{gone}, nil).OK)
 	gone.Settled = true
-	require.True(t, Compatible(m, []AllocationShape{gone}, nil).OK, "a node that lost its runtime keeps no member from coming elsewhere")
+	require.True(t, Compatible(m, []AllocationShape{gone}, nil).OK,
+		"a node that lost its runtime keeps no member from coming elsewhere")
 }

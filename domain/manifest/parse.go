@@ -83,7 +83,8 @@ func lint(m *Manifest) []fault.Reason {
 	l.readiness(m)
 	l.network(m)
 	l.inspections(m)
-	l.unique(len(m.UsageDimensions), func(i int) string { return m.UsageDimensions[i].Name }, at("usageDimensions", "name"))
+	l.unique(len(m.UsageDimensions), func(i int) string { return m.UsageDimensions[i].Name },
+		at("usageDimensions", "name"))
 	l.profile(m)
 	l.isolation(m)
 	l.promises(m)
@@ -112,7 +113,8 @@ func (l *linter) promises(m *Manifest) {
 	}
 	for i, constraint := range m.Lifecycle.Upgrade.From {
 		if !policy.Constraint(constraint) {
-			l.add(fault.BadValue, "lifecycle.upgrade.from."+strconv.Itoa(i), "must be a constraint on versions, such as >=1.2 <2")
+			l.add(fault.BadValue, "lifecycle.upgrade.from."+strconv.Itoa(i),
+				"must be a constraint on versions, such as >=1.2 <2")
 		}
 	}
 }
@@ -136,9 +138,12 @@ func (l *linter) actions(m *Manifest) {
 	for i, action := range m.Actions {
 		switch {
 		case !inFamily(m.PermissionFamily, action.PermissionKey):
-			l.add(fault.KeyOutsideFamily, at("actions", "permissionKey")(i), "must be a permission key of the family "+m.PermissionFamily+": "+strings.Join(familyKeys(m.PermissionFamily), ", "))
+			l.add(fault.KeyOutsideFamily, at("actions", "permissionKey")(i),
+				"must be a permission key of the family "+m.PermissionFamily+": "+strings.Join(familyKeys(m.PermissionFamily),
+					", "))
 		case action.Risk != "read" && strings.HasSuffix(action.PermissionKey, ".read"):
-			l.add(fault.BadValue, at("actions", "permissionKey")(i), "an action that changes something must ask for more than a read key")
+			l.add(fault.BadValue, at("actions", "permissionKey")(i),
+				"an action that changes something must ask for more than a read key")
 		}
 		l.schema(action.InputSchema, at("actions", "inputSchema")(i), true)
 		l.schema(action.OutputSchema, at("actions", "outputSchema")(i), false)

@@ -68,14 +68,16 @@ func leaves(reasons []fault.Reason, invalid *jsonschema.ValidationError, root st
 	}
 	switch k := invalid.ErrorKind.(type) {
 	case *kind.AnyOf, *kind.OneOf:
-		return append(reasons, fault.Reason{Code: fault.BadValue, Message: "fits none, or more than one, of its alternatives", Path: path})
+		return append(reasons, fault.Reason{Code: fault.BadValue, Message: "fits none, or more than one, of its alternatives",
+			Path: path})
 	case *kind.Required:
 		return each(reasons, k.Missing, path, fault.Required, "must be given")
 	case *kind.AdditionalProperties:
 		return each(reasons, k.Properties, path, fault.UnknownField, "is not a known field")
 	}
 	if len(invalid.Causes) == 0 {
-		return append(reasons, fault.Reason{Code: codeOf(invalid.ErrorKind), Message: describe(invalid.ErrorKind), Path: path})
+		return append(reasons, fault.Reason{Code: codeOf(invalid.ErrorKind), Message: describe(invalid.ErrorKind),
+			Path: path})
 	}
 	for _, cause := range invalid.Causes {
 		reasons = leaves(reasons, cause, root)

@@ -12,7 +12,8 @@ const maxSchemaCost = 2000
 
 // forbidden are the keywords that could make a schema depend on something outside of it, or be recursive without
 // a $ref.
-var forbidden = []string{"$id", "$anchor", "$dynamicRef", "$dynamicAnchor", "$recursiveRef", "$recursiveAnchor", "$vocabulary"}
+var forbidden = []string{"$id", "$anchor", "$dynamicRef", "$dynamicAnchor", "$recursiveRef", "$recursiveAnchor",
+	"$vocabulary"}
 
 // opaque are the keywords whose values are data and not schemas.
 var opaque = []string{"const", "enum", "default", "examples", "$comment", "description", "title"}

@@ -12,9 +12,11 @@ import (
 
 // codes are what a reason says of each dimension.
 var (
-	listCodes = [lists]fault.Code{fault.RegionDenied, fault.SKUDenied, fault.SourceDenied, fault.AppDenied, fault.VersionDenied,
+	listCodes = [lists]fault.Code{fault.RegionDenied, fault.SKUDenied, fault.SourceDenied, fault.AppDenied,
+		fault.VersionDenied,
 		fault.ModeDenied, fault.ModeDenied, fault.PurposeDenied, fault.ClassDenied, fault.ProfileDenied}
-	ceilingCodes = [ceilings]fault.Code{fault.MembersCeiling, fault.MembersCeiling, fault.GPUsCeiling, fault.InstancesCeiling}
+	ceilingCodes = [ceilings]fault.Code{fault.MembersCeiling, fault.MembersCeiling, fault.GPUsCeiling,
+		fault.InstancesCeiling}
 )
 
 // Region asks for a region, such as that of an allocation.
@@ -53,12 +55,14 @@ func (e *Effective) Source(ref, path string) error {
 	shown, _, _ := strings.Cut(ref, "@")
 	if !ok {
 		return fault.New(fault.PolicyDenied, "policy cannot tell where the artifact comes from").
-			With(fault.Reason{Code: fault.SourceDenied, Message: fmt.Sprintf("%.200q is neither host/repository nor an address", shown), Path: path})
+			With(fault.Reason{Code: fault.SourceDenied, Message: fmt.Sprintf("%.200q is neither host/repository nor an address",
+				shown), Path: path})
 	}
 	return e.from(from, shown, path)
 }
 
-// Location asks for the whole of what an artifact source covers: host[:port][/path], or an address that ends with a slash.
+// Location asks for the whole of what an artifact source covers: host[:port][/path], or an address that ends with a
+// slash.
 func (e *Effective) Location(location, path string) error {
 	from, ok := locationOf(location)
 	if !ok {
@@ -94,12 +98,15 @@ func (e *Effective) ask(of list, word, path string, holds func(t *tables) (allow
 		switch {
 		case final:
 			reason.Code = fault.PlatformFinal
-			reason.Message = fmt.Sprintf("the platform forbids %s %q for everyone (%s)", listNouns[of], word, rulePath(finalWords, listNames[of]))
+			reason.Message = fmt.Sprintf("the platform forbids %s %q for everyone (%s)", listNouns[of], word,
+				rulePath(finalWords, listNames[of]))
 			return denial([]fault.Reason{reason})
 		case denied:
-			reason.Message = fmt.Sprintf("%s %q is denied by %s (%s)", listNouns[of], word, level.ref(), rulePath(listNames[of], "deny"))
+			reason.Message = fmt.Sprintf("%s %q is denied by %s (%s)", listNouns[of], word, level.ref(),
+				rulePath(listNames[of], "deny"))
 		case !allowed:
-			reason.Message = fmt.Sprintf("%s %q is not among those that %s allows (%s)", listNouns[of], word, level.ref(), rulePath(listNames[of], "allow"))
+			reason.Message = fmt.Sprintf("%s %q is not among those that %s allows (%s)", listNouns[of], word, level.ref(),
+				rulePath(listNames[of], "allow"))
 		default:
 			continue
 		}
@@ -155,7 +162,8 @@ func (e *Effective) below(of ceiling, n int, path string) error {
 		return nil
 	}
 	return denial([]fault.Reason{{Code: ceilingCodes[of], Path: path,
-		Message: fmt.Sprintf("%s allows %d %s, and this would make %d (%s)", e.levels[most.level].ref(), most.value, ceilingNouns[of], n, ceilingNames[of])}})
+		Message: fmt.Sprintf("%s allows %d %s, and this would make %d (%s)", e.levels[most.level].ref(), most.value,
+			ceilingNouns[of], n, ceilingNames[of])}})
 }
 
 // Counts says whether anything of a project is counted: members, GPUs, instances or money. When nothing is, what
@@ -189,7 +197,8 @@ func (e *Effective) HourlyCost(spent Spending, path string) error {
 		}
 		refuse := func(format string, args ...any) {
 			reasons = append(reasons, fault.Reason{Code: fault.SpendingCeiling, Path: path,
-				Message: fmt.Sprintf("%s allows %s an hour, and ", level.ref(), most) + fmt.Sprintf(format, args...) + " (" + hourlyCost + ")"})
+				Message: fmt.Sprintf("%s allows %s an hour, and ", level.ref(), most) + fmt.Sprintf(format, args...) + " (" +
+					hourlyCost + ")"})
 		}
 		for currency := range spent.Micros {
 			if currency != most.Currency {

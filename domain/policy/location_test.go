@@ -38,8 +38,10 @@ func TestFilesAndWholeSourcesEndAtTheSameBoundaries(t *testing.T) {
 		}
 	}
 	for location, ok := range map[string]bool{
-		"https://files.example/pub/": true, "https://files.example/pub/a/": true, "https://files.example:8443/": true, "files.example/pub": true, "files.example:8443": true,
-		"https://files.example/": false, "files.example": false, "https://files.example/pub/old/": false, "files.example/pub/old": false, "https://": false, "": false, "a b": false,
+		"https://files.example/pub/": true, "https://files.example/pub/a/": true, "https://files.example:8443/": true,
+		"files.example/pub": true, "files.example:8443": true,
+		"https://files.example/": false, "files.example": false, "https://files.example/pub/old/": false,
+		"files.example/pub/old": false, "https://": false, "": false, "a b": false,
 	} {
 		err := e.Location(location, "input.location")
 		require.Equal(t, ok, err == nil, "%s: %v", location, err)

@@ -81,14 +81,16 @@ func level(t *testing.T, scope lifecycle.PolicyScope) (out []modelled) {
 	for allow := -1; allow <= everything; allow++ {
 		for deny := 0; deny <= everything; deny++ {
 			for _, final := range finals {
-				out = append(out, modelled{allow: allow, deny: deny, final: final, members: -1, instances: -1, scope: scope}.build(t))
+				out = append(out, modelled{allow: allow, deny: deny, final: final, members: -1, instances: -1,
+					scope: scope}.build(t))
 			}
 		}
 	}
 	return out
 }
 
-func each(t *testing.T, levels func(*testing.T, lifecycle.PolicyScope) []modelled, do func(p, n, j modelled)) (cases int) {
+func each(t *testing.T, levels func(*testing.T, lifecycle.PolicyScope) []modelled,
+	do func(p, n, j modelled)) (cases int) {
 	tenants, projects := levels(t, lifecycle.PolicyTenant), levels(t, lifecycle.PolicyProject)
 	for _, platform := range levels(t, lifecycle.PolicyPlatform) {
 		for _, tenant := range tenants {
@@ -229,7 +231,8 @@ func TestTheLowestCeilingHolds(t *testing.T) {
 		for _, all := range []*Effective{above.and(j.real), p.real.and(n.real.and(j.real))} {
 			for count := range 4 {
 				most := both[0]
-				if (all.Members(count, "x") == nil) != (most[0] < 0 || count <= most[0]) || (all.Instances(count, "x") == nil) != (most[1] < 0 || count <= most[1]) {
+				if (all.Members(count, "x") == nil) != (most[0] < 0 || count <= most[0]) ||
+					(all.Instances(count, "x") == nil) != (most[1] < 0 || count <= most[1]) {
 					require.Failf(t, "another ceiling", "%+v %+v %+v at %d", p, n, j, count)
 				}
 			}

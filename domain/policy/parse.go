@@ -75,7 +75,8 @@ func (p *parser) bad(code fault.Code, path, format string, args ...any) {
 }
 
 func (p *parser) refusal() error {
-	return fault.New(fault.InvalidArgument, "the policy document is not valid: %s", p.reasons[0].Message).With(p.reasons...)
+	return fault.New(fault.InvalidArgument, "the policy document is not valid: %s",
+		p.reasons[0].Message).With(p.reasons...)
 }
 
 // object reads an object and hands over each member's name; what is no object is a reason.
@@ -257,23 +258,30 @@ func normalise(of list, word string) (normal, want string) {
 		return word, unless(placePattern.MatchString(word), "letters, digits, dot, dash and underscore, at most 64")
 	case sources:
 		source, ok := parseSource(word)
-		return source.String(), unless(ok, "a registry's host, such as registry.example.com, perhaps with a port and a path below it")
+		return source.String(), unless(ok,
+			"a registry's host, such as registry.example.com, perhaps with a port and a path below it")
 	case apps:
 		return word, unless(slugPattern.MatchString(word), "an app's slug")
 	case versions:
 		slug, wanted, ok := strings.Cut(word, "@")
 		_, good := parseSpan(wanted)
-		return word, unless(ok && good && slugPattern.MatchString(slug), "an app's slug, @ and a constraint, such as hello@>=1.2 <2")
+		return word, unless(ok && good && slugPattern.MatchString(slug),
+			"an app's slug, @ and a constraint, such as hello@>=1.2 <2")
 	case modes:
-		return word, unless(slices.Contains(lifecycle.OperatingMode("").Values(), word), "one of "+strings.Join(lifecycle.OperatingMode("").Values(), ", "))
+		return word, unless(slices.Contains(lifecycle.OperatingMode("").Values(), word),
+			"one of "+strings.Join(lifecycle.OperatingMode("").Values(), ", "))
 	case classes:
-		return word, unless(slices.Contains(isolation.Class("").Values(), word), "one of "+strings.Join(isolation.Class("").Values(), ", "))
+		return word, unless(slices.Contains(isolation.Class("").Values(), word),
+			"one of "+strings.Join(isolation.Class("").Values(), ", "))
 	case profiles:
-		return word, unless(slices.Contains(isolation.Profile("").Values(), word), "one of "+strings.Join(isolation.Profile("").Values(), ", "))
+		return word, unless(slices.Contains(isolation.Profile("").Values(), word),
+			"one of "+strings.Join(isolation.Profile("").Values(), ", "))
 	case planes:
-		return word, unless(slices.Contains(lifecycle.ControlPlaneScope("").Values(), word), "one of "+strings.Join(lifecycle.ControlPlaneScope("").Values(), ", "))
+		return word, unless(slices.Contains(lifecycle.ControlPlaneScope("").Values(), word),
+			"one of "+strings.Join(lifecycle.ControlPlaneScope("").Values(), ", "))
 	}
-	return word, unless(purposePattern.MatchString(word), "a purpose: lower-case letters, digits, dot, dash and underscore, at most 63")
+	return word, unless(purposePattern.MatchString(word),
+		"a purpose: lower-case letters, digits, dot, dash and underscore, at most 63")
 }
 
 func unless(ok bool, want string) string {

@@ -94,12 +94,15 @@ const (
 )
 
 var (
-	listNames = [lists]string{"regions", "skus", "artifactSources", "apps", "versions", "operatingModes", "controlPlaneScopes", "secretPurposes",
+	listNames = [lists]string{"regions", "skus", "artifactSources", "apps", "versions", "operatingModes",
+		"controlPlaneScopes", "secretPurposes",
 		"isolationClasses", "memberProfiles"}
-	listNouns = [lists]string{"region", "SKU", "artifact source", "app", "version", "operating mode", "control-plane scope", "secret purpose",
+	listNouns = [lists]string{"region", "SKU", "artifact source", "app", "version", "operating mode",
+		"control-plane scope", "secret purpose",
 		"isolation class", "member profile"}
 	ceilingNames = [ceilings]string{"maxMembersPerInstance", "maxMembers", "maxGpus", "maxInstances"}
-	ceilingNouns = [ceilings]string{"members in one instance", "members in a project", "GPUs in a project", "instances in a project"}
+	ceilingNouns = [ceilings]string{"members in one instance", "members in a project", "GPUs in a project",
+		"instances in a project"}
 )
 
 const (

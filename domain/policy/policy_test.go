@@ -98,21 +98,27 @@ func TestSpacesBetweenTheWordsDoNotCount(t *testing.T) {
 func TestWithoutOverlaysTheDefaultsHold(t *testing.T) {
 	t.Parallel()
 	e := Merge()
-	require.NoError(t, Join(e.Region("x1", ""), e.SKU("x1", ""), e.App("hello", ""), e.Version("hello", "1.0.0", ""), e.Source("r.example/a@sha256:0", ""),
-		e.Purpose("artifact_pull"), e.Mode(lifecycle.ModeTenantDedicated, lifecycle.ControlPlaneTenant, ""), e.Members(1e6, ""), e.GPUs(1e6, "")))
+	require.NoError(t, Join(e.Region("x1", ""), e.SKU("x1", ""), e.App("hello", ""), e.Version("hello", "1.0.0", ""),
+		e.Source("r.example/a@sha256:0", ""),
+		e.Purpose("artifact_pull"), e.Mode(lifecycle.ModeTenantDedicated, lifecycle.ControlPlaneTenant, ""),
+		e.Members(1e6, ""), e.GPUs(1e6, "")))
 	require.False(t, e.Counts())
-	denied(t, e.Mode(lifecycle.ModePlatformManaged, lifecycle.ControlPlaneProject, "input.operatingMode"), fault.ModeDenied, "input.operatingMode")
+	denied(t, e.Mode(lifecycle.ModePlatformManaged, lifecycle.ControlPlaneProject, "input.operatingMode"),
+		fault.ModeDenied, "input.operatingMode")
 	denied(t, e.Purpose("push"), fault.PurposeDenied, "input.purpose")
 	rules := e.Rules()
 	require.Len(t, rules, 2, "the two things that the platform must allow by name")
 	for _, rule := range rules {
-		require.Equal(t, []any{Allow, lifecycle.PolicyPlatform, (*ids.ID)(nil), false}, []any{rule.Effect, rule.Origin, rule.OverlayID, rule.Final})
+		require.Equal(t, []any{Allow, lifecycle.PolicyPlatform, (*ids.ID)(nil), false},
+			[]any{rule.Effect, rule.Origin, rule.OverlayID, rule.Final})
 	}
-	tenant := at(t, lifecycle.PolicyTenant, `{"secretPurposes":{"allow":["push"]},"operatingModes":{"allow":["PLATFORM_MANAGED"]}}`)
+	tenant := at(t, lifecycle.PolicyTenant,
+		`{"secretPurposes":{"allow":["push"]},"operatingModes":{"allow":["PLATFORM_MANAGED"]}}`)
 	require.Len(t, Widens(e, tenant.Document), 2, "a tenant cannot allow them")
 	denied(t, Merge(tenant).Purpose("push"), fault.PurposeDenied, "input.purpose")
 	named := platform(t, `{"secretPurposes":{"allow":["artifact_pull","push"]},"operatingModes":{"allow":["TENANT_DEDICATED","PLATFORM_MANAGED"]}}`)
-	require.NoError(t, Join(named.Purpose("push"), named.Mode(lifecycle.ModePlatformManaged, lifecycle.ControlPlaneProject, "")))
+	require.NoError(t, Join(named.Purpose("push"), named.Mode(lifecycle.ModePlatformManaged, lifecycle.ControlPlaneProject,
+		"")))
 }
 
 // denied asserts a refusal of policy with one reason.
@@ -156,7 +162,8 @@ func TestSourcesEndAtTheBoundariesOfPaths(t *testing.T) {
 			denied(t, err, fault.SourceDenied, "input.ref")
 		}
 	}
-	wide := at(t, lifecycle.PolicyTenant, `{"artifactSources":{"allow":["registry.example.com","registry.example.com/team/a","registry.example.com/team/old/x","local.example:5000/b"]}}`)
+	wide := at(t, lifecycle.PolicyTenant,
+		`{"artifactSources":{"allow":["registry.example.com","registry.example.com/team/a","registry.example.com/team/old/x","local.example:5000/b"]}}`)
 	require.Equal(t, []string{"artifactSources.allow.0", "artifactSources.allow.2"}, named(Widens(e, wide.Document)))
 }
 
@@ -193,7 +200,8 @@ func TestConstraintsHoldVersions(t *testing.T) {
 		}
 		require.NoError(t, e.Version("other", "0.0.1", ""), "an allow list of versions rules the apps that it names")
 	}
-	for _, text := range []string{"", "latest", "v1", "1.2.3.4", ">=", "=>1", "1.2-rc", "1..2", "~1", strings.Repeat(">=1 ", 9)} {
+	for _, text := range []string{"", "latest", "v1", "1.2.3.4", ">=", "=>1", "1.2-rc", "1..2", "~1",
+		strings.Repeat(">=1 ", 9)} {
 		require.False(t, Constraint(text), text)
 	}
 }
@@ -210,7 +218,8 @@ func TestCoveringIsHoldingEveryVersion(t *testing.T) {
 			}
 		}
 	}
-	texts := []string{"*", "1", "2", ">=1 <3", ">=1.1", "<2", "<=1.1", ">1 <2", "1.1", "=1.1.0", "=1.1.0-rc.1", ">=1.1.0-rc.1 <2", ">2 <1", ">=3", "<1"}
+	texts := []string{"*", "1", "2", ">=1 <3", ">=1.1", "<2", "<=1.1", ">1 <2", "1.1", "=1.1.0", "=1.1.0-rc.1",
+		">=1.1.0-rc.1 <2", ">2 <1", ">=3", "<1"}
 	for _, wanted := range texts {
 		one, _ := parseSpan(wanted)
 		for _, a := range texts {
@@ -258,17 +267,22 @@ func TestSpendingIsHeldBelowEveryCeiling(t *testing.T) {
 	denied(t, e.HourlyCost(spent(6), "input.count"), fault.SpendingCeiling, "input.count")
 	require.Len(t, fault.From(e.HourlyCost(spent(11), "")).Reasons, 2)
 	denied(t, Merge(cost(lifecycle.PolicyPlatform, 10, "USD")).HourlyCost(spent(1), "x"), fault.SpendingCeiling, "x")
-	denied(t, Merge(cost(lifecycle.PolicyPlatform, 10, "EUR")).HourlyCost(Spending{Unpriced: []string{"h100"}}, "x"), fault.SpendingCeiling, "x")
+	denied(t, Merge(cost(lifecycle.PolicyPlatform, 10, "EUR")).HourlyCost(Spending{Unpriced: []string{"h100"}}, "x"),
+		fault.SpendingCeiling, "x")
 	above := Merge(cost(lifecycle.PolicyPlatform, 10, "EUR"))
-	require.Equal(t, []string{"maxHourlyCost.amountMicros"}, named(Widens(above, cost(lifecycle.PolicyTenant, 11, "EUR").Document)))
-	require.Equal(t, []string{"maxHourlyCost.currency"}, named(Widens(above, cost(lifecycle.PolicyTenant, 1, "USD").Document)))
+	require.Equal(t, []string{"maxHourlyCost.amountMicros"},
+		named(Widens(above, cost(lifecycle.PolicyTenant, 11, "EUR").Document)))
+	require.Equal(t, []string{"maxHourlyCost.currency"},
+		named(Widens(above, cost(lifecycle.PolicyTenant, 1, "USD").Document)))
 	require.Empty(t, Widens(above, cost(lifecycle.PolicyTenant, 10, "EUR").Document))
 }
 
 func TestRulesTellTheirOrigin(t *testing.T) {
 	t.Parallel()
-	top := at(t, lifecycle.PolicyPlatform, `{"regions":{"allow":["b1","a1"]},"final":{"skus":["old"]},"maxGpus":8,"secretPurposes":{"allow":[]}}`)
-	low := at(t, lifecycle.PolicyProject, `{"regions":{"deny":["a1"]},"maxHourlyCost":{"amountMicros":7,"currency":"EUR"}}`)
+	top := at(t, lifecycle.PolicyPlatform,
+		`{"regions":{"allow":["b1","a1"]},"final":{"skus":["old"]},"maxGpus":8,"secretPurposes":{"allow":[]}}`)
+	low := at(t, lifecycle.PolicyProject,
+		`{"regions":{"deny":["a1"]},"maxHourlyCost":{"amountMicros":7,"currency":"EUR"}}`)
 	var shown []string
 	for _, rule := range Merge(top, low).Rules() {
 		limit := "-"
@@ -283,10 +297,12 @@ func TestRulesTellTheirOrigin(t *testing.T) {
 			from = "low"
 		}
 		require.NotEmpty(t, rule.Message)
-		shown = append(shown, fmt.Sprint(rule.Dimension, " ", rule.Effect, " ", rule.Values, " ", limit, " ", rule.Origin, " ", from, " ", rule.Final))
+		shown = append(shown, fmt.Sprint(rule.Dimension, " ", rule.Effect, " ", rule.Values, " ", limit, " ", rule.Origin,
+			" ", from, " ", rule.Final))
 	}
 	require.Equal(t, []string{
-		"regions ALLOW [a1 b1] - PLATFORM top false", "regions DENY [a1] - PROJECT low false", "skus DENY [old] - PLATFORM top true",
+		"regions ALLOW [a1 b1] - PLATFORM top false", "regions DENY [a1] - PROJECT low false",
+		"skus DENY [old] - PLATFORM top true",
 		"operatingModes ALLOW [TENANT_DEDICATED] - PLATFORM nobody false", "secretPurposes ALLOW [] - PLATFORM top false",
 		"maxGpus CEILING [] 8 PLATFORM top false", "maxHourlyCost CEILING [] 7 PROJECT low false",
 	}, shown)
@@ -302,8 +318,10 @@ func TestJoinGathersEveryReasonAndPassesOthersOn(t *testing.T) {
 }
 
 func FuzzParse(f *testing.F) {
-	for _, seed := range []string{`{}`, `{"regions":{"allow":["a1"],"deny":[]},"maxGpus":4}`, `{"final":{"apps":["hello"]},"versions":{"deny":["hello@>=1 <2"]}}`,
-		`{"artifactSources":{"allow":["[::1]:5000/a/b"]},"maxHourlyCost":{"amountMicros":1,"currency":"EUR"}}`, `{"a":{"b":[[[`} {
+	for _, seed := range []string{`{}`, `{"regions":{"allow":["a1"],"deny":[]},"maxGpus":4}`,
+		`{"final":{"apps":["hello"]},"versions":{"deny":["hello@>=1 <2"]}}`,
+		`{"artifactSources":{"allow":["[::1]:5000/a/b"]},"maxHourlyCost":{"amountMicros":1,"currency":"EUR"}}`,
+		`{"a":{"b":[[[`} {
 		f.Add(seed, "r.example/a@sha256:0", "1.2.3")
 	}
 	f.Fuzz(func(t *testing.T, text, ref, version string) {
@@ -314,7 +332,8 @@ func FuzzParse(f *testing.F) {
 			return
 		}
 		e := Merge(Level{Scope: lifecycle.PolicyPlatform, Document: document})
-		for _, answer := range []error{e.Source(ref, "x"), e.Location(ref, "x"), e.Version("hello", version, "x"), e.Region(ref, "x")} {
+		for _, answer := range []error{e.Source(ref, "x"), e.Location(ref, "x"), e.Version("hello", version, "x"),
+			e.Region(ref, "x")} {
 			require.True(t, answer == nil || fault.Is(answer, fault.PolicyDenied), "%v", answer)
 		}
 		require.LessOrEqual(t, len(e.Rules()), 3_000)

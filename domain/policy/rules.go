@@ -19,13 +19,15 @@ func (e *Effective) Rules() []*Rule {
 	for at := range int(ceilings) {
 		for i := range e.levels {
 			if most := e.levels[i].Document.ceilings[at]; most != nil {
-				out = append(out, e.levels[i].ceiling(ceilingNames[at], *most, fmt.Sprintf("at most %d %s", *most, ceilingNouns[at])))
+				out = append(out, e.levels[i].ceiling(ceilingNames[at], *most,
+					fmt.Sprintf("at most %d %s", *most, ceilingNouns[at])))
 			}
 		}
 	}
 	for i := range e.levels {
 		if most := e.levels[i].Document.cost; most != nil {
-			out = append(out, e.levels[i].ceiling(hourlyCost, int(most.AmountMicros), fmt.Sprintf("at most %s an hour at list prices", most)))
+			out = append(out, e.levels[i].ceiling(hourlyCost, int(most.AmountMicros),
+				fmt.Sprintf("at most %s an hour at list prices", most)))
 		}
 	}
 	return out
@@ -35,12 +37,14 @@ func (e *Effective) Rules() []*Rule {
 func (c *compiled) listed(of list) []*Rule {
 	var out []*Rule
 	add := func(effect Effect, final bool, words map[string]bool, message string) {
-		out = append(out, &Rule{Dimension: listNames[of], Effect: effect, Values: slices.Sorted(maps.Keys(words)), Origin: c.Scope,
+		out = append(out, &Rule{Dimension: listNames[of], Effect: effect, Values: slices.Sorted(maps.Keys(words)),
+			Origin:    c.Scope,
 			OverlayID: c.id(of, effect), Final: final, Message: message})
 	}
 	t := c.lists[of]
 	if len(t.final) > 0 {
-		add(Deny, true, t.final, "the platform forbids "+amount(of, len(t.final))+" for everyone, and no overlay can allow them")
+		add(Deny, true, t.final, "the platform forbids "+amount(of, len(t.final))+
+			" for everyone, and no overlay can allow them")
 	}
 	switch {
 	case t.allow == nil:
@@ -74,6 +78,7 @@ func plural(noun string) string {
 }
 
 func (c *compiled) ceiling(name string, most int, message string) *Rule {
-	return &Rule{Dimension: name, Effect: Ceiling, Values: []string{}, Limit: &most, Origin: c.Scope, OverlayID: c.OverlayID,
-		Message: strings.ToLower(string(c.Scope)) + ": " + message}
+	return &Rule{Dimension: name, Effect: Ceiling, Values: []string{}, Limit: &most, Origin: c.Scope,
+		OverlayID: c.OverlayID,
+		Message:   strings.ToLower(string(c.Scope)) + ": " + message}
 }

@@ -41,8 +41,8 @@ func (s source) String() string {
 	return s.host + ":" + s.port + s.path
 }
 
-// sourceOf is where a pinned reference, host/repository@digest, or a file's address comes from. Without a port it is that
-// of HTTPS.
+// sourceOf is where a pinned reference, host/repository@digest, or a file's address comes from. Without a port it is
+// that of HTTPS.
 func sourceOf(ref string) (source, bool) {
 	if address, file := fileAddress(ref); file {
 		out, ok := parseFile(address)

@@ -24,7 +24,8 @@ func Widens(above *Effective, below *Document) []fault.Reason {
 	}
 	for at, value := range below.ceilings {
 		if most := above.ceilings[at]; value != nil && most.value >= 0 && *value > most.value {
-			add(ceilingCodes[at], ceilingNames[at], "%s allows %d %s", above.levels[most.level].ref(), most.value, ceilingNouns[at])
+			add(ceilingCodes[at], ceilingNames[at], "%s allows %d %s", above.levels[most.level].ref(), most.value,
+				ceilingNouns[at])
 		}
 	}
 	if below.cost == nil {
@@ -50,11 +51,13 @@ func (e *Effective) widened(of list, word string) (fault.Code, string) {
 		allowed, denied, final := level.lists[of].contains(of, word)
 		switch {
 		case final:
-			return fault.PlatformFinal, fmt.Sprintf("the platform forbids %q for everyone (%s)", word, rulePath(finalWords, listNames[of]))
+			return fault.PlatformFinal, fmt.Sprintf("the platform forbids %q for everyone (%s)", word,
+				rulePath(finalWords, listNames[of]))
 		case denied:
 			return listCodes[of], fmt.Sprintf("%q is denied by %s (%s)", word, level.ref(), rulePath(listNames[of], "deny"))
 		case !allowed:
-			return listCodes[of], fmt.Sprintf("%q is not among those that %s allows (%s)", word, level.ref(), rulePath(listNames[of], "allow"))
+			return listCodes[of], fmt.Sprintf("%q is not among those that %s allows (%s)", word, level.ref(),
+				rulePath(listNames[of], "allow"))
 		}
 	}
 	return "", ""

@@ -19,10 +19,10 @@
 // and C > A, let P = (a·A + c·C) / (a + c). The block multiplies the bet by (A/P)^f · ((1-A)/(1-P))^(a-f) for the
 // active version's f failures and by the like with C for the canary's. That is a product of 1 + l·(y - P) over
 // the block's launches, y being 1 for a failure, with one l of each arm and a·l(active) + c·l(canary) = 0. Its mean is
-// at most exp(sum of l·(chance - P)) = exp(c·l(canary)·(mean chance of the canary - mean chance of the active version)),
-// and at most 1 when the canary is no worse. The stake is spread evenly over eight bets.
-// Such bets are from R. J. Turner, A. Ly, P. D. Grünwald, Generic E-variables for exact sequential
-// k-sample tests that allow for optional stopping, J. Stat. Plan. Inference 230 (2024).
+// at most exp(sum of l·(chance - P)) = exp(c·l(canary)·(mean chance of the canary - mean chance of the active
+// version)), and at most 1 when the canary is no worse. The stake is spread evenly over eight bets. Such bets are from
+// R. J. Turner, A. Ly, P. D. Grünwald, Generic E-variables for exact sequential k-sample tests that allow for optional
+// stopping, J. Stat. Plan. Inference 230 (2024).
 //
 // It supposes that which arm a launch belongs to does not hang on how other launches went, and that launches of
 // one block do not fail together because of one project alone: a project that repeats a launch which fails for

@@ -114,8 +114,8 @@ func failures(failed bool) int {
 	return 0
 }
 
-// Evidence is what the stake of 1 has grown to, cut off at 10^12: how much the launches so far speak for a worse canary.
-// It may fall again.
+// Evidence is what the stake of 1 has grown to, cut off at 10^12: how much the launches so far speak for a worse
+// canary. It may fall again.
 func (t *Test) Evidence() float64 {
 	bets := t.beside
 	if t.active.launches == 0 {

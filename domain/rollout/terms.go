@@ -49,10 +49,12 @@ type Canary struct {
 // LacksActive returns what keeps a canary from ACTIVE, in words; empty when nothing does.
 func (t Terms) LacksActive(canary Canary) (lacks []string) {
 	if canary.Launches < t.MinLaunches {
-		lacks = append(lacks, fmt.Sprintf("%d of its launches have succeeded, and %d are needed", canary.Launches, t.MinLaunches))
+		lacks = append(lacks, fmt.Sprintf("%d of its launches have succeeded, and %d are needed", canary.Launches,
+			t.MinLaunches))
 	}
 	if least := time.Duration(t.MinMinutes) * time.Minute; canary.Age < least {
-		lacks = append(lacks, fmt.Sprintf("it has been the canary for %s, and %s are needed", canary.Age.Round(time.Second), least))
+		lacks = append(lacks, fmt.Sprintf("it has been the canary for %s, and %s are needed", canary.Age.Round(time.Second),
+			least))
 	}
 	if t.SecondApprover && canary.Same {
 		lacks = append(lacks, "somebody else than who staged it or began the canary must take this step")

@@ -186,7 +186,8 @@ func (Webhook) Fields() []ent.Field {
 		field.String("url").SchemaType(text).Comment("where events are sent"),
 		str("description", "for people"),
 		field.Strings("event_types").Comment("types, or prefixes that end in .*"),
-		field.Strings("families").Comment("permission families whose events are sent: those that its maker, and whoever changed its address since, may read"),
+		field.Strings("families").Comment("permission families whose events are sent: those that its maker, and whoever " +
+			"changed its address since, may read"),
 		field.Enum("status").GoType(lifecycle.WebhookStatus("")).Default(string(lifecycle.WebhookActive)),
 		str("cursor", "how far the project's feed was read for it"),
 		field.Bytes("secret").Optional().Comment("enveloped signing secret"),
@@ -197,7 +198,8 @@ func (Webhook) Fields() []ent.Field {
 		instant("failing_since", "since when every delivery failed"),
 		str("last_error", "why the last delivery failed"),
 		str("created_by", "who made it"),
-		optionalID("maker_id", "who answers for it: events go out while this subject may see them; none before this was kept"),
+		optionalID("maker_id",
+			"who answers for it: events go out while this subject may see them; none before this was kept"),
 		optionalID("made_under", "the break-glass binding that it ends with"),
 		created(),
 		field.Time("updated_at").Default(now),
@@ -209,7 +211,8 @@ func (Webhook) Fields() []ent.Field {
 func (Webhook) Indexes() []ent.Index {
 	return []ent.Index{
 		index.Fields("project_id", "id"),
-		index.Fields("project_id").StorageKey("webhook_served").Annotations(entsql.IndexWhere("((deleted_at IS NULL) AND ((status)::text = 'ACTIVE'::text))")),
+		index.Fields("project_id").StorageKey("webhook_served").Annotations(entsql.IndexWhere("((deleted_at IS NULL) AND " +
+			"((status)::text = 'ACTIVE'::text))")),
 	}
 }
 
@@ -245,7 +248,9 @@ func (WebhookDelivery) Indexes() []ent.Index {
 		index.Fields("webhook_id", "event_id").Unique(),
 		index.Fields("webhook_id", "id"),
 		index.Fields("webhook_id", "state", "id"),
-		index.Fields("webhook_id", "next_attempt_at").StorageKey("webhookdelivery_due").Annotations(entsql.IndexWhere("((state)::text = 'PENDING'::text)")),
+		index.Fields("webhook_id",
+			"next_attempt_at").StorageKey("webhookdelivery_due").Annotations(entsql.IndexWhere("((state)::text = " +
+			"'PENDING'::text)")),
 		index.Fields("updated_at"),
 	}
 }

@@ -62,7 +62,8 @@ func (Artifact) Fields() []ent.Field {
 		field.Enum("signature").GoType(lifecycle.SignatureState("")).Default(string(lifecycle.SignatureNotChecked)),
 		optionalID("signer_key_id", "the trusted key that signed it"),
 		instant("quarantined_at", "since when nobody gets it; none when it is not in quarantine"),
-		str("quarantine_code", "why it is in quarantine, a code of the catalogue of faults; empty when a person put it there"),
+		str("quarantine_code",
+			"why it is in quarantine, a code of the catalogue of faults; empty when a person put it there"),
 		str("quarantine_reason", "why it is in quarantine, for people"),
 		instant("verified_at", "when its bytes were last read and held against their digests"),
 		created(),
@@ -73,7 +74,8 @@ func (Artifact) Fields() []ent.Field {
 func (Artifact) Indexes() []ent.Index {
 	return []ent.Index{
 		index.Fields("digest").Unique().StorageKey("artifact_platform_digest").Annotations(entsql.IndexWhere("tenant_id IS NULL")),
-		index.Fields("tenant_id", "digest").Unique().StorageKey("artifact_tenant_digest").Annotations(entsql.IndexWhere("tenant_id IS NOT NULL")),
+		index.Fields("tenant_id",
+			"digest").Unique().StorageKey("artifact_tenant_digest").Annotations(entsql.IndexWhere("tenant_id IS NOT NULL")),
 		index.Fields("digest"),
 		index.Fields("source_id"),
 	}
@@ -98,10 +100,12 @@ func (Manifest) Fields() []ent.Field {
 		str("summary", "one line"),
 		field.Enum("stage").GoType(lifecycle.Stage("")).Default(string(lifecycle.StageDraft)),
 		field.String("digest").SchemaType(text).Comment("SHA-256 of the document's bytes"),
-		field.Bytes("document").Immutable().Comment("the document's bytes as published: jsonb would reorder what the digest covers"),
+		field.Bytes("document").Immutable().Comment("the document's bytes as published: jsonb would reorder what the " +
+			"digest covers"),
 		field.String("adapter_name").SchemaType(text).Comment("the registered adapter that runs it"),
 		jsonb("evidence", "what lint and smoke found"),
-		field.String("artifact_kind").SchemaType(text).Default("controller").Comment("oci, launchable or controller, as the document says"),
+		field.String("artifact_kind").SchemaType(text).Default("controller").Comment("oci, launchable or controller, as " +
+			"the document says"),
 		field.Int("canary_percent").Default(0).Comment("percent of the projects that its canary takes in"),
 		instant("canary_started_at", "when its canary began"),
 		instant("canary_halted_at", "when its canary was halted; none while it is not"),

@@ -26,7 +26,8 @@ func (ArtifactSource) Fields() []ent.Field {
 		optionalID("tenant_id", "the tenant whose source it is; none for the platform's, which all may use"),
 		field.String("name").SchemaType(text).Comment("short name, unique among its owner's"),
 		field.Enum("kind").GoType(lifecycle.SourceKind("")),
-		field.String("location").SchemaType(text).Immutable().Comment("what it covers: host[/path] of a registry, or an https address that ends with a slash"),
+		field.String("location").SchemaType(text).Immutable().Comment("what it covers: host[/path] of a registry, or an " +
+			"https address that ends with a slash"),
 		str("region", "an object store's region"),
 		field.Enum("signature_policy").GoType(lifecycle.SignaturePolicy("")).Default(string(lifecycle.SignatureRequired)),
 		str("credential_user", "user name or access key id of its credential; empty when there is none"),
@@ -44,7 +45,8 @@ func (ArtifactSource) Fields() []ent.Field {
 func (ArtifactSource) Indexes() []ent.Index {
 	return []ent.Index{
 		index.Fields("name").Unique().StorageKey("artifact_source_platform_name").Annotations(entsql.IndexWhere("tenant_id IS NULL")),
-		index.Fields("tenant_id", "name").Unique().StorageKey("artifact_source_tenant_name").Annotations(entsql.IndexWhere("tenant_id IS NOT NULL")),
+		index.Fields("tenant_id",
+			"name").Unique().StorageKey("artifact_source_tenant_name").Annotations(entsql.IndexWhere("tenant_id IS NOT NULL")),
 		index.Fields("location").Unique().StorageKey("artifact_source_platform_location").
 			Annotations(entsql.IndexWhere("((disabled_at IS NULL) AND (tenant_id IS NULL))")),
 		index.Fields("tenant_id", "location").Unique().StorageKey("artifact_source_tenant_location").
@@ -84,7 +86,8 @@ func (SignerKey) Indexes() []ent.Index {
 	return []ent.Index{index.Fields("source_id", "fingerprint").Unique()}
 }
 
-// ArtifactPart is one of the things that an artifact is made of, each by its own digest: all that may be delivered of it.
+// ArtifactPart is one of the things that an artifact is made of, each by its own digest: all that may be delivered of
+// it.
 type ArtifactPart struct{ ent.Schema }
 
 // Annotations of the table.
@@ -105,7 +108,8 @@ func (ArtifactPart) Fields() []ent.Field {
 		field.Int64("size_bytes").Comment("bytes"),
 		str("platform", "the platform that an index lists it for, such as linux/amd64; of a manifest alone"),
 		str("title", "the file name that an artifact's manifest gives it"),
-		field.String("parent").SchemaType(text).Default("").Comment("digest of the manifest that lists it; empty for the artifact itself"),
+		field.String("parent").SchemaType(text).Default("").Comment("digest of the manifest that lists it; empty for the " +
+			"artifact itself"),
 	}
 }
 
@@ -184,7 +188,8 @@ func (Promotion) Fields() []ent.Field {
 		optionalID("tenant_id", "the tenant of a tenant's artifact; none for everything else"),
 		field.Enum("from_stage").GoType(lifecycle.Stage("")),
 		field.Enum("to_stage").GoType(lifecycle.Stage("")),
-		field.Int("canary_percent").Optional().Nillable().Comment("percent of the projects, of a step to CANARY and of a change within it"),
+		field.Int("canary_percent").Optional().Nillable().Comment("percent of the projects, of a step to CANARY and of a " +
+			"change within it"),
 		str("reason", "why"),
 		str("override", "why the terms of the step were set aside; empty when they were met"),
 		str("actor_kind", "what sort of subject took it"),

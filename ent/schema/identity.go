@@ -22,7 +22,8 @@ func (Tenant) Fields() []ent.Field {
 	return []ent.Field{
 		field.String("slug").SchemaType(text).Unique().Comment("short name"),
 		str("display_name", "name for people"),
-		field.Strings("domains").Optional().Comment("domains of addresses that the platform's staff has verified to be the tenant's"),
+		field.Strings("domains").Optional().Comment("domains of addresses that the platform's staff has verified to be the " +
+			"tenant's"),
 		created(),
 	}
 }
@@ -74,7 +75,8 @@ func (User) Fields() []ent.Field {
 		str("display_name", "name for people"),
 		instant("disabled_at", "when the person was disabled; nobody logs in as them since"),
 		instant("last_login_at", "when the person last logged in"),
-		instant("invited_at", "since when an invitation waits to be accepted; none for whom the platform or a verified domain vouches"),
+		instant("invited_at", "since when an invitation waits to be accepted; none for whom the platform or a verified "+
+			"domain vouches"),
 		instant("invitation_ends_at", "until when the code that they were given works; none without one"),
 		instant("accepted_at", "when the person accepted it"),
 		created(),
@@ -232,7 +234,8 @@ func (ServiceAccount) Fields() []ent.Field {
 		field.Strings("permission_keys").Comment("the keys it may use"),
 		jsonb("limits", "objects, highest risk and operations an hour that it is bound to; missing for none"),
 		instant("deleted_at", "when it was deleted; its keys ended then"),
-		optionalID("maker_id", "who answers for it: it may use nothing that this person may not give any more; none before this was kept"),
+		optionalID("maker_id",
+			"who answers for it: it may use nothing that this person may not give any more; none before this was kept"),
 		optionalID("made_under", "the break-glass binding without which it could not have been made: it ends with that"),
 		field.Time("updated_at").Default(now),
 		created(),

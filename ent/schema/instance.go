@@ -88,7 +88,8 @@ func (Member) Fields() []ent.Field {
 		str("health_message", "what the adapter says"),
 		optionalID("allocation_id", "the allocation it lives in"),
 		optionalID("node_id", "the node it is bound to"),
-		field.Enum("profile").GoType(isolation.Profile("")).Default(string(isolation.Service)).Comment("what it may do inside of its walls"),
+		field.Enum("profile").GoType(isolation.Profile("")).Default(string(isolation.Service)).Comment("what it may do " +
+			"inside of its walls"),
 		field.Enum("isolation_class").GoType(isolation.Class("")).Optional().Nillable().
 			Comment("what keeps it apart on its node; null when the node had not said what it offers"),
 		field.Int("max_pids").Default(isolation.DefaultPids).Comment("most processes and threads of it"),

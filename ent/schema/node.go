@@ -39,8 +39,10 @@ func (ComputeNode) Fields() []ent.Field {
 		str("boot_id", "changes with every boot"),
 		str("kernel", "kernel release"),
 		jsonb("labels", "free labels"),
-		field.JSON("walls", &isolation.Walls{}).Optional().Comment("what keeps members apart there; null when its agent has never said"),
-		field.JSON("devices", []isolation.Device{}).Optional().Comment("its GPUs by identity; null when its agent has never said"),
+		field.JSON("walls", &isolation.Walls{}).Optional().Comment("what keeps members apart there; null when its agent " +
+			"has never said"),
+		field.JSON("devices", []isolation.Device{}).Optional().Comment("its GPUs by identity; null when its agent has " +
+			"never said"),
 		instant("last_seen_at", "when its agent was last heard"),
 		created(),
 	}
@@ -115,9 +117,11 @@ func (Allocation) Fields() []ent.Field {
 		str("scheduler_type", "integration metadata"),
 		jsonb("integration_metadata", "integration metadata"),
 		field.JSON("devices", []isolation.Device{}).Optional().Comment("the GPUs it holds, by identity"),
-		field.Enum("isolation_class").GoType(isolation.Class("")).Optional().Nillable().Comment("the weakest that its members may have; null for any"),
+		field.Enum("isolation_class").GoType(isolation.Class("")).Optional().Nillable().Comment("the weakest that its " +
+			"members may have; null for any"),
 		field.Int("memory_mib").Optional().Nillable().Comment("memory that its members share; null for the whole node's"),
-		field.Int("cpu_millis").Optional().Nillable().Comment("thousandths of processors that its members share; null for the whole node's"),
+		field.Int("cpu_millis").Optional().Nillable().Comment("thousandths of processors that its members share; null for " +
+			"the whole node's"),
 		optionalID("release_operation_id", "the operation that releases it"),
 		created(),
 		instant("released_at", "when it was proved gone"),
@@ -164,7 +168,8 @@ func (NodeTask) Fields() []ent.Field {
 		str("stdout", "first 64 KiB"),
 		str("stderr", "first 64 KiB"),
 		field.String("idempotency_key").SchemaType(text),
-		field.JSON("binding", &isolation.Binding{}).Optional().Comment("the walls of its member; null for a member without an allocation"),
+		field.JSON("binding", &isolation.Binding{}).Optional().Comment("the walls of its member; null for a member without " +
+			"an allocation"),
 		created(),
 		instant("started_at", "when the agent began"),
 		instant("ended_at", "when it ended"),

@@ -15,7 +15,8 @@ type Operation struct{ ent.Schema }
 
 // Annotations of the table. Only workers read what belongs to the queue.
 func (Operation) Annotations() []schema.Annotation {
-	queue := map[string]bool{"adapter_status": true, "claimed_by": true, "failures": true, "next_run_at": true, "step_plan": true}
+	queue := map[string]bool{"adapter_status": true, "claimed_by": true, "failures": true, "next_run_at": true,
+		"step_plan": true}
 	return append(table("operation"), Pipelined{Omit: queue, Lists: map[string]bool{}})
 }
 
@@ -73,7 +74,8 @@ func (Operation) Indexes() []ent.Index {
 	return []ent.Index{
 		index.Fields("next_run_at", "id").StorageKey("operation_due").
 			Annotations(entsql.IndexWhere("((ended_at IS NULL) AND (claimed_by IS NULL))")),
-		index.Fields("tenant_id", "project_id", "next_run_at", "id", "kind", "step_plan").StorageKey("operation_due_by_project").
+		index.Fields("tenant_id", "project_id", "next_run_at", "id", "kind",
+			"step_plan").StorageKey("operation_due_by_project").
 			Annotations(entsql.IndexWhere("((ended_at IS NULL) AND (claimed_by IS NULL))")),
 		index.Fields("claimed_by").StorageKey("operation_claimed").
 			Annotations(entsql.IndexWhere("claimed_by IS NOT NULL")),

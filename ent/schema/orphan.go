@@ -44,7 +44,8 @@ func (Orphan) Indexes() []ent.Index {
 	return []ent.Index{
 		index.Fields("next_try_at", "id").StorageKey("orphan_due").Annotations(entsql.IndexWhere("resolved_at IS NULL")),
 		index.Fields("project_id", "id"),
-		index.Fields("instance_id", "id").StorageKey("orphan_open_by_instance").Annotations(entsql.IndexWhere("resolved_at IS NULL")),
+		index.Fields("instance_id",
+			"id").StorageKey("orphan_open_by_instance").Annotations(entsql.IndexWhere("resolved_at IS NULL")),
 		index.Fields("allocation_id").StorageKey("orphan_open_by_allocation").
 			Annotations(entsql.IndexWhere("((resolved_at IS NULL) AND (allocation_id IS NOT NULL))")),
 	}

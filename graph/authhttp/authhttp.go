@@ -1,11 +1,10 @@
 // Package authhttp serves the way in and out. People log in at an identity provider, by the OpenID
 // Connect code flow with PKCE: GET /auth/oidc/start sends the browser there (for a command line it asks for consent
 // first, which POST /auth/oidc/start takes), GET /auth/oidc/callback
-// takes it back with a session, or sends a command line a one-time code. GET /auth/oidc/accept shows an invitation, and POST
-// begins the login that accepts it. POST /auth/login turns such
-// a code, or in development one of a login link, into a session; POST /auth/refresh gives a session a
-// new secret, POST /auth/logout ends one, and GET /auth/methods says how one may log in. POST
-// /auth/token exchanges a service account's key for a short-lived token.
+// takes it back with a session, or sends a command line a one-time code. GET /auth/oidc/accept shows an invitation, and
+// POST begins the login that accepts it. POST /auth/login turns such a code, or in development one of a login link,
+// into a session; POST /auth/refresh gives a session a new secret, POST /auth/logout ends one, and GET /auth/methods
+// says how one may log in. POST /auth/token exchanges a service account's key for a short-lived token.
 //
 // A browser gets its session as an HttpOnly, SameSite=Strict cookie and only when its own page
 // asks; a command line gets a token. Failed logins of one address are limited, so that codes cannot
@@ -40,7 +39,8 @@ type Options struct {
 	Log *slog.Logger
 	// Origins are pages of other hosts that may log in with a cookie ("https://host:port").
 	Origins []string
-	// Secure marks cookies for TLS and for this host alone also where this server itself does not speak TLS, as behind a proxy.
+	// Secure marks cookies for TLS and for this host alone also where this server itself does not speak TLS, as behind a
+	// proxy.
 	Secure bool
 	// OIDC is the identity provider; nil when there is none.
 	OIDC *OIDC
@@ -186,11 +186,13 @@ func (h *Handler) logout(w http.ResponseWriter, r *http.Request) {
 }
 
 func (h *Handler) cookie(r *http.Request, value string, expires time.Time) *http.Cookie {
-	return &http.Cookie{Name: transport.CookieName(r, transport.SessionCookie), Value: value, Path: "/", Expires: expires, HttpOnly: true,
+	return &http.Cookie{Name: transport.CookieName(r, transport.SessionCookie), Value: value, Path: "/", Expires: expires,
+		HttpOnly: true,
 		SameSite: http.SameSiteStrictMode, Secure: transport.HostCookies(r)}
 }
 
-// fail answers the one error envelope, in the shape of a GraphQL answer; what is not a fault is logged and answered as INTERNAL.
+// fail answers the one error envelope, in the shape of a GraphQL answer; what is not a fault is logged and answered as
+// INTERNAL.
 func (h *Handler) fail(w http.ResponseWriter, r *http.Request, err error) {
 	h.failWith(w, r, err, map[string]any{})
 }

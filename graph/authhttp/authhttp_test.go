@@ -99,7 +99,8 @@ func TestABrowserGetsAStrictCookieFromOurOwnPageAlone(t *testing.T) {
 	code := b.code()
 	body := fmt.Sprintf(`{"code": %q, "client": "browser"}`, code)
 	for name, headers := range map[string][]string{
-		"no page named": nil, "another page": {"Origin", "https://evil.test"}, "fetched across": {"Sec-Fetch-Site", "cross-site"},
+		"no page named": nil, "another page": {"Origin", "https://evil.test"},
+		"fetched across": {"Sec-Fetch-Site", "cross-site"},
 	} {
 		response, answer := b.post("/auth/login", body, headers...)
 		require.Equal(t, 403, response.StatusCode, name)
@@ -133,14 +134,16 @@ func TestOverTLSOnlyACookieOfThisVeryHostIsASession(t *testing.T) {
 	response, answer := b.post("/auth/login", fmt.Sprintf(`{"code": %q, "client": "browser"}`, b.code()), "Origin", b.URL)
 	require.Equal(t, 204, response.StatusCode, answer)
 	cookie := response.Cookies()[0]
-	require.Equal(t, []any{"__Host-gpuaas_session", true, "/", ""}, []any{cookie.Name, cookie.Secure, cookie.Path, cookie.Domain})
+	require.Equal(t, []any{"__Host-gpuaas_session", true, "/", ""},
+		[]any{cookie.Name, cookie.Secure, cookie.Path, cookie.Domain})
 	for name, sent := range map[string]string{
 		"the name without the prefix": "gpuaas_session=" + cookie.Value, "two of them": "gpuaas_session=a; gpuaas_session=b",
 	} {
 		response, answer = b.post("/auth/refresh", "", "Cookie", sent, "Origin", b.URL)
 		require.Equal(t, 401, response.StatusCode, "%s: %s", name, answer)
 	}
-	response, answer = b.post("/auth/refresh", "", "Cookie", "gpuaas_session=tossed; __Host-gpuaas_session="+cookie.Value, "Origin", b.URL)
+	response, answer = b.post("/auth/refresh", "", "Cookie", "gpuaas_session=tossed; __Host-gpuaas_session="+cookie.Value,
+		"Origin", b.URL)
 	require.Equal(t, 200, response.StatusCode, "a tossed cookie locks no one out: %s", answer)
 	response, _ = b.post("/auth/logout", "", "Cookie", "__Host-gpuaas_session="+cookie.Value, "Origin", b.URL)
 	require.Equal(t, 204, response.StatusCode)
@@ -157,7 +160,8 @@ func TestMalformedLoginsAreRefusedByName(t *testing.T) {
 		status  int
 		says    string
 	}{
-		"form":           {"code=x", []string{"Content-Type", "application/x-www-form-urlencoded"}, 415, "UNSUPPORTED_MEDIA_TYPE"},
+		"form": {"code=x", []string{"Content-Type", "application/x-www-form-urlencoded"}, 415,
+			"UNSUPPORTED_MEDIA_TYPE"},
 		"no JSON":        {"{", nil, 400, "REQUEST_INVALID"},
 		"unknown client": {`{"code":"x","client":"toaster"}`, nil, 400, "client must be cli or browser"},
 		"no code":        {`{"client":"cli"}`, nil, 400, "code must be given"},

@@ -11,7 +11,8 @@ import (
 	"github.com/gpuaas/app-platform/transport"
 )
 
-// consentPage asks a person whether a command line of their machine may log in as them. It has neither script nor style.
+// consentPage asks a person whether a command line of their machine may log in as them. It has neither script nor
+// style.
 var consentPage = template.Must(template.New("consent").Parse(`<!doctype html>
 <html lang="en">
 <head><meta charset="utf-8"><meta name="viewport" content="width=device-width"><meta name="color-scheme" content="light dark">
@@ -30,8 +31,8 @@ var consentPage = template.Must(template.New("consent").Parse(`<!doctype html>
 </html>
 `))
 
-// askConsent shows the page. Nothing is begun before the person answers: a program that opens an address in the person's
-// browser gets no login by the session that the browser has at the identity provider.
+// askConsent shows the page. Nothing is begun before the person answers: a program that opens an address in the
+// person's browser gets no login by the session that the browser has at the identity provider.
 func (h *Handler) askConsent(w http.ResponseWriter, r *http.Request, target string) {
 	port, bound, _ := commandLine(target)
 	h.page(w, r, consentPage, map[string]string{"Code": logincode.Of(bound), "Port": port, "Challenge": bound})

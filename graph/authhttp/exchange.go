@@ -101,7 +101,8 @@ func (h *Handler) exchangeForm(w http.ResponseWriter, r *http.Request) (url.Valu
 		}
 		return form, nil
 	}
-	return nil, fault.New(fault.UnsupportedMediaType, "the body must be application/x-www-form-urlencoded or application/json")
+	return nil, fault.New(fault.UnsupportedMediaType,
+		"the body must be application/x-www-form-urlencoded or application/json")
 }
 
 // keyOf is the key that is shown, in the one place where it is shown; never a cookie.
@@ -118,7 +119,8 @@ func keyOf(r *http.Request, in url.Values) (string, error) {
 	case tokenExchange:
 		add(in.Get("subject_token"))
 	default:
-		return "", fault.New(fault.InvalidArgument, "grant_type must be %s or %s", clientCredentials, tokenExchange).At("grant_type")
+		return "", fault.New(fault.InvalidArgument, "grant_type must be %s or %s", clientCredentials,
+			tokenExchange).At("grant_type")
 	}
 	if authorization := r.Header.Get("Authorization"); authorization != "" {
 		bearer, is := transport.Bearer(authorization)
@@ -131,7 +133,8 @@ func keyOf(r *http.Request, in url.Values) (string, error) {
 		add(bearer)
 	}
 	if len(shown) != 1 {
-		return "", fault.New(fault.Unauthenticated, "the service account's key must be given once: as Bearer or as client_secret")
+		return "", fault.New(fault.Unauthenticated,
+			"the service account's key must be given once: as Bearer or as client_secret")
 	}
 	return shown[0], nil
 }

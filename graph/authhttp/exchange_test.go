@@ -46,11 +46,13 @@ func TestAKeyIsExchangedForAShortToken(t *testing.T) {
 		body    string
 		headers []string
 	}{
-		"bearer, form":   {"grant_type=client_credentials", []string{"Content-Type", form, "Authorization", "Bearer " + key}},
-		"basic, form":    {"grant_type=client_credentials", []string{"Content-Type", form, "Authorization", basic}},
-		"secret, form":   {"grant_type=client_credentials&client_secret=" + url.QueryEscape(key), []string{"Content-Type", form}},
-		"secret, JSON":   {fmt.Sprintf(`{"grant_type":"client_credentials","client_secret":%q,"expires_in":900}`, key), nil},
-		"token exchange": {"grant_type=urn:ietf:params:oauth:grant-type:token-exchange&subject_token=" + url.QueryEscape(key), []string{"Content-Type", form}},
+		"bearer, form": {"grant_type=client_credentials", []string{"Content-Type", form, "Authorization", "Bearer " + key}},
+		"basic, form":  {"grant_type=client_credentials", []string{"Content-Type", form, "Authorization", basic}},
+		"secret, form": {"grant_type=client_credentials&client_secret=" + url.QueryEscape(key),
+			[]string{"Content-Type", form}},
+		"secret, JSON": {fmt.Sprintf(`{"grant_type":"client_credentials","client_secret":%q,"expires_in":900}`, key), nil},
+		"token exchange": {"grant_type=urn:ietf:params:oauth:grant-type:token-exchange&subject_token=" + url.QueryEscape(key),
+			[]string{"Content-Type", form}},
 	} {
 		status, got := b.token(t, how.body, how.headers...)
 		require.Equal(t, 200, status, "%s: %+v", name, got)
@@ -65,19 +67,22 @@ func TestAKeyIsExchangedForAShortToken(t *testing.T) {
 	require.True(t, actor.Allows(authz.AppsInstanceRead, project.TenantID, project.ID))
 	require.WithinDuration(t, time.Now().Add(15*time.Minute), actor.ExpiresAt, time.Minute)
 
-	status, narrow := b.token(t, "grant_type=client_credentials&scope=project.read&expires_in=300", "Content-Type", form, "Authorization", "Bearer "+key)
+	status, narrow := b.token(t, "grant_type=client_credentials&scope=project.read&expires_in=300", "Content-Type", form,
+		"Authorization", "Bearer "+key)
 	require.Equal(t, 200, status)
 	less, err := b.kit.DB.Read(b.kit.With(narrow.AccessToken))
 	require.NoError(t, err)
 	require.True(t, less.Allows(authz.ProjectRead, project.TenantID, project.ID))
 	require.False(t, less.Allows(authz.AppsInstanceRead, project.TenantID, project.ID), "it asked for less")
-	status, _ = b.token(t, "grant_type=client_credentials", "Content-Type", form, "Authorization", "Bearer "+made.AccessToken)
+	status, _ = b.token(t, "grant_type=client_credentials", "Content-Type", form, "Authorization",
+		"Bearer "+made.AccessToken)
 	require.Equal(t, 403, status, "a token is not exchanged for another: it would never end")
 
 	b.kit.SQL(`UPDATE service_account SET permission_keys = '["project.read"]'`)
 	actor, err = b.kit.DB.Read(b.kit.With(made.AccessToken))
 	require.NoError(t, err)
-	require.False(t, actor.Allows(authz.AppsInstanceRead, project.TenantID, project.ID), "what the account loses the token loses")
+	require.False(t, actor.Allows(authz.AppsInstanceRead, project.TenantID, project.ID),
+		"what the account loses the token loses")
 	b.kit.SQL(`UPDATE service_account_key SET revoked_at = now()`)
 	for _, token := range []string{made.AccessToken, narrow.AccessToken} {
 		_, err = b.kit.DB.Read(b.kit.With(token))
@@ -113,19 +118,28 @@ func TestRefusedExchangesSayWhyInBothLanguagesAndWriteNothing(t *testing.T) {
 		code    fault.Code
 		word    string
 	}{
-		"no key":            {"grant_type=client_credentials", []string{"Content-Type", form}, fault.Unauthenticated, "invalid_client"},
-		"two keys":          {"grant_type=client_credentials&client_secret=" + key, bearer(key), fault.Unauthenticated, "invalid_client"},
-		"a cookie":          {"grant_type=client_credentials", []string{"Content-Type", form, "Cookie", "gpuaas_session=" + key}, fault.Unauthenticated, "invalid_client"},
-		"garbage":           {"grant_type=client_credentials", bearer("garbage"), fault.Unauthenticated, "invalid_client"},
-		"revoked":           {"grant_type=client_credentials", bearer(revoked), fault.Unauthenticated, "invalid_client"},
-		"a person":          {"grant_type=client_credentials", bearer(person), fault.Forbidden, "unauthorized_client"},
-		"another grant":     {"grant_type=password", bearer(key), fault.InvalidArgument, "unsupported_grant_type"},
-		"too long":          {"grant_type=client_credentials&expires_in=3601", bearer(key), fault.InvalidArgument, "invalid_request"},
-		"too short":         {"grant_type=client_credentials&expires_in=299", bearer(key), fault.InvalidArgument, "invalid_request"},
-		"no number":         {"grant_type=client_credentials&expires_in=soon", bearer(key), fault.InvalidArgument, "invalid_request"},
-		"more than it has":  {"grant_type=client_credentials&scope=apps.instance.create", bearer(key), fault.InvalidArgument, "invalid_scope"},
-		"given twice":       {"grant_type=client_credentials&scope=a&scope=b", bearer(key), fault.RequestInvalid, "invalid_request"},
-		"another type":      {"grant_type=client_credentials", []string{"Content-Type", "text/plain"}, fault.UnsupportedMediaType, "invalid_request"},
+		"no key": {"grant_type=client_credentials", []string{"Content-Type", form}, fault.Unauthenticated,
+			"invalid_client"},
+		"two keys": {"grant_type=client_credentials&client_secret=" + key, bearer(key), fault.Unauthenticated,
+			"invalid_client"},
+		"a cookie": {"grant_type=client_credentials",
+			[]string{"Content-Type", form, "Cookie", "gpuaas_session=" + key}, fault.Unauthenticated, "invalid_client"},
+		"garbage":       {"grant_type=client_credentials", bearer("garbage"), fault.Unauthenticated, "invalid_client"},
+		"revoked":       {"grant_type=client_credentials", bearer(revoked), fault.Unauthenticated, "invalid_client"},
+		"a person":      {"grant_type=client_credentials", bearer(person), fault.Forbidden, "unauthorized_client"},
+		"another grant": {"grant_type=password", bearer(key), fault.InvalidArgument, "unsupported_grant_type"},
+		"too long": {"grant_type=client_credentials&expires_in=3601", bearer(key), fault.InvalidArgument,
+			"invalid_request"},
+		"too short": {"grant_type=client_credentials&expires_in=299", bearer(key), fault.InvalidArgument,
+			"invalid_request"},
+		"no number": {"grant_type=client_credentials&expires_in=soon", bearer(key), fault.InvalidArgument,
+			"invalid_request"},
+		"more than it has": {"grant_type=client_credentials&scope=apps.instance.create", bearer(key), fault.InvalidArgument,
+			"invalid_scope"},
+		"given twice": {"grant_type=client_credentials&scope=a&scope=b", bearer(key), fault.RequestInvalid,
+			"invalid_request"},
+		"another type": {"grant_type=client_credentials", []string{"Content-Type", "text/plain"},
+			fault.UnsupportedMediaType, "invalid_request"},
 		"no object":         {"[]", nil, fault.RequestInvalid, "invalid_request"},
 		"an object in JSON": {`{"grant_type":{}}`, nil, fault.RequestInvalid, "invalid_request"},
 	} {

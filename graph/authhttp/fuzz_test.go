@@ -10,7 +10,8 @@ import (
 // FuzzTarget: what follows a login is a path of this site or a port of the person's own machine, in
 // whatever way browsers read it.
 func FuzzTarget(f *testing.F) {
-	for _, seed := range []string{"/", "/instances?x=1#y", "//evil.test", "/\\evil.test", "https://evil.test", "/\t/evil.test", "/auth/logout", "javascript:alert(1)", "/%2f/evil", "/..//evil.test", "/.//evil.test", ""} {
+	for _, seed := range []string{"/", "/instances?x=1#y", "//evil.test", "/\\evil.test", "https://evil.test",
+		"/\t/evil.test", "/auth/logout", "javascript:alert(1)", "/%2f/evil", "/..//evil.test", "/.//evil.test", ""} {
 		f.Add(seed, "", "")
 	}
 	f.Add("", "8123", strings.Repeat("a", 43))

@@ -26,7 +26,8 @@ var invitationPage = template.Must(template.New("invitation").Parse(`<!doctype h
 </html>
 `))
 
-// invitation shows an invitation to the person it was sent to. The link alone accepts nothing: a person can be made to open one.
+// invitation shows an invitation to the person it was sent to. The link alone accepts nothing: a person can be made to
+// open one.
 func (h *Handler) invitation(w http.ResponseWriter, r *http.Request) {
 	code := r.URL.Query().Get("invitation")
 	if tenant, ok := h.invites(w, r, code); ok {
@@ -51,7 +52,8 @@ func (h *Handler) accept(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// invites returns the name of the tenant that a code is an invitation of, or answers the request. Who tries codes is slowed down.
+// invites returns the name of the tenant that a code is an invitation of, or answers the request. Who tries codes is
+// slowed down.
 func (h *Handler) invites(w http.ResponseWriter, r *http.Request, code string) (tenant string, ok bool) {
 	if h.provider == nil {
 		h.failPage(w, r, "", fault.New(fault.FailedPrecondition, "this installation has no identity provider"))

@@ -22,7 +22,8 @@ func (o *opened) admin(tenant *db.Tenant) context.Context {
 
 // adds adds an address to a tenant, as its own admin.
 func (o *opened) adds(tenant *db.Tenant, email string) (*db.User, error) {
-	return o.identity.CreateUser(o.admin(tenant), identity.CreateUserInput{TenantID: &tenant.ID, Email: email, DisplayName: "Somebody", IdempotencyKey: email})
+	return o.identity.CreateUser(o.admin(tenant), identity.CreateUserInput{TenantID: &tenant.ID, Email: email,
+		DisplayName: "Somebody", IdempotencyKey: email})
 }
 
 // invited adds an address to a tenant and invites it; the code is the answer.
@@ -50,8 +51,8 @@ func (o *opened) endsIn(ended *http.Response, code fault.Code, what string) {
 	require.Equal(o.t, string(code), ended.Request.URL.Query().Get("error"), what)
 }
 
-// A tenant's admin takes the address of another company's officer: nothing is told by it, nobody else is kept from adding it, and
-// the officer's login goes where the officer belongs.
+// A tenant's admin takes the address of another company's officer: nothing is told by it, nobody else is kept from
+// adding it, and the officer's login goes where the officer belongs.
 func TestAnAddressThatAStrangerTookIsNobodysUntilItIsAccepted(t *testing.T) {
 	t.Parallel()
 	o := withProvider(t)
@@ -64,7 +65,8 @@ func TestAnAddressThatAStrangerTookIsNobodysUntilItIsAccepted(t *testing.T) {
 	o.endsIn(o.browser().login("cfo", ""), fault.LoginRefused, "nobody has vouched for the stranger's")
 	require.Zero(t, o.kit.Count("external_identity", ""))
 
-	_, err = o.identity.SetDomains(o.kit.As(o.kit.Operator()), identity.DomainsInput{TenantID: own.ID, Domains: []string{"b.test"}})
+	_, err = o.identity.SetDomains(o.kit.As(o.kit.Operator()),
+		identity.DomainsInput{TenantID: own.ID, Domains: []string{"b.test"}})
 	require.NoError(t, err)
 	theirs, err := o.adds(own, cfo)
 	require.NoError(t, err, "the address is taken elsewhere, which is nobody's to know")
@@ -111,7 +113,8 @@ func TestAnInvitationIsAcceptedByWhomItIsFor(t *testing.T) {
 	o.is(again, person)
 }
 
-// A login that is known here cannot accept: it would be taken from whom it belongs to. What was refused stays open for another.
+// A login that is known here cannot accept: it would be taken from whom it belongs to. What was refused stays open for
+// another.
 func TestAKnownLoginAcceptsNoInvitation(t *testing.T) {
 	t.Parallel()
 	o := withProvider(t)
@@ -132,7 +135,8 @@ func TestAKnownLoginAcceptsNoInvitation(t *testing.T) {
 	o.is(fresh, other)
 }
 
-// A code ends when it is revoked, when another is minted, with its week, and with its person: also for a login that has begun by it.
+// A code ends when it is revoked, when another is minted, with its week, and with its person: also for a login that has
+// begun by it.
 func TestACodeThatHasEndedAcceptsNothing(t *testing.T) {
 	t.Parallel()
 	for name, end := range map[string]func(*opened, *db.Tenant, *db.User){

@@ -22,7 +22,8 @@ func TestTheMethodsAreTold(t *testing.T) {
 	ended, _ := o.browser().get(local.URL + "/auth/oidc/start")
 	require.Contains(t, ended.Header.Get("Location"), "/login?correlation_id=")
 	require.Contains(t, ended.Header.Get("Location"), "error=FAILED_PRECONDITION")
-	link, err := (&identity.Service{DB: o.kit.DB, DevLogins: true}).CreateLoginLink(o.kit.As(o.kit.Operator()), o.kit.User(nil).ID)
+	link, err := (&identity.Service{DB: o.kit.DB, DevLogins: true}).CreateLoginLink(o.kit.As(o.kit.Operator()),
+		o.kit.User(nil).ID)
 	require.NoError(t, err)
 	response, body := o.post("/auth/login", fmt.Sprintf(`{"code":%q,"client":"cli"}`, link.Code))
 	require.Equal(t, 403, response.StatusCode)

@@ -93,7 +93,8 @@ func (h *Handler) attemptCookie(r *http.Request, attempt *identity.Attempt, valu
 	if transport.HostCookies(r) {
 		path = "/"
 	}
-	return &http.Cookie{Name: transport.CookieName(r, attemptCookie+attempt.ID.Suffix()), Value: value, Path: path, MaxAge: seconds, HttpOnly: true,
+	return &http.Cookie{Name: transport.CookieName(r, attemptCookie+attempt.ID.Suffix()), Value: value, Path: path,
+		MaxAge: seconds, HttpOnly: true,
 		SameSite: http.SameSiteLaxMode, Secure: transport.HostCookies(r)}
 }
 
@@ -123,7 +124,8 @@ func targetOf(query url.Values) (string, error) {
 // localPath tells whether a browser that is sent there stays on this site: an absolute path that no browser reads
 // as another host, and none of ours that would log in or out.
 func localPath(target string) bool {
-	if len(target) > maxTarget || !strings.HasPrefix(target, "/") || strings.HasPrefix(target, "//") || strings.HasPrefix(target, "/auth/") {
+	if len(target) > maxTarget || !strings.HasPrefix(target, "/") || strings.HasPrefix(target, "//") ||
+		strings.HasPrefix(target, "/auth/") {
 		return false
 	}
 	for i := range len(target) {
@@ -187,7 +189,8 @@ func (h *Handler) take(w http.ResponseWriter, r *http.Request, state string) (*i
 	}
 	var shown string
 	if id, err := identity.AttemptOf(state); err == nil {
-		if cookie, err := r.Cookie(transport.CookieName(r, attemptCookie+id.Suffix())); err == nil && len(cookie.Value) <= maxParameter {
+		if cookie, err := r.Cookie(transport.CookieName(r, attemptCookie+id.Suffix())); err == nil &&
+			len(cookie.Value) <= maxParameter {
 			shown = cookie.Value
 		}
 	}
@@ -202,7 +205,8 @@ func (h *Handler) take(w http.ResponseWriter, r *http.Request, state string) (*i
 // vouched is whom the provider vouches for in what it sent the browser back with.
 func (h *Handler) vouched(ctx context.Context, query url.Values, attempt *identity.Attempt) (identity.Person, error) {
 	if problem := query.Get("error"); problem != "" {
-		return identity.Person{}, fault.New(fault.LoginRefused, "the identity provider did not log you in").Because(fmt.Errorf("it said %.100q", problem))
+		return identity.Person{}, fault.New(fault.LoginRefused,
+			"the identity provider did not log you in").Because(fmt.Errorf("it said %.100q", problem))
 	}
 	if issuer := query.Get("iss"); issuer != "" && issuer != h.provider.Issuer { // RFC 9207
 		return identity.Person{}, unproved(errors.New("the answer is of another issuer"))
@@ -229,7 +233,8 @@ func loopback(port string, query url.Values) string {
 // failPage ends a login that a browser made: on the console's login page, or at the command line that waits, with
 // a code and the correlation id; in the one envelope for whoever asks for JSON.
 func (h *Handler) failPage(w http.ResponseWriter, r *http.Request, target string, err error) {
-	if accept := r.Header.Get("Accept"); strings.Contains(accept, "application/json") && !strings.Contains(accept, "text/html") {
+	if accept := r.Header.Get("Accept"); strings.Contains(accept, "application/json") &&
+		!strings.Contains(accept, "text/html") {
 		h.fail(w, r, err)
 		return
 	}
@@ -252,7 +257,8 @@ func (h *Handler) logFailure(ctx context.Context, refused *fault.Fault, err erro
 	if errors.Is(err, context.Canceled) || (refused.Code != fault.Internal && cause == nil) {
 		return
 	}
-	h.options.Log.WarnContext(ctx, "a login failed", "correlation_id", transport.CorrelationID(ctx), "code", refused.Code, "error", err, "cause", cause)
+	h.options.Log.WarnContext(ctx, "a login failed", "correlation_id", transport.CorrelationID(ctx), "code", refused.Code,
+		"error", err, "cause", cause)
 }
 
 // refresh gives a browser's session a new secret when the one it has is old enough.
@@ -274,5 +280,6 @@ func (h *Handler) refresh(w http.ResponseWriter, r *http.Request) {
 	if session.Token != "" {
 		http.SetCookie(w, h.cookie(r, session.Token, session.ExpiresAt))
 	}
-	answer(w, http.StatusOK, map[string]any{"rotated": session.Token != "", "expiresAt": session.ExpiresAt.UTC().Format(time.RFC3339)})
+	answer(w, http.StatusOK, map[string]any{"rotated": session.Token != "",
+		"expiresAt": session.ExpiresAt.UTC().Format(time.RFC3339)})
 }

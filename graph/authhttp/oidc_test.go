@@ -50,8 +50,10 @@ func TestAPersonLogsInAtTheProviderAndIsKnownByItsSubjectFromThenOn(t *testing.T
 	viewer, err := o.identity.Viewer(o.kit.With(first.session()))
 	require.NoError(t, err)
 	require.Equal(t, string(person.ID), viewer.Actor.ID)
-	require.Equal(t, 1, o.kit.Count("external_identity", "user_id = $1 AND issuer = $2 AND subject = 'subject-1'", person.ID, o.provider.URL))
-	require.Equal(t, 1, o.kit.Count("session", "method = 'oidc' AND origin = '127.0.0.1' AND length(agent) = 120 AND agent LIKE 'Browser/1 %'"))
+	require.Equal(t, 1, o.kit.Count("external_identity", "user_id = $1 AND issuer = $2 AND subject = 'subject-1'",
+		person.ID, o.provider.URL))
+	require.Equal(t, 1, o.kit.Count("session",
+		"method = 'oidc' AND origin = '127.0.0.1' AND length(agent) = 120 AND agent LIKE 'Browser/1 %'"))
 	require.Equal(t, 1, o.kit.Count("person", "id = $1 AND last_login_at IS NOT NULL", person.ID))
 
 	// The address is no authority: it changes at the provider, and the person stays who they are.
@@ -99,7 +101,8 @@ func TestTheSessionCookieIsStrictAndTheAttemptsIsLax(t *testing.T) {
 	require.Equal(t, "/auth/oidc/", begun.Path)
 	sent, err := url.Parse(start.Header.Get("Location"))
 	require.NoError(t, err)
-	for name, want := range map[string]string{"code_challenge_method": "S256", "response_type": "code", "client_id": clientID} {
+	for name, want := range map[string]string{"code_challenge_method": "S256", "response_type": "code",
+		"client_id": clientID} {
 		require.Equal(t, want, sent.Query().Get(name))
 	}
 	require.NotEmpty(t, sent.Query().Get("nonce"))
@@ -116,7 +119,8 @@ func TestWhatTheProviderDidNotSayIsNotBelieved(t *testing.T) {
 	der, err := x509.MarshalPKIXPublicKey(public)
 	require.NoError(t, err)
 	signedBy := func(algorithm jose.SignatureAlgorithm, with any) func(string) string {
-		signer, err := jose.NewSigner(jose.SigningKey{Algorithm: algorithm, Key: with}, (&jose.SignerOptions{}).WithHeader("kid", key.ID()))
+		signer, err := jose.NewSigner(jose.SigningKey{Algorithm: algorithm, Key: with},
+			(&jose.SignerOptions{}).WithHeader("kid", key.ID()))
 		require.NoError(t, err)
 		return func(raw string) string {
 			parsed, _ := jwt.ParseSigned(raw, []jose.SignatureAlgorithm{key.SignatureAlgorithm()})
@@ -154,7 +158,8 @@ func TestWhatTheProviderDidNotSayIsNotBelieved(t *testing.T) {
 		"tampered claims": func(raw string) string {
 			parts := strings.Split(raw, ".")
 			claims, _ := base64.RawURLEncoding.DecodeString(parts[1])
-			return parts[0] + "." + base64.RawURLEncoding.EncodeToString([]byte(strings.Replace(string(claims), `"s"`, `"t"`, 1))) + "." + parts[2]
+			return parts[0] + "." + base64.RawURLEncoding.EncodeToString([]byte(strings.Replace(string(claims), `"s"`, `"t"`,
+				1))) + "." + parts[2]
 		},
 		"no ID token": func(string) string { return "" },
 	} {
@@ -197,7 +202,8 @@ func TestOnlyTheInvitedAreLetIn(t *testing.T) {
 
 	o.kit.SQL(`UPDATE person SET disabled_at = now() WHERE id = $1`, invited.ID)
 	ended = o.browser().login("rightful", "")
-	require.Equal(t, string(fault.LoginRefused), ended.Request.URL.Query().Get("error"), "who is disabled is not let in again")
+	require.Equal(t, string(fault.LoginRefused), ended.Request.URL.Query().Get("error"),
+		"who is disabled is not let in again")
 	require.Equal(t, 1, o.kit.Count("session", ""))
 }
 
@@ -215,7 +221,8 @@ func TestALoginComesBackOnceAndToTheBrowserThatBeganIt(t *testing.T) {
 	ended, _ := o.browser().get(begun.held)
 	o.refusedWith(ended, fault.Unauthenticated, "another browser: somebody was lured into a login that is not theirs")
 	for name, state := range map[string]string{
-		"no state": "", "garbage": "gpu_lat_x", "long": strings.Repeat("x", 10_000), "a session": o.kit.Session(o.kit.User(nil)),
+		"no state": "", "garbage": "gpu_lat_x", "long": strings.Repeat("x", 10_000),
+		"a session": o.kit.Session(o.kit.User(nil)),
 	} {
 		address, err := url.Parse(begun.held)
 		require.NoError(t, err)
@@ -256,14 +263,16 @@ func TestALoginGoesOnToPathsOfThisSiteAlone(t *testing.T) {
 	t.Parallel()
 	o := withProvider(t)
 	for _, target := range []string{
-		"https://evil.test/", "//evil.test", "/\\evil.test", "\\/evil.test", "javascript:alert(1)", "instances", "/\t/evil.test", "/\n//evil.test",
+		"https://evil.test/", "//evil.test", "/\\evil.test", "\\/evil.test", "javascript:alert(1)", "instances",
+		"/\t/evil.test", "/\n//evil.test",
 		"/auth/logout", "/é", strings.Repeat("/x", 400), "http:evil.test", "/a b",
 	} {
 		ended := o.browser().login("s", "?returnTo="+url.QueryEscape(target))
 		o.refusedWith(ended, fault.InvalidArgument, target)
 	}
 	require.Zero(t, o.kit.Count("login_attempt", ""), "nothing was written")
-	for query, path := range map[string]string{"?cli=80&challenge=" + strings.Repeat("a", 43): "cli", "?cli=x": "cli", "?cli=4000&challenge=short": "challenge"} {
+	for query, path := range map[string]string{"?cli=80&challenge=" + strings.Repeat("a", 43): "cli", "?cli=x": "cli",
+		"?cli=4000&challenge=short": "challenge"} {
 		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, o.URL+"/auth/oidc/start"+query, nil)
 		require.NoError(t, err)
 		request.Header.Set("Accept", "application/json")
@@ -285,7 +294,8 @@ func TestWhileTheProviderIsAwayNothingIsWrittenAndThenItWorks(t *testing.T) {
 	o.away.Store(false)
 	b := o.browser()
 	b.holds = true
-	require.Eventually(t, func() bool { b.login("s", ""); return b.held != "" }, 20*time.Second, 100*time.Millisecond, "it is asked again")
+	require.Eventually(t, func() bool { b.login("s", ""); return b.held != "" }, 20*time.Second, 100*time.Millisecond,
+		"it is asked again")
 	b.holds = false
 	o.away.Store(true)
 	ended, _ := b.get(b.held)
@@ -298,7 +308,8 @@ func TestWhileTheProviderIsAwayNothingIsWrittenAndThenItWorks(t *testing.T) {
 	cancelled.holds = false
 	address, err := url.Parse(cancelled.held)
 	require.NoError(t, err)
-	ended, _ = cancelled.get(o.URL + "/auth/oidc/callback?error=access_denied&state=" + url.QueryEscape(address.Query().Get("state")))
+	ended, _ = cancelled.get(o.URL + "/auth/oidc/callback?error=access_denied&state=" +
+		url.QueryEscape(address.Query().Get("state")))
 	require.Equal(t, string(fault.LoginRefused), ended.Request.URL.Query().Get("error"))
 }
 

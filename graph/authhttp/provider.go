@@ -116,7 +116,8 @@ func (p *provider) address(ctx context.Context, attempt *identity.Attempt) (stri
 	if err != nil {
 		return "", err
 	}
-	return p.oauth(found).AuthCodeURL(attempt.State, oidc.Nonce(attempt.Nonce), oauth2.S256ChallengeOption(attempt.Verifier)), nil
+	return p.oauth(found).AuthCodeURL(attempt.State, oidc.Nonce(attempt.Nonce),
+		oauth2.S256ChallengeOption(attempt.Verifier)), nil
 }
 
 // person is whom the provider vouches for with the code. UNAUTHENTICATED when the provider does not take the code
@@ -129,7 +130,8 @@ func (p *provider) person(ctx context.Context, code string, attempt *identity.At
 	ctx = oidc.ClientContext(ctx, p.client)
 	tokens, err := p.oauth(found).Exchange(ctx, code, oauth2.VerifierOption(attempt.Verifier))
 	if err != nil {
-		if refused := new(oauth2.RetrieveError); errors.As(err, &refused) && refused.Response != nil && refused.Response.StatusCode < 500 {
+		if refused := new(oauth2.RetrieveError); errors.As(err, &refused) && refused.Response != nil &&
+			refused.Response.StatusCode < 500 {
 			return identity.Person{}, unproved(err)
 		}
 		return identity.Person{}, fault.New(fault.Unavailable, "the identity provider does not answer").Because(err)
@@ -149,7 +151,8 @@ func (p *provider) person(ctx context.Context, code string, attempt *identity.At
 			return identity.Person{}, err
 		}
 	}
-	return identity.Person{Issuer: token.Issuer, Subject: token.Subject, Email: claims.Email, Verified: bool(claims.Verified)}, nil
+	return identity.Person{Issuer: token.Issuer, Subject: token.Subject, Email: claims.Email,
+		Verified: bool(claims.Verified)}, nil
 }
 
 // unproved is the one answer to a login that does not hold; why is for the log.
@@ -185,7 +188,9 @@ func (p *provider) claims(token *oidc.IDToken, accessToken, nonce string) (out c
 		return out, errors.New("the ID token names nobody")
 	case out.AuthorizedParty != "" && out.AuthorizedParty != p.ClientID:
 		return out, errors.New("the ID token was made for another party")
-	case out.AuthorizedParty == "" && slices.ContainsFunc(token.Audience, func(to string) bool { return to != p.ClientID }):
+	case out.AuthorizedParty == "" && slices.ContainsFunc(token.Audience, func(to string) bool {
+		return to != p.ClientID
+	}):
 		return out, errors.New("the ID token has several audiences and no authorized party")
 	case token.AccessTokenHash != "":
 		return out, token.VerifyAccessToken(accessToken)

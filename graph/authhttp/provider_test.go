@@ -42,7 +42,8 @@ type people struct {
 func (p *people) add(subject, email string, verified bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.byID[subject] = &storage.User{ID: subject, Username: subject, Password: password, FirstName: "Ann", LastName: "Other", Email: email, EmailVerified: verified}
+	p.byID[subject] = &storage.User{ID: subject, Username: subject, Password: password, FirstName: "Ann",
+		LastName: "Other", Email: email, EmailVerified: verified}
 }
 
 // GetUserByID implements storage.UserStore.
@@ -75,7 +76,9 @@ func withProvider(t *testing.T) *opened {
 	o := &opened{people: &people{byID: map[string]*storage.User{}}}
 	var provider, platform atomic.Pointer[http.Handler]
 	serve := func(of *atomic.Pointer[http.Handler]) *httptest.Server {
-		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { (*of.Load()).ServeHTTP(w, r) }))
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			(*of.Load()).ServeHTTP(w, r)
+		}))
 		t.Cleanup(server.Close)
 		return server
 	}
@@ -92,7 +95,8 @@ func withProvider(t *testing.T) *opened {
 	kit := platformtest.New(t)
 	service := &identity.Service{DB: kit.DB, Keys: kit.Ring, PublicURL: server.URL}
 	logins, err := authhttp.New(authhttp.Options{Identity: service, Log: log, OIDC: &authhttp.OIDC{
-		Issuer: o.provider.URL, ClientID: clientID, ClientSecret: clientSecret, Name: "Example", RedirectURL: server.URL + "/auth/oidc/callback",
+		Issuer: o.provider.URL, ClientID: clientID, ClientSecret: clientSecret, Name: "Example",
+		RedirectURL: server.URL + "/auth/oidc/callback",
 	}})
 	require.NoError(t, err)
 	mux := http.NewServeMux()
@@ -138,7 +142,8 @@ func (o *opened) key() op.SigningKey {
 // resigned changes claims of the ID tokens to come, and signs them with the provider's own key.
 func (o *opened) resigned(change map[string]any) func(string) string {
 	key := o.key()
-	signer, err := jose.NewSigner(jose.SigningKey{Algorithm: key.SignatureAlgorithm(), Key: jose.JSONWebKey{Key: key.Key(), KeyID: key.ID()}}, nil)
+	signer, err := jose.NewSigner(jose.SigningKey{Algorithm: key.SignatureAlgorithm(),
+		Key: jose.JSONWebKey{Key: key.Key(), KeyID: key.ID()}}, nil)
 	require.NoError(o.t, err)
 	return func(raw string) string {
 		parsed, err := jwt.ParseSigned(raw, []jose.SignatureAlgorithm{key.SignatureAlgorithm()})
@@ -181,7 +186,8 @@ func (o *opened) browser() *browser {
 			b.held = r.URL.String()
 			return http.ErrUseLastResponse
 		}
-		if r.URL.Hostname() == "127.0.0.1" && r.URL.Port() != portOf(o.t, o.URL) && r.URL.Port() != portOf(o.t, o.provider.URL) {
+		if r.URL.Hostname() == "127.0.0.1" && r.URL.Port() != portOf(o.t, o.URL) &&
+			r.URL.Port() != portOf(o.t, o.provider.URL) {
 			return http.ErrUseLastResponse // a command line would wait there
 		}
 		return nil
@@ -225,7 +231,8 @@ func (b *browser) agree(subject string, port int, bound string) *http.Response {
 	asked, text := b.get(b.o.URL + "/auth/oidc/start?" + fields.Encode())
 	require.Equal(b.o.t, http.StatusOK, asked.StatusCode)
 	require.Contains(b.o.t, text, logincode.Of(bound))
-	request, err := http.NewRequestWithContext(b.o.t.Context(), http.MethodPost, b.o.URL+"/auth/oidc/start", strings.NewReader(fields.Encode()))
+	request, err := http.NewRequestWithContext(b.o.t.Context(), http.MethodPost, b.o.URL+"/auth/oidc/start",
+		strings.NewReader(fields.Encode()))
 	require.NoError(b.o.t, err)
 	request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	request.Header.Set("Origin", b.o.URL)
@@ -243,7 +250,8 @@ func (b *browser) accept(subject, code, origin string) *http.Response {
 // sends sends the form of an invitation's page, and goes as far as the provider's form.
 func (b *browser) sends(code, origin string) (*http.Response, string) {
 	fields := url.Values{"invitation": {code}}
-	request, err := http.NewRequestWithContext(b.o.t.Context(), http.MethodPost, b.o.URL+"/auth/oidc/accept", strings.NewReader(fields.Encode()))
+	request, err := http.NewRequestWithContext(b.o.t.Context(), http.MethodPost, b.o.URL+"/auth/oidc/accept",
+		strings.NewReader(fields.Encode()))
 	require.NoError(b.o.t, err)
 	request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	request.Header.Set("Accept", "text/html")
@@ -259,7 +267,8 @@ func (b *browser) proceed(subject string, page *http.Response, form string) *htt
 	}
 	require.Contains(b.o.t, form, "password")
 	fields := url.Values{"username": {subject}, "password": {password}, "id": {id}}
-	request, err := http.NewRequestWithContext(b.o.t.Context(), http.MethodPost, b.o.provider.URL+"/login/username", bytes.NewBufferString(fields.Encode()))
+	request, err := http.NewRequestWithContext(b.o.t.Context(), http.MethodPost, b.o.provider.URL+"/login/username",
+		bytes.NewBufferString(fields.Encode()))
 	require.NoError(b.o.t, err)
 	request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	request.Header.Set("User-Agent", "Browser/1 "+strings.Repeat("x", 200))

@@ -28,8 +28,10 @@ func TestANodeFetchesWhatItsTaskIsFor(t *testing.T) {
 	require.Equal(t, h.URL, open.URL)
 	require.WithinDuration(t, time.Now().Add(10*time.Minute), open.ExpiresAt, time.Minute)
 	require.Len(t, open.Parts, 2)
-	require.Equal(t, []string{platformtest.Digest(h.manifest), platformtest.Digest(h.layer)}, []string{open.Parts[0].Digest, open.Parts[1].Digest})
-	require.Equal(t, 1, h.Count("audit_entry", "action = 'openArtifactDelivery' AND allowed AND object_id = $1 AND actor_id = $2 AND tenant_id = $3",
+	require.Equal(t, []string{platformtest.Digest(h.manifest), platformtest.Digest(h.layer)},
+		[]string{open.Parts[0].Digest, open.Parts[1].Digest})
+	require.Equal(t, 1, h.Count("audit_entry",
+		"action = 'openArtifactDelivery' AND allowed AND object_id = $1 AND actor_id = $2 AND tenant_id = $3",
 		h.task.ID, h.node.ID, h.tenant.ID))
 
 	for _, data := range [][]byte{h.manifest, h.layer} {
@@ -45,7 +47,8 @@ func TestANodeFetchesWhatItsTaskIsFor(t *testing.T) {
 		require.NotEmpty(t, response.Header.Get("X-Correlation-ID"))
 	}
 	counted := func() bool { return h.Stats.Parts.Load() == 2 && h.Stats.UnderWay.Load() == 0 }
-	require.Eventually(t, counted, 10*time.Second, time.Millisecond, "the node may have the last byte before it is counted")
+	require.Eventually(t, counted, 10*time.Second, time.Millisecond,
+		"the node may have the last byte before it is counted")
 	require.Equal(t, int64(len(h.manifest)+len(h.layer)), h.Stats.Bytes.Load())
 
 	asked := len(h.registry.asked)
@@ -66,7 +69,8 @@ func TestOneRangeOfAPartIsServed(t *testing.T) {
 		response, body := h.get(digest, grant, "Range", asked)
 		require.Equal(t, http.StatusPartialContent, response.StatusCode, asked)
 		require.Equal(t, h.layer[want[0]:want[1]], body, asked)
-		require.Equal(t, "bytes "+strconv.Itoa(want[0])+"-"+strconv.Itoa(want[1]-1)+"/"+strconv.Itoa(size), response.Header.Get("Content-Range"), asked)
+		require.Equal(t, "bytes "+strconv.Itoa(want[0])+"-"+strconv.Itoa(want[1]-1)+"/"+strconv.Itoa(size),
+			response.Header.Get("Content-Range"), asked)
 	}
 	response, body := h.get(platformtest.Digest(h.manifest), grant, "Range", "bytes=4-")
 	require.Equal(t, http.StatusPartialContent, response.StatusCode)
@@ -75,7 +79,8 @@ func TestOneRangeOfAPartIsServed(t *testing.T) {
 	require.Equal(t, http.StatusOK, response.StatusCode, "a piece of something else")
 	require.Len(t, body, size)
 	for _, wrong := range []string{
-		"bytes=" + strconv.Itoa(size) + "-", "bytes=9-5", "bytes=", "bytes=-", "bytes=-0", "bytes=a-b", "bytes=1-2,4-5", "lines=1-2", "bytes=--1",
+		"bytes=" + strconv.Itoa(size) + "-", "bytes=9-5", "bytes=", "bytes=-", "bytes=-0", "bytes=a-b", "bytes=1-2,4-5",
+		"lines=1-2", "bytes=--1",
 		"bytes=+1-", "bytes=99999999999999999999-",
 	} {
 		response := h.ask(http.MethodGet, digest, grant, "Range", wrong)
@@ -136,12 +141,14 @@ func TestAPartNeedsATokenThatStillHolds(t *testing.T) {
 	open, digest := h.open(), platformtest.Digest(h.layer)
 	_, nodes := h.Node(1)
 	api := h.OperationToken(h.Operation(h.instance, lifecycle.InstanceCreate, lifecycle.OperationRunning))
-	for name, text := range map[string]string{"none": "", "a node's credential": nodes, "one for the API": api, "another": "x.y.z"} {
+	for name, text := range map[string]string{"none": "", "a node's credential": nodes, "one for the API": api,
+		"another": "x.y.z"} {
 		response := h.ask(http.MethodGet, digest, text)
 		require.Equal(t, "Bearer", response.Header.Get("WWW-Authenticate"), name)
 		h.denied(response, http.StatusUnauthorized, "UNAUTHENTICATED")
 	}
-	grant := token.Delivery{Task: h.task.ID, Node: h.node.ID, Artifact: h.artifact.ID, ExpiresAt: time.Now().Add(-time.Second)}
+	grant := token.Delivery{Task: h.task.ID, Node: h.node.ID, Artifact: h.artifact.ID,
+		ExpiresAt: time.Now().Add(-time.Second)}
 	over, err := h.Ring.SignDelivery(grant, time.Now().Add(-time.Minute))
 	require.NoError(t, err)
 	h.denied(h.ask(http.MethodGet, digest, over), http.StatusUnauthorized, "TOKEN_EXPIRED")
@@ -151,7 +158,8 @@ func TestAPartNeedsATokenThatStillHolds(t *testing.T) {
 	require.NoError(t, err)
 	h.denied(h.ask(http.MethodGet, digest, foreign), http.StatusUnauthorized, "UNAUTHENTICATED")
 
-	h.denied(h.ask(http.MethodGet, platformtest.Digest([]byte("no part of it")), open.Token), http.StatusNotFound, "NOT_FOUND")
+	h.denied(h.ask(http.MethodGet, platformtest.Digest([]byte("no part of it")), open.Token), http.StatusNotFound,
+		"NOT_FOUND")
 	h.denied(h.ask(http.MethodGet, "sha256:abc", open.Token), http.StatusNotFound, "NOT_FOUND")
 	h.denied(h.ask(http.MethodGet, "", open.Token), http.StatusNotFound, "NOT_FOUND")
 	response := h.ask(http.MethodPost, digest, open.Token)
@@ -167,7 +175,8 @@ func TestAPartNeedsATokenThatStillHolds(t *testing.T) {
 	h.SQL(`INSERT INTO node_credential (id, node_id, secret_hash, expires_at, created_at)
 		SELECT 'crd_next', node_id, 'x', expires_at, now() FROM node_credential WHERE node_id = $1`, h.node.ID)
 	h.SQL(`UPDATE node_credential SET revoked_at = now() WHERE node_id = $1 AND id <> 'crd_next'`, h.node.ID)
-	h.denied(h.ask(http.MethodGet, digest, open.Token), http.StatusUnauthorized, "UNAUTHENTICATED") // it was opened with the one that ended
+	// it was opened with the one that ended
+	h.denied(h.ask(http.MethodGet, digest, open.Token), http.StatusUnauthorized, "UNAUTHENTICATED")
 	h.SQL(`UPDATE node_credential SET revoked_at = NULL WHERE node_id = $1`, h.node.ID)
 	h.SQL(`UPDATE node_task SET state = 'FAILED', ended_at = now() WHERE id = $1`, h.task.ID)
 	h.denied(h.ask(http.MethodGet, digest, open.Token), http.StatusConflict, "CONFLICT")
@@ -185,7 +194,8 @@ func TestASourceThatBreaksOffCutsTheAnswerAndARangeGoesOn(t *testing.T) {
 	had, err := io.ReadAll(response.Body)
 	require.ErrorIs(t, err, io.ErrUnexpectedEOF, "a client must see that it is short")
 	require.Less(t, len(had), len(h.layer))
-	require.Eventually(t, func() bool { return h.Stats.Broken.Load() == 1 && h.Stats.UnderWay.Load() == 0 }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return h.Stats.Broken.Load() == 1 && h.Stats.UnderWay.Load() == 0 },
+		10*time.Second, time.Millisecond)
 	h.registry.set(func() { h.registry.breakAt = 0 })
 	response, rest := h.get(digest, open.Token, "Range", "bytes="+strconv.Itoa(len(had))+"-")
 	require.Equal(t, http.StatusPartialContent, response.StatusCode)
@@ -258,15 +268,18 @@ func TestASourceThatTheOperatorDoesNotAllowIsNotNamed(t *testing.T) {
 	h.Service.Reach.Dial = func(context.Context, string, string) (net.Conn, error) {
 		return nil, fault.New(fault.DialRefused, "the operator does not allow artifact sources at %s", h.registry.host())
 	}
-	h.denied(h.ask(http.MethodGet, platformtest.Digest(h.layer), open.Token), http.StatusUnprocessableEntity, "DIAL_REFUSED")
+	h.denied(h.ask(http.MethodGet, platformtest.Digest(h.layer), open.Token), http.StatusUnprocessableEntity,
+		"DIAL_REFUSED")
 }
 
 func TestAFileIsDeliveredWithoutARegistry(t *testing.T) {
 	t.Parallel()
 	h := setup(t)
 	digest := platformtest.Digest(h.layer)
-	h.SQL(`UPDATE artifact_source SET kind = 'HTTPS', location = $2 WHERE id = $1`, h.source.ID, "https://"+h.registry.host()+"/")
-	h.SQL(`UPDATE artifact SET ref = $2, kind = 'BLOB' WHERE id = $1`, h.artifact.ID, "https://"+h.registry.host()+"/files/"+digest)
+	h.SQL(`UPDATE artifact_source SET kind = 'HTTPS', location = $2 WHERE id = $1`, h.source.ID,
+		"https://"+h.registry.host()+"/")
+	h.SQL(`UPDATE artifact SET ref = $2, kind = 'BLOB' WHERE id = $1`, h.artifact.ID,
+		"https://"+h.registry.host()+"/files/"+digest)
 	h.SQL(`UPDATE artifact_part SET role = 'BLOB' WHERE artifact_id = $1`, h.artifact.ID)
 	response, data := h.get(digest, h.open().Token, "Range", "bytes=10-")
 	require.Equal(t, http.StatusPartialContent, response.StatusCode, "%s", data)

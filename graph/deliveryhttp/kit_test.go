@@ -149,7 +149,8 @@ func setup(t *testing.T) *house {
 	h.source = kit.Source(nil, lifecycle.SourceOCI, h.registry.host())
 	h.credential(password)
 	h.layer = bytes.Repeat([]byte("weights "), 1<<17) // 1 MiB
-	h.manifest = []byte(fmt.Sprintf(`{"schemaVersion":2,"layers":[{"digest":%q,"size":%d}]}`, platformtest.Digest(h.layer), len(h.layer)))
+	h.manifest = []byte(fmt.Sprintf(`{"schemaVersion":2,"layers":[{"digest":%q,"size":%d}]}`, platformtest.Digest(h.layer),
+		len(h.layer)))
 	h.publish(stored)
 	h.task = h.fetching(platformtest.Digest(h.manifest))
 	return h
@@ -167,10 +168,12 @@ func (h *house) credential(value string) {
 func (h *house) publish(stored *db.Manifest) {
 	h.t.Helper()
 	var id ids.ID
-	require.NoError(h.t, h.Admin.QueryRow(h.t.Context(), `SELECT artifact_id FROM manifest_artifact WHERE manifest_id = $1`, stored.ID).Scan((*string)(&id)))
+	require.NoError(h.t, h.Admin.QueryRow(h.t.Context(),
+		`SELECT artifact_id FROM manifest_artifact WHERE manifest_id = $1`, stored.ID).Scan((*string)(&id)))
 	digest := platformtest.Digest(h.manifest)
 	var err error
-	h.artifact, err = h.Ent.Artifact.UpdateOneID(id).SetDigest(digest).SetRef(h.registry.host() + "/models/small@" + digest).
+	h.artifact, err = h.Ent.Artifact.UpdateOneID(id).SetDigest(digest).SetRef(h.registry.host() + "/models/small@" +
+		digest).
 		SetSourceID(h.source.ID).SetKind(lifecycle.ArtifactOCI).Save(h.t.Context())
 	require.NoError(h.t, err)
 	for i, data := range [][]byte{h.manifest, h.layer} {

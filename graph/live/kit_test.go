@@ -68,9 +68,12 @@ func newBench(t *testing.T, extensions ...graphql.HandlerExtension) *bench {
 	b.viewer = b.User(b.tenant, platformtest.In(authz.ProjectViewer, b.project))
 	b.admin = b.As(b.User(b.tenant, platformtest.In(authz.ProjectAdmin, b.project)))
 	resolver := &graph.Resolver{
-		DB: b.DB, Instances: &instance.Service{DB: b.DB}, Identity: &identity.Service{DB: b.DB}, Catalog: &catalog.Service{DB: b.DB}, Entitlements: &entitlement.Service{DB: b.DB},
-		Artifacts: &artifact.Service{DB: b.DB}, Adapters: &adapter.Service{DB: b.DB}, Allocations: &allocation.Service{DB: b.DB},
-		Nodes: &node.Service{DB: b.DB}, Tasks: &task.Service{DB: b.DB, Hub: b.Hub}, Progress: &live.Progress{DB: b.DB, Hub: b.Hub},
+		DB: b.DB, Instances: &instance.Service{DB: b.DB}, Identity: &identity.Service{DB: b.DB},
+		Catalog: &catalog.Service{DB: b.DB}, Entitlements: &entitlement.Service{DB: b.DB},
+		Artifacts: &artifact.Service{DB: b.DB}, Adapters: &adapter.Service{DB: b.DB},
+		Allocations: &allocation.Service{DB: b.DB},
+		Nodes:       &node.Service{DB: b.DB}, Tasks: &task.Service{DB: b.DB, Hub: b.Hub},
+		Progress: &live.Progress{DB: b.DB, Hub: b.Hub},
 	}
 	engine, err := transport.NewEngine(transport.Config{
 		Schema: exec.NewExecutableSchema(exec.Config{Resolvers: resolver}), Present: graph.Present, Log: quiet(),

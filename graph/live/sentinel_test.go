@@ -76,9 +76,13 @@ func TestOnlyAnAnswerTakesARightAway(t *testing.T) {
 	b := newBench(t)
 	ctx := b.As(b.viewer)
 	var asked, lost atomic.Int32
-	forget := b.watch.Watch(ctx, "away", func(context.Context) error { asked.Add(1); return errors.New("the database is away") }, func(error) { lost.Add(1) })
+	forget := b.watch.Watch(ctx, "away", func(context.Context) error {
+		asked.Add(1)
+		return errors.New("the database is away")
+	}, func(error) { lost.Add(1) })
 	var told atomic.Value
-	again := b.watch.Watch(ctx, "gone", func(context.Context) error { return fault.New(fault.Forbidden, "no") }, func(err error) { told.Store(err) })
+	again := b.watch.Watch(ctx, "gone", func(context.Context) error { return fault.New(fault.Forbidden, "no") },
+		func(err error) { told.Store(err) })
 	b.until(func() bool { return asked.Load() >= 2 })
 	require.Zero(t, lost.Load())
 	require.True(t, fault.Is(told.Load().(error), fault.PermissionRevoked))

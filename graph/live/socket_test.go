@@ -35,9 +35,11 @@ func (b *bench) start() *process {
 		credential, err := tx.ParseCredential(shown.Raw, b.Ring, time.Now())
 		return tx.WithCredential(authz.WithRequest(ctx, authz.RequestInfo{CorrelationID: "live"}), credential), err
 	}
-	sockets, err := wsapi.New(wsapi.Options{Engine: b.engine, Authenticate: authenticate, Streams: streams, StopTimeout: 100 * time.Millisecond})
+	sockets, err := wsapi.New(wsapi.Options{Engine: b.engine, Authenticate: authenticate, Streams: streams,
+		StopTimeout: 100 * time.Millisecond})
 	require.NoError(b.t, err)
-	handler, err := httpapi.New(httpapi.Options{Engine: b.engine, BodyBytes: 1 << 20, WebSocket: sockets, Authenticate: authenticate})
+	handler, err := httpapi.New(httpapi.Options{Engine: b.engine, BodyBytes: 1 << 20, WebSocket: sockets,
+		Authenticate: authenticate})
 	require.NoError(b.t, err)
 	stopStreams, stopSockets := b.run(streams.Run), b.run(sockets.Run)
 	server := httptest.NewServer(handler)
@@ -65,7 +67,8 @@ func (c *client) connect(to *process, b *bench) {
 	require.NoError(c.t, conn.WriteJSON(map[string]any{"type": "connection_init"}))
 	require.Equal(c.t, "connection_ack", c.read().Type)
 	variables := map[string]any{"i": b.made.ID, "a": c.cursor}
-	require.NoError(c.t, conn.WriteJSON(map[string]any{"id": "1", "type": "subscribe", "payload": map[string]any{"query": timeline, "variables": variables}}))
+	require.NoError(c.t, conn.WriteJSON(map[string]any{"id": "1", "type": "subscribe",
+		"payload": map[string]any{"query": timeline, "variables": variables}}))
 }
 
 type frame struct {

@@ -8,7 +8,8 @@ import (
 // LaunchOptions returns the options of a launch as the contract shows them.
 func LaunchOptions(options *instance.Options) *model.LaunchOptions {
 	out := &model.LaunchOptions{
-		Manifest: options.Manifest, Entitled: options.Entitled, Profile: options.Profile, Allocations: []*model.AllocationVerdict{},
+		Manifest: options.Manifest, Entitled: options.Entitled, Profile: options.Profile,
+		Allocations: []*model.AllocationVerdict{},
 	}
 	for _, one := range options.Versions {
 		out.Versions = append(out.Versions, &model.LaunchVersion{

@@ -26,14 +26,17 @@ func (c *Client) Describe(ctx context.Context, target Target) (adapter.Descripti
 			return out, nil
 		}
 	}
-	return out, &Error{Kind: Invalid, Target: target, Err: fmt.Errorf("it speaks none of the contracts %v", adapter.ContractVersions())}
+	return out, &Error{Kind: Invalid, Target: target,
+		Err: fmt.Errorf("it speaks none of the contracts %v", adapter.ContractVersions())}
 }
 
 // Plan asks what an operation would come to. The error is of kind Unsupported when the adapter does
 // not plan, as one of contract 1.0 does not.
-func (c *Client) Plan(ctx context.Context, target Target, request adapter.PlanRequest, trace Trace) (adapter.PlanAnswer, error) {
+func (c *Client) Plan(ctx context.Context, target Target, request adapter.PlanRequest, trace Trace) (adapter.PlanAnswer,
+	error) {
 	var out adapter.PlanAnswer
-	_, err := c.do(ctx, target, call{method: http.MethodPost, path: adapter.PlansPath, body: request, trace: trace, timeout: actTimeout}, &out)
+	_, err := c.do(ctx, target, call{method: http.MethodPost, path: adapter.PlansPath, body: request, trace: trace,
+		timeout: actTimeout}, &out)
 	if failed, ok := As(err); ok && slices.Contains(notPlanned, failed.Status) {
 		failed.Kind = Unsupported
 	}
@@ -61,11 +64,13 @@ func checkPlan(target Target, plan *adapter.PlanAnswer) error {
 	default:
 		return nil
 	}
-	return &Error{Kind: Invalid, Target: target, Status: http.StatusOK, Err: fmt.Errorf("the plan is outside of the contract: %s", wrong)}
+	return &Error{Kind: Invalid, Target: target, Status: http.StatusOK,
+		Err: fmt.Errorf("the plan is outside of the contract: %s", wrong)}
 }
 
 // Dispatch sends an operation; done says that the adapter had ended it already.
-func (c *Client) Dispatch(ctx context.Context, target Target, dispatch adapter.Dispatch) (status adapter.Status, done bool, err error) {
+func (c *Client) Dispatch(ctx context.Context, target Target, dispatch adapter.Dispatch) (status adapter.Status,
+	done bool, err error) {
 	code, err := c.do(ctx, target, call{
 		method: http.MethodPut, path: adapter.OperationPath(dispatch.OperationID), body: dispatch,
 		trace: Trace{CorrelationID: dispatch.CorrelationID, Traceparent: dispatch.Traceparent},
@@ -87,7 +92,8 @@ func (c *Client) Status(ctx context.Context, target Target, operation string, tr
 }
 
 // Changes reads the feed of operations after the cursor, waiting up to wait for one to change.
-func (c *Client) Changes(ctx context.Context, target Target, cursor string, wait time.Duration) (adapter.OperationsPage, error) {
+func (c *Client) Changes(ctx context.Context, target Target, cursor string, wait time.Duration) (adapter.OperationsPage,
+	error) {
 	var out adapter.OperationsPage
 	_, err := c.do(ctx, target, call{
 		method: http.MethodGet, path: adapter.ChangesPath(cursor, wait), timeout: wait + feedMargin,
@@ -96,40 +102,48 @@ func (c *Client) Changes(ctx context.Context, target Target, cursor string, wait
 		return out, err
 	}
 	if out.Epoch == "" || out.Cursor == "" || len(out.Operations) > adapter.MaxPage {
-		return out, &Error{Kind: Invalid, Target: target, Status: http.StatusOK, Err: fmt.Errorf("a page of the feed lacks its epoch or cursor, or is longer than %d", adapter.MaxPage)}
+		return out, &Error{Kind: Invalid, Target: target, Status: http.StatusOK,
+			Err: fmt.Errorf("a page of the feed lacks its epoch or cursor, or is longer than %d", adapter.MaxPage)}
 	}
 	return out, nil
 }
 
 // Cancel asks to stop an operation if that is still safe.
-func (c *Client) Cancel(ctx context.Context, target Target, operation string, attempt int, trace Trace) (adapter.CancelResult, error) {
+func (c *Client) Cancel(ctx context.Context, target Target, operation string, attempt int,
+	trace Trace) (adapter.CancelResult, error) {
 	var out adapter.CancelResult
 	_, err := c.do(ctx, target, call{
-		method: http.MethodPost, path: adapter.CancelPath(operation), body: adapter.CancelRequest{Attempt: attempt}, trace: trace,
+		method: http.MethodPost, path: adapter.CancelPath(operation), body: adapter.CancelRequest{Attempt: attempt},
+		trace: trace,
 	}, &out)
 	if err == nil && !out.Outcome.Valid() {
-		err = &Error{Kind: Invalid, Target: target, Status: http.StatusOK, Err: fmt.Errorf("unknown outcome %.40q", out.Outcome)}
+		err = &Error{Kind: Invalid, Target: target, Status: http.StatusOK,
+			Err: fmt.Errorf("unknown outcome %.40q", out.Outcome)}
 	}
 	return out, err
 }
 
 // Observe asks what the adapter sees of an instance now; platformToken is for its own calls.
-func (c *Client) Observe(ctx context.Context, target Target, instance, platformToken string, trace Trace) (adapter.Observation, error) {
+func (c *Client) Observe(ctx context.Context, target Target, instance, platformToken string,
+	trace Trace) (adapter.Observation, error) {
 	var out adapter.Observation
 	_, err := c.do(ctx, target, call{
 		method: http.MethodGet, path: adapter.InstancePath(instance), platformToken: platformToken, trace: trace,
 	}, &out)
 	if err == nil && (out.InstanceID != instance || !out.Health.Valid()) {
-		err = &Error{Kind: Invalid, Target: target, Status: http.StatusOK, Err: fmt.Errorf("the observation is not one of this instance, or its health is unknown to the contract")}
+		err = &Error{Kind: Invalid, Target: target, Status: http.StatusOK,
+			Err: fmt.Errorf("the observation is not one of this instance, or its health is unknown to the contract")}
 	}
 	return out, err
 }
 
 // Act passes an app action on.
-func (c *Client) Act(ctx context.Context, target Target, action string, request adapter.ActionRequest, trace Trace) (adapter.ActionResult, error) {
+func (c *Client) Act(ctx context.Context, target Target, action string, request adapter.ActionRequest,
+	trace Trace) (adapter.ActionResult, error) {
 	var out adapter.ActionResult
 	_, err := c.do(ctx, target, call{
-		method: http.MethodPost, path: adapter.ActionPath(request.Instance.ID, action), body: request, trace: trace, timeout: actTimeout,
+		method: http.MethodPost, path: adapter.ActionPath(request.Instance.ID, action), body: request, trace: trace,
+		timeout: actTimeout,
 	}, &out)
 	return out, err
 }
@@ -137,7 +151,8 @@ func (c *Client) Act(ctx context.Context, target Target, action string, request 
 // checkStatus refuses a status that is outside of the contract.
 func checkStatus(target Target, operation string, status *adapter.Status) error {
 	if status.OperationID != operation || !status.State.Valid() || status.Attempt < 1 {
-		return &Error{Kind: Invalid, Target: target, Status: http.StatusOK, Err: fmt.Errorf("the status is not one of operation %s", operation)}
+		return &Error{Kind: Invalid, Target: target, Status: http.StatusOK,
+			Err: fmt.Errorf("the status is not one of operation %s", operation)}
 	}
 	return nil
 }

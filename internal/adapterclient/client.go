@@ -48,7 +48,8 @@ type Client struct {
 }
 
 // New makes a client that signs with the ring's key and dials what the policy allows, and nothing
-// else: an adapter has no right to the public Internet either. Off this machine it calls adapters of a pinned authority alone.
+// else: an adapter has no right to the public Internet either. Off this machine it calls adapters of a pinned authority
+// alone.
 func New(keys *token.Keyring, policy dial.Policy) *Client { return NewTrusting(keys, policy, Trust{}) }
 
 // NewTrusting is New for an operator that shows a certificate, or lets adapters without TLS go on.
@@ -171,7 +172,8 @@ func (c *Client) do(ctx context.Context, target Target, one call, out any) (stat
 		return 0, unreachable(target, err)
 	}
 	if len(body) > adapter.MaxBody {
-		return 0, &Error{Kind: Invalid, Target: target, Status: response.StatusCode, Err: fmt.Errorf("the answer is longer than %d bytes", adapter.MaxBody)}
+		return 0, &Error{Kind: Invalid, Target: target, Status: response.StatusCode,
+			Err: fmt.Errorf("the answer is longer than %d bytes", adapter.MaxBody)}
 	}
 	if response.StatusCode != http.StatusOK && response.StatusCode != http.StatusAccepted {
 		return response.StatusCode, refused(target, response.StatusCode, body)
@@ -196,7 +198,8 @@ func (c *Client) request(ctx context.Context, target Target, one call) (*http.Re
 			return nil, fmt.Errorf("the request is longer than %d bytes", adapter.MaxBody)
 		}
 	}
-	request, err := http.NewRequestWithContext(ctx, one.method, strings.TrimSuffix(target.URL, "/")+one.path, bytes.NewReader(body))
+	request, err := http.NewRequestWithContext(ctx, one.method, strings.TrimSuffix(target.URL, "/")+one.path,
+		bytes.NewReader(body))
 	if err != nil {
 		return nil, err
 	}
@@ -246,7 +249,8 @@ func unreachable(target Target, err error) *Error {
 	}
 	var unknown *tls.CertificateVerificationError
 	if errors.As(err, &unknown) {
-		return &Error{Kind: Insecure, Target: target, Err: fmt.Errorf("its certificate is not one that the pinned authority vouches for: %w", unknown.Err)}
+		return &Error{Kind: Insecure, Target: target,
+			Err: fmt.Errorf("its certificate is not one that the pinned authority vouches for: %w", unknown.Err)}
 	}
 	return &Error{Kind: Unavailable, Target: target, Err: err}
 }

@@ -50,8 +50,10 @@ func TestRequestsAreSignedForOneAdapterAndTraced(t *testing.T) {
 	t.Cleanup(keys.Close)
 	set := adapter.NewKeySet(keys.URL, http.DefaultClient)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		good, other := adapter.Verifier{Issuer: issuer, Audience: "demo", Keys: set}, adapter.Verifier{Issuer: issuer, Audience: "other", Keys: set}
-		if good.VerifyRequest(r, nil) != nil || other.VerifyRequest(r, nil) == nil || r.Header.Get(adapter.HeaderCorrelation) != "corr" {
+		good, other := adapter.Verifier{Issuer: issuer, Audience: "demo", Keys: set},
+			adapter.Verifier{Issuer: issuer, Audience: "other", Keys: set}
+		if good.VerifyRequest(r, nil) != nil || other.VerifyRequest(r, nil) == nil ||
+			r.Header.Get(adapter.HeaderCorrelation) != "corr" {
 			w.WriteHeader(http.StatusUnauthorized)
 			return
 		}
@@ -59,7 +61,8 @@ func TestRequestsAreSignedForOneAdapterAndTraced(t *testing.T) {
 	}))
 	t.Cleanup(server.Close)
 	client := adapterclient.New(ring, dial.Loopback())
-	status, err := client.Status(t.Context(), adapterclient.Target{Name: "demo", URL: server.URL}, "op_1", adapterclient.Trace{CorrelationID: "corr"})
+	status, err := client.Status(t.Context(), adapterclient.Target{Name: "demo", URL: server.URL}, "op_1",
+		adapterclient.Trace{CorrelationID: "corr"})
 	require.NoError(t, err)
 	require.Equal(t, adapter.StateRunning, status.State)
 }
@@ -135,7 +138,8 @@ func TestOnlyWhatThePolicyAllowsIsDialled(t *testing.T) {
 
 func TestVersionOfTheContractMustBeOneThePlatformSpeaks(t *testing.T) {
 	t.Parallel()
-	for versions, accepted := range map[string]bool{`["1.0"]`: true, `["1.1"]`: true, `["1.1","1.0"]`: true, `["2.0","1.0"]`: true, `["2.0"]`: false, `[]`: false} {
+	for versions, accepted := range map[string]bool{`["1.0"]`: true, `["1.1"]`: true, `["1.1","1.0"]`: true,
+		`["2.0","1.0"]`: true, `["2.0"]`: false, `[]`: false} {
 		client, target := serve(t, func(w http.ResponseWriter, _ *http.Request) {
 			_, _ = fmt.Fprintf(w, `{"contractVersions":%s,"name":"demo","apps":[]}`, versions)
 		})

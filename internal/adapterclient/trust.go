@@ -33,8 +33,8 @@ type Trust struct {
 	Insecure bool
 }
 
-// Judge returns why an adapter at the address is not known to be the one that is meant: nil, or an error for people that
-// names the remedy.
+// Judge returns why an adapter at the address is not known to be the one that is meant: nil, or an error for people
+// that names the remedy.
 func (t Trust) Judge(address *url.URL, authority string) error {
 	switch {
 	case Loopback(address.Hostname()):
@@ -65,7 +65,8 @@ func ParseAuthority(text string) (*x509.CertPool, error) {
 			break
 		}
 		if block.Type != "CERTIFICATE" {
-			return nil, fmt.Errorf("a %s is no certificate: give certificates alone, and keep keys where they are", strings.ToLower(block.Type))
+			return nil, fmt.Errorf("a %s is no certificate: give certificates alone, and keep keys where they are",
+				strings.ToLower(block.Type))
 		}
 		certificate, err := x509.ParseCertificate(block.Bytes)
 		if err != nil {
@@ -108,7 +109,9 @@ func newClients(policy dial.Policy, trust Trust) *clients {
 func (c *clients) secured(policy dial.Policy, authorities *x509.CertPool) *http.Client {
 	config := &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: authorities}
 	if c.trust.Certificate != nil {
-		config.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return c.trust.Certificate(), nil }
+		config.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+			return c.trust.Certificate(), nil
+		}
 	}
 	return dial.NewTLSClient(policy, false, 0, config)
 }

@@ -29,11 +29,13 @@ func certified(t *testing.T) (pair tls.Certificate, authority string) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	require.NoError(t, err)
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true,
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour)}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true,
+		BasicConstraintsValid: true,
+		NotBefore:             time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour)}
 	raw, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
 	require.NoError(t, err)
-	return tls.Certificate{Certificate: [][]byte{raw}, PrivateKey: key}, string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: raw}))
+	return tls.Certificate{Certificate: [][]byte{raw}, PrivateKey: key},
+		string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: raw}))
 }
 
 // answering is an adapter by https that counts what reached it; it may want a certificate of the authority.
@@ -74,13 +76,15 @@ func TestWhoeverTookAnAddressOverIsNotBelieved(t *testing.T) {
 	impostor, _ := certified(t)
 	client := trusting(t, "127.0.0.0/8", adapterclient.Trust{})
 	url, reached := answering(t, genuine, "")
-	status, err := client.Status(t.Context(), adapterclient.Target{Name: "demo", URL: url, Authority: authority}, "op_1", adapterclient.Trace{})
+	status, err := client.Status(t.Context(), adapterclient.Target{Name: "demo", URL: url, Authority: authority}, "op_1",
+		adapterclient.Trace{})
 	require.NoError(t, err)
 	require.Equal(t, "succeeded", string(status.State))
 	require.EqualValues(t, 1, reached.Load())
 
 	url, reached = answering(t, impostor, "")
-	_, err = client.Status(t.Context(), adapterclient.Target{Name: "demo", URL: url, Authority: authority}, "op_1", adapterclient.Trace{})
+	_, err = client.Status(t.Context(), adapterclient.Target{Name: "demo", URL: url, Authority: authority}, "op_1",
+		adapterclient.Trace{})
 	require.Equal(t, adapterclient.Insecure, kindOf(t, err))
 	require.Contains(t, err.Error(), "authority")
 	require.Zero(t, reached.Load())
@@ -91,7 +95,8 @@ func TestOffThisMachineNothingIsSentWithoutTLSThatProvesWhoAnswers(t *testing.T)
 	_, authority := certified(t)
 	client := trusting(t, "127.0.0.0/8,198.51.100.0/24", adapterclient.Trust{})
 	for _, target := range []adapterclient.Target{
-		{Name: "demo", URL: "http://198.51.100.1:9"}, {Name: "demo", URL: "https://198.51.100.1:9"}, {Name: "demo", URL: "http://adapter.test"},
+		{Name: "demo", URL: "http://198.51.100.1:9"}, {Name: "demo", URL: "https://198.51.100.1:9"},
+		{Name: "demo", URL: "http://adapter.test"},
 		{Name: "demo", URL: "http://198.51.100.1:9", Authority: authority}, {Name: "demo", URL: "http://127.0.0.1.nip.test"},
 		{Name: "demo", URL: "https://198.51.100.1:9", Authority: "nonsense"},
 	} {
@@ -102,7 +107,8 @@ func TestOffThisMachineNothingIsSentWithoutTLSThatProvesWhoAnswers(t *testing.T)
 		failed, _ := adapterclient.As(err)
 		require.True(t, strings.HasPrefix(failed.Reason(), adapterclient.NotCalled), failed.Reason())
 	}
-	_, err := client.Status(t.Context(), adapterclient.Target{Name: "demo", URL: "http://192.0.2.1:9"}, "op_1", adapterclient.Trace{})
+	_, err := client.Status(t.Context(), adapterclient.Target{Name: "demo", URL: "http://192.0.2.1:9"}, "op_1",
+		adapterclient.Trace{})
 	require.Equal(t, adapterclient.Forbidden, kindOf(t, err), "the dial policy comes first")
 }
 
@@ -110,7 +116,8 @@ func TestTheOperatorsSwitchLetsAdaptersWithoutTLSGoOn(t *testing.T) {
 	t.Parallel()
 	// Nothing listens there: what is tried is told from what is refused untried.
 	client := trusting(t, "127.0.0.0/8", adapterclient.Trust{Insecure: true})
-	_, err := client.Status(t.Context(), adapterclient.Target{Name: "demo", URL: "http://localhost.invalid:9"}, "op_1", adapterclient.Trace{})
+	_, err := client.Status(t.Context(), adapterclient.Target{Name: "demo", URL: "http://localhost.invalid:9"}, "op_1",
+		adapterclient.Trace{})
 	require.Equal(t, adapterclient.Unavailable, kindOf(t, err))
 }
 

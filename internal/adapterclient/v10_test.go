@@ -78,7 +78,8 @@ func (o *oldAdapter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	r.Body = io.NopCloser(bytes.NewReader(body))
 	input := &openapi3filter.RequestValidationInput{
 		Request: r, Route: route, PathParams: params,
-		Options: &openapi3filter.Options{AuthenticationFunc: openapi3filter.NoopAuthenticationFunc, IncludeResponseStatus: true},
+		Options: &openapi3filter.Options{AuthenticationFunc: openapi3filter.NoopAuthenticationFunc,
+			IncludeResponseStatus: true},
 	}
 	if err := openapi3filter.ValidateRequest(context.Background(), input); err != nil {
 		o.t.Errorf("the request is outside of 1.0: %v", err)
@@ -162,7 +163,8 @@ func TestAdapterOfVersion10KeepsWorking(t *testing.T) {
 			ID: "mem_1", ComponentKey: "peer", Cordoned: true, Labels: map[string]string{"zone": "a"},
 			Node: adapter.Node{ID: "nod_1", Reachable: new(bool)},
 		}},
-		Targets: []string{"mem_1"}, Platform: adapter.Platform{GraphQLURL: "http://p/graphql", Token: "tok", TokenExpiresAt: time.Now()},
+		Targets: []string{"mem_1"}, Platform: adapter.Platform{GraphQLURL: "http://p/graphql", Token: "tok",
+			TokenExpiresAt: time.Now()},
 	}
 	_, done, err := client.Dispatch(t.Context(), target, d)
 	require.NoError(t, err)
@@ -188,7 +190,8 @@ func TestAdapterOfVersion10KeepsWorking(t *testing.T) {
 	}, adapterclient.Trace{})
 	require.NoError(t, err)
 
-	_, err = client.Plan(t.Context(), target, adapter.PlanRequest{Kind: d.Kind, Instance: d.Instance, Members: d.Members, Platform: d.Platform}, adapterclient.Trace{})
+	_, err = client.Plan(t.Context(), target, adapter.PlanRequest{Kind: d.Kind, Instance: d.Instance, Members: d.Members,
+		Platform: d.Platform}, adapterclient.Trace{})
 	require.Equal(t, adapterclient.Unsupported, kindOf(t, err))
 }
 
@@ -200,16 +203,18 @@ func TestPlansAreHeldAgainstTheContract(t *testing.T) {
 		body string
 		want adapterclient.Kind
 	}{
-		"no such route":              {404, ``, adapterclient.Unsupported},
-		"no such method":             {405, ``, adapterclient.Unsupported},
-		"not implemented":            {501, ``, adapterclient.Unsupported},
-		"refused":                    {422, `{"code":"UNSAFE","message":"no"}`, adapterclient.Rejected},
-		"broken":                     {503, ``, adapterclient.Unavailable},
-		"no verdict":                 {200, `{}`, adapterclient.Invalid},
-		"a verdict of its own":       {200, `{"verdict":"perhaps"}`, adapterclient.Invalid},
-		"unsafe without a reason":    {200, `{"verdict":"unsafe","reasons":[]}`, adapterclient.Invalid},
-		"more work than counted":     {200, `{"verdict":"safe","workLost":[` + work + `],"workTotal":0}`, adapterclient.Invalid},
-		"more work than may be sent": {200, `{"verdict":"safe","workTotal":101,"workLost":[` + strings.Repeat(work+",", adapter.MaxWork) + work + `]}`, adapterclient.Invalid},
+		"no such route":           {404, ``, adapterclient.Unsupported},
+		"no such method":          {405, ``, adapterclient.Unsupported},
+		"not implemented":         {501, ``, adapterclient.Unsupported},
+		"refused":                 {422, `{"code":"UNSAFE","message":"no"}`, adapterclient.Rejected},
+		"broken":                  {503, ``, adapterclient.Unavailable},
+		"no verdict":              {200, `{}`, adapterclient.Invalid},
+		"a verdict of its own":    {200, `{"verdict":"perhaps"}`, adapterclient.Invalid},
+		"unsafe without a reason": {200, `{"verdict":"unsafe","reasons":[]}`, adapterclient.Invalid},
+		"more work than counted": {200, `{"verdict":"safe","workLost":[` + work + `],"workTotal":0}`,
+			adapterclient.Invalid},
+		"more work than may be sent": {200, `{"verdict":"safe","workTotal":101,"workLost":[` + strings.Repeat(work+",",
+			adapter.MaxWork) + work + `]}`, adapterclient.Invalid},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -222,12 +227,15 @@ func TestPlansAreHeldAgainstTheContract(t *testing.T) {
 		})
 	}
 	client, target := serve(t, func(w http.ResponseWriter, r *http.Request) {
-		if r.Method != http.MethodPost || r.URL.Path != adapter.PlansPath || r.Header.Get(adapter.HeaderCorrelation) != "cor" {
+		if r.Method != http.MethodPost || r.URL.Path != adapter.PlansPath ||
+			r.Header.Get(adapter.HeaderCorrelation) != "cor" {
 			w.WriteHeader(http.StatusBadRequest)
 		}
-		_, _ = fmt.Fprint(w, `{"verdict":"safe","reversible":true,"reasons":[],"workLost":[`+work+`],"workTotal":7,"message":"go on"}`)
+		_, _ = fmt.Fprint(w, `{"verdict":"safe","reversible":true,"reasons":[],"workLost":[`+work+
+			`],"workTotal":7,"message":"go on"}`)
 	})
-	plan, err := client.Plan(t.Context(), target, adapter.PlanRequest{Kind: adapter.MemberDrain}, adapterclient.Trace{CorrelationID: "cor"})
+	plan, err := client.Plan(t.Context(), target, adapter.PlanRequest{Kind: adapter.MemberDrain},
+		adapterclient.Trace{CorrelationID: "cor"})
 	require.NoError(t, err)
 	require.Equal(t, 7, plan.WorkTotal)
 	require.True(t, plan.Reversible)

@@ -16,7 +16,8 @@ func Unasked(tree *Tree) (found []Finding) {
 		if suffix := suffixOf(entry.text); asked[entry.name] || literals[entry.text] || (suffix != "" && literals[suffix]) {
 			continue
 		}
-		found = append(found, Finding{entry.file, entry.line, entry.text, "no verb asks for the permission key " + entry.text})
+		found = append(found, Finding{entry.file, entry.line, entry.text,
+			"no verb asks for the permission key " + entry.text})
 	}
 	return found
 }
@@ -43,7 +44,8 @@ func Unraised(tree *Tree) (found []Finding) {
 func mentioned(tree *Tree, from, dir string) (names, texts map[string]bool) {
 	names, texts = map[string]bool{}, map[string]bool{}
 	for _, file := range tree.Written() {
-		if file.Test || within(file.Dir, dir) || outsider(file.Dir) != "" || within(file.Dir, "sdk") || within(file.Dir, "internal/archtest") {
+		if file.Test || within(file.Dir, dir) || outsider(file.Dir) != "" || within(file.Dir, "sdk") ||
+			within(file.Dir, "internal/archtest") {
 			continue
 		}
 		ast.Inspect(file.AST, func(node ast.Node) bool {

@@ -10,26 +10,31 @@ var (
 	climbing    = map[string]string{}
 	testHelpers = map[string]string{
 		"rig/bench/": "it measures, with the testing package's own counters; no program holds it",
-		"internal/ociregistry -> net/http/httptest": "its recorder carries the kept manifests back into the library's handler at the start; the library has no other way in",
+		"internal/ociregistry -> net/http/httptest": "its recorder carries the kept manifests back into the library's " +
+			"handler at the start; the library has no other way in",
 	}
 	impurities = map[string]string{}
 	reaching   = map[string]string{
-		"graph/feed/feed.go": "a feed's permission is asked again while it is live, so its project is read by the source itself, under row-level security",
+		"graph/feed/feed.go": "a feed's permission is asked again while it is live, so its project is read by the source " +
+			"itself, under row-level security",
 	}
 	undocumentedNames = map[string]string{}
 	longFiles         = map[string]string{}
 	largePackages     = map[string]string{
-		"service/identity": "one noun's verbs, a file each: people, projects, accounts and logins share the rules of who may give what to whom",
+		"service/identity": "one noun's verbs, a file each: people, projects, accounts and logins share the rules of who " +
+			"may give what to whom",
 	}
 	longFunctions = map[string]string{}
 	sleeping      = map[string]string{}
 	hidden        = map[string]string{
-		"internal/tools/gqlgen/main.go":               "a generator that developers run: it ends with log.Fatal",
-		"ent/entc.go":                                 "a generator that developers run: it ends with log.Fatal",
-		"internal/tools/migratediff/":                 "a program that developers run: it ends with log.Fatal",
-		"internal/ociregistry/":                       "the library's handler takes a log.Logger, and is given one that discards",
-		"cmd/node-agent/internal/memberinit/entry.go": "the process is a member's init then, and this is its main: nothing of the agent's main runs",
-		"rig/lab/init.go":                             "the process is a node's init then, and this is its main",
+		"internal/tools/gqlgen/main.go": "a generator that developers run: it ends with log.Fatal",
+		"ent/entc.go":                   "a generator that developers run: it ends with log.Fatal",
+		"internal/tools/migratediff/":   "a program that developers run: it ends with log.Fatal",
+		"internal/ociregistry/": "the library's handler takes a log.Logger, and is given one that " +
+			"discards",
+		"cmd/node-agent/internal/memberinit/entry.go": "the process is a member's init then, and this is its main: nothing " +
+			"of the agent's main runs",
+		"rig/lab/init.go": "the process is a node's init then, and this is its main",
 	}
 	serial = map[string]string{
 		"authz TestDecisionAllocatesNothingAtAHundredThousandBindings": "it counts the process's allocations",

@@ -39,12 +39,14 @@ var units = []Unit{
 }
 
 // kits are test kits: only tests and other kits import them, never a program.
-var kits = []string{"sdk/adaptertest", "sdk/client/clienttest", "internal/pgtest", "rig/platformtest", "transport/internal/testschema"}
+var kits = []string{"sdk/adaptertest", "sdk/client/clienttest", "internal/pgtest", "rig/platformtest",
+	"transport/internal/testschema"}
 
 // programs lie below a kit's folder and are not kits: the command line contains the conformance suite.
 var programs = []string{"sdk/adaptertest/conformance"}
 
-// edge is an import from one room to a folder of another on the same floor that was reviewed. Together the edges have no circle.
+// edge is an import from one room to a folder of another on the same floor that was reviewed. Together the edges have
+// no circle.
 type edge struct{ from, to, why string }
 
 // edges are all imports between rooms of one floor.
@@ -101,7 +103,8 @@ func room(dir string) string {
 func Homeless(tree *Tree) (found []Finding) {
 	for _, file := range tree.Files {
 		if _, ok := unitOf(file.Dir); file.AST != nil && !ok {
-			found = append(found, Finding{file.Path, 1, file.Dir, "the package has no floor: give it one in internal/archtest/floors.go"})
+			found = append(found, Finding{file.Path, 1, file.Dir,
+				"the package has no floor: give it one in internal/archtest/floors.go"})
 		}
 	}
 	return found
@@ -149,15 +152,19 @@ func reviewed(here, to string) bool {
 func UnusedEdges(tree *Tree) (found []Finding) {
 	used := func(e edge) bool {
 		return slices.ContainsFunc(tree.Written(), func(file *File) bool {
-			return room(file.Dir) == e.from && slices.ContainsFunc(tree.own(file), func(to Import) bool { return within(to.To, e.to) })
+			return room(file.Dir) == e.from && slices.ContainsFunc(tree.own(file), func(to Import) bool {
+				return within(to.To, e.to)
+			})
 		})
 	}
 	for _, e := range edges {
 		if !used(e) {
-			found = append(found, Finding{"internal/archtest/floors.go", 1, e.from + " -> " + e.to, "no file needs the reviewed edge: delete it"})
+			found = append(found, Finding{"internal/archtest/floors.go", 1, e.from + " -> " + e.to,
+				"no file needs the reviewed edge: delete it"})
 		}
 		if reaches(e.to, e.from) {
-			found = append(found, Finding{"internal/archtest/floors.go", 1, e.from + " -> " + e.to, "the reviewed edges close a circle"})
+			found = append(found, Finding{"internal/archtest/floors.go", 1, e.from + " -> " + e.to,
+				"the reviewed edges close a circle"})
 		}
 	}
 	return found
@@ -211,7 +218,8 @@ func SDKAlone(tree *Tree) (found []Finding) {
 		}
 		for _, to := range tree.own(file) {
 			if !within(to.To, "sdk") {
-				found = append(found, Finding{file.Path, to.Line, file.Dir + " -> " + to.To, "the sdk imports nothing of the platform, and this is " + to.To})
+				found = append(found, Finding{file.Path, to.Line, file.Dir + " -> " + to.To,
+					"the sdk imports nothing of the platform, and this is " + to.To})
 			}
 		}
 	}
@@ -226,8 +234,10 @@ func TestHelpers(tree *Tree) (found []Finding) {
 		}
 		for _, spec := range imports(file) {
 			name := pathOf(spec)
-			if name == "testing" || strings.HasPrefix(name, "testing/") || strings.HasPrefix(name, "github.com/stretchr/testify") || name == "net/http/httptest" {
-				found = append(found, Finding{file.Path, tree.line(spec.Pos()), file.Dir + " -> " + name, name + " must not be in a program"})
+			if name == "testing" || strings.HasPrefix(name, "testing/") ||
+				strings.HasPrefix(name, "github.com/stretchr/testify") || name == "net/http/httptest" {
+				found = append(found, Finding{file.Path, tree.line(spec.Pos()), file.Dir + " -> " + name,
+					name + " must not be in a program"})
 			}
 		}
 	}

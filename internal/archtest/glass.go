@@ -9,7 +9,8 @@ import (
 // input that asks for it. Whatever sets a rule aside is reviewed in one package.
 func Glass(tree *Tree) (found []Finding) {
 	for _, file := range tree.Written() {
-		if file.Test || within(file.Dir, "service/breakglass") || within(file.Dir, "internal/archtest") || within(file.Dir, "ent") {
+		if file.Test || within(file.Dir, "service/breakglass") || within(file.Dir, "internal/archtest") ||
+			within(file.Dir, "ent") {
 			continue
 		}
 		add := func(at ast.Node, text string) {
@@ -28,7 +29,8 @@ func Glass(tree *Tree) (found []Finding) {
 					add(node, "only service/breakglass uses break-glass")
 				}
 			case *ast.TypeSpec:
-				if input, ok := node.Type.(*ast.StructType); ok && within(file.Dir, "service") && strings.HasSuffix(node.Name.Name, "Input") {
+				if input, ok := node.Type.(*ast.StructType); ok && within(file.Dir, "service") &&
+					strings.HasSuffix(node.Name.Name, "Input") {
 					for _, field := range input.Fields.List {
 						for _, name := range field.Names {
 							if name.Name == "BreakGlass" {

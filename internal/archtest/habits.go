@@ -29,7 +29,8 @@ func LargePackages(tree *Tree) (found []Finding) {
 		before := lines[file.Dir]
 		lines[file.Dir] += file.Lines
 		if before <= packageLimit && lines[file.Dir] > packageLimit {
-			found = append(found, Finding{file.Path, 1, file.Dir, fmt.Sprintf("with this file %s has more than %d lines: split it", file.Dir, packageLimit)})
+			found = append(found, Finding{file.Path, 1, file.Dir,
+				fmt.Sprintf("with this file %s has more than %d lines: split it", file.Dir, packageLimit)})
 		}
 	}
 	return found
@@ -78,13 +79,15 @@ func Undocumented(tree *Tree) (found []Finding) {
 // undocumented is every exported declaration of the file that says nothing.
 func undocumented(tree *Tree, file *File) (found []Finding) {
 	add := func(at token.Pos, name string) {
-		found = append(found, Finding{file.Path, tree.line(at), file.Path + " " + name, name + " is exported and has no comment"})
+		found = append(found, Finding{file.Path, tree.line(at), file.Path + " " + name,
+			name + " is exported and has no comment"})
 	}
 	for _, declaration := range file.AST.Decls {
 		switch declaration := declaration.(type) {
 		case *ast.FuncDecl:
 			receiver := receiverOf(declaration)
-			if declaration.Doc == nil && declaration.Name.IsExported() && (receiver == "" || ast.IsExported(receiver)) && !generatedRoot(file, receiver) {
+			if declaration.Doc == nil && declaration.Name.IsExported() && (receiver == "" || ast.IsExported(receiver)) &&
+				!generatedRoot(file, receiver) {
 				add(declaration.Pos(), strings.TrimPrefix(receiver+"."+declaration.Name.Name, "."))
 			}
 		case *ast.GenDecl:
@@ -148,9 +151,11 @@ func LongFiles(tree *Tree) (found []Finding) {
 	for _, file := range tree.Written() {
 		switch {
 		case file.Lines > fileLimit:
-			found = append(found, Finding{file.Path, fileLimit, "too long: " + file.Path, fmt.Sprintf("%d lines: no file is longer than %d", file.Lines, fileLimit)})
+			found = append(found, Finding{file.Path, fileLimit, "too long: " + file.Path,
+				fmt.Sprintf("%d lines: no file is longer than %d", file.Lines, fileLimit)})
 		case file.Lines > fileGoal:
-			found = append(found, Finding{file.Path, fileGoal, file.Path, fmt.Sprintf("%d lines: a file longer than %d needs a reason in the list", file.Lines, fileGoal)})
+			found = append(found, Finding{file.Path, fileGoal, file.Path,
+				fmt.Sprintf("%d lines: a file longer than %d needs a reason in the list", file.Lines, fileGoal)})
 		}
 	}
 	return found
@@ -196,7 +201,8 @@ func Sleeping(tree *Tree) (found []Finding) {
 			continue
 		}
 		for _, at := range calls(file.AST, "time", []string{"Sleep"}) {
-			found = append(found, Finding{file.Path, tree.line(at.Pos()), file.Path, "a test waits for a state with a deadline, not for time to pass"})
+			found = append(found, Finding{file.Path, tree.line(at.Pos()), file.Path,
+				"a test waits for a state with a deadline, not for time to pass"})
 		}
 	}
 	return found
@@ -256,11 +262,13 @@ func Serial(tree *Tree) (found []Finding) {
 		}
 		for _, declaration := range file.AST.Decls {
 			test, ok := declaration.(*ast.FuncDecl)
-			if !ok || test.Recv != nil || !strings.HasPrefix(test.Name.Name, "Test") || test.Name.Name == "TestMain" || len(test.Type.Params.List) != 1 {
+			if !ok || test.Recv != nil || !strings.HasPrefix(test.Name.Name, "Test") || test.Name.Name == "TestMain" ||
+				len(test.Type.Params.List) != 1 {
 				continue
 			}
 			if !mentions(test.Body, "Parallel") && !mentions(test.Body, "Setenv") && !mentions(test.Body, "Chdir") {
-				found = append(found, Finding{file.Path, tree.line(test.Pos()), path.Dir(file.Path) + " " + test.Name.Name, test.Name.Name + " is not parallel"})
+				found = append(found, Finding{file.Path, tree.line(test.Pos()), path.Dir(file.Path) + " " + test.Name.Name,
+					test.Name.Name + " is not parallel"})
 			}
 		}
 	}

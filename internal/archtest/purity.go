@@ -11,7 +11,8 @@ import (
 
 // impure are packages with the world, time's flow or chance in them.
 var impure = []string{
-	"os", "os/exec", "os/signal", "net", "net/http", "context", "database/sql", "io/fs", "math/rand", "math/rand/v2", "crypto/rand",
+	"os", "os/exec", "os/signal", "net", "net/http", "context", "database/sql", "io/fs", "math/rand", "math/rand/v2",
+	"crypto/rand",
 	"log", "log/slog", "syscall", "path/filepath", "github.com/jackc/pgx/v5", "entgo.io/ent",
 }
 
@@ -26,11 +27,13 @@ func Impure(tree *Tree) (found []Finding) {
 		}
 		for _, spec := range imports(file) {
 			if name := pathOf(spec); slices.Contains(impure, name) {
-				found = append(found, Finding{file.Path, tree.line(spec.Pos()), file.Dir + " -> " + name, "the domain is pure, and this imports " + name})
+				found = append(found, Finding{file.Path, tree.line(spec.Pos()), file.Dir + " -> " + name,
+					"the domain is pure, and this imports " + name})
 			}
 		}
 		for _, at := range calls(file.AST, "time", clocks) {
-			found = append(found, Finding{file.Path, tree.line(at.Pos()), file.Dir + " time", "the domain does not read the clock: pass the instant in"})
+			found = append(found, Finding{file.Path, tree.line(at.Pos()), file.Dir + " time",
+				"the domain does not read the clock: pass the instant in"})
 		}
 	}
 	return found
@@ -58,7 +61,8 @@ func selects(expression ast.Expr, of string, names []string) bool {
 
 var (
 	// handles are what gives access to the database rather than a row of it.
-	handles = []string{"Client", "Tx", "Open", "NewClient", "NewTxContext", "FromContext", "TxFromContext", "Debug", "Driver"}
+	handles = []string{"Client", "Tx", "Open", "NewClient", "NewTxContext", "FromContext", "TxFromContext", "Debug",
+		"Driver"}
 	// reads are tx's ways to a statement.
 	statements = []string{"Row", "Rows", "Query", "Optional", "Exec", "Tx"}
 	// stored are methods of generated entities and builders that go to the database.
@@ -79,11 +83,13 @@ func Reaching(tree *Tree) (found []Finding) {
 			continue
 		}
 		add := func(at token.Pos, text string) {
-			found = append(found, Finding{file.Path, tree.line(at), file.Path + " " + strings.Fields(text)[0], text + ": only verbs read and write"})
+			found = append(found, Finding{file.Path, tree.line(at), file.Path + " " + strings.Fields(text)[0],
+				text + ": only verbs read and write"})
 		}
 		for _, spec := range imports(file) {
 			name := pathOf(spec)
-			if strings.HasPrefix(name, "github.com/jackc/") || name == "database/sql" || strings.HasPrefix(name, "entgo.io/") || within(strings.TrimPrefix(name, Module+"/"), "workers") {
+			if strings.HasPrefix(name, "github.com/jackc/") || name == "database/sql" || strings.HasPrefix(name, "entgo.io/") ||
+				within(strings.TrimPrefix(name, Module+"/"), "workers") {
 				add(spec.Pos(), name+" is imported")
 			}
 		}
@@ -114,7 +120,8 @@ var appWords = regexp.MustCompile(`(?i)slurm|munge|\bsinfo\b|\bsrun\b|\bsqueue\b
 
 // neutral is where no app's name may stand.
 var neutral = []string{
-	"domain", "ent/schema", "authz", "service", "graph", "workers", "server", "transport", "migrations", "internal/tx", "internal/adapterclient",
+	"domain", "ent/schema", "authz", "service", "graph", "workers", "server", "transport", "migrations", "internal/tx",
+	"internal/adapterclient",
 	"cmd/app-platform", "cmd/node-agent", "cmd/appctl", "sdk", "web/src",
 }
 

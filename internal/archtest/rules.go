@@ -28,7 +28,8 @@ func (r Rule) Check(tree *Tree) (open []Finding) {
 	}
 	for key, reason := range r.excused {
 		if !used[key] || reason == "" {
-			open = append(open, Finding{"internal/archtest/exceptions.go", 1, key, fmt.Sprintf("the exception %q excuses nothing any more: delete it", key)})
+			open = append(open, Finding{"internal/archtest/exceptions.go", 1, key,
+				fmt.Sprintf("the exception %q excuses nothing any more: delete it", key)})
 		}
 	}
 	slices.SortFunc(open, func(a, b Finding) int {

@@ -19,9 +19,9 @@ var (
 	quoted = regexp.MustCompile(`'([A-Z][A-Z_]+)'`)
 )
 
-// MisspeltStates finds states in SQL that no type of domain/lifecycle has, and comparisons with states of several types.
-// The statements write states as literals, because the planner then uses partial indexes; this rule keeps domain/lifecycle
-// their only speller.
+// MisspeltStates finds states in SQL that no type of domain/lifecycle has, and comparisons with states of several
+// types. The statements write states as literals, because the planner then uses partial indexes; this rule keeps
+// domain/lifecycle their only speller.
 func MisspeltStates(tree *Tree) (found []Finding) {
 	words := lifecycleWords(tree)
 	for _, file := range tree.Written() {
@@ -38,7 +38,8 @@ func MisspeltStates(tree *Tree) (found []Finding) {
 				return true
 			}
 			for _, problem := range misspelt(text, words) {
-				found = append(found, Finding{file.Path, tree.line(literal.Pos()), file.Path + " " + problem, problem + ": domain/lifecycle has no such state"})
+				found = append(found, Finding{file.Path, tree.line(literal.Pos()), file.Path + " " + problem,
+					problem + ": domain/lifecycle has no such state"})
 			}
 			return true
 		})
@@ -64,12 +65,13 @@ func misspelt(text string, words map[string][]string) (problems []string) {
 	return problems
 }
 
-// lifecycleWords returns every constant of the packages whose values are stored, most of them domain/lifecycle's, with the
-// types that have it.
+// lifecycleWords returns every constant of the packages whose values are stored, most of them domain/lifecycle's, with
+// the types that have it.
 func lifecycleWords(tree *Tree) map[string][]string {
 	words := map[string][]string{}
 	for _, file := range tree.Written() {
-		if file.Test || (file.Dir != "domain/lifecycle" && file.Dir != "domain/policy" && file.Dir != "sdk/nodetask" && file.Dir != "authz") {
+		if file.Test || (file.Dir != "domain/lifecycle" && file.Dir != "domain/policy" && file.Dir != "sdk/nodetask" &&
+			file.Dir != "authz") {
 			continue
 		}
 		kind := ""

@@ -111,7 +111,8 @@ func Parse(sources map[string][]byte) (*Tree, error) {
 }
 
 func isTest(name string) bool {
-	return strings.HasSuffix(name, "_test.go") || strings.HasSuffix(name, ".test.ts") || strings.HasSuffix(name, ".test.tsx")
+	return strings.HasSuffix(name, "_test.go") || strings.HasSuffix(name, ".test.ts") ||
+		strings.HasSuffix(name, ".test.tsx")
 }
 
 // Written is every Go file that a person wrote.

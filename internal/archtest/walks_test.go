@@ -12,7 +12,8 @@ import (
 	"github.com/gpuaas/app-platform/internal/archtest"
 )
 
-// clients are written for those who call the platform or carry its operations out: a new verb or kind works without them.
+// clients are written for those who call the platform or carry its operations out: a new verb or kind works without
+// them.
 var clients = []string{"cmd/", "web/", "examples/", "sdk/client/", "sdk/adaptertest/", "rig/"}
 
 // storageAndContract are the folders that could have to name a column before it is stored and published.
@@ -35,8 +36,8 @@ func below(folders []string) func(string) bool {
 	}
 }
 
-// TestTheThreeWalksAreShort counts the places that README's three walks name. The bounds are the promise: a change that makes a
-// walk longer says the same thing in one more place.
+// TestTheThreeWalksAreShort counts the places that README's three walks name. The bounds are the promise: a change that
+// makes a walk longer says the same thing in one more place.
 func TestTheThreeWalksAreShort(t *testing.T) {
 	t.Parallel()
 	tree := house(t)

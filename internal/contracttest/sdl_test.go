@@ -185,7 +185,8 @@ func TestNamesFollowTheHouse(t *testing.T) {
 			require.Equal(t, "ID!", typeOf(t, definition, "id"))
 		}
 		if definition.Kind == ast.InputObject {
-			require.True(t, strings.HasSuffix(definition.Name, "Input") || strings.HasSuffix(definition.Name, "Filter"), definition.Name)
+			require.True(t, strings.HasSuffix(definition.Name, "Input") || strings.HasSuffix(definition.Name, "Filter"),
+				definition.Name)
 		}
 	}
 	for _, field := range schema.Mutation.Fields {
@@ -196,7 +197,8 @@ func TestNamesFollowTheHouse(t *testing.T) {
 	}
 	for _, root := range []*ast.Definition{schema.Query, schema.Mutation, schema.Subscription} {
 		for _, field := range root.Fields {
-			require.True(t, field.Type.NonNull || strings.HasPrefix(field.Name, "__"), "%s: what is missing is an error, not null", field.Name)
+			require.True(t, field.Type.NonNull || strings.HasPrefix(field.Name, "__"),
+				"%s: what is missing is an error, not null", field.Name)
 		}
 	}
 }

@@ -40,7 +40,8 @@ func TestAValueOpensForWhatItWasSealedForAndForNothingElse(t *testing.T) {
 	again, err := vault.Seal(t.Context(), []byte("canary"), forThis)
 	require.NoError(t, err)
 	require.NotEqual(t, sealed, again)
-	for _, other := range []string{"runtime_secret|ten_b|sec_a|1", "runtime_secret|ten_a|sec_b|1", "runtime_secret|ten_a|sec_a|2", ""} {
+	for _, other := range []string{"runtime_secret|ten_b|sec_a|1", "runtime_secret|ten_a|sec_b|1",
+		"runtime_secret|ten_a|sec_a|2", ""} {
 		_, err := vault.Open(t.Context(), sealed, other)
 		require.ErrorIs(t, err, custody.ErrRefused, other)
 	}
@@ -51,7 +52,8 @@ func TestWhatIsDamagedDoesNotOpen(t *testing.T) {
 	vault := local(t)
 	sealed, err := vault.Seal(t.Context(), []byte("canary"), forThis)
 	require.NoError(t, err)
-	for _, cut := range [][]byte{nil, {}, []byte("null"), []byte("{}"), sealed[:len(sealed)/2], sealed[1:], []byte(strings.Repeat("x", 300<<10))} {
+	for _, cut := range [][]byte{nil, {}, []byte("null"), []byte("{}"), sealed[:len(sealed)/2], sealed[1:],
+		[]byte(strings.Repeat("x", 300<<10))} {
 		_, err := vault.Open(t.Context(), cut, forThis)
 		require.ErrorIs(t, err, custody.ErrRefused)
 		_, _, err = vault.Rewrap(t.Context(), cut, true)
@@ -209,6 +211,7 @@ func TestAClientThatPanicsHasFailed(t *testing.T) {
 	hold := make(chan struct{})
 	close(hold)
 	vault := custody.New(custody.NewKeeper("stubborn", secrets.NewKeeper(stubborn{hold})))
-	_, err := vault.Open(t.Context(), []byte(`{"keeper":"stubborn","key":"AAAA","nonce":"AAAAAAAAAAAAAAAA","text":"AAAA"}`), forThis)
+	_, err := vault.Open(t.Context(),
+		[]byte(`{"keeper":"stubborn","key":"AAAA","nonce":"AAAAAAAAAAAAAAAA","text":"AAAA"}`), forThis)
 	require.ErrorIs(t, err, custody.ErrKeeper)
 }

@@ -26,9 +26,9 @@ const localKey = "custody.key"
 // maxRing bounds the keepers of a vault.
 const maxRing = 8
 
-// Open opens the vault whose first keeper url names, as gocloud.dev/secrets reads it; empty or Local means a key of this
-// installation's own in the folder, made when it is missing. Those of previous still unwrap what they wrapped.
-// The schemes of Vault and of the clouds are known where the package keepers is linked in.
+// Open opens the vault whose first keeper url names, as gocloud.dev/secrets reads it; empty or Local means a key of
+// this installation's own in the folder, made when it is missing. Those of previous still unwrap what they wrapped. The
+// schemes of Vault and of the clouds are known where the package keepers is linked in.
 func Open(ctx context.Context, url, dir string, previous ...string) (*Vault, error) {
 	if len(previous) >= maxRing {
 		return nil, fmt.Errorf("secrets keeper: at most %d keepers", maxRing)
@@ -58,7 +58,8 @@ func open(ctx context.Context, address, dir string) (Keeper, error) {
 	}
 	keeper, err := secrets.OpenKeeper(ctx, address)
 	if err != nil { // the address itself can hold a key, and the error repeats it
-		return Keeper{}, fmt.Errorf("open the %s secrets keeper: %w", scheme, errors.New(strings.ReplaceAll(err.Error(), address, scheme+"://…")))
+		return Keeper{}, fmt.Errorf("open the %s secrets keeper: %w", scheme,
+			errors.New(strings.ReplaceAll(err.Error(), address, scheme+"://…")))
 	}
 	sum := sha256.Sum256([]byte(address))
 	return NewKeeper(scheme+"-"+hex.EncodeToString(sum[:6]), keeper), nil

@@ -38,13 +38,14 @@ func To(policy Policy, public bool) Func { return to(policy, public, nil) }
 
 // to is To with a resolver of a test's own; nil is the system's.
 func to(policy Policy, public bool, resolver *net.Resolver) Func {
-	dialer := &net.Dialer{Timeout: connectTimeout, Resolver: resolver, Control: func(_, address string, _ syscall.RawConn) error {
-		parsed, err := netip.ParseAddrPort(address)
-		if err != nil || !reachable(policy, public, parsed) {
-			return &Refused{Address: address}
-		}
-		return nil
-	}}
+	dialer := &net.Dialer{Timeout: connectTimeout, Resolver: resolver,
+		Control: func(_, address string, _ syscall.RawConn) error {
+			parsed, err := netip.ParseAddrPort(address)
+			if err != nil || !reachable(policy, public, parsed) {
+				return &Refused{Address: address}
+			}
+			return nil
+		}}
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
 		host, _, err := net.SplitHostPort(address)
 		if err != nil || disguised(host) || !strings.HasPrefix(network, "tcp") {

@@ -21,7 +21,8 @@ func TestPolicyReadsAddressesRangesAndPorts(t *testing.T) {
 	require.NoError(t, err)
 	for address, allowed := range map[string]bool{
 		"10.77.0.9:8443": true, "10.77.0.9:443": false, "10.77.1.9:8443": false, "127.0.0.1:1": true, "127.0.0.2:1": false,
-		"[::ffff:127.0.0.1]:80": true, "[fd00::1]:443": true, "[fd00::1]:80": false, "[::1]:9": true, "169.254.169.254:80": false,
+		"[::ffff:127.0.0.1]:80": true, "[fd00::1]:443": true, "[fd00::1]:80": false, "[::1]:9": true,
+		"169.254.169.254:80": false,
 	} {
 		require.Equal(t, allowed, policy.Allows(netip.MustParseAddrPort(address)), address)
 	}
@@ -129,9 +130,12 @@ func TestAURLIsJudgedAsFarAsItSaysWhereItLeads(t *testing.T) {
 	policy, err := ParsePolicy("10.0.0.0/8:8443")
 	require.NoError(t, err)
 	for text, allowed := range map[string]bool{
-		"https://hooks.example/x": true, "http://8.8.8.8": true, "https://10.1.2.3:8443": true, "https://[2606:4700::1111]:443/": true,
-		"https://10.1.2.3": false, "http://127.0.0.1:8080": false, "https://[::1]/": false, "http://2130706433/": false, "http://0x7f.1/": false,
-		"ftp://hooks.example": false, "https://user:pass@hooks.example": false, "https:///path": false, "file:///etc/passwd": false,
+		"https://hooks.example/x": true, "http://8.8.8.8": true, "https://10.1.2.3:8443": true,
+		"https://[2606:4700::1111]:443/": true,
+		"https://10.1.2.3":               false, "http://127.0.0.1:8080": false, "https://[::1]/": false, "http://2130706433/": false,
+		"http://0x7f.1/":      false,
+		"ftp://hooks.example": false, "https://user:pass@hooks.example": false, "https:///path": false,
+		"file:///etc/passwd":    false,
 		"https://8.8.8.8:99999": false, "https://8.8.8.8:0": false, "https://[fe80::1%25lo]/": false,
 	} {
 		address, err := url.Parse(text)

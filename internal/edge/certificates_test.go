@@ -36,8 +36,10 @@ func newAuthority(t *testing.T) *authority {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	require.NoError(t, err)
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "test authority"}, IsCA: true,
-		BasicConstraintsValid: true, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), KeyUsage: x509.KeyUsageCertSign}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "test authority"},
+		IsCA:                  true,
+		BasicConstraintsValid: true, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		KeyUsage: x509.KeyUsageCertSign}
 	raw, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
 	require.NoError(t, err)
 	cert, err := x509.ParseCertificate(raw)
@@ -51,13 +53,15 @@ func newAuthority(t *testing.T) *authority {
 func (a *authority) issue(serial int64) (cert, key []byte) {
 	own, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	require.NoError(a.t, err)
-	template := &x509.Certificate{SerialNumber: big.NewInt(serial), Subject: pkix.Name{CommonName: "localhost"}, DNSNames: []string{"localhost"},
+	template := &x509.Certificate{SerialNumber: big.NewInt(serial), Subject: pkix.Name{CommonName: "localhost"},
+		DNSNames:  []string{"localhost"},
 		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour)}
 	raw, err := x509.CreateCertificate(rand.Reader, template, a.cert, &own.PublicKey, a.key)
 	require.NoError(a.t, err)
 	private, err := x509.MarshalPKCS8PrivateKey(own)
 	require.NoError(a.t, err)
-	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: raw}), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private})
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: raw}),
+		pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private})
 }
 
 // files are a pair on disk whose times only go forward.
@@ -106,7 +110,8 @@ func TestAChangedPairIsTakenOverAndABrokenOneIsNot(t *testing.T) {
 	c.advance(recheck)
 	require.EqualValues(t, 11, serial(t, certificates))
 
-	for name, broken := range map[string][2][]byte{"a key of another": {cert, nextKey}, "no certificate": {[]byte("x"), key}, "half a file": {next[:40], nextKey}} {
+	for name, broken := range map[string][2][]byte{"a key of another": {cert, nextKey},
+		"no certificate": {[]byte("x"), key}, "half a file": {next[:40], nextKey}} {
 		log.Reset()
 		f.write(t, broken[0], broken[1])
 		for range 3 {
@@ -133,17 +138,20 @@ func TestNoHandshakeFailsWhileTheCertificateChangesUnderLoad(t *testing.T) {
 	certificates, err := LoadCertificates(f.cert, f.key, slog.New(slog.DiscardHandler))
 	require.NoError(t, err)
 	var skew atomic.Int64
-	certificates.now = func() time.Time { return time.Now().Add(time.Duration(skew.Add(int64(time.Second)))) } // each look finds the pause over
+	// each look finds the pause over
+	certificates.now = func() time.Time { return time.Now().Add(time.Duration(skew.Add(int64(time.Second)))) }
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
-	server := &http.Server{TLSConfig: certificates.Config(), ReadHeaderTimeout: time.Minute, ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelInfo),
-		Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("ok")) })}
+	server := &http.Server{TLSConfig: certificates.Config(), ReadHeaderTimeout: time.Minute,
+		ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelInfo),
+		Handler:  http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("ok")) })}
 	go func() { _ = server.ServeTLS(listener, "", "") }()
 	t.Cleanup(func() { _ = server.Close() })
 
 	var served sync.Map
 	ask := func() error {
-		conn, err := tls.Dial("tcp", listener.Addr().String(), &tls.Config{RootCAs: a.pool, ServerName: "localhost", MinVersion: tls.VersionTLS12})
+		conn, err := tls.Dial("tcp", listener.Addr().String(),
+			&tls.Config{RootCAs: a.pool, ServerName: "localhost", MinVersion: tls.VersionTLS12})
 		if err != nil {
 			return err
 		}
@@ -207,10 +215,12 @@ func TestOldProtocolsAndWeakCiphersFindNobody(t *testing.T) {
 		config *tls.Config
 		fails  bool
 	}{
-		"TLS 1.1":         {&tls.Config{MinVersion: tls.VersionTLS10, MaxVersion: tls.VersionTLS11}, true},
-		"TLS 1.2 and CBC": {&tls.Config{MaxVersion: tls.VersionTLS12, CipherSuites: []uint16{tls.TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA}}, true},
-		"TLS 1.2 and GCM": {&tls.Config{MaxVersion: tls.VersionTLS12, CipherSuites: []uint16{tls.TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256}}, false},
-		"TLS 1.3":         {&tls.Config{MinVersion: tls.VersionTLS13}, false},
+		"TLS 1.1": {&tls.Config{MinVersion: tls.VersionTLS10, MaxVersion: tls.VersionTLS11}, true},
+		"TLS 1.2 and CBC": {&tls.Config{MaxVersion: tls.VersionTLS12,
+			CipherSuites: []uint16{tls.TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA}}, true},
+		"TLS 1.2 and GCM": {&tls.Config{MaxVersion: tls.VersionTLS12,
+			CipherSuites: []uint16{tls.TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256}}, false},
+		"TLS 1.3": {&tls.Config{MinVersion: tls.VersionTLS13}, false},
 	} {
 		c.config.RootCAs, c.config.ServerName = a.pool, "localhost"
 		conn, err := tls.Dial("tcp", listener.Addr().String(), c.config)

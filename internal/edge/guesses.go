@@ -53,12 +53,15 @@ type Attempt struct {
 // NewGuesses makes a Guesses that has seen none.
 func NewGuesses() *Guesses {
 	return &Guesses{
-		addresses: newTable[penalty](), credentials: newTable[penalty](), tried: newTable[struct{}](), entered: newTable[struct{}](),
+		addresses: newTable[penalty](), credentials: newTable[penalty](), tried: newTable[struct{}](),
+		entered: newTable[struct{}](),
 		failed: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "app_platform_edge_wrong_credentials_total", Help: "Credentials, login codes and login states that turned out to be wrong; a repeated one counts once.",
+			Name: "app_platform_edge_wrong_credentials_total",
+			Help: "Credentials, login codes and login states that turned out to be wrong; a repeated one counts once.",
 		}),
 		refused: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "app_platform_edge_guesses_refused_total", Help: "Credentials not looked at, because too many before them were wrong.",
+			Name: "app_platform_edge_guesses_refused_total",
+			Help: "Credentials not looked at, because too many before them were wrong.",
 		}),
 		now: time.Now,
 	}
@@ -87,7 +90,8 @@ func (g *Guesses) Check(attempt Attempt) error {
 	}
 	g.refused.Inc()
 	return &transport.Error{
-		Code: transport.CodeRateLimited, Message: "too many wrong credentials: wait before the next", Retryable: true, RetryAfter: wait,
+		Code: transport.CodeRateLimited, Message: "too many wrong credentials: wait before the next", Retryable: true,
+		RetryAfter: wait,
 	}
 }
 

@@ -64,8 +64,10 @@ func TestGuessesAtACredentialFromManyAddressesCountForItButNotAgainstItsHolder(t
 		g.Failed(Attempt{Address: fmt.Sprintf("192.0.2.%d", i), Credential: "key_1", Secret: fmt.Sprint(i)})
 	}
 	require.Error(t, g.Check(Attempt{Address: "192.0.2.3", Credential: "key_1", Secret: "another"}), "it guessed before")
-	require.NoError(t, g.Check(Attempt{Address: "192.0.2.3", Credential: "key_2", Secret: "another"}), "of another credential")
-	require.NoError(t, g.Check(Attempt{Address: "198.51.100.1", Credential: "key_1", Secret: "right"}), "from where nobody guessed")
+	require.NoError(t, g.Check(Attempt{Address: "192.0.2.3", Credential: "key_2", Secret: "another"}),
+		"of another credential")
+	require.NoError(t, g.Check(Attempt{Address: "198.51.100.1", Credential: "key_1", Secret: "right"}),
+		"from where nobody guessed")
 }
 
 func TestOneWrongSecretShownAgainAndAgainCountsOnce(t *testing.T) {

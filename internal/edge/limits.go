@@ -36,7 +36,8 @@ type Config struct {
 
 // DefaultConfig bothers nobody who works, by hand or by program.
 func DefaultConfig() Config {
-	return Config{SubjectRate: 200, SubjectAtOnce: 32, AddressRate: 1000, AddressAtOnce: 256, SocketRate: 100, LoginRate: 20,
+	return Config{SubjectRate: 200, SubjectAtOnce: 32, AddressRate: 1000, AddressAtOnce: 256, SocketRate: 100,
+		LoginRate:    20,
 		DeliveryRate: 200, DeliveryAtOnce: 128}
 }
 
@@ -169,5 +170,6 @@ func (b *budget) release(held *budget) {
 
 // tooFast is the refusal of a caller that asks for too much.
 func tooFast(wait time.Duration) *transport.Error {
-	return &transport.Error{Code: transport.CodeRateLimited, Message: "too many requests: slow down", Retryable: true, RetryAfter: wait}
+	return &transport.Error{Code: transport.CodeRateLimited, Message: "too many requests: slow down", Retryable: true,
+		RetryAfter: wait}
 }

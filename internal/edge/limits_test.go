@@ -88,7 +88,9 @@ func asks(l *Limits, method, path, address string, header ...string) *httptest.R
 		r.Header.Set(header[i], header[i+1])
 	}
 	w := httptest.NewRecorder()
-	l.Handler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })).ServeHTTP(w, r)
+	l.Handler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusNoContent)
+	})).ServeHTTP(w, r)
 	return w
 }
 
@@ -152,7 +154,8 @@ func TestATableForgetsWhoWasSeenLongestAgo(t *testing.T) {
 		kept += len(table.shards[i].entries)
 	}
 	require.Greater(t, kept, shards*perShard*9/10)
-	require.True(t, table.look(func(n *int) { require.Equal(t, 2*shards*perShard, *n) }, "regular"), "who comes often stays")
+	require.True(t, table.look(func(n *int) { require.Equal(t, 2*shards*perShard, *n) }, "regular"),
+		"who comes often stays")
 	require.False(t, table.look(func(*int) {}, "flood", "0"))
 	table.drop("regular")
 	require.False(t, table.look(func(*int) {}, "regular"))

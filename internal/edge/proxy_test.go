@@ -44,22 +44,32 @@ func TestTheCallerIsWhomOurProxiesName(t *testing.T) {
 		"a proxy spoken to without TLS": {ours, XForwardedFor, "10.1.1.1:1",
 			http.Header{"X-Forwarded-For": {"203.0.113.5"}, "X-Forwarded-Proto": {"http"}}, "203.0.113.5", false},
 		"the caller wrote the left end": {ours, XForwardedFor, "10.1.1.1:1",
-			http.Header{"X-Forwarded-For": {"127.0.0.1, 10.9.9.9, 203.0.113.5"}, "X-Forwarded-Proto": {"https, http"}}, "203.0.113.5", false},
+			http.Header{"X-Forwarded-For": {"127.0.0.1, 10.9.9.9, 203.0.113.5"}, "X-Forwarded-Proto": {"https, http"}},
+			"203.0.113.5", false},
 		"two proxies": {ours, XForwardedFor, "10.1.1.1:1",
 			http.Header{"X-Forwarded-For": {"6.6.6.6, 203.0.113.5", "192.0.2.7"}}, "203.0.113.5", false},
-		"all of them ours":          {ours, XForwardedFor, "10.1.1.1:1", http.Header{"X-Forwarded-For": {"10.2.2.2, 10.3.3.3"}}, "10.2.2.2", false},
-		"nothing said":              {ours, XForwardedFor, "10.1.1.1:1", http.Header{}, "10.1.1.1", false},
-		"not an address":            {ours, XForwardedFor, "10.1.1.1:1", http.Header{"X-Forwarded-For": {"203.0.113.5, unknown"}}, "10.1.1.1", false},
-		"beyond what is no address": {ours, XForwardedFor, "10.1.1.1:1", http.Header{"X-Forwarded-For": {"203.0.113.5, x, 10.3.3.3"}}, "10.3.3.3", false},
-		"with a port":               {ours, XForwardedFor, "10.1.1.1:1", http.Header{"X-Forwarded-For": {"203.0.113.5:8443"}}, "203.0.113.5", false},
-		"IPv6":                      {ours, XForwardedFor, "[fd00::1]:1", http.Header{"X-Forwarded-For": {"2001:db8::1"}}, "2001:db8::1", false},
-		"IPv6 with a port":          {ours, XForwardedFor, "[fd00::1]:1", http.Header{"X-Forwarded-For": {"[2001:db8::1]:443"}}, "2001:db8::1", false},
-		"mapped":                    {ours, XForwardedFor, "[::ffff:10.1.1.1]:1", http.Header{"X-Forwarded-For": {"::ffff:203.0.113.5"}}, "203.0.113.5", false},
+		"all of them ours": {ours, XForwardedFor, "10.1.1.1:1",
+			http.Header{"X-Forwarded-For": {"10.2.2.2, 10.3.3.3"}}, "10.2.2.2", false},
+		"nothing said": {ours, XForwardedFor, "10.1.1.1:1", http.Header{}, "10.1.1.1", false},
+		"not an address": {ours, XForwardedFor, "10.1.1.1:1",
+			http.Header{"X-Forwarded-For": {"203.0.113.5, unknown"}}, "10.1.1.1", false},
+		"beyond what is no address": {ours, XForwardedFor, "10.1.1.1:1",
+			http.Header{"X-Forwarded-For": {"203.0.113.5, x, 10.3.3.3"}}, "10.3.3.3", false},
+		"with a port": {ours, XForwardedFor, "10.1.1.1:1", http.Header{"X-Forwarded-For": {"203.0.113.5:8443"}},
+			"203.0.113.5", false},
+		"IPv6": {ours, XForwardedFor, "[fd00::1]:1", http.Header{"X-Forwarded-For": {"2001:db8::1"}},
+			"2001:db8::1", false},
+		"IPv6 with a port": {ours, XForwardedFor, "[fd00::1]:1",
+			http.Header{"X-Forwarded-For": {"[2001:db8::1]:443"}}, "2001:db8::1", false},
+		"mapped": {ours, XForwardedFor, "[::ffff:10.1.1.1]:1",
+			http.Header{"X-Forwarded-For": {"::ffff:203.0.113.5"}}, "203.0.113.5", false},
 		"Forwarded is not what ours write": {ours, XForwardedFor, "10.1.1.1:1",
 			http.Header{"Forwarded": {"for=1.2.3.4;proto=https"}, "X-Forwarded-For": {"203.0.113.5"}}, "203.0.113.5", false},
 		"Forwarded": {ours, Forwarded, "10.1.1.1:1",
-			http.Header{"Forwarded": {`for=6.6.6.6;proto=http, for=203.0.113.5;proto=https;by=10.1.1.1`}, "X-Forwarded-For": {"1.2.3.4"}}, "203.0.113.5", true},
-		"Forwarded, quoted": {ours, Forwarded, "10.1.1.1:1", http.Header{"Forwarded": {`For="[2001:db8::1]:4711" ; Proto=HTTPS`}}, "2001:db8::1", true},
+			http.Header{"Forwarded": {`for=6.6.6.6;proto=http, for=203.0.113.5;proto=https;by=10.1.1.1`},
+				"X-Forwarded-For": {"1.2.3.4"}}, "203.0.113.5", true},
+		"Forwarded, quoted": {ours, Forwarded, "10.1.1.1:1",
+			http.Header{"Forwarded": {`For="[2001:db8::1]:4711" ; Proto=HTTPS`}}, "2001:db8::1", true},
 		"Forwarded, hidden": {ours, Forwarded, "10.1.1.1:1", http.Header{"Forwarded": {`for=_secret`}}, "10.1.1.1", false},
 		"a very long field": {ours, XForwardedFor, "10.1.1.1:1",
 			http.Header{"X-Forwarded-For": {strings.Repeat("10.2.2.2,", 5000) + "203.0.113.5"}}, "203.0.113.5", false},
@@ -108,8 +118,10 @@ func TestHeadersBindToTLSOnlyWhatCameOverIt(t *testing.T) {
 		h := w.Header()
 		require.Equal(t, secure, h.Get("Strict-Transport-Security") != "")
 		for name, value := range map[string]string{
-			"Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'", "X-Content-Type-Options": "nosniff", "X-Frame-Options": "DENY",
-			"Referrer-Policy": "no-referrer", "Cross-Origin-Opener-Policy": "same-origin", "Cross-Origin-Resource-Policy": "same-origin", "Cache-Control": "no-store",
+			"Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'", "X-Content-Type-Options": "nosniff",
+			"X-Frame-Options": "DENY",
+			"Referrer-Policy": "no-referrer", "Cross-Origin-Opener-Policy": "same-origin",
+			"Cross-Origin-Resource-Policy": "same-origin", "Cache-Control": "no-store",
 		} {
 			require.Equal(t, value, h.Get(name), name)
 		}
@@ -120,7 +132,8 @@ func TestHeadersBindToTLSOnlyWhatCameOverIt(t *testing.T) {
 // FuzzForwarded: whatever a peer that we trust passes on, the caller is an address, and a peer that
 // we do not trust is itself.
 func FuzzForwarded(f *testing.F) {
-	for _, seed := range []string{"1.2.3.4", `for="[2001:db8::1]:4711";proto=https`, "a, b, c", "1.2.3.4, 10.0.0.1", `for=";"`, "[", "[]:1", "fe80::1%eth0", strings.Repeat(",", 5000)} {
+	for _, seed := range []string{"1.2.3.4", `for="[2001:db8::1]:4711";proto=https`, "a, b, c", "1.2.3.4, 10.0.0.1",
+		`for=";"`, "[", "[]:1", "fe80::1%eth0", strings.Repeat(",", 5000)} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, value string) {

@@ -2,9 +2,9 @@
 // database and judges no digest; whoever asks holds the bytes against what they should be.
 //
 // A source is somebody else's machine. It is dialled as the operator allows, over TLS unless the operator says
-// otherwise, and may send us on only to hosts that the operator names: a credential is shown to the source itself and to
-// the token server that it names among them, and goes along to nobody else. What is read into memory is bounded, what is
-// large is streamed, and a source that falls silent is given up.
+// otherwise, and may send us on only to hosts that the operator names: a credential is shown to the source itself and
+// to the token server that it names among them, and goes along to nobody else. What is read into memory is bounded,
+// what is large is streamed, and a source that falls silent is given up.
 package fetch
 
 import (
@@ -33,8 +33,8 @@ const (
 	maxHeader       = 64 << 10         // bytes
 )
 
-// ErrNotFound is an answer that what was asked for is not there; package signature, which asks through a session, knows it
-// by the same value.
+// ErrNotFound is an answer that what was asked for is not there; package signature, which asks through a session, knows
+// it by the same value.
 var ErrNotFound = signature.ErrNotFound
 
 // errSilent is a source that has stopped answering.
@@ -78,7 +78,8 @@ type Session struct {
 
 // Open begins to ask a source. The region is an object store's. INVALID_ARGUMENT when ref is malformed or none of
 // that kind, DIAL_REFUSED when the operator does not allow an address, else what the source answered.
-func (r Reach) Open(ctx context.Context, kind lifecycle.SourceKind, region, ref string, c Credential) (*Session, error) {
+func (r Reach) Open(ctx context.Context, kind lifecycle.SourceKind, region, ref string, c Credential) (*Session,
+	error) {
 	parsed, err := Parse(ref)
 	if err != nil {
 		return nil, err
@@ -103,7 +104,8 @@ func (r Reach) Open(ctx context.Context, kind lifecycle.SourceKind, region, ref 
 		address := *parsed.address
 		address.Scheme = r.scheme(parsed.Host())
 		session.base = address.String()
-		session.client = &http.Client{Transport: &named{inner: guarded, kind: kind, region: region, host: parsed.Host(), credential: c}}
+		session.client = &http.Client{Transport: &named{inner: guarded, kind: kind, region: region, host: parsed.Host(),
+			credential: c}}
 		return session, nil
 	}
 	if err := session.login(ctx, r, guarded, c); err != nil {
@@ -128,7 +130,8 @@ func (s *Session) login(ctx context.Context, r Reach, guarded *guard, c Credenti
 		}
 		auth = found
 	}
-	authorised, err := transport.NewWithContext(ctx, r.registry(repository.Registry), auth, guarded, []string{repository.Scope(transport.PullScope)})
+	authorised, err := transport.NewWithContext(ctx, r.registry(repository.Registry), auth, guarded,
+		[]string{repository.Scope(transport.PullScope)})
 	if err != nil {
 		return loginFailed(ctx, err)
 	}

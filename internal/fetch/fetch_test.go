@@ -77,8 +77,10 @@ func TestABlobGoesOnWhereItBrokeOffWhateverTheServerKnowsOfRanges(t *testing.T) 
 		"beyond the end": {func(w http.ResponseWriter, r *http.Request) {
 			http.ServeContent(w, r, "", time.Time{}, strings.NewReader(whole))
 		}, 11, "", "less than was read"},
-		"no ranges":            {func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(whole)) }, 4, "456789", ""},
-		"no ranges, too short": {func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("012")) }, 4, "", "less than was read"},
+		"no ranges": {func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(whole)) }, 4, "456789",
+			""},
+		"no ranges, too short": {func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("012")) }, 4, "",
+			"less than was read"},
 		"no open ranges": {func(w http.ResponseWriter, r *http.Request) {
 			if r.Header.Get("Range") != "" {
 				w.WriteHeader(http.StatusRequestedRangeNotSatisfiable)
@@ -98,7 +100,8 @@ func TestABlobGoesOnWhereItBrokeOffWhateverTheServerKnowsOfRanges(t *testing.T) 
 		}, 0, "", "another range"},
 	} {
 		host, reach := serve(t, test.handler)
-		data, size, err := read(t, open(t, reach, lifecycle.SourceHTTPS, "https://"+host+"/file", fetch.Credential{}), test.offset)
+		data, size, err := read(t, open(t, reach, lifecycle.SourceHTTPS, "https://"+host+"/file", fetch.Credential{}),
+			test.offset)
 		if test.fails != "" {
 			require.ErrorContains(t, err, test.fails, name)
 			continue
@@ -129,7 +132,8 @@ func TestNoCredentialGoesWhereTheSourceSendsUsOn(t *testing.T) {
 	}
 	for _, kind := range []lifecycle.SourceKind{lifecycle.SourceHTTPS, lifecycle.SourceOCI} {
 		host, reach := serve(t, handler)
-		ref := map[lifecycle.SourceKind]string{lifecycle.SourceHTTPS: "https://" + host + "/file", lifecycle.SourceOCI: host + "/x@" + digest}[kind]
+		ref := map[lifecycle.SourceKind]string{lifecycle.SourceHTTPS: "https://" + host + "/file",
+			lifecycle.SourceOCI: host + "/x@" + digest}[kind]
 		session := open(t, reach, kind, ref, fetch.Credential{User: "me", Secret: "secret"})
 		_, _, err := read(t, session, 0)
 		refused, ok := fault.As(err)
@@ -163,7 +167,8 @@ func TestATokenServerMustBeAllowedLikeAnyOther(t *testing.T) {
 		}
 		_, _ = w.Write([]byte("blob"))
 	})
-	_, err := reach.Open(t.Context(), lifecycle.SourceOCI, "", host+"/x@"+digest, fetch.Credential{User: "me", Secret: "secret"})
+	_, err := reach.Open(t.Context(), lifecycle.SourceOCI, "", host+"/x@"+digest,
+		fetch.Credential{User: "me", Secret: "secret"})
 	require.Error(t, err)
 	require.NotContains(t, err.Error(), "secret")
 	// The library lets token servers at private addresses through under the registry's own address alone; a name is judged
@@ -177,7 +182,8 @@ func TestATokenServerMustBeAllowedLikeAnyOther(t *testing.T) {
 		}
 		_, _ = w.Write([]byte("blob"))
 	})
-	_, err = namedReach.Open(t.Context(), lifecycle.SourceOCI, "", named+"/x@"+digest, fetch.Credential{User: "me", Secret: "secret"})
+	_, err = namedReach.Open(t.Context(), lifecycle.SourceOCI, "", named+"/x@"+digest,
+		fetch.Credential{User: "me", Secret: "secret"})
 	require.True(t, fault.Is(err, fault.DialRefused), "%v", err)
 	namedReach.Also, namedReach.Insecure = []string{name}, append(namedReach.Insecure, name)
 	namedReach.Dial = func(ctx context.Context, network, address string) (net.Conn, error) {
@@ -186,7 +192,8 @@ func TestATokenServerMustBeAllowedLikeAnyOther(t *testing.T) {
 		}
 		return new(net.Dialer).DialContext(ctx, network, address)
 	}
-	data, _, err := read(t, open(t, namedReach, lifecycle.SourceOCI, named+"/x@"+digest, fetch.Credential{User: "me", Secret: "secret"}), 0)
+	data, _, err := read(t, open(t, namedReach, lifecycle.SourceOCI, named+"/x@"+digest,
+		fetch.Credential{User: "me", Secret: "secret"}), 0)
 	require.NoError(t, err)
 	require.Equal(t, "blob", data)
 }
@@ -232,7 +239,8 @@ func TestAnswersThatAreReadIntoMemoryAreBounded(t *testing.T) {
 		}
 	}
 	host, reach := serve(t, flood)
-	_, err := open(t, reach, lifecycle.SourceHTTPS, "https://"+host+"/file", fetch.Credential{}).Beside(t.Context(), ".sig", 1<<10)
+	_, err := open(t, reach, lifecycle.SourceHTTPS, "https://"+host+"/file", fetch.Credential{}).Beside(t.Context(),
+		".sig", 1<<10)
 	require.ErrorContains(t, err, "larger than 1024")
 	host, reach = serve(t, registry(flood))
 	session := open(t, reach, lifecycle.SourceOCI, host+"/x@"+digest, fetch.Credential{})

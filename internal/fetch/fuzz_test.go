@@ -12,8 +12,10 @@ import (
 func FuzzParse(f *testing.F) {
 	pinned := "@sha256:" + strings.Repeat("a", 64)
 	for _, seed := range []string{
-		"registry.test/x/y" + pinned, "x" + pinned, "registry.test:5000/x" + pinned, "http://x" + pinned, "registry.test/x:tag", "[::1]:5000/x" + pinned,
-		"@sha256:", pinned, "a/../b" + pinned, "127.1/x" + pinned, "https://files.test/a/b", "https://u:p@files.test/a", "https://files.test/a?b", "https://files.test/a/../b", "http:///x",
+		"registry.test/x/y" + pinned, "x" + pinned, "registry.test:5000/x" + pinned, "http://x" + pinned,
+		"registry.test/x:tag", "[::1]:5000/x" + pinned,
+		"@sha256:", pinned, "a/../b" + pinned, "127.1/x" + pinned, "https://files.test/a/b", "https://u:p@files.test/a",
+		"https://files.test/a?b", "https://files.test/a/../b", "http:///x",
 	} {
 		f.Add(seed)
 	}
@@ -28,7 +30,8 @@ func FuzzParse(f *testing.F) {
 		if parsed.Host() == "" || strings.ContainsAny(parsed.Host(), "/@ ?#") {
 			t.Fatalf("took %q as %+v", ref, parsed)
 		}
-		if ways := btoi(parsed.File()) + btoi(parsed.Tag != "") + btoi(parsed.Digest != ""); ways != 1 || parsed.Digest != "" && !digest.Valid(parsed.Digest) {
+		if ways := btoi(parsed.File()) + btoi(parsed.Tag != "") + btoi(parsed.Digest != ""); ways != 1 ||
+			parsed.Digest != "" && !digest.Valid(parsed.Digest) {
 			t.Fatalf("took %q as %+v", ref, parsed)
 		}
 		if parsed.File() && strings.ContainsAny(parsed.Pinned(""), "?#@\x00") && !strings.ContainsAny(ref, "@") {

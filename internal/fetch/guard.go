@@ -25,7 +25,8 @@ type guard struct {
 // RoundTrip implements http.RoundTripper.
 func (g *guard) RoundTrip(request *http.Request) (*http.Response, error) {
 	if !slices.Contains(g.hosts, request.URL.Host) {
-		return nil, fault.New(fault.DialRefused, "the source sent us on to %.100s, which the operator does not allow", request.URL.Host)
+		return nil, fault.New(fault.DialRefused, "the source sent us on to %.100s, which the operator does not allow",
+			request.URL.Host)
 	}
 	if scheme := g.reach.scheme(request.URL.Host); request.URL.Scheme != scheme {
 		return nil, errors.New("the source is asked over " + scheme + " only")
@@ -73,9 +74,10 @@ func unreachable(err error) bool {
 	return errors.As(err, &asked) || errors.As(err, &network)
 }
 
-// ask sends a request and gives the answer if its status is expected. It is given up when nothing comes for as long as the
-// session's patience, of the body too.
-func (s *Session) ask(ctx context.Context, method, address string, header http.Header, expected ...int) (*http.Response, error) {
+// ask sends a request and gives the answer if its status is expected. It is given up when nothing comes for as long as
+// the session's patience, of the body too.
+func (s *Session) ask(ctx context.Context, method, address string, header http.Header, expected ...int) (*http.Response,
+	error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	watch := time.AfterFunc(s.patience, func() { cancel(errSilent) })
 	request, err := http.NewRequestWithContext(ctx, method, address, nil)

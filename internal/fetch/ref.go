@@ -41,7 +41,8 @@ func Parse(ref string) (Ref, error) {
 
 func parseFile(ref string) (Ref, error) {
 	address, err := url.Parse(ref)
-	if err != nil || address.Host == "" || address.Opaque != "" || (address.Scheme != "https" && address.Scheme != "http") {
+	if err != nil || address.Host == "" || address.Opaque != "" ||
+		(address.Scheme != "https" && address.Scheme != "http") {
 		return Ref{}, malformed("the address must be https://host/path")
 	}
 	if address.User != nil || address.RawQuery != "" || address.ForceQuery || strings.Contains(ref, "#") {

@@ -24,8 +24,8 @@ const (
 	storeRegion = "eu-west-7"
 )
 
-// store stands in for an object store: it keeps objects by path and refuses a request whose signature it does not come to
-// by itself. It is no object store, and was written from the description of the signature, not from the signer here.
+// store stands in for an object store: it keeps objects by path and refuses a request whose signature it does not come
+// to by itself. It is no object store, and was written from the description of the signature, not from the signer here.
 type store struct {
 	objects map[string]string // by decoded path
 }
@@ -55,7 +55,8 @@ func (s store) signed(r *http.Request) bool {
 	scope := strings.Split(said["Credential"], "/")
 	stamp, err := time.Parse("20060102T150405Z", r.Header.Get("X-Amz-Date"))
 	if algorithm != "AWS4-HMAC-SHA256" || len(scope) != 5 || err != nil || time.Since(stamp).Abs() > 15*time.Minute ||
-		scope[0] != storeUser || scope[1] != stamp.Format("20060102") || scope[2] != storeRegion || scope[3] != "s3" || scope[4] != "aws4_request" {
+		scope[0] != storeUser || scope[1] != stamp.Format("20060102") || scope[2] != storeRegion || scope[3] != "s3" ||
+		scope[4] != "aws4_request" {
 		return false
 	}
 	path, _, _ := strings.Cut(r.RequestURI, "?")
@@ -70,7 +71,8 @@ func (s store) signed(r *http.Request) bool {
 	}
 	request += "\n" + said["SignedHeaders"] + "\n" + r.Header.Get("X-Amz-Content-Sha256")
 	hash := sha256.Sum256([]byte(request))
-	text := strings.Join([]string{algorithm, r.Header.Get("X-Amz-Date"), strings.Join(scope[1:], "/"), hex.EncodeToString(hash[:])}, "\n")
+	text := strings.Join([]string{algorithm, r.Header.Get("X-Amz-Date"), strings.Join(scope[1:], "/"),
+		hex.EncodeToString(hash[:])}, "\n")
 	key := []byte("AWS4" + storeSecret)
 	for _, part := range append(scope[1:], text) {
 		mac := hmac.New(sha256.New, key)
@@ -82,10 +84,12 @@ func (s store) signed(r *http.Request) bool {
 }
 
 func openStore(t *testing.T, region, path string, c fetch.Credential) *fetch.Session {
-	server := httptest.NewServer(store{objects: map[string]string{"/models/a b+c/ü~(1).bin": "0123456789", "/models/a b+c/ü~(1).bin.sig": "signature"}})
+	server := httptest.NewServer(store{objects: map[string]string{"/models/a b+c/ü~(1).bin": "0123456789",
+		"/models/a b+c/ü~(1).bin.sig": "signature"}})
 	t.Cleanup(server.Close)
 	reach := fetch.Reach{Insecure: []string{server.Listener.Addr().String()}}
-	session, err := reach.Open(t.Context(), lifecycle.SourceS3, region, (&url.URL{Scheme: "https", Host: server.Listener.Addr().String(), Path: path}).String(), c)
+	session, err := reach.Open(t.Context(), lifecycle.SourceS3, region,
+		(&url.URL{Scheme: "https", Host: server.Listener.Addr().String(), Path: path}).String(), c)
 	require.NoError(t, err)
 	t.Cleanup(session.Close)
 	return session
@@ -148,7 +152,8 @@ func FuzzPathsAreSignedAsTheyAreSent(f *testing.F) {
 		}))
 		defer server.Close()
 		address.Host = server.Listener.Addr().String()
-		session, err := fetch.Reach{Insecure: []string{address.Host}}.Open(t.Context(), lifecycle.SourceS3, storeRegion, address.String(), fetch.Credential{User: storeUser, Secret: storeSecret})
+		session, err := fetch.Reach{Insecure: []string{address.Host}}.Open(t.Context(), lifecycle.SourceS3, storeRegion,
+			address.String(), fetch.Credential{User: storeUser, Secret: storeSecret})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -29,7 +29,8 @@ func (s *Session) Resolve(ctx context.Context) (string, error) {
 	if s.ref.Tag == "" {
 		return s.ref.Digest, nil
 	}
-	response, err := s.ask(ctx, http.MethodHead, s.base+"manifests/"+s.ref.Tag, header(accepted), http.StatusOK, http.StatusMethodNotAllowed)
+	response, err := s.ask(ctx, http.MethodHead, s.base+"manifests/"+s.ref.Tag, header(accepted), http.StatusOK,
+		http.StatusMethodNotAllowed)
 	if err != nil {
 		return "", err
 	}
@@ -91,7 +92,8 @@ func (s *Session) from(ctx context.Context, digest string, offset int64, ranged 
 	if ranged {
 		asked.Set("Range", fmt.Sprintf("bytes=%d-", offset))
 	}
-	response, err := s.ask(ctx, http.MethodGet, s.blob(digest), asked, http.StatusOK, http.StatusPartialContent, http.StatusRequestedRangeNotSatisfiable)
+	response, err := s.ask(ctx, http.MethodGet, s.blob(digest), asked, http.StatusOK, http.StatusPartialContent,
+		http.StatusRequestedRangeNotSatisfiable)
 	if err != nil {
 		return nil, 0, err
 	}

@@ -25,13 +25,15 @@ const (
 // ErrBusy is returned by Try when another process holds a lock that excludes the asked one.
 var ErrBusy = errors.New("lock is held by another process")
 
-// retry is the pause between two attempts. flock(2) has no deadline of its own, and a blocking call cannot be cancelled.
+// retry is the pause between two attempts. flock(2) has no deadline of its own, and a blocking call cannot be
+// cancelled.
 const retry = 20 * time.Millisecond
 
 // Lock is a lock that is held until Release, or until the process ends. Child processes do not inherit it.
 type Lock struct{ file *os.File }
 
-// Acquire waits for the lock on path, creating the file (mode 0600) when it is absent. It ends with ctx's error when ctx ends.
+// Acquire waits for the lock on path, creating the file (mode 0600) when it is absent. It ends with ctx's error when
+// ctx ends.
 func Acquire(ctx context.Context, path string, mode Mode) (*Lock, error) {
 	for {
 		lock, err := Try(path, mode)

@@ -36,7 +36,8 @@ type grant struct {
 		Name    string   `json:"name"`
 		Actions []string `json:"actions"`
 	} `json:"access"`
-	// Digest is the artifact that the token is for; empty for one of the platform's own, which is for all of the repository.
+	// Digest is the artifact that the token is for; empty for one of the platform's own, which is for all of the
+	// repository.
 	Digest string `json:"digest"`
 }
 
@@ -117,8 +118,8 @@ func (a Auth) verify(ctx context.Context, text string, now time.Time) (*grant, e
 	return granted, nil
 }
 
-// pulls says whether the token is for what a path asks for: the artifact of its digest in its repository, and what that is
-// made of. A tag can be moved, so that no token opens one.
+// pulls says whether the token is for what a path asks for: the artifact of its digest in its repository, and what that
+// is made of. A tag can be moved, so that no token opens one.
 func (g *grant) pulls(ctx context.Context, path string, of *trees) bool {
 	for _, access := range g.Access {
 		rest, ok := strings.CutPrefix(path, "/v2/"+access.Name+"/")

@@ -52,8 +52,9 @@ func newGuarded(t *testing.T) *guarded {
 // token signs what the platform would, changed as the test wants.
 func (g *guarded) token(repository string, change func(*jwt.Claims, *jose.SigningKey)) string {
 	g.t.Helper()
-	claims := jwt.Claims{Issuer: issuer, Audience: jwt.Audience{g.host}, NotBefore: jwt.NewNumericDate(time.Now().Add(-time.Minute)),
-		Expiry: jwt.NewNumericDate(time.Now().Add(time.Minute))}
+	claims := jwt.Claims{Issuer: issuer, Audience: jwt.Audience{g.host},
+		NotBefore: jwt.NewNumericDate(time.Now().Add(-time.Minute)),
+		Expiry:    jwt.NewNumericDate(time.Now().Add(time.Minute))}
 	with := jose.SigningKey{Algorithm: jose.EdDSA, Key: jose.JSONWebKey{Key: g.key, KeyID: "k1"}}
 	if change != nil {
 		change(&claims, &with)
@@ -90,8 +91,10 @@ func TestAPullNeedsATokenForItsRepositoryAndAPushThePassword(t *testing.T) {
 		require.NoError(t, content.Close())
 	}
 	require.Error(t, remote.Write(reference(t, g.host, "apps/two:v1"), image), "anonymous")
-	require.Error(t, remote.Write(reference(t, g.host, "apps/one:v2"), image, bearer(g.token("apps/one", nil))), "a token pulls and no more")
-	require.Error(t, remote.Write(reference(t, g.host, "apps/two:v1"), image, remote.WithAuth(&authn.Basic{Username: "push", Password: "wrong"})))
+	require.Error(t, remote.Write(reference(t, g.host, "apps/one:v2"), image, bearer(g.token("apps/one", nil))),
+		"a token pulls and no more")
+	require.Error(t, remote.Write(reference(t, g.host, "apps/two:v1"), image,
+		remote.WithAuth(&authn.Basic{Username: "push", Password: "wrong"})))
 	for why, option := range map[string]remote.Option{
 		"anonymous":          remote.WithAuth(authn.Anonymous),
 		"another repository": bearer(g.token("apps/on", nil)),
@@ -100,14 +103,20 @@ func TestAPullNeedsATokenForItsRepositoryAndAPushThePassword(t *testing.T) {
 		"expired": bearer(g.token("apps/one", func(c *jwt.Claims, _ *jose.SigningKey) {
 			c.Expiry = jwt.NewNumericDate(time.Now().Add(-time.Second))
 		})),
-		"endless":          bearer(g.token("apps/one", func(c *jwt.Claims, _ *jose.SigningKey) { c.Expiry = nil })),
-		"another registry": bearer(g.token("apps/one", func(c *jwt.Claims, _ *jose.SigningKey) { c.Audience = jwt.Audience{"other.test"} })),
-		"another platform": bearer(g.token("apps/one", func(c *jwt.Claims, _ *jose.SigningKey) { c.Issuer = "https://other.test" })),
+		"endless": bearer(g.token("apps/one", func(c *jwt.Claims, _ *jose.SigningKey) { c.Expiry = nil })),
+		"another registry": bearer(g.token("apps/one", func(c *jwt.Claims, _ *jose.SigningKey) {
+			c.Audience = jwt.Audience{"other.test"}
+		})),
+		"another platform": bearer(g.token("apps/one", func(c *jwt.Claims, _ *jose.SigningKey) {
+			c.Issuer = "https://other.test"
+		})),
 		"another key": bearer(g.token("apps/one", func(_ *jwt.Claims, k *jose.SigningKey) {
 			_, other, _ := ed25519.GenerateKey(nil)
 			k.Key = jose.JSONWebKey{Key: other, KeyID: "k1"}
 		})),
-		"unpublished key": bearer(g.token("apps/one", func(_ *jwt.Claims, k *jose.SigningKey) { k.Key = jose.JSONWebKey{Key: g.key, KeyID: "k2"} })),
+		"unpublished key": bearer(g.token("apps/one", func(_ *jwt.Claims, k *jose.SigningKey) {
+			k.Key = jose.JSONWebKey{Key: g.key, KeyID: "k2"}
+		})),
 		"downgraded": bearer(g.token("apps/one", func(_ *jwt.Claims, k *jose.SigningKey) {
 			k.Algorithm, k.Key = jose.HS256, jose.JSONWebKey{Key: []byte(g.key.Public().(ed25519.PublicKey)), KeyID: "k1"}
 		})),

@@ -1,8 +1,9 @@
 // Package ociregistry serves a small OCI registry from a folder.
 //
-// It is go-containerregistry's handler (with the referrers API) and its blobs on disk, plus what that one lacks: manifests are
-// kept on disk too, so that what was pinned by digest is still there after a restart. By itself it lets everybody in; Auth guards it: pulls with the
-// platform's short-lived tokens, pushes with a password. It is for local use.
+// It is go-containerregistry's handler (with the referrers API) and its blobs on disk, plus what that one lacks:
+// manifests are kept on disk too, so that what was pinned by digest is still there after a restart. By itself it lets
+// everybody in; Auth guards it: pulls with the platform's short-lived tokens, pushes with a password. It is for local
+// use.
 package ociregistry
 
 import (
@@ -133,8 +134,8 @@ func (h *Handler) record(r *http.Request, body []byte) error {
 	return os.Rename(file+".new", file)
 }
 
-// restore pushes the stored manifests again. An index is refused before the manifests it lists, so it goes round until no
-// more are taken.
+// restore pushes the stored manifests again. An index is refused before the manifests it lists, so it goes round until
+// no more are taken.
 func (h *Handler) restore() error {
 	pending, err := h.load()
 	if err != nil {

@@ -22,7 +22,8 @@ const (
 	Worker   = "app_worker"
 )
 
-// setupTimeout bounds what one New may take: the first one may install PostgreSQL, initialise a cluster and run all migrations.
+// setupTimeout bounds what one New may take: the first one may install PostgreSQL, initialise a cluster and run all
+// migrations.
 const setupTimeout = 20 * time.Minute
 
 // DB is one test's own database.
@@ -32,8 +33,8 @@ type DB struct {
 	server *server
 }
 
-// process is the one connection of this test process to the shared server: started by the first New, given back when the
-// process ends.
+// process is the one connection of this test process to the shared server: started by the first New, given back when
+// the process ends.
 var process = sync.OnceValues(func() (*server, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), setupTimeout)
 	defer cancel()
@@ -47,8 +48,8 @@ func New(t testing.TB) *DB {
 	return NewFrom(t, migrations.Hash(), migrations.Up)
 }
 
-// NewFrom is New with other contents than the product's migrations: build fills a template database, given a superuser's
-// DSN, once per key.
+// NewFrom is New with other contents than the product's migrations: build fills a template database, given a
+// superuser's DSN, once per key.
 func NewFrom(t testing.TB, key string, build func(ctx context.Context, dsn string) error) *DB {
 	t.Helper()
 	s, err := process()
@@ -81,8 +82,8 @@ func (db *DB) drop(t testing.TB) {
 	}
 }
 
-// AdminDSN connects as the server's superuser, whom row-level security does not bind: for fixtures and for looking at what
-// a verb wrote.
+// AdminDSN connects as the server's superuser, whom row-level security does not bind: for fixtures and for looking at
+// what a verb wrote.
 func (db *DB) AdminDSN() string { return db.server.dsn(db.Name) }
 
 // OwnerDSN connects as the role that owns the tables and runs migrations.

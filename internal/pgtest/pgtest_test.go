@@ -57,7 +57,8 @@ func TestCloneKeepsOwnerRightsAndSettingsOfItsTemplate(t *testing.T) {
 	conn := connect(t, db.RoleDSN("pgtest_notes"))
 	require.Equal(t, "pgtest_notes", one[string](t, conn, "select current_user"))
 	require.Equal(t, "pg_catalog, public", one[string](t, conn, "show search_path"))
-	require.True(t, one[bool](t, conn, "select pg_get_userbyid(datdba) = current_user from pg_database where datname = current_database()"))
+	require.True(t, one[bool](t, conn,
+		"select pg_get_userbyid(datdba) = current_user from pg_database where datname = current_database()"))
 	require.False(t, one[bool](t, conn, "select has_database_privilege('pg_monitor', current_database(), 'connect')"))
 }
 
@@ -71,7 +72,8 @@ func TestDatabaseIsDroppedWithItsTestEvenWhileInUse(t *testing.T) {
 		_, err := pgx.Connect(context.Background(), db.AdminDSN()) // deliberately left open
 		require.NoError(t, err)
 	})
-	require.Zero(t, one[int](t, connect(t, keeper.AdminDSN()), "select count(*) from pg_database where datname = $1", name))
+	require.Zero(t, one[int](t, connect(t, keeper.AdminDSN()), "select count(*) from pg_database where datname = $1",
+		name))
 }
 
 func TestTemplateIsBuiltOnceForManyTests(t *testing.T) {

@@ -73,7 +73,8 @@ func join(ctx context.Context, dir string, grace time.Duration) (*server, error)
 	return s, nil
 }
 
-// makeDir makes the shared folder, or checks that the one there is ours: the place is well known and others may write beside it.
+// makeDir makes the shared folder, or checks that the one there is ours: the place is well known and others may write
+// beside it.
 func makeDir(dir string) error {
 	if err := os.Mkdir(dir, 0o711); err != nil && !errors.Is(err, os.ErrExist) {
 		return err

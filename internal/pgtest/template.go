@@ -11,14 +11,16 @@ import (
 
 // The classes of advisory locks in database postgres of the shared server.
 const (
-	processLocks  int32 = 0x7067 // (class, process number): held by every live process
-	templateLocks int32 = 0x7074 // (class, 0): held while a template is built. One for all keys: builds create server-wide roles
+	processLocks int32 = 0x7067 // (class, process number): held by every live process
+	// (class, 0): held while a template is built. One for all keys: builds create server-wide roles
+	templateLocks int32 = 0x7074
 )
 
 func quote(name string) string { return pgx.Identifier{name}.Sanitize() }
 
 // template answers the name of the template database of key, building it when no process has.
-func (s *server) template(ctx context.Context, key string, build func(ctx context.Context, dsn string) error) (string, error) {
+func (s *server) template(ctx context.Context, key string, build func(ctx context.Context, dsn string) error) (string,
+	error) {
 	sum := sha256.Sum256([]byte(key))
 	name := "tpl_" + hex.EncodeToString(sum[:10])
 	if _, ok := s.known.Load(name); ok {
@@ -41,14 +43,16 @@ func (s *server) template(ctx context.Context, key string, build func(ctx contex
 }
 
 // ensure builds under another name and renames at the end, so that a template that exists is whole.
-func (s *server) ensure(ctx context.Context, conn *pgx.Conn, name string, build func(context.Context, string) error) error {
+func (s *server) ensure(ctx context.Context, conn *pgx.Conn, name string,
+	build func(context.Context, string) error) error {
 	var exists bool
 	err := conn.QueryRow(ctx, "select exists (select from pg_database where datname = $1)", name).Scan(&exists)
 	if err != nil || exists {
 		return err
 	}
 	draft := name + "_draft"
-	if err := execAll(ctx, conn, "drop database if exists "+quote(draft)+" with (force)", "create database "+quote(draft)); err != nil {
+	if err := execAll(ctx, conn, "drop database if exists "+quote(draft)+" with (force)",
+		"create database "+quote(draft)); err != nil {
 		return err
 	}
 	if err := build(ctx, s.dsn(draft)); err != nil {

@@ -17,8 +17,8 @@ const (
 	lineStatus    = 7
 )
 
-// attach answers the live server of the data directory, nil when there is none. It waits for one that is starting, and for
-// the end of one that is stopping.
+// attach answers the live server of the data directory, nil when there is none. It waits for one that is starting, and
+// for the end of one that is stopping.
 func attach(ctx context.Context, cfg Config) (*Server, error) {
 	for {
 		lines := readPIDFile(cfg.DataDir)

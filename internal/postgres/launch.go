@@ -77,7 +77,8 @@ func (a account) socketDir(cfg Config) (string, error) {
 	return "", fmt.Errorf("no folder for the server's socket: %v", refused)
 }
 
-// removeSocketDir answers a function that removes a folder that socketDir chose, unless another server is just starting on it.
+// removeSocketDir answers a function that removes a folder that socketDir chose, unless another server is just starting
+// on it.
 func (c Config) removeSocketDir(dir string) func() {
 	return func() {
 		if c.SocketDir != "" {
@@ -133,8 +134,8 @@ func (l *launch) command(ctx context.Context, program string, args ...string) *e
 	return cmd
 }
 
-// initdb creates the cluster unless it is there. A half-made one (a killed initdb) has no PG_VERSION in its final place and is
-// removed first.
+// initdb creates the cluster unless it is there. A half-made one (a killed initdb) has no PG_VERSION in its final place
+// and is removed first.
 func (l *launch) initdb(ctx context.Context) error {
 	if _, err := os.Stat(filepath.Join(l.cfg.DataDir, "global", "pg_control")); err == nil {
 		return nil
@@ -155,8 +156,8 @@ func (l *launch) initdb(ctx context.Context) error {
 	return nil
 }
 
-// emptyDir removes what a killed initdb left. A folder that holds anything but a cluster's own files is refused, so that a
-// mistyped data directory costs nobody his files.
+// emptyDir removes what a killed initdb left. A folder that holds anything but a cluster's own files is refused, so
+// that a mistyped data directory costs nobody his files.
 func emptyDir(dir string) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil || len(entries) == 0 {
@@ -175,8 +176,8 @@ func emptyDir(dir string) error {
 	return nil
 }
 
-// run starts postgres. Its goroutine keeps one thread until the server ends, because the kernel's parent-death signal is
-// tied to the thread that forked, not to the process.
+// run starts postgres. Its goroutine keeps one thread until the server ends, because the kernel's parent-death signal
+// is tied to the thread that forked, not to the process.
 func (l *launch) run() (*Server, error) {
 	cmd := l.command(context.Background(), "postgres", l.cfg.arguments(l.socketDir)...)
 	cmd.Stdout, cmd.Stderr = l.log, l.log

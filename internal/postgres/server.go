@@ -45,9 +45,9 @@ const (
 	pollEvery    = 10 * time.Millisecond
 )
 
-// Start brings the cluster of cfg up and answers when it accepts connections. Several processes may call it for one data
-// directory: one starts the server, the others attach. Errors wrap ErrNotInstalled where programs are missing, else name the
-// step, with the end of the server's own messages.
+// Start brings the cluster of cfg up and answers when it accepts connections. Several processes may call it for one
+// data directory: one starts the server, the others attach. Errors wrap ErrNotInstalled where programs are missing,
+// else name the step, with the end of the server's own messages.
 func Start(ctx context.Context, cfg Config) (*Server, error) {
 	if err := cfg.complete(); err != nil {
 		return nil, err
@@ -135,8 +135,8 @@ func (s *Server) Attached() bool { return s.attached }
 // Done is closed when a server that this process started has ended. It is nil for an attached one.
 func (s *Server) Done() <-chan struct{} { return s.done }
 
-// Stop ends the server (fast shutdown: open transactions are rolled back, a checkpoint is written) and waits for it, also
-// when it was attached. A server that is still there after 30 s is ended without a checkpoint. Safe to call twice.
+// Stop ends the server (fast shutdown: open transactions are rolled back, a checkpoint is written) and waits for it,
+// also when it was attached. A server that is still there after 30 s is ended without a checkpoint. Safe to call twice.
 func (s *Server) Stop() error {
 	if err := s.end(); err != nil {
 		return err

@@ -72,7 +72,8 @@ func TestStartedServerAnswersAndStops(t *testing.T) {
 
 func TestDurableServerKeepsRowsAcrossRestart(t *testing.T) {
 	t.Parallel()
-	cfg := postgres.Config{DataDir: filepath.Join(shortDir(t), "data"), Settings: map[string]string{"shared_buffers": "16MB"}}
+	cfg := postgres.Config{DataDir: filepath.Join(shortDir(t), "data"),
+		Settings: map[string]string{"shared_buffers": "16MB"}}
 	first := start(t, cfg)
 	require.Equal(t, "on", query[string](t, first, "show fsync"))
 	require.Equal(t, int64(7), query[int64](t, first, "select 7::int8"))
@@ -113,7 +114,8 @@ func TestStalePIDFileDoesNotKeepTheServerFromStarting(t *testing.T) {
 
 func TestKilledServerIsStartedAgain(t *testing.T) {
 	t.Parallel()
-	cfg := postgres.Config{DataDir: filepath.Join(shortDir(t), "data"), Settings: map[string]string{"shared_buffers": "16MB"}}
+	cfg := postgres.Config{DataDir: filepath.Join(shortDir(t), "data"),
+		Settings: map[string]string{"shared_buffers": "16MB"}}
 	first := start(t, cfg)
 	require.NoError(t, syscall.Kill(first.PID(), syscall.SIGKILL))
 	<-first.Done()

@@ -25,7 +25,8 @@ const (
 
 // install brings the packages in without starting or creating anything, and takes its own settings for that away again.
 func install(ctx context.Context, out io.Writer, lack Lack) (err error) {
-	fmt.Fprintf(out, "installing %s: apt-get install %s\n", strings.Join(lack.What, ", "), strings.Join(lack.Packages, " "))
+	fmt.Fprintf(out, "installing %s: apt-get install %s\n", strings.Join(lack.What, ", "),
+		strings.Join(lack.Packages, " "))
 	restore, err := policy{policyPath}.hold(ctx)
 	if err != nil {
 		return fmt.Errorf("keep services from starting: %w", err)
@@ -58,11 +59,12 @@ func aptArgs(verb string) []string {
 	}
 }
 
-// run runs a package tool to its end. It is in a process group of its own, so that Ctrl-C at the terminal does not cut dpkg
-// in the middle of a package; ctx asks it to end and waits.
+// run runs a package tool to its end. It is in a process group of its own, so that Ctrl-C at the terminal does not cut
+// dpkg in the middle of a package; ctx asks it to end and waits.
 func run(ctx context.Context, name string, args ...string) error {
 	cmd := exec.CommandContext(ctx, name, args...)
-	cmd.Env = append(os.Environ(), "DEBIAN_FRONTEND=noninteractive", "LC_ALL=C.UTF-8", "NEEDRESTART_MODE=l", "UCF_FORCE_CONFFOLD=1")
+	cmd.Env = append(os.Environ(), "DEBIAN_FRONTEND=noninteractive", "LC_ALL=C.UTF-8", "NEEDRESTART_MODE=l",
+		"UCF_FORCE_CONFFOLD=1")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	cmd.WaitDelay = 30 * time.Second

@@ -31,8 +31,8 @@ type need struct {
 	probe    func(ctx context.Context) bool
 }
 
-// table says what each feature needs. A package stands where its program is probed, so that a machine that has most of a
-// feature installs only the rest.
+// table says what each feature needs. A package stands where its program is probed, so that a machine that has most of
+// a feature installs only the rest.
 var table = map[Feature][]need{
 	Postgres: {
 		{"PostgreSQL server 15 or newer", []string{"postgresql"}, hasPostgres},
@@ -53,7 +53,8 @@ var table = map[Feature][]need{
 		{"mariadbd", []string{"mariadb-server-core"}, program("mariadbd", "mariadb-install-db")},
 		{"mariadb", []string{"mariadb-client-core"}, program("mariadb")},
 		{"slurmdbd", []string{"slurmdbd"}, program("slurmdbd")},
-		{"slurmdbd's storage plugin", []string{"slurm-wlm-mysql-plugin"}, file("/usr/lib/*/slurm*/accounting_storage_mysql.so")},
+		{"slurmdbd's storage plugin", []string{"slurm-wlm-mysql-plugin"},
+			file("/usr/lib/*/slurm*/accounting_storage_mysql.so")},
 	},
 	CloudInit: {
 		{"cloud-init", []string{"cloud-init"}, program("cloud-init")},
@@ -64,7 +65,8 @@ var table = map[Feature][]need{
 		{"netavark", []string{"netavark"}, file("/usr/lib/podman/netavark")},
 	},
 	Browser: {
-		{"Chromium", []string{"chromium"}, anyProgram("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")},
+		{"Chromium", []string{"chromium"}, anyProgram("chromium", "chromium-browser", "google-chrome",
+			"google-chrome-stable")},
 		{"fonts", []string{"fonts-dejavu-core", "fonts-liberation"}, file("/usr/share/fonts/truetype/*/*.ttf")},
 	},
 }

@@ -36,8 +36,10 @@ func (l *look) bundle(data []byte) {
 // envelope looks at a bundle around a statement.
 func (l *look) envelope(bundle signing.Bundle) {
 	envelope := bundle.Envelope
-	if envelope.PayloadType != signing.StatementType || len(envelope.Signatures) == 0 || len(envelope.Signatures) > MaxSignatures {
-		l.against("a bundle is malformed: its envelope holds %s with %d signatures", shown(envelope.PayloadType), len(envelope.Signatures))
+	if envelope.PayloadType != signing.StatementType || len(envelope.Signatures) == 0 ||
+		len(envelope.Signatures) > MaxSignatures {
+		l.against("a bundle is malformed: its envelope holds %s with %d signatures", shown(envelope.PayloadType),
+			len(envelope.Signatures))
 		return
 	}
 	var statement signing.InToto
@@ -67,9 +69,10 @@ func (l *look) envelope(bundle signing.Bundle) {
 // about says whether a statement is about a digest.
 func about(statement signing.InToto, digest string) bool {
 	sum := strings.TrimPrefix(digest, "sha256:")
-	return len(statement.Subject) <= MaxSignatures && slices.ContainsFunc(statement.Subject, func(one signing.Resource) bool {
-		return one.Digest["sha256"] == sum
-	})
+	return len(statement.Subject) <= MaxSignatures &&
+		slices.ContainsFunc(statement.Subject, func(one signing.Resource) bool {
+			return one.Digest["sha256"] == sum
+		})
 }
 
 // others is the first digest that a statement is about.
@@ -125,8 +128,8 @@ func (l *look) unknown(hint string) {
 	l.against("a signature is by a key that the source does not trust, %s", shown(hint))
 }
 
-// hint is the fingerprint of the key that a bundle names; empty when it names none. It proves nothing and is for reasons
-// alone.
+// hint is the fingerprint of the key that a bundle names; empty when it names none. It proves nothing and is for
+// reasons alone.
 func hint(bundle signing.Bundle) string {
 	if bundle.Material.PublicKey == nil {
 		return ""

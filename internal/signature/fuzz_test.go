@@ -28,7 +28,8 @@ func FuzzBundle(f *testing.F) {
 		}
 		found, err := signature.Blob(data, data, digest, keys)
 		require.NoError(t, err)
-		require.Equal(t, lifecycle.SignatureUntrusted == found.State || lifecycle.SignatureMissing == found.State, true, found.State)
+		require.Equal(t, lifecycle.SignatureUntrusted == found.State || lifecycle.SignatureMissing == found.State, true,
+			found.State)
 		require.NotEmpty(t, found.Reasons)
 	})
 }

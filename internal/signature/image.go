@@ -14,9 +14,9 @@ import (
 	"github.com/gpuaas/app-platform/sdk/signing"
 )
 
-// Image says what the signatures of a manifest say of its digest: the bundles that refer to it, by the registry's list or
-// under the tag that stands for one, and then those of the older form. It ends at the first that a trusted key made. An
-// error is the registry's own failure, or a digest that is none.
+// Image says what the signatures of a manifest say of its digest: the bundles that refer to it, by the registry's list
+// or under the tag that stands for one, and then those of the older form. It ends at the first that a trusted key made.
+// An error is the registry's own failure, or a digest that is none.
 func Image(ctx context.Context, registry Registry, digest string, keys []Key) (Finding, error) {
 	sum, err := signing.Sum(digest)
 	if err != nil {
@@ -77,8 +77,8 @@ func underTag(ctx context.Context, registry Registry, tag string) ([]Descriptor,
 	return index.Manifests, nil
 }
 
-// candidates are the referrers that may hold a bundle, surest first, each once. Some registries tell a referrer's config
-// instead of its type, so that only a type that is clearly another's is passed over.
+// candidates are the referrers that may hold a bundle, surest first, each once. Some registries tell a referrer's
+// config instead of its type, so that only a type that is clearly another's is passed over.
 func candidates(listed []Descriptor) []Descriptor {
 	unsure := []string{"", signing.EmptyType, "application/vnd.oci.image.config.v1+json"}
 	var found []Descriptor

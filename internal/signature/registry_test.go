@@ -77,7 +77,8 @@ func (r repository) Referrers(ctx context.Context, digest string) ([]signature.D
 	}
 	var found []signature.Descriptor
 	for _, one := range index.Manifests {
-		found = append(found, signature.Descriptor{Digest: one.Digest.String(), MediaType: string(one.MediaType), ArtifactType: one.ArtifactType, Size: one.Size, Annotations: one.Annotations})
+		found = append(found, signature.Descriptor{Digest: one.Digest.String(), MediaType: string(one.MediaType),
+			ArtifactType: one.ArtifactType, Size: one.Size, Annotations: one.Annotations})
 	}
 	return found, nil
 }
@@ -87,7 +88,8 @@ func TestWhatThePublisherSignsInARegistryIsVerifiedThere(t *testing.T) {
 	for name, lists := range map[string]bool{"that lists referrers": true, "that keeps them under a tag": false} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			server := httptest.NewServer(registry.New(registry.WithReferrersSupport(lists), registry.Logger(log.New(io.Discard, "", 0))))
+			server := httptest.NewServer(registry.New(registry.WithReferrersSupport(lists),
+				registry.Logger(log.New(io.Discard, "", 0))))
 			t.Cleanup(server.Close)
 			host := strings.TrimPrefix(server.URL, "http://")
 			pushes := publish.Registry{PlainHTTP: true}
@@ -98,7 +100,8 @@ func TestWhatThePublisherSignsInARegistryIsVerifiedThere(t *testing.T) {
 			edwards, edwardsKey := newKey(t, signing.Ed25519, "edwards")
 			stranger, _ := newKey(t, signing.ECDSA, "stranger")
 			both := []signature.Key{key, edwardsKey}
-			digest, err := publish.Build(filepath.Join(dir, "out"), publish.Image{Files: []publish.File{{From: program}}, Platform: "linux/amd64"})
+			digest, err := publish.Build(filepath.Join(dir, "out"),
+				publish.Image{Files: []publish.File{{From: program}}, Platform: "linux/amd64"})
 			require.NoError(t, err)
 			pushed, err := pushes.PushLayout(t.Context(), filepath.Join(dir, "out"), host+"/team/app:1")
 			require.NoError(t, err)

@@ -1,10 +1,11 @@
 // Package signature says whether an artifact is signed by a key that its source trusts. It asks for keys alone: no
 // certificates, no log, no network but the registry that the artifact itself lies in.
 //
-// Two forms are understood, both of them what `cosign sign` makes with a key: a bundle (a DSSE envelope around an in-toto
-// statement) that is an OCI 1.1 referrer of the manifest, and the older payload under the tag `sha256-….sig`. Files have a
-// bundle or a bare signature beside them. In each of them the digest inside of what is signed is held against the one that
-// was asked for: a good signature of something else counts for nothing. What makes signatures is package signing of the sdk.
+// Two forms are understood, both of them what `cosign sign` makes with a key: a bundle (a DSSE envelope around an
+// in-toto statement) that is an OCI 1.1 referrer of the manifest, and the older payload under the tag `sha256-….sig`.
+// Files have a bundle or a bare signature beside them. In each of them the digest inside of what is signed is held
+// against the one that was asked for: a good signature of something else counts for nothing. What makes signatures is
+// package signing of the sdk.
 package signature
 
 import (
@@ -75,8 +76,8 @@ type Finding struct {
 	Reasons []string
 }
 
-// ParsePublicKey reads PEM of a PKIX public key, ECDSA P-256 or Ed25519, and tells its fingerprint and its algorithm as the
-// catalog names it.
+// ParsePublicKey reads PEM of a PKIX public key, ECDSA P-256 or Ed25519, and tells its fingerprint and its algorithm as
+// the catalog names it.
 func ParsePublicKey(pem []byte) (key crypto.PublicKey, fingerprint, algorithm string, err error) {
 	public, err := signing.ParsePublic(pem)
 	return public.Key, public.Fingerprint, public.Algorithm, err

@@ -71,7 +71,8 @@ func (s *shelf) refer(artifactType string, manifest []byte, blobs ...[]byte) {
 	for _, blob := range blobs {
 		s.blobs[digestOf(blob)] = blob
 	}
-	s.referrers = append(s.referrers, signature.Descriptor{Digest: digest, MediaType: signing.ManifestType, ArtifactType: artifactType, Size: int64(len(manifest))})
+	s.referrers = append(s.referrers, signature.Descriptor{Digest: digest, MediaType: signing.ManifestType,
+		ArtifactType: artifactType, Size: int64(len(manifest))})
 }
 
 // add puts a signature on the shelf, listed as a registry would or under its tag.

@@ -32,7 +32,8 @@ func resign(by crypto.Signer, change func(*signing.InToto)) func(*testing.T, *si
 		change(&statement)
 		payload, err := json.Marshal(statement)
 		require.NoError(t, err)
-		bundle.Envelope.Payload, bundle.Envelope.Signatures[0].Sig = payload, signed(t, by, signing.PAE(signing.StatementType, payload))
+		bundle.Envelope.Payload, bundle.Envelope.Signatures[0].Sig = payload,
+			signed(t, by, signing.PAE(signing.StatementType, payload))
 	}
 }
 
@@ -65,7 +66,8 @@ func TestATamperedBundleCountsForNothing(t *testing.T) {
 		"a byte of the payload": {plain(func(b *signing.Bundle) {
 			b.Envelope.Payload = bytes.Replace(b.Envelope.Payload, []byte(`"predicate":{}`), []byte(`"predicate": {}`), 1)
 		}), untrusted, "tampered"},
-		"a byte of the signature": {plain(func(b *signing.Bundle) { b.Envelope.Signatures[0].Sig[20] ^= 1 }), untrusted, "tampered"},
+		"a byte of the signature": {plain(func(b *signing.Bundle) { b.Envelope.Signatures[0].Sig[20] ^= 1 }), untrusted,
+			"tampered"},
 		"no hint and no signature": {plain(func(b *signing.Bundle) {
 			b.Material.PublicKey, b.Envelope.Signatures[0].Sig = nil, []byte("x")
 		}), untrusted, "does not trust"},
@@ -82,16 +84,22 @@ func TestATamperedBundleCountsForNothing(t *testing.T) {
 				s.Subject = append(s.Subject, s.Subject[0])
 			}
 		}), untrusted, "of another digest"},
-		"another claim, well signed": {resign(private, func(s *signing.InToto) { s.PredicateType = "https://slsa.dev/provenance/v1" }), missing, "is no signature"},
-		"no statement, well signed":  {resign(private, func(s *signing.InToto) { s.Type = "https://example.com/x" }), untrusted, "no in-toto statement"},
-		"another payload type":       {plain(func(b *signing.Bundle) { b.Envelope.PayloadType = "text/plain" }), untrusted, "malformed"},
-		"no signatures":              {plain(func(b *signing.Bundle) { b.Envelope.Signatures = nil }), untrusted, "malformed"},
+		"another claim, well signed": {resign(private, func(s *signing.InToto) {
+			s.PredicateType = "https://slsa.dev/provenance/v1"
+		}), missing, "is no signature"},
+		"no statement, well signed": {resign(private, func(s *signing.InToto) { s.Type = "https://example.com/x" }),
+			untrusted, "no in-toto statement"},
+		"another payload type": {plain(func(b *signing.Bundle) { b.Envelope.PayloadType = "text/plain" }), untrusted,
+			"malformed"},
+		"no signatures": {plain(func(b *signing.Bundle) { b.Envelope.Signatures = nil }), untrusted,
+			"malformed"},
 		"too many signatures": {plain(func(b *signing.Bundle) {
 			b.Envelope.Signatures = make([]signing.EnvelopeSignature, signature.MaxSignatures+1)
 		}), untrusted, "malformed"},
 		"another media type": {plain(func(b *signing.Bundle) { b.MediaType = "application/json" }), untrusted, "media type"},
 		"neither form":       {plain(func(b *signing.Bundle) { b.Envelope = nil }), untrusted, "neither"},
-		"both forms":         {plain(func(b *signing.Bundle) { b.Message = &signing.MessageSignature{} }), untrusted, "or both"},
+		"both forms": {plain(func(b *signing.Bundle) { b.Message = &signing.MessageSignature{} }), untrusted,
+			"or both"},
 		"a file's form of another digest": {plain(func(b *signing.Bundle) {
 			b.Envelope, b.Message = nil, &signing.MessageSignature{}
 			b.Message.Digest.Algorithm = "SHA2_256"
@@ -107,7 +115,8 @@ func TestATamperedBundleCountsForNothing(t *testing.T) {
 			encoded, err := json.Marshal(bundle)
 			require.NoError(t, err)
 			made.Manifest = bytes.ReplaceAll(made.Manifest, []byte(digestOf(made.Blobs[1])), []byte(digestOf(encoded)))
-			made.Manifest = bytes.ReplaceAll(made.Manifest, fmt.Appendf(nil, `"size":%d`, len(made.Blobs[1])), fmt.Appendf(nil, `"size":%d`, len(encoded)))
+			made.Manifest = bytes.ReplaceAll(made.Manifest, fmt.Appendf(nil, `"size":%d`, len(made.Blobs[1])),
+				fmt.Appendf(nil, `"size":%d`, len(encoded)))
 			made.Blobs[1] = encoded
 			registry := newShelf()
 			registry.add(t, made, nil)
@@ -117,7 +126,8 @@ func TestATamperedBundleCountsForNothing(t *testing.T) {
 }
 
 // finds looks at a digest and compares what is found.
-func finds(t *testing.T, registry *shelf, digest string, key signature.Key, state lifecycle.SignatureState, says string) {
+func finds(t *testing.T, registry *shelf, digest string, key signature.Key, state lifecycle.SignatureState,
+	says string) {
 	t.Helper()
 	found, err := signature.Image(t.Context(), registry, digest, []signature.Key{key})
 	require.NoError(t, err)
@@ -143,13 +153,15 @@ func TestARegistryThatGivesOtherThanItListsIsNotBelieved(t *testing.T) {
 				s.blobs[digest] = []byte(`{"mediaType":"x"}`)
 			}
 		}, untrusted, "other bytes"},
-		"a manifest with other bytes": {func(s *shelf) { s.manifests[s.referrers[0].Digest] = []byte(`{"layers":[]}`) }, untrusted, "malformed"},
-		"a manifest that is away":     {func(s *shelf) { clear(s.manifests) }, missing, "listed and not there"},
-		"a digest that is none":       {func(s *shelf) { s.referrers[0].Digest = "../../v2" }, missing, "no signature"},
-		"nothing at all":              {func(s *shelf) { *s = *newShelf() }, missing, "no signature"},
+		"a manifest with other bytes": {func(s *shelf) { s.manifests[s.referrers[0].Digest] = []byte(`{"layers":[]}`) },
+			untrusted, "malformed"},
+		"a manifest that is away": {func(s *shelf) { clear(s.manifests) }, missing, "listed and not there"},
+		"a digest that is none":   {func(s *shelf) { s.referrers[0].Digest = "../../v2" }, missing, "no signature"},
+		"nothing at all":          {func(s *shelf) { *s = *newShelf() }, missing, "no signature"},
 		"signatures of others first": {func(s *shelf) {
 			for i := range signature.MaxSignatures + 1 {
-				s.referrers = append([]signature.Descriptor{{Digest: digestOf([]byte{byte(i)}), ArtifactType: signing.BundleType}}, s.referrers...)
+				s.referrers = append([]signature.Descriptor{{Digest: digestOf([]byte{byte(i)}), ArtifactType: signing.BundleType}},
+					s.referrers...)
 			}
 		}, untrusted, "more than 32 referrers"},
 		"an index tag with garbage": {func(s *shelf) {
@@ -186,10 +198,12 @@ func TestATamperedPayloadOfTheOlderFormCountsForNothing(t *testing.T) {
 	stranger, _ := newKey(t, signing.ECDSA, "stranger")
 	good := fmt.Sprintf(`{"critical":{"identity":{"docker-reference":""},"image":{"docker-manifest-digest":%q},"type":"cosign container image signature"},"optional":null}`, digest)
 	layer := func(payload string, annotations map[string]string, size int) signing.Descriptor {
-		return signing.Descriptor{MediaType: signing.PayloadType, Digest: digestOf([]byte(payload)), Size: int64(size), Annotations: annotations}
+		return signing.Descriptor{MediaType: signing.PayloadType, Digest: digestOf([]byte(payload)), Size: int64(size),
+			Annotations: annotations}
 	}
 	by := func(who crypto.Signer, payload string) map[string]string {
-		return map[string]string{signing.SignatureAnnotation: base64.StdEncoding.EncodeToString(signed(t, who, []byte(payload)))}
+		return map[string]string{signing.SignatureAnnotation: base64.StdEncoding.EncodeToString(signed(t, who,
+			[]byte(payload)))}
 	}
 	for name, test := range map[string]struct {
 		payload string
@@ -197,13 +211,15 @@ func TestATamperedPayloadOfTheOlderFormCountsForNothing(t *testing.T) {
 		state   lifecycle.SignatureState
 		says    string
 	}{
-		"as it should be":         {good, layer(good, by(private, good), len(good)), verified, ""},
-		"another's key":           {good, layer(good, by(stranger, good), len(good)), untrusted, "does not trust"},
-		"no signature":            {good, layer(good, nil, len(good)), untrusted, "not base64"},
-		"garbage for a signature": {good, layer(good, map[string]string{signing.SignatureAnnotation: "%"}, len(good)), untrusted, "not base64"},
-		"signed something else":   {good, layer(good, by(private, good+" "), len(good)), untrusted, "does not trust"},
-		"too large":               {good, layer(good, by(private, good), signature.MaxBytes+1), untrusted, "more than"},
-		"another media type":      {good, signing.Descriptor{MediaType: "text/plain", Digest: digestOf([]byte(good))}, untrusted, "text/plain"},
+		"as it should be": {good, layer(good, by(private, good), len(good)), verified, ""},
+		"another's key":   {good, layer(good, by(stranger, good), len(good)), untrusted, "does not trust"},
+		"no signature":    {good, layer(good, nil, len(good)), untrusted, "not base64"},
+		"garbage for a signature": {good, layer(good, map[string]string{signing.SignatureAnnotation: "%"}, len(good)),
+			untrusted, "not base64"},
+		"signed something else": {good, layer(good, by(private, good+" "), len(good)), untrusted, "does not trust"},
+		"too large":             {good, layer(good, by(private, good), signature.MaxBytes+1), untrusted, "more than"},
+		"another media type": {good, signing.Descriptor{MediaType: "text/plain", Digest: digestOf([]byte(good))},
+			untrusted, "text/plain"},
 	} {
 		registry := newShelf()
 		manifest, err := json.Marshal(map[string]any{"layers": []signing.Descriptor{test.layer}})
@@ -220,7 +236,8 @@ func TestATamperedPayloadOfTheOlderFormCountsForNothing(t *testing.T) {
 		"malformed: it is no signature ": "[]",
 	} {
 		registry := newShelf()
-		manifest, err := json.Marshal(map[string]any{"layers": []signing.Descriptor{layer(payload, by(private, payload), len(payload))}})
+		manifest, err := json.Marshal(map[string]any{"layers": []signing.Descriptor{layer(payload, by(private, payload),
+			len(payload))}})
 		require.NoError(t, err)
 		registry.manifests[tag], registry.blobs[digestOf([]byte(payload))] = manifest, []byte(payload)
 		finds(t, registry, digest, key, untrusted, name)
@@ -245,20 +262,21 @@ func TestAFilesSignatureIsOfItsDigestAndByATrustedKey(t *testing.T) {
 		state            lifecycle.SignatureState
 		says             string
 	}{
-		"bundle":                     {made(signing.Blob(digest, private)), nil, verified, ""},
-		"statement":                  {made(signing.Blob(digest, edwards)), nil, verified, ""},
-		"bare":                       {nil, made(signing.DetachedBlob(digest, private)), verified, ""},
-		"neither":                    {nil, nil, missing, "no signature"},
-		"bundle of another":          {made(signing.Blob(other, private)), nil, untrusted, "of another digest"},
-		"statement of another":       {made(signing.Blob(other, edwards)), nil, untrusted, "of another digest"},
-		"bare of another":            {nil, made(signing.DetachedBlob(other, private)), untrusted, "does not trust"},
-		"bundle by a stranger":       {made(signing.Blob(digest, stranger)), nil, untrusted, "does not trust"},
-		"bare by a stranger":         {nil, made(signing.DetachedBlob(digest, stranger)), untrusted, "does not trust"},
-		"garbage":                    {[]byte("garbage"), []byte("garbage"), untrusted, "malformed"},
-		"endless bundle":             {make([]byte, signature.MaxBytes+1), nil, untrusted, "more than"},
-		"endless signature":          {nil, make([]byte, signature.MaxBytes+1), untrusted, "more than"},
-		"empty files":                {[]byte{}, []byte{}, untrusted, "malformed"},
-		"another's sum in the shape": {bytes.Replace(made(signing.Blob(digest, private)), []byte("SHA2_256"), []byte("SHA2_512"), 1), nil, untrusted, "SHA2_256"},
+		"bundle":               {made(signing.Blob(digest, private)), nil, verified, ""},
+		"statement":            {made(signing.Blob(digest, edwards)), nil, verified, ""},
+		"bare":                 {nil, made(signing.DetachedBlob(digest, private)), verified, ""},
+		"neither":              {nil, nil, missing, "no signature"},
+		"bundle of another":    {made(signing.Blob(other, private)), nil, untrusted, "of another digest"},
+		"statement of another": {made(signing.Blob(other, edwards)), nil, untrusted, "of another digest"},
+		"bare of another":      {nil, made(signing.DetachedBlob(other, private)), untrusted, "does not trust"},
+		"bundle by a stranger": {made(signing.Blob(digest, stranger)), nil, untrusted, "does not trust"},
+		"bare by a stranger":   {nil, made(signing.DetachedBlob(digest, stranger)), untrusted, "does not trust"},
+		"garbage":              {[]byte("garbage"), []byte("garbage"), untrusted, "malformed"},
+		"endless bundle":       {make([]byte, signature.MaxBytes+1), nil, untrusted, "more than"},
+		"endless signature":    {nil, make([]byte, signature.MaxBytes+1), untrusted, "more than"},
+		"empty files":          {[]byte{}, []byte{}, untrusted, "malformed"},
+		"another's sum in the shape": {bytes.Replace(made(signing.Blob(digest, private)), []byte("SHA2_256"),
+			[]byte("SHA2_512"), 1), nil, untrusted, "SHA2_256"},
 	} {
 		found, err := signature.Blob(test.bundle, test.detached, digest, []signature.Key{edwardsKey, key})
 		require.NoError(t, err)

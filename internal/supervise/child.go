@@ -38,7 +38,8 @@ type run struct {
 	next    chan struct{} // closed when the run after this one has started
 }
 
-// Start starts the program and keeps it as its policy says. An error of the first start (no such program) is answered at once.
+// Start starts the program and keeps it as its policy says. An error of the first start (no such program) is answered
+// at once.
 func Start(spec Spec) (*Child, error) {
 	if err := spec.complete(); err != nil {
 		return nil, err
@@ -183,8 +184,8 @@ func (c *Child) Err() error {
 // Signal sends a signal to the latest run.
 func (c *Child) Signal(signal syscall.Signal) error { return c.current().process.Signal(signal) }
 
-// Restart ends the current run as Stop would and starts the program anew, whatever the policy. It answers when the new run has
-// started; ErrEnded when the child is done.
+// Restart ends the current run as Stop would and starts the program anew, whatever the policy. It answers when the new
+// run has started; ErrEnded when the child is done.
 func (c *Child) Restart(ctx context.Context) error {
 	c.mu.Lock()
 	current := c.now
@@ -201,7 +202,8 @@ func (c *Child) Restart(ctx context.Context) error {
 	}
 }
 
-// Stop ends the program for good and waits for it: the stop signal first, SIGKILL after the stop timeout. Safe to call twice.
+// Stop ends the program for good and waits for it: the stop signal first, SIGKILL after the stop timeout. Safe to call
+// twice.
 func (c *Child) Stop() error {
 	c.mu.Lock()
 	if !c.halted {

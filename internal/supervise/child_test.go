@@ -81,7 +81,8 @@ func TestFailingProgramIsStartedAgainAndASuccessfulOneIsNot(t *testing.T) {
 
 func TestKilledProgramIsStartedAgain(t *testing.T) {
 	t.Parallel()
-	child := start(t, supervise.Spec{Command: []string{"sleep", "1000"}, Restart: supervise.Always, Backoff: time.Millisecond})
+	child := start(t, supervise.Spec{Command: []string{"sleep", "1000"}, Restart: supervise.Always,
+		Backoff: time.Millisecond})
 	first := child.PID()
 	require.NoError(t, child.Signal(syscall.SIGKILL))
 	require.Eventually(t, func() bool { return child.Starts() == 2 }, waitFor, tick)

@@ -8,8 +8,8 @@ import (
 	"syscall"
 )
 
-// Local spawns children of this process, each leading a process group. The kernel kills a child when this process dies, and
-// what a child leaves in its group is killed when the child ends.
+// Local spawns children of this process, each leading a process group. The kernel kills a child when this process dies,
+// and what a child leaves in its group is killed when the child ends.
 type Local struct{}
 
 type localProcess struct {
@@ -17,8 +17,8 @@ type localProcess struct {
 	exit chan error
 }
 
-// Spawn starts the program. The goroutine that starts it keeps its thread until the program ends: the kernel's parent-death
-// signal follows the thread that forked.
+// Spawn starts the program. The goroutine that starts it keeps its thread until the program ends: the kernel's
+// parent-death signal follows the thread that forked.
 func (Local) Spawn(spec Spec, out *os.File) (Process, error) {
 	cmd := exec.Command(spec.Command[0], spec.Command[1:]...)
 	cmd.Env, cmd.Dir, cmd.ExtraFiles = spec.Env, spec.Dir, spec.ExtraFiles

@@ -13,7 +13,8 @@ const (
 	maxTail     = 4 << 10  // what Tail remembers
 )
 
-// Log is a file that takes a program's output, bounded: at 16 MiB it becomes FILE.1 and is begun anew. Safe for concurrent use.
+// Log is a file that takes a program's output, bounded: at 16 MiB it becomes FILE.1 and is begun anew. Safe for
+// concurrent use.
 type Log struct {
 	mu   sync.Mutex
 	path string

@@ -24,8 +24,8 @@ func (s *Stack) Push(name string, down func() error) {
 	s.steps = append(s.steps, step{name, down})
 }
 
-// Close takes everything down, the last pushed first. A failure does not keep the rest up; all failures are answered together,
-// each with its name. A second call has nothing left to do.
+// Close takes everything down, the last pushed first. A failure does not keep the rest up; all failures are answered
+// together, each with its name. A second call has nothing left to do.
 func (s *Stack) Close() error {
 	s.mu.Lock()
 	steps := s.steps

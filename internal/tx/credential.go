@@ -43,7 +43,8 @@ func fromSecret(text string) (Credential, error) {
 	if err != nil {
 		return Credential{}, err
 	}
-	kinds := map[token.Kind]string{token.Session: "session", token.Key: "key", token.Node: "node", token.Enrolment: "enrolment"}
+	kinds := map[token.Kind]string{token.Session: "session", token.Key: "key", token.Node: "node",
+		token.Enrolment: "enrolment"}
 	kind, ok := kinds[secret.Kind]
 	if !ok {
 		return Credential{}, fault.New(fault.Unauthenticated, "this credential cannot call the API")

@@ -74,7 +74,8 @@ func TestSignedTokensAreCredentialsUntilTheyEnd(t *testing.T) {
 	ring, err := token.NewKeyring(platformtest.Issuer)
 	require.NoError(t, err)
 	now := time.Now()
-	claims := token.Claims{Operation: ids.New(ids.Operation), Instance: ids.New(ids.Instance), ExpiresAt: now.Add(time.Minute)}
+	claims := token.Claims{Operation: ids.New(ids.Operation), Instance: ids.New(ids.Instance),
+		ExpiresAt: now.Add(time.Minute)}
 	text, err := ring.Sign(claims, now)
 	require.NoError(t, err)
 	credential, err := tx.ParseCredential(text, ring, now)
@@ -149,7 +150,8 @@ func TestASignedTokenThatEndsWhileItsSocketIsOpenEntersNoMore(t *testing.T) {
 	instance := kit.Instance(project, stored, lifecycle.InstanceRunning, kit.Allocation(project, node))
 	operation := kit.Operation(instance, lifecycle.InstanceCreate, lifecycle.OperationRunning)
 	then := time.Now().Add(-2 * time.Minute)
-	text, err := kit.Ring.Sign(token.Claims{Operation: operation.ID, Instance: instance.ID, ExpiresAt: then.Add(time.Minute)}, then)
+	text, err := kit.Ring.Sign(token.Claims{Operation: operation.ID, Instance: instance.ID,
+		ExpiresAt: then.Add(time.Minute)}, then)
 	require.NoError(t, err)
 	credential, err := tx.ParseCredential(text, kit.Ring, then)
 	require.NoError(t, err)

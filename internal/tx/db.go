@@ -100,7 +100,8 @@ func Open(ctx context.Context, dsn string, options Options) (*DB, error) {
 		connections int
 		into        **pool
 	}{
-		{"app_api", options.Connections, &db.api}, {"app_operator", options.Connections, &db.operator}, {"app_node", options.Connections, &db.node},
+		{"app_api", options.Connections, &db.api}, {"app_operator", options.Connections, &db.operator},
+		{"app_node", options.Connections, &db.node},
 		{"app_worker", options.Connections, &db.worker}, {"app_worker", leaseConnections, &db.lease},
 	} {
 		opened, err := openPool(ctx, dsn, one.role, one.connections, options.Tracer)

@@ -45,7 +45,8 @@ func (e *entered) actor(credential Credential, cache *actorCache, now time.Time)
 	case *e.kind == expired:
 		return nil, fault.New(fault.TokenExpired, "the key has expired")
 	}
-	if ends := credential.claims.ExpiresAt; !ends.IsZero() && !now.Before(ends) { // it was read while it held, perhaps long ago
+	// it was read while it held, perhaps long ago
+	if ends := credential.claims.ExpiresAt; !ends.IsZero() && !now.Before(ends) {
 		return nil, fault.New(fault.TokenExpired, "the token has expired")
 	}
 	if actor := cache.get(credential, e, now); actor != nil {
@@ -175,7 +176,8 @@ func (c *actorCache) get(credential Credential, e *entered, now time.Time) *auth
 	c.mu.RLock()
 	entry, ok := c.entries[credential.ID()]
 	c.mu.RUnlock()
-	if !ok || entry.bindings != string(e.bindings) || entry.allow != string(e.allow) || entry.limits != string(e.limits) || entry.actor.Name != deref(e.name) {
+	if !ok || entry.bindings != string(e.bindings) || entry.allow != string(e.allow) || entry.limits != string(e.limits) ||
+		entry.actor.Name != deref(e.name) {
 		return nil
 	}
 	if at := entry.actor.RefreshAt(); !at.IsZero() && !now.Before(at) {
@@ -197,5 +199,6 @@ func (c *actorCache) put(credential Credential, e *entered, actor *authz.Actor) 
 	if c.entries == nil || len(c.entries) >= maxActors {
 		c.entries = make(map[string]cachedActor)
 	}
-	c.entries[credential.ID()] = cachedActor{bindings: string(e.bindings), allow: string(e.allow), limits: string(e.limits), actor: actor}
+	c.entries[credential.ID()] = cachedActor{bindings: string(e.bindings), allow: string(e.allow),
+		limits: string(e.limits), actor: actor}
 }

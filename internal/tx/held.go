@@ -46,9 +46,10 @@ func (c connector) Connect(ctx context.Context) (driver.Conn, error) {
 	return held{conn.(*stdlib.Conn)}, nil
 }
 
-// held is a connection that stays with whoever reserved it until they give it back. To driver.ErrBadConn, which pgx answers also when
-// a context had ended before the statement was sent, database/sql gives the connection back at once: the pool would close it in a
-// goroutine of its own while the transaction, which uses it directly as well, still rolls back on it.
+// held is a connection that stays with whoever reserved it until they give it back. To driver.ErrBadConn, which pgx
+// answers also when a context had ended before the statement was sent, database/sql gives the connection back at once:
+// the pool would close it in a goroutine of its own while the transaction, which uses it directly as well, still rolls
+// back on it.
 type held struct{ *stdlib.Conn }
 
 // ExecContext implements driver.ExecerContext.

@@ -82,7 +82,8 @@ func TestAForgedSecretUnderAnOperatorsIDNeverRunsAsTheOperatorsRole(t *testing.T
 	known, err := token.ParseSecret(session)
 	require.NoError(t, err)
 	require.True(t, fault.Is(as(forge(string(known.ID))), fault.Unauthenticated))
-	require.False(t, slices.Contains(seen.taken(), "app_operator"), "what the forger asks runs with no rights over all tenants")
+	require.False(t, slices.Contains(seen.taken(), "app_operator"),
+		"what the forger asks runs with no rights over all tenants")
 	require.NoError(t, as(session))
 	require.Equal(t, []string{"app_operator"}, seen.taken(), "and the operator is still remembered")
 }

@@ -13,7 +13,8 @@ import (
 // AsPipelined is As in two round trips where the statements are known beforehand: BEGIN goes out with
 // the reads, and COMMIT with the writes that fn queues. fn may use t in between like any verb. After
 // a deadlock reads and fn are run again from the start.
-func (d *DB) AsPipelined(ctx context.Context, actor *authz.Actor, reads func(*pgx.Batch), fn func(ctx context.Context, t *Tx, writes *pgx.Batch) error) error {
+func (d *DB) AsPipelined(ctx context.Context, actor *authz.Actor, reads func(*pgx.Batch),
+	fn func(ctx context.Context, t *Tx, writes *pgx.Batch) error) error {
 	return d.retry(func() error {
 		reserved, conn, err := d.worker.reserve(ctx)
 		if err != nil {
@@ -30,7 +31,8 @@ func (d *DB) AsPipelined(ctx context.Context, actor *authz.Actor, reads func(*pg
 	})
 }
 
-func (t *Tx) pipeline(ctx context.Context, reads func(*pgx.Batch), fn func(context.Context, *Tx, *pgx.Batch) error) error {
+func (t *Tx) pipeline(ctx context.Context, reads func(*pgx.Batch),
+	fn func(context.Context, *Tx, *pgx.Batch) error) error {
 	first, writes := &pgx.Batch{}, &pgx.Batch{}
 	first.Queue("BEGIN")
 	reads(first)

@@ -44,8 +44,11 @@ func TestAPipelinedTransactionIsAllOrNothing(t *testing.T) {
 		return nil
 	}), "a swallowed failure is no commit")
 	at(1)
-	require.Error(t, k.DB.AsPipelined(t.Context(), authz.System("test"), func(batch *pgx.Batch) { batch.Queue(`SELECT 1/0`) },
+	require.Error(t, k.DB.AsPipelined(t.Context(), authz.System("test"), func(batch *pgx.Batch) {
+		batch.Queue(`SELECT 1/0`)
+	},
 		func(context.Context, *tx.Tx, *pgx.Batch) error { return nil }))
-	require.NoError(t, run(func(context.Context, *tx.Tx, *pgx.Batch) error { return nil }), "its connection is fit for the next one")
+	require.NoError(t, run(func(context.Context, *tx.Tx, *pgx.Batch) error { return nil }),
+		"its connection is fit for the next one")
 	at(2)
 }

@@ -35,7 +35,8 @@ func newTwo(t *testing.T) *two {
 	_, stored := k.Launchable(k.mine, "apps")
 	k.ours = k.Instance(k.mine, stored, lifecycle.InstanceRunning, k.Allocation(k.mine, node))
 	k.other = k.Instance(k.theirs, stored, lifecycle.InstanceRunning, k.Allocation(k.theirs, second))
-	k.admin = k.User(k.ourTenant, platformtest.In(authz.ProjectAdmin, k.mine), platformtest.Across(authz.TenantAdmin, k.ourTenant))
+	k.admin = k.User(k.ourTenant, platformtest.In(authz.ProjectAdmin, k.mine),
+		platformtest.Across(authz.TenantAdmin, k.ourTenant))
 	k.theirAdmin = k.User(k.theTenant, platformtest.Across(authz.TenantAdmin, k.theTenant))
 	return k
 }
@@ -94,11 +95,13 @@ func TestRowsCannotBeWrittenIntoAnotherTenant(t *testing.T) {
 	})
 	require.Error(t, err)
 	err = k.DB.Write(ctx, func(ctx context.Context, w *tx.Tx) error {
-		_, err := w.Exec(ctx, `UPDATE instance SET tenant_id = $1, project_id = $2 WHERE id = $3`, k.theTenant.ID, k.theirs.ID, k.ours.ID)
+		_, err := w.Exec(ctx, `UPDATE instance SET tenant_id = $1, project_id = $2 WHERE id = $3`, k.theTenant.ID,
+			k.theirs.ID, k.ours.ID)
 		return err
 	})
 	require.Error(t, err)
-	err = k.DB.Write(ctx, func(ctx context.Context, w *tx.Tx) error { // the name is taken there: the policy refuses before the index tells
+	// the name is taken there: the policy refuses before the index tells
+	err = k.DB.Write(ctx, func(ctx context.Context, w *tx.Tx) error {
 		_, err := w.Exec(ctx, `INSERT INTO instance SELECT (jsonb_populate_record(i, jsonb_build_object('id', 'ins_new', 'name', $1::text, 'tenant_id', $2::text, 'project_id', $3::text))).*
 			FROM instance i`, k.other.Name, k.theTenant.ID, k.theirs.ID)
 		return err
@@ -140,16 +143,19 @@ func TestSecondWallHoldsWhereTheFirstIsSwitchedOff(t *testing.T) {
 	defer func() { _ = begun.Rollback(context.WithoutCancel(t.Context())) }()
 	var kind *string
 	secret := idOf(t, k.Session(k.theirAdmin))
-	require.NoError(t, begun.QueryRow(t.Context(), `SELECT subject_kind FROM platform.enter('session', $1, $2)`, secret, []byte("wrong")).Scan(&kind))
+	require.NoError(t, begun.QueryRow(t.Context(), `SELECT subject_kind FROM platform.enter('session', $1, $2)`, secret,
+		[]byte("wrong")).Scan(&kind))
 	require.Nil(t, kind)
 	var n int
 	require.NoError(t, begun.QueryRow(t.Context(), `SELECT count(*) FROM instance`).Scan(&n))
 	require.Zero(t, n)
 	session := k.Session(k.theirAdmin)
-	_, err = begun.Exec(t.Context(), `SELECT platform.enter('session', $1, sha256($2::bytea))`, idOf(t, session), []byte(session))
+	_, err = begun.Exec(t.Context(), `SELECT platform.enter('session', $1, sha256($2::bytea))`, idOf(t, session),
+		[]byte(session))
 	require.NoError(t, err)
 	for _, table := range []string{"instance", "member", "allocation", "operation", "app_instance_event", "audit_entry"} {
-		require.NoError(t, begun.QueryRow(t.Context(), `SELECT count(*) FROM `+table+` WHERE tenant_id = $1`, k.ourTenant.ID).Scan(&n))
+		require.NoError(t, begun.QueryRow(t.Context(), `SELECT count(*) FROM `+table+` WHERE tenant_id = $1`,
+			k.ourTenant.ID).Scan(&n))
 		require.Zero(t, n, table)
 	}
 	require.NoError(t, begun.QueryRow(t.Context(), `SELECT count(*) FROM instance`).Scan(&n))

@@ -9,8 +9,8 @@ import (
 	"github.com/gpuaas/app-platform/domain/ids"
 )
 
-// Voucher is what somebody may give at this moment, as platform.voucher answers it: a person's bindings, or the keys of a
-// service account with the voucher of its own maker.
+// Voucher is what somebody may give at this moment, as platform.voucher answers it: a person's bindings, or the keys of
+// a service account with the voucher of its own maker.
 type Voucher struct {
 	bindings []authz.Binding
 	account  bool

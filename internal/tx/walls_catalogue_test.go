@@ -59,7 +59,8 @@ var definers = map[string]string{
 	"users_of_manifest":  "how many live instances use a manifest, to who reaches its app's publisher",
 	"live_users":         "how many instances use an artifact, to who may change it",
 	"source_credential":  "the enveloped credential of a source that the caller sees",
-	"canary_launches":    "how launches of a canary and beside it went, without a name of any, to who reaches the publisher",
+	"canary_launches": "how launches of a canary and beside it went, without a name of any, to who reaches the " +
+		"publisher",
 	"wake_operation":     "nothing: it makes an operation due",
 	"hold_offered":       "whether a project of the caller's tenant lives, to who reaches the project that offers",
 	"hold_shared":        "the instance of a share, to who reaches one of its ends",
@@ -83,14 +84,16 @@ var definers = map[string]string{
 	"end_secrets":        "nothing: a trigger",
 }
 
-// globals are the unique indexes that reach over tenants, by which a name's being taken can be felt, each with the reason why
-// that is borne. An index on ids alone is not listed: ids are random, and cannot be guessed.
+// globals are the unique indexes that reach over tenants, by which a name's being taken can be felt, each with the
+// reason why that is borne. An index on ids alone is not listed: ids are random, and cannot be guessed.
 var globals = map[string]string{
-	"member_address_live":               "addresses are the installation's; a trigger alone gives them, and a writer names none",
-	"tenant_slug_key":                   "staff alone make tenants",
-	"member_pool_pkey":                  "a constant; login roles have no right to the table",
-	"member_range_pkey":                 "login roles have no right to the table",
-	"person_tenant_email":               "an address is one person's in a tenant, whose people the caller sees; of other tenants nobody learns anything",
+	"member_address_live": "addresses are the installation's; a trigger alone gives them, and a writer " +
+		"names none",
+	"tenant_slug_key":   "staff alone make tenants",
+	"member_pool_pkey":  "a constant; login roles have no right to the table",
+	"member_range_pkey": "login roles have no right to the table",
+	"person_tenant_email": "an address is one person's in a tenant, whose people the caller sees; of " +
+		"other tenants nobody learns anything",
 	"person_staff_email":                "an address is one person's among the platform's staff, who alone adds staff",
 	"app_slug_key":                      "the catalog's",
 	"adapter_name_key":                  "the platform's",
@@ -113,14 +116,15 @@ var globals = map[string]string{
 
 // loose are references from a tenant's rows into other owned tables that do not carry the tenant, each with the reason.
 var loose = map[string]string{
-	"role_binding → person":        "a role may go to platform staff, who have no tenant",
-	"session → person":             "functions alone write sessions",
-	"login_code → person":          "the policy asks for the person's tenant",
-	"external_identity → person":   "functions alone write it",
-	"invitation → person":          "functions alone write it",
-	"audit_link → audit_entry":     "of the sealer alone",
-	"device_hold → allocation":     "a trigger alone writes it, and nobody reads it",
-	"manifest_artifact → artifact": "what a manifest pins is part of the catalog; the verb lets a publisher pin its own and the platform's",
+	"role_binding → person":      "a role may go to platform staff, who have no tenant",
+	"session → person":           "functions alone write sessions",
+	"login_code → person":        "the policy asks for the person's tenant",
+	"external_identity → person": "functions alone write it",
+	"invitation → person":        "functions alone write it",
+	"audit_link → audit_entry":   "of the sealer alone",
+	"device_hold → allocation":   "a trigger alone writes it, and nobody reads it",
+	"manifest_artifact → artifact": "what a manifest pins is part of the catalog; the verb lets a publisher pin its own " +
+		"and the platform's",
 	"artifact → artifact_source":   "a tenant's artifact may come from the platform's source",
 	"signer_key → artifact_source": "beside the reference that carries the tenant, for sources that have none",
 	"artifact_part → artifact":     "beside the reference that carries the tenant, for artifacts that have none",
@@ -159,7 +163,9 @@ func TestUniqueIndexesTellATenantNothingOfAnother(t *testing.T) {
 		WHERE n.nspname IN ('public', 'platform') AND x.indisunique AND NOT EXISTS (
 			SELECT FROM unnest(x.indkey) c JOIN pg_attribute a ON a.attrelid = x.indrelid AND a.attnum = c
 			WHERE a.attname = 'id' OR a.attname LIKE '%\_id')`) {
-		require.Contains(t, globals, name, "by a violation of %s a tenant learns of another's value: give it the tenant or the project, or say among globals why that is borne", name)
+		require.Contains(t, globals, name,
+			"by a violation of %s a tenant learns of another's value: give it the tenant or the project, or say among globals "+
+				"why that is borne", name)
 	}
 }
 
@@ -169,7 +175,8 @@ func TestReferencesCarryTheTenant(t *testing.T) {
 	for _, reference := range column1(t, k, `SELECT c.conrelid::regclass || ' → ' || c.confrelid::regclass FROM pg_constraint c
 		WHERE c.contype = 'f' AND cardinality(c.conkey) = 1 AND c.confrelid <> 'tenant'::regclass
 			AND EXISTS (SELECT FROM pg_attribute a WHERE a.attrelid = c.confrelid AND a.attname IN ('tenant_id', 'project_id'))`) {
-		require.Contains(t, loose, reference, "policies do not bind foreign keys: refer to (id, tenant_id), or say among loose why not")
+		require.Contains(t, loose, reference,
+			"policies do not bind foreign keys: refer to (id, tenant_id), or say among loose why not")
 	}
 }
 
@@ -179,9 +186,12 @@ func TestEveryTableIsWalledAndNoPolicyReadsASettingItself(t *testing.T) {
 	require.Empty(t, column1(t, k, `SELECT c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 		WHERE n.nspname IN ('public', 'platform') AND c.relkind IN ('r', 'p') AND NOT (c.relrowsecurity AND c.relforcerowsecurity)
 			AND c.relname NOT IN ('goose_db_version', 'lifecycle_transition')`))
-	require.Empty(t, column1(t, k, `SELECT tablename || '.' || policyname FROM pg_policies WHERE qual ~ 'current_setting' OR with_check ~ 'current_setting'`),
+	require.Empty(t, column1(t, k,
+		`SELECT tablename || '.' || policyname FROM pg_policies WHERE qual ~ 'current_setting' OR with_check ~ 'current_setting'`),
 		"a setting may be forged: ask platform.scope")
-	require.Empty(t, column1(t, k, `SELECT tablename || '.' || policyname FROM pg_policies WHERE roles && ARRAY['public']::name[]`), "a policy is for a role")
+	require.Empty(t, column1(t, k,
+		`SELECT tablename || '.' || policyname FROM pg_policies WHERE roles && ARRAY['public']::name[]`),
+		"a policy is for a role")
 	require.Empty(t, column1(t, k, `SELECT tablename || '.' || policyname FROM pg_policies p WHERE 'app_api' = ANY (roles) AND (qual = 'true' OR with_check = 'true')
 		AND EXISTS (SELECT FROM information_schema.columns c WHERE c.table_name = p.tablename AND c.column_name IN ('tenant_id', 'project_id', 'user_id'))`),
 		"a policy that lets every tenant at every tenant's rows")
@@ -195,8 +205,10 @@ func TestLoginRolesAreNobodySpecial(t *testing.T) {
 	const login = `(VALUES ('app_api'), ('app_operator'), ('app_node'), ('app_worker')) r (name)`
 	require.Empty(t, column1(t, k, `SELECT rolname FROM pg_roles JOIN `+login+` ON r.name = rolname
 		WHERE rolsuper OR rolbypassrls OR rolcreaterole OR rolcreatedb OR rolreplication OR rolinherit`))
-	require.Empty(t, column1(t, k, `SELECT rolname FROM pg_roles WHERE rolname = 'app_owner' AND (rolsuper OR rolbypassrls OR rolcreaterole OR rolreplication)`))
-	require.Empty(t, column1(t, k, `SELECT r.name FROM `+login+` JOIN pg_auth_members m ON m.member = r.name::regrole`), "a login role that is another as well")
+	require.Empty(t, column1(t, k,
+		`SELECT rolname FROM pg_roles WHERE rolname = 'app_owner' AND (rolsuper OR rolbypassrls OR rolcreaterole OR rolreplication)`))
+	require.Empty(t, column1(t, k, `SELECT r.name FROM `+login+` JOIN pg_auth_members m ON m.member = r.name::regrole`),
+		"a login role that is another as well")
 	require.Empty(t, column1(t, k, `SELECT c.relname FROM pg_class c JOIN `+login+` ON c.relowner = r.name::regrole
 		UNION ALL SELECT p.proname FROM pg_proc p JOIN `+login+` ON p.proowner = r.name::regrole`), "a login role that owns something")
 	require.Empty(t, column1(t, k, `SELECT r.name || ' ' || n.nspname FROM `+login+`, pg_namespace n

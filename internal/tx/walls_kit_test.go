@@ -19,8 +19,8 @@ import (
 	"github.com/gpuaas/app-platform/rig/platformtest"
 )
 
-// shared are the tables that belong to no tenant, each with the reason why a tenant's rows cannot lie there. A new table is
-// either listed here or has a column that says whose its rows are; then it is put to the wall like the others.
+// shared are the tables that belong to no tenant, each with the reason why a tenant's rows cannot lie there. A new
+// table is either listed here or has a column that says whose its rows are; then it is put to the wall like the others.
 var shared = map[string]string{
 	"app":                  "the catalog is the platform's and read by all",
 	"manifest":             "the catalog is the platform's and read by all",
@@ -82,7 +82,8 @@ func newWall(t *testing.T) *wall {
 func (w *wall) newSide() *side {
 	s := &side{tenant: w.Tenant(), rows: map[string]ids.ID{}}
 	s.project = w.Project(s.tenant)
-	s.admin = w.User(s.tenant, platformtest.Across(authz.TenantAdmin, s.tenant), platformtest.In(authz.ProjectAdmin, s.project))
+	s.admin = w.User(s.tenant, platformtest.Across(authz.TenantAdmin, s.tenant),
+		platformtest.In(authz.ProjectAdmin, s.project))
 	s.node, _ = w.Node(4)
 	return s
 }
@@ -108,7 +109,8 @@ func (w *wall) readCatalogue() {
 		case table == "tenant" || owned:
 			w.tables = append(w.tables, table)
 		default:
-			w.t.Errorf("whose are the rows of %s? give it a tenant and a project, or list it among shared with the reason", table)
+			w.t.Errorf("whose are the rows of %s? give it a tenant and a project, or list it among shared with the reason",
+				table)
 		}
 	}
 	slices.Sort(w.tables)
@@ -137,7 +139,9 @@ func (w *wall) fill(s *side, table string, nth int) {
 		if _, err := begun.Exec(w.t.Context(), `SET LOCAL session_replication_role = replica`); err != nil {
 			return err
 		}
-		_, err := begun.Exec(w.t.Context(), fmt.Sprintf(`INSERT INTO %s (%s) SELECT %s FROM jsonb_populate_record(NULL::%s, $1)`, table, list, list, table), encoded)
+		_, err := begun.Exec(w.t.Context(),
+			fmt.Sprintf(`INSERT INTO %s (%s) SELECT %s FROM jsonb_populate_record(NULL::%s, $1)`, table, list, list, table),
+			encoded)
 		return err
 	})
 	require.NoError(w.t, err, "make a row of %s", table)
@@ -190,8 +194,8 @@ func (w *wall) owner(s *side, table string) (condition string, value any) {
 	return "", nil
 }
 
-// inside runs do as the callers' login role in a transaction that entered as the side's admin: no permission is asked there,
-// so that the second wall stands alone. Nothing of it stays.
+// inside runs do as the callers' login role in a transaction that entered as the side's admin: no permission is asked
+// there, so that the second wall stands alone. Nothing of it stays.
 func (w *wall) inside(s *side, do func(ctx context.Context, begun pgx.Tx)) {
 	w.t.Helper()
 	ctx, session := w.t.Context(), w.Session(s.admin)
@@ -206,7 +210,8 @@ func (w *wall) inside(s *side, do func(ctx context.Context, begun pgx.Tx)) {
 func enter(t *testing.T, begun pgx.Tx, session string) {
 	t.Helper()
 	var kind string
-	require.NoError(t, begun.QueryRow(t.Context(), `SELECT subject_kind FROM platform.enter('session', $1, sha256($2::bytea))`,
+	require.NoError(t, begun.QueryRow(t.Context(),
+		`SELECT subject_kind FROM platform.enter('session', $1, sha256($2::bytea))`,
 		idOf(t, session), []byte(session)).Scan(&kind))
 	require.Equal(t, "USER", kind)
 }

@@ -32,9 +32,11 @@ func TestBehindTheFirstWallNoTablesRowsOfOthersAreSeen(t *testing.T) {
 				"a predicate": `SELECT WHERE EXISTS (SELECT FROM ` + table + ` WHERE ` + other + `)`,
 				"a count":     `SELECT WHERE (SELECT count(*) FROM ` + table + ` WHERE ` + other + `) > 0`,
 				"a join":      `SELECT FROM project p JOIN ` + table + ` x ON x.` + other + ` OR p.id IS NULL`,
-				"a negation":  `SELECT FROM ` + table + ` x WHERE NOT EXISTS (SELECT FROM ` + table + ` y WHERE y.ctid = x.ctid AND NOT y.` + other + `)`,
-				"an order":    `SELECT FROM (SELECT * FROM (SELECT true AS there FROM ` + table + ` WHERE ` + other + `) s ORDER BY there LIMIT 1) s`,
-				"a lock":      `SELECT FROM ` + table + ` WHERE ` + other + ` FOR KEY SHARE`,
+				"a negation": `SELECT FROM ` + table + ` x WHERE NOT EXISTS (SELECT FROM ` + table +
+					` y WHERE y.ctid = x.ctid AND NOT y.` + other + `)`,
+				"an order": `SELECT FROM (SELECT * FROM (SELECT true AS there FROM ` + table + ` WHERE ` + other +
+					`) s ORDER BY there LIMIT 1) s`,
+				"a lock": `SELECT FROM ` + table + ` WHERE ` + other + ` FOR KEY SHARE`,
 			} {
 				touched, code := try(t, begun, sql, stranger)
 				require.Contains(t, []string{"", denied}, code, "%s of %s: %s", name, table, sql)
@@ -62,7 +64,8 @@ func TestBehindTheFirstWallNoTablesRowsOfOthersAreWritten(t *testing.T) {
 			require.Zero(t, touched, "DELETE of %s", table)
 			// The copy has the row's own id and every unique value of it: the policy must refuse before an index tells.
 			list := w.insertable(begun, table)
-			touched, code = try(t, begun, `INSERT INTO `+table+` (`+list+`) SELECT `+list+` FROM jsonb_populate_record(NULL::`+table+`, $1)`, row)
+			touched, code = try(t, begun, `INSERT INTO `+table+` (`+list+`) SELECT `+list+` FROM jsonb_populate_record(NULL::`+
+				table+`, $1)`, row)
 			require.Equal(t, denied, code, "INSERT of %s (%d rows)", table, touched)
 			for _, column := range w.updatable(begun, table) {
 				touched, code := try(t, begun, `UPDATE `+table+` SET `+column+` = `+column+` WHERE `+other, stranger)
@@ -72,14 +75,18 @@ func TestBehindTheFirstWallNoTablesRowsOfOthersAreWritten(t *testing.T) {
 				own += int(touched)
 			}
 			for _, column := range owners {
-				if !slices.Contains(w.updatable(begun, table), column) || strings.HasPrefix(mine, "tenant_id") && (column == "node_id" || column == "user_id") {
+				if !slices.Contains(w.updatable(begun, table), column) || strings.HasPrefix(mine, "tenant_id") &&
+					(column == "node_id" || column == "user_id") {
 					continue // which node or person a tenant's row is about says nothing of whose it is
 				}
-				touched, code := try(t, begun, `UPDATE `+table+` SET `+column+` = $2 WHERE `+mine, owner, w.theirs.value(columnNamed(column), "", 0))
+				touched, code := try(t, begun, `UPDATE `+table+` SET `+column+` = $2 WHERE `+mine, owner,
+					w.theirs.value(columnNamed(column), "", 0))
 				require.True(t, code != "" || touched == 0, "a row of %s was given away by %s", table, column)
 			}
-			if slices.Contains(w.updatable(begun, table), "tenant_id") && slices.Contains(w.updatable(begun, table), "project_id") {
-				_, code := try(t, begun, `UPDATE `+table+` SET tenant_id = $2, project_id = $3 WHERE `+mine, owner, w.theirs.tenant.ID, w.theirs.project.ID)
+			if slices.Contains(w.updatable(begun, table), "tenant_id") &&
+				slices.Contains(w.updatable(begun, table), "project_id") {
+				_, code := try(t, begun, `UPDATE `+table+` SET tenant_id = $2, project_id = $3 WHERE `+mine, owner,
+					w.theirs.tenant.ID, w.theirs.project.ID)
 				require.Contains(t, []string{denied, "P0001"}, code, "a row of %s was moved to another tenant", table)
 			}
 		})
@@ -93,7 +100,8 @@ func columnNamed(name string) column { return column{name: name} }
 // document is a row as JSON.
 func (w *wall) document(table, condition string, value any) (row []byte) {
 	w.t.Helper()
-	require.NoError(w.t, w.Admin.QueryRow(w.t.Context(), `SELECT to_jsonb(x) FROM `+table+` x WHERE `+condition+` LIMIT 1`, value).Scan(&row))
+	require.NoError(w.t, w.Admin.QueryRow(w.t.Context(), `SELECT to_jsonb(x) FROM `+table+` x WHERE `+condition+` LIMIT 1`,
+		value).Scan(&row))
 	return row
 }
 
@@ -128,7 +136,8 @@ func TestAScopeIsForgedByNoStatement(t *testing.T) {
 		require.Empty(t, code)
 		return touched
 	}
-	settings := map[string]ids.ID{"app.tenants": w.theirs.tenant.ID, "app.projects": w.theirs.project.ID, "app.subject": w.theirs.admin.ID,
+	settings := map[string]ids.ID{"app.tenants": w.theirs.tenant.ID, "app.projects": w.theirs.project.ID,
+		"app.subject":      w.theirs.admin.ID,
 		"app.seen_tenants": w.theirs.tenant.ID, "app.attached": w.theirs.rows["instance"], "app.node": w.theirs.node.ID}
 	var stolen string // a seal that once fitted
 	w.inside(w.theirs, func(ctx context.Context, begun pgx.Tx) {
@@ -139,7 +148,8 @@ func TestAScopeIsForgedByNoStatement(t *testing.T) {
 		w.inside(w.mine, func(ctx context.Context, begun pgx.Tx) {
 			var own string
 			require.NoError(t, begun.QueryRow(ctx, `SELECT current_setting($1)`, name).Scan(&own))
-			for _, forged := range []string{string(value), strings.Repeat("0", 32) + string(value), own + "," + string(value), stolen,
+			for _, forged := range []string{string(value), strings.Repeat("0", 32) + string(value), own + "," + string(value),
+				stolen,
 				own[:min(32, len(own))] + string(value)} {
 				_, err := begun.Exec(ctx, `SELECT set_config($1, $2, true)`, name, forged)
 				require.NoError(t, err)
@@ -155,11 +165,16 @@ func TestAScopeIsForgedByNoStatement(t *testing.T) {
 	}
 	w.inside(w.mine, func(_ context.Context, begun pgx.Tx) {
 		for _, sql := range []string{
-			`SELECT platform.set_scope('x', ARRAY['x'], ARRAY['x'], ARRAY['x'], NULL, NULL)`, `SELECT platform.seal(1, 'app.tenants', 'x')`,
-			`SELECT currval('platform.scope_secret')`, `SELECT nextval('platform.scope_secret')`, `SELECT setval('platform.scope_secret', 1)`,
-			`SELECT last_value FROM platform.scope_secret`, `SELECT setval('platform.scope_moment', 1)`, `SELECT platform.attached_to(ARRAY['x'])`,
-			`SELECT platform.bindings_of('` + string(w.theirs.admin.ID) + `')`, `SET LOCAL ROLE app_owner`, `SET LOCAL SESSION AUTHORIZATION app_operator`,
-			`SET LOCAL session_replication_role = replica`, `CREATE TABLE public.x ()`, `CREATE FUNCTION platform.x() RETURNS int LANGUAGE sql AS 'SELECT 1'`,
+			`SELECT platform.set_scope('x', ARRAY['x'], ARRAY['x'], ARRAY['x'], NULL, NULL)`,
+			`SELECT platform.seal(1, 'app.tenants', 'x')`,
+			`SELECT currval('platform.scope_secret')`, `SELECT nextval('platform.scope_secret')`,
+			`SELECT setval('platform.scope_secret', 1)`,
+			`SELECT last_value FROM platform.scope_secret`, `SELECT setval('platform.scope_moment', 1)`,
+			`SELECT platform.attached_to(ARRAY['x'])`,
+			`SELECT platform.bindings_of('` + string(w.theirs.admin.ID) + `')`, `SET LOCAL ROLE app_owner`,
+			`SET LOCAL SESSION AUTHORIZATION app_operator`,
+			`SET LOCAL session_replication_role = replica`, `CREATE TABLE public.x ()`,
+			`CREATE FUNCTION platform.x() RETURNS int LANGUAGE sql AS 'SELECT 1'`,
 		} {
 			_, code := try(t, begun, sql)
 			require.Equal(t, denied, code, sql)
@@ -179,7 +194,8 @@ func TestTheCallerOfATransactionIsSetOnce(t *testing.T) {
 	operation, instance := w.theirs.rows["operation"], w.theirs.rows["instance"]
 	w.inside(w.mine, func(ctx context.Context, begun pgx.Tx) {
 		for _, sql := range []string{
-			fmt.Sprintf(`SELECT platform.enter('operation', '%s', NULL)`, operation), fmt.Sprintf(`SELECT platform.enter('instance', '%s', NULL)`, instance),
+			fmt.Sprintf(`SELECT platform.enter('operation', '%s', NULL)`, operation),
+			fmt.Sprintf(`SELECT platform.enter('instance', '%s', NULL)`, instance),
 			fmt.Sprintf(`SELECT platform.enter('exchange', '%s', NULL)`, w.theirs.rows["service_account_key"]),
 			fmt.Sprintf(`WITH gone AS (SELECT set_config('app.subject', '', true), set_config('app.tenants', '', true)) SELECT platform.enter('operation', '%s', NULL) FROM gone`, operation),
 		} {
@@ -211,8 +227,10 @@ func TestBehindTheFirstWallANodeReachesItselfAlone(t *testing.T) {
 		var seen []string
 		_, err := w.DB.Read(w.With(own), text(&seen, `SELECT DISTINCT `+condition+` FROM `+table))
 		require.NoError(t, err, table)
-		require.Empty(t, slices.DeleteFunc(seen, func(id string) bool { return id == string(mine.ID) }), "of %s a node sees another's", table)
-		_, err = w.DB.Read(w.With(own), text(&seen, `SELECT `+condition+` FROM `+table+` WHERE `+condition+` = $1`, w.theirs.node.ID))
+		require.Empty(t, slices.DeleteFunc(seen, func(id string) bool { return id == string(mine.ID) }),
+			"of %s a node sees another's", table)
+		_, err = w.DB.Read(w.With(own), text(&seen, `SELECT `+condition+` FROM `+table+` WHERE `+condition+` = $1`,
+			w.theirs.node.ID))
 		require.NoError(t, err, table)
 		require.Empty(t, seen)
 	}

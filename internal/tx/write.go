@@ -107,10 +107,12 @@ type wrongPool struct{ right *pool }
 
 func (*wrongPool) Error() string { return "the caller belongs to another login role" }
 
-func (d *DB) writeFrom(ctx context.Context, from *pool, credential Credential, fn func(context.Context, *Tx) error) error {
+func (d *DB) writeFrom(ctx context.Context, from *pool, credential Credential,
+	fn func(context.Context, *Tx) error) error {
 	return d.beyondNode(from, d.inTx(ctx, from, "BEGIN", func(ctx context.Context, t *Tx) error {
 		var caller entered
-		if err := caller.scan(t.conn.QueryRow(ctx, enterSQL, credential.kind, string(credential.id), credential.hash)); err != nil {
+		if err := caller.scan(t.conn.QueryRow(ctx, enterSQL, credential.kind, string(credential.id),
+			credential.hash)); err != nil {
 			return fmt.Errorf("enter: %w", err)
 		}
 		actor, err := caller.actor(credential, &d.actors, t.Now)
@@ -180,7 +182,8 @@ func refusedText(err error) error {
 	case "GP404": // platform.guard_live_project: the project was deleted meanwhile
 		return fault.NoSuch().Because(err)
 	case "GP507": // platform.free_address and platform.take_ranges
-		return fault.New(fault.AddressesExhausted, "%s: an operator gives the installation larger pools", refused.Message).Because(err)
+		return fault.New(fault.AddressesExhausted, "%s: an operator gives the installation larger pools",
+			refused.Message).Because(err)
 	}
 	return err
 }

@@ -184,7 +184,8 @@ func databaseName(t *testing.T, kit *platformtest.Kit) (name string) {
 func settled(t *testing.T, kit *platformtest.Kit) {
 	t.Helper()
 	require.Eventually(t, func() bool {
-		return kit.Count("pg_stat_activity", `datname = current_database() AND usename LIKE 'app\_%' AND xact_start IS NOT NULL`) == 0
+		return kit.Count("pg_stat_activity",
+			`datname = current_database() AND usename LIKE 'app\_%' AND xact_start IS NOT NULL`) == 0
 	}, patience, 20*time.Millisecond)
 }
 

@@ -105,7 +105,8 @@ func measureAudit(ctx context.Context, b *bench) error {
 			return fmt.Errorf("%s: %w", verb.name, err)
 		}
 		audits := counts.audits.Load()
-		b.Sheet.Within("statements of "+verb.name+", and the audit's of them", fmt.Sprintf("%d, %d", counts.all.Load(), audits), "the audit's = 1", audits == auditBar)
+		b.Sheet.Within("statements of "+verb.name+", and the audit's of them",
+			fmt.Sprintf("%d, %d", counts.all.Load(), audits), "the audit's = 1", audits == auditBar)
 	}
 	return endMade(ctx, b)
 }
@@ -124,13 +125,16 @@ func audited(b *bench, db *tx.DB, callers []dataset.Caller, self ids.ID) []verb 
 			if err != nil {
 				return err
 			}
-			_, err = (&instance.Service{DB: db}).Launch(ctx, instance.LaunchInput{ProjectID: project, AppSlug: dataset.App, Name: "audited", DeadlineSeconds: 600, IdempotencyKey: "audited",
-				AllocationIDs: []ids.ID{free[0].Allocation}})
+			_, err = (&instance.Service{DB: db}).Launch(ctx,
+				instance.LaunchInput{ProjectID: project, AppSlug: dataset.App, Name: "audited", DeadlineSeconds: 600,
+					IdempotencyKey: "audited",
+					AllocationIDs:  []ids.ID{free[0].Allocation}})
 			return err
 		}},
 		{"grantRole", func(ctx context.Context) error {
 			soon := time.Now().Add(time.Minute)
-			_, err := (&identity.Service{DB: db}).GrantRole(ctx, identity.GrantRoleInput{SubjectID: self, Role: "project_viewer", ProjectID: &project, ExpiresAt: &soon})
+			_, err := (&identity.Service{DB: db}).GrantRole(ctx,
+				identity.GrantRoleInput{SubjectID: self, Role: "project_viewer", ProjectID: &project, ExpiresAt: &soon})
 			return err
 		}},
 		{"drainMember", func(ctx context.Context) error {
@@ -140,7 +144,8 @@ func audited(b *bench, db *tx.DB, callers []dataset.Caller, self ids.ID) []verb 
 			if err != nil {
 				return err
 			}
-			_, err = (&member.Service{DB: db}).Drain(ctx, member.Input{MemberID: one, DeadlineSeconds: 600, IdempotencyKey: "audited"})
+			_, err = (&member.Service{DB: db}).Drain(ctx,
+				member.Input{MemberID: one, DeadlineSeconds: 600, IdempotencyKey: "audited"})
 			return err
 		}},
 	}
@@ -209,12 +214,15 @@ func measureDenials(ctx context.Context, b *bench) error {
 	if err := b.Set.Admin.QueryRow(ctx, `SELECT count(*) FROM audit_entry WHERE NOT allowed`).Scan(&rows); err != nil {
 		return err
 	}
-	name := fmt.Sprintf("detail queries of %d callers beside a flood of refusals of %d, and without", allowedAtOnce, deniedAtOnce)
-	b.Sheet.AtLeast(name, fmt.Sprintf("%.0f/s", kit.Median(beside.Platform)), fmt.Sprintf("%.0f/s", kit.Median(beside.Other)), beside.Ratio(), denialsBar)
+	name := fmt.Sprintf("detail queries of %d callers beside a flood of refusals of %d, and without", allowedAtOnce,
+		deniedAtOnce)
+	b.Sheet.AtLeast(name, fmt.Sprintf("%.0f/s", kit.Median(beside.Platform)),
+		fmt.Sprintf("%.0f/s", kit.Median(beside.Other)), beside.Ratio(), denialsBar)
 	seconds := b.Plan.Span.Seconds() * float64(b.Plan.Rounds+1)
 	b.Sheet.Told("refusals of the flood", fmt.Sprintf("%.0f/s", float64(f.denied.Load())/seconds), "", 0)
 	most := int64(seconds/denialWrites.Seconds()+2) * mostADenial
-	b.Sheet.Within("rows that the flood came to", fmt.Sprint(rows), fmt.Sprintf("≤ %d, its bound", most), rows > 0 && rows <= most && rows <= f.denied.Load())
+	b.Sheet.Within("rows that the flood came to", fmt.Sprint(rows), fmt.Sprintf("≤ %d, its bound", most), rows > 0 &&
+		rows <= most && rows <= f.denied.Load())
 	return nil
 }
 

@@ -49,8 +49,8 @@ type pullResult struct {
 	PeakBytes, server uint64
 }
 
-// measureDelivery pulls a blob through the platform onto the disk, as the node's agent does it, beside a plain download of the
-// same from the same; and watches the memory of both while a large one passes.
+// measureDelivery pulls a blob through the platform onto the disk, as the node's agent does it, beside a plain download
+// of the same from the same; and watches the memory of both while a large one passes.
 func measureDelivery(ctx context.Context, b *bench) error {
 	p, err := b.puller(ctx)
 	if err != nil {
@@ -68,7 +68,8 @@ func measureDelivery(ctx context.Context, b *bench) error {
 		if err != nil {
 			return fmt.Errorf("plain download from the source: %w", err)
 		}
-		b.Log.Info("round", "of", "delivery", "platform", time.Duration(mine.Seconds*float64(time.Second)), "reference", plain, "source", source,
+		b.Log.Info("round", "of", "delivery", "platform", time.Duration(mine.Seconds*float64(time.Second)), "reference",
+			plain, "source", source,
 			"warm-up", round == 0)
 		if round > 0 {
 			rate := float64(b.Plan.Blob) / mine.Seconds
@@ -83,12 +84,15 @@ func measureDelivery(ctx context.Context, b *bench) error {
 		return fmt.Errorf("pull: %w", err)
 	}
 	size, most := kit.Mib(uint64(b.Plan.Blob)), kit.Mib(uint64(b.Plan.Large)) // #nosec G115 -- sizes
-	b.Sheet.AtLeast(fmt.Sprintf("verified pull of %s to disk", size), kit.Mib(uint64(kit.Median(rates.Platform)))+"/s", kit.Mib(uint64(kit.Median(rates.Other)))+"/s",
+	b.Sheet.AtLeast(fmt.Sprintf("verified pull of %s to disk", size), kit.Mib(uint64(kit.Median(rates.Platform)))+"/s",
+		kit.Mib(uint64(kit.Median(rates.Other)))+"/s",
 		rates.Ratio(), pullBar)
-	b.Sheet.Told("that pull, beside a plain download from the source itself", kit.Mib(uint64(kit.Median(direct.Platform)))+"/s",
+	b.Sheet.Told("that pull, beside a plain download from the source itself",
+		kit.Mib(uint64(kit.Median(direct.Platform)))+"/s",
 		kit.Mib(uint64(kit.Median(direct.Other)))+"/s", direct.Ratio())
 	flat := func(who string, large, small uint64) {
-		b.Sheet.Within(fmt.Sprintf("memory of the %s, peak resident, %s beside %s", who, most, size), kit.Mib(large)+" beside "+kit.Mib(small),
+		b.Sheet.Within(fmt.Sprintf("memory of the %s, peak resident, %s beside %s", who, most, size),
+			kit.Mib(large)+" beside "+kit.Mib(small),
 			"≤ 1.1 × + 8 MiB", float64(large) <= float64(small)*flatFactor+flatAllowance)
 	}
 	flat("server", large.server, small.server)
@@ -96,8 +100,8 @@ func measureDelivery(ctx context.Context, b *bench) error {
 	return nil
 }
 
-// both pulls a blob and downloads it, in this order in one round and the other way round in the next: whoever comes second finds
-// memory that the first has just given back, which is the cheaper.
+// both pulls a blob and downloads it, in this order in one round and the other way round in the next: whoever comes
+// second finds memory that the first has just given back, which is the cheaper.
 func (p *puller) both(ctx context.Context, round int) (mine pullResult, plain time.Duration, err error) {
 	for turn := range 2 {
 		if (round+turn)%2 == 0 {
@@ -163,14 +167,17 @@ func (p *puller) open(ctx context.Context, size int64) (out opened, done func() 
 	if err != nil {
 		return out, nil, err
 	}
-	fetch, err := p.b.Set.Fetch(ctx, dataset.Blob{Digest: digest, Size: size, Ref: "https://" + p.source.Address + blobPath(size)})
+	fetch, err := p.b.Set.Fetch(ctx, dataset.Blob{Digest: digest, Size: size,
+		Ref: "https://" + p.source.Address + blobPath(size)})
 	if err != nil {
 		return out, nil, err
 	}
 	now := time.Now()
-	grant := token.Delivery{Task: fetch.Task, Node: fetch.Node, Artifact: fetch.Artifact, Credential: fetch.Credential, ExpiresAt: now.Add(token.MaxDeliveryLife)}
+	grant := token.Delivery{Task: fetch.Task, Node: fetch.Node, Artifact: fetch.Artifact, Credential: fetch.Credential,
+		ExpiresAt: now.Add(token.MaxDeliveryLife)}
 	text, err := p.ring.SignDelivery(grant, now)
-	out = opened{TaskID: fetch.Task, Digest: digest, Kind: "BLOB", URL: "http://" + p.platform.Address + deliveryhttp.Path, Token: text,
+	out = opened{TaskID: fetch.Task, Digest: digest, Kind: "BLOB", URL: "http://" + p.platform.Address + deliveryhttp.Path,
+		Token:     text,
 		ExpiresAt: grant.ExpiresAt, Parts: []map[string]any{{"role": "BLOB", "digest": digest, "sizeBytes": size}}}
 	return out, func() error { return p.b.Set.ForgetFetch(context.WithoutCancel(ctx), fetch) }, err
 }
@@ -277,7 +284,8 @@ func (p *puller) download(ctx context.Context, size int64, from, token string) (
 // digestOf is the digest of the blob of a size.
 func digestOf(size int64) (string, error) {
 	sum := sha256.New()
-	if _, err := io.CopyBuffer(struct{ io.Writer }{sum}, struct{ io.Reader }{&blob{size: size}}, make([]byte, 1<<20)); err != nil {
+	if _, err := io.CopyBuffer(struct{ io.Writer }{sum}, struct{ io.Reader }{&blob{size: size}},
+		make([]byte, 1<<20)); err != nil {
 		return "", err
 	}
 	return digest.Sum(sum), nil

@@ -84,20 +84,27 @@ func (b *bench) fanout(ctx context.Context, sockets int) error {
 	events := max(b.Plan.Messages/sockets, 6)
 	var rates, p99 kit.Pairs
 	for round := range b.Plan.Rounds + 1 {
-		if err := both(&rates, round > 0, func(c *crowd) (float64, error) { return c.burst(sockets, events) }, ours, bare); err != nil {
+		if err := both(&rates, round > 0, func(c *crowd) (float64, error) { return c.burst(sockets, events) }, ours,
+			bare); err != nil {
 			return err
 		}
-		if err := both(&p99, round > 0, func(c *crowd) (float64, error) { return c.steady(sockets, events) }, ours, bare); err != nil {
+		if err := both(&p99, round > 0, func(c *crowd) (float64, error) { return c.steady(sockets, events) }, ours,
+			bare); err != nil {
 			return err
 		}
 		b.Log.Info("round", "of", "fan-out", "sockets", sockets, "warm-up", round == 0)
 	}
-	if err := b.Profiled(ours.server, fmt.Sprintf("fanout-%d", sockets), func() error { _, err := ours.burst(sockets, events); return err }); err != nil {
+	if err := b.Profiled(ours.server, fmt.Sprintf("fanout-%d", sockets), func() error {
+		_, err := ours.burst(sockets, events)
+		return err
+	}); err != nil {
 		return err
 	}
 	name := fmt.Sprintf("fan-out to %d sockets", sockets)
-	b.Sheet.AtLeast(name+", messages/s", fmt.Sprintf("%.0f/s", kit.Median(rates.Platform)), fmt.Sprintf("%.0f/s", kit.Median(rates.Other)), rates.Ratio(), fanoutBar)
-	b.Sheet.AtMost(name+", p99", kit.Millis(time.Duration(kit.Median(p99.Platform))), kit.Millis(time.Duration(kit.Median(p99.Other))), p99.Ratio(), fanoutP99Bar)
+	b.Sheet.AtLeast(name+", messages/s", fmt.Sprintf("%.0f/s", kit.Median(rates.Platform)),
+		fmt.Sprintf("%.0f/s", kit.Median(rates.Other)), rates.Ratio(), fanoutBar)
+	b.Sheet.AtMost(name+", p99", kit.Millis(time.Duration(kit.Median(p99.Platform))),
+		kit.Millis(time.Duration(kit.Median(p99.Other))), p99.Ratio(), fanoutP99Bar)
 	b.Sheet.Within(name+", memory of a socket", kit.Kib(ours.weight), "≤ 16 KiB", ours.weight <= socketBar)
 	b.Sheet.Told(name+", replay before it goes live", fmt.Sprintf("%.0f/s", replay), "", 0)
 	return nil
@@ -181,7 +188,8 @@ func (b *bench) bareCrowd(ctx context.Context, sockets int) (*crowd, error) {
 		return nil, err
 	}
 	c := &crowd{server: s}
-	c.sockets, err = process.Start(ctx, load.SocketsRole, load.SocketsConfig{Address: s.Address, Sockets: sockets, NumberAt: len(opening)})
+	c.sockets, err = process.Start(ctx, load.SocketsRole,
+		load.SocketsConfig{Address: s.Address, Sockets: sockets, NumberAt: len(opening)})
 	if err != nil {
 		s.Stop()
 		return nil, err
@@ -209,7 +217,8 @@ func (b *bench) liveCrowd(ctx context.Context, sockets int) (c *crowd, replay fl
 	}
 	c = &crowd{server: s}
 	c.send = func(first int, messages []string) (times map[int]int64, err error) {
-		return times, s.Ask("append", platform.Append{Instance: instance, First: first, Messages: messages, Together: together}, &times)
+		return times, s.Ask("append", platform.Append{Instance: instance, First: first, Messages: messages,
+			Together: together}, &times)
 	}
 	if _, err := c.send(c.next(past)); err != nil {
 		s.Stop()
@@ -223,7 +232,8 @@ func (b *bench) liveCrowd(ctx context.Context, sockets int) (c *crowd, replay fl
 	return c, replay, nil
 }
 
-func (b *bench) gather(ctx context.Context, c *crowd, instance ids.ID, tokens []string, sockets int) (replay float64, err error) {
+func (b *bench) gather(ctx context.Context, c *crowd, instance ids.ID, tokens []string, sockets int) (replay float64,
+	err error) {
 	cursors := []int{0, past / 2, past}
 	config := load.SocketsConfig{Address: c.server.Address, Sockets: sockets, Subscribe: true, Tokens: tokens,
 		Document: timelineDocument, Instance: string(instance), NumberAt: len(opening)}

@@ -22,7 +22,8 @@ const (
 // memberTimes are one side's, as cmd/node-agent/bench/members prints them.
 type memberTimes struct{ Start, Exec []time.Duration }
 
-// measureMembers starts members, and commands in them, beside the sandbox that agents had before members were containers.
+// measureMembers starts members, and commands in them, beside the sandbox that agents had before members were
+// containers.
 func measureMembers(ctx context.Context, b *bench) error {
 	if os.Geteuid() != 0 {
 		b.Sheet.Told("start of a member: not measured, it needs root", "", "", 0)
@@ -32,11 +33,13 @@ func measureMembers(ctx context.Context, b *bench) error {
 	if err != nil {
 		return err
 	}
-	build := exec.CommandContext(ctx, "go", "build", "-o", program, "github.com/gpuaas/app-platform/cmd/node-agent/bench/members")
+	build := exec.CommandContext(ctx, "go", "build", "-o", program,
+		"github.com/gpuaas/app-platform/cmd/node-agent/bench/members")
 	if said, err := build.CombinedOutput(); err != nil {
 		return fmt.Errorf("build the starter of members: %w: %s", err, said)
 	}
-	measure := exec.CommandContext(ctx, program, "-rounds", strconv.Itoa(b.Plan.Members), "-execs", strconv.Itoa(b.Plan.Members))
+	measure := exec.CommandContext(ctx, program, "-rounds", strconv.Itoa(b.Plan.Members), "-execs",
+		strconv.Itoa(b.Plan.Members))
 	measure.Stderr = os.Stderr
 	printed, err := measure.Output()
 	if err != nil {

@@ -87,17 +87,23 @@ func (b *bench) query(ctx context.Context, q query) error {
 			p99, theirP99 = append(p99, mine.P99), append(theirP99, other.P99)
 		}
 	}
-	if err := b.Profiled(ours, q.name, func() error { _, err := b.ask(ctx, ours, q, callers, q.graphql); return err }); err != nil {
+	if err := b.Profiled(ours, q.name, func() error {
+		_, err := b.ask(ctx, ours, q, callers, q.graphql)
+		return err
+	}); err != nil {
 		return err
 	}
 	b.Sheet.AtLeast(fmt.Sprintf("%s, requests/s at %d connections", q.name, b.Plan.Connections),
-		fmt.Sprintf("%.0f/s", kit.Median(rates.Platform)), fmt.Sprintf("%.0f/s", kit.Median(rates.Other)), rates.Ratio(), q.bar)
-	b.Sheet.Told(q.name+", p99 under that load", kit.Millis(kit.Median(p99)), kit.Millis(kit.Median(theirP99)), float64(kit.Median(p99))/float64(kit.Median(theirP99)))
+		fmt.Sprintf("%.0f/s", kit.Median(rates.Platform)), fmt.Sprintf("%.0f/s", kit.Median(rates.Other)), rates.Ratio(),
+		q.bar)
+	b.Sheet.Told(q.name+", p99 under that load", kit.Millis(kit.Median(p99)), kit.Millis(kit.Median(theirP99)),
+		float64(kit.Median(p99))/float64(kit.Median(theirP99)))
 	b.Sheet.Told(q.name+", size of an answer", kit.Kib(float64(size)), "", 0)
 	return nil
 }
 
-func (b *bench) ask(ctx context.Context, s *kit.Server, q query, callers []dataset.Caller, request func(who dataset.Caller, id string) []byte) (load.Result, error) {
+func (b *bench) ask(ctx context.Context, s *kit.Server, q query, callers []dataset.Caller,
+	request func(who dataset.Caller, id string) []byte) (load.Result, error) {
 	return load.HTTP{Address: s.Address, Connections: b.Plan.Connections, Requests: func(connection, n int) []byte {
 		who := callers[connection%len(callers)]
 		return request(who, q.id(who, n))
@@ -110,13 +116,15 @@ func (q query) graphql(who dataset.Caller, id string) []byte {
 	if err != nil {
 		panic(err) // strings always encode
 	}
-	return fmt.Appendf(nil, "POST /graphql HTTP/1.1\r\nHost: bench\r\nAuthorization: Bearer %s\r\nContent-Type: application/json\r\n"+
-		"Accept: application/json\r\nContent-Length: %d\r\n\r\n%s", who.Token, len(body), body)
+	return fmt.Appendf(nil,
+		"POST /graphql HTTP/1.1\r\nHost: bench\r\nAuthorization: Bearer %s\r\nContent-Type: application/json\r\n"+
+			"Accept: application/json\r\nContent-Length: %d\r\n\r\n%s", who.Token, len(body), body)
 }
 
 // plain is the request to the hand-written handler.
 func (q query) plain(who dataset.Caller, id string) []byte {
-	return fmt.Appendf(nil, "GET "+q.path+" HTTP/1.1\r\nHost: bench\r\nAuthorization: Bearer %s\r\nAccept: application/json\r\n\r\n", id, who.Token)
+	return fmt.Appendf(nil, "GET "+q.path+
+		" HTTP/1.1\r\nHost: bench\r\nAuthorization: Bearer %s\r\nAccept: application/json\r\n\r\n", id, who.Token)
 }
 
 // sameAnswers proves that both sides say the same, up to white space and the order of keys, and

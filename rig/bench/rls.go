@@ -64,9 +64,9 @@ func (r *recorder) TraceBatchQuery(context.Context, *pgx.Conn, pgx.TraceBatchQue
 // TraceBatchEnd implements pgx.BatchTracer.
 func (r *recorder) TraceBatchEnd(context.Context, *pgx.Conn, pgx.TraceBatchEndData) {}
 
-// measureRLS runs the round trip of a detail query, statement by statement what the service sends, as the login role that
-// policies bind to the caller's scope and as one for which every policy is true. Both enter as the same person and both must
-// answer the same rows, so that what differs is row-level security.
+// measureRLS runs the round trip of a detail query, statement by statement what the service sends, as the login role
+// that policies bind to the caller's scope and as one for which every policy is true. Both enter as the same person and
+// both must answer the same rows, so that what differs is row-level security.
 func measureRLS(ctx context.Context, b *bench) error {
 	callers, err := b.Set.Callers(ctx, min(b.Plan.Callers, 16))
 	if err != nil {
@@ -102,8 +102,10 @@ func measureRLS(ctx context.Context, b *bench) error {
 			bare.Platform, bare.Other = append(bare.Platform, float64(bareWith)), append(bare.Other, float64(bareWithout))
 		}
 	}
-	b.Sheet.AtMost("detail query under row-level security, beside none", micros(kit.Median(whole.Platform)), micros(kit.Median(whole.Other)), whole.Ratio(), rlsBar)
-	b.Sheet.Told("its statements by themselves", micros(kit.Median(bare.Platform)), micros(kit.Median(bare.Other)), bare.Ratio())
+	b.Sheet.AtMost("detail query under row-level security, beside none", micros(kit.Median(whole.Platform)),
+		micros(kit.Median(whole.Other)), whole.Ratio(), rlsBar)
+	b.Sheet.Told("its statements by themselves", micros(kit.Median(bare.Platform)), micros(kit.Median(bare.Other)),
+		bare.Ratio())
 	return nil
 }
 
@@ -185,7 +187,8 @@ func recordDetails(ctx context.Context, b *bench, callers []dataset.Caller) (tri
 			return nil, err
 		}
 		mine := b.Set.Size.InstancesOf(who.Number)
-		if _, err := service.Get(tx.WithCredential(ctx, credential), dataset.Instance(mine[rand.IntN(len(mine))]), want); err != nil {
+		if _, err := service.Get(tx.WithCredential(ctx, credential), dataset.Instance(mine[rand.IntN(len(mine))]),
+			want); err != nil {
 			return nil, err
 		}
 		trips = append(trips, slices.Clone(recorded.sent))

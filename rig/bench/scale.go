@@ -69,9 +69,11 @@ func measureScale(ctx context.Context, b *bench) error {
 				times.Other, times.Platform = append(times.Other, float64(small)), append(times.Platform, float64(large))
 			}
 		}
-		sizes := fmt.Sprintf("%d instances and %d events beside %d and %d", b.Plan.Scale[1].Instances, b.Plan.Scale[1].Instances*b.Plan.Scale[1].Events,
+		sizes := fmt.Sprintf("%d instances and %d events beside %d and %d", b.Plan.Scale[1].Instances,
+			b.Plan.Scale[1].Instances*b.Plan.Scale[1].Events,
 			b.Plan.Scale[0].Instances, b.Plan.Scale[0].Instances*b.Plan.Scale[0].Events)
-		b.Sheet.AtMost(one.name+", "+sizes, kit.Millis(time.Duration(kit.Median(times.Platform))), kit.Millis(time.Duration(kit.Median(times.Other))), times.Ratio(), scaleBar)
+		b.Sheet.AtMost(one.name+", "+sizes, kit.Millis(time.Duration(kit.Median(times.Platform))),
+			kit.Millis(time.Duration(kit.Median(times.Other))), times.Ratio(), scaleBar)
 	}
 	return nil
 }
@@ -109,7 +111,8 @@ func openScaled(ctx context.Context, set *dataset.Set) (s *scaled, err error) {
 }
 
 // inTurns asks both sides in turns and answers the median of each.
-func inTurns(ctx context.Context, sides [2]*scaled, ask func(ctx context.Context, s *scaled, n int) error) (small, large time.Duration, err error) {
+func inTurns(ctx context.Context, sides [2]*scaled, ask func(ctx context.Context, s *scaled, n int) error) (small,
+	large time.Duration, err error) {
 	var took [2][]time.Duration
 	for n := range scaleAsked {
 		for i := range sides {
@@ -149,7 +152,8 @@ var scaleQueries = []struct {
 	}},
 	{"first 50 instances of a project", func(_ context.Context, s *scaled, n int) error {
 		as, number := s.of(n)
-		_, err := (&instance.Service{DB: s.db}).List(as, dataset.Project(number), instance.Filter{LastOperations: true}, page.Args{First: 50})
+		_, err := (&instance.Service{DB: s.db}).List(as, dataset.Project(number), instance.Filter{LastOperations: true},
+			page.Args{First: 50})
 		return err
 	}},
 	{"first 50 operations of a project", func(_ context.Context, s *scaled, n int) error {

@@ -73,7 +73,8 @@ func TestNothingIsLostOrDoneTwiceWhilePartsAreKilled(t *testing.T) {
 	t.Logf("repeat with: go test ./rig/chaos -args -chaos.seed=%d -chaos.long=%v", config.Seed, *long)
 	dir := t.TempDir()
 	up, err := stack.Up(t.Context(), stack.Config{
-		Dir: dir, Bin: programs(t), Listen: "127.0.0.1:0", Servers: 3, Roles: []string{"api", "api,worker", "worker"}, Nodes: 3, Out: os.Stderr,
+		Dir: dir, Bin: programs(t), Listen: "127.0.0.1:0", Servers: 3, Roles: []string{"api", "api,worker", "worker"},
+		Nodes: 3, Out: os.Stderr,
 		Apps: []stack.App{{Slug: "chaos", Controller: program, Family: "apps"}},
 	})
 	require.NoError(t, err)
@@ -87,7 +88,8 @@ func TestNothingIsLostOrDoneTwiceWhilePartsAreKilled(t *testing.T) {
 	}
 	require.NoError(t, err, "seed %d", config.Seed)
 	require.Empty(t, wrong, "seed %d", config.Seed)
-	require.Greater(t, suite.Operations(), config.Instances*(4+config.Changes/2), "too little was accepted to show anything")
+	require.Greater(t, suite.Operations(), config.Instances*(4+config.Changes/2),
+		"too little was accepted to show anything")
 	if *long {
 		require.GreaterOrEqual(t, suite.Operations(), 200)
 	}

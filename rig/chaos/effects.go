@@ -19,8 +19,10 @@ const effectsSQL = `WITH effect AS (SELECT * FROM unnest($1::text[], $2::text[],
 var effectRules = []rule{
 	{"nothing was done twice", `SELECT member || ' ' || operation || ' ' || kind || ' ' || count(DISTINCT at) FROM effect
 		GROUP BY taken, member, operation, kind HAVING count(DISTINCT at) > 1`},
-	{"only what was accepted was done", `SELECT member || ' ' || operation FROM effect WHERE NOT EXISTS (SELECT FROM operation o WHERE o.id = effect.operation)`},
-	{"what was never sent did nothing", `SELECT member || ' ' || o.id || ' ' || o.state FROM effect JOIN operation o ON o.id = effect.operation WHERE o.dispatch_attempt = 0`},
+	{"only what was accepted was done",
+		`SELECT member || ' ' || operation FROM effect WHERE NOT EXISTS (SELECT FROM operation o WHERE o.id = effect.operation)`},
+	{"what was never sent did nothing",
+		`SELECT member || ' ' || o.id || ' ' || o.state FROM effect JOIN operation o ON o.id = effect.operation WHERE o.dispatch_attempt = 0`},
 	{"nothing was done after its operation's end", `SELECT member || ' ' || o.id || ' ' || o.kind || ' ' || o.state || ' ' || (at - o.ended_at)::text
 		FROM effect JOIN operation o ON o.id = effect.operation WHERE at > o.ended_at + interval '1 second'
 			AND NOT (o.state <> 'SUCCEEDED' AND EXISTS (SELECT FROM node_task t WHERE t.operation_id = o.id AND t.member_id = effect.member

@@ -88,7 +88,8 @@ func (s *Suite) launchOne(ctx context.Context, number int) (*ship, error) {
 		return nil, err
 	}
 	rented, err := gql.RequestAllocation(ctx, c, gql.RequestAllocationInput{
-		ProjectId: s.stack.Demo.ProjectID, Shape: gql.CapacityShapeGpuSlice, Count: 2, GpuCount: 1, IdempotencyKey: client.NewKey(),
+		ProjectId: s.stack.Demo.ProjectID, Shape: gql.CapacityShapeGpuSlice, Count: 2, GpuCount: 1,
+		IdempotencyKey: client.NewKey(),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("rent: %w", err)
@@ -147,7 +148,8 @@ func (s *Suite) clear(ctx context.Context, fleet []*ship) error {
 	}
 	for _, one := range fleet {
 		for _, allocation := range one.allocations {
-			got, err := gql.ReleaseAllocation(ctx, one.client, gql.ReleaseAllocationInput{AllocationId: allocation, IdempotencyKey: client.NewKey()})
+			got, err := gql.ReleaseAllocation(ctx, one.client,
+				gql.ReleaseAllocationInput{AllocationId: allocation, IdempotencyKey: client.NewKey()})
 			if err != nil {
 				return fmt.Errorf("give allocation %s back: %w", allocation, err)
 			}
@@ -158,7 +160,8 @@ func (s *Suite) clear(ctx context.Context, fleet []*ship) error {
 }
 
 func (s *Suite) tearDown(ctx context.Context, one *ship) error {
-	got, err := gql.DecommissionInstance(ctx, one.client, gql.DecommissionInstanceInput{InstanceId: one.id, IdempotencyKey: client.NewKey()})
+	got, err := gql.DecommissionInstance(ctx, one.client,
+		gql.DecommissionInstanceInput{InstanceId: one.id, IdempotencyKey: client.NewKey()})
 	if err != nil {
 		return fmt.Errorf("tear instance %d down: %w", one.number, err)
 	}

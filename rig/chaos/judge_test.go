@@ -38,7 +38,8 @@ func newCourt(t *testing.T) *court {
 	instance := k.Instance(project, manifest, lifecycle.InstanceRunning, k.Allocation(project, node))
 	op := k.Operation(instance, lifecycle.MemberDrain, lifecycle.OperationSucceeded)
 	c := &court{Kit: k, t: t, op: op, instance: instance, node: string(node.ID), project: string(project.ID)}
-	require.NoError(t, k.Admin.QueryRow(t.Context(), `SELECT id FROM member WHERE instance_id = $1`, instance.ID).Scan(&c.member))
+	require.NoError(t, k.Admin.QueryRow(t.Context(), `SELECT id FROM member WHERE instance_id = $1`,
+		instance.ID).Scan(&c.member))
 	c.must(k.Admin.Exec, `UPDATE operation SET outcome = 'NORMAL', evidence = '{}', targets = jsonb_build_array('MEM'::text) WHERE id = 'OP'`)
 	c.must(k.Admin.Exec, `INSERT INTO app_instance_event (id, tenant_id, project_id, instance_id, seq, type, app_slug, permission_family, operation_id, correlation_id, occurred_at)
 		SELECT 'evt_1', tenant_id, project_id, id, 1, 'apps.operation.succeeded', app_slug, permission_family, 'OP', 'c', now() FROM instance WHERE id = 'INS'`)
@@ -50,7 +51,8 @@ func newCourt(t *testing.T) *court {
 // must runs a statement about the court's own rows, which it names OP, INS, MEM, NODE and PROJECT.
 func (c *court) must(exec func(context.Context, string, ...any) (pgconn.CommandTag, error), statement string) {
 	c.t.Helper()
-	for name, id := range map[string]string{"'OP'": string(c.op.ID), "'INS'": string(c.instance.ID), "'MEM'": c.member, "'NODE'": c.node, "'PROJECT'": c.project} {
+	for name, id := range map[string]string{"'OP'": string(c.op.ID), "'INS'": string(c.instance.ID), "'MEM'": c.member,
+		"'NODE'": c.node, "'PROJECT'": c.project} {
 		statement = strings.ReplaceAll(statement, name, "'"+id+"'")
 	}
 	_, err := exec(c.t.Context(), statement)
@@ -87,16 +89,19 @@ func TestEachRuleNamesWhatBreaksIt(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, wrong, "nothing is broken yet")
 	breaks := map[string][]string{
-		"every accepted operation has ended":                {`UPDATE operation SET ended_at = NULL, state = 'RUNNING' WHERE id = 'OP'`},
-		"every operation ended once on its timeline":        {fmt.Sprintf(anEvent, 2, 1<<40, "apps.operation.succeeded", "operation_id")},
-		"its timeline says how it ended":                    {`UPDATE app_instance_event SET type = 'apps.operation.failed'`},
-		"timelines have no gap":                             {fmt.Sprintf(anEvent, 3, 1<<40, "apps.instance.healthy", "NULL")},
+		"every accepted operation has ended": {`UPDATE operation SET ended_at = NULL, state = 'RUNNING' WHERE id = 'OP'`},
+		"every operation ended once on its timeline": {fmt.Sprintf(anEvent, 2, 1<<40, "apps.operation.succeeded",
+			"operation_id")},
+		"its timeline says how it ended": {`UPDATE app_instance_event SET type = 'apps.operation.failed'`},
+		"timelines have no gap": {fmt.Sprintf(anEvent, 3, 1<<40, "apps.instance.healthy",
+			"NULL")},
 		"a project's feed keeps the order of each timeline": {fmt.Sprintf(anEvent, 2, 1, "apps.instance.healthy", "NULL")},
 		"no step of an ended operation is open": {`INSERT INTO operation_step (id, tenant_id, project_id, operation_id, name, ordinal, state)
 			SELECT 'stp_1', tenant_id, project_id, id, 'dispatch', 0, 'RUNNING' FROM operation WHERE id = 'OP'`},
-		"no task outlives its operation":                  {fmt.Sprintf(aTask, "id", "RUN", "RUNNING", "NULL")},
-		"nothing is held by a worker":                     {`UPDATE operation SET claimed_by = 'wrk_1' WHERE id = 'OP'`},
-		"what was not proved gone is listed":              {`UPDATE member SET status = 'REMOVED' WHERE id = 'MEM'`, fmt.Sprintf(aTask, "NULL", "RUN", "SUCCEEDED", "now()")},
+		"no task outlives its operation": {fmt.Sprintf(aTask, "id", "RUN", "RUNNING", "NULL")},
+		"nothing is held by a worker":    {`UPDATE operation SET claimed_by = 'wrk_1' WHERE id = 'OP'`},
+		"what was not proved gone is listed": {`UPDATE member SET status = 'REMOVED' WHERE id = 'MEM'`,
+			fmt.Sprintf(aTask, "NULL", "RUN", "SUCCEEDED", "now()")},
 		"what ended without proof is listed":              {`UPDATE operation SET outcome = 'UNVERIFIED' WHERE id = 'OP'`},
 		"what ended by force says so":                     {`UPDATE operation SET force = true WHERE id = 'OP'`},
 		"nothing is left behind once every node is there": {fmt.Sprintf(anOrphan, "'node'")},
@@ -127,19 +132,22 @@ func TestAnAuditThatSaysSomethingTwiceIsNamed(t *testing.T) {
 	c.broken(func(on querier) {
 		found, err := judgeRules(t.Context(), on, rules)
 		require.NoError(t, err)
-		require.Equal(t, []string{"every accepted change is in the audit, once: " + string(c.op.ID) + " MEMBER_DRAIN has 2"}, found)
+		require.Equal(t, []string{"every accepted change is in the audit, once: " + string(c.op.ID) + " MEMBER_DRAIN has 2"},
+			found)
 	}, `INSERT INTO audit_entry SELECT (jsonb_populate_record(a, '{"id":"aud_2"}')).* FROM audit_entry a`)
 }
 
 func TestTheLedgerIsHeldAgainstTheTables(t *testing.T) {
 	t.Parallel()
 	c := newCourt(t)
-	id, taker, at := string(c.op.ID), c.Operation(c.instance, lifecycle.MemberRemove, lifecycle.OperationSucceeded), c.op.EndedAt.Add(-time.Second)
+	id, taker, at := string(c.op.ID), c.Operation(c.instance, lifecycle.MemberRemove, lifecycle.OperationSucceeded),
+		c.op.EndedAt.Add(-time.Second)
 	line := func(operation string, at time.Time) string {
 		return fmt.Sprintf("%s member.drain %d", operation, at.UnixMilli())
 	}
 	judged := func(on querier, lines ...string) []string {
-		found, err := judgeLedger(t.Context(), on, []adapter.Entry{{Operation: string(taker.ID), Member: c.member, Lines: lines}})
+		found, err := judgeLedger(t.Context(), on, []adapter.Entry{{Operation: string(taker.ID), Member: c.member,
+			Lines: lines}})
 		require.NoError(t, err)
 		return found
 	}
@@ -155,10 +163,12 @@ func TestTheLedgerIsHeldAgainstTheTables(t *testing.T) {
 	only(judged(c.Admin, line(id, at), line(string(ids.New(ids.Operation)), at)), "only what was accepted was done")
 	only(judged(c.Admin, line(id, at.Add(time.Hour))), "nothing was done after its operation's end")
 	only(judged(c.Admin, line(string(taker.ID), at)), "what succeeded was done")
-	c.broken(func(on querier) { only(judged(on, line(id, at)), "what was never sent did nothing") }, `UPDATE operation SET dispatch_attempt = 0 WHERE id = 'OP'`)
+	c.broken(func(on querier) { only(judged(on, line(id, at)), "what was never sent did nothing") },
+		`UPDATE operation SET dispatch_attempt = 0 WHERE id = 'OP'`)
 	c.broken(func(on querier) {
 		only(judged(on, line(id, at)), "what a member had done was collected when it went")
-	}, fmt.Sprintf(aTask, "NULL", "RUN", "SUCCEEDED", "now()"), `UPDATE node_task SET operation_id = 'op_other'`, `UPDATE member SET status = 'REMOVED' WHERE id = 'MEM'`,
+	}, fmt.Sprintf(aTask, "NULL", "RUN", "SUCCEEDED", "now()"), `UPDATE node_task SET operation_id = 'op_other'`,
+		`UPDATE member SET status = 'REMOVED' WHERE id = 'MEM'`,
 		`UPDATE operation SET kind = 'MEMBER_REPLACE' WHERE id = 'OP'`)
 }
 
@@ -167,10 +177,13 @@ func TestASubscriberThatWasToldOtherwiseIsNamed(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
 	events := map[string][]string{"ins_1": {"a", "b", "c"}, "": {"b", "c"}}
-	require.Empty(t, compare(ctx, []*watcher{{instance: "ins_1", seen: []string{"a", "b", "c"}}, {seen: []string{"b", "c"}}}, events))
+	require.Empty(t, compare(ctx, []*watcher{{instance: "ins_1", seen: []string{"a", "b", "c"}},
+		{seen: []string{"b", "c"}}}, events))
 	for name, w := range map[string]*watcher{
-		"a gap": {seen: []string{"a", "c"}}, "a duplicate": {seen: []string{"a", "b", "b", "c"}}, "another order": {seen: []string{"a", "c", "b"}},
-		"an end too early": {seen: []string{"a", "b"}}, "a feed that failed": {seen: []string{"a"}, failed: errors.New("closed")},
+		"a gap": {seen: []string{"a", "c"}}, "a duplicate": {seen: []string{"a", "b", "b", "c"}},
+		"another order":      {seen: []string{"a", "c", "b"}},
+		"an end too early":   {seen: []string{"a", "b"}},
+		"a feed that failed": {seen: []string{"a"}, failed: errors.New("closed")},
 	} {
 		w.name, w.instance = name, "ins_1"
 		found := compare(ctx, []*watcher{w}, events)
@@ -182,7 +195,8 @@ func TestASubscriberThatWasToldOtherwiseIsNamed(t *testing.T) {
 func TestAFollowerThatWasToldOtherwiseIsNamed(t *testing.T) {
 	t.Parallel()
 	running, done := gql.OperationStateRunning, gql.OperationStateSucceeded
-	require.Empty(t, (&follower{states: []gql.OperationState{running, done}, percent: []int{5, 100}, ended: true}).wrong("SUCCEEDED"))
+	require.Empty(t, (&follower{states: []gql.OperationState{running, done}, percent: []int{5, 100},
+		ended: true}).wrong("SUCCEEDED"))
 	for what, f := range map[string]*follower{
 		"went back":  {states: []gql.OperationState{running, running, done}, percent: []int{5, 0, 100}, ended: true},
 		"after it":   {states: []gql.OperationState{done, running}, percent: []int{100, 100}, ended: true},

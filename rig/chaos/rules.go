@@ -35,8 +35,10 @@ var rules = []rule{
 		AND NOT EXISTS (SELECT FROM orphan p WHERE p.operation_id = o.id OR o.targets ? p.member_id)`},
 	{"what ended by force says so", `SELECT id || ' ' || kind FROM operation
 		WHERE state = 'SUCCEEDED' AND outcome = 'NORMAL' AND (force OR forced_at IS NOT NULL)`},
-	{"nothing is left behind once every node is there", `SELECT id || ' ' || kind || ' ' || message || ' ' || last_error FROM orphan WHERE resolved_at IS NULL`},
-	{"every orphan has an owner and says what it is", `SELECT id || ' ' || kind FROM orphan WHERE owner = '' OR message = ''`},
+	{"nothing is left behind once every node is there",
+		`SELECT id || ' ' || kind || ' ' || message || ' ' || last_error FROM orphan WHERE resolved_at IS NULL`},
+	{"every orphan has an owner and says what it is",
+		`SELECT id || ' ' || kind FROM orphan WHERE owner = '' OR message = ''`},
 	{"a stopped instance has no member", `SELECT m.id || ' ' || m.status || ' of ' || i.id FROM member m JOIN instance i ON i.id = m.instance_id
 		WHERE i.status = 'STOPPED' AND m.status <> 'REMOVED'`},
 	{"no allocation of a released instance is bound", `SELECT a.id || ' by ' || i.id FROM allocation a JOIN instance i ON i.id = a.instance_id

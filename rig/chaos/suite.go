@@ -70,7 +70,8 @@ func (s *Suite) rng(part uint64) *rand.Rand { return rand.New(rand.NewPCG(s.Seed
 
 // client is a patient client of one of the servers.
 func (s *Suite) client(number int) (*client.Client, error) {
-	return client.New(s.stack.APIURLs[number%len(s.stack.APIURLs)], client.Options{Token: s.stack.Demo.ServiceAccountKey, MaxAttempts: 40})
+	return client.New(s.stack.APIURLs[number%len(s.stack.APIURLs)],
+		client.Options{Token: s.stack.Demo.ServiceAccountKey, MaxAttempts: 40})
 }
 
 func (s *Suite) say(format string, args ...any) {

@@ -220,7 +220,8 @@ func (f *follower) wrong(state string) string {
 		}
 	}
 	if last := len(f.states) - 1; f.failed != nil || !f.ended || last < 0 || string(f.states[last]) != state {
-		return fmt.Sprintf("%s is %s, and was told as %v, ended %t, error %v", f.operation, state, f.states, f.ended, f.failed)
+		return fmt.Sprintf("%s is %s, and was told as %v, ended %t, error %v", f.operation, state, f.states, f.ended,
+			f.failed)
 	}
 	return ""
 }

@@ -28,47 +28,54 @@ type ask struct {
 
 // asks is the table of changes. The client sends each again under its key until it is answered.
 var asks = []ask{
-	{"addMembers", 22, func(_ *ship, members int) bool { return members < 3 }, func(ctx context.Context, one *ship, _ gql.Member, key string) (string, error) {
-		got, err := gql.AddMembers(ctx, one.client, gql.AddMembersInput{
-			InstanceId: one.id, ComponentKey: "unit", Count: 1, AllocationIds: one.allocations[one.rng.IntN(2):][:1], IdempotencyKey: key, DeadlineSeconds: deadline,
-		})
-		if err != nil {
-			return "", err
-		}
-		return got.AddMembers.Operation.Id, nil
-	}},
-	{"removeMember", 14, func(_ *ship, members int) bool { return members > 1 }, func(ctx context.Context, one *ship, target gql.Member, key string) (string, error) {
-		got, err := gql.RemoveMember(ctx, one.client, gql.RemoveMemberInput{
-			MemberId: target.Id, Reason: "chaos", IdempotencyKey: key, DeadlineSeconds: deadline, Force: one.rng.IntN(4) == 0,
-		})
-		if err != nil {
-			return "", err
-		}
-		return got.RemoveMember.Operation.Id, nil
-	}},
+	{"addMembers", 22, func(_ *ship, members int) bool { return members < 3 },
+		func(ctx context.Context, one *ship, _ gql.Member, key string) (string, error) {
+			got, err := gql.AddMembers(ctx, one.client, gql.AddMembersInput{
+				InstanceId: one.id, ComponentKey: "unit", Count: 1, AllocationIds: one.allocations[one.rng.IntN(2):][:1],
+				IdempotencyKey: key, DeadlineSeconds: deadline,
+			})
+			if err != nil {
+				return "", err
+			}
+			return got.AddMembers.Operation.Id, nil
+		}},
+	{"removeMember", 14, func(_ *ship, members int) bool { return members > 1 },
+		func(ctx context.Context, one *ship, target gql.Member, key string) (string, error) {
+			got, err := gql.RemoveMember(ctx, one.client, gql.RemoveMemberInput{
+				MemberId: target.Id, Reason: "chaos", IdempotencyKey: key, DeadlineSeconds: deadline, Force: one.rng.IntN(4) == 0,
+			})
+			if err != nil {
+				return "", err
+			}
+			return got.RemoveMember.Operation.Id, nil
+		}},
 	{"replaceMember", 8, nil, func(ctx context.Context, one *ship, target gql.Member, key string) (string, error) {
-		got, err := gql.ReplaceMember(ctx, one.client, gql.ReplaceMemberInput{MemberId: target.Id, Reason: "chaos", IdempotencyKey: key, DeadlineSeconds: deadline})
+		got, err := gql.ReplaceMember(ctx, one.client,
+			gql.ReplaceMemberInput{MemberId: target.Id, Reason: "chaos", IdempotencyKey: key, DeadlineSeconds: deadline})
 		if err != nil {
 			return "", err
 		}
 		return got.ReplaceMember.Operation.Id, nil
 	}},
 	{"drainMember", 10, nil, func(ctx context.Context, one *ship, target gql.Member, key string) (string, error) {
-		got, err := gql.DrainMember(ctx, one.client, gql.DrainMemberInput{MemberId: target.Id, Reason: "chaos", IdempotencyKey: key, DeadlineSeconds: deadline})
+		got, err := gql.DrainMember(ctx, one.client, gql.DrainMemberInput{MemberId: target.Id, Reason: "chaos",
+			IdempotencyKey: key, DeadlineSeconds: deadline})
 		if err != nil {
 			return "", err
 		}
 		return got.DrainMember.Operation.Id, nil
 	}},
 	{"uncordonMember", 12, nil, func(ctx context.Context, one *ship, target gql.Member, key string) (string, error) {
-		got, err := gql.UncordonMember(ctx, one.client, gql.MemberInput{MemberId: target.Id, Reason: "chaos", IdempotencyKey: key, DeadlineSeconds: deadline})
+		got, err := gql.UncordonMember(ctx, one.client,
+			gql.MemberInput{MemberId: target.Id, Reason: "chaos", IdempotencyKey: key, DeadlineSeconds: deadline})
 		if err != nil {
 			return "", err
 		}
 		return got.UncordonMember.Operation.Id, nil
 	}},
 	{"cordonMember", 8, nil, func(ctx context.Context, one *ship, target gql.Member, key string) (string, error) {
-		got, err := gql.CordonMember(ctx, one.client, gql.MemberInput{MemberId: target.Id, Reason: "chaos", IdempotencyKey: key, DeadlineSeconds: deadline})
+		got, err := gql.CordonMember(ctx, one.client, gql.MemberInput{MemberId: target.Id, Reason: "chaos",
+			IdempotencyKey: key, DeadlineSeconds: deadline})
 		if err != nil {
 			return "", err
 		}
@@ -76,7 +83,8 @@ var asks = []ask{
 	}},
 	{"labelMember", 10, nil, func(ctx context.Context, one *ship, target gql.Member, key string) (string, error) {
 		labels := json.RawMessage(fmt.Sprintf(`{"draw":"%d"}`, one.rng.IntN(1000)))
-		got, err := gql.LabelMember(ctx, one.client, gql.LabelMemberInput{MemberId: target.Id, Labels: labels, Reason: "chaos", IdempotencyKey: key})
+		got, err := gql.LabelMember(ctx, one.client, gql.LabelMemberInput{MemberId: target.Id, Labels: labels,
+			Reason: "chaos", IdempotencyKey: key})
 		if err != nil {
 			return "", err
 		}
@@ -84,20 +92,23 @@ var asks = []ask{
 	}},
 	{"upgradeInstance", 8, nil, func(ctx context.Context, one *ship, _ gql.Member, key string) (string, error) {
 		config := json.RawMessage(fmt.Sprintf(`{"mark":%d}`, one.rng.IntN(1000)))
-		got, err := gql.UpgradeInstance(ctx, one.client, gql.UpgradeInstanceInput{InstanceId: one.id, Config: config, IdempotencyKey: key, DeadlineSeconds: deadline})
+		got, err := gql.UpgradeInstance(ctx, one.client,
+			gql.UpgradeInstanceInput{InstanceId: one.id, Config: config, IdempotencyKey: key, DeadlineSeconds: deadline})
 		if err != nil {
 			return "", err
 		}
 		return got.UpgradeInstance.Operation.Id, nil
 	}},
-	{"retryOperation", 14, func(one *ship, _ int) bool { return one.canceled != "" }, func(ctx context.Context, one *ship, _ gql.Member, key string) (string, error) {
-		got, err := gql.RetryOperation(ctx, one.client, gql.RetryOperationInput{OperationId: one.canceled, Reason: "chaos", IdempotencyKey: key})
-		one.canceled = ""
-		if err != nil {
-			return "", err
-		}
-		return got.RetryOperation.Operation.Id, nil
-	}},
+	{"retryOperation", 14, func(one *ship, _ int) bool { return one.canceled != "" },
+		func(ctx context.Context, one *ship, _ gql.Member, key string) (string, error) {
+			got, err := gql.RetryOperation(ctx, one.client,
+				gql.RetryOperationInput{OperationId: one.canceled, Reason: "chaos", IdempotencyKey: key})
+			one.canceled = ""
+			if err != nil {
+				return "", err
+			}
+			return got.RetryOperation.Operation.Id, nil
+		}},
 }
 
 // draw chooses an ask that fits, by weight.

@@ -77,7 +77,8 @@ func (s *Suite) awaitOffline(ctx context.Context, id string) error {
 // removeUnproved takes the member out by force.
 func (s *Suite) removeUnproved(ctx context.Context, wreck *ship, target gql.Member) error {
 	got, err := gql.RemoveMember(ctx, wreck.client, gql.RemoveMemberInput{
-		MemberId: target.Id, Force: true, Reason: "its node is lost", IdempotencyKey: client.NewKey(), DeadlineSeconds: deadline,
+		MemberId: target.Id, Force: true, Reason: "its node is lost", IdempotencyKey: client.NewKey(),
+		DeadlineSeconds: deadline,
 	})
 	if err != nil {
 		return fmt.Errorf("remove by force: %w", err)
@@ -89,7 +90,8 @@ func (s *Suite) removeUnproved(ctx context.Context, wreck *ship, target gql.Memb
 		return fmt.Errorf("wait for %s: %w", operation, err)
 	}
 	if ended.State != gql.OperationStateSucceeded || ended.Outcome == nil || *ended.Outcome != gql.OutcomeUnverified {
-		return fmt.Errorf("%s is %s with outcome %v and not UNVERIFIED: %s", operation, ended.State, ended.Outcome, ended.Message)
+		return fmt.Errorf("%s is %s with outcome %v and not UNVERIFIED: %s", operation, ended.State, ended.Outcome,
+			ended.Message)
 	}
 	open, err := s.orphans(ctx, wreck.client)
 	if err != nil {

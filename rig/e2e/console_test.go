@@ -18,7 +18,8 @@ func TestTheConsoleAddsDrainsAndRemovesAMember(t *testing.T) {
 	ctx, c := bounded(t), automation(t)
 	rent(t, ctx, c)
 	events := walkConsole(t, ctx, "hello-cluster")
-	for _, wanted := range []string{"running", "member-added", "member-drained", "member-removed", "stopped", "service-account", "explained", "policy", "webhook", "audit"} {
+	for _, wanted := range []string{"running", "member-added", "member-drained", "member-removed", "stopped",
+		"service-account", "explained", "policy", "webhook", "audit"} {
 		require.Contains(t, events, wanted)
 	}
 }

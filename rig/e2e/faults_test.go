@@ -42,7 +42,8 @@ func kill(t *testing.T, children ...*supervise.Child) (at time.Time) {
 
 // requireOneCluster requires that a launch came to its end after the fault, with the members and the
 // cluster nodes of one launch, and takes the instance down.
-func requireOneCluster(t *testing.T, ctx context.Context, c *client.Client, instance, operation string, fault time.Time) {
+func requireOneCluster(t *testing.T, ctx context.Context, c *client.Client, instance, operation string,
+	fault time.Time) {
 	t.Helper()
 	ended := succeeds(t, ctx, c, operation)
 	require.Equal(t, 1, ended.DispatchAttempt)

@@ -94,14 +94,16 @@ func automation(t *testing.T) *client.Client {
 func rent(t *testing.T, ctx context.Context, c *client.Client) string {
 	t.Helper()
 	got, err := gql.RequestAllocation(ctx, c, gql.RequestAllocationInput{
-		ProjectId: shared.Demo.ProjectID, Shape: gql.CapacityShapeGpuSlice, Count: 1, GpuCount: 1, IdempotencyKey: client.NewKey(),
+		ProjectId: shared.Demo.ProjectID, Shape: gql.CapacityShapeGpuSlice, Count: 1, GpuCount: 1,
+		IdempotencyKey: client.NewKey(),
 	})
 	require.NoError(t, err)
 	id := got.RequestAllocation.Allocations[0].Id
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 		defer cancel()
-		release, err := gql.ReleaseAllocation(ctx, c, gql.ReleaseAllocationInput{AllocationId: id, IdempotencyKey: client.NewKey()})
+		release, err := gql.ReleaseAllocation(ctx, c, gql.ReleaseAllocationInput{AllocationId: id,
+			IdempotencyKey: client.NewKey()})
 		require.NoError(t, err)
 		succeeds(t, ctx, c, release.ReleaseAllocation.Operation.Id)
 	})

@@ -34,15 +34,17 @@ type containersUnderTest struct {
 	web      *http.Client
 }
 
-// TestContainersRunOnNodesAndLeaveNothing is one launched app's life: two replicas, a killed process, a third replica, another
-// image and back, a drained one, a removed one, a replaced one, and the proof that nothing is left.
+// TestContainersRunOnNodesAndLeaveNothing is one launched app's life: two replicas, a killed process, a third replica,
+// another image and back, a drained one, a removed one, a replaced one, and the proof that nothing is left.
 func TestContainersRunOnNodesAndLeaveNothing(t *testing.T) {
 	needsRoot(t)
 	ctx, c := bounded(t), automation(t)
 	k := &containersUnderTest{t: t, ctx: ctx, c: c, web: fromANode()}
 	started, err := gql.LaunchInstance(ctx, c, gql.LaunchInstanceInput{
-		ProjectId: shared.Demo.ProjectID, AppSlug: notebook, Version: "1.0.0", Name: "notebooks", AllocationIds: []string{rent(t, ctx, c), rent(t, ctx, c)},
-		Components: []gql.ComponentInput{{Key: "replica", Count: 2}}, Config: json.RawMessage(`{"env":{"GREETING":"Good evening"}}`),
+		ProjectId: shared.Demo.ProjectID, AppSlug: notebook, Version: "1.0.0", Name: "notebooks",
+		AllocationIds:   []string{rent(t, ctx, c), rent(t, ctx, c)},
+		Components:      []gql.ComponentInput{{Key: "replica", Count: 2}},
+		Config:          json.RawMessage(`{"env":{"GREETING":"Good evening"}}`),
 		DeadlineSeconds: 180, Reason: "end-to-end test", IdempotencyKey: client.NewKey(),
 	})
 	require.NoError(t, err)
@@ -63,11 +65,12 @@ func TestContainersRunOnNodesAndLeaveNothing(t *testing.T) {
 	members := memberIDs(t, ctx, c, k.instance)
 	requireProof(t, decommission(t, ctx, c, k.instance), k.present(members))
 	require.Empty(t, onNodes(t, ctx, memberMounts))
-	require.Empty(t, onNodes(t, ctx, `for f in /proc/[0-9]*/comm; do cat $f 2>/dev/null; done | grep -E '^(conmon|web-notebook)' || true`))
+	require.Empty(t, onNodes(t, ctx,
+		`for f in /proc/[0-9]*/comm; do cat $f 2>/dev/null; done | grep -E '^(conmon|web-notebook)' || true`))
 }
 
-// fromANode is a client that reaches members' declared endpoints as a node of the installation does: only nodes know the
-// way to members' addresses.
+// fromANode is a client that reaches members' declared endpoints as a node of the installation does: only nodes know
+// the way to members' addresses.
 func fromANode() *http.Client {
 	return &http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{DisableKeepAlives: true,
 		DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
@@ -111,7 +114,8 @@ func (k *containersUnderTest) get(address string) string {
 func (k *containersUnderTest) says(addresses map[string]string, text string) {
 	k.t.Helper()
 	for _, at := range addresses {
-		require.Eventually(k.t, func() bool { return strings.Contains(k.get(at), text) }, 30*time.Second, 200*time.Millisecond, "%s does not say %q", at, text)
+		require.Eventually(k.t, func() bool { return strings.Contains(k.get(at), text) }, 30*time.Second,
+			200*time.Millisecond, "%s does not say %q", at, text)
 	}
 }
 
@@ -140,7 +144,8 @@ func (k *containersUnderTest) tellsItsLog() {
 func (k *containersUnderTest) grows(allocation string) {
 	k.t.Helper()
 	added, err := gql.AddMembers(k.ctx, k.c, gql.AddMembersInput{
-		InstanceId: k.instance, ComponentKey: "replica", Count: 1, AllocationIds: []string{allocation}, DeadlineSeconds: 120, IdempotencyKey: client.NewKey(),
+		InstanceId: k.instance, ComponentKey: "replica", Count: 1, AllocationIds: []string{allocation}, DeadlineSeconds: 120,
+		IdempotencyKey: client.NewKey(),
 	})
 	require.NoError(k.t, err)
 	succeeds(k.t, k.ctx, k.c, added.AddMembers.Operation.Id)
@@ -151,7 +156,8 @@ func (k *containersUnderTest) grows(allocation string) {
 func (k *containersUnderTest) changesAndGoesBack(version string) {
 	k.t.Helper()
 	upgraded, err := gql.UpgradeInstance(k.ctx, k.c, gql.UpgradeInstanceInput{
-		InstanceId: k.instance, Version: version, DeadlineSeconds: 180, Reason: "end-to-end test", IdempotencyKey: client.NewKey(),
+		InstanceId: k.instance, Version: version, DeadlineSeconds: 180, Reason: "end-to-end test",
+		IdempotencyKey: client.NewKey(),
 	})
 	require.NoError(k.t, err)
 	succeeds(k.t, k.ctx, k.c, upgraded.UpgradeInstance.Operation.Id)
@@ -174,14 +180,17 @@ func (k *containersUnderTest) shrinks() {
 		ids = append(ids, id)
 	}
 	at := k.replicas()[ids[0]]
-	drained, err := gql.DrainMember(k.ctx, k.c, gql.DrainMemberInput{MemberId: ids[0], DeadlineSeconds: 120, Reason: "end-to-end test", IdempotencyKey: client.NewKey()})
+	drained, err := gql.DrainMember(k.ctx, k.c, gql.DrainMemberInput{MemberId: ids[0], DeadlineSeconds: 120,
+		Reason: "end-to-end test", IdempotencyKey: client.NewKey()})
 	require.NoError(k.t, err)
 	succeeds(k.t, k.ctx, k.c, drained.DrainMember.Operation.Id)
 	require.Empty(k.t, k.get(at))
-	removed, err := gql.RemoveMember(k.ctx, k.c, gql.RemoveMemberInput{MemberId: ids[0], DeadlineSeconds: 120, Reason: "end-to-end test", IdempotencyKey: client.NewKey()})
+	removed, err := gql.RemoveMember(k.ctx, k.c, gql.RemoveMemberInput{MemberId: ids[0], DeadlineSeconds: 120,
+		Reason: "end-to-end test", IdempotencyKey: client.NewKey()})
 	require.NoError(k.t, err)
 	succeeds(k.t, k.ctx, k.c, removed.RemoveMember.Operation.Id)
-	replaced, err := gql.ReplaceMember(k.ctx, k.c, gql.ReplaceMemberInput{MemberId: ids[1], DeadlineSeconds: 180, Reason: "end-to-end test", IdempotencyKey: client.NewKey()})
+	replaced, err := gql.ReplaceMember(k.ctx, k.c, gql.ReplaceMemberInput{MemberId: ids[1], DeadlineSeconds: 180,
+		Reason: "end-to-end test", IdempotencyKey: client.NewKey()})
 	require.NoError(k.t, err)
 	succeeds(k.t, k.ctx, k.c, replaced.ReplaceMember.Operation.Id)
 	left := k.replicas()
@@ -199,7 +208,8 @@ func (k *containersUnderTest) present(members []string) (left []string) {
 func (k *containersUnderTest) program(build string) string {
 	k.t.Helper()
 	program := filepath.Join(k.t.TempDir(), notebook)
-	command := exec.CommandContext(k.ctx, "go", "build", "-trimpath", "-ldflags", "-X main.build="+build, "-o", program, "../../cmd/oci-launch-controller/testimages/web-notebook")
+	command := exec.CommandContext(k.ctx, "go", "build", "-trimpath", "-ldflags", "-X main.build="+build, "-o", program,
+		"../../cmd/oci-launch-controller/testimages/web-notebook")
 	command.Env = append(os.Environ(), "CGO_ENABLED=0")
 	out, err := command.CombinedOutput()
 	require.NoError(k.t, err, "%s", out)
@@ -217,7 +227,8 @@ func (k *containersUnderTest) image(build string) (ref, digest string) {
 	require.NoError(k.t, err)
 	key, err := signing.ParsePrivate(text)
 	require.NoError(k.t, err)
-	_, err = publish.Registry{User: access.Username, Password: access.Password, PlainHTTP: true}.Sign(k.ctx, ref, key, false)
+	_, err = publish.Registry{User: access.Username, Password: access.Password, PlainHTTP: true}.Sign(k.ctx, ref, key,
+		false)
 	require.NoError(k.t, err)
 	return ref, digest
 }
@@ -234,10 +245,12 @@ func (k *containersUnderTest) draft(version, ref, digest string) (manifest, arti
 	var document map[string]any
 	require.NoError(k.t, json.Unmarshal(printed, &document))
 	document["version"] = version
-	document["artifacts"] = []map[string]string{{"name": "image", "mediaType": "application/vnd.oci.image.manifest.v1+json", "ref": ref, "digest": digest}}
+	document["artifacts"] = []map[string]string{{"name": "image",
+		"mediaType": "application/vnd.oci.image.manifest.v1+json", "ref": ref, "digest": digest}}
 	encoded, err := json.Marshal(document)
 	require.NoError(k.t, err)
-	made, err := gql.PublishManifest(k.ctx, shared.Operator, gql.PublishManifestInput{Document: encoded, IdempotencyKey: client.NewKey()})
+	made, err := gql.PublishManifest(k.ctx, shared.Operator,
+		gql.PublishManifestInput{Document: encoded, IdempotencyKey: client.NewKey()})
 	require.NoError(k.t, err)
 	return made.PublishManifest.Id, published.PublishArtifact.Id
 }
@@ -246,13 +259,16 @@ func (k *containersUnderTest) draft(version, ref, digest string) (manifest, arti
 func (k *containersUnderTest) smoke(version string) (instance string, ended *gql.OperationDetail) {
 	k.t.Helper()
 	rented, err := gql.RequestAllocation(k.ctx, shared.Operator, gql.RequestAllocationInput{
-		ProjectId: shared.Demo.LabProjectID, Shape: gql.CapacityShapeGpuSlice, Count: 1, GpuCount: 1, IdempotencyKey: client.NewKey(),
+		ProjectId: shared.Demo.LabProjectID, Shape: gql.CapacityShapeGpuSlice, Count: 1, GpuCount: 1,
+		IdempotencyKey: client.NewKey(),
 	})
 	require.NoError(k.t, err)
 	allocation := rented.RequestAllocation.Allocations[0].Id
 	launched, err := gql.LaunchInstance(k.ctx, shared.Operator, gql.LaunchInstanceInput{
-		ProjectId: shared.Demo.LabProjectID, AppSlug: notebook, Version: version, Name: "smoke-" + strings.ToLower(client.NewKey()[:8]),
-		AllocationIds: []string{allocation}, DeadlineSeconds: 120, Smoke: true, Reason: "smoke test", IdempotencyKey: client.NewKey(),
+		ProjectId: shared.Demo.LabProjectID, AppSlug: notebook, Version: version,
+		Name:          "smoke-" + strings.ToLower(client.NewKey()[:8]),
+		AllocationIds: []string{allocation}, DeadlineSeconds: 120, Smoke: true, Reason: "smoke test",
+		IdempotencyKey: client.NewKey(),
 	})
 	require.NoError(k.t, err)
 	instance = launched.LaunchInstance.Instance.Id
@@ -261,7 +277,8 @@ func (k *containersUnderTest) smoke(version string) (instance string, ended *gql
 	if ended.State == gql.OperationStateSucceeded {
 		decommission(k.t, k.ctx, shared.Operator, instance)
 	}
-	release, err := gql.ReleaseAllocation(k.ctx, shared.Operator, gql.ReleaseAllocationInput{AllocationId: allocation, Reason: "smoke test", IdempotencyKey: client.NewKey()})
+	release, err := gql.ReleaseAllocation(k.ctx, shared.Operator,
+		gql.ReleaseAllocationInput{AllocationId: allocation, Reason: "smoke test", IdempotencyKey: client.NewKey()})
 	require.NoError(k.t, err)
 	succeeds(k.t, k.ctx, shared.Operator, release.ReleaseAllocation.Operation.Id)
 	return instance, ended
@@ -273,12 +290,14 @@ func (k *containersUnderTest) newVersion(version, build string) {
 	ref, digest := k.image(build)
 	manifest, artifact := k.draft(version, ref, digest)
 	for _, to := range []gql.Stage{gql.StageStaged, gql.StageCanary, gql.StageActive} {
-		_, err := gql.PromoteArtifact(k.ctx, shared.Operator, gql.PromoteArtifactInput{ArtifactId: artifact, To: to, Reason: "end-to-end test"})
+		_, err := gql.PromoteArtifact(k.ctx, shared.Operator,
+			gql.PromoteArtifactInput{ArtifactId: artifact, To: to, Reason: "end-to-end test"})
 		require.NoError(k.t, err)
 	}
 	smoked, ended := k.smoke(version)
 	require.Equal(k.t, gql.OperationStateSucceeded, ended.State, "%s: %+v", ended.Message, ended.Error)
-	for _, step := range []gql.PromoteManifestInput{{To: gql.StageStaged, SmokeInstanceId: smoked}, {To: gql.StageCanary, CanaryPercent: new(50)}, {To: gql.StageActive}} {
+	for _, step := range []gql.PromoteManifestInput{{To: gql.StageStaged, SmokeInstanceId: smoked},
+		{To: gql.StageCanary, CanaryPercent: new(50)}, {To: gql.StageActive}} {
 		step.ManifestId, step.Reason = manifest, "end-to-end test"
 		if step.To != gql.StageStaged {
 			step.Override = "a test"
@@ -294,12 +313,15 @@ func TestBytesThatAreSwappedAfterPublishingNeverRun(t *testing.T) {
 	k := &containersUnderTest{t: t, ctx: ctx, c: c, web: fromANode()}
 	const repository = "swapped"
 	dir := t.TempDir()
-	_, err := publish.Build(dir, publish.Image{Files: []publish.File{{From: k.program("swapped")}}, User: "65532:65532", Platform: "linux/" + runtime.GOARCH})
+	_, err := publish.Build(dir, publish.Image{Files: []publish.File{{From: k.program("swapped")}}, User: "65532:65532",
+		Platform: "linux/" + runtime.GOARCH})
 	require.NoError(t, err)
-	pushed, err := publish.Registry{User: registryUser, Password: registryPassword, PlainHTTP: true}.PushLayout(ctx, dir, outside.host+"/"+repository+":1")
+	pushed, err := publish.Registry{User: registryUser, Password: registryPassword, PlainHTTP: true}.PushLayout(ctx, dir,
+		outside.host+"/"+repository+":1")
 	require.NoError(t, err)
 	source, err := gql.CreateArtifactSource(ctx, shared.Operator, gql.CreateArtifactSourceInput{
-		Name: repository, Kind: gql.SourceKindOci, Location: outside.host + "/" + repository, SignaturePolicy: gql.SignaturePolicyOptional, IdempotencyKey: client.NewKey(),
+		Name: repository, Kind: gql.SourceKindOci, Location: outside.host + "/" + repository,
+		SignaturePolicy: gql.SignaturePolicyOptional, IdempotencyKey: client.NewKey(),
 	})
 	require.NoError(t, err)
 	_, err = gql.SetSourceCredential(ctx, shared.Operator, gql.SetSourceCredentialInput{

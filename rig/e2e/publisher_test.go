@@ -18,12 +18,14 @@ import (
 	"github.com/gpuaas/app-platform/sdk/signing"
 )
 
-// publisherKeys is what a publisher's service account may do, as the recipe in examples/publish-ci lists it, and what it takes to
-// upgrade what it launched.
+// publisherKeys is what a publisher's service account may do, as the recipe in examples/publish-ci lists it, and what
+// it takes to upgrade what it launched.
 var publisherKeys = []string{
-	"source.read", "artifact.read", "artifact.publish", "artifact.promote", "manifest.read", "manifest.publish", "manifest.promote", "manifest.smoke",
+	"source.read", "artifact.read", "artifact.publish", "artifact.promote", "manifest.read", "manifest.publish",
+	"manifest.promote", "manifest.smoke",
 	"project.read", "operation.read", "allocation.read", "allocation.create", "allocation.release",
-	"apps.catalog.read", "apps.instance.read", "apps.node.read", "apps.instance.create", "apps.instance.update", "apps.instance.delete",
+	"apps.catalog.read", "apps.instance.read", "apps.node.read", "apps.instance.create", "apps.instance.update",
+	"apps.instance.delete",
 }
 
 // publisher is a project that publishes an app from a repository of its own, with a service account that does it.
@@ -44,32 +46,39 @@ func newPublisher(t *testing.T, app string) *publisher {
 		TenantId: shared.Demo.TenantID, Slug: app + "-team", DisplayName: app, IdempotencyKey: client.NewKey()})
 	require.NoError(t, err)
 	p.project = project.CreateProject.Id
-	_, err = gql.GrantRole(ctx, shared.Operator, gql.GrantRoleInput{SubjectId: shared.Demo.OperatorID, Role: "project_admin", ProjectId: p.project, Reason: "test"})
+	_, err = gql.GrantRole(ctx, shared.Operator, gql.GrantRoleInput{SubjectId: shared.Demo.OperatorID,
+		Role: "project_admin", ProjectId: p.project, Reason: "test"})
 	require.NoError(t, err)
-	_, err = gql.CreateApp(ctx, shared.Operator, gql.CreateAppInput{Slug: app, DisplayName: app, Summary: "A tiny app.", PermissionFamily: "apps",
+	_, err = gql.CreateApp(ctx, shared.Operator, gql.CreateAppInput{Slug: app, DisplayName: app, Summary: "A tiny app.",
+		PermissionFamily:   "apps",
 		PublisherProjectId: p.project, IdempotencyKey: client.NewKey()})
 	require.NoError(t, err)
-	_, err = gql.SetPromotionTerms(ctx, shared.Operator, gql.SetPromotionTermsInput{AppSlug: app, Reason: "a test has no hours to wait"})
+	_, err = gql.SetPromotionTerms(ctx, shared.Operator,
+		gql.SetPromotionTermsInput{AppSlug: app, Reason: "a test has no hours to wait"})
 	require.NoError(t, err)
 	_, err = gql.GrantEntitlement(ctx, shared.Operator, p.project, app, nil, nil, "smoke tests")
 	require.NoError(t, err)
 	account, err := gql.CreateServiceAccount(ctx, shared.Operator, gql.CreateServiceAccountInput{
 		ProjectId: p.project, Name: "ci", PermissionKeys: publisherKeys, IdempotencyKey: client.NewKey()})
 	require.NoError(t, err)
-	key, err := gql.CreateServiceAccountKey(ctx, shared.Operator, gql.CreateServiceAccountKeyInput{ServiceAccountId: account.CreateServiceAccount.Id})
+	key, err := gql.CreateServiceAccountKey(ctx, shared.Operator,
+		gql.CreateServiceAccountKeyInput{ServiceAccountId: account.CreateServiceAccount.Id})
 	require.NoError(t, err)
 	p.key = key.CreateServiceAccountKey.Secret
 	admin, err := shared.As(ctx, shared.Demo.AdminID)
 	require.NoError(t, err)
-	source, err := gql.CreateArtifactSource(ctx, admin, gql.CreateArtifactSourceInput{TenantId: shared.Demo.TenantID, Name: app, Kind: gql.SourceKindOci,
-		Location: outside.host + "/" + app, SignaturePolicy: gql.SignaturePolicyRequired, IdempotencyKey: client.NewKey()})
+	source, err := gql.CreateArtifactSource(ctx, admin,
+		gql.CreateArtifactSourceInput{TenantId: shared.Demo.TenantID, Name: app, Kind: gql.SourceKindOci,
+			Location: outside.host + "/" + app, SignaturePolicy: gql.SignaturePolicyRequired, IdempotencyKey: client.NewKey()})
 	require.NoError(t, err)
 	p.source = source.CreateArtifactSource.Id
-	_, err = gql.SetSourceCredential(ctx, admin, gql.SetSourceCredentialInput{SourceId: p.source, User: registryUser, Secret: registryPassword})
+	_, err = gql.SetSourceCredential(ctx, admin, gql.SetSourceCredentialInput{SourceId: p.source, User: registryUser,
+		Secret: registryPassword})
 	require.NoError(t, err)
 	private, public := p.keys("release")
 	p.signing = private
-	_, err = gql.AddSignerKey(ctx, admin, gql.AddSignerKeyInput{SourceId: p.source, Name: "release key", PublicKey: public})
+	_, err = gql.AddSignerKey(ctx, admin, gql.AddSignerKeyInput{SourceId: p.source, Name: "release key",
+		PublicKey: public})
 	require.NoError(t, err)
 	p.template = p.manifest()
 	return p
@@ -109,7 +118,8 @@ func (p *publisher) manifest() string {
 func (p *publisher) environment(more ...string) []string {
 	bin, err := filepath.Abs("../../bin")
 	require.NoError(p.t, err)
-	return append(append(os.Environ(), "PATH="+bin+":"+os.Getenv("PATH"), "XDG_CONFIG_HOME="+filepath.Join(p.folder, "config"),
+	return append(append(os.Environ(), "PATH="+bin+":"+os.Getenv("PATH"),
+		"XDG_CONFIG_HOME="+filepath.Join(p.folder, "config"),
 		"APPCTL_SERVER="+shared.URL, "APPCTL_TOKEN="+p.key, "APPCTL_PROJECT="+p.project, "APPCTL_REGISTRY_USER="+registryUser,
 		"APPCTL_REGISTRY_PASSWORD="+registryPassword, "APPCTL_SIGNING_KEY="+p.signing), more...)
 }
@@ -150,7 +160,8 @@ func (p *publisher) refused(code string, exit int, args ...string) string {
 // release runs the recipe for a version and answers the manifest's id.
 func (p *publisher) release(version string) string {
 	p.t.Helper()
-	said, complaint, code := p.run(p.environment("APP="+p.app, "VERSION="+version, "PROGRAM=../../bin/web-notebook", "REPOSITORY="+p.repository,
+	said, complaint, code := p.run(p.environment("APP="+p.app, "VERSION="+version, "PROGRAM=../../bin/web-notebook",
+		"REPOSITORY="+p.repository,
 		"MANIFEST="+p.template, "PLATFORM=linux/"+runtime.GOARCH, "BUILD_FLAGS=--user 65532:65532 --env RELEASE="+version,
 		"REGISTRY_FLAGS=--plain-http", "CANARY_SECONDS=0", "POLL_SECONDS=0"), "bash", "../../examples/publish-ci/publish.sh")
 	require.Zero(p.t, code, "%s%s", said, complaint)
@@ -201,7 +212,8 @@ func TestAPublisherTakesAnAppTheWholeWayByCommandLine(t *testing.T) {
 	}
 	p.refused("FAILED_PRECONDITION", 5, "launch", p.app, "--name", "two", "--allocation", allocation, "--version", "1.0.0")
 
-	complaint := p.refused("FAILED_PRECONDITION", 5, "promote", "manifest", p.app+"@1.0.0", "--to", "retired", "--reason", "replaced")
+	complaint := p.refused("FAILED_PRECONDITION", 5, "promote", "manifest", p.app+"@1.0.0", "--to", "retired", "--reason",
+		"replaced")
 	require.Contains(t, complaint, instance, "what still runs it is named")
 	p.must("instances", "upgrade", instance, "--version", "1.1.0", "--yes", "--wait")
 	found, err := gql.GetInstance(p.ctx, shared.Operator, instance)
@@ -260,6 +272,7 @@ func TestWhatAPublisherMayNotPublishLeavesNothingBehind(t *testing.T) {
 		p.must("artifact", "publish", ref, "--idempotency-key", "publish-"+tag)
 	}
 	p.refused("SOURCE_UNKNOWN", 6, "artifact", "publish", outside.host+"/elsewhere/image@sha256:"+strings.Repeat("a", 64))
-	_, complaint, code := appctlAs(t, p.ctx, shared.Demo.ServiceAccountKey, "artifact", "publish", p.repository+":x", "--project", p.project)
+	_, complaint, code := appctlAs(t, p.ctx, shared.Demo.ServiceAccountKey, "artifact", "publish", p.repository+":x",
+		"--project", p.project)
 	require.Equal(t, 3, code, complaint)
 }

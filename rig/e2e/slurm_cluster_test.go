@@ -34,7 +34,8 @@ func rentNode(t *testing.T, ctx context.Context, c *client.Client) string {
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 		defer cancel()
-		release, err := gql.ReleaseAllocation(ctx, c, gql.ReleaseAllocationInput{AllocationId: id, IdempotencyKey: client.NewKey()})
+		release, err := gql.ReleaseAllocation(ctx, c, gql.ReleaseAllocationInput{AllocationId: id,
+			IdempotencyKey: client.NewKey()})
 		require.NoError(t, err)
 		succeeds(t, ctx, c, release.ReleaseAllocation.Operation.Id)
 	})

@@ -69,7 +69,8 @@ func (k *clusterUnderTest) present(members []string) (left []string) {
 func (k *clusterUnderTest) grows(allocations ...string) {
 	k.t.Helper()
 	added, err := gql.AddMembers(k.ctx, k.c, gql.AddMembersInput{
-		InstanceId: k.instance, ComponentKey: "worker", Count: 2, AllocationIds: allocations, DeadlineSeconds: 120, IdempotencyKey: client.NewKey(),
+		InstanceId: k.instance, ComponentKey: "worker", Count: 2, AllocationIds: allocations, DeadlineSeconds: 120,
+		IdempotencyKey: client.NewKey(),
 	})
 	require.NoError(k.t, err)
 	k.survivesTheAdapter(added.AddMembers.Operation)
@@ -113,7 +114,8 @@ func (k *clusterUnderTest) drainsWithAJob() {
 	require.Equal(k.t, job, plan.PlanRemoveMember.WorkLost[0].WorkId)
 	require.False(k.t, plan.PlanRemoveMember.Reversible)
 
-	drained, err := gql.DrainMember(k.ctx, k.c, gql.DrainMemberInput{MemberId: worker.Id, DeadlineSeconds: 120, Reason: "end-to-end test", IdempotencyKey: client.NewKey()})
+	drained, err := gql.DrainMember(k.ctx, k.c, gql.DrainMemberInput{MemberId: worker.Id, DeadlineSeconds: 120,
+		Reason: "end-to-end test", IdempotencyKey: client.NewKey()})
 	require.NoError(k.t, err)
 	k.waitsFor(drained.DrainMember.Operation.Id, job, worker.Id)
 	require.Contains(k.t, string(k.succeeds(drained.DrainMember.Operation).Evidence), `"drained"`)
@@ -146,7 +148,8 @@ func (k *clusterUnderTest) isUpgradedAndRolledBack() {
 	require.NoError(k.t, err)
 	before := found.Instance
 	upgraded, err := gql.UpgradeInstance(k.ctx, k.c, gql.UpgradeInstanceInput{
-		InstanceId: k.instance, Config: json.RawMessage(`{"maxJobMinutes":77}`), DeadlineSeconds: 120, Reason: "end-to-end test", IdempotencyKey: client.NewKey(),
+		InstanceId: k.instance, Config: json.RawMessage(`{"maxJobMinutes":77}`), DeadlineSeconds: 120,
+		Reason: "end-to-end test", IdempotencyKey: client.NewKey(),
 	})
 	require.NoError(k.t, err)
 	require.Contains(k.t, string(k.survivesTheAdapter(upgraded.UpgradeInstance.Operation).Evidence), "01:17:00")
@@ -192,9 +195,11 @@ func (k *clusterUnderTest) replacesADeadNode(spare string) {
 	worker := k.workers()["w1"]
 	node := k.node(worker)
 	require.NoError(k.t, node.Kill())
-	require.Eventually(k.t, func() bool { return k.isOffline(worker.Node.Id) }, 90*time.Second, 200*time.Millisecond, "the platform does not notice that a node is gone")
+	require.Eventually(k.t, func() bool { return k.isOffline(worker.Node.Id) }, 90*time.Second, 200*time.Millisecond,
+		"the platform does not notice that a node is gone")
 	replaced, err := gql.ReplaceMember(k.ctx, k.c, gql.ReplaceMemberInput{
-		MemberId: worker.Id, AllocationId: spare, Force: true, DeadlineSeconds: 120, Reason: "its node is gone", IdempotencyKey: client.NewKey(),
+		MemberId: worker.Id, AllocationId: spare, Force: true, DeadlineSeconds: 120, Reason: "its node is gone",
+		IdempotencyKey: client.NewKey(),
 	})
 	require.NoError(k.t, err)
 	ended := k.succeeds(replaced.ReplaceMember.Operation)
@@ -205,7 +210,8 @@ func (k *clusterUnderTest) replacesADeadNode(spare string) {
 	require.NotEmpty(k.t, k.orphans(), "what may be left on the node is listed")
 
 	require.NoError(k.t, shared.ReviveNode(k.ctx, node.Name()))
-	require.Eventually(k.t, func() bool { return len(k.orphans()) == 0 }, 90*time.Second, 300*time.Millisecond, "the node that came back is not cleaned")
+	require.Eventually(k.t, func() bool { return len(k.orphans()) == 0 }, 90*time.Second, 300*time.Millisecond,
+		"the node that came back is not cleaned")
 }
 
 func (k *clusterUnderTest) isOffline(node string) bool {
@@ -243,7 +249,8 @@ func (k *clusterUnderTest) shrinks() {
 		require.True(k.t, plan.PlanRemoveMember.Allowed, "%s: %+v", name, plan.PlanRemoveMember.Verdicts)
 		require.Empty(k.t, plan.PlanRemoveMember.WorkLost)
 		removed, err := gql.RemoveMember(k.ctx, k.c, gql.RemoveMemberInput{
-			MemberId: worker.Id, PlanHash: plan.PlanRemoveMember.Hash, DeadlineSeconds: 120, Reason: "end-to-end test", IdempotencyKey: client.NewKey(),
+			MemberId: worker.Id, PlanHash: plan.PlanRemoveMember.Hash, DeadlineSeconds: 120, Reason: "end-to-end test",
+			IdempotencyKey: client.NewKey(),
 		})
 		require.NoError(k.t, err)
 		k.succeeds(removed.RemoveMember.Operation)

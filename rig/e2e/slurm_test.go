@@ -15,7 +15,8 @@ import (
 )
 
 // launch asks for an instance of an app and answers it with its operation.
-func launch(t *testing.T, ctx context.Context, c *client.Client, app, name, allocation string) (instance, operation string) {
+func launch(t *testing.T, ctx context.Context, c *client.Client, app, name, allocation string) (instance,
+	operation string) {
 	t.Helper()
 	started, err := gql.LaunchInstance(ctx, c, gql.LaunchInstanceInput{
 		ProjectId: shared.Demo.ProjectID, AppSlug: app, Name: name, AllocationIds: []string{allocation}, DeadlineSeconds: 180,
@@ -68,7 +69,8 @@ func TestASlurmClusterComesUpRunsAJobAndLeavesNothing(t *testing.T) {
 	var submitted struct {
 		JobID json.RawMessage `json:"jobId"`
 	}
-	act(t, ctx, c, instance, "queue.submit", map[string]any{"name": "hello", "script": "#!/bin/bash\nhostname\necho done-by-slurm\n"}, &submitted)
+	act(t, ctx, c, instance, "queue.submit", map[string]any{"name": "hello",
+		"script": "#!/bin/bash\nhostname\necho done-by-slurm\n"}, &submitted)
 	awaitJob(t, ctx, c, instance, strings.Trim(string(submitted.JobID), `"`))
 
 	requireTraces(t, ctx)

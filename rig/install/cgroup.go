@@ -24,8 +24,8 @@ func (r *Rig) cgroup() string {
 	return fmt.Sprintf("/app-platform-lab-%x", hash.Sum64())
 }
 
-// removeCgroups deletes a group and those below it from all hierarchies. A node takes its processes with it when it is killed,
-// but not the groups that they were in.
+// removeCgroups deletes a group and those below it from all hierarchies. A node takes its processes with it when it is
+// killed, but not the groups that they were in.
 func removeCgroups(group string) error {
 	tops, err := filepath.Glob("/sys/fs/cgroup/*" + group)
 	if err != nil {

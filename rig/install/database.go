@@ -15,8 +15,8 @@ const Database = "app_platform"
 // databaseTimeout bounds how long somebody else's server may take to answer.
 const databaseTimeout = 15 * time.Second
 
-// checkDatabase finds out early that a server given by address cannot be used. The driver's errors name user and host, never
-// the password.
+// checkDatabase finds out early that a server given by address cannot be used. The driver's errors name user and host,
+// never the password.
 func checkDatabase(ctx context.Context, dsn string) error {
 	ctx, cancel := context.WithTimeout(ctx, databaseTimeout)
 	defer cancel()
@@ -41,7 +41,8 @@ func ensureDatabase(ctx context.Context, dsn string) error {
 	}
 	defer conn.Close(context.WithoutCancel(ctx))
 	var exists bool
-	if err := conn.QueryRow(ctx, "select exists (select from pg_database where datname = $1)", Database).Scan(&exists); err != nil || exists {
+	if err := conn.QueryRow(ctx, "select exists (select from pg_database where datname = $1)",
+		Database).Scan(&exists); err != nil || exists {
 		return err
 	}
 	_, err = conn.Exec(ctx, "create database "+Database)

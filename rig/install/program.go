@@ -13,13 +13,14 @@ import (
 	"github.com/gpuaas/app-platform/rig/lab"
 )
 
-// Program starts one of the platform's programs on this machine. Its output goes to DIR/logs/NAME.log. A program that ends by
-// itself for good fails the rig (see Wait).
+// Program starts one of the platform's programs on this machine. Its output goes to DIR/logs/NAME.log. A program that
+// ends by itself for good fails the rig (see Wait).
 func (r *Rig) Program(spec supervise.Spec) (*supervise.Child, error) {
 	return r.keep(spec, supervise.Start)
 }
 
-func (r *Rig) keep(spec supervise.Spec, start func(supervise.Spec) (*supervise.Child, error)) (*supervise.Child, error) {
+func (r *Rig) keep(spec supervise.Spec, start func(supervise.Spec) (*supervise.Child, error)) (*supervise.Child,
+	error) {
 	log, err := supervise.OpenLog(r.path("logs"), spec.Name)
 	if err != nil {
 		return nil, err
@@ -71,8 +72,9 @@ type Node struct {
 // nodeState is where a node of the lab sees its state folder.
 const nodeState = "/var/lib/app-platform-node"
 
-// AddNode boots a node. Further binds show files of the machine on it; a plain node sees them anyway. The data folder and the
-// home folder of root are hidden from nodes of the lab, and the registry answers on their loopback as it does here.
+// AddNode boots a node. Further binds show files of the machine on it; a plain node sees them anyway. The data folder
+// and the home folder of root are hidden from nodes of the lab, and the registry answers on their loopback as it does
+// here.
 func (r *Rig) AddNode(ctx context.Context, name string, binds ...lab.Bind) (*Node, error) {
 	state := r.path("nodes", name)
 	if err := os.MkdirAll(state, 0o700); err != nil {
@@ -115,8 +117,8 @@ func (r *Rig) hidden() []string {
 	return dirs
 }
 
-// Program starts a program on the node, with its output in the machine's DIR/logs/NAME.log. One that ends by itself for good
-// fails the rig.
+// Program starts a program on the node, with its output in the machine's DIR/logs/NAME.log. One that ends by itself for
+// good fails the rig.
 func (n *Node) Program(spec supervise.Spec) (*supervise.Child, error) {
 	return n.rig.keep(spec, n.Start)
 }

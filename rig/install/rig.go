@@ -29,14 +29,16 @@ var ErrInUse = errors.New("another process is running on this data folder")
 
 // Config describes an installation.
 type Config struct {
-	Dir         string           // the data folder; made when absent. Required
-	DatabaseURL string           // a superuser's URL of a server to use instead of an embedded one
-	Registry    string           // "127.0.0.1:PORT" of the registry; empty: the port of the last time, or a free one
-	Platform    string           // the platform's public address: the registry then takes its pull tokens and refuses everybody else. Empty: the registry is open
-	Throwaway   bool             // for tests: the database need not survive a crash
-	Plain       bool             // local nodes without namespaces even as root
-	Features    []prereq.Feature // what the machine needs beyond what the rig itself does
-	Out         io.Writer        // what a person should read; nil: dropped
+	Dir         string // the data folder; made when absent. Required
+	DatabaseURL string // a superuser's URL of a server to use instead of an embedded one
+	Registry    string // "127.0.0.1:PORT" of the registry; empty: the port of the last time, or a free one
+	// the platform's public address: the registry then takes its pull tokens and refuses everybody else. Empty: the
+	// registry is open
+	Platform  string
+	Throwaway bool             // for tests: the database need not survive a crash
+	Plain     bool             // local nodes without namespaces even as root
+	Features  []prereq.Feature // what the machine needs beyond what the rig itself does
+	Out       io.Writer        // what a person should read; nil: dropped
 }
 
 // Rig is a running installation.
@@ -52,8 +54,8 @@ type Rig struct {
 	failed   chan error       // the first program that ended by itself
 }
 
-// Up brings the ground of an installation up. What was up already is taken down again when it fails. The caller's main (or
-// TestMain) has called lab.MaybeRunInit.
+// Up brings the ground of an installation up. What was up already is taken down again when it fails. The caller's main
+// (or TestMain) has called lab.MaybeRunInit.
 func Up(ctx context.Context, cfg Config) (*Rig, error) {
 	r := &Rig{cfg: cfg, failed: make(chan error, 1)}
 	if r.cfg.Out == nil {
@@ -250,11 +252,13 @@ func (r *Rig) guardRegistry(handler http.Handler) (http.Handler, error) {
 	}
 	r.password = string(kept)
 	keys := adapter.NewKeySet(r.cfg.Platform+"/.well-known/jwks.json", nil)
-	auth := ociregistry.Auth{Hosts: []string{r.address}, Issuer: r.cfg.Platform, Key: keys.Key, User: pusher, Password: r.password}
+	auth := ociregistry.Auth{Hosts: []string{r.address}, Issuer: r.cfg.Platform, Key: keys.Key, User: pusher,
+		Password: r.password}
 	return auth.Protect(handler), nil
 }
 
-// RegistryPasswordFile holds the password of the registry's user "push", once the registry is behind the platform's tokens.
+// RegistryPasswordFile holds the password of the registry's user "push", once the registry is behind the platform's
+// tokens.
 func (r *Rig) RegistryPasswordFile() string { return r.path("registry", "push-password") }
 
 // RegistryPush is what whoever pushes says to the registry; anonymous while it is open.

@@ -110,7 +110,8 @@ func TestCloseStopsEveryProgramWithoutCallingItAFailure(t *testing.T) {
 	require.NoError(t, err)
 	node, err := r.AddNode(t.Context(), "local")
 	require.NoError(t, err)
-	agent, err := node.Program(supervise.Spec{Name: "agent", Command: []string{"sleep", "1000"}, Restart: supervise.Always})
+	agent, err := node.Program(supervise.Spec{Name: "agent", Command: []string{"sleep", "1000"},
+		Restart: supervise.Always})
 	require.NoError(t, err)
 	require.DirExists(t, node.State)
 	require.NoError(t, r.Close())

@@ -29,8 +29,8 @@ type control struct {
 	exits   map[int]chan int    // wait status of spawned processes, by their number inside the node
 }
 
-// startInit starts this program anew as an init in the namespaces of flags. It gets the signal death when the lab dies. env is
-// its environment, and that of every program on the node that brings none.
+// startInit starts this program anew as an init in the namespaces of flags. It gets the signal death when the lab dies.
+// env is its environment, and that of every program on the node that brings none.
 func startInit(dir string, env []string, flags uintptr, death syscall.Signal) (*control, error) {
 	if !hooked.Load() {
 		return nil, errors.New("the program does not call lab.MaybeRunInit first")
@@ -66,7 +66,8 @@ func startInit(dir string, env []string, flags uintptr, death syscall.Signal) (*
 
 // nodeEnv is the whole environment of a node.
 func nodeEnv() []string {
-	return []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/root", "LANG=C.UTF-8", "container=lab"}
+	return []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/root", "LANG=C.UTF-8",
+		"container=lab"}
 }
 
 // listen hands replies and exits out until the socket ends; then everybody who waits is told.
@@ -107,8 +108,8 @@ func (c *control) abandon() {
 	c.exits = nil
 }
 
-// exit is the channel for one process's end. The end may be told before the reply that names the process is looked at, hence
-// made by whoever comes first.
+// exit is the channel for one process's end. The end may be told before the reply that names the process is looked at,
+// hence made by whoever comes first.
 func (c *control) exit(pid int) chan int {
 	c.mu.Lock()
 	defer c.mu.Unlock()

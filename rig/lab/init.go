@@ -17,11 +17,12 @@ import (
 // initName is the argument 0 under which this program runs as the init of a node; argument 1 is the lab's folder.
 const initName = "app-platform-lab-init"
 
-// hooked guards against a program that makes labs without the hook: its inits would run the program itself, again and again.
+// hooked guards against a program that makes labs without the hook: its inits would run the program itself, again and
+// again.
 var hooked atomic.Bool
 
-// MaybeRunInit turns this process into the init of a node when it was started as one, and then never returns. A program that
-// makes labs calls it first in main (and in TestMain), before it reads flags or opens anything.
+// MaybeRunInit turns this process into the init of a node when it was started as one, and then never returns. A program
+// that makes labs calls it first in main (and in TestMain), before it reads flags or opens anything.
 func MaybeRunInit() {
 	hooked.Store(true)
 	if os.Args[0] != initName {
@@ -35,7 +36,8 @@ func MaybeRunInit() {
 	os.Exit((&initProcess{conn: conn}).run())
 }
 
-// initProcess is process 1 of a node. It reaps every process that loses its parent, and knows those that it spawned itself.
+// initProcess is process 1 of a node. It reaps every process that loses its parent, and knows those that it spawned
+// itself.
 type initProcess struct {
 	conn  *net.UnixConn
 	plain atomic.Bool

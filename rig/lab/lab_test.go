@@ -86,7 +86,8 @@ func TestNodeIsAMachineOfItsOwn(t *testing.T) {
 	require.Equal(t, "1", run(t, a, "cat /proc/1/stat | cut -d' ' -f1"))
 	require.Equal(t, "eth0 lo", run(t, a, "ls /sys/class/net | xargs"))
 	require.Equal(t, "absent", run(t, a, "test -e /dev/vda -o -e /dev/sda && echo present || echo absent"))
-	require.Equal(t, "ok", run(t, a, "echo x >/dev/null && head -c1 /dev/urandom | wc -c >/dev/shm/n && mktemp >/run/t && echo ok"))
+	require.Equal(t, "ok", run(t, a,
+		"echo x >/dev/null && head -c1 /dev/urandom | wc -c >/dev/shm/n && mktemp >/run/t && echo ok"))
 	require.NotEqual(t, run(t, a, "cat /etc/machine-id"), "")
 }
 
@@ -217,7 +218,8 @@ func TestKilledNodeTakesItsProgramsAlong(t *testing.T) {
 	t.Parallel()
 	n := network(t)
 	a := node(t, n, lab.NodeConfig{Name: "a"})
-	child, err := a.Start(supervise.Spec{Name: "agent", Command: []string{"sleep", "1000"}, Restart: supervise.Always, Backoff: time.Millisecond})
+	child, err := a.Start(supervise.Spec{Name: "agent", Command: []string{"sleep", "1000"}, Restart: supervise.Always,
+		Backoff: time.Millisecond})
 	require.NoError(t, err)
 	pid := a.PID()
 	require.NoError(t, a.Kill())

@@ -24,7 +24,8 @@ func TestPlainNodeEndsEverythingThatItsProgramsStarted(t *testing.T) {
 	require.Equal(t, "127.0.0.1", plain.Addr().String())
 	file := filepath.Join(t.TempDir(), "pid")
 	run(t, plain, "setsid sh -c 'echo $$ > "+file+"; setsid sleep 999 & exec sleep 1000' &")
-	require.Eventually(t, func() bool { data, err := os.ReadFile(file); return err == nil && len(data) > 1 }, waitFor, tick)
+	require.Eventually(t, func() bool { data, err := os.ReadFile(file); return err == nil && len(data) > 1 }, waitFor,
+		tick)
 	data, err := os.ReadFile(file)
 	require.NoError(t, err)
 	daemon, err := strconv.Atoi(strings.TrimSpace(string(data)))

@@ -33,7 +33,8 @@ func newNetNS() (*os.File, error) {
 	return r.file, r.err
 }
 
-// inNetNS runs f on a thread inside the namespace. Sockets and child processes that f makes on its own goroutine stay inside.
+// inNetNS runs f on a thread inside the namespace. Sockets and child processes that f makes on its own goroutine stay
+// inside.
 func inNetNS(ns *os.File, f func() error) error {
 	done := make(chan error)
 	go func() {

@@ -194,8 +194,8 @@ func (n *Network) release(number int) {
 	delete(n.nodes, number)
 }
 
-// Close kills all nodes and takes the switch down. Open listeners and connections made by Listen and DialContext keep the
-// switch's namespace alive until they are closed. Safe to call twice.
+// Close kills all nodes and takes the switch down. Open listeners and connections made by Listen and DialContext keep
+// the switch's namespace alive until they are closed. Safe to call twice.
 func (n *Network) Close() error {
 	n.mu.Lock()
 	first := !n.closed

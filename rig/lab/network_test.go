@@ -25,7 +25,8 @@ func TestNodesTalkToEachOtherAndNotToTheMachine(t *testing.T) {
 	outside, err := net.Listen("tcp4", "127.0.0.1:0")
 	require.NoError(t, err)
 	defer outside.Close()
-	_, err = a.Exec(t.Context(), "bash", "-c", fmt.Sprintf("exec 3<>/dev/tcp/127.0.0.1/%d", outside.Addr().(*net.TCPAddr).Port))
+	_, err = a.Exec(t.Context(), "bash", "-c", fmt.Sprintf("exec 3<>/dev/tcp/127.0.0.1/%d",
+		outside.Addr().(*net.TCPAddr).Port))
 	require.ErrorContains(t, err, "Connection refused")
 
 	serve(t, b, "hello from b")
@@ -83,8 +84,9 @@ func TestListenerFileServesAChildProcess(t *testing.T) {
 	a := node(t, n, lab.NodeConfig{Name: "a"})
 	file, addr, err := n.ListenFile(":0")
 	require.NoError(t, err)
-	child, err := supervise.Start(supervise.Spec{Name: "heir", ExtraFiles: []*os.File{file}, Command: []string{"perl", "-MIO::Socket::INET", "-e",
-		`my $s = IO::Socket::INET->new_from_fd(3, "r+"); my $c = $s->accept; print $c "inherited"; close $c`}})
+	child, err := supervise.Start(supervise.Spec{Name: "heir", ExtraFiles: []*os.File{file},
+		Command: []string{"perl", "-MIO::Socket::INET", "-e",
+			`my $s = IO::Socket::INET->new_from_fd(3, "r+"); my $c = $s->accept; print $c "inherited"; close $c`}})
 	require.NoError(t, err)
 	require.NoError(t, file.Close())
 	t.Cleanup(func() { _ = child.Stop() })

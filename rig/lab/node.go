@@ -107,7 +107,8 @@ func (node *Node) boot(ctx context.Context, cfg NodeConfig) error {
 		return err
 	}
 	_, err := node.control.ask(request{Setup: &setup{
-		Root: node.dir(), Hostname: cfg.Name, Address: node.Addr().String(), Bytes: cfg.Bytes, Binds: cfg.Binds, Hide: cfg.Hide,
+		Root: node.dir(), Hostname: cfg.Name, Address: node.Addr().String(), Bytes: cfg.Bytes, Binds: cfg.Binds,
+		Hide: cfg.Hide,
 	}})
 	return err
 }
@@ -147,7 +148,8 @@ func (node *Node) PID() int { return node.control.cmd.Process.Pid }
 // Done is closed when the node has ended.
 func (node *Node) Done() <-chan struct{} { return node.control.done }
 
-// Start keeps a program running on the node. Paths and the process ids it tells are the node's own; spec.Spawner is set here.
+// Start keeps a program running on the node. Paths and the process ids it tells are the node's own; spec.Spawner is set
+// here.
 func (node *Node) Start(spec supervise.Spec) (*supervise.Child, error) {
 	spec.Spawner = node.control
 	child, err := supervise.Start(spec)
@@ -157,7 +159,8 @@ func (node *Node) Start(spec supervise.Spec) (*supervise.Child, error) {
 	return child, nil
 }
 
-// Exec runs a program on the node to its end and answers its output, 1 MiB at most. The error of a failed one holds the output's end.
+// Exec runs a program on the node to its end and answers its output, 1 MiB at most. The error of a failed one holds the
+// output's end.
 func (node *Node) Exec(ctx context.Context, command ...string) (string, error) {
 	var out boundedBuffer
 	child, err := node.Start(supervise.Spec{Name: "exec", Command: command, Log: &out, StopSignal: syscall.SIGKILL})
@@ -177,8 +180,8 @@ func (node *Node) Exec(ctx context.Context, command ...string) (string, error) {
 	return out.String(), nil
 }
 
-// Listen opens a TCP listener of the lab process inside the node's network, for example on the node's loopback, so that one
-// address means the same service on every node and on the machine. It is closed when the node is killed.
+// Listen opens a TCP listener of the lab process inside the node's network, for example on the node's loopback, so that
+// one address means the same service on every node and on the machine. It is closed when the node is killed.
 func (node *Node) Listen(addr string) (net.Listener, error) {
 	if node.network == nil {
 		return nil, fmt.Errorf("lab: plain node %s has no network of its own", node.name)
@@ -279,8 +282,8 @@ func (node *Node) end() error {
 	return os.Remove(node.dir())
 }
 
-// unplug takes the node's port out of the switch. The kernel does that too, but some time after the last process of the node,
-// and the next node may want the same port. So an error only says that the kernel was first.
+// unplug takes the node's port out of the switch. The kernel does that too, but some time after the last process of the
+// node, and the next node may want the same port. So an error only says that the kernel was first.
 func (node *Node) unplug() {
 	ctx, cancel := context.WithTimeout(context.Background(), setupTimeout)
 	defer cancel()

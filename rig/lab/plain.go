@@ -7,8 +7,8 @@ import (
 	"syscall"
 )
 
-// NewPlain makes a node without root: a process tree on this machine, with its network and its files. Everything it starts, and
-// what that leaves behind, ends with Kill or with the lab process.
+// NewPlain makes a node without root: a process tree on this machine, with its network and its files. Everything it
+// starts, and what that leaves behind, ends with Kill or with the lab process.
 func NewPlain(name string) (*Node, error) {
 	if !hostnamePattern.MatchString(name) {
 		return nil, fmt.Errorf("lab: Name %q is not a host name", name)

@@ -12,8 +12,8 @@ import (
 // endLimit bounds the end of a plain node: a process stuck in the kernel cannot be waited for for ever.
 const endLimit = 10 * time.Second
 
-// endDescendants kills children until there are none. An orphan of a killed child becomes a child of this subreaper, so the
-// rounds end with every descendant gone.
+// endDescendants kills children until there are none. An orphan of a killed child becomes a child of this subreaper, so
+// the rounds end with every descendant gone.
 func (p *initProcess) endDescendants() {
 	p.mu.Lock() // no more spawning or reaping elsewhere
 	for deadline := time.Now().Add(endLimit); time.Now().Before(deadline); {

@@ -68,7 +68,8 @@ func mountOverlay(s setup, root string) error {
 	return err
 }
 
-// writeIdentity writes the files that say who the node is. Without a name server inside the lab, resolving must fail at once.
+// writeIdentity writes the files that say who the node is. Without a name server inside the lab, resolving must fail at
+// once.
 func writeIdentity(etc string, s setup) error {
 	sum := sha256.Sum256([]byte(s.Root + s.Hostname))
 	files := map[string]string{
@@ -123,7 +124,8 @@ func makeDevices(root string) error {
 			return fmt.Errorf("fuse: %w", err)
 		}
 	}
-	links := map[string]string{"fd": "/proc/self/fd", "stdin": "fd/0", "stdout": "fd/1", "stderr": "fd/2", "ptmx": "pts/ptmx"}
+	links := map[string]string{"fd": "/proc/self/fd", "stdin": "fd/0", "stdout": "fd/1", "stderr": "fd/2",
+		"ptmx": "pts/ptmx"}
 	for name, to := range links {
 		if err := os.Symlink(to, filepath.Join(dev, name)); err != nil {
 			return err
@@ -134,7 +136,8 @@ func makeDevices(root string) error {
 			return err
 		}
 	}
-	if err := unix.Mount("devpts", dev+"/pts", "devpts", unix.MS_NOSUID|unix.MS_NOEXEC, "newinstance,ptmxmode=0666,mode=0620,gid=5"); err != nil {
+	if err := unix.Mount("devpts", dev+"/pts", "devpts", unix.MS_NOSUID|unix.MS_NOEXEC,
+		"newinstance,ptmxmode=0666,mode=0620,gid=5"); err != nil {
 		return fmt.Errorf("pts: %w", err)
 	}
 	if err := mountTmpfs(dev+"/shm", scratchBytes, 0o1777); err != nil {

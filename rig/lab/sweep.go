@@ -33,8 +33,8 @@ func Supported(ctx context.Context) error {
 	return errors.Join(node.Kill(), network.Close())
 }
 
-// Sweep removes what killed labs of this machine left: their folders and, should one have outlived its lab, the inits of their
-// nodes. Live labs are recognised by their lock and left alone.
+// Sweep removes what killed labs of this machine left: their folders and, should one have outlived its lab, the inits
+// of their nodes. Live labs are recognised by their lock and left alone.
 func Sweep() error {
 	if _, err := os.Stat(stateRoot); errors.Is(err, os.ErrNotExist) {
 		return nil

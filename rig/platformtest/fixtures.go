@@ -136,7 +136,8 @@ func (k *Kit) ServiceAccount(project *db.Project, keys ...authz.Key) (account *d
 // OperationToken signs a token that speaks for an operation, with the keys it may use.
 func (k *Kit) OperationToken(operation *db.Operation, keys ...authz.Key) string {
 	k.t.Helper()
-	claims := token.Claims{Operation: operation.ID, Keys: authz.OperationKeys(keys...), ID: k.name("jti"), ExpiresAt: time.Now().Add(time.Hour)}
+	claims := token.Claims{Operation: operation.ID, Keys: authz.OperationKeys(keys...), ID: k.name("jti"),
+		ExpiresAt: time.Now().Add(time.Hour)}
 	if operation.InstanceID != nil {
 		claims.Instance = *operation.InstanceID
 	}

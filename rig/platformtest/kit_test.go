@@ -24,11 +24,12 @@ func TestFixturesAreSeenByTheirTenantAlone(t *testing.T) {
 	operation := kit.Operation(instance, lifecycle.InstanceCreate, lifecycle.OperationRunning)
 
 	count := func(credential string) (n int) {
-		read := tx.Query{SQL: `SELECT (SELECT count(*) FROM instance) + (SELECT count(*) FROM member)`, Scan: func(rows pgx.Rows) error {
-			counted, err := pgx.CollectExactlyOneRow(rows, pgx.RowTo[int])
-			n = counted
-			return err
-		}}
+		read := tx.Query{SQL: `SELECT (SELECT count(*) FROM instance) + (SELECT count(*) FROM member)`,
+			Scan: func(rows pgx.Rows) error {
+				counted, err := pgx.CollectExactlyOneRow(rows, pgx.RowTo[int])
+				n = counted
+				return err
+			}}
 		_, err := kit.DB.Read(kit.With(credential), read)
 		require.NoError(t, err)
 		return n
@@ -38,7 +39,8 @@ func TestFixturesAreSeenByTheirTenantAlone(t *testing.T) {
 	require.Equal(t, 2, count(kit.Session(kit.Operator())))
 	require.Equal(t, 2, count(key))
 	require.Equal(t, 2, count(kit.OperationToken(operation, authz.AppsInstanceRead)))
-	require.Zero(t, count(kit.Session(kit.User(other, platformtest.In(authz.ProjectAdmin, theirs), platformtest.Across(authz.TenantAdmin, other)))))
+	require.Zero(t, count(kit.Session(kit.User(other, platformtest.In(authz.ProjectAdmin, theirs),
+		platformtest.Across(authz.TenantAdmin, other)))))
 
 	actor, err := kit.DB.Read(kit.With(credential))
 	require.NoError(t, err)

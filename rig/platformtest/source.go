@@ -17,9 +17,10 @@ import (
 )
 
 // Source makes an artifact source, the platform's for no tenant, that covers a location: host[:port][/path] of a
-// registry, or an https address that ends with a slash. It asks for no signature (OPTIONAL) unless keys are given, which
-// count from an hour ago on: then it asks for one (REQUIRED).
-func (k *Kit) Source(tenant *db.Tenant, kind lifecycle.SourceKind, location string, keys ...crypto.PublicKey) *db.ArtifactSource {
+// registry, or an https address that ends with a slash. It asks for no signature (OPTIONAL) unless keys are given,
+// which count from an hour ago on: then it asks for one (REQUIRED).
+func (k *Kit) Source(tenant *db.Tenant, kind lifecycle.SourceKind, location string,
+	keys ...crypto.PublicKey) *db.ArtifactSource {
 	k.t.Helper()
 	ctx, cancel := k.context()
 	defer cancel()
@@ -56,7 +57,8 @@ func (k *Kit) SignerKey(source *db.ArtifactSource, key crypto.PublicKey) *db.Sig
 	}
 	row, err := k.Ent.SignerKey.Create().SetID(ids.New(ids.SignerKey)).SetSourceID(source.ID).SetNillableTenantID(source.TenantID).
 		SetName(k.name("key")).SetPublicKey(string(pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der}))).
-		SetFingerprint("sha256:" + hex.EncodeToString(sum[:])).SetAlgorithm(algorithm).SetValidFrom(time.Now().Add(-time.Hour)).Save(ctx)
+		SetFingerprint("sha256:" +
+			hex.EncodeToString(sum[:])).SetAlgorithm(algorithm).SetValidFrom(time.Now().Add(-time.Hour)).Save(ctx)
 	require.NoError(k.t, err)
 	return row
 }

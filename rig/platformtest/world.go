@@ -92,11 +92,13 @@ func Digest(data []byte) string {
 func Document(app *db.App, version string, adapter *db.Adapter, artifacts ...*db.Artifact) map[string]any {
 	pins := make([]map[string]any, len(artifacts))
 	for i, artifact := range artifacts {
-		pins[i] = map[string]any{"name": artifact.Name, "mediaType": artifact.MediaType, "ref": artifact.Ref, "digest": artifact.Digest}
+		pins[i] = map[string]any{"name": artifact.Name, "mediaType": artifact.MediaType, "ref": artifact.Ref,
+			"digest": artifact.Digest}
 	}
 	object := map[string]any{"type": "object"}
 	return map[string]any{
-		"schema": manifest.SchemaV1, "app": app.Slug, "version": version, "displayName": "App " + version, "summary": "An app for tests.",
+		"schema": manifest.SchemaV1, "app": app.Slug, "version": version, "displayName": "App " + version,
+		"summary":      "An app for tests.",
 		"artifactKind": "controller", "artifacts": pins, "adapter": adapter.Name, "permissionFamily": app.PermissionFamily,
 		"compatibility": map[string]any{"requires_capacity_shape": []string{"baremetal", "gpu_slice"}, "min_gpu_count": 0,
 			"requires_exclusive_node": false, "network_span": "multi_allocation"},
@@ -153,7 +155,8 @@ func (k *Kit) Launchable(project *db.Project, family string) (*db.App, *db.Manif
 
 // Instance makes an instance of the manifest with members on the allocations, all of component
 // "worker", in the state named. It has neither operation nor event.
-func (k *Kit) Instance(project *db.Project, of *db.Manifest, status lifecycle.InstanceStatus, allocations ...*db.Allocation) *db.Instance {
+func (k *Kit) Instance(project *db.Project, of *db.Manifest, status lifecycle.InstanceStatus,
+	allocations ...*db.Allocation) *db.Instance {
 	k.t.Helper()
 	ctx, cancel := k.context()
 	defer cancel()
@@ -176,7 +179,8 @@ func (k *Kit) Instance(project *db.Project, of *db.Manifest, status lifecycle.In
 	return row
 }
 
-func (k *Kit) member(ctx context.Context, row *db.Instance, ordinal int, status lifecycle.MemberStatus, allocation *db.Allocation) {
+func (k *Kit) member(ctx context.Context, row *db.Instance, ordinal int, status lifecycle.MemberStatus,
+	allocation *db.Allocation) {
 	require.NoError(k.t, k.Ent.Member.Create().SetID(ids.New(ids.Member)).SetTenantID(row.TenantID).SetProjectID(row.ProjectID).
 		SetInstanceID(row.ID).SetComponentKey("worker").SetOrdinal(ordinal).SetStatus(status).SetAllocationID(allocation.ID).
 		SetNillableNodeID(allocation.NodeID).SetCorrelationID(row.CorrelationID).SetUpdatedAt(time.Now()).Exec(ctx))

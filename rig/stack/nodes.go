@@ -60,7 +60,8 @@ func (s *Stack) startNode(ctx context.Context, name string) error {
 		program, address = s.program("node-agent"), "127.0.0.1"
 	}
 	command := []string{
-		program, "--platform-url", s.nodeURL, "--state-dir", filepath.Join(node.State, "agent"), "--name", name, "--address", address,
+		program, "--platform-url", s.nodeURL, "--state-dir", filepath.Join(node.State, "agent"), "--name", name, "--address",
+		address,
 		"--enrol-token-file", filepath.Join(node.State, "enrol-token"),
 		"--gpus", nodeGPUs, "--gpu-model", nodeGPUModel, "--simulated-gpus", "--region", nodeRegion, "--sku", nodeSKU,
 	}
@@ -84,8 +85,8 @@ const (
 	memberRootPath = "/var/lib/app-platform-root"
 )
 
-// memberRoot builds the root of members from this machine, once for all nodes, and keeps it from being deleted until the
-// stack is closed. It is empty without local nodes.
+// memberRoot builds the root of members from this machine, once for all nodes, and keeps it from being deleted until
+// the stack is closed. It is empty without local nodes.
 func (s *Stack) memberRoot(ctx context.Context) (string, error) {
 	if s.Network() == nil || s.root != "" {
 		return s.root, nil
@@ -152,7 +153,8 @@ func (s *Stack) awaitNodes(ctx context.Context, count int) error {
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("%d of %d nodes are heard; see the agents' logs in %s: %w", online, count, filepath.Join(s.config.Dir, "logs"), ctx.Err())
+			return fmt.Errorf("%d of %d nodes are heard; see the agents' logs in %s: %w", online, count,
+				filepath.Join(s.config.Dir, "logs"), ctx.Err())
 		case <-tick.C:
 		}
 	}

@@ -63,8 +63,8 @@ func (s *Stack) publish(ctx context.Context, app App) error {
 	return s.publishManifest(ctx, app, document, version, ref, digest)
 }
 
-// push stores what the app pins in the registry: its image, or its controller's program. Without times in it, the same bytes get
-// the same digest.
+// push stores what the app pins in the registry: its image, or its controller's program. Without times in it, the same
+// bytes get the same digest.
 func (s *Stack) push(ctx context.Context, app App) (ref, digest string, err error) {
 	if app.Image != "" {
 		return s.PushImage(ctx, "apps/"+app.Slug, s.program(app.Image))
@@ -85,7 +85,8 @@ func (s *Stack) push(ctx context.Context, app App) (ref, digest string, err erro
 	if err := writer.Close(); err != nil {
 		return "", "", err
 	}
-	image, err := mutate.AppendLayers(mutate.MediaType(empty.Image, types.OCIManifestSchema1), static.NewLayer(archive.Bytes(), types.OCIUncompressedLayer))
+	image, err := mutate.AppendLayers(mutate.MediaType(empty.Image, types.OCIManifestSchema1),
+		static.NewLayer(archive.Bytes(), types.OCIUncompressedLayer))
 	if err != nil {
 		return "", "", err
 	}
@@ -102,7 +103,8 @@ func (s *Stack) write(ctx context.Context, app App, image v1.Image) (ref, digest
 	if err != nil {
 		return "", "", err
 	}
-	return repository + "@" + hash.String(), hash.String(), remote.Write(target, image, remote.WithContext(ctx), remote.WithAuth(s.RegistryPush()))
+	return repository + "@" + hash.String(), hash.String(),
+		remote.Write(target, image, remote.WithContext(ctx), remote.WithAuth(s.RegistryPush()))
 }
 
 // manifestDocument is the part of a manifest that publishing fills in or looks at.
@@ -160,7 +162,8 @@ func (s *Stack) declare(ctx context.Context, app App, document manifestDocument)
 	if err != nil {
 		return out, err
 	}
-	_, err = gql.RegisterAdapter(ctx, s.Operator, gql.RegisterAdapterInput{Name: document.text("adapter"), Url: s.adapters[app.Slug]})
+	_, err = gql.RegisterAdapter(ctx, s.Operator, gql.RegisterAdapterInput{Name: document.text("adapter"),
+		Url: s.adapters[app.Slug]})
 	if err != nil {
 		return out, err
 	}
@@ -181,7 +184,8 @@ func (s *Stack) declare(ctx context.Context, app App, document manifestDocument)
 
 func (s *Stack) publishArtifact(ctx context.Context, app App, ref, digest string) error {
 	made, err := gql.PublishArtifact(ctx, s.Operator, gql.PublishArtifactInput{
-		Name: cmp.Or(app.Image, app.Controller), MediaType: string(types.OCIManifestSchema1), Ref: ref, IdempotencyKey: "seed-artifact-" + digest[7:39],
+		Name: cmp.Or(app.Image, app.Controller), MediaType: string(types.OCIManifestSchema1), Ref: ref,
+		IdempotencyKey: "seed-artifact-" + digest[7:39],
 	})
 	if err != nil {
 		return err
@@ -206,7 +210,8 @@ var order = map[gql.Stage]int{gql.StageDraft: 0, gql.StageStaged: 1, gql.StageCa
 
 func reached(stage, wanted gql.Stage) bool { return order[stage] >= order[wanted] }
 
-func (s *Stack) publishManifest(ctx context.Context, app App, document manifestDocument, version, ref, digest string) error {
+func (s *Stack) publishManifest(ctx context.Context, app App, document manifestDocument, version, ref,
+	digest string) error {
 	encodedVersion, _ := json.Marshal(version)
 	document["version"] = encodedVersion
 	artifacts, err := json.Marshal([]map[string]string{{
@@ -267,7 +272,8 @@ func (s *Stack) smoke(ctx context.Context, app App, version string) (instanceID 
 		return "", err
 	}
 	rented, err := gql.RequestAllocation(ctx, s.Operator, gql.RequestAllocationInput{
-		ProjectId: s.Demo.LabProjectID, Shape: gql.CapacityShapeGpuSlice, Count: 1, GpuCount: 1, Name: "smoke", IdempotencyKey: client.NewKey(),
+		ProjectId: s.Demo.LabProjectID, Shape: gql.CapacityShapeGpuSlice, Count: 1, GpuCount: 1, Name: "smoke",
+		IdempotencyKey: client.NewKey(),
 	})
 	if err != nil {
 		return "", err
@@ -275,8 +281,10 @@ func (s *Stack) smoke(ctx context.Context, app App, version string) (instanceID 
 	allocation := rented.RequestAllocation.Allocations[0].Id
 	defer func() { err = errors.Join(err, s.giveBack(ctx, allocation)) }()
 	launch, err := gql.LaunchInstance(ctx, s.Operator, gql.LaunchInstanceInput{
-		ProjectId: s.Demo.LabProjectID, AppSlug: app.Slug, Version: version, Name: "smoke-" + strings.ToLower(client.NewKey()[:8]),
-		AllocationIds: []string{allocation}, DeadlineSeconds: 120, Smoke: true, Reason: "smoke test", IdempotencyKey: client.NewKey(),
+		ProjectId: s.Demo.LabProjectID, AppSlug: app.Slug, Version: version,
+		Name:          "smoke-" + strings.ToLower(client.NewKey()[:8]),
+		AllocationIds: []string{allocation}, DeadlineSeconds: 120, Smoke: true, Reason: "smoke test",
+		IdempotencyKey: client.NewKey(),
 	})
 	if err != nil {
 		return "", err
@@ -294,7 +302,8 @@ func (s *Stack) smoke(ctx context.Context, app App, version string) (instanceID 
 
 // clearLab gives back what a smoke test that was cut short still holds. Releasing stops its instance.
 func (s *Stack) clearLab(ctx context.Context) error {
-	held, err := gql.ListAllocations(ctx, s.Operator, s.Demo.LabProjectID, []gql.AllocationStatus{gql.AllocationStatusReady}, 100, "")
+	held, err := gql.ListAllocations(ctx, s.Operator, s.Demo.LabProjectID,
+		[]gql.AllocationStatus{gql.AllocationStatusReady}, 100, "")
 	if err != nil {
 		return err
 	}

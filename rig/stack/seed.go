@@ -23,8 +23,8 @@ type Demo struct {
 	AdminID, MemberID, ViewerID string
 	// ServiceAccountKey is the key of the project's automation.
 	ServiceAccountKey string
-	// PublisherProjectID is a project that apps may be given to, and PublisherKey the key of the service account there that
-	// takes them the whole way.
+	// PublisherProjectID is a project that apps may be given to, and PublisherKey the key of the service account there
+	// that takes them the whole way.
 	PublisherProjectID, PublisherKey string
 }
 
@@ -33,21 +33,26 @@ var automationKeys = []string{
 	"project.read", "allocation.read", "allocation.create", "allocation.release",
 	"operation.read", "operation.cancel", "operation.retry",
 	"manifest.read", "artifact.read",
-	"apps.catalog.read", "apps.instance.read", "apps.instance.create", "apps.instance.update", "apps.instance.delete", "apps.node.read", "apps.node.operate",
+	"apps.catalog.read", "apps.instance.read", "apps.instance.create", "apps.instance.update", "apps.instance.delete",
+	"apps.node.read", "apps.node.operate",
 	"apps.member.add", "apps.member.remove", "apps.member.replace", "apps.member.recover",
 	"apps.queue.submit", "apps.queue.read", "apps.queue.cancel",
-	"scheduler.catalog.read", "scheduler.instance.read", "scheduler.instance.create", "scheduler.instance.update", "scheduler.instance.delete",
-	"scheduler.queue.submit", "scheduler.queue.read", "scheduler.queue.cancel", "scheduler.node.read", "scheduler.node.operate",
+	"scheduler.catalog.read", "scheduler.instance.read", "scheduler.instance.create", "scheduler.instance.update",
+	"scheduler.instance.delete",
+	"scheduler.queue.submit", "scheduler.queue.read", "scheduler.queue.cancel", "scheduler.node.read",
+	"scheduler.node.operate",
 	"scheduler.member.add", "scheduler.member.remove", "scheduler.member.replace", "scheduler.member.recover",
 }
 
-// publisherKeys are what a publisher's service account may do: publish artifacts and manifests, test them, and take them
-// from stage to stage.
+// publisherKeys are what a publisher's service account may do: publish artifacts and manifests, test them, and take
+// them from stage to stage.
 var publisherKeys = []string{
-	"project.read", "source.read", "artifact.read", "artifact.publish", "artifact.promote", "manifest.read", "manifest.publish", "manifest.smoke", "manifest.promote",
+	"project.read", "source.read", "artifact.read", "artifact.publish", "artifact.promote", "manifest.read",
+	"manifest.publish", "manifest.smoke", "manifest.promote",
 	"operation.read", "operation.cancel", "allocation.read", "allocation.create", "allocation.release",
 	"apps.catalog.read", "apps.instance.read", "apps.instance.create", "apps.instance.delete", "apps.node.read",
-	"scheduler.catalog.read", "scheduler.instance.read", "scheduler.instance.create", "scheduler.instance.delete", "scheduler.node.read",
+	"scheduler.catalog.read", "scheduler.instance.read", "scheduler.instance.create", "scheduler.instance.delete",
+	"scheduler.node.read",
 }
 
 // seed fills the demo tenant and publishes the apps. Its keys are fixed, so that doing it again
@@ -58,7 +63,8 @@ func (s *Stack) seed(ctx context.Context) error {
 			return err
 		}
 	}
-	s.say("terms of promotion are set aside for the reference apps and for %s, which history and audit keep: %s", PublisherApp, override)
+	s.say("terms of promotion are set aside for the reference apps and for %s, which history and audit keep: %s",
+		PublisherApp, override)
 	for _, app := range s.config.Apps {
 		if err := s.publish(ctx, app); err != nil {
 			return fmt.Errorf("publish %s: %w", app.Slug, err)
@@ -68,7 +74,8 @@ func (s *Stack) seed(ctx context.Context) error {
 }
 
 func (s *Stack) seedTenants(ctx context.Context) error {
-	tenant, err := gql.CreateTenant(ctx, s.Operator, gql.CreateTenantInput{Slug: "demo", DisplayName: "Demo", IdempotencyKey: "seed-tenant-demo"})
+	tenant, err := gql.CreateTenant(ctx, s.Operator,
+		gql.CreateTenantInput{Slug: "demo", DisplayName: "Demo", IdempotencyKey: "seed-tenant-demo"})
 	if err != nil {
 		return err
 	}
@@ -76,9 +83,11 @@ func (s *Stack) seedTenants(ctx context.Context) error {
 	for _, project := range []struct {
 		slug, name string
 		into       *string
-	}{{"main", "Main", &s.Demo.ProjectID}, {"lab", "Smoke lab", &s.Demo.LabProjectID}, {"publishers", "Publishers", &s.Demo.PublisherProjectID}} {
+	}{{"main", "Main", &s.Demo.ProjectID}, {"lab", "Smoke lab", &s.Demo.LabProjectID},
+		{"publishers", "Publishers", &s.Demo.PublisherProjectID}} {
 		made, err := gql.CreateProject(ctx, s.Operator, gql.CreateProjectInput{
-			TenantId: s.Demo.TenantID, Slug: project.slug, DisplayName: project.name, IdempotencyKey: "seed-project-" + project.slug,
+			TenantId: s.Demo.TenantID, Slug: project.slug, DisplayName: project.name,
+			IdempotencyKey: "seed-project-" + project.slug,
 		})
 		if err != nil {
 			return err
@@ -152,20 +161,24 @@ func (s *Stack) account(ctx context.Context, project, name string, keys []string
 	if err == nil || !errors.Is(err, os.ErrNotExist) {
 		return string(kept), err
 	}
-	key, err := gql.CreateServiceAccountKey(ctx, s.Operator, gql.CreateServiceAccountKeyInput{ServiceAccountId: account.CreateServiceAccount.Id})
+	key, err := gql.CreateServiceAccountKey(ctx, s.Operator,
+		gql.CreateServiceAccountKeyInput{ServiceAccountId: account.CreateServiceAccount.Id})
 	if err != nil {
 		return "", err
 	}
 	return key.CreateServiceAccountKey.Secret, os.WriteFile(file, []byte(key.CreateServiceAccountKey.Secret), 0o600)
 }
 
-// PublisherApp is the app that the publisher's project publishes: one without a version, until somebody tries the recipe.
+// PublisherApp is the app that the publisher's project publishes: one without a version, until somebody tries the
+// recipe.
 const PublisherApp = "your-app"
 
-// seedPublisher gives the publisher's project an app to publish, the right to test it, and a file with what its tools need.
+// seedPublisher gives the publisher's project an app to publish, the right to test it, and a file with what its tools
+// need.
 func (s *Stack) seedPublisher(ctx context.Context) error {
 	_, err := gql.CreateApp(ctx, s.Operator, gql.CreateAppInput{
-		Slug: PublisherApp, DisplayName: "Your app", Summary: "Yours to publish: see examples/publish-ci.", PermissionFamily: "apps",
+		Slug: PublisherApp, DisplayName: "Your app", Summary: "Yours to publish: see examples/publish-ci.",
+		PermissionFamily:   "apps",
 		PublisherProjectId: s.Demo.PublisherProjectID, IdempotencyKey: "seed-app-" + PublisherApp,
 	})
 	if err != nil {
@@ -199,8 +212,8 @@ func (s *Stack) seedPublisher(ctx context.Context) error {
 	return os.WriteFile(s.PublisherEnvFile(), []byte(text.String()), 0o600)
 }
 
-// PublisherEnvFile holds what the publisher's tools need, as lines of a shell: the platform, the account's key, the registry's
-// user and password, and the key to sign with.
+// PublisherEnvFile holds what the publisher's tools need, as lines of a shell: the platform, the account's key, the
+// registry's user and password, and the key to sign with.
 func (s *Stack) PublisherEnvFile() string { return filepath.Join(s.config.Dir, "publisher.env") }
 
 // KeyFile holds the demo service account's key.

@@ -39,7 +39,8 @@ func (s *Stack) startServer(ctx context.Context) error {
 		"--keys-dir", filepath.Join(s.config.Dir, "keys"), "--roles", s.roles(1),
 	}
 	command = append(command, s.registryFlags()...)
-	spec := supervise.Spec{Name: "server", Restart: supervise.OnFailure, Env: append(os.Environ(), "DATABASE_URL="+s.AdminDSN())}
+	spec := supervise.Spec{Name: "server", Restart: supervise.OnFailure,
+		Env: append(os.Environ(), "DATABASE_URL="+s.AdminDSN())}
 	if s.Network() != nil {
 		file, address, err := s.Network().ListenFile(":0")
 		if err != nil {

@@ -51,8 +51,8 @@ func (s *Stack) signingKey() (crypto.Signer, error) {
 	return key, os.WriteFile(s.SigningKeyFile(), text, 0o600)
 }
 
-// seedSource makes the installation's registry a source of the platform's that takes nothing unsigned: with the name that
-// opens it, and the key of this folder.
+// seedSource makes the installation's registry a source of the platform's that takes nothing unsigned: with the name
+// that opens it, and the key of this folder.
 func (s *Stack) seedSource(ctx context.Context) error {
 	source, err := s.source(ctx)
 	if err != nil {
@@ -63,7 +63,8 @@ func (s *Stack) seedSource(ctx context.Context) error {
 		return err
 	}
 	if registry.User != "" {
-		_, err := gql.SetSourceCredential(ctx, s.Operator, gql.SetSourceCredentialInput{SourceId: source.Id, User: registry.User, Secret: registry.Password})
+		_, err := gql.SetSourceCredential(ctx, s.Operator,
+			gql.SetSourceCredentialInput{SourceId: source.Id, User: registry.User, Secret: registry.Password})
 		if err != nil {
 			return err
 		}
@@ -85,19 +86,21 @@ func (s *Stack) seedSource(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	_, err = gql.AddSignerKey(ctx, s.Operator, gql.AddSignerKeyInput{SourceId: source.Id, Name: "this installation's", PublicKey: string(text)})
+	_, err = gql.AddSignerKey(ctx, s.Operator, gql.AddSignerKeyInput{SourceId: source.Id, Name: "this installation's",
+		PublicKey: string(text)})
 	return err
 }
 
 // source finds the platform's source for the registry, and makes it when there is none.
 func (s *Stack) source(ctx context.Context) (*gql.ArtifactSource, error) {
-	for source, err := range client.All[gql.ArtifactSource](sourceMost, func(first int, after string) (*gql.ArtifactSourcePage, error) {
-		answer, err := gql.ListArtifactSources(ctx, s.Operator, "", first, after)
-		if err != nil {
-			return nil, err
-		}
-		return &answer.ArtifactSources, nil
-	}) {
+	for source, err := range client.All[gql.ArtifactSource](sourceMost,
+		func(first int, after string) (*gql.ArtifactSourcePage, error) {
+			answer, err := gql.ListArtifactSources(ctx, s.Operator, "", first, after)
+			if err != nil {
+				return nil, err
+			}
+			return &answer.ArtifactSources, nil
+		}) {
 		if err != nil {
 			return nil, err
 		}

@@ -68,7 +68,8 @@ type App struct {
 func Apps() []App {
 	return []App{
 		{Slug: "hello-cluster", Controller: "hello-cluster-controller", Family: "apps"},
-		{Slug: "slurm", Controller: "slurm-reference-controller", Family: "scheduler", Features: []prereq.Feature{prereq.Slurm}, Rooted: true},
+		{Slug: "slurm", Controller: "slurm-reference-controller", Family: "scheduler",
+			Features: []prereq.Feature{prereq.Slurm}, Rooted: true},
 		{Slug: "web-notebook", Controller: "oci-launch-controller", Image: "web-notebook", Family: "apps",
 			Features: []prereq.Feature{prereq.CloudInit, prereq.Containers}, Rooted: true},
 	}
@@ -131,7 +132,8 @@ func Up(ctx context.Context, config Config) (_ *Stack, err error) {
 	}{
 		{"start the server", s.startServer}, {"log the first operator in", s.bootstrap},
 		{"seed the demo tenant", s.seedTenants}, {"data folder", s.claimFolder},
-		{"start the controllers", s.startControllers}, {"start the nodes", s.startNodes}, {"start the other servers", s.startOthers}, {"seed", s.seed},
+		{"start the controllers", s.startControllers}, {"start the nodes", s.startNodes},
+		{"start the other servers", s.startOthers}, {"seed", s.seed},
 	} {
 		if err := step.run(ctx); err != nil {
 			return nil, fmt.Errorf("%s: %w", step.name, err)
@@ -156,7 +158,8 @@ func (s *Stack) reserve(ctx context.Context) error {
 	var config net.ListenConfig
 	listener, err := config.Listen(ctx, "tcp", s.config.Listen)
 	if errors.Is(err, syscall.EADDRINUSE) {
-		return fmt.Errorf("another program listens on %s; end it, or choose another address, such as make run LISTEN=127.0.0.1:18080", s.config.Listen)
+		return fmt.Errorf("another program listens on %s; end it, or choose another address, such as make run "+
+			"LISTEN=127.0.0.1:18080", s.config.Listen)
 	}
 	if err != nil {
 		return fmt.Errorf("listen address: %w", err)
@@ -174,7 +177,8 @@ func (s *Stack) reserve(ctx context.Context) error {
 func (s *Stack) ground(ctx context.Context) (err error) {
 	rooted := os.Geteuid() == 0 && !s.config.Plain
 	cfg := install.Config{
-		Dir: s.config.Dir, DatabaseURL: s.config.DatabaseURL, Platform: s.URL, Plain: s.config.Plain, Throwaway: s.config.Throwaway, Out: s.config.Out,
+		Dir: s.config.Dir, DatabaseURL: s.config.DatabaseURL, Platform: s.URL, Plain: s.config.Plain,
+		Throwaway: s.config.Throwaway, Out: s.config.Out,
 	}
 	var apps []App
 	for _, app := range s.config.Apps {
@@ -228,7 +232,8 @@ func (s *Stack) claimFolder(context.Context) error {
 		return os.WriteFile(file, []byte(s.Demo.TenantID), 0o644)
 	}
 	if err == nil && string(kept) != s.Demo.TenantID {
-		return fmt.Errorf("%s belongs to another database; choose a folder of its own for this one, such as make run DATA=.data-2", s.config.Dir)
+		return fmt.Errorf("%s belongs to another database; choose a folder of its own for this one, such as make run "+
+			"DATA=.data-2", s.config.Dir)
 	}
 	return err
 }

@@ -177,7 +177,8 @@ func replaceWord(text, from, to string) string {
 		if !found {
 			return out.String()
 		}
-		if after != "" && (after[0] == '_' || after[0] >= '0' && after[0] <= '9' || after[0]|0x20 >= 'a' && after[0]|0x20 <= 'z') {
+		if after != "" && (after[0] == '_' || after[0] >= '0' && after[0] <= '9' || after[0]|0x20 >= 'a' &&
+			after[0]|0x20 <= 'z') {
 			out.WriteString(from)
 		} else {
 			out.WriteString(to)

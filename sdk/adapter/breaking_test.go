@@ -90,20 +90,40 @@ func schemaBreaks(name string, was, is *openapi3.Schema, report func(string, ...
 func TestBreakingChangesAreNoticedAndAdditionsAreNot(t *testing.T) {
 	t.Parallel()
 	changes := map[string]func(*openapi3.T){
-		"GET /v1/adapter is gone":                            func(d *openapi3.T) { d.Paths.Delete("/v1/adapter") },
-		"PUT /v1/operations/{id} is gone":                    func(d *openapi3.T) { d.Paths.Value("/v1/operations/{id}").Put = nil },
-		"GET /v1/adapter no longer answers 401":              func(d *openapi3.T) { d.Paths.Value("/v1/adapter").Get.Responses.Delete("401") },
-		"GET /v1/operations lost parameter wait":             func(d *openapi3.T) { op := d.Paths.Value("/v1/operations").Get; op.Parameters = op.Parameters[:1] },
-		"GET /v1/operations demands parameter after":         func(d *openapi3.T) { d.Paths.Value("/v1/operations").Get.Parameters[0].Value.Required = true },
-		"schema Requester is gone":                           func(d *openapi3.T) { delete(d.Components.Schemas, "Requester") },
-		"Dispatch.change is gone":                            func(d *openapi3.T) { delete(d.Components.Schemas["Dispatch"].Value.Properties, "change") },
-		"Member.index was integer and is string":             func(d *openapi3.T) { retype(d, "Member", "index", "string") },
-		"Kind lost value instance.create":                    func(d *openapi3.T) { kinds := d.Components.Schemas["Kind"].Value; kinds.Enum = kinds.Enum[1:] },
-		"Dispatch.extra is newly required":                   func(d *openapi3.T) { demand(d, "Dispatch", "extra") },
-		"Dispatch.targets is newly required":                 func(d *openapi3.T) { demand(d, "Dispatch", "targets") },
-		"CancelRequest.attempt is no longer certain":         func(d *openapi3.T) { d.Components.Schemas["CancelRequest"].Value.Required = nil },
-		"Status.state was State and is string":               func(d *openapi3.T) { retype(d, "Status", "state", "string") },
-		"Dispatch.members was array of Member and is string": func(d *openapi3.T) { retype(d, "Dispatch", "members", "string") },
+		"GET /v1/adapter is gone": func(d *openapi3.T) { d.Paths.Delete("/v1/adapter") },
+		"PUT /v1/operations/{id} is gone": func(d *openapi3.T) {
+			d.Paths.Value("/v1/operations/{id}").Put = nil
+		},
+		"GET /v1/adapter no longer answers 401": func(d *openapi3.T) {
+			d.Paths.Value("/v1/adapter").Get.Responses.Delete("401")
+		},
+		"GET /v1/operations lost parameter wait": func(d *openapi3.T) {
+			op := d.Paths.Value("/v1/operations").Get
+			op.Parameters = op.Parameters[:1]
+		},
+		"GET /v1/operations demands parameter after": func(d *openapi3.T) {
+			d.Paths.Value("/v1/operations").Get.Parameters[0].Value.Required = true
+		},
+		"schema Requester is gone": func(d *openapi3.T) {
+			delete(d.Components.Schemas, "Requester")
+		},
+		"Dispatch.change is gone": func(d *openapi3.T) {
+			delete(d.Components.Schemas["Dispatch"].Value.Properties, "change")
+		},
+		"Member.index was integer and is string": func(d *openapi3.T) { retype(d, "Member", "index", "string") },
+		"Kind lost value instance.create": func(d *openapi3.T) {
+			kinds := d.Components.Schemas["Kind"].Value
+			kinds.Enum = kinds.Enum[1:]
+		},
+		"Dispatch.extra is newly required":   func(d *openapi3.T) { demand(d, "Dispatch", "extra") },
+		"Dispatch.targets is newly required": func(d *openapi3.T) { demand(d, "Dispatch", "targets") },
+		"CancelRequest.attempt is no longer certain": func(d *openapi3.T) {
+			d.Components.Schemas["CancelRequest"].Value.Required = nil
+		},
+		"Status.state was State and is string": func(d *openapi3.T) { retype(d, "Status", "state", "string") },
+		"Dispatch.members was array of Member and is string": func(d *openapi3.T) {
+			retype(d, "Dispatch", "members", "string")
+		},
 	}
 	published := loadContract(t, publishedFile)
 	for want, change := range changes {

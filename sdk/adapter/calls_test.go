@@ -139,7 +139,8 @@ func TestDescriptionIsDerivedFromTheFunctions(t *testing.T) {
 	require.NoError(t, json.Unmarshal(body, &d))
 	require.Equal(t, []string{"1.1", "1.0"}, d.ContractVersions)
 	require.Equal(t, l.name, d.Name)
-	require.Equal(t, []Kind{InstanceCreate, InstanceDecommission, MemberDrain, MemberLabel, MemberRemove, MembersAdd}, d.Apps[0].Operations)
+	require.Equal(t, []Kind{InstanceCreate, InstanceDecommission, MemberDrain, MemberLabel, MemberRemove, MembersAdd},
+		d.Apps[0].Operations)
 	require.Equal(t, "say", d.Apps[0].Actions[0].Name)
 }
 

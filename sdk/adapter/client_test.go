@@ -67,7 +67,9 @@ func refuseWith(extensions string) func(http.ResponseWriter) {
 
 func TestRefusalIsFinalAndTyped(t *testing.T) {
 	t.Parallel()
-	access, calls := answering(t, func(_ int32, w http.ResponseWriter, _ *http.Request) { refuseWith(`{"code":"STALE_FENCE"}`)(w) })
+	access, calls := answering(t, func(_ int32, w http.ResponseWriter, _ *http.Request) {
+		refuseWith(`{"code":"STALE_FENCE"}`)(w)
+	})
 	_, err := runOnce(t.Context(), NewClient(access, "cor-1", nil))
 	require.Equal(t, client.CodeStaleFence, client.CodeOf(err))
 	require.EqualValues(t, 1, calls.Load())
@@ -82,7 +84,8 @@ func TestAnswerWithoutATaskIsNoEndedTask(t *testing.T) {
 
 func TestAddressThatIsNoneIsTheErrorOfEveryCall(t *testing.T) {
 	t.Parallel()
-	for _, address := range []string{"", "platform/graphql", "ftp://platform/graphql", "http://platform/graphql?x=1", "http://u:p@platform/graphql", "http://[/graphql"} {
+	for _, address := range []string{"", "platform/graphql", "ftp://platform/graphql", "http://platform/graphql?x=1",
+		"http://u:p@platform/graphql", "http://[/graphql"} {
 		_, err := runOnce(t.Context(), NewClient(Platform{GraphQLURL: address, Token: "tok-1"}, "", nil))
 		require.Equal(t, CodeInvalid, client.CodeOf(err), address)
 		require.ErrorContains(t, err, "platform.graphqlUrl", address)

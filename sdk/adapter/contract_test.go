@@ -51,7 +51,8 @@ func checkExchange(t *testing.T, req *http.Request, body []byte, resp *http.Resp
 	req.Body = io.NopCloser(bytes.NewReader(body))
 	input := &openapi3filter.RequestValidationInput{
 		Request: req, Route: route, PathParams: params,
-		Options: &openapi3filter.Options{AuthenticationFunc: openapi3filter.NoopAuthenticationFunc, IncludeResponseStatus: true},
+		Options: &openapi3filter.Options{AuthenticationFunc: openapi3filter.NoopAuthenticationFunc,
+			IncludeResponseStatus: true},
 	}
 	malformed := []int{http.StatusBadRequest, http.StatusUnauthorized, http.StatusRequestEntityTooLarge}
 	if !slices.Contains(malformed, resp.StatusCode) && !slices.Contains([]int{422, 500}, resp.StatusCode) {
@@ -64,7 +65,8 @@ func checkExchange(t *testing.T, req *http.Request, body []byte, resp *http.Resp
 		RequestValidationInput: input, Status: resp.StatusCode, Header: resp.Header,
 		Body: io.NopCloser(bytes.NewReader(answer)), Options: input.Options,
 	}
-	require.NoError(t, openapi3filter.ValidateResponse(context.Background(), output), "answer %d: %s", resp.StatusCode, answer)
+	require.NoError(t, openapi3filter.ValidateResponse(context.Background(), output), "answer %d: %s", resp.StatusCode,
+		answer)
 }
 
 func loadContract(t *testing.T, file string) *openapi3.T {
@@ -91,10 +93,12 @@ func TestDocumentListsExactlyTheRoutesOfTheKit(t *testing.T) {
 func wireTypes() (structs map[string]reflect.Type, enums map[string][]string) {
 	structs = map[string]reflect.Type{}
 	for _, v := range []any{
-		Description{}, AppInfo{}, Component{}, Action{}, UsageDimension{}, Dispatch{}, Instance{}, Artifact{}, ComponentCount{},
+		Description{}, AppInfo{}, Component{}, Action{}, UsageDimension{}, Dispatch{}, Instance{}, Artifact{},
+		ComponentCount{},
 		Member{}, Node{}, Platform{}, Status{}, MemberUpdate{}, OperationError{}, OperationsPage{}, CancelRequest{},
 		CancelResult{}, Observation{}, MemberObservation{}, ActionRequest{}, Requester{}, ActionResult{}, UsagePage{},
-		UsageRecord{}, ErrorBody{}, Work{}, PlanRequest{}, PlanAnswer{}, PlanReason{}, AddChange{}, LabelChange{}, ReplaceChange{},
+		UsageRecord{}, ErrorBody{}, Work{}, PlanRequest{}, PlanAnswer{}, PlanReason{}, AddChange{}, LabelChange{},
+		ReplaceChange{},
 		VersionChange{}, VersionConfig{},
 	} {
 		structs[reflect.TypeOf(v).Name()] = reflect.TypeOf(v)

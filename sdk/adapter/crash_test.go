@@ -115,7 +115,8 @@ func TestCancelOutlivesTheControllerThatTookIt(t *testing.T) {
 	ctx, stop := context.WithCancel(context.Background())
 	go func() {
 		// The undo hangs, so the answer never comes; the process is killed meanwhile.
-		req, err := http.NewRequestWithContext(ctx, http.MethodPost, base+CancelPath("op_1"), strings.NewReader(`{"attempt":1}`))
+		req, err := http.NewRequestWithContext(ctx, http.MethodPost, base+CancelPath("op_1"),
+			strings.NewReader(`{"attempt":1}`))
 		if err == nil && l.signer.SignRequest(req, l.name, []byte(`{"attempt":1}`)) == nil {
 			req.Header.Set("Content-Type", "application/json")
 			if resp, err := http.DefaultClient.Do(req); err == nil {

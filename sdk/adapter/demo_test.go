@@ -119,7 +119,8 @@ func demoDecommission(ctx context.Context, run *Run) error {
 
 // demoWork is a piece of work that is longer than the contract lets a text be.
 func demoWork(member string) Work {
-	return Work{Kind: "job", ID: "7", Name: strings.Repeat("n", 300), MemberID: member, Owner: "ada", Since: time.Unix(0, 0).UTC(), Message: "counts"}
+	return Work{Kind: "job", ID: "7", Name: strings.Repeat("n", 300), MemberID: member, Owner: "ada",
+		Since: time.Unix(0, 0).UTC(), Message: "counts"}
 }
 
 // demoDrain waits for the step "job" of its member, unless it is forced.

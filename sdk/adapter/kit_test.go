@@ -43,7 +43,8 @@ func TestAnAdapterOfAnyAppRunsWhatTheManifestSays(t *testing.T) {
 	}}
 	any.Observe = func(_ context.Context, call *Call) (Observation, error) {
 		pinned, ok := call.Instance.Artifact("weights")
-		return Observation{Health: Healthy, Message: pinned.Digest + string(call.Instance.RuntimeProfile)}, map[bool]error{false: ErrCanceled}[ok]
+		return Observation{Health: Healthy, Message: pinned.Digest + string(call.Instance.RuntimeProfile)},
+			map[bool]error{false: ErrCanceled}[ok]
 	}
 	config := l.config(t.TempDir(), any)
 	config.Apps = append(config.Apps, named)
@@ -136,9 +137,10 @@ func TestDispatchIsRefusedWithReason(t *testing.T) {
 		code   string
 		path   string
 	}{
-		"unknown app":       {func(d *Dispatch) { d.Instance.App = "other" }, 422, CodeUnsupported, "instance.app"},
-		"unsupported kind":  {func(d *Dispatch) { d.Kind = MemberReplace }, 422, CodeUnsupported, "kind"},
-		"broken config":     {func(d *Dispatch) { d.Instance.Config = json.RawMessage(`{"name":"much too long"}`) }, 422, CodeConfigInvalid, "instance.config.name"},
+		"unknown app":      {func(d *Dispatch) { d.Instance.App = "other" }, 422, CodeUnsupported, "instance.app"},
+		"unsupported kind": {func(d *Dispatch) { d.Kind = MemberReplace }, 422, CodeUnsupported, "kind"},
+		"broken config": {func(d *Dispatch) { d.Instance.Config = json.RawMessage(`{"name":"much too long"}`) }, 422,
+			CodeConfigInvalid, "instance.config.name"},
 		"author's refusal":  {func(d *Dispatch) { d.Instance.Version = "0.0.1" }, 422, "UNSAFE_VERSION", "instance.version"},
 		"invented kind":     {func(d *Dispatch) { d.Kind = "instance.explode" }, 400, CodeInvalid, "kind"},
 		"attempt 0":         {func(d *Dispatch) { d.Attempt = 0 }, 400, CodeInvalid, "attempt"},

@@ -15,7 +15,8 @@ import (
 // planOf is a valid plan request of this kind.
 func (l *lab) planOf(kind Kind, targets ...string) PlanRequest {
 	d := l.dispatchOf("op_1", kind)
-	return PlanRequest{Kind: kind, Instance: d.Instance, Members: d.Members, Targets: targets, CorrelationID: "cor-1", Platform: d.Platform}
+	return PlanRequest{Kind: kind, Instance: d.Instance, Members: d.Members, Targets: targets, CorrelationID: "cor-1",
+		Platform: d.Platform}
 }
 
 func (l *lab) plan(base string, request PlanRequest) PlanAnswer {

@@ -122,7 +122,8 @@ func (l *lab) runTask(w http.ResponseWriter, input map[string]any) {
 		return
 	}
 	if !ok {
-		task = &labTask{ID: "tsk_" + fmt.Sprintf("%x", sha256.Sum256([]byte(key)))[:40], Spec: string(spec), Kind: input["kind"].(string), State: "RUNNING"}
+		task = &labTask{ID: "tsk_" + fmt.Sprintf("%x", sha256.Sum256([]byte(key)))[:40], Spec: string(spec),
+			Kind: input["kind"].(string), State: "RUNNING"}
 		l.tasks[key] = task
 		l.order = append(l.order, key)
 	}
@@ -208,8 +209,10 @@ func (l *lab) dispatchOf(id string, kind Kind) Dispatch {
 			Config: json.RawMessage(`{"name":"a"}`), Components: []ComponentCount{{Key: "peer", Count: 2}},
 		},
 		Members: []Member{
-			{ID: "mem_a", ComponentKey: "peer", Index: 0, Status: "pending", Node: Node{ID: "nod_1", Name: "n1", Address: "10.0.0.1", Shape: "baremetal"}},
-			{ID: "mem_b", ComponentKey: "peer", Index: 1, Status: "pending", Node: Node{ID: "nod_1", Name: "n1", Address: "10.0.0.1", Shape: "baremetal"}},
+			{ID: "mem_a", ComponentKey: "peer", Index: 0, Status: "pending",
+				Node: Node{ID: "nod_1", Name: "n1", Address: "10.0.0.1", Shape: "baremetal"}},
+			{ID: "mem_b", ComponentKey: "peer", Index: 1, Status: "pending",
+				Node: Node{ID: "nod_1", Name: "n1", Address: "10.0.0.1", Shape: "baremetal"}},
 		},
 		Platform: Platform{GraphQLURL: l.server.URL + "/graphql", Token: "tok-1", TokenExpiresAt: time.Now().Add(time.Hour)},
 	}

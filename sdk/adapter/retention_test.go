@@ -50,7 +50,8 @@ func TestOldOperationsAreForgottenButNotWhatIsKnownOfALiveInstance(t *testing.T)
 	}
 
 	base, _ := startKit(t, l, l.config(dir, demoApp()))
-	for id, want := range map[string]int{"op_old": http.StatusNotFound, "op_gone": http.StatusNotFound, "op_live": http.StatusOK} {
+	for id, want := range map[string]int{"op_old": http.StatusNotFound, "op_gone": http.StatusNotFound,
+		"op_live": http.StatusOK} {
 		code, _ := l.call(base, http.MethodGet, OperationPath(id), nil)
 		require.Equal(t, want, code, id)
 	}

@@ -31,8 +31,8 @@ type InspectionArgument struct {
 	Values []string `json:"values,omitempty"`
 }
 
-// Inspections fails the test unless the manifest in the file names exactly these inspections. With rewrite it writes them
-// into the file instead, which must have an "inspections" list already.
+// Inspections fails the test unless the manifest in the file names exactly these inspections. With rewrite it writes
+// them into the file instead, which must have an "inspections" list already.
 func Inspections(t testing.TB, file string, rewrite bool, wanted ...Inspection) {
 	t.Helper()
 	text, err := os.ReadFile(file)
@@ -60,7 +60,8 @@ func Inspections(t testing.TB, file string, rewrite bool, wanted ...Inspection) 
 			t.Fatal(err)
 		}
 	case compact != named.String():
-		t.Errorf("%s does not name what the adapter runs while it only looks. It names\n%s\nand the adapter runs\n%s", file, named.String(), compact)
+		t.Errorf("%s does not name what the adapter runs while it only looks. It names\n%s\nand the adapter runs\n%s", file,
+			named.String(), compact)
 	}
 }
 

@@ -129,7 +129,9 @@ func appendObject(out []byte, object map[string]any, depth int) (_ []byte, err e
 	for name := range object {
 		names = append(names, name)
 	}
-	slices.SortFunc(names, func(a, b string) int { return slices.Compare(utf16.Encode([]rune(a)), utf16.Encode([]rune(b))) })
+	slices.SortFunc(names, func(a, b string) int {
+		return slices.Compare(utf16.Encode([]rune(a)), utf16.Encode([]rune(b)))
+	})
 	out = append(out, '{')
 	for i, name := range names {
 		if i > 0 {

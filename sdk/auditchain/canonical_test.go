@@ -20,10 +20,13 @@ func example(t testing.TB) auditchain.Entry {
 	require.NoError(t, err)
 	tenant, project := "ten_01m80bpspxf4xbd4gzsz2vb8z4", "prj_01m80bpspzexrt6xhv74jpn1q2"
 	return auditchain.Entry{
-		ID: "aud_01m80bpsqbfh7a2mcqy8t9v6wk", TenantID: &tenant, ProjectID: &project, ActorKind: "USER", ActorID: "usr_01m80bpsq1e6ya9d0r3k5n7p8s",
-		ActorName: "Ada", PermissionKey: "apps.instance.create", Action: "launchInstance", Allowed: true, ObjectID: "ins_01m80bpsq5fxv8h2j4m6q9s1t3",
-		After:  json.RawMessage(`{"name": "one", "share": 0.50, "gpus": 1e1, "note": "a\u003cb\n\u00e9", "empty": {}}`),
-		Reason: `first "run"`, Repeats: 1, CorrelationID: "c-1", Origin: "192.0.2.7", CreatedAt: at.In(time.FixedZone("", 3600)),
+		ID: "aud_01m80bpsqbfh7a2mcqy8t9v6wk", TenantID: &tenant, ProjectID: &project, ActorKind: "USER",
+		ActorID:   "usr_01m80bpsq1e6ya9d0r3k5n7p8s",
+		ActorName: "Ada", PermissionKey: "apps.instance.create", Action: "launchInstance", Allowed: true,
+		ObjectID: "ins_01m80bpsq5fxv8h2j4m6q9s1t3",
+		After:    json.RawMessage(`{"name": "one", "share": 0.50, "gpus": 1e1, "note": "a\u003cb\n\u00e9", "empty": {}}`),
+		Reason:   `first "run"`, Repeats: 1, CorrelationID: "c-1", Origin: "192.0.2.7",
+		CreatedAt: at.In(time.FixedZone("", 3600)),
 	}
 }
 
@@ -34,7 +37,8 @@ func TestTheGuidesExampleIsWhatIsHashed(t *testing.T) {
 	leaf := auditchain.Leaf(canonical)
 	guide, err := os.ReadFile("../../docs/guides/audit.md")
 	require.NoError(t, err)
-	for what, text := range map[string]string{"the form": string(canonical), "the leaf": leaf.String(), "the first link": auditchain.Next(auditchain.Hash{}, leaf).String()} {
+	for what, text := range map[string]string{"the form": string(canonical), "the leaf": leaf.String(),
+		"the first link": auditchain.Next(auditchain.Hash{}, leaf).String()} {
 		require.True(t, strings.Contains(string(guide), text), "docs/guides/audit.md lacks %s: %s", what, text)
 	}
 }
@@ -50,7 +54,8 @@ func TestWhatMeansTheSameHasOneForm(t *testing.T) {
 	}
 	for document, want := range map[string]string{
 		``: `null`, `null`: `null`, ` [ 1 , 2 ] `: `[1,2]`, `{"b":1,"a":{"d":[],"c":null}}`: `{"a":{"c":null,"d":[]},"b":1}`,
-		`1.0`: `1`, `-0`: `0`, `-0.0e5`: `0`, `1e3`: `1000`, `12.5e-3`: `0.0125`, `0.10`: `0.1`, `-1.50`: `-1.5`, `9007199254740993`: `9007199254740993`, `1E+2`: `100`,
+		`1.0`: `1`, `-0`: `0`, `-0.0e5`: `0`, `1e3`: `1000`, `12.5e-3`: `0.0125`, `0.10`: `0.1`, `-1.50`: `-1.5`,
+		`9007199254740993`: `9007199254740993`, `1E+2`: `100`,
 		`"\u0041\/\u00e9\ud83d\ude00\u0001\u007f\b"`: "\"A/é😀\\u0001\u007f\\b\"",
 		`{"\ud83d\ude00":1,"\uff61":2}`:              "{\"😀\":1,\"｡\":2}", // by UTF-16, not by UTF-8
 	} {
@@ -68,12 +73,20 @@ func TestEveryFieldCounts(t *testing.T) {
 	require.NoError(t, err)
 	other := "x"
 	for i, change := range []func(*auditchain.Entry){
-		func(e *auditchain.Entry) { e.ID += "x" }, func(e *auditchain.Entry) { e.TenantID = nil }, func(e *auditchain.Entry) { e.ProjectID = &other },
-		func(e *auditchain.Entry) { e.ActorKind = "x" }, func(e *auditchain.Entry) { e.ActorID = "x" }, func(e *auditchain.Entry) { e.ActorName = "x" },
-		func(e *auditchain.Entry) { e.PermissionKey = "x" }, func(e *auditchain.Entry) { e.Action = "x" }, func(e *auditchain.Entry) { e.Allowed = false },
-		func(e *auditchain.Entry) { e.ObjectID = "x" }, func(e *auditchain.Entry) { e.Before = json.RawMessage(`{}`) }, func(e *auditchain.Entry) { e.After = nil },
-		func(e *auditchain.Entry) { e.Reason = "x" }, func(e *auditchain.Entry) { e.Code = "x" }, func(e *auditchain.Entry) { e.Repeats = 2 },
-		func(e *auditchain.Entry) { e.CorrelationID = "x" }, func(e *auditchain.Entry) { e.Origin = "x" }, func(e *auditchain.Entry) { e.BreakGlass = true },
+		func(e *auditchain.Entry) { e.ID += "x" }, func(e *auditchain.Entry) { e.TenantID = nil }, func(e *auditchain.Entry) {
+			e.ProjectID = &other
+		},
+		func(e *auditchain.Entry) { e.ActorKind = "x" }, func(e *auditchain.Entry) { e.ActorID = "x" },
+		func(e *auditchain.Entry) { e.ActorName = "x" },
+		func(e *auditchain.Entry) { e.PermissionKey = "x" }, func(e *auditchain.Entry) { e.Action = "x" },
+		func(e *auditchain.Entry) { e.Allowed = false },
+		func(e *auditchain.Entry) { e.ObjectID = "x" }, func(e *auditchain.Entry) { e.Before = json.RawMessage(`{}`) },
+		func(e *auditchain.Entry) { e.After = nil },
+		func(e *auditchain.Entry) { e.Reason = "x" }, func(e *auditchain.Entry) { e.Code = "x" }, func(e *auditchain.Entry) {
+			e.Repeats = 2
+		},
+		func(e *auditchain.Entry) { e.CorrelationID = "x" }, func(e *auditchain.Entry) { e.Origin = "x" },
+		func(e *auditchain.Entry) { e.BreakGlass = true },
 		func(e *auditchain.Entry) { e.CreatedAt = e.CreatedAt.Add(time.Microsecond) },
 	} {
 		e := example(t)

@@ -62,7 +62,9 @@ func (v *Verifier) Expect(checkpoints ...Checkpoint) *Finding {
 	}
 	for _, one := range checkpoints {
 		if other, ok := v.signed[one.Seq]; ok && other.Link != one.Link {
-			return &Finding{Problem: Rewritten, Seq: one.Seq, Text: fmt.Sprintf("two signed checkpoints say different links at %d: the chain was rewritten between them", one.Seq)}
+			return &Finding{Problem: Rewritten, Seq: one.Seq,
+				Text: fmt.Sprintf("two signed checkpoints say different links at %d: the chain was rewritten between them",
+					one.Seq)}
 		}
 		v.signed[one.Seq] = one
 	}
@@ -117,7 +119,8 @@ func (v *Verifier) check(link Link, page []Link) *Finding {
 	if string(own) != link.Canonical {
 		field := firstDifference(own, []byte(link.Canonical))
 		return &Finding{Problem: Changed, Seq: link.Seq, EntryID: link.Entry.ID, Field: field,
-			Text: fmt.Sprintf("entry %s at %d is shown otherwise than in the form that is said to be hashed%s", link.Entry.ID, link.Seq, in(field))}
+			Text: fmt.Sprintf("entry %s at %d is shown otherwise than in the form that is said to be hashed%s", link.Entry.ID,
+				link.Seq, in(field))}
 	}
 	leaf := Leaf(own)
 	if leaf.String() != link.Leaf {
@@ -129,7 +132,8 @@ func (v *Verifier) check(link Link, page []Link) *Finding {
 	v.previous, v.head, v.headEntry, v.seq = v.head, Next(v.head, leaf), link.Entry.ID, link.Seq
 	if signed, ok := v.signed[link.Seq]; ok && signed.Link != link.Link {
 		return &Finding{Problem: Rewritten, Seq: v.lastGood + 1,
-			Text: fmt.Sprintf("link %d is not the one that was signed: the chain was rewritten somewhere from %d on", link.Seq, v.lastGood+1)}
+			Text: fmt.Sprintf("link %d is not the one that was signed: the chain was rewritten somewhere from %d on", link.Seq,
+				v.lastGood+1)}
 	} else if ok {
 		v.lastGood = link.Seq
 	}
@@ -138,14 +142,18 @@ func (v *Verifier) check(link Link, page []Link) *Finding {
 
 func (v *Verifier) gap(link Link) *Finding {
 	if link.Seq > v.seq+1 {
-		return &Finding{Problem: Missing, Seq: v.seq + 1, Text: fmt.Sprintf("link %d is missing: %d is followed by %d", v.seq+1, v.seq, link.Seq)}
+		return &Finding{Problem: Missing, Seq: v.seq + 1,
+			Text: fmt.Sprintf("link %d is missing: %d is followed by %d", v.seq+1, v.seq, link.Seq)}
 	}
-	return &Finding{Problem: Reordered, Seq: link.Seq, EntryID: link.Entry.ID, Text: fmt.Sprintf("link %d stands after link %d", link.Seq, v.seq)}
+	return &Finding{Problem: Reordered, Seq: link.Seq, EntryID: link.Entry.ID,
+		Text: fmt.Sprintf("link %d stands after link %d", link.Seq, v.seq)}
 }
 
 // unsealed explains an entry that is not what its leaf says.
 func (v *Verifier) unsealed(link Link, leaf Hash, page []Link) *Finding {
-	if at := slices.IndexFunc(page, func(other Link) bool { return other.Seq != link.Seq && other.Leaf == leaf.String() }); at >= 0 {
+	if at := slices.IndexFunc(page, func(other Link) bool {
+		return other.Seq != link.Seq && other.Leaf == leaf.String()
+	}); at >= 0 {
 		return reordered(link, page[at].Seq)
 	}
 	field := v.guess(link.Entry, func(candidate Hash) bool { return candidate.String() == link.Leaf })
@@ -180,18 +188,23 @@ func (v *Verifier) unlinked(link Link, leaf Hash, page []Link) *Finding {
 				Text: fmt.Sprintf("entry %s at %d was inserted: %d was sealed after %d", link.Entry.ID, link.Seq, other.Seq, v.seq)}
 		}
 	}
-	if field := v.guess(link.Entry, func(candidate Hash) bool { return Next(v.head, candidate).String() == link.Link }); field != "" {
+	if field := v.guess(link.Entry, func(candidate Hash) bool {
+		return Next(v.head, candidate).String() == link.Link
+	}); field != "" {
 		return &Finding{Problem: Changed, Seq: link.Seq, EntryID: link.Entry.ID, Field: field,
-			Text: fmt.Sprintf("entry %s at %d was changed after it was sealed, and its leaf with it%s", link.Entry.ID, link.Seq, in(field))}
+			Text: fmt.Sprintf("entry %s at %d was changed after it was sealed, and its leaf with it%s", link.Entry.ID, link.Seq,
+				in(field))}
 	}
 	return &Finding{Problem: Missing, Seq: link.Seq, EntryID: link.Entry.ID,
-		Text: fmt.Sprintf("link %d does not follow from link %d: what stood between them is missing, or entry %s was changed together with its leaf",
+		Text: fmt.Sprintf("link %d does not follow from link %d: what stood between them is missing, or entry %s was "+
+			"changed together with its leaf",
 			link.Seq, v.seq, link.Entry.ID)}
 }
 
 func reordered(link Link, home int) *Finding {
 	return &Finding{Problem: Reordered, Seq: link.Seq, EntryID: link.Entry.ID,
-		Text: fmt.Sprintf("entries were reordered: %s stands at %d and changed places with %d", link.Entry.ID, link.Seq, home)}
+		Text: fmt.Sprintf("entries were reordered: %s stands at %d and changed places with %d", link.Entry.ID, link.Seq,
+			home)}
 }
 
 func in(field string) string {
@@ -230,7 +243,8 @@ func firstDifference(a, b []byte) string {
 func Compare(earlier, now Link) *Finding {
 	before, err := earlier.Entry.Canonical()
 	if err != nil {
-		return &Finding{Problem: Changed, Seq: earlier.Seq, EntryID: earlier.Entry.ID, Text: fmt.Sprintf("the earlier copy of link %d cannot be read: %v", earlier.Seq, err)}
+		return &Finding{Problem: Changed, Seq: earlier.Seq, EntryID: earlier.Entry.ID,
+			Text: fmt.Sprintf("the earlier copy of link %d cannot be read: %v", earlier.Seq, err)}
 	}
 	after, err := now.Entry.Canonical()
 	if err == nil && bytes.Equal(before, after) && earlier.Link == now.Link {
@@ -242,12 +256,14 @@ func Compare(earlier, now Link) *Finding {
 		found.Problem, found.Text = Missing, fmt.Sprintf("entry %s, sealed at %d, is missing", earlier.Entry.ID, earlier.Seq)
 	case earlier.Entry.ID != now.Entry.ID:
 		found.Problem, found.EntryID = Reordered, now.Entry.ID
-		found.Text = fmt.Sprintf("entry %s stands at %d, where %s stood: entries were removed, inserted or reordered", now.Entry.ID, now.Seq, earlier.Entry.ID)
+		found.Text = fmt.Sprintf("entry %s stands at %d, where %s stood: entries were removed, inserted or reordered",
+			now.Entry.ID, now.Seq, earlier.Entry.ID)
 	case !bytes.Equal(before, after):
 		found.Field = firstDifference(before, after)
 		found.Text = fmt.Sprintf("entry %s at %d is not what was exported%s", now.Entry.ID, now.Seq, in(found.Field))
 	default:
-		found.Problem, found.Text = Rewritten, fmt.Sprintf("link %d is not the one that was exported: the chain was rewritten", now.Seq)
+		found.Problem, found.Text = Rewritten,
+			fmt.Sprintf("link %d is not the one that was exported: the chain was rewritten", now.Seq)
 	}
 	return found
 }

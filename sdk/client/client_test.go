@@ -43,13 +43,15 @@ func failFirst(server *clienttest.Server, n int32, status int, header map[string
 
 func answerApps(server *clienttest.Server) {
 	server.Handle("apps", func(clienttest.Call) (any, error) {
-		return clienttest.Object{"edges": []clienttest.Object{{"cursor": "c1", "node": clienttest.Object{"slug": "hello"}}}}, nil
+		return clienttest.Object{"edges": []clienttest.Object{{"cursor": "c1", "node": clienttest.Object{"slug": "hello"}}}},
+			nil
 	})
 }
 
 func TestNewRefusesAddressesThatCannotBe(t *testing.T) {
 	t.Parallel()
-	for _, address := range []string{"", "gpu.example.com", "ftp://gpu.example.com", "https://", "https://u:p@h", "https://h?x=1", "http://h#f"} {
+	for _, address := range []string{"", "gpu.example.com", "ftp://gpu.example.com", "https://", "https://u:p@h",
+		"https://h?x=1", "http://h#f"} {
 		_, err := client.New(address, client.Options{})
 		require.ErrorContains(t, err, "server address", address)
 	}
@@ -63,20 +65,24 @@ func TestRefusalCarriesTheEnvelope(t *testing.T) {
 	t.Parallel()
 	server := clienttest.New(t, schemaFiles)
 	server.Handle("launchInstance", func(clienttest.Call) (any, error) {
-		return nil, &clienttest.Fault{Code: "CONFIG_INVALID", Message: "the configuration does not fit", Reasons: []clienttest.Object{
-			{"code": "BAD_VALUE", "message": "must be at least 1", "path": "input.config.workers"},
-		}}
+		return nil, &clienttest.Fault{Code: "CONFIG_INVALID", Message: "the configuration does not fit",
+			Reasons: []clienttest.Object{
+				{"code": "BAD_VALUE", "message": "must be at least 1", "path": "input.config.workers"},
+			}}
 	})
 	c := newClient(t, server.URL, client.Options{CorrelationID: "corr-1"})
-	_, err := gql.LaunchInstance(t.Context(), c, gql.LaunchInstanceInput{AllocationIds: []string{"alc_1"}, IdempotencyKey: "k"})
+	_, err := gql.LaunchInstance(t.Context(), c, gql.LaunchInstanceInput{AllocationIds: []string{"alc_1"},
+		IdempotencyKey: "k"})
 	found, ok := client.AsError(err)
 	require.True(t, ok)
 	require.Equal(t, client.CodeConfigInvalid, found.Code)
 	require.Equal(t, "corr-1", found.CorrelationID)
 	require.Equal(t, "launchInstance", found.Field)
 	require.False(t, found.Retryable)
-	require.Equal(t, []client.Reason{{Code: "BAD_VALUE", Message: "must be at least 1", Path: "input.config.workers"}}, found.Reasons)
-	require.Equal(t, "CONFIG_INVALID: the configuration does not fit; input.config.workers: must be at least 1 (correlation id corr-1)", err.Error())
+	require.Equal(t, []client.Reason{{Code: "BAD_VALUE", Message: "must be at least 1", Path: "input.config.workers"}},
+		found.Reasons)
+	require.Equal(t, "CONFIG_INVALID: the configuration does not fit; input.config.workers: must be at least 1 "+
+		"(correlation id corr-1)", err.Error())
 }
 
 func TestErrorTextDoesNotRepeatItself(t *testing.T) {
@@ -105,7 +111,8 @@ func TestOptionalInputLeftEmptyIsLeftOut(t *testing.T) {
 
 func TestQueryIsRepeatedWhileTheServerIsAway(t *testing.T) {
 	t.Parallel()
-	for _, status := range []int{http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout, http.StatusTooManyRequests} {
+	for _, status := range []int{http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout,
+		http.StatusTooManyRequests} {
 		t.Run(http.StatusText(status), func(t *testing.T) {
 			t.Parallel()
 			server := clienttest.New(t, schemaFiles)

@@ -3,7 +3,8 @@ package client
 // The platform's catalogue of codes; a code never changes its meaning. Codes that stand only in reasons are listed
 // in the platform's documentation.
 const (
-	// CodeUnauthenticated: no credential, or one that is unknown or revoked: log in, or send the key in the Authorization header.
+	// CodeUnauthenticated: no credential, or one that is unknown or revoked: log in, or send the key in the Authorization
+	// header.
 	CodeUnauthenticated = "UNAUTHENTICATED"
 	// CodeTokenExpired: the credential was good once and has expired: get a new one.
 	CodeTokenExpired = "TOKEN_EXPIRED"
@@ -73,35 +74,46 @@ const (
 	CodeAdapterInvalid = "ADAPTER_INVALID"
 	// CodeAdapterUnavailable: the app's adapter cannot be reached just now.
 	CodeAdapterUnavailable = "ADAPTER_UNAVAILABLE"
-	// CodeRuntimeMissing: the node can start no member: its container runtime is missing or does not work. Install it, or take another node.
+	// CodeRuntimeMissing: the node can start no member: its container runtime is missing or does not work. Install it, or
+	// take another node.
 	CodeRuntimeMissing = "RUNTIME_MISSING"
-	// CodeRuntimeTooOld: the node's container runtime or operating system is older than what members need; the message names both versions. Upgrade it.
+	// CodeRuntimeTooOld: the node's container runtime or operating system is older than what members need; the message
+	// names both versions. Upgrade it.
 	CodeRuntimeTooOld = "RUNTIME_TOO_OLD"
-	// CodeClassUnavailable: the node does not offer the isolation class that app or policy demand: take an allocation that demands it.
+	// CodeClassUnavailable: the node does not offer the isolation class that app or policy demand: take an allocation that
+	// demands it.
 	CodeClassUnavailable = "ISOLATION_UNAVAILABLE"
-	// CodeProfileUnavailable: the node does not offer the profile that the app's members need: take an allocation that demands it.
+	// CodeProfileUnavailable: the node does not offer the profile that the app's members need: take an allocation that
+	// demands it.
 	CodeProfileUnavailable = "PROFILE_UNAVAILABLE"
-	// CodeDeviceNotAllocated: the device is not one of the member's allocation; a member gets the devices of its allocation and no others.
+	// CodeDeviceNotAllocated: the device is not one of the member's allocation; a member gets the devices of its
+	// allocation and no others.
 	CodeDeviceNotAllocated = "DEVICE_NOT_ALLOCATED"
-	// CodeDeviceMissing: a device of the allocation is not on its node any more: repair the node, or take another allocation.
+	// CodeDeviceMissing: a device of the allocation is not on its node any more: repair the node, or take another
+	// allocation.
 	CodeDeviceMissing = "DEVICE_MISSING"
-	// CodeMemberIDsExhausted: the node has no range of ids left for another member: remove members there, or give its agent more ranges.
+	// CodeMemberIDsExhausted: the node has no range of ids left for another member: remove members there, or give its
+	// agent more ranges.
 	CodeMemberIDsExhausted = "MEMBER_IDS_EXHAUSTED"
-	// CodeAddressesExhausted: no address or range is free for another member: remove members, or start the platform with a larger --member-addresses or --member-ranges.
+	// CodeAddressesExhausted: no address or range is free for another member: remove members, or start the platform with a
+	// larger --member-addresses or --member-ranges.
 	CodeAddressesExhausted = "ADDRESSES_EXHAUSTED"
-	// CodeAdapterInsecure: the adapter is off loopback, and nothing would prove that it is the one: register an https address with its authority.
+	// CodeAdapterInsecure: the adapter is off loopback, and nothing would prove that it is the one: register an https
+	// address with its authority.
 	CodeAdapterInsecure = "ADAPTER_INSECURE"
 	// CodeDialRefused: the address is outside of what the operator allows to be dialled.
 	CodeDialRefused = "DIAL_REFUSED"
 	// CodeArtifactUnavailable: an artifact is not in its registry under the pinned digest.
 	CodeArtifactUnavailable = "ARTIFACT_UNAVAILABLE"
-	// CodeDigestMismatch: the bytes are other than their digest says: truncated, swapped or corrupted; nothing was kept of them.
+	// CodeDigestMismatch: the bytes are other than their digest says: truncated, swapped or corrupted; nothing was kept of
+	// them.
 	CodeDigestMismatch = "DIGEST_MISMATCH"
 	// CodeSourceUnknown: no artifact source that the caller may use covers this address: register one, or name another.
 	CodeSourceUnknown = "SOURCE_UNKNOWN"
 	// CodeSignatureMissing: the artifact has no signature, and its source requires one.
 	CodeSignatureMissing = "SIGNATURE_MISSING"
-	// CodeSignatureUntrusted: none of the artifact's signatures is by a key that its source trusts now; the reasons say what each lacks.
+	// CodeSignatureUntrusted: none of the artifact's signatures is by a key that its source trusts now; the reasons say
+	// what each lacks.
 	CodeSignatureUntrusted = "SIGNATURE_UNTRUSTED"
 	// CodeArtifactQuarantined: the artifact is in quarantine, where nobody gets it; the message says why.
 	CodeArtifactQuarantined = "ARTIFACT_QUARANTINED"
@@ -121,7 +133,8 @@ const (
 	CodePolicyDenied = "POLICY_DENIED"
 	// CodePolicyWidens: an overlay may only narrow what stands above it; each reason names the rule that would widen.
 	CodePolicyWidens = "POLICY_WIDENS"
-	// CodeLoginRefused: the identity provider knows the person, and this platform does not let them in; the message says why.
+	// CodeLoginRefused: the identity provider knows the person, and this platform does not let them in; the message says
+	// why.
 	CodeLoginRefused = "LOGIN_REFUSED"
 	// CodeSecretSpent: the secret was delivered as often as it may be, has expired or was revoked.
 	CodeSecretSpent = "SECRET_SPENT"

@@ -159,7 +159,8 @@ func fromStatus(status int) *Error {
 		code = CodeInternal
 	}
 	retryable := code == CodeUnavailable || code == CodeRateLimited
-	return &Error{Code: code, Message: fmt.Sprintf("the server answered %d %s", status, http.StatusText(status)), Retryable: retryable}
+	return &Error{Code: code, Message: fmt.Sprintf("the server answered %d %s", status, http.StatusText(status)),
+		Retryable: retryable}
 }
 
 // unreachable is the error of a request that got no answer.

@@ -20,8 +20,9 @@ func Example() {
 		return
 	}
 	launch, err := gql.LaunchInstance(ctx, c, gql.LaunchInstanceInput{
-		ProjectId: os.Getenv("GPUAAS_PROJECT"), AppSlug: "hello-cluster", Name: "demo", AllocationIds: []string{os.Getenv("GPUAAS_ALLOCATION")},
-		Components: []gql.ComponentInput{{Key: "worker", Count: 2}}, Config: []byte(`{"greeting":"hello"}`),
+		ProjectId: os.Getenv("GPUAAS_PROJECT"), AppSlug: "hello-cluster", Name: "demo",
+		AllocationIds: []string{os.Getenv("GPUAAS_ALLOCATION")},
+		Components:    []gql.ComponentInput{{Key: "worker", Count: 2}}, Config: []byte(`{"greeting":"hello"}`),
 		IdempotencyKey: "pipeline-4711",
 	})
 	if refused, ok := client.AsError(err); ok {

@@ -130,10 +130,11 @@ func TestFeedEndsWithWhatTryingAgainCannotMend(t *testing.T) {
 		ending error
 		code   string
 	}{
-		"4401":                    {&clienttest.Close{Code: 4401, Reason: "Unauthorized"}, client.CodeUnauthenticated},
-		"4401 that says expired":  {&clienttest.Close{Code: 4401, Reason: "TOKEN_EXPIRED"}, client.CodeTokenExpired},
-		"4403":                    {&clienttest.Close{Code: 4403, Reason: "Forbidden"}, client.CodeForbidden},
-		"4403 that says revoked":  {&clienttest.Close{Code: 4403, Reason: "PERMISSION_REVOKED: the right is gone"}, client.CodePermissionRevoked},
+		"4401":                   {&clienttest.Close{Code: 4401, Reason: "Unauthorized"}, client.CodeUnauthenticated},
+		"4401 that says expired": {&clienttest.Close{Code: 4401, Reason: "TOKEN_EXPIRED"}, client.CodeTokenExpired},
+		"4403":                   {&clienttest.Close{Code: 4403, Reason: "Forbidden"}, client.CodeForbidden},
+		"4403 that says revoked": {&clienttest.Close{Code: 4403, Reason: "PERMISSION_REVOKED: the right is gone"},
+			client.CodePermissionRevoked},
 		"4400":                    {&clienttest.Close{Code: 4400, Reason: "invalid message"}, client.CodeRequestInvalid},
 		"a cursor that expired":   {&clienttest.Fault{Code: "CURSOR_EXPIRED", Message: "too old"}, client.CodeCursorExpired},
 		"an instance that is not": {&clienttest.Fault{Code: "NOT_FOUND", Message: "no such instance"}, client.CodeNotFound},
@@ -180,7 +181,8 @@ func TestFeedConnectsAgainWithARotatedCredential(t *testing.T) {
 		}
 		return "second", nil
 	}
-	seqs, err := tail(t, newClient(t, server.URL, client.Options{TokenSource: source}).Timeline(t.Context(), "ins_1", ""), 2)
+	seqs, err := tail(t, newClient(t, server.URL, client.Options{TokenSource: source}).Timeline(t.Context(), "ins_1", ""),
+		2)
 	require.NoError(t, err)
 	require.Equal(t, []int{1, 2}, seqs)
 }
@@ -188,7 +190,9 @@ func TestFeedConnectsAgainWithARotatedCredential(t *testing.T) {
 func TestFeedReconnectsWhileTheServerIsAway(t *testing.T) {
 	t.Parallel()
 	server := clienttest.New(t, schemaFiles)
-	server.HandleStream("instanceTimeline", func(_ clienttest.Call, emit func(any) error) error { return emitFrom(emit, 1, 1) })
+	server.HandleStream("instanceTimeline", func(_ clienttest.Call, emit func(any) error) error {
+		return emitFrom(emit, 1, 1)
+	})
 	seen := failFirst(server, 2, http.StatusServiceUnavailable, nil)
 	seqs, err := tail(t, newClient(t, server.URL, client.Options{}).Timeline(t.Context(), "ins_1", ""), 1)
 	require.NoError(t, err)

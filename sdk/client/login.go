@@ -47,7 +47,8 @@ func (c *Client) redeem(ctx context.Context, request map[string]string) (*Sessio
 	}
 	var session Session
 	if err := json.Unmarshal(answer, &session); err != nil || session.Token == "" {
-		return nil, &Error{Code: CodeInternal, Message: "the server answered the login without a token: is the address right?"}
+		return nil, &Error{Code: CodeInternal,
+			Message: "the server answered the login without a token: is the address right?"}
 	}
 	return &session, nil
 }
@@ -77,7 +78,8 @@ func (c *Client) Exchange(ctx context.Context, ttl time.Duration, permissions ..
 	}
 	var token Token
 	if err := json.Unmarshal(answer, &token); err != nil || token.AccessToken == "" {
-		return nil, &Error{Code: CodeInternal, Message: "the server answered the exchange without a token: is the address right?"}
+		return nil, &Error{Code: CodeInternal,
+			Message: "the server answered the exchange without a token: is the address right?"}
 	}
 	return &token, nil
 }

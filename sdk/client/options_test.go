@@ -42,7 +42,9 @@ func TestAnswersThatAreNoneAreErrors(t *testing.T) {
 		`{"data":{"apps":"many"}}`:     "not of the expected shape",
 		`{"data":{"apps":{"edges":1}}`: "without a GraphQL answer",
 	} {
-		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, body) }))
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			_, _ = io.WriteString(w, body)
+		}))
 		t.Cleanup(server.Close)
 		_, err := gql.ListApps(t.Context(), newClient(t, server.URL, client.Options{}), "", 0, "")
 		require.ErrorContains(t, err, want, body)

@@ -94,7 +94,8 @@ func upgradeError(ctx context.Context, resp *http.Response, err error) error {
 	body, _ := io.ReadAll(io.LimitReader(resp.Body, maxRefusalBody))
 	if resp.StatusCode < http.StatusBadRequest {
 		return &Error{
-			Code: CodeInternal, Message: fmt.Sprintf("the server answered %d instead of opening a socket: is the address right?", resp.StatusCode),
+			Code: CodeInternal, Message: fmt.Sprintf("the server answered %d instead of opening a socket: is the address right?",
+				resp.StatusCode),
 			HTTPStatus: resp.StatusCode, Err: err,
 		}
 	}
@@ -252,7 +253,8 @@ func closeError(err error) error {
 	if !errors.As(err, &closed) {
 		return unreachable(err)
 	}
-	found := &Error{Code: CodeUnavailable, Message: "the server closed the feed", Retryable: true, CloseCode: closed.Code, Err: err}
+	found := &Error{Code: CodeUnavailable, Message: "the server closed the feed", Retryable: true, CloseCode: closed.Code,
+		Err: err}
 	if code, terminal := closeCodes[closed.Code]; terminal {
 		found.Code, found.Retryable = code, false
 	}

@@ -19,7 +19,8 @@ func Ended(state gql.OperationState) bool {
 
 // WaitOperation follows an operation to its end and returns it as it ended, whether well or badly: look at its
 // State. observe, which may be nil, is told of every change. The error is why it could not be followed.
-func (c *Client) WaitOperation(ctx context.Context, id string, observe func(*gql.OperationDetail)) (*gql.OperationDetail, error) {
+func (c *Client) WaitOperation(ctx context.Context, id string,
+	observe func(*gql.OperationDetail)) (*gql.OperationDetail, error) {
 	for op, err := range c.OperationProgress(ctx, id) {
 		if err != nil {
 			return nil, err
@@ -37,7 +38,8 @@ func (c *Client) WaitOperation(ctx context.Context, id string, observe func(*gql
 		return nil, err
 	}
 	if !Ended(answer.Operation.State) {
-		return nil, &Error{Code: CodeUnavailable, Message: "the server ended the operation's feed before the operation", Retryable: true}
+		return nil, &Error{Code: CodeUnavailable, Message: "the server ended the operation's feed before the operation",
+			Retryable: true}
 	}
 	return &answer.Operation, nil
 }

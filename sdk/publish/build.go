@@ -1,6 +1,6 @@
-// Package publish is what a publisher does before the platform is asked: it builds a small image from programs that need
-// nothing else (Build), pushes it, or any files as an OCI artifact, to a registry (Registry.PushLayout, Registry.PushFiles),
-// and signs what lies there (Registry.Sign).
+// Package publish is what a publisher does before the platform is asked: it builds a small image from programs that
+// need nothing else (Build), pushes it, or any files as an OCI artifact, to a registry (Registry.PushLayout,
+// Registry.PushFiles), and signs what lies there (Registry.Sign).
 //
 // The same input makes the same digests: nothing of the clock, of the machine or of who built it gets in. Content is
 // streamed, whatever its size.
@@ -85,8 +85,8 @@ type manifest struct {
 	Layers        []signing.Descriptor `json:"layers"`
 }
 
-// Build writes an image into an OCI image layout, made when absent, and answers its manifest's digest. An image of the same
-// platform that the layout holds is replaced, so that several platforms make one multi-platform image.
+// Build writes an image into an OCI image layout, made when absent, and answers its manifest's digest. An image of the
+// same platform that the layout holds is replaced, so that several platforms make one multi-platform image.
 func Build(dir string, image Image) (digest string, err error) {
 	platform, err := parsePlatform(image.Platform)
 	if err != nil {
@@ -108,13 +108,15 @@ func Build(dir string, image Image) (digest string, err error) {
 	if len(entrypoint) == 0 {
 		entrypoint = []string{files[0].To}
 	}
-	described, err := layout.json(configType, config{Architecture: platform.Architecture, Variant: platform.Variant, OS: platform.OS,
+	described, err := layout.json(configType, config{Architecture: platform.Architecture, Variant: platform.Variant,
+		OS:     platform.OS,
 		Config: containerConfig{User: image.User, Env: image.Env, Entrypoint: entrypoint},
 		RootFS: rootFS{Type: "layers", DiffIDs: []string{diffID}}})
 	if err != nil {
 		return "", err
 	}
-	made, err := layout.json(signing.ManifestType, manifest{SchemaVersion: 2, MediaType: signing.ManifestType, Config: described,
+	made, err := layout.json(signing.ManifestType, manifest{SchemaVersion: 2, MediaType: signing.ManifestType,
+		Config: described,
 		Layers: []signing.Descriptor{layer}})
 	if err != nil {
 		return "", err
@@ -193,7 +195,8 @@ func pack(archive *tar.Writer, file File, folders map[string]bool) error {
 	slices.Reverse(missing)
 	epoch := time.Unix(0, 0).UTC()
 	for _, dir := range missing {
-		if err := archive.WriteHeader(&tar.Header{Name: dir + "/", Mode: 0o755, Typeflag: tar.TypeDir, ModTime: epoch}); err != nil {
+		if err := archive.WriteHeader(&tar.Header{Name: dir + "/", Mode: 0o755, Typeflag: tar.TypeDir,
+			ModTime: epoch}); err != nil {
 			return err
 		}
 	}
@@ -201,7 +204,8 @@ func pack(archive *tar.Writer, file File, folders map[string]bool) error {
 	if info.Mode()&0o111 != 0 {
 		mode = 0o755
 	}
-	if err := archive.WriteHeader(&tar.Header{Name: name, Mode: mode, Size: info.Size(), Typeflag: tar.TypeReg, ModTime: epoch}); err != nil {
+	if err := archive.WriteHeader(&tar.Header{Name: name, Mode: mode, Size: info.Size(), Typeflag: tar.TypeReg,
+		ModTime: epoch}); err != nil {
 		return err
 	}
 	_, err = io.Copy(archive, source)

@@ -55,7 +55,8 @@ func TestAnImageHoldsItsFilesAndNothingOfWhoBuiltIt(t *testing.T) {
 		}
 	}
 	read(t, out, manifest.Config.Digest, &config)
-	require.Equal(t, []string{"linux", "arm64", "v8", "65532:65532"}, []string{config.OS, config.Architecture, config.Variant, config.Config.User})
+	require.Equal(t, []string{"linux", "arm64", "v8", "65532:65532"},
+		[]string{config.OS, config.Architecture, config.Variant, config.Config.User})
 	require.Equal(t, []string{"/usr/bin/server"}, config.Config.Entrypoint, "the first file")
 	require.Equal(t, []string{"A=b"}, config.Config.Env)
 
@@ -76,7 +77,8 @@ func TestAnImageHoldsItsFilesAndNothingOfWhoBuiltIt(t *testing.T) {
 		require.Empty(t, header.Uname)
 		found[header.Name] = header.Mode
 	}
-	require.Equal(t, map[string]int64{"etc/": 0o755, "etc/server/": 0o755, "etc/server/server.conf": 0o644, "usr/": 0o755, "usr/bin/": 0o755, "usr/bin/server": 0o755}, found)
+	require.Equal(t, map[string]int64{"etc/": 0o755, "etc/server/": 0o755, "etc/server/server.conf": 0o644, "usr/": 0o755,
+		"usr/bin/": 0o755, "usr/bin/server": 0o755}, found)
 
 	left, err := filepath.Glob(filepath.Join(out, ".blob-*"))
 	require.NoError(t, err)
@@ -90,7 +92,8 @@ func TestAnImageHoldsItsFilesAndNothingOfWhoBuiltIt(t *testing.T) {
 func TestALayoutThatWasTamperedWithIsNotPushed(t *testing.T) {
 	t.Parallel()
 	folder, out := t.TempDir(), filepath.Join(t.TempDir(), "out")
-	digest, err := publish.Build(out, publish.Image{Platform: "linux/amd64", Files: []publish.File{{From: write(t, filepath.Join(folder, "p"), "p", 0o755, 0)}}})
+	digest, err := publish.Build(out, publish.Image{Platform: "linux/amd64",
+		Files: []publish.File{{From: write(t, filepath.Join(folder, "p"), "p", 0o755, 0)}}})
 	require.NoError(t, err)
 	manifest := filepath.Join(out, "blobs", "sha256", strings.TrimPrefix(digest, "sha256:"))
 	write(t, manifest, "{}", 0o644, 0)

@@ -23,7 +23,8 @@ import (
 
 // Registry is how a registry is reached.
 type Registry struct {
-	// User and Password are the name there; without a user it is what the container tools of this machine are logged in as.
+	// User and Password are the name there; without a user it is what the container tools of this machine are logged in
+	// as.
 	User, Password string
 	// PlainHTTP asks it without TLS.
 	PlainHTTP bool
@@ -61,7 +62,8 @@ func (r Registry) options(ctx context.Context) []remote.Option {
 	return append(options, remote.WithAuth(&authn.Basic{Username: r.User, Password: r.Password}))
 }
 
-// PushLayout pushes the image of an OCI image layout; one of several platforms as an index of them. The reference is a tag.
+// PushLayout pushes the image of an OCI image layout; one of several platforms as an index of them. The reference is a
+// tag.
 func (r Registry) PushLayout(ctx context.Context, dir, ref string) (*Pushed, error) {
 	target, err := r.parse(ref)
 	if err != nil {
@@ -128,8 +130,8 @@ func (r Registry) parts(ctx context.Context, target name.Reference, l layout, di
 	return data, nil
 }
 
-// PushFiles pushes files as an OCI artifact: a manifest whose layers are the files, each under its name. ArtifactType says
-// what they are together, such as application/vnd.example.model.v1.
+// PushFiles pushes files as an OCI artifact: a manifest whose layers are the files, each under its name. ArtifactType
+// says what they are together, such as application/vnd.example.model.v1.
 func (r Registry) PushFiles(ctx context.Context, files []string, artifactType, ref string) (*Pushed, error) {
 	target, err := r.parse(ref)
 	if err != nil {
@@ -154,7 +156,9 @@ func (r Registry) PushFiles(ctx context.Context, files []string, artifactType, r
 		if err != nil {
 			return nil, err
 		}
-		if err := r.blob(ctx, target, content{described, func() (io.ReadCloser, error) { return os.Open(file) }}); err != nil {
+		if err := r.blob(ctx, target, content{described, func() (io.ReadCloser, error) {
+			return os.Open(file)
+		}}); err != nil {
 			return nil, err
 		}
 		described.Annotations = map[string]string{"org.opencontainers.image.title": title}
@@ -179,7 +183,8 @@ func (d document) RawManifest() ([]byte, error) { return d.data, nil }
 // MediaType tells the client what the bytes are.
 func (d document) MediaType() (types.MediaType, error) { return types.MediaType(d.mediaType), nil }
 
-func (r Registry) put(ctx context.Context, target name.Reference, data []byte, mediaType string, platforms []string) (*Pushed, error) {
+func (r Registry) put(ctx context.Context, target name.Reference, data []byte, mediaType string,
+	platforms []string) (*Pushed, error) {
 	if platforms == nil {
 		platforms = []string{}
 	}
@@ -187,7 +192,8 @@ func (r Registry) put(ctx context.Context, target name.Reference, data []byte, m
 		return nil, refused(target, err)
 	}
 	digest := describe("", data).Digest
-	return &Pushed{Ref: target.Context().Name() + "@" + digest, Digest: digest, MediaType: mediaType, Platforms: platforms}, nil
+	return &Pushed{Ref: target.Context().Name() + "@" + digest, Digest: digest, MediaType: mediaType,
+		Platforms: platforms}, nil
 }
 
 func (r Registry) blob(ctx context.Context, target name.Reference, part content) error {

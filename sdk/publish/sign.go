@@ -28,8 +28,8 @@ type Signature struct {
 	At string `json:"at"`
 }
 
-// Sign signs what lies under a reference and pushes the signature beside it: a bundle that refers to it, or with classic one
-// more layer under the tag `sha256-….sig`. A tag is looked up once; what was found is signed.
+// Sign signs what lies under a reference and pushes the signature beside it: a bundle that refers to it, or with
+// classic one more layer under the tag `sha256-….sig`. A tag is looked up once; what was found is signed.
 func (r Registry) Sign(ctx context.Context, ref string, key crypto.Signer, classic bool) (*Signature, error) {
 	target, err := r.parse(ref)
 	if err != nil {
@@ -49,7 +49,8 @@ func (r Registry) Sign(ctx context.Context, ref string, key crypto.Signer, class
 		}
 		signed, err = signing.ClassicImage(repository.Name(), digest, key, earlier)
 	} else {
-		signed, err = signing.Image(signing.Descriptor{MediaType: string(found.MediaType), Digest: digest, Size: found.Size}, key)
+		signed, err = signing.Image(signing.Descriptor{MediaType: string(found.MediaType), Digest: digest, Size: found.Size},
+			key)
 	}
 	if err != nil {
 		return nil, err

@@ -1,10 +1,10 @@
-// Package signing makes the signatures that the platform asks of artifacts, with a key pair and without any service: what
-// `cosign sign` and `cosign sign-blob` make with a key, in the forms that cosign and its library verify too.
+// Package signing makes the signatures that the platform asks of artifacts, with a key pair and without any service:
+// what `cosign sign` and `cosign sign-blob` make with a key, in the forms that cosign and its library verify too.
 //
-// An image, and anything else that lies in a registry under a manifest, is signed by a bundle: a DSSE envelope around an
-// in-toto statement that names the manifest's digest, pushed as an OCI 1.1 referrer of that manifest (Image). The older form is
-// a payload that names the digest, under the tag `sha256-….sig` (ClassicImage). A single file is signed by a bundle
-// (Blob) that lies beside it as `FILE.sigstore.json`, or by a bare signature (DetachedBlob) as `FILE.sig`.
+// An image, and anything else that lies in a registry under a manifest, is signed by a bundle: a DSSE envelope around
+// an in-toto statement that names the manifest's digest, pushed as an OCI 1.1 referrer of that manifest (Image). The
+// older form is a payload that names the digest, under the tag `sha256-….sig` (ClassicImage). A single file is signed
+// by a bundle (Blob) that lies beside it as `FILE.sigstore.json`, or by a bare signature (DetachedBlob) as `FILE.sig`.
 //
 // Everything here is bytes: nothing is sent anywhere. Package publish of this sdk pushes what is made here.
 package signing

@@ -11,8 +11,8 @@ import (
 	"strings"
 )
 
-// Bundle is a signature with what is needed to check it: an envelope for what lies in a registry, a bare signature over a
-// digest for a file.
+// Bundle is a signature with what is needed to check it: an envelope for what lies in a registry, a bare signature over
+// a digest for a file.
 type Bundle struct {
 	MediaType string            `json:"mediaType"`
 	Material  Material          `json:"verificationMaterial"`

@@ -9,14 +9,15 @@ import (
 	"errors"
 )
 
-// ReportStatement returns the bytes that a runner signs of a report of this kind, "CONFORMANCE" or "TENANCY": the kind, and the
-// digest of the report's bytes, which name the suite, the adapter, its build and the app that was exercised.
+// ReportStatement returns the bytes that a runner signs of a report of this kind, "CONFORMANCE" or "TENANCY": the kind,
+// and the digest of the report's bytes, which name the suite, the adapter, its build and the app that was exercised.
 func ReportStatement(kind string, report []byte) []byte {
 	sum := sha256.Sum256(report)
 	return []byte("gpuaas.app/evidence/v1\n" + kind + "\nsha256:" + hex.EncodeToString(sum[:]) + "\n")
 }
 
-// SignReport returns a runner's signature of a report in base64, as submitEvidence takes it. The key must be an Ed25519 one.
+// SignReport returns a runner's signature of a report in base64, as submitEvidence takes it. The key must be an Ed25519
+// one.
 func SignReport(key crypto.Signer, kind string, report []byte) (string, error) {
 	private, ok := key.(ed25519.PrivateKey)
 	if !ok {

@@ -56,15 +56,16 @@ func Image(subject Descriptor, key crypto.Signer) (*Signed, error) {
 	return &Signed{Manifest: encoded, Blobs: [][]byte{empty, bundle}}, err
 }
 
-// ClassicImage signs the same in the older form: a payload under the tag `sha256-….sig`. Earlier is the manifest that lies
-// there, nil for none: its signatures stay. Repository is what the payload says that it was signed for.
+// ClassicImage signs the same in the older form: a payload under the tag `sha256-….sig`. Earlier is the manifest that
+// lies there, nil for none: its signatures stay. Repository is what the payload says that it was signed for.
 func ClassicImage(repository, digest string, key crypto.Signer, earlier []byte) (*Signed, error) {
 	sum, err := Sum(digest)
 	if err != nil {
 		return nil, err
 	}
 	content := Payload{}
-	content.Critical.Identity.Reference, content.Critical.Image.Digest, content.Critical.Type = repository, digest, PayloadKind
+	content.Critical.Identity.Reference, content.Critical.Image.Digest, content.Critical.Type = repository, digest,
+		PayloadKind
 	payload, err := json.Marshal(content)
 	if err != nil {
 		return nil, err
@@ -82,7 +83,8 @@ func ClassicImage(repository, digest string, key crypto.Signer, earlier []byte) 
 	if len(whole.Layers) >= maxLayers {
 		return nil, fmt.Errorf("the digest has %d signatures already", len(whole.Layers))
 	}
-	layer := describe(PayloadType, payload, map[string]string{SignatureAnnotation: base64.StdEncoding.EncodeToString(signature)})
+	layer := describe(PayloadType, payload,
+		map[string]string{SignatureAnnotation: base64.StdEncoding.EncodeToString(signature)})
 	whole.Layers = append(whole.Layers, layer)
 	config, err := json.Marshal(classicConfig(whole.Layers))
 	if err != nil {
@@ -103,8 +105,8 @@ func classicConfig(layers []Descriptor) map[string]any {
 		"rootfs": map[string]any{"type": "layers", "diff_ids": diffs}}
 }
 
-// Blob signs a file by its digest, as a bundle to lie beside it as `FILE.sigstore.json`. ECDSA signs the digest itself, as
-// `cosign sign-blob` does; Ed25519, which cannot sign a digest that stands for a file, signs a statement about it.
+// Blob signs a file by its digest, as a bundle to lie beside it as `FILE.sigstore.json`. ECDSA signs the digest itself,
+// as `cosign sign-blob` does; Ed25519, which cannot sign a digest that stands for a file, signs a statement about it.
 func Blob(digest string, key crypto.Signer) ([]byte, error) {
 	public, err := Describe(key.Public())
 	if err != nil {
@@ -168,7 +170,8 @@ func statement(digest string, key crypto.Signer) ([]byte, error) {
 		return nil, err
 	}
 	bundle := newBundle(public)
-	bundle.Envelope = &Envelope{Payload: payload, PayloadType: StatementType, Signatures: []EnvelopeSignature{{Sig: signature}}}
+	bundle.Envelope = &Envelope{Payload: payload, PayloadType: StatementType,
+		Signatures: []EnvelopeSignature{{Sig: signature}}}
 	return json.Marshal(bundle)
 }
 
@@ -183,5 +186,6 @@ func newBundle(public Public) Bundle {
 // describe is the descriptor of some bytes.
 func describe(mediaType string, data []byte, annotations map[string]string) Descriptor {
 	sum := sha256.Sum256(data)
-	return Descriptor{MediaType: mediaType, Digest: "sha256:" + hex.EncodeToString(sum[:]), Size: int64(len(data)), Annotations: annotations}
+	return Descriptor{MediaType: mediaType, Digest: "sha256:" + hex.EncodeToString(sum[:]), Size: int64(len(data)),
+		Annotations: annotations}
 }

@@ -75,8 +75,9 @@ func TestWhatIsNoKeyIsRefusedWithoutRepeatingIt(t *testing.T) {
 		require.NotContains(t, err.Error(), "hidden")
 	}
 	for says, text := range map[string][]byte{
-		"is not PEM": []byte("x"), "of no public key": private(good), "of no PKIX public key": block("PUBLIC KEY", []byte("x")),
-		"on the curve P-256": public(wide.Public()), "ECDSA P-256 or Ed25519": public(other.Public()),
+		"is not PEM": []byte("x"), "of no public key": private(good),
+		"of no PKIX public key": block("PUBLIC KEY", []byte("x")),
+		"on the curve P-256":    public(wide.Public()), "ECDSA P-256 or Ed25519": public(other.Public()),
 		"more than one key": append(public(good.Public()), public(good.Public())...),
 	} {
 		_, err := signing.ParsePublic(text)
@@ -97,14 +98,16 @@ func TestASignatureHasTheShapeThatOtherToolsRead(t *testing.T) {
 	var referrer, bundle map[string]any
 	require.NoError(t, json.Unmarshal(signed.Manifest, &referrer))
 	require.Equal(t, "application/vnd.dev.sigstore.bundle.v0.3+json", referrer["artifactType"])
-	require.Equal(t, map[string]any{"mediaType": signing.ManifestType, "digest": subject.Digest, "size": 7.0}, referrer["subject"])
+	require.Equal(t, map[string]any{"mediaType": signing.ManifestType, "digest": subject.Digest, "size": 7.0},
+		referrer["subject"])
 	require.Equal(t, "application/vnd.oci.empty.v1+json", referrer["config"].(map[string]any)["mediaType"])
 	require.Equal(t, map[string]any{"dev.sigstore.bundle.content": "dsse-envelope",
 		"dev.sigstore.bundle.predicateType": "https://sigstore.dev/cosign/sign/v1"}, referrer["annotations"])
 	require.NoError(t, json.Unmarshal(signed.Blobs[1], &bundle))
 	require.Equal(t, []string{"dsseEnvelope", "mediaType", "verificationMaterial"}, names(bundle))
 	require.Equal(t, []string{"payload", "payloadType", "signatures"}, names(bundle["dsseEnvelope"].(map[string]any)))
-	require.Equal(t, []string{"hint"}, names(bundle["verificationMaterial"].(map[string]any)["publicKey"].(map[string]any)))
+	require.Equal(t, []string{"hint"},
+		names(bundle["verificationMaterial"].(map[string]any)["publicKey"].(map[string]any)))
 	require.Equal(t, "DSSEv1 4 text 2 hi", string(signing.PAE("text", []byte("hi"))))
 
 	classic, err := signing.ClassicImage("host/app", subject.Digest, private, nil)
@@ -116,7 +119,8 @@ func TestASignatureHasTheShapeThatOtherToolsRead(t *testing.T) {
 	require.NoError(t, err)
 	bundle = nil
 	require.NoError(t, json.Unmarshal(blob, &bundle))
-	require.Equal(t, "SHA2_256", bundle["messageSignature"].(map[string]any)["messageDigest"].(map[string]any)["algorithm"])
+	require.Equal(t, "SHA2_256",
+		bundle["messageSignature"].(map[string]any)["messageDigest"].(map[string]any)["algorithm"])
 	for _, bad := range []string{"", "sha256:", "sha256:" + strings.ToUpper(sum), "sha512:" + sum, sum} {
 		_, err := signing.Image(signing.Descriptor{Digest: bad}, private)
 		require.Error(t, err, bad)
@@ -137,7 +141,8 @@ func TestASignatureHasTheShapeThatOtherToolsRead(t *testing.T) {
 
 func names(object map[string]any) []string {
 	var out []string
-	for _, name := range []string{"dsseEnvelope", "hint", "mediaType", "messageSignature", "payload", "payloadType", "signatures", "verificationMaterial"} {
+	for _, name := range []string{"dsseEnvelope", "hint", "mediaType", "messageSignature", "payload", "payloadType",
+		"signatures", "verificationMaterial"} {
 		if _, ok := object[name]; ok {
 			out = append(out, name)
 		}

@@ -72,8 +72,8 @@ func Sign(id string, at time.Time, body []byte, secrets ...string) (string, erro
 	return strings.Join(signed, " "), nil
 }
 
-// Verify checks that the secret's owner sent the body with these headers, no further from now than Tolerance. It answers
-// one of ErrSecret, ErrHeaders, ErrTime and ErrSignature.
+// Verify checks that the secret's owner sent the body with these headers, no further from now than Tolerance. It
+// answers one of ErrSecret, ErrHeaders, ErrTime and ErrSignature.
 func Verify(secret string, header http.Header, body []byte, now time.Time) error {
 	key, err := keyOf(secret)
 	if err != nil {

@@ -61,12 +61,14 @@ func TestWhatWasNotSignedIsRefused(t *testing.T) {
 		body   string
 		want   error
 	}{
-		"another body":       {first, good, "bodY", webhook.ErrSignature},
-		"another id":         {first, with(webhook.HeaderID, "whd_2"), "body", webhook.ErrSignature},
-		"another secret":     {second, good, "body", webhook.ErrSignature},
-		"another version":    {first, with(webhook.HeaderSignature, strings.Replace(good.Get(webhook.HeaderSignature), "v1", "v2", 1)), "body", webhook.ErrSignature},
-		"no base64":          {first, with(webhook.HeaderSignature, "v1,%%"), "body", webhook.ErrSignature},
-		"behind the bound":   {first, with(webhook.HeaderSignature, strings.Repeat("v1,AA== ", 8)+good.Get(webhook.HeaderSignature)), "body", webhook.ErrSignature},
+		"another body":   {first, good, "bodY", webhook.ErrSignature},
+		"another id":     {first, with(webhook.HeaderID, "whd_2"), "body", webhook.ErrSignature},
+		"another secret": {second, good, "body", webhook.ErrSignature},
+		"another version": {first, with(webhook.HeaderSignature,
+			strings.Replace(good.Get(webhook.HeaderSignature), "v1", "v2", 1)), "body", webhook.ErrSignature},
+		"no base64": {first, with(webhook.HeaderSignature, "v1,%%"), "body", webhook.ErrSignature},
+		"behind the bound": {first, with(webhook.HeaderSignature,
+			strings.Repeat("v1,AA== ", 8)+good.Get(webhook.HeaderSignature)), "body", webhook.ErrSignature},
 		"no id":              {first, with(webhook.HeaderID, ""), "body", webhook.ErrHeaders},
 		"no signature":       {first, with(webhook.HeaderSignature, ""), "body", webhook.ErrHeaders},
 		"no number":          {first, with(webhook.HeaderTimestamp, "now"), "body", webhook.ErrHeaders},
@@ -86,7 +88,8 @@ func FuzzVerify(f *testing.F) {
 	f.Add("whd_1", "1700000000", "v1,AAAA v1,", []byte("x"))
 	f.Add("", "-1", " ,", []byte(nil))
 	f.Fuzz(func(t *testing.T, id, stamp, signature string, body []byte) {
-		header := http.Header{webhookKey(webhook.HeaderID): {id}, webhookKey(webhook.HeaderTimestamp): {stamp}, webhookKey(webhook.HeaderSignature): {signature}}
+		header := http.Header{webhookKey(webhook.HeaderID): {id}, webhookKey(webhook.HeaderTimestamp): {stamp},
+			webhookKey(webhook.HeaderSignature): {signature}}
 		require.Error(t, webhook.Verify(first, header, body, time.Unix(1_700_000_000, 0)), "nobody guesses a signature")
 	})
 }

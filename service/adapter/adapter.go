@@ -61,7 +61,8 @@ func (in *RegisterInput) check() (*url.URL, error) {
 	input.Slug("input.name", in.Name)
 	in.URL = strings.TrimSuffix(in.URL, "/")
 	address, err := url.Parse(in.URL)
-	if err != nil || len(in.URL) > 512 || (address.Scheme != "http" && address.Scheme != "https") || address.Hostname() == "" ||
+	if err != nil || len(in.URL) > 512 || (address.Scheme != "http" && address.Scheme != "https") ||
+		address.Hostname() == "" ||
 		address.User != nil || address.RawQuery != "" || address.ForceQuery || address.Fragment != "" {
 		input.Bad("input.url", "an http or https address without credentials, query or fragment")
 	}
@@ -73,8 +74,8 @@ func (in *RegisterInput) check() (*url.URL, error) {
 	return address, input.Err()
 }
 
-// trusted refuses an adapter off this machine that nothing proves to be the one that is meant. One that is registered at
-// the address already goes on where the operator's switch lets it. The authority of the same address is kept.
+// trusted refuses an adapter off this machine that nothing proves to be the one that is meant. One that is registered
+// at the address already goes on where the operator's switch lets it. The authority of the same address is kept.
 func (s *Service) trusted(ctx context.Context, t *tx.Tx, in *RegisterInput, address *url.URL) error {
 	old, err := t.Adapter.Query().Where(dbadapter.Name(in.Name)).Only(ctx)
 	if err != nil && !db.IsNotFound(err) {
@@ -102,7 +103,8 @@ func (s *Service) trusted(ctx context.Context, t *tx.Tx, in *RegisterInput, addr
 //
 // The adapter's description is read between two transactions. An adapter that does not answer is registered all the
 // same, with the reason in lastError, as adapters may start after the platform: it is called again later. DIAL_REFUSED
-// when the operator does not allow the address, ADAPTER_INSECURE when it is off this machine and nothing vouches for it.
+// when the operator does not allow the address, ADAPTER_INSECURE when it is off this machine and nothing vouches for
+// it.
 func (s *Service) Register(ctx context.Context, in RegisterInput) (out *db.Adapter, err error) {
 	address, err := in.check()
 	if err != nil {
@@ -154,14 +156,16 @@ func (s *Service) describe(ctx context.Context, target adapterclient.Target) (js
 	}
 	var object map[string]json.RawMessage
 	if len(said) > maxDescription || json.Unmarshal(said, &object) != nil {
-		return nil, fault.New(fault.AdapterInvalid, "the adapter's description is no JSON object of at most %d bytes", maxDescription)
+		return nil, fault.New(fault.AdapterInvalid, "the adapter's description is no JSON object of at most %d bytes",
+			maxDescription)
 	}
 	return said, nil
 }
 
 // store upserts the registration. At a new address the operations feed is read from its beginning; the former
 // description stays until there is another.
-func store(ctx context.Context, t *tx.Tx, in RegisterInput, said json.RawMessage, unreached error) (*db.Adapter, error) {
+func store(ctx context.Context, t *tx.Tx, in RegisterInput, said json.RawMessage, unreached error) (*db.Adapter,
+	error) {
 	var before any
 	old, err := t.Adapter.Query().Where(dbadapter.Name(in.Name)).ForUpdate().Only(ctx)
 	if err != nil && !db.IsNotFound(err) {
@@ -189,8 +193,10 @@ func store(ctx context.Context, t *tx.Tx, in RegisterInput, said json.RawMessage
 	if err != nil {
 		return nil, fmt.Errorf("load adapter %s: %w", in.Name, err)
 	}
-	return row, audit.Write(ctx, t, audit.Entry{Action: "registerAdapter", Key: authz.AdapterRegister, ObjectID: row.ID, Before: before,
-		After: map[string]any{"name": in.Name, "url": in.URL, "authority": fingerprint(*in.Authority), "described": said != nil, "narrowCalls": row.NarrowCalls}})
+	return row, audit.Write(ctx, t, audit.Entry{Action: "registerAdapter", Key: authz.AdapterRegister, ObjectID: row.ID,
+		Before: before,
+		After: map[string]any{"name": in.Name, "url": in.URL, "authority": fingerprint(*in.Authority),
+			"described": said != nil, "narrowCalls": row.NarrowCalls}})
 }
 
 // fingerprint names an authority in the audit by its SHA-256, hexadecimal; "" for none.
@@ -234,7 +240,8 @@ func (s *Service) Adapters(ctx context.Context, args page.Args) (*page.Page[*db.
 		return nil, err
 	}
 	var found []*db.Adapter
-	actor, err := s.DB.Read(ctx, tx.Rows(&found, scan, `SELECT `+columns+` FROM adapter WHERE name > $1 ORDER BY name LIMIT $2`, after, args.First+1))
+	actor, err := s.DB.Read(ctx, tx.Rows(&found, scan,
+		`SELECT `+columns+` FROM adapter WHERE name > $1 ORDER BY name LIMIT $2`, after, args.First+1))
 	if err != nil {
 		return nil, err
 	}

@@ -23,7 +23,8 @@ import (
 )
 
 // describe answers for every adapter.
-func describe(answer func(name, url string) (json.RawMessage, error)) func(context.Context, adapterclient.Target) (json.RawMessage, error) {
+func describe(answer func(name, url string) (json.RawMessage,
+	error)) func(context.Context, adapterclient.Target) (json.RawMessage, error) {
 	return func(_ context.Context, target adapterclient.Target) (json.RawMessage, error) {
 		return answer(target.Name, target.URL)
 	}
@@ -36,7 +37,9 @@ func TestAnAdapterIsRegisteredWithWhatItSaysOfItselfAndMoves(t *testing.T) {
 	answer := func(name, url string) (json.RawMessage, error) {
 		return json.RawMessage(`{"name": "` + name + `", "build": "` + url + `"}`), nil
 	}
-	verbs := &adapter.Service{DB: kit.DB, Describe: describe(func(name, url string) (json.RawMessage, error) { return answer(name, url) })}
+	verbs := &adapter.Service{DB: kit.DB, Describe: describe(func(name, url string) (json.RawMessage, error) {
+		return answer(name, url)
+	})}
 	made, err := verbs.Register(operator, adapter.RegisterInput{Name: "demo", URL: "http://127.0.0.1:8080/"})
 	require.NoError(t, err)
 	require.Equal(t, "http://127.0.0.1:8080", made.URL)
@@ -68,7 +71,8 @@ func TestAnAdapterIsRegisteredWithWhatItSaysOfItselfAndMoves(t *testing.T) {
 	one, err := verbs.Adapter(operator, made.ID)
 	require.NoError(t, err)
 	require.Equal(t, "demo", one.Name)
-	_, err = verbs.Adapters(kit.As(kit.User(kit.Tenant(), platformtest.In(authz.ProjectAdmin, kit.Project(kit.Tenant())))), page.Args{First: 10})
+	_, err = verbs.Adapters(kit.As(kit.User(kit.Tenant(), platformtest.In(authz.ProjectAdmin, kit.Project(kit.Tenant())))),
+		page.Args{First: 10})
 	platformtest.Refused(t, err, fault.Forbidden)
 }
 
@@ -76,7 +80,9 @@ func TestAnAdapterOfAnUnreadableDescriptionIsRegisteredWithTheReason(t *testing.
 	t.Parallel()
 	kit := platformtest.New(t)
 	for said, says := range map[string]string{`[1]`: "no JSON object", `{`: "no JSON object"} {
-		verbs := &adapter.Service{DB: kit.DB, Describe: describe(func(string, string) (json.RawMessage, error) { return json.RawMessage(said), nil })}
+		verbs := &adapter.Service{DB: kit.DB, Describe: describe(func(string, string) (json.RawMessage, error) {
+			return json.RawMessage(said), nil
+		})}
 		row, err := verbs.Register(kit.As(kit.Operator()), adapter.RegisterInput{Name: "demo", URL: "http://127.0.0.1:7001"})
 		require.NoError(t, err)
 		require.Contains(t, row.LastError, says)
@@ -100,13 +106,15 @@ func TestRegistrationIsRefusedBeforeAnybodyIsDialled(t *testing.T) {
 	operator := kit.As(kit.Operator())
 	_, err := verbs.Register(operator, adapter.RegisterInput{Name: "demo", URL: "http://169.254.169.254"})
 	platformtest.Refused(t, err, fault.DialRefused, "input.url")
-	for _, address := range []string{"", "ftp://one.test", "http://user:pass@one.test", "http://one.test?x=1", "http://one.test#x", "http://", "one.test"} {
+	for _, address := range []string{"", "ftp://one.test", "http://user:pass@one.test", "http://one.test?x=1",
+		"http://one.test#x", "http://", "one.test"} {
 		_, err := verbs.Register(operator, adapter.RegisterInput{Name: "demo", URL: address})
 		platformtest.Refused(t, err, fault.InvalidArgument, "input.url")
 	}
 	_, err = verbs.Register(operator, adapter.RegisterInput{Name: "Demo!", URL: "http://127.0.0.1:7001"})
 	platformtest.Refused(t, err, fault.InvalidArgument, "input.name")
-	_, err = verbs.Register(kit.As(kit.User(nil, platformtest.OnPlatform(authz.AppPublisher))), adapter.RegisterInput{Name: "demo", URL: "http://127.0.0.1:7001"})
+	_, err = verbs.Register(kit.As(kit.User(nil, platformtest.OnPlatform(authz.AppPublisher))),
+		adapter.RegisterInput{Name: "demo", URL: "http://127.0.0.1:7001"})
 	platformtest.Refused(t, err, fault.Forbidden)
 	require.Zero(t, dialled)
 	require.Zero(t, kit.Count("adapter", ""))
@@ -133,7 +141,8 @@ func TestAnAdapterOffThisMachineIsKnownByItsAuthority(t *testing.T) {
 	t.Parallel()
 	kit := platformtest.New(t)
 	var called []adapterclient.Target
-	verbs := &adapter.Service{DB: kit.DB, Describe: func(_ context.Context, target adapterclient.Target) (json.RawMessage, error) {
+	verbs := &adapter.Service{DB: kit.DB, Describe: func(_ context.Context, target adapterclient.Target) (json.RawMessage,
+		error) {
 		called = append(called, target)
 		return json.RawMessage(`{}`), nil
 	}}
@@ -154,7 +163,8 @@ func TestAnAdapterOffThisMachineIsKnownByItsAuthority(t *testing.T) {
 	require.Empty(t, called, "nothing was dialled")
 	require.Zero(t, kit.Count("adapter", ""))
 
-	made, err := verbs.Register(operator, adapter.RegisterInput{Name: "demo", URL: "https://adapter.test", Authority: &pinned})
+	made, err := verbs.Register(operator, adapter.RegisterInput{Name: "demo", URL: "https://adapter.test",
+		Authority: &pinned})
 	require.NoError(t, err)
 	require.Equal(t, pinned, made.Authority)
 	require.Equal(t, pinned, called[0].Authority)
@@ -162,22 +172,27 @@ func TestAnAdapterOffThisMachineIsKnownByItsAuthority(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, pinned, again.Authority, "left out, it stays")
 	for _, in := range []adapter.RegisterInput{
-		{Name: "demo", URL: "https://adapter.test", Authority: &none}, {Name: "demo", URL: "https://other.test"}, {Name: "demo", URL: "http://adapter.test"},
+		{Name: "demo", URL: "https://adapter.test", Authority: &none}, {Name: "demo", URL: "https://other.test"},
+		{Name: "demo", URL: "http://adapter.test"},
 	} {
 		_, err = verbs.Register(operator, in)
 		platformtest.Refused(t, err, fault.AdapterInsecure)
 	}
-	require.Equal(t, 1, kit.Count("adapter", "url = 'https://adapter.test' AND authority = $1", pinned), "nothing was changed")
+	require.Equal(t, 1, kit.Count("adapter", "url = 'https://adapter.test' AND authority = $1", pinned),
+		"nothing was changed")
 	verbs.Trust.Certificate = func() *tls.Certificate { return nil }
 	_, err = verbs.Register(operator, adapter.RegisterInput{Name: "mutual", URL: "https://mutual.test"})
-	require.NoError(t, err, "an adapter that checks the platform's certificate may be vouched for by the machine's authorities")
+	require.NoError(t, err,
+		"an adapter that checks the platform's certificate may be vouched for by the machine's authorities")
 }
 
 func TestOnlyAnAdapterThatIsThereGoesOnWithoutTLSAndOnlyByTheOperatorsSwitch(t *testing.T) {
 	t.Parallel()
 	kit := platformtest.New(t)
 	old := kit.Adapter("http://10.0.0.7:8080", nil)
-	verbs := &adapter.Service{DB: kit.DB, Describe: describe(func(string, string) (json.RawMessage, error) { return json.RawMessage(`{}`), nil })}
+	verbs := &adapter.Service{DB: kit.DB, Describe: describe(func(string, string) (json.RawMessage, error) {
+		return json.RawMessage(`{}`), nil
+	})}
 	operator := kit.As(kit.Operator())
 	again := adapter.RegisterInput{Name: old.Name, URL: old.URL}
 	_, err := verbs.Register(operator, again)
@@ -194,7 +209,8 @@ func TestOnlyAnAdapterThatIsThereGoesOnWithoutTLSAndOnlyByTheOperatorsSwitch(t *
 func TestARefreshHearsAdaptersThatWereNotThereYet(t *testing.T) {
 	t.Parallel()
 	kit := platformtest.New(t)
-	late, gone := kit.Adapter("http://late.test", nil), kit.Adapter("http://gone.test", json.RawMessage(`{"build": "old"}`))
+	late, gone := kit.Adapter("http://late.test", nil),
+		kit.Adapter("http://gone.test", json.RawMessage(`{"build": "old"}`))
 	moving := kit.Adapter("http://old.test", nil)
 	verbs := &adapter.Service{DB: kit.DB, Describe: describe(func(name, _ string) (json.RawMessage, error) {
 		switch name {

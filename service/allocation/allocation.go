@@ -36,7 +36,8 @@ func object(row *db.Allocation) authz.Object {
 // Get reads an allocation. It asks for allocation.read. NOT_FOUND when it is missing or hidden.
 func (s *Service) Get(ctx context.Context, id ids.ID) (*db.Allocation, error) {
 	var found *db.Allocation
-	actor, err := s.DB.Read(ctx, tx.Row(&found, rows.Allocation, `SELECT `+rows.AllocationColumns+` FROM allocation WHERE id = $1`, id))
+	actor, err := s.DB.Read(ctx, tx.Row(&found, rows.Allocation,
+		`SELECT `+rows.AllocationColumns+` FROM allocation WHERE id = $1`, id))
 	if err != nil {
 		return nil, err
 	}
@@ -68,7 +69,8 @@ func (s *Service) Many(ctx context.Context, wanted []ids.ID) (map[ids.ID]*db.All
 
 // List reads the allocations of a project, newest first; no statuses choose all. It asks for
 // allocation.read on the project. NOT_FOUND when the project is missing or hidden.
-func (s *Service) List(ctx context.Context, projectID ids.ID, statuses []lifecycle.AllocationStatus, args page.Args) (*page.Page[*db.Allocation], error) {
+func (s *Service) List(ctx context.Context, projectID ids.ID, statuses []lifecycle.AllocationStatus,
+	args page.Args) (*page.Page[*db.Allocation], error) {
 	var after ids.ID
 	if err := args.Decode(list, &after); err != nil {
 		return nil, err
@@ -89,7 +91,8 @@ func (s *Service) List(ctx context.Context, projectID ids.ID, statuses []lifecyc
 	if project == nil {
 		return nil, fault.NoSuch()
 	}
-	if err := authz.RequireOn(actor, authz.AllocationRead, authz.Object{TenantID: project.TenantID, ProjectID: project.ID}); err != nil {
+	if err := authz.RequireOn(actor, authz.AllocationRead,
+		authz.Object{TenantID: project.TenantID, ProjectID: project.ID}); err != nil {
 		return nil, err
 	}
 	return page.Cut(args, found, func(row *db.Allocation) string { return page.Cursor(list, row.ID) }), nil

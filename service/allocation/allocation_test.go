@@ -45,12 +45,14 @@ func newBench(t *testing.T) *bench {
 
 // slice asks for slices of some GPUs each.
 func (b *bench) slice(key string, count, gpus int) allocation.RequestInput {
-	return allocation.RequestInput{ProjectID: b.project.ID, Shape: lifecycle.ShapeGPUSlice, Count: count, GPUCount: &gpus, IdempotencyKey: key}
+	return allocation.RequestInput{ProjectID: b.project.ID, Shape: lifecycle.ShapeGPUSlice, Count: count, GPUCount: &gpus,
+		IdempotencyKey: key}
 }
 
 // whole asks for whole nodes.
 func (b *bench) whole(key string, count int) allocation.RequestInput {
-	return allocation.RequestInput{ProjectID: b.project.ID, Shape: lifecycle.ShapeBaremetal, Count: count, IdempotencyKey: key}
+	return allocation.RequestInput{ProjectID: b.project.ID, Shape: lifecycle.ShapeBaremetal, Count: count,
+		IdempotencyKey: key}
 }
 
 func (b *bench) got(in allocation.RequestInput) []*db.Allocation {
@@ -176,22 +178,26 @@ func TestBadRequestsAreRefusedByTheirField(t *testing.T) {
 		path   string
 		change func(*allocation.RequestInput)
 	}{
-		"none":           {"input.count", func(in *allocation.RequestInput) { in.Count = 0 }},
-		"too many":       {"input.count", func(in *allocation.RequestInput) { in.Count = 65 }},
-		"no GPUs":        {"input.gpuCount", func(in *allocation.RequestInput) { in.GPUCount = nil }},
-		"zero GPUs":      {"input.gpuCount", func(in *allocation.RequestInput) { in.GPUCount = &zero }},
-		"too many GPUs":  {"input.gpuCount", func(in *allocation.RequestInput) { in.GPUCount = &many }},
-		"GPUs of a node": {"input.gpuCount", func(in *allocation.RequestInput) { in.Shape, in.GPUCount = lifecycle.ShapeBaremetal, &one }},
-		"shape":          {"input.shape", func(in *allocation.RequestInput) { in.Shape = "HALF" }},
-		"sku":            {"input.sku", func(in *allocation.RequestInput) { in.SKU = "a b" }},
-		"region":         {"input.region", func(in *allocation.RequestInput) { in.Region = strings.Repeat("x", 65) }},
-		"scheduler":      {"input.schedulerType", func(in *allocation.RequestInput) { in.SchedulerType = "a\nb" }},
-		"name":           {"input.name", func(in *allocation.RequestInput) { in.Name = "a\x00" }},
+		"none":          {"input.count", func(in *allocation.RequestInput) { in.Count = 0 }},
+		"too many":      {"input.count", func(in *allocation.RequestInput) { in.Count = 65 }},
+		"no GPUs":       {"input.gpuCount", func(in *allocation.RequestInput) { in.GPUCount = nil }},
+		"zero GPUs":     {"input.gpuCount", func(in *allocation.RequestInput) { in.GPUCount = &zero }},
+		"too many GPUs": {"input.gpuCount", func(in *allocation.RequestInput) { in.GPUCount = &many }},
+		"GPUs of a node": {"input.gpuCount", func(in *allocation.RequestInput) {
+			in.Shape, in.GPUCount = lifecycle.ShapeBaremetal, &one
+		}},
+		"shape":     {"input.shape", func(in *allocation.RequestInput) { in.Shape = "HALF" }},
+		"sku":       {"input.sku", func(in *allocation.RequestInput) { in.SKU = "a b" }},
+		"region":    {"input.region", func(in *allocation.RequestInput) { in.Region = strings.Repeat("x", 65) }},
+		"scheduler": {"input.schedulerType", func(in *allocation.RequestInput) { in.SchedulerType = "a\nb" }},
+		"name":      {"input.name", func(in *allocation.RequestInput) { in.Name = "a\x00" }},
 		"metadata": {"input.integrationMetadata", func(in *allocation.RequestInput) {
 			in.IntegrationMetadata = json.RawMessage(`"` + strings.Repeat("x", 4<<10) + `"`)
 		}},
-		"metadata, NUL": {"input.integrationMetadata", func(in *allocation.RequestInput) { in.IntegrationMetadata = json.RawMessage(`"\u0000"`) }},
-		"key":           {"input.idempotencyKey", func(in *allocation.RequestInput) { in.IdempotencyKey = "" }},
+		"metadata, NUL": {"input.integrationMetadata", func(in *allocation.RequestInput) {
+			in.IntegrationMetadata = json.RawMessage(`"\u0000"`)
+		}},
+		"key": {"input.idempotencyKey", func(in *allocation.RequestInput) { in.IdempotencyKey = "" }},
 	} {
 		in := b.slice("k", 1, 1)
 		c.change(&in)
@@ -259,7 +265,8 @@ func TestListIsByStatusAndPage(t *testing.T) {
 		more, args.After = found.HasNext, found.Cursors[len(found.Cursors)-1]
 	}
 	require.Equal(t, []ids.ID{all[4].ID, all[3].ID, all[2].ID, all[1].ID, all[0].ID}, seen)
-	found, err := b.List(b.admin, b.project.ID, []lifecycle.AllocationStatus{lifecycle.AllocationFailed}, page.Args{First: 10})
+	found, err := b.List(b.admin, b.project.ID, []lifecycle.AllocationStatus{lifecycle.AllocationFailed},
+		page.Args{First: 10})
 	require.NoError(t, err)
 	require.Len(t, found.Rows, 1)
 	require.Equal(t, all[2].ID, found.Rows[0].ID)

@@ -34,7 +34,8 @@ func TestOldAllocationsAreGivenDevicesByTheMigration(t *testing.T) {
 	b.SQL(`UPDATE allocation SET devices = NULL, memory_mib = NULL, cpu_millis = NULL`)
 	require.Zero(t, b.Count("device_hold", ""))
 
-	b.SQL(statement(t, "20261122190500_walls_of_members.sql", "-- Allocations from before identities", "-- Members of launchable apps"))
+	b.SQL(statement(t, "20261122190500_walls_of_members.sql", "-- Allocations from before identities",
+		"-- Members of launchable apps"))
 	require.Equal(t, []string{"unreported-0"}, uuids(b.stored(first)))
 	require.Equal(t, []string{"unreported-1", "unreported-2"}, uuids(b.stored(second)))
 	require.Equal(t, []string{"unreported-0", "unreported-1"}, uuids(b.stored(whole)))

@@ -62,7 +62,8 @@ func (s *Service) Release(ctx context.Context, in ReleaseInput) (*Released, erro
 			return out, err
 		}
 	}
-	return nil, fault.New(fault.Conflict, "allocation %s is changing hands; try again", in.AllocationID).At("input.allocationId")
+	return nil, fault.New(fault.Conflict, "allocation %s is changing hands; try again",
+		in.AllocationID).At("input.allocationId")
 }
 
 // errMoved says that another instance uses the allocation than when it was first looked at: locks
@@ -83,12 +84,14 @@ type made struct{ Allocation, Operation, Decommission ids.ID }
 func (s *Service) release(ctx context.Context, in ReleaseInput) (*Released, error) {
 	var out *Released
 	err := s.DB.Write(ctx, func(ctx context.Context, t *tx.Tx) error {
-		r := &releasing{in: in, made: made{Allocation: in.AllocationID, Operation: ids.New(ids.Operation), Decommission: ids.New(ids.Operation)}}
+		r := &releasing{in: in, made: made{Allocation: in.AllocationID, Operation: ids.New(ids.Operation),
+			Decommission: ids.New(ids.Operation)}}
 		if err := r.lock(ctx, t); err != nil {
 			return err
 		}
 		repeated, err := idem.Claim(ctx, t, idem.Key{
-			Verb: "releaseAllocation", TenantID: r.allocation.TenantID, ProjectID: r.allocation.ProjectID, Value: in.IdempotencyKey, Input: in,
+			Verb: "releaseAllocation", TenantID: r.allocation.TenantID, ProjectID: r.allocation.ProjectID,
+			Value: in.IdempotencyKey, Input: in,
 		}, &r.made)
 		if err != nil {
 			return err
@@ -242,14 +245,16 @@ func (r *releasing) draft(t *tx.Tx, decommission *db.Operation) operation.Draft 
 		deadline += max(0, int(decommission.Deadline.Sub(t.Now)/time.Second))
 	}
 	return operation.Draft{
-		ID: r.made.Operation, Kind: lifecycle.AllocationRelease, TenantID: r.allocation.TenantID, ProjectID: r.allocation.ProjectID,
+		ID: r.made.Operation, Kind: lifecycle.AllocationRelease, TenantID: r.allocation.TenantID,
+		ProjectID:    r.allocation.ProjectID,
 		AllocationID: r.allocation.ID, DeadlineSeconds: deadline, Reason: r.in.Reason, DesiredChange: change,
 		CorrelationID: t.Request.CorrelationID,
 	}
 }
 
 // announce tells the instance's timeline, and audits the release and the decommissioning it asked for.
-func (r *releasing) announce(ctx context.Context, t *tx.Tx, op, decommission *db.Operation, before lifecycle.AllocationStatus) error {
+func (r *releasing) announce(ctx context.Context, t *tx.Tx, op, decommission *db.Operation,
+	before lifecycle.AllocationStatus) error {
 	after := map[string]any{"status": r.allocation.Status, "operation": op.ID}
 	if decommission != nil {
 		after["instance"], after["decommission"] = r.instance.ID, decommission.ID
@@ -262,7 +267,8 @@ func (r *releasing) announce(ctx context.Context, t *tx.Tx, op, decommission *db
 		return err
 	}
 	err = event.Append(ctx, t, r.instance, event.Draft{
-		Type: lifecycle.EventAllocationReleasing, OperationID: op.ID, Message: "allocation " + r.allocation.Name + " is released",
+		Type: lifecycle.EventAllocationReleasing, OperationID: op.ID,
+		Message:       "allocation " + r.allocation.Name + " is released",
 		CorrelationID: op.CorrelationID, Payload: map[string]any{"allocation": r.allocation.ID},
 	})
 	if err != nil || decommission.ID != r.made.Decommission {

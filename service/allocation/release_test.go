@@ -71,7 +71,8 @@ func TestReleaseStopsTheInstanceFirst(t *testing.T) {
 	require.True(t, out.Operation.Deadline.After(decommission.Deadline), "the release waits for the decommission")
 	require.Equal(t, 1, b.Count("instance", "status = 'STOPPING' AND last_operation_id = $1", decommission.ID))
 	require.Equal(t, 1, b.Count("app_instance_event", "type = 'apps.instance.deleting'"))
-	require.Equal(t, 1, b.Count("app_instance_event", "type = 'apps.allocation.releasing' AND operation_id = $1", out.Operation.ID))
+	require.Equal(t, 1, b.Count("app_instance_event", "type = 'apps.allocation.releasing' AND operation_id = $1",
+		out.Operation.ID))
 	var keys []string
 	for _, entry := range b.Audit() {
 		keys = append(keys, entry.PermissionKey)
@@ -164,9 +165,11 @@ func TestOnlyWhoMayReleases(t *testing.T) {
 		credential string
 		code       fault.Code
 	}{
-		"viewer":                       {b.Session(b.User(b.tenant, platformtest.In(authz.ProjectViewer, b.project))), fault.Forbidden},
-		"operator":                     {b.Session(b.Operator()), fault.Forbidden},
-		"another tenant's admin":       {b.Session(b.User(outsider, platformtest.Across(authz.TenantAdmin, outsider))), fault.NotFound},
+		"viewer": {b.Session(b.User(b.tenant, platformtest.In(authz.ProjectViewer, b.project))),
+			fault.Forbidden},
+		"operator": {b.Session(b.Operator()), fault.Forbidden},
+		"another tenant's admin": {b.Session(b.User(outsider, platformtest.Across(authz.TenantAdmin, outsider))),
+			fault.NotFound},
 		"one who may not stop the app": {short, fault.Forbidden},
 	} {
 		_, err := b.Release(b.With(c.credential), release(held.ID, "k"))

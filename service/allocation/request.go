@@ -78,7 +78,8 @@ func (s *Service) Request(ctx context.Context, in RequestInput) ([]*db.Allocatio
 }
 
 func (in *RequestInput) want() *capacity.Want {
-	return &capacity.Want{Shape: in.Shape, GPUCount: in.GPUCount, SKU: in.SKU, Region: in.Region, Class: in.IsolationClass, Profile: in.MemberProfile}
+	return &capacity.Want{Shape: in.Shape, GPUCount: in.GPUCount, SKU: in.SKU, Region: in.Region, Class: in.IsolationClass,
+		Profile: in.MemberProfile}
 }
 
 // check refuses input that is wrong by itself.
@@ -106,11 +107,13 @@ func authorise(ctx context.Context, t *tx.Tx, id ids.ID) (*db.Project, error) {
 	if err != nil {
 		return nil, fmt.Errorf("load project %s: %w", id, err)
 	}
-	return project, audit.Require(t, action, authz.AllocationCreate, authz.Object{TenantID: project.TenantID, ProjectID: project.ID}, id)
+	return project, audit.Require(t, action, authz.AllocationCreate,
+		authz.Object{TenantID: project.TenantID, ProjectID: project.ID}, id)
 }
 
 // write binds each allocation to a node and stores it, within the project's quota.
-func (in *RequestInput) write(ctx context.Context, t *tx.Tx, seen *db.Project, made []ids.ID) ([]*db.Allocation, error) {
+func (in *RequestInput) write(ctx context.Context, t *tx.Tx, seen *db.Project, made []ids.ID) ([]*db.Allocation,
+	error) {
 	rules, err := overlay.Load(ctx, t, seen.TenantID, seen.ID)
 	if err != nil {
 		return nil, err
@@ -125,7 +128,8 @@ func (in *RequestInput) write(ctx context.Context, t *tx.Tx, seen *db.Project, m
 	out := make([]*db.Allocation, len(made))
 	for i, id := range made {
 		out[i], err = capacity.Place(ctx, t, capacity.Draft{
-			ID: id, Project: project, Want: *in.want(), Policy: rules, Name: in.name(i), SchedulerType: in.SchedulerType, Metadata: in.IntegrationMetadata,
+			ID: id, Project: project, Want: *in.want(), Policy: rules, Name: in.name(i), SchedulerType: in.SchedulerType,
+			Metadata: in.IntegrationMetadata,
 		})
 		if fault.Is(err, fault.CapacityUnavailable) {
 			return nil, fault.New(fault.CapacityUnavailable, "no node has room for allocation %d of %d just now", i+1, in.Count)
@@ -146,7 +150,8 @@ func (in *RequestInput) write(ctx context.Context, t *tx.Tx, seen *db.Project, m
 	return out, audit.Write(ctx, t, audit.Entry{
 		Action: "requestAllocation", Key: authz.AllocationCreate, ObjectID: project.ID,
 		Object: authz.Object{TenantID: project.TenantID, ProjectID: project.ID},
-		After:  map[string]any{"allocations": made, "shape": in.Shape, "gpuCount": out[0].GpuCount, "sku": in.SKU, "region": in.Region},
+		After: map[string]any{"allocations": made, "shape": in.Shape, "gpuCount": out[0].GpuCount, "sku": in.SKU,
+			"region": in.Region},
 	})
 }
 

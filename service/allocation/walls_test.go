@@ -40,7 +40,8 @@ func TestSlicesOfANodeHoldDifferentDevicesAndTheirShare(t *testing.T) {
 	require.Equal(t, []string{"GPU-1", "GPU-2"}, uuids(second))
 	require.True(t, second.Devices[0].Simulated)
 	require.Equal(t, "/dev/nvidia1", second.Devices[0].Path)
-	require.Equal(t, []int{2000, 250, 4000, 500}, []int{*first.CPUMillis, *first.MemoryMib, *second.CPUMillis, *second.MemoryMib})
+	require.Equal(t, []int{2000, 250, 4000, 500}, []int{*first.CPUMillis, *first.MemoryMib, *second.CPUMillis,
+		*second.MemoryMib})
 	_, err := b.Request(b.admin, b.slice("c", 1, 2))
 	platformtest.Refused(t, err, fault.CapacityUnavailable, "")
 
@@ -85,7 +86,8 @@ func TestOnlyNodesThatOfferTheClassArePicked(t *testing.T) {
 		in.IsolationClass, in.MemberProfile = class, profile
 		return in
 	}
-	for _, in := range []allocation.RequestInput{demanding("a", isolation.VM, ""), demanding("b", isolation.WholeNode, ""), demanding("c", "", isolation.Nesting)} {
+	for _, in := range []allocation.RequestInput{demanding("a", isolation.VM, ""), demanding("b", isolation.WholeNode, ""),
+		demanding("c", "", isolation.Nesting)} {
 		_, err := b.Request(b.admin, in)
 		platformtest.Refused(t, err, fault.ClassUnavailable, "input.isolationClass")
 	}

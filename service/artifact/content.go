@@ -190,8 +190,8 @@ func (r *reading) ask(ctx context.Context, p *part) error {
 	return nil
 }
 
-// read reads a part whole, and goes on where a transfer broke off. It keeps the bytes of a small config, and sets a size
-// that was not known.
+// read reads a part whole, and goes on where a transfer broke off. It keeps the bytes of a small config, and sets a
+// size that was not known.
 func (r *reading) read(ctx context.Context, p *part) ([]byte, error) {
 	hasher, kept := sha256.New(), &bytes.Buffer{}
 	var into io.Writer = hasher
@@ -263,7 +263,8 @@ func (p *part) holds(size int64, digest string) error {
 }
 
 func (p *part) mismatch(format string, args ...any) *fault.Fault {
-	return fault.New(fault.DigestMismatch, "%s %s %s", strings.ToLower(string(p.Role)), p.Digest, fmt.Sprintf(format, args...))
+	return fault.New(fault.DigestMismatch, "%s %s %s", strings.ToLower(string(p.Role)), p.Digest,
+		fmt.Sprintf(format, args...))
 }
 
 // failed is the fault of a source that did not give what was asked for. What it said of itself is told, and nothing of
@@ -276,9 +277,11 @@ func failed(ctx context.Context, what string, err error) error {
 	case errors.Is(context.Cause(ctx), errTooLong):
 		return fault.New(fault.ArtifactUnavailable, "the source took longer than %s", readTimeout).Because(err).Retry(true)
 	case errors.Is(err, fetch.ErrNotFound):
-		return fault.New(fault.ArtifactUnavailable, "the source does not give the artifact: it does not have %s", what).Because(err)
+		return fault.New(fault.ArtifactUnavailable, "the source does not give the artifact: it does not have %s",
+			what).Because(err)
 	}
-	return fault.New(fault.ArtifactUnavailable, "the source does not give the artifact: %s: %s", what, fetch.Told(err)).Because(err).Retry(true)
+	return fault.New(fault.ArtifactUnavailable, "the source does not give the artifact: %s: %s", what,
+		fetch.Told(err)).Because(err).Retry(true)
 }
 
 // errTooLong ends a reading.

@@ -43,7 +43,8 @@ type errand struct {
 
 // run answers what the reading found, of the one that is under way or of a new one. LIMIT_EXCEEDED when too many are;
 // UNAVAILABLE when it takes longer than the request may.
-func (d *desk) run(ctx context.Context, key errandKey, read func(context.Context, *atomic.Int64) (*found, error)) (*found, error) {
+func (d *desk) run(ctx context.Context, key errandKey,
+	read func(context.Context, *atomic.Int64) (*found, error)) (*found, error) {
 	e, err := d.take(ctx, key, read)
 	if err != nil {
 		return nil, err
@@ -72,7 +73,8 @@ func withMargin(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithDeadline(ctx, deadline.Add(-min(answerMargin, time.Until(deadline)/4)))
 }
 
-func (d *desk) take(ctx context.Context, key errandKey, read func(context.Context, *atomic.Int64) (*found, error)) (*errand, error) {
+func (d *desk) take(ctx context.Context, key errandKey,
+	read func(context.Context, *atomic.Int64) (*found, error)) (*errand, error) {
 	d.lock.Lock()
 	defer d.lock.Unlock()
 	if e, ok := d.running[key]; ok {
@@ -85,7 +87,8 @@ func (d *desk) take(ctx context.Context, key errandKey, read func(context.Contex
 		}
 	}
 	if len(d.running) >= maxErrands || own >= maxErrandsEach {
-		return nil, fault.New(fault.LimitExceeded, "too many artifacts are being read at once: at most %d for one owner", maxErrandsEach).Retry(true)
+		return nil, fault.New(fault.LimitExceeded, "too many artifacts are being read at once: at most %d for one owner",
+			maxErrandsEach).Retry(true)
 	}
 	if d.running == nil {
 		d.running = make(map[errandKey]*errand)

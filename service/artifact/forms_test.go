@@ -38,13 +38,15 @@ func TestAnIndexIsReadWithAllThatItLists(t *testing.T) {
 	image := func(architecture string) []byte {
 		config := encode(t, object{"os": "linux", "architecture": architecture})
 		manifest := encode(t, object{"schemaVersion": 2, "mediaType": mediaType,
-			"config": descriptor("application/vnd.oci.image.config.v1+json", config), "layers": []object{descriptor("application/vnd.oci.image.layer.v1.tar", shared)}})
+			"config": descriptor("application/vnd.oci.image.config.v1+json", config),
+			"layers": []object{descriptor("application/vnd.oci.image.layer.v1.tar", shared)}})
 		b.put(mediaType, "", manifest, config, shared)
 		return manifest
 	}
 	amd, arm := image("amd64"), image("arm64")
 	index := encode(t, object{"schemaVersion": 2, "mediaType": indexType, "manifests": []object{
-		descriptor(mediaType, amd, object{"platform": object{"os": "linux", "architecture": "amd64"}}), descriptor(mediaType, arm)}})
+		descriptor(mediaType, amd, object{"platform": object{"os": "linux", "architecture": "amd64"}}),
+		descriptor(mediaType, arm)}})
 	made := b.published(b.at(b.put(indexType, "", index)), "k")
 	require.Equal(t, lifecycle.ArtifactImage, made.Kind)
 	require.Equal(t, indexType, made.MediaType)
@@ -73,13 +75,15 @@ func TestAnOCIArtifactKeepsItsTypeAndTheNamesOfItsFiles(t *testing.T) {
 	}
 	manifest := encode(t, object{"schemaVersion": 2, "mediaType": mediaType, "artifactType": "application/vnd.test.model",
 		"config": descriptor("application/vnd.oci.empty.v1+json", []byte("{}")),
-		"layers": []object{descriptor("application/octet-stream", weights, title("model/weights.bin")), descriptor("text/plain", words, title("words.txt"))}})
+		"layers": []object{descriptor("application/octet-stream", weights, title("model/weights.bin")),
+			descriptor("text/plain", words, title("words.txt"))}})
 	made := b.published(b.at(b.put(mediaType, "v1", manifest, []byte("{}"), weights, words)), "k")
 	require.Equal(t, lifecycle.ArtifactOCI, made.Kind)
 	require.Equal(t, "application/vnd.test.model", made.MediaType)
 	require.Empty(t, made.Platforms)
 	parts := b.parts(made.ID)
-	require.Equal(t, []string{"", "", "model/weights.bin", "words.txt"}, []string{parts[0].Title, parts[1].Title, parts[2].Title, parts[3].Title})
+	require.Equal(t, []string{"", "", "model/weights.bin", "words.txt"},
+		[]string{parts[0].Title, parts[1].Title, parts[2].Title, parts[3].Title})
 }
 
 func TestWhatWasReadBeforeInASourceIsOnlyAskedFor(t *testing.T) {
@@ -89,7 +93,8 @@ func TestWhatWasReadBeforeInASourceIsOnlyAskedFor(t *testing.T) {
 	version := func(n string) string {
 		config := encode(t, object{"os": "linux", "architecture": "amd64", "version": n})
 		return b.at(b.put(mediaType, "", encode(t, object{"schemaVersion": 2, "mediaType": mediaType,
-			"config": descriptor("application/vnd.oci.image.config.v1+json", config), "layers": []object{descriptor("x/y", layer)}}), config, layer))
+			"config": descriptor("application/vnd.oci.image.config.v1+json", config),
+			"layers": []object{descriptor("x/y", layer)}}), config, layer))
 	}
 	first, second := version("1"), version("2")
 	var lock sync.Mutex
@@ -140,7 +145,8 @@ func TestAFileIsPublishedByItsAddressAndDigest(t *testing.T) {
 	})
 	b.SignerKey(b.source, key.Public())
 	b.policy(lifecycle.SignatureRequired)
-	in := artifact.PublishArtifactInput{Name: "weights", Ref: address, Digest: platformtest.Digest([]byte("others")), IdempotencyKey: "k"}
+	in := artifact.PublishArtifactInput{Name: "weights", Ref: address, Digest: platformtest.Digest([]byte("others")),
+		IdempotencyKey: "k"}
 	_, err = b.verbs.PublishArtifact(b.publisher, in)
 	platformtest.Refused(t, err, fault.DigestMismatch, "input.ref")
 	b.nothing()
@@ -202,7 +208,8 @@ func TestALargeFileIsReadInLittleMemory(t *testing.T) {
 	var before, after runtime.MemStats
 	runtime.GC()
 	runtime.ReadMemStats(&before)
-	made, err := b.verbs.PublishArtifact(b.publisher, artifact.PublishArtifactInput{Name: "zeros", Ref: address, Digest: digest, IdempotencyKey: "k"})
+	made, err := b.verbs.PublishArtifact(b.publisher,
+		artifact.PublishArtifactInput{Name: "zeros", Ref: address, Digest: digest, IdempotencyKey: "k"})
 	require.NoError(t, err)
 	runtime.ReadMemStats(&after)
 	require.EqualValues(t, size, made.SizeBytes)

@@ -152,7 +152,8 @@ func (b *bench) promote(as context.Context, id ids.ID, to lifecycle.Stage) error
 // nothing asserts that nothing was written.
 func (b *bench) nothing() {
 	b.t.Helper()
-	require.Zero(b.t, b.Count("artifact", "")+b.Count("artifact_part", "")+b.Count("idempotency", "")+b.Count("promotion", ""))
+	require.Zero(b.t, b.Count("artifact", "")+b.Count("artifact_part", "")+b.Count("idempotency", "")+b.Count("promotion",
+		""))
 }
 
 func newKey(t *testing.T) crypto.Signer {

@@ -89,24 +89,28 @@ func lies(t *testing.T, image v1.Image, elsewhere string) map[string]lie {
 	}
 	first := parsed.Layers[0].Digest
 	return map[string]lie{
-		"other bytes for a manifest":       {exactly(append(bytes.Clone(raw), ' ')), nil, fault.DigestMismatch, "other bytes"},
-		"a manifest without end":           {exactly(make([]byte, 5<<20)), nil, fault.ArtifactUnavailable, "does not give"},
-		"a manifest cut off":               {cut(raw), nil, fault.ArtifactUnavailable, "broke off"},
-		"a manifest elsewhere":             {redirect(elsewhere), nil, fault.DialRefused, "does not allow"},
-		"a manifest never":                 {silent(nil), nil, fault.ArtifactUnavailable, "silent"},
-		"a manifest refused":               {status(http.StatusForbidden), nil, fault.ArtifactUnavailable, "refuses access"},
-		"a registry that is broken":        {status(http.StatusBadGateway), nil, fault.ArtifactUnavailable, "502"},
-		"no layer":                         {nil, only(first, http.NotFound), fault.ArtifactUnavailable, "does not have part"},
-		"a layer of other bytes":           {nil, only(first, exactly(layer)), fault.DigestMismatch, "other bytes"},
-		"a layer of other bytes, chunked":  {nil, only(first, chunked(layer)), fault.DigestMismatch, "other bytes"},
-		"a layer too short":                {nil, only(first, exactly(layer[1:])), fault.DigestMismatch, "should have"},
-		"a layer too short, chunked":       {nil, only(first, chunked(layer[1:])), fault.DigestMismatch, "should have"},
-		"a layer too long":                 {nil, only(first, exactly(append(layer, 0))), fault.DigestMismatch, "should have"},
+		"other bytes for a manifest": {exactly(append(bytes.Clone(raw), ' ')), nil, fault.DigestMismatch,
+			"other bytes"},
+		"a manifest without end":    {exactly(make([]byte, 5<<20)), nil, fault.ArtifactUnavailable, "does not give"},
+		"a manifest cut off":        {cut(raw), nil, fault.ArtifactUnavailable, "broke off"},
+		"a manifest elsewhere":      {redirect(elsewhere), nil, fault.DialRefused, "does not allow"},
+		"a manifest never":          {silent(nil), nil, fault.ArtifactUnavailable, "silent"},
+		"a manifest refused":        {status(http.StatusForbidden), nil, fault.ArtifactUnavailable, "refuses access"},
+		"a registry that is broken": {status(http.StatusBadGateway), nil, fault.ArtifactUnavailable, "502"},
+		"no layer": {nil, only(first, http.NotFound), fault.ArtifactUnavailable,
+			"does not have part"},
+		"a layer of other bytes":          {nil, only(first, exactly(layer)), fault.DigestMismatch, "other bytes"},
+		"a layer of other bytes, chunked": {nil, only(first, chunked(layer)), fault.DigestMismatch, "other bytes"},
+		"a layer too short":               {nil, only(first, exactly(layer[1:])), fault.DigestMismatch, "should have"},
+		"a layer too short, chunked":      {nil, only(first, chunked(layer[1:])), fault.DigestMismatch, "should have"},
+		"a layer too long": {nil, only(first, exactly(append(layer, 0))), fault.DigestMismatch,
+			"should have"},
 		"a layer too long, chunked":        {nil, only(first, chunked(append(layer, 0))), fault.DigestMismatch, "more than"},
 		"a layer cut off, again and again": {nil, only(first, cut(layer)), fault.ArtifactUnavailable, "broke off"},
 		"a layer elsewhere":                {nil, only(first, redirect(elsewhere)), fault.DialRefused, "does not allow"},
 		"a layer that stops":               {nil, only(first, silent(layer)), fault.ArtifactUnavailable, "silent"},
-		"another config":                   {nil, only(parsed.Config.Digest, exactly(bytes.ToUpper(config))), fault.DigestMismatch, "other bytes"},
+		"another config": {nil, only(parsed.Config.Digest, exactly(bytes.ToUpper(config))),
+			fault.DigestMismatch, "other bytes"},
 	}
 }
 
@@ -209,10 +213,11 @@ func TestManifestsThatAreNoneAreRefused(t *testing.T) {
 		"a path for a digest": object{"layers": []object{with("digest", "sha256:../../../x")}},
 		"a negative size":     object{"layers": []object{with("size", -1)}},
 		"too large a size":    object{"layers": []object{with("size", int64(1)<<45)}},
-		"a NUL in a title":    object{"layers": []object{with("annotations", object{"org.opencontainers.image.title": "a\x00b"})}},
-		"two sizes":           object{"layers": []object{part, with("size", 2)}},
-		"too many":            object{"layers": many},
-		"a foreign word":      object{"artifactType": "x y", "layers": []object{part}},
+		"a NUL in a title": object{"layers": []object{with("annotations",
+			object{"org.opencontainers.image.title": "a\x00b"})}},
+		"two sizes":      object{"layers": []object{part, with("size", 2)}},
+		"too many":       object{"layers": many},
+		"a foreign word": object{"artifactType": "x y", "layers": []object{part}},
 	} {
 		data, err := json.Marshal(document)
 		require.NoError(t, err)

@@ -28,7 +28,8 @@ const (
 const emptyConfig = "application/vnd.oci.empty.v1+json"
 
 // imageConfigs are the configs that make a manifest a container image's.
-var imageConfigs = []string{"application/vnd.oci.image.config.v1+json", "application/vnd.docker.container.image.v1+json"}
+var imageConfigs = []string{"application/vnd.oci.image.config.v1+json",
+	"application/vnd.docker.container.image.v1+json"}
 
 // part is one of the things that an artifact is made of.
 type part struct {
@@ -66,7 +67,8 @@ type document struct {
 }
 
 func malformed(format string, args ...any) *fault.Fault {
-	return fault.New(fault.ArtifactUnavailable, "what lies under the digest is no manifest that is understood: %s", fmt.Sprintf(format, args...))
+	return fault.New(fault.ArtifactUnavailable, "what lies under the digest is no manifest that is understood: %s",
+		fmt.Sprintf(format, args...))
 }
 
 // parseManifest reads a manifest or an index. ARTIFACT_UNAVAILABLE when it is neither, or both.
@@ -137,7 +139,8 @@ func (d *document) parts(parent part) ([]part, error) {
 
 func (d descriptor) part(role lifecycle.PartRole, parent part) (part, error) {
 	title := d.Annotations.Title
-	if !digest.Valid(d.Digest) || d.Size < 0 || d.Size > maxPart || !word(d.MediaType) || len(title) > maxTitle || !printable(title) {
+	if !digest.Valid(d.Digest) || d.Size < 0 || d.Size > maxPart || !word(d.MediaType) || len(title) > maxTitle ||
+		!printable(title) {
 		return part{}, malformed("a part has no sha256 digest, no size, or words that are none")
 	}
 	made := part{Role: role, Digest: d.Digest, MediaType: d.MediaType, Size: d.Size, Title: title, Parent: parent.Digest}

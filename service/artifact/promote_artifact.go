@@ -31,14 +31,15 @@ type PromoteArtifactInput struct {
 // PromoteArtifact moves an artifact to its next stage. Key: artifact.promote on its project or tenant, or on the
 // platform.
 //
-// From DRAFT to STAGED all its bytes and signatures are looked at again, before and outside of the transaction. No step up
-// is taken in quarantine, nor when the key that signed it has ended, was revoked, or its source asks for more than it has;
-// steps down always may. An artifact that an active manifest pins stays active, and one that a live instance uses is not
-// retired: those that the caller does not see are counted, and not named.
+// From DRAFT to STAGED all its bytes and signatures are looked at again, before and outside of the transaction. No step
+// up is taken in quarantine, nor when the key that signed it has ended, was revoked, or its source asks for more than
+// it has; steps down always may. An artifact that an active manifest pins stays active, and one that a live instance
+// uses is not retired: those that the caller does not see are counted, and not named.
 //
 // Faults: INVALID_ARGUMENT, NOT_FOUND, FORBIDDEN; FAILED_PRECONDITION at input.to, naming both stages or who uses it;
 // ARTIFACT_QUARANTINED, SIGNATURE_MISSING, SIGNATURE_UNTRUSTED, DIGEST_MISMATCH, SOURCE_UNKNOWN, DIAL_REFUSED and
-// ARTIFACT_UNAVAILABLE at input.artifactId; CONFLICT when another promotion came first; UNAVAILABLE as of PublishArtifact.
+// ARTIFACT_UNAVAILABLE at input.artifactId; CONFLICT when another promotion came first; UNAVAILABLE as of
+// PublishArtifact.
 func (s *Service) PromoteArtifact(ctx context.Context, in PromoteArtifactInput) (out *db.Artifact, err error) {
 	var input check.Input
 	input.Text("input.reason", in.Reason, 1, check.MaxReason)
@@ -68,7 +69,8 @@ func (s *Service) PromoteArtifact(ctx context.Context, in PromoteArtifactInput) 
 
 // up says that a step raises how far the artifact is trusted.
 func (in PromoteArtifactInput) up(from lifecycle.Stage) bool {
-	return in.To == lifecycle.StageCanary || in.To == lifecycle.StageActive || in.To == lifecycle.StageStaged && from == lifecycle.StageDraft
+	return in.To == lifecycle.StageCanary || in.To == lifecycle.StageActive || in.To == lifecycle.StageStaged &&
+		from == lifecycle.StageDraft
 }
 
 // may refuses a step that the table does not hold, and one up out of quarantine.
@@ -86,13 +88,15 @@ func (in PromoteArtifactInput) may(row *db.Artifact) error {
 	return nil
 }
 
-func (s *Service) promote(ctx context.Context, t *tx.Tx, in PromoteArtifactInput, seen *db.Artifact, found *found) (*db.Artifact, error) {
+func (s *Service) promote(ctx context.Context, t *tx.Tx, in PromoteArtifactInput, seen *db.Artifact,
+	found *found) (*db.Artifact, error) {
 	row, err := load(ctx, t, promoting, authz.ArtifactPromote, in.ArtifactID)
 	if err != nil {
 		return nil, err
 	}
 	if seen != nil && row.Stage != seen.Stage {
-		return nil, fault.New(fault.Conflict, "the artifact was %s when this began and is %s now", seen.Stage, row.Stage).At("input.artifactId")
+		return nil, fault.New(fault.Conflict, "the artifact was %s when this began and is %s now", seen.Stage,
+			row.Stage).At("input.artifactId")
 	}
 	from := row.Stage
 	if err := in.may(row); err != nil {
@@ -117,7 +121,8 @@ func (s *Service) promote(ctx context.Context, t *tx.Tx, in PromoteArtifactInput
 	}
 	before := trail(row)
 	before["stage"] = from
-	return moved, audit.Write(ctx, t, audit.Entry{Action: promoting, Key: authz.ArtifactPromote, Object: objectOf(row), ObjectID: row.ID, Reason: in.Reason,
+	return moved, audit.Write(ctx, t, audit.Entry{Action: promoting, Key: authz.ArtifactPromote, Object: objectOf(row),
+		ObjectID: row.ID, Reason: in.Reason,
 		Before: before, After: trail(moved)})
 }
 
@@ -153,7 +158,8 @@ func nobody(ctx context.Context, t *tx.Tx, text, query string, id ids.ID, of str
 		return fmt.Errorf("look for users of artifact %s: %w", id, err)
 	}
 	var all int
-	if err := t.QueryRow(ctx, `SELECT greatest(`+of+`, $2) FROM (SELECT $1::text) asked`, id, len(users)).Scan(&all); err != nil {
+	if err := t.QueryRow(ctx, `SELECT greatest(`+of+`, $2) FROM (SELECT $1::text) asked`, id,
+		len(users)).Scan(&all); err != nil {
 		return fmt.Errorf("count users of artifact %s: %w", id, err)
 	}
 	if all == 0 {
@@ -164,7 +170,8 @@ func nobody(ctx context.Context, t *tx.Tx, text, query string, id ids.ID, of str
 		refused = refused.With(fault.Reason{Code: fault.FailedPrecondition, Message: user, Path: "input.to"})
 	}
 	if more := all - len(users); more > 0 {
-		refused = refused.With(fault.Reason{Code: fault.FailedPrecondition, Message: fmt.Sprintf("%d more", more), Path: "input.to"})
+		refused = refused.With(fault.Reason{Code: fault.FailedPrecondition, Message: fmt.Sprintf("%d more", more),
+			Path: "input.to"})
 	}
 	return refused
 }

@@ -24,7 +24,8 @@ func TestAnArtifactEarnsItsStages(t *testing.T) {
 	err := promote(lifecycle.StageActive)
 	platformtest.Refused(t, err, fault.FailedPrecondition, "input.to")
 	require.ErrorContains(t, err, "DRAFT")
-	_, err = b.verbs.PromoteArtifact(b.operator, artifact.PromoteArtifactInput{ArtifactID: made.ID, To: lifecycle.StageStaged})
+	_, err = b.verbs.PromoteArtifact(b.operator, artifact.PromoteArtifactInput{ArtifactID: made.ID,
+		To: lifecycle.StageStaged})
 	platformtest.Refused(t, err, fault.InvalidArgument, "input.reason")
 	gone := http.HandlerFunc(http.NotFound)
 	b.lie.Store(&gone)
@@ -39,7 +40,8 @@ func TestAnArtifactEarnsItsStages(t *testing.T) {
 	}
 
 	app := b.App("apps")
-	pinned := b.Manifest(lifecycle.StageActive, platformtest.Document(app, "1.0.0", b.Adapter("http://adapter.test", nil), made))
+	pinned := b.Manifest(lifecycle.StageActive, platformtest.Document(app, "1.0.0", b.Adapter("http://adapter.test", nil),
+		made))
 	err = promote(lifecycle.StageDeprecated)
 	platformtest.Refused(t, err, fault.FailedPrecondition, "input.to")
 	require.ErrorContains(t, err, string(pinned.ID))
@@ -67,7 +69,8 @@ func (b *bench) history(id ids.ID, want int) {
 		}
 	}
 	require.Equal(b.t, want, steps)
-	require.Equal(b.t, want, b.Count("promotion", "object_id = $1 AND from_stage <> to_stage AND reason = 'tested' AND actor_id <> ''", id))
+	require.Equal(b.t, want, b.Count("promotion",
+		"object_id = $1 AND from_stage <> to_stage AND reason = 'tested' AND actor_id <> ''", id))
 }
 
 func TestOfTwoPromotionsOfAnArtifactOneWins(t *testing.T) {
@@ -112,9 +115,11 @@ func TestAKeyMustCountAtEveryStepUpAndAtNoneDown(t *testing.T) {
 	require.NoError(t, b.promote(b.operator, made.ID, lifecycle.StageStaged))
 	require.NoError(t, b.promote(b.operator, made.ID, lifecycle.StageCanary))
 	b.SQL(`UPDATE signer_key SET revoked_at = now()`)
-	platformtest.Refused(t, b.promote(b.operator, made.ID, lifecycle.StageActive), fault.SignatureUntrusted, "input.artifactId")
+	platformtest.Refused(t, b.promote(b.operator, made.ID, lifecycle.StageActive), fault.SignatureUntrusted,
+		"input.artifactId")
 	require.NoError(t, b.promote(b.operator, made.ID, lifecycle.StageStaged))
-	platformtest.Refused(t, b.promote(b.operator, made.ID, lifecycle.StageCanary), fault.SignatureUntrusted, "input.artifactId")
+	platformtest.Refused(t, b.promote(b.operator, made.ID, lifecycle.StageCanary), fault.SignatureUntrusted,
+		"input.artifactId")
 	b.SQL(`UPDATE signer_key SET revoked_at = NULL`)
 	require.NoError(t, b.promote(b.operator, made.ID, lifecycle.StageCanary))
 	require.NoError(t, b.promote(b.operator, made.ID, lifecycle.StageActive))
@@ -133,6 +138,7 @@ func TestAStricterPolicyIsFeltAtTheNextStepUp(t *testing.T) {
 	require.Equal(t, lifecycle.SignatureMissing, made.Signature)
 	require.NoError(t, b.promote(b.operator, made.ID, lifecycle.StageStaged))
 	b.policy(lifecycle.SignatureRequired)
-	platformtest.Refused(t, b.promote(b.operator, made.ID, lifecycle.StageCanary), fault.SignatureMissing, "input.artifactId")
+	platformtest.Refused(t, b.promote(b.operator, made.ID, lifecycle.StageCanary), fault.SignatureMissing,
+		"input.artifactId")
 	require.Equal(t, 1, b.Count("artifact", "stage = 'STAGED'"))
 }

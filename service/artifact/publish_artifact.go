@@ -57,7 +57,8 @@ func (in PublishArtifactInput) check() (named string, err error) {
 	case in.Digest == "" || ref.Digest == "":
 		return in.Digest + ref.Digest, nil
 	case in.Digest != ref.Digest:
-		return "", fault.New(fault.DigestMismatch, "the reference is pinned by another digest than is wanted").At("input.digest")
+		return "", fault.New(fault.DigestMismatch,
+			"the reference is pinned by another digest than is wanted").At("input.digest")
 	}
 	return in.Digest, nil
 }
@@ -76,11 +77,11 @@ var errGoOn = errors.New("the source has to be asked")
 //
 // Faults: INVALID_ARGUMENT; POLICY_DENIED, SOURCE_UNKNOWN, DIAL_REFUSED, ARTIFACT_UNAVAILABLE, SIGNATURE_MISSING and
 // SIGNATURE_UNTRUSTED at input.ref, DIGEST_MISMATCH at input.ref, or at input.digest when it is not the one that was
-// wanted; CONFLICT when the owner has the digest, or the source changed meanwhile; UNAVAILABLE when the reading takes longer than the request may:
-// it goes on, and a repeat waits for it.
+// wanted; CONFLICT when the owner has the digest, or the source changed meanwhile; UNAVAILABLE when the reading takes
+// longer than the request may: it goes on, and a repeat waits for it.
 //
-// The source is asked between two transactions: the first authorises and looks whether this is a repeat, the second claims
-// the idempotency key and writes.
+// The source is asked between two transactions: the first authorises and looks whether this is a repeat, the second
+// claims the idempotency key and writes.
 func (s *Service) PublishArtifact(ctx context.Context, in PublishArtifactInput) (out *db.Artifact, err error) {
 	named, err := in.check()
 	if err != nil {
@@ -120,7 +121,8 @@ type publication struct {
 	repeated *db.Artifact // what an earlier call with the same key made
 }
 
-// begin authorises, claims the idempotency key, asks the policy for where the artifact comes from, and finds its source.
+// begin authorises, claims the idempotency key, asks the policy for where the artifact comes from, and finds its
+// source.
 func begin(ctx context.Context, t *tx.Tx, in PublishArtifactInput) (*publication, error) {
 	const action = "publishArtifact"
 	out := &publication{id: ids.New(ids.Artifact)}
@@ -129,7 +131,8 @@ func begin(ctx context.Context, t *tx.Tx, in PublishArtifactInput) (*publication
 		return nil, err
 	}
 	made := made{ID: out.id}
-	key := idem.Key{Verb: action, TenantID: out.object.TenantID, ProjectID: out.object.ProjectID, Value: in.IdempotencyKey, Input: in}
+	key := idem.Key{Verb: action, TenantID: out.object.TenantID, ProjectID: out.object.ProjectID, Value: in.IdempotencyKey,
+		Input: in}
 	repeated, err := idem.Claim(ctx, t, key, &made)
 	if err != nil {
 		return nil, err

@@ -112,15 +112,19 @@ func TestWhatIsMalformedOrNotThereIsNotPublished(t *testing.T) {
 		"no tag and no digest": {b.input(b.host+"/apps/demo@", "k"), fault.InvalidArgument, "input.ref"},
 		"no host":              {b.input("nonsense@"+digest, "k"), fault.InvalidArgument, "input.ref"},
 		"a digest too long":    {b.input("//@"+digest+"0", "k"), fault.InvalidArgument, "input.ref"},
-		"a user in it":         {artifact.PublishArtifactInput{Name: "demo", Ref: "https://me:secret@files.test/x", Digest: digest, IdempotencyKey: "k"}, fault.InvalidArgument, "input.ref"},
-		"a file's digest":      {b.input("https://files.test/x", "k"), fault.InvalidArgument, "input.digest"},
-		"two digests":          {artifact.PublishArtifactInput{Name: "demo", Ref: ref, Digest: digest, IdempotencyKey: "k"}, fault.DigestMismatch, "input.digest"},
-		"half a digest":        {artifact.PublishArtifactInput{Name: "demo", Ref: ref, Digest: "sha256:00", IdempotencyKey: "k"}, fault.InvalidArgument, "input.digest"},
-		"no such digest":       {b.input(b.at(digest), "k"), fault.ArtifactUnavailable, "input.ref"},
-		"no such tag":          {b.input(b.host+"/apps/demo:none", "k"), fault.ArtifactUnavailable, "input.ref"},
-		"no such source":       {b.input("registry.test/apps/demo:latest", "k"), fault.SourceUnknown, "input.ref"},
-		"no name":              {artifact.PublishArtifactInput{MediaType: "x y", Ref: ref, IdempotencyKey: "k"}, fault.InvalidArgument, "input.mediaType"},
-		"no key":               {b.input(ref, ""), fault.InvalidArgument, "input.idempotencyKey"},
+		"a user in it": {artifact.PublishArtifactInput{Name: "demo", Ref: "https://me:secret@files.test/x",
+			Digest: digest, IdempotencyKey: "k"}, fault.InvalidArgument, "input.ref"},
+		"a file's digest": {b.input("https://files.test/x", "k"), fault.InvalidArgument, "input.digest"},
+		"two digests": {artifact.PublishArtifactInput{Name: "demo", Ref: ref, Digest: digest, IdempotencyKey: "k"},
+			fault.DigestMismatch, "input.digest"},
+		"half a digest": {artifact.PublishArtifactInput{Name: "demo", Ref: ref, Digest: "sha256:00",
+			IdempotencyKey: "k"}, fault.InvalidArgument, "input.digest"},
+		"no such digest": {b.input(b.at(digest), "k"), fault.ArtifactUnavailable, "input.ref"},
+		"no such tag":    {b.input(b.host+"/apps/demo:none", "k"), fault.ArtifactUnavailable, "input.ref"},
+		"no such source": {b.input("registry.test/apps/demo:latest", "k"), fault.SourceUnknown, "input.ref"},
+		"no name": {artifact.PublishArtifactInput{MediaType: "x y", Ref: ref, IdempotencyKey: "k"},
+			fault.InvalidArgument, "input.mediaType"},
+		"no key": {b.input(ref, ""), fault.InvalidArgument, "input.idempotencyKey"},
 	} {
 		_, err := b.verbs.PublishArtifact(b.publisher, test.in)
 		require.Error(t, err, name)
@@ -128,7 +132,8 @@ func TestWhatIsMalformedOrNotThereIsNotPublished(t *testing.T) {
 	}
 	asked := b.asked.Load()
 	tenant := b.Tenant()
-	_, err := b.verbs.PublishArtifact(b.As(b.User(tenant, platformtest.Across(authz.TenantAdmin, tenant))), b.input(ref, "k"))
+	_, err := b.verbs.PublishArtifact(b.As(b.User(tenant, platformtest.Across(authz.TenantAdmin, tenant))),
+		b.input(ref, "k"))
 	platformtest.Refused(t, err, fault.Forbidden)
 	b.SQL(`UPDATE artifact_source SET disabled_at = now()`)
 	platformtest.Refused(t, b.publish(ref, "k"), fault.SourceUnknown, "input.ref")
@@ -164,7 +169,8 @@ func TestSourcesAreReachedByTheOperatorsWordAlone(t *testing.T) {
 	}
 	platformtest.Refused(t, b.publish(ref, "k"), fault.DialRefused, "input.ref")
 	b.verbs.Reach = fetch.Reach{}
-	platformtest.Refused(t, b.publish(ref, "k"), fault.ArtifactUnavailable, "input.ref") // plain HTTP was not allowed, though the host is local
+	// plain HTTP was not allowed, though the host is local
+	platformtest.Refused(t, b.publish(ref, "k"), fault.ArtifactUnavailable, "input.ref")
 	b.nothing()
 }
 

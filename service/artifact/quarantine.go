@@ -14,54 +14,57 @@ import (
 )
 
 // Quarantine puts an artifact in quarantine, where it stays until somebody lets it out: no check does. One that a check
-// put there becomes a person's; one that is a person's is answered as it is. Key: artifact.quarantine on its tenant, or on
-// the platform. Faults: INVALID_ARGUMENT at reason, NOT_FOUND, FORBIDDEN.
+// put there becomes a person's; one that is a person's is answered as it is. Key: artifact.quarantine on its tenant, or
+// on the platform. Faults: INVALID_ARGUMENT at reason, NOT_FOUND, FORBIDDEN.
 func (s *Service) Quarantine(ctx context.Context, id ids.ID, reason string) (*db.Artifact, error) {
-	return s.seclude(ctx, "quarantineArtifact", id, reason, func(ctx context.Context, t *tx.Tx, row *db.Artifact) (*db.Artifact, map[string]any, error) {
-		if row.QuarantinedAt != nil && row.QuarantineCode == "" {
-			return row, nil, nil
-		}
-		out, err := row.Update().SetQuarantinedAt(t.Now).SetQuarantineCode("").SetQuarantineReason(reason).Save(ctx)
-		if err != nil {
-			return nil, nil, err
-		}
-		return out, trail(out), nil
-	})
+	return s.seclude(ctx, "quarantineArtifact", id, reason,
+		func(ctx context.Context, t *tx.Tx, row *db.Artifact) (*db.Artifact, map[string]any, error) {
+			if row.QuarantinedAt != nil && row.QuarantineCode == "" {
+				return row, nil, nil
+			}
+			out, err := row.Update().SetQuarantinedAt(t.Now).SetQuarantineCode("").SetQuarantineReason(reason).Save(ctx)
+			if err != nil {
+				return nil, nil, err
+			}
+			return out, trail(out), nil
+		})
 }
 
-// Release lets an artifact out of quarantine, whatever put it there; the audit says when no trusted key has signed it, or
-// its bytes were found to be others. A check that finds the same signatures wrong leaves it outside. Key:
+// Release lets an artifact out of quarantine, whatever put it there; the audit says when no trusted key has signed it,
+// or its bytes were found to be others. A check that finds the same signatures wrong leaves it outside. Key:
 // artifact.quarantine on its tenant, or on the platform. Faults: INVALID_ARGUMENT at reason, NOT_FOUND, FORBIDDEN,
 // FAILED_PRECONDITION at artifactId when it is in none.
 func (s *Service) Release(ctx context.Context, id ids.ID, reason string) (*db.Artifact, error) {
-	return s.seclude(ctx, "releaseArtifact", id, reason, func(ctx context.Context, t *tx.Tx, row *db.Artifact) (*db.Artifact, map[string]any, error) {
-		if row.QuarantinedAt == nil {
-			return nil, nil, fault.New(fault.FailedPrecondition, "the artifact is not in quarantine").At("artifactId")
-		}
-		noted, err := evidenceOf(row)
-		if err != nil {
-			return nil, nil, err
-		}
-		if code := waived(row); code != "" {
-			noted.Released = &released{Code: code, At: t.Now, By: string(t.Actor.ID)}
-		}
-		encoded, err := noted.encode()
-		if err != nil {
-			return nil, nil, err
-		}
-		out, err := row.Update().ClearQuarantinedAt().SetQuarantineCode("").SetQuarantineReason("").SetEvidence(encoded).Save(ctx)
-		if err != nil {
-			return nil, nil, err
-		}
-		after := trail(out)
-		after["untrusted"], after["altered"] = row.Signature != lifecycle.SignatureVerified, noted.Altered != ""
-		return out, after, nil
-	})
+	return s.seclude(ctx, "releaseArtifact", id, reason,
+		func(ctx context.Context, t *tx.Tx, row *db.Artifact) (*db.Artifact, map[string]any, error) {
+			if row.QuarantinedAt == nil {
+				return nil, nil, fault.New(fault.FailedPrecondition, "the artifact is not in quarantine").At("artifactId")
+			}
+			noted, err := evidenceOf(row)
+			if err != nil {
+				return nil, nil, err
+			}
+			if code := waived(row); code != "" {
+				noted.Released = &released{Code: code, At: t.Now, By: string(t.Actor.ID)}
+			}
+			encoded, err := noted.encode()
+			if err != nil {
+				return nil, nil, err
+			}
+			out, err := row.Update().ClearQuarantinedAt().SetQuarantineCode("").SetQuarantineReason("").SetEvidence(encoded).Save(ctx)
+			if err != nil {
+				return nil, nil, err
+			}
+			after := trail(out)
+			after["untrusted"], after["altered"] = row.Signature != lifecycle.SignatureVerified, noted.Altered != ""
+			return out, after, nil
+		})
 }
 
 // seclude is what the two verbs have in common; change answers what the audit keeps, nil when nothing was changed.
 func (s *Service) seclude(ctx context.Context, action string, id ids.ID, reason string,
-	change func(context.Context, *tx.Tx, *db.Artifact) (*db.Artifact, map[string]any, error)) (out *db.Artifact, err error) {
+	change func(context.Context, *tx.Tx, *db.Artifact) (*db.Artifact, map[string]any, error)) (out *db.Artifact,
+	err error) {
 	var input check.Input
 	input.Text("reason", reason, 1, check.MaxReason)
 	if err := input.Err(); err != nil {
@@ -81,7 +84,8 @@ func (s *Service) seclude(ctx context.Context, action string, id ids.ID, reason 
 		if after == nil {
 			return nil
 		}
-		return audit.Write(ctx, t, audit.Entry{Action: action, Key: authz.ArtifactQuarantine, Object: objectOf(row), ObjectID: id, Reason: reason, Before: before, After: after})
+		return audit.Write(ctx, t, audit.Entry{Action: action, Key: authz.ArtifactQuarantine, Object: objectOf(row),
+			ObjectID: id, Reason: reason, Before: before, After: after})
 	})
 	return out, err
 }

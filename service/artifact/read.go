@@ -41,7 +41,8 @@ type wanted struct {
 // read asks the source, apart from the request: it may outlast it. DIAL_REFUSED, ARTIFACT_UNAVAILABLE or
 // DIGEST_MISMATCH, at no field.
 func (s *Service) read(ctx context.Context, w wanted) (*found, error) {
-	key := errandKey{Verb: w.verb, Ref: w.ref, Digest: w.digest, Tenant: w.tenant, Project: w.project, Source: w.from.ID, ID: w.again}
+	key := errandKey{Verb: w.verb, Ref: w.ref, Digest: w.digest, Tenant: w.tenant, Project: w.project, Source: w.from.ID,
+		ID: w.again}
 	return s.desk.run(ctx, key, func(ctx context.Context, bytes *atomic.Int64) (*found, error) {
 		out, err := s.readNow(ctx, w, bytes)
 		return out, withheld(w.from, err)
@@ -93,8 +94,8 @@ func resolve(ctx context.Context, session *fetch.Session, wanted string) (string
 	return digest, nil
 }
 
-// known are the parts that were read before in the same source, as far as the caller sees, and whether the owner has the
-// artifact itself: it needs not be read then.
+// known are the parts that were read before in the same source, as far as the caller sees, and whether the owner has
+// the artifact itself: it needs not be read then.
 func (s *Service) known(ctx context.Context, w wanted, found *found) (map[string]bool, bool, error) {
 	if w.again != "" {
 		return nil, false, nil
@@ -104,7 +105,8 @@ func (s *Service) known(ctx context.Context, w wanted, found *found) (map[string
 	_, err := s.DB.Read(ctx,
 		tx.Rows(&read, pgx.RowTo[string], `SELECT DISTINCT p.digest FROM artifact_part p JOIN artifact a ON a.id = p.artifact_id
 			WHERE a.source_id = $1 AND a.verified_at IS NOT NULL AND a.quarantined_at IS NULL AND p.digest = ANY ($2)`, w.from.ID, found.digests()),
-		tx.Rows(&has, pgx.RowTo[bool], `SELECT EXISTS (SELECT FROM artifact WHERE digest = $1 AND coalesce(tenant_id, '') = $2)`, found.digest, w.tenant))
+		tx.Rows(&has, pgx.RowTo[bool],
+			`SELECT EXISTS (SELECT FROM artifact WHERE digest = $1 AND coalesce(tenant_id, '') = $2)`, found.digest, w.tenant))
 	if err != nil {
 		return nil, false, err
 	}
@@ -118,7 +120,8 @@ func (s *Service) known(ctx context.Context, w wanted, found *found) (map[string
 	return out, len(has) == 1 && has[0], nil
 }
 
-// readAgain is read for an artifact that is there: bytes that are not those of its digest are a finding, and no failure.
+// readAgain is read for an artifact that is there: bytes that are not those of its digest are a finding, and no
+// failure.
 func (s *Service) readAgain(ctx context.Context, w wanted) (*found, error) {
 	out, err := s.read(ctx, w)
 	if refused, ok := fault.As(err); ok && refused.Code == fault.DigestMismatch {
@@ -153,6 +156,7 @@ func withheld(from *origin.Source, err error) error {
 	if !ok || !from.Withheld || refused.Code != fault.ArtifactUnavailable {
 		return err
 	}
-	return fault.New(refused.Code, "%s; the platform asked without its own name, which it shows for a tenant's artifacts below %s alone",
+	return fault.New(refused.Code,
+		"%s; the platform asked without its own name, which it shows for a tenant's artifacts below %s alone",
 		refused.Message, origin.TenantPart(from.Location, "TENANT")).Because(err).Retry(false)
 }

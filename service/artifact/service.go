@@ -1,8 +1,8 @@
 // Package artifact holds the verbs on artifacts: what is pinned by digest is read whole from its source, held against
 // its digests and signatures, and trusted step by step.
 //
-// A source is never asked inside a transaction, since it may be slow: a verb that needs it is begun, found to be allowed
-// and left again, the source is asked, and the verb is begun anew.
+// A source is never asked inside a transaction, since it may be slow: a verb that needs it is begun, found to be
+// allowed and left again, the source is asked, and the verb is begun anew.
 package artifact
 
 import (
@@ -49,8 +49,8 @@ type Filter struct {
 	Quarantined *bool
 }
 
-// Artifacts lists the artifacts, newest first: the platform's, those of the caller's tenants, and what manifests pin. Key:
-// artifact.read in any scope. INVALID_ARGUMENT at search.
+// Artifacts lists the artifacts, newest first: the platform's, those of the caller's tenants, and what manifests pin.
+// Key: artifact.read in any scope. INVALID_ARGUMENT at search.
 func (s *Service) Artifacts(ctx context.Context, filter Filter, args page.Args) (*page.Page[*db.Artifact], error) {
 	const list = "artifacts"
 	if utf8.RuneCountInString(filter.Search) > maxSearch || !printable(filter.Search) {
@@ -83,18 +83,21 @@ func (s *Service) Artifact(ctx context.Context, id ids.ID) (*db.Artifact, error)
 	return s.one(ctx, `WHERE id = $1`, id)
 }
 
-// ByDigest reads the artifact of a digest: the given tenant's own if it has one, else the platform's. Key: artifact.read
-// in any scope. INVALID_ARGUMENT at digest, NOT_FOUND.
+// ByDigest reads the artifact of a digest: the given tenant's own if it has one, else the platform's. Key:
+// artifact.read in any scope. INVALID_ARGUMENT at digest, NOT_FOUND.
 func (s *Service) ByDigest(ctx context.Context, wanted string, tenantID *ids.ID) (*db.Artifact, error) {
 	if !digest.Valid(wanted) {
-		return nil, fault.New(fault.InvalidArgument, "the digest must be sha256: and 64 lower-case hexadecimal digits").At("digest")
+		return nil, fault.New(fault.InvalidArgument,
+			"the digest must be sha256: and 64 lower-case hexadecimal digits").At("digest")
 	}
-	return s.one(ctx, `WHERE digest = $1 AND (tenant_id IS NULL OR tenant_id = $2) ORDER BY tenant_id IS NULL LIMIT 1`, wanted, tenantID)
+	return s.one(ctx, `WHERE digest = $1 AND (tenant_id IS NULL OR tenant_id = $2) ORDER BY tenant_id IS NULL LIMIT 1`,
+		wanted, tenantID)
 }
 
 func (s *Service) one(ctx context.Context, where string, args ...any) (*db.Artifact, error) {
 	var row *db.Artifact
-	actor, err := s.DB.Read(ctx, tx.Row(&row, rows.Artifact, `SELECT `+rows.ArtifactColumns+` FROM artifact `+where, args...))
+	actor, err := s.DB.Read(ctx, tx.Row(&row, rows.Artifact, `SELECT `+rows.ArtifactColumns+` FROM artifact `+where,
+		args...))
 	if err != nil {
 		return nil, err
 	}
@@ -107,8 +110,8 @@ func (s *Service) one(ctx context.Context, where string, args ...any) (*db.Artif
 	return row, nil
 }
 
-// PartsOf reads what several artifacts are made of at once, at most 2,048 parts of each, a manifest before what it lists.
-// Key: artifact.read in any scope.
+// PartsOf reads what several artifacts are made of at once, at most 2,048 parts of each, a manifest before what it
+// lists. Key: artifact.read in any scope.
 func (s *Service) PartsOf(ctx context.Context, artifacts []ids.ID) (map[ids.ID][]*db.ArtifactPart, error) {
 	wanted := make([]string, len(artifacts))
 	for i, id := range artifacts {

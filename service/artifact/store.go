@@ -66,7 +66,8 @@ func (e *evidence) takes(found *found, now time.Time) {
 		e.Altered = found.altered.Message
 		return
 	}
-	e.ManifestMediaType, e.ArtifactType, e.Parts, e.SizeBytes = found.parts[0].MediaType, found.artifactType, len(found.parts), found.size()
+	e.ManifestMediaType, e.ArtifactType, e.Parts, e.SizeBytes = found.parts[0].MediaType, found.artifactType,
+		len(found.parts), found.size()
 	e.Signature = &signatureEvidence{State: found.signature.State, Reasons: found.signature.Reasons}
 	if key := found.signature.Key; key != nil {
 		e.Signature.Key = key.Name
@@ -82,7 +83,8 @@ func (e *evidence) encode() (json.RawMessage, error) {
 }
 
 // publish writes what was found, by the rules that hold now.
-func (s *Service) publish(ctx context.Context, t *tx.Tx, in PublishArtifactInput, seen *origin.Source, found *found) (*db.Artifact, error) {
+func (s *Service) publish(ctx context.Context, t *tx.Tx, in PublishArtifactInput, seen *origin.Source,
+	found *found) (*db.Artifact, error) {
 	const action = "publishArtifact"
 	begun, err := begin(ctx, t, in)
 	if err != nil {
@@ -95,12 +97,14 @@ func (s *Service) publish(ctx context.Context, t *tx.Tx, in PublishArtifactInput
 	case found.content == nil:
 		return nil, taken
 	case begun.from.ID != seen.ID:
-		return nil, fault.New(fault.Conflict, "another source covers the artifact since it was read: try again").At("input.ref").Retry(true)
+		return nil, fault.New(fault.Conflict,
+			"another source covers the artifact since it was read: try again").At("input.ref").Retry(true)
 	}
 	found.signature = still(found.signature, begun.from)
 	code := lacking(begun.from.Policy, found.signature.State)
 	if code != "" && begun.from.Policy == lifecycle.SignatureRequired {
-		return nil, audit.Refused(t, action, authz.ArtifactPublish, begun.object, "", untrusted(code, found.signature.Reasons, "input.ref"))
+		return nil, audit.Refused(t, action, authz.ArtifactPublish, begun.object, "",
+			untrusted(code, found.signature.Reasons, "input.ref"))
 	}
 	row, err := create(ctx, t, in, begun, found, code)
 	if tx.Violates(err, "artifact_platform_digest") || tx.Violates(err, "artifact_tenant_digest") {
@@ -112,11 +116,13 @@ func (s *Service) publish(ctx context.Context, t *tx.Tx, in PublishArtifactInput
 	if err := storeParts(ctx, t, row, found.parts); err != nil {
 		return nil, err
 	}
-	return row, audit.Write(ctx, t, audit.Entry{Action: action, Key: authz.ArtifactPublish, Object: begun.object, ObjectID: row.ID, After: trail(row)})
+	return row, audit.Write(ctx, t, audit.Entry{Action: action, Key: authz.ArtifactPublish, Object: begun.object,
+		ObjectID: row.ID, After: trail(row)})
 }
 
 // create inserts the artifact; code is why it begins in quarantine, empty when it does not.
-func create(ctx context.Context, t *tx.Tx, in PublishArtifactInput, begun *publication, found *found, code fault.Code) (*db.Artifact, error) {
+func create(ctx context.Context, t *tx.Tx, in PublishArtifactInput, begun *publication, found *found,
+	code fault.Code) (*db.Artifact, error) {
 	var noted evidence
 	noted.takes(found, t.Now)
 	encoded, err := noted.encode()
@@ -172,7 +178,8 @@ func storeParts(ctx context.Context, t *tx.Tx, row *db.Artifact, parts []part) e
 
 // trail is what the audit keeps of an artifact.
 func trail(row *db.Artifact) map[string]any {
-	out := map[string]any{"name": row.Name, "ref": row.Ref, "digest": row.Digest, "stage": row.Stage, "signature": row.Signature}
+	out := map[string]any{"name": row.Name, "ref": row.Ref, "digest": row.Digest, "stage": row.Stage,
+		"signature": row.Signature}
 	if row.SignerKeyID != nil {
 		out["signerKeyId"] = *row.SignerKeyID
 	}

@@ -27,8 +27,10 @@ type house struct {
 
 func (b *bench) house() house {
 	tenant := b.Tenant()
-	h := house{tenant: tenant, project: b.Project(tenant), admin: b.As(b.User(tenant, platformtest.Across(authz.TenantAdmin, tenant)))}
-	_, credential := b.ServiceAccount(h.project, authz.ArtifactRead, authz.ArtifactPublish, authz.ArtifactPromote, authz.ArtifactQuarantine)
+	h := house{tenant: tenant, project: b.Project(tenant),
+		admin: b.As(b.User(tenant, platformtest.Across(authz.TenantAdmin, tenant)))}
+	_, credential := b.ServiceAccount(h.project, authz.ArtifactRead, authz.ArtifactPublish, authz.ArtifactPromote,
+		authz.ArtifactQuarantine)
 	h.account = b.With(credential)
 	return h
 }
@@ -43,7 +45,8 @@ func TestATenantsPeopleAndMachinesTakeTheirOwnArtifactsAllTheWay(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	h := b.house()
-	for name, as := range map[string]context.Context{"a project's service account": h.account, "a tenant's admin": h.admin} {
+	for name, as := range map[string]context.Context{"a project's service account": h.account,
+		"a tenant's admin": h.admin} {
 		ref, _ := b.push()
 		made, err := h.publish(b, as, ref, "k")
 		require.NoError(t, err, name)
@@ -144,7 +147,8 @@ func TestAnAccountOfAnotherProjectAndOneWithoutTheKeyMayNot(t *testing.T) {
 	ref, _ := b.push()
 	made, err := h.publish(b, h.account, ref, "k")
 	require.NoError(t, err)
-	_, credential := b.ServiceAccount(b.Project(h.tenant), authz.ArtifactRead, authz.ArtifactPublish, authz.ArtifactPromote)
+	_, credential := b.ServiceAccount(b.Project(h.tenant), authz.ArtifactRead, authz.ArtifactPublish,
+		authz.ArtifactPromote)
 	platformtest.Refused(t, b.promote(b.With(credential), made.ID, lifecycle.StageStaged), fault.NotFound)
 	_, credential = b.ServiceAccount(h.project, authz.ArtifactRead)
 	platformtest.Refused(t, b.promote(b.With(credential), made.ID, lifecycle.StageStaged), fault.Forbidden)
@@ -166,8 +170,10 @@ func TestARetirementCountsTheInstancesOfOtherTenantsAndNamesNone(t *testing.T) {
 	ref, _ := b.push()
 	made, err := h.publish(b, h.account, ref, "k")
 	require.NoError(t, err)
-	pinned := b.Manifest(lifecycle.StageDeprecated, platformtest.Document(b.App("apps"), "1.0.0", b.Adapter("http://adapter.test", nil), made))
-	own, foreign := b.Instance(h.project, pinned, lifecycle.InstanceRunning), b.Instance(other.project, pinned, lifecycle.InstanceRunning)
+	pinned := b.Manifest(lifecycle.StageDeprecated,
+		platformtest.Document(b.App("apps"), "1.0.0", b.Adapter("http://adapter.test", nil), made))
+	own, foreign := b.Instance(h.project, pinned, lifecycle.InstanceRunning),
+		b.Instance(other.project, pinned, lifecycle.InstanceRunning)
 	for _, to := range []lifecycle.Stage{"STAGED", "CANARY", "ACTIVE", "DEPRECATED"} {
 		require.NoError(t, b.promote(h.account, made.ID, to))
 	}

@@ -97,5 +97,6 @@ func still(found signature.Finding, from *origin.Source) signature.Finding {
 			return found
 		}
 	}
-	return signature.Finding{State: lifecycle.SignatureUntrusted, Reasons: []string{fmt.Sprintf("the key %.80q that signed it does not count any more", found.Key.Name)}}
+	return signature.Finding{State: lifecycle.SignatureUntrusted,
+		Reasons: []string{fmt.Sprintf("the key %.80q that signed it does not count any more", found.Key.Name)}}
 }

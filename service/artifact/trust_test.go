@@ -24,15 +24,19 @@ func TestASourcesPolicySaysWhatBecomesOfItsSignatures(t *testing.T) {
 		refuses fault.Code // empty when it is stored
 		keeps   fault.Code // why in quarantine
 	}{
-		"required, signed":     {lifecycle.SignatureRequired, []crypto.Signer{trusted}, lifecycle.SignatureVerified, "", ""},
-		"required, both":       {lifecycle.SignatureRequired, []crypto.Signer{stranger, trusted}, lifecycle.SignatureVerified, "", ""},
-		"required, unsigned":   {lifecycle.SignatureRequired, nil, "", fault.SignatureMissing, ""},
-		"required, untrusted":  {lifecycle.SignatureRequired, []crypto.Signer{stranger}, "", fault.SignatureUntrusted, ""},
-		"quarantine, signed":   {lifecycle.SignatureQuarantine, []crypto.Signer{trusted}, lifecycle.SignatureVerified, "", ""},
+		"required, signed": {lifecycle.SignatureRequired, []crypto.Signer{trusted}, lifecycle.SignatureVerified, "", ""},
+		"required, both": {lifecycle.SignatureRequired, []crypto.Signer{stranger, trusted}, lifecycle.SignatureVerified,
+			"", ""},
+		"required, unsigned":  {lifecycle.SignatureRequired, nil, "", fault.SignatureMissing, ""},
+		"required, untrusted": {lifecycle.SignatureRequired, []crypto.Signer{stranger}, "", fault.SignatureUntrusted, ""},
+		"quarantine, signed": {lifecycle.SignatureQuarantine, []crypto.Signer{trusted}, lifecycle.SignatureVerified, "",
+			""},
 		"quarantine, unsigned": {lifecycle.SignatureQuarantine, nil, lifecycle.SignatureMissing, "", fault.SignatureMissing},
-		"quarantine, wrong":    {lifecycle.SignatureQuarantine, []crypto.Signer{stranger}, lifecycle.SignatureUntrusted, "", fault.SignatureUntrusted},
-		"optional, unsigned":   {lifecycle.SignatureOptional, nil, lifecycle.SignatureMissing, "", ""},
-		"optional, wrong":      {lifecycle.SignatureOptional, []crypto.Signer{stranger}, lifecycle.SignatureUntrusted, "", fault.SignatureUntrusted},
+		"quarantine, wrong": {lifecycle.SignatureQuarantine, []crypto.Signer{stranger}, lifecycle.SignatureUntrusted, "",
+			fault.SignatureUntrusted},
+		"optional, unsigned": {lifecycle.SignatureOptional, nil, lifecycle.SignatureMissing, "", ""},
+		"optional, wrong": {lifecycle.SignatureOptional, []crypto.Signer{stranger}, lifecycle.SignatureUntrusted, "",
+			fault.SignatureUntrusted},
 	} {
 		for _, classic := range []bool{false, true} {
 			if classic && len(test.signers) > 1 {
@@ -192,7 +196,8 @@ func TestWhoReleasesAnUntrustedArtifactTakesItUponThemselves(t *testing.T) {
 	b.policy(lifecycle.SignatureQuarantine)
 	ref, _ := b.push()
 	made := b.published(ref, "k")
-	platformtest.Refused(t, b.promote(b.operator, made.ID, lifecycle.StageStaged), fault.ArtifactQuarantined, "input.artifactId")
+	platformtest.Refused(t, b.promote(b.operator, made.ID, lifecycle.StageStaged), fault.ArtifactQuarantined,
+		"input.artifactId")
 	_, err := b.verbs.Release(b.operator, made.ID, "an old image that nobody can sign")
 	require.NoError(t, err)
 	entries := b.Audit()

@@ -17,11 +17,11 @@ import (
 )
 
 // Verify looks at an artifact again: all its bytes, and its signatures by the keys that are trusted now. What it finds
-// wrong puts the artifact in quarantine; where nothing is, it leaves a quarantine that a check put it in, and stays in one
-// that a person did. Key: artifact.publish on its project or tenant, or on the platform.
+// wrong puts the artifact in quarantine; where nothing is, it leaves a quarantine that a check put it in, and stays in
+// one that a person did. Key: artifact.publish on its project or tenant, or on the platform.
 //
-// Faults: NOT_FOUND, FORBIDDEN; SOURCE_UNKNOWN, DIAL_REFUSED, ARTIFACT_UNAVAILABLE at artifactId: then nothing is known,
-// and nothing changes; UNAVAILABLE as of PublishArtifact.
+// Faults: NOT_FOUND, FORBIDDEN; SOURCE_UNKNOWN, DIAL_REFUSED, ARTIFACT_UNAVAILABLE at artifactId: then nothing is
+// known, and nothing changes; UNAVAILABLE as of PublishArtifact.
 func (s *Service) Verify(ctx context.Context, id ids.ID) (out *db.Artifact, err error) {
 	const action = "verifyArtifact"
 	seen, from, err := s.look(ctx, action, authz.ArtifactPublish, id, nil)
@@ -41,7 +41,8 @@ func (s *Service) Verify(ctx context.Context, id ids.ID) (out *db.Artifact, err 
 		if err != nil {
 			return err
 		}
-		return audit.Write(ctx, t, audit.Entry{Action: action, Key: authz.ArtifactPublish, Object: objectOf(row), ObjectID: id, Before: trail(row), After: trail(out)})
+		return audit.Write(ctx, t, audit.Entry{Action: action, Key: authz.ArtifactPublish, Object: objectOf(row),
+			ObjectID: id, Before: trail(row), After: trail(out)})
 	})
 	return out, err
 }
@@ -49,7 +50,8 @@ func (s *Service) Verify(ctx context.Context, id ids.ID) (out *db.Artifact, err 
 // again is the reading of an artifact that is there.
 func again(action string, row *db.Artifact, from *origin.Source) wanted {
 	object := objectOf(row)
-	return wanted{verb: action, from: from, ref: row.Ref, digest: row.Digest, tenant: object.TenantID, project: object.ProjectID, again: row.ID}
+	return wanted{verb: action, from: from, ref: row.Ref, digest: row.Digest, tenant: object.TenantID,
+		project: object.ProjectID, again: row.ID}
 }
 
 // objectOf is whose the artifact is.
@@ -64,7 +66,8 @@ func objectOf(row *db.Artifact) (out authz.Object) {
 }
 
 // look is the first transaction of a verb that reads an artifact again: it authorises, asks may, and finds the source.
-func (s *Service) look(ctx context.Context, action string, key authz.Key, id ids.ID, may func(*db.Artifact) error) (row *db.Artifact, from *origin.Source, err error) {
+func (s *Service) look(ctx context.Context, action string, key authz.Key, id ids.ID,
+	may func(*db.Artifact) error) (row *db.Artifact, from *origin.Source, err error) {
 	err = s.DB.Write(ctx, func(ctx context.Context, t *tx.Tx) error {
 		if row, err = load(ctx, t, action, key, id); err != nil {
 			return err
@@ -157,7 +160,8 @@ func (s *Service) note(ctx context.Context, t *tx.Tx, row *db.Artifact, found *f
 }
 
 // save writes the update, and the parts of an artifact from before they were kept.
-func save(ctx context.Context, t *tx.Tx, row *db.Artifact, update *db.ArtifactUpdateOne, noted evidence, found *found) (*db.Artifact, error) {
+func save(ctx context.Context, t *tx.Tx, row *db.Artifact, update *db.ArtifactUpdateOne, noted evidence,
+	found *found) (*db.Artifact, error) {
 	encoded, err := noted.encode()
 	if err != nil {
 		return nil, err
@@ -170,7 +174,8 @@ func save(ctx context.Context, t *tx.Tx, row *db.Artifact, update *db.ArtifactUp
 		return out, nil
 	}
 	var kept bool
-	if err := t.QueryRow(ctx, `SELECT EXISTS (SELECT FROM artifact_part WHERE artifact_id = $1)`, row.ID).Scan(&kept); err != nil {
+	if err := t.QueryRow(ctx, `SELECT EXISTS (SELECT FROM artifact_part WHERE artifact_id = $1)`,
+		row.ID).Scan(&kept); err != nil {
 		return nil, fmt.Errorf("look for the parts of %s: %w", row.ID, err)
 	}
 	if kept {
@@ -179,28 +184,30 @@ func save(ctx context.Context, t *tx.Tx, row *db.Artifact, update *db.ArtifactUp
 	return out, storeParts(ctx, t, out, found.parts)
 }
 
-// waives says that somebody has let the artifact out of quarantine for this very finding. Bytes that are not its digest's
-// nobody can waive.
+// waives says that somebody has let the artifact out of quarantine for this very finding. Bytes that are not its
+// digest's nobody can waive.
 func (e *evidence) waives(code fault.Code) bool {
 	return e.Released != nil && e.Released.Code == code && code != fault.DigestMismatch
 }
 
-// trusted refuses an artifact whose signature is not good enough at this moment: its key does not count any more, or the
-// source's policy asks for more than it did.
+// trusted refuses an artifact whose signature is not good enough at this moment: its key does not count any more, or
+// the source's policy asks for more than it did.
 func trusted(row *db.Artifact, from *origin.Source, path string) error {
 	noted, err := evidenceOf(row)
 	if err != nil {
 		return err
 	}
 	if noted.Altered != "" {
-		return fault.New(fault.DigestMismatch, "its bytes were found to be others when it was last looked at: %s", noted.Altered).At(path)
+		return fault.New(fault.DigestMismatch, "its bytes were found to be others when it was last looked at: %s",
+			noted.Altered).At(path)
 	}
 	state, reasons := row.Signature, []string{}
 	if noted.Signature != nil {
 		reasons = append(reasons, noted.Signature.Reasons...)
 	}
 	if state == lifecycle.SignatureVerified && !counts(row.SignerKeyID, from) {
-		state, reasons = lifecycle.SignatureUntrusted, []string{"the key that signed it does not count any more: sign it again, and verify it"}
+		state, reasons = lifecycle.SignatureUntrusted,
+			[]string{"the key that signed it does not count any more: sign it again, and verify it"}
 	}
 	if code := lacking(from.Policy, state); code != "" && !noted.waives(code) {
 		return untrusted(code, reasons, path)

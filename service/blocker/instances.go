@@ -62,8 +62,9 @@ func (r *reading) addInstance(rows pgx.Rows) error {
 	in.Failure, in.FailedAt = code+": "+message, updated
 	in.Drift = drifts(drift, updated)
 	if lastID != nil {
-		in.Last = &blocker.Last{ID: *lastID, Kind: lifecycle.OperationKind(*last.kind), State: lifecycle.OperationState(*last.state),
-			Code: *last.code, Message: *last.message, Owner: *last.owner, Retryable: *last.retryable}
+		in.Last = &blocker.Last{ID: *lastID, Kind: lifecycle.OperationKind(*last.kind),
+			State: lifecycle.OperationState(*last.state),
+			Code:  *last.code, Message: *last.message, Owner: *last.owner, Retryable: *last.retryable}
 		if last.ended != nil {
 			in.Last.Ended = *last.ended
 		}
@@ -71,7 +72,9 @@ func (r *reading) addInstance(rows pgx.Rows) error {
 			in.FailedAt = in.Last.Ended
 		}
 	}
-	in.Open = slices.ContainsFunc(r.found, func(op *openOperation) bool { return op.instance != nil && *op.instance == in.ID })
+	in.Open = slices.ContainsFunc(r.found, func(op *openOperation) bool {
+		return op.instance != nil && *op.instance == in.ID
+	})
 	r.instances[in.ID] = &in
 	return nil
 }
@@ -97,7 +100,8 @@ func drifts(raw []byte, seen time.Time) (list []blocker.Drift) {
 // ofInstance are the facts of an instance, without its operations.
 func (r *reading) ofInstance(in *instanceRow) *blocker.Facts {
 	return &blocker.Facts{
-		Now: r.now, Workers: r.workers, Instance: &in.Instance, Family: in.family, AdapterName: in.adapter, Adapter: r.adapters[in.adapter],
+		Now: r.now, Workers: r.workers, Instance: &in.Instance, Family: in.family, AdapterName: in.adapter,
+		Adapter: r.adapters[in.adapter],
 		Members: r.members[in.ID], Allocations: r.allocationsOf(in.ID, r.members[in.ID]), Orphans: r.orphans[in.ID],
 	}
 }
@@ -130,13 +134,15 @@ func (r *reading) addMember(rows pgx.Rows) error {
 		seen             *time.Time
 		walls            *isolation.Walls
 	}
-	if err := rows.Scan(&of, &m.ID, &key, &ordinal, &m.Status, &m.Allocation, &m.Changed, &node.id, &node.name, &node.status, &node.seen,
+	if err := rows.Scan(&of, &m.ID, &key, &ordinal, &m.Status, &m.Allocation, &m.Changed, &node.id, &node.name,
+		&node.status, &node.seen,
 		&node.walls); err != nil {
 		return err
 	}
 	m.Name = fmt.Sprintf("%s %d", key, ordinal)
 	if node.id != nil {
-		m.Node = &blocker.Node{ID: *node.id, Name: *node.name, Status: lifecycle.NodeStatus(*node.status), Seen: *node.seen, Startless: node.walls.Startless()}
+		m.Node = &blocker.Node{ID: *node.id, Name: *node.name, Status: lifecycle.NodeStatus(*node.status), Seen: *node.seen,
+			Startless: node.walls.Startless()}
 	}
 	r.members[of] = append(r.members[of], m)
 	return nil
@@ -169,7 +175,9 @@ func (r *reading) addAllocation(rows pgx.Rows) error {
 func (r *reading) allocationsOf(instance ids.ID, members []blocker.Member) (list []blocker.Allocation) {
 	for _, one := range r.allocations {
 		bound := one.instance != nil && *one.instance == instance
-		lived := slices.ContainsFunc(members, func(m blocker.Member) bool { return m.Allocation != nil && *m.Allocation == one.ID })
+		lived := slices.ContainsFunc(members, func(m blocker.Member) bool {
+			return m.Allocation != nil && *m.Allocation == one.ID
+		})
 		if bound || lived {
 			list = append(list, one.Allocation)
 		}

@@ -40,7 +40,8 @@ func (r *reading) addOperation(rows pgx.Rows) error {
 	var status, evidence []byte
 	var name, state, message *string
 	var started *time.Time
-	err := rows.Scan(&o.ID, &o.tenant, &o.instance, &o.allocation, &o.adapter, &o.Kind, &o.State, &o.Message, &o.Targets, &o.Force,
+	err := rows.Scan(&o.ID, &o.tenant, &o.instance, &o.allocation, &o.adapter, &o.Kind, &o.State, &o.Message, &o.Targets,
+		&o.Force,
 		&o.ForcedAt, &o.CancelAskedAt, &o.Created, &o.Due, &o.Deadline, &o.Failures, &o.Claimed,
 		&o.Unknown, &o.Holder.Alive, &o.Holder.Heard, &o.Dispatches, &status, &name, &state, &message, &started, &evidence)
 	if err != nil {
@@ -145,7 +146,8 @@ func takesAway(op *openOperation, member ids.ID) bool {
 	switch {
 	case op.Kind == lifecycle.InstanceDecommission:
 		return true
-	case op.Kind != lifecycle.MemberRemove && op.Kind != lifecycle.MemberReplace && op.State != lifecycle.OperationCompensating:
+	case op.Kind != lifecycle.MemberRemove && op.Kind != lifecycle.MemberReplace &&
+		op.State != lifecycle.OperationCompensating:
 		return false
 	}
 	return slices.Contains(op.Targets, member)

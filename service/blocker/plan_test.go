@@ -19,7 +19,8 @@ import (
 // multiply copies the one row of a table many times, under other ids; set changes columns besides.
 func multiply(t *testing.T, kit *platformtest.Kit, table string, set map[string]string) {
 	t.Helper()
-	found, err := kit.Admin.Query(t.Context(), `SELECT column_name FROM information_schema.columns WHERE table_name = $1 ORDER BY ordinal_position`, table)
+	found, err := kit.Admin.Query(t.Context(),
+		`SELECT column_name FROM information_schema.columns WHERE table_name = $1 ORDER BY ordinal_position`, table)
 	require.NoError(t, err)
 	columns, err := pgx.CollectRows(found, pgx.RowTo[string])
 	require.NoError(t, err)
@@ -56,16 +57,20 @@ func TestNoReadingGoesThroughTheRowsOfOthers(t *testing.T) {
 	for _, table := range []string{"instance", "member", "allocation", "operation", "operation_step", "node_task"} {
 		kit.SQL(`ALTER TABLE ` + table + ` DISABLE TRIGGER ALL`)
 	}
-	others := map[string]string{"instance_id": "one.instance_id || n", "operation_id": "one.operation_id || n", "member_id": "one.member_id || n"}
+	others := map[string]string{"instance_id": "one.instance_id || n", "operation_id": "one.operation_id || n",
+		"member_id": "one.member_id || n"}
 	multiply(t, kit, "instance", map[string]string{"name": "one.name || n", "last_operation_id": "NULL"})
 	multiply(t, kit, "allocation", others)
-	multiply(t, kit, "member", map[string]string{"instance_id": "one.instance_id || n", "allocation_id": "one.allocation_id || n"})
-	multiply(t, kit, "operation", map[string]string{"instance_id": "one.instance_id || n", "ended_at": "CASE WHEN n > 2000 THEN now() END", "next_run_at": "now() + interval '1 hour'"})
+	multiply(t, kit, "member", map[string]string{"instance_id": "one.instance_id || n",
+		"allocation_id": "one.allocation_id || n"})
+	multiply(t, kit, "operation", map[string]string{"instance_id": "one.instance_id || n",
+		"ended_at": "CASE WHEN n > 2000 THEN now() END", "next_run_at": "now() + interval '1 hour'"})
 	multiply(t, kit, "operation_step", others)
 	multiply(t, kit, "node_task", others)
 	kit.SQL(`ANALYZE`)
 
-	for _, read := range []*reading{newReading(ofOperations, []ids.ID{op.ID}), newReading(ofInstances, []ids.ID{instance.ID})} {
+	for _, read := range []*reading{newReading(ofOperations, []ids.ID{op.ID}),
+		newReading(ofInstances, []ids.ID{instance.ID})} {
 		for _, query := range read.queries() {
 			plan := explain(t, kit, query)
 			require.NotRegexp(t, sequential, plan, "%s\n%s", query.SQL, plan)

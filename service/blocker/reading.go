@@ -73,7 +73,8 @@ func (r *reading) sql(text string) string {
 func (r *reading) queries() []tx.Query {
 	return []tx.Query{
 		r.pulse(), r.backlogs(), each(r.sql(operationsSQL), []any{r.wanted}, r.reset, r.addOperation),
-		each(r.sql(instancesSQL), []any{r.wanted, r.scope == ofInstances}, func() { r.instances = map[ids.ID]*instanceRow{} }, r.addInstance),
+		each(r.sql(instancesSQL), []any{r.wanted, r.scope == ofInstances}, func() { r.instances = map[ids.ID]*instanceRow{} },
+			r.addInstance),
 		each(r.sql(adaptersSQL), []any{r.wanted}, func() { r.adapters = map[string]*blocker.Adapter{} }, r.addAdapter),
 		each(r.sql(membersSQL), []any{r.wanted}, func() { r.members = map[ids.ID][]blocker.Member{} }, r.addMember),
 		each(r.sql(allocationsSQL), []any{r.wanted}, func() { r.allocations = nil }, r.addAllocation),
@@ -134,7 +135,8 @@ func (r *reading) addAdapter(rows pgx.Rows) error {
 	return nil
 }
 
-// dialRefused reports whether by a reason of adapterclient nothing was dialled: for the dial policy, or for want of TLS.
+// dialRefused reports whether by a reason of adapterclient nothing was dialled: for the dial policy, or for want of
+// TLS.
 func dialRefused(reason string) bool {
 	return strings.Contains(reason, "dial policy does not allow") || strings.Contains(reason, adapterclient.NotCalled)
 }

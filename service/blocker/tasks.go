@@ -64,7 +64,8 @@ func addTask(rows pgx.Rows, under map[ids.ID][]taskRow) error {
 	if ended != nil {
 		t.Ended = *ended
 	}
-	if parts := strings.SplitN(key, " ", probeParts); t.Platform && t.Kind == lifecycle.TaskProbe && len(parts) == probeParts {
+	if parts := strings.SplitN(key, " ", probeParts); t.Platform && t.Kind == lifecycle.TaskProbe &&
+		len(parts) == probeParts {
 		t.Name = parts[probeParts-1]
 	}
 	t.judge(result, message, exit)
@@ -101,7 +102,8 @@ func (t *taskRow) judge(raw []byte, message string, exit *int) {
 		}
 	case t.Kind == lifecycle.TaskResidue && readable && result.Residue != nil:
 		left := result.Residue
-		t.Good = t.Good && !left.Sandbox && len(left.Processes)+len(left.Mounts)+left.Files+len(left.Cgroups)+len(left.Network) == 0
+		t.Good = t.Good && !left.Sandbox && len(left.Processes)+len(left.Mounts)+left.Files+len(left.Cgroups)+
+			len(left.Network) == 0
 		if t.State == lifecycle.TaskSucceeded {
 			t.Detail = fmt.Sprintf("%d processes, %d mounts, %d files", len(left.Processes), len(left.Mounts), left.Files)
 		}

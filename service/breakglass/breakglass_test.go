@@ -46,7 +46,8 @@ func setup(t *testing.T) *bundle {
 }
 
 // held is an operation that a worker holds, on an instance with one member on a node.
-func (b *bundle) held(kind lifecycle.OperationKind, status lifecycle.InstanceStatus, member lifecycle.MemberStatus) *db.Operation {
+func (b *bundle) held(kind lifecycle.OperationKind, status lifecycle.InstanceStatus,
+	member lifecycle.MemberStatus) *db.Operation {
 	b.t.Helper()
 	node, _ := b.Node(1)
 	_, stored := b.Launchable(b.project, "apps")
@@ -56,7 +57,8 @@ func (b *bundle) held(kind lifecycle.OperationKind, status lifecycle.InstanceSta
 	transaction, err := b.Admin.Begin(b.t.Context())
 	require.NoError(b.t, err)
 	defer func() { _ = transaction.Rollback(context.Background()) }()
-	for _, statement := range []string{`SET LOCAL session_replication_role = replica`, `UPDATE member SET status = '` + string(member) + `'`,
+	for _, statement := range []string{`SET LOCAL session_replication_role = replica`,
+		`UPDATE member SET status = '` + string(member) + `'`,
 		`UPDATE operation SET claimed_by = 'wrk_one', claim_epoch = 3, dispatch_attempt = 1`} {
 		_, err := transaction.Exec(b.t.Context(), statement)
 		require.NoError(b.t, err, statement)
@@ -66,7 +68,8 @@ func (b *bundle) held(kind lifecycle.OperationKind, status lifecycle.InstanceSta
 }
 
 func (b *bundle) end(op *db.Operation) (*operation.View, error) {
-	return b.service.EndOperation(b.ctx, breakglass.EndOperationInput{OperationID: op.ID, Reason: because, Incident: "INC-7"})
+	return b.service.EndOperation(b.ctx, breakglass.EndOperationInput{OperationID: op.ID, Reason: because,
+		Incident: "INC-7"})
 }
 
 func TestAHeldOperationIsEndedFencedAndFlaggedEverywhere(t *testing.T) {
@@ -86,11 +89,14 @@ func TestAHeldOperationIsEndedFencedAndFlaggedEverywhere(t *testing.T) {
 	require.Equal(t, 1, b.Count("operation", "claim_epoch = 4 AND claimed_by IS NULL AND ended_at IS NOT NULL"))
 	require.Equal(t, 1, b.Count("instance", "status = 'FAILED' AND failure_code = 'BREAK_GLASS'"))
 	require.Equal(t, 1, b.Count("member", "status = 'FAILED'"))
-	require.Equal(t, 1, b.Count("orphan", "operation_id = $1 AND kind = 'NODE_RESIDUE' AND resolved_at IS NULL AND owner = 'node'", op.ID))
-	for _, kind := range []string{"apps.instance.break_glass", "apps.instance.failed", "apps.instance.member_failed", "apps.orphan.found", "apps.operation.failed"} {
+	require.Equal(t, 1, b.Count("orphan",
+		"operation_id = $1 AND kind = 'NODE_RESIDUE' AND resolved_at IS NULL AND owner = 'node'", op.ID))
+	for _, kind := range []string{"apps.instance.break_glass", "apps.instance.failed", "apps.instance.member_failed",
+		"apps.orphan.found", "apps.operation.failed"} {
 		require.Equal(t, 1, b.Count("app_instance_event", "type = $1", kind), kind)
 	}
-	require.Equal(t, 1, b.Count("app_instance_event", "type = 'apps.instance.break_glass' AND position($1 in message) > 0 AND position($2 in message) > 0",
+	require.Equal(t, 1, b.Count("app_instance_event",
+		"type = 'apps.instance.break_glass' AND position($1 in message) > 0 AND position($2 in message) > 0",
 		because, b.operator.DisplayName))
 
 	entries := b.Audit()
@@ -132,14 +138,15 @@ func TestATeardownThatIsEndedCanBeAskedForAgain(t *testing.T) {
 	require.Equal(t, 1, b.Count("orphan", "kind = 'NODE_RESIDUE'"))
 }
 
-// The member that comes in another's place is no target of its replacement; it is settled with it all the same, and what
-// may be left of it is listed, so that its capacity is not held by a member that nothing carries on.
+// The member that comes in another's place is no target of its replacement; it is settled with it all the same, and
+// what may be left of it is listed, so that its capacity is not held by a member that nothing carries on.
 func TestAReplacementThatIsEndedSettlesTheNewcomer(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	node, _ := b.Node(2)
 	_, stored := b.Launchable(b.project, "apps")
-	instance := b.Instance(b.project, stored, lifecycle.InstanceRunning, b.Allocation(b.project, node), b.Allocation(b.project, node))
+	instance := b.Instance(b.project, stored, lifecycle.InstanceRunning, b.Allocation(b.project, node),
+		b.Allocation(b.project, node))
 	op := b.Operation(instance, lifecycle.MemberReplace, lifecycle.OperationRunning)
 	transaction, err := b.Admin.Begin(t.Context())
 	require.NoError(t, err)
@@ -156,13 +163,15 @@ func TestAReplacementThatIsEndedSettlesTheNewcomer(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, 1, b.Count("member", "ordinal = 0 AND status = 'ACTIVE'"))
 	require.Equal(t, 1, b.Count("member", "ordinal = 1 AND status = 'FAILED'"))
-	require.Equal(t, 1, b.Count("orphan", "kind = 'NODE_RESIDUE' AND member_id = (SELECT id FROM member WHERE ordinal = 1)"))
+	require.Equal(t, 1, b.Count("orphan",
+		"kind = 'NODE_RESIDUE' AND member_id = (SELECT id FROM member WHERE ordinal = 1)"))
 	require.Equal(t, 1, b.Count("app_instance_event", "type = 'apps.instance.member_failed'"))
 }
 
 func TestEveryStateEndsByALegalStep(t *testing.T) {
 	t.Parallel()
-	for _, state := range []lifecycle.OperationState{lifecycle.OperationPending, lifecycle.OperationRunning, lifecycle.OperationCanceling, lifecycle.OperationCompensating} {
+	for _, state := range []lifecycle.OperationState{lifecycle.OperationPending, lifecycle.OperationRunning,
+		lifecycle.OperationCanceling, lifecycle.OperationCompensating} {
 		b := setup(t)
 		node, _ := b.Node(1)
 		_, stored := b.Launchable(b.project, "apps")
@@ -179,7 +188,8 @@ func TestARoleIsGivenForAShortTimeAlsoToOneself(t *testing.T) {
 	staff := b.User(nil)
 	for _, subject := range []*db.User{b.operator, staff} {
 		before := time.Now()
-		row, err := b.service.GrantRole(b.ctx, breakglass.GrantRoleInput{SubjectID: subject.ID, Role: "project_admin", ProjectID: &b.project.ID,
+		row, err := b.service.GrantRole(b.ctx, breakglass.GrantRoleInput{SubjectID: subject.ID, Role: "project_admin",
+			ProjectID:       &b.project.ID,
 			DurationMinutes: 30, Reason: because})
 		require.NoError(t, err)
 		require.True(t, row.BreakGlass)
@@ -189,7 +199,8 @@ func TestARoleIsGivenForAShortTimeAlsoToOneself(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, authz.Require(actor, authz.AppsInstanceCreate, b.tenant.ID, b.project.ID))
 	}
-	require.Equal(t, 2, b.Count("audit_entry", "break_glass AND allowed AND action = 'breakGlassGrantRole' AND project_id = $1", b.project.ID))
+	require.Equal(t, 2, b.Count("audit_entry",
+		"break_glass AND allowed AND action = 'breakGlassGrantRole' AND project_id = $1", b.project.ID))
 	b.SQL(`UPDATE role_binding SET expires_at = now() - interval '1 second' WHERE break_glass`)
 	actor, err := b.DB.Read(b.As(staff))
 	require.NoError(t, err)
@@ -200,15 +211,18 @@ func TestNobodyElseBreaksTheGlass(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	op := b.held(lifecycle.MembersAdd, lifecycle.InstanceRunning, lifecycle.MemberJoining)
-	admin := b.User(b.tenant, platformtest.Across(authz.TenantAdmin, b.tenant), platformtest.In(authz.ProjectAdmin, b.project))
+	admin := b.User(b.tenant, platformtest.Across(authz.TenantAdmin, b.tenant),
+		platformtest.In(authz.ProjectAdmin, b.project))
 	_, err := b.service.EndOperation(b.As(admin), breakglass.EndOperationInput{OperationID: op.ID, Reason: because})
 	require.True(t, fault.Is(err, fault.Forbidden), "%v", err)
-	_, err = b.service.GrantRole(b.As(admin), breakglass.GrantRoleInput{SubjectID: admin.ID, Role: "tenant_admin", TenantID: &b.tenant.ID, DurationMinutes: 5, Reason: because})
+	_, err = b.service.GrantRole(b.As(admin), breakglass.GrantRoleInput{SubjectID: admin.ID, Role: "tenant_admin",
+		TenantID: &b.tenant.ID, DurationMinutes: 5, Reason: because})
 	require.True(t, fault.Is(err, fault.Forbidden), "%v", err)
 	require.Zero(t, b.Count("operation", "ended_at IS NOT NULL"))
 	require.Zero(t, b.Count("role_binding", "break_glass"))
 	require.Len(t, b.Audit(), 2)
-	require.Equal(t, 2, b.Count("audit_entry", "NOT allowed AND permission_key = 'break_glass.use' AND code = 'FORBIDDEN'"))
+	require.Equal(t, 2, b.Count("audit_entry",
+		"NOT allowed AND permission_key = 'break_glass.use' AND code = 'FORBIDDEN'"))
 	require.Zero(t, b.service.Used.Load())
 }
 
@@ -220,24 +234,34 @@ func TestWhatIsSaidIsChecked(t *testing.T) {
 	disabled := b.User(nil)
 	b.SQL(`UPDATE person SET disabled_at = now() WHERE id = $1`, disabled.ID)
 	nobody := ids.New(ids.Project)
-	good := breakglass.GrantRoleInput{SubjectID: b.operator.ID, Role: "project_admin", ProjectID: &b.project.ID, DurationMinutes: 30, Reason: because}
+	good := breakglass.GrantRoleInput{SubjectID: b.operator.ID, Role: "project_admin", ProjectID: &b.project.ID,
+		DurationMinutes: 30, Reason: because}
 	for name, c := range map[string]struct {
 		change func(*breakglass.GrantRoleInput)
 		code   fault.Code
 		path   string
 	}{
-		"no reason":         {func(in *breakglass.GrantRoleInput) { in.Reason = "" }, fault.InvalidArgument, "input.reason"},
-		"a short reason":    {func(in *breakglass.GrantRoleInput) { in.Reason = "   short   " + strings.Repeat(" ", 30) }, fault.InvalidArgument, "input.reason"},
-		"a long incident":   {func(in *breakglass.GrantRoleInput) { in.Incident = strings.Repeat("x", 101) }, fault.InvalidArgument, "input.incident"},
-		"the operator":      {func(in *breakglass.GrantRoleInput) { in.Role, in.ProjectID = "platform_operator", nil }, fault.InvalidArgument, "input.role"},
-		"no such role":      {func(in *breakglass.GrantRoleInput) { in.Role = "root" }, fault.InvalidArgument, "input.role"},
-		"a role elsewhere":  {func(in *breakglass.GrantRoleInput) { in.ProjectID = nil }, fault.InvalidArgument, "input.role"},
-		"too short a time":  {func(in *breakglass.GrantRoleInput) { in.DurationMinutes = 4 }, fault.InvalidArgument, "input.durationMinutes"},
-		"too long a time":   {func(in *breakglass.GrantRoleInput) { in.DurationMinutes = 241 }, fault.InvalidArgument, "input.durationMinutes"},
-		"another tenant":    {func(in *breakglass.GrantRoleInput) { in.TenantID = &other.ID }, fault.InvalidArgument, "input.tenantId"},
-		"another's person":  {func(in *breakglass.GrantRoleInput) { in.SubjectID = stranger.ID }, fault.FailedPrecondition, "input.subjectId"},
-		"somebody disabled": {func(in *breakglass.GrantRoleInput) { in.SubjectID = disabled.ID }, fault.FailedPrecondition, "input.subjectId"},
-		"no such project":   {func(in *breakglass.GrantRoleInput) { in.ProjectID = &nobody }, fault.NotFound, ""},
+		"no reason": {func(in *breakglass.GrantRoleInput) { in.Reason = "" }, fault.InvalidArgument, "input.reason"},
+		"a short reason": {func(in *breakglass.GrantRoleInput) { in.Reason = "   short   " + strings.Repeat(" ", 30) },
+			fault.InvalidArgument, "input.reason"},
+		"a long incident": {func(in *breakglass.GrantRoleInput) { in.Incident = strings.Repeat("x", 101) },
+			fault.InvalidArgument, "input.incident"},
+		"the operator": {func(in *breakglass.GrantRoleInput) { in.Role, in.ProjectID = "platform_operator", nil },
+			fault.InvalidArgument, "input.role"},
+		"no such role": {func(in *breakglass.GrantRoleInput) { in.Role = "root" }, fault.InvalidArgument, "input.role"},
+		"a role elsewhere": {func(in *breakglass.GrantRoleInput) { in.ProjectID = nil }, fault.InvalidArgument,
+			"input.role"},
+		"too short a time": {func(in *breakglass.GrantRoleInput) { in.DurationMinutes = 4 }, fault.InvalidArgument,
+			"input.durationMinutes"},
+		"too long a time": {func(in *breakglass.GrantRoleInput) { in.DurationMinutes = 241 }, fault.InvalidArgument,
+			"input.durationMinutes"},
+		"another tenant": {func(in *breakglass.GrantRoleInput) { in.TenantID = &other.ID }, fault.InvalidArgument,
+			"input.tenantId"},
+		"another's person": {func(in *breakglass.GrantRoleInput) { in.SubjectID = stranger.ID }, fault.FailedPrecondition,
+			"input.subjectId"},
+		"somebody disabled": {func(in *breakglass.GrantRoleInput) { in.SubjectID = disabled.ID }, fault.FailedPrecondition,
+			"input.subjectId"},
+		"no such project": {func(in *breakglass.GrantRoleInput) { in.ProjectID = &nobody }, fault.NotFound, ""},
 	} {
 		in := good
 		c.change(&in)
@@ -248,6 +272,7 @@ func TestWhatIsSaidIsChecked(t *testing.T) {
 		}
 	}
 	require.Zero(t, b.Count("role_binding", "break_glass"))
-	_, err := b.service.EndOperation(b.ctx, breakglass.EndOperationInput{OperationID: ids.New(ids.Operation), Reason: because})
+	_, err := b.service.EndOperation(b.ctx, breakglass.EndOperationInput{OperationID: ids.New(ids.Operation),
+		Reason: because})
 	require.True(t, fault.Is(err, fault.NotFound), "%v", err)
 }

@@ -143,7 +143,8 @@ func (e *ending) object() authz.Object {
 // end fences the workers off and ends the operation and its steps.
 func (e *ending) end(ctx context.Context) error {
 	batch := &pgx.Batch{}
-	batch.Queue(`UPDATE operation SET claim_epoch = claim_epoch + 1, outcome = $2 WHERE id = $1`, e.op.ID, lifecycle.OutcomeUnverified)
+	batch.Queue(`UPDATE operation SET claim_epoch = claim_epoch + 1, outcome = $2 WHERE id = $1`, e.op.ID,
+		lifecycle.OutcomeUnverified)
 	batch.Queue(`UPDATE operation_step SET state = CASE WHEN state = 'PENDING' THEN 'SKIPPED' ELSE 'FAILED' END, ended_at = $2,
 		message = CASE WHEN state = 'PENDING' THEN message ELSE $3 END WHERE operation_id = $1 AND state IN ('PENDING', 'RUNNING', 'UNDOING')`,
 		e.op.ID, e.Now, e.failure.Message)
@@ -207,9 +208,11 @@ func (e *ending) leave(ctx context.Context) error {
 	}
 	var drafts []orphan.Draft
 	for _, member := range members {
-		draft := orphan.Draft{Kind: lifecycle.OrphanNodeResidue, OperationID: e.op.ID, MemberID: member.ID, NodeID: *member.NodeID,
-			Owner: operation.OwnerNode, CorrelationID: e.op.CorrelationID,
-			Message: fmt.Sprintf("something of %s %d may be left on its node: its operation was ended by break-glass", member.ComponentKey, member.Ordinal)}
+		draft := orphan.Draft{Kind: lifecycle.OrphanNodeResidue, OperationID: e.op.ID, MemberID: member.ID,
+			NodeID: *member.NodeID,
+			Owner:  operation.OwnerNode, CorrelationID: e.op.CorrelationID,
+			Message: fmt.Sprintf("something of %s %d may be left on its node: its operation was ended by break-glass",
+				member.ComponentKey, member.Ordinal)}
 		if member.AllocationID != nil {
 			draft.AllocationID = *member.AllocationID
 		}
@@ -238,8 +241,10 @@ func (e *ending) held(ctx context.Context) ([]orphan.Draft, error) {
 	}
 	drafts := make([]orphan.Draft, len(list))
 	for i, id := range list {
-		drafts[i] = orphan.Draft{Kind: lifecycle.OrphanAllocation, OperationID: e.op.ID, AllocationID: id, Owner: operation.OwnerPlatform,
-			CorrelationID: e.op.CorrelationID, Message: "an operation that was ended by break-glass had asked for it, and nothing lives in it"}
+		drafts[i] = orphan.Draft{Kind: lifecycle.OrphanAllocation, OperationID: e.op.ID, AllocationID: id,
+			Owner:         operation.OwnerPlatform,
+			CorrelationID: e.op.CorrelationID,
+			Message:       "an operation that was ended by break-glass had asked for it, and nothing lives in it"}
 	}
 	return drafts, nil
 }
@@ -261,10 +266,13 @@ func (e *ending) wakeReleases(ctx context.Context) error {
 // events are what the instance's timeline is told, the break-glass itself first.
 func (e *ending) events(in EndOperationInput) []event.Draft {
 	tell := func(kind lifecycle.EventType, member ids.ID, message string, payload map[string]any) event.Draft {
-		return event.Draft{Type: kind, OperationID: e.op.ID, MemberID: member, CorrelationID: e.op.CorrelationID, Message: message, Payload: payload}
+		return event.Draft{Type: kind, OperationID: e.op.ID, MemberID: member, CorrelationID: e.op.CorrelationID,
+			Message: message, Payload: payload}
 	}
-	out := []event.Draft{tell(lifecycle.EventInstanceBreakGlass, "", "operation ended "+byWhom(e.Actor, in.Reason), map[string]any{
-		"operation": e.op.ID, "kind": e.op.Kind, "actor": e.Actor.ID, "actorName": e.Actor.Name, "reason": in.Reason, "incident": in.Incident})}
+	out := []event.Draft{tell(lifecycle.EventInstanceBreakGlass, "", "operation ended "+byWhom(e.Actor, in.Reason),
+		map[string]any{
+			"operation": e.op.ID, "kind": e.op.Kind, "actor": e.Actor.ID, "actorName": e.Actor.Name, "reason": in.Reason,
+			"incident": in.Incident})}
 	for _, member := range e.failed {
 		out = append(out, tell(lifecycle.EventMemberFailed, member.ID, e.failure.Message, e.failure.Payload()))
 	}

@@ -57,7 +57,8 @@ func (s *Service) looksWorse(ctx context.Context, manifestID ids.ID) (bool, erro
 	if err != nil {
 		return false, fmt.Errorf("read the launches of canary %s: %w", manifestID, err)
 	}
-	return judge(launches, beside != nil, func(launch, rollout.Outcome, *rollout.Test) {}).Verdict() == lifecycle.CanaryWorse, nil
+	return judge(launches, beside != nil, func(launch, rollout.Outcome, *rollout.Test) {
+	}).Verdict() == lifecycle.CanaryWorse, nil
 }
 
 // halt locks the app and then the version, as every step of promotion does, so that none comes between what is judged
@@ -95,7 +96,8 @@ func halt(ctx context.Context, t *tx.Tx, manifestID ids.ID) (*Halted, error) {
 
 func lock(ctx context.Context, t *tx.Tx, manifestID ids.ID) (*db.App, *db.Manifest, error) {
 	var slug string
-	err := t.QueryRow(ctx, `SELECT slug FROM app WHERE id = (SELECT app_id FROM manifest WHERE id = $1) FOR NO KEY UPDATE`, manifestID).Scan(&slug)
+	err := t.QueryRow(ctx, `SELECT slug FROM app WHERE id = (SELECT app_id FROM manifest WHERE id = $1) FOR NO KEY UPDATE`,
+		manifestID).Scan(&slug)
 	if err != nil {
 		return nil, nil, fmt.Errorf("lock the app of %s: %w", manifestID, err)
 	}
@@ -129,7 +131,8 @@ func why(launches []launch, beside string, test *rollout.Test) string {
 	} else {
 		text += fmt.Sprintf(", with nothing beside them; %.0f in a hundred are borne", 100*rollout.Tolerance)
 	}
-	return fmt.Sprintf("%s: the evidence for a worse version reached %.0f of %.0f", text, test.Evidence(), rollout.Threshold)
+	return fmt.Sprintf("%s: the evidence for a worse version reached %.0f of %.0f", text, test.Evidence(),
+		rollout.Threshold)
 }
 
 // record writes the step into the manifest's history and the audit.
@@ -140,7 +143,9 @@ func record(ctx context.Context, t *tx.Tx, app *db.App, row *db.Manifest, reason
 	if err != nil {
 		return fmt.Errorf("note the halt of canary %s: %w", row.ID, err)
 	}
-	return audit.Write(ctx, t, audit.Entry{Action: "haltCanary", Key: authz.ManifestPromote, Object: publisher(app), ObjectID: row.ID, Reason: reason,
+	return audit.Write(ctx, t, audit.Entry{Action: "haltCanary", Key: authz.ManifestPromote, Object: publisher(app),
+		ObjectID: row.ID, Reason: reason,
 		Before: map[string]any{"stage": row.Stage, "canaryPercent": row.CanaryPercent, "halted": false},
-		After:  map[string]any{"stage": row.Stage, "canaryPercent": row.CanaryPercent, "halted": true, "app": row.AppSlug, "version": row.Version}})
+		After: map[string]any{"stage": row.Stage, "canaryPercent": row.CanaryPercent, "halted": true, "app": row.AppSlug,
+			"version": row.Version}})
 }

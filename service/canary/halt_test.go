@@ -55,7 +55,8 @@ func TestAClearlyWorseCanaryIsHaltedOnceAndItIsWrittenDown(t *testing.T) {
 	history := b.history()
 	require.Len(t, history, 1)
 	step := history[0]
-	assert.Equal(t, []lifecycle.Stage{lifecycle.StageCanary, lifecycle.StageCanary}, []lifecycle.Stage{step.FromStage, step.ToStage})
+	assert.Equal(t, []lifecycle.Stage{lifecycle.StageCanary, lifecycle.StageCanary},
+		[]lifecycle.Stage{step.FromStage, step.ToStage})
 	assert.Zero(t, *step.CanaryPercent)
 	assert.Equal(t, []string{"platform", reason}, []string{step.ActorName, step.Reason})
 	entries := b.Audit()

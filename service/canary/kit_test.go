@@ -37,7 +37,8 @@ func setup(t *testing.T) *bundle {
 	b := &bundle{Kit: platformtest.New(t), t: t, began: time.Now().UTC().Add(-time.Hour).Truncate(time.Second)}
 	b.publisher, b.one, b.two = b.Project(b.Tenant()), b.Project(b.Tenant()), b.Project(b.Tenant())
 	b.app, b.adapter = b.App("apps"), b.Adapter("http://adapter.test", nil)
-	b.SQL(`UPDATE app SET publisher_tenant_id = $2, publisher_project_id = $3 WHERE id = $1`, b.app.ID, b.publisher.TenantID, b.publisher.ID)
+	b.SQL(`UPDATE app SET publisher_tenant_id = $2, publisher_project_id = $3 WHERE id = $1`, b.app.ID,
+		b.publisher.TenantID, b.publisher.ID)
 	b.active = b.version("1.0.0", lifecycle.StageActive)
 	b.canary = b.version("1.1.0", lifecycle.StageCanary)
 	b.SQL(`UPDATE manifest SET canary_percent = 20, canary_started_at = $2 WHERE id = $1`, b.canary.ID, b.began)
@@ -50,13 +51,15 @@ func (b *bundle) version(version string, stage lifecycle.Stage) *db.Manifest {
 }
 
 // launch is a launch of a version a second after the one before, which came to the state after so long.
-func (b *bundle) launch(of *db.Manifest, project *db.Project, state lifecycle.OperationState, took time.Duration) *db.Instance {
+func (b *bundle) launch(of *db.Manifest, project *db.Project, state lifecycle.OperationState,
+	took time.Duration) *db.Instance {
 	b.t.Helper()
 	b.clock += time.Second
 	return b.launchAt(of, project, state, b.began.Add(b.clock), took)
 }
 
-func (b *bundle) launchAt(of *db.Manifest, project *db.Project, state lifecycle.OperationState, at time.Time, took time.Duration) *db.Instance {
+func (b *bundle) launchAt(of *db.Manifest, project *db.Project, state lifecycle.OperationState, at time.Time,
+	took time.Duration) *db.Instance {
 	b.t.Helper()
 	row := b.Instance(project, of, lifecycle.InstanceRunning)
 	op := b.Operation(row, lifecycle.InstanceCreate, state)
@@ -115,6 +118,7 @@ func (b *bundle) viewer(project *db.Project) context.Context {
 // seenBy is how many launches a login role is told of.
 func (b *bundle) seenBy(from *pgxpool.Pool) (n int) {
 	b.t.Helper()
-	require.NoError(b.t, from.QueryRow(b.t.Context(), `SELECT count(*) FROM platform.canary_launches($1, 100, true)`, b.canary.ID).Scan(&n))
+	require.NoError(b.t, from.QueryRow(b.t.Context(), `SELECT count(*) FROM platform.canary_launches($1, 100, true)`,
+		b.canary.ID).Scan(&n))
 	return n
 }

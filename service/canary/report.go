@@ -26,7 +26,8 @@ func (s *Service) Report(ctx context.Context, manifestID ids.ID) (*Report, error
 		tx.Row(&row, rows.Manifest, `SELECT `+rows.ManifestColumns+` FROM manifest WHERE id = $1`, manifestID),
 		tx.Row(&beside, rows.Manifest, `SELECT `+rows.ManifestColumns+` FROM manifest
 			WHERE id = (SELECT platform.canary_beside(m) FROM manifest m WHERE m.id = $1)`, manifestID),
-		tx.Row(&app, rows.App, `SELECT `+rows.AppColumns+` FROM app WHERE id = (SELECT app_id FROM manifest WHERE id = $1)`, manifestID),
+		tx.Row(&app, rows.App, `SELECT `+rows.AppColumns+` FROM app WHERE id = (SELECT app_id FROM manifest WHERE id = $1)`,
+			manifestID),
 		tx.Rows(&launches, scanLaunch, launchesSQL, manifestID, mostLaunches, true))
 	if err != nil {
 		return nil, err
@@ -59,8 +60,9 @@ func publisher(app *db.App) (object authz.Object) {
 
 func report(row, beside *db.Manifest, launches []launch) *Report {
 	out := &Report{
-		Percent: row.CanaryPercent, StartedAt: row.CanaryStartedAt, HaltedAt: row.CanaryHaltedAt, HaltReason: row.CanaryHaltReason,
-		Canary: tally(launches, true), Threshold: rollout.Threshold,
+		Percent: row.CanaryPercent, StartedAt: row.CanaryStartedAt, HaltedAt: row.CanaryHaltedAt,
+		HaltReason: row.CanaryHaltReason,
+		Canary:     tally(launches, true), Threshold: rollout.Threshold,
 	}
 	out.Canary.Manifest = row
 	if beside != nil {

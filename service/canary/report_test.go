@@ -39,19 +39,22 @@ func TestAReportCountsTheLaunchesOfAllTenantsSinceTheCanaryBegan(t *testing.T) {
 	assert.Equal(t, lifecycle.CanaryTooEarly, report.Verdict)
 	assert.InDelta(t, rollout.Threshold, report.Threshold, 0)
 	assert.Equal(t, b.canary.ID, report.Canary.Manifest.ID)
-	assert.Equal(t, []int{11, 1, 1, 0, 0}, []int{report.Canary.Launches, report.Canary.Failed, report.Canary.Pending, report.Canary.Operations, report.Canary.OperationsFailed})
+	assert.Equal(t, []int{11, 1, 1, 0, 0}, []int{report.Canary.Launches, report.Canary.Failed, report.Canary.Pending,
+		report.Canary.Operations, report.Canary.OperationsFailed})
 	assert.InDelta(t, 1.0/11, *report.Canary.FailureRate, 1e-9)
 	assert.InDelta(t, 55, *report.Canary.TimeToRunningP50, 0.01)
 	assert.InDelta(t, 91, *report.Canary.TimeToRunningP90, 0.01)
 	assert.Equal(t, b.active.ID, report.Active.Manifest.ID)
-	assert.Equal(t, []int{1, 0, 0, 2, 1}, []int{report.Active.Launches, report.Active.Failed, report.Active.Pending, report.Active.Operations, report.Active.OperationsFailed})
+	assert.Equal(t, []int{1, 0, 0, 2, 1}, []int{report.Active.Launches, report.Active.Failed, report.Active.Pending,
+		report.Active.Operations, report.Active.OperationsFailed})
 
 	require.Len(t, report.Points, 12)
 	for i := range report.Points[1:] {
 		assert.False(t, report.Points[i+1].At.Before(report.Points[i].At), "oldest first")
 	}
 	last := report.Points[11]
-	assert.Equal(t, []int{11, 1, 1, 0}, []int{last.CanaryLaunches, last.CanaryFailed, last.ActiveLaunches, last.ActiveFailed})
+	assert.Equal(t, []int{11, 1, 1, 0}, []int{last.CanaryLaunches, last.CanaryFailed, last.ActiveLaunches,
+		last.ActiveFailed})
 }
 
 func TestAReportBeforeTheFirstLaunchAndWithoutAnActiveVersion(t *testing.T) {
@@ -73,7 +76,8 @@ func TestAChartHasTheNewestPointsAndCountsThemAll(t *testing.T) {
 	row := b.launch(b.active, b.one, lifecycle.OperationSucceeded, time.Second)
 	// 1,199 more of the one launch there is, each with an instance, a generation and an operation of its own.
 	for _, table := range []string{"instance", "operation", "instance_generation"} {
-		condition := map[string]string{"instance": "id = $1", "operation": "instance_id = $1", "instance_generation": "instance_id = $1"}[table]
+		condition := map[string]string{"instance": "id = $1", "operation": "instance_id = $1",
+			"instance_generation": "instance_id = $1"}[table]
 		changes := map[string]string{
 			"instance":            `'{"id":"' || t.id || n || '","name":"n' || n || '"}'`,
 			"operation":           `'{"id":"' || t.id || n || '","instance_id":"' || t.instance_id || n || '"}'`,
@@ -104,7 +108,8 @@ func TestACanaryThatEndedIsHeldAgainstTheVersionThatWasActiveThen(t *testing.T) 
 	report := b.report()
 	require.NotNil(t, report.Active)
 	assert.Equal(t, b.active.ID, report.Active.Manifest.ID)
-	assert.Equal(t, []int{2, 0, 4, 0}, []int{report.Canary.Launches, report.Canary.Failed, report.Active.Launches, report.Active.Failed})
+	assert.Equal(t, []int{2, 0, 4, 0}, []int{report.Canary.Launches, report.Canary.Failed, report.Active.Launches,
+		report.Active.Failed})
 }
 
 func TestAReportIsForThePublisherAndThePlatform(t *testing.T) {
@@ -138,7 +143,8 @@ func TestAReportIsForThePublisherAndThePlatform(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// The function that reads over all tenants answers nothing to a login that reaches no publisher, whatever a verb forgets.
+// The function that reads over all tenants answers nothing to a login that reaches no publisher, whatever a verb
+// forgets.
 func TestTheDatabaseItselfKeepsLaunchesFromStrangers(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

@@ -1,4 +1,5 @@
-// Package canary tells how the canary of a manifest goes beside the active version, and halts one that is clearly worse.
+// Package canary tells how the canary of a manifest goes beside the active version, and halts one that is clearly
+// worse.
 package canary
 
 import (

@@ -19,7 +19,8 @@ import (
 func TestAPublisherAddsAnAppOnce(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	in := catalog.CreateAppInput{Slug: "notebooks", DisplayName: "Notebooks", Summary: "Live code", PermissionFamily: "apps", IdempotencyKey: "k"}
+	in := catalog.CreateAppInput{Slug: "notebooks", DisplayName: "Notebooks", Summary: "Live code",
+		PermissionFamily: "apps", IdempotencyKey: "k"}
 	made, err := b.verbs.CreateApp(b.publisher, in)
 	require.NoError(t, err)
 	again, err := b.verbs.CreateApp(b.publisher, in)
@@ -46,7 +47,8 @@ func TestAnAppIsGivenToTheProjectThatPublishesIt(t *testing.T) {
 	b := newBench(t)
 	project, gone := b.Project(b.Tenant()), b.Project(b.Tenant())
 	b.SQL(`UPDATE project SET deleted_at = now() WHERE id = $1`, gone.ID)
-	in := catalog.CreateAppInput{Slug: "notebooks", DisplayName: "Notebooks", PermissionFamily: "apps", PublisherProjectID: &project.ID, IdempotencyKey: "k"}
+	in := catalog.CreateAppInput{Slug: "notebooks", DisplayName: "Notebooks", PermissionFamily: "apps",
+		PublisherProjectID: &project.ID, IdempotencyKey: "k"}
 	made, err := b.verbs.CreateApp(b.publisher, in)
 	require.NoError(t, err)
 	require.Equal(t, []any{&project.TenantID, &project.ID}, []any{made.PublisherTenantID, made.PublisherProjectID})
@@ -65,7 +67,8 @@ func TestAnAppIsGivenToTheProjectThatPublishesIt(t *testing.T) {
 	_, credential := b.ServiceAccount(project, authz.ManifestRead, authz.AppsCatalogRead)
 	publisher := b.With(credential)
 	stranger := b.As(b.User(b.Tenant(), platformtest.In(authz.ProjectAdmin, b.Project(b.Tenant()))))
-	for as, want := range map[context.Context]*ids.ID{b.operator: &project.ID, b.publisher: &project.ID, publisher: &project.ID, stranger: nil} {
+	for as, want := range map[context.Context]*ids.ID{b.operator: &project.ID, b.publisher: &project.ID,
+		publisher: &project.ID, stranger: nil} {
 		seen, err := b.verbs.App(as, made.Slug)
 		require.NoError(t, err)
 		require.Equal(t, want, seen.PublisherProjectID)
@@ -76,7 +79,8 @@ func TestAnAppIsGivenToTheProjectThatPublishesIt(t *testing.T) {
 
 	missing := ids.New(ids.Project)
 	for _, id := range []*ids.ID{&gone.ID, &missing} {
-		_, err = b.verbs.CreateApp(b.publisher, catalog.CreateAppInput{Slug: "others", DisplayName: "Others", PermissionFamily: "apps", PublisherProjectID: id, IdempotencyKey: "k2"})
+		_, err = b.verbs.CreateApp(b.publisher, catalog.CreateAppInput{Slug: "others", DisplayName: "Others",
+			PermissionFamily: "apps", PublisherProjectID: id, IdempotencyKey: "k2"})
 		platformtest.Refused(t, err, fault.NotFound, "input.publisherProjectId")
 	}
 	require.Equal(t, 1, b.Count("app", ""))
@@ -87,9 +91,11 @@ func TestTheCatalogIsPagedSearchedAndLimitedToFamiliesOfTheCaller(t *testing.T) 
 	t.Parallel()
 	b := newBench(t)
 	for _, app := range []struct{ slug, name, family string }{
-		{"alpha", "100% Alpha", "apps"}, {"beta", "Beta_one", "apps"}, {"gamma", "Gamma", "scheduler"}, {"zeta", "Beta two", "apps"},
+		{"alpha", "100% Alpha", "apps"}, {"beta", "Beta_one", "apps"}, {"gamma", "Gamma", "scheduler"},
+		{"zeta", "Beta two", "apps"},
 	} {
-		_, err := b.verbs.CreateApp(b.publisher, catalog.CreateAppInput{Slug: app.slug, DisplayName: app.name, PermissionFamily: app.family, IdempotencyKey: app.slug})
+		_, err := b.verbs.CreateApp(b.publisher, catalog.CreateAppInput{Slug: app.slug, DisplayName: app.name,
+			PermissionFamily: app.family, IdempotencyKey: app.slug})
 		require.NoError(t, err)
 	}
 	tenant := b.Tenant()

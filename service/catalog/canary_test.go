@@ -14,7 +14,8 @@ import (
 
 // share is a step to CANARY with this percent.
 func (b *bench) share(id ids.ID, percent int) catalog.PromoteManifestInput {
-	return catalog.PromoteManifestInput{ManifestID: id, To: lifecycle.StageCanary, Reason: "tested", CanaryPercent: &percent, Override: "a test"}
+	return catalog.PromoteManifestInput{ManifestID: id, To: lifecycle.StageCanary, Reason: "tested",
+		CanaryPercent: &percent, Override: "a test"}
 }
 
 func TestACanaryHasAShareThatMovesAndEndsWithIt(t *testing.T) {
@@ -66,7 +67,8 @@ func TestAHaltedCanaryGoesBackAndBeginsAnew(t *testing.T) {
 	next := b.Manifest(lifecycle.StageStaged, w.document("1.0.0"))
 	_, err := b.promote(next, lifecycle.StageCanary)
 	require.NoError(t, err)
-	b.SQL(`UPDATE manifest SET canary_halted_at = now(), canary_halt_reason = 'three times the failures' WHERE id = $1`, next.ID)
+	b.SQL(`UPDATE manifest SET canary_halted_at = now(), canary_halt_reason = 'three times the failures' WHERE id = $1`,
+		next.ID)
 	_, err = b.promote(next, lifecycle.StageActive)
 	platformtest.Refused(t, err, fault.FailedPrecondition, "input.to")
 	require.ErrorContains(t, err, "three times the failures")
@@ -81,7 +83,8 @@ func TestAHaltedCanaryGoesBackAndBeginsAnew(t *testing.T) {
 		_, err = b.promote(next, to)
 		require.NoError(t, err)
 	}
-	require.Equal(t, 1, b.Count("manifest", "id = $1 AND canary_halted_at IS NULL AND canary_halt_reason = '' AND canary_percent = 10", next.ID))
+	require.Equal(t, 1, b.Count("manifest",
+		"id = $1 AND canary_halted_at IS NULL AND canary_halt_reason = '' AND canary_percent = 10", next.ID))
 	_, err = b.promote(next, lifecycle.StageActive)
 	require.NoError(t, err)
 	require.Equal(t, 1, b.Count("manifest", "id = $1 AND canary_percent = 0", next.ID))
@@ -92,10 +95,12 @@ func TestNoStepForwardWithAnArtifactInQuarantine(t *testing.T) {
 	b := newBench(t)
 	w := b.world()
 	for from, to := range map[lifecycle.Stage]lifecycle.Stage{
-		lifecycle.StageDraft: lifecycle.StageStaged, lifecycle.StageStaged: lifecycle.StageCanary, lifecycle.StageCanary: lifecycle.StageActive,
+		lifecycle.StageDraft: lifecycle.StageStaged, lifecycle.StageStaged: lifecycle.StageCanary,
+		lifecycle.StageCanary: lifecycle.StageActive,
 	} {
 		b.SQL(`UPDATE artifact SET quarantined_at = NULL, quarantine_reason = ''`)
-		row := b.Manifest(from, w.document("1.0."+map[lifecycle.Stage]string{lifecycle.StageDraft: "0", lifecycle.StageStaged: "1", lifecycle.StageCanary: "2"}[from]))
+		row := b.Manifest(from, w.document("1.0."+map[lifecycle.Stage]string{lifecycle.StageDraft: "0",
+			lifecycle.StageStaged: "1", lifecycle.StageCanary: "2"}[from]))
 		b.SQL(`UPDATE artifact SET quarantined_at = now(), quarantine_reason = 'no trusted signature'`)
 		_, err := b.promote(row, to)
 		platformtest.Refused(t, err, fault.ArtifactQuarantined, "input.to")

@@ -50,7 +50,8 @@ func TestAReportIsKeptOnceUnderTheDigestOfItsBytes(t *testing.T) {
 	made, err := b.verbs.SubmitEvidence(b.publisher, in)
 	require.NoError(t, err)
 	require.True(t, made.Passed)
-	require.JSONEq(t, `{"adapter":"`+w.adapter.Name+`","build":"b1","app":"`+w.app.Slug+`","suite":"`+conformance.Version+`","passed":6,"failed":0,"skipped":0,"notRun":0,"missing":[]}`, string(made.Summary))
+	require.JSONEq(t, `{"adapter":"`+w.adapter.Name+`","build":"b1","app":"`+w.app.Slug+`","suite":"`+conformance.Version+
+		`","passed":6,"failed":0,"skipped":0,"notRun":0,"missing":[]}`, string(made.Summary))
 	again, err := b.verbs.SubmitEvidence(b.publisher, in)
 	require.NoError(t, err)
 	require.Equal(t, made.ID, again.ID)
@@ -123,9 +124,13 @@ func TestAControllerIsStagedByPassedReportsOfItsAdaptersBuildAndDeclaredBehaviou
 	bring(row, lifecycle.EvidenceConformance)
 	bring(row, lifecycle.EvidenceTenancy, func(r *conformance.Report) { r.Digested.Adapter.Build = "b0" })
 	stage("no tenancy report", "reports.tenancy")
-	bring(row, lifecycle.EvidenceTenancy, func(r *conformance.Report) { r.Digested.Clauses[0].Outcome = conformance.Failed })
+	bring(row, lifecycle.EvidenceTenancy, func(r *conformance.Report) {
+		r.Digested.Clauses[0].Outcome = conformance.Failed
+	})
 	stage("has not passed: 1 failed, required and not passed: tenancy.answers", "reports.tenancy")
-	bring(row, lifecycle.EvidenceTenancy, func(r *conformance.Report) { r.Digested.Clauses[1].Outcome = conformance.Skipped })
+	bring(row, lifecycle.EvidenceTenancy, func(r *conformance.Report) {
+		r.Digested.Clauses[1].Outcome = conformance.Skipped
+	})
 	stage("tenancy.audience", "reports.tenancy")
 	bring(row, lifecycle.EvidenceTenancy)
 	lacking, err := b.verbs.Lacks(b.operator, ids1(row))
@@ -181,7 +186,8 @@ func TestReportsAndWhoPromotedAreForThePublisherAlone(t *testing.T) {
 		history, err := b.trust.HistoryOf(ctx, ids1(row))
 		require.NoError(t, err)
 		require.Len(t, history[row.ID], 1)
-		require.Equal(t, c.as > 0, history[row.ID][0].ActorName != "" && history[row.ID][0].ActorID != "" && history[row.ID][0].Reason != "", c.name)
+		require.Equal(t, c.as > 0, history[row.ID][0].ActorName != "" && history[row.ID][0].ActorID != "" &&
+			history[row.ID][0].Reason != "", c.name)
 		lacking, err := b.verbs.Lacks(ctx, ids1(row))
 		require.NoError(t, err)
 		_, told := lacking[row.ID]

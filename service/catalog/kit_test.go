@@ -45,10 +45,11 @@ func (b *bench) audited(action, code string) int {
 
 // described is what an adapter says of an app that fits platformtest.Document.
 func described(slug, key string) json.RawMessage {
-	said, _ := json.Marshal(map[string]any{"contractVersions": []string{"1.0"}, "name": "a", "build": "b1", "apps": []map[string]any{{
-		"slug": slug, "components": []map[string]any{{"key": "worker", "displayName": "W", "min": 1, "max": 8, "default": 1}},
-		"actions": []map[string]any{{"name": "queue.read", "displayName": "Q", "permissionKey": key, "risk": "read"}},
-	}}})
+	said, _ := json.Marshal(map[string]any{"contractVersions": []string{"1.0"}, "name": "a", "build": "b1",
+		"apps": []map[string]any{{
+			"slug": slug, "components": []map[string]any{{"key": "worker", "displayName": "W", "min": 1, "max": 8, "default": 1}},
+			"actions": []map[string]any{{"name": "queue.read", "displayName": "Q", "permissionKey": key, "risk": "read"}},
+		}}})
 	return said
 }
 
@@ -61,35 +62,42 @@ type world struct {
 
 func (b *bench) world() world {
 	app := b.App("apps")
-	return world{app, b.Adapter("http://adapter.test", described(app.Slug, "apps.queue.read")), b.Artifact(lifecycle.StageActive)}
+	return world{app, b.Adapter("http://adapter.test", described(app.Slug, "apps.queue.read")),
+		b.Artifact(lifecycle.StageActive)}
 }
 
 func (w world) document(version string) map[string]any {
 	document := platformtest.Document(w.app, version, w.adapter, w.artifact)
 	mode := func(word string) map[string]any { return map[string]any{"mode": word, "keepsWork": false} }
-	document["lifecycle"] = map[string]any{"upgrade": mode("rolling"), "rollback": mode("rolling"), "delete": mode("immediate")}
+	document["lifecycle"] = map[string]any{"upgrade": mode("rolling"), "rollback": mode("rolling"),
+		"delete": mode("immediate")}
 	return document
 }
 
 // published gives the app to a new project of the tenant, with an account there that may do all that publishing takes.
 func (b *bench) published(w world, tenant *db.Tenant) (project *db.Project, publisher context.Context) {
 	project = b.Project(tenant)
-	b.SQL(`UPDATE app SET promotion_terms = '{"minLaunches": 0, "minMinutes": 0, "graceHours": 0}' WHERE id = $1`, w.app.ID)
-	b.SQL(`UPDATE app SET publisher_tenant_id = $1, publisher_project_id = $2 WHERE id = $3`, tenant.ID, project.ID, w.app.ID)
+	b.SQL(`UPDATE app SET promotion_terms = '{"minLaunches": 0, "minMinutes": 0, "graceHours": 0}' WHERE id = $1`,
+		w.app.ID)
+	b.SQL(`UPDATE app SET publisher_tenant_id = $1, publisher_project_id = $2 WHERE id = $3`, tenant.ID, project.ID,
+		w.app.ID)
 	return project, b.account(project)
 }
 
 // account is a service account of the project with the keys of a publisher.
 func (b *bench) account(project *db.Project) context.Context {
-	_, credential := b.ServiceAccount(project, authz.ManifestRead, authz.ManifestPublish, authz.ManifestPromote, authz.ManifestSmoke, authz.ArtifactRead)
+	_, credential := b.ServiceAccount(project, authz.ManifestRead, authz.ManifestPublish, authz.ManifestPromote,
+		authz.ManifestSmoke, authz.ArtifactRead)
 	return b.With(credential)
 }
 
 // report is a report of the adapter's build in which every required clause of the kind has passed, and what changes it.
-func report(t *testing.T, kind lifecycle.EvidenceKind, w world, change ...func(*conformance.Report)) catalog.EvidenceInput {
+func report(t *testing.T, kind lifecycle.EvidenceKind, w world,
+	change ...func(*conformance.Report)) catalog.EvidenceInput {
 	t.Helper()
 	said := conformance.Report{Digested: conformance.Digested{
-		Suite: conformance.Version, Contract: "1.1", Adapter: conformance.AdapterID{Name: w.adapter.Name, Build: "b1"}, App: w.app.Slug,
+		Suite: conformance.Version, Contract: "1.1", Adapter: conformance.AdapterID{Name: w.adapter.Name, Build: "b1"},
+		App: w.app.Slug,
 	}}
 	for _, id := range evidence.Required(kind) {
 		said.Digested.Clauses = append(said.Digested.Clauses, conformance.ClauseOutcome{ID: id, Outcome: conformance.Passed})

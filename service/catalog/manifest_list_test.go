@@ -41,9 +41,11 @@ func TestManifestsOfAllAppsAreListedNewestFirstAndNarrowed(t *testing.T) {
 	b.Manifest(lifecycle.StageActive, active)
 	b.Manifest(lifecycle.StageCanary, other.document("3.0.0"))
 	viewer := b.As(b.User(b.Tenant(), platformtest.In(authz.ProjectViewer, b.Project(b.Tenant()))))
-	require.Equal(t, []string{"3.0.0", "2.0.0", "1.0.4", "1.0.3", "1.0.2", "1.0.1", "1.0.0"}, b.listed(viewer, catalog.ManifestFilter{}))
+	require.Equal(t, []string{"3.0.0", "2.0.0", "1.0.4", "1.0.3", "1.0.2", "1.0.1", "1.0.0"},
+		b.listed(viewer, catalog.ManifestFilter{}))
 	require.Equal(t, []string{"3.0.0"}, b.listed(viewer, catalog.ManifestFilter{AppSlug: other.app.Slug}))
-	require.Equal(t, []string{"3.0.0", "2.0.0"}, b.listed(viewer, catalog.ManifestFilter{Stages: []lifecycle.Stage{lifecycle.StageActive, lifecycle.StageCanary}}))
+	require.Equal(t, []string{"3.0.0", "2.0.0"}, b.listed(viewer,
+		catalog.ManifestFilter{Stages: []lifecycle.Stage{lifecycle.StageActive, lifecycle.StageCanary}}))
 	require.Equal(t, []string{"2.0.0"}, b.listed(viewer, catalog.ManifestFilter{Search: "0% OFF_"}))
 	require.Empty(t, b.listed(viewer, catalog.ManifestFilter{Search: "0_ OFF"}), "what is searched for stands for itself")
 
@@ -91,7 +93,8 @@ func TestAppsTellTheirCanaryAndTheirPicture(t *testing.T) {
 	slugs := []string{one.app.Slug, two.app.Slug, three.app.Slug}
 	icons, err := b.verbs.Icons(b.operator, slugs)
 	require.NoError(t, err)
-	require.Equal(t, map[string]string{one.app.Slug: "data:image/png;base64,AAAA", two.app.Slug: "data:image/png;base64,DDDD", three.app.Slug: ""}, icons)
+	require.Equal(t, map[string]string{one.app.Slug: "data:image/png;base64,AAAA",
+		two.app.Slug: "data:image/png;base64,DDDD", three.app.Slug: ""}, icons)
 	canaries, err := b.verbs.CanaryManifests(b.operator, slugs)
 	require.NoError(t, err)
 	require.Len(t, canaries, 1)

@@ -45,7 +45,8 @@ func TestAPublishersAccountWalksTheWholePathAndAStrangersNoStepOfIt(t *testing.T
 	require.Equal(t, 2, b.Count("promotion_evidence", "tenant_id = $1 AND passed", tenant.ID))
 
 	smoke := b.smokedIn(project, made)
-	for _, to := range []lifecycle.Stage{lifecycle.StageStaged, lifecycle.StageCanary, lifecycle.StageActive, lifecycle.StageDeprecated, lifecycle.StageRetired} {
+	for _, to := range []lifecycle.Stage{lifecycle.StageStaged, lifecycle.StageCanary, lifecycle.StageActive,
+		lifecycle.StageDeprecated, lifecycle.StageRetired} {
 		step := catalog.PromoteManifestInput{ManifestID: made.ID, To: to, Reason: "mine", SmokeInstanceID: &smoke}
 		_, err := b.verbs.PromoteManifest(stranger, step)
 		require.Error(t, err, to)
@@ -80,13 +81,15 @@ func TestAManifestPinsItsPublishersArtifactsBeforeThePlatformsAndNobodyElses(t *
 	platforms := w.artifact
 	mine := b.copied(platforms, tenant)
 	theirs := b.copied(platforms, other)
-	made, err := b.verbs.PublishManifest(own, catalog.PublishManifestInput{Document: encode(t, w.document("1.0.0")), IdempotencyKey: "a"})
+	made, err := b.verbs.PublishManifest(own, catalog.PublishManifestInput{Document: encode(t, w.document("1.0.0")),
+		IdempotencyKey: "a"})
 	require.NoError(t, err)
 	require.Equal(t, 1, b.Count("manifest_artifact", "manifest_id = $1 AND artifact_id = $2", made.ID, mine))
 	require.Equal(t, 1, b.Count("manifest_artifact", ""))
 
 	b.SQL(`UPDATE artifact SET quarantined_at = now(), quarantine_reason = 'unsigned' WHERE id = $1`, mine)
-	_, err = b.verbs.PublishManifest(own, catalog.PublishManifestInput{Document: encode(t, w.document("1.0.1")), IdempotencyKey: "b"})
+	_, err = b.verbs.PublishManifest(own, catalog.PublishManifestInput{Document: encode(t, w.document("1.0.1")),
+		IdempotencyKey: "b"})
 	platformtest.Refused(t, err, fault.ManifestInvalid, "input.document.artifacts.0.digest")
 	require.ErrorContains(t, err, "quarantine")
 	reasons, err := b.verbs.LintManifest(own, encode(t, w.document("1.0.1")))
@@ -95,11 +98,14 @@ func TestAManifestPinsItsPublishersArtifactsBeforeThePlatformsAndNobodyElses(t *
 
 	b.SQL(`DELETE FROM manifest_artifact`)
 	b.SQL(`DELETE FROM artifact WHERE id IN ($1, $2)`, mine, platforms.ID)
-	_, err = b.verbs.PublishManifest(own, catalog.PublishManifestInput{Document: encode(t, w.document("1.0.1")), IdempotencyKey: "b"})
+	_, err = b.verbs.PublishManifest(own, catalog.PublishManifestInput{Document: encode(t, w.document("1.0.1")),
+		IdempotencyKey: "b"})
 	platformtest.Refused(t, err, fault.ManifestInvalid, "input.document.artifacts.0.digest")
-	_, err = b.verbs.PublishManifest(b.operator, catalog.PublishManifestInput{Document: encode(t, w.document("1.0.1")), IdempotencyKey: "b"})
+	_, err = b.verbs.PublishManifest(b.operator, catalog.PublishManifestInput{Document: encode(t, w.document("1.0.1")),
+		IdempotencyKey: "b"})
 	platformtest.Refused(t, err, fault.ManifestInvalid, "input.document.artifacts.0.digest")
-	require.Equal(t, 1, b.Count("artifact", "id = $1", theirs), "another tenant's is there, and is not pinned even by the platform's staff")
+	require.Equal(t, 1, b.Count("artifact", "id = $1", theirs),
+		"another tenant's is there, and is not pinned even by the platform's staff")
 	require.Equal(t, 1, b.Count("manifest", ""))
 }
 
@@ -110,7 +116,8 @@ func TestRetiringNamesTheInstancesThatThePublisherSeesAndCountsTheOthers(t *test
 	project, own := b.published(w, b.Tenant())
 	old := b.Manifest(lifecycle.StageDeprecated, w.document("1.0.0"))
 	mine := b.Instance(project, old, lifecycle.InstanceRunning)
-	others := []*db.Instance{b.Instance(b.Project(b.Tenant()), old, lifecycle.InstanceRunning), b.Instance(b.Project(b.Tenant()), old, lifecycle.InstanceRunning)}
+	others := []*db.Instance{b.Instance(b.Project(b.Tenant()), old, lifecycle.InstanceRunning),
+		b.Instance(b.Project(b.Tenant()), old, lifecycle.InstanceRunning)}
 	retire := catalog.PromoteManifestInput{ManifestID: old.ID, To: lifecycle.StageRetired, Reason: "old"}
 	_, err := b.verbs.PromoteManifest(own, retire)
 	platformtest.Refused(t, err, fault.FailedPrecondition, "input.to")
@@ -137,7 +144,8 @@ func TestARefusalToPublishSaysWhoseTurnItIs(t *testing.T) {
 	b := newBench(t)
 	w := b.world()
 	account := b.account(b.Project(b.Tenant()))
-	_, err := b.verbs.PublishManifest(account, catalog.PublishManifestInput{Document: encode(t, w.document("1.0.0")), IdempotencyKey: "k"})
+	_, err := b.verbs.PublishManifest(account, catalog.PublishManifestInput{Document: encode(t, w.document("1.0.0")),
+		IdempotencyKey: "k"})
 	platformtest.Refused(t, err, fault.Forbidden, "input.document.app")
 	require.Contains(t, err.Error(), "the app is published by the platform, whose staff does it")
 	require.Contains(t, err.Error(), "app.manage")

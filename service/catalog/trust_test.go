@@ -55,7 +55,8 @@ func (b *bench) attested(of *db.Manifest, w world, key ed25519.PrivateKey) error
 	return nil
 }
 
-// One account of the publisher's publishes, reports, smokes and promotes: its own word gives the version to nobody else.
+// One account of the publisher's publishes, reports, smokes and promotes: its own word gives the version to nobody
+// else.
 func TestAPublishersOwnWordStagesNothingForOthers(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -64,7 +65,8 @@ func TestAPublishersOwnWordStagesNothingForOthers(t *testing.T) {
 	row := b.Manifest(lifecycle.StageDraft, w.document("1.0.0"))
 	b.proved(row, w)
 	smoked := b.smokedIn(project, row)
-	_, err := b.verbs.PromoteManifest(own, catalog.PromoteManifestInput{ManifestID: row.ID, To: lifecycle.StageStaged, Reason: "mine", SmokeInstanceID: &smoked})
+	_, err := b.verbs.PromoteManifest(own, catalog.PromoteManifestInput{ManifestID: row.ID, To: lifecycle.StageStaged,
+		Reason: "mine", SmokeInstanceID: &smoked})
 	require.NoError(t, err, "for its own tenant's smoke launches its word is enough")
 	step := catalog.PromoteManifestInput{ManifestID: row.ID, To: lifecycle.StageCanary, Reason: "mine"}
 	_, err = b.verbs.PromoteManifest(own, step)
@@ -112,7 +114,8 @@ func TestStepsHoldToTheAppsTerms(t *testing.T) {
 	require.Len(t, fault.From(err).Reasons, 2, "launches and time: %v", err)
 	_, err = b.trust.SetTerms(own, trust.TermsInput{AppSlug: w.app.Slug, Reason: "mine"})
 	platformtest.Refused(t, err, fault.Forbidden)
-	_, err = b.trust.SetTerms(b.operator, trust.TermsInput{AppSlug: w.app.Slug, SecondApprover: true, Reason: "two people"})
+	_, err = b.trust.SetTerms(b.operator, trust.TermsInput{AppSlug: w.app.Slug, SecondApprover: true,
+		Reason: "two people"})
 	require.NoError(t, err)
 	var account string
 	require.NoError(t, b.Admin.QueryRow(t.Context(), `SELECT id FROM service_account`).Scan(&account))
@@ -125,7 +128,8 @@ func TestStepsHoldToTheAppsTerms(t *testing.T) {
 	b.SQL(`UPDATE service_account SET maker_id = $1`, maker.ID)
 	_, err = b.verbs.PromoteManifest(twin, step)
 	platformtest.Refused(t, err, fault.EvidenceMissing, "input.to")
-	require.Contains(t, fault.From(err).Reasons[0].Message, "somebody else", "another account of the same maker is the same")
+	require.Contains(t, fault.From(err).Reasons[0].Message, "somebody else",
+		"another account of the same maker is the same")
 	moved, err := b.verbs.PromoteManifest(b.operator, step)
 	require.NoError(t, err, "somebody else may")
 	require.Equal(t, lifecycle.StageActive, moved.Stage)

@@ -93,7 +93,8 @@ func (a Again) Apply(request *Request) {
 // ReadInput decodes the input that a retry passes again: FAILED_PRECONDITION when the operation stored none.
 func ReadInput[T any](stored json.RawMessage) (in T, err error) {
 	if len(stored) == 0 {
-		return in, fault.New(fault.FailedPrecondition, "what the operation was asked is not known any more: ask its verb anew").At("input.operationId")
+		return in, fault.New(fault.FailedPrecondition,
+			"what the operation was asked is not known any more: ask its verb anew").At("input.operationId")
 	}
 	if err := json.Unmarshal(stored, &in); err != nil {
 		return in, fmt.Errorf("read what an operation was asked: %w", err)
@@ -127,7 +128,8 @@ func (r *Request) Check() error {
 
 // checkConditions refuses conditions that the kind does not have: INVALID_ARGUMENT with the path.
 func (r *Request) checkConditions() error {
-	if forcible := r.Kind.Effects().Forcible; !forcible && (r.Force || r.Conditions.OnDeadline == lifecycle.DeadlineForce) {
+	if forcible := r.Kind.Effects().Forcible; !forcible &&
+		(r.Force || r.Conditions.OnDeadline == lifecycle.DeadlineForce) {
 		return fault.New(fault.InvalidArgument, "a %s cannot be forced", ruleOf(r.Kind).Noun).At("input.force")
 	}
 	return operation.CheckDeadline(r.Conditions.DeadlineSeconds)

@@ -20,7 +20,8 @@ func TestTheTableOfRulesIsTheOneThatIsPrinted(t *testing.T) {
 	printed := strings.Builder{}
 	for _, rule := range change.Rules() {
 		effects := rule.Kind.Effects()
-		fmt.Fprintf(&printed, "%s (%s)\n  key        <family>.%s\n  instance   %s\n", rule.Kind, rule.Noun, effects.Permission, join(rule.Instance))
+		fmt.Fprintf(&printed, "%s (%s)\n  key        <family>.%s\n  instance   %s\n", rule.Kind, rule.Noun,
+			effects.Permission, join(rule.Instance))
 		if rule.Member != nil {
 			fmt.Fprintf(&printed, "  member     %s\n", join(rule.Member))
 		}
@@ -29,7 +30,8 @@ func TestTheTableOfRulesIsTheOneThatIsPrinted(t *testing.T) {
 			fmt.Fprintf(&printed, "  supersedes %s\n", made)
 		}
 		fmt.Fprintf(&printed, "  members    %+d for each asked, placed in allocations: %t\n", rule.More, rule.Places)
-		fmt.Fprintf(&printed, "  disturbs   %t\n  force      %t\n  cancel     %t\n", rule.Disturbs, effects.Forcible, effects.Cancelable)
+		fmt.Fprintf(&printed, "  disturbs   %t\n  force      %t\n  cancel     %t\n", rule.Disturbs, effects.Forcible,
+			effects.Cancelable)
 		if rule.Reason != "" {
 			fmt.Fprintf(&printed, "  reason     needed when %s\n", rule.Reason)
 		}
@@ -41,7 +43,8 @@ func TestTheTableOfRulesIsTheOneThatIsPrinted(t *testing.T) {
 	}
 	want, err := os.ReadFile(golden)
 	require.NoError(t, err)
-	require.Equal(t, string(want), printed.String(), "a rule has changed: read the difference, then run go test ./service/change -update")
+	require.Equal(t, string(want), printed.String(),
+		"a rule has changed: read the difference, then run go test ./service/change -update")
 }
 
 func join[S ~string](list []S) string {

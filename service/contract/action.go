@@ -23,8 +23,8 @@ type Action struct {
 	ProjectID ids.ID
 }
 
-// keys are the keys of the action's token. One that only reads runs what the manifest names, and redeems no secret, once
-// the adapter's calls are narrowed.
+// keys are the keys of the action's token. One that only reads runs what the manifest names, and redeems no secret,
+// once the adapter's calls are narrowed.
 func (a Action) keys() []authz.Key {
 	if a.Reads && a.Adapter.NarrowCalls {
 		return operation.LookKeys(true)

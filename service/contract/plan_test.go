@@ -28,7 +28,8 @@ func calls(t *testing.T) *contract.Calls {
 
 func callOf(url string) contract.Plan {
 	node, allocation := ids.New(ids.Node), ids.New(ids.Allocation)
-	member := &db.Member{ID: ids.New(ids.Member), ComponentKey: "worker", Status: lifecycle.MemberActive, NodeID: &node, AllocationID: &allocation}
+	member := &db.Member{ID: ids.New(ids.Member), ComponentKey: "worker", Status: lifecycle.MemberActive, NodeID: &node,
+		AllocationID: &allocation}
 	return contract.Plan{
 		Subject: contract.Subject{
 			Adapter: &db.Adapter{Name: "hello", URL: url}, CorrelationID: "cor-1",
@@ -46,18 +47,22 @@ func TestAPlanIsAskedInTheWordsOfTheContract(t *testing.T) {
 	t.Parallel()
 	var asked adapter.PlanRequest
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Method != http.MethodPost || r.URL.Path != adapter.PlansPath || r.Header.Get("Authorization") == "" || json.NewDecoder(r.Body).Decode(&asked) != nil {
+		if r.Method != http.MethodPost || r.URL.Path != adapter.PlansPath || r.Header.Get("Authorization") == "" ||
+			json.NewDecoder(r.Body).Decode(&asked) != nil {
 			w.WriteHeader(http.StatusBadRequest)
 			return
 		}
-		_ = json.NewEncoder(w).Encode(adapter.PlanAnswer{Verdict: adapter.VerdictSafe, Reversible: true, WorkTotal: 1, WorkLost: []adapter.Work{{Kind: "job", ID: "7"}}})
+		_ = json.NewEncoder(w).Encode(adapter.PlanAnswer{Verdict: adapter.VerdictSafe, Reversible: true, WorkTotal: 1,
+			WorkLost: []adapter.Work{{Kind: "job", ID: "7"}}})
 	}))
 	defer server.Close()
 	call := callOf(server.URL)
 	said, err := calls(t).Plan(t.Context(), call)
 	require.NoError(t, err)
-	require.Equal(t, []any{adapter.VerdictSafe, true, 1, "7"}, []any{said.Verdict, said.Reversible, said.WorkTotal, said.WorkLost[0].ID})
-	require.Equal(t, []any{adapter.MemberRemove, true, "cor-1", []string{string(call.Targets[0])}}, []any{asked.Kind, asked.Force, asked.CorrelationID, asked.Targets})
+	require.Equal(t, []any{adapter.VerdictSafe, true, 1, "7"},
+		[]any{said.Verdict, said.Reversible, said.WorkTotal, said.WorkLost[0].ID})
+	require.Equal(t, []any{adapter.MemberRemove, true, "cor-1", []string{string(call.Targets[0])}},
+		[]any{asked.Kind, asked.Force, asked.CorrelationID, asked.Targets})
 	require.Equal(t, []adapter.ComponentCount{{Key: "worker", Count: 2}}, asked.Instance.Components)
 	require.Equal(t, []string{"active", "n1"}, []string{asked.Members[0].Status, asked.Members[0].Node.Name})
 	require.Equal(t, "https://platform.test/graphql", asked.Platform.GraphQLURL)
@@ -76,16 +81,21 @@ func TestWhoDoesNotAnswerHasAnUnknownVerdictWithItsReason(t *testing.T) {
 		t.Cleanup(server.Close)
 		return server.URL
 	}
-	refusing, err := calls(t).Plan(t.Context(), callOf(answering(http.StatusUnprocessableEntity, `{"code":"NO","message":"not this"}`)))
+	refusing, err := calls(t).Plan(t.Context(), callOf(answering(http.StatusUnprocessableEntity,
+		`{"code":"NO","message":"not this"}`)))
 	require.NoError(t, err)
-	require.Equal(t, []any{adapter.VerdictUnsafe, "ADAPTER_REJECTED"}, []any{refusing.Verdict, refusing.Reasons[0].Code}, "a refusal is a verdict")
+	require.Equal(t, []any{adapter.VerdictUnsafe, "ADAPTER_REJECTED"}, []any{refusing.Verdict, refusing.Reasons[0].Code},
+		"a refusal is a verdict")
 	for name, c := range map[string]struct{ url, code string }{
-		"not reachable":           {gone.URL, "ADAPTER_UNAVAILABLE"},
-		"of an earlier contract":  {answering(http.StatusNotFound, `{"code":"NOT_FOUND","message":"no such path"}`), adapter.CodePlansUnsupported},
-		"not implemented":         {answering(http.StatusNotImplemented, `{"code":"X","message":"no plans"}`), adapter.CodePlansUnsupported},
+		"not reachable": {gone.URL, "ADAPTER_UNAVAILABLE"},
+		"of an earlier contract": {answering(http.StatusNotFound, `{"code":"NOT_FOUND","message":"no such path"}`),
+			adapter.CodePlansUnsupported},
+		"not implemented": {answering(http.StatusNotImplemented, `{"code":"X","message":"no plans"}`),
+			adapter.CodePlansUnsupported},
 		"outside of the contract": {answering(http.StatusOK, `{"verdict":"unsafe","reasons":[]}`), "ADAPTER_INVALID"},
-		"overloaded":              {answering(http.StatusServiceUnavailable, `{"code":"BUSY","message":"later"}`), "ADAPTER_UNAVAILABLE"},
-		"beyond the dial policy":  {"http://192.0.2.1:9", "DIAL_REFUSED"},
+		"overloaded": {answering(http.StatusServiceUnavailable, `{"code":"BUSY","message":"later"}`),
+			"ADAPTER_UNAVAILABLE"},
+		"beyond the dial policy": {"http://192.0.2.1:9", "DIAL_REFUSED"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

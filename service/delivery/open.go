@@ -30,9 +30,9 @@ const (
 // Open opens the delivery of the artifact that one of the calling node's own open tasks fetches. It asks for
 // task.execute on the node.
 //
-// Faults, at taskId: NOT_FOUND when there is no such task, or no such artifact for it any more; CONFLICT when the task has
-// ended; FAILED_PRECONDITION when it fetches nothing; ARTIFACT_QUARANTINED; POLICY_DENIED when policy does not let the
-// artifact's source through any more; ARTIFACT_UNAVAILABLE when nobody noted what it is made of.
+// Faults, at taskId: NOT_FOUND when there is no such task, or no such artifact for it any more; CONFLICT when the task
+// has ended; FAILED_PRECONDITION when it fetches nothing; ARTIFACT_QUARANTINED; POLICY_DENIED when policy does not let
+// the artifact's source through any more; ARTIFACT_UNAVAILABLE when nobody noted what it is made of.
 func (s *Service) Open(ctx context.Context, taskID ids.ID) (*Delivery, error) {
 	var node *authz.Actor
 	var seen *db.NodeTask
@@ -72,18 +72,23 @@ func (s *Service) open(ctx context.Context, t *tx.Tx, row *db.NodeTask, artifact
 		return nil, fmt.Errorf("load the parts of %s: %w", artifact.ID, err)
 	}
 	if len(parts) == 0 {
-		return nil, fault.New(fault.ArtifactUnavailable, "nobody has noted what artifact %.80s is made of: it has to be verified first", artifact.Digest).
+		return nil, fault.New(fault.ArtifactUnavailable,
+			"nobody has noted what artifact %.80s is made of: it has to be verified first", artifact.Digest).
 			At("taskId")
 	}
-	grant := token.Delivery{Task: row.ID, Node: row.NodeID, Artifact: artifact.ID, Credential: ids.ID(t.Actor.CredentialID), ExpiresAt: t.Now.Add(token.MaxDeliveryLife)}
+	grant := token.Delivery{Task: row.ID, Node: row.NodeID, Artifact: artifact.ID,
+		Credential: ids.ID(t.Actor.CredentialID), ExpiresAt: t.Now.Add(token.MaxDeliveryLife)}
 	text, err := s.Keys.SignDelivery(grant, t.Now)
 	if err != nil {
 		return nil, err
 	}
-	err = audit.Write(ctx, t, audit.Entry{Action: openAction, Key: authz.TaskExecute, Object: object(row), ObjectID: row.ID,
-		After: map[string]any{"artifact": artifact.ID, "digest": artifact.Digest, "node": row.NodeID, "expiresAt": grant.ExpiresAt}})
-	return &Delivery{TaskID: row.ID, Digest: artifact.Digest, Kind: artifact.Kind, MediaType: artifact.MediaType, Parts: parts,
-		URL: s.URL, Token: text, ExpiresAt: grant.ExpiresAt}, err
+	err = audit.Write(ctx, t, audit.Entry{Action: openAction, Key: authz.TaskExecute, Object: object(row),
+		ObjectID: row.ID,
+		After: map[string]any{"artifact": artifact.ID, "digest": artifact.Digest, "node": row.NodeID,
+			"expiresAt": grant.ExpiresAt}})
+	return &Delivery{TaskID: row.ID, Digest: artifact.Digest, Kind: artifact.Kind, MediaType: artifact.MediaType,
+		Parts: parts,
+		URL:   s.URL, Token: text, ExpiresAt: grant.ExpiresAt}, err
 }
 
 // openTask loads the caller's task and asks for the key. It must fetch an artifact and not have ended.

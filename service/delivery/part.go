@@ -82,7 +82,8 @@ func (s *Service) find(ctx context.Context, of token.Delivery, digest string) (*
 		&out.from.Location, &out.from.TenantID, &owner)
 	switch {
 	case errors.Is(err, pgx.ErrNoRows) || err == nil && nodeGone:
-		return nil, fault.New(fault.Unauthenticated, "the token's task, or the credential of its node, has ended: open the delivery again")
+		return nil, fault.New(fault.Unauthenticated,
+			"the token's task, or the credential of its node, has ended: open the delivery again")
 	case err != nil:
 		return nil, fmt.Errorf("look for a part of %s: %w", of.Artifact, err)
 	case ended:

@@ -22,7 +22,8 @@ import (
 
 // RevokeEntitlement stops a project from launching an app; what runs goes on. Key:
 // entitlement.manage on the project. NOT_FOUND when the project holds no such right.
-func (s *Service) RevokeEntitlement(ctx context.Context, projectID ids.ID, appSlug, reason string) (out *db.Entitlement, err error) {
+func (s *Service) RevokeEntitlement(ctx context.Context, projectID ids.ID, appSlug, reason string) (out *db.Entitlement,
+	err error) {
 	var input check.Input
 	input.Reason("reason", reason)
 	if err := input.Err(); err != nil {
@@ -52,8 +53,9 @@ func revoke(ctx context.Context, t *tx.Tx, projectID ids.ID, appSlug, reason str
 	if row, err = row.Update().SetRevokedAt(t.Now).Save(ctx); err != nil {
 		return nil, fmt.Errorf("revoke entitlement: %w", err)
 	}
-	return row, audit.Write(ctx, t, audit.Entry{Action: action, Key: authz.EntitlementManage, Object: object, ObjectID: row.ID,
-		Before: before, Reason: reason})
+	return row, audit.Write(ctx, t, audit.Entry{Action: action, Key: authz.EntitlementManage, Object: object,
+		ObjectID: row.ID,
+		Before:   before, Reason: reason})
 }
 
 // authorise loads the project and asks for entitlement.manage on it.
@@ -116,7 +118,8 @@ func (s *Service) Entitled(ctx context.Context, projectID ids.ID, slugs []string
 // Entitlement reads one right, also one that was taken away. Key: entitlement.read on its project.
 func (s *Service) Entitlement(ctx context.Context, id ids.ID) (*db.Entitlement, error) {
 	var row *db.Entitlement
-	actor, err := s.DB.Read(ctx, tx.Row(&row, scanEntitlement, `SELECT `+entitlementColumns+` FROM entitlement WHERE id = $1`, id))
+	actor, err := s.DB.Read(ctx, tx.Row(&row, scanEntitlement,
+		`SELECT `+entitlementColumns+` FROM entitlement WHERE id = $1`, id))
 	if err != nil {
 		return nil, err
 	}
@@ -135,13 +138,15 @@ const entitlementColumns = `entitlement.id, entitlement.tenant_id, entitlement.p
 
 func scanEntitlement(row pgx.CollectableRow) (*db.Entitlement, error) {
 	x := new(db.Entitlement)
-	return x, row.Scan(&x.ID, &x.TenantID, &x.ProjectID, &x.AppSlug, &x.GrantedBy, &x.Reason, &x.MaxInstances, &x.MaxMembers, &x.MaxGpus,
+	return x, row.Scan(&x.ID, &x.TenantID, &x.ProjectID, &x.AppSlug, &x.GrantedBy, &x.Reason, &x.MaxInstances,
+		&x.MaxMembers, &x.MaxGpus,
 		&x.Versions, &x.ExpiresAt, &x.RevokedAt, &x.CreatedAt)
 }
 
 // Entitlements lists the rights of a project, newest first; with ended those too that were taken away or have
 // expired. Key: entitlement.read on the project.
-func (s *Service) Entitlements(ctx context.Context, projectID ids.ID, ended bool, args page.Args) (*page.Page[*db.Entitlement], error) {
+func (s *Service) Entitlements(ctx context.Context, projectID ids.ID, ended bool,
+	args page.Args) (*page.Page[*db.Entitlement], error) {
 	const list = "entitlements"
 	before := ids.ID("zz") // beyond every id
 	if err := args.Decode(list, &before); err != nil {

@@ -27,7 +27,8 @@ func TestLimitsOfAnEntitlementAreReplacedAndAudited(t *testing.T) {
 	again, err := b.verbs.GrantEntitlement(b.operator, in)
 	require.NoError(t, err)
 	require.Equal(t, first.ID, again.ID)
-	require.Equal(t, 1, b.Count("audit_entry", "action = 'grantEntitlement' AND allowed"), "what says the same changes nothing")
+	require.Equal(t, 1, b.Count("audit_entry", "action = 'grantEntitlement' AND allowed"),
+		"what says the same changes nothing")
 
 	in.Limits, in.ExpiresAt, in.Reason = entitlement.Limits{MaxGpus: &two}, nil, "less"
 	_, err = b.verbs.GrantEntitlement(b.operator, in)
@@ -74,10 +75,14 @@ func TestBadLimitsAreNamedAndNothingIsWritten(t *testing.T) {
 	b := newBench(t)
 	project, app := b.Project(b.Tenant()), b.App("apps")
 	zero, many, past := 0, 100_001, time.Now().Add(-time.Hour)
-	_, err := b.verbs.GrantEntitlement(b.operator, entitlement.GrantInput{ProjectID: project.ID, AppSlug: app.Slug, ExpiresAt: &past,
-		Limits: entitlement.Limits{MaxInstances: &zero, MaxMembers: &many, MaxGpus: &many, Versions: []string{"1", "latest"}}})
-	platformtest.Refused(t, err, fault.InvalidArgument, "expiresAt", "limits.maxInstances", "limits.maxMembers", "limits.maxGpus", "limits.versions.1")
-	_, err = b.verbs.GrantEntitlement(b.operator, entitlement.GrantInput{ProjectID: project.ID, AppSlug: app.Slug, Limits: entitlement.Limits{Versions: make([]string, 21)}})
+	_, err := b.verbs.GrantEntitlement(b.operator, entitlement.GrantInput{ProjectID: project.ID, AppSlug: app.Slug,
+		ExpiresAt: &past,
+		Limits: entitlement.Limits{MaxInstances: &zero, MaxMembers: &many, MaxGpus: &many,
+			Versions: []string{"1", "latest"}}})
+	platformtest.Refused(t, err, fault.InvalidArgument, "expiresAt", "limits.maxInstances", "limits.maxMembers",
+		"limits.maxGpus", "limits.versions.1")
+	_, err = b.verbs.GrantEntitlement(b.operator, entitlement.GrantInput{ProjectID: project.ID, AppSlug: app.Slug,
+		Limits: entitlement.Limits{Versions: make([]string, 21)}})
 	platformtest.Refused(t, err, fault.InvalidArgument, "limits.versions")
 	require.Zero(t, b.Count("entitlement", ""))
 }
@@ -91,7 +96,8 @@ func TestAnEntitlementHoldsUntilItIsRevoked(t *testing.T) {
 	viewer := b.As(b.User(tenant, platformtest.In(authz.ProjectViewer, project)))
 	stranger := b.As(b.User(other, platformtest.Across(authz.TenantAdmin, other)))
 
-	_, err := b.verbs.GrantEntitlement(b.As(b.User(tenant, platformtest.In(authz.ProjectAdmin, project))), entitlement.GrantInput{ProjectID: project.ID, AppSlug: app.Slug})
+	_, err := b.verbs.GrantEntitlement(b.As(b.User(tenant, platformtest.In(authz.ProjectAdmin, project))),
+		entitlement.GrantInput{ProjectID: project.ID, AppSlug: app.Slug})
 	platformtest.Refused(t, err, fault.Forbidden)
 	_, err = b.verbs.GrantEntitlement(stranger, entitlement.GrantInput{ProjectID: project.ID, AppSlug: app.Slug})
 	platformtest.Refused(t, err, fault.NotFound)

@@ -145,7 +145,8 @@ func (in *GrantInput) says(row *db.Entitlement) bool {
 		}
 		return *at
 	}
-	return same(row.MaxInstances, in.Limits.MaxInstances) && same(row.MaxMembers, in.Limits.MaxMembers) && same(row.MaxGpus, in.Limits.MaxGpus) &&
+	return same(row.MaxInstances, in.Limits.MaxInstances) && same(row.MaxMembers, in.Limits.MaxMembers) &&
+		same(row.MaxGpus, in.Limits.MaxGpus) &&
 		slices.Equal(row.Versions, in.Limits.Versions) && end(row.ExpiresAt).Equal(end(in.ExpiresAt))
 }
 
@@ -153,6 +154,7 @@ func same(a, b *int) bool { return (a == nil) == (b == nil) && (a == nil || *a =
 
 // granted is what the audit keeps of a right.
 func granted(row *db.Entitlement) map[string]any {
-	return map[string]any{"app": row.AppSlug, "maxInstances": row.MaxInstances, "maxMembers": row.MaxMembers, "maxGpus": row.MaxGpus,
+	return map[string]any{"app": row.AppSlug, "maxInstances": row.MaxInstances, "maxMembers": row.MaxMembers,
+		"maxGpus":  row.MaxGpus,
 		"versions": row.Versions, "expiresAt": row.ExpiresAt}
 }

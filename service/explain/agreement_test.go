@@ -40,7 +40,8 @@ func (h *house) things() []thing {
 	return []thing{
 		{"", authz.Object{}}, {h.tenant.ID, authz.Object{TenantID: h.tenant.ID}}, {h.first.ID, in},
 		{h.second.ID, authz.Object{TenantID: h.tenant.ID, ProjectID: h.second.ID}}, {h.instance.ID, of},
-		{h.app.ID, in}, {h.manifest.ID, in}, {h.operation.ID, of}, {h.allocation.ID, allocated}, {h.admin.ID, authz.Object{TenantID: h.tenant.ID}},
+		{h.app.ID, in}, {h.manifest.ID, in}, {h.operation.ID, of}, {h.allocation.ID, allocated},
+		{h.admin.ID, authz.Object{TenantID: h.tenant.ID}},
 	}
 }
 
@@ -74,7 +75,8 @@ func (b *bench) somebody(r *rand.Rand) (ids.ID, context.Context) {
 	for range r.IntN(4) {
 		role := roles[r.IntN(len(roles))].Role
 		at := homes[r.IntN(2)]
-		grant := []platformtest.Grant{platformtest.In(role, at.first), platformtest.In(role, at.second), platformtest.Across(role, at.tenant)}[r.IntN(3)]
+		grant := []platformtest.Grant{platformtest.In(role, at.first), platformtest.In(role, at.second),
+			platformtest.Across(role, at.tenant)}[r.IntN(3)]
 		if r.IntN(4) == 0 {
 			ends := time.Now().Add(time.Duration(r.IntN(3)-1) * time.Hour)
 			grant.ExpiresAt = &ends
@@ -102,7 +104,8 @@ func catalogued(key authz.Key, id ids.ID) bool {
 		(key == authz.ManifestRead || key == authz.ArtifactRead || slices.Contains(authz.FamilyKeys("catalog.read"), key))
 }
 
-// verb says whether a verb that asks for the key on the object, for an app action of the risk if there is one, would go on.
+// verb says whether a verb that asks for the key on the object, for an app action of the risk if there is one, would go
+// on.
 func (b *bench) verb(ctx context.Context, key authz.Key, on thing, risk lifecycle.ActionRisk) (allowed bool) {
 	b.t.Helper()
 	err := b.Kit.DB.Write(ctx, func(_ context.Context, t *tx.Tx) error {

@@ -21,22 +21,25 @@ type helper struct {
 	bindings []authz.Binding
 }
 
-// loadBindings reads a person's bindings that bear on the object, and the people who could give what is missing, in one round
-// trip. Neither is for machines that ask, which hold no bindings and know nobody.
-func (s *Service) loadBindings(ctx context.Context, caller *authz.Actor, who ids.ID, c *authz.Case) ([]*authz.Ref, error) {
+// loadBindings reads a person's bindings that bear on the object, and the people who could give what is missing, in one
+// round trip. Neither is for machines that ask, which hold no bindings and know nobody.
+func (s *Service) loadBindings(ctx context.Context, caller *authz.Actor, who ids.ID, c *authz.Case) ([]*authz.Ref,
+	error) {
 	if caller.Kind == authz.KindNode || caller.Kind == authz.KindEnrolment {
 		return nil, nil
 	}
 	var people []*helper
 	queries := []tx.Query{{SQL: `SELECT user_id, display_name, role, tenant_id, project_id, expires_at FROM platform.granters($1, $2, $3)`,
-		Args: []any{text(c.Object.TenantID), text(c.Object.ProjectID), rolesThatGive()}, Scan: func(rows pgx.Rows) (err error) {
+		Args: []any{text(c.Object.TenantID), text(c.Object.ProjectID), rolesThatGive()},
+		Scan: func(rows pgx.Rows) (err error) {
 			people, err = collectHelpers(rows)
 			return err
 		}}}
 	if c.Subject.Kind == authz.KindUser {
 		queries = append(queries, tx.Rows(&c.Holdings, scanHolding, `SELECT id, role, tenant_id, project_id, expires_at, revoked_at, break_glass
 			FROM platform.bindings_explained($1, $2, $3, $4, $5)`,
-			who, text(c.Object.TenantID), text(c.Object.ProjectID), c.Key == authz.TenantRead && c.Object.ProjectID == "", c.Anywhere))
+			who, text(c.Object.TenantID), text(c.Object.ProjectID), c.Key == authz.TenantRead && c.Object.ProjectID == "",
+			c.Anywhere))
 	}
 	if _, err := s.DB.Read(ctx, queries...); err != nil {
 		return nil, err
@@ -58,7 +61,8 @@ func able(people []*helper, c *authz.Case) []*authz.Ref {
 		}
 		can = func(actor *authz.Actor) bool {
 			for _, role := range roles {
-				if authz.RequireGrant(actor, role.Role, within(role.Scope, tenant), within(role.Scope, project, authz.ScopeTenant)) == nil {
+				if authz.RequireGrant(actor, role.Role, within(role.Scope, tenant),
+					within(role.Scope, project, authz.ScopeTenant)) == nil {
 					return true
 				}
 			}
@@ -109,7 +113,8 @@ func scanHolding(row pgx.CollectableRow) (authz.Holding, error) {
 	var tenant, project *ids.ID
 	var expires, revoked *time.Time
 	err := row.Scan(&h.ID, &h.Role, &tenant, &project, &expires, &revoked, &h.BreakGlass)
-	h.TenantID, h.ProjectID, h.ExpiresAt, h.RevokedAt = rows.Value(tenant), rows.Value(project), rows.Value(expires), rows.Value(revoked)
+	h.TenantID, h.ProjectID, h.ExpiresAt, h.RevokedAt = rows.Value(tenant), rows.Value(project), rows.Value(expires),
+		rows.Value(revoked)
 	return h, err
 }
 

@@ -40,7 +40,8 @@ func TestAPersonLearnsWhichRowGivesAPermissionAndWhoCanGiveWhatIsMissing(t *test
 	no := b.explained(ctx, "", b.mine.instance.ID, authz.AppsInstanceCreate)
 	require.Equal(t, "project_admin", no.Missing[0].Role)
 	require.Equal(t, "PROJECT", no.Missing[0].Scope)
-	require.Equal(t, []string{string(projectAdmin.ID), string(b.mine.admin.ID)}, whom(no), "the project's first, and nobody disabled, of a sibling or of the platform")
+	require.Equal(t, []string{string(projectAdmin.ID), string(b.mine.admin.ID)}, whom(no),
+		"the project's first, and nobody disabled, of a sibling or of the platform")
 	require.NotEmpty(t, no.AskWhom[0].Name)
 
 	staff := b.explained(b.operator, viewer.ID, b.mine.instance.ID, authz.AppsInstanceCreate)
@@ -109,7 +110,8 @@ func TestAMachineLearnsWhatStandsBetweenItAndAnObject(t *testing.T) {
 	require.Empty(t, about(authz.BindingGrant, b.mine.first.ID).AskWhom)
 	require.Equal(t, "LIMIT", about(authz.AppsInstanceRead, b.mine.second.ID).Missing[0].Kind)
 
-	b.SQL(`UPDATE service_account SET limits = jsonb_build_object('objectIds', jsonb_build_array($1::text)) WHERE id = $2`, b.mine.allocation.ID, account.ID)
+	b.SQL(`UPDATE service_account SET limits = jsonb_build_object('objectIds', jsonb_build_array($1::text)) WHERE id = $2`,
+		b.mine.allocation.ID, account.ID)
 	require.Contains(t, about(authz.AppsInstanceRead, b.mine.instance.ID).Missing[0].Message, "limits do not reach")
 	b.SQL(`UPDATE service_account SET limits = NULL, deleted_at = now() WHERE id = $1`, account.ID)
 	require.Contains(t, about(authz.AppsInstanceRead, b.mine.instance.ID).Missing[0].Message, "was deleted")
@@ -118,12 +120,14 @@ func TestAMachineLearnsWhatStandsBetweenItAndAnObject(t *testing.T) {
 	require.Equal(t, "TOKEN", token.Because[0].Kind)
 	require.False(t, b.explained(admin, b.mine.operation.ID, b.mine.first.ID, authz.TaskRun).Allowed)
 	b.SQL(`UPDATE operation SET ended_at = now(), state = 'SUCCEEDED' WHERE id = $1`, b.mine.operation.ID)
-	require.Contains(t, b.explained(admin, b.mine.operation.ID, b.mine.instance.ID, authz.TaskRun).Missing[0].Message, "ended")
+	require.Contains(t, b.explained(admin, b.mine.operation.ID, b.mine.instance.ID, authz.TaskRun).Missing[0].Message,
+		"ended")
 
 	require.True(t, b.explained(b.operator, b.mine.node.ID, b.mine.node.ID, authz.NodeReport).Allowed)
 	require.False(t, b.explained(b.operator, b.mine.node.ID, b.other.node.ID, authz.NodeReport).Allowed)
 	b.SQL(`UPDATE compute_node SET status = 'RETIRED' WHERE id = $1`, b.mine.node.ID)
-	require.Contains(t, b.explained(b.operator, b.mine.node.ID, b.mine.node.ID, authz.NodeReport).Missing[0].Message, "retired")
+	require.Contains(t, b.explained(b.operator, b.mine.node.ID, b.mine.node.ID, authz.NodeReport).Missing[0].Message,
+		"retired")
 }
 
 func TestMachinesMayAskAboutThemselves(t *testing.T) {
@@ -134,7 +138,8 @@ func TestMachinesMayAskAboutThemselves(t *testing.T) {
 	require.Equal(t, "ALLOW_LIST", b.explained(b.With(key), "", b.mine.instance.ID, authz.AllocationRead).Missing[0].Kind)
 	token := b.With(b.OperationToken(b.mine.operation, authz.TaskRun))
 	require.True(t, b.explained(token, "", b.mine.instance.ID, authz.TaskRun).Allowed)
-	require.False(t, b.explained(token, "", b.mine.instance.ID, authz.OperationReport).Allowed, "the token in use does not carry it")
+	require.False(t, b.explained(token, "", b.mine.instance.ID, authz.OperationReport).Allowed,
+		"the token in use does not carry it")
 	node := b.With(b.mine.nodeCredential)
 	require.True(t, b.explained(node, "", b.mine.node.ID, authz.TaskExecute).Allowed)
 	require.False(t, b.explained(node, "", b.mine.node.ID, authz.NodeRead).Allowed)

@@ -50,7 +50,8 @@ func (b *bench) house() *house {
 	h.node, h.nodeCredential = b.Node(4)
 	app, stored := b.Launchable(h.first, "apps")
 	h.app, h.manifest = app, stored
-	b.SQL(`UPDATE app SET publisher_tenant_id = $1, publisher_project_id = $2 WHERE id = $3`, h.tenant.ID, h.first.ID, app.ID)
+	b.SQL(`UPDATE app SET publisher_tenant_id = $1, publisher_project_id = $2 WHERE id = $3`, h.tenant.ID, h.first.ID,
+		app.ID)
 	h.allocation = b.Allocation(h.first, h.node)
 	h.instance = b.Instance(h.first, stored, lifecycle.InstanceRunning, h.allocation)
 	h.operation = b.Operation(h.instance, lifecycle.InstanceCreate, lifecycle.OperationRunning)
@@ -59,7 +60,8 @@ func (b *bench) house() *house {
 }
 
 // ask explains; who, what and the risk may be empty.
-func (b *bench) ask(ctx context.Context, who, what ids.ID, key authz.Key, risk ...lifecycle.ActionRisk) (*explain.Explanation, error) {
+func (b *bench) ask(ctx context.Context, who, what ids.ID, key authz.Key,
+	risk ...lifecycle.ActionRisk) (*explain.Explanation, error) {
 	in := explain.Input{PermissionKey: key.String()}
 	if len(risk) > 0 && risk[0] != "" {
 		in.Risk = &risk[0]
@@ -73,7 +75,8 @@ func (b *bench) ask(ctx context.Context, who, what ids.ID, key authz.Key, risk .
 	return b.Permission(ctx, in)
 }
 
-func (b *bench) explained(ctx context.Context, who, what ids.ID, key authz.Key, risk ...lifecycle.ActionRisk) *explain.Explanation {
+func (b *bench) explained(ctx context.Context, who, what ids.ID, key authz.Key,
+	risk ...lifecycle.ActionRisk) *explain.Explanation {
 	b.t.Helper()
 	said, err := b.ask(ctx, who, what, key, risk...)
 	require.NoError(b.t, err)

@@ -16,7 +16,8 @@ const nothing = `NULL::text`
 
 // of is a statement that finds where an object of a table stands: its tenant, project, instance, node and allocation.
 func of(table, tenant, project, instance, node, allocation string) string {
-	return `SELECT ` + tenant + `, ` + project + `, ` + instance + `, ` + node + `, ` + allocation + ` FROM ` + table + ` WHERE id = $1`
+	return `SELECT ` + tenant + `, ` + project + `, ` + instance + `, ` + node + `, ` + allocation + ` FROM ` + table +
+		` WHERE id = $1`
 }
 
 // owned is of for a row of a project that is of no instance, and part for one that is.
@@ -31,8 +32,8 @@ func part(table string) string {
 // catalog is of for what belongs to no tenant.
 func catalog(table string) string { return of(table, nothing, nothing, nothing, nothing, nothing) }
 
-// objects says, for every kind of id that a permission can be about, where such an object stands. The columns are those that the
-// verbs decide by.
+// objects says, for every kind of id that a permission can be about, where such an object stands. The columns are those
+// that the verbs decide by.
 var objects = map[ids.Kind]string{
 	ids.Tenant:           of(`tenant`, `id`, nothing, nothing, nothing, nothing),
 	ids.Project:          of(`project`, `tenant_id`, `id`, nothing, nothing, nothing),
@@ -87,7 +88,8 @@ func scanObject(row pgx.CollectableRow) (*authz.Object, error) {
 func anywhere(object ids.ID, key authz.Key) bool {
 	switch object.Kind() {
 	case ids.App, ids.Manifest, ids.Artifact:
-		return key == authz.ManifestRead || key == authz.ArtifactRead || slices.Contains(authz.FamilyKeys("catalog.read"), key)
+		return key == authz.ManifestRead || key == authz.ArtifactRead ||
+			slices.Contains(authz.FamilyKeys("catalog.read"), key)
 	case ids.ArtifactSource, ids.SignerKey:
 		return key == authz.SourceRead
 	}

@@ -62,9 +62,9 @@ type Ground struct {
 }
 
 // Permission explains whether the subject may use the key on the object, from the rows of this moment, in at most three
-// round trips. Everybody may ask about themselves; others' rights are told to holders of identity.binding.read on the object's
-// scope. Faults: INVALID_ARGUMENT at input.permissionKey; NOT_FOUND for an object or subject that the caller may not know of;
-// FORBIDDEN.
+// round trips. Everybody may ask about themselves; others' rights are told to holders of identity.binding.read on the
+// object's scope. Faults: INVALID_ARGUMENT at input.permissionKey; NOT_FOUND for an object or subject that the caller
+// may not know of; FORBIDDEN.
 func (s *Service) Permission(ctx context.Context, in Input) (*Explanation, error) {
 	key, err := authz.ParseKey(in.PermissionKey)
 	if err != nil {
@@ -92,13 +92,14 @@ func (s *Service) Permission(ctx context.Context, in Input) (*Explanation, error
 	return answer(&c, authz.Explain(c), helpers), nil
 }
 
-// mayAsk refuses a caller that may not know the answer. About oneself one learns nothing of an object that enforcement would
-// hide.
+// mayAsk refuses a caller that may not know the answer. About oneself one learns nothing of an object that enforcement
+// would hide.
 func mayAsk(caller *authz.Actor, who ids.ID, c *authz.Case) error {
 	if who != caller.ID {
 		return authz.Require(caller, authz.BindingRead, c.Object.TenantID, c.Object.ProjectID)
 	}
-	own := caller.InstanceID != "" && c.Object.InstanceID == caller.InstanceID || caller.NodeID != "" && c.Object.NodeID == caller.NodeID
+	own := caller.InstanceID != "" && c.Object.InstanceID == caller.InstanceID || caller.NodeID != "" &&
+		c.Object.NodeID == caller.NodeID
 	if own || c.Anywhere {
 		return nil
 	}
@@ -125,7 +126,8 @@ func answer(c *authz.Case, v authz.Verdict, helpers []*authz.Ref) *Explanation {
 func grounds(c *authz.Case, from []authz.Ground) []*Ground {
 	out := make([]*Ground, len(from))
 	for i, g := range from {
-		out[i] = &Ground{Kind: string(g.Kind), ID: groundID(c, g), RowID: string(g.ID), Role: string(g.Role), Scope: string(g.Scope), Message: g.Message, BreakGlass: g.BreakGlass}
+		out[i] = &Ground{Kind: string(g.Kind), ID: groundID(c, g), RowID: string(g.ID), Role: string(g.Role),
+			Scope: string(g.Scope), Message: g.Message, BreakGlass: g.BreakGlass}
 		if !g.ExpiresAt.IsZero() {
 			out[i].ExpiresAt = &g.ExpiresAt
 		}
@@ -133,8 +135,8 @@ func grounds(c *authz.Case, from []authz.Ground) []*Ground {
 	return out
 }
 
-// groundID names a ground: a binding's by its row, which is in no other sort of ground; any other by all that it says, as one row
-// of a service account gives many keys, and a role that nobody has given yet has none.
+// groundID names a ground: a binding's by its row, which is in no other sort of ground; any other by all that it says,
+// as one row of a service account gives many keys, and a role that nobody has given yet has none.
 func groundID(c *authz.Case, g authz.Ground) string {
 	if g.Kind == authz.GroundBinding && g.ID != "" {
 		return string(g.ID)

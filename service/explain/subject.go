@@ -25,7 +25,8 @@ type asked struct {
 	barred  string
 }
 
-// load reads the subject and the object in one round trip, as the caller sees them. NOT_FOUND when either is missing or hidden.
+// load reads the subject and the object in one round trip, as the caller sees them. NOT_FOUND when either is missing or
+// hidden.
 func (s *Service) load(ctx context.Context, caller *authz.Actor, who, what ids.ID, c *authz.Case) error {
 	var queries []tx.Query
 	var object *authz.Object
@@ -73,7 +74,8 @@ func self(caller *authz.Actor) *asked {
 func subjectQuery(into **asked, id ids.ID) (tx.Query, bool) {
 	switch id.Kind() {
 	case ids.User:
-		return tx.Row(into, scanPerson, `SELECT id, display_name, tenant_id, disabled_at FROM person WHERE id = $1`, id), id.Valid()
+		return tx.Row(into, scanPerson, `SELECT id, display_name, tenant_id, disabled_at FROM person WHERE id = $1`, id),
+			id.Valid()
 	case ids.ServiceAccount:
 		return tx.Row(into, scanAccount, `SELECT a.id, a.name, a.tenant_id, a.project_id, a.permission_keys, a.limits, coalesce(a.deleted_at, p.deleted_at),
 			platform.account_voucher(a.id)
@@ -103,7 +105,8 @@ func scanAccount(row pgx.CollectableRow) (*asked, error) {
 	found := &asked{subject: authz.Subject{Kind: authz.KindServiceAccount}}
 	var limits, voucher []byte
 	var deleted *time.Time
-	err := row.Scan(&found.subject.ID, &found.subject.Name, &found.subject.TenantID, &found.subject.ProjectID, &found.allow, &limits, &deleted, &voucher)
+	err := row.Scan(&found.subject.ID, &found.subject.Name, &found.subject.TenantID, &found.subject.ProjectID,
+		&found.allow, &limits, &deleted, &voucher)
 	if err == nil && limits != nil {
 		err = json.Unmarshal(limits, &found.subject.Limits)
 	}
@@ -136,7 +139,8 @@ func scanOperation(row pgx.CollectableRow) (*asked, error) {
 	var instance *ids.ID
 	var ended *time.Time
 	var family *string
-	err := row.Scan(&found.subject.ID, &found.subject.Name, &found.subject.TenantID, &found.subject.ProjectID, &instance, &ended, &family)
+	err := row.Scan(&found.subject.ID, &found.subject.Name, &found.subject.TenantID, &found.subject.ProjectID, &instance,
+		&ended, &family)
 	if err != nil {
 		return nil, err
 	}

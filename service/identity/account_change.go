@@ -17,7 +17,8 @@ import (
 
 // PlanServiceAccountUpdate returns what an update would make of a service account, and what of it widens or narrows.
 // It writes nothing. Key and refusals are those of UpdateServiceAccount.
-func (s *Service) PlanServiceAccountUpdate(ctx context.Context, in UpdateServiceAccountInput) (out *AccountChange, err error) {
+func (s *Service) PlanServiceAccountUpdate(ctx context.Context, in UpdateServiceAccountInput) (out *AccountChange,
+	err error) {
 	if err := in.check(); err != nil {
 		return nil, err
 	}
@@ -58,7 +59,8 @@ func (in *UpdateServiceAccountInput) check() error {
 }
 
 // limits are all limits of a service account.
-var limits = []lifecycle.AccountLimit{lifecycle.LimitObjectIDs, lifecycle.LimitMaxRisk, lifecycle.LimitOperationsPerHour}
+var limits = []lifecycle.AccountLimit{lifecycle.LimitObjectIDs, lifecycle.LimitMaxRisk,
+	lifecycle.LimitOperationsPerHour}
 
 // sets reports whether the limits set the one named.
 func (l *AccountLimits) sets(limit lifecycle.AccountLimit) bool {
@@ -76,9 +78,10 @@ func (l *AccountLimits) sets(limit lifecycle.AccountLimit) bool {
 	return false
 }
 
-// plannedAccount loads and locks the account, and returns it with what the update makes of it. It refuses what the caller
-// may not give.
-func plannedAccount(ctx context.Context, t *tx.Tx, action string, in UpdateServiceAccountInput) (*db.ServiceAccount, *AccountChange, error) {
+// plannedAccount loads and locks the account, and returns it with what the update makes of it. It refuses what the
+// caller may not give.
+func plannedAccount(ctx context.Context, t *tx.Tx, action string, in UpdateServiceAccountInput) (*db.ServiceAccount,
+	*AccountChange, error) {
 	row, err := lockAccount(ctx, t, action, authz.ServiceAccountUpdate, in.ServiceAccountID)
 	if err != nil {
 		return nil, nil, err
@@ -105,7 +108,8 @@ func changed(row *db.ServiceAccount, in UpdateServiceAccountInput) (*AccountChan
 	if in.PermissionKeys != nil {
 		out.PermissionKeys = slices.Compact(slices.Sorted(slices.Values(in.PermissionKeys)))
 	}
-	out.compare("permissionKeys", lacks(row.PermissionKeys, out.PermissionKeys), lacks(out.PermissionKeys, row.PermissionKeys))
+	out.compare("permissionKeys", lacks(row.PermissionKeys, out.PermissionKeys),
+		lacks(out.PermissionKeys, row.PermissionKeys))
 	wider, narrower := was.Compare(is)
 	for _, limit := range wider {
 		out.Widens = append(out.Widens, "limits."+limit)

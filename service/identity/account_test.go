@@ -45,7 +45,8 @@ func TestAServiceAccountActsWithItsKeyUntilItIsRevoked(t *testing.T) {
 	require.Equal(t, []string{"apps.instance.create", "project.read"}, held)
 	_, err = b.Permissions(bot, b.Project(tenant).ID)
 	platformtest.Refused(t, err, fault.NotFound)
-	_, err = b.CreateServiceAccount(bot, identity.CreateServiceAccountInput{ProjectID: project.ID, Name: "child", IdempotencyKey: "k", PermissionKeys: []string{"project.read"}})
+	_, err = b.CreateServiceAccount(bot, identity.CreateServiceAccountInput{ProjectID: project.ID, Name: "child",
+		IdempotencyKey: "k", PermissionKeys: []string{"project.read"}})
 	platformtest.Refused(t, err, fault.Forbidden)
 
 	revoked, err := b.RevokeServiceAccountKey(admin, key.ID, "rotated")
@@ -70,13 +71,17 @@ func TestServiceAccountsHoldNothingTheirMakerLacks(t *testing.T) {
 	project := b.Project(tenant)
 	admin := b.As(b.User(tenant, platformtest.In(authz.ProjectAdmin, project)))
 	make := func(as contextual, project ids.ID, keys ...string) error {
-		_, err := b.CreateServiceAccount(as, identity.CreateServiceAccountInput{ProjectID: project, Name: "bot", IdempotencyKey: "k", PermissionKeys: keys})
+		_, err := b.CreateServiceAccount(as, identity.CreateServiceAccountInput{ProjectID: project, Name: "bot",
+			IdempotencyKey: "k", PermissionKeys: keys})
 		return err
 	}
-	platformtest.Refused(t, make(admin, project.ID, "project.read", "tenant.create"), fault.InvalidArgument, "input.permissionKeys.1")
+	platformtest.Refused(t, make(admin, project.ID, "project.read", "tenant.create"), fault.InvalidArgument,
+		"input.permissionKeys.1")
 	platformtest.Refused(t, make(admin, project.ID), fault.InvalidArgument, "input.permissionKeys")
-	platformtest.Refused(t, make(b.As(b.User(tenant, platformtest.In(authz.ProjectMember, project))), project.ID, "project.read"), fault.Forbidden)
-	platformtest.Refused(t, make(b.As(b.User(other, platformtest.Across(authz.TenantAdmin, other))), project.ID, "project.read"), fault.NotFound)
+	platformtest.Refused(t, make(b.As(b.User(tenant, platformtest.In(authz.ProjectMember, project))), project.ID,
+		"project.read"), fault.Forbidden)
+	platformtest.Refused(t, make(b.As(b.User(other, platformtest.Across(authz.TenantAdmin, other))), project.ID,
+		"project.read"), fault.NotFound)
 	require.Zero(t, b.Count("service_account", ""))
 
 	account, secret := b.ServiceAccount(project, authz.ProjectRead)

@@ -96,7 +96,8 @@ func operatorBy(ctx context.Context, t pgx.Tx, email string) (ids.ID, error) {
 	case err != nil:
 		return "", fmt.Errorf("look for an operator: %w", err)
 	case !same:
-		return "", fault.New(fault.FailedPrecondition, "a platform operator exists already: ask them for the role, or give their address").At("email")
+		return "", fault.New(fault.FailedPrecondition,
+			"a platform operator exists already: ask them for the role, or give their address").At("email")
 	}
 	return id, nil
 }

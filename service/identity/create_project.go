@@ -47,7 +47,8 @@ func createProject(ctx context.Context, t *tx.Tx, in CreateProjectInput) (*db.Pr
 		return nil, err
 	}
 	made := made{ID: ids.New(ids.Project)}
-	repeated, err := idem.Claim(ctx, t, idem.Key{Verb: action, TenantID: tenant.ID, Value: in.IdempotencyKey, Input: in}, &made)
+	repeated, err := idem.Claim(ctx, t, idem.Key{Verb: action, TenantID: tenant.ID, Value: in.IdempotencyKey, Input: in},
+		&made)
 	if err != nil {
 		return nil, err
 	}

@@ -27,7 +27,8 @@ type CreateServiceAccountInput struct {
 // CreateServiceAccount makes a service account with an allow-list. Key:
 // identity.service_account.create on the project, and every key of the list. INVALID_ARGUMENT for a
 // key that no service account can hold; CONFLICT when the project has one of that name.
-func (s *Service) CreateServiceAccount(ctx context.Context, in CreateServiceAccountInput) (out *db.ServiceAccount, err error) {
+func (s *Service) CreateServiceAccount(ctx context.Context, in CreateServiceAccountInput) (out *db.ServiceAccount,
+	err error) {
 	in.PermissionKeys = slices.Clone(in.PermissionKeys)
 	var input check.Input
 	input.Slug("input.name", in.Name)
@@ -59,7 +60,8 @@ func createServiceAccount(ctx context.Context, t *tx.Tx, in CreateServiceAccount
 		return nil, audit.Attempted(t, action, authz.ServiceAccountCreate, object, project.ID, below("input", err))
 	}
 	made := made{ID: ids.New(ids.ServiceAccount)}
-	repeated, err := idem.Claim(ctx, t, idem.Key{Verb: action, TenantID: object.TenantID, ProjectID: object.ProjectID, Value: in.IdempotencyKey, Input: in}, &made)
+	repeated, err := idem.Claim(ctx, t, idem.Key{Verb: action, TenantID: object.TenantID, ProjectID: object.ProjectID,
+		Value: in.IdempotencyKey, Input: in}, &made)
 	if err != nil {
 		return nil, err
 	}
@@ -88,8 +90,9 @@ func createServiceAccount(ctx context.Context, t *tx.Tx, in CreateServiceAccount
 	if err != nil {
 		return nil, fmt.Errorf("create service account: %w", err)
 	}
-	return row, audit.Write(ctx, t, audit.Entry{Action: action, Key: authz.ServiceAccountCreate, Object: object, ObjectID: row.ID,
-		After: account(row)})
+	return row, audit.Write(ctx, t, audit.Entry{Action: action, Key: authz.ServiceAccountCreate, Object: object,
+		ObjectID: row.ID,
+		After:    account(row)})
 }
 
 // gives is what it takes to make something with the keys named: the verb's own key, and every one of them.

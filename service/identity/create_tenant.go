@@ -46,7 +46,8 @@ func (s *Service) CreateTenant(ctx context.Context, in CreateTenantInput) (out *
 		if err != nil {
 			return fmt.Errorf("create tenant: %w", err)
 		}
-		return audit.Write(ctx, t, audit.Entry{Action: action, Key: authz.TenantCreate, Object: authz.Object{TenantID: made.ID}, ObjectID: made.ID,
+		return audit.Write(ctx, t, audit.Entry{Action: action, Key: authz.TenantCreate,
+			Object: authz.Object{TenantID: made.ID}, ObjectID: made.ID,
 			After: map[string]any{"slug": in.Slug, "displayName": in.DisplayName}})
 	})
 	return out, err

@@ -40,12 +40,14 @@ func TestOnlyThePlatformMakesTenants(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	tenant := b.Tenant()
-	_, err := b.CreateTenant(b.As(b.User(tenant, platformtest.Across(authz.TenantAdmin, tenant))), identity.CreateTenantInput{Slug: "acme", DisplayName: "Acme", IdempotencyKey: "k"})
+	_, err := b.CreateTenant(b.As(b.User(tenant, platformtest.Across(authz.TenantAdmin, tenant))),
+		identity.CreateTenantInput{Slug: "acme", DisplayName: "Acme", IdempotencyKey: "k"})
 	platformtest.Refused(t, err, fault.Forbidden)
 	require.ErrorContains(t, err, "tenant.create")
 	require.Equal(t, 1, b.Count("tenant", ""))
 	b.audited("createTenant", "FORBIDDEN")
-	_, err = b.CreateTenant(t.Context(), identity.CreateTenantInput{Slug: "acme", DisplayName: "Acme", IdempotencyKey: "k"})
+	_, err = b.CreateTenant(t.Context(), identity.CreateTenantInput{Slug: "acme", DisplayName: "Acme",
+		IdempotencyKey: "k"})
 	platformtest.Refused(t, err, fault.Unauthenticated)
 }
 
@@ -90,7 +92,8 @@ func TestPeopleAreAddedToTenantsAndStaffByThePlatformAlone(t *testing.T) {
 	b := newBench(t)
 	tenant, other := b.Tenant(), b.Tenant()
 	admin, operator := b.As(b.User(tenant, platformtest.Across(authz.TenantAdmin, tenant))), b.As(b.Operator())
-	in := identity.CreateUserInput{TenantID: &tenant.ID, Email: "Ann@Example.test", DisplayName: "Ann", IdempotencyKey: "k"}
+	in := identity.CreateUserInput{TenantID: &tenant.ID, Email: "Ann@Example.test", DisplayName: "Ann",
+		IdempotencyKey: "k"}
 	made, err := b.CreateUser(admin, in)
 	require.NoError(t, err)
 	require.Equal(t, "ann@example.test", made.Email)

@@ -23,10 +23,10 @@ type CreateUserInput struct {
 	Email, DisplayName, IdempotencyKey string
 }
 
-// CreateUser adds a person. Key: identity.user.create on the tenant, or on the platform for staff. Whom a tenant adds by itself
-// is invited, and logs in once they have accepted (see Invite), unless the address is of a verified domain of the tenant; the
-// platform's staff vouches for whom it adds. Addresses are kept in lower case. CONFLICT when the tenant has the address itself;
-// what other tenants have makes no difference.
+// CreateUser adds a person. Key: identity.user.create on the tenant, or on the platform for staff. Whom a tenant adds
+// by itself is invited, and logs in once they have accepted (see Invite), unless the address is of a verified domain of
+// the tenant; the platform's staff vouches for whom it adds. Addresses are kept in lower case. CONFLICT when the tenant
+// has the address itself; what other tenants have makes no difference.
 func (s *Service) CreateUser(ctx context.Context, in CreateUserInput) (out *db.User, err error) {
 	in.Email = strings.ToLower(strings.TrimSpace(in.Email))
 	var input check.Input
@@ -56,7 +56,8 @@ func createUser(ctx context.Context, t *tx.Tx, in CreateUserInput) (*db.User, er
 		return nil, err
 	}
 	made := made{ID: ids.New(ids.User)}
-	repeated, err := idem.Claim(ctx, t, idem.Key{Verb: action, TenantID: object.TenantID, Value: in.IdempotencyKey, Input: in}, &made)
+	repeated, err := idem.Claim(ctx, t, idem.Key{Verb: action, TenantID: object.TenantID, Value: in.IdempotencyKey,
+		Input: in}, &made)
 	if err != nil {
 		return nil, err
 	}

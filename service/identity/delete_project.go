@@ -56,15 +56,18 @@ func deleteProject(ctx context.Context, t *tx.Tx, id ids.ID, reason string) (*db
 		return nil, audit.Refused(t, action, authz.ProjectDelete, object, id, err)
 	}
 	var ended json.RawMessage
-	if err := t.QueryRow(ctx, `SELECT platform.delete_project($1, $2, $3)`, id, t.Actor.ID, reason).Scan(&ended); err != nil {
+	if err := t.QueryRow(ctx, `SELECT platform.delete_project($1, $2, $3)`, id, t.Actor.ID,
+		reason).Scan(&ended); err != nil {
 		return nil, fmt.Errorf("delete project %s: %w", id, err)
 	}
 	if ended == nil {
 		return nil, audit.Missing(t, action, authz.ProjectDelete, id)
 	}
 	row.DeletedAt = &t.Now
-	return row, audit.Write(ctx, t, audit.Entry{Action: action, Key: authz.ProjectDelete, Object: object, ObjectID: id, Reason: reason,
-		Before: map[string]any{"slug": row.Slug, "displayName": row.DisplayName}, After: map[string]any{"deletedAt": t.Now, "ended": ended}})
+	return row, audit.Write(ctx, t, audit.Entry{Action: action, Key: authz.ProjectDelete, Object: object, ObjectID: id,
+		Reason: reason,
+		Before: map[string]any{"slug": row.Slug, "displayName": row.DisplayName},
+		After:  map[string]any{"deletedAt": t.Now, "ended": ended}})
 }
 
 // empty refuses while something lives in the project, and names it.
@@ -81,5 +84,6 @@ func empty(ctx context.Context, t *tx.Tx, project ids.ID) error {
 	if err != nil {
 		return fmt.Errorf("look for what lives in project %s: %w", project, err)
 	}
-	return fault.New(fault.FailedPrecondition, "the project still has %s %s: a project is deleted when nothing lives in it", what, id).At("projectId")
+	return fault.New(fault.FailedPrecondition,
+		"the project still has %s %s: a project is deleted when nothing lives in it", what, id).At("projectId")
 }

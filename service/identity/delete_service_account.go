@@ -14,7 +14,8 @@ import (
 
 // DeleteServiceAccount deletes a service account; its keys, and the tokens they were exchanged for, end at once,
 // and its name is free again. Key: identity.service_account.delete on its project.
-func (s *Service) DeleteServiceAccount(ctx context.Context, id ids.ID, reason string) (out *db.ServiceAccount, err error) {
+func (s *Service) DeleteServiceAccount(ctx context.Context, id ids.ID, reason string) (out *db.ServiceAccount,
+	err error) {
 	const action = "deleteServiceAccount"
 	var input check.Input
 	input.Reason("reason", reason)
@@ -29,7 +30,8 @@ func (s *Service) DeleteServiceAccount(ctx context.Context, id ids.ID, reason st
 		if out, err = out.Update().SetDeletedAt(t.Now).SetUpdatedAt(t.Now).Save(ctx); err != nil {
 			return fmt.Errorf("delete service account %s: %w", id, err)
 		}
-		ended, err := t.Exec(ctx, `UPDATE service_account_key SET revoked_at = $2 WHERE service_account_id = $1 AND revoked_at IS NULL`, id, t.Now)
+		ended, err := t.Exec(ctx,
+			`UPDATE service_account_key SET revoked_at = $2 WHERE service_account_id = $1 AND revoked_at IS NULL`, id, t.Now)
 		if err != nil {
 			return fmt.Errorf("revoke the keys of %s: %w", id, err)
 		}

@@ -34,10 +34,12 @@ type Exchanged struct {
 // account with the keys named, or with all that the account has then and later; it is verified without the
 // database, ends with its key, and is revoked with it. UNAUTHENTICATED when the key does not hold; FORBIDDEN for
 // any other credential; INVALID_ARGUMENT at expires_in and scope.
-func (s *Service) Exchange(ctx context.Context, key string, ttl time.Duration, keys []string) (out *Exchanged, err error) {
+func (s *Service) Exchange(ctx context.Context, key string, ttl time.Duration, keys []string) (out *Exchanged,
+	err error) {
 	const action = "exchangeKey"
 	if ttl < MinExchange || ttl > MaxExchange {
-		return nil, fault.New(fault.InvalidArgument, "expires_in must be %d to %d seconds", int(MinExchange.Seconds()), int(MaxExchange.Seconds())).At("expires_in")
+		return nil, fault.New(fault.InvalidArgument, "expires_in must be %d to %d seconds", int(MinExchange.Seconds()),
+			int(MaxExchange.Seconds())).At("expires_in")
 	}
 	if s.Keys == nil {
 		return nil, fault.New(fault.FailedPrecondition, "this server signs no tokens")
@@ -70,7 +72,8 @@ func (s *Service) Exchange(ctx context.Context, key string, ttl time.Duration, k
 			out.PermissionKeys = keys
 		}
 		slices.Sort(out.PermissionKeys)
-		out.Token, err = s.Keys.Sign(token.Claims{ServiceKey: credential.RowID(), Keys: keys, ExpiresAt: out.ExpiresAt}, t.Now)
+		out.Token, err = s.Keys.Sign(token.Claims{ServiceKey: credential.RowID(), Keys: keys, ExpiresAt: out.ExpiresAt},
+			t.Now)
 		if err != nil {
 			return fmt.Errorf("exchange a key: %w", err)
 		}

@@ -26,8 +26,8 @@ type GrantRoleInput struct {
 }
 
 // GrantRole gives a role. Key: identity.binding.grant at the scope, and nobody gives keys they
-// lack, nor for longer than they hold it. A role inside a tenant goes to its own people or to platform staff, one at platform scope
-// to staff alone (FAILED_PRECONDITION). A live binding that is the same is answered, not repeated.
+// lack, nor for longer than they hold it. A role inside a tenant goes to its own people or to platform staff, one at
+// platform scope to staff alone (FAILED_PRECONDITION). A live binding that is the same is answered, not repeated.
 func (s *Service) GrantRole(ctx context.Context, in GrantRoleInput) (out *db.RoleBinding, err error) {
 	var input check.Input
 	input.Reason("input.reason", in.Reason)
@@ -68,7 +68,8 @@ func grantRole(ctx context.Context, t *tx.Tx, in GrantRoleInput) (*db.RoleBindin
 	if err != nil {
 		return nil, err
 	}
-	row, err := NewBinding(t, subject.ID, role, object).SetNillableExpiresAt(in.ExpiresAt).SetNillableMadeUnder(from.Under).SetReason(in.Reason).Save(ctx)
+	row, err := NewBinding(t, subject.ID, role,
+		object).SetNillableExpiresAt(in.ExpiresAt).SetNillableMadeUnder(from.Under).SetReason(in.Reason).Save(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("grant a role: %w", err)
 	}
@@ -84,20 +85,23 @@ func mayGrant(ctx context.Context, t *tx.Tx, role authz.Role, object authz.Objec
 	}
 	bindings := make([]authz.Binding, len(held))
 	for i, row := range held {
-		bindings[i] = authz.Binding{Role: authz.Role(row.Role), TenantID: rows.Value(row.TenantID), ProjectID: rows.Value(row.ProjectID), ExpiresAt: rows.Value(row.ExpiresAt)}
+		bindings[i] = authz.Binding{Role: authz.Role(row.Role), TenantID: rows.Value(row.TenantID),
+			ProjectID: rows.Value(row.ProjectID), ExpiresAt: rows.Value(row.ExpiresAt)}
 	}
 	return authz.RequireGrantUntil(t.Actor, bindings, role, object.TenantID, object.ProjectID, rows.Value(ends))
 }
 
 // sameBinding finds the live binding that already says what is asked for. The person's row is not
 // locked: a twin that slips through gives nothing more.
-func sameBinding(ctx context.Context, t *tx.Tx, role authz.Role, object authz.Object, in GrantRoleInput) (*db.RoleBinding, error) {
+func sameBinding(ctx context.Context, t *tx.Tx, role authz.Role, object authz.Object,
+	in GrantRoleInput) (*db.RoleBinding, error) {
 	held, err := liveRoles(ctx, t, in.SubjectID)
 	if err != nil {
 		return nil, err
 	}
 	for _, row := range held {
-		if row.Role == string(role) && rows.Value(row.TenantID) == object.TenantID && rows.Value(row.ProjectID) == object.ProjectID &&
+		if row.Role == string(role) && rows.Value(row.TenantID) == object.TenantID &&
+			rows.Value(row.ProjectID) == object.ProjectID &&
 			rows.Value(row.ExpiresAt).Equal(rows.Value(in.ExpiresAt)) {
 			return row, nil
 		}
@@ -107,5 +111,6 @@ func sameBinding(ctx context.Context, t *tx.Tx, role authz.Role, object authz.Ob
 
 // binding is what the audit keeps of one.
 func binding(row *db.RoleBinding) map[string]any {
-	return map[string]any{"subjectId": row.UserID, "role": row.Role, "tenantId": row.TenantID, "projectId": row.ProjectID, "expiresAt": row.ExpiresAt}
+	return map[string]any{"subjectId": row.UserID, "role": row.Role, "tenantId": row.TenantID, "projectId": row.ProjectID,
+		"expiresAt": row.ExpiresAt}
 }

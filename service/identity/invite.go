@@ -31,9 +31,9 @@ type Invited struct {
 	ExpiresAt time.Time
 }
 
-// Invite returns a code with which a person accepts to belong to the tenant, by a login of their own whose verified address is the
-// one that was invited. Codes of before end. Key: identity.user.create on the person's tenant. FAILED_PRECONDITION at userId for
-// a person who waits for no acceptance.
+// Invite returns a code with which a person accepts to belong to the tenant, by a login of their own whose verified
+// address is the one that was invited. Codes of before end. Key: identity.user.create on the person's tenant.
+// FAILED_PRECONDITION at userId for a person who waits for no acceptance.
 func (s *Service) Invite(ctx context.Context, userID ids.ID) (out *Invited, err error) {
 	const action = "inviteUser"
 	err = s.DB.Write(ctx, func(ctx context.Context, t *tx.Tx) error {
@@ -49,11 +49,13 @@ func (s *Service) Invite(ctx context.Context, userID ids.ID) (out *Invited, err 
 		out = &Invited{Code: text, ExpiresAt: t.Now.Add(invitationTTL)}
 		out.URL = s.PublicURL + "/auth/oidc/accept?" + url.Values{"invitation": {text}}.Encode()
 		var invited bool
-		if err := t.QueryRow(ctx, `SELECT platform.invite($1, $2, $3, $4)`, userID, secret.ID, secret.Hash, out.ExpiresAt).Scan(&invited); err != nil {
+		if err := t.QueryRow(ctx, `SELECT platform.invite($1, $2, $3, $4)`, userID, secret.ID, secret.Hash,
+			out.ExpiresAt).Scan(&invited); err != nil {
 			return fmt.Errorf("invite %s: %w", userID, err)
 		}
 		if !invited {
-			return fault.New(fault.FailedPrecondition, "this person has accepted, needs no invitation, or is disabled").At("userId")
+			return fault.New(fault.FailedPrecondition,
+				"this person has accepted, needs no invitation, or is disabled").At("userId")
 		}
 		return audit.Write(ctx, t, audit.Entry{Action: action, Key: authz.UserCreate, Object: object, ObjectID: userID,
 			After: map[string]any{"expiresAt": out.ExpiresAt}})
@@ -64,14 +66,16 @@ func (s *Service) Invite(ctx context.Context, userID ids.ID) (out *Invited, err 
 	return out, nil
 }
 
-// InvitationOf returns the name of the tenant that invites; UNAUTHENTICATED for a code that is unknown, was accepted or has ended.
+// InvitationOf returns the name of the tenant that invites; UNAUTHENTICATED for a code that is unknown, was accepted or
+// has ended.
 func (s *Service) InvitationOf(ctx context.Context, code string) (string, error) {
 	secret, err := token.ParseSecret(code)
 	if err != nil || secret.Kind != token.Invite {
 		return "", errInvitation()
 	}
 	var tenant *string
-	if err := s.DB.API().QueryRow(ctx, `SELECT platform.invitation_of($1, $2)`, secret.ID, secret.Hash).Scan(&tenant); err != nil {
+	if err := s.DB.API().QueryRow(ctx, `SELECT platform.invitation_of($1, $2)`, secret.ID,
+		secret.Hash).Scan(&tenant); err != nil {
 		return "", fmt.Errorf("look for an invitation: %w", err)
 	}
 	if tenant == nil {
@@ -80,21 +84,25 @@ func (s *Service) InvitationOf(ctx context.Context, code string) (string, error)
 	return *tenant, nil
 }
 
-// Accepting notes that a login at the identity provider was begun by an invitation. Whether it is a good one is not told.
+// Accepting notes that a login at the identity provider was begun by an invitation. Whether it is a good one is not
+// told.
 func (s *Service) Accepting(ctx context.Context, attempt ids.ID, code string) error {
 	secret, err := token.ParseSecret(code)
 	if err != nil || secret.Kind != token.Invite {
 		return errInvitation()
 	}
-	if _, err := s.DB.API().Exec(ctx, `SELECT platform.begin_invited($1, $2, $3)`, attempt, secret.ID, secret.Hash); err != nil {
+	if _, err := s.DB.API().Exec(ctx, `SELECT platform.begin_invited($1, $2, $3)`, attempt, secret.ID,
+		secret.Hash); err != nil {
 		return fmt.Errorf("begin with an invitation: %w", err)
 	}
 	return nil
 }
 
-// accept accepts the invitation that the person's login was begun by: "none" where there was no invitation, "accepted", or "refused".
+// accept accepts the invitation that the person's login was begun by: "none" where there was no invitation, "accepted",
+// or "refused".
 func accept(ctx context.Context, t pgx.Tx, person Person) (outcome string, err error) {
-	err = t.QueryRow(ctx, `SELECT platform.accept_invited($1, $2, $3, $4, $5)`, person.Attempt, person.Issuer, person.Subject, person.Email, person.Verified).
+	err = t.QueryRow(ctx, `SELECT platform.accept_invited($1, $2, $3, $4, $5)`, person.Attempt, person.Issuer,
+		person.Subject, person.Email, person.Verified).
 		Scan(&outcome)
 	return outcome, err
 }

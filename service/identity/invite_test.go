@@ -19,7 +19,8 @@ import (
 // added adds an address to a tenant, as an actor.
 func (b *bench) added(actor *db.User, tenant *db.Tenant, email string) *db.User {
 	b.t.Helper()
-	row, err := b.CreateUser(b.As(actor), identity.CreateUserInput{TenantID: &tenant.ID, Email: email, DisplayName: "Ada", IdempotencyKey: email})
+	row, err := b.CreateUser(b.As(actor), identity.CreateUserInput{TenantID: &tenant.ID, Email: email, DisplayName: "Ada",
+		IdempotencyKey: email})
 	require.NoError(b.t, err)
 	return row
 }
@@ -43,7 +44,8 @@ func TestAnInvitationIsMintedListedAndRevoked(t *testing.T) {
 	admin := b.User(tenant, platformtest.Across(authz.TenantAdmin, tenant))
 	viewer := b.User(tenant, platformtest.In(authz.ProjectAdmin, b.Project(tenant)))
 	ada := b.added(admin, tenant, "ada@a.test")
-	require.Equal(t, []ids.ID{ada.ID}, b.waiting(admin, tenant), "neither those that are known nor those that staff vouched for")
+	require.Equal(t, []ids.ID{ada.ID}, b.waiting(admin, tenant),
+		"neither those that are known nor those that staff vouched for")
 
 	_, err := b.Invite(b.As(viewer), ada.ID)
 	platformtest.Refused(t, err, fault.Forbidden)
@@ -118,7 +120,8 @@ func TestDomainsAreATenantsByThePlatformsWordAlone(t *testing.T) {
 	platformtest.Refused(t, err, fault.Forbidden)
 	_, err = b.SetDomains(b.As(admin), in(other, "a.test"))
 	platformtest.Refused(t, err, fault.NotFound)
-	for _, wrong := range []string{"", "a", "a.test/x", "*.test", "ada@a.test", "a..test", "-a.test", strings.Repeat("a.", 150) + "test"} {
+	for _, wrong := range []string{"", "a", "a.test/x", "*.test", "ada@a.test", "a..test", "-a.test",
+		strings.Repeat("a.", 150) + "test"} {
 		_, err = b.SetDomains(operator, in(tenant, wrong))
 		platformtest.Refused(t, err, fault.InvalidArgument, "input.domains.0")
 	}

@@ -46,7 +46,8 @@ func (l *AccountLimits) stored() (json.RawMessage, error) {
 	if l == nil {
 		return nil, nil
 	}
-	limits := authz.Limits{Objects: l.ObjectIds, MaxRisk: rows.Value(l.MaxRisk), OperationsPerHour: rows.Value(l.OperationsPerHour)}
+	limits := authz.Limits{Objects: l.ObjectIds, MaxRisk: rows.Value(l.MaxRisk),
+		OperationsPerHour: rows.Value(l.OperationsPerHour)}
 	if len(limits.Objects) == 0 && limits.MaxRisk == "" && limits.OperationsPerHour == 0 {
 		return nil, nil
 	}

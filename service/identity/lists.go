@@ -20,16 +20,20 @@ const (
 
 func scanUser(row pgx.CollectableRow) (*db.User, error) {
 	x := new(db.User)
-	return x, row.Scan(&x.ID, &x.TenantID, &x.Email, &x.DisplayName, &x.CreatedAt, &x.DisabledAt, &x.LastLoginAt, &x.InvitedAt, &x.InvitationEndsAt, &x.AcceptedAt)
+	return x, row.Scan(&x.ID, &x.TenantID, &x.Email, &x.DisplayName, &x.CreatedAt, &x.DisabledAt, &x.LastLoginAt,
+		&x.InvitedAt, &x.InvitationEndsAt, &x.AcceptedAt)
 }
 
 func scanAccount(row pgx.CollectableRow) (*db.ServiceAccount, error) {
 	x := new(db.ServiceAccount)
-	return x, row.Scan(&x.ID, &x.TenantID, &x.ProjectID, &x.Name, &x.PermissionKeys, &x.Limits, &x.MakerID, &x.MadeUnder, &x.DeletedAt, &x.UpdatedAt, &x.CreatedAt)
+	return x, row.Scan(&x.ID, &x.TenantID, &x.ProjectID, &x.Name, &x.PermissionKeys, &x.Limits, &x.MakerID, &x.MadeUnder,
+		&x.DeletedAt, &x.UpdatedAt, &x.CreatedAt)
 }
 
-// Users lists the people of a tenant, by id; with waiting those alone who have not accepted their invitation. Key: identity.user.read on the tenant.
-func (s *Service) Users(ctx context.Context, tenantID ids.ID, waiting bool, args page.Args) (*page.Page[*db.User], error) {
+// Users lists the people of a tenant, by id; with waiting those alone who have not accepted their invitation. Key:
+// identity.user.read on the tenant.
+func (s *Service) Users(ctx context.Context, tenantID ids.ID, waiting bool, args page.Args) (*page.Page[*db.User],
+	error) {
 	const list = "users"
 	var after ids.ID
 	if err := args.Decode(list, &after); err != nil {
@@ -55,7 +59,8 @@ func (s *Service) Users(ctx context.Context, tenantID ids.ID, waiting bool, args
 }
 
 // ServiceAccounts lists the service accounts of a project, by id. Key: identity.service_account.read.
-func (s *Service) ServiceAccounts(ctx context.Context, projectID ids.ID, args page.Args) (*page.Page[*db.ServiceAccount], error) {
+func (s *Service) ServiceAccounts(ctx context.Context, projectID ids.ID,
+	args page.Args) (*page.Page[*db.ServiceAccount], error) {
 	const list = "serviceAccounts"
 	var after ids.ID
 	if err := args.Decode(list, &after); err != nil {

@@ -37,9 +37,10 @@ type Session struct {
 	ExpiresAt time.Time
 }
 
-// RedeemLogin turns a one-time code into a session; the code is spent by it. A bootstrap's code is of a kind of its own, which
-// only an administrator of the database can mint, and is redeemed everywhere; a login link's is LOGIN_REFUSED unless
-// development logins are on. UNAUTHENTICATED when the code is malformed, unknown, used or over, or its person is disabled.
+// RedeemLogin turns a one-time code into a session; the code is spent by it. A bootstrap's code is of a kind of its
+// own, which only an administrator of the database can mint, and is redeemed everywhere; a login link's is
+// LOGIN_REFUSED unless development logins are on. UNAUTHENTICATED when the code is malformed, unknown, used or over, or
+// its person is disabled.
 func (s *Service) RedeemLogin(ctx context.Context, code string) (*Session, error) {
 	plain := func(secret token.Secret) []byte { return secret.Hash }
 	if spent, err := token.ParseSecret(code); err == nil && spent.Kind == token.Bootstrap {
@@ -66,7 +67,8 @@ func bound(secret token.Secret, challenge string) []byte {
 	return sum[:]
 }
 
-func (s *Service) redeem(ctx context.Context, code string, kind token.Kind, method string, hash func(token.Secret) []byte) (*Session, error) {
+func (s *Service) redeem(ctx context.Context, code string, kind token.Kind, method string,
+	hash func(token.Secret) []byte) (*Session, error) {
 	refused := fault.New(fault.Unauthenticated, "the login code is unknown, used or over")
 	spent, err := token.ParseSecret(code)
 	if err != nil || spent.Kind != kind {
@@ -78,7 +80,8 @@ func (s *Service) redeem(ctx context.Context, code string, kind token.Kind, meth
 	var who *ids.ID
 	err = pgx.BeginFunc(ctx, s.DB.API(), func(t pgx.Tx) error {
 		request := authz.Request(ctx)
-		err := t.QueryRow(ctx, `SELECT platform.redeem_login($1, $2, $3, $4, $5, $6, $7, $8)`, spent.ID, hash(spent), secret.ID, secret.Hash,
+		err := t.QueryRow(ctx, `SELECT platform.redeem_login($1, $2, $3, $4, $5, $6, $7, $8)`, spent.ID, hash(spent),
+			secret.ID, secret.Hash,
 			out.ExpiresAt, method, request.Origin, agentOf(ctx)).Scan(&who)
 		if err != nil || who == nil {
 			return err
@@ -175,7 +178,8 @@ func (s *Service) RefreshSession(ctx context.Context, sessionToken string) (*Ses
 	}
 	text, secret := token.Mint(token.Session)
 	var ends *time.Time
-	err = s.DB.API().QueryRow(ctx, `SELECT platform.rotate_session($1, $2, $3, $4)`, shown.ID, shown.Hash, secret.ID, secret.Hash).Scan(&ends)
+	err = s.DB.API().QueryRow(ctx, `SELECT platform.rotate_session($1, $2, $3, $4)`, shown.ID, shown.Hash, secret.ID,
+		secret.Hash).Scan(&ends)
 	if err != nil {
 		return nil, fmt.Errorf("rotate a session: %w", err)
 	}

@@ -45,8 +45,9 @@ func (s *Service) CreateLoginLink(ctx context.Context, userID ids.ID) (out *Logi
 		if err != nil {
 			return fmt.Errorf("create login code: %w", err)
 		}
-		return audit.Write(ctx, t, audit.Entry{Action: action, Key: authz.LoginLinkCreate, Object: object, ObjectID: secret.ID,
-			After: map[string]any{"userId": userID, "expiresAt": out.ExpiresAt}})
+		return audit.Write(ctx, t, audit.Entry{Action: action, Key: authz.LoginLinkCreate, Object: object,
+			ObjectID: secret.ID,
+			After:    map[string]any{"userId": userID, "expiresAt": out.ExpiresAt}})
 	})
 	if err != nil {
 		return nil, err

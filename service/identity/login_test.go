@@ -70,7 +70,8 @@ func TestABootstrapsCodeIsRedeemedWithoutDevelopmentLogins(t *testing.T) {
 	require.True(t, strings.HasPrefix(first.Code, "gpu_bst_"), "scanners and people tell it from a link's")
 	_, err = b.RedeemLogin(t.Context(), link.Code)
 	platformtest.Refused(t, err, fault.LoginRefused)
-	for _, forged := range []string{strings.Replace(link.Code, "gpu_lnk_", "gpu_bst_", 1), strings.Replace(first.Code, "gpu_bst_", "gpu_lnk_", 1)} {
+	for _, forged := range []string{strings.Replace(link.Code, "gpu_lnk_", "gpu_bst_", 1),
+		strings.Replace(first.Code, "gpu_bst_", "gpu_lnk_", 1)} {
 		_, err = b.RedeemLogin(t.Context(), forged)
 		require.Error(t, err)
 	}
@@ -90,7 +91,8 @@ func TestACodeThatIsOverOrForgedDoesNotLogIn(t *testing.T) {
 	require.NoError(t, err)
 	swapped := []byte(link.Code)
 	swapped[len(swapped)-10] ^= 1
-	for _, forged := range []string{"", "gpu_lnk_x", string(swapped), b.Session(b.Operator()), strings.Repeat("x", 10_000)} {
+	for _, forged := range []string{"", "gpu_lnk_x", string(swapped), b.Session(b.Operator()),
+		strings.Repeat("x", 10_000)} {
 		_, err := b.RedeemLogin(t.Context(), forged)
 		platformtest.Refused(t, err, fault.Unauthenticated)
 	}
@@ -113,7 +115,8 @@ func TestTheFirstOperatorIsMadeOnce(t *testing.T) {
 	for _, code := range []string{first.Code, again.Code} {
 		session, err := b.RedeemLogin(t.Context(), code)
 		require.NoError(t, err)
-		_, err = b.CreateTenant(b.With(session.Token), identity.CreateTenantInput{Slug: "acme", DisplayName: "Acme", IdempotencyKey: "same"})
+		_, err = b.CreateTenant(b.With(session.Token),
+			identity.CreateTenantInput{Slug: "acme", DisplayName: "Acme", IdempotencyKey: "same"})
 		require.NoError(t, err)
 	}
 	_, err = identity.Bootstrap(t.Context(), b.DSN, "other@example.test", "Other")

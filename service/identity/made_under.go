@@ -24,14 +24,15 @@ type Derived struct {
 	Ended bool
 }
 
-// MadeUnder lists what was made under a break-glass binding, newest first, at most 200. Key: identity.binding.read at the
-// binding's scope, or it is the caller's own.
+// MadeUnder lists what was made under a break-glass binding, newest first, at most 200. Key: identity.binding.read at
+// the binding's scope, or it is the caller's own.
 func (s *Service) MadeUnder(ctx context.Context, bindingID ids.ID) ([]*Derived, error) {
 	if _, err := s.RoleBinding(ctx, bindingID); err != nil {
 		return nil, err
 	}
 	found := []*Derived{}
-	_, err := s.DB.Read(ctx, tx.Rows(&found, scanDerived, `SELECT kind, id, name, project_id, created_at, ended FROM platform.made_under($1)`, bindingID))
+	_, err := s.DB.Read(ctx, tx.Rows(&found, scanDerived,
+		`SELECT kind, id, name, project_id, created_at, ended FROM platform.made_under($1)`, bindingID))
 	return found, err
 }
 

@@ -92,7 +92,8 @@ func TestADeletedProjectIsGoneAndSoIsWhatSpokeForIt(t *testing.T) {
 	project, neighbour := b.Project(tenant), b.Project(tenant)
 	bossUser := b.User(tenant, platformtest.Across(authz.TenantAdmin, tenant))
 	boss, operator := b.As(bossUser), b.As(b.Operator())
-	member := b.User(tenant, platformtest.In(authz.ProjectMember, project), platformtest.In(authz.ProjectViewer, neighbour))
+	member := b.User(tenant, platformtest.In(authz.ProjectMember, project),
+		platformtest.In(authz.ProjectViewer, neighbour))
 	account, key := b.ServiceAccount(project, authz.ProjectRead)
 	_, other := b.ServiceAccount(neighbour, authz.ProjectRead)
 	_, err := b.DeleteProject(b.As(b.User(foreign, platformtest.Across(authz.TenantAdmin, foreign))), project.ID, "mine")
@@ -117,7 +118,8 @@ func TestADeletedProjectIsGoneAndSoIsWhatSpokeForIt(t *testing.T) {
 		require.NoError(t, err)
 		require.Len(t, listed.Rows, 1, name)
 	}
-	_, err = b.CreateServiceAccount(boss, identity.CreateServiceAccountInput{ProjectID: project.ID, Name: "late", PermissionKeys: []string{"project.read"}, IdempotencyKey: "k"})
+	_, err = b.CreateServiceAccount(boss, identity.CreateServiceAccountInput{ProjectID: project.ID, Name: "late",
+		PermissionKeys: []string{"project.read"}, IdempotencyKey: "k"})
 	platformtest.Refused(t, err, fault.NotFound)
 	_, _, err = b.CreateServiceAccountKey(boss, account.ID, nil)
 	platformtest.Refused(t, err, fault.NotFound)
@@ -125,7 +127,8 @@ func TestADeletedProjectIsGoneAndSoIsWhatSpokeForIt(t *testing.T) {
 	platformtest.Refused(t, err, fault.NotFound)
 	require.Zero(t, b.Count("role_binding", "project_id = $1 AND revoked_at IS NULL", project.ID))
 	require.Zero(t, b.Count("service_account", "project_id = $1 AND deleted_at IS NULL", project.ID))
-	again, err := b.CreateProject(boss, identity.CreateProjectInput{TenantID: tenant.ID, Slug: project.Slug, DisplayName: "Anew", IdempotencyKey: "k"})
+	again, err := b.CreateProject(boss, identity.CreateProjectInput{TenantID: tenant.ID, Slug: project.Slug,
+		DisplayName: "Anew", IdempotencyKey: "k"})
 	require.NoError(t, err, "its short name is free")
 	require.NotEqual(t, project.ID, again.ID)
 	b.audited("deleteProject", "")
@@ -137,7 +140,8 @@ func TestNothingIsBegunInAProjectThatIsBeingDeleted(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	tenant := b.Tenant()
-	boss := b.As(b.User(tenant, platformtest.Across(authz.TenantAdmin, tenant), platformtest.Across(authz.ProjectAdmin, tenant)))
+	boss := b.As(b.User(tenant, platformtest.Across(authz.TenantAdmin, tenant),
+		platformtest.Across(authz.ProjectAdmin, tenant)))
 	for range 10 {
 		project := b.Project(tenant)
 		var begun sync.WaitGroup
@@ -165,22 +169,26 @@ func TestAServiceAccountIsChangedWithinWhatItsChangerHolds(t *testing.T) {
 	account, secret := b.ServiceAccount(project, authz.ProjectRead)
 	most, hourly := lifecycle.RiskWrite, 5
 	instance := ids.New(ids.Instance)
-	changed, err := b.UpdateServiceAccount(admin, identity.UpdateServiceAccountInput{ServiceAccountID: account.ID, Reason: "narrowed",
+	changed, err := b.UpdateServiceAccount(admin, identity.UpdateServiceAccountInput{ServiceAccountID: account.ID,
+		Reason:         "narrowed",
 		PermissionKeys: []string{"project.read", "apps.instance.read"},
 		Limits:         &identity.AccountLimits{ObjectIds: []ids.ID{instance}, MaxRisk: &most, OperationsPerHour: &hourly}})
 	require.NoError(t, err)
 	require.Equal(t, []string{"apps.instance.read", "project.read"}, changed.PermissionKeys)
 	limits, err := identity.LimitsOf(changed)
 	require.NoError(t, err)
-	require.Equal(t, &identity.AccountLimits{ObjectIds: []ids.ID{instance}, MaxRisk: &most, OperationsPerHour: &hourly}, limits)
+	require.Equal(t, &identity.AccountLimits{ObjectIds: []ids.ID{instance}, MaxRisk: &most, OperationsPerHour: &hourly},
+		limits)
 	actor, err := b.Kit.DB.Read(b.With(secret))
 	require.NoError(t, err)
-	require.Equal(t, authz.Limits{Objects: []ids.ID{instance}, MaxRisk: most, OperationsPerHour: 5}, actor.Limits, "with the next thing it does")
+	require.Equal(t, authz.Limits{Objects: []ids.ID{instance}, MaxRisk: most, OperationsPerHour: 5}, actor.Limits,
+		"with the next thing it does")
 	read, err := b.Service.ServiceAccount(admin, account.ID)
 	require.NoError(t, err)
 	require.JSONEq(t, string(changed.Limits), string(read.Limits))
 	none, err := b.UpdateServiceAccount(admin, identity.UpdateServiceAccountInput{ServiceAccountID: account.ID,
-		LiftLimits: []lifecycle.AccountLimit{lifecycle.LimitObjectIDs, lifecycle.LimitMaxRisk, lifecycle.LimitOperationsPerHour}})
+		LiftLimits: []lifecycle.AccountLimit{lifecycle.LimitObjectIDs, lifecycle.LimitMaxRisk,
+			lifecycle.LimitOperationsPerHour}})
 	require.NoError(t, err)
 	require.Equal(t, 1, b.Count("service_account", "limits IS NULL"))
 	require.Equal(t, changed.PermissionKeys, none.PermissionKeys, "what is left out stays")
@@ -201,7 +209,8 @@ func TestAServiceAccountIsChangedWithinWhatItsChangerHolds(t *testing.T) {
 		platformtest.Refused(t, err, fault.InvalidArgument, path)
 	}
 	viewer := b.As(b.User(tenant, platformtest.In(authz.ProjectViewer, project)))
-	_, err = b.UpdateServiceAccount(viewer, identity.UpdateServiceAccountInput{ServiceAccountID: account.ID, PermissionKeys: []string{"project.read"}})
+	_, err = b.UpdateServiceAccount(viewer, identity.UpdateServiceAccountInput{ServiceAccountID: account.ID,
+		PermissionKeys: []string{"project.read"}})
 	platformtest.Refused(t, err, fault.Forbidden)
 	require.Equal(t, 2, b.Count("audit_entry", "action = 'updateServiceAccount' AND allowed"))
 }
@@ -225,7 +234,8 @@ func TestADeletedServiceAccountIsGoneAndItsNameIsFree(t *testing.T) {
 	platformtest.Refused(t, err, fault.NotFound)
 	_, _, err = b.CreateServiceAccountKey(admin, account.ID, nil)
 	platformtest.Refused(t, err, fault.NotFound)
-	_, err = b.CreateServiceAccount(admin, identity.CreateServiceAccountInput{ProjectID: project.ID, Name: account.Name, PermissionKeys: []string{"project.read"}, IdempotencyKey: "k"})
+	_, err = b.CreateServiceAccount(admin, identity.CreateServiceAccountInput{ProjectID: project.ID, Name: account.Name,
+		PermissionKeys: []string{"project.read"}, IdempotencyKey: "k"})
 	require.NoError(t, err)
 	b.audited("deleteServiceAccount", "")
 }
@@ -240,12 +250,14 @@ func TestAKeyIsRotatedWithOverlap(t *testing.T) {
 	month := time.Now().Add(30 * 24 * time.Hour)
 	old, first, err := b.CreateServiceAccountKey(admin, account.ID, &month)
 	require.NoError(t, err)
-	for path, in := range map[string]identity.RotateKeyInput{"input.overlapSeconds": {OverlapSeconds: 604_801}, "input.expiresAt": {ExpiresAt: &time.Time{}}} {
+	for path, in := range map[string]identity.RotateKeyInput{"input.overlapSeconds": {OverlapSeconds: 604_801},
+		"input.expiresAt": {ExpiresAt: &time.Time{}}} {
 		in.KeyID = old.ID
 		_, _, err := b.RotateServiceAccountKey(admin, in)
 		platformtest.Refused(t, err, fault.InvalidArgument, path)
 	}
-	fresh, second, err := b.RotateServiceAccountKey(admin, identity.RotateKeyInput{KeyID: old.ID, OverlapSeconds: 3600, Reason: "due"})
+	fresh, second, err := b.RotateServiceAccountKey(admin,
+		identity.RotateKeyInput{KeyID: old.ID, OverlapSeconds: 3600, Reason: "due"})
 	require.NoError(t, err)
 	require.WithinDuration(t, month, *fresh.ExpiresAt, time.Minute, "as long as the old one had")
 	for _, secret := range []string{first, second} {
@@ -270,7 +282,8 @@ func TestAKeyIsRotatedWithOverlap(t *testing.T) {
 	platformtest.Refused(t, err, fault.Unauthenticated) // no overlap
 	_, err = b.Viewer(b.With(third))
 	require.NoError(t, err)
-	_, _, err = b.RotateServiceAccountKey(b.As(b.User(tenant, platformtest.In(authz.ProjectMember, project))), identity.RotateKeyInput{KeyID: fresh.ID})
+	_, _, err = b.RotateServiceAccountKey(b.As(b.User(tenant, platformtest.In(authz.ProjectMember, project))),
+		identity.RotateKeyInput{KeyID: fresh.ID})
 	platformtest.Refused(t, err, fault.Forbidden)
 	for _, entry := range b.Audit() {
 		require.NotContains(t, string(entry.After)+string(entry.Before), third[:20], "no secret reaches the audit")
@@ -304,13 +317,16 @@ func TestRoleBindingsAreListedWhereTheCallerMayReadThem(t *testing.T) {
 		}
 	}
 	ofProject := identity.BindingsFilter{ProjectID: &project.ID}
-	require.Equal(t, []ids.ID{inside.ID, above.ID}, list(b.As(boss), ofProject, 1), "a tenant's roles hold in its projects")
+	require.Equal(t, []ids.ID{inside.ID, above.ID}, list(b.As(boss), ofProject, 1),
+		"a tenant's roles hold in its projects")
 	require.Equal(t, []ids.ID{inside.ID}, list(b.As(admin), ofProject, 10), "the tenant's are not for a project's admin")
-	require.Equal(t, []ids.ID{gone.ID, inside.ID, above.ID}, list(b.As(boss), identity.BindingsFilter{ProjectID: &project.ID, Ended: true}, 2))
+	require.Equal(t, []ids.ID{gone.ID, inside.ID, above.ID},
+		list(b.As(boss), identity.BindingsFilter{ProjectID: &project.ID, Ended: true}, 2))
 	require.Equal(t, []ids.ID{above.ID}, list(b.As(boss), identity.BindingsFilter{TenantID: &tenant.ID}, 10))
 	require.Len(t, list(b.As(b.Operator()), identity.BindingsFilter{}, 10), 1, "the operator's own")
 	for code, filter := range map[fault.Code]identity.BindingsFilter{
-		fault.Forbidden: {}, fault.NotFound: {TenantID: &foreign.ID}, fault.InvalidArgument: {TenantID: &tenant.ID, ProjectID: &b.Project(foreign).ID},
+		fault.Forbidden: {}, fault.NotFound: {TenantID: &foreign.ID},
+		fault.InvalidArgument: {TenantID: &tenant.ID, ProjectID: &b.Project(foreign).ID},
 	} {
 		as := b.As(boss)
 		if code == fault.InvalidArgument {

@@ -66,7 +66,8 @@ func AttemptOf(state string) (ids.ID, error) {
 
 // errAttempt is the one answer to a login that did not begin here, was finished, or took too long.
 func errAttempt() *fault.Fault {
-	return fault.New(fault.Unauthenticated, "the login was not begun in this browser, is finished already or took too long: begin again")
+	return fault.New(fault.Unauthenticated,
+		"the login was not begun in this browser, is finished already or took too long: begin again")
 }
 
 // TakeOIDC spends the attempt that comes back: once, in time, and only for the browser that began it.
@@ -79,7 +80,8 @@ func (s *Service) TakeOIDC(ctx context.Context, state, browser string) (*Attempt
 	}
 	out := &Attempt{ID: secret.ID, State: state, Browser: browser}
 	var nonce, verifier, target *string
-	err = s.DB.API().QueryRow(ctx, `SELECT nonce, verifier, target FROM platform.take_oidc($1, $2, $3)`, secret.ID, secret.Hash, digest(browser)).
+	err = s.DB.API().QueryRow(ctx, `SELECT nonce, verifier, target FROM platform.take_oidc($1, $2, $3)`, secret.ID,
+		secret.Hash, digest(browser)).
 		Scan(&nonce, &verifier, &target)
 	if err != nil {
 		return nil, fmt.Errorf("finish a login: %w", err)
@@ -97,7 +99,8 @@ func (s *Service) TakeOIDC(ctx context.Context, state, browser string) (*Attempt
 func (s *Service) OIDCSession(ctx context.Context, person Person) (*Session, error) {
 	text, secret := token.Mint(token.Session)
 	out := &Session{Token: text, ExpiresAt: s.DB.Now().Add(SessionTTL)}
-	who, err := s.knownBy(ctx, person, secret.ID, `SELECT who, outcome FROM platform.oidc_session($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`,
+	who, err := s.knownBy(ctx, person, secret.ID,
+		`SELECT who, outcome FROM platform.oidc_session($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`,
 		secret.ID, secret.Hash, out.ExpiresAt, authz.Request(ctx).Origin, agentOf(ctx))
 	if err != nil {
 		return nil, err
@@ -110,7 +113,8 @@ func (s *Service) OIDCSession(ctx context.Context, person Person) (*Session, err
 // minutes, for RedeemBound. LOGIN_REFUSED as of OIDCSession.
 func (s *Service) OIDCCode(ctx context.Context, person Person, challenge string) (string, error) {
 	text, secret := token.Mint(token.Login)
-	_, err := s.knownBy(ctx, person, secret.ID, `SELECT who, outcome FROM platform.oidc_code($1, $2, $3, $4, $5, $6, $7, $8)`,
+	_, err := s.knownBy(ctx, person, secret.ID,
+		`SELECT who, outcome FROM platform.oidc_code($1, $2, $3, $4, $5, $6, $7, $8)`,
 		secret.ID, bound(secret, challenge), s.DB.Now().Add(boundTTL))
 	if err != nil {
 		return "", err
@@ -119,10 +123,12 @@ func (s *Service) OIDCCode(ctx context.Context, person Person, challenge string)
 }
 
 // knownBy finds the person in the one transaction that also writes what the login makes, and its audit.
-func (s *Service) knownBy(ctx context.Context, person Person, object ids.ID, statement string, makes ...any) (ids.ID, error) {
+func (s *Service) knownBy(ctx context.Context, person Person, object ids.ID, statement string, makes ...any) (ids.ID,
+	error) {
 	var who *ids.ID
 	var outcome string
-	args := append([]any{ids.New(ids.ExternalIdentity), person.Issuer, person.Subject, person.Email, person.Verified}, makes...)
+	args := append([]any{ids.New(ids.ExternalIdentity), person.Issuer, person.Subject, person.Email, person.Verified},
+		makes...)
 	err := pgx.BeginFunc(ctx, s.DB.API(), func(t pgx.Tx) error {
 		invitation, err := accept(ctx, t, person)
 		if err != nil || invitation == "refused" {
@@ -154,14 +160,18 @@ func refusal(outcome string) error {
 	case "known", "claimed":
 		return nil
 	case "unverified":
-		return fault.New(fault.LoginRefused, "your identity provider has not verified your e-mail address, and the first login rests on it")
+		return fault.New(fault.LoginRefused,
+			"your identity provider has not verified your e-mail address, and the first login rests on it")
 	case "uninvited":
-		return fault.New(fault.LoginRefused, "this login cannot accept the invitation: log in with an account that is new here and whose verified address "+
-			"is the one that was invited, or ask for another invitation")
+		return fault.New(fault.LoginRefused,
+			"this login cannot accept the invitation: log in with an account that is new here and whose verified address "+
+				"is the one that was invited, or ask for another invitation")
 	case "disabled":
 		return fault.New(fault.LoginRefused, "you may not log in any more: ask an administrator")
 	}
-	return fault.New(fault.LoginRefused, "nobody here expects this login: ask an administrator to invite you under the address that your identity provider has verified")
+	return fault.New(fault.LoginRefused,
+		"nobody here expects this login: ask an administrator to invite you under the address that your identity provider "+
+			"has verified")
 }
 
 // random is 32 random bytes as text that fits a URL and a cookie.

@@ -20,11 +20,14 @@ func TestAQuotaIsSetAndLiftedByWhoManagesIt(t *testing.T) {
 	project := kit.Project(tenant)
 	admin := kit.As(kit.User(tenant, platformtest.Across(authz.TenantAdmin, tenant)))
 	members, gpus := 12, 0
-	row, err := service.SetQuota(admin, identity.QuotaInput{ProjectID: project.ID, MaxMembers: &members, MaxGPUs: &gpus, Reason: "a trial"})
+	row, err := service.SetQuota(admin, identity.QuotaInput{ProjectID: project.ID, MaxMembers: &members, MaxGPUs: &gpus,
+		Reason: "a trial"})
 	require.NoError(t, err)
 	require.Equal(t, []int{12, 0}, []int{*row.MaxMembers, *row.MaxGpus})
 	require.Equal(t, 1, kit.Count("project", "id = $1 AND max_members = 12 AND max_gpus = 0", project.ID))
-	require.Equal(t, 1, kit.Count("audit_entry", "allowed AND action = 'setProjectQuota' AND permission_key = 'project.quota.manage' AND reason = 'a trial' AND after ->> 'maxMembers' = '12'"))
+	require.Equal(t, 1, kit.Count("audit_entry",
+		"allowed AND action = 'setProjectQuota' AND permission_key = 'project.quota.manage' AND reason = 'a trial' AND "+
+			"after ->> 'maxMembers' = '12'"))
 	row, err = service.SetQuota(kit.As(kit.Operator()), identity.QuotaInput{ProjectID: project.ID, Reason: "over"})
 	require.NoError(t, err)
 	require.Nil(t, row.MaxMembers)

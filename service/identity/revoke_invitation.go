@@ -14,9 +14,9 @@ import (
 	"github.com/gpuaas/app-platform/service/ledger/audit"
 )
 
-// RevokeInvitation ends the code that a person was invited with, at once, also for a login that has begun by it. The person stays
-// and can be invited again. Key: identity.user.create on the person's tenant. FAILED_PRECONDITION at userId for a person who has no
-// open invitation.
+// RevokeInvitation ends the code that a person was invited with, at once, also for a login that has begun by it. The
+// person stays and can be invited again. Key: identity.user.create on the person's tenant. FAILED_PRECONDITION at
+// userId for a person who has no open invitation.
 func (s *Service) RevokeInvitation(ctx context.Context, userID ids.ID, reason string) (out *db.User, err error) {
 	var input check.Input
 	input.Reason("reason", reason)
@@ -48,7 +48,8 @@ func revokeInvitation(ctx context.Context, t *tx.Tx, userID ids.ID, reason strin
 		return nil, fmt.Errorf("end the invitation of %s: %w", userID, err)
 	}
 	if !ended {
-		return nil, fault.New(fault.FailedPrecondition, "this person has no open invitation: there was none, or it was accepted").At("userId")
+		return nil, fault.New(fault.FailedPrecondition,
+			"this person has no open invitation: there was none, or it was accepted").At("userId")
 	}
 	before := user.InvitationEndsAt
 	if user, err = t.User.Get(ctx, userID); err != nil {

@@ -69,14 +69,16 @@ func revokeRole(ctx context.Context, t *tx.Tx, id ids.ID, reason string) (*db.Ro
 // keepsAnOperator refuses to leave the platform without anyone who may give roles. It locks all
 // operators' bindings, so that two of them cannot remove each other at once.
 func keepsAnOperator(ctx context.Context, t *tx.Tx, but ids.ID) error {
-	operators, err := t.RoleBinding.Query().Where(dbbinding.Role(string(authz.PlatformOperator)), dbbinding.TenantIDIsNil(),
+	operators, err := t.RoleBinding.Query().Where(dbbinding.Role(string(authz.PlatformOperator)),
+		dbbinding.TenantIDIsNil(),
 		dbbinding.RevokedAtIsNil(), dbbinding.Or(dbbinding.ExpiresAtIsNil(), dbbinding.ExpiresAtGT(t.Now))).
 		Order(db.Asc(dbbinding.FieldID)).ForUpdate().All(ctx)
 	if err != nil {
 		return fmt.Errorf("lock the operators: %w", err)
 	}
 	if len(operators) == 1 && operators[0].ID == but {
-		return fault.New(fault.FailedPrecondition, "this is the last platform operator: give the role to somebody else first").At("bindingId")
+		return fault.New(fault.FailedPrecondition,
+			"this is the last platform operator: give the role to somebody else first").At("bindingId")
 	}
 	return nil
 }

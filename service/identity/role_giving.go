@@ -19,7 +19,8 @@ const maxBindings = 1_000
 
 // RolePlace is where a role is given: NOT_FOUND where the caller may not look, recorded as an attempt at the key;
 // INVALID_ARGUMENT at input.tenantId when the project is not the tenant's.
-func RolePlace(ctx context.Context, t *tx.Tx, action string, key authz.Key, tenantID, projectID *ids.ID) (authz.Object, error) {
+func RolePlace(ctx context.Context, t *tx.Tx, action string, key authz.Key, tenantID, projectID *ids.ID) (authz.Object,
+	error) {
 	switch {
 	case projectID != nil:
 		project, err := projectOf(ctx, t, action, key, *projectID)
@@ -54,7 +55,8 @@ func RoleFor(name string, object authz.Object) (authz.Role, error) {
 
 // RoleHolder is the person who is to get a role there. It keeps tenants apart: nobody gets a role in a tenant that is
 // not theirs, and none that reaches over all tenants while they belong to one (FAILED_PRECONDITION at input.subjectId).
-func RoleHolder(ctx context.Context, t *tx.Tx, action string, key authz.Key, id ids.ID, object authz.Object) (*db.User, error) {
+func RoleHolder(ctx context.Context, t *tx.Tx, action string, key authz.Key, id ids.ID, object authz.Object) (*db.User,
+	error) {
 	subject, err := userOf(ctx, t, action, key, id)
 	switch {
 	case err != nil:
@@ -62,7 +64,8 @@ func RoleHolder(ctx context.Context, t *tx.Tx, action string, key authz.Key, id 
 	case subject.TenantID == nil || *subject.TenantID == object.TenantID:
 		return subject, nil
 	case object.TenantID == "":
-		return nil, fault.New(fault.FailedPrecondition, "a role at platform scope goes to platform staff only, and this person belongs to a tenant").At("input.subjectId")
+		return nil, fault.New(fault.FailedPrecondition,
+			"a role at platform scope goes to platform staff only, and this person belongs to a tenant").At("input.subjectId")
 	}
 	return nil, fault.New(fault.FailedPrecondition, "this person belongs to another tenant").At("input.subjectId")
 }

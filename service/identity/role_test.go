@@ -24,7 +24,8 @@ func TestARoleHoldsFromTheGrantToTheRevocation(t *testing.T) {
 	_, err := b.Service.Project(theirs, project.ID)
 	platformtest.Refused(t, err, fault.NotFound)
 
-	in := identity.GrantRoleInput{SubjectID: person.ID, Role: "project_viewer", ProjectID: &project.ID, Reason: "joins the team"}
+	in := identity.GrantRoleInput{SubjectID: person.ID, Role: "project_viewer", ProjectID: &project.ID,
+		Reason: "joins the team"}
 	granted, err := b.GrantRole(admin, in)
 	require.NoError(t, err)
 	require.Equal(t, tenant.ID, *granted.TenantID, "a project implies its tenant")
@@ -54,9 +55,11 @@ func TestNobodyGivesOrTakesWhatTheyLack(t *testing.T) {
 	bossRole := b.Bind(boss, platformtest.Across(authz.TenantAdmin, tenant))
 	operatorRole := b.Bind(b.User(nil), platformtest.OnPlatform(authz.PlatformOperator))
 	person, stranger, staff := b.User(tenant), b.User(other), b.User(nil)
-	admin, tenantAdmin, operator := b.As(b.User(tenant, platformtest.In(authz.ProjectAdmin, project))), b.As(boss), b.As(b.Operator())
+	admin, tenantAdmin, operator := b.As(b.User(tenant, platformtest.In(authz.ProjectAdmin, project))), b.As(boss),
+		b.As(b.Operator())
 	viewer := b.As(b.User(tenant, platformtest.In(authz.ProjectViewer, project)))
-	wide := b.As(b.User(tenant, platformtest.Across(authz.ProjectAdmin, tenant))) // holds the grant key, but not a tenant admin's others
+	// holds the grant key, but not a tenant admin's others
+	wide := b.As(b.User(tenant, platformtest.Across(authz.ProjectAdmin, tenant)))
 	past := time.Now().Add(-time.Hour)
 	before := b.Count("role_binding", "")
 	for name, c := range map[string]struct {
@@ -64,24 +67,40 @@ func TestNobodyGivesOrTakesWhatTheyLack(t *testing.T) {
 		code fault.Code
 		path string
 	}{
-		"a viewer gives nothing":               {grant(b, viewer, person.ID, "project_viewer", nil, &project.ID), fault.Forbidden, ""},
-		"a project's admin not in the tenant":  {grant(b, admin, person.ID, "project_admin", &tenant.ID, nil), fault.Forbidden, ""},
-		"a tenant's admin not on the platform": {grant(b, tenantAdmin, person.ID, "platform_operator", nil, nil), fault.Forbidden, ""},
-		"not in another tenant's project":      {grant(b, tenantAdmin, person.ID, "project_viewer", nil, &theirs.ID), fault.NotFound, ""},
-		"not to another tenant's person":       {grant(b, tenantAdmin, stranger.ID, "project_viewer", nil, &project.ID), fault.NotFound, ""},
-		"operator: tenants stay apart":         {grant(b, operator, stranger.ID, "project_viewer", nil, &project.ID), fault.FailedPrecondition, "input.subjectId"},
-		"operator: platform is for staff":      {grant(b, operator, person.ID, "app_publisher", nil, nil), fault.FailedPrecondition, "input.subjectId"},
-		"operator: role has no such scope":     {grant(b, operator, staff.ID, "tenant_admin", nil, &project.ID), fault.InvalidArgument, "input.role"},
-		"operator: no such role":               {grant(b, operator, staff.ID, "emperor", nil, nil), fault.InvalidArgument, "input.role"},
-		"operator: project of another tenant":  {grant(b, operator, person.ID, "project_viewer", &other.ID, &project.ID), fault.InvalidArgument, "input.tenantId"},
-		"operator: nobody of that id":          {grant(b, operator, ids.New(ids.User), "app_publisher", nil, nil), fault.NotFound, ""},
+		"a viewer gives nothing": {grant(b, viewer, person.ID, "project_viewer", nil, &project.ID),
+			fault.Forbidden, ""},
+		"a project's admin not in the tenant": {grant(b, admin, person.ID, "project_admin", &tenant.ID, nil),
+			fault.Forbidden, ""},
+		"a tenant's admin not on the platform": {grant(b, tenantAdmin, person.ID, "platform_operator", nil, nil),
+			fault.Forbidden, ""},
+		"not in another tenant's project": {grant(b, tenantAdmin, person.ID, "project_viewer", nil, &theirs.ID),
+			fault.NotFound, ""},
+		"not to another tenant's person": {grant(b, tenantAdmin, stranger.ID, "project_viewer", nil, &project.ID),
+			fault.NotFound, ""},
+		"operator: tenants stay apart": {grant(b, operator, stranger.ID, "project_viewer", nil, &project.ID),
+			fault.FailedPrecondition, "input.subjectId"},
+		"operator: platform is for staff": {grant(b, operator, person.ID, "app_publisher", nil, nil),
+			fault.FailedPrecondition, "input.subjectId"},
+		"operator: role has no such scope": {grant(b, operator, staff.ID, "tenant_admin", nil, &project.ID),
+			fault.InvalidArgument, "input.role"},
+		"operator: no such role": {grant(b, operator, staff.ID, "emperor", nil, nil), fault.InvalidArgument,
+			"input.role"},
+		"operator: project of another tenant": {grant(b, operator, person.ID, "project_viewer", &other.ID, &project.ID),
+			fault.InvalidArgument, "input.tenantId"},
+		"operator: nobody of that id": {grant(b, operator, ids.New(ids.User), "app_publisher", nil, nil),
+			fault.NotFound, ""},
 		"an end in the past": {func() (any, error) {
 			return b.GrantRole(operator, identity.GrantRoleInput{SubjectID: staff.ID, Role: "app_publisher", ExpiresAt: &past})
 		}, fault.InvalidArgument, "input.expiresAt"},
-		"a project's admin takes no tenant role":  {func() (any, error) { return b.RevokeRole(admin, bossRole.ID, "") }, fault.NotFound, ""},
-		"nobody takes a role greater than theirs": {func() (any, error) { return b.RevokeRole(wide, bossRole.ID, "") }, fault.Forbidden, ""},
-		"nobody gives a role greater than theirs": {grant(b, wide, person.ID, "tenant_admin", &tenant.ID, nil), fault.Forbidden, ""},
-		"a tenant's admin sees no operator":       {func() (any, error) { return b.RevokeRole(tenantAdmin, operatorRole.ID, "") }, fault.NotFound, ""},
+		"a project's admin takes no tenant role": {func() (any, error) { return b.RevokeRole(admin, bossRole.ID, "") },
+			fault.NotFound, ""},
+		"nobody takes a role greater than theirs": {func() (any, error) { return b.RevokeRole(wide, bossRole.ID, "") },
+			fault.Forbidden, ""},
+		"nobody gives a role greater than theirs": {grant(b, wide, person.ID, "tenant_admin", &tenant.ID, nil),
+			fault.Forbidden, ""},
+		"a tenant's admin sees no operator": {func() (any, error) {
+			return b.RevokeRole(tenantAdmin, operatorRole.ID, "")
+		}, fault.NotFound, ""},
 	} {
 		_, err := c.as()
 		require.Error(t, err, name)
@@ -116,7 +135,8 @@ func TestTheLastOperatorStays(t *testing.T) {
 	require.NoError(t, err)
 	_, err = b.Viewer(b.As(first))
 	require.NoError(t, err, "a login outlives its roles")
-	_, err = b.CreateTenant(b.As(first), identity.CreateTenantInput{Slug: "acme", DisplayName: "Acme", IdempotencyKey: "k"})
+	_, err = b.CreateTenant(b.As(first), identity.CreateTenantInput{Slug: "acme", DisplayName: "Acme",
+		IdempotencyKey: "k"})
 	platformtest.Refused(t, err, fault.Forbidden)
 }
 

@@ -20,7 +20,8 @@ func (s *Service) Roles(ctx context.Context) ([]*RoleView, error) {
 	}
 	var found []*RoleView
 	for _, entry := range authz.AllRoles() {
-		view := &RoleView{Name: string(entry.Role), Description: entry.Description, Scopes: []string{}, PermissionKeys: authz.RoleMask(entry.Role).Names()}
+		view := &RoleView{Name: string(entry.Role), Description: entry.Description, Scopes: []string{},
+			PermissionKeys: authz.RoleMask(entry.Role).Names()}
 		for _, scope := range entry.Scopes {
 			view.Scopes = append(view.Scopes, string(scope))
 		}
@@ -52,7 +53,8 @@ type BindingsFilter struct {
 
 // RoleBindings lists who holds which role, newest first. Key: identity.binding.read at the scope; without it on
 // the tenant, a project's list holds only the project's own.
-func (s *Service) RoleBindings(ctx context.Context, filter BindingsFilter, args page.Args) (*page.Page[*db.RoleBinding], error) {
+func (s *Service) RoleBindings(ctx context.Context, filter BindingsFilter, args page.Args) (*page.Page[*db.RoleBinding],
+	error) {
 	const list = "roleBindings"
 	before := ids.ID("rb_z")
 	if err := args.Decode(list, &before); err != nil {

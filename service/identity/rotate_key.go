@@ -30,7 +30,8 @@ type RotateKeyInput struct {
 // RotateServiceAccountKey makes a key in the place of another, which works on until the overlap is over. Keys:
 // identity.service_account.key.create and .revoke on the project, and every key that the account holds.
 // FAILED_PRECONDITION when the old one holds no more, or was rotated already.
-func (s *Service) RotateServiceAccountKey(ctx context.Context, in RotateKeyInput) (key *db.ServiceAccountKey, secret string, err error) {
+func (s *Service) RotateServiceAccountKey(ctx context.Context, in RotateKeyInput) (key *db.ServiceAccountKey,
+	secret string, err error) {
 	var input check.Input
 	if in.OverlapSeconds < 0 || in.OverlapSeconds > maxOverlap {
 		input.Bad("input.overlapSeconds", "must be 0 to %d", maxOverlap)
@@ -90,9 +91,10 @@ func (s *Service) rotateKey(ctx context.Context, t *tx.Tx, in RotateKeyInput) (*
 	if err != nil {
 		return nil, "", err
 	}
-	return key, text, audit.Write(ctx, t, audit.Entry{Action: action, Key: authz.ServiceAccountKeyCreate, Object: object, ObjectID: key.ID,
-		Before: map[string]any{"serviceAccountId": account.ID, "keyId": old.ID, "expiresAt": old.ExpiresAt},
-		After:  map[string]any{"keyId": key.ID, "expiresAt": key.ExpiresAt, "oldEndsAt": ends}, Reason: in.Reason})
+	return key, text, audit.Write(ctx, t, audit.Entry{Action: action, Key: authz.ServiceAccountKeyCreate, Object: object,
+		ObjectID: key.ID,
+		Before:   map[string]any{"serviceAccountId": account.ID, "keyId": old.ID, "expiresAt": old.ExpiresAt},
+		After:    map[string]any{"keyId": key.ID, "expiresAt": key.ExpiresAt, "oldEndsAt": ends}, Reason: in.Reason})
 }
 
 // rotatable refuses a key that holds no more, or whose successor is there.
@@ -103,18 +105,21 @@ func rotatable(old *db.ServiceAccountKey, now time.Time) error {
 	case old.ExpiresAt != nil && !old.ExpiresAt.After(now):
 		return fault.New(fault.FailedPrecondition, "the key has expired: make a new one").At("input.keyId")
 	case old.ReplacedBy != nil:
-		return fault.New(fault.FailedPrecondition, "the key was rotated already: %s takes its place", *old.ReplacedBy).At("input.keyId")
+		return fault.New(fault.FailedPrecondition, "the key was rotated already: %s takes its place",
+			*old.ReplacedBy).At("input.keyId")
 	}
 	return nil
 }
 
 // replace notes who takes a key's place, and answers when it ends: at the end of the overlap, or before by itself.
-func replace(ctx context.Context, t *tx.Tx, old *db.ServiceAccountKey, by ids.ID, overlapSeconds int) (time.Time, error) {
+func replace(ctx context.Context, t *tx.Tx, old *db.ServiceAccountKey, by ids.ID, overlapSeconds int) (time.Time,
+	error) {
 	ends := t.Now.Add(time.Duration(overlapSeconds) * time.Second)
 	if old.ExpiresAt != nil && old.ExpiresAt.Before(ends) {
 		ends = *old.ExpiresAt
 	}
-	_, err := t.Exec(ctx, `UPDATE service_account_key SET replaced_by = $2, expires_at = $3 WHERE id = $1`, old.ID, by, ends)
+	_, err := t.Exec(ctx, `UPDATE service_account_key SET replaced_by = $2, expires_at = $3 WHERE id = $1`, old.ID, by,
+		ends)
 	if err == nil && overlapSeconds == 0 {
 		_, err = t.Exec(ctx, `UPDATE service_account_key SET revoked_at = $2 WHERE id = $1`, old.ID, t.Now)
 	}

@@ -25,7 +25,8 @@ type Service struct {
 	DB *tx.DB
 	// DevLogins allows login links: a login without an identity provider.
 	DevLogins bool
-	// KeyLife is the longest life of a service account's key, and the life of one that is made without an end; 0 for no bound.
+	// KeyLife is the longest life of a service account's key, and the life of one that is made without an end; 0 for no
+	// bound.
 	KeyLife time.Duration
 	// Keys signs the tokens that keys are exchanged for; nil where none are.
 	Keys *token.Keyring

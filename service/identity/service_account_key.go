@@ -27,15 +27,18 @@ const keyColumns = `id, tenant_id, project_id, service_account_id, expires_at, r
 
 func scanKey(row pgx.CollectableRow) (*db.ServiceAccountKey, error) {
 	x := new(db.ServiceAccountKey)
-	return x, row.Scan(&x.ID, &x.TenantID, &x.ProjectID, &x.ServiceAccountID, &x.ExpiresAt, &x.RevokedAt, &x.LastUsedAt, &x.ReplacedBy, &x.MakerID,
+	return x, row.Scan(&x.ID, &x.TenantID, &x.ProjectID, &x.ServiceAccountID, &x.ExpiresAt, &x.RevokedAt, &x.LastUsedAt,
+		&x.ReplacedBy, &x.MakerID,
 		&x.MadeUnder, &x.CreatedAt)
 }
 
 // CreateServiceAccountKey makes a key and answers its secret, which is stored nowhere. Key:
-// identity.service_account.key.create on the project, and every key that the account holds. It ends at the latest when the
-// installation's longest life of keys is over, which is also when it ends without expiresAt, and when the caller can first not
-// make it any more. INVALID_ARGUMENT at input.expiresAt beyond the longest life, LIMIT_EXCEEDED beyond 100 live keys.
-func (s *Service) CreateServiceAccountKey(ctx context.Context, accountID ids.ID, expiresAt *time.Time) (key *db.ServiceAccountKey, secret string, err error) {
+// identity.service_account.key.create on the project, and every key that the account holds. It ends at the latest when
+// the installation's longest life of keys is over, which is also when it ends without expiresAt, and when the caller
+// can first not make it any more. INVALID_ARGUMENT at input.expiresAt beyond the longest life, LIMIT_EXCEEDED beyond
+// 100 live keys.
+func (s *Service) CreateServiceAccountKey(ctx context.Context, accountID ids.ID,
+	expiresAt *time.Time) (key *db.ServiceAccountKey, secret string, err error) {
 	var input check.Input
 	input.Future("input.expiresAt", expiresAt, s.DB.Now())
 	s.longest(&input, "input.expiresAt", expiresAt)
@@ -56,7 +59,8 @@ func (s *Service) CreateServiceAccountKey(ctx context.Context, accountID ids.ID,
 		}
 		return audit.Write(ctx, t, audit.Entry{Action: action, Key: authz.ServiceAccountKeyCreate,
 			Object: authz.Object{TenantID: account.TenantID, ProjectID: account.ProjectID}, ObjectID: key.ID,
-			After: map[string]any{"serviceAccountId": account.ID, "expiresAt": key.ExpiresAt, "makerId": key.MakerID, "madeUnder": key.MadeUnder}})
+			After: map[string]any{"serviceAccountId": account.ID, "expiresAt": key.ExpiresAt, "makerId": key.MakerID,
+				"madeUnder": key.MadeUnder}})
 	})
 	if err != nil {
 		return nil, "", err
@@ -78,10 +82,12 @@ func (s *Service) longest(input *check.Input, path string, expiresAt *time.Time)
 	}
 }
 
-// mintKey makes a key that ends when it is asked to, when the longest life is over, or when its maker could first not make it
-// any more, whichever is first.
-func (s *Service) mintKey(ctx context.Context, t *tx.Tx, account *db.ServiceAccount, expiresAt *time.Time) (*db.ServiceAccountKey, string, error) {
-	from, err := maker.Of(ctx, t, gives(authz.ServiceAccountKeyCreate, account.PermissionKeys, authz.Object{TenantID: account.TenantID, ProjectID: account.ProjectID}))
+// mintKey makes a key that ends when it is asked to, when the longest life is over, or when its maker could first not
+// make it any more, whichever is first.
+func (s *Service) mintKey(ctx context.Context, t *tx.Tx, account *db.ServiceAccount,
+	expiresAt *time.Time) (*db.ServiceAccountKey, string, error) {
+	from, err := maker.Of(ctx, t, gives(authz.ServiceAccountKeyCreate, account.PermissionKeys,
+		authz.Object{TenantID: account.TenantID, ProjectID: account.ProjectID}))
 	if err != nil {
 		return nil, "", err
 	}
@@ -102,7 +108,8 @@ func earlier(end *time.Time, other time.Time) *time.Time {
 	return &other
 }
 
-func storeKey(ctx context.Context, t *tx.Tx, account *db.ServiceAccount, expiresAt *time.Time, from maker.Source) (*db.ServiceAccountKey, string, error) {
+func storeKey(ctx context.Context, t *tx.Tx, account *db.ServiceAccount, expiresAt *time.Time,
+	from maker.Source) (*db.ServiceAccountKey, string, error) {
 	var live int
 	err := t.QueryRow(ctx, `SELECT count(id) FROM service_account_key WHERE service_account_id = $1 AND revoked_at IS NULL
 		AND (expires_at IS NULL OR expires_at > $2)`, account.ID, t.Now).Scan(&live)
@@ -110,7 +117,8 @@ func storeKey(ctx context.Context, t *tx.Tx, account *db.ServiceAccount, expires
 		return nil, "", fmt.Errorf("count keys: %w", err)
 	}
 	if live >= maxKeys {
-		return nil, "", fault.New(fault.LimitExceeded, "a service account may have at most %d live keys: revoke one first", maxKeys).At("input.serviceAccountId")
+		return nil, "", fault.New(fault.LimitExceeded, "a service account may have at most %d live keys: revoke one first",
+			maxKeys).At("input.serviceAccountId")
 	}
 	text, secret := token.Mint(token.Key)
 	_, err = t.Exec(ctx, `INSERT INTO service_account_key (id, tenant_id, project_id, service_account_id, secret_hash, expires_at, maker_id, made_under, created_at)
@@ -118,14 +126,16 @@ func storeKey(ctx context.Context, t *tx.Tx, account *db.ServiceAccount, expires
 	if err != nil {
 		return nil, "", fmt.Errorf("create key: %w", err)
 	}
-	key := &db.ServiceAccountKey{ID: secret.ID, TenantID: account.TenantID, ProjectID: account.ProjectID, ServiceAccountID: account.ID,
-		ExpiresAt: expiresAt, MakerID: from.Maker, MadeUnder: from.Under, CreatedAt: t.Now}
+	key := &db.ServiceAccountKey{ID: secret.ID, TenantID: account.TenantID, ProjectID: account.ProjectID,
+		ServiceAccountID: account.ID,
+		ExpiresAt:        expiresAt, MakerID: from.Maker, MadeUnder: from.Under, CreatedAt: t.Now}
 	return key, text, nil
 }
 
 // RevokeServiceAccountKey ends a key at once. Key: identity.service_account.key.revoke on the
 // project. A key that was revoked before is answered as it is.
-func (s *Service) RevokeServiceAccountKey(ctx context.Context, id ids.ID, reason string) (out *db.ServiceAccountKey, err error) {
+func (s *Service) RevokeServiceAccountKey(ctx context.Context, id ids.ID, reason string) (out *db.ServiceAccountKey,
+	err error) {
 	var input check.Input
 	input.Reason("reason", reason)
 	if err := input.Err(); err != nil {
@@ -162,6 +172,8 @@ func revokeKey(ctx context.Context, t *tx.Tx, id ids.ID, reason string) (*db.Ser
 		return nil, fmt.Errorf("revoke key %s: %w", id, err)
 	}
 	key.RevokedAt = &t.Now
-	return key, audit.Write(ctx, t, audit.Entry{Action: action, Key: authz.ServiceAccountKeyRevoke, Object: object, ObjectID: id,
-		Before: map[string]any{"serviceAccountId": key.ServiceAccountID, "revokedAt": nil}, After: map[string]any{"revokedAt": t.Now}, Reason: reason})
+	return key, audit.Write(ctx, t, audit.Entry{Action: action, Key: authz.ServiceAccountKeyRevoke, Object: object,
+		ObjectID: id,
+		Before:   map[string]any{"serviceAccountId": key.ServiceAccountID, "revokedAt": nil},
+		After:    map[string]any{"revokedAt": t.Now}, Reason: reason})
 }

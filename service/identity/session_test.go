@@ -84,7 +84,8 @@ func TestLogoutEverywhereEndsEverySession(t *testing.T) {
 		platformtest.Refused(t, err, fault.Unauthenticated)
 	}
 	b.login(person)
-	ended, err = b.LogoutEverywhere(b.As(b.User(tenant, platformtest.Across(authz.TenantAdmin, tenant))), &person.ID, "left")
+	ended, err = b.LogoutEverywhere(b.As(b.User(tenant, platformtest.Across(authz.TenantAdmin, tenant))), &person.ID,
+		"left")
 	require.NoError(t, err)
 	require.Equal(t, 1, ended)
 	b.audited("logoutEverywhere", string(fault.Forbidden))

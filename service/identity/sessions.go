@@ -70,7 +70,8 @@ func (s *Service) RevokeSession(ctx context.Context, id ids.ID) (out *SessionVie
 		if ended.RowsAffected() == 0 {
 			return nil
 		}
-		return audit.Write(ctx, t, audit.Entry{Action: action, Key: authz.UserLogout, Object: authz.Object{TenantID: t.Actor.TenantID},
+		return audit.Write(ctx, t, audit.Entry{Action: action, Key: authz.UserLogout,
+			Object:   authz.Object{TenantID: t.Actor.TenantID},
 			ObjectID: id, After: map[string]any{"userId": out.UserID, "revokedAt": t.Now}})
 	})
 	if err != nil {

@@ -30,9 +30,9 @@ type DomainsInput struct {
 	Reason  string
 }
 
-// SetDomains sets which domains of addresses are the tenant's, as the platform's staff has verified: people of such an address
-// need no invitation. A domain is one tenant's: CONFLICT at the domain names the tenant that has it, to staff, who see all. Key:
-// tenant.create on the platform.
+// SetDomains sets which domains of addresses are the tenant's, as the platform's staff has verified: people of such an
+// address need no invitation. A domain is one tenant's: CONFLICT at the domain names the tenant that has it, to staff,
+// who see all. Key: tenant.create on the platform.
 func (s *Service) SetDomains(ctx context.Context, in DomainsInput) (out *db.Tenant, err error) {
 	for i, domain := range in.Domains {
 		in.Domains[i] = strings.ToLower(strings.TrimSpace(domain))

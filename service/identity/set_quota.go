@@ -70,11 +70,13 @@ func setQuota(ctx context.Context, t *tx.Tx, in QuotaInput) (*db.Project, error)
 		return nil, fmt.Errorf("lock project %s: %w", in.ProjectID, err)
 	}
 	before := map[string]any{"maxMembers": row.MaxMembers, "maxGpus": row.MaxGpus}
-	if _, err := t.Exec(ctx, `UPDATE project SET max_members = $2, max_gpus = $3 WHERE id = $1`, row.ID, in.MaxMembers, in.MaxGPUs); err != nil {
+	if _, err := t.Exec(ctx, `UPDATE project SET max_members = $2, max_gpus = $3 WHERE id = $1`, row.ID, in.MaxMembers,
+		in.MaxGPUs); err != nil {
 		return nil, fmt.Errorf("bound project %s: %w", row.ID, err)
 	}
 	row.MaxMembers, row.MaxGpus = in.MaxMembers, in.MaxGPUs
 	object.ProjectID = row.ID
-	return row, audit.Write(ctx, t, audit.Entry{Action: action, Key: authz.ProjectQuotaManage, Object: object, ObjectID: row.ID, Reason: in.Reason,
+	return row, audit.Write(ctx, t, audit.Entry{Action: action, Key: authz.ProjectQuotaManage, Object: object,
+		ObjectID: row.ID, Reason: in.Reason,
 		Before: before, After: map[string]any{"maxMembers": in.MaxMembers, "maxGpus": in.MaxGPUs}})
 }

@@ -27,10 +27,11 @@ type UpdateServiceAccountInput struct {
 	Reason           string
 }
 
-// UpdateServiceAccount changes what a service account may do, with the next thing it does. Limits change one by one. Key:
-// identity.service_account.update on its project; keys that are new to it must be the caller's own, and so must
+// UpdateServiceAccount changes what a service account may do, with the next thing it does. Limits change one by one.
+// Key: identity.service_account.update on its project; keys that are new to it must be the caller's own, and so must
 // all of them when a limit is widened, since a looser limit gives more of each.
-func (s *Service) UpdateServiceAccount(ctx context.Context, in UpdateServiceAccountInput) (out *db.ServiceAccount, err error) {
+func (s *Service) UpdateServiceAccount(ctx context.Context, in UpdateServiceAccountInput) (out *db.ServiceAccount,
+	err error) {
 	if err := in.check(); err != nil {
 		return nil, err
 	}
@@ -69,12 +70,15 @@ func updateServiceAccount(ctx context.Context, t *tx.Tx, in UpdateServiceAccount
 	after := account(row)
 	after["widens"], after["narrows"] = change.Widens, change.Narrows
 	return row, audit.Write(ctx, t, audit.Entry{Action: action, Key: authz.ServiceAccountUpdate, ObjectID: row.ID,
-		Object: authz.Object{TenantID: row.TenantID, ProjectID: row.ProjectID}, Before: before, After: after, Reason: in.Reason})
+		Object: authz.Object{TenantID: row.TenantID, ProjectID: row.ProjectID}, Before: before, After: after,
+		Reason: in.Reason})
 }
 
-// answered lets the caller answer for the account from now on, where they hold all that it may and give it more, or where its
-// maker can answer for it no more. FAILED_PRECONDITION under break-glass: the whole account would end with that.
-func answered(ctx context.Context, t *tx.Tx, row *db.ServiceAccount, change *AccountChange, update *db.ServiceAccountUpdateOne) error {
+// answered lets the caller answer for the account from now on, where they hold all that it may and give it more, or
+// where its maker can answer for it no more. FAILED_PRECONDITION under break-glass: the whole account would end with
+// that.
+func answered(ctx context.Context, t *tx.Tx, row *db.ServiceAccount, change *AccountChange,
+	update *db.ServiceAccountUpdateOne) error {
 	object := authz.Object{TenantID: row.TenantID, ProjectID: row.ProjectID}
 	can := gives(authz.ServiceAccountUpdate, change.PermissionKeys, object)
 	if !can(t.Actor) {
@@ -90,7 +94,8 @@ func answered(ctx context.Context, t *tx.Tx, row *db.ServiceAccount, change *Acc
 		if len(change.Widens) == 0 {
 			return nil
 		}
-		return fault.New(fault.FailedPrecondition, "what is given under break-glass ends with it, and this account goes on: make an account of its own").
+		return fault.New(fault.FailedPrecondition,
+			"what is given under break-glass ends with it, and this account goes on: make an account of its own").
 			At("input.serviceAccountId")
 	case len(change.Widens) > 0 || same || row.MakerID == nil:
 	default:
@@ -146,7 +151,8 @@ func account(row *db.ServiceAccount) map[string]any {
 	if len(limits) == 0 {
 		limits = json.RawMessage("null")
 	}
-	return map[string]any{"name": row.Name, "permissionKeys": row.PermissionKeys, "limits": limits, "makerId": row.MakerID, "madeUnder": row.MadeUnder}
+	return map[string]any{"name": row.Name, "permissionKeys": row.PermissionKeys, "limits": limits, "makerId": row.MakerID,
+		"madeUnder": row.MadeUnder}
 }
 
 // lockAccount loads and locks a live service account, and authorises the caller. NOT_FOUND for one that was

@@ -33,7 +33,8 @@ func scanProject(row pgx.CollectableRow) (*db.Project, error) {
 
 func scanBinding(row pgx.CollectableRow) (*db.RoleBinding, error) {
 	x := new(db.RoleBinding)
-	return x, row.Scan(&x.ID, &x.UserID, &x.Role, &x.TenantID, &x.ProjectID, &x.ExpiresAt, &x.RevokedAt, &x.GrantedBy, &x.Reason, &x.BreakGlass, &x.MadeUnder, &x.CreatedAt)
+	return x, row.Scan(&x.ID, &x.UserID, &x.Role, &x.TenantID, &x.ProjectID, &x.ExpiresAt, &x.RevokedAt, &x.GrantedBy,
+		&x.Reason, &x.BreakGlass, &x.MadeUnder, &x.CreatedAt)
 }
 
 // Viewer is the caller, as the platform sees it.
@@ -107,7 +108,8 @@ func (s *Service) Project(ctx context.Context, id ids.ID) (*db.Project, error) {
 // the caller of this still authorises. NOT_FOUND when it is missing or hidden.
 func (s *Service) readProject(ctx context.Context, id ids.ID, more ...tx.Query) (*db.Project, *authz.Actor, error) {
 	var project *db.Project
-	queries := append([]tx.Query{tx.Row(&project, scanProject, `SELECT `+projectColumns+` FROM project WHERE id = $1`, id)}, more...)
+	queries := append([]tx.Query{tx.Row(&project, scanProject, `SELECT `+projectColumns+` FROM project WHERE id = $1`,
+		id)}, more...)
 	actor, err := s.DB.Read(ctx, queries...)
 	if err != nil {
 		return nil, nil, err

@@ -27,7 +27,8 @@ func (b *bundle) running() *instance.Started {
 }
 
 func submit(of *instance.Started) instance.ActionInput {
-	return instance.ActionInput{InstanceID: of.Instance.ID, Action: "queue.submit", Input: json.RawMessage(`{"n":1}`), IdempotencyKey: "k"}
+	return instance.ActionInput{InstanceID: of.Instance.ID, Action: "queue.submit", Input: json.RawMessage(`{"n":1}`),
+		IdempotencyKey: "k"}
 }
 
 func TestAnActionReachesTheAdapterAndItsAnswerTheCaller(t *testing.T) {
@@ -41,8 +42,10 @@ func TestAnActionReachesTheAdapterAndItsAnswerTheCaller(t *testing.T) {
 	require.NotEmpty(t, out.CorrelationID)
 	require.Len(t, b.standIn.Actions, 1)
 	call := b.standIn.Actions[0]
-	require.Equal(t, []any{"queue.submit", "k", string(member.ID), string(b.project.ID), out.CorrelationID, string(started.Instance.ID)},
-		[]any{call.Name, call.IdempotencyKey, call.Requester.ID, call.Requester.ProjectID, call.CorrelationID, call.Instance.ID})
+	require.Equal(t, []any{"queue.submit", "k", string(member.ID), string(b.project.ID), out.CorrelationID,
+		string(started.Instance.ID)},
+		[]any{call.Name, call.IdempotencyKey, call.Requester.ID, call.Requester.ProjectID, call.CorrelationID,
+			call.Instance.ID})
 	require.JSONEq(t, `{"n":1}`, string(call.Input))
 	require.Len(t, call.Members, 3)
 	nodes, allocations := map[string]bool{}, map[string]bool{}
@@ -51,13 +54,17 @@ func TestAnActionReachesTheAdapterAndItsAnswerTheCaller(t *testing.T) {
 	}
 	require.Equal(t, map[string]bool{string(*b.one.NodeID): true, string(*b.two.NodeID): true}, nodes)
 	require.Equal(t, map[string]bool{string(b.one.ID): true, string(b.two.ID): true}, allocations)
-	require.Equal(t, 1, b.Count("app_instance_event", "type = $1 AND payload ->> 'action' = 'queue.submit'", lifecycle.EventActionInvoked))
-	require.Equal(t, 1, b.Count("audit_entry", "allowed AND permission_key = 'apps.queue.submit' AND object_id = $1", started.Instance.ID))
+	require.Equal(t, 1, b.Count("app_instance_event", "type = $1 AND payload ->> 'action' = 'queue.submit'",
+		lifecycle.EventActionInvoked))
+	require.Equal(t, 1, b.Count("audit_entry", "allowed AND permission_key = 'apps.queue.submit' AND object_id = $1",
+		started.Instance.ID))
 
-	_, err = b.service.InvokeAction(b.ctx, instance.ActionInput{InstanceID: started.Instance.ID, Action: "queue.read", IdempotencyKey: "r"})
+	_, err = b.service.InvokeAction(b.ctx, instance.ActionInput{InstanceID: started.Instance.ID, Action: "queue.read",
+		IdempotencyKey: "r"})
 	require.NoError(t, err)
 	require.JSONEq(t, `{}`, string(b.standIn.Actions[1].Input), "no input is the empty object")
-	require.Equal(t, 1, b.Count("app_instance_event", "type = $1", lifecycle.EventActionInvoked), "reading is not told on the timeline")
+	require.Equal(t, 1, b.Count("app_instance_event", "type = $1", lifecycle.EventActionInvoked),
+		"reading is not told on the timeline")
 }
 
 func TestARepeatedActionGetsTheStoredAnswerWhateverHasHappenedSince(t *testing.T) {
@@ -95,8 +102,10 @@ func TestWhenTheAdapterFailsTheCallerLearnsHowAndMayAskAgain(t *testing.T) {
 		code          fault.Code
 		message, path string
 	}{
-		{http.StatusUnprocessableEntity, `{"code":"CLOSED","message":"the queue is closed","path":"input.n"}`, fault.AdapterRejected, "the queue is closed", "input.n"},
-		{http.StatusServiceUnavailable, `{"code":"BUSY","message":"nobody answers"}`, fault.AdapterUnavailable, "nobody answers", ""},
+		{http.StatusUnprocessableEntity, `{"code":"CLOSED","message":"the queue is closed","path":"input.n"}`,
+			fault.AdapterRejected, "the queue is closed", "input.n"},
+		{http.StatusServiceUnavailable, `{"code":"BUSY","message":"nobody answers"}`, fault.AdapterUnavailable,
+			"nobody answers", ""},
 		{http.StatusOK, `no JSON`, fault.AdapterInvalid, "", ""},
 	} {
 		b.standIn.Act = func() (int, string) { return failure.status, failure.body }
@@ -110,7 +119,8 @@ func TestWhenTheAdapterFailsTheCallerLearnsHowAndMayAskAgain(t *testing.T) {
 		platformtest.Refused(t, err, fault.AdapterInvalid, "")
 	}
 	require.Zero(t, b.Count("app_instance_event", "type = $1", lifecycle.EventActionInvoked))
-	require.Equal(t, 1, b.Count("audit_entry", "allowed AND permission_key = 'apps.queue.submit'"), "one accepted attempt, however often it is asked again")
+	require.Equal(t, 1, b.Count("audit_entry", "allowed AND permission_key = 'apps.queue.submit'"),
+		"one accepted attempt, however often it is asked again")
 	b.standIn.Act = platformtest.Outputs(`{"id":8}`)
 	out, err := b.service.InvokeAction(b.ctx, submit(started))
 	require.NoError(t, err)
@@ -158,14 +168,17 @@ func TestRefusedActionsNeverReachTheAdapter(t *testing.T) {
 	}{
 		"without the action's key": {viewer, submit(started), fault.Forbidden, ""},
 		"another tenant":           {stranger, submit(started), fault.NotFound, ""},
-		"unknown instance":         {b.ctx, with(func(in *instance.ActionInput) { in.InstanceID = ids.New(ids.Instance) }), fault.NotFound, ""},
-		"unknown action":           {b.ctx, unknown, fault.NotFound, "input.action"},
-		"unknown action, unseen":   {b.With(blind), unknown, fault.Forbidden, ""},
-		"input: missing":           {b.ctx, input(`{}`), fault.InvalidArgument, "input.input.n"},
-		"input: wrong type":        {b.ctx, input(`{"n":"x"}`), fault.InvalidArgument, "input.input.n"},
-		"input: no object":         {b.ctx, input(`[]`), fault.InvalidArgument, "input.input"},
-		"input: too big":           {b.ctx, input(`{"n":1,"x":"` + long(256<<10) + `"}`), fault.InvalidArgument, "input.input"},
-		"no key":                   {b.ctx, with(func(in *instance.ActionInput) { in.IdempotencyKey = "" }), fault.InvalidArgument, "input.idempotencyKey"},
+		"unknown instance": {b.ctx, with(func(in *instance.ActionInput) { in.InstanceID = ids.New(ids.Instance) }),
+			fault.NotFound, ""},
+		"unknown action":         {b.ctx, unknown, fault.NotFound, "input.action"},
+		"unknown action, unseen": {b.With(blind), unknown, fault.Forbidden, ""},
+		"input: missing":         {b.ctx, input(`{}`), fault.InvalidArgument, "input.input.n"},
+		"input: wrong type":      {b.ctx, input(`{"n":"x"}`), fault.InvalidArgument, "input.input.n"},
+		"input: no object":       {b.ctx, input(`[]`), fault.InvalidArgument, "input.input"},
+		"input: too big": {b.ctx, input(`{"n":1,"x":"` + long(256<<10) + `"}`), fault.InvalidArgument,
+			"input.input"},
+		"no key": {b.ctx, with(func(in *instance.ActionInput) { in.IdempotencyKey = "" }),
+			fault.InvalidArgument, "input.idempotencyKey"},
 	} {
 		_, err := b.service.InvokeAction(c.ctx, c.in)
 		require.True(t, fault.Is(err, c.code), "%s: %v", name, err)

@@ -89,7 +89,9 @@ func TestAHaltedCanaryTakesNobodyAndItsInstancesGoOn(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "1.0.0", other.Instance.AppVersion)
 
-	_, err = b.service.Upgrade(b.ctx, upgradeOf(started.Instance.ID, "config", func(in *instance.UpgradeInput) { in.Config = []byte(`{"size": 3}`) }))
+	_, err = b.service.Upgrade(b.ctx, upgradeOf(started.Instance.ID, "config", func(in *instance.UpgradeInput) {
+		in.Config = []byte(`{"size": 3}`)
+	}))
 	require.NoError(t, err, "an instance that has it keeps it, and its config may change")
 }
 
@@ -161,13 +163,15 @@ func TestOptionsSayOfEachVersionWhyNot(t *testing.T) {
 		return options, said, chosen
 	}
 	options, said, chosen := verdicts(b.ctx, "")
-	require.Equal(t, map[string]fault.Code{"1.0.0": "", "1.1.0": "", "0.9.0": fault.FailedPrecondition, "2.0.0": fault.FailedPrecondition}, said)
+	require.Equal(t, map[string]fault.Code{"1.0.0": "", "1.1.0": "", "0.9.0": fault.FailedPrecondition,
+		"2.0.0": fault.FailedPrecondition}, said)
 	require.Equal(t, []string{"1.1.0", "1.1.0"}, []string{chosen, options.Manifest.Version})
 	require.Equal(t, chosen, b.launched().Instance.AppVersion, "the options and the launch agree")
 
 	free := b.allocation()
 	b.halt(canary)
-	for version, why := range map[string]fault.Code{"1.1.0": fault.NotInCanary, "0.9.0": fault.FailedPrecondition, "2.0.0": fault.FailedPrecondition} {
+	for version, why := range map[string]fault.Code{"1.1.0": fault.NotInCanary, "0.9.0": fault.FailedPrecondition,
+		"2.0.0": fault.FailedPrecondition} {
 		options, said, chosen = verdicts(b.ctx, version)
 		require.Equal(t, why, said[version])
 		require.Equal(t, []string{"1.0.0", version}, []string{chosen, options.Manifest.Version})
@@ -176,7 +180,8 @@ func TestOptionsSayOfEachVersionWhyNot(t *testing.T) {
 		require.Equal(t, free.ID, options.Allocations[0].Allocation.ID)
 		require.Len(t, options.Allocations[0].Reasons, 1, "its stage is a reason against every allocation")
 	}
-	operator := b.As(b.User(nil, platformtest.OnPlatform(authz.PlatformOperator), platformtest.In(authz.ProjectAdmin, b.project)))
+	operator := b.As(b.User(nil, platformtest.OnPlatform(authz.PlatformOperator),
+		platformtest.In(authz.ProjectAdmin, b.project)))
 	options, _, _ = verdicts(operator, "2.0.0")
 	require.Empty(t, options.Allocations[0].Reasons, "to who may test it, a draft's stage is none")
 	_, said, _ = verdicts(b.ctx, "0.8.0")

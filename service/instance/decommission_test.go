@@ -25,10 +25,13 @@ func TestALaunchUnderWayIsSupersededInEveryState(t *testing.T) {
 		status []lifecycle.InstanceStatus
 		states []lifecycle.OperationState
 	}{
-		"created":      {nil, nil},
-		"starting":     {[]lifecycle.InstanceStatus{lifecycle.InstanceStarting}, []lifecycle.OperationState{lifecycle.OperationRunning}},
-		"canceling":    {[]lifecycle.InstanceStatus{lifecycle.InstanceStarting}, []lifecycle.OperationState{lifecycle.OperationRunning, lifecycle.OperationCanceling}},
-		"compensating": {[]lifecycle.InstanceStatus{lifecycle.InstanceStarting}, []lifecycle.OperationState{lifecycle.OperationRunning, lifecycle.OperationCompensating}},
+		"created": {nil, nil},
+		"starting": {[]lifecycle.InstanceStatus{lifecycle.InstanceStarting},
+			[]lifecycle.OperationState{lifecycle.OperationRunning}},
+		"canceling": {[]lifecycle.InstanceStatus{lifecycle.InstanceStarting},
+			[]lifecycle.OperationState{lifecycle.OperationRunning, lifecycle.OperationCanceling}},
+		"compensating": {[]lifecycle.InstanceStatus{lifecycle.InstanceStarting},
+			[]lifecycle.OperationState{lifecycle.OperationRunning, lifecycle.OperationCompensating}},
 	} {
 		one := b.allocation()
 		started, err := b.service.Launch(b.ctx, b.launch(func(in *instance.LaunchInput) {
@@ -47,17 +50,21 @@ func TestALaunchUnderWayIsSupersededInEveryState(t *testing.T) {
 		require.Equal(t, lifecycle.InstanceStopping, ended.Instance.Status)
 		old, err := b.Ent.Operation.Get(t.Context(), started.Operation.ID)
 		require.NoError(t, err)
-		require.Equal(t, []any{lifecycle.OperationCanceled, operation.Superseded, true}, []any{old.State, old.ErrorCode, old.EndedAt != nil}, name)
+		require.Equal(t, []any{lifecycle.OperationCanceled, operation.Superseded, true},
+			[]any{old.State, old.ErrorCode, old.EndedAt != nil}, name)
 		require.Equal(t, len(c.states)+1, old.ClaimEpoch, "its worker has lost its claim")
 		require.Equal(t, 1, b.Count("operation_step", "operation_id = $1 AND state = 'SKIPPED'", old.ID))
-		require.Equal(t, 1, b.Count("operation", "id = $1 AND kind = 'INSTANCE_DECOMMISSION' AND state = 'PENDING' AND desired_change -> 'platform' -> 'supersedes' ->> 0 = $2", ended.Operation.ID, old.ID))
+		require.Equal(t, 1, b.Count("operation",
+			"id = $1 AND kind = 'INSTANCE_DECOMMISSION' AND state = 'PENDING' AND desired_change -> 'platform' -> "+
+				"'supersedes' ->> 0 = $2", ended.Operation.ID, old.ID))
 		events, err := b.service.Events(b.ctx, started.Instance.ID, first(10, ""))
 		require.NoError(t, err)
 		kinds := []string{}
 		for _, e := range events.Rows[2:] {
 			kinds = append(kinds, e.Type)
 		}
-		require.Equal(t, []string{string(lifecycle.EventOperationCanceled), string(lifecycle.EventInstanceDeleting), string(lifecycle.EventOperationAccepted)}, kinds)
+		require.Equal(t, []string{string(lifecycle.EventOperationCanceled), string(lifecycle.EventInstanceDeleting),
+			string(lifecycle.EventOperationAccepted)}, kinds)
 	}
 }
 
@@ -69,9 +76,12 @@ func TestARunningInstanceIsStoppedAndAFailedOneStaysFailed(t *testing.T) {
 	ended, err := b.service.Decommission(b.ctx, b.teardown(running.Instance.ID, "a"))
 	require.NoError(t, err)
 	require.Equal(t, lifecycle.InstanceStopping, ended.Instance.Status)
-	require.Equal(t, 1, b.Count("instance", "id = $1 AND status = 'STOPPING' AND last_operation_id = $2", running.Instance.ID, ended.Operation.ID))
-	require.Equal(t, 1, b.Count("operation", "id = $1 AND state = 'SUCCEEDED'", running.Operation.ID), "what had ended stays as it ended")
-	require.Equal(t, 1, b.Count("audit_entry", "allowed AND action = 'decommissionInstance' AND before ->> 'status' = 'RUNNING' AND after ->> 'status' = 'STOPPING'"))
+	require.Equal(t, 1, b.Count("instance", "id = $1 AND status = 'STOPPING' AND last_operation_id = $2",
+		running.Instance.ID, ended.Operation.ID))
+	require.Equal(t, 1, b.Count("operation", "id = $1 AND state = 'SUCCEEDED'", running.Operation.ID),
+		"what had ended stays as it ended")
+	require.Equal(t, 1, b.Count("audit_entry",
+		"allowed AND action = 'decommissionInstance' AND before ->> 'status' = 'RUNNING' AND after ->> 'status' = 'STOPPING'"))
 
 	third := b.allocation()
 	failed, err := b.service.Launch(b.ctx, b.launch(func(in *instance.LaunchInput) {

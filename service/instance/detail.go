@@ -182,7 +182,8 @@ func (s *Service) Member(ctx context.Context, id ids.ID) (*db.Member, error) {
 	var of *View
 	actor, err := s.DB.Read(ctx,
 		tx.Row(&member, rows.Member, `SELECT `+rows.MemberColumns+` FROM member WHERE id = $1`, id),
-		tx.Row(&of, scan, `SELECT `+rows.InstanceColumns+` FROM instance WHERE id = (SELECT instance_id FROM member WHERE id = $1)`, id))
+		tx.Row(&of, scan, `SELECT `+rows.InstanceColumns+
+			` FROM instance WHERE id = (SELECT instance_id FROM member WHERE id = $1)`, id))
 	if err != nil {
 		return nil, err
 	}

@@ -38,7 +38,8 @@ func (s *Service) Generations(ctx context.Context, instances []ids.ID) (map[ids.
 
 func scanGeneration(row pgx.CollectableRow) (*db.Generation, error) {
 	g := new(db.Generation)
-	return g, row.Scan(&g.ID, &g.TenantID, &g.ProjectID, &g.InstanceID, &g.Number, &g.ManifestID, &g.AppVersion, (*[]byte)(&g.Config),
+	return g, row.Scan(&g.ID, &g.TenantID, &g.ProjectID, &g.InstanceID, &g.Number, &g.ManifestID, &g.AppVersion,
+		(*[]byte)(&g.Config),
 		&g.OperationID, &g.CreatedAt)
 }
 

@@ -57,14 +57,16 @@ func (b *bundle) document(version string) map[string]any {
 		{"key": "head", "displayName": "Head", "min": 1, "max": 1, "default": 1},
 		{"key": "worker", "displayName": "Workers", "min": 1, "max": 4, "default": 2},
 	}
-	document["configSchema"] = map[string]any{"type": "object", "additionalProperties": false, "properties": map[string]any{
-		"size": map[string]any{"type": "integer", "minimum": 1, "default": 2}, "note": map[string]any{"type": "string"}}}
+	document["configSchema"] = map[string]any{"type": "object", "additionalProperties": false,
+		"properties": map[string]any{
+			"size": map[string]any{"type": "integer", "minimum": 1, "default": 2}, "note": map[string]any{"type": "string"}}}
 	schema := func(required string) map[string]any {
 		return map[string]any{"type": "object", "required": []string{required},
 			"properties": map[string]any{required: map[string]any{"type": "integer"}}}
 	}
 	document["actions"] = []map[string]any{
-		{"name": "queue.submit", "displayName": "Submit", "risk": "write", "permissionKey": "apps.queue.submit", "inputSchema": schema("n"), "outputSchema": schema("id")},
+		{"name": "queue.submit", "displayName": "Submit", "risk": "write", "permissionKey": "apps.queue.submit",
+			"inputSchema": schema("n"), "outputSchema": schema("id")},
 		{"name": "queue.read", "displayName": "Read", "risk": "read", "permissionKey": "apps.queue.read",
 			"inputSchema": map[string]any{"type": "object"}, "outputSchema": map[string]any{"type": "object"}},
 	}
@@ -109,10 +111,12 @@ func (b *bundle) status(of *instance.Started, path ...lifecycle.InstanceStatus) 
 func (b *bundle) written() string {
 	b.t.Helper()
 	counts := ""
-	for _, table := range []string{"instance", "member", "operation", "operation_step", "app_instance_event", "idempotency"} {
+	for _, table := range []string{"instance", "member", "operation", "operation_step", "app_instance_event",
+		"idempotency"} {
 		counts += fmt.Sprint(table, "=", b.Count(table, ""), " ")
 	}
-	return counts + fmt.Sprint("bound=", b.Count("allocation", "instance_id IS NOT NULL"), " allowed=", b.Count("audit_entry", "allowed"))
+	return counts + fmt.Sprint("bound=", b.Count("allocation", "instance_id IS NOT NULL"), " allowed=",
+		b.Count("audit_entry", "allowed"))
 }
 
 // paths are the fields that a refusal names.
@@ -129,5 +133,6 @@ const soon = 20 * time.Second
 // publishes makes the project the publisher of the app.
 func (b *bundle) publishes() {
 	b.t.Helper()
-	b.SQL(`UPDATE app SET publisher_tenant_id = $1, publisher_project_id = $2 WHERE id = $3`, b.project.TenantID, b.project.ID, b.app.ID)
+	b.SQL(`UPDATE app SET publisher_tenant_id = $1, publisher_project_id = $2 WHERE id = $3`, b.project.TenantID,
+		b.project.ID, b.app.ID)
 }

@@ -91,7 +91,8 @@ func (in *LaunchInput) check() error {
 		reasons = append(reasons, fault.Reason{Code: fault.BadValue, Message: message, Path: path})
 	}
 	if !namePattern.MatchString(in.Name) {
-		bad("input.name", "2 to 40 lower-case letters, digits and hyphens, starting with a letter and not ending with a hyphen")
+		bad("input.name", "2 to 40 lower-case letters, digits and hyphens, starting with a letter and not ending with a "+
+			"hyphen")
 	}
 	if len(in.AllocationIDs) < 1 || len(in.AllocationIDs) > maxAllocations {
 		bad("input.allocationIds", fmt.Sprintf("1 to %d allocations", maxAllocations))

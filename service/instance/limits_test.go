@@ -33,7 +33,8 @@ func TestAnAccountAsksForNoRiskBeyondItsLimit(t *testing.T) {
 	limited(t, err, fault.Forbidden)
 	require.Empty(t, b.standIn.Actions)
 	require.Equal(t, before, b.written())
-	_, err = b.service.InvokeAction(robot, instance.ActionInput{InstanceID: started.Instance.ID, Action: "queue.read", IdempotencyKey: "r"})
+	_, err = b.service.InvokeAction(robot, instance.ActionInput{InstanceID: started.Instance.ID, Action: "queue.read",
+		IdempotencyKey: "r"})
 	require.NoError(t, err)
 	b.SQL(`UPDATE service_account SET limits = NULL`)
 	_, err = b.service.InvokeAction(robot, submit(started))
@@ -54,7 +55,8 @@ func TestAnAccountThatIsLimitedToObjectsTouchesNoOthers(t *testing.T) {
 	_, err = b.service.Launch(robot, b.launch())
 	limited(t, err, fault.Forbidden)
 	require.Equal(t, before, b.written())
-	b.SQL(`UPDATE service_account SET limits = jsonb_build_object('objectIds', jsonb_build_array($1::text))`, started.Instance.ID)
+	b.SQL(`UPDATE service_account SET limits = jsonb_build_object('objectIds', jsonb_build_array($1::text))`,
+		started.Instance.ID)
 	_, err = b.service.InvokeAction(robot, read)
 	require.NoError(t, err)
 }

@@ -43,10 +43,10 @@ type Version struct {
 	Reasons []Reason
 }
 
-// Verdict reports whether a launch into one allocation alone, with the manifest's own numbers of members and the default
-// operating mode, would be accepted: it would when there are no reasons, of the manifest, its stage, the entitlement,
-// policy with its ceilings, or the project's quota. The stage is not a reason for callers who may test the version by
-// a smoke launch.
+// Verdict reports whether a launch into one allocation alone, with the manifest's own numbers of members and the
+// default operating mode, would be accepted: it would when there are no reasons, of the manifest, its stage, the
+// entitlement, policy with its ceilings, or the project's quota. The stage is not a reason for callers who may test the
+// version by a smoke launch.
 type Verdict struct {
 	Allocation *db.Allocation
 	Reasons    []Reason

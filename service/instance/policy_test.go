@@ -78,7 +78,8 @@ func TestPolicyRefusesALaunchByEveryRuleAndWritesNothing(t *testing.T) {
 	for _, one := range []struct {
 		code fault.Code
 		path string
-	}{{fault.InstancesCeiling, "input.projectId"}, {fault.MembersCeiling, "input.components"}, {fault.GPUsCeiling, "input.allocationIds"}, {fault.SpendingCeiling, "input.allocationIds"}} {
+	}{{fault.InstancesCeiling, "input.projectId"}, {fault.MembersCeiling, "input.components"},
+		{fault.GPUsCeiling, "input.allocationIds"}, {fault.SpendingCeiling, "input.allocationIds"}} {
 		reason(t, err, fault.PolicyDenied, one.code, one.path)
 	}
 }
@@ -156,7 +157,9 @@ func TestNothingCommitsThatRestsOnAnOlderPolicy(t *testing.T) {
 	launched := make(chan error, 1)
 	go func() { _, err := b.service.Launch(b.ctx, b.launch()); launched <- err }()
 	require.Eventually(t, func() bool { // the launch waits for the level's lock
-		return b.Count("pg_locks", "locktype = 'advisory' AND NOT granted AND classid = 7368556 AND database = (SELECT oid FROM pg_database WHERE datname = current_database())") == 1
+		return b.Count("pg_locks",
+			"locktype = 'advisory' AND NOT granted AND classid = 7368556 AND database = (SELECT oid FROM pg_database WHERE "+
+				"datname = current_database())") == 1
 	}, soon, soon/1000)
 	close(release)
 	require.NoError(t, <-done)
@@ -187,13 +190,15 @@ func TestLaunchOptionsTellPolicyAndEntitlement(t *testing.T) {
 	b.Policy(b.project, `{"apps":{"allow":[]}}`)
 	b.SQL(`UPDATE entitlement SET max_gpus = 3`)
 	_, found = codes()
-	require.Equal(t, map[ids.ID][]fault.Code{b.one.ID: {fault.EntitlementLimit, fault.AppDenied}, b.two.ID: {fault.EntitlementLimit, fault.AppDenied}}, found)
+	require.Equal(t, map[ids.ID][]fault.Code{b.one.ID: {fault.EntitlementLimit, fault.AppDenied},
+		b.two.ID: {fault.EntitlementLimit, fault.AppDenied}}, found)
 	b.SQL(`UPDATE entitlement SET expires_at = now() - interval '1 second'`)
 	entitled, _ = codes()
 	require.False(t, entitled)
 }
 
-// What the options call compatible can be launched: ceilings, limits of the entitlement, mode and quota are asked of both.
+// What the options call compatible can be launched: ceilings, limits of the entitlement, mode and quota are asked of
+// both.
 func TestLaunchOptionsAgreeWithTheLaunch(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -232,7 +237,9 @@ func TestLaunchOptionsAgreeWithTheLaunch(t *testing.T) {
 					require.Contains(t, codes, c.code)
 				}
 			}
-			_, err = b.service.Launch(b.ctx, b.launch(func(in *instance.LaunchInput) { in.AllocationIDs = in.AllocationIDs[:1] }))
+			_, err = b.service.Launch(b.ctx, b.launch(func(in *instance.LaunchInput) {
+				in.AllocationIDs = in.AllocationIDs[:1]
+			}))
 			require.Equal(t, err == nil, said[b.one.ID], "the launch says %v", err)
 			require.Equal(t, c.code == "", err == nil)
 		})
@@ -248,7 +255,8 @@ func TestPolicyRulesUpgradesAndNeverTheWayBack(t *testing.T) {
 	b.SQL(`UPDATE member SET status = 'ACTIVE'`)
 	b.SQL(`UPDATE manifest SET stage = 'DEPRECATED' WHERE id = $1`, b.stored.ID)
 	b.Manifest(lifecycle.StageActive, b.document("2.0.0"))
-	upgrade := instance.UpgradeInput{InstanceID: started.Instance.ID, Version: "2.0.0", DeadlineSeconds: 600, Reason: "a test", IdempotencyKey: "u"}
+	upgrade := instance.UpgradeInput{InstanceID: started.Instance.ID, Version: "2.0.0", DeadlineSeconds: 600,
+		Reason: "a test", IdempotencyKey: "u"}
 	open, err := b.service.PlanUpgrade(b.ctx, upgrade)
 	require.NoError(t, err)
 	require.True(t, open.Allowed)
@@ -288,7 +296,8 @@ func TestPolicyRulesUpgradesAndNeverTheWayBack(t *testing.T) {
 
 	b.Policy(b.project, `{"apps":{"allow":[]},"maxMembers":0,"versions":{"deny":["`+b.app.Slug+`@*"]}}`)
 	b.SQL(`UPDATE entitlement SET revoked_at = now()`)
-	_, err = b.service.Rollback(b.ctx, instance.RollbackInput{InstanceID: started.Instance.ID, DeadlineSeconds: 600, Reason: "a test", IdempotencyKey: "r"})
+	_, err = b.service.Rollback(b.ctx, instance.RollbackInput{InstanceID: started.Instance.ID, DeadlineSeconds: 600,
+		Reason: "a test", IdempotencyKey: "r"})
 	require.NoError(t, err, "going back is never policy's to refuse")
 }
 

@@ -119,7 +119,8 @@ type Filter struct {
 // List reads the instances of a project, newest first; those of families that the caller may not
 // read are left out. NOT_FOUND when the project is missing or hidden, FORBIDDEN when no family may
 // be read in it, INVALID_ARGUMENT at filter.search.
-func (s *Service) List(ctx context.Context, projectID ids.ID, filter Filter, args page.Args) (*page.Page[*View], error) {
+func (s *Service) List(ctx context.Context, projectID ids.ID, filter Filter, args page.Args) (*page.Page[*View],
+	error) {
 	var after ids.ID
 	if err := args.Decode(list, &after); err != nil {
 		return nil, err

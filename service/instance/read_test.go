@@ -61,9 +61,11 @@ func TestAListShowsWhatWasAskedForAndMayBeRead(t *testing.T) {
 		return seen
 	}
 	require.Equal(t, []ids.ID{queue.ID, failed.ID, running.ID}, list(instance.Filter{}))
-	require.Equal(t, []ids.ID{queue.ID, running.ID}, list(instance.Filter{Statuses: []lifecycle.InstanceStatus{lifecycle.InstanceRunning}}))
+	require.Equal(t, []ids.ID{queue.ID, running.ID},
+		list(instance.Filter{Statuses: []lifecycle.InstanceStatus{lifecycle.InstanceRunning}}))
 	require.Equal(t, []ids.ID{queue.ID}, list(instance.Filter{AppSlug: queue.AppSlug}))
-	require.Equal(t, []ids.ID{failed.ID}, list(instance.Filter{Search: failed.Name[4:], AppSlug: failed.AppSlug, Statuses: []lifecycle.InstanceStatus{lifecycle.InstanceFailed}}))
+	require.Equal(t, []ids.ID{failed.ID}, list(instance.Filter{Search: failed.Name[4:], AppSlug: failed.AppSlug,
+		Statuses: []lifecycle.InstanceStatus{lifecycle.InstanceFailed}}))
 	require.Empty(t, list(instance.Filter{Search: "%"}), "a search is for text, not a pattern")
 
 	_, narrow := b.ServiceAccount(b.project, authz.SchedulerInstanceRead)
@@ -88,7 +90,8 @@ func TestCursorsOfOtherListsAndBrokenOnesAreRefused(t *testing.T) {
 	id := b.launched().Instance.ID
 	encode := func(text string) string { return base64.RawURLEncoding.EncodeToString([]byte(text)) }
 	for _, cursor := range []string{
-		page.Cursor("members", "x"), page.Cursor("operations", "x"), page.Cursor("instances"), page.Cursor("instances", "x", "y"), page.Cursor("instances", 7),
+		page.Cursor("members", "x"), page.Cursor("operations", "x"), page.Cursor("instances"),
+		page.Cursor("instances", "x", "y"), page.Cursor("instances", 7),
 		"s1", "!", "%", encode(`{}`), encode(`[]`), encode(`"instances"`), encode(`["instances",null]`), long(600),
 	} {
 		_, err := b.service.List(b.ctx, b.project.ID, instance.Filter{}, first(1, cursor))
@@ -172,7 +175,8 @@ func TestAccountsThatReadMembersKeepIt(t *testing.T) {
 	for range 2 {
 		b.SQL(strings.TrimPrefix(string(text), "-- +goose Up\n"))
 	}
-	require.Equal(t, 1, b.Count("service_account", `id = $1 AND permission_keys = '["apps.instance.read", "apps.node.read", "scheduler.instance.read", "scheduler.node.read"]'`, reader.ID))
+	require.Equal(t, 1, b.Count("service_account",
+		`id = $1 AND permission_keys = '["apps.instance.read", "apps.node.read", "scheduler.instance.read", "scheduler.node.read"]'`, reader.ID))
 	require.Equal(t, 1, b.Count("service_account", `id = $1 AND permission_keys = '["project.read"]'`, other.ID))
 }
 
@@ -224,7 +228,8 @@ func TestOptionsSayWhatALaunchWouldAnswer(t *testing.T) {
 	b.Instance(b.project, b.stored, lifecycle.InstanceRunning, used)
 	hungry := b.App("apps")
 	document := platformtest.Document(hungry, "1.0.0", b.adapter, b.Artifact(lifecycle.StageActive))
-	document["compatibility"] = map[string]any{"requires_capacity_shape": []string{"baremetal"}, "min_gpu_count": 2, "requires_exclusive_node": true, "network_span": "allocation"}
+	document["compatibility"] = map[string]any{"requires_capacity_shape": []string{"baremetal"}, "min_gpu_count": 2,
+		"requires_exclusive_node": true, "network_span": "allocation"}
 	b.Manifest(lifecycle.StageActive, document)
 	options, err := b.service.LaunchOptions(b.ctx, b.project.ID, hungry.Slug, "")
 	require.NoError(t, err)
@@ -250,7 +255,8 @@ func TestOptionsSayWhatALaunchWouldAnswer(t *testing.T) {
 	platformtest.Refused(t, err, fault.NotFound, "version")
 	_, err = b.service.LaunchOptions(b.ctx, b.project.ID, "nothing", "")
 	platformtest.Refused(t, err, fault.NotFound, "appSlug")
-	_, err = b.service.LaunchOptions(b.As(b.User(b.tenant, platformtest.In(authz.ProjectViewer, b.project))), b.project.ID, "nothing", "")
+	_, err = b.service.LaunchOptions(b.As(b.User(b.tenant, platformtest.In(authz.ProjectViewer, b.project))), b.project.ID,
+		"nothing", "")
 	platformtest.Refused(t, err, fault.Forbidden, "")
 	_, err = b.service.LaunchOptions(b.As(b.User(b.Tenant())), b.project.ID, hungry.Slug, "")
 	platformtest.Refused(t, err, fault.NotFound, "")

@@ -18,7 +18,8 @@ func TestASmokeLaunchIsThePublishersOrThePlatforms(t *testing.T) {
 	b := setup(t)
 	b.Manifest(lifecycle.StageStaged, b.document("2.0.0"))
 	tenant := &db.Tenant{ID: b.project.TenantID}
-	admin := b.As(b.User(tenant, platformtest.Across(authz.TenantAdmin, tenant), platformtest.In(authz.ProjectAdmin, b.project)))
+	admin := b.As(b.User(tenant, platformtest.Across(authz.TenantAdmin, tenant),
+		platformtest.In(authz.ProjectAdmin, b.project)))
 	in := b.launch(func(in *instance.LaunchInput) { in.Version, in.IdempotencyKey, in.Smoke = "2.0.0", "a", true })
 	before := b.written()
 	_, err := b.service.Launch(admin, in)

@@ -25,7 +25,8 @@ func (in UpgradeInput) request() *change.Request {
 		in.Config = nil
 	}
 	return &change.Request{
-		Action: "upgradeInstance", Kind: lifecycle.InstanceUpgrade, InstanceID: in.InstanceID, Version: in.Version, Config: in.Config,
+		Action: "upgradeInstance", Kind: lifecycle.InstanceUpgrade, InstanceID: in.InstanceID, Version: in.Version,
+		Config:     in.Config,
 		Conditions: change.Conditions{DeadlineSeconds: in.DeadlineSeconds},
 		Asked: change.Asked{
 			PlanHash: in.PlanHash, Reason: in.Reason, IdempotencyKey: in.IdempotencyKey, Input: in,

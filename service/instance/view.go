@@ -60,5 +60,6 @@ func (v *View) Failure() *operation.Failure {
 	if v.FailureCode == "" {
 		return nil
 	}
-	return &operation.Failure{Code: v.FailureCode, Message: v.FailureMessage, Owner: v.FailureOwner, Retryable: v.FailureRetryable}
+	return &operation.Failure{Code: v.FailureCode, Message: v.FailureMessage, Owner: v.FailureOwner,
+		Retryable: v.FailureRetryable}
 }

@@ -55,9 +55,11 @@ func TestMembersGetTheWallsThatTheirManifestDeclares(t *testing.T) {
 		require.Equal(t, 512, member.MaxPids)
 	}
 	var bound isolation.Binding
-	require.NoError(t, b.Admin.QueryRow(t.Context(), `SELECT platform.member_binding(id) FROM member WHERE allocation_id = $1 LIMIT 1`, b.one.ID).Scan(&bound))
+	require.NoError(t, b.Admin.QueryRow(t.Context(),
+		`SELECT platform.member_binding(id) FROM member WHERE allocation_id = $1 LIMIT 1`, b.one.ID).Scan(&bound))
 	class := isolation.Container
-	require.Equal(t, isolation.Binding{AllocationID: b.one.ID, Exclusive: true, Profile: isolation.Nesting, Class: &class, Pids: 512,
+	require.Equal(t, isolation.Binding{AllocationID: b.one.ID, Exclusive: true, Profile: isolation.Nesting, Class: &class,
+		Pids:    512,
 		Devices: []isolation.Device{{UUID: "GPU-1"}}}, bound)
 }
 
@@ -124,9 +126,12 @@ func TestAVersionThatNeedsOtherWallsIsAnotherInstance(t *testing.T) {
 	b.status(started, lifecycle.InstanceStarting, lifecycle.InstanceRunning)
 	b.needs(map[string]any{"profile": "nesting", "class": "vm"})
 	before := b.written()
-	_, err := b.service.Upgrade(b.ctx, upgradeOf(started.Instance.ID, "u", func(in *instance.UpgradeInput) { in.Version = "2.0.0" }))
+	_, err := b.service.Upgrade(b.ctx, upgradeOf(started.Instance.ID, "u", func(in *instance.UpgradeInput) {
+		in.Version = "2.0.0"
+	}))
 	platformtest.Refused(t, err, fault.Incompatible, "input.version")
 	reasons := fault.From(err).Reasons
-	require.Equal(t, []fault.Code{fault.ProfileUnavailable, fault.ClassUnavailable}, []fault.Code{reasons[0].Code, reasons[1].Code})
+	require.Equal(t, []fault.Code{fault.ProfileUnavailable, fault.ClassUnavailable},
+		[]fault.Code{reasons[0].Code, reasons[1].Code})
 	require.Equal(t, before, b.written())
 }

@@ -25,12 +25,17 @@ func TestAddedMembersArePendingOnTheirAllocationsWithNumbersNeverUsed(t *testing
 	require.NoError(t, err)
 	require.Len(t, added.Members, 2)
 	for i, m := range added.Members {
-		require.Equal(t, []any{lifecycle.MemberPending, "worker", 3 + i, added.Operation.ID}, []any{m.Status, m.ComponentKey, m.Ordinal, *m.LastOperationID})
+		require.Equal(t, []any{lifecycle.MemberPending, "worker", 3 + i, added.Operation.ID},
+			[]any{m.Status, m.ComponentKey, m.Ordinal, *m.LastOperationID})
 	}
-	require.Equal(t, []ids.ID{free.ID, b.one.ID}, []ids.ID{*added.Members[0].AllocationID, *added.Members[1].AllocationID}, "in turn")
+	require.Equal(t, []ids.ID{free.ID, b.one.ID}, []ids.ID{*added.Members[0].AllocationID, *added.Members[1].AllocationID},
+		"in turn")
 	require.Equal(t, *free.NodeID, *added.Members[0].NodeID)
-	require.Equal(t, 1, b.Count("allocation", "id = $1 AND instance_id = $2 AND created_by_operation_id IS NULL", free.ID, b.made.ID))
-	require.Equal(t, 1, b.Count("instance", "roles -> 0 ->> 'desired' = '5' AND roles -> 0 ->> 'summary' = '2 of 5 active' AND last_operation_id = $1", added.Operation.ID))
+	require.Equal(t, 1, b.Count("allocation", "id = $1 AND instance_id = $2 AND created_by_operation_id IS NULL", free.ID,
+		b.made.ID))
+	require.Equal(t, 1, b.Count("instance",
+		"roles -> 0 ->> 'desired' = '5' AND roles -> 0 ->> 'summary' = '2 of 5 active' AND last_operation_id = $1",
+		added.Operation.ID))
 
 	op := b.operation(added.Operation.ID)
 	require.Equal(t, []any{lifecycle.MembersAdd, lifecycle.OperationPending, "a test", false, lifecycle.DeadlineFail},
@@ -41,8 +46,11 @@ func TestAddedMembersArePendingOnTheirAllocationsWithNumbersNeverUsed(t *testing
 	require.JSONEq(t, `[{"key":"worker","count":2}]`, string(change["components"]))
 	require.Len(t, change, 2, "the contract's change and the platform's part")
 	require.False(t, operation.PrivateOf(op).KeepFailed)
-	require.Equal(t, 1, b.Count("app_instance_event", "type = $1 AND operation_id = $2", lifecycle.EventOperationAccepted, op.ID))
-	require.Equal(t, 1, b.Count("audit_entry", "allowed AND action = 'addMembers' AND permission_key = 'apps.member.add' AND reason = 'a test' AND after -> 'desired' ->> 'worker' = '5'"))
+	require.Equal(t, 1, b.Count("app_instance_event", "type = $1 AND operation_id = $2", lifecycle.EventOperationAccepted,
+		op.ID))
+	require.Equal(t, 1, b.Count("audit_entry",
+		"allowed AND action = 'addMembers' AND permission_key = 'apps.member.add' AND reason = 'a test' AND after -> "+
+			"'desired' ->> 'worker' = '5'"))
 }
 
 func TestCapacityAskedForAlongIsTheOperationsOwn(t *testing.T) {
@@ -54,11 +62,14 @@ func TestCapacityAskedForAlongIsTheOperationsOwn(t *testing.T) {
 	in.Intent, in.KeepFailed = &member.Intent{Shape: lifecycle.ShapeGPUSlice, GPUCount: &gpus}, true
 	added, err := b.service.Add(b.admin, in)
 	require.NoError(t, err)
-	require.Equal(t, 2, b.Count("allocation", "created_by_operation_id = $1 AND instance_id = $2 AND status = 'READY' AND gpu_count = 2", added.Operation.ID, b.made.ID))
+	require.Equal(t, 2, b.Count("allocation",
+		"created_by_operation_id = $1 AND instance_id = $2 AND status = 'READY' AND gpu_count = 2", added.Operation.ID,
+		b.made.ID))
 	private := operation.PrivateOf(b.operation(added.Operation.ID))
 	require.True(t, private.KeepFailed)
 	require.Equal(t, []ids.ID{*added.Members[0].AllocationID, *added.Members[1].AllocationID}, private.CreatedAllocations)
-	require.Equal(t, 1, b.Count("audit_entry", "allowed AND permission_key = 'allocation.create' AND object_id = $1", b.project.ID))
+	require.Equal(t, 1, b.Count("audit_entry", "allowed AND permission_key = 'allocation.create' AND object_id = $1",
+		b.project.ID))
 	require.Equal(t, 2, b.Count("app_instance_event", "type = $1", lifecycle.EventAllocationReady))
 
 	before := b.written()
@@ -114,23 +125,35 @@ func TestBadAdditionsAreRefusedAndWriteNothing(t *testing.T) {
 		"nobody":            {func(in *member.AddInput) { in.Count = 0 }, fault.InvalidArgument, "input.count"},
 		"too many at once":  {func(in *member.AddInput) { in.Count = 65 }, fault.InvalidArgument, "input.count"},
 		"beyond the bounds": {func(in *member.AddInput) { in.Count = 3 }, fault.LimitExceeded, "input.count"},
-		"unknown component": {func(in *member.AddInput) { in.ComponentKey = "pump" }, fault.InvalidArgument, "input.componentKey"},
-		"nowhere":           {func(in *member.AddInput) { in.AllocationIDs = nil }, fault.InvalidArgument, "input.allocationIds"},
-		"twice":             {func(in *member.AddInput) { in.Count, in.AllocationIDs = 2, []ids.ID{b.one.ID, b.one.ID} }, fault.InvalidArgument, "input.allocationIds.1"},
-		"more than members": {func(in *member.AddInput) { in.AllocationIDs = []ids.ID{b.one.ID, b.two.ID} }, fault.InvalidArgument, "input.allocationIds"},
-		"both":              {func(in *member.AddInput) { in.Intent = &member.Intent{Shape: lifecycle.ShapeBaremetal} }, fault.InvalidArgument, "input.intent"},
+		"unknown component": {func(in *member.AddInput) { in.ComponentKey = "pump" }, fault.InvalidArgument,
+			"input.componentKey"},
+		"nowhere": {func(in *member.AddInput) { in.AllocationIDs = nil }, fault.InvalidArgument,
+			"input.allocationIds"},
+		"twice": {func(in *member.AddInput) { in.Count, in.AllocationIDs = 2, []ids.ID{b.one.ID, b.one.ID} },
+			fault.InvalidArgument, "input.allocationIds.1"},
+		"more than members": {func(in *member.AddInput) { in.AllocationIDs = []ids.ID{b.one.ID, b.two.ID} },
+			fault.InvalidArgument, "input.allocationIds"},
+		"both": {func(in *member.AddInput) { in.Intent = &member.Intent{Shape: lifecycle.ShapeBaremetal} },
+			fault.InvalidArgument, "input.intent"},
 		"bad intent": {func(in *member.AddInput) {
 			in.AllocationIDs, in.Intent = nil, &member.Intent{Shape: lifecycle.ShapeGPUSlice, GPUCount: &half}
 		}, fault.InvalidArgument, "input.intent.gpuCount"},
-		"another project's":  {func(in *member.AddInput) { in.AllocationIDs = []ids.ID{elsewhere.ID} }, fault.NotFound, "input.allocationIds.0"},
-		"another tenant's":   {func(in *member.AddInput) { in.AllocationIDs = []ids.ID{abroad.ID} }, fault.NotFound, "input.allocationIds.0"},
-		"none":               {func(in *member.AddInput) { in.AllocationIDs = []ids.ID{ids.New(ids.Allocation)} }, fault.NotFound, "input.allocationIds.0"},
-		"not ready":          {func(in *member.AddInput) { in.AllocationIDs = []ids.ID{releasing.ID} }, fault.FailedPrecondition, "input.allocationIds.0"},
-		"another instance's": {func(in *member.AddInput) { in.AllocationIDs = []ids.ID{theirs} }, fault.Conflict, "input.allocationIds.0"},
-		"deadline":           {func(in *member.AddInput) { in.DeadlineSeconds = 1 }, fault.InvalidArgument, "input.deadlineSeconds"},
-		"key":                {func(in *member.AddInput) { in.IdempotencyKey = "" }, fault.InvalidArgument, "input.idempotencyKey"},
-		"plan":               {func(in *member.AddInput) { in.PlanHash = "not the hash" }, fault.PlanStale, "input.planHash"},
-		"no instance":        {func(in *member.AddInput) { in.InstanceID = ids.New(ids.Instance) }, fault.NotFound, ""},
+		"another project's": {func(in *member.AddInput) { in.AllocationIDs = []ids.ID{elsewhere.ID} }, fault.NotFound,
+			"input.allocationIds.0"},
+		"another tenant's": {func(in *member.AddInput) { in.AllocationIDs = []ids.ID{abroad.ID} }, fault.NotFound,
+			"input.allocationIds.0"},
+		"none": {func(in *member.AddInput) { in.AllocationIDs = []ids.ID{ids.New(ids.Allocation)} },
+			fault.NotFound, "input.allocationIds.0"},
+		"not ready": {func(in *member.AddInput) { in.AllocationIDs = []ids.ID{releasing.ID} },
+			fault.FailedPrecondition, "input.allocationIds.0"},
+		"another instance's": {func(in *member.AddInput) { in.AllocationIDs = []ids.ID{theirs} }, fault.Conflict,
+			"input.allocationIds.0"},
+		"deadline": {func(in *member.AddInput) { in.DeadlineSeconds = 1 }, fault.InvalidArgument,
+			"input.deadlineSeconds"},
+		"key": {func(in *member.AddInput) { in.IdempotencyKey = "" }, fault.InvalidArgument,
+			"input.idempotencyKey"},
+		"plan":        {func(in *member.AddInput) { in.PlanHash = "not the hash" }, fault.PlanStale, "input.planHash"},
+		"no instance": {func(in *member.AddInput) { in.InstanceID = ids.New(ids.Instance) }, fault.NotFound, ""},
 	} {
 		in := b.add("k", 1, b.one)
 		c.change(&in)

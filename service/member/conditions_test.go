@@ -85,15 +85,18 @@ func TestAPlanHoldsForTheConditionsThatItShowed(t *testing.T) {
 func TestAPlanWithForceAtTheDeadlineShowsWhatThatWouldLose(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	b.adapter.Forced = &adapter.PlanAnswer{Verdict: adapter.VerdictUnsafe, WorkTotal: 1, WorkLost: []adapter.Work{{Kind: "job", ID: "7"}},
-		Reasons: []adapter.PlanReason{{Code: "JOBS", Message: "a job runs"}}}
+	b.adapter.Forced = &adapter.PlanAnswer{Verdict: adapter.VerdictUnsafe, WorkTotal: 1,
+		WorkLost: []adapter.Work{{Kind: "job", ID: "7"}},
+		Reasons:  []adapter.PlanReason{{Code: "JOBS", Message: "a job runs"}}}
 	in := b.on(0, "")
 	in.OnDeadline = lifecycle.DeadlineForce
 	plan, err := b.service.PlanDrain(b.admin, in)
 	require.NoError(t, err)
 	require.True(t, plan.Allowed)
-	require.Equal(t, []any{0, 0, 1, 1, "7"}, []any{len(plan.WorkLost), *plan.WorkLostTotal, len(plan.WorkAtRisk), *plan.WorkAtRiskTotal, plan.WorkAtRisk[0].WorkID})
-	require.Equal(t, fault.Required, verdictOf(t, plan, lifecycle.VerdictState).Reasons[0].Code, "the change will need a reason")
+	require.Equal(t, []any{0, 0, 1, 1, "7"}, []any{len(plan.WorkLost), *plan.WorkLostTotal, len(plan.WorkAtRisk),
+		*plan.WorkAtRiskTotal, plan.WorkAtRisk[0].WorkID})
+	require.Equal(t, fault.Required, verdictOf(t, plan, lifecycle.VerdictState).Reasons[0].Code,
+		"the change will need a reason")
 	in.PlanHash, in.IdempotencyKey = plan.Hash, "k"
 	b.adapter.Forced.WorkLost[0].ID = "8"
 	_, err = b.service.Drain(b.admin, in)
@@ -102,7 +105,8 @@ func TestAPlanWithForceAtTheDeadlineShowsWhatThatWouldLose(t *testing.T) {
 	changed, err := b.service.Drain(b.admin, in)
 	require.NoError(t, err)
 	planned := operation.PrivateOf(changed.Operation.Operation).Planned
-	require.Equal(t, []any{[]string{}, []string{"job/7"}}, []any{planned.Now.Work, planned.AtDeadline.Work}, "the operation knows what was shown")
+	require.Equal(t, []any{[]string{}, []string{"job/7"}}, []any{planned.Now.Work, planned.AtDeadline.Work},
+		"the operation knows what was shown")
 }
 
 func TestAPlanRefusesConditionsThatTheChangeWould(t *testing.T) {
@@ -139,5 +143,6 @@ func TestPlansAskForTheVerbsKey(t *testing.T) {
 	for _, entry := range b.Audit() {
 		denied[entry.Action] = true
 	}
-	require.Equal(t, map[string]bool{"planDrainMember": true, "planRemoveMember": true, "planReplaceMember": true, "planAddMembers": true, "drainMember": true}, denied)
+	require.Equal(t, map[string]bool{"planDrainMember": true, "planRemoveMember": true, "planReplaceMember": true,
+		"planAddMembers": true, "drainMember": true}, denied)
 }

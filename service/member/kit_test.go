@@ -71,7 +71,8 @@ func (b *bundle) on(i int, key string) member.Input {
 }
 
 func (b *bundle) add(key string, count int, allocations ...*db.Allocation) member.AddInput {
-	in := member.AddInput{InstanceID: b.made.ID, ComponentKey: "worker", Count: count, DeadlineSeconds: 600, Reason: "a test", IdempotencyKey: key}
+	in := member.AddInput{InstanceID: b.made.ID, ComponentKey: "worker", Count: count, DeadlineSeconds: 600,
+		Reason: "a test", IdempotencyKey: key}
 	for _, allocation := range allocations {
 		in.AllocationIDs = append(in.AllocationIDs, allocation.ID)
 	}
@@ -101,14 +102,16 @@ func (b *bundle) open(kind lifecycle.OperationKind, on ...int) *db.Operation {
 func (b *bundle) written() string {
 	b.t.Helper()
 	counts := ""
-	for _, table := range []string{"instance", "member", "operation", "operation_step", "app_instance_event", "idempotency", "allocation"} {
+	for _, table := range []string{"instance", "member", "operation", "operation_step", "app_instance_event",
+		"idempotency", "allocation"} {
 		counts += fmt.Sprint(table, "=", b.Count(table, ""), " ")
 	}
 	var state string
 	err := b.Admin.QueryRow(context.Background(), `SELECT (SELECT string_agg(id || status || coalesce(last_operation_id, ''), ',' ORDER BY id) FROM member) ||
 		(SELECT string_agg(id || status || roles::text || revision, ',' ORDER BY id) FROM instance) || coalesce((SELECT string_agg(id || state, ',' ORDER BY id) FROM operation), '')`).Scan(&state)
 	require.NoError(b.t, err)
-	return counts + fmt.Sprint("bound=", b.Count("allocation", "instance_id IS NOT NULL"), " allowed=", b.Count("audit_entry", "allowed"), state)
+	return counts + fmt.Sprint("bound=", b.Count("allocation", "instance_id IS NOT NULL"), " allowed=",
+		b.Count("audit_entry", "allowed"), state)
 }
 
 func (b *bundle) operation(op ids.ID) *db.Operation { return b.Ent.Operation.GetX(b.t.Context(), op) }

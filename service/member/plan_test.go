@@ -37,7 +37,8 @@ func TestAPlanShowsWhatWouldBeDoneAndWritesNothing(t *testing.T) {
 	since := time.Now().UTC().Truncate(time.Second)
 	b.adapter.Plan = adapter.PlanAnswer{
 		Verdict: adapter.VerdictSafe, Reversible: false, WorkTotal: 7,
-		WorkLost: []adapter.Work{{Kind: "job", ID: "1", Name: "train", MemberID: string(b.members[2].ID), Owner: "ada", Since: since}},
+		WorkLost: []adapter.Work{{Kind: "job", ID: "1", Name: "train", MemberID: string(b.members[2].ID), Owner: "ada",
+			Since: since}},
 	}
 	b.SQL(`UPDATE compute_node SET status = 'OFFLINE' WHERE id = $1`, b.two.NodeID)
 	before := b.written()
@@ -46,8 +47,11 @@ func TestAPlanShowsWhatWouldBeDoneAndWritesNothing(t *testing.T) {
 	require.Equal(t, before, b.written())
 	require.True(t, plan.Allowed)
 	require.Len(t, plan.Hash, 64)
-	require.Equal(t, []*change.PlannedMember{{MemberID: &b.members[2].ID, ComponentKey: "worker", Action: lifecycle.PlanRemove, AllocationID: &b.two.ID, Profile: isolation.Service}}, plan.Members)
-	require.Equal(t, []any{"job", "1", "ada", since, 7}, []any{plan.WorkLost[0].Kind, plan.WorkLost[0].WorkID, plan.WorkLost[0].Owner, *plan.WorkLost[0].Since, *plan.WorkLostTotal})
+	require.Equal(t, []*change.PlannedMember{{MemberID: &b.members[2].ID, ComponentKey: "worker",
+		Action: lifecycle.PlanRemove, AllocationID: &b.two.ID, Profile: isolation.Service}}, plan.Members)
+	require.Equal(t, []any{"job", "1", "ada", since, 7},
+		[]any{plan.WorkLost[0].Kind, plan.WorkLost[0].WorkID, plan.WorkLost[0].Owner, *plan.WorkLost[0].Since,
+			*plan.WorkLostTotal})
 	sources := []lifecycle.VerdictSource{}
 	for _, verdict := range plan.Verdicts {
 		sources = append(sources, verdict.Source)
@@ -57,8 +61,10 @@ func TestAPlanShowsWhatWouldBeDoneAndWritesNothing(t *testing.T) {
 	require.JSONEq(t, `{"desired": {"worker": 2}}`, string(plan.Change))
 
 	asked := b.adapter.Plans[0]
-	require.Equal(t, []any{adapter.MemberRemove, true, []string{string(b.members[2].ID)}, 3}, []any{asked.Kind, asked.Force, asked.Targets, len(asked.Members)})
-	require.Contains(t, asked.Instance.Components, adapter.ComponentCount{Key: "worker", Count: 2}, "the adapter is asked about the instance as it would be")
+	require.Equal(t, []any{adapter.MemberRemove, true, []string{string(b.members[2].ID)}, 3},
+		[]any{asked.Kind, asked.Force, asked.Targets, len(asked.Members)})
+	require.Contains(t, asked.Instance.Components, adapter.ComponentCount{Key: "worker", Count: 2},
+		"the adapter is asked about the instance as it would be")
 }
 
 func TestAnAdditionsPlanNamesPlacesForMembersThatDoNotExistYet(t *testing.T) {
@@ -68,7 +74,8 @@ func TestAnAdditionsPlanNamesPlacesForMembersThatDoNotExistYet(t *testing.T) {
 	plan, err := b.service.PlanAdd(b.admin, b.add("", 2, b.one))
 	require.NoError(t, err)
 	require.True(t, plan.Allowed)
-	coming := &change.PlannedMember{ComponentKey: "worker", Action: lifecycle.PlanAdd, AllocationID: &b.one.ID, Reachable: true, Profile: isolation.Service}
+	coming := &change.PlannedMember{ComponentKey: "worker", Action: lifecycle.PlanAdd, AllocationID: &b.one.ID,
+		Reachable: true, Profile: isolation.Service}
 	require.Equal(t, []*change.PlannedMember{coming, coming}, plan.Members)
 	require.JSONEq(t, `{"components": [{"key": "worker", "count": 2}], "desired": {"worker": 5}}`, string(plan.Change))
 
@@ -87,11 +94,13 @@ func TestAnAdditionsPlanNamesPlacesForMembersThatDoNotExistYet(t *testing.T) {
 func TestAnAdapterThatCannotTellIsNeverReadAsSafe(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	b.adapter.Plan = adapter.PlanAnswer{Verdict: adapter.VerdictUnknown, Reasons: []adapter.PlanReason{{Code: "ADAPTER_UNAVAILABLE", Message: "gone"}}}
+	b.adapter.Plan = adapter.PlanAnswer{Verdict: adapter.VerdictUnknown,
+		Reasons: []adapter.PlanReason{{Code: "ADAPTER_UNAVAILABLE", Message: "gone"}}}
 	plan, err := b.service.PlanDrain(b.admin, b.on(0, ""))
 	require.NoError(t, err)
 	said := verdictOf(t, plan, lifecycle.VerdictAdapter)
-	require.Equal(t, []any{lifecycle.VerdictUnknown, fault.Code("ADAPTER_UNAVAILABLE")}, []any{said.Outcome, said.Reasons[0].Code})
+	require.Equal(t, []any{lifecycle.VerdictUnknown, fault.Code("ADAPTER_UNAVAILABLE")},
+		[]any{said.Outcome, said.Reasons[0].Code})
 	require.Nil(t, plan.WorkLostTotal, "nobody can tell")
 	require.True(t, plan.Allowed, "nothing refuses it")
 }
@@ -99,7 +108,8 @@ func TestAnAdapterThatCannotTellIsNeverReadAsSafe(t *testing.T) {
 func TestAnUnsafeWordOfTheAdapterRefusesUnlessForceIsChosen(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	b.adapter.Plan = adapter.PlanAnswer{Verdict: adapter.VerdictUnsafe, Message: "the last of its kind", Reasons: []adapter.PlanReason{{Code: "LAST", Message: "the last of its kind"}}}
+	b.adapter.Plan = adapter.PlanAnswer{Verdict: adapter.VerdictUnsafe, Message: "the last of its kind",
+		Reasons: []adapter.PlanReason{{Code: "LAST", Message: "the last of its kind"}}}
 	in := b.on(0, "k")
 	plan, err := b.service.PlanRemove(b.admin, in)
 	require.NoError(t, err)
@@ -129,17 +139,24 @@ func TestAPlanIsStaleOnceAnythingThatItRestedOnHasMoved(t *testing.T) {
 		"where a member lives": func(b *bundle) {
 			b.SQL(`UPDATE member SET allocation_id = $2 WHERE id = $1`, b.members[0].ID, b.two.ID)
 		},
-		"a node":                  func(b *bundle) { b.SQL(`UPDATE compute_node SET status = 'OFFLINE' WHERE id = $1`, b.one.NodeID) },
-		"an allocation":           func(b *bundle) { b.SQL(`UPDATE allocation SET status = 'RELEASING' WHERE id = $1`, b.two.ID) },
+		"a node": func(b *bundle) {
+			b.SQL(`UPDATE compute_node SET status = 'OFFLINE' WHERE id = $1`, b.one.NodeID)
+		},
+		"an allocation": func(b *bundle) {
+			b.SQL(`UPDATE allocation SET status = 'RELEASING' WHERE id = $1`, b.two.ID)
+		},
 		"an operation that began": func(b *bundle) { b.open(lifecycle.MemberDrain, 1) },
 		"an operation in the way": func(b *bundle) { b.open(lifecycle.InstanceUpgrade) },
-		"the members asked for":   func(b *bundle) { b.SQL(`UPDATE instance SET roles = jsonb_set(roles, '{0,desired}', '4')`) },
-		"the instance's state":    func(b *bundle) { b.SQL(`UPDATE instance SET status = 'STOPPING'`) },
-		"the config":              func(b *bundle) { b.SQL(`UPDATE instance SET config = '{"size": 3}'`) },
-		"the generation":          func(b *bundle) { b.SQL(`UPDATE instance SET generation = 2`) },
-		"the manifest's stage":    func(b *bundle) { b.SQL(`UPDATE manifest SET stage = 'DEPRECATED'`) },
+		"the members asked for": func(b *bundle) {
+			b.SQL(`UPDATE instance SET roles = jsonb_set(roles, '{0,desired}', '4')`)
+		},
+		"the instance's state": func(b *bundle) { b.SQL(`UPDATE instance SET status = 'STOPPING'`) },
+		"the config":           func(b *bundle) { b.SQL(`UPDATE instance SET config = '{"size": 3}'`) },
+		"the generation":       func(b *bundle) { b.SQL(`UPDATE instance SET generation = 2`) },
+		"the manifest's stage": func(b *bundle) { b.SQL(`UPDATE manifest SET stage = 'DEPRECATED'`) },
 		"the adapter's verdict": func(b *bundle) {
-			b.adapter.Plan.Verdict, b.adapter.Plan.Reasons = adapter.VerdictUnknown, []adapter.PlanReason{{Code: "X", Message: "cannot tell"}}
+			b.adapter.Plan.Verdict, b.adapter.Plan.Reasons = adapter.VerdictUnknown,
+				[]adapter.PlanReason{{Code: "X", Message: "cannot tell"}}
 		},
 		"work that would be lost":     func(b *bundle) { b.adapter.Plan.WorkLost = []adapter.Work{{Kind: "job", ID: "9"}} },
 		"how much work would be lost": func(b *bundle) { b.adapter.Plan.WorkTotal = 3 },
@@ -251,11 +268,13 @@ func (b *bundle) shuffle(r *rand.Rand) {
 	pick := func(words ...string) string { return words[r.IntN(len(words))] }
 	b.SQL(`UPDATE operation SET state = 'CANCELED', ended_at = now() WHERE ended_at IS NULL`)
 	b.SQL(`UPDATE member SET status = 'REMOVED' WHERE ordinal > 2`)
-	b.SQL(`UPDATE instance SET status = $1, roles = jsonb_set(roles, '{0,desired}', to_jsonb($2::int))`, pick("RUNNING", "RUNNING", "RUNNING", "STOPPING", "STARTING"), 2+r.IntN(4))
+	b.SQL(`UPDATE instance SET status = $1, roles = jsonb_set(roles, '{0,desired}', to_jsonb($2::int))`,
+		pick("RUNNING", "RUNNING", "RUNNING", "STOPPING", "STARTING"), 2+r.IntN(4))
 	b.SQL(`UPDATE project SET max_members = $1`, []any{nil, nil, 3, 5}[r.IntN(4)])
 	for i := range b.members {
 		b.SQL(`UPDATE member SET status = $2, health = $3 WHERE id = $1`, b.members[i].ID,
-			pick("ACTIVE", "ACTIVE", "ACTIVE", "DRAINING", "DRAINED", "FAILED", "JOINING", "REMOVED"), pick("HEALTHY", "UNKNOWN"))
+			pick("ACTIVE", "ACTIVE", "ACTIVE", "DRAINING", "DRAINED", "FAILED", "JOINING", "REMOVED"),
+			pick("HEALTHY", "UNKNOWN"))
 	}
 	b.SQL(`UPDATE allocation SET status = $2 WHERE id = $1`, b.two.ID, pick("READY", "READY", "RELEASING"))
 	switch r.IntN(6) {

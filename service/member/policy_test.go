@@ -129,11 +129,13 @@ func TestAnInstanceGrowsAsFarAsItsEntitlement(t *testing.T) {
 	require.Equal(t, before, b.written())
 	plan, err := b.service.PlanReplace(b.admin, member.ReplaceInput{Input: b.on(0, "r")})
 	require.NoError(t, err)
-	require.Equal(t, lifecycle.VerdictAllowed, said(t, plan, lifecycle.VerdictQuota).Outcome, "mending needs no entitlement")
+	require.Equal(t, lifecycle.VerdictAllowed, said(t, plan, lifecycle.VerdictQuota).Outcome,
+		"mending needs no entitlement")
 	b.SQL(`UPDATE entitlement SET expires_at = NULL, max_gpus = 9`)
 	plan, err = b.service.PlanReplace(b.admin, member.ReplaceInput{Input: b.on(0, "r"), AllocationID: three.ID})
 	require.NoError(t, err)
-	require.Equal(t, "input.allocationId", said(t, plan, lifecycle.VerdictQuota).Reasons[0].Path, "the others keep the old allocation in use")
+	require.Equal(t, "input.allocationId", said(t, plan, lifecycle.VerdictQuota).Reasons[0].Path,
+		"the others keep the old allocation in use")
 	b.SQL(`UPDATE entitlement SET max_gpus = 12`)
 	_, err = b.service.Add(b.admin, b.add("k", 1, three))
 	require.NoError(t, err)

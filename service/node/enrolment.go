@@ -80,7 +80,8 @@ func nodeFor(ctx context.Context, t *tx.Tx, name string) (id ids.ID, known bool,
 	case err != nil:
 		return "", false, fmt.Errorf("look for node %s: %w", name, err)
 	case status == lifecycle.NodeRetired:
-		return "", false, fault.New(fault.Conflict, "the name %q belongs to a retired node; take another", name).At("input.name").Retry(false)
+		return "", false, fault.New(fault.Conflict, "the name %q belongs to a retired node; take another",
+			name).At("input.name").Retry(false)
 	}
 	return id, true, nil
 }
@@ -128,7 +129,8 @@ func (s *Service) Enrol(ctx context.Context, in EnrolInput) (*Enrolled, error) {
 		out = &Enrolled{Node: row, Secret: *secret}
 		return audit.Write(ctx, t, audit.Entry{
 			Action: "enrolNode", Key: authz.NodeJoin, Object: object(t.Actor), ObjectID: row.ID,
-			After: map[string]any{"name": row.Name, "address": row.Address, "enrolment": t.Actor.ID, "gpus": row.Gpus, "gpusSimulated": row.GpusSimulated},
+			After: map[string]any{"name": row.Name, "address": row.Address, "enrolment": t.Actor.ID, "gpus": row.Gpus,
+				"gpusSimulated": row.GpusSimulated},
 		})
 	})
 	return out, err
@@ -159,7 +161,8 @@ func spend(ctx context.Context, t *tx.Tx) error {
 	if tag.RowsAffected() == 0 {
 		return fault.New(fault.Unauthenticated, "the enrolment was used")
 	}
-	_, err = t.Exec(ctx, `UPDATE node_credential SET revoked_at = $2 WHERE node_id = $1 AND revoked_at IS NULL`, t.Actor.NodeID, t.Now)
+	_, err = t.Exec(ctx, `UPDATE node_credential SET revoked_at = $2 WHERE node_id = $1 AND revoked_at IS NULL`,
+		t.Actor.NodeID, t.Now)
 	if err != nil {
 		return fmt.Errorf("end the credentials of %s: %w", t.Actor.NodeID, err)
 	}
@@ -177,8 +180,10 @@ const enrolSQL = `INSERT INTO compute_node (id, name, address, status, region, s
 
 func (in *EnrolInput) write(ctx context.Context, t *tx.Tx) (*db.ComputeNode, error) {
 	v := in.Inventory
-	row, err := one(ctx, t, enrolSQL, t.Actor.NodeID, in.Name, in.Address, lifecycle.NodeOffline, v.Region, v.SKU, v.CPUs, v.MemoryMiB, v.GPUs,
-		v.GPUModel, v.GPUsSimulated, v.Isolation, in.SealingKey, in.AgentVersion, in.BootID, v.Kernel, document(v.Labels), t.Now, v.Walls, devices(v.Devices))
+	row, err := one(ctx, t, enrolSQL, t.Actor.NodeID, in.Name, in.Address, lifecycle.NodeOffline, v.Region, v.SKU, v.CPUs,
+		v.MemoryMiB, v.GPUs,
+		v.GPUModel, v.GPUsSimulated, v.Isolation, in.SealingKey, in.AgentVersion, in.BootID, v.Kernel, document(v.Labels),
+		t.Now, v.Walls, devices(v.Devices))
 	switch {
 	case tx.Violates(err, "compute_node_name_key"):
 		return nil, fault.New(fault.Conflict, "another node is named %q", in.Name).At("input.name").Retry(false)

@@ -60,9 +60,11 @@ func (s *Service) Heartbeat(ctx context.Context, in HeartbeatInput) (*db.Compute
 		if _, err := t.Exec(ctx, seatSQL); err != nil {
 			return fmt.Errorf("give the members of %s addresses: %w", agent.NodeID, err)
 		}
-		if out, err = one(ctx, t, beatSQL, t.Actor.NodeID, t.Now, in.AgentVersion, in.BootID); err == nil && out != nil && in.Inventory != nil {
+		if out, err = one(ctx, t, beatSQL, t.Actor.NodeID, t.Now, in.AgentVersion, in.BootID); err == nil && out != nil &&
+			in.Inventory != nil {
 			v := in.Inventory
-			out, err = one(ctx, t, changeSQL, t.Actor.NodeID, v.Region, v.SKU, v.CPUs, v.MemoryMiB, v.GPUs, v.GPUModel, v.GPUsSimulated,
+			out, err = one(ctx, t, changeSQL, t.Actor.NodeID, v.Region, v.SKU, v.CPUs, v.MemoryMiB, v.GPUs, v.GPUModel,
+				v.GPUsSimulated,
 				v.Isolation, v.Kernel, document(v.Labels), v.Walls, devices(v.Devices))
 		}
 		if err != nil {

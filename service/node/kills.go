@@ -37,8 +37,8 @@ func checkKills(in *check.Input, kills []MemoryKills) {
 	}
 }
 
-// tellKills appends what is new of a node's report to the instances' timelines, each in a transaction of its own: the node
-// itself writes no timeline. The same report again adds nothing.
+// tellKills appends what is new of a node's report to the instances' timelines, each in a transaction of its own: the
+// node itself writes no timeline. The same report again adds nothing.
 func (s *Service) tellKills(ctx context.Context, agent *authz.Actor, kills []MemoryKills) error {
 	for _, one := range kills {
 		err := s.DB.As(ctx, agent, func(ctx context.Context, t *tx.Tx) error { return one.tell(ctx, t) })
@@ -54,7 +54,8 @@ func (k MemoryKills) tell(ctx context.Context, t *tx.Tx) error {
 	var of ids.ID
 	var component string
 	var ordinal int
-	err := t.QueryRow(ctx, `SELECT instance_id, component_key, ordinal FROM member WHERE id = $1 AND node_id = $2`, k.MemberID, t.Actor.NodeID).
+	err := t.QueryRow(ctx, `SELECT instance_id, component_key, ordinal FROM member WHERE id = $1 AND node_id = $2`,
+		k.MemberID, t.Actor.NodeID).
 		Scan((*string)(&of), &component, &ordinal)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return nil
@@ -79,7 +80,8 @@ func (k MemoryKills) tell(ctx context.Context, t *tx.Tx) error {
 	}
 	return event.Append(ctx, t, instance, event.Draft{
 		Type: lifecycle.EventMemberOutOfMemory, MemberID: k.MemberID,
-		Message: fmt.Sprintf("%s %d had no memory left: the kernel of its node killed %d of its processes", component, ordinal, k.Kills-before),
+		Message: fmt.Sprintf("%s %d had no memory left: the kernel of its node killed %d of its processes", component,
+			ordinal, k.Kills-before),
 		Payload: map[string]any{"since": k.Since, "kills": k.Kills, "killed": k.Kills - before},
 	})
 }

@@ -42,7 +42,8 @@ func TestMemoryKillsOfAMemberAreOnItsInstancesTimelineOnce(t *testing.T) {
 	unknown.MemoryKills[0].MemberID = ids.New(ids.Member)
 	_, err = b.Heartbeat(agent, unknown)
 	require.NoError(t, err)
-	require.Equal(t, 3, b.Count("app_instance_event", "type = 'apps.instance.member_out_of_memory'"), "the others' members are not told of")
+	require.Equal(t, 3, b.Count("app_instance_event", "type = 'apps.instance.member_out_of_memory'"),
+		"the others' members are not told of")
 }
 
 func TestMemoryKillsThatAreNoneAreRefused(t *testing.T) {
@@ -59,5 +60,6 @@ func TestMemoryKillsThatAreNoneAreRefused(t *testing.T) {
 		_, err := b.Heartbeat(agent, in)
 		platformtest.Refused(t, err, fault.InvalidArgument, path)
 	}
-	require.Equal(t, 1, b.Count("compute_node", "id = $1 AND last_seen_at IS NOT DISTINCT FROM $2", here.ID, here.LastSeenAt), "nothing is written")
+	require.Equal(t, 1, b.Count("compute_node", "id = $1 AND last_seen_at IS NOT DISTINCT FROM $2", here.ID,
+		here.LastSeenAt), "nothing is written")
 }

@@ -38,7 +38,8 @@ func enrolment(name string) node.EnrolInput {
 	return node.EnrolInput{
 		Name: name, Address: "192.0.2.7", SealingKey: sealingKey, AgentVersion: "1.0.0", BootID: "boot-1",
 		Inventory: node.Inventory{CPUs: 8, MemoryMiB: 16_384, GPUs: 2, GPUModel: "H100", GPUsSimulated: true,
-			Isolation: lifecycle.IsolationNamespace, Region: "eu-1", SKU: "h100-2", Kernel: "6.1", Labels: json.RawMessage(`{"rack": "r1"}`)},
+			Isolation: lifecycle.IsolationNamespace, Region: "eu-1", SKU: "h100-2", Kernel: "6.1",
+			Labels: json.RawMessage(`{"rack": "r1"}`)},
 	}
 }
 

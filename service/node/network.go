@@ -26,8 +26,9 @@ const (
 	maxVersion = 64
 )
 
-// Network returns what the calling node's agent needs of the members' network. When that is of the known version it waits
-// for another one, at most waitSeconds. It asks for task.execute on the node. Faults: INVALID_ARGUMENT, FORBIDDEN.
+// Network returns what the calling node's agent needs of the members' network. When that is of the known version it
+// waits for another one, at most waitSeconds. It asks for task.execute on the node. Faults: INVALID_ARGUMENT,
+// FORBIDDEN.
 func (s *Service) Network(ctx context.Context, known string, waitSeconds int) (*nodenet.View, error) {
 	wrong := &check.Input{}
 	whole(wrong, "waitSeconds", waitSeconds, 0, maxWait)
@@ -49,7 +50,8 @@ func (s *Service) Network(ctx context.Context, known string, waitSeconds int) (*
 }
 
 // await returns when something may have changed; more is false when the time is over.
-func (s *Service) await(ctx context.Context, node ids.ID, view *nodenet.View, over <-chan time.Time) (more bool, err error) {
+func (s *Service) await(ctx context.Context, node ids.ID, view *nodenet.View, over <-chan time.Time) (more bool,
+	err error) {
 	topics := []string{event.NodeTopic(node)}
 	for _, instance := range view.Instances {
 		topics = append(topics, event.InstanceTopic(instance.ID))

@@ -35,7 +35,8 @@ func (b *bench) walled() (*db.ComputeNode, context.Context) {
 func (b *bench) housed(project *db.Project, network string, nodes ...*db.ComputeNode) *db.Instance {
 	b.t.Helper()
 	app := b.App("apps")
-	document := platformtest.Document(app, "1.0.0", b.Adapter("http://adapter.test", nil), b.Artifact(lifecycle.StageActive))
+	document := platformtest.Document(app, "1.0.0", b.Adapter("http://adapter.test", nil),
+		b.Artifact(lifecycle.StageActive))
 	if network != "" {
 		document["network"] = json.RawMessage(network)
 	}
@@ -78,7 +79,8 @@ func TestMembersHaveAnAddressWhereTheirNodeGivesOne(t *testing.T) {
 	first, agent := b.walled()
 	second, _ := b.walled()
 	old, _ := b.Node(8)
-	instance := b.housed(project, `{"ranges": [{"name": "pods", "bits": 24}], "endpoints": [{"name": "web", "port": 8888}]}`, first, second, old)
+	instance := b.housed(project,
+		`{"ranges": [{"name": "pods", "bits": 24}], "endpoints": [{"name": "web", "port": 8888}]}`, first, second, old)
 	seen := map[string]bool{}
 	for _, member := range b.members(instance) {
 		if *member.NodeID == old.ID {
@@ -206,8 +208,8 @@ func TestOnlyANodeReadsItsNetworkAndBadInputIsNamed(t *testing.T) {
 	platformtest.Refused(t, err, fault.InvalidArgument, "waitSeconds")
 }
 
-// A member is locked by whoever works on it, who may want its node next: a heartbeat that waited for the member while it had
-// locked the node would end one of the two.
+// A member is locked by whoever works on it, who may want its node next: a heartbeat that waited for the member while
+// it had locked the node would end one of the two.
 func TestANodeThatLearnsToGiveNetworksWaitsForNoMember(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -221,9 +223,11 @@ func TestANodeThatLearnsToGiveNetworksWaitsForNoMember(t *testing.T) {
 	_, err = busy.Exec(t.Context(), `SELECT FROM member WHERE id = $1 FOR UPDATE`, members[0].ID)
 	require.NoError(t, err)
 	learns := beat
-	learns.Inventory = &node.Inventory{CPUs: 4, MemoryMiB: 8_192, GPUs: 8, Isolation: lifecycle.IsolationNamespace, Walls: &isolation.Walls{
-		Classes: []isolation.Class{isolation.Container}, Profiles: []isolation.Profile{isolation.Service}, Runtime: "crun", RuntimeVersion: "1.8.1", CgroupVersion: 1,
-	}}
+	learns.Inventory = &node.Inventory{CPUs: 4, MemoryMiB: 8_192, GPUs: 8, Isolation: lifecycle.IsolationNamespace,
+		Walls: &isolation.Walls{
+			Classes: []isolation.Class{isolation.Container}, Profiles: []isolation.Profile{isolation.Service}, Runtime: "crun",
+			RuntimeVersion: "1.8.1", CgroupVersion: 1,
+		}}
 	_, err = b.Heartbeat(agent, learns)
 	require.NoError(t, err)
 	_, err = b.Heartbeat(agent, beat)

@@ -180,7 +180,8 @@ func TestOnlyOperatorsEnrolAndOnlyAgentsBeat(t *testing.T) {
 		_, err = b.Enrol(ctx, enrolment("gpu-9"))
 		require.True(t, fault.Is(err, fault.Forbidden) || fault.Is(err, fault.NotFound), "%s: %v", name, err)
 	}
-	for name, ctx := range map[string]context.Context{"a tenant's admin": admin, "an operator": b.operator, "an enrolment": invited} {
+	for name, ctx := range map[string]context.Context{"a tenant's admin": admin, "an operator": b.operator,
+		"an enrolment": invited} {
 		_, err := b.Heartbeat(ctx, beat)
 		require.True(t, fault.Is(err, fault.Forbidden) || fault.Is(err, fault.NotFound), "%s: %v", name, err)
 		_, err = b.Rotate(ctx)
@@ -200,14 +201,22 @@ func TestBadInputIsRefusedByItsField(t *testing.T) {
 	for path, values := range map[string][]func(*node.EnrolInput){
 		"input.name": {func(in *node.EnrolInput) { in.Name = "" }, func(in *node.EnrolInput) { in.Name = "GPU 1" },
 			func(in *node.EnrolInput) { in.Name = "-a" }, func(in *node.EnrolInput) { in.Name = long }},
-		"input.address": {func(in *node.EnrolInput) { in.Address = "gpu-1" }, func(in *node.EnrolInput) { in.Address = "0.0.0.0" },
+		"input.address": {func(in *node.EnrolInput) { in.Address = "gpu-1" }, func(in *node.EnrolInput) {
+			in.Address = "0.0.0.0"
+		},
 			func(in *node.EnrolInput) { in.Address = "224.0.0.1" }, func(in *node.EnrolInput) { in.Address = "fe80::1%eth0" }},
-		"input.sealingKey":          {func(in *node.EnrolInput) { in.SealingKey = "%" }, func(in *node.EnrolInput) { in.SealingKey = "AAAA" }},
-		"input.agentVersion":        {func(in *node.EnrolInput) { in.AgentVersion = "" }},
-		"input.bootId":              {func(in *node.EnrolInput) { in.BootID = "a\x00" }},
-		"input.inventory.cpus":      {func(in *node.EnrolInput) { in.Inventory.CPUs = 0 }, func(in *node.EnrolInput) { in.Inventory.CPUs = 4_097 }},
+		"input.sealingKey": {func(in *node.EnrolInput) { in.SealingKey = "%" }, func(in *node.EnrolInput) {
+			in.SealingKey = "AAAA"
+		}},
+		"input.agentVersion": {func(in *node.EnrolInput) { in.AgentVersion = "" }},
+		"input.bootId":       {func(in *node.EnrolInput) { in.BootID = "a\x00" }},
+		"input.inventory.cpus": {func(in *node.EnrolInput) { in.Inventory.CPUs = 0 }, func(in *node.EnrolInput) {
+			in.Inventory.CPUs = 4_097
+		}},
 		"input.inventory.memoryMiB": {func(in *node.EnrolInput) { in.Inventory.MemoryMiB = 0 }},
-		"input.inventory.gpus":      {func(in *node.EnrolInput) { in.Inventory.GPUs = 65 }, func(in *node.EnrolInput) { in.Inventory.GPUs = -1 }},
+		"input.inventory.gpus": {func(in *node.EnrolInput) { in.Inventory.GPUs = 65 }, func(in *node.EnrolInput) {
+			in.Inventory.GPUs = -1
+		}},
 		"input.inventory.gpuModel":  {func(in *node.EnrolInput) { in.Inventory.GPUModel = long }},
 		"input.inventory.isolation": {func(in *node.EnrolInput) { in.Inventory.Isolation = "NONE" }},
 		"input.inventory.region":    {func(in *node.EnrolInput) { in.Inventory.Region = "a b" }},
@@ -232,7 +241,8 @@ func TestBadInputIsRefusedByItsField(t *testing.T) {
 		_, err := b.CreateEnrolment(b.operator, in)
 		platformtest.Refused(t, err, fault.InvalidArgument, path)
 	}
-	_, err := b.Heartbeat(b.With(b.enrolled("gpu-1").Token), node.HeartbeatInput{AgentVersion: "1", BootID: "b", Inventory: &node.Inventory{}})
+	_, err := b.Heartbeat(b.With(b.enrolled("gpu-1").Token),
+		node.HeartbeatInput{AgentVersion: "1", BootID: "b", Inventory: &node.Inventory{}})
 	platformtest.Refused(t, err, fault.InvalidArgument, "input.inventory.cpus")
 }
 

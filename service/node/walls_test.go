@@ -15,11 +15,14 @@ import (
 func walled(name string, change func(*node.Inventory)) node.EnrolInput {
 	in := enrolment(name)
 	in.Inventory.Walls = &isolation.Walls{
-		Classes: []isolation.Class{isolation.Container, isolation.WholeNode}, Profiles: []isolation.Profile{isolation.Service},
-		Runtime: "crun", RuntimeVersion: "1.8.1", CgroupVersion: 1, Gaps: []isolation.Gap{{Wall: isolation.WallCPU, Reason: "no quota"}},
+		Classes:  []isolation.Class{isolation.Container, isolation.WholeNode},
+		Profiles: []isolation.Profile{isolation.Service},
+		Runtime:  "crun", RuntimeVersion: "1.8.1", CgroupVersion: 1,
+		Gaps: []isolation.Gap{{Wall: isolation.WallCPU, Reason: "no quota"}},
 	}
 	in.Inventory.Devices = []isolation.Device{
-		{UUID: "SIM-1-0", Path: "/dev/nvidia0", Simulated: true}, {UUID: "SIM-1-1", Index: 1, Minor: 1, Path: "/dev/nvidia1", Simulated: true},
+		{UUID: "SIM-1-0", Path: "/dev/nvidia0", Simulated: true},
+		{UUID: "SIM-1-1", Index: 1, Minor: 1, Path: "/dev/nvidia1", Simulated: true},
 	}
 	if change != nil {
 		change(&in.Inventory)

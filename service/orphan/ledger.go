@@ -42,7 +42,8 @@ func Open(ctx context.Context, t *tx.Tx, instance *db.Instance, drafts ...Draft)
 				$10::text, $11::text, 0, $12::timestamptz, $13::timestamptz
 			WHERE NOT EXISTS (SELECT FROM orphan WHERE instance_id = $5::text AND resolved_at IS NULL AND kind = $4::text
 				AND coalesce(member_id, '') = $7::text AND ($7::text <> '' OR coalesce(allocation_id, '') = $9::text))`,
-			id, instance.TenantID, instance.ProjectID, string(d.Kind), instance.ID, string(d.OperationID), string(d.MemberID), string(d.NodeID),
+			id, instance.TenantID, instance.ProjectID, string(d.Kind), instance.ID, string(d.OperationID), string(d.MemberID),
+			string(d.NodeID),
 			string(d.AllocationID), d.Owner, d.Message, t.Now.Add(firstTry), t.Now)
 		if err != nil {
 			return nil, fmt.Errorf("list an orphan of %s: %w", instance.ID, err)
@@ -50,8 +51,10 @@ func Open(ctx context.Context, t *tx.Tx, instance *db.Instance, drafts ...Draft)
 		if tag.RowsAffected() == 0 {
 			continue
 		}
-		told = append(told, event.Draft{Type: lifecycle.EventOrphanFound, OperationID: d.OperationID, MemberID: d.MemberID, Message: d.Message,
-			CorrelationID: d.CorrelationID, Payload: map[string]any{"orphan": id, "kind": d.Kind, "node": d.NodeID, "allocation": d.AllocationID, "owner": d.Owner}})
+		told = append(told, event.Draft{Type: lifecycle.EventOrphanFound, OperationID: d.OperationID, MemberID: d.MemberID,
+			Message:       d.Message,
+			CorrelationID: d.CorrelationID, Payload: map[string]any{"orphan": id, "kind": d.Kind, "node": d.NodeID,
+				"allocation": d.AllocationID, "owner": d.Owner}})
 	}
 	return told, nil
 }
@@ -86,7 +89,8 @@ func Free(ctx context.Context, t *tx.Tx, instance *db.Instance, id ids.ID) (Free
 	if err != nil {
 		return Kept, nil, fmt.Errorf("look at allocation %s: %w", id, err)
 	}
-	if used || status == lifecycle.AllocationReleased || (bound != nil && *bound != instance.ID) || (bound == nil && !ours) {
+	if used || status == lifecycle.AllocationReleased || (bound != nil && *bound != instance.ID) ||
+		(bound == nil && !ours) {
 		return Kept, nil, nil
 	}
 	if !ours || status.CanMove(lifecycle.AllocationReleasing) != nil {
@@ -100,21 +104,25 @@ func Free(ctx context.Context, t *tx.Tx, instance *db.Instance, id ids.ID) (Free
 		return Kept, nil, fmt.Errorf("release allocation %s: %w", id, err)
 	}
 	t.Wake(event.ProjectTopic(instance.ProjectID))
-	return Released, []event.Draft{{Type: lifecycle.EventAllocationReleased, Message: "allocation " + name + " is released",
+	return Released, []event.Draft{{Type: lifecycle.EventAllocationReleased,
+		Message: "allocation " + name + " is released",
 		Payload: map[string]any{"allocation": id}}}, nil
 }
 
 // Resolve notes that an orphan of the locked instance is gone, and how that went, and lets go of what
 // it held: its allocation, and the instance's last hold on life when nothing else of it is left.
 func Resolve(ctx context.Context, t *tx.Tx, instance *db.Instance, row *db.Orphan, how string) error {
-	tag, err := t.Exec(ctx, `UPDATE orphan SET resolved_at = $2, resolution = $3, last_error = '' WHERE id = $1 AND resolved_at IS NULL`, row.ID, t.Now, how)
+	tag, err := t.Exec(ctx,
+		`UPDATE orphan SET resolved_at = $2, resolution = $3, last_error = '' WHERE id = $1 AND resolved_at IS NULL`, row.ID,
+		t.Now, how)
 	if err != nil {
 		return fmt.Errorf("resolve %s: %w", row.ID, err)
 	}
 	if tag.RowsAffected() == 0 {
 		return nil
 	}
-	told := []event.Draft{{Type: lifecycle.EventOrphanResolved, OperationID: value(row.OperationID), MemberID: value(row.MemberID), Message: how,
+	told := []event.Draft{{Type: lifecycle.EventOrphanResolved, OperationID: value(row.OperationID),
+		MemberID: value(row.MemberID), Message: how,
 		Payload: map[string]any{"orphan": row.ID, "kind": row.Kind, "attempts": row.Attempts}}}
 	if row.AllocationID != nil {
 		if err := wakeReleases(ctx, t, *row.AllocationID); err != nil {
@@ -147,7 +155,9 @@ func letGo(ctx context.Context, t *tx.Tx, instance *db.Instance) error {
 
 // wakeReleases tells the release of an allocation, which waits for what lives in it.
 func wakeReleases(ctx context.Context, t *tx.Tx, allocation ids.ID) error {
-	found, err := t.Query(ctx, `SELECT id FROM operation WHERE allocation_id = $1 AND kind = 'ALLOCATION_RELEASE' AND ended_at IS NULL ORDER BY id`, allocation)
+	found, err := t.Query(ctx,
+		`SELECT id FROM operation WHERE allocation_id = $1 AND kind = 'ALLOCATION_RELEASE' AND ended_at IS NULL ORDER BY id`,
+		allocation)
 	if err != nil {
 		return fmt.Errorf("look for a release of %s: %w", allocation, err)
 	}

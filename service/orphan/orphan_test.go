@@ -63,7 +63,8 @@ func (b *bundle) in(t *testing.T, fn func(ctx context.Context, t *tx.Tx, instanc
 func (b *bundle) left(t *testing.T) {
 	t.Helper()
 	b.in(t, func(ctx context.Context, tr *tx.Tx, instance *db.Instance) error {
-		told, err := orphan.Open(ctx, tr, instance, orphan.Draft{Kind: lifecycle.OrphanNodeResidue, MemberID: b.member.ID, NodeID: *b.allocation.NodeID,
+		told, err := orphan.Open(ctx, tr, instance, orphan.Draft{Kind: lifecycle.OrphanNodeResidue, MemberID: b.member.ID,
+			NodeID:       *b.allocation.NodeID,
 			AllocationID: b.allocation.ID, Owner: "node", Message: "its node was not heard"})
 		if err != nil {
 			return err
@@ -164,7 +165,8 @@ func TestRetryMakesAnOrphanDueAndIsAudited(t *testing.T) {
 	out, err := b.service.Retry(b.admin, row.ID)
 	require.NoError(t, err)
 	require.WithinDuration(t, time.Now(), out.NextTryAt, time.Minute)
-	require.Equal(t, 1, b.Count("audit_entry", "allowed AND action = 'retryOrphan' AND permission_key = 'operation.retry' AND object_id = $1", row.ID))
+	require.Equal(t, 1, b.Count("audit_entry",
+		"allowed AND action = 'retryOrphan' AND permission_key = 'operation.retry' AND object_id = $1", row.ID))
 }
 
 func TestOnlyWhoMaySeesAndRetriesOrphans(t *testing.T) {

@@ -70,7 +70,8 @@ func ScanRow(row pgx.CollectableRow) (*db.Orphan, error) {
 }
 
 func targets(x *db.Orphan) []any {
-	return []any{&x.ID, &x.TenantID, &x.ProjectID, (*string)(&x.Kind), &x.InstanceID, &x.OperationID, &x.MemberID, &x.NodeID, &x.AllocationID,
+	return []any{&x.ID, &x.TenantID, &x.ProjectID, (*string)(&x.Kind), &x.InstanceID, &x.OperationID, &x.MemberID,
+		&x.NodeID, &x.AllocationID,
 		&x.Owner, &x.Message, &x.Attempts, &x.LastError, &x.NextTryAt, &x.CreatedAt, &x.ResolvedAt, &x.Resolution}
 }
 
@@ -94,7 +95,8 @@ func scan(now time.Time) func(row pgx.CollectableRow) (*View, error) {
 		view.AgeSeconds = max(int(end.Sub(view.CreatedAt)/time.Second), 0)
 		if currency != nil && hourly != nil {
 			view.HourlyCost = MoneyOf(*currency, *hourly)
-			view.CostSoFar = MoneyOf(*currency, *hourly/secondsHour*int64(view.AgeSeconds)+*hourly%secondsHour*int64(view.AgeSeconds)/secondsHour)
+			view.CostSoFar = MoneyOf(*currency, *hourly/secondsHour*int64(view.AgeSeconds)+
+				*hourly%secondsHour*int64(view.AgeSeconds)/secondsHour)
 		}
 		return view, nil
 	}
@@ -119,14 +121,16 @@ func (s *Service) List(ctx context.Context, filter Filter, args page.Args) (*pag
 	var found []*View
 	actor, err := s.DB.Read(ctx,
 		tx.Row(&project, rows.ProjectRef, `SELECT id, tenant_id FROM project WHERE id = $1`, filter.ProjectID),
-		tx.Rows(&found, scan(s.DB.Now()), sql+` ORDER BY orphan.id DESC LIMIT $3`, filter.ProjectID, string(after), args.First+1))
+		tx.Rows(&found, scan(s.DB.Now()), sql+` ORDER BY orphan.id DESC LIMIT $3`, filter.ProjectID, string(after),
+			args.First+1))
 	if err != nil {
 		return nil, err
 	}
 	if project == nil {
 		return nil, fault.NoSuch()
 	}
-	if err := authz.RequireOn(actor, authz.OperationRead, authz.Object{TenantID: project.TenantID, ProjectID: project.ID}); err != nil {
+	if err := authz.RequireOn(actor, authz.OperationRead,
+		authz.Object{TenantID: project.TenantID, ProjectID: project.ID}); err != nil {
 		return nil, err
 	}
 	return page.Cut(args, found, func(v *View) string { return page.Cursor(list, v.ID) }), nil
@@ -190,7 +194,8 @@ func (s *Service) Retry(ctx context.Context, id ids.ID) (*View, error) {
 			return fmt.Errorf("retry orphan %s: %w", id, err)
 		}
 		return audit.Write(ctx, t, audit.Entry{Action: action, Key: authz.OperationRetry, Object: object(row), ObjectID: id,
-			Before: map[string]any{"nextTryAt": row.NextTryAt, "attempts": row.Attempts}, After: map[string]any{"nextTryAt": t.Now}})
+			Before: map[string]any{"nextTryAt": row.NextTryAt, "attempts": row.Attempts},
+			After:  map[string]any{"nextTryAt": t.Now}})
 	})
 	if err != nil {
 		return nil, err

@@ -68,7 +68,8 @@ func (b *bundle) set(ctx context.Context, in policy.SetInput) *db.PolicyOverlay 
 // written is how many rows there are of what a verb writes.
 func (b *bundle) written() string {
 	b.t.Helper()
-	return fmt.Sprint(b.Count("policy_overlay", ""), b.Count("policy_overlay", "superseded_at IS NOT NULL"), b.Count("audit_entry", "allowed"))
+	return fmt.Sprint(b.Count("policy_overlay", ""), b.Count("policy_overlay", "superseded_at IS NOT NULL"),
+		b.Count("audit_entry", "allowed"))
 }
 
 func refused(t *testing.T, err error, code fault.Code, paths ...string) {
@@ -87,7 +88,8 @@ func TestAnOverlayTakesThePlaceOfTheOneThatHolds(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	first := b.set(b.admin, b.ofProject(`{"maxGpus": 8}`))
-	require.Equal(t, []any{lifecycle.PolicyProject, 1, "a test", b.tenant.ID, b.project.ID}, []any{first.Scope, first.Revision, first.Reason, *first.TenantID, *first.ProjectID})
+	require.Equal(t, []any{lifecycle.PolicyProject, 1, "a test", b.tenant.ID, b.project.ID},
+		[]any{first.Scope, first.Revision, first.Reason, *first.TenantID, *first.ProjectID})
 	in := b.ofProject(`{"maxGpus": 4}`)
 	in.ExpectedRevision = 1
 	second := b.set(b.operator, in)
@@ -123,25 +125,35 @@ func TestAnOverlayIsRefusedWithCodeAndPathAndNothingIsWritten(t *testing.T) {
 		code  fault.Code
 		paths []string
 	}{
-		"malformed":         {b.admin, b.ofProject(`{"regions":{"allow":["a 1"]},"x":1}`), fault.InvalidArgument, []string{"input.document.regions.allow.0", "input.document.x"}},
-		"final below":       {b.admin, b.ofProject(`{"final":{}}`), fault.InvalidArgument, []string{"input.document.final"}},
-		"no reason":         {b.admin, change(b.ofProject(`{}`), func(in *policy.SetInput) { in.Reason = "" }), fault.InvalidArgument, []string{"input.reason"}},
-		"negative revision": {b.admin, change(b.ofProject(`{}`), func(in *policy.SetInput) { in.ExpectedRevision = -1 }), fault.InvalidArgument, []string{"input.expectedRevision"}},
-		"stale":             {b.admin, b.ofTenant(`{}`), fault.Conflict, []string{"input.expectedRevision"}},
-		"ahead":             {b.admin, change(b.ofProject(`{}`), func(in *policy.SetInput) { in.ExpectedRevision = 3 }), fault.Conflict, []string{"input.expectedRevision"}},
+		"malformed": {b.admin, b.ofProject(`{"regions":{"allow":["a 1"]},"x":1}`), fault.InvalidArgument,
+			[]string{"input.document.regions.allow.0", "input.document.x"}},
+		"final below": {b.admin, b.ofProject(`{"final":{}}`), fault.InvalidArgument, []string{"input.document.final"}},
+		"no reason": {b.admin, change(b.ofProject(`{}`), func(in *policy.SetInput) { in.Reason = "" }),
+			fault.InvalidArgument, []string{"input.reason"}},
+		"negative revision": {b.admin, change(b.ofProject(`{}`), func(in *policy.SetInput) { in.ExpectedRevision = -1 }),
+			fault.InvalidArgument, []string{"input.expectedRevision"}},
+		"stale": {b.admin, b.ofTenant(`{}`), fault.Conflict, []string{"input.expectedRevision"}},
+		"ahead": {b.admin, change(b.ofProject(`{}`), func(in *policy.SetInput) { in.ExpectedRevision = 3 }),
+			fault.Conflict, []string{"input.expectedRevision"}},
 		"widens": {b.admin, b.ofProject(`{"regions":{"allow":["a1","b1"]},"skus":{"allow":["slow"]},"apps":{"allow":["gone"]},"maxGpus":9,"maxHourlyCost":{"amountMicros":6,"currency":"EUR"},
 			"operatingModes":{"allow":["PLATFORM_MANAGED"]}}`), fault.PolicyWidens, []string{"input.document.regions.allow.1", "input.document.skus.allow.0", "input.document.apps.allow.0",
 			"input.document.operatingModes.allow.0", "input.document.maxGpus", "input.document.maxHourlyCost.amountMicros"}},
-		"another tenant's project": {b.admin, change(b.ofProject(`{}`), func(in *policy.SetInput) { in.ProjectID = &theirs.ID }), fault.NotFound, nil},
-		"another tenant":           {b.admin, change(b.ofTenant(`{}`), func(in *policy.SetInput) { in.TenantID = &other.ID }), fault.NotFound, nil},
-		"not its tenant":           {b.operator, change(b.ofProject(`{}`), func(in *policy.SetInput) { in.TenantID = &other.ID }), fault.InvalidArgument, []string{"input.tenantId"}},
-		"platform by a tenant":     {b.admin, b.ofPlatform(`{}`), fault.Forbidden, nil},
-		"by the project's admin":   {b.owner, b.ofProject(`{}`), fault.Forbidden, nil},
+		"another tenant's project": {b.admin, change(b.ofProject(`{}`), func(in *policy.SetInput) {
+			in.ProjectID = &theirs.ID
+		}), fault.NotFound, nil},
+		"another tenant": {b.admin, change(b.ofTenant(`{}`), func(in *policy.SetInput) { in.TenantID = &other.ID }),
+			fault.NotFound, nil},
+		"not its tenant": {b.operator, change(b.ofProject(`{}`), func(in *policy.SetInput) {
+			in.TenantID = &other.ID
+		}), fault.InvalidArgument, []string{"input.tenantId"}},
+		"platform by a tenant":   {b.admin, b.ofPlatform(`{}`), fault.Forbidden, nil},
+		"by the project's admin": {b.owner, b.ofProject(`{}`), fault.Forbidden, nil},
 	} {
 		_, err := b.service.SetPolicy(c.ctx, c.in)
 		require.True(t, fault.Is(err, c.code), "%s: %v", name, err)
 		refused(t, err, c.code, c.paths...)
-		if c.code == fault.InvalidArgument && name != "not its tenant" || c.code == fault.Conflict || c.code == fault.PolicyWidens {
+		if c.code == fault.InvalidArgument && name != "not its tenant" || c.code == fault.Conflict ||
+			c.code == fault.PolicyWidens {
 			found, err := b.service.Preview(c.ctx, c.in)
 			require.NoError(t, err, name)
 			var paths []string
@@ -211,7 +223,8 @@ func TestWhatIsLeftTellsTheOriginOfEveryRule(t *testing.T) {
 			shown = append(shown, fmt.Sprint(rule.Dimension, " ", rule.Effect, " ", rule.Origin, " ", *rule.OverlayID))
 		}
 	}
-	require.Equal(t, []string{"regions ALLOW PLATFORM " + string(platform.ID), "regions DENY TENANT " + string(tenant.ID), "maxMembers CEILING PROJECT " + string(project.ID)}, shown)
+	require.Equal(t, []string{"regions ALLOW PLATFORM " + string(platform.ID), "regions DENY TENANT " + string(tenant.ID),
+		"maxMembers CEILING PROJECT " + string(project.ID)}, shown)
 	stranger := b.As(b.User(b.Tenant()))
 	_, err = b.service.Effective(stranger, b.project.ID)
 	refused(t, err, fault.NotFound)
@@ -262,12 +275,17 @@ func TestAPreviewNamesWhatComesToBeDenied(t *testing.T) {
 		require.Len(t, lines, found.NewlyDeniedTotal)
 		return found, lines
 	}
-	_, lines := say(b.admin, b.ofTenant(`{"regions":{"deny":["a1"]},"maxGpus":1,"maxMembersPerInstance":1,"versions":{"deny":["`+app.Slug+`@1"]}}`))
-	require.ElementsMatch(t, []string{string(made.ID) + " VERSION_DENIED,MEMBERS_CEILING", string(used.ID) + " REGION_DENIED", "- GPUS_CEILING",
-		string(*idOf(own)) + " REGION_DENIED"}, lines, "an instance, an allocation, what the project has, and the project's own overlay, which loses")
+	_, lines := say(b.admin,
+		b.ofTenant(`{"regions":{"deny":["a1"]},"maxGpus":1,"maxMembersPerInstance":1,"versions":{"deny":["`+app.Slug+
+			`@1"]}}`))
+	require.ElementsMatch(t, []string{string(made.ID) + " VERSION_DENIED,MEMBERS_CEILING",
+		string(used.ID) + " REGION_DENIED", "- GPUS_CEILING",
+		string(*idOf(own)) + " REGION_DENIED"}, lines,
+		"an instance, an allocation, what the project has, and the project's own overlay, which loses")
 	_, lines = say(b.operator, b.ofPlatform(`{"apps":{"deny":["`+theirs.Slug+`"]}}`))
 	require.Equal(t, []string{"- APP_DENIED"}, lines, "an entitlement, in another tenant")
-	_, lines = say(b.admin, b.ofTenant(`{"artifactSources":{"allow":["elsewhere.example"]},"maxHourlyCost":{"amountMicros":1,"currency":"EUR"}}`))
+	_, lines = say(b.admin,
+		b.ofTenant(`{"artifactSources":{"allow":["elsewhere.example"]},"maxHourlyCost":{"amountMicros":1,"currency":"EUR"}}`))
 	require.Equal(t, []string{string(made.ID) + " SOURCE_DENIED", "- SPENDING_CEILING"}, lines)
 	_, lines = say(b.admin, b.ofTenant(`{"maxGpus":100}`))
 	require.Empty(t, lines)

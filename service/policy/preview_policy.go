@@ -73,7 +73,8 @@ func (p *Preview) compare(before, after *scene) {
 		then, now := one.ask(before.effective(one.project)), one.ask(after.effective(one.project))
 		switch {
 		case then == nil && now != nil:
-			p.deny(&Impact{ProjectID: one.project.ID, ObjectID: one.id, Name: one.name, Reasons: pointers(fault.From(now).Reasons)})
+			p.deny(&Impact{ProjectID: one.project.ID, ObjectID: one.id, Name: one.name,
+				Reasons: pointers(fault.From(now).Reasons)})
 		case then != nil && now == nil:
 			p.NewlyAllowedTotal++
 		}
@@ -92,7 +93,8 @@ func (p *Preview) losing(before, after *scene) {
 		then := policy.Widens(policy.Merge(before.above(project)...), own.Document)
 		now := policy.Widens(policy.Merge(after.above(project)...), own.Document)
 		if len(now) > len(then) {
-			p.deny(&Impact{ProjectID: project.ID, ObjectID: own.OverlayID, Name: "the project's overlay", Reasons: pointers(now[:min(len(now), fault.MaxReasons)])})
+			p.deny(&Impact{ProjectID: project.ID, ObjectID: own.OverlayID, Name: "the project's overlay",
+				Reasons: pointers(now[:min(len(now), fault.MaxReasons)])})
 		}
 	}
 }

@@ -23,7 +23,8 @@ const columns = `policy_overlay.id, policy_overlay.scope, policy_overlay.tenant_
 
 func scan(row pgx.CollectableRow) (*db.PolicyOverlay, error) {
 	x, document := new(db.PolicyOverlay), []byte(nil)
-	err := row.Scan((*string)(&x.ID), (*string)(&x.Scope), &x.TenantID, &x.ProjectID, &x.Revision, &document, &x.Reason, &x.UpdatedBy,
+	err := row.Scan((*string)(&x.ID), (*string)(&x.Scope), &x.TenantID, &x.ProjectID, &x.Revision, &document, &x.Reason,
+		&x.UpdatedBy,
 		&x.SupersededAt, &x.CreatedAt)
 	x.Document = json.RawMessage(document)
 	return x, err
@@ -31,7 +32,8 @@ func scan(row pgx.CollectableRow) (*db.PolicyOverlay, error) {
 
 // Overlays lists the overlays of a place, the one that holds first, then those before it. A project implies its
 // tenant; with neither it is the platform's place. Key: policy.read at the scope; for the platform's, anywhere.
-func (s *Service) Overlays(ctx context.Context, tenantID, projectID *ids.ID, args page.Args) (*page.Page[*db.PolicyOverlay], error) {
+func (s *Service) Overlays(ctx context.Context, tenantID, projectID *ids.ID,
+	args page.Args) (*page.Page[*db.PolicyOverlay], error) {
 	const list = "policyOverlays"
 	before := 1 << 40 // beyond every revision
 	if err := args.Decode(list, &before); err != nil {

@@ -39,7 +39,8 @@ type thing struct {
 // with is the scene with another overlay in a place.
 func (s *scene) with(at place, document *policy.Document) *scene {
 	out := *s
-	out.overlays, out.merged, out.written = maps.Clone(s.overlays), make(map[[3]*policy.Level]*policy.Effective), []ids.ID{at.key()}
+	out.overlays, out.merged, out.written = maps.Clone(s.overlays), make(map[[3]*policy.Level]*policy.Effective),
+		[]ids.ID{at.key()}
 	out.overlays[at.key()] = &policy.Level{Scope: at.scope, Document: document}
 	return &out
 }
@@ -89,7 +90,8 @@ func look(ctx context.Context, t *tx.Tx, at place) (*scene, error) {
 		WHERE released_at IS NULL AND`+where+`ORDER BY id DESC LIMIT $3`, at)
 	collect(batch, &facts.entitlements, pgx.RowToStructByPos[entitlementFact], `SELECT project_id, app_slug FROM entitlement
 		WHERE revoked_at IS NULL AND (expires_at IS NULL OR expires_at > now()) AND`+where+`ORDER BY id DESC LIMIT $3`, at)
-	batch.Queue(`SELECT sku, currency, hourly_micros FROM sku_price LIMIT $1`, maxLooked).Query(func(found pgx.Rows) (err error) {
+	batch.Queue(`SELECT sku, currency, hourly_micros FROM sku_price LIMIT $1`,
+		maxLooked).Query(func(found pgx.Rows) (err error) {
 		facts.prices, err = pgx.CollectRows(found, overlay.Price)
 		return err
 	})

@@ -127,8 +127,9 @@ func set(ctx context.Context, t *tx.Tx, in SetInput, document *policy.Document) 
 	if err != nil {
 		return nil, fmt.Errorf("write an overlay: %w", err)
 	}
-	return row, audit.Write(ctx, t, audit.Entry{Action: action, Key: authz.PolicyManage, Object: at.object(), ObjectID: row.ID,
-		Before: shown(before), After: shown(row), Reason: in.Reason})
+	return row, audit.Write(ctx, t, audit.Entry{Action: action, Key: authz.PolicyManage, Object: at.object(),
+		ObjectID: row.ID,
+		Before:   shown(before), After: shown(row), Reason: in.Reason})
 }
 
 // placeOf loads what the overlay stands on and asks for policy.manage there.
@@ -163,7 +164,8 @@ func placeOf(ctx context.Context, t *tx.Tx, action string, in SetInput) (place, 
 // judge locks the level, alone or along with others who read it, under those above it, and holds the overlay
 // against them and against the one that holds now, which is nil for none. A problem is what the overlay is
 // refused for.
-func judge(ctx context.Context, t *tx.Tx, at place, in SetInput, document *policy.Document, alone bool) (before *db.PolicyOverlay, problem *fault.Fault, err error) {
+func judge(ctx context.Context, t *tx.Tx, at place, in SetInput, document *policy.Document,
+	alone bool) (before *db.PolicyOverlay, problem *fault.Fault, err error) {
 	var above *policy.Effective
 	if at.scope != lifecycle.PolicyPlatform {
 		tenant := ids.ID("")
@@ -185,14 +187,16 @@ func judge(ctx context.Context, t *tx.Tx, at place, in SetInput, document *polic
 		revision = before.Revision
 	}
 	if revision != in.ExpectedRevision {
-		return before, fault.New(fault.Conflict, "revision %d holds, and not %d: read it and decide anew", revision, in.ExpectedRevision).
+		return before, fault.New(fault.Conflict, "revision %d holds, and not %d: read it and decide anew", revision,
+			in.ExpectedRevision).
 			At("input.expectedRevision").Retry(false), nil
 	}
 	if above == nil {
 		return before, nil, nil
 	}
 	if wider := policy.Widens(above, document); len(wider) > 0 {
-		return before, fault.New(fault.PolicyWidens, "the overlay would allow what stands forbidden above it: %s", wider[0].Message).
+		return before, fault.New(fault.PolicyWidens, "the overlay would allow what stands forbidden above it: %s",
+			wider[0].Message).
 			With(fault.Prefixed("input.document", wider)...), nil
 	}
 	return before, nil, nil

@@ -20,7 +20,8 @@ func (s *scene) fill(found *facts) {
 	}
 	for _, row := range found.instances {
 		if project := known[row.ProjectID]; project != nil {
-			used[project.ID].Instances, used[project.ID].Members = used[project.ID].Instances+1, used[project.ID].Members+row.Members
+			used[project.ID].Instances, used[project.ID].Members = used[project.ID].Instances+1,
+				used[project.ID].Members+row.Members
 			s.things = append(s.things, thing{project: project, id: &row.ID, name: row.Name, ask: row.ask})
 		}
 	}

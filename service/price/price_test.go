@@ -29,7 +29,8 @@ func TestPriceIsSetChangedAndListed(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []string{"a100", "h100-80gb"}, []string{found[0].Sku, found[1].Sku})
 	require.EqualValues(t, 1, found[1].HourlyMicros)
-	require.Equal(t, 1, k.Count("audit_entry", "action = 'setSkuPrice' AND before ->> 'currency' = 'EUR' AND after ->> 'currency' = 'USD'"))
+	require.Equal(t, 1, k.Count("audit_entry",
+		"action = 'setSkuPrice' AND before ->> 'currency' = 'EUR' AND after ->> 'currency' = 'USD'"))
 }
 
 func TestBadPricesAreRefusedByFieldAndWriteNothing(t *testing.T) {

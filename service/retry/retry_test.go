@@ -66,7 +66,8 @@ func of(op *operation.View, key string) retry.Input {
 func TestARetryIsANewOperationOfTheSameChange(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	drained, err := b.verbs.Drain(b.admin, member.Input{MemberID: b.members[0].ID, Force: true, OnDeadline: lifecycle.DeadlineForce,
+	drained, err := b.verbs.Drain(b.admin, member.Input{MemberID: b.members[0].ID, Force: true,
+		OnDeadline:      lifecycle.DeadlineForce,
 		DeadlineSeconds: 120, Reason: "the rack moves", IdempotencyKey: "same"})
 	require.NoError(t, err)
 	b.ended(drained.Operation, lifecycle.OperationFailed, "ADAPTER_FAILED")
@@ -75,10 +76,13 @@ func TestARetryIsANewOperationOfTheSameChange(t *testing.T) {
 	require.NoError(t, err, "keys of other verbs are no matter")
 	require.NotEqual(t, drained.Operation.ID, again.ID)
 	stored := b.Ent.Operation.GetX(t.Context(), again.ID)
-	require.Equal(t, []any{lifecycle.MemberDrain, drained.Operation.ID, []ids.ID{b.members[0].ID}, true, lifecycle.DeadlineForce, "the rack moves"},
+	require.Equal(t, []any{lifecycle.MemberDrain, drained.Operation.ID, []ids.ID{b.members[0].ID}, true,
+		lifecycle.DeadlineForce, "the rack moves"},
 		[]any{stored.Kind, *stored.RetryOf, stored.Targets, stored.Force, stored.OnDeadline, stored.Reason})
 	require.InDelta(t, 120, stored.Deadline.Sub(stored.CreatedAt).Seconds(), 1)
-	require.Equal(t, 1, b.Count("audit_entry", "allowed AND action = 'retryOperation' AND permission_key = 'apps.node.operate' AND after ->> 'retryOf' = $1", drained.Operation.ID))
+	require.Equal(t, 1, b.Count("audit_entry",
+		"allowed AND action = 'retryOperation' AND permission_key = 'apps.node.operate' AND after ->> 'retryOf' = $1",
+		drained.Operation.ID))
 
 	repeated, err := b.service.Retry(b.admin, in)
 	require.NoError(t, err)
@@ -89,7 +93,8 @@ func TestARetryIsANewOperationOfTheSameChange(t *testing.T) {
 
 	b.ended(again, lifecycle.OperationCanceled, "CANCELED")
 	longer := 300
-	third, err := b.service.Retry(b.admin, retry.Input{OperationID: again.ID, DeadlineSeconds: &longer, Reason: "once more", IdempotencyKey: "third"})
+	third, err := b.service.Retry(b.admin, retry.Input{OperationID: again.ID, DeadlineSeconds: &longer,
+		Reason: "once more", IdempotencyKey: "third"})
 	require.NoError(t, err, "a retry can be tried again")
 	require.Equal(t, "once more", third.Reason)
 	require.InDelta(t, 300, third.Deadline.Sub(third.CreatedAt).Seconds(), 1)
@@ -99,8 +104,9 @@ func TestAnAdditionThatWasUndoneMakesItsMembersAnew(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	b.Node(4)
-	added, err := b.verbs.Add(b.admin, member.AddInput{InstanceID: b.made.ID, ComponentKey: "worker", Count: 1, KeepFailed: true,
-		Intent: &member.Intent{Shape: lifecycle.ShapeBaremetal}, DeadlineSeconds: 60, IdempotencyKey: "k"})
+	added, err := b.verbs.Add(b.admin, member.AddInput{InstanceID: b.made.ID, ComponentKey: "worker", Count: 1,
+		KeepFailed: true,
+		Intent:     &member.Intent{Shape: lifecycle.ShapeBaremetal}, DeadlineSeconds: 60, IdempotencyKey: "k"})
 	require.NoError(t, err)
 	first := added.Members[0]
 	b.ended(added.Operation, lifecycle.OperationFailed, "TASK_FAILED")
@@ -108,7 +114,8 @@ func TestAnAdditionThatWasUndoneMakesItsMembersAnew(t *testing.T) {
 	b.SQL(`UPDATE member SET status = 'REMOVING' WHERE id = $1`, first.ID)
 	b.SQL(`UPDATE member SET status = 'REMOVED' WHERE id = $1`, first.ID)
 	b.SQL(`UPDATE allocation SET status = 'RELEASING' WHERE id = $1`, first.AllocationID)
-	b.SQL(`UPDATE allocation SET status = 'RELEASED', released_at = now(), instance_id = NULL WHERE id = $1`, first.AllocationID)
+	b.SQL(`UPDATE allocation SET status = 'RELEASED', released_at = now(), instance_id = NULL WHERE id = $1`,
+		first.AllocationID)
 	again, err := b.service.Retry(b.admin, of(added.Operation, "r"))
 	require.NoError(t, err)
 	stored := b.Ent.Operation.GetX(t.Context(), again.ID)
@@ -116,7 +123,8 @@ func TestAnAdditionThatWasUndoneMakesItsMembersAnew(t *testing.T) {
 	require.NotEqual(t, first.ID, stored.Targets[0])
 	private := operation.PrivateOf(stored)
 	require.True(t, private.KeepFailed)
-	require.Equal(t, 1, b.Count("member", "id = $1 AND status = 'PENDING' AND ordinal = 3 AND allocation_id = $2", stored.Targets[0], private.CreatedAllocations[0]))
+	require.Equal(t, 1, b.Count("member", "id = $1 AND status = 'PENDING' AND ordinal = 3 AND allocation_id = $2",
+		stored.Targets[0], private.CreatedAllocations[0]))
 }
 
 // An addition never clashes with another, so nothing but the retried operation itself can refuse the second retry.
@@ -131,7 +139,8 @@ func TestAnAdditionIsRetriedOnceAtATime(t *testing.T) {
 	require.NoError(t, err)
 	first := added.Members[0]
 	b.ended(added.Operation, lifecycle.OperationFailed, "TASK_FAILED")
-	for _, status := range []lifecycle.MemberStatus{lifecycle.MemberFailed, lifecycle.MemberRemoving, lifecycle.MemberRemoved} {
+	for _, status := range []lifecycle.MemberStatus{lifecycle.MemberFailed, lifecycle.MemberRemoving,
+		lifecycle.MemberRemoved} {
 		b.SQL(`UPDATE member SET status = $2 WHERE id = $1`, first.ID, status)
 	}
 	again, err := b.service.Retry(b.admin, of(added.Operation, "one"))
@@ -160,7 +169,8 @@ func TestEveryKindOfMemberAndInstanceIsAskedAgain(t *testing.T) {
 		},
 		lifecycle.MemberRemove: func() (*operation.View, error) { return changed(b.verbs.Remove(b.admin, on)) },
 		lifecycle.InstanceUpgrade: func() (*operation.View, error) {
-			started, err := b.instances.Upgrade(b.admin, instance.UpgradeInput{InstanceID: b.made.ID, Config: []byte(`{"size": 9}`), DeadlineSeconds: 60, IdempotencyKey: "k"})
+			started, err := b.instances.Upgrade(b.admin, instance.UpgradeInput{InstanceID: b.made.ID,
+				Config: []byte(`{"size": 9}`), DeadlineSeconds: 60, IdempotencyKey: "k"})
 			if err != nil {
 				return nil, err
 			}
@@ -204,15 +214,18 @@ func TestRetriesThatCannotBeAreRefused(t *testing.T) {
 	}
 	superseded := at(lifecycle.MemberDrain, lifecycle.OperationCanceled)
 	b.SQL(`UPDATE operation SET error_code = $2 WHERE id = $1`, superseded.ID, operation.Superseded)
-	succeeded, launch := at(lifecycle.MemberDrain, lifecycle.OperationSucceeded), at(lifecycle.InstanceCreate, lifecycle.OperationFailed)
-	unknown, failed := at(lifecycle.MemberDrain, lifecycle.OperationFailed), at(lifecycle.AllocationRelease, lifecycle.OperationFailed)
+	succeeded, launch := at(lifecycle.MemberDrain, lifecycle.OperationSucceeded),
+		at(lifecycle.InstanceCreate, lifecycle.OperationFailed)
+	unknown, failed := at(lifecycle.MemberDrain, lifecycle.OperationFailed),
+		at(lifecycle.AllocationRelease, lifecycle.OperationFailed)
 	running := at(lifecycle.MemberDrain, lifecycle.OperationRunning)
 	for name, c := range map[string]struct {
 		op   *operation.View
 		word string
 	}{
 		"superseded": {superseded, "superseded"}, "succeeded": {succeeded, "succeeded"}, "running": {running, "RUNNING"},
-		"launch": {launch, "launch anew"}, "release": {failed, "anew"}, "asked for nothing that is kept": {unknown, "not known"},
+		"launch": {launch, "launch anew"}, "release": {failed, "anew"},
+		"asked for nothing that is kept": {unknown, "not known"},
 	} {
 		_, err := b.service.Retry(b.admin, of(c.op, "k"))
 		platformtest.Refused(t, err, fault.FailedPrecondition, "input.operationId")
@@ -232,7 +245,8 @@ func TestRetriesThatCannotBeAreRefused(t *testing.T) {
 func TestARetryAsksForTheKindsOwnKeyAndEveryRule(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	op, err := changed(b.verbs.Drain(b.admin, member.Input{MemberID: b.members[0].ID, DeadlineSeconds: 60, IdempotencyKey: "k"}))
+	op, err := changed(b.verbs.Drain(b.admin, member.Input{MemberID: b.members[0].ID, DeadlineSeconds: 60,
+		IdempotencyKey: "k"}))
 	require.NoError(t, err)
 	b.ended(op, lifecycle.OperationFailed, "X")
 	_, key := b.ServiceAccount(b.project, authz.OperationRetry, authz.OperationRead)

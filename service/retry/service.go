@@ -58,7 +58,8 @@ func (s *Service) Retry(ctx context.Context, in Input) (*operation.View, error) 
 		return nil, err
 	}
 	return verb(ctx, op.Kind, change.Again{
-		RetryOf: op.ID, Input: operation.PrivateOf(op).Input, DeadlineSeconds: in.DeadlineSeconds, Reason: in.Reason, IdempotencyKey: in.IdempotencyKey,
+		RetryOf: op.ID, Input: operation.PrivateOf(op).Input, DeadlineSeconds: in.DeadlineSeconds, Reason: in.Reason,
+		IdempotencyKey: in.IdempotencyKey,
 	})
 }
 
@@ -93,11 +94,14 @@ func objectOf(op *db.Operation) authz.Object {
 func retryable(op *db.Operation) error {
 	switch {
 	case op.EndedAt == nil:
-		return fault.New(fault.FailedPrecondition, "the operation is %s: wait for its end, or cancel it", op.State).At("input.operationId")
+		return fault.New(fault.FailedPrecondition, "the operation is %s: wait for its end, or cancel it",
+			op.State).At("input.operationId")
 	case op.State == lifecycle.OperationSucceeded:
-		return fault.New(fault.FailedPrecondition, "the operation has succeeded: there is nothing to try again").At("input.operationId")
+		return fault.New(fault.FailedPrecondition,
+			"the operation has succeeded: there is nothing to try again").At("input.operationId")
 	case op.ErrorCode == operation.Superseded:
-		return fault.New(fault.FailedPrecondition, "the operation was superseded, and what took its place goes on").At("input.operationId")
+		return fault.New(fault.FailedPrecondition,
+			"the operation was superseded, and what took its place goes on").At("input.operationId")
 	}
 	return nil
 }

@@ -56,8 +56,8 @@ type IssueInput struct {
 // project, and a token only for its own instance.
 //
 // Faults: INVALID_ARGUMENT naming the field, NOT_FOUND, FORBIDDEN, POLICY_DENIED with PURPOSE_DENIED when the manifest
-// does not declare the purpose or policy does not allow it, FAILED_PRECONDITION when the instance is gone or the member is
-// on no node, LIMIT_EXCEEDED, IDEMPOTENCY_KEY_REUSED, UNAVAILABLE when the keeper does not answer.
+// does not declare the purpose or policy does not allow it, FAILED_PRECONDITION when the instance is gone or the member
+// is on no node, LIMIT_EXCEEDED, IDEMPOTENCY_KEY_REUSED, UNAVAILABLE when the keeper does not answer.
 func (s *Service) Issue(ctx context.Context, in IssueInput) (out *View, err error) {
 	if err := in.check(); err != nil {
 		return nil, err
@@ -76,7 +76,8 @@ func (in IssueInput) check() error {
 	var wrong check.Input
 	wrong.Reason("input.reason", in.Reason)
 	if !purposeForm.MatchString(in.Purpose) {
-		wrong.Bad("input.purpose", "a name of 1 to 64 lower-case letters, digits, dots, hyphens and underscores, starting with a letter")
+		wrong.Bad("input.purpose",
+			"a name of 1 to 64 lower-case letters, digits, dots, hyphens and underscores, starting with a letter")
 	}
 	most := maxLife
 	pull := in.Purpose == PurposeArtifactPull
@@ -124,11 +125,14 @@ func (s *Service) issue(ctx context.Context, t *tx.Tx, in IssueInput, fresh *cus
 		return nil, err
 	}
 	out := &View{
-		ID: ids.New(ids.RuntimeSecret), TenantID: to.TenantID, ProjectID: to.ProjectID, InstanceID: in.InstanceID, Purpose: in.Purpose,
-		Audience: in.Audience, MemberID: in.MemberID, Delivery: in.Delivery, Version: 1, IssuedBy: t.Actor.Ref(), CreatedAt: t.Now,
+		ID: ids.New(ids.RuntimeSecret), TenantID: to.TenantID, ProjectID: to.ProjectID, InstanceID: in.InstanceID,
+		Purpose:  in.Purpose,
+		Audience: in.Audience, MemberID: in.MemberID, Delivery: in.Delivery, Version: 1, IssuedBy: t.Actor.Ref(),
+		CreatedAt: t.Now,
 		ExpiresAt: t.Now.Add(time.Duration(in.TTLSeconds) * time.Second),
 	}
-	repeated, err := idem.Claim(ctx, t, idem.Key{Verb: action, TenantID: to.TenantID, ProjectID: to.ProjectID, Value: in.IdempotencyKey, Input: in}, &out.ID)
+	repeated, err := idem.Claim(ctx, t, idem.Key{Verb: action, TenantID: to.TenantID, ProjectID: to.ProjectID,
+		Value: in.IdempotencyKey, Input: in}, &out.ID)
 	if err != nil {
 		return nil, err
 	}
@@ -144,7 +148,8 @@ func (s *Service) issue(ctx context.Context, t *tx.Tx, in IssueInput, fresh *cus
 	if err := s.store(ctx, t, out, fresh); err != nil {
 		return nil, err
 	}
-	return out, audit.Write(ctx, t, audit.Entry{Action: action, Key: authz.SecretIssue, Object: to.Object, ObjectID: out.ID, After: trail(out), Reason: in.Reason})
+	return out, audit.Write(ctx, t, audit.Entry{Action: action, Key: authz.SecretIssue, Object: to.Object,
+		ObjectID: out.ID, After: trail(out), Reason: in.Reason})
 }
 
 // again is what an earlier call with the same key made; NOT_FOUND when it was forgotten since.

@@ -67,17 +67,22 @@ func TestBadInputIsRefusedByItsFieldAndNothingIsWritten(t *testing.T) {
 		{"pull too long", func(in *secret.IssueInput) {
 			in.Purpose, in.ArtifactDigest, in.TTLSeconds = secret.PurposeArtifactPull, b.digest, 901
 		}, fault.InvalidArgument, "input.ttlSeconds"},
-		{"pull of nothing", func(in *secret.IssueInput) { in.Purpose = secret.PurposeArtifactPull }, fault.InvalidArgument, "input.artifactDigest"},
+		{"pull of nothing", func(in *secret.IssueInput) { in.Purpose = secret.PurposeArtifactPull }, fault.InvalidArgument,
+			"input.artifactDigest"},
 		{"pull of another", func(in *secret.IssueInput) {
 			in.Purpose, in.ArtifactDigest = secret.PurposeArtifactPull, platformtest.Digest([]byte("other"))
 		}, fault.InvalidArgument, "input.artifactDigest"},
-		{"digest of none", func(in *secret.IssueInput) { in.ArtifactDigest = b.digest }, fault.InvalidArgument, "input.artifactDigest"},
-		{"node without member", func(in *secret.IssueInput) { in.Audience = lifecycle.SecretForNode }, fault.InvalidArgument, "input.memberId"},
-		{"adapter with member", func(in *secret.IssueInput) { in.MemberID = &b.member }, fault.InvalidArgument, "input.memberId"},
+		{"digest of none", func(in *secret.IssueInput) { in.ArtifactDigest = b.digest }, fault.InvalidArgument,
+			"input.artifactDigest"},
+		{"node without member", func(in *secret.IssueInput) { in.Audience = lifecycle.SecretForNode }, fault.InvalidArgument,
+			"input.memberId"},
+		{"adapter with member", func(in *secret.IssueInput) { in.MemberID = &b.member }, fault.InvalidArgument,
+			"input.memberId"},
 		{"unknown member", func(in *secret.IssueInput) {
 			in.Audience, in.MemberID = lifecycle.SecretForNode, &foreign
 		}, fault.InvalidArgument, "input.memberId"},
-		{"reason", func(in *secret.IssueInput) { in.Reason = strings.Repeat("x", 1_001) }, fault.InvalidArgument, "input.reason"},
+		{"reason", func(in *secret.IssueInput) { in.Reason = strings.Repeat("x", 1_001) }, fault.InvalidArgument,
+			"input.reason"},
 		{"key", func(in *secret.IssueInput) { in.IdempotencyKey = "" }, fault.InvalidArgument, "input.idempotencyKey"},
 		{"undeclared", func(in *secret.IssueInput) { in.Purpose = "undeclared" }, fault.PolicyDenied, "input.purpose"},
 		{"instance", func(in *secret.IssueInput) { in.InstanceID = ids.New(ids.Instance) }, fault.NotFound, ""},
@@ -126,7 +131,8 @@ func TestAPullTokenSaysWhatMayBePulledAndTheAPIDoesNotTakeIt(t *testing.T) {
 	require.Equal(t, string(b.nodeID), claims["sub"])
 	require.Equal(t, string(made.ID), claims["jti"])
 	require.Equal(t, platformtest.Issuer, claims["iss"])
-	require.Equal(t, []any{map[string]any{"type": "repository", "name": spec.Repository, "actions": []any{"pull"}}}, claims["access"])
+	require.Equal(t, []any{map[string]any{"type": "repository", "name": spec.Repository, "actions": []any{"pull"}}},
+		claims["access"])
 	require.EqualValues(t, made.ExpiresAt.Unix(), claims["exp"])
 }
 

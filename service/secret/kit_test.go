@@ -59,25 +59,30 @@ func newBench(t *testing.T) *bench {
 	b.nodeID, b.node = node.ID, kit.With(credential)
 	b.public, b.opening, err = box.GenerateKey(rand.Reader)
 	require.NoError(t, err)
-	kit.SQL(`UPDATE compute_node SET sealing_key = $2 WHERE id = $1`, node.ID, base64.StdEncoding.EncodeToString(b.public[:]))
+	kit.SQL(`UPDATE compute_node SET sealing_key = $2 WHERE id = $1`, node.ID,
+		base64.StdEncoding.EncodeToString(b.public[:]))
 	b.instance = kit.Instance(b.project, stored, lifecycle.InstanceRunning, kit.Allocation(b.project, node))
 	b.operation = kit.Operation(b.instance, lifecycle.InstanceCreate, lifecycle.OperationRunning)
 	b.adapter = kit.With(kit.OperationToken(b.operation, authz.SecretIssue, authz.SecretRedeem, authz.SecretRead))
-	require.NoError(t, kit.Admin.QueryRow(t.Context(), `SELECT id FROM member WHERE instance_id = $1`, b.instance.ID).Scan(&b.member))
+	require.NoError(t, kit.Admin.QueryRow(t.Context(), `SELECT id FROM member WHERE instance_id = $1`,
+		b.instance.ID).Scan(&b.member))
 	return b
 }
 
 // allow lets the platform's policy name purposes.
 func (b *bench) allow(purposes ...string) {
 	b.t.Helper()
-	document, err := json.Marshal(map[string]any{"secretPurposes": map[string]any{"allow": append(purposes, secret.PurposeArtifactPull)}})
+	document, err := json.Marshal(map[string]any{"secretPurposes": map[string]any{"allow": append(purposes,
+		secret.PurposeArtifactPull)}})
 	require.NoError(b.t, err)
-	b.SQL(`INSERT INTO policy_overlay (id, scope, revision, document, created_at) VALUES ($1, 'PLATFORM', 1, $2, now())`, ids.New(ids.PolicyOverlay), document)
+	b.SQL(`INSERT INTO policy_overlay (id, scope, revision, document, created_at) VALUES ($1, 'PLATFORM', 1, $2, now())`,
+		ids.New(ids.PolicyOverlay), document)
 }
 
 func (b *bench) input() secret.IssueInput {
-	return secret.IssueInput{InstanceID: b.instance.ID, Purpose: "joining", Audience: lifecycle.SecretForAdapter, TTLSeconds: 300,
-		Delivery: lifecycle.DeliverOnce, IdempotencyKey: rand.Text()}
+	return secret.IssueInput{InstanceID: b.instance.ID, Purpose: "joining", Audience: lifecycle.SecretForAdapter,
+		TTLSeconds: 300,
+		Delivery:   lifecycle.DeliverOnce, IdempotencyKey: rand.Text()}
 }
 
 func (b *bench) toNode() secret.IssueInput {

@@ -85,8 +85,11 @@ func (s *Service) peek(ctx context.Context, id ids.ID) (found *bound, node bool,
 			return stranger(t, id)
 		}
 		found = &bound{}
-		err := t.QueryRow(ctx, `SELECT tenant, project, instance, purpose, version, expires, sealed, sealing_key FROM platform.peek_secret($1)`, id).
-			Scan(&found.TenantID, &found.ProjectID, &found.InstanceID, &found.purpose, &found.version, &found.expires, &found.sealed, &found.sealingKey)
+		err := t.QueryRow(ctx,
+			`SELECT tenant, project, instance, purpose, version, expires, sealed, sealing_key FROM platform.peek_secret($1)`,
+			id).
+			Scan(&found.TenantID, &found.ProjectID, &found.InstanceID, &found.purpose, &found.version, &found.expires,
+				&found.sealed, &found.sealingKey)
 		if errors.Is(err, pgx.ErrNoRows) {
 			return audit.Missing(t, redeemAction, authz.SecretRedeem, id)
 		}
@@ -115,7 +118,8 @@ func stranger(t *tx.Tx, id ids.ID) error {
 }
 
 func spent() error {
-	return fault.New(fault.SecretSpent, "the secret was delivered as often as it may be, has expired or was revoked").At("secretId")
+	return fault.New(fault.SecretSpent,
+		"the secret was delivered as often as it may be, has expired or was revoked").At("secretId")
 }
 
 // deliver counts the delivery. It is false when the secret was rotated since it was looked at.
@@ -130,8 +134,9 @@ func (s *Service) deliver(ctx context.Context, id ids.ID, found *bound) (counted
 			return s.missed(ctx, t, id, found)
 		}
 		counted = true
-		return audit.Write(ctx, t, audit.Entry{Action: redeemAction, Key: authz.SecretRedeem, Object: found.Object, ObjectID: id,
-			After: map[string]any{"purpose": found.purpose, "version": found.version, "deliveries": *deliveries}})
+		return audit.Write(ctx, t, audit.Entry{Action: redeemAction, Key: authz.SecretRedeem, Object: found.Object,
+			ObjectID: id,
+			After:    map[string]any{"purpose": found.purpose, "version": found.version, "deliveries": *deliveries}})
 	})
 	return counted, err
 }

@@ -97,11 +97,12 @@ func TestWhoASecretIsNotBoundToFindsNothingAndIsAudited(t *testing.T) {
 		err  error
 		code fault.Code
 	}{
-		"another node":                  {second(b.secrets.Redeem(b.With(credential), forNode.ID)), fault.NotFound},
-		"a node, the adapter's":         {second(b.secrets.Redeem(b.node, forAdapter.ID)), fault.NotFound},
-		"the adapter, the node's":       {second(b.secrets.Redeem(b.adapter, forNode.ID)), fault.NotFound},
-		"the adapter of another":        {second(b.secrets.Redeem(stranger, forAdapter.ID)), fault.NotFound},
-		"a token without the key":       {second(b.secrets.Redeem(b.With(b.OperationToken(b.operation, authz.SecretRead)), forAdapter.ID)), fault.Forbidden},
+		"another node":            {second(b.secrets.Redeem(b.With(credential), forNode.ID)), fault.NotFound},
+		"a node, the adapter's":   {second(b.secrets.Redeem(b.node, forAdapter.ID)), fault.NotFound},
+		"the adapter, the node's": {second(b.secrets.Redeem(b.adapter, forNode.ID)), fault.NotFound},
+		"the adapter of another":  {second(b.secrets.Redeem(stranger, forAdapter.ID)), fault.NotFound},
+		"a token without the key": {second(b.secrets.Redeem(b.With(b.OperationToken(b.operation, authz.SecretRead)),
+			forAdapter.ID)), fault.Forbidden},
 		"the admin":                     {second(b.secrets.Redeem(b.admin, forAdapter.ID)), fault.Forbidden},
 		"an operator":                   {second(b.secrets.Redeem(b.As(b.Operator()), forAdapter.ID)), fault.Forbidden},
 		"nobody's secret":               {second(b.secrets.Redeem(b.node, ids.New(ids.RuntimeSecret))), fault.NotFound},
@@ -126,7 +127,8 @@ func TestTheDatabaseItselfShowsNoSealedValueToTheAPI(t *testing.T) {
 	b := newBench(t)
 	b.allow("joining")
 	b.issue(b.input())
-	for _, statement := range []string{`SELECT sealed FROM runtime_secret`, `SELECT * FROM runtime_secret`, `UPDATE runtime_secret SET previous = sealed`} {
+	for _, statement := range []string{`SELECT sealed FROM runtime_secret`, `SELECT * FROM runtime_secret`,
+		`UPDATE runtime_secret SET previous = sealed`} {
 		err := b.try(statement)
 		require.ErrorContains(t, err, "permission denied", statement)
 	}
@@ -154,13 +156,15 @@ func TestRotationMakesANewValueAndKeepsTheOneBefore(t *testing.T) {
 	lasting := b.issue(in)
 	_, err = b.secrets.Rotate(b.admin, secret.RotateInput{SecretID: lasting.ID, OverlapSeconds: 60})
 	require.NoError(t, err)
-	require.Equal(t, 1, b.Count("runtime_secret", "id = $1 AND previous IS NOT NULL AND previous <> sealed AND previous_until > now()", lasting.ID))
+	require.Equal(t, 1, b.Count("runtime_secret",
+		"id = $1 AND previous IS NOT NULL AND previous <> sealed AND previous_until > now()", lasting.ID))
 	_, err = b.secrets.Rotate(b.admin, secret.RotateInput{SecretID: lasting.ID})
 	require.NoError(t, err)
 	require.Equal(t, 1, b.Count("runtime_secret", "id = $1 AND previous IS NULL AND version = 3", lasting.ID))
 	_, err = b.secrets.Rotate(b.admin, secret.RotateInput{SecretID: lasting.ID, OverlapSeconds: 86_401})
 	platformtest.Refused(t, err, fault.InvalidArgument, "overlapSeconds")
-	_, err = b.secrets.Rotate(b.As(b.User(nil, platformtest.In(authz.ProjectViewer, b.project))), secret.RotateInput{SecretID: lasting.ID})
+	_, err = b.secrets.Rotate(b.As(b.User(nil, platformtest.In(authz.ProjectViewer, b.project))),
+		secret.RotateInput{SecretID: lasting.ID})
 	platformtest.Refused(t, err, fault.Forbidden, "")
 }
 
@@ -196,9 +200,11 @@ func TestAValueOfAnotherRowDoesNotOpen(t *testing.T) {
 	b := newBench(t)
 	b.allow("joining")
 	one, two := b.issue(b.input()), b.issue(b.input())
-	b.SQL(`UPDATE runtime_secret SET sealed = (SELECT sealed FROM runtime_secret WHERE id = $2) WHERE id = $1`, one.ID, two.ID)
+	b.SQL(`UPDATE runtime_secret SET sealed = (SELECT sealed FROM runtime_secret WHERE id = $2) WHERE id = $1`, one.ID,
+		two.ID)
 	_, err := b.secrets.Redeem(b.adapter, one.ID)
 	require.Error(t, err)
 	require.Equal(t, fault.Internal, fault.From(err).Code)
-	require.Equal(t, 1, b.Count("runtime_secret", "id = $1 AND deliveries = 0", one.ID), "what could not be opened was not delivered")
+	require.Equal(t, 1, b.Count("runtime_secret", "id = $1 AND deliveries = 0", one.ID),
+		"what could not be opened was not delivered")
 }

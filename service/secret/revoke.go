@@ -12,8 +12,8 @@ import (
 )
 
 // Revoke ends a secret and wipes its values; one that is revoked already is answered as it is. It asks for
-// secret.revoke on the secret's project. A value that was delivered before stays with who has it, and a pull token goes on to its
-// own end, at most 15 minutes. Faults: INVALID_ARGUMENT, NOT_FOUND, FORBIDDEN.
+// secret.revoke on the secret's project. A value that was delivered before stays with who has it, and a pull token goes
+// on to its own end, at most 15 minutes. Faults: INVALID_ARGUMENT, NOT_FOUND, FORBIDDEN.
 func (s *Service) Revoke(ctx context.Context, id ids.ID, reason string) (out *View, err error) {
 	var wrong check.Input
 	wrong.Reason("reason", reason)
@@ -38,6 +38,7 @@ func revoke(ctx context.Context, t *tx.Tx, id ids.ID, reason string) (*View, err
 	if err != nil {
 		return nil, fmt.Errorf("revoke secret %s: %w", id, err)
 	}
-	return after, audit.Write(ctx, t, audit.Entry{Action: action, Key: authz.SecretRevoke, Object: before.object(), ObjectID: id,
-		Before: trail(before), After: map[string]any{"revokedAt": after.RevokedAt}, Reason: reason})
+	return after, audit.Write(ctx, t, audit.Entry{Action: action, Key: authz.SecretRevoke, Object: before.object(),
+		ObjectID: id,
+		Before:   trail(before), After: map[string]any{"revokedAt": after.RevokedAt}, Reason: reason})
 }

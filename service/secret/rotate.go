@@ -23,9 +23,9 @@ type RotateInput struct {
 	Reason         string
 }
 
-// Rotate makes a new value of a secret, which is delivered anew; it expires when the secret does. The one before is kept for the overlap
-// and then wiped. It asks for secret.rotate on the secret's project. Faults: INVALID_ARGUMENT, NOT_FOUND, FORBIDDEN,
-// SECRET_SPENT when it has expired or was revoked, UNAVAILABLE when the keeper does not answer.
+// Rotate makes a new value of a secret, which is delivered anew; it expires when the secret does. The one before is
+// kept for the overlap and then wiped. It asks for secret.rotate on the secret's project. Faults: INVALID_ARGUMENT,
+// NOT_FOUND, FORBIDDEN, SECRET_SPENT when it has expired or was revoked, UNAVAILABLE when the keeper does not answer.
 func (s *Service) Rotate(ctx context.Context, in RotateInput) (out *View, err error) {
 	var wrong check.Input
 	wrong.Reason("reason", in.Reason)
@@ -46,7 +46,8 @@ func (s *Service) Rotate(ctx context.Context, in RotateInput) (out *View, err er
 	return out, nil
 }
 
-func (s *Service) rotate(ctx context.Context, t *tx.Tx, in RotateInput, overlap time.Duration, fresh *custody.Fresh) (*View, error) {
+func (s *Service) rotate(ctx context.Context, t *tx.Tx, in RotateInput, overlap time.Duration,
+	fresh *custody.Fresh) (*View, error) {
 	const action = "rotateRuntimeSecret"
 	before, err := lock(ctx, t, action, authz.SecretRotate, in.SecretID)
 	if err != nil {
@@ -74,6 +75,7 @@ func (s *Service) rotate(ctx context.Context, t *tx.Tx, in RotateInput, overlap 
 	if err != nil {
 		return nil, fmt.Errorf("rotate secret %s: %w", in.SecretID, err)
 	}
-	return after, audit.Write(ctx, t, audit.Entry{Action: action, Key: authz.SecretRotate, Object: before.object(), ObjectID: in.SecretID,
-		Before: trail(before), After: trail(after), Reason: in.Reason})
+	return after, audit.Write(ctx, t, audit.Entry{Action: action, Key: authz.SecretRotate, Object: before.object(),
+		ObjectID: in.SecretID,
+		Before:   trail(before), After: trail(after), Reason: in.Reason})
 }

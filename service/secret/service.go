@@ -74,8 +74,10 @@ const columns = `id, tenant_id, project_id, instance_id, purpose, audience, memb
 
 func scan(row pgx.CollectableRow) (*View, error) {
 	v := &View{}
-	return v, row.Scan(&v.ID, &v.TenantID, &v.ProjectID, &v.InstanceID, &v.Purpose, (*string)(&v.Audience), &v.MemberID, &v.NodeID,
-		(*string)(&v.Delivery), &v.Spec, &v.Version, &v.Deliveries, &v.DeliveredAt, &v.ExpiresAt, &v.RotatedAt, &v.PreviousUntil,
+	return v, row.Scan(&v.ID, &v.TenantID, &v.ProjectID, &v.InstanceID, &v.Purpose, (*string)(&v.Audience), &v.MemberID,
+		&v.NodeID,
+		(*string)(&v.Delivery), &v.Spec, &v.Version, &v.Deliveries, &v.DeliveredAt, &v.ExpiresAt, &v.RotatedAt,
+		&v.PreviousUntil,
 		&v.RevokedAt, &v.IssuedBy.Kind, &v.IssuedBy.ID, &v.IssuedBy.Name, &v.CreatedAt)
 }
 
@@ -92,7 +94,8 @@ func associated(tenant, id ids.ID, version int) string {
 }
 
 // prepared runs a verb in a transaction, and once more with a key when it left with custody.ErrUnprepared.
-func (s *Service) prepared(ctx context.Context, verb func(ctx context.Context, t *tx.Tx, fresh *custody.Fresh) error) error {
+func (s *Service) prepared(ctx context.Context,
+	verb func(ctx context.Context, t *tx.Tx, fresh *custody.Fresh) error) error {
 	return s.Vault.Prepared(ctx, func(fresh *custody.Fresh) error {
 		return s.DB.Write(ctx, func(ctx context.Context, t *tx.Tx) error { return verb(ctx, t, fresh) })
 	})
@@ -125,6 +128,7 @@ func one(ctx context.Context, t *tx.Tx, sql string, args ...any) (*View, error) 
 
 // trail is what the audit keeps of a secret.
 func trail(v *View) map[string]any {
-	return map[string]any{"instance": v.InstanceID, "purpose": v.Purpose, "audience": v.Audience, "member": v.MemberID, "node": v.NodeID,
+	return map[string]any{"instance": v.InstanceID, "purpose": v.Purpose, "audience": v.Audience, "member": v.MemberID,
+		"node":     v.NodeID,
 		"delivery": v.Delivery, "spec": v.Spec, "version": v.Version, "deliveries": v.Deliveries, "expiresAt": v.ExpiresAt}
 }

@@ -32,7 +32,8 @@ type pulled struct {
 // rules asks whether the secret may be issued, and fills in what it is bound to and made for.
 func (in IssueInput) rules(ctx context.Context, t *tx.Tx, to *target, out *View) error {
 	var released *time.Time // it is held against its end until the commit
-	if err := t.QueryRow(ctx, `SELECT released_at FROM instance WHERE id = $1 FOR SHARE`, in.InstanceID).Scan(&released); err != nil {
+	if err := t.QueryRow(ctx, `SELECT released_at FROM instance WHERE id = $1 FOR SHARE`,
+		in.InstanceID).Scan(&released); err != nil {
 		return fmt.Errorf("hold instance %s: %w", in.InstanceID, err)
 	}
 	if released != nil {
@@ -53,7 +54,8 @@ func (in IssueInput) rules(ctx context.Context, t *tx.Tx, to *target, out *View)
 		return fmt.Errorf("count secrets of %s: %w", in.InstanceID, err)
 	}
 	if live >= maxLive {
-		return fault.New(fault.LimitExceeded, "the instance has %d live secrets, which is the most", maxLive).At("input.instanceId").Retry(true)
+		return fault.New(fault.LimitExceeded, "the instance has %d live secrets, which is the most",
+			maxLive).At("input.instanceId").Retry(true)
 	}
 	return nil
 }
@@ -73,19 +75,21 @@ func (in IssueInput) purposes(ctx context.Context, t *tx.Tx, to *target, out *Vi
 	}
 	place, _, _ := strings.Cut(pinned, "@")
 	registry, repository, _ := strings.Cut(place, "/")
-	if out.Spec, err = json.Marshal(pulled{Registry: registry, Repository: repository, Digest: in.ArtifactDigest}); err != nil {
+	if out.Spec, err = json.Marshal(pulled{Registry: registry, Repository: repository,
+		Digest: in.ArtifactDigest}); err != nil {
 		return err
 	}
 	return policy.Join(to.effective.Purpose(in.Purpose), to.effective.Source(pinned, "input.artifactDigest"))
 }
 
-// pinnedRef is where the artifact of a digest lies that the instance's manifest pins: by the artifact's own row, which was read
-// and checked, and not by the text of the manifest. INVALID_ARGUMENT when it pins none.
+// pinnedRef is where the artifact of a digest lies that the instance's manifest pins: by the artifact's own row, which
+// was read and checked, and not by the text of the manifest. INVALID_ARGUMENT when it pins none.
 func pinnedRef(ctx context.Context, t *tx.Tx, instanceID ids.ID, digest string) (ref string, err error) {
 	err = t.QueryRow(ctx, `SELECT a.ref FROM instance i JOIN manifest_artifact p ON p.manifest_id = i.manifest_id
 		JOIN artifact a ON a.id = p.artifact_id WHERE i.id = $1 AND a.digest = $2 AND a.stage <> 'RETIRED'`, instanceID, digest).Scan(&ref)
 	if errors.Is(err, pgx.ErrNoRows) {
-		return "", fault.New(fault.InvalidArgument, "the instance's manifest pins no such artifact").At("input.artifactDigest")
+		return "", fault.New(fault.InvalidArgument,
+			"the instance's manifest pins no such artifact").At("input.artifactDigest")
 	}
 	if err != nil {
 		return "", fmt.Errorf("look for the artifact %s of %s: %w", digest, instanceID, err)
@@ -95,13 +99,15 @@ func pinnedRef(ctx context.Context, t *tx.Tx, instanceID ids.ID, digest string) 
 
 func denied(format string, args ...any) error {
 	message := fmt.Sprintf(format, args...)
-	return fault.New(fault.PolicyDenied, "%s", message).With(fault.Reason{Code: fault.PurposeDenied, Message: message, Path: "input.purpose"})
+	return fault.New(fault.PolicyDenied, "%s", message).With(fault.Reason{Code: fault.PurposeDenied, Message: message,
+		Path: "input.purpose"})
 }
 
 // bind ties the secret to the node that the member is on now. A member of another instance is no more than unknown.
 func (in IssueInput) bind(ctx context.Context, t *tx.Tx, out *View) error {
 	var status lifecycle.MemberStatus
-	err := t.QueryRow(ctx, `SELECT node_id, status FROM member WHERE id = $1 AND instance_id = $2 FOR SHARE`, *in.MemberID, in.InstanceID).
+	err := t.QueryRow(ctx, `SELECT node_id, status FROM member WHERE id = $1 AND instance_id = $2 FOR SHARE`, *in.MemberID,
+		in.InstanceID).
 		Scan(&out.NodeID, &status)
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):
@@ -136,8 +142,9 @@ func (s *Service) value(t *tx.Tx, v *View) (string, error) {
 	if err := json.Unmarshal(v.Spec, &what); err != nil {
 		return "", fmt.Errorf("read what %s is made for: %w", v.ID, err)
 	}
-	return s.Keys.SignPull(token.Pull{Registry: what.Registry, Repository: what.Repository, Digest: what.Digest, Subject: holder(v),
-		Secret: v.ID, ExpiresAt: v.ExpiresAt}, t.Now)
+	return s.Keys.SignPull(token.Pull{Registry: what.Registry, Repository: what.Repository, Digest: what.Digest,
+		Subject: holder(v),
+		Secret:  v.ID, ExpiresAt: v.ExpiresAt}, t.Now)
 }
 
 // holder is whom a secret is bound to: the node, or the instance for its adapter.

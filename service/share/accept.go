@@ -16,7 +16,8 @@ import (
 // scope, FAILED_PRECONDITION at shareId when it is no open offer or the instance does not run.
 func (s *Service) Accept(ctx context.Context, in Input) (*db.ControlPlaneShare, error) {
 	return s.carry(ctx, in, move{
-		action: "acceptControlPlane", key: authz.ControlPlaneAttach, by: other, word: "control plane accepted by another project",
+		action: "acceptControlPlane", key: authz.ControlPlaneAttach, by: other,
+		word:    "control plane accepted by another project",
 		to:      func(*db.ControlPlaneShare) lifecycle.ShareStatus { return lifecycle.ShareAttached },
 		policed: true, rule: attachable,
 	})
@@ -30,6 +31,7 @@ func attachable(_ *db.ControlPlaneShare, instance *db.Instance, left *policy.Eff
 	return policy.Join(
 		left.App(instance.AppSlug, "shareId"),
 		left.Version(instance.AppSlug, instance.AppVersion, "shareId"),
-		left.Mode(lifecycle.OperatingMode(instance.OperatingMode), lifecycle.ControlPlaneScope(instance.ControlPlaneScope), "shareId"),
+		left.Mode(lifecycle.OperatingMode(instance.OperatingMode), lifecycle.ControlPlaneScope(instance.ControlPlaneScope),
+			"shareId"),
 	)
 }

@@ -12,7 +12,8 @@ import (
 // FORBIDDEN, FAILED_PRECONDITION at shareId when it is no open offer.
 func (s *Service) Decline(ctx context.Context, in Input) (*db.ControlPlaneShare, error) {
 	return s.carry(ctx, in, move{
-		action: "declineControlPlane", key: authz.ControlPlaneAttach, by: other, word: "control plane declined by another project",
-		to: func(*db.ControlPlaneShare) lifecycle.ShareStatus { return lifecycle.ShareDeclined },
+		action: "declineControlPlane", key: authz.ControlPlaneAttach, by: other,
+		word: "control plane declined by another project",
+		to:   func(*db.ControlPlaneShare) lifecycle.ShareStatus { return lifecycle.ShareDeclined },
 	})
 }

@@ -13,7 +13,8 @@ import (
 // is not attached.
 func (s *Service) Detach(ctx context.Context, in Input) (*db.ControlPlaneShare, error) {
 	return s.carry(ctx, in, move{
-		action: "detachControlPlane", key: authz.ControlPlaneDetach, by: other, word: "another project left the control plane",
-		to: func(*db.ControlPlaneShare) lifecycle.ShareStatus { return lifecycle.ShareDetached },
+		action: "detachControlPlane", key: authz.ControlPlaneDetach, by: other,
+		word: "another project left the control plane",
+		to:   func(*db.ControlPlaneShare) lifecycle.ShareStatus { return lifecycle.ShareDetached },
 	})
 }

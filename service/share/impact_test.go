@@ -53,15 +53,19 @@ func TestTheImpactNamesEveryProjectThatAChangeWouldTouch(t *testing.T) {
 		('aud_refused', $1, $2, 'USER', 'x', 'apps.queue.read', 'invokeAction queue.read', false, $3, 1, 'c', now())`, b.tenant.ID, b.guest.ID, b.made.ID)
 	b.Operation(b.made, lifecycle.InstanceUpgrade, lifecycle.OperationRunning)
 
-	for name, ctx := range map[string]context.Context{"the owner's member": b.As(b.member), "an operator": b.As(b.Operator())} {
+	for name, ctx := range map[string]context.Context{"the owner's member": b.As(b.member),
+		"an operator": b.As(b.Operator())} {
 		found, err := impact.Read(ctx, b.DB, b.made.ID)
 		require.NoError(t, err, name)
-		require.Equal(t, []any{b.made.ID, lifecycle.ControlPlaneTenant, 1, 1, 1}, []any{found.InstanceID, found.ControlPlaneScope, found.AttachedTotal, found.MembersTotal, found.OpenOperations})
+		require.Equal(t, []any{b.made.ID, lifecycle.ControlPlaneTenant, 1, 1, 1},
+			[]any{found.InstanceID, found.ControlPlaneScope, found.AttachedTotal, found.MembersTotal, found.OpenOperations})
 		require.Len(t, found.Projects, 2)
 		home, guest := found.Projects[0], found.Projects[1]
-		require.Equal(t, []any{b.home.ID, b.home.DisplayName, 3, 0}, []any{home.ProjectID, home.DisplayName, home.Subjects, home.RecentActions})
+		require.Equal(t, []any{b.home.ID, b.home.DisplayName, 3, 0},
+			[]any{home.ProjectID, home.DisplayName, home.Subjects, home.RecentActions})
 		require.Nil(t, home.AttachedAt)
-		require.Equal(t, []any{b.guest.ID, b.guest.DisplayName, 4, 2}, []any{guest.ProjectID, guest.DisplayName, guest.Subjects, guest.RecentActions})
+		require.Equal(t, []any{b.guest.ID, b.guest.DisplayName, 4, 2},
+			[]any{guest.ProjectID, guest.DisplayName, guest.Subjects, guest.RecentActions})
 		require.NotNil(t, guest.AttachedAt)
 	}
 	third := b.As(b.User(b.tenant, platformtest.In(authz.ProjectAdmin, b.Project(b.tenant))))
@@ -72,7 +76,8 @@ func TestTheImpactNamesEveryProjectThatAChangeWouldTouch(t *testing.T) {
 		code fault.Code
 	}{
 		"the attached project": {b.other, b.made.ID, fault.NotFound}, "a third project": {third, b.made.ID, fault.NotFound},
-		"without the key": {b.With(blind), b.made.ID, fault.Forbidden}, "no instance": {b.owner, ids.New(ids.Instance), fault.NotFound},
+		"without the key": {b.With(blind), b.made.ID, fault.Forbidden},
+		"no instance":     {b.owner, ids.New(ids.Instance), fault.NotFound},
 	} {
 		_, err := impact.Read(c.ctx, b.DB, c.id)
 		require.True(t, fault.Is(err, c.code), "%s: %v", name, err)
@@ -86,7 +91,8 @@ func TestTheImpactOfAnAppWithoutActionsIsShownToo(t *testing.T) {
 		b.SQL(`UPDATE manifest SET document = convert_to($2, 'UTF8') WHERE id = $1`, b.stored.ID, document)
 		found, err := impact.Read(b.owner, b.DB, b.made.ID)
 		require.NoError(t, err, document)
-		require.Equal(t, []int{1, 0}, []int{len(found.Projects), found.Projects[0].Subjects}, "there is nothing that anybody could ask for")
+		require.Equal(t, []int{1, 0}, []int{len(found.Projects), found.Projects[0].Subjects},
+			"there is nothing that anybody could ask for")
 	}
 }
 
@@ -95,18 +101,24 @@ func TestAPlanShowsTheImpactAndRestsOnWhoIsAttached(t *testing.T) {
 	b := setup(t)
 	before, err := b.instances.PlanDecommission(b.owner, b.teardown(true))
 	require.NoError(t, err)
-	require.Equal(t, []any{1, 0, 1}, []any{len(before.Impact.Projects), before.Impact.AttachedTotal, before.Impact.MembersTotal})
+	require.Equal(t, []any{1, 0, 1}, []any{len(before.Impact.Projects), before.Impact.AttachedTotal,
+		before.Impact.MembersTotal})
 	row := b.attached()
-	err = b.decommission(func(in *instance.DecommissionInput) { in.Force, in.Reason, in.PlanHash = true, "it goes", before.Hash })
+	err = b.decommission(func(in *instance.DecommissionInput) {
+		in.Force, in.Reason, in.PlanHash = true, "it goes", before.Hash
+	})
 	platformtest.Refused(t, err, fault.PlanStale, "input.planHash")
 	require.Zero(t, b.Count("operation", ""))
 
 	plan, err := b.instances.PlanDecommission(b.owner, b.teardown(true))
 	require.NoError(t, err)
-	require.Equal(t, []any{2, 1, b.guest.ID}, []any{len(plan.Impact.Projects), plan.Impact.AttachedTotal, plan.Impact.Projects[1].ProjectID})
+	require.Equal(t, []any{2, 1, b.guest.ID}, []any{len(plan.Impact.Projects), plan.Impact.AttachedTotal,
+		plan.Impact.Projects[1].ProjectID})
 	_, err = b.service.Detach(b.other, share.Input{ShareID: row.ID})
 	require.NoError(t, err)
-	err = b.decommission(func(in *instance.DecommissionInput) { in.Force, in.Reason, in.PlanHash = true, "it goes", plan.Hash })
+	err = b.decommission(func(in *instance.DecommissionInput) {
+		in.Force, in.Reason, in.PlanHash = true, "it goes", plan.Hash
+	})
 	platformtest.Refused(t, err, fault.PlanStale, "input.planHash")
 	require.Zero(t, b.Count("operation", ""))
 }
@@ -128,15 +140,18 @@ func TestAControlPlaneIsNotTakenFromUnderOthersUnseen(t *testing.T) {
 	platformtest.Refused(t, err, fault.FailedPrecondition, "input.planHash")
 
 	var seat ids.ID
-	require.NoError(t, b.Admin.QueryRow(t.Context(), `SELECT id FROM member WHERE instance_id = $1`, b.made.ID).Scan((*string)(&seat)))
+	require.NoError(t, b.Admin.QueryRow(t.Context(), `SELECT id FROM member WHERE instance_id = $1`,
+		b.made.ID).Scan((*string)(&seat)))
 	members := &member.Service{DB: b.DB}
 	unseen := member.Input{MemberID: seat, DeadlineSeconds: 60, IdempotencyKey: "m"}
 	_, err = members.Drain(b.owner, unseen)
 	platformtest.Refused(t, err, fault.FailedPrecondition, "input.planHash")
-	_, err = b.instances.Upgrade(b.owner, instance.UpgradeInput{InstanceID: b.made.ID, Config: []byte(`{"size":3}`), DeadlineSeconds: 60, IdempotencyKey: "u"})
+	_, err = b.instances.Upgrade(b.owner, instance.UpgradeInput{InstanceID: b.made.ID, Config: []byte(`{"size":3}`),
+		DeadlineSeconds: 60, IdempotencyKey: "u"})
 	platformtest.Refused(t, err, fault.FailedPrecondition, "input.planHash")
 	var used ids.ID
-	require.NoError(t, b.Admin.QueryRow(t.Context(), `SELECT allocation_id FROM member WHERE id = $1`, seat).Scan((*string)(&used)))
+	require.NoError(t, b.Admin.QueryRow(t.Context(), `SELECT allocation_id FROM member WHERE id = $1`,
+		seat).Scan((*string)(&used)))
 	b.SQL(`UPDATE allocation SET instance_id = $2 WHERE id = $1`, used, b.made.ID)
 	allocations := &allocation.Service{DB: b.DB}
 	_, err = allocations.Release(b.owner, allocation.ReleaseInput{AllocationID: used, IdempotencyKey: "r"})
@@ -151,9 +166,12 @@ func TestAControlPlaneIsNotTakenFromUnderOthersUnseen(t *testing.T) {
 	plan, err := b.instances.PlanDecommission(b.owner, b.teardown(true))
 	require.NoError(t, err)
 	require.True(t, plan.Allowed)
-	err = b.decommission(func(in *instance.DecommissionInput) { in.Force, in.Reason, in.PlanHash = true, "it goes", plan.Hash })
+	err = b.decommission(func(in *instance.DecommissionInput) {
+		in.Force, in.Reason, in.PlanHash = true, "it goes", plan.Hash
+	})
 	require.NoError(t, err)
-	require.Equal(t, 1, b.Count("audit_entry", "action = 'decommissionInstance' AND allowed AND after -> 'attachedProjects' -> 0 ->> 'ProjectID' = $1", b.guest.ID))
+	require.Equal(t, 1, b.Count("audit_entry",
+		"action = 'decommissionInstance' AND allowed AND after -> 'attachedProjects' -> 0 ->> 'ProjectID' = $1", b.guest.ID))
 }
 
 func TestAnInstanceThatNobodyIsAttachedToChangesAsBefore(t *testing.T) {

@@ -86,14 +86,16 @@ func (b *bundle) told() []string {
 	b.t.Helper()
 	var types []string
 	require.NoError(b.t, b.Admin.QueryRow(b.t.Context(),
-		`SELECT coalesce(array_agg(type ORDER BY seq), '{}') FROM app_instance_event WHERE instance_id = $1`, b.made.ID).Scan(&types))
+		`SELECT coalesce(array_agg(type ORDER BY seq), '{}') FROM app_instance_event WHERE instance_id = $1`,
+		b.made.ID).Scan(&types))
 	return types
 }
 
 // written is how much there is of what the verbs write.
 func (b *bundle) written() [4]int {
 	b.t.Helper()
-	return [4]int{b.Count("control_plane_share", ""), b.Count("control_plane_share", "ended_at IS NULL AND status = 'ATTACHED'"),
+	return [4]int{b.Count("control_plane_share", ""),
+		b.Count("control_plane_share", "ended_at IS NULL AND status = 'ATTACHED'"),
 		b.Count("app_instance_event", ""), b.Count("audit_entry", "allowed")}
 }
 

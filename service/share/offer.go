@@ -81,7 +81,8 @@ func offer(ctx context.Context, t *tx.Tx, in OfferInput, id ids.ID) (*db.Control
 		return nil, fmt.Errorf("load instance %s: %w", in.InstanceID, err)
 	}
 	var project ids.ID
-	err = t.QueryRow(ctx, `SELECT coalesce(platform.hold_offered($1, $2, $3), '')`, seen.ProjectID, seen.TenantID, in.ProjectID).Scan(&project)
+	err = t.QueryRow(ctx, `SELECT coalesce(platform.hold_offered($1, $2, $3), '')`, seen.ProjectID, seen.TenantID,
+		in.ProjectID).Scan(&project)
 	if err != nil {
 		return nil, fmt.Errorf("hold project %s: %w", in.ProjectID, err)
 	}
@@ -100,10 +101,12 @@ func offer(ctx context.Context, t *tx.Tx, in OfferInput, id ids.ID) (*db.Control
 	if err != nil {
 		return nil, fmt.Errorf("offer instance %s: %w", instance.ID, err)
 	}
-	if err := event.Append(ctx, t, instance, told(t, row, "control plane offered to another project", in.Reason)); err != nil {
+	if err := event.Append(ctx, t, instance, told(t, row, "control plane offered to another project",
+		in.Reason)); err != nil {
 		return nil, err
 	}
-	return row, auditBoth(ctx, t, row, audit.Entry{Action: "offerControlPlane", Key: authz.ControlPlaneOffer, Reason: in.Reason, After: shown(row)})
+	return row, auditBoth(ctx, t, row, audit.Entry{Action: "offerControlPlane", Key: authz.ControlPlaneOffer,
+		Reason: in.Reason, After: shown(row)})
 }
 
 // offerable asks the rules of an offer of a locked instance.
@@ -112,7 +115,8 @@ func offerable(ctx context.Context, t *tx.Tx, instance *db.Instance, project ids
 		return fault.New(fault.InvalidArgument, "the instance lives in this project").At("input.projectId")
 	}
 	if lifecycle.ControlPlaneScope(instance.ControlPlaneScope) != lifecycle.ControlPlaneTenant {
-		return fault.New(fault.FailedPrecondition, "the control plane of instance %s serves its project alone: launch it with controlPlaneScope TENANT", instance.ID).
+		return fault.New(fault.FailedPrecondition,
+			"the control plane of instance %s serves its project alone: launch it with controlPlaneScope TENANT", instance.ID).
 			At("input.instanceId")
 	}
 	if err := live(instance, "input.instanceId"); err != nil {
@@ -124,11 +128,13 @@ func offerable(ctx context.Context, t *tx.Tx, instance *db.Instance, project ids
 	}
 	for _, one := range open {
 		if one.ProjectID == project {
-			return fault.New(fault.Conflict, "share %s of this instance with the project is open already (%s)", one.ID, one.Status).At("input.projectId")
+			return fault.New(fault.Conflict, "share %s of this instance with the project is open already (%s)", one.ID,
+				one.Status).At("input.projectId")
 		}
 	}
 	if len(open) >= MaxOpen {
-		return fault.New(fault.LimitExceeded, "a control plane is shared with at most %d projects", MaxOpen).At("input.projectId")
+		return fault.New(fault.LimitExceeded, "a control plane is shared with at most %d projects",
+			MaxOpen).At("input.projectId")
 	}
 	return nil
 }

@@ -68,7 +68,8 @@ func TestAnActionWaitsForADetachmentUnderWay(t *testing.T) {
 	row := b.attached()
 	leaving, err := b.Admin.Begin(t.Context())
 	require.NoError(t, err)
-	_, err = leaving.Exec(t.Context(), `UPDATE control_plane_share SET status = 'DETACHED', ended_at = now() WHERE id = $1`, row.ID)
+	_, err = leaving.Exec(t.Context(),
+		`UPDATE control_plane_share SET status = 'DETACHED', ended_at = now() WHERE id = $1`, row.ID)
 	require.NoError(t, err)
 	asked := make(chan error, 1)
 	guest := b.As(b.guestMember)
@@ -134,12 +135,18 @@ func TestBelowTheVerbsEachEndWritesItsOwnPartOfAShareAlone(t *testing.T) {
 		sql  string
 		args []any
 	}{
-		"the other offers itself":     {b.other, insert, []any{ids.New(ids.ControlPlane), b.tenant.ID, b.guest.ID, b.made.ID, b.home.ID, "OFFERED"}},
-		"the other attaches itself":   {b.other, insert, []any{ids.New(ids.ControlPlane), b.tenant.ID, b.guest.ID, b.made.ID, b.home.ID, "ATTACHED"}},
-		"as if it were the owner":     {b.other, insert, []any{ids.New(ids.ControlPlane), b.tenant.ID, third.ID, b.made.ID, b.guest.ID, "OFFERED"}},
-		"the owner attaches another":  {b.owner, insert, []any{ids.New(ids.ControlPlane), b.tenant.ID, third.ID, b.made.ID, b.home.ID, "ATTACHED"}},
-		"the owner accepts for it":    {b.owner, `UPDATE control_plane_share SET status = 'ATTACHED' WHERE id = $1`, []any{row.ID}},
-		"the other takes another end": {b.other, `UPDATE control_plane_share SET instance_id = instance_id, project_id = $2 WHERE id = $1`, []any{row.ID, third.ID}},
+		"the other offers itself": {b.other, insert,
+			[]any{ids.New(ids.ControlPlane), b.tenant.ID, b.guest.ID, b.made.ID, b.home.ID, "OFFERED"}},
+		"the other attaches itself": {b.other, insert,
+			[]any{ids.New(ids.ControlPlane), b.tenant.ID, b.guest.ID, b.made.ID, b.home.ID, "ATTACHED"}},
+		"as if it were the owner": {b.other, insert,
+			[]any{ids.New(ids.ControlPlane), b.tenant.ID, third.ID, b.made.ID, b.guest.ID, "OFFERED"}},
+		"the owner attaches another": {b.owner, insert,
+			[]any{ids.New(ids.ControlPlane), b.tenant.ID, third.ID, b.made.ID, b.home.ID, "ATTACHED"}},
+		"the owner accepts for it": {b.owner, `UPDATE control_plane_share SET status = 'ATTACHED' WHERE id = $1`,
+			[]any{row.ID}},
+		"the other takes another end": {b.other,
+			`UPDATE control_plane_share SET instance_id = instance_id, project_id = $2 WHERE id = $1`, []any{row.ID, third.ID}},
 	} {
 		_, err := run(statement.ctx, statement.sql, statement.args...)
 		require.Error(t, err, name)

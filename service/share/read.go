@@ -25,18 +25,22 @@ const columns = `id, tenant_id, project_id, instance_id, owner_project_id, statu
 
 func scan(row pgx.CollectableRow) (*db.ControlPlaneShare, error) {
 	x := new(db.ControlPlaneShare)
-	return x, row.Scan((*string)(&x.ID), (*string)(&x.TenantID), (*string)(&x.ProjectID), (*string)(&x.InstanceID), (*string)(&x.OwnerProjectID),
-		(*string)(&x.Status), &x.Reason, &x.OfferedBy, &x.AnsweredBy, &x.EndedBy, &x.EndReason, &x.AnsweredAt, &x.EndedAt, &x.CreatedAt)
+	return x, row.Scan((*string)(&x.ID), (*string)(&x.TenantID), (*string)(&x.ProjectID), (*string)(&x.InstanceID),
+		(*string)(&x.OwnerProjectID),
+		(*string)(&x.Status), &x.Reason, &x.OfferedBy, &x.AnsweredBy, &x.EndedBy, &x.EndReason, &x.AnsweredAt, &x.EndedAt,
+		&x.CreatedAt)
 }
 
 // List reads the shares that a project offers or is offered, newest first; those that have ended on request. It asks
 // for control_plane.read on the project. NOT_FOUND when that is missing or hidden.
-func (s *Service) List(ctx context.Context, projectID ids.ID, ended bool, args page.Args) (*page.Page[*db.ControlPlaneShare], error) {
+func (s *Service) List(ctx context.Context, projectID ids.ID, ended bool,
+	args page.Args) (*page.Page[*db.ControlPlaneShare], error) {
 	var after ids.ID
 	if err := args.Decode(list, &after); err != nil {
 		return nil, err
 	}
-	sql := `SELECT ` + columns + ` FROM control_plane_share WHERE (project_id = $1 OR owner_project_id = $1) AND ($2 = '' OR id < $2)`
+	sql := `SELECT ` + columns +
+		` FROM control_plane_share WHERE (project_id = $1 OR owner_project_id = $1) AND ($2 = '' OR id < $2)`
 	if !ended {
 		sql += ` AND ended_at IS NULL`
 	}
@@ -51,7 +55,8 @@ func (s *Service) List(ctx context.Context, projectID ids.ID, ended bool, args p
 	if project == nil {
 		return nil, fault.NoSuch()
 	}
-	if err := authz.RequireOn(actor, authz.ControlPlaneRead, authz.Object{TenantID: project.TenantID, ProjectID: project.ID}); err != nil {
+	if err := authz.RequireOn(actor, authz.ControlPlaneRead,
+		authz.Object{TenantID: project.TenantID, ProjectID: project.ID}); err != nil {
 		return nil, err
 	}
 	return page.Cut(args, found, func(row *db.ControlPlaneShare) string { return page.Cursor(list, row.ID) }), nil
@@ -116,7 +121,8 @@ type shared struct {
 
 func scanShared(row pgx.CollectableRow) (*shared, error) {
 	x := new(shared)
-	err := row.Scan((*string)(&x.share.ID), (*string)(&x.share.TenantID), (*string)(&x.share.ProjectID), (*string)(&x.share.OwnerProjectID),
+	err := row.Scan((*string)(&x.share.ID), (*string)(&x.share.TenantID), (*string)(&x.share.ProjectID),
+		(*string)(&x.share.OwnerProjectID),
 		(*string)(&x.plane.InstanceID), &x.plane.Name, &x.plane.AppSlug, &x.plane.AppVersion, &x.plane.PermissionFamily,
 		(*string)(&x.plane.Status), (*string)(&x.plane.Health), &x.document)
 	x.share.InstanceID = x.plane.InstanceID

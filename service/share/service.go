@@ -132,7 +132,8 @@ func (m move) ask(t *tx.Tx, row *db.ControlPlaneShare, instance *db.Instance, le
 }
 
 // write writes share, event and audit.
-func (m move) write(ctx context.Context, t *tx.Tx, row *db.ControlPlaneShare, instance *db.Instance, reason string) (*db.ControlPlaneShare, error) {
+func (m move) write(ctx context.Context, t *tx.Tx, row *db.ControlPlaneShare, instance *db.Instance,
+	reason string) (*db.ControlPlaneShare, error) {
 	before, to := row.Status, m.to(row)
 	row.Status = to
 	if to == lifecycle.ShareAttached || to == lifecycle.ShareDeclined {
@@ -176,13 +177,16 @@ func auditBoth(ctx context.Context, t *tx.Tx, row *db.ControlPlaneShare, entry a
 
 // shown is a share in the audit.
 func shown(row *db.ControlPlaneShare) map[string]any {
-	return map[string]any{"status": row.Status, "instance": row.InstanceID, "ownerProject": row.OwnerProjectID, "project": row.ProjectID}
+	return map[string]any{"status": row.Status, "instance": row.InstanceID, "ownerProject": row.OwnerProjectID,
+		"project": row.ProjectID}
 }
 
 // live refuses a control plane that is not there to be used, at the path.
 func live(instance *db.Instance, path string) error {
-	if instance.ReleasedAt == nil && (instance.Status == lifecycle.InstanceRunning || instance.Status == lifecycle.InstanceStarting) {
+	if instance.ReleasedAt == nil && (instance.Status == lifecycle.InstanceRunning ||
+		instance.Status == lifecycle.InstanceStarting) {
 		return nil
 	}
-	return fault.New(fault.FailedPrecondition, "instance %s is %s: only one that is starting or running is shared", instance.ID, instance.Status).At(path)
+	return fault.New(fault.FailedPrecondition, "instance %s is %s: only one that is starting or running is shared",
+		instance.ID, instance.Status).At(path)
 }

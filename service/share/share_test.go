@@ -21,7 +21,8 @@ func TestAShareGoesFromOfferByConsentToDetachment(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	row := b.offered()
-	require.Equal(t, []any{lifecycle.ShareOffered, b.home.ID, b.guest.ID, b.made.ID, "one queue for all", b.homeAdmin.DisplayName},
+	require.Equal(t, []any{lifecycle.ShareOffered, b.home.ID, b.guest.ID, b.made.ID, "one queue for all",
+		b.homeAdmin.DisplayName},
 		[]any{row.Status, row.OwnerProjectID, row.ProjectID, row.InstanceID, row.Reason, row.OfferedBy})
 	again, err := b.service.Offer(b.owner, b.offer("offer"))
 	require.NoError(t, err)
@@ -38,10 +39,13 @@ func TestAShareGoesFromOfferByConsentToDetachment(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []any{lifecycle.ShareDetached, "we have our own"}, []any{left.Status, left.EndReason})
 	require.NotNil(t, left.EndedAt)
-	require.Equal(t, []string{"apps.instance.control_plane_offered", "apps.instance.control_plane_attached", "apps.instance.control_plane_detached"}, b.told())
+	require.Equal(t, []string{"apps.instance.control_plane_offered", "apps.instance.control_plane_attached",
+		"apps.instance.control_plane_detached"}, b.told())
 	for _, project := range []ids.ID{b.home.ID, b.guest.ID} {
-		for action, key := range map[string]string{"offerControlPlane": "control_plane.offer", "acceptControlPlane": "control_plane.attach", "detachControlPlane": "control_plane.detach"} {
-			require.Equal(t, 1, b.Count("audit_entry", "allowed AND action = $1 AND permission_key = $2 AND project_id = $3 AND object_id = $4",
+		for action, key := range map[string]string{"offerControlPlane": "control_plane.offer",
+			"acceptControlPlane": "control_plane.attach", "detachControlPlane": "control_plane.detach"} {
+			require.Equal(t, 1, b.Count("audit_entry",
+				"allowed AND action = $1 AND permission_key = $2 AND project_id = $3 AND object_id = $4",
 				action, key, project, row.ID), "%s in %s", action, project)
 		}
 	}
@@ -72,8 +76,10 @@ func TestAnOfferIsDeclinedOrWithdrawnAndAnAttachedProjectPutOut(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, lifecycle.ShareDetached, out.Status)
 	require.Equal(t, []string{
-		"apps.instance.control_plane_offered", "apps.instance.control_plane_declined", "apps.instance.control_plane_offered", "apps.instance.control_plane_withdrawn",
-		"apps.instance.control_plane_offered", "apps.instance.control_plane_attached", "apps.instance.control_plane_detached"}, b.told())
+		"apps.instance.control_plane_offered", "apps.instance.control_plane_declined", "apps.instance.control_plane_offered",
+		"apps.instance.control_plane_withdrawn",
+		"apps.instance.control_plane_offered", "apps.instance.control_plane_attached",
+		"apps.instance.control_plane_detached"}, b.told())
 }
 
 func TestWhatMayNotBeOfferedIsRefused(t *testing.T) {
@@ -98,8 +104,10 @@ func TestWhatMayNotBeOfferedIsRefused(t *testing.T) {
 		"a deleted project":        {b.owner, to(dead.ID), fault.NotFound, "input.projectId"},
 		"no project":               {b.owner, to(ids.New(ids.Project)), fault.NotFound, "input.projectId"},
 		"its own project":          {b.owner, to(b.home.ID), fault.InvalidArgument, "input.projectId"},
-		"no instance":              {b.owner, share.OfferInput{InstanceID: ids.New(ids.Instance), ProjectID: b.guest.ID, Reason: "r", IdempotencyKey: "k"}, fault.NotFound, ""},
-		"one that serves a project": {b.owner, share.OfferInput{InstanceID: alone.ID, ProjectID: b.guest.ID, Reason: "r", IdempotencyKey: "k"},
+		"no instance": {b.owner, share.OfferInput{InstanceID: ids.New(ids.Instance), ProjectID: b.guest.ID,
+			Reason: "r", IdempotencyKey: "k"}, fault.NotFound, ""},
+		"one that serves a project": {b.owner, share.OfferInput{InstanceID: alone.ID, ProjectID: b.guest.ID, Reason: "r",
+			IdempotencyKey: "k"},
 			fault.FailedPrecondition, "input.instanceId"},
 		"by a member":          {b.As(b.member), b.offer("k"), fault.Forbidden, ""},
 		"by the other project": {b.other, b.offer("k"), fault.NotFound, ""},
@@ -127,7 +135,8 @@ func TestEachEndMovesAShareByItsOwnKeyAlone(t *testing.T) {
 	b := setup(t)
 	row := b.offered()
 	guestMember, stranger := b.As(b.guestMember), b.Tenant()
-	strangers := b.As(b.User(stranger, platformtest.Across(authz.TenantAdmin, stranger), platformtest.In(authz.ProjectAdmin, b.Project(stranger))))
+	strangers := b.As(b.User(stranger, platformtest.Across(authz.TenantAdmin, stranger),
+		platformtest.In(authz.ProjectAdmin, b.Project(stranger))))
 	third := b.As(b.User(b.tenant, platformtest.In(authz.ProjectAdmin, b.Project(b.tenant))))
 	_, robot := b.ServiceAccount(b.guest, authz.Keys()...)
 	verbs := map[string]func(context.Context, share.Input) (*db.ControlPlaneShare, error){
@@ -176,7 +185,8 @@ func TestEachEndMovesAShareByItsOwnKeyAlone(t *testing.T) {
 func TestATenantsAdminStandsAtBothEnds(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	admin := b.As(b.User(b.tenant, platformtest.Across(authz.TenantAdmin, b.tenant), platformtest.Across(authz.ProjectAdmin, b.tenant)))
+	admin := b.As(b.User(b.tenant, platformtest.Across(authz.TenantAdmin, b.tenant),
+		platformtest.Across(authz.ProjectAdmin, b.tenant)))
 	row, err := b.service.Offer(admin, b.offer("k"))
 	require.NoError(t, err)
 	_, err = b.service.Accept(admin, share.Input{ShareID: row.ID})
@@ -194,7 +204,8 @@ func TestWhatHasEndedMovesNoMore(t *testing.T) {
 	_, err = b.service.Withdraw(b.owner, share.Input{ShareID: row.ID, Reason: "over"})
 	require.NoError(t, err)
 	before := b.written()
-	for _, verb := range []func(context.Context, share.Input) (*db.ControlPlaneShare, error){b.service.Accept, b.service.Decline, b.service.Detach} {
+	for _, verb := range []func(context.Context, share.Input) (*db.ControlPlaneShare, error){
+		b.service.Accept, b.service.Decline, b.service.Detach} {
 		_, err := verb(b.other, share.Input{ShareID: row.ID})
 		platformtest.Refused(t, err, fault.FailedPrecondition, "shareId")
 	}
@@ -220,7 +231,8 @@ func TestPolicyOfTheOtherProjectHasASay(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	row := b.offered()
-	for _, document := range []string{`{"controlPlaneScopes":{"deny":["TENANT"]}}`, `{"apps":{"deny":["` + b.made.AppSlug + `"]}}`} {
+	for _, document := range []string{`{"controlPlaneScopes":{"deny":["TENANT"]}}`,
+		`{"apps":{"deny":["` + b.made.AppSlug + `"]}}`} {
 		b.SQL(`INSERT INTO policy_overlay (id, scope, tenant_id, project_id, revision, document, created_at) VALUES ($1, 'PROJECT', $2, $3, 1, $4, now())`,
 			ids.New(ids.PolicyOverlay), b.tenant.ID, b.guest.ID, document)
 		before := b.written()
@@ -243,7 +255,8 @@ func TestSharesAreListedAtBothEndsAndNowhereElse(t *testing.T) {
 	for name, c := range map[string]struct {
 		ctx     context.Context
 		project ids.ID
-	}{"the owner": {b.owner, b.home.ID}, "the other": {b.other, b.guest.ID}, "a member": {b.As(b.guestMember), b.guest.ID}} {
+	}{"the owner": {b.owner, b.home.ID}, "the other": {b.other, b.guest.ID},
+		"a member": {b.As(b.guestMember), b.guest.ID}} {
 		open, err := b.service.List(c.ctx, c.project, false, page.Args{First: 10})
 		require.NoError(t, err, name)
 		require.Len(t, open.Rows, 1, name)
@@ -279,7 +292,8 @@ func TestTheOtherProjectSeesWhatIsSharedAsLongAsItIs(t *testing.T) {
 	for _, ctx := range []context.Context{b.owner, b.other, b.As(b.guestMember)} {
 		seen := see(ctx)
 		require.NotNil(t, seen, "what is offered is shown before it is accepted")
-		require.Equal(t, []any{b.made.ID, b.made.Name, b.made.AppSlug, "1.0.0", "apps", lifecycle.InstanceRunning, lifecycle.HealthUnknown},
+		require.Equal(t, []any{b.made.ID, b.made.Name, b.made.AppSlug, "1.0.0", "apps", lifecycle.InstanceRunning,
+			lifecycle.HealthUnknown},
 			[]any{seen.InstanceID, seen.Name, seen.AppSlug, seen.AppVersion, seen.PermissionFamily, seen.Status, seen.Health})
 		require.Equal(t, "queue.read", seen.Actions[0].Name)
 	}

@@ -32,15 +32,18 @@ func TestAnAttachedProjectAsksTheAppForWhatItsOwnKeysAllow(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, b.standIn.Actions, 2)
 	call := b.standIn.Actions[0]
-	require.Equal(t, []string{string(b.guest.ID), string(b.guestMember.ID), string(b.made.ID), "queue.read", out.CorrelationID},
+	require.Equal(t, []string{string(b.guest.ID), string(b.guestMember.ID), string(b.made.ID), "queue.read",
+		out.CorrelationID},
 		[]string{call.Requester.ProjectID, call.Requester.ID, call.Instance.ID, call.Name, call.CorrelationID})
 	require.Len(t, call.Members, 1, "the adapter is told of the members that the requester does not see")
 	require.NotEmpty(t, call.Members[0].Node.ID)
 	require.NotEmpty(t, call.Members[0].Node.AllocationID)
-	require.Equal(t, 2, b.Count("audit_entry", "allowed AND permission_key = 'apps.queue.read' AND project_id = $1 AND object_id = $2", b.guest.ID, b.made.ID))
+	require.Equal(t, 2, b.Count("audit_entry",
+		"allowed AND permission_key = 'apps.queue.read' AND project_id = $1 AND object_id = $2", b.guest.ID, b.made.ID))
 	require.Equal(t, 2, b.Count("idempotency", "project_id = $1 AND result -> 'output' IS NOT NULL", b.guest.ID))
 
-	_, err = b.instances.InvokeAction(b.As(b.member), instance.ActionInput{InstanceID: b.made.ID, Action: "queue.read", ProjectID: b.home.ID, IdempotencyKey: "own"})
+	_, err = b.instances.InvokeAction(b.As(b.member),
+		instance.ActionInput{InstanceID: b.made.ID, Action: "queue.read", ProjectID: b.home.ID, IdempotencyKey: "own"})
 	require.NoError(t, err, "the instance's own project may be named")
 	require.Equal(t, string(b.home.ID), b.standIn.Actions[2].Requester.ProjectID)
 }
@@ -48,10 +51,12 @@ func TestAnAttachedProjectAsksTheAppForWhatItsOwnKeysAllow(t *testing.T) {
 func TestTheOwnersTimelineIsToldWhatAnAttachedProjectDid(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	document := platformtest.Document(b.App("apps"), "1.0.0", b.Adapter(b.standIn.URL, nil), b.Artifact(lifecycle.StageActive))
+	document := platformtest.Document(b.App("apps"), "1.0.0", b.Adapter(b.standIn.URL, nil),
+		b.Artifact(lifecycle.StageActive))
 	object := map[string]any{"type": "object"}
-	document["actions"] = []map[string]any{{"name": "queue.submit", "displayName": "Submit", "risk": "write", "permissionKey": "apps.queue.submit",
-		"inputSchema": object, "outputSchema": object}}
+	document["actions"] = []map[string]any{{"name": "queue.submit", "displayName": "Submit", "risk": "write",
+		"permissionKey": "apps.queue.submit",
+		"inputSchema":   object, "outputSchema": object}}
 	writing := b.Manifest(lifecycle.StageActive, document)
 	b.SQL(`UPDATE instance SET manifest_id = $2 WHERE id = $1`, b.made.ID, writing.ID)
 	b.SQL(`UPDATE instance SET runtime_backend = $2 WHERE id = $1`, b.made.ID, writing.AdapterName)
@@ -66,7 +71,8 @@ func TestTheOwnersTimelineIsToldWhatAnAttachedProjectDid(t *testing.T) {
 	}
 	_, err := b.instances.InvokeAction(b.As(b.guestMember), in)
 	require.NoError(t, err, "what was begun before the detachment is brought to its end")
-	require.Equal(t, 1, b.Count("app_instance_event", "type = 'apps.instance.action_invoked' AND payload ->> 'project' = $1 AND project_id = $2", b.guest.ID, b.home.ID))
+	require.Equal(t, 1, b.Count("app_instance_event",
+		"type = 'apps.instance.action_invoked' AND payload ->> 'project' = $1 AND project_id = $2", b.guest.ID, b.home.ID))
 	require.Equal(t, []string{"apps.instance.control_plane_offered", "apps.instance.control_plane_attached",
 		"apps.instance.control_plane_detached", "apps.instance.action_invoked"}, b.told())
 	_, err = b.instances.InvokeAction(b.As(b.guestMember), in)
@@ -146,8 +152,10 @@ func TestAnAttachedProjectSeesNothingThroughTheReadsOfInstances(t *testing.T) {
 	b := setup(t)
 	b.attached()
 	var member, told ids.ID
-	require.NoError(t, b.Admin.QueryRow(t.Context(), `SELECT id FROM member WHERE instance_id = $1`, b.made.ID).Scan((*string)(&member)))
-	require.NoError(t, b.Admin.QueryRow(t.Context(), `SELECT min(id) FROM app_instance_event WHERE instance_id = $1`, b.made.ID).Scan((*string)(&told)))
+	require.NoError(t, b.Admin.QueryRow(t.Context(), `SELECT id FROM member WHERE instance_id = $1`,
+		b.made.ID).Scan((*string)(&member)))
+	require.NoError(t, b.Admin.QueryRow(t.Context(), `SELECT min(id) FROM app_instance_event WHERE instance_id = $1`,
+		b.made.ID).Scan((*string)(&told)))
 	_, robot := b.ServiceAccount(b.guest, authz.Keys()...)
 	blockers := &blocker.Service{DB: b.DB}
 	for name, ctx := range map[string]context.Context{"its admin": b.other, "its robot": b.With(robot)} {
@@ -159,11 +167,13 @@ func TestAnAttachedProjectSeesNothingThroughTheReadsOfInstances(t *testing.T) {
 			"member":      func() error { _, err := b.instances.Member(ctx, member); return err },
 			"event":       func() error { _, err := b.instances.Event(ctx, told); return err },
 			"upgrade": func() error {
-				_, err := b.instances.Upgrade(ctx, instance.UpgradeInput{InstanceID: b.made.ID, Config: json.RawMessage(`{"size":3}`), DeadlineSeconds: 60, IdempotencyKey: "k"})
+				_, err := b.instances.Upgrade(ctx, instance.UpgradeInput{InstanceID: b.made.ID,
+					Config: json.RawMessage(`{"size":3}`), DeadlineSeconds: 60, IdempotencyKey: "k"})
 				return err
 			},
 			"decommission": func() error {
-				_, err := b.instances.Decommission(ctx, instance.DecommissionInput{InstanceID: b.made.ID, Force: true, Reason: "mine", DeadlineSeconds: 60, IdempotencyKey: "k"})
+				_, err := b.instances.Decommission(ctx, instance.DecommissionInput{InstanceID: b.made.ID, Force: true,
+					Reason: "mine", DeadlineSeconds: 60, IdempotencyKey: "k"})
 				return err
 			},
 			"plan": func() error { _, err := b.instances.PlanDecommission(ctx, b.teardown(true)); return err },

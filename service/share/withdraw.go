@@ -20,7 +20,8 @@ func (s *Service) Withdraw(ctx context.Context, in Input) (*db.ControlPlaneShare
 		return nil, wrong.Err()
 	}
 	return s.carry(ctx, in, move{
-		action: "withdrawControlPlane", key: authz.ControlPlaneOffer, by: owner, word: "control plane withdrawn from another project",
+		action: "withdrawControlPlane", key: authz.ControlPlaneOffer, by: owner,
+		word: "control plane withdrawn from another project",
 		to: func(row *db.ControlPlaneShare) lifecycle.ShareStatus {
 			if row.Status == lifecycle.ShareOffered || row.Status == lifecycle.ShareWithdrawn {
 				return lifecycle.ShareWithdrawn

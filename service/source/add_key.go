@@ -67,11 +67,11 @@ func readKey(text string) (out trusted, err error) {
 	return trusted{string(pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der})), fingerprint, algorithm}, nil
 }
 
-// AddKey trusts a key at a source, from now on when nothing else is said. Key: source.manage on the source's tenant, or on
-// the platform.
+// AddKey trusts a key at a source, from now on when nothing else is said. Key: source.manage on the source's tenant, or
+// on the platform.
 //
-// Faults: INVALID_ARGUMENT naming the field, NOT_FOUND, FORBIDDEN, CONFLICT at input.publicKey when the source has the key
-// already, be it revoked, LIMIT_EXCEEDED beyond 50 keys.
+// Faults: INVALID_ARGUMENT naming the field, NOT_FOUND, FORBIDDEN, CONFLICT at input.publicKey when the source has the
+// key already, be it revoked, LIMIT_EXCEEDED beyond 50 keys.
 func (s *Service) AddKey(ctx context.Context, in KeyInput) (out *db.SignerKey, err error) {
 	key, err := in.check(s.DB.Now())
 	if err != nil {
@@ -98,7 +98,8 @@ func addKey(ctx context.Context, t *tx.Tx, in KeyInput, key trusted) (*db.Signer
 		return nil, fmt.Errorf("count the keys of %s: %w", source.ID, err)
 	}
 	if held >= origin.MaxKeys {
-		return nil, fault.New(fault.LimitExceeded, "a source may have at most %d keys, revoked ones among them", origin.MaxKeys).At("input.sourceId")
+		return nil, fault.New(fault.LimitExceeded, "a source may have at most %d keys, revoked ones among them",
+			origin.MaxKeys).At("input.sourceId")
 	}
 	from := t.Now
 	if in.ValidFrom != nil {
@@ -108,11 +109,13 @@ func addKey(ctx context.Context, t *tx.Tx, in KeyInput, key trusted) (*db.Signer
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11) RETURNING `+keyColumns, ids.New(ids.SignerKey), source.ID, source.TenantID, in.Name,
 		key.pem, key.fingerprint, key.algorithm, from, in.ValidUntil, string(t.Actor.ID), t.Now)
 	if tx.Violates(err, "signerkey_source_id_fingerprint") {
-		return nil, fault.New(fault.Conflict, "the source has this key, %s, be it revoked", key.fingerprint).At("input.publicKey").Retry(false)
+		return nil, fault.New(fault.Conflict, "the source has this key, %s, be it revoked",
+			key.fingerprint).At("input.publicKey").Retry(false)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("add a key to %s: %w", source.ID, err)
 	}
-	return row, audit.Write(ctx, t, audit.Entry{Action: action, Key: authz.SourceManage, Object: owner(source.TenantID), ObjectID: row.ID,
-		After: keyTrail(row), Reason: in.Reason})
+	return row, audit.Write(ctx, t, audit.Entry{Action: action, Key: authz.SourceManage, Object: owner(source.TenantID),
+		ObjectID: row.ID,
+		After:    keyTrail(row), Reason: in.Reason})
 }

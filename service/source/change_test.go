@@ -25,7 +25,8 @@ func TestASourceIsChanged(t *testing.T) {
 	b := newBench(t)
 	made := b.source()
 	name, policy, off, on := "others", lifecycle.SignatureQuarantine, true, false
-	after, err := b.verbs.Update(b.admin, source.UpdateInput{SourceID: made.ID, Name: &name, SignaturePolicy: &policy, Disabled: &off, Reason: "moved"})
+	after, err := b.verbs.Update(b.admin, source.UpdateInput{SourceID: made.ID, Name: &name, SignaturePolicy: &policy,
+		Disabled: &off, Reason: "moved"})
 	require.NoError(t, err)
 	require.Equal(t, []any{name, policy}, []any{after.Name, after.SignaturePolicy})
 	require.NotNil(t, after.DisabledAt)
@@ -48,10 +49,12 @@ func TestASourceIsChanged(t *testing.T) {
 		code fault.Code
 		path string
 	}{
-		"nothing":   {b.admin, source.UpdateInput{SourceID: made.ID}, fault.InvalidArgument, "input"},
-		"name":      {b.admin, source.UpdateInput{SourceID: made.ID, Name: &bad}, fault.InvalidArgument, "input.name"},
-		"policy":    {b.admin, source.UpdateInput{SourceID: made.ID, SignaturePolicy: &none}, fault.InvalidArgument, "input.signaturePolicy"},
-		"reason":    {b.admin, source.UpdateInput{SourceID: made.ID, Disabled: &off, Reason: strings.Repeat("x", 1_001)}, fault.InvalidArgument, "input.reason"},
+		"nothing": {b.admin, source.UpdateInput{SourceID: made.ID}, fault.InvalidArgument, "input"},
+		"name":    {b.admin, source.UpdateInput{SourceID: made.ID, Name: &bad}, fault.InvalidArgument, "input.name"},
+		"policy": {b.admin, source.UpdateInput{SourceID: made.ID, SignaturePolicy: &none}, fault.InvalidArgument,
+			"input.signaturePolicy"},
+		"reason": {b.admin, source.UpdateInput{SourceID: made.ID, Disabled: &off, Reason: strings.Repeat("x", 1_001)},
+			fault.InvalidArgument, "input.reason"},
 		"missing":   {b.admin, source.UpdateInput{SourceID: noSuch, Disabled: &off}, fault.NotFound, ""},
 		"another's": {b.elsewhere, source.UpdateInput{SourceID: made.ID, Disabled: &off}, fault.NotFound, ""},
 		"a viewer":  {b.viewer, source.UpdateInput{SourceID: made.ID, Disabled: &off}, fault.Forbidden, ""},
@@ -71,7 +74,8 @@ func TestACredentialGoesIntoCustodyAndIsNeverShown(t *testing.T) {
 	b := newBench(t)
 	made := b.source()
 	const secret = "hunter2-hunter2"
-	set, err := b.verbs.SetCredential(b.admin, source.CredentialInput{SourceID: made.ID, User: "robot", Secret: secret, Reason: "first"})
+	set, err := b.verbs.SetCredential(b.admin, source.CredentialInput{SourceID: made.ID, User: "robot", Secret: secret,
+		Reason: "first"})
 	require.NoError(t, err)
 	require.Equal(t, "robot", set.CredentialUser)
 	require.NotNil(t, set.CredentialAt)
@@ -83,7 +87,8 @@ func TestACredentialGoesIntoCustodyAndIsNeverShown(t *testing.T) {
 	require.Equal(t, secret, string(value))
 	require.Equal(t, "artifact_source|"+string(made.ID), origin.Associated(made.ID))
 
-	_, err = b.verbs.SetCredential(b.admin, source.CredentialInput{SourceID: made.ID, User: "robot", Secret: "{\n\t\"key\": 1\n}\n"})
+	_, err = b.verbs.SetCredential(b.admin, source.CredentialInput{SourceID: made.ID, User: "robot",
+		Secret: "{\n\t\"key\": 1\n}\n"})
 	require.NoError(t, err, "a key file is a secret too")
 	require.NotEqual(t, sealed, b.sealed(made.ID))
 	gone, err := b.verbs.SetCredential(b.admin, source.CredentialInput{SourceID: made.ID, Reason: "open by now"})
@@ -93,13 +98,15 @@ func TestACredentialGoesIntoCustodyAndIsNeverShown(t *testing.T) {
 	require.Nil(t, b.sealed(made.ID))
 	entries := b.entries("setSourceCredential")
 	require.Len(t, entries, 3)
-	require.Equal(t, 0, b.Count("audit_entry", "(audit_entry::text) LIKE '%hunter2%' OR (audit_entry::text) LIKE '%sealed%'"))
+	require.Equal(t, 0, b.Count("audit_entry",
+		"(audit_entry::text) LIKE '%hunter2%' OR (audit_entry::text) LIKE '%sealed%'"))
 	require.Contains(t, string(entries[0].After), "robot")
 }
 
 func (b *bench) sealed(id ids.ID) (sealed []byte) {
 	b.t.Helper()
-	require.NoError(b.t, b.Admin.QueryRow(b.t.Context(), `SELECT credential FROM artifact_source WHERE id = $1`, id).Scan(&sealed))
+	require.NoError(b.t, b.Admin.QueryRow(b.t.Context(), `SELECT credential FROM artifact_source WHERE id = $1`,
+		id).Scan(&sealed))
 	return sealed
 }
 
@@ -115,17 +122,28 @@ func TestAWrongCredentialIsRefusedWithoutRepeatingIt(t *testing.T) {
 		code fault.Code
 		path string
 	}{
-		"no secret":   {b.admin, source.CredentialInput{SourceID: made.ID, User: "robot"}, fault.InvalidArgument, "input.secret"},
-		"no user":     {b.admin, source.CredentialInput{SourceID: made.ID, Secret: "s3cret"}, fault.InvalidArgument, "input.user"},
-		"long user":   {b.admin, source.CredentialInput{SourceID: made.ID, User: strings.Repeat("u", 201), Secret: "s3cret"}, fault.InvalidArgument, "input.user"},
-		"colon":       {b.admin, source.CredentialInput{SourceID: made.ID, User: "a:b", Secret: "s3cret"}, fault.InvalidArgument, "input.user"},
-		"long secret": {b.admin, source.CredentialInput{SourceID: made.ID, User: "robot", Secret: strings.Repeat("s3cret", 700)}, fault.InvalidArgument, "input.secret"},
-		"zero byte":   {b.admin, source.CredentialInput{SourceID: made.ID, User: "robot", Secret: "s3cret\x00"}, fault.InvalidArgument, "input.secret"},
-		"no text":     {b.admin, source.CredentialInput{SourceID: made.ID, User: "robot", Secret: "s3cret\xff"}, fault.InvalidArgument, "input.secret"},
-		"reason":      {b.admin, source.CredentialInput{SourceID: made.ID, User: "robot", Secret: "s3cret", Reason: strings.Repeat("x", 1_001)}, fault.InvalidArgument, "input.reason"},
-		"missing":     {b.admin, source.CredentialInput{SourceID: noSuch, User: "robot", Secret: "s3cret"}, fault.NotFound, ""},
-		"another's":   {b.elsewhere, source.CredentialInput{SourceID: made.ID, User: "robot", Secret: "s3cret"}, fault.NotFound, ""},
-		"a viewer":    {b.viewer, source.CredentialInput{SourceID: made.ID, User: "robot", Secret: "s3cret"}, fault.Forbidden, ""},
+		"no secret": {b.admin, source.CredentialInput{SourceID: made.ID, User: "robot"}, fault.InvalidArgument,
+			"input.secret"},
+		"no user": {b.admin, source.CredentialInput{SourceID: made.ID, Secret: "s3cret"}, fault.InvalidArgument,
+			"input.user"},
+		"long user": {b.admin, source.CredentialInput{SourceID: made.ID, User: strings.Repeat("u", 201), Secret: "s3cret"},
+			fault.InvalidArgument, "input.user"},
+		"colon": {b.admin, source.CredentialInput{SourceID: made.ID, User: "a:b", Secret: "s3cret"},
+			fault.InvalidArgument, "input.user"},
+		"long secret": {b.admin, source.CredentialInput{SourceID: made.ID, User: "robot",
+			Secret: strings.Repeat("s3cret", 700)}, fault.InvalidArgument, "input.secret"},
+		"zero byte": {b.admin, source.CredentialInput{SourceID: made.ID, User: "robot", Secret: "s3cret\x00"},
+			fault.InvalidArgument, "input.secret"},
+		"no text": {b.admin, source.CredentialInput{SourceID: made.ID, User: "robot", Secret: "s3cret\xff"},
+			fault.InvalidArgument, "input.secret"},
+		"reason": {b.admin, source.CredentialInput{SourceID: made.ID, User: "robot", Secret: "s3cret",
+			Reason: strings.Repeat("x", 1_001)}, fault.InvalidArgument, "input.reason"},
+		"missing": {b.admin, source.CredentialInput{SourceID: noSuch, User: "robot", Secret: "s3cret"}, fault.NotFound,
+			""},
+		"another's": {b.elsewhere, source.CredentialInput{SourceID: made.ID, User: "robot", Secret: "s3cret"},
+			fault.NotFound, ""},
+		"a viewer": {b.viewer, source.CredentialInput{SourceID: made.ID, User: "robot", Secret: "s3cret"}, fault.Forbidden,
+			""},
 	} {
 		_, err := b.verbs.SetCredential(one.as, one.in)
 		refused(t, err, one.code, one.path, what)
@@ -147,15 +165,19 @@ func TestKeysAreTrustedAndRevoked(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	made := b.source()
-	first, err := b.verbs.AddKey(b.admin, source.KeyInput{SourceID: made.ID, Name: "release", PublicKey: edwards(t), Reason: "first"})
+	first, err := b.verbs.AddKey(b.admin, source.KeyInput{SourceID: made.ID, Name: "release", PublicKey: edwards(t),
+		Reason: "first"})
 	require.NoError(t, err)
-	require.Equal(t, []any{"release", "ed25519", made.ID, made.TenantID}, []any{first.Name, first.Algorithm, first.SourceID, first.TenantID})
+	require.Equal(t, []any{"release", "ed25519", made.ID, made.TenantID},
+		[]any{first.Name, first.Algorithm, first.SourceID, first.TenantID})
 	require.Regexp(t, "^sha256:[0-9a-f]{64}$", first.Fingerprint)
 	require.WithinDuration(t, time.Now(), first.ValidFrom, time.Minute)
 	require.Nil(t, first.ValidUntil)
 	text := ellipticKey(t, elliptic.P256())
-	from, until := time.Now().Add(time.Hour).UTC().Truncate(time.Second), time.Now().Add(2*time.Hour).UTC().Truncate(time.Second)
-	second, err := b.verbs.AddKey(b.admin, source.KeyInput{SourceID: made.ID, Name: "next", PublicKey: text + "\n", ValidFrom: &from, ValidUntil: &until})
+	from, until := time.Now().Add(time.Hour).UTC().Truncate(time.Second),
+		time.Now().Add(2*time.Hour).UTC().Truncate(time.Second)
+	second, err := b.verbs.AddKey(b.admin, source.KeyInput{SourceID: made.ID, Name: "next", PublicKey: text + "\n",
+		ValidFrom: &from, ValidUntil: &until})
 	require.NoError(t, err)
 	require.Equal(t, []any{"ecdsa-p256", text}, []any{second.Algorithm, second.PublicKey}, "the key alone is stored")
 	require.Equal(t, []time.Time{from, until}, []time.Time{second.ValidFrom.UTC(), second.ValidUntil.UTC()})
@@ -206,17 +228,28 @@ func TestWhatIsWrongWithAKeyIsNamedAndNothingIsTrusted(t *testing.T) {
 		code   fault.Code
 		path   string
 	}{
-		"name":      {b.admin, func(in *source.KeyInput) { in.Name = "" }, fault.InvalidArgument, "input.name"},
-		"long name": {b.admin, func(in *source.KeyInput) { in.Name = strings.Repeat("n", 81) }, fault.InvalidArgument, "input.name"},
-		"no key":    {b.admin, func(in *source.KeyInput) { in.PublicKey = "" }, fault.InvalidArgument, "input.publicKey"},
-		"no PEM":    {b.admin, func(in *source.KeyInput) { in.PublicKey = "AAAA" }, fault.InvalidArgument, "input.publicKey"},
-		"P-384":     {b.admin, func(in *source.KeyInput) { in.PublicKey = ellipticKey(t, elliptic.P384()) }, fault.InvalidArgument, "input.publicKey"},
-		"RSA":       {b.admin, func(in *source.KeyInput) { in.PublicKey = rsaKey(t) }, fault.InvalidArgument, "input.publicKey"},
-		"two keys":  {b.admin, func(in *source.KeyInput) { in.PublicKey = good + edwards(t) }, fault.InvalidArgument, "input.publicKey"},
-		"too long":  {b.admin, func(in *source.KeyInput) { in.PublicKey = good + strings.Repeat("\n", 5_000) }, fault.InvalidArgument, "input.publicKey"},
-		"ended":     {b.admin, func(in *source.KeyInput) { in.ValidUntil = &past }, fault.InvalidArgument, "input.validUntil"},
-		"backwards": {b.admin, func(in *source.KeyInput) { later := soon.Add(time.Hour); in.ValidFrom, in.ValidUntil = &later, &soon }, fault.InvalidArgument, "input.validUntil"},
-		"reason":    {b.admin, func(in *source.KeyInput) { in.Reason = strings.Repeat("x", 1_001) }, fault.InvalidArgument, "input.reason"},
+		"name": {b.admin, func(in *source.KeyInput) { in.Name = "" }, fault.InvalidArgument, "input.name"},
+		"long name": {b.admin, func(in *source.KeyInput) { in.Name = strings.Repeat("n", 81) }, fault.InvalidArgument,
+			"input.name"},
+		"no key": {b.admin, func(in *source.KeyInput) { in.PublicKey = "" }, fault.InvalidArgument, "input.publicKey"},
+		"no PEM": {b.admin, func(in *source.KeyInput) { in.PublicKey = "AAAA" }, fault.InvalidArgument, "input.publicKey"},
+		"P-384": {b.admin, func(in *source.KeyInput) { in.PublicKey = ellipticKey(t, elliptic.P384()) },
+			fault.InvalidArgument, "input.publicKey"},
+		"RSA": {b.admin, func(in *source.KeyInput) { in.PublicKey = rsaKey(t) }, fault.InvalidArgument,
+			"input.publicKey"},
+		"two keys": {b.admin, func(in *source.KeyInput) { in.PublicKey = good + edwards(t) }, fault.InvalidArgument,
+			"input.publicKey"},
+		"too long": {b.admin, func(in *source.KeyInput) { in.PublicKey = good + strings.Repeat("\n", 5_000) },
+			fault.InvalidArgument, "input.publicKey"},
+		"ended": {b.admin, func(in *source.KeyInput) { in.ValidUntil = &past }, fault.InvalidArgument,
+			"input.validUntil"},
+		"backwards": {b.admin, func(in *source.KeyInput) {
+			later := soon.Add(time.Hour)
+			in.ValidFrom, in.ValidUntil = &later, &soon
+		}, fault.InvalidArgument,
+			"input.validUntil"},
+		"reason": {b.admin, func(in *source.KeyInput) { in.Reason = strings.Repeat("x", 1_001) }, fault.InvalidArgument,
+			"input.reason"},
 		"missing":   {b.admin, func(in *source.KeyInput) { in.SourceID = noSuch }, fault.NotFound, ""},
 		"another's": {b.elsewhere, func(*source.KeyInput) {}, fault.NotFound, ""},
 		"a viewer":  {b.viewer, func(*source.KeyInput) {}, fault.Forbidden, ""},

@@ -54,7 +54,8 @@ func (in *CreateInput) check() (*url.URL, error) {
 
 // checkPolicy refuses a signature policy that is none.
 func checkPolicy(input *check.Input, policy lifecycle.SignaturePolicy) {
-	known := []lifecycle.SignaturePolicy{lifecycle.SignatureRequired, lifecycle.SignatureQuarantine, lifecycle.SignatureOptional}
+	known := []lifecycle.SignaturePolicy{lifecycle.SignatureRequired, lifecycle.SignatureQuarantine,
+		lifecycle.SignatureOptional}
 	if !slices.Contains(known, policy) {
 		input.Bad("input.signaturePolicy", "one of REQUIRED, QUARANTINE and OPTIONAL")
 	}
@@ -63,9 +64,9 @@ func checkPolicy(input *check.Input, policy lifecycle.SignaturePolicy) {
 // Create adds a source, without a credential and without keys. A repeat with the same key answers the same source. Key:
 // source.manage on the tenant, or on the platform.
 //
-// Faults: INVALID_ARGUMENT naming the field, DIAL_REFUSED when the location names an IP that the operator does not allow,
-// NOT_FOUND, FORBIDDEN, POLICY_DENIED when artifactSources does not let the location through, CONFLICT at input.name or
-// input.location, LIMIT_EXCEEDED beyond 200 sources of one owner, IDEMPOTENCY_KEY_REUSED.
+// Faults: INVALID_ARGUMENT naming the field, DIAL_REFUSED when the location names an IP that the operator does not
+// allow, NOT_FOUND, FORBIDDEN, POLICY_DENIED when artifactSources does not let the location through, CONFLICT at
+// input.name or input.location, LIMIT_EXCEEDED beyond 200 sources of one owner, IDEMPOTENCY_KEY_REUSED.
 func (s *Service) Create(ctx context.Context, in CreateInput) (out *db.ArtifactSource, err error) {
 	at, err := in.check()
 	if err != nil {
@@ -97,7 +98,8 @@ func (s *Service) create(ctx context.Context, t *tx.Tx, in CreateInput, at *url.
 		return nil, err
 	}
 	made := ids.New(ids.ArtifactSource)
-	repeated, err := idem.Claim(ctx, t, idem.Key{Verb: action, TenantID: where.TenantID, Value: in.IdempotencyKey, Input: in}, &made)
+	repeated, err := idem.Claim(ctx, t, idem.Key{Verb: action, TenantID: where.TenantID, Value: in.IdempotencyKey,
+		Input: in}, &made)
 	if err != nil {
 		return nil, err
 	}
@@ -121,7 +123,8 @@ func (s *Service) create(ctx context.Context, t *tx.Tx, in CreateInput, at *url.
 	if err != nil {
 		return nil, taken(fmt.Errorf("create a source: %w", err), "input.location")
 	}
-	return row, audit.Write(ctx, t, audit.Entry{Action: action, Key: authz.SourceManage, Object: where, ObjectID: row.ID, After: trail(row)})
+	return row, audit.Write(ctx, t, audit.Entry{Action: action, Key: authz.SourceManage, Object: where, ObjectID: row.ID,
+		After: trail(row)})
 }
 
 // placed is the refusal of an address at the field that named it.
@@ -135,11 +138,13 @@ func placed(err error) error {
 // room locks an owner against another source at the same time, and refuses one too many.
 func room(ctx context.Context, t *tx.Tx, tenantID *ids.ID) error {
 	of := string(rows.Value(tenantID))
-	if _, err := t.Exec(ctx, `SELECT pg_advisory_xact_lock(hashtextextended('artifact sources of ' || $1, 0))`, of); err != nil {
+	if _, err := t.Exec(ctx, `SELECT pg_advisory_xact_lock(hashtextextended('artifact sources of ' || $1, 0))`,
+		of); err != nil {
 		return fmt.Errorf("lock the sources of %q: %w", of, err)
 	}
 	var held int
-	if err := t.QueryRow(ctx, `SELECT count(*) FROM artifact_source WHERE coalesce(tenant_id, '') = $1`, of).Scan(&held); err != nil {
+	if err := t.QueryRow(ctx, `SELECT count(*) FROM artifact_source WHERE coalesce(tenant_id, '') = $1`,
+		of).Scan(&held); err != nil {
 		return fmt.Errorf("count the sources of %q: %w", of, err)
 	}
 	if held >= maxSources {

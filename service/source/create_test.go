@@ -21,7 +21,8 @@ func TestASourceIsMadeOnceAndKnownToItsOwn(t *testing.T) {
 	in := b.input()
 	made, err := b.verbs.Create(b.admin, in)
 	require.NoError(t, err)
-	require.Equal(t, []any{"models", lifecycle.SourceOCI, "registry.test/models", "", lifecycle.SignatureRequired, "", &b.tenant.ID},
+	require.Equal(t, []any{"models", lifecycle.SourceOCI, "registry.test/models", "", lifecycle.SignatureRequired, "",
+		&b.tenant.ID},
 		[]any{made.Name, made.Kind, made.Location, made.Region, made.SignaturePolicy, made.CredentialUser, made.TenantID})
 	require.Nil(t, made.DisabledAt)
 	require.Nil(t, made.CredentialAt)
@@ -95,15 +96,22 @@ func TestOnlyLocationsInTheirOneSpellingAreTaken(t *testing.T) {
 	b := newBench(t)
 	long := strings.Repeat("a", 63) + "."
 	for kind, locations := range map[lifecycle.SourceKind][]string{
-		lifecycle.SourceOCI: {"", "registry", "registry.test/", "registry.test/a/", "https://registry.test", "registry.test//a", "/a", "Registry.test", "registry.test/A",
-			"registry.test/a:tag", "registry.test/a@sha256:0", "registry.test:0", "registry.test:443", "registry.test:05000", "registry.test:65536", "registry.test:x", "registry.test:", "user@registry.test",
-			"registry.test/../a", "registry.test/a b", "registry.test?x", "registry.test#x", "registry.test.", ".registry.test", "-a.test", "a_b.test", "1::2", "[::1", "[0:0::1]:5000", "[fe80::1%eth0]:5000",
+		lifecycle.SourceOCI: {"", "registry", "registry.test/", "registry.test/a/", "https://registry.test",
+			"registry.test//a", "/a", "Registry.test", "registry.test/A",
+			"registry.test/a:tag", "registry.test/a@sha256:0", "registry.test:0", "registry.test:443", "registry.test:05000",
+			"registry.test:65536", "registry.test:x", "registry.test:", "user@registry.test",
+			"registry.test/../a", "registry.test/a b", "registry.test?x", "registry.test#x", "registry.test.", ".registry.test",
+			"-a.test", "a_b.test", "1::2", "[::1", "[0:0::1]:5000", "[fe80::1%eth0]:5000",
 			"registry.test/" + strings.Repeat("a", 400), strings.Repeat(long, 4) + "test"},
-		lifecycle.SourceHTTPS: {"", "https://", "https:///", "http://files.test/", "files.test/", "https://files.test", "https://files.test/a", "https://Files.test/", "https://u:p@files.test/",
-			"https://files.test/?", "https://files.test/?a=b/", "https://files.test/#/", "https://files.test//", "https://files.test/a//", "https://files.test/../", "https://files.test/a/./",
-			"https://files.test/%61/", "https://files.test:443/", "https://files.test/a b/", `https://files.test/a\b/`, "ftp://files.test/", "https://files.test:/"},
-		lifecycle.SourceS3: {"https://s3.test/", "https://s3.test/Bucket/", "https://s3.test/b/", "https://s3.test/-bucket/", "https://s3.test/bucket", "s3://bucket/", "https://s3.test/bucket//"},
-		"FTP":              {"registry.test", "https://files.test"},
+		lifecycle.SourceHTTPS: {"", "https://", "https:///", "http://files.test/", "files.test/", "https://files.test",
+			"https://files.test/a", "https://Files.test/", "https://u:p@files.test/",
+			"https://files.test/?", "https://files.test/?a=b/", "https://files.test/#/", "https://files.test//",
+			"https://files.test/a//", "https://files.test/../", "https://files.test/a/./",
+			"https://files.test/%61/", "https://files.test:443/", "https://files.test/a b/", `https://files.test/a\b/`,
+			"ftp://files.test/", "https://files.test:/"},
+		lifecycle.SourceS3: {"https://s3.test/", "https://s3.test/Bucket/", "https://s3.test/b/", "https://s3.test/-bucket/",
+			"https://s3.test/bucket", "s3://bucket/", "https://s3.test/bucket//"},
+		"FTP": {"registry.test", "https://files.test"},
 	} {
 		for _, location := range locations {
 			in := b.input()
@@ -115,7 +123,8 @@ func TestOnlyLocationsInTheirOneSpellingAreTaken(t *testing.T) {
 	b.nothing("refused locations")
 	names := 0
 	for kind, locations := range map[lifecycle.SourceKind][]string{
-		lifecycle.SourceOCI:   {"localhost", "registry:5000", "8.8.8.8/a", "[2606:4700::1]:5000/a", "registry.test/a/b__c/d-e.f", "xn--bcher-kva.test"},
+		lifecycle.SourceOCI: {"localhost", "registry:5000", "8.8.8.8/a", "[2606:4700::1]:5000/a",
+			"registry.test/a/b__c/d-e.f", "xn--bcher-kva.test"},
 		lifecycle.SourceHTTPS: {"https://files.test/", "https://files.test:8443/A/b~c/d=1/", "https://files/"},
 		lifecycle.SourceS3:    {"https://s3.test/bucket/", "https://s3.test:9000/my.bucket-1/Prefix/x/"},
 	} {
@@ -144,12 +153,19 @@ func TestWhatIsWrongWithASourceIsNamedAndNothingIsMade(t *testing.T) {
 		"bad region": {b.admin, func(in *source.CreateInput) {
 			in.Kind, in.Location, in.Region = lifecycle.SourceS3, "https://s3.test/bucket/", "EU 1"
 		}, fault.InvalidArgument, "input.region"},
-		"policy":           {b.admin, func(in *source.CreateInput) { in.SignaturePolicy = "MAYBE" }, fault.InvalidArgument, "input.signaturePolicy"},
-		"key":              {b.admin, func(in *source.CreateInput) { in.IdempotencyKey = "" }, fault.InvalidArgument, "input.idempotencyKey"},
-		"inside":           {b.admin, func(in *source.CreateInput) { in.Location = "169.254.169.254/latest" }, fault.DialRefused, "input.location"},
-		"inside by number": {b.admin, func(in *source.CreateInput) { in.Location = "127.1:5000" }, fault.DialRefused, "input.location"},
-		"inside, v6":       {b.admin, func(in *source.CreateInput) { in.Kind, in.Location = lifecycle.SourceHTTPS, "https://[::1]:8443/" }, fault.DialRefused, "input.location"},
-		"no tenant":        {b.admin, func(in *source.CreateInput) { id := ids.New(ids.Tenant); in.TenantID = &id }, fault.NotFound, ""},
+		"policy": {b.admin, func(in *source.CreateInput) { in.SignaturePolicy = "MAYBE" }, fault.InvalidArgument,
+			"input.signaturePolicy"},
+		"key": {b.admin, func(in *source.CreateInput) { in.IdempotencyKey = "" }, fault.InvalidArgument,
+			"input.idempotencyKey"},
+		"inside": {b.admin, func(in *source.CreateInput) { in.Location = "169.254.169.254/latest" },
+			fault.DialRefused, "input.location"},
+		"inside by number": {b.admin, func(in *source.CreateInput) { in.Location = "127.1:5000" }, fault.DialRefused,
+			"input.location"},
+		"inside, v6": {b.admin, func(in *source.CreateInput) {
+			in.Kind, in.Location = lifecycle.SourceHTTPS, "https://[::1]:8443/"
+		}, fault.DialRefused, "input.location"},
+		"no tenant": {b.admin, func(in *source.CreateInput) { id := ids.New(ids.Tenant); in.TenantID = &id },
+			fault.NotFound, ""},
 		"another's tenant": {b.elsewhere, func(*source.CreateInput) {}, fault.NotFound, ""},
 		"the platform's":   {b.admin, func(in *source.CreateInput) { in.TenantID = nil }, fault.Forbidden, ""},
 		"a viewer":         {b.viewer, func(*source.CreateInput) {}, fault.Forbidden, ""},

@@ -37,7 +37,8 @@ func (in CredentialInput) check() error {
 			input.Bad("input.user", "must not hold a colon")
 		}
 		// A key file of several lines is a secret too.
-		if n := utf8.RuneCountInString(in.Secret); n < 1 || n > maxSecret || !utf8.ValidString(in.Secret) || strings.ContainsRune(in.Secret, 0) {
+		if n := utf8.RuneCountInString(in.Secret); n < 1 || n > maxSecret || !utf8.ValidString(in.Secret) ||
+			strings.ContainsRune(in.Secret, 0) {
 			input.Bad("input.secret", "1 to %d characters", maxSecret)
 		}
 	}
@@ -48,8 +49,8 @@ func (in CredentialInput) check() error {
 // SetCredential sets a credential in the place of the one before, or takes it away. It goes into custody and is never
 // shown. Key: source.manage on the source's tenant, or on the platform.
 //
-// The keeper of secrets is asked between two transactions, as it may be slow: the first finds out whether the caller may.
-// Faults: INVALID_ARGUMENT naming the field, NOT_FOUND, FORBIDDEN, UNAVAILABLE when the keeper does not answer.
+// The keeper of secrets is asked between two transactions, as it may be slow: the first finds out whether the caller
+// may. Faults: INVALID_ARGUMENT naming the field, NOT_FOUND, FORBIDDEN, UNAVAILABLE when the keeper does not answer.
 func (s *Service) SetCredential(ctx context.Context, in CredentialInput) (out *db.ArtifactSource, err error) {
 	if err := in.check(); err != nil {
 		return nil, err
@@ -66,7 +67,8 @@ func (s *Service) SetCredential(ctx context.Context, in CredentialInput) (out *d
 	return out, nil
 }
 
-func setCredential(ctx context.Context, t *tx.Tx, in CredentialInput, fresh *custody.Fresh) (*db.ArtifactSource, error) {
+func setCredential(ctx context.Context, t *tx.Tx, in CredentialInput, fresh *custody.Fresh) (*db.ArtifactSource,
+	error) {
 	const action = "setSourceCredential"
 	before, err := locked(ctx, t, action, in.SourceID)
 	if err != nil {
@@ -91,6 +93,7 @@ func setCredential(ctx context.Context, t *tx.Tx, in CredentialInput, fresh *cus
 	if err != nil {
 		return nil, fmt.Errorf("set the credential of %s: %w", before.ID, err)
 	}
-	return after, audit.Write(ctx, t, audit.Entry{Action: action, Key: authz.SourceManage, Object: owner(before.TenantID), ObjectID: before.ID,
-		Before: trail(before), After: trail(after), Reason: in.Reason})
+	return after, audit.Write(ctx, t, audit.Entry{Action: action, Key: authz.SourceManage, Object: owner(before.TenantID),
+		ObjectID: before.ID,
+		Before:   trail(before), After: trail(after), Reason: in.Reason})
 }

@@ -56,7 +56,8 @@ func newBench(t *testing.T) *bench {
 
 // input is what a source of the tenant is made from.
 func (b *bench) input() source.CreateInput {
-	return source.CreateInput{TenantID: &b.tenant.ID, Name: "models", Kind: lifecycle.SourceOCI, Location: "registry.test/models",
+	return source.CreateInput{TenantID: &b.tenant.ID, Name: "models", Kind: lifecycle.SourceOCI,
+		Location:        "registry.test/models",
 		SignaturePolicy: lifecycle.SignatureRequired, IdempotencyKey: rand.Text()}
 }
 

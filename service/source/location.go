@@ -14,9 +14,11 @@ import (
 const maxLocation = 400
 
 const (
-	registryForm = "host[:port][/path] in lower case, such as registry.example.com/team, without a scheme, a tag or a closing slash"
-	addressForm  = "an https address in its plain form that ends with a slash, without user, query or fragment, and without the port 443"
-	bucketForm   = addressForm + ": https://endpoint/bucket/[prefix/]"
+	registryForm = "host[:port][/path] in lower case, such as registry.example.com/team, without a scheme, a tag or a " +
+		"closing slash"
+	addressForm = "an https address in its plain form that ends with a slash, without user, query or fragment, and " +
+		"without the port 443"
+	bucketForm = addressForm + ": https://endpoint/bucket/[prefix/]"
 )
 
 var (
@@ -27,8 +29,8 @@ var (
 	regionForm     = regexp.MustCompile(`^[a-z0-9](?:[a-z0-9-]{0,38}[a-z0-9])?$`)
 )
 
-// address reads a location strictly, as what is compared with artifacts' addresses letter by letter: what it should have
-// been, or its address as the operator's rules know it.
+// address reads a location strictly, as what is compared with artifacts' addresses letter by letter: what it should
+// have been, or its address as the operator's rules know it.
 func address(kind lifecycle.SourceKind, location string) (at *url.URL, should string) {
 	var host, path, form string
 	switch kind {
@@ -47,11 +49,13 @@ func address(kind lifecycle.SourceKind, location string) (at *url.URL, should st
 		inner, closed := strings.CutSuffix(rest, "/")
 		host, path, _ = strings.Cut(inner, "/")
 		bucket, _, _ := strings.Cut(path, "/")
-		if !secure || !closed || strings.HasSuffix(inner, "/") || !steps(path, stepForm) || kind == lifecycle.SourceS3 && !bucketName.MatchString(bucket) {
+		if !secure || !closed || strings.HasSuffix(inner, "/") || !steps(path, stepForm) || kind == lifecycle.SourceS3 &&
+			!bucketName.MatchString(bucket) {
 			return nil, form
 		}
 	}
-	if len(location) > maxLocation || !sound(host) || kind == lifecycle.SourceOCI && !strings.ContainsAny(host, ".:") && host != "localhost" {
+	if len(location) > maxLocation || !sound(host) || kind == lifecycle.SourceOCI && !strings.ContainsAny(host, ".:") &&
+		host != "localhost" {
 		return nil, form
 	}
 	return &url.URL{Scheme: "https", Host: host, Path: "/" + path}, ""

@@ -12,8 +12,8 @@ import (
 	"github.com/gpuaas/app-platform/service/kit/page"
 )
 
-// read runs queries of sources and keys, which row-level security confines to the platform's and those of the tenants that
-// the caller is seen in. Key: source.read in any scope, or one of the others.
+// read runs queries of sources and keys, which row-level security confines to the platform's and those of the tenants
+// that the caller is seen in. Key: source.read in any scope, or one of the others.
 func (s *Service) read(ctx context.Context, query tx.Query, others ...authz.Key) error {
 	_, err := s.readAs(ctx, query, others...)
 	return err
@@ -40,8 +40,8 @@ func shown(actor *authz.Actor, found []*db.ArtifactSource) {
 	}
 }
 
-// List lists the sources that the caller may use, by name: the platform's and those of its tenants, or of one tenant and the
-// platform. Those that are switched off are among them. Key: source.read in any scope.
+// List lists the sources that the caller may use, by name: the platform's and those of its tenants, or of one tenant
+// and the platform. Those that are switched off are among them. Key: source.read in any scope.
 func (s *Service) List(ctx context.Context, tenantID *ids.ID, args page.Args) (*page.Page[*db.ArtifactSource], error) {
 	const list = "artifactSources"
 	var name string
@@ -76,7 +76,8 @@ func (s *Service) Get(ctx context.Context, id ids.ID) (*db.ArtifactSource, error
 // Many reads sources; those that are missing or another tenant's are left out. Key: source.read in any scope.
 func (s *Service) Many(ctx context.Context, wanted []ids.ID) (map[ids.ID]*db.ArtifactSource, error) {
 	var found []*db.ArtifactSource
-	actor, err := s.readAs(ctx, tx.Rows(&found, scan, `SELECT `+columns+` FROM artifact_source WHERE id = ANY ($1)`, wanted))
+	actor, err := s.readAs(ctx, tx.Rows(&found, scan, `SELECT `+columns+` FROM artifact_source WHERE id = ANY ($1)`,
+		wanted))
 	if err != nil {
 		return nil, err
 	}
@@ -84,8 +85,8 @@ func (s *Service) Many(ctx context.Context, wanted []ids.ID) (map[ids.ID]*db.Art
 	return byID(found, func(row *db.ArtifactSource) ids.ID { return row.ID }), nil
 }
 
-// KeysOf reads the keys of sources, newest first, revoked and ended ones among them; at most 50 each. Key: source.read in any
-// scope.
+// KeysOf reads the keys of sources, newest first, revoked and ended ones among them; at most 50 each. Key: source.read
+// in any scope.
 func (s *Service) KeysOf(ctx context.Context, sources []ids.ID) (map[ids.ID][]*db.SignerKey, error) {
 	var found []*db.SignerKey
 	err := s.read(ctx, tx.Rows(&found, scanKey, `SELECT `+keyColumns+` FROM signer_key WHERE source_id = ANY ($1)

@@ -12,8 +12,8 @@ import (
 	"github.com/gpuaas/app-platform/service/ledger/audit"
 )
 
-// RevokeKey trusts a key no longer, for good; one that is revoked stays as it is. Key: source.manage on its source's tenant,
-// or on the platform. Faults: INVALID_ARGUMENT at reason, which is needed, NOT_FOUND, FORBIDDEN.
+// RevokeKey trusts a key no longer, for good; one that is revoked stays as it is. Key: source.manage on its source's
+// tenant, or on the platform. Faults: INVALID_ARGUMENT at reason, which is needed, NOT_FOUND, FORBIDDEN.
 func (s *Service) RevokeKey(ctx context.Context, id ids.ID, reason string) (out *db.SignerKey, err error) {
 	var input check.Input
 	input.Text("reason", reason, 1, check.MaxReason)
@@ -50,7 +50,8 @@ func revokeKey(ctx context.Context, t *tx.Tx, id ids.ID, reason string) (*db.Sig
 	if before, err = load(" FOR UPDATE"); err != nil || before.RevokedAt != nil {
 		return before, err
 	}
-	after, err := one(ctx, t, scanKey, `UPDATE signer_key SET revoked_at = $2, revoke_reason = $3 WHERE id = $1 RETURNING `+keyColumns, id, t.Now, reason)
+	after, err := one(ctx, t, scanKey,
+		`UPDATE signer_key SET revoked_at = $2, revoke_reason = $3 WHERE id = $1 RETURNING `+keyColumns, id, t.Now, reason)
 	if err != nil {
 		return nil, fmt.Errorf("revoke key %s: %w", id, err)
 	}

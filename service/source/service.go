@@ -41,7 +41,8 @@ const columns = `artifact_source.id, artifact_source.tenant_id, artifact_source.
 
 func scan(row pgx.CollectableRow) (*db.ArtifactSource, error) {
 	x := &db.ArtifactSource{}
-	return x, row.Scan((*string)(&x.ID), &x.TenantID, &x.Name, (*string)(&x.Kind), &x.Location, &x.Region, (*string)(&x.SignaturePolicy),
+	return x, row.Scan((*string)(&x.ID), &x.TenantID, &x.Name, (*string)(&x.Kind), &x.Location, &x.Region,
+		(*string)(&x.SignaturePolicy),
 		&x.CredentialUser, &x.Keeper, &x.CredentialAt, &x.DisabledAt, &x.CreatedBy, &x.CreatedAt)
 }
 
@@ -50,12 +51,14 @@ const keyColumns = `signer_key.id, signer_key.source_id, signer_key.tenant_id, s
 
 func scanKey(row pgx.CollectableRow) (*db.SignerKey, error) {
 	x := &db.SignerKey{}
-	return x, row.Scan((*string)(&x.ID), (*string)(&x.SourceID), &x.TenantID, &x.Name, &x.PublicKey, &x.Fingerprint, &x.Algorithm,
+	return x, row.Scan((*string)(&x.ID), (*string)(&x.SourceID), &x.TenantID, &x.Name, &x.PublicKey, &x.Fingerprint,
+		&x.Algorithm,
 		&x.ValidFrom, &x.ValidUntil, &x.RevokedAt, &x.RevokeReason, &x.CreatedBy, &x.CreatedAt)
 }
 
 // one reads at most one row; nil when there is none.
-func one[T any](ctx context.Context, t *tx.Tx, scan func(pgx.CollectableRow) (*T, error), query string, args ...any) (*T, error) {
+func one[T any](ctx context.Context, t *tx.Tx, scan func(pgx.CollectableRow) (*T, error), query string,
+	args ...any) (*T, error) {
 	found, err := t.Query(ctx, query, args...)
 	if err != nil {
 		return nil, err
@@ -70,8 +73,8 @@ func one[T any](ctx context.Context, t *tx.Tx, scan func(pgx.CollectableRow) (*T
 // owner is where the keys of a source are asked for: its tenant, or the platform.
 func owner(tenantID *ids.ID) authz.Object { return authz.Object{TenantID: rows.Value(tenantID)} }
 
-// locked loads a source for change and asks for source.manage. It is asked for before the lock, which whoever only reads
-// a source cannot take. NOT_FOUND when it is missing or hidden.
+// locked loads a source for change and asks for source.manage. It is asked for before the lock, which whoever only
+// reads a source cannot take. NOT_FOUND when it is missing or hidden.
 func locked(ctx context.Context, t *tx.Tx, action string, id ids.ID) (*db.ArtifactSource, error) {
 	found, err := one(ctx, t, scan, `SELECT `+columns+` FROM artifact_source WHERE id = $1`, id)
 	if err != nil {
@@ -117,12 +120,14 @@ func taken(err error, at string) error {
 
 // trail is what the audit keeps of a source.
 func trail(row *db.ArtifactSource) map[string]any {
-	return map[string]any{"name": row.Name, "kind": row.Kind, "location": row.Location, "region": row.Region, "signaturePolicy": row.SignaturePolicy,
-		"credentialUser": row.CredentialUser, "credentialAt": row.CredentialAt, "disabledAt": row.DisabledAt}
+	return map[string]any{"name": row.Name, "kind": row.Kind, "location": row.Location, "region": row.Region,
+		"signaturePolicy": row.SignaturePolicy,
+		"credentialUser":  row.CredentialUser, "credentialAt": row.CredentialAt, "disabledAt": row.DisabledAt}
 }
 
 // keyTrail is what the audit keeps of a key.
 func keyTrail(row *db.SignerKey) map[string]any {
-	return map[string]any{"source": row.SourceID, "name": row.Name, "fingerprint": row.Fingerprint, "algorithm": row.Algorithm,
+	return map[string]any{"source": row.SourceID, "name": row.Name, "fingerprint": row.Fingerprint,
+		"algorithm": row.Algorithm,
 		"validFrom": row.ValidFrom, "validUntil": row.ValidUntil, "revokedAt": row.RevokedAt}
 }

@@ -37,11 +37,13 @@ func (in UpdateInput) check() error {
 	return input.Err()
 }
 
-// Update changes a source, or switches it off or on. What is published is not looked at again by a new signature policy: that
-// holds for what is published or promoted from now on. Key: source.manage on its tenant, or on the platform.
+// Update changes a source, or switches it off or on. What is published is not looked at again by a new signature
+// policy: that holds for what is published or promoted from now on. Key: source.manage on its tenant, or on the
+// platform.
 //
-// Faults: INVALID_ARGUMENT naming the field, NOT_FOUND, FORBIDDEN, CONFLICT at input.name, or at input.disabled when it is
-// switched on and another has its location by now, and there POLICY_DENIED when artifactSources does not let it through.
+// Faults: INVALID_ARGUMENT naming the field, NOT_FOUND, FORBIDDEN, CONFLICT at input.name, or at input.disabled when it
+// is switched on and another has its location by now, and there POLICY_DENIED when artifactSources does not let it
+// through.
 func (s *Service) Update(ctx context.Context, in UpdateInput) (out *db.ArtifactSource, err error) {
 	if err := in.check(); err != nil {
 		return nil, err
@@ -79,11 +81,13 @@ func update(ctx context.Context, t *tx.Tx, in UpdateInput) (*db.ArtifactSource, 
 			return nil, err
 		}
 	}
-	after, err := one(ctx, t, scan, `UPDATE artifact_source SET name = $2, signature_policy = $3, disabled_at = $4 WHERE id = $1 RETURNING `+columns,
+	after, err := one(ctx, t, scan,
+		`UPDATE artifact_source SET name = $2, signature_policy = $3, disabled_at = $4 WHERE id = $1 RETURNING `+columns,
 		next.ID, next.Name, string(next.SignaturePolicy), next.DisabledAt)
 	if err != nil {
 		return nil, taken(fmt.Errorf("update source %s: %w", next.ID, err), "input.disabled")
 	}
-	return after, audit.Write(ctx, t, audit.Entry{Action: action, Key: authz.SourceManage, Object: owner(before.TenantID), ObjectID: before.ID,
-		Before: trail(before), After: trail(after), Reason: in.Reason})
+	return after, audit.Write(ctx, t, audit.Entry{Action: action, Key: authz.SourceManage, Object: owner(before.TenantID),
+		ObjectID: before.ID,
+		Before:   trail(before), After: trail(after), Reason: in.Reason})
 }

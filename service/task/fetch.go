@@ -21,11 +21,13 @@ import (
 // rules is the policy that a fetch is held against; nil for every other kind of task, and where there is no member to
 // see. It is read first of all, since policy is locked before anything below it.
 func (in *RunInput) rules(ctx context.Context, t *tx.Tx, spec nodetask.Spec) (*policy.Effective, error) {
-	if _, fetches := spec.(*nodetask.FetchArtifact); !fetches || t.Actor.Kind == authz.KindNode || t.Actor.Kind == authz.KindEnrolment {
+	if _, fetches := spec.(*nodetask.FetchArtifact); !fetches || t.Actor.Kind == authz.KindNode ||
+		t.Actor.Kind == authz.KindEnrolment {
 		return nil, nil
 	}
 	var tenant, project ids.ID
-	err := t.QueryRow(ctx, `SELECT tenant_id, project_id FROM member WHERE id = $1`, in.MemberID).Scan((*string)(&tenant), (*string)(&project))
+	err := t.QueryRow(ctx, `SELECT tenant_id, project_id FROM member WHERE id = $1`, in.MemberID).Scan((*string)(&tenant),
+		(*string)(&project))
 	if errors.Is(err, pgx.ErrNoRows) {
 		return nil, nil
 	}

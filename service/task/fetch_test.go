@@ -21,7 +21,8 @@ import (
 func (b *bench) pinned() *db.Artifact {
 	b.t.Helper()
 	var id ids.ID
-	require.NoError(b.t, b.Admin.QueryRow(b.t.Context(), `SELECT artifact_id FROM manifest_artifact WHERE manifest_id = $1`, b.instance.ManifestID).
+	require.NoError(b.t, b.Admin.QueryRow(b.t.Context(),
+		`SELECT artifact_id FROM manifest_artifact WHERE manifest_id = $1`, b.instance.ManifestID).
 		Scan((*string)(&id)))
 	row, err := b.Ent.Artifact.Get(b.t.Context(), id)
 	require.NoError(b.t, err)
@@ -31,7 +32,8 @@ func (b *bench) pinned() *db.Artifact {
 // fetching is a task that fetches a digest.
 func (b *bench) fetching(key, digest string) task.RunInput {
 	in := b.input(key)
-	in.Kind, in.Spec = lifecycle.TaskFetchArtifact, json.RawMessage(fmt.Sprintf(`{"digest":%q,"path":"/srv/model"}`, digest))
+	in.Kind, in.Spec = lifecycle.TaskFetchArtifact,
+		json.RawMessage(fmt.Sprintf(`{"digest":%q,"path":"/srv/model"}`, digest))
 	return in
 }
 
@@ -88,7 +90,8 @@ func TestAnUpgradeFetchesWhatItLeadsTo(t *testing.T) {
 	b := newBench(t)
 	_, next := b.Launchable(b.project, "apps")
 	var digest string
-	require.NoError(t, b.Admin.QueryRow(t.Context(), `SELECT a.digest FROM artifact a JOIN manifest_artifact p ON p.artifact_id = a.id WHERE p.manifest_id = $1`,
+	require.NoError(t, b.Admin.QueryRow(t.Context(),
+		`SELECT a.digest FROM artifact a JOIN manifest_artifact p ON p.artifact_id = a.id WHERE p.manifest_id = $1`,
 		next.ID).Scan(&digest))
 	_, err := b.Run(b.adapter, b.fetching("before", digest))
 	platformtest.Refused(t, err, fault.NotFound, "input.spec.digest")
@@ -117,7 +120,8 @@ func (b *bench) told(kind lifecycle.EventType) (payloads []map[string]any) {
 
 // progress reports as the agent that a task runs and is so far.
 func (b *bench) progress(id ids.ID, done, total float64) (*db.NodeTask, error) {
-	return b.Report(b.agent, task.ReportInput{TaskID: id, Fence: 1, State: lifecycle.TaskRunning, ProgressDone: &done, ProgressTotal: &total})
+	return b.Report(b.agent, task.ReportInput{TaskID: id, Fence: 1, State: lifecycle.TaskRunning, ProgressDone: &done,
+		ProgressTotal: &total})
 }
 
 // later moves what was told back in time, as if it had been a while ago.
@@ -145,7 +149,8 @@ func TestProgressIsKeptNeverFallsBackAndIsToldInTenths(t *testing.T) {
 	default:
 		t.Fatal("nobody was woken")
 	}
-	require.Equal(t, []map[string]any{{"taskId": string(made.ID), "memberId": string(b.member.ID), "digest": pinned.Digest, "name": pinned.Name,
+	require.Equal(t, []map[string]any{{"taskId": string(made.ID), "memberId": string(b.member.ID), "digest": pinned.Digest,
+		"name": pinned.Name,
 		"done": 0., "total": 1_000.}}, b.told(lifecycle.EventArtifactFetching))
 
 	_, err = b.progress(made.ID, 150, 1_000)
@@ -162,15 +167,18 @@ func TestProgressIsKeptNeverFallsBackAndIsToldInTenths(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, int64(200), row.ProgressDone, "a report that comes late changes nothing")
 
-	_, err = b.Report(b.agent, task.ReportInput{TaskID: made.ID, Fence: 1, State: lifecycle.TaskSucceeded, Result: json.RawMessage(`{"bytes":1000,"cached":false}`)})
+	_, err = b.Report(b.agent, task.ReportInput{TaskID: made.ID, Fence: 1, State: lifecycle.TaskSucceeded,
+		Result: json.RawMessage(`{"bytes":1000,"cached":false}`)})
 	require.NoError(t, err)
 	_, err = b.report(made.ID, lifecycle.TaskSucceeded)
 	require.NoError(t, err)
-	require.Equal(t, []map[string]any{{"taskId": string(made.ID), "memberId": string(b.member.ID), "digest": pinned.Digest, "name": pinned.Name,
+	require.Equal(t, []map[string]any{{"taskId": string(made.ID), "memberId": string(b.member.ID), "digest": pinned.Digest,
+		"name": pinned.Name,
 		"done": 1_000., "total": 1_000., "bytes": 1_000., "cached": false}}, b.told(lifecycle.EventArtifactFetched), "once")
 	require.Equal(t, 1, b.Count("operation", "next_run_at <= now()"), "its operation is due")
 	seq, revision := b.Count("app_instance_event", "true"), 0
-	require.NoError(t, b.Admin.QueryRow(t.Context(), `SELECT revision FROM instance WHERE id = $1`, b.instance.ID).Scan(&revision))
+	require.NoError(t, b.Admin.QueryRow(t.Context(), `SELECT revision FROM instance WHERE id = $1`,
+		b.instance.ID).Scan(&revision))
 	require.Equal(t, seq, revision, "no number is left out")
 	_, err = b.progress(made.ID, 900, 1_000)
 	platformtest.Refused(t, err, fault.Conflict, "")
@@ -200,7 +208,8 @@ func TestProgressThatIsNoneIsRefused(t *testing.T) {
 	_, err := b.progress(made.ID, 11, 10)
 	platformtest.Refused(t, err, fault.InvalidArgument, "input.progressDone")
 	one := 1.
-	_, err = b.Report(b.agent, task.ReportInput{TaskID: made.ID, Fence: 1, State: lifecycle.TaskSucceeded, ProgressDone: &one})
+	_, err = b.Report(b.agent, task.ReportInput{TaskID: made.ID, Fence: 1, State: lifecycle.TaskSucceeded,
+		ProgressDone: &one})
 	platformtest.Refused(t, err, fault.InvalidArgument, "input.progressDone")
 	require.Equal(t, lifecycle.TaskPending, b.stored(made.ID).State)
 }

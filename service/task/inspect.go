@@ -32,7 +32,9 @@ func looksOnly(ctx context.Context, t *tx.Tx, member *db.Member, spec nodetask.S
 			return nil
 		}
 	}
-	refusal := fault.New(fault.Forbidden, "this call only looks: it may ask for a process's state, and run the commands that the app's manifest names as inspections").
+	refusal := fault.New(fault.Forbidden,
+		"this call only looks: it may ask for a process's state, and run the commands that the app's manifest names as "+
+			"inspections").
 		With(fault.Reason{Code: fault.PermissionMissing, Message: "needs " + authz.TaskRun.String(), Path: "input.spec"})
 	return audit.Refused(t, action, authz.TaskRun, where, member.ID, refusal)
 }

@@ -51,7 +51,8 @@ func (s *Service) Append(ctx context.Context, in OutputInput) (next int, err err
 		if fresh, next, err = in.place(held); err != nil || fresh == "" {
 			return err
 		}
-		_, err = t.Exec(ctx, fmt.Sprintf(`UPDATE node_task SET %[1]s = %[1]s || $2 WHERE id = $1`, columns[in.Stream]), in.TaskID, fresh)
+		_, err = t.Exec(ctx, fmt.Sprintf(`UPDATE node_task SET %[1]s = %[1]s || $2 WHERE id = $1`, columns[in.Stream]),
+			in.TaskID, fresh)
 		if err != nil {
 			return fmt.Errorf("keep output of node task %s: %w", in.TaskID, err)
 		}
@@ -67,7 +68,8 @@ func (in *OutputInput) check() error {
 	case in.Offset < 0:
 		return fault.New(fault.InvalidArgument, "an offset is not negative").At("input.offset")
 	case len(in.Data) > nodetask.MaxPiece:
-		return fault.New(fault.InvalidArgument, "a piece of output may have at most %d bytes", nodetask.MaxPiece).At("input.data")
+		return fault.New(fault.InvalidArgument, "a piece of output may have at most %d bytes",
+			nodetask.MaxPiece).At("input.data")
 	case strings.ContainsRune(in.Data, 0):
 		return fault.New(fault.InvalidArgument, "the output contains a NUL").At("input.data")
 	}
@@ -112,7 +114,8 @@ func (in *OutputInput) place(held int) (fresh string, next int, err error) {
 	}
 	fresh = in.Data[held-in.Offset:]
 	if !utf8.ValidString(fresh) {
-		return "", 0, fault.New(fault.InvalidArgument, "the end of what is kept, %d, lies within a character of this piece", held).At("input.offset")
+		return "", 0, fault.New(fault.InvalidArgument, "the end of what is kept, %d, lies within a character of this piece",
+			held).At("input.offset")
 	}
 	return head(fresh, nodetask.MaxOutput-held), end, nil
 }

@@ -36,7 +36,8 @@ var errTold = errors.New("the report has to be told to the instance's timeline")
 
 // checkProgress refuses progress that is none.
 func (in *ReportInput) checkProgress() error {
-	for path, said := range map[string]*float64{"input.progressDone": in.ProgressDone, "input.progressTotal": in.ProgressTotal} {
+	for path, said := range map[string]*float64{"input.progressDone": in.ProgressDone,
+		"input.progressTotal": in.ProgressTotal} {
 		switch {
 		case said == nil:
 		case in.State != lifecycle.TaskRunning:
@@ -72,8 +73,8 @@ func (in *ReportInput) further(row *db.NodeTask) bool {
 	return !row.State.Terminal() && (done != row.ProgressDone || total != row.ProgressTotal)
 }
 
-// told says whether a report is one for the instance's timeline: the first word on a fetch's size, each tenth of it that is
-// done, and that all of it is there.
+// told says whether a report is one for the instance's timeline: the first word on a fetch's size, each tenth of it
+// that is done, and that all of it is there.
 func told(row *db.NodeTask, in ReportInput) bool {
 	if row.Kind != lifecycle.TaskFetchArtifact || row.State.Terminal() {
 		return false
@@ -93,12 +94,13 @@ func step(done, total int64) int64 {
 	return int64(float64(min(done, total)) / float64(total) * tellSteps)
 }
 
-// tell takes the report and tells the instance's timeline of it, in one transaction. The agent was let in and may report
-// this task; the timeline is written by the platform.
+// tell takes the report and tells the instance's timeline of it, in one transaction. The agent was let in and may
+// report this task; the timeline is written by the platform.
 func (s *Service) tell(ctx context.Context, agent *authz.Actor, in ReportInput) (out *db.NodeTask, err error) {
 	err = s.DB.As(ctx, agent, func(ctx context.Context, t *tx.Tx) error {
 		var of ids.ID // a task never changes its instance
-		if err := t.QueryRow(ctx, `SELECT instance_id FROM node_task WHERE id = $1`, in.TaskID).Scan((*string)(&of)); err != nil {
+		if err := t.QueryRow(ctx, `SELECT instance_id FROM node_task WHERE id = $1`,
+			in.TaskID).Scan((*string)(&of)); err != nil {
 			return fmt.Errorf("load node task %s: %w", in.TaskID, err)
 		}
 		instance, err := t.Instance.Query().Where(dbinstance.ID(of)).ForUpdate().Only(ctx)
@@ -149,7 +151,8 @@ func (in *ReportInput) draft(ctx context.Context, t *tx.Tx, row *db.NodeTask) (*
 		name = found.Name
 	}
 	out := &event.Draft{Type: lifecycle.EventArtifactFetching, MemberID: row.MemberID, Payload: map[string]any{
-		"taskId": row.ID, "memberId": row.MemberID, "digest": spec.Digest, "name": name, "done": row.ProgressDone, "total": row.ProgressTotal}}
+		"taskId": row.ID, "memberId": row.MemberID, "digest": spec.Digest, "name": name, "done": row.ProgressDone,
+		"total": row.ProgressTotal}}
 	if row.OperationID != nil {
 		out.OperationID = *row.OperationID
 	}

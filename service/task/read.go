@@ -59,7 +59,8 @@ func (s *Service) Get(ctx context.Context, id ids.ID, waitSeconds int) (*db.Node
 
 func (s *Service) get(ctx context.Context, id ids.ID) (*db.NodeTask, error) {
 	var found *db.NodeTask
-	actor, err := s.DB.Read(ctx, tx.Row(&found, rows.NodeTask, `SELECT `+rows.NodeTaskColumns+` FROM node_task WHERE id = $1`, id))
+	actor, err := s.DB.Read(ctx, tx.Row(&found, rows.NodeTask,
+		`SELECT `+rows.NodeTaskColumns+` FROM node_task WHERE id = $1`, id))
 	if err != nil {
 		return nil, err
 	}

@@ -38,11 +38,12 @@ type ReportInput struct {
 // ended. Saying the same again changes nothing, and progress never falls back. How a fetch goes is told to the
 // instance's timeline. It asks for task.execute on the node.
 //
-// That a task runs, without progress, is what an agent asks before it begins: a task that is to be canceled is refused, and
-// so nothing begins after its operation ended.
+// That a task runs, without progress, is what an agent asks before it begins: a task that is to be canceled is refused,
+// and so nothing begins after its operation ended.
 //
 // Faults: INVALID_ARGUMENT, NOT_FOUND, FORBIDDEN, STALE_FENCE when a newer dispatch exists, CONFLICT
-// (not retryable) when the task has ended otherwise or is to be canceled, DOCUMENT_TOO_LARGE for a result over its bound.
+// (not retryable) when the task has ended otherwise or is to be canceled, DOCUMENT_TOO_LARGE for a result over its
+// bound.
 func (s *Service) Report(ctx context.Context, in ReportInput) (*db.NodeTask, error) {
 	if err := in.check(); err != nil {
 		return nil, err
@@ -84,7 +85,8 @@ func (in *ReportInput) lock(ctx context.Context, t *tx.Tx) (*db.NodeTask, error)
 // take writes the report to the locked task, unless it says nothing new.
 func (in *ReportInput) take(ctx context.Context, t *tx.Tx, row *db.NodeTask) (*db.NodeTask, error) {
 	if in.begins() && row.CancelRequested && !row.State.Terminal() {
-		return nil, fault.New(fault.Conflict, "task %s is withdrawn: do not begin it, and report it as CANCELED", row.ID).Retry(false)
+		return nil, fault.New(fault.Conflict, "task %s is withdrawn: do not begin it, and report it as CANCELED",
+			row.ID).Retry(false)
 	}
 	if row.State == in.State && !in.further(row) {
 		return row, nil
@@ -106,11 +108,13 @@ func (in *ReportInput) check() error {
 	case in.State == lifecycle.TaskPending:
 		return fault.New(fault.InvalidArgument, "an agent reports that a task runs or how it ended").At("input.state")
 	case utf8.RuneCountInString(in.Message) > nodetask.MaxMessage:
-		return fault.New(fault.InvalidArgument, "the message may have at most %d characters", nodetask.MaxMessage).At("input.message")
+		return fault.New(fault.InvalidArgument, "the message may have at most %d characters",
+			nodetask.MaxMessage).At("input.message")
 	case strings.ContainsRune(in.Message, 0):
 		return fault.New(fault.InvalidArgument, "the message contains a NUL").At("input.message")
 	case len(in.Result) > nodetask.MaxResult:
-		return fault.New(fault.DocumentTooLarge, "the result may have at most %d bytes", nodetask.MaxResult).At("input.result")
+		return fault.New(fault.DocumentTooLarge, "the result may have at most %d bytes",
+			nodetask.MaxResult).At("input.result")
 	case in.ExitCode != nil && (*in.ExitCode < -1 || *in.ExitCode > 255):
 		return fault.New(fault.InvalidArgument, "an exit code is -1 to 255").At("input.exitCode")
 	case in.State == lifecycle.TaskRunning && (in.ExitCode != nil || len(in.Result) > 0):
@@ -131,7 +135,8 @@ func checkFence(stored, said int) error {
 	case said < stored:
 		return fault.New(fault.StaleFence, "the task was dispatched anew under fence %d", stored).At("input.fence")
 	case said > stored:
-		return fault.New(fault.InvalidArgument, "fence %d was never given out; the task's is %d", said, stored).At("input.fence")
+		return fault.New(fault.InvalidArgument, "fence %d was never given out; the task's is %d", said,
+			stored).At("input.fence")
 	}
 	return nil
 }
@@ -156,7 +161,8 @@ func (in *ReportInput) write(ctx context.Context, t *tx.Tx, row *db.NodeTask) (*
 	done, total := in.progress(row)
 	after, err := one(ctx, t, reportSQL, row.ID, in.State, in.ExitCode, result, in.Message, t.Now, endedAt, done, total)
 	if unstorable(err) {
-		return nil, fault.New(fault.InvalidArgument, "the result holds text or numbers that cannot be stored").At("input.result").Because(err)
+		return nil, fault.New(fault.InvalidArgument,
+			"the result holds text or numbers that cannot be stored").At("input.result").Because(err)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("report node task %s: %w", row.ID, err)

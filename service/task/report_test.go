@@ -28,7 +28,8 @@ func TestAReportIsKeptAndWakesWhoWaits(t *testing.T) {
 	require.NoError(t, err)
 	require.NotNil(t, running.StartedAt)
 	require.Nil(t, running.EndedAt)
-	require.Equal(t, 1, b.Count("operation", "next_run_at > now()"), "a task that runs is no reason to look at its operation")
+	require.Equal(t, 1, b.Count("operation", "next_run_at > now()"),
+		"a task that runs is no reason to look at its operation")
 
 	waiter := b.Hub.Wait(event.TaskTopic(made.ID), event.QueueTopic)
 	defer waiter.Close()
@@ -58,7 +59,8 @@ func TestRepeatedAndLateReports(t *testing.T) {
 	again, err := b.report(made.ID, lifecycle.TaskSucceeded)
 	require.NoError(t, err)
 	require.Equal(t, first.EndedAt.UTC(), again.EndedAt.UTC(), "the same word again changes nothing")
-	for _, state := range []lifecycle.NodeTaskState{lifecycle.TaskRunning, lifecycle.TaskFailed, lifecycle.TaskCanceled, lifecycle.TaskTimedOut} {
+	for _, state := range []lifecycle.NodeTaskState{lifecycle.TaskRunning, lifecycle.TaskFailed, lifecycle.TaskCanceled,
+		lifecycle.TaskTimedOut} {
 		_, err := b.report(made.ID, state)
 		platformtest.Refused(t, err, fault.Conflict, "")
 		found, _ := fault.As(err)
@@ -90,7 +92,8 @@ func TestOnlyTheTasksOwnNodeReports(t *testing.T) {
 	b := newBench(t)
 	made := b.ask("k")
 	_, other := b.Node(1)
-	for name, ctx := range map[string]contextual{"another node": b.With(other), "the adapter": b.adapter, "an operator": b.As(b.Operator())} {
+	for name, ctx := range map[string]contextual{"another node": b.With(other), "the adapter": b.adapter,
+		"an operator": b.As(b.Operator())} {
 		_, err := b.Report(ctx, task.ReportInput{TaskID: made.ID, Fence: 1, State: lifecycle.TaskFailed})
 		require.True(t, fault.Is(err, fault.NotFound) || fault.Is(err, fault.Forbidden), "%s: %v", name, err)
 		_, err = b.Append(ctx, task.OutputInput{TaskID: made.ID, Fence: 1, Stream: lifecycle.StreamStdout, Data: "x"})
@@ -114,17 +117,23 @@ func TestBadReportsAreRefusedByTheirField(t *testing.T) {
 		code   fault.Code
 		path   string
 	}{
-		"pending":        {func(in *task.ReportInput) { in.State = lifecycle.TaskPending }, fault.InvalidArgument, "input.state"},
-		"running, ended": {func(in *task.ReportInput) { in.State, in.ExitCode = lifecycle.TaskRunning, &zero }, fault.InvalidArgument, "input.state"},
-		"long message":   {func(in *task.ReportInput) { in.Message = strings.Repeat("ä", nodetask.MaxMessage+1) }, fault.InvalidArgument, "input.message"},
-		"message, NUL":   {func(in *task.ReportInput) { in.Message = "a\x00" }, fault.InvalidArgument, "input.message"},
+		"pending": {func(in *task.ReportInput) { in.State = lifecycle.TaskPending }, fault.InvalidArgument,
+			"input.state"},
+		"running, ended": {func(in *task.ReportInput) { in.State, in.ExitCode = lifecycle.TaskRunning, &zero },
+			fault.InvalidArgument, "input.state"},
+		"long message": {func(in *task.ReportInput) { in.Message = strings.Repeat("ä", nodetask.MaxMessage+1) },
+			fault.InvalidArgument, "input.message"},
+		"message, NUL": {func(in *task.ReportInput) { in.Message = "a\x00" }, fault.InvalidArgument, "input.message"},
 		"large result": {func(in *task.ReportInput) {
 			in.Result = json.RawMessage(`{"x":"` + strings.Repeat("x", nodetask.MaxResult) + `"}`)
 		}, fault.DocumentTooLarge, "input.result"},
-		"result, NUL":    {func(in *task.ReportInput) { in.Result = json.RawMessage(`{"x":"\u0000"}`) }, fault.InvalidArgument, "input.result"},
-		"result, number": {func(in *task.ReportInput) { in.Result = json.RawMessage(`{"x":1e999999}`) }, fault.InvalidArgument, "input.result"},
-		"result, list":   {func(in *task.ReportInput) { in.Result = json.RawMessage(`[]`) }, fault.InvalidArgument, "input.result"},
-		"exit code":      {func(in *task.ReportInput) { in.ExitCode = &thousand }, fault.InvalidArgument, "input.exitCode"},
+		"result, NUL": {func(in *task.ReportInput) { in.Result = json.RawMessage(`{"x":"\u0000"}`) },
+			fault.InvalidArgument, "input.result"},
+		"result, number": {func(in *task.ReportInput) { in.Result = json.RawMessage(`{"x":1e999999}`) },
+			fault.InvalidArgument, "input.result"},
+		"result, list": {func(in *task.ReportInput) { in.Result = json.RawMessage(`[]`) }, fault.InvalidArgument,
+			"input.result"},
+		"exit code": {func(in *task.ReportInput) { in.ExitCode = &thousand }, fault.InvalidArgument, "input.exitCode"},
 	} {
 		in := task.ReportInput{TaskID: made.ID, Fence: 1, State: lifecycle.TaskFailed}
 		c.change(&in)
@@ -134,7 +143,8 @@ func TestBadReportsAreRefusedByTheirField(t *testing.T) {
 	}
 	require.Equal(t, lifecycle.TaskPending, b.stored(made.ID).State)
 	message := strings.Repeat("ä", nodetask.MaxMessage)
-	after, err := b.Report(b.agent, task.ReportInput{TaskID: made.ID, Fence: 1, State: lifecycle.TaskFailed, Message: message})
+	after, err := b.Report(b.agent, task.ReportInput{TaskID: made.ID, Fence: 1, State: lifecycle.TaskFailed,
+		Message: message})
 	require.NoError(t, err)
 	require.Equal(t, message, after.Message)
 }
@@ -145,7 +155,8 @@ func TestOutputIsKeptOnceAndInOrder(t *testing.T) {
 	made := b.ask("k")
 	add := func(stream lifecycle.OutputStream, offset int, data string) int {
 		t.Helper()
-		next, err := b.Append(b.agent, task.OutputInput{TaskID: made.ID, Fence: 1, Stream: stream, Offset: offset, Data: data})
+		next, err := b.Append(b.agent, task.OutputInput{TaskID: made.ID, Fence: 1, Stream: stream, Offset: offset,
+			Data: data})
 		require.NoError(t, err)
 		return next
 	}
@@ -160,14 +171,16 @@ func TestOutputIsKeptOnceAndInOrder(t *testing.T) {
 	require.Equal(t, "abcdä", row.Stdout)
 	require.Equal(t, "ee", row.Stderr)
 
-	_, err := b.Append(b.agent, task.OutputInput{TaskID: made.ID, Fence: 1, Stream: lifecycle.StreamStdout, Offset: 5, Data: "äx"})
+	_, err := b.Append(b.agent, task.OutputInput{TaskID: made.ID, Fence: 1, Stream: lifecycle.StreamStdout, Offset: 5,
+		Data: "äx"})
 	platformtest.Refused(t, err, fault.InvalidArgument, "input.offset")
 	require.Equal(t, "abcdä", b.stored(made.ID).Stdout)
 
 	_, err = b.report(made.ID, lifecycle.TaskSucceeded)
 	require.NoError(t, err)
 	require.Equal(t, 6, add(lifecycle.StreamStdout, 3, "dä"), "a lost answer can be asked for after the end")
-	_, err = b.Append(b.agent, task.OutputInput{TaskID: made.ID, Fence: 1, Stream: lifecycle.StreamStdout, Offset: 6, Data: "x"})
+	_, err = b.Append(b.agent, task.OutputInput{TaskID: made.ID, Fence: 1, Stream: lifecycle.StreamStdout, Offset: 6,
+		Data: "x"})
 	platformtest.Refused(t, err, fault.Conflict, "")
 }
 
@@ -178,7 +191,8 @@ func TestOutputBeyondItsBoundIsSwallowed(t *testing.T) {
 	piece := strings.Repeat("x", nodetask.MaxPiece-1) + "\n"
 	add := func(offset int, data string) int {
 		t.Helper()
-		next, err := b.Append(b.agent, task.OutputInput{TaskID: made.ID, Fence: 1, Stream: lifecycle.StreamStdout, Offset: offset, Data: data})
+		next, err := b.Append(b.agent, task.OutputInput{TaskID: made.ID, Fence: 1, Stream: lifecycle.StreamStdout,
+			Offset: offset, Data: data})
 		require.NoError(t, err)
 		return next
 	}
@@ -215,7 +229,8 @@ func TestBadOutputIsRefusedByItsField(t *testing.T) {
 		_, err := b.Append(b.agent, in)
 		platformtest.Refused(t, err, fault.InvalidArgument, path)
 	}
-	_, err := b.Append(b.agent, task.OutputInput{TaskID: made.ID, Fence: 1, Stream: lifecycle.StreamStdout, Data: "a\x00b"})
+	_, err := b.Append(b.agent, task.OutputInput{TaskID: made.ID, Fence: 1, Stream: lifecycle.StreamStdout,
+		Data: "a\x00b"})
 	platformtest.Refused(t, err, fault.InvalidArgument, "input.data")
 	require.Empty(t, b.stored(made.ID).Stdout)
 }
@@ -223,7 +238,8 @@ func TestBadOutputIsRefusedByItsField(t *testing.T) {
 // callToken speaks for the instance and for no operation, as the token of an action does.
 func (b *bench) callToken() contextual {
 	b.t.Helper()
-	claims := token.Claims{Instance: b.instance.ID, Keys: authz.OperationKeys(authz.TaskRun, authz.TaskRead), ID: "jti", ExpiresAt: time.Now().Add(time.Hour)}
+	claims := token.Claims{Instance: b.instance.ID, Keys: authz.OperationKeys(authz.TaskRun, authz.TaskRead), ID: "jti",
+		ExpiresAt: time.Now().Add(time.Hour)}
 	text, err := b.Ring.Sign(claims, time.Now())
 	require.NoError(b.t, err)
 	return b.With(text)

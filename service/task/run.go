@@ -34,9 +34,9 @@ type RunInput struct {
 // state or a command that the instance's pinned manifest names (FORBIDDEN at input.spec for any other).
 //
 // Faults: INVALID_ARGUMENT naming the field, NOT_FOUND, FORBIDDEN, FAILED_PRECONDITION when the
-// member is removed or on no node, or the operation that asks has ended, LIMIT_EXCEEDED when too many of its tasks are open,
-// IDEMPOTENCY_KEY_REUSED; at input.spec.digest NOT_FOUND, ARTIFACT_QUARANTINED or POLICY_DENIED of an
-// artifact that the member's instance may not have.
+// member is removed or on no node, or the operation that asks has ended, LIMIT_EXCEEDED when too many of its tasks are
+// open, IDEMPOTENCY_KEY_REUSED; at input.spec.digest NOT_FOUND, ARTIFACT_QUARANTINED or POLICY_DENIED of an artifact
+// that the member's instance may not have.
 func (s *Service) Run(ctx context.Context, in RunInput) (*db.NodeTask, error) {
 	spec, err := in.check()
 	if err != nil {
@@ -59,7 +59,8 @@ func (s *Service) Run(ctx context.Context, in RunInput) (*db.NodeTask, error) {
 			return err
 		}
 		row, made, err := create(ctx, t, draft{
-			member: member, spec: spec, timeoutSeconds: in.TimeoutSeconds, operationID: operationOf(t.Actor), key: in.IdempotencyKey,
+			member: member, spec: spec, timeoutSeconds: in.TimeoutSeconds, operationID: operationOf(t.Actor),
+			key: in.IdempotencyKey,
 		})
 		out = row
 		if err != nil || !made {
@@ -70,7 +71,8 @@ func (s *Service) Run(ctx context.Context, in RunInput) (*db.NodeTask, error) {
 		}
 		return audit.Write(ctx, t, audit.Entry{
 			Action: "runNodeTask", Key: key, Object: object(row), ObjectID: row.ID,
-			After: map[string]any{"kind": row.Kind, "member": row.MemberID, "node": row.NodeID, "timeoutSeconds": row.TimeoutSeconds},
+			After: map[string]any{"kind": row.Kind, "member": row.MemberID, "node": row.NodeID,
+				"timeoutSeconds": row.TimeoutSeconds},
 		})
 	})
 	return out, err
@@ -86,7 +88,8 @@ func (in *RunInput) check() (nodetask.Spec, error) {
 		return nil, err
 	}
 	if in.TimeoutSeconds < nodetask.MinTimeout || in.TimeoutSeconds > nodetask.MaxTimeout {
-		return nil, fault.New(fault.InvalidArgument, "the timeout must be %d to %d seconds", nodetask.MinTimeout, nodetask.MaxTimeout).
+		return nil, fault.New(fault.InvalidArgument, "the timeout must be %d to %d seconds", nodetask.MinTimeout,
+			nodetask.MaxTimeout).
 			At("input.timeoutSeconds")
 	}
 	return spec, checkKey(in.IdempotencyKey)
@@ -99,11 +102,13 @@ const maxKey = 128
 
 func checkKey(key string) error {
 	if key == "" || len(key) > maxKey {
-		return fault.New(fault.InvalidArgument, "the idempotency key must have 1 to %d characters", maxKey).At("input.idempotencyKey")
+		return fault.New(fault.InvalidArgument, "the idempotency key must have 1 to %d characters",
+			maxKey).At("input.idempotencyKey")
 	}
 	for _, r := range key {
 		if r < 0x21 || r > 0x7e {
-			return fault.New(fault.InvalidArgument, "the idempotency key may hold printable ASCII without spaces").At("input.idempotencyKey")
+			return fault.New(fault.InvalidArgument,
+				"the idempotency key may hold printable ASCII without spaces").At("input.idempotencyKey")
 		}
 	}
 	return nil
@@ -128,8 +133,8 @@ func runnable(ctx context.Context, t *tx.Tx, id ids.ID, spec nodetask.Spec) (*db
 	return member, authz.TaskRun, audit.Require(t, action, authz.TaskRun, where, id)
 }
 
-// open keeps the operation that asks from ending before the task is stored, and refuses one that has ended since its token
-// was let in. It comes before the member's lock, as everywhere.
+// open keeps the operation that asks from ending before the task is stored, and refuses one that has ended since its
+// token was let in. It comes before the member's lock, as everywhere.
 func open(ctx context.Context, t *tx.Tx, operation ids.ID) error {
 	if operation == "" {
 		return nil
@@ -178,7 +183,8 @@ func create(ctx context.Context, t *tx.Tx, d draft) (row *db.NodeTask, made bool
 	if member.NodeID == nil || member.Status == lifecycle.MemberRemoved {
 		return known(ctx, t, d, digest)
 	}
-	row, err = one(ctx, t, insert, ids.New(ids.NodeTask), member.TenantID, member.ProjectID, member.InstanceID, member.ID, *member.NodeID,
+	row, err = one(ctx, t, insert, ids.New(ids.NodeTask), member.TenantID, member.ProjectID, member.InstanceID, member.ID,
+		*member.NodeID,
 		d.operationID, nodetask.KindOf(d.spec), spec, digest, lifecycle.TaskPending, d.timeoutSeconds, d.key, t.Now)
 	if err != nil {
 		return nil, false, fmt.Errorf("create a node task: %w", err)
@@ -205,7 +211,8 @@ func known(ctx context.Context, t *tx.Tx, d draft, digest []byte) (*db.NodeTask,
 	case row == nil:
 		return nil, false, fault.New(fault.FailedPrecondition, "member %s is removed", d.member.ID).At("input.memberId")
 	case !bytes.Equal(row.SpecDigest, digest):
-		return nil, false, fault.New(fault.IdempotencyKeyReused, "the idempotency key was used for this member with another task").
+		return nil, false, fault.New(fault.IdempotencyKeyReused,
+			"the idempotency key was used for this member with another task").
 			At("input.idempotencyKey")
 	}
 	return row, false, nil

@@ -270,7 +270,8 @@ func TestATaskThatMeetsItsOperationsEndIsNotStored(t *testing.T) {
 		return b.Count("pg_stat_activity", "wait_event_type = 'Lock' AND query LIKE '%hold_operation%'") > 0
 	},
 		10*time.Second, 5*time.Millisecond)
-	_, err = ending.Exec(t.Context(), `UPDATE operation SET state = 'SUCCEEDED', ended_at = now() WHERE id = $1`, b.operation.ID)
+	_, err = ending.Exec(t.Context(), `UPDATE operation SET state = 'SUCCEEDED', ended_at = now() WHERE id = $1`,
+		b.operation.ID)
 	require.NoError(t, err)
 	require.NoError(t, ending.Commit(t.Context()))
 	err = <-done

@@ -24,7 +24,8 @@ func bound(ctx context.Context, t *tx.Tx, member *db.Member, refs []nodetask.Sec
 	for i, ref := range refs {
 		wanted[i] = ref.ID
 	}
-	rows, err := t.Query(ctx, `SELECT id FROM runtime_secret WHERE id = ANY ($1) AND member_id = $2 AND node_id = $3`, wanted, member.ID, member.NodeID)
+	rows, err := t.Query(ctx, `SELECT id FROM runtime_secret WHERE id = ANY ($1) AND member_id = $2 AND node_id = $3`,
+		wanted, member.ID, member.NodeID)
 	if err != nil {
 		return fmt.Errorf("look for the task's secrets: %w", err)
 	}
@@ -35,11 +36,13 @@ func bound(ctx context.Context, t *tx.Tx, member *db.Member, refs []nodetask.Sec
 	var reasons []fault.Reason
 	for _, ref := range refs {
 		if !slices.Contains(known, ref.ID) {
-			reasons = append(reasons, fault.Reason{Code: fault.BadValue, Message: "the member's node has no such secret", Path: "input." + ref.Path})
+			reasons = append(reasons, fault.Reason{Code: fault.BadValue, Message: "the member's node has no such secret",
+				Path: "input." + ref.Path})
 		}
 	}
 	if len(reasons) == 0 {
 		return nil
 	}
-	return fault.New(fault.InvalidArgument, "the task refers to secrets that are not bound to the member's node").With(reasons...)
+	return fault.New(fault.InvalidArgument,
+		"the task refers to secrets that are not bound to the member's node").With(reasons...)
 }

@@ -32,7 +32,8 @@ func TestATaskRefersToSecretsOfItsMembersNodeAlone(t *testing.T) {
 	good, adapters := b.runtimeSecret(&b.member.ID), b.runtimeSecret(nil)
 	for _, ref := range []ids.ID{adapters, ids.New(ids.RuntimeSecret)} {
 		in := b.input("k")
-		in.Spec = json.RawMessage(`{"command":["true"],"env":[{"name":"A","secretRef":"` + string(good) + `"},{"name":"B","secretRef":"` + string(ref) + `"}]}`)
+		in.Spec = json.RawMessage(`{"command":["true"],"env":[{"name":"A","secretRef":"` + string(good) +
+			`"},{"name":"B","secretRef":"` + string(ref) + `"}]}`)
 		_, err := b.Run(b.adapter, in)
 		platformtest.Refused(t, err, fault.InvalidArgument, "input.spec.env.1.secretRef")
 	}

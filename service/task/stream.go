@@ -135,7 +135,8 @@ func (f *stream) open(ctx context.Context) ([]marked, error) {
 func (f *stream) send(ctx context.Context, wanted []ids.ID) error {
 	var tasks []*db.NodeTask
 	_, err := f.db.Read(ctx, tx.Rows(&tasks, rows.NodeTask,
-		`SELECT `+rows.NodeTaskColumns+` FROM node_task WHERE id = ANY ($1) AND node_id = $2 AND ended_at IS NULL ORDER BY id`, wanted, f.node))
+		`SELECT `+rows.NodeTaskColumns+
+			` FROM node_task WHERE id = ANY ($1) AND node_id = $2 AND ended_at IS NULL ORDER BY id`, wanted, f.node))
 	if err != nil {
 		return err
 	}

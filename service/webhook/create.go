@@ -32,8 +32,8 @@ type CreateInput struct {
 
 // Create makes a webhook that sends what happens from now on, of the families that the caller may read, and answers its
 // signing secret for the only time. Key: webhook.manage on the project. INVALID_ARGUMENT and DIAL_REFUSED name the
-// field; LIMIT_EXCEEDED beyond 20 webhooks; UNAVAILABLE when the keeper of secrets, which is asked between two transactions,
-// does not answer. A repeat is answered without the secret.
+// field; LIMIT_EXCEEDED beyond 20 webhooks; UNAVAILABLE when the keeper of secrets, which is asked between two
+// transactions, does not answer. A repeat is answered without the secret.
 func (s *Service) Create(ctx context.Context, in CreateInput) (*Created, error) {
 	in.EventTypes = slices.Compact(slices.Sorted(slices.Values(in.EventTypes)))
 	var input check.Input
@@ -80,7 +80,8 @@ func mint(fresh *custody.Fresh, id ids.ID) (secret string, sealed []byte, err er
 
 func (s *Service) create(ctx context.Context, t *tx.Tx, in CreateInput, fresh *custody.Fresh) (*Created, error) {
 	const action = "createWebhook"
-	project, err := one(ctx, t, rows.ProjectRef, `SELECT id, tenant_id FROM project WHERE id = $1 AND deleted_at IS NULL`, in.ProjectID)
+	project, err := one(ctx, t, rows.ProjectRef, `SELECT id, tenant_id FROM project WHERE id = $1 AND deleted_at IS NULL`,
+		in.ProjectID)
 	if err != nil {
 		return nil, fmt.Errorf("load project %s: %w", in.ProjectID, err)
 	}
@@ -96,7 +97,8 @@ func (s *Service) create(ctx context.Context, t *tx.Tx, in CreateInput, fresh *c
 		return nil, audit.Refused(t, action, authz.WebhookManage, where, project.ID, err)
 	}
 	made := draft{ID: ids.New(ids.Webhook)}
-	repeated, err := idem.Claim(ctx, t, idem.Key{Verb: action, TenantID: where.TenantID, ProjectID: where.ProjectID, Value: in.IdempotencyKey, Input: in}, &made)
+	repeated, err := idem.Claim(ctx, t, idem.Key{Verb: action, TenantID: where.TenantID, ProjectID: where.ProjectID,
+		Value: in.IdempotencyKey, Input: in}, &made)
 	if err != nil {
 		return nil, err
 	}
@@ -119,8 +121,9 @@ func (s *Service) create(ctx context.Context, t *tx.Tx, in CreateInput, fresh *c
 		return nil, err
 	}
 	wake(t, row)
-	return &Created{Webhook: row, Secret: &made.secret}, audit.Write(ctx, t, audit.Entry{Action: action, Key: authz.WebhookManage, Object: where,
-		ObjectID: row.ID, After: shown(row)})
+	return &Created{Webhook: row, Secret: &made.secret},
+		audit.Write(ctx, t, audit.Entry{Action: action, Key: authz.WebhookManage, Object: where,
+			ObjectID: row.ID, After: shown(row)})
 }
 
 // complete mints the secret, and reads where the feed ends now.
@@ -138,15 +141,18 @@ func (s *Service) complete(ctx context.Context, made *draft, fresh *custody.Fres
 
 // room locks the project against another webhook at the same time, and refuses one too many.
 func room(ctx context.Context, t *tx.Tx, project ids.ID) error {
-	if _, err := t.Exec(ctx, `SELECT pg_advisory_xact_lock(hashtextextended('webhooks of ' || $1, 0))`, project); err != nil {
+	if _, err := t.Exec(ctx, `SELECT pg_advisory_xact_lock(hashtextextended('webhooks of ' || $1, 0))`,
+		project); err != nil {
 		return fmt.Errorf("lock the webhooks of %s: %w", project, err)
 	}
 	var live int
-	if err := t.QueryRow(ctx, `SELECT count(id) FROM webhook WHERE project_id = $1 AND deleted_at IS NULL`, project).Scan(&live); err != nil {
+	if err := t.QueryRow(ctx, `SELECT count(id) FROM webhook WHERE project_id = $1 AND deleted_at IS NULL`,
+		project).Scan(&live); err != nil {
 		return fmt.Errorf("count webhooks: %w", err)
 	}
 	if live >= maxWebhooks {
-		return fault.New(fault.LimitExceeded, "a project may have at most %d webhooks: delete one first", maxWebhooks).At("input.projectId")
+		return fault.New(fault.LimitExceeded, "a project may have at most %d webhooks: delete one first",
+			maxWebhooks).At("input.projectId")
 	}
 	return nil
 }
@@ -161,10 +167,12 @@ func sends(where authz.Object, families []string) func(*authz.Actor) bool {
 	}
 }
 
-func insert(ctx context.Context, t *tx.Tx, where authz.Object, in CreateInput, made draft, readable []string, from maker.Source) (*db.Webhook, error) {
+func insert(ctx context.Context, t *tx.Tx, where authz.Object, in CreateInput, made draft, readable []string,
+	from maker.Source) (*db.Webhook, error) {
 	row, err := one(ctx, t, Scan, `INSERT INTO webhook (id, tenant_id, project_id, url, description, event_types, families, cursor, secret, created_by, maker_id, made_under, created_at, updated_at)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $12, $13, $11, $11) RETURNING `+Columns,
-		made.ID, where.TenantID, where.ProjectID, in.URL, in.Description, in.EventTypes, readable, made.cursor, made.sealed, t.Actor.ID, t.Now, from.Maker, from.Under)
+		made.ID, where.TenantID, where.ProjectID, in.URL, in.Description, in.EventTypes, readable, made.cursor, made.sealed,
+		t.Actor.ID, t.Now, from.Maker, from.Under)
 	if err != nil {
 		return nil, fmt.Errorf("create a webhook: %w", err)
 	}

@@ -36,7 +36,8 @@ func (s *Service) Delete(ctx context.Context, id ids.ID, reason string) (out *db
 			return fmt.Errorf("drop the deliveries of webhook %s: %w", id, err)
 		}
 		wake(t, out)
-		return audit.Write(ctx, t, audit.Entry{Action: action, Key: authz.WebhookManage, Object: object(out), ObjectID: id, Before: shown(before), Reason: reason})
+		return audit.Write(ctx, t, audit.Entry{Action: action, Key: authz.WebhookManage, Object: object(out), ObjectID: id,
+			Before: shown(before), Reason: reason})
 	})
 	return out, err
 }

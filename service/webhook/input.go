@@ -38,7 +38,9 @@ func checkTypes(input *check.Input, path string, types []string) {
 
 // known says whether there is an event that a type or prefix chooses.
 func known(pattern string) bool {
-	return slices.ContainsFunc(lifecycle.EventTypes(), func(known lifecycle.EventType) bool { return Chooses([]string{pattern}, string(known)) })
+	return slices.ContainsFunc(lifecycle.EventTypes(), func(known lifecycle.EventType) bool {
+		return Chooses([]string{pattern}, string(known))
+	})
 }
 
 // Chooses says whether any of a webhook's types or prefixes is an event's.
@@ -57,7 +59,8 @@ func (s *Service) checkURL(input *check.Input, path, address string) error {
 	switch {
 	case utf8.RuneCountInString(address) > maxURL:
 		input.Bad(path, "at most %d characters", maxURL)
-	case err != nil || parsed.Host == "" || parsed.Hostname() == "" || (parsed.Scheme != "https" && parsed.Scheme != "http"):
+	case err != nil || parsed.Host == "" || parsed.Hostname() == "" ||
+		(parsed.Scheme != "https" && parsed.Scheme != "http"):
 		input.Bad(path, "an address such as https://example.com/hook")
 	case parsed.User != nil:
 		input.Bad(path, "must not hold a user or password: receivers check the signature")

@@ -51,7 +51,8 @@ func setup(t *testing.T) *bundle {
 }
 
 func (b *bundle) input() webhook.CreateInput {
-	return webhook.CreateInput{ProjectID: b.project.ID, URL: "https://hooks.test/x?token=t0k3n", EventTypes: []string{"apps.instance.*", "apps.operation.failed"},
+	return webhook.CreateInput{ProjectID: b.project.ID, URL: "https://hooks.test/x?token=t0k3n",
+		EventTypes:  []string{"apps.instance.*", "apps.operation.failed"},
 		Description: "for the pager", IdempotencyKey: string(ids.New(ids.Webhook))}
 }
 

@@ -38,7 +38,8 @@ func (s *Service) List(ctx context.Context, projectID ids.ID, args page.Args) (*
 	if project == nil {
 		return nil, fault.NoSuch()
 	}
-	if err := authz.RequireOn(actor, authz.WebhookRead, authz.Object{TenantID: project.TenantID, ProjectID: project.ID}); err != nil {
+	if err := authz.RequireOn(actor, authz.WebhookRead,
+		authz.Object{TenantID: project.TenantID, ProjectID: project.ID}); err != nil {
 		return nil, err
 	}
 	return page.Cut(args, found, func(w *db.Webhook) string { return page.Cursor(webhookList, w.ID) }), nil
@@ -59,7 +60,8 @@ func (s *Service) Get(ctx context.Context, id ids.ID) (*db.Webhook, error) {
 
 // Deliveries reads the deliveries of a webhook, newest first, in the states named or in any. Key: webhook.read.
 // NOT_FOUND when the webhook is missing or hidden.
-func (s *Service) Deliveries(ctx context.Context, webhookID ids.ID, states []lifecycle.DeliveryState, args page.Args) (*page.Page[*db.WebhookDelivery], error) {
+func (s *Service) Deliveries(ctx context.Context, webhookID ids.ID, states []lifecycle.DeliveryState,
+	args page.Args) (*page.Page[*db.WebhookDelivery], error) {
 	var after ids.ID
 	if err := args.Decode(deliveryList, &after); err != nil {
 		return nil, err
@@ -89,12 +91,14 @@ func (s *Service) Deliveries(ctx context.Context, webhookID ids.ID, states []lif
 // Delivery reads a delivery. Key: webhook.read. NOT_FOUND when it is missing or hidden.
 func (s *Service) Delivery(ctx context.Context, id ids.ID) (*db.WebhookDelivery, error) {
 	var found *db.WebhookDelivery
-	actor, err := s.DB.Read(ctx, tx.Row(&found, scanDelivery, `SELECT `+deliveryColumns+` FROM webhook_delivery WHERE id = $1`, id))
+	actor, err := s.DB.Read(ctx, tx.Row(&found, scanDelivery,
+		`SELECT `+deliveryColumns+` FROM webhook_delivery WHERE id = $1`, id))
 	if err != nil {
 		return nil, err
 	}
 	if found == nil {
 		return nil, fault.NoSuch()
 	}
-	return found, authz.RequireOn(actor, authz.WebhookRead, authz.Object{TenantID: found.TenantID, ProjectID: found.ProjectID})
+	return found, authz.RequireOn(actor, authz.WebhookRead,
+		authz.Object{TenantID: found.TenantID, ProjectID: found.ProjectID})
 }

@@ -45,6 +45,8 @@ func redeliver(ctx context.Context, t *tx.Tx, id ids.ID) (*db.WebhookDelivery, e
 		return nil, fmt.Errorf("redeliver %s: %w", id, err)
 	}
 	wake(t, row)
-	return out, audit.Write(ctx, t, audit.Entry{Action: action, Key: authz.WebhookManage, Object: object(row), ObjectID: id,
-		Before: map[string]any{"state": before.State, "attempts": before.Attempts}, After: map[string]any{"state": out.State, "eventId": out.EventID}})
+	return out, audit.Write(ctx, t, audit.Entry{Action: action, Key: authz.WebhookManage, Object: object(row),
+		ObjectID: id,
+		Before:   map[string]any{"state": before.State, "attempts": before.Attempts},
+		After:    map[string]any{"state": out.State, "eventId": out.EventID}})
 }

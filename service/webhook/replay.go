@@ -36,7 +36,8 @@ func (s *Service) Replay(ctx context.Context, id ids.ID, after, reason string) (
 			return audit.Refused(t, action, authz.WebhookManage, object(before), id,
 				fault.New(fault.FailedPrecondition, "the webhook has not come to this cursor yet").At("after"))
 		}
-		out, err = one(ctx, t, Scan, `UPDATE webhook SET cursor = $2, updated_at = $3 WHERE id = $1 RETURNING `+Columns, id, s.Feeds.Cursor(to), t.Now)
+		out, err = one(ctx, t, Scan, `UPDATE webhook SET cursor = $2, updated_at = $3 WHERE id = $1 RETURNING `+Columns, id,
+			s.Feeds.Cursor(to), t.Now)
 		if err != nil {
 			return fmt.Errorf("replay webhook %s: %w", id, err)
 		}

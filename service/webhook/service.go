@@ -58,8 +58,10 @@ const Columns = `webhook.id, webhook.tenant_id, webhook.project_id, webhook.url,
 // Scan scans a row of Columns.
 func Scan(row pgx.CollectableRow) (*db.Webhook, error) {
 	x := &db.Webhook{}
-	return x, row.Scan(&x.ID, &x.TenantID, &x.ProjectID, &x.URL, &x.Description, &x.EventTypes, &x.Families, (*string)(&x.Status), &x.Cursor,
-		&x.PreviousUntil, &x.SecretRotatedAt, &x.LastDeliveredAt, &x.FailingSince, &x.LastError, &x.CreatedBy, &x.MakerID, &x.MadeUnder, &x.CreatedAt,
+	return x, row.Scan(&x.ID, &x.TenantID, &x.ProjectID, &x.URL, &x.Description, &x.EventTypes, &x.Families,
+		(*string)(&x.Status), &x.Cursor,
+		&x.PreviousUntil, &x.SecretRotatedAt, &x.LastDeliveredAt, &x.FailingSince, &x.LastError, &x.CreatedBy, &x.MakerID,
+		&x.MadeUnder, &x.CreatedAt,
 		&x.UpdatedAt, &x.DeletedAt)
 }
 
@@ -69,7 +71,8 @@ const deliveryColumns = `webhook_delivery.id, webhook_delivery.tenant_id, webhoo
 
 func scanDelivery(row pgx.CollectableRow) (*db.WebhookDelivery, error) {
 	x := &db.WebhookDelivery{}
-	return x, row.Scan(&x.ID, &x.TenantID, &x.ProjectID, &x.WebhookID, &x.EventID, &x.EventType, (*string)(&x.State), &x.Attempts, &x.ResponseStatus,
+	return x, row.Scan(&x.ID, &x.TenantID, &x.ProjectID, &x.WebhookID, &x.EventID, &x.EventType, (*string)(&x.State),
+		&x.Attempts, &x.ResponseStatus,
 		&x.Error, &x.NextAttemptAt, &x.DeliveredAt, &x.CreatedAt, &x.UpdatedAt)
 }
 
@@ -96,7 +99,8 @@ func locked(ctx context.Context, t *tx.Tx, action string, id ids.ID) (*db.Webhoo
 }
 
 // one reads at most one row; nil when there is none.
-func one[T any](ctx context.Context, t *tx.Tx, scan func(pgx.CollectableRow) (*T, error), sql string, args ...any) (*T, error) {
+func one[T any](ctx context.Context, t *tx.Tx, scan func(pgx.CollectableRow) (*T, error), sql string, args ...any) (*T,
+	error) {
 	found, err := t.Query(ctx, sql, args...)
 	if err != nil {
 		return nil, err
@@ -130,16 +134,20 @@ func narrowed(t *tx.Tx, row *db.Webhook) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	left := slices.DeleteFunc(slices.Clone(row.Families), func(family string) bool { return !slices.Contains(readable, family) })
+	left := slices.DeleteFunc(slices.Clone(row.Families), func(family string) bool {
+		return !slices.Contains(readable, family)
+	})
 	if len(left) == 0 {
 		return nil, fault.New(fault.Forbidden, "the webhook sends events of families that you may not read")
 	}
 	return left, nil
 }
 
-// shown is what the audit keeps of a webhook. An address may carry a token in its path or query: only where it leads is kept.
+// shown is what the audit keeps of a webhook. An address may carry a token in its path or query: only where it leads is
+// kept.
 func shown(row *db.Webhook) map[string]any {
-	return map[string]any{"projectId": row.ProjectID, "host": host(row.URL), "eventTypes": row.EventTypes, "families": row.Families,
+	return map[string]any{"projectId": row.ProjectID, "host": host(row.URL), "eventTypes": row.EventTypes,
+		"families":    row.Families,
 		"description": row.Description, "status": row.Status, "cursor": row.Cursor}
 }
 

@@ -23,8 +23,8 @@ type UpdateInput struct {
 	Paused           *bool
 }
 
-// Update changes, pauses or resumes a webhook. A new address sends only what the caller may read too. Events wait at the
-// cursor of one that is paused; one that is resumed, or has a new address, is no longer taken for failing. Key:
+// Update changes, pauses or resumes a webhook. A new address sends only what the caller may read too. Events wait at
+// the cursor of one that is paused; one that is resumed, or has a new address, is no longer taken for failing. Key:
 // webhook.manage. INVALID_ARGUMENT and DIAL_REFUSED name the field.
 func (s *Service) Update(ctx context.Context, in UpdateInput) (out *db.Webhook, err error) {
 	var input check.Input
@@ -82,19 +82,21 @@ func update(ctx context.Context, t *tx.Tx, in UpdateInput) (*db.Webhook, error) 
 	}
 	after, err := one(ctx, t, Scan, `UPDATE webhook SET url = $2, families = $3, description = $4, event_types = $5, status = $6, failing_since = $7,
 		last_error = $8, updated_at = $9, maker_id = $10, made_under = $11 WHERE id = $1 RETURNING `+Columns,
-		row.ID, row.URL, row.Families, row.Description, row.EventTypes, string(row.Status), row.FailingSince, row.LastError, t.Now, row.MakerID, row.MadeUnder)
+		row.ID, row.URL, row.Families, row.Description, row.EventTypes, string(row.Status), row.FailingSince, row.LastError,
+		t.Now, row.MakerID, row.MadeUnder)
 	if err != nil {
 		return nil, fmt.Errorf("update webhook %s: %w", row.ID, err)
 	}
 	if served(after) {
 		wake(t, after)
 	}
-	return after, audit.Write(ctx, t, audit.Entry{Action: action, Key: authz.WebhookManage, Object: object(after), ObjectID: after.ID,
-		Before: shown(before), After: shown(after)})
+	return after, audit.Write(ctx, t, audit.Entry{Action: action, Key: authz.WebhookManage, Object: object(after),
+		ObjectID: after.ID,
+		Before:   shown(before), After: shown(after)})
 }
 
-// answers lets the caller answer for the webhook from now on, who resumes it or gives it another address and may read all that
-// it sends. Under break-glass it goes on to rest on whom it did.
+// answers lets the caller answer for the webhook from now on, who resumes it or gives it another address and may read
+// all that it sends. Under break-glass it goes on to rest on whom it did.
 func answers(ctx context.Context, t *tx.Tx, row *db.Webhook, in UpdateInput) error {
 	resumed := in.Paused != nil && !*in.Paused
 	can := sends(object(row), row.Families)

@@ -50,7 +50,8 @@ func (p *Plan) Check(op *ast.OperationDefinition, variables map[string]any) *Err
 		return nil
 	}
 	line, column := place(op.Position)
-	return tooLarge(line, column, "the operation may ask for more than %d values: ask for smaller pages or fewer nested lists", p.guard.limits.Cost)
+	return tooLarge(line, column,
+		"the operation may ask for more than %d values: ask for smaller pages or fewer nested lists", p.guard.limits.Cost)
 }
 
 func (p *Plan) root(op *ast.OperationDefinition) *ast.Definition {

@@ -62,26 +62,38 @@ func TestEachBoundIsMetAndNotPassed(t *testing.T) {
 		"name is longer than 20": {20, func(n int) string { return "{" + strings.Repeat("a", n) + "}" }},
 		"4 nested selection":     {4, nest},
 		"nests deeper than 4": {4, func(n int) string {
-			return "{...F} fragment F on Query " + nest(2) + " fragment G on Query {...H} fragment H on Query " + nest(3) + " query { a { ...I } } fragment I on Query " + nest(n-1)
+			return "{...F} fragment F on Query " + nest(2) + " fragment G on Query {...H} fragment H on Query " + nest(3) +
+				" query { a { ...I } } fragment I on Query " + nest(n-1)
 		}},
-		"4 nested values": {4, func(n int) string { return "{a(x:" + strings.Repeat("[", n-1) + strings.Repeat("]", n-1) + ")}" }},
+		"4 nested values": {4, func(n int) string {
+			return "{a(x:" + strings.Repeat("[", n-1) + strings.Repeat("]", n-1) + ")}"
+		}},
 		"4 nested values (objects)": {4, func(n int) string {
 			return "{a(x:" + strings.Repeat("{x:", n-1) + "1" + strings.Repeat("}", n-1) + ")}"
 		}},
-		"3 aliases":                         {3, func(n int) string { return "{a{" + repeat(n, " a%d:b") + "}}" }},
-		"3 root fields":                     {3, func(n int) string { return "query Q {" + repeat(n, " f%d") + "}" }},
-		"3 root fields (anonymous)":         {3, func(n int) string { return "{" + repeat(n, " f%d(x:{y:1})@d{z}") + "}" }},
-		"3 root fields (fragments)":         {3, func(n int) string { return "{...F} fragment F on Query {" + repeat(n, " f%d") + "}" }},
-		"3 root fields (second operation)":  {3, func(n int) string { return "query A{a b c} mutation B{" + repeat(n, " f%d") + "}" }},
-		"3 root fields (inline)":            {3, func(n int) string { return "{... on Query{" + repeat(n, " f%d") + "}}" }},
-		"3 operations":                      {3, func(n int) string { return repeat(n, " query Q%d{a}") }},
-		"3 operations (anonymous)":          {3, func(n int) string { return repeat(n, " {a%d}") }},
-		"6 fragment spreads":                {6, func(n int) string { return "{a{" + repeat(n, " ...F%d") + "}}" }},
-		"6 fragment spreads (inline)":       {6, func(n int) string { return "{a{" + repeat(n, " ...on T%[1]d{x%[1]d}") + "}}" }},
-		"3 directives":                      {3, func(n int) string { return "{a" + repeat(n, " @d%d") + "}" }},
-		"expands to more than 30 fields":    {30, func(n int) string { return "{a{" + repeat(n-1, " f%d") + "}}" }},
-		"repeats fields in more than 10":    {5, func(n int) string { return "{a{" + strings.Repeat(" x", n) + "}}" }}, // 5*4/2
-		"repeats fields in more than 10 in": {5, func(n int) string { return "{a{...{" + strings.Repeat(" x", n-1) + "} x}}" }},
+		"3 aliases":                 {3, func(n int) string { return "{a{" + repeat(n, " a%d:b") + "}}" }},
+		"3 root fields":             {3, func(n int) string { return "query Q {" + repeat(n, " f%d") + "}" }},
+		"3 root fields (anonymous)": {3, func(n int) string { return "{" + repeat(n, " f%d(x:{y:1})@d{z}") + "}" }},
+		"3 root fields (fragments)": {3, func(n int) string {
+			return "{...F} fragment F on Query {" + repeat(n, " f%d") + "}"
+		}},
+		"3 root fields (second operation)": {3, func(n int) string {
+			return "query A{a b c} mutation B{" + repeat(n, " f%d") + "}"
+		}},
+		"3 root fields (inline)":   {3, func(n int) string { return "{... on Query{" + repeat(n, " f%d") + "}}" }},
+		"3 operations":             {3, func(n int) string { return repeat(n, " query Q%d{a}") }},
+		"3 operations (anonymous)": {3, func(n int) string { return repeat(n, " {a%d}") }},
+		"6 fragment spreads":       {6, func(n int) string { return "{a{" + repeat(n, " ...F%d") + "}}" }},
+		"6 fragment spreads (inline)": {6, func(n int) string {
+			return "{a{" + repeat(n, " ...on T%[1]d{x%[1]d}") + "}}"
+		}},
+		"3 directives":                   {3, func(n int) string { return "{a" + repeat(n, " @d%d") + "}" }},
+		"expands to more than 30 fields": {30, func(n int) string { return "{a{" + repeat(n-1, " f%d") + "}}" }},
+		// 5*4/2
+		"repeats fields in more than 10": {5, func(n int) string { return "{a{" + strings.Repeat(" x", n) + "}}" }},
+		"repeats fields in more than 10 in": {5, func(n int) string {
+			return "{a{...{" + strings.Repeat(" x", n-1) + "} x}}"
+		}},
 	} {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
@@ -119,7 +131,8 @@ func TestWhatIsNotServedIsInvalid(t *testing.T) {
 	g := guard.New(schema(), limits)
 	for document, message := range map[string]string{
 		"{a @defer}": "incremental delivery", "{... @stream(if: false) {a}}": "incremental delivery",
-		"{a(x: \"unterminated)}": "syntax error", "{a ?}": "syntax error", "}": "syntax error", "{a)}": "syntax error", "{a}]": "syntax error",
+		"{a(x: \"unterminated)}": "syntax error", "{a ?}": "syntax error", "}": "syntax error", "{a)}": "syntax error",
+		"{a}]":                    "syntax error",
 		"{__schema{types{name}}}": "introspection", "{x:__type(name:\"Item\"){name}}": "introspection",
 		"{...A} fragment A on Q{...B} fragment B on Q{a{...A}}": "circle", "{a} fragment A on Q{...A}": "circle",
 		"{...A} fragment A on Q{a} fragment A on Q{b}": "same name",
@@ -130,7 +143,8 @@ func TestWhatIsNotServedIsInvalid(t *testing.T) {
 		require.Equal(t, guard.Invalid, refused.Kind, document)
 		require.Contains(t, refused.Message, message, document)
 	}
-	for _, document := range []string{"{a(defer: 1) stream}", "query defer($defer: Int = 1) @stuff {a}", "{__typename}", "{defer: a}"} {
+	for _, document := range []string{"{a(defer: 1) stream}", "query defer($defer: Int = 1) @stuff {a}", "{__typename}",
+		"{defer: a}"} {
 		require.NoError(t, check(g, document), document)
 	}
 }
@@ -156,26 +170,28 @@ func TestCostKnowsPagesListsAndFragments(t *testing.T) {
 	t.Parallel()
 	g := guard.New(schema(), guard.Limits{Introspection: true}) // pages of 50, lists of 10 by default
 	for document, want := range map[string]int64{
-		`{ hello }`:                                                                  1,
-		`{ a: hello b: hello }`:                                                      2,
-		`{ item(id: 1) { id name } }`:                                                3,
-		`{ item(id: 1) { tags } }`:                                                   2, // a list of scalars is one field
-		`{ everything { id name } }`:                                                 1 + 10*2,
-		`{ everything { peers { id } } }`:                                            1 + 10*(1+10),
-		`{ items(first: 3) { totalCount } }`:                                         1 + 1,
-		`{ items(first: 3) { nodes { id } } }`:                                       1 + (1 + 3),
-		`{ items(last: 3) { nodes { id name } } }`:                                   1 + (1 + 3*2),
-		`{ items(first: 3, last: 5) { nodes { id } } }`:                              1 + (1 + 5),
-		`{ items { nodes { id } } }`:                                                 1 + (1 + 50),
-		`{ items(first: null) { nodes { id } } }`:                                    1 + (1 + 50),
-		`{ items(first: -4) { nodes { id } } }`:                                      1 + (1 + 50),
-		`{ items(first: 0) { nodes { id } } }`:                                       1 + 1,
-		`{ items(first: 3) { edges { cursor node { id } } nodes { id } } }`:          1 + (1 + 3*3) + (1 + 3),
-		`{ items(first: 3) { edges { node { peers { id } } } } }`:                    1 + (1 + 3*(1+(1+10))), // a page counts once
+		`{ hello }`:                                                         1,
+		`{ a: hello b: hello }`:                                             2,
+		`{ item(id: 1) { id name } }`:                                       3,
+		`{ item(id: 1) { tags } }`:                                          2, // a list of scalars is one field
+		`{ everything { id name } }`:                                        1 + 10*2,
+		`{ everything { peers { id } } }`:                                   1 + 10*(1+10),
+		`{ items(first: 3) { totalCount } }`:                                1 + 1,
+		`{ items(first: 3) { nodes { id } } }`:                              1 + (1 + 3),
+		`{ items(last: 3) { nodes { id name } } }`:                          1 + (1 + 3*2),
+		`{ items(first: 3, last: 5) { nodes { id } } }`:                     1 + (1 + 5),
+		`{ items { nodes { id } } }`:                                        1 + (1 + 50),
+		`{ items(first: null) { nodes { id } } }`:                           1 + (1 + 50),
+		`{ items(first: -4) { nodes { id } } }`:                             1 + (1 + 50),
+		`{ items(first: 0) { nodes { id } } }`:                              1 + 1,
+		`{ items(first: 3) { edges { cursor node { id } } nodes { id } } }`: 1 + (1 + 3*3) + (1 + 3),
+		// a page counts once
+		`{ items(first: 3) { edges { node { peers { id } } } } }`:                    1 + (1 + 3*(1+(1+10))),
 		`{ items(first: 3) { nodes { children(first: 4) { nodes { id } } } } }`:      1 + (1 + 3*(1+(1+4))),
 		`{ items(first: 3) { ...F } } fragment F on ItemConnection { nodes { id } }`: 1 + (1 + 3),
 		`{ items(first: 3) { ... { ... on ItemConnection { nodes { id } } } } }`:     1 + (1 + 3),
-		`{ a: items(first: 3) { ...F } b: items(first: 4) { ...F } } fragment F on ItemConnection { nodes { id } }`: 1 + (1 + 3) + 1 + (1 + 4),
+		`{ a: items(first: 3) { ...F } b: items(first: 4) { ...F } } fragment F on ItemConnection { nodes { id } }`: 1 +
+			(1 + 3) + 1 + (1 + 4),
 		`{ pages(first: 3) { id } }`:                     1 + 3,
 		`{ pages { id } }`:                               1 + 7, // the argument's own default
 		`query($n: Int) { pages(first: $n) { id } }`:     1 + 7,
@@ -199,8 +215,10 @@ func TestCostTakesPagesFromVariables(t *testing.T) {
 		n    any
 		want int64
 	}{
-		{json.Number("3"), 5}, {3, 5}, {int64(3), 5}, {3.0, 5}, {"3", 5}, {nil, 52}, {-1, 52}, {json.Number("x"), 52}, {true, 52},
-		{json.Number("1e3"), 1002}, {json.Number("99999999999999999999"), 1<<31 - 1}, {json.Number("NaN"), 52}, {[]any{1}, 52},
+		{json.Number("3"), 5}, {3, 5}, {int64(3), 5}, {3.0, 5}, {"3", 5}, {nil, 52}, {-1, 52}, {json.Number("x"), 52},
+		{true, 52},
+		{json.Number("1e3"), 1002}, {json.Number("99999999999999999999"), 1<<31 - 1}, {json.Number("NaN"), 52},
+		{[]any{1}, 52},
 	} {
 		require.Equal(t, c.want, p.Cost(doc.Operations[0], map[string]any{"n": c.n}), "%v", c.n)
 	}
@@ -210,7 +228,8 @@ func TestCostTakesPagesFromVariables(t *testing.T) {
 func TestCostSaturatesInsteadOfOverflowing(t *testing.T) {
 	t.Parallel()
 	g := guard.New(schema(), guard.Limits{Depth: 1000})
-	p, doc := plan(t, g, "{items(first:2000000000)"+strings.Repeat("{nodes{children(first:2000000000)", 50)+"{totalCount}"+strings.Repeat("}}", 50)+"}")
+	p, doc := plan(t, g, "{items(first:2000000000)"+strings.Repeat("{nodes{children(first:2000000000)", 50)+"{totalCount}"+
+		strings.Repeat("}}", 50)+"}")
 	require.EqualValues(t, 1<<31-1, p.Cost(doc.Operations[0], nil))
 	require.ErrorContains(t, p.Check(doc.Operations[0], nil), "more than 50000 values")
 }
@@ -229,8 +248,10 @@ func FuzzGuard(f *testing.F) {
 	for _, seed := range []string{
 		`{ hello }`, `query($n: Int = 3) { items(first: $n) { edges { node { ...F } } } } fragment F on Item { id parent { ...G } } fragment G on Item { name }`,
 		`{ a: everything @include(if: true) { ... on Item { id } ... { name } } }`, `mutation { touch(id: "\u00e9") { id } }`,
-		`{ ...A ...A } fragment A on Query { ...B ...B } fragment B on Query { hello }`, `{ echo(input: {text: """block""", times: 1}) }`,
-		`subscription { count(to: 3) }`, "# comment\n{ hello }", `{...A} fragment A on Query {...A}`, `query @defer { hello }`,
+		`{ ...A ...A } fragment A on Query { ...B ...B } fragment B on Query { hello }`,
+		`{ echo(input: {text: """block""", times: 1}) }`,
+		`subscription { count(to: 3) }`, "# comment\n{ hello }", `{...A} fragment A on Query {...A}`,
+		`query @defer { hello }`,
 	} {
 		f.Add(seed, 5)
 	}

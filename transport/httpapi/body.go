@@ -57,7 +57,8 @@ func tooLarge(w http.ResponseWriter) *failure {
 // parse decodes {query, operationName, variables, extensions}. Other keys are ignored,
 // as the specification asks; anything after the object is refused.
 func parse(body []byte) (*graphql.RawParams, *failure) {
-	malformed := refuse(http.StatusBadRequest, transport.CodeRequestInvalid, "the request body is not one JSON object in UTF-8")
+	malformed := refuse(http.StatusBadRequest, transport.CodeRequestInvalid,
+		"the request body is not one JSON object in UTF-8")
 	if !utf8.Valid(body) {
 		return nil, malformed
 	}

@@ -11,8 +11,10 @@ import (
 // the caller.
 func FuzzBody(f *testing.F) {
 	for _, seed := range []string{
-		`{"query":"{ a }"}`, `{"query":"{ a }","variables":{"n":1e400},"operationName":null}`, `[{"query":"{a}"}]`, `{"query":1}`, `{}`, `null`, ``,
-		`{"query":"{a}"} x`, `{"query":"{a}","query":"{b}"}`, "{\"query\":\"\xff\"}", `{"variables":[]}`, `{"query":"{a}","variables":{"a":{"b":[[[[]]]]}}}`,
+		`{"query":"{ a }"}`, `{"query":"{ a }","variables":{"n":1e400},"operationName":null}`, `[{"query":"{a}"}]`,
+		`{"query":1}`, `{}`, `null`, ``,
+		`{"query":"{a}"} x`, `{"query":"{a}","query":"{b}"}`, "{\"query\":\"\xff\"}", `{"variables":[]}`,
+		`{"query":"{a}","variables":{"a":{"b":[[[[]]]]}}}`,
 	} {
 		f.Add([]byte(seed))
 	}
@@ -36,7 +38,8 @@ func FuzzBody(f *testing.F) {
 
 // FuzzAccept: whatever a client says it takes, the answer is of a type of ours, and it was asked for.
 func FuzzAccept(f *testing.F) {
-	for _, seed := range []string{"", "*/*", "application/graphql-response+json, application/json;q=0.9", "text/html", "a/b;q=NaN", "application/*;q=1e9", ",,,", `x/y; p="`, "application/json; charset=latin1"} {
+	for _, seed := range []string{"", "*/*", "application/graphql-response+json, application/json;q=0.9", "text/html",
+		"a/b;q=NaN", "application/*;q=1e9", ",,,", `x/y; p="`, "application/json; charset=latin1"} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, accept string) {

@@ -111,16 +111,19 @@ func (h *Handler) get(w http.ResponseWriter, r *http.Request) bool {
 
 // admit checks everything that can be refused before the document is looked at, the
 // cheapest first; the body of a caller we do not know is not read.
-func (h *Handler) admit(ctx context.Context, w http.ResponseWriter, r *http.Request, accepted bool) (admitted context.Context, release func(), failed *failure) {
+func (h *Handler) admit(ctx context.Context, w http.ResponseWriter, r *http.Request,
+	accepted bool) (admitted context.Context, release func(), failed *failure) {
 	release = func() {}
 	switch {
 	case r.Method != http.MethodPost:
 		w.Header().Set("Allow", http.MethodPost)
 		return ctx, release, refuse(http.StatusMethodNotAllowed, transport.CodeMethodNotAllowed, "use POST")
 	case !accepted:
-		return ctx, release, refuse(http.StatusNotAcceptable, transport.CodeNotAcceptable, "answers are "+MediaResponse+" or "+MediaJSON)
+		return ctx, release, refuse(http.StatusNotAcceptable, transport.CodeNotAcceptable,
+			"answers are "+MediaResponse+" or "+MediaJSON)
 	case !jsonBody(r):
-		return ctx, release, refuse(http.StatusUnsupportedMediaType, transport.CodeMediaType, "the request body must be "+MediaJSON+" in UTF-8")
+		return ctx, release, refuse(http.StatusUnsupportedMediaType, transport.CodeMediaType,
+			"the request body must be "+MediaJSON+" in UTF-8")
 	case r.ContentLength > h.options.BodyBytes:
 		return ctx, release, tooLarge(w)
 	}
@@ -148,14 +151,16 @@ func (h *Handler) params(w http.ResponseWriter, r *http.Request) (*graphql.RawPa
 	return params, failed
 }
 
-func (h *Handler) authenticate(ctx context.Context, w http.ResponseWriter, r *http.Request) (context.Context, *failure) {
+func (h *Handler) authenticate(ctx context.Context, w http.ResponseWriter, r *http.Request) (context.Context,
+	*failure) {
 	credential, refused := transport.RequestCredential(r)
 	if refused != nil {
 		w.Header().Set("WWW-Authenticate", "Bearer")
 		return ctx, &failure{http.StatusUnauthorized, refused}
 	}
 	if credential.Source == transport.SourceCookie && !transport.SameOrigin(r, h.options.Origins) {
-		return ctx, refuse(http.StatusForbidden, transport.CodeForbidden, "the session cookie is taken from our own pages only")
+		return ctx, refuse(http.StatusForbidden, transport.CodeForbidden,
+			"the session cookie is taken from our own pages only")
 	}
 	authenticated, err := h.options.Authenticate(ctx, credential, r)
 	if err == nil {
@@ -193,7 +198,8 @@ func credentialStatus(code string) int {
 func (h *Handler) run(ctx context.Context, w http.ResponseWriter, params *graphql.RawParams, media string) {
 	op, list := h.options.Engine.Prepare(ctx, params)
 	if list == nil && op.Operation.Operation == ast.Subscription {
-		list = gqlerror.List{h.options.Engine.Present(ctx, transport.Refuse(transport.CodeDocumentInvalid, "subscriptions are served over WebSocket only"))}
+		list = gqlerror.List{h.options.Engine.Present(ctx,
+			transport.Refuse(transport.CodeDocumentInvalid, "subscriptions are served over WebSocket only"))}
 	}
 	if list != nil {
 		h.write(ctx, w, &graphql.Response{Errors: list}, requestErrorStatus(media))
@@ -228,7 +234,8 @@ func (h *Handler) write(ctx context.Context, w http.ResponseWriter, response *gr
 	body, err := transport.Encode(response)
 	if err != nil {
 		h.options.Engine.Log().ErrorContext(ctx, "answer not encoded", slog.Any("error", err))
-		body, status = []byte(`{"errors":[{"message":"internal error","extensions":{"code":"INTERNAL"}}]}`), http.StatusInternalServerError
+		body, status = []byte(`{"errors":[{"message":"internal error","extensions":{"code":"INTERNAL"}}]}`),
+			http.StatusInternalServerError
 	}
 	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
 	w.WriteHeader(status)

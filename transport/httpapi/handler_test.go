@@ -21,25 +21,31 @@ func TestWhatIsAskedDecidesStatusAndMediaType(t *testing.T) {
 		code           string // of the first error
 		data           bool   // the data key is present
 	}{
-		"a query":                   {`{"query":"{ hello }"}`, 200, 200, "", true},
-		"a mutation":                {`{"query":"mutation { touch(id: \"1\") { id } }"}`, 200, 200, "", true},
-		"variables":                 {`{"query":"query($n: String) { hello(name: $n) }","variables":{"n":"x"}}`, 200, 200, "", true},
-		"null members":              {`{"query":"{ hello }","variables":null,"operationName":null,"extensions":null}`, 200, 200, "", true},
-		"unknown members":           {`{"query":"{ hello }","id":7}`, 200, 200, "", true},
-		"a chosen operation":        {`{"query":"query A { hello } query B { whoami }","operationName":"B"}`, 200, 200, "", true},
-		"a resolver's error":        {`{"query":"{ fail(how: KNOWN) }"}`, 200, 200, "CONFLICT", true},
-		"a resolver's panic":        {`{"query":"{ fail(how: PANIC) }"}`, 200, 200, "INTERNAL", true},
-		"bad syntax":                {`{"query":"{ hello "}`, 400, 200, "DOCUMENT_INVALID", false},
-		"an empty document":         {`{"query":""}`, 400, 200, "DOCUMENT_INVALID", false},
-		"only a fragment":           {`{"query":"fragment F on Item { id }"}`, 400, 200, "DOCUMENT_INVALID", false},
-		"an unknown field":          {`{"query":"{ nope }"}`, 400, 200, "DOCUMENT_INVALID", false},
-		"too deep":                  {`{"query":"{ item(id:1) {peers{peers{peers{peers{peers{peers{peers{peers{id}}}}}}}}}}"}`, 400, 200, "DOCUMENT_TOO_LARGE", false},
-		"introspection":             {`{"query":"{ __schema { queryType { name } } }"}`, 400, 200, "DOCUMENT_INVALID", false},
-		"a subscription":            {`{"query":"subscription { silence }"}`, 400, 200, "DOCUMENT_INVALID", false},
-		"no such operation":         {`{"query":"query A { hello }","operationName":"B"}`, 400, 200, "DOCUMENT_INVALID", false},
-		"an ambiguous operation":    {`{"query":"query A { hello } query B { hello }"}`, 400, 200, "DOCUMENT_INVALID", false},
-		"a missing variable":        {`{"query":"query($i: ID!) { item(id: $i) { id } }"}`, 400, 200, "INVALID_ARGUMENT", false},
-		"a bad variable":            {`{"query":"query($i: EchoInput!) { echo(input: $i) }","variables":{"i":{"text":[]}}}`, 400, 200, "INVALID_ARGUMENT", false},
+		"a query":    {`{"query":"{ hello }"}`, 200, 200, "", true},
+		"a mutation": {`{"query":"mutation { touch(id: \"1\") { id } }"}`, 200, 200, "", true},
+		"variables": {`{"query":"query($n: String) { hello(name: $n) }","variables":{"n":"x"}}`, 200, 200, "",
+			true},
+		"null members": {`{"query":"{ hello }","variables":null,"operationName":null,"extensions":null}`, 200,
+			200, "", true},
+		"unknown members": {`{"query":"{ hello }","id":7}`, 200, 200, "", true},
+		"a chosen operation": {`{"query":"query A { hello } query B { whoami }","operationName":"B"}`, 200, 200, "",
+			true},
+		"a resolver's error": {`{"query":"{ fail(how: KNOWN) }"}`, 200, 200, "CONFLICT", true},
+		"a resolver's panic": {`{"query":"{ fail(how: PANIC) }"}`, 200, 200, "INTERNAL", true},
+		"bad syntax":         {`{"query":"{ hello "}`, 400, 200, "DOCUMENT_INVALID", false},
+		"an empty document":  {`{"query":""}`, 400, 200, "DOCUMENT_INVALID", false},
+		"only a fragment":    {`{"query":"fragment F on Item { id }"}`, 400, 200, "DOCUMENT_INVALID", false},
+		"an unknown field":   {`{"query":"{ nope }"}`, 400, 200, "DOCUMENT_INVALID", false},
+		"too deep":           {`{"query":"{ item(id:1) {peers{peers{peers{peers{peers{peers{peers{peers{id}}}}}}}}}}"}`, 400, 200, "DOCUMENT_TOO_LARGE", false},
+		"introspection":      {`{"query":"{ __schema { queryType { name } } }"}`, 400, 200, "DOCUMENT_INVALID", false},
+		"a subscription":     {`{"query":"subscription { silence }"}`, 400, 200, "DOCUMENT_INVALID", false},
+		"no such operation": {`{"query":"query A { hello }","operationName":"B"}`, 400, 200, "DOCUMENT_INVALID",
+			false},
+		"an ambiguous operation": {`{"query":"query A { hello } query B { hello }"}`, 400, 200, "DOCUMENT_INVALID", false},
+		"a missing variable": {`{"query":"query($i: ID!) { item(id: $i) { id } }"}`, 400, 200, "INVALID_ARGUMENT",
+			false},
+		"a bad variable": {`{"query":"query($i: EchoInput!) { echo(input: $i) }","variables":{"i":{"text":[]}}}`,
+			400, 200, "INVALID_ARGUMENT", false},
 		"no query":                  {`{}`, 400, 400, "INVALID_ARGUMENT", false},
 		"a null query":              {`{"query":null}`, 400, 400, "INVALID_ARGUMENT", false},
 		"a query that is not text":  {`{"query":{"x":1}}`, 400, 400, "INVALID_ARGUMENT", false},
@@ -118,7 +124,8 @@ func TestOnlyJSONBodiesAreRead(t *testing.T) {
 	for contentType, status := range map[string]int{
 		"application/json": 200, "application/json; charset=utf-8": 200, `Application/JSON;charset="UTF-8"`: 200,
 		"": 415, "text/plain": 415, "application/graphql": 415, "application/x-www-form-urlencoded": 415,
-		"multipart/form-data; boundary=x": 415, "application/json; charset=latin1": 415, "application/graphql+json": 415, "json": 415,
+		"multipart/form-data; boundary=x": 415, "application/json; charset=latin1": 415, "application/graphql+json": 415,
+		"json": 415,
 	} {
 		a := call(t, url, http.MethodPost, `{"query":"{ hello }"}`, "Content-Type", contentType)
 		require.Equal(t, status, a.status, contentType)
@@ -180,7 +187,8 @@ func TestSuggestionsAreNotMade(t *testing.T) {
 	t.Parallel()
 	url := setup(t, nil)
 	for _, query := range []string{
-		`{ hell }`, `{ hello(nam: 1) }`, `{ items { node { id } } }`, `{ item }`, `{ fail(how: KNOW) }`, `{ item(id: 1) { ... on Itm { id } } }`,
+		`{ hell }`, `{ hello(nam: 1) }`, `{ items { node { id } } }`, `{ item }`, `{ fail(how: KNOW) }`,
+		`{ item(id: 1) { ... on Itm { id } } }`,
 		`query($x: Strng) { hello(name: $x) }`, `{ echo(input: {text: \"\", tims: 1}) }`, `{ items { totalCount { x } } }`,
 	} {
 		a := call(t, url, http.MethodPost, `{"query":"`+query+`"}`)
@@ -199,27 +207,36 @@ func TestOriginAndCredential(t *testing.T) {
 		who, code  string
 		challenged bool
 	}{
-		"no credential":                {nil, 200, ":", "", false},
-		"bearer":                       {[]string{"Authorization", "Bearer t"}, 200, "bearer:t", "", false},
-		"bearer from any page":         {[]string{"Authorization", "Bearer t", "Origin", "https://evil.example"}, 200, "bearer:t", "", false},
-		"unknown bearer":               {[]string{"Authorization", "Bearer bad"}, 401, "", "UNAUTHENTICATED", true},
-		"another scheme":               {[]string{"Authorization", "Basic Zm9v"}, 401, "", "UNAUTHENTICATED", true},
-		"an empty bearer":              {[]string{"Authorization", "Bearer "}, 401, "", "UNAUTHENTICATED", true},
-		"a bearer of two words":        {[]string{"Authorization", "Bearer a b"}, 401, "", "UNAUTHENTICATED", true},
-		"forbidden":                    {[]string{"Authorization", "Bearer forbidden"}, 403, "", "FORBIDDEN", false},
-		"too fast":                     {[]string{"Authorization", "Bearer fast"}, 429, "", "RATE_LIMITED", false},
-		"cannot be checked":            {[]string{"Authorization", "Bearer unavailable"}, 503, "", "UNAVAILABLE", false},
-		"a panic":                      {[]string{"Authorization", "Bearer panic"}, 500, "", "INTERNAL", false},
-		"cookie alone":                 {[]string{"Cookie", "gpuaas_session=c"}, 403, "", "FORBIDDEN", false},
-		"cookie, same origin":          {[]string{"Cookie", "gpuaas_session=c", "Origin", url}, 200, "cookie:c", "", false},
-		"cookie, fetch says same":      {[]string{"Cookie", "gpuaas_session=c", "Sec-Fetch-Site", "same-origin"}, 200, "cookie:c", "", false},
-		"cookie, fetch says same-site": {[]string{"Cookie", "gpuaas_session=c", "Sec-Fetch-Site", "same-site", "Origin", url}, 403, "", "FORBIDDEN", false},
-		"cookie, other origin":         {[]string{"Cookie", "gpuaas_session=c", "Origin", "https://evil.example"}, 403, "", "FORBIDDEN", false},
-		"cookie, the two disagree":     {[]string{"Cookie", "gpuaas_session=c", "Origin", "https://evil.example", "Sec-Fetch-Site", "same-origin"}, 403, "", "FORBIDDEN", false},
-		"cookie, allowed page":         {[]string{"Cookie", "gpuaas_session=c", "Origin", "https://console.example", "Sec-Fetch-Site", "cross-site"}, 200, "cookie:c", "", false},
-		"cookie beside bearer":         {[]string{"Cookie", "gpuaas_session=c", "Authorization", "Bearer t"}, 200, "bearer:t", "", false},
-		"cookie beside a bad header":   {[]string{"Cookie", "gpuaas_session=c", "Authorization", "t", "Origin", url}, 401, "", "UNAUTHENTICATED", true},
-		"an empty cookie":              {[]string{"Cookie", "gpuaas_session=", "Origin", url}, 401, "", "UNAUTHENTICATED", true},
+		"no credential": {nil, 200, ":", "", false},
+		"bearer":        {[]string{"Authorization", "Bearer t"}, 200, "bearer:t", "", false},
+		"bearer from any page": {[]string{"Authorization", "Bearer t", "Origin", "https://evil.example"}, 200,
+			"bearer:t", "", false},
+		"unknown bearer":        {[]string{"Authorization", "Bearer bad"}, 401, "", "UNAUTHENTICATED", true},
+		"another scheme":        {[]string{"Authorization", "Basic Zm9v"}, 401, "", "UNAUTHENTICATED", true},
+		"an empty bearer":       {[]string{"Authorization", "Bearer "}, 401, "", "UNAUTHENTICATED", true},
+		"a bearer of two words": {[]string{"Authorization", "Bearer a b"}, 401, "", "UNAUTHENTICATED", true},
+		"forbidden":             {[]string{"Authorization", "Bearer forbidden"}, 403, "", "FORBIDDEN", false},
+		"too fast":              {[]string{"Authorization", "Bearer fast"}, 429, "", "RATE_LIMITED", false},
+		"cannot be checked":     {[]string{"Authorization", "Bearer unavailable"}, 503, "", "UNAVAILABLE", false},
+		"a panic":               {[]string{"Authorization", "Bearer panic"}, 500, "", "INTERNAL", false},
+		"cookie alone":          {[]string{"Cookie", "gpuaas_session=c"}, 403, "", "FORBIDDEN", false},
+		"cookie, same origin":   {[]string{"Cookie", "gpuaas_session=c", "Origin", url}, 200, "cookie:c", "", false},
+		"cookie, fetch says same": {[]string{"Cookie", "gpuaas_session=c", "Sec-Fetch-Site", "same-origin"}, 200,
+			"cookie:c", "", false},
+		"cookie, fetch says same-site": {[]string{"Cookie", "gpuaas_session=c", "Sec-Fetch-Site", "same-site", "Origin", url},
+			403, "", "FORBIDDEN", false},
+		"cookie, other origin": {[]string{"Cookie", "gpuaas_session=c", "Origin", "https://evil.example"}, 403, "",
+			"FORBIDDEN", false},
+		"cookie, the two disagree": {[]string{"Cookie", "gpuaas_session=c", "Origin", "https://evil.example",
+			"Sec-Fetch-Site", "same-origin"}, 403, "", "FORBIDDEN", false},
+		"cookie, allowed page": {[]string{"Cookie", "gpuaas_session=c", "Origin", "https://console.example",
+			"Sec-Fetch-Site", "cross-site"}, 200, "cookie:c", "", false},
+		"cookie beside bearer": {[]string{"Cookie", "gpuaas_session=c", "Authorization", "Bearer t"}, 200, "bearer:t",
+			"", false},
+		"cookie beside a bad header": {[]string{"Cookie", "gpuaas_session=c", "Authorization", "t", "Origin", url}, 401, "",
+			"UNAUTHENTICATED", true},
+		"an empty cookie": {[]string{"Cookie", "gpuaas_session=", "Origin", url}, 401, "", "UNAUTHENTICATED",
+			true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -244,7 +261,8 @@ func TestCorrelationIDIsTakenCheckedMadeAndCarried(t *testing.T) {
 	t.Parallel()
 	url := setup(t, nil)
 	for given, taken := range map[string]bool{
-		"req-1_A.b": true, strings.Repeat("x", 64): true, "": false, strings.Repeat("x", 65): false, "a b": false, "a\tb": false, "é": false, "a/b": false,
+		"req-1_A.b": true, strings.Repeat("x", 64): true, "": false, strings.Repeat("x", 65): false, "a b": false,
+		"a\tb": false, "é": false, "a/b": false,
 	} {
 		a := call(t, url, http.MethodPost, `{"query":"{ correlation fail(how: KNOWN) }"}`, "X-Correlation-ID", given)
 		id := a.header.Get("X-Correlation-ID")
@@ -259,8 +277,10 @@ func TestEveryErrorHasTheWholeEnvelope(t *testing.T) {
 	t.Parallel()
 	url := setup(t, nil)
 	for _, c := range [][]string{
-		{`{"query":"{ nope }"}`}, {`{"query":"{"}`}, {`{}`}, {`{"query":"{ fail(how: UNKNOWN) }"}`}, {`{"query":"{ fail(how: KNOWN) }"}`},
-		{`{"query":"query($i: ID!) { item(id: $i) { id } }"}`}, {``, "Authorization", "x"}, {``, "Content-Type", "text/plain"}, {``, "Accept", "text/html"},
+		{`{"query":"{ nope }"}`}, {`{"query":"{"}`}, {`{}`}, {`{"query":"{ fail(how: UNKNOWN) }"}`},
+		{`{"query":"{ fail(how: KNOWN) }"}`},
+		{`{"query":"query($i: ID!) { item(id: $i) { id } }"}`}, {``, "Authorization", "x"},
+		{``, "Content-Type", "text/plain"}, {``, "Accept", "text/html"},
 	} {
 		a := call(t, url, http.MethodPost, c[0], c[1:]...)
 		require.NotEmpty(t, a.body["errors"], c)
@@ -278,7 +298,8 @@ func TestEveryErrorHasTheWholeEnvelope(t *testing.T) {
 
 func TestResolverErrorsCarryTheirPath(t *testing.T) {
 	t.Parallel()
-	for how, message := range map[string]string{"KNOWN": "it clashes", "UNKNOWN": "internal error", "PANIC": "internal error"} {
+	for how, message := range map[string]string{"KNOWN": "it clashes", "UNKNOWN": "internal error",
+		"PANIC": "internal error"} {
 		a := call(t, setup(t, nil), http.MethodPost, `{"query":"{ it: fail(how: `+how+`) }"}`)
 		err := a.body["errors"].([]any)[0].(map[string]any)
 		require.Equal(t, []any{"it"}, err["path"], a.text)
@@ -289,7 +310,8 @@ func TestResolverErrorsCarryTheirPath(t *testing.T) {
 
 func TestInvalidVariableNamesItsPath(t *testing.T) {
 	t.Parallel()
-	a := call(t, setup(t, nil), http.MethodPost, `{"query":"query($in: EchoInput!) { echo(input: $in) }","variables":{"in":{"text":"x","how":"NOPE"}}}`)
+	a := call(t, setup(t, nil), http.MethodPost,
+		`{"query":"query($in: EchoInput!) { echo(input: $in) }","variables":{"in":{"text":"x","how":"NOPE"}}}`)
 	require.Equal(t, "INVALID_ARGUMENT", a.code())
 	require.Contains(t, a.text, `"path":"in.how"`)
 }
@@ -301,7 +323,8 @@ func TestDevelopmentPageIsForBrowsersOnly(t *testing.T) {
 	on, off := setup(t, func(o *httpapi.Options) { o.GraphiQL = page }), setup(t, nil)
 	require.Equal(t, "<page>", call(t, on, http.MethodGet, "", "Accept", browser).text)
 	require.Equal(t, http.StatusMethodNotAllowed, call(t, on, http.MethodGet, "", "Accept", "*/*").status)
-	require.Equal(t, http.StatusMethodNotAllowed, call(t, on, http.MethodGet, "", "Accept", legacy+", text/html;q=0.5").status)
+	require.Equal(t, http.StatusMethodNotAllowed, call(t, on, http.MethodGet, "", "Accept",
+		legacy+", text/html;q=0.5").status)
 	require.Equal(t, http.StatusMethodNotAllowed, call(t, off, http.MethodGet, "").status)
 }
 
@@ -309,9 +332,11 @@ func TestUpgradesGoToTheWebSocketHandler(t *testing.T) {
 	t.Parallel()
 	upgraded := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) })
 	url := setup(t, func(o *httpapi.Options) { o.WebSocket = upgraded })
-	require.Equal(t, http.StatusTeapot, call(t, url, http.MethodGet, "", "Connection", "Upgrade", "Upgrade", "websocket").status)
+	require.Equal(t, http.StatusTeapot, call(t, url, http.MethodGet, "", "Connection", "Upgrade", "Upgrade",
+		"websocket").status)
 	require.Equal(t, http.StatusMethodNotAllowed, call(t, url, http.MethodGet, "").status)
-	require.Equal(t, http.StatusOK, call(t, url, http.MethodPost, `{"query":"{ hello }"}`, "Connection", "Upgrade", "Upgrade", "websocket").status)
+	require.Equal(t, http.StatusOK, call(t, url, http.MethodPost, `{"query":"{ hello }"}`, "Connection", "Upgrade",
+		"Upgrade", "websocket").status)
 }
 
 func TestOptionsNameWhatIsMissing(t *testing.T) {

@@ -29,8 +29,9 @@ func TestAPanicIsLoggedOnceWithItsStackAndTellsNothing(t *testing.T) {
 		"in the transport": {"{ hello }", "panic", "kit_test.go", http.StatusInternalServerError},
 	} {
 		log := new(bytes.Buffer)
-		engine, err := transport.NewEngine(transport.Config{Schema: testschema.New().Executable(), Present: testschema.Present,
-			Log: slog.New(slog.NewTextHandler(log, nil))})
+		engine, err := transport.NewEngine(transport.Config{Schema: testschema.New().Executable(),
+			Present: testschema.Present,
+			Log:     slog.New(slog.NewTextHandler(log, nil))})
 		require.NoError(t, err)
 		handler, err := httpapi.New(httpapi.Options{Engine: engine, Authenticate: authenticate})
 		require.NoError(t, err)
@@ -59,7 +60,8 @@ func TestABodyThatDripsIsNotWaitedFor(t *testing.T) {
 	conn, err := net.Dial("tcp", strings.TrimPrefix(url, "http://"))
 	require.NoError(t, err)
 	defer func() { _ = conn.Close() }()
-	_, err = io.WriteString(conn, "POST /graphql HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 1000\r\n\r\n{")
+	_, err = io.WriteString(conn,
+		"POST /graphql HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 1000\r\n\r\n{")
 	require.NoError(t, err)
 	require.NoError(t, conn.SetReadDeadline(time.Now().Add(30*time.Second)))
 	answer, err := io.ReadAll(conn) // to the end: the connection is closed too

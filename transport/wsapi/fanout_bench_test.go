@@ -199,7 +199,8 @@ func (l *load) opened() int {
 
 func startFeed(b testing.TB, sockets int) *load {
 	l := &load{sockets: sockets}
-	engine, err := transport.NewEngine(transport.Config{Schema: testschema.New().Executable(), Log: slog.New(slog.DiscardHandler)})
+	engine, err := transport.NewEngine(transport.Config{Schema: testschema.New().Executable(),
+		Log: slog.New(slog.DiscardHandler)})
 	require.NoError(b, err)
 	server, err := New(Options{Engine: engine, Streams: l, Sockets: sockets, Authenticate: anyone})
 	require.NoError(b, err)

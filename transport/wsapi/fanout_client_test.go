@@ -117,7 +117,8 @@ func (c *loadClient) open(addr netip.AddrPort, subscribe bool) error {
 		return err
 	}
 	c.conns[int32(fd)] = &loadConn{}
-	return syscall.EpollCtl(c.epoll, syscall.EPOLL_CTL_ADD, fd, &syscall.EpollEvent{Events: syscall.EPOLLIN, Fd: int32(fd)})
+	return syscall.EpollCtl(c.epoll, syscall.EPOLL_CTL_ADD, fd,
+		&syscall.EpollEvent{Events: syscall.EPOLLIN, Fd: int32(fd)})
 }
 
 // exchange sends and reads until the answer holds a mark.

@@ -40,7 +40,8 @@ func TestFramesOfEveryLengthAreRead(t *testing.T) {
 
 func TestFragmentsAreJoinedAndControlFramesMayComeBetween(t *testing.T) {
 	t.Parallel()
-	in := reader(100, frame(0x01, "a\xc3"), frame(0x89, "ping"), frame(0x00, "\xa9"), frame(0x80, "b"), frame(0x81, "next"))
+	in := reader(100, frame(0x01, "a\xc3"), frame(0x89, "ping"), frame(0x00, "\xa9"), frame(0x80, "b"),
+		frame(0x81, "next"))
 	op, got, err := in.next()
 	require.NoError(t, err)
 	require.EqualValues(t, opPing, op)
@@ -63,18 +64,19 @@ func TestBreachesOfTheFramingAreClosedWithTheirCode(t *testing.T) {
 		in   []byte
 		code int
 	}{
-		"unmasked":                    {unmasked, CloseProtocolError},
-		"reserved bit":                {frame(0xC1, "x"), CloseProtocolError},
-		"unknown data opcode":         {frame(0x83, "x"), CloseProtocolError},
-		"unknown control opcode":      {frame(0x8B, "x"), CloseProtocolError},
-		"fragmented ping":             {frame(0x09, "x"), CloseProtocolError},
-		"long ping":                   {frame(0x89, strings.Repeat("x", 126)), CloseProtocolError},
-		"continuation of nothing":     {frame(0x80, "x"), CloseProtocolError},
-		"text within a message":       {append(frame(0x01, "x"), frame(0x81, "y")...), CloseProtocolError},
-		"not UTF-8":                   {frame(0x81, "\xff"), CloseInvalidText},
-		"not UTF-8 once joined":       {append(frame(0x01, "\xc3"), frame(0x80, "x")...), CloseInvalidText},
-		"too long":                    {frame(0x81, strings.Repeat("x", 101)), CloseTooBig},
-		"too long once joined":        {append(frame(0x01, strings.Repeat("x", 60)), frame(0x80, strings.Repeat("x", 41))...), CloseTooBig},
+		"unmasked":                {unmasked, CloseProtocolError},
+		"reserved bit":            {frame(0xC1, "x"), CloseProtocolError},
+		"unknown data opcode":     {frame(0x83, "x"), CloseProtocolError},
+		"unknown control opcode":  {frame(0x8B, "x"), CloseProtocolError},
+		"fragmented ping":         {frame(0x09, "x"), CloseProtocolError},
+		"long ping":               {frame(0x89, strings.Repeat("x", 126)), CloseProtocolError},
+		"continuation of nothing": {frame(0x80, "x"), CloseProtocolError},
+		"text within a message":   {append(frame(0x01, "x"), frame(0x81, "y")...), CloseProtocolError},
+		"not UTF-8":               {frame(0x81, "\xff"), CloseInvalidText},
+		"not UTF-8 once joined":   {append(frame(0x01, "\xc3"), frame(0x80, "x")...), CloseInvalidText},
+		"too long":                {frame(0x81, strings.Repeat("x", 101)), CloseTooBig},
+		"too long once joined": {append(frame(0x01, strings.Repeat("x", 60)), frame(0x80, strings.Repeat("x", 41))...),
+			CloseTooBig},
 		"a length beyond all numbers": {huge, CloseTooBig},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -113,7 +115,8 @@ func TestCloseFramesOfThePeer(t *testing.T) {
 		require.Equal(t, code, why.Code)
 	}
 	for payload, code := range map[string]int{
-		"\x03": CloseProtocolError, "\x03\xed": CloseProtocolError, "\x03\xee": CloseProtocolError, "\x00\x00": CloseProtocolError,
+		"\x03": CloseProtocolError, "\x03\xed": CloseProtocolError, "\x03\xee": CloseProtocolError,
+		"\x00\x00": CloseProtocolError,
 		"\x13\x88": CloseProtocolError, "\x03\xe8\xff": CloseInvalidText,
 	} {
 		_, err := closing([]byte(payload))

@@ -46,7 +46,8 @@ func TestOriginIsCheckedBeforeTheUpgrade(t *testing.T) {
 	host := strings.TrimPrefix(b.http.URL, "http://")
 	for origin, status := range map[string]int{
 		"http://" + host: 101, "https://console.example:8443": 101, "": 101,
-		"https://evil.example": 403, "null": 403, "https://console.example": 403, "http://" + host + ".evil.example": 403, "::": 403,
+		"https://evil.example": 403, "null": 403, "https://console.example": 403, "http://" + host + ".evil.example": 403,
+		"::": 403,
 	} {
 		t.Run(origin, func(t *testing.T) {
 			header := http.Header{}
@@ -204,19 +205,23 @@ func TestCredentialDecidesTheCloseCode(t *testing.T) {
 		payload string
 		code    int
 	}{
-		"unknown token in init":         {nil, `{"authorization":"Bearer bad"}`, wsapi.CloseForbidden},
-		"unknown token in the header":   {http.Header{"Authorization": {"Bearer bad"}}, `{}`, wsapi.CloseForbidden},
-		"init that is not Bearer":       {nil, `{"authorization":"Basic Zm9v"}`, wsapi.CloseUnauthorized},
-		"init that is not text":         {nil, `{"authorization":7}`, wsapi.CloseUnauthorized},
-		"header that is not Bearer":     {http.Header{"Authorization": {"Basic Zm9v"}}, `{}`, wsapi.CloseUnauthorized},
-		"forbidden":                     {nil, `{"authorization":"Bearer forbidden"}`, wsapi.CloseForbidden},
-		"cannot be checked now":         {nil, `{"authorization":"Bearer unavailable"}`, wsapi.CloseTryAgain},
-		"a panic":                       {nil, `{"authorization":"Bearer panic"}`, wsapi.CloseInternal},
-		"cookie without origin":         {http.Header{"Cookie": {"gpuaas_session=s"}}, `{}`, wsapi.CloseForbidden},
-		"bad cookie of our own page":    {http.Header{"Cookie": {"gpuaas_session=bad"}, "Origin": {same}}, `{}`, wsapi.CloseForbidden},
-		"two Authorization headers":     {http.Header{"Authorization": {"Bearer a", "Bearer b"}}, `{}`, wsapi.CloseUnauthorized},
-		"two session cookies":           {http.Header{"Cookie": {"gpuaas_session=a; gpuaas_session=b"}, "Origin": {same}}, `{}`, wsapi.CloseUnauthorized},
-		"bad header beside good cookie": {http.Header{"Cookie": {"gpuaas_session=a"}, "Authorization": {"x"}, "Origin": {same}}, `{}`, wsapi.CloseUnauthorized},
+		"unknown token in init":       {nil, `{"authorization":"Bearer bad"}`, wsapi.CloseForbidden},
+		"unknown token in the header": {http.Header{"Authorization": {"Bearer bad"}}, `{}`, wsapi.CloseForbidden},
+		"init that is not Bearer":     {nil, `{"authorization":"Basic Zm9v"}`, wsapi.CloseUnauthorized},
+		"init that is not text":       {nil, `{"authorization":7}`, wsapi.CloseUnauthorized},
+		"header that is not Bearer":   {http.Header{"Authorization": {"Basic Zm9v"}}, `{}`, wsapi.CloseUnauthorized},
+		"forbidden":                   {nil, `{"authorization":"Bearer forbidden"}`, wsapi.CloseForbidden},
+		"cannot be checked now":       {nil, `{"authorization":"Bearer unavailable"}`, wsapi.CloseTryAgain},
+		"a panic":                     {nil, `{"authorization":"Bearer panic"}`, wsapi.CloseInternal},
+		"cookie without origin":       {http.Header{"Cookie": {"gpuaas_session=s"}}, `{}`, wsapi.CloseForbidden},
+		"bad cookie of our own page": {http.Header{"Cookie": {"gpuaas_session=bad"}, "Origin": {same}}, `{}`,
+			wsapi.CloseForbidden},
+		"two Authorization headers": {http.Header{"Authorization": {"Bearer a", "Bearer b"}}, `{}`,
+			wsapi.CloseUnauthorized},
+		"two session cookies": {http.Header{"Cookie": {"gpuaas_session=a; gpuaas_session=b"}, "Origin": {same}},
+			`{}`, wsapi.CloseUnauthorized},
+		"bad header beside good cookie": {http.Header{"Cookie": {"gpuaas_session=a"}, "Authorization": {"x"},
+			"Origin": {same}}, `{}`, wsapi.CloseUnauthorized},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -201,7 +201,8 @@ func TestClientsThatVanishLeaveNothingRunning(t *testing.T) {
 func TestCloseFromTheClientIsAnsweredInKind(t *testing.T) {
 	t.Parallel()
 	c := setup(t, nil).connect(t)
-	require.NoError(t, c.WriteControl(websocket.CloseMessage, websocket.FormatCloseMessage(1000, "bye"), time.Now().Add(patience)))
+	require.NoError(t, c.WriteControl(websocket.CloseMessage, websocket.FormatCloseMessage(1000, "bye"),
+		time.Now().Add(patience)))
 	require.Equal(t, 1000, c.closed().Code)
 }
 
@@ -211,7 +212,8 @@ func TestOverTLSTheSameProtocolIsServed(t *testing.T) {
 	b.connect(t)
 	secure := httptest.NewTLSServer(b.server)
 	defer secure.Close()
-	dialer := websocket.Dialer{Subprotocols: []string{wsapi.Protocol}, TLSClientConfig: secure.Client().Transport.(*http.Transport).TLSClientConfig}
+	dialer := websocket.Dialer{Subprotocols: []string{wsapi.Protocol},
+		TLSClientConfig: secure.Client().Transport.(*http.Transport).TLSClientConfig}
 	conn, _, err := dialer.Dial("wss"+strings.TrimPrefix(secure.URL, "https"), nil)
 	require.NoError(t, err)
 	defer conn.Close()

@@ -41,7 +41,8 @@ func New(options Options) (*Server, error) {
 	s := &Server{options: options, gone: make(chan struct{}, 1), subjects: map[string]int{}}
 	s.upgrader = websocket.Upgrader{
 		HandshakeTimeout: options.WriteTimeout,
-		ReadBufferSize:   128, WriteBufferSize: 128, WriteBufferPool: &sync.Pool{}, // frames are ours: its buffers stay unused
+		// frames are ours: its buffers stay unused
+		ReadBufferSize: 128, WriteBufferSize: 128, WriteBufferPool: &sync.Pool{},
 		Subprotocols: []string{Protocol},
 		CheckOrigin:  func(r *http.Request) bool { return transport.OriginAllowed(r, options.Origins, true) },
 		Error:        refuseUpgrade,
@@ -68,8 +69,9 @@ func refuseUpgrade(w http.ResponseWriter, r *http.Request, status int, _ error) 
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	w.WriteHeader(status)
 	json.NewEncoder(w).Encode(map[string]any{"errors": []any{map[string]any{
-		"message":    message,
-		"extensions": map[string]any{"code": code, "correlation_id": id, "retryable": code == transport.CodeUnavailable, "reasons": []any{}},
+		"message": message,
+		"extensions": map[string]any{"code": code, "correlation_id": id, "retryable": code == transport.CodeUnavailable,
+			"reasons": []any{}},
 	}}})
 }
 
@@ -190,7 +192,8 @@ func (s *Server) release(subject string) {
 }
 
 // authenticate checks the credential of connection_init, else that of the upgrade.
-func (s *Server) authenticate(ctx context.Context, r *http.Request, payload json.RawMessage) (context.Context, *CloseReason) {
+func (s *Server) authenticate(ctx context.Context, r *http.Request, payload json.RawMessage) (context.Context,
+	*CloseReason) {
 	credential, refused := presented(r, payload)
 	if refused != nil {
 		return nil, &CloseReason{CloseUnauthorized, refused.Message}
@@ -215,8 +218,9 @@ func (s *Server) authenticate(ctx context.Context, r *http.Request, payload json
 	return nil, Refused(string(transport.Code(shown)), shown.Message)
 }
 
-// Refused returns the close of a socket whose credential is not, or no more, good: 4403 by the protocol, after which stock clients
-// come again with the credential that they then have; 4401 would end them. The reason begins with the code.
+// Refused returns the close of a socket whose credential is not, or no more, good: 4403 by the protocol, after which
+// stock clients come again with the credential that they then have; 4401 would end them. The reason begins with the
+// code.
 func Refused(code, message string) *CloseReason {
 	return &CloseReason{CloseForbidden, code + ": " + message}
 }
@@ -225,7 +229,8 @@ func Refused(code, message string) *CloseReason {
 func presented(r *http.Request, payload json.RawMessage) (transport.Credential, *transport.Error) {
 	var fields map[string]json.RawMessage
 	if payload != nil && json.Unmarshal(payload, &fields) != nil {
-		return transport.Credential{}, transport.Refuse(transport.CodeUnauthenticated, "the payload of connection_init is malformed")
+		return transport.Credential{}, transport.Refuse(transport.CodeUnauthenticated,
+			"the payload of connection_init is malformed")
 	}
 	raw, given := fields["authorization"]
 	if !given {

@@ -75,11 +75,14 @@ func New(config Config) (*Client, error) {
 	for name, workers := range config.Queues {
 		queues[name] = river.QueueConfig{MaxWorkers: workers}
 	}
-	driver := &Driver{Driver: riverpgxv5.New(config.DB.Worker()), hub: config.Hub, queues: slices.Sorted(maps.Keys(config.Queues))}
+	driver := &Driver{Driver: riverpgxv5.New(config.DB.Worker()), hub: config.Hub,
+		queues: slices.Sorted(maps.Keys(config.Queues))}
 	client, err := river.NewClient(driver, &river.Config{
-		ID: string(config.ID), Schema: Schema, Logger: config.Log, Workers: config.Workers, Queues: queues, PeriodicJobs: config.Periodic,
-		FetchCooldown: cooldown, FetchPollInterval: pollEvery, JobTimeout: config.Timeout, RescueStuckJobsAfter: config.Rescue,
-		MaxAttempts: maxTries, RetryPolicy: retry{}, SoftStopTimeout: softStop,
+		ID: string(config.ID), Schema: Schema, Logger: config.Log, Workers: config.Workers, Queues: queues,
+		PeriodicJobs:  config.Periodic,
+		FetchCooldown: cooldown, FetchPollInterval: pollEvery, JobTimeout: config.Timeout,
+		RescueStuckJobsAfter: config.Rescue,
+		MaxAttempts:          maxTries, RetryPolicy: retry{}, SoftStopTimeout: softStop,
 		CompletedJobRetentionPeriod: keepDone, CancelledJobRetentionPeriod: keepDead, DiscardedJobRetentionPeriod: keepDead,
 		ReindexerIndexNames: []string{}, // the workers do not own the indexes
 	})

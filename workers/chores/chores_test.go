@@ -39,7 +39,8 @@ func shapeOf(t *testing.T, kit *platformtest.Kit, schema string) []string {
 	lines, err := pgx.CollectRows(found, pgx.RowTo[string])
 	require.NoError(t, err)
 	for i := range lines {
-		plain := strings.NewReplacer(schema+".", "", "pkey1", "pkey").Replace(lines[i]) // its first table of migrations had the name
+		// its first table of migrations had the name
+		plain := strings.NewReplacer(schema+".", "", "pkey1", "pkey").Replace(lines[i])
 		lines[i] = strings.Join(strings.Fields(strings.ToLower(plain)), " ")
 	}
 	return lines
@@ -98,8 +99,10 @@ func begin(t *testing.T, kit *platformtest.Kit, worker *noted) *chores.Client {
 	t.Helper()
 	kinds := river.NewWorkers()
 	river.AddWorker(kinds, worker)
-	client, err := chores.New(chores.Config{DB: kit.DB, Hub: kit.Hub, Log: slog.New(slog.NewTextHandler(io.Discard, nil)), ID: ids.New(ids.Worker),
-		Workers: kinds, Queues: map[string]int{"notes": 2, river.QueueDefault: 1}, Timeout: 5 * time.Second, Rescue: 6 * time.Second})
+	client, err := chores.New(chores.Config{DB: kit.DB, Hub: kit.Hub, Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
+		ID:      ids.New(ids.Worker),
+		Workers: kinds, Queues: map[string]int{"notes": 2, river.QueueDefault: 1}, Timeout: 5 * time.Second,
+		Rescue: 6 * time.Second})
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)

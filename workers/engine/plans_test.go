@@ -70,7 +70,8 @@ func TestNothingFailsBecauseTwoBuildsRunSideBySide(t *testing.T) {
 
 	begun := kit.Operation(instance, lifecycle.MemberCordon, lifecycle.OperationRunning).ID
 	stopOlder := run(t, kit, older)
-	eventually("step_plan <> '' AND EXISTS (SELECT FROM operation_step s WHERE s.operation_id = operation.id AND s.state = 'RUNNING')", begun)
+	eventually("step_plan <> '' AND EXISTS (SELECT FROM operation_step s WHERE s.operation_id = operation.id AND "+
+		"s.state = 'RUNNING')", begun)
 	stopNewer := run(t, kit, newer)
 	for range 4 { // whichever build takes them
 		fresh := kit.Operation(instance, lifecycle.MemberCordon, lifecycle.OperationRunning).ID
@@ -78,19 +79,23 @@ func TestNothingFailsBecauseTwoBuildsRunSideBySide(t *testing.T) {
 		eventually("step_plan <> ''", fresh)
 	}
 	stopOlder()
-	require.True(t, is("state = 'RUNNING' AND platform.plan_known(kind, step_plan) = false", begun), "no build that lives knows it, and it says so")
+	require.True(t, is("state = 'RUNNING' AND platform.plan_known(kind, step_plan) = false", begun),
+		"no build that lives knows it, and it says so")
 	var epoch int
-	require.NoError(t, kit.Admin.QueryRow(t.Context(), `SELECT claim_epoch FROM operation WHERE id = $1`, begun).Scan(&epoch))
+	require.NoError(t, kit.Admin.QueryRow(t.Context(), `SELECT claim_epoch FROM operation WHERE id = $1`,
+		begun).Scan(&epoch))
 	after := kit.Operation(instance, lifecycle.MemberCordon, lifecycle.OperationRunning).ID
 	eventually("state = 'SUCCEEDED'", after)
-	require.Equal(t, 1, kit.Count("operation", "id = $1 AND state = 'RUNNING' AND claim_epoch = $2 AND claimed_by IS NULL", begun, epoch), "nobody takes it")
+	require.Equal(t, 1, kit.Count("operation", "id = $1 AND state = 'RUNNING' AND claim_epoch = $2 AND claimed_by IS NULL",
+		begun, epoch), "nobody takes it")
 	stopNewer()
 
 	released.Store(true)
 	stopBoth := run(t, kit, newer, older) // a build that carries on what the older one began
 	defer stopBoth()
 	eventually("state = 'SUCCEEDED'", begun)
-	require.Zero(t, kit.Count("operation_step", "operation_id = $1 AND name = 'two'", begun), "by the steps that it was begun with")
+	require.Zero(t, kit.Count("operation_step", "operation_id = $1 AND name = 'two'", begun),
+		"by the steps that it was begun with")
 	require.Zero(t, kit.Count("operation", "state = 'FAILED'"))
 }
 
@@ -115,8 +120,10 @@ func TestWhatWasBegunBeforePlansWereStoredIsMatchedByItsStepsOrWaits(t *testing.
 	stop := run(t, kit, build(until("one", &always)))
 	defer stop()
 	require.Eventually(t, func() bool {
-		return kit.Count("operation", "id = $1 AND state = 'SUCCEEDED'", same) == 1 && kit.Count("operation", "id = $1 AND step_plan = 'unknown'", other) == 1
+		return kit.Count("operation", "id = $1 AND state = 'SUCCEEDED'", same) == 1 &&
+			kit.Count("operation", "id = $1 AND step_plan = 'unknown'", other) == 1
 	}, 20*time.Second, 10*time.Millisecond)
-	require.Equal(t, 1, kit.Count("operation", "id = $1 AND state = 'RUNNING' AND claimed_by IS NULL", other), "nothing of it is ended")
+	require.Equal(t, 1, kit.Count("operation", "id = $1 AND state = 'RUNNING' AND claimed_by IS NULL", other),
+		"nothing of it is ended")
 	require.Equal(t, 3, kit.Count("operation_step", "operation_id = $1 AND state = 'PENDING'", other))
 }

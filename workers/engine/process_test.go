@@ -21,7 +21,8 @@ func TestAProcessWhoseLoopHangsLetsItsLeaseEnd(t *testing.T) {
 	process.claiming.Store(time.Now().Add(-2 * stalledAfter).UnixNano())
 	require.ErrorIs(t, process.beatUnlessStalled(t.Context()), errStalled)
 	process.beginClaim()
-	require.ErrorIs(t, process.beatUnlessStalled(t.Context()), errStalled, "a claim after one that failed does not start the clock again")
+	require.ErrorIs(t, process.beatUnlessStalled(t.Context()), errStalled,
+		"a claim after one that failed does not start the clock again")
 	require.Equal(t, 1, kit.Count("worker_process", old), "the heartbeat stays as old as it was")
 
 	process.endClaim()
@@ -34,7 +35,8 @@ func TestAProcessWhoseLoopHangsLetsItsLeaseEnd(t *testing.T) {
 // After an outage every heartbeat is old, those of living workers too: who comes back first must not bury them.
 func TestLivingWorkersKeepTheirClaimsAfterAnOutage(t *testing.T) {
 	t.Parallel()
-	require.GreaterOrEqual(t, steady*heartbeatEvery, heartbeatEvery+beatTimeout, "the others have beaten before anybody is buried")
+	require.GreaterOrEqual(t, steady*heartbeatEvery, heartbeatEvery+beatTimeout,
+		"the others have beaten before anybody is buried")
 	p := &Process{beats: steady}
 	p.missed()
 	require.False(t, p.steadied(), "a heartbeat that failed means that the database was away")

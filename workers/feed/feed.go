@@ -54,7 +54,8 @@ type Reader struct {
 
 // New makes a reader whose leases are the worker's.
 func New(db *tx.DB, client *adapterclient.Client, worker ids.ID, log *slog.Logger) *Reader {
-	return &Reader{db: db, client: client, worker: worker, log: log, actor: authz.System("feed"), reading: make(map[ids.ID]struct{})}
+	return &Reader{db: db, client: client, worker: worker, log: log, actor: authz.System("feed"),
+		reading: make(map[ids.ID]struct{})}
 }
 
 // source is an adapter with how far its feed was read.
@@ -83,7 +84,8 @@ func (r *Reader) Run(ctx context.Context) error {
 	readers.Wait()
 	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeWithin)
 	defer cancel()
-	if _, err := r.db.Worker().Exec(last, `UPDATE adapter SET feed_holder = NULL WHERE feed_holder = $1`, r.worker); err != nil {
+	if _, err := r.db.Worker().Exec(last, `UPDATE adapter SET feed_holder = NULL WHERE feed_holder = $1`,
+		r.worker); err != nil {
 		return fmt.Errorf("give feeds back: %w", err)
 	}
 	return nil
@@ -180,7 +182,8 @@ func (r *Reader) poll(ctx context.Context, s *source) error {
 	if s.problems > 0 {
 		wait = 0 // the first answer after a failure must not be waited for
 	}
-	page, err := r.client.Changes(ctx, adapterclient.Target{Name: s.Name, URL: s.URL, Authority: s.Authority}, s.Cursor, wait)
+	page, err := r.client.Changes(ctx, adapterclient.Target{Name: s.Name, URL: s.URL, Authority: s.Authority}, s.Cursor,
+		wait)
 	if err != nil {
 		return err
 	}
@@ -206,7 +209,8 @@ func (r *Reader) poll(ctx context.Context, s *source) error {
 func (r *Reader) describe(ctx context.Context, s *source) {
 	said, err := r.client.Describe(ctx, adapterclient.Target{Name: s.Name, URL: s.URL, Authority: s.Authority})
 	if err == nil {
-		_, err = r.db.Worker().Exec(ctx, `UPDATE adapter SET description = $3 WHERE id = $1 AND feed_holder = $2`, s.ID, r.worker, said)
+		_, err = r.db.Worker().Exec(ctx, `UPDATE adapter SET description = $3 WHERE id = $1 AND feed_holder = $2`, s.ID,
+			r.worker, said)
 	}
 	if err != nil && ctx.Err() == nil {
 		r.log.Warn("the adapter does not describe itself", "adapter", s.Name, "error", err)
@@ -264,6 +268,7 @@ func (r *Reader) note(ctx context.Context, s *source, cause error) bool {
 
 // lost gives the lease up; the next scan takes it again if it is free, with the adapter's new address.
 func (r *Reader) lost(ctx context.Context, s *source) error {
-	_, err := r.db.Worker().Exec(ctx, `UPDATE adapter SET feed_holder = NULL WHERE id = $1 AND feed_holder = $2`, s.ID, r.worker)
+	_, err := r.db.Worker().Exec(ctx, `UPDATE adapter SET feed_holder = NULL WHERE id = $1 AND feed_holder = $2`, s.ID,
+		r.worker)
 	return errors.Join(errLost, err)
 }

@@ -58,7 +58,8 @@ func (r *Reader) absorbEach(ctx context.Context, s *source, statuses ...adapter.
 			if ctx.Err() != nil {
 				return err
 			}
-			r.log.Error("an adapter's status could not be stored; the operation asks by itself", "adapter", s.Name, "operation", status.OperationID, "error", err)
+			r.log.Error("an adapter's status could not be stored; the operation asks by itself", "adapter", s.Name, "operation",
+				status.OperationID, "error", err)
 		}
 	}
 	return nil
@@ -131,7 +132,8 @@ func (l *locked) queue(batch *pgx.Batch, name string, statuses []adapter.Status)
 	queue.Open(batch, wanted, name, func(one *db.Operation) { l.operations[one.ID] = one })
 }
 
-func (l *locked) absorb(ctx context.Context, t *tx.Tx, writes *pgx.Batch, op *db.Operation, status adapter.Status) (bool, error) {
+func (l *locked) absorb(ctx context.Context, t *tx.Tx, writes *pgx.Batch, op *db.Operation,
+	status adapter.Status) (bool, error) {
 	var instance *db.Instance
 	if op.InstanceID != nil {
 		instance = l.instances[*op.InstanceID]

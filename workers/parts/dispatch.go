@@ -84,7 +84,8 @@ func (w *Work) send(ctx context.Context, c *engine.Context, s *Snapshot) (*dispa
 		if err := w.raise(ctx, c); err != nil {
 			return nil, nil, err
 		}
-		return nil, nil, &engine.RetryableError{Message: "adapter " + s.target.Name + " knows a newer attempt; it is sent again", Err: refused}
+		return nil, nil, &engine.RetryableError{Message: "adapter " + s.target.Name +
+			" knows a newer attempt; it is sent again", Err: refused}
 	case refused.Kind == adapterclient.Conflict:
 		// Ids of operations are the platform's own: the adapter has it from an earlier try, and a
 		// detail of a node has changed since. What was sent first counts.
@@ -144,7 +145,8 @@ func (w *Work) body(ctx context.Context, c *engine.Context, s *Snapshot) (adapte
 		deadline = c.Due() // when the platform goes on without the adapter
 	}
 	return adapter.Dispatch{
-		OperationID: string(op.ID), Kind: adapter.Kind(op.Kind.WireName()), Attempt: max(op.DispatchAttempt, 1), Deadline: deadline,
+		OperationID: string(op.ID), Kind: adapter.Kind(op.Kind.WireName()), Attempt: max(op.DispatchAttempt, 1),
+		Deadline:      deadline,
 		CorrelationID: op.CorrelationID, Instance: instance, Members: wire.Members(s.Members, s.nodes, s.allocations),
 		Targets: texts(op.Targets), Change: change, Force: forced,
 		Platform: adapter.Platform{GraphQLURL: w.GraphQLURL, Token: access.Text, TokenExpiresAt: access.ExpiresAt},

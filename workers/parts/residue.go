@@ -45,8 +45,8 @@ func (l left) String() string {
 	return text
 }
 
-// Cleaned is the evidence of a step that looks for residue: for each member, the agent's report that found nothing. Only
-// where force is used, or something half done is taken back, members may be left of which that is not proved.
+// Cleaned is the evidence of a step that looks for residue: for each member, the agent's report that found nothing.
+// Only where force is used, or something half done is taken back, members may be left of which that is not proved.
 type Cleaned struct {
 	Rounds   int            `json:"rounds"`
 	Residue  []ResidueProof `json:"residue"`

@@ -78,7 +78,8 @@ func (s *Snapshot) Queue(batch *pgx.Batch, op *db.Operation) {
 		for _, allocation := range found {
 			s.allocations[allocation.ID] = allocation
 		}
-	}, `SELECT `+rows.AllocationColumns+` FROM allocation WHERE id IN (SELECT allocation_id `+ofInstance+`)`, *op.InstanceID)
+	}, `SELECT `+rows.AllocationColumns+` FROM allocation WHERE id IN (SELECT allocation_id `+ofInstance+`)`,
+		*op.InstanceID)
 	queue(batch, pgx.RowToStructByPos[callee], func(found []callee) {
 		s.target, s.narrow = first(found).Target, first(found).Narrow
 	}, `SELECT name, url, authority, narrow_calls FROM adapter WHERE name = $1`, op.AdapterName)
@@ -101,7 +102,8 @@ func (s *Snapshot) Check(op *db.Operation) error {
 		return fmt.Errorf("operation %s has no instance", op.ID)
 	}
 	if s.target.Name == "" {
-		return &engine.RetryableError{Message: fmt.Sprintf("no adapter %q is registered", op.AdapterName), Cause: engine.FailureCause{Owner: operation.OwnerPlatform}}
+		return &engine.RetryableError{Message: fmt.Sprintf("no adapter %q is registered", op.AdapterName),
+			Cause: engine.FailureCause{Owner: operation.OwnerPlatform}}
 	}
 	return nil
 }

@@ -132,12 +132,14 @@ func (s *Snapshot) fetch(ctx context.Context, from sender, op *db.Operation, mis
 		for _, node := range found {
 			s.nodes[node.ID] = node
 		}
-	}, `SELECT `+rows.ComputeNodeColumns+` FROM compute_node WHERE id IN (SELECT node_id FROM member WHERE id = ANY ($1))`, missing)
+	}, `SELECT `+rows.ComputeNodeColumns+` FROM compute_node WHERE id IN (SELECT node_id FROM member WHERE id = ANY ($1))`,
+		missing)
 	queue(batch, rows.Allocation, func(found []*db.Allocation) {
 		for _, allocation := range found {
 			s.allocations[allocation.ID] = allocation
 		}
-	}, `SELECT `+rows.AllocationColumns+` FROM allocation WHERE id IN (SELECT allocation_id FROM member WHERE id = ANY ($1))`, missing)
+	}, `SELECT `+rows.AllocationColumns+
+		` FROM allocation WHERE id IN (SELECT allocation_id FROM member WHERE id = ANY ($1))`, missing)
 	if err := from.SendBatch(ctx, batch).Close(); err != nil {
 		return fmt.Errorf("load what %s was sent with: %w", op.ID, err)
 	}

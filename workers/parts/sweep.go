@@ -33,8 +33,9 @@ type sweep struct {
 // Residue sweeps the members that an operation takes away.
 func (w *Work) Residue(about Subject) engine.Step {
 	return engine.Step{
-		Name: "residue", Title: "checking that nothing is left on the nodes", Percent: 95, Owner: operation.OwnerNode, OwnDeadline: true,
-		Run: sweep{Work: w, about: about}.run,
+		Name: "residue", Title: "checking that nothing is left on the nodes", Percent: 95, Owner: operation.OwnerNode,
+		OwnDeadline: true,
+		Run:         sweep{Work: w, about: about}.run,
 	}
 }
 
@@ -131,7 +132,8 @@ func idsOf(members []*db.Member) []ids.ID {
 }
 
 // search asks for tasks of a kind on the members named, or on all of them when none is.
-func (s sweep) search(ctx context.Context, c *engine.Context, state Rounds, kind lifecycle.NodeTaskKind, named []ids.ID) (engine.Result, error) {
+func (s sweep) search(ctx context.Context, c *engine.Context, state Rounds, kind lifecycle.NodeTaskKind,
+	named []ids.ID) (engine.Result, error) {
 	members, _, err := s.members(ctx, c)
 	if err != nil {
 		return engine.Result{}, err
@@ -207,7 +209,8 @@ func (s sweep) proof(ctx context.Context, c *engine.Context, round int, list []f
 		return engine.Result{}, err
 	}
 	if later, err := LaterThan(ctx, c.DB().Worker(), c.Op.Operation, evidence.Residue); err != nil || later {
-		return engine.Wait(0, "a node task came while the agents looked", ResidueCause), errors.Join(err, c.SetState(Rounds{Round: round, Again: c.Now()}))
+		return engine.Wait(0, "a node task came while the agents looked", ResidueCause),
+			errors.Join(err, c.SetState(Rounds{Round: round, Again: c.Now()}))
 	}
 	return engine.Done(evidence), nil
 }

@@ -147,7 +147,8 @@ func cancelOthers(ctx context.Context, t *tx.Tx, op *db.Operation, members []ids
 	if len(wanted) == 0 {
 		return out, nil
 	}
-	if _, err := t.Exec(ctx, `UPDATE node_task SET cancel_requested = true WHERE id = ANY ($1) AND ended_at IS NULL`, wanted); err != nil {
+	if _, err := t.Exec(ctx, `UPDATE node_task SET cancel_requested = true WHERE id = ANY ($1) AND ended_at IS NULL`,
+		wanted); err != nil {
 		return out, fmt.Errorf("cancel node tasks: %w", err)
 	}
 	return out, nil
@@ -170,7 +171,8 @@ func LaterThan(ctx context.Context, from asker, op *db.Operation, proofs []Resid
 		members = append(members, proof.Member)
 		since = min(since, proof.Task)
 	}
-	err = from.QueryRow(ctx, `SELECT EXISTS (SELECT FROM node_task k WHERE `+others+` AND (k.id > $4 OR k.ended_at IS NULL))`,
+	err = from.QueryRow(ctx, `SELECT EXISTS (SELECT FROM node_task k WHERE `+others+
+		` AND (k.id > $4 OR k.ended_at IS NULL))`,
 		members, op.ID, keyPrefix, since).Scan(&later)
 	if err != nil {
 		return false, fmt.Errorf("look for later node tasks: %w", err)

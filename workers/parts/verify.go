@@ -52,7 +52,8 @@ type Rounds struct {
 // about all members, or those of a subject, and about the manifest that the operation leads to.
 func (w *Work) Verify(about Subject) engine.Step {
 	return engine.Step{
-		Name: "verify", Title: "checking readiness on the nodes", Percent: 95, Owner: operation.OwnerAdapter, DoubleGrace: true,
+		Name: "verify", Title: "checking readiness on the nodes", Percent: 95, Owner: operation.OwnerAdapter,
+		DoubleGrace: true,
 		Run: func(ctx context.Context, c *engine.Context) (engine.Result, error) {
 			var state Rounds
 			if err := c.State(&state); err != nil {
@@ -112,7 +113,8 @@ func (w *Work) probe(ctx context.Context, c *engine.Context, about Subject, stat
 // probes are a round's tasks: each readiness probe on every member of its component that the step is
 // about. A component whose members failed beyond its minimum cannot become ready, nor can members that
 // must join and have failed.
-func (w *Work) probes(ctx context.Context, c *engine.Context, about Subject, s *Snapshot, round int) ([]order, *operation.Failure, error) {
+func (w *Work) probes(ctx context.Context, c *engine.Context, about Subject, s *Snapshot, round int) ([]order,
+	*operation.Failure, error) {
 	private := operation.PrivateOf(c.Op.Operation)
 	wanted := s.instance.ManifestID
 	if private.To != nil {
@@ -153,7 +155,8 @@ func tooFew(m *manifest.Manifest, members []*db.Member) *operation.Failure {
 	for _, component := range m.Components {
 		if joined, failed := count(members, component.Key); failed > 0 && joined < component.Min {
 			return &operation.Failure{Code: string(fault.AdapterFailed), Owner: operation.OwnerAdapter, Retryable: true,
-				Message: fmt.Sprintf("%d members of %s failed; at least %d are needed", failed, component.DisplayName, component.Min)}
+				Message: fmt.Sprintf("%d members of %s failed; at least %d are needed", failed, component.DisplayName,
+					component.Min)}
 		}
 	}
 	return nil
@@ -226,14 +229,16 @@ func (w *Work) judge(ctx context.Context, c *engine.Context, about Subject, stat
 		return w.probe(ctx, c, about, Rounds{Round: state.Round + 1})
 	}
 	if pending, silent := open(list); silent != "" {
-		return engine.Wait(w.Pace.Task, silent, engine.FailureCause{Code: fault.NodeUnreachable, Owner: operation.OwnerNode}), nil
+		return engine.Wait(w.Pace.Task, silent, engine.FailureCause{Code: fault.NodeUnreachable, Owner: operation.OwnerNode}),
+			nil
 	} else if pending {
 		return engine.Wait(w.Pace.Task, "", awaited(list)), nil
 	}
 	evidence, worst := Proved{Rounds: state.Round}, ""
 	for _, one := range list {
 		name := one.Key[len(prefix):]
-		evidence.Probes = append(evidence.Probes, ProbeProof{Task: one.ID, Member: one.MemberID, Probe: name, Node: one.Node, At: one.EndedAt})
+		evidence.Probes = append(evidence.Probes, ProbeProof{Task: one.ID, Member: one.MemberID, Probe: name, Node: one.Node,
+			At: one.EndedAt})
 		if detail, ok := one.passed(); !ok {
 			worst = fmt.Sprintf("probe %s on %s does not pass: %s", name, one.Node, detail)
 		}

@@ -47,8 +47,10 @@ func (w *Work) cancelOther(ctx context.Context, c *engine.Context, s *Snapshot, 
 	return out
 }
 
-func (w *Work) cancel(ctx context.Context, c *engine.Context, target adapterclient.Target, id ids.ID, attempt int) (outcome, message string, err error) {
-	result, err := w.Client.Cancel(ctx, target, string(id), attempt, adapterclient.Trace{CorrelationID: c.Op.CorrelationID})
+func (w *Work) cancel(ctx context.Context, c *engine.Context, target adapterclient.Target, id ids.ID,
+	attempt int) (outcome, message string, err error) {
+	result, err := w.Client.Cancel(ctx, target, string(id), attempt,
+		adapterclient.Trace{CorrelationID: c.Op.CorrelationID})
 	if err != nil {
 		return string(adapter.CancelUnknown), "", err
 	}
@@ -79,7 +81,8 @@ func (w *Work) Stop(ctx context.Context, c *engine.Context) (engine.Answer, erro
 	if err != nil {
 		return engine.Answer{}, err
 	}
-	result, err := w.Client.Cancel(ctx, s.target, string(c.Op.ID), c.Op.DispatchAttempt, adapterclient.Trace{CorrelationID: c.Op.CorrelationID})
+	result, err := w.Client.Cancel(ctx, s.target, string(c.Op.ID), c.Op.DispatchAttempt,
+		adapterclient.Trace{CorrelationID: c.Op.CorrelationID})
 	refused, ok := adapterclient.As(err)
 	switch {
 	case ok:
@@ -87,7 +90,8 @@ func (w *Work) Stop(ctx context.Context, c *engine.Context) (engine.Answer, erro
 	case err != nil:
 		return engine.Answer{}, err
 	case !result.Outcome.Valid():
-		return engine.Answer{Outcome: adapter.CancelUnknown, Message: "adapter " + s.target.Name + " gave no answer of the contract"}, nil
+		return engine.Answer{Outcome: adapter.CancelUnknown,
+			Message: "adapter " + s.target.Name + " gave no answer of the contract"}, nil
 	}
 	if result.Outcome == adapter.CancelDone {
 		if err := w.parting(ctx, c, s); err != nil {
@@ -153,7 +157,8 @@ func (w *Work) Withdraw() engine.Step {
 			if answer.Outcome == adapter.CancelDone || left <= 0 {
 				return engine.Done(Withdrawn{Outcome: string(answer.Outcome), Message: answer.Message}), nil
 			}
-			return engine.Wait(min(w.Pace.Poll, left), "the adapter was asked to stop: "+answer.Message, engine.FailureCause{}), nil
+			return engine.Wait(min(w.Pace.Poll, left), "the adapter was asked to stop: "+answer.Message, engine.FailureCause{}),
+				nil
 		},
 	}
 }

@@ -20,8 +20,8 @@ const (
 	maxCounted = 1_024           // adapters whose count is kept; beyond, all are counted again
 )
 
-// Crowds are how many operations wait for each adapter, counted every few seconds. The zero value has counted none. Safe
-// for concurrent use.
+// Crowds are how many operations wait for each adapter, counted every few seconds. The zero value has counted none.
+// Safe for concurrent use.
 type Crowds struct {
 	mu    sync.Mutex
 	known map[string]crowd
@@ -32,8 +32,8 @@ type crowd struct {
 	at   time.Time
 }
 
-// Pause returns how long an operation waits before it asks its adapter: pace, and a random while that grows with how many
-// wait for the same adapter.
+// Pause returns how long an operation waits before it asks its adapter: pace, and a random while that grows with how
+// many wait for the same adapter.
 func (k *Crowds) Pause(ctx context.Context, c *engine.Context, pace time.Duration) time.Duration {
 	return pace + rand.N(spread(pace, k.of(ctx, c))+1) // #nosec G404 -- jitter
 }
@@ -55,7 +55,8 @@ func (k *Crowds) of(ctx context.Context, c *engine.Context) int {
 	if c.Now().Sub(known.at) < countedFor {
 		return known.size
 	}
-	err := c.DB().Worker().QueryRow(ctx, `SELECT count(*) FROM operation WHERE adapter_name = $1 AND ended_at IS NULL`, name).Scan(&known.size)
+	err := c.DB().Worker().QueryRow(ctx, `SELECT count(*) FROM operation WHERE adapter_name = $1 AND ended_at IS NULL`,
+		name).Scan(&known.size)
 	if err != nil {
 		c.Log.Warn("what waits for the adapter could not be counted", "error", err)
 	}

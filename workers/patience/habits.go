@@ -8,8 +8,8 @@ import (
 	"github.com/gpuaas/app-platform/ent/generated/db"
 )
 
-// Quick is how long an operation is kept in hand after its dispatch when its adapter mostly ends such at once. It is long
-// for a busy machine: waiting costs next to nothing, letting go and claiming again does.
+// Quick is how long an operation is kept in hand after its dispatch when its adapter mostly ends such at once. It is
+// long for a busy machine: waiting costs next to nothing, letting go and claiming again does.
 const Quick = time.Second
 
 // The share of one kind's operations that an adapter has ended quickly moves by a part of each newer one's. From a

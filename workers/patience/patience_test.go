@@ -43,7 +43,8 @@ func TestHoweverManyWaitAnAdapterIsAskedABoundedNumberOfTimesASecond(t *testing.
 			heap.Fix(asking, 0)
 		}
 		for minute, n := range perMinute {
-			require.LessOrEqual(t, n, askedPerSecond*60*11/10, "minute %d, %d waiting", minute, crowd) // chance adds less than a tenth
+			// chance adds less than a tenth
+			require.LessOrEqual(t, n, askedPerSecond*60*11/10, "minute %d, %d waiting", minute, crowd)
 		}
 		require.Positive(t, perMinute[30]+perMinute[31], "%d waiting: nobody is forgotten", crowd)
 	}

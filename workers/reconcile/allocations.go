@@ -79,5 +79,7 @@ func (r *Reconciler) change(ctx context.Context, sql string) (int64, error) {
 			waiting = append(waiting, one.Waiting)
 		}
 	}
-	return int64(len(list)), r.DB.As(ctx, r.actor, func(ctx context.Context, t *tx.Tx) error { return queue.Wake(ctx, t, waiting...) })
+	return int64(len(list)), r.DB.As(ctx, r.actor, func(ctx context.Context, t *tx.Tx) error {
+		return queue.Wake(ctx, t, waiting...)
+	})
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/gpuaas/app-platform/service/ledger/event"
 )
 
-// Bounds of looking at canaries. One is looked at as soon as a launch of its app has ended; the look at all of them only
-// makes sure, for a launch that was older than the newest operations or whose end nobody told.
+// Bounds of looking at canaries. One is looked at as soon as a launch of its app has ended; the look at all of them
+// only makes sure, for a launch that was older than the newest operations or whose end nobody told.
 const (
 	canariesEvery = time.Minute
 	maxCanaries   = 100
@@ -61,7 +61,8 @@ func (r *Reconciler) halt(ctx context.Context, sql string, args ...any) error {
 		wrong = errors.Join(wrong, err)
 		if halted != nil {
 			r.Stats.CanariesHalted.Add(1)
-			r.Log.Error("a canary is clearly worse and was halted", "app", halted.AppSlug, "version", halted.Version, "manifest", id, "reason", halted.Reason)
+			r.Log.Error("a canary is clearly worse and was halted", "app", halted.AppSlug, "version", halted.Version, "manifest",
+				id, "reason", halted.Reason)
 		}
 	}
 	return wrong

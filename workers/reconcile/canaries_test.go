@@ -57,7 +57,9 @@ func newRolling(t *testing.T) *rolling {
 			r.Entitle(project, r.app)
 		}
 	}
-	r.on("PUT /v1/operations/{id}", func(_ *http.Request, body []byte) (int, any) { return http.StatusOK, r.carryOut(body) })
+	r.on("PUT /v1/operations/{id}", func(_ *http.Request, body []byte) (int, any) {
+		return http.StatusOK, r.carryOut(body)
+	})
 	r.background(func(ctx context.Context) error {
 		return workers.Run(ctx, workers.Config{DB: r.DB, Hub: r.Hub, Keys: r.Ring, Dial: dial.Loopback(),
 			PlatformURL: "http://127.0.0.1:1/graphql", Log: r.log, Pace: pace, Stats: &r.stats})
@@ -69,15 +71,18 @@ func newRolling(t *testing.T) *rolling {
 func (r *rolling) carryOut(body []byte) adapter.Status {
 	var d adapter.Dispatch
 	_ = json.Unmarshal(body, &d)
-	says := adapter.Status{OperationID: d.OperationID, Attempt: d.Attempt, State: adapter.StateSucceeded, Phase: "done", Percent: 100, Members: []adapter.MemberUpdate{}}
+	says := adapter.Status{OperationID: d.OperationID, Attempt: d.Attempt, State: adapter.StateSucceeded, Phase: "done",
+		Percent: 100, Members: []adapter.MemberUpdate{}}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if d.Kind == adapter.InstanceCreate && r.fail[d.Instance.Name] {
-		says.State, says.Error = adapter.StateFailed, &adapter.OperationError{Code: "NO_BOOT", Message: "it does not boot", Owner: adapter.OwnerAdapter}
+		says.State, says.Error = adapter.StateFailed, &adapter.OperationError{Code: "NO_BOOT", Message: "it does not boot",
+			Owner: adapter.OwnerAdapter}
 		return says
 	}
 	for _, member := range d.Members {
-		says.Members = append(says.Members, adapter.MemberUpdate{ID: member.ID, Status: adapter.MemberActive, Health: adapter.Healthy})
+		says.Members = append(says.Members, adapter.MemberUpdate{ID: member.ID, Status: adapter.MemberActive,
+			Health: adapter.Healthy})
 	}
 	return says
 }
@@ -90,7 +95,8 @@ func (r *rolling) launchBy(who *db.User, name string, fails bool) *instance.Star
 	r.mu.Unlock()
 	project := r.of[who.ID]
 	started, err := r.verbs.Launch(r.As(who), instance.LaunchInput{ProjectID: project.ID, AppSlug: r.app.Slug, Name: name,
-		AllocationIDs: []ids.ID{r.Allocation(project, r.node).ID}, Components: []instance.Component{{Key: "worker", Count: 1}},
+		AllocationIDs:   []ids.ID{r.Allocation(project, r.node).ID},
+		Components:      []instance.Component{{Key: "worker", Count: 1}},
 		DeadlineSeconds: 600, Reason: "a test", IdempotencyKey: name})
 	require.NoError(r.TB, err)
 	return started
@@ -155,6 +161,7 @@ func TestACanaryThatFailsNoMoreOftenIsNotHalted(t *testing.T) {
 	require.False(t, r.halted())
 	report, err := service.Report(r.As(r.Operator()), r.canary.ID)
 	require.NoError(t, err)
-	require.Equal(t, []int{16, 8, 16, 8}, []int{report.Canary.Launches, report.Canary.Failed, report.Active.Launches, report.Active.Failed})
+	require.Equal(t, []int{16, 8, 16, 8}, []int{report.Canary.Launches, report.Canary.Failed, report.Active.Launches,
+		report.Active.Failed})
 	require.NotNil(t, report.Canary.TimeToRunningP90)
 }

@@ -81,7 +81,8 @@ func storeDrift(ctx context.Context, t *tx.Tx, instance *db.Instance, seen obser
 	if len(list) > 0 {
 		kept = encoded
 	}
-	if _, err := t.Exec(ctx, `UPDATE instance SET observed_at = $2, drift = $3 WHERE id = $1`, instance.ID, t.Now, kept); err != nil {
+	if _, err := t.Exec(ctx, `UPDATE instance SET observed_at = $2, drift = $3 WHERE id = $1`, instance.ID, t.Now,
+		kept); err != nil {
 		return false, fmt.Errorf("store what is seen of %s: %w", instance.ID, err)
 	}
 	again, err := json.Marshal(append([]difference{}, before...))
@@ -94,7 +95,8 @@ func compare(members []held, seen observation, open bool) []difference {
 	list := []difference{}
 	for _, one := range members {
 		if one.Allocation != nil && *one.Allocation == lifecycle.AllocationReleased {
-			list = append(list, difference{Code: memberHomeless, MemberID: string(one.ID), Message: one.name() + " lives in an allocation that was released"})
+			list = append(list, difference{Code: memberHomeless, MemberID: string(one.ID),
+				Message: one.name() + " lives in an allocation that was released"})
 		}
 	}
 	switch {
@@ -108,7 +110,8 @@ func compare(members []held, seen observation, open bool) []difference {
 	for _, one := range members {
 		judged := slices.ContainsFunc(seen.Members, func(m adapter.MemberObservation) bool { return m.ID == string(one.ID) })
 		if one.settled() && !judged {
-			list = append(list, difference{Code: memberUnknown, MemberID: string(one.ID), Message: "its adapter says nothing of " + one.name() + ", though it does of others"})
+			list = append(list, difference{Code: memberUnknown, MemberID: string(one.ID),
+				Message: "its adapter says nothing of " + one.name() + ", though it does of others"})
 		}
 	}
 	for _, other := range seen.Members {
@@ -121,7 +124,9 @@ func compare(members []held, seen observation, open bool) []difference {
 }
 
 func stray(id string) difference {
-	out := difference{Code: memberStray, Message: fmt.Sprintf("its adapter still sees %q, which is no member of the instance", clip(id[:min(len(id), maxStray)]))}
+	out := difference{Code: memberStray,
+		Message: fmt.Sprintf("its adapter still sees %q, which is no member of the instance",
+			clip(id[:min(len(id), maxStray)]))}
 	if ids.ID(id).Is(ids.Member) {
 		out.MemberID = id
 	}

@@ -62,14 +62,17 @@ var faults = map[string]func(l *lab) injected{
 }
 
 // running is an adapter's word that it works.
-var running = adapter.Status{State: adapter.StateRunning, Phase: "working", Percent: 5, Message: "forming the cluster", Members: []adapter.MemberUpdate{}}
+var running = adapter.Status{State: adapter.StateRunning, Phase: "working", Percent: 5, Message: "forming the cluster",
+	Members: []adapter.MemberUpdate{}}
 
 // succeeded is an adapter's word that it is done.
-var succeeded = adapter.Status{State: adapter.StateSucceeded, Phase: "done", Percent: 100, Members: []adapter.MemberUpdate{}}
+var succeeded = adapter.Status{State: adapter.StateSucceeded, Phase: "done", Percent: 100,
+	Members: []adapter.MemberUpdate{}}
 
 func noWorkerRuns(l *lab) injected {
 	instance, op := l.launch()
-	return injected{op: op, instance: instance, code: "NO_WORKER", owner: "platform", message: "no worker process is running"}
+	return injected{op: op, instance: instance, code: "NO_WORKER", owner: "platform",
+		message: "no worker process is running"}
 }
 
 // heartbeat stands for a worker process of another machine, which takes nothing.
@@ -105,14 +108,16 @@ func ownBacklog(l *lab) injected {
 	})
 	l.until("the worker is busy", func() bool { return l.op(busy.ID).ClaimedBy != nil })
 	instance, op := l.launch()
-	return injected{op: op, instance: instance, code: "QUEUED", owner: "platform", key: "operation.cancel", message: "among 1 due operations"}
+	return injected{op: op, instance: instance, code: "QUEUED", owner: "platform", key: "operation.cancel",
+		message: "among 1 due operations"}
 }
 
 func adapterUnregistered(l *lab) injected {
 	instance, op := l.launch()
 	l.SQL(`DELETE FROM adapter WHERE id = $1`, l.adapter.ID)
 	l.work()
-	return injected{op: op, instance: instance, code: "ADAPTER_NOT_REGISTERED", owner: "platform", subject: l.adapter.Name, key: "adapter.register", retried: true}
+	return injected{op: op, instance: instance, code: "ADAPTER_NOT_REGISTERED", owner: "platform", subject: l.adapter.Name,
+		key: "adapter.register", retried: true}
 }
 
 func (l *lab) address(url string) {
@@ -123,14 +128,16 @@ func dialPolicyRefuses(l *lab) injected {
 	l.address("http://192.0.2.1:80")
 	instance, op := l.launch()
 	l.work()
-	return injected{op: op, instance: instance, code: "DIAL_REFUSED", owner: "platform", subject: l.adapter.Name, key: "adapter.register", retried: true}
+	return injected{op: op, instance: instance, code: "DIAL_REFUSED", owner: "platform", subject: l.adapter.Name,
+		key: "adapter.register", retried: true}
 }
 
 func connectionRefused(l *lab) injected {
 	l.address("http://127.0.0.1:1")
 	instance, op := l.launch()
 	l.work()
-	return injected{op: op, instance: instance, code: "ADAPTER_UNAVAILABLE", owner: "adapter", subject: l.adapter.Name, message: "cannot be reached", retried: true}
+	return injected{op: op, instance: instance, code: "ADAPTER_UNAVAILABLE", owner: "adapter", subject: l.adapter.Name,
+		message: "cannot be reached", retried: true}
 }
 
 func adapterDies(l *lab) injected {
@@ -140,28 +147,33 @@ func adapterDies(l *lab) injected {
 	l.until("the adapter works", func() bool { return len(l.op(op.ID).AdapterStatus) > 0 })
 	l.script.server.CloseClientConnections()
 	l.script.server.Close()
-	return injected{op: op, instance: instance, code: "ADAPTER_UNAVAILABLE", owner: "adapter", subject: l.adapter.Name, message: "cannot be reached", retried: true}
+	return injected{op: op, instance: instance, code: "ADAPTER_UNAVAILABLE", owner: "adapter", subject: l.adapter.Name,
+		message: "cannot be reached", retried: true}
 }
 
 func answering500(l *lab) injected {
-	l.on("PUT /v1/operations/{id}", always(http.StatusInternalServerError, adapter.ErrorBody{Code: "INTERNAL", Message: "its disk is full"}))
+	l.on("PUT /v1/operations/{id}", always(http.StatusInternalServerError,
+		adapter.ErrorBody{Code: "INTERNAL", Message: "its disk is full"}))
 	instance, op := l.launch()
 	l.work()
-	return injected{op: op, instance: instance, code: "ADAPTER_UNAVAILABLE", owner: "adapter", subject: l.adapter.Name, message: "its disk is full", retried: true}
+	return injected{op: op, instance: instance, code: "ADAPTER_UNAVAILABLE", owner: "adapter", subject: l.adapter.Name,
+		message: "its disk is full", retried: true}
 }
 
 func adapterHangs(l *lab) injected {
 	l.on("PUT /v1/operations/{id}", hang)
 	instance, op := l.launch()
 	l.work()
-	return injected{op: op, instance: instance, code: "ADAPTER_UNAVAILABLE", owner: "adapter", subject: l.adapter.Name, message: "does not answer in time", held: true}
+	return injected{op: op, instance: instance, code: "ADAPTER_UNAVAILABLE", owner: "adapter", subject: l.adapter.Name,
+		message: "does not answer in time", held: true}
 }
 
 func garbage(l *lab) injected {
 	l.on("PUT /v1/operations/{id}", always(http.StatusAccepted, raw("<html>welcome</html>")))
 	instance, op := l.launch()
 	l.work()
-	return injected{op: op, instance: instance, code: "ADAPTER_INVALID", owner: "adapter", subject: l.adapter.Name, message: "outside of the contract", retried: true}
+	return injected{op: op, instance: instance, code: "ADAPTER_INVALID", owner: "adapter", subject: l.adapter.Name,
+		message: "outside of the contract", retried: true}
 }
 
 func wrongJSON(l *lab) injected {
@@ -170,14 +182,17 @@ func wrongJSON(l *lab) injected {
 	l.on("PUT /v1/operations/{id}", always(http.StatusAccepted, other))
 	instance, op := l.launch()
 	l.work()
-	return injected{op: op, instance: instance, code: "ADAPTER_INVALID", owner: "adapter", subject: l.adapter.Name, retried: true}
+	return injected{op: op, instance: instance, code: "ADAPTER_INVALID", owner: "adapter", subject: l.adapter.Name,
+		retried: true}
 }
 
 func signatureRefused(l *lab) injected {
-	l.on("PUT /v1/operations/{id}", always(http.StatusUnauthorized, adapter.ErrorBody{Code: "UNAUTHENTICATED", Message: "wrong issuer"}))
+	l.on("PUT /v1/operations/{id}", always(http.StatusUnauthorized,
+		adapter.ErrorBody{Code: "UNAUTHENTICATED", Message: "wrong issuer"}))
 	instance, op := l.launch()
 	l.work()
-	return injected{op: op, instance: instance, code: "ADAPTER_REFUSES_PLATFORM", owner: "adapter", subject: l.adapter.Name, retried: true}
+	return injected{op: op, instance: instance, code: "ADAPTER_REFUSES_PLATFORM", owner: "adapter",
+		subject: l.adapter.Name, retried: true}
 }
 
 // seen is when a node's agent was last heard.
@@ -186,9 +201,12 @@ func (l *lab) seen() time.Time { return *l.Ent.ComputeNode.GetX(l.Context(), l.n
 func nodeSilentBefore(l *lab) injected {
 	l.silence(l.node.ID, 40*time.Second)
 	l.work()
-	l.until("the node is OFFLINE", func() bool { return l.Ent.ComputeNode.GetX(l.Context(), l.node.ID).Status == lifecycle.NodeOffline })
+	l.until("the node is OFFLINE", func() bool {
+		return l.Ent.ComputeNode.GetX(l.Context(), l.node.ID).Status == lifecycle.NodeOffline
+	})
 	instance, op := l.launch()
-	return injected{op: op, instance: instance, code: "NODE_OFFLINE", owner: "node", subject: subject(l.node.ID), message: l.node.Name, since: l.seen(), retried: true}
+	return injected{op: op, instance: instance, code: "NODE_OFFLINE", owner: "node", subject: subject(l.node.ID),
+		message: l.node.Name, since: l.seen(), retried: true}
 }
 
 func nodeSilentAtWork(l *lab) injected {
@@ -197,7 +215,8 @@ func nodeSilentAtWork(l *lab) injected {
 	l.work()
 	l.until("the adapter works", func() bool { return l.op(op.ID).DispatchAttempt > 0 })
 	l.silence(l.node.ID, 40*time.Second)
-	return injected{op: op, instance: instance, code: "NODE_OFFLINE", owner: "node", subject: subject(l.node.ID), key: "apps.instance.delete",
+	return injected{op: op, instance: instance, code: "NODE_OFFLINE", owner: "node", subject: subject(l.node.ID),
+		key:   "apps.instance.delete",
 		since: l.seen(), retried: true, then: "ADAPTER_WORKING"}
 }
 
@@ -207,7 +226,8 @@ func nodeRetired(l *lab) injected {
 	l.silence(l.node.ID, 40*time.Second)
 	l.SQL(`UPDATE compute_node SET status = 'RETIRED' WHERE id = $1`, l.node.ID)
 	l.work()
-	return injected{op: op, instance: instance, code: "NODE_RETIRED", owner: "platform", subject: subject(l.node.ID), key: "apps.instance.delete", since: l.seen(), retried: true}
+	return injected{op: op, instance: instance, code: "NODE_RETIRED", owner: "platform", subject: subject(l.node.ID),
+		key: "apps.instance.delete", since: l.seen(), retried: true}
 }
 
 // idle is an agent that takes nothing.
@@ -232,7 +252,8 @@ func taskNotTaken(l *lab) injected {
 	instance, op := l.launch()
 	l.work()
 	task := l.firstTask(op.ID)
-	return injected{op: op, instance: instance, code: "TASK_NOT_TAKEN", owner: "node", subject: subject(task.ID), message: "has not taken a task (probe)", since: task.CreatedAt, retried: true}
+	return injected{op: op, instance: instance, code: "TASK_NOT_TAKEN", owner: "node", subject: subject(task.ID),
+		message: "has not taken a task (probe)", since: task.CreatedAt, retried: true}
 }
 
 func taskLost(l *lab) injected {
@@ -243,7 +264,8 @@ func taskLost(l *lab) injected {
 	task := l.firstTask(op.ID)
 	l.SQL(`UPDATE node_task SET state = 'RUNNING', started_at = now() - interval '3 minutes', created_at = now() - interval '3 minutes' WHERE id = $1`, task.ID)
 	over := time.Now().Add(-3*time.Minute + time.Duration(task.TimeoutSeconds)*time.Second)
-	return injected{op: op, instance: instance, code: "TASK_OVERDUE", owner: "node", subject: subject(task.ID), since: over, retried: true}
+	return injected{op: op, instance: instance, code: "TASK_OVERDUE", owner: "node", subject: subject(task.ID),
+		since: over, retried: true}
 }
 
 func probeFails(l *lab) injected {
@@ -256,17 +278,20 @@ func probeFails(l *lab) injected {
 	})
 	instance, op := l.launch()
 	l.work()
-	return injected{op: op, instance: instance, code: "PROBE_FAILING", owner: "adapter", subject: subject(l.member(instance).ID), key: "operation.cancel",
+	return injected{op: op, instance: instance, code: "PROBE_FAILING", owner: "adapter",
+		subject: subject(l.member(instance).ID), key: "operation.cancel",
 		message: "probe answers on node " + l.node.Name + " does not pass: connection refused on 6817", retried: true}
 }
 
 func residueLeft(l *lab) injected {
 	l.status(succeeded)
 	l.answering(func(task *db.NodeTask) (lifecycle.NodeTaskState, string) {
-		return lifecycle.TaskSucceeded, `{"residue":{"sandbox":true,"processes":[{"pid":7,"command":"stuck"}],"mounts":["/m"],"files":3,"bytes":1,"names":["/a"]}}`
+		return lifecycle.TaskSucceeded,
+			`{"residue":{"sandbox":true,"processes":[{"pid":7,"command":"stuck"}],"mounts":["/m"],"files":3,"bytes":1,"names":["/a"]}}`
 	})
 	instance, op := l.decommission()
 	l.work()
-	return injected{op: op, instance: instance, code: "RESIDUE_LEFT", owner: "node", subject: subject(l.member(instance).ID), key: "apps.instance.delete",
+	return injected{op: op, instance: instance, code: "RESIDUE_LEFT", owner: "node",
+		subject: subject(l.member(instance).ID), key: "apps.instance.delete",
 		message: "1 processes, 1 mounts, 3 files", retried: true}
 }

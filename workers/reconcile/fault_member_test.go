@@ -39,21 +39,25 @@ func drainWaits(l *lab) injected {
 	member, _ := l.join(instance, lifecycle.MemberActive)
 	op := l.askOn(instance, lifecycle.MemberDrain, member.ID)
 	waits := running
-	waits.WaitsFor = []adapter.Work{{Kind: "job", ID: "5", MemberID: string(member.ID), Since: began}, {Kind: "job", ID: "6", MemberID: string(member.ID), Since: began}}
+	waits.WaitsFor = []adapter.Work{{Kind: "job", ID: "5", MemberID: string(member.ID), Since: began},
+		{Kind: "job", ID: "6", MemberID: string(member.ID), Since: began}}
 	l.status(waits)
 	l.work()
-	return injected{op: op, instance: instance, code: "WORK_RUNNING", owner: "user", subject: subject(member.ID), key: "apps.node.operate",
+	return injected{op: op, instance: instance, code: "WORK_RUNNING", owner: "user", subject: subject(member.ID),
+		key:     "apps.node.operate",
 		message: "2 pieces of work to end, first 5", since: began, retried: true, then: "ADAPTER_WORKING"}
 }
 
 func drainRejected(l *lab) injected {
-	l.on("PUT /v1/operations/{id}", always(http.StatusUnprocessableEntity, adapter.ErrorBody{Code: "QUORUM", Message: "it would lose its quorum"}))
+	l.on("PUT /v1/operations/{id}", always(http.StatusUnprocessableEntity,
+		adapter.ErrorBody{Code: "QUORUM", Message: "it would lose its quorum"}))
 	instance := l.running()
 	member, _ := l.join(instance, lifecycle.MemberActive)
 	op := l.askOn(instance, lifecycle.MemberDrain, member.ID)
 	l.work()
 	l.until("the drain has failed", func() bool { return l.op(op.ID).EndedAt != nil })
-	return injected{instance: instance, code: "OPERATION_FAILED", owner: "adapter", subject: subject(op.ID), key: "operation.retry",
+	return injected{instance: instance, code: "OPERATION_FAILED", owner: "adapter", subject: subject(op.ID),
+		key:     "operation.retry",
 		message: "member drain) failed: ADAPTER_REJECTED: QUORUM: it would lose its quorum", since: *l.op(op.ID).EndedAt}
 }
 
@@ -68,7 +72,8 @@ func undoStuck(l *lab) injected {
 	l.status(adapter.Status{State: adapter.StateFailed, Members: []adapter.MemberUpdate{}, Error: &adapter.OperationError{
 		Code: "NO_BOOT", Message: "it does not boot", Owner: adapter.OwnerNode}})
 	seen := *l.Ent.ComputeNode.GetX(l.Context(), node.ID).LastSeenAt
-	return injected{op: op, instance: instance, code: "NODE_OFFLINE", owner: "node", subject: subject(node.ID), since: seen, retried: true, then: "COMPENSATING"}
+	return injected{op: op, instance: instance, code: "NODE_OFFLINE", owner: "node", subject: subject(node.ID),
+		since: seen, retried: true, then: "COMPENSATING"}
 }
 
 func withdrawStuck(l *lab) injected {
@@ -81,7 +86,8 @@ func withdrawStuck(l *lab) injected {
 	l.script.server.CloseClientConnections()
 	l.script.server.Close()
 	l.SQL(`UPDATE operation SET deadline = now() WHERE id = $1`, op.ID)
-	return injected{op: op, instance: instance, code: "ADAPTER_UNAVAILABLE", owner: "adapter", subject: l.adapter.Name, message: "cannot be reached", retried: true, then: "COMPENSATING"}
+	return injected{op: op, instance: instance, code: "ADAPTER_UNAVAILABLE", owner: "adapter", subject: l.adapter.Name,
+		message: "cannot be reached", retried: true, then: "COMPENSATING"}
 }
 
 func graceRuns(l *lab) injected {
@@ -91,7 +97,8 @@ func graceRuns(l *lab) injected {
 	op := l.askOn(instance, lifecycle.MemberRemove, member.ID)
 	l.SQL(`UPDATE operation SET on_deadline = 'FORCE', deadline = now() + interval '2 seconds' WHERE id = $1`, op.ID)
 	l.work()
-	return injected{op: op, instance: instance, code: "FORCE_GRACE", owner: "adapter", subject: l.adapter.Name, message: "it goes on by force", retried: true, then: "ADAPTER_WORKING"}
+	return injected{op: op, instance: instance, code: "FORCE_GRACE", owner: "adapter", subject: l.adapter.Name,
+		message: "it goes on by force", retried: true, then: "ADAPTER_WORKING"}
 }
 
 func forceLeft(l *lab) injected {
@@ -107,6 +114,7 @@ func forceLeft(l *lab) injected {
 	require.Equal(l.TB, lifecycle.OperationSucceeded, l.op(op.ID).State, l.op(op.ID).ErrorMessage)
 	require.Equal(l.TB, lifecycle.OutcomeUnverified, *l.op(op.ID).Outcome)
 	orphan := l.Ent.Orphan.Query().OnlyX(l.Context())
-	return injected{instance: instance, code: "ORPHAN_LEFT", owner: "node", subject: subject(orphan.ID), key: "operation.retry", since: orphan.CreatedAt, retried: true,
+	return injected{instance: instance, code: "ORPHAN_LEFT", owner: "node", subject: subject(orphan.ID),
+		key: "operation.retry", since: orphan.CreatedAt, retried: true,
 		message: "its node is not heard"}
 }

@@ -66,7 +66,8 @@ type raw string
 // newLab lays down a tenant, a project with an app, a node, and an adapter without answers but an empty feed.
 func newLab(t testing.TB) *lab {
 	t.Helper()
-	l := &lab{Kit: platformtest.New(t), TB: t, log: slog.New(slog.NewTextHandler(io.Discard, nil)), silent: make(map[ids.ID]bool), answer: healthy}
+	l := &lab{Kit: platformtest.New(t), TB: t, log: slog.New(slog.NewTextHandler(io.Discard, nil)),
+		silent: make(map[ids.ID]bool), answer: healthy}
 	if os.Getenv("WORKERS_TEST_LOG") != "" {
 		l.log = slog.New(slog.NewTextHandler(os.Stderr, nil))
 	}
@@ -84,7 +85,8 @@ func newLab(t testing.TB) *lab {
 	l.adapter = l.Adapter(l.script.server.URL, nil)
 	document := platformtest.Document(l.app, "1.0.0", l.adapter, l.Artifact(lifecycle.StageActive))
 	document["readiness"] = []map[string]any{{"componentKey": "worker", "name": "answers",
-		"probe": map[string]any{"exec": map[string]any{"command": []string{"true"}}, "attempts": 1, "intervalSeconds": 1, "timeoutSeconds": 1}}}
+		"probe": map[string]any{"exec": map[string]any{"command": []string{"true"}}, "attempts": 1, "intervalSeconds": 1,
+			"timeoutSeconds": 1}}}
 	l.stored = l.Manifest(lifecycle.StageActive, document)
 	l.Entitle(l.project, l.app)
 	l.node, _ = l.Node(0)
@@ -251,15 +253,16 @@ func (l *lab) beat(ctx context.Context, node ids.ID) {
 		if state == "" {
 			continue
 		}
-		_, _ = l.Admin.Exec(ctx, `UPDATE node_task SET state = $2, result = $3, started_at = now(), ended_at = now() WHERE id = $1 AND ended_at IS NULL`,
+		_, _ = l.Admin.Exec(ctx,
+			`UPDATE node_task SET state = $2, result = $3, started_at = now(), ended_at = now() WHERE id = $1 AND ended_at IS NULL`,
 			task.ID, state, []byte(result))
 		_, _ = l.Admin.Exec(ctx, `SELECT platform.wake_operation($1)`, task.OperationID)
 		l.Hub.Wake(event.QueueTopic)
 	}
 }
 
-// silence has a node's agent fall silent, some time ago. A beat under way has ended when it returns: one that ended later
-// would undo what is written here.
+// silence has a node's agent fall silent, some time ago. A beat under way has ended when it returns: one that ended
+// later would undo what is written here.
 func (l *lab) silence(node ids.ID, ago time.Duration) {
 	l.beats.Lock()
 	l.silent[node] = true

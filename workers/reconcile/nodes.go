@@ -52,7 +52,8 @@ func (r *Reconciler) nodes(ctx context.Context) error {
 		return fmt.Errorf("list silent nodes: %w", err)
 	}
 	known := slices.Collect(maps.Keys(r.away))
-	back, err := r.nodesOf(ctx, `SELECT id, name FROM compute_node WHERE status = 'ONLINE' AND id = ANY ($1) ORDER BY id`, known)
+	back, err := r.nodesOf(ctx, `SELECT id, name FROM compute_node WHERE status = 'ONLINE' AND id = ANY ($1) ORDER BY id`,
+		known)
 	if err != nil {
 		return fmt.Errorf("list nodes that are back: %w", err)
 	}
@@ -107,7 +108,9 @@ func (r *Reconciler) tell(ctx context.Context, node named, back bool) error {
 		return fmt.Errorf("list what lives on node %s: %w", node.ID, err)
 	}
 	for _, id := range instances {
-		err := r.DB.As(ctx, r.actor, func(ctx context.Context, t *tx.Tx) error { return tellInstance(ctx, t, id, node, back) })
+		err := r.DB.As(ctx, r.actor, func(ctx context.Context, t *tx.Tx) error {
+			return tellInstance(ctx, t, id, node, back)
+		})
 		if err != nil {
 			return fmt.Errorf("tell %s of node %s: %w", id, node.ID, err)
 		}
@@ -170,14 +173,16 @@ func tellMembers(ctx context.Context, t *tx.Tx, instance *db.Instance, node name
 			message = fmt.Sprintf("the agent of node %s of %s %d is heard again", node.Name, one.Key, one.Ordinal)
 		}
 		drafts = append(drafts, event.Draft{Type: lifecycle.EventMemberChanged, MemberID: one.ID, Message: message,
-			Payload: map[string]any{"componentKey": one.Key, "index": one.Ordinal, "health": lifecycle.HealthUnknown, "node": node.ID, "reachable": back}})
+			Payload: map[string]any{"componentKey": one.Key, "index": one.Ordinal, "health": lifecycle.HealthUnknown,
+				"node": node.ID, "reachable": back}})
 	}
 	return drafts, nil
 }
 
 // wakeOn wakes the open operations of an instance.
 func wakeOn(ctx context.Context, t *tx.Tx, instance ids.ID) error {
-	found, err := t.Query(ctx, `SELECT id FROM operation WHERE instance_id = $1 AND ended_at IS NULL ORDER BY id`, instance)
+	found, err := t.Query(ctx, `SELECT id FROM operation WHERE instance_id = $1 AND ended_at IS NULL ORDER BY id`,
+		instance)
 	if err != nil {
 		return fmt.Errorf("look for operations on %s: %w", instance, err)
 	}

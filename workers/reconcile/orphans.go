@@ -54,7 +54,9 @@ func (r *Reconciler) orphans(ctx context.Context) error {
 	}
 	var failures []error
 	for _, one := range list {
-		failures = append(failures, r.DB.As(ctx, r.actor, func(ctx context.Context, t *tx.Tx) error { return r.mend(ctx, t, one.ID, one.InstanceID) }))
+		failures = append(failures, r.DB.As(ctx, r.actor, func(ctx context.Context, t *tx.Tx) error {
+			return r.mend(ctx, t, one.ID, one.InstanceID)
+		}))
 	}
 	return errors.Join(failures...)
 }
@@ -65,7 +67,8 @@ func (r *Reconciler) mend(ctx context.Context, t *tx.Tx, id, instanceID ids.ID) 
 	if err != nil {
 		return fmt.Errorf("lock instance %s: %w", instanceID, err)
 	}
-	found, err := t.Query(ctx, `SELECT `+orphan.Columns+` FROM orphan WHERE id = $1 AND resolved_at IS NULL AND next_try_at <= now() FOR UPDATE`, id)
+	found, err := t.Query(ctx, `SELECT `+orphan.Columns+
+		` FROM orphan WHERE id = $1 AND resolved_at IS NULL AND next_try_at <= now() FOR UPDATE`, id)
 	if err != nil {
 		return fmt.Errorf("lock orphan %s: %w", id, err)
 	}
@@ -87,7 +90,8 @@ func (r *Reconciler) mendAllocation(ctx context.Context, t *tx.Tx, instance *db.
 	}
 	if freed == orphan.Kept {
 		var gone bool
-		err := t.QueryRow(ctx, `SELECT status = 'RELEASED' OR instance_id IS DISTINCT FROM $2 FROM allocation WHERE id = $1`, row.AllocationID, instance.ID).Scan(&gone)
+		err := t.QueryRow(ctx, `SELECT status = 'RELEASED' OR instance_id IS DISTINCT FROM $2 FROM allocation WHERE id = $1`,
+			row.AllocationID, instance.ID).Scan(&gone)
 		if err != nil {
 			return fmt.Errorf("look at allocation %s: %w", *row.AllocationID, err)
 		}
@@ -156,7 +160,8 @@ func keyOf(row *db.Orphan) string {
 // quiet asks the agent to end the tasks of others on the member, which could bring it back, and says
 // whether any is open.
 func quiet(ctx context.Context, t *tx.Tx, row *db.Orphan) (busy bool, err error) {
-	tag, err := t.Exec(ctx, `UPDATE node_task SET cancel_requested = true WHERE member_id = $1 AND ended_at IS NULL AND NOT starts_with(idempotency_key, $2)`,
+	tag, err := t.Exec(ctx,
+		`UPDATE node_task SET cancel_requested = true WHERE member_id = $1 AND ended_at IS NULL AND NOT starts_with(idempotency_key, $2)`,
 		row.MemberID, keyOf(row))
 	if err != nil {
 		return false, fmt.Errorf("end the tasks on member %s: %w", *row.MemberID, err)
@@ -169,7 +174,8 @@ func quiet(ctx context.Context, t *tx.Tx, row *db.Orphan) (busy bool, err error)
 
 // traces are the tasks of the try under way; nil for those not asked for yet.
 func (r *Reconciler) traces(ctx context.Context, t *tx.Tx, row *db.Orphan) (torn, looked *trace, err error) {
-	found, err := t.Query(ctx, `SELECT idempotency_key, kind, state, result, message FROM node_task WHERE member_id = $1 AND starts_with(idempotency_key, $2)`,
+	found, err := t.Query(ctx,
+		`SELECT idempotency_key, kind, state, result, message FROM node_task WHERE member_id = $1 AND starts_with(idempotency_key, $2)`,
 		row.MemberID, keyOf(row))
 	if err != nil {
 		return nil, nil, fmt.Errorf("look at the tasks of %s: %w", row.ID, err)
@@ -238,7 +244,8 @@ func count(ctx context.Context, t *tx.Tx, row *db.Orphan) error {
 // putOff notes why a try failed and when the next one is: 30 seconds after the first, 15 minutes at most.
 func putOff(ctx context.Context, t *tx.Tx, row *db.Orphan, attempts int, why string) error {
 	pause := min(orphanFirst<<min(max(attempts-1, 0), 10), orphanMost)
-	_, err := t.Exec(ctx, `UPDATE orphan SET attempts = $2, last_error = $3, next_try_at = $4 WHERE id = $1`, row.ID, attempts, clip(why), t.Now.Add(pause))
+	_, err := t.Exec(ctx, `UPDATE orphan SET attempts = $2, last_error = $3, next_try_at = $4 WHERE id = $1`, row.ID,
+		attempts, clip(why), t.Now.Add(pause))
 	if err != nil {
 		return fmt.Errorf("put %s off: %w", row.ID, err)
 	}
@@ -274,8 +281,10 @@ func (r *Reconciler) held(ctx context.Context) error {
 			if err != nil {
 				return fmt.Errorf("lock instance %s: %w", each.Instance, err)
 			}
-			told, err := orphan.Open(ctx, t, instance, orphan.Draft{Kind: lifecycle.OrphanAllocation, OperationID: each.Operation, AllocationID: each.Allocation,
-				Owner: operation.OwnerPlatform, CorrelationID: each.Correlation, Message: "an operation that did not succeed had asked for it, and nothing lives in it"})
+			told, err := orphan.Open(ctx, t, instance, orphan.Draft{Kind: lifecycle.OrphanAllocation,
+				OperationID: each.Operation, AllocationID: each.Allocation,
+				Owner: operation.OwnerPlatform, CorrelationID: each.Correlation,
+				Message: "an operation that did not succeed had asked for it, and nothing lives in it"})
 			if err != nil {
 				return err
 			}

@@ -77,12 +77,14 @@ func New(config Config) *Reconciler {
 	if config.Stats == nil {
 		config.Stats = &Stats{}
 	}
-	return &Reconciler{Config: config, actor: authz.System("reconciler"), failures: make(map[string]int), away: make(map[ids.ID]string)}
+	return &Reconciler{Config: config, actor: authz.System("reconciler"), failures: make(map[string]int),
+		away: make(map[ids.ID]string)}
 }
 
 // Run reconciles whenever this process holds the lock, until ctx ends.
 func (r *Reconciler) Run(ctx context.Context) error {
-	return leader.Post{Pool: r.DB.Worker(), Lock: lockKey, Log: r.Log, Stopped: "reconciling stopped; it begins again", Work: r.lead}.Run(ctx)
+	return leader.Post{Pool: r.DB.Worker(), Lock: lockKey, Log: r.Log, Stopped: "reconciling stopped; it begins again",
+		Work: r.lead}.Run(ctx)
 }
 
 // lead works until ctx ends.

@@ -18,7 +18,8 @@ func TestDriftIsWhatTheAdapterSeesOtherwise(t *testing.T) {
 	t.Parallel()
 	l := newLab(t)
 	other, _ := l.Node(0)
-	instance := l.Instance(l.project, l.stored, lifecycle.InstanceRunning, l.Allocation(l.project, l.node), l.Allocation(l.project, other))
+	instance := l.Instance(l.project, l.stored, lifecycle.InstanceRunning, l.Allocation(l.project, l.node),
+		l.Allocation(l.project, other))
 	members := l.Ent.Member.Query().Order(db.Asc("ordinal")).AllX(t.Context())
 	gone := ids.New(ids.Member)
 	l.observes(adapter.Observation{Health: adapter.Healthy, Members: []adapter.MemberObservation{
@@ -73,20 +74,24 @@ func TestHealthIsToldOnceForEachChange(t *testing.T) {
 	instance := l.running()
 	r, _ := l.reconcile()
 	for _, health := range []adapter.Health{adapter.Healthy, adapter.Degraded, adapter.Unhealthy, adapter.Healthy} {
-		l.observes(adapter.Observation{Health: health, Members: []adapter.MemberObservation{{ID: string(l.member(instance).ID), Health: health}}})
+		l.observes(adapter.Observation{Health: health,
+			Members: []adapter.MemberObservation{{ID: string(l.member(instance).ID), Health: health}}})
 		for range 2 { // twice the same is told once
 			seen := r.Stats.Observed.Load()
 			l.until("it is seen", func() bool { l.ended(instance); return r.Stats.Observed.Load() > seen })
 		}
 	}
-	l.until("all is stored", func() bool { return l.Ent.Instance.GetX(t.Context(), instance.ID).Health == lifecycle.HealthHealthy })
+	l.until("all is stored", func() bool {
+		return l.Ent.Instance.GetX(t.Context(), instance.ID).Health == lifecycle.HealthHealthy
+	})
 	var whole []string
 	for _, one := range l.told(instance.ID) {
 		if one != "apps.instance.member_changed" {
 			whole = append(whole, one)
 		}
 	}
-	require.Equal(t, []string{"apps.instance.healthy", "apps.instance.degraded", "apps.instance.unhealthy", "apps.instance.healthy"}, whole)
+	require.Equal(t, []string{"apps.instance.healthy", "apps.instance.degraded", "apps.instance.unhealthy",
+		"apps.instance.healthy"}, whole)
 	require.Len(t, l.told(instance.ID), 8)
 }
 
@@ -95,7 +100,8 @@ func TestMembersOfASilentNodeAreUnknownUntilItIsBackAndOperationsAreWoken(t *tes
 	l := newLab(t)
 	instance := l.running()
 	member := l.member(instance)
-	l.observes(adapter.Observation{Health: adapter.Healthy, Members: []adapter.MemberObservation{{ID: string(member.ID), Health: adapter.Healthy}}})
+	l.observes(adapter.Observation{Health: adapter.Healthy,
+		Members: []adapter.MemberObservation{{ID: string(member.ID), Health: adapter.Healthy}}})
 	r, _ := l.reconcile()
 	health := func() lifecycle.Health { return l.Ent.Member.GetX(t.Context(), member.ID).Health }
 	l.until("the member is healthy", func() bool { return health() == lifecycle.HealthHealthy })
@@ -105,13 +111,15 @@ func TestMembersOfASilentNodeAreUnknownUntilItIsBackAndOperationsAreWoken(t *tes
 
 	l.silence(l.node.ID, time.Minute)
 	l.until("the member is unknown", func() bool { return health() == lifecycle.HealthUnknown })
-	require.Equal(t, "the agent of node "+l.node.Name+" is not heard", l.Ent.Member.GetX(t.Context(), member.ID).HealthMessage)
+	require.Equal(t, "the agent of node "+l.node.Name+" is not heard",
+		l.Ent.Member.GetX(t.Context(), member.ID).HealthMessage)
 	require.Equal(t, lifecycle.NodeOffline, l.Ent.ComputeNode.GetX(t.Context(), l.node.ID).Status)
 	l.until("the operation is woken", func() bool { return l.op(op.ID).NextRunAt.Before(parked) })
 	told := len(l.told(instance.ID))
 	seen := r.Stats.Observed.Load()
 	l.until("it is looked at again", func() bool { l.ended(instance); return r.Stats.Observed.Load() > seen+1 })
-	require.Equal(t, lifecycle.HealthUnknown, health(), "the adapter's good word counts for nothing while the agent is not heard")
+	require.Equal(t, lifecycle.HealthUnknown, health(),
+		"the adapter's good word counts for nothing while the agent is not heard")
 	require.Len(t, l.told(instance.ID), told, "and nothing is told twice")
 
 	l.SQL(`UPDATE operation SET next_run_at = $2 WHERE id = $1`, op.ID, parked)
@@ -144,7 +152,9 @@ func TestWhatIsStuckIsSetGoing(t *testing.T) {
 	l.until("the queue is known to stand", func() bool { return r.Stats.Overdue.Load() == 1 })
 	require.Equal(t, int64(1), r.Stats.Failing.Load())
 	require.InDelta(t, 300, r.Stats.OldestDue.Load(), 30)
-	l.until("the outlived task is to end", func() bool { return l.Ent.NodeTask.GetX(t.Context(), outlived).CancelRequested })
+	l.until("the outlived task is to end", func() bool {
+		return l.Ent.NodeTask.GetX(t.Context(), outlived).CancelRequested
+	})
 	require.False(t, l.Ent.NodeTask.GetX(t.Context(), current).CancelRequested)
 	require.True(t, l.op(forced.ID).NextRunAt.After(time.Now().Add(time.Minute)), "force has a time of its own")
 	require.Equal(t, int64(1), r.Stats.ClaimsFreed.Load())
@@ -172,9 +182,12 @@ func TestTasksThatNoAgentEndsAreEnded(t *testing.T) {
 	l.SQL(`UPDATE node_task SET created_at = now() - interval '12 minutes', started_at = now() - interval '12 minutes', state = 'RUNNING' WHERE id = $1`, lost)
 	l.SQL(`UPDATE node_task SET created_at = now() - interval '5 minutes' WHERE id = $1`, slow)
 	r, _ := l.reconcile()
-	l.until("the lost task has ended", func() bool { return l.Ent.NodeTask.GetX(t.Context(), lost).State == lifecycle.TaskTimedOut })
+	l.until("the lost task has ended", func() bool {
+		return l.Ent.NodeTask.GetX(t.Context(), lost).State == lifecycle.TaskTimedOut
+	})
 	require.Equal(t, "its agent was not heard again", l.Ent.NodeTask.GetX(t.Context(), lost).Message)
-	require.Equal(t, lifecycle.TaskPending, l.Ent.NodeTask.GetX(t.Context(), slow).State, "an agent that is heard gets ten minutes")
+	require.Equal(t, lifecycle.TaskPending, l.Ent.NodeTask.GetX(t.Context(), slow).State,
+		"an agent that is heard gets ten minutes")
 	require.Equal(t, int64(1), r.Stats.TasksEnded.Load())
 }
 
@@ -209,7 +222,8 @@ func TestMembersInReleasedAllocationsDrift(t *testing.T) {
 	instance := l.running()
 	member := l.member(instance)
 	l.SQL(`UPDATE allocation SET status = 'RELEASING' WHERE id = $1`, *member.AllocationID)
-	l.SQL(`UPDATE allocation SET status = 'RELEASED', released_at = now(), instance_id = NULL WHERE id = $1`, *member.AllocationID)
+	l.SQL(`UPDATE allocation SET status = 'RELEASED', released_at = now(), instance_id = NULL WHERE id = $1`,
+		*member.AllocationID)
 	l.observes(adapter.Observation{Health: adapter.Healthy})
 	l.reconcile()
 	l.until("it is known", func() bool {
@@ -259,7 +273,8 @@ func TestAnAdapterThatDoesNotAnswerIsNoObservation(t *testing.T) {
 	l := newLab(t)
 	instance := l.running()
 	l.SQL(`UPDATE instance SET health = 'HEALTHY', drift = '[{"code":"MEMBER_UNKNOWN","message":"m"}]', observed_at = now() - interval '1 hour' WHERE id = $1`, instance.ID)
-	l.on("GET /v1/instances/{id}", always(http.StatusServiceUnavailable, adapter.ErrorBody{Code: "BUSY", Message: "later"}))
+	l.on("GET /v1/instances/{id}", always(http.StatusServiceUnavailable,
+		adapter.ErrorBody{Code: "BUSY", Message: "later"}))
 	l.reconcile()
 	l.until("its health is unknown", func() bool {
 		l.ended(instance)

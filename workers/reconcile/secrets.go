@@ -22,8 +22,8 @@ const wipeSQL = `UPDATE runtime_secret SET
 		AND (expires_at <= now() OR revoked_at IS NOT NULL OR (delivery = 'ONCE' AND deliveries > 0) OR previous_until <= now())
 		ORDER BY expires_at LIMIT $1 FOR UPDATE SKIP LOCKED)`
 
-// forgetSQL forgets secrets that ended 90 days ago: of the oldest rows, those made 91 days ago, as none lives longer than
-// a day.
+// forgetSQL forgets secrets that ended 90 days ago: of the oldest rows, those made 91 days ago, as none lives longer
+// than a day.
 const forgetSQL = `DELETE FROM runtime_secret WHERE id IN (SELECT id FROM (SELECT id, created_at FROM runtime_secret ORDER BY id LIMIT $1) oldest
 	WHERE created_at < now() - interval '91 days')`
 

@@ -29,14 +29,16 @@ func TestWhatCanBeDeliveredNoMoreIsWipedAndLaterForgotten(t *testing.T) {
 	}
 	live := made(`deliveries = 3`)
 	overlap := made(`previous_until = now() - interval '1 second'`)
-	ended := []ids.ID{made(`expires_at = now() - interval '1 second'`), made(`revoked_at = now()`), made(`delivery = 'ONCE', deliveries = 1`)}
+	ended := []ids.ID{made(`expires_at = now() - interval '1 second'`), made(`revoked_at = now()`),
+		made(`delivery = 'ONCE', deliveries = 1`)}
 	old := made(`expires_at = now() - interval '90 days', created_at = now() - interval '92 days'`)
 	young := made(`expires_at = now() - interval '88 days', created_at = now() - interval '89 days'`)
 
 	r := New(Config{DB: kit.DB, Log: slog.New(slog.DiscardHandler)})
 	require.NoError(t, r.secrets(t.Context()))
 	require.Equal(t, 1, kit.Count("runtime_secret", "id = $1 AND sealed IS NOT NULL AND previous IS NOT NULL", live))
-	require.Equal(t, 1, kit.Count("runtime_secret", "id = $1 AND sealed IS NOT NULL AND previous IS NULL AND previous_until IS NULL", overlap))
+	require.Equal(t, 1, kit.Count("runtime_secret",
+		"id = $1 AND sealed IS NOT NULL AND previous IS NULL AND previous_until IS NULL", overlap))
 	require.Equal(t, 3, kit.Count("runtime_secret", "id = ANY ($1) AND sealed IS NULL AND previous IS NULL", ended))
 	require.Equal(t, 1, kit.Count("runtime_secret", "id = $1", young))
 	require.Zero(t, kit.Count("runtime_secret", "id = $1", old))

@@ -116,7 +116,8 @@ func (r *Reconciler) cancelOutlived(ctx context.Context) error {
 			wanted = append(wanted, one.ID)
 			t.Wake(event.NodeTopic(one.NodeID), event.TaskTopic(one.ID))
 		}
-		tag, err := t.Exec(ctx, `UPDATE node_task SET cancel_requested = true WHERE id = ANY ($1) AND ended_at IS NULL`, wanted)
+		tag, err := t.Exec(ctx, `UPDATE node_task SET cancel_requested = true WHERE id = ANY ($1) AND ended_at IS NULL`,
+			wanted)
 		if err != nil {
 			return fmt.Errorf("cancel tasks of ended operations: %w", err)
 		}

@@ -42,11 +42,13 @@ func (w *work) prepareCreate() engine.Step {
 					return err
 				}
 				if unready := s.Unready(); unready != "" {
-					result = engine.Fail(operation.Failure{Code: string(fault.FailedPrecondition), Owner: operation.OwnerUser, Message: unready})
+					result = engine.Fail(operation.Failure{Code: string(fault.FailedPrecondition), Owner: operation.OwnerUser,
+						Message: unready})
 					return nil
 				}
 				if absent := s.Absent(); absent != "" {
-					result = engine.Wait(w.Pace.Round, absent, engine.FailureCause{Code: fault.NodeUnreachable, Owner: operation.OwnerNode})
+					result = engine.Wait(w.Pace.Round, absent, engine.FailureCause{Code: fault.NodeUnreachable,
+						Owner: operation.OwnerNode})
 					return nil
 				}
 				begin(t, locked, s)
@@ -85,7 +87,8 @@ func (w *work) started(ctx context.Context, t *tx.Tx, c *engine.Context, locked 
 		return nil, "", err
 	}
 	batch := &pgx.Batch{}
-	batch.Queue(`UPDATE member SET status = 'ACTIVE', updated_at = $2 WHERE instance_id = $1 AND status = 'JOINING'`, locked.Instance.ID, t.Now)
+	batch.Queue(`UPDATE member SET status = 'ACTIVE', updated_at = $2 WHERE instance_id = $1 AND status = 'JOINING'`,
+		locked.Instance.ID, t.Now)
 	batch.Queue(`UPDATE instance SET status = 'RUNNING', health = (SELECT CASE
 		WHEN count(*) FILTER (WHERE m.health = 'UNHEALTHY' OR m.status = 'FAILED') > 0 THEN 'UNHEALTHY'
 		WHEN count(*) FILTER (WHERE m.health = 'DEGRADED') > 0 THEN 'DEGRADED'
@@ -117,7 +120,8 @@ type createEvidence struct {
 }
 
 // createFailed loses the instance for service.
-func (w *work) createFailed(ctx context.Context, t *tx.Tx, _ *engine.Context, locked *engine.Locked, failure operation.Failure) error {
+func (w *work) createFailed(ctx context.Context, t *tx.Tx, _ *engine.Context, locked *engine.Locked,
+	failure operation.Failure) error {
 	batch := &pgx.Batch{}
 	batch.Queue(`UPDATE member SET status = 'FAILED', updated_at = $2 WHERE instance_id = $1 AND status IN ('PENDING', 'JOINING')`,
 		locked.Instance.ID, t.Now)

@@ -22,8 +22,9 @@ import (
 // fails, the instance stays as it is and another decommission may be asked for.
 func (w *work) decommission() engine.Kind {
 	return engine.Kind{
-		Kind:     lifecycle.InstanceDecommission,
-		Steps:    []engine.Step{w.asPlanned(w.prepareDecommission()), yields(w.dispatch()), yields(w.Await()), w.residueOfAll()},
+		Kind: lifecycle.InstanceDecommission,
+		Steps: []engine.Step{w.asPlanned(w.prepareDecommission()), yields(w.dispatch()), yields(w.Await()),
+			w.residueOfAll()},
 		Complete: w.torndown,
 		OnFail: func(ctx context.Context, t *tx.Tx, _ *engine.Context, locked *engine.Locked, _ operation.Failure) error {
 			return wakeReleases(ctx, t, locked.Instance.ID)
@@ -71,13 +72,15 @@ func (w *work) residueOfAll() engine.Step {
 		}
 		var open int
 		var message *string
-		err := c.DB().Worker().QueryRow(ctx, `SELECT count(*), min(message) FROM orphan WHERE instance_id = $1 AND resolved_at IS NULL`, c.Op.InstanceID).
+		err := c.DB().Worker().QueryRow(ctx,
+			`SELECT count(*), min(message) FROM orphan WHERE instance_id = $1 AND resolved_at IS NULL`, c.Op.InstanceID).
 			Scan(&open, &message)
 		if err != nil {
 			return engine.Result{}, fmt.Errorf("look for orphans: %w", err)
 		}
 		if open > 0 {
-			return engine.Wait(w.Pace.Poll, fmt.Sprintf("waits for what earlier operations have left (%d): %s", open, *message), parts.ResidueCause), nil
+			return engine.Wait(w.Pace.Poll, fmt.Sprintf("waits for what earlier operations have left (%d): %s", open, *message),
+				parts.ResidueCause), nil
 		}
 		return sweepAll(ctx, c)
 	}
@@ -89,7 +92,8 @@ func (w *work) residueOfAll() engine.Step {
 // let go of before that is gone.
 func (w *work) torndown(ctx context.Context, t *tx.Tx, c *engine.Context, locked *engine.Locked) (any, string, error) {
 	instance := locked.Instance.ID
-	members, err := t.Member.Query().Where(dbmember.InstanceID(instance), dbmember.StatusNEQ(lifecycle.MemberRemoved)).IDs(ctx)
+	members, err := t.Member.Query().Where(dbmember.InstanceID(instance),
+		dbmember.StatusNEQ(lifecycle.MemberRemoved)).IDs(ctx)
 	if err != nil {
 		return nil, "", fmt.Errorf("list the members of %s: %w", instance, err)
 	}
@@ -114,7 +118,8 @@ func (w *work) torndown(ctx context.Context, t *tx.Tx, c *engine.Context, locked
 	}
 	t.Wake(event.ProjectTopic(locked.Instance.ProjectID))
 	locked.Outcome = outcomeOf(c, left)
-	return removal{Cleaned: gone.Cleaned, departed: *gone, Adapter: word.Evidence}, removedWords(left), operation.RecountRoles(ctx, t, instance)
+	return removal{Cleaned: gone.Cleaned, departed: *gone, Adapter: word.Evidence}, removedWords(left),
+		operation.RecountRoles(ctx, t, instance)
 }
 
 // wakeReleases tells the releases of the instance's allocations, which wait for its end.

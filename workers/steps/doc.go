@@ -22,7 +22,8 @@ func Kinds(config parts.Config) []engine.Kind {
 	w := &work{&parts.Work{Config: config}}
 	return []engine.Kind{
 		w.create(), w.decommission(), w.change(lifecycle.InstanceUpgrade), w.change(lifecycle.InstanceRollback),
-		w.add(), w.drain(), w.simple(lifecycle.MemberCordon, cordon), w.simple(lifecycle.MemberUncordon, uncordon), w.simple(lifecycle.MemberLabel, label),
+		w.add(), w.drain(), w.simple(lifecycle.MemberCordon, cordon), w.simple(lifecycle.MemberUncordon, uncordon),
+		w.simple(lifecycle.MemberLabel, label),
 		w.remove(), w.replace(), w.recover(), w.release(),
 	}
 }

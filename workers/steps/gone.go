@@ -38,7 +38,8 @@ type departed struct {
 // leave removes the members, lists what may be left of them, and lets go of allocations that nothing
 // lives in any more. A task that came after the agents had looked sends the operation back to look
 // again: asking for one waits for the member's row, so that none can come later than this.
-func (w *work) leave(ctx context.Context, t *tx.Tx, c *engine.Context, locked *engine.Locked, d departure) (*departed, error) {
+func (w *work) leave(ctx context.Context, t *tx.Tx, c *engine.Context, locked *engine.Locked, d departure) (*departed,
+	error) {
 	out := &departed{Allocations: make(map[ids.ID]orphan.Freed)}
 	if err := c.Evidence(d.step, &out.Cleaned); err != nil {
 		return nil, err
@@ -92,8 +93,9 @@ func (w *work) list(ctx context.Context, t *tx.Tx, locked *engine.Locked, member
 		if !missing || member.NodeID == nil || locked.Op.DispatchAttempt == 0 {
 			continue
 		}
-		draft := orphan.Draft{Kind: lifecycle.OrphanNodeResidue, OperationID: locked.Op.ID, MemberID: member.ID, NodeID: *member.NodeID,
-			Owner: operation.OwnerNode, CorrelationID: locked.Op.CorrelationID,
+		draft := orphan.Draft{Kind: lifecycle.OrphanNodeResidue, OperationID: locked.Op.ID, MemberID: member.ID,
+			NodeID: *member.NodeID,
+			Owner:  operation.OwnerNode, CorrelationID: locked.Op.CorrelationID,
 			Message: fmt.Sprintf("something of %s %d may be left on its node: %s", member.ComponentKey, member.Ordinal, reason)}
 		if member.AllocationID != nil {
 			draft.AllocationID = *member.AllocationID
@@ -108,7 +110,8 @@ func (w *work) list(ctx context.Context, t *tx.Tx, locked *engine.Locked, member
 }
 
 // letGo frees what the members lived in, if nothing lives in it any more.
-func (w *work) letGo(ctx context.Context, t *tx.Tx, locked *engine.Locked, members []*db.Member, also []ids.ID, out *departed) error {
+func (w *work) letGo(ctx context.Context, t *tx.Tx, locked *engine.Locked, members []*db.Member, also []ids.ID,
+	out *departed) error {
 	var all []string
 	for _, member := range members {
 		if member.AllocationID != nil {

@@ -43,7 +43,8 @@ func (w *work) prepareChange() engine.Step {
 						Message: "the instance is " + lifecycle.Wire(locked.Instance.Status)})
 					return nil
 				}
-				locked.Writes.Queue(`UPDATE operation SET dispatch_attempt = 1 WHERE id = $1 AND dispatch_attempt = 0`, locked.Op.ID)
+				locked.Writes.Queue(`UPDATE operation SET dispatch_attempt = 1 WHERE id = $1 AND dispatch_attempt = 0`,
+					locked.Op.ID)
 				locked.Op.DispatchAttempt = max(locked.Op.DispatchAttempt, 1)
 				return nil
 			})
@@ -73,11 +74,13 @@ func (w *work) moved(ctx context.Context, t *tx.Tx, c *engine.Context, locked *e
 		return nil, "", err
 	}
 	proof, err := proofOfJoin(c, nil)
-	evidence := changeEvidence{Generation: number, Version: to.Version, Rounds: proof.Rounds, Probes: proof.Probes, Adapter: proof.Adapter}
+	evidence := changeEvidence{Generation: number, Version: to.Version, Rounds: proof.Rounds, Probes: proof.Probes,
+		Adapter: proof.Adapter}
 	return evidence, fmt.Sprintf("runs version %s as generation %d", to.Version, number), err
 }
 
-func nextGeneration(ctx context.Context, t *tx.Tx, locked *engine.Locked, to *operation.Version) (number int, err error) {
+func nextGeneration(ctx context.Context, t *tx.Tx, locked *engine.Locked, to *operation.Version) (number int,
+	err error) {
 	in := locked.Instance
 	config := to.Config
 	if len(config) == 0 {
@@ -86,7 +89,8 @@ func nextGeneration(ctx context.Context, t *tx.Tx, locked *engine.Locked, to *op
 	batch := &pgx.Batch{}
 	batch.Queue(`INSERT INTO instance_generation (id, tenant_id, project_id, instance_id, number, manifest_id, app_version, config, operation_id, created_at)
 		SELECT $1, $2, $3, $4, coalesce(max(number), 0) + 1, $5, $6, $7, $8, $9 FROM instance_generation WHERE instance_id = $4 RETURNING number`,
-		ids.New(ids.Generation), in.TenantID, in.ProjectID, in.ID, to.ManifestID, to.Version, []byte(config), locked.Op.ID, t.Now).
+		ids.New(ids.Generation), in.TenantID, in.ProjectID, in.ID, to.ManifestID, to.Version, []byte(config), locked.Op.ID,
+		t.Now).
 		QueryRow(func(row pgx.Row) error { return row.Scan(&number) })
 	batch.Queue(`UPDATE instance SET manifest_id = $2, app_version = $3, config = $4,
 		generation = (SELECT max(number) FROM instance_generation WHERE instance_id = $1), failure_code = '', failure_message = '',
@@ -99,14 +103,16 @@ func nextGeneration(ctx context.Context, t *tx.Tx, locked *engine.Locked, to *op
 }
 
 // notMoved says how the instance goes back to what it counts as.
-func (w *work) notMoved(_ context.Context, _ *tx.Tx, _ *engine.Context, locked *engine.Locked, failure operation.Failure) error {
+func (w *work) notMoved(_ context.Context, _ *tx.Tx, _ *engine.Context, locked *engine.Locked,
+	failure operation.Failure) error {
 	if locked.Op.DispatchAttempt == 0 {
 		return nil
 	}
 	locked.Emit(event.Draft{Type: lifecycle.EventInstanceDegraded,
 		Message: fmt.Sprintf("part of it may run as the %s would have it; a rollback to generation %d brings all of it back",
 			changeWord(locked.Op.Kind), locked.Instance.Generation),
-		Payload: map[string]any{"code": failure.Code, "generation": locked.Instance.Generation, "version": locked.Instance.AppVersion}})
+		Payload: map[string]any{"code": failure.Code, "generation": locked.Instance.Generation,
+			"version": locked.Instance.AppVersion}})
 	return nil
 }
 

@@ -66,7 +66,8 @@ func (w *work) saidOf(name string, status adapter.MemberStatus) engine.Step {
 			}
 			if len(missing) > 0 {
 				return engine.Fail(operation.Failure{Code: string(fault.EvidenceMissing), Owner: operation.OwnerAdapter,
-					Message: fmt.Sprintf("adapter %s ended it well without saying %s of %s", c.Op.AdapterName, status, strings.Join(missing, ", "))}), nil
+					Message: fmt.Sprintf("adapter %s ended it well without saying %s of %s", c.Op.AdapterName, status,
+						strings.Join(missing, ", "))}), nil
 			}
 			return engine.Done(words{Members: said}), nil
 		},
@@ -110,5 +111,6 @@ func (w *work) drained(ctx context.Context, t *tx.Tx, c *engine.Context, locked 
 		}
 	}
 	locked.Outcome = outcomeOf(c, 0)
-	return drainEvidence{Members: said.Members, Adapter: word.Evidence}, "nothing runs on it any more", operation.RecountRoles(ctx, t, locked.Instance.ID)
+	return drainEvidence{Members: said.Members, Adapter: word.Evidence}, "nothing runs on it any more",
+		operation.RecountRoles(ctx, t, locked.Instance.ID)
 }

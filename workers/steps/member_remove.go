@@ -80,7 +80,8 @@ func removedWords(orphans int) string {
 }
 
 // notRemoved brings the members to where they are, and asks for as many as before.
-func (w *work) notRemoved(ctx context.Context, t *tx.Tx, c *engine.Context, locked *engine.Locked, _ operation.Failure) error {
+func (w *work) notRemoved(ctx context.Context, t *tx.Tx, c *engine.Context, locked *engine.Locked,
+	_ operation.Failure) error {
 	if err := w.settle(ctx, t, c, locked, locked.Op.Targets); err != nil {
 		return err
 	}

@@ -92,17 +92,20 @@ func (w *work) replaced(ctx context.Context, t *tx.Tx, c *engine.Context, locked
 	}
 	locked.About = map[lifecycle.EventType][]ids.ID{lifecycle.EventMemberAdded: arriving}
 	proof, err := proofOfJoin(c, arriving)
-	return replacedEvidence{Joined: proof, Removed: removed}, "replaced; of the old member: " + removedWords(removed.Orphans), err
+	return replacedEvidence{Joined: proof, Removed: removed},
+		"replaced; of the old member: " + removedWords(removed.Orphans), err
 }
 
 // notReplaced takes the new member off the instance, or keeps it when the old one is out already.
-func (w *work) notReplaced(ctx context.Context, t *tx.Tx, c *engine.Context, locked *engine.Locked, _ operation.Failure) error {
+func (w *work) notReplaced(ctx context.Context, t *tx.Tx, c *engine.Context, locked *engine.Locked,
+	_ operation.Failure) error {
 	arriving := parts.Replacement(locked.Op)
 	locked.About = map[lifecycle.EventType][]ids.ID{lifecycle.EventMemberFailed: arriving}
 	if stays(locked.Op) {
 		return w.keepReplacement(ctx, t, c, locked, arriving)
 	}
-	if _, err := w.leave(ctx, t, c, locked, departure{about: arriving, step: "undo_members", also: parts.Created(locked.Op)}); err != nil {
+	if _, err := w.leave(ctx, t, c, locked, departure{about: arriving, step: "undo_members",
+		also: parts.Created(locked.Op)}); err != nil {
 		return err
 	}
 	if err := w.settle(ctx, t, c, locked, locked.Op.Targets); err != nil {
@@ -113,7 +116,8 @@ func (w *work) notReplaced(ctx context.Context, t *tx.Tx, c *engine.Context, loc
 
 // keepReplacement leaves the new member where it is proved to be, and the old one as FAILED for a
 // removal: until then the instance has one member more than was asked for.
-func (w *work) keepReplacement(ctx context.Context, t *tx.Tx, c *engine.Context, locked *engine.Locked, arriving []ids.ID) error {
+func (w *work) keepReplacement(ctx context.Context, t *tx.Tx, c *engine.Context, locked *engine.Locked,
+	arriving []ids.ID) error {
 	var proof parts.Proved
 	if err := c.Evidence("verify", &proof); err != nil {
 		return err
@@ -123,7 +127,8 @@ func (w *work) keepReplacement(ctx context.Context, t *tx.Tx, c *engine.Context,
 		status = lifecycle.MemberActive
 		locked.About = map[lifecycle.EventType][]ids.ID{lifecycle.EventMemberFailed: locked.Op.Targets}
 	}
-	_, err := t.Exec(ctx, `UPDATE member SET status = $2, updated_at = $3 WHERE id = ANY ($1) AND status = 'JOINING'`, arriving, status, t.Now)
+	_, err := t.Exec(ctx, `UPDATE member SET status = $2, updated_at = $3 WHERE id = ANY ($1) AND status = 'JOINING'`,
+		arriving, status, t.Now)
 	if err != nil {
 		return fmt.Errorf("keep the new member of %s: %w", locked.Instance.ID, err)
 	}

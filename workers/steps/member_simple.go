@@ -22,8 +22,9 @@ type mark func(ctx context.Context, t *tx.Tx, locked *engine.Locked, member *db.
 // cordon, its end, labels. Without success nothing is noted.
 func (w *work) simple(kind lifecycle.OperationKind, note mark) engine.Kind {
 	return engine.Kind{
-		Kind:  kind,
-		Steps: []engine.Step{w.prepareMembers(opening{title: "looking at the member", about: parts.Targets}), w.dispatch(), w.Await()},
+		Kind: kind,
+		Steps: []engine.Step{w.prepareMembers(opening{title: "looking at the member", about: parts.Targets}), w.dispatch(),
+			w.Await()},
 		Complete: func(ctx context.Context, t *tx.Tx, c *engine.Context, locked *engine.Locked) (any, string, error) {
 			members, err := t.Member.Query().Where(dbmember.IDIn(locked.Op.Targets...)).Order(db.Asc(dbmember.FieldID)).ForUpdate().All(ctx)
 			if err != nil {
@@ -38,7 +39,8 @@ func (w *work) simple(kind lifecycle.OperationKind, note mark) engine.Kind {
 			if err := c.Evidence("await", &word); err != nil {
 				return nil, "", err
 			}
-			return simpleEvidence{Members: locked.Op.Targets, Adapter: word.Evidence}, "done", operation.RecountRoles(ctx, t, locked.Instance.ID)
+			return simpleEvidence{Members: locked.Op.Targets, Adapter: word.Evidence}, "done",
+				operation.RecountRoles(ctx, t, locked.Instance.ID)
 		},
 		Undo: []engine.Step{w.Withdraw()},
 		Undoes: func(c *engine.Context, failure operation.Failure) bool {

@@ -72,13 +72,15 @@ func (w *work) added(ctx context.Context, t *tx.Tx, c *engine.Context, locked *e
 }
 
 // notAdded takes the members off the instance, or keeps those that failed.
-func (w *work) notAdded(ctx context.Context, t *tx.Tx, c *engine.Context, locked *engine.Locked, failure operation.Failure) error {
+func (w *work) notAdded(ctx context.Context, t *tx.Tx, c *engine.Context, locked *engine.Locked,
+	failure operation.Failure) error {
 	about := locked.Op.Targets
 	if keeps(locked.Op, failure) {
 		return w.keepFailed(ctx, t, c, locked)
 	}
 	locked.About = map[lifecycle.EventType][]ids.ID{lifecycle.EventMemberFailed: about}
-	if _, err := w.leave(ctx, t, c, locked, departure{about: about, step: "undo_members", also: parts.Created(locked.Op)}); err != nil {
+	if _, err := w.leave(ctx, t, c, locked, departure{about: about, step: "undo_members",
+		also: parts.Created(locked.Op)}); err != nil {
 		return err
 	}
 	return restore(ctx, t, locked, about, -1)
@@ -94,7 +96,8 @@ func (w *work) keepFailed(ctx context.Context, t *tx.Tx, c *engine.Context, lock
 	if err != nil {
 		return fmt.Errorf("keep members of %s: %w", locked.Instance.ID, err)
 	}
-	found, err := t.Query(ctx, `UPDATE member SET status = 'FAILED', updated_at = $2 WHERE id = ANY ($1) AND status IN ('PENDING', 'JOINING') RETURNING id`,
+	found, err := t.Query(ctx,
+		`UPDATE member SET status = 'FAILED', updated_at = $2 WHERE id = ANY ($1) AND status IN ('PENDING', 'JOINING') RETURNING id`,
 		locked.Op.Targets, t.Now)
 	if err != nil {
 		return fmt.Errorf("keep failed members of %s: %w", locked.Instance.ID, err)

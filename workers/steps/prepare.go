@@ -69,7 +69,8 @@ func (w *work) prepareMembers(o opening) engine.Step {
 // readyFor says whether the work may begin; the result is what to do when it may not.
 func (w *work) readyFor(o opening, locked *engine.Locked, s *parts.Snapshot) (engine.Result, bool) {
 	refuse := func(format string, args ...any) (engine.Result, bool) {
-		return engine.Fail(operation.Failure{Code: string(fault.FailedPrecondition), Owner: operation.OwnerUser, Message: fmt.Sprintf(format, args...)}), false
+		return engine.Fail(operation.Failure{Code: string(fault.FailedPrecondition), Owner: operation.OwnerUser,
+			Message: fmt.Sprintf(format, args...)}), false
 	}
 	if locked.Instance.Status != lifecycle.InstanceRunning {
 		return refuse("the instance is %s", lifecycle.Wire(locked.Instance.Status))
@@ -94,13 +95,15 @@ func (w *work) readyFor(o opening, locked *engine.Locked, s *parts.Snapshot) (en
 		return refuse("%s", unready)
 	}
 	if absent := s.AbsentOf(arriving); absent != "" {
-		return engine.Wait(w.Pace.Round, absent, engine.FailureCause{Code: fault.NodeUnreachable, Owner: operation.OwnerNode}), false
+		return engine.Wait(w.Pace.Round, absent, engine.FailureCause{Code: fault.NodeUnreachable,
+			Owner: operation.OwnerNode}), false
 	}
 	return engine.Result{}, true
 }
 
 // open writes the beginning, and fills in what the step leaves as evidence.
-func (o opening) open(ctx context.Context, t *tx.Tx, locked *engine.Locked, s *parts.Snapshot, known *parts.Prepared) error {
+func (o opening) open(ctx context.Context, t *tx.Tx, locked *engine.Locked, s *parts.Snapshot,
+	known *parts.Prepared) error {
 	about := o.about(locked.Op)
 	*known = parts.Prepared{Members: []ids.ID{}, Before: make(map[ids.ID]parts.Was)}
 	shown, err := wire.Instance(locked.Instance)
@@ -145,5 +148,6 @@ func (o opening) mark(batch *pgx.Batch, t *tx.Tx, locked *engine.Locked, member 
 func changed(member *db.Member, status lifecycle.MemberStatus) event.Draft {
 	return event.Draft{Type: lifecycle.EventMemberChanged, MemberID: member.ID,
 		Message: fmt.Sprintf("%s %d is %s", member.ComponentKey, member.Ordinal, lifecycle.Wire(status)),
-		Payload: map[string]any{"componentKey": member.ComponentKey, "index": member.Ordinal, "status": status, "health": member.Health}}
+		Payload: map[string]any{"componentKey": member.ComponentKey, "index": member.Ordinal, "status": status,
+			"health": member.Health}}
 }

@@ -40,7 +40,8 @@ func (w *work) stopInstance() engine.Step {
 		Run: func(ctx context.Context, c *engine.Context) (engine.Result, error) {
 			var instance *ids.ID
 			var known stopped
-			err := c.DB().Worker().QueryRow(ctx, `SELECT instance_id FROM allocation WHERE id = $1`, c.Op.AllocationID).Scan(&instance)
+			err := c.DB().Worker().QueryRow(ctx, `SELECT instance_id FROM allocation WHERE id = $1`,
+				c.Op.AllocationID).Scan(&instance)
 			if err != nil {
 				return engine.Result{}, fmt.Errorf("load allocation: %w", err)
 			}
@@ -66,8 +67,9 @@ func (w *work) follow(ctx context.Context, c *engine.Context, instance ids.ID) (
 		WHERE instance_id = $1 AND kind = 'INSTANCE_DECOMMISSION' ORDER BY id DESC LIMIT 1`, instance).
 		Scan(&op.id, &op.state, &op.code, &op.message, &op.owner)
 	if errors.Is(err, pgx.ErrNoRows) {
-		return engine.Fail(operation.Failure{Code: string(fault.FailedPrecondition), Owner: operation.OwnerUser, Retryable: true,
-			Message: fmt.Sprintf("instance %s uses the allocation and is not being decommissioned", instance)}), nil
+		return engine.Fail(operation.Failure{Code: string(fault.FailedPrecondition), Owner: operation.OwnerUser,
+			Retryable: true,
+			Message:   fmt.Sprintf("instance %s uses the allocation and is not being decommissioned", instance)}), nil
 	}
 	if err != nil {
 		return engine.Result{}, fmt.Errorf("look for the decommission of %s: %w", instance, err)
@@ -80,9 +82,12 @@ func (w *work) follow(ctx context.Context, c *engine.Context, instance ids.ID) (
 		return engine.Result{}, err
 	}
 	if op.state == lifecycle.OperationSucceeded {
-		return engine.Wait(w.Pace.Poll, fmt.Sprintf("waits until nothing is left of instance %s, which was torn down by force", instance), parts.ResidueCause), nil
+		return engine.Wait(w.Pace.Poll,
+			fmt.Sprintf("waits until nothing is left of instance %s, which was torn down by force", instance),
+			parts.ResidueCause), nil
 	}
-	return engine.Wait(w.Pace.Poll, fmt.Sprintf("waits for operation %s to tear instance %s down", op.id, instance), engine.FailureCause{}), nil
+	return engine.Wait(w.Pace.Poll, fmt.Sprintf("waits for operation %s to tear instance %s down", op.id, instance),
+		engine.FailureCause{}), nil
 }
 
 // memberProofs is the evidence of the residue step: for each member that ever lived in the
@@ -101,7 +106,8 @@ type memberProof struct {
 
 func (w *work) proofOfMembers() engine.Step {
 	return engine.Step{
-		Name: "residue", Title: "checking that every member that lived in it is proved gone", Percent: 95, Owner: operation.OwnerNode,
+		Name: "residue", Title: "checking that every member that lived in it is proved gone", Percent: 95,
+		Owner: operation.OwnerNode,
 		Run: func(ctx context.Context, c *engine.Context) (engine.Result, error) {
 			found, err := c.DB().Worker().Query(ctx, `SELECT m.id, m.status, n.name, t.id, t.ended_at FROM member m
 				LEFT JOIN compute_node n ON n.id = m.node_id
@@ -120,7 +126,8 @@ func (w *work) proofOfMembers() engine.Step {
 			}
 			for _, member := range members {
 				if member.status != lifecycle.MemberRemoved || member.Task == nil {
-					return engine.Wait(w.Pace.Poll, fmt.Sprintf("member %s is not proved gone", member.Member), parts.ResidueCause), nil
+					return engine.Wait(w.Pace.Poll, fmt.Sprintf("member %s is not proved gone", member.Member), parts.ResidueCause),
+						nil
 				}
 			}
 			return engine.Done(memberProofs{Members: members}), nil

@@ -27,7 +27,8 @@ func (w *work) settle(ctx context.Context, t *tx.Tx, c *engine.Context, locked *
 	if err := c.Evidence("withdraw", &ending); err != nil {
 		return err
 	}
-	members, err := t.Member.Query().Where(dbmember.IDIn(about...), dbmember.InstanceID(locked.Instance.ID)).Order(db.Asc(dbmember.FieldID)).ForUpdate().All(ctx)
+	members, err := t.Member.Query().Where(dbmember.IDIn(about...),
+		dbmember.InstanceID(locked.Instance.ID)).Order(db.Asc(dbmember.FieldID)).ForUpdate().All(ctx)
 	if err != nil {
 		return fmt.Errorf("lock members of %s: %w", locked.Instance.ID, err)
 	}
@@ -46,7 +47,8 @@ func (w *work) settle(ctx context.Context, t *tx.Tx, c *engine.Context, locked *
 }
 
 // standingOf is where a member is after an operation that did not succeed.
-func standingOf(op *db.Operation, member *db.Member, before parts.Was, said adapter.MemberStatus, ending string) parts.Was {
+func standingOf(op *db.Operation, member *db.Member, before parts.Was, said adapter.MemberStatus,
+	ending string) parts.Was {
 	to := parts.Was{Status: member.Status, Cordoned: member.Cordoned}
 	back := parts.Was{Status: lifecycle.MemberActive, Cordoned: before.Cordoned}
 	switch {
@@ -102,7 +104,8 @@ func restore(ctx context.Context, t *tx.Tx, locked *engine.Locked, about []ids.I
 
 // join makes members ACTIVE whose readiness the agents have proved.
 func join(ctx context.Context, t *tx.Tx, locked *engine.Locked, about []ids.ID) error {
-	members, err := t.Member.Query().Where(dbmember.IDIn(about...), dbmember.InstanceID(locked.Instance.ID)).Order(db.Asc(dbmember.FieldID)).ForUpdate().All(ctx)
+	members, err := t.Member.Query().Where(dbmember.IDIn(about...),
+		dbmember.InstanceID(locked.Instance.ID)).Order(db.Asc(dbmember.FieldID)).ForUpdate().All(ctx)
 	if err != nil {
 		return fmt.Errorf("lock members of %s: %w", locked.Instance.ID, err)
 	}
@@ -110,7 +113,8 @@ func join(ctx context.Context, t *tx.Tx, locked *engine.Locked, about []ids.ID) 
 		if err := member.Status.CanMove(lifecycle.MemberActive); err != nil {
 			return fmt.Errorf("member %s: %w", member.ID, err)
 		}
-		if err := set(ctx, t, locked, member, parts.Was{Status: lifecycle.MemberActive, Cordoned: member.Cordoned}); err != nil {
+		if err := set(ctx, t, locked, member, parts.Was{Status: lifecycle.MemberActive,
+			Cordoned: member.Cordoned}); err != nil {
 			return err
 		}
 	}

@@ -65,7 +65,8 @@ func (w *Worker) follow(ctx context.Context, row *db.Webhook) (found bool, err e
 	}
 }
 
-// place is where a webhook stands. After the database was restored on another server no cursor means anything: it begins anew.
+// place is where a webhook stands. After the database was restored on another server no cursor means anything: it
+// begins anew.
 func (w *Worker) place(ctx context.Context, row *db.Webhook) (event.Position, error) {
 	place, err := w.feeds.Parse(row.Cursor)
 	if err == nil || !fault.Is(err, fault.CursorExpired) {
@@ -76,13 +77,14 @@ func (w *Worker) place(ctx context.Context, row *db.Webhook) (event.Position, er
 		return place, err
 	}
 	w.Log.Warn("a webhook's cursor is of an earlier database; it begins anew", "webhook", row.ID)
-	_, err = w.DB.Worker().Exec(ctx, `UPDATE webhook SET cursor = $2 WHERE id = $1 AND cursor = $3`, row.ID, w.feeds.Cursor(place), row.Cursor)
+	_, err = w.DB.Worker().Exec(ctx, `UPDATE webhook SET cursor = $2 WHERE id = $1 AND cursor = $3`, row.ID,
+		w.feeds.Cursor(place), row.Cursor)
 	row.Cursor = w.feeds.Cursor(place)
 	return place, err
 }
 
-// advance writes the deliveries of a page, the webhook's new cursor and its job, unless the webhook was changed since it
-// was read; moved says that it came further. Nothing is written when there is nothing to do.
+// advance writes the deliveries of a page, the webhook's new cursor and its job, unless the webhook was changed since
+// it was read; moved says that it came further. Nothing is written when there is nothing to do.
 func (w *Worker) advance(ctx context.Context, row *db.Webhook, events []*event.Event) (moved bool, err error) {
 	if len(events) == 0 {
 		var due bool
@@ -125,7 +127,8 @@ func (w *Worker) advance(ctx context.Context, row *db.Webhook, events []*event.E
 // events were looked at. An event that was sent before is sent again: somebody asked for a replay.
 func (w *Worker) take(ctx context.Context, t *tx.Tx, row *db.Webhook, events []*event.Event) (taken int, err error) {
 	var waiting int
-	err = t.QueryRow(ctx, `SELECT count(id) FROM webhook_delivery WHERE webhook_id = $1 AND state = 'PENDING'`, row.ID).Scan(&waiting)
+	err = t.QueryRow(ctx, `SELECT count(id) FROM webhook_delivery WHERE webhook_id = $1 AND state = 'PENDING'`,
+		row.ID).Scan(&waiting)
 	if err != nil {
 		return 0, err
 	}
@@ -157,7 +160,8 @@ func (w *Worker) take(ctx context.Context, t *tx.Tx, row *db.Webhook, events []*
 // must is replaced; one that runs looks again before it ends, which waits for this transaction.
 func (w *Worker) plan(ctx context.Context, t *tx.Tx, row *db.Webhook) error {
 	var next *time.Time
-	err := t.QueryRow(ctx, `SELECT min(next_attempt_at) FROM webhook_delivery WHERE webhook_id = $1 AND state = 'PENDING'`, row.ID).Scan(&next)
+	err := t.QueryRow(ctx, `SELECT min(next_attempt_at) FROM webhook_delivery WHERE webhook_id = $1 AND state = 'PENDING'`,
+		row.ID).Scan(&next)
 	if err != nil || next == nil {
 		return err
 	}

@@ -46,7 +46,8 @@ func TestAReceiverPutsADeliveryOffForAnHourAtMost(t *testing.T) {
 func TestABodyThatWouldBeTooLongLeavesItsDetailsOut(t *testing.T) {
 	t.Parallel()
 	of := func(n int) *event.Event {
-		return &event.Event{Event: &db.Event{ID: "evt_1", Type: "apps.instance.healthy", Message: "m", Payload: json.RawMessage(`{"x":"` + strings.Repeat("y", n) + `"}`)}}
+		return &event.Event{Event: &db.Event{ID: "evt_1", Type: "apps.instance.healthy", Message: "m",
+			Payload: json.RawMessage(`{"x":"` + strings.Repeat("y", n) + `"}`)}}
 	}
 	small, err := body(of(10))
 	require.NoError(t, err)
@@ -63,7 +64,8 @@ func TestABodyThatWouldBeTooLongLeavesItsDetailsOut(t *testing.T) {
 func TestAnAnswerIsJudged(t *testing.T) {
 	t.Parallel()
 	for code, want := range map[int]result{
-		200: {ok: true, status: 200}, 299: {ok: true, status: 299}, 302: {status: 302, text: "the receiver answered 302: redirects are not followed"},
+		200: {ok: true, status: 200}, 299: {ok: true, status: 299},
+		302: {status: 302, text: "the receiver answered 302: redirects are not followed"},
 		404: {status: 404, text: "the receiver answered 404", after: 7 * time.Second},
 		410: {status: 410, gone: true, text: "the receiver answered 410", after: 7 * time.Second},
 		503: {status: 503, text: "the receiver answered 503", after: 7 * time.Second},

@@ -61,7 +61,8 @@ func child(dsn string) error {
 	if err != nil {
 		return err
 	}
-	worker, err := webhook.New(ctx, webhook.Config{DB: database, Hub: hub, Vault: vault, Dial: dial.Loopback(), Log: log, Process: ids.New(ids.Worker), Pace: brisk})
+	worker, err := webhook.New(ctx, webhook.Config{DB: database, Hub: hub, Vault: vault, Dial: dial.Loopback(), Log: log,
+		Process: ids.New(ids.Worker), Pace: brisk})
 	if err != nil {
 		return err
 	}
@@ -71,8 +72,8 @@ func child(dsn string) error {
 	return <-ended
 }
 
-// spawn starts a worker as a real process, which can be asked to stop when spawn returns; it is killed at the end of the test
-// at the latest.
+// spawn starts a worker as a real process, which can be asked to stop when spawn returns; it is killed at the end of
+// the test at the latest.
 func (l *lab) spawn() *exec.Cmd {
 	l.TB.Helper()
 	command := exec.Command(os.Args[0], "-test.run=^$")
@@ -112,7 +113,8 @@ func TestWhatAKilledProcessWasSendingIsSentAgainUnderTheSameID(t *testing.T) {
 	_, _ = first.Process.Wait()
 	require.Equal(t, 1, l.Count("webhook_delivery", "state = 'PENDING' AND attempts = 0"))
 	l.spawn()
-	require.Eventually(t, func() bool { return l.Count("webhook_delivery", "state = 'DELIVERED'") == 1 }, takeOver, 50*time.Millisecond)
+	require.Eventually(t, func() bool { return l.Count("webhook_delivery", "state = 'DELIVERED'") == 1 }, takeOver,
+		50*time.Millisecond)
 	requests := to.requests()
 	require.Len(t, requests, 2)
 	require.Equal(t, requests[0].id, requests[1].id)

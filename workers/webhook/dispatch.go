@@ -26,7 +26,8 @@ const (
 
 // dispatch works whenever this process holds the lock, until ctx ends.
 func (w *Worker) dispatch(ctx context.Context) error {
-	return leader.Post{Pool: w.DB.Worker(), Lock: lockKey, Log: w.Log, Stopped: "dispatching webhooks stopped; it begins again", Work: w.projects}.Run(ctx)
+	return leader.Post{Pool: w.DB.Worker(), Lock: lockKey, Log: w.Log,
+		Stopped: "dispatching webhooks stopped; it begins again", Work: w.projects}.Run(ctx)
 }
 
 // projects keeps a watch for each project that has a webhook to be served.
@@ -61,7 +62,8 @@ func (w *Worker) projects(ctx context.Context) error {
 }
 
 // survey begins and ends watches, and reads how far behind the deliveries are.
-func (w *Worker) survey(ctx context.Context, watches map[ids.ID]context.CancelFunc, begin func(ids.ID) context.CancelFunc) error {
+func (w *Worker) survey(ctx context.Context, watches map[ids.ID]context.CancelFunc,
+	begin func(ids.ID) context.CancelFunc) error {
 	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
 	found, err := w.DB.Worker().Query(ctx, `SELECT DISTINCT h.project_id FROM webhook h JOIN project p ON p.id = h.project_id AND p.deleted_at IS NULL

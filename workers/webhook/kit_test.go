@@ -91,8 +91,9 @@ func (l *logs) String() string {
 // work runs a worker until the test ends, or stop is called.
 func (l *lab) work(change func(*webhook.Config)) (stop func()) {
 	l.TB.Helper()
-	config := webhook.Config{DB: l.DB, Hub: l.Hub, Vault: l.vault, Dial: dial.Loopback(), Process: ids.New(ids.Worker), Pace: atOnce,
-		Log: slog.New(slog.NewTextHandler(l.log, &slog.HandlerOptions{Level: slog.LevelDebug}))}
+	config := webhook.Config{DB: l.DB, Hub: l.Hub, Vault: l.vault, Dial: dial.Loopback(), Process: ids.New(ids.Worker),
+		Pace: atOnce,
+		Log:  slog.New(slog.NewTextHandler(l.log, &slog.HandlerOptions{Level: slog.LevelDebug}))}
 	if change != nil {
 		change(&config)
 	}
@@ -126,7 +127,8 @@ func (l *lab) happen(of lifecycle.EventType, messages ...string) {
 // hook makes a webhook for every event of instances, and answers its secret.
 func (l *lab) hook(address string) (*db.Webhook, string) {
 	l.TB.Helper()
-	made, err := l.verbs.Create(l.admin, verbs.CreateInput{ProjectID: l.project.ID, URL: address, EventTypes: []string{"apps.instance.*"}, IdempotencyKey: string(ids.New(ids.Webhook))})
+	made, err := l.verbs.Create(l.admin, verbs.CreateInput{ProjectID: l.project.ID, URL: address,
+		EventTypes: []string{"apps.instance.*"}, IdempotencyKey: string(ids.New(ids.Webhook))})
 	require.NoError(l.TB, err)
 	return made.Webhook, *made.Secret
 }
@@ -147,7 +149,9 @@ func (l *lab) until(what string, is func() bool) {
 // settled waits until so many deliveries stand in a state.
 func (l *lab) settled(state lifecycle.DeliveryState, n int) {
 	l.TB.Helper()
-	l.until("deliveries are "+string(state), func() bool { return l.Count("webhook_delivery", "state = $1", string(state)) == n })
+	l.until("deliveries are "+string(state), func() bool {
+		return l.Count("webhook_delivery", "state = $1", string(state)) == n
+	})
 }
 
 // got is a request that a receiver has got.

@@ -28,7 +28,8 @@ func (serve) Kind() string { return "webhook_serve" }
 
 // serveAt are the options of a job at a time, zero for now: there is one of a webhook.
 func serveAt(at time.Time) *river.InsertOpts {
-	return &river.InsertOpts{Queue: queue, ScheduledAt: at, UniqueOpts: river.UniqueOpts{ByArgs: true, ByState: chores.Live()}}
+	return &river.InsertOpts{Queue: queue, ScheduledAt: at,
+		UniqueOpts: river.UniqueOpts{ByArgs: true, ByState: chores.Live()}}
 }
 
 // waits says that a job has not begun.

@@ -12,12 +12,12 @@ import (
 	"github.com/gpuaas/app-platform/internal/tx"
 )
 
-// recovered is for how long a receiver must have failed for all that waits to be due as soon as it answers again; a single
-// event that it cannot take is not such a failure.
+// recovered is for how long a receiver must have failed for all that waits to be due as soon as it answers again; a
+// single event that it cannot take is not such a failure.
 const recovered = time.Minute
 
-// settle writes down how a batch went: each delivery, and how its webhook stands. What was sent again, dropped or settled
-// by somebody else meanwhile stays as they left it.
+// settle writes down how a batch went: each delivery, and how its webhook stands. What was sent again, dropped or
+// settled by somebody else meanwhile stays as they left it.
 func (w *Worker) settle(ctx context.Context, row *db.Webhook, results []result) error {
 	var delivered, failed, dead int64
 	err := w.DB.As(ctx, w.actor, func(ctx context.Context, t *tx.Tx) error {

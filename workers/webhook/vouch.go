@@ -14,9 +14,11 @@ import (
 )
 
 // lapsedText is what a webhook shows whose maker may see nothing of what it sends.
-const lapsedText = "whoever made it may not read its events any more: resume it, or give it an address, as somebody who may"
+const lapsedText = "whoever made it may not read its events any more: resume it, or give it an address, as somebody " +
+	"who may"
 
-// scanVouched scans a webhook and who answers for it: of its families those are left whose events its maker may read now.
+// scanVouched scans a webhook and who answers for it: of its families those are left whose events its maker may read
+// now.
 func (w *Worker) scanVouched(row pgx.CollectableRow) (*db.Webhook, error) {
 	var voucher []byte
 	found, err := verbs.Scan(tail{row, []any{&voucher}})
@@ -39,8 +41,8 @@ func (w *Worker) narrow(row *db.Webhook, raw []byte) error {
 	return nil
 }
 
-// drop gives up what is due of families that the webhook's maker may not read any more. It can be sent again once somebody
-// answers for the webhook who may.
+// drop gives up what is due of families that the webhook's maker may not read any more. It can be sent again once
+// somebody answers for the webhook who may.
 func (w *Worker) drop(ctx context.Context, of *batch) error {
 	var dropped []string
 	of.due = slices.DeleteFunc(of.due, func(one delivery) bool {
@@ -66,7 +68,8 @@ func (w *Worker) lapse(ctx context.Context, row *db.Webhook) error {
 	if row.LastError == lapsedText {
 		return nil
 	}
-	if _, err := w.DB.Worker().Exec(ctx, `UPDATE webhook SET last_error = $2 WHERE id = $1`, row.ID, lapsedText); err != nil {
+	if _, err := w.DB.Worker().Exec(ctx, `UPDATE webhook SET last_error = $2 WHERE id = $1`, row.ID,
+		lapsedText); err != nil {
 		return fmt.Errorf("note that webhook %s has lapsed: %w", row.ID, err)
 	}
 	return nil

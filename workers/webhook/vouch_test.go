@@ -29,7 +29,9 @@ func TestAWebhookAsksWhetherItsMakerMayStillSee(t *testing.T) {
 	l.admin = next
 	l.happen(lifecycle.EventInstanceHealthy, "two")
 	stop = l.work(nil)
-	l.until("the webhook says why nothing is sent", func() bool { return strings.Contains(l.now(row.ID).LastError, "may not read its events") })
+	l.until("the webhook says why nothing is sent", func() bool {
+		return strings.Contains(l.now(row.ID).LastError, "may not read its events")
+	})
 	stop()
 	require.Equal(t, []string{"one"}, to.messages())
 

@@ -3,10 +3,10 @@
 //	a project's feed ──dispatch──▶ delivery rows, a job, the webhook's cursor: one transaction
 //	a webhook's job  ──serve─────▶ POST, POST, … ──▶ how they went: one transaction; the next job, when something waits
 //
-// One process dispatches, under an advisory lock: it waits for a project's events, reads its feed below the watermark and
-// writes a row for each event that a webhook chose, so that nothing is missed and nothing is there twice. A job serves one
-// webhook, and there is at most one of a webhook, so that a slow or dead receiver costs one place among the jobs however
-// much waits for it: jobs take turns, and with them projects.
+// One process dispatches, under an advisory lock: it waits for a project's events, reads its feed below the watermark
+// and writes a row for each event that a webhook chose, so that nothing is missed and nothing is there twice. A job
+// serves one webhook, and there is at most one of a webhook, so that a slow or dead receiver costs one place among the
+// jobs however much waits for it: jobs take turns, and with them projects.
 //
 //	deliveries that wait for a webhook   1,000; more events stay in the feed, at the webhook's cursor
 //	requests to a webhook at once        4
@@ -61,7 +61,8 @@ type Pace struct {
 	Request time.Duration
 	// Turn is how long a job goes on before others have their turn: 10 s.
 	Turn time.Duration
-	// Backoff is the pause after a delivery's try, from 1: 10 s, 1 min, 5 min, 30 min, 2 h, 6 h, 15 h, a fifth more or less.
+	// Backoff is the pause after a delivery's try, from 1: 10 s, 1 min, 5 min, 30 min, 2 h, 6 h, 15 h, a fifth more or
+	// less.
 	Backoff func(try int) time.Duration
 	// Rest is the pause of a receiver that has failed for a time: a quarter of that, from 5 s to 5 minutes.
 	Rest func(failing time.Duration) time.Duration
@@ -104,12 +105,14 @@ func New(ctx context.Context, config Config) (*Worker, error) {
 		return nil, err
 	}
 	w := &Worker{Config: config, actor: authz.System("webhooks"), feeds: feeds,
-		public: dial.NewClient(config.Dial, true, config.Pace.Request), inner: dial.NewClient(config.Dial, false, config.Pace.Request)}
+		public: dial.NewClient(config.Dial, true, config.Pace.Request),
+		inner:  dial.NewClient(config.Dial, false, config.Pace.Request)}
 	kinds := river.NewWorkers()
 	river.AddWorker(kinds, &server{Worker: w})
 	river.AddWorker(kinds, &forgetter{Worker: w})
 	w.jobs, err = chores.New(chores.Config{
-		DB: config.DB, Hub: config.Hub, Log: config.Log, ID: config.Process, Workers: kinds, Queues: map[string]int{queue: places},
+		DB: config.DB, Hub: config.Hub, Log: config.Log, ID: config.Process, Workers: kinds,
+		Queues: map[string]int{queue: places},
 		Periodic: []*river.PeriodicJob{river.NewPeriodicJob(river.PeriodicInterval(forgetEvery),
 			func() (river.JobArgs, *river.InsertOpts) { return forget{}, nil }, &river.PeriodicJobOpts{RunOnStart: true})},
 		Timeout: config.Pace.job(), Rescue: config.Pace.job() + config.Pace.Request,
@@ -144,10 +147,12 @@ func (p *Pace) complete() {
 	}
 }
 
-// job is the longest that a job can take: its turn, the batch that began at its end, and as long again for the database.
+// job is the longest that a job can take: its turn, the batch that began at its end, and as long again for the
+// database.
 func (p *Pace) job() time.Duration {
 	return p.Turn + 2*batchSize/atOnce*p.Request
 }
 
 // backoffs are the pauses after each try but the last.
-var backoffs = [maxTries - 1]time.Duration{10 * time.Second, time.Minute, 5 * time.Minute, 30 * time.Minute, 2 * time.Hour, 6 * time.Hour, 15 * time.Hour}
+var backoffs = [maxTries - 1]time.Duration{10 * time.Second, time.Minute, 5 * time.Minute, 30 * time.Minute,
+	2 * time.Hour, 6 * time.Hour, 15 * time.Hour}

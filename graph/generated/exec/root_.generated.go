@@ -8986,7 +8986,7 @@ enum CapacityShape {
   GPU_SLICE
 }
 
-"Where an allocation stands."
+"The state of an allocation."
 enum AllocationStatus {
   "Asked for."
   REQUESTED
@@ -9024,7 +9024,7 @@ type Allocation implements Node {
   sku: String!
   "Where it is."
   region: String!
-  "Where it stands."
+  "Its state."
   status: AllocationStatus!
   "The node it is bound to; null until READY."
   node: ComputeNode
@@ -9034,11 +9034,11 @@ type Allocation implements Node {
   schedulerType: String!
   "The caller's own references; integration metadata, no meaning to the platform."
   integrationMetadata: JSON
-  "The operation that asked for it, when no person did."
+  "The operation that requested it, when no person did."
   createdByOperationId: ID
   "The operation that releases it; null until then."
   releaseOperation: Operation
-  "When it was asked for."
+  "When it was requested."
   createdAt: DateTime!
   "When it was proved gone."
   releasedAt: DateTime
@@ -9048,7 +9048,7 @@ type Allocation implements Node {
 type AllocationConnection {
   "The rows, each with its cursor."
   edges: [AllocationEdge!]!
-  "Where the page stands."
+  "The page's place in the list."
   pageInfo: PageInfo!
 }
 
@@ -9065,7 +9065,7 @@ extend type Query {
   allocations("The project." projectId: ID!, "Only these statuses." statuses: [AllocationStatus!], "How many, 1 to 100." first: Int = 50, "Read on after this cursor." after: String): AllocationConnection!
 }
 
-"What capacity is asked for."
+"The capacity that is requested."
 input RequestAllocationInput {
   "The project that rents it."
   projectId: ID!
@@ -9083,7 +9083,7 @@ input RequestAllocationInput {
   isolationClass: IsolationClass
   "Only nodes that offer this profile; left out for any."
   memberProfile: MemberProfile
-  "Name for people; a number is added when several are asked for."
+  "Name for people; a number is added when several are requested."
   name: String
   "Which scheduler the caller will put on it; kept, not read."
   schedulerType: String
@@ -9095,7 +9095,7 @@ input RequestAllocationInput {
 
 "The allocations that were got."
 type RequestAllocationPayload {
-  "One for each asked for."
+  "One for each that was requested."
   allocations: [Allocation!]!
 }
 
@@ -9119,7 +9119,7 @@ type ReleaseAllocationPayload {
 
 extend type Mutation {
   "Rent capacity. Key: allocation.create on the project. CAPACITY_EXHAUSTED when no node fits; then nothing is written."
-  requestAllocation("What is asked for." input: RequestAllocationInput!): RequestAllocationPayload!
+  requestAllocation("The request." input: RequestAllocationInput!): RequestAllocationPayload!
   "Give capacity back; an instance that uses it is stopped first. Key: allocation.release on the project, and <family>.instance.delete if an instance uses it."
   releaseAllocation("Which." input: ReleaseAllocationInput!): ReleaseAllocationPayload!
 }
@@ -9172,7 +9172,7 @@ type App implements Node {
 type AppConnection {
   "The rows, each with its cursor."
   edges: [AppEdge!]!
-  "Where the page stands."
+  "The page's place in the list."
   pageInfo: PageInfo!
 }
 
@@ -9290,7 +9290,7 @@ type Runbook {
 type ManifestConnection {
   "The rows, each with its cursor."
   edges: [ManifestEdge!]!
-  "Where the page stands."
+  "The page's place in the list."
   pageInfo: PageInfo!
 }
 
@@ -9336,7 +9336,7 @@ type Artifact implements Node {
   signature: SignatureState!
   "The trusted key that signed it; null when none has."
   signedBy: SignerKey
-  "Since when it is in quarantine, where nobody gets it; null when it is not."
+  "Since when it is in quarantine, where it is not delivered; null when it is not."
   quarantinedAt: DateTime
   "Why it is in quarantine, a code of the catalogue; empty when a person put it there."
   quarantineCode: String!
@@ -9356,7 +9356,7 @@ type Artifact implements Node {
 type ArtifactConnection {
   "The rows, each with its cursor."
   edges: [ArtifactEdge!]!
-  "Where the page stands."
+  "The page's place in the list."
   pageInfo: PageInfo!
 }
 
@@ -9394,7 +9394,7 @@ type AdapterRegistration implements Node {
 type AdapterRegistrationConnection {
   "The rows, each with its cursor."
   edges: [AdapterRegistrationEdge!]!
-  "Where the page stands."
+  "The page's place in the list."
   pageInfo: PageInfo!
 }
 
@@ -9446,7 +9446,7 @@ type Entitlement implements Node {
 type EntitlementConnection {
   "The rows, each with its cursor."
   edges: [EntitlementEdge!]!
-  "Where the page stands."
+  "The page's place in the list."
   pageInfo: PageInfo!
 }
 
@@ -9615,7 +9615,7 @@ extend type Mutation {
   publishManifest("What it is made from." input: PublishManifestInput!): Manifest!
   "Move a manifest to its next stage. Key: manifest.promote on the app's publisher, or on the platform."
   promoteManifest("The step." input: PromoteManifestInput!): Manifest!
-  "Register an adapter or change its address; it is asked to describe itself. Key: adapter.register, platform."
+  "Register an adapter or change its address; it is called to describe itself. Key: adapter.register, platform."
   registerAdapter("What it is made from." input: RegisterAdapterInput!): AdapterRegistration!
   "Let a project launch an app; limits and end of one that holds already are replaced. Key: entitlement.manage on the project."
   grantEntitlement("The project." projectId: ID!, "The app." appSlug: String!, "How far it goes; left out for no bound." limits: EntitlementLimitsInput, "When it ends; left out for never." expiresAt: DateTime, "Why, kept in the audit." reason: String): Entitlement!
@@ -9635,7 +9635,7 @@ interface Node {
   id: ID!
 }
 
-"Where a page of a connection stands."
+"The place of a page in its list."
 type PageInfo {
   "Whether more rows follow the last edge."
   hasNextPage: Boolean!
@@ -9659,7 +9659,7 @@ type Mutation
 "The root of everything that can be watched, over graphql-transport-ws."
 type Subscription
 
-"How well something works, by the adapter's word; it stands beside the status and is never mixed into it."
+"How well something works, by the adapter's report; it is shown beside the status and is never mixed into it."
 enum Health {
   "Works as it should."
   HEALTHY
@@ -9804,7 +9804,7 @@ type Event implements Node {
 type EventConnection {
   "The rows, each with its cursor."
   edges: [EventEdge!]!
-  "Where the page stands."
+  "The page's place in the list."
   pageInfo: PageInfo!
 }
 
@@ -9822,7 +9822,7 @@ type AuditEntry implements Node {
   id: ID!
   "Who tried."
   actor: Actor!
-  "The permission key that was asked for."
+  "The permission key that was requested."
   permissionKey: String!
   "The field that was called."
   action: String!
@@ -9858,7 +9858,7 @@ type AuditEntry implements Node {
 type AuditEntryConnection {
   "The rows, each with its cursor."
   edges: [AuditEntryEdge!]!
-  "Where the page stands."
+  "The page's place in the list."
   pageInfo: PageInfo!
 }
 
@@ -9914,7 +9914,7 @@ type AuditLink {
   sealedAt: DateTime!
 }
 
-"A signed statement of where the audit's chain stood."
+"A signed statement of the audit chain's head."
 type AuditCheckpoint {
   "Typed id, ` + "`" + `chk_…` + "`" + `."
   id: ID!
@@ -10017,7 +10017,7 @@ type Project implements Node {
 type ProjectConnection {
   "The rows, each with its cursor."
   edges: [ProjectEdge!]!
-  "Where the page stands."
+  "The page's place in the list."
   pageInfo: PageInfo!
 }
 
@@ -10077,7 +10077,7 @@ type Session {
 type UserConnection {
   "The rows, each with its cursor."
   edges: [UserEdge!]!
-  "Where the page stands."
+  "The page's place in the list."
   pageInfo: PageInfo!
 }
 
@@ -10165,7 +10165,7 @@ type ServiceAccountChange {
 type ServiceAccountConnection {
   "The rows, each with its cursor."
   edges: [ServiceAccountEdge!]!
-  "Where the page stands."
+  "The page's place in the list."
   pageInfo: PageInfo!
 }
 
@@ -10229,7 +10229,7 @@ type RoleBinding implements Node {
 type RoleBindingConnection {
   "The rows, each with its cursor."
   edges: [RoleBindingEdge!]!
-  "Where the page stands."
+  "The page's place in the list."
   pageInfo: PageInfo!
 }
 
@@ -10247,7 +10247,7 @@ type Role {
   name: String!
   "What it is for."
   description: String!
-  "Where it can be given: PLATFORM, TENANT, PROJECT; empty for the ceiling of a kind of machine, which nobody is given."
+  "Where it can be given: PLATFORM, TENANT, PROJECT; empty for the ceiling of a kind of machine, which is given to no one."
   scopes: [String!]!
   "Its keys, sorted."
   permissionKeys: [String!]!
@@ -10263,7 +10263,7 @@ type PermissionKey {
   family: String!
 }
 
-"Who is asked about, for which key, on what."
+"The subject, the key and the object."
 input ExplainPermissionInput {
   "A person, service account, operation or node; left out for the caller itself."
   subjectId: ID
@@ -10336,9 +10336,9 @@ type Viewer {
 extend type Query {
   "The caller itself."
   viewer: Viewer!
-  "Every role with its keys. For whoever is logged in."
+  "Every role with its keys. For every caller that is logged in."
   roles: [Role!]!
-  "Every permission key. For whoever is logged in."
+  "Every permission key. For every caller that is logged in."
   permissionKeys: [PermissionKey!]!
   "Who holds which role at the platform, a tenant or a project, newest first; those of a project include its tenant's. Key: identity.binding.read at the scope."
   roleBindings("The tenant." tenantId: ID, "The project." projectId: ID, "Revoked and expired ones too." ended: Boolean! = false, "How many, 1 to 100." first: Int = 50, "Read on after this cursor." after: String): RoleBindingConnection!
@@ -10416,7 +10416,7 @@ input UpdateUserInput {
   userId: ID!
   "Name for people, 1 to 100 characters; left out to keep it."
   displayName: String
-  "Whether nobody may log in as this person; left out to keep it. Disabling ends every session at once."
+  "Whether logging in as this person is refused; left out to keep it. Disabling ends every session at once."
   disabled: Boolean
   "Why, kept in the audit."
   reason: String
@@ -10547,7 +10547,7 @@ extend type Mutation {
   revokeInvitation("The person." userId: ID!, "Why, kept in the audit." reason: String): User!
   "Set which domains of addresses are a tenant's, once that was verified. A domain is one tenant's: CONFLICT when another has it. Key: tenant.create, platform."
   setTenantDomains("Which." input: SetTenantDomainsInput!): Tenant!
-  "Give a role. Key: identity.binding.grant at the scope; nobody can give keys they lack."
+  "Give a role. Key: identity.binding.grant at the scope; a key that the caller lacks cannot be given."
   grantRole("Which, to whom, where." input: GrantRoleInput!): RoleBinding!
   "Take a role away. Key: identity.binding.revoke at its scope."
   revokeRole("The binding." bindingId: ID!, "Why, kept in the audit." reason: String): RoleBinding!
@@ -10579,7 +10579,7 @@ extend type Mutation {
   createLoginLink("The person." userId: ID!): LoginLinkPayload!
 }
 `, BuiltIn: false},
-	{Name: "../../schema/instance.graphql", Input: `"Where an instance stands."
+	{Name: "../../schema/instance.graphql", Input: `"The state of an instance."
 enum InstanceStatus {
   "Accepted."
   CREATED
@@ -10629,7 +10629,7 @@ type ComponentRole {
   componentKey: String!
   "Name for people."
   displayName: String!
-  "Members asked for."
+  "Members requested."
   desired: Int!
   "Members that exist now."
   current: Int!
@@ -10657,7 +10657,7 @@ type Instance implements Node {
   permissionFamily: String!
   "The manifest it was launched from."
   manifest: Manifest!
-  "Where it stands."
+  "Its state."
   status: InstanceStatus!
   "How well it works, by the adapter's word."
   health: Health!
@@ -10691,7 +10691,7 @@ type Instance implements Node {
   blockers: [Blocker!]!
   "What its operations have left behind and is still there, at most 100."
   orphans: [Orphan!]!
-  "Members asked for, there, and healthy, by component."
+  "Members requested, present, and healthy, by component."
   roles: [ComponentRole!]!
   "Its members, by component and index. Key: <family>.node.read, as of each member."
   members("How many, 1 to 100." first: Int = 50, "Read on after this cursor." after: String): MemberConnection!
@@ -10701,7 +10701,7 @@ type Instance implements Node {
   lastOperation: Operation
   "Its timeline, oldest first; pass an event's cursor to read on."
   events("How many, 1 to 500." first: Int = 100, "Read on after this cursor." after: String): EventConnection!
-  "What its app can be asked to do."
+  "The actions of its app."
   actions: [ActionSpec!]!
   "The allocations it uses, at most 256."
   allocations: [Allocation!]!
@@ -10747,7 +10747,7 @@ type Drift {
 type InstanceConnection {
   "The rows, each with its cursor."
   edges: [InstanceEdge!]!
-  "Where the page stands."
+  "The page's place in the list."
   pageInfo: PageInfo!
 }
 
@@ -10759,7 +10759,7 @@ type InstanceEdge {
   node: Instance!
 }
 
-"Where a member stands."
+"The state of a member."
 enum MemberStatus {
   "Asked for."
   PENDING
@@ -10789,7 +10789,7 @@ type Member implements Node {
   componentKey: String!
   "Its number in the component, from 0."
   index: Int!
-  "Where it stands."
+  "Its state."
   status: MemberStatus!
   "Whether it takes no new work."
   cordoned: Boolean!
@@ -10813,7 +10813,7 @@ type Member implements Node {
   adapterDetail: JSON
   "Its labels, by name."
   labels: JSON!
-  "When it was asked for."
+  "When it was requested."
   createdAt: DateTime!
   "When it last changed."
   updatedAt: DateTime!
@@ -10827,7 +10827,7 @@ type Member implements Node {
 type MemberConnection {
   "The rows, each with its cursor."
   edges: [MemberEdge!]!
-  "Where the page stands."
+  "The page's place in the list."
   pageInfo: PageInfo!
 }
 
@@ -10867,7 +10867,7 @@ type LaunchVersion {
 type LaunchOptions {
   "The manifest that would be launched."
   manifest: Manifest!
-  "The app's versions that are not retired: first the one asked for, then the active one and the canary, then the newest; at most 50."
+  "The app's versions that are not retired: first the requested one, then the active one and the canary, then the newest; at most 50."
   versions: [LaunchVersion!]!
   "Whether the project may launch it."
   entitled: Boolean!
@@ -11012,7 +11012,7 @@ type InstancePayload {
   operation: Operation!
 }
 
-"Which action is asked for."
+"The action that is requested."
 input InvokeActionInput {
   "The instance."
   instanceId: ID!
@@ -11020,7 +11020,7 @@ input InvokeActionInput {
   action: String!
   "Its input, by its schema, at most 256 KiB."
   input: JSON
-  "The project that asks, when it is attached to the instance's shared control plane; left out for the instance's own. The action's key is asked for there."
+  "The calling project, when it is attached to the instance's shared control plane; left out for the instance's own. The action's key is checked there."
   projectId: ID
   "Makes a repeat harmless: same key and input, same answer."
   idempotencyKey: String!
@@ -11067,7 +11067,7 @@ input AddMembersInput {
   count: Int!
   "Where: allocations that are free, or this instance's own; spread over in turn."
   allocationIds: [ID!]
-  "Or: one allocation for each member is asked for; what fails gives it back."
+  "Or: one allocation for each member is requested; what fails gives it back."
   intent: CapacityIntentInput
   "Leave members that could not join as FAILED, to be recovered or replaced, instead of undoing the whole addition."
   keepFailed: Boolean! = false
@@ -11159,7 +11159,7 @@ input ReplaceMemberInput {
   memberId: ID!
   "Where the new one lives; left out for the same allocation."
   allocationId: ID
-  "Or: an allocation is asked for; what fails gives it back."
+  "Or: an allocation is requested; what fails gives it back."
   intent: CapacityIntentInput
   "Go at once: work is lost, and a node that does not answer is left to be cleaned later; needs a reason."
   force: Boolean! = false
@@ -11199,7 +11199,7 @@ extend type Query {
 }
 
 extend type Mutation {
-  "Add members to a component. Key: <family>.member.add on the instance's project, and allocation.create when capacity is asked for."
+  "Add members to a component. Key: <family>.member.add on the instance's project, and allocation.create when capacity is requested."
   addMembers("Which." input: AddMembersInput!): AddMembersPayload!
   "Let a member's work end; it takes no new work and stays. Key: <family>.node.operate."
   drainMember("Which." input: DrainMemberInput!): MemberPayload!
@@ -11211,7 +11211,7 @@ extend type Mutation {
   labelMember("How." input: LabelMemberInput!): MemberPayload!
   "Take a member out, drained first, with proof that nothing of it is left. Key: <family>.member.remove."
   removeMember("Which." input: RemoveMemberInput!): MemberPayload!
-  "Put a new member in another's place. Key: <family>.member.replace, and allocation.create when capacity is asked for."
+  "Put a new member in another's place. Key: <family>.member.replace, and allocation.create when capacity is requested."
   replaceMember("Which." input: ReplaceMemberInput!): ReplaceMemberPayload!
   "Bring a FAILED member in again. Key: <family>.member.recover."
   recoverMember("Which." input: MemberInput!): MemberPayload!
@@ -11235,7 +11235,7 @@ enum NodeIsolation {
   PROCESS
 }
 
-"What stands between a member and the others on its machine, from the weakest to the strongest."
+"What separates a member from the others on its machine, from the weakest to the strongest."
 enum IsolationClass {
   "A container: the node's kernel is shared, behind namespaces, system call filters and limits."
   CONTAINER
@@ -11441,7 +11441,7 @@ type NetworkPort {
 type ComputeNodeConnection {
   "The rows, each with its cursor."
   edges: [ComputeNodeEdge!]!
-  "Where the page stands."
+  "The page's place in the list."
   pageInfo: PageInfo!
 }
 
@@ -11477,7 +11477,7 @@ enum NodeTaskKind {
   TEARDOWN
 }
 
-"Where a node task stands."
+"The state of a node task."
 enum NodeTaskState {
   "Not yet begun by the agent."
   PENDING
@@ -11511,9 +11511,9 @@ type NodeTask implements Node {
   spec: JSON!
   "Raised by every deliberate new dispatch; reports with a lower one are refused."
   fence: Int!
-  "Where it stands."
+  "Its state."
   state: NodeTaskState!
-  "Whether the agent is asked to stop it."
+  "Whether the agent is requested to stop it."
   cancelRequested: Boolean!
   "Seconds it may take."
   timeoutSeconds: Int!
@@ -11521,9 +11521,9 @@ type NodeTask implements Node {
   binding: MemberBinding
   "Exit code of what it ran; null when it ran nothing."
   exitCode: Int
-  "How much of it is done, in bytes, as far as that can be told; 0 when it cannot."
+  "How much of it is done, in bytes, as far as that is known; 0 when it is not."
   progressDone: Float!
-  "How much there is to do, in bytes; 0 when it cannot be told."
+  "How much there is to do, in bytes; 0 when it is not known."
   progressTotal: Float!
   "What it found, by kind; null until it ended."
   result: JSON
@@ -11533,7 +11533,7 @@ type NodeTask implements Node {
   stdout: String!
   "The first 64 KiB of standard error."
   stderr: String!
-  "When it was asked for."
+  "When it was requested."
   createdAt: DateTime!
   "When the agent began."
   startedAt: DateTime
@@ -11545,7 +11545,7 @@ type NodeTask implements Node {
 type NodeTaskConnection {
   "The rows, each with its cursor."
   edges: [NodeTaskEdge!]!
-  "Where the page stands."
+  "The page's place in the list."
   pageInfo: PageInfo!
 }
 
@@ -11720,7 +11720,7 @@ input ReportNodeTaskInput {
   taskId: ID!
   "The fence it was begun with."
   fence: Int!
-  "Where it stands now."
+  "Its state now."
   state: NodeTaskState!
   "Exit code of what it ran."
   exitCode: Int
@@ -11779,7 +11779,7 @@ extend type Mutation {
   rotateNodeCredential: NodeCredentialPayload!
   "The calling node is alive."
   nodeHeartbeat("What it says." input: NodeHeartbeatInput!): ComputeNode!
-  "The calling node says where a task of its own stands. STALE_FENCE when a newer dispatch exists."
+  "Report the state of one of the calling node's own tasks. STALE_FENCE when a newer dispatch exists."
   reportNodeTask("What it says." input: ReportNodeTaskInput!): NodeTask!
   "The calling node sends a piece of a task's output; the answer is the next offset wanted."
   appendNodeTaskOutput("The piece." input: AppendNodeTaskOutputInput!): Int!
@@ -11824,7 +11824,7 @@ enum OperationKind {
   ALLOCATION_RELEASE
 }
 
-"Where an operation stands."
+"The state of an operation."
 enum OperationState {
   "Accepted, not yet claimed by a worker."
   PENDING
@@ -11846,13 +11846,13 @@ enum OperationState {
 enum Outcome {
   "As it should."
   NORMAL
-  "By force, because the caller asked for it."
+  "By force, because the caller requested it."
   FORCED
-  "Without the proof that is usual, because the caller asked for it."
+  "Without the proof that is usual, because the caller requested it."
   UNVERIFIED
 }
 
-"Where a step stands."
+"The state of a step."
 enum StepState {
   "Not begun."
   PENDING
@@ -11870,13 +11870,13 @@ enum StepState {
   UNDONE
 }
 
-"A durable piece of work that somebody asked for: one identity, one deadline, one end."
+"A durable piece of work that a caller requested: one identity, one deadline, one end."
 type Operation implements Node {
   "Typed id, ` + "`" + `op_…` + "`" + `."
   id: ID!
   "What it does."
   kind: OperationKind!
-  "Where it stands."
+  "Its state."
   state: OperationState!
   "How it ended; null until then."
   outcome: Outcome
@@ -11894,13 +11894,13 @@ type Operation implements Node {
   percent: Int!
   "What it is doing, for a person."
   message: String!
-  "Who asked for it."
+  "Who requested it."
   requester: Actor!
-  "Why it was asked for."
+  "Why it was requested."
   reason: String!
   "What ties together everything it caused."
   correlationId: String!
-  "What it was asked to change."
+  "The change that was requested."
   desiredChange: JSON
   "The members it acts on; empty when it acts on the whole instance."
   targetIds: [ID!]!
@@ -11914,9 +11914,9 @@ type Operation implements Node {
   blockers: [Blocker!]!
   "The work that it waits for, by the adapter's newest word, at most 100."
   waitsFor: [Work!]!
-  "When somebody asked to stop it; null otherwise."
+  "When the stop was requested; null otherwise."
   cancelRequestedAt: DateTime
-  "Who asked to stop it, by name."
+  "Who requested the stop, by name."
   cancelRequester: String!
   "What became of that request, for a person."
   cancelMessage: String!
@@ -11934,7 +11934,7 @@ type Operation implements Node {
   claimEpoch: Int!
   "When it counts as failed."
   deadline: DateTime!
-  "When it was asked for."
+  "When it was requested."
   createdAt: DateTime!
   "When a worker first claimed it."
   startedAt: DateTime
@@ -11950,7 +11950,7 @@ type OperationStep {
   name: String!
   "Its place, from 0."
   ordinal: Int!
-  "Where it stands."
+  "Its state."
   state: StepState!
   "How often it was tried."
   attempt: Int!
@@ -11986,7 +11986,7 @@ type Blocker {
 type OperationConnection {
   "The rows, each with its cursor."
   edges: [OperationEdge!]!
-  "Where the page stands."
+  "The page's place in the list."
   pageInfo: PageInfo!
 }
 
@@ -12009,7 +12009,7 @@ extend type Query {
 input MemberReportInput {
   "The member."
   id: ID!
-  "Where it stands now: JOINING, ACTIVE, DRAINING, DRAINED, REMOVED or FAILED."
+  "Its state now: JOINING, ACTIVE, DRAINING, DRAINED, REMOVED or FAILED."
   status: MemberStatus
   "How well it works."
   health: Health
@@ -12078,7 +12078,7 @@ type RetryOperationPayload {
 extend type Mutation {
   "Ask an operation to stop, if that is still safe. A teardown and a release cannot be stopped. Key: operation.cancel on its project."
   cancelOperation("Which." input: CancelOperationInput!): CancelOperationPayload!
-  "Ask again for what an operation did not come to; every rule is asked again. Keys: operation.retry and the kind's own, on its project."
+  "Request again what an operation did not finish; every rule is checked again. Keys: operation.retry and the kind's own, on its project."
   retryOperation("Which." input: RetryOperationInput!): RetryOperationPayload!
   "An adapter says how an operation goes. Key: operation.report, by the operation's own token."
   reportOperation("What it says." input: ReportOperationInput!): Operation!
@@ -12095,7 +12095,7 @@ extend type Subscription {
 enum OrphanKind {
   "Something of a member may be left on a node."
   NODE_RESIDUE
-  "An allocation is held that nobody asked to keep."
+  "An allocation is held that no one requested to keep."
   ALLOCATION
 }
 
@@ -12153,7 +12153,7 @@ type Orphan implements Node {
 type OrphanConnection {
   "The rows, each with its cursor."
   edges: [OrphanEdge!]!
-  "Where the page stands."
+  "The page's place in the list."
   pageInfo: PageInfo!
 }
 
@@ -12239,7 +12239,7 @@ type PlannedMember {
   componentKey: String!
   "What would be done with it."
   action: PlanAction!
-  "The allocation it lives or would live in; null when one would be asked for."
+  "The allocation it lives or would live in; null when one would be requested."
   allocation: Allocation
   "What would be rented for it; null when it lives in an allocation that is there."
   capacity: PlannedCapacity
@@ -12319,7 +12319,7 @@ type Verdict {
   reasons: [Reason!]!
 }
 
-"What a change would do, before it is asked for. Nothing is written."
+"What a change would do, before it is requested. Nothing is written."
 type Plan {
   "What this plan shows and rests on: pass it as ` + "`" + `planHash` + "`" + `, and the change is refused with PLAN_STALE when any of it has moved, or when the change is not the one that was planned."
   hash: String!
@@ -12333,7 +12333,7 @@ type Plan {
   members: [PlannedMember!]!
   "Work that would be lost, at most 100; what only has to be waited for is not."
   workLost: [Work!]!
-  "How much work would be lost in all; null when nobody can tell."
+  "How much work would be lost in all; null when it is not known."
   workLostTotal: Int
   "Whether it would go at once, by force."
   force: Boolean!
@@ -12343,7 +12343,7 @@ type Plan {
   onDeadline: DeadlineOutcome!
   "Work that would be lost if the deadline passed now, at most 100; empty unless onDeadline is FORCE."
   workAtRisk: [Work!]!
-  "How much work would be lost in all if the deadline passed now; null when nobody can tell, and unless onDeadline is FORCE."
+  "How much work would be lost in all if the deadline passed now; null when it is not known, and unless onDeadline is FORCE."
   workAtRiskTotal: Int
   "Whether members that could not join would be kept as FAILED."
   keepFailed: Boolean!
@@ -12361,7 +12361,7 @@ type Plan {
   impact: Impact!
 }
 
-"Capacity that is asked for along with a change."
+"Capacity that is requested along with a change."
 input CapacityIntentInput {
   "What each allocation is made of."
   shape: CapacityShape!
@@ -12385,7 +12385,7 @@ input PlanAddMembersInput {
   count: Int!
   "Where: allocations that are free, or this instance's own; spread over in turn."
   allocationIds: [ID!]
-  "Or: one allocation for each member is asked for."
+  "Or: one allocation for each member is requested."
   intent: CapacityIntentInput
   "Whether members that could not join would be kept as FAILED."
   keepFailed: Boolean! = false
@@ -12411,7 +12411,7 @@ input PlanReplaceMemberInput {
   memberId: ID!
   "Where the new one lives; left out for the same allocation."
   allocationId: ID
-  "Or: an allocation is asked for."
+  "Or: an allocation is requested."
   intent: CapacityIntentInput
   "Whether work may be lost and proof go missing."
   force: Boolean! = false
@@ -12472,7 +12472,7 @@ extend type Query {
   planDecommissionInstance("Which." input: PlanDecommissionInstanceInput!): Plan!
 }
 `, BuiltIn: false},
-	{Name: "../../schema/policy.graphql", Input: `"The level that a policy overlay stands on; a lower one only narrows."
+	{Name: "../../schema/policy.graphql", Input: `"The level of a policy overlay; a lower one only narrows."
 enum PolicyScope {
   "Everyone."
   PLATFORM
@@ -12510,7 +12510,7 @@ type PolicyOverlay implements Node {
 type PolicyOverlayConnection {
   "The rows, each with its cursor."
   edges: [PolicyOverlayEdge!]!
-  "Where the page stands."
+  "The page's place in the list."
   pageInfo: PageInfo!
 }
 
@@ -12542,11 +12542,11 @@ type EffectiveRule {
   values: [String!]!
   "The ceiling; null for others. Money is in millionths of the currency an hour."
   limit: Int
-  "The level that it stands on."
+  "Its level."
   origin: PolicyScope!
-  "The overlay that holds it; null for what the platform does without being told."
+  "The overlay that holds it; null for the platform's default."
   overlayId: ID
-  "Whether it is the platform's final word, which nothing below can be asked about."
+  "Whether it is the platform's final decision, which needs no other level."
   final: Boolean!
   "What it says, for a person."
   message: String!
@@ -12610,7 +12610,7 @@ extend type Query {
 }
 
 extend type Mutation {
-  "Write an overlay; POLICY_WIDENS when it would allow what stands forbidden above it. Key: policy.manage at the scope."
+  "Write an overlay; POLICY_WIDENS when it would allow what an overlay above it forbids. Key: policy.manage at the scope."
   setPolicy("The overlay." input: SetPolicyInput!): PolicyOverlay!
 }
 `, BuiltIn: false},
@@ -12808,7 +12808,7 @@ enum SecretAudience {
 enum SecretDelivery {
   "Once; then it is wiped."
   ONCE
-  "As often as asked for, until it expires."
+  "As often as requested, until it expires."
   UNTIL_EXPIRY
 }
 
@@ -12854,7 +12854,7 @@ type RuntimeSecret implements Node {
 type RuntimeSecretConnection {
   "The rows, each with its cursor."
   edges: [RuntimeSecretEdge!]!
-  "Where the page stands."
+  "The page's place in the list."
   pageInfo: PageInfo!
 }
 
@@ -12920,7 +12920,7 @@ extend type Mutation {
   revokeRuntimeSecret("The secret." secretId: ID!, "Why, kept in the audit." reason: String): RuntimeSecret!
 }
 `, BuiltIn: false},
-	{Name: "../../schema/share.graphql", Input: `"Where the offer of a shared control plane stands."
+	{Name: "../../schema/share.graphql", Input: `"The state of the offer of a shared control plane."
 enum ShareStatus {
   "Waits for the other project's answer."
   OFFERED
@@ -12946,11 +12946,11 @@ type SharedControlPlane {
   appVersion: String!
   "The family of permission keys that its actions ask for."
   permissionFamily: String!
-  "Where it stands."
+  "Its state."
   status: InstanceStatus!
   "How well it works."
   health: Health!
-  "What its app can be asked to do."
+  "The actions of its app."
   actions: [ActionSpec!]!
 }
 
@@ -12964,7 +12964,7 @@ type ControlPlaneShare implements Node {
   ownerProjectId: ID!
   "The project that it is offered to."
   projectId: ID!
-  "Where it stands."
+  "Its state."
   status: ShareStatus!
   "Why it was offered."
   reason: String!
@@ -12988,7 +12988,7 @@ type ControlPlaneShare implements Node {
 type ControlPlaneShareConnection {
   "The rows, each with its cursor."
   edges: [ControlPlaneShareEdge!]!
-  "Where the page stands."
+  "The page's place in the list."
   pageInfo: PageInfo!
 }
 
@@ -13010,7 +13010,7 @@ type ImpactedProject {
   attachedAt: DateTime
   "How many people and service accounts can use it there."
   subjects: Int!
-  "How many actions it asked for in the last 24 hours."
+  "How many actions it requested in the last 24 hours."
   recentActions: Int!
 }
 
@@ -13062,7 +13062,7 @@ extend type Mutation {
   detachControlPlane("The share." shareId: ID!, "Why, kept in the audit." reason: String): ControlPlaneShare!
 }
 `, BuiltIn: false},
-	{Name: "../../schema/source.graphql", Input: `"The protocol by which an artifact source is asked."
+	{Name: "../../schema/source.graphql", Input: `"The protocol by which an artifact source is read."
 enum SourceKind {
   "A registry that speaks the OCI distribution protocol."
   OCI
@@ -13076,7 +13076,7 @@ enum SourceKind {
 enum SignaturePolicy {
   "It is refused: nothing is stored."
   REQUIRED
-  "It is stored in quarantine, where nobody gets it."
+  "It is stored in quarantine, where it is not delivered."
   QUARANTINE
   "What has no signature is taken; one that is there and wrong puts it in quarantine all the same."
   OPTIONAL
@@ -13098,7 +13098,7 @@ type ArtifactSource implements Node {
   region: String!
   "What becomes of what is not signed by a trusted key."
   signaturePolicy: SignaturePolicy!
-  "User name or access key id of its credential; empty when it is asked without one."
+  "User name or access key id of its credential; empty when it is read without one."
   credentialUser: String!
   "When its credential was set; null when it has none. The credential itself is never shown."
   credentialAt: DateTime
@@ -13144,7 +13144,7 @@ type SignerKey {
 type ArtifactSourceConnection {
   "The rows, each with its cursor."
   edges: [ArtifactSourceEdge!]!
-  "Where the page stands."
+  "The page's place in the list."
   pageInfo: PageInfo!
 }
 
@@ -13284,7 +13284,7 @@ type Webhook implements Node {
 type WebhookConnection {
   "The rows, each with its cursor."
   edges: [WebhookEdge!]!
-  "Where the page stands."
+  "The page's place in the list."
   pageInfo: PageInfo!
 }
 
@@ -13296,7 +13296,7 @@ type WebhookEdge {
   node: Webhook!
 }
 
-"Where a delivery stands."
+"The state of a delivery."
 enum DeliveryState {
   "On its way, or waiting for its next try."
   PENDING
@@ -13316,7 +13316,7 @@ type WebhookDelivery implements Node {
   eventId: ID!
   "What happened."
   eventType: String!
-  "Where it stands."
+  "Its state."
   state: DeliveryState!
   "How often it was tried."
   attempts: Int!
@@ -13336,7 +13336,7 @@ type WebhookDelivery implements Node {
 type WebhookDeliveryConnection {
   "The rows, each with its cursor."
   edges: [WebhookDeliveryEdge!]!
-  "Where the page stands."
+  "The page's place in the list."
   pageInfo: PageInfo!
 }
 

@@ -45,7 +45,7 @@ type ActionSpec struct {
 type AdapterRegistrationConnection struct {
 	// The rows, each with its cursor.
 	Edges []*AdapterRegistrationEdge `json:"edges"`
-	// Where the page stands.
+	// The page's place in the list.
 	PageInfo *PageInfo `json:"pageInfo"`
 }
 
@@ -71,7 +71,7 @@ type AddMembersPayload struct {
 type AllocationConnection struct {
 	// The rows, each with its cursor.
 	Edges []*AllocationEdge `json:"edges"`
-	// Where the page stands.
+	// The page's place in the list.
 	PageInfo *PageInfo `json:"pageInfo"`
 }
 
@@ -99,7 +99,7 @@ type AllocationVerdict struct {
 type AppConnection struct {
 	// The rows, each with its cursor.
 	Edges []*AppEdge `json:"edges"`
-	// Where the page stands.
+	// The page's place in the list.
 	PageInfo *PageInfo `json:"pageInfo"`
 }
 
@@ -115,7 +115,7 @@ type AppEdge struct {
 type ArtifactConnection struct {
 	// The rows, each with its cursor.
 	Edges []*ArtifactEdge `json:"edges"`
-	// Where the page stands.
+	// The page's place in the list.
 	PageInfo *PageInfo `json:"pageInfo"`
 }
 
@@ -131,7 +131,7 @@ type ArtifactEdge struct {
 type ArtifactSourceConnection struct {
 	// The rows, each with its cursor.
 	Edges []*ArtifactSourceEdge `json:"edges"`
-	// Where the page stands.
+	// The page's place in the list.
 	PageInfo *PageInfo `json:"pageInfo"`
 }
 
@@ -147,7 +147,7 @@ type ArtifactSourceEdge struct {
 type AuditEntryConnection struct {
 	// The rows, each with its cursor.
 	Edges []*AuditEntryEdge `json:"edges"`
-	// Where the page stands.
+	// The page's place in the list.
 	PageInfo *PageInfo `json:"pageInfo"`
 }
 
@@ -191,7 +191,7 @@ type ComponentSpec struct {
 type ComputeNodeConnection struct {
 	// The rows, each with its cursor.
 	Edges []*ComputeNodeEdge `json:"edges"`
-	// Where the page stands.
+	// The page's place in the list.
 	PageInfo *PageInfo `json:"pageInfo"`
 }
 
@@ -207,7 +207,7 @@ type ComputeNodeEdge struct {
 type ControlPlaneShareConnection struct {
 	// The rows, each with its cursor.
 	Edges []*ControlPlaneShareEdge `json:"edges"`
-	// Where the page stands.
+	// The page's place in the list.
 	PageInfo *PageInfo `json:"pageInfo"`
 }
 
@@ -265,7 +265,7 @@ type EnrolNodePayload struct {
 type EntitlementConnection struct {
 	// The rows, each with its cursor.
 	Edges []*EntitlementEdge `json:"edges"`
-	// Where the page stands.
+	// The page's place in the list.
 	PageInfo *PageInfo `json:"pageInfo"`
 }
 
@@ -281,7 +281,7 @@ type EntitlementEdge struct {
 type EventConnection struct {
 	// The rows, each with its cursor.
 	Edges []*EventEdge `json:"edges"`
-	// Where the page stands.
+	// The page's place in the list.
 	PageInfo *PageInfo `json:"pageInfo"`
 }
 
@@ -297,7 +297,7 @@ type EventEdge struct {
 type InstanceConnection struct {
 	// The rows, each with its cursor.
 	Edges []*InstanceEdge `json:"edges"`
-	// Where the page stands.
+	// The page's place in the list.
 	PageInfo *PageInfo `json:"pageInfo"`
 }
 
@@ -339,7 +339,7 @@ type LaunchInstancePayload struct {
 type LaunchOptions struct {
 	// The manifest that would be launched.
 	Manifest *db.Manifest `json:"manifest"`
-	// The app's versions that are not retired: first the one asked for, then the active one and the canary, then the newest; at most 50.
+	// The app's versions that are not retired: first the requested one, then the active one and the canary, then the newest; at most 50.
 	Versions []*LaunchVersion `json:"versions"`
 	// Whether the project may launch it.
 	Entitled bool `json:"entitled"`
@@ -383,7 +383,7 @@ type LoginLinkPayload struct {
 type ManifestConnection struct {
 	// The rows, each with its cursor.
 	Edges []*ManifestEdge `json:"edges"`
-	// Where the page stands.
+	// The page's place in the list.
 	PageInfo *PageInfo `json:"pageInfo"`
 }
 
@@ -399,7 +399,7 @@ type ManifestEdge struct {
 type MemberConnection struct {
 	// The rows, each with its cursor.
 	Edges []*MemberEdge `json:"edges"`
-	// Where the page stands.
+	// The page's place in the list.
 	PageInfo *PageInfo `json:"pageInfo"`
 }
 
@@ -435,7 +435,7 @@ type NodeCredentialPayload struct {
 type NodeTaskConnection struct {
 	// The rows, each with its cursor.
 	Edges []*NodeTaskEdge `json:"edges"`
-	// Where the page stands.
+	// The page's place in the list.
 	PageInfo *PageInfo `json:"pageInfo"`
 }
 
@@ -451,7 +451,7 @@ type NodeTaskEdge struct {
 type OperationConnection struct {
 	// The rows, each with its cursor.
 	Edges []*OperationEdge `json:"edges"`
-	// Where the page stands.
+	// The page's place in the list.
 	PageInfo *PageInfo `json:"pageInfo"`
 }
 
@@ -475,7 +475,7 @@ type OperationTokenPayload struct {
 type OrphanConnection struct {
 	// The rows, each with its cursor.
 	Edges []*OrphanEdge `json:"edges"`
-	// Where the page stands.
+	// The page's place in the list.
 	PageInfo *PageInfo `json:"pageInfo"`
 }
 
@@ -487,7 +487,7 @@ type OrphanEdge struct {
 	Node *orphan.View `json:"node"`
 }
 
-// Where a page of a connection stands.
+// The place of a page in its list.
 type PageInfo struct {
 	// Whether more rows follow the last edge.
 	HasNextPage bool `json:"hasNextPage"`
@@ -503,7 +503,7 @@ type PageInfo struct {
 type PolicyOverlayConnection struct {
 	// The rows, each with its cursor.
 	Edges []*PolicyOverlayEdge `json:"edges"`
-	// Where the page stands.
+	// The page's place in the list.
 	PageInfo *PageInfo `json:"pageInfo"`
 }
 
@@ -519,7 +519,7 @@ type PolicyOverlayEdge struct {
 type ProjectConnection struct {
 	// The rows, each with its cursor.
 	Edges []*ProjectEdge `json:"edges"`
-	// Where the page stands.
+	// The page's place in the list.
 	PageInfo *PageInfo `json:"pageInfo"`
 }
 
@@ -555,7 +555,7 @@ type ReplaceMemberPayload struct {
 
 // The allocations that were got.
 type RequestAllocationPayload struct {
-	// One for each asked for.
+	// One for each that was requested.
 	Allocations []*db.Allocation `json:"allocations"`
 }
 
@@ -569,7 +569,7 @@ type RetryOperationPayload struct {
 type RoleBindingConnection struct {
 	// The rows, each with its cursor.
 	Edges []*RoleBindingEdge `json:"edges"`
-	// Where the page stands.
+	// The page's place in the list.
 	PageInfo *PageInfo `json:"pageInfo"`
 }
 
@@ -585,7 +585,7 @@ type RoleBindingEdge struct {
 type RuntimeSecretConnection struct {
 	// The rows, each with its cursor.
 	Edges []*RuntimeSecretEdge `json:"edges"`
-	// Where the page stands.
+	// The page's place in the list.
 	PageInfo *PageInfo `json:"pageInfo"`
 }
 
@@ -601,7 +601,7 @@ type RuntimeSecretEdge struct {
 type ServiceAccountConnection struct {
 	// The rows, each with its cursor.
 	Edges []*ServiceAccountEdge `json:"edges"`
-	// Where the page stands.
+	// The page's place in the list.
 	PageInfo *PageInfo `json:"pageInfo"`
 }
 
@@ -621,7 +621,7 @@ type Subscription struct {
 type UserConnection struct {
 	// The rows, each with its cursor.
 	Edges []*UserEdge `json:"edges"`
-	// Where the page stands.
+	// The page's place in the list.
 	PageInfo *PageInfo `json:"pageInfo"`
 }
 
@@ -637,7 +637,7 @@ type UserEdge struct {
 type WebhookConnection struct {
 	// The rows, each with its cursor.
 	Edges []*WebhookEdge `json:"edges"`
-	// Where the page stands.
+	// The page's place in the list.
 	PageInfo *PageInfo `json:"pageInfo"`
 }
 
@@ -645,7 +645,7 @@ type WebhookConnection struct {
 type WebhookDeliveryConnection struct {
 	// The rows, each with its cursor.
 	Edges []*WebhookDeliveryEdge `json:"edges"`
-	// Where the page stands.
+	// The page's place in the list.
 	PageInfo *PageInfo `json:"pageInfo"`
 }
 

@@ -47,7 +47,8 @@ func TestMain(m *testing.M) {
 	service.url = server.URL
 	for name, value := range map[string]string{
 		"VAULT_ADDR": server.URL, "VAULT_TOKEN": "hvs.stand-in", "VAULT_MAX_RETRIES": "0",
-		"AWS_ACCESS_KEY_ID": "stand-in", "AWS_SECRET_ACCESS_KEY": "stand-in", "AWS_EC2_METADATA_DISABLED": "true", "AWS_MAX_ATTEMPTS": "1",
+		"AWS_ACCESS_KEY_ID": "stand-in", "AWS_SECRET_ACCESS_KEY": "stand-in", "AWS_EC2_METADATA_DISABLED": "true",
+		"AWS_MAX_ATTEMPTS": "1",
 	} {
 		_ = os.Setenv(name, value)
 	}
@@ -103,7 +104,8 @@ func (s *standIn) opened(w http.ResponseWriter, text, answer string) {
 func addresses() map[string]string {
 	return map[string]string{
 		"vault": "hashivault://platform",
-		"aws":   "awskms:///alias/platform?region=eu-central-1&endpoint=" + url.QueryEscape(service.url) + "&hostname_immutable=true",
+		"aws": "awskms:///alias/platform?region=eu-central-1&endpoint=" + url.QueryEscape(service.url) +
+			"&hostname_immutable=true",
 	}
 }
 

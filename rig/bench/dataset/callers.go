@@ -64,7 +64,9 @@ func (s *Set) Allocations(ctx context.Context, callers []Caller, n int) ([]Free,
 
 // AdapterAt says where the catalog's adapter is to be found.
 func (s *Set) AdapterAt(ctx context.Context, address string) error {
-	_, err := s.Admin.Exec(ctx, `UPDATE adapter SET url = $2, feed_epoch = '', feed_cursor = '', feed_holder = NULL WHERE name = $1`, AdapterName, address)
+	_, err := s.Admin.Exec(ctx,
+		`UPDATE adapter SET url = $2, feed_epoch = '', feed_cursor = '', feed_holder = NULL WHERE name = $1`, AdapterName,
+		address)
 	if err != nil {
 		return fmt.Errorf("place the adapter: %w", err)
 	}
@@ -96,7 +98,8 @@ func Cursor(events int) string { return event.InstanceCursor(events) }
 
 // session stores a session of the person who administers a project.
 func (s *Set) session(ctx context.Context, secret token.Secret, project int) error {
-	_, err := s.Admin.Exec(ctx, `INSERT INTO session (id, user_id, secret_hash, expires_at, created_at) VALUES ($1, $2, $3, $4, now())`,
+	_, err := s.Admin.Exec(ctx,
+		`INSERT INTO session (id, user_id, secret_hash, expires_at, created_at) VALUES ($1, $2, $3, $4, now())`,
 		secret.ID, ID(ids.User, project/s.Size.Projects), secret.Hash, time.Now().Add(sessionLife))
 	if err != nil {
 		return fmt.Errorf("log a caller in: %w", err)

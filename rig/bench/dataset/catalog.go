@@ -14,8 +14,8 @@ import (
 // CatalogApp is the app of the manifests that Catalog makes.
 const CatalogApp = "bench-catalog"
 
-// Catalog puts n manifests of one app into the catalog, and as many artifacts; it answers the artifacts' digests. Forget
-// takes them away again.
+// Catalog puts n manifests of one app into the catalog, and as many artifacts; it answers the artifacts' digests.
+// Forget takes them away again.
 func (s *Set) Catalog(ctx context.Context, n int) (digests []string, err error) {
 	if err := s.ForgetCatalog(ctx); err != nil {
 		return nil, err
@@ -35,14 +35,18 @@ func (s *Set) Catalog(ctx context.Context, n int) (digests []string, err error) 
 		{"app", []string{"id", "slug", "display_name", "permission_family", "created_at"}, 1, func(int) []any {
 			return []any{app, CatalogApp, "Catalog", "apps", now}
 		}},
-		{"manifest", []string{"id", "app_id", "app_slug", "version", "display_name", "summary", "stage", "digest", "document", "adapter_name", "created_at"}, n,
+		{"manifest", []string{"id", "app_id", "app_slug", "version", "display_name", "summary", "stage", "digest", "document",
+			"adapter_name", "created_at"}, n,
 			func(i int) []any {
-				return []any{ids.New(ids.Manifest), app, CatalogApp, fmt.Sprintf("1.0.%d", i), fmt.Sprintf("Catalog %d", i), "An app for measuring.", "STAGED",
+				return []any{ids.New(ids.Manifest), app, CatalogApp, fmt.Sprintf("1.0.%d", i), fmt.Sprintf("Catalog %d", i),
+					"An app for measuring.", "STAGED",
 					digests[i], document, AdapterName, now}
 			}},
-		{"artifact", []string{"id", "name", "media_type", "ref", "digest", "size_bytes", "stage", "created_at"}, n, func(i int) []any {
-			return []any{ids.New(ids.Artifact), CatalogApp, mediaType, "registry.bench/catalog@" + digests[i], digests[i], 1_024 + i, "ACTIVE", now}
-		}},
+		{"artifact", []string{"id", "name", "media_type", "ref", "digest", "size_bytes", "stage", "created_at"}, n,
+			func(i int) []any {
+				return []any{ids.New(ids.Artifact), CatalogApp, mediaType, "registry.bench/catalog@" + digests[i], digests[i],
+					1_024 + i, "ACTIVE", now}
+			}},
 	}
 	err = pgx.BeginFunc(ctx, s.Admin, func(t pgx.Tx) error {
 		for _, one := range tables {
@@ -64,7 +68,8 @@ func (s *Set) Catalog(ctx context.Context, n int) (digests []string, err error) 
 
 // ForgetCatalog takes away what Catalog made.
 func (s *Set) ForgetCatalog(ctx context.Context) error {
-	for _, statement := range []string{`DELETE FROM manifest WHERE app_slug = $1`, `DELETE FROM artifact WHERE name = $1`, `DELETE FROM app WHERE slug = $1`} {
+	for _, statement := range []string{`DELETE FROM manifest WHERE app_slug = $1`, `DELETE FROM artifact WHERE name = $1`,
+		`DELETE FROM app WHERE slug = $1`} {
 		if _, err := s.Admin.Exec(ctx, statement, CatalogApp); err != nil {
 			return fmt.Errorf("forget the catalog: %w", err)
 		}

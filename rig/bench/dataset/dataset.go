@@ -133,7 +133,8 @@ func (s *Set) makeAnew(ctx context.Context, config Config, name string) error {
 		return fmt.Errorf("connect to the server: %w", err)
 	}
 	defer func() { _ = admin.Close(context.WithoutCancel(ctx)) }()
-	rows, err := admin.Query(ctx, `SELECT datname FROM pg_database WHERE datname LIKE 'bench\_' || $1 || '\_%'`, config.Size.Name)
+	rows, err := admin.Query(ctx, `SELECT datname FROM pg_database WHERE datname LIKE 'bench\_' || $1 || '\_%'`,
+		config.Size.Name)
 	if err != nil {
 		return fmt.Errorf("list the data sets: %w", err)
 	}
@@ -154,7 +155,8 @@ func (s *Set) makeAnew(ctx context.Context, config Config, name string) error {
 
 func (s *Set) generate(ctx context.Context, config Config, admin *pgx.Conn, name string) error {
 	began, draft := time.Now(), strings.Replace(name, "bench_", "draft_", 1)
-	config.Log.Info("generating the data set", "instances", config.Size.Instances, "events", config.Size.Instances*config.Size.Events)
+	config.Log.Info("generating the data set", "instances", config.Size.Instances, "events",
+		config.Size.Instances*config.Size.Events)
 	for _, statement := range []string{`DROP DATABASE IF EXISTS ` + draft + ` WITH (FORCE)`, `CREATE DATABASE ` + draft} {
 		if _, err := admin.Exec(ctx, statement); err != nil {
 			return fmt.Errorf("make the data set: %w", err)
@@ -173,8 +175,8 @@ func (s *Set) generate(ctx context.Context, config Config, admin *pgx.Conn, name
 	return nil
 }
 
-// heard is when the agents of the generated nodes reported last: nodes have no agents here, and the product's reconcilers
-// run in the measured server, so that the nodes' last report lies in the future for as long as a run takes.
+// heard is when the agents of the generated nodes reported last: nodes have no agents here, and the product's
+// reconcilers run in the measured server, so that the nodes' last report lies in the future for as long as a run takes.
 const heard = `now() + interval '1 year'`
 
 // tidy takes away what earlier runs have made, which is younger than everything generated.
@@ -184,7 +186,8 @@ func (s *Set) tidy(ctx context.Context) error {
 		return fmt.Errorf("tidy the data set: %w", err)
 	}
 	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }()
-	statements := []string{`SET LOCAL session_replication_role = replica`, `TRUNCATE session, worker_process, idempotency, audit_entry, node_task CASCADE`}
+	statements := []string{`SET LOCAL session_replication_role = replica`,
+		`TRUNCATE session, worker_process, idempotency, audit_entry, node_task CASCADE`}
 	for table, column := range made {
 		statements = append(statements, `DELETE FROM `+table+` WHERE `+column)
 	}
@@ -210,8 +213,9 @@ func (s *Set) tidy(ctx context.Context) error {
 
 // made says, by table, which rows a run has made. Ids hold the time of their minting.
 var made = map[string]string{
-	"app_instance_event": youngerThan(ids.Event), "operation_step": youngerThan(ids.OperationStep), "operation": youngerThan(ids.Operation),
-	"member": youngerThan(ids.Member), "instance": youngerThan(ids.Instance), "allocation": youngerThan(ids.Allocation),
+	"app_instance_event": youngerThan(ids.Event), "operation_step": youngerThan(ids.OperationStep),
+	"operation": youngerThan(ids.Operation),
+	"member":    youngerThan(ids.Member), "instance": youngerThan(ids.Instance), "allocation": youngerThan(ids.Allocation),
 	"compute_node": youngerThan(ids.Node),
 }
 

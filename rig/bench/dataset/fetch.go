@@ -22,7 +22,8 @@ type Fetch struct{ Task, Node, Artifact, Credential, source ids.ID }
 
 // Fetch makes a blob an artifact with a source of its own, and a task of some member that fetches it.
 func (s *Set) Fetch(ctx context.Context, of Blob) (made Fetch, err error) {
-	made = Fetch{Task: ids.New(ids.NodeTask), Artifact: ids.New(ids.Artifact), Credential: ids.New(ids.NodeCredential), source: ids.New(ids.ArtifactSource)}
+	made = Fetch{Task: ids.New(ids.NodeTask), Artifact: ids.New(ids.Artifact), Credential: ids.New(ids.NodeCredential),
+		source: ids.New(ids.ArtifactSource)}
 	err = pgx.BeginFunc(ctx, s.Admin, func(t pgx.Tx) error {
 		for _, one := range []struct {
 			sql  string
@@ -60,7 +61,8 @@ func (s *Set) ForgetFetch(ctx context.Context, made Fetch) (err error) {
 		id  ids.ID
 	}{
 		{`DELETE FROM node_credential WHERE id = $1`, made.Credential},
-		{`DELETE FROM node_task WHERE id = $1`, made.Task}, {`DELETE FROM artifact_part WHERE artifact_id = $1`, made.Artifact},
+		{`DELETE FROM node_task WHERE id = $1`, made.Task},
+		{`DELETE FROM artifact_part WHERE artifact_id = $1`, made.Artifact},
 		{`DELETE FROM artifact WHERE id = $1`, made.Artifact}, {`DELETE FROM artifact_source WHERE id = $1`, made.source},
 	} {
 		_, failed := s.Admin.Exec(ctx, one.sql, one.id)

@@ -20,7 +20,8 @@ type table struct {
 	row     func(n int) []any
 }
 
-// Fill copies every table into the migrated database at dsn, an administrator's address. Foreign keys hold by construction, so their triggers are left out.
+// Fill copies every table into the migrated database at dsn, an administrator's address. Foreign keys hold by
+// construction, so their triggers are left out.
 func Fill(ctx context.Context, dsn string, size Size) error {
 	conn, err := pgx.Connect(ctx, dsn)
 	if err != nil {
@@ -66,22 +67,26 @@ func (s Size) people() ([]table, error) {
 		{"person", []string{"id", "tenant_id", "email", "display_name", "created_at"}, s.Tenants, func(n int) []any {
 			return []any{ID(ids.User, n), ID(ids.Tenant, n), name("person", n) + "@example.test", name("Person", n), at(0)}
 		}},
-		{"role_binding", []string{"id", "user_id", "role", "tenant_id", "project_id", "created_at"}, s.projects(), func(n int) []any {
-			return []any{ID(ids.RoleBinding, n), ID(ids.User, n/s.Projects), "project_admin", s.tenantOf(n), Project(n), at(0)}
-		}},
+		{"role_binding", []string{"id", "user_id", "role", "tenant_id", "project_id", "created_at"}, s.projects(),
+			func(n int) []any {
+				return []any{ID(ids.RoleBinding, n), ID(ids.User, n/s.Projects), "project_admin", s.tenantOf(n), Project(n), at(0)}
+			}},
 		{"app", []string{"id", "slug", "display_name", "permission_family", "created_at"}, 1, func(int) []any {
 			return []any{ID(ids.App, 0), App, "Bench", "apps", at(0)}
 		}},
 		{"adapter", []string{"id", "name", "url", "created_at"}, 1, func(int) []any {
 			return []any{ID(ids.Adapter, 0), AdapterName, "http://127.0.0.1:1", at(0)}
 		}},
-		{"manifest", []string{"id", "app_id", "app_slug", "version", "display_name", "stage", "digest", "document", "adapter_name", "created_at"}, 1,
+		{"manifest", []string{"id", "app_id", "app_slug", "version", "display_name", "stage", "digest", "document",
+			"adapter_name", "created_at"}, 1,
 			func(int) []any {
-				return []any{ID(ids.Manifest, 0), ID(ids.App, 0), App, Version, "Bench", "ACTIVE", pinned, document, AdapterName, at(0)}
+				return []any{ID(ids.Manifest, 0), ID(ids.App, 0), App, Version, "Bench", "ACTIVE", pinned, document, AdapterName,
+					at(0)}
 			}},
-		{"artifact", []string{"id", "name", "media_type", "ref", "digest", "size_bytes", "stage", "created_at"}, 1, func(int) []any {
-			return []any{ID(ids.Artifact, 0), "bench", mediaType, artifactRef, artifactDigest, 1_024, "ACTIVE", at(0)}
-		}},
+		{"artifact", []string{"id", "name", "media_type", "ref", "digest", "size_bytes", "stage", "created_at"}, 1,
+			func(int) []any {
+				return []any{ID(ids.Artifact, 0), "bench", mediaType, artifactRef, artifactDigest, 1_024, "ACTIVE", at(0)}
+			}},
 		{"manifest_artifact", []string{"id", "manifest_id", "artifact_id"}, 1, func(int) []any {
 			return []any{ID(ids.Manifest, 0), ID(ids.Manifest, 0), ID(ids.Artifact, 0)}
 		}},
@@ -103,25 +108,31 @@ const (
 func Manifest() map[string]any {
 	artifact := map[string]any{"name": "bench", "mediaType": mediaType, "ref": artifactRef, "digest": artifactDigest}
 	return map[string]any{
-		"schema": manifest.SchemaV1, "app": App, "version": Version, "displayName": "Bench", "summary": "An app for measuring.",
-		"artifactKind": "controller", "artifacts": []map[string]any{artifact}, "adapter": AdapterName, "permissionFamily": "apps",
+		"schema": manifest.SchemaV1, "app": App, "version": Version, "displayName": "Bench",
+		"summary":      "An app for measuring.",
+		"artifactKind": "controller", "artifacts": []map[string]any{artifact}, "adapter": AdapterName,
+		"permissionFamily": "apps",
 		"compatibility": map[string]any{"requires_capacity_shape": []string{"baremetal", "gpu_slice"}, "min_gpu_count": 0,
 			"requires_exclusive_node": false, "network_span": "multi_allocation"},
-		"components":   []map[string]any{{"key": "worker", "displayName": "Workers", "min": 1, "max": 8, "default": 1}},
-		"configSchema": map[string]any{"type": "object", "properties": map[string]any{"size": map[string]any{"type": "integer", "default": 2}}},
-		"actions":      []any{}, "readiness": []any{}, "secretPurposes": []any{}, "usageDimensions": []any{}, "docs": "# Bench",
+		"components": []map[string]any{{"key": "worker", "displayName": "Workers", "min": 1, "max": 8, "default": 1}},
+		"configSchema": map[string]any{"type": "object",
+			"properties": map[string]any{"size": map[string]any{"type": "integer", "default": 2}}},
+		"actions": []any{}, "readiness": []any{}, "secretPurposes": []any{}, "usageDimensions": []any{},
+		"docs": "# Bench",
 	}
 }
 
 // nodes are one node and one allocation an instance.
 func (s Size) nodes() []table {
 	return []table{
-		{"compute_node", []string{"id", "name", "address", "status", "cpus", "memory_mib", "gpus", "gpus_simulated", "isolation",
+		{"compute_node", []string{"id", "name", "address", "status", "cpus", "memory_mib", "gpus", "gpus_simulated",
+			"isolation",
 			"sealing_key", "created_at"}, s.Instances, func(n int) []any {
 			return []any{ID(ids.Node, n), name("node", n), "192.0.2.1", "ONLINE", 8, 16_384, 8, true, "NAMESPACE",
 				"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=", at(0)}
 		}},
-		{"allocation", []string{"id", "tenant_id", "project_id", "name", "shape", "gpu_count", "status", "node_id", "instance_id",
+		{"allocation", []string{"id", "tenant_id", "project_id", "name", "shape", "gpu_count", "status", "node_id",
+			"instance_id",
 			"created_at"}, s.Instances, func(n int) []any {
 			project := n % s.projects()
 			return []any{ID(ids.Allocation, n), s.tenantOf(project), Project(project), name("alloc", n), "BAREMETAL", 8, "READY",

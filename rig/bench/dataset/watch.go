@@ -46,7 +46,8 @@ func (s *Set) Written(ctx context.Context) (w Written, err error) {
 
 // Held is how many operations a worker holds.
 func (s *Set) Held(ctx context.Context) (held int, err error) {
-	if err := s.Admin.QueryRow(ctx, `SELECT count(*) FROM operation WHERE claimed_by IS NOT NULL`).Scan(&held); err != nil {
+	if err := s.Admin.QueryRow(ctx,
+		`SELECT count(*) FROM operation WHERE claimed_by IS NOT NULL`).Scan(&held); err != nil {
 		return 0, fmt.Errorf("count held operations: %w", err)
 	}
 	return held, nil
@@ -54,7 +55,8 @@ func (s *Set) Held(ctx context.Context) (held int, err error) {
 
 // WorkerConnections is how many connections the workers' login role has.
 func (s *Set) WorkerConnections(ctx context.Context) (n int, err error) {
-	err = s.Admin.QueryRow(ctx, `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'app-platform app_worker'`).Scan(&n)
+	err = s.Admin.QueryRow(ctx,
+		`SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'app-platform app_worker'`).Scan(&n)
 	if err != nil {
 		return 0, fmt.Errorf("count connections: %w", err)
 	}
@@ -77,7 +79,8 @@ func (s *Set) Ended(ctx context.Context, operation ids.ID, patience time.Duratio
 	defer look.Stop()
 	for {
 		var seconds *float64
-		err := s.Admin.QueryRow(ctx, `SELECT extract(epoch FROM ended_at - created_at)::float8 FROM operation WHERE id = $1`, operation).Scan(&seconds)
+		err := s.Admin.QueryRow(ctx, `SELECT extract(epoch FROM ended_at - created_at)::float8 FROM operation WHERE id = $1`,
+			operation).Scan(&seconds)
 		if err != nil {
 			return 0, fmt.Errorf("wait for %s: %w", operation, err)
 		}

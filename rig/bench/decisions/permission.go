@@ -32,7 +32,8 @@ func measurePermission(_ context.Context, b *kit.Bench) error {
 	}
 	bindings := make([]authz.Binding, manyBindings)
 	for i := range bindings {
-		bindings[i] = authz.Binding{Role: authz.ProjectMember, TenantID: dataset.ID(ids.Tenant, i/4), ProjectID: dataset.ID(ids.Project, i)}
+		bindings[i] = authz.Binding{Role: authz.ProjectMember, TenantID: dataset.ID(ids.Tenant, i/4),
+			ProjectID: dataset.ID(ids.Project, i)}
 	}
 	began := time.Now()
 	actor := authz.NewActor(authz.Subject{Kind: authz.KindUser, ID: dataset.ID(ids.User, 0)}, bindings, nil, time.Now())
@@ -46,7 +47,8 @@ func measurePermission(_ context.Context, b *kit.Bench) error {
 			actor.Allows(authz.SchedulerQueueSubmit, bindings[0].TenantID, bindings[0].ProjectID)
 		}
 	}).AllocsPerOp()
-	b.Sheet.Within("permission decision, 100,000 bindings", fmt.Sprintf("%.0f ns", float64(each)), "≤ 100 ns", each <= maxDecision)
+	b.Sheet.Within("permission decision, 100,000 bindings", fmt.Sprintf("%.0f ns", float64(each)), "≤ 100 ns",
+		each <= maxDecision)
 	b.Sheet.Within("permission decision, allocations", fmt.Sprint(allocations), "0", allocations == 0)
 	b.Sheet.Told("loading 100,000 bindings", kit.Millis(loaded), "", 0)
 	return nil
@@ -65,7 +67,8 @@ func decide(actor *authz.Actor, bindings []authz.Binding) (time.Duration, error)
 		for from := 0; from < len(bindings); from += len(asked) {
 			for i := range asked {
 				binding := &bindings[(from+i)*7919%len(bindings)]
-				asked[i] = authz.Object{TenantID: ids.ID(strings.Clone(string(binding.TenantID))), ProjectID: ids.ID(strings.Clone(string(binding.ProjectID)))}
+				asked[i] = authz.Object{TenantID: ids.ID(strings.Clone(string(binding.TenantID))),
+					ProjectID: ids.ID(strings.Clone(string(binding.ProjectID)))}
 			}
 			took, err := decideOn(actor, asked)
 			if err != nil {

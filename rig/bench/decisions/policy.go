@@ -99,8 +99,10 @@ func askLaunch(rules *policy.Effective) (time.Duration, error) {
 		began := threadTime()
 		for range launchesARun {
 			err := policy.Join(rules.App("hello", "x"), rules.Version("hello", "1.4.2", "x"),
-				rules.Mode(lifecycle.ModeTenantDedicated, lifecycle.ControlPlaneProject, "x"), rules.MembersOfInstance(8, "x"), rules.Members(80, "x"),
-				rules.Instances(3, "x"), rules.GPUs(64, "x"), rules.HourlyCost(spent, "x"), rules.Source("registry.example/apps/hello@sha256:0", "x"),
+				rules.Mode(lifecycle.ModeTenantDedicated, lifecycle.ControlPlaneProject, "x"), rules.MembersOfInstance(8, "x"),
+				rules.Members(80, "x"),
+				rules.Instances(3, "x"), rules.GPUs(64, "x"), rules.HourlyCost(spent, "x"),
+				rules.Source("registry.example/apps/hello@sha256:0", "x"),
 				rules.Region("here", "x"), rules.SKU("big", "x"), rules.Region("here", "x"), rules.SKU("big", "x"))
 			if err != nil {
 				return 0, fmt.Errorf("the launch that is measured is refused: %w", err)

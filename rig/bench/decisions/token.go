@@ -28,10 +28,12 @@ func measureToken(_ context.Context, b *kit.Bench) error {
 		return err
 	}
 	now := time.Now()
-	keys := authz.OperationKeys(authz.TaskRun, authz.TaskRead, authz.OperationRead, authz.OperationReport, authz.ArtifactRead, authz.AppsInstanceRead)
+	keys := authz.OperationKeys(authz.TaskRun, authz.TaskRead, authz.OperationRead, authz.OperationReport,
+		authz.ArtifactRead, authz.AppsInstanceRead)
 	texts := make([]string, tokensARun)
 	for i := range texts {
-		claims := token.Claims{Operation: dataset.ID(ids.Operation, 1), Instance: dataset.Instance(1), Keys: keys, ExpiresAt: now.Add(time.Hour)}
+		claims := token.Claims{Operation: dataset.ID(ids.Operation, 1), Instance: dataset.Instance(1), Keys: keys,
+			ExpiresAt: now.Add(time.Hour)}
 		if texts[i], err = ring.Sign(claims, now); err != nil {
 			return err
 		}

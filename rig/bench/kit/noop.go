@@ -72,7 +72,8 @@ func NoopMain(_ context.Context, raw json.RawMessage) (process.Commands, func(),
 	if err != nil {
 		return nil, nil, err
 	}
-	n := &noop{epoch: strconv.FormatInt(time.Now().UnixNano(), 36), state: make(map[string]adapter.State), changed: make(chan struct{}),
+	n := &noop{epoch: strconv.FormatInt(time.Now().UnixNano(), 36), state: make(map[string]adapter.State),
+		changed:  make(chan struct{}),
 		verifier: &adapter.Verifier{Issuer: config.Issuer, Audience: dataset.AdapterName, Keys: published{ring}}}
 	web := &http.Server{Handler: n.handler(), ReadHeaderTimeout: 10 * time.Second, ConnState: n.counts.connection}
 	done := make(chan error, 1)
@@ -94,7 +95,8 @@ func (c *counts) connection(_ net.Conn, state http.ConnState) {
 }
 
 func (c *counts) read() Counts {
-	return Counts{Dispatches: c.dispatches.Load(), Again: c.again.Load(), Questions: c.questions.Load(), Polls: c.polls.Load(), Connections: c.open.Load()}
+	return Counts{Dispatches: c.dispatches.Load(), Again: c.again.Load(), Questions: c.questions.Load(),
+		Polls: c.polls.Load(), Connections: c.open.Load()}
 }
 
 // setHold says whether operations go on after they were accepted; letting go ends all that were held.
@@ -122,7 +124,8 @@ func (n *noop) endLocked(status adapter.Status) {
 func (n *noop) handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /v1/adapter", n.verified(func(*http.Request, []byte) (int, any) {
-		return http.StatusOK, adapter.Description{ContractVersions: adapter.ContractVersions(), Name: dataset.AdapterName, Build: "bench", Apps: []adapter.AppInfo{}}
+		return http.StatusOK, adapter.Description{ContractVersions: adapter.ContractVersions(), Name: dataset.AdapterName,
+			Build: "bench", Apps: []adapter.AppInfo{}}
 	}))
 	mux.HandleFunc("PUT /v1/operations/{id}", n.verified(n.put))
 	mux.HandleFunc("GET /v1/operations/{id}", n.verified(n.get))
@@ -134,7 +137,8 @@ func (n *noop) handler() http.Handler {
 func (n *noop) verified(next func(r *http.Request, body []byte) (int, any)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, adapter.MaxBody))
-		code, answer := http.StatusUnauthorized, any(adapter.ErrorBody{Code: "UNAUTHENTICATED", Message: "the request is not the platform's"})
+		code, answer := http.StatusUnauthorized, any(adapter.ErrorBody{Code: "UNAUTHENTICATED",
+			Message: "the request is not the platform's"})
 		if err == nil && n.verifier.VerifyRequest(r, body) == nil {
 			code, answer = next(r, body)
 		}
@@ -207,5 +211,6 @@ func (n *noop) page(after int) (adapter.OperationsPage, <-chan struct{}) {
 	defer n.mu.Unlock()
 	after = min(max(after, 0), len(n.log))
 	end := min(after+noopPage, len(n.log))
-	return adapter.OperationsPage{Epoch: n.epoch, Cursor: strconv.Itoa(end), Operations: append([]adapter.Status{}, n.log[after:end]...)}, n.changed
+	return adapter.OperationsPage{Epoch: n.epoch, Cursor: strconv.Itoa(end),
+		Operations: append([]adapter.Status{}, n.log[after:end]...)}, n.changed
 }

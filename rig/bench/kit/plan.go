@@ -38,9 +38,12 @@ type Plan struct {
 // Full is the plan behind the published figures.
 func Full() Plan {
 	return Plan{
-		Data: ".data/bench", Size: dataset.Full, Durability: postgres.Durable, Rounds: 5, Callers: 64, Connections: 64, Pool: 16,
-		Span: 4 * time.Second, Catalog: 5_000, Blob: 512 << 20, Large: 2 << 30, Members: 30, Sockets: []int{1_000, 10_000}, Messages: 300_000, Rate: 50, Operations: 750,
-		Backlog: 5_000, Long: 100_000, Waiting: 10_000, Wait: 20 * time.Second, Scale: [2]dataset.Size{dataset.Tenth, dataset.Full},
+		Data: ".data/bench", Size: dataset.Full, Durability: postgres.Durable, Rounds: 5, Callers: 64, Connections: 64,
+		Pool: 16,
+		Span: 4 * time.Second, Catalog: 5_000, Blob: 512 << 20, Large: 2 << 30, Members: 30, Sockets: []int{1_000, 10_000},
+		Messages: 300_000, Rate: 50, Operations: 750,
+		Backlog: 5_000, Long: 100_000, Waiting: 10_000, Wait: 20 * time.Second,
+		Scale: [2]dataset.Size{dataset.Tenth, dataset.Full},
 	}
 }
 

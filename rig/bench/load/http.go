@@ -72,7 +72,8 @@ func (h HTTP) Run(ctx context.Context, d time.Duration) (Result, error) {
 	return total, nil
 }
 
-func (h HTTP) connection(ctx context.Context, number int, until time.Time) (out Result, delays []time.Duration, err error) {
+func (h HTTP) connection(ctx context.Context, number int, until time.Time) (out Result, delays []time.Duration,
+	err error) {
 	conn, err := net.Dial("tcp", h.Address)
 	if err != nil {
 		return out, nil, err

@@ -111,7 +111,8 @@ func (c *client) open(n int, address netip.AddrPort) error {
 	if err != nil {
 		return err
 	}
-	if err := syscall.Connect(fd, &syscall.SockaddrInet4{Port: int(address.Port()), Addr: address.Addr().As4()}); err != nil {
+	if err := syscall.Connect(fd, &syscall.SockaddrInet4{Port: int(address.Port()),
+		Addr: address.Addr().As4()}); err != nil {
 		return fmt.Errorf("connect: %w", err)
 	}
 	if err := c.greet(fd, n); err != nil {
@@ -121,11 +122,13 @@ func (c *client) open(n int, address netip.AddrPort) error {
 		return err
 	}
 	c.conns[int32(fd)] = &conn{numberAt: c.config.NumberAt}
-	return syscall.EpollCtl(c.epoll, syscall.EPOLL_CTL_ADD, fd, &syscall.EpollEvent{Events: syscall.EPOLLIN, Fd: int32(fd)})
+	return syscall.EpollCtl(c.epoll, syscall.EPOLL_CTL_ADD, fd,
+		&syscall.EpollEvent{Events: syscall.EPOLLIN, Fd: int32(fd)})
 }
 
 func (c *client) greet(fd, n int) error {
-	request := "GET /graphql HTTP/1.1\r\nHost: bench\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\n" +
+	request := "GET /graphql HTTP/1.1\r\nHost: bench\r\nUpgrade: websocket\r\nConnection: " +
+		"Upgrade\r\nSec-WebSocket-Version: 13\r\n" +
 		"Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\nSec-WebSocket-Protocol: graphql-transport-ws\r\n"
 	if len(c.config.Tokens) > 0 {
 		request += "Authorization: Bearer " + c.config.Tokens[n%len(c.config.Tokens)] + "\r\n"
@@ -140,7 +143,8 @@ func (c *client) greet(fd, n int) error {
 		return err
 	}
 	subscribe, err := json.Marshal(map[string]any{"id": "1", "type": "subscribe", "payload": map[string]any{
-		"query": c.config.Document, "variables": map[string]string{"id": c.config.Instance, "after": c.config.Afters[n%len(c.config.Afters)]},
+		"query": c.config.Document, "variables": map[string]string{"id": c.config.Instance,
+			"after": c.config.Afters[n%len(c.config.Afters)]},
 	}})
 	if err != nil {
 		return err

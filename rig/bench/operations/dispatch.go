@@ -55,7 +55,8 @@ func measureDispatch(ctx context.Context, b *bench) error {
 		return err
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
-	adapter, err := process.Start(ctx, kit.AdapterRole, kit.AdapterConfig{Keys: b.Keys(), Issuer: kit.Issuer, StateDir: filepath.Join(dir, "state")})
+	adapter, err := process.Start(ctx, kit.AdapterRole,
+		kit.AdapterConfig{Keys: b.Keys(), Issuer: kit.Issuer, StateDir: filepath.Join(dir, "state")})
 	if err != nil {
 		return err
 	}
@@ -105,16 +106,21 @@ func (b *bench) reportDispatch(ours, theirs []timing) {
 	b.Sheet.AtMost(name+"p50", mine, other, ratio, dispatchP50Bar)
 	mine, other, ratio = show(take(func(t timing) float64 { return t.p99 }), duration)
 	b.Sheet.AtMost(name+"p99", mine, other, ratio, dispatchP99Bar)
-	mine, other, ratio = show(take(func(t timing) float64 { return t.throughput }), func(v float64) string { return fmt.Sprintf("%.0f/s", v) })
+	mine, other, ratio = show(take(func(t timing) float64 { return t.throughput }), func(v float64) string {
+		return fmt.Sprintf("%.0f/s", v)
+	})
 	b.Sheet.Told("operations from accepted to ended", mine, other, ratio)
-	mine, other, ratio = show(take(func(t timing) float64 { return t.commits }), func(v float64) string { return fmt.Sprintf("%.1f", v) })
+	mine, other, ratio = show(take(func(t timing) float64 { return t.commits }), func(v float64) string {
+		return fmt.Sprintf("%.1f", v)
+	})
 	b.Sheet.Told("transactions an operation, from accepted to ended", mine, other, ratio)
 	mine, other, ratio = show(take(func(t timing) float64 { return t.synced }), kit.Kib)
 	b.Sheet.Told("write-ahead log an operation", mine, other, ratio)
 }
 
 // dispatches is one round of one side.
-func (b *bench) dispatches(ctx context.Context, adapter *process.Child, callers []dataset.Caller, side launches, round int) (timing, error) {
+func (b *bench) dispatches(ctx context.Context, adapter *process.Child, callers []dataset.Caller, side launches,
+	round int) (timing, error) {
 	s, err := b.Serve(ctx, side.role, true)
 	if err != nil {
 		return timing{}, err
@@ -269,13 +275,16 @@ func (l *launcher) launch(free dataset.Free) error {
 }
 
 func graphqlLaunch(free dataset.Free, name string) []byte {
-	return post("/graphql", free.Caller, map[string]any{"query": launchDocument, "variables": map[string]any{"input": map[string]any{
-		"projectId": free.Project, "appSlug": dataset.App, "name": name, "allocationIds": []any{free.Allocation}, "idempotencyKey": name,
-	}}})
+	return post("/graphql", free.Caller, map[string]any{"query": launchDocument,
+		"variables": map[string]any{"input": map[string]any{
+			"projectId": free.Project, "appSlug": dataset.App, "name": name, "allocationIds": []any{free.Allocation},
+			"idempotencyKey": name,
+		}}})
 }
 
 func plainLaunch(free dataset.Free, name string) []byte {
-	return post("/launch", free.Caller, reference.Launch{Project: string(free.Project), Allocation: string(free.Allocation), Name: name, Key: name})
+	return post("/launch", free.Caller, reference.Launch{Project: string(free.Project),
+		Allocation: string(free.Allocation), Name: name, Key: name})
 }
 
 func post(path string, who dataset.Caller, value any) []byte {
@@ -283,6 +292,7 @@ func post(path string, who dataset.Caller, value any) []byte {
 	if err != nil {
 		panic(err) // strings always encode
 	}
-	return fmt.Appendf(nil, "POST %s HTTP/1.1\r\nHost: bench\r\nAuthorization: Bearer %s\r\nContent-Type: application/json\r\n"+
-		"Accept: application/json\r\nContent-Length: %d\r\n\r\n%s", path, who.Token, len(body), body)
+	return fmt.Appendf(nil,
+		"POST %s HTTP/1.1\r\nHost: bench\r\nAuthorization: Bearer %s\r\nContent-Type: application/json\r\n"+
+			"Accept: application/json\r\nContent-Length: %d\r\n\r\n%s", path, who.Token, len(body), body)
 }

@@ -58,8 +58,10 @@ func measureFairness(ctx context.Context, b *bench) error {
 	}
 	b.Log.Info("fairness", "backlog took", took, "lonely operations", beside)
 	bar := max(time.Duration(lonelyBar*float64(took)), lonelyFloor)
-	b.Sheet.Within(fmt.Sprintf("a tenant's only operation, accepted to succeeded, while another's %d take %s", len(big), took.Round(time.Second)),
-		kit.Millis(load.Quantile(beside, 0.5))+", "+kit.Millis(load.Quantile(beside, 1))+" at most", "≤ "+kit.Millis(bar), load.Quantile(beside, 0.5) <= bar)
+	b.Sheet.Within(fmt.Sprintf("a tenant's only operation, accepted to succeeded, while another's %d take %s", len(big),
+		took.Round(time.Second)),
+		kit.Millis(load.Quantile(beside, 0.5))+", "+kit.Millis(load.Quantile(beside, 1))+" at most", "≤ "+kit.Millis(bar),
+		load.Quantile(beside, 0.5) <= bar)
 	b.Sheet.Told("the same while nothing else is done", kit.Millis(load.Quantile(alone, 0.5)), "", 0)
 	return b.Set.Failed(ctx)
 }

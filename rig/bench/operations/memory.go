@@ -54,10 +54,12 @@ func measureMemory(ctx context.Context, b *bench) error {
 	for _, one := range []struct {
 		name string
 		of   func(held) uint64
-	}{{"heap and stacks", func(h held) uint64 { return h.heap }}, {"resident memory", func(h held) uint64 { return h.resident }}} {
+	}{{"heap and stacks", func(h held) uint64 { return h.heap }},
+		{"resident memory", func(h held) uint64 { return h.resident }}} {
 		first, last := one.of(seen[0]), one.of(seen[2])
 		b.Sheet.Within(fmt.Sprintf("a worker's %s after %d, %d and %d operations", one.name, n/10, n/2, n),
-			fmt.Sprintf("%s, %s, %s", kit.Mib(first), kit.Mib(one.of(seen[1])), kit.Mib(last)), fmt.Sprintf("≤ %.1f × + %s", memoryBar, kit.Mib(memorySlack)),
+			fmt.Sprintf("%s, %s, %s", kit.Mib(first), kit.Mib(one.of(seen[1])), kit.Mib(last)),
+			fmt.Sprintf("≤ %.1f × + %s", memoryBar, kit.Mib(memorySlack)),
 			float64(last) <= memoryBar*float64(first)+memorySlack)
 	}
 	return b.Set.Failed(ctx)

@@ -1,5 +1,5 @@
-// Package operations measures how operations are dispatched and carried out: one after the other, by the thousand, by several
-// processes, while thousands wait, and beside another tenant's backlog.
+// Package operations measures how operations are dispatched and carried out: one after the other, by the thousand, by
+// several processes, while thousands wait, and beside another tenant's backlog.
 package operations
 
 import (

@@ -29,16 +29,21 @@ func measureThroughput(ctx context.Context, b *bench) error {
 				return fmt.Errorf("%s: %w", side, err)
 			}
 			if side == platform.Role {
-				rate.Platform, commits.Platform, log.Platform = append(rate.Platform, out.throughput), append(commits.Platform, out.commits), append(log.Platform, out.synced)
+				rate.Platform, commits.Platform, log.Platform = append(rate.Platform, out.throughput),
+					append(commits.Platform, out.commits), append(log.Platform, out.synced)
 			} else {
-				rate.Other, commits.Other, log.Other = append(rate.Other, out.throughput), append(commits.Other, out.commits), append(log.Other, out.synced)
+				rate.Other, commits.Other, log.Other = append(rate.Other, out.throughput), append(commits.Other, out.commits),
+					append(log.Other, out.synced)
 			}
 		}
 		b.Log.Info("round", "of", "throughput", "platform", rate.Platform[round], "reference", rate.Other[round])
 	}
-	b.Sheet.AtLeast("operations from accepted to succeeded, one worker process", perSecond(kit.Median(rate.Platform)), perSecond(kit.Median(rate.Other)), rate.Ratio(), throughputBar)
-	b.Sheet.Told("its transactions an operation", fmt.Sprintf("%.1f", kit.Median(commits.Platform)), fmt.Sprintf("%.1f", kit.Median(commits.Other)), commits.Ratio())
-	b.Sheet.Told("its write-ahead log an operation", kit.Kib(kit.Median(log.Platform)), kit.Kib(kit.Median(log.Other)), log.Ratio())
+	b.Sheet.AtLeast("operations from accepted to succeeded, one worker process", perSecond(kit.Median(rate.Platform)),
+		perSecond(kit.Median(rate.Other)), rate.Ratio(), throughputBar)
+	b.Sheet.Told("its transactions an operation", fmt.Sprintf("%.1f", kit.Median(commits.Platform)),
+		fmt.Sprintf("%.1f", kit.Median(commits.Other)), commits.Ratio())
+	b.Sheet.Told("its write-ahead log an operation", kit.Kib(kit.Median(log.Platform)), kit.Kib(kit.Median(log.Other)),
+		log.Ratio())
 	return nil
 }
 
@@ -110,6 +115,7 @@ func (b *bench) drainOnce(ctx context.Context) (out timing, err error) {
 	}
 	took, err := b.Set.Span(ctx, made)
 	n := float64(len(made))
-	out.throughput, out.commits, out.synced = n/took.Seconds(), float64(after.Commits-before.Commits)/n, float64(after.Bytes-before.Bytes)/n
+	out.throughput, out.commits, out.synced = n/took.Seconds(), float64(after.Commits-before.Commits)/n,
+		float64(after.Bytes-before.Bytes)/n
 	return out, err
 }

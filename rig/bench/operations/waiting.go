@@ -110,14 +110,19 @@ func (b *bench) cost(ctx context.Context, worker, adapter *process.Child) (c cos
 func (b *bench) reportWaiting(idle, before, after cost, span time.Duration) {
 	n, extra := b.Plan.Waiting, max(before.goroutines, after.goroutines)-idle.goroutines
 	name := func(what string) string { return fmt.Sprintf("%d operations that wait for an adapter: %s", n, what) }
-	b.Sheet.Within(name("goroutines more than of none"), fmt.Sprint(extra), fmt.Sprintf("≤ %d", waitingGoroutines), extra <= waitingGoroutines)
-	b.Sheet.Within(name("connections to the database"), fmt.Sprint(after.connections), fmt.Sprintf("≤ %d", waitingConnections), after.connections <= waitingConnections)
-	b.Sheet.Within(name("connections to the adapter"), fmt.Sprint(after.adapter.Connections), fmt.Sprintf("≤ %d", waitingConnections),
+	b.Sheet.Within(name("goroutines more than of none"), fmt.Sprint(extra), fmt.Sprintf("≤ %d", waitingGoroutines),
+		extra <= waitingGoroutines)
+	b.Sheet.Within(name("connections to the database"), fmt.Sprint(after.connections),
+		fmt.Sprintf("≤ %d", waitingConnections), after.connections <= waitingConnections)
+	b.Sheet.Within(name("connections to the adapter"), fmt.Sprint(after.adapter.Connections),
+		fmt.Sprintf("≤ %d", waitingConnections),
 		after.adapter.Connections <= waitingConnections)
 	questions := float64(after.adapter.Questions-before.adapter.Questions) / span.Seconds()
 	polls := float64(after.adapter.Polls-before.adapter.Polls) / span.Seconds()
-	b.Sheet.Within(name("questions to the adapter"), fmt.Sprintf("%.1f/s", questions), fmt.Sprintf("≤ %d/s", waitingQuestions), questions <= waitingQuestions)
-	b.Sheet.Within(name("polls of its feed"), fmt.Sprintf("%.1f/s", polls), fmt.Sprintf("≤ %d/s", waitingPolls), polls <= waitingPolls)
+	b.Sheet.Within(name("questions to the adapter"), fmt.Sprintf("%.1f/s", questions),
+		fmt.Sprintf("≤ %d/s", waitingQuestions), questions <= waitingQuestions)
+	b.Sheet.Within(name("polls of its feed"), fmt.Sprintf("%.1f/s", polls), fmt.Sprintf("≤ %d/s", waitingPolls),
+		polls <= waitingPolls)
 }
 
 // pause waits for a while.

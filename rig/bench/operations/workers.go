@@ -36,7 +36,8 @@ func measureWorkers(ctx context.Context, b *bench) error {
 	if err := adapter.Ask("counts", nil, &seen); err != nil {
 		return err
 	}
-	b.Sheet.AtLeast("operations a second of three worker processes, beside one", perSecond(kit.Median(rate.Platform)), perSecond(kit.Median(rate.Other)), rate.Ratio(), workersBar)
+	b.Sheet.AtLeast("operations a second of three worker processes, beside one", perSecond(kit.Median(rate.Platform)),
+		perSecond(kit.Median(rate.Other)), rate.Ratio(), workersBar)
 	b.Sheet.Within("operations sent to the adapter more than once", fmt.Sprint(seen.Again), "0", seen.Again == 0)
 	return nil
 }

@@ -50,7 +50,8 @@ func (p *platform) appendOnce(ctx context.Context, id ids.ID, messages []string)
 		}
 		drafts := make([]event.Draft, len(messages))
 		for i, message := range messages {
-			drafts[i] = event.Draft{Type: lifecycle.EventOperationProgress, Message: message, Payload: map[string]any{"percent": i}}
+			drafts[i] = event.Draft{Type: lifecycle.EventOperationProgress, Message: message,
+				Payload: map[string]any{"percent": i}}
 		}
 		return event.Append(ctx, t, row, drafts...)
 	})

@@ -1,6 +1,6 @@
-// Package platform runs the product's own server as a child of the benchmark: the composition of package server, edge, console and
-// reconcilers included. Two things are set apart from what an operator would run: the edge's limits are out of reach, since one
-// machine is every caller, and the child reports when each operation was accepted.
+// Package platform runs the product's own server as a child of the benchmark: the composition of package server, edge,
+// console and reconcilers included. Two things are set apart from what an operator would run: the edge's limits are out
+// of reach, since one machine is every caller, and the child reports when each operation was accepted.
 package platform
 
 import (
@@ -83,8 +83,9 @@ func (c *Config) server() *server.Config {
 	config.AdapterHosts, config.InsecureRegistries = []string{"127.0.0.0/8"}, c.Sources
 	config.RegistryHosts = []string{"127.0.0.0/8"}
 	config.Edge.Limits = edge.Config{
-		SubjectRate: outOfReach, SubjectAtOnce: outOfReach, AddressRate: outOfReach, AddressAtOnce: outOfReach, SocketRate: outOfReach,
-		LoginRate: outOfReach, DeliveryRate: outOfReach, DeliveryAtOnce: outOfReach,
+		SubjectRate: outOfReach, SubjectAtOnce: outOfReach, AddressRate: outOfReach, AddressAtOnce: outOfReach,
+		SocketRate: outOfReach,
+		LoginRate:  outOfReach, DeliveryRate: outOfReach, DeliveryAtOnce: outOfReach,
 	}
 	if !c.Work {
 		config.Roles = []string{"api"}

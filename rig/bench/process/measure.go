@@ -11,8 +11,8 @@ import (
 )
 
 // WithMeasures adds what every child can be asked: "memory", in bytes of heap and stacks without
-// garbage, "resident", the bytes of it that the system counts, "goroutines", and "profile", which begins a CPU profile in the named file and ends it when the name
-// is empty.
+// garbage, "resident", the bytes of it that the system counts, "goroutines", and "profile", which begins a CPU profile
+// in the named file and ends it when the name is empty.
 func WithMeasures(commands Commands) Commands {
 	var file *os.File
 	commands["memory"] = func(json.RawMessage) (any, error) { return memory(), nil }

@@ -71,7 +71,8 @@ func write(ctx context.Context, t pgx.Tx, in Launch, who *caller, f facts) (ids.
 	instance, operation, now := ids.New(ids.Instance), ids.New(ids.Operation), time.Now().UTC()
 	batch := &pgx.Batch{}
 	batch.Queue(`INSERT INTO idempotency (id, input_digest, result, tenant_id, project_id, created_at) VALUES ($1, $2, $3, $4, $5, $6)`,
-		in.Key, []byte(in.Key), json.RawMessage(`{"Instance":"`+string(instance)+`","Operation":"`+string(operation)+`"}`), f.tenant, in.Project, now)
+		in.Key, []byte(in.Key), json.RawMessage(`{"Instance":"`+string(instance)+`","Operation":"`+string(operation)+`"}`),
+		f.tenant, in.Project, now)
 	batch.Queue(`INSERT INTO instance (id, tenant_id, project_id, name, app_slug, app_version, permission_family, manifest_id, status, health, revision,
 		config, roles, bound_capacity_shape, runtime_backend, last_operation_id, correlation_id, created_at, updated_at)
 		VALUES ($1, $2, $3, $4, 'bench', '1.0.0', 'apps', $5, 'CREATED', 'UNKNOWN', 2, '{"size": 2}', $6, 'BAREMETAL', $7, $8, $9, $10, $10)`,
@@ -87,11 +88,13 @@ func write(ctx context.Context, t pgx.Tx, in Launch, who *caller, f facts) (ids.
 		VALUES ($1, $2, $3, $4, 'INSTANCE_CREATE', 'PENDING', $5, 'USER', $6, $7, $8, '{"components":{"worker":1}}', $9, $10, $9)`,
 		operation, f.tenant, in.Project, instance, f.adapter, who.id, who.name, in.Name, now, now.Add(launchDeadline))
 	row := &work{instance: instance, operation: operation, tenant: f.tenant, project: in.Project, correlation: in.Name}
-	row.event(batch, 1, "apps.instance.requested", "bench 1.0.0 requested", `{"name":"`+in.Name+`","members":1,"version":"1.0.0"}`)
+	row.event(batch, 1, "apps.instance.requested", "bench 1.0.0 requested",
+		`{"name":"`+in.Name+`","members":1,"version":"1.0.0"}`)
 	row.event(batch, 2, "apps.operation.accepted", "launch accepted", `{"kind":"INSTANCE_CREATE"}`)
 	batch.Queue(`INSERT INTO audit_entry (id, tenant_id, project_id, actor_kind, actor_id, actor_name, permission_key, action, allowed, object_id, after,
 		correlation_id, created_at) VALUES ($1, $2, $3, 'USER', $4, $5, 'apps.instance.create', 'launchInstance', true, $6, $7, $8, $9)`,
-		ids.New(ids.Audit), f.tenant, in.Project, who.id, who.name, instance, json.RawMessage(`{"name":"`+in.Name+`"}`), in.Name, now)
+		ids.New(ids.Audit), f.tenant, in.Project, who.id, who.name, instance, json.RawMessage(`{"name":"`+in.Name+`"}`),
+		in.Name, now)
 	if err := t.SendBatch(ctx, batch).Close(); err != nil {
 		return "", fmt.Errorf("write: %w", err)
 	}

@@ -66,7 +66,8 @@ func (l *releases) scan(rows pgx.Rows) error {
 	for rows.Next() {
 		var n release
 		var created time.Time
-		if err := rows.Scan(&n.ID, &n.AppSlug, &n.Version, &n.DisplayName, &n.Summary, &n.Stage, &n.Digest, &n.ArtifactKind, &created); err != nil {
+		if err := rows.Scan(&n.ID, &n.AppSlug, &n.Version, &n.DisplayName, &n.Summary, &n.Stage, &n.Digest, &n.ArtifactKind,
+			&created); err != nil {
 			return err
 		}
 		n.CreatedAt = stamp(created)
@@ -107,7 +108,8 @@ func (s *server) artifact(w http.ResponseWriter, r *http.Request) {
 		for rows.Next() {
 			var created time.Time
 			found = &artifact{}
-			if err := rows.Scan(&found.ID, &found.Name, &found.MediaType, &found.Ref, &found.Digest, &found.SizeBytes, &found.Stage, &found.Kind, &created); err != nil {
+			if err := rows.Scan(&found.ID, &found.Name, &found.MediaType, &found.Ref, &found.Digest, &found.SizeBytes,
+				&found.Stage, &found.Kind, &created); err != nil {
 				return err
 			}
 			found.CreatedAt = stamp(created)

@@ -135,8 +135,10 @@ func queueDetail(batch *pgx.Batch, id string, into **instance) {
 		Query(func(rows pgx.Rows) error {
 			for rows.Next() {
 				var created, updated time.Time
-				if err := rows.Scan(&read.ID, &read.Name, &read.ProjectID, &read.AppSlug, &read.AppVersion, &read.Status, &read.Health,
-					&read.HealthMessage, &read.Revision, (*[]byte)(&read.Config), &read.BoundCapacityShape, &read.RuntimeBackend, &read.CorrelationID,
+				if err := rows.Scan(&read.ID, &read.Name, &read.ProjectID, &read.AppSlug, &read.AppVersion, &read.Status,
+					&read.Health,
+					&read.HealthMessage, &read.Revision, (*[]byte)(&read.Config), &read.BoundCapacityShape, &read.RuntimeBackend,
+					&read.CorrelationID,
 					&created, &updated, (*[]byte)(&read.Roles)); err != nil {
 					return err
 				}
@@ -157,7 +159,8 @@ func queueMembers(batch *pgx.Batch, id string, into *members) {
 		for rows.Next() {
 			var m member
 			var updated time.Time
-			if err := rows.Scan(&m.ID, &m.ComponentKey, &m.Index, &m.Status, &m.Cordoned, &m.Health, &m.HealthMessage, &updated); err != nil {
+			if err := rows.Scan(&m.ID, &m.ComponentKey, &m.Index, &m.Status, &m.Cordoned, &m.Health, &m.HealthMessage,
+				&updated); err != nil {
 				return err
 			}
 			m.UpdatedAt = stamp(updated)
@@ -180,7 +183,8 @@ func queueOperation(batch *pgx.Batch, id string, into **operation) {
 		for rows.Next() {
 			var created time.Time
 			var started, ended *time.Time
-			if err := rows.Scan(&read.ID, &read.Kind, &read.State, &read.Phase, &read.Percent, &read.Message, &created, &started, &ended); err != nil {
+			if err := rows.Scan(&read.ID, &read.Kind, &read.State, &read.Phase, &read.Percent, &read.Message, &created, &started,
+				&ended); err != nil {
 				return err
 			}
 			read.CreatedAt, read.StartedAt, read.EndedAt = stamp(created), stampOf(started), stampOf(ended)
@@ -210,7 +214,8 @@ func queueEvents(batch *pgx.Batch, id string, into *events) {
 		for rows.Next() {
 			var e event
 			var occurred time.Time
-			if err := rows.Scan(&e.ID, &e.Seq, &e.Type, &e.Message, (*[]byte)(&e.Payload), &e.OperationID, &occurred); err != nil {
+			if err := rows.Scan(&e.ID, &e.Seq, &e.Type, &e.Message, (*[]byte)(&e.Payload), &e.OperationID,
+				&occurred); err != nil {
 				return err
 			}
 			e.Cursor, e.OccurredAt = timelineCursor(e.Seq), stamp(occurred)

@@ -80,8 +80,10 @@ func (l *list) scan(rows pgx.Rows) error {
 			id, kind, state, message *string
 			percent                  *int
 		}
-		if err := rows.Scan(&n.ID, &n.Name, &n.AppSlug, &n.AppVersion, &n.Status, &n.Health, &n.HealthMessage, &n.Smoke, &created, &updated,
-			&released, (*[]byte)(&n.Roles), &operation.id, &operation.kind, &operation.state, &operation.percent, &operation.message); err != nil {
+		if err := rows.Scan(&n.ID, &n.Name, &n.AppSlug, &n.AppVersion, &n.Status, &n.Health, &n.HealthMessage, &n.Smoke,
+			&created, &updated,
+			&released, (*[]byte)(&n.Roles), &operation.id, &operation.kind, &operation.state, &operation.percent,
+			&operation.message); err != nil {
 			return err
 		}
 		n.CreatedAt, n.UpdatedAt, n.ReleasedAt = stamp(created), stamp(updated), stampOf(released)

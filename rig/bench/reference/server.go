@@ -125,7 +125,8 @@ func (c *caller) may(project string) bool {
 		return false
 	}
 	for _, binding := range bindings {
-		if binding.Project == project && slices.Contains([]string{"project_admin", "project_member", "project_viewer"}, binding.Role) {
+		if binding.Project == project && slices.Contains([]string{"project_admin", "project_member", "project_viewer"},
+			binding.Role) {
 			return true
 		}
 	}
@@ -139,7 +140,8 @@ func enter(batch *pgx.Batch, r *http.Request, into *caller) bool {
 	if !ok || err != nil || secret.Kind != token.Session {
 		return false
 	}
-	batch.Queue(`SELECT subject_id, subject_name, bindings FROM platform.enter('session', $1, $2)`, string(secret.ID), secret.Hash).
+	batch.Queue(`SELECT subject_id, subject_name, bindings FROM platform.enter('session', $1, $2)`, string(secret.ID),
+		secret.Hash).
 		QueryRow(func(row pgx.Row) error { return row.Scan(&into.id, &into.name, &into.bindings) })
 	return true
 }

@@ -36,7 +36,8 @@ func New(dir string) (adapter.App, error) {
 	a := &app{ledger: ledger}
 	described.Operations = map[adapter.Kind]adapter.OperationFunc{
 		adapter.InstanceCreate: a.join, adapter.MembersAdd: a.join, adapter.MemberRecover: a.join,
-		adapter.MemberDrain: a.drain, adapter.MemberCordon: a.touch, adapter.MemberUncordon: a.touch, adapter.MemberLabel: a.touch,
+		adapter.MemberDrain: a.drain, adapter.MemberCordon: a.touch, adapter.MemberUncordon: a.touch,
+		adapter.MemberLabel:     a.touch,
 		adapter.InstanceUpgrade: a.touch, adapter.InstanceRollback: a.touch,
 		adapter.MemberRemove: a.leave, adapter.MemberReplace: a.replace, adapter.InstanceDecommission: a.leave,
 	}
@@ -70,7 +71,9 @@ func (a *app) join(ctx context.Context, run *adapter.Run) error {
 }
 
 func (a *app) touch(ctx context.Context, run *adapter.Run) error {
-	return run.Each(ctx, targets(run), func(ctx context.Context, member adapter.Member) error { return effect(ctx, run, member) })
+	return run.Each(ctx, targets(run), func(ctx context.Context, member adapter.Member) error {
+		return effect(ctx, run, member)
+	})
 }
 
 func (a *app) drain(ctx context.Context, run *adapter.Run) error {
@@ -104,7 +107,8 @@ func (a *app) leave(ctx context.Context, run *adapter.Run) error {
 
 // collect reads what was written; a member that never came to be has nothing to read.
 func (a *app) collect(ctx context.Context, run *adapter.Run, member adapter.Member) error {
-	result, err := run.Try(ctx, member, "collect", adapter.RunCommand{Command: []string{"sh", "-c", `cat "$GPUAAS_MEMBER_ROOT/srv/ledger"`}})
+	result, err := run.Try(ctx, member, "collect", adapter.RunCommand{Command: []string{"sh", "-c",
+		`cat "$GPUAAS_MEMBER_ROOT/srv/ledger"`}})
 	if adapter.IsUnreachable(err) {
 		return nil
 	}
@@ -142,7 +146,8 @@ func observe(ctx context.Context, call *adapter.Call) (adapter.Observation, erro
 	seen := adapter.Observation{Health: adapter.Healthy, Message: "every unit has its ledger"}
 	for _, member := range call.Of(Component) {
 		one := adapter.MemberObservation{ID: member.ID, Health: adapter.Healthy}
-		result, err := call.Try(ctx, member, "look", adapter.RunCommand{Command: []string{"sh", "-c", `test -s "$GPUAAS_MEMBER_ROOT/srv/ledger"`}})
+		result, err := call.Try(ctx, member, "look", adapter.RunCommand{Command: []string{"sh", "-c",
+			`test -s "$GPUAAS_MEMBER_ROOT/srv/ledger"`}})
 		if err != nil || result.State != adapter.TaskSucceeded {
 			one.Health, one.Message, seen.Health = adapter.HealthUnknown, "its ledger cannot be read", adapter.HealthUnknown
 		}

@@ -1,5 +1,6 @@
-// Command lab is the program behind `make run`: it brings a whole local installation up on one machine, keeps it running, and
-// takes it down again on Ctrl-C, last first, leaving no process, namespace or mount. Its data folder is kept for the next run.
+// Command lab is the program behind `make run`: it brings a whole local installation up on one machine, keeps it
+// running, and takes it down again on Ctrl-C, last first, leaving no process, namespace or mount. Its data folder is
+// kept for the next run.
 package main
 
 import (
@@ -70,7 +71,8 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		return err
 	}
 	if o.prepare {
-		return prereq.EnsureTo(ctx, out, prereq.Postgres, prereq.Lab, prereq.Slurm, prereq.CloudInit, prereq.Containers, prereq.Browser)
+		return prereq.EnsureTo(ctx, out, prereq.Postgres, prereq.Lab, prereq.Slurm, prereq.CloudInit, prereq.Containers,
+			prereq.Browser)
 	}
 	for _, path := range []*string{&o.data, &o.bin} {
 		if *path, err = filepath.Abs(*path); err != nil {
@@ -78,7 +80,8 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		}
 	}
 	s, err := stack.Up(ctx, stack.Config{
-		Dir: o.data, Bin: o.bin, Listen: o.listen, DatabaseURL: o.databaseURL, Nodes: o.nodes, Plain: o.plain, Apps: stack.Apps(), Out: out,
+		Dir: o.data, Bin: o.bin, Listen: o.listen, DatabaseURL: o.databaseURL, Nodes: o.nodes, Plain: o.plain,
+		Apps: stack.Apps(), Out: out,
 	})
 	if err != nil {
 		return interrupted(ctx, err)
@@ -123,6 +126,7 @@ logs       %s
 
 running; Ctrl-C stops everything
 `, s.URL, link, s.URL, operator, s.URL, s.Demo.ProjectID, s.KeyFile(),
-		s.PublisherEnvFile(), stack.PublisherApp, s.PublisherKeyFile(), s.SigningKeyFile(), s.RegistryAddr(), s.RegistryPasswordFile(), s.LogDir())
+		s.PublisherEnvFile(), stack.PublisherApp, s.PublisherKeyFile(), s.SigningKeyFile(), s.RegistryAddr(),
+		s.RegistryPasswordFile(), s.LogDir())
 	return s.Wait(ctx)
 }

@@ -35,7 +35,8 @@ func (c *Client) IssueSecret(ctx context.Context, instanceID string, request Sec
 	input := gql.IssueRuntimeSecretInput{
 		InstanceId: instanceID, Purpose: request.Purpose, Audience: gql.SecretAudienceAdapter,
 		ArtifactDigest: request.ArtifactDigest,
-		TtlSeconds:     int(request.Life / time.Second), Delivery: gql.SecretDeliveryOnce, IdempotencyKey: request.IdempotencyKey,
+		TtlSeconds:     int(request.Life / time.Second), Delivery: gql.SecretDeliveryOnce,
+		IdempotencyKey: request.IdempotencyKey,
 	}
 	if request.MemberID != "" {
 		input.Audience, input.MemberId = gql.SecretAudienceNode, request.MemberID

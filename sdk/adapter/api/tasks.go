@@ -207,7 +207,8 @@ func persist[T any](ctx context.Context, c *Client, call func() (T, error)) (T, 
 // passing reports whether the same call may succeed later: the platform says so, or the status of
 // an answer that may come from something in between.
 func passing(err *client.Error) bool {
-	return err.Retryable || err.HTTPStatus == http.StatusTooManyRequests || err.HTTPStatus >= http.StatusInternalServerError
+	return err.Retryable || err.HTTPStatus == http.StatusTooManyRequests ||
+		err.HTTPStatus >= http.StatusInternalServerError
 }
 
 // ErrStopping is the cause of a run's context when the kit stops; the run resumes at the next start.

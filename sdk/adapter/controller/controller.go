@@ -98,9 +98,11 @@ func parse(spec Spec, args []string, stderr io.Writer) (options, error) {
 	flags.SetOutput(stderr)
 	flags.StringVar(&o.listen, "listen", "127.0.0.1:0", "address to listen on")
 	flags.IntVar(&o.listenFD, "listen-fd", 0, "serve this inherited listening descriptor instead of --listen")
-	flags.StringVar(&o.tlsCert, "tls-cert", "", "certificate chain to serve https with, PEM; read again for every handshake")
+	flags.StringVar(&o.tlsCert, "tls-cert", "",
+		"certificate chain to serve https with, PEM; read again for every handshake")
 	flags.StringVar(&o.tlsKey, "tls-key", "", "private key of --tls-cert, PEM")
-	flags.StringVar(&o.clientCA, "tls-client-ca", "", "authority of the platform's certificate, PEM; callers that show none of its certificates are refused")
+	flags.StringVar(&o.clientCA, "tls-client-ca", "",
+		"authority of the platform's certificate, PEM; callers that show none of its certificates are refused")
 	flags.StringVar(&o.name, "name", spec.Name, "the adapter's registered name")
 	flags.StringVar(&o.platform, "platform-url", "", "the platform's URL")
 	flags.StringVar(&o.jwks, "jwks-url", "", "the platform's key set (default: platform-url/.well-known/jwks.json)")
@@ -108,7 +110,8 @@ func parse(spec Spec, args []string, stderr io.Writer) (options, error) {
 	flags.StringVar(&o.stateDir, "state-dir", "", "directory of the journal; it must outlive restarts")
 	flags.StringVar(&o.level, "log-level", "info", "debug, info, warn or error")
 	flags.BoolVar(&o.printManifest, "print-manifest", false, "print the app manifest and exit")
-	flags.StringVar(&o.printEvidence, "print-evidence", "", "print the report of the conformance suite and exit: conformance or tenancy")
+	flags.StringVar(&o.printEvidence, "print-evidence", "",
+		"print the report of the conformance suite and exit: conformance or tenancy")
 	if err := flags.Parse(args); err != nil {
 		return o, err
 	}
@@ -182,8 +185,9 @@ func newKit(spec Spec, o options, log *slog.Logger) (*adapter.Kit, error) {
 		return nil, fmt.Errorf("app: %w", err)
 	}
 	return adapter.New(adapter.Config{
-		Name: o.name, Build: cmp.Or(spec.Build, revision()), Apps: []adapter.App{app}, StateDir: filepath.Join(o.stateDir, "journal"),
-		Issuer: o.issuer, Keys: adapter.NewKeySet(o.jwks, nil), GraphQLURL: o.platform + "/graphql", Log: log,
+		Name: o.name, Build: cmp.Or(spec.Build, revision()), Apps: []adapter.App{app},
+		StateDir: filepath.Join(o.stateDir, "journal"),
+		Issuer:   o.issuer, Keys: adapter.NewKeySet(o.jwks, nil), GraphQLURL: o.platform + "/graphql", Log: log,
 	})
 }
 

@@ -23,7 +23,8 @@ import (
 	"github.com/gpuaas/app-platform/sdk/adaptertest"
 )
 
-var manifest = []byte(`{"app":"tiny","components":[{"key":"peer","displayName":"Peer","min":1,"max":1,"default":1}]}` + "\n")
+var manifest = []byte(`{"app":"tiny","components":[{"key":"peer","displayName":"Peer","min":1,"max":1,"default":1}]}` +
+	"\n")
 
 func spec() controller.Spec {
 	return controller.Spec{Name: "tiny", Manifest: manifest, App: func(string) (adapter.App, error) {
@@ -56,9 +57,12 @@ func TestWrongFlagsAreNamed(t *testing.T) {
 		"unknown flag": {[]string{"--nonsense"}, 2, "nonsense"},
 		"argument":     {[]string{"--platform-url", "http://p", "--state-dir", dir, "more"}, 2, `"more"`},
 		"bad level":    {[]string{"--platform-url", "http://p", "--state-dir", dir, "--log-level", "loud"}, 1, "--log-level"},
-		"bad address":  {[]string{"--platform-url", "http://p", "--state-dir", t.TempDir(), "--listen", "nowhere:x"}, 1, "--listen"},
-		// Each that opens its journal has a directory of its own: a program that another test starts may hold the lock of the journal before it until it runs.
-		"bad fd": {[]string{"--platform-url", "http://p", "--state-dir", t.TempDir(), "--listen-fd", "987"}, 1, "--listen-fd"},
+		"bad address": {[]string{"--platform-url", "http://p", "--state-dir", t.TempDir(), "--listen", "nowhere:x"}, 1,
+			"--listen"},
+		// Each that opens its journal has a directory of its own: a program that another test starts may hold the lock of the
+		// journal before it until it runs.
+		"bad fd": {[]string{"--platform-url", "http://p", "--state-dir", t.TempDir(), "--listen-fd", "987"}, 1,
+			"--listen-fd"},
 	}
 	for name, c := range cases {
 		var stderr bytes.Buffer
@@ -84,7 +88,8 @@ func TestEvidenceIsPrinted(t *testing.T) {
 		require.Zero(t, controller.Run(context.Background(), its, []string{"--print-evidence", kind}, &stdout, io.Discard))
 		require.Equal(t, want, stdout.String())
 	}
-	require.Equal(t, 2, controller.Run(context.Background(), its, []string{"--print-evidence", "lint"}, io.Discard, io.Discard))
+	require.Equal(t, 2, controller.Run(context.Background(), its, []string{"--print-evidence", "lint"}, io.Discard,
+		io.Discard))
 }
 
 func TestControllerServesAnInheritedListenerUntilItsSignal(t *testing.T) {
@@ -97,7 +102,8 @@ func TestControllerServesAnInheritedListenerUntilItsSignal(t *testing.T) {
 	base := "http://" + listener.Addr().String()
 	require.NoError(t, listener.Close())
 
-	command := exec.Command(os.Args[0], "--platform-url", p.URL+"/", "--state-dir", filepath.Join(t.TempDir(), "state"), "--listen-fd", "3")
+	command := exec.Command(os.Args[0], "--platform-url", p.URL+"/", "--state-dir", filepath.Join(t.TempDir(), "state"),
+		"--listen-fd", "3")
 	command.Env = append(os.Environ(), "CONTROLLER_TEST_CHILD=1")
 	command.ExtraFiles = []*os.File{file}
 	stderr, err := command.StderrPipe()
@@ -116,7 +122,8 @@ func TestControllerServesAnInheritedListenerUntilItsSignal(t *testing.T) {
 	defer resp.Body.Close()
 	require.Equal(t, http.StatusOK, resp.StatusCode)
 
-	d := adapter.Dispatch{OperationID: "op_1", Kind: adapter.InstanceCreate, Attempt: 1, Deadline: time.Now().Add(time.Minute), Instance: adapter.Instance{ID: "ins_1", App: "tiny"}}
+	d := adapter.Dispatch{OperationID: "op_1", Kind: adapter.InstanceCreate, Attempt: 1,
+		Deadline: time.Now().Add(time.Minute), Instance: adapter.Instance{ID: "ins_1", App: "tiny"}}
 	require.Equal(t, adapter.StateSucceeded, p.Run(base, d, 10*time.Second).State)
 	code, _ := p.Call(base, http.MethodGet, adapter.AdapterPath, nil, nil)
 	require.Equal(t, http.StatusOK, code)

@@ -7,8 +7,8 @@ import (
 	"github.com/gpuaas/app-platform/sdk/adapter"
 )
 
-// CheckCounts checks the counts of a change against the bounds of an app's components, for an app's Check. It refuses with
-// UNKNOWN_COMPONENT, BELOW_MINIMUM or ABOVE_MAXIMUM. The texts name the app and its members, such as "peers".
+// CheckCounts checks the counts of a change against the bounds of an app's components, for an app's Check. It refuses
+// with UNKNOWN_COMPONENT, BELOW_MINIMUM or ABOVE_MAXIMUM. The texts name the app and its members, such as "peers".
 func CheckCounts(app, members string, bounds []adapter.Component, counts []adapter.ComponentCount) error {
 	for i, count := range counts {
 		path := fmt.Sprintf("instance.components[%d]", i)

@@ -8,8 +8,8 @@ import (
 	"os"
 )
 
-// secure wraps the listener in TLS where a certificate was given. The files are read again for every handshake, of which
-// the platform makes few: a renewed certificate needs no restart.
+// secure wraps the listener in TLS where a certificate was given. The files are read again for every handshake, of
+// which the platform makes few: a renewed certificate needs no restart.
 func secure(listener net.Listener, o options) (net.Listener, error) {
 	if o.tlsCert == "" {
 		return listener, nil
@@ -24,7 +24,8 @@ func secure(listener net.Listener, o options) (net.Listener, error) {
 	if _, err := read(); err != nil {
 		return nil, err
 	}
-	config := &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return read() }}
+	config := &tls.Config{MinVersion: tls.VersionTLS12,
+		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return read() }}
 	if o.clientCA != "" {
 		text, err := os.ReadFile(o.clientCA)
 		if err != nil {

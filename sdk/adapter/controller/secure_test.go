@@ -23,8 +23,9 @@ func pair(t *testing.T) (cert, key string) {
 	t.Helper()
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	require.NoError(t, err)
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), DNSNames: []string{"adapter.test"}, IsCA: true, BasicConstraintsValid: true,
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour)}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), DNSNames: []string{"adapter.test"}, IsCA: true,
+		BasicConstraintsValid: true,
+		NotBefore:             time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour)}
 	raw, err := x509.CreateCertificate(rand.Reader, template, template, &private.PublicKey, private)
 	require.NoError(t, err)
 	der, err := x509.MarshalPKCS8PrivateKey(private)
@@ -60,7 +61,8 @@ func TestAControllerServesTLSToThePlatformAlone(t *testing.T) {
 		require.NoError(t, err)
 		pool := x509.NewCertPool()
 		require.True(t, pool.AppendCertsFromPEM(authority))
-		conn, err := tls.Dial("tcp", plain.Addr().String(), &tls.Config{RootCAs: pool, ServerName: "adapter.test", Certificates: shows, MinVersion: tls.VersionTLS12})
+		conn, err := tls.Dial("tcp", plain.Addr().String(),
+			&tls.Config{RootCAs: pool, ServerName: "adapter.test", Certificates: shows, MinVersion: tls.VersionTLS12})
 		if err != nil {
 			return ""
 		}

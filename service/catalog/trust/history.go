@@ -34,8 +34,8 @@ func (o owned[T]) object() (object authz.Object) {
 	return object
 }
 
-// EvidenceOf reads the newest 50 reports of several manifests at once, newest first, without their bytes. Those of apps on
-// whose publisher the caller does not hold manifest.read are left out.
+// EvidenceOf reads the newest 50 reports of several manifests at once, newest first, without their bytes. Those of apps
+// on whose publisher the caller does not hold manifest.read are left out.
 func (s *Service) EvidenceOf(ctx context.Context, manifests []ids.ID) (map[ids.ID][]*db.PromotionEvidence, error) {
 	var found []owned[*db.PromotionEvidence]
 	actor, err := s.DB.Read(ctx, tx.Rows(&found, scanOwnedReport, `SELECT a.publisher_tenant_id, a.publisher_project_id,
@@ -58,7 +58,8 @@ func (s *Service) EvidenceOf(ctx context.Context, manifests []ids.ID) (map[ids.I
 func scanOwnedReport(row pgx.CollectableRow) (owned[*db.PromotionEvidence], error) {
 	x := new(db.PromotionEvidence)
 	one := owned[*db.PromotionEvidence]{row: x}
-	return one, row.Scan(&one.tenant, &one.project, (*string)(&x.ID), (*string)(&x.ManifestID), &x.TenantID, (*string)(&x.Kind), &x.Digest,
+	return one, row.Scan(&one.tenant, &one.project, (*string)(&x.ID), (*string)(&x.ManifestID), &x.TenantID,
+		(*string)(&x.Kind), &x.Digest,
 		(*[]byte)(&x.Summary), &x.Passed, &x.SubmittedBy, &x.RunnerID, &x.CreatedAt)
 }
 
@@ -92,6 +93,7 @@ func (s *Service) HistoryOf(ctx context.Context, objects []ids.ID) (map[ids.ID][
 func scanStep(row pgx.CollectableRow) (owned[*db.Promotion], error) {
 	x := new(db.Promotion)
 	one := owned[*db.Promotion]{row: x}
-	return one, row.Scan(&one.tenant, &one.project, (*string)(&x.ID), (*string)(&x.ObjectID), &x.TenantID, (*string)(&x.FromStage), (*string)(&x.ToStage),
+	return one, row.Scan(&one.tenant, &one.project, (*string)(&x.ID), (*string)(&x.ObjectID), &x.TenantID,
+		(*string)(&x.FromStage), (*string)(&x.ToStage),
 		&x.CanaryPercent, &x.Reason, &x.ActorKind, &x.ActorID, &x.ActorName, &x.CreatedAt, &x.Override)
 }

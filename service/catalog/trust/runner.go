@@ -1,4 +1,5 @@
-// Package trust is whose word counts for an app's versions: runners, the terms of steps, and what was brought and taken.
+// Package trust is whose word counts for an app's versions: runners, the terms of steps, and what was brought and
+// taken.
 package trust
 
 import (
@@ -43,13 +44,15 @@ func (s *Service) RegisterRunner(ctx context.Context, in RunnerInput) (out *db.E
 		if err := audit.Require(t, action, authz.RunnerManage, authz.Object{}, ""); err != nil {
 			return err
 		}
-		if count, err := t.EvidenceRunner.Query().Where(dbrunner.RevokedAtIsNil()).Count(ctx); err != nil || count >= maxRunners {
+		if count, err := t.EvidenceRunner.Query().Where(dbrunner.RevokedAtIsNil()).Count(ctx); err != nil ||
+			count >= maxRunners {
 			return or(err, fault.New(fault.LimitExceeded, "at most %d runners: revoke one first", maxRunners))
 		}
 		out, err = t.EvidenceRunner.Create().SetID(ids.New(ids.Runner)).SetName(in.Name).SetPublicKey(in.PublicKey).
 			SetCreatedBy(string(t.Actor.ID)).SetCreatedAt(t.Now).Save(ctx)
 		if tx.Violates(err, "evidence_runner_name_key") || tx.Violates(err, "evidence_runner_public_key_key") {
-			return fault.New(fault.Conflict, "a runner of this name or key is registered: revoked ones keep theirs").At("input.name").Retry(false)
+			return fault.New(fault.Conflict,
+				"a runner of this name or key is registered: revoked ones keep theirs").At("input.name").Retry(false)
 		}
 		if err != nil {
 			return fmt.Errorf("register a runner: %w", err)
@@ -126,6 +129,7 @@ func SignedBy(ctx context.Context, t *tx.Tx, kind lifecycle.EvidenceKind, digest
 			return one.ID, nil
 		}
 	}
-	return "", fault.New(fault.SignatureUntrusted, "the signature is not of a registered runner over this kind and digest").
+	return "", fault.New(fault.SignatureUntrusted,
+		"the signature is not of a registered runner over this kind and digest").
 		At("input.signature").Retry(false)
 }

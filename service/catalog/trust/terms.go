@@ -70,7 +70,8 @@ func (s *Service) SetTerms(ctx context.Context, in TermsInput) (out *db.App, err
 			return fmt.Errorf("set the terms of app %s: %w", in.AppSlug, err)
 		}
 		return audit.Write(ctx, t, audit.Entry{Action: action, Key: authz.AppManage, ObjectID: row.ID, Reason: in.Reason,
-			Before: map[string]any{"terms": json.RawMessage(row.PromotionTerms)}, After: map[string]any{"app": in.AppSlug, "terms": wanted}})
+			Before: map[string]any{"terms": json.RawMessage(row.PromotionTerms)},
+			After:  map[string]any{"app": in.AppSlug, "terms": wanted}})
 	})
 	return out, err
 }

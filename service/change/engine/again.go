@@ -30,6 +30,7 @@ func onceAgain(ctx context.Context, t *tx.Tx, locked *change.Locked) error {
 	case err != nil:
 		return fmt.Errorf("look for retries of %s: %w", locked.Asked.RetryOf, err)
 	}
-	return fault.New(fault.Conflict, "the operation was retried already: %s is %s; follow that one, or retry it once it has failed", first, state).
+	return fault.New(fault.Conflict,
+		"the operation was retried already: %s is %s; follow that one, or retry it once it has failed", first, state).
 		At("input.operationId")
 }

@@ -201,7 +201,8 @@ func applyAdapterAnswers(plan *change.Plan, said *answers) {
 	}
 	plan.WorkLost, plan.WorkLostTotal = operation.WorkOf(plan.InstanceID, answer.WorkLost), totalOf(answer)
 	if said.atDeadline != nil {
-		plan.WorkAtRisk, plan.WorkAtRiskTotal = operation.WorkOf(plan.InstanceID, said.atDeadline.WorkLost), totalOf(said.atDeadline)
+		plan.WorkAtRisk, plan.WorkAtRiskTotal = operation.WorkOf(plan.InstanceID, said.atDeadline.WorkLost),
+			totalOf(said.atDeadline)
 	}
 	if plan.Reversible && answer.Verdict != adapter.VerdictUnknown && !answer.Reversible {
 		plan.Reversible, plan.Reversal = false, "the adapter says that it cannot be taken back"

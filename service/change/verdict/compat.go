@@ -75,7 +75,8 @@ func (v *Verdicts) withinBounds() error {
 	}
 	return fault.New(fault.LimitExceeded, "component %q may have %d to %d members, and this would make %d", key,
 		component.Min, component.Max, after).
-		With(fault.Reason{Code: fault.CountOutOfBounds, Message: "must stay from " + strconv.Itoa(component.Min) + " to " + strconv.Itoa(component.Max), Path: path})
+		With(fault.Reason{Code: fault.CountOutOfBounds,
+			Message: "must stay from " + strconv.Itoa(component.Min) + " to " + strconv.Itoa(component.Max), Path: path})
 }
 
 // Shape returns what compatibility judges of an allocation on a node, nil for one that is not known, under policy.
@@ -98,7 +99,9 @@ func (v *Verdicts) shapes(allocations []*db.Allocation) []manifest.AllocationSha
 	shapes := make([]manifest.AllocationShape, len(allocations))
 	for i, allocation := range allocations {
 		shapes[i] = Shape(allocation, v.nodeOf(allocation), v.rules())
-		shapes[i].Settled = v.Launch == nil && !slices.ContainsFunc(v.Seats, func(s Seat) bool { return s.Allocation.ID == allocation.ID })
+		shapes[i].Settled = v.Launch == nil && !slices.ContainsFunc(v.Seats, func(s Seat) bool {
+			return s.Allocation.ID == allocation.ID
+		})
 	}
 	return shapes
 }

@@ -114,7 +114,8 @@ func (v *Verdicts) chosenManifest(ctx context.Context, t *tx.Tx, read Documents)
 
 // Choose returns the default version of an app for a project: the canary that has chosen the project, where policy and
 // entitlement allow it, and otherwise the active one. Nil when there is neither.
-func Choose(versions []*db.Manifest, read Documents, projectID ids.ID, terms *overlay.EffectivePolicy) (*db.Manifest, error) {
+func Choose(versions []*db.Manifest, read Documents, projectID ids.ID, terms *overlay.EffectivePolicy) (*db.Manifest,
+	error) {
 	var active *db.Manifest
 	for _, stored := range versions {
 		switch {
@@ -138,24 +139,29 @@ func OfApp(terms *overlay.EffectivePolicy, stored *db.Manifest, document *manife
 	rules := terms.Policy
 	answers := []error{rules.App(terms.App, "appSlug"), rules.Version(terms.App, stored.Version, "version")}
 	limits := terms.Entitlement.Within(overlay.Wanted{Version: stored.Version, VersionPath: "version"})
-	return slices.Concat(Reasons(limits), Reasons(policy.Join(append(answers, ofManifest(rules, document, "version")...)...)))
+	return slices.Concat(Reasons(limits), Reasons(policy.Join(append(answers,
+		ofManifest(rules, document, "version")...)...)))
 }
 
-// OfDefaults returns the reasons of entitlement, policy and quota against a launch that leaves numbers and mode to their
-// defaults, beside what the project has.
-func OfDefaults(terms *overlay.EffectivePolicy, usage *overlay.Usage, project *db.Project, document *manifest.Manifest) []fault.Reason {
+// OfDefaults returns the reasons of entitlement, policy and quota against a launch that leaves numbers and mode to
+// their defaults, beside what the project has.
+func OfDefaults(terms *overlay.EffectivePolicy, usage *overlay.Usage, project *db.Project,
+	document *manifest.Manifest) []fault.Reason {
 	rules := terms.Policy
 	counts, _ := manifest.Counts(document, nil)
 	members := 0
 	for _, count := range counts {
 		members += count
 	}
-	limits := terms.Entitlement.Within(overlay.Wanted{Instances: usage.AppInstances + 1, Members: members, InstancesPath: "appSlug", MembersPath: "components"})
+	limits := terms.Entitlement.Within(overlay.Wanted{Instances: usage.AppInstances + 1, Members: members,
+		InstancesPath: "appSlug", MembersPath: "components"})
 	denied := policy.Join(
 		rules.Mode(lifecycle.ModeTenantDedicated, lifecycle.ControlPlaneProject, "operatingMode"),
 		rules.MembersOfInstance(members, "components"), rules.Members(usage.Members+members, "components"),
-		rules.Instances(usage.Instances+1, "projectId"), rules.GPUs(usage.GPUs, "allocations"), rules.HourlyCost(usage.Spending, "allocations"))
-	return slices.Concat(Reasons(limits), Reasons(denied), Reasons(capacity.WithinMembers(project, usage.Members, members, "components")))
+		rules.Instances(usage.Instances+1, "projectId"), rules.GPUs(usage.GPUs, "allocations"),
+		rules.HourlyCost(usage.Spending, "allocations"))
+	return slices.Concat(Reasons(limits), Reasons(denied),
+		Reasons(capacity.WithinMembers(project, usage.Members, members, "components")))
 }
 
 // Reasons returns the reasons of a refusal; nil for no error.

@@ -55,7 +55,8 @@ func ofManifest(rules *policy.Effective, document *manifest.Manifest, path strin
 	return append(sources(rules, document, path), wallsPermitted(rules, document, path)...)
 }
 
-// wallsPermitted asks policy about the walls of a version's members: their profile, and any class that is strong enough for it.
+// wallsPermitted asks policy about the walls of a version's members: their profile, and any class that is strong enough
+// for it.
 func wallsPermitted(rules *policy.Effective, document *manifest.Manifest, path string) []error {
 	want := document.Walls(nil)
 	return []error{rules.Profile(want.Profile, path), rules.Classes(want.Classes(true), path)}

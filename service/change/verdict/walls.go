@@ -68,11 +68,13 @@ func (v *Verdicts) rebuilt() (reasons []fault.Reason) {
 		name := fmt.Sprintf("%s %d", member.ComponentKey, member.Ordinal)
 		if member.Profile != want.Profile {
 			reasons = append(reasons, fault.Reason{Code: fault.ProfileUnavailable, Path: "input.version", Message: fmt.Sprintf(
-				"%s has the profile %s, and the version needs %s: launch it as another instance", name, member.Profile, want.Profile)})
+				"%s has the profile %s, and the version needs %s: launch it as another instance", name, member.Profile,
+				want.Profile)})
 		}
 		if class := member.IsolationClass; class != nil && isolation.Stronger(*class, want.Class) != *class {
 			reasons = append(reasons, fault.Reason{Code: fault.ClassUnavailable, Path: "input.version", Message: fmt.Sprintf(
-				"%s has the isolation class %s, and the version needs %s: launch it as another instance", name, *class, want.Class)})
+				"%s has the isolation class %s, and the version needs %s: launch it as another instance", name, *class,
+				want.Class)})
 		}
 	}
 	return reasons

@@ -93,7 +93,8 @@ func (d *Draft) walls() isolation.Want {
 // full is why no node was picked: that none has room now, or that no node has such walls at all.
 func (d *Draft) full(ctx context.Context, t *tx.Tx, walls isolation.Want, classes []isolation.Class) error {
 	var exists bool
-	err := t.QueryRow(ctx, `SELECT platform.any_walls($1, $2, $3)`, classes, walls.Demanding(), d.Want.Profile).Scan(&exists)
+	err := t.QueryRow(ctx, `SELECT platform.any_walls($1, $2, $3)`, classes, walls.Demanding(),
+		d.Want.Profile).Scan(&exists)
 	if err != nil {
 		return fmt.Errorf("look for nodes with such walls: %w", err)
 	}
@@ -104,5 +105,6 @@ func (d *Draft) full(ctx context.Context, t *tx.Tx, walls isolation.Want, classe
 	if d.Want.Profile != "" {
 		what += " with the profile " + string(d.Want.Profile)
 	}
-	return fault.New(fault.ClassUnavailable, "no node of the platform offers %s: demand less, or ask the operator for such nodes", what)
+	return fault.New(fault.ClassUnavailable,
+		"no node of the platform offers %s: demand less, or ask the operator for such nodes", what)
 }

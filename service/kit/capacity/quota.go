@@ -39,12 +39,14 @@ func Members(ctx context.Context, t *tx.Tx, project *db.Project, more int, path 
 	return WithinMembers(project, present, more, path)
 }
 
-// WithinMembers refuses more members than the project may have beside those that are present: LIMIT_EXCEEDED at the path.
+// WithinMembers refuses more members than the project may have beside those that are present: LIMIT_EXCEEDED at the
+// path.
 func WithinMembers(project *db.Project, present, more int, path string) error {
 	if project.MaxMembers == nil || present+more <= *project.MaxMembers {
 		return nil
 	}
-	return fault.New(fault.LimitExceeded, "the project may have %d members, has %d, and this would be %d more", *project.MaxMembers, present, more).At(path)
+	return fault.New(fault.LimitExceeded, "the project may have %d members, has %d, and this would be %d more",
+		*project.MaxMembers, present, more).At(path)
 }
 
 // GPUs refuses more GPUs than the project may hold, counting those of every allocation that is not
@@ -53,11 +55,13 @@ func GPUs(ctx context.Context, t *tx.Tx, project *db.Project, path string) error
 	if project.MaxGpus == nil {
 		return nil
 	}
-	held, err := count(ctx, t, project.ID, `SELECT coalesce(sum(gpu_count), 0) FROM allocation WHERE project_id = $1 AND released_at IS NULL`)
+	held, err := count(ctx, t, project.ID,
+		`SELECT coalesce(sum(gpu_count), 0) FROM allocation WHERE project_id = $1 AND released_at IS NULL`)
 	if err != nil || held <= *project.MaxGpus {
 		return err
 	}
-	return fault.New(fault.LimitExceeded, "the project may hold %d GPUs, and this would make %d", *project.MaxGpus, held).At(path)
+	return fault.New(fault.LimitExceeded, "the project may hold %d GPUs, and this would make %d", *project.MaxGpus,
+		held).At(path)
 }
 
 func count(ctx context.Context, t *tx.Tx, project ids.ID, sql string) (n int, err error) {

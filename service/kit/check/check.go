@@ -76,5 +76,6 @@ func (in *Input) Err() error {
 		return nil
 	}
 	first := in.reasons[0]
-	return fault.New(fault.InvalidArgument, "the input is not valid: %s: %s", first.Path, first.Message).With(in.reasons...)
+	return fault.New(fault.InvalidArgument, "the input is not valid: %s: %s", first.Path,
+		first.Message).With(in.reasons...)
 }

@@ -29,7 +29,8 @@ func TestEveryFieldAtFaultIsNamedInOneAnswer(t *testing.T) {
 	for _, reason := range refused.Reasons {
 		paths = append(paths, reason.Path)
 	}
-	require.Equal(t, []string{"input.slug", "input.other", "input.displayName", "input.summary", "input.reason", "input.email", "input.expiresAt"}, paths)
+	require.Equal(t, []string{"input.slug", "input.other", "input.displayName", "input.summary", "input.reason",
+		"input.email", "input.expiresAt"}, paths)
 }
 
 func TestSoundInputPasses(t *testing.T) {

@@ -74,7 +74,8 @@ func recall(ctx context.Context, t *tx.Tx, id string, digest []byte, result any)
 		return fmt.Errorf("recall an idempotency key: %w", err)
 	}
 	if !bytes.Equal(known, digest) {
-		return fault.New(fault.IdempotencyKeyReused, "the idempotency key was used with other input").At("input.idempotencyKey")
+		return fault.New(fault.IdempotencyKeyReused,
+			"the idempotency key was used with other input").At("input.idempotencyKey")
 	}
 	if err := json.Unmarshal(stored, result); err != nil {
 		return fmt.Errorf("recall an idempotency key: %w", err)
@@ -84,11 +85,13 @@ func recall(ctx context.Context, t *tx.Tx, id string, digest []byte, result any)
 
 func check(value string) error {
 	if value == "" || len(value) > MaxKey {
-		return fault.New(fault.InvalidArgument, "the idempotency key must have 1 to %d characters", MaxKey).At("input.idempotencyKey")
+		return fault.New(fault.InvalidArgument, "the idempotency key must have 1 to %d characters",
+			MaxKey).At("input.idempotencyKey")
 	}
 	for _, r := range value {
 		if r < 0x21 || r > 0x7e {
-			return fault.New(fault.InvalidArgument, "the idempotency key may hold printable ASCII without spaces").At("input.idempotencyKey")
+			return fault.New(fault.InvalidArgument,
+				"the idempotency key may hold printable ASCII without spaces").At("input.idempotencyKey")
 		}
 	}
 	return nil
@@ -105,7 +108,8 @@ func digestOf(input any) ([]byte, error) {
 
 func rowID(t *tx.Tx, key Key) string {
 	sum := sha256.New()
-	for _, part := range []string{string(t.Actor.Kind), string(t.Actor.ID), string(key.TenantID), string(key.ProjectID), key.Verb, key.Value} {
+	for _, part := range []string{string(t.Actor.Kind), string(t.Actor.ID), string(key.TenantID), string(key.ProjectID),
+		key.Verb, key.Value} {
 		fmt.Fprintf(sum, "%d:%s", len(part), part)
 	}
 	return hex.EncodeToString(sum.Sum(nil))

@@ -36,7 +36,8 @@ func setup(t *testing.T) *bundle {
 	b := &bundle{Kit: platformtest.New(t)}
 	tenant := b.Tenant()
 	b.project, b.sibling = b.Project(tenant), b.Project(tenant)
-	b.admin = b.User(tenant, platformtest.Across(authz.TenantAdmin, tenant), platformtest.In(authz.ProjectAdmin, b.project), platformtest.In(authz.ProjectAdmin, b.sibling))
+	b.admin = b.User(tenant, platformtest.Across(authz.TenantAdmin, tenant),
+		platformtest.In(authz.ProjectAdmin, b.project), platformtest.In(authz.ProjectAdmin, b.sibling))
 	b.ctx = b.As(b.admin)
 	return b
 }
@@ -107,7 +108,8 @@ func TestAKeyIsOfOneCallerProjectAndVerb(t *testing.T) {
 	for name, use := range map[string]struct {
 		ctx context.Context
 		key idem.Key
-	}{"verb": {b.ctx, verb}, "project": {b.ctx, project}, "person": {colleague, b.key("k", 2)}, "account": {b.With(credential), b.key("k", 2)}} {
+	}{"verb": {b.ctx, verb}, "project": {b.ctx, project}, "person": {colleague, b.key("k", 2)},
+		"account": {b.With(credential), b.key("k", 2)}} {
 		made, repeated, err := b.claim(use.ctx, use.key, name)
 		require.NoError(t, err, name)
 		require.False(t, repeated, name)
@@ -131,7 +133,9 @@ func TestOfTwoAtOnceOneWinsAndTheOtherGetsTheSame(t *testing.T) {
 				repeats[i], err = idem.Claim(ctx, w, b.key("k", 1), &made[i])
 				if err == nil && !repeats[i] { // the winner holds its transaction open until a rival waits
 					require.Eventually(t, func() bool {
-						return b.Count("pg_locks", "NOT granted AND locktype = 'transactionid' AND pid IN (SELECT pid FROM pg_stat_activity WHERE datname = current_database())") > 0
+						return b.Count("pg_locks",
+							"NOT granted AND locktype = 'transactionid' AND pid IN (SELECT pid FROM pg_stat_activity WHERE datname = "+
+								"current_database())") > 0
 					}, patience, tick)
 				}
 				return err

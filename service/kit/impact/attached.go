@@ -46,14 +46,16 @@ func InUse(attached []Attached, path string) *fault.Fault {
 	reasons := make([]fault.Reason, len(attached))
 	for i, one := range attached {
 		names[i] = one.DisplayName
-		reasons[i] = fault.Reason{Code: fault.ControlPlaneInUse, Message: fmt.Sprintf("project %s (%s) is attached", one.DisplayName, one.ProjectID), Path: path}
+		reasons[i] = fault.Reason{Code: fault.ControlPlaneInUse,
+			Message: fmt.Sprintf("project %s (%s) is attached", one.DisplayName, one.ProjectID), Path: path}
 	}
 	const named = 10
 	text := strings.Join(names[:min(len(names), named)], ", ")
 	if more := len(names) - named; more > 0 {
 		text += fmt.Sprintf(" and %d more", more)
 	}
-	return fault.New(fault.ControlPlaneInUse, "%d other projects use this control plane: %s. Let them leave, or force with a reason", len(attached), text).
+	return fault.New(fault.ControlPlaneInUse,
+		"%d other projects use this control plane: %s. Let them leave, or force with a reason", len(attached), text).
 		With(reasons[:min(len(reasons), fault.MaxReasons)]...)
 }
 

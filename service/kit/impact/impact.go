@@ -89,8 +89,9 @@ func fold(instanceID ids.ID, lines []line) *Impact {
 	for _, one := range lines {
 		out.TenantID, out.ControlPlaneScope = ids.ID(one.TenantID), lifecycle.ControlPlaneScope(one.Scope)
 		out.AttachedTotal, out.MembersTotal, out.OpenOperations = one.Attached, one.Members, one.Operations
-		out.Projects = append(out.Projects, &Project{ProjectID: ids.ID(one.ProjectID), DisplayName: one.DisplayName, AttachedAt: one.AttachedAt,
-			Subjects: one.Subjects, RecentActions: one.Recent})
+		out.Projects = append(out.Projects, &Project{ProjectID: ids.ID(one.ProjectID), DisplayName: one.DisplayName,
+			AttachedAt: one.AttachedAt,
+			Subjects:   one.Subjects, RecentActions: one.Recent})
 	}
 	return out
 }

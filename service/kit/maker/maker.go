@@ -38,7 +38,8 @@ func Of(ctx context.Context, t *tx.Tx, can func(*authz.Actor) bool) (Source, err
 		return Source{}, nil
 	}
 	held, err := t.RoleBinding.Query().Where(dbbinding.UserID(t.Actor.ID), dbbinding.RevokedAtIsNil(),
-		dbbinding.Or(dbbinding.ExpiresAtIsNil(), dbbinding.ExpiresAtGT(t.Now))).Order(dbbinding.ByExpiresAt()).Limit(maxBindings).All(ctx)
+		dbbinding.Or(dbbinding.ExpiresAtIsNil(),
+			dbbinding.ExpiresAtGT(t.Now))).Order(dbbinding.ByExpiresAt()).Limit(maxBindings).All(ctx)
 	if err != nil {
 		return Source{}, fmt.Errorf("load the roles of %s: %w", t.Actor.ID, err)
 	}
@@ -49,8 +50,8 @@ func Of(ctx context.Context, t *tx.Tx, can func(*authz.Actor) bool) (Source, err
 	return out, nil
 }
 
-// rests chooses the bindings that are enough: the ordinary ones, or with one of break-glass, the first to end that does, or with
-// all of them.
+// rests chooses the bindings that are enough: the ordinary ones, or with one of break-glass, the first to end that
+// does, or with all of them.
 func rests(t *tx.Tx, held []*db.RoleBinding, can func(*authz.Actor) bool) (used []authz.Binding, under *ids.ID) {
 	var ordinary, all []authz.Binding
 	for _, row := range held {
@@ -86,5 +87,6 @@ func source(row *db.RoleBinding) *ids.ID {
 }
 
 func binding(row *db.RoleBinding) authz.Binding {
-	return authz.Binding{Role: authz.Role(row.Role), TenantID: rows.Value(row.TenantID), ProjectID: rows.Value(row.ProjectID), ExpiresAt: rows.Value(row.ExpiresAt)}
+	return authz.Binding{Role: authz.Role(row.Role), TenantID: rows.Value(row.TenantID),
+		ProjectID: rows.Value(row.ProjectID), ExpiresAt: rows.Value(row.ExpiresAt)}
 }

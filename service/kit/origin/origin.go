@@ -42,24 +42,26 @@ type Source struct {
 }
 
 // TenantPart is below which path of a platform's source the repositories and files of a tenant lie: only there does the
-// platform show its own name for a tenant's artifact. Elsewhere it would read for one tenant what another has put there.
+// platform show its own name for a tenant's artifact. Elsewhere it would read for one tenant what another has put
+// there.
 func TenantPart(location, slug string) string {
 	return strings.TrimSuffix(location, "/") + "/tenants/" + slug + "/"
 }
 
-// Withhold decides whether the source is asked without the platform's name, for an artifact of the tenant of a short name;
-// empty for the platform's own.
+// Withhold decides whether the source is asked without the platform's name, for an artifact of the tenant of a short
+// name; empty for the platform's own.
 func (s *Source) Withhold(ref, tenantSlug string) {
 	s.Withheld = s.TenantID == nil && tenantSlug != "" && !strings.HasPrefix(ref, TenantPart(s.Location, tenantSlug))
 }
 
 const columns = `s.id, s.tenant_id, s.kind, s.location, s.region, s.signature_policy, s.credential_user, platform.source_credential(s.id)`
 
-// Find is the source that covers an artifact's address: among the platform's and the tenant's (nil for the platform's alone)
-// that are switched on, the one of the longest location, the tenant's own before the platform's. SOURCE_UNKNOWN at
-// input.ref when there is none, or when the address is not in its plain form.
+// Find is the source that covers an artifact's address: among the platform's and the tenant's (nil for the platform's
+// alone) that are switched on, the one of the longest location, the tenant's own before the platform's. SOURCE_UNKNOWN
+// at input.ref when there is none, or when the address is not in its plain form.
 func Find(ctx context.Context, t *tx.Tx, tenantID *ids.ID, ref string) (*Source, error) {
-	unknown := fault.New(fault.SourceUnknown, "no artifact source that may be used here covers %.200q", ref).At("input.ref")
+	unknown := fault.New(fault.SourceUnknown, "no artifact source that may be used here covers %.200q",
+		ref).At("input.ref")
 	named, file, ok := place(ref)
 	if !ok {
 		return nil, unknown
@@ -89,8 +91,8 @@ func (s *Source) withhold(ctx context.Context, t *tx.Tx, tenantID *ids.ID, ref s
 	return nil
 }
 
-// Load reads a source by its id, for the artifact of a tenant (nil for the platform's) at an address. SOURCE_UNKNOWN, at no
-// field, when it is switched off or the caller does not see it.
+// Load reads a source by its id, for the artifact of a tenant (nil for the platform's) at an address. SOURCE_UNKNOWN,
+// at no field, when it is switched off or the caller does not see it.
 func Load(ctx context.Context, t *tx.Tx, id ids.ID, tenantID *ids.ID, ref string) (*Source, error) {
 	out, err := one(ctx, t, `SELECT `+columns+` FROM artifact_source s WHERE s.disabled_at IS NULL AND s.id = $1`, id)
 	if err == nil && out == nil {
@@ -140,8 +142,8 @@ func scanKey(row pgx.CollectableRow) (out signature.Key, err error) {
 // Associated binds a credential in custody to its source.
 func Associated(id ids.ID) string { return "artifact_source|" + string(id) }
 
-// Credential opens the source's credential; the platform's own name, or none, when it has none. It asks the keeper of secrets, so that no
-// transaction may be open. UNAVAILABLE when the keeper does not answer.
+// Credential opens the source's credential; the platform's own name, or none, when it has none. It asks the keeper of
+// secrets, so that no transaction may be open. UNAVAILABLE when the keeper does not answer.
 func (s *Source) Credential(ctx context.Context, vault *custody.Vault) (fetch.Credential, error) {
 	if s.Withheld {
 		return fetch.Credential{}, nil

@@ -88,12 +88,17 @@ func TestWhatNoSourceCoversIsUnknown(t *testing.T) {
 	kit.Source(theirs, lifecycle.SourceOCI, "private.test")
 	as := member(kit, ours)
 	for _, ref := range []string{
-		"registry.test/appsy/x:1", "registry.test/x:1", "registry.test:443/apps/x:1", "Registry.test/apps/x:1", "registry.test/apps/../x:1", "registry.test//apps/x:1",
+		"registry.test/appsy/x:1", "registry.test/x:1", "registry.test:443/apps/x:1", "Registry.test/apps/x:1",
+		"registry.test/apps/../x:1", "registry.test//apps/x:1",
 		"private.test/x:1", "https://registry.test/apps/x", "files.test/pub/x", "", "@", "://",
-		"https://files.test/pub/", "https://files.test/pubx", "http://files.test/pub/x", "https://Files.test/pub/x", "https://u@files.test/pub/x",
-		"https://files.test/pub/../x", "https://files.test/pub/%2e%2e/x", "https://files.test/pub//x", "https://files.test/pub/%2Fx", "https://files.test/pub/%61",
-		"https://files.test/pub/x?y", "https://files.test/pub/x#y", `https://files.test/pub\x`, "https://files.test/pub/%5cx", "https://files.test:443/pub/x",
-		"https://files.test/pub/%252e", "https://files.test/pub/%", "https://files.test/pub/%4", "https://files.test/pub/a b", "https://files.test/pub/%00", "HTTPS://files.test/pub/x",
+		"https://files.test/pub/", "https://files.test/pubx", "http://files.test/pub/x", "https://Files.test/pub/x",
+		"https://u@files.test/pub/x",
+		"https://files.test/pub/../x", "https://files.test/pub/%2e%2e/x", "https://files.test/pub//x",
+		"https://files.test/pub/%2Fx", "https://files.test/pub/%61",
+		"https://files.test/pub/x?y", "https://files.test/pub/x#y", `https://files.test/pub\x`, "https://files.test/pub/%5cx",
+		"https://files.test:443/pub/x",
+		"https://files.test/pub/%252e", "https://files.test/pub/%", "https://files.test/pub/%4", "https://files.test/pub/a b",
+		"https://files.test/pub/%00", "HTTPS://files.test/pub/x",
 	} {
 		_, err := find(kit, as, ours, ref)
 		require.True(t, fault.Is(err, fault.SourceUnknown), "%s: %v", ref, err)
@@ -111,7 +116,8 @@ func TestKeysThatAreRevokedOrEndedOrYetToComeDoNotCount(t *testing.T) {
 	elliptical, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	require.NoError(t, err)
 	source := kit.Source(nil, lifecycle.SourceOCI, "registry.test", edwards, elliptical.Public())
-	for _, sort := range []string{`revoked_at = now()`, `valid_until = now() - interval '1 second'`, `valid_from = now() + interval '1 hour'`} {
+	for _, sort := range []string{`revoked_at = now()`, `valid_until = now() - interval '1 second'`,
+		`valid_from = now() + interval '1 hour'`} {
 		public, _, err := ed25519.GenerateKey(rand.Reader)
 		require.NoError(t, err)
 		key := kit.SignerKey(source, public)
@@ -124,7 +130,8 @@ func TestKeysThatAreRevokedOrEndedOrYetToComeDoNotCount(t *testing.T) {
 	require.Equal(t, edwards, found.Keys[0].Public)
 	require.True(t, elliptical.PublicKey.Equal(found.Keys[1].Public))
 	for _, key := range found.Keys {
-		require.Equal(t, 1, kit.Count("signer_key", "id = $1 AND name = $2 AND fingerprint = $3", key.ID, key.Name, key.Fingerprint))
+		require.Equal(t, 1, kit.Count("signer_key", "id = $1 AND name = $2 AND fingerprint = $3", key.ID, key.Name,
+			key.Fingerprint))
 	}
 }
 

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// place is what of an artifact's address its source must cover: the repository of a reference in a registry, without tag
-// and digest, or the whole address of a file. False when it is not in its plain form, in which alone addresses can
+// place is what of an artifact's address its source must cover: the repository of a reference in a registry, without
+// tag and digest, or the whole address of a file. False when it is not in its plain form, in which alone addresses can
 // be compared: one host and path must not have two spellings.
 func place(ref string) (named string, file, ok bool) {
 	if strings.Contains(ref, "://") {
@@ -22,11 +22,12 @@ func place(ref string) (named string, file, ok bool) {
 	return named, false, strings.ToLower(named) == named && !strings.ContainsAny(named, " \\%?#") && steady(named)
 }
 
-// plain says whether a file's address is in its plain form: no user, query or fragment, a host in lower case, none of the
-// letters encoded that locations are made of, and a path whose every step goes down, whoever reads it.
+// plain says whether a file's address is in its plain form: no user, query or fragment, a host in lower case, none of
+// the letters encoded that locations are made of, and a path whose every step goes down, whoever reads it.
 func plain(ref string) bool {
 	address, err := url.Parse(ref)
-	if err != nil || address.Host == "" || address.Host != strings.ToLower(address.Host) || strings.ContainsAny(ref, "?#") {
+	if err != nil || address.Host == "" || address.Host != strings.ToLower(address.Host) ||
+		strings.ContainsAny(ref, "?#") {
 		return false
 	}
 	path, ok := strings.CutPrefix(ref, address.Scheme+"://"+address.Host+"/")
@@ -46,7 +47,8 @@ func plain(ref string) bool {
 
 // ofLocations says whether a letter may stand in a location, or would be read as the beginning of another encoded one.
 func ofLocations(one byte) bool {
-	return one >= 'a' && one <= 'z' || one >= 'A' && one <= 'Z' || one >= '0' && one <= '9' || strings.IndexByte("._~+=@-/%", one) >= 0
+	return one >= 'a' && one <= 'z' || one >= 'A' && one <= 'Z' || one >= '0' && one <= '9' ||
+		strings.IndexByte("._~+=@-/%", one) >= 0
 }
 
 // steady says whether no step of a path stands still or goes up. The first and the last may be empty, as slashes at the

@@ -18,7 +18,8 @@ import (
 // what the platform's own overlay leaves. Until the transaction ends nobody writes an overlay of these levels:
 // call it before a project or anything below it is locked.
 func Load(ctx context.Context, t *tx.Tx, tenantID, projectID ids.ID) (*policy.Effective, error) {
-	rows, err := t.Query(ctx, `SELECT overlay_id, overlay_scope, overlay_document FROM platform.policy_of($1, $2)`, tenantID, projectID)
+	rows, err := t.Query(ctx, `SELECT overlay_id, overlay_scope, overlay_document FROM platform.policy_of($1, $2)`,
+		tenantID, projectID)
 	if err != nil {
 		return nil, fmt.Errorf("load the policy of %s: %w", projectID, err)
 	}

@@ -126,5 +126,6 @@ func (l *Limits) Within(want Wanted) error {
 	if len(reasons) == 0 {
 		return nil
 	}
-	return fault.New(fault.NotEntitled, "the project's entitlement does not go as far: %s", reasons[0].Message).With(reasons...)
+	return fault.New(fault.NotEntitled, "the project's entitlement does not go as far: %s",
+		reasons[0].Message).With(reasons...)
 }

@@ -57,7 +57,8 @@ func (u *Usage) pay(currency string, micros int64) {
 
 // Within asks whether policy lets the project have this much.
 func (u *Usage) Within(e *policy.Effective) error {
-	return policy.Join(e.Instances(u.Instances, ""), e.Members(u.Members, ""), e.GPUs(u.GPUs, ""), e.HourlyCost(u.Spending, ""))
+	return policy.Join(e.Instances(u.Instances, ""), e.Members(u.Members, ""), e.GPUs(u.GPUs, ""),
+		e.HourlyCost(u.Spending, ""))
 }
 
 // Count reads what a project has, in one statement. It must be locked, by this statement if lock says so, so that
@@ -87,7 +88,8 @@ func (u *Usage) scan(rows pgx.Rows) error {
 	var gpus, count int
 	var sku, currency string
 	var micros int64
-	_, err := pgx.ForEachRow(rows, []any{&u.Instances, &u.AppInstances, &u.Members, &gpus, &count, &sku, &currency, &micros}, func() error {
+	_, err := pgx.ForEachRow(rows, []any{&u.Instances, &u.AppInstances, &u.Members, &gpus, &count, &sku, &currency,
+		&micros}, func() error {
 		u.GPUs += gpus
 		switch {
 		case currency != "":

@@ -41,13 +41,15 @@ const findSQL = `SELECT a.id, a.kind, a.name, a.digest, a.ref, a.media_type, a.q
 //
 // Faults, at the path: NOT_FOUND when there is none, ARTIFACT_QUARANTINED, POLICY_DENIED when the policy does not let
 // its source through.
-func Find(ctx context.Context, t *tx.Tx, rules *policy.Effective, instanceID ids.ID, digest, path string) (*Artifact, error) {
+func Find(ctx context.Context, t *tx.Tx, rules *policy.Effective, instanceID ids.ID, digest, path string) (*Artifact,
+	error) {
 	out, err := Look(ctx, t, instanceID, digest)
 	switch {
 	case err != nil:
 		return nil, err
 	case out == nil:
-		return nil, fault.New(fault.NotFound, "the instance's manifest pins no artifact %.80s, and its tenant has none of it in use", digest).At(path)
+		return nil, fault.New(fault.NotFound,
+			"the instance's manifest pins no artifact %.80s, and its tenant has none of it in use", digest).At(path)
 	case out.quarantined:
 		return nil, Quarantined(digest, out.whyQuarantined).At(path)
 	}
@@ -57,7 +59,8 @@ func Find(ctx context.Context, t *tx.Tx, rules *policy.Effective, instanceID ids
 // Look is Find without a word on quarantine and policy; nil when there is none.
 func Look(ctx context.Context, t *tx.Tx, instanceID ids.ID, digest string) (*Artifact, error) {
 	out := &Artifact{}
-	err := t.QueryRow(ctx, findSQL, instanceID, digest).Scan(&out.ID, (*string)(&out.Kind), &out.Name, &out.Digest, &out.Ref, &out.MediaType,
+	err := t.QueryRow(ctx, findSQL, instanceID, digest).Scan(&out.ID, (*string)(&out.Kind), &out.Name, &out.Digest,
+		&out.Ref, &out.MediaType,
 		&out.quarantined, &out.whyQuarantined)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return nil, nil

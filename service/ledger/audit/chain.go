@@ -61,8 +61,10 @@ const linkSQL = `SELECT l.seq, l.entry_id, l.leaf, l.link, l.sealed_at, e.id IS 
 func scanLink(row pgx.CollectableRow) (*Link, error) {
 	x, l, there := new(db.AuditEntry), new(Link), false
 	var leaf, link []byte
-	err := row.Scan(&l.Seq, &x.ID, &leaf, &link, &l.SealedAt, &there, &x.TenantID, &x.ProjectID, &x.ActorKind, &x.ActorID, &x.ActorName,
-		&x.PermissionKey, &x.Action, &x.Allowed, &x.ObjectID, &x.Before, &x.After, &x.Reason, &x.Code, &x.Repeats, &x.CorrelationID,
+	err := row.Scan(&l.Seq, &x.ID, &leaf, &link, &l.SealedAt, &there, &x.TenantID, &x.ProjectID, &x.ActorKind, &x.ActorID,
+		&x.ActorName,
+		&x.PermissionKey, &x.Action, &x.Allowed, &x.ObjectID, &x.Before, &x.After, &x.Reason, &x.Code, &x.Repeats,
+		&x.CorrelationID,
 		&x.Origin, &x.CreatedAt, &x.BreakGlass)
 	if err != nil {
 		return nil, err
@@ -98,7 +100,8 @@ func Checkpoints(ctx context.Context, d *tx.DB, after int) ([]*Checkpoint, error
 		err := row.Scan(&x.ID, &x.Seq, &link, &x.Signature, &x.CreatedAt)
 		x.Link = hex.EncodeToString(link)
 		return x, err
-	}, `SELECT id, seq, link, signature, created_at FROM audit_checkpoint WHERE seq > $1 ORDER BY seq LIMIT $2`, after, maxCheckpoints))
+	}, `SELECT id, seq, link, signature, created_at FROM audit_checkpoint WHERE seq > $1 ORDER BY seq LIMIT $2`, after,
+		maxCheckpoints))
 }
 
 func readChain(ctx context.Context, d *tx.DB, after int, query tx.Query) error {

@@ -28,7 +28,8 @@ const (
 // repeated while a batch is open is one row with a count, so that a flood costs one row a batch.
 //
 // No caller crowds out another: once the batch is full, a caller that holds less than its fair share of it gets a
-// place, and a refusal of a caller that holds more is folded into a row that counts such refusals without their objects.
+// place, and a refusal of a caller that holds more is folded into a row that counts such refusals without their
+// objects.
 type Denials struct {
 	mu      sync.Mutex
 	pending map[same]*counted
@@ -134,7 +135,8 @@ func (d *Denials) fold(key same, denial *counted) {
 	key.object, key.origin = "", ""
 	if _, known := d.folded[key]; !known && len(d.folded) >= maxFolded {
 		key = same{}
-		denial.Denial = tx.Denial{Actor: authz.System("audit"), Action: manyRefusals, Code: manyRefusals, Request: denial.Request, At: denial.At}
+		denial.Denial = tx.Denial{Actor: authz.System("audit"), Action: manyRefusals, Code: manyRefusals,
+			Request: denial.Request, At: denial.At}
 	}
 	known := d.folded[key]
 	if known == nil {

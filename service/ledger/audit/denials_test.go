@@ -56,7 +56,8 @@ func TestTheSameRefusalAgainAndAgainIsOneRowWithACount(t *testing.T) {
 	denials.Denied(other)
 	require.NoError(t, denials.Flush(t.Context(), kit.DB.Worker()))
 	require.Equal(t, 3, kit.Count("audit_entry", "NOT allowed"))
-	require.Equal(t, 1, kit.Count("audit_entry", "repeats = 1000 AND object_id = 'prj_one' AND actor_id = 'usr_one' AND code = 'FORBIDDEN'"))
+	require.Equal(t, 1, kit.Count("audit_entry",
+		"repeats = 1000 AND object_id = 'prj_one' AND actor_id = 'usr_one' AND code = 'FORBIDDEN'"))
 	require.Equal(t, 1, kit.Count("audit_entry", "repeats = 1 AND actor_kind = 'ANONYMOUS'"))
 	require.NoError(t, denials.Flush(t.Context(), kit.DB.Worker()))
 	require.Equal(t, 3, kit.Count("audit_entry", ""))
@@ -74,7 +75,8 @@ func TestAFloodOfDifferentRefusalsIsBounded(t *testing.T) {
 	require.Equal(t, 4_097, kit.Count("audit_entry", ""))
 	require.Equal(t, 1, kit.Count("audit_entry", "repeats = 2"))
 	require.Equal(t, 1, kit.Count("audit_entry",
-		"repeats = 10000 - 4096 AND object_id = '' AND actor_id = 'usr_one' AND action = 'launchInstance' AND after = '{\"summary\": true}'"),
+		"repeats = 10000 - 4096 AND object_id = '' AND actor_id = 'usr_one' AND action = 'launchInstance' AND after = "+
+			"'{\"summary\": true}'"),
 		"what is beyond the bound is counted in the audit itself")
 }
 
@@ -99,7 +101,8 @@ func TestAFloodDoesNotHideWhatOthersAreRefused(t *testing.T) {
 	require.Equal(t, 100, kit.Count("audit_entry", "actor_id = 'usr_two' AND object_id LIKE 'ins_%' AND repeats = 1"))
 	require.Equal(t, 1, kit.Count("audit_entry", "actor_kind = 'ANONYMOUS' AND origin = '192.0.2.9'"))
 	counted := 0
-	require.NoError(t, kit.Admin.QueryRow(t.Context(), `SELECT sum(repeats) FROM audit_entry WHERE actor_id = 'usr_one'`).Scan(&counted))
+	require.NoError(t, kit.Admin.QueryRow(t.Context(),
+		`SELECT sum(repeats) FROM audit_entry WHERE actor_id = 'usr_one'`).Scan(&counted))
 	require.Equal(t, 10_000, counted)
 }
 
@@ -188,7 +191,9 @@ func TestARefusedVerbIsAuditedAndWritesNothingElse(t *testing.T) {
 	}))
 	entries := kit.Audit()
 	require.Len(t, entries, 2)
-	require.Equal(t, []any{"launchInstance", "FORBIDDEN", 2, false}, []any{entries[0].Action, entries[0].Code, entries[0].Repeats, entries[0].Allowed})
-	require.Equal(t, []any{"decommissionInstance", "NOT_FOUND", 1}, []any{entries[1].Action, entries[1].Code, entries[1].Repeats})
+	require.Equal(t, []any{"launchInstance", "FORBIDDEN", 2, false},
+		[]any{entries[0].Action, entries[0].Code, entries[0].Repeats, entries[0].Allowed})
+	require.Equal(t, []any{"decommissionInstance", "NOT_FOUND", 1},
+		[]any{entries[1].Action, entries[1].Code, entries[1].Repeats})
 	require.Equal(t, "192.0.2.1", entries[0].Origin)
 }

@@ -18,8 +18,10 @@ const columns = `id, tenant_id, project_id, actor_kind, actor_id, actor_name, pe
 
 func scan(row pgx.CollectableRow) (*db.AuditEntry, error) {
 	x := new(db.AuditEntry)
-	return x, row.Scan(&x.ID, &x.TenantID, &x.ProjectID, &x.ActorKind, &x.ActorID, &x.ActorName, &x.PermissionKey, &x.Action,
-		&x.Allowed, &x.ObjectID, &x.Before, &x.After, &x.Reason, &x.Code, &x.Repeats, &x.CorrelationID, &x.Origin, &x.CreatedAt, &x.BreakGlass)
+	return x, row.Scan(&x.ID, &x.TenantID, &x.ProjectID, &x.ActorKind, &x.ActorID, &x.ActorName, &x.PermissionKey,
+		&x.Action,
+		&x.Allowed, &x.ObjectID, &x.Before, &x.After, &x.Reason, &x.Code, &x.Repeats, &x.CorrelationID, &x.Origin,
+		&x.CreatedAt, &x.BreakGlass)
 }
 
 // maxKinds bounds a filter by actor.
@@ -27,7 +29,8 @@ const maxKinds = 8
 
 // List reads the audit of a project, newest first; kinds, when there are any, are the only actors'
 // kinds that it shows. Key: audit.read on the project. INVALID_ARGUMENT at actorKinds.
-func List(ctx context.Context, d *tx.DB, projectID ids.ID, kinds []string, args page.Args) (*page.Page[*db.AuditEntry], error) {
+func List(ctx context.Context, d *tx.DB, projectID ids.ID, kinds []string, args page.Args) (*page.Page[*db.AuditEntry],
+	error) {
 	if len(kinds) > maxKinds {
 		return nil, fault.New(fault.InvalidArgument, "at most %d kinds of actor", maxKinds).At("actorKinds")
 	}

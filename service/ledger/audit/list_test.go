@@ -19,7 +19,8 @@ import (
 )
 
 // attempt asks for a key on the project as a verb does, and writes what was allowed.
-func attempt(ctx context.Context, kit *platformtest.Kit, project *db.Project, key authz.Key, reason string, fail error) error {
+func attempt(ctx context.Context, kit *platformtest.Kit, project *db.Project, key authz.Key, reason string,
+	fail error) error {
 	return kit.DB.Write(ctx, func(ctx context.Context, t *tx.Tx) error {
 		object := authz.Object{TenantID: project.TenantID, ProjectID: project.ID}
 		if err := audit.Require(t, "test", key, object, project.ID); err != nil {
@@ -79,7 +80,8 @@ func TestTheAuditOfAProjectIsReadNewestFirstByWhoMay(t *testing.T) {
 	}
 	_, err = audit.List(admin, kit.DB, second.ID, nil, page.Args{First: 2})
 	require.True(t, fault.Is(err, fault.NotFound))
-	_, err = audit.List(admin, kit.DB, project.ID, nil, page.Args{First: 2, After: page.Cursor("audit "+string(second.ID), ids.New(ids.Audit))})
+	_, err = audit.List(admin, kit.DB, project.ID, nil,
+		page.Args{First: 2, After: page.Cursor("audit "+string(second.ID), ids.New(ids.Audit))})
 	require.True(t, fault.Is(err, fault.CursorInvalid), "a cursor of another project's audit")
 }
 

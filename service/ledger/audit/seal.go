@@ -152,7 +152,8 @@ func (s *Sealer) sign(ctx context.Context, t *tx.Tx, end head) error {
 		return nil
 	}
 	key, keyID := s.Keys.SigningKey()
-	signature, err := auditchain.Sign(auditchain.Statement{Issuer: s.Keys.Issuer(), Seq: end.seq, Link: end.link.String(), Time: t.Now}, key, keyID)
+	signature, err := auditchain.Sign(auditchain.Statement{Issuer: s.Keys.Issuer(), Seq: end.seq, Link: end.link.String(),
+		Time: t.Now}, key, keyID)
 	if err != nil {
 		return err
 	}

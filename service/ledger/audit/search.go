@@ -37,8 +37,9 @@ const maxSought = 200
 // check is INVALID_ARGUMENT with the field that no entry could fit.
 func (f Filter) check() error {
 	var wrong check.Input
-	for path, text := range map[string]*string{"actorId": f.ActorID, "objectId": f.ObjectID, "permissionKey": f.PermissionKey,
-		"action": f.Action, "correlationId": f.CorrelationID} {
+	for path, text := range map[string]*string{"actorId": f.ActorID, "objectId": f.ObjectID,
+		"permissionKey": f.PermissionKey,
+		"action":        f.Action, "correlationId": f.CorrelationID} {
 		if text != nil && (len(*text) > maxSought || strings.ContainsRune(*text, 0)) {
 			wrong.Bad("filter."+path, "at most %d bytes, without NUL", maxSought)
 		}
@@ -65,8 +66,9 @@ func (f Filter) where(before ids.ID) (string, []any) {
 			add(clause, *id)
 		}
 	}
-	for clause, text := range map[string]*string{"actor_id = $%d": f.ActorID, "object_id = $%d": f.ObjectID, "permission_key = $%d": f.PermissionKey,
-		"action = $%d": f.Action, "correlation_id = $%d": f.CorrelationID} {
+	for clause, text := range map[string]*string{"actor_id = $%d": f.ActorID, "object_id = $%d": f.ObjectID,
+		"permission_key = $%d": f.PermissionKey,
+		"action = $%d":         f.Action, "correlation_id = $%d": f.CorrelationID} {
 		if text != nil {
 			add(clause, *text)
 		}
@@ -104,9 +106,12 @@ func Search(ctx context.Context, d *tx.DB, filter Filter, args page.Args) (*page
 	where, values := filter.where(before)
 	var owner *ids.ID
 	var found []*db.AuditEntry
-	queries := []tx.Query{tx.Rows(&found, scan, fmt.Sprintf(`SELECT %s FROM audit_entry WHERE %s ORDER BY id DESC LIMIT %d`, columns, where, args.First+1), values...)}
+	queries := []tx.Query{tx.Rows(&found, scan,
+		fmt.Sprintf(`SELECT %s FROM audit_entry WHERE %s ORDER BY id DESC LIMIT %d`, columns, where, args.First+1),
+		values...)}
 	if filter.ProjectID != nil {
-		queries = append(queries, tx.Row(&owner, pgx.RowToAddrOf[ids.ID], `SELECT tenant_id FROM project WHERE id = $1`, *filter.ProjectID))
+		queries = append(queries, tx.Row(&owner, pgx.RowToAddrOf[ids.ID], `SELECT tenant_id FROM project WHERE id = $1`,
+			*filter.ProjectID))
 	}
 	actor, err := d.Read(ctx, queries...)
 	if err != nil {

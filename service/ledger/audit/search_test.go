@@ -49,9 +49,10 @@ func TestASearchFindsWhatFitsEveryPartOfItsFilter(t *testing.T) {
 		"what was not":    {audit.Filter{Allowed: &yes, ActorID: text(string(admin.ID))}, 3},
 		"break-glass":     {audit.Filter{BreakGlass: &yes}, 0},
 		"no break-glass":  {audit.Filter{BreakGlass: &no}, 4},
-		"a correlation":   {audit.Filter{CorrelationID: text(entries[0].CorrelationID), From: &entries[0].CreatedAt}, len(sameCorrelation(entries[0].CorrelationID, kit))},
-		"the past":        {audit.Filter{To: &entries[0].CreatedAt}, 0},
-		"the future":      {audit.Filter{From: &later}, 0},
+		"a correlation": {audit.Filter{CorrelationID: text(entries[0].CorrelationID), From: &entries[0].CreatedAt},
+			len(sameCorrelation(entries[0].CorrelationID, kit))},
+		"the past":   {audit.Filter{To: &entries[0].CreatedAt}, 0},
+		"the future": {audit.Filter{From: &later}, 0},
 	} {
 		c.filter.ProjectID = &project.ID
 		got, err := audit.Search(kit.As(admin), kit.DB, c.filter, page.Args{First: 50})
@@ -61,7 +62,8 @@ func TestASearchFindsWhatFitsEveryPartOfItsFilter(t *testing.T) {
 	first, err := audit.Search(kit.As(admin), kit.DB, audit.Filter{ProjectID: &project.ID}, page.Args{First: 3})
 	require.NoError(t, err)
 	require.True(t, first.HasNext)
-	rest, err := audit.Search(kit.As(admin), kit.DB, audit.Filter{ProjectID: &project.ID}, page.Args{First: 3, After: first.Cursors[2]})
+	rest, err := audit.Search(kit.As(admin), kit.DB, audit.Filter{ProjectID: &project.ID},
+		page.Args{First: 3, After: first.Cursors[2]})
 	require.NoError(t, err)
 	require.Equal(t, entries[0].ID, rest.Rows[0].ID, "newest first, and on from there")
 }
@@ -87,15 +89,18 @@ func TestASearchStaysWithinItsScope(t *testing.T) {
 		code   fault.Code
 		path   string
 	}{
-		"the tenant's admin":  {admin, audit.Filter{TenantID: &tenant.ID}, "", ""},
-		"the operator":        {kit.As(kit.Operator()), audit.Filter{}, "", ""},
-		"a viewer":            {viewer, audit.Filter{ProjectID: &project.ID}, fault.Forbidden, ""},
-		"another's project":   {stranger, audit.Filter{ProjectID: &project.ID}, fault.NotFound, ""},
-		"another tenant":      {stranger, audit.Filter{TenantID: &tenant.ID}, fault.NotFound, ""},
-		"everything":          {admin, audit.Filter{}, fault.Forbidden, ""},
-		"a text without end":  {admin, audit.Filter{TenantID: &tenant.ID, ObjectID: &long}, fault.InvalidArgument, "filter.objectId"},
-		"too many kinds":      {admin, audit.Filter{TenantID: &tenant.ID, ActorKinds: make([]string, 9)}, fault.InvalidArgument, "filter.actorKinds"},
-		"a time that is none": {admin, audit.Filter{TenantID: &tenant.ID, From: &now, To: &now}, fault.InvalidArgument, "filter.to"},
+		"the tenant's admin": {admin, audit.Filter{TenantID: &tenant.ID}, "", ""},
+		"the operator":       {kit.As(kit.Operator()), audit.Filter{}, "", ""},
+		"a viewer":           {viewer, audit.Filter{ProjectID: &project.ID}, fault.Forbidden, ""},
+		"another's project":  {stranger, audit.Filter{ProjectID: &project.ID}, fault.NotFound, ""},
+		"another tenant":     {stranger, audit.Filter{TenantID: &tenant.ID}, fault.NotFound, ""},
+		"everything":         {admin, audit.Filter{}, fault.Forbidden, ""},
+		"a text without end": {admin, audit.Filter{TenantID: &tenant.ID, ObjectID: &long}, fault.InvalidArgument,
+			"filter.objectId"},
+		"too many kinds": {admin, audit.Filter{TenantID: &tenant.ID, ActorKinds: make([]string, 9)},
+			fault.InvalidArgument, "filter.actorKinds"},
+		"a time that is none": {admin, audit.Filter{TenantID: &tenant.ID, From: &now, To: &now}, fault.InvalidArgument,
+			"filter.to"},
 	} {
 		got, err := audit.Search(c.as, kit.DB, c.filter, page.Args{First: 10})
 		if c.code == "" {
@@ -123,14 +128,18 @@ func TestNoSearchScansTheWholeAudit(t *testing.T) {
 	yes, no := true, false
 	recent := time.Now().Add(-time.Minute)
 	for name, filter := range map[string]audit.Filter{
-		"nothing": {}, "tenant": {TenantID: id("ten_7")}, "project": {ProjectID: id("prj_7")}, "actor": {ActorID: text("usr_7")},
+		"nothing": {}, "tenant": {TenantID: id("ten_7")}, "project": {ProjectID: id("prj_7")},
+		"actor":  {ActorID: text("usr_7")},
 		"object": {ObjectID: text("ins_7")}, "key": {PermissionKey: text("key.7")}, "action": {Action: text("action7")},
-		"correlation": {CorrelationID: text("c7")}, "time": {From: &recent}, "break-glass": {BreakGlass: &yes}, "denied": {Allowed: &no},
-		"kind": {ActorKinds: []string{"USER"}}, "actor and time": {ActorID: text("usr_7"), From: &recent},
+		"correlation": {CorrelationID: text("c7")}, "time": {From: &recent}, "break-glass": {BreakGlass: &yes},
+		"denied": {Allowed: &no},
+		"kind":   {ActorKinds: []string{"USER"}}, "actor and time": {ActorID: text("usr_7"), From: &recent},
 	} {
 		where, args := audit.Where(filter)
 		var plan json.RawMessage
-		require.NoError(t, kit.Admin.QueryRow(t.Context(), `EXPLAIN (FORMAT JSON) SELECT * FROM audit_entry WHERE `+where+` ORDER BY id DESC LIMIT 51`, args...).Scan(&plan), name)
+		require.NoError(t, kit.Admin.QueryRow(t.Context(),
+			`EXPLAIN (FORMAT JSON) SELECT * FROM audit_entry WHERE `+where+` ORDER BY id DESC LIMIT 51`, args...).Scan(&plan),
+			name)
 		require.NotContains(t, string(plan), "Seq Scan", "%s: %s", name, plan)
 	}
 }

@@ -19,7 +19,8 @@ import (
 )
 
 func (b *bundle) seqs() []int {
-	rows, err := b.Admin.Query(b.t.Context(), `SELECT seq FROM app_instance_event WHERE instance_id = $1 ORDER BY seq`, b.first.ID)
+	rows, err := b.Admin.Query(b.t.Context(), `SELECT seq FROM app_instance_event WHERE instance_id = $1 ORDER BY seq`,
+		b.first.ID)
 	require.NoError(b.t, err)
 	seqs, err := pgx.CollectRows(rows, pgx.RowTo[int])
 	require.NoError(b.t, err)
@@ -76,7 +77,8 @@ func TestAppendedAndQueuedEventsStandInOrderAndRaiseTheRevision(t *testing.T) {
 		require.NoError(t, event.Append(ctx, w, row)) // nothing to say
 		require.Zero(t, row.Revision)
 		require.NoError(t, event.Append(ctx, w, row,
-			event.Draft{Type: lifecycle.EventInstanceRequested, Message: "a", OperationID: operation, MemberID: member, Payload: map[string]any{"n": 1}},
+			event.Draft{Type: lifecycle.EventInstanceRequested, Message: "a", OperationID: operation, MemberID: member,
+				Payload: map[string]any{"n": 1}},
 			event.Draft{Type: lifecycle.EventInstanceRunning, Message: "b", CorrelationID: "own"}))
 		require.Equal(t, 2, row.Revision)
 		batch := &pgx.Batch{}

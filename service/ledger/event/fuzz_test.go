@@ -10,7 +10,8 @@ import (
 // leading zeros and signs; any other is refused by its code.
 func FuzzCursors(f *testing.F) {
 	feeds := &Feeds{epoch: "1z"}
-	for _, seed := range []string{"", "s0", "s17", "s-1", "s999999999999", "p1z.1.2", "pother.1.2", "p1z.-1.2", "p1z.1.99999999999999999999", "p..", "p1z.+1.2"} {
+	for _, seed := range []string{"", "s0", "s17", "s-1", "s999999999999", "p1z.1.2", "pother.1.2", "p1z.-1.2",
+		"p1z.1.99999999999999999999", "p..", "p1z.+1.2"} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, cursor string) {
@@ -28,7 +29,8 @@ func FuzzCursors(f *testing.F) {
 			}
 			return
 		}
-		if again, err := feeds.Parse(feeds.Cursor(position)); position.XID < 0 || position.Order < 0 || err != nil || again != position {
+		if again, err := feeds.Parse(feeds.Cursor(position)); position.XID < 0 || position.Order < 0 || err != nil ||
+			again != position {
 			t.Fatalf("%q became %+v", cursor, position)
 		}
 	})

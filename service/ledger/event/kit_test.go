@@ -56,7 +56,8 @@ func setup(t *testing.T) *bundle {
 func (b *bundle) append(of *db.Instance, message string, during func()) error {
 	return b.DB.Write(b.ctx, func(ctx context.Context, t *tx.Tx) error {
 		row := *of // each transaction has its own copy
-		if err := event.Append(ctx, t, &row, event.Draft{Type: lifecycle.EventInstanceHealthy, Message: message}); err != nil {
+		if err := event.Append(ctx, t, &row, event.Draft{Type: lifecycle.EventInstanceHealthy,
+			Message: message}); err != nil {
 			return err
 		}
 		during()

@@ -92,7 +92,8 @@ const projectSQL = `SELECT ` + rows.EventColumns + ` FROM app_instance_event
 	ORDER BY xid, "position" LIMIT $5`
 
 // Project reads up to limit events of a project after a position, in order.
-func (f *Feeds) Project(ctx context.Context, projectID ids.ID, families []string, after Position, limit int) ([]*Event, error) {
+func (f *Feeds) Project(ctx context.Context, projectID ids.ID, families []string, after Position, limit int) ([]*Event,
+	error) {
 	found, err := f.pool.Query(ctx, projectSQL, projectID, after.XID, after.Order, families, limit)
 	if err != nil {
 		return nil, fmt.Errorf("read the feed of %s: %w", projectID, err)

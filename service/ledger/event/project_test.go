@@ -110,7 +110,8 @@ func TestAFeedShowsItsProjectAndTheFamiliesAskedForAlone(t *testing.T) {
 	require.Equal(t, []string{"scheduled"}, read("scheduler"))
 	require.Empty(t, read())
 	var seen []*event.Event
-	_, err := b.DB.Read(b.As(b.User(b.Tenant())), b.feeds.ProjectQuery(&seen, b.project.ID, everyFamily, event.Position{}, 10))
+	_, err := b.DB.Read(b.As(b.User(b.Tenant())), b.feeds.ProjectQuery(&seen, b.project.ID, everyFamily, event.Position{},
+		10))
 	require.NoError(t, err)
 	require.Empty(t, seen, "a stranger's read goes through the second wall")
 	_, err = b.DB.Read(b.ctx, b.feeds.ProjectQuery(&seen, b.project.ID, everyFamily, event.Position{}, 1))
@@ -127,7 +128,8 @@ func TestAFeedsCursorIsReadBackRefusedOrExpired(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, place, read)
 	epoch, _, _ := strings.Cut(cursor[1:], ".")
-	for _, wrong := range []string{"", "p", "s1", "p1", epoch, "p" + epoch, "p" + epoch + ".1", "p" + epoch + ".1.2.3", "p" + epoch + ".-1.2", "p" + epoch + ".1.-2",
+	for _, wrong := range []string{"", "p", "s1", "p1", epoch, "p" + epoch, "p" + epoch + ".1", "p" + epoch + ".1.2.3",
+		"p" + epoch + ".-1.2", "p" + epoch + ".1.-2",
 		"p" + epoch + ".x.2", "p" + epoch + ".1.9223372036854775808", "p" + epoch + ".1." + strings.Repeat("0", 99)} {
 		_, err := b.feeds.Parse(wrong)
 		require.True(t, fault.Is(err, fault.CursorInvalid), "%q: %v", wrong, err)

@@ -27,7 +27,8 @@ func AppendShared(ctx context.Context, t *tx.Tx, shareID ids.ID, instance *db.In
 		correlation = instance.CorrelationID
 	}
 	var revision *int
-	err = t.QueryRow(ctx, `SELECT platform.tell_shared($1, $2, $3, $4, $5, $6, $7)`, shareID, ids.New(ids.Event), string(draft.Type),
+	err = t.QueryRow(ctx, `SELECT platform.tell_shared($1, $2, $3, $4, $5, $6, $7)`, shareID, ids.New(ids.Event),
+		string(draft.Type),
 		draft.Message, encoded, correlation, t.Now).Scan(&revision)
 	if err != nil {
 		return fmt.Errorf("tell %s of its share %s: %w", instance.ID, shareID, err)

@@ -21,20 +21,29 @@ func TestACancelDoesWhatTheStateAllows(t *testing.T) {
 		dispatched int
 		want       lifecycle.OperationState
 	}{
-		"a drain that never began":           {lifecycle.MemberDrain, lifecycle.OperationPending, 0, lifecycle.OperationCanceled},
-		"an upgrade that never began":        {lifecycle.InstanceUpgrade, lifecycle.OperationPending, 0, lifecycle.OperationCanceled},
-		"an addition that has made members":  {lifecycle.MembersAdd, lifecycle.OperationPending, 0, lifecycle.OperationCanceling},
-		"a replacement that has made one":    {lifecycle.MemberReplace, lifecycle.OperationPending, 0, lifecycle.OperationCanceling},
-		"a removal that has lowered a count": {lifecycle.MemberRemove, lifecycle.OperationPending, 0, lifecycle.OperationCanceling},
-		"a launch":                           {lifecycle.InstanceCreate, lifecycle.OperationPending, 0, lifecycle.OperationCanceling},
-		"a drain under way":                  {lifecycle.MemberDrain, lifecycle.OperationRunning, 1, lifecycle.OperationCanceling},
-		"one that was claimed only":          {lifecycle.MemberCordon, lifecycle.OperationRunning, 0, lifecycle.OperationCanceling},
+		"a drain that never began": {lifecycle.MemberDrain, lifecycle.OperationPending, 0,
+			lifecycle.OperationCanceled},
+		"an upgrade that never began": {lifecycle.InstanceUpgrade, lifecycle.OperationPending, 0,
+			lifecycle.OperationCanceled},
+		"an addition that has made members": {lifecycle.MembersAdd, lifecycle.OperationPending, 0,
+			lifecycle.OperationCanceling},
+		"a replacement that has made one": {lifecycle.MemberReplace, lifecycle.OperationPending, 0,
+			lifecycle.OperationCanceling},
+		"a removal that has lowered a count": {lifecycle.MemberRemove, lifecycle.OperationPending, 0,
+			lifecycle.OperationCanceling},
+		"a launch": {lifecycle.InstanceCreate, lifecycle.OperationPending, 0,
+			lifecycle.OperationCanceling},
+		"a drain under way": {lifecycle.MemberDrain, lifecycle.OperationRunning, 1,
+			lifecycle.OperationCanceling},
+		"one that was claimed only": {lifecycle.MemberCordon, lifecycle.OperationRunning, 0,
+			lifecycle.OperationCanceling},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			b := setup(t)
 			op := b.Operation(b.made, c.kind, c.state)
-			b.SQL(`UPDATE operation SET dispatch_attempt = $2, next_run_at = now() + interval '1 hour' WHERE id = $1`, op.ID, c.dispatched)
+			b.SQL(`UPDATE operation SET dispatch_attempt = $2, next_run_at = now() + interval '1 hour' WHERE id = $1`, op.ID,
+				c.dispatched)
 			stopped, err := operation.Cancel(b.admin, b.DB, op.ID, "not needed")
 			require.NoError(t, err)
 			stored := b.Ent.Operation.GetX(t.Context(), op.ID)
@@ -44,13 +53,16 @@ func TestACancelDoesWhatTheStateAllows(t *testing.T) {
 			event := lifecycle.EventOperationCanceling
 			if c.want == lifecycle.OperationCanceled {
 				event = lifecycle.EventOperationCanceled
-				require.Equal(t, []any{"CANCELED", op.ClaimEpoch + 1, true}, []any{stored.ErrorCode, stored.ClaimEpoch, stored.EndedAt != nil})
+				require.Equal(t, []any{"CANCELED", op.ClaimEpoch + 1, true},
+					[]any{stored.ErrorCode, stored.ClaimEpoch, stored.EndedAt != nil})
 			} else {
 				require.Nil(t, stored.EndedAt)
 				require.Equal(t, 1, b.Count("operation", "next_run_at <= now()"), "a worker looks at it now")
 			}
 			require.Equal(t, 1, b.Count("app_instance_event", "type = $1 AND operation_id = $2", event, op.ID))
-			require.Equal(t, 1, b.Count("audit_entry", "allowed AND action = 'cancelOperation' AND permission_key = 'operation.cancel' AND object_id = $1 AND reason = 'not needed'", op.ID))
+			require.Equal(t, 1, b.Count("audit_entry",
+				"allowed AND action = 'cancelOperation' AND permission_key = 'operation.cancel' AND object_id = $1 AND reason = "+
+					"'not needed'", op.ID))
 		})
 	}
 }
@@ -72,13 +84,15 @@ func TestACancelUnderWayIsAnsweredAsItStands(t *testing.T) {
 func TestCancelsThatCannotBeAreRefusedWithWhatToDoInstead(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	for _, state := range []lifecycle.OperationState{lifecycle.OperationSucceeded, lifecycle.OperationFailed, lifecycle.OperationCanceled} {
+	for _, state := range []lifecycle.OperationState{lifecycle.OperationSucceeded, lifecycle.OperationFailed,
+		lifecycle.OperationCanceled} {
 		op := b.Operation(b.made, lifecycle.MemberDrain, state)
 		_, err := operation.Cancel(b.admin, b.DB, op.ID, "")
 		platformtest.Refused(t, err, fault.FailedPrecondition, "input.operationId")
 		require.Contains(t, fault.From(err).Message, string(state))
 	}
-	for kind, word := range map[lifecycle.OperationKind]string{lifecycle.InstanceDecommission: "launch again", lifecycle.AllocationRelease: "capacity again"} {
+	for kind, word := range map[lifecycle.OperationKind]string{lifecycle.InstanceDecommission: "launch again",
+		lifecycle.AllocationRelease: "capacity again"} {
 		op := b.Operation(b.made, kind, lifecycle.OperationRunning)
 		_, err := operation.Cancel(b.admin, b.DB, op.ID, "")
 		platformtest.Refused(t, err, fault.FailedPrecondition, "input.operationId")
@@ -117,7 +131,8 @@ func TestAnOpenOperationShowsWhatItWaitsFor(t *testing.T) {
 	require.NoError(t, err)
 	b.SQL(`UPDATE operation SET adapter_status = '{"state": "running", "waitsFor": [{"kind": "job", "id": "7", "name": "train", "owner": "ada", "memberId": "mem_1"}]}' WHERE id = $1`, op.ID)
 	id := string(b.made.ID) + "/job/mem_1/7"
-	require.Equal(t, []*operation.Work{{ID: id, Kind: "job", WorkID: "7", Name: "train", Owner: "ada", MemberID: "mem_1"}}, read())
+	require.Equal(t, []*operation.Work{{ID: id, Kind: "job", WorkID: "7", Name: "train", Owner: "ada", MemberID: "mem_1"}},
+		read())
 	after, err := operation.Latest(t.Context(), b.DB, op.ID)
 	require.NoError(t, err)
 	require.True(t, after.Differs(before), "a watcher is told")
@@ -132,7 +147,8 @@ func TestClashesAreByInstanceAndByMember(t *testing.T) {
 	b := setup(t)
 	one, two, three := ids.New(ids.Member), ids.New(ids.Member), ids.New(ids.Member)
 	replace := b.Operation(b.made, lifecycle.MemberReplace, lifecycle.OperationRunning)
-	b.Ent.Operation.UpdateOneID(replace.ID).SetTargets([]ids.ID{one}).SetDesiredChange([]byte(`{"replacementId": "` + string(two) + `"}`)).ExecX(t.Context())
+	b.Ent.Operation.UpdateOneID(replace.ID).SetTargets([]ids.ID{one}).SetDesiredChange([]byte(`{"replacementId": "` +
+		string(two) + `"}`)).ExecX(t.Context())
 	open := b.Ent.Operation.Query().AllX(t.Context())
 	for member, blocked := range map[ids.ID]bool{one: true, two: true, three: false} {
 		inTheWay, superseded := operation.Clash(lifecycle.MemberRemove, []ids.ID{member}, open)

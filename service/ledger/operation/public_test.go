@@ -12,10 +12,12 @@ import (
 
 func TestTheChangeIsShownWithoutThePlatformsPart(t *testing.T) {
 	t.Parallel()
-	stored, err := operation.WithPrivate(map[string]any{"labels": map[string]string{"a": "b"}}, operation.Private{KeepFailed: true})
+	stored, err := operation.WithPrivate(map[string]any{"labels": map[string]string{"a": "b"}},
+		operation.Private{KeepFailed: true})
 	require.NoError(t, err)
 	require.Contains(t, string(stored), "keepFailed")
 	shown := (&operation.View{Operation: &db.Operation{DesiredChange: stored}}).PublicChange()
 	require.JSONEq(t, `{"labels":{"a":"b"}}`, string(shown))
-	require.Equal(t, json.RawMessage(`{"x":1}`), (&operation.View{Operation: &db.Operation{DesiredChange: json.RawMessage(`{"x":1}`)}}).PublicChange())
+	require.Equal(t, json.RawMessage(`{"x":1}`),
+		(&operation.View{Operation: &db.Operation{DesiredChange: json.RawMessage(`{"x":1}`)}}).PublicChange())
 }

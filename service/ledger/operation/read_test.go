@@ -85,7 +85,8 @@ func TestAFailureSaysWhoCanMendIt(t *testing.T) {
 	b.SQL(`UPDATE operation SET error_code = 'ADAPTER_UNAVAILABLE', error_message = 'nobody answers', error_owner = 'adapter', error_retryable = true`)
 	found, err := operation.Get(b.admin, b.DB, op.ID)
 	require.NoError(t, err)
-	require.Equal(t, &operation.Failure{Code: "ADAPTER_UNAVAILABLE", Message: "nobody answers", Owner: "adapter", Retryable: true}, found.Error())
+	require.Equal(t, &operation.Failure{Code: "ADAPTER_UNAVAILABLE", Message: "nobody answers", Owner: "adapter",
+		Retryable: true}, found.Error())
 }
 
 func TestOperationsAreListedNewestFirstPageByPage(t *testing.T) {
@@ -113,11 +114,13 @@ func TestOperationsAreListedNewestFirstPageByPage(t *testing.T) {
 	all, err := operation.List(b.admin, b.DB, operation.Filter{ProjectID: b.project.ID}, page.Args{First: 10})
 	require.NoError(t, err)
 	require.Len(t, all.Rows, 6)
-	open, err := operation.List(b.admin, b.DB, operation.Filter{ProjectID: b.project.ID, States: []lifecycle.OperationState{lifecycle.OperationRunning}}, page.Args{First: 10})
+	open, err := operation.List(b.admin, b.DB, operation.Filter{ProjectID: b.project.ID,
+		States: []lifecycle.OperationState{lifecycle.OperationRunning}}, page.Args{First: 10})
 	require.NoError(t, err)
 	require.Len(t, open.Rows, 1)
 	require.Equal(t, running, open.Rows[0].ID)
-	_, err = operation.List(b.admin, b.DB, operation.Filter{ProjectID: b.project.ID}, page.Args{First: 1, After: page.Cursor("instances", "x")})
+	_, err = operation.List(b.admin, b.DB, operation.Filter{ProjectID: b.project.ID},
+		page.Args{First: 1, After: page.Cursor("instances", "x")})
 	platformtest.Refused(t, err, fault.CursorInvalid, "after")
 }
 
@@ -162,9 +165,12 @@ func TestStepsComeInTheirOrderAndAWatcherSeesWhatDiffers(t *testing.T) {
 	before := &operation.View{Operation: op}
 	require.False(t, before.Differs(before))
 	for name, change := range map[string]func(*db.Operation){
-		"state": func(o *db.Operation) { o.State = lifecycle.OperationFailed }, "phase": func(o *db.Operation) { o.Phase = "x" },
+		"state": func(o *db.Operation) { o.State = lifecycle.OperationFailed }, "phase": func(o *db.Operation) {
+			o.Phase = "x"
+		},
 		"percent": func(o *db.Operation) { o.Percent = 1 }, "message": func(o *db.Operation) { o.Message = "x" },
-		"attempt": func(o *db.Operation) { o.DispatchAttempt++ }, "epoch": func(o *db.Operation) { o.ClaimEpoch++ }, "end": func(o *db.Operation) { o.EndedAt = &now },
+		"attempt": func(o *db.Operation) { o.DispatchAttempt++ }, "epoch": func(o *db.Operation) { o.ClaimEpoch++ },
+		"end": func(o *db.Operation) { o.EndedAt = &now },
 	} {
 		changed := *op
 		change(&changed)

@@ -66,13 +66,15 @@ func TestWhatIsSupersededWhileItIsTakenBackHasNoOpenStepAndItsTasksAreWithdrawn(
 	op := b.Operation(b.made, lifecycle.MembersAdd, lifecycle.OperationCompensating)
 	b.withOpenWork(op)
 	var node ids.ID
-	require.NoError(t, b.Admin.QueryRow(t.Context(), `SELECT node_id FROM node_task WHERE NOT cancel_requested`).Scan((*string)(&node)))
+	require.NoError(t, b.Admin.QueryRow(t.Context(),
+		`SELECT node_id FROM node_task WHERE NOT cancel_requested`).Scan((*string)(&node)))
 	woken := b.Hub.Wait(event.NodeTopic(node))
 	defer woken.Close()
 	_, err := b.teardown()
 	require.NoError(t, err)
 	require.Zero(t, b.Count("operation_step", "operation_id = $1 AND state IN ('PENDING', 'RUNNING', 'UNDOING')", op.ID))
-	require.Equal(t, 1, b.Count("operation_step", "operation_id = $1 AND name = 'UNDOING' AND state = 'FAILED' AND message <> '' AND ended_at IS NOT NULL", op.ID))
+	require.Equal(t, 1, b.Count("operation_step",
+		"operation_id = $1 AND name = 'UNDOING' AND state = 'FAILED' AND message <> '' AND ended_at IS NOT NULL", op.ID))
 	require.Equal(t, 1, b.Count("node_task", "operation_id = $1 AND cancel_requested", op.ID))
 	require.Len(t, woken.C, 1, "its node is woken")
 }
@@ -95,12 +97,16 @@ func TestTheTransactionThatEndsAnOperationWithdrawsItsTasks(t *testing.T) {
 			return t.SendBatch(ctx, batch).Close()
 		},
 	} {
-		op, other := b.Operation(b.made, lifecycle.MemberDrain, lifecycle.OperationRunning), b.Operation(b.made, lifecycle.MemberDrain, lifecycle.OperationRunning)
+		op, other := b.Operation(b.made, lifecycle.MemberDrain, lifecycle.OperationRunning),
+			b.Operation(b.made, lifecycle.MemberDrain, lifecycle.OperationRunning)
 		b.SQL(`UPDATE operation SET state = 'CANCELING' WHERE id = $1`, op.ID)
 		b.withOpenWork(op)
 		b.withOpenWork(other)
-		require.NoError(t, b.DB.As(t.Context(), authz.System("test"), func(ctx context.Context, t *tx.Tx) error { return end(ctx, t, op) }))
-		require.Equal(t, 1, b.Count("node_task", "operation_id = $1 AND cancel_requested AND ended_at IS NULL", op.ID), "the agent says how it ended")
+		require.NoError(t, b.DB.As(t.Context(), authz.System("test"), func(ctx context.Context, t *tx.Tx) error {
+			return end(ctx, t, op)
+		}))
+		require.Equal(t, 1, b.Count("node_task", "operation_id = $1 AND cancel_requested AND ended_at IS NULL", op.ID),
+			"the agent says how it ended")
 		require.Equal(t, 1, b.Count("node_task", "operation_id = $1 AND NOT cancel_requested", other.ID))
 	}
 }

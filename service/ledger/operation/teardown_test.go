@@ -22,7 +22,8 @@ func (b *bundle) teardown() (op *db.Operation, err error) {
 	err = b.DB.Write(b.admin, func(ctx context.Context, t *tx.Tx) error {
 		row, err := t.Instance.Get(ctx, b.made.ID)
 		require.NoError(b.t, err)
-		op, err = operation.Teardown(ctx, t, row, operation.Draft{ID: ids.New(ids.Operation), DeadlineSeconds: 60, Reason: "over"})
+		op, err = operation.Teardown(ctx, t, row, operation.Draft{ID: ids.New(ids.Operation), DeadlineSeconds: 60,
+			Reason: "over"})
 		return err
 	})
 	return op, err
@@ -30,7 +31,8 @@ func (b *bundle) teardown() (op *db.Operation, err error) {
 
 func TestATeardownGivesWayToTeardownsAndChangesOfVersion(t *testing.T) {
 	t.Parallel()
-	for _, kind := range []lifecycle.OperationKind{lifecycle.InstanceDecommission, lifecycle.InstanceUpgrade, lifecycle.InstanceRollback} {
+	for _, kind := range []lifecycle.OperationKind{lifecycle.InstanceDecommission, lifecycle.InstanceUpgrade,
+		lifecycle.InstanceRollback} {
 		b := setup(t)
 		open := b.Operation(b.made, kind, lifecycle.OperationRunning)
 		_, err := b.teardown()
@@ -53,7 +55,8 @@ func TestATeardownSupersedesALaunchAndEveryOperationOfMembers(t *testing.T) {
 	op, err := b.teardown()
 	require.NoError(t, err)
 	require.Equal(t, open, operation.PrivateOf(op).Supersedes)
-	require.Equal(t, 3, b.Count("operation", "state = 'CANCELED' AND error_code = $1 AND ended_at IS NOT NULL", operation.Superseded))
+	require.Equal(t, 3, b.Count("operation", "state = 'CANCELED' AND error_code = $1 AND ended_at IS NOT NULL",
+		operation.Superseded))
 	require.Equal(t, 3, b.Count("app_instance_event", "type = $1", lifecycle.EventOperationCanceled))
 }
 

@@ -14,7 +14,8 @@ import (
 func TestEveryPieceOfWorkHasAnIDOfItsOwnThatStays(t *testing.T) {
 	t.Parallel()
 	list := []adapter.Work{
-		{Kind: "job", ID: "7", MemberID: "mem_1"}, {Kind: "job", ID: "7", MemberID: "mem_2"}, {Kind: "step", ID: "7", MemberID: "mem_1"},
+		{Kind: "job", ID: "7", MemberID: "mem_1"}, {Kind: "job", ID: "7", MemberID: "mem_2"},
+		{Kind: "step", ID: "7", MemberID: "mem_1"},
 		{Kind: "job"}, {Kind: "job"}, {Kind: "job", ID: "a/b"}, {Kind: "job/a", ID: "b"}, {Kind: "job", ID: "#2"},
 	}
 	seen := map[string]bool{}

@@ -43,7 +43,8 @@ type Held struct {
 }
 
 // heldColumns are those of an operation with what belongs to the queue.
-const heldColumns = rows.OperationColumns + `, operation.adapter_status, operation.failures, operation.claimed_by, operation.step_plan`
+const heldColumns = rows.OperationColumns +
+	`, operation.adapter_status, operation.failures, operation.claimed_by, operation.step_plan`
 
 // scanHeld scans heldColumns.
 func scanHeld(row pgx.CollectableRow) (*Held, error) {
@@ -53,7 +54,8 @@ func scanHeld(row pgx.CollectableRow) (*Held, error) {
 		claimedBy *ids.ID
 		plan      string
 	}
-	op, err := rows.Operation(rows.Also{CollectableRow: row, Into: []any{&queue.status, &queue.failures, &queue.claimedBy, &queue.plan}})
+	op, err := rows.Operation(rows.Also{CollectableRow: row,
+		Into: []any{&queue.status, &queue.failures, &queue.claimedBy, &queue.plan}})
 	if err != nil {
 		return nil, err
 	}
@@ -64,17 +66,18 @@ func scanHeld(row pgx.CollectableRow) (*Held, error) {
 // unclaimed is true of operations that wait in the queue.
 const unclaimed = `ended_at IS NULL AND claimed_by IS NULL`
 
-// knows is true of operations that the worker's build can carry out: $1 are the kinds that it begins, $2 the plans that it
-// carries on.
+// knows is true of operations that the worker's build can carry out: $1 are the kinds that it begins, $2 the plans that
+// it carries on.
 func knows(kinds, plans string) string {
-	return `(cardinality(` + kinds + `::text[]) = 0 OR CASE WHEN step_plan = '' THEN kind = ANY (` + kinds + `::text[]) ELSE step_plan = ANY (` + plans + `::text[]) END)`
+	return `(cardinality(` + kinds + `::text[]) = 0 OR CASE WHEN step_plan = '' THEN kind = ANY (` + kinds +
+		`::text[]) ELSE step_plan = ANY (` + plans + `::text[]) END)`
 }
 
 // beyond is greater than every project's id: from there the next step along the index is to another tenant.
 const beyond = `'zzzz'`
 
-// steppedSQL steps from project to project with open operations along the index, passing the tenants in full over in one
-// step each: it costs the projects that it finds, and nothing of any backlog. It begins when the condition holds.
+// steppedSQL steps from project to project with open operations along the index, passing the tenants in full over in
+// one step each: it costs the projects that it finds, and nothing of any backlog. It begins when the condition holds.
 func steppedSQL(condition, full string) string {
 	return `project AS (
 	(SELECT tenant_id, project_id, 1 AS place FROM operation WHERE ` + condition + ` AND ` + unclaimed + `
@@ -89,10 +92,11 @@ func steppedSQL(condition, full string) string {
 )`
 }
 
-// claimSQL takes due operations that the worker knows. They take turns by tenant, and within a tenant by project, so that
-// a backlog delays nobody but its owner. Behind a backlog that fills the window, and whenever a tenant has its most, the
-// projects are found by stepping from one to the next along the index, which costs what they are and not what the
-// backlog is. An operation that nobody has begun is given the worker's plan ($7), and is carried on by that plan alone.
+// claimSQL takes due operations that the worker knows. They take turns by tenant, and within a tenant by project, so
+// that a backlog delays nobody but its owner. Behind a backlog that fills the window, and whenever a tenant has its
+// most, the projects are found by stepping from one to the next along the index, which costs what they are and not what
+// the backlog is. An operation that nobody has begun is given the worker's plan ($7), and is carried on by that plan
+// alone.
 var claimSQL = `WITH RECURSIVE due AS MATERIALIZED (
 	SELECT id, tenant_id, project_id, next_run_at FROM operation
 	WHERE cardinality($3::text[]) = 0 AND ` + unclaimed + ` AND next_run_at <= now() AND ` + knows("$5", "$6") + `
@@ -135,8 +139,8 @@ var nextBesideSQL = `WITH RECURSIVE ` + steppedSQL("true", "$3") + `
 // claims then has another name, or finds that it carries the operation already; so nobody waits for the
 // disk here. Planning the statement anew costs more than carrying it out. And it must be planned for
 // stepping along the queue's indexes, whatever the statistics of a queue, which are always old, make of
-// that: a sort or a hash would read all that waits. The last one says that the claim takes only what its build knows; the
-// database refuses claims of builds that do not say so.
+// that: a sort or a hash would read all that waits. The last one says that the claim takes only what its build knows;
+// the database refuses claims of builds that do not say so.
 const claimSettings = `SELECT set_config('synchronous_commit', 'off', true), set_config('plan_cache_mode', 'force_generic_plan', true),
 	set_config('enable_seqscan', 'off', true), set_config('enable_bitmapscan', 'off', true), set_config('enable_sort', 'off', true),
 	set_config('enable_hashjoin', 'off', true), set_config('enable_mergejoin', 'off', true), set_config('enable_memoize', 'off', true),
@@ -150,8 +154,8 @@ type Want struct {
 	Full []string
 	// Narrow leaves out the look behind a backlog, for workers that had one a moment ago.
 	Narrow bool
-	// Begin are the step plans, by kind, that the worker begins operations with. Other kinds are left to other builds. Empty,
-	// for measurements, takes all kinds and names no plan.
+	// Begin are the step plans, by kind, that the worker begins operations with. Other kinds are left to other builds.
+	// Empty, for measurements, takes all kinds and names no plan.
 	Begin map[lifecycle.OperationKind]string
 	// Carry are the step plans of begun operations that it carries on, those of Begin among them.
 	Carry []string
@@ -170,7 +174,8 @@ func (w Want) known() (kinds, plans []string, begin []byte, err error) {
 // Claim takes due operations for the worker, in one statement that commits by itself: nothing else is
 // locked with it. It also answers how long until the next operation is due, negative when one is due
 // now, and a day when nothing waits.
-func Claim(ctx context.Context, pool *pgxpool.Pool, worker ids.ID, want Want) (held []*Held, next time.Duration, err error) {
+func Claim(ctx context.Context, pool *pgxpool.Pool, worker ids.ID, want Want) (held []*Held, next time.Duration,
+	err error) {
 	next = 24 * time.Hour
 	full := want.Full
 	if full == nil {
@@ -182,7 +187,8 @@ func Claim(ctx context.Context, pool *pgxpool.Pool, worker ids.ID, want Want) (h
 	}
 	batch := &pgx.Batch{}
 	batch.Queue(claimSettings)
-	batch.Queue(claimSQL, worker, want.Limit, full, want.Narrow, kinds, plans, string(begin)).Query(func(found pgx.Rows) (err error) {
+	batch.Queue(claimSQL, worker, want.Limit, full, want.Narrow, kinds, plans,
+		string(begin)).Query(func(found pgx.Rows) (err error) {
 		held, err = pgx.CollectRows(found, scanHeld)
 		return err
 	})
@@ -227,7 +233,8 @@ type Locking struct {
 func (h *Held) QueueLock(batch *pgx.Batch) *Locking {
 	l := &Locking{held: h}
 	if h.InstanceID != nil {
-		batch.Queue(`SELECT `+rows.InstanceColumns+` FROM instance WHERE id = $1 FOR UPDATE`, *h.InstanceID).Query(func(found pgx.Rows) (err error) {
+		batch.Queue(`SELECT `+rows.InstanceColumns+` FROM instance WHERE id = $1 FOR UPDATE`,
+			*h.InstanceID).Query(func(found pgx.Rows) (err error) {
 			l.instance, err = pgx.CollectExactlyOneRow(found, rows.Instance)
 			return err
 		})
@@ -326,7 +333,8 @@ func Wake(ctx context.Context, t *tx.Tx, operations ...ids.ID) error {
 	if len(operations) == 0 {
 		return nil
 	}
-	_, err := t.Exec(ctx, `UPDATE operation SET next_run_at = $2 WHERE id = ANY ($1) AND `+notEnded+` AND next_run_at > $2`, operations, t.Now)
+	_, err := t.Exec(ctx, `UPDATE operation SET next_run_at = $2 WHERE id = ANY ($1) AND `+notEnded+
+		` AND next_run_at > $2`, operations, t.Now)
 	if err != nil {
 		return fmt.Errorf("wake operations: %w", err)
 	}

@@ -40,7 +40,8 @@ func TestALoneOperationIsClaimedAtOnceBesideTenThousandOfAnotherTenant(t *testin
 	crowd, lone := kit.Project(kit.Tenant()), kit.Project(kit.Tenant())
 	fill(kit, crowd, 10_000, time.Hour)
 	fill(kit, lone, 1, time.Second)
-	require.Equal(t, map[ids.ID]int{crowd.ID: 4}, claimed(t, kit, queue.Want{Limit: 4, Narrow: true}), "a narrow claim sees the longest waiting alone")
+	require.Equal(t, map[ids.ID]int{crowd.ID: 4}, claimed(t, kit, queue.Want{Limit: 4, Narrow: true}),
+		"a narrow claim sees the longest waiting alone")
 	require.Equal(t, map[ids.ID]int{crowd.ID: 3, lone.ID: 1}, claimed(t, kit, queue.Want{Limit: 4}))
 	require.Equal(t, map[ids.ID]int{crowd.ID: 4}, claimed(t, kit, queue.Want{Limit: 4}), "and nothing is claimed twice")
 }
@@ -134,7 +135,8 @@ func TestAWorkerClaimsOnlyWhatItsBuildKnows(t *testing.T) {
 	for _, one := range held {
 		require.Equal(t, "mine", one.StepPlan, "what it begins it names its plan on")
 	}
-	held, _, err = queue.Claim(t.Context(), kit.DB.Worker(), ids.New(ids.Worker), queue.Want{Limit: 4, Begin: other, Carry: []string{"theirs"}})
+	held, _, err = queue.Claim(t.Context(), kit.DB.Worker(), ids.New(ids.Worker),
+		queue.Want{Limit: 4, Begin: other, Carry: []string{"theirs"}})
 	require.NoError(t, err)
 	require.Len(t, held, 1)
 	require.Equal(t, "theirs", held[0].StepPlan)
@@ -144,7 +146,8 @@ func TestTheDatabaseRefusesClaimsOfWorkersBelowTheFloor(t *testing.T) {
 	t.Parallel()
 	kit := platformtest.New(t)
 	fill(kit, kit.Project(kit.Tenant()), 1, time.Second)
-	_, err := kit.DB.Worker().Exec(t.Context(), `UPDATE operation SET claimed_by = 'wrk_old', claim_epoch = claim_epoch + 1, state = 'RUNNING'`)
+	_, err := kit.DB.Worker().Exec(t.Context(),
+		`UPDATE operation SET claimed_by = 'wrk_old', claim_epoch = claim_epoch + 1, state = 'RUNNING'`)
 	var refused *pgconn.PgError
 	require.ErrorAs(t, err, &refused)
 	require.Equal(t, "GP509", refused.Code)
@@ -166,7 +169,8 @@ func TestBesideAFullTenantOthersAreFoundBehindItsBacklog(t *testing.T) {
 	fill(kit, lone, 6, time.Minute)
 	full := []string{string(crowd.TenantID)}
 	for range 3 {
-		require.Equal(t, map[ids.ID]int{lone.ID: 2}, claimed(t, kit, queue.Want{Limit: 2, Full: full, Narrow: true}), "though it looked a moment ago")
+		require.Equal(t, map[ids.ID]int{lone.ID: 2}, claimed(t, kit, queue.Want{Limit: 2, Full: full, Narrow: true}),
+			"though it looked a moment ago")
 	}
 	held, next, err := queue.Claim(t.Context(), kit.DB.Worker(), ids.New(ids.Worker), queue.Want{Limit: 2, Full: full})
 	require.NoError(t, err)

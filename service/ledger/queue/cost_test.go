@@ -32,12 +32,14 @@ func TestTheBacklogOfAFullTenantCostsAClaimNothing(t *testing.T) {
 		_, err = transaction.Exec(t.Context(), queue.ClaimSettings)
 		require.NoError(t, err)
 		var raw []byte
-		require.NoError(t, transaction.QueryRow(t.Context(), "EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) "+call.sql, call.args...).Scan(&raw))
+		require.NoError(t, transaction.QueryRow(t.Context(), "EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) "+call.sql,
+			call.args...).Scan(&raw))
 		require.NoError(t, transaction.Rollback(t.Context()))
 		var plans []struct {
 			Plan map[string]any `json:"Plan"`
 		}
 		require.NoError(t, json.Unmarshal(raw, &plans))
-		require.Less(t, plans[0].Plan["Shared Hit Blocks"].(float64)+plans[0].Plan["Shared Read Blocks"].(float64), 1000.0, "%s: %s", name, raw)
+		require.Less(t, plans[0].Plan["Shared Hit Blocks"].(float64)+plans[0].Plan["Shared Read Blocks"].(float64), 1000.0,
+			"%s: %s", name, raw)
 	}
 }

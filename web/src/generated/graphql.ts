@@ -12,7 +12,7 @@ export type CapacityShape =
   /** Some GPUs of a node. */
   | 'GPU_SLICE';
 
-/** Where an allocation stands. */
+/** The state of an allocation. */
 export type AllocationStatus =
   /** Asked for. */
   | 'REQUESTED'
@@ -25,7 +25,7 @@ export type AllocationStatus =
   /** Could not be had, or was lost. */
   | 'FAILED';
 
-/** What capacity is asked for. */
+/** The capacity that is requested. */
 export type RequestAllocationInput = {
   /** The project that rents it. */
   readonly projectId: string;
@@ -43,7 +43,7 @@ export type RequestAllocationInput = {
   readonly isolationClass?: IsolationClass | null | undefined;
   /** Only nodes that offer this profile; left out for any. */
   readonly memberProfile?: MemberProfile | null | undefined;
-  /** Name for people; a number is added when several are asked for. */
+  /** Name for people; a number is added when several are requested. */
   readonly name?: string | null | undefined;
   /** Which scheduler the caller will put on it; kept, not read. */
   readonly schedulerType?: string | null | undefined;
@@ -149,7 +149,7 @@ export type PromoteArtifactInput = {
   readonly reason: string;
 };
 
-/** How well something works, by the adapter's word; it stands beside the status and is never mixed into it. */
+/** How well something works, by the adapter's report; it is shown beside the status and is never mixed into it. */
 export type Health =
   /** Works as it should. */
   | 'HEALTHY'
@@ -228,7 +228,7 @@ export type AccountLimit =
   /** How many operations it may begin in an hour. */
   | 'OPERATIONS_PER_HOUR';
 
-/** Who is asked about, for which key, on what. */
+/** The subject, the key and the object. */
 export type ExplainPermissionInput = {
   /** A person, service account, operation or node; left out for the caller itself. */
   readonly subjectId?: string | null | undefined;
@@ -326,7 +326,7 @@ export type CreateServiceAccountKeyInput = {
   readonly expiresAt?: string | null | undefined;
 };
 
-/** Where an instance stands. */
+/** The state of an instance. */
 export type InstanceStatus =
   /** Accepted. */
   | 'CREATED'
@@ -355,7 +355,7 @@ export type ControlPlaneScope =
   /** Every project of its tenant. */
   | 'TENANT';
 
-/** Where a member stands. */
+/** The state of a member. */
 export type MemberStatus =
   /** Asked for. */
   | 'PENDING'
@@ -476,7 +476,7 @@ export type RollbackInstanceInput = {
   readonly idempotencyKey: string;
 };
 
-/** Which action is asked for. */
+/** The action that is requested. */
 export type InvokeActionInput = {
   /** The instance. */
   readonly instanceId: string;
@@ -484,7 +484,7 @@ export type InvokeActionInput = {
   readonly action: string;
   /** Its input, by its schema, at most 256 KiB. */
   readonly input?: unknown;
-  /** The project that asks, when it is attached to the instance's shared control plane; left out for the instance's own. The action's key is asked for there. */
+  /** The calling project, when it is attached to the instance's shared control plane; left out for the instance's own. The action's key is checked there. */
   readonly projectId?: string | null | undefined;
   /** Makes a repeat harmless: same key and input, same answer. */
   readonly idempotencyKey: string;
@@ -507,7 +507,7 @@ export type AddMembersInput = {
   readonly count: number;
   /** Where: allocations that are free, or this instance's own; spread over in turn. */
   readonly allocationIds?: ReadonlyArray<string> | null | undefined;
-  /** Or: one allocation for each member is asked for; what fails gives it back. */
+  /** Or: one allocation for each member is requested; what fails gives it back. */
   readonly intent?: CapacityIntentInput | null | undefined;
   /** Leave members that could not join as FAILED, to be recovered or replaced, instead of undoing the whole addition. */
   readonly keepFailed?: boolean;
@@ -589,7 +589,7 @@ export type ReplaceMemberInput = {
   readonly memberId: string;
   /** Where the new one lives; left out for the same allocation. */
   readonly allocationId?: string | null | undefined;
-  /** Or: an allocation is asked for; what fails gives it back. */
+  /** Or: an allocation is requested; what fails gives it back. */
   readonly intent?: CapacityIntentInput | null | undefined;
   /** Go at once: work is lost, and a node that does not answer is left to be cleaned later; needs a reason. */
   readonly force?: boolean;
@@ -621,7 +621,7 @@ export type NodeIsolation =
   /** Plain processes under a supervisor that adopts whatever they leave behind: weaker evidence. */
   | 'PROCESS';
 
-/** What stands between a member and the others on its machine, from the weakest to the strongest. */
+/** What separates a member from the others on its machine, from the weakest to the strongest. */
 export type IsolationClass =
   /** A container: the node's kernel is shared, behind namespaces, system call filters and limits. */
   | 'CONTAINER'
@@ -691,7 +691,7 @@ export type OperationKind =
   /** Give an allocation back. */
   | 'ALLOCATION_RELEASE';
 
-/** Where an operation stands. */
+/** The state of an operation. */
 export type OperationState =
   /** Accepted, not yet claimed by a worker. */
   | 'PENDING'
@@ -712,12 +712,12 @@ export type OperationState =
 export type Outcome =
   /** As it should. */
   | 'NORMAL'
-  /** By force, because the caller asked for it. */
+  /** By force, because the caller requested it. */
   | 'FORCED'
-  /** Without the proof that is usual, because the caller asked for it. */
+  /** Without the proof that is usual, because the caller requested it. */
   | 'UNVERIFIED';
 
-/** Where a step stands. */
+/** The state of a step. */
 export type StepState =
   /** Not begun. */
   | 'PENDING'
@@ -758,7 +758,7 @@ export type RetryOperationInput = {
 export type OrphanKind =
   /** Something of a member may be left on a node. */
   | 'NODE_RESIDUE'
-  /** An allocation is held that nobody asked to keep. */
+  /** An allocation is held that no one requested to keep. */
   | 'ALLOCATION';
 
 /** What a plan would do with a member. */
@@ -798,7 +798,7 @@ export type VerdictOutcome =
   /** Nobody can tell; never read as allowed. */
   | 'UNKNOWN';
 
-/** Capacity that is asked for along with a change. */
+/** Capacity that is requested along with a change. */
 export type CapacityIntentInput = {
   /** What each allocation is made of. */
   readonly shape: CapacityShape;
@@ -822,7 +822,7 @@ export type PlanAddMembersInput = {
   readonly count: number;
   /** Where: allocations that are free, or this instance's own; spread over in turn. */
   readonly allocationIds?: ReadonlyArray<string> | null | undefined;
-  /** Or: one allocation for each member is asked for. */
+  /** Or: one allocation for each member is requested. */
   readonly intent?: CapacityIntentInput | null | undefined;
   /** Whether members that could not join would be kept as FAILED. */
   readonly keepFailed?: boolean;
@@ -848,7 +848,7 @@ export type PlanReplaceMemberInput = {
   readonly memberId: string;
   /** Where the new one lives; left out for the same allocation. */
   readonly allocationId?: string | null | undefined;
-  /** Or: an allocation is asked for. */
+  /** Or: an allocation is requested. */
   readonly intent?: CapacityIntentInput | null | undefined;
   /** Whether work may be lost and proof go missing. */
   readonly force?: boolean;
@@ -892,7 +892,7 @@ export type PlanDecommissionInstanceInput = {
   readonly onDeadline?: DeadlineOutcome;
 };
 
-/** The level that a policy overlay stands on; a lower one only narrows. */
+/** The level of a policy overlay; a lower one only narrows. */
 export type PolicyScope =
   /** Everyone. */
   | 'PLATFORM'
@@ -965,10 +965,10 @@ export type SecretAudience =
 export type SecretDelivery =
   /** Once; then it is wiped. */
   | 'ONCE'
-  /** As often as asked for, until it expires. */
+  /** As often as requested, until it expires. */
   | 'UNTIL_EXPIRY';
 
-/** Where the offer of a shared control plane stands. */
+/** The state of the offer of a shared control plane. */
 export type ShareStatus =
   /** Waits for the other project's answer. */
   | 'OFFERED'
@@ -993,7 +993,7 @@ export type OfferControlPlaneInput = {
   readonly idempotencyKey: string;
 };
 
-/** The protocol by which an artifact source is asked. */
+/** The protocol by which an artifact source is read. */
 export type SourceKind =
   /** A registry that speaks the OCI distribution protocol. */
   | 'OCI'
@@ -1006,7 +1006,7 @@ export type SourceKind =
 export type SignaturePolicy =
   /** It is refused: nothing is stored. */
   | 'REQUIRED'
-  /** It is stored in quarantine, where nobody gets it. */
+  /** It is stored in quarantine, where it is not delivered. */
   | 'QUARANTINE'
   /** What has no signature is taken; one that is there and wrong puts it in quarantine all the same. */
   | 'OPTIONAL';
@@ -1080,7 +1080,7 @@ export type WebhookStatus =
   /** Every delivery has failed for five days; served again when it is resumed. */
   | 'FAILING';
 
-/** Where a delivery stands. */
+/** The state of a delivery. */
 export type DeliveryState =
   /** On its way, or waiting for its next try. */
   | 'PENDING'

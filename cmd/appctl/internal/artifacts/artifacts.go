@@ -212,7 +212,8 @@ func verify(t *command.Tool) *cobra.Command {
 
 func quarantine(t *command.Tool) *cobra.Command {
 	var reason string
-	cmd := command.Of(t, "quarantine ARTIFACT", "Put an artifact into quarantine: it is delivered to no one", ofArtifact(t), view,
+	cmd := command.Of(t, "quarantine ARTIFACT", "Put an artifact into quarantine: it is delivered to no one",
+		ofArtifact(t), view,
 		func(ctx context.Context, id string, _ []string) (gql.Artifact, error) {
 			answer, err := gql.QuarantineArtifact(ctx, t, id, reason)
 			return answer.QuarantineArtifact, err

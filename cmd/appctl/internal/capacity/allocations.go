@@ -82,7 +82,8 @@ func request(t *command.Tool) *cobra.Command {
 	flags.StringVar(&input.Name, "name", "", "name for people")
 	flags.StringVar(&input.Sku, "sku", "", "only this SKU")
 	flags.StringVar(&input.Region, "region", "", "only this region")
-	flags.StringVar(&isolation, "isolation", "", "weakest isolation class of its members: container, sandbox, vm or whole_node")
+	flags.StringVar(&isolation, "isolation", "",
+		"weakest isolation class of its members: container, sandbox, vm or whole_node")
 	flags.StringVar(&profile, "profile", "", "only nodes that offer this profile: service or nesting")
 	command.KeyFlag(cmd, &input.IdempotencyKey)
 	return cmd

@@ -65,7 +65,8 @@ var deviceTable = command.Table[gql.Device]{
 
 // wallsOf returns the command that shows what keeps members apart on a node, and its GPUs.
 func wallsOf(t *command.Tool) *cobra.Command {
-	return command.Verb(t, "walls NODE", "Show what keeps members apart on a node, what does not hold, and its GPUs (platform staff)", viewWalls,
+	return command.Verb(t, "walls NODE",
+		"Show what keeps members apart on a node, what does not hold, and its GPUs (platform staff)", viewWalls,
 		func(ctx context.Context, args []string) (*gql.ComputeNode, error) {
 			found, err := command.All[gql.ComputeNode](maxRows, func(first int, after string) (*gql.ComputeNodePage, error) {
 				answer, err := gql.ListNodes(ctx, t, first, after)
@@ -86,10 +87,12 @@ func wallsOf(t *command.Tool) *cobra.Command {
 func viewWalls(node *gql.ComputeNode) command.View {
 	return command.Detail(node, node.Id, func(p *render.Page) {
 		if node.Walls == nil {
-			p.Fields("Node", node.Name, "Isolation", string(node.Isolation), "Walls", "not reported: its agent is older than they are")
+			p.Fields("Node", node.Name, "Isolation", string(node.Isolation), "Walls",
+				"not reported: its agent is older than they are")
 		} else {
 			p.Fields("Node", node.Name, "Classes", listed(node.Walls.Classes), "Profiles", listed(node.Walls.Profiles),
-				"Runtime", render.Joined(" ", node.Walls.Runtime, node.Walls.RuntimeVersion), "Control groups", cgroups(node.Walls.CgroupVersion))
+				"Runtime", render.Joined(" ", node.Walls.Runtime, node.Walls.RuntimeVersion), "Control groups",
+				cgroups(node.Walls.CgroupVersion))
 			gapTable.Under(p, "What does not hold", node.Walls.Gaps)
 		}
 		deviceTable.Under(p, "GPUs", node.Devices)
@@ -109,7 +112,8 @@ func offered(node *gql.ComputeNode) string {
 	case len(node.Walls.Classes) == 0:
 		return "none: can start no member"
 	}
-	return render.Joined(" ", listed(node.Walls.Classes), render.If(len(node.Walls.Gaps) > 0, fmt.Sprintf("(%s)", render.Plural(len(node.Walls.Gaps), "gap"))))
+	return render.Joined(" ", listed(node.Walls.Classes),
+		render.If(len(node.Walls.Gaps) > 0, fmt.Sprintf("(%s)", render.Plural(len(node.Walls.Gaps), "gap"))))
 }
 
 func listed[T ~string](values []T) string {

@@ -157,7 +157,8 @@ var fits = command.Table[gql.AllocationVerdict]{
 	Heading: []string{"ID", "NAME", "FITS", "ISOLATION", "WHY NOT"},
 	Row: func(verdict *gql.AllocationVerdict) []string {
 		return []string{
-			verdict.Allocation.Id, verdict.Allocation.Name, render.YesNo(verdict.Compatible), isolationOf(verdict), parts.Reasons(verdict.Reasons),
+			verdict.Allocation.Id, verdict.Allocation.Name, render.YesNo(verdict.Compatible), isolationOf(verdict),
+			parts.Reasons(verdict.Reasons),
 		}
 	},
 }
@@ -228,7 +229,8 @@ func registerAdapter(t *command.Tool) *cobra.Command {
 			return answer.RegisterAdapter, err
 		})
 	cmd.Flags().StringVar(&file, "authority", "",
-		"file of the certificates that alone vouch for the address by https, PEM; the ones of the same address stay if not given")
+		"file of the certificates that alone vouch for the address by https, PEM; the ones of the same address stay if not "+
+			"given")
 	cmd.Flags().BoolVar(&narrow, "narrow-calls", false,
 		"narrow its calls that only look to the commands that its apps' manifests name; as it is if not given")
 	return cmd

@@ -25,7 +25,8 @@ func Promote(t *command.Tool) *cobra.Command {
 	var percent int
 	cmd := command.Verb(t, "promote MANIFEST", "Move a manifest, by its id or APP@VERSION, to its next stage", view,
 		func(ctx context.Context, args []string) (none gql.Manifest, err error) {
-			input := gql.PromoteManifestInput{Reason: step.Reason, SmokeInstanceId: smoke, CanaryPercent: command.Given(percent), Override: override}
+			input := gql.PromoteManifestInput{Reason: step.Reason, SmokeInstanceId: smoke, CanaryPercent: command.Given(percent),
+				Override: override}
 			if input.To, err = step.Stage(); err != nil {
 				return none, err
 			}

@@ -18,24 +18,26 @@ import (
 // sign returns the command with which a runner signs a report. The key never leaves the machine.
 func sign(t *command.Tool) *cobra.Command {
 	var kind, key string
-	cmd := t.Command("sign FILE", "Sign a report with a runner's key, and write the signature", func(_ context.Context, args []string) error {
-		of, err := command.Enum("kind", kind, evidenceKinds)
-		if err != nil {
+	cmd := t.Command("sign FILE", "Sign a report with a runner's key, and write the signature",
+		func(_ context.Context, args []string) error {
+			of, err := command.Enum("kind", kind, evidenceKinds)
+			if err != nil {
+				return err
+			}
+			text, err := values.ReadFile(args[0], t.Env.Stdin)
+			if err != nil {
+				return command.Usagef("report: %w", err)
+			}
+			signature, err := parts.SignReport(key, string(of), text)
+			if err != nil {
+				return command.Usagef("--key: %w", err)
+			}
+			_, err = fmt.Fprintln(t.Env.Stdout, signature)
 			return err
-		}
-		text, err := values.ReadFile(args[0], t.Env.Stdin)
-		if err != nil {
-			return command.Usagef("report: %w", err)
-		}
-		signature, err := parts.SignReport(key, string(of), text)
-		if err != nil {
-			return command.Usagef("--key: %w", err)
-		}
-		_, err = fmt.Fprintln(t.Env.Stdout, signature)
-		return err
-	})
+		})
 	cmd.Flags().StringVar(&kind, "kind", "conformance", "what it shows: conformance or tenancy")
-	cmd.Flags().StringVar(&key, "key", "", "PEM file with the runner's Ed25519 private key (appctl artifact keygen --algorithm ed25519)")
+	cmd.Flags().StringVar(&key, "key", "",
+		"PEM file with the runner's Ed25519 private key (appctl artifact keygen --algorithm ed25519)")
 	command.Need(cmd, "key")
 	return cmd
 }
@@ -81,7 +83,8 @@ func publicKey(input *gql.RegisterRunnerInput, file string) error {
 // revokeRunner returns the command that ends a runner.
 func revokeRunner(t *command.Tool) *cobra.Command {
 	var reason string
-	cmd := command.Verb(t, "revoke RUNNER", "Have no report count any more that a runner, by its id, has signed", viewRunner,
+	cmd := command.Verb(t, "revoke RUNNER", "Have no report count any more that a runner, by its id, has signed",
+		viewRunner,
 		func(ctx context.Context, args []string) (gql.EvidenceRunner, error) {
 			answer, err := gql.RevokeRunner(ctx, t, args[0], reason)
 			return answer.RevokeRunner, err
@@ -91,7 +94,8 @@ func revokeRunner(t *command.Tool) *cobra.Command {
 }
 
 func viewRunner(made gql.EvidenceRunner) command.View {
-	return command.One(made, made.Id, "Name", made.Name, "Public key", made.PublicKey, "Revoked", render.Time(made.RevokedAt))
+	return command.One(made, made.Id, "Name", made.Name, "Public key", made.PublicKey, "Revoked",
+		render.Time(made.RevokedAt))
 }
 
 // listRunners returns the command that lists the runners whose reports count.
@@ -106,6 +110,7 @@ func listRunners(t *command.Tool) *cobra.Command {
 var runners = command.Table[gql.EvidenceRunner]{
 	Heading: []string{"ID", "NAME", "PUBLIC KEY", "SINCE", "REVOKED", "WHY"},
 	Row: func(one *gql.EvidenceRunner) []string {
-		return []string{one.Id, one.Name, one.PublicKey, render.Time(&one.CreatedAt), render.Time(one.RevokedAt), one.RevokeReason}
+		return []string{one.Id, one.Name, one.PublicKey, render.Time(&one.CreatedAt), render.Time(one.RevokedAt),
+			one.RevokeReason}
 	},
 }

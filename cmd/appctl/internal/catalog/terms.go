@@ -20,7 +20,8 @@ func setTerms(t *command.Tool) *cobra.Command {
 			answer, err := gql.SetPromotionTerms(ctx, t, input)
 			return answer.SetPromotionTerms, err
 		})
-	cmd.Flags().IntVar(&input.MinLaunches, "min-launches", 5, "launches of the canary that must have succeeded before ACTIVE")
+	cmd.Flags().IntVar(&input.MinLaunches, "min-launches", 5,
+		"launches of the canary that must have succeeded before ACTIVE")
 	cmd.Flags().IntVar(&input.MinMinutes, "min-minutes", 60, "minutes as the canary before ACTIVE")
 	cmd.Flags().IntVar(&input.GraceHours, "grace-hours", 24, "hours as DEPRECATED before RETIRED")
 	cmd.Flags().BoolVar(&input.SecondApprover, "second-approver", false,

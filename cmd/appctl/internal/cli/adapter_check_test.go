@@ -23,7 +23,8 @@ func serveAdapter(t *testing.T, issuer string, spoil func(http.Handler) http.Han
 	done := func(ctx context.Context, run *adapter.Run) error {
 		for _, member := range run.Of("one") {
 			if model, ok := run.Instance().Artifact("model"); ok {
-				if _, err := run.Do(ctx, member, "fetch", adapter.FetchArtifact{Digest: model.Digest, Path: "/srv/model"}); err != nil {
+				if _, err := run.Do(ctx, member, "fetch", adapter.FetchArtifact{Digest: model.Digest,
+					Path: "/srv/model"}); err != nil {
 					return err
 				}
 			}
@@ -34,7 +35,8 @@ func serveAdapter(t *testing.T, issuer string, spoil func(http.Handler) http.Han
 		return nil
 	}
 	kit, err := adapter.New(adapter.Config{
-		Name: "trivial", Build: "test", StateDir: t.TempDir(), Issuer: issuer, Keys: adapter.NewKeySet(issuer+"/.well-known/jwks.json", nil),
+		Name: "trivial", Build: "test", StateDir: t.TempDir(), Issuer: issuer,
+		Keys: adapter.NewKeySet(issuer+"/.well-known/jwks.json", nil),
 		Apps: []adapter.App{{
 			Slug: "trivial", Components: []adapter.Component{{Key: "one", DisplayName: "One", Min: 1, Max: 1, Default: 1}},
 			Operations: map[adapter.Kind]adapter.OperationFunc{adapter.InstanceCreate: done, adapter.InstanceDecommission: done},
@@ -78,7 +80,8 @@ func TestAdapterCheckReportsWhatPassedAndWhatWasNotRun(t *testing.T) {
 	r, address := newRig(t), issuerAddress(t)
 	url := serveAdapter(t, "http://"+address, sound)
 	file := filepath.Join(r.dir, "report.json")
-	got := r.run(t.Context(), "", "adapter", "check", url, "--name", "trivial", "--issuer-listen", address, "--only", "status,signature.none,crash.resumes", "--json", file)
+	got := r.run(t.Context(), "", "adapter", "check", url, "--name", "trivial", "--issuer-listen", address, "--only",
+		"status,signature.none,crash.resumes", "--json", file)
 	require.Zero(t, got.code, got.stderr+got.stdout)
 	require.Contains(t, got.stdout, "not run crash.resumes")
 	require.Contains(t, got.stdout, "the suite did not start the adapter")
@@ -92,7 +95,8 @@ func TestAdapterCheckReportsWhatPassedAndWhatWasNotRun(t *testing.T) {
 	digest, err := report.Digested.Digest()
 	require.NoError(t, err)
 	require.Equal(t, digest, report.Digest, "whoever has the report can compute its digest")
-	again := r.run(t.Context(), "", "adapter", "check", url, "--name", "trivial", "--issuer-listen", address, "--only", "status,signature.none,crash.resumes", "--digest")
+	again := r.run(t.Context(), "", "adapter", "check", url, "--name", "trivial", "--issuer-listen", address, "--only",
+		"status,signature.none,crash.resumes", "--digest")
 	require.Zero(t, again.code, again.stderr)
 	require.Equal(t, digest+"\n", again.stdout, "another run of the same adapter has the same digest")
 }
@@ -103,7 +107,8 @@ func TestAdapterCheckHandsOutTheArtifactsThatAnAdapterFetches(t *testing.T) {
 	url := serveAdapter(t, "http://"+address, sound)
 	file := filepath.Join(r.dir, "weights")
 	require.NoError(t, os.WriteFile(file, []byte("weights"), 0o600))
-	check := []string{"adapter", "check", url, "--name", "trivial", "--issuer-listen", address, "--only", "dispatch.completes"}
+	check := []string{"adapter", "check", url, "--name", "trivial", "--issuer-listen", address, "--only",
+		"dispatch.completes"}
 	got := r.run(t.Context(), "", append(check, "--artifact", "model="+file, "--json", "-")...)
 	require.Zero(t, got.code, got.stderr+got.stdout)
 	require.Contains(t, got.stderr, "dispatch.completes")
@@ -114,7 +119,8 @@ func TestAdapterCheckExplainsAFailureAndEndsWithOne(t *testing.T) {
 	t.Parallel()
 	r, address := newRig(t), issuerAddress(t)
 	url := serveAdapter(t, "http://"+address, inventive)
-	got := r.run(t.Context(), "", "adapter", "check", url, "--name", "trivial", "--issuer-listen", address, "--only", "status.unknown")
+	got := r.run(t.Context(), "", "adapter", "check", url, "--name", "trivial", "--issuer-listen", address, "--only",
+		"status.unknown")
 	require.Equal(t, 1, got.code)
 	for _, text := range []string{
 		"FAIL    status.unknown", "rule   an operation that was never dispatched is 404", "sent   GET /v1/operations/op_",
@@ -133,16 +139,23 @@ func TestAdapterCheckSaysWhyItCouldNotRun(t *testing.T) {
 		code int
 		says string
 	}{
-		"no name":        {[]string{stranger, "--issuer-listen", "127.0.0.1:0"}, 2, "name"},
-		"no issuer":      {[]string{stranger, "--name", "trivial"}, 2, "issuer"},
-		"no address":     {[]string{"--name", "trivial", "--issuer-listen", "127.0.0.1:0"}, 2, "address"},
-		"unknown clause": {[]string{stranger, "--name", "trivial", "--issuer-listen", "127.0.0.1:0", "--only", "nonsense"}, 2, "nonsense"},
-		"too many nodes": {[]string{stranger, "--name", "trivial", "--issuer-listen", "127.0.0.1:0", "--nodes", "99"}, 2, "nodes"},
-		"no path":        {[]string{stranger, "--name", "trivial", "--issuer-listen", "127.0.0.1:0", "--artifact", "model"}, 2, "must be name=PATH"},
-		"no artifact":    {[]string{stranger, "--name", "trivial", "--issuer-listen", "127.0.0.1:0", "--artifact", "model=" + filepath.Join(t.TempDir(), "none")}, 2, "artifact model"},
-		"bad input":      {[]string{stranger, "--name", "trivial", "--issuer-listen", "127.0.0.1:0", "--input", "x={"}, 2, "input of x"},
-		"refused":        {[]string{stranger, "--name", "trivial", "--issuer-listen", "127.0.0.1:0"}, 4, "must trust the issuer"},
-		"not there":      {[]string{"http://127.0.0.1:1", "--name", "trivial", "--issuer-listen", "127.0.0.1:0", "--timeout", "300ms"}, 7, "does not answer"},
+		"no name":    {[]string{stranger, "--issuer-listen", "127.0.0.1:0"}, 2, "name"},
+		"no issuer":  {[]string{stranger, "--name", "trivial"}, 2, "issuer"},
+		"no address": {[]string{"--name", "trivial", "--issuer-listen", "127.0.0.1:0"}, 2, "address"},
+		"unknown clause": {[]string{stranger, "--name", "trivial", "--issuer-listen", "127.0.0.1:0", "--only", "nonsense"}, 2,
+			"nonsense"},
+		"too many nodes": {[]string{stranger, "--name", "trivial", "--issuer-listen", "127.0.0.1:0", "--nodes", "99"}, 2,
+			"nodes"},
+		"no path": {[]string{stranger, "--name", "trivial", "--issuer-listen", "127.0.0.1:0", "--artifact", "model"},
+			2, "must be name=PATH"},
+		"no artifact": {[]string{stranger, "--name", "trivial", "--issuer-listen", "127.0.0.1:0", "--artifact",
+			"model=" + filepath.Join(t.TempDir(), "none")}, 2, "artifact model"},
+		"bad input": {[]string{stranger, "--name", "trivial", "--issuer-listen", "127.0.0.1:0", "--input", "x={"}, 2,
+			"input of x"},
+		"refused": {[]string{stranger, "--name", "trivial", "--issuer-listen", "127.0.0.1:0"}, 4,
+			"must trust the issuer"},
+		"not there": {[]string{"http://127.0.0.1:1", "--name", "trivial", "--issuer-listen", "127.0.0.1:0", "--timeout",
+			"300ms"}, 7, "does not answer"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -56,7 +56,8 @@ func TestAnImageIsBuiltAlikeWhereverItIsBuiltThenPushedAndSigned(t *testing.T) {
 	t.Parallel()
 	r, host, program := publisher(t)
 	layout, again := filepath.Join(r.dir, "out"), filepath.Join(r.dir, "again")
-	line := []string{"artifact", "build", layout, "--file", program + ":/bin/server", "--env", "PORT=8080", "--user", "65532:65532", "--platform", "linux/amd64"}
+	line := []string{"artifact", "build", layout, "--file", program + ":/bin/server", "--env", "PORT=8080", "--user",
+		"65532:65532", "--platform", "linux/amd64"}
 	digest := r.must(t, line...)
 	line[2] = again
 	require.Equal(t, digest, r.must(t, line...))
@@ -72,7 +73,8 @@ func TestAnImageIsBuiltAlikeWhereverItIsBuiltThenPushedAndSigned(t *testing.T) {
 	taken := r.run(t.Context(), "", "artifact", "keygen", key)
 	require.Equal(t, 1, taken.code, "a key is never overwritten")
 	for _, form := range [][]string{nil, {"--classic"}} {
-		signed := r.must(t, append([]string{"artifact", "sign", host + "/team/server:1.0.0", "--plain-http", "--key", key + ".key"}, form...)...)
+		signed := r.must(t, append([]string{"artifact", "sign", host + "/team/server:1.0.0", "--plain-http", "--key",
+			key + ".key"}, form...)...)
 		require.Equal(t, ref, signed)
 	}
 	line[2], line[len(line)-1] = layout, "linux/arm64"
@@ -94,8 +96,10 @@ func TestFilesArePushedAsAnArtifactAndSignedWhereTheyLie(t *testing.T) {
 	t.Parallel()
 	r, host, _ := publisher(t)
 	weights, readme := r.file(t, "weights.bin", "weights"), r.file(t, "README", "of a model")
-	ref := r.must(t, "artifact", "push", host+"/team/model:3", "--file", weights, "--file", readme, "--artifact-type", "application/vnd.example.model.v1", "--plain-http")
-	require.Equal(t, ref, r.must(t, "artifact", "push", host+"/team/model:3", "--file", weights, "--file", readme, "--artifact-type", "application/vnd.example.model.v1", "--plain-http"))
+	ref := r.must(t, "artifact", "push", host+"/team/model:3", "--file", weights, "--file", readme, "--artifact-type",
+		"application/vnd.example.model.v1", "--plain-http")
+	require.Equal(t, ref, r.must(t, "artifact", "push", host+"/team/model:3", "--file", weights, "--file", readme,
+		"--artifact-type", "application/vnd.example.model.v1", "--plain-http"))
 	r.must(t, "artifact", "keygen", filepath.Join(r.dir, "k"), "--algorithm", "ed25519")
 	secret, err := os.ReadFile(filepath.Join(r.dir, "k.key"))
 	require.NoError(t, err)
@@ -107,7 +111,8 @@ func TestFilesArePushedAsAnArtifactAndSignedWhereTheyLie(t *testing.T) {
 	var bundle signing.Bundle
 	require.NoError(t, json.Unmarshal(text, &bundle))
 	require.Equal(t, signing.BundleType, bundle.MediaType)
-	require.Equal(t, 1, r.run(t.Context(), "", "artifact", "sign", "--file", weights, "--classic").code, "an Ed25519 key signs no bare digest")
+	require.Equal(t, 1, r.run(t.Context(), "", "artifact", "sign", "--file", weights, "--classic").code,
+		"an Ed25519 key signs no bare digest")
 }
 
 func TestWhatCannotBeBuiltPushedOrSignedSaysWhy(t *testing.T) {
@@ -126,23 +131,32 @@ func TestWhatCannotBeBuiltPushedOrSignedSaysWhy(t *testing.T) {
 	}{
 		{"no such file", 1, []string{"artifact", "build", layout, "--file", "/nowhere"}},
 		{"is no regular file", 1, []string{"artifact", "build", layout, "--file", r.dir}},
-		{"must be absolute, clean and given once", 1, []string{"artifact", "build", layout, "--file", program + ":../server"}},
-		{"must be absolute, clean and given once", 1, []string{"artifact", "build", layout, "--file", program, "--file", program}},
+		{"must be absolute, clean and given once", 1, []string{"artifact", "build", layout, "--file",
+			program + ":../server"}},
+		{"must be absolute, clean and given once", 1, []string{"artifact", "build", layout, "--file", program, "--file",
+			program}},
 		{"must be such as linux/amd64", 1, []string{"artifact", "build", layout, "--file", program, "--platform", "linux"}},
 		{"must be NAME=value", 1, []string{"artifact", "build", layout, "--file", program, "--env", "NAME"}},
 		{"holds no image", 1, []string{"artifact", "push", r.dir, target, "--plain-http"}},
-		{"does not know the user or password", 1, []string{"artifact", "push", layout, target, "--plain-http", "--registry-password-file", wrong}},
-		{"needs a password", 2, []string{"artifact", "push", layout, target, "--plain-http", "--registry-password-file", os.DevNull}},
+		{"does not know the user or password", 1, []string{"artifact", "push", layout, target, "--plain-http",
+			"--registry-password-file", wrong}},
+		{"needs a password", 2, []string{"artifact", "push", layout, target, "--plain-http", "--registry-password-file",
+			os.DevNull}},
 		{"must be host/repository", 1, []string{"artifact", "push", layout, "server"}},
 		{"give the folder of an image layout", 2, []string{"artifact", "push", target}},
-		{"two files are called server", 1, []string{"artifact", "push", target, "--file", program, "--file", program, "--plain-http"}},
+		{"two files are called server", 1, []string{"artifact", "push", target, "--file", program, "--file", program,
+			"--plain-http"}},
 		{"no signing key", 2, []string{"artifact", "sign", target, "--plain-http"}},
 		{"no private key that is understood", 2, []string{"artifact", "sign", target, "--plain-http", "--key", secret}},
-		{"the PEM is of no private key", 2, []string{"artifact", "sign", target, "--plain-http", "--key", filepath.Join(r.dir, "k.pub")}},
-		{"MANIFEST_UNKNOWN", 1, []string{"artifact", "sign", host + "/team/server:none", "--plain-http", "--key", filepath.Join(r.dir, "k.key")}},
+		{"the PEM is of no private key", 2, []string{"artifact", "sign", target, "--plain-http", "--key",
+			filepath.Join(r.dir, "k.pub")}},
+		{"MANIFEST_UNKNOWN", 1, []string{"artifact", "sign", host + "/team/server:none", "--plain-http", "--key",
+			filepath.Join(r.dir, "k.key")}},
 		{"give a reference in a registry, or --file", 2, []string{"artifact", "sign"}},
-		{"a key is ecdsa-p256 or ed25519", 2, []string{"artifact", "keygen", filepath.Join(r.dir, "x"), "--algorithm", "rsa"}},
-		{"--percent is for --to canary", 2, []string{"promote", "manifest", "man_1", "--to", "active", "--percent", "20", "--reason", "x"}},
+		{"a key is ecdsa-p256 or ed25519", 2, []string{"artifact", "keygen", filepath.Join(r.dir, "x"), "--algorithm",
+			"rsa"}},
+		{"--percent is for --to canary", 2, []string{"promote", "manifest", "man_1", "--to", "active", "--percent", "20",
+			"--reason", "x"}},
 		{"no version 9.9.9 of hello", 3, []string{"manifest", "show", "hello@9.9.9"}},
 		{"must be a whole number", 2, []string{"canary", "percent", "man_1", "many", "--reason", "x"}},
 	} {
@@ -173,8 +187,10 @@ func TestASmokeTestThatFailsIsTornDownAndItsCapacityGivenBack(t *testing.T) {
 	launched["id"] = "op_launch"
 	note("requestAllocation", object{"allocations": []object{allocation()}})
 	note("launchInstance", object{"instance": instance(), "operation": launched})
-	note("decommissionInstance", object{"instance": instance(), "operation": operation("INSTANCE_DECOMMISSION", "PENDING", 0)})
-	note("releaseAllocation", object{"allocation": allocation(), "operation": operation("ALLOCATION_RELEASE", "PENDING", 0)})
+	note("decommissionInstance", object{"instance": instance(),
+		"operation": operation("INSTANCE_DECOMMISSION", "PENDING", 0)})
+	note("releaseAllocation", object{"allocation": allocation(),
+		"operation": operation("ALLOCATION_RELEASE", "PENDING", 0)})
 	r.HandleStream("operationProgress", func(call clienttest.Call, emit func(any) error) error {
 		if call.Args["operationId"] == "op_launch" {
 			return progressTo("FAILED")(call, emit)

@@ -43,7 +43,8 @@ func newLedger(t *testing.T, n int) *ledger {
 		out := []any{}
 		for _, link := range l.links {
 			if link.Seq > number(call.Args["afterSeq"]) && len(out) < number(call.Args["first"]) {
-				out = append(out, object{"seq": link.Seq, "entry": shown(link.Entry), "canonical": link.Canonical, "leaf": link.Leaf, "link": link.Link, "sealedAt": link.SealedAt})
+				out = append(out, object{"seq": link.Seq, "entry": shown(link.Entry), "canonical": link.Canonical,
+					"leaf": link.Leaf, "link": link.Link, "sealedAt": link.SealedAt})
 			}
 		}
 		return out, nil
@@ -52,7 +53,8 @@ func newLedger(t *testing.T, n int) *ledger {
 		out := []any{}
 		for _, one := range l.checkpoints {
 			if one.Seq > number(call.Args["afterSeq"]) {
-				out = append(out, object{"id": one.ID, "seq": one.Seq, "link": one.Link, "signature": one.Signature, "createdAt": one.CreatedAt})
+				out = append(out, object{"id": one.ID, "seq": one.Seq, "link": one.Link, "signature": one.Signature,
+					"createdAt": one.CreatedAt})
 			}
 		}
 		return out, nil
@@ -96,8 +98,10 @@ func (l *ledger) extend(n int) {
 	for range n {
 		seq := len(l.links) + 1
 		l.links = append(l.links, auditchain.Link{Seq: seq, SealedAt: at.Add(time.Hour), Entry: auditchain.Entry{
-			ID: fmt.Sprintf("aud_%d", seq), ActorKind: "USER", ActorID: fmt.Sprintf("usr_%d", seq%3), ActorName: "Ada", PermissionKey: "apps.instance.create",
-			Action: "launchInstance", Allowed: seq%2 == 0, After: json.RawMessage(fmt.Sprintf(`{"n":%d}`, seq)), Repeats: 1, CorrelationID: "c", CreatedAt: at}})
+			ID: fmt.Sprintf("aud_%d", seq), ActorKind: "USER", ActorID: fmt.Sprintf("usr_%d", seq%3), ActorName: "Ada",
+			PermissionKey: "apps.instance.create",
+			Action:        "launchInstance", Allowed: seq%2 == 0, After: json.RawMessage(fmt.Sprintf(`{"n":%d}`, seq)), Repeats: 1,
+			CorrelationID: "c", CreatedAt: at}})
 	}
 	l.reseal(len(l.links) - n)
 	l.sign()
@@ -120,15 +124,20 @@ func (l *ledger) reseal(after int) {
 
 func (l *ledger) sign() {
 	last := l.links[len(l.links)-1]
-	signature, err := auditchain.Sign(auditchain.Statement{Issuer: "http://server", Seq: last.Seq, Link: last.Link, Time: last.SealedAt}, l.key, "k1")
+	signature, err := auditchain.Sign(auditchain.Statement{Issuer: "http://server", Seq: last.Seq, Link: last.Link,
+		Time: last.SealedAt}, l.key, "k1")
 	require.NoError(l.t, err)
-	l.checkpoints = append(l.checkpoints, auditchain.Checkpoint{ID: fmt.Sprintf("chk_%d", last.Seq), Seq: last.Seq, Link: last.Link, Signature: signature, CreatedAt: last.SealedAt})
+	l.checkpoints = append(l.checkpoints, auditchain.Checkpoint{ID: fmt.Sprintf("chk_%d", last.Seq), Seq: last.Seq,
+		Link: last.Link, Signature: signature, CreatedAt: last.SealedAt})
 }
 
 func shown(e auditchain.Entry) object {
-	return object{"id": e.ID, "actor": object{"kind": e.ActorKind, "id": e.ActorID, "name": e.ActorName}, "permissionKey": e.PermissionKey,
-		"action": e.Action, "allowed": e.Allowed, "objectId": e.ObjectID, "before": e.Before, "after": e.After, "reason": e.Reason, "code": e.Code,
-		"repeats": e.Repeats, "correlationId": e.CorrelationID, "origin": e.Origin, "breakGlass": e.BreakGlass, "createdAt": e.CreatedAt}
+	return object{"id": e.ID, "actor": object{"kind": e.ActorKind, "id": e.ActorID, "name": e.ActorName},
+		"permissionKey": e.PermissionKey,
+		"action":        e.Action, "allowed": e.Allowed, "objectId": e.ObjectID, "before": e.Before, "after": e.After,
+		"reason": e.Reason, "code": e.Code,
+		"repeats": e.Repeats, "correlationId": e.CorrelationID, "origin": e.Origin, "breakGlass": e.BreakGlass,
+		"createdAt": e.CreatedAt}
 }
 
 // edit changes an entry as it is shown, with the form that goes with it.
@@ -176,10 +185,14 @@ func TestVerifyNamesTheFirstTamperedRow(t *testing.T) {
 			l.edit(4, func(e *auditchain.Entry) { e.Allowed = false })
 			l.edit(6, func(e *auditchain.Entry) { e.Reason = "x" })
 		}, auditchain.Changed, 4, "aud_4", "allowed"},
-		"a form that is not the fields'": {func(l *ledger) { l.links[2].Entry.Reason = "invented" }, auditchain.Changed, 3, "aud_3", "reason"},
-		"a row gone":                     {func(l *ledger) { l.links[4].Canonical, l.links[4].Entry = "", auditchain.Entry{ID: "aud_5"} }, auditchain.Missing, 5, "aud_5", ""},
-		"a link gone":                    {func(l *ledger) { l.links = append(l.links[:2:2], l.links[3:]...) }, auditchain.Missing, 3, "", ""},
-		"the end gone":                   {func(l *ledger) { l.links = l.links[:5] }, auditchain.Truncated, 6, "", ""},
+		"a form that is not the fields'": {func(l *ledger) { l.links[2].Entry.Reason = "invented" }, auditchain.Changed, 3,
+			"aud_3", "reason"},
+		"a row gone": {func(l *ledger) {
+			l.links[4].Canonical, l.links[4].Entry = "", auditchain.Entry{ID: "aud_5"}
+		}, auditchain.Missing, 5, "aud_5", ""},
+		"a link gone": {func(l *ledger) { l.links = append(l.links[:2:2], l.links[3:]...) },
+			auditchain.Missing, 3, "", ""},
+		"the end gone": {func(l *ledger) { l.links = l.links[:5] }, auditchain.Truncated, 6, "", ""},
 		"rewritten as a whole": {func(l *ledger) {
 			l.edit(4, func(e *auditchain.Entry) { e.ActorID = "usr_9" })
 			l.reseal(3)
@@ -225,7 +238,8 @@ func TestAnExportIsGoneOnWithAndVerifiedOffline(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, 603+2, strings.Count(string(text), "\n"))
 
-	require.NoError(t, os.WriteFile(path, []byte(strings.Replace(string(text), `"after":{"n":550}`, `"after":{"n":551}`, 1)), 0o600))
+	require.NoError(t, os.WriteFile(path, []byte(strings.Replace(string(text), `"after":{"n":550}`, `"after":{"n":551}`,
+		1)), 0o600))
 	found := l.reverify("--file", path, "--keys", keys)
 	require.Equal(t, []any{auditchain.Changed, 550}, []any{found.Problem, found.Seq}, found.Text)
 }
@@ -245,7 +259,8 @@ func TestWhatWasKeptEarlierShowsWhatWasRewritten(t *testing.T) {
 	require.Nil(t, l.reverify(), "it holds together")
 	require.Equal(t, auditchain.Rewritten, l.reverify("--checkpoint", kept).Problem)
 	found := l.reverify("--against", export)
-	require.Equal(t, []any{auditchain.Changed, 4, "aud_4", "createdAt"}, []any{found.Problem, found.Seq, found.EntryID, found.Field}, found.Text)
+	require.Equal(t, []any{auditchain.Changed, 4, "aud_4", "createdAt"},
+		[]any{found.Problem, found.Seq, found.EntryID, found.Field}, found.Text)
 	l.links = l.links[:3]
 	require.Equal(t, auditchain.Truncated, l.reverify("--checkpoint", kept).Problem)
 	require.Equal(t, auditchain.Truncated, l.reverify("--against", export).Problem)
@@ -270,7 +285,8 @@ func TestVerifyRefusesWhatItCannotRead(t *testing.T) {
 func TestASearchAsksForWhatItsFlagsSay(t *testing.T) {
 	t.Parallel()
 	l := newLedger(t, 1)
-	got := l.run(t.Context(), "", "audit", "search", "--platform", "--actor", "usr_1", "--key", "apps.instance.create", "--denied", "--break-glass",
+	got := l.run(t.Context(), "", "audit", "search", "--platform", "--actor", "usr_1", "--key", "apps.instance.create",
+		"--denied", "--break-glass",
 		"--from", "2026-11-01T00:00:00Z", "--actor-kind", "USER")
 	require.Zero(t, got.code, got.stderr)
 	calls := l.Calls()
@@ -287,15 +303,20 @@ func TestASearchAsksForWhatItsFlagsSay(t *testing.T) {
 func TestBreakGlassSaysWhy(t *testing.T) {
 	t.Parallel()
 	l := newLedger(t, 1)
-	l.Handle("breakGlassEndOperation", func(clienttest.Call) (any, error) { return operation("INSTANCE_CREATE", "FAILED", 40), nil })
+	l.Handle("breakGlassEndOperation", func(clienttest.Call) (any, error) {
+		return operation("INSTANCE_CREATE", "FAILED", 40), nil
+	})
 	l.Handle("breakGlassGrantRole", func(clienttest.Call) (any, error) {
 		return object{"id": "rb_1", "subjectId": "usr_1", "role": "tenant_admin", "tenantId": "ten_1"}, nil
 	})
 	require.Equal(t, 2, l.run(t.Context(), "", "break-glass", "end-operation", "op_1").code, "no reason")
-	require.Zero(t, l.run(t.Context(), "", "break-glass", "end-operation", "op_1", "--reason", "the adapter is gone for good", "--incident", "INC-1").code)
+	require.Zero(t, l.run(t.Context(), "", "break-glass", "end-operation", "op_1", "--reason",
+		"the adapter is gone for good", "--incident", "INC-1").code)
 	calls := l.Calls()
-	require.Equal(t, object{"operationId": "op_1", "reason": "the adapter is gone for good", "incident": "INC-1"}, calls[len(calls)-1].Input())
-	got := l.run(t.Context(), "", "break-glass", "grant", "usr_1", "tenant_admin", "--tenant", "ten_1", "--reason", "the tenant's admins are locked out", "--minutes", "30")
+	require.Equal(t, object{"operationId": "op_1", "reason": "the adapter is gone for good", "incident": "INC-1"},
+		calls[len(calls)-1].Input())
+	got := l.run(t.Context(), "", "break-glass", "grant", "usr_1", "tenant_admin", "--tenant", "ten_1", "--reason",
+		"the tenant's admins are locked out", "--minutes", "30")
 	require.Zero(t, got.code, got.stderr)
 	calls = l.Calls()
 	require.Equal(t, "30", fmt.Sprint(calls[len(calls)-1].Input()["durationMinutes"]))

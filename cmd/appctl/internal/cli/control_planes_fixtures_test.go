@@ -5,10 +5,12 @@ import "github.com/gpuaas/app-platform/sdk/client/clienttest"
 // shared is a share of a control plane with the project of the fixtures.
 func shared(status string) object {
 	found := object{
-		"id": "cps_1", "instanceId": "ins_9", "ownerProjectId": "prj_9", "projectId": "prj_1", "status": status, "reason": "one queue for all",
+		"id": "cps_1", "instanceId": "ins_9", "ownerProjectId": "prj_9", "projectId": "prj_1", "status": status,
+		"reason":    "one queue for all",
 		"offeredBy": "Grace", "answeredBy": "Ada", "endReason": "", "createdAt": at, "answeredAt": at,
-		"controlPlane": object{"instanceId": "ins_9", "name": "queue", "appSlug": "hello", "appVersion": "1.2.0", "permissionFamily": "apps",
-			"status": "RUNNING", "health": "HEALTHY", "actions": manifest()["actions"]},
+		"controlPlane": object{"instanceId": "ins_9", "name": "queue", "appSlug": "hello", "appVersion": "1.2.0",
+			"permissionFamily": "apps",
+			"status":           "RUNNING", "health": "HEALTHY", "actions": manifest()["actions"]},
 	}
 	if status != "OFFERED" && status != "ATTACHED" {
 		found["endedAt"], found["endReason"] = at, "enough"
@@ -20,9 +22,11 @@ func shared(status string) object {
 func impact(attached int) object {
 	projects := []object{{"projectId": "prj_1", "displayName": "Demo project", "subjects": 4, "recentActions": 12}}
 	for range attached {
-		projects = append(projects, object{"projectId": "prj_2", "displayName": "Other", "attachedAt": at, "subjects": 2, "recentActions": 7})
+		projects = append(projects, object{"projectId": "prj_2", "displayName": "Other", "attachedAt": at, "subjects": 2,
+			"recentActions": 7})
 	}
-	return object{"instanceId": "ins_1", "controlPlaneScope": "TENANT", "projects": projects, "attachedTotal": attached, "membersTotal": 2, "openOperations": 1}
+	return object{"instanceId": "ins_1", "controlPlaneScope": "TENANT", "projects": projects, "attachedTotal": attached,
+		"membersTotal": 2, "openOperations": 1}
 }
 
 // addShareFixtures gives the stand-in the verbs of shared control planes.

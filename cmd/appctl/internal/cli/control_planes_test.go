@@ -16,7 +16,8 @@ func TestSharedControlPlanesAreAskedAsTheProjectThatIsAttached(t *testing.T) {
 		require.Zero(t, got.code, got.stderr)
 		sent, err := json.Marshal(r.CallsOf("invokeAction")[0].Input())
 		require.NoError(t, err)
-		require.JSONEq(t, `{"instanceId":"ins_9","action":"greet","projectId":"prj_1","idempotencyKey":"k"}`, string(sent), given)
+		require.JSONEq(t, `{"instanceId":"ins_9","action":"greet","projectId":"prj_1","idempotencyKey":"k"}`, string(sent),
+			given)
 	}
 	r := newRig(t)
 	got := r.run(t.Context(), "", "action", "run", "nothing", "greet", "--shared")
@@ -31,14 +32,16 @@ func TestALaunchSaysWhomItsControlPlaneServes(t *testing.T) {
 	require.Zero(t, r.run(t.Context(), "", strings.Fields(line)...).code)
 	sent := r.CallsOf("launchInstance")[0].Input()
 	require.Equal(t, []any{"PLATFORM_MANAGED", "TENANT"}, []any{sent["operatingMode"], sent["controlPlaneScope"]})
-	require.Equal(t, 2, r.run(t.Context(), "", "launch", "hello", "--name", "one", "--allocation", "slot-1", "--serves", "everybody").code)
+	require.Equal(t, 2, r.run(t.Context(), "", "launch", "hello", "--name", "one", "--allocation", "slot-1", "--serves",
+		"everybody").code)
 	require.Len(t, r.CallsOf("launchInstance"), 1)
 }
 
 func TestMovesOfAShareSendTheirReason(t *testing.T) {
 	t.Parallel()
 	for verb, field := range map[string]string{
-		"accept": "acceptControlPlane", "decline": "declineControlPlane", "withdraw": "withdrawControlPlane", "detach": "detachControlPlane",
+		"accept": "acceptControlPlane", "decline": "declineControlPlane", "withdraw": "withdrawControlPlane",
+		"detach": "detachControlPlane",
 	} {
 		r := newRig(t)
 		require.Zero(t, r.run(t.Context(), "", "control-planes", verb, "cps_7", "--reason", "because").code)
@@ -46,7 +49,8 @@ func TestMovesOfAShareSendTheirReason(t *testing.T) {
 		require.Equal(t, []any{"cps_7", "because"}, []any{call.Args["shareId"], call.Args["reason"]}, verb)
 	}
 	r := newRig(t)
-	require.Equal(t, 2, r.run(t.Context(), "", "control-planes", "withdraw", "cps_7").code, "to put somebody out takes a reason")
+	require.Equal(t, 2, r.run(t.Context(), "", "control-planes", "withdraw", "cps_7").code,
+		"to put somebody out takes a reason")
 	require.Empty(t, r.CallsOf("withdrawControlPlane"))
 }
 

@@ -43,7 +43,8 @@ func TestErrors(t *testing.T) {
 	r.Handle("launchInstance", refuse("CONFIG_INVALID", "the configuration does not fit",
 		object{"code": "BAD_VALUE", "message": "must be at least 1", "path": "input.config.workers"},
 		object{"code": "UNKNOWN_FIELD", "message": "no such\x1b[31m field", "path": "input.config.x"}))
-	r.Handle("lintManifest", answer(object{"ok": false, "reasons": []object{{"code": "NOT_PINNED", "message": "no digest", "path": "artifacts.0.ref"}}}))
+	r.Handle("lintManifest", answer(object{"ok": false,
+		"reasons": []object{{"code": "NOT_PINNED", "message": "no digest", "path": "artifacts.0.ref"}}}))
 	r.HandleStream("operationProgress", progressTo("FAILED"))
 	r.Handle("planRemoveMember", answer(refused("MEMBER_REMOVE")))
 	r.Handle("requestAllocation", refuse("INVALID_ARGUMENT", "must be 1 to 64",
@@ -166,8 +167,10 @@ func TestLaunchSendsWhatWasAsked(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	config := r.file(t, "config.json", `{"greeting":"hi","deep":{"a":1}}`)
-	got := r.run(t.Context(), "", "launch", "hello", "--name", "one", "--allocation", "slot-1,alc_2", "--allocation", "alc_3",
-		"--component", "worker=3", "--config", config, "--set", "deep.a=2", "--version", "1.2.0", "--deadline", "2m", "--smoke",
+	got := r.run(t.Context(), "", "launch", "hello", "--name", "one", "--allocation", "slot-1,alc_2", "--allocation",
+		"alc_3",
+		"--component", "worker=3", "--config", config, "--set", "deep.a=2", "--version", "1.2.0", "--deadline", "2m",
+		"--smoke",
 		"--reason", "try", "--idempotency-key", "k1", "--project", "prj_9")
 	require.Zero(t, got.code, got.stderr)
 	sent, err := json.Marshal(r.CallsOf("launchInstance")[0].Input())
@@ -274,7 +277,8 @@ func TestLiveInstanceIsMeantByItsName(t *testing.T) {
 	named := func(id, name string, released any) object {
 		return object{"id": id, "name": name, "createdAt": at, "updatedAt": at, "releasedAt": released}
 	}
-	r.Handle("instances", answer(page(named("ins_5", "one-more", nil), named("ins_4", "one", at), named("ins_3", "one", nil), named("ins_2", "two", at), named("ins_1", "two", at))))
+	r.Handle("instances", answer(page(named("ins_5", "one-more", nil), named("ins_4", "one", at),
+		named("ins_3", "one", nil), named("ins_2", "two", at), named("ins_1", "two", at))))
 	require.Zero(t, r.run(t.Context(), "", "instances", "show", "one").code)
 	require.Zero(t, r.run(t.Context(), "", "instances", "show", "two").code)
 	calls := r.CallsOf("instance")
@@ -299,7 +303,8 @@ func TestCompletionKnowsAppsInstancesAndActions(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	for line, want := range map[string]string{
-		"launch ": "hello\tHello cluster\n", "instances show ": "one\tRUNNING\n", "action run one ": "greet\tSay hello\n", "inst": "instances\tRunning apps\n",
+		"launch ": "hello\tHello cluster\n", "instances show ": "one\tRUNNING\n", "action run one ": "greet\tSay hello\n",
+		"inst": "instances\tRunning apps\n",
 	} {
 		args := append([]string{"__complete"}, strings.Split(line, " ")...)
 		got := r.run(t.Context(), "", args...)

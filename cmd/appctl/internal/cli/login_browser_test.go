@@ -21,13 +21,15 @@ func (r *rig) browse(t *testing.T, bring func(port, challenge string) string) re
 	t.Helper()
 	var stdout, stderr bytes.Buffer
 	code := cli.Main(t.Context(), cli.Environment{
-		Getenv: func(name string) string { return r.env[name] }, Stdin: strings.NewReader(""), Stdout: &stdout, Stderr: &stderr, ConfigPath: r.config(),
+		Getenv: func(name string) string { return r.env[name] }, Stdin: strings.NewReader(""), Stdout: &stdout,
+		Stderr: &stderr, ConfigPath: r.config(),
 		Browse: func(address string) error {
 			shown, err := url.Parse(address)
 			require.NoError(t, err)
 			require.Equal(t, "/auth/oidc/start", shown.Path)
 			port := shown.Query().Get("cli")
-			request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://127.0.0.1:"+port+bring(port, shown.Query().Get("challenge")), nil)
+			request, err := http.NewRequestWithContext(t.Context(), http.MethodGet,
+				"http://127.0.0.1:"+port+bring(port, shown.Query().Get("challenge")), nil)
 			require.NoError(t, err)
 			response, err := http.DefaultClient.Do(request)
 			require.NoError(t, err)

@@ -6,20 +6,24 @@ func member() object {
 	return object{
 		"id": "mem_1", "instanceId": "ins_1", "componentKey": "worker", "index": 0, "status": "ACTIVE", "health": "HEALTHY",
 		"cordoned": true, "healthMessage": "answers\x1b[31m quickly",
-		"labels": object{"zone": "a", "rack": "7"}, "node": object{"id": "nod_1", "name": "na"}, "allocation": object{"id": "alc_1", "name": "slot-1"},
-		"lastOperation": operation("MEMBER_CORDON", "SUCCEEDED", 100), "adapterDetail": object{"load": 3}, "createdAt": at, "updatedAt": at,
+		"labels": object{"zone": "a", "rack": "7"}, "node": object{"id": "nod_1", "name": "na"},
+		"allocation":    object{"id": "alc_1", "name": "slot-1"},
+		"lastOperation": operation("MEMBER_CORDON", "SUCCEEDED", 100), "adapterDetail": object{"load": 3}, "createdAt": at,
+		"updatedAt": at,
 	}
 }
 
 func blocker() object {
 	return object{
-		"code": "WORK_RUNNING", "message": "2 jobs still run", "owner": "user", "subject": "mem_1", "since": at, "nextRetryAt": at,
+		"code": "WORK_RUNNING", "message": "2 jobs still run", "owner": "user", "subject": "mem_1", "since": at,
+		"nextRetryAt":   at,
 		"permissionKey": "apps.queue.cancel",
 	}
 }
 
 func work() object {
-	return object{"kind": "job", "id": "ins_1/job/mem_1/17", "workId": "17", "name": "train", "memberId": "mem_1", "owner": "ada", "since": at, "message": "an hour to go"}
+	return object{"kind": "job", "id": "ins_1/job/mem_1/17", "workId": "17", "name": "train", "memberId": "mem_1",
+		"owner": "ada", "since": at, "message": "an hour to go"}
 }
 
 // plan is one of a verb that would be accepted.
@@ -27,13 +31,15 @@ func plan(kind, action string) object {
 	return object{
 		"hash": "abc123", "kind": kind, "instance": object{"id": "ins_1", "name": "one"}, "allowed": true,
 		"members": []object{
-			{"member": member(), "componentKey": "worker", "action": action, "allocation": object{"id": "alc_1", "name": "slot-1"}, "reachable": true},
+			{"member": member(), "componentKey": "worker", "action": action,
+				"allocation": object{"id": "alc_1", "name": "slot-1"}, "reachable": true},
 			{"componentKey": "worker", "action": "ADD", "reachable": false},
 		},
 		"workLost": []object{work()}, "workLostTotal": 3, "reversible": false, "reversal": "what ran is lost",
 		"verdicts": []object{
 			{"source": "STATE", "outcome": "ALLOWED"}, {"source": "POLICY", "outcome": "ALLOWED"},
-			{"source": "ADAPTER", "outcome": "UNKNOWN", "reasons": []object{{"code": "ADAPTER_UNAVAILABLE", "message": "the adapter does not plan"}}},
+			{"source": "ADAPTER", "outcome": "UNKNOWN", "reasons": []object{{"code": "ADAPTER_UNAVAILABLE",
+				"message": "the adapter does not plan"}}},
 		},
 		"supersedes": []object{operation("MEMBER_DRAIN", "RUNNING", 20)}, "change": object{"counts": object{"worker": 1}},
 		"impact": impact(1),
@@ -46,7 +52,8 @@ func refused(kind string) object {
 	found["allowed"] = false
 	found["verdicts"] = []object{
 		{"source": "STATE", "outcome": "REFUSED", "reasons": []object{{"code": "CONFLICT", "message": "op_7 is under way"}}},
-		{"source": "COMPATIBILITY", "outcome": "REFUSED", "reasons": []object{{"code": "INVALID_ARGUMENT", "message": "needs 1 worker at least", "path": "input.memberId"}}},
+		{"source": "COMPATIBILITY", "outcome": "REFUSED",
+			"reasons": []object{{"code": "INVALID_ARGUMENT", "message": "needs 1 worker at least", "path": "input.memberId"}}},
 	}
 	return found
 }
@@ -65,8 +72,10 @@ func orphan() object {
 	return object{
 		"id": "orp_1", "kind": "NODE_RESIDUE", "projectId": "prj_1", "instanceId": "ins_1", "operation": object{"id": "op_1"},
 		"member": object{"id": "mem_1", "componentKey": "worker", "index": 0}, "node": object{"id": "nod_1", "name": "na"},
-		"allocation": object{"id": "alc_1", "name": "slot-1"}, "owner": "node", "message": "the node does not answer", "ageSeconds": 5400,
-		"hourlyCost": object{"currency": "EUR", "amount": "2.50"}, "costSoFar": object{"currency": "EUR", "amount": "3.75"}, "attempts": 4,
+		"allocation": object{"id": "alc_1", "name": "slot-1"}, "owner": "node", "message": "the node does not answer",
+		"ageSeconds": 5400,
+		"hourlyCost": object{"currency": "EUR", "amount": "2.50"}, "costSoFar": object{"currency": "EUR", "amount": "3.75"},
+		"attempts":  4,
 		"lastError": "the agent is not connected", "nextTryAt": at, "createdAt": at,
 	}
 }
@@ -78,10 +87,12 @@ func addMemberFixtures(s *clienttest.Server) {
 	inst["blockers"], inst["orphans"] = []object{blocker()}, []object{orphan()}
 	inst["drift"] = []object{{"code": "MEMBER_MISSING", "message": "the app does not know it", "memberId": "mem_1"}}
 	inst["generations"] = []object{
-		{"id": "gen_2", "number": 2, "appVersion": "1.2.0", "config": object{"greeting": "hi"}, "operationId": "op_1", "createdAt": at},
+		{"id": "gen_2", "number": 2, "appVersion": "1.2.0", "config": object{"greeting": "hi"}, "operationId": "op_1",
+			"createdAt": at},
 		{"id": "gen_1", "number": 1, "appVersion": "1.1.0", "config": object{}, "createdAt": at},
 	}
-	price := object{"id": "sku_1", "sku": "gpu-large", "hourly": object{"currency": "EUR", "amount": "2.50"}, "updatedAt": at}
+	price := object{"id": "sku_1", "sku": "gpu-large", "hourly": object{"currency": "EUR", "amount": "2.50"},
+		"updatedAt": at}
 	s.Handle("instance", func(call clienttest.Call) (any, error) {
 		if call.Args["id"] == "ins_1" {
 			return inst, nil
@@ -106,23 +117,25 @@ func addMemberFixtures(s *clienttest.Server) {
 		"planUpgradeInstance":      plan("INSTANCE_UPGRADE", "CHANGE"),
 		"planRollbackInstance":     plan("INSTANCE_ROLLBACK", "CHANGE"),
 		"planDecommissionInstance": plan("INSTANCE_DECOMMISSION", "REMOVE"),
-		"addMembers":               object{"instance": instance(), "members": []object{member(), member()}, "operation": operation("MEMBERS_ADD", "PENDING", 0)},
-		"drainMember":              changed("MEMBER_DRAIN"),
-		"removeMember":             changed("MEMBER_REMOVE"),
-		"cordonMember":             changed("MEMBER_CORDON"),
-		"uncordonMember":           changed("MEMBER_UNCORDON"),
-		"recoverMember":            changed("MEMBER_RECOVER"),
-		"labelMember":              changed("MEMBER_LABEL"),
-		"replaceMember":            object{"member": member(), "replacement": member(), "operation": operation("MEMBER_REPLACE", "PENDING", 0)},
-		"upgradeInstance":          object{"instance": instance(), "operation": operation("INSTANCE_UPGRADE", "PENDING", 0)},
-		"rollbackInstance":         object{"instance": instance(), "operation": operation("INSTANCE_ROLLBACK", "PENDING", 0)},
-		"cancelOperation":          object{"operation": operation("MEMBER_DRAIN", "CANCELING", 40)},
-		"retryOperation":           object{"operation": operation("MEMBER_DRAIN", "PENDING", 0)},
-		"orphans":                  page(orphan()),
-		"retryOrphan":              orphan(),
-		"skuPrices":                []object{price},
-		"setSkuPrice":              price,
-		"setProjectQuota":          project(),
+		"addMembers": object{"instance": instance(), "members": []object{member(), member()},
+			"operation": operation("MEMBERS_ADD", "PENDING", 0)},
+		"drainMember":    changed("MEMBER_DRAIN"),
+		"removeMember":   changed("MEMBER_REMOVE"),
+		"cordonMember":   changed("MEMBER_CORDON"),
+		"uncordonMember": changed("MEMBER_UNCORDON"),
+		"recoverMember":  changed("MEMBER_RECOVER"),
+		"labelMember":    changed("MEMBER_LABEL"),
+		"replaceMember": object{"member": member(), "replacement": member(),
+			"operation": operation("MEMBER_REPLACE", "PENDING", 0)},
+		"upgradeInstance":  object{"instance": instance(), "operation": operation("INSTANCE_UPGRADE", "PENDING", 0)},
+		"rollbackInstance": object{"instance": instance(), "operation": operation("INSTANCE_ROLLBACK", "PENDING", 0)},
+		"cancelOperation":  object{"operation": operation("MEMBER_DRAIN", "CANCELING", 40)},
+		"retryOperation":   object{"operation": operation("MEMBER_DRAIN", "PENDING", 0)},
+		"orphans":          page(orphan()),
+		"retryOrphan":      orphan(),
+		"skuPrices":        []object{price},
+		"setSkuPrice":      price,
+		"setProjectQuota":  project(),
 	} {
 		s.Handle(field, answer(value))
 	}

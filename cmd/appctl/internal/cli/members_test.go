@@ -98,7 +98,8 @@ func TestTheShortDecommissionNeitherPlansNorAsksAScript(t *testing.T) {
 func TestVerbsSendWhatWasAsked(t *testing.T) {
 	t.Parallel()
 	for line, want := range map[string][2]string{
-		"members add one --component worker --count 3 --allocation slot-1,alc_2 --keep-failed --deadline 2m --reason more --idempotency-key k --no-plan": {"addMembers",
+		"members add one --component worker --count 3 --allocation slot-1,alc_2 --keep-failed --deadline 2m --reason more " +
+			"--idempotency-key k --no-plan": {"addMembers",
 			`{"instanceId":"ins_1","componentKey":"worker","count":3,"allocationIds":["alc_1","alc_2"],"keepFailed":true,"deadlineSeconds":120,"reason":"more","idempotencyKey":"k"}`},
 		"members add one --component worker --shape gpu-slice --gpus 2 --sku s --region r --idempotency-key k --no-plan": {"addMembers",
 			`{"instanceId":"ins_1","componentKey":"worker","count":1,"intent":{"shape":"GPU_SLICE","gpuCount":2,"sku":"s","region":"r"},"idempotencyKey":"k"}`},
@@ -108,13 +109,18 @@ func TestVerbsSendWhatWasAsked(t *testing.T) {
 			`{"memberId":"mem_1","allocationId":"alc_1","force":true,"onDeadline":"FAIL","reason":"dead","idempotencyKey":"k"}`},
 		"members label mem_1 zone=b --idempotency-key k": {"labelMember",
 			`{"memberId":"mem_1","labels":{"zone":"b","rack":"7"},"idempotencyKey":"k"}`},
-		"members label mem_1 zone=b new=1 rack- --idempotency-key k":  {"labelMember", `{"memberId":"mem_1","labels":{"zone":"b","new":"1"},"idempotencyKey":"k"}`},
-		"members label mem_1 only=1 --only --idempotency-key k":       {"labelMember", `{"memberId":"mem_1","labels":{"only":"1"},"idempotencyKey":"k"}`},
-		"instances upgrade one --set a.b=1 --idempotency-key k --yes": {"upgradeInstance", `{"instanceId":"ins_1","config":{"greeting":"hi","a":{"b":1}},"planHash":"abc123","idempotencyKey":"k"}`},
+		"members label mem_1 zone=b new=1 rack- --idempotency-key k": {"labelMember",
+			`{"memberId":"mem_1","labels":{"zone":"b","new":"1"},"idempotencyKey":"k"}`},
+		"members label mem_1 only=1 --only --idempotency-key k": {"labelMember",
+			`{"memberId":"mem_1","labels":{"only":"1"},"idempotencyKey":"k"}`},
+		"instances upgrade one --set a.b=1 --idempotency-key k --yes": {"upgradeInstance",
+			`{"instanceId":"ins_1","config":{"greeting":"hi","a":{"b":1}},"planHash":"abc123","idempotencyKey":"k"}`},
 		"instances rollback one --generation 1 --idempotency-key k --no-plan": {"rollbackInstance",
 			`{"instanceId":"ins_1","generation":1,"idempotencyKey":"k"}`},
-		"operations retry op_9 --reason again --idempotency-key k":                       {"retryOperation", `{"operationId":"op_9","reason":"again","idempotencyKey":"k"}`},
-		"projects quota --max-members none --max-gpus 4 --reason agreed --project prj_1": {"setProjectQuota", `{"projectId":"prj_1","maxGpus":4,"reason":"agreed"}`},
+		"operations retry op_9 --reason again --idempotency-key k": {"retryOperation",
+			`{"operationId":"op_9","reason":"again","idempotencyKey":"k"}`},
+		"projects quota --max-members none --max-gpus 4 --reason agreed --project prj_1": {"setProjectQuota",
+			`{"projectId":"prj_1","maxGpus":4,"reason":"agreed"}`},
 		"instances decommission one --force --reason over --idempotency-key k --plan-hash h": {"decommissionInstance",
 			`{"instanceId":"ins_1","force":true,"onDeadline":"FAIL","planHash":"h","reason":"over","idempotencyKey":"k"}`},
 	} {
@@ -166,7 +172,8 @@ func TestWaitShowsTheBlockerOfAnOperationThatStandsStill(t *testing.T) {
 	})
 	got := r.run(t.Context(), "", "operations", "wait", "op_9")
 	require.Zero(t, got.code, got.stderr)
-	require.Equal(t, 1, strings.Count(got.stderr, "waits: 2 jobs still run (WORK_RUNNING, user"), "once, though it was read thrice: %s", got.stderr)
+	require.Equal(t, 1, strings.Count(got.stderr, "waits: 2 jobs still run (WORK_RUNNING, user"),
+		"once, though it was read thrice: %s", got.stderr)
 	require.Contains(t, got.stderr, "cleared with apps.queue.cancel")
 }
 
@@ -194,10 +201,12 @@ func TestAMemberIsFoundByItsPlaceAndARemovedOneOnlyIfNoOtherHasIt(t *testing.T) 
 		return one
 	}
 	inst := instance()
-	inst["members"] = page(placed("mem_1", "REMOVED", "2026-11-20T10:00:00Z"), placed("mem_2", "REMOVED", "2026-11-20T11:00:00Z"))
+	inst["members"] = page(placed("mem_1", "REMOVED", "2026-11-20T10:00:00Z"),
+		placed("mem_2", "REMOVED", "2026-11-20T11:00:00Z"))
 	r.Handle("instance", answer(inst))
 	require.Zero(t, r.run(t.Context(), "", "members", "show", "one/worker/0").code)
-	inst["members"] = page(placed("mem_1", "FAILED", "2026-11-20T10:00:00Z"), placed("mem_2", "REMOVED", "2026-11-20T11:00:00Z"))
+	inst["members"] = page(placed("mem_1", "FAILED", "2026-11-20T10:00:00Z"),
+		placed("mem_2", "REMOVED", "2026-11-20T11:00:00Z"))
 	require.Zero(t, r.run(t.Context(), "", "members", "show", "one/worker/0").code)
 	calls := r.CallsOf("member")
 	require.Equal(t, "mem_2", calls[0].Args["id"])

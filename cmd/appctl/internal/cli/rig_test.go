@@ -66,7 +66,8 @@ func (r *rig) runAt(ctx context.Context, terminal bool, stdin string, args ...st
 	env := maps.Clone(r.env)
 	var stdout, stderr bytes.Buffer
 	code := cli.Main(ctx, cli.Environment{
-		Getenv: func(name string) string { return env[name] }, Stdin: strings.NewReader(stdin), Stdout: &stdout, Stderr: &stderr,
+		Getenv: func(name string) string { return env[name] }, Stdin: strings.NewReader(stdin), Stdout: &stdout,
+		Stderr:        &stderr,
 		StdinTerminal: terminal, StandStill: 20 * time.Millisecond, ConfigPath: r.config(),
 	}, args)
 	return result{stdout.String(), stderr.String(), code}

@@ -35,7 +35,8 @@ func TestARunnerSignsReportsWhereItsKeyIs(t *testing.T) {
 	signedBy(t, key+".pub", "TENANCY", []byte(`{"digest": "sha256:abc"}`), signature)
 
 	url, file := serveAdapter(t, "http://"+address, sound), filepath.Join(r.dir, "report.json")
-	got := r.run(t.Context(), "", "adapter", "check", url, "--name", "trivial", "--issuer-listen", address, "--only", "signature.none", "--json", file, "--sign-key", key+".key")
+	got := r.run(t.Context(), "", "adapter", "check", url, "--name", "trivial", "--issuer-listen", address, "--only",
+		"signature.none", "--json", file, "--sign-key", key+".key")
 	require.Zero(t, got.code, got.stderr+got.stdout)
 	written, err := os.ReadFile(file)
 	require.NoError(t, err)
@@ -45,10 +46,11 @@ func TestARunnerSignsReportsWhereItsKeyIs(t *testing.T) {
 
 	r.must(t, "artifact", "keygen", filepath.Join(r.dir, "other"))
 	for says, args := range map[string][]string{
-		"Ed25519":              {"evidence", "sign", report, "--key", filepath.Join(r.dir, "other.key")},
-		"no private key":       {"evidence", "sign", report, "--key", key + ".pub"},
-		"needs --json FILE":    {"adapter", "check", url, "--name", "trivial", "--sign-key", key + ".key"},
-		"a runner's key is an": {"admin", "runner", "register", "ci", "--key", filepath.Join(r.dir, "other.pub"), "--reason", "x"},
+		"Ed25519":           {"evidence", "sign", report, "--key", filepath.Join(r.dir, "other.key")},
+		"no private key":    {"evidence", "sign", report, "--key", key + ".pub"},
+		"needs --json FILE": {"adapter", "check", url, "--name", "trivial", "--sign-key", key + ".key"},
+		"a runner's key is an": {"admin", "runner", "register", "ci", "--key", filepath.Join(r.dir, "other.pub"), "--reason",
+			"x"},
 	} {
 		refused := r.run(t.Context(), "", args...)
 		require.Equal(t, 2, refused.code, args)

@@ -4,9 +4,11 @@ import "github.com/gpuaas/app-platform/sdk/client/clienttest"
 
 func secret() object {
 	return object{
-		"id": "sec_1", "instanceId": "ins_1", "purpose": "joining", "audience": "NODE", "memberId": "mem_1", "nodeId": "nod_1", "delivery": "UNTIL_EXPIRY",
-		"spec": object{}, "version": 2, "deliveries": 1, "deliveredAt": at, "expiresAt": at, "rotatedAt": at, "previousUntil": at,
-		"issuedBy": object{"kind": "USER", "id": "usr_1", "name": "Ada"}, "createdAt": at,
+		"id": "sec_1", "instanceId": "ins_1", "purpose": "joining", "audience": "NODE", "memberId": "mem_1",
+		"nodeId": "nod_1", "delivery": "UNTIL_EXPIRY",
+		"spec": object{}, "version": 2, "deliveries": 1, "deliveredAt": at, "expiresAt": at, "rotatedAt": at,
+		"previousUntil": at,
+		"issuedBy":      object{"kind": "USER", "id": "usr_1", "name": "Ada"}, "createdAt": at,
 	}
 }
 

@@ -9,19 +9,22 @@ import (
 	"github.com/gpuaas/app-platform/sdk/client/clienttest"
 )
 
-const publicPEM = "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAGb9ECWmEzf6FQbrBZ9w7lshQhqowtrbLDFw4rXAxZuE=\n-----END PUBLIC KEY-----\n"
+const publicPEM = "-----BEGIN PUBLIC " +
+	"KEY-----\nMCowBQYDK2VwAyEAGb9ECWmEzf6FQbrBZ9w7lshQhqowtrbLDFw4rXAxZuE=\n-----END PUBLIC KEY-----\n"
 
 func signerKey() object {
 	return object{
-		"id": "sgk_1", "sourceId": "src_1", "name": "release", "publicKey": publicPEM, "fingerprint": "sha256:fff", "algorithm": "ed25519",
+		"id": "sgk_1", "sourceId": "src_1", "name": "release", "publicKey": publicPEM, "fingerprint": "sha256:fff",
+		"algorithm": "ed25519",
 		"validFrom": at, "validUntil": at, "createdBy": "usr_1", "createdAt": at,
 	}
 }
 
 func source() object {
 	return object{
-		"id": "src_1", "tenantId": "ten_1", "name": "team", "kind": "OCI", "location": "registry.example.com/team", "signaturePolicy": "REQUIRED",
-		"credentialUser": "robot", "credentialAt": at, "keys": []object{signerKey()}, "createdBy": "usr_1", "createdAt": at,
+		"id": "src_1", "tenantId": "ten_1", "name": "team", "kind": "OCI", "location": "registry.example.com/team",
+		"signaturePolicy": "REQUIRED",
+		"credentialUser":  "robot", "credentialAt": at, "keys": []object{signerKey()}, "createdBy": "usr_1", "createdAt": at,
 	}
 }
 
@@ -33,8 +36,9 @@ func addSourceFixtures(s *clienttest.Server) {
 	twin["id"], twin["tenantId"], twin["name"] = "src_3", nil, "common"
 	revoked["revokedAt"], revoked["revokeReason"] = at, "lost"
 	for field, value := range map[string]any{
-		"artifactSources": page(source(), common, twin), "createArtifactSource": source(), "updateArtifactSource": off, "setSourceCredential": source(),
-		"addSignerKey": signerKey(), "revokeSignerKey": revoked,
+		"artifactSources": page(source(), common, twin), "createArtifactSource": source(), "updateArtifactSource": off,
+		"setSourceCredential": source(),
+		"addSignerKey":        signerKey(), "revokeSignerKey": revoked,
 	} {
 		s.Handle(field, answer(value))
 	}
@@ -53,7 +57,8 @@ func TestASourcesSecretComesFromAFileAndIsNotRepeated(t *testing.T) {
 	require.Len(t, calls, 2)
 	for _, call := range calls {
 		in := call.Args["input"].(map[string]any)
-		require.Equal(t, []any{secret, "robot", "src_1"}, []any{in["secret"], in["user"], in["sourceId"]}, "without the line's end, for the source of that name")
+		require.Equal(t, []any{secret, "robot", "src_1"}, []any{in["secret"], in["user"], in["sourceId"]},
+			"without the line's end, for the source of that name")
 	}
 	for what, args := range map[string]string{
 		"no secret":      "credential team --user robot",

@@ -12,15 +12,18 @@ import (
 
 func hook() object {
 	return object{
-		"id": "whk_1", "projectId": "prj_1", "url": "https://hooks.example.com/x", "description": "the pager", "eventTypes": []string{"apps.instance.*"},
-		"status": "ACTIVE", "cursor": "p1.2.3", "secretRotatedAt": at, "previousUntil": at, "lastDeliveredAt": at, "failingSince": at,
-		"lastError": "the receiver answered 500", "createdAt": at,
+		"id": "whk_1", "projectId": "prj_1", "url": "https://hooks.example.com/x", "description": "the pager",
+		"eventTypes": []string{"apps.instance.*"},
+		"status":     "ACTIVE", "cursor": "p1.2.3", "secretRotatedAt": at, "previousUntil": at, "lastDeliveredAt": at,
+		"failingSince": at,
+		"lastError":    "the receiver answered 500", "createdAt": at,
 	}
 }
 
 func delivery() object {
 	return object{
-		"id": "whd_1", "webhookId": "whk_1", "eventId": "evt_1", "eventType": "apps.instance.running", "state": "DEAD", "attempts": 8,
+		"id": "whd_1", "webhookId": "whk_1", "eventId": "evt_1", "eventType": "apps.instance.running", "state": "DEAD",
+		"attempts":       8,
 		"responseStatus": 500, "error": "the receiver answered 500", "createdAt": at,
 	}
 }
@@ -51,7 +54,8 @@ func TestAKeptDeliveryIsVerified(t *testing.T) {
 	got := r.run(t.Context(), "{}", append(args, "--any-time")...)
 	require.Zero(t, got.code, got.stderr)
 	require.Contains(t, got.stdout, "holds")
-	for what, changed := range map[string]result{"old": r.run(t.Context(), "{}", args...), "changed": r.run(t.Context(), "{ }", append(args, "--any-time")...)} {
+	for what, changed := range map[string]result{"old": r.run(t.Context(), "{}", args...),
+		"changed": r.run(t.Context(), "{ }", append(args, "--any-time")...)} {
 		require.Equal(t, 1, changed.code, what)
 		require.Empty(t, changed.stdout, what)
 		require.NotContains(t, changed.stderr, secret)

@@ -43,7 +43,8 @@ With -o json an error is one JSON document on standard error:
 // codesOf holds the platform's catalogue of codes by exit code.
 var codesOf = map[int][]string{
 	exitDenied: {
-		client.CodeUnauthenticated, client.CodeTokenExpired, client.CodePermissionRevoked, client.CodeForbidden, client.CodeDeviceNotAllocated,
+		client.CodeUnauthenticated, client.CodeTokenExpired, client.CodePermissionRevoked, client.CodeForbidden,
+		client.CodeDeviceNotAllocated,
 		client.CodeNotEntitled, client.CodeLoginRefused, client.CodePolicyDenied,
 	},
 	exitNotFound: {client.CodeNotFound},
@@ -54,7 +55,8 @@ var codesOf = map[int][]string{
 		client.CodeArtifactQuarantined,
 	},
 	exitInvalid: {
-		client.CodeInvalidArgument, client.CodeConfigInvalid, client.CodeManifestInvalid, client.CodeIncompatible, client.CodeClassUnavailable, client.CodeProfileUnavailable,
+		client.CodeInvalidArgument, client.CodeConfigInvalid, client.CodeManifestInvalid, client.CodeIncompatible,
+		client.CodeClassUnavailable, client.CodeProfileUnavailable,
 		client.CodeLimitExceeded, client.CodeCursorInvalid, client.CodeCursorExpired, client.CodeDocumentInvalid,
 		client.CodeDocumentTooLarge, client.CodeMessageTooLarge, client.CodeRequestInvalid, client.CodeDialRefused,
 		client.CodeAdapterInsecure,

@@ -164,7 +164,8 @@ func updateAccount(t *command.Tool) *cobra.Command {
 				return err
 			}
 			made := answer.UpdateServiceAccount
-			return t.Show(command.One(made, made.Id, "Name", made.Name, "Permission keys", strings.Join(made.PermissionKeys, " "),
+			return t.Show(command.One(made, made.Id, "Name", made.Name, "Permission keys",
+				strings.Join(made.PermissionKeys, " "),
 				"Limits", limitsText(made.Limits)))
 		})
 	cmd.Flags().StringSliceVar(&input.PermissionKeys, "permission", nil,
@@ -178,7 +179,8 @@ func updateAccount(t *command.Tool) *cobra.Command {
 
 // viewChange shows what an update would make of an account.
 func viewChange(id string, change gql.ServiceAccountChange) command.View {
-	return command.One(change, id, "Permission keys", strings.Join(change.PermissionKeys, " "), "Limits", limitsText(change.Limits),
+	return command.One(change, id, "Permission keys", strings.Join(change.PermissionKeys, " "), "Limits",
+		limitsText(change.Limits),
 		"Widens", strings.Join(change.Widens, ", "), "Narrows", strings.Join(change.Narrows, ", "))
 }
 
@@ -214,7 +216,8 @@ func createKey(t *command.Tool) *cobra.Command {
 			answer, err := gql.CreateServiceAccountKey(ctx, t, input)
 			return answer.CreateServiceAccountKey, err
 		})
-	cmd.Flags().StringVar(&expires, "expires", "", "when it stops working: a time or a duration; after the longest life that the installation allows if not given")
+	cmd.Flags().StringVar(&expires, "expires", "",
+		"when it stops working: a time or a duration; after the longest life that the installation allows if not given")
 	return cmd
 }
 

@@ -28,7 +28,8 @@ func invite(t *command.Tool) *cobra.Command {
 func listInvitations(t *command.Tool) *cobra.Command {
 	var tenant string
 	own := func(ctx context.Context, _ []string) (string, error) { return lookup.Tenant(ctx, t, tenant) }
-	cmd := command.Pages(t, "invitations", "List the people of a tenant who have not accepted their invitation", invitationTable, own,
+	cmd := command.Pages(t, "invitations", "List the people of a tenant who have not accepted their invitation",
+		invitationTable, own,
 		func(ctx context.Context, tenant string, first int, after string) (*gql.UserPage, error) {
 			answer, err := gql.ListInvitations(ctx, t, tenant, first, after)
 			return &answer.Users, err
@@ -40,13 +41,15 @@ func listInvitations(t *command.Tool) *cobra.Command {
 var invitationTable = command.Table[gql.User]{
 	Heading: []string{"ID", "EMAIL", "NAME", "INVITED", "CODE ENDS"},
 	Row: func(user *gql.User) []string {
-		return []string{user.Id, user.Email, user.DisplayName, render.Time(user.InvitedAt), render.Time(user.InvitationEndsAt)}
+		return []string{user.Id, user.Email, user.DisplayName, render.Time(user.InvitedAt),
+			render.Time(user.InvitationEndsAt)}
 	},
 }
 
 // revokeInvitation returns the command that ends the code that a person was invited with.
 func revokeInvitation(t *command.Tool) *cobra.Command {
-	return command.Reasoned(t, "revoke-invitation USER", "End the code that a person, by id, was invited with; they stay and can be invited again",
+	return command.Reasoned(t, "revoke-invitation USER",
+		"End the code that a person, by id, was invited with; they stay and can be invited again",
 		func(user gql.User) command.View {
 			return command.One(user, user.Id, "Email", user.Email, "Name", user.DisplayName)
 		},

@@ -120,7 +120,8 @@ func revoke(t *command.Tool) *cobra.Command {
 // why returns the command that explains why a subject may, or may not, do something.
 func why(t *command.Tool) *cobra.Command {
 	var subject, risk string
-	cmd := command.Verb(t, "why PERMISSION [OBJECT]", "Explain why you, or another subject, may or may not do something", viewWhy,
+	cmd := command.Verb(t, "why PERMISSION [OBJECT]", "Explain why you, or another subject, may or may not do something",
+		viewWhy,
 		func(ctx context.Context, args []string) (*gql.PermissionExplanation, error) {
 			input := gql.ExplainPermissionInput{PermissionKey: args[0], SubjectId: command.Given(subject)}
 			if len(args) > 1 {

@@ -41,7 +41,8 @@ func renameTenant(t *command.Tool) *cobra.Command {
 // setDomains returns the command that sets which domains of addresses are a tenant's.
 func setDomains(t *command.Tool) *cobra.Command {
 	var domains []string
-	cmd := command.Reasoned(t, "domains TENANT", "Set which verified domains of addresses are a tenant's, by id: its people need no invitation",
+	cmd := command.Reasoned(t, "domains TENANT",
+		"Set which verified domains of addresses are a tenant's, by id: its people need no invitation",
 		func(made gql.TenantDomains) command.View {
 			return command.One(made, made.Id, "Slug", made.Slug, "Domains", strings.Join(made.Domains, " "))
 		},
@@ -50,7 +51,8 @@ func setDomains(t *command.Tool) *cobra.Command {
 			answer, err := gql.SetTenantDomains(ctx, t, input)
 			return answer.SetTenantDomains, err
 		})
-	cmd.Flags().StringSliceVar(&domains, "domain", nil, "a domain, such as example.com; repeat or separate by commas; none for no domain")
+	cmd.Flags().StringSliceVar(&domains, "domain", nil,
+		"a domain, such as example.com; repeat or separate by commas; none for no domain")
 	return cmd
 }
 

@@ -60,7 +60,8 @@ func browserLogin(ctx context.Context, t *command.Tool, server string) (*client.
 	challenge := base64.RawURLEncoding.EncodeToString(sum[:])
 	query := url.Values{"cli": {strconv.Itoa(listener.Addr().(*net.TCPAddr).Port)}, "challenge": {challenge}}
 	address := strings.TrimRight(server, "/") + "/auth/oidc/start?" + query.Encode()
-	fmt.Fprintf(t.Env.Stderr, "log in at this address, on this machine:\n%s\ngo on there only if the page shows this code: %s\n",
+	fmt.Fprintf(t.Env.Stderr,
+		"log in at this address, on this machine:\n%s\ngo on there only if the page shows this code: %s\n",
 		address, logincode.Of(challenge))
 	if t.Env.Browse != nil {
 		_ = t.Env.Browse(address) // the address is on the screen

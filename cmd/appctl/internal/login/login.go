@@ -232,7 +232,8 @@ var roleTable = command.Table[gql.RoleBinding]{
 	Heading: []string{"ROLE", "SCOPE", "EXPIRES", "BREAK-GLASS"},
 	Row: func(binding *gql.RoleBinding) []string {
 		expires := cmp.Or(render.Time(binding.ExpiresAt), "never")
-		return []string{binding.Role, parts.Scope(binding.ProjectId, binding.TenantId), expires, render.YesNo(binding.BreakGlass)}
+		return []string{binding.Role, parts.Scope(binding.ProjectId, binding.TenantId), expires,
+			render.YesNo(binding.BreakGlass)}
 	},
 }
 

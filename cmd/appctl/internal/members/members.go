@@ -92,7 +92,8 @@ func page(p *render.Page, member *gql.Member) {
 	p.Fields("Member", member.Id, "Component", name(member), "Instance", member.InstanceId,
 		"Status", parts.MemberStatus(member.Status, member.Cordoned),
 		"Health", render.Joined(" ", string(member.Health), member.HealthMessage), "Node", parts.NodeName(member.Node),
-		"Allocation", parts.AllocationName(member.Allocation), "Walls", parts.Walls(member.Profile, member.IsolationClass), "Labels", labelText(member.Labels),
+		"Allocation", parts.AllocationName(member.Allocation), "Walls", parts.Walls(member.Profile, member.IsolationClass),
+		"Labels", labelText(member.Labels),
 		"Last operation", parts.Progress(member.LastOperation), "Adapter's detail", render.Document(member.AdapterDetail),
 		"Correlation id", member.CorrelationId, "Created", render.Time(&member.CreatedAt),
 		"Changed", render.Time(&member.UpdatedAt))

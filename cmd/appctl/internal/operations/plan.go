@@ -22,7 +22,8 @@ func pagePlan(p *render.Page, plan *gql.Plan) {
 		verdict = "would be refused"
 	}
 	p.Fields("Plan", fmt.Sprintf("%s of %s (%s)", plan.Kind, plan.Instance.Name, plan.Instance.Id), "Verdict", verdict,
-		"Work lost", lost(plan.WorkLostTotal), "At the deadline", atDeadline(plan), "Can be taken back", render.Joined(": ", render.YesNo(plan.Reversible), plan.Reversal),
+		"Work lost", lost(plan.WorkLostTotal), "At the deadline", atDeadline(plan), "Can be taken back",
+		render.Joined(": ", render.YesNo(plan.Reversible), plan.Reversal),
 		"Makes way", superseded(plan.Supersedes), "Change", render.Document(plan.Change), "Hash", plan.Hash)
 	p.Section("Members that it touches")
 	touched.On(p, plan.Members)

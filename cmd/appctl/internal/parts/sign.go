@@ -6,8 +6,8 @@ import (
 	"github.com/gpuaas/app-platform/sdk/signing"
 )
 
-// SignReport returns the signature of a report of this kind by the runner's key in a PEM file. An error never holds any of
-// the key.
+// SignReport returns the signature of a report of this kind by the runner's key in a PEM file. An error never holds any
+// of the key.
 func SignReport(file, kind string, report []byte) (string, error) {
 	text, err := os.ReadFile(file)
 	if err != nil {

@@ -35,8 +35,8 @@ var entitlementTable = command.Table[gql.Entitlement]{
 
 func limit(most *int) string { return render.Bound(most, "any") }
 
-// grantEntitlement returns the command that grants an app with limits. A limit that is given goes to the server as it is,
-// which refuses 0: it is not the absence of a limit.
+// grantEntitlement returns the command that grants an app with limits. A limit that is given goes to the server as it
+// is, which refuses 0: it is not the absence of a limit.
 func grantEntitlement(t *command.Tool) *cobra.Command {
 	var cmd *cobra.Command
 	var instances, members, gpus int
@@ -54,8 +54,9 @@ func grantEntitlement(t *command.Tool) *cobra.Command {
 				return none, err
 			}
 			answer, err := gql.GrantEntitlement(ctx, t, project, args[0], &gql.EntitlementLimitsInput{
-				MaxInstances: command.GivenFlag(cmd, "max-instances", instances), MaxMembers: command.GivenFlag(cmd, "max-members", members),
-				MaxGpus: command.GivenFlag(cmd, "max-gpus", gpus), Versions: versions,
+				MaxInstances: command.GivenFlag(cmd, "max-instances", instances),
+				MaxMembers:   command.GivenFlag(cmd, "max-members", members),
+				MaxGpus:      command.GivenFlag(cmd, "max-gpus", gpus), Versions: versions,
 			}, until, reason)
 			return answer.GrantEntitlement, err
 		})

@@ -15,7 +15,8 @@ func TestSavedFileIsReadBackAndPrivate(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "appctl", "config.json")
 	want := &settings.File{Current: "lab", Contexts: map[string]settings.Context{
-		"lab": {Server: "http://lab", Token: "gpu_ses_1", TokenExpiresAt: time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC), Project: "demo"},
+		"lab": {Server: "http://lab", Token: "gpu_ses_1", TokenExpiresAt: time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC),
+			Project: "demo"},
 	}}
 	require.NoError(t, want.Save(path))
 	require.NoError(t, want.Save(path), "a second save replaces the first")

@@ -18,9 +18,10 @@ func TestBuildLaysPairsOverTheBase(t *testing.T) {
 		pairs []string
 		want  string
 	}{
-		"nothing":                    {"", nil, ""},
-		"only a base":                {`[1]`, nil, `[1]`},
-		"text, number, truth, null":  {"", []string{"a=x y", "b=3", "c=true", "d=null"}, `{"a":"x y","b":3,"c":true,"d":null}`},
+		"nothing":     {"", nil, ""},
+		"only a base": {`[1]`, nil, `[1]`},
+		"text, number, truth, null": {"", []string{"a=x y", "b=3", "c=true", "d=null"},
+			`{"a":"x y","b":3,"c":true,"d":null}`},
 		"quoted text stays text":     {"", []string{`a="3"`}, `{"a":"3"}`},
 		"an empty value":             {"", []string{"a="}, `{"a":""}`},
 		"a value with equals signs":  {"", []string{"a=b=c"}, `{"a":"b=c"}`},

@@ -79,7 +79,8 @@ func verify(t *command.Tool) *cobra.Command {
 			}
 			return r.id, r.verify(body)
 		})
-	cmd.Example = "  appctl webhooks verify body.json --id whd_… --timestamp 1700000000 --signature v1,… --secret-file secret"
+	cmd.Example = "  appctl webhooks verify body.json --id whd_… --timestamp 1700000000 --signature v1,… --secret-file " +
+		"secret"
 	flags := cmd.Flags()
 	flags.StringVar(&r.id, "id", "", "the header "+webhook.HeaderID)
 	flags.StringVar(&r.timestamp, "timestamp", "", "the header "+webhook.HeaderTimestamp)

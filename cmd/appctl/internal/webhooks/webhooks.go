@@ -53,7 +53,8 @@ func create(t *command.Tool) *cobra.Command {
 			answer, err := gql.CreateWebhook(ctx, t, input)
 			return &answer.CreateWebhook, err
 		})
-	cmd.Example = "  appctl webhooks create https://example.com/hook --event 'apps.instance.*' --event apps.operation.failed"
+	cmd.Example = "  appctl webhooks create https://example.com/hook --event 'apps.instance.*' --event " +
+		"apps.operation.failed"
 	cmd.Flags().StringSliceVar(&input.EventTypes, "event", nil, "event type, or a prefix that ends in .*; repeatable")
 	cmd.Flags().StringVar(&description, "description", "", "for people")
 	command.Need(cmd, "event")

@@ -54,7 +54,8 @@ func App(manifest []byte) (adapter.App, error) {
 func check(components []adapter.Component, d adapter.Dispatch) error {
 	for i, member := range d.Members {
 		if member.ComponentKey != component {
-			return adapter.Reject("UNKNOWN_COMPONENT", fmt.Sprintf("members[%d].componentKey", i), "hello-cluster has no component %q", member.ComponentKey)
+			return adapter.Reject("UNKNOWN_COMPONENT", fmt.Sprintf("members[%d].componentKey", i),
+				"hello-cluster has no component %q", member.ComponentKey)
 		}
 	}
 	if d.Kind != adapter.InstanceDecommission {

@@ -7,8 +7,8 @@ import (
 	"github.com/gpuaas/app-platform/sdk/adapter/controller"
 )
 
-// observe asks every node at once how its peer's process is. A node that does not answer in time makes the peer's health
-// unknown, never good.
+// observe asks every node at once how its peer's process is. A node that does not answer in time makes the peer's
+// health unknown, never good.
 func observe(ctx context.Context, call *adapter.Call) (adapter.Observation, error) {
 	one := func(ctx context.Context, peer adapter.Member) adapter.MemberObservation {
 		return observeOne(ctx, call, peer)

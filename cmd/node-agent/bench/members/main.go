@@ -22,7 +22,8 @@ import (
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/wire"
 )
 
-// insideVariable is set in the process that has a network namespace of its own: the rules that it makes are no machine's.
+// insideVariable is set in the process that has a network namespace of its own: the rules that it makes are no
+// machine's.
 const insideVariable = "GPUAAS_BENCH_MEMBERS_INSIDE"
 
 // Times are of one side, in nanoseconds, in the order of the rounds.
@@ -123,7 +124,8 @@ func (s *stage) open(ctx context.Context, rounds int, roots string) error {
 		return fmt.Errorf("no containers here: %s", isolation.Reason)
 	}
 	s.measured.Runtime = isolation.Runtime + " " + isolation.RuntimeVersion
-	s.reference, err = sandbox.NewManager(ctx, sandbox.Options{StateDir: filepath.Join(s.dir, "reference"), ForceProcess: true, Log: log})
+	s.reference, err = sandbox.NewManager(ctx, sandbox.Options{StateDir: filepath.Join(s.dir, "reference"),
+		ForceProcess: true, Log: log})
 	return err
 }
 
@@ -135,7 +137,8 @@ const instanceID = "ins_00000000000000000000000000"
 func (s *stage) member(ctx context.Context, round int) error {
 	id := memberID(round)
 	began := time.Now()
-	client, err := s.members.Ensure(ctx, sandbox.Member{ID: id, InstanceID: instanceID, Walls: sandbox.Walls{AllocationID: "alc_bench", MemoryMiB: 256}})
+	client, err := s.members.Ensure(ctx, sandbox.Member{ID: id, InstanceID: instanceID,
+		Walls: sandbox.Walls{AllocationID: "alc_bench", MemoryMiB: 256}})
 	if err != nil {
 		return fmt.Errorf("start a member: %w", err)
 	}

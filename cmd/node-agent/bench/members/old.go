@@ -33,8 +33,8 @@ const (
 // namespaceFlags are the namespaces that a member had of its own; users, network and host name were the node's.
 const namespaceFlags = syscall.CLONE_NEWPID | syscall.CLONE_NEWNS | syscall.CLONE_NEWIPC
 
-// startOld starts a member as agents did before members were containers: namespaces, an overlay on the node's own root, fewer
-// capabilities. It returns when the init says that it is ready and its record is on the disk.
+// startOld starts a member as agents did before members were containers: namespaces, an overlay on the node's own root,
+// fewer capabilities. It returns when the init says that it is ready and its record is on the disk.
 func startOld(dir, id string) (*exec.Cmd, error) {
 	for _, name := range []string{memberinit.DirRoot, memberinit.DirFS, memberinit.DirRun, memberinit.DirState} {
 		if err := os.MkdirAll(filepath.Join(dir, name), 0o700); err != nil {
@@ -44,7 +44,8 @@ func startOld(dir, id string) (*exec.Cmd, error) {
 	if err := layers(dir); err != nil {
 		return nil, err
 	}
-	settings := memberinit.Settings{Dir: dir, MemberID: id, InstanceID: instanceID, Epoch: rand.Text(), Mode: memberinit.ModeContainer, Root: "/"}
+	settings := memberinit.Settings{Dir: dir, MemberID: id, InstanceID: instanceID, Epoch: rand.Text(),
+		Mode: memberinit.ModeContainer, Root: "/"}
 	if err := durable.WriteJSON(filepath.Join(dir, memberinit.DirState, memberinit.SettingsFile), settings); err != nil {
 		return nil, err
 	}
@@ -72,7 +73,8 @@ func startOld(dir, id string) (*exec.Cmd, error) {
 
 func layers(dir string) error {
 	upper := filepath.Join(dir, memberinit.DirFS, "upper")
-	return errors.Join(os.MkdirAll(upper, 0o755), os.Chmod(upper, 0o755), os.MkdirAll(filepath.Join(dir, memberinit.DirFS, "work"), 0o700))
+	return errors.Join(os.MkdirAll(upper, 0o755), os.Chmod(upper, 0o755),
+		os.MkdirAll(filepath.Join(dir, memberinit.DirFS, "work"), 0o700))
 }
 
 // register writes the record by which a Manager finds the init.
@@ -108,8 +110,8 @@ func endOld(cmd *exec.Cmd, dir string) error {
 	return os.RemoveAll(dir)
 }
 
-// boot runs as process 1 of the new namespaces and ends by becoming init. It keeps to one thread: bounding sets and exec
-// belong to threads.
+// boot runs as process 1 of the new namespaces and ends by becoming init. It keeps to one thread: bounding sets and
+// exec belong to threads.
 func boot(dir string) error {
 	runtime.LockOSThread()
 	unix.Umask(0o022)

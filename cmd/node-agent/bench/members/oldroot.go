@@ -94,11 +94,13 @@ func fillDev() error {
 		mountFresh("mqueue", "dev/mqueue", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, ""),
 	)
 	for name, target := range map[string]string{
-		"fd": "/proc/self/fd", "stdin": "/proc/self/fd/0", "stdout": "/proc/self/fd/1", "stderr": "/proc/self/fd/2", "ptmx": "pts/ptmx",
+		"fd": "/proc/self/fd", "stdin": "/proc/self/fd/0", "stdout": "/proc/self/fd/1", "stderr": "/proc/self/fd/2",
+		"ptmx": "pts/ptmx",
 	} {
 		err = errors.Join(err, os.Symlink(target, filepath.Join(memberinit.DirRoot, "dev", name)))
 	}
-	for _, pattern := range []string{"null", "zero", "full", "random", "urandom", "tty", "kmsg", "fuse", "net/tun", "nvidia*", "dri/*", "kfd", "infiniband/*"} {
+	for _, pattern := range []string{"null", "zero", "full", "random", "urandom", "tty", "kmsg", "fuse", "net/tun",
+		"nvidia*", "dri/*", "kfd", "infiniband/*"} {
 		found, _ := filepath.Glob("/dev/" + pattern)
 		for _, device := range found {
 			err = errors.Join(err, shareDevice(device))

@@ -39,9 +39,11 @@ func wires(rounds int, log *slog.Logger) (*network.Fabric, error) {
 	at := netip.MustParseAddr("100.64.0.0")
 	for round := range rounds {
 		at = at.Next()
-		instance.Members = append(instance.Members, network.Member{ID: memberID(round), Address: at, NodeID: "nod_bench", Node: node})
+		instance.Members = append(instance.Members, network.Member{ID: memberID(round), Address: at, NodeID: "nod_bench",
+			Node: node})
 	}
 	return fabric, fabric.Apply(network.View{
-		Pools: []netip.Prefix{netip.MustParsePrefix("100.64.0.0/11")}, Nodes: []netip.Addr{node}, Instances: []network.Instance{instance},
+		Pools: []netip.Prefix{netip.MustParsePrefix("100.64.0.0/11")}, Nodes: []netip.Addr{node},
+		Instances: []network.Instance{instance},
 	})
 }

@@ -147,8 +147,10 @@ func (a *Agent) open(ctx context.Context) error {
 		return err
 	}
 	given := sandbox.Options{
-		StateDir: a.options.StateDir, ForceProcess: a.options.ForceProcess, SingleTenant: a.options.SingleTenant, Runtime: a.options.Runtime, Root: a.options.MemberRoot,
-		IDFirst: a.options.IDFirst, CgroupParent: a.options.CgroupParent, ClassRuntimes: a.options.classRuntimes(), Log: a.log,
+		StateDir: a.options.StateDir, ForceProcess: a.options.ForceProcess, SingleTenant: a.options.SingleTenant,
+		Runtime: a.options.Runtime, Root: a.options.MemberRoot,
+		IDFirst: a.options.IDFirst, CgroupParent: a.options.CgroupParent, ClassRuntimes: a.options.classRuntimes(),
+		Log: a.log,
 	}
 	if given.NoNetwork = a.openNetwork(ctx); given.NoNetwork == "" {
 		given.Network = a.network
@@ -199,7 +201,8 @@ func (a *Agent) Close() {
 // Run enrols if need be and works until ctx ends, which is no error. Members go on.
 func (a *Agent) Run(ctx context.Context) error {
 	isolation := a.sandboxes.Isolation()
-	a.log.InfoContext(ctx, "node agent starts", "version", a.options.Version, "name", a.options.Name, "address", a.options.Address,
+	a.log.InfoContext(ctx, "node agent starts", "version", a.options.Version, "name", a.options.Name, "address",
+		a.options.Address,
 		"isolation", isolation.Mode, "files_in_memory", isolation.Tmpfs, "because", isolation.Reason)
 	err := a.ensureEnrolled(ctx)
 	if err == nil {

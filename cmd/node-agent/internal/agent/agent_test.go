@@ -47,7 +47,8 @@ func TestRunReportsResultAndStreamsOutput(t *testing.T) {
 		done := r.do(shell("tsk_a", `echo out; printf 'n\000ul \377' ; echo err >&2; exit 4`))
 		require.Equal(t, "FAILED", done.State)
 		require.Equal(t, 4, *done.exitCode)
-		require.Equal(t, runResult{ExitCode: 4, Stdout: "out\nn\uFFFDul \uFFFD", Stderr: "err\n"}, resultOf[runResult](t, done))
+		require.Equal(t, runResult{ExitCode: 4, Stdout: "out\nn\uFFFDul \uFFFD", Stderr: "err\n"},
+			resultOf[runResult](t, done))
 		require.Equal(t, "out\nn\uFFFDul \uFFFD", done.output["STDOUT"])
 		require.Equal(t, "err\n", done.output["STDERR"])
 	})
@@ -80,7 +81,8 @@ func TestKilledAgentNeitherRepeatsNorForgetsARun(t *testing.T) {
 	t.Parallel()
 	bothModes(t, func(t *testing.T, r *rig) {
 		count := root + "/var/count"
-		r.give(shell("tsk_a", "echo once >> "+count+"; echo begun; while ! test -e "+root+"/var/go; do sleep 0.05; done; wc -l < "+count))
+		r.give(shell("tsk_a", "echo once >> "+count+"; echo begun; while ! test -e "+root+
+			"/var/go; do sleep 0.05; done; wc -l < "+count))
 		r.eventually(func() bool { return r.seen("tsk_a").output["STDOUT"] == "begun\n" }, "the command has begun")
 		r.kill()
 		r.run()
@@ -96,7 +98,8 @@ func TestRunThatEndsWhileNoAgentIsThereIsReportedByTheNext(t *testing.T) {
 	t.Parallel()
 	bothModes(t, func(t *testing.T, r *rig) {
 		r.give(shell("tsk_a", "echo $$ begun; sleep 0.7; echo ended"))
-		r.eventually(func() bool { return strings.Contains(r.seen("tsk_a").output["STDOUT"], "begun") }, "the command has begun")
+		r.eventually(func() bool { return strings.Contains(r.seen("tsk_a").output["STDOUT"], "begun") },
+			"the command has begun")
 		r.kill()
 		r.eventually(func() bool {
 			results, _ := filepath.Glob(filepath.Join(r.dir, "members", member, "state", "results", "tsk_a.json"))
@@ -165,7 +168,8 @@ func TestPlatformThatWasAwayMissesNothing(t *testing.T) {
 		r.give(shell("tsk_a", "echo before; sleep 0.5; echo while away"))
 		r.eventually(func() bool { return r.seen("tsk_a").output["STDOUT"] == "before\n" }, "the command has begun")
 		r.stop()
-		r.eventually(func() bool { return strings.Contains(r.log.text(), `"msg":"task done","task":"tsk_a"`) }, "the command ends while the platform is away")
+		r.eventually(func() bool { return strings.Contains(r.log.text(), `"msg":"task done","task":"tsk_a"`) },
+			"the command ends while the platform is away")
 		r.give(shell("tsk_b", "echo asked meanwhile"))
 		r.start()
 		require.Equal(t, "before\nwhile away\n", r.ended("tsk_a").output["STDOUT"])
@@ -187,7 +191,8 @@ func TestOutcomeSurvivesAgentAndPlatformBothGone(t *testing.T) {
 		}
 		r.mu.Unlock()
 		r.give(shell("tsk_a", "echo $RANDOM; cat /proc/sys/kernel/random/uuid"))
-		r.eventually(func() bool { return strings.Contains(r.log.text(), `"msg":"task done","task":"tsk_a"`) }, "the command ends")
+		r.eventually(func() bool { return strings.Contains(r.log.text(), `"msg":"task done","task":"tsk_a"`) },
+			"the command ends")
 		r.kill()
 		r.mu.Lock()
 		r.refuse = nil
@@ -215,7 +220,8 @@ func TestRepeatedDeliveryRunsOnceAndReportsAgain(t *testing.T) {
 		reports := r.seen("tsk_a").reports
 		require.Equal(t, gql.NodeTaskStateSucceeded, reports[len(reports)-1].State)
 		require.JSONEq(t, string(r.seen("tsk_a").result), string(reports[len(reports)-1].Result))
-		require.Equal(t, "1", strings.TrimSpace(resultOf[runResult](t, r.do(shell("tsk_b", "wc -l < "+root+"/var/count"))).Stdout))
+		require.Equal(t, "1", strings.TrimSpace(resultOf[runResult](t,
+			r.do(shell("tsk_b", "wc -l < "+root+"/var/count"))).Stdout))
 	})
 }
 
@@ -237,7 +243,8 @@ func TestStaleFenceIsRefusedAndAHigherOneRunsAgain(t *testing.T) {
 func TestHigherFenceReplacesTheRunThatGoesOn(t *testing.T) {
 	t.Parallel()
 	bothModes(t, func(t *testing.T, r *rig) {
-		task := shell("tsk_a", "echo x >> "+root+"/var/count; echo begun; test $(wc -l < "+root+"/var/count) = 2 || sleep 7793; echo second")
+		task := shell("tsk_a", "echo x >> "+root+"/var/count; echo begun; test $(wc -l < "+root+
+			"/var/count) = 2 || sleep 7793; echo second")
 		r.give(task)
 		r.eventually(func() bool { return r.seen("tsk_a").output["STDOUT"] == "begun\n" }, "the first one runs")
 		task.Fence = 2
@@ -324,7 +331,8 @@ func TestChangesOfAMemberHappenInOrder(t *testing.T) {
 	t.Parallel()
 	bothModes(t, func(t *testing.T, r *rig) {
 		for i := range 30 {
-			r.give(newTask("tsk_w"+strconv.Itoa(i), "WRITE_FILE", map[string]any{"path": "/var/order", "content": strconv.Itoa(i)}))
+			r.give(newTask("tsk_w"+strconv.Itoa(i), "WRITE_FILE",
+				map[string]any{"path": "/var/order", "content": strconv.Itoa(i)}))
 		}
 		require.Equal(t, "29", resultOf[runResult](t, r.do(shell("tsk_a", "cat "+root+"/var/order"))).Stdout)
 	})

@@ -82,7 +82,8 @@ func TestFirstBootIsRealAndHappensOnceForAnInstance(t *testing.T) {
 	require.Contains(t, done.output["STDOUT"], "hello from a first boot")
 	require.Empty(t, done.output["STDERR"])
 	require.Equal(t, "web-1\nKEY=value\n600\n", r.text("tsk_l", "cat /var/boots /etc/app/env; stat -c %a /etc/app/env"))
-	require.Equal(t, "600\n600\n", r.text("tsk_m", "stat -c %a /var/lib/cloud/seed/nocloud/user-data; stat -c %a /var/lib/cloud/instances/i-1/user-data.txt"))
+	require.Equal(t, "600\n600\n", r.text("tsk_m",
+		"stat -c %a /var/lib/cloud/seed/nocloud/user-data; stat -c %a /var/lib/cloud/instances/i-1/user-data.txt"))
 	require.Equal(t, "web-1\n", r.text("tsk_n", "hostname"), "the name is the member's from then on")
 	now, err := os.Hostname()
 	require.NoError(t, err)
@@ -96,7 +97,8 @@ func TestFirstBootIsRealAndHappensOnceForAnInstance(t *testing.T) {
 	other := r.boot(cloudTask("tsk_c", "i-2", strings.ReplaceAll(firstBoot, "KEY=value", "KEY=other")))
 	require.Equal(t, "SUCCEEDED", other.State, other.message)
 	require.Contains(t, resultOf[cloudResult](t, other).Output, "hello from a first boot")
-	require.Equal(t, "web-1\nweb-1\nKEY=other\n", r.text("tsk_p", "cat /var/boots /etc/app/env"), "another one is another first boot")
+	require.Equal(t, "web-1\nweb-1\nKEY=other\n", r.text("tsk_p", "cat /var/boots /etc/app/env"),
+		"another one is another first boot")
 }
 
 func TestFirstBootThatFailsSaysWhat(t *testing.T) {
@@ -119,7 +121,8 @@ func TestSealedUserDataIsOpenedOnTheNodeAndLoggedNowhere(t *testing.T) {
 	r := cloudRig(t)
 	const secret = "tell-nobody-4711"
 	data := "#cloud-config\nwrite_files:\n  - path: /etc/app/key\n    permissions: '0600'\n    content: " + secret + "\n"
-	task := newTask("tsk_a", "CLOUD_INIT", map[string]any{"instanceId": "i-1", "userDataSealed": r.sealFor(instance, data)})
+	task := newTask("tsk_a", "CLOUD_INIT", map[string]any{"instanceId": "i-1",
+		"userDataSealed": r.sealFor(instance, data)})
 	task.TimeoutSeconds = 120
 	done := r.boot(task)
 	require.Equal(t, "SUCCEEDED", done.State, done.message)
@@ -142,7 +145,8 @@ func TestSealedUserDataIsOpenedOnTheNodeAndLoggedNowhere(t *testing.T) {
 func TestWhatAFirstBootLeavesRunningStaysUntilTheTeardown(t *testing.T) {
 	t.Parallel()
 	r := cloudRig(t)
-	done := r.boot(cloudTask("tsk_a", "i-1", "#cloud-config\nruncmd:\n  - [ sh, -c, 'while sleep 0.05; do echo still here; done & echo $! > /run/daemon' ]\n"))
+	done := r.boot(cloudTask("tsk_a", "i-1",
+		"#cloud-config\nruncmd:\n  - [ sh, -c, 'while sleep 0.05; do echo still here; done & echo $! > /run/daemon' ]\n"))
 	require.Equal(t, "SUCCEEDED", done.State, done.message)
 	r.text("tsk_l", `kill -0 $(cat /run/daemon); n=$(wc -l < /var/log/cloud-init-output.log)
 while test $(wc -l < /var/log/cloud-init-output.log) -le $n; do sleep 0.05; done`)
@@ -157,7 +161,9 @@ while test $(wc -l < /var/log/cloud-init-output.log) -le $n; do sleep 0.05; done
 func TestKilledAgentFindsItsFirstBootAgain(t *testing.T) {
 	t.Parallel()
 	r := cloudRig(t)
-	r.give(cloudTask("tsk_a", "i-1", "#cloud-config\nruncmd:\n  - [ sh, -c, 'echo x >> /var/boots; echo begun; while ! test -e /run/go; do sleep 0.05; done; echo ended' ]\n"))
+	r.give(cloudTask("tsk_a", "i-1",
+		"#cloud-config\nruncmd:\n  - [ sh, -c, 'echo x >> /var/boots; echo begun; while ! test -e /run/go; do sleep 0.05; "+
+			"done; echo ended' ]\n"))
 	r.atLast(func() bool { return strings.Contains(r.seen("tsk_a").output["STDOUT"], "begun") })
 	r.kill()
 	r.run()

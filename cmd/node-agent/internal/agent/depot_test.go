@@ -16,8 +16,8 @@ import (
 	"github.com/gpuaas/app-platform/sdk/client/generated/gql"
 )
 
-// depot is the delivery part of the stand-in: it opens deliveries of artifacts and serves their parts by Range, with tokens
-// that end, and whatever else a test makes it do.
+// depot is the delivery part of the stand-in: it opens deliveries of artifacts and serves their parts by Range, with
+// tokens that end, and whatever else a test makes it do.
 type depot struct {
 	mu        sync.Mutex
 	artifacts map[string]gql.ArtifactDelivery // by task
@@ -113,7 +113,8 @@ func (d *depot) open(taskID string) (any, *client.Error) {
 		return nil, &client.Error{Code: client.CodeNotFound, Message: "there is no such object"}
 	}
 	if found.Digest == "" {
-		return nil, &client.Error{Code: client.CodeArtifactQuarantined, Message: "the artifact is in quarantine: it was found bad"}
+		return nil, &client.Error{Code: client.CodeArtifactQuarantined,
+			Message: "the artifact is in quarantine: it was found bad"}
 	}
 	found.Url, found.Token, found.ExpiresAt = "/v1/artifacts/", d.token, time.Now().Add(10*time.Minute)
 	return found, nil
@@ -124,7 +125,8 @@ func (d *depot) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	digest := strings.TrimPrefix(r.URL.Path, "/v1/artifacts/")
 	d.mu.Lock()
 	d.asked[digest]++
-	open, size, before, good := d.parts[digest], d.sizes[digest], d.before, r.Header.Get("Authorization") == "Bearer "+d.token
+	open, size, before, good := d.parts[digest], d.sizes[digest], d.before,
+		r.Header.Get("Authorization") == "Bearer "+d.token
 	d.mu.Unlock()
 	switch {
 	case !good:

@@ -63,7 +63,8 @@ type queue struct {
 	held  int
 }
 
-func newDesk(ctx context.Context, j *journal.Journal, executor *task.Executor, reporter *reporter, log *slog.Logger, overflow func()) *desk {
+func newDesk(ctx context.Context, j *journal.Journal, executor *task.Executor, reporter *reporter, log *slog.Logger,
+	overflow func()) *desk {
 	return &desk{
 		ctx: ctx, journal: j, executor: executor, reporter: reporter, log: log, overflow: overflow,
 		tasks: map[string]*job{}, members: map[string]*queue{},
@@ -122,8 +123,9 @@ func (d *desk) again(held *job, sent gql.NodeWork) {
 // begin journals and queues a task. With d.mu held.
 func (d *desk) begin(sent gql.NodeWork, resumed bool, epoch string) {
 	work := task.Task{
-		ID: sent.Id, Fence: int64(sent.Fence), Kind: nodetask.Kind(sent.Kind), MemberID: sent.MemberId, InstanceID: sent.InstanceId,
-		Spec: sent.Spec, Timeout: timeout(sent.TimeoutSeconds), Walls: wallsOf(sent.Binding),
+		ID: sent.Id, Fence: int64(sent.Fence), Kind: nodetask.Kind(sent.Kind), MemberID: sent.MemberId,
+		InstanceID: sent.InstanceId,
+		Spec:       sent.Spec, Timeout: timeout(sent.TimeoutSeconds), Walls: wallsOf(sent.Binding),
 	}
 	if !resumed {
 		if err := d.journal.Accept(work.ID, work.Fence, work.MemberID, string(work.Kind)); err != nil {
@@ -139,7 +141,8 @@ func (d *desk) begin(sent gql.NodeWork, resumed bool, epoch string) {
 	}
 	d.tasks[work.ID] = held
 	turn := d.enqueue(held)
-	d.log.Info("task taken", "task", work.ID, "kind", work.Kind, "member", work.MemberID, "fence", work.Fence, "resumed", resumed)
+	d.log.Info("task taken", "task", work.ID, "kind", work.Kind, "member", work.MemberID, "fence", work.Fence, "resumed",
+		resumed)
 	d.wait.Go(func() {
 		defer cancel(nil)
 		d.work(ctx, held, turn, task.Attempt{Resumed: resumed, Epoch: epoch})

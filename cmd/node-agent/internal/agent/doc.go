@@ -3,8 +3,8 @@
 //
 //	stream ──task──▶ desk ──journal: accepted──▶ queue of the member ──▶ executor ──journal: outcome──▶ reporter ──▶ platform
 //
-// A task that has its turn is begun only after the platform has answered that it is still wanted: what was taken before a cut
-// may belong to an operation that ended meanwhile.
+// A task that has its turn is begun only after the platform has answered that it is still wanted: what was taken before
+// a cut may belong to an operation that ended meanwhile.
 //
 // The order of journal and act is what makes a task happen once. A task is journalled before anything
 // is done for it, and its outcome before it is reported. A restarted agent gets every unfinished task

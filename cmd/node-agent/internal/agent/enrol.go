@@ -19,7 +19,8 @@ import (
 const maxBackoff = 15 * time.Second
 
 // errNotEnrolled is the fact that there is neither a credential nor a token to get one.
-var errNotEnrolled = errors.New("the node is not enrolled: give an enrolment token by --enrol-token-file or NODE_AGENT_ENROL_TOKEN")
+var errNotEnrolled = errors.New("the node is not enrolled: give an enrolment token by --enrol-token-file or " +
+	"NODE_AGENT_ENROL_TOKEN")
 
 // enrolToken reads the token from the file or takes it as given; empty when there is none.
 func (o Options) enrolToken() (string, error) {
@@ -76,7 +77,8 @@ func (a *Agent) enrol(ctx context.Context, token string) (credentialState, error
 	for {
 		enrolled, err := a.client.Enrol(ctx, token, input)
 		if err == nil {
-			a.log.InfoContext(ctx, "node enrolled", "node", enrolled.Node.Id, "name", enrolled.Node.Name, "expires", enrolled.ExpiresAt)
+			a.log.InfoContext(ctx, "node enrolled", "node", enrolled.Node.Id, "name", enrolled.Node.Name, "expires",
+				enrolled.ExpiresAt)
 			return credentialState{
 				NodeID: enrolled.Node.Id, Name: enrolled.Node.Name, Enrolment: tokenDigest(token),
 				Current: asHeld(gql.NodeCredential{Credential: enrolled.Credential, ExpiresAt: enrolled.ExpiresAt}, a.now()),

@@ -77,7 +77,8 @@ func TestImageOfAnIndexBecomesALayoutOfThatImageAlone(t *testing.T) {
 		require.False(t, first.Cached)
 		require.Zero(t, d.sent(other["digest"].(string)))
 
-		layout := r.text("tsk_l", "cd "+root+"/srv/image; cat oci-layout; echo; cat index.json; echo; cd blobs/sha256; sha256sum *")
+		layout := r.text("tsk_l", "cd "+root+
+			"/srv/image; cat oci-layout; echo; cat index.json; echo; cd blobs/sha256; sha256sum *")
 		lines := strings.SplitN(strings.TrimSpace(layout), "\n", 3)
 		require.JSONEq(t, `{"imageLayoutVersion":"1.0.0"}`, lines[0])
 		var listed struct{ Manifests []struct{ Digest string } }
@@ -107,11 +108,13 @@ func TestFilesAreNamedByTheirTitlesAndStayInTheFolder(t *testing.T) {
 	t.Parallel()
 	bothModes(t, func(t *testing.T, r *rig) {
 		d := newDepot(r)
-		good := d.grant("tsk_a", gql.ArtifactKindOciArtifact, d.image("{}", titled(d.layer("weights"), "model/w.bin"), titled(d.layer("words"), "vocab.txt"), d.layer("untitled")))
+		good := d.grant("tsk_a", gql.ArtifactKindOciArtifact,
+			d.image("{}", titled(d.layer("weights"), "model/w.bin"), titled(d.layer("words"), "vocab.txt"), d.layer("untitled")))
 		done := r.do(fetchTask("tsk_a", good, "/srv/model", "mode", "0640", "owner", fmt.Sprint(os.Getuid())))
 		require.Equal(t, "SUCCEEDED", done.State, done.message)
 		require.Equal(t, 2, resultOf[fetchResult](t, done).Parts)
-		said := r.text("tsk_l", "cd "+root+"/srv/model; find . -type f | sort; cat model/w.bin vocab.txt; stat -c ' %a' vocab.txt")
+		said := r.text("tsk_l", "cd "+root+
+			"/srv/model; find . -type f | sort; cat model/w.bin vocab.txt; stat -c ' %a' vocab.txt")
 		require.Equal(t, "./model/w.bin\n./vocab.txt\nweightswords 640\n", said)
 		for i, title := range []string{"../x", "/etc/x", "a/../../x", "a//b", "."} {
 			id := fmt.Sprintf("tsk_bad%d", i)
@@ -130,7 +133,8 @@ func TestLinksOfTheMemberLeadNoArtifactOutOfIt(t *testing.T) {
 	bothModes(t, func(t *testing.T, r *rig) {
 		outside := t.TempDir()
 		d := newDepot(r)
-		r.text("tsk_l", "ln -s "+outside+" "+root+"/var/out; ln -s "+outside+"/kept "+root+"/var/file; echo kept > "+outside+"/kept 2>/dev/null || true")
+		r.text("tsk_l", "ln -s "+outside+" "+root+"/var/out; ln -s "+outside+"/kept "+root+"/var/file; echo kept > "+outside+
+			"/kept 2>/dev/null || true")
 		require.NoError(t, os.WriteFile(filepath.Join(outside, "kept"), []byte("kept\n"), 0o644))
 		blob := d.layer("bytes")
 		d.grant("tsk_a", gql.ArtifactKindBlob, blob)
@@ -190,7 +194,9 @@ func (d *depot) big(size int64) map[string]any {
 	seed := rand.Uint64() // #nosec G404 -- bytes of a test
 	sum := sha256.New()
 	_, _ = io.Copy(sum, &stream{size: size, seed: seed})
-	return d.addReader("application/octet-stream", fmt.Sprintf("sha256:%x", sum.Sum(nil)), size, func() io.ReadSeeker { return &stream{size: size, seed: seed} })
+	return d.addReader("application/octet-stream", fmt.Sprintf("sha256:%x", sum.Sum(nil)), size, func() io.ReadSeeker {
+		return &stream{size: size, seed: seed}
+	})
 }
 
 func TestKilledAgentGoesOnWhereItWasAndFetchesNothingTwice(t *testing.T) {
@@ -235,7 +241,8 @@ func leftovers(t *testing.T, r *rig, dir string) string {
 
 func TestBytesThatAreNotTheArtifactAreRefusedAndLeaveNothing(t *testing.T) {
 	t.Parallel()
-	for name, wrong := range map[string]string{"truncated": "the by", "swapped": "THE BYTES", "longer": "the bytes and more"} {
+	for name, wrong := range map[string]string{"truncated": "the by", "swapped": "THE BYTES",
+		"longer": "the bytes and more"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := newRig(t, "process")

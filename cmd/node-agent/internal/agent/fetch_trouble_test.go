@@ -197,7 +197,8 @@ func TestCacheKeepsToItsBoundAndSaysWhatCannotFit(t *testing.T) {
 		require.Equal(t, "SUCCEEDED", r.do(fetchTask(id, digests[i], "/var/blob")).State)
 	}
 	require.Len(t, r.inCache(), 2)
-	require.NoFileExists(t, filepath.Join(r.dir, "cache", "sha256", strings.TrimPrefix(digests[0], "sha256:")), "the oldest went")
+	require.NoFileExists(t, filepath.Join(r.dir, "cache", "sha256", strings.TrimPrefix(digests[0], "sha256:")),
+		"the oldest went")
 	large := d.layer(strings.Repeat("x", 101))
 	d.grant("tsk_large", gql.ArtifactKindBlob, large)
 	done := r.do(fetchTask("tsk_large", large["digest"].(string), "/var/large"))
@@ -245,7 +246,8 @@ func TestMemoryIsFlatWhateverThePartsSize(t *testing.T) {
 	task := fetchTask("tsk_a", digest, "/var/blob")
 	task.TimeoutSeconds = 300
 	r.give(task)
-	require.Eventually(t, func() bool { ended := r.seen("tsk_a"); return ended.ended() }, 4*time.Minute, 20*time.Millisecond)
+	require.Eventually(t, func() bool { ended := r.seen("tsk_a"); return ended.ended() }, 4*time.Minute,
+		20*time.Millisecond)
 	done := r.seen("tsk_a")
 	require.Equal(t, "SUCCEEDED", done.State, done.message)
 	init := strings.TrimSpace(r.text("tsk_l", "ps -o ppid= -p $PPID"))

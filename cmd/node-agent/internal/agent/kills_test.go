@@ -21,7 +21,8 @@ func TestMemoryKillsComeWithTheHeartbeatUntilOneIsTaken(t *testing.T) {
 	r.refuse = func(operation string) bool { return operation == "NodeHeartbeat" }
 	r.mu.Unlock()
 	eats := shell("tsk_a", "tail /dev/zero")
-	eats.Binding = &gql.MemberBinding{AllocationId: "alc_1", Profile: gql.MemberProfileService, MemoryMiB: new(64), Pids: 64}
+	eats.Binding = &gql.MemberBinding{AllocationId: "alc_1", Profile: gql.MemberProfileService, MemoryMiB: new(64),
+		Pids: 64}
 	done := r.do(eats)
 	require.Equal(t, "FAILED", done.State)
 	r.mu.Lock()

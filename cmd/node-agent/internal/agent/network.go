@@ -27,7 +27,8 @@ func (a *Agent) openNetwork(ctx context.Context) (reason string) {
 		return "the agent is not root"
 	}
 	if old := sandbox.Sharing(a.options.StateDir); len(old) > 0 {
-		return fmt.Sprintf("%d members from before are in the node's network, %s among them: remove or replace them, then start the agent again",
+		return fmt.Sprintf("%d members from before are in the node's network, %s among them: remove or replace them, then "+
+			"start the agent again",
 			len(old), old[0])
 	}
 	node, err := netip.ParseAddr(a.options.Address)

@@ -15,8 +15,9 @@ import (
 // offered is what keeps members apart on this node.
 func offered(isolation sandbox.Isolation) *gql.NodeWallsInput {
 	walls := &gql.NodeWallsInput{
-		Classes: []gql.IsolationClass{}, Profiles: []gql.MemberProfile{}, Runtime: isolation.Runtime, RuntimeVersion: isolation.RuntimeVersion,
-		CgroupVersion: isolation.Cgroups, Gaps: []gql.IsolationGapInput{},
+		Classes: []gql.IsolationClass{}, Profiles: []gql.MemberProfile{}, Runtime: isolation.Runtime,
+		RuntimeVersion: isolation.RuntimeVersion,
+		CgroupVersion:  isolation.Cgroups, Gaps: []gql.IsolationGapInput{},
 	}
 	for _, class := range isolation.Classes {
 		walls.Classes = append(walls.Classes, gql.IsolationClass(class))
@@ -25,7 +26,8 @@ func offered(isolation sandbox.Isolation) *gql.NodeWallsInput {
 		walls.Profiles = append(walls.Profiles, gql.MemberProfile(profile))
 	}
 	for _, gap := range isolation.Gaps {
-		walls.Gaps = append(walls.Gaps, gql.IsolationGapInput{Wall: gql.IsolationWall(gap.Wall), Reason: text.Head(gap.Reason, maxReason)})
+		walls.Gaps = append(walls.Gaps, gql.IsolationGapInput{Wall: gql.IsolationWall(gap.Wall),
+			Reason: text.Head(gap.Reason, maxReason)})
 	}
 	return walls
 }
@@ -49,7 +51,8 @@ func wallsOf(binding *gql.MemberBinding) sandbox.Walls {
 		walls.CPUMillis = *binding.CpuMillis
 	}
 	for _, one := range binding.Devices {
-		walls.Devices = append(walls.Devices, sandbox.Device{UUID: one.Uuid, CDI: one.Cdi, Path: one.Path, Minor: one.Minor, Simulated: one.Simulated})
+		walls.Devices = append(walls.Devices, sandbox.Device{UUID: one.Uuid, CDI: one.Cdi, Path: one.Path, Minor: one.Minor,
+			Simulated: one.Simulated})
 	}
 	return walls
 }

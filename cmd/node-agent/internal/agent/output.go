@@ -132,7 +132,8 @@ func (p *pump) next(name string) (gql.AppendNodeTaskOutputInput, bool) {
 	defer p.mu.Unlock()
 	stream := p.streams[name]
 	piece := text.Head(stream.text[stream.sent:], maxPiece)
-	return gql.AppendNodeTaskOutputInput{TaskId: p.taskID, Fence: int(p.fence), Stream: gql.OutputStream(strings.ToUpper(name)), Offset: stream.sent, Data: piece}, piece != ""
+	return gql.AppendNodeTaskOutputInput{TaskId: p.taskID, Fence: int(p.fence),
+		Stream: gql.OutputStream(strings.ToUpper(name)), Offset: stream.sent, Data: piece}, piece != ""
 }
 
 // advance goes where the platform wants to continue: after the piece, or beyond it when it had more

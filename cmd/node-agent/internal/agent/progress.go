@@ -21,8 +21,8 @@ func (p *progress) take(done, total int64) {
 	p.total.Store(total)
 }
 
-// follow tells the platform how far the task is until ctx ends. A report that fails is left out: the next one says more. One
-// that is under way is waited for, so that none comes after the outcome.
+// follow tells the platform how far the task is until ctx ends. A report that fails is left out: the next one says
+// more. One that is under way is waited for, so that none comes after the outcome.
 func (r *reporter) follow(ctx context.Context, work task.Task, p *progress) {
 	tick := time.NewTicker(progressEvery)
 	defer tick.Stop()

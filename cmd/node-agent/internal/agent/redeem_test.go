@@ -40,13 +40,16 @@ func TestASecretIsRedeemedWhenItIsUsedAndReachesTheTaskAndNothingElse(t *testing
 		r.keep(secretID("file"), "s3cret-of-file", true)
 		run := newTask("tsk_env", "RUN", map[string]any{
 			"command": []string{"sh", "-c", `test "$A" = s3cret""-of-env && test "$B" = "$A" && echo right`},
-			"env":     []any{map[string]any{"name": "A", "secretRef": secretID("env")}, map[string]any{"name": "B", "secretRef": secretID("env")}},
+			"env": []any{map[string]any{"name": "A", "secretRef": secretID("env")},
+				map[string]any{"name": "B", "secretRef": secretID("env")}},
 		})
 		require.Equal(t, "right\n", resultOf[runResult](t, r.do(run)).Stdout)
 		require.Equal(t, 1, r.deliveries(secretID("env")), "one task asks once")
-		file := newTask("tsk_file", "WRITE_FILE", map[string]any{"path": "/run/key", "mode": "0600", "secretRef": secretID("file")})
+		file := newTask("tsk_file", "WRITE_FILE", map[string]any{"path": "/run/key", "mode": "0600",
+			"secretRef": secretID("file")})
 		require.Equal(t, "SUCCEEDED", r.do(file).State)
-		require.Equal(t, "14 600\n", resultOf[runResult](t, r.do(shell("tsk_size", "stat -c '%s %a' "+root+"/run/key"))).Stdout)
+		require.Equal(t, "14 600\n", resultOf[runResult](t,
+			r.do(shell("tsk_size", "stat -c '%s %a' "+root+"/run/key"))).Stdout)
 		require.NotContains(t, r.log.text(), "s3cret")
 		for name, content := range r.stateFiles() {
 			if !strings.HasSuffix(name, "/run/key") {
@@ -75,14 +78,16 @@ func TestSecretsThatCannotBeHadFailTheTaskWithTheirCode(t *testing.T) {
 	r.secrets[secretID("foreign")] = &standSecret{sealed: sealed}
 	r.mu.Unlock()
 	require.Equal(t, "SEALED_INVALID", codeOf(t, write("tsk_d", secretID("foreign"))))
-	both := r.do(newTask("tsk_e", "WRITE_FILE", map[string]any{"path": "/run/key", "content": "x", "secretRef": secretID("spent")}))
+	both := r.do(newTask("tsk_e", "WRITE_FILE", map[string]any{"path": "/run/key", "content": "x",
+		"secretRef": secretID("spent")}))
 	require.Equal(t, "SPEC_INVALID", codeOf(t, both))
 
 	r.mu.Lock()
 	r.refuse = func(operation string) bool { return operation == "RedeemRuntimeSecret" }
 	r.mu.Unlock()
 	r.keep(secretID("late"), "x", false)
-	late := newTask("tsk_f", "RUN", map[string]any{"command": []string{"true"}, "env": []any{map[string]any{"name": "A", "secretRef": secretID("late")}}})
+	late := newTask("tsk_f", "RUN", map[string]any{"command": []string{"true"},
+		"env": []any{map[string]any{"name": "A", "secretRef": secretID("late")}}})
 	late.TimeoutSeconds = 1
 	require.Equal(t, "SECRET_UNAVAILABLE", codeOf(t, r.do(late)))
 }

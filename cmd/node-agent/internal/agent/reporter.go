@@ -40,7 +40,8 @@ type reporter struct {
 	pending map[string]int64 // task → fence
 }
 
-func newReporter(ctx context.Context, client *platform.Client, who platform.Credentials, j *journal.Journal, log *slog.Logger) *reporter {
+func newReporter(ctx context.Context, client *platform.Client, who platform.Credentials, j *journal.Journal,
+	log *slog.Logger) *reporter {
 	return &reporter{
 		ctx: ctx, client: client, who: who, journal: j, log: log,
 		slots: make(chan struct{}, reportsAtOnce), pending: map[string]int64{},
@@ -53,8 +54,8 @@ func (r *reporter) append(ctx context.Context, piece gql.AppendNodeTaskOutputInp
 }
 
 // ask reports that a task begins and waits for the platform's answer, so that nothing begins after its operation ended,
-// whatever cut lay between the task's delivery and its turn. It returns task.ErrCanceled for a task that the platform does
-// not want any more, or the cause of ctx's end. A platform that is away is asked again.
+// whatever cut lay between the task's delivery and its turn. It returns task.ErrCanceled for a task that the platform
+// does not want any more, or the cause of ctx's end. A platform that is away is asked again.
 func (r *reporter) ask(ctx context.Context, work task.Task) error {
 	retry := pace.New(askedEvery)
 	for {
@@ -65,7 +66,8 @@ func (r *reporter) ask(ctx context.Context, work task.Task) error {
 		case err == nil:
 			return nil
 		case platform.Permanent(err):
-			r.log.Info("task is not begun: the platform does not want it any more", "task", work.ID, "fence", work.Fence, "error", err)
+			r.log.Info("task is not begun: the platform does not want it any more", "task", work.ID, "fence", work.Fence,
+				"error", err)
 			return task.ErrCanceled
 		}
 		r.log.Debug("whether to begin a task is asked again", "task", work.ID, "error", err)
@@ -79,7 +81,8 @@ func (r *reporter) ask(ctx context.Context, work task.Task) error {
 func (r *reporter) begin(ctx context.Context, work task.Task) error {
 	ctx, cancel := context.WithTimeout(ctx, runningPatience)
 	defer cancel()
-	return r.client.Report(ctx, r.who, gql.ReportNodeTaskInput{TaskId: work.ID, Fence: int(work.Fence), State: gql.NodeTaskStateRunning})
+	return r.client.Report(ctx, r.who, gql.ReportNodeTaskInput{TaskId: work.ID, Fence: int(work.Fence),
+		State: gql.NodeTaskStateRunning})
 }
 
 // running tells that a task has begun, and how far it is when that is given.
@@ -114,8 +117,9 @@ func (r *reporter) deliver(entry journal.Entry, output *pump) {
 	defer r.settle(entry)
 	retry := pace.New(maxBackoff)
 	report := gql.ReportNodeTaskInput{
-		TaskId: entry.TaskID, Fence: int(entry.Fence), State: gql.NodeTaskState(entry.Outcome.State), ExitCode: entry.Outcome.ExitCode,
-		Result: entry.Outcome.Result, Message: entry.Outcome.Message,
+		TaskId: entry.TaskID, Fence: int(entry.Fence), State: gql.NodeTaskState(entry.Outcome.State),
+		ExitCode: entry.Outcome.ExitCode,
+		Result:   entry.Outcome.Result, Message: entry.Outcome.Message,
 	}
 	for {
 		err := r.once(report, output)

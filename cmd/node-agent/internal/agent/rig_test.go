@@ -100,7 +100,8 @@ func newRig(t *testing.T, mode string) *rig {
 	r := &rig{t: t, standin: newStandin(t), dir: t.TempDir(), log: &lockedBuffer{}}
 	r.options = agent.Options{
 		PlatformURL: r.url(), StateDir: r.dir, EnrolToken: enrolToken, Name: "node-1", Address: "127.0.0.1",
-		GPUs: 2, GPUModel: "Simulated", SimulatedGPUs: true, ForceProcess: mode == memberinit.ModeProcess, MemberRoot: testRoot, Version: "test",
+		GPUs: 2, GPUModel: "Simulated", SimulatedGPUs: true, ForceProcess: mode == memberinit.ModeProcess,
+		MemberRoot: testRoot, Version: "test",
 	}
 	t.Cleanup(r.clean)
 	r.run()
@@ -172,7 +173,8 @@ func newTask(id, kind string, spec any) gql.NodeWork {
 	if err != nil {
 		panic(err)
 	}
-	return gql.NodeWork{Id: id, Fence: 1, Kind: gql.NodeTaskKind(kind), Spec: raw, TimeoutSeconds: 30, MemberId: member, InstanceId: instance}
+	return gql.NodeWork{Id: id, Fence: 1, Kind: gql.NodeTaskKind(kind), Spec: raw, TimeoutSeconds: 30, MemberId: member,
+		InstanceId: instance}
 }
 
 func shell(id, script string) gql.NodeWork {

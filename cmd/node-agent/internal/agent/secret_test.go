@@ -41,9 +41,11 @@ func TestSealedValuesReachTheTaskAndNothingElse(t *testing.T) {
 			"env":     []any{map[string]any{"name": "PASS", "sealed": r.sealFor(instance, inEnv)}},
 		})
 		require.Equal(t, "right\n", resultOf[runResult](t, r.do(run)).Stdout)
-		file := newTask("tsk_file", "WRITE_FILE", map[string]any{"path": "/run/key", "mode": "0600", "sealed": r.sealFor(instance, inFile)})
+		file := newTask("tsk_file", "WRITE_FILE", map[string]any{"path": "/run/key", "mode": "0600",
+			"sealed": r.sealFor(instance, inFile)})
 		require.Equal(t, "SUCCEEDED", r.do(file).State)
-		require.Equal(t, "14 600\n", resultOf[runResult](t, r.do(shell("tsk_size", "stat -c '%s %a' "+root+"/run/key"))).Stdout)
+		require.Equal(t, "14 600\n", resultOf[runResult](t,
+			r.do(shell("tsk_size", "stat -c '%s %a' "+root+"/run/key"))).Stdout)
 		process := newTask("tsk_start", "START_PROCESS", map[string]any{
 			"name": "holder", "command": []string{"sleep", "7711"}, "restart": map[string]any{"policy": "always"},
 			"env": []any{map[string]any{"name": "PASS", "sealed": r.sealFor(instance, inProcess)}},
@@ -82,7 +84,8 @@ func (r *rig) stateFiles() map[string]string {
 func TestSealedValueOfAnotherInstanceIsRefused(t *testing.T) {
 	t.Parallel()
 	bothModes(t, func(t *testing.T, r *rig) {
-		for name, sealed := range map[string]string{"other": r.sealFor("ins_other", "x"), "none": r.sealFor("", "x"), "noise": "AAAA", "text": "%%"} {
+		for name, sealed := range map[string]string{"other": r.sealFor("ins_other", "x"), "none": r.sealFor("", "x"),
+			"noise": "AAAA", "text": "%%"} {
 			task := newTask("tsk_"+name, "WRITE_FILE", map[string]any{"path": "/etc/key", "sealed": sealed})
 			done := r.do(task)
 			require.Equal(t, "FAILED", done.State, name)
@@ -136,13 +139,15 @@ func (r *rig) changeCredential(change func(state map[string]any)) {
 
 func TestCrashBetweenRotationAndFirstUseLocksNobodyOut(t *testing.T) {
 	t.Parallel()
-	for name, known := range map[string]bool{"the platform knows the fresh one": true, "the fresh one never works": false} {
+	for name, known := range map[string]bool{"the platform knows the fresh one": true,
+		"the fresh one never works": false} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := newRig(t, memberinit.ModeProcess)
 			r.kill()
 			r.changeCredential(func(state map[string]any) {
-				state["next"] = map[string]any{"token": "gpu_nod_fresh", "issuedAt": time.Now(), "expiresAt": time.Now().Add(time.Hour)}
+				state["next"] = map[string]any{"token": "gpu_nod_fresh", "issuedAt": time.Now(),
+					"expiresAt": time.Now().Add(time.Hour)}
 			})
 			r.mu.Lock()
 			if known {
@@ -188,7 +193,8 @@ func TestTeardownLeavesNothingWhateverTheMemberDid(t *testing.T) {
 	bothModes(t, func(t *testing.T, r *rig) {
 		r.do(shell("tsk_a", `(setsid env -i /bin/sh -c 'trap "" TERM HUP; while :; do sleep 7721; done' >/dev/null 2>&1 &)
 			nohup setsid sleep 7722 >/dev/null 2>&1 & mkdir -p `+root+`/var/deep/er; echo x > `+root+`/var/deep/er/file`))
-		r.do(newTask("tsk_p", "START_PROCESS", map[string]any{"name": "p", "command": []string{"sleep", "7723"}, "restart": map[string]any{"policy": "always"}}))
+		r.do(newTask("tsk_p", "START_PROCESS", map[string]any{"name": "p", "command": []string{"sleep", "7723"},
+			"restart": map[string]any{"policy": "always"}}))
 		r.give(shell("tsk_running", "echo begun; sleep 7724"))
 		r.eventually(func() bool { return r.seen("tsk_running").output["STDOUT"] == "begun\n" }, "a command runs")
 		before := resultOf[struct{ Residue sandbox.Residue }](t, r.do(newTask("tsk_r", "RESIDUE", struct{}{}))).Residue
@@ -215,7 +221,8 @@ func TestProcessTasks(t *testing.T) {
 	t.Parallel()
 	bothModes(t, func(t *testing.T, r *rig) {
 		type process struct{ Process wire.Process }
-		spec := map[string]any{"name": "web", "command": []string{"sleep", "7731"}, "restart": map[string]any{"policy": "on_failure", "maxRestarts": 3, "backoffSeconds": 1}}
+		spec := map[string]any{"name": "web", "command": []string{"sleep", "7731"},
+			"restart": map[string]any{"policy": "on_failure", "maxRestarts": 3, "backoffSeconds": 1}}
 		first := resultOf[process](t, r.do(newTask("tsk_1", "START_PROCESS", spec))).Process
 		require.Equal(t, "running", first.State)
 		require.Equal(t, first.PID, resultOf[process](t, r.do(newTask("tsk_2", "START_PROCESS", spec))).Process.PID)
@@ -225,8 +232,11 @@ func TestProcessTasks(t *testing.T) {
 		require.Equal(t, "PROCESS_SPEC_DIFFERS", resultOf[struct{ Code string }](t, differs).Code)
 		r.kill()
 		r.run()
-		require.Equal(t, first.PID, resultOf[process](t, r.do(newTask("tsk_4", "INSPECT_PROCESS", map[string]any{"name": "web"}))).Process.PID)
-		require.Equal(t, "exited", resultOf[process](t, r.do(newTask("tsk_5", "STOP_PROCESS", map[string]any{"name": "web"}))).Process.State)
-		require.Equal(t, "absent", resultOf[process](t, r.do(newTask("tsk_6", "INSPECT_PROCESS", map[string]any{"name": "other"}))).Process.State)
+		require.Equal(t, first.PID, resultOf[process](t,
+			r.do(newTask("tsk_4", "INSPECT_PROCESS", map[string]any{"name": "web"}))).Process.PID)
+		require.Equal(t, "exited", resultOf[process](t,
+			r.do(newTask("tsk_5", "STOP_PROCESS", map[string]any{"name": "web"}))).Process.State)
+		require.Equal(t, "absent", resultOf[process](t,
+			r.do(newTask("tsk_6", "INSPECT_PROCESS", map[string]any{"name": "other"}))).Process.State)
 	})
 }

@@ -9,8 +9,9 @@ import (
 	"github.com/gpuaas/app-platform/sdk/client"
 )
 
-// redeem takes delivery of a runtime secret for a task, with the node's own credential. A platform that is away is asked
-// again until ctx ends; what it refuses is refused for good. Neither the value nor its box is logged or journalled.
+// redeem takes delivery of a runtime secret for a task, with the node's own credential. A platform that is away is
+// asked again until ctx ends; what it refuses is refused for good. Neither the value nor its box is logged or
+// journalled.
 func (a *Agent) redeem(ctx context.Context, id string) (sealed string, err error) {
 	retry := pace.New(maxBackoff)
 	for {
@@ -19,7 +20,8 @@ func (a *Agent) redeem(ctx context.Context, id string) (sealed string, err error
 		case err == nil:
 			return sealed, nil
 		case client.CodeOf(err) == client.CodeSecretSpent:
-			return "", wire.Errorf(wire.CodeSecretSpent, "the secret %s was delivered as often as it may be, has expired or was revoked", id)
+			return "", wire.Errorf(wire.CodeSecretSpent,
+				"the secret %s was delivered as often as it may be, has expired or was revoked", id)
 		case platform.Permanent(err):
 			return "", wire.Errorf(wire.CodeSecretUnknown, "the platform has no secret %s for this node", id)
 		}

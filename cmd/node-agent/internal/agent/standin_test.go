@@ -63,7 +63,8 @@ func (s *standin) redeem(input json.RawMessage) (any, *client.Error) {
 		return nil, &client.Error{Code: client.CodeSecretSpent, Message: "spent"}
 	}
 	secret.deliveries++
-	return map[string]any{"id": id, "purpose": "joining", "version": 1, "sealed": secret.sealed, "expiresAt": time.Now().Add(time.Hour)}, nil
+	return map[string]any{"id": id, "purpose": "joining", "version": 1, "sealed": secret.sealed,
+		"expiresAt": time.Now().Add(time.Hour)}, nil
 }
 
 // standTask is a task as the platform keeps it.
@@ -234,7 +235,8 @@ func (s *standin) report(input json.RawMessage) (any, *client.Error) {
 	}
 	known.reports = append(known.reports, report)
 	if !known.ended() {
-		known.State, known.exitCode, known.result, known.message = string(report.State), report.ExitCode, report.Result, report.Message
+		known.State, known.exitCode, known.result, known.message = string(report.State), report.ExitCode, report.Result,
+			report.Message
 	}
 	return map[string]any{"id": report.TaskId}, nil
 }
@@ -310,7 +312,8 @@ func (s *standin) push(task gql.NodeWork) {
 	defer s.mu.Unlock()
 	for conn, lock := range s.streams {
 		lock.Lock()
-		_ = conn.WriteJSON(map[string]any{"id": "1", "type": "next", "payload": map[string]any{"data": map[string]any{"nodeTasks": task}}})
+		_ = conn.WriteJSON(map[string]any{"id": "1", "type": "next",
+			"payload": map[string]any{"data": map[string]any{"nodeTasks": task}}})
 		lock.Unlock()
 	}
 }

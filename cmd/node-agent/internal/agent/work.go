@@ -64,8 +64,8 @@ func (d *desk) work(ctx context.Context, held *job, turn turn, attempt task.Atte
 	d.execute(ctx, held, attempt, asked)
 }
 
-// execute does the task, and reports that it runs unless the platform was asked. Without an outcome the journal keeps it as
-// running, for the next delivery.
+// execute does the task, and reports that it runs unless the platform was asked. Without an outcome the journal keeps
+// it as running, for the next delivery.
 func (d *desk) execute(ctx context.Context, held *job, attempt task.Attempt, asked bool) {
 	output := newPump(held.task.ID, held.task.Fence, d.reporter.append)
 	pumping, stop := context.WithCancel(context.WithoutCancel(ctx))
@@ -106,9 +106,11 @@ func (d *desk) conclude(held *job, outcome journal.Outcome, output *pump) {
 	if err := d.journal.Finish(work.ID, outcome); err != nil {
 		d.log.Error("outcome not journalled", "task", work.ID, "error", err)
 	}
-	d.log.Info("task done", "task", work.ID, "kind", work.Kind, "member", work.MemberID, "fence", work.Fence, "state", outcome.State)
+	d.log.Info("task done", "task", work.ID, "kind", work.Kind, "member", work.MemberID, "fence", work.Fence, "state",
+		outcome.State)
 	d.executor.Settle(context.WithoutCancel(d.ctx), work)
-	d.reporter.add(journal.Entry{TaskID: work.ID, Fence: work.Fence, Kind: string(work.Kind), State: outcome.State, Outcome: &outcome}, output)
+	d.reporter.add(journal.Entry{TaskID: work.ID, Fence: work.Fence, Kind: string(work.Kind), State: outcome.State,
+		Outcome: &outcome}, output)
 }
 
 // leave lets go of the task, wakes what waited for it, and begins what replaces it.

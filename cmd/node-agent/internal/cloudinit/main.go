@@ -86,7 +86,8 @@ func run(in io.Reader, out io.Writer) (Result, error) {
 	}
 	program, err := exec.LookPath("cloud-init")
 	if err != nil {
-		return Result{Code: codeMissing, Status: statusError, Errors: []string{"cloud-init is not installed in the member"}, Stages: []string{}}, nil
+		return Result{Code: codeMissing, Status: statusError, Errors: []string{"cloud-init is not installed in the member"},
+			Stages: []string{}}, nil
 	}
 	lock, err := takeTurn()
 	if err != nil {
@@ -94,7 +95,8 @@ func run(in io.Reader, out io.Writer) (Result, error) {
 	}
 	defer lock.Close()
 	var last record
-	if raw, err := os.ReadFile(recordFile); err == nil && json.Unmarshal(raw, &last) == nil && last.InstanceID == request.InstanceID {
+	if raw, err := os.ReadFile(recordFile); err == nil && json.Unmarshal(raw, &last) == nil &&
+		last.InstanceID == request.InstanceID {
 		return last.Result, nil
 	}
 	if err := prepare(request); err != nil {
@@ -126,8 +128,9 @@ func takeTurn() (*os.File, error) {
 	return lock, nil
 }
 
-// prepare writes seed and configuration. What an earlier run with another id left is replaced, and what tells one boot from the
-// next is removed, as /run is emptied at a boot: without that cloud-init trusts what it knew, and takes the host name as given.
+// prepare writes seed and configuration. What an earlier run with another id left is replaced, and what tells one boot
+// from the next is removed, as /run is emptied at a boot: without that cloud-init trusts what it knew, and takes the
+// host name as given.
 func prepare(request Request) error {
 	if err := errors.Join(os.RemoveAll(recordFile), os.RemoveAll(runDir), os.RemoveAll(namedFile)); err != nil {
 		return err
@@ -139,7 +142,8 @@ func prepare(request Request) error {
 			return err
 		}
 	}
-	meta, err := json.Marshal(map[string]string{"instance-id": request.InstanceID, "local-hostname": hostname}) // JSON is YAML
+	// JSON is YAML
+	meta, err := json.Marshal(map[string]string{"instance-id": request.InstanceID, "local-hostname": hostname})
 	if err != nil {
 		return err
 	}

@@ -19,7 +19,8 @@ const (
 	maxError  = 1000
 )
 
-// config is what the member's cloud-init is told beyond the distribution's own. Lists replace those of the distribution.
+// config is what the member's cloud-init is told beyond the distribution's own. Lists replace those of the
+// distribution.
 const config = `datasource_list: [ NoCloud, None ]
 datasource:
   NoCloud: { fs_label: null }

@@ -103,8 +103,8 @@ func (c *Cache) scan(kind string) error {
 func (c *Cache) whole(hex string) string   { return filepath.Join(c.dir, dirWhole, hex) }
 func (c *Cache) partial(hex string) string { return filepath.Join(c.dir, dirPartial, hex) }
 
-// evict removes what is not leased, least recently used first, until at most limit bytes are charged. With c.mu held or before
-// others know the cache. It tells whether that was enough.
+// evict removes what is not leased, least recently used first, until at most limit bytes are charged. With c.mu held or
+// before others know the cache. It tells whether that was enough.
 func (c *Cache) evict(limit int64) bool {
 	for _, victim := range c.idle() {
 		if c.used <= limit {
@@ -133,15 +133,16 @@ func (c *Cache) remove(e *entry) {
 	delete(c.entries, e.hex)
 }
 
-// Lease pins the parts and sets room aside for those that lack, waiting until ctx ends for what others hold. It fails with
-// DISK_FULL when the parts can never fit: into the cache's limit, or onto the disk.
+// Lease pins the parts and sets room aside for those that lack, waiting until ctx ends for what others hold. It fails
+// with DISK_FULL when the parts can never fit: into the cache's limit, or onto the disk.
 func (c *Cache) Lease(ctx context.Context, parts []Part) (*Lease, error) {
 	parts, total, err := distinct(parts)
 	if err != nil {
 		return nil, err
 	}
 	if total > c.limit {
-		return nil, wire.Errorf(wire.CodeDiskFull, "the artifact has %d bytes, more than the %d that the node keeps", total, c.limit)
+		return nil, wire.Errorf(wire.CodeDiskFull, "the artifact has %d bytes, more than the %d that the node keeps", total,
+			c.limit)
 	}
 	for {
 		held, let, err := c.lease(parts)
@@ -160,7 +161,8 @@ func distinct(parts []Part) (once []Part, total int64, err error) {
 	seen := map[string]int64{}
 	for _, part := range parts {
 		if !hexForm.MatchString(part.hex()) || part.Size < 0 {
-			return nil, 0, wire.Errorf(wire.CodeDigestMismatch, "%.80q of %d bytes is no part of an artifact", part.Digest, part.Size)
+			return nil, 0, wire.Errorf(wire.CodeDigestMismatch, "%.80q of %d bytes is no part of an artifact", part.Digest,
+				part.Size)
 		}
 		size, again := seen[part.hex()]
 		if again && size != part.Size {
@@ -190,7 +192,8 @@ func (c *Cache) lease(parts []Part) (*Lease, <-chan struct{}, error) {
 	}
 	if free := c.room(lacking); free < lacking {
 		c.unpin(held.entries)
-		return nil, nil, wire.Errorf(wire.CodeDiskFull, "the artifact needs %d bytes more, the node's disk has %d", lacking, free)
+		return nil, nil, wire.Errorf(wire.CodeDiskFull, "the artifact needs %d bytes more, the node's disk has %d", lacking,
+			free)
 	}
 	return held, nil, nil
 }

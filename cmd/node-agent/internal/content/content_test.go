@@ -214,7 +214,8 @@ func TestRubbishInTheDirectoryIsRemoved(t *testing.T) {
 	kept := keep(t, open(t, dir, 100), "kept")
 	require.NoError(t, os.MkdirAll(filepath.Join(dir, "sha256", "folder", "deep"), 0o700))
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "partial", ".new-1"), []byte("x"), 0o600))
-	require.NoError(t, os.WriteFile(filepath.Join(dir, "partial", strings.TrimPrefix(kept.Digest, "sha256:")), []byte("ke"), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "partial", strings.TrimPrefix(kept.Digest, "sha256:")),
+		[]byte("ke"), 0o600))
 	open(t, dir, 100)
 	require.Equal(t, []string{kept.Digest}, names(t, dir, "sha256"))
 	require.Empty(t, names(t, dir, "partial"))

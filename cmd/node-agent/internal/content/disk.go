@@ -18,9 +18,9 @@ const (
 	block = 4 << 10
 )
 
-// disk is a file that is written once, from its end on. It is written past the page cache where the filesystem has that (ADR 0030):
-// the copy into the cache and the writing back are processor time that the node's own work has better use for, and a large part
-// would drive that work's files out of memory.
+// disk is a file that is written once, from its end on. It is written past the page cache where the filesystem has that
+// (ADR 0030): the copy into the cache and the writing back are processor time that the node's own work has better use
+// for, and a large part would drive that work's files out of memory.
 type disk struct {
 	plain  *os.File
 	direct *os.File // nil where the filesystem has none
@@ -74,8 +74,8 @@ func newPiece(most int64) []byte {
 	return raw[skip : skip+size : skip+size]
 }
 
-// writer hashes pieces and writes them, each in their order and in a goroutine of its own, until the first that cannot be
-// written:
+// writer hashes pieces and writes them, each in their order and in a goroutine of its own, until the first that cannot
+// be written:
 //
 //	free ──▶ filled by the reader ──▶ full ──▶ hash ──▶ hashed ──▶ write ──▶ free
 type writer struct {
@@ -93,7 +93,8 @@ type writer struct {
 func (d *disk) writer(offset, left int64, sum hash.Hash) *writer {
 	channel := func() chan []byte { return make(chan []byte, pieces) }
 	w := &writer{
-		disk: d, written: offset, free: channel(), full: channel(), hashed: channel(), failed: make(chan struct{}), ended: make(chan struct{}),
+		disk: d, written: offset, free: channel(), full: channel(), hashed: channel(), failed: make(chan struct{}),
+		ended: make(chan struct{}),
 	}
 	for n := range int64(pieces) {
 		if n*Buffer < left {

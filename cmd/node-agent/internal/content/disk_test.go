@@ -31,7 +31,8 @@ func TestAFileIsTheSameHoweverItIsWritten(t *testing.T) {
 			file := filepath.Join(t.TempDir(), "part")
 			raw := pattern(3*Buffer + 17)
 			var at int64
-			for _, upTo := range []int64{0, 1, block - 1, block, 5*block + 3, Buffer, Buffer + block, 3 * Buffer, 3*Buffer + 17} {
+			for _, upTo := range []int64{0, 1, block - 1, block, 5*block + 3, Buffer, Buffer + block, 3 * Buffer,
+				3*Buffer + 17} {
 				d, err := openDisk(file) // gone on with, as after a crash
 				require.NoError(t, err)
 				spoil(d)
@@ -101,7 +102,8 @@ func TestTheFirstWriteThatFailsEndsTheWriting(t *testing.T) {
 
 func TestAPieceIsNoLargerThanWhatIsLeft(t *testing.T) {
 	t.Parallel()
-	for left, want := range map[int64]int{1: block, block: block, block + 1: 2 * block, Buffer - 1: Buffer, 10 * Buffer: Buffer} {
+	for left, want := range map[int64]int{1: block, block: block, block + 1: 2 * block, Buffer - 1: Buffer,
+		10 * Buffer: Buffer} {
 		require.Len(t, newPiece(left), want, "%d left", left)
 	}
 	d := &disk{}

@@ -67,9 +67,9 @@ type WriteError struct{ error }
 // Unwrap gives what failed.
 func (e WriteError) Unwrap() error { return e.error }
 
-// Copy appends what comes, hashing and writing it while more comes, and tells progress of what was read. It stops at the
-// part's size and says whether more would have come. Its error is of the reading, or a WriteError, after which the download
-// can only be closed.
+// Copy appends what comes, hashing and writing it while more comes, and tells progress of what was read. It stops at
+// the part's size and says whether more would have come. Its error is of the reading, or a WriteError, after which the
+// download can only be closed.
 func (d *Download) Copy(from io.Reader, progress func(bytes int64)) (longer bool, err error) {
 	w := d.file.writer(d.offset, d.part.Size-d.offset, d.sum)
 	for at := d.offset; err == nil && at < d.part.Size; {

@@ -45,8 +45,8 @@ func (l *Lease) entry(part Part) *entry {
 	panic("content: the part is not leased")
 }
 
-// Begin gives the download of a part, or nil when the part is there. One task at a time downloads a part: Begin waits for the
-// others until ctx ends.
+// Begin gives the download of a part, or nil when the part is there. One task at a time downloads a part: Begin waits
+// for the others until ctx ends.
 func (l *Lease) Begin(ctx context.Context, part Part) (*Download, error) {
 	e := l.entry(part)
 	select {
@@ -69,7 +69,8 @@ func (l *Lease) Begin(ctx context.Context, part Part) (*Download, error) {
 	return download, nil
 }
 
-// Reader reads a part that is there. At its last byte it fails with ErrCorrupt when what it read is not the part, and drops it.
+// Reader reads a part that is there. At its last byte it fails with ErrCorrupt when what it read is not the part, and
+// drops it.
 func (l *Lease) Reader(part Part) (io.ReadCloser, error) {
 	e := l.entry(part)
 	file, err := os.Open(l.cache.whole(e.hex))
@@ -93,7 +94,8 @@ func (l *Lease) Reader(part Part) (io.ReadCloser, error) {
 // Bytes reads a small part whole; more than limit bytes are refused.
 func (l *Lease) Bytes(part Part, limit int64) ([]byte, error) {
 	if part.Size > limit {
-		return nil, wire.Errorf(wire.CodeArtifactUnavailable, "%s has %d bytes, at most %d are possible for a manifest", part.Digest, part.Size, limit)
+		return nil, wire.Errorf(wire.CodeArtifactUnavailable, "%s has %d bytes, at most %d are possible for a manifest",
+			part.Digest, part.Size, limit)
 	}
 	reader, err := l.Reader(part)
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package device finds the GPUs of the node with their identities: by the vendor's program where it is installed, else by
-// what the driver publishes below /proc and /sys. A node of a lab declares stand-ins instead.
+// Package device finds the GPUs of the node with their identities: by the vendor's program where it is installed, else
+// by what the driver publishes below /proc and /sys. A node of a lab declares stand-ins instead.
 package device
 
 import (
@@ -23,7 +23,8 @@ type Source struct {
 	SMI string
 }
 
-// List returns the node's GPUs by their number. Without any, or when not every one of them has an identity, it returns none.
+// List returns the node's GPUs by their number. Without any, or when not every one of them has an identity, it returns
+// none.
 func (s Source) List(ctx context.Context) []gql.DeviceInput {
 	ctx, cancel := context.WithTimeout(ctx, smiTimeout)
 	defer cancel()
@@ -48,7 +49,8 @@ func StandIns(node, model string, count int) []gql.DeviceInput {
 
 func nvidiaPath(minor int) string { return "/dev/nvidia" + strconv.Itoa(minor) }
 
-// identified returns the devices numbered in their order, and none when one of them has no identity or two have the same.
+// identified returns the devices numbered in their order, and none when one of them has no identity or two have the
+// same.
 func identified(devices []gql.DeviceInput) []gql.DeviceInput {
 	seen := make(map[string]bool, len(devices))
 	for i := range devices {

@@ -15,19 +15,24 @@ import (
 func TestNvidiaIsAskedByTheVendorsProgram(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()
-	write(t, root, "proc/driver/nvidia/gpus/0000:3b:00.0/information", "Model: \t\t NVIDIA H100\nGPU UUID: \t GPU-????\nDevice Minor: \t 4\n")
+	write(t, root, "proc/driver/nvidia/gpus/0000:3b:00.0/information",
+		"Model: \t\t NVIDIA H100\nGPU UUID: \t GPU-????\nDevice Minor: \t 4\n")
 	smi := program(t, `echo "GPU-aa11, 00000000:3B:00.0, NVIDIA H100 80GB HBM3, 81559"; echo "GPU-bb22, 00000000:86:00.0, NVIDIA H100 80GB HBM3, [N/A]"`)
 	require.Equal(t, []gql.DeviceInput{
-		{Uuid: "GPU-aa11", Index: 0, Minor: 4, PciAddress: "0000:3b:00.0", Path: "/dev/nvidia4", Model: "NVIDIA H100 80GB HBM3", MemoryMiB: 81559},
-		{Uuid: "GPU-bb22", Index: 1, Minor: 1, PciAddress: "0000:86:00.0", Path: "/dev/nvidia1", Model: "NVIDIA H100 80GB HBM3"},
+		{Uuid: "GPU-aa11", Index: 0, Minor: 4, PciAddress: "0000:3b:00.0", Path: "/dev/nvidia4",
+			Model: "NVIDIA H100 80GB HBM3", MemoryMiB: 81559},
+		{Uuid: "GPU-bb22", Index: 1, Minor: 1, PciAddress: "0000:86:00.0", Path: "/dev/nvidia1",
+			Model: "NVIDIA H100 80GB HBM3"},
 	}, device.Source{Root: root, SMI: smi}.List(t.Context()))
 }
 
 func TestNvidiaIsReadFromTheDriverWithoutThatProgram(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()
-	write(t, root, "proc/driver/nvidia/gpus/0000:86:00.0/information", "Model: NVIDIA A100\nGPU UUID: GPU-b\nDevice Minor: 1\n")
-	write(t, root, "proc/driver/nvidia/gpus/0000:f1:00.0/information", "Model: NVIDIA A100\nGPU UUID: GPU-a\nDevice Minor: 0\n")
+	write(t, root, "proc/driver/nvidia/gpus/0000:86:00.0/information",
+		"Model: NVIDIA A100\nGPU UUID: GPU-b\nDevice Minor: 1\n")
+	write(t, root, "proc/driver/nvidia/gpus/0000:f1:00.0/information",
+		"Model: NVIDIA A100\nGPU UUID: GPU-a\nDevice Minor: 0\n")
 	require.Equal(t, []gql.DeviceInput{
 		{Uuid: "GPU-a", Index: 0, Minor: 0, PciAddress: "0000:f1:00.0", Path: "/dev/nvidia0", Model: "NVIDIA A100"},
 		{Uuid: "GPU-b", Index: 1, Minor: 1, PciAddress: "0000:86:00.0", Path: "/dev/nvidia1", Model: "NVIDIA A100"},

@@ -40,7 +40,8 @@ func (s Source) asked(ctx context.Context) []gql.DeviceInput {
 		}
 		memory, _ := strconv.Atoi(strings.TrimSpace(columns[3])) // 0 where the vendor says [N/A]
 		found = append(found, gql.DeviceInput{
-			Uuid: strings.TrimSpace(columns[0]), PciAddress: pci, Model: strings.TrimSpace(columns[2]), MemoryMiB: memory, Minor: minor, Path: nvidiaPath(minor),
+			Uuid: strings.TrimSpace(columns[0]), PciAddress: pci, Model: strings.TrimSpace(columns[2]), MemoryMiB: memory,
+			Minor: minor, Path: nvidiaPath(minor),
 		})
 	}
 	return identified(found)
@@ -60,7 +61,8 @@ func (s Source) nvidia(context.Context) []gql.DeviceInput {
 			return nil
 		}
 		found = append(found, gql.DeviceInput{
-			Uuid: fields["GPU UUID"], PciAddress: pciAddress(filepath.Base(filepath.Dir(file))), Model: fields["Model"], Minor: minor, Path: nvidiaPath(minor),
+			Uuid: fields["GPU UUID"], PciAddress: pciAddress(filepath.Base(filepath.Dir(file))), Model: fields["Model"],
+			Minor: minor, Path: nvidiaPath(minor),
 		})
 	}
 	slices.SortFunc(found, func(a, b gql.DeviceInput) int { return a.Minor - b.Minor })

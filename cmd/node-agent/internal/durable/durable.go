@@ -44,8 +44,8 @@ func WriteJSON(name string, v any) error {
 	return WriteFile(name, raw, 0o600)
 }
 
-// NoteJSON replaces name by v as JSON, and leaves it to the kernel when that is on the disk: for what is written again before
-// it is read after a power cut.
+// NoteJSON replaces name by v as JSON, and leaves it to the kernel when that is on the disk: for what is written again
+// before it is read after a power cut.
 func NoteJSON(name string, v any, mode os.FileMode) error {
 	raw, err := json.Marshal(v)
 	if err == nil {

@@ -30,7 +30,8 @@ type Fetcher struct {
 	slots chan struct{}
 }
 
-// Opener opens the delivery of a task. It asks again while the platform is away, until ctx ends; its errors carry a code.
+// Opener opens the delivery of a task. It asks again while the platform is away, until ctx ends; its errors carry a
+// code.
 type Opener func(ctx context.Context, taskID string) (gql.ArtifactDelivery, error)
 
 // New makes a Fetcher. A nil transport is the default one.
@@ -88,8 +89,8 @@ func size(parts []Descriptor) (total int64) {
 // Release lets the cache do as it likes with the parts.
 func (a *Artifact) Release() { a.lease.Release() }
 
-// Read hands the part's bytes to use, verifying them: the last of them fails when they are not the part. Then the part is fetched
-// anew and use is called again, so that it must not keep what failed.
+// Read hands the part's bytes to use, verifying them: the last of them fails when they are not the part. Then the part
+// is fetched anew and use is called again, so that it must not keep what failed.
 func (a *Artifact) Read(ctx context.Context, part Descriptor, use func(io.Reader) error) error {
 	for range maxWrong {
 		err := a.read(part, use)
@@ -125,8 +126,8 @@ type session struct {
 	delivery gql.ArtifactDelivery
 }
 
-// Fetch brings the artifact into the cache, whole and verified, and keeps it there until it is released. It goes on until ctx
-// ends; its errors carry a code, but for those of ctx.
+// Fetch brings the artifact into the cache, whole and verified, and keeps it there until it is released. It goes on
+// until ctx ends; its errors carry a code, but for those of ctx.
 func (f *Fetcher) Fetch(ctx context.Context, wanted Wanted) (*Artifact, error) {
 	s := &session{fetcher: f, wanted: wanted}
 	if _, err := s.renew(ctx, ""); err != nil {
@@ -210,10 +211,12 @@ func (s *session) describe(ctx context.Context) (*Artifact, error) {
 	return nil, unavailable("the artifact is an index of indexes, more than %d deep", maxDepth)
 }
 
-// manifest reads one. Its lease ends before the next begins: whoever holds room while it waits for more could wait for ever.
+// manifest reads one. Its lease ends before the next begins: whoever holds room while it waits for more could wait for
+// ever.
 func (s *session) manifest(ctx context.Context, of Descriptor) (document, error) {
 	if of.Size > maxManifest {
-		return document{}, unavailable("the manifest %s has %d bytes, at most %d are possible", of.Digest, of.Size, maxManifest)
+		return document{}, unavailable("the manifest %s has %d bytes, at most %d are possible", of.Digest, of.Size,
+			maxManifest)
 	}
 	lease, err := s.fetcher.cache.Lease(ctx, []content.Part{of.Part()})
 	if err != nil {

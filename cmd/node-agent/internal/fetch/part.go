@@ -29,7 +29,8 @@ const (
 )
 
 func mismatch(part Descriptor) error {
-	return wire.Errorf(wire.CodeDigestMismatch, "what was delivered as %s is something else, %d times", part.Digest, maxWrong)
+	return wire.Errorf(wire.CodeDigestMismatch, "what was delivered as %s is something else, %d times", part.Digest,
+		maxWrong)
 }
 
 // refusedError is an answer other than the bytes.
@@ -128,7 +129,8 @@ func (s *session) progress(more int64) {
 	}
 }
 
-// once asks for what lacks of a part, one time. No error means that the answer ended where it said; the bytes need not be right.
+// once asks for what lacks of a part, one time. No error means that the answer ended where it said; the bytes need not
+// be right.
 func (s *session) once(ctx context.Context, download *content.Download, part Descriptor) (longer bool, err error) {
 	if download.Offset() == part.Size {
 		return false, nil // an agent that was killed had all of it
@@ -168,8 +170,8 @@ func (w *watched) Read(into []byte) (int, error) {
 	return n, err
 }
 
-// ask opens the part's bytes from offset on. A token that ended is renewed once; any other refusal opens the delivery again
-// too, since the platform says there why the artifact may not be had any more.
+// ask opens the part's bytes from offset on. A token that ended is renewed once; any other refusal opens the delivery
+// again too, since the platform says there why the artifact may not be had any more.
 func (s *session) ask(ctx context.Context, part Descriptor, offset int64) (io.ReadCloser, error) {
 	token, err := s.renew(ctx, "")
 	if err != nil {

@@ -42,8 +42,8 @@ type Allocator struct {
 type span struct{ from, to uint64 }
 
 // Open reads who has which range from dir. First is where ranges begin, 0 for DefaultFirst; count bounds how many there
-// are, 0 for all up to the last id. Where the search for a free range starts depends on dir, so that the agents of several
-// nodes on one kernel rarely have the same.
+// are, 0 for all up to the last id. Where the search for a free range starts depends on dir, so that the agents of
+// several nodes on one kernel rarely have the same.
 func Open(dir string, first, count uint32) (*Allocator, error) {
 	if first == 0 {
 		first = DefaultFirst

@@ -160,7 +160,9 @@ func (j *Journal) Finish(taskID string, outcome Outcome) error {
 
 // Reported notes that the platform has the outcome of this fence; of another fence it says nothing.
 func (j *Journal) Reported(taskID string, fence int64) error {
-	return j.change(taskID, func(entry *Entry) { entry.Reported = entry.Reported || entry.Fence == fence && entry.Outcome != nil })
+	return j.change(taskID, func(entry *Entry) {
+		entry.Reported = entry.Reported || entry.Fence == fence && entry.Outcome != nil
+	})
 }
 
 func (j *Journal) change(taskID string, apply func(*Entry)) error {

@@ -30,7 +30,8 @@ func TestReopenedJournalKnowsWhatRanAndWhatIsUnreported(t *testing.T) {
 	require.NoError(t, j.Accept("tsk_runs", 3, "mem_a", "RUN"))
 	require.NoError(t, j.Started("tsk_runs", "epoch1"))
 	require.NoError(t, j.Accept("tsk_done", 1, "mem_a", "RUN"))
-	require.NoError(t, j.Finish("tsk_done", journal.Outcome{State: "SUCCEEDED", Result: json.RawMessage(`{"exitCode":0}`)}))
+	require.NoError(t, j.Finish("tsk_done", journal.Outcome{State: "SUCCEEDED",
+		Result: json.RawMessage(`{"exitCode":0}`)}))
 	require.NoError(t, j.Accept("tsk_acked", 1, "mem_a", "RUN"))
 	require.NoError(t, j.Finish("tsk_acked", journal.Outcome{State: "FAILED"}))
 	require.NoError(t, j.Reported("tsk_acked", 1))

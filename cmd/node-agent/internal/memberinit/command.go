@@ -48,7 +48,8 @@ func (s Settings) prepareRun(request wire.Run) (prepared, error) {
 	case request.Builtin != wire.BuiltinCloudInit:
 		return prepared{}, wire.Errorf(wire.CodeProtocolUnknown, "builtin %q is not known", request.Builtin)
 	case s.Mode != ModeContainer:
-		return prepared{}, wire.Errorf(wire.CodeCloudInitMissing, "the member is no container, in which cloud-init could boot it")
+		return prepared{}, wire.Errorf(wire.CodeCloudInitMissing,
+			"the member is no container, in which cloud-init could boot it")
 	}
 	_, who, err := s.accounts().Credential("")
 	env := append(s.environment(who, nil), "GOMAXPROCS=2")
@@ -77,8 +78,10 @@ func (s Settings) environment(who accounts.Account, env []string) []string {
 	if s.Mode == ModeProcess {
 		home, root, temp = filepath.Join(s.Root, "home"), s.Root, filepath.Join(s.Root, "tmp")
 	}
-	full := []string{"PATH=" + DefaultPath, "LANG=C.UTF-8", "HOME=" + home, "USER=" + who.Name, "LOGNAME=" + who.Name, "TMPDIR=" + temp}
-	full = append(append(append(full, s.Env...), env...), EnvMember+"="+s.MemberID, EnvInstance+"="+s.InstanceID, EnvRoot+"="+root)
+	full := []string{"PATH=" + DefaultPath, "LANG=C.UTF-8", "HOME=" + home, "USER=" + who.Name, "LOGNAME=" + who.Name,
+		"TMPDIR=" + temp}
+	full = append(append(append(full, s.Env...), env...), EnvMember+"="+s.MemberID, EnvInstance+"="+s.InstanceID,
+		EnvRoot+"="+root)
 	return lastWins(full)
 }
 

@@ -4,8 +4,8 @@
 //	agent ──OCI runtime──▶ container ──process 1──▶ init ──▶ shim ──▶ command of a run
 //	agent ──unix socket───────────────────────────▶ init ──▶ supervised process
 //
-// Init is the agent's own binary, bound into the container. It inherits the socket as a descriptor, so that no path of the
-// member leads to it, and has a folder of the node for results and logs.
+// Init is the agent's own binary, bound into the container. It inherits the socket as a descriptor, so that no path of
+// the member leads to it, and has a folder of the node for results and logs.
 //
 // Without root there are no containers: boot opens the socket and the state directory of a plain directory and executes
 // init, a child subreaper. What it runs comes back to it however often it forks, as long as init lives.

@@ -9,7 +9,8 @@ import (
 )
 
 func (p *pipes) feed(command prepared, stdin []byte) {
-	spec := shimSpec{Path: command.path, Args: command.args, Dir: command.dir, Env: command.env, Credential: command.credential}
+	spec := shimSpec{Path: command.path, Args: command.args, Dir: command.dir, Env: command.env,
+		Credential: command.credential}
 	_ = json.NewEncoder(p.spec.write).Encode(spec)
 	_ = p.spec.write.Close()
 	_, _ = p.stdin.write.Write(stdin) // a command need not read its input

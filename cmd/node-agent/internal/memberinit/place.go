@@ -18,8 +18,8 @@ const (
 	placePatience = time.Minute
 )
 
-// handlePlace takes a file of any size through the connection: never more of it than a buffer is in memory, nothing of the
-// node's is handed into the member, and what the agent does not finish leaves nothing behind.
+// handlePlace takes a file of any size through the connection: never more of it than a buffer is in memory, nothing of
+// the node's is handed into the member, and what the agent does not finish leaves nothing behind.
 func (s *server) handlePlace(conn net.Conn, request wire.Request) {
 	draft, err := s.settings.draft(*request.File)
 	if err != nil {
@@ -58,14 +58,16 @@ func (d *draft) reserve(size int64) error {
 	}
 	err := unix.Fallocate(int(d.handle.Fd()), 0, 0, size)
 	if errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) || errors.Is(err, unix.EFBIG) {
-		return wire.Errorf(wire.CodeDiskFull, "path: there is no room for the %d bytes of %q in the member", size, d.file.Path)
+		return wire.Errorf(wire.CodeDiskFull, "path: there is no room for the %d bytes of %q in the member", size,
+			d.file.Path)
 	}
 	return nil
 }
 
 func (d *draft) receive(conn net.Conn, size int64) error {
 	// Neither end is given as what it is, since the copy would go around the buffer, in pieces of another size.
-	got, err := io.CopyBuffer(struct{ io.Writer }{d.handle}, io.LimitReader(patient{conn}, size), make([]byte, placeBuffer))
+	got, err := io.CopyBuffer(struct{ io.Writer }{d.handle}, io.LimitReader(patient{conn}, size),
+		make([]byte, placeBuffer))
 	if err == nil && got != size {
 		err = io.ErrUnexpectedEOF
 	}

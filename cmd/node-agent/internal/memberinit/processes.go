@@ -34,12 +34,14 @@ func (t *processes) start(spec wire.ProcessSpec) (wire.Process, error) {
 	known := t.byName[spec.Name]
 	if known != nil && known.supervised() {
 		if !reflect.DeepEqual(known.spec, spec) {
-			return wire.Process{}, wire.Errorf(wire.CodeProcessDiffers, "process %q runs with another specification; stop it first", spec.Name)
+			return wire.Process{}, wire.Errorf(wire.CodeProcessDiffers,
+				"process %q runs with another specification; stop it first", spec.Name)
 		}
 		return known.report(), nil
 	}
 	if known == nil && len(t.byName) >= maxProcesses {
-		return wire.Process{}, wire.Errorf(wire.CodeLimitExceeded, "the member has %d supervised processes already", maxProcesses)
+		return wire.Process{}, wire.Errorf(wire.CodeLimitExceeded, "the member has %d supervised processes already",
+			maxProcesses)
 	}
 	return t.launch(spec)
 }

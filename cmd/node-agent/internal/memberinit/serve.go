@@ -119,7 +119,8 @@ func assemble(with opened) (*server, *reaper, error) {
 	}
 	reap := newReaper()
 	return &server{
-		settings: settings, log: slog.New(slog.NewJSONHandler(own, nil)), listener: with.listener, exit: make(chan time.Duration, 1),
+		settings: settings, log: slog.New(slog.NewJSONHandler(own, nil)), listener: with.listener,
+		exit:      make(chan time.Duration, 1),
 		runs:      &runs{settings: settings, reap: reap, results: stored, byKey: map[string]*run{}},
 		processes: &processes{settings: settings, reap: reap, logs: logs, byName: map[string]*process{}},
 	}, reap, nil

@@ -31,8 +31,8 @@ func deviceName(memberID string) string {
 	return devicePrefix + hex.EncodeToString(sum[:5])
 }
 
-// plug makes a member's pair of devices, one end in the network namespace of pid, and sets both up. What a call that was
-// interrupted left of it is made again.
+// plug makes a member's pair of devices, one end in the network namespace of pid, and sets both up. What a call that
+// was interrupted left of it is made again.
 func plug(member Member, pid int, node netip.Addr) error {
 	name := deviceName(member.ID)
 	if err := unplug(name); err != nil {
@@ -88,12 +88,14 @@ func setUp(member Member, pid int, node netip.Addr, outer netlink.Link) error {
 	if err := netlink.LinkSetUp(outer); err != nil {
 		return err
 	}
-	neighbour := &netlink.Neigh{LinkIndex: outer.Attrs().Index, IP: member.Address.AsSlice(), HardwareAddr: hardware, State: netlink.NUD_PERMANENT}
+	neighbour := &netlink.Neigh{LinkIndex: outer.Attrs().Index, IP: member.Address.AsSlice(), HardwareAddr: hardware,
+		State: netlink.NUD_PERMANENT}
 	if err := netlink.NeighSet(neighbour); err != nil {
 		return err
 	}
 	for _, block := range member.prefixes() {
-		route := &netlink.Route{LinkIndex: outer.Attrs().Index, Dst: ipNet(block), Protocol: routeProtocol, Scope: netlink.SCOPE_LINK}
+		route := &netlink.Route{LinkIndex: outer.Attrs().Index, Dst: ipNet(block), Protocol: routeProtocol,
+			Scope: netlink.SCOPE_LINK}
 		if block.Addr() != member.Address { // the member is the way to its ranges
 			route.Gw, route.Scope = member.Address.AsSlice(), netlink.SCOPE_UNIVERSE
 			route.SetFlag(netlink.FLAG_ONLINK)
@@ -105,8 +107,8 @@ func setUp(member Member, pid int, node netip.Addr, outer netlink.Link) error {
 	return nil
 }
 
-// quiet keeps IPv6 away from a device and holds senders against routes a second time. Where a setting cannot be made the
-// rules hold alone.
+// quiet keeps IPv6 away from a device and holds senders against routes a second time. Where a setting cannot be made
+// the rules hold alone.
 func quiet(device string) {
 	for name, value := range map[string]string{
 		"ipv6/conf/" + device + "/disable_ipv6": "1", "ipv4/conf/" + device + "/rp_filter": "1",

@@ -64,7 +64,8 @@ func outside(offset uint32, block netip.Prefix) []expr.Any {
 func masked(op expr.CmpOp, offset uint32, block netip.Prefix) []expr.Any {
 	mask := ^uint32(0) << (32 - block.Bits())
 	return append(ipv4(), address(offset),
-		&expr.Bitwise{SourceRegister: register, DestRegister: register, Len: 4, Mask: binaryutil.BigEndian.PutUint32(mask), Xor: make([]byte, 4)},
+		&expr.Bitwise{SourceRegister: register, DestRegister: register, Len: 4, Mask: binaryutil.BigEndian.PutUint32(mask),
+			Xor: make([]byte, 4)},
 		&expr.Cmp{Op: op, Register: register, Data: block.Masked().Addr().AsSlice()})
 }
 
@@ -82,14 +83,16 @@ func replies() []expr.Any {
 	state := expr.CtStateBitESTABLISHED | expr.CtStateBitRELATED
 	return []expr.Any{
 		&expr.Ct{Register: register, Key: expr.CtKeySTATE},
-		&expr.Bitwise{SourceRegister: register, DestRegister: register, Len: 4, Mask: binaryutil.NativeEndian.PutUint32(state), Xor: make([]byte, 4)},
+		&expr.Bitwise{SourceRegister: register, DestRegister: register, Len: 4,
+			Mask: binaryutil.NativeEndian.PutUint32(state), Xor: make([]byte, 4)},
 		&expr.Cmp{Op: expr.CmpOpNeq, Register: register, Data: make([]byte, 4)},
 	}
 }
 
 // forged fits packets whose sender the node would not answer by the device that they came from.
 func forged() []expr.Any {
-	return matches(expr.CmpOpEq, make([]byte, 4), &expr.Fib{Register: register, ResultOIF: true, FlagSADDR: true, FlagIIF: true})
+	return matches(expr.CmpOpEq, make([]byte, 4), &expr.Fib{Register: register, ResultOIF: true, FlagSADDR: true,
+		FlagIIF: true})
 }
 
 // port fits packets to a port.
@@ -114,7 +117,8 @@ func jump(chain string) []expr.Any {
 // reset and unreachable tell the sender at once, so that a program that asks for what is shut fails instead of waiting.
 // The kernel sends resets without a bound, and messages at the pace that it has for them.
 func reset() []expr.Any {
-	return append(matches(expr.CmpOpEq, []byte{unix.IPPROTO_TCP}, &expr.Meta{Key: expr.MetaKeyL4PROTO, Register: register}),
+	return append(matches(expr.CmpOpEq, []byte{unix.IPPROTO_TCP},
+		&expr.Meta{Key: expr.MetaKeyL4PROTO, Register: register}),
 		&expr.Reject{Type: unix.NFT_REJECT_TCP_RST})
 }
 

@@ -31,8 +31,8 @@ type Fabric struct {
 }
 
 // Open finds out whether the node can have a network of members, and prepares it: forwarding, and rules that refuse
-// everything until the first view comes. Rules of an earlier agent stay until then, as its members do. node is the address by which other nodes reach this one, platform where its
-// members reach the platform.
+// everything until the first view comes. Rules of an earlier agent stay until then, as its members do. node is the
+// address by which other nodes reach this one, platform where its members reach the platform.
 func Open(node netip.Addr, platform []netip.AddrPort, log *slog.Logger) (*Fabric, error) {
 	if !node.Is4() || node.IsLoopback() {
 		return nil, fmt.Errorf("the node's address %s is no IPv4 address that others reach", node)
@@ -81,7 +81,9 @@ func (f *Fabric) forget(before, now View) {
 	for _, instance := range before.Instances {
 		i := slices.IndexFunc(now.Instances, func(other Instance) bool { return other.ID == instance.ID })
 		for _, member := range instance.Members {
-			left := i < 0 || !slices.ContainsFunc(now.Instances[i].Members, func(other Member) bool { return other.ID == member.ID })
+			left := i < 0 || !slices.ContainsFunc(now.Instances[i].Members, func(other Member) bool {
+				return other.ID == member.ID
+			})
 			if left || !subset(instance.Reaches, now.Instances[i].Reaches) {
 				gone = append(gone, member.prefixes()...)
 			}

@@ -107,7 +107,8 @@ func TestAcceptedSharesAndDeclaredEndpointsAreOpen(t *testing.T) {
 	r := newRig(t)
 	plane, guest, web := on(r.n1, "plane", 1), on(r.n2, "guest", 2), on(r.n1, "web", 3)
 	web.Open = []Port{{"tcp", 7000}}
-	view := r.view(instance("plane", plane), Instance{ID: "ins_guest", Reaches: []string{"ins_plane"}, Members: []Member{guest}}, instance("web", web))
+	view := r.view(instance("plane", plane), Instance{ID: "ins_guest", Reaches: []string{"ins_plane"},
+		Members: []Member{guest}}, instance("web", web))
 	r.everywhere(view)
 	p, g, w := r.n1.listening(plane), r.n2.listening(guest), r.n1.listening(web)
 	w.at.serve("0.0.0.0:7002")
@@ -152,7 +153,8 @@ func TestARestartedAgentPutsRightWhatItFinds(t *testing.T) {
 	r := newRig(t)
 	a1, a2, b := r.three()
 	require.NoError(t, r.n1.do(func() error { // what a killed agent may leave
-		return errors.Join(uninstall(), netlink.LinkAdd(&netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: deviceName("mem_stray")}, PeerName: "stray"}))
+		return errors.Join(uninstall(),
+			netlink.LinkAdd(&netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: deviceName("mem_stray")}, PeerName: "stray"}))
 	}))
 	r.n1.open()
 	refused(t, a1, a2.port(7000)) // until the platform's view is there nothing is open
@@ -178,7 +180,8 @@ func TestARestartedAgentPutsRightWhatItFinds(t *testing.T) {
 	r.n2.apply(r.view(instance("a", a1.Member), instance("b", b.Member))) // a2 is removed
 	r.n1.apply(r.view(instance("a", a1.Member)))
 	require.NoError(t, r.n1.do(func() error {
-		routes, err := netlink.RouteListFiltered(netlink.FAMILY_V4, &netlink.Route{Protocol: routeProtocol}, netlink.RT_FILTER_PROTOCOL)
+		routes, err := netlink.RouteListFiltered(netlink.FAMILY_V4, &netlink.Route{Protocol: routeProtocol},
+			netlink.RT_FILTER_PROTOCOL)
 		for _, route := range routes {
 			require.NotContains(t, route.Dst.String(), a2.Address.String())
 		}

@@ -82,7 +82,8 @@ func addAddress(device, address string) error {
 func cable(t *testing.T, a *space, nameA, addressA string, b *space, nameB, addressB string) {
 	t.Helper()
 	require.NoError(t, a.do(func() error {
-		return netlink.LinkAdd(&netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: nameA}, PeerName: nameB, PeerNamespace: netlink.NsFd(int(b.ns))})
+		return netlink.LinkAdd(&netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: nameA}, PeerName: nameB,
+			PeerNamespace: netlink.NsFd(int(b.ns))})
 	}))
 	for _, end := range []struct {
 		at            *space
@@ -225,7 +226,8 @@ func refused(t *testing.T, from *member, address string) {
 	t.Helper()
 	_, err := from.ask(address)
 	require.Error(t, err, "%s reached %s", from.ID, address)
-	require.True(t, errors.Is(err, unix.ECONNREFUSED) || errors.Is(err, unix.EHOSTUNREACH), "%s to %s: %v", from.ID, address, err)
+	require.True(t, errors.Is(err, unix.ECONNREFUSED) || errors.Is(err, unix.EHOSTUNREACH), "%s to %s: %v", from.ID,
+		address, err)
 }
 
 // rig is two nodes and the world, on one segment or with a router between them.
@@ -302,11 +304,13 @@ var pools = []netip.Prefix{netip.MustParsePrefix("100.64.0.0/11"), netip.MustPar
 
 // on names a member of the pool's number on a node.
 func on(n *node, id string, number byte) Member {
-	return Member{ID: "mem_" + id, Address: netip.AddrFrom4([4]byte{100, 64, 0, number}), NodeID: n.addr.String(), Node: n.addr}
+	return Member{ID: "mem_" + id, Address: netip.AddrFrom4([4]byte{100, 64, 0, number}), NodeID: n.addr.String(),
+		Node: n.addr}
 }
 
 func (r *rig) view(instances ...Instance) View {
-	return View{Version: fmt.Sprint(instances), Pools: pools, Nodes: []netip.Addr{r.n1.addr, r.n2.addr}, Instances: instances}
+	return View{Version: fmt.Sprint(instances), Pools: pools, Nodes: []netip.Addr{r.n1.addr, r.n2.addr},
+		Instances: instances}
 }
 
 func instance(id string, members ...Member) Instance {

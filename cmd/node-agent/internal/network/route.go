@@ -115,7 +115,8 @@ func (w wanted) install(uplink, through netlink.Link) error {
 
 // prune removes this package's routes to other nodes that are not kept. Those of devices go with their devices.
 func prune(keep map[string]bool) (failed error) {
-	routes, err := netlink.RouteListFiltered(netlink.FAMILY_V4, &netlink.Route{Protocol: routeProtocol}, netlink.RT_FILTER_PROTOCOL)
+	routes, err := netlink.RouteListFiltered(netlink.FAMILY_V4, &netlink.Route{Protocol: routeProtocol},
+		netlink.RT_FILTER_PROTOCOL)
 	if err != nil {
 		return fmt.Errorf("list routes: %w", err)
 	}
@@ -153,8 +154,8 @@ func memberDevices() (map[int]bool, error) {
 	return found, nil
 }
 
-// tunnelDevice is the VXLAN device, made when it is missing or speaks for another address. It learns nothing: every node
-// has a hardware address that follows from its address.
+// tunnelDevice is the VXLAN device, made when it is missing or speaks for another address. It learns nothing: every
+// node has a hardware address that follows from its address.
 func tunnelDevice(node netip.Addr, uplink netlink.Link) (netlink.Link, error) {
 	wanted := &netlink.Vxlan{
 		LinkAttrs: netlink.LinkAttrs{Name: tunnel, MTU: uplink.Attrs().MTU - vxlanBytes, HardwareAddr: hardware(node)},
@@ -191,7 +192,8 @@ func neighbour(node netip.Addr, through netlink.Link) error {
 	index, at := through.Attrs().Index, hardware(node)
 	for _, entry := range []*netlink.Neigh{
 		{LinkIndex: index, IP: node.AsSlice(), HardwareAddr: at, State: netlink.NUD_PERMANENT},
-		{LinkIndex: index, Family: unix.AF_BRIDGE, Flags: netlink.NTF_SELF, IP: node.AsSlice(), HardwareAddr: at, State: netlink.NUD_PERMANENT},
+		{LinkIndex: index, Family: unix.AF_BRIDGE, Flags: netlink.NTF_SELF, IP: node.AsSlice(), HardwareAddr: at,
+			State: netlink.NUD_PERMANENT},
 	} {
 		if err := netlink.NeighSet(entry); err != nil {
 			return fmt.Errorf("the tunnel to node %s: %w", node, err)

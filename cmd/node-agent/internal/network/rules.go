@@ -36,11 +36,14 @@ type table struct {
 
 // install replaces the node's rules by those of the view, as one transaction.
 func install(view View, platform []netip.AddrPort) error {
-	conn, err := nftables.New(nftables.WithSockOptions(func(c *netlink.Conn) error { return c.SetWriteBuffer(sendBuffer) }))
+	conn, err := nftables.New(nftables.WithSockOptions(func(c *netlink.Conn) error {
+		return c.SetWriteBuffer(sendBuffer)
+	}))
 	if err != nil {
 		return fmt.Errorf("open nftables: %w", err)
 	}
-	t := &table{conn: conn, table: &nftables.Table{Family: nftables.TableFamilyINet, Name: tableName}, view: view, platform: platform}
+	t := &table{conn: conn, table: &nftables.Table{Family: nftables.TableFamilyINet, Name: tableName}, view: view,
+		platform: platform}
 	conn.AddTable(t.table)
 	conn.DelTable(t.table) // one that was there, or the one just named: a table that is not there cannot be deleted
 	conn.AddTable(t.table)
@@ -83,9 +86,11 @@ func uninstall() error {
 	return conn.Flush()
 }
 
-func (t *table) base(name string, kind nftables.ChainType, hook *nftables.ChainHook, priority *nftables.ChainPriority) *nftables.Chain {
+func (t *table) base(name string, kind nftables.ChainType, hook *nftables.ChainHook,
+	priority *nftables.ChainPriority) *nftables.Chain {
 	policy := nftables.ChainPolicyAccept // what is not of members is not this table's
-	return t.conn.AddChain(&nftables.Chain{Name: name, Table: t.table, Type: kind, Hooknum: hook, Priority: priority, Policy: &policy})
+	return t.conn.AddChain(&nftables.Chain{Name: name, Table: t.table, Type: kind, Hooknum: hook, Priority: priority,
+		Policy: &policy})
 }
 
 func (t *table) chain(name string) *nftables.Chain {
@@ -230,14 +235,16 @@ func (t *table) input() {
 // notFromNodes fits senders that are no nodes: nobody else speaks for members of other nodes.
 func notFromNodes(t *table) []expr.Any {
 	set := t.set("speakers", elements(slices.Clone(t.view.Nodes)), false)
-	return append(ipv4(), address(offsetSaddr), &expr.Lookup{SourceRegister: register, SetName: set.Name, SetID: set.ID, Invert: true})
+	return append(ipv4(), address(offsetSaddr), &expr.Lookup{SourceRegister: register, SetName: set.Name, SetID: set.ID,
+		Invert: true})
 }
 
 // toPlatform lets members reach the platform's public API, wherever it is.
 func (t *table) toPlatform(c *nftables.Chain) {
 	for _, at := range t.platform {
 		if at.Addr().Is4() {
-			t.rule(c, from(devicePrefix), within(offsetDaddr, netip.PrefixFrom(at.Addr(), 32)), port(Port{"tcp", at.Port()}), accept())
+			t.rule(c, from(devicePrefix), within(offsetDaddr, netip.PrefixFrom(at.Addr(), 32)), port(Port{"tcp", at.Port()}),
+				accept())
 		}
 	}
 }

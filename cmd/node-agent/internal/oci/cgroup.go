@@ -14,8 +14,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Cgroups is the node's cgroups below one folder, in all hierarchies, whatever the node has mounted. Paths are relative to
-// that folder.
+// Cgroups is the node's cgroups below one folder, in all hierarchies, whatever the node has mounted. Paths are relative
+// to that folder.
 type Cgroups struct {
 	// Version is 1 or 2.
 	Version int

@@ -2,8 +2,8 @@
 //
 //	agent ──thread with a mount namespace of its own──▶ layers, devices ──▶ runtime create ──▶ (network) ──▶ runtime start
 //
-// The runtime's calls, and the mounts that it needs, are made in a mount namespace that ends with the calls. The container
-// has a copy of them; the node's own mount table never has any, so that a killed agent leaves none behind and a member's
-// end is the end of its mounts. The same place has a view of the cgroups that any runtime understands, whatever the node
-// has mounted.
+// The runtime's calls, and the mounts that it needs, are made in a mount namespace that ends with the calls. The
+// container has a copy of them; the node's own mount table never has any, so that a killed agent leaves none behind and
+// a member's end is the end of its mounts. The same place has a view of the cgroups that any runtime understands,
+// whatever the node has mounted.
 package oci

@@ -26,7 +26,8 @@ type Layers struct {
 	Scratch, State, Init string
 }
 
-// assemble puts the member's root together. It runs apart, in a mount namespace that ends with the calls of the runtime.
+// assemble puts the member's root together. It runs apart, in a mount namespace that ends with the calls of the
+// runtime.
 func (l Layers) assemble(ids idrange.Range, devices []Device) error {
 	if err := unix.Mount("gpuaas", assembly, "tmpfs", unix.MS_NOSUID, "mode=711,size=4m"); err != nil {
 		return fmt.Errorf("mount %s: %w", assembly, err)
@@ -55,8 +56,8 @@ func (l Layers) assemble(ids idrange.Range, devices []Device) error {
 	)
 }
 
-// overlay is mounted by root outside of the member, so that its marks are attributes that the member can neither see nor
-// forge. The upper's folder is entered, because names of folders may hold what separates options.
+// overlay is mounted by root outside of the member, so that its marks are attributes that the member can neither see
+// nor forge. The upper's folder is entered, because names of folders may hold what separates options.
 func (l Layers) overlay() error {
 	if filepath.Dir(l.Upper) != filepath.Dir(l.Work) {
 		return errors.New("upper and work folder lie apart")
@@ -118,8 +119,8 @@ func mapped(from, to string, ids idrange.Range) error {
 	return unix.MoveMount(tree, "", unix.AT_FDCWD, to, unix.MOVE_MOUNT_F_EMPTY_PATH)
 }
 
-// userNamespace makes a namespace with the mapping of ids. Only a process can have one made, so one is started that waits
-// for its end on its standard input.
+// userNamespace makes a namespace with the mapping of ids. Only a process can have one made, so one is started that
+// waits for its end on its standard input.
 func userNamespace(ids idrange.Range) (*os.File, error) {
 	read, write, err := os.Pipe()
 	if err != nil {

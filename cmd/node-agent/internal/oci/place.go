@@ -13,8 +13,8 @@ import (
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/thread"
 )
 
-// assembly is the empty folder of the node over which members are put together, each in a mount namespace of its own. Every
-// folder above a member's root must be passable by the member's ids, which those of the agent's state are not.
+// assembly is the empty folder of the node over which members are put together, each in a mount namespace of its own.
+// Every folder above a member's root must be passable by the member's ids, which those of the agent's state are not.
 const assembly = "/run/gpuaas-members"
 
 const (
@@ -40,8 +40,8 @@ func private(do func() error) error {
 	return do()
 }
 
-// mountCgroups gives the thread a view of the cgroups that is of one version: all controllers of version 1 where the kernel
-// has any in use, else version 2. crun refuses a machine that shows both.
+// mountCgroups gives the thread a view of the cgroups that is of one version: all controllers of version 1 where the
+// kernel has any in use, else version 2. crun refuses a machine that shows both.
 func mountCgroups() error {
 	legacy := legacyControllers()
 	if len(legacy) == 0 {
@@ -51,7 +51,8 @@ func mountCgroups() error {
 		}
 		return unix.Mount("cgroup2", atCgroup, "cgroup2", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, "")
 	}
-	if err := unix.Mount("cgroup", atCgroup, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, "mode=755,size=1m"); err != nil {
+	if err := unix.Mount("cgroup", atCgroup, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC,
+		"mode=755,size=1m"); err != nil {
 		return err
 	}
 	for _, names := range legacy {
@@ -84,8 +85,8 @@ func mountController(names string) error {
 	return nil
 }
 
-// legacyControllers lists the hierarchies of version 1 as the kernel names them, "memory" or "cpu,cpuacct". Machines with
-// version 2 may have one left that is for names alone, which does not count.
+// legacyControllers lists the hierarchies of version 1 as the kernel names them, "memory" or "cpu,cpuacct". Machines
+// with version 2 may have one left that is for names alone, which does not count.
 func legacyControllers() (hierarchies []string) {
 	raw, _ := os.ReadFile("/proc/self/cgroup")
 	counting := false

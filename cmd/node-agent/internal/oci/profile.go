@@ -27,8 +27,8 @@ var serviceCapabilities = []string{
 	"CAP_SETFCAP", "CAP_SETGID", "CAP_SETPCAP", "CAP_SETUID", "CAP_SYS_CHROOT",
 }
 
-// nestingCapabilities come on top of them: for mounts and namespaces, and for networks of containers inside. All of them
-// count in the member's own user namespace only.
+// nestingCapabilities come on top of them: for mounts and namespaces, and for networks of containers inside. All of
+// them count in the member's own user namespace only.
 var nestingCapabilities = []string{"CAP_NET_ADMIN", "CAP_SYS_ADMIN"}
 
 // capabilities lists those of the profile.
@@ -57,7 +57,9 @@ func (p Profile) filter(spec *specs.Spec) (*specs.LinuxSeccomp, error) {
 	}
 	var kept []specs.LinuxSyscall
 	for _, rule := range filter.Syscalls {
-		rule.Names = slices.DeleteFunc(slices.Clone(rule.Names), func(name string) bool { return slices.Contains(refused, name) })
+		rule.Names = slices.DeleteFunc(slices.Clone(rule.Names), func(name string) bool {
+			return slices.Contains(refused, name)
+		})
 		if len(rule.Names) > 0 {
 			kept = append(kept, rule)
 		}
@@ -70,11 +72,12 @@ func (p Profile) filter(spec *specs.Spec) (*specs.LinuxSeccomp, error) {
 	return filter, nil
 }
 
-// What of /proc and /sys a service member does not see, or cannot change. The user namespace is the boundary: these keep
-// the node's state from being read where no owner is asked.
+// What of /proc and /sys a service member does not see, or cannot change. The user namespace is the boundary: these
+// keep the node's state from being read where no owner is asked.
 var (
 	masked = []string{
-		"/proc/acpi", "/proc/asound", "/proc/interrupts", "/proc/kcore", "/proc/keys", "/proc/latency_stats", "/proc/sched_debug",
+		"/proc/acpi", "/proc/asound", "/proc/interrupts", "/proc/kcore", "/proc/keys", "/proc/latency_stats",
+		"/proc/sched_debug",
 		"/proc/scsi", "/proc/timer_list", "/proc/timer_stats", "/sys/devices/virtual/powercap", "/sys/firmware",
 	}
 	readonly = []string{"/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger"}

@@ -27,8 +27,8 @@ type Runtime struct {
 	state                  string
 }
 
-// oldest are the runtimes that the agent can call, each with the oldest version that has what members need: namespaces of
-// users, open files that are passed on, and system calls by name.
+// oldest are the runtimes that the agent can call, each with the oldest version that has what members need: namespaces
+// of users, open files that are passed on, and system calls by name.
 var oldest = map[string][3]int{"crun": {1, 4, 5}, "runc": {1, 1, 0}}
 
 var versionForm = regexp.MustCompile(`(?m)version (\d+)\.(\d+)(?:\.(\d+))?`)
@@ -39,11 +39,13 @@ func Find(ctx context.Context, program, state string) (*Runtime, error) {
 	name := filepath.Base(program)
 	least, known := oldest[name]
 	if !known {
-		return nil, wire.Errorf(wire.CodeRuntimeMissing, "runtime: %q is not one that the agent can call; use crun or runc", program)
+		return nil, wire.Errorf(wire.CodeRuntimeMissing, "runtime: %q is not one that the agent can call; use crun or runc",
+			program)
 	}
 	path, err := exec.LookPath(program)
 	if err != nil {
-		return nil, wire.Errorf(wire.CodeRuntimeMissing, "the OCI runtime %s is not installed; install the package %s of version %s or later",
+		return nil, wire.Errorf(wire.CodeRuntimeMissing,
+			"the OCI runtime %s is not installed; install the package %s of version %s or later",
 			program, name, dotted(least))
 	}
 	r := &Runtime{Name: name, Program: path, state: state}
@@ -51,11 +53,13 @@ func Find(ctx context.Context, program, state string) (*Runtime, error) {
 	defer cancel()
 	out, err := exec.CommandContext(ctx, path, "--version").Output()
 	if err != nil {
-		return nil, wire.Errorf(wire.CodeRuntimeMissing, "the OCI runtime %s does not run (%v); install the package %s again", path, err, name)
+		return nil, wire.Errorf(wire.CodeRuntimeMissing, "the OCI runtime %s does not run (%v); install the package %s again",
+			path, err, name)
 	}
 	found := versionForm.FindStringSubmatch(string(out))
 	if found == nil {
-		return nil, wire.Errorf(wire.CodeRuntimeTooOld, "the OCI runtime %s does not tell its version; install %s or later", path, dotted(least))
+		return nil, wire.Errorf(wire.CodeRuntimeTooOld, "the OCI runtime %s does not tell its version; install %s or later",
+			path, dotted(least))
 	}
 	var version [3]int
 	for i := range version {
@@ -63,7 +67,8 @@ func Find(ctx context.Context, program, state string) (*Runtime, error) {
 	}
 	r.Version = dotted(version)
 	if older(version, least) {
-		return nil, wire.Errorf(wire.CodeRuntimeTooOld, "the OCI runtime %s is of version %s; install %s or later", path, r.Version, dotted(least))
+		return nil, wire.Errorf(wire.CodeRuntimeTooOld, "the OCI runtime %s is of version %s; install %s or later", path,
+			r.Version, dotted(least))
 	}
 	return r, nil
 }
@@ -149,7 +154,8 @@ func (r *Runtime) create(ctx context.Context, start Start) (int, error) {
 	_ = os.Remove(file)
 	ctx, cancel := context.WithTimeout(ctx, callPatience)
 	defer cancel()
-	cmd := r.command(ctx, "create", "--bundle", start.Bundle, "--pid-file", file, "--preserve-fds", "1", start.Container.ID)
+	cmd := r.command(ctx, "create", "--bundle", start.Bundle, "--pid-file", file, "--preserve-fds", "1",
+		start.Container.ID)
 	cmd.Stdout, cmd.Stderr, cmd.ExtraFiles = start.Log, start.Log, []*os.File{start.Listener}
 	if err := cmd.Run(); err != nil {
 		return 0, fmt.Errorf("%s create: %w: %s", r.Name, err, tail(start.Log.Name()))
@@ -163,7 +169,8 @@ func (r *Runtime) create(ctx context.Context, start Start) (int, error) {
 
 func (r *Runtime) command(ctx context.Context, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, r.Program, append([]string{"--root", r.state}, args...)...)
-	cmd.Dir, cmd.Env = "/", []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "XDG_RUNTIME_DIR=/run"}
+	cmd.Dir, cmd.Env = "/", []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+		"XDG_RUNTIME_DIR=/run"}
 	return cmd
 }
 

@@ -57,7 +57,7 @@ type Container struct {
 	Limits     Limits
 	Devices    []Device
 	Binds      []Bind
-	// Hooks are what a device\'s specification has the runtime do.
+	// Hooks are what a device's specification has the runtime do.
 	Hooks *specs.Hooks
 	// Network gives the member a network namespace of its own; without one it has the node's.
 	Network bool
@@ -65,8 +65,8 @@ type Container struct {
 	Rlimits []specs.POSIXRlimit
 }
 
-// spec gives the runtime's configuration; root is the folder that becomes the member's /, and devices where the agent has
-// made the device nodes.
+// spec gives the runtime's configuration; root is the folder that becomes the member's /, and devices where the agent
+// has made the device nodes.
 func (c Container) spec(root, devices string) (*specs.Spec, error) {
 	capabilities := c.Profile.capabilities()
 	mask, ro := c.Profile.paths()
@@ -94,7 +94,8 @@ func (c Container) spec(root, devices string) (*specs.Spec, error) {
 
 func (c Container) namespaces() []specs.LinuxNamespace {
 	kinds := []specs.LinuxNamespaceType{
-		specs.UserNamespace, specs.PIDNamespace, specs.MountNamespace, specs.IPCNamespace, specs.UTSNamespace, specs.CgroupNamespace,
+		specs.UserNamespace, specs.PIDNamespace, specs.MountNamespace, specs.IPCNamespace, specs.UTSNamespace,
+		specs.CgroupNamespace,
 	}
 	if c.Network {
 		kinds = append(kinds, specs.NetworkNamespace)
@@ -118,19 +119,23 @@ func (c Container) mounts(devices string) []specs.Mount {
 		fresh("tmpfs", "/dev/shm", "nosuid", "nodev", "noexec", "mode=1777"),
 		fresh("mqueue", "/dev/mqueue", "nosuid", "nodev", "noexec"),
 		c.sys(),
-		// A container runtime in a member takes an empty folder here for a machine without controllers, which it can do without.
-		{Destination: "/sys/fs/cgroup", Type: "tmpfs", Source: "cgroup", Options: []string{"nosuid", "nodev", "noexec", "mode=755", "size=1m"}},
+		// A container runtime in a member takes an empty folder here for a machine without controllers, which it can do
+		// without.
+		{Destination: "/sys/fs/cgroup", Type: "tmpfs", Source: "cgroup",
+			Options: []string{"nosuid", "nodev", "noexec", "mode=755", "size=1m"}},
 		fresh("tmpfs", "/run", "nosuid", "nodev", "mode=755"),
 		fresh("tmpfs", "/run/lock", "nosuid", "nodev", "mode=1777", "size=5m"),
 		fresh("tmpfs", "/tmp", "nosuid", "nodev", "mode=1777"),
 	}
 	for i, device := range c.Devices {
 		mounts = append(mounts, specs.Mount{
-			Destination: device.Path, Type: "bind", Source: deviceNode(devices, i), Options: []string{"bind", "nosuid", "noexec"},
+			Destination: device.Path, Type: "bind", Source: deviceNode(devices, i),
+			Options: []string{"bind", "nosuid", "noexec"},
 		})
 	}
 	for _, bind := range c.Binds {
-		mounts = append(mounts, specs.Mount{Destination: bind.Target, Type: "bind", Source: bind.Source, Options: bind.options()})
+		mounts = append(mounts, specs.Mount{Destination: bind.Target, Type: "bind", Source: bind.Source,
+			Options: bind.options()})
 	}
 	return mounts
 }
@@ -138,9 +143,11 @@ func (c Container) mounts(devices string) []specs.Mount {
 // sys is a fresh one for a network of the member's own; the kernel mounts none for a network that belongs to the node.
 func (c Container) sys() specs.Mount {
 	if c.Network {
-		return specs.Mount{Destination: "/sys", Type: "sysfs", Source: "sysfs", Options: []string{"nosuid", "nodev", "noexec", "ro"}}
+		return specs.Mount{Destination: "/sys", Type: "sysfs", Source: "sysfs",
+			Options: []string{"nosuid", "nodev", "noexec", "ro"}}
 	}
-	return specs.Mount{Destination: "/sys", Type: "bind", Source: "/sys", Options: []string{"rbind", "nosuid", "nodev", "noexec", "ro"}}
+	return specs.Mount{Destination: "/sys", Type: "bind", Source: "/sys",
+		Options: []string{"rbind", "nosuid", "nodev", "noexec", "ro"}}
 }
 
 // common are the devices that every program expects; the runtime makes them in /dev.
@@ -152,7 +159,8 @@ var common = []Device{
 func (c Container) resources() *specs.LinuxResources {
 	resources := &specs.LinuxResources{Devices: []specs.LinuxDeviceCgroup{{Allow: false, Access: "rwm"}}}
 	allow := func(major, minor *int64) {
-		resources.Devices = append(resources.Devices, specs.LinuxDeviceCgroup{Allow: true, Type: "c", Major: major, Minor: minor, Access: "rw"})
+		resources.Devices = append(resources.Devices, specs.LinuxDeviceCgroup{Allow: true, Type: "c", Major: major,
+			Minor: minor, Access: "rw"})
 	}
 	for _, device := range append(slices.Clone(common), c.Devices...) {
 		allow(&device.Major, &device.Minor)

@@ -10,8 +10,8 @@ import (
 // first is the wait before the first repetition.
 const first = 200 * time.Millisecond
 
-// Backoff doubles from 200 ms to its limit, each wait jittered between half and the whole, so that many nodes do not come
-// back in step. It is for one goroutine.
+// Backoff doubles from 200 ms to its limit, each wait jittered between half and the whole, so that many nodes do not
+// come back in step. It is for one goroutine.
 type Backoff struct{ next, limit time.Duration }
 
 // New starts at the shortest wait.

@@ -86,7 +86,8 @@ func (c *Client) call(who Credentials, name string, run func(*client.Client) err
 }
 
 // Enrol trades a one-time token for a credential.
-func (c *Client) Enrol(ctx context.Context, token string, input gql.EnrolNodeInput) (enrolled gql.EnrolledNode, err error) {
+func (c *Client) Enrol(ctx context.Context, token string, input gql.EnrolNodeInput) (enrolled gql.EnrolledNode,
+	err error) {
 	err = c.call(fixed(token), "enrol node", func(api *client.Client) error {
 		answer, err := gql.EnrolNode(ctx, api, input)
 		if err == nil {
@@ -126,7 +127,8 @@ func (c *Client) Report(ctx context.Context, who Credentials, input gql.ReportNo
 }
 
 // Append sends a piece of output and gives the next offset that the platform wants.
-func (c *Client) Append(ctx context.Context, who Credentials, input gql.AppendNodeTaskOutputInput) (next int, err error) {
+func (c *Client) Append(ctx context.Context, who Credentials, input gql.AppendNodeTaskOutputInput) (next int,
+	err error) {
 	err = c.call(who, "append output", func(api *client.Client) error {
 		answer, err := gql.AppendNodeTaskOutput(ctx, api, input)
 		if err == nil {
@@ -138,7 +140,8 @@ func (c *Client) Append(ctx context.Context, who Credentials, input gql.AppendNo
 }
 
 // Network reads the members' network as the node needs it, waiting for another version than the known one.
-func (c *Client) Network(ctx context.Context, who Credentials, known string, wait time.Duration) (view gql.NodeNetwork, err error) {
+func (c *Client) Network(ctx context.Context, who Credentials, known string, wait time.Duration) (view gql.NodeNetwork,
+	err error) {
 	err = c.call(who, "read network", func(api *client.Client) error {
 		answer, err := gql.ReadNodeNetwork(ctx, api, known, int(wait.Seconds()))
 		if err == nil {
@@ -165,9 +168,10 @@ func (c *Client) Redeem(ctx context.Context, who Credentials, secretID string) (
 	return sealed, err
 }
 
-// OpenDelivery opens the delivery of the artifact that a task is for. Its address is absolute: one without a host is on the
-// platform's own.
-func (c *Client) OpenDelivery(ctx context.Context, who Credentials, taskID string) (delivery gql.ArtifactDelivery, err error) {
+// OpenDelivery opens the delivery of the artifact that a task is for. Its address is absolute: one without a host is on
+// the platform's own.
+func (c *Client) OpenDelivery(ctx context.Context, who Credentials, taskID string) (delivery gql.ArtifactDelivery,
+	err error) {
 	err = c.call(who, "open delivery", func(api *client.Client) error {
 		answer, err := gql.OpenArtifactDelivery(ctx, api, taskID)
 		if err != nil {

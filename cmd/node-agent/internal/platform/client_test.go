@@ -55,7 +55,8 @@ func TestAnswersBecomeTypedErrors(t *testing.T) {
 		permanent bool
 		refused   int
 	}{
-		{200, `{"errors":[{"message":"m","extensions":{"code":"STALE_FENCE","correlation_id":"c"}}]}`, "STALE_FENCE", true, 0},
+		{200, `{"errors":[{"message":"m","extensions":{"code":"STALE_FENCE","correlation_id":"c"}}]}`, "STALE_FENCE", true,
+			0},
 		{200, `{"errors":[{"message":"m","extensions":{"code":"UNAUTHENTICATED"}}]}`, "UNAUTHENTICATED", false, 1},
 		{200, `{"errors":[{"message":"m","extensions":{"code":"CONFLICT","retryable":true}}]}`, "CONFLICT", false, 0},
 		{200, `{"errors":[{"message":"m","extensions":{"code":"INTERNAL"}}]}`, "INTERNAL", false, 0},
@@ -100,7 +101,8 @@ func TestCredentialTravelsInTheHeaderOnly(t *testing.T) {
 
 func TestAddressOfThePlatformIsChecked(t *testing.T) {
 	t.Parallel()
-	for _, bad := range []string{"", "platform", "ftp://platform", "http://", "http://user:pass@platform", "http://platform?x=1"} {
+	for _, bad := range []string{"", "platform", "ftp://platform", "http://", "http://user:pass@platform",
+		"http://platform?x=1"} {
 		_, err := platform.NewClient(bad, nil)
 		require.ErrorContains(t, err, "platform url", bad)
 	}
@@ -151,8 +153,9 @@ func TestStreamThatRefusesTheCredentialSaysSo(t *testing.T) {
 	for name, api := range map[string]*platform.Client{
 		"by close code": socket(t, 4401, ""),
 		"by forbidden":  socket(t, 4403, "", `{"type":"connection_ack"}`, ""),
-		"by an error":   socket(t, 1000, "", `{"type":"connection_ack"}`, "", `{"id":"1","type":"error","payload":[{"message":"m","extensions":{"code":"UNAUTHENTICATED"}}]}`),
-		"by upgrade":    serve(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusUnauthorized) }),
+		"by an error": socket(t, 1000, "", `{"type":"connection_ack"}`, "",
+			`{"id":"1","type":"error","payload":[{"message":"m","extensions":{"code":"UNAUTHENTICATED"}}]}`),
+		"by upgrade": serve(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusUnauthorized) }),
 	} {
 		who := &keeper{}
 		err := api.Tasks(t.Context(), who, func() {}, func(gql.NodeWork) {})

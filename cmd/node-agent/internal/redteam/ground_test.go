@@ -65,7 +65,8 @@ func newGround(t *testing.T, profile oci.Profile) *ground {
 }
 
 func gpu(minor int) sandbox.Device {
-	return sandbox.Device{UUID: fmt.Sprintf("GPU-%d", minor), Path: fmt.Sprintf("/dev/nvidia%d", minor), Minor: minor, Simulated: true}
+	return sandbox.Device{UUID: fmt.Sprintf("GPU-%d", minor), Path: fmt.Sprintf("/dev/nvidia%d", minor), Minor: minor,
+		Simulated: true}
 }
 
 // member starts one, with this very program in it.
@@ -78,17 +79,20 @@ func (g *ground) member(id, instance string, walls sandbox.Walls) *sandbox.Clien
 	defer program.Close()
 	info, err := program.Stat()
 	require.NoError(g.t, err)
-	require.NoError(g.t, client.Place(g.t.Context(), wire.File{Path: "/scratch/redteam", Mode: 0o755}, info.Size(), program))
+	require.NoError(g.t, client.Place(g.t.Context(), wire.File{Path: "/scratch/redteam", Mode: 0o755}, info.Size(),
+		program))
 	return client
 }
 
-// wire makes the node's network: an address, a world with a metadata service, the members' view, and the node's services.
+// wire makes the node's network: an address, a world with a metadata service, the members' view, and the node's
+// services.
 func (g *ground) wire() {
 	world := newSpace(g.t)
 	link, err := netlink.LinkByName("lo")
 	require.NoError(g.t, err)
 	require.NoError(g.t, netlink.LinkSetUp(link))
-	require.NoError(g.t, netlink.LinkAdd(&netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: "up0"}, PeerName: "w0", PeerNamespace: netlink.NsFd(int(world))}))
+	require.NoError(g.t, netlink.LinkAdd(&netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: "up0"}, PeerName: "w0",
+		PeerNamespace: netlink.NsFd(int(world))}))
 	link, err = netlink.LinkByName("up0")
 	require.NoError(g.t, err)
 	g.t.Cleanup(func() { _ = netlink.LinkDel(link) })
@@ -130,7 +134,8 @@ func (g *ground) wire() {
 	require.NoError(g.t, g.fabric.Apply(wires.View{
 		Pools: []netip.Prefix{netip.MustParsePrefix("100.64.0.0/11")}, Nodes: []netip.Addr{own},
 		Instances: []wires.Instance{
-			{ID: "ins_a", Members: []wires.Member{member(attackerID, 1)}}, {ID: "ins_v", Members: []wires.Member{member(victimID, 2)}},
+			{ID: "ins_a", Members: []wires.Member{member(attackerID, 1)}},
+			{ID: "ins_v", Members: []wires.Member{member(victimID, 2)}},
 		},
 	}))
 }

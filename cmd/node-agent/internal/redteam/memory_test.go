@@ -16,7 +16,8 @@ func TestAMemberThatEatsMemoryIsKilledAloneAndCounted(t *testing.T) {
 	require.Empty(t, g.manager.MemoryKills(10))
 	eat()
 	seen := g.manager.MemoryKills(10)
-	require.Equal(t, []sandbox.MemoryKills{{MemberID: attackerID, Epoch: g.attacker.Epoch(), Kills: 1}}, seen, "and nothing of the victim")
+	require.Equal(t, []sandbox.MemoryKills{{MemberID: attackerID, Epoch: g.attacker.Epoch(), Kills: 1}}, seen,
+		"and nothing of the victim")
 	require.Zero(t, g.run(g.victim, "true").ExitCode)
 	require.Zero(t, g.run(g.attacker, "true").ExitCode, "the member goes on")
 	require.Equal(t, seen, g.manager.MemoryKills(10), "what the platform has not confirmed is reported again")
@@ -27,7 +28,8 @@ func TestAMemberThatEatsMemoryIsKilledAloneAndCounted(t *testing.T) {
 	require.NoError(t, err)
 	require.True(t, left.Empty())
 	last := g.manager.MemoryKills(10)
-	require.Equal(t, []sandbox.MemoryKills{{MemberID: attackerID, Epoch: g.attacker.Epoch(), Kills: 2}}, last, "its end hides nothing")
+	require.Equal(t, []sandbox.MemoryKills{{MemberID: attackerID, Epoch: g.attacker.Epoch(), Kills: 2}}, last,
+		"its end hides nothing")
 	g.manager.KillsReported(last)
 	require.Empty(t, g.manager.MemoryKills(10))
 }

@@ -133,8 +133,10 @@ func TestNothingOfTheNodeOrOfOthersIsReachedFromAMember(t *testing.T) {
 // prepare gives the victim something to lose, and leaves devices of the node where the attacker finds them.
 func (g *ground) prepare() {
 	g.t.Helper()
-	require.NoError(g.t, g.victim.WriteFile(g.t.Context(), wire.File{Path: "/scratch/own", Mode: 0o644, Content: []byte(secret)}))
-	_, err := g.victim.StartProcess(g.t.Context(), wire.ProcessSpec{Name: "serve", Command: []string{"/scratch/redteam", servePart}, Policy: memberinit.PolicyNever})
+	require.NoError(g.t, g.victim.WriteFile(g.t.Context(),
+		wire.File{Path: "/scratch/own", Mode: 0o644, Content: []byte(secret)}))
+	_, err := g.victim.StartProcess(g.t.Context(), wire.ProcessSpec{Name: "serve",
+		Command: []string{"/scratch/redteam", servePart}, Policy: memberinit.PolicyNever})
 	require.NoError(g.t, err)
 	require.Eventually(g.t, func() bool { // the node itself reaches its members
 		conn, err := net.DialTimeout("tcp4", "100.64.0.2:7000", time.Second)
@@ -185,8 +187,10 @@ func (g *ground) node() map[string]string {
 	g.t.Helper()
 	seen := make(map[string]string)
 	for _, path := range []string{
-		"/proc/sys/kernel/core_pattern", "/proc/sys/kernel/modprobe", "/proc/sys/kernel/hostname", "/proc/sys/kernel/sysrq", "/proc/sys/kernel/panic",
-		"/proc/sys/vm/overcommit_memory", "/sys/kernel/mm/transparent_hugepage/enabled", "/proc/modules", "/proc/swaps", "/etc/passwd", "/etc/shadow",
+		"/proc/sys/kernel/core_pattern", "/proc/sys/kernel/modprobe", "/proc/sys/kernel/hostname", "/proc/sys/kernel/sysrq",
+		"/proc/sys/kernel/panic",
+		"/proc/sys/vm/overcommit_memory", "/sys/kernel/mm/transparent_hugepage/enabled", "/proc/modules", "/proc/swaps",
+		"/etc/passwd", "/etc/shadow",
 	} {
 		raw, err := os.ReadFile(path)
 		if err == nil {
@@ -217,13 +221,15 @@ func TestAMemberThatTakesMoreThanItsShareIsEndedAlone(t *testing.T) {
 	require.NotZero(t, eats.ExitCode, "400 MiB fit into 256")
 	little := g.run(g.victim, "sh", "-c", "head -c 40m /dev/zero | tail -c 30m > /dev/null")
 	require.Zero(t, little.ExitCode, "%s", little.Stderr)
-	forks := g.run(g.attacker, "sh", "-c", "for i in $(seq 200); do sleep 60 & done 2>&1; kill $(jobs -p) 2>/dev/null; true")
+	forks := g.run(g.attacker, "sh", "-c",
+		"for i in $(seq 200); do sleep 60 & done 2>&1; kill $(jobs -p) 2>/dev/null; true")
 	require.Contains(t, string(forks.Stdout)+string(forks.Stderr), "fork")
 	some := g.run(g.victim, "sh", "-c", "for i in $(seq 50); do sleep 60 & done")
 	require.Zero(t, some.ExitCode, "%s", some.Stderr)
 }
 
-// A device of the member's own passes the walls: no driver answers a number that is kept free. That of another does not.
+// A device of the member's own passes the walls: no driver answers a number that is kept free. That of another does
+// not.
 func TestAMemberOpensItsOwnDevicesAlone(t *testing.T) {
 	t.Parallel()
 	g := newGround(t, oci.Service)

@@ -127,9 +127,11 @@ func tries(t target) []try {
 	}
 	for _, path := range []string{
 		"/proc/sys/kernel/core_pattern", "/proc/sysrq-trigger", "/proc/sys/kernel/modprobe", "/proc/sys/vm/drop_caches",
-		"/proc/sys/fs/binfmt_misc/register", "/proc/sys/kernel/sysrq", "/proc/irq/default_smp_affinity", "/proc/sys/kernel/panic",
+		"/proc/sys/fs/binfmt_misc/register", "/proc/sys/kernel/sysrq", "/proc/irq/default_smp_affinity",
+		"/proc/sys/kernel/panic",
 		"/proc/sys/vm/overcommit_memory", "/sys/kernel/uevent_helper", "/sys/power/state", "/sys/block/vda/queue/scheduler",
-		"/sys/module/kvm/parameters/halt_poll_ns", "/sys/kernel/mm/transparent_hugepage/enabled", "/sys/fs/cgroup/memory/memory.limit_in_bytes",
+		"/sys/module/kvm/parameters/halt_poll_ns", "/sys/kernel/mm/transparent_hugepage/enabled",
+		"/sys/fs/cgroup/memory/memory.limit_in_bytes",
 	} {
 		all = append(all, both("write "+path, noWrite, opens(path, os.O_WRONLY)))
 	}
@@ -138,12 +140,17 @@ func tries(t target) []try {
 	}
 	all = append(all,
 		both("open /proc/kcore", append(noWrite, unix.ENXIO), opens("/proc/kcore", os.O_RDONLY)),
-		both("open a block device that the node left in /scratch", append(denied, unix.EACCES), opens("/scratch/planted-block", os.O_RDONLY)),
-		both("open a character device that the node left in /scratch", append(denied, unix.EACCES), opens("/scratch/planted-char", os.O_RDONLY)),
+		both("open a block device that the node left in /scratch", append(denied, unix.EACCES),
+			opens("/scratch/planted-block", os.O_RDONLY)),
+		both("open a character device that the node left in /scratch", append(denied, unix.EACCES),
+			opens("/scratch/planted-char", os.O_RDONLY)),
 		both("open another member's GPU", absent, opens("/dev/nvidia1", os.O_RDWR)),
-		both("/etc/shadow has a password", []syscall.Errno{unix.ENOENT}, func(target) error { return passwords("/etc/shadow") }),
+		both("/etc/shadow has a password", []syscall.Errno{unix.ENOENT}, func(target) error {
+			return passwords("/etc/shadow")
+		}),
 	)
-	for _, path := range append([]string{"/etc/ssh/ssh_host_rsa_key", "/etc/ssh/ssh_host_ed25519_key", "/etc/munge/munge.key", "/boot", "/lost+found"}, t.Paths...) {
+	for _, path := range append([]string{"/etc/ssh/ssh_host_rsa_key", "/etc/ssh/ssh_host_ed25519_key",
+		"/etc/munge/munge.key", "/boot", "/lost+found"}, t.Paths...) {
 		all = append(all, both("the node's "+path, append(absent, unix.EACCES), func(target) error { return reads(path) }))
 	}
 	return append(append(append(all, processes()...), kernel()...), network()...)
@@ -231,7 +238,8 @@ func kernel() []try {
 			}
 			return err
 		}, denied, open},
-		{"take the mask off /proc/keys", func(target) error { return unix.Unmount("/proc/keys", 0) }, denied, []syscall.Errno{unix.EINVAL, 0}},
+		{"take the mask off /proc/keys", func(target) error { return unix.Unmount("/proc/keys", 0) }, denied,
+			[]syscall.Errno{unix.EINVAL, 0}},
 		{"make /proc/sys writable", func(target) error {
 			return unix.Mount("", "/proc/sys", "", unix.MS_REMOUNT|unix.MS_BIND, "")
 		}, denied, []syscall.Errno{unix.EINVAL, unix.EPERM, 0}},
@@ -270,15 +278,20 @@ func ran(command ...string) error {
 func network() []try {
 	return []try{
 		both("the node's loopback service", shut, connects(func(t target) string { return at("127.0.0.1", t.Service) })),
-		both("the node's service by its address", shut, connects(func(t target) string { return at(t.NodeAddress, t.Service) })),
-		both("the node's service by the gateway", shut, connects(func(t target) string { return at("169.254.1.1", t.Service) })),
+		both("the node's service by its address", shut,
+			connects(func(t target) string { return at(t.NodeAddress, t.Service) })),
+		both("the node's service by the gateway", shut,
+			connects(func(t target) string { return at("169.254.1.1", t.Service) })),
 		both("the cloud's metadata", shut, connects(func(target) string { return "169.254.169.254:80" })),
 		both("another link-local address", shut, connects(func(target) string { return "169.254.0.1:80" })),
 		both("another member's open port", shut, connects(func(t target) string { return at(t.OtherAddress, t.Open) })),
 		both("another member's loopback", shut, connects(func(t target) string { return at(t.OtherAddress, t.Closed) })),
-		{"a route of its own", func(target) error { return ran("ip", "route", "add", "169.254.169.254/32", "dev", "eth0") }, denied, open},
-		{"an address of its own", func(t target) error { return ran("ip", "addr", "add", "100.64.0.77/32", "dev", "eth0") }, denied, open},
-		both("the cloud's metadata after that", append(shut, unix.ETIMEDOUT), connects(func(target) string { return "169.254.169.254:80" })),
+		{"a route of its own", func(target) error { return ran("ip", "route", "add", "169.254.169.254/32", "dev", "eth0") },
+			denied, open},
+		{"an address of its own", func(t target) error { return ran("ip", "addr", "add", "100.64.0.77/32", "dev", "eth0") },
+			denied, open},
+		both("the cloud's metadata after that", append(shut, unix.ETIMEDOUT),
+			connects(func(target) string { return "169.254.169.254:80" })),
 		both("an abstract socket of the node", append(shut, unix.ENOENT), func(target) error {
 			conn, err := net.Dial("unix", "@redteam-node")
 			if err == nil {

@@ -47,7 +47,8 @@ func (s Store) fill(to string) error {
 		}
 	}
 	return errors.Join(s.links(to), skeleton(to), s.copyEtc(to, c), s.accounts(filepath.Join(to, "etc")),
-		s.fixed(to), s.variable(to), c.tree(filepath.Join(s.node(), "var/lib/dpkg"), filepath.Join(to, "var/lib/dpkg")), clearLocks(to))
+		s.fixed(to), s.variable(to), c.tree(filepath.Join(s.node(), "var/lib/dpkg"), filepath.Join(to, "var/lib/dpkg")),
+		clearLocks(to))
 }
 
 func (s Store) links(to string) error {
@@ -69,7 +70,8 @@ var folders = []struct {
 	mode os.FileMode
 }{
 	{"dev", 0o755}, {"proc", 0o755}, {"sys", 0o755}, {"run", 0o755}, {"tmp", 0o777 | os.ModeSticky},
-	{"home", 0o755}, {"media", 0o755}, {"mnt", 0o755}, {"opt", 0o755}, {"srv", 0o755}, {"root", 0o700}, {ScratchDir, 0o755},
+	{"home", 0o755}, {"media", 0o755}, {"mnt", 0o755}, {"opt", 0o755}, {"srv", 0o755}, {"root", 0o700},
+	{ScratchDir, 0o755},
 	{MemberDir, 0o700}, {MemberDir + "/" + StateDir, 0o700},
 	{"etc", 0o755}, {"etc/cloud/cloud.cfg.d", 0o755}, {"etc/cron.d", 0o755}, {"etc/containers", 0o755},
 	{"var", 0o755}, {"var/tmp", 0o777 | os.ModeSticky}, {"var/backups", 0o755}, {"var/cache", 0o755},
@@ -84,7 +86,8 @@ func skeleton(to string) error {
 			return err
 		}
 	}
-	return errors.Join(os.Symlink("/run", filepath.Join(to, "var/run")), os.Symlink("/run/lock", filepath.Join(to, "var/lock")))
+	return errors.Join(os.Symlink("/run", filepath.Join(to, "var/run")),
+		os.Symlink("/run/lock", filepath.Join(to, "var/lock")))
 }
 
 const (
@@ -111,8 +114,8 @@ func (s Store) fixed(to string) error {
 // packaged matches a folder of /etc or /var in a package's list of files.
 var packaged = regexp.MustCompile(`^/(etc|var/(lib|cache|log|spool))/[^/]+$`)
 
-// variable makes the folders of /var and /etc that packages or system accounts have, with owner and mode and without what
-// is in them.
+// variable makes the folders of /var and /etc that packages or system accounts have, with owner and mode and without
+// what is in them.
 func (s Store) variable(to string) error {
 	known := s.packaged()
 	for _, pattern := range []string{"var/lib/*", "var/cache/*", "var/log/*", "var/spool/*", "etc/*"} {
@@ -130,7 +133,8 @@ func (s Store) variable(to string) error {
 }
 
 // kept are folders of /var that are nobody's to see: what the node keeps of its own boot and of containers.
-var kept = map[string]bool{"/var/lib/cloud": true, "/var/lib/private": true, "/var/lib/containers": true, "/var/lib/dpkg": true}
+var kept = map[string]bool{"/var/lib/cloud": true, "/var/lib/private": true, "/var/lib/containers": true,
+	"/var/lib/dpkg": true}
 
 func (s Store) emptyFolder(path, to string, known map[string]bool) error {
 	info, err := os.Lstat(path)

@@ -11,8 +11,8 @@ import (
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/idrange"
 )
 
-// Identity writes what of /etc says where the member is, into one that has none: the member may change it. The address is
-// its own, and empty where it has the node's.
+// Identity writes what of /etc says where the member is, into one that has none: the member may change it. The address
+// is its own, and empty where it has the node's.
 func Identity(upper string, ids idrange.Range, address string) error {
 	etc := filepath.Join(upper, "etc")
 	if err := os.Mkdir(etc, 0o755); errors.Is(err, os.ErrExist) {
@@ -23,15 +23,18 @@ func Identity(upper string, ids idrange.Range, address string) error {
 	hostname, _ := os.Hostname()
 	err := errors.Join(os.Chmod(etc, 0o755), os.Lchown(etc, int(ids.First), int(ids.First)))
 	for name, content := range map[string]string{
-		"hosts": hostsOf("/etc/hosts", hostname, address), "hostname": hostname + "\n", "resolv.conf": resolvers("/etc/resolv.conf", "/run/systemd/resolve/resolv.conf"),
+		"hosts": hostsOf("/etc/hosts", hostname, address), "hostname": hostname + "\n",
+		"resolv.conf": resolvers("/etc/resolv.conf", "/run/systemd/resolve/resolv.conf"),
 	} {
 		path := filepath.Join(etc, name)
-		err = errors.Join(err, os.WriteFile(path, []byte(content), 0o644), unix.Chmod(path, 0o644), os.Lchown(path, int(ids.First), int(ids.First)))
+		err = errors.Join(err, os.WriteFile(path, []byte(content), 0o644), unix.Chmod(path, 0o644),
+			os.Lchown(path, int(ids.First), int(ids.First)))
 	}
 	return err
 }
 
-// hostsOf gives the loopback's names, and the host name: for the member's own address, or else as the node's file has it.
+// hostsOf gives the loopback's names, and the host name: for the member's own address, or else as the node's file has
+// it.
 func hostsOf(file, hostname, address string) string {
 	lines := "127.0.0.1 localhost\n::1 localhost ip6-localhost ip6-loopback\n"
 	if address != "" {

@@ -56,8 +56,8 @@ func Fixed(dir string) (*Version, error) {
 	return &Version{Name: filepath.Base(dir), Path: dir}, nil
 }
 
-// Current returns the version of what the node has now, which it builds when there is none. Another process that wants the
-// same waits for it.
+// Current returns the version of what the node has now, which it builds when there is none. Another process that wants
+// the same waits for it.
 func (s Store) Current() (*Version, error) {
 	if err := errors.Join(os.MkdirAll(s.Dir, 0o711), os.Chmod(s.Dir, 0o711)); err != nil {
 		return nil, fmt.Errorf("root of members: %w", err)
@@ -101,7 +101,8 @@ func (s Store) build(path string) error {
 	return os.Rename(temp, path)
 }
 
-// Prune deletes the versions that used does not report and that no living process hands out, and what broken builds left.
+// Prune deletes the versions that used does not report and that no living process hands out, and what broken builds
+// left.
 func (s Store) Prune(used func(name string) bool) error {
 	building, err := lockFile(filepath.Join(s.Dir, buildLock), unix.LOCK_EX)
 	if err != nil {

@@ -52,7 +52,8 @@ func TestARootHoldsProgramsAndNoSecretOfTheNode(t *testing.T) {
 	require.Equal(t, "tool", read(t, version.Path, "bin/tool"))
 	require.Equal(t, "tcp", read(t, version.Path, "etc/services"))
 	for _, absent := range []string{
-		"usr/lib/secret", "etc/ssh/ssh_host_rsa_key", "etc/profile.d/proxy.sh", "etc/ssl/certs/own.pem", "etc/unknown", "var/lib/agent",
+		"usr/lib/secret", "etc/ssh/ssh_host_rsa_key", "etc/profile.d/proxy.sh", "etc/ssl/certs/own.pem", "etc/unknown",
+		"var/lib/agent",
 		"var/lib/cloud", "root/.ssh",
 	} {
 		require.NoFileExists(t, filepath.Join(version.Path, absent))

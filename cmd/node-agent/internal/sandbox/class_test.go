@@ -27,7 +27,8 @@ func standIn(t *testing.T, name string) (program, calls string) {
 	}
 	dir := t.TempDir()
 	program, calls = filepath.Join(dir, name), filepath.Join(dir, "calls")
-	script := "#!/bin/sh\n[ \"$1\" = --version ] && { echo '" + name + " version 1.8.1'; exit 0; }\necho \"$*\" >> " + calls + "\nexec " + crun + " \"$@\"\n"
+	script := "#!/bin/sh\n[ \"$1\" = --version ] && { echo '" + name + " version 1.8.1'; exit 0; }\necho \"$*\" >> " +
+		calls + "\nexec " + crun + " \"$@\"\n"
 	require.NoError(t, os.WriteFile(program, []byte(script), 0o700))
 	return program, calls
 }
@@ -62,7 +63,8 @@ func callsOf(t *testing.T, file, verb string) int {
 func TestAConfiguredRuntimeServesItsClassAlone(t *testing.T) {
 	t.Parallel()
 	program, calls := standIn(t, "gvisor-standin")
-	m := manage(t, sandbox.Options{ClassRuntimes: map[string]string{sandbox.ClassSandbox: program, sandbox.ClassVM: "no-such-runtime"}})
+	m := manage(t, sandbox.Options{ClassRuntimes: map[string]string{sandbox.ClassSandbox: program,
+		sandbox.ClassVM: "no-such-runtime"}})
 	offered := m.Isolation()
 	require.Equal(t, []string{sandbox.ClassContainer, sandbox.ClassWholeNode, sandbox.ClassSandbox}, offered.Classes)
 	require.Contains(t, offered.Missing[sandbox.ClassVM], "not installed")
@@ -74,7 +76,8 @@ func TestAConfiguredRuntimeServesItsClassAlone(t *testing.T) {
 	require.Equal(t, wire.CodeRuntimeMissing, wire.AsError(err).Code)
 	client, err := m.Ensure(t.Context(), of(sandbox.ClassSandbox))
 	require.NoError(t, err)
-	ended, err := client.Run(t.Context(), wire.Run{Key: "k", Fence: 1, Command: []string{"true"}, TimeoutMillis: 10_000}, func(wire.Output) {})
+	ended, err := client.Run(t.Context(), wire.Run{Key: "k", Fence: 1, Command: []string{"true"}, TimeoutMillis: 10_000},
+		func(wire.Output) {})
 	require.NoError(t, err)
 	require.Zero(t, ended.ExitCode)
 	require.Equal(t, tried+1, callsOf(t, calls, "create"))
@@ -127,7 +130,8 @@ func TestMembersRunInRunc(t *testing.T) {
 	require.Equal(t, "runc", m.Isolation().Runtime, m.Isolation().Reason)
 	client, err := m.Ensure(t.Context(), of(""))
 	require.NoError(t, err)
-	ended, err := client.Run(t.Context(), wire.Run{Key: "k", Fence: 1, Command: []string{"true"}, TimeoutMillis: 10_000}, func(wire.Output) {})
+	ended, err := client.Run(t.Context(), wire.Run{Key: "k", Fence: 1, Command: []string{"true"}, TimeoutMillis: 10_000},
+		func(wire.Output) {})
 	require.NoError(t, err)
 	require.Zero(t, ended.ExitCode)
 }

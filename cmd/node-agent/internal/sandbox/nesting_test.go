@@ -8,7 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// container makes a root of the member's own programs and runs it by podman, without networks and control groups of its own.
+// container makes a root of the member's own programs and runs it by podman, without networks and control groups of its
+// own.
 const container = `set -e
 export HOME=/root XDG_RUNTIME_DIR=/run
 mkdir -p /etc/containers /scratch/oci; cd /scratch
@@ -39,6 +40,7 @@ func TestAServiceMemberRunsNone(t *testing.T) {
 		t.Skip("containers need root")
 	}
 	b := setup(t, false)
-	result := runs(t, b.ensure(t), shell("tsk_a", "unshare --mount true; unshare --user true; mount -t tmpfs none /mnt; echo $?"))
+	result := runs(t, b.ensure(t), shell("tsk_a",
+		"unshare --mount true; unshare --user true; mount -t tmpfs none /mnt; echo $?"))
 	require.Equal(t, "32\n", string(result.Stdout), "%s", result.Stderr)
 }

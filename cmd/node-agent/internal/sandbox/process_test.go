@@ -19,7 +19,8 @@ import (
 )
 
 func daemon(name, script, policy string) wire.ProcessSpec {
-	return wire.ProcessSpec{Name: name, Command: []string{"sh", "-c", script}, Policy: policy, BackoffMillis: 20, StopTimeoutMillis: 5000}
+	return wire.ProcessSpec{Name: name, Command: []string{"sh", "-c", script}, Policy: policy, BackoffMillis: 20,
+		StopTimeoutMillis: 5000}
 }
 
 func inspect(t *testing.T, client *sandbox.Client, name string) wire.Process {
@@ -59,7 +60,8 @@ func TestProcessThatKeepsFailingStopsAtItsBound(t *testing.T) {
 		start(t, client, spec)
 		eventually(t, func() bool {
 			p := inspect(t, client, "d")
-			return p.State == "failed" && p.Restarts == 2 && p.ExitCode != nil && *p.ExitCode == 7 && strings.Count(p.LogTail, "attempt") == 3
+			return p.State == "failed" && p.Restarts == 2 && p.ExitCode != nil && *p.ExitCode == 7 &&
+				strings.Count(p.LogTail, "attempt") == 3
 		}, "it fails for good after two restarts")
 	})
 }
@@ -112,7 +114,8 @@ func TestStopSignalIsSentAndStubbornProcessesAreKilled(t *testing.T) {
 		stopped, err := client.StopProcess(t.Context(), "polite")
 		require.NoError(t, err)
 		require.Equal(t, 0, *stopped.ExitCode)
-		eventually(t, func() bool { return strings.HasSuffix(inspect(t, client, "polite").LogTail, "asked\n") }, "its last words are kept")
+		eventually(t, func() bool { return strings.HasSuffix(inspect(t, client, "polite").LogTail, "asked\n") },
+			"its last words are kept")
 		stopped, err = client.StopProcess(t.Context(), "stubborn")
 		require.NoError(t, err)
 		require.Equal(t, 137, *stopped.ExitCode)
@@ -148,7 +151,8 @@ func TestSupervisedProcessSurvivesItsAgentsConnection(t *testing.T) {
 	t.Parallel()
 	bothModes(t, func(t *testing.T, b bundle) {
 		first := start(t, b.ensure(t), daemon("d", "exec sleep 7704", "always"))
-		other, err := sandbox.NewManager(t.Context(), sandbox.Options{StateDir: b.dir, ForceProcess: b.Isolation().Mode == memberinit.ModeProcess, Root: testRoot, Log: slog.New(slog.DiscardHandler)})
+		other, err := sandbox.NewManager(t.Context(), sandbox.Options{StateDir: b.dir,
+			ForceProcess: b.Isolation().Mode == memberinit.ModeProcess, Root: testRoot, Log: slog.New(slog.DiscardHandler)})
 		require.NoError(t, err)
 		client, err := other.Lookup(t.Context(), memberID)
 		require.NoError(t, err)
@@ -191,7 +195,8 @@ func TestLinksDoNotLeadAWriteOutOfTheMember(t *testing.T) {
 		client := b.ensure(t)
 		outside := t.TempDir()
 		require.NoError(t, os.WriteFile(filepath.Join(outside, "target"), []byte("untouched"), 0o600))
-		script := "cd " + rootOf + "/var && ln -s " + outside + " abs && ln -s ../../../../../../../../../.." + outside + " rel && ln -s " + outside + "/target last"
+		script := "cd " + rootOf + "/var && ln -s " + outside + " abs && ln -s ../../../../../../../../../.." + outside +
+			" rel && ln -s " + outside + "/target last"
 		require.Equal(t, 0, runs(t, client, shell("tsk_a", script)).ExitCode)
 		for _, path := range []string{"/var/abs/file", "/var/rel/file", "/var/../../.." + outside + "/file"} {
 			_ = client.WriteFile(t.Context(), wire.File{Path: path, Mode: 0o600, Content: []byte("x"), MakeDirs: true})
@@ -220,7 +225,8 @@ test -e /proc/1/cmdline; (echo x > /proc/sys/kernel/core_pattern) 2>&1; mknod /s
 	require.Contains(t, out, "Seccomp:\t2")
 	bounding, err := strconv.ParseUint(strings.Fields(out)[1], 16, 64)
 	require.NoError(t, err)
-	for _, capability := range []int{unix.CAP_SYS_ADMIN, unix.CAP_SYS_MODULE, unix.CAP_SYS_TIME, unix.CAP_SYS_RAWIO, unix.CAP_NET_RAW, unix.CAP_MKNOD} {
+	for _, capability := range []int{unix.CAP_SYS_ADMIN, unix.CAP_SYS_MODULE, unix.CAP_SYS_TIME, unix.CAP_SYS_RAWIO,
+		unix.CAP_NET_RAW, unix.CAP_MKNOD} {
 		require.Zero(t, bounding&(1<<capability), "capability %d", capability)
 	}
 	require.NotZero(t, bounding&(1<<unix.CAP_NET_BIND_SERVICE))
@@ -257,7 +263,8 @@ func TestProgramWrittenIntoTheMemberRunsByItsPath(t *testing.T) {
 	t.Parallel()
 	bothModes(t, func(t *testing.T, b bundle) {
 		client := b.ensure(t)
-		script := wire.File{Path: "/srv/app/run", Mode: 0o755, Content: []byte("#!/bin/sh\necho ran $1 in $PWD\n"), MakeDirs: true}
+		script := wire.File{Path: "/srv/app/run", Mode: 0o755, Content: []byte("#!/bin/sh\necho ran $1 in $PWD\n"),
+			MakeDirs: true}
 		require.NoError(t, client.WriteFile(t.Context(), script))
 		run := wire.Run{Key: "tsk_a", Command: []string{"/srv/app/run", "it"}, WorkDir: "/srv/app", TimeoutMillis: 5000}
 		result := runs(t, client, run)

@@ -23,7 +23,8 @@ func TestDeadInitIsTold(t *testing.T) {
 	bothModes(t, func(t *testing.T, b bundle) {
 		client := b.ensure(t)
 		runs(t, client, shell("tsk_kept", "echo kept"))
-		_, err := client.StartProcess(t.Context(), wire.ProcessSpec{Name: "daemon", Command: []string{"sh", "-c", "echo last words; sleep 7777"}, Policy: "never"})
+		_, err := client.StartProcess(t.Context(), wire.ProcessSpec{Name: "daemon",
+			Command: []string{"sh", "-c", "echo last words; sleep 7777"}, Policy: "never"})
 		require.NoError(t, err)
 		eventually(t, func() bool {
 			process, err := client.InspectProcess(t.Context(), "daemon")
@@ -31,7 +32,9 @@ func TestDeadInitIsTold(t *testing.T) {
 		}, "the log shows what was printed")
 		died := make(chan error, 1)
 		go func() {
-			_, err := client.Run(context.Background(), shell("tsk_lost", "echo up; sleep 7778"), func(wire.Output) { killInit(t, b) })
+			_, err := client.Run(context.Background(), shell("tsk_lost", "echo up; sleep 7778"), func(wire.Output) {
+				killInit(t, b)
+			})
 			died <- err
 		}()
 		require.True(t, wire.HasCode(<-died, wire.CodeSandboxLost))
@@ -84,7 +87,8 @@ func TestResidueFindsDaemonsAndTeardownLeavesNothing(t *testing.T) {
 		require.NoError(t, err)
 		eventually(t, func() bool {
 			found := commands(t, b)
-			return strings.Contains(found, "7781") && strings.Contains(found, "7782") && strings.Contains(found, "7783") && strings.Contains(found, "7784")
+			return strings.Contains(found, "7781") && strings.Contains(found, "7782") && strings.Contains(found, "7783") &&
+				strings.Contains(found, "7784")
 		}, "residue shows every daemon")
 		before, err := b.Residue(memberID)
 		require.NoError(t, err)
@@ -104,7 +108,8 @@ func TestResidueFindsDaemonsAndTeardownLeavesNothing(t *testing.T) {
 			require.True(t, err != nil || stat.Dead(), "process %v survived", process)
 		}
 		require.NotContains(t, strings.Join(procfs.MountInfo(0), "\n"), b.dir)
-		for _, group := range before.Cgroups { // such as /memory/PARENT/ALLOCATION/MEMBER: the allocation's went with its last member
+		// such as /memory/PARENT/ALLOCATION/MEMBER: the allocation's went with its last member
+		for _, group := range before.Cgroups {
 			require.NoDirExists(t, filepath.Dir(filepath.Join("/sys/fs/cgroup", group)))
 		}
 	})

@@ -55,7 +55,8 @@ func setup(t *testing.T, forceProcess bool) bundle {
 		forceProcess = true
 	}
 	dir := t.TempDir()
-	manager, err := sandbox.NewManager(t.Context(), sandbox.Options{StateDir: dir, ForceProcess: forceProcess, Root: testRoot, Log: slog.New(slog.DiscardHandler)})
+	manager, err := sandbox.NewManager(t.Context(),
+		sandbox.Options{StateDir: dir, ForceProcess: forceProcess, Root: testRoot, Log: slog.New(slog.DiscardHandler)})
 	require.NoError(t, err)
 	t.Cleanup(func() {
 		left, err := manager.Teardown(context.Background(), memberID)
@@ -130,7 +131,8 @@ func TestRunHasStdinEnvironmentAndItsMember(t *testing.T) {
 		run := shell("tsk_a", `cat; echo "$GREETING $GPUAAS_MEMBER_ID $GPUAAS_INSTANCE_ID"; env | wc -l`)
 		run.Stdin, run.Env = []byte("typed\n"), []string{"GREETING=hello", "PATH=/bin:/usr/bin"}
 		result := runs(t, b.ensure(t), run)
-		require.True(t, strings.HasPrefix(string(result.Stdout), "typed\nhello "+memberID+" "+instanceID+"\n"), string(result.Stdout))
+		require.True(t, strings.HasPrefix(string(result.Stdout), "typed\nhello "+memberID+" "+instanceID+"\n"),
+			string(result.Stdout))
 	})
 }
 
@@ -141,7 +143,9 @@ func TestNamespaceMemberIsAloneAndCannotSeeTheAgentsState(t *testing.T) {
 	}
 	b := setup(t, false)
 	require.NoError(t, os.WriteFile(filepath.Join(b.dir, "credential"), []byte("secret"), 0o600))
-	result := runs(t, b.ensure(t), shell("tsk_a", "test ! -e "+b.dir+" && echo hidden; ls /proc | grep -c '^[0-9]'; cat /proc/1/comm; touch /etc/of-member; ls -l /proc/1/fd/; ls -l /proc/1/cwd/../../; cut -d' ' -f4,5 /proc/self/mountinfo"))
+	result := runs(t, b.ensure(t), shell("tsk_a", "test ! -e "+b.dir+
+		" && echo hidden; ls /proc | grep -c '^[0-9]'; cat /proc/1/comm; touch /etc/of-member; ls -l /proc/1/fd/; ls -l "+
+		"/proc/1/cwd/../../; cut -d' ' -f4,5 /proc/self/mountinfo"))
 	require.Contains(t, string(result.Stdout), "hidden\n")
 	require.NoFileExists(t, "/etc/of-member")
 	require.Less(t, strings.Index(string(result.Stdout), "member-init")+1, len(result.Stdout))
@@ -167,7 +171,8 @@ func TestRunAsAnotherUser(t *testing.T) {
 func TestMissingProgramIsNamed(t *testing.T) {
 	t.Parallel()
 	bothModes(t, func(t *testing.T, b bundle) {
-		_, err := b.ensure(t).Run(t.Context(), wire.Run{Key: "tsk_a", Command: []string{"no-such-program"}, TimeoutMillis: 1000}, nil)
+		_, err := b.ensure(t).Run(t.Context(), wire.Run{Key: "tsk_a", Command: []string{"no-such-program"},
+			TimeoutMillis: 1000}, nil)
 		require.True(t, wire.HasCode(err, wire.CodeStartFailed), "%v", err)
 		require.ErrorContains(t, err, "no-such-program")
 	})
@@ -177,10 +182,11 @@ func TestOutputIsCappedAndItsTailKept(t *testing.T) {
 	t.Parallel()
 	bothModes(t, func(t *testing.T, b bundle) {
 		var streamed int
-		result, err := b.ensure(t).Run(t.Context(), shell("tsk_a", "head -c 3000000 /dev/zero | tr '\\0' x; echo end"), func(o wire.Output) {
-			require.Equal(t, int64(streamed), o.Offset)
-			streamed += len(o.Data)
-		})
+		result, err := b.ensure(t).Run(t.Context(), shell("tsk_a", "head -c 3000000 /dev/zero | tr '\\0' x; echo end"),
+			func(o wire.Output) {
+				require.Equal(t, int64(streamed), o.Offset)
+				streamed += len(o.Data)
+			})
 		require.NoError(t, err)
 		require.Equal(t, wire.StreamCap, streamed)
 		require.True(t, result.Truncated)
@@ -247,7 +253,9 @@ func TestHigherFenceReplacesTheRunThatGoesOn(t *testing.T) {
 		started := make(chan struct{})
 		old := make(chan wire.RunResult, 1)
 		go func() {
-			result, _ := client.Run(context.Background(), shell("tsk_a", "echo up; sleep 7776"), func(wire.Output) { close(started) })
+			result, _ := client.Run(context.Background(), shell("tsk_a", "echo up; sleep 7776"), func(wire.Output) {
+				close(started)
+			})
 			old <- result
 		}()
 		<-started

@@ -13,8 +13,8 @@ import (
 	"github.com/gpuaas/app-platform/sdk/nodetask"
 )
 
-// cloudInit is a run of the member's init, with all that makes a run last: it is timed and kept by the init, found again by an
-// agent that was killed, and stopped when it is canceled.
+// cloudInit is a run of the member's init, with all that makes a run last: it is timed and kept by the init, found
+// again by an agent that was killed, and stopped when it is canceled.
 func (e *Executor) cloudInit(
 	ctx context.Context, task Task, spec *nodetask.CloudInit, attempt Attempt,
 ) (journal.Outcome, error) {
@@ -52,7 +52,8 @@ func (e *Executor) nameHost(ctx context.Context, task Task, spec *nodetask.Cloud
 
 func (e *Executor) cloudRequest(task Task, spec *nodetask.CloudInit) (wire.Run, error) {
 	if e.Sandboxes.Isolation().Mode != memberinit.ModeContainer {
-		return wire.Run{}, wire.Errorf(wire.CodeCloudInitMissing, "members of this node are no containers, in which cloud-init could boot them")
+		return wire.Run{}, wire.Errorf(wire.CodeCloudInitMissing,
+			"members of this node are no containers, in which cloud-init could boot them")
 	}
 	data := []byte(spec.UserData)
 	if spec.UserDataSealed != nil {
@@ -85,7 +86,8 @@ func cloudOutcome(run wire.RunResult, task Task) journal.Outcome {
 	case run.TimedOut:
 		state, message = StateTimedOut, fmt.Sprintf("killed after %s", task.Timeout)
 	case !told:
-		state, message = StateFailed, fmt.Sprintf("cloud-init was ended before it had a result, by exit code %d", run.ExitCode)
+		state, message = StateFailed, fmt.Sprintf("cloud-init was ended before it had a result, by exit code %d",
+			run.ExitCode)
 	case result.Code != "":
 		state, message = StateFailed, "cloud-init failed"
 		if len(result.Errors) > 0 {

@@ -26,8 +26,8 @@ const (
 // maxTitle bounds a file name that an artifact brings, in bytes.
 const maxTitle = 1024
 
-// fetchResult is the result of a FETCH_ARTIFACT. FetchedBytes is what this agent fetched for it; Manifest is the one that was
-// chosen, which of an index is not the artifact's digest.
+// fetchResult is the result of a FETCH_ARTIFACT. FetchedBytes is what this agent fetched for it; Manifest is the one
+// that was chosen, which of an index is not the artifact's digest.
 type fetchResult struct {
 	Digest       string `json:"digest"`
 	Manifest     string `json:"manifest,omitempty"`
@@ -38,8 +38,8 @@ type fetchResult struct {
 	Cached       bool   `json:"cached"`
 }
 
-// fetchArtifact finds the member's init before it fetches, and places through that one alone: a member that was torn down
-// meanwhile does not come back.
+// fetchArtifact finds the member's init before it fetches, and places through that one alone: a member that was torn
+// down meanwhile does not come back.
 func (e *Executor) fetchArtifact(
 	ctx context.Context, task Task, spec *nodetask.FetchArtifact, attempt Attempt,
 ) (journal.Outcome, error) {
@@ -105,7 +105,8 @@ func checkTitles(layers []fetch.Descriptor) error {
 		switch {
 		case title == "":
 			continue
-		case !filepath.IsLocal(title) || path.Clean(title) != title || title == "." || len(title) > maxTitle || strings.ContainsRune(title, 0):
+		case !filepath.IsLocal(title) || path.Clean(title) != title || title == "." || len(title) > maxTitle ||
+			strings.ContainsRune(title, 0):
 			return wire.Errorf(wire.CodePathInvalid, "the artifact has a file %.200q, which is no plain path in a folder", title)
 		case taken[title]:
 			return wire.Errorf(wire.CodePathInvalid, "the artifact has two files %.200q", title)
@@ -165,7 +166,8 @@ func (p *placement) layout(ctx context.Context, artifact *fetch.Artifact) (int, 
 		}},
 	} {
 		text := string(encode(file.content))
-		if err := p.client.Place(ctx, p.file(path.Join(p.path, file.name)), int64(len(text)), strings.NewReader(text)); err != nil {
+		if err := p.client.Place(ctx, p.file(path.Join(p.path, file.name)), int64(len(text)),
+			strings.NewReader(text)); err != nil {
 			return 0, err
 		}
 	}

@@ -104,7 +104,8 @@ func (e *Executor) teardown(ctx context.Context, task Task) (journal.Outcome, er
 	case err != nil:
 		return failure(StateFailed, residueResult{Residue: left, Code: wire.CodeResidueLeft}, err.Error()), nil
 	case !left.Empty():
-		return failure(StateFailed, residueResult{Residue: left, Code: wire.CodeResidueLeft}, "something of the member is still on the node"), nil
+		return failure(StateFailed, residueResult{Residue: left, Code: wire.CodeResidueLeft},
+			"something of the member is still on the node"), nil
 	}
 	return success(residueResult{Residue: left}), nil
 }

@@ -146,7 +146,9 @@ func probeHTTP(ctx context.Context, way sandbox.Way, url string, expect int) (st
 		return "", err
 	}
 	transport := &http.Transport{DisableKeepAlives: true, DialContext: way.Dial}
-	client := http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	client := http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error {
+		return http.ErrUseLastResponse
+	}}
 	response, err := client.Do(request)
 	if err != nil {
 		return "", err

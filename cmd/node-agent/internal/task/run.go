@@ -44,9 +44,10 @@ func (e *Executor) run(ctx context.Context, task Task, spec *nodetask.Run, attem
 	return runOutcome(result, task.Timeout), nil
 }
 
-// kept has the member's init do what is asked, or finds what came of it. With spent it is never started, and what is not known
-// fails so.
-func (e *Executor) kept(ctx context.Context, task Task, attempt Attempt, request wire.Run, spent error) (wire.RunResult, error) {
+// kept has the member's init do what is asked, or finds what came of it. With spent it is never started, and what is
+// not known fails so.
+func (e *Executor) kept(ctx context.Context, task Task, attempt Attempt, request wire.Run, spent error) (wire.RunResult,
+	error) {
 	request.AttachOnly = spent != nil
 	client, err := e.clientForRun(ctx, task, attempt, &request)
 	if client == nil && (err == nil || wire.HasCode(err, wire.CodeSandboxLost)) {
@@ -70,8 +71,8 @@ func (e *Executor) kept(ctx context.Context, task Task, attempt Attempt, request
 	return result, err
 }
 
-// spentBefore is the error of a secret that is spent because an earlier agent took it for this very run. The run may have
-// it and is attached to then; it can never be started.
+// spentBefore is the error of a secret that is spent because an earlier agent took it for this very run. The run may
+// have it and is attached to then; it can never be started.
 func spentBefore(err error, attempt Attempt) error {
 	if attempt.Resumed && attempt.Epoch != "" && wire.HasCode(err, wire.CodeSecretSpent) {
 		return err
@@ -94,7 +95,8 @@ func (e *Executor) runRequest(ctx context.Context, task Task, spec *nodetask.Run
 // is never started by another life of it: it is attached to, or its stored result is taken, or it was
 // interrupted. Then the client is nil or the request is AttachOnly. One that is canceled by now must
 // still be found, to be killed.
-func (e *Executor) clientForRun(ctx context.Context, task Task, attempt Attempt, request *wire.Run) (*sandbox.Client, error) {
+func (e *Executor) clientForRun(ctx context.Context, task Task, attempt Attempt, request *wire.Run) (*sandbox.Client,
+	error) {
 	if !attempt.Resumed || attempt.Epoch == "" {
 		return e.Sandboxes.Ensure(ctx, task.member())
 	}
@@ -106,7 +108,8 @@ func (e *Executor) clientForRun(ctx context.Context, task Task, attempt Attempt,
 }
 
 func interrupted() error {
-	return wire.Errorf(wire.CodeInterrupted, "the member's sandbox ended while the task ran; whether the command finished is not known")
+	return wire.Errorf(wire.CodeInterrupted,
+		"the member's sandbox ended while the task ran; whether the command finished is not known")
 }
 
 // storedOr looks for the result that a dead init left on the disk.
@@ -120,7 +123,8 @@ func (e *Executor) storedOr(task Task, err error) (wire.RunResult, error) {
 
 // attached watches a run to its end. The end of ctx by ErrCanceled kills the run and still waits for
 // its result; any other end only stops the watching.
-func attached(ctx context.Context, client *sandbox.Client, request wire.Run, timeout time.Duration, output func(wire.Output)) (wire.RunResult, error) {
+func attached(ctx context.Context, client *sandbox.Client, request wire.Run, timeout time.Duration,
+	output func(wire.Output)) (wire.RunResult, error) {
 	watching, stop := context.WithTimeoutCause(context.WithoutCancel(ctx), timeout+runSlack,
 		fmt.Errorf("the member's init did not end the run %s after its timeout", runSlack))
 	defer stop()

@@ -51,7 +51,8 @@ func setup(t *testing.T) *task.Executor {
 
 func do(t *testing.T, e *task.Executor, kind, spec string) journal.Outcome {
 	t.Helper()
-	work := task.Task{ID: "tsk_" + strings.ToLower(kind), Fence: 1, Kind: nodetask.Kind(kind), MemberID: member, InstanceID: instance, Spec: json.RawMessage(spec), Timeout: 20 * time.Second}
+	work := task.Task{ID: "tsk_" + strings.ToLower(kind), Fence: 1, Kind: nodetask.Kind(kind), MemberID: member,
+		InstanceID: instance, Spec: json.RawMessage(spec), Timeout: 20 * time.Second}
 	outcome, err := e.Do(t.Context(), work, task.Attempt{Output: func(wire.Output) {}})
 	require.NoError(t, err)
 	return outcome
@@ -88,8 +89,10 @@ func TestBadSpecificationIsRefusedByItsField(t *testing.T) {
 		{"WRITE_FILE", `{"path":"/x","owner":"no-such-user"}`, "owner:"},
 		{"START_PROCESS", `{"name":"../x","command":["ls"]}`, "name:"},
 		{"START_PROCESS", `{"name":"x","command":["ls"],"restart":{"policy":"perhaps"}}`, "restart.policy:"},
-		{"START_PROCESS", `{"name":"x","command":["ls"],"restart":{"policy":"never","maxRestarts":-1}}`, "restart.maxRestarts:"},
-		{"START_PROCESS", `{"name":"x","command":["ls"],"restart":{"policy":"never","backoffSeconds":-1}}`, "restart.backoffSeconds:"},
+		{"START_PROCESS", `{"name":"x","command":["ls"],"restart":{"policy":"never","maxRestarts":-1}}`,
+			"restart.maxRestarts:"},
+		{"START_PROCESS", `{"name":"x","command":["ls"],"restart":{"policy":"never","backoffSeconds":-1}}`,
+			"restart.backoffSeconds:"},
 		{"START_PROCESS", `{"name":"x","command":["ls"],"stopSignal":"LOUD"}`, "stopSignal:"},
 		{"START_PROCESS", `{"name":"x","command":["ls"],"stopTimeoutSeconds":4000}`, "stopTimeoutSeconds:"},
 		{"STOP_PROCESS", `{}`, "name:"},
@@ -133,7 +136,8 @@ func TestBadMemberIDIsRefused(t *testing.T) {
 		if kind == "RUN" {
 			spec = `{"command":["true"]}`
 		}
-		outcome, err := e.Do(t.Context(), task.Task{ID: "tsk_a", Kind: nodetask.Kind(kind), MemberID: "../../etc", InstanceID: instance, Spec: json.RawMessage(spec), Timeout: time.Second}, task.Attempt{})
+		outcome, err := e.Do(t.Context(), task.Task{ID: "tsk_a", Kind: nodetask.Kind(kind), MemberID: "../../etc",
+			InstanceID: instance, Spec: json.RawMessage(spec), Timeout: time.Second}, task.Attempt{})
 		require.NoError(t, err)
 		require.Equal(t, task.StateFailed, outcome.State)
 		require.Contains(t, outcome.Message, "memberId:")
@@ -179,7 +183,8 @@ func TestProbesSucceedAndFailForWhatTheySee(t *testing.T) {
 		require.Equal(t, c.ok, outcome.State == task.StateSucceeded, c.spec)
 		require.Contains(t, result.Detail, c.detail, c.spec)
 	}
-	require.Equal(t, 2, probeResult(t, do(t, e, "PROBE", fmt.Sprintf(`{"tcp":{"port":%d},"attempts":2,"intervalSeconds":0.01}`, closed))).Attempts)
+	require.Equal(t, 2, probeResult(t, do(t, e, "PROBE",
+		fmt.Sprintf(`{"tcp":{"port":%d},"attempts":2,"intervalSeconds":0.01}`, closed))).Attempts)
 }
 
 func closedPort(t *testing.T) int {
@@ -212,8 +217,9 @@ func TestProbeMakesNoSandbox(t *testing.T) {
 func TestTaskThatIsNotDoneInTimeIsTimedOut(t *testing.T) {
 	t.Parallel()
 	e := setup(t)
-	work := task.Task{ID: "tsk_a", Kind: nodetask.KindProbe, MemberID: member, InstanceID: instance, Timeout: 100 * time.Millisecond,
-		Spec: json.RawMessage(fmt.Sprintf(`{"tcp":{"port":%d},"attempts":3000,"intervalSeconds":0.02}`, closedPort(t)))}
+	work := task.Task{ID: "tsk_a", Kind: nodetask.KindProbe, MemberID: member, InstanceID: instance,
+		Timeout: 100 * time.Millisecond,
+		Spec:    json.RawMessage(fmt.Sprintf(`{"tcp":{"port":%d},"attempts":3000,"intervalSeconds":0.02}`, closedPort(t)))}
 	outcome, err := e.Do(t.Context(), work, task.Attempt{})
 	require.NoError(t, err)
 	require.Equal(t, task.StateTimedOut, outcome.State)
@@ -224,8 +230,9 @@ func TestStoppingAgentLeavesARunWithoutOutcome(t *testing.T) {
 	t.Parallel()
 	e := setup(t)
 	ctx, stop := context.WithCancel(t.Context())
-	work := task.Task{ID: "tsk_a", Fence: 1, Kind: nodetask.KindRun, MemberID: member, InstanceID: instance, Timeout: 20 * time.Second,
-		Spec: json.RawMessage(`{"command":["sh","-c","echo up; while ! test -e $GPUAAS_MEMBER_ROOT/var/go; do sleep 0.02; done; echo down"]}`)}
+	work := task.Task{ID: "tsk_a", Fence: 1, Kind: nodetask.KindRun, MemberID: member, InstanceID: instance,
+		Timeout: 20 * time.Second,
+		Spec:    json.RawMessage(`{"command":["sh","-c","echo up; while ! test -e $GPUAAS_MEMBER_ROOT/var/go; do sleep 0.02; done; echo down"]}`)}
 	epoch := ""
 	e.Started = func(_, started string) error { epoch = started; return nil }
 	_, err := e.Do(ctx, work, task.Attempt{Output: func(wire.Output) { stop() }})
@@ -245,13 +252,15 @@ func TestNothingIsStartedThatCannotBeJournalled(t *testing.T) {
 	_, err := e.Do(t.Context(), work, task.Attempt{Output: func(wire.Output) {}})
 	require.ErrorIs(t, err, os.ErrPermission)
 	e.Started = func(string, string) error { return nil }
-	require.Contains(t, string(do(t, e, "RUN", `{"command":["sh","-c","ls $GPUAAS_MEMBER_ROOT/var"]}`).Result), `"lib\nlog\n"`)
+	require.Contains(t, string(do(t, e, "RUN", `{"command":["sh","-c","ls $GPUAAS_MEMBER_ROOT/var"]}`).Result),
+		`"lib\nlog\n"`)
 }
 
 func TestResultStaysWithinWhatThePlatformTakes(t *testing.T) {
 	t.Parallel()
 	e := setup(t)
-	outcome := do(t, e, "RUN", `{"command":["sh","-c","head -c 60000 /dev/zero | tr '\\0' '\\001'; head -c 60000 /dev/zero | tr '\\0' '\\002' >&2"]}`)
+	outcome := do(t, e, "RUN",
+		`{"command":["sh","-c","head -c 60000 /dev/zero | tr '\\0' '\\001'; head -c 60000 /dev/zero | tr '\\0' '\\002' >&2"]}`)
 	require.LessOrEqual(t, len(outcome.Result), 256<<10)
 	require.Contains(t, string(outcome.Result), `"truncated":true`)
 }

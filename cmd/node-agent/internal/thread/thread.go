@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Apart runs do on a thread of its own, which ends with it, and with it whatever namespaces do has entered. It is never the
-// main thread: what that one has is what the process is seen to have.
+// Apart runs do on a thread of its own, which ends with it, and with it whatever namespaces do has entered. It is never
+// the main thread: what that one has is what the process is seen to have.
 func Apart(do func() error) error {
 	done := make(chan error, 1)
 	go func() {

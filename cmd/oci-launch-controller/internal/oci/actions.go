@@ -64,7 +64,8 @@ func readLogs(ctx context.Context, call *adapter.Call) (any, error) {
 			continue
 		}
 		text, cut := end(result.Stdout, share)
-		logs = append(logs, map[string]any{"memberId": member.ID, "member": name(member), "text": text, "truncated": cut || result.Truncated})
+		logs = append(logs, map[string]any{"memberId": member.ID, "member": name(member), "text": text, "truncated": cut ||
+			result.Truncated})
 	}
 	return map[string]any{"logs": logs, "notAsked": silent}, nil
 }
@@ -119,7 +120,8 @@ func restartOne(ctx context.Context, call *adapter.Call, member adapter.Member) 
 	if _, err := call.Do(ctx, member, "start", start, adapter.Within(quick)); err != nil {
 		return err
 	}
-	well := adapter.Probe{Exec: &adapter.ExecProbe{Command: verb("ready").Command}, Attempts: 20, IntervalSeconds: 0.5, TimeoutSeconds: 5}
+	well := adapter.Probe{Exec: &adapter.ExecProbe{Command: verb("ready").Command}, Attempts: 20, IntervalSeconds: 0.5,
+		TimeoutSeconds: 5}
 	_, err = call.Do(ctx, member, "well", well, adapter.Within(quick))
 	return err
 }

@@ -14,12 +14,14 @@ import (
 // component is the only kind of member: what is launched n times.
 const component = "replica"
 
-// App returns what runs every launchable app that is published for this adapter. The manifest of the reference app gives
-// the bounds and the actions that others may declare too.
+// App returns what runs every launchable app that is published for this adapter. The manifest of the reference app
+// gives the bounds and the actions that others may declare too.
 func App(manifest []byte) (adapter.App, error) {
-	app, err := adapter.FromManifest(manifest, map[string]adapter.ActionFunc{"logs.read": readLogs, "container.restart": restart})
+	app, err := adapter.FromManifest(manifest, map[string]adapter.ActionFunc{"logs.read": readLogs,
+		"container.restart": restart})
 	app.Slug = adapter.AnyApp
-	app.ConfigSchema = json.RawMessage(`{"type":"object"}`) // each manifest has its own, which the platform holds it against
+	// each manifest has its own, which the platform holds it against
+	app.ConfigSchema = json.RawMessage(`{"type":"object"}`)
 	app.Operations = map[adapter.Kind]adapter.OperationFunc{
 		adapter.InstanceCreate:       create,
 		adapter.InstanceUpgrade:      change,
@@ -41,14 +43,16 @@ func App(manifest []byte) (adapter.App, error) {
 
 // starts are the operations that start containers from the manifest.
 var starts = []adapter.Kind{
-	adapter.InstanceCreate, adapter.InstanceUpgrade, adapter.InstanceRollback, adapter.MembersAdd, adapter.MemberReplace, adapter.MemberRecover,
+	adapter.InstanceCreate, adapter.InstanceUpgrade, adapter.InstanceRollback, adapter.MembersAdd, adapter.MemberReplace,
+	adapter.MemberRecover,
 }
 
 // check refuses what could not run or could not survive, before anything is done.
 func check(bounds []adapter.Component, d adapter.Dispatch) error {
 	for i, member := range d.Members {
 		if member.ComponentKey != component {
-			return adapter.Reject("UNKNOWN_COMPONENT", fmt.Sprintf("members[%d].componentKey", i), "a launched app has no component %q", member.ComponentKey)
+			return adapter.Reject("UNKNOWN_COMPONENT", fmt.Sprintf("members[%d].componentKey", i),
+				"a launched app has no component %q", member.ComponentKey)
 		}
 	}
 	if d.Kind != adapter.InstanceDecommission {
@@ -65,7 +69,8 @@ func check(bounds []adapter.Component, d adapter.Dispatch) error {
 	}
 	for i, member := range d.Members {
 		if member.Node.GPUs < profile.Resources.GPUs {
-			return adapter.Reject("GPUS_MISSING", fmt.Sprintf("members[%d].node.gpus", i), "%d GPUs are %d fewer than the %d that a container needs",
+			return adapter.Reject("GPUS_MISSING", fmt.Sprintf("members[%d].node.gpus", i),
+				"%d GPUs are %d fewer than the %d that a container needs",
 				member.Node.GPUs, profile.Resources.GPUs-member.Node.GPUs, profile.Resources.GPUs)
 		}
 	}
@@ -84,5 +89,7 @@ func names(members []adapter.Member) string {
 
 // settled leaves out members that have failed: they get what is new when they are recovered.
 func settled(members []adapter.Member) []adapter.Member {
-	return slices.DeleteFunc(slices.Clone(members), func(m adapter.Member) bool { return m.Status == string(adapter.MemberFailed) })
+	return slices.DeleteFunc(slices.Clone(members), func(m adapter.Member) bool {
+		return m.Status == string(adapter.MemberFailed)
+	})
 }

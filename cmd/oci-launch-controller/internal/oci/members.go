@@ -67,8 +67,8 @@ func takeBack(ctx context.Context, run *adapter.Run, members []adapter.Member, r
 	return reason
 }
 
-// empty stops and deletes containers and their limits. A node that does not do it is no reason not to go on: the teardown
-// that follows ends everything, and is proved.
+// empty stops and deletes containers and their limits. A node that does not do it is no reason not to go on: the
+// teardown that follows ends everything, and is proved.
 func empty(ctx context.Context, run *adapter.Run, members []adapter.Member, prefix string) error {
 	return run.Each(ctx, members, func(ctx context.Context, member adapter.Member) error {
 		if !run.Reaches(member) {
@@ -82,7 +82,8 @@ func empty(ctx context.Context, run *adapter.Run, members []adapter.Member, pref
 			result, err := run.Try(bounded, member, prefix+step.name, step.task, adapter.Within(stopTime))
 			cancel()
 			if err != nil || result.State != adapter.TaskSucceeded {
-				run.Log().Info("container not stopped", "member", member.ID, "step", step.name, "state", result.State, "message", result.Message, "error", err)
+				run.Log().Info("container not stopped", "member", member.ID, "step", step.name, "state", result.State, "message",
+					result.Message, "error", err)
 			}
 		}
 		return context.Cause(ctx)
@@ -103,8 +104,8 @@ func halt(ctx context.Context, run *adapter.Run, members []adapter.Member) error
 	})
 }
 
-// drain takes members out of service: their containers get their stop signal and the time to finish what they do. When it
-// is canceled or fails they run again.
+// drain takes members out of service: their containers get their stop signal and the time to finish what they do. When
+// it is canceled or fails they run again.
 func drain(ctx context.Context, run *adapter.Run) error {
 	members := run.Targets()
 	run.Progress("stopping", 20, "stopping "+names(members))
@@ -128,7 +129,8 @@ func resume(ctx context.Context, run *adapter.Run, members []adapter.Member, rea
 	}
 	for _, member := range members {
 		if member.Status == string(adapter.MemberDrained) || member.Status == string(adapter.MemberFailed) {
-			_ = run.Member(member.ID, adapter.MemberStatus(member.Status), adapter.HealthUnknown, nil) // it was out of service before
+			// it was out of service before
+			_ = run.Member(member.ID, adapter.MemberStatus(member.Status), adapter.HealthUnknown, nil)
 			continue
 		}
 		if err := back(clean, node{run, member, "resume."}); err != nil {

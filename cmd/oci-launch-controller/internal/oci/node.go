@@ -39,7 +39,8 @@ func verb(args ...string) adapter.RunCommand {
 
 // tidy is verb, but a member without the script has nothing to tidy.
 func tidy(args ...string) adapter.RunCommand {
-	return adapter.RunCommand{Command: shell(`f="$GPUAAS_MEMBER_ROOT`+scriptPath+`"; test -f "$f" || exit 0; exec sh "$f" "$@"`, args...)}
+	return adapter.RunCommand{Command: shell(`f="$GPUAAS_MEMBER_ROOT`+scriptPath+
+		`"; test -f "$f" || exit 0; exec sh "$f" "$@"`, args...)}
 }
 
 // node is one member during an operation. The prefix tells the steps of one change from those of another.
@@ -49,7 +50,8 @@ type node struct {
 	prefix string
 }
 
-func (n node) do(ctx context.Context, step string, task adapter.NodeTask, options ...adapter.TaskOption) (adapter.TaskResult, error) {
+func (n node) do(ctx context.Context, step string, task adapter.NodeTask,
+	options ...adapter.TaskOption) (adapter.TaskResult, error) {
 	return n.run.Do(ctx, n.member, n.prefix+step, task, options...)
 }
 
@@ -73,14 +75,16 @@ func (n node) install(ctx context.Context) (*release, error) {
 		return nil, err
 	}
 	for i, held := range r.volumes {
-		if _, err := n.fetch(ctx, fmt.Sprintf("artifact-%d", i), held.artifact.Digest, top+"artifacts/"+held.folder, adapter.AsFiles); err != nil {
+		if _, err := n.fetch(ctx, fmt.Sprintf("artifact-%d", i), held.artifact.Digest, top+"artifacts/"+held.folder,
+			adapter.AsFiles); err != nil {
 			return nil, err
 		}
 	}
 	return r, n.boot(ctx, r)
 }
 
-// ports asks the node for a free port for each that the profile wants. The answer stands for as long as the member does.
+// ports asks the node for a free port for each that the profile wants. The answer stands for as long as the member
+// does.
 func (n node) ports(ctx context.Context) (map[string]int, error) {
 	p, err := profileOf(n.run.Instance())
 	if err != nil || len(p.Ports) == 0 {
@@ -93,10 +97,13 @@ func (n node) ports(ctx context.Context) (map[string]int, error) {
 	// Members that share their node's network and ask at the same moment begin at different ports.
 	rank := 0
 	if n.member.Address == "" {
-		rank = slices.IndexFunc(neighbours(n.run.Of(component), n.member), func(m adapter.Member) bool { return m.ID == n.member.ID })
+		rank = slices.IndexFunc(neighbours(n.run.Of(component), n.member), func(m adapter.Member) bool {
+			return m.ID == n.member.ID
+		})
 	}
 	ask := adapter.RunCommand{
-		Command: []string{"sh", "-s", "ports"}, Stdin: string(script), Env: []adapter.EnvVar{{Name: "START", Value: strconv.Itoa(max(rank, 0))}},
+		Command: []string{"sh", "-s", "ports"}, Stdin: string(script),
+		Env: []adapter.EnvVar{{Name: "START", Value: strconv.Itoa(max(rank, 0))}},
 	}
 	for _, port := range p.Ports {
 		ask.Command = append(ask.Command, port.Name+"="+strconv.Itoa(port.Port))
@@ -119,10 +126,11 @@ func neighbours(all []adapter.Member, of adapter.Member) []adapter.Member {
 	return slices.DeleteFunc(slices.Clone(all), func(m adapter.Member) bool { return m.Node.ID != of.Node.ID })
 }
 
-// fetch brings an artifact to the member, and answers the digest of the manifest that was placed. What the node says of a
-// failure is the operation's own.
+// fetch brings an artifact to the member, and answers the digest of the manifest that was placed. What the node says of
+// a failure is the operation's own.
 func (n node) fetch(ctx context.Context, step, digest, path, as string) (manifest string, err error) {
-	result, err := n.run.Try(ctx, n.member, n.prefix+step, adapter.FetchArtifact{Digest: digest, Path: path, As: as}, adapter.Within(fetchTime))
+	result, err := n.run.Try(ctx, n.member, n.prefix+step, adapter.FetchArtifact{Digest: digest, Path: path, As: as},
+		adapter.Within(fetchTime))
 	if err != nil {
 		return "", err
 	}
@@ -166,7 +174,8 @@ func (n node) failed(result adapter.TaskResult, what string) error {
 	if json.Unmarshal(result.Raw, &said) != nil || said.Code == "" {
 		said.Code = adapter.CodeNodeTask
 	}
-	return adapter.Fail(said.Code, adapter.OwnerNode, !slices.Contains(lasting, said.Code), "%s on %s ended %s: %s", what, name(n.member), result.State, result.Message)
+	return adapter.Fail(said.Code, adapter.OwnerNode, !slices.Contains(lasting, said.Code), "%s on %s ended %s: %s", what,
+		name(n.member), result.State, result.Message)
 }
 
 // begin stops what runs, starts the release and waits until it is well.
@@ -178,7 +187,8 @@ func (n node) begin(ctx context.Context, start adapter.StartProcess, releaseName
 		Exec: &adapter.ExecProbe{Command: verb("ready", releaseName).Command}, Attempts: or(health.Attempts, 60),
 		IntervalSeconds: float64(or(health.IntervalSeconds, 1)), TimeoutSeconds: or(health.TimeoutSeconds, 5) + 5,
 	}
-	longest := time.Duration(well.Attempts) * (time.Duration(well.TimeoutSeconds)*time.Second + time.Duration(well.IntervalSeconds*float64(time.Second)))
+	longest := time.Duration(well.Attempts) * (time.Duration(well.TimeoutSeconds)*time.Second +
+		time.Duration(well.IntervalSeconds*float64(time.Second)))
 	if _, err := n.do(ctx, "stop", adapter.StopProcess{Name: process}, adapter.Within(stopTime)); err != nil {
 		return err
 	}

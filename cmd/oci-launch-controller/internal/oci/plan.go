@@ -38,7 +38,8 @@ func others(asked *adapter.PlanCall) int {
 
 // stopping is the plan of what stops containers.
 func stopping(count, rest int, reversible bool) adapter.PlanAnswer {
-	answer := adapter.PlanAnswer{Verdict: adapter.VerdictSafe, Reversible: reversible, Message: fmt.Sprintf("%d containers are stopped, %d go on", count, rest)}
+	answer := adapter.PlanAnswer{Verdict: adapter.VerdictSafe, Reversible: reversible,
+		Message: fmt.Sprintf("%d containers are stopped, %d go on", count, rest)}
 	if rest < 1 {
 		answer.Verdict = adapter.VerdictUnknown
 		answer.Message = fmt.Sprintf("%d containers are stopped and none goes on; what they do at that moment is lost", count)
@@ -49,7 +50,8 @@ func stopping(count, rest int, reversible bool) adapter.PlanAnswer {
 
 // unreachable is the plan of a change that would stop at a node that is away; without reasons when there is none.
 func unreachable(asked *adapter.PlanCall) adapter.PlanAnswer {
-	answer := adapter.PlanAnswer{Verdict: adapter.VerdictUnsafe, Reversible: true, Message: "it would stop at a node that cannot be reached"}
+	answer := adapter.PlanAnswer{Verdict: adapter.VerdictUnsafe, Reversible: true,
+		Message: "it would stop at a node that cannot be reached"}
 	if kind := asked.Request.Kind; kind != adapter.InstanceUpgrade && kind != adapter.InstanceRollback {
 		return adapter.PlanAnswer{}
 	}

@@ -152,10 +152,12 @@ func (p Profile) check(instance adapter.Instance) error {
 	}
 	for i, volume := range p.Volumes {
 		if _, ok := instance.Artifact(volume.Artifact); volume.Artifact != "" && !ok {
-			return refusal("ARTIFACT_MISSING", fmt.Sprintf("runtimeProfile.volumes[%d].artifact", i), "the manifest pins no artifact %q", volume.Artifact)
+			return refusal("ARTIFACT_MISSING", fmt.Sprintf("runtimeProfile.volumes[%d].artifact", i),
+				"the manifest pins no artifact %q", volume.Artifact)
 		}
 		if !path.IsAbs(volume.Path) || strings.ContainsAny(volume.Path, ":,") {
-			return refusal("RUNTIME_PROFILE_INVALID", fmt.Sprintf("runtimeProfile.volumes[%d].path", i), "must be absolute and without : and ,")
+			return refusal("RUNTIME_PROFILE_INVALID", fmt.Sprintf("runtimeProfile.volumes[%d].path", i),
+				"must be absolute and without : and ,")
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(p.Env)) {
@@ -164,10 +166,14 @@ func (p Profile) check(instance adapter.Instance) error {
 		}
 	}
 	if !slices.Contains([]string{"", "never", "on-failure", "always"}, p.Restart.Policy) {
-		return refusal("RESTART_INVALID", "runtimeProfile.restart.policy", "%q is not never, on-failure or always", p.Restart.Policy)
+		return refusal("RESTART_INVALID", "runtimeProfile.restart.policy", "%q is not never, on-failure or always",
+			p.Restart.Policy)
 	}
-	if h := p.Health; h != nil && h.HTTP != nil && !slices.ContainsFunc(p.Ports, func(port Port) bool { return port.Port == h.HTTP.Port }) {
-		return refusal("RUNTIME_PROFILE_INVALID", "runtimeProfile.health.http.port", "%d is not one of the ports", h.HTTP.Port)
+	if h := p.Health; h != nil && h.HTTP != nil && !slices.ContainsFunc(p.Ports, func(port Port) bool {
+		return port.Port == h.HTTP.Port
+	}) {
+		return refusal("RUNTIME_PROFILE_INVALID", "runtimeProfile.health.http.port", "%d is not one of the ports",
+			h.HTTP.Port)
 	}
 	return nil
 }

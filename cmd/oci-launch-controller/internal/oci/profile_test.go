@@ -16,16 +16,21 @@ func TestWhatCannotRunIsRefusedWithItsField(t *testing.T) {
 	app, err := App(readManifest(t))
 	require.NoError(t, err)
 	for name, c := range map[string]struct{ profile, config, path string }{
-		"no profile":           {``, ``, "instance.runtimeProfile"},
-		"unpinned image":       {`{"image":"other"}`, ``, "instance.runtimeProfile.image"},
-		"unpinned volume":      {`{"image":"image","volumes":[{"name":"a","path":"/a","artifact":"none"}]}`, ``, "instance.runtimeProfile.volumes[0].artifact"},
-		"a path with a colon":  {`{"image":"image","volumes":[{"name":"a","path":"/a:b"}]}`, ``, "instance.runtimeProfile.volumes[0].path"},
-		"two lines":            {`{"image":"image"}`, `{"env":{"A":"b\nC=d"}}`, "instance.runtimeProfile.env.A"},
-		"unknown policy":       {`{"image":"image"}`, `{"restart":{"policy":"sometimes"}}`, "instance.runtimeProfile.restart.policy"},
-		"health without port":  {`{"image":"image","health":{"http":{"port":1,"path":"/"}}}`, ``, "instance.runtimeProfile.health.http.port"},
+		"no profile":     {``, ``, "instance.runtimeProfile"},
+		"unpinned image": {`{"image":"other"}`, ``, "instance.runtimeProfile.image"},
+		"unpinned volume": {`{"image":"image","volumes":[{"name":"a","path":"/a","artifact":"none"}]}`, ``,
+			"instance.runtimeProfile.volumes[0].artifact"},
+		"a path with a colon": {`{"image":"image","volumes":[{"name":"a","path":"/a:b"}]}`, ``,
+			"instance.runtimeProfile.volumes[0].path"},
+		"two lines": {`{"image":"image"}`, `{"env":{"A":"b\nC=d"}}`, "instance.runtimeProfile.env.A"},
+		"unknown policy": {`{"image":"image"}`, `{"restart":{"policy":"sometimes"}}`,
+			"instance.runtimeProfile.restart.policy"},
+		"health without port": {`{"image":"image","health":{"http":{"port":1,"path":"/"}}}`, ``,
+			"instance.runtimeProfile.health.http.port"},
 		"more GPUs than there": {`{"image":"image","resources":{"gpus":3}}`, ``, "members[0].node.gpus"},
 	} {
-		d := adapter.Dispatch{OperationID: "op_1", Kind: adapter.InstanceCreate, Instance: instanceOf(c.profile, c.config), Members: []adapter.Member{memberOf(0)}}
+		d := adapter.Dispatch{OperationID: "op_1", Kind: adapter.InstanceCreate, Instance: instanceOf(c.profile, c.config),
+			Members: []adapter.Member{memberOf(0)}}
 		err := check(app.Components, d)
 		require.ErrorContains(t, err, c.path, name)
 		d.Kind = adapter.InstanceDecommission
@@ -37,7 +42,8 @@ func TestTextsNameWhatIsKnownAndKeepTheRest(t *testing.T) {
 	t.Parallel()
 	known := map[string]string{"A": "1", "PORT_HTTP": "8889"}
 	for text, want := range map[string]string{
-		"$(A)": "1", "x$(A)y$(PORT_HTTP)": "x1y8889", "$$(A)": "$(A)", "$(B)": "$(B)", "$(A": "$(A", "$A ${A}": "$A ${A}", "": "", "$(A)$$(A)$(A)": "1$(A)1",
+		"$(A)": "1", "x$(A)y$(PORT_HTTP)": "x1y8889", "$$(A)": "$(A)", "$(B)": "$(B)", "$(A": "$(A", "$A ${A}": "$A ${A}",
+		"": "", "$(A)$$(A)$(A)": "1$(A)1",
 	} {
 		require.Equal(t, want, expand(text, known), text)
 	}
@@ -45,7 +51,8 @@ func TestTextsNameWhatIsKnownAndKeepTheRest(t *testing.T) {
 
 func TestAConfigIsLaidOverTheProfile(t *testing.T) {
 	t.Parallel()
-	p, err := profileOf(instanceOf(`{"image":"image","args":["a"],"env":{"A":"1","B":"2"}}`, `{"env":{"B":"3"},"args":[],"restart":{"policy":"always","maxRestarts":2}}`))
+	p, err := profileOf(instanceOf(`{"image":"image","args":["a"],"env":{"A":"1","B":"2"}}`,
+		`{"env":{"B":"3"},"args":[],"restart":{"policy":"always","maxRestarts":2}}`))
 	require.NoError(t, err)
 	require.Equal(t, map[string]string{"A": "1", "B": "3"}, p.Env)
 	require.Empty(t, p.Args)
@@ -73,8 +80,10 @@ func TestTheManifestOfTheReferenceAppIsValidOncePublished(t *testing.T) {
 	t.Parallel()
 	compiled, err := jsonschema.NewCompiler().Compile("../../../../domain/manifest/manifest.schema.json")
 	require.NoError(t, err)
-	text := strings.Replace(string(readManifest(t)), `"ref": ""`, `"ref": "registry.example/apps/notebook@`+digestOf("a")+`"`, 1)
-	document, err := jsonschema.UnmarshalJSON(strings.NewReader(strings.Replace(text, `"digest": ""`, `"digest": "`+digestOf("a")+`"`, 1)))
+	text := strings.Replace(string(readManifest(t)), `"ref": ""`,
+		`"ref": "registry.example/apps/notebook@`+digestOf("a")+`"`, 1)
+	document, err := jsonschema.UnmarshalJSON(strings.NewReader(strings.Replace(text, `"digest": ""`,
+		`"digest": "`+digestOf("a")+`"`, 1)))
 	require.NoError(t, err)
 	require.NoError(t, compiled.Validate(document))
 }

@@ -57,7 +57,8 @@ func real(t *testing.T, profile string) *launched {
 func (l *launched) image(program, build string) string {
 	l.t.Helper()
 	binary := filepath.Join(l.t.TempDir(), "program")
-	command := exec.Command("go", "build", "-trimpath", "-ldflags", "-X main.build="+build, "-o", binary, "../../testimages/"+program)
+	command := exec.Command("go", "build", "-trimpath", "-ldflags", "-X main.build="+build, "-o", binary,
+		"../../testimages/"+program)
 	command.Env = append(os.Environ(), "CGO_ENABLED=0")
 	out, err := command.CombinedOutput()
 	require.NoError(l.t, err, "%s", out)
@@ -74,7 +75,8 @@ func (l *launched) image(program, build string) string {
 		"config": map[string]any{"Entrypoint": []string{"/program"}, "User": "65532:65532"},
 		"rootfs": map[string]any{"type": "layers", "diff_ids": []string{"sha256:" + hex.EncodeToString(sum[:])}}})
 	require.NoError(l.t, err)
-	return l.manifest("application/vnd.oci.image.config.v1+json", config, "application/vnd.oci.image.layer.v1.tar", layer.Bytes(), "")
+	return l.manifest("application/vnd.oci.image.config.v1+json", config, "application/vnd.oci.image.layer.v1.tar",
+		layer.Bytes(), "")
 }
 
 func (l *launched) manifest(configType string, config []byte, layerType string, layer []byte, title string) string {
@@ -101,7 +103,8 @@ func (l *launched) grow(count int) (ids []string) {
 	for range count {
 		index := len(l.members)
 		id := fmt.Sprintf("mem_%s_%d", l.as.ID, index)
-		l.members = append(l.members, adapter.Member{ID: id, ComponentKey: component, Index: index, Status: "pending", Node: l.p.Node("127.0.0.1")})
+		l.members = append(l.members, adapter.Member{ID: id, ComponentKey: component, Index: index, Status: "pending",
+			Node: l.p.Node("127.0.0.1")})
 		ids = append(ids, id)
 	}
 	return ids
@@ -115,8 +118,9 @@ func (l *launched) run(kind adapter.Kind, change any, targets ...string) adapter
 	require.NoError(l.t, err)
 	l.as.Components = []adapter.ComponentCount{{Key: component, Count: max(1, len(l.members))}}
 	status := l.p.Run(l.base, adapter.Dispatch{
-		OperationID: fmt.Sprintf("op_%d", l.count), Kind: kind, Attempt: 1, Deadline: time.Now().Add(patience), CorrelationID: "cor-1",
-		Instance: l.as, Members: slices.Clone(l.members), Targets: targets, Change: raw, Platform: l.p.Access(),
+		OperationID: fmt.Sprintf("op_%d", l.count), Kind: kind, Attempt: 1, Deadline: time.Now().Add(patience),
+		CorrelationID: "cor-1",
+		Instance:      l.as, Members: slices.Clone(l.members), Targets: targets, Change: raw, Platform: l.p.Access(),
 	}, patience)
 	for _, said := range status.Members {
 		for i := range l.members {
@@ -125,7 +129,9 @@ func (l *launched) run(kind adapter.Kind, change any, targets ...string) adapter
 			}
 		}
 	}
-	l.members = slices.DeleteFunc(l.members, func(m adapter.Member) bool { return m.Status == string(adapter.MemberRemoved) })
+	l.members = slices.DeleteFunc(l.members, func(m adapter.Member) bool {
+		return m.Status == string(adapter.MemberRemoved)
+	})
 	return status
 }
 
@@ -179,14 +185,16 @@ func TestContainersReallyRunAndChangeAndLeaveNothing(t *testing.T) {
 	require.Equal(t, "Bon jour from "+ids[1]+", build one\n", l.get(http.MethodGet, b))
 
 	var read struct{ Logs []struct{ Text string } }
-	l.p.Action(l.base, "logs.read", adapter.Dispatch{Instance: l.as, Members: l.members}, "k1", map[string]any{"member": ids[0]}, &read)
+	l.p.Action(l.base, "logs.read", adapter.Dispatch{Instance: l.as, Members: l.members}, "k1",
+		map[string]any{"member": ids[0]}, &read)
 	require.Len(t, read.Logs, 1)
 	require.Contains(t, read.Logs[0].Text, "web-notebook listens build=one")
 
 	from := adapter.VersionConfig{Version: l.as.Version, Config: l.as.Config}
 	l.as.Version = "2.0.0"
 	l.pin("image", second)
-	status = l.succeed(adapter.InstanceUpgrade, adapter.VersionChange{From: from, To: adapter.VersionConfig{Version: "2.0.0"}})
+	status = l.succeed(adapter.InstanceUpgrade, adapter.VersionChange{From: from,
+		To: adapter.VersionConfig{Version: "2.0.0"}})
 	require.Contains(t, l.get(http.MethodGet, l.at(status, ids[1], "http")), "build two")
 
 	l.as.Version = "3.0.0"
@@ -195,7 +203,8 @@ func TestContainersReallyRunAndChangeAndLeaveNothing(t *testing.T) {
 	status = l.run(adapter.InstanceUpgrade, adapter.VersionChange{From: from, To: adapter.VersionConfig{Version: "3.0.0"}})
 	require.Equal(t, adapter.StateFailed, status.State)
 	for _, at := range []string{a, b} {
-		require.Contains(t, l.get(http.MethodGet, at), "build two", "what does not become well is taken back: %+v", status.Error)
+		require.Contains(t, l.get(http.MethodGet, at), "build two", "what does not become well is taken back: %+v",
+			status.Error)
 	}
 
 	l.succeed(adapter.MemberDrain, nil, ids[1])
@@ -217,10 +226,12 @@ func TestAModelServerReadsItsWeightsFromAnArtifact(t *testing.T) {
 		"health":{"http":{"port":18000,"path":"/healthz"}},"volumes":[{"name":"models","path":"/models","artifact":"weights"},{"name":"scratch","path":"/scratch"}]}`)
 	l.pin("image", l.image("model-server", "one"))
 	weights := []byte("weights of a model")
-	l.pin("weights", l.manifest("application/vnd.oci.empty.v1+json", []byte("{}"), "application/octet-stream", weights, "model.bin"))
+	l.pin("weights", l.manifest("application/vnd.oci.empty.v1+json", []byte("{}"), "application/octet-stream", weights,
+		"model.bin"))
 	ids := l.grow(1)
 	status := l.succeed(adapter.InstanceCreate, nil)
 	sum := sha256.Sum256(weights)
-	require.Equal(t, "model.bin "+hex.EncodeToString(sum[:])+"\n", l.get(http.MethodGet, l.at(status, ids[0], "api")+"/v1/models"))
+	require.Equal(t, "model.bin "+hex.EncodeToString(sum[:])+"\n",
+		l.get(http.MethodGet, l.at(status, ids[0], "api")+"/v1/models"))
 	l.succeed(adapter.InstanceDecommission, nil)
 }

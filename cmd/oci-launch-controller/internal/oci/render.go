@@ -20,7 +20,8 @@ import (
 var templates embed.FS
 
 // userData is the template of what cloud-init is given.
-var userData = template.Must(template.New("user-data.tmpl").Funcs(template.FuncMap{"json": encode}).ParseFS(templates, "templates/user-data.tmpl"))
+var userData = template.Must(template.New("user-data.tmpl").Funcs(template.FuncMap{"json": encode}).ParseFS(templates,
+	"templates/user-data.tmpl"))
 
 // process is the name under which the agent supervises the container.
 const process = "container"
@@ -65,9 +66,10 @@ type mounted struct {
 	folder   string // its name below /srv/oci/artifacts
 }
 
-// renderRelease makes everything that a member needs to run the instance, with the ports that it has there. The manifest is
-// the one that the node has placed: of an image for several platforms that of its own.
-func renderRelease(instance adapter.Instance, member adapter.Member, ports map[string]int, manifest string) (*release, error) {
+// renderRelease makes everything that a member needs to run the instance, with the ports that it has there. The
+// manifest is the one that the node has placed: of an image for several platforms that of its own.
+func renderRelease(instance adapter.Instance, member adapter.Member, ports map[string]int, manifest string) (*release,
+	error) {
 	p, err := profileOf(instance)
 	if err != nil {
 		return nil, err
@@ -105,8 +107,10 @@ func (r *release) render() (string, error) {
 	all := *r
 	all.Files = nil
 	for _, fixed := range []file{
-		{scriptPath, "0755", "oci.sh"}, {"/etc/containers/containers.conf", "0644", "containers.conf"}, {"/etc/containers/storage.conf", "0644", "storage.conf"},
-		{"/etc/containers/registries.conf", "0644", "registries.conf"}, {"/etc/containers/policy.json", "0644", "policy.json"},
+		{scriptPath, "0755", "oci.sh"}, {"/etc/containers/containers.conf", "0644", "containers.conf"},
+		{"/etc/containers/storage.conf", "0644", "storage.conf"},
+		{"/etc/containers/registries.conf", "0644", "registries.conf"},
+		{"/etc/containers/policy.json", "0644", "policy.json"},
 	} {
 		content, err := templates.ReadFile("templates/" + fixed.Content)
 		if err != nil {
@@ -121,7 +125,8 @@ func (r *release) render() (string, error) {
 		return "", fmt.Errorf("render user data: %w", err)
 	}
 	if out.Len() > maxUserData {
-		return "", refusal("RUNTIME_PROFILE_INVALID", "runtimeProfile", "makes %d bytes of user data, more than %d", out.Len(), maxUserData)
+		return "", refusal("RUNTIME_PROFILE_INVALID", "runtimeProfile", "makes %d bytes of user data, more than %d",
+			out.Len(), maxUserData)
 	}
 	return out.String(), nil
 }
@@ -236,7 +241,8 @@ func (r *release) readyFile(known map[string]string) string {
 		}
 	}
 	target := fmt.Sprintf("http://127.0.0.1:%d%s", port, h.HTTP.Path)
-	return fmt.Sprintf("python3 - %s %d %d <<'PY'\n%sPY\n", quote(target), h.HTTP.ExpectStatus, or(h.TimeoutSeconds, 5), httpCheck)
+	return fmt.Sprintf("python3 - %s %d %d <<'PY'\n%sPY\n", quote(target), h.HTTP.ExpectStatus, or(h.TimeoutSeconds, 5),
+		httpCheck)
 }
 
 // httpCheck gets an address, follows no redirect, and compares the status.

@@ -60,7 +60,8 @@ func TestUserDataIsRenderedAsTheGoldenFilesSay(t *testing.T) {
 		profile, config string
 		ports           map[string]int
 	}{
-		"notebook":     {notebook, `{"env":{"GREETING":"Welcome"},"restart":{"policy":"never"}}`, map[string]int{"http": 8889}},
+		"notebook": {notebook, `{"env":{"GREETING":"Welcome"},"restart":{"policy":"never"}}`,
+			map[string]int{"http": 8889}},
 		"model-server": {modelServer, ``, map[string]int{"api": 8000}},
 		"bare":         {`{"image":"image"}`, ``, nil},
 	} {

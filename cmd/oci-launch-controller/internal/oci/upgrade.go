@@ -24,7 +24,8 @@ func change(ctx context.Context, run *adapter.Run) error {
 	}
 	found, changed := make(map[string]string, len(members)), make([]*release, len(members))
 	for i, member := range members {
-		run.Progress("changing "+name(member), 10+80*i/len(members), fmt.Sprintf("changing %s, %d of %d", name(member), i+1, len(members)))
+		run.Progress("changing "+name(member), 10+80*i/len(members),
+			fmt.Sprintf("changing %s, %d of %d", name(member), i+1, len(members)))
 		r, err := changeOne(ctx, node{run: run, member: member})
 		if err != nil {
 			return restore(ctx, run, members[:i+1], err)
@@ -32,7 +33,8 @@ func change(ctx context.Context, run *adapter.Run) error {
 		found[name(member)], changed[i] = r.image.Digest, r
 	}
 	for i, member := range members { // what is said of members before may yet be taken back
-		if err := run.Member(member.ID, standing(member), healthOf(member), (node{run: run, member: member}).detail(ctx, changed[i])); err != nil {
+		if err := run.Member(member.ID, standing(member), healthOf(member),
+			(node{run: run, member: member}).detail(ctx, changed[i])); err != nil {
 			return err
 		}
 	}
@@ -55,7 +57,8 @@ func answering(ctx context.Context, run *adapter.Run, members []adapter.Member) 
 				return nil
 			}
 		}
-		return adapter.Fail(adapter.CodeNodeUnreachable, adapter.OwnerNode, true, "the node of %s does not answer; nothing was changed", name(member))
+		return adapter.Fail(adapter.CodeNodeUnreachable, adapter.OwnerNode, true,
+			"the node of %s does not answer; nothing was changed", name(member))
 	})
 }
 
@@ -75,7 +78,8 @@ func changeOne(ctx context.Context, n node) (*release, error) {
 	before, ok := n.previous(ctx)
 	if _, err := n.run.Once("before."+n.member.ID, func() (string, error) {
 		if !ok {
-			return "", adapter.Fail("NOTHING_TO_START", adapter.OwnerNode, true, "%s has no container to go back to; recover it first", name(n.member))
+			return "", adapter.Fail("NOTHING_TO_START", adapter.OwnerNode, true,
+				"%s has no container to go back to; recover it first", name(n.member))
 		}
 		return encode(before), nil
 	}); err != nil {

@@ -1,5 +1,5 @@
-// Command model-server is an image with the shape of a model server: it loads weights that were fetched to its node as an
-// artifact of their own, and is well when it has them.
+// Command model-server is an image with the shape of a model server: it loads weights that were fetched to its node as
+// an artifact of their own, and is well when it has them.
 package main
 
 import (

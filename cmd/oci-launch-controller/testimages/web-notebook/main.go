@@ -1,5 +1,5 @@
-// Command web-notebook is what the image of the reference app runs: a web server with everything that a test of a launched
-// container asks for. It stands for a notebook, and needs nothing but itself.
+// Command web-notebook is what the image of the reference app runs: a web server with everything that a test of a
+// launched container asks for. It stands for a notebook, and needs nothing but itself.
 package main
 
 import (

@@ -22,7 +22,8 @@ func check(_ context.Context, d adapter.Dispatch) error {
 			return adapter.Reject("UNKNOWN_COMPONENT", path+".componentKey", "slurm has no component %q", member.ComponentKey)
 		}
 		if !layout.ValidHost(member.Host()) || member.Node.SealingKey == "" {
-			return adapter.Reject("NODE_INCOMPLETE", path+".node", "an address of the member or its node, and a sealing key of the node, are needed")
+			return adapter.Reject("NODE_INCOMPLETE", path+".node",
+				"an address of the member or its node, and a sealing key of the node, are needed")
 		}
 	}
 	if workers > layout.MaxWorkers {

@@ -41,8 +41,9 @@ func (m *member) fetch(spec adapter.FetchArtifact, n *Nodes) (Outcome, error) {
 	}, nil
 }
 
-// boot applies user data once for an instance id, in a member with namespaces where cloud-init is installed. Other members
-// are directories of the machine, which must not be booted: the boot is noted and what the document requests does not happen.
+// boot applies user data once for an instance id, in a member with namespaces where cloud-init is installed. Other
+// members are directories of the machine, which must not be booted: the boot is noted and what the document requests
+// does not happen.
 func (m *member) boot(ctx context.Context, spec adapter.CloudInit, n *Nodes) (Outcome, error) {
 	if (spec.UserData == "") == (spec.UserDataSealed == "") || spec.InstanceID == "" {
 		return Outcome{}, failf("SPEC_INVALID", "userData or userDataSealed, and instanceId, must be given")

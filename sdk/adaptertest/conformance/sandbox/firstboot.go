@@ -25,7 +25,8 @@ cloud_final_modules: [ write_files_deferred, scripts_per_instance, scripts_user,
 
 // FirstBoot returns the command that applies user data in a member with namespaces; its document is open.
 func FirstBoot(spec adapter.CloudInit) (nodetask.Run, error) {
-	meta, err := json.Marshal(map[string]string{"instance-id": spec.InstanceID, "local-hostname": spec.Hostname}) // JSON is YAML
+	// JSON is YAML
+	meta, err := json.Marshal(map[string]string{"instance-id": spec.InstanceID, "local-hostname": spec.Hostname})
 	if err != nil {
 		return nodetask.Run{}, err
 	}

@@ -185,7 +185,8 @@ func TestAProbeTriesAsOftenAsItSays(t *testing.T) {
 func TestFractionsOfSecondsAreKept(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	start := nodetask.StartProcess{Name: "p", Command: []string{"sh", "-c", "trap '' TERM; while :; do sleep 600; done"}, StopTimeoutSeconds: 0.05}
+	start := nodetask.StartProcess{Name: "p", Command: []string{"sh", "-c", "trap '' TERM; while :; do sleep 600; done"},
+		StopTimeoutSeconds: 0.05}
 	require.Equal(t, "running", stateOf(t, r.do(adapter.TaskStartProcess, start)))
 	begun := time.Now()
 	require.Equal(t, "absent", stateOf(t, r.do(adapter.TaskStopProcess, adapter.StopProcess{Name: "p"})))

@@ -16,8 +16,8 @@ import (
 	"github.com/gpuaas/app-platform/sdk/nodetask"
 )
 
-// SpaceScript makes the root of a member with namespaces and then only reaps; its argument is the member's directory. It is
-// run by unshare --mount --pid --ipc --fork.
+// SpaceScript makes the root of a member with namespaces and then only reaps; its argument is the member's directory.
+// It is run by unshare --mount --pid --ipc --fork.
 //
 //go:embed space.sh
 var SpaceScript string
@@ -55,7 +55,8 @@ func enclose(dir string) (*space, error) {
 	if err := os.MkdirAll(filepath.Join(dir, "root"), 0o755); err != nil {
 		return nil, err
 	}
-	s := &space{init: exec.Command("unshare", "--mount", "--pid", "--ipc", "--fork", "--kill-child", "sh", "-c", SpaceScript, "sandbox", dir)}
+	s := &space{init: exec.Command("unshare", "--mount", "--pid", "--ipc", "--fork", "--kill-child", "sh", "-c",
+		SpaceScript, "sandbox", dir)}
 	var said tail
 	s.init.SysProcAttr, s.init.Stderr = &syscall.SysProcAttr{Setpgid: true}, &said
 	if err := s.init.Start(); err != nil {

@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// table is the inodes of the processes in this machine's process table, by id. A process keeps its inode; another process
-// that is given the same id later has another inode.
+// table is the inodes of the processes in this machine's process table, by id. A process keeps its inode; another
+// process that is given the same id later has another inode.
 type table map[string]uint64
 
 // running returns the process table; empty where there is none to read.
@@ -90,8 +90,8 @@ func commandOf(pid int) string {
 	return strings.TrimSpace(strings.ReplaceAll(string(raw), "\x00", " "))
 }
 
-// endGroup kills what is left of a process group and waits until none of it runs: nsenter ends when the signal reaches it,
-// which may be before the program that it started has ended.
+// endGroup kills what is left of a process group and waits until none of it runs: nsenter ends when the signal reaches
+// it, which may be before the program that it started has ended.
 func (m *member) endGroup(group int) {
 	if group <= 0 {
 		return

@@ -191,7 +191,7 @@ func (v *Adapter) GetCreatedAt() time.Time { return v.CreatedAt }
 type AdapterPage struct {
 	// The rows, each with its cursor.
 	Edges []AdapterPageEdgesAdapterRegistrationEdge `json:"edges"`
-	// Where the page stands.
+	// The page's place in the list.
 	PageInfo PageInfo `json:"pageInfo"`
 }
 
@@ -228,7 +228,7 @@ type AddMembersInput struct {
 	Count int `json:"count"`
 	// Where: allocations that are free, or this instance's own; spread over in turn.
 	AllocationIds []string `json:"allocationIds,omitempty"`
-	// Or: one allocation for each member is asked for; what fails gives it back.
+	// Or: one allocation for each member is requested; what fails gives it back.
 	Intent *CapacityIntentInput `json:"intent,omitempty"`
 	// Leave members that could not join as FAILED, to be recovered or replaced, instead of undoing the whole addition.
 	KeepFailed bool `json:"keepFailed,omitempty"`
@@ -274,7 +274,7 @@ func (v *AddMembersInput) GetIdempotencyKey() string { return v.IdempotencyKey }
 
 // AddMembersResponse is returned by AddMembers on success.
 type AddMembersResponse struct {
-	// Add members to a component. Key: <family>.member.add on the instance's project, and allocation.create when capacity is asked for.
+	// Add members to a component. Key: <family>.member.add on the instance's project, and allocation.create when capacity is requested.
 	AddMembers MembersAdded `json:"addMembers"`
 }
 
@@ -351,7 +351,7 @@ type Allocation struct {
 	Sku string `json:"sku"`
 	// Where it is.
 	Region string `json:"region"`
-	// Where it stands.
+	// Its state.
 	Status AllocationStatus `json:"status"`
 	// The node it is bound to; null until READY.
 	Node *NodeRef `json:"node"`
@@ -361,7 +361,7 @@ type Allocation struct {
 	SchedulerType string `json:"schedulerType"`
 	// The caller's own references; integration metadata, no meaning to the platform.
 	IntegrationMetadata json.RawMessage `json:"integrationMetadata"`
-	// When it was asked for.
+	// When it was requested.
 	CreatedAt time.Time `json:"createdAt"`
 	// When it was proved gone.
 	ReleasedAt *time.Time `json:"releasedAt"`
@@ -428,7 +428,7 @@ func (v *Allocation) GetReleasedAt() *time.Time { return v.ReleasedAt }
 type AllocationPage struct {
 	// The rows, each with its cursor.
 	Edges []AllocationPageEdgesAllocationEdge `json:"edges"`
-	// Where the page stands.
+	// The page's place in the list.
 	PageInfo PageInfo `json:"pageInfo"`
 }
 
@@ -489,7 +489,7 @@ func (v *AllocationRelease) GetAllocation() Allocation { return v.Allocation }
 // GetOperation returns AllocationRelease.Operation, and is useful for accessing the field via an interface.
 func (v *AllocationRelease) GetOperation() Operation { return v.Operation }
 
-// Where an allocation stands.
+// The state of an allocation.
 type AllocationStatus string
 
 const (
@@ -636,7 +636,7 @@ func (v *AppDetail) GetManifests() ManifestPage { return v.Manifests }
 type AppPage struct {
 	// The rows, each with its cursor.
 	Edges []AppPageEdgesAppEdge `json:"edges"`
-	// Where the page stands.
+	// The page's place in the list.
 	PageInfo PageInfo `json:"pageInfo"`
 }
 
@@ -756,7 +756,7 @@ type Artifact struct {
 	Signature SignatureState `json:"signature"`
 	// The trusted key that signed it; null when none has.
 	SignedBy *SignerKey `json:"signedBy"`
-	// Since when it is in quarantine, where nobody gets it; null when it is not.
+	// Since when it is in quarantine, where it is not delivered; null when it is not.
 	QuarantinedAt *time.Time `json:"quarantinedAt"`
 	// Why it is in quarantine, a code of the catalogue; empty when a person put it there.
 	QuarantineCode string `json:"quarantineCode"`
@@ -897,7 +897,7 @@ var AllArtifactKind = []ArtifactKind{
 type ArtifactPage struct {
 	// The rows, each with its cursor.
 	Edges []ArtifactPageEdgesArtifactEdge `json:"edges"`
-	// Where the page stands.
+	// The page's place in the list.
 	PageInfo PageInfo `json:"pageInfo"`
 }
 
@@ -985,7 +985,7 @@ type ArtifactSource struct {
 	Region string `json:"region"`
 	// What becomes of what is not signed by a trusted key.
 	SignaturePolicy SignaturePolicy `json:"signaturePolicy"`
-	// User name or access key id of its credential; empty when it is asked without one.
+	// User name or access key id of its credential; empty when it is read without one.
 	CredentialUser string `json:"credentialUser"`
 	// When its credential was set; null when it has none. The credential itself is never shown.
 	CredentialAt *time.Time `json:"credentialAt"`
@@ -1045,7 +1045,7 @@ func (v *ArtifactSource) GetCreatedAt() time.Time { return v.CreatedAt }
 type ArtifactSourcePage struct {
 	// The rows, each with its cursor.
 	Edges []ArtifactSourcePageEdgesArtifactSourceEdge `json:"edges"`
-	// Where the page stands.
+	// The page's place in the list.
 	PageInfo PageInfo `json:"pageInfo"`
 }
 
@@ -1084,7 +1084,7 @@ func (v *AuditChainResponse) GetAuditChain() []AuditLink { return v.AuditChain }
 // AuditCheckpoint includes the GraphQL fields of AuditCheckpoint requested by the fragment AuditCheckpoint.
 // The GraphQL type's documentation follows.
 //
-// A signed statement of where the audit's chain stood.
+// A signed statement of the audit chain's head.
 type AuditCheckpoint struct {
 	// Typed id, `chk_…`.
 	Id string `json:"id"`
@@ -1131,7 +1131,7 @@ type AuditEntry struct {
 	Id string `json:"id"`
 	// Who tried.
 	Actor Actor `json:"actor"`
-	// The permission key that was asked for.
+	// The permission key that was requested.
 	PermissionKey string `json:"permissionKey"`
 	// The field that was called.
 	Action string `json:"action"`
@@ -1221,7 +1221,7 @@ func (v *AuditEntry) GetCreatedAt() time.Time { return v.CreatedAt }
 type AuditEntryPage struct {
 	// The rows, each with its cursor.
 	Edges []AuditEntryPageEdgesAuditEntryEdge `json:"edges"`
-	// Where the page stands.
+	// The page's place in the list.
 	PageInfo PageInfo `json:"pageInfo"`
 }
 
@@ -1674,7 +1674,7 @@ type Cancellation struct {
 // GetOperation returns Cancellation.Operation, and is useful for accessing the field via an interface.
 func (v *Cancellation) GetOperation() Operation { return v.Operation }
 
-// Capacity that is asked for along with a change.
+// Capacity that is requested along with a change.
 type CapacityIntentInput struct {
 	// What each allocation is made of.
 	Shape CapacityShape `json:"shape"`
@@ -1746,7 +1746,7 @@ type ComponentRole struct {
 	ComponentKey string `json:"componentKey"`
 	// Name for people.
 	DisplayName string `json:"displayName"`
-	// Members asked for.
+	// Members requested.
 	Desired int `json:"desired"`
 	// Members that exist now.
 	Current int `json:"current"`
@@ -1905,7 +1905,7 @@ func (v *ComputeNode) GetCreatedAt() time.Time { return v.CreatedAt }
 type ComputeNodePage struct {
 	// The rows, each with its cursor.
 	Edges []ComputeNodePageEdgesComputeNodeEdge `json:"edges"`
-	// Where the page stands.
+	// The page's place in the list.
 	PageInfo PageInfo `json:"pageInfo"`
 }
 
@@ -1960,7 +1960,7 @@ type ControlPlaneShare struct {
 	OwnerProjectId string `json:"ownerProjectId"`
 	// The project that it is offered to.
 	ProjectId string `json:"projectId"`
-	// Where it stands.
+	// Its state.
 	Status ShareStatus `json:"status"`
 	// Why it was offered.
 	Reason string `json:"reason"`
@@ -2026,7 +2026,7 @@ func (v *ControlPlaneShare) GetControlPlane() *SharedControlPlane { return v.Con
 type ControlPlaneSharePage struct {
 	// The rows, each with its cursor.
 	Edges []ControlPlaneSharePageEdgesControlPlaneShareEdge `json:"edges"`
-	// Where the page stands.
+	// The page's place in the list.
 	PageInfo PageInfo `json:"pageInfo"`
 }
 
@@ -2510,7 +2510,7 @@ type DeleteWebhookResponse struct {
 // GetDeleteWebhook returns DeleteWebhookResponse.DeleteWebhook, and is useful for accessing the field via an interface.
 func (v *DeleteWebhookResponse) GetDeleteWebhook() Webhook { return v.DeleteWebhook }
 
-// Where a delivery stands.
+// The state of a delivery.
 type DeliveryState string
 
 const (
@@ -2745,11 +2745,11 @@ type EffectiveRule struct {
 	Values []string `json:"values"`
 	// The ceiling; null for others. Money is in millionths of the currency an hour.
 	Limit *int `json:"limit"`
-	// The level that it stands on.
+	// Its level.
 	Origin PolicyScope `json:"origin"`
-	// The overlay that holds it; null for what the platform does without being told.
+	// The overlay that holds it; null for the platform's default.
 	OverlayId *string `json:"overlayId"`
-	// Whether it is the platform's final word, which nothing below can be asked about.
+	// Whether it is the platform's final decision, which needs no other level.
 	Final bool `json:"final"`
 	// What it says, for a person.
 	Message string `json:"message"`
@@ -2951,7 +2951,7 @@ func (v *EntitlementLimitsInput) GetVersions() []string { return v.Versions }
 type EntitlementPage struct {
 	// The rows, each with its cursor.
 	Edges []EntitlementPageEdgesEntitlementEdge `json:"edges"`
-	// Where the page stands.
+	// The page's place in the list.
 	PageInfo PageInfo `json:"pageInfo"`
 }
 
@@ -3062,7 +3062,7 @@ func (v *Event) GetOccurredAt() time.Time { return v.OccurredAt }
 type EventPage struct {
 	// The rows, each with its cursor.
 	Edges []EventPageEdgesEventEdge `json:"edges"`
-	// Where the page stands.
+	// The page's place in the list.
 	PageInfo PageInfo `json:"pageInfo"`
 }
 
@@ -3141,7 +3141,7 @@ func (v *EvidenceRunner) GetRevokedAt() *time.Time { return v.RevokedAt }
 // GetRevokeReason returns EvidenceRunner.RevokeReason, and is useful for accessing the field via an interface.
 func (v *EvidenceRunner) GetRevokeReason() string { return v.RevokeReason }
 
-// Who is asked about, for which key, on what.
+// The subject, the key and the object.
 type ExplainPermissionInput struct {
 	// A person, service account, operation or node; left out for the caller itself.
 	SubjectId *string `json:"subjectId"`
@@ -3992,7 +3992,7 @@ func (v *GetArtifactDetailNodeNodeTask) GetTypename() *string { return v.Typenam
 // GetArtifactDetailNodeOperation includes the requested fields of the GraphQL type Operation.
 // The GraphQL type's documentation follows.
 //
-// A durable piece of work that somebody asked for: one identity, one deadline, one end.
+// A durable piece of work that a caller requested: one identity, one deadline, one end.
 type GetArtifactDetailNodeOperation struct {
 	Typename *string `json:"__typename"`
 }
@@ -4995,7 +4995,7 @@ func (v *GetManifestNodeNodeTask) GetTypename() *string { return v.Typename }
 // GetManifestNodeOperation includes the requested fields of the GraphQL type Operation.
 // The GraphQL type's documentation follows.
 //
-// A durable piece of work that somebody asked for: one identity, one deadline, one end.
+// A durable piece of work that a caller requested: one identity, one deadline, one end.
 type GetManifestNodeOperation struct {
 	Typename *string `json:"__typename"`
 }
@@ -5333,7 +5333,7 @@ func (v *GrantRoleInput) GetReason() string { return v.Reason }
 
 // GrantRoleResponse is returned by GrantRole on success.
 type GrantRoleResponse struct {
-	// Give a role. Key: identity.binding.grant at the scope; nobody can give keys they lack.
+	// Give a role. Key: identity.binding.grant at the scope; a key that the caller lacks cannot be given.
 	GrantRole RoleBinding `json:"grantRole"`
 }
 
@@ -5397,7 +5397,7 @@ func (v *GrantedRole) GetBreakGlass() bool { return v.BreakGlass }
 // GetRevokedAt returns GrantedRole.RevokedAt, and is useful for accessing the field via an interface.
 func (v *GrantedRole) GetRevokedAt() *time.Time { return v.RevokedAt }
 
-// How well something works, by the adapter's word; it stands beside the status and is never mixed into it.
+// How well something works, by the adapter's report; it is shown beside the status and is never mixed into it.
 type Health string
 
 const (
@@ -5477,7 +5477,7 @@ type ImpactedProject struct {
 	AttachedAt *time.Time `json:"attachedAt"`
 	// How many people and service accounts can use it there.
 	Subjects int `json:"subjects"`
-	// How many actions it asked for in the last 24 hours.
+	// How many actions it requested in the last 24 hours.
 	RecentActions int `json:"recentActions"`
 }
 
@@ -5510,7 +5510,7 @@ type Instance struct {
 	AppSlug string `json:"appSlug"`
 	// The manifest's version.
 	AppVersion string `json:"appVersion"`
-	// Where it stands.
+	// Its state.
 	Status InstanceStatus `json:"status"`
 	// How well it works, by the adapter's word.
 	Health Health `json:"health"`
@@ -5522,7 +5522,7 @@ type Instance struct {
 	Smoke bool `json:"smoke"`
 	// Why it failed; null when it did not.
 	Failure *Failure `json:"failure"`
-	// Members asked for, there, and healthy, by component.
+	// Members requested, present, and healthy, by component.
 	Roles []ComponentRole `json:"roles"`
 	// What ties together everything its launch caused.
 	CorrelationId string `json:"correlationId"`
@@ -5616,7 +5616,7 @@ type InstanceDetail struct {
 	AppSlug string `json:"appSlug"`
 	// The manifest's version.
 	AppVersion string `json:"appVersion"`
-	// Where it stands.
+	// Its state.
 	Status InstanceStatus `json:"status"`
 	// How well it works, by the adapter's word.
 	Health Health `json:"health"`
@@ -5638,7 +5638,7 @@ type InstanceDetail struct {
 	Smoke bool `json:"smoke"`
 	// Why it failed; null when it did not.
 	Failure *Failure `json:"failure"`
-	// Members asked for, there, and healthy, by component.
+	// Members requested, present, and healthy, by component.
 	Roles []ComponentRole `json:"roles"`
 	// The number of the manifest and config it runs, from 1.
 	Generation int `json:"generation"`
@@ -5654,7 +5654,7 @@ type InstanceDetail struct {
 	Members MemberPage `json:"members"`
 	// Its newest operation.
 	LastOperation *Operation `json:"lastOperation"`
-	// What its app can be asked to do.
+	// The actions of its app.
 	Actions []ActionSpec `json:"actions"`
 	// The allocations it uses, at most 256.
 	Allocations []AllocationRef `json:"allocations"`
@@ -5787,7 +5787,7 @@ func (v *InstanceFilter) GetSearch() string { return v.Search }
 type InstancePage struct {
 	// The rows, each with its cursor.
 	Edges []InstancePageEdgesInstanceEdge `json:"edges"`
-	// Where the page stands.
+	// The page's place in the list.
 	PageInfo PageInfo `json:"pageInfo"`
 }
 
@@ -5831,7 +5831,7 @@ func (v *InstanceRef) GetId() string { return v.Id }
 // GetName returns InstanceRef.Name, and is useful for accessing the field via an interface.
 func (v *InstanceRef) GetName() string { return v.Name }
 
-// Where an instance stands.
+// The state of an instance.
 type InstanceStatus string
 
 const (
@@ -5889,7 +5889,7 @@ type InviteUserResponse struct {
 // GetInviteUser returns InviteUserResponse.InviteUser, and is useful for accessing the field via an interface.
 func (v *InviteUserResponse) GetInviteUser() Invitation { return v.InviteUser }
 
-// Which action is asked for.
+// The action that is requested.
 type InvokeActionInput struct {
 	// The instance.
 	InstanceId string `json:"instanceId"`
@@ -5897,7 +5897,7 @@ type InvokeActionInput struct {
 	Action string `json:"action"`
 	// Its input, by its schema, at most 256 KiB.
 	Input json.RawMessage `json:"input,omitempty"`
-	// The project that asks, when it is attached to the instance's shared control plane; left out for the instance's own. The action's key is asked for there.
+	// The calling project, when it is attached to the instance's shared control plane; left out for the instance's own. The action's key is checked there.
 	ProjectId string `json:"projectId,omitempty"`
 	// Makes a repeat harmless: same key and input, same answer.
 	IdempotencyKey string `json:"idempotencyKey"`
@@ -5927,7 +5927,7 @@ type InvokeActionResponse struct {
 // GetInvokeAction returns InvokeActionResponse.InvokeAction, and is useful for accessing the field via an interface.
 func (v *InvokeActionResponse) GetInvokeAction() ActionAnswer { return v.InvokeAction }
 
-// What stands between a member and the others on its machine, from the weakest to the strongest.
+// What separates a member from the others on its machine, from the weakest to the strongest.
 type IsolationClass string
 
 const (
@@ -6222,7 +6222,7 @@ type LaunchOptions struct {
 	Entitled bool `json:"entitled"`
 	// What its members may do inside of their walls.
 	Profile MemberProfile `json:"profile"`
-	// The app's versions that are not retired: first the one asked for, then the active one and the canary, then the newest; at most 50.
+	// The app's versions that are not retired: first the requested one, then the active one and the canary, then the newest; at most 50.
 	Versions []LaunchVersion `json:"versions"`
 	// The project's ready and free allocations with their verdicts, at most 256.
 	Allocations []AllocationVerdict `json:"allocations"`
@@ -6523,7 +6523,7 @@ func (v *ListOrphansResponse) GetOrphans() OrphanPage { return v.Orphans }
 
 // ListPermissionKeysResponse is returned by ListPermissionKeys on success.
 type ListPermissionKeysResponse struct {
-	// Every permission key. For whoever is logged in.
+	// Every permission key. For every caller that is logged in.
 	PermissionKeys []PermissionKey `json:"permissionKeys"`
 }
 
@@ -6592,7 +6592,7 @@ func (v *ListRoleBindingsResponse) GetRoleBindings() RoleBindingPage { return v.
 
 // ListRolesResponse is returned by ListRoles on success.
 type ListRolesResponse struct {
-	// Every role with its keys. For whoever is logged in.
+	// Every role with its keys. For every caller that is logged in.
 	Roles []Role `json:"roles"`
 }
 
@@ -6909,7 +6909,7 @@ func (v *ManifestDetail) GetCreatedAt() time.Time { return v.CreatedAt }
 type ManifestPage struct {
 	// The rows, each with its cursor.
 	Edges []ManifestPageEdgesManifestEdge `json:"edges"`
-	// Where the page stands.
+	// The page's place in the list.
 	PageInfo PageInfo `json:"pageInfo"`
 }
 
@@ -6949,7 +6949,7 @@ type Member struct {
 	ComponentKey string `json:"componentKey"`
 	// Its number in the component, from 0.
 	Index int `json:"index"`
-	// Where it stands.
+	// Its state.
 	Status MemberStatus `json:"status"`
 	// Whether it takes no new work.
 	Cordoned bool `json:"cordoned"`
@@ -6975,7 +6975,7 @@ type Member struct {
 	CorrelationId string `json:"correlationId"`
 	// The adapter's own detail, for debugging.
 	AdapterDetail json.RawMessage `json:"adapterDetail"`
-	// When it was asked for.
+	// When it was requested.
 	CreatedAt time.Time `json:"createdAt"`
 	// When it last changed.
 	UpdatedAt time.Time `json:"updatedAt"`
@@ -7130,7 +7130,7 @@ func (v *MemberInput) GetIdempotencyKey() string { return v.IdempotencyKey }
 type MemberPage struct {
 	// The rows, each with its cursor.
 	Edges []MemberPageEdgesMemberEdge `json:"edges"`
-	// Where the page stands.
+	// The page's place in the list.
 	PageInfo PageInfo `json:"pageInfo"`
 }
 
@@ -7237,7 +7237,7 @@ func (v *MemberReplacement) GetOperation() Operation { return v.Operation }
 type MemberReportInput struct {
 	// The member.
 	Id string `json:"id"`
-	// Where it stands now: JOINING, ACTIVE, DRAINING, DRAINED, REMOVED or FAILED.
+	// Its state now: JOINING, ACTIVE, DRAINING, DRAINED, REMOVED or FAILED.
 	Status MemberStatus `json:"status,omitempty"`
 	// How well it works.
 	Health Health `json:"health,omitempty"`
@@ -7262,7 +7262,7 @@ func (v *MemberReportInput) GetMessage() string { return v.Message }
 // GetDetail returns MemberReportInput.Detail, and is useful for accessing the field via an interface.
 func (v *MemberReportInput) GetDetail() json.RawMessage { return v.Detail }
 
-// Where a member stands.
+// The state of a member.
 type MemberStatus string
 
 const (
@@ -7675,9 +7675,9 @@ type NodeTask struct {
 	Spec json.RawMessage `json:"spec"`
 	// Raised by every deliberate new dispatch; reports with a lower one are refused.
 	Fence int `json:"fence"`
-	// Where it stands.
+	// Its state.
 	State NodeTaskState `json:"state"`
-	// Whether the agent is asked to stop it.
+	// Whether the agent is requested to stop it.
 	CancelRequested bool `json:"cancelRequested"`
 	// Seconds it may take.
 	TimeoutSeconds int `json:"timeoutSeconds"`
@@ -7687,15 +7687,15 @@ type NodeTask struct {
 	Result json.RawMessage `json:"result"`
 	// What to tell a person.
 	Message string `json:"message"`
-	// How much of it is done, in bytes, as far as that can be told; 0 when it cannot.
+	// How much of it is done, in bytes, as far as that is known; 0 when it is not.
 	ProgressDone float64 `json:"progressDone"`
-	// How much there is to do, in bytes; 0 when it cannot be told.
+	// How much there is to do, in bytes; 0 when it is not known.
 	ProgressTotal float64 `json:"progressTotal"`
 	// The first 64 KiB of standard output.
 	Stdout string `json:"stdout"`
 	// The first 64 KiB of standard error.
 	Stderr string `json:"stderr"`
-	// When it was asked for.
+	// When it was requested.
 	CreatedAt time.Time `json:"createdAt"`
 	// When the agent began.
 	StartedAt *time.Time `json:"startedAt"`
@@ -7812,7 +7812,7 @@ var AllNodeTaskKind = []NodeTaskKind{
 type NodeTaskPage struct {
 	// The rows, each with its cursor.
 	Edges []NodeTaskPageEdgesNodeTaskEdge `json:"edges"`
-	// Where the page stands.
+	// The page's place in the list.
 	PageInfo PageInfo `json:"pageInfo"`
 }
 
@@ -7839,7 +7839,7 @@ func (v *NodeTaskPageEdgesNodeTaskEdge) GetCursor() string { return v.Cursor }
 // GetNode returns NodeTaskPageEdgesNodeTaskEdge.Node, and is useful for accessing the field via an interface.
 func (v *NodeTaskPageEdgesNodeTaskEdge) GetNode() NodeTask { return v.Node }
 
-// Where a node task stands.
+// The state of a node task.
 type NodeTaskState string
 
 const (
@@ -7953,15 +7953,15 @@ type NodeWork struct {
 	Spec json.RawMessage `json:"spec"`
 	// Raised by every deliberate new dispatch; reports with a lower one are refused.
 	Fence int `json:"fence"`
-	// Where it stands.
+	// Its state.
 	State NodeTaskState `json:"state"`
-	// Whether the agent is asked to stop it.
+	// Whether the agent is requested to stop it.
 	CancelRequested bool `json:"cancelRequested"`
 	// Seconds it may take.
 	TimeoutSeconds int `json:"timeoutSeconds"`
 	// The walls of its member; null for a member without an allocation.
 	Binding *MemberBinding `json:"binding"`
-	// When it was asked for.
+	// When it was requested.
 	CreatedAt time.Time `json:"createdAt"`
 }
 
@@ -8068,7 +8068,7 @@ type Operation struct {
 	Id string `json:"id"`
 	// What it does.
 	Kind OperationKind `json:"kind"`
-	// Where it stands.
+	// Its state.
 	State OperationState `json:"state"`
 	// How it ended; null until then.
 	Outcome *Outcome `json:"outcome"`
@@ -8084,9 +8084,9 @@ type Operation struct {
 	Percent int `json:"percent"`
 	// What it is doing, for a person.
 	Message string `json:"message"`
-	// Who asked for it.
+	// Who requested it.
 	Requester Actor `json:"requester"`
-	// Why it was asked for.
+	// Why it was requested.
 	Reason string `json:"reason"`
 	// What ties together everything it caused.
 	CorrelationId string `json:"correlationId"`
@@ -8094,7 +8094,7 @@ type Operation struct {
 	Error *Failure `json:"error"`
 	// When it counts as failed.
 	Deadline time.Time `json:"deadline"`
-	// When it was asked for.
+	// When it was requested.
 	CreatedAt time.Time `json:"createdAt"`
 	// When a worker first claimed it.
 	StartedAt *time.Time `json:"startedAt"`
@@ -8162,7 +8162,7 @@ type OperationDetail struct {
 	Id string `json:"id"`
 	// What it does.
 	Kind OperationKind `json:"kind"`
-	// Where it stands.
+	// Its state.
 	State OperationState `json:"state"`
 	// How it ended; null until then.
 	Outcome *Outcome `json:"outcome"`
@@ -8178,13 +8178,13 @@ type OperationDetail struct {
 	Percent int `json:"percent"`
 	// What it is doing, for a person.
 	Message string `json:"message"`
-	// Who asked for it.
+	// Who requested it.
 	Requester Actor `json:"requester"`
-	// Why it was asked for.
+	// Why it was requested.
 	Reason string `json:"reason"`
 	// What ties together everything it caused.
 	CorrelationId string `json:"correlationId"`
-	// What it was asked to change.
+	// The change that was requested.
 	DesiredChange json.RawMessage `json:"desiredChange"`
 	// What proves its end; null until then.
 	Evidence json.RawMessage `json:"evidence"`
@@ -8204,9 +8204,9 @@ type OperationDetail struct {
 	Blockers []Blocker `json:"blockers"`
 	// The work that it waits for, by the adapter's newest word, at most 100.
 	WaitsFor []Work `json:"waitsFor"`
-	// When somebody asked to stop it; null otherwise.
+	// When the stop was requested; null otherwise.
 	CancelRequestedAt *time.Time `json:"cancelRequestedAt"`
-	// Who asked to stop it, by name.
+	// Who requested the stop, by name.
 	CancelRequester string `json:"cancelRequester"`
 	// What became of that request, for a person.
 	CancelMessage string `json:"cancelMessage"`
@@ -8218,7 +8218,7 @@ type OperationDetail struct {
 	ClaimEpoch int `json:"claimEpoch"`
 	// When it counts as failed.
 	Deadline time.Time `json:"deadline"`
-	// When it was asked for.
+	// When it was requested.
 	CreatedAt time.Time `json:"createdAt"`
 	// When a worker first claimed it.
 	StartedAt *time.Time `json:"startedAt"`
@@ -8380,7 +8380,7 @@ var AllOperationKind = []OperationKind{
 type OperationPage struct {
 	// The rows, each with its cursor.
 	Edges []OperationPageEdgesOperationEdge `json:"edges"`
-	// Where the page stands.
+	// The page's place in the list.
 	PageInfo PageInfo `json:"pageInfo"`
 }
 
@@ -8410,7 +8410,7 @@ func (v *OperationPageEdgesOperationEdge) GetNode() Operation { return v.Node }
 // OperationRef includes the requested fields of the GraphQL type Operation.
 // The GraphQL type's documentation follows.
 //
-// A durable piece of work that somebody asked for: one identity, one deadline, one end.
+// A durable piece of work that a caller requested: one identity, one deadline, one end.
 type OperationRef struct {
 	// Typed id, `op_…`.
 	Id string `json:"id"`
@@ -8419,7 +8419,7 @@ type OperationRef struct {
 // GetId returns OperationRef.Id, and is useful for accessing the field via an interface.
 func (v *OperationRef) GetId() string { return v.Id }
 
-// Where an operation stands.
+// The state of an operation.
 type OperationState string
 
 const (
@@ -8460,7 +8460,7 @@ type OperationStep struct {
 	Name string `json:"name"`
 	// Its place, from 0.
 	Ordinal int `json:"ordinal"`
-	// Where it stands.
+	// Its state.
 	State StepState `json:"state"`
 	// How often it was tried.
 	Attempt int `json:"attempt"`
@@ -8626,7 +8626,7 @@ type OrphanKind string
 const (
 	// Something of a member may be left on a node.
 	OrphanKindNodeResidue OrphanKind = "NODE_RESIDUE"
-	// An allocation is held that nobody asked to keep.
+	// An allocation is held that no one requested to keep.
 	OrphanKindAllocation OrphanKind = "ALLOCATION"
 )
 
@@ -8642,7 +8642,7 @@ var AllOrphanKind = []OrphanKind{
 type OrphanPage struct {
 	// The rows, each with its cursor.
 	Edges []OrphanPageEdgesOrphanEdge `json:"edges"`
-	// Where the page stands.
+	// The page's place in the list.
 	PageInfo PageInfo `json:"pageInfo"`
 }
 
@@ -8675,9 +8675,9 @@ type Outcome string
 const (
 	// As it should.
 	OutcomeNormal Outcome = "NORMAL"
-	// By force, because the caller asked for it.
+	// By force, because the caller requested it.
 	OutcomeForced Outcome = "FORCED"
-	// Without the proof that is usual, because the caller asked for it.
+	// Without the proof that is usual, because the caller requested it.
 	OutcomeUnverified Outcome = "UNVERIFIED"
 )
 
@@ -8861,7 +8861,7 @@ func (v *PermissionKey) GetFamily() string { return v.Family }
 // Plan includes the GraphQL fields of Plan requested by the fragment Plan.
 // The GraphQL type's documentation follows.
 //
-// What a change would do, before it is asked for. Nothing is written.
+// What a change would do, before it is requested. Nothing is written.
 type Plan struct {
 	// What this plan shows and rests on: pass it as `planHash`, and the change is refused with PLAN_STALE when any of it has moved, or when the change is not the one that was planned.
 	Hash string `json:"hash"`
@@ -8875,7 +8875,7 @@ type Plan struct {
 	Members []PlannedMember `json:"members"`
 	// Work that would be lost, at most 100; what only has to be waited for is not.
 	WorkLost []Work `json:"workLost"`
-	// How much work would be lost in all; null when nobody can tell.
+	// How much work would be lost in all; null when it is not known.
 	WorkLostTotal *int `json:"workLostTotal"`
 	// Whether it would go at once, by force.
 	Force bool `json:"force"`
@@ -8885,7 +8885,7 @@ type Plan struct {
 	OnDeadline DeadlineOutcome `json:"onDeadline"`
 	// Work that would be lost if the deadline passed now, at most 100; empty unless onDeadline is FORCE.
 	WorkAtRisk []Work `json:"workAtRisk"`
-	// How much work would be lost in all if the deadline passed now; null when nobody can tell, and unless onDeadline is FORCE.
+	// How much work would be lost in all if the deadline passed now; null when it is not known, and unless onDeadline is FORCE.
 	WorkAtRiskTotal *int `json:"workAtRiskTotal"`
 	// Whether members that could not join would be kept as FAILED.
 	KeepFailed bool `json:"keepFailed"`
@@ -8997,7 +8997,7 @@ type PlanAddMembersInput struct {
 	Count int `json:"count"`
 	// Where: allocations that are free, or this instance's own; spread over in turn.
 	AllocationIds []string `json:"allocationIds,omitempty"`
-	// Or: one allocation for each member is asked for.
+	// Or: one allocation for each member is requested.
 	Intent *CapacityIntentInput `json:"intent,omitempty"`
 	// Whether members that could not join would be kept as FAILED.
 	KeepFailed bool `json:"keepFailed,omitempty"`
@@ -9118,7 +9118,7 @@ type PlanReplaceMemberInput struct {
 	MemberId string `json:"memberId"`
 	// Where the new one lives; left out for the same allocation.
 	AllocationId string `json:"allocationId,omitempty"`
-	// Or: an allocation is asked for.
+	// Or: an allocation is requested.
 	Intent *CapacityIntentInput `json:"intent,omitempty"`
 	// Whether work may be lost and proof go missing.
 	Force bool `json:"force,omitempty"`
@@ -9270,7 +9270,7 @@ type PlannedMember struct {
 	ComponentKey string `json:"componentKey"`
 	// What would be done with it.
 	Action PlanAction `json:"action"`
-	// The allocation it lives or would live in; null when one would be asked for.
+	// The allocation it lives or would live in; null when one would be requested.
 	Allocation *AllocationRef `json:"allocation"`
 	// What would be rented for it; null when it lives in an allocation that is there.
 	Capacity *PlannedCapacity `json:"capacity"`
@@ -9415,7 +9415,7 @@ func (v *PolicyOverlay) GetSupersededAt() *time.Time { return v.SupersededAt }
 type PolicyOverlayPage struct {
 	// The rows, each with its cursor.
 	Edges []PolicyOverlayPageEdgesPolicyOverlayEdge `json:"edges"`
-	// Where the page stands.
+	// The page's place in the list.
 	PageInfo PageInfo `json:"pageInfo"`
 }
 
@@ -9491,7 +9491,7 @@ func (v *PolicyProblem) GetMessage() string { return v.Message }
 // GetPath returns PolicyProblem.Path, and is useful for accessing the field via an interface.
 func (v *PolicyProblem) GetPath() string { return v.Path }
 
-// The level that a policy overlay stands on; a lower one only narrows.
+// The level of a policy overlay; a lower one only narrows.
 type PolicyScope string
 
 const (
@@ -9567,7 +9567,7 @@ func (v *Project) GetCreatedAt() time.Time { return v.CreatedAt }
 type ProjectPage struct {
 	// The rows, each with its cursor.
 	Edges []ProjectPageEdgesProjectEdge `json:"edges"`
-	// Where the page stands.
+	// The page's place in the list.
 	PageInfo PageInfo `json:"pageInfo"`
 }
 
@@ -9991,7 +9991,7 @@ func (v *RegisterAdapterInput) GetNarrowCalls() *bool { return v.NarrowCalls }
 
 // RegisterAdapterResponse is returned by RegisterAdapter on success.
 type RegisterAdapterResponse struct {
-	// Register an adapter or change its address; it is asked to describe itself. Key: adapter.register, platform.
+	// Register an adapter or change its address; it is called to describe itself. Key: adapter.register, platform.
 	RegisterAdapter Adapter `json:"registerAdapter"`
 }
 
@@ -10130,7 +10130,7 @@ type ReplaceMemberInput struct {
 	MemberId string `json:"memberId"`
 	// Where the new one lives; left out for the same allocation.
 	AllocationId string `json:"allocationId,omitempty"`
-	// Or: an allocation is asked for; what fails gives it back.
+	// Or: an allocation is requested; what fails gives it back.
 	Intent *CapacityIntentInput `json:"intent,omitempty"`
 	// Go at once: work is lost, and a node that does not answer is left to be cleaned later; needs a reason.
 	Force bool `json:"force,omitempty"`
@@ -10175,7 +10175,7 @@ func (v *ReplaceMemberInput) GetIdempotencyKey() string { return v.IdempotencyKe
 
 // ReplaceMemberResponse is returned by ReplaceMember on success.
 type ReplaceMemberResponse struct {
-	// Put a new member in another's place. Key: <family>.member.replace, and allocation.create when capacity is asked for.
+	// Put a new member in another's place. Key: <family>.member.replace, and allocation.create when capacity is requested.
 	ReplaceMember MemberReplacement `json:"replaceMember"`
 }
 
@@ -10197,7 +10197,7 @@ type ReportNodeTaskInput struct {
 	TaskId string `json:"taskId"`
 	// The fence it was begun with.
 	Fence int `json:"fence"`
-	// Where it stands now.
+	// Its state now.
 	State NodeTaskState `json:"state"`
 	// Exit code of what it ran.
 	ExitCode *int `json:"exitCode,omitempty"`
@@ -10237,7 +10237,7 @@ func (v *ReportNodeTaskInput) GetProgressTotal() *float64 { return v.ProgressTot
 
 // ReportNodeTaskResponse is returned by ReportNodeTask on success.
 type ReportNodeTaskResponse struct {
-	// The calling node says where a task of its own stands. STALE_FENCE when a newer dispatch exists.
+	// Report the state of one of the calling node's own tasks. STALE_FENCE when a newer dispatch exists.
 	ReportNodeTask NodeWork `json:"reportNodeTask"`
 }
 
@@ -10287,7 +10287,7 @@ type ReportOperationResponse struct {
 // GetReportOperation returns ReportOperationResponse.ReportOperation, and is useful for accessing the field via an interface.
 func (v *ReportOperationResponse) GetReportOperation() Operation { return v.ReportOperation }
 
-// What capacity is asked for.
+// The capacity that is requested.
 type RequestAllocationInput struct {
 	// The project that rents it.
 	ProjectId string `json:"projectId"`
@@ -10305,7 +10305,7 @@ type RequestAllocationInput struct {
 	IsolationClass IsolationClass `json:"isolationClass,omitempty"`
 	// Only nodes that offer this profile; left out for any.
 	MemberProfile MemberProfile `json:"memberProfile,omitempty"`
-	// Name for people; a number is added when several are asked for.
+	// Name for people; a number is added when several are requested.
 	Name string `json:"name,omitempty"`
 	// Which scheduler the caller will put on it; kept, not read.
 	SchedulerType string `json:"schedulerType,omitempty"`
@@ -10369,7 +10369,7 @@ func (v *RequestAllocationResponse) GetRequestAllocation() RequestedAllocations 
 //
 // The allocations that were got.
 type RequestedAllocations struct {
-	// One for each asked for.
+	// One for each that was requested.
 	Allocations []Allocation `json:"allocations"`
 }
 
@@ -10414,7 +10414,7 @@ func (v *RetryOperationInput) GetIdempotencyKey() string { return v.IdempotencyK
 
 // RetryOperationResponse is returned by RetryOperation on success.
 type RetryOperationResponse struct {
-	// Ask again for what an operation did not come to; every rule is asked again. Keys: operation.retry and the kind's own, on its project.
+	// Request again what an operation did not finish; every rule is checked again. Keys: operation.retry and the kind's own, on its project.
 	RetryOperation Retrial `json:"retryOperation"`
 }
 
@@ -10506,7 +10506,7 @@ type Role struct {
 	Name string `json:"name"`
 	// What it is for.
 	Description string `json:"description"`
-	// Where it can be given: PLATFORM, TENANT, PROJECT; empty for the ceiling of a kind of machine, which nobody is given.
+	// Where it can be given: PLATFORM, TENANT, PROJECT; empty for the ceiling of a kind of machine, which is given to no one.
 	Scopes []string `json:"scopes"`
 	// Its keys, sorted.
 	PermissionKeys []string `json:"permissionKeys"`
@@ -10578,7 +10578,7 @@ func (v *RoleBinding) GetBreakGlass() bool { return v.BreakGlass }
 type RoleBindingPage struct {
 	// The rows, each with its cursor.
 	Edges []RoleBindingPageEdgesRoleBindingEdge `json:"edges"`
-	// Where the page stands.
+	// The page's place in the list.
 	PageInfo PageInfo `json:"pageInfo"`
 }
 
@@ -10870,7 +10870,7 @@ func (v *RuntimeSecret) GetCreatedAt() time.Time { return v.CreatedAt }
 type RuntimeSecretPage struct {
 	// The rows, each with its cursor.
 	Edges []RuntimeSecretPageEdgesRuntimeSecretEdge `json:"edges"`
-	// Where the page stands.
+	// The page's place in the list.
 	PageInfo PageInfo `json:"pageInfo"`
 }
 
@@ -10927,7 +10927,7 @@ type SecretDelivery string
 const (
 	// Once; then it is wiped.
 	SecretDeliveryOnce SecretDelivery = "ONCE"
-	// As often as asked for, until it expires.
+	// As often as requested, until it expires.
 	SecretDeliveryUntilExpiry SecretDelivery = "UNTIL_EXPIRY"
 )
 
@@ -11100,7 +11100,7 @@ func (v *ServiceAccountLimitsInput) GetOperationsPerHour() *int { return v.Opera
 type ServiceAccountPage struct {
 	// The rows, each with its cursor.
 	Edges []ServiceAccountPageEdgesServiceAccountEdge `json:"edges"`
-	// Where the page stands.
+	// The page's place in the list.
 	PageInfo PageInfo `json:"pageInfo"`
 }
 
@@ -11214,7 +11214,7 @@ func (v *SetPolicyInput) GetReason() string { return v.Reason }
 
 // SetPolicyResponse is returned by SetPolicy on success.
 type SetPolicyResponse struct {
-	// Write an overlay; POLICY_WIDENS when it would allow what stands forbidden above it. Key: policy.manage at the scope.
+	// Write an overlay; POLICY_WIDENS when it would allow what an overlay above it forbids. Key: policy.manage at the scope.
 	SetPolicy PolicyOverlay `json:"setPolicy"`
 }
 
@@ -11388,7 +11388,7 @@ type SetTenantDomainsResponse struct {
 // GetSetTenantDomains returns SetTenantDomainsResponse.SetTenantDomains, and is useful for accessing the field via an interface.
 func (v *SetTenantDomainsResponse) GetSetTenantDomains() TenantDomains { return v.SetTenantDomains }
 
-// Where the offer of a shared control plane stands.
+// The state of the offer of a shared control plane.
 type ShareStatus string
 
 const (
@@ -11427,11 +11427,11 @@ type SharedControlPlane struct {
 	AppVersion string `json:"appVersion"`
 	// The family of permission keys that its actions ask for.
 	PermissionFamily string `json:"permissionFamily"`
-	// Where it stands.
+	// Its state.
 	Status InstanceStatus `json:"status"`
 	// How well it works.
 	Health Health `json:"health"`
-	// What its app can be asked to do.
+	// The actions of its app.
 	Actions []ActionSpec `json:"actions"`
 }
 
@@ -11465,7 +11465,7 @@ type SignaturePolicy string
 const (
 	// It is refused: nothing is stored.
 	SignaturePolicyRequired SignaturePolicy = "REQUIRED"
-	// It is stored in quarantine, where nobody gets it.
+	// It is stored in quarantine, where it is not delivered.
 	SignaturePolicyQuarantine SignaturePolicy = "QUARANTINE"
 	// What has no signature is taken; one that is there and wrong puts it in quarantine all the same.
 	SignaturePolicyOptional SignaturePolicy = "OPTIONAL"
@@ -11592,7 +11592,7 @@ func (v *SkuPrice) GetHourly() Money { return v.Hourly }
 // GetUpdatedAt returns SkuPrice.UpdatedAt, and is useful for accessing the field via an interface.
 func (v *SkuPrice) GetUpdatedAt() time.Time { return v.UpdatedAt }
 
-// The protocol by which an artifact source is asked.
+// The protocol by which an artifact source is read.
 type SourceKind string
 
 const (
@@ -11637,7 +11637,7 @@ var AllStage = []Stage{
 	StageRetired,
 }
 
-// Where a step stands.
+// The state of a step.
 type StepState string
 
 const (
@@ -11905,7 +11905,7 @@ type UpdateUserInput struct {
 	UserId string `json:"userId"`
 	// Name for people, 1 to 100 characters; left out to keep it.
 	DisplayName *string `json:"displayName,omitempty"`
-	// Whether nobody may log in as this person; left out to keep it. Disabling ends every session at once.
+	// Whether logging in as this person is refused; left out to keep it. Disabling ends every session at once.
 	Disabled *bool `json:"disabled,omitempty"`
 	// Why, kept in the audit.
 	Reason string `json:"reason,omitempty"`
@@ -12082,7 +12082,7 @@ func (v *User) GetAcceptedAt() *time.Time { return v.AcceptedAt }
 type UserPage struct {
 	// The rows, each with its cursor.
 	Edges []UserPageEdgesUserEdge `json:"edges"`
-	// Where the page stands.
+	// The page's place in the list.
 	PageInfo PageInfo `json:"pageInfo"`
 }
 
@@ -12308,7 +12308,7 @@ type WebhookDelivery struct {
 	EventId string `json:"eventId"`
 	// What happened.
 	EventType string `json:"eventType"`
-	// Where it stands.
+	// Its state.
 	State DeliveryState `json:"state"`
 	// How often it was tried.
 	Attempts int `json:"attempts"`
@@ -12364,7 +12364,7 @@ func (v *WebhookDelivery) GetCreatedAt() time.Time { return v.CreatedAt }
 type WebhookDeliveryPage struct {
 	// The rows, each with its cursor.
 	Edges []WebhookDeliveryPageEdgesWebhookDeliveryEdge `json:"edges"`
-	// Where the page stands.
+	// The page's place in the list.
 	PageInfo PageInfo `json:"pageInfo"`
 }
 
@@ -12400,7 +12400,7 @@ func (v *WebhookDeliveryPageEdgesWebhookDeliveryEdge) GetNode() WebhookDelivery 
 type WebhookPage struct {
 	// The rows, each with its cursor.
 	Edges []WebhookPageEdgesWebhookEdge `json:"edges"`
-	// Where the page stands.
+	// The page's place in the list.
 	PageInfo PageInfo `json:"pageInfo"`
 }
 

@@ -6,8 +6,8 @@ import (
 	"github.com/gpuaas/app-platform/sdk/adapter"
 )
 
-// The commands of calls that only look. The manifest names each under "inspections"; a test compares them, since a command
-// that is not named is refused once an operator has narrowed the adapter's calls.
+// The commands of calls that only look. The manifest names each under "inspections"; a test compares them, since a
+// command that is not named is refused once an operator has narrowed the adapter's calls.
 
 func observeCommand() adapter.RunCommand { return daemons.Shell(observeScript) }
 
@@ -16,7 +16,8 @@ func planCommand() adapter.RunCommand {
 }
 
 func nodesCommand() adapter.RunCommand {
-	return daemons.Shell(report.RecordScript + `; echo "=== nodes"; exec timeout 20 sinfo -a -N -h -o "` + report.NodeFormat + `"`)
+	return daemons.Shell(report.RecordScript + `; echo "=== nodes"; exec timeout 20 sinfo -a -N -h -o "` +
+		report.NodeFormat + `"`)
 }
 
 // listCommand reads all jobs, or the one of this number.
@@ -30,7 +31,8 @@ func listCommand(id string) adapter.RunCommand {
 
 // outputCommand reads the last bytes of what a job has written.
 func outputCommand(job, bytes string) adapter.RunCommand {
-	return adapter.RunCommand{Command: []string{"sh", "-c", `test ! -f "$1" || tail -c "$2" "$1"`, "output", outputPath(job), bytes}}
+	return adapter.RunCommand{Command: []string{"sh", "-c", `test ! -f "$1" || tail -c "$2" "$1"`, "output",
+		outputPath(job), bytes}}
 }
 
 func accountCommand(days, limit string) adapter.RunCommand {
