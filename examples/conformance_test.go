@@ -22,12 +22,10 @@ func TestTypescriptAdapterConformsToTheContract(t *testing.T) {
 	report := conformance.Test(t, conformance.Options{
 		Name: name,
 		Launcher: &conformance.Command{
-			Line: "node " + program +
-				` --platform-url "$PLATFORM_URL" --name "$ADAPTER_NAME" --listen "$ADAPTER_LISTEN" --state-dir "$ADAPTER_STATE_DIR"`,
+			Line: "node " + program + ` --platform-url "$PLATFORM_URL" --name "$ADAPTER_NAME" --listen "$ADAPTER_LISTEN" --state-dir "$ADAPTER_STATE_DIR"`,
 			Name: name, StateDir: t.TempDir(),
 		},
 		Bounds: conformance.Bounds{Settle: 300 * time.Millisecond, Near: time.Second},
 	})
-	require.Len(t, report.Results, report.Count(conformance.Passed),
-		"it has everything that the contract has, and the suite can kill it")
+	require.Len(t, report.Results, report.Count(conformance.Passed), "it has everything that the contract has, and the suite can kill it")
 }

@@ -59,9 +59,16 @@ type client struct {
 func (c *client) connect(to *process, b *bench) {
 	c.t.Helper()
 	dialer := websocket.Dialer{Subprotocols: []string{wsapi.Protocol}, HandshakeTimeout: patience}
-	conn, response, err := dialer.Dial(to.url, http.Header{"Authorization": {"Bearer " + c.token}})
-	require.NoError(c.t, err)
-	_ = response.Body.Close()
+	var conn *websocket.Conn
+	b.until(func() bool { // a server that has just been started refuses until its loop runs
+		var response *http.Response
+		var err error
+		conn, response, err = dialer.Dial(to.url, http.Header{"Authorization": {"Bearer " + c.token}})
+		if response != nil {
+			_ = response.Body.Close()
+		}
+		return err == nil
+	})
 	c.t.Cleanup(func() { _ = conn.Close() })
 	c.conn = conn
 	require.NoError(c.t, conn.WriteJSON(map[string]any{"type": "connection_init"}))
