@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -160,15 +161,24 @@ func (c *Cgroups) Left(group string) (left []string) {
 	return left
 }
 
-// Remove deletes a group and those below it; what has processes stays, and is an error.
+// leaveTime bounds how long a group is waited for that its last processes are about to leave.
+const leaveTime = 10 * time.Second
+
+// Remove deletes a group and those below it. The kernel counts a killed process to its group until it has ended it, so that
+// a group in use is tried again for [leaveTime]; what has processes then stays, and is an error.
 func (c *Cgroups) Remove(group string) error {
 	var dirs []func() error
 	c.each(group, func(h hierarchy, dir string) {
 		dirs = append(dirs, func() error { return h.root.Remove(dir) })
 	})
 	var failed error
+	end := time.Now().Add(leaveTime)
 	for i := len(dirs) - 1; i >= 0; i-- {
-		if err := dirs[i](); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		err := dirs[i]()
+		for ; errors.Is(err, unix.EBUSY) && time.Now().Before(end); err = dirs[i]() {
+			time.Sleep(5 * time.Millisecond)
+		}
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			failed = errors.Join(failed, fmt.Errorf("remove cgroup: %w", err))
 		}
 	}
