@@ -128,7 +128,7 @@ func TestWhatIsMalformedOrNotThereIsNotPublished(t *testing.T) {
 	} {
 		_, err := b.verbs.PublishArtifact(b.publisher, test.in)
 		require.Error(t, err, name)
-		platformtest.Refused(t, err, test.code, test.path)
+		platformtest.RefusedAlso(t, err, test.code, test.path)
 	}
 	asked := b.asked.Load()
 	tenant := b.Tenant()

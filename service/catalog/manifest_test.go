@@ -210,7 +210,7 @@ func TestStagingHoldsTheManifestAgainstWhatItsAdapterDescribes(t *testing.T) {
 		b.SQL(`UPDATE adapter SET description = $1 WHERE id = $2`, c.said, w.adapter.ID)
 		_, err := b.promote(draft, lifecycle.StageStaged, smoke)
 		t.Log(name)
-		platformtest.Refused(t, err, fault.ManifestInvalid, c.path)
+		platformtest.RefusedAlso(t, err, fault.ManifestInvalid, c.path)
 	}
 	b.SQL(`UPDATE adapter SET description = $1 WHERE id = $2`, string(described("*", "apps.queue.cancel")), w.adapter.ID)
 	_, err := b.promote(draft, lifecycle.StageStaged, smoke)

@@ -14,6 +14,7 @@ import (
 	"github.com/gpuaas/app-platform/ent/generated/db"
 	dbmanifest "github.com/gpuaas/app-platform/ent/generated/db/manifest"
 	"github.com/gpuaas/app-platform/internal/tx"
+	"github.com/gpuaas/app-platform/service/kit/rows"
 	"github.com/gpuaas/app-platform/service/ledger/audit"
 )
 
@@ -26,14 +27,7 @@ type publisher struct {
 
 // object is what the publisher's keys are asked for on.
 func (p publisher) object() authz.Object {
-	var object authz.Object
-	if p.tenant != nil {
-		object.TenantID = *p.tenant
-	}
-	if p.project != nil {
-		object.ProjectID = *p.project
-	}
-	return object
+	return authz.Object{TenantID: rows.Value(p.tenant), ProjectID: rows.Value(p.project)}
 }
 
 // attempt is a verb on a manifest that is about to be allowed or refused.

@@ -115,25 +115,17 @@ func submit(ctx context.Context, t *tx.Tx, in EvidenceInput, summary evidence.Su
 		After: map[string]any{"id": row.ID, "kind": in.Kind, "digest": in.Digest, "passed": row.Passed, "runner": runner, "summary": summary}})
 }
 
-const reportColumns = `e.id, e.manifest_id, e.tenant_id, e.kind, e.digest, e.summary, e.passed, e.submitted_by, e.runner_id, e.created_at`
-
-// scanReport reads a row of reportColumns: all but the bytes, which nobody asks for.
-func scanReport(row pgx.CollectableRow) (*db.PromotionEvidence, error) {
-	x := new(db.PromotionEvidence)
-	return x, row.Scan((*string)(&x.ID), (*string)(&x.ManifestID), &x.TenantID, (*string)(&x.Kind), &x.Digest, (*[]byte)(&x.Summary), &x.Passed, &x.SubmittedBy, &x.RunnerID, &x.CreatedAt)
-}
-
 // reportsSoFar is the same report if it was brought before, and how many the manifest has. The manifest is locked.
 func reportsSoFar(ctx context.Context, t *tx.Tx, in EvidenceInput, runner ids.ID) (same *db.PromotionEvidence, count int, err error) {
 	if err := t.QueryRow(ctx, `SELECT count(*) FROM promotion_evidence WHERE manifest_id = $1`, in.ManifestID).Scan(&count); err != nil {
 		return nil, 0, fmt.Errorf("count the reports: %w", err)
 	}
-	found, err := t.Query(ctx, `SELECT `+reportColumns+` FROM promotion_evidence e WHERE e.manifest_id = $1 AND e.kind = $2 AND e.digest = $3 AND e.runner_id = $4`,
+	found, err := t.Query(ctx, `SELECT `+trust.ReportColumns+` FROM promotion_evidence e WHERE e.manifest_id = $1 AND e.kind = $2 AND e.digest = $3 AND e.runner_id = $4`,
 		in.ManifestID, in.Kind, in.Digest, runner)
 	if err != nil {
 		return nil, 0, fmt.Errorf("look for the report: %w", err)
 	}
-	rows, err := pgx.CollectRows(found, scanReport)
+	rows, err := pgx.CollectRows(found, trust.ScanReport)
 	if err != nil {
 		return nil, 0, fmt.Errorf("look for the report: %w", err)
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/gpuaas/app-platform/domain/lifecycle"
 	"github.com/gpuaas/app-platform/domain/manifest"
 	"github.com/gpuaas/app-platform/domain/rollout"
+	"github.com/gpuaas/app-platform/ent/generated/db"
 	"github.com/gpuaas/app-platform/internal/tx"
 	"github.com/gpuaas/app-platform/service/ledger/audit"
 )
@@ -24,7 +25,7 @@ func terms(ctx context.Context, t *tx.Tx, v *versions, in PromoteManifestInput) 
 	if in.Override != "" {
 		return audit.Require(t, "promoteManifest", authz.ManifestPromote, authz.Object{}, in.ManifestID)
 	}
-	lacking, err := termsOf(ctx, t, v.row.ID, in.To)
+	lacking, err := termsOf(ctx, t, v.row, in.To)
 	if err != nil || len(lacking) == 0 {
 		return err
 	}
@@ -42,17 +43,17 @@ func unmet(lacking []string) []fault.Reason {
 }
 
 // termsOf are the terms of the step that are not met, in words: it is read like what a version lacks.
-func termsOf(ctx context.Context, t *tx.Tx, id ids.ID, to lifecycle.Stage) ([]string, error) {
-	found, err := t.Query(ctx, standingSQL, texts([]ids.ID{id}))
+func termsOf(ctx context.Context, t *tx.Tx, row *db.Manifest, to lifecycle.Stage) ([]string, error) {
+	if withTerms[row.Stage] != to {
+		return nil, nil
+	}
+	found, err := t.Query(ctx, standingSQL, texts([]ids.ID{row.ID}))
 	if err != nil {
-		return nil, fmt.Errorf("load what %s lacks: %w", id, err)
+		return nil, fmt.Errorf("load what %s lacks: %w", row.ID, err)
 	}
 	one, err := pgx.CollectExactlyOneRow(found, scanStanding)
 	if err != nil {
-		return nil, fmt.Errorf("load what %s lacks: %w", id, err)
-	}
-	if withTerms[one.row.Stage] != to {
-		return nil, nil
+		return nil, fmt.Errorf("load what %s lacks: %w", row.ID, err)
 	}
 	return one.lacksTerms(t.Actor.ID)
 }

@@ -57,11 +57,13 @@ func (s *Service) Heartbeat(ctx context.Context, in HeartbeatInput) (*db.Compute
 			return err
 		}
 		agent = t.Actor
-		if _, err := t.Exec(ctx, seatSQL); err != nil {
-			return fmt.Errorf("give the members of %s addresses: %w", agent.NodeID, err)
-		}
-		if out, err = one(ctx, t, beatSQL, t.Actor.NodeID, t.Now, in.AgentVersion, in.BootID); err == nil && out != nil &&
-			in.Inventory != nil {
+		batch := &pgx.Batch{}
+		batch.Queue(seatSQL)
+		batch.Queue(beatSQL, t.Actor.NodeID, t.Now, in.AgentVersion, in.BootID).Query(func(found pgx.Rows) (err error) {
+			out, err = first(found)
+			return err
+		})
+		if err = t.SendBatch(ctx, batch).Close(); err == nil && out != nil && in.Inventory != nil {
 			v := in.Inventory
 			out, err = one(ctx, t, changeSQL, t.Actor.NodeID, v.Region, v.SKU, v.CPUs, v.MemoryMiB, v.GPUs, v.GPUModel,
 				v.GPUsSimulated,
@@ -87,6 +89,11 @@ func one(ctx context.Context, t *tx.Tx, sql string, args ...any) (*db.ComputeNod
 	if err != nil {
 		return nil, err
 	}
+	return first(found)
+}
+
+// first returns the first node of what was found; nil when nothing was.
+func first(found pgx.Rows) (*db.ComputeNode, error) {
 	collected, err := pgx.CollectRows(found, rows.ComputeNode)
 	if err != nil || len(collected) == 0 {
 		return nil, err

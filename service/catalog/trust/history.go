@@ -9,6 +9,7 @@ import (
 	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/ent/generated/db"
 	"github.com/gpuaas/app-platform/internal/tx"
+	"github.com/gpuaas/app-platform/service/kit/rows"
 )
 
 // maxSteps and maxReports bound what is read of one object.
@@ -24,22 +25,29 @@ type owned[T any] struct {
 }
 
 // object is what the publisher's keys are requested on.
-func (o owned[T]) object() (object authz.Object) {
-	if o.tenant != nil {
-		object.TenantID = *o.tenant
-	}
-	if o.project != nil {
-		object.ProjectID = *o.project
-	}
-	return object
+func (o owned[T]) object() authz.Object {
+	return authz.Object{TenantID: rows.Value(o.tenant), ProjectID: rows.Value(o.project)}
+}
+
+// ReportColumns are what [ScanReport] reads of promotion_evidence e: all but the bytes.
+const ReportColumns = `e.id, e.manifest_id, e.tenant_id, e.kind, e.digest, e.summary, e.passed, e.submitted_by, e.runner_id, e.created_at`
+
+// ScanReport reads a row of [ReportColumns].
+func ScanReport(row pgx.CollectableRow) (*db.PromotionEvidence, error) {
+	x := new(db.PromotionEvidence)
+	return x, row.Scan(reportInto(x)...)
+}
+
+func reportInto(x *db.PromotionEvidence) []any {
+	return []any{(*string)(&x.ID), (*string)(&x.ManifestID), &x.TenantID, (*string)(&x.Kind), &x.Digest, (*[]byte)(&x.Summary),
+		&x.Passed, &x.SubmittedBy, &x.RunnerID, &x.CreatedAt}
 }
 
 // EvidenceOf reads the newest 50 reports of several manifests at once, newest first, without their bytes. Those of apps
 // on whose publisher the caller does not hold manifest.read are left out.
 func (s *Service) EvidenceOf(ctx context.Context, manifests []ids.ID) (map[ids.ID][]*db.PromotionEvidence, error) {
 	var found []owned[*db.PromotionEvidence]
-	actor, err := s.DB.Read(ctx, tx.Rows(&found, scanOwnedReport, `SELECT a.publisher_tenant_id, a.publisher_project_id,
-		e.id, e.manifest_id, e.tenant_id, e.kind, e.digest, e.summary, e.passed, e.submitted_by, e.runner_id, e.created_at
+	actor, err := s.DB.Read(ctx, tx.Rows(&found, scanOwnedReport, `SELECT a.publisher_tenant_id, a.publisher_project_id, `+ReportColumns+`
 		FROM manifest m JOIN app a ON a.id = m.app_id
 		JOIN LATERAL (SELECT * FROM promotion_evidence p WHERE p.manifest_id = m.id ORDER BY p.id DESC LIMIT $2) e ON true
 		WHERE m.id = ANY ($1) ORDER BY e.id DESC`, manifests, maxReports))
@@ -58,9 +66,7 @@ func (s *Service) EvidenceOf(ctx context.Context, manifests []ids.ID) (map[ids.I
 func scanOwnedReport(row pgx.CollectableRow) (owned[*db.PromotionEvidence], error) {
 	x := new(db.PromotionEvidence)
 	one := owned[*db.PromotionEvidence]{row: x}
-	return one, row.Scan(&one.tenant, &one.project, (*string)(&x.ID), (*string)(&x.ManifestID), &x.TenantID,
-		(*string)(&x.Kind), &x.Digest,
-		(*[]byte)(&x.Summary), &x.Passed, &x.SubmittedBy, &x.RunnerID, &x.CreatedAt)
+	return one, row.Scan(append([]any{&one.tenant, &one.project}, reportInto(x)...)...)
 }
 
 // HistoryOf reads the newest 100 steps of several artifacts and manifests at once, newest first. Key: manifest.read or

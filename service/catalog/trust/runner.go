@@ -44,9 +44,12 @@ func (s *Service) RegisterRunner(ctx context.Context, in RunnerInput) (out *db.E
 		if err := audit.Require(t, action, authz.RunnerManage, authz.Object{}, ""); err != nil {
 			return err
 		}
-		if count, err := t.EvidenceRunner.Query().Where(dbrunner.RevokedAtIsNil()).Count(ctx); err != nil ||
-			count >= maxRunners {
-			return or(err, fault.New(fault.LimitExceeded, "at most %d runners: revoke one first", maxRunners))
+		count, err := t.EvidenceRunner.Query().Where(dbrunner.RevokedAtIsNil()).Count(ctx)
+		if err != nil {
+			return fmt.Errorf("count the runners: %w", err)
+		}
+		if count >= maxRunners {
+			return fault.New(fault.LimitExceeded, "at most %d runners: revoke one first", maxRunners)
 		}
 		out, err = t.EvidenceRunner.Create().SetID(ids.New(ids.Runner)).SetName(in.Name).SetPublicKey(in.PublicKey).
 			SetCreatedBy(string(t.Actor.ID)).SetCreatedAt(t.Now).Save(ctx)
@@ -61,14 +64,6 @@ func (s *Service) RegisterRunner(ctx context.Context, in RunnerInput) (out *db.E
 			After: map[string]any{"name": in.Name, "publicKey": in.PublicKey}})
 	})
 	return out, err
-}
-
-// or returns the first error; the second when there is none.
-func or(err, other error) error {
-	if err != nil {
-		return err
-	}
-	return other
 }
 
 // RevokeRunner ends a runner: no report that it signed counts any more. Key: runner.manage on the platform. Faults:

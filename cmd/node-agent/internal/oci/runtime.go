@@ -49,14 +49,12 @@ func Find(ctx context.Context, program, state string) (*Runtime, error) {
 			program, name, dotted(least))
 	}
 	r := &Runtime{Name: name, Program: path, state: state}
-	ctx, cancel := context.WithTimeout(ctx, callPatience)
-	defer cancel()
-	out, err := exec.CommandContext(ctx, path, "--version").Output()
+	out, err := versionText(ctx, path)
 	if err != nil {
 		return nil, wire.Errorf(wire.CodeRuntimeMissing, "the OCI runtime %s does not run (%v); install the package %s again",
 			path, err, name)
 	}
-	found := versionForm.FindStringSubmatch(string(out))
+	found := versionForm.FindStringSubmatch(out)
 	if found == nil {
 		return nil, wire.Errorf(wire.CodeRuntimeTooOld, "the OCI runtime %s does not tell its version; install %s or later",
 			path, dotted(least))
@@ -80,18 +78,24 @@ func FindFor(ctx context.Context, class, program, state string) (*Runtime, error
 	if err != nil {
 		return nil, wire.Errorf(wire.CodeRuntimeMissing, "the OCI runtime %s of class %s is not installed", program, class)
 	}
-	ctx, cancel := context.WithTimeout(ctx, callPatience)
-	defer cancel()
-	out, err := exec.CommandContext(ctx, path, "--version").Output()
+	out, err := versionText(ctx, path)
 	if err != nil {
 		return nil, wire.Errorf(wire.CodeRuntimeMissing, "the OCI runtime %s of class %s does not run: %v", path, class, err)
 	}
 	r := &Runtime{Name: filepath.Base(program), Program: path, state: state}
-	first, _, _ := strings.Cut(string(out), "\n")
+	first, _, _ := strings.Cut(out, "\n")
 	if fields := strings.Fields(first); len(fields) > 0 {
 		r.Version = fields[len(fields)-1]
 	}
 	return r, nil
+}
+
+// versionText returns what a runtime prints of its version.
+func versionText(ctx context.Context, path string) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, callPatience)
+	defer cancel()
+	out, err := exec.CommandContext(ctx, path, "--version").Output()
+	return string(out), err
 }
 
 func dotted(version [3]int) string {

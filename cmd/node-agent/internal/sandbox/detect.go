@@ -116,13 +116,14 @@ func (m *Manager) offers() Isolation {
 		RuntimeVersion: m.oci.runtime.Version, Cgroups: m.oci.cgroups.Version,
 		Classes: []string{ClassContainer, ClassWholeNode}, Profiles: []oci.Profile{oci.Service, oci.Nesting},
 	}
-	found.Missing = m.oci.missing
+	found.Missing = maps.Clone(m.oci.missing)
 	for _, class := range []string{ClassSandbox, ClassVM} {
-		if other := m.oci.others[class]; other != nil && there(other) == nil {
-			found.Classes = append(found.Classes, class)
-		} else if other != nil {
-			found.Missing = maps.Clone(found.Missing)
-			found.Missing[class] = there(other).Error()
+		if other := m.oci.others[class]; other != nil {
+			if err := there(other); err != nil {
+				found.Missing[class] = err.Error()
+			} else {
+				found.Classes = append(found.Classes, class)
+			}
 		}
 		if reason := found.Missing[class]; reason != "" {
 			found.Gaps = append(found.Gaps, Gap{Wall: WallRuntime, Reason: "class " + class + " is not offered: " + reason})

@@ -102,10 +102,8 @@ func (s *space) pids() (found []int) {
 	first, _ := strconv.Atoi(s.holder)
 	// The reaper is a copy of the first process until it has become a program of its own.
 	holders := []string{reaper, commandOf(first)}
-	entries, _ := os.ReadDir("/proc")
-	for _, entry := range entries {
-		pid, bad := strconv.Atoi(entry.Name())
-		if err != nil || bad != nil || entry.Name() == s.holder {
+	for pid, entry := range processes() {
+		if err != nil || pid == first {
 			continue
 		}
 		there, gone := os.Readlink(filepath.Join("/proc", entry.Name(), "ns/pid"))

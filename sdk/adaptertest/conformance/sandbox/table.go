@@ -3,6 +3,7 @@ package sandbox
 import (
 	"bytes"
 	"context"
+	"iter"
 	"os"
 	"path/filepath"
 	"slices"
@@ -14,25 +15,33 @@ import (
 
 // table is the inodes of the processes in this machine's process table, by id. A process keeps its inode; another
 // process that is given the same id later has another inode.
-type table map[string]uint64
+type table map[int]uint64
 
 // running returns the process table; empty where there is none to read.
 func running() table {
-	entries, _ := os.ReadDir("/proc")
 	found := table{}
-	for _, entry := range entries {
+	for pid, entry := range processes() {
 		if inode, ok := inodeOf(entry); ok {
-			found[entry.Name()] = inode
+			found[pid] = inode
 		}
 	}
 	return found
 }
 
-// inodeOf returns the inode of a process's entry in the process table, and whether the entry is a process's.
-func inodeOf(entry os.DirEntry) (uint64, bool) {
-	if _, err := strconv.Atoi(entry.Name()); err != nil {
-		return 0, false
+// processes returns this machine's processes with their entries in the process table; none where there is none to read.
+func processes() iter.Seq2[int, os.DirEntry] {
+	entries, _ := os.ReadDir("/proc")
+	return func(yield func(int, os.DirEntry) bool) {
+		for _, entry := range entries {
+			if pid, err := strconv.Atoi(entry.Name()); err == nil && !yield(pid, entry) {
+				return
+			}
+		}
 	}
+}
+
+// inodeOf returns the inode of a process's entry, and whether the process is still there.
+func inodeOf(entry os.DirEntry) (uint64, bool) {
 	info, err := entry.Info()
 	if err != nil {
 		return 0, false
@@ -53,19 +62,14 @@ func (m *member) pids() (found []int) {
 	if m.space != nil {
 		return m.space.pids()
 	}
-	entries, err := os.ReadDir("/proc")
-	if err != nil {
-		return nil
-	}
 	mark := []byte(m.mark() + "\x00")
-	for _, entry := range entries {
+	for pid, entry := range processes() {
 		inode, ok := inodeOf(entry)
-		if !ok || m.before[entry.Name()] == inode { // to read every environment takes ten times as long
+		if !ok || m.before[pid] == inode { // to read every environment takes ten times as long
 			continue
 		}
 		environ, err := os.ReadFile(filepath.Join("/proc", entry.Name(), "environ"))
 		if err == nil && bytes.Contains(environ, mark) {
-			pid, _ := strconv.Atoi(entry.Name())
 			found = append(found, pid)
 		}
 	}
