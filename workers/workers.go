@@ -20,6 +20,7 @@ import (
 	"github.com/gpuaas/app-platform/service/ledger/event"
 	"github.com/gpuaas/app-platform/workers/engine"
 	"github.com/gpuaas/app-platform/workers/feed"
+	"github.com/gpuaas/app-platform/workers/lease"
 	"github.com/gpuaas/app-platform/workers/parts"
 	"github.com/gpuaas/app-platform/workers/reconcile"
 	"github.com/gpuaas/app-platform/workers/steps"
@@ -67,7 +68,7 @@ func Run(ctx context.Context, config Config) error {
 		client = adapterclient.NewTrusting(config.Keys, config.Dial, config.Trust)
 		defer client.Close()
 	}
-	process := engine.NewProcess(config.DB, config.Log)
+	process := lease.New(config.DB, config.Log)
 	runner := engine.New(engine.Config{
 		DB: config.DB, Hub: config.Hub, Log: config.Log, Worker: process, Concurrency: config.Concurrency,
 		Grace: config.Pace.Grace, Undo: config.Pace.Undo,

@@ -29,7 +29,7 @@ func (c *Context) turnBack(ctx context.Context, failure operation.Failure) error
 	c.stopSteps(failure)
 	for _, row := range c.rows {
 		if row.State == lifecycle.StepSucceeded {
-			row.State, row.dirty = lifecycle.StepUndoing, true
+			row.State, row.Dirty = lifecycle.StepUndoing, true
 		}
 	}
 	c.layOut(c.names())
@@ -51,7 +51,7 @@ func (c *Context) turnBack(ctx context.Context, failure operation.Failure) error
 func (c *Context) compensate(ctx context.Context) error {
 	for c.at = len(c.kind.Steps) + 1; c.at < len(c.rows); c.at++ {
 		row := c.rows[c.at]
-		if row.over() || row.State == lifecycle.StepFailed {
+		if row.Over() || row.State == lifecycle.StepFailed {
 			continue
 		}
 		if !c.Now().Before(c.due()) {
@@ -77,7 +77,7 @@ func (c *Context) leave(why string) {
 	if row.State == lifecycle.StepPending {
 		row.StartedAt = &now
 	}
-	row.State, row.Message, row.EndedAt, row.dirty = lifecycle.StepFailed, why, &now, true
+	row.State, row.Message, row.EndedAt, row.Dirty = lifecycle.StepFailed, why, &now, true
 }
 
 // undone notes on the steps that were being undone what became of that.
@@ -87,7 +87,7 @@ func (c *Context) undone(left bool) {
 		if row.State != lifecycle.StepUndoing {
 			continue
 		}
-		row.State, row.EndedAt, row.dirty = lifecycle.StepUndone, &now, true
+		row.State, row.EndedAt, row.Dirty = lifecycle.StepUndone, &now, true
 		if left {
 			row.State = lifecycle.StepFailed
 		}

@@ -5,19 +5,17 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
-	"strconv"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/domain/lifecycle"
 	"github.com/gpuaas/app-platform/ent/generated/db"
 	"github.com/gpuaas/app-platform/internal/tx"
-	"github.com/gpuaas/app-platform/service/kit/rows"
 	"github.com/gpuaas/app-platform/service/ledger/event"
 	"github.com/gpuaas/app-platform/service/ledger/operation"
 	"github.com/gpuaas/app-platform/service/ledger/queue"
+	"github.com/gpuaas/app-platform/workers/steprow"
 )
 
 // finishStep is the name of the step that the engine adds to every kind.
@@ -34,7 +32,7 @@ type Context struct {
 
 	engine   *Engine
 	kind     *Kind
-	rows     []*stepRow
+	rows     []*steprow.Row
 	at       int
 	progress operation.Progress
 	failures int
@@ -55,7 +53,7 @@ func (c *Context) Step() string { return c.rows[c.at].Name }
 // Evidence is what an earlier step left, decoded into out; nothing when it left none.
 func (c *Context) Evidence(step string, out any) error {
 	for _, row := range c.rows {
-		if row.Name == step && row.proves() && len(row.Evidence) > 0 {
+		if row.Name == step && row.Proves() && len(row.Evidence) > 0 {
 			return json.Unmarshal(row.Evidence, out)
 		}
 	}
@@ -72,16 +70,11 @@ func (c *Context) EndedAt(step string) time.Time {
 	return c.Op.CreatedAt
 }
 
-// proves says whether the step has reached its end once, though it may have been undone since.
-func (r *stepRow) proves() bool {
-	return r.State == lifecycle.StepSucceeded || r.State == lifecycle.StepUndoing || r.State == lifecycle.StepUndone
-}
-
 // StateOf decodes what a step that did not reach its end had noted; nothing when it had noted nothing.
 func (c *Context) StateOf(step string, out any) error {
 	for _, row := range c.rows {
-		if row.Name == step && !row.proves() {
-			if state := row.notes().State; len(state) > 0 {
+		if row.Name == step && !row.Proves() {
+			if state := row.Notes().State; len(state) > 0 {
 				return json.Unmarshal(state, out)
 			}
 		}
@@ -91,7 +84,7 @@ func (c *Context) StateOf(step string, out any) error {
 
 // State decodes what the running step noted before.
 func (c *Context) State(out any) error {
-	if state := c.rows[c.at].notes().State; len(state) > 0 {
+	if state := c.rows[c.at].Notes().State; len(state) > 0 {
 		return json.Unmarshal(state, out)
 	}
 	return nil
@@ -103,7 +96,7 @@ func (c *Context) SetState(state any) error {
 	if err != nil {
 		return fmt.Errorf("encode the state of %s: %w", c.Step(), err)
 	}
-	return c.rows[c.at].note(func(n *notes) { n.State = encoded })
+	return c.rows[c.at].Note(func(n *steprow.Notes) { n.State = encoded })
 }
 
 // Say sets the operation's message for people, stored with the next Write or when the step ends.
@@ -111,7 +104,7 @@ func (c *Context) Say(message string) {
 	c.progress.Message = message
 	row := c.rows[c.at]
 	if row.Message != message {
-		row.Message, row.dirty = message, true
+		row.Message, row.Dirty = message, true
 	}
 }
 
@@ -137,7 +130,7 @@ func (c *Context) WriteAfter(ctx context.Context, reads func(*pgx.Batch), fn fun
 			return err
 		}
 		locked := &Locked{Instance: instance, Op: c.Op.Operation, Writes: writes}
-		if c.rows[0].stored == "" {
+		if c.rows[0].Stored == "" {
 			locked.Emit(event.Draft{Type: lifecycle.EventOperationStarted, Message: "a worker began", Payload: map[string]any{"kind": c.Op.Kind}})
 		}
 		if fn != nil {
@@ -150,9 +143,7 @@ func (c *Context) WriteAfter(ctx context.Context, reads func(*pgx.Batch), fn fun
 	if err != nil {
 		return err
 	}
-	for _, row := range c.rows {
-		row.stored, row.dirty = row.State, false
-	}
+	steprow.Kept(c.rows)
 	c.verdict = ""
 	return nil
 }
@@ -160,10 +151,7 @@ func (c *Context) WriteAfter(ctx context.Context, reads func(*pgx.Batch), fn fun
 // flush queues steps, progress and events, in the transaction's last batch.
 func (c *Context) flush(t *tx.Tx, locked *Locked) error {
 	before := locked.Writes.Len()
-	c.insert(locked.Writes)
-	for _, row := range c.rows {
-		row.queue(locked.Writes)
-	}
+	steprow.Queue(locked.Writes, c.rows)
 	if c.Op.StepPlan == "" && c.kind != nil { // begun before plans were stored
 		locked.Writes.Queue(`UPDATE operation SET step_plan = $2 WHERE id = $1`, c.Op.ID, c.kind.Plan())
 	}
@@ -194,76 +182,12 @@ func (c *Context) intended(op *db.Operation) operation.Progress {
 	return p
 }
 
-// insert queues the first storing of all steps that have no row yet, in one statement.
-func (c *Context) insert(batch *pgx.Batch) {
-	sql := `INSERT INTO operation_step (id, tenant_id, project_id, operation_id, name, ordinal, state, attempt, message, evidence, started_at, ended_at) VALUES `
-	var args []any
-	for _, r := range c.rows {
-		if r.stored != "" {
-			continue
-		}
-		if len(args) > 0 {
-			sql += ", "
-		}
-		sql += "("
-		values := []any{r.ID, r.TenantID, r.ProjectID, r.OperationID, r.Name, r.Ordinal, r.State, r.Attempt, r.Message, r.Evidence, r.StartedAt, r.EndedAt}
-		for j := range values {
-			if j > 0 {
-				sql += ", "
-			}
-			sql += "$" + strconv.Itoa(len(args)+j+1)
-		}
-		sql += ")"
-		args = append(args, values...)
-	}
-	if len(args) > 0 {
-		batch.Queue(sql, args...)
-	}
-}
-
-// queue queues what is not stored yet of a step that has a row, by legal moves only.
-func (r *stepRow) queue(batch *pgx.Batch) {
-	if !r.dirty || r.stored == "" {
-		return
-	}
-	for _, between := range r.detour() {
-		batch.Queue(`UPDATE operation_step SET state = $2 WHERE id = $1`, r.ID, between)
-	}
-	batch.Queue(`UPDATE operation_step SET state = $2, attempt = $3, message = $4, evidence = $5, started_at = $6, ended_at = $7 WHERE id = $1`,
-		r.ID, r.State, r.Attempt, r.Message, r.Evidence, r.StartedAt, r.EndedAt)
-}
-
-// detour are the states between the stored one and the new one, where the table of states has no
-// straight way.
-func (r *stepRow) detour() []lifecycle.StepState {
-	switch {
-	case r.State == r.stored || r.stored.CanMove(r.State) == nil:
-		return nil
-	case r.stored == lifecycle.StepPending:
-		return []lifecycle.StepState{lifecycle.StepRunning}
-	case r.stored == lifecycle.StepSucceeded: // its word does not hold any more
-		return []lifecycle.StepState{lifecycle.StepUndoing, lifecycle.StepFailed}
-	}
-	return nil
-}
-
 // load reads the steps that are stored; none when the operation is new.
-func (c *Context) load(ctx context.Context) error {
+func (c *Context) load(ctx context.Context) (err error) {
 	if c.Op.ClaimEpoch > 1 {
-		found, err := c.DB().Worker().Query(ctx, `SELECT `+rows.OperationStepColumns+
-			` FROM operation_step WHERE operation_id = $1 ORDER BY ordinal`, c.Op.ID)
-		if err != nil {
-			return fmt.Errorf("load the steps of %s: %w", c.Op.ID, err)
-		}
-		stored, err := pgx.CollectRows(found, rows.OperationStep)
-		if err != nil {
-			return fmt.Errorf("load the steps of %s: %w", c.Op.ID, err)
-		}
-		for _, row := range stored {
-			c.rows = append(c.rows, &stepRow{OperationStep: row, stored: row.State})
-		}
+		c.rows, err = steprow.Load(ctx, c.DB().Worker(), c.Op.ID)
 	}
-	return nil
+	return err
 }
 
 // known says whether the stored steps are those of the kind.
@@ -296,10 +220,7 @@ func (c *Context) names() []string {
 // layOut makes the rows of the steps from the first that has none.
 func (c *Context) layOut(names []string) {
 	for i := len(c.rows); i < len(names); i++ {
-		c.rows = append(c.rows, &stepRow{OperationStep: &db.OperationStep{
-			ID: ids.New(ids.OperationStep), TenantID: c.Op.TenantID, ProjectID: c.Op.ProjectID, OperationID: c.Op.ID,
-			Name: names[i], Ordinal: i, State: lifecycle.StepPending,
-		}})
+		c.rows = append(c.rows, steprow.New(c.Op.Operation, names[i], i))
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 	"github.com/gpuaas/app-platform/internal/tx"
 	"github.com/gpuaas/app-platform/service/ledger/operation"
 	"github.com/gpuaas/app-platform/service/ledger/queue"
+	"github.com/gpuaas/app-platform/workers/steprow"
 )
 
 // Bounds of running and retrying.
@@ -91,7 +92,7 @@ func (c *Context) carryOn(ctx context.Context) error {
 // pass brings the current step to its end, unless it is there; over when the claim was given back or
 // the operation ended.
 func (c *Context) pass(ctx context.Context) (over bool, err error) {
-	if c.rows[c.at].over() {
+	if c.rows[c.at].Over() {
 		return false, nil
 	}
 	if c.Op.State == lifecycle.OperationCanceling {
@@ -100,17 +101,12 @@ func (c *Context) pass(ctx context.Context) (over bool, err error) {
 		}
 	}
 	if !c.Now().Before(c.due()) {
-		if over, err := c.expire(ctx); over || err != nil || c.rows[c.at].over() {
+		if over, err := c.expire(ctx); over || err != nil || c.rows[c.at].Over() {
 			return over, err
 		}
 	}
 	c.begin()
 	return c.runStep(ctx)
-}
-
-// over says whether nothing is left to do of the step.
-func (r *stepRow) over() bool {
-	return r.State == lifecycle.StepSucceeded || r.State == lifecycle.StepSkipped
 }
 
 // step is the step that runs.
@@ -131,7 +127,7 @@ func (c *Context) begin() {
 		return
 	}
 	now := c.Now()
-	row.State, row.Attempt, row.StartedAt, row.Message, row.dirty = lifecycle.StepRunning, row.Attempt+1, &now, step.Title, true
+	row.State, row.Attempt, row.StartedAt, row.Message, row.Dirty = lifecycle.StepRunning, row.Attempt+1, &now, step.Title, true
 	c.failures = 0
 	c.progress.Phase, c.progress.Message = step.Name, step.Title
 }
@@ -176,7 +172,7 @@ func (c *Context) done(evidence any) error {
 		row.Evidence = operation.Storable(encoded)
 	}
 	now := c.Now()
-	row.State, row.EndedAt, row.dirty = lifecycle.StepSucceeded, &now, true
+	row.State, row.EndedAt, row.Dirty = lifecycle.StepSucceeded, &now, true
 	c.progress.Percent = c.step().Percent
 	c.failures = 0
 	return nil
@@ -209,7 +205,7 @@ func (c *Context) retry(ctx context.Context, cause error) error {
 	}
 	c.Log.Warn("step failed; it is tried again", "step", c.Step(), "failures", c.failures, "after", after, "error", cause)
 	row := c.rows[c.at]
-	row.Attempt, row.dirty = row.Attempt+1, true
+	row.Attempt, row.Dirty = row.Attempt+1, true
 	c.Say(message + operation.TriedAgain)
 	if err := c.blame(blame); err != nil {
 		return err
@@ -225,7 +221,7 @@ func (c *Context) blame(blame FailureCause) error {
 	if blame.Owner == "" {
 		blame.Owner = c.step().Owner
 	}
-	return c.rows[c.at].note(func(n *notes) { n.Waits = &waits{Code: blame.Code, Owner: blame.Owner} })
+	return c.rows[c.at].Note(func(n *steprow.Notes) { n.Waits = &steprow.Waits{Code: blame.Code, Owner: blame.Owner} })
 }
 
 // backoff doubles with each failure in a row; the jitter keeps workers from knocking together.
@@ -291,7 +287,7 @@ func (c *Context) unsaved() bool {
 		return false
 	}
 	for _, row := range c.rows {
-		if row.dirty || row.stored == "" {
+		if row.Dirty || row.Stored == "" {
 			return true
 		}
 	}

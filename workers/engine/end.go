@@ -7,11 +7,11 @@ import (
 	"github.com/gpuaas/app-platform/domain/fault"
 	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/domain/lifecycle"
-	"github.com/gpuaas/app-platform/ent/generated/db"
 	"github.com/gpuaas/app-platform/internal/tx"
 	"github.com/gpuaas/app-platform/service/ledger/event"
 	"github.com/gpuaas/app-platform/service/ledger/operation"
 	"github.com/gpuaas/app-platform/service/ledger/queue"
+	"github.com/gpuaas/app-platform/workers/steprow"
 )
 
 // expire is what becomes of a step whose time is over: force makes do without it, or begins, or the
@@ -30,7 +30,7 @@ func (c *Context) expire(ctx context.Context) (over bool, err error) {
 	if row.State == lifecycle.StepRunning {
 		failure.Message, failure.Owner = "the deadline passed: "+row.Message, c.step().Owner
 	}
-	if waited := row.notes().Waits; waited != nil {
+	if waited := row.Notes().Waits; waited != nil {
 		failure.Code, failure.Owner = string(waited.Code), waited.Owner
 	}
 	return true, c.fail(ctx, failure)
@@ -61,7 +61,7 @@ func (c *Context) stopSteps(failure operation.Failure) {
 		default:
 			continue
 		}
-		row.EndedAt, row.dirty = &now, true
+		row.EndedAt, row.Dirty = &now, true
 	}
 }
 
@@ -107,18 +107,11 @@ func (c *Context) close(ctx context.Context, failure operation.Failure, before f
 // snapshotRows returns what restores the steps to what they are now. A transaction that failed has stored nothing of
 // what it was to end: the claim's release, which stores the steps too, must not store it either.
 func (c *Context) snapshotRows() (restore func()) {
-	at, rows, progress, verdict := c.at, c.rows[:len(c.rows):len(c.rows)], c.progress, c.verdict
-	values := make([]stepRow, len(rows))
-	steps := make([]db.OperationStep, len(rows))
-	for i, row := range rows {
-		values[i], steps[i] = *row, *row.OperationStep
-	}
+	at, progress, verdict := c.at, c.progress, c.verdict
+	rows := steprow.Snapshot(c.rows)
 	return func() {
-		c.at, c.rows, c.progress, c.verdict = at, rows, progress, verdict
-		for i, row := range rows {
-			*row.OperationStep = steps[i]
-			row.stored, row.dirty = values[i].stored, values[i].dirty
-		}
+		c.at, c.progress, c.verdict = at, progress, verdict
+		c.rows = rows()
 	}
 }
 
@@ -133,7 +126,7 @@ func (c *Context) reopened(ctx context.Context, cause error) error {
 			continue
 		}
 		c.at = i
-		row.State, row.EndedAt, row.Evidence, row.dirty = lifecycle.StepRunning, nil, nil, true
+		row.State, row.EndedAt, row.Evidence, row.Dirty = lifecycle.StepRunning, nil, nil, true
 		if err := c.SetState(again.State); err != nil {
 			return err
 		}
@@ -147,7 +140,7 @@ func (c *Context) reopened(ctx context.Context, cause error) error {
 func (c *Context) complete(ctx context.Context) error {
 	before := c.snapshotRows()
 	row, now := c.rows[c.at], c.Now()
-	row.State, row.Attempt, row.StartedAt, row.EndedAt, row.Message, row.dirty = lifecycle.StepSucceeded, row.Attempt+1, &now, &now, "done", true
+	row.State, row.Attempt, row.StartedAt, row.EndedAt, row.Message, row.Dirty = lifecycle.StepSucceeded, row.Attempt+1, &now, &now, "done", true
 	c.progress = operation.Progress{}
 	err := c.Write(ctx, func(ctx context.Context, t *tx.Tx, locked *Locked) error {
 		evidence, message, err := c.kind.Complete(ctx, t, c, locked)

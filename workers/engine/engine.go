@@ -12,6 +12,7 @@ import (
 	"github.com/gpuaas/app-platform/internal/tx"
 	"github.com/gpuaas/app-platform/service/ledger/event"
 	"github.com/gpuaas/app-platform/service/ledger/queue"
+	"github.com/gpuaas/app-platform/workers/lease"
 )
 
 // defaultConcurrency is how many operations' steps run at once in a process.
@@ -48,7 +49,7 @@ type Config struct {
 	Hub *event.Hub
 	Log *slog.Logger
 	// Worker is the process whose lease holds the claims.
-	Worker *Process
+	Worker *lease.Process
 	// Kinds are the kinds of operation that it carries out. Of several entries of one kind the first begins operations, and
 	// the others carry on what earlier builds began.
 	Kinds []Kind
@@ -110,7 +111,7 @@ func New(config Config) *Engine {
 	}
 	e.learn(config.Kinds)
 	if config.Worker != nil {
-		config.Worker.kinds, config.Worker.plans = e.announced()
+		config.Worker.Announce(e.announced())
 	}
 	return e
 }
@@ -232,10 +233,10 @@ func (e *Engine) claim(ctx context.Context) (time.Duration, error) {
 func (e *Engine) claimOnce(ctx context.Context, want queue.Want) ([]*queue.Held, time.Duration, error) {
 	bounded, cancel := context.WithTimeout(ctx, claimTimeout)
 	defer cancel()
-	e.config.Worker.beginClaim()
+	e.config.Worker.BeginClaim()
 	held, next, err := queue.Claim(bounded, e.config.DB.Worker(), e.config.Worker.ID(), want)
 	if err == nil {
-		e.config.Worker.endClaim()
+		e.config.Worker.EndClaim()
 	}
 	return held, next, err
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/gpuaas/app-platform/internal/tx"
 	"github.com/gpuaas/app-platform/rig/platformtest"
 	"github.com/gpuaas/app-platform/service/ledger/queue"
+	"github.com/gpuaas/app-platform/workers/steprow"
 )
 
 func TestAWorkerWithoutItsClaimWritesNothingAndKnowsIt(t *testing.T) {
@@ -27,12 +28,12 @@ func TestAWorkerWithoutItsClaimWritesNothingAndKnowsIt(t *testing.T) {
 	held, _, err := queue.Claim(t.Context(), kit.DB.Worker(), worker, queue.Want{Limit: 1})
 	require.NoError(t, err)
 	require.Len(t, held, 1)
-	step := &stepRow{dirty: true, OperationStep: &db.OperationStep{
+	step := &steprow.Row{Dirty: true, OperationStep: &db.OperationStep{
 		ID: ids.New(ids.OperationStep), Name: "one", State: lifecycle.StepRunning,
 	}}
 	c := &Context{
 		Op: held[0], Log: slog.New(slog.DiscardHandler), engine: New(Config{DB: kit.DB, Hub: kit.Hub}), kind: &Kind{},
-		rows: []*stepRow{step}, verdict: "kept",
+		rows: []*steprow.Row{step}, verdict: "kept",
 	}
 	require.NoError(t, queue.HandOver(t.Context(), kit.DB.Worker(), worker))
 
@@ -42,8 +43,8 @@ func TestAWorkerWithoutItsClaimWritesNothingAndKnowsIt(t *testing.T) {
 	})
 	require.ErrorIs(t, err, queue.ErrFenced)
 	require.ErrorIs(t, c.Write(t.Context(), nil), queue.ErrFenced)
-	require.True(t, step.dirty, "it is not stored")
-	require.Empty(t, step.stored)
+	require.True(t, step.Dirty, "it is not stored")
+	require.Empty(t, step.Stored)
 	require.Equal(t, "kept", c.verdict)
 	require.Zero(t, kit.Count("operation_step", ""))
 	require.Zero(t, kit.Count("app_instance_event", ""))

@@ -76,7 +76,7 @@ func (c *Context) gives() bool {
 func (c *Context) giveUp(why string) {
 	row, now := c.rows[c.at], c.Now()
 	c.Say("by force without it: " + why)
-	row.State, row.EndedAt, row.dirty = lifecycle.StepSkipped, &now, true
+	row.State, row.EndedAt, row.Dirty = lifecycle.StepSkipped, &now, true
 	c.progress.Percent = c.step().Percent
 	c.failures = 0
 }

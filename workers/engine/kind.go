@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"encoding/json"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -157,44 +156,4 @@ func (l *Locked) Emit(drafts ...event.Draft) {
 		draft.OperationID, draft.CorrelationID = l.Op.ID, l.Op.CorrelationID
 		l.events = append(l.events, draft)
 	}
-}
-
-// stepRow is a step as it is stored, with what is not stored yet.
-type stepRow struct {
-	*db.OperationStep
-	stored lifecycle.StepState // empty while there is no row
-	dirty  bool
-}
-
-// notes is what a step's evidence column holds while the step is under way.
-type notes struct {
-	State json.RawMessage `json:"state,omitempty"`
-	Waits *waits          `json:"waitsFor,omitempty"`
-}
-
-type waits struct {
-	Code  fault.Code `json:"code"`
-	Owner string     `json:"owner"`
-}
-
-func (r *stepRow) notes() notes {
-	var n notes
-	if len(r.Evidence) > 0 {
-		_ = json.Unmarshal(r.Evidence, &n) // written by note alone
-	}
-	return n
-}
-
-func (r *stepRow) note(change func(n *notes)) error {
-	n := r.notes()
-	change(&n)
-	encoded, err := json.Marshal(n)
-	if err != nil {
-		return err
-	}
-	if string(encoded) == string(r.Evidence) {
-		return nil
-	}
-	r.Evidence, r.dirty = encoded, true
-	return nil
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/gpuaas/app-platform/internal/tx"
 	"github.com/gpuaas/app-platform/rig/platformtest"
 	"github.com/gpuaas/app-platform/service/ledger/event"
+	"github.com/gpuaas/app-platform/workers/lease"
 )
 
 // build is a build of the platform that carries out one kind by its own steps.
@@ -38,7 +39,7 @@ func until(name string, done *atomic.Bool) Step {
 func run(t *testing.T, kit *platformtest.Kit, kinds ...Kind) (stop func()) {
 	t.Helper()
 	log := slog.New(slog.DiscardHandler)
-	process := NewProcess(kit.DB, log)
+	process := lease.New(kit.DB, log)
 	engine := New(Config{DB: kit.DB, Hub: kit.Hub, Log: log, Worker: process, Kinds: kinds})
 	require.NoError(t, process.Register(t.Context()))
 	ctx, cancel := context.WithCancel(t.Context())

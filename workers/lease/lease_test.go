@@ -1,4 +1,4 @@
-package engine
+package lease
 
 import (
 	"log/slog"
@@ -13,22 +13,22 @@ import (
 func TestAProcessWhoseLoopHangsLetsItsLeaseEnd(t *testing.T) {
 	t.Parallel()
 	kit := platformtest.New(t)
-	process := NewProcess(kit.DB, slog.New(slog.DiscardHandler))
+	process := New(kit.DB, slog.New(slog.DiscardHandler))
 	require.NoError(t, process.Register(t.Context()))
 	kit.SQL(`UPDATE worker_process SET heartbeat_at = now() - interval '5 seconds'`)
 	old := `heartbeat_at < now() - interval '4 seconds'`
 
 	process.claiming.Store(time.Now().Add(-2 * stalledAfter).UnixNano())
 	require.ErrorIs(t, process.beatUnlessStalled(t.Context()), errStalled)
-	process.beginClaim()
+	process.BeginClaim()
 	require.ErrorIs(t, process.beatUnlessStalled(t.Context()), errStalled,
 		"a claim after one that failed does not start the clock again")
 	require.Equal(t, 1, kit.Count("worker_process", old), "the heartbeat stays as old as it was")
 
-	process.endClaim()
+	process.EndClaim()
 	require.NoError(t, process.beatUnlessStalled(t.Context()))
 	require.Zero(t, kit.Count("worker_process", old))
-	process.beginClaim()
+	process.BeginClaim()
 	require.NoError(t, process.beatUnlessStalled(t.Context()), "a claim under way is no stall")
 }
 

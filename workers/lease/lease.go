@@ -1,4 +1,6 @@
-package engine
+// Package lease keeps the lease of a worker process: its heartbeat row, by the database's clock. A process whose heartbeat
+// is old has lost its claims, and any other one makes them due again.
+package lease
 
 import (
 	"context"
@@ -34,13 +36,13 @@ const (
 )
 
 // Process is this process's row among the workers: its heartbeat is the lease of everything it has
-// claimed, operations and adapters' feeds alike.
+// claimed, operations and adapters' feeds alike. Make it with New.
 type Process struct {
 	id   ids.ID
 	db   *tx.DB
 	log  *slog.Logger
 	host string
-	// kinds and plans are what the engine begins and carries on; set before Run.
+	// kinds and plans are what the engine begins and carries on.
 	kinds, plans []string
 	// claiming is when the engine began the claim that has not succeeded yet, in Unix nanoseconds; 0 when none is under way.
 	claiming atomic.Int64
@@ -48,8 +50,8 @@ type Process struct {
 	beats int
 }
 
-// NewProcess names this process; Register makes it known.
-func NewProcess(db *tx.DB, log *slog.Logger) *Process {
+// New names this process; Register makes it known.
+func New(db *tx.DB, log *slog.Logger) *Process {
 	host, err := os.Hostname()
 	if err != nil {
 		host = "unknown"
@@ -59,6 +61,10 @@ func NewProcess(db *tx.DB, log *slog.Logger) *Process {
 
 // ID is the process's id.
 func (p *Process) ID() ids.ID { return p.id }
+
+// Announce sets the kinds of operation that the process begins and the step plans that it carries on. The heartbeat
+// tells them; call it before Register.
+func (p *Process) Announce(kinds, plans []string) { p.kinds, p.plans = kinds, plans }
 
 // Register makes the process known; it must be called before anything is claimed.
 func (p *Process) Register(ctx context.Context) error {
@@ -122,11 +128,11 @@ func (p *Process) beatUnlessStalled(ctx context.Context) error {
 	return p.beat(ctx)
 }
 
-// beginClaim notes that the loop claims; a claim that failed goes on counting.
-func (p *Process) beginClaim() { p.claiming.CompareAndSwap(0, time.Now().UnixNano()) }
+// BeginClaim notes that the loop claims; a claim that failed goes on counting.
+func (p *Process) BeginClaim() { p.claiming.CompareAndSwap(0, time.Now().UnixNano()) }
 
-// endClaim notes that a claim succeeded.
-func (p *Process) endClaim() { p.claiming.Store(0) }
+// EndClaim notes that a claim succeeded.
+func (p *Process) EndClaim() { p.claiming.Store(0) }
 
 func (p *Process) beat(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, beatTimeout)
