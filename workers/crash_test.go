@@ -64,10 +64,13 @@ func child(dsn string) error {
 }
 
 // spawn starts a worker as a real process; it is killed at the end of the test at the latest.
-func (l *lab) spawn() *exec.Cmd {
+func (l *lab) spawn() *exec.Cmd { return l.spawnOn(l.pg.AdminDSN()) }
+
+// spawnOn starts a worker process that reaches the database at dsn.
+func (l *lab) spawnOn(dsn string) *exec.Cmd {
 	l.Helper()
 	command := exec.Command(os.Args[0], "-test.run=^$")
-	command.Env = append(os.Environ(), "WORKERS_TEST_CHILD="+l.pg.AdminDSN(), "WORKERS_TEST_KEYS="+l.keyDir,
+	command.Env = append(os.Environ(), "WORKERS_TEST_CHILD="+dsn, "WORKERS_TEST_KEYS="+l.keyDir,
 		"WORKERS_TEST_URL="+l.platform.URL)
 	command.Stderr = os.Stderr
 	require.NoError(l.TB, command.Start())

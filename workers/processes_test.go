@@ -81,18 +81,25 @@ func (l *lab) processes(n int) map[ids.ID]*exec.Cmd {
 	l.Helper()
 	known := map[ids.ID]*exec.Cmd{}
 	for len(known) < n {
-		started := l.spawn()
-		l.until("a worker registers", func() bool {
-			for _, row := range l.own.WorkerProcess.Query().AllX(l.Context()) {
-				if known[row.ID] == nil {
-					known[row.ID] = started
-					return true
-				}
-			}
-			return false
-		})
+		l.another(known, l.pg.AdminDSN())
 	}
 	return known
+}
+
+// another starts a worker process that reaches the database at dsn, and waits for its row; it is added to those known.
+func (l *lab) another(known map[ids.ID]*exec.Cmd, dsn string) (id ids.ID) {
+	l.Helper()
+	started := l.spawnOn(dsn)
+	l.until("a worker registers", func() bool {
+		for _, row := range l.own.WorkerProcess.Query().AllX(l.Context()) {
+			if known[row.ID] == nil {
+				known[row.ID], id = started, row.ID
+				return true
+			}
+		}
+		return false
+	})
+	return id
 }
 
 // endedOnce waits until all have ended well, each by the one dispatch that it was accepted with.

@@ -17,11 +17,12 @@ import (
 )
 
 // Bounds of every transaction: no statement, no wait for a lock and no pause between statements
-// may hold back the commit-ordered feeds for longer.
+// may hold back the commit-ordered feeds for longer. What a process that hangs has locked is free after idleTimeout: with
+// it others take its operations over within 15 s.
 const (
 	statementTimeout = "15s"
 	lockTimeout      = "10s"
-	idleTimeout      = "15s"
+	idleTimeout      = "10s"
 )
 
 // Bounds of a connection on this side: a database host that vanishes sends neither answer nor reset.
@@ -31,6 +32,9 @@ const (
 	// patience is a quarter of an hour.
 	unackedTimeout = 10 * time.Second
 	keepAlive      = 5 * time.Second
+	// pingTimeout is how long a connection that was idle may take to show that it lives before another is taken: when all
+	// of a pool's are dead, each costs one call's time.
+	pingTimeout = time.Second
 )
 
 // leaseConnections are apart from the workers' pool, for what must not wait behind their work.
@@ -66,6 +70,8 @@ type Options struct {
 	Now func() time.Time
 	// Tracer sees every statement; nil for nobody.
 	Tracer pgx.QueryTracer
+	// Answer is how long the database may take to answer before a connection is given up; 0 means 20 seconds.
+	Answer time.Duration
 }
 
 // DB is the database with a pool for each of its login roles.
@@ -94,6 +100,9 @@ func Open(ctx context.Context, dsn string, options Options) (*DB, error) {
 	if options.Now == nil {
 		options.Now = time.Now
 	}
+	if options.Answer == 0 {
+		options.Answer = answerTimeout
+	}
 	db := &DB{options: options}
 	for _, one := range []struct {
 		role        string
@@ -104,7 +113,7 @@ func Open(ctx context.Context, dsn string, options Options) (*DB, error) {
 		{"app_node", options.Connections, &db.node},
 		{"app_worker", options.Connections, &db.worker}, {"app_worker", leaseConnections, &db.lease},
 	} {
-		opened, err := openPool(ctx, dsn, one.role, one.connections, options.Tracer)
+		opened, err := openPool(ctx, dsn, one.role, one.connections, options)
 		if err != nil {
 			db.Close()
 			return nil, err
@@ -114,7 +123,7 @@ func Open(ctx context.Context, dsn string, options Options) (*DB, error) {
 	return db, nil
 }
 
-func openPool(ctx context.Context, dsn, role string, connections int, tracer pgx.QueryTracer) (*pool, error) {
+func openPool(ctx context.Context, dsn, role string, connections int, options Options) (*pool, error) {
 	address, err := migrations.RoleDSN(dsn, role)
 	if err != nil {
 		return nil, err
@@ -123,13 +132,13 @@ func openPool(ctx context.Context, dsn, role string, connections int, tracer pgx
 	if err != nil {
 		return nil, fmt.Errorf("database address: %w", err)
 	}
-	config.MaxConns, config.ConnConfig.Tracer = int32(connections), tracer // #nosec G115 -- the operator's number of connections
+	config.MaxConns, config.ConnConfig.Tracer = int32(connections), options.Tracer // #nosec G115 -- the operator's number of connections
 	config.ConnConfig.RuntimeParams["statement_timeout"] = statementTimeout
 	config.ConnConfig.RuntimeParams["lock_timeout"] = lockTimeout
 	config.ConnConfig.RuntimeParams["idle_in_transaction_session_timeout"] = idleTimeout
 	config.ConnConfig.RuntimeParams["application_name"] = "app-platform " + role
 	config.ConnConfig.RuntimeParams["timezone"] = "UTC"
-	config.ConnConfig.DialFunc = dialer().DialContext
+	config.ConnConfig.DialFunc, config.PingTimeout = dial(options.Answer), pingTimeout
 	connected, err := pgxpool.NewWithConfig(ctx, config)
 	if err != nil {
 		return nil, fmt.Errorf("connect as %s: %w", role, err)

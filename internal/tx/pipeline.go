@@ -16,6 +16,8 @@ import (
 func (d *DB) AsPipelined(ctx context.Context, actor *authz.Actor, reads func(*pgx.Batch),
 	fn func(ctx context.Context, t *Tx, writes *pgx.Batch) error) error {
 	return d.retry(func() error {
+		ctx, cancel := context.WithTimeout(ctx, callTimeout)
+		defer cancel()
 		reserved, conn, err := d.worker.reserve(ctx)
 		if err != nil {
 			return err

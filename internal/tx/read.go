@@ -58,6 +58,8 @@ func (db *DB) rightPool(credential Credential, actor *authz.Actor, used *pool) *
 }
 
 func (db *DB) readFrom(ctx context.Context, from *pool, credential Credential, queries []Query) (*authz.Actor, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
 	batch := &pgx.Batch{}
 	var caller entered
 	batch.Queue(enterSQL, credential.kind, string(credential.id), credential.hash).QueryRow(caller.scan)

@@ -142,6 +142,8 @@ func (d *DB) beyondNode(from *pool, err error) error {
 // inTx reserves a connection, begins, runs fn and commits or rolls back; hints go out after the
 // commit.
 func (d *DB) inTx(ctx context.Context, from *pool, begin string, fn func(context.Context, *Tx) error) error {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
 	reserved, conn, err := from.reserve(ctx)
 	if err != nil {
 		return err

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
@@ -21,6 +22,10 @@ const (
 	reconnect   = time.Second
 	wakeAll     = "*"
 	notifyLimit = 5 * time.Second
+	// signEvery is how long the listening connection may be silent before it must give a sign of life, signWithin how long
+	// that may take.
+	signEvery  = 10 * time.Second
+	signWithin = 5 * time.Second
 )
 
 // Hub is the wake-up of everything that waits, in this process and, through NOTIFY, in every other
@@ -211,14 +216,17 @@ func (h *Hub) hear(ctx context.Context) error {
 	}
 	conn := pooled.Hijack() // a listening connection must not go back to the pool
 	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
-	if _, err := conn.Exec(ctx, "LISTEN "+channel); err != nil {
+	if err := subscribe(ctx, conn); err != nil {
 		return err
 	}
 	h.wakeHere(wakeAll)
 	for {
-		notification, err := conn.WaitForNotification(ctx)
+		notification, err := next(ctx, conn)
 		if err != nil {
 			return errors.Join(errors.New("listen"), err)
+		}
+		if notification == nil {
+			continue
 		}
 		if strings.HasPrefix(notification.Payload, h.self) {
 			continue // its waiters were woken when it was sent
@@ -226,6 +234,26 @@ func (h *Hub) hear(ctx context.Context) error {
 		_, topics, _ := strings.Cut(notification.Payload, "|")
 		h.wakeHere(strings.Split(topics, ",")...)
 	}
+}
+
+// subscribe listens; a connection that listens already answers likewise, as a sign of life.
+func subscribe(ctx context.Context, conn *pgx.Conn) error {
+	bounded, cancel := context.WithTimeout(ctx, signWithin)
+	defer cancel()
+	_, err := conn.Exec(bounded, "LISTEN "+channel)
+	return err
+}
+
+// next waits for a notification; nil after a silence in which the connection gave a sign of life. One that was cut off
+// hears nothing, and would be listened to for ever.
+func next(ctx context.Context, conn *pgx.Conn) (*pgconn.Notification, error) {
+	bounded, cancel := context.WithTimeout(ctx, signEvery)
+	defer cancel()
+	notification, err := conn.WaitForNotification(bounded)
+	if err == nil || ctx.Err() != nil || !errors.Is(err, context.DeadlineExceeded) {
+		return notification, err
+	}
+	return nil, subscribe(ctx, conn)
 }
 
 func (h *Hub) wakeHere(topics ...string) {

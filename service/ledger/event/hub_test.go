@@ -5,6 +5,9 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/gpuaas/app-platform/internal/pgtest"
+	"github.com/gpuaas/app-platform/internal/tx"
 )
 
 const listening = `datname = current_database() AND query LIKE 'LISTEN %'`
@@ -98,4 +101,21 @@ func TestAHubThatCannotReachTheDatabaseStillServesItsOwnProcess(t *testing.T) {
 		hub.Wake("x")
 		woken(t, w, "without a database")
 	}
+}
+
+func TestAHubWhoseConnectionLosesEveryPacketHearsAgain(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	proxy := pgtest.NewProxy(t, b.DSN)
+	behind, err := tx.Open(t.Context(), proxy.DSN(), tx.Options{Connections: 2})
+	require.NoError(t, err)
+	t.Cleanup(behind.Close)
+	here, there := b.hub(b.DB.Worker()), b.hub(behind.Worker())
+	far := there.Wait("x")
+	defer far.Close()
+	proxy.Swallow()
+	require.Eventually(t, func() bool { return !asleep(far) }, 2*patience, tick,
+		"the silence is noticed, and everything is woken on the new connection")
+	here.Wake("x")
+	woken(t, far, "by a notification on the new connection")
 }
