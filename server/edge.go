@@ -137,6 +137,18 @@ func subject(ctx context.Context) string {
 	return credential.Fingerprint()
 }
 
+// whose names the subject of a subscription that was authorised: the person or account, whatever it showed.
+func (p *platform) whose(ctx context.Context) string {
+	credential, shown := tx.CredentialFrom(ctx)
+	if !shown {
+		return ""
+	}
+	if actor := p.db.Seen(credential); actor != nil {
+		return string(actor.Kind) + " " + string(actor.ID)
+	}
+	return credential.Fingerprint()
+}
+
 // newServer is an HTTP server whose every wait has an end.
 func (p *platform) newServer(handler http.Handler) *http.Server {
 	return &http.Server{

@@ -90,7 +90,7 @@ func (p *platform) ready(w http.ResponseWriter, r *http.Request) {
 // api adds GraphQL, logins, the published keys and the console; for nodes, what they ask for.
 func (p *platform) api(ctx context.Context, group *errgroup.Group, gate *gate, mux, nodes *http.ServeMux, registry *prometheus.Registry) error {
 	sentinel := live.NewSentinel()
-	feeds, err := event.NewFeeds(ctx, p.db.Worker())
+	feeds, err := event.NewFeeds(ctx, p.db.Feed())
 	if err != nil {
 		return err
 	}
@@ -106,7 +106,8 @@ func (p *platform) api(ctx context.Context, group *errgroup.Group, gate *gate, m
 	if err != nil {
 		return err
 	}
-	streams := &live.Server{Engine: engine, Hub: p.hub, Log: p.log, Sentinel: sentinel, Sources: feed.Sources(resolver.DB, resolver.Instances, feeds)}
+	streams := &live.Server{Engine: engine, Hub: p.hub, Log: p.log, Sentinel: sentinel,
+		Sources: feed.Sources(resolver.DB, resolver.Instances, feeds), Subject: p.whose}
 	sockets, err := wsapi.New(wsapi.Options{
 		Engine: engine, Authenticate: p.authenticate(gate), Admit: gate.admit, Watch: p.watch(sentinel), Streams: streams,
 		Context: withCorrelation, Subject: subject, Origins: p.config.Origins,

@@ -1,6 +1,12 @@
 package server
 
-import "github.com/prometheus/client_golang/prometheus"
+import (
+	"strings"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/gpuaas/app-platform/workers/reconcile"
+)
 
 // count publishes what the reconcilers find and mend, what became of webhooks, and what was delivered to nodes.
 func (p *platform) count(registry *prometheus.Registry) {
@@ -10,6 +16,7 @@ func (p *platform) count(registry *prometheus.Registry) {
 	for _, reading := range p.sent.Readings() {
 		publish(registry, "app_platform_webhook_"+reading.Name, reading.Help, reading.Total, reading.Value)
 	}
+	registry.MustRegister(feedHolder{p.found.Holder})
 	publish(registry, "app_platform_delivery_bytes_total", "Bytes of artifacts delivered to nodes.", true,
 		p.delivered.Bytes.Load)
 	publish(registry, "app_platform_delivery_parts_total", "Parts of artifacts delivered to nodes to their end.", true,
@@ -28,3 +35,27 @@ func publish(registry *prometheus.Registry, name, help string, total bool, read 
 	}
 	registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, value))
 }
+
+// holderDesc describes the transaction that holds back the feeds.
+var holderDesc = prometheus.NewDesc("app_platform_feed_holder_seconds",
+	"For how long this transaction, the oldest that writes, has held back the feeds.",
+	[]string{"kind", "name", "database", "user", "application"}, nil)
+
+// feedHolder publishes whose transaction holds back the feeds, and nothing while none does.
+type feedHolder struct{ now func() reconcile.Holder }
+
+// Describe implements prometheus.Collector.
+func (feedHolder) Describe(into chan<- *prometheus.Desc) { into <- holderDesc }
+
+// Collect implements prometheus.Collector.
+func (f feedHolder) Collect(into chan<- prometheus.Metric) {
+	holder := f.now()
+	if holder.Kind == "" {
+		return
+	}
+	into <- prometheus.MustNewConstMetric(holderDesc, prometheus.GaugeValue, holder.Lag.Seconds(), holder.Kind,
+		text(holder.Name), text(holder.Database), text(holder.User), text(holder.Application))
+}
+
+// text is a label's value without what a cut in the middle of a character left.
+func text(name string) string { return strings.ToValidUTF8(name, "") }

@@ -3,10 +3,13 @@ package server
 import (
 	"net/http/httptest"
 	"testing"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"github.com/stretchr/testify/require"
+
+	"github.com/gpuaas/app-platform/workers/reconcile"
 )
 
 func TestWhatTheReconcilersFindIsAMetric(t *testing.T) {
@@ -21,4 +24,16 @@ func TestWhatTheReconcilersFindIsAMetric(t *testing.T) {
 	require.Contains(t, answer.Body.String(), "app_platform_reconcile_overdue_operations 7\n")
 	require.Contains(t, answer.Body.String(), "app_platform_reconcile_tasks_ended_total 3\n")
 	require.Contains(t, answer.Body.String(), "# TYPE app_platform_reconcile_oldest_due_seconds gauge\n")
+}
+
+func TestWhoHoldsBackTheFeedsIsAMetric(t *testing.T) {
+	t.Parallel()
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(feedHolder{func() reconcile.Holder {
+		return reconcile.Holder{Kind: "prepared", Name: "two\xc3", Database: "other", User: "somebody", Lag: 90 * time.Second}
+	}})
+	answer := httptest.NewRecorder()
+	promhttp.HandlerFor(registry, promhttp.HandlerOpts{}).ServeHTTP(answer, httptest.NewRequest("GET", "/metrics", nil))
+	require.Contains(t, answer.Body.String(),
+		`app_platform_feed_holder_seconds{application="",database="other",kind="prepared",name="two",user="somebody"} 90`)
 }

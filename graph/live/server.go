@@ -1,17 +1,14 @@
 package live
 
 import (
+	"cmp"
 	"context"
-	"crypto/sha256"
-	"encoding/json"
-	"fmt"
 	"log/slog"
 	"maps"
 	"slices"
 	"sync"
 
 	"github.com/99designs/gqlgen/graphql"
-	"github.com/vektah/gqlparser/v2/ast"
 
 	"github.com/gpuaas/app-platform/authz"
 	"github.com/gpuaas/app-platform/domain/fault"
@@ -19,8 +16,12 @@ import (
 	"github.com/gpuaas/app-platform/transport"
 )
 
-// maxGroups bounds the groups of a process. A subscription that needs one more is refused.
-const maxGroups = 20_000
+const (
+	// maxGroups bounds the groups of a process. A subscription that needs one more is refused.
+	maxGroups = 20_000
+	// subjectGroups bounds those that one subject uses, so that it cannot take them all.
+	subjectGroups = 2_000
+)
 
 // Source opens the subscriptions of one field.
 type Source interface {
@@ -57,16 +58,21 @@ type Server struct {
 	Sentinel *Sentinel
 	// Sources are the fields served, by name.
 	Sources map[string]Source
+	// Subject names whose a subscription is, for SubjectGroups; nil or "" is not counted.
+	Subject func(ctx context.Context) string
+	// SubjectGroups bounds the groups that one subject uses; 0 means 2,000.
+	SubjectGroups int
 
 	mu     sync.Mutex
 	groups map[string]*group
+	uses   subjects
 	ctx    context.Context
 }
 
 // Run owns the groups until ctx ends.
 func (s *Server) Run(ctx context.Context) error {
 	s.mu.Lock()
-	s.ctx, s.groups = ctx, make(map[string]*group)
+	s.ctx, s.groups, s.uses = ctx, make(map[string]*group), make(subjects)
 	s.mu.Unlock()
 	<-ctx.Done()
 	s.mu.Lock()
@@ -91,7 +97,11 @@ func (s *Server) Open(
 	if err != nil {
 		return nil, true, err
 	}
-	g, err := s.enter(ctx, op, opened)
+	whose := ""
+	if s.Subject != nil {
+		whose = s.Subject(ctx)
+	}
+	g, err := s.enter(ctx, whose, op, opened)
 	if err != nil {
 		return nil, true, err
 	}
@@ -101,7 +111,7 @@ func (s *Server) Open(
 	return func() {
 		forget()
 		g.leave(member)
-		s.exit(g)
+		s.exit(g, whose)
 	}, true, nil
 }
 
@@ -169,7 +179,7 @@ func (s *Server) replay(
 }
 
 // enter returns the group of an operation, a new one where there is none, and counts its user.
-func (s *Server) enter(ctx context.Context, op *graphql.OperationContext, opened *Opened) (*group, error) {
+func (s *Server) enter(ctx context.Context, whose string, op *graphql.OperationContext, opened *Opened) (*group, error) {
 	key, err := groupKey(op, opened.Feed)
 	if err != nil {
 		return nil, err
@@ -179,15 +189,21 @@ func (s *Server) enter(ctx context.Context, op *graphql.OperationContext, opened
 	if s.ctx == nil || s.ctx.Err() != nil {
 		return nil, fault.New(fault.Unavailable, "the server is not serving subscriptions now")
 	}
-	if g := s.groups[key]; g != nil {
+	if limit := cmp.Or(s.SubjectGroups, subjectGroups); s.uses.full(whose, key, limit) {
+		return nil, fault.New(fault.LimitExceeded,
+			"%d different subscriptions of yours are open: end some, or watch projects in place of instances", limit)
+	}
+	g := s.groups[key]
+	switch {
+	case g != nil:
 		g.users++
-		return g, nil
-	}
-	if len(s.groups) >= maxGroups {
+	case len(s.groups) >= maxGroups:
 		return nil, fault.New(fault.LimitExceeded, "too many different subscriptions are open")
+	default:
+		g = s.newGroup(ctx, key, op, opened)
+		s.groups[key] = g
 	}
-	g := s.newGroup(ctx, key, op, opened)
-	s.groups[key] = g
+	s.uses.add(whose, key)
 	return g, nil
 }
 
@@ -212,8 +228,9 @@ func (s *Server) newGroup(ctx context.Context, key string, op *graphql.Operation
 }
 
 // exit stops counting a user of a group, and ends a group without users.
-func (s *Server) exit(g *group) {
+func (s *Server) exit(g *group, whose string) {
 	s.mu.Lock()
+	s.uses.remove(whose, g.key)
 	g.users--
 	last := g.users == 0 && s.groups[g.key] == g
 	if last {
@@ -230,49 +247,4 @@ func (s *Server) Groups() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.groups)
-}
-
-// groupKey returns a hash of all that decides a group's bytes: the document, its operation, its variables without the
-// cursor, and the feed.
-func groupKey(op *graphql.OperationContext, feed string) (string, error) {
-	variables := make(map[string]any, len(op.Variables))
-	for name, value := range op.Variables {
-		variables[name] = value
-	}
-	for _, name := range cursorVariables(op) {
-		delete(variables, name)
-	}
-	encoded, err := json.Marshal(variables)
-	if err != nil {
-		return "", fmt.Errorf("encode variables: %w", err)
-	}
-	sum := sha256.New()
-	for _, part := range []string{op.RawQuery, op.OperationName, string(encoded), feed} {
-		fmt.Fprintf(sum, "%d:%s", len(part), part)
-	}
-	return string(sum.Sum(nil)), nil
-}
-
-// cursorVariables returns the names of the variables that the field's `after` is set from.
-func cursorVariables(op *graphql.OperationContext) []string {
-	var names []string
-	for _, selection := range op.Operation.SelectionSet {
-		field, ok := selection.(*ast.Field)
-		if !ok {
-			continue
-		}
-		if after := field.Arguments.ForName("after"); after != nil && after.Value.Kind == ast.Variable {
-			names = append(names, after.Value.Raw)
-		}
-	}
-	return names
-}
-
-// rootField returns the operation's one field, and nil for an operation of another form.
-func rootField(op *graphql.OperationContext) *ast.Field {
-	if op.Operation == nil || op.Operation.Operation != ast.Subscription || len(op.Operation.SelectionSet) != 1 {
-		return nil
-	}
-	field, _ := op.Operation.SelectionSet[0].(*ast.Field)
-	return field
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/gpuaas/app-platform/domain/fault"
 	"github.com/gpuaas/app-platform/domain/ids"
+	"github.com/gpuaas/app-platform/internal/tx"
 	"github.com/gpuaas/app-platform/service/ledger/event"
 )
 
@@ -124,6 +125,50 @@ func TestAGroupReadsOncePerWakeUpHoweverManyWatch(t *testing.T) {
 	now, replaysNow, _ := b.counts.get()
 	require.LessOrEqual(t, now-reads, 20)
 	require.Equal(t, replays, replaysNow, "nobody reads for itself once it is live")
+}
+
+func TestDocumentsThatMeanTheSameShareAGroup(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	ctx := b.As(b.viewer)
+	literal := fmt.Sprintf(`subscription Mine { instanceTimeline(instanceId: %q, after: "s0") { ...A ...B } }
+		fragment B on Event { message } fragment A on Event { seq, cursor }`, b.made.ID)
+	swapped := fmt.Sprintf(`subscription { instanceTimeline(instanceId: %q) { ...A ...B } }
+		# who watches
+		fragment A on Event { seq cursor }   fragment B on Event { message }`, b.made.ID)
+	first := b.watching(ctx, timeline, "")
+	for n := range 5 {
+		b.watching(ctx, strings.ReplaceAll(timeline, " {", strings.Repeat(" ", n+2)+"{ # "+fmt.Sprint(n)+"\n"), "")
+	}
+	require.Equal(t, 1, b.server.Groups(), "white space and comments make no group")
+	b.watching(ctx, literal, "")
+	b.watching(ctx, swapped, "")
+	require.Equal(t, 2, b.server.Groups(), "neither do names, arguments and the order of fragments")
+	b.append("one")
+	b.until(func() bool { return len(first.got()) == 1 })
+}
+
+func TestOneSubjectCannotFillTheGroups(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.server.SubjectGroups = 2
+	b.server.Subject = func(ctx context.Context) string {
+		credential, _ := tx.CredentialFrom(ctx)
+		return credential.ID()
+	}
+	ctx := b.As(b.viewer)
+	other := strings.Replace(timeline, "seq ", "", 1)
+	b.watching(ctx, timeline, "")
+	b.watching(ctx, timeline, "s0") // the same group again
+	stop, err := b.subscribe(ctx, activity, "", newSink())
+	require.NoError(t, err)
+	_, err = b.subscribe(ctx, other, "", newSink())
+	require.True(t, fault.Is(err, fault.LimitExceeded), "%v", err)
+	require.Equal(t, 2, b.server.Groups(), "nothing is left of what was refused")
+	b.watching(b.admin, other, "") // somebody else may
+	b.watching(ctx, timeline, "")
+	stop()
+	b.watching(ctx, other, "") // one was ended
 }
 
 func TestDifferentDocumentsAndFeedsAreDifferentGroups(t *testing.T) {

@@ -16,9 +16,9 @@ import (
 	"github.com/gpuaas/app-platform/migrations"
 )
 
-// Bounds of every transaction: no statement, no wait for a lock and no pause between statements
-// may hold back the commit-ordered feeds for longer. What a process that hangs has locked is free after idleTimeout: with
-// it others take its operations over within 15 s.
+// Bounds of every statement of a transaction, whose whole length longest bounds: no statement, no wait for a lock and no
+// pause between statements may hold back the commit-ordered feeds for longer. What a process that hangs has locked is free
+// after idleTimeout: with it others take its operations over within 15 s.
 const (
 	statementTimeout = "15s"
 	lockTimeout      = "10s"
@@ -37,8 +37,15 @@ const (
 	pingTimeout = time.Second
 )
 
-// leaseConnections are apart from the workers' pool, for what must not wait behind their work.
-const leaseConnections = 2
+const (
+	// leaseConnections are apart from the workers' pool, for what must not wait behind their work.
+	leaseConnections = 2
+	// feedConnections are apart likewise: however many watch, they take no connection from the engine.
+	feedConnections = 8
+)
+
+// applicationPrefix begins the name of every connection of ours, which pg_stat_activity shows.
+const applicationPrefix = "app-platform "
 
 // maxHints bounds how many callers are remembered to have platform scope.
 const maxHints = 10_000
@@ -72,11 +79,13 @@ type Options struct {
 	Tracer pgx.QueryTracer
 	// Answer is how long the database may take to answer before a connection is given up; 0 means 20 seconds.
 	Answer time.Duration
+	// Longest bounds a writing transaction; 0 means 30 s.
+	Longest time.Duration
 }
 
 // DB is the database with a pool for each of its login roles.
 type DB struct {
-	api, operator, node, worker, lease *pool
+	api, operator, node, worker, lease, feed *pool
 
 	options  Options
 	wakes    atomic.Pointer[Hints]
@@ -103,6 +112,9 @@ func Open(ctx context.Context, dsn string, options Options) (*DB, error) {
 	if options.Answer == 0 {
 		options.Answer = answerTimeout
 	}
+	if options.Longest == 0 {
+		options.Longest = longest
+	}
 	db := &DB{options: options}
 	for _, one := range []struct {
 		role        string
@@ -112,6 +124,7 @@ func Open(ctx context.Context, dsn string, options Options) (*DB, error) {
 		{"app_api", options.Connections, &db.api}, {"app_operator", options.Connections, &db.operator},
 		{"app_node", options.Connections, &db.node},
 		{"app_worker", options.Connections, &db.worker}, {"app_worker", leaseConnections, &db.lease},
+		{"app_worker", feedConnections, &db.feed},
 	} {
 		opened, err := openPool(ctx, dsn, one.role, one.connections, options)
 		if err != nil {
@@ -136,7 +149,7 @@ func openPool(ctx context.Context, dsn, role string, connections int, options Op
 	config.ConnConfig.RuntimeParams["statement_timeout"] = statementTimeout
 	config.ConnConfig.RuntimeParams["lock_timeout"] = lockTimeout
 	config.ConnConfig.RuntimeParams["idle_in_transaction_session_timeout"] = idleTimeout
-	config.ConnConfig.RuntimeParams["application_name"] = "app-platform " + role
+	config.ConnConfig.RuntimeParams["application_name"] = applicationPrefix + role
 	config.ConnConfig.RuntimeParams["timezone"] = "UTC"
 	config.ConnConfig.DialFunc, config.PingTimeout = dial(options.Answer), pingTimeout
 	connected, err := pgxpool.NewWithConfig(ctx, config)
@@ -149,12 +162,15 @@ func openPool(ctx context.Context, dsn, role string, connections int, options Op
 // Ping says whether the database answers.
 func (db *DB) Ping(ctx context.Context) error { return db.api.Ping(ctx) }
 
-// Worker is the workers' pool, for the claim loop and feeds, which see every tenant.
+// Worker is the workers' pool, for the claim loop and webhooks, which see every tenant.
 func (db *DB) Worker() *pgxpool.Pool { return db.worker.Pool }
 
 // Lease is for the heartbeat on which every claim of this process rests: however busy the workers'
 // pool is, and however long its transactions wait for locks, a beat finds a connection.
 func (db *DB) Lease() *pgxpool.Pool { return db.lease.Pool }
+
+// Feed is for live readers, which were authorised one by one: with the workers' rights, on connections of their own.
+func (db *DB) Feed() *pgxpool.Pool { return db.feed.Pool }
 
 // API is the callers' pool, for the few calls that come before a caller is known.
 func (db *DB) API() *pgxpool.Pool { return db.api.Pool }
@@ -186,7 +202,7 @@ func (db *DB) Deny(denial Denial) {
 
 // Close ends every connection; safe when Open failed half-way.
 func (db *DB) Close() {
-	for _, p := range []*pool{db.api, db.operator, db.node, db.worker, db.lease} {
+	for _, p := range []*pool{db.api, db.operator, db.node, db.worker, db.lease, db.feed} {
 		if p != nil {
 			_ = p.std.Close()
 			p.Pool.Close()

@@ -23,10 +23,12 @@ func (d *DB) AsPipelined(ctx context.Context, actor *authz.Actor, reads func(*pg
 			return err
 		}
 		defer func() { _ = reserved.Close() }()
+		ctx, over := d.bounded(ctx)
+		defer over()
 		t := d.newTx(ctx, reserved, conn)
 		t.Actor = actor
 		if err := t.pipeline(ctx, reads, fn); err != nil {
-			return errors.Join(err, t.abort(ctx))
+			return errors.Join(overdue(ctx, err), t.abort(ctx))
 		}
 		d.Wake(t.topics...)
 		return nil

@@ -65,7 +65,8 @@ func (t *Tx) Wake(topics ...string) { t.topics = append(t.topics, topics...) }
 func (t *Tx) Deny(denial Denial) { t.database.Deny(denial) }
 
 // Write runs fn as the caller of ctx in one transaction, and commits when fn returns nil. After a
-// deadlock fn is run again from the start, so it must not act outside the transaction.
+// deadlock fn is run again from the start, so it must not act outside the transaction. Its ctx ends with the
+// transaction's bound, Options.Longest.
 // UNAUTHENTICATED when there is no credential or it is not valid.
 func (d *DB) Write(ctx context.Context, fn func(ctx context.Context, t *Tx) error) error {
 	credential, ok := CredentialFrom(ctx)
@@ -149,16 +150,18 @@ func (d *DB) inTx(ctx context.Context, from *pool, begin string, fn func(context
 		return err
 	}
 	defer func() { _ = reserved.Close() }()
+	ctx, over := d.bounded(ctx)
+	defer over()
 	if _, err := conn.Exec(ctx, begin); err != nil {
-		return fmt.Errorf("begin: %w", err)
+		return overdue(ctx, fmt.Errorf("begin: %w", err))
 	}
 	t := d.newTx(ctx, reserved, conn)
 	if err := fn(ctx, t); err != nil {
-		return errors.Join(refusedText(err), t.abort(ctx))
+		return errors.Join(overdue(ctx, refusedText(err)), t.abort(ctx))
 	}
 	ended, err := t.conn.Exec(ctx, "COMMIT")
 	if err != nil {
-		return fmt.Errorf("commit: %w", err)
+		return overdue(ctx, fmt.Errorf("commit: %w", err))
 	}
 	if ended.String() != "COMMIT" { // PostgreSQL answers ROLLBACK, without an error, once any statement has failed
 		return errors.New("commit: a statement had failed, so that nothing was written")

@@ -7,6 +7,8 @@
 //	what              every   bound of a look
 //	nodes             3 s     100 nodes that went or came, 500 instances on each
 //	tasks             3 s     500 tasks
+//	feeds' watermark  5 s     the oldest transaction that writes
+//	overdue writers   5 s     every connection of ours
 //	stuck operations  10 s    1,000 claims, 500 sleepers, 500 outlived tasks; 10,000 counted
 //	orphans           1 s     100 orphans; allocations that are held for nobody every 30 s
 //	instances         15 s    all that run, 100 a page, 8 adapters' answers at once
@@ -70,6 +72,9 @@ type Reconciler struct {
 	mu       sync.Mutex
 	failures map[string]int    // by instance: observations in a row that failed
 	away     map[ids.ID]string // nodes known to be silent, by name; of the goroutine that looks at nodes
+
+	oldest      int64     // the transaction that held the watermark at the last look
+	oldestSince time.Time // when it was first seen there
 }
 
 // New makes a reconciler.
@@ -114,6 +119,8 @@ func (r *Reconciler) jobs() []job {
 		{"nodes", nodesEvery, r.nodes},
 		{"tasks", nodesEvery, r.tasks},
 		{"stuck operations", stuckEvery, r.stuck},
+		{"the feeds' watermark", watermarkEvery, r.watermark},
+		{"overdue transactions", watermarkEvery, r.endOverdue},
 		{"instances", observeEvery, r.observe},
 		{"allocations", allocationsEvery, r.allocations},
 		{"orphans", orphansEvery, r.orphans},

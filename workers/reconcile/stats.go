@@ -31,6 +31,26 @@ type Stats struct {
 	OldestDue atomic.Int64
 	// Failing are operations whose step has failed ten times in a row or more, up to 10,000.
 	Failing atomic.Int64
+	// TransactionsEnded are writing transactions of ours that ran for longer than they may.
+	TransactionsEnded atomic.Int64
+
+	holder atomic.Pointer[Holder]
+}
+
+// Holder returns whose transaction held back the feeds at the last look; the zero Holder for nobody's.
+func (s *Stats) Holder() Holder {
+	if holder := s.holder.Load(); holder != nil {
+		return *holder
+	}
+	return Holder{}
+}
+
+// held notes who holds back the feeds, nil for nobody, and returns who did before.
+func (s *Stats) held(now *Holder) (before Holder) {
+	if was := s.holder.Swap(now); was != nil {
+		before = *was
+	}
+	return before
 }
 
 // Reading is one number of Stats, as a metric.
@@ -63,6 +83,9 @@ func (s *Stats) Readings() []Reading {
 		now("overdue_operations", "Operations that have been due for more than a minute though workers live.", &s.Overdue),
 		now("oldest_due_seconds", "For how long the first of them has been due.", &s.OldestDue),
 		now("failing_operations", "Operations whose step has failed ten times in a row or more.", &s.Failing),
+		total("transactions_ended_total", "Writing transactions of ours that ran for longer than they may.", &s.TransactionsEnded),
+		{"feed_lag_seconds", "For how long the oldest running transaction has held back the feeds.", false,
+			func() int64 { return int64(s.Holder().Lag.Seconds()) }},
 	}
 }
 
@@ -71,4 +94,5 @@ func (s *Stats) resign() {
 	for _, now := range []*atomic.Int64{&s.SealLag, &s.Overdue, &s.OldestDue, &s.Failing} {
 		now.Store(0)
 	}
+	s.held(nil)
 }

@@ -85,7 +85,7 @@ func Latest(ctx context.Context, database *tx.DB, id ids.ID) (*View, error) {
 			view.Loaded, err = pgx.CollectRows(found, rows.OperationStep)
 			return err
 		})
-	if err := database.Worker().SendBatch(ctx, batch).Close(); err != nil {
+	if err := database.Feed().SendBatch(ctx, batch).Close(); err != nil {
 		return nil, fmt.Errorf("read operation %s: %w", id, err)
 	}
 	return view, nil

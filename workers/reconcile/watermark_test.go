@@ -1,0 +1,33 @@
+package reconcile_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gpuaas/app-platform/workers/reconcile"
+)
+
+func TestTheWatermarksHolderIsNamed(t *testing.T) {
+	t.Parallel()
+	l := newLab(t)
+	writes, err := l.DB.Worker().Begin(t.Context())
+	require.NoError(t, err)
+	defer func() { _ = writes.Rollback(t.Context()) }()
+	var pid string
+	require.NoError(t, writes.QueryRow(t.Context(), `SELECT pg_backend_pid()::text FROM pg_current_xact_id()`).Scan(&pid))
+	found := &reconcile.Stats{}
+	watcher := reconcile.New(reconcile.Config{DB: l.DB, Hub: l.Hub, Keys: l.Ring, Log: l.log, Stats: found})
+	l.background(watcher.Run)
+	// Tests of other packages share the server: their transactions may be older, and end.
+	require.Eventually(t, func() bool { return found.Holder().Name == pid && found.Holder().Lag > time.Second },
+		patience, 50*time.Millisecond)
+	holder := found.Holder()
+	require.Equal(t, "backend", holder.Kind)
+	require.Equal(t, "app_worker", holder.User)
+	require.Equal(t, "app-platform app_worker", holder.Application)
+	require.NotEmpty(t, holder.Database)
+	require.NoError(t, writes.Commit(t.Context()))
+	require.Eventually(t, func() bool { return found.Holder().Name != pid }, patience, 50*time.Millisecond)
+}
