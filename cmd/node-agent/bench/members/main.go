@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"time"
 
@@ -32,6 +33,8 @@ type Times struct{ Start, Exec []time.Duration }
 // Measured is what is printed: rounds of both sides took turns.
 type Measured struct {
 	Members, Reference Times
+	// Floor is what the runtime alone takes; it is empty where that is not crun.
+	Floor []time.Duration
 	// Runtime names what the members are made with; Network says whether they had one of their own, and NoNetwork why not.
 	Runtime, NoNetwork string
 	Network            bool
@@ -79,7 +82,7 @@ func alone() error {
 
 // stage is a state directory with an agent's sandboxes, and a plain manager that talks to the reference's inits.
 type stage struct {
-	dir       string
+	dir, root string
 	execs     int
 	members   *sandbox.Manager
 	reference *sandbox.Manager
@@ -109,6 +112,7 @@ func (s *stage) open(ctx context.Context, rounds int, roots string) error {
 	if err != nil {
 		return err
 	}
+	s.root = version.Path
 	log := slog.New(slog.NewTextHandler(io.Discard, nil))
 	options := sandbox.Options{StateDir: filepath.Join(s.dir, "members"), Root: version.Path, Log: log}
 	if fabric, err := wires(rounds, log); err == nil {
@@ -143,6 +147,11 @@ func (s *stage) member(ctx context.Context, round int) error {
 		return fmt.Errorf("start a member: %w", err)
 	}
 	s.measured.Members.Start = append(s.measured.Members.Start, time.Since(began))
+	if strings.HasPrefix(s.measured.Runtime, "crun ") {
+		if err := s.floor(ctx, round); err != nil {
+			return err
+		}
+	}
 	took, err := s.commands(ctx, client)
 	s.measured.Members.Exec = append(s.measured.Members.Exec, took...)
 	left, failed := s.members.Teardown(ctx, id)

@@ -42,8 +42,10 @@ func wires(rounds int, log *slog.Logger) (*network.Fabric, error) {
 		instance.Members = append(instance.Members, network.Member{ID: memberID(round), Address: at, NodeID: "nod_bench",
 			Node: node})
 	}
-	return fabric, fabric.Apply(network.View{
-		Pools: []netip.Prefix{netip.MustParsePrefix("100.64.0.0/11")}, Nodes: []netip.Addr{node},
-		Instances: []network.Instance{instance},
-	})
+	view := network.View{Pools: []netip.Prefix{netip.MustParsePrefix("100.64.0.0/11")}, Nodes: []netip.Addr{node}}
+	if err := fabric.Apply(view); err != nil { // the members come to an agent that runs already
+		return nil, err
+	}
+	view.Instances = []network.Instance{instance}
+	return fabric, fabric.Apply(view)
 }

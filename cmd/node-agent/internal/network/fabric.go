@@ -27,6 +27,7 @@ type Fabric struct {
 
 	mu      sync.Mutex
 	view    View
+	used    used
 	changed chan struct{} // closed with each new view
 }
 
@@ -69,6 +70,7 @@ func (f *Fabric) Apply(view View) error {
 	before := f.view
 	failed := errors.Join(install(view, f.platform), route(view, f.node))
 	f.view = view
+	f.used.learn(view, f.node, flows)
 	f.forget(before, view)
 	close(f.changed)
 	f.changed = make(chan struct{})
@@ -163,7 +165,10 @@ func (f *Fabric) Attach(ctx context.Context, memberID string, pid int) error {
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.cut(member.prefixes()) // whoever had the address before
+	if f.used.has(member) {
+		f.cut(member.prefixes()) // whoever had the address before
+	}
+	f.used.add(member)
 	return plug(member, pid, f.node)
 }
 

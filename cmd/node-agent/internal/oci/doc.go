@@ -1,6 +1,9 @@
 // Package oci runs members as OCI containers: it writes the runtime's configuration and calls the runtime.
 //
-//	agent ──thread with a mount namespace of its own──▶ layers, devices ──▶ runtime create ──▶ (network) ──▶ runtime start
+//	agent ──▶ namespaces of users and network ──┬──▶ thread with a mount namespace of its own: layers, devices, group ──▶ runtime run
+//	                                            └──▶ (network)
+//
+// A runtime of which less is known makes the namespaces, and is called with create and start.
 //
 // The runtime's calls, and the mounts that it needs, are made in a mount namespace that ends with the calls. The
 // container has a copy of them; the node's own mount table never has any, so that a killed agent leaves none behind and

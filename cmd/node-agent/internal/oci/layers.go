@@ -4,9 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"syscall"
 
 	"golang.org/x/sys/unix"
 
@@ -26,9 +24,9 @@ type Layers struct {
 	Scratch, State, Init string
 }
 
-// assemble puts the member's root together. It runs apart, in a mount namespace that ends with the calls of the
-// runtime.
-func (l Layers) assemble(ids idrange.Range, devices []Device) error {
+// assemble puts the member's root together; users is the path of a user namespace with the mapping of ids. It runs apart,
+// in a mount namespace that ends with the calls of the runtime.
+func (l Layers) assemble(users string, ids idrange.Range, devices []Device) error {
 	if err := unix.Mount("gpuaas", assembly, "tmpfs", unix.MS_NOSUID, "mode=711,size=4m"); err != nil {
 		return fmt.Errorf("mount %s: %w", assembly, err)
 	}
@@ -37,7 +35,7 @@ func (l Layers) assemble(ids idrange.Range, devices []Device) error {
 			return err
 		}
 	}
-	if err := mapped(l.Lower, atLower, ids); err != nil {
+	if err := mapped(l.Lower, atLower, users); err != nil {
 		return fmt.Errorf("map the ids of the root: %w", err)
 	}
 	if err := l.overlay(); err != nil {
@@ -97,47 +95,24 @@ func makeDevices(devices []Device, ids idrange.Range) error {
 	return nil
 }
 
-// mapped mounts a copy of a folder's mount in which id 0 of the node is the first of ids, and so on, read-only.
-func mapped(from, to string, ids idrange.Range) error {
+// mapped mounts a copy of a folder's mount whose ids are those that a user namespace maps them to, read-only.
+func mapped(from, to, users string) error {
 	tree, err := unix.OpenTree(unix.AT_FDCWD, from, unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC)
 	if err != nil {
 		return fmt.Errorf("clone the mount: %w", err)
 	}
 	defer unix.Close(tree)
-	users, err := userNamespace(ids)
+	space, err := os.Open(users)
 	if err != nil {
 		return err
 	}
-	defer users.Close()
+	defer space.Close()
 	attributes := unix.MountAttr{
 		Attr_set:  unix.MOUNT_ATTR_IDMAP | unix.MOUNT_ATTR_RDONLY | unix.MOUNT_ATTR_NODEV,
-		Userns_fd: uint64(users.Fd()),
+		Userns_fd: uint64(space.Fd()),
 	}
 	if err := unix.MountSetattr(tree, "", unix.AT_EMPTY_PATH, &attributes); err != nil {
 		return fmt.Errorf("the file system of %s takes no id-mapped mounts: %w", from, err)
 	}
 	return unix.MoveMount(tree, "", unix.AT_FDCWD, to, unix.MOVE_MOUNT_F_EMPTY_PATH)
-}
-
-// userNamespace makes a namespace with the mapping of ids. Only a process can have one made, so one is started that
-// waits for its end on its standard input.
-func userNamespace(ids idrange.Range) (*os.File, error) {
-	read, write, err := os.Pipe()
-	if err != nil {
-		return nil, err
-	}
-	defer write.Close()
-	mapping := []syscall.SysProcIDMap{{ContainerID: 0, HostID: int(ids.First), Size: idrange.Size}}
-	cmd := exec.Command("cat")
-	cmd.Stdin = read
-	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWUSER, UidMappings: mapping, GidMappings: mapping}
-	err = cmd.Start()
-	_ = read.Close()
-	if err != nil {
-		return nil, fmt.Errorf("make a user namespace: %w", err)
-	}
-	users, err := os.Open(fmt.Sprintf("/proc/%d/ns/user", cmd.Process.Pid))
-	_ = write.Close()
-	_ = cmd.Wait()
-	return users, err
 }

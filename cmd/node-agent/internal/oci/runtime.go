@@ -13,7 +13,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/gpuaas/app-platform/cmd/node-agent/internal/durable"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/wire"
 )
 
@@ -25,6 +24,9 @@ type Runtime struct {
 	// Name is such as "crun", Program its path, and Version what it says of itself.
 	Name, Program, Version string
 	state                  string
+	// known says that the runtime is one of those in oldest, which join namespaces and run at once.
+	known   bool
+	filters filters
 }
 
 // oldest are the runtimes that the agent can call, each with the oldest version that has what members need: namespaces
@@ -48,7 +50,7 @@ func Find(ctx context.Context, program, state string) (*Runtime, error) {
 			"the OCI runtime %s is not installed; install the package %s of version %s or later",
 			program, name, dotted(least))
 	}
-	r := &Runtime{Name: name, Program: path, state: state}
+	r := &Runtime{Name: name, Program: path, state: state, known: true}
 	out, err := versionText(ctx, path)
 	if err != nil {
 		return nil, wire.Errorf(wire.CodeRuntimeMissing, "the OCI runtime %s does not run (%v); install the package %s again",
@@ -109,66 +111,6 @@ func older(a, b [3]int) bool {
 		}
 	}
 	return false
-}
-
-// Start is a container to be started.
-type Start struct {
-	Container Container
-	Layers    Layers
-	// Bundle is a folder for the configuration; Log takes what the runtime and process 1 print. It is a file and never a
-	// pipe: process 1 keeps it.
-	Bundle string
-	Log    *os.File
-	// Listener is handed to process 1 as descriptor 3.
-	Listener *os.File
-	// Created is called when the container is there and does not run yet, with the process number of its process 1.
-	Created func(pid int) error
-}
-
-// Start makes a container and starts it. What of it is there after an error is removed by Delete.
-func (r *Runtime) Start(ctx context.Context, start Start) error {
-	if err := errors.Join(makeAssembly(), os.MkdirAll(r.state, 0o700)); err != nil {
-		return err
-	}
-	spec, err := start.Container.spec(atRoot, atDevices)
-	if err != nil {
-		return err
-	}
-	if err := durable.NoteJSON(filepath.Join(start.Bundle, "config.json"), spec, 0o600); err != nil {
-		return err
-	}
-	return apart(func() error {
-		if err := start.Layers.assemble(start.Container.IDs, start.Container.Devices); err != nil {
-			return err
-		}
-		pid, err := r.create(ctx, start)
-		if err == nil {
-			err = start.Created(pid)
-		}
-		if err != nil {
-			return err
-		}
-		return r.call(ctx, "start", start.Container.ID)
-	})
-}
-
-// create calls the runtime with the log and the listener, and reads the number of process 1.
-func (r *Runtime) create(ctx context.Context, start Start) (int, error) {
-	file := filepath.Join(start.Bundle, "pid")
-	_ = os.Remove(file)
-	ctx, cancel := context.WithTimeout(ctx, callPatience)
-	defer cancel()
-	cmd := r.command(ctx, "create", "--bundle", start.Bundle, "--pid-file", file, "--preserve-fds", "1",
-		start.Container.ID)
-	cmd.Stdout, cmd.Stderr, cmd.ExtraFiles = start.Log, start.Log, []*os.File{start.Listener}
-	if err := cmd.Run(); err != nil {
-		return 0, fmt.Errorf("%s create: %w: %s", r.Name, err, tail(start.Log.Name()))
-	}
-	raw, err := os.ReadFile(file)
-	if err != nil {
-		return 0, fmt.Errorf("%s create: %w", r.Name, err)
-	}
-	return strconv.Atoi(strings.TrimSpace(string(raw)))
 }
 
 func (r *Runtime) command(ctx context.Context, args ...string) *exec.Cmd {

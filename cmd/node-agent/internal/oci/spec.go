@@ -66,8 +66,8 @@ type Container struct {
 }
 
 // spec gives the runtime's configuration; root is the folder that becomes the member's /, and devices where the agent
-// has made the device nodes.
-func (c Container) spec(root, devices string) (*specs.Spec, error) {
+// has made the device nodes. Of namespaces, joined are the paths of those that are there already.
+func (c Container) spec(root, devices string, joined map[specs.LinuxNamespaceType]string) (*specs.Spec, error) {
 	capabilities := c.Profile.capabilities()
 	mask, ro := c.Profile.paths()
 	ids := []specs.LinuxIDMapping{{ContainerID: 0, HostID: c.IDs.First, Size: idrange.Size}}
@@ -81,7 +81,7 @@ func (c Container) spec(root, devices string) (*specs.Spec, error) {
 		Hostname: c.Hostname, Hooks: c.Hooks,
 		Mounts: c.mounts(devices),
 		Linux: &specs.Linux{
-			UIDMappings: ids, GIDMappings: ids, Namespaces: c.namespaces(), CgroupsPath: c.CgroupPath, Resources: c.resources(),
+			UIDMappings: ids, GIDMappings: ids, Namespaces: c.namespaces(joined), CgroupsPath: c.CgroupPath, Resources: c.resources(),
 			RootfsPropagation: "private", MaskedPaths: mask, ReadonlyPaths: ro,
 		},
 	}
@@ -92,7 +92,7 @@ func (c Container) spec(root, devices string) (*specs.Spec, error) {
 	return spec, nil
 }
 
-func (c Container) namespaces() []specs.LinuxNamespace {
+func (c Container) namespaces(joined map[specs.LinuxNamespaceType]string) []specs.LinuxNamespace {
 	kinds := []specs.LinuxNamespaceType{
 		specs.UserNamespace, specs.PIDNamespace, specs.MountNamespace, specs.IPCNamespace, specs.UTSNamespace,
 		specs.CgroupNamespace,
@@ -102,7 +102,7 @@ func (c Container) namespaces() []specs.LinuxNamespace {
 	}
 	var namespaces []specs.LinuxNamespace
 	for _, kind := range kinds {
-		namespaces = append(namespaces, specs.LinuxNamespace{Type: kind})
+		namespaces = append(namespaces, specs.LinuxNamespace{Type: kind, Path: joined[kind]})
 	}
 	return namespaces
 }

@@ -54,9 +54,6 @@ func (m *Manager) startContainer(ctx context.Context, settings memberinit.Settin
 	if err := m.folders(settings, ids, address); err != nil {
 		return record{}, err
 	}
-	if err := m.dismantle(ctx, member.ID); err != nil {
-		return record{}, err
-	}
 	m.oci.starting.RLock()
 	defer m.oci.starting.RUnlock()
 	if err := m.oci.cgroups.Bound(allocationGroup(member.Walls.AllocationID), member.Walls.limits()); err != nil {
@@ -75,13 +72,14 @@ func (m *Manager) startContainer(ctx context.Context, settings memberinit.Settin
 	known := record{Root: m.oci.root.Name, Group: member.group()}
 	start := oci.Start{
 		Container: m.container(member, ids, injected), Layers: m.layers(settings.Dir), Bundle: filepath.Join(settings.Dir, bundleDir),
-		Log: log, Listener: listener,
+		Cgroups: m.oci.cgroups, Group: member.group(), Log: log, Listener: listener,
 		Created: func(pid int) error {
-			if known, err = m.register(settings, known, pid); err == nil && m.options.Network != nil {
-				err = m.options.Network.Attach(ctx, member.ID, pid)
-			}
+			known, err = m.register(settings, known, pid)
 			return err
 		},
+	}
+	if m.options.Network != nil {
+		start.Attach = func(pid int) error { return m.options.Network.Attach(ctx, member.ID, pid) }
 	}
 	err = m.oci.runtimeOf(member.Walls.Class).Start(ctx, start) // sets known
 	return known, err
@@ -170,6 +168,16 @@ func (c *containers) runtimeOf(class string) *oci.Runtime {
 	return c.runtime
 }
 
+// knows reports whether any of the runtimes has something of a member.
+func (c *containers) knows(memberID string) bool {
+	for _, other := range c.others {
+		if other.Knows(memberID) {
+			return true
+		}
+	}
+	return c.runtime.Knows(memberID)
+}
+
 // deleteMember removes what any of the runtimes has of a member.
 func (c *containers) deleteMember(ctx context.Context, memberID string) error {
 	err := c.runtime.Delete(ctx, memberID)
@@ -205,8 +213,8 @@ func (c *containers) try(ctx context.Context, runtime *oci.Runtime, dir string) 
 	m := Manager{oci: c}
 	member := Member{ID: id}
 	start := oci.Start{
-		Container: m.container(member, ids, injection{}), Layers: m.layers(dir), Bundle: filepath.Join(dir, bundleDir), Log: log,
-		Listener: null, Created: func(int) error { return nil },
+		Container: m.container(member, ids, injection{}), Layers: m.layers(dir), Bundle: filepath.Join(dir, bundleDir),
+		Cgroups: c.cgroups, Group: member.group(), Log: log, Listener: null, Created: func(int) error { return nil },
 	}
 	start.Container.Args = []string{"/bin/true"}
 	err = errors.Join(c.cgroups.Bound(allocationGroup(""), oci.Limits{}), runtime.Delete(ctx, id), runtime.Start(ctx, start))

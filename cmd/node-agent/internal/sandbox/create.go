@@ -28,8 +28,7 @@ func (m *Manager) create(ctx context.Context, dir string, member Member) (*Clien
 	if err := isolation.refuses(member.Walls); err != nil {
 		return nil, err
 	}
-	// Without a living init no process of the member should exist; of plain processes some may.
-	if err := m.killStrays(dir); err != nil {
+	if err := m.clear(ctx, dir, member.ID); err != nil {
 		return nil, wire.Errorf(wire.CodeSandboxFailed, "remove what an earlier sandbox left: %v", err)
 	}
 	settings := memberinit.Settings{
@@ -46,6 +45,16 @@ func (m *Manager) create(ctx context.Context, dir string, member Member) (*Clien
 	}
 	m.log.Info("sandbox started", "member", member.ID, "instance", member.InstanceID, "mode", settings.Mode, "pid", known.InitPID)
 	return connect(ctx, dir, known)
+}
+
+// clear removes what an earlier init of the member left beside its files. Without a living init no process of the member
+// should exist; of plain processes some may. A member that the node has not seen has left nothing: the process table is not
+// searched for it.
+func (m *Manager) clear(ctx context.Context, dir, memberID string) error {
+	if _, err := os.Lstat(dir); errors.Is(err, os.ErrNotExist) && m.oci != nil && !m.oci.knows(memberID) && len(m.groups(memberID)) == 0 {
+		return nil
+	}
+	return errors.Join(m.killStrays(dir), m.dismantle(ctx, memberID))
 }
 
 // sandboxFailed keeps the code of an error that has one.

@@ -72,7 +72,8 @@ type Options struct {
 
 // Network gives members network namespaces with an address. Its methods may be called by many goroutines.
 type Network interface {
-	// Attach fills the new network namespace of process 1 of a member, before anything of the member runs.
+	// Attach fills the new network namespace of a process, which is a member's. The member's init may be starting; no
+	// command of the member runs yet.
 	Attach(ctx context.Context, memberID string, pid int) error
 	// Detach removes what is of the member's network on the node.
 	Detach(memberID string) error

@@ -105,7 +105,7 @@ func (r *Residue) countFiles(dir string) error {
 // mountsOf lists the mounts below the directory as the node sees them, and each overlay of the member
 // in whatever mount namespace its processes hold.
 func mountsOf(dir string, pids []int) []string {
-	found := append([]string{}, mountsBelow(dir)...)
+	found := append([]string{}, procfs.MountsBelow(dir)...)
 	seen := map[uint64]bool{}
 	for _, pid := range pids {
 		namespace := procfs.Namespace(pid, "mnt")
