@@ -46,7 +46,7 @@ test: build ## Run every test; installs what the tests need
 	bin/lab -prepare
 	cd web && npm test
 	$(MAKE) -j 2 --output-sync=target test-packages test-workers
-	go test -vet=off -timeout 20m -p 1 ./rig/e2e ./rig/chaos # whole installations: one at a time, on a machine of their own
+	go test -vet=off -timeout 20m -p 2 ./rig/e2e ./rig/chaos # whole installations, which wait more than they work
 
 # Beside each other, since the workers' tests wait more than they work. Without vet, which make lint runs over everything.
 .PHONY: test-packages test-workers

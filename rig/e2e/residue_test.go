@@ -8,16 +8,17 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/gpuaas/app-platform/rig/lab"
 	"github.com/gpuaas/app-platform/sdk/client"
 	"github.com/gpuaas/app-platform/sdk/client/generated/gql"
 )
 
-// daemons and memberMounts print what a cluster has on a node, one a line, seen from outside of the
-// members' namespaces.
+// daemons, memberMounts and memberDirs print what a cluster has on a node, one a line, seen from outside of the members'
+// namespaces. memberMounts are those of every process, and their control groups.
 const (
 	daemons      = `for f in /proc/[0-9]*/comm; do cat $f 2>/dev/null; done | grep -E '^(slurm|munged)' || true`
-	memberMounts = `cat /proc/[0-9]*/mounts 2>/dev/null | grep mem_ || true`
-	memberDirs   = `find / -xdev -name 'mem_*' -type d 2>/dev/null; find /var/lib/app-platform-node -name 'mem_*' -type d 2>/dev/null || true`
+	memberMounts = `cat /proc/[0-9]*/mounts /proc/[0-9]*/cgroup 2>/dev/null | grep -o 'mem_[0-9a-z]*' | sort -u || true`
+	memberDirs   = `find ` + lab.Written + ` /run /tmp /dev/shm /var/lib/app-platform-node -xdev -name 'mem_*' -type d 2>/dev/null || true`
 )
 
 // onNodes runs a script on every node and answers all that it printed.
@@ -33,14 +34,26 @@ func onNodes(t *testing.T, ctx context.Context, script string) (printed string) 
 
 // requireTraces requires that a running cluster is seen by the very scripts that later look for what
 // it has left.
-func requireTraces(t *testing.T, ctx context.Context) {
+func requireTraces(t *testing.T, ctx context.Context, members []string) {
 	t.Helper()
 	found := onNodes(t, ctx, daemons)
 	for _, daemon := range []string{"slurmctld", "slurmd", "munged"} {
 		require.Contains(t, found, daemon)
 	}
-	require.NotEmpty(t, onNodes(t, ctx, memberMounts))
-	require.NotEmpty(t, onNodes(t, ctx, memberDirs))
+	mounts, dirs := onNodes(t, ctx, memberMounts), onNodes(t, ctx, memberDirs)
+	for _, member := range members {
+		require.Contains(t, mounts, member)
+		require.Contains(t, dirs, member)
+	}
+}
+
+// requireGone requires that these members have no process, mount or folder on any node. Other tests may run beside it.
+func requireGone(t *testing.T, ctx context.Context, members []string) {
+	t.Helper()
+	left := onNodes(t, ctx, memberMounts) + onNodes(t, ctx, memberDirs)
+	for _, member := range members {
+		require.NotContains(t, left, member)
+	}
 }
 
 // requireCleanNodes requires that no member has a daemon, a mount or a folder on any node.

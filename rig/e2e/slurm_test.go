@@ -58,6 +58,7 @@ func needsRoot(t *testing.T) {
 
 func TestASlurmClusterComesUpRunsAJobAndLeavesNothing(t *testing.T) {
 	needsRoot(t)
+	t.Parallel()
 	ctx, c := bounded(t), automation(t)
 	instance, operation := launch(t, ctx, c, "slurm", "slurm-api", rent(t, ctx, c))
 	succeeds(t, ctx, c, operation)
@@ -73,13 +74,14 @@ func TestASlurmClusterComesUpRunsAJobAndLeavesNothing(t *testing.T) {
 		"script": "#!/bin/bash\nhostname\necho done-by-slurm\n"}, &submitted)
 	awaitJob(t, ctx, c, instance, strings.Trim(string(submitted.JobID), `"`))
 
-	requireTraces(t, ctx)
-	requireProof(t, decommission(t, ctx, c, instance), memberIDs(t, ctx, c, instance))
+	members := memberIDs(t, ctx, c, instance)
+	requireTraces(t, ctx, members)
+	requireProof(t, decommission(t, ctx, c, instance), members)
 	gone, err := gql.GetInstance(ctx, c, instance)
 	require.NoError(t, err)
 	require.Equal(t, gql.InstanceStatusStopped, gone.Instance.Status)
 	require.NotNil(t, gone.Instance.ReleasedAt)
-	requireCleanNodes(t, ctx)
+	requireGone(t, ctx, members)
 }
 
 // awaitJob waits until the queue says that the job has completed.

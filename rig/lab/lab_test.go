@@ -198,6 +198,15 @@ func TestBindsAndHiddenFoldersShowOnlyWhatTheyShould(t *testing.T) {
 	require.Empty(t, run(t, a, "ls "+hidden))
 }
 
+func TestANodeShowsWhatWasWrittenOnItAndNothingElse(t *testing.T) {
+	t.Parallel()
+	a := node(t, network(t), lab.NodeConfig{Name: "a"})
+	require.NotContains(t, run(t, a, "ls "+lab.Written), "usr")
+	run(t, a, "mkdir -p /srv/deep/left")
+	require.Contains(t, run(t, a, "find "+lab.Written), lab.Written+"/srv/deep/left")
+	require.Equal(t, "refused", run(t, a, "rmdir "+lab.Written+"/srv/deep/left 2>/dev/null || echo refused"))
+}
+
 func TestBadNodeConfigurationsAreRefusedByField(t *testing.T) {
 	t.Parallel()
 	n := network(t)

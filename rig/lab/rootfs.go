@@ -15,6 +15,10 @@ import (
 // scratchBytes bounds each of /tmp, /run and /dev/shm of a node.
 const scratchBytes = 256 << 20
 
+// Written is where a node shows, read-only, what was written on its root since it booted: the upper layer alone, since
+// the machine's own root beneath it may have a million files.
+const Written = "/run/lab/written"
+
 // Bind makes a file or folder of the machine appear on a node.
 type Bind struct {
 	Source   string `json:"source"`   // on the machine, absolute
@@ -32,6 +36,7 @@ func buildRoot(s setup) error {
 		{"private mounts", func() error { return unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, "") }},
 		{"overlay root", func() error { return mountOverlay(s, root) }},
 		{"system mounts", func() error { return mountSystem(root) }},
+		{"what is written", func() error { return showWritten(filepath.Join(s.Root, "upper"), root+Written) }},
 		{"devices", func() error { return makeDevices(root) }},
 		{"hidden folders", func() error { return hide(root, s.Hide) }},
 		{"binds", func() error { return bindAll(root, s.Binds) }},
@@ -66,6 +71,16 @@ func mountOverlay(s setup, root string) error {
 		return fmt.Errorf("%w (is the machine's root itself an overlay of overlays, or full of mounts?)", err)
 	}
 	return err
+}
+
+func showWritten(upper, target string) error {
+	if err := os.MkdirAll(target, 0o700); err != nil {
+		return err
+	}
+	if err := unix.Mount(upper, target, "", unix.MS_BIND, ""); err != nil {
+		return err
+	}
+	return unix.Mount("", target, "", unix.MS_REMOUNT|unix.MS_BIND|unix.MS_RDONLY|unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, "")
 }
 
 // writeIdentity writes the files that say who the node is. Without a name server inside the lab, resolving must fail at
