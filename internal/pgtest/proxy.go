@@ -86,7 +86,8 @@ func (p *Proxy) accept(running *sync.WaitGroup) {
 		if err != nil {
 			return
 		}
-		server, err := net.Dial(pgconn.NetworkAddress(p.target.Host, p.target.Port))
+		network, address := pgconn.NetworkAddress(p.target.Host, p.target.Port)
+		server, err := net.Dial(network, address)
 		if err != nil {
 			_ = client.Close()
 			continue
