@@ -18,6 +18,7 @@ import (
 	"github.com/gpuaas/app-platform/internal/dial"
 	"github.com/gpuaas/app-platform/internal/tx"
 	"github.com/gpuaas/app-platform/service/ledger/event"
+	"github.com/gpuaas/app-platform/workers/bulkhead"
 	"github.com/gpuaas/app-platform/workers/engine"
 	"github.com/gpuaas/app-platform/workers/feed"
 	"github.com/gpuaas/app-platform/workers/lease"
@@ -68,12 +69,13 @@ func Run(ctx context.Context, config Config) error {
 		client = adapterclient.NewTrusting(config.Keys, config.Dial, config.Trust)
 		defer client.Close()
 	}
+	breakers := &bulkhead.Breakers{}
 	process := lease.New(config.DB, config.Log)
 	runner := engine.New(engine.Config{
 		DB: config.DB, Hub: config.Hub, Log: config.Log, Worker: process, Concurrency: config.Concurrency,
-		Grace: config.Pace.Grace, Undo: config.Pace.Undo,
+		Grace: config.Pace.Grace, Undo: config.Pace.Undo, Away: breakers.Away,
 		Kinds: steps.Kinds(parts.Config{Client: client, Keys: config.Keys, GraphQLURL: config.PlatformURL, Log: config.Log,
-			Pace: config.Pace}),
+			Pace: config.Pace, Breakers: breakers}),
 	})
 	if err := process.Register(ctx); err != nil { // with what the engine knows
 		return err

@@ -152,6 +152,9 @@ type Adapter struct {
 	Seen *time.Time
 	// Narrow says that its calls that only look run what manifests name, and nothing else.
 	Narrow bool
+	// Busy says that workers make no further calls to it now: it has the most that one adapter may have, or does not
+	// answer.
+	Busy bool
 	// Registered is when it was registered.
 	Registered time.Time
 }

@@ -89,11 +89,27 @@ func planUnknown(f *Facts) []finding {
 	return one(since, "kind", words(f.Operation.Kind))
 }
 
+// waits says that the operation has been due for a while, and no worker took it though some could.
+func (f *Facts) waits() bool {
+	op := f.Operation
+	return f.Workers.Alive && !op.Claimed && !op.Unknown && f.Now.Sub(op.Due) >= queuedAfter
+}
+
+// busy says that workers make no further calls to the operation's adapter.
+func (f *Facts) busy() bool { return f.Adapter != nil && f.Adapter.Busy }
+
 func queued(f *Facts) []finding {
-	if !f.Workers.Alive || f.Operation.Claimed || f.Operation.Unknown || f.Now.Sub(f.Operation.Due) < queuedAfter {
+	if !f.waits() || f.busy() {
 		return nil
 	}
 	return one(f.Operation.Due, "backlog", strconv.Itoa(max(f.Backlog, 1)))
+}
+
+func adapterBusy(f *Facts) []finding {
+	if !f.waits() || !f.busy() {
+		return nil
+	}
+	return []finding{{subject: f.AdapterName, since: f.Operation.Due, words: []string{"adapter", f.AdapterName}}}
 }
 
 func operationAhead(f *Facts) []finding {

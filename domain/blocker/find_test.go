@@ -58,6 +58,26 @@ func TestAnOperationIsQueuedOnceItWasDueForTwoSeconds(t *testing.T) {
 	}
 }
 
+func TestAnOperationThatWaitsForABusyAdapterNamesItAndNotItsOwnBacklog(t *testing.T) {
+	t.Parallel()
+	crowded := func() *Facts {
+		f := idle(2 * time.Second)
+		f.AdapterName, f.Adapter, f.Backlog = "slow", &Adapter{Name: "slow", Busy: true}, 500
+		return f
+	}
+	judged(t, adapterBusy, crowded,
+		change{"as it is", func(*Facts) {}, true},
+		change{"not yet", func(f *Facts) { f.Operation.Due = ago(2*time.Second - 1) }, false},
+		change{"a worker has it", func(f *Facts) { f.Operation.Claimed = true }, false},
+		change{"no worker lives", func(f *Facts) { f.Workers.Alive = false }, false},
+		change{"no worker knows it", func(f *Facts) { f.Operation.Unknown = true }, false},
+		change{"the adapter answers", func(f *Facts) { f.Adapter.Busy = false }, false},
+		change{"it is not registered", func(f *Facts) { f.Adapter = nil }, false})
+	require.Equal(t, finding{subject: "slow", since: ago(2 * time.Second), words: []string{"adapter", "slow"}},
+		only(t, adapterBusy(crowded())))
+	require.Empty(t, queued(crowded()))
+}
+
 func TestWithoutWorkersItIsSinceTheLastSignOfLife(t *testing.T) {
 	t.Parallel()
 	created, due := ago(time.Hour), ago(time.Minute)

@@ -27,6 +27,12 @@ var rules = []Rule{
 		Clears: "workers get to it; the tenant's own backlog goes first come, first served, and never waits for another " +
 			"tenant's", find: queued,
 		Message: "waits for a worker among {backlog} due operations of its tenant"},
+	{Code: "ADAPTER_BUSY", Scope: OfOperations, Owner: OwnerAdapter,
+		When: "the operation has been due for more than 2 s, and workers make no further calls to its adapter: it has the " +
+			"most calls that one adapter may have, or does not answer", Since: "when it was due",
+		Clears: "the adapter answers", find: adapterBusy,
+		Message: "waits for adapter {adapter}, which does not answer, or not in time: workers call it only now and then, " +
+			"so that operations on other adapters go on"},
 	{Code: "ADAPTER_NOT_REGISTERED", Scope: OfBoth, Owner: OwnerPlatform, Key: "adapter.register",
 		When: "the operation must speak to an adapter whose name is not registered", Since: "when the step began",
 		Clears: "the adapter is registered again under its name", find: notRegistered,

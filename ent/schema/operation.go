@@ -74,8 +74,8 @@ func (Operation) Indexes() []ent.Index {
 	return []ent.Index{
 		index.Fields("next_run_at", "id").StorageKey("operation_due").
 			Annotations(entsql.IndexWhere("((ended_at IS NULL) AND (claimed_by IS NULL))")),
-		index.Fields("tenant_id", "project_id", "next_run_at", "id", "kind",
-			"step_plan").StorageKey("operation_due_by_project").
+		index.Fields("adapter_name", "tenant_id", "project_id", "next_run_at", "id", "kind",
+			"step_plan").StorageKey("operation_due_by_adapter").
 			Annotations(entsql.IndexWhere("((ended_at IS NULL) AND (claimed_by IS NULL))")),
 		index.Fields("claimed_by").StorageKey("operation_claimed").
 			Annotations(entsql.IndexWhere("claimed_by IS NOT NULL")),
@@ -132,6 +132,8 @@ func (WorkerProcess) Fields() []ent.Field {
 		str("host", "host name and process id"),
 		field.JSON("kinds", []string{}).Optional().Comment("the kinds of operation that it begins"),
 		field.JSON("plans", []string{}).Optional().Comment("the step plans that it carries on; see operation.step_plan"),
+		field.JSON("busy_adapters", []string{}).Optional().
+			Comment("the adapters that operations wait for: they have the most calls that one may have, or do not answer"),
 		field.Time("heartbeat_at").Comment("last sign of life, by the database's clock"),
 		created(),
 	}

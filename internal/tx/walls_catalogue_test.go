@@ -73,6 +73,7 @@ var definers = map[string]string{
 	"deliver_secret":     "how often a secret that is bound to the caller was delivered",
 	"workers_heard":      "whether workers live",
 	"plan_known":         "whether a worker that lives knows a kind or step plan",
+	"adapter_busy":       "whether workers make no further calls to an adapter",
 	"worker_heard":       "whether a worker lives",
 	"forget_secrets":     "how many rows went",
 	"forget_keys":        "how many rows went",

@@ -53,7 +53,7 @@ func TestEverySubjectIsMeasuredBesideItsReference(t *testing.T) {
 		"fan-out to 9 sockets, p99", "memory of a socket", "operations/s, p50", "operations/s, p99", "accepted to ended",
 		"accepted to succeeded, one worker process", "three worker processes, beside one",
 		"resident memory after 3, 15 and 30", "20 operations that wait for an adapter: questions",
-		"a tenant's only operation", "a claim of 8", "first 50 events of a timeline"} {
+		"a tenant's only operation", "beside 1 tenants with 4 launches each", "a claim of 8", "first 50 events of a timeline"} {
 		require.Contains(t, text.String(), figure)
 	}
 	for _, figure := range sheet.Figures {

@@ -121,13 +121,13 @@ func (r *reading) backlogs() tx.Query {
 	})
 }
 
-const adaptersSQL = `SELECT a.name, a.last_error, a.last_seen_at, a.created_at, a.narrow_calls FROM adapter a WHERE a.name IN (
+const adaptersSQL = `SELECT a.name, a.last_error, a.last_seen_at, a.created_at, a.narrow_calls, platform.adapter_busy(a.name) FROM adapter a WHERE a.name IN (
 	SELECT n.adapter_name FROM operation n WHERE n.id IN ({operations})
 	UNION SELECT t.runtime_backend FROM instance t WHERE t.id IN ({instances}))`
 
 func (r *reading) addAdapter(rows pgx.Rows) error {
 	a := &blocker.Adapter{}
-	if err := rows.Scan(&a.Name, &a.Problem, &a.Seen, &a.Registered, &a.Narrow); err != nil {
+	if err := rows.Scan(&a.Name, &a.Problem, &a.Seen, &a.Registered, &a.Narrow, &a.Busy); err != nil {
 		return err
 	}
 	a.DialRefused, a.Unauthenticated = dialRefused(a.Problem), unauthenticated(a.Problem)

@@ -3,24 +3,21 @@ package engine
 import (
 	"context"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/gpuaas/app-platform/authz"
-	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/domain/lifecycle"
 	"github.com/gpuaas/app-platform/internal/tx"
 	"github.com/gpuaas/app-platform/service/ledger/event"
 	"github.com/gpuaas/app-platform/service/ledger/queue"
+	"github.com/gpuaas/app-platform/workers/bulkhead"
 	"github.com/gpuaas/app-platform/workers/lease"
 )
 
 // defaultConcurrency is how many operations' steps run at once in a process.
 const defaultConcurrency = 16
-
-// maxWaiting bounds the operations that a process holds while they wait for an adapter's answer, per running step; they use
-// no concurrency slot.
-const maxWaiting = 4
 
 // After a claim the loop sleeps claimRest × the claim's duration, at most claimRestMax, so that claims take at most a
 // third of the loop's time. When new operations arrive it sleeps one duration, at most wokenRestMax.
@@ -60,6 +57,8 @@ type Config struct {
 	Grace time.Duration
 	// Undo is how long taking back what was half done may take; 0 means 10 minutes.
 	Undo time.Duration
+	// Away are the adapters that are not called now since they do not answer; nil for none.
+	Away func() []string
 }
 
 // The times of force and of compensation.
@@ -79,18 +78,8 @@ type Engine struct {
 	wakeAt chan time.Time
 	looked time.Time // behind a backlog; the loop's own
 
-	mu        sync.Mutex
-	running   map[*queue.Held]carried
-	lingering map[*queue.Held]struct{} // those of running that do nothing but wait
-	wanting   bool                     // the loop passed work over for want of room
-	steps     sync.WaitGroup
-}
-
-// carried names a claimed operation for the loop; the rest of it belongs to the goroutine that
-// carries it on.
-type carried struct {
-	id, tenant ids.ID
-	epoch      int
+	slots *bulkhead.Slots
+	steps sync.WaitGroup
 }
 
 // New makes an engine.
@@ -106,12 +95,13 @@ func New(config Config) *Engine {
 	}
 	e := &Engine{
 		config: config, actor: authz.System("worker"),
-		poke: make(chan struct{}, 1), wakeAt: make(chan time.Time, 1), running: make(map[*queue.Held]carried),
-		lingering: make(map[*queue.Held]struct{}),
+		poke: make(chan struct{}, 1), wakeAt: make(chan time.Time, 1),
 	}
+	e.slots = bulkhead.NewSlots(config.Concurrency, e.nudge)
 	e.learn(config.Kinds)
 	if config.Worker != nil {
 		config.Worker.Announce(e.announced())
+		config.Worker.Report(e.busy)
 	}
 	return e
 }
@@ -163,12 +153,7 @@ func (e *Engine) rest(ctx context.Context, until time.Time) {
 // sweep gives back what is claimed in this process's name though nothing here carries it on: the
 // answer to a claim, or a release, was lost. Only the loop claims, so nothing is claimed meanwhile.
 func (e *Engine) sweep(ctx context.Context) {
-	e.mu.Lock()
-	mine := make([]string, 0, len(e.running))
-	for _, one := range e.running {
-		mine = append(mine, string(one.id))
-	}
-	e.mu.Unlock()
+	mine := e.slots.InHand()
 	bounded, cancel := context.WithTimeout(ctx, claimTimeout)
 	defer cancel()
 	if err := queue.ReleaseLost(bounded, e.config.DB.Worker(), e.config.Worker.ID(), mine); err != nil && ctx.Err() == nil {
@@ -207,11 +192,12 @@ func (e *Engine) pause(ctx context.Context, woken *event.Waiter, wake time.Time,
 // claim takes as much as there is room for, and answers when to look again.
 func (e *Engine) claim(ctx context.Context) (time.Duration, error) {
 	for {
-		room, full := e.room()
+		room, full := e.slots.Room()
 		if room == 0 {
 			return pollMax, nil // a step that ends pokes
 		}
-		want := queue.Want{Limit: room, Full: full, Narrow: time.Since(e.looked) < lookBehind, Begin: e.begin, Carry: e.carry}
+		want := queue.Want{Limit: room, Full: full.Tenants, Crowded: full.Adapters,
+			Narrow: time.Since(e.looked) < lookBehind, Begin: e.begin, Carry: e.carry}
 		if !want.Narrow {
 			e.looked = time.Now()
 		}
@@ -241,74 +227,25 @@ func (e *Engine) claimOnce(ctx context.Context, want queue.Want) ([]*queue.Held,
 	return held, next, err
 }
 
-// room is how many more steps may run, and the tenants that already have their most: three quarters
-// of all, so that one tenant's slow steps leave room for the others'.
-func (e *Engine) room() (int, []string) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	counts := make(map[ids.ID]int)
-	for held, one := range e.running {
-		if _, waits := e.lingering[held]; !waits {
-			counts[one.tenant]++
-		}
-	}
-	var full []string
-	for tenant, count := range counts {
-		if count >= max(e.config.Concurrency*3/4, 1) {
-			full = append(full, string(tenant))
-		}
-	}
-	room := e.config.Concurrency + len(e.lingering) - len(e.running)
-	e.wanting = room <= 0 || len(full) > 0
-	return max(room, 0), full
-}
-
 func (e *Engine) start(ctx context.Context, held *queue.Held) {
-	e.mu.Lock()
-	for _, other := range e.running {
-		if other.id == held.ID && other.epoch >= held.ClaimEpoch {
-			// The database crashed and forgot the claim under which it is being carried on here:
-			// this one is the same claim again, and its holder goes on.
-			e.mu.Unlock()
-			return
-		}
+	if !e.slots.Take(held) {
+		return // its holder goes on
 	}
-	e.running[held] = carried{id: held.ID, tenant: held.TenantID, epoch: held.ClaimEpoch}
-	e.mu.Unlock()
 	e.steps.Go(func() {
-		defer e.ended(held)
+		defer e.slots.Give(held)
 		e.drive(ctx, held)
 	})
 }
 
-func (e *Engine) ended(held *queue.Held) {
-	e.mu.Lock()
-	delete(e.running, held)
-	wanting := e.wanting
-	e.mu.Unlock()
-	if wanting {
-		e.nudge()
+// busy are the adapters that operations wait for here: they have the most calls that one may have, or are not called
+// since they do not answer.
+func (e *Engine) busy() []string {
+	busy := e.slots.Crowded()
+	if e.config.Away != nil {
+		busy = append(busy, e.config.Away()...)
 	}
-}
-
-// linger makes room for others while an operation in hand waits; false when too many do already.
-func (e *Engine) linger(held *queue.Held) bool {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if len(e.lingering) >= maxWaiting*e.config.Concurrency {
-		return false
-	}
-	e.lingering[held] = struct{}{}
-	if e.wanting {
-		e.nudge()
-	}
-	return true
-}
-
-func (e *Engine) lingered(held *queue.Held) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	delete(e.lingering, held)
+	slices.Sort(busy)
+	return slices.Compact(busy)
 }
 
 func (e *Engine) nudge() {

@@ -19,7 +19,7 @@ func (c *Context) Listen() {
 // word came since Listen; false at once when too many linger already. Whoever lingers takes no part of
 // the engine's concurrency and holds no connection. ErrFenced when the claim is gone.
 func (c *Context) WaitInPlace(ctx context.Context, patience time.Duration) (bool, error) {
-	if c.word == nil || patience <= 0 || !c.engine.linger(c.Op) {
+	if c.word == nil || patience <= 0 || !c.engine.slots.Linger(c.Op) {
 		return false, nil
 	}
 	timer := time.NewTimer(patience)
@@ -31,9 +31,13 @@ func (c *Context) WaitInPlace(ctx context.Context, patience time.Duration) (bool
 	case <-c.word.C:
 		told = true
 	}
-	c.engine.lingered(c.Op)
+	c.engine.slots.Resume(c.Op)
 	if !told {
 		return false, ctx.Err()
 	}
 	return true, c.Op.Refresh(ctx, c.DB().Worker())
 }
+
+// Calling notes that the step calls the operation's adapter until the returned function is called: a call that takes
+// long gives the step's slot back.
+func (c *Context) Calling() (done func()) { return c.engine.slots.Calling(c.Op) }

@@ -44,6 +44,8 @@ type Process struct {
 	host string
 	// kinds and plans are what the engine begins and carries on.
 	kinds, plans []string
+	// busy are the adapters that operations wait for here; nil for none.
+	busy func() []string
 	// claiming is when the engine began the claim that has not succeeded yet, in Unix nanoseconds; 0 when none is under way.
 	claiming atomic.Int64
 	// beats counts the heartbeats since the last one that failed; Run's own.
@@ -65,6 +67,9 @@ func (p *Process) ID() ids.ID { return p.id }
 // Announce sets the kinds of operation that the process begins and the step plans that it carries on. The heartbeat
 // tells them; call it before Register.
 func (p *Process) Announce(kinds, plans []string) { p.kinds, p.plans = kinds, plans }
+
+// Report sets what tells the adapters that operations of this process wait for. The heartbeat tells them.
+func (p *Process) Report(busy func() []string) { p.busy = busy }
 
 // Register makes the process known; it must be called before anything is claimed.
 func (p *Process) Register(ctx context.Context) error {
@@ -137,8 +142,14 @@ func (p *Process) EndClaim() { p.claiming.Store(0) }
 func (p *Process) beat(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, beatTimeout)
 	defer cancel()
-	_, err := p.pool().Exec(ctx, `INSERT INTO worker_process (id, host, kinds, plans, heartbeat_at, created_at) VALUES ($1, $2, $3, $4, now(), now())
-		ON CONFLICT (id) DO UPDATE SET heartbeat_at = now(), kinds = excluded.kinds, plans = excluded.plans`, p.id, p.host, p.kinds, p.plans)
+	var busy []string
+	if p.busy != nil {
+		busy = p.busy()
+	}
+	_, err := p.pool().Exec(ctx, `INSERT INTO worker_process (id, host, kinds, plans, busy_adapters, heartbeat_at, created_at)
+		VALUES ($1, $2, $3, $4, $5, now(), now())
+		ON CONFLICT (id) DO UPDATE SET heartbeat_at = now(), kinds = excluded.kinds, plans = excluded.plans,
+			busy_adapters = excluded.busy_adapters`, p.id, p.host, p.kinds, p.plans, busy)
 	return err
 }
 

@@ -48,7 +48,7 @@ func (w *Work) ask(ctx context.Context, c *engine.Context) (engine.Result, error
 	if err != nil {
 		return engine.Result{}, err
 	}
-	status, err := w.Client.Status(ctx, s.target, string(c.Op.ID), adapterclient.Trace{CorrelationID: c.Op.CorrelationID})
+	status, err := w.status(ctx, c, s.target)
 	refused, ok := adapterclient.As(err)
 	switch {
 	case ok && refused.Kind == adapterclient.Missing:

@@ -69,7 +69,10 @@ func (w *Work) send(ctx context.Context, c *engine.Context, s *Snapshot) (*dispa
 	if err := c.Op.Refresh(ctx, c.DB().Worker()); err != nil { // it may have ended while this process was stopped
 		return nil, nil, err
 	}
-	status, _, err := w.Client.Dispatch(ctx, s.target, body)
+	status, err := call(ctx, w, c, s.target, func(ctx context.Context) (adapter.Status, error) {
+		status, _, err := w.Client.Dispatch(ctx, s.target, body)
+		return status, err
+	})
 	refused, ok := adapterclient.As(err)
 	switch {
 	case err == nil:

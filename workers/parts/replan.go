@@ -22,7 +22,7 @@ func (w *Work) Has(ctx context.Context, c *engine.Context) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	_, err = w.Client.Status(ctx, s.target, string(c.Op.ID), adapterclient.Trace{CorrelationID: c.Op.CorrelationID})
+	_, err = w.status(ctx, c, s.target)
 	refused, ok := adapterclient.As(err)
 	switch {
 	case ok && refused.Kind == adapterclient.Missing:
@@ -44,7 +44,9 @@ func (w *Work) AskPlan(ctx context.Context, c *engine.Context, forced bool) (ope
 	if err != nil {
 		return operation.PlannedAnswer{}, err
 	}
-	answer, err := w.Client.Plan(ctx, s.target, request, adapterclient.Trace{CorrelationID: c.Op.CorrelationID})
+	answer, err := call(ctx, w, c, s.target, func(ctx context.Context) (adapter.PlanAnswer, error) {
+		return w.Client.Plan(ctx, s.target, request, adapterclient.Trace{CorrelationID: c.Op.CorrelationID})
+	})
 	refused, ok := adapterclient.As(err)
 	switch {
 	case ok && refused.Kind == adapterclient.Unsupported:

@@ -49,8 +49,7 @@ func (w *Work) cancelOther(ctx context.Context, c *engine.Context, s *Snapshot, 
 
 func (w *Work) cancel(ctx context.Context, c *engine.Context, target adapterclient.Target, id ids.ID,
 	attempt int) (outcome, message string, err error) {
-	result, err := w.Client.Cancel(ctx, target, string(id), attempt,
-		adapterclient.Trace{CorrelationID: c.Op.CorrelationID})
+	result, err := w.stop(ctx, c, target, id, attempt)
 	if err != nil {
 		return string(adapter.CancelUnknown), "", err
 	}
@@ -81,8 +80,7 @@ func (w *Work) Stop(ctx context.Context, c *engine.Context) (engine.Answer, erro
 	if err != nil {
 		return engine.Answer{}, err
 	}
-	result, err := w.Client.Cancel(ctx, s.target, string(c.Op.ID), c.Op.DispatchAttempt,
-		adapterclient.Trace{CorrelationID: c.Op.CorrelationID})
+	result, err := w.stop(ctx, c, s.target, c.Op.ID, c.Op.DispatchAttempt)
 	refused, ok := adapterclient.As(err)
 	switch {
 	case ok:
@@ -104,7 +102,7 @@ func (w *Work) Stop(ctx context.Context, c *engine.Context) (engine.Answer, erro
 // parting takes in the last that the adapter says of an operation that it has stopped: where its members
 // stand. One that says nothing more is not asked again.
 func (w *Work) parting(ctx context.Context, c *engine.Context, s *Snapshot) error {
-	status, err := w.Client.Status(ctx, s.target, string(c.Op.ID), adapterclient.Trace{CorrelationID: c.Op.CorrelationID})
+	status, err := w.status(ctx, c, s.target)
 	if err != nil || status.Attempt < c.Op.DispatchAttempt {
 		c.Log.Info("nothing more was heard of a canceled operation", "error", err)
 		return nil

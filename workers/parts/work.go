@@ -6,6 +6,7 @@ import (
 
 	"github.com/gpuaas/app-platform/authz/token"
 	"github.com/gpuaas/app-platform/internal/adapterclient"
+	"github.com/gpuaas/app-platform/workers/bulkhead"
 	"github.com/gpuaas/app-platform/workers/patience"
 )
 
@@ -38,6 +39,8 @@ type Config struct {
 	Log        *slog.Logger
 	// Pace is DefaultPace when zero.
 	Pace Pace
+	// Breakers keep calls from adapters that do not answer; nil makes them.
+	Breakers *bulkhead.Breakers
 }
 
 // Work holds the steps of all kinds.

@@ -10,6 +10,7 @@ package steps
 
 import (
 	"github.com/gpuaas/app-platform/domain/lifecycle"
+	"github.com/gpuaas/app-platform/workers/bulkhead"
 	"github.com/gpuaas/app-platform/workers/engine"
 	"github.com/gpuaas/app-platform/workers/parts"
 )
@@ -18,6 +19,9 @@ import (
 func Kinds(config parts.Config) []engine.Kind {
 	if config.Pace == (parts.Pace{}) {
 		config.Pace = parts.DefaultPace()
+	}
+	if config.Breakers == nil {
+		config.Breakers = &bulkhead.Breakers{}
 	}
 	w := &work{&parts.Work{Config: config}}
 	return []engine.Kind{

@@ -47871,20 +47871,22 @@ func (m *WebhookDeliveryMutation) ResetEdge(name string) error {
 // WorkerProcessMutation represents an operation that mutates the WorkerProcess nodes in the graph.
 type WorkerProcessMutation struct {
 	config
-	op            Op
-	typ           string
-	id            *ids.ID
-	host          *string
-	kinds         *[]string
-	appendkinds   []string
-	plans         *[]string
-	appendplans   []string
-	heartbeat_at  *time.Time
-	created_at    *time.Time
-	clearedFields map[string]struct{}
-	done          bool
-	oldValue      func(context.Context) (*WorkerProcess, error)
-	predicates    []predicate.WorkerProcess
+	op                  Op
+	typ                 string
+	id                  *ids.ID
+	host                *string
+	kinds               *[]string
+	appendkinds         []string
+	plans               *[]string
+	appendplans         []string
+	busy_adapters       *[]string
+	appendbusy_adapters []string
+	heartbeat_at        *time.Time
+	created_at          *time.Time
+	clearedFields       map[string]struct{}
+	done                bool
+	oldValue            func(context.Context) (*WorkerProcess, error)
+	predicates          []predicate.WorkerProcess
 }
 
 var _ ent.Mutation = (*WorkerProcessMutation)(nil)
@@ -48157,6 +48159,71 @@ func (m *WorkerProcessMutation) ResetPlans() {
 	delete(m.clearedFields, workerprocess.FieldPlans)
 }
 
+// SetBusyAdapters sets the "busy_adapters" field.
+func (m *WorkerProcessMutation) SetBusyAdapters(s []string) {
+	m.busy_adapters = &s
+	m.appendbusy_adapters = nil
+}
+
+// BusyAdapters returns the value of the "busy_adapters" field in the mutation.
+func (m *WorkerProcessMutation) BusyAdapters() (r []string, exists bool) {
+	v := m.busy_adapters
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldBusyAdapters returns the old "busy_adapters" field's value of the WorkerProcess entity.
+// If the WorkerProcess object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *WorkerProcessMutation) OldBusyAdapters(ctx context.Context) (v []string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldBusyAdapters is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldBusyAdapters requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldBusyAdapters: %w", err)
+	}
+	return oldValue.BusyAdapters, nil
+}
+
+// AppendBusyAdapters adds s to the "busy_adapters" field.
+func (m *WorkerProcessMutation) AppendBusyAdapters(s []string) {
+	m.appendbusy_adapters = append(m.appendbusy_adapters, s...)
+}
+
+// AppendedBusyAdapters returns the list of values that were appended to the "busy_adapters" field in this mutation.
+func (m *WorkerProcessMutation) AppendedBusyAdapters() ([]string, bool) {
+	if len(m.appendbusy_adapters) == 0 {
+		return nil, false
+	}
+	return m.appendbusy_adapters, true
+}
+
+// ClearBusyAdapters clears the value of the "busy_adapters" field.
+func (m *WorkerProcessMutation) ClearBusyAdapters() {
+	m.busy_adapters = nil
+	m.appendbusy_adapters = nil
+	m.clearedFields[workerprocess.FieldBusyAdapters] = struct{}{}
+}
+
+// BusyAdaptersCleared returns if the "busy_adapters" field was cleared in this mutation.
+func (m *WorkerProcessMutation) BusyAdaptersCleared() bool {
+	_, ok := m.clearedFields[workerprocess.FieldBusyAdapters]
+	return ok
+}
+
+// ResetBusyAdapters resets all changes to the "busy_adapters" field.
+func (m *WorkerProcessMutation) ResetBusyAdapters() {
+	m.busy_adapters = nil
+	m.appendbusy_adapters = nil
+	delete(m.clearedFields, workerprocess.FieldBusyAdapters)
+}
+
 // SetHeartbeatAt sets the "heartbeat_at" field.
 func (m *WorkerProcessMutation) SetHeartbeatAt(t time.Time) {
 	m.heartbeat_at = &t
@@ -48263,7 +48330,7 @@ func (m *WorkerProcessMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *WorkerProcessMutation) Fields() []string {
-	fields := make([]string, 0, 5)
+	fields := make([]string, 0, 6)
 	if m.host != nil {
 		fields = append(fields, workerprocess.FieldHost)
 	}
@@ -48272,6 +48339,9 @@ func (m *WorkerProcessMutation) Fields() []string {
 	}
 	if m.plans != nil {
 		fields = append(fields, workerprocess.FieldPlans)
+	}
+	if m.busy_adapters != nil {
+		fields = append(fields, workerprocess.FieldBusyAdapters)
 	}
 	if m.heartbeat_at != nil {
 		fields = append(fields, workerprocess.FieldHeartbeatAt)
@@ -48293,6 +48363,8 @@ func (m *WorkerProcessMutation) Field(name string) (ent.Value, bool) {
 		return m.Kinds()
 	case workerprocess.FieldPlans:
 		return m.Plans()
+	case workerprocess.FieldBusyAdapters:
+		return m.BusyAdapters()
 	case workerprocess.FieldHeartbeatAt:
 		return m.HeartbeatAt()
 	case workerprocess.FieldCreatedAt:
@@ -48312,6 +48384,8 @@ func (m *WorkerProcessMutation) OldField(ctx context.Context, name string) (ent.
 		return m.OldKinds(ctx)
 	case workerprocess.FieldPlans:
 		return m.OldPlans(ctx)
+	case workerprocess.FieldBusyAdapters:
+		return m.OldBusyAdapters(ctx)
 	case workerprocess.FieldHeartbeatAt:
 		return m.OldHeartbeatAt(ctx)
 	case workerprocess.FieldCreatedAt:
@@ -48345,6 +48419,13 @@ func (m *WorkerProcessMutation) SetField(name string, value ent.Value) error {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
 		m.SetPlans(v)
+		return nil
+	case workerprocess.FieldBusyAdapters:
+		v, ok := value.([]string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetBusyAdapters(v)
 		return nil
 	case workerprocess.FieldHeartbeatAt:
 		v, ok := value.(time.Time)
@@ -48396,6 +48477,9 @@ func (m *WorkerProcessMutation) ClearedFields() []string {
 	if m.FieldCleared(workerprocess.FieldPlans) {
 		fields = append(fields, workerprocess.FieldPlans)
 	}
+	if m.FieldCleared(workerprocess.FieldBusyAdapters) {
+		fields = append(fields, workerprocess.FieldBusyAdapters)
+	}
 	return fields
 }
 
@@ -48416,6 +48500,9 @@ func (m *WorkerProcessMutation) ClearField(name string) error {
 	case workerprocess.FieldPlans:
 		m.ClearPlans()
 		return nil
+	case workerprocess.FieldBusyAdapters:
+		m.ClearBusyAdapters()
+		return nil
 	}
 	return fmt.Errorf("unknown WorkerProcess nullable field %s", name)
 }
@@ -48432,6 +48519,9 @@ func (m *WorkerProcessMutation) ResetField(name string) error {
 		return nil
 	case workerprocess.FieldPlans:
 		m.ResetPlans()
+		return nil
+	case workerprocess.FieldBusyAdapters:
+		m.ResetBusyAdapters()
 		return nil
 	case workerprocess.FieldHeartbeatAt:
 		m.ResetHeartbeatAt()

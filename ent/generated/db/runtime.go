@@ -904,7 +904,7 @@ func init() {
 	// workerprocess.DefaultHost holds the default value on creation for the host field.
 	workerprocess.DefaultHost = workerprocessDescHost.Default.(string)
 	// workerprocessDescCreatedAt is the schema descriptor for created_at field.
-	workerprocessDescCreatedAt := workerprocessFields[4].Descriptor()
+	workerprocessDescCreatedAt := workerprocessFields[5].Descriptor()
 	// workerprocess.DefaultCreatedAt holds the default value on creation for the created_at field.
 	workerprocess.DefaultCreatedAt = workerprocessDescCreatedAt.Default.(func() time.Time)
 }

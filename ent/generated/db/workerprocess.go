@@ -26,6 +26,8 @@ type WorkerProcess struct {
 	Kinds []string `json:"kinds,omitempty"`
 	// the step plans that it carries on; see operation.step_plan
 	Plans []string `json:"plans,omitempty"`
+	// the adapters that operations wait for: they have the most calls that one may have, or do not answer
+	BusyAdapters []string `json:"busy_adapters,omitempty"`
 	// last sign of life, by the database's clock
 	HeartbeatAt time.Time `json:"heartbeat_at,omitempty"`
 	// when the row was made
@@ -38,7 +40,7 @@ func (*WorkerProcess) scanValues(columns []string) ([]any, error) {
 	values := make([]any, len(columns))
 	for i := range columns {
 		switch columns[i] {
-		case workerprocess.FieldKinds, workerprocess.FieldPlans:
+		case workerprocess.FieldKinds, workerprocess.FieldPlans, workerprocess.FieldBusyAdapters:
 			values[i] = new([]byte)
 		case workerprocess.FieldID, workerprocess.FieldHost:
 			values[i] = new(sql.NullString)
@@ -85,6 +87,14 @@ func (_m *WorkerProcess) assignValues(columns []string, values []any) error {
 			} else if value != nil && len(*value) > 0 {
 				if err := json.Unmarshal(*value, &_m.Plans); err != nil {
 					return fmt.Errorf("unmarshal field plans: %w", err)
+				}
+			}
+		case workerprocess.FieldBusyAdapters:
+			if value, ok := values[i].(*[]byte); !ok {
+				return fmt.Errorf("unexpected type %T for field busy_adapters", values[i])
+			} else if value != nil && len(*value) > 0 {
+				if err := json.Unmarshal(*value, &_m.BusyAdapters); err != nil {
+					return fmt.Errorf("unmarshal field busy_adapters: %w", err)
 				}
 			}
 		case workerprocess.FieldHeartbeatAt:
@@ -143,6 +153,9 @@ func (_m *WorkerProcess) String() string {
 	builder.WriteString(", ")
 	builder.WriteString("plans=")
 	builder.WriteString(fmt.Sprintf("%v", _m.Plans))
+	builder.WriteString(", ")
+	builder.WriteString("busy_adapters=")
+	builder.WriteString(fmt.Sprintf("%v", _m.BusyAdapters))
 	builder.WriteString(", ")
 	builder.WriteString("heartbeat_at=")
 	builder.WriteString(_m.HeartbeatAt.Format(time.ANSIC))

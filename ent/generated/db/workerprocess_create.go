@@ -47,6 +47,12 @@ func (_c *WorkerProcessCreate) SetPlans(v []string) *WorkerProcessCreate {
 	return _c
 }
 
+// SetBusyAdapters sets the "busy_adapters" field.
+func (_c *WorkerProcessCreate) SetBusyAdapters(v []string) *WorkerProcessCreate {
+	_c.mutation.SetBusyAdapters(v)
+	return _c
+}
+
 // SetHeartbeatAt sets the "heartbeat_at" field.
 func (_c *WorkerProcessCreate) SetHeartbeatAt(v time.Time) *WorkerProcessCreate {
 	_c.mutation.SetHeartbeatAt(v)
@@ -175,6 +181,10 @@ func (_c *WorkerProcessCreate) createSpec() (*WorkerProcess, *sqlgraph.CreateSpe
 	if value, ok := _c.mutation.Plans(); ok {
 		_spec.SetField(workerprocess.FieldPlans, field.TypeJSON, value)
 		_node.Plans = value
+	}
+	if value, ok := _c.mutation.BusyAdapters(); ok {
+		_spec.SetField(workerprocess.FieldBusyAdapters, field.TypeJSON, value)
+		_node.BusyAdapters = value
 	}
 	if value, ok := _c.mutation.HeartbeatAt(); ok {
 		_spec.SetField(workerprocess.FieldHeartbeatAt, field.TypeTime, value)

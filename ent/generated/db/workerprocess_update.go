@@ -79,6 +79,24 @@ func (_u *WorkerProcessUpdate) ClearPlans() *WorkerProcessUpdate {
 	return _u
 }
 
+// SetBusyAdapters sets the "busy_adapters" field.
+func (_u *WorkerProcessUpdate) SetBusyAdapters(v []string) *WorkerProcessUpdate {
+	_u.mutation.SetBusyAdapters(v)
+	return _u
+}
+
+// AppendBusyAdapters appends value to the "busy_adapters" field.
+func (_u *WorkerProcessUpdate) AppendBusyAdapters(v []string) *WorkerProcessUpdate {
+	_u.mutation.AppendBusyAdapters(v)
+	return _u
+}
+
+// ClearBusyAdapters clears the value of the "busy_adapters" field.
+func (_u *WorkerProcessUpdate) ClearBusyAdapters() *WorkerProcessUpdate {
+	_u.mutation.ClearBusyAdapters()
+	return _u
+}
+
 // SetHeartbeatAt sets the "heartbeat_at" field.
 func (_u *WorkerProcessUpdate) SetHeartbeatAt(v time.Time) *WorkerProcessUpdate {
 	_u.mutation.SetHeartbeatAt(v)
@@ -159,6 +177,17 @@ func (_u *WorkerProcessUpdate) sqlSave(ctx context.Context) (_node int, err erro
 	if _u.mutation.PlansCleared() {
 		_spec.ClearField(workerprocess.FieldPlans, field.TypeJSON)
 	}
+	if value, ok := _u.mutation.BusyAdapters(); ok {
+		_spec.SetField(workerprocess.FieldBusyAdapters, field.TypeJSON, value)
+	}
+	if value, ok := _u.mutation.AppendedBusyAdapters(); ok {
+		_spec.AddModifier(func(u *sql.UpdateBuilder) {
+			sqljson.Append(u, workerprocess.FieldBusyAdapters, value)
+		})
+	}
+	if _u.mutation.BusyAdaptersCleared() {
+		_spec.ClearField(workerprocess.FieldBusyAdapters, field.TypeJSON)
+	}
 	if value, ok := _u.mutation.HeartbeatAt(); ok {
 		_spec.SetField(workerprocess.FieldHeartbeatAt, field.TypeTime, value)
 	}
@@ -229,6 +258,24 @@ func (_u *WorkerProcessUpdateOne) AppendPlans(v []string) *WorkerProcessUpdateOn
 // ClearPlans clears the value of the "plans" field.
 func (_u *WorkerProcessUpdateOne) ClearPlans() *WorkerProcessUpdateOne {
 	_u.mutation.ClearPlans()
+	return _u
+}
+
+// SetBusyAdapters sets the "busy_adapters" field.
+func (_u *WorkerProcessUpdateOne) SetBusyAdapters(v []string) *WorkerProcessUpdateOne {
+	_u.mutation.SetBusyAdapters(v)
+	return _u
+}
+
+// AppendBusyAdapters appends value to the "busy_adapters" field.
+func (_u *WorkerProcessUpdateOne) AppendBusyAdapters(v []string) *WorkerProcessUpdateOne {
+	_u.mutation.AppendBusyAdapters(v)
+	return _u
+}
+
+// ClearBusyAdapters clears the value of the "busy_adapters" field.
+func (_u *WorkerProcessUpdateOne) ClearBusyAdapters() *WorkerProcessUpdateOne {
+	_u.mutation.ClearBusyAdapters()
 	return _u
 }
 
@@ -341,6 +388,17 @@ func (_u *WorkerProcessUpdateOne) sqlSave(ctx context.Context) (_node *WorkerPro
 	}
 	if _u.mutation.PlansCleared() {
 		_spec.ClearField(workerprocess.FieldPlans, field.TypeJSON)
+	}
+	if value, ok := _u.mutation.BusyAdapters(); ok {
+		_spec.SetField(workerprocess.FieldBusyAdapters, field.TypeJSON, value)
+	}
+	if value, ok := _u.mutation.AppendedBusyAdapters(); ok {
+		_spec.AddModifier(func(u *sql.UpdateBuilder) {
+			sqljson.Append(u, workerprocess.FieldBusyAdapters, value)
+		})
+	}
+	if _u.mutation.BusyAdaptersCleared() {
+		_spec.ClearField(workerprocess.FieldBusyAdapters, field.TypeJSON)
 	}
 	if value, ok := _u.mutation.HeartbeatAt(); ok {
 		_spec.SetField(workerprocess.FieldHeartbeatAt, field.TypeTime, value)

@@ -63,6 +63,45 @@ func (s *Set) WorkerConnections(ctx context.Context) (n int, err error) {
 	return n, nil
 }
 
+// deadName is an adapter that does not answer.
+const deadName = "bench-dead"
+
+// OnDead has operations wait for an adapter at an address that does not answer.
+func (s *Set) OnDead(ctx context.Context, address string, operations []ids.ID) error {
+	_, err := s.Admin.Exec(ctx, `WITH dead AS (INSERT INTO adapter (id, name, url, created_at) VALUES ($1, $1, $2, now())
+			ON CONFLICT (name) DO UPDATE SET url = excluded.url, feed_epoch = '', feed_cursor = '', feed_holder = NULL),
+		led AS (UPDATE instance i SET runtime_backend = $1 FROM operation o WHERE o.id = ANY ($3) AND i.id = o.instance_id)
+		UPDATE operation SET adapter_name = $1 WHERE id = ANY ($3)`, deadName, address, operations)
+	if err != nil {
+		return fmt.Errorf("place operations on a dead adapter: %w", err)
+	}
+	return nil
+}
+
+// DeadIsBusy reports whether a worker says that operations wait for that adapter.
+func (s *Set) DeadIsBusy(ctx context.Context) (busy bool, err error) {
+	if err := s.Admin.QueryRow(ctx, `SELECT platform.adapter_busy($1)`, deadName).Scan(&busy); err != nil {
+		return false, fmt.Errorf("ask whether an adapter is busy: %w", err)
+	}
+	return busy, nil
+}
+
+// Forget deletes operations that will not end, and the adapter that does not answer.
+func (s *Set) Forget(ctx context.Context, operations []ids.ID) error {
+	err := pgx.BeginFunc(ctx, s.Admin, func(t pgx.Tx) error {
+		if _, err := t.Exec(ctx, `SET LOCAL session_replication_role = replica`); err != nil {
+			return err
+		}
+		_, err := t.Exec(ctx, `WITH gone AS (DELETE FROM operation WHERE id = ANY ($1)) DELETE FROM adapter WHERE name = $2`,
+			operations, deadName)
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("forget operations: %w", err)
+	}
+	return nil
+}
+
 // Wake tells the workers, as whoever accepts an operation does, that the queue has something new.
 func (s *Set) Wake(ctx context.Context) error {
 	if _, err := s.Admin.Exec(ctx, `SELECT pg_notify('app_platform_wake', 'bench|' || $1)`, event.QueueTopic); err != nil {

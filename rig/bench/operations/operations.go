@@ -19,6 +19,7 @@ var Subjects = []kit.Subject{
 	{Name: "memory", Measure: on(measureMemory)},
 	{Name: "waiting", Measure: on(measureWaiting)},
 	{Name: "fairness", Measure: on(measureFairness)},
+	{Name: "bulkheads", Measure: on(measureBulkheads)},
 }
 
 // on makes a measurement of this package one of the kit's.

@@ -73,40 +73,42 @@ func knows(kinds, plans string) string {
 		`::text[]) ELSE step_plan = ANY (` + plans + `::text[]) END)`
 }
 
-// beyond is greater than every project's id: from there the next step along the index is to another tenant.
+// beyond is greater than every id: from there the next step along the index is to another tenant, or to another adapter.
 const beyond = `'zzzz'`
 
-// steppedSQL steps from project to project with open operations along the index, passing the tenants in full over in
-// one step each: it costs the projects that it finds, and nothing of any backlog. It begins when the condition holds.
-func steppedSQL(condition, full string) string {
+// steppedSQL steps from project to project with open operations along the index, for each adapter, passing the tenants in full
+// and the adapters in crowded over in one step each: it costs the projects that it finds, and nothing of any backlog. It
+// begins when the condition holds.
+func steppedSQL(condition, full, crowded string) string {
 	return `project AS (
-	(SELECT tenant_id, project_id, 1 AS place FROM operation WHERE ` + condition + ` AND ` + unclaimed + `
-	ORDER BY tenant_id, project_id LIMIT 1)
+	(SELECT adapter_name, tenant_id, project_id, 1 AS place FROM operation WHERE ` + condition + ` AND ` + unclaimed + `
+	ORDER BY adapter_name, tenant_id, project_id LIMIT 1)
 	UNION ALL
-	SELECT next.tenant_id, next.project_id, p.place + 1 FROM project p, LATERAL (
-		SELECT tenant_id, project_id FROM operation
-		WHERE ` + unclaimed + ` AND (tenant_id, project_id) > (p.tenant_id,
-			CASE WHEN p.tenant_id = ANY (` + full + `::text[]) THEN ` + beyond + ` ELSE p.project_id END)
-		ORDER BY tenant_id, project_id LIMIT 1) next
+	SELECT next.adapter_name, next.tenant_id, next.project_id, p.place + 1 FROM project p, LATERAL (
+		SELECT adapter_name, tenant_id, project_id FROM operation
+		WHERE ` + unclaimed + ` AND (adapter_name, tenant_id, project_id) > (p.adapter_name,
+			CASE WHEN p.adapter_name = ANY (` + crowded + `::text[]) THEN ` + beyond + ` ELSE p.tenant_id END,
+			CASE WHEN p.adapter_name = ANY (` + crowded + `::text[]) OR p.tenant_id = ANY (` + full + `::text[]) THEN ` + beyond + ` ELSE p.project_id END)
+		ORDER BY adapter_name, tenant_id, project_id LIMIT 1) next
 	WHERE p.place < ` + claimProjects + `
 )`
 }
 
 // claimSQL takes due operations that the worker knows. They take turns by tenant, and within a tenant by project, so
-// that a backlog delays nobody but its owner. Behind a backlog that fills the window, and whenever a tenant has its
-// most, the projects are found by stepping from one to the next along the index, which costs what they are and not what
+// that a backlog delays nobody but its owner. Behind a backlog that fills the window, and whenever a tenant or an adapter
+// has its most, the projects are found by stepping from one to the next along the index, which costs what they are and not what
 // the backlog is. An operation that nobody has begun is given the worker's plan ($7), and is carried on by that plan
 // alone.
 var claimSQL = `WITH RECURSIVE due AS MATERIALIZED (
 	SELECT id, tenant_id, project_id, next_run_at FROM operation
-	WHERE cardinality($3::text[]) = 0 AND ` + unclaimed + ` AND next_run_at <= now() AND ` + knows("$5", "$6") + `
+	WHERE cardinality($3::text[]) + cardinality($8::text[]) = 0 AND ` + unclaimed + ` AND next_run_at <= now() AND ` + knows("$5", "$6") + `
 	ORDER BY next_run_at, id LIMIT ` + claimWindow + `
-), ` + steppedSQL(`(cardinality($3::text[]) > 0 OR NOT $4::bool AND (SELECT count(*) FROM due) = `+claimWindow+`)`, "$3") + `, others AS MATERIALIZED (
+), ` + steppedSQL(`(cardinality($3::text[]) + cardinality($8::text[]) > 0 OR NOT $4::bool AND (SELECT count(*) FROM due) = `+claimWindow+`)`, "$3", "$8") + `, others AS MATERIALIZED (
 	SELECT o.* FROM project p, LATERAL (
 		SELECT id, tenant_id, project_id, next_run_at FROM operation
-		WHERE tenant_id = p.tenant_id AND project_id = p.project_id AND ` + unclaimed + ` AND next_run_at <= now() AND ` + knows("$5", "$6") + `
-		ORDER BY next_run_at, id LIMIT CASE WHEN cardinality($3::text[]) > 0 THEN $2 ELSE ` + claimEach + ` END) o
-	WHERE p.tenant_id <> ALL ($3::text[]) AND p.project_id NOT IN (SELECT project_id FROM due)
+		WHERE adapter_name = p.adapter_name AND tenant_id = p.tenant_id AND project_id = p.project_id AND ` + unclaimed + ` AND next_run_at <= now() AND ` + knows("$5", "$6") + `
+		ORDER BY next_run_at, id LIMIT CASE WHEN cardinality($3::text[]) + cardinality($8::text[]) > 0 THEN $2 ELSE ` + claimEach + ` END) o
+	WHERE p.tenant_id <> ALL ($3::text[]) AND p.adapter_name <> ALL ($8::text[]) AND p.project_id NOT IN (SELECT project_id FROM due)
 ), by_project AS (
 	SELECT *, row_number() OVER (PARTITION BY project_id ORDER BY next_run_at, id) AS turn
 	FROM (SELECT * FROM due UNION ALL SELECT * FROM others) found
@@ -128,12 +130,13 @@ FROM picked WHERE operation.id = picked.id RETURNING ` + heldColumns
 var nextDueSQL = `SELECT extract(epoch FROM next_run_at - now())::float8 FROM operation
 	WHERE ` + unclaimed + ` AND ` + knows("$1", "$2") + ` ORDER BY next_run_at LIMIT 1`
 
-// nextBesideSQL is nextDueSQL beside tenants that have their most ($3), whose backlogs cost it nothing.
-var nextBesideSQL = `WITH RECURSIVE ` + steppedSQL("true", "$3") + `
+// nextBesideSQL is nextDueSQL beside tenants ($3) and adapters ($4) that have their most, whose backlogs cost it nothing.
+var nextBesideSQL = `WITH RECURSIVE ` + steppedSQL("true", "$3", "$4") + `
 	SELECT extract(epoch FROM min(o.next_run_at) - now())::float8 FROM project p, LATERAL (
-		SELECT next_run_at FROM operation WHERE tenant_id = p.tenant_id AND project_id = p.project_id AND ` + unclaimed + ` AND ` + knows("$1", "$2") + `
+		SELECT next_run_at FROM operation WHERE adapter_name = p.adapter_name AND tenant_id = p.tenant_id AND project_id = p.project_id
+			AND ` + unclaimed + ` AND ` + knows("$1", "$2") + `
 		ORDER BY next_run_at LIMIT 1) o
-	WHERE p.tenant_id <> ALL ($3::text[]) HAVING count(*) > 0`
+	WHERE p.tenant_id <> ALL ($3::text[]) AND p.adapter_name <> ALL ($4::text[]) HAVING count(*) > 0`
 
 // claimSettings are for the claim alone. One that a crash of the database forgets was not made: whoever
 // claims then has another name, or finds that it carries the operation already; so nobody waits for the
@@ -150,8 +153,8 @@ const claimSettings = `SELECT set_config('synchronous_commit', 'off', true), set
 type Want struct {
 	// Limit is the most it takes.
 	Limit int
-	// Full are tenants that are passed over.
-	Full []string
+	// Full are tenants that are passed over, Crowded adapters.
+	Full, Crowded []string
 	// Narrow leaves out the look behind a backlog, for workers that had one a moment ago.
 	Narrow bool
 	// Begin are the step plans, by kind, that the worker begins operations with. Other kinds are left to other builds.
@@ -177,10 +180,7 @@ func (w Want) known() (kinds, plans []string, begin []byte, err error) {
 func Claim(ctx context.Context, pool *pgxpool.Pool, worker ids.ID, want Want) (held []*Held, next time.Duration,
 	err error) {
 	next = 24 * time.Hour
-	full := want.Full
-	if full == nil {
-		full = []string{}
-	}
+	full, crowded := append([]string{}, want.Full...), append([]string{}, want.Crowded...)
 	kinds, plans, begin, err := want.known()
 	if err != nil {
 		return nil, 0, fmt.Errorf("encode step plans: %w", err)
@@ -188,13 +188,13 @@ func Claim(ctx context.Context, pool *pgxpool.Pool, worker ids.ID, want Want) (h
 	batch := &pgx.Batch{}
 	batch.Queue(claimSettings)
 	batch.Queue(claimSQL, worker, want.Limit, full, want.Narrow, kinds, plans,
-		string(begin)).Query(func(found pgx.Rows) (err error) {
+		string(begin), crowded).Query(func(found pgx.Rows) (err error) {
 		held, err = pgx.CollectRows(found, scanHeld)
 		return err
 	})
 	sql, args := nextDueSQL, []any{kinds, plans}
-	if len(full) > 0 {
-		sql, args = nextBesideSQL, append(args, full)
+	if len(full)+len(crowded) > 0 {
+		sql, args = nextBesideSQL, append(args, full, crowded)
 	}
 	batch.Queue(sql, args...).Query(func(found pgx.Rows) error {
 		seconds, err := pgx.CollectRows(found, pgx.RowTo[float64])

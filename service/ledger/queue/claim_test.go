@@ -70,6 +70,23 @@ func TestATenantThatHasItsMostIsPassedOver(t *testing.T) {
 	require.Greater(t, next, time.Hour, "what is passed over is nothing to look again for")
 }
 
+func TestAnAdapterThatHasItsMostIsPassedOver(t *testing.T) {
+	t.Parallel()
+	kit := platformtest.New(t)
+	project, other := kit.Project(kit.Tenant()), kit.Project(kit.Tenant())
+	fill(kit, project, 200, time.Hour)
+	fill(kit, other, 1, time.Second)
+	kit.SQL(`UPDATE operation SET adapter_name = 'slow'`)
+	kit.SQL(`UPDATE operation SET adapter_name = 'well' WHERE id LIKE '%\_100' OR project_id = $1`, other.ID)
+	want := queue.Want{Limit: 4, Crowded: []string{"slow"}}
+	require.Equal(t, map[ids.ID]int{project.ID: 1, other.ID: 1}, claimed(t, kit, want),
+		"what its tenant has on other adapters is claimed")
+	_, next, err := queue.Claim(t.Context(), kit.DB.Worker(), ids.New(ids.Worker), want)
+	require.NoError(t, err)
+	require.Greater(t, next, time.Hour, "what is passed over is nothing to look again for")
+	require.Equal(t, map[ids.ID]int{project.ID: 4}, claimed(t, kit, queue.Want{Limit: 4}))
+}
+
 func TestOperationsThatAreNotDueAreLeftAndTheirMomentIsTold(t *testing.T) {
 	t.Parallel()
 	kit := platformtest.New(t)

@@ -10,7 +10,7 @@ import (
 	"github.com/gpuaas/app-platform/service/ledger/queue"
 )
 
-func TestTheBacklogOfAFullTenantCostsAClaimNothing(t *testing.T) {
+func TestTheBacklogOfWhoHasItsMostCostsAClaimNothing(t *testing.T) {
 	t.Parallel()
 	kit := platformtest.New(t)
 	crowd, lone := kit.Project(kit.Tenant()), kit.Project(kit.Tenant())
@@ -19,13 +19,17 @@ func TestTheBacklogOfAFullTenantCostsAClaimNothing(t *testing.T) {
 			SELECT 'op_' || right($1, 12) || '_' || n, tenant_id, id, 'ALLOCATION_RELEASE', 'PENDING', 'USER', 'u', 'c', now() - interval '1 hour',
 				now() + interval '1 hour', now() FROM project, generate_series(1, $2::int) n WHERE id = $1`, project, count)
 	}
-	full, none := []string{string(crowd.TenantID)}, []string{}
+	kit.SQL(`UPDATE operation SET adapter_name = CASE tenant_id WHEN $1 THEN 'slow' ELSE 'well' END`, crowd.TenantID)
+	kit.SQL(`VACUUM ANALYZE operation`)
+	full, slow, none := []string{string(crowd.TenantID)}, []string{"slow"}, []string{}
 	for name, call := range map[string]struct {
 		sql  string
 		args []any
 	}{
-		"the claim":    {queue.ClaimSQL, []any{"wrk_1", 4, full, true, none, none, "null"}},
-		"the next due": {queue.NextBesideSQL, []any{none, none, full}},
+		"the claim beside a full tenant":     {queue.ClaimSQL, []any{"wrk_1", 4, full, true, none, none, "null", none}},
+		"the next due beside one":            {queue.NextBesideSQL, []any{none, none, full, none}},
+		"the claim beside a crowded adapter": {queue.ClaimSQL, []any{"wrk_1", 4, none, true, none, none, "null", slow}},
+		"the next due beside such a one":     {queue.NextBesideSQL, []any{none, none, none, slow}},
 	} {
 		transaction, err := kit.DB.Worker().Begin(t.Context())
 		require.NoError(t, err)

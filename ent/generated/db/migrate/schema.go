@@ -1087,9 +1087,9 @@ var (
 				},
 			},
 			{
-				Name:    "operation_due_by_project",
+				Name:    "operation_due_by_adapter",
 				Unique:  false,
-				Columns: []*schema.Column{OperationColumns[1], OperationColumns[2], OperationColumns[38], OperationColumns[0], OperationColumns[5], OperationColumns[36]},
+				Columns: []*schema.Column{OperationColumns[8], OperationColumns[1], OperationColumns[2], OperationColumns[38], OperationColumns[0], OperationColumns[5], OperationColumns[36]},
 				Annotation: &entsql.IndexAnnotation{
 					Where: "((ended_at IS NULL) AND (claimed_by IS NULL))",
 				},
@@ -1743,6 +1743,7 @@ var (
 		{Name: "host", Type: field.TypeString, Default: "", SchemaType: map[string]string{"postgres": "text"}},
 		{Name: "kinds", Type: field.TypeJSON, Nullable: true},
 		{Name: "plans", Type: field.TypeJSON, Nullable: true},
+		{Name: "busy_adapters", Type: field.TypeJSON, Nullable: true},
 		{Name: "heartbeat_at", Type: field.TypeTime},
 		{Name: "created_at", Type: field.TypeTime},
 	}

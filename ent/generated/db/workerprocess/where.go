@@ -155,6 +155,16 @@ func PlansNotNil() predicate.WorkerProcess {
 	return predicate.WorkerProcess(sql.FieldNotNull(FieldPlans))
 }
 
+// BusyAdaptersIsNil applies the IsNil predicate on the "busy_adapters" field.
+func BusyAdaptersIsNil() predicate.WorkerProcess {
+	return predicate.WorkerProcess(sql.FieldIsNull(FieldBusyAdapters))
+}
+
+// BusyAdaptersNotNil applies the NotNil predicate on the "busy_adapters" field.
+func BusyAdaptersNotNil() predicate.WorkerProcess {
+	return predicate.WorkerProcess(sql.FieldNotNull(FieldBusyAdapters))
+}
+
 // HeartbeatAtEQ applies the EQ predicate on the "heartbeat_at" field.
 func HeartbeatAtEQ(v time.Time) predicate.WorkerProcess {
 	return predicate.WorkerProcess(sql.FieldEQ(FieldHeartbeatAt, v))

@@ -19,6 +19,8 @@ const (
 	FieldKinds = "kinds"
 	// FieldPlans holds the string denoting the plans field in the database.
 	FieldPlans = "plans"
+	// FieldBusyAdapters holds the string denoting the busy_adapters field in the database.
+	FieldBusyAdapters = "busy_adapters"
 	// FieldHeartbeatAt holds the string denoting the heartbeat_at field in the database.
 	FieldHeartbeatAt = "heartbeat_at"
 	// FieldCreatedAt holds the string denoting the created_at field in the database.
@@ -33,6 +35,7 @@ var Columns = []string{
 	FieldHost,
 	FieldKinds,
 	FieldPlans,
+	FieldBusyAdapters,
 	FieldHeartbeatAt,
 	FieldCreatedAt,
 }
