@@ -73,6 +73,7 @@ func TestASlurmClusterComesUpRunsAJobAndLeavesNothing(t *testing.T) {
 	act(t, ctx, c, instance, "queue.submit", map[string]any{"name": "hello",
 		"script": "#!/bin/bash\nhostname\necho done-by-slurm\n"}, &submitted)
 	awaitJob(t, ctx, c, instance, strings.Trim(string(submitted.JobID), `"`))
+	requireToldOfMemory(t, ctx, c, instance)
 
 	members := memberIDs(t, ctx, c, instance)
 	requireTraces(t, ctx, members)
@@ -82,6 +83,38 @@ func TestASlurmClusterComesUpRunsAJobAndLeavesNothing(t *testing.T) {
 	require.Equal(t, gql.InstanceStatusStopped, gone.Instance.Status)
 	require.NotNil(t, gone.Instance.ReleasedAt)
 	requireGone(t, ctx, members)
+}
+
+// requireToldOfMemory lets a job take all memory of its member's slice, and requires that the kernel ends what takes it and
+// nothing else, and that the instance's timeline says so.
+func requireToldOfMemory(t *testing.T, ctx context.Context, c *client.Client, instance string) {
+	t.Helper()
+	var submitted struct {
+		JobID json.RawMessage `json:"jobId"`
+	}
+	act(t, ctx, c, instance, "queue.submit", map[string]any{"name": "greedy",
+		"script": "#!/bin/bash\ntail /dev/zero\n[ $? = 137 ]\n"}, &submitted)
+	awaitJob(t, ctx, c, instance, strings.Trim(string(submitted.JobID), `"`)) // the script itself lives on
+	watching, stop := context.WithTimeout(ctx, time.Minute)
+	defer stop()
+	for event, err := range c.Timeline(watching, instance, "") {
+		require.NoError(t, err)
+		if event.Type != "apps.instance.member_out_of_memory" {
+			continue
+		}
+		require.NotNil(t, event.MemberId)
+		require.Contains(t, memberIDs(t, ctx, c, instance), *event.MemberId)
+		require.Contains(t, event.Message, "had no memory left: the kernel of its node killed 1 of its processes")
+		require.JSONEq(t, "1", string(payloadOf(t, event)["killed"]))
+		return
+	}
+	require.Fail(t, "the timeline does not tell of it")
+}
+
+func payloadOf(t *testing.T, event *gql.Event) (payload map[string]json.RawMessage) {
+	t.Helper()
+	require.NoError(t, json.Unmarshal(event.Payload, &payload))
+	return payload
 }
 
 // awaitJob waits until the queue says that the job has completed.

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -64,6 +65,7 @@ func (s *Stack) startNode(ctx context.Context, name string) error {
 		address,
 		"--enrol-token-file", filepath.Join(node.State, "enrol-token"),
 		"--gpus", nodeGPUs, "--gpu-model", nodeGPUModel, "--simulated-gpus", "--region", nodeRegion, "--sku", nodeSKU,
+		"--memory-mib", strconv.Itoa(s.config.NodeMemoryMiB),
 	}
 	if s.Network() == nil {
 		command = append(command, "--no-namespaces", "--single-tenant") // the lab's tenants trust each other

@@ -42,6 +42,8 @@ type Config struct {
 	Roles []string
 	// Nodes is how many local nodes; without namespaces there is one.
 	Nodes int
+	// NodeMemoryMiB is the memory that each local node declares, in MiB; 0 is all of this machine's.
+	NodeMemoryMiB int
 	// Plain makes the local node without namespaces, also as root.
 	Plain bool
 	// Throwaway is for tests: the database need not survive a crash.

@@ -33,7 +33,8 @@ type standin struct {
 	minted    int
 	enrolled  gql.EnrolNodeInput
 	beats     int
-	kills     []gql.MemoryKillsInput // of all heartbeats
+	kills     []gql.MemoryKillsInput  // of all heartbeats
+	inventory *gql.NodeInventoryInput // the last one
 	tasks     map[string]*standTask
 	order     []string
 	streams   map[*websocket.Conn]*sync.Mutex
@@ -177,6 +178,9 @@ func (s *standin) answer(operation, token string, input json.RawMessage) (any, *
 		var beat gql.NodeHeartbeatInput
 		_ = json.Unmarshal(input, &beat)
 		s.kills = append(s.kills, beat.MemoryKills...)
+		if beat.Inventory != nil {
+			s.inventory = beat.Inventory
+		}
 		return map[string]any{"id": "nod_1"}, nil
 	case "ReportNodeTask":
 		return s.report(input)
