@@ -94,7 +94,7 @@ func (p *platform) api(ctx context.Context, group *errgroup.Group, gate *gate, m
 	if err != nil {
 		return err
 	}
-	resolver, err := p.resolver(sentinel, feeds)
+	resolver, err := p.resolver(ctx, sentinel, feeds)
 	if err != nil {
 		return err
 	}

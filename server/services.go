@@ -43,8 +43,8 @@ import (
 	"github.com/gpuaas/app-platform/workers"
 )
 
-// resolver is the root of the API with every service.
-func (p *platform) resolver(sentinel *live.Sentinel, feeds *event.Feeds) (*graph.Resolver, error) {
+// resolver is the root of the API with every service. When ctx ends, no request waits for news any more.
+func (p *platform) resolver(ctx context.Context, sentinel *live.Sentinel, feeds *event.Feeds) (*graph.Resolver, error) {
 	policy, err := dial.ParsePolicy(strings.Join(p.config.AdapterHosts, ","))
 	if err != nil {
 		return nil, err
@@ -79,7 +79,7 @@ func (p *platform) resolver(sentinel *live.Sentinel, feeds *event.Feeds) (*graph
 		Canaries:    &canary.Service{DB: p.db},
 		Adapters:    &adapter.Service{DB: p.db, Describe: calls.Describe, Allow: allowAddress(policy), Trust: p.trust},
 		Allocations: &allocation.Service{DB: p.db},
-		Nodes:       &node.Service{DB: p.db, Hub: p.hub},
+		Nodes:       &node.Service{DB: p.db, Hub: p.hub, Stopping: ctx.Done()},
 		Tasks:       &task.Service{DB: p.db, Hub: p.hub},
 		Instances:   instances,
 		Members:     members,

@@ -67,6 +67,8 @@ func (s *Service) await(ctx context.Context, node ids.ID, view *nodenet.View, ov
 		return true, nil
 	case <-over:
 		return false, nil
+	case <-s.Stopping: // the agent asks another process, and this one's stop waits for nobody
+		return false, nil
 	case <-ctx.Done():
 		return false, ctx.Err()
 	}

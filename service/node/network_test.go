@@ -109,6 +109,22 @@ func TestMembersHaveAnAddressWhereTheirNodeGivesOne(t *testing.T) {
 	}
 }
 
+func TestNobodyWaitsForANetworkInAProcessThatEnds(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	_, agent := b.walled()
+	view, err := b.Network(agent, "", 0)
+	require.NoError(t, err)
+	stopping := make(chan struct{})
+	close(stopping)
+	ending := &node.Service{DB: b.DB, Hub: b.Hub, Stopping: stopping}
+	ctx, cancel := context.WithTimeout(agent, 10*time.Second)
+	defer cancel()
+	again, err := ending.Network(ctx, view.Version, 20)
+	require.NoError(t, err, "answered, not cut")
+	require.Equal(t, view.Version, again.Version)
+}
+
 func TestANodeIsToldOfItsOwnInstancesAndOfAcceptedShares(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)

@@ -22,6 +22,8 @@ type Service struct {
 	DB *tx.DB
 	// Hub wakes whoever waits for a change of the network.
 	Hub *event.Hub
+	// Stopping is closed when the process ends: whoever waits is answered at once. Nil never is.
+	Stopping <-chan struct{}
 	// CredentialLife is how long a node's credential works; 0 means 24 hours.
 	CredentialLife time.Duration
 }
