@@ -69,6 +69,8 @@ type Config struct {
 	OIDC OIDCConfig
 	// Edge is what stands between the network and the API.
 	Edge EdgeConfig
+	// Clock is this machine's; nil means the system's. It is compared with the database's, and decides nothing.
+	Clock func() time.Time
 }
 
 // Defaults is the configuration before flags.

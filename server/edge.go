@@ -226,11 +226,23 @@ func ended(err error) error {
 // shutDown waits for the end of ctx, and then for the requests under way, for a while.
 func (p *platform) shutDown(ctx context.Context, server *http.Server) error {
 	<-ctx.Done()
-	stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), p.config.StopTimeout)
+	within := p.stopWithin(context.Cause(ctx))
+	stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), within)
 	defer cancel()
 	if err := server.Shutdown(stopping); err == nil || !errors.Is(err, context.DeadlineExceeded) {
 		return err
 	}
-	p.log.Warn("requests under way did not end in time; they are cut", "after", p.config.StopTimeout)
+	p.log.Warn("requests under way did not end in time; they are cut", "after", within)
 	return server.Close()
+}
+
+// skewStop is how long requests under way get in a process whose clock is off: it must have stopped within ten seconds.
+const skewStop = 4 * time.Second
+
+// stopWithin is how long requests under way get when the process stops for the cause.
+func (p *platform) stopWithin(cause error) time.Duration {
+	if errors.Is(cause, tx.ErrSkew) {
+		return min(p.config.StopTimeout, skewStop)
+	}
+	return p.config.StopTimeout
 }

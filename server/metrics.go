@@ -17,6 +17,10 @@ func (p *platform) count(registry *prometheus.Registry) {
 		publish(registry, "app_platform_webhook_"+reading.Name, reading.Help, reading.Total, reading.Value)
 	}
 	registry.MustRegister(feedHolder{p.found.Holder})
+	registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "app_platform_clock_skew_seconds",
+		Help: "By how much this machine's clock is certainly ahead of the database's, negative for behind; beyond 2 the process stops.",
+	}, func() float64 { return p.db.Skew().Seconds() }))
 	publish(registry, "app_platform_delivery_bytes_total", "Bytes of artifacts delivered to nodes.", true,
 		p.delivered.Bytes.Load)
 	publish(registry, "app_platform_delivery_parts_total", "Parts of artifacts delivered to nodes to their end.", true,

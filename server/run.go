@@ -129,6 +129,7 @@ func (s *Server) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return p.db.KeepTime(ctx) })
 	group.Go(func() error { return p.hub.Run(ctx) })
 	group.Go(func() error { return p.denials.Run(ctx, p.db.Worker(), p.log) })
 	group.Go(func() error { return p.reloadKeys(ctx) })
@@ -163,7 +164,7 @@ func open(ctx context.Context, config *Config, log *slog.Logger) (*platform, err
 		return nil, err
 	}
 	p := &platform{config: config, log: log, ring: ring, vault: vault, trust: trust, denials: audit.NewDenials()}
-	p.db, err = tx.Open(ctx, config.DatabaseURL, tx.Options{Connections: config.Connections, Denials: p.denials})
+	p.db, err = tx.Open(ctx, config.DatabaseURL, tx.Options{Connections: config.Connections, Denials: p.denials, Now: config.Clock})
 	if err != nil {
 		return nil, err
 	}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/gpuaas/app-platform/authz/token"
 	"github.com/gpuaas/app-platform/domain/ids"
@@ -48,7 +49,7 @@ func child(dsn string) error {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
 	log := slog.New(slog.NewTextHandler(io.Discard, nil))
-	database, err := tx.Open(ctx, dsn, tx.Options{Connections: 8})
+	database, err := tx.Open(ctx, dsn, tx.Options{Connections: 8, Now: childClock()})
 	if err != nil {
 		return err
 	}
@@ -59,19 +60,25 @@ func child(dsn string) error {
 	if err != nil {
 		return err
 	}
-	return workers.Run(ctx, workers.Config{DB: database, Hub: hub, Keys: ring, Dial: dial.Loopback(),
-		PlatformURL: os.Getenv("WORKERS_TEST_URL") + "/graphql", Log: log, Pace: pace})
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return database.KeepTime(ctx) })
+	group.Go(func() error {
+		return workers.Run(ctx, workers.Config{DB: database, Hub: hub, Keys: ring, Dial: dial.Loopback(),
+			PlatformURL: os.Getenv("WORKERS_TEST_URL") + "/graphql", Log: log, Pace: pace})
+	})
+	return group.Wait()
 }
 
 // spawn starts a worker as a real process; it is killed at the end of the test at the latest.
 func (l *lab) spawn() *exec.Cmd { return l.spawnOn(l.pg.AdminDSN()) }
 
 // spawnOn starts a worker process that reaches the database at dsn.
-func (l *lab) spawnOn(dsn string) *exec.Cmd {
+func (l *lab) spawnOn(dsn string, environment ...string) *exec.Cmd {
 	l.Helper()
 	command := exec.Command(os.Args[0], "-test.run=^$")
 	command.Env = append(os.Environ(), "WORKERS_TEST_CHILD="+dsn, "WORKERS_TEST_KEYS="+l.keyDir,
 		"WORKERS_TEST_URL="+l.platform.URL)
+	command.Env = append(command.Env, environment...)
 	command.Stderr = os.Stderr
 	require.NoError(l.TB, command.Start())
 	l.Cleanup(func() {

@@ -86,10 +86,11 @@ func (l *lab) processes(n int) map[ids.ID]*exec.Cmd {
 	return known
 }
 
-// another starts a worker process that reaches the database at dsn, and waits for its row; it is added to those known.
-func (l *lab) another(known map[ids.ID]*exec.Cmd, dsn string) (id ids.ID) {
+// another starts a worker process that reaches the database at dsn, and waits for its row; it is added to those
+// known.
+func (l *lab) another(known map[ids.ID]*exec.Cmd, dsn string, environment ...string) (id ids.ID) {
 	l.Helper()
-	started := l.spawnOn(dsn)
+	started := l.spawnOn(dsn, environment...)
 	l.until("a worker registers", func() bool {
 		for _, row := range l.own.WorkerProcess.Query().AllX(l.Context()) {
 			if known[row.ID] == nil {

@@ -66,6 +66,7 @@ func (NodeCredential) Fields() []ent.Field {
 		instant("first_used_at", "when it was first used, which ends the earlier ones"),
 		instant("revoked_at", "when it was ended"),
 		created(),
+		sequence(),
 	}
 }
 
@@ -141,7 +142,9 @@ func (Allocation) Indexes() []ent.Index {
 type NodeTask struct{ ent.Schema }
 
 // Annotations of the table.
-func (NodeTask) Annotations() []schema.Annotation { return pipelined("node_task") }
+func (NodeTask) Annotations() []schema.Annotation {
+	return append(table("node_task"), Pipelined{Omit: map[string]bool{"seq": true}, Lists: map[string]bool{}})
+}
 
 // Mixin of the table.
 func (NodeTask) Mixin() []ent.Mixin { return []ent.Mixin{identified{}, owned{}} }
@@ -171,6 +174,7 @@ func (NodeTask) Fields() []ent.Field {
 		field.JSON("binding", &isolation.Binding{}).Optional().Comment("the walls of its member; null for a member without " +
 			"an allocation"),
 		created(),
+		sequence(),
 		instant("started_at", "when the agent began"),
 		instant("ended_at", "when it ended"),
 	}

@@ -16,7 +16,7 @@ type Operation struct{ ent.Schema }
 // Annotations of the table. Only workers read what belongs to the queue.
 func (Operation) Annotations() []schema.Annotation {
 	queue := map[string]bool{"adapter_status": true, "claimed_by": true, "failures": true, "next_run_at": true,
-		"step_plan": true}
+		"step_plan": true, "seq": true}
 	return append(table("operation"), Pipelined{Omit: queue, Lists: map[string]bool{}})
 }
 
@@ -64,6 +64,7 @@ func (Operation) Fields() []ent.Field {
 		field.Time("next_run_at").Default(now).Comment("when a worker should look at it again"),
 		field.Time("deadline"),
 		created(),
+		sequence(),
 		instant("started_at", "first claim"),
 		instant("ended_at", "end"),
 	}

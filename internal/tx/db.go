@@ -73,7 +73,7 @@ type Options struct {
 	Connections int
 	// Denials takes refusals; nil drops them.
 	Denials Denials
-	// Now is the clock; nil means the system's.
+	// Now is the process's own clock; nil means the system's. It is compared with the database's, and decides nothing.
 	Now func() time.Time
 	// Tracer sees every statement; nil for nobody.
 	Tracer pgx.QueryTracer
@@ -88,6 +88,7 @@ type DB struct {
 	api, operator, node, worker, lease, feed *pool
 
 	options  Options
+	clock    *clock
 	wakes    atomic.Pointer[Hints]
 	hints    sync.Map // a credential's fingerprint → true: the caller was last seen with platform scope
 	hinted   int
@@ -101,7 +102,8 @@ type pool struct {
 	std *sql.DB
 }
 
-// Open connects to the migrated database at dsn, an administrator's address, as each login role.
+// Open connects to the migrated database at dsn, an administrator's address, as each login role. ErrSkew when this
+// machine's clock is too far from the database's.
 func Open(ctx context.Context, dsn string, options Options) (*DB, error) {
 	if options.Connections == 0 {
 		options.Connections = 16
@@ -115,7 +117,7 @@ func Open(ctx context.Context, dsn string, options Options) (*DB, error) {
 	if options.Longest == 0 {
 		options.Longest = longest
 	}
-	db := &DB{options: options}
+	db := &DB{options: options, clock: newClock(options.Now)}
 	for _, one := range []struct {
 		role        string
 		connections int
@@ -132,6 +134,10 @@ func Open(ctx context.Context, dsn string, options Options) (*DB, error) {
 			return nil, err
 		}
 		*one.into = opened
+	}
+	if err := db.setClock(ctx); err != nil {
+		db.Close()
+		return nil, err
 	}
 	return db, nil
 }
@@ -175,8 +181,9 @@ func (db *DB) Feed() *pgxpool.Pool { return db.feed.Pool }
 // API is the callers' pool, for the few calls that come before a caller is known.
 func (db *DB) API() *pgxpool.Pool { return db.api.Pool }
 
-// Now is the clock of the database's user.
-func (db *DB) Now() time.Time { return db.options.Now().UTC().Truncate(time.Microsecond) }
+// Now is the database's time, whatever this machine's clock says: of all processes alike, in the microseconds that the
+// database keeps.
+func (db *DB) Now() time.Time { return db.clock.now().UTC().Truncate(time.Microsecond) }
 
 // SetHints sets the receiver of hints; until then they are dropped. It is a setter because the hub that receives them
 // listens on the open database. It may be called while transactions run.

@@ -14,8 +14,8 @@ import (
 )
 
 // enterSQL learns who is calling and sets the scope that the policies read.
-const enterSQL = `SELECT subject_kind, subject_id, subject_name, tenant, project, bindings, allow, expires, limits
-	FROM platform.enter($1, $2, $3)`
+const enterSQL = `SELECT subject_kind, subject_id, subject_name, tenant, project, bindings, allow, expires, limits,
+	clock_timestamp() FROM platform.enter($1, $2, $3)`
 
 // expired is the kind that platform.enter answers for a key that was good once.
 const expired = "EXPIRED"
@@ -30,15 +30,17 @@ type entered struct {
 	kind, id, name, tenant, project *string
 	bindings, allow, limits         []byte
 	expires                         *time.Time
+	now                             time.Time // the database's
 }
 
 func (e *entered) scan(row pgx.Row) error {
-	return row.Scan(&e.kind, &e.id, &e.name, &e.tenant, &e.project, &e.bindings, &e.allow, &e.expires, &e.limits)
+	return row.Scan(&e.kind, &e.id, &e.name, &e.tenant, &e.project, &e.bindings, &e.allow, &e.expires, &e.limits, &e.now)
 }
 
 // actor is the caller with its rights; UNAUTHENTICATED when the credential named nobody, TOKEN_EXPIRED
 // when it is a key or a signed token that has ended by its time.
-func (e *entered) actor(credential Credential, cache *actorCache, now time.Time) (*authz.Actor, error) {
+func (e *entered) actor(credential Credential, cache *actorCache) (*authz.Actor, error) {
+	now := e.now.UTC()
 	switch {
 	case e.kind == nil:
 		return nil, errUnknown()

@@ -39,6 +39,7 @@ func (t *Tx) pipeline(ctx context.Context, reads func(*pgx.Batch),
 	fn func(context.Context, *Tx, *pgx.Batch) error) error {
 	first, writes := &pgx.Batch{}, &pgx.Batch{}
 	first.Queue("BEGIN")
+	first.Queue(nowSQL).QueryRow(t.setNow)
 	reads(first)
 	if err := t.conn.SendBatch(ctx, first).Close(); err != nil {
 		return err

@@ -72,7 +72,7 @@ func (db *DB) readFrom(ctx context.Context, from *pool, credential Credential, q
 		}
 		return nil, db.beyondNode(from, refusedText(fmt.Errorf("read: %w", err)))
 	}
-	return caller.actor(credential, &db.actors, db.Now())
+	return caller.actor(credential, &db.actors)
 }
 
 // Rows makes a Query that collects every row into a slice, with scan for each.

@@ -30,7 +30,7 @@ type Tx struct {
 	Actor *authz.Actor
 	// Request is what ties the call to its traces.
 	Request authz.RequestInfo
-	// Now is the transaction's one moment, in the microseconds that the database keeps.
+	// Now is the transaction's one moment, by the database's clock.
 	Now time.Time
 
 	database *DB
@@ -97,6 +97,9 @@ func contended(err error) error {
 func (d *DB) As(ctx context.Context, actor *authz.Actor, fn func(ctx context.Context, t *Tx) error) error {
 	return d.retry(func() error {
 		return d.inTx(ctx, d.worker, "BEGIN", func(ctx context.Context, t *Tx) error {
+			if err := t.setNow(t.conn.QueryRow(ctx, nowSQL)); err != nil {
+				return err
+			}
 			t.Actor = actor
 			return fn(ctx, t)
 		})
@@ -116,7 +119,8 @@ func (d *DB) writeFrom(ctx context.Context, from *pool, credential Credential,
 			credential.hash)); err != nil {
 			return fmt.Errorf("enter: %w", err)
 		}
-		actor, err := caller.actor(credential, &d.actors, t.Now)
+		t.Now = caller.now.UTC()
+		actor, err := caller.actor(credential, &d.actors)
 		tell(ctx, err)
 		if err != nil {
 			return err
@@ -195,9 +199,20 @@ func refusedText(err error) error {
 
 func (d *DB) newTx(ctx context.Context, reserved *sql.Conn, conn *pgx.Conn) *Tx {
 	return &Tx{
-		Request: authz.Request(ctx), Now: d.Now(), database: d, conn: conn,
+		Request: authz.Request(ctx), database: d, conn: conn,
 		Client: db.NewClient(db.Driver(joined{entsql.NewDriver(dialect.Postgres, entsql.Conn{ExecQuerier: reserved})})),
 	}
+}
+
+// nowSQL reads the transaction's moment.
+const nowSQL = `SELECT clock_timestamp()`
+
+func (t *Tx) setNow(row pgx.Row) error {
+	if err := row.Scan(&t.Now); err != nil {
+		return fmt.Errorf("read the database's clock: %w", err)
+	}
+	t.Now = t.Now.UTC()
+	return nil
 }
 
 // joined is Ent's driver inside a transaction: what Ent would wrap in one of its own, such as an

@@ -68,7 +68,11 @@ func bootstrap(ctx context.Context, t pgx.Tx, email, name string) (*Bootstrapped
 	if err != nil {
 		return nil, err
 	}
-	out := &Bootstrapped{UserID: operator, ExpiresAt: time.Now().UTC().Truncate(time.Microsecond).Add(codeTTL)}
+	var now time.Time
+	if err := t.QueryRow(ctx, `SELECT now()`).Scan(&now); err != nil {
+		return nil, fmt.Errorf("read the database's clock: %w", err)
+	}
+	out := &Bootstrapped{UserID: operator, ExpiresAt: now.UTC().Add(codeTTL)}
 	if operator == "" {
 		out.Created = true
 		if out.UserID, err = makeOperator(ctx, t, email, name); err != nil {
@@ -76,7 +80,7 @@ func bootstrap(ctx context.Context, t pgx.Tx, email, name string) (*Bootstrapped
 		}
 	}
 	text, secret := token.Mint(token.Bootstrap)
-	if _, err := t.Exec(ctx, insertCode, secret.ID, out.UserID, secret.Hash, out.ExpiresAt, time.Now()); err != nil {
+	if _, err := t.Exec(ctx, insertCode, secret.ID, out.UserID, secret.Hash, out.ExpiresAt, now); err != nil {
 		return nil, fmt.Errorf("create login code: %w", err)
 	}
 	out.Code = text

@@ -46,7 +46,9 @@ type Process struct {
 	kinds, plans []string
 	// busy are the adapters that operations wait for here; nil for none.
 	busy func() []string
-	// claiming is when the engine began the claim that has not succeeded yet, in Unix nanoseconds; 0 when none is under way.
+	// since is when the process began, and claiming when the engine began the claim that has not succeeded yet, in
+	// nanoseconds since then; 0 when none is under way.
+	since    time.Time
 	claiming atomic.Int64
 	// beats counts the heartbeats since the last one that failed; Run's own.
 	beats int
@@ -58,7 +60,7 @@ func New(db *tx.DB, log *slog.Logger) *Process {
 	if err != nil {
 		host = "unknown"
 	}
-	return &Process{id: ids.New(ids.Worker), db: db, log: log, host: fmt.Sprintf("%s/%d", host, os.Getpid())}
+	return &Process{id: ids.New(ids.Worker), since: time.Now(), db: db, log: log, host: fmt.Sprintf("%s/%d", host, os.Getpid())}
 }
 
 // ID is the process's id.
@@ -127,14 +129,14 @@ var errStalled = errors.New("the engine's loop has not been able to claim for to
 // beatUnlessStalled beats, unless the engine's loop hangs. A process that can neither claim nor release must not keep
 // its claims by a heartbeat that has a connection of its own.
 func (p *Process) beatUnlessStalled(ctx context.Context) error {
-	if began := p.claiming.Load(); began != 0 && time.Since(time.Unix(0, began)) > stalledAfter {
+	if began := p.claiming.Load(); began != 0 && time.Since(p.since)-time.Duration(began) > stalledAfter {
 		return errStalled
 	}
 	return p.beat(ctx)
 }
 
 // BeginClaim notes that the loop claims; a claim that failed goes on counting.
-func (p *Process) BeginClaim() { p.claiming.CompareAndSwap(0, time.Now().UnixNano()) }
+func (p *Process) BeginClaim() { p.claiming.CompareAndSwap(0, max(1, int64(time.Since(p.since)))) }
 
 // EndClaim notes that a claim succeeded.
 func (p *Process) EndClaim() { p.claiming.Store(0) }

@@ -3,7 +3,6 @@ package lease
 import (
 	"log/slog"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -18,7 +17,8 @@ func TestAProcessWhoseLoopHangsLetsItsLeaseEnd(t *testing.T) {
 	kit.SQL(`UPDATE worker_process SET heartbeat_at = now() - interval '5 seconds'`)
 	old := `heartbeat_at < now() - interval '4 seconds'`
 
-	process.claiming.Store(time.Now().Add(-2 * stalledAfter).UnixNano())
+	process.since = process.since.Add(-2 * stalledAfter)
+	process.claiming.Store(1)
 	require.ErrorIs(t, process.beatUnlessStalled(t.Context()), errStalled)
 	process.BeginClaim()
 	require.ErrorIs(t, process.beatUnlessStalled(t.Context()), errStalled,

@@ -48,6 +48,7 @@ type finding struct {
 // place writes the tasks that are not there yet and wakes their nodes.
 func place(ctx context.Context, t *tx.Tx, op *db.Operation, orders []order) error {
 	batch := &pgx.Batch{}
+	holdMembers(batch, orders)
 	for _, one := range orders {
 		if one.member.NodeID == nil {
 			return fmt.Errorf("member %s is bound to no node", one.member.ID)
@@ -65,13 +66,23 @@ func place(ctx context.Context, t *tx.Tx, op *db.Operation, orders []order) erro
 			one.kind, spec, digest[:], one.timeout, one.key, t.Now)
 		t.Wake(event.NodeTopic(*one.member.NodeID))
 	}
-	if batch.Len() == 0 {
+	if len(orders) == 0 {
 		return nil
 	}
 	if err := t.SendBatch(ctx, batch).Close(); err != nil {
 		return fmt.Errorf("ask for node tasks: %w", err)
 	}
 	return nil
+}
+
+// holdMembers waits for whoever stores a task for one of the members right now: such a transaction holds the member, and
+// what it stores has a lower number than what follows here.
+func holdMembers(batch *pgx.Batch, orders []order) {
+	members := make([]ids.ID, len(orders))
+	for i, one := range orders {
+		members[i] = one.member.ID
+	}
+	batch.Queue(`SELECT FROM member WHERE id = ANY ($1) ORDER BY id FOR NO KEY UPDATE`, members)
 }
 
 // findings reads the platform's tasks of the operation whose key begins so.
@@ -160,20 +171,18 @@ type asker interface {
 }
 
 // LaterThan says whether a task of another's on one of the members was asked for after the first
-// proof's, or is open.
+// proof's, or is open. After is by the order in which the database wrote them: the ids of two servers are by two clocks.
 func LaterThan(ctx context.Context, from asker, op *db.Operation, proofs []ResidueProof) (later bool, err error) {
 	if len(proofs) == 0 {
 		return false, nil
 	}
-	var members []ids.ID
-	since := proofs[0].Task
+	var members, tasks []ids.ID
 	for _, proof := range proofs {
-		members = append(members, proof.Member)
-		since = min(since, proof.Task)
+		members, tasks = append(members, proof.Member), append(tasks, proof.Task)
 	}
 	err = from.QueryRow(ctx, `SELECT EXISTS (SELECT FROM node_task k WHERE `+others+
-		` AND (k.id > $4 OR k.ended_at IS NULL))`,
-		members, op.ID, keyPrefix, since).Scan(&later)
+		` AND (coalesce(k.seq, 0) > (SELECT coalesce(min(p.seq), 0) FROM node_task p WHERE p.id = ANY ($4)) OR k.ended_at IS NULL))`,
+		members, op.ID, keyPrefix, tasks).Scan(&later)
 	if err != nil {
 		return false, fmt.Errorf("look for later node tasks: %w", err)
 	}

@@ -64,7 +64,7 @@ func (w *work) follow(ctx context.Context, c *engine.Context, instance ids.ID) (
 		code, message, owner string
 	}
 	err := c.DB().Worker().QueryRow(ctx, `SELECT id, state, error_code, error_message, error_owner FROM operation
-		WHERE instance_id = $1 AND kind = 'INSTANCE_DECOMMISSION' ORDER BY id DESC LIMIT 1`, instance).
+		WHERE instance_id = $1 AND kind = 'INSTANCE_DECOMMISSION' ORDER BY coalesce(seq, 0) DESC, id DESC LIMIT 1`, instance).
 		Scan(&op.id, &op.state, &op.code, &op.message, &op.owner)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return engine.Fail(operation.Failure{Code: string(fault.FailedPrecondition), Owner: operation.OwnerUser,
@@ -112,7 +112,7 @@ func (w *work) proofOfMembers() engine.Step {
 			found, err := c.DB().Worker().Query(ctx, `SELECT m.id, m.status, n.name, t.id, t.ended_at FROM member m
 				LEFT JOIN compute_node n ON n.id = m.node_id
 				LEFT JOIN LATERAL (SELECT id, ended_at FROM node_task WHERE member_id = m.id AND kind = 'RESIDUE' AND state = 'SUCCEEDED'
-					ORDER BY id DESC LIMIT 1) t ON true
+					ORDER BY coalesce(seq, 0) DESC, id DESC LIMIT 1) t ON true
 				WHERE m.allocation_id = $1 AND (m.status <> 'REMOVED' OR EXISTS (SELECT FROM node_task k WHERE k.member_id = m.id))
 				ORDER BY m.id`, c.Op.AllocationID) // nothing was ever asked of one that has no task
 			if err != nil {

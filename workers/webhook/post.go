@@ -79,7 +79,7 @@ func (w *Worker) request(ctx context.Context, b batch, one delivery) (*http.Requ
 	if err != nil {
 		return nil, err
 	}
-	at := time.Now() // the receiver compares it with its own clock
+	at := w.DB.Now() // the receiver compares it with its own clock
 	signature, err := sdk.Sign(string(one.id), at, content, b.secrets...)
 	if err != nil {
 		return nil, err

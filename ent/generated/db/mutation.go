@@ -24693,6 +24693,8 @@ type NodeCredentialMutation struct {
 	first_used_at *time.Time
 	revoked_at    *time.Time
 	created_at    *time.Time
+	seq           *int64
+	addseq        *int64
 	clearedFields map[string]struct{}
 	done          bool
 	oldValue      func(context.Context) (*NodeCredential, error)
@@ -25045,6 +25047,76 @@ func (m *NodeCredentialMutation) ResetCreatedAt() {
 	m.created_at = nil
 }
 
+// SetSeq sets the "seq" field.
+func (m *NodeCredentialMutation) SetSeq(i int64) {
+	m.seq = &i
+	m.addseq = nil
+}
+
+// Seq returns the value of the "seq" field in the mutation.
+func (m *NodeCredentialMutation) Seq() (r int64, exists bool) {
+	v := m.seq
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldSeq returns the old "seq" field's value of the NodeCredential entity.
+// If the NodeCredential object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *NodeCredentialMutation) OldSeq(ctx context.Context) (v *int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldSeq is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldSeq requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldSeq: %w", err)
+	}
+	return oldValue.Seq, nil
+}
+
+// AddSeq adds i to the "seq" field.
+func (m *NodeCredentialMutation) AddSeq(i int64) {
+	if m.addseq != nil {
+		*m.addseq += i
+	} else {
+		m.addseq = &i
+	}
+}
+
+// AddedSeq returns the value that was added to the "seq" field in this mutation.
+func (m *NodeCredentialMutation) AddedSeq() (r int64, exists bool) {
+	v := m.addseq
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ClearSeq clears the value of the "seq" field.
+func (m *NodeCredentialMutation) ClearSeq() {
+	m.seq = nil
+	m.addseq = nil
+	m.clearedFields[nodecredential.FieldSeq] = struct{}{}
+}
+
+// SeqCleared returns if the "seq" field was cleared in this mutation.
+func (m *NodeCredentialMutation) SeqCleared() bool {
+	_, ok := m.clearedFields[nodecredential.FieldSeq]
+	return ok
+}
+
+// ResetSeq resets all changes to the "seq" field.
+func (m *NodeCredentialMutation) ResetSeq() {
+	m.seq = nil
+	m.addseq = nil
+	delete(m.clearedFields, nodecredential.FieldSeq)
+}
+
 // Where appends a list predicates to the NodeCredentialMutation builder.
 func (m *NodeCredentialMutation) Where(ps ...predicate.NodeCredential) {
 	m.predicates = append(m.predicates, ps...)
@@ -25079,7 +25151,7 @@ func (m *NodeCredentialMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *NodeCredentialMutation) Fields() []string {
-	fields := make([]string, 0, 6)
+	fields := make([]string, 0, 7)
 	if m.node_id != nil {
 		fields = append(fields, nodecredential.FieldNodeID)
 	}
@@ -25097,6 +25169,9 @@ func (m *NodeCredentialMutation) Fields() []string {
 	}
 	if m.created_at != nil {
 		fields = append(fields, nodecredential.FieldCreatedAt)
+	}
+	if m.seq != nil {
+		fields = append(fields, nodecredential.FieldSeq)
 	}
 	return fields
 }
@@ -25118,6 +25193,8 @@ func (m *NodeCredentialMutation) Field(name string) (ent.Value, bool) {
 		return m.RevokedAt()
 	case nodecredential.FieldCreatedAt:
 		return m.CreatedAt()
+	case nodecredential.FieldSeq:
+		return m.Seq()
 	}
 	return nil, false
 }
@@ -25139,6 +25216,8 @@ func (m *NodeCredentialMutation) OldField(ctx context.Context, name string) (ent
 		return m.OldRevokedAt(ctx)
 	case nodecredential.FieldCreatedAt:
 		return m.OldCreatedAt(ctx)
+	case nodecredential.FieldSeq:
+		return m.OldSeq(ctx)
 	}
 	return nil, fmt.Errorf("unknown NodeCredential field %s", name)
 }
@@ -25190,6 +25269,13 @@ func (m *NodeCredentialMutation) SetField(name string, value ent.Value) error {
 		}
 		m.SetCreatedAt(v)
 		return nil
+	case nodecredential.FieldSeq:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetSeq(v)
+		return nil
 	}
 	return fmt.Errorf("unknown NodeCredential field %s", name)
 }
@@ -25197,13 +25283,21 @@ func (m *NodeCredentialMutation) SetField(name string, value ent.Value) error {
 // AddedFields returns all numeric fields that were incremented/decremented during
 // this mutation.
 func (m *NodeCredentialMutation) AddedFields() []string {
-	return nil
+	var fields []string
+	if m.addseq != nil {
+		fields = append(fields, nodecredential.FieldSeq)
+	}
+	return fields
 }
 
 // AddedField returns the numeric value that was incremented/decremented on a field
 // with the given name. The second boolean return value indicates that this field
 // was not set, or was not defined in the schema.
 func (m *NodeCredentialMutation) AddedField(name string) (ent.Value, bool) {
+	switch name {
+	case nodecredential.FieldSeq:
+		return m.AddedSeq()
+	}
 	return nil, false
 }
 
@@ -25212,6 +25306,13 @@ func (m *NodeCredentialMutation) AddedField(name string) (ent.Value, bool) {
 // type.
 func (m *NodeCredentialMutation) AddField(name string, value ent.Value) error {
 	switch name {
+	case nodecredential.FieldSeq:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddSeq(v)
+		return nil
 	}
 	return fmt.Errorf("unknown NodeCredential numeric field %s", name)
 }
@@ -25225,6 +25326,9 @@ func (m *NodeCredentialMutation) ClearedFields() []string {
 	}
 	if m.FieldCleared(nodecredential.FieldRevokedAt) {
 		fields = append(fields, nodecredential.FieldRevokedAt)
+	}
+	if m.FieldCleared(nodecredential.FieldSeq) {
+		fields = append(fields, nodecredential.FieldSeq)
 	}
 	return fields
 }
@@ -25245,6 +25349,9 @@ func (m *NodeCredentialMutation) ClearField(name string) error {
 		return nil
 	case nodecredential.FieldRevokedAt:
 		m.ClearRevokedAt()
+		return nil
+	case nodecredential.FieldSeq:
+		m.ClearSeq()
 		return nil
 	}
 	return fmt.Errorf("unknown NodeCredential nullable field %s", name)
@@ -25271,6 +25378,9 @@ func (m *NodeCredentialMutation) ResetField(name string) error {
 		return nil
 	case nodecredential.FieldCreatedAt:
 		m.ResetCreatedAt()
+		return nil
+	case nodecredential.FieldSeq:
+		m.ResetSeq()
 		return nil
 	}
 	return fmt.Errorf("unknown NodeCredential field %s", name)
@@ -26003,6 +26113,8 @@ type NodeTaskMutation struct {
 	idempotency_key    *string
 	binding            **isolation.Binding
 	created_at         *time.Time
+	seq                *int64
+	addseq             *int64
 	started_at         *time.Time
 	ended_at           *time.Time
 	clearedFields      map[string]struct{}
@@ -27141,6 +27253,76 @@ func (m *NodeTaskMutation) ResetCreatedAt() {
 	m.created_at = nil
 }
 
+// SetSeq sets the "seq" field.
+func (m *NodeTaskMutation) SetSeq(i int64) {
+	m.seq = &i
+	m.addseq = nil
+}
+
+// Seq returns the value of the "seq" field in the mutation.
+func (m *NodeTaskMutation) Seq() (r int64, exists bool) {
+	v := m.seq
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldSeq returns the old "seq" field's value of the NodeTask entity.
+// If the NodeTask object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *NodeTaskMutation) OldSeq(ctx context.Context) (v *int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldSeq is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldSeq requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldSeq: %w", err)
+	}
+	return oldValue.Seq, nil
+}
+
+// AddSeq adds i to the "seq" field.
+func (m *NodeTaskMutation) AddSeq(i int64) {
+	if m.addseq != nil {
+		*m.addseq += i
+	} else {
+		m.addseq = &i
+	}
+}
+
+// AddedSeq returns the value that was added to the "seq" field in this mutation.
+func (m *NodeTaskMutation) AddedSeq() (r int64, exists bool) {
+	v := m.addseq
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ClearSeq clears the value of the "seq" field.
+func (m *NodeTaskMutation) ClearSeq() {
+	m.seq = nil
+	m.addseq = nil
+	m.clearedFields[nodetask.FieldSeq] = struct{}{}
+}
+
+// SeqCleared returns if the "seq" field was cleared in this mutation.
+func (m *NodeTaskMutation) SeqCleared() bool {
+	_, ok := m.clearedFields[nodetask.FieldSeq]
+	return ok
+}
+
+// ResetSeq resets all changes to the "seq" field.
+func (m *NodeTaskMutation) ResetSeq() {
+	m.seq = nil
+	m.addseq = nil
+	delete(m.clearedFields, nodetask.FieldSeq)
+}
+
 // SetStartedAt sets the "started_at" field.
 func (m *NodeTaskMutation) SetStartedAt(t time.Time) {
 	m.started_at = &t
@@ -27273,7 +27455,7 @@ func (m *NodeTaskMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *NodeTaskMutation) Fields() []string {
-	fields := make([]string, 0, 25)
+	fields := make([]string, 0, 26)
 	if m.tenant_id != nil {
 		fields = append(fields, nodetask.FieldTenantID)
 	}
@@ -27343,6 +27525,9 @@ func (m *NodeTaskMutation) Fields() []string {
 	if m.created_at != nil {
 		fields = append(fields, nodetask.FieldCreatedAt)
 	}
+	if m.seq != nil {
+		fields = append(fields, nodetask.FieldSeq)
+	}
 	if m.started_at != nil {
 		fields = append(fields, nodetask.FieldStartedAt)
 	}
@@ -27403,6 +27588,8 @@ func (m *NodeTaskMutation) Field(name string) (ent.Value, bool) {
 		return m.Binding()
 	case nodetask.FieldCreatedAt:
 		return m.CreatedAt()
+	case nodetask.FieldSeq:
+		return m.Seq()
 	case nodetask.FieldStartedAt:
 		return m.StartedAt()
 	case nodetask.FieldEndedAt:
@@ -27462,6 +27649,8 @@ func (m *NodeTaskMutation) OldField(ctx context.Context, name string) (ent.Value
 		return m.OldBinding(ctx)
 	case nodetask.FieldCreatedAt:
 		return m.OldCreatedAt(ctx)
+	case nodetask.FieldSeq:
+		return m.OldSeq(ctx)
 	case nodetask.FieldStartedAt:
 		return m.OldStartedAt(ctx)
 	case nodetask.FieldEndedAt:
@@ -27636,6 +27825,13 @@ func (m *NodeTaskMutation) SetField(name string, value ent.Value) error {
 		}
 		m.SetCreatedAt(v)
 		return nil
+	case nodetask.FieldSeq:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetSeq(v)
+		return nil
 	case nodetask.FieldStartedAt:
 		v, ok := value.(time.Time)
 		if !ok {
@@ -27673,6 +27869,9 @@ func (m *NodeTaskMutation) AddedFields() []string {
 	if m.addprogress_total != nil {
 		fields = append(fields, nodetask.FieldProgressTotal)
 	}
+	if m.addseq != nil {
+		fields = append(fields, nodetask.FieldSeq)
+	}
 	return fields
 }
 
@@ -27691,6 +27890,8 @@ func (m *NodeTaskMutation) AddedField(name string) (ent.Value, bool) {
 		return m.AddedProgressDone()
 	case nodetask.FieldProgressTotal:
 		return m.AddedProgressTotal()
+	case nodetask.FieldSeq:
+		return m.AddedSeq()
 	}
 	return nil, false
 }
@@ -27735,6 +27936,13 @@ func (m *NodeTaskMutation) AddField(name string, value ent.Value) error {
 		}
 		m.AddProgressTotal(v)
 		return nil
+	case nodetask.FieldSeq:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddSeq(v)
+		return nil
 	}
 	return fmt.Errorf("unknown NodeTask numeric field %s", name)
 }
@@ -27757,6 +27965,9 @@ func (m *NodeTaskMutation) ClearedFields() []string {
 	}
 	if m.FieldCleared(nodetask.FieldBinding) {
 		fields = append(fields, nodetask.FieldBinding)
+	}
+	if m.FieldCleared(nodetask.FieldSeq) {
+		fields = append(fields, nodetask.FieldSeq)
 	}
 	if m.FieldCleared(nodetask.FieldStartedAt) {
 		fields = append(fields, nodetask.FieldStartedAt)
@@ -27792,6 +28003,9 @@ func (m *NodeTaskMutation) ClearField(name string) error {
 		return nil
 	case nodetask.FieldBinding:
 		m.ClearBinding()
+		return nil
+	case nodetask.FieldSeq:
+		m.ClearSeq()
 		return nil
 	case nodetask.FieldStartedAt:
 		m.ClearStartedAt()
@@ -27875,6 +28089,9 @@ func (m *NodeTaskMutation) ResetField(name string) error {
 		return nil
 	case nodetask.FieldCreatedAt:
 		m.ResetCreatedAt()
+		return nil
+	case nodetask.FieldSeq:
+		m.ResetSeq()
 		return nil
 	case nodetask.FieldStartedAt:
 		m.ResetStartedAt()
@@ -27988,6 +28205,8 @@ type OperationMutation struct {
 	next_run_at          *time.Time
 	deadline             *time.Time
 	created_at           *time.Time
+	seq                  *int64
+	addseq               *int64
 	started_at           *time.Time
 	ended_at             *time.Time
 	clearedFields        map[string]struct{}
@@ -29827,6 +30046,76 @@ func (m *OperationMutation) ResetCreatedAt() {
 	m.created_at = nil
 }
 
+// SetSeq sets the "seq" field.
+func (m *OperationMutation) SetSeq(i int64) {
+	m.seq = &i
+	m.addseq = nil
+}
+
+// Seq returns the value of the "seq" field in the mutation.
+func (m *OperationMutation) Seq() (r int64, exists bool) {
+	v := m.seq
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldSeq returns the old "seq" field's value of the Operation entity.
+// If the Operation object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *OperationMutation) OldSeq(ctx context.Context) (v *int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldSeq is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldSeq requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldSeq: %w", err)
+	}
+	return oldValue.Seq, nil
+}
+
+// AddSeq adds i to the "seq" field.
+func (m *OperationMutation) AddSeq(i int64) {
+	if m.addseq != nil {
+		*m.addseq += i
+	} else {
+		m.addseq = &i
+	}
+}
+
+// AddedSeq returns the value that was added to the "seq" field in this mutation.
+func (m *OperationMutation) AddedSeq() (r int64, exists bool) {
+	v := m.addseq
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ClearSeq clears the value of the "seq" field.
+func (m *OperationMutation) ClearSeq() {
+	m.seq = nil
+	m.addseq = nil
+	m.clearedFields[operation.FieldSeq] = struct{}{}
+}
+
+// SeqCleared returns if the "seq" field was cleared in this mutation.
+func (m *OperationMutation) SeqCleared() bool {
+	_, ok := m.clearedFields[operation.FieldSeq]
+	return ok
+}
+
+// ResetSeq resets all changes to the "seq" field.
+func (m *OperationMutation) ResetSeq() {
+	m.seq = nil
+	m.addseq = nil
+	delete(m.clearedFields, operation.FieldSeq)
+}
+
 // SetStartedAt sets the "started_at" field.
 func (m *OperationMutation) SetStartedAt(t time.Time) {
 	m.started_at = &t
@@ -29959,7 +30248,7 @@ func (m *OperationMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *OperationMutation) Fields() []string {
-	fields := make([]string, 0, 42)
+	fields := make([]string, 0, 43)
 	if m.tenant_id != nil {
 		fields = append(fields, operation.FieldTenantID)
 	}
@@ -30080,6 +30369,9 @@ func (m *OperationMutation) Fields() []string {
 	if m.created_at != nil {
 		fields = append(fields, operation.FieldCreatedAt)
 	}
+	if m.seq != nil {
+		fields = append(fields, operation.FieldSeq)
+	}
 	if m.started_at != nil {
 		fields = append(fields, operation.FieldStartedAt)
 	}
@@ -30174,6 +30466,8 @@ func (m *OperationMutation) Field(name string) (ent.Value, bool) {
 		return m.Deadline()
 	case operation.FieldCreatedAt:
 		return m.CreatedAt()
+	case operation.FieldSeq:
+		return m.Seq()
 	case operation.FieldStartedAt:
 		return m.StartedAt()
 	case operation.FieldEndedAt:
@@ -30267,6 +30561,8 @@ func (m *OperationMutation) OldField(ctx context.Context, name string) (ent.Valu
 		return m.OldDeadline(ctx)
 	case operation.FieldCreatedAt:
 		return m.OldCreatedAt(ctx)
+	case operation.FieldSeq:
+		return m.OldSeq(ctx)
 	case operation.FieldStartedAt:
 		return m.OldStartedAt(ctx)
 	case operation.FieldEndedAt:
@@ -30560,6 +30856,13 @@ func (m *OperationMutation) SetField(name string, value ent.Value) error {
 		}
 		m.SetCreatedAt(v)
 		return nil
+	case operation.FieldSeq:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetSeq(v)
+		return nil
 	case operation.FieldStartedAt:
 		v, ok := value.(time.Time)
 		if !ok {
@@ -30594,6 +30897,9 @@ func (m *OperationMutation) AddedFields() []string {
 	if m.addfailures != nil {
 		fields = append(fields, operation.FieldFailures)
 	}
+	if m.addseq != nil {
+		fields = append(fields, operation.FieldSeq)
+	}
 	return fields
 }
 
@@ -30610,6 +30916,8 @@ func (m *OperationMutation) AddedField(name string) (ent.Value, bool) {
 		return m.AddedClaimEpoch()
 	case operation.FieldFailures:
 		return m.AddedFailures()
+	case operation.FieldSeq:
+		return m.AddedSeq()
 	}
 	return nil, false
 }
@@ -30646,6 +30954,13 @@ func (m *OperationMutation) AddField(name string, value ent.Value) error {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
 		m.AddFailures(v)
+		return nil
+	case operation.FieldSeq:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddSeq(v)
 		return nil
 	}
 	return fmt.Errorf("unknown Operation numeric field %s", name)
@@ -30687,6 +31002,9 @@ func (m *OperationMutation) ClearedFields() []string {
 	}
 	if m.FieldCleared(operation.FieldClaimedBy) {
 		fields = append(fields, operation.FieldClaimedBy)
+	}
+	if m.FieldCleared(operation.FieldSeq) {
+		fields = append(fields, operation.FieldSeq)
 	}
 	if m.FieldCleared(operation.FieldStartedAt) {
 		fields = append(fields, operation.FieldStartedAt)
@@ -30740,6 +31058,9 @@ func (m *OperationMutation) ClearField(name string) error {
 		return nil
 	case operation.FieldClaimedBy:
 		m.ClearClaimedBy()
+		return nil
+	case operation.FieldSeq:
+		m.ClearSeq()
 		return nil
 	case operation.FieldStartedAt:
 		m.ClearStartedAt()
@@ -30874,6 +31195,9 @@ func (m *OperationMutation) ResetField(name string) error {
 		return nil
 	case operation.FieldCreatedAt:
 		m.ResetCreatedAt()
+		return nil
+	case operation.FieldSeq:
+		m.ResetSeq()
 		return nil
 	case operation.FieldStartedAt:
 		m.ResetStartedAt()

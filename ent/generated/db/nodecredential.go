@@ -30,7 +30,9 @@ type NodeCredential struct {
 	// when it was ended
 	RevokedAt *time.Time `json:"revoked_at,omitempty"`
 	// when the row was made
-	CreatedAt    time.Time `json:"created_at,omitempty"`
+	CreatedAt time.Time `json:"created_at,omitempty"`
+	// the order in which rows were written; later is a higher number
+	Seq          *int64 `json:"seq,omitempty"`
 	selectValues sql.SelectValues
 }
 
@@ -41,6 +43,8 @@ func (*NodeCredential) scanValues(columns []string) ([]any, error) {
 		switch columns[i] {
 		case nodecredential.FieldSecretHash:
 			values[i] = new([]byte)
+		case nodecredential.FieldSeq:
+			values[i] = new(sql.NullInt64)
 		case nodecredential.FieldID, nodecredential.FieldNodeID:
 			values[i] = new(sql.NullString)
 		case nodecredential.FieldExpiresAt, nodecredential.FieldFirstUsedAt, nodecredential.FieldRevokedAt, nodecredential.FieldCreatedAt:
@@ -104,6 +108,13 @@ func (_m *NodeCredential) assignValues(columns []string, values []any) error {
 			} else if value.Valid {
 				_m.CreatedAt = value.Time
 			}
+		case nodecredential.FieldSeq:
+			if value, ok := values[i].(*sql.NullInt64); !ok {
+				return fmt.Errorf("unexpected type %T for field seq", values[i])
+			} else if value.Valid {
+				_m.Seq = new(int64)
+				*_m.Seq = value.Int64
+			}
 		default:
 			_m.selectValues.Set(columns[i], values[i])
 		}
@@ -161,6 +172,11 @@ func (_m *NodeCredential) String() string {
 	builder.WriteString(", ")
 	builder.WriteString("created_at=")
 	builder.WriteString(_m.CreatedAt.Format(time.ANSIC))
+	builder.WriteString(", ")
+	if v := _m.Seq; v != nil {
+		builder.WriteString("seq=")
+		builder.WriteString(fmt.Sprintf("%v", *v))
+	}
 	builder.WriteByte(')')
 	return builder.String()
 }

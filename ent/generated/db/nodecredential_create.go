@@ -81,6 +81,20 @@ func (_c *NodeCredentialCreate) SetNillableCreatedAt(v *time.Time) *NodeCredenti
 	return _c
 }
 
+// SetSeq sets the "seq" field.
+func (_c *NodeCredentialCreate) SetSeq(v int64) *NodeCredentialCreate {
+	_c.mutation.SetSeq(v)
+	return _c
+}
+
+// SetNillableSeq sets the "seq" field if the given value is not nil.
+func (_c *NodeCredentialCreate) SetNillableSeq(v *int64) *NodeCredentialCreate {
+	if v != nil {
+		_c.SetSeq(*v)
+	}
+	return _c
+}
+
 // SetID sets the "id" field.
 func (_c *NodeCredentialCreate) SetID(v ids.ID) *NodeCredentialCreate {
 	_c.mutation.SetID(v)
@@ -200,6 +214,10 @@ func (_c *NodeCredentialCreate) createSpec() (*NodeCredential, *sqlgraph.CreateS
 	if value, ok := _c.mutation.CreatedAt(); ok {
 		_spec.SetField(nodecredential.FieldCreatedAt, field.TypeTime, value)
 		_node.CreatedAt = value
+	}
+	if value, ok := _c.mutation.Seq(); ok {
+		_spec.SetField(nodecredential.FieldSeq, field.TypeInt64, value)
+		_node.Seq = &value
 	}
 	return _node, _spec
 }

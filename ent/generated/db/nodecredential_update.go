@@ -103,6 +103,33 @@ func (_u *NodeCredentialUpdate) ClearRevokedAt() *NodeCredentialUpdate {
 	return _u
 }
 
+// SetSeq sets the "seq" field.
+func (_u *NodeCredentialUpdate) SetSeq(v int64) *NodeCredentialUpdate {
+	_u.mutation.ResetSeq()
+	_u.mutation.SetSeq(v)
+	return _u
+}
+
+// SetNillableSeq sets the "seq" field if the given value is not nil.
+func (_u *NodeCredentialUpdate) SetNillableSeq(v *int64) *NodeCredentialUpdate {
+	if v != nil {
+		_u.SetSeq(*v)
+	}
+	return _u
+}
+
+// AddSeq adds value to the "seq" field.
+func (_u *NodeCredentialUpdate) AddSeq(v int64) *NodeCredentialUpdate {
+	_u.mutation.AddSeq(v)
+	return _u
+}
+
+// ClearSeq clears the value of the "seq" field.
+func (_u *NodeCredentialUpdate) ClearSeq() *NodeCredentialUpdate {
+	_u.mutation.ClearSeq()
+	return _u
+}
+
 // Mutation returns the NodeCredentialMutation object of the builder.
 func (_u *NodeCredentialUpdate) Mutation() *NodeCredentialMutation {
 	return _u.mutation
@@ -164,6 +191,15 @@ func (_u *NodeCredentialUpdate) sqlSave(ctx context.Context) (_node int, err err
 	}
 	if _u.mutation.RevokedAtCleared() {
 		_spec.ClearField(nodecredential.FieldRevokedAt, field.TypeTime)
+	}
+	if value, ok := _u.mutation.Seq(); ok {
+		_spec.SetField(nodecredential.FieldSeq, field.TypeInt64, value)
+	}
+	if value, ok := _u.mutation.AddedSeq(); ok {
+		_spec.AddField(nodecredential.FieldSeq, field.TypeInt64, value)
+	}
+	if _u.mutation.SeqCleared() {
+		_spec.ClearField(nodecredential.FieldSeq, field.TypeInt64)
 	}
 	if _node, err = sqlgraph.UpdateNodes(ctx, _u.driver, _spec); err != nil {
 		if _, ok := err.(*sqlgraph.NotFoundError); ok {
@@ -259,6 +295,33 @@ func (_u *NodeCredentialUpdateOne) ClearRevokedAt() *NodeCredentialUpdateOne {
 	return _u
 }
 
+// SetSeq sets the "seq" field.
+func (_u *NodeCredentialUpdateOne) SetSeq(v int64) *NodeCredentialUpdateOne {
+	_u.mutation.ResetSeq()
+	_u.mutation.SetSeq(v)
+	return _u
+}
+
+// SetNillableSeq sets the "seq" field if the given value is not nil.
+func (_u *NodeCredentialUpdateOne) SetNillableSeq(v *int64) *NodeCredentialUpdateOne {
+	if v != nil {
+		_u.SetSeq(*v)
+	}
+	return _u
+}
+
+// AddSeq adds value to the "seq" field.
+func (_u *NodeCredentialUpdateOne) AddSeq(v int64) *NodeCredentialUpdateOne {
+	_u.mutation.AddSeq(v)
+	return _u
+}
+
+// ClearSeq clears the value of the "seq" field.
+func (_u *NodeCredentialUpdateOne) ClearSeq() *NodeCredentialUpdateOne {
+	_u.mutation.ClearSeq()
+	return _u
+}
+
 // Mutation returns the NodeCredentialMutation object of the builder.
 func (_u *NodeCredentialUpdateOne) Mutation() *NodeCredentialMutation {
 	return _u.mutation
@@ -350,6 +413,15 @@ func (_u *NodeCredentialUpdateOne) sqlSave(ctx context.Context) (_node *NodeCred
 	}
 	if _u.mutation.RevokedAtCleared() {
 		_spec.ClearField(nodecredential.FieldRevokedAt, field.TypeTime)
+	}
+	if value, ok := _u.mutation.Seq(); ok {
+		_spec.SetField(nodecredential.FieldSeq, field.TypeInt64, value)
+	}
+	if value, ok := _u.mutation.AddedSeq(); ok {
+		_spec.AddField(nodecredential.FieldSeq, field.TypeInt64, value)
+	}
+	if _u.mutation.SeqCleared() {
+		_spec.ClearField(nodecredential.FieldSeq, field.TypeInt64)
 	}
 	_node = &NodeCredential{config: _u.config}
 	_spec.Assign = _node.assignValues

@@ -68,6 +68,8 @@ type NodeTask struct {
 	Binding *isolation.Binding `json:"binding,omitempty"`
 	// when the row was made
 	CreatedAt time.Time `json:"created_at,omitempty"`
+	// the order in which rows were written; later is a higher number
+	Seq *int64 `json:"seq,omitempty"`
 	// when the agent began
 	StartedAt *time.Time `json:"started_at,omitempty"`
 	// when it ended
@@ -84,7 +86,7 @@ func (*NodeTask) scanValues(columns []string) ([]any, error) {
 			values[i] = new([]byte)
 		case nodetask.FieldCancelRequested:
 			values[i] = new(sql.NullBool)
-		case nodetask.FieldFence, nodetask.FieldTimeoutSeconds, nodetask.FieldExitCode, nodetask.FieldProgressDone, nodetask.FieldProgressTotal:
+		case nodetask.FieldFence, nodetask.FieldTimeoutSeconds, nodetask.FieldExitCode, nodetask.FieldProgressDone, nodetask.FieldProgressTotal, nodetask.FieldSeq:
 			values[i] = new(sql.NullInt64)
 		case nodetask.FieldID, nodetask.FieldTenantID, nodetask.FieldProjectID, nodetask.FieldInstanceID, nodetask.FieldMemberID, nodetask.FieldNodeID, nodetask.FieldOperationID, nodetask.FieldKind, nodetask.FieldState, nodetask.FieldMessage, nodetask.FieldStdout, nodetask.FieldStderr, nodetask.FieldIdempotencyKey:
 			values[i] = new(sql.NullString)
@@ -257,6 +259,13 @@ func (_m *NodeTask) assignValues(columns []string, values []any) error {
 			} else if value.Valid {
 				_m.CreatedAt = value.Time
 			}
+		case nodetask.FieldSeq:
+			if value, ok := values[i].(*sql.NullInt64); !ok {
+				return fmt.Errorf("unexpected type %T for field seq", values[i])
+			} else if value.Valid {
+				_m.Seq = new(int64)
+				*_m.Seq = value.Int64
+			}
 		case nodetask.FieldStartedAt:
 			if value, ok := values[i].(*sql.NullTime); !ok {
 				return fmt.Errorf("unexpected type %T for field started_at", values[i])
@@ -379,6 +388,11 @@ func (_m *NodeTask) String() string {
 	builder.WriteString(", ")
 	builder.WriteString("created_at=")
 	builder.WriteString(_m.CreatedAt.Format(time.ANSIC))
+	builder.WriteString(", ")
+	if v := _m.Seq; v != nil {
+		builder.WriteString("seq=")
+		builder.WriteString(fmt.Sprintf("%v", *v))
+	}
 	builder.WriteString(", ")
 	if v := _m.StartedAt; v != nil {
 		builder.WriteString("started_at=")

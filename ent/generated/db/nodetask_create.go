@@ -242,6 +242,20 @@ func (_c *NodeTaskCreate) SetNillableCreatedAt(v *time.Time) *NodeTaskCreate {
 	return _c
 }
 
+// SetSeq sets the "seq" field.
+func (_c *NodeTaskCreate) SetSeq(v int64) *NodeTaskCreate {
+	_c.mutation.SetSeq(v)
+	return _c
+}
+
+// SetNillableSeq sets the "seq" field if the given value is not nil.
+func (_c *NodeTaskCreate) SetNillableSeq(v *int64) *NodeTaskCreate {
+	if v != nil {
+		_c.SetSeq(*v)
+	}
+	return _c
+}
+
 // SetStartedAt sets the "started_at" field.
 func (_c *NodeTaskCreate) SetStartedAt(v time.Time) *NodeTaskCreate {
 	_c.mutation.SetStartedAt(v)
@@ -537,6 +551,10 @@ func (_c *NodeTaskCreate) createSpec() (*NodeTask, *sqlgraph.CreateSpec) {
 	if value, ok := _c.mutation.CreatedAt(); ok {
 		_spec.SetField(nodetask.FieldCreatedAt, field.TypeTime, value)
 		_node.CreatedAt = value
+	}
+	if value, ok := _c.mutation.Seq(); ok {
+		_spec.SetField(nodetask.FieldSeq, field.TypeInt64, value)
+		_node.Seq = &value
 	}
 	if value, ok := _c.mutation.StartedAt(); ok {
 		_spec.SetField(nodetask.FieldStartedAt, field.TypeTime, value)

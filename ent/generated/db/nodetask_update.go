@@ -358,6 +358,33 @@ func (_u *NodeTaskUpdate) ClearBinding() *NodeTaskUpdate {
 	return _u
 }
 
+// SetSeq sets the "seq" field.
+func (_u *NodeTaskUpdate) SetSeq(v int64) *NodeTaskUpdate {
+	_u.mutation.ResetSeq()
+	_u.mutation.SetSeq(v)
+	return _u
+}
+
+// SetNillableSeq sets the "seq" field if the given value is not nil.
+func (_u *NodeTaskUpdate) SetNillableSeq(v *int64) *NodeTaskUpdate {
+	if v != nil {
+		_u.SetSeq(*v)
+	}
+	return _u
+}
+
+// AddSeq adds value to the "seq" field.
+func (_u *NodeTaskUpdate) AddSeq(v int64) *NodeTaskUpdate {
+	_u.mutation.AddSeq(v)
+	return _u
+}
+
+// ClearSeq clears the value of the "seq" field.
+func (_u *NodeTaskUpdate) ClearSeq() *NodeTaskUpdate {
+	_u.mutation.ClearSeq()
+	return _u
+}
+
 // SetStartedAt sets the "started_at" field.
 func (_u *NodeTaskUpdate) SetStartedAt(v time.Time) *NodeTaskUpdate {
 	_u.mutation.SetStartedAt(v)
@@ -556,6 +583,15 @@ func (_u *NodeTaskUpdate) sqlSave(ctx context.Context) (_node int, err error) {
 	}
 	if _u.mutation.BindingCleared() {
 		_spec.ClearField(nodetask.FieldBinding, field.TypeJSON)
+	}
+	if value, ok := _u.mutation.Seq(); ok {
+		_spec.SetField(nodetask.FieldSeq, field.TypeInt64, value)
+	}
+	if value, ok := _u.mutation.AddedSeq(); ok {
+		_spec.AddField(nodetask.FieldSeq, field.TypeInt64, value)
+	}
+	if _u.mutation.SeqCleared() {
+		_spec.ClearField(nodetask.FieldSeq, field.TypeInt64)
 	}
 	if value, ok := _u.mutation.StartedAt(); ok {
 		_spec.SetField(nodetask.FieldStartedAt, field.TypeTime, value)
@@ -914,6 +950,33 @@ func (_u *NodeTaskUpdateOne) ClearBinding() *NodeTaskUpdateOne {
 	return _u
 }
 
+// SetSeq sets the "seq" field.
+func (_u *NodeTaskUpdateOne) SetSeq(v int64) *NodeTaskUpdateOne {
+	_u.mutation.ResetSeq()
+	_u.mutation.SetSeq(v)
+	return _u
+}
+
+// SetNillableSeq sets the "seq" field if the given value is not nil.
+func (_u *NodeTaskUpdateOne) SetNillableSeq(v *int64) *NodeTaskUpdateOne {
+	if v != nil {
+		_u.SetSeq(*v)
+	}
+	return _u
+}
+
+// AddSeq adds value to the "seq" field.
+func (_u *NodeTaskUpdateOne) AddSeq(v int64) *NodeTaskUpdateOne {
+	_u.mutation.AddSeq(v)
+	return _u
+}
+
+// ClearSeq clears the value of the "seq" field.
+func (_u *NodeTaskUpdateOne) ClearSeq() *NodeTaskUpdateOne {
+	_u.mutation.ClearSeq()
+	return _u
+}
+
 // SetStartedAt sets the "started_at" field.
 func (_u *NodeTaskUpdateOne) SetStartedAt(v time.Time) *NodeTaskUpdateOne {
 	_u.mutation.SetStartedAt(v)
@@ -1142,6 +1205,15 @@ func (_u *NodeTaskUpdateOne) sqlSave(ctx context.Context) (_node *NodeTask, err 
 	}
 	if _u.mutation.BindingCleared() {
 		_spec.ClearField(nodetask.FieldBinding, field.TypeJSON)
+	}
+	if value, ok := _u.mutation.Seq(); ok {
+		_spec.SetField(nodetask.FieldSeq, field.TypeInt64, value)
+	}
+	if value, ok := _u.mutation.AddedSeq(); ok {
+		_spec.AddField(nodetask.FieldSeq, field.TypeInt64, value)
+	}
+	if _u.mutation.SeqCleared() {
+		_spec.ClearField(nodetask.FieldSeq, field.TypeInt64)
 	}
 	if value, ok := _u.mutation.StartedAt(); ok {
 		_spec.SetField(nodetask.FieldStartedAt, field.TypeTime, value)

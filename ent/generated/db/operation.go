@@ -101,6 +101,8 @@ type Operation struct {
 	Deadline time.Time `json:"deadline,omitempty"`
 	// when the row was made
 	CreatedAt time.Time `json:"created_at,omitempty"`
+	// the order in which rows were written; later is a higher number
+	Seq *int64 `json:"seq,omitempty"`
 	// first claim
 	StartedAt *time.Time `json:"started_at,omitempty"`
 	// end
@@ -117,7 +119,7 @@ func (*Operation) scanValues(columns []string) ([]any, error) {
 			values[i] = new([]byte)
 		case operation.FieldForce, operation.FieldErrorRetryable:
 			values[i] = new(sql.NullBool)
-		case operation.FieldPercent, operation.FieldDispatchAttempt, operation.FieldClaimEpoch, operation.FieldFailures:
+		case operation.FieldPercent, operation.FieldDispatchAttempt, operation.FieldClaimEpoch, operation.FieldFailures, operation.FieldSeq:
 			values[i] = new(sql.NullInt64)
 		case operation.FieldID, operation.FieldTenantID, operation.FieldProjectID, operation.FieldInstanceID, operation.FieldAllocationID, operation.FieldKind, operation.FieldState, operation.FieldOutcome, operation.FieldAdapterName, operation.FieldPhase, operation.FieldMessage, operation.FieldRequesterKind, operation.FieldRequesterID, operation.FieldRequesterName, operation.FieldReason, operation.FieldCorrelationID, operation.FieldOnDeadline, operation.FieldCancelRequester, operation.FieldCancelReason, operation.FieldCancelMessage, operation.FieldRetryOf, operation.FieldErrorCode, operation.FieldErrorMessage, operation.FieldErrorOwner, operation.FieldClaimedBy, operation.FieldStepPlan:
 			values[i] = new(sql.NullString)
@@ -399,6 +401,13 @@ func (_m *Operation) assignValues(columns []string, values []any) error {
 			} else if value.Valid {
 				_m.CreatedAt = value.Time
 			}
+		case operation.FieldSeq:
+			if value, ok := values[i].(*sql.NullInt64); !ok {
+				return fmt.Errorf("unexpected type %T for field seq", values[i])
+			} else if value.Valid {
+				_m.Seq = new(int64)
+				*_m.Seq = value.Int64
+			}
 		case operation.FieldStartedAt:
 			if value, ok := values[i].(*sql.NullTime); !ok {
 				return fmt.Errorf("unexpected type %T for field started_at", values[i])
@@ -582,6 +591,11 @@ func (_m *Operation) String() string {
 	builder.WriteString(", ")
 	builder.WriteString("created_at=")
 	builder.WriteString(_m.CreatedAt.Format(time.ANSIC))
+	builder.WriteString(", ")
+	if v := _m.Seq; v != nil {
+		builder.WriteString("seq=")
+		builder.WriteString(fmt.Sprintf("%v", *v))
+	}
 	builder.WriteString(", ")
 	if v := _m.StartedAt; v != nil {
 		builder.WriteString("started_at=")

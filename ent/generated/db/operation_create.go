@@ -487,6 +487,20 @@ func (_c *OperationCreate) SetNillableCreatedAt(v *time.Time) *OperationCreate {
 	return _c
 }
 
+// SetSeq sets the "seq" field.
+func (_c *OperationCreate) SetSeq(v int64) *OperationCreate {
+	_c.mutation.SetSeq(v)
+	return _c
+}
+
+// SetNillableSeq sets the "seq" field if the given value is not nil.
+func (_c *OperationCreate) SetNillableSeq(v *int64) *OperationCreate {
+	if v != nil {
+		_c.SetSeq(*v)
+	}
+	return _c
+}
+
 // SetStartedAt sets the "started_at" field.
 func (_c *OperationCreate) SetStartedAt(v time.Time) *OperationCreate {
 	_c.mutation.SetStartedAt(v)
@@ -945,6 +959,10 @@ func (_c *OperationCreate) createSpec() (*Operation, *sqlgraph.CreateSpec) {
 	if value, ok := _c.mutation.CreatedAt(); ok {
 		_spec.SetField(operation.FieldCreatedAt, field.TypeTime, value)
 		_node.CreatedAt = value
+	}
+	if value, ok := _c.mutation.Seq(); ok {
+		_spec.SetField(operation.FieldSeq, field.TypeInt64, value)
+		_node.Seq = &value
 	}
 	if value, ok := _c.mutation.StartedAt(); ok {
 		_spec.SetField(operation.FieldStartedAt, field.TypeTime, value)

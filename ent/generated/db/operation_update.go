@@ -636,6 +636,33 @@ func (_u *OperationUpdate) SetNillableDeadline(v *time.Time) *OperationUpdate {
 	return _u
 }
 
+// SetSeq sets the "seq" field.
+func (_u *OperationUpdate) SetSeq(v int64) *OperationUpdate {
+	_u.mutation.ResetSeq()
+	_u.mutation.SetSeq(v)
+	return _u
+}
+
+// SetNillableSeq sets the "seq" field if the given value is not nil.
+func (_u *OperationUpdate) SetNillableSeq(v *int64) *OperationUpdate {
+	if v != nil {
+		_u.SetSeq(*v)
+	}
+	return _u
+}
+
+// AddSeq adds value to the "seq" field.
+func (_u *OperationUpdate) AddSeq(v int64) *OperationUpdate {
+	_u.mutation.AddSeq(v)
+	return _u
+}
+
+// ClearSeq clears the value of the "seq" field.
+func (_u *OperationUpdate) ClearSeq() *OperationUpdate {
+	_u.mutation.ClearSeq()
+	return _u
+}
+
 // SetStartedAt sets the "started_at" field.
 func (_u *OperationUpdate) SetStartedAt(v time.Time) *OperationUpdate {
 	_u.mutation.SetStartedAt(v)
@@ -920,6 +947,15 @@ func (_u *OperationUpdate) sqlSave(ctx context.Context) (_node int, err error) {
 	}
 	if value, ok := _u.mutation.Deadline(); ok {
 		_spec.SetField(operation.FieldDeadline, field.TypeTime, value)
+	}
+	if value, ok := _u.mutation.Seq(); ok {
+		_spec.SetField(operation.FieldSeq, field.TypeInt64, value)
+	}
+	if value, ok := _u.mutation.AddedSeq(); ok {
+		_spec.AddField(operation.FieldSeq, field.TypeInt64, value)
+	}
+	if _u.mutation.SeqCleared() {
+		_spec.ClearField(operation.FieldSeq, field.TypeInt64)
 	}
 	if value, ok := _u.mutation.StartedAt(); ok {
 		_spec.SetField(operation.FieldStartedAt, field.TypeTime, value)
@@ -1557,6 +1593,33 @@ func (_u *OperationUpdateOne) SetNillableDeadline(v *time.Time) *OperationUpdate
 	return _u
 }
 
+// SetSeq sets the "seq" field.
+func (_u *OperationUpdateOne) SetSeq(v int64) *OperationUpdateOne {
+	_u.mutation.ResetSeq()
+	_u.mutation.SetSeq(v)
+	return _u
+}
+
+// SetNillableSeq sets the "seq" field if the given value is not nil.
+func (_u *OperationUpdateOne) SetNillableSeq(v *int64) *OperationUpdateOne {
+	if v != nil {
+		_u.SetSeq(*v)
+	}
+	return _u
+}
+
+// AddSeq adds value to the "seq" field.
+func (_u *OperationUpdateOne) AddSeq(v int64) *OperationUpdateOne {
+	_u.mutation.AddSeq(v)
+	return _u
+}
+
+// ClearSeq clears the value of the "seq" field.
+func (_u *OperationUpdateOne) ClearSeq() *OperationUpdateOne {
+	_u.mutation.ClearSeq()
+	return _u
+}
+
 // SetStartedAt sets the "started_at" field.
 func (_u *OperationUpdateOne) SetStartedAt(v time.Time) *OperationUpdateOne {
 	_u.mutation.SetStartedAt(v)
@@ -1871,6 +1934,15 @@ func (_u *OperationUpdateOne) sqlSave(ctx context.Context) (_node *Operation, er
 	}
 	if value, ok := _u.mutation.Deadline(); ok {
 		_spec.SetField(operation.FieldDeadline, field.TypeTime, value)
+	}
+	if value, ok := _u.mutation.Seq(); ok {
+		_spec.SetField(operation.FieldSeq, field.TypeInt64, value)
+	}
+	if value, ok := _u.mutation.AddedSeq(); ok {
+		_spec.AddField(operation.FieldSeq, field.TypeInt64, value)
+	}
+	if _u.mutation.SeqCleared() {
+		_spec.ClearField(operation.FieldSeq, field.TypeInt64)
 	}
 	if value, ok := _u.mutation.StartedAt(); ok {
 		_spec.SetField(operation.FieldStartedAt, field.TypeTime, value)

@@ -333,8 +333,8 @@ func Wake(ctx context.Context, t *tx.Tx, operations ...ids.ID) error {
 	if len(operations) == 0 {
 		return nil
 	}
-	_, err := t.Exec(ctx, `UPDATE operation SET next_run_at = $2 WHERE id = ANY ($1) AND `+notEnded+
-		` AND next_run_at > $2`, operations, t.Now)
+	_, err := t.Exec(ctx, `UPDATE operation SET next_run_at = now() WHERE id = ANY ($1) AND `+notEnded+
+		` AND next_run_at > now()`, operations)
 	if err != nil {
 		return fmt.Errorf("wake operations: %w", err)
 	}

@@ -928,6 +928,7 @@ var (
 		{Name: "first_used_at", Type: field.TypeTime, Nullable: true},
 		{Name: "revoked_at", Type: field.TypeTime, Nullable: true},
 		{Name: "created_at", Type: field.TypeTime},
+		{Name: "seq", Type: field.TypeInt64, Nullable: true, Default: schema.Expr("nextval('row_order'::regclass)")},
 	}
 	// NodeCredentialTable holds the schema information for the "node_credential" table.
 	NodeCredentialTable = &schema.Table{
@@ -984,6 +985,7 @@ var (
 		{Name: "idempotency_key", Type: field.TypeString, SchemaType: map[string]string{"postgres": "text"}},
 		{Name: "binding", Type: field.TypeJSON, Nullable: true},
 		{Name: "created_at", Type: field.TypeTime},
+		{Name: "seq", Type: field.TypeInt64, Nullable: true, Default: schema.Expr("nextval('row_order'::regclass)")},
 		{Name: "started_at", Type: field.TypeTime, Nullable: true},
 		{Name: "ended_at", Type: field.TypeTime, Nullable: true},
 	}
@@ -1064,6 +1066,7 @@ var (
 		{Name: "next_run_at", Type: field.TypeTime},
 		{Name: "deadline", Type: field.TypeTime},
 		{Name: "created_at", Type: field.TypeTime},
+		{Name: "seq", Type: field.TypeInt64, Nullable: true, Default: schema.Expr("nextval('row_order'::regclass)")},
 		{Name: "started_at", Type: field.TypeTime, Nullable: true},
 		{Name: "ended_at", Type: field.TypeTime, Nullable: true},
 	}

@@ -25,6 +25,8 @@ const (
 	FieldRevokedAt = "revoked_at"
 	// FieldCreatedAt holds the string denoting the created_at field in the database.
 	FieldCreatedAt = "created_at"
+	// FieldSeq holds the string denoting the seq field in the database.
+	FieldSeq = "seq"
 	// Table holds the table name of the nodecredential in the database.
 	Table = "node_credential"
 )
@@ -38,6 +40,7 @@ var Columns = []string{
 	FieldFirstUsedAt,
 	FieldRevokedAt,
 	FieldCreatedAt,
+	FieldSeq,
 }
 
 // ValidColumn reports if the column name is valid (part of the table columns).
@@ -86,4 +89,9 @@ func ByRevokedAt(opts ...sql.OrderTermOption) OrderOption {
 // ByCreatedAt orders the results by the created_at field.
 func ByCreatedAt(opts ...sql.OrderTermOption) OrderOption {
 	return sql.OrderByField(FieldCreatedAt, opts...).ToFunc()
+}
+
+// BySeq orders the results by the seq field.
+func BySeq(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldSeq, opts...).ToFunc()
 }

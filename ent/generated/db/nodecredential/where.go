@@ -86,6 +86,11 @@ func CreatedAt(v time.Time) predicate.NodeCredential {
 	return predicate.NodeCredential(sql.FieldEQ(FieldCreatedAt, v))
 }
 
+// Seq applies equality check predicate on the "seq" field. It's identical to SeqEQ.
+func Seq(v int64) predicate.NodeCredential {
+	return predicate.NodeCredential(sql.FieldEQ(FieldSeq, v))
+}
+
 // NodeIDEQ applies the EQ predicate on the "node_id" field.
 func NodeIDEQ(v ids.ID) predicate.NodeCredential {
 	vc := string(v)
@@ -388,6 +393,56 @@ func CreatedAtLT(v time.Time) predicate.NodeCredential {
 // CreatedAtLTE applies the LTE predicate on the "created_at" field.
 func CreatedAtLTE(v time.Time) predicate.NodeCredential {
 	return predicate.NodeCredential(sql.FieldLTE(FieldCreatedAt, v))
+}
+
+// SeqEQ applies the EQ predicate on the "seq" field.
+func SeqEQ(v int64) predicate.NodeCredential {
+	return predicate.NodeCredential(sql.FieldEQ(FieldSeq, v))
+}
+
+// SeqNEQ applies the NEQ predicate on the "seq" field.
+func SeqNEQ(v int64) predicate.NodeCredential {
+	return predicate.NodeCredential(sql.FieldNEQ(FieldSeq, v))
+}
+
+// SeqIn applies the In predicate on the "seq" field.
+func SeqIn(vs ...int64) predicate.NodeCredential {
+	return predicate.NodeCredential(sql.FieldIn(FieldSeq, vs...))
+}
+
+// SeqNotIn applies the NotIn predicate on the "seq" field.
+func SeqNotIn(vs ...int64) predicate.NodeCredential {
+	return predicate.NodeCredential(sql.FieldNotIn(FieldSeq, vs...))
+}
+
+// SeqGT applies the GT predicate on the "seq" field.
+func SeqGT(v int64) predicate.NodeCredential {
+	return predicate.NodeCredential(sql.FieldGT(FieldSeq, v))
+}
+
+// SeqGTE applies the GTE predicate on the "seq" field.
+func SeqGTE(v int64) predicate.NodeCredential {
+	return predicate.NodeCredential(sql.FieldGTE(FieldSeq, v))
+}
+
+// SeqLT applies the LT predicate on the "seq" field.
+func SeqLT(v int64) predicate.NodeCredential {
+	return predicate.NodeCredential(sql.FieldLT(FieldSeq, v))
+}
+
+// SeqLTE applies the LTE predicate on the "seq" field.
+func SeqLTE(v int64) predicate.NodeCredential {
+	return predicate.NodeCredential(sql.FieldLTE(FieldSeq, v))
+}
+
+// SeqIsNil applies the IsNil predicate on the "seq" field.
+func SeqIsNil() predicate.NodeCredential {
+	return predicate.NodeCredential(sql.FieldIsNull(FieldSeq))
+}
+
+// SeqNotNil applies the NotNil predicate on the "seq" field.
+func SeqNotNil() predicate.NodeCredential {
+	return predicate.NodeCredential(sql.FieldNotNull(FieldSeq))
 }
 
 // And groups predicates with the AND operator between them.

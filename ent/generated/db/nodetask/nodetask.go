@@ -61,6 +61,8 @@ const (
 	FieldBinding = "binding"
 	// FieldCreatedAt holds the string denoting the created_at field in the database.
 	FieldCreatedAt = "created_at"
+	// FieldSeq holds the string denoting the seq field in the database.
+	FieldSeq = "seq"
 	// FieldStartedAt holds the string denoting the started_at field in the database.
 	FieldStartedAt = "started_at"
 	// FieldEndedAt holds the string denoting the ended_at field in the database.
@@ -95,6 +97,7 @@ var Columns = []string{
 	FieldIdempotencyKey,
 	FieldBinding,
 	FieldCreatedAt,
+	FieldSeq,
 	FieldStartedAt,
 	FieldEndedAt,
 }
@@ -249,6 +252,11 @@ func ByIdempotencyKey(opts ...sql.OrderTermOption) OrderOption {
 // ByCreatedAt orders the results by the created_at field.
 func ByCreatedAt(opts ...sql.OrderTermOption) OrderOption {
 	return sql.OrderByField(FieldCreatedAt, opts...).ToFunc()
+}
+
+// BySeq orders the results by the seq field.
+func BySeq(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldSeq, opts...).ToFunc()
 }
 
 // ByStartedAt orders the results by the started_at field.

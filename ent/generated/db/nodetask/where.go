@@ -152,6 +152,11 @@ func CreatedAt(v time.Time) predicate.NodeTask {
 	return predicate.NodeTask(sql.FieldEQ(FieldCreatedAt, v))
 }
 
+// Seq applies equality check predicate on the "seq" field. It's identical to SeqEQ.
+func Seq(v int64) predicate.NodeTask {
+	return predicate.NodeTask(sql.FieldEQ(FieldSeq, v))
+}
+
 // StartedAt applies equality check predicate on the "started_at" field. It's identical to StartedAtEQ.
 func StartedAt(v time.Time) predicate.NodeTask {
 	return predicate.NodeTask(sql.FieldEQ(FieldStartedAt, v))
@@ -1324,6 +1329,56 @@ func CreatedAtLT(v time.Time) predicate.NodeTask {
 // CreatedAtLTE applies the LTE predicate on the "created_at" field.
 func CreatedAtLTE(v time.Time) predicate.NodeTask {
 	return predicate.NodeTask(sql.FieldLTE(FieldCreatedAt, v))
+}
+
+// SeqEQ applies the EQ predicate on the "seq" field.
+func SeqEQ(v int64) predicate.NodeTask {
+	return predicate.NodeTask(sql.FieldEQ(FieldSeq, v))
+}
+
+// SeqNEQ applies the NEQ predicate on the "seq" field.
+func SeqNEQ(v int64) predicate.NodeTask {
+	return predicate.NodeTask(sql.FieldNEQ(FieldSeq, v))
+}
+
+// SeqIn applies the In predicate on the "seq" field.
+func SeqIn(vs ...int64) predicate.NodeTask {
+	return predicate.NodeTask(sql.FieldIn(FieldSeq, vs...))
+}
+
+// SeqNotIn applies the NotIn predicate on the "seq" field.
+func SeqNotIn(vs ...int64) predicate.NodeTask {
+	return predicate.NodeTask(sql.FieldNotIn(FieldSeq, vs...))
+}
+
+// SeqGT applies the GT predicate on the "seq" field.
+func SeqGT(v int64) predicate.NodeTask {
+	return predicate.NodeTask(sql.FieldGT(FieldSeq, v))
+}
+
+// SeqGTE applies the GTE predicate on the "seq" field.
+func SeqGTE(v int64) predicate.NodeTask {
+	return predicate.NodeTask(sql.FieldGTE(FieldSeq, v))
+}
+
+// SeqLT applies the LT predicate on the "seq" field.
+func SeqLT(v int64) predicate.NodeTask {
+	return predicate.NodeTask(sql.FieldLT(FieldSeq, v))
+}
+
+// SeqLTE applies the LTE predicate on the "seq" field.
+func SeqLTE(v int64) predicate.NodeTask {
+	return predicate.NodeTask(sql.FieldLTE(FieldSeq, v))
+}
+
+// SeqIsNil applies the IsNil predicate on the "seq" field.
+func SeqIsNil() predicate.NodeTask {
+	return predicate.NodeTask(sql.FieldIsNull(FieldSeq))
+}
+
+// SeqNotNil applies the NotNil predicate on the "seq" field.
+func SeqNotNil() predicate.NodeTask {
+	return predicate.NodeTask(sql.FieldNotNull(FieldSeq))
 }
 
 // StartedAtEQ applies the EQ predicate on the "started_at" field.

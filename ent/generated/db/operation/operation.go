@@ -95,6 +95,8 @@ const (
 	FieldDeadline = "deadline"
 	// FieldCreatedAt holds the string denoting the created_at field in the database.
 	FieldCreatedAt = "created_at"
+	// FieldSeq holds the string denoting the seq field in the database.
+	FieldSeq = "seq"
 	// FieldStartedAt holds the string denoting the started_at field in the database.
 	FieldStartedAt = "started_at"
 	// FieldEndedAt holds the string denoting the ended_at field in the database.
@@ -146,6 +148,7 @@ var Columns = []string{
 	FieldNextRunAt,
 	FieldDeadline,
 	FieldCreatedAt,
+	FieldSeq,
 	FieldStartedAt,
 	FieldEndedAt,
 }
@@ -431,6 +434,11 @@ func ByDeadline(opts ...sql.OrderTermOption) OrderOption {
 // ByCreatedAt orders the results by the created_at field.
 func ByCreatedAt(opts ...sql.OrderTermOption) OrderOption {
 	return sql.OrderByField(FieldCreatedAt, opts...).ToFunc()
+}
+
+// BySeq orders the results by the seq field.
+func BySeq(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldSeq, opts...).ToFunc()
 }
 
 // ByStartedAt orders the results by the started_at field.

@@ -1,0 +1,160 @@
+package tx
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+)
+
+// maxSkew is how far a process's clock may be from the database's. Nothing that is stored is by the process's clock; what
+// others check by theirs is, such as certificates.
+const maxSkew = 2 * time.Second
+
+// Bounds of reading the database's clock.
+const (
+	clockEvery   = time.Second
+	clockTimeout = 2 * time.Second
+	clockReads   = 5 // of a process that opens the database; the tightest counts
+	// clockStrikes is how many readings in a row must find the process's clock off before the process stops.
+	clockStrikes = 2
+	// clockDrift is how far two clocks run apart at most, of the time that passed.
+	clockDrift = 500e-6
+)
+
+// ErrSkew says that the process's clock and the database's are too far apart.
+var ErrSkew = errors.New("the clock is off")
+
+// clock keeps the database's time between readings of it, by the process's monotonic clock, which nobody sets. The
+// process's own clock decides nothing: it is compared, and that is all.
+type clock struct {
+	own func() time.Time // the process's, by Options.Now
+
+	mu   sync.Mutex
+	base time.Time // when the process began to keep time, with a monotonic reading
+	// low and high bound what is to be added to base and the monotonic time since, as at was last known.
+	low, high, at time.Duration
+	known         bool
+	skew          time.Duration
+}
+
+func newClock(own func() time.Time) *clock { return &clock{own: own, base: time.Now()} }
+
+// elapsed is the monotonic time since base.
+func (c *clock) elapsed() time.Duration { return time.Since(c.base) }
+
+// now is the database's time, late by at most the shortest round trip that was seen, and never ahead: what it is written
+// to is not in the future for anybody.
+func (c *clock) now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.base.Round(0).Add(c.elapsed() + c.low)
+}
+
+// observe takes in that the database's clock showed the moment between two readings of the monotonic one.
+func (c *clock) observe(moment time.Time, before, after time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	since := moment.Sub(c.base.Round(0))
+	low, high := since-after, since-before
+	if c.known {
+		drift := time.Duration(float64(after-c.at) * clockDrift)
+		tight, wide := max(low, c.low-drift), min(high, c.high+drift)
+		if tight <= wide { // else the database's clock was set, or it is another server's
+			low, high = tight, wide
+		}
+	}
+	c.low, c.high, c.at, c.known = low, high, after, true
+	c.compare()
+}
+
+// compare notes by how much the process's own clock is certainly off: positive is ahead. A process that was halted between
+// two of the readings knows only that it was.
+func (c *clock) compare() {
+	before := c.elapsed()
+	own := c.own().Round(0)
+	after := c.elapsed()
+	least := own.Sub(c.base.Round(0).Add(after + c.high))
+	most := own.Sub(c.base.Round(0).Add(before + c.low))
+	switch {
+	case least > 0:
+		c.skew = least
+	case most < 0:
+		c.skew = most
+	default:
+		c.skew = 0
+	}
+}
+
+// off is an error when the process's clock is too far from the database's.
+func (c *clock) off() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	by, way := c.skew, "ahead of"
+	if by < 0 {
+		by, way = -by, "behind"
+	}
+	if by <= maxSkew {
+		return nil
+	}
+	return fmt.Errorf("%w: this machine's clock is %s %s the database's, and %s is the most: synchronise both machines by NTP, then start again",
+		ErrSkew, by.Round(time.Millisecond), way, maxSkew)
+}
+
+// read reads the database's clock.
+func (db *DB) readClock(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, clockTimeout)
+	defer cancel()
+	conn, err := db.lease.Acquire(ctx)
+	if err != nil {
+		return fmt.Errorf("read the database's clock: %w", err)
+	}
+	defer conn.Release()
+	var moment time.Time
+	before := db.clock.elapsed()
+	if err := conn.QueryRow(ctx, `SELECT clock_timestamp()`).Scan(&moment); err != nil {
+		return fmt.Errorf("read the database's clock: %w", err)
+	}
+	db.clock.observe(moment, before, db.clock.elapsed())
+	return nil
+}
+
+// setClock learns the database's time. ErrSkew when the process's own is too far from it.
+func (db *DB) setClock(ctx context.Context) error {
+	for range clockReads {
+		if err := db.readClock(ctx); err != nil {
+			return err
+		}
+	}
+	return db.clock.off()
+}
+
+// KeepTime follows the database's clock until ctx ends. ErrSkew when the process's own is too far from it, twice in a row:
+// the process must stop.
+func (db *DB) KeepTime(ctx context.Context) error {
+	tick := time.NewTicker(clockEvery)
+	defer tick.Stop()
+	for strikes := 0; strikes < clockStrikes; {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+		if err := db.readClock(ctx); err != nil {
+			continue // a database that is away is not the clock's fault
+		}
+		if strikes++; db.clock.off() == nil {
+			strikes = 0
+		}
+	}
+	return db.clock.off()
+}
+
+// Skew is by how much the process's clock was certainly ahead of the database's when they were last compared; negative is
+// behind.
+func (db *DB) Skew() time.Duration {
+	db.clock.mu.Lock()
+	defer db.clock.mu.Unlock()
+	return db.clock.skew
+}
