@@ -29,7 +29,8 @@ type desk struct {
 	done     []string
 	document map[string]any
 	verdict  string
-	known    string // the reference that the artifact was published with
+	env      []string // more of the recipe's environment
+	known    string   // the reference that the artifact was published with
 }
 
 func (d *desk) note(what string) {
@@ -139,6 +140,7 @@ func (d *desk) pipeline(t *testing.T) func() (string, error) {
 			"APPCTL_SERVER="+d.URL, "APPCTL_TOKEN="+token, "APPCTL_PROJECT=prj_1", "APPCTL_SIGNING_KEY="+string(text),
 			"APP=server", "VERSION=1.2.0", "PROGRAM="+filepath.Join(folder, "server"), "MANIFEST="+filepath.Join(folder, "manifest.json.in"),
 			"REPOSITORY="+strings.TrimPrefix(held.URL, "http://")+"/team/server", "REGISTRY_FLAGS=--plain-http", "CANARY_SECONDS=0", "POLL_SECONDS=0")
+		cmd.Env = append(cmd.Env, d.env...)
 		output, err := cmd.CombinedOutput()
 		require.NotContains(t, string(output), token)
 		require.NotContains(t, string(output), "PRIVATE KEY")
@@ -169,6 +171,36 @@ func TestTheRecipeTakesAVersionTheWholeWayAndOnlyOnce(t *testing.T) {
 	require.NoError(t, err, output)
 	require.Equal(t, []string{"publish art_1", "publish man_1"}, d.done, "a step that was taken is not taken again")
 	require.Equal(t, published["idempotencyKey"], d.CallsOf("publishArtifact")[1].Input()["idempotencyKey"])
+}
+
+// A runner's job has left its reports and their signatures beside them: the recipe brings both, and a report without a
+// signature as its publisher's own.
+func TestTheRecipeBringsReportsWithTheSignaturesBesideThem(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	d.Handle("submitEvidence", func(call clienttest.Call) (any, error) {
+		d.note("report " + call.Input()["kind"].(string))
+		return object{"id": "evd_1", "manifestId": "man_1", "kind": call.Input()["kind"]}, nil
+	})
+	folder := t.TempDir()
+	signed, own := filepath.Join(folder, "conformance.json"), filepath.Join(folder, "tenancy.json")
+	for _, file := range []string{signed, own} {
+		require.NoError(t, os.WriteFile(file, []byte(`{"digested":{}}`), 0o600))
+	}
+	runner, err := signing.NewKey(signing.Ed25519)
+	require.NoError(t, err)
+	signature, err := signing.SignReport(runner, "CONFORMANCE", []byte(`{"digested":{}}`))
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(signed+".sig", []byte(signature+"\n"), 0o600))
+	d.env = []string{"REPORTS=conformance=" + signed + " tenancy=" + own}
+	output, err := d.pipeline(t)()
+	require.NoError(t, err, output)
+	require.Equal(t, []string{"publish art_1", "art_1 STAGED", "publish man_1", "launch", "decommission", "give back",
+		"report CONFORMANCE", "report TENANCY", "man_1 STAGED", "art_1 CANARY", "man_1 CANARY", "art_1 ACTIVE", "man_1 ACTIVE"}, d.done)
+	brought := d.CallsOf("submitEvidence")
+	require.Equal(t, signature, brought[0].Input()["signature"])
+	require.Equal(t, `{"digested":{}}`, brought[0].Input()["report"])
+	require.Nil(t, brought[1].Input()["signature"])
 }
 
 // The tenant has the bytes already, for another app: the platform refuses to publish them again, and the version pins what is there.

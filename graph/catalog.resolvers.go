@@ -75,6 +75,14 @@ func (r *artifactResolver) History(ctx context.Context, obj *db.Artifact) ([]*db
 	return read.Many(ctx, read.Of(ctx).History, obj.ID)
 }
 
+func (r *artifactResolver) Smokes(ctx context.Context, obj *db.Artifact) ([]*db.ArtifactSmoke, error) {
+	return read.Many(ctx, read.Of(ctx).Smokes, obj.ID)
+}
+
+func (r *artifactResolver) Smoked(ctx context.Context, obj *db.Artifact) (bool, error) {
+	return read.Of(ctx).Smoked.Load(ctx, obj.ID)
+}
+
 func (r *manifestResolver) Document(ctx context.Context, obj *db.Manifest) (json.RawMessage, error) {
 	return obj.Document, nil
 }

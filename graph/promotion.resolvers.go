@@ -16,6 +16,10 @@ func (r *mutationResolver) SubmitEvidence(ctx context.Context, input catalog.Evi
 	return r.Catalog.SubmitEvidence(ctx, input)
 }
 
+func (r *mutationResolver) SubmitArtifactSmoke(ctx context.Context, input trust.SmokeInput) (*db.ArtifactSmoke, error) {
+	return r.Trust.SubmitSmoke(ctx, input)
+}
+
 func (r *mutationResolver) RegisterRunner(ctx context.Context, input trust.RunnerInput) (*db.EvidenceRunner, error) {
 	return r.Trust.RegisterRunner(ctx, input)
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/gpuaas/app-platform/domain/manifest"
 	"github.com/gpuaas/app-platform/rig/platformtest"
 	"github.com/gpuaas/app-platform/sdk/adaptertest/conformance"
+	"github.com/gpuaas/app-platform/sdk/smoke"
 )
 
 // evidenceReport is a report that reads well, with the digest of its bytes.
@@ -21,6 +22,13 @@ func evidenceReport() (text, digest string) {
 	}}
 	report.Digest, _ = report.Digested.Digest() // of what is made of words alone, which always has one
 	data, _ := json.Marshal(report)
+	return string(data), platformtest.Digest(data)
+}
+
+// smokeReport is a report of a smoke that reads well, with the digest of its bytes.
+func smokeReport() (text, digest string) {
+	data, _ := json.Marshal(smoke.Report{Schema: smoke.Schema, Artifact: platformtest.Digest(nil), Kind: smoke.Blob,
+		Tool: "mine", Checks: []smoke.Check{{Name: "fetched", Outcome: "passed"}}}) // text alone always encodes
 	return string(data), platformtest.Digest(data)
 }
 

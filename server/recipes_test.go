@@ -216,6 +216,13 @@ var recipes = map[string]func(v, a *house) []arguments{
 		report, digest := evidenceReport()
 		return []object{{"manifestId": v.Manifest, "kind": "TENANCY", "report": report, "digest": digest}}
 	}),
+	"mutation submitArtifactSmoke": plain(func(v, _ *house) []object {
+		report, digest := smokeReport()
+		return []object{
+			{"artifactId": v.Artifact, "report": report, "digest": digest, "signature": "AAAA"},
+			{"artifactId": v.Owned, "report": report, "digest": digest, "signature": "AAAA"},
+		}
+	}),
 	"query evidenceRunners": none,
 	"mutation registerRunner": plain(func(_, _ *house) []object {
 		return []object{{"name": "mine", "publicKey": "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=", "reason": "mine"}}

@@ -67,6 +67,7 @@ const (
 	Evidence         Kind = "evd"
 	Promotion        Kind = "prm"
 	ArtifactPart     Kind = "prt"
+	ArtifactSmoke    Kind = "asm"
 	Runner           Kind = "rnr"
 )
 
@@ -85,7 +86,7 @@ var kindNames = map[Kind]string{
 	ControlPlane:  "control plane share", RuntimeSecret: "runtime secret", AuditCheckpoint: "audit checkpoint",
 	Webhook: "webhook", WebhookDelivery: "webhook delivery",
 	ArtifactSource: "artifact source", SignerKey: "signer key", Evidence: "evidence", Promotion: "promotion",
-	ArtifactPart: "artifact part", Runner: "runner",
+	ArtifactPart: "artifact part", Runner: "runner", ArtifactSmoke: "artifact smoke",
 }
 
 const (

@@ -1,6 +1,7 @@
 package rollout
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"time"
@@ -8,7 +9,8 @@ import (
 
 // Terms are what a version's steps need beside evidence: confidence that was gained, and time for others to move.
 type Terms struct {
-	// MinLaunches are the launches of a canary that must have succeeded before it becomes ACTIVE.
+	// MinLaunches are the launches of a canary, by others than its publisher, that must have succeeded before it becomes
+	// ACTIVE.
 	MinLaunches int `json:"minLaunches"`
 	// MinMinutes is how long a version must have been a canary.
 	MinMinutes int `json:"minMinutes"`
@@ -16,10 +18,14 @@ type Terms struct {
 	GraceHours int `json:"graceHours"`
 	// SecondApprover asks for somebody else to take the step to ACTIVE than who took those before it.
 	SecondApprover bool `json:"secondApprover"`
+	// SmokedArtifacts asks for a signed report of a smoke of its kind for each pinned artifact before the step to CANARY.
+	SmokedArtifacts bool `json:"smokedArtifacts"`
 }
 
 // DefaultTerms hold for apps without terms of their own.
-func DefaultTerms() Terms { return Terms{MinLaunches: 5, MinMinutes: 60, GraceHours: 24} }
+func DefaultTerms() Terms {
+	return Terms{MinLaunches: 5, MinMinutes: 60, GraceHours: 24, SmokedArtifacts: true}
+}
 
 // Bounds of terms.
 const (
@@ -38,9 +44,31 @@ func TermsOf(stored json.RawMessage) (Terms, error) {
 	return terms, err
 }
 
+// Whose says whose launches count for a canary.
+type Whose string
+
+// Whose launches count: a publisher's own say no more than its word, so others' do, where others may launch the app.
+const (
+	// OfAll are those of an app of the platform, OfTenants those in projects of other tenants than the publisher's.
+	OfAll     Whose = "ALL"
+	OfTenants Whose = "TENANTS"
+	// OfProjects are those in other projects of the publisher's tenant, the only one that may launch the app; Own are
+	// those of an app that the publishing project alone may launch.
+	OfProjects Whose = "PROJECTS"
+	Own        Whose = "OWN"
+)
+
+// words say whose launches count.
+var words = map[Whose]string{
+	OfAll: "its launches", OfTenants: "its launches by other tenants than its publisher's",
+	OfProjects: "its launches in other projects than the one that publishes it", Own: "its launches",
+}
+
 // Canary is what is known of a canary that is to become ACTIVE.
 type Canary struct {
+	// Launches are those that succeeded and count, Whose says which do.
 	Launches int
+	Whose    Whose
 	Age      time.Duration
 	// Same says that the steps before were taken by the one who takes this.
 	Same bool
@@ -49,8 +77,8 @@ type Canary struct {
 // LacksActive returns what keeps a canary from ACTIVE, in words; empty when nothing does.
 func (t Terms) LacksActive(canary Canary) (lacks []string) {
 	if canary.Launches < t.MinLaunches {
-		lacks = append(lacks, fmt.Sprintf("%d of its launches have succeeded, and %d are needed", canary.Launches,
-			t.MinLaunches))
+		lacks = append(lacks, fmt.Sprintf("%d of %s have succeeded, and %d are needed", canary.Launches,
+			cmp.Or(words[canary.Whose], words[OfAll]), t.MinLaunches))
 	}
 	if least := time.Duration(t.MinMinutes) * time.Minute; canary.Age < least {
 		lacks = append(lacks, fmt.Sprintf("it has been the canary for %s, and %s are needed", canary.Age.Round(time.Second),

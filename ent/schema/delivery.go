@@ -151,6 +151,35 @@ func (PromotionEvidence) Indexes() []ent.Index {
 	return []ent.Index{index.Fields("manifest_id", "kind", "digest", "runner_id").Unique()}
 }
 
+// ArtifactSmoke is a signed report of a smoke of an artifact's kind.
+type ArtifactSmoke struct{ ent.Schema }
+
+// Annotations of the table.
+func (ArtifactSmoke) Annotations() []schema.Annotation { return table("artifact_smoke") }
+
+// Mixin of the table.
+func (ArtifactSmoke) Mixin() []ent.Mixin { return []ent.Mixin{identified{}} }
+
+// Fields of the table.
+func (ArtifactSmoke) Fields() []ent.Field {
+	return []ent.Field{
+		id("artifact_id", "the artifact that it is for"),
+		optionalID("tenant_id", "the tenant whose artifact it is; none for the platform's"),
+		field.String("digest").SchemaType(text).Comment("SHA-256 of the report's bytes, sha256:…"),
+		field.Bytes("report").Immutable().Comment("the report's bytes as they were brought"),
+		jsonb("summary", "what the report comes to"),
+		field.Bool("passed").Comment("whether every check of the kind passed"),
+		str("submitted_by", "who brought it"),
+		field.String("runner_id").SchemaType(text).Comment("the runner that signed it"),
+		created(),
+	}
+}
+
+// Indexes of the table: the same report once.
+func (ArtifactSmoke) Indexes() []ent.Index {
+	return []ent.Index{index.Fields("artifact_id", "digest", "runner_id").Unique()}
+}
+
 // EvidenceRunner is a machine that runs the conformance suite and signs its reports. The platform's operators trust it.
 type EvidenceRunner struct{ ent.Schema }
 

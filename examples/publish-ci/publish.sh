@@ -68,6 +68,8 @@ if is draft; then
   promote staged --smoke-instance "$instance"
 fi
 
+# The app's terms may ask for a smoke of the artifact that a registered runner has signed: a runner's job runs
+# appctl artifact smoke "$artifact" --key …, and this one, refused until then, goes on when it is run again.
 step_artifact staged canary
 if is staged; then
   say "canary, $PERCENT % of the projects"

@@ -1,6 +1,8 @@
 package authhttp
 
 import (
+	"crypto/sha256"
+	"encoding/base64"
 	"html/template"
 	"io"
 	"net/http"
@@ -11,12 +13,23 @@ import (
 	"github.com/gpuaas/app-platform/transport"
 )
 
-// consentPage asks a person whether a command line of their machine may log in as them. It has neither script nor
-// style.
+// pageStyle is that of the pages that ask for a click, in both colour schemes. A content security policy lets it alone in.
+const pageStyle = `:root{color-scheme:light dark}body{font:16px/1.5 system-ui,sans-serif;max-width:32rem;margin:12vh auto;padding:0 1.5rem}` +
+	`h1{font-size:1.5rem;line-height:1.25}strong code{font-size:1.75rem;letter-spacing:.08em}` +
+	`button{font:inherit;font-weight:600;padding:.6rem 1.2rem;border:0;border-radius:.5rem;background:#2563eb;color:#fff;cursor:pointer}` +
+	`button:focus-visible{outline:3px solid #93c5fd;outline-offset:2px}`
+
+// pagePolicy is the content security policy of those pages.
+var pagePolicy = func() string {
+	sum := sha256.Sum256([]byte(pageStyle))
+	return "default-src 'none'; style-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'; base-uri 'none'; frame-ancestors 'none'"
+}()
+
+// consentPage asks a person whether a command line of their machine may log in as them. It has no script.
 var consentPage = template.Must(template.New("consent").Parse(`<!doctype html>
 <html lang="en">
 <head><meta charset="utf-8"><meta name="viewport" content="width=device-width"><meta name="color-scheme" content="light dark">
-<title>Log in a command line</title></head>
+<title>Log in a command line</title><style>` + pageStyle + `</style></head>
 <body>
 <h1>Log in a command line?</h1>
 <p>A program on this machine asks to act as you for up to twelve hours. The command line that you started shows this code:</p>
@@ -42,7 +55,7 @@ func (h *Handler) askConsent(w http.ResponseWriter, r *http.Request, target stri
 func (h *Handler) page(w http.ResponseWriter, r *http.Request, of *template.Template, data map[string]string) {
 	header := w.Header()
 	header.Set("Content-Type", "text/html; charset=utf-8")
-	header.Set("Content-Security-Policy", "default-src 'none'; base-uri 'none'; frame-ancestors 'none'")
+	header.Set("Content-Security-Policy", pagePolicy)
 	header.Set("X-Frame-Options", "DENY")
 	header.Set("Referrer-Policy", "same-origin") // without a referrer, browsers do not say which page sent the form
 	if err := of.Execute(w, data); err != nil {

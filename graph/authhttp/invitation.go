@@ -9,11 +9,11 @@ import (
 	"github.com/gpuaas/app-platform/transport"
 )
 
-// invitationPage asks a person whether they want to belong to a tenant. It has neither script nor style.
+// invitationPage asks a person whether they want to belong to a tenant. It has no script.
 var invitationPage = template.Must(template.New("invitation").Parse(`<!doctype html>
 <html lang="en">
 <head><meta charset="utf-8"><meta name="viewport" content="width=device-width"><meta name="color-scheme" content="light dark">
-<title>Invitation</title></head>
+<title>Invitation</title><style>` + pageStyle + `</style></head>
 <body>
 <h1>{{.Tenant}} invites you</h1>
 <p>You log in with an account of your own. Its verified address must be the one that was invited, and it will belong to {{.Tenant}}.</p>

@@ -23,6 +23,9 @@ type catalogLoaders struct {
 	Parts     *Loader[ids.ID, []*db.ArtifactPart]
 	Reports   *Loader[ids.ID, []*db.PromotionEvidence]
 	History   *Loader[ids.ID, []*db.Promotion]
+	// Smokes and Smoked belong to artifacts.
+	Smokes *Loader[ids.ID, []*db.ArtifactSmoke]
+	Smoked *Loader[ids.ID, bool]
 	// Signers holds the keys of artifact sources, Signer single ones.
 	Sources *Loader[ids.ID, *db.ArtifactSource]
 	Signers *Loader[ids.ID, []*db.SignerKey]
@@ -50,6 +53,8 @@ func (s *Services) catalogLoaders(wait time.Duration) catalogLoaders {
 		Parts:     loader(wait, s.Artifacts.PartsOf),
 		Reports:   loader(wait, s.Trust.EvidenceOf),
 		History:   loader(wait, s.Trust.HistoryOf),
+		Smokes:    loader(wait, s.Trust.SmokesOf),
+		Smoked:    loader(wait, s.Trust.Smoked),
 		Sources:   loader(wait, s.ArtifactSources.Many),
 		Signers:   loader(wait, s.ArtifactSources.KeysOf),
 		Signer:    loader(wait, s.ArtifactSources.Keys),

@@ -61,6 +61,8 @@ var definers = map[string]string{
 	"source_credential":  "the enveloped credential of a source that the caller sees",
 	"canary_launches": "how launches of a canary and beside it went, without a name of any, to who reaches the " +
 		"publisher",
+	"canary_confidence": "how many launches of a canary count and by which rule, without a name of any, to who reaches " +
+		"the publisher",
 	"wake_operation":     "nothing: it makes an operation due",
 	"hold_offered":       "whether a project of the caller's tenant lives, to who reaches the project that offers",
 	"hold_shared":        "the instance of a share, to who reaches one of its ends",
@@ -128,6 +130,7 @@ var loose = map[string]string{
 		"and the platform's",
 	"artifact → artifact_source":   "a tenant's artifact may come from the platform's source",
 	"signer_key → artifact_source": "beside the reference that carries the tenant, for sources that have none",
+	"artifact_smoke → artifact":    "beside the reference that carries the tenant, for artifacts that have none",
 	"artifact_part → artifact":     "beside the reference that carries the tenant, for artifacts that have none",
 }
 

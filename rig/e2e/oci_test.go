@@ -291,8 +291,11 @@ func (k *containersUnderTest) newVersion(version, build string) {
 	ref, digest := k.image(build)
 	manifest, artifact := k.draft(version, ref, digest)
 	for _, to := range []gql.Stage{gql.StageStaged, gql.StageCanary, gql.StageActive} {
-		_, err := gql.PromoteArtifact(k.ctx, shared.Operator,
-			gql.PromoteArtifactInput{ArtifactId: artifact, To: to, Reason: "end-to-end test"})
+		step := gql.PromoteArtifactInput{ArtifactId: artifact, To: to, Reason: "end-to-end test"}
+		if to == gql.StageActive {
+			step.Override = "a test"
+		}
+		_, err := gql.PromoteArtifact(k.ctx, shared.Operator, step)
 		require.NoError(k.t, err)
 	}
 	smoked, ended := k.smoke(version)

@@ -27,7 +27,8 @@ import (
 // smokeTimeout bounds a smoke launch and its teardown.
 const smokeTimeout = 4 * time.Minute
 
-// override is why the reference apps' versions take their steps without a runner's reports, launches and time.
+// override is why the reference apps' versions and artifacts take their steps without a runner's reports and smokes,
+// launches and time.
 const override = "a local installation: its own operator publishes what this repository was built with"
 
 // publish takes an app the way every publisher takes: the controller's own bytes are pushed and
@@ -195,10 +196,11 @@ func (s *Stack) publishArtifact(ctx context.Context, app App, ref, digest string
 		if reached(stage, to) {
 			continue
 		}
-		_, err := gql.PromoteArtifact(ctx, s.Operator, gql.PromoteArtifactInput{
-			ArtifactId: made.PublishArtifact.Id, To: to, Reason: "reference app of this repository",
-		})
-		if err != nil {
+		step := gql.PromoteArtifactInput{ArtifactId: made.PublishArtifact.Id, To: to, Reason: "reference app of this repository"}
+		if to == gql.StageActive {
+			step.Override = override // no runner has smoked what was built a moment ago
+		}
+		if _, err := gql.PromoteArtifact(ctx, s.Operator, step); err != nil {
 			return err
 		}
 	}

@@ -63,8 +63,8 @@ func (s *Stack) seed(ctx context.Context) error {
 			return err
 		}
 	}
-	s.say("terms of promotion are set aside for the reference apps and for %s, which history and audit keep: %s",
-		PublisherApp, override)
+	s.say("terms of promotion (runners' reports and smokes of artifacts, launches, time) are set aside for the reference apps "+
+		"and for %s, which history and audit keep: %s", PublisherApp, override)
 	for _, app := range s.config.Apps {
 		if err := s.publish(ctx, app); err != nil {
 			return fmt.Errorf("publish %s: %w", app.Slug, err)

@@ -30,6 +30,7 @@ import (
 	"github.com/gpuaas/app-platform/rig/platformtest"
 	"github.com/gpuaas/app-platform/sdk/signing"
 	"github.com/gpuaas/app-platform/service/artifact"
+	"github.com/gpuaas/app-platform/service/catalog/trust"
 )
 
 const (
@@ -41,6 +42,7 @@ const (
 type bench struct {
 	*platformtest.Kit
 	verbs               *artifact.Service
+	trust               *trust.Service
 	operator, publisher context.Context
 	host                string
 	source              *db.ArtifactSource
@@ -69,6 +71,7 @@ func newBench(t *testing.T, keys ...crypto.PublicKey) *bench {
 	b.source = kit.Source(nil, lifecycle.SourceOCI, b.host, keys...)
 	vault, err := custody.Open(t.Context(), "", t.TempDir())
 	require.NoError(t, err)
+	b.trust = &trust.Service{DB: kit.DB}
 	b.verbs = &artifact.Service{DB: kit.DB, Vault: vault, Reach: fetch.Reach{Insecure: []string{b.host}}}
 	return b
 }
@@ -147,6 +150,14 @@ func (b *bench) published(ref, key string) *db.Artifact {
 func (b *bench) promote(as context.Context, id ids.ID, to lifecycle.Stage) error {
 	_, err := b.verbs.PromoteArtifact(as, artifact.PromoteArtifactInput{ArtifactID: id, To: to, Reason: "tested"})
 	return err
+}
+
+// smoked brings a passed report of a smoke of the artifact's kind.
+func (b *bench) smoked(of *db.Artifact) {
+	b.t.Helper()
+	_, sign := b.runner("smokes")
+	_, err := b.trust.SubmitSmoke(b.publisher, sign(of, smokeOf(b.t, of, "passed")))
+	require.NoError(b.t, err)
 }
 
 // nothing asserts that nothing was written.

@@ -3,10 +3,12 @@ package artifact
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/gpuaas/app-platform/authz"
+	reports "github.com/gpuaas/app-platform/domain/evidence"
 	"github.com/gpuaas/app-platform/domain/fault"
 	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/domain/lifecycle"
@@ -26,6 +28,8 @@ type PromoteArtifactInput struct {
 	ArtifactID ids.ID
 	To         lifecycle.Stage
 	Reason     string
+	// Override is why a platform's artifact goes to ACTIVE without a smoke of its kind; empty to need one.
+	Override string
 }
 
 // PromoteArtifact moves an artifact to its next stage. Key: artifact.promote on its project or tenant, or on the
@@ -34,15 +38,19 @@ type PromoteArtifactInput struct {
 // From DRAFT to STAGED all its bytes and signatures are looked at again, before and outside of the transaction. No step
 // up is taken in quarantine, nor when the key that signed it has ended, was revoked, or its source asks for more than
 // it has; steps down always may. An artifact that an active manifest pins stays active, and one that a live instance
-// uses is not retired: those that the caller does not see are counted, and not named.
+// uses is not retired: those that the caller does not see are counted, and not named. A platform's artifact, which every
+// tenant may pin, is ACTIVE only after a smoke of its kind that a registered runner has signed (EVIDENCE_MISSING at
+// input.to); override sets that aside, by artifact.promote on the platform. A tenant's reaches others with the version
+// that pins it, whose step to CANARY needs the same.
 //
-// Faults: INVALID_ARGUMENT, NOT_FOUND, FORBIDDEN; FAILED_PRECONDITION at input.to, naming both stages or who uses it;
+// Faults: INVALID_ARGUMENT, NOT_FOUND, FORBIDDEN; EVIDENCE_MISSING; FAILED_PRECONDITION at input.to, naming both stages or who uses it;
 // ARTIFACT_QUARANTINED, SIGNATURE_MISSING, SIGNATURE_UNTRUSTED, DIGEST_MISMATCH, SOURCE_UNKNOWN, DIAL_REFUSED and
 // ARTIFACT_UNAVAILABLE at input.artifactId; CONFLICT when another promotion came first; UNAVAILABLE as of
 // PublishArtifact.
 func (s *Service) PromoteArtifact(ctx context.Context, in PromoteArtifactInput) (out *db.Artifact, err error) {
 	var input check.Input
 	input.Text("input.reason", in.Reason, 1, check.MaxReason)
+	input.Text("input.override", in.Override, 0, check.MaxReason)
 	if err := input.Err(); err != nil {
 		return nil, err
 	}
@@ -115,15 +123,18 @@ func (s *Service) promote(ctx context.Context, t *tx.Tx, in PromoteArtifactInput
 		return nil, fmt.Errorf("promote artifact %s: %w", row.ID, err)
 	}
 	step := t.Promotion.Create().SetID(ids.New(ids.Promotion)).SetObjectID(row.ID).SetNillableTenantID(row.TenantID).SetFromStage(from).SetToStage(in.To).
-		SetReason(in.Reason).SetActorKind(string(t.Actor.Kind)).SetActorID(string(t.Actor.ID)).SetActorName(t.Actor.Name).SetCreatedAt(t.Now)
+		SetReason(in.Reason).SetActorKind(string(t.Actor.Kind)).SetActorID(string(t.Actor.ID)).SetActorName(t.Actor.Name).SetCreatedAt(t.Now).
+		SetOverride(in.Override)
 	if err := step.Exec(ctx); err != nil {
 		return nil, fmt.Errorf("note the promotion of %s: %w", row.ID, err)
 	}
 	before := trail(row)
 	before["stage"] = from
+	after := trail(moved)
+	after["override"] = in.Override
 	return moved, audit.Write(ctx, t, audit.Entry{Action: promoting, Key: authz.ArtifactPromote, Object: objectOf(row),
 		ObjectID: row.ID, Reason: in.Reason,
-		Before: before, After: trail(moved)})
+		Before: before, After: after})
 }
 
 // rules are what a step asks beyond the table of stages.
@@ -134,7 +145,10 @@ func (in PromoteArtifactInput) rules(ctx context.Context, t *tx.Tx, row *db.Arti
 		if err != nil {
 			return at(err, "input.artifactId")
 		}
-		return trusted(row, from, "input.artifactId")
+		if err := trusted(row, from, "input.artifactId"); err != nil {
+			return err
+		}
+		return in.smoked(ctx, t, row)
 	case in.To == lifecycle.StageDeprecated:
 		return nobody(ctx, t, "an active manifest pins the artifact", `SELECT 'manifest ' || m.id || ' (' || m.app_slug || ' ' || m.version || ')'
 			FROM manifest m JOIN manifest_artifact p ON p.manifest_id = m.id WHERE p.artifact_id = $1 AND m.stage = 'ACTIVE' ORDER BY m.id LIMIT $2`, row.ID, "0")
@@ -144,6 +158,27 @@ func (in PromoteArtifactInput) rules(ctx context.Context, t *tx.Tx, row *db.Arti
 			`platform.live_users($1)`)
 	}
 	return nil
+}
+
+// smoked refuses the step of a platform's artifact to ACTIVE without a smoke of its kind, unless the platform's staff set
+// that aside with a reason. An override by anybody else is FORBIDDEN, needed or not.
+func (in PromoteArtifactInput) smoked(ctx context.Context, t *tx.Tx, row *db.Artifact) error {
+	if in.Override != "" {
+		return audit.Require(t, promoting, authz.ArtifactPromote, authz.Object{}, row.ID)
+	}
+	if row.TenantID != nil || in.To != lifecycle.StageActive {
+		return nil
+	}
+	var smoked bool
+	if err := t.QueryRow(ctx, `SELECT platform.smoked($1)`, row.ID).Scan(&smoked); err != nil {
+		return fmt.Errorf("look for smokes of artifact %s: %w", row.ID, err)
+	}
+	if smoked {
+		return nil
+	}
+	return fault.New(fault.EvidenceMissing, "the newest report that a registered runner signed of a smoke of its kind (%s) "+
+		"has not passed, or there is none: run appctl artifact smoke, or set it aside with input.override",
+		strings.Join(reports.SmokeChecks(row.Kind), ", ")).At("input.to")
 }
 
 // nobody refuses with FAILED_PRECONDITION when the query finds users of the artifact, naming up to 10 that the caller

@@ -35,6 +35,7 @@ func TestAnArtifactEarnsItsStages(t *testing.T) {
 	platformtest.Refused(t, promote(lifecycle.StageStaged), fault.DigestMismatch, "input.artifactId")
 	require.Zero(t, b.Count("promotion", "")+b.Count("artifact", "stage <> 'DRAFT' OR quarantined_at IS NOT NULL"))
 	b.lie.Store(nil)
+	b.smoked(made)
 	for _, to := range []lifecycle.Stage{lifecycle.StageStaged, lifecycle.StageCanary, lifecycle.StageActive} {
 		require.NoError(t, promote(to))
 	}
@@ -112,6 +113,7 @@ func TestAKeyMustCountAtEveryStepUpAndAtNoneDown(t *testing.T) {
 	ref, _ := b.push()
 	b.sign(ref, key, false)
 	made := b.published(ref, "k")
+	b.smoked(made)
 	require.NoError(t, b.promote(b.operator, made.ID, lifecycle.StageStaged))
 	require.NoError(t, b.promote(b.operator, made.ID, lifecycle.StageCanary))
 	b.SQL(`UPDATE signer_key SET revoked_at = now()`)

@@ -131,6 +131,16 @@ type description struct {
 	} `json:"apps"`
 }
 
+// names reports whether the adapter was written for the app: it describes it by its slug, and not any app.
+func (d *description) names(app string) bool {
+	for _, one := range d.Apps {
+		if one.Slug == app {
+			return true
+		}
+	}
+	return false
+}
+
 // snapshot holds the manifest against what its adapter said of itself last. From then on the
 // manifest is the word: a live adapter cannot widen itself.
 func snapshot(ctx context.Context, t *tx.Tx, m *manifest.Manifest) (adapterEvidence, error) {

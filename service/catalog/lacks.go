@@ -13,6 +13,7 @@ import (
 	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/domain/lifecycle"
 	"github.com/gpuaas/app-platform/domain/manifest"
+	"github.com/gpuaas/app-platform/domain/rollout"
 	"github.com/gpuaas/app-platform/ent/generated/db"
 	"github.com/gpuaas/app-platform/internal/tx"
 )
@@ -27,37 +28,40 @@ type standing struct {
 	canary      *string // another version that is the app's canary
 	smoked      bool
 	users       int
-	// Of the terms of its next step: the app's, the database's time, launches of the canary that succeeded, who took it to
+	// Of the terms of its next step: the app's, the database's time, launches of the canary that count, who took it to
 	// STAGED and CANARY with the accounts of the same maker, and since when it is DEPRECATED.
 	terms           []byte
 	now, deprecated time.Time
 	launches        int
+	whose           rollout.Whose
 	takers          []string
 }
 
 const standingSQL = `SELECT m.id, m.stage, m.adapter_name, m.document, m.canary_halted_at, m.canary_halt_reason, a.publisher_tenant_id, a.publisher_project_id,
 	(SELECT d.description FROM adapter d WHERE d.name = m.adapter_name), ` + broughtSQL + `,
 	(SELECT coalesce(jsonb_agg(jsonb_build_object('Name', f.name, 'Digest', f.digest, 'Stage', f.stage, 'Quarantined', f.quarantined_at IS NOT NULL,
-		'Why', f.quarantine_reason) ORDER BY f.id), '[]') FROM artifact f JOIN manifest_artifact p ON p.artifact_id = f.id WHERE p.manifest_id = m.id),
+		'Why', f.quarantine_reason, 'Kind', f.kind, 'Platform', f.tenant_id IS NULL,
+		'Smoked', m.stage = 'STAGED' AND platform.smoked(f.id)) ORDER BY f.id), '[]') FROM artifact f JOIN manifest_artifact p ON p.artifact_id = f.id WHERE p.manifest_id = m.id),
 	(SELECT c.version FROM manifest c WHERE c.app_slug = m.app_slug AND c.stage = 'CANARY' AND c.id <> m.id),
 	m.stage = 'DRAFT' AND EXISTS (SELECT FROM instance i WHERE i.manifest_id = m.id AND i.smoke AND i.released_at IS NOT NULL
 		AND EXISTS (SELECT FROM operation o WHERE o.instance_id = i.id AND o.kind = 'INSTANCE_CREATE' AND o.state = 'SUCCEEDED' AND coalesce(o.outcome, 'NORMAL') = 'NORMAL')
 		AND EXISTS (SELECT FROM operation o WHERE o.instance_id = i.id AND o.kind = 'INSTANCE_DECOMMISSION' AND o.state = 'SUCCEEDED' AND coalesce(o.outcome, 'NORMAL') = 'NORMAL')),
 	CASE WHEN m.stage = 'DEPRECATED' THEN platform.users_of_manifest(m.id) ELSE 0 END,
 	a.promotion_terms, m.canary_started_at, now(),
-	CASE WHEN m.stage = 'CANARY' THEN (SELECT count(*)::int FROM platform.canary_launches(m.id, 20000, false) WHERE canary AND state = 'SUCCEEDED') ELSE 0 END,
+	coalesce(confidence.launches, 0), coalesce(confidence.whose, ''),
 	ARRAY (WITH took AS (SELECT DISTINCT p.actor_id AS id FROM promotion p WHERE p.object_id = m.id AND p.to_stage IN ('STAGED', 'CANARY')),
 			same AS (SELECT id FROM took UNION SELECT s.maker_id FROM service_account s JOIN took USING (id) WHERE s.maker_id IS NOT NULL)
 		SELECT id FROM same UNION SELECT s.id FROM service_account s JOIN same ON s.maker_id = same.id),
 	coalesce((SELECT max(p.created_at) FROM promotion p WHERE p.object_id = m.id AND p.to_stage = 'DEPRECATED'), m.created_at)
-	FROM manifest m JOIN app a ON a.id = m.app_id WHERE m.id = ANY ($1)`
+	FROM manifest m JOIN app a ON a.id = m.app_id
+	LEFT JOIN LATERAL platform.canary_confidence(m.id) confidence ON m.stage = 'CANARY' WHERE m.id = ANY ($1)`
 
 func scanStanding(row pgx.CollectableRow) (*standing, error) {
 	x := &standing{}
 	var reports, artifacts []byte
 	err := row.Scan((*string)(&x.row.ID), (*string)(&x.row.Stage), &x.row.AdapterName, &x.row.Document, &x.row.CanaryHaltedAt, &x.row.CanaryHaltReason,
 		&x.tenant, &x.project, &x.description, &reports, &artifacts, &x.canary, &x.smoked, &x.users,
-		&x.terms, &x.row.CanaryStartedAt, &x.now, &x.launches, &x.takers, &x.deprecated)
+		&x.terms, &x.row.CanaryStartedAt, &x.now, &x.launches, &x.whose, &x.takers, &x.deprecated)
 	if err != nil {
 		return nil, err
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/gpuaas/app-platform/domain/lifecycle"
 	"github.com/gpuaas/app-platform/ent/generated/db"
 	"github.com/gpuaas/app-platform/internal/tx"
+	"github.com/gpuaas/app-platform/service/catalog/trust"
 )
 
 // maxNamed bounds the objects that a refusal names.
@@ -17,10 +18,9 @@ const maxNamed = 10
 
 // pinned is an artifact that a manifest pins.
 type pinned struct {
-	Name, Digest string
-	Stage        lifecycle.Stage
-	Quarantined  bool
-	Why          string
+	trust.Pin
+	Quarantined bool
+	Why         string
 }
 
 func scanPinned(row pgx.CollectableRow) (pinned, error) {

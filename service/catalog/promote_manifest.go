@@ -94,8 +94,7 @@ func promote(ctx context.Context, t *tx.Tx, in PromoteManifestInput) (*db.Manife
 	if err != nil {
 		return nil, fmt.Errorf("promote manifest %s: %w", locked.row.ID, err)
 	}
-	locked.override = in.Override
-	return moved, locked.keep(ctx, t, locked.row, moved, in.Reason)
+	return moved, locked.keep(ctx, t, locked.row, moved, why{in.Reason, in.Override})
 }
 
 // toStaged takes a draft by its evidence, and a canary back, which ends it.
@@ -149,18 +148,18 @@ func (v *versions) supersede(ctx context.Context, t *tx.Tx, reason string) error
 	if err != nil {
 		return fmt.Errorf("deprecate manifest %s: %w", v.active.ID, err)
 	}
-	return v.keep(ctx, t, v.active, moved, fmt.Sprintf("superseded by version %s: %s", v.row.Version, reason))
+	return v.keep(ctx, t, v.active, moved, why{reason: fmt.Sprintf("superseded by version %s: %s", v.row.Version, reason)})
 }
 
 // keep writes a step into the manifest's history and into the audit.
-func (p publisher) keep(ctx context.Context, t *tx.Tx, before, after *db.Manifest, reason string) error {
+func (p publisher) keep(ctx context.Context, t *tx.Tx, before, after *db.Manifest, why why) error {
 	var percent *int
 	if after.Stage == lifecycle.StageCanary {
 		percent = &after.CanaryPercent
 	}
 	actor := t.Actor.Ref()
 	_, err := t.Exec(ctx, `INSERT INTO promotion (id, object_id, from_stage, to_stage, canary_percent, reason, actor_kind, actor_id, actor_name, created_at, override)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`, ids.New(ids.Promotion), after.ID, before.Stage, after.Stage, percent, reason, actor.Kind, actor.ID, actor.Name, t.Now, p.override)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`, ids.New(ids.Promotion), after.ID, before.Stage, after.Stage, percent, why.reason, actor.Kind, actor.ID, actor.Name, t.Now, why.override)
 	if err != nil {
 		return fmt.Errorf("keep the step of manifest %s: %w", after.ID, err)
 	}
@@ -168,10 +167,10 @@ func (p publisher) keep(ctx context.Context, t *tx.Tx, before, after *db.Manifes
 	if before.Stage == after.Stage {
 		action = "setCanaryPercent"
 	}
-	return audit.Write(ctx, t, audit.Entry{Action: action, Key: authz.ManifestPromote, Object: p.object(), ObjectID: after.ID, Reason: reason,
+	return audit.Write(ctx, t, audit.Entry{Action: action, Key: authz.ManifestPromote, Object: p.object(), ObjectID: after.ID, Reason: why.reason,
 		Before: map[string]any{"stage": before.Stage, "canaryPercent": before.CanaryPercent},
 		After: map[string]any{"stage": after.Stage, "canaryPercent": after.CanaryPercent, "app": after.AppSlug, "version": after.Version,
-			"digest": after.Digest, "override": p.override, "evidence": document(after.Evidence)}})
+			"digest": after.Digest, "override": why.override, "evidence": document(after.Evidence)}})
 }
 
 // document is stored JSON for the audit; nil when there is none.

@@ -21,9 +21,10 @@ import (
 // publisher is who acts for an app: a project, or the platform when both are nil. An artifact may be a tenant's as a whole.
 type publisher struct {
 	tenant, project *ids.ID
-	// override is why a step's terms were set aside.
-	override string
 }
+
+// why is why a step is taken, and why its terms were set aside; empty when it was held to them.
+type why struct{ reason, override string }
 
 // object is what the publisher's keys are asked for on.
 func (p publisher) object() authz.Object {

@@ -71,11 +71,18 @@ func controllerLacks(m *manifest.Manifest, build string, reports []brought) (cou
 	if m.ArtifactKind != controllerKind {
 		return nil, nil
 	}
+	counted, missing = controllerReports(m, build, reports)
+	if m.Lifecycle == nil {
+		missing = append([]fault.Reason{{Code: fault.EvidenceMissing, Path: "document.lifecycle",
+			Message: "the manifest declares no behaviour of upgrade, rollback and deletion: publish a version that does"}}, missing...)
+	}
+	return counted, missing
+}
+
+// controllerReports are the newest reports of each kind, and what is missing of them.
+func controllerReports(m *manifest.Manifest, build string, reports []brought) (counted []reportEvidence, missing []fault.Reason) {
 	add := func(path, format string, args ...any) {
 		missing = append(missing, fault.Reason{Code: fault.EvidenceMissing, Message: fmt.Sprintf(format, args...), Path: path})
-	}
-	if m.Lifecycle == nil {
-		add("document.lifecycle", "the manifest declares no behaviour of upgrade, rollback and deletion: publish a version that does")
 	}
 	for _, kind := range []lifecycle.EvidenceKind{lifecycle.EvidenceConformance, lifecycle.EvidenceTenancy} {
 		one := newest(reports, kind, m, build)

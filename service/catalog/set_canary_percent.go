@@ -51,5 +51,5 @@ func setCanaryPercent(ctx context.Context, t *tx.Tx, id ids.ID, percent int, rea
 	if err != nil {
 		return nil, fmt.Errorf("change the canary %s: %w", id, err)
 	}
-	return moved, locked.keep(ctx, t, row, moved, reason)
+	return moved, locked.keep(ctx, t, row, moved, why{reason: reason})
 }

@@ -71,9 +71,15 @@ func (x *standing) lacksTerms(actor ids.ID) ([]string, error) {
 	}
 	switch x.row.Stage {
 	case lifecycle.StageStaged:
-		return x.lacksRunner()
+		lacking, err := x.lacksRunner()
+		for _, one := range x.artifacts {
+			if text := one.LacksSmoke(); text != "" && wanted.SmokedArtifacts {
+				lacking = append(lacking, text)
+			}
+		}
+		return lacking, err
 	case lifecycle.StageCanary:
-		canary := rollout.Canary{Launches: x.launches, Same: slices.Contains(x.takers, string(actor))}
+		canary := rollout.Canary{Launches: x.launches, Whose: x.whose, Same: slices.Contains(x.takers, string(actor))}
 		if x.row.CanaryStartedAt != nil {
 			canary.Age = x.now.Sub(*x.row.CanaryStartedAt)
 		}
@@ -84,11 +90,13 @@ func (x *standing) lacksTerms(actor ids.ID) ([]string, error) {
 	return nil, nil
 }
 
-// lacksRunner is what a controller lacks to be given to others than its publisher: reports that a registered runner has
-// signed. Its publisher's own word stages it, for smoke launches in projects of the publisher's.
+// lacksRunner is what a version with a controller of its own lacks to be given to others than its publisher: reports that a
+// registered runner has signed. Its publisher's own word stages it, for smoke launches in projects of the publisher's.
+// What the document calls itself does not matter: an adapter that names the app was written for it, and runs with the
+// platform's trust.
 func (x *standing) lacksRunner() (lacking []string, err error) {
 	parsed, err := manifest.Parse(x.row.Document)
-	if err != nil || parsed.ArtifactKind != controllerKind {
+	if err != nil {
 		return nil, err
 	}
 	var said description
@@ -97,8 +105,11 @@ func (x *standing) lacksRunner() (lacking []string, err error) {
 			return nil, fmt.Errorf("read the description of adapter %s: %w", x.row.AdapterName, err)
 		}
 	}
+	if parsed.ArtifactKind != controllerKind && !said.names(parsed.App) {
+		return nil, nil
+	}
 	signed := slices.DeleteFunc(slices.Clone(x.reports), func(one brought) bool { return one.Runner == "" })
-	_, missing := controllerLacks(parsed, said.Build, signed)
+	_, missing := controllerReports(parsed, said.Build, signed)
 	for _, reason := range missing {
 		lacking = append(lacking, "signed by a registered runner: "+reason.Message)
 	}

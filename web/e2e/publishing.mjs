@@ -23,6 +23,7 @@ async function releases({ page, shoot }, app) {
   await go(page, 'Releases');
   const card = page.locator('[data-stage="ACTIVE"] [data-release]').filter({ hasText: app }).first();
   await card.waitFor();
+  await page.getByRole('region', { name: 'Runners' }).locator('table, .empty').first().waitFor();
   await shoot('releases');
   await card.getByRole('link').first().click();
   await page.getByRole('heading', { name: 'Evidence' }).waitFor();

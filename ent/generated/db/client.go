@@ -20,6 +20,7 @@ import (
 	"github.com/gpuaas/app-platform/ent/generated/db/app"
 	"github.com/gpuaas/app-platform/ent/generated/db/artifact"
 	"github.com/gpuaas/app-platform/ent/generated/db/artifactpart"
+	"github.com/gpuaas/app-platform/ent/generated/db/artifactsmoke"
 	"github.com/gpuaas/app-platform/ent/generated/db/artifactsource"
 	"github.com/gpuaas/app-platform/ent/generated/db/auditcheckpoint"
 	"github.com/gpuaas/app-platform/ent/generated/db/auditentry"
@@ -78,6 +79,8 @@ type Client struct {
 	Artifact *ArtifactClient
 	// ArtifactPart is the client for interacting with the ArtifactPart builders.
 	ArtifactPart *ArtifactPartClient
+	// ArtifactSmoke is the client for interacting with the ArtifactSmoke builders.
+	ArtifactSmoke *ArtifactSmokeClient
 	// ArtifactSource is the client for interacting with the ArtifactSource builders.
 	ArtifactSource *ArtifactSourceClient
 	// AuditCheckpoint is the client for interacting with the AuditCheckpoint builders.
@@ -176,6 +179,7 @@ func (c *Client) init() {
 	c.App = NewAppClient(c.config)
 	c.Artifact = NewArtifactClient(c.config)
 	c.ArtifactPart = NewArtifactPartClient(c.config)
+	c.ArtifactSmoke = NewArtifactSmokeClient(c.config)
 	c.ArtifactSource = NewArtifactSourceClient(c.config)
 	c.AuditCheckpoint = NewAuditCheckpointClient(c.config)
 	c.AuditEntry = NewAuditEntryClient(c.config)
@@ -314,6 +318,7 @@ func (c *Client) Tx(ctx context.Context) (*Tx, error) {
 		App:               NewAppClient(cfg),
 		Artifact:          NewArtifactClient(cfg),
 		ArtifactPart:      NewArtifactPartClient(cfg),
+		ArtifactSmoke:     NewArtifactSmokeClient(cfg),
 		ArtifactSource:    NewArtifactSourceClient(cfg),
 		AuditCheckpoint:   NewAuditCheckpointClient(cfg),
 		AuditEntry:        NewAuditEntryClient(cfg),
@@ -379,6 +384,7 @@ func (c *Client) BeginTx(ctx context.Context, opts *sql.TxOptions) (*Tx, error) 
 		App:               NewAppClient(cfg),
 		Artifact:          NewArtifactClient(cfg),
 		ArtifactPart:      NewArtifactPartClient(cfg),
+		ArtifactSmoke:     NewArtifactSmokeClient(cfg),
 		ArtifactSource:    NewArtifactSourceClient(cfg),
 		AuditCheckpoint:   NewAuditCheckpointClient(cfg),
 		AuditEntry:        NewAuditEntryClient(cfg),
@@ -449,8 +455,8 @@ func (c *Client) Close() error {
 // In order to add hooks to a specific client, call: `client.Node.Use(...)`.
 func (c *Client) Use(hooks ...Hook) {
 	for _, n := range []interface{ Use(...Hook) }{
-		c.Adapter, c.Allocation, c.App, c.Artifact, c.ArtifactPart, c.ArtifactSource,
-		c.AuditCheckpoint, c.AuditEntry, c.AuditLink, c.ComputeNode,
+		c.Adapter, c.Allocation, c.App, c.Artifact, c.ArtifactPart, c.ArtifactSmoke,
+		c.ArtifactSource, c.AuditCheckpoint, c.AuditEntry, c.AuditLink, c.ComputeNode,
 		c.ControlPlaneShare, c.Entitlement, c.Event, c.EvidenceRunner,
 		c.ExternalIdentity, c.Generation, c.Idempotency, c.Instance, c.Invitation,
 		c.LoginAttempt, c.LoginCode, c.Manifest, c.ManifestArtifact, c.Member,
@@ -468,8 +474,8 @@ func (c *Client) Use(hooks ...Hook) {
 // In order to add interceptors to a specific client, call: `client.Node.Intercept(...)`.
 func (c *Client) Intercept(interceptors ...Interceptor) {
 	for _, n := range []interface{ Intercept(...Interceptor) }{
-		c.Adapter, c.Allocation, c.App, c.Artifact, c.ArtifactPart, c.ArtifactSource,
-		c.AuditCheckpoint, c.AuditEntry, c.AuditLink, c.ComputeNode,
+		c.Adapter, c.Allocation, c.App, c.Artifact, c.ArtifactPart, c.ArtifactSmoke,
+		c.ArtifactSource, c.AuditCheckpoint, c.AuditEntry, c.AuditLink, c.ComputeNode,
 		c.ControlPlaneShare, c.Entitlement, c.Event, c.EvidenceRunner,
 		c.ExternalIdentity, c.Generation, c.Idempotency, c.Instance, c.Invitation,
 		c.LoginAttempt, c.LoginCode, c.Manifest, c.ManifestArtifact, c.Member,
@@ -496,6 +502,8 @@ func (c *Client) Mutate(ctx context.Context, m Mutation) (Value, error) {
 		return c.Artifact.mutate(ctx, m)
 	case *ArtifactPartMutation:
 		return c.ArtifactPart.mutate(ctx, m)
+	case *ArtifactSmokeMutation:
+		return c.ArtifactSmoke.mutate(ctx, m)
 	case *ArtifactSourceMutation:
 		return c.ArtifactSource.mutate(ctx, m)
 	case *AuditCheckpointMutation:
@@ -1245,6 +1253,139 @@ func (c *ArtifactPartClient) mutate(ctx context.Context, m *ArtifactPartMutation
 		return (&ArtifactPartDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
 	default:
 		return nil, fmt.Errorf("db: unknown ArtifactPart mutation op: %q", m.Op())
+	}
+}
+
+// ArtifactSmokeClient is a client for the ArtifactSmoke schema.
+type ArtifactSmokeClient struct {
+	config
+}
+
+// NewArtifactSmokeClient returns a client for the ArtifactSmoke from the given config.
+func NewArtifactSmokeClient(c config) *ArtifactSmokeClient {
+	return &ArtifactSmokeClient{config: c}
+}
+
+// Use adds a list of mutation hooks to the hooks stack.
+// A call to `Use(f, g, h)` equals to `artifactsmoke.Hooks(f(g(h())))`.
+func (c *ArtifactSmokeClient) Use(hooks ...Hook) {
+	c.hooks.ArtifactSmoke = append(c.hooks.ArtifactSmoke, hooks...)
+}
+
+// Intercept adds a list of query interceptors to the interceptors stack.
+// A call to `Intercept(f, g, h)` equals to `artifactsmoke.Intercept(f(g(h())))`.
+func (c *ArtifactSmokeClient) Intercept(interceptors ...Interceptor) {
+	c.inters.ArtifactSmoke = append(c.inters.ArtifactSmoke, interceptors...)
+}
+
+// Create returns a builder for creating a ArtifactSmoke entity.
+func (c *ArtifactSmokeClient) Create() *ArtifactSmokeCreate {
+	mutation := newArtifactSmokeMutation(c.config, OpCreate)
+	return &ArtifactSmokeCreate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// CreateBulk returns a builder for creating a bulk of ArtifactSmoke entities.
+func (c *ArtifactSmokeClient) CreateBulk(builders ...*ArtifactSmokeCreate) *ArtifactSmokeCreateBulk {
+	return &ArtifactSmokeCreateBulk{config: c.config, builders: builders}
+}
+
+// MapCreateBulk creates a bulk creation builder from the given slice. For each item in the slice, the function creates
+// a builder and applies setFunc on it.
+func (c *ArtifactSmokeClient) MapCreateBulk(slice any, setFunc func(*ArtifactSmokeCreate, int)) *ArtifactSmokeCreateBulk {
+	rv := reflect.ValueOf(slice)
+	if rv.Kind() != reflect.Slice {
+		return &ArtifactSmokeCreateBulk{err: fmt.Errorf("calling to ArtifactSmokeClient.MapCreateBulk with wrong type %T, need slice", slice)}
+	}
+	builders := make([]*ArtifactSmokeCreate, rv.Len())
+	for i := 0; i < rv.Len(); i++ {
+		builders[i] = c.Create()
+		setFunc(builders[i], i)
+	}
+	return &ArtifactSmokeCreateBulk{config: c.config, builders: builders}
+}
+
+// Update returns an update builder for ArtifactSmoke.
+func (c *ArtifactSmokeClient) Update() *ArtifactSmokeUpdate {
+	mutation := newArtifactSmokeMutation(c.config, OpUpdate)
+	return &ArtifactSmokeUpdate{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOne returns an update builder for the given entity.
+func (c *ArtifactSmokeClient) UpdateOne(_m *ArtifactSmoke) *ArtifactSmokeUpdateOne {
+	mutation := newArtifactSmokeMutation(c.config, OpUpdateOne, withArtifactSmoke(_m))
+	return &ArtifactSmokeUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// UpdateOneID returns an update builder for the given id.
+func (c *ArtifactSmokeClient) UpdateOneID(id ids.ID) *ArtifactSmokeUpdateOne {
+	mutation := newArtifactSmokeMutation(c.config, OpUpdateOne, withArtifactSmokeID(id))
+	return &ArtifactSmokeUpdateOne{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// Delete returns a delete builder for ArtifactSmoke.
+func (c *ArtifactSmokeClient) Delete() *ArtifactSmokeDelete {
+	mutation := newArtifactSmokeMutation(c.config, OpDelete)
+	return &ArtifactSmokeDelete{config: c.config, hooks: c.Hooks(), mutation: mutation}
+}
+
+// DeleteOne returns a builder for deleting the given entity.
+func (c *ArtifactSmokeClient) DeleteOne(_m *ArtifactSmoke) *ArtifactSmokeDeleteOne {
+	return c.DeleteOneID(_m.ID)
+}
+
+// DeleteOneID returns a builder for deleting the given entity by its id.
+func (c *ArtifactSmokeClient) DeleteOneID(id ids.ID) *ArtifactSmokeDeleteOne {
+	builder := c.Delete().Where(artifactsmoke.ID(id))
+	builder.mutation.id = &id
+	builder.mutation.op = OpDeleteOne
+	return &ArtifactSmokeDeleteOne{builder}
+}
+
+// Query returns a query builder for ArtifactSmoke.
+func (c *ArtifactSmokeClient) Query() *ArtifactSmokeQuery {
+	return &ArtifactSmokeQuery{
+		config: c.config,
+		ctx:    &QueryContext{Type: TypeArtifactSmoke},
+		inters: c.Interceptors(),
+	}
+}
+
+// Get returns a ArtifactSmoke entity by its id.
+func (c *ArtifactSmokeClient) Get(ctx context.Context, id ids.ID) (*ArtifactSmoke, error) {
+	return c.Query().Where(artifactsmoke.ID(id)).Only(ctx)
+}
+
+// GetX is like Get, but panics if an error occurs.
+func (c *ArtifactSmokeClient) GetX(ctx context.Context, id ids.ID) *ArtifactSmoke {
+	obj, err := c.Get(ctx, id)
+	if err != nil {
+		panic(err)
+	}
+	return obj
+}
+
+// Hooks returns the client hooks.
+func (c *ArtifactSmokeClient) Hooks() []Hook {
+	return c.hooks.ArtifactSmoke
+}
+
+// Interceptors returns the client interceptors.
+func (c *ArtifactSmokeClient) Interceptors() []Interceptor {
+	return c.inters.ArtifactSmoke
+}
+
+func (c *ArtifactSmokeClient) mutate(ctx context.Context, m *ArtifactSmokeMutation) (Value, error) {
+	switch m.Op() {
+	case OpCreate:
+		return (&ArtifactSmokeCreate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdate:
+		return (&ArtifactSmokeUpdate{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpUpdateOne:
+		return (&ArtifactSmokeUpdateOne{config: c.config, hooks: c.Hooks(), mutation: m}).Save(ctx)
+	case OpDelete, OpDeleteOne:
+		return (&ArtifactSmokeDelete{config: c.config, hooks: c.Hooks(), mutation: m}).Exec(ctx)
+	default:
+		return nil, fmt.Errorf("db: unknown ArtifactSmoke mutation op: %q", m.Op())
 	}
 }
 
@@ -6704,7 +6845,7 @@ func (c *WorkerProcessClient) mutate(ctx context.Context, m *WorkerProcessMutati
 // hooks and interceptors per client, for fast access.
 type (
 	hooks struct {
-		Adapter, Allocation, App, Artifact, ArtifactPart, ArtifactSource,
+		Adapter, Allocation, App, Artifact, ArtifactPart, ArtifactSmoke, ArtifactSource,
 		AuditCheckpoint, AuditEntry, AuditLink, ComputeNode, ControlPlaneShare,
 		Entitlement, Event, EvidenceRunner, ExternalIdentity, Generation, Idempotency,
 		Instance, Invitation, LoginAttempt, LoginCode, Manifest, ManifestArtifact,
@@ -6714,7 +6855,7 @@ type (
 		Tenant, User, Webhook, WebhookDelivery, WorkerProcess []ent.Hook
 	}
 	inters struct {
-		Adapter, Allocation, App, Artifact, ArtifactPart, ArtifactSource,
+		Adapter, Allocation, App, Artifact, ArtifactPart, ArtifactSmoke, ArtifactSource,
 		AuditCheckpoint, AuditEntry, AuditLink, ComputeNode, ControlPlaneShare,
 		Entitlement, Event, EvidenceRunner, ExternalIdentity, Generation, Idempotency,
 		Instance, Invitation, LoginAttempt, LoginCode, Manifest, ManifestArtifact,

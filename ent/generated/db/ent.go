@@ -17,6 +17,7 @@ import (
 	"github.com/gpuaas/app-platform/ent/generated/db/app"
 	"github.com/gpuaas/app-platform/ent/generated/db/artifact"
 	"github.com/gpuaas/app-platform/ent/generated/db/artifactpart"
+	"github.com/gpuaas/app-platform/ent/generated/db/artifactsmoke"
 	"github.com/gpuaas/app-platform/ent/generated/db/artifactsource"
 	"github.com/gpuaas/app-platform/ent/generated/db/auditcheckpoint"
 	"github.com/gpuaas/app-platform/ent/generated/db/auditentry"
@@ -123,6 +124,7 @@ func checkColumn(t, c string) error {
 			app.Table:               app.ValidColumn,
 			artifact.Table:          artifact.ValidColumn,
 			artifactpart.Table:      artifactpart.ValidColumn,
+			artifactsmoke.Table:     artifactsmoke.ValidColumn,
 			artifactsource.Table:    artifactsource.ValidColumn,
 			auditcheckpoint.Table:   auditcheckpoint.ValidColumn,
 			auditentry.Table:        auditentry.ValidColumn,

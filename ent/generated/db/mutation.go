@@ -21,6 +21,7 @@ import (
 	"github.com/gpuaas/app-platform/ent/generated/db/app"
 	"github.com/gpuaas/app-platform/ent/generated/db/artifact"
 	"github.com/gpuaas/app-platform/ent/generated/db/artifactpart"
+	"github.com/gpuaas/app-platform/ent/generated/db/artifactsmoke"
 	"github.com/gpuaas/app-platform/ent/generated/db/artifactsource"
 	"github.com/gpuaas/app-platform/ent/generated/db/auditcheckpoint"
 	"github.com/gpuaas/app-platform/ent/generated/db/auditentry"
@@ -79,6 +80,7 @@ const (
 	TypeApp               = "App"
 	TypeArtifact          = "Artifact"
 	TypeArtifactPart      = "ArtifactPart"
+	TypeArtifactSmoke     = "ArtifactSmoke"
 	TypeArtifactSource    = "ArtifactSource"
 	TypeAuditCheckpoint   = "AuditCheckpoint"
 	TypeAuditEntry        = "AuditEntry"
@@ -5983,6 +5985,828 @@ func (m *ArtifactPartMutation) ClearEdge(name string) error {
 // It returns an error if the edge is not defined in the schema.
 func (m *ArtifactPartMutation) ResetEdge(name string) error {
 	return fmt.Errorf("unknown ArtifactPart edge %s", name)
+}
+
+// ArtifactSmokeMutation represents an operation that mutates the ArtifactSmoke nodes in the graph.
+type ArtifactSmokeMutation struct {
+	config
+	op            Op
+	typ           string
+	id            *ids.ID
+	artifact_id   *ids.ID
+	tenant_id     *ids.ID
+	digest        *string
+	report        *[]byte
+	summary       *json.RawMessage
+	appendsummary json.RawMessage
+	passed        *bool
+	submitted_by  *string
+	runner_id     *string
+	created_at    *time.Time
+	clearedFields map[string]struct{}
+	done          bool
+	oldValue      func(context.Context) (*ArtifactSmoke, error)
+	predicates    []predicate.ArtifactSmoke
+}
+
+var _ ent.Mutation = (*ArtifactSmokeMutation)(nil)
+
+// artifactsmokeOption allows management of the mutation configuration using functional options.
+type artifactsmokeOption func(*ArtifactSmokeMutation)
+
+// newArtifactSmokeMutation creates new mutation for the ArtifactSmoke entity.
+func newArtifactSmokeMutation(c config, op Op, opts ...artifactsmokeOption) *ArtifactSmokeMutation {
+	m := &ArtifactSmokeMutation{
+		config:        c,
+		op:            op,
+		typ:           TypeArtifactSmoke,
+		clearedFields: make(map[string]struct{}),
+	}
+	for _, opt := range opts {
+		opt(m)
+	}
+	return m
+}
+
+// withArtifactSmokeID sets the ID field of the mutation.
+func withArtifactSmokeID(id ids.ID) artifactsmokeOption {
+	return func(m *ArtifactSmokeMutation) {
+		var (
+			err   error
+			once  sync.Once
+			value *ArtifactSmoke
+		)
+		m.oldValue = func(ctx context.Context) (*ArtifactSmoke, error) {
+			once.Do(func() {
+				if m.done {
+					err = errors.New("querying old values post mutation is not allowed")
+				} else {
+					value, err = m.Client().ArtifactSmoke.Get(ctx, id)
+				}
+			})
+			return value, err
+		}
+		m.id = &id
+	}
+}
+
+// withArtifactSmoke sets the old ArtifactSmoke of the mutation.
+func withArtifactSmoke(node *ArtifactSmoke) artifactsmokeOption {
+	return func(m *ArtifactSmokeMutation) {
+		m.oldValue = func(context.Context) (*ArtifactSmoke, error) {
+			return node, nil
+		}
+		m.id = &node.ID
+	}
+}
+
+// Client returns a new `ent.Client` from the mutation. If the mutation was
+// executed in a transaction (ent.Tx), a transactional client is returned.
+func (m ArtifactSmokeMutation) Client() *Client {
+	client := &Client{config: m.config}
+	client.init()
+	return client
+}
+
+// Tx returns an `ent.Tx` for mutations that were executed in transactions;
+// it returns an error otherwise.
+func (m ArtifactSmokeMutation) Tx() (*Tx, error) {
+	if _, ok := m.driver.(*txDriver); !ok {
+		return nil, errors.New("db: mutation is not running in a transaction")
+	}
+	tx := &Tx{config: m.config}
+	tx.init()
+	return tx, nil
+}
+
+// SetID sets the value of the id field. Note that this
+// operation is only accepted on creation of ArtifactSmoke entities.
+func (m *ArtifactSmokeMutation) SetID(id ids.ID) {
+	m.id = &id
+}
+
+// ID returns the ID value in the mutation. Note that the ID is only available
+// if it was provided to the builder or after it was returned from the database.
+func (m *ArtifactSmokeMutation) ID() (id ids.ID, exists bool) {
+	if m.id == nil {
+		return
+	}
+	return *m.id, true
+}
+
+// IDs queries the database and returns the entity ids that match the mutation's predicate.
+// That means, if the mutation is applied within a transaction with an isolation level such
+// as sql.LevelSerializable, the returned ids match the ids of the rows that will be updated
+// or updated by the mutation.
+func (m *ArtifactSmokeMutation) IDs(ctx context.Context) ([]ids.ID, error) {
+	switch {
+	case m.op.Is(OpUpdateOne | OpDeleteOne):
+		id, exists := m.ID()
+		if exists {
+			return []ids.ID{id}, nil
+		}
+		fallthrough
+	case m.op.Is(OpUpdate | OpDelete):
+		return m.Client().ArtifactSmoke.Query().Where(m.predicates...).IDs(ctx)
+	default:
+		return nil, fmt.Errorf("IDs is not allowed on %s operations", m.op)
+	}
+}
+
+// SetArtifactID sets the "artifact_id" field.
+func (m *ArtifactSmokeMutation) SetArtifactID(i ids.ID) {
+	m.artifact_id = &i
+}
+
+// ArtifactID returns the value of the "artifact_id" field in the mutation.
+func (m *ArtifactSmokeMutation) ArtifactID() (r ids.ID, exists bool) {
+	v := m.artifact_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldArtifactID returns the old "artifact_id" field's value of the ArtifactSmoke entity.
+// If the ArtifactSmoke object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ArtifactSmokeMutation) OldArtifactID(ctx context.Context) (v ids.ID, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldArtifactID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldArtifactID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldArtifactID: %w", err)
+	}
+	return oldValue.ArtifactID, nil
+}
+
+// ResetArtifactID resets all changes to the "artifact_id" field.
+func (m *ArtifactSmokeMutation) ResetArtifactID() {
+	m.artifact_id = nil
+}
+
+// SetTenantID sets the "tenant_id" field.
+func (m *ArtifactSmokeMutation) SetTenantID(i ids.ID) {
+	m.tenant_id = &i
+}
+
+// TenantID returns the value of the "tenant_id" field in the mutation.
+func (m *ArtifactSmokeMutation) TenantID() (r ids.ID, exists bool) {
+	v := m.tenant_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldTenantID returns the old "tenant_id" field's value of the ArtifactSmoke entity.
+// If the ArtifactSmoke object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ArtifactSmokeMutation) OldTenantID(ctx context.Context) (v *ids.ID, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldTenantID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldTenantID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldTenantID: %w", err)
+	}
+	return oldValue.TenantID, nil
+}
+
+// ClearTenantID clears the value of the "tenant_id" field.
+func (m *ArtifactSmokeMutation) ClearTenantID() {
+	m.tenant_id = nil
+	m.clearedFields[artifactsmoke.FieldTenantID] = struct{}{}
+}
+
+// TenantIDCleared returns if the "tenant_id" field was cleared in this mutation.
+func (m *ArtifactSmokeMutation) TenantIDCleared() bool {
+	_, ok := m.clearedFields[artifactsmoke.FieldTenantID]
+	return ok
+}
+
+// ResetTenantID resets all changes to the "tenant_id" field.
+func (m *ArtifactSmokeMutation) ResetTenantID() {
+	m.tenant_id = nil
+	delete(m.clearedFields, artifactsmoke.FieldTenantID)
+}
+
+// SetDigest sets the "digest" field.
+func (m *ArtifactSmokeMutation) SetDigest(s string) {
+	m.digest = &s
+}
+
+// Digest returns the value of the "digest" field in the mutation.
+func (m *ArtifactSmokeMutation) Digest() (r string, exists bool) {
+	v := m.digest
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldDigest returns the old "digest" field's value of the ArtifactSmoke entity.
+// If the ArtifactSmoke object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ArtifactSmokeMutation) OldDigest(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldDigest is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldDigest requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldDigest: %w", err)
+	}
+	return oldValue.Digest, nil
+}
+
+// ResetDigest resets all changes to the "digest" field.
+func (m *ArtifactSmokeMutation) ResetDigest() {
+	m.digest = nil
+}
+
+// SetReport sets the "report" field.
+func (m *ArtifactSmokeMutation) SetReport(b []byte) {
+	m.report = &b
+}
+
+// Report returns the value of the "report" field in the mutation.
+func (m *ArtifactSmokeMutation) Report() (r []byte, exists bool) {
+	v := m.report
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldReport returns the old "report" field's value of the ArtifactSmoke entity.
+// If the ArtifactSmoke object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ArtifactSmokeMutation) OldReport(ctx context.Context) (v []byte, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldReport is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldReport requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldReport: %w", err)
+	}
+	return oldValue.Report, nil
+}
+
+// ResetReport resets all changes to the "report" field.
+func (m *ArtifactSmokeMutation) ResetReport() {
+	m.report = nil
+}
+
+// SetSummary sets the "summary" field.
+func (m *ArtifactSmokeMutation) SetSummary(jm json.RawMessage) {
+	m.summary = &jm
+	m.appendsummary = nil
+}
+
+// Summary returns the value of the "summary" field in the mutation.
+func (m *ArtifactSmokeMutation) Summary() (r json.RawMessage, exists bool) {
+	v := m.summary
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldSummary returns the old "summary" field's value of the ArtifactSmoke entity.
+// If the ArtifactSmoke object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ArtifactSmokeMutation) OldSummary(ctx context.Context) (v json.RawMessage, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldSummary is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldSummary requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldSummary: %w", err)
+	}
+	return oldValue.Summary, nil
+}
+
+// AppendSummary adds jm to the "summary" field.
+func (m *ArtifactSmokeMutation) AppendSummary(jm json.RawMessage) {
+	m.appendsummary = append(m.appendsummary, jm...)
+}
+
+// AppendedSummary returns the list of values that were appended to the "summary" field in this mutation.
+func (m *ArtifactSmokeMutation) AppendedSummary() (json.RawMessage, bool) {
+	if len(m.appendsummary) == 0 {
+		return nil, false
+	}
+	return m.appendsummary, true
+}
+
+// ClearSummary clears the value of the "summary" field.
+func (m *ArtifactSmokeMutation) ClearSummary() {
+	m.summary = nil
+	m.appendsummary = nil
+	m.clearedFields[artifactsmoke.FieldSummary] = struct{}{}
+}
+
+// SummaryCleared returns if the "summary" field was cleared in this mutation.
+func (m *ArtifactSmokeMutation) SummaryCleared() bool {
+	_, ok := m.clearedFields[artifactsmoke.FieldSummary]
+	return ok
+}
+
+// ResetSummary resets all changes to the "summary" field.
+func (m *ArtifactSmokeMutation) ResetSummary() {
+	m.summary = nil
+	m.appendsummary = nil
+	delete(m.clearedFields, artifactsmoke.FieldSummary)
+}
+
+// SetPassed sets the "passed" field.
+func (m *ArtifactSmokeMutation) SetPassed(b bool) {
+	m.passed = &b
+}
+
+// Passed returns the value of the "passed" field in the mutation.
+func (m *ArtifactSmokeMutation) Passed() (r bool, exists bool) {
+	v := m.passed
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldPassed returns the old "passed" field's value of the ArtifactSmoke entity.
+// If the ArtifactSmoke object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ArtifactSmokeMutation) OldPassed(ctx context.Context) (v bool, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldPassed is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldPassed requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldPassed: %w", err)
+	}
+	return oldValue.Passed, nil
+}
+
+// ResetPassed resets all changes to the "passed" field.
+func (m *ArtifactSmokeMutation) ResetPassed() {
+	m.passed = nil
+}
+
+// SetSubmittedBy sets the "submitted_by" field.
+func (m *ArtifactSmokeMutation) SetSubmittedBy(s string) {
+	m.submitted_by = &s
+}
+
+// SubmittedBy returns the value of the "submitted_by" field in the mutation.
+func (m *ArtifactSmokeMutation) SubmittedBy() (r string, exists bool) {
+	v := m.submitted_by
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldSubmittedBy returns the old "submitted_by" field's value of the ArtifactSmoke entity.
+// If the ArtifactSmoke object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ArtifactSmokeMutation) OldSubmittedBy(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldSubmittedBy is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldSubmittedBy requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldSubmittedBy: %w", err)
+	}
+	return oldValue.SubmittedBy, nil
+}
+
+// ResetSubmittedBy resets all changes to the "submitted_by" field.
+func (m *ArtifactSmokeMutation) ResetSubmittedBy() {
+	m.submitted_by = nil
+}
+
+// SetRunnerID sets the "runner_id" field.
+func (m *ArtifactSmokeMutation) SetRunnerID(s string) {
+	m.runner_id = &s
+}
+
+// RunnerID returns the value of the "runner_id" field in the mutation.
+func (m *ArtifactSmokeMutation) RunnerID() (r string, exists bool) {
+	v := m.runner_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldRunnerID returns the old "runner_id" field's value of the ArtifactSmoke entity.
+// If the ArtifactSmoke object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ArtifactSmokeMutation) OldRunnerID(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldRunnerID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldRunnerID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldRunnerID: %w", err)
+	}
+	return oldValue.RunnerID, nil
+}
+
+// ResetRunnerID resets all changes to the "runner_id" field.
+func (m *ArtifactSmokeMutation) ResetRunnerID() {
+	m.runner_id = nil
+}
+
+// SetCreatedAt sets the "created_at" field.
+func (m *ArtifactSmokeMutation) SetCreatedAt(t time.Time) {
+	m.created_at = &t
+}
+
+// CreatedAt returns the value of the "created_at" field in the mutation.
+func (m *ArtifactSmokeMutation) CreatedAt() (r time.Time, exists bool) {
+	v := m.created_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldCreatedAt returns the old "created_at" field's value of the ArtifactSmoke entity.
+// If the ArtifactSmoke object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ArtifactSmokeMutation) OldCreatedAt(ctx context.Context) (v time.Time, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldCreatedAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldCreatedAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldCreatedAt: %w", err)
+	}
+	return oldValue.CreatedAt, nil
+}
+
+// ResetCreatedAt resets all changes to the "created_at" field.
+func (m *ArtifactSmokeMutation) ResetCreatedAt() {
+	m.created_at = nil
+}
+
+// Where appends a list predicates to the ArtifactSmokeMutation builder.
+func (m *ArtifactSmokeMutation) Where(ps ...predicate.ArtifactSmoke) {
+	m.predicates = append(m.predicates, ps...)
+}
+
+// WhereP appends storage-level predicates to the ArtifactSmokeMutation builder. Using this method,
+// users can use type-assertion to append predicates that do not depend on any generated package.
+func (m *ArtifactSmokeMutation) WhereP(ps ...func(*sql.Selector)) {
+	p := make([]predicate.ArtifactSmoke, len(ps))
+	for i := range ps {
+		p[i] = ps[i]
+	}
+	m.Where(p...)
+}
+
+// Op returns the operation name.
+func (m *ArtifactSmokeMutation) Op() Op {
+	return m.op
+}
+
+// SetOp allows setting the mutation operation.
+func (m *ArtifactSmokeMutation) SetOp(op Op) {
+	m.op = op
+}
+
+// Type returns the node type of this mutation (ArtifactSmoke).
+func (m *ArtifactSmokeMutation) Type() string {
+	return m.typ
+}
+
+// Fields returns all fields that were changed during this mutation. Note that in
+// order to get all numeric fields that were incremented/decremented, call
+// AddedFields().
+func (m *ArtifactSmokeMutation) Fields() []string {
+	fields := make([]string, 0, 9)
+	if m.artifact_id != nil {
+		fields = append(fields, artifactsmoke.FieldArtifactID)
+	}
+	if m.tenant_id != nil {
+		fields = append(fields, artifactsmoke.FieldTenantID)
+	}
+	if m.digest != nil {
+		fields = append(fields, artifactsmoke.FieldDigest)
+	}
+	if m.report != nil {
+		fields = append(fields, artifactsmoke.FieldReport)
+	}
+	if m.summary != nil {
+		fields = append(fields, artifactsmoke.FieldSummary)
+	}
+	if m.passed != nil {
+		fields = append(fields, artifactsmoke.FieldPassed)
+	}
+	if m.submitted_by != nil {
+		fields = append(fields, artifactsmoke.FieldSubmittedBy)
+	}
+	if m.runner_id != nil {
+		fields = append(fields, artifactsmoke.FieldRunnerID)
+	}
+	if m.created_at != nil {
+		fields = append(fields, artifactsmoke.FieldCreatedAt)
+	}
+	return fields
+}
+
+// Field returns the value of a field with the given name. The second boolean
+// return value indicates that this field was not set, or was not defined in the
+// schema.
+func (m *ArtifactSmokeMutation) Field(name string) (ent.Value, bool) {
+	switch name {
+	case artifactsmoke.FieldArtifactID:
+		return m.ArtifactID()
+	case artifactsmoke.FieldTenantID:
+		return m.TenantID()
+	case artifactsmoke.FieldDigest:
+		return m.Digest()
+	case artifactsmoke.FieldReport:
+		return m.Report()
+	case artifactsmoke.FieldSummary:
+		return m.Summary()
+	case artifactsmoke.FieldPassed:
+		return m.Passed()
+	case artifactsmoke.FieldSubmittedBy:
+		return m.SubmittedBy()
+	case artifactsmoke.FieldRunnerID:
+		return m.RunnerID()
+	case artifactsmoke.FieldCreatedAt:
+		return m.CreatedAt()
+	}
+	return nil, false
+}
+
+// OldField returns the old value of the field from the database. An error is
+// returned if the mutation operation is not UpdateOne, or the query to the
+// database failed.
+func (m *ArtifactSmokeMutation) OldField(ctx context.Context, name string) (ent.Value, error) {
+	switch name {
+	case artifactsmoke.FieldArtifactID:
+		return m.OldArtifactID(ctx)
+	case artifactsmoke.FieldTenantID:
+		return m.OldTenantID(ctx)
+	case artifactsmoke.FieldDigest:
+		return m.OldDigest(ctx)
+	case artifactsmoke.FieldReport:
+		return m.OldReport(ctx)
+	case artifactsmoke.FieldSummary:
+		return m.OldSummary(ctx)
+	case artifactsmoke.FieldPassed:
+		return m.OldPassed(ctx)
+	case artifactsmoke.FieldSubmittedBy:
+		return m.OldSubmittedBy(ctx)
+	case artifactsmoke.FieldRunnerID:
+		return m.OldRunnerID(ctx)
+	case artifactsmoke.FieldCreatedAt:
+		return m.OldCreatedAt(ctx)
+	}
+	return nil, fmt.Errorf("unknown ArtifactSmoke field %s", name)
+}
+
+// SetField sets the value of a field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *ArtifactSmokeMutation) SetField(name string, value ent.Value) error {
+	switch name {
+	case artifactsmoke.FieldArtifactID:
+		v, ok := value.(ids.ID)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetArtifactID(v)
+		return nil
+	case artifactsmoke.FieldTenantID:
+		v, ok := value.(ids.ID)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetTenantID(v)
+		return nil
+	case artifactsmoke.FieldDigest:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetDigest(v)
+		return nil
+	case artifactsmoke.FieldReport:
+		v, ok := value.([]byte)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetReport(v)
+		return nil
+	case artifactsmoke.FieldSummary:
+		v, ok := value.(json.RawMessage)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetSummary(v)
+		return nil
+	case artifactsmoke.FieldPassed:
+		v, ok := value.(bool)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetPassed(v)
+		return nil
+	case artifactsmoke.FieldSubmittedBy:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetSubmittedBy(v)
+		return nil
+	case artifactsmoke.FieldRunnerID:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetRunnerID(v)
+		return nil
+	case artifactsmoke.FieldCreatedAt:
+		v, ok := value.(time.Time)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetCreatedAt(v)
+		return nil
+	}
+	return fmt.Errorf("unknown ArtifactSmoke field %s", name)
+}
+
+// AddedFields returns all numeric fields that were incremented/decremented during
+// this mutation.
+func (m *ArtifactSmokeMutation) AddedFields() []string {
+	return nil
+}
+
+// AddedField returns the numeric value that was incremented/decremented on a field
+// with the given name. The second boolean return value indicates that this field
+// was not set, or was not defined in the schema.
+func (m *ArtifactSmokeMutation) AddedField(name string) (ent.Value, bool) {
+	return nil, false
+}
+
+// AddField adds the value to the field with the given name. It returns an error if
+// the field is not defined in the schema, or if the type mismatched the field
+// type.
+func (m *ArtifactSmokeMutation) AddField(name string, value ent.Value) error {
+	switch name {
+	}
+	return fmt.Errorf("unknown ArtifactSmoke numeric field %s", name)
+}
+
+// ClearedFields returns all nullable fields that were cleared during this
+// mutation.
+func (m *ArtifactSmokeMutation) ClearedFields() []string {
+	var fields []string
+	if m.FieldCleared(artifactsmoke.FieldTenantID) {
+		fields = append(fields, artifactsmoke.FieldTenantID)
+	}
+	if m.FieldCleared(artifactsmoke.FieldSummary) {
+		fields = append(fields, artifactsmoke.FieldSummary)
+	}
+	return fields
+}
+
+// FieldCleared returns a boolean indicating if a field with the given name was
+// cleared in this mutation.
+func (m *ArtifactSmokeMutation) FieldCleared(name string) bool {
+	_, ok := m.clearedFields[name]
+	return ok
+}
+
+// ClearField clears the value of the field with the given name. It returns an
+// error if the field is not defined in the schema.
+func (m *ArtifactSmokeMutation) ClearField(name string) error {
+	switch name {
+	case artifactsmoke.FieldTenantID:
+		m.ClearTenantID()
+		return nil
+	case artifactsmoke.FieldSummary:
+		m.ClearSummary()
+		return nil
+	}
+	return fmt.Errorf("unknown ArtifactSmoke nullable field %s", name)
+}
+
+// ResetField resets all changes in the mutation for the field with the given name.
+// It returns an error if the field is not defined in the schema.
+func (m *ArtifactSmokeMutation) ResetField(name string) error {
+	switch name {
+	case artifactsmoke.FieldArtifactID:
+		m.ResetArtifactID()
+		return nil
+	case artifactsmoke.FieldTenantID:
+		m.ResetTenantID()
+		return nil
+	case artifactsmoke.FieldDigest:
+		m.ResetDigest()
+		return nil
+	case artifactsmoke.FieldReport:
+		m.ResetReport()
+		return nil
+	case artifactsmoke.FieldSummary:
+		m.ResetSummary()
+		return nil
+	case artifactsmoke.FieldPassed:
+		m.ResetPassed()
+		return nil
+	case artifactsmoke.FieldSubmittedBy:
+		m.ResetSubmittedBy()
+		return nil
+	case artifactsmoke.FieldRunnerID:
+		m.ResetRunnerID()
+		return nil
+	case artifactsmoke.FieldCreatedAt:
+		m.ResetCreatedAt()
+		return nil
+	}
+	return fmt.Errorf("unknown ArtifactSmoke field %s", name)
+}
+
+// AddedEdges returns all edge names that were set/added in this mutation.
+func (m *ArtifactSmokeMutation) AddedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// AddedIDs returns all IDs (to other nodes) that were added for the given edge
+// name in this mutation.
+func (m *ArtifactSmokeMutation) AddedIDs(name string) []ent.Value {
+	return nil
+}
+
+// RemovedEdges returns all edge names that were removed in this mutation.
+func (m *ArtifactSmokeMutation) RemovedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// RemovedIDs returns all IDs (to other nodes) that were removed for the edge with
+// the given name in this mutation.
+func (m *ArtifactSmokeMutation) RemovedIDs(name string) []ent.Value {
+	return nil
+}
+
+// ClearedEdges returns all edge names that were cleared in this mutation.
+func (m *ArtifactSmokeMutation) ClearedEdges() []string {
+	edges := make([]string, 0, 0)
+	return edges
+}
+
+// EdgeCleared returns a boolean which indicates if the edge with the given name
+// was cleared in this mutation.
+func (m *ArtifactSmokeMutation) EdgeCleared(name string) bool {
+	return false
+}
+
+// ClearEdge clears the value of the edge with the given name. It returns an error
+// if that edge is not defined in the schema.
+func (m *ArtifactSmokeMutation) ClearEdge(name string) error {
+	return fmt.Errorf("unknown ArtifactSmoke unique edge %s", name)
+}
+
+// ResetEdge resets all changes to the edge with the given name in this mutation.
+// It returns an error if the edge is not defined in the schema.
+func (m *ArtifactSmokeMutation) ResetEdge(name string) error {
+	return fmt.Errorf("unknown ArtifactSmoke edge %s", name)
 }
 
 // ArtifactSourceMutation represents an operation that mutates the ArtifactSource nodes in the graph.

@@ -34,6 +34,12 @@ func (ArtifactPart) IsNode() {}
 // GetID is the object's global id.
 func (n ArtifactPart) GetID() ids.ID { return n.ID }
 
+// IsNode marks ArtifactSmoke as an object with a global id.
+func (ArtifactSmoke) IsNode() {}
+
+// GetID is the object's global id.
+func (n ArtifactSmoke) GetID() ids.ID { return n.ID }
+
 // IsNode marks ArtifactSource as an object with a global id.
 func (ArtifactSource) IsNode() {}
 

@@ -10,6 +10,7 @@ import (
 	"github.com/gpuaas/app-platform/ent/generated/db/app"
 	"github.com/gpuaas/app-platform/ent/generated/db/artifact"
 	"github.com/gpuaas/app-platform/ent/generated/db/artifactpart"
+	"github.com/gpuaas/app-platform/ent/generated/db/artifactsmoke"
 	"github.com/gpuaas/app-platform/ent/generated/db/artifactsource"
 	"github.com/gpuaas/app-platform/ent/generated/db/auditcheckpoint"
 	"github.com/gpuaas/app-platform/ent/generated/db/auditentry"
@@ -167,6 +168,16 @@ func init() {
 	artifactpartDescParent := artifactpartFields[9].Descriptor()
 	// artifactpart.DefaultParent holds the default value on creation for the parent field.
 	artifactpart.DefaultParent = artifactpartDescParent.Default.(string)
+	artifactsmokeFields := schema.ArtifactSmoke{}.Fields()
+	_ = artifactsmokeFields
+	// artifactsmokeDescSubmittedBy is the schema descriptor for submitted_by field.
+	artifactsmokeDescSubmittedBy := artifactsmokeFields[6].Descriptor()
+	// artifactsmoke.DefaultSubmittedBy holds the default value on creation for the submitted_by field.
+	artifactsmoke.DefaultSubmittedBy = artifactsmokeDescSubmittedBy.Default.(string)
+	// artifactsmokeDescCreatedAt is the schema descriptor for created_at field.
+	artifactsmokeDescCreatedAt := artifactsmokeFields[8].Descriptor()
+	// artifactsmoke.DefaultCreatedAt holds the default value on creation for the created_at field.
+	artifactsmoke.DefaultCreatedAt = artifactsmokeDescCreatedAt.Default.(func() time.Time)
 	artifactsourceFields := schema.ArtifactSource{}.Fields()
 	_ = artifactsourceFields
 	// artifactsourceDescRegion is the schema descriptor for region field.

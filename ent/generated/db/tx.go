@@ -22,6 +22,8 @@ type Tx struct {
 	Artifact *ArtifactClient
 	// ArtifactPart is the client for interacting with the ArtifactPart builders.
 	ArtifactPart *ArtifactPartClient
+	// ArtifactSmoke is the client for interacting with the ArtifactSmoke builders.
+	ArtifactSmoke *ArtifactSmokeClient
 	// ArtifactSource is the client for interacting with the ArtifactSource builders.
 	ArtifactSource *ArtifactSourceClient
 	// AuditCheckpoint is the client for interacting with the AuditCheckpoint builders.
@@ -240,6 +242,7 @@ func (tx *Tx) init() {
 	tx.App = NewAppClient(tx.config)
 	tx.Artifact = NewArtifactClient(tx.config)
 	tx.ArtifactPart = NewArtifactPartClient(tx.config)
+	tx.ArtifactSmoke = NewArtifactSmokeClient(tx.config)
 	tx.ArtifactSource = NewArtifactSourceClient(tx.config)
 	tx.AuditCheckpoint = NewAuditCheckpointClient(tx.config)
 	tx.AuditEntry = NewAuditEntryClient(tx.config)

@@ -49,6 +49,8 @@ type ArtifactResolver interface {
 
 	PinnedBy(ctx context.Context, obj *db.Artifact) ([]*db.Manifest, error)
 	History(ctx context.Context, obj *db.Artifact) ([]*db.Promotion, error)
+	Smokes(ctx context.Context, obj *db.Artifact) ([]*db.ArtifactSmoke, error)
+	Smoked(ctx context.Context, obj *db.Artifact) (bool, error)
 }
 type ManifestResolver interface {
 	Document(ctx context.Context, obj *db.Manifest) (json.RawMessage, error)
@@ -1588,6 +1590,61 @@ func (ec *executionContext) fieldContext_Artifact_history(_ context.Context, fie
 		},
 	}
 	return fc, nil
+}
+
+func (ec *executionContext) _Artifact_smokes(ctx context.Context, field graphql.CollectedField, obj *db.Artifact) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Artifact_smokes(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return ec.Resolvers.Artifact().Smokes(ctx, obj)
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*db.ArtifactSmoke) graphql.Marshaler {
+			return ec.marshalNArtifactSmoke2ᚕᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋentᚋgeneratedᚋdbᚐArtifactSmokeᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Artifact_smokes(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Artifact",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_ArtifactSmoke(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Artifact_smoked(ctx context.Context, field graphql.CollectedField, obj *db.Artifact) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Artifact_smoked(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return ec.Resolvers.Artifact().Smoked(ctx, obj)
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v bool) graphql.Marshaler {
+			return ec.marshalNBoolean2bool(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Artifact_smoked(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Artifact", field, true, true, errors.New("field of type Boolean does not have child fields"))
 }
 
 func (ec *executionContext) _Artifact_createdAt(ctx context.Context, field graphql.CollectedField, obj *db.Artifact) (ret graphql.Marshaler) {
@@ -3146,6 +3203,29 @@ func (ec *executionContext) fieldContext_PromotionTerms_secondApprover(_ context
 	return graphql.NewScalarFieldContext("PromotionTerms", field, false, false, errors.New("field of type Boolean does not have child fields"))
 }
 
+func (ec *executionContext) _PromotionTerms_smokedArtifacts(ctx context.Context, field graphql.CollectedField, obj *rollout.Terms) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_PromotionTerms_smokedArtifacts(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.SmokedArtifacts, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v bool) graphql.Marshaler {
+			return ec.marshalNBoolean2bool(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_PromotionTerms_smokedArtifacts(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("PromotionTerms", field, false, false, errors.New("field of type Boolean does not have child fields"))
+}
+
 func (ec *executionContext) _Runbook_title(ctx context.Context, field graphql.CollectedField, obj *manifest.Runbook) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -3323,7 +3403,7 @@ func (ec *executionContext) unmarshalInputPromoteArtifactInput(ctx context.Conte
 		asMap[k] = v
 	}
 
-	fieldsInOrder := [...]string{"artifactId", "to", "reason"}
+	fieldsInOrder := [...]string{"artifactId", "to", "reason", "override"}
 	for _, k := range fieldsInOrder {
 		v, ok := asMap[k]
 		if !ok {
@@ -3351,6 +3431,13 @@ func (ec *executionContext) unmarshalInputPromoteArtifactInput(ctx context.Conte
 				return it, err
 			}
 			it.Reason = data
+		case "override":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("override"))
+			data, err := ec.unmarshalOString2string(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Override = data
 		}
 	}
 	return it, nil
@@ -3597,8 +3684,11 @@ func (ec *executionContext) unmarshalInputSetPromotionTermsInput(ctx context.Con
 	if _, present := asMap["secondApprover"]; !present {
 		asMap["secondApprover"] = false
 	}
+	if _, present := asMap["smokedArtifacts"]; !present {
+		asMap["smokedArtifacts"] = true
+	}
 
-	fieldsInOrder := [...]string{"appSlug", "minLaunches", "minMinutes", "graceHours", "secondApprover", "reason"}
+	fieldsInOrder := [...]string{"appSlug", "minLaunches", "minMinutes", "graceHours", "secondApprover", "smokedArtifacts", "reason"}
 	for _, k := range fieldsInOrder {
 		v, ok := asMap[k]
 		if !ok {
@@ -3640,6 +3730,13 @@ func (ec *executionContext) unmarshalInputSetPromotionTermsInput(ctx context.Con
 				return it, err
 			}
 			it.SecondApprover = data
+		case "smokedArtifacts":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("smokedArtifacts"))
+			data, err := ec.unmarshalNBoolean2bool(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.SmokedArtifacts = data
 		case "reason":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("reason"))
 			data, err := ec.unmarshalNString2string(ctx, v)
@@ -4556,6 +4653,82 @@ func (ec *executionContext) _Artifact(ctx context.Context, sel ast.SelectionSet,
 					}
 				}()
 				res = ec._Artifact_history(ctx, field, obj)
+				if res == graphql.Null {
+					atomic.AddUint32(&fs.Invalids, 1)
+				}
+				return res
+			}
+
+			if field.IsDeferred() {
+				deferredFieldSet.AddField(field)
+				fieldIndex := len(deferredFieldSet.Values) - 1
+				deferredFieldSet.Concurrently(fieldIndex, func(ctx context.Context) graphql.Marshaler {
+					return innerFunc(ctx, deferredFieldSet)
+				})
+
+				for _, deferrable := range field.Deferrables {
+					view, ok := deferLabelToView[deferrable.Label]
+					if !ok {
+						view = deferredFieldSet.NewView()
+						deferLabelToView[deferrable.Label] = view
+					}
+					view.AddIndices(fieldIndex)
+				}
+
+				// don't run the out.Concurrently() call below
+				out.Values[i] = graphql.Null
+				continue
+			}
+
+			out.Concurrently(i, func(ctx context.Context) graphql.Marshaler { return innerFunc(ctx, out) })
+		case "smokes":
+			field := field
+
+			innerFunc := func(ctx context.Context, fs *graphql.FieldSet) (res graphql.Marshaler) {
+				defer func() {
+					if r := recover(); r != nil {
+						ec.Error(ctx, ec.Recover(ctx, r))
+					}
+				}()
+				res = ec._Artifact_smokes(ctx, field, obj)
+				if res == graphql.Null {
+					atomic.AddUint32(&fs.Invalids, 1)
+				}
+				return res
+			}
+
+			if field.IsDeferred() {
+				deferredFieldSet.AddField(field)
+				fieldIndex := len(deferredFieldSet.Values) - 1
+				deferredFieldSet.Concurrently(fieldIndex, func(ctx context.Context) graphql.Marshaler {
+					return innerFunc(ctx, deferredFieldSet)
+				})
+
+				for _, deferrable := range field.Deferrables {
+					view, ok := deferLabelToView[deferrable.Label]
+					if !ok {
+						view = deferredFieldSet.NewView()
+						deferLabelToView[deferrable.Label] = view
+					}
+					view.AddIndices(fieldIndex)
+				}
+
+				// don't run the out.Concurrently() call below
+				out.Values[i] = graphql.Null
+				continue
+			}
+
+			out.Concurrently(i, func(ctx context.Context) graphql.Marshaler { return innerFunc(ctx, out) })
+		case "smoked":
+			field := field
+
+			innerFunc := func(ctx context.Context, fs *graphql.FieldSet) (res graphql.Marshaler) {
+				defer func() {
+					if r := recover(); r != nil {
+						ec.Error(ctx, ec.Recover(ctx, r))
+					}
+				}()
+				res = ec._Artifact_smoked(ctx, field, obj)
 				if res == graphql.Null {
 					atomic.AddUint32(&fs.Invalids, 1)
 				}
@@ -5645,6 +5818,11 @@ func (ec *executionContext) _PromotionTerms(ctx context.Context, sel ast.Selecti
 			}
 		case "secondApprover":
 			out.Values[i] = ec._PromotionTerms_secondApprover(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "smokedArtifacts":
+			out.Values[i] = ec._PromotionTerms_smokedArtifacts(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
 				out.Invalids++
 			}

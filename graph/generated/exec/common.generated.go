@@ -123,6 +123,7 @@ type MutationResolver interface {
 	SetProjectQuota(ctx context.Context, input identity.QuotaInput) (*db.Project, error)
 	SetPolicy(ctx context.Context, input policy.SetInput) (*db.PolicyOverlay, error)
 	SubmitEvidence(ctx context.Context, input catalog.EvidenceInput) (*db.PromotionEvidence, error)
+	SubmitArtifactSmoke(ctx context.Context, input trust.SmokeInput) (*db.ArtifactSmoke, error)
 	RegisterRunner(ctx context.Context, input trust.RunnerInput) (*db.EvidenceRunner, error)
 	RevokeRunner(ctx context.Context, runnerID ids.ID, reason string) (*db.EvidenceRunner, error)
 	SetPromotionTerms(ctx context.Context, input trust.TermsInput) (*db.App, error)
@@ -1526,6 +1527,20 @@ func (ec *executionContext) field_Mutation_setTenantDomains_args(ctx context.Con
 	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
 		func(ctx context.Context, v any) (identity.DomainsInput, error) {
 			return ec.unmarshalNSetTenantDomainsInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋidentityᚐDomainsInput(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["input"] = arg0
+	return args, nil
+}
+
+func (ec *executionContext) field_Mutation_submitArtifactSmoke_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
+		func(ctx context.Context, v any) (trust.SmokeInput, error) {
+			return ec.unmarshalNSubmitArtifactSmokeInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋcatalogᚋtrustᚐSmokeInput(ctx, v)
 		})
 	if err != nil {
 		return nil, err
@@ -5965,6 +5980,50 @@ func (ec *executionContext) fieldContext_Mutation_submitEvidence(ctx context.Con
 	}()
 	ctx = graphql.WithFieldContext(ctx, fc)
 	if fc.Args, err = ec.field_Mutation_submitEvidence_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Mutation_submitArtifactSmoke(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Mutation_submitArtifactSmoke(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Mutation().SubmitArtifactSmoke(ctx, fc.Args["input"].(trust.SmokeInput))
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *db.ArtifactSmoke) graphql.Marshaler {
+			return ec.marshalNArtifactSmoke2ᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋentᚋgeneratedᚋdbᚐArtifactSmoke(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Mutation_submitArtifactSmoke(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Mutation",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_ArtifactSmoke(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Mutation_submitArtifactSmoke_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
 		ec.Error(ctx, err)
 		return fc, err
 	}
@@ -10482,6 +10541,13 @@ func (ec *executionContext) _Mutation(ctx context.Context, sel ast.SelectionSet)
 		case "submitEvidence":
 			out.Values[i] = ec.OperationContext.RootResolverMiddleware(innerCtx, func(ctx context.Context) (res graphql.Marshaler) {
 				return ec._Mutation_submitEvidence(ctx, field)
+			})
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "submitArtifactSmoke":
+			out.Values[i] = ec.OperationContext.RootResolverMiddleware(innerCtx, func(ctx context.Context) (res graphql.Marshaler) {
+				return ec._Mutation_submitArtifactSmoke(ctx, field)
 			})
 			if out.Values[i] == graphql.Null {
 				out.Invalids++

@@ -211,6 +211,8 @@ type ComplexityRoot struct {
 		Signature        func(childComplexity int) int
 		SignedBy         func(childComplexity int) int
 		SizeBytes        func(childComplexity int) int
+		Smoked           func(childComplexity int) int
+		Smokes           func(childComplexity int) int
 		Source           func(childComplexity int) int
 		Stage            func(childComplexity int) int
 		TenantID         func(childComplexity int) int
@@ -246,6 +248,17 @@ type ComplexityRoot struct {
 		Role      func(childComplexity int) int
 		SizeBytes func(childComplexity int) int
 		Title     func(childComplexity int) int
+	}
+
+	ArtifactSmoke struct {
+		ArtifactID  func(childComplexity int) int
+		CreatedAt   func(childComplexity int) int
+		Digest      func(childComplexity int) int
+		ID          func(childComplexity int) int
+		Passed      func(childComplexity int) int
+		RunnerID    func(childComplexity int) int
+		SubmittedBy func(childComplexity int) int
+		Summary     func(childComplexity int) int
 	}
 
 	ArtifactSource struct {
@@ -881,6 +894,7 @@ type ComplexityRoot struct {
 		SetSkuPrice             func(childComplexity int, input price.SetInput) int
 		SetSourceCredential     func(childComplexity int, input source.CredentialInput) int
 		SetTenantDomains        func(childComplexity int, input identity.DomainsInput) int
+		SubmitArtifactSmoke     func(childComplexity int, input trust.SmokeInput) int
 		SubmitEvidence          func(childComplexity int, input catalog.EvidenceInput) int
 		UncordonMember          func(childComplexity int, input member.Input) int
 		UpdateArtifactSource    func(childComplexity int, input source.UpdateInput) int
@@ -1225,10 +1239,11 @@ type ComplexityRoot struct {
 	}
 
 	PromotionTerms struct {
-		GraceHours     func(childComplexity int) int
-		MinLaunches    func(childComplexity int) int
-		MinMinutes     func(childComplexity int) int
-		SecondApprover func(childComplexity int) int
+		GraceHours      func(childComplexity int) int
+		MinLaunches     func(childComplexity int) int
+		MinMinutes      func(childComplexity int) int
+		SecondApprover  func(childComplexity int) int
+		SmokedArtifacts func(childComplexity int) int
 	}
 
 	Query struct {
@@ -2168,6 +2183,18 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Artifact.SizeBytes(childComplexity), true
+	case "Artifact.smoked":
+		if e.ComplexityRoot.Artifact.Smoked == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Artifact.Smoked(childComplexity), true
+	case "Artifact.smokes":
+		if e.ComplexityRoot.Artifact.Smokes == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Artifact.Smokes(childComplexity), true
 	case "Artifact.source":
 		if e.ComplexityRoot.Artifact.Source == nil {
 			break
@@ -2310,6 +2337,55 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.ArtifactPart.Title(childComplexity), true
+
+	case "ArtifactSmoke.artifactId":
+		if e.ComplexityRoot.ArtifactSmoke.ArtifactID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ArtifactSmoke.ArtifactID(childComplexity), true
+	case "ArtifactSmoke.createdAt":
+		if e.ComplexityRoot.ArtifactSmoke.CreatedAt == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ArtifactSmoke.CreatedAt(childComplexity), true
+	case "ArtifactSmoke.digest":
+		if e.ComplexityRoot.ArtifactSmoke.Digest == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ArtifactSmoke.Digest(childComplexity), true
+	case "ArtifactSmoke.id":
+		if e.ComplexityRoot.ArtifactSmoke.ID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ArtifactSmoke.ID(childComplexity), true
+	case "ArtifactSmoke.passed":
+		if e.ComplexityRoot.ArtifactSmoke.Passed == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ArtifactSmoke.Passed(childComplexity), true
+	case "ArtifactSmoke.runnerId":
+		if e.ComplexityRoot.ArtifactSmoke.RunnerID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ArtifactSmoke.RunnerID(childComplexity), true
+	case "ArtifactSmoke.submittedBy":
+		if e.ComplexityRoot.ArtifactSmoke.SubmittedBy == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ArtifactSmoke.SubmittedBy(childComplexity), true
+	case "ArtifactSmoke.summary":
+		if e.ComplexityRoot.ArtifactSmoke.Summary == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ArtifactSmoke.Summary(childComplexity), true
 
 	case "ArtifactSource.createdAt":
 		if e.ComplexityRoot.ArtifactSource.CreatedAt == nil {
@@ -5437,6 +5513,17 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Mutation.SetTenantDomains(childComplexity, args["input"].(identity.DomainsInput)), true
+	case "Mutation.submitArtifactSmoke":
+		if e.ComplexityRoot.Mutation.SubmitArtifactSmoke == nil {
+			break
+		}
+
+		args, err := ec.field_Mutation_submitArtifactSmoke_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Mutation.SubmitArtifactSmoke(childComplexity, args["input"].(trust.SmokeInput)), true
 	case "Mutation.submitEvidence":
 		if e.ComplexityRoot.Mutation.SubmitEvidence == nil {
 			break
@@ -6985,6 +7072,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.PromotionTerms.SecondApprover(childComplexity), true
+	case "PromotionTerms.smokedArtifacts":
+		if e.ComplexityRoot.PromotionTerms.SmokedArtifacts == nil {
+			break
+		}
+
+		return e.ComplexityRoot.PromotionTerms.SmokedArtifacts(childComplexity), true
 
 	case "Query.adapters":
 		if e.ComplexityRoot.Query.Adapters == nil {
@@ -8878,6 +8971,7 @@ func (e *executableSchema) Exec(ctx context.Context) graphql.ResponseHandler {
 		ec.unmarshalInputSetSkuPriceInput,
 		ec.unmarshalInputSetSourceCredentialInput,
 		ec.unmarshalInputSetTenantDomainsInput,
+		ec.unmarshalInputSubmitArtifactSmokeInput,
 		ec.unmarshalInputSubmitEvidenceInput,
 		ec.unmarshalInputUpdateArtifactSourceInput,
 		ec.unmarshalInputUpdateProjectInput,
@@ -9348,6 +9442,10 @@ type Artifact implements Node {
   pinnedBy: [Manifest!]!
   "Its steps from stage to stage, newest first; at most 100."
   history: [Promotion!]!
+  "The reports of smokes of its kind, newest first; at most 50. Empty for callers without artifact.read on its owner."
+  smokes: [ArtifactSmoke!]!
+  "Whether a registered runner that is not revoked has signed a report of its kind in which every check passed: the platform's artifacts need one before they are ACTIVE, a tenant's before a version that pins them reaches other tenants."
+  smoked: Boolean!
   "When it was published."
   createdAt: DateTime!
 }
@@ -9544,7 +9642,7 @@ input PromoteManifestInput {
   smokeInstanceId: ID
   "For CANARY: percent of the projects that it takes in, 1 to 100; 10 when left out."
   canaryPercent: Int
-  "Why the step's terms (reports of registered runners, launches, time, second approver, grace period) are set aside, kept in history and audit; asks for manifest.promote on the platform."
+  "Why the step's terms (reports of registered runners, smokes of artifacts, launches, time, second approver, grace period) are set aside, kept in history and audit; asks for manifest.promote on the platform."
   override: String
 }
 
@@ -9558,6 +9656,8 @@ type PromotionTerms {
   graceHours: Int!
   "Whether somebody else must take the step to ACTIVE than who took those to STAGED and CANARY."
   secondApprover: Boolean!
+  "Whether each pinned artifact needs a signed report of a smoke of its kind before a version becomes the canary."
+  smokedArtifacts: Boolean!
 }
 
 "An app's terms."
@@ -9572,6 +9672,8 @@ input SetPromotionTermsInput {
   graceHours: Int! = 24
   "Whether somebody else must take the step to ACTIVE than who took those to STAGED and CANARY."
   secondApprover: Boolean! = false
+  "Whether each pinned artifact needs a signed report of a smoke of its kind before a version becomes the canary."
+  smokedArtifacts: Boolean! = true
   "Why, kept in the audit."
   reason: String!
 }
@@ -9584,6 +9686,8 @@ input PromoteArtifactInput {
   to: Stage!
   "Why, kept in the audit."
   reason: String!
+  "Why a platform's artifact goes to ACTIVE without a smoke of its kind (EVIDENCE_MISSING), kept in history and audit; asks for artifact.promote on the platform."
+  override: String
 }
 
 "What a new adapter registration is made from."
@@ -12757,6 +12861,38 @@ input SubmitEvidenceInput {
   signature: String
 }
 
+"A report of a smoke of an artifact's kind: of images that they were fetched, started once and answered; of everything else that all bytes were fetched and are those of their digests."
+type ArtifactSmoke {
+  "Typed id, ` + "`" + `asm_…` + "`" + `."
+  id: ID!
+  "The artifact."
+  artifactId: ID!
+  "SHA-256 of the report's bytes, ` + "`" + `sha256:…` + "`" + `."
+  digest: String!
+  "What it comes to: ` + "`" + `kind` + "`" + `, ` + "`" + `artifact` + "`" + `, ` + "`" + `tool` + "`" + `, ` + "`" + `platform` + "`" + `, ` + "`" + `command` + "`" + ` and ` + "`" + `checks` + "`" + `, each with its name, outcome and detail."
+  summary: JSON!
+  "Whether every check of the kind passed."
+  passed: Boolean!
+  "Who brought it."
+  submittedBy: String!
+  "The runner that signed it, ` + "`" + `rnr_…` + "`" + `."
+  runnerId: String!
+  "When it was brought."
+  createdAt: DateTime!
+}
+
+"A report of a smoke."
+input SubmitArtifactSmokeInput {
+  "The artifact."
+  artifactId: ID!
+  "The report as ` + "`" + `appctl artifact smoke --report` + "`" + ` writes it, at most 64 KiB, as text: its digest is over these bytes."
+  report: String!
+  "SHA-256 of the report's bytes, ` + "`" + `sha256:…` + "`" + `: DIGEST_MISMATCH when they are others."
+  digest: String!
+  "A registered runner's Ed25519 signature, base64, over the lines ` + "`" + `gpuaas.app/evidence/v1` + "`" + `, ` + "`" + `SMOKE` + "`" + ` and digest, each ended by a line feed. SIGNATURE_UNTRUSTED for any other."
+  signature: String!
+}
+
 "A machine whose reports the platform's operators trust: it runs the conformance suite and signs what it found."
 type EvidenceRunner {
   "Typed id, ` + "`" + `rnr_…` + "`" + `."
@@ -12786,6 +12922,8 @@ input RegisterRunnerInput {
 extend type Mutation {
   "Bring a report for a manifest; the same report again changes nothing. Key: manifest.publish on the app's publisher, or on the platform."
   submitEvidence("The report." input: SubmitEvidenceInput!): PromotionEvidence!
+  "Bring the signed report of a smoke of an artifact's kind; the same report again changes nothing. Key: artifact.publish on its project or tenant, or on the platform."
+  submitArtifactSmoke("The report." input: SubmitArtifactSmokeInput!): ArtifactSmoke!
   "Register a runner: reports that it signs count from now on. Key: runner.manage, platform."
   registerRunner("The runner." input: RegisterRunnerInput!): EvidenceRunner!
   "Revoke a runner: no report that it signed counts any more; versions keep their stages. Key: runner.manage, platform."
@@ -13675,6 +13813,10 @@ func (ec *executionContext) childFields_Artifact(ctx context.Context, field grap
 		return ec.fieldContext_Artifact_pinnedBy(ctx, field)
 	case "history":
 		return ec.fieldContext_Artifact_history(ctx, field)
+	case "smokes":
+		return ec.fieldContext_Artifact_smokes(ctx, field)
+	case "smoked":
+		return ec.fieldContext_Artifact_smoked(ctx, field)
 	case "createdAt":
 		return ec.fieldContext_Artifact_createdAt(ctx, field)
 	}
@@ -13741,6 +13883,28 @@ func (ec *executionContext) childFields_ArtifactPart(ctx context.Context, field 
 		return ec.fieldContext_ArtifactPart_parent(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type ArtifactPart", field.Name)
+}
+
+func (ec *executionContext) childFields_ArtifactSmoke(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "id":
+		return ec.fieldContext_ArtifactSmoke_id(ctx, field)
+	case "artifactId":
+		return ec.fieldContext_ArtifactSmoke_artifactId(ctx, field)
+	case "digest":
+		return ec.fieldContext_ArtifactSmoke_digest(ctx, field)
+	case "summary":
+		return ec.fieldContext_ArtifactSmoke_summary(ctx, field)
+	case "passed":
+		return ec.fieldContext_ArtifactSmoke_passed(ctx, field)
+	case "submittedBy":
+		return ec.fieldContext_ArtifactSmoke_submittedBy(ctx, field)
+	case "runnerId":
+		return ec.fieldContext_ArtifactSmoke_runnerId(ctx, field)
+	case "createdAt":
+		return ec.fieldContext_ArtifactSmoke_createdAt(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type ArtifactSmoke", field.Name)
 }
 
 func (ec *executionContext) childFields_ArtifactSource(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
@@ -15517,6 +15681,8 @@ func (ec *executionContext) childFields_PromotionTerms(ctx context.Context, fiel
 		return ec.fieldContext_PromotionTerms_graceHours(ctx, field)
 	case "secondApprover":
 		return ec.fieldContext_PromotionTerms_secondApprover(ctx, field)
+	case "smokedArtifacts":
+		return ec.fieldContext_PromotionTerms_smokedArtifacts(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type PromotionTerms", field.Name)
 }

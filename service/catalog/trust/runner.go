@@ -6,6 +6,8 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/gpuaas/app-platform/authz"
 	"github.com/gpuaas/app-platform/domain/evidence"
 	"github.com/gpuaas/app-platform/domain/fault"
@@ -98,14 +100,20 @@ func (s *Service) RevokeRunner(ctx context.Context, id ids.ID, reason string) (o
 
 // Runners lists the runners, revoked ones too, by name. Key: manifest.read anywhere.
 func (s *Service) Runners(ctx context.Context) (out []*db.EvidenceRunner, err error) {
-	err = s.DB.Write(ctx, func(ctx context.Context, t *tx.Tx) error {
-		if err := authz.RequireAnywhere(t.Actor, authz.ManifestRead); err != nil {
-			return err
-		}
-		out, err = t.EvidenceRunner.Query().Order(db.Asc(dbrunner.FieldName)).Limit(10 * maxRunners).All(ctx)
-		return err
-	})
-	return out, err
+	actor, err := s.DB.Read(ctx, tx.Rows(&out, scanRunner, `SELECT id, name, public_key, created_by, revoked_at,
+		revoke_reason, created_at FROM evidence_runner ORDER BY name LIMIT $1`, 10*maxRunners))
+	if err != nil {
+		return nil, err
+	}
+	if err := authz.RequireAnywhere(actor, authz.ManifestRead); err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func scanRunner(row pgx.CollectableRow) (*db.EvidenceRunner, error) {
+	x := new(db.EvidenceRunner)
+	return x, row.Scan((*string)(&x.ID), &x.Name, &x.PublicKey, &x.CreatedBy, &x.RevokedAt, &x.RevokeReason, &x.CreatedAt)
 }
 
 // SignedBy returns the runner whose signature a report has; empty for one that nobody signed. SIGNATURE_UNTRUSTED at

@@ -20,7 +20,7 @@ import (
 type TermsInput struct {
 	AppSlug                             string
 	MinLaunches, MinMinutes, GraceHours int
-	SecondApprover                      bool
+	SecondApprover, SmokedArtifacts     bool
 	Reason                              string
 }
 
@@ -49,6 +49,7 @@ func (s *Service) SetTerms(ctx context.Context, in TermsInput) (out *db.App, err
 	}
 	wanted := rollout.Terms{
 		MinLaunches: in.MinLaunches, MinMinutes: in.MinMinutes, GraceHours: in.GraceHours, SecondApprover: in.SecondApprover,
+		SmokedArtifacts: in.SmokedArtifacts,
 	}
 	encoded, err := json.Marshal(wanted)
 	if err != nil {

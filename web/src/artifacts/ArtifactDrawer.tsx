@@ -5,7 +5,7 @@ import { useState } from 'react';
 import type { Problem } from '../api/errors';
 import { tell, useRead } from '../api/hooks';
 import { useSession } from '../api/session';
-import { ArtifactDetailDocument, PromoteArtifactDocument, QuarantineArtifactDocument, ReleaseArtifactDocument, VerifyArtifactDocument } from '../generated/graphql';
+import { ArtifactDetailDocument, QuarantineArtifactDocument, ReleaseArtifactDocument, VerifyArtifactDocument } from '../generated/graphql';
 import type { ArtifactDetailQuery } from '../generated/graphql';
 import { bytes, shorten, words } from '../lib/format';
 import { HistoryCard } from '../releases/HistoryCard';
@@ -15,6 +15,7 @@ import { AskDialog } from '../changes/AskDialog';
 import { Notice, ProblemNotice, ProblemPage } from '../ui/Problem';
 import { Status } from '../ui/Status';
 import { Ago, Copy, DataTable, Fact, Loading } from '../ui/parts';
+import { PromoteArtifactDialog } from './PromoteArtifactDialog';
 import { kindName, signatureState } from './signature';
 
 type Artifact = Extract<ArtifactDetailQuery['node'], { __typename: 'Artifact' }>;
@@ -47,12 +48,23 @@ function View({ artifact, onChanged }: { artifact: Artifact; onChanged: () => vo
         <Fact term="Size">{bytes(artifact.sizeBytes)}</Fact>
         <Fact term="Source">{artifact.source === null ? <span className="faint">published before sources existed</span> : <Link to="/sources">{artifact.source.name}</Link>}</Fact>
         <Fact term="Signature"><Status state={signatureState(artifact.signature)} bare label={words(artifact.signature)} />{artifact.signedBy !== null && <span className="small faint"> by {artifact.signedBy.name}</span>}</Fact>
+        <Fact term="Smoke of its kind"><Smokes artifact={artifact} /></Fact>
         <Fact term="Last checked"><Ago at={artifact.verifiedAt} /></Fact>
         <Fact term="Pinned by">{artifact.pinnedBy.length === 0 ? <span className="faint">no version</span> : <span className="row">{artifact.pinnedBy.map((each) => <Link key={each.id} to="/releases/$id" params={{ id: each.id }}>{each.appSlug} {each.version}</Link>)}</span>}</Fact>
       </dl>
       <div className="stack-s"><h3>Parts</h3><DataTable<Part> label="Parts" rows={artifact.parts} keyOf={(row) => `${row.parent} ${row.digest} ${row.title}`} columns={partColumns} /></div>
       <HistoryCard history={artifact.history} />
     </div>
+  );
+}
+
+function Smokes({ artifact }: { artifact: Artifact }) {
+  const newest = artifact.smokes[0];
+  return (
+    <>
+      <Status state={artifact.smoked ? 'SUCCEEDED' : 'PENDING'} bare label={artifact.smoked ? 'Passed' : 'None that counts'} />
+      {newest !== undefined && <span className="small faint"> newest {newest.passed ? 'passed' : 'failed'} <Ago at={newest.createdAt} />, signed by {shorten(newest.runnerId, 8, 4)}</span>}
+    </>
   );
 }
 
@@ -87,7 +99,7 @@ function Acts({ artifact, onChanged }: { artifact: Artifact; onChanged: () => vo
         {can('artifact.quarantine') && <Button size="xs" variant="default" onClick={() => setAsked({ what: free ? 'quarantine' : 'release' })}>{free ? 'Quarantine' : 'Release from quarantine'}</Button>}
       </div>
       {problem !== undefined && <ProblemNotice problem={problem} />}
-      {asked?.what === 'promote' && <AskDialog title={`Move ${artifact.name} to ${words(asked.step.to).toLowerCase()}`} act={words(asked.step.to)} danger={asked.step.danger} reasonNeeded send={(reason) => tell(PromoteArtifactDocument, { input: { artifactId: artifact.id, to: asked.step.to, reason: reason ?? '' } })} onClose={close} onDone={done}>Its signature is verified again; its bytes are verified again where the step requires it.</AskDialog>}
+      {asked?.what === 'promote' && <PromoteArtifactDialog artifact={artifact} step={asked.step} onClose={close} onDone={done} />}
       {asked?.what === 'quarantine' && <AskDialog title={`Quarantine ${artifact.name}`} act="Quarantine" danger reasonNeeded send={(reason) => tell(QuarantineArtifactDocument, { artifactId: artifact.id, reason: reason ?? '' })} onClose={close} onDone={done}>No version can pin it, and it is no longer delivered to nodes. Running workloads continue.</AskDialog>}
       {asked?.what === 'release' && <AskDialog title={`Release ${artifact.name} from quarantine`} act="Release" danger reasonNeeded send={(reason) => tell(ReleaseArtifactDocument, { artifactId: artifact.id, reason: reason ?? '' })} onClose={close} onDone={done}>It is delivered to nodes again, despite the reason for its quarantine: {artifact.quarantineReason}</AskDialog>}
     </div>

@@ -19,6 +19,7 @@ import { HistoryCard } from './HistoryCard';
 import { Promises } from './Promises';
 import { Lacks, PromoteDialog } from './PromoteDialog';
 import { Runbooks } from './Runbooks';
+import { TermsCard } from './TermsCard';
 import { stepsFrom } from './stages';
 import type { Step } from './stages';
 
@@ -105,11 +106,12 @@ function Aside({ release }: { release: Release }) {
           <Fact term="Published"><Ago at={release.createdAt} /></Fact>
         </dl>
       </Card>
+      <TermsCard slug={release.appSlug} stage={release.stage} kind={release.artifactKind} lacks={release.lacks} />
       <Card title="Artifacts">
         {release.artifacts.map((each) => (
           <div key={each.id} className="stack-s" style={{ gap: 2 }}>
             <div className="row"><Link to="/artifacts" search={{ id: each.id }} className="strong">{each.name}</Link><Status state={each.stage} />{each.quarantinedAt !== null && <Status state="FAILED" label="Quarantine" />}</div>
-            <span className="small faint">{bytes(each.sizeBytes)} · {words(each.signature)}</span>
+            <span className="small faint">{bytes(each.sizeBytes)} · {words(each.signature)} · {each.smoked ? 'smoked' : 'not smoked'}</span>
           </div>
         ))}
       </Card>

@@ -13,6 +13,7 @@ import { ProblemPage } from '../ui/Problem';
 import { More } from '../ui/Rows';
 import { Status } from '../ui/Status';
 import { Ago, Empty, Glyph, Loading, PageHead } from '../ui/parts';
+import { RunnersCard } from './RunnersCard';
 import { stages } from './stages';
 
 type Release = ReleasesQuery['manifests']['edges'][number]['node'];
@@ -38,6 +39,7 @@ export function ReleasesPage() {
       {!list.loading && list.problem === undefined && list.rows.length === 0 && <div className="card"><Empty icon="catalog" title={search === '' ? 'No versions published' : 'No version matches'}>Publishers add versions as drafts.</Empty></div>}
       {list.rows.length > 0 && <div className="board">{stages.map((stage) => <Column key={stage} stage={stage} rows={list.rows.filter((row) => row.stage === stage)} />)}</div>}
       <More list={list} />
+      {can('manifest.read') && <RunnersCard />}
     </div>
   );
 }

@@ -22,7 +22,7 @@ func Commands(t *command.Tool) []*cobra.Command {
 	return []*cobra.Command{
 		command.Group("artifact", "Digest-pinned artifacts: build, push, sign and publish them",
 			build(t), push(t), keygen(t), sign(t), publishArtifact(t, false), list(t), show(t), verify(t), quarantine(t),
-			release(t), Promote(t)),
+			release(t), runSmoke(t), submitSmoke(t), Promote(t)),
 		command.Group("source", "Where artifacts may come from, by what credential, and whose signatures count there",
 			listSources(t), showSource(t), addSource(t), updateSource(t), setCredential(t),
 			command.Group("key", "The keys whose signatures count at a source", addKey(t), revokeKey(t))),
@@ -31,7 +31,7 @@ func Commands(t *command.Tool) []*cobra.Command {
 
 // Admin returns the commands of operators, who publish for the platform.
 func Admin(t *command.Tool) *cobra.Command {
-	return command.Group("artifact", "Digest-pinned artifacts", list(t), publishArtifact(t, true), Promote(t))
+	return command.Group("artifact", "Digest-pinned artifacts", list(t), publishArtifact(t, true), runSmoke(t), submitSmoke(t), Promote(t))
 }
 
 // list returns the command that lists artifacts, by stage and quarantine.
@@ -121,7 +121,7 @@ func page(p *render.Page, made gql.Artifact, more ...string) {
 		"Id", made.Id, "Name", made.Name, "Kind", string(made.Kind), "Ref", made.Ref, "Digest", made.Digest,
 		"Bytes", fmt.Sprintf("%.0f", made.SizeBytes), "Platforms", strings.Join(made.Platforms, ", "),
 		"Signature", string(made.Signature) + signer, "Quarantine", quarantine, "Verified", render.Time(made.VerifiedAt),
-		"Stage", parts.Stage(made.Stage, made.Evidence),
+		"Stage", parts.Stage(made.Stage, made.Evidence), "Smoked", render.YesNo(made.Smoked),
 	}, more...)...)
 }
 
@@ -181,6 +181,8 @@ func pageDetail(p *render.Page, found *gql.GetArtifactDetailNodeArtifact) {
 	partTable.On(p, found.Parts)
 	p.Section("Pinned by")
 	pinTable.On(p, found.PinnedBy)
+	p.Section("Smokes")
+	smokeTable.On(p, found.Smokes)
 	p.Section("History")
 	parts.History.On(p, found.History)
 }
@@ -190,6 +192,13 @@ var partTable = command.Table[gql.ArtifactPart]{
 	Row: func(part *gql.ArtifactPart) []string {
 		what := cmp.Or(part.Platform, part.Title, part.MediaType)
 		return []string{string(part.Role), fmt.Sprintf("%.0f", part.SizeBytes), part.Digest, what}
+	},
+}
+
+var smokeTable = command.Table[gql.ArtifactSmoke]{
+	Heading: []string{"ID", "RESULT", "RUNNER", "BROUGHT", "DIGEST"},
+	Row: func(smoke *gql.ArtifactSmoke) []string {
+		return []string{smoke.Id, resultOf(smoke.Passed), smoke.RunnerId, render.Time(&smoke.CreatedAt), smoke.Digest}
 	},
 }
 
@@ -237,9 +246,10 @@ func release(t *command.Tool) *cobra.Command {
 // Promote returns the command that moves an artifact to its next stage.
 func Promote(t *command.Tool) *cobra.Command {
 	var step parts.Promotion
+	var override string
 	cmd := command.Verb(t, "promote ARTIFACT", "Move an artifact, by its id or digest, to its next stage", view,
 		func(ctx context.Context, args []string) (none gql.Artifact, err error) {
-			input := gql.PromoteArtifactInput{Reason: step.Reason}
+			input := gql.PromoteArtifactInput{Reason: step.Reason, Override: override}
 			if input.To, err = step.Stage(); err != nil {
 				return none, err
 			}
@@ -250,5 +260,7 @@ func Promote(t *command.Tool) *cobra.Command {
 			return answer.PromoteArtifact, err
 		})
 	step.Register(cmd)
+	cmd.Flags().StringVar(&override, "override", "", "why a platform's artifact goes to active without a smoke of its kind, "+
+		"kept in history and audit; for the platform's staff")
 	return cmd
 }

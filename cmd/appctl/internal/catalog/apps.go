@@ -201,9 +201,10 @@ func listAdapters(t *command.Tool) *cobra.Command {
 }
 
 var adapterTable = command.Table[gql.Adapter]{
-	Heading: []string{"ID", "NAME", "URL", "LAST SEEN", "LAST ERROR"},
+	Heading: []string{"ID", "NAME", "URL", "NARROW CALLS", "LAST SEEN", "LAST ERROR"},
 	Row: func(adapter *gql.Adapter) []string {
-		return []string{adapter.Id, adapter.Name, adapter.Url, render.Time(adapter.LastSeenAt), adapter.LastError}
+		return []string{adapter.Id, adapter.Name, adapter.Url, render.YesNo(adapter.NarrowCalls),
+			render.Time(adapter.LastSeenAt), adapter.LastError}
 	},
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -13,6 +14,7 @@ import (
 	"github.com/gpuaas/app-platform/cmd/appctl/internal/values"
 	"github.com/gpuaas/app-platform/sdk/client/generated/gql"
 	"github.com/gpuaas/app-platform/sdk/signing"
+	artifactsmoke "github.com/gpuaas/app-platform/sdk/smoke"
 )
 
 // sign returns the command with which a runner signs a report. The key never leaves the machine.
@@ -20,7 +22,7 @@ func sign(t *command.Tool) *cobra.Command {
 	var kind, key string
 	cmd := t.Command("sign FILE", "Sign a report with a runner's key, and write the signature",
 		func(_ context.Context, args []string) error {
-			of, err := command.Enum("kind", kind, evidenceKinds)
+			of, err := command.Enum("kind", kind, append(slices.Clone(evidenceKinds), artifactsmoke.SignedAs))
 			if err != nil {
 				return err
 			}
@@ -35,7 +37,7 @@ func sign(t *command.Tool) *cobra.Command {
 			_, err = fmt.Fprintln(t.Env.Stdout, signature)
 			return err
 		})
-	cmd.Flags().StringVar(&kind, "kind", "conformance", "what it shows: conformance or tenancy")
+	cmd.Flags().StringVar(&kind, "kind", "conformance", "what it shows: conformance or tenancy; smoke for that of an artifact")
 	cmd.Flags().StringVar(&key, "key", "",
 		"PEM file with the runner's Ed25519 private key (appctl artifact keygen --algorithm ed25519)")
 	command.Need(cmd, "key")

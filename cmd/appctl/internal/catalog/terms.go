@@ -26,6 +26,8 @@ func setTerms(t *command.Tool) *cobra.Command {
 	cmd.Flags().IntVar(&input.GraceHours, "grace-hours", 24, "hours as DEPRECATED before RETIRED")
 	cmd.Flags().BoolVar(&input.SecondApprover, "second-approver", false,
 		"somebody else must take the step to ACTIVE than who took those to STAGED and CANARY")
+	cmd.Flags().BoolVar(&input.SmokedArtifacts, "smoked-artifacts", true,
+		"each pinned artifact needs a signed report of a smoke of its kind before CANARY; =false to need none")
 	command.NeededReasonFlag(cmd, &input.Reason)
 	return cmd
 }
@@ -34,5 +36,5 @@ func viewTerms(app gql.AppTerms) command.View {
 	terms := app.PromotionTerms
 	return command.One(app, app.Id, "Slug", app.Slug, "Launches", strconv.Itoa(terms.MinLaunches),
 		"Minutes", strconv.Itoa(terms.MinMinutes), "Grace hours", strconv.Itoa(terms.GraceHours),
-		"Second approver", render.YesNo(terms.SecondApprover))
+		"Second approver", render.YesNo(terms.SecondApprover), "Smoked artifacts", render.YesNo(terms.SmokedArtifacts))
 }

@@ -69,6 +69,18 @@ func (f ArtifactPartFunc) Mutate(ctx context.Context, m db.Mutation) (db.Value, 
 	return nil, fmt.Errorf("unexpected mutation type %T. expect *db.ArtifactPartMutation", m)
 }
 
+// The ArtifactSmokeFunc type is an adapter to allow the use of ordinary
+// function as ArtifactSmoke mutator.
+type ArtifactSmokeFunc func(context.Context, *db.ArtifactSmokeMutation) (db.Value, error)
+
+// Mutate calls f(ctx, m).
+func (f ArtifactSmokeFunc) Mutate(ctx context.Context, m db.Mutation) (db.Value, error) {
+	if mv, ok := m.(*db.ArtifactSmokeMutation); ok {
+		return f(ctx, mv)
+	}
+	return nil, fmt.Errorf("unexpected mutation type %T. expect *db.ArtifactSmokeMutation", m)
+}
+
 // The ArtifactSourceFunc type is an adapter to allow the use of ordinary
 // function as ArtifactSource mutator.
 type ArtifactSourceFunc func(context.Context, *db.ArtifactSourceMutation) (db.Value, error)

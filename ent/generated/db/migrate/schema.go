@@ -200,6 +200,32 @@ var (
 			},
 		},
 	}
+	// ArtifactSmokeColumns holds the columns for the "artifact_smoke" table.
+	ArtifactSmokeColumns = []*schema.Column{
+		{Name: "id", Type: field.TypeString, Unique: true, SchemaType: map[string]string{"postgres": "text"}},
+		{Name: "artifact_id", Type: field.TypeString, SchemaType: map[string]string{"postgres": "text"}},
+		{Name: "tenant_id", Type: field.TypeString, Nullable: true, SchemaType: map[string]string{"postgres": "text"}},
+		{Name: "digest", Type: field.TypeString, SchemaType: map[string]string{"postgres": "text"}},
+		{Name: "report", Type: field.TypeBytes},
+		{Name: "summary", Type: field.TypeJSON, Nullable: true},
+		{Name: "passed", Type: field.TypeBool},
+		{Name: "submitted_by", Type: field.TypeString, Default: "", SchemaType: map[string]string{"postgres": "text"}},
+		{Name: "runner_id", Type: field.TypeString, SchemaType: map[string]string{"postgres": "text"}},
+		{Name: "created_at", Type: field.TypeTime},
+	}
+	// ArtifactSmokeTable holds the schema information for the "artifact_smoke" table.
+	ArtifactSmokeTable = &schema.Table{
+		Name:       "artifact_smoke",
+		Columns:    ArtifactSmokeColumns,
+		PrimaryKey: []*schema.Column{ArtifactSmokeColumns[0]},
+		Indexes: []*schema.Index{
+			{
+				Name:    "artifactsmoke_artifact_id_digest_runner_id",
+				Unique:  true,
+				Columns: []*schema.Column{ArtifactSmokeColumns[1], ArtifactSmokeColumns[3], ArtifactSmokeColumns[8]},
+			},
+		},
+	}
 	// ArtifactSourceColumns holds the columns for the "artifact_source" table.
 	ArtifactSourceColumns = []*schema.Column{
 		{Name: "id", Type: field.TypeString, Unique: true, SchemaType: map[string]string{"postgres": "text"}},
@@ -1763,6 +1789,7 @@ var (
 		AppTable,
 		ArtifactTable,
 		ArtifactPartTable,
+		ArtifactSmokeTable,
 		ArtifactSourceTable,
 		AuditCheckpointTable,
 		AuditEntryTable,
@@ -1822,6 +1849,9 @@ func init() {
 	}
 	ArtifactPartTable.Annotation = &entsql.Annotation{
 		Table: "artifact_part",
+	}
+	ArtifactSmokeTable.Annotation = &entsql.Annotation{
+		Table: "artifact_smoke",
 	}
 	ArtifactSourceTable.Annotation = &entsql.Annotation{
 		Table: "artifact_source",

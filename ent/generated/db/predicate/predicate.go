@@ -21,6 +21,9 @@ type Artifact func(*sql.Selector)
 // ArtifactPart is the predicate function for artifactpart builders.
 type ArtifactPart func(*sql.Selector)
 
+// ArtifactSmoke is the predicate function for artifactsmoke builders.
+type ArtifactSmoke func(*sql.Selector)
+
 // ArtifactSource is the predicate function for artifactsource builders.
 type ArtifactSource func(*sql.Selector)
 

@@ -156,6 +156,8 @@ type Adapter struct {
 	LastSeenAt *time.Time `json:"lastSeenAt"`
 	// Why it could not be reached the last time; empty when it could.
 	LastError string `json:"lastError"`
+	// Whether its calls that only look (observations, plans, actions of risk READ) hold task.inspect: then they run what the app's manifest names as inspections, and nothing else. False for adapters that have not moved yet, whose calls may run any command.
+	NarrowCalls bool `json:"narrowCalls"`
 	// When it was registered.
 	CreatedAt time.Time `json:"createdAt"`
 }
@@ -180,6 +182,9 @@ func (v *Adapter) GetLastSeenAt() *time.Time { return v.LastSeenAt }
 
 // GetLastError returns Adapter.LastError, and is useful for accessing the field via an interface.
 func (v *Adapter) GetLastError() string { return v.LastError }
+
+// GetNarrowCalls returns Adapter.NarrowCalls, and is useful for accessing the field via an interface.
+func (v *Adapter) GetNarrowCalls() bool { return v.NarrowCalls }
 
 // GetCreatedAt returns Adapter.CreatedAt, and is useful for accessing the field via an interface.
 func (v *Adapter) GetCreatedAt() time.Time { return v.CreatedAt }
@@ -764,6 +769,8 @@ type Artifact struct {
 	QuarantineReason string `json:"quarantineReason"`
 	// When its bytes were last read and held against their digests.
 	VerifiedAt *time.Time `json:"verifiedAt"`
+	// Whether a registered runner that is not revoked has signed a report of its kind in which every check passed: the platform's artifacts need one before they are ACTIVE, a tenant's before a version that pins them reaches other tenants.
+	Smoked bool `json:"smoked"`
 	// When it was published.
 	CreatedAt time.Time `json:"createdAt"`
 }
@@ -821,6 +828,9 @@ func (v *Artifact) GetQuarantineReason() string { return v.QuarantineReason }
 
 // GetVerifiedAt returns Artifact.VerifiedAt, and is useful for accessing the field via an interface.
 func (v *Artifact) GetVerifiedAt() *time.Time { return v.VerifiedAt }
+
+// GetSmoked returns Artifact.Smoked, and is useful for accessing the field via an interface.
+func (v *Artifact) GetSmoked() bool { return v.Smoked }
 
 // GetCreatedAt returns Artifact.CreatedAt, and is useful for accessing the field via an interface.
 func (v *Artifact) GetCreatedAt() time.Time { return v.CreatedAt }
@@ -965,6 +975,53 @@ func (v *ArtifactPart) GetTitle() string { return v.Title }
 
 // GetParent returns ArtifactPart.Parent, and is useful for accessing the field via an interface.
 func (v *ArtifactPart) GetParent() string { return v.Parent }
+
+// ArtifactSmoke includes the GraphQL fields of ArtifactSmoke requested by the fragment ArtifactSmoke.
+// The GraphQL type's documentation follows.
+//
+// A report of a smoke of an artifact's kind: of images that they were fetched, started once and answered; of everything else that all bytes were fetched and are those of their digests.
+type ArtifactSmoke struct {
+	// Typed id, `asm_…`.
+	Id string `json:"id"`
+	// The artifact.
+	ArtifactId string `json:"artifactId"`
+	// SHA-256 of the report's bytes, `sha256:…`.
+	Digest string `json:"digest"`
+	// What it comes to: `kind`, `artifact`, `tool`, `platform`, `command` and `checks`, each with its name, outcome and detail.
+	Summary json.RawMessage `json:"summary"`
+	// Whether every check of the kind passed.
+	Passed bool `json:"passed"`
+	// Who brought it.
+	SubmittedBy string `json:"submittedBy"`
+	// The runner that signed it, `rnr_…`.
+	RunnerId string `json:"runnerId"`
+	// When it was brought.
+	CreatedAt time.Time `json:"createdAt"`
+}
+
+// GetId returns ArtifactSmoke.Id, and is useful for accessing the field via an interface.
+func (v *ArtifactSmoke) GetId() string { return v.Id }
+
+// GetArtifactId returns ArtifactSmoke.ArtifactId, and is useful for accessing the field via an interface.
+func (v *ArtifactSmoke) GetArtifactId() string { return v.ArtifactId }
+
+// GetDigest returns ArtifactSmoke.Digest, and is useful for accessing the field via an interface.
+func (v *ArtifactSmoke) GetDigest() string { return v.Digest }
+
+// GetSummary returns ArtifactSmoke.Summary, and is useful for accessing the field via an interface.
+func (v *ArtifactSmoke) GetSummary() json.RawMessage { return v.Summary }
+
+// GetPassed returns ArtifactSmoke.Passed, and is useful for accessing the field via an interface.
+func (v *ArtifactSmoke) GetPassed() bool { return v.Passed }
+
+// GetSubmittedBy returns ArtifactSmoke.SubmittedBy, and is useful for accessing the field via an interface.
+func (v *ArtifactSmoke) GetSubmittedBy() string { return v.SubmittedBy }
+
+// GetRunnerId returns ArtifactSmoke.RunnerId, and is useful for accessing the field via an interface.
+func (v *ArtifactSmoke) GetRunnerId() string { return v.RunnerId }
+
+// GetCreatedAt returns ArtifactSmoke.CreatedAt, and is useful for accessing the field via an interface.
+func (v *ArtifactSmoke) GetCreatedAt() time.Time { return v.CreatedAt }
 
 // ArtifactSource includes the GraphQL fields of ArtifactSource requested by the fragment ArtifactSource.
 // The GraphQL type's documentation follows.
@@ -3686,6 +3743,8 @@ type GetArtifactDetailNodeArtifact struct {
 	Parts []ArtifactPart `json:"parts"`
 	// The manifests that pin it, newest first; at most 50.
 	PinnedBy []Manifest `json:"pinnedBy"`
+	// The reports of smokes of its kind, newest first; at most 50. Empty for callers without artifact.read on its owner.
+	Smokes []ArtifactSmoke `json:"smokes"`
 	// Its steps from stage to stage, newest first; at most 100.
 	History []Promotion `json:"history"`
 }
@@ -3701,6 +3760,9 @@ func (v *GetArtifactDetailNodeArtifact) GetParts() []ArtifactPart { return v.Par
 
 // GetPinnedBy returns GetArtifactDetailNodeArtifact.PinnedBy, and is useful for accessing the field via an interface.
 func (v *GetArtifactDetailNodeArtifact) GetPinnedBy() []Manifest { return v.PinnedBy }
+
+// GetSmokes returns GetArtifactDetailNodeArtifact.Smokes, and is useful for accessing the field via an interface.
+func (v *GetArtifactDetailNodeArtifact) GetSmokes() []ArtifactSmoke { return v.Smokes }
 
 // GetHistory returns GetArtifactDetailNodeArtifact.History, and is useful for accessing the field via an interface.
 func (v *GetArtifactDetailNodeArtifact) GetHistory() []Promotion { return v.History }
@@ -3763,6 +3825,9 @@ func (v *GetArtifactDetailNodeArtifact) GetQuarantineReason() string {
 // GetVerifiedAt returns GetArtifactDetailNodeArtifact.VerifiedAt, and is useful for accessing the field via an interface.
 func (v *GetArtifactDetailNodeArtifact) GetVerifiedAt() *time.Time { return v.Artifact.VerifiedAt }
 
+// GetSmoked returns GetArtifactDetailNodeArtifact.Smoked, and is useful for accessing the field via an interface.
+func (v *GetArtifactDetailNodeArtifact) GetSmoked() bool { return v.Artifact.Smoked }
+
 // GetCreatedAt returns GetArtifactDetailNodeArtifact.CreatedAt, and is useful for accessing the field via an interface.
 func (v *GetArtifactDetailNodeArtifact) GetCreatedAt() time.Time { return v.Artifact.CreatedAt }
 
@@ -3799,6 +3864,8 @@ type __premarshalGetArtifactDetailNodeArtifact struct {
 	Parts []ArtifactPart `json:"parts"`
 
 	PinnedBy []Manifest `json:"pinnedBy"`
+
+	Smokes []ArtifactSmoke `json:"smokes"`
 
 	History []Promotion `json:"history"`
 
@@ -3838,6 +3905,8 @@ type __premarshalGetArtifactDetailNodeArtifact struct {
 
 	VerifiedAt *time.Time `json:"verifiedAt"`
 
+	Smoked bool `json:"smoked"`
+
 	CreatedAt time.Time `json:"createdAt"`
 }
 
@@ -3856,6 +3925,7 @@ func (v *GetArtifactDetailNodeArtifact) __premarshalJSON() (*__premarshalGetArti
 	retval.Source = v.Source
 	retval.Parts = v.Parts
 	retval.PinnedBy = v.PinnedBy
+	retval.Smokes = v.Smokes
 	retval.History = v.History
 	retval.Id = v.Artifact.Id
 	retval.Name = v.Artifact.Name
@@ -3875,6 +3945,7 @@ func (v *GetArtifactDetailNodeArtifact) __premarshalJSON() (*__premarshalGetArti
 	retval.QuarantineCode = v.Artifact.QuarantineCode
 	retval.QuarantineReason = v.Artifact.QuarantineReason
 	retval.VerifiedAt = v.Artifact.VerifiedAt
+	retval.Smoked = v.Artifact.Smoked
 	retval.CreatedAt = v.Artifact.CreatedAt
 	return &retval, nil
 }
@@ -9602,6 +9673,8 @@ type PromoteArtifactInput struct {
 	To Stage `json:"to"`
 	// Why, kept in the audit.
 	Reason string `json:"reason"`
+	// Why a platform's artifact goes to ACTIVE without a smoke of its kind (EVIDENCE_MISSING), kept in history and audit; asks for artifact.promote on the platform.
+	Override string `json:"override,omitempty"`
 }
 
 // GetArtifactId returns PromoteArtifactInput.ArtifactId, and is useful for accessing the field via an interface.
@@ -9612,6 +9685,9 @@ func (v *PromoteArtifactInput) GetTo() Stage { return v.To }
 
 // GetReason returns PromoteArtifactInput.Reason, and is useful for accessing the field via an interface.
 func (v *PromoteArtifactInput) GetReason() string { return v.Reason }
+
+// GetOverride returns PromoteArtifactInput.Override, and is useful for accessing the field via an interface.
+func (v *PromoteArtifactInput) GetOverride() string { return v.Override }
 
 // PromoteArtifactResponse is returned by PromoteArtifact on success.
 type PromoteArtifactResponse struct {
@@ -9634,7 +9710,7 @@ type PromoteManifestInput struct {
 	SmokeInstanceId string `json:"smokeInstanceId,omitempty"`
 	// For CANARY: percent of the projects that it takes in, 1 to 100; 10 when left out.
 	CanaryPercent *int `json:"canaryPercent,omitempty"`
-	// Why the step's terms (reports of registered runners, launches, time, second approver, grace period) are set aside, kept in history and audit; asks for manifest.promote on the platform.
+	// Why the step's terms (reports of registered runners, smokes of artifacts, launches, time, second approver, grace period) are set aside, kept in history and audit; asks for manifest.promote on the platform.
 	Override string `json:"override,omitempty"`
 }
 
@@ -9782,6 +9858,8 @@ type PromotionTerms struct {
 	GraceHours int `json:"graceHours"`
 	// Whether somebody else must take the step to ACTIVE than who took those to STAGED and CANARY.
 	SecondApprover bool `json:"secondApprover"`
+	// Whether each pinned artifact needs a signed report of a smoke of its kind before a version becomes the canary.
+	SmokedArtifacts bool `json:"smokedArtifacts"`
 }
 
 // GetMinLaunches returns PromotionTerms.MinLaunches, and is useful for accessing the field via an interface.
@@ -9795,6 +9873,9 @@ func (v *PromotionTerms) GetGraceHours() int { return v.GraceHours }
 
 // GetSecondApprover returns PromotionTerms.SecondApprover, and is useful for accessing the field via an interface.
 func (v *PromotionTerms) GetSecondApprover() bool { return v.SecondApprover }
+
+// GetSmokedArtifacts returns PromotionTerms.SmokedArtifacts, and is useful for accessing the field via an interface.
+func (v *PromotionTerms) GetSmokedArtifacts() bool { return v.SmokedArtifacts }
 
 // What a new artifact is made from.
 type PublishArtifactInput struct {
@@ -11266,6 +11347,8 @@ type SetPromotionTermsInput struct {
 	GraceHours int `json:"graceHours"`
 	// Whether somebody else must take the step to ACTIVE than who took those to STAGED and CANARY.
 	SecondApprover bool `json:"secondApprover"`
+	// Whether each pinned artifact needs a signed report of a smoke of its kind before a version becomes the canary.
+	SmokedArtifacts bool `json:"smokedArtifacts"`
 	// Why, kept in the audit.
 	Reason string `json:"reason"`
 }
@@ -11284,6 +11367,9 @@ func (v *SetPromotionTermsInput) GetGraceHours() int { return v.GraceHours }
 
 // GetSecondApprover returns SetPromotionTermsInput.SecondApprover, and is useful for accessing the field via an interface.
 func (v *SetPromotionTermsInput) GetSecondApprover() bool { return v.SecondApprover }
+
+// GetSmokedArtifacts returns SetPromotionTermsInput.SmokedArtifacts, and is useful for accessing the field via an interface.
+func (v *SetPromotionTermsInput) GetSmokedArtifacts() bool { return v.SmokedArtifacts }
 
 // GetReason returns SetPromotionTermsInput.Reason, and is useful for accessing the field via an interface.
 func (v *SetPromotionTermsInput) GetReason() string { return v.Reason }
@@ -11665,6 +11751,41 @@ var AllStepState = []StepState{
 	StepStateSkipped,
 	StepStateUndoing,
 	StepStateUndone,
+}
+
+// A report of a smoke.
+type SubmitArtifactSmokeInput struct {
+	// The artifact.
+	ArtifactId string `json:"artifactId"`
+	// The report as `appctl artifact smoke --report` writes it, at most 64 KiB, as text: its digest is over these bytes.
+	Report string `json:"report"`
+	// SHA-256 of the report's bytes, `sha256:…`: DIGEST_MISMATCH when they are others.
+	Digest string `json:"digest"`
+	// A registered runner's Ed25519 signature, base64, over the lines `gpuaas.app/evidence/v1`, `SMOKE` and digest, each ended by a line feed. SIGNATURE_UNTRUSTED for any other.
+	Signature string `json:"signature"`
+}
+
+// GetArtifactId returns SubmitArtifactSmokeInput.ArtifactId, and is useful for accessing the field via an interface.
+func (v *SubmitArtifactSmokeInput) GetArtifactId() string { return v.ArtifactId }
+
+// GetReport returns SubmitArtifactSmokeInput.Report, and is useful for accessing the field via an interface.
+func (v *SubmitArtifactSmokeInput) GetReport() string { return v.Report }
+
+// GetDigest returns SubmitArtifactSmokeInput.Digest, and is useful for accessing the field via an interface.
+func (v *SubmitArtifactSmokeInput) GetDigest() string { return v.Digest }
+
+// GetSignature returns SubmitArtifactSmokeInput.Signature, and is useful for accessing the field via an interface.
+func (v *SubmitArtifactSmokeInput) GetSignature() string { return v.Signature }
+
+// SubmitArtifactSmokeResponse is returned by SubmitArtifactSmoke on success.
+type SubmitArtifactSmokeResponse struct {
+	// Bring the signed report of a smoke of an artifact's kind; the same report again changes nothing. Key: artifact.publish on its project or tenant, or on the platform.
+	SubmitArtifactSmoke ArtifactSmoke `json:"submitArtifactSmoke"`
+}
+
+// GetSubmitArtifactSmoke returns SubmitArtifactSmokeResponse.SubmitArtifactSmoke, and is useful for accessing the field via an interface.
+func (v *SubmitArtifactSmokeResponse) GetSubmitArtifactSmoke() ArtifactSmoke {
+	return v.SubmitArtifactSmoke
 }
 
 // A report for a manifest.
@@ -14020,6 +14141,14 @@ type __SetTenantDomainsInput struct {
 // GetInput returns __SetTenantDomainsInput.Input, and is useful for accessing the field via an interface.
 func (v *__SetTenantDomainsInput) GetInput() SetTenantDomainsInput { return v.Input }
 
+// __SubmitArtifactSmokeInput is used internally by genqlient
+type __SubmitArtifactSmokeInput struct {
+	Input SubmitArtifactSmokeInput `json:"input"`
+}
+
+// GetInput returns __SubmitArtifactSmokeInput.Input, and is useful for accessing the field via an interface.
+func (v *__SubmitArtifactSmokeInput) GetInput() SubmitArtifactSmokeInput { return v.Input }
+
 // __SubmitEvidenceInput is used internally by genqlient
 type __SubmitEvidenceInput struct {
 	Input SubmitEvidenceInput `json:"input"`
@@ -16176,6 +16305,7 @@ fragment Artifact on Artifact {
 	quarantineCode
 	quarantineReason
 	verifiedAt
+	smoked
 	createdAt
 }
 fragment Manifest on Manifest {
@@ -16265,6 +16395,7 @@ fragment Artifact on Artifact {
 	quarantineCode
 	quarantineReason
 	verifiedAt
+	smoked
 	createdAt
 }
 fragment SignerKey on SignerKey {
@@ -16326,6 +16457,9 @@ query GetArtifactDetail ($id: ID!) {
 			pinnedBy {
 				... Manifest
 			}
+			smokes {
+				... ArtifactSmoke
+			}
 			history {
 				... Promotion
 			}
@@ -16353,6 +16487,7 @@ fragment Artifact on Artifact {
 	quarantineCode
 	quarantineReason
 	verifiedAt
+	smoked
 	createdAt
 }
 fragment ArtifactSource on ArtifactSource {
@@ -16393,6 +16528,16 @@ fragment Manifest on Manifest {
 	canaryPercent
 	canaryHaltedAt
 	canaryHaltReason
+	createdAt
+}
+fragment ArtifactSmoke on ArtifactSmoke {
+	id
+	artifactId
+	digest
+	summary
+	passed
+	submittedBy
+	runnerId
 	createdAt
 }
 fragment Promotion on Promotion {
@@ -16946,6 +17091,7 @@ fragment Artifact on Artifact {
 	quarantineCode
 	quarantineReason
 	verifiedAt
+	smoked
 	createdAt
 }
 fragment Reason on Reason {
@@ -17147,6 +17293,7 @@ fragment Artifact on Artifact {
 	quarantineCode
 	quarantineReason
 	verifiedAt
+	smoked
 	createdAt
 }
 fragment Actor on Actor {
@@ -18169,6 +18316,7 @@ fragment Adapter on AdapterRegistration {
 	description
 	lastSeenAt
 	lastError
+	narrowCalls
 	createdAt
 }
 fragment PageInfo on PageInfo {
@@ -18502,6 +18650,7 @@ fragment Artifact on Artifact {
 	quarantineCode
 	quarantineReason
 	verifiedAt
+	smoked
 	createdAt
 }
 fragment PageInfo on PageInfo {
@@ -22273,6 +22422,7 @@ fragment Artifact on Artifact {
 	quarantineCode
 	quarantineReason
 	verifiedAt
+	smoked
 	createdAt
 }
 fragment SignerKey on SignerKey {
@@ -22392,6 +22542,7 @@ fragment Artifact on Artifact {
 	quarantineCode
 	quarantineReason
 	verifiedAt
+	smoked
 	createdAt
 }
 fragment SignerKey on SignerKey {
@@ -22511,6 +22662,7 @@ fragment Artifact on Artifact {
 	quarantineCode
 	quarantineReason
 	verifiedAt
+	smoked
 	createdAt
 }
 fragment SignerKey on SignerKey {
@@ -22817,6 +22969,7 @@ fragment Adapter on AdapterRegistration {
 	description
 	lastSeenAt
 	lastError
+	narrowCalls
 	createdAt
 }
 `
@@ -23029,6 +23182,7 @@ fragment Artifact on Artifact {
 	quarantineCode
 	quarantineReason
 	verifiedAt
+	smoked
 	createdAt
 }
 fragment SignerKey on SignerKey {
@@ -24675,6 +24829,7 @@ fragment PromotionTerms on PromotionTerms {
 	minMinutes
 	graceHours
 	secondApprover
+	smokedArtifacts
 }
 `
 
@@ -24839,6 +24994,50 @@ func SetTenantDomains(
 	}
 
 	data_ = &SetTenantDomainsResponse{}
+	resp_ := &graphql.Response{Data: data_}
+
+	err_ = client_.MakeRequest(
+		ctx_,
+		req_,
+		resp_,
+	)
+
+	return data_, err_
+}
+
+// The mutation executed by SubmitArtifactSmoke.
+const SubmitArtifactSmoke_Operation = `
+mutation SubmitArtifactSmoke ($input: SubmitArtifactSmokeInput!) {
+	submitArtifactSmoke(input: $input) {
+		... ArtifactSmoke
+	}
+}
+fragment ArtifactSmoke on ArtifactSmoke {
+	id
+	artifactId
+	digest
+	summary
+	passed
+	submittedBy
+	runnerId
+	createdAt
+}
+`
+
+func SubmitArtifactSmoke(
+	ctx_ context.Context,
+	client_ graphql.Client,
+	input SubmitArtifactSmokeInput,
+) (data_ *SubmitArtifactSmokeResponse, err_ error) {
+	req_ := &graphql.Request{
+		OpName: "SubmitArtifactSmoke",
+		Query:  SubmitArtifactSmoke_Operation,
+		Variables: &__SubmitArtifactSmokeInput{
+			Input: input,
+		},
+	}
+
+	data_ = &SubmitArtifactSmokeResponse{}
 	resp_ := &graphql.Response{Data: data_}
 
 	err_ = client_.MakeRequest(
@@ -25437,6 +25636,7 @@ fragment Artifact on Artifact {
 	quarantineCode
 	quarantineReason
 	verifiedAt
+	smoked
 	createdAt
 }
 fragment SignerKey on SignerKey {

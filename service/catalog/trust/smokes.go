@@ -1,0 +1,92 @@
+package trust
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/gpuaas/app-platform/authz"
+	"github.com/gpuaas/app-platform/domain/evidence"
+	"github.com/gpuaas/app-platform/domain/ids"
+	"github.com/gpuaas/app-platform/domain/lifecycle"
+	"github.com/gpuaas/app-platform/ent/generated/db"
+	"github.com/gpuaas/app-platform/internal/tx"
+)
+
+// SmokesOf reads the newest 50 reports of smokes of several artifacts at once, newest first, without their bytes. Those of
+// artifacts on whose owner the caller does not hold artifact.read are left out.
+func (s *Service) SmokesOf(ctx context.Context, artifacts []ids.ID) (map[ids.ID][]*db.ArtifactSmoke, error) {
+	var found []smokeOf
+	actor, err := s.DB.Read(ctx, tx.Rows(&found, scanSmoke, `SELECT s.id, s.artifact_id, f.tenant_id, s.digest, s.summary,
+		s.passed, s.submitted_by, s.runner_id, s.created_at, f.project_id FROM artifact f
+		JOIN LATERAL (SELECT * FROM artifact_smoke o WHERE o.artifact_id = f.id ORDER BY o.id DESC LIMIT $2) s ON true
+		WHERE f.id = ANY ($1) ORDER BY s.id DESC`, artifacts, maxSmokes))
+	if err != nil {
+		return nil, err
+	}
+	out := make(map[ids.ID][]*db.ArtifactSmoke, len(artifacts))
+	for _, one := range found {
+		of := objectOf(&db.Artifact{TenantID: one.row.TenantID, ProjectID: one.project})
+		if actor.AllowsOn(authz.ArtifactRead, of) {
+			out[one.row.ArtifactID] = append(out[one.row.ArtifactID], one.row)
+		}
+	}
+	return out, nil
+}
+
+// smokeOf is a report with the project that published its artifact.
+type smokeOf struct {
+	row     *db.ArtifactSmoke
+	project *ids.ID
+}
+
+func scanSmoke(row pgx.CollectableRow) (smokeOf, error) {
+	x := new(db.ArtifactSmoke)
+	one := smokeOf{row: x}
+	return one, row.Scan((*string)(&x.ID), (*string)(&x.ArtifactID), &x.TenantID, &x.Digest, (*[]byte)(&x.Summary),
+		&x.Passed, &x.SubmittedBy, &x.RunnerID, &x.CreatedAt, &one.project)
+}
+
+// Smoked reads whether artifacts have a smoke of their kind that counts. Key: artifact.read in any scope.
+func (s *Service) Smoked(ctx context.Context, artifacts []ids.ID) (map[ids.ID]bool, error) {
+	type one struct {
+		id     ids.ID
+		smoked bool
+	}
+	var found []one
+	actor, err := s.DB.Read(ctx, tx.Rows(&found, func(row pgx.CollectableRow) (x one, err error) {
+		return x, row.Scan((*string)(&x.id), &x.smoked)
+	}, `SELECT id, platform.smoked(id) FROM artifact WHERE id = ANY ($1)`, artifacts))
+	if err != nil {
+		return nil, err
+	}
+	if err := authz.RequireAnywhere(actor, authz.ArtifactRead); err != nil {
+		return nil, err
+	}
+	out := make(map[ids.ID]bool, len(artifacts))
+	for _, row := range found {
+		out[row.id] = row.smoked
+	}
+	return out, nil
+}
+
+// Pin is an artifact that a version pins, with what says whether it was smoked.
+type Pin struct {
+	Name, Digest string
+	Stage        lifecycle.Stage
+	Kind         lifecycle.ArtifactKind
+	// Platform marks an artifact of the platform.
+	Platform, Smoked bool
+}
+
+// LacksSmoke returns what keeps the artifact from other tenants than its version's publisher: a signed report of a smoke
+// of its kind. A platform's artifact that is ACTIVE lacks none: it has had one, or its staff set that aside.
+func (p Pin) LacksSmoke() string {
+	if p.Smoked || p.Platform && p.Stage == lifecycle.StageActive {
+		return ""
+	}
+	return fmt.Sprintf("artifact %s (%s) has no passed report of a smoke of its kind (%s) that a registered runner signed",
+		p.Name, p.Digest, strings.Join(evidence.SmokeChecks(p.Kind), ", "))
+}
