@@ -1,6 +1,7 @@
 package agent_test
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -177,10 +178,7 @@ func (s *standin) answer(operation, token string, input json.RawMessage) (any, *
 		s.beats++
 		var beat gql.NodeHeartbeatInput
 		_ = json.Unmarshal(input, &beat)
-		s.kills = append(s.kills, beat.MemoryKills...)
-		if beat.Inventory != nil {
-			s.inventory = beat.Inventory
-		}
+		s.kills, s.inventory = append(s.kills, beat.MemoryKills...), cmp.Or(beat.Inventory, s.inventory)
 		return map[string]any{"id": "nod_1"}, nil
 	case "ReportNodeTask":
 		return s.report(input)

@@ -92,6 +92,9 @@ func FindFor(ctx context.Context, class, program, state string) (*Runtime, error
 	return r, nil
 }
 
+// Gone is a runtime that is not there. It can only forget what an earlier one kept in its folder.
+func Gone(state string) *Runtime { return &Runtime{state: state} }
+
 // versionText returns what a runtime prints of its version.
 func versionText(ctx context.Context, path string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, callPatience)
@@ -136,20 +139,27 @@ func (r *Runtime) Delete(ctx context.Context, id string) error {
 	if !r.Knows(id) {
 		return nil
 	}
+	if _, err := exec.LookPath(r.Program); err != nil { // the caller has ended what lived
+		return r.forget(id)
+	}
 	return apart(func() error {
 		err := r.call(ctx, "delete", "--force", id)
 		if err == nil {
 			return nil
 		}
-		kept := r.kept(id)
-		for _, left := range kept { // a call that was killed half way leaves what it cannot read
-			err = errors.Join(err, os.RemoveAll(left))
-		}
-		if len(kept) == 0 {
+		if !r.Knows(id) {
 			return nil
 		}
-		return err
+		return errors.Join(err, r.forget(id)) // a call that was killed half way leaves what it cannot read
 	})
+}
+
+// forget removes what the runtime keeps of a container.
+func (r *Runtime) forget(id string) (err error) {
+	for _, left := range r.kept(id) {
+		err = errors.Join(err, os.RemoveAll(left))
+	}
+	return err
 }
 
 // Knows reports whether the runtime keeps something of a container.

@@ -135,25 +135,6 @@ func MountInfo(pid int) []string {
 	return strings.Split(strings.TrimSpace(string(raw)), "\n")
 }
 
-// MountsBelow lists the mount points at or below dir that the caller sees, deepest last.
-func MountsBelow(dir string) []string {
-	var points []string
-	for _, line := range MountInfo(0) {
-		fields := strings.Fields(line)
-		if len(fields) < 5 {
-			continue
-		}
-		point := unescapeMount.Replace(fields[4])
-		if point == dir || strings.HasPrefix(point, dir+"/") {
-			points = append(points, point)
-		}
-	}
-	return points
-}
-
-// unescapeMount undoes the kernel's escapes in mount tables.
-var unescapeMount = strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`)
-
 // Namespace gives the inode of a namespace ("pid", "mnt") of the process; 0 when it cannot be read.
 func Namespace(pid int, kind string) uint64 {
 	target, err := os.Readlink(path(pid, filepath.Join("ns", kind)))

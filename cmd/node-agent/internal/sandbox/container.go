@@ -14,12 +14,15 @@ import (
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/idrange"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/memberinit"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/oci"
+	"github.com/gpuaas/app-platform/cmd/node-agent/internal/procfs"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/rootfs"
 )
 
 // containers is what the members of a node are made with.
 type containers struct {
 	runtime *oci.Runtime
+	// serves says that a container has run here, or members do; else all this only sees and removes members of before.
+	serves bool
 	// others are the runtimes of further classes, by class.
 	others map[string]*oci.Runtime
 	// missing says, of each class whose runtime did not serve when the agent started, why.
@@ -36,11 +39,14 @@ type containers struct {
 
 // startContainer makes the member's folders, and starts its init as process 1 of a container.
 func (m *Manager) startContainer(ctx context.Context, settings memberinit.Settings, member Member) (record, error) {
-	ids, err := m.oci.ids.Take(member.ID)
-	if err != nil {
+	if err := m.foreign(member); err != nil {
 		return record{}, err
 	}
 	injected, err := resolve(member.Walls.Devices, member.Walls.profile())
+	if err != nil {
+		return record{}, err
+	}
+	ids, err := m.oci.ids.Take(member.ID)
 	if err != nil {
 		return record{}, err
 	}
@@ -69,7 +75,10 @@ func (m *Manager) startContainer(ctx context.Context, settings memberinit.Settin
 		return record{}, err
 	}
 	defer listener.Close()
-	known := record{Root: m.oci.root.Name, Group: member.group()}
+	known := record{Root: m.oci.root.Name, Group: member.group(), AllocationID: member.Walls.AllocationID}
+	for _, device := range member.Walls.Devices {
+		known.Devices = append(known.Devices, device.UUID)
+	}
 	start := oci.Start{
 		Container: m.container(member, ids, injected), Layers: m.layers(settings.Dir), Bundle: filepath.Join(settings.Dir, bundleDir),
 		Cgroups: m.oci.cgroups, Group: member.group(), Log: log, Listener: listener,
@@ -108,7 +117,7 @@ func (m *Manager) folders(settings memberinit.Settings, ids idrange.Range, addre
 // mode is the mode of the member's /.
 func (c *containers) prepareLayers(dir string, ids idrange.Range, address string) error {
 	layers := filepath.Join(dir, memberinit.DirFS)
-	if c.tmpfs && !isMountPoint(layers) {
+	if c.tmpfs && !procfs.IsMountPoint(layers) {
 		if err := unix.Mount("gpuaas", layers, "tmpfs", unix.MS_NODEV, "mode=700,size=50%"); err != nil {
 			return fmt.Errorf("mount tmpfs: %w", err)
 		}

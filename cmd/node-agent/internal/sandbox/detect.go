@@ -15,6 +15,7 @@ import (
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/idrange"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/memberinit"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/oci"
+	"github.com/gpuaas/app-platform/cmd/node-agent/internal/procfs"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/rootfs"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/wire"
 )
@@ -36,9 +37,9 @@ func (m *Manager) detect(ctx context.Context) Isolation {
 		return m.plain("it was asked for")
 	}
 	if err := m.openContainers(ctx); err != nil {
-		m.oci = nil
 		return unable(err)
 	}
+	m.oci.serves = true
 	m.openClasses(ctx)
 	return m.offers()
 }
@@ -57,22 +58,30 @@ func (m *Manager) plain(reason string) Isolation {
 
 // unable is the isolation of a node that can start no member.
 func unable(err error) Isolation {
-	return Isolation{Reason: err.Error(), Gaps: []Gap{{Wall: WallRuntime, Reason: err.Error()}}}
+	code := wire.CodeRuntimeMissing
+	if wire.HasCode(err, wire.CodeRuntimeTooOld) {
+		code = wire.CodeRuntimeTooOld
+	}
+	return Isolation{Reason: err.Error(), code: code, Gaps: []Gap{{Wall: WallRuntime, Reason: err.Error()}}}
 }
 
-// openContainers makes everything ready that members need, and tries it with one.
+// openContainers makes everything ready that members need, and tries it with one. Members are seen and removed without a runtime.
 func (m *Manager) openContainers(ctx context.Context) error {
+	cgroups, err := oci.OpenCgroups(m.cgroupParent())
+	if err != nil {
+		return err
+	}
+	ids, err := idrange.Open(filepath.Join(m.state, rangesDir), m.options.IDFirst, m.options.IDRanges)
+	if err != nil {
+		return err
+	}
+	m.oci = &containers{runtime: oci.Gone(filepath.Join(m.state, runtimeDir)), cgroups: cgroups, ids: ids,
+		store: rootfs.Store{Dir: filepath.Join(m.state, rootsDir)}}
 	runtime, err := m.findRuntime(ctx)
 	if err != nil {
 		return err
 	}
-	m.oci = &containers{runtime: runtime, store: rootfs.Store{Dir: filepath.Join(m.state, rootsDir)}}
-	if m.oci.cgroups, err = oci.OpenCgroups(m.cgroupParent()); err != nil {
-		return err
-	}
-	if m.oci.ids, err = idrange.Open(filepath.Join(m.state, rangesDir), m.options.IDFirst, m.options.IDRanges); err != nil {
-		return err
-	}
+	m.oci.runtime = runtime
 	if m.options.Root != "" {
 		m.oci.root, err = rootfs.Fixed(m.options.Root)
 	} else {
@@ -138,7 +147,7 @@ func (m *Manager) offers() Isolation {
 // Recheck looks again whether the runtime is there, and reports whether what the node offers has changed.
 func (m *Manager) Recheck() bool {
 	before := m.Isolation()
-	if m.oci == nil {
+	if m.oci == nil || !m.oci.serves {
 		return false
 	}
 	now := m.offers()
@@ -181,7 +190,7 @@ func (m *Manager) openClasses(ctx context.Context) {
 func (i Isolation) refuses(walls Walls) error {
 	switch {
 	case i.Mode == "":
-		return wire.Errorf(wire.CodeRuntimeMissing, "the node can start no member: %s", i.Reason)
+		return wire.Errorf(i.code, "the node can start no member: %s", i.Reason)
 	case i.Missing[walls.Class] != "":
 		return wire.Errorf(wire.CodeRuntimeMissing, "the runtime of class %s does not serve: %s", walls.Class, i.Missing[walls.Class])
 	case walls.Class != "" && !slices.Contains(i.Classes, walls.Class):
@@ -192,14 +201,18 @@ func (i Isolation) refuses(walls Walls) error {
 	return nil
 }
 
-// try makes a member whose program ends at once, and removes it.
+// try makes a member whose program ends at once, and removes it. A node whose ids members have used up has run them.
 func (m *Manager) try(ctx context.Context, runtime *oci.Runtime) error {
 	dir, err := os.MkdirTemp(m.state, ".probe-")
 	if err != nil {
 		return fmt.Errorf("try a container: %w", err)
 	}
-	defer func() { _ = errors.Join(unmountBelow(dir), os.RemoveAll(dir)) }()
-	if err := m.oci.try(ctx, runtime, dir); err != nil {
+	defer func() { _ = errors.Join(procfs.UnmountBelow(dir), os.RemoveAll(dir)) }()
+	err = m.oci.try(ctx, runtime, dir)
+	if have, _ := m.oci.ids.Members(); wire.HasCode(err, wire.CodeMemberIDsExhausted) && len(have) > 0 {
+		return nil
+	}
+	if err != nil {
 		return fmt.Errorf("try a container: %w", err)
 	}
 	return nil

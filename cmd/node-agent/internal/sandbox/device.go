@@ -18,6 +18,25 @@ import (
 // so that no driver answers, and an open that the walls allow ends with ENXIO.
 const standIn = 60
 
+// foreign refuses devices that a living member of another allocation has. The platform gives each to one allocation; the agent
+// goes by what it has started.
+func (m *Manager) foreign(member Member) error {
+	files, _ := filepath.Glob(filepath.Join(m.dir, "*", recordFile))
+	for _, file := range files {
+		known := readRecord(filepath.Dir(file))
+		if known == nil || known.MemberID == member.ID || known.AllocationID == member.Walls.AllocationID {
+			continue
+		}
+		for _, device := range member.Walls.Devices {
+			if slices.Contains(known.Devices, device.UUID) && known.alive() {
+				return wire.Errorf(wire.CodeDeviceNotAllocated, "device %s is member %s's, of allocation %s; remove that member first",
+					device.UUID, known.MemberID, known.AllocationID)
+			}
+		}
+	}
+	return nil
+}
+
 // injection is what devices bring into a member.
 type injection struct {
 	devices []oci.Device

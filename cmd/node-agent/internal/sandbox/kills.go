@@ -1,8 +1,6 @@
 package sandbox
 
-import (
-	"path/filepath"
-)
+import "path/filepath"
 
 // MemoryKills is how many processes of a member the kernel has killed because the member had no memory left.
 type MemoryKills struct {

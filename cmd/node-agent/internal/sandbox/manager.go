@@ -99,9 +99,12 @@ type record struct {
 	// PIDNamespace is the inode of the member's PID namespace while its init lives.
 	PIDNamespace uint64 `json:"pidNamespace,omitempty"`
 	// Root is the version of the curated root, and Group the cgroup.
-	Root      string    `json:"root,omitempty"`
-	Group     string    `json:"group,omitempty"`
-	CreatedAt time.Time `json:"createdAt"`
+	Root  string `json:"root,omitempty"`
+	Group string `json:"group,omitempty"`
+	// AllocationID and Devices, by UUID, are whose devices these are.
+	AllocationID string    `json:"allocationId,omitempty"`
+	Devices      []string  `json:"devices,omitempty"`
+	CreatedAt    time.Time `json:"createdAt"`
 }
 
 // NewManager makes the members directory and finds out, by trying, how members can be isolated here.

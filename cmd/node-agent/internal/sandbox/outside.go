@@ -97,6 +97,9 @@ func (m *Manager) forget(memberID string) error {
 
 // prune deletes versions of the root that neither a member nor the next one uses.
 func (m *Manager) prune() error {
+	if m.oci.root == nil {
+		return nil // what the next member uses is not known
+	}
 	names, err := m.oci.store.Names()
 	if err != nil || len(names) < 2 {
 		return err

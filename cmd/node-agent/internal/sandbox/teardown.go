@@ -44,7 +44,7 @@ func (m *Manager) remove(ctx context.Context, dir, memberID string) error {
 		endInit(ctx, dir, *known)
 	}
 	err := m.killStrays(dir)
-	err = errors.Join(err, m.dismantle(ctx, memberID), unmountBelow(dir))
+	err = errors.Join(err, m.dismantle(ctx, memberID), procfs.UnmountBelow(dir))
 	return errors.Join(err, removeTree(dir))
 }
 

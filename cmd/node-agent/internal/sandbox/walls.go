@@ -81,8 +81,8 @@ type Isolation struct {
 	Mode string
 	// Tmpfs says that members' files lie in memory, because the disk cannot carry an overlay.
 	Tmpfs bool
-	// Reason says why it is not better; empty when it is the best there is.
-	Reason string
+	// Reason says why it is not better; empty when it is the best there is. The code is that of refusals without a Mode.
+	Reason, code string
 	// Classes and Profiles are those that new members can have.
 	Classes  []string
 	Profiles []oci.Profile
