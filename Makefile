@@ -59,6 +59,7 @@ test-workers:
 chaos: build ## Kill parts of an installation for long and judge what is left: make chaos SEED=7 repeats a run
 	bin/lab -prepare
 	go test ./rig/chaos -v -count=1 -timeout 30m -args -chaos.long $(if $(SEED),-chaos.seed=$(SEED))
+	go test ./workers -v -count=1 -timeout 30m -run TestReplicasArePromotedWhileOperationsRun -args -workers.promotions=300
 
 # The floor is the oldest build whose workers may run beside this one: the commit that brought workers/engine/plans.go.
 .PHONY: floor

@@ -12,12 +12,16 @@ import (
 	"embed"
 	"encoding/base64"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io/fs"
+	"net"
 	"net/url"
+	"strconv"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/stdlib"
 	"github.com/pressly/goose/v3"
 )
@@ -50,9 +54,9 @@ func Hash() string {
 // Up makes the roles and applies every migration that is missing, as app_owner. dsn is an
 // administrator's: a superuser, or a role that may create roles and owns the database.
 func Up(ctx context.Context, dsn string) error {
-	config, err := pgx.ParseConfig(dsn)
+	config, err := parse(dsn)
 	if err != nil {
-		return fmt.Errorf("database address: %w", err)
+		return err
 	}
 	admin, err := pgx.ConnectConfig(ctx, config)
 	if err != nil {
@@ -123,31 +127,60 @@ func apply(ctx context.Context, config *pgx.ConnConfig) error {
 	return nil
 }
 
+// parse reads an administrator's address. Of several hosts only one that takes writes is connected to.
+func parse(dsn string) (*pgx.ConnConfig, error) {
+	config, err := pgx.ParseConfig(dsn)
+	if err != nil {
+		return nil, fmt.Errorf("database address: %w", err)
+	}
+	OnlyPrimary(&config.Config)
+	return config, nil
+}
+
+// OnlyPrimary makes a configuration with several hosts connect only to one that takes writes, as
+// target_session_attrs=read-write does, unless the address asks for something else.
+func OnlyPrimary(config *pgconn.Config) {
+	hosts := map[string]bool{net.JoinHostPort(config.Host, strconv.Itoa(int(config.Port))): true}
+	for _, other := range config.Fallbacks {
+		hosts[net.JoinHostPort(other.Host, strconv.Itoa(int(other.Port)))] = true
+	}
+	if len(hosts) > 1 && config.ValidateConnect == nil {
+		config.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsReadWrite
+	}
+}
+
 // RoleDSN is the address of the same database for one of its login roles. The role's password
 // is derived from the administrator's, so that one secret configures them all; without one (a
-// socket that trusts) there is none.
+// socket that trusts) there is none. The hosts stay as they are, however many.
 func RoleDSN(dsn, role string) (string, error) {
 	config, err := pgx.ParseConfig(dsn)
 	if err != nil {
 		return "", fmt.Errorf("database address: %w", err)
 	}
 	password := rolePassword(config.Password, role)
-	if !strings.Contains(dsn, "://") {
+	scheme, rest, isURL := strings.Cut(dsn, "://")
+	if !isURL {
 		return fmt.Sprintf("%s user=%s password='%s'", dsn, role, password), nil
 	}
-	address, err := url.Parse(dsn)
+	// Hosts are cut out by hand: a list of them with ports is no URL to the standard library.
+	end := strings.IndexAny(rest, "/?#")
+	if end < 0 {
+		end = len(rest)
+	}
+	hosts := rest[strings.LastIndex(rest[:end], "@")+1 : end]
+	tail, err := url.Parse("postgres://host" + rest[end:])
 	if err != nil {
-		return "", fmt.Errorf("database address: %w", err)
+		return "", fmt.Errorf("database address: %w", errors.Unwrap(err))
 	}
-	address.User = url.User(role)
+	login := url.User(role)
 	if password != "" {
-		address.User = url.UserPassword(role, password)
+		login = url.UserPassword(role, password)
 	}
-	query := address.Query()
+	query := tail.Query()
 	query.Del("user")
 	query.Del("password")
-	address.RawQuery = query.Encode()
-	return address.String(), nil
+	tail.RawQuery = query.Encode()
+	return scheme + "://" + login.String() + "@" + hosts + strings.TrimPrefix(tail.String(), "postgres://host"), nil
 }
 
 func rolePassword(secret, role string) string {

@@ -87,3 +87,29 @@ func TestNoLoginRoleMayBypassPolicies(t *testing.T) {
 	require.NoError(t, err)
 	require.Zero(t, bypassing)
 }
+
+func TestTheHostsOfAnAddressAreKeptForEachRole(t *testing.T) {
+	t.Parallel()
+	for dsn, want := range map[string]string{
+		"postgres://admin@one:5432,two:5433/app?sslmode=disable": "postgres://app_api@one:5432,two:5433/app?sslmode=disable",
+		"postgres://admin@/app?host=/a,/b":                       "postgres://app_api@/app?host=%2Fa%2C%2Fb",
+		"postgresql://one,two/app?user=admin":                    "postgresql://app_api@one,two/app",
+		"host=one,two dbname=app user=admin":                     "host=one,two dbname=app user=admin user=app_api password=''",
+	} {
+		got, err := migrations.RoleDSN(dsn, "app_api")
+		require.NoError(t, err)
+		require.Equal(t, want, got)
+		config, err := pgx.ParseConfig(got)
+		require.NoError(t, err)
+		require.Equal(t, "app_api", config.User)
+		migrations.OnlyPrimary(&config.Config)
+		require.NotNil(t, config.ValidateConnect, "%s: of several hosts only one that takes writes will do", dsn)
+	}
+	secret, err := migrations.RoleDSN("postgres://admin:p%40ss@one:5432,two:5432/app", "app_worker")
+	require.NoError(t, err)
+	require.Regexp(t, `^postgres://app_worker:[\w-]{43}@one:5432,two:5432/app$`, secret)
+	config, err := pgx.ParseConfig("postgres://admin@one/app")
+	require.NoError(t, err)
+	migrations.OnlyPrimary(&config.Config)
+	require.Nil(t, config.ValidateConnect, "one host is what it is")
+}

@@ -14,9 +14,9 @@ func MemberPools(ctx context.Context, dsn, addresses, ranges string) error {
 	if addresses == "" && ranges == "" {
 		return nil
 	}
-	config, err := pgx.ParseConfig(dsn)
+	config, err := parse(dsn)
 	if err != nil {
-		return fmt.Errorf("database address: %w", err)
+		return err
 	}
 	config.RuntimeParams["role"] = "app_owner"
 	owner, err := pgx.ConnectConfig(ctx, config)

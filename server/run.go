@@ -164,7 +164,11 @@ func open(ctx context.Context, config *Config, log *slog.Logger) (*platform, err
 		return nil, err
 	}
 	p := &platform{config: config, log: log, ring: ring, vault: vault, trust: trust, denials: audit.NewDenials()}
-	p.db, err = tx.Open(ctx, config.DatabaseURL, tx.Options{Connections: config.Connections, Denials: p.denials, Now: config.Clock})
+	p.db, err = tx.Open(ctx, config.DatabaseURL, tx.Options{Connections: config.Connections, Denials: p.denials, Now: config.Clock,
+		Began: func(generation int64) {
+			log.Warn("the database is on another server or timeline than before: a new generation begins; cursors from what it lost are expired",
+				"generation", generation)
+		}})
 	if err != nil {
 		return nil, err
 	}

@@ -44,7 +44,7 @@ var pace = parts.Pace{Poll: 300 * time.Millisecond, Task: 100 * time.Millisecond
 // the two endpoints that adapters use.
 type lab struct {
 	testing.TB
-	pg       *pgtest.DB
+	pg       place
 	db       *tx.DB
 	hub      *event.Hub
 	ring     *token.Keyring
@@ -59,10 +59,22 @@ type lab struct {
 	asked  map[ids.ID]int
 }
 
+// place is where the database is.
+type place interface {
+	AdminDSN() string
+	OwnerDSN() string
+}
+
 // newLab starts everything but workers.
 func newLab(t testing.TB) *lab {
 	t.Helper()
-	l := &lab{TB: t, pace: pace, pg: pgtest.New(t), asked: make(map[ids.ID]int), answer: healthy, keyDir: t.TempDir()}
+	return newLabOn(t, pgtest.New(t))
+}
+
+// newLabOn is newLab on a migrated database.
+func newLabOn(t testing.TB, pg place) *lab {
+	t.Helper()
+	l := &lab{TB: t, pace: pace, pg: pg, asked: make(map[ids.ID]int), answer: healthy, keyDir: t.TempDir()}
 	l.log = slog.New(slog.NewTextHandler(io.Discard, nil))
 	if os.Getenv("WORKERS_TEST_LOG") != "" {
 		l.log = slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug}))

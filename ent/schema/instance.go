@@ -159,6 +159,8 @@ func (Event) Fields() []ent.Field {
 	return []ent.Field{
 		id("instance_id", "the instance"),
 		field.Int("seq").Comment("number in the instance, from 1, no gaps"),
+		field.Int64("generation").Annotations(entsql.DefaultExpr("platform.generation()")).
+			Comment("the past of the database that it was written in; numbers of transactions compare within one alone"),
 		field.Int64("xid").Annotations(entsql.DefaultExpr("(pg_current_xact_id()::text)::bigint")).
 			Comment("the transaction that wrote it: with position, the project feed's commit-safe order"),
 		field.Int64("position").Annotations(entsql.DefaultExpr("nextval('event_position'::regclass)")).
@@ -179,6 +181,6 @@ func (Event) Fields() []ent.Field {
 func (Event) Indexes() []ent.Index {
 	return []ent.Index{
 		index.Fields("instance_id", "seq").Unique(),
-		index.Fields("project_id", "xid", "position"),
+		index.Fields("project_id", "generation", "xid", "position"),
 	}
 }

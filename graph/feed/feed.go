@@ -40,25 +40,23 @@ func (s timelineSource) Open(ctx context.Context, arguments map[string]any) (*li
 	if err != nil {
 		return nil, err
 	}
-	start, err := event.ParseInstanceCursor(textArgument(arguments, "after"))
-	if err != nil {
+	if _, err := event.ParseInstanceCursor(textArgument(arguments, "after")); err != nil {
 		return nil, err
 	}
-	view, err := s.instances.Get(ctx, id, instance.Want{})
-	if err != nil {
+	if _, err := s.instances.Get(ctx, id, instance.Want{}); err != nil {
 		return nil, err
 	}
-	if start > view.Revision {
-		return nil, fault.New(fault.CursorInvalid, "the cursor lies beyond the timeline's end").At("after")
+	start, err := s.feeds.ResumeInstance(ctx, id, textArgument(arguments, "after"))
+	if err != nil {
+		return nil, err
 	}
 	return &live.Opened{
-		Feed: "i:" + string(id), Topic: event.InstanceTopic(id), Start: event.Position{Order: int64(start)},
-		Position: func(e *event.Event) event.Position { return event.Position{Order: int64(e.Seq)} },
+		Feed: "i:" + string(id), Topic: event.InstanceTopic(id), Start: start, Position: event.InTimeline,
 		Read: func(ctx context.Context, after event.Position, limit int) ([]*event.Event, error) {
-			return s.feeds.Instance(ctx, id, int(after.Order), limit)
+			return s.feeds.Instance(ctx, id, after, limit)
 		},
 		Replay: func(ctx context.Context, after event.Position, limit int) ([]*event.Event, error) {
-			found, err := s.instances.Events(ctx, id, page.Args{First: limit, After: event.InstanceCursor(int(after.Order))})
+			found, err := s.instances.Events(ctx, id, page.Args{First: limit, After: event.InstanceCursor(after)})
 			if err != nil {
 				return nil, err
 			}
@@ -88,7 +86,7 @@ func (s activitySource) Open(ctx context.Context, arguments map[string]any) (*li
 	if err != nil {
 		return nil, err
 	}
-	start, err := s.start(ctx, textArgument(arguments, "after"))
+	start, err := s.start(ctx, id, textArgument(arguments, "after"))
 	if err != nil {
 		return nil, err
 	}
@@ -103,7 +101,7 @@ func (s activitySource) Open(ctx context.Context, arguments map[string]any) (*li
 		},
 		Replay: func(ctx context.Context, after event.Position, limit int) ([]*event.Event, error) {
 			var found []*event.Event
-			_, err := s.db.Read(ctx, s.feeds.ProjectQuery(&found, id, families, after, limit))
+			_, err := s.db.Read(ctx, s.feeds.ProjectQueries(&found, id, families, after, limit)...)
 			return found, err
 		},
 		Recheck: func(ctx context.Context) error {
@@ -117,11 +115,11 @@ func (s activitySource) Open(ctx context.Context, arguments map[string]any) (*li
 }
 
 // start returns the position of a cursor, and the newest where there is no cursor.
-func (s activitySource) start(ctx context.Context, after string) (event.Position, error) {
+func (s activitySource) start(ctx context.Context, id ids.ID, after string) (event.Position, error) {
 	if after == "" {
 		return s.feeds.Now(ctx)
 	}
-	return s.feeds.Parse(after)
+	return s.feeds.Resume(ctx, id, after)
 }
 
 // families returns the permission families whose instances the caller may read in the project.

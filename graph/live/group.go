@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/gpuaas/app-platform/domain/fault"
 	"github.com/gpuaas/app-platform/service/ledger/event"
 	"github.com/gpuaas/app-platform/transport"
 )
@@ -102,6 +103,9 @@ func (g *group) advance(ctx context.Context) (found bool, err error) {
 			return found, nil
 		}
 		events, err := g.feed.read(ctx, cursor)
+		if fault.Is(err, fault.CursorExpired) {
+			g.expire(cursor, err)
+		}
 		if err != nil || len(events) == 0 {
 			return found, err
 		}
@@ -177,8 +181,19 @@ func (g *group) fail(err error) {
 		member.sink.Fail(err)
 	}
 	clear(g.members)
-	g.encoder.close()
-	g.encoder = nil
+	if g.encoder != nil {
+		g.encoder.close()
+		g.encoder = nil
+	}
+}
+
+// expire ends the members' subscriptions: the database became another one, which does not have the event at their cursor.
+func (g *group) expire(cursor event.Position, err error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.cursor == cursor {
+		g.fail(err)
+	}
 }
 
 // end stops the group. It may be called twice.

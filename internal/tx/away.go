@@ -10,9 +10,9 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// awayStates are PostgreSQL's words for a server that is starting, stopping or full; class 08 is that
-// of connections.
-var awayStates = map[string]bool{"57P01": true, "57P02": true, "57P03": true, "53300": true}
+// awayStates are PostgreSQL's words for a server that is starting, stopping or full, or is not the primary any more; class
+// 08 is that of connections.
+var awayStates = map[string]bool{"57P01": true, "57P02": true, "57P03": true, "53300": true, readOnly: true}
 
 // Away says whether err is that the database could not be reached, or went away in the middle: nothing
 // is wrong with what was asked, and whether it was written is not known.

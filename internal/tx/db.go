@@ -81,6 +81,9 @@ type Options struct {
 	Answer time.Duration
 	// Longest bounds a writing transaction; 0 means 30 s.
 	Longest time.Duration
+	// Began is told that the database has begun another generation: it is on another server, or another timeline, than when
+	// a process of ours was connected last. nil for nobody.
+	Began func(generation int64)
 }
 
 // DB is the database with a pool for each of its login roles.
@@ -158,6 +161,9 @@ func openPool(ctx context.Context, dsn, role string, connections int, options Op
 	config.ConnConfig.RuntimeParams["application_name"] = applicationPrefix + role
 	config.ConnConfig.RuntimeParams["timezone"] = "UTC"
 	config.ConnConfig.DialFunc, config.PingTimeout = dial(options.Answer), pingTimeout
+	migrations.OnlyPrimary(&config.ConnConfig.Config)
+	config.ConnConfig.OnPgError = endReadOnly(config.ConnConfig.OnPgError)
+	config.AfterConnect = options.arrive
 	connected, err := pgxpool.NewWithConfig(ctx, config)
 	if err != nil {
 		return nil, fmt.Errorf("connect as %s: %w", role, err)

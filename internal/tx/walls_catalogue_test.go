@@ -53,6 +53,10 @@ var definers = map[string]string{
 	"oidc_code":          "the person of an identity, which the process has verified: see docs/adr/0015",
 	"delete_project":     "how much ended, of a project in the caller's scope",
 	"pick_node":          "a node with room for an allocation",
+	"generation":         "which past of the database this is",
+	"arrive":             "which past of the database this is; it notes a new one",
+	"began":              "when the present past of the database began",
+	"kept":               "whether a place in a feed is of the database's own past, to callers whose read of the feed shows it anyway",
 	"hold_manifest":      "the stage of a manifest, which all may read",
 	"hold_operation":     "whether an operation is open, which its own token is let in by",
 	"hold_artifacts":     "name, digest, stage and quarantine of what a manifest pins, which all may read",
@@ -92,9 +96,10 @@ var definers = map[string]string{
 var globals = map[string]string{
 	"member_address_live": "addresses are the installation's; a trigger alone gives them, and a writer " +
 		"names none",
-	"tenant_slug_key":   "staff alone make tenants",
-	"member_pool_pkey":  "a constant; login roles have no right to the table",
-	"member_range_pkey": "login roles have no right to the table",
+	"tenant_slug_key":     "staff alone make tenants",
+	"generation_log_pkey": "numbers of the installation; login roles have no right to the table",
+	"member_pool_pkey":    "a constant; login roles have no right to the table",
+	"member_range_pkey":   "login roles have no right to the table",
 	"person_tenant_email": "an address is one person's in a tenant, whose people the caller sees; of " +
 		"other tenants nobody learns anything",
 	"person_staff_email":                "an address is one person's among the platform's staff, who alone adds staff",

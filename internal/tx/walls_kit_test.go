@@ -36,6 +36,7 @@ var shared = map[string]string{
 	"audit_checkpoint":     "hashes of the audit; callers of tenants have no policy on it",
 	"lifecycle_transition": "a constant table of the domain",
 	"member_pool":          "the installation's own; functions alone read it",
+	"generation_log":       "the installation's own; functions alone read and write it",
 	"member_range":         "of members, by functions alone; login roles have no right to it",
 	"goose_db_version":     "the migrations' own",
 }

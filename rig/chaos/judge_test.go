@@ -78,8 +78,8 @@ const (
 		created_at, started_at, ended_at) SELECT 'tsk_1', tenant_id, project_id, instance_id, 'MEM', 'NODE', %s, '%s', '{}', '', '%s', 60, 'k', now(), now(), %s FROM operation WHERE id = 'OP'`
 	anOrphan = `INSERT INTO orphan (id, tenant_id, project_id, kind, instance_id, operation_id, member_id, owner, message, next_try_at, created_at)
 		SELECT 'orp_1', tenant_id, project_id, 'NODE_RESIDUE', instance_id, id, 'MEM', %s, 'left', now(), now() FROM operation WHERE id = 'OP'`
-	anEvent = `INSERT INTO app_instance_event (id, tenant_id, project_id, instance_id, seq, xid, type, app_slug, permission_family, operation_id, correlation_id, occurred_at)
-		SELECT 'evt_2', tenant_id, project_id, instance_id, %d, %d, '%s', app_slug, permission_family, %s, 'c', now() FROM app_instance_event WHERE id = 'evt_1'`
+	anEvent = `INSERT INTO app_instance_event (id, tenant_id, project_id, instance_id, seq, xid, type, app_slug, permission_family, operation_id, correlation_id, occurred_at, generation)
+		SELECT 'evt_2', tenant_id, project_id, instance_id, %d, %d, '%s', app_slug, permission_family, %s, 'c', now(), generation FROM app_instance_event WHERE id = 'evt_1'`
 )
 
 func TestEachRuleNamesWhatBreaksIt(t *testing.T) {

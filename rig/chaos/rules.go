@@ -19,7 +19,7 @@ var rules = []rule{
 	{"timelines have no gap", `SELECT instance_id || ' ' || count(*) || ' of ' || max(seq) FROM app_instance_event
 		GROUP BY instance_id HAVING count(*) <> max(seq) OR min(seq) <> 1 OR count(DISTINCT seq) <> count(*)`},
 	{"a project's feed keeps the order of each timeline", `SELECT instance_id || ' ' || seq || ' after ' || before FROM (
-		SELECT instance_id, seq, lag(seq) OVER (PARTITION BY instance_id ORDER BY xid, "position") AS before FROM app_instance_event) AS fed
+		SELECT instance_id, seq, lag(seq) OVER (PARTITION BY instance_id ORDER BY generation, xid, "position") AS before FROM app_instance_event) AS fed
 		WHERE seq < before`},
 	{"no step of an ended operation is open", `SELECT s.operation_id || ' ' || s.name || ' ' || s.state FROM operation_step s
 		JOIN operation o ON o.id = s.operation_id WHERE o.ended_at IS NOT NULL AND s.state IN ('PENDING', 'RUNNING', 'UNDOING')`},

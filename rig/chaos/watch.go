@@ -93,8 +93,8 @@ func table(ctx context.Context, on querier, project, after string) (map[string][
 	events := make(map[string][]string)
 	for _, sql := range []string{
 		`SELECT instance_id, id FROM app_instance_event WHERE project_id = $1 AND $2 = $2 ORDER BY instance_id, seq`,
-		`SELECT '', id FROM app_instance_event WHERE project_id = $1 AND (xid, "position") > (SELECT xid, "position" FROM app_instance_event WHERE id = $2)
-			ORDER BY xid, "position"`,
+		`SELECT '', id FROM app_instance_event WHERE project_id = $1 AND (generation, xid, "position") > (SELECT generation, xid, "position" FROM app_instance_event WHERE id = $2)
+			ORDER BY generation, xid, "position"`,
 	} {
 		found, err := on.Query(ctx, sql, project, after)
 		if err != nil {

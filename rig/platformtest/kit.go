@@ -17,6 +17,7 @@ import (
 	"github.com/gpuaas/app-platform/ent/generated/db"
 	"github.com/gpuaas/app-platform/internal/pgtest"
 	"github.com/gpuaas/app-platform/internal/tx"
+	"github.com/gpuaas/app-platform/migrations"
 	"github.com/gpuaas/app-platform/service/ledger/audit"
 	"github.com/gpuaas/app-platform/service/ledger/event"
 )
@@ -49,13 +50,19 @@ type Kit struct {
 // New makes a kit with an empty, migrated database, which goes when the test ends.
 func New(t testing.TB) *Kit {
 	t.Helper()
-	ctx := t.Context()
-	made := pgtest.New(t)
-	kit := &Kit{DSN: made.AdminDSN(), t: t, denials: audit.NewDenials()}
+	return Over(t, pgtest.New(t).AdminDSN())
+}
 
-	config, err := pgxpool.ParseConfig(made.AdminDSN())
+// Over makes a kit over a migrated database, by a superuser's address, which may name several hosts.
+func Over(t testing.TB, dsn string) *Kit {
+	t.Helper()
+	ctx := t.Context()
+	kit := &Kit{DSN: dsn, t: t, denials: audit.NewDenials()}
+
+	config, err := pgxpool.ParseConfig(dsn)
 	require.NoError(t, err)
 	config.MaxConns = 4
+	migrations.OnlyPrimary(&config.ConnConfig.Config)
 	kit.Admin, err = pgxpool.NewWithConfig(ctx, config)
 	require.NoError(t, err)
 	t.Cleanup(kit.Admin.Close)
@@ -63,7 +70,7 @@ func New(t testing.TB) *Kit {
 	t.Cleanup(func() { _ = std.Close() })
 	kit.Ent = db.NewClient(db.Driver(entsql.OpenDB(dialect.Postgres, std)))
 
-	kit.DB, err = tx.Open(ctx, made.AdminDSN(), tx.Options{Connections: 6, Denials: kit.denials})
+	kit.DB, err = tx.Open(ctx, dsn, tx.Options{Connections: 6, Denials: kit.denials})
 	require.NoError(t, err)
 	t.Cleanup(kit.DB.Close)
 	kit.Hub = event.NewHub(kit.DB.Worker(), slog.New(slog.DiscardHandler))

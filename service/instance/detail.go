@@ -41,6 +41,7 @@ type detail struct {
 	view        *View
 	members     []*db.Member
 	events      []*event.Event
+	lost        bool // the events' cursor is of a past that the database does not have
 	last        *operation.View
 	steps       []*db.OperationStep
 	nodes       []*db.ComputeNode
@@ -62,7 +63,7 @@ func (d *detail) queries() ([]tx.Query, error) {
 		if err != nil {
 			return nil, err
 		}
-		queries = append(queries, event.Timeline(&d.events, d.id, after, args.First+1))
+		queries = append(queries, event.Timeline(&d.events, &d.lost, d.id, after, args.First+1)...)
 	}
 	if d.want.LastOperation {
 		queries = append(queries, tx.Row(&d.last, operation.Scan, lastOperationSQL, d.id))

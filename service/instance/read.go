@@ -89,7 +89,13 @@ func (s *Service) read(ctx context.Context, d *detail) (*authz.Actor, error) {
 	if d.view == nil {
 		return nil, fault.NoSuch()
 	}
-	return actor, readable(actor, d.view.Instance)
+	if err := readable(actor, d.view.Instance); err != nil {
+		return nil, err
+	}
+	if d.lost {
+		return nil, event.Expired()
+	}
+	return actor, nil
 }
 
 // Many reads instances by id; those missing or hidden are left out.

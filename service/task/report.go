@@ -41,7 +41,7 @@ type ReportInput struct {
 // That a task runs, without progress, is what an agent asks before it begins: a task that is to be canceled is refused,
 // and so nothing begins after its operation ended.
 //
-// Faults: INVALID_ARGUMENT, NOT_FOUND, FORBIDDEN, STALE_FENCE when a newer dispatch exists, CONFLICT
+// Faults: INVALID_ARGUMENT, NOT_FOUND, CURSOR_EXPIRED for a task of a future that the database lost, FORBIDDEN, STALE_FENCE when a newer dispatch exists, CONFLICT
 // (not retryable) when the task has ended otherwise or is to be canceled, DOCUMENT_TOO_LARGE for a result over its
 // bound.
 func (s *Service) Report(ctx context.Context, in ReportInput) (*db.NodeTask, error) {
@@ -77,7 +77,7 @@ func (in *ReportInput) lock(ctx context.Context, t *tx.Tx) (*db.NodeTask, error)
 	}
 	row, err := lock(ctx, t, "reportNodeTask", authz.TaskExecute, in.TaskID)
 	if err != nil {
-		return nil, err
+		return nil, lost(ctx, t, in.TaskID, err)
 	}
 	return row, checkFence(row.Fence, in.Fence)
 }

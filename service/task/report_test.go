@@ -244,3 +244,16 @@ func (b *bench) callToken() contextual {
 	require.NoError(b.t, err)
 	return b.With(text)
 }
+
+func TestAnOutcomeOfALostFutureIsToldSo(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	require.NoError(t, b.DB.Ping(t.Context())) // the first connection begins the generation of the test's database
+	unknown := ids.New(ids.NodeTask)
+	_, err := b.report(unknown, lifecycle.TaskSucceeded)
+	require.True(t, fault.Is(err, fault.NotFound), "an id of the present: %v", err)
+	b.SQL(`INSERT INTO platform.generation_log (number, system_identifier, timeline, database, began_at)
+		SELECT number + 1, system_identifier, timeline, database, now() + interval '1 second' FROM platform.generation_log ORDER BY number DESC LIMIT 1`)
+	_, err = b.report(unknown, lifecycle.TaskSucceeded)
+	require.True(t, fault.Is(err, fault.CursorExpired), "%v", err)
+}

@@ -28,7 +28,7 @@ func (s *Service) Replay(ctx context.Context, id ids.ID, after, reason string) (
 		if err != nil {
 			return err
 		}
-		to, err := s.Feeds.Parse(after)
+		to, err := s.Feeds.Resume(ctx, before.ProjectID, after)
 		if err != nil {
 			return err
 		}

@@ -292,7 +292,7 @@ func TestAReplayGoesBackToACursorOfThisFeed(t *testing.T) {
 	refused(t, err, fault.CursorInvalid, "after", "nonsense")
 	_, err = b.service.Replay(b.admin, row.ID, "pother.1.2", "")
 	refused(t, err, fault.CursorExpired, "after", "another database")
-	_, err = b.service.Replay(b.admin, row.ID, b.service.Feeds.Cursor(event.Position{XID: at.XID + 1}), "")
+	_, err = b.service.Replay(b.admin, row.ID, b.service.Feeds.Cursor(event.Position{Generation: at.Generation, XID: at.XID + 1}), "")
 	refused(t, err, fault.FailedPrecondition, "after", "a place to come")
 	require.Equal(t, 1, b.Count("webhook", "cursor = $1", row.Cursor))
 	earlier := b.service.Feeds.Cursor(event.Position{XID: 1})

@@ -1,11 +1,15 @@
 package reconcile_test
 
 import (
+	"context"
+	"log/slog"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/gpuaas/app-platform/internal/pgtest"
+	"github.com/gpuaas/app-platform/rig/platformtest"
 	"github.com/gpuaas/app-platform/workers/reconcile"
 )
 
@@ -30,4 +34,26 @@ func TestTheWatermarksHolderIsNamed(t *testing.T) {
 	require.NotEmpty(t, holder.Database)
 	require.NoError(t, writes.Commit(t.Context()))
 	require.Eventually(t, func() bool { return found.Holder().Name != pid }, patience, 50*time.Millisecond)
+}
+
+func TestAPreparedTransactionThatHoldsTheFeedsIsNamed(t *testing.T) {
+	t.Parallel()
+	cluster := pgtest.NewCluster(t)
+	cluster.Migrated("app")
+	kit := platformtest.Over(t, cluster.DSN("app"))
+	cluster.Do("postgres", `BEGIN; CREATE TABLE somebody_elses (); PREPARE TRANSACTION 'forgotten'`)
+	found := &reconcile.Stats{}
+	watcher := reconcile.New(reconcile.Config{DB: kit.DB, Hub: kit.Hub, Keys: kit.Ring, Log: slog.New(slog.DiscardHandler), Stats: found})
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- watcher.Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		<-ended
+	})
+	require.Eventually(t, func() bool { return found.Holder().Kind == "prepared" }, patience, 50*time.Millisecond)
+	holder := found.Holder()
+	require.Equal(t, "forgotten postgres postgres", holder.Name+" "+holder.Database+" "+holder.User)
+	cluster.Do("postgres", `ROLLBACK PREPARED 'forgotten'`)
+	require.Eventually(t, func() bool { return found.Holder().Kind != "prepared" }, patience, 50*time.Millisecond)
 }

@@ -65,10 +65,10 @@ func (w *Worker) follow(ctx context.Context, row *db.Webhook) (found bool, err e
 	}
 }
 
-// place is where a webhook stands. After the database was restored on another server no cursor means anything: it
-// begins anew.
+// place is where a webhook stands. Its cursor is stored with the events, so that it is of their past, wherever the database
+// was restored or promoted; where it is not, as for one from before generations, the webhook begins anew.
 func (w *Worker) place(ctx context.Context, row *db.Webhook) (event.Position, error) {
-	place, err := w.feeds.Parse(row.Cursor)
+	place, err := w.feeds.Resume(ctx, row.ProjectID, row.Cursor)
 	if err == nil || !fault.Is(err, fault.CursorExpired) {
 		return place, err
 	}

@@ -28,6 +28,8 @@ type Event struct {
 	InstanceID ids.ID `json:"instance_id,omitempty"`
 	// number in the instance, from 1, no gaps
 	Seq int `json:"seq,omitempty"`
+	// the past of the database that it was written in; numbers of transactions compare within one alone
+	Generation int64 `json:"generation,omitempty"`
 	// the transaction that wrote it: with position, the project feed's commit-safe order
 	Xid int64 `json:"xid,omitempty"`
 	// order within a transaction
@@ -60,7 +62,7 @@ func (*Event) scanValues(columns []string) ([]any, error) {
 		switch columns[i] {
 		case event.FieldPayload:
 			values[i] = new([]byte)
-		case event.FieldSeq, event.FieldXid, event.FieldPosition:
+		case event.FieldSeq, event.FieldGeneration, event.FieldXid, event.FieldPosition:
 			values[i] = new(sql.NullInt64)
 		case event.FieldID, event.FieldTenantID, event.FieldProjectID, event.FieldInstanceID, event.FieldType, event.FieldAppSlug, event.FieldPermissionFamily, event.FieldOperationID, event.FieldMemberID, event.FieldMessage, event.FieldCorrelationID:
 			values[i] = new(sql.NullString)
@@ -110,6 +112,12 @@ func (_m *Event) assignValues(columns []string, values []any) error {
 				return fmt.Errorf("unexpected type %T for field seq", values[i])
 			} else if value.Valid {
 				_m.Seq = int(value.Int64)
+			}
+		case event.FieldGeneration:
+			if value, ok := values[i].(*sql.NullInt64); !ok {
+				return fmt.Errorf("unexpected type %T for field generation", values[i])
+			} else if value.Valid {
+				_m.Generation = value.Int64
 			}
 		case event.FieldXid:
 			if value, ok := values[i].(*sql.NullInt64); !ok {
@@ -228,6 +236,9 @@ func (_m *Event) String() string {
 	builder.WriteString(", ")
 	builder.WriteString("seq=")
 	builder.WriteString(fmt.Sprintf("%v", _m.Seq))
+	builder.WriteString(", ")
+	builder.WriteString("generation=")
+	builder.WriteString(fmt.Sprintf("%v", _m.Generation))
 	builder.WriteString(", ")
 	builder.WriteString("xid=")
 	builder.WriteString(fmt.Sprintf("%v", _m.Xid))

@@ -46,6 +46,12 @@ func (_c *EventCreate) SetSeq(v int) *EventCreate {
 	return _c
 }
 
+// SetGeneration sets the "generation" field.
+func (_c *EventCreate) SetGeneration(v int64) *EventCreate {
+	_c.mutation.SetGeneration(v)
+	return _c
+}
+
 // SetXid sets the "xid" field.
 func (_c *EventCreate) SetXid(v int64) *EventCreate {
 	_c.mutation.SetXid(v)
@@ -277,6 +283,10 @@ func (_c *EventCreate) createSpec() (*Event, *sqlgraph.CreateSpec) {
 	if value, ok := _c.mutation.Seq(); ok {
 		_spec.SetField(event.FieldSeq, field.TypeInt, value)
 		_node.Seq = value
+	}
+	if value, ok := _c.mutation.Generation(); ok {
+		_spec.SetField(event.FieldGeneration, field.TypeInt64, value)
+		_node.Generation = value
 	}
 	if value, ok := _c.mutation.Xid(); ok {
 		_spec.SetField(event.FieldXid, field.TypeInt64, value)

@@ -66,6 +66,27 @@ func (_u *EventUpdate) AddSeq(v int) *EventUpdate {
 	return _u
 }
 
+// SetGeneration sets the "generation" field.
+func (_u *EventUpdate) SetGeneration(v int64) *EventUpdate {
+	_u.mutation.ResetGeneration()
+	_u.mutation.SetGeneration(v)
+	return _u
+}
+
+// SetNillableGeneration sets the "generation" field if the given value is not nil.
+func (_u *EventUpdate) SetNillableGeneration(v *int64) *EventUpdate {
+	if v != nil {
+		_u.SetGeneration(*v)
+	}
+	return _u
+}
+
+// AddGeneration adds value to the "generation" field.
+func (_u *EventUpdate) AddGeneration(v int64) *EventUpdate {
+	_u.mutation.AddGeneration(v)
+	return _u
+}
+
 // SetXid sets the "xid" field.
 func (_u *EventUpdate) SetXid(v int64) *EventUpdate {
 	_u.mutation.ResetXid()
@@ -300,6 +321,12 @@ func (_u *EventUpdate) sqlSave(ctx context.Context) (_node int, err error) {
 	if value, ok := _u.mutation.AddedSeq(); ok {
 		_spec.AddField(event.FieldSeq, field.TypeInt, value)
 	}
+	if value, ok := _u.mutation.Generation(); ok {
+		_spec.SetField(event.FieldGeneration, field.TypeInt64, value)
+	}
+	if value, ok := _u.mutation.AddedGeneration(); ok {
+		_spec.AddField(event.FieldGeneration, field.TypeInt64, value)
+	}
 	if value, ok := _u.mutation.Xid(); ok {
 		_spec.SetField(event.FieldXid, field.TypeInt64, value)
 	}
@@ -405,6 +432,27 @@ func (_u *EventUpdateOne) SetNillableSeq(v *int) *EventUpdateOne {
 // AddSeq adds value to the "seq" field.
 func (_u *EventUpdateOne) AddSeq(v int) *EventUpdateOne {
 	_u.mutation.AddSeq(v)
+	return _u
+}
+
+// SetGeneration sets the "generation" field.
+func (_u *EventUpdateOne) SetGeneration(v int64) *EventUpdateOne {
+	_u.mutation.ResetGeneration()
+	_u.mutation.SetGeneration(v)
+	return _u
+}
+
+// SetNillableGeneration sets the "generation" field if the given value is not nil.
+func (_u *EventUpdateOne) SetNillableGeneration(v *int64) *EventUpdateOne {
+	if v != nil {
+		_u.SetGeneration(*v)
+	}
+	return _u
+}
+
+// AddGeneration adds value to the "generation" field.
+func (_u *EventUpdateOne) AddGeneration(v int64) *EventUpdateOne {
+	_u.mutation.AddGeneration(v)
 	return _u
 }
 
@@ -671,6 +719,12 @@ func (_u *EventUpdateOne) sqlSave(ctx context.Context) (_node *Event, err error)
 	}
 	if value, ok := _u.mutation.AddedSeq(); ok {
 		_spec.AddField(event.FieldSeq, field.TypeInt, value)
+	}
+	if value, ok := _u.mutation.Generation(); ok {
+		_spec.SetField(event.FieldGeneration, field.TypeInt64, value)
+	}
+	if value, ok := _u.mutation.AddedGeneration(); ok {
+		_spec.AddField(event.FieldGeneration, field.TypeInt64, value)
 	}
 	if value, ok := _u.mutation.Xid(); ok {
 		_spec.SetField(event.FieldXid, field.TypeInt64, value)

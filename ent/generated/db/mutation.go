@@ -14148,6 +14148,8 @@ type EventMutation struct {
 	instance_id       *ids.ID
 	seq               *int
 	addseq            *int
+	generation        *int64
+	addgeneration     *int64
 	xid               *int64
 	addxid            *int64
 	position          *int64
@@ -14434,6 +14436,62 @@ func (m *EventMutation) AddedSeq() (r int, exists bool) {
 func (m *EventMutation) ResetSeq() {
 	m.seq = nil
 	m.addseq = nil
+}
+
+// SetGeneration sets the "generation" field.
+func (m *EventMutation) SetGeneration(i int64) {
+	m.generation = &i
+	m.addgeneration = nil
+}
+
+// Generation returns the value of the "generation" field in the mutation.
+func (m *EventMutation) Generation() (r int64, exists bool) {
+	v := m.generation
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldGeneration returns the old "generation" field's value of the Event entity.
+// If the Event object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *EventMutation) OldGeneration(ctx context.Context) (v int64, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldGeneration is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldGeneration requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldGeneration: %w", err)
+	}
+	return oldValue.Generation, nil
+}
+
+// AddGeneration adds i to the "generation" field.
+func (m *EventMutation) AddGeneration(i int64) {
+	if m.addgeneration != nil {
+		*m.addgeneration += i
+	} else {
+		m.addgeneration = &i
+	}
+}
+
+// AddedGeneration returns the value that was added to the "generation" field in this mutation.
+func (m *EventMutation) AddedGeneration() (r int64, exists bool) {
+	v := m.addgeneration
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetGeneration resets all changes to the "generation" field.
+func (m *EventMutation) ResetGeneration() {
+	m.generation = nil
+	m.addgeneration = nil
 }
 
 // SetXid sets the "xid" field.
@@ -14961,7 +15019,7 @@ func (m *EventMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *EventMutation) Fields() []string {
-	fields := make([]string, 0, 15)
+	fields := make([]string, 0, 16)
 	if m.tenant_id != nil {
 		fields = append(fields, event.FieldTenantID)
 	}
@@ -14973,6 +15031,9 @@ func (m *EventMutation) Fields() []string {
 	}
 	if m.seq != nil {
 		fields = append(fields, event.FieldSeq)
+	}
+	if m.generation != nil {
+		fields = append(fields, event.FieldGeneration)
 	}
 	if m.xid != nil {
 		fields = append(fields, event.FieldXid)
@@ -15023,6 +15084,8 @@ func (m *EventMutation) Field(name string) (ent.Value, bool) {
 		return m.InstanceID()
 	case event.FieldSeq:
 		return m.Seq()
+	case event.FieldGeneration:
+		return m.Generation()
 	case event.FieldXid:
 		return m.Xid()
 	case event.FieldPosition:
@@ -15062,6 +15125,8 @@ func (m *EventMutation) OldField(ctx context.Context, name string) (ent.Value, e
 		return m.OldInstanceID(ctx)
 	case event.FieldSeq:
 		return m.OldSeq(ctx)
+	case event.FieldGeneration:
+		return m.OldGeneration(ctx)
 	case event.FieldXid:
 		return m.OldXid(ctx)
 	case event.FieldPosition:
@@ -15120,6 +15185,13 @@ func (m *EventMutation) SetField(name string, value ent.Value) error {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
 		m.SetSeq(v)
+		return nil
+	case event.FieldGeneration:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetGeneration(v)
 		return nil
 	case event.FieldXid:
 		v, ok := value.(int64)
@@ -15209,6 +15281,9 @@ func (m *EventMutation) AddedFields() []string {
 	if m.addseq != nil {
 		fields = append(fields, event.FieldSeq)
 	}
+	if m.addgeneration != nil {
+		fields = append(fields, event.FieldGeneration)
+	}
 	if m.addxid != nil {
 		fields = append(fields, event.FieldXid)
 	}
@@ -15225,6 +15300,8 @@ func (m *EventMutation) AddedField(name string) (ent.Value, bool) {
 	switch name {
 	case event.FieldSeq:
 		return m.AddedSeq()
+	case event.FieldGeneration:
+		return m.AddedGeneration()
 	case event.FieldXid:
 		return m.AddedXid()
 	case event.FieldPosition:
@@ -15244,6 +15321,13 @@ func (m *EventMutation) AddField(name string, value ent.Value) error {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
 		m.AddSeq(v)
+		return nil
+	case event.FieldGeneration:
+		v, ok := value.(int64)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddGeneration(v)
 		return nil
 	case event.FieldXid:
 		v, ok := value.(int64)
@@ -15318,6 +15402,9 @@ func (m *EventMutation) ResetField(name string) error {
 		return nil
 	case event.FieldSeq:
 		m.ResetSeq()
+		return nil
+	case event.FieldGeneration:
+		m.ResetGeneration()
 		return nil
 	case event.FieldXid:
 		m.ResetXid()

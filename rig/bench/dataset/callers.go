@@ -94,7 +94,7 @@ func (s *Set) Watched(ctx context.Context, n int) (instance ids.ID, tokens []str
 }
 
 // Cursor is the place after so many events of a timeline.
-func Cursor(events int) string { return event.InstanceCursor(events) }
+func Cursor(events int) string { return event.InstanceCursor(event.Position{Order: int64(events)}) }
 
 // session stores a session of the person who administers a project.
 func (s *Set) session(ctx context.Context, secret token.Secret, project int) error {

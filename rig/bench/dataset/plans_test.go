@@ -283,12 +283,12 @@ func (r *rig) calls() []call {
 			return err
 		}},
 		{"an instance's timeline, live", "app_worker", func(ctx context.Context) error {
-			_, err := feeds.Instance(ctx, dataset.Instance(0), 5, 100)
+			_, err := feeds.Instance(ctx, dataset.Instance(0), event.Position{Order: 5}, 100)
 			return err
 		}},
 		{"a project's feed", "app_api", func(context.Context) error {
 			var found []*event.Event
-			_, err := r.db.Read(r.as, feeds.ProjectQuery(&found, project, []string{"apps"}, event.Position{}, 100))
+			_, err := r.db.Read(r.as, feeds.ProjectQueries(&found, project, []string{"apps"}, event.Position{}, 100)...)
 			return err
 		}},
 		{"a project's feed, live", "app_worker", func(ctx context.Context) error {

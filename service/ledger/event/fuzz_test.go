@@ -9,15 +9,15 @@ import (
 // FuzzCursors: a cursor that is read is a position that exists, and is written the same again but for
 // leading zeros and signs; any other is refused by its code.
 func FuzzCursors(f *testing.F) {
-	feeds := &Feeds{epoch: "1z"}
+	feeds := &Feeds{}
 	for _, seed := range []string{"", "s0", "s17", "s-1", "s999999999999", "p1z.1.2", "pother.1.2", "p1z.-1.2",
-		"p1z.1.99999999999999999999", "p..", "p1z.+1.2"} {
+		"p1z.1.99999999999999999999", "p..", "p1z.+1.2", "s17.1z", "s1.0", "s1.-1", "p1y2p0ij32e8e7.1.2"} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, cursor string) {
 		if seq, err := ParseInstanceCursor(cursor); err == nil {
-			if again, err := ParseInstanceCursor(InstanceCursor(seq)); seq < 0 || err != nil || again != seq {
-				t.Fatalf("%q became %d", cursor, seq)
+			if again, err := ParseInstanceCursor(InstanceCursor(seq)); seq.Order < 0 || err != nil || again != seq {
+				t.Fatalf("%q became %+v", cursor, seq)
 			}
 		} else if !fault.Is(err, fault.CursorInvalid) {
 			t.Fatal(err)
@@ -29,7 +29,9 @@ func FuzzCursors(f *testing.F) {
 			}
 			return
 		}
-		if again, err := feeds.Parse(feeds.Cursor(position)); position.XID < 0 || position.Order < 0 || err != nil ||
+		if again, err := feeds.Parse(feeds.Cursor(position)); position.system != 0 {
+			return // it is written as one of the first generation
+		} else if position.XID < 0 || position.Order < 0 || err != nil ||
 			again != position {
 			t.Fatalf("%q became %+v", cursor, position)
 		}

@@ -110,11 +110,11 @@ func TestAFeedShowsItsProjectAndTheFamiliesAskedForAlone(t *testing.T) {
 	require.Equal(t, []string{"scheduled"}, read("scheduler"))
 	require.Empty(t, read())
 	var seen []*event.Event
-	_, err := b.DB.Read(b.As(b.User(b.Tenant())), b.feeds.ProjectQuery(&seen, b.project.ID, everyFamily, event.Position{},
-		10))
+	_, err := b.DB.Read(b.As(b.User(b.Tenant())), b.feeds.ProjectQueries(&seen, b.project.ID, everyFamily, event.Position{},
+		10)...)
 	require.NoError(t, err)
 	require.Empty(t, seen, "a stranger's read goes through the second wall")
-	_, err = b.DB.Read(b.ctx, b.feeds.ProjectQuery(&seen, b.project.ID, everyFamily, event.Position{}, 1))
+	_, err = b.DB.Read(b.ctx, b.feeds.ProjectQueries(&seen, b.project.ID, everyFamily, event.Position{}, 1)...)
 	require.NoError(t, err)
 	require.Len(t, seen, 1)
 }
@@ -122,9 +122,11 @@ func TestAFeedShowsItsProjectAndTheFamiliesAskedForAlone(t *testing.T) {
 func TestAFeedsCursorIsReadBackRefusedOrExpired(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	place := event.Position{XID: 12, Order: 34}
+	now, err := b.feeds.Now(t.Context())
+	require.NoError(t, err)
+	place := event.Position{Generation: now.Generation, XID: 12, Order: 34}
 	cursor := b.feeds.Cursor(place)
-	read, err := b.feeds.Parse(cursor)
+	read, err := b.feeds.Resume(t.Context(), b.project.ID, cursor)
 	require.NoError(t, err)
 	require.Equal(t, place, read)
 	epoch, _, _ := strings.Cut(cursor[1:], ".")
@@ -135,11 +137,15 @@ func TestAFeedsCursorIsReadBackRefusedOrExpired(t *testing.T) {
 		require.True(t, fault.Is(err, fault.CursorInvalid), "%q: %v", wrong, err)
 		require.Equal(t, "after", fault.From(err).Reasons[0].Path)
 	}
-	_, err = b.feeds.Parse("pother.1.2")
-	require.True(t, fault.Is(err, fault.CursorExpired), "%v", err)
+	later := b.feeds.Cursor(event.Position{Generation: now.Generation + 1, XID: 12, Order: 34})
+	gone := b.feeds.Cursor(event.Position{Generation: 1, XID: 12, Order: 34})
+	for _, other := range []string{"pother.1.2", "p1y2p0ij32e8e7.1.2", later, gone} {
+		_, err = b.feeds.Resume(t.Context(), b.project.ID, other)
+		require.True(t, fault.Is(err, fault.CursorExpired), "%s: %v", other, err)
+	}
 	again, err := event.NewFeeds(t.Context(), b.DB.Worker()) // as after a restart of the platform
 	require.NoError(t, err)
-	_, err = again.Parse(cursor)
+	_, err = again.Resume(t.Context(), b.project.ID, cursor)
 	require.NoError(t, err)
 }
 

@@ -17,29 +17,62 @@ import (
 const MaxPage = 500
 
 // InstanceCursor is the position after an event in its instance's timeline.
-func InstanceCursor(seq int) string { return "s" + strconv.Itoa(seq) }
+func InstanceCursor(p Position) string {
+	if p.Generation == 0 {
+		return "s" + strconv.FormatInt(p.Order, 10)
+	}
+	return "s" + strconv.FormatInt(p.Order, 10) + "." + strconv.FormatInt(p.Generation, 36)
+}
 
-// ParseInstanceCursor reads a timeline's position; the empty cursor is the beginning.
-// CURSOR_INVALID at `after` when it is not one.
-func ParseInstanceCursor(cursor string) (seq int, err error) {
+// ParseInstanceCursor reads a timeline's position; the empty cursor is the beginning, and one from before generations
+// has none. CURSOR_INVALID at `after` when it is not one.
+func ParseInstanceCursor(cursor string) (p Position, err error) {
 	if cursor == "" {
-		return 0, nil
+		return Position{}, nil
 	}
-	digits, ok := strings.CutPrefix(cursor, "s")
-	seq, err = strconv.Atoi(digits)
-	if !ok || err != nil || seq < 0 || len(digits) > 12 {
-		return 0, fault.New(fault.CursorInvalid, "the cursor was not made by an instance's timeline").At("after")
+	invalid := fault.New(fault.CursorInvalid, "the cursor was not made by an instance's timeline").At("after")
+	text, ok := strings.CutPrefix(cursor, "s")
+	digits, generation, named := strings.Cut(text, ".")
+	p.Order, err = strconv.ParseInt(digits, 10, 64)
+	if !ok || err != nil || p.Order < 0 || len(digits) > 12 {
+		return Position{}, invalid
 	}
-	return seq, nil
+	if named {
+		p.Generation, err = strconv.ParseInt(generation, 36, 64)
+		if err != nil || p.Generation <= 0 || p.Order == 0 {
+			return Position{}, invalid
+		}
+	}
+	return p, nil
 }
 
 // timelineSQL reads an instance's events after a number.
 const timelineSQL = `SELECT ` + rows.EventColumns + ` FROM app_instance_event
 	WHERE instance_id = $1 AND seq > $2 ORDER BY seq LIMIT $3`
 
-// Timeline is the query for up to limit events of an instance after a number, oldest first.
-func Timeline(into *[]*Event, instanceID ids.ID, after, limit int) tx.Query {
-	return tx.Rows(into, Scan, timelineSQL, instanceID, after, limit)
+// heldSQL reports whether the event that a position stands after is that of the generation it names: where a future was
+// lost, its number is given to another event.
+const heldSQL = `SELECT EXISTS (SELECT FROM app_instance_event WHERE instance_id = $1 AND seq = $2 AND generation = $3)`
+
+// Timeline are the queries for up to limit events of an instance after a position, oldest first. lost becomes true where
+// the database does not have the event that the position stands after; once the caller is known to reach the instance,
+// that is CURSOR_EXPIRED.
+func Timeline(into *[]*Event, lost *bool, instanceID ids.ID, after Position, limit int) []tx.Query {
+	page := tx.Rows(into, Scan, timelineSQL, instanceID, after.Order, limit)
+	if after.Generation == 0 {
+		return []tx.Query{page}
+	}
+	held := tx.Query{SQL: heldSQL, Args: []any{instanceID, after.Order, after.Generation}, Scan: func(rows pgx.Rows) error {
+		kept, err := pgx.CollectExactlyOneRow(rows, pgx.RowTo[bool])
+		*lost = !kept
+		return err
+	}}
+	return []tx.Query{held, page}
+}
+
+// InTimeline is where an event stands in its instance's timeline.
+func InTimeline(e *Event) Position {
+	return Position{Generation: e.Generation, Order: int64(e.Seq)}
 }
 
 // Scan reads a row of rows.EventColumns as an event of its instance's timeline.
@@ -48,5 +81,7 @@ func Scan(row pgx.CollectableRow) (*Event, error) {
 	if err != nil {
 		return nil, fmt.Errorf("scan an event: %w", err)
 	}
-	return &Event{Event: stored, Cursor: InstanceCursor(stored.Seq)}, nil
+	e := &Event{Event: stored}
+	e.Cursor = InstanceCursor(InTimeline(e))
+	return e, nil
 }

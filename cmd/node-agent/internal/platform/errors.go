@@ -17,7 +17,7 @@ var permanent = map[string]bool{
 	client.CodeForbidden: true, client.CodeNotFound: true, client.CodeInvalidArgument: true, client.CodeConflict: true,
 	client.CodeFailedPrecondition: true, client.CodeStaleFence: true, client.CodeIdempotencyKeyReused: true,
 	client.CodeArtifactQuarantined: true, client.CodeDocumentInvalid: true, client.CodeDocumentTooLarge: true,
-	client.CodeMessageTooLarge: true,
+	client.CodeMessageTooLarge: true, client.CodeCursorExpired: true,
 }
 
 // Permanent tells whether repeating the request is useless. A refused credential is not permanent: it

@@ -21,6 +21,8 @@ const (
 	FieldInstanceID = "instance_id"
 	// FieldSeq holds the string denoting the seq field in the database.
 	FieldSeq = "seq"
+	// FieldGeneration holds the string denoting the generation field in the database.
+	FieldGeneration = "generation"
 	// FieldXid holds the string denoting the xid field in the database.
 	FieldXid = "xid"
 	// FieldPosition holds the string denoting the position field in the database.
@@ -54,6 +56,7 @@ var Columns = []string{
 	FieldProjectID,
 	FieldInstanceID,
 	FieldSeq,
+	FieldGeneration,
 	FieldXid,
 	FieldPosition,
 	FieldType,
@@ -110,6 +113,11 @@ func ByInstanceID(opts ...sql.OrderTermOption) OrderOption {
 // BySeq orders the results by the seq field.
 func BySeq(opts ...sql.OrderTermOption) OrderOption {
 	return sql.OrderByField(FieldSeq, opts...).ToFunc()
+}
+
+// ByGeneration orders the results by the generation field.
+func ByGeneration(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldGeneration, opts...).ToFunc()
 }
 
 // ByXid orders the results by the xid field.

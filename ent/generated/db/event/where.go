@@ -78,6 +78,11 @@ func Seq(v int) predicate.Event {
 	return predicate.Event(sql.FieldEQ(FieldSeq, v))
 }
 
+// Generation applies equality check predicate on the "generation" field. It's identical to GenerationEQ.
+func Generation(v int64) predicate.Event {
+	return predicate.Event(sql.FieldEQ(FieldGeneration, v))
+}
+
 // Xid applies equality check predicate on the "xid" field. It's identical to XidEQ.
 func Xid(v int64) predicate.Event {
 	return predicate.Event(sql.FieldEQ(FieldXid, v))
@@ -420,6 +425,46 @@ func SeqLT(v int) predicate.Event {
 // SeqLTE applies the LTE predicate on the "seq" field.
 func SeqLTE(v int) predicate.Event {
 	return predicate.Event(sql.FieldLTE(FieldSeq, v))
+}
+
+// GenerationEQ applies the EQ predicate on the "generation" field.
+func GenerationEQ(v int64) predicate.Event {
+	return predicate.Event(sql.FieldEQ(FieldGeneration, v))
+}
+
+// GenerationNEQ applies the NEQ predicate on the "generation" field.
+func GenerationNEQ(v int64) predicate.Event {
+	return predicate.Event(sql.FieldNEQ(FieldGeneration, v))
+}
+
+// GenerationIn applies the In predicate on the "generation" field.
+func GenerationIn(vs ...int64) predicate.Event {
+	return predicate.Event(sql.FieldIn(FieldGeneration, vs...))
+}
+
+// GenerationNotIn applies the NotIn predicate on the "generation" field.
+func GenerationNotIn(vs ...int64) predicate.Event {
+	return predicate.Event(sql.FieldNotIn(FieldGeneration, vs...))
+}
+
+// GenerationGT applies the GT predicate on the "generation" field.
+func GenerationGT(v int64) predicate.Event {
+	return predicate.Event(sql.FieldGT(FieldGeneration, v))
+}
+
+// GenerationGTE applies the GTE predicate on the "generation" field.
+func GenerationGTE(v int64) predicate.Event {
+	return predicate.Event(sql.FieldGTE(FieldGeneration, v))
+}
+
+// GenerationLT applies the LT predicate on the "generation" field.
+func GenerationLT(v int64) predicate.Event {
+	return predicate.Event(sql.FieldLT(FieldGeneration, v))
+}
+
+// GenerationLTE applies the LTE predicate on the "generation" field.
+func GenerationLTE(v int64) predicate.Event {
+	return predicate.Event(sql.FieldLTE(FieldGeneration, v))
 }
 
 // XidEQ applies the EQ predicate on the "xid" field.

@@ -519,6 +519,7 @@ var (
 		{Name: "project_id", Type: field.TypeString, SchemaType: map[string]string{"postgres": "text"}},
 		{Name: "instance_id", Type: field.TypeString, SchemaType: map[string]string{"postgres": "text"}},
 		{Name: "seq", Type: field.TypeInt},
+		{Name: "generation", Type: field.TypeInt64, Default: schema.Expr("platform.generation()")},
 		{Name: "xid", Type: field.TypeInt64, Default: schema.Expr("(pg_current_xact_id()::text)::bigint")},
 		{Name: "position", Type: field.TypeInt64, Default: schema.Expr("nextval('event_position'::regclass)")},
 		{Name: "type", Type: field.TypeString, SchemaType: map[string]string{"postgres": "text"}},
@@ -543,9 +544,9 @@ var (
 				Columns: []*schema.Column{AppInstanceEventColumns[3], AppInstanceEventColumns[4]},
 			},
 			{
-				Name:    "event_project_id_xid_position",
+				Name:    "event_project_id_generation_xid_position",
 				Unique:  false,
-				Columns: []*schema.Column{AppInstanceEventColumns[2], AppInstanceEventColumns[5], AppInstanceEventColumns[6]},
+				Columns: []*schema.Column{AppInstanceEventColumns[2], AppInstanceEventColumns[5], AppInstanceEventColumns[6], AppInstanceEventColumns[7]},
 			},
 		},
 	}

@@ -98,6 +98,7 @@ const (
 		app_instance_event.project_id,
 		app_instance_event.instance_id,
 		app_instance_event.seq,
+		app_instance_event.generation,
 		app_instance_event.xid,
 		app_instance_event.position,
 		app_instance_event.type,
@@ -384,6 +385,7 @@ func Event(row pgx.CollectableRow) (*db.Event, error) {
 		(*string)(&x.ProjectID),  // of a named type, which the driver would scan by reflection
 		(*string)(&x.InstanceID), // of a named type, which the driver would scan by reflection
 		&x.Seq,
+		&x.Generation,
 		&x.Xid,
 		&x.Position,
 		&x.Type,

@@ -1,0 +1,29 @@
+package task
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/gpuaas/app-platform/domain/fault"
+	"github.com/gpuaas/app-platform/domain/ids"
+	"github.com/gpuaas/app-platform/internal/tx"
+)
+
+// lost answers CURSOR_EXPIRED in place of NOT_FOUND for a task whose id is older than the database's present generation:
+// it was given out in a future that a restore or a promotion lost. It is so for every such id that the caller does not
+// reach, whether there is a task or not.
+func lost(ctx context.Context, t *tx.Tx, id ids.ID, missing error) error {
+	if !fault.Is(missing, fault.NotFound) {
+		return missing
+	}
+	var began *time.Time
+	if err := t.QueryRow(ctx, `SELECT platform.began()`).Scan(&began); err != nil {
+		return fmt.Errorf("read when the database's generation began: %w", err)
+	}
+	if began == nil || !id.MintedAt().Before(*began) {
+		return missing
+	}
+	return fault.New(fault.CursorExpired,
+		"task %s is of a past that the database does not have: do not carry it out, and forget it", id)
+}
