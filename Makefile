@@ -56,18 +56,23 @@ test-workers:
 	go test -vet=off -timeout 20m -p 1 -parallel 8 ./workers/...
 
 .PHONY: chaos
-chaos: build ## Kill parts of an installation for long and judge what is left: make chaos SEED=7 repeats a run
+chaos: build floor ## Kill parts of an installation for long and judge what is left: make chaos SEED=7 repeats a run
 	bin/lab -prepare
+	go test ./workers -run TestTwoBuildsCarryOnEachOthersOperations -v -count=1 -timeout 10m
 	go test ./rig/chaos -v -count=1 -timeout 30m -args -chaos.long $(if $(SEED),-chaos.seed=$(SEED))
 	go test ./workers -v -count=1 -timeout 30m -run TestReplicasArePromotedWhileOperationsRun -args -workers.promotions=300
 
-# The floor is the oldest build whose workers may run beside this one: the commit that brought workers/engine/plans.go.
+# The floor is the oldest build whose workers may run beside this one: the commit that brought the guard of claims. A
+# migration never moves and never changes, so that its path finds the commit whatever became of the code.
+FLOOR_MARK := migrations/20261122230118_step_plan_guards.sql
 .PHONY: floor
-floor: ## Build the server of the floor, the oldest build that may run beside this one, into bin/floor
-	@commit=$$(git log --diff-filter=A --format=%H -- workers/engine/plans.go | tail -n 1); \
-	[ -n "$$commit" ] || { echo "the history has no commit that brings workers/engine/plans.go: fetch it whole"; exit 1; }; \
+floor: ## Build the server of the floor, the oldest build that may run beside this one, and its workers into bin/floor
+	@commit=$$(git log --diff-filter=A --format=%H -- $(FLOOR_MARK) | tail -n 1); \
+	[ -n "$$commit" ] || { echo "the history has no commit that brings $(FLOOR_MARK): fetch it whole (git fetch --unshallow)"; exit 1; }; \
+	[ "$$(cat bin/floor/commit 2>/dev/null)" != "$$commit" ] || exit 0; \
 	tree=$$(mktemp -d) && trap 'git worktree remove --force '$$tree EXIT && git worktree add -q --detach $$tree $$commit && mkdir -p bin/floor && \
-	{ [ ! -d web/dist ] || cp -a web/dist/. $$tree/web/dist/; } && cd $$tree && CGO_ENABLED=0 go build -buildvcs=false -o $(CURDIR)/bin/floor/ ./cmd/app-platform
+	{ [ ! -d web/dist ] || cp -a web/dist/. $$tree/web/dist/; } && cd $$tree && CGO_ENABLED=0 go build -buildvcs=false -o $(CURDIR)/bin/floor/ ./cmd/app-platform && \
+	CGO_ENABLED=0 go test -vet=off -c -o $(CURDIR)/bin/floor/workers.test ./workers && echo $$commit > $(CURDIR)/bin/floor/commit
 
 .PHONY: test-race
 test-race: ## Run the concurrent packages under the race detector

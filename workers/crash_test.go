@@ -75,7 +75,13 @@ func (l *lab) spawn() *exec.Cmd { return l.spawnOn(l.pg.AdminDSN()) }
 // spawnOn starts a worker process that reaches the database at dsn.
 func (l *lab) spawnOn(dsn string, environment ...string) *exec.Cmd {
 	l.Helper()
-	command := exec.Command(os.Args[0], "-test.run=^$")
+	return l.spawnOf(os.Args[0], dsn, environment...)
+}
+
+// spawnOf starts a worker process of the build that a program is the tests of.
+func (l *lab) spawnOf(program, dsn string, environment ...string) *exec.Cmd {
+	l.Helper()
+	command := exec.Command(program, "-test.run=^$")
 	command.Env = append(os.Environ(), "WORKERS_TEST_CHILD="+dsn, "WORKERS_TEST_KEYS="+l.keyDir,
 		"WORKERS_TEST_URL="+l.platform.URL)
 	command.Env = append(command.Env, environment...)

@@ -90,7 +90,12 @@ func (l *lab) processes(n int) map[ids.ID]*exec.Cmd {
 // known.
 func (l *lab) another(known map[ids.ID]*exec.Cmd, dsn string, environment ...string) (id ids.ID) {
 	l.Helper()
-	started := l.spawnOn(dsn, environment...)
+	return l.joined(known, l.spawnOn(dsn, environment...))
+}
+
+// joined waits for the row of a worker process that was started, and adds it to those known.
+func (l *lab) joined(known map[ids.ID]*exec.Cmd, started *exec.Cmd) (id ids.ID) {
+	l.Helper()
 	l.until("a worker registers", func() bool {
 		for _, row := range l.own.WorkerProcess.Query().AllX(l.Context()) {
 			if known[row.ID] == nil {

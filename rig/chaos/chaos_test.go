@@ -1,14 +1,21 @@
 package chaos_test
 
 import (
+	"context"
+	"errors"
 	"flag"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"os"
+	"os/signal"
 	"path/filepath"
+	"strings"
+	"syscall"
 	"testing"
 	"time"
 
+	"github.com/spf13/pflag"
 	"github.com/stretchr/testify/require"
 
 	"github.com/gpuaas/app-platform/rig/chaos"
@@ -17,15 +24,21 @@ import (
 	"github.com/gpuaas/app-platform/rig/stack"
 	"github.com/gpuaas/app-platform/sdk/adapter"
 	"github.com/gpuaas/app-platform/sdk/adapter/controller"
+	"github.com/gpuaas/app-platform/server"
 )
 
-// program is the name under which this test binary is the adapter.
-const program = "chaos-controller"
+// program is the name under which this test binary is the adapter, and the ones that begin with serverProgram those under
+// which it is a server, whose clock a file beside it sets.
+const (
+	program       = "chaos-controller"
+	serverProgram = "chaos-server-"
+)
 
 var (
 	seed  = flag.Uint64("chaos.seed", 0, "what the run follows from; 0 takes one at random")
 	long  = flag.Bool("chaos.long", false, "hundreds of operations instead of dozens")
 	built = flag.String("chaos.bin", "../../bin", "the folder of the built programs")
+	floor = flag.String("chaos.floor", "../../bin/floor/app-platform", "a server of an older build, if it is there")
 )
 
 func TestMain(m *testing.M) {
@@ -35,7 +48,56 @@ func TestMain(m *testing.M) {
 			Name: "chaos", Manifest: ledger.Manifest, App: func(dir string) (adapter.App, error) { return ledger.New(dir) },
 		}))
 	}
+	if strings.HasPrefix(filepath.Base(os.Args[0]), serverProgram) {
+		os.Exit(serve())
+	}
 	os.Exit(m.Run())
+}
+
+// serve is the product's server with a clock that can be set.
+func serve() int {
+	config := server.Defaults()
+	flags := pflag.NewFlagSet("serve", pflag.ContinueOnError)
+	config.Bind(flags)
+	if err := flags.Parse(os.Args[2:]); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 2
+	}
+	config.Clock = func() time.Time {
+		content, _ := os.ReadFile(os.Args[0] + ".skew")
+		by, _ := time.ParseDuration(string(content))
+		return time.Now().Add(by)
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	log := slog.New(slog.NewJSONHandler(os.Stderr, &slog.HandlerOptions{Level: config.Level()}))
+	slog.SetDefault(log)
+	if err := server.Run(ctx, config, log); err != nil && !errors.Is(err, context.Canceled) {
+		fmt.Fprintln(os.Stderr, "app-platform:", err)
+		return 1
+	}
+	return 0
+}
+
+// hindered are the servers by links of their own, which are this test binary at first; the last works alone. Builds are
+// what it may be besides.
+func hindered(t *testing.T, bin string, count int) (servers []chaos.Server, programs, builds []string) {
+	t.Helper()
+	self, err := os.Executable()
+	require.NoError(t, err)
+	builds = []string{self}
+	if older, err := filepath.Abs(*floor); err == nil {
+		if _, err := os.Stat(older); err == nil {
+			builds = append(builds, older)
+		}
+	}
+	for number := 1; number <= count; number++ {
+		link := filepath.Join(bin, fmt.Sprint(serverProgram, number))
+		require.NoError(t, os.Symlink(self, link))
+		servers = append(servers, chaos.Server{Program: link, Skew: link + ".skew", Worker: number == count})
+		programs = append(programs, link)
+	}
+	return servers, programs, builds
 }
 
 // programs is a folder with the built programs and this one as the adapter.
@@ -71,10 +133,12 @@ func TestNothingIsLostOrDoneTwiceWhilePartsAreKilled(t *testing.T) {
 		config.Faults, config.Between, config.Settle = 0, 3*time.Second, 10*time.Minute
 	}
 	t.Logf("repeat with: go test ./rig/chaos -args -chaos.seed=%d -chaos.long=%v", config.Seed, *long)
-	dir := t.TempDir()
+	dir, bin := t.TempDir(), programs(t)
+	servers, started, builds := hindered(t, bin, 3)
+	config.Servers, config.Builds = servers, builds
 	up, err := stack.Up(t.Context(), stack.Config{
-		Dir: dir, Bin: programs(t), Listen: "127.0.0.1:0", Servers: 3, Roles: []string{"api", "api,worker", "worker"},
-		Nodes: 3, Out: os.Stderr,
+		Dir: dir, Bin: bin, Listen: "127.0.0.1:0", Servers: 3, Roles: []string{"api", "api,worker", "worker"},
+		Programs: started, Nodes: 3, Out: os.Stderr,
 		Apps: []stack.App{{Slug: "chaos", Controller: program, Family: "apps"}},
 	})
 	require.NoError(t, err)

@@ -26,11 +26,19 @@ func (s *Suite) possible() []fault {
 		{"kill a server", func(_ context.Context, rng *rand.Rand) error { return kill(one(rng, s.servers())) }},
 		{"stop a server", s.stopServer},
 		{"freeze a server", s.freeze},
+		{"halt the adapter", s.haltAdapter},
+		{"halt an agent", s.haltAgent},
 		{"kill the adapter", func(context.Context, *rand.Rand) error { return kill(s.stack.Controllers["chaos"]) }},
 		{"kill an agent", func(_ context.Context, rng *rand.Rand) error { return kill(one(rng, s.stack.Nodes).Agent) }},
 		{"crash the database", func(ctx context.Context, _ *rand.Rand) error {
 			return s.stack.CrashDatabase(context.WithoutCancel(ctx)) // it is there again, also when this was the last fault
 		}},
+	}
+	if len(s.Servers) > 0 {
+		table = append(table, fault{"turn a server's clock", s.turnClock})
+	}
+	if len(s.Builds) > 1 {
+		table = append(table, fault{"change a server's build", s.changeBuild})
 	}
 	if s.stack.Network() != nil {
 		table = append(table, fault{"cut a node's network", s.cutNetwork})
@@ -59,15 +67,7 @@ func pause(ctx context.Context, length time.Duration) {
 // freeze halts a server for 2 to 16 seconds: with the longer ones its lease runs out, others take over,
 // and it wakes with work in its hands that is not its own any more.
 func (s *Suite) freeze(ctx context.Context, rng *rand.Rand) error {
-	server, length := one(rng, s.servers()), time.Duration(2_000+rng.IntN(14_000))*time.Millisecond
-	if err := server.Signal(syscall.SIGSTOP); err != nil {
-		return err
-	}
-	s.followers.Go(func() {
-		pause(ctx, length)
-		_ = server.Signal(syscall.SIGCONT) // one that was killed meanwhile runs anew
-	})
-	return nil
+	return s.halt(ctx, one(rng, s.servers()), time.Duration(2_000+rng.IntN(14_000))*time.Millisecond)
 }
 
 // cutNetwork takes a node off the network for a while shorter than what makes it count as offline.
@@ -129,6 +129,9 @@ func (s *Suite) harmed() bool {
 func (s *Suite) heal(ctx context.Context) error {
 	for _, server := range s.servers() {
 		_ = server.Signal(syscall.SIGCONT) // one that is not there is started by its supervisor
+	}
+	if err := s.restore(ctx); err != nil {
+		return err
 	}
 	for _, node := range s.stack.Nodes {
 		if s.stack.Network() == nil {

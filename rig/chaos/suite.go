@@ -34,6 +34,10 @@ type Config struct {
 	Between time.Duration
 	// Settle bounds the time that everything may take to end once the last fault is over.
 	Settle time.Duration
+	// Servers say how each server is hindered, by number, and Builds are the programs that a server may be, this build's
+	// first. Without them clocks stay right and builds the same.
+	Servers []Server
+	Builds  []string
 	// Out takes what a person should read.
 	Out io.Writer
 }

@@ -22,6 +22,14 @@ func (s *Stack) roles(number int) string {
 	return s.config.Roles[number-1]
 }
 
+// serverProgram is what a server runs, by its number from 1.
+func (s *Stack) serverProgram(number int) string {
+	if number > len(s.config.Programs) || s.config.Programs[number-1] == "" {
+		return s.program("app-platform")
+	}
+	return s.config.Programs[number-1]
+}
+
 // registryFlags let a server ask the installation's registry and those of the configuration, all without TLS.
 func (s *Stack) registryFlags() []string {
 	flags := []string{"--registry-pull-tokens", s.RegistryAddr()}
@@ -35,7 +43,7 @@ func (s *Stack) registryFlags() []string {
 // on the switch that only nodes see.
 func (s *Stack) startServer(ctx context.Context) error {
 	command := []string{
-		s.program("app-platform"), "serve", "--listen", s.config.Listen, "--public-url", s.URL, "--dev",
+		s.serverProgram(1), "serve", "--listen", s.config.Listen, "--public-url", s.URL, "--dev",
 		"--keys-dir", filepath.Join(s.config.Dir, "keys"), "--roles", s.roles(1),
 	}
 	command = append(command, s.registryFlags()...)
@@ -75,7 +83,7 @@ func (s *Stack) startOthers(ctx context.Context) error {
 		child, err := s.Program(supervise.Spec{
 			Name: name, Restart: supervise.OnFailure, Env: append(os.Environ(), "DATABASE_URL="+s.AdminDSN()),
 			Command: append([]string{
-				s.program("app-platform"), "serve", "--listen", address, "--public-url", s.URL, "--dev",
+				s.serverProgram(i), "serve", "--listen", address, "--public-url", s.URL, "--dev",
 				"--keys-dir", filepath.Join(s.config.Dir, "keys"), "--node-url", s.nodeURL, "--roles", s.roles(i),
 			}, s.registryFlags()...),
 		})

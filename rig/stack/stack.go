@@ -40,6 +40,8 @@ type Config struct {
 	// Roles are what each server does, by number: "api", "worker" or "api,worker", which is what those left out do. The
 	// first serves the API in any case, as nodes reach the platform through it.
 	Roles []string
+	// Programs are the paths of what each server runs, by number; those left out run the one in Bin.
+	Programs []string
 	// Nodes is how many local nodes; without namespaces there is one.
 	Nodes int
 	// NodeMemoryMiB is the memory that each local node declares, in MiB; 0 is all of this machine's.
