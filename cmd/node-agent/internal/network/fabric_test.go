@@ -2,9 +2,11 @@ package network
 
 import (
 	"errors"
+	"io"
 	"log/slog"
 	"net"
 	"net/netip"
+	"slices"
 	"testing"
 	"time"
 
@@ -126,14 +128,40 @@ func TestAcceptedSharesAndDeclaredEndpointsAreOpen(t *testing.T) {
 	require.ErrorIs(t, err, unix.ECONNREFUSED)
 
 	var held net.Conn // a connection that the share let through
+	require.NoError(t, p.at.do(func() error { return echo(t, "0.0.0.0:7005") }))
 	require.NoError(t, g.at.do(func() (err error) {
-		held, err = net.Dial("tcp4", p.port(7000))
+		held, err = net.Dial("tcp4", p.port(7005))
 		return err
 	}))
 	defer held.Close()
+	says := func() error {
+		require.NoError(t, held.SetDeadline(time.Now().Add(patience)))
+		_, writeErr := held.Write([]byte("?"))
+		_, err := io.ReadFull(held, make([]byte, 1))
+		return errors.Join(writeErr, err)
+	}
+	require.NoError(t, says())
+	view.Instances = slices.Clone(view.Instances) // what agents compare with stays
 	view.Instances[1].Reaches = nil
 	r.everywhere(view)
+	require.ErrorIs(t, says(), unix.ECONNRESET, "what was open is ended too")
 	refused(t, g, p.port(7000))
+}
+
+// echo answers with what it hears, for as long as it is asked.
+func echo(t *testing.T, address string) error {
+	listener, err := net.Listen("tcp4", address)
+	if err != nil {
+		return err
+	}
+	t.Cleanup(func() { _ = listener.Close() })
+	go func() {
+		if conn, err := listener.Accept(); err == nil {
+			_, _ = io.Copy(conn, conn)
+			_ = conn.Close()
+		}
+	}()
+	return nil
 }
 
 func TestRangesAreRoutedToTheirMemberForItsInstance(t *testing.T) {
