@@ -1,6 +1,7 @@
 package workers_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -113,4 +114,21 @@ func TestCancelAtAnAdapterThatIsDownWaitsForItsWord(t *testing.T) {
 	c.script.with(func() { c.script.down = false })
 	op := c.end()
 	require.Equal(t, "CANCELED CANCELED"+asBefore, c.world(), op.ErrorMessage)
+}
+
+// An adapter that answers for an attempt which nobody sent says nothing about the one that was.
+func TestAnAnswerForAnAttemptThatWasNeverSentEndsNothing(t *testing.T) {
+	t.Parallel()
+	l := newLab(t)
+	s := l.script("ahead")
+	l.work()
+	it := l.launch(l.world("ahead", s.url), time.Minute)
+	s.dispatched(string(it.create))
+	s.succeed(string(it.create), 99)
+	l.until("its answer is called invalid", func() bool {
+		return strings.Contains(l.op(it.create).Message, "attempt 99")
+	})
+	require.Equal(t, lifecycle.OperationRunning, l.op(it.create).State)
+	s.succeed(string(it.create), 1)
+	require.Equal(t, lifecycle.OperationSucceeded, l.ended(it.create).State)
 }

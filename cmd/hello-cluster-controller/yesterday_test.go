@@ -67,8 +67,24 @@ func TestYesterdaysAdapterRunsOnTodaysSDK(t *testing.T) {
 			Bounds: conformance.Bounds{Settle: 300 * time.Millisecond, Near: time.Second},
 		})
 		require.Zero(t, report.Count(conformance.NotRun))
-		conformance.Committed(t, report, filepath.Join(yesterday, "conformance.json"), false)
+		kept := filepath.Join(yesterday, "conformance.json")
+		then, err := report.Of(clausesOf(t, kept)...) // what the suite has learnt since is not in it
+		require.NoError(t, err)
+		conformance.Committed(t, then, kept, false)
 	})
+}
+
+// clausesOf returns the clauses that a kept report is about.
+func clausesOf(t *testing.T, path string) (all []string) {
+	t.Helper()
+	raw, err := os.ReadFile(path)
+	require.NoError(t, err)
+	var kept conformance.Report
+	require.NoError(t, json.Unmarshal(raw, &kept))
+	for _, clause := range kept.Digested.Clauses {
+		all = append(all, clause.ID)
+	}
+	return all
 }
 
 // goTool runs the go command on this package, bounded by the test's time, without the network.

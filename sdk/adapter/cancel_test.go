@@ -55,6 +55,33 @@ func TestCancelOfAnUnknownOperationSaysSo(t *testing.T) {
 	require.Equal(t, CancelUnknown, l.cancel(base, "op_1").Outcome)
 }
 
+func TestALateDispatchMeetsTheTombstoneOfItsCancel(t *testing.T) {
+	t.Parallel()
+	l := newLab(t)
+	config := l.config(t.TempDir(), demoApp())
+	base, kit := startKit(t, l, config)
+	for range 2 {
+		require.True(t, l.cancel(base, "op_1").Tombstone, "a repeat is answered the same")
+		require.True(t, l.cancel(base, "op_2").Tombstone)
+	}
+	l.dispatch(base, l.dispatchOf("op_1", InstanceCreate), http.StatusOK)
+	require.Equal(t, CodeCanceled, l.ends(base, "op_1", StateCanceled).Error.Code)
+	require.Equal(t, CancelDone, l.cancel(base, "op_1").Outcome, "it is known now, and canceled")
+
+	kit.Stop()
+	base, _ = startKit(t, l, config)
+	l.ends(base, "op_1", StateCanceled)
+	l.dispatch(base, l.dispatchOf("op_2", InstanceCreate), http.StatusOK) // tombstones are on disk
+	l.ends(base, "op_2", StateCanceled)
+	require.Empty(t, l.steps(), "nothing of either was begun")
+
+	require.Equal(t, CancelUnknown, l.cancel(base, "op_3").Outcome)
+	again := l.dispatchOf("op_3", InstanceCreate)
+	again.Attempt = 2
+	l.dispatch(base, again, http.StatusAccepted)
+	l.ends(base, "op_3", StateSucceeded) // a higher attempt was dispatched on purpose
+}
+
 func TestCancelOfAWaitingOperationNeedsNoSlot(t *testing.T) {
 	t.Parallel()
 	l := newLab(t)

@@ -91,12 +91,25 @@ func (w *Work) Stop(ctx context.Context, c *engine.Context) (engine.Answer, erro
 		return engine.Answer{Outcome: adapter.CancelUnknown,
 			Message: "adapter " + s.target.Name + " gave no answer of the contract"}, nil
 	}
+	if buried, err := neverSent(c); err != nil {
+		return engine.Answer{}, err
+	} else if buried && result.Tombstone {
+		return engine.Answer{Outcome: adapter.CancelDone, Message: result.Message}, nil
+	}
 	if result.Outcome == adapter.CancelDone {
 		if err := w.parting(ctx, c, s); err != nil {
 			return engine.Answer{}, err
 		}
 	}
 	return engine.Answer{Outcome: result.Outcome, Message: result.Message}, nil
+}
+
+// neverSent reports whether no dispatch has been accepted: a tombstone then proves that nothing was begun. An adapter that
+// accepted one, and does not know the operation, has forgotten it.
+func neverSent(c *engine.Context) (bool, error) {
+	var sent dispatched
+	err := c.Evidence("dispatch", &sent)
+	return sent.Attempt == 0, err
 }
 
 // parting takes in the last that the adapter says of an operation that it has stopped: where its members

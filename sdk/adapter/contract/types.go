@@ -251,6 +251,9 @@ type CancelResult struct {
 	Outcome CancelOutcome `json:"outcome"`
 	// Message says it to a person.
 	Message string `json:"message"`
+	// Tombstone says, beside the outcome unknown of an operation that was never dispatched, that a dispatch that arrives
+	// later with this attempt or a lower one is answered as canceled, and nothing of it is begun. Optional.
+	Tombstone bool `json:"tombstone,omitempty"`
 }
 
 // Observation is what the adapter sees of an instance now: the answer of GET /v1/instances/{id}.

@@ -13,9 +13,13 @@ const cancelWait = 10 * time.Second
 
 // Cancel asks a run to stop, if that is still safe, and returns the outcome.
 func (e *Engine) Cancel(ctx context.Context, id string, attempt int) (contract.CancelResult, error) {
-	op, ok := e.find(id)
-	if !ok {
-		return contract.CancelResult{Outcome: contract.CancelUnknown, Message: "no such operation has been dispatched"}, nil
+	op, err := e.findOrBury(id, attempt)
+	if err != nil {
+		return contract.CancelResult{}, err
+	}
+	if op == nil {
+		return contract.CancelResult{Outcome: contract.CancelUnknown, Tombstone: true,
+			Message: "no such operation has been dispatched; it is not begun any more by this attempt"}, nil
 	}
 	op.mu.Lock()
 	if attempt < op.dispatch.Attempt {

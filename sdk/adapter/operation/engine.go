@@ -62,6 +62,7 @@ type Engine struct {
 	state      engineState
 	operations map[string]*operation
 	instances  map[string]*knownInstance
+	tombstones map[string]journal.Tombstone
 }
 
 type engineState int
@@ -79,6 +80,7 @@ func New(options Options) *Engine {
 	return &Engine{
 		options: options, slots: make(chan struct{}, options.MaxRunning),
 		operations: make(map[string]*operation), instances: make(map[string]*knownInstance),
+		tombstones: make(map[string]journal.Tombstone),
 	}
 }
 
@@ -112,8 +114,11 @@ func (e *Engine) Knows(id string) bool {
 // Dispatch begins an operation, repeats the answer for one that is known, or refuses. The hash is that of the
 // dispatch's specification.
 func (e *Engine) Dispatch(dispatch contract.Dispatch, hash string) (Result, error) {
-	op, fresh := e.place(dispatch.OperationID)
-	if fresh {
+	op, fresh, buried := e.place(dispatch.OperationID, dispatch.Attempt)
+	switch {
+	case buried:
+		return e.stillborn(op, dispatch, hash)
+	case fresh:
 		return e.begin(op, dispatch, hash)
 	}
 	return e.repeat(op, dispatch, hash)
@@ -192,6 +197,9 @@ func (e *Engine) resume() error {
 	e.feed = feed.New(epoch, ceiling, e.journal.Raise)
 	loaded, err := e.loadAll()
 	if err != nil {
+		return err
+	}
+	if e.tombstones, err = e.journal.Tombstones(); err != nil {
 		return err
 	}
 	e.recallLocked(loaded)

@@ -80,6 +80,9 @@ func (e *Engine) recallLocked(loaded []*operation) {
 	}
 	var moments []moment
 	for _, op := range loaded {
+		if op.stillborn { // nothing of it was begun
+			continue
+		}
 		ended := op.touched
 		if ended.Before(op.began) { // the clock was set back
 			ended = op.began

@@ -28,6 +28,7 @@ type operation struct {
 	saved      map[string]string
 	canceled   bool
 	committed  bool
+	stillborn  bool
 	run        *Run
 }
 
@@ -59,6 +60,7 @@ func (o *operation) apply(rec journal.Record) {
 	}
 	o.canceled = o.canceled || rec.Canceled
 	o.committed = o.committed || rec.Committed
+	o.stillborn = o.stillborn || rec.Stillborn
 }
 
 // load rebuilds an operation from its journal. A file without a whole first record is of a
@@ -118,6 +120,7 @@ func (e *Engine) endLocked(op *operation, status contract.Status) error {
 	rec := journal.Record{
 		At: time.Now().UTC(), Began: op.began, Dispatch: &dispatch, Hash: op.hash, Generation: op.generation,
 		Status: &status, Mark: e.feed.Mark(), Committed: op.committed, Canceled: op.canceled,
+		Stillborn: op.stillborn,
 	}
 	if err := e.journal.Replace(op.id, rec); err != nil {
 		return err
@@ -135,17 +138,17 @@ type Result struct {
 }
 
 // place finds the operation of an id or makes room for it. A new one comes locked, so that a
-// second dispatch of the same id waits for the first to be journalled.
-func (e *Engine) place(id string) (op *operation, fresh bool) {
+// second dispatch of the same id waits for the first to be journalled. It is buried when a tombstone holds for the attempt.
+func (e *Engine) place(id string, attempt int) (op *operation, fresh, buried bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if op, ok := e.operations[id]; ok {
-		return op, false
+		return op, false, false
 	}
 	op = &operation{id: id}
 	op.mu.Lock()
 	e.operations[id] = op
-	return op, true
+	return op, true, attempt <= e.tombstones[id].Attempt
 }
 
 func (e *Engine) unplace(op *operation) {

@@ -82,7 +82,7 @@ func usual() []string {
 	return []string{
 		"describe.stable", "dispatch.idempotent", "dispatch.concurrent", "dispatch.mismatch", "dispatch.lost_reply",
 		"attempt.stale",
-		"attempt.token", "feed.waits", "feed.lossless", "cancel.running", "cancel.stops", "cancel.race", "deadline.near",
+		"attempt.token", "feed.waits", "feed.lossless", "cancel.running", "cancel.stops", "cancel.tombstone", "cancel.race", "deadline.near",
 		"body.config",
 		"signature.symmetric", "tenancy.instance", "tenancy.token", "observe.honest", "action.idempotent", "usage.cursor",
 		"plan.harmless",

@@ -78,6 +78,12 @@ func (t *tiny) place(r *http.Request, d adapter.Dispatch, hash string) reply {
 		Members: []adapter.MemberUpdate{},
 	}}
 	t.disk.operations[d.OperationID] = held
+	if d.Attempt <= t.disk.tombstones[d.OperationID] {
+		defer t.disk.mu.Unlock()
+		held.status.State, held.status.Phase = adapter.StateCanceled, "canceled"
+		t.publish(held)
+		return reply{http.StatusOK, held.status}
+	}
 	t.know(d)
 	t.publish(held)
 	t.begin(held)

@@ -29,6 +29,7 @@ type disk struct {
 	instances  map[string]*known
 	actions    map[string]string
 	changed    chan struct{}
+	tombstones map[string]int
 }
 
 // record is one operation.
@@ -86,7 +87,7 @@ type launcher struct {
 func newLauncher(fault string) *launcher {
 	return &launcher{fault: fault, disk: &disk{
 		operations: map[string]*record{}, instances: map[string]*known{}, actions: map[string]string{},
-		changed: make(chan struct{}),
+		changed: make(chan struct{}), tombstones: map[string]int{},
 	}}
 }
 

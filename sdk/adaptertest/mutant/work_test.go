@@ -230,6 +230,14 @@ func (r *run) mark() error {
 	return r.file(id, "/srv/tiny/"+string(r.d.Kind), string(r.d.Change))
 }
 
+// bury notes a tombstone. The disk is locked.
+func (t *tiny) bury(id string, attempt int) reply {
+	if !t.broken("cancel.tombstone") {
+		t.disk.tombstones[id] = max(attempt, t.disk.tombstones[id])
+	}
+	return reply{http.StatusOK, adapter.CancelResult{Outcome: adapter.CancelUnknown, Tombstone: true, Message: "so it is"}}
+}
+
 func (t *tiny) cancelRoute(req *http.Request, body []byte) reply {
 	var asked adapter.CancelRequest
 	if json.Unmarshal(body, &asked) != nil || asked.Attempt < 1 {
@@ -241,11 +249,11 @@ func (t *tiny) cancelRoute(req *http.Request, body []byte) reply {
 		return reply{http.StatusOK, adapter.CancelResult{Outcome: outcome, Message: "so it is"}}
 	}
 	if !ok {
-		t.disk.mu.Unlock()
+		defer t.disk.mu.Unlock()
 		if t.broken("cancel.unknown") {
 			return answer(adapter.CancelDone)
 		}
-		return answer(adapter.CancelUnknown)
+		return t.bury(req.PathValue("id"), asked.Attempt)
 	}
 	ended, read, last := held.status.State, held.read, held.finished >= 3
 	stale := asked.Attempt < held.dispatch.Attempt && !t.broken("cancel.stale")

@@ -10,6 +10,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/jackc/pgx/v5"
 
@@ -60,11 +61,11 @@ func Claim(ctx context.Context, t *tx.Tx, key Key, result any) (repeated bool, e
 	if tag.RowsAffected() == 1 {
 		return false, nil
 	}
-	return true, recall(ctx, t, id, digest, result)
+	return true, recall(ctx, t, id, key.Input, result)
 }
 
 // recall reads what the key's first use made.
-func recall(ctx context.Context, t *tx.Tx, id string, digest []byte, result any) error {
+func recall(ctx context.Context, t *tx.Tx, id string, input, result any) error {
 	var stored, known []byte
 	err := t.QueryRow(ctx, `SELECT input_digest, result FROM idempotency WHERE id = $1`, id).Scan(&known, &stored)
 	if errors.Is(err, pgx.ErrNoRows) {
@@ -73,7 +74,11 @@ func recall(ctx context.Context, t *tx.Tx, id string, digest []byte, result any)
 	if err != nil {
 		return fmt.Errorf("recall an idempotency key: %w", err)
 	}
-	if !bytes.Equal(known, digest) {
+	same, err := sameInput(known, input)
+	if err != nil {
+		return err
+	}
+	if !same {
 		return fault.New(fault.IdempotencyKeyReused,
 			"the idempotency key was used with other input").At("input.idempotencyKey")
 	}
@@ -97,13 +102,43 @@ func check(value string) error {
 	return nil
 }
 
+// digestOf hashes an input without the fields that say nothing: a build that knows one field more, which the caller has
+// left out, finds the repeat of a call that a build without it served.
 func digestOf(input any) ([]byte, error) {
 	encoded, err := json.Marshal(input)
 	if err != nil {
 		return nil, fmt.Errorf("encode the input: %w", err)
 	}
+	var fields map[string]json.RawMessage
+	if json.Unmarshal(encoded, &fields) == nil && fields != nil {
+		for name, value := range fields {
+			if slices.Contains(nothing, string(value)) {
+				delete(fields, name)
+			}
+		}
+		if encoded, err = json.Marshal(fields); err != nil {
+			return nil, fmt.Errorf("encode the input: %w", err)
+		}
+	}
 	sum := sha256.Sum256(encoded)
 	return sum[:], nil
+}
+
+// nothing are values of a field that was left out.
+var nothing = []string{"null", `""`, "false", "0", "[]", "{}"}
+
+// sameInput reports whether an input is the one that a stored digest is of. Builds before this one hashed every field.
+func sameInput(known []byte, input any) (bool, error) {
+	digest, err := digestOf(input)
+	if err != nil {
+		return false, err
+	}
+	encoded, err := json.Marshal(input)
+	if err != nil {
+		return false, fmt.Errorf("encode the input: %w", err)
+	}
+	whole := sha256.Sum256(encoded)
+	return bytes.Equal(known, digest) || bytes.Equal(known, whole[:]), nil
 }
 
 func rowID(t *tx.Tx, key Key) string {

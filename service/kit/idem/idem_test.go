@@ -2,6 +2,7 @@ package idem_test
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"strings"
 	"sync"
@@ -54,6 +55,34 @@ func (b *bundle) claim(ctx context.Context, key idem.Key, result string) (string
 		return err
 	})
 	return result, repeated, err
+}
+
+// Across a rolling upgrade a repeat may meet a build that knows one field of the input more or less.
+func TestARepeatIsKnownThoughAnotherBuildKnowsMoreFields(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	type older struct{ Name string }
+	type newer struct {
+		Name   string
+		Labels map[string]string
+		Wait   *int
+		Force  bool
+	}
+	_, repeated, err := b.claim(b.ctx, b.key("k", older{Name: "a"}), "one")
+	require.NoError(t, err)
+	require.False(t, repeated)
+	result, repeated, err := b.claim(b.ctx, b.key("k", newer{Name: "a"}), "two")
+	require.NoError(t, err)
+	require.True(t, repeated)
+	require.Equal(t, "one", result)
+	_, _, err = b.claim(b.ctx, b.key("k", newer{Name: "a", Force: true}), "three")
+	platformtest.Refused(t, err, fault.IdempotencyKeyReused, "input.idempotencyKey")
+
+	whole := sha256.Sum256([]byte(`{"Name":"a","Labels":null,"Wait":null,"Force":false}`))
+	b.SQL(`UPDATE idempotency SET input_digest = $1`, whole[:]) // as a build before this one stored it
+	_, repeated, err = b.claim(b.ctx, b.key("k", newer{Name: "a"}), "four")
+	require.NoError(t, err)
+	require.True(t, repeated)
 }
 
 func TestARepeatGetsWhatTheFirstCallMade(t *testing.T) {

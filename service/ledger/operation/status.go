@@ -112,10 +112,10 @@ func Absorb(ctx context.Context, t *tx.Tx, instance *db.Instance, op *db.Operati
 }
 
 // QueueAbsorb queues what Absorb writes, but for the members, and answers what to tell the timeline.
-// It queues nothing when the status brings nothing that counts. An operation that the adapter says
+// It queues nothing when the status brings nothing that counts, or is of another attempt than the last. An operation that the adapter says
 // has ended is made due, and whoever holds it is told.
 func QueueAbsorb(batch *pgx.Batch, t *tx.Tx, instance *db.Instance, op *db.Operation, status adapter.Status) (ended bool, told []event.Draft, err error) {
-	if status.Attempt < op.DispatchAttempt || op.EndedAt != nil {
+	if status.Attempt < op.DispatchAttempt || status.Attempt > max(op.DispatchAttempt, 1) || op.EndedAt != nil {
 		return false, nil, nil
 	}
 	if known := StoredStatus(op); known != nil && known.State.Terminal() {

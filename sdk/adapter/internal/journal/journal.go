@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -25,6 +26,7 @@ import (
 //	DIR/epoch                names the change feed
 //	DIR/ceiling              versions below it may have been given out
 //	DIR/operations/ID.jsonl  one record a line; the first holds the dispatch
+//	DIR/tombstones/ID        the attempt up to which the operation is never begun
 //
 // A crash can tear only the last line, and nothing was done on the strength of a line that is
 // torn; it is cut off when the file is opened. When an operation has ended its file is rewritten
@@ -34,6 +36,9 @@ import (
 type Journal struct {
 	dir  string
 	lock *os.File
+
+	mu   sync.Mutex
+	torn map[string]int64 // by operation, where its file ends before half a record that could not be cut off
 }
 
 // Record is one line. Only what changed is set.
@@ -58,6 +63,8 @@ type Record struct {
 	// Canceled says the platform asked to cancel; Committed that it is too late to.
 	Canceled  bool `json:"canceled,omitempty"`
 	Committed bool `json:"committed,omitempty"`
+	// Stillborn says that the dispatch met a tombstone: nothing of it was begun.
+	Stillborn bool `json:"stillborn,omitempty"`
 }
 
 // maxRecord is the longest line read back, in bytes: a dispatch of [contract.MaxBody] and its frame.
@@ -65,8 +72,10 @@ const maxRecord = 4 * contract.MaxBody
 
 // Open opens the journal in a folder, which it creates. It fails when another process uses the folder.
 func Open(dir string) (*Journal, error) {
-	if err := os.MkdirAll(filepath.Join(dir, "operations"), 0o700); err != nil {
-		return nil, fmt.Errorf("open journal: %w", err)
+	for _, folder := range []string{"operations", "tombstones"} {
+		if err := os.MkdirAll(filepath.Join(dir, folder), 0o700); err != nil {
+			return nil, fmt.Errorf("open journal: %w", err)
+		}
 	}
 	lock, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
@@ -76,7 +85,7 @@ func Open(dir string) (*Journal, error) {
 		lock.Close()
 		return nil, fmt.Errorf("open journal: %s is in use by another process: %w", dir, err)
 	}
-	return &Journal{dir: dir, lock: lock}, nil
+	return &Journal{dir: dir, lock: lock, torn: make(map[string]int64)}, nil
 }
 
 // Close frees the folder for another process.
@@ -164,7 +173,8 @@ func (j *Journal) Read(id string) ([]Record, error) {
 	return records, nil
 }
 
-// Append adds a record; a durable one is on disk before append returns.
+// Append adds a record; a durable one is on disk before append returns. Of a record that the disk did not take, being
+// full for one, nothing stays: the next one would be glued to its half. Until that is so nothing is added.
 func (j *Journal) Append(id string, rec Record, durable bool) error {
 	_, statErr := os.Stat(j.path(id))
 	line, err := json.Marshal(rec)
@@ -176,19 +186,60 @@ func (j *Journal) Append(id string, rec Record, durable bool) error {
 		return fmt.Errorf("append to journal: %w", err)
 	}
 	defer file.Close()
-	if _, err := file.Write(append(line, '\n')); err != nil {
+	end, err := j.sound(id, file)
+	if err != nil {
 		return fmt.Errorf("append to journal: %w", err)
+	}
+	if _, err := file.Write(append(line, '\n')); err != nil {
+		return j.cut(id, file, end, err)
 	}
 	if !durable {
 		return nil
 	}
 	if err := file.Sync(); err != nil {
-		return fmt.Errorf("append to journal: %w", err)
+		return j.cut(id, file, end, err)
 	}
 	if errors.Is(statErr, fs.ErrNotExist) {
 		return syncDir(filepath.Dir(j.path(id)))
 	}
 	return nil
+}
+
+// sound returns where the file of an operation ends, with what was left of a record before cut off.
+func (j *Journal) sound(id string, file *os.File) (int64, error) {
+	j.mu.Lock()
+	end, torn := j.torn[id]
+	j.mu.Unlock()
+	if !torn {
+		info, err := file.Stat()
+		if err != nil {
+			return 0, err
+		}
+		return info.Size(), nil
+	}
+	if err := file.Truncate(end); err != nil {
+		return 0, err
+	}
+	j.whole(id)
+	return end, nil
+}
+
+// cut takes back what was written of a record, and returns why it was not taken.
+func (j *Journal) cut(id string, file *os.File, end int64, cause error) error {
+	if err := file.Truncate(end); err != nil {
+		j.mu.Lock()
+		j.torn[id] = end
+		j.mu.Unlock()
+		cause = errors.Join(cause, err)
+	}
+	return fmt.Errorf("append to journal: %w", cause)
+}
+
+// whole notes that the file of an operation holds whole records alone.
+func (j *Journal) whole(id string) {
+	j.mu.Lock()
+	delete(j.torn, id)
+	j.mu.Unlock()
 }
 
 // Replace rewrites an operation's file with one record.
@@ -197,11 +248,18 @@ func (j *Journal) Replace(id string, rec Record) error {
 	if err != nil {
 		return fmt.Errorf("compact journal: %w", err)
 	}
-	return writeDurably(j.path(id), append(line, '\n'))
+	if err := writeDurably(j.path(id), append(line, '\n')); err != nil {
+		return err
+	}
+	j.whole(id)
+	return nil
 }
 
 // Remove deletes the records of an operation.
-func (j *Journal) Remove(id string) error { return os.Remove(j.path(id)) }
+func (j *Journal) Remove(id string) error {
+	j.whole(id)
+	return os.Remove(j.path(id))
+}
 
 // writeDurably replaces a file so that a crash leaves either the old or the new one.
 func writeDurably(path string, content []byte) error {

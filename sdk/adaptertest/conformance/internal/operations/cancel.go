@@ -31,6 +31,9 @@ func Cancel() []trial.Clause {
 		{ID: "cancel.unknown", Section: inCancel, Needs: []string{trial.Created}, Run: cancelUnknown,
 			Rule: "a cancel of an operation that was never dispatched is unknown",
 			Fix:  "answer 200 {\"outcome\":\"unknown\"}, or 404"},
+		{ID: "cancel.tombstone", Section: inCancel, Needs: []string{"cancel.unknown"}, Run: cancelTombstone,
+			Rule: "a dispatch that meets the tombstone of its cancel ends canceled and begins nothing",
+			Fix:  "store the tombstone before you answer, and answer a dispatch with its attempt or a lower one 200 canceled"},
 		{ID: "cancel.stale", Section: inCancel, Needs: []string{"attempt.higher"}, Run: cancelStale,
 			Rule: "a cancel with a lower attempt than the highest seen is refused with 409 STALE_FENCE",
 			Fix:  "compare the attempt of a cancel like that of a dispatch"},
@@ -129,6 +132,29 @@ func cancelUnknown(c *trial.Check) {
 	c.Decode(answer, "the cancel", &result)
 	c.Require(result.Outcome == adapter.CancelUnknown,
 		"a cancel of an operation that was never dispatched was answered %q", result.Outcome)
+}
+
+// cancelTombstone cancels an operation before it is dispatched, as happens when a dispatch is under way while its
+// operation ends. Tombstones are optional.
+func cancelTombstone(c *trial.Check) {
+	i := c.NewInstance()
+	d := c.Dispatch(i, adapter.InstanceCreate)
+	answer := c.Call(trial.Letter{
+		Method: http.MethodPost, Target: adapter.CancelPath(d.OperationID), Body: c.Encode(adapter.CancelRequest{Attempt: 1}),
+	})
+	var result adapter.CancelResult
+	if answer.Status == http.StatusOK {
+		c.Decode(answer, "the cancel", &result)
+	}
+	if !result.Tombstone {
+		c.Skip("the adapter notes no tombstones")
+	}
+	status := c.Accept(d)
+	c.Require(status.State == adapter.StateCanceled,
+		"the cancel was answered with a tombstone, and a dispatch of the same attempt is %q", status.State)
+	c.StaysQuiet(i, i.Begun(), "a dispatch that met a tombstone")
+	status = c.Status(d.OperationID)
+	c.Require(status.State == adapter.StateCanceled, "some time after it met a tombstone the operation is %q", status.State)
 }
 
 // cancelStale cancels with a lower attempt than the highest.
