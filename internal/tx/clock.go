@@ -144,7 +144,8 @@ func (db *DB) KeepTime(ctx context.Context) error {
 		if err := db.readClock(ctx); err != nil {
 			continue // a database that is away is not the clock's fault
 		}
-		if strikes++; db.clock.off() == nil {
+		strikes++
+		if db.clock.off() == nil {
 			strikes = 0
 		}
 	}
