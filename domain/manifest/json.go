@@ -60,8 +60,19 @@ func decodeValue(decoder *json.Decoder, path string, depth int) (any, *fault.Rea
 		return decodeArray(decoder, path, depth)
 	case json.Number:
 		return token, checkNumber(token, path)
+	case string:
+		return token, checkText(token, path)
 	}
 	return token, nil
+}
+
+// checkText refuses the character NUL, which PostgreSQL's JSON cannot hold: a query over many documents would fail for
+// the one that has it.
+func checkText(text, path string) *fault.Reason {
+	if strings.Contains(text, "\x00") {
+		return &fault.Reason{Code: fault.BadValue, Message: "must not hold the character NUL", Path: path}
+	}
+	return nil
 }
 
 // decodeObject reads members up to the closing brace.
@@ -73,7 +84,10 @@ func decodeObject(decoder *json.Decoder, path string, depth int) (any, *fault.Re
 			return nil, notJSON(path)
 		}
 		name, _ := token.(string) // a member's name always is one
-		at := join(path, name)
+		at := join(path, strings.ReplaceAll(name, "\x00", ""))
+		if reason := checkText(name, at); reason != nil {
+			return nil, reason
+		}
 		if _, twice := object[name]; twice {
 			return nil, &fault.Reason{Code: fault.Duplicate, Message: "the member stands twice", Path: at}
 		}

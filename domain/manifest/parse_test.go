@@ -68,6 +68,8 @@ func TestEveryFindingNamesItsCodeAndPath(t *testing.T) {
 		"unknown nested field":     {`"key": "head",`, `"key": "head", "role": "x",`, fault.UnknownField, "components.0.role"},
 		"field in other case":      {`"app": "demo-cluster"`, `"app": "demo-cluster", "App": "x"`, fault.UnknownField, "App"},
 		"missing field":            {`"adapter": "demo-controller",`, ``, fault.Required, "adapter"},
+		"NUL in a text":            {`"docs": "# Demo"`, `"docs": "\u0000"`, fault.BadValue, "docs"},
+		"NUL in a name":            {`"key": "head",`, `"key": "head", "a\u0000": 1,`, fault.BadValue, "components.0.a"},
 		"member twice":             {`"app": "demo-cluster"`, `"app": "demo-cluster", "app": "x"`, fault.Duplicate, "app"},
 		"other schema":             {`gpuaas.app/manifest/v1`, `gpuaas.app/manifest/v9`, fault.UnknownValue, "schema"},
 		"bad slug":                 {`"app": "demo-cluster"`, `"app": "Demo!"`, fault.BadValue, "app"},

@@ -156,3 +156,29 @@ func TestABatchOfManyIsReadAtOnce(t *testing.T) {
 		require.Equal(t, "user", found[id][0].Owner)
 	}
 }
+
+// A document that only speaks of inspections, in its documentation, in a field of another name's text or as an empty
+// list, names none.
+func TestInspectionsAreLookedForInTheDocumentAndNotInItsText(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	instance := b.Instance(b.project, b.manifest, lifecycle.InstanceRunning, b.Allocation(b.project, b.node))
+	b.SQL(`UPDATE adapter SET narrow_calls = true`)
+	b.SQL(`UPDATE instance SET health = 'UNKNOWN'`)
+	b.SQL(`ALTER TABLE manifest DISABLE TRIGGER USER`)
+	for more, named := range map[string]bool{
+		`"docs": "name \"inspections\" in it"`: false, `"runtimeProfile": {"inspections": [{}]}`: false,
+		`"inspections": []`: false, `"inspections": null`: false,
+		`"inspections": [{"name": "log", "command": ["true"]}]`: true,
+	} {
+		b.SQL(`UPDATE manifest SET document = convert_to((convert_from($1, 'UTF8')::jsonb || ('{' || $2::text || '}')::jsonb)::text, 'UTF8')`,
+			b.manifest.Document, more)
+		narrowed := false
+		for _, one := range b.ofInstance(instance.ID) {
+			narrowed = narrowed || one.Code == "CALLS_NARROWED"
+		}
+		require.Equal(t, !named, narrowed, more)
+	}
+	b.SQL(`UPDATE manifest SET document = convert_to('{"docs": "\u0000", "inspections": [{}]}', 'UTF8')`)
+	b.ofInstance(instance.ID) // an old document with a character that JSON in the database cannot hold breaks no list
+}
