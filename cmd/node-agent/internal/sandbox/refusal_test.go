@@ -24,6 +24,7 @@ const secondID = "mem_0000000000000000000second"
 func refused(t *testing.T, m *sandbox.Manager, dir string, walls sandbox.Walls, code string, words ...string) {
 	t.Helper()
 	_, err := m.Ensure(t.Context(), sandbox.Member{ID: secondID, InstanceID: instanceID, Walls: walls})
+	require.Error(t, err)
 	require.Equal(t, code, wire.AsError(err).Code, "%v", err)
 	for _, word := range words {
 		require.ErrorContains(t, err, word)

@@ -63,6 +63,8 @@ func TestAMemberIsBornInItsGroupWithItsLimits(t *testing.T) {
 		return strings.TrimSpace(string(raw))
 	}
 	require.Equal(t, strconv.Itoa(96<<20), holds("memory", "memory.limit_in_bytes"))
+	require.Equal(t, strconv.Itoa(96<<20), holds("memory", "../memory.limit_in_bytes"), "all members of the allocation together")
+	require.Equal(t, "50000", holds("cpu", "../cpu.cfs_quota_us"))
 	require.Equal(t, "77", holds("pids", "pids.max"))
 	require.Equal(t, "100000 50000 512", strings.Join([]string{holds("cpu", "cpu.cfs_period_us"), holds("cpu", "cpu.cfs_quota_us"),
 		holds("cpu", "cpu.shares")}, " "))
@@ -162,4 +164,16 @@ func TestAMemberWhoseFolderIsLostIsStillFoundAndReplaced(t *testing.T) {
 	b.ensure(t)
 	require.NotEqual(t, old, initOf(t, b.dir))
 	eventually(t, func() bool { return unix.Kill(old, 0) != nil }, "the one from before is ended")
+}
+
+// Masks are hygiene, which a nesting member does without.
+func TestAServiceMemberSeesNothingWhereMasksAre(t *testing.T) {
+	t.Parallel()
+	b := setup(t, false)
+	if b.Isolation().Runtime == "" {
+		t.Skip("containers need root")
+	}
+	seen := runs(t, b.ensure(t), shell("tsk_a", `cat /proc/keys /proc/timer_list /proc/interrupts 2>/dev/null | wc -c
+for at in bus fs irq sys; do awk -v at=/proc/$at '$5 == at && $6 ~ /^ro/ {print at}' /proc/self/mountinfo; done`))
+	require.Equal(t, "0\n/proc/bus\n/proc/fs\n/proc/irq\n/proc/sys\n", string(seen.Stdout), "%s", seen.Stderr)
 }
