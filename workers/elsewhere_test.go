@@ -70,13 +70,44 @@ func (r *reader) take(page []*event.Event, lost bool) {
 	}
 }
 
-// prompt is an adapter that is done with what it is sent at once; what it was sent before, it knows. The lock is held.
-func (s *script) prompt(d adapter.Dispatch) (int, any) {
-	s.puts = append(s.puts, d)
-	if known, sent := s.status[d.OperationID]; !sent || known.Attempt < d.Attempt {
-		s.sayLocked(adapter.Status{OperationID: d.OperationID, Attempt: d.Attempt, State: adapter.StateSucceeded, Percent: 100})
+// quota is an adapter that is done with as many operations as it may, and works on the others; what it was sent before, it
+// knows.
+type quota struct {
+	*script
+	taken []adapter.Dispatch // in the order in which they came; guarded by the script's lock, as is most
+	most  int
+}
+
+func (l *lab) quota(name string, most int) *quota {
+	q := &quota{script: l.script(name), most: most}
+	q.onPut = q.accept
+	return q
+}
+
+// accept takes a dispatch. The lock is held.
+func (q *quota) accept(d adapter.Dispatch) (int, any) {
+	q.puts = append(q.puts, d)
+	if known, sent := q.status[d.OperationID]; !sent || known.Attempt < d.Attempt {
+		q.taken = append(q.taken, d)
+		state := adapter.StateRunning
+		if len(q.taken) <= q.most {
+			state = adapter.StateSucceeded
+		}
+		q.sayLocked(adapter.Status{OperationID: d.OperationID, Attempt: d.Attempt, State: state, Phase: "working", Percent: 50})
 	}
-	return http.StatusAccepted, s.status[d.OperationID]
+	return http.StatusAccepted, q.status[d.OperationID]
+}
+
+// allow raises the number.
+func (q *quota) allow(most int) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for i, d := range q.taken {
+		if i >= q.most && i < most {
+			q.sayLocked(adapter.Status{OperationID: d.OperationID, Attempt: d.Attempt, State: adapter.StateSucceeded, Percent: 100})
+		}
+	}
+	q.most = most
 }
 
 func (l *lab) follow(ctx context.Context, into *reader, project ids.ID) error {
@@ -134,13 +165,13 @@ func TestReplicasArePromotedWhileOperationsRun(t *testing.T) {
 	if *promotions == 0 {
 		t.Skip("make chaos runs it, with -workers.promotions=300; service/ledger/event has the short one")
 	}
+	t.Parallel()
 	const ended = `SELECT count(*) FROM operation WHERE ended_at IS NOT NULL`
 	for name, synchronous := range map[string]bool{"synchronous": true, "asynchronous": false} {
 		t.Run(name, func(t *testing.T) {
 			p := newPair(t, synchronous)
 			l := newLabOn(t, p)
-			s := l.script("promoted")
-			s.onPut = s.prompt
+			s := l.quota("promoted", *promotions/4)
 			w := l.world("promoted", s.url)
 			all := make([]launched, *promotions)
 			for i := range all {
@@ -152,10 +183,16 @@ func TestReplicasArePromotedWhileOperationsRun(t *testing.T) {
 			l.reaches(ended, len(all)/4)
 			if !synchronous { // what follows is a future that is lost
 				p.standby.CutOff()
+			}
+			s.allow(len(all) / 2)
+			if !synchronous {
 				l.reaches(ended, len(all)/2)
+				lost := l.table(w.project)
+				require.Eventually(t, func() bool { return seen.length() >= len(lost) }, patience, 20*time.Millisecond)
 			}
 			require.NoError(t, p.primary.Kill())
 			p.standby.Promote()
+			s.allow(10 * len(all)) // also what is sent once more
 			l.reaches(ended, len(all))
 
 			for _, each := range all {

@@ -193,6 +193,8 @@ func (c *Cluster) Await(query string) {
 		c.t.Fatalf("connect: %v", err)
 	}
 	defer func() { _ = conn.Close(ctx) }()
+	look := time.NewTicker(20 * time.Millisecond)
+	defer look.Stop()
 	for {
 		var is bool
 		if err := conn.QueryRow(ctx, query).Scan(&is); err != nil {
@@ -201,7 +203,7 @@ func (c *Cluster) Await(query string) {
 		if is {
 			return
 		}
-		time.Sleep(20 * time.Millisecond)
+		<-look.C // the query ends with ctx
 	}
 }
 

@@ -73,8 +73,9 @@ func (*Feeds) Parse(cursor string) (Position, error) {
 			return Position{}, invalid
 		}
 	}
-	if p.Generation = int64(epoch); epoch >= firstSystem { // #nosec G115 -- a name's bits where it is large
-		p.Generation, p.system = 1, int64(epoch) // #nosec G115 -- the bits are a name, not a number
+	p.Generation = int64(epoch) // #nosec G115 -- the bits of a name where it is large
+	if epoch >= firstSystem {
+		p.Generation, p.system = 1, p.Generation
 	}
 	return p, nil
 }
