@@ -46,6 +46,11 @@ func TestOneLimitIsChangedAndTheOthersStay(t *testing.T) {
 		"limits":{"objectIds":["`+string(instance)+`"],"maxRisk":"WRITE","operationsPerHour":2}}}`, raised.Data)
 	require.Equal(t, 1, b.Count("audit_entry",
 		`action = 'updateServiceAccount' AND after->'widens' = '["limits.maxRisk"]'`))
+	second := ids.New(ids.Instance)
+	faster := change(limitsDocument, object{"limits": object{"operationsPerHour": 3}})
+	require.Contains(t, faster.Data, `"limits":{"objectIds":["`+string(instance)+`"],"maxRisk":"WRITE","operationsPerHour":3}`)
+	farther := change(limitsDocument, object{"limits": object{"objectIds": []ids.ID{instance, second}}})
+	require.Contains(t, farther.Data, `"`+string(second)+`"],"maxRisk":"WRITE","operationsPerHour":3}`)
 
 	lifted := change(limitsDocument, object{"liftLimits": []string{"OPERATIONS_PER_HOUR"},
 		"limits": object{"maxRisk": "READ"}})
