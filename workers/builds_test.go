@@ -40,6 +40,7 @@ func builds(t *testing.T) (floor, this build) {
 }
 
 func TestTwoBuildsCarryOnEachOthersOperations(t *testing.T) {
+	t.Parallel()
 	floor, this := builds(t)
 	for _, order := range [][2]build{{floor, this}, {this, floor}} {
 		t.Run(fmt.Sprintf("%s first, then %s", order[0].name, order[1].name), func(t *testing.T) {
