@@ -70,7 +70,7 @@ type Config struct {
 	// Edge is what stands between the network and the API.
 	Edge EdgeConfig
 	// Clock is this machine's; nil means the system's. It is compared with the database's, and decides nothing.
-	Clock func() time.Time
+	Clock func() time.Time `json:"-"`
 }
 
 // Defaults is the configuration before flags.
