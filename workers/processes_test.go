@@ -26,6 +26,11 @@ type gate struct {
 
 func (s *script) gate() *gate {
 	g := &gate{entered: make(chan string, 4*crowd), open: make(chan struct{})}
+	s.waitAt(g)
+	return g
+}
+
+func (s *script) waitAt(g *gate) {
 	s.onPut = func(d adapter.Dispatch) (int, any) {
 		s.puts = append(s.puts, d)
 		if _, known := s.status[d.OperationID]; !known {
@@ -42,7 +47,6 @@ func (s *script) gate() *gate {
 		}
 		return 202, s.status[d.OperationID]
 	}
-	return g
 }
 
 // crowded launches a crowd for two tenants and waits until every dispatch of it waits at the gate. It
@@ -50,14 +54,15 @@ func (s *script) gate() *gate {
 func (l *lab) crowded(s *script, g *gate) ([]launched, map[ids.ID]int) {
 	l.Helper()
 	name := s.verifier.Audience
-	one, two := l.world(name, s.url), l.world(name+"-two", "http://127.0.0.1:1")
+	s.twin = l.script(name + "-two") // one adapter alone may have half of a process's slots
+	s.twin.waitAt(g)
+	one, two := l.world(name, s.url), l.world(name+"-two", s.twin.url)
 	var all []launched
 	for n := range crowd {
 		of := one
 		if n%2 == 1 {
 			of = two
 		}
-		of.adapter = name
 		all = append(all, l.launch(of, 2*time.Minute))
 	}
 	for range crowd {

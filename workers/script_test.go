@@ -35,6 +35,7 @@ type script struct {
 	onCancel func(id string) adapter.CancelResult // nil stops it
 	plan     adapter.PlanAnswer                   // without a verdict there is none
 	planned  []adapter.PlanRequest
+	twin     *script // another adapter that took a part of the operations
 }
 
 func (l *lab) script(name string) *script {
@@ -193,18 +194,25 @@ func (s *script) with(change func()) {
 	change()
 }
 
+func (s *script) got(operation string) (found []adapter.Dispatch) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, d := range s.puts {
+		if d.OperationID == operation {
+			found = append(found, d)
+		}
+	}
+	return found
+}
+
 // dispatched waits for the first dispatch of an operation and answers all there were.
 func (s *script) dispatched(operation string) []adapter.Dispatch {
 	s.lab.Helper()
 	var found []adapter.Dispatch
 	s.lab.until("a dispatch of "+operation, func() bool {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		found = nil
-		for _, d := range s.puts {
-			if d.OperationID == operation {
-				found = append(found, d)
-			}
+		found = s.got(operation)
+		if s.twin != nil {
+			found = append(found, s.twin.got(operation)...)
 		}
 		return len(found) > 0
 	})

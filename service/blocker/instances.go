@@ -26,8 +26,7 @@ const instancesSQL = `SELECT i.id, i.permission_family, i.runtime_backend, i.sta
 		coalesce(e.occurred_at, i.observed_at, i.created_at), i.failure_code, i.failure_message, i.failure_owner, i.drift, i.app_slug,
 		i.app_version, coalesce(m.stage, ''), r.ended, i.created_at, i.updated_at,
 		l.id, l.kind, l.state, l.error_code, l.error_message, l.error_owner, l.ended_at, l.error_retryable,
-		CASE WHEN $2 AND position(convert_to('\u0000', 'UTF8') IN m.document) = 0 AND json_typeof(convert_from(m.document, 'UTF8')::json -> 'inspections') = 'array'
-			THEN json_array_length(convert_from(m.document, 'UTF8')::json -> 'inspections') > 0 END
+		CASE WHEN $2 THEN platform.names_inspections(m.document) END
 	FROM instance i
 	LEFT JOIN manifest m ON m.id = i.manifest_id
 	LEFT JOIN operation l ON l.id = i.last_operation_id

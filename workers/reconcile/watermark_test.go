@@ -42,6 +42,7 @@ func TestAPreparedTransactionThatHoldsTheFeedsIsNamed(t *testing.T) {
 	cluster.Migrated("app")
 	kit := platformtest.Over(t, cluster.DSN("app"))
 	cluster.Do("postgres", `BEGIN; CREATE TABLE somebody_elses (); PREPARE TRANSACTION 'forgotten'`)
+	cluster.Do("postgres", `CREATE TABLE later ()`) // before anything is later, nothing is held back
 	found := &reconcile.Stats{}
 	watcher := reconcile.New(reconcile.Config{DB: kit.DB, Hub: kit.Hub, Keys: kit.Ring, Log: slog.New(slog.DiscardHandler), Stats: found})
 	ctx, cancel := context.WithCancel(context.Background())
