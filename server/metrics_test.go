@@ -9,12 +9,13 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"github.com/stretchr/testify/require"
 
+	"github.com/gpuaas/app-platform/rig/platformtest"
 	"github.com/gpuaas/app-platform/workers/reconcile"
 )
 
 func TestWhatTheReconcilersFindIsAMetric(t *testing.T) {
 	t.Parallel()
-	p := &platform{}
+	p := &platform{db: platformtest.New(t).DB}
 	registry := prometheus.NewRegistry()
 	p.count(registry)
 	p.found.Overdue.Store(7)

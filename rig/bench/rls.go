@@ -130,11 +130,15 @@ func rlsRound(ctx context.Context, sides [2]*pgx.Conn, trips [][]statement,
 	return kit.Median(took[0]), kit.Median(took[1]), nil
 }
 
-// oneTrip times a whole detail query: the caller enters and the statements run in one round trip.
+// oneTrip times a whole detail query: the caller enters, which answers the time, and the statements run in one round trip.
 func oneTrip(ctx context.Context, conn *pgx.Conn, trip []statement) (time.Duration, string, error) {
 	began := time.Now()
-	answer, err := send(ctx, conn, trip)
-	return time.Since(began), answer, err
+	answers, err := send(ctx, conn, trip)
+	took := time.Since(began)
+	if err != nil {
+		return 0, "", err
+	}
+	return took, strings.Join(answers[1:], ""), nil
 }
 
 // entered times the statements alone, in a transaction whose caller has entered before.
@@ -147,24 +151,25 @@ func entered(ctx context.Context, conn *pgx.Conn, trip []statement) (took time.D
 	if _, err := send(ctx, conn, trip[:1]); err != nil {
 		return 0, "", err
 	}
-	return oneTrip(ctx, conn, trip[1:])
+	began := time.Now()
+	answers, err := send(ctx, conn, trip[1:])
+	return time.Since(began), strings.Join(answers, ""), err
 }
 
-// send pipelines statements and answers every row of theirs, as it came.
-func send(ctx context.Context, conn *pgx.Conn, trip []statement) (string, error) {
-	batch, answer := &pgx.Batch{}, &strings.Builder{}
-	for _, one := range trip {
+// send pipelines statements and answers the rows of each, as they came.
+func send(ctx context.Context, conn *pgx.Conn, trip []statement) ([]string, error) {
+	batch, answers := &pgx.Batch{}, make([]string, len(trip))
+	for i, one := range trip {
 		batch.Queue(one.sql, one.args...).Query(func(rows pgx.Rows) error {
 			for rows.Next() {
 				for _, value := range rows.RawValues() {
-					answer.Write(value)
+					answers[i] += string(value)
 				}
 			}
 			return rows.Err()
 		})
 	}
-	err := conn.SendBatch(ctx, batch).Close()
-	return answer.String(), err
+	return answers, conn.SendBatch(ctx, batch).Close()
 }
 
 // recordDetails asks the service for details as each of the callers and keeps what it sent.

@@ -222,7 +222,7 @@ func TestRefusedLaunchesNameCodeAndFieldAndWriteNothing(t *testing.T) {
 		"config: out of bounds":   {config(`{"size":0}`), fault.ConfigInvalid, "input.config.size"},
 		"config: wrong type":      {config(`{"size":"big"}`), fault.ConfigInvalid, "input.config.size"},
 		"config: no object":       {config(`[1]`), fault.ConfigInvalid, "input.config"},
-		"config: a NUL":           {config(`{"note":"\u0000"}`), fault.InvalidArgument, ""},
+		"config: a NUL":           {config(`{"note":"\u0000"}`), fault.ConfigInvalid, "input.config.note"},
 		"config: too big":         {config(`{"note":"` + long(1<<20) + `"}`), fault.InvalidArgument, "input.config"},
 		"count too high":          {component(instance.Component{Key: "worker", Count: 5}), fault.InvalidArgument, "input.components.0.count"},
 		"count negative":          {component(instance.Component{Key: "worker", Count: -1}), fault.InvalidArgument, "input.components.0.count"},

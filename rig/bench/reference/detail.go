@@ -208,17 +208,18 @@ func queueOperation(batch *pgx.Batch, id string, into **operation) {
 }
 
 func queueEvents(batch *pgx.Batch, id string, into *events) {
-	batch.Queue(`SELECT id, seq, type, message, payload, operation_id, occurred_at FROM app_instance_event
+	batch.Queue(`SELECT id, seq, type, message, payload, operation_id, occurred_at, generation FROM app_instance_event
 		WHERE instance_id = $1 AND seq > 0 ORDER BY seq LIMIT $2`, id, eventPage+1).Query(func(rows pgx.Rows) error {
 		into.Edges = []eventEdge{}
 		for rows.Next() {
 			var e event
 			var occurred time.Time
+			var generation int64
 			if err := rows.Scan(&e.ID, &e.Seq, &e.Type, &e.Message, (*[]byte)(&e.Payload), &e.OperationID,
-				&occurred); err != nil {
+				&occurred, &generation); err != nil {
 				return err
 			}
-			e.Cursor, e.OccurredAt = timelineCursor(e.Seq), stamp(occurred)
+			e.Cursor, e.OccurredAt = timelineCursor(e.Seq, generation), stamp(occurred)
 			into.Edges = append(into.Edges, eventEdge{Node: e})
 		}
 		if len(into.Edges) > eventPage {

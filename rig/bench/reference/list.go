@@ -101,4 +101,6 @@ func (l *list) scan(rows pgx.Rows) error {
 	return rows.Err()
 }
 
-func timelineCursor(seq int) string { return "s" + strconv.Itoa(seq) }
+func timelineCursor(seq int, generation int64) string {
+	return "s" + strconv.Itoa(seq) + "." + strconv.FormatInt(generation, 36)
+}
