@@ -37,11 +37,11 @@ func (d *DB) AsPipelined(ctx context.Context, actor *authz.Actor, reads func(*pg
 
 func (t *Tx) pipeline(ctx context.Context, reads func(*pgx.Batch),
 	fn func(context.Context, *Tx, *pgx.Batch) error) error {
-	first, writes := &pgx.Batch{}, &pgx.Batch{}
-	first.Queue("BEGIN")
-	first.Queue(nowSQL).QueryRow(t.setNow)
-	reads(first)
-	if err := t.conn.SendBatch(ctx, first).Close(); err != nil {
+	writes := &pgx.Batch{}
+	if err := t.begin(ctx, func(t *Tx, first *pgx.Batch) {
+		first.Queue(nowSQL).QueryRow(t.setNow)
+		reads(first)
+	}); err != nil {
 		return err
 	}
 	if err := fn(ctx, t, writes); err != nil {

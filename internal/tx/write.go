@@ -96,10 +96,8 @@ func contended(err error) error {
 // As runs fn in one transaction as the platform itself, under the workers' login role.
 func (d *DB) As(ctx context.Context, actor *authz.Actor, fn func(ctx context.Context, t *Tx) error) error {
 	return d.retry(func() error {
-		return d.inTx(ctx, d.worker, "BEGIN", func(ctx context.Context, t *Tx) error {
-			if err := t.setNow(t.conn.QueryRow(ctx, nowSQL)); err != nil {
-				return err
-			}
+		first := func(t *Tx, batch *pgx.Batch) { batch.Queue(nowSQL).QueryRow(t.setNow) }
+		return d.inTx(ctx, d.worker, first, func(ctx context.Context, t *Tx) error {
 			t.Actor = actor
 			return fn(ctx, t)
 		})
@@ -113,12 +111,11 @@ func (*wrongPool) Error() string { return "the caller belongs to another login r
 
 func (d *DB) writeFrom(ctx context.Context, from *pool, credential Credential,
 	fn func(context.Context, *Tx) error) error {
-	return d.beyondNode(from, d.inTx(ctx, from, "BEGIN", func(ctx context.Context, t *Tx) error {
-		var caller entered
-		if err := caller.scan(t.conn.QueryRow(ctx, enterSQL, credential.kind, string(credential.id),
-			credential.hash)); err != nil {
-			return fmt.Errorf("enter: %w", err)
-		}
+	var caller entered
+	enter := func(_ *Tx, batch *pgx.Batch) {
+		batch.Queue(enterSQL, credential.kind, string(credential.id), credential.hash).QueryRow(caller.scan)
+	}
+	return d.beyondNode(from, d.inTx(ctx, from, enter, func(ctx context.Context, t *Tx) error {
 		t.Now = caller.now.UTC()
 		actor, err := caller.actor(credential, &d.actors)
 		tell(ctx, err)
@@ -144,9 +141,10 @@ func (d *DB) beyondNode(from *pool, err error) error {
 	return err
 }
 
-// inTx reserves a connection, begins, runs fn and commits or rolls back; hints go out after the
-// commit.
-func (d *DB) inTx(ctx context.Context, from *pool, begin string, fn func(context.Context, *Tx) error) error {
+// inTx reserves a connection, begins, runs fn and commits or rolls back; hints go out after the commit. BEGIN and what
+// first queues are one round trip.
+func (d *DB) inTx(ctx context.Context, from *pool, first func(*Tx, *pgx.Batch),
+	fn func(context.Context, *Tx) error) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	reserved, conn, err := from.reserve(ctx)
@@ -156,10 +154,10 @@ func (d *DB) inTx(ctx context.Context, from *pool, begin string, fn func(context
 	defer func() { _ = reserved.Close() }()
 	ctx, over := d.bounded(ctx)
 	defer over()
-	if _, err := conn.Exec(ctx, begin); err != nil {
-		return overdue(ctx, fmt.Errorf("begin: %w", err))
-	}
 	t := d.newTx(ctx, reserved, conn)
+	if err := t.begin(ctx, first); err != nil {
+		return errors.Join(overdue(ctx, err), t.abort(ctx))
+	}
 	if err := fn(ctx, t); err != nil {
 		return errors.Join(overdue(ctx, refusedText(err)), t.abort(ctx))
 	}
@@ -171,6 +169,17 @@ func (d *DB) inTx(ctx context.Context, from *pool, begin string, fn func(context
 		return errors.New("commit: a statement had failed, so that nothing was written")
 	}
 	d.Wake(t.topics...)
+	return nil
+}
+
+// begin opens the transaction and runs what first queues.
+func (t *Tx) begin(ctx context.Context, first func(*Tx, *pgx.Batch)) error {
+	batch := &pgx.Batch{}
+	batch.Queue("BEGIN")
+	first(t, batch)
+	if err := t.conn.SendBatch(ctx, batch).Close(); err != nil {
+		return fmt.Errorf("begin: %w", err)
+	}
 	return nil
 }
 

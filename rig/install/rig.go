@@ -287,7 +287,7 @@ func (r *Rig) registryListener() (net.Listener, error) {
 		}
 		address = free
 	}
-	listener, err := net.Listen("tcp4", address)
+	listener, err := loopback.Listen(address) // one that AddressOn closed may be held a while by a forked process
 	if err != nil {
 		return nil, err
 	}

@@ -18,7 +18,7 @@ import (
 // SmokesOf reads the newest 50 reports of smokes of several artifacts at once, newest first, without their bytes. Those of
 // artifacts on whose owner the caller does not hold artifact.read are left out.
 func (s *Service) SmokesOf(ctx context.Context, artifacts []ids.ID) (map[ids.ID][]*db.ArtifactSmoke, error) {
-	var found []smokeOf
+	var found []owned[*db.ArtifactSmoke]
 	actor, err := s.DB.Read(ctx, tx.Rows(&found, scanSmoke, `SELECT s.id, s.artifact_id, f.tenant_id, s.digest, s.summary,
 		s.passed, s.submitted_by, s.runner_id, s.created_at, f.project_id FROM artifact f
 		JOIN LATERAL (SELECT * FROM artifact_smoke o WHERE o.artifact_id = f.id ORDER BY o.id DESC LIMIT $2) s ON true
@@ -28,25 +28,20 @@ func (s *Service) SmokesOf(ctx context.Context, artifacts []ids.ID) (map[ids.ID]
 	}
 	out := make(map[ids.ID][]*db.ArtifactSmoke, len(artifacts))
 	for _, one := range found {
-		of := objectOf(&db.Artifact{TenantID: one.row.TenantID, ProjectID: one.project})
-		if actor.AllowsOn(authz.ArtifactRead, of) {
+		if actor.AllowsOn(authz.ArtifactRead, one.object()) {
 			out[one.row.ArtifactID] = append(out[one.row.ArtifactID], one.row)
 		}
 	}
 	return out, nil
 }
 
-// smokeOf is a report with the project that published its artifact.
-type smokeOf struct {
-	row     *db.ArtifactSmoke
-	project *ids.ID
-}
-
-func scanSmoke(row pgx.CollectableRow) (smokeOf, error) {
+func scanSmoke(row pgx.CollectableRow) (owned[*db.ArtifactSmoke], error) {
 	x := new(db.ArtifactSmoke)
-	one := smokeOf{row: x}
-	return one, row.Scan((*string)(&x.ID), (*string)(&x.ArtifactID), &x.TenantID, &x.Digest, (*[]byte)(&x.Summary),
+	one := owned[*db.ArtifactSmoke]{row: x}
+	err := row.Scan((*string)(&x.ID), (*string)(&x.ArtifactID), &x.TenantID, &x.Digest, (*[]byte)(&x.Summary),
 		&x.Passed, &x.SubmittedBy, &x.RunnerID, &x.CreatedAt, &one.project)
+	one.tenant = x.TenantID
+	return one, err
 }
 
 // Smoked reads whether artifacts have a smoke of their kind that counts. Key: artifact.read in any scope.

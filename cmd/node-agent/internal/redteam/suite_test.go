@@ -39,7 +39,7 @@ const (
 	nodeIP     = "10.88.0.1"
 	service    = 9000
 	secret     = "the victim's own"
-	testRoots  = "/var/cache/app-platform-tests/roots"
+	testRoots  = "/var/cache/app-platform/member-roots"
 )
 
 var testRoot string
