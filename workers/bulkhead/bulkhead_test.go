@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -64,6 +65,26 @@ func TestCallsThatTakeLongGiveTheirSlotsBackAndFillTheirAdapter(t *testing.T) {
 	room, full := slots.Room()
 	require.Zero(t, room, "the steps go on")
 	require.Empty(t, full.Adapters)
+}
+
+// A call that ends in the moment in which it becomes a long one leaves nothing behind.
+func TestACallThatEndsAsItsSlotIsGivenBackTakesItAgain(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		slots := bulkhead.NewSlots(1, func() {})
+		one := held("a", "x", 0)
+		require.True(t, slots.Take(one))
+		for range 2_000 {
+			timer := time.NewTimer(250*time.Millisecond)
+			done := slots.Calling(one)
+			<-timer.C
+			done()
+			synctest.Wait()
+			room, full := slots.Room()
+			require.Zero(t, room)
+			require.Empty(t, full.Adapters)
+		}
+	})
 }
 
 func TestABreakerLetsOneProbeThroughAtATime(t *testing.T) {

@@ -134,12 +134,18 @@ func (s *Slots) Resume(held *queue.Held) {
 	delete(s.parked, held)
 }
 
-// Calling notes that the operation calls its adapter until the returned function is called. A call that takes long
-// gives the slot back, and counts among those that its adapter lets wait.
+// Calling notes that the operation calls its adapter until the returned function is called, once. A call that takes
+// long gives the slot back, and counts among those that its adapter lets wait.
 func (s *Slots) Calling(held *queue.Held) (done func()) {
-	timer := time.AfterFunc(slowCall, func() { s.park(held, true) })
+	parked := make(chan struct{})
+	timer := time.AfterFunc(slowCall, func() {
+		defer close(parked)
+		s.park(held, true)
+	})
 	return func() {
-		timer.Stop()
+		if !timer.Stop() {
+			<-parked // else it could be parked after it has resumed
+		}
 		s.Resume(held)
 	}
 }
