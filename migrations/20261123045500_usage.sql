@@ -78,7 +78,7 @@ CREATE TRIGGER append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON usage_quaranti
 -- it, and who records from the facts holds it, so that no fact comes before what has been recorded.
 CREATE TABLE usage_source (
   source text PRIMARY KEY,
-  kind text NOT NULL CHECK (kind IN ('CAPACITY', 'APP')),
+  basis text NOT NULL CHECK (basis IN ('CAPACITY', 'APP')),
   tenant_id text NOT NULL,
   project_id text NOT NULL,
   recorded_to timestamptz,                           -- capacity: every second before it is recorded
@@ -88,7 +88,7 @@ CREATE TABLE usage_source (
   last_error text NOT NULL DEFAULT '',
   ended_at timestamptz                               -- nothing comes any more
 );
-CREATE INDEX usage_source_due ON usage_source (kind, due_at) WHERE ended_at IS NULL;
+CREATE INDEX usage_source_due ON usage_source (basis, due_at) WHERE ended_at IS NULL;
 CREATE INDEX usage_source_project ON usage_source (project_id) WHERE ended_at IS NULL;
 
 -- What has happened to an allocation, in order: its states, who lives in it, what is left behind in it.
@@ -149,7 +149,7 @@ CREATE TRIGGER prove_node AFTER UPDATE OF boot_id ON compute_node FOR EACH ROW W
 CREATE FUNCTION platform.hold_source(allocation text, tenant text, project text) RETURNS timestamptz
   LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp AS $$
 BEGIN
-  INSERT INTO usage_source AS s (source, kind, tenant_id, project_id) VALUES (allocation, 'CAPACITY', tenant, project)
+  INSERT INTO usage_source AS s (source, basis, tenant_id, project_id) VALUES (allocation, 'CAPACITY', tenant, project)
     ON CONFLICT (source) DO UPDATE SET due_at = least(s.due_at, excluded.due_at);
   RETURN clock_timestamp();
 END $$;
@@ -212,7 +212,7 @@ REVOKE ALL ON FUNCTION platform.prove_node(), platform.hold_source(text, text, t
   platform.note_orphan() FROM PUBLIC;
 
 -- Capacity that is rented already is metered from now on.
-INSERT INTO usage_source (source, kind, tenant_id, project_id) SELECT a.id, 'CAPACITY', a.tenant_id, a.project_id FROM allocation a WHERE a.released_at IS NULL;
+INSERT INTO usage_source (source, basis, tenant_id, project_id) SELECT a.id, 'CAPACITY', a.tenant_id, a.project_id FROM allocation a WHERE a.released_at IS NULL;
 INSERT INTO allocation_fact (allocation_id, at, kind, tenant_id, project_id, status, node_id, instance_id, sku, region)
   SELECT a.id, now(), 'STATE', a.tenant_id, a.project_id, a.status, a.node_id, a.instance_id, coalesce(nullif(a.sku, ''), n.sku, ''), coalesce(nullif(a.region, ''), n.region, '')
   FROM allocation a LEFT JOIN compute_node n ON n.id = a.node_id WHERE a.released_at IS NULL;

@@ -22,6 +22,7 @@ import (
 	"github.com/gpuaas/app-platform/workers/engine"
 	"github.com/gpuaas/app-platform/workers/feed"
 	"github.com/gpuaas/app-platform/workers/lease"
+	"github.com/gpuaas/app-platform/workers/meter"
 	"github.com/gpuaas/app-platform/workers/parts"
 	"github.com/gpuaas/app-platform/workers/reconcile"
 	"github.com/gpuaas/app-platform/workers/steps"
@@ -54,6 +55,8 @@ type Config struct {
 	Pace parts.Pace
 	// Stats counts what the reconcilers find and mend; nil makes its own.
 	Stats *reconcile.Stats
+	// MeterStats counts what is metered; nil makes its own.
+	MeterStats *meter.Stats
 	// Vault opens the signing secrets of webhooks; nil leaves webhooks to other processes.
 	Vault *custody.Vault
 	// WebhookDial is where webhooks may be sent besides the public Internet, WebhookStats counts what is sent; nil makes
@@ -97,6 +100,10 @@ func Run(ctx context.Context, config Config) error {
 	group.Go(func() error { return runner.Run(ctx) })
 	group.Go(func() error { return feed.New(config.DB, client, process.ID(), config.Log).Run(ctx) })
 	group.Go(func() error { return watcher.Run(ctx) })
+	group.Go(func() error {
+		return meter.New(meter.Config{DB: config.DB, Client: client, Keys: config.Keys, Log: config.Log,
+			Stats: config.MeterStats}).Run(ctx)
+	})
 	err := group.Wait()
 	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)
 	defer cancel()

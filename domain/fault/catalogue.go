@@ -107,6 +107,13 @@ const (
 	ClassDenied            Code = "ISOLATION_DENIED"
 	ProfileDenied          Code = "PROFILE_DENIED"
 	PlatformFinal          Code = "PLATFORM_FINAL"
+	CapacityUnit           Code = "CAPACITY_UNIT"
+	DimensionUnknown       Code = "DIMENSION_UNKNOWN"
+	DimensionRetired       Code = "DIMENSION_RETIRED"
+	UsageQuantity          Code = "USAGE_QUANTITY"
+	UsageInFuture          Code = "USAGE_IN_FUTURE"
+	UsageBeforeInstance    Code = "USAGE_BEFORE_INSTANCE"
+	UsageIDReused          Code = "USAGE_ID_REUSED"
 )
 
 // Entry is a code with what it means.
@@ -244,6 +251,16 @@ var catalogue = []Entry{
 	{ClassDenied, 0, false, "Policy demands another isolation class of members."},
 	{ProfileDenied, 0, false, "Policy does not allow this profile of members."},
 	{PlatformFinal, 0, false, "The platform forbids this for everyone; no overlay can allow it."},
+	{CapacityUnit, 0, false, "The dimension counts capacity, which the platform meters itself: declare it of kind " +
+		"showback, or count something else."},
+	{DimensionUnknown, 0, false, "No manifest that the instance has run declares this usage dimension."},
+	{DimensionRetired, 0, false, "The manifest that the instance ran at that time did not declare this usage dimension " +
+		"any more."},
+	{UsageQuantity, 0, false, "The quantity is not a decimal number in its bounds, or its sign does not fit the record."},
+	{UsageInFuture, 0, false, "The record lies in the future: report usage once it is over."},
+	{UsageBeforeInstance, 0, false, "The record begins before its instance was made."},
+	{UsageIDReused, 0, false, "A record of this id is stored with other content, and stays; derive ids from what is " +
+		"counted, and correct by a record that retracts."},
 }
 
 // Catalogue lists every code with its meaning, in the order of the documentation.

@@ -69,6 +69,7 @@ const (
 	ArtifactPart     Kind = "prt"
 	ArtifactSmoke    Kind = "asm"
 	Runner           Kind = "rnr"
+	QuarantinedUsage Kind = "uqr"
 )
 
 // kindNames is the catalogue of kinds with the word an error message uses for each.
@@ -87,6 +88,7 @@ var kindNames = map[Kind]string{
 	Webhook: "webhook", WebhookDelivery: "webhook delivery",
 	ArtifactSource: "artifact source", SignerKey: "signer key", Evidence: "evidence", Promotion: "promotion",
 	ArtifactPart: "artifact part", Runner: "runner", ArtifactSmoke: "artifact smoke",
+	QuarantinedUsage: "quarantined usage record",
 }
 
 const (

@@ -199,6 +199,10 @@ type UsageDimension struct {
 	Name string `json:"name"`
 	// Unit is the unit of a record's quantity.
 	Unit string `json:"unit"`
+	// Kind is "app", which is also what is meant without it, or "showback": shown, and priced nowhere.
+	Kind string `json:"kind,omitempty"`
+	// Description is for people, at most 200 characters.
+	Description string `json:"description,omitempty"`
 }
 
 // Component finds a component by its key.

@@ -2,9 +2,11 @@ package adapterclient
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/gpuaas/app-platform/sdk/adapter"
@@ -133,6 +135,30 @@ func (c *Client) Observe(ctx context.Context, target Target, instance, platformT
 	if err == nil && (out.InstanceID != instance || !out.Health.Valid()) {
 		err = &Error{Kind: Invalid, Target: target, Status: http.StatusOK,
 			Err: fmt.Errorf("the observation is not one of this instance, or its health is unknown to the contract")}
+	}
+	return out, err
+}
+
+// maxUsageCursor is the longest cursor of usage, in bytes: the longest that the kit takes back.
+const maxUsageCursor = 200
+
+// UsagePage is a page of metered usage, with its records as they came: one that cannot be read stops no other.
+type UsagePage struct {
+	Cursor  string            `json:"cursor"`
+	Records []json.RawMessage `json:"records"`
+}
+
+// Usage reads an instance's metered usage after a cursor; platformToken is for the adapter's own calls.
+func (c *Client) Usage(ctx context.Context, target Target, instance, cursor, platformToken string,
+	trace Trace) (*UsagePage, error) {
+	out := &UsagePage{}
+	_, err := c.do(ctx, target, call{
+		method: http.MethodGet, path: adapter.UsagePath(instance, cursor), platformToken: platformToken, trace: trace,
+	}, out)
+	if err == nil && (len(out.Records) > adapter.MaxUsageRecords || len(out.Cursor) > maxUsageCursor ||
+		strings.ContainsRune(out.Cursor, 0) || len(out.Records) > 0 && (out.Cursor == cursor || out.Cursor == "")) {
+		err = &Error{Kind: Invalid, Target: target, Status: http.StatusOK, Err: fmt.Errorf("a page of usage has more than %d "+
+			"records, or records without a cursor that stands behind them", adapter.MaxUsageRecords)}
 	}
 	return out, err
 }

@@ -58,6 +58,11 @@ func (t *Tx) SendBatch(ctx context.Context, batch *pgx.Batch) pgx.BatchResults {
 	return t.conn.SendBatch(ctx, batch)
 }
 
+// CopyFrom writes rows into a table by COPY.
+func (t *Tx) CopyFrom(ctx context.Context, table string, columns []string, rows pgx.CopyFromSource) (int64, error) {
+	return t.conn.CopyFrom(ctx, pgx.Identifier{table}, columns, rows)
+}
+
 // Wake hints at topics once the transaction has committed.
 func (t *Tx) Wake(topics ...string) { t.topics = append(t.topics, topics...) }
 

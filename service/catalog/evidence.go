@@ -55,7 +55,7 @@ type reportEvidence struct {
 
 // prove gathers everything that staging asks for. The artifacts have been looked at.
 func prove(ctx context.Context, t *tx.Tx, row *db.Manifest, smoke *ids.ID) (json.RawMessage, error) {
-	parsed, err := manifest.Parse(row.Document)
+	parsed, err := manifest.New(row.Document)
 	if err != nil {
 		return nil, err
 	}

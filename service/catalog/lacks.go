@@ -127,7 +127,7 @@ func (x *standing) lacks() []fault.Reason {
 
 // lacksEvidence is what a draft lacks to be staged, its artifacts aside.
 func (x *standing) lacksEvidence() (reasons []fault.Reason) {
-	parsed, err := manifest.Parse(x.row.Document)
+	parsed, err := manifest.New(x.row.Document)
 	if err != nil {
 		return fault.From(err).Reasons
 	}

@@ -44,7 +44,7 @@ func publish(ctx context.Context, t *tx.Tx, in PublishManifestInput) (*db.Manife
 	if !t.Actor.AllowsAnywhere(authz.ManifestPublish) {
 		return nil, audit.Require(t, publishing, authz.ManifestPublish, authz.Object{}, "")
 	}
-	parsed, err := manifest.Parse(in.Document)
+	parsed, err := manifest.New(in.Document)
 	if err != nil {
 		return nil, inDocument(err)
 	}
@@ -121,7 +121,7 @@ func canonical(document []byte) ([]byte, error) {
 // LintManifest says what would keep a document from being published; nothing is stored and an
 // empty answer means that it may. Key: manifest.read in any scope.
 func (s *Service) LintManifest(ctx context.Context, document json.RawMessage) ([]fault.Reason, error) {
-	parsed, parseErr := manifest.Parse(document)
+	parsed, parseErr := manifest.New(document)
 	var found *world
 	var queries []tx.Query
 	if parseErr == nil {

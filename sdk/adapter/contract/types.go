@@ -81,6 +81,11 @@ type UsageDimension struct {
 	Name string `json:"name"`
 	// Unit is the unit of a record's quantity, such as "second" or "token".
 	Unit string `json:"unit"`
+	// Kind is "app", which is also what is meant without it, or "showback": shown, and priced nowhere. What counts
+	// capacity, such as GPU-seconds, is metered by the platform itself, and can only be showback.
+	Kind string `json:"kind,omitempty"`
+	// Description is for people, at most 200 characters.
+	Description string `json:"description,omitempty"`
 }
 
 // Dispatch asks the adapter to carry out one operation: the body of PUT /v1/operations/{id}.

@@ -11,7 +11,8 @@ type UsagePage struct {
 }
 
 // UsageRecord is one metered quantity over one stretch of time. Its id is unique for ever, so
-// that counting it twice is impossible.
+// that counting it twice is impossible: it is derived from what is counted, never from the sending. A record
+// that was sent never changes; what was wrong is taken back by a record that retracts it.
 type UsageRecord struct {
 	// ID is unique within the adapter.
 	ID string `json:"id"`
@@ -23,4 +24,12 @@ type UsageRecord struct {
 	From time.Time `json:"from"`
 	// To is when the stretch ends.
 	To time.Time `json:"to"`
+	// MemberID is the member that it is about; empty for the whole instance.
+	MemberID string `json:"memberId,omitempty"`
+	// Session is what a price per started minute is rounded over, such as a job's id; empty for the member, or for the
+	// instance.
+	Session string `json:"session,omitempty"`
+	// Retracts is the id of a record of the same dimension that this one takes back, by a quantity below zero; empty for
+	// none.
+	Retracts string `json:"retracts,omitempty"`
 }
