@@ -122,6 +122,10 @@ func (r *mutationResolver) UpgradeInstance(ctx context.Context, input instance.U
 	return instancePayload(r.Resolver.Instances.Upgrade(ctx, input))
 }
 
+func (r *mutationResolver) SetRepairPolicy(ctx context.Context, input instance.RepairInput) (*instance.View, error) {
+	return r.Resolver.Instances.SetRepair(ctx, input)
+}
+
 func (r *mutationResolver) RollbackInstance(ctx context.Context, input instance.RollbackInput) (*model.InstancePayload, error) {
 	return instancePayload(r.Resolver.Instances.Rollback(ctx, input))
 }

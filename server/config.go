@@ -64,6 +64,7 @@ type Config struct {
 	Origins         []string
 	Connections     int
 	StopTimeout     time.Duration
+	NodeGrace       time.Duration
 	LogLevel        string
 	// OIDC is the identity provider that people log in at.
 	OIDC OIDCConfig
@@ -77,7 +78,7 @@ type Config struct {
 func Defaults() *Config {
 	return &Config{
 		DatabaseURL: os.Getenv("DATABASE_URL"), KeysDir: "keys", Roles: []string{"api", "worker"},
-		Connections: 16, StopTimeout: 10 * time.Second, LogLevel: "info", KeyLife: 365 * 24 * time.Hour,
+		Connections: 16, StopTimeout: 10 * time.Second, NodeGrace: 5 * time.Minute, LogLevel: "info", KeyLife: 365 * 24 * time.Hour,
 	}
 }
 
@@ -132,6 +133,8 @@ func (c *Config) Bind(flags *pflag.FlagSet) {
 	flags.StringVar(&c.MemberRanges, "member-ranges", "",
 		"pool of the further ranges that manifests declare, beside the other (default 100.96.0.0/11 in a new database)")
 	flags.IntVar(&c.Connections, "db-connections", c.Connections, "database connections of each login role")
+	flags.DurationVar(&c.NodeGrace, "node-grace", c.NodeGrace,
+		"how long the members of a node that is not heard may come back before they are lost, at least 30s")
 	flags.DurationVar(&c.StopTimeout, "stop-timeout", c.StopTimeout,
 		"how long requests under way may take when the server stops")
 	c.Edge.bind(flags)

@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/url"
 	"strings"
+	"time"
 
 	"github.com/gpuaas/app-platform/domain/fault"
 	"github.com/gpuaas/app-platform/graph"
@@ -97,6 +98,10 @@ func (p *platform) resolver(ctx context.Context, sentinel *live.Sentinel, feeds 
 	}, nil
 }
 
+// leastNodeGrace is the shortest time for which a silent node's members may come back: an agent that is restarted is back
+// within it.
+const leastNodeGrace = 30 * time.Second
+
 // work carries out operations until ctx ends.
 func (p *platform) work(ctx context.Context) error {
 	policy, err := dial.ParsePolicy(strings.Join(p.config.AdapterHosts, ","))
@@ -109,7 +114,7 @@ func (p *platform) work(ctx context.Context) error {
 	}
 	return workers.Run(ctx, workers.Config{
 		DB: p.db, Hub: p.hub, Keys: p.ring, Dial: policy, Trust: p.trust, PlatformURL: p.config.GraphQLURL, Log: p.log,
-		Stats: &p.found,
+		Stats: &p.found, NodeGrace: max(p.config.NodeGrace, leastNodeGrace),
 		Vault: p.vault, WebhookDial: hooks, WebhookStats: &p.sent,
 	})
 }

@@ -57,6 +57,8 @@ type Config struct {
 	Stats *reconcile.Stats
 	// MeterStats counts what is metered; nil makes its own.
 	MeterStats *meter.Stats
+	// NodeGrace is how long a silent node's members may come back before they are lost; 0 is 5 minutes.
+	NodeGrace time.Duration
 	// Vault opens the signing secrets of webhooks; nil leaves webhooks to other processes.
 	Vault *custody.Vault
 	// WebhookDial is where webhooks may be sent besides the public Internet, WebhookStats counts what is sent; nil makes
@@ -84,7 +86,7 @@ func Run(ctx context.Context, config Config) error {
 		return err
 	}
 	watcher := reconcile.New(reconcile.Config{DB: config.DB, Hub: config.Hub, Client: client, Keys: config.Keys,
-		Log: config.Log, Stats: config.Stats})
+		Log: config.Log, Stats: config.Stats, NodeGrace: config.NodeGrace})
 	var hooks *webhook.Worker
 	if config.Vault != nil {
 		var err error

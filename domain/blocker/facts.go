@@ -104,6 +104,7 @@ type Instance struct {
 	Failure       string    // why it is FAILED
 	FailureOwner  string
 	FailedAt      time.Time
+	RepairStopped string // why the platform's repair has stopped; empty while it has not
 	Drift         []Drift
 	AppSlug       string
 	AppVersion    string
@@ -163,6 +164,7 @@ type Adapter struct {
 type Member struct {
 	ID         ids.ID
 	Name       string // component and number
+	Reason     string // what is said of its health; empty for nothing
 	Status     lifecycle.MemberStatus
 	Allocation *ids.ID
 	Changed    time.Time

@@ -18,10 +18,26 @@ func memberFailed(f *Facts) []finding {
 	for _, member := range f.Members {
 		if member.Status == lifecycle.MemberFailed {
 			found = append(found, finding{subject: string(member.ID), since: member.Changed,
-				words: []string{"member", member.Name}})
+				words: []string{"member", member.Name, "reason", after(": ", member.Reason)}})
 		}
 	}
 	return found
+}
+
+// after joins a text to a sentence; empty when there is none.
+func after(mark, text string) string {
+	if text == "" {
+		return ""
+	}
+	return mark + text
+}
+
+func repairStopped(f *Facts) []finding {
+	in := f.Instance
+	if in == nil || in.RepairStopped == "" || in.Status != lifecycle.InstanceRunning {
+		return nil
+	}
+	return []finding{{subject: string(in.ID), since: in.HealthSince, words: []string{"reason", in.RepairStopped}}}
 }
 
 // operationFailed is left out of an instance that is lost: that says so itself, and a launch is not
@@ -38,7 +54,15 @@ func operationFailed(f *Facts) []finding {
 	}
 	return []finding{{subject: string(in.Last.ID), since: in.Last.Ended, owner: owner,
 		words: []string{"operation", string(in.Last.ID), "kind", words(in.Last.Kind), "reason",
-			in.Last.Code + ": " + in.Last.Message}}}
+			in.Last.Code + ": " + in.Last.Message, "way", byForce(in.Last.Kind)}}}
+}
+
+// byForce names the way out of an operation that keeps failing, where its kind has one.
+func byForce(kind lifecycle.OperationKind) string {
+	if !kind.Effects().Forcible {
+		return ""
+	}
+	return "; requested again with force, it goes on without what does not answer or refuses, and lists what it could not prove"
 }
 
 func orphanLeft(f *Facts) []finding {
@@ -93,12 +117,15 @@ func unhealthy(f *Facts) []finding {
 	if in == nil || in.Status != lifecycle.InstanceRunning || in.Health == lifecycle.HealthHealthy || !in.Observed {
 		return nil
 	}
-	reason := ""
-	if in.HealthMessage != "" {
-		reason = ": " + in.HealthMessage
+	found := finding{subject: string(in.ID), since: in.HealthSince, key: family + "member.replace"}
+	way := "when it does not clear by itself, replace the members that are not well: replaceMember, after planReplaceMember"
+	for _, member := range f.Members {
+		if member.Status == lifecycle.MemberFailed {
+			found.key, way = "", "bring back what is lost: recoverMember, or replaceMember after planReplaceMember"
+		}
 	}
-	return []finding{{subject: string(in.ID), since: in.HealthSince,
-		words: []string{"health", words(in.Health), "reason", reason}}}
+	found.words = []string{"health", words(in.Health), "reason", after(": ", in.HealthMessage), "way", way}
+	return []finding{found}
 }
 
 func entitlementEnded(f *Facts) []finding {

@@ -63,11 +63,33 @@ func TestTheHealthOfAnInstanceHasItsReason(t *testing.T) {
 	t.Parallel()
 	f := alone()
 	f.Instance.Health, f.Instance.Observed, f.Instance.HealthSince = lifecycle.HealthUnhealthy, true, ago(time.Minute)
-	require.Equal(t, finding{subject: "ins_1", since: ago(time.Minute),
-		words: []string{"health", "unhealthy", "reason", ""}},
-		only(t, unhealthy(f)))
+	found := only(t, unhealthy(f))
+	require.Equal(t, "ins_1", found.subject)
+	require.Equal(t, ago(time.Minute), found.since)
+	require.Equal(t, []string{"health", "unhealthy", "reason", "", "way"}, found.words[:5])
+	require.Contains(t, found.words[5], "planReplaceMember")
+	require.Equal(t, "<family>.member.replace", found.key)
 	f.Instance.HealthMessage = "no quorum"
 	require.Equal(t, ": no quorum", only(t, unhealthy(f)).words[3])
+	f.Members = []Member{{ID: "mem_1", Status: lifecycle.MemberFailed}}
+	require.Empty(t, only(t, unhealthy(f)).key, "the rule's: a lost member is recovered")
+	require.Contains(t, only(t, unhealthy(f)).words[5], "recoverMember")
+}
+
+func TestARepairThatHasStoppedIsToldWhileTheInstanceRuns(t *testing.T) {
+	t.Parallel()
+	stopped := func() *Facts {
+		f := alone()
+		f.Instance.RepairStopped, f.Instance.HealthSince = "the budget is spent", ago(time.Minute)
+		return f
+	}
+	judged(t, repairStopped, stopped,
+		change{"stopped", func(*Facts) {}, true},
+		change{"no instance", func(f *Facts) { f.Instance = nil }, false},
+		change{"it goes on", func(f *Facts) { f.Instance.RepairStopped = "" }, false},
+		change{"the instance stops", func(f *Facts) { f.Instance.Status = lifecycle.InstanceStopping }, false})
+	require.Equal(t, finding{subject: "ins_1", since: ago(time.Minute), words: []string{"reason", "the budget is spent"}},
+		only(t, repairStopped(stopped())))
 }
 
 func TestDriftIsOfItsMemberOrOfTheInstance(t *testing.T) {
@@ -97,7 +119,10 @@ func TestAFailedOperationIsToldUnlessTheInstanceSaysSoItself(t *testing.T) {
 		change{"it was the launch", func(f *Facts) { f.Instance.Last.Kind = lifecycle.InstanceCreate }, false})
 	require.Equal(t, finding{subject: "op_9", since: ago(time.Minute), owner: OwnerUser,
 		words: []string{"operation", "op_9", "kind", "members add", "reason",
-			"TIMEOUT: too late"}}, only(t, operationFailed(failed())))
+			"TIMEOUT: too late", "way", ""}}, only(t, operationFailed(failed())))
+	stuck := failed()
+	stuck.Instance.Last.Kind = lifecycle.InstanceDecommission
+	require.Contains(t, only(t, operationFailed(stuck)).words[7], "force")
 }
 
 func TestAnOrphanSaysWhatItIsAndWhoOwnsIt(t *testing.T) {

@@ -1,6 +1,7 @@
 package blocker
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"time"
@@ -57,6 +58,7 @@ type finding struct {
 	since   time.Time
 	next    *time.Time
 	owner   string // where the rule has none
+	key     string // where it is not the rule's
 	words   []string
 }
 
@@ -132,7 +134,7 @@ func (r Rule) blocker(f *Facts, found finding) *Blocker {
 	}
 	return &Blocker{
 		Code: r.Code, Message: strings.NewReplacer(pairs...).Replace(r.Message), Owner: owner, Subject: found.subject,
-		Since: found.since, NextRetryAt: found.next, PermissionKey: f.key(r.Key),
+		Since: found.since, NextRetryAt: found.next, PermissionKey: f.key(cmp.Or(found.key, r.Key)),
 	}
 }
 

@@ -15,6 +15,7 @@ const (
 	EventInstanceHealthy        EventType = "apps.instance.healthy"
 	EventInstanceDegraded       EventType = "apps.instance.degraded"
 	EventInstanceUnhealthy      EventType = "apps.instance.unhealthy"
+	EventInstanceRepairStopped  EventType = "apps.instance.repair_stopped"
 	EventInstanceUpgraded       EventType = "apps.instance.upgraded"
 	EventInstanceRolledBack     EventType = "apps.instance.rolled_back"
 	EventMemberAdded            EventType = "apps.instance.member_added"
@@ -23,6 +24,7 @@ const (
 	EventMemberFailed           EventType = "apps.instance.member_failed"
 	EventMemberChanged          EventType = "apps.instance.member_changed"
 	EventMemberOutOfMemory      EventType = "apps.instance.member_out_of_memory"
+	EventMemberRestarted        EventType = "apps.instance.member_restarted"
 	EventActionInvoked          EventType = "apps.instance.action_invoked"
 	EventControlPlaneOffered    EventType = "apps.instance.control_plane_offered"
 	EventControlPlaneAttached   EventType = "apps.instance.control_plane_attached"
@@ -53,9 +55,9 @@ const (
 var eventTypes = []EventType{
 	EventInstanceRequested, EventInstanceRunning, EventInstanceFailed, EventInstanceDeleting, EventInstanceDeleted,
 	EventInstanceStarting, EventInstanceStartCompleted, EventInstanceHealthy, EventInstanceDegraded,
-	EventInstanceUnhealthy, EventInstanceUpgraded, EventInstanceRolledBack,
+	EventInstanceUnhealthy, EventInstanceRepairStopped, EventInstanceUpgraded, EventInstanceRolledBack,
 	EventMemberAdded, EventMemberDrained, EventMemberRemoved, EventMemberFailed, EventMemberChanged,
-	EventMemberOutOfMemory,
+	EventMemberOutOfMemory, EventMemberRestarted,
 	EventActionInvoked,
 	EventControlPlaneOffered, EventControlPlaneAttached, EventControlPlaneDeclined, EventControlPlaneWithdrawn,
 	EventControlPlaneDetached,

@@ -44,6 +44,9 @@ func (Instance) Fields() []ent.Field {
 		field.String("control_plane_scope").SchemaType(text).Default("PROJECT"),
 		field.String("runtime_backend").SchemaType(text).Comment("the adapter's name"),
 		field.Bool("smoke").Default(false),
+		jsonb("repair", "policy of repair; null for the default"),
+		str("repair_stopped", "why its repair has stopped; empty while it has not"),
+		instant("unserved_at", "since when it has fewer members in service than its manifest demands"),
 		str("failure_code", "why it failed"),
 		str("failure_message", "why it failed, for a person"),
 		str("failure_owner", "who can mend it"),
@@ -99,6 +102,10 @@ func (Member) Fields() []ent.Field {
 		str("correlation_id", "of that operation"),
 		jsonb("adapter_detail", "the adapter's own detail"),
 		jsonb("labels", "labels, by name"),
+		field.Enum("failure").GoType(lifecycle.MemberFailure("")).Optional().Nillable().
+			Comment("why it was lost in service; null when it was not, or since it has come back"),
+		instant("failed_at", "when that was found"),
+		field.Int("restarts").Default(0).Comment("how often its supervised processes were restarted since it joined"),
 		created(),
 		field.Time("updated_at").Default(now),
 	}

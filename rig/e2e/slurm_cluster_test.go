@@ -97,6 +97,20 @@ func (k *clusterUnderTest) workers() map[string]gql.Member {
 	return list
 }
 
+// controller is the member of the controller component.
+func (k *clusterUnderTest) controller() gql.Member {
+	k.t.Helper()
+	page, err := gql.ListMembers(k.ctx, k.c, k.instance, 50, "")
+	require.NoError(k.t, err)
+	for _, edge := range page.Instance.Members.Edges {
+		if edge.Node.ComponentKey == "controller" {
+			return edge.Node
+		}
+	}
+	k.t.Fatal("the cluster has no controller")
+	return gql.Member{}
+}
+
 func (k *clusterUnderTest) succeeds(operation gql.Operation) *gql.OperationDetail {
 	k.t.Helper()
 	return succeeds(k.t, k.ctx, k.c, operation.Id)

@@ -26,6 +26,7 @@ func TestARealClusterOverSeveralNodesLosesNoJob(t *testing.T) {
 	k.grows(rentNode(t, ctx, c), rentNode(t, ctx, c))
 	k.drainsWithAJob()
 	k.isUpgradedAndRolledBack()
+	k.getsItsControllerBack()
 	k.replacesADeadDaemon()
 	k.replacesADeadNode(rentNode(t, ctx, c))
 	k.shrinks()
@@ -164,6 +165,45 @@ func (k *clusterUnderTest) isUpgradedAndRolledBack() {
 	require.NoError(k.t, err)
 	require.Equal(k.t, before.AppVersion, found.Instance.AppVersion)
 	require.JSONEq(k.t, string(before.Config), string(found.Instance.Config))
+}
+
+// killInit ends a member's init, and with it all that runs in the member.
+func (k *clusterUnderTest) killInit(member gql.Member) {
+	k.t.Helper()
+	_, err := k.node(member).Exec(k.ctx, "/bin/sh", "-c", `for dir in /proc/[0-9]*; do
+    tr '\0' '\n' < $dir/environ 2> /dev/null | grep -q "^GPUAAS_MEMBER_ID=`+member.Id+`$" || continue
+    for at in /proc/[0-9]*; do
+        test "$(readlink $at/ns/pid)" = "$(readlink $dir/ns/pid)" || continue
+        test "$(awk '/^NSpid/ { print $NF }' $at/status)" = 1 || continue
+        kill -9 "${at#/proc/}" && exit 0
+    done
+done; exit 1`)
+	require.NoError(k.t, err)
+}
+
+// getsItsControllerBack kills the init of the controller's member: it fails within 30 s, the instance runs on as
+// UNHEALTHY and says what brings it back, and a recovery has queue and accounts as they were.
+func (k *clusterUnderTest) getsItsControllerBack() {
+	k.t.Helper()
+	controller := k.controller()
+	k.killInit(controller)
+	killed := time.Now()
+	require.Eventually(k.t, func() bool { return k.controller().Status == gql.MemberStatusFailed }, 30*time.Second,
+		100*time.Millisecond)
+	failed := k.controller()
+	require.Equal(k.t, gql.MemberFailureInitGone, *failed.Failure)
+	require.Less(k.t, failed.FailedAt.Sub(killed), 30*time.Second)
+	found, err := gql.GetInstance(k.ctx, k.c, k.instance)
+	require.NoError(k.t, err)
+	require.Equal(k.t, gql.InstanceStatusRunning, found.Instance.Status)
+	require.Equal(k.t, gql.HealthUnhealthy, found.Instance.Health)
+	recovered, err := gql.RecoverMember(k.ctx, k.c, gql.MemberInput{MemberId: controller.Id, DeadlineSeconds: 120,
+		IdempotencyKey: client.NewKey()})
+	require.NoError(k.t, err)
+	k.succeeds(recovered.RecoverMember.Operation)
+	require.Equal(k.t, gql.MemberStatusActive, k.controller().Status)
+	k.untouched()
+	k.isAccountedFor()
 }
 
 // killSlurmd ends every slurmd on a node for good: what its members see as the program is deleted.

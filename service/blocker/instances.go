@@ -26,7 +26,7 @@ const instancesSQL = `SELECT i.id, i.permission_family, i.runtime_backend, i.sta
 		coalesce(e.occurred_at, i.observed_at, i.created_at), i.failure_code, i.failure_message, i.failure_owner, i.drift, i.app_slug,
 		i.app_version, coalesce(m.stage, ''), r.ended, i.created_at, i.updated_at,
 		l.id, l.kind, l.state, l.error_code, l.error_message, l.error_owner, l.ended_at, l.error_retryable,
-		CASE WHEN $2 THEN platform.names_inspections(m.document) END
+		CASE WHEN $2 THEN platform.names_inspections(m.document) END, i.repair_stopped
 	FROM instance i
 	LEFT JOIN manifest m ON m.id = i.manifest_id
 	LEFT JOIN operation l ON l.id = i.last_operation_id
@@ -54,7 +54,8 @@ func (r *reading) addInstance(rows pgx.Rows) error {
 	err := rows.Scan(&in.ID, &in.family, &in.adapter, &in.Status, &in.Health, &in.HealthMessage, &in.Observed,
 		&in.HealthSince, &code, &message, &in.FailureOwner, &drift, &in.AppSlug,
 		&in.AppVersion, &in.ManifestStage, &in.EntitlementEnded, &in.Created, &updated,
-		&lastID, &last.kind, &last.state, &last.code, &last.message, &last.owner, &last.ended, &last.retryable, &inspects)
+		&lastID, &last.kind, &last.state, &last.code, &last.message, &last.owner, &last.ended, &last.retryable, &inspects,
+		&in.RepairStopped)
 	if err != nil {
 		return err
 	}
@@ -117,7 +118,7 @@ func (r *reading) ofOperations(in *instanceRow) []*blocker.Facts {
 }
 
 // membersSQL reads the members that are not well, or whose node or allocation is not.
-var membersSQL = `SELECT m.instance_id, m.id, m.component_key, m.ordinal, m.status, m.allocation_id, m.updated_at,
+var membersSQL = `SELECT m.instance_id, m.id, m.component_key, m.ordinal, m.status, m.health_message, m.allocation_id, m.updated_at,
 		n.id, n.name, n.status, coalesce(n.last_seen_at, n.created_at), n.walls
 	FROM member m LEFT JOIN compute_node n ON n.id = m.node_id LEFT JOIN allocation a ON a.id = m.allocation_id
 	WHERE m.instance_id IN ({instances}) AND m.status <> 'REMOVED' AND (m.status = 'FAILED' OR n.status <> 'ONLINE'
@@ -134,7 +135,7 @@ func (r *reading) addMember(rows pgx.Rows) error {
 		seen             *time.Time
 		walls            *isolation.Walls
 	}
-	if err := rows.Scan(&of, &m.ID, &key, &ordinal, &m.Status, &m.Allocation, &m.Changed, &node.id, &node.name,
+	if err := rows.Scan(&of, &m.ID, &key, &ordinal, &m.Status, &m.Reason, &m.Allocation, &m.Changed, &node.id, &node.name,
 		&node.status, &node.seen,
 		&node.walls); err != nil {
 		return err

@@ -39,6 +39,9 @@ type Request struct {
 	Version              string          // empty for the present one
 	Config               json.RawMessage // nil for the present one
 	Generation           *int            // nil for the one before
+	// HourlyLimitMicros is the most that the capacity placed for it may cost an hour, in millionths of the price list's
+	// currency; nil for no bound.
+	HourlyLimitMicros *int
 	// Conditions are how long it may take, and what happens then.
 	Conditions Conditions
 	// Asked is what only the change itself takes, not its plan.

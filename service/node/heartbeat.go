@@ -27,6 +27,10 @@ type HeartbeatInput struct {
 	Inventory            *Inventory // nil when nothing changed
 	// MemoryKills are counts that the platform may not know yet.
 	MemoryKills []MemoryKills
+	// MemberFindings are members that were lost, for as long as they are.
+	MemberFindings []MemberFinding
+	// ProcessRestarts are counts that the platform may not know yet.
+	ProcessRestarts []ProcessRestarts
 }
 
 const (
@@ -47,6 +51,8 @@ func (s *Service) Heartbeat(ctx context.Context, in HeartbeatInput) (*db.Compute
 		in.Inventory.check(wrong, "input.inventory")
 	}
 	checkKills(wrong, in.MemoryKills)
+	checkFindings(wrong, in.MemberFindings)
+	checkRestarts(wrong, in.ProcessRestarts)
 	if err := wrong.Err(); err != nil {
 		return nil, err
 	}
@@ -78,9 +84,21 @@ func (s *Service) Heartbeat(ctx context.Context, in HeartbeatInput) (*db.Compute
 		return nil
 	})
 	if err == nil {
-		err = s.tellKills(ctx, agent, in.MemoryKills)
+		err = s.tell(ctx, agent, in)
 	}
 	return out, err
+}
+
+// tell appends what is new of a node's report to the instances' timelines, each in a transaction of its own: the node
+// itself writes no timeline.
+func (s *Service) tell(ctx context.Context, agent *authz.Actor, in HeartbeatInput) error {
+	if err := s.tellKills(ctx, agent, in.MemoryKills); err != nil {
+		return err
+	}
+	if err := s.tellRestarts(ctx, agent, in.ProcessRestarts); err != nil {
+		return err
+	}
+	return s.fail(ctx, agent, in.MemberFindings)
 }
 
 // one reads at most one node; nil when there is none.

@@ -37,8 +37,7 @@ func checkKills(in *check.Input, kills []MemoryKills) {
 	}
 }
 
-// tellKills appends what is new of a node's report to the instances' timelines, each in a transaction of its own: the
-// node itself writes no timeline. The same report again adds nothing.
+// tellKills tells of kills that are new. The same report again adds nothing.
 func (s *Service) tellKills(ctx context.Context, agent *authz.Actor, kills []MemoryKills) error {
 	for _, one := range kills {
 		err := s.DB.As(ctx, agent, func(ctx context.Context, t *tx.Tx) error { return one.tell(ctx, t) })

@@ -173,7 +173,7 @@ func instanceUnhealthy(l *lab) injected {
 	l.observes(adapter.Observation{Health: adapter.Unhealthy, Message: "the controller has no quorum"})
 	l.work()
 	return injected{instance: instance, code: "INSTANCE_UNHEALTHY", owner: "adapter", subject: subject(instance.ID),
-		message: "unhealthy: the controller has no quorum"}
+		key: "apps.member.replace", message: "unhealthy: the controller has no quorum"}
 }
 
 func entitlementRevoked(l *lab) injected {

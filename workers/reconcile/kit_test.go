@@ -205,10 +205,14 @@ func (l *lab) work() (stop func()) {
 }
 
 // reconcile starts a reconciler without any worker.
-func (l *lab) reconcile() (*reconcile.Reconciler, func()) {
+func (l *lab) reconcile() (*reconcile.Reconciler, func()) { return l.damped(time.Millisecond) }
+
+// damped starts a reconciler that looks again at what got worse after confirm.
+func (l *lab) damped(confirm time.Duration) (*reconcile.Reconciler, func()) {
 	client := adapterclient.New(l.Ring, dial.Loopback())
 	l.Cleanup(client.Close)
-	r := reconcile.New(reconcile.Config{DB: l.DB, Hub: l.Hub, Client: client, Keys: l.Ring, Log: l.log})
+	r := reconcile.New(reconcile.Config{DB: l.DB, Hub: l.Hub, Client: client, Keys: l.Ring, Log: l.log,
+		Confirm: confirm, NodeGrace: time.Hour})
 	return r, l.background(r.Run)
 }
 

@@ -14,6 +14,7 @@ import (
 	dbinstance "github.com/gpuaas/app-platform/ent/generated/db/instance"
 	"github.com/gpuaas/app-platform/internal/tx"
 	"github.com/gpuaas/app-platform/service/ledger/event"
+	"github.com/gpuaas/app-platform/service/ledger/health"
 	"github.com/gpuaas/app-platform/service/ledger/operation"
 	"github.com/gpuaas/app-platform/service/ledger/queue"
 )
@@ -140,7 +141,10 @@ func tellInstance(ctx context.Context, t *tx.Tx, id ids.ID, node named, back boo
 	if err := operation.RecountRoles(ctx, t, id); err != nil {
 		return err
 	}
-	return event.Append(ctx, t, instance, drafts...)
+	if err := event.Append(ctx, t, instance, drafts...); err != nil || instance.Status != lifecycle.InstanceRunning {
+		return err
+	}
+	return health.Settle(ctx, t, instance)
 }
 
 // tellMembers makes the members' health UNKNOWN while their node is silent. When it is back, it is the

@@ -2,8 +2,6 @@ package reconcile
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -20,6 +18,7 @@ import (
 	"github.com/gpuaas/app-platform/internal/tx"
 	"github.com/gpuaas/app-platform/sdk/adapter"
 	"github.com/gpuaas/app-platform/service/ledger/event"
+	wellbeing "github.com/gpuaas/app-platform/service/ledger/health"
 	"github.com/gpuaas/app-platform/service/ledger/operation"
 )
 
@@ -223,7 +222,7 @@ func (r *Reconciler) ask(ctx context.Context, one polled) (adapter.Observation, 
 
 // store keeps what the adapter sees, and tells the timeline what changed.
 func (r *Reconciler) store(ctx context.Context, one polled, seen observation) error {
-	health, err := lifecycle.FromWire[lifecycle.Health](string(seen.Health))
+	said, err := lifecycle.FromWire[lifecycle.Health](string(seen.Health))
 	if err != nil {
 		return err
 	}
@@ -235,109 +234,54 @@ func (r *Reconciler) store(ctx context.Context, one polled, seen observation) er
 		if instance.Status != lifecycle.InstanceRunning {
 			return nil
 		}
-		events, err := storeMembers(ctx, t, instance, seen.Members)
-		if err != nil {
-			return err
-		}
-		drifted := false
 		if seen.answered {
-			r.Stats.Observed.Add(1)
-			if drifted, err = storeDrift(ctx, t, instance, seen); err != nil {
+			if err := r.compare(ctx, t, instance, seen); err != nil {
 				return err
 			}
 		}
-		told, err := storeHealth(ctx, t, instance, health, clip(seen.Message))
-		if err != nil {
+		taken, err := r.confirmed(ctx, t, instance, seen, said)
+		if err != nil || !taken {
 			return err
 		}
-		if told != nil {
-			events = append(events, *told)
+		if seen.Lost != nil {
+			return wellbeing.End(ctx, t, instance, wellbeing.LostForGood(seen.Lost))
 		}
-		if drifted {
-			t.Wake(event.InstanceTopic(instance.ID), event.ProjectTopic(instance.ProjectID))
-		}
-		return event.Append(ctx, t, instance, events...)
+		return take(ctx, t, instance, seen, said)
 	})
 }
 
-// storeHealth keeps the health of the whole; it answers what to tell, nil while it is as it was.
-func storeHealth(ctx context.Context, t *tx.Tx, instance *db.Instance, health lifecycle.Health, message string) (*event.Draft, error) {
-	if health == instance.Health && message == instance.HealthMessage {
-		return nil, nil
+// compare keeps the differences between what is seen and what is meant.
+func (r *Reconciler) compare(ctx context.Context, t *tx.Tx, instance *db.Instance, seen observation) error {
+	r.Stats.Observed.Add(1)
+	drifted, err := storeDrift(ctx, t, instance, seen)
+	if err == nil && drifted {
+		t.Wake(event.InstanceTopic(instance.ID), event.ProjectTopic(instance.ProjectID))
 	}
-	if _, err := t.Exec(ctx, `UPDATE instance SET health = $2, health_message = $3 WHERE id = $1`, instance.ID, health, message); err != nil {
-		return nil, fmt.Errorf("store the health of %s: %w", instance.ID, err)
-	}
-	t.Wake(event.InstanceTopic(instance.ID), event.ProjectTopic(instance.ProjectID))
-	if health == instance.Health {
-		return nil, nil
-	}
-	told := healthEvent(health, message)
-	return &told, nil
+	return err
 }
 
-// healthEvent tells of a changed health. UNKNOWN is told as degraded: it is never read as good.
-func healthEvent(health lifecycle.Health, message string) event.Draft {
-	told := map[lifecycle.Health]lifecycle.EventType{
-		lifecycle.HealthHealthy: lifecycle.EventInstanceHealthy, lifecycle.HealthUnhealthy: lifecycle.EventInstanceUnhealthy,
+// take keeps the health of members and of the whole, which is no better than the members allow.
+func take(ctx context.Context, t *tx.Tx, instance *db.Instance, seen observation, said lifecycle.Health) error {
+	events, err := wellbeing.StoreMembers(ctx, t, instance, seen.Members)
+	if err != nil {
+		return err
 	}
-	draft := event.Draft{Type: told[health], Message: message, Payload: map[string]any{"health": health}}
-	if draft.Type == "" {
-		draft.Type = lifecycle.EventInstanceDegraded
+	if err := event.Append(ctx, t, instance, events...); err != nil {
+		return err
 	}
-	if draft.Message == "" {
-		draft.Message = "health is " + lifecycle.Wire(health)
+	if err := wellbeing.FailReported(ctx, t, instance, seen.Members); err != nil {
+		return err
 	}
-	return draft
-}
-
-// storeMembers keeps the members' health; those that the adapter says nothing of stay as they are, and
-// nothing is called good whose node is not heard.
-func storeMembers(ctx context.Context, t *tx.Tx, instance *db.Instance, seen []adapter.MemberObservation) ([]event.Draft, error) {
-	var events []event.Draft
-	for _, one := range seen[:min(len(seen), adapter.MaxMembers)] {
-		health, err := lifecycle.FromWire[lifecycle.Health](string(one.Health))
-		if err != nil {
-			continue
-		}
-		changed, draft, err := storeMember(ctx, t, instance, one, health)
-		if err != nil {
-			return nil, err
-		}
-		if changed {
-			events = append(events, draft)
-		}
+	best, err := wellbeing.BoundOf(ctx, t, instance)
+	if err != nil {
+		return err
 	}
-	if len(events) == 0 {
-		return nil, nil
+	health, message := best.Apply(said, clip(seen.Message))
+	told, err := wellbeing.Store(ctx, t, instance, best, health, message)
+	if err != nil || told == nil {
+		return err
 	}
-	return events, operation.RecountRoles(ctx, t, instance.ID)
-}
-
-func storeMember(ctx context.Context, t *tx.Tx, instance *db.Instance, seen adapter.MemberObservation, health lifecycle.Health) (bool, event.Draft, error) {
-	var key string
-	var ordinal int
-	var before lifecycle.Health
-	var detail []byte
-	if len(seen.Detail) > 0 && len(seen.Detail) <= adapter.MaxDetail && json.Valid(seen.Detail) {
-		detail = operation.Storable(seen.Detail)
-	}
-	err := t.QueryRow(ctx, `UPDATE member SET health = $3, health_message = $4, adapter_detail = coalesce($5::jsonb, member.adapter_detail), updated_at = $6
-		FROM member AS old WHERE old.id = member.id AND member.id = $1 AND member.instance_id = $2 AND member.status <> 'REMOVED'
-		AND (member.health <> $3 OR member.health_message <> $4)
-		AND NOT ($3::text IN ('HEALTHY', 'UNKNOWN') AND EXISTS (SELECT FROM compute_node n WHERE n.id = member.node_id AND n.status <> 'ONLINE'))
-		RETURNING member.component_key, member.ordinal, old.health`,
-		seen.ID, instance.ID, health, clip(seen.Message), detail, t.Now).Scan(&key, &ordinal, &before)
-	switch {
-	case errors.Is(err, pgx.ErrNoRows):
-		return false, event.Draft{}, nil
-	case err != nil:
-		return false, event.Draft{}, fmt.Errorf("store the health of member %s: %w", seen.ID, err)
-	}
-	return before != health, event.Draft{
-		Type: lifecycle.EventMemberChanged, MemberID: ids.ID(seen.ID), Message: fmt.Sprintf("%s %d is %s", key, ordinal, lifecycle.Wire(health)),
-		Payload: map[string]any{"componentKey": key, "index": ordinal, "health": health},
-	}, nil
+	return event.Append(ctx, t, instance, *told)
 }
 
 func clip(text string) string {

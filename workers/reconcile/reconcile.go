@@ -12,6 +12,9 @@
 //	stuck operations  10 s    1,000 claims, 500 sleepers, 500 outlived tasks; 10,000 counted
 //	orphans           1 s     100 orphans; allocations that are held for nobody every 30 s
 //	instances         15 s    all that run, 100 a page, 8 adapters' answers at once
+//	members of nodes  3 s     500 members in service on nodes that are lost
+//	repair            5 s     100 instances with lost members; and when one was lost or an operation has ended
+//	  given up        10 s    100 instances with too few members
 //	  once it ended   1 s     10 instances of the 1,000 newest operations, when one has ended
 //	allocations       30 s    200 freed, 200 failed
 //	audit's chain     30 s    20 batches of 1,000 entries
@@ -38,6 +41,7 @@ import (
 	"github.com/gpuaas/app-platform/internal/tx"
 	"github.com/gpuaas/app-platform/service/ledger/event"
 	"github.com/gpuaas/app-platform/workers/leader"
+	"github.com/gpuaas/app-platform/workers/repair"
 )
 
 // The pace of looking.
@@ -46,6 +50,7 @@ const (
 	nodesEvery       = 3 * time.Second
 	stuckEvery       = 10 * time.Second
 	observeEvery     = 15 * time.Second
+	repairEvery      = 5 * time.Second
 	freshEvery       = time.Second // at most, when operations end
 	allocationsEvery = 30 * time.Second
 	cleanEvery       = 10 * time.Minute
@@ -62,6 +67,10 @@ type Config struct {
 	Log    *slog.Logger
 	// Stats counts what is found and mended; nil makes its own.
 	Stats *Stats
+	// NodeGrace is how long a silent node's members may come back before they are lost; 0 is 5 minutes.
+	NodeGrace time.Duration
+	// Confirm is how long after it was seen a change for the worse is looked at again before it counts; 0 is 5 seconds.
+	Confirm time.Duration
 }
 
 // Reconciler runs the periodic comparisons.
@@ -70,8 +79,10 @@ type Reconciler struct {
 	actor *authz.Actor
 
 	mu       sync.Mutex
-	failures map[string]int    // by instance: observations in a row that failed
-	away     map[ids.ID]string // nodes known to be silent, by name; of the goroutine that looks at nodes
+	failures map[string]int       // by instance: observations in a row that failed
+	away     map[ids.ID]string    // nodes known to be silent, by name; of the goroutine that looks at nodes
+	suspects map[ids.ID]time.Time // instances that looked worse once, and when they are looked at again
+	mender   *repair.Repairer
 
 	oldest      int64     // the transaction that held the watermark at the last look
 	oldestSince time.Time // when it was first seen there
@@ -83,7 +94,8 @@ func New(config Config) *Reconciler {
 		config.Stats = &Stats{}
 	}
 	return &Reconciler{Config: config, actor: authz.System("reconciler"), failures: make(map[string]int),
-		away: make(map[ids.ID]string)}
+		away: make(map[ids.ID]string), mender: repair.New(config.DB, config.Log, config.NodeGrace),
+		suspects: make(map[ids.ID]time.Time)}
 }
 
 // Run reconciles whenever this process holds the lock, until ctx ends.
@@ -98,6 +110,8 @@ func (r *Reconciler) lead(ctx context.Context) error {
 	r.away = make(map[ids.ID]string)
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return r.woken(ctx) })
+	group.Go(func() error { return r.told(ctx, event.FailedTopic, "repair", r.mender.Repair) })
+	group.Go(func() error { return r.told(ctx, event.EndedTopic, "repair", r.mender.Repair) })
 	group.Go(func() error { return r.launches(ctx) })
 	group.Go(func() error { return r.seal(ctx) })
 	for _, one := range r.jobs() {
@@ -125,6 +139,10 @@ func (r *Reconciler) jobs() []job {
 		{"allocations", allocationsEvery, r.allocations},
 		{"orphans", orphansEvery, r.orphans},
 		{"allocations that are held", heldEvery, r.held},
+		{"instances that looked worse", suspectsEvery, r.suspectsDue},
+		{"members of lost nodes", nodesEvery, r.mender.FailOnLostNodes},
+		{"repair", repairEvery, r.mender.Repair},
+		{"instances without service", stuckEvery, r.mender.GiveUp},
 		{"what is over", cleanEvery, r.clean},
 		{"secrets", secretsEvery, r.secrets},
 		{"canaries", canariesEvery, r.canaries},

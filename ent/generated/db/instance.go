@@ -63,6 +63,12 @@ type Instance struct {
 	RuntimeBackend string `json:"runtime_backend,omitempty"`
 	// Smoke holds the value of the "smoke" field.
 	Smoke bool `json:"smoke,omitempty"`
+	// policy of repair; null for the default
+	Repair json.RawMessage `json:"repair,omitempty"`
+	// why its repair has stopped; empty while it has not
+	RepairStopped string `json:"repair_stopped,omitempty"`
+	// since when it has fewer members in service than its manifest demands
+	UnservedAt *time.Time `json:"unserved_at,omitempty"`
 	// why it failed
 	FailureCode string `json:"failure_code,omitempty"`
 	// why it failed, for a person
@@ -89,15 +95,15 @@ func (*Instance) scanValues(columns []string) ([]any, error) {
 	values := make([]any, len(columns))
 	for i := range columns {
 		switch columns[i] {
-		case instance.FieldConfig, instance.FieldRoles, instance.FieldDrift:
+		case instance.FieldConfig, instance.FieldRoles, instance.FieldDrift, instance.FieldRepair:
 			values[i] = new([]byte)
 		case instance.FieldSmoke, instance.FieldFailureRetryable:
 			values[i] = new(sql.NullBool)
 		case instance.FieldRevision, instance.FieldGeneration:
 			values[i] = new(sql.NullInt64)
-		case instance.FieldID, instance.FieldTenantID, instance.FieldProjectID, instance.FieldName, instance.FieldAppSlug, instance.FieldAppVersion, instance.FieldPermissionFamily, instance.FieldManifestID, instance.FieldStatus, instance.FieldHealth, instance.FieldHealthMessage, instance.FieldBoundCapacityShape, instance.FieldOperatingMode, instance.FieldControlPlaneScope, instance.FieldRuntimeBackend, instance.FieldFailureCode, instance.FieldFailureMessage, instance.FieldFailureOwner, instance.FieldLastOperationID, instance.FieldCorrelationID:
+		case instance.FieldID, instance.FieldTenantID, instance.FieldProjectID, instance.FieldName, instance.FieldAppSlug, instance.FieldAppVersion, instance.FieldPermissionFamily, instance.FieldManifestID, instance.FieldStatus, instance.FieldHealth, instance.FieldHealthMessage, instance.FieldBoundCapacityShape, instance.FieldOperatingMode, instance.FieldControlPlaneScope, instance.FieldRuntimeBackend, instance.FieldRepairStopped, instance.FieldFailureCode, instance.FieldFailureMessage, instance.FieldFailureOwner, instance.FieldLastOperationID, instance.FieldCorrelationID:
 			values[i] = new(sql.NullString)
-		case instance.FieldObservedAt, instance.FieldCreatedAt, instance.FieldUpdatedAt, instance.FieldReleasedAt:
+		case instance.FieldObservedAt, instance.FieldUnservedAt, instance.FieldCreatedAt, instance.FieldUpdatedAt, instance.FieldReleasedAt:
 			values[i] = new(sql.NullTime)
 		default:
 			values[i] = new(sql.UnknownType)
@@ -252,6 +258,27 @@ func (_m *Instance) assignValues(columns []string, values []any) error {
 				return fmt.Errorf("unexpected type %T for field smoke", values[i])
 			} else if value.Valid {
 				_m.Smoke = value.Bool
+			}
+		case instance.FieldRepair:
+			if value, ok := values[i].(*[]byte); !ok {
+				return fmt.Errorf("unexpected type %T for field repair", values[i])
+			} else if value != nil && len(*value) > 0 {
+				if err := json.Unmarshal(*value, &_m.Repair); err != nil {
+					return fmt.Errorf("unmarshal field repair: %w", err)
+				}
+			}
+		case instance.FieldRepairStopped:
+			if value, ok := values[i].(*sql.NullString); !ok {
+				return fmt.Errorf("unexpected type %T for field repair_stopped", values[i])
+			} else if value.Valid {
+				_m.RepairStopped = value.String
+			}
+		case instance.FieldUnservedAt:
+			if value, ok := values[i].(*sql.NullTime); !ok {
+				return fmt.Errorf("unexpected type %T for field unserved_at", values[i])
+			} else if value.Valid {
+				_m.UnservedAt = new(time.Time)
+				*_m.UnservedAt = value.Time
 			}
 		case instance.FieldFailureCode:
 			if value, ok := values[i].(*sql.NullString); !ok {
@@ -409,6 +436,17 @@ func (_m *Instance) String() string {
 	builder.WriteString(", ")
 	builder.WriteString("smoke=")
 	builder.WriteString(fmt.Sprintf("%v", _m.Smoke))
+	builder.WriteString(", ")
+	builder.WriteString("repair=")
+	builder.WriteString(fmt.Sprintf("%v", _m.Repair))
+	builder.WriteString(", ")
+	builder.WriteString("repair_stopped=")
+	builder.WriteString(_m.RepairStopped)
+	builder.WriteString(", ")
+	if v := _m.UnservedAt; v != nil {
+		builder.WriteString("unserved_at=")
+		builder.WriteString(v.Format(time.ANSIC))
+	}
 	builder.WriteString(", ")
 	builder.WriteString("failure_code=")
 	builder.WriteString(_m.FailureCode)

@@ -213,6 +213,40 @@ func (_c *InstanceCreate) SetNillableSmoke(v *bool) *InstanceCreate {
 	return _c
 }
 
+// SetRepair sets the "repair" field.
+func (_c *InstanceCreate) SetRepair(v json.RawMessage) *InstanceCreate {
+	_c.mutation.SetRepair(v)
+	return _c
+}
+
+// SetRepairStopped sets the "repair_stopped" field.
+func (_c *InstanceCreate) SetRepairStopped(v string) *InstanceCreate {
+	_c.mutation.SetRepairStopped(v)
+	return _c
+}
+
+// SetNillableRepairStopped sets the "repair_stopped" field if the given value is not nil.
+func (_c *InstanceCreate) SetNillableRepairStopped(v *string) *InstanceCreate {
+	if v != nil {
+		_c.SetRepairStopped(*v)
+	}
+	return _c
+}
+
+// SetUnservedAt sets the "unserved_at" field.
+func (_c *InstanceCreate) SetUnservedAt(v time.Time) *InstanceCreate {
+	_c.mutation.SetUnservedAt(v)
+	return _c
+}
+
+// SetNillableUnservedAt sets the "unserved_at" field if the given value is not nil.
+func (_c *InstanceCreate) SetNillableUnservedAt(v *time.Time) *InstanceCreate {
+	if v != nil {
+		_c.SetUnservedAt(*v)
+	}
+	return _c
+}
+
 // SetFailureCode sets the "failure_code" field.
 func (_c *InstanceCreate) SetFailureCode(v string) *InstanceCreate {
 	_c.mutation.SetFailureCode(v)
@@ -400,6 +434,10 @@ func (_c *InstanceCreate) defaults() {
 		v := instance.DefaultSmoke
 		_c.mutation.SetSmoke(v)
 	}
+	if _, ok := _c.mutation.RepairStopped(); !ok {
+		v := instance.DefaultRepairStopped
+		_c.mutation.SetRepairStopped(v)
+	}
 	if _, ok := _c.mutation.FailureCode(); !ok {
 		v := instance.DefaultFailureCode
 		_c.mutation.SetFailureCode(v)
@@ -493,6 +531,9 @@ func (_c *InstanceCreate) check() error {
 	}
 	if _, ok := _c.mutation.Smoke(); !ok {
 		return &ValidationError{Name: "smoke", err: errors.New(`db: missing required field "Instance.smoke"`)}
+	}
+	if _, ok := _c.mutation.RepairStopped(); !ok {
+		return &ValidationError{Name: "repair_stopped", err: errors.New(`db: missing required field "Instance.repair_stopped"`)}
 	}
 	if _, ok := _c.mutation.FailureCode(); !ok {
 		return &ValidationError{Name: "failure_code", err: errors.New(`db: missing required field "Instance.failure_code"`)}
@@ -633,6 +674,18 @@ func (_c *InstanceCreate) createSpec() (*Instance, *sqlgraph.CreateSpec) {
 	if value, ok := _c.mutation.Smoke(); ok {
 		_spec.SetField(instance.FieldSmoke, field.TypeBool, value)
 		_node.Smoke = value
+	}
+	if value, ok := _c.mutation.Repair(); ok {
+		_spec.SetField(instance.FieldRepair, field.TypeJSON, value)
+		_node.Repair = value
+	}
+	if value, ok := _c.mutation.RepairStopped(); ok {
+		_spec.SetField(instance.FieldRepairStopped, field.TypeString, value)
+		_node.RepairStopped = value
+	}
+	if value, ok := _c.mutation.UnservedAt(); ok {
+		_spec.SetField(instance.FieldUnservedAt, field.TypeTime, value)
+		_node.UnservedAt = &value
 	}
 	if value, ok := _c.mutation.FailureCode(); ok {
 		_spec.SetField(instance.FieldFailureCode, field.TypeString, value)

@@ -330,6 +330,58 @@ func (_u *InstanceUpdate) SetNillableSmoke(v *bool) *InstanceUpdate {
 	return _u
 }
 
+// SetRepair sets the "repair" field.
+func (_u *InstanceUpdate) SetRepair(v json.RawMessage) *InstanceUpdate {
+	_u.mutation.SetRepair(v)
+	return _u
+}
+
+// AppendRepair appends value to the "repair" field.
+func (_u *InstanceUpdate) AppendRepair(v json.RawMessage) *InstanceUpdate {
+	_u.mutation.AppendRepair(v)
+	return _u
+}
+
+// ClearRepair clears the value of the "repair" field.
+func (_u *InstanceUpdate) ClearRepair() *InstanceUpdate {
+	_u.mutation.ClearRepair()
+	return _u
+}
+
+// SetRepairStopped sets the "repair_stopped" field.
+func (_u *InstanceUpdate) SetRepairStopped(v string) *InstanceUpdate {
+	_u.mutation.SetRepairStopped(v)
+	return _u
+}
+
+// SetNillableRepairStopped sets the "repair_stopped" field if the given value is not nil.
+func (_u *InstanceUpdate) SetNillableRepairStopped(v *string) *InstanceUpdate {
+	if v != nil {
+		_u.SetRepairStopped(*v)
+	}
+	return _u
+}
+
+// SetUnservedAt sets the "unserved_at" field.
+func (_u *InstanceUpdate) SetUnservedAt(v time.Time) *InstanceUpdate {
+	_u.mutation.SetUnservedAt(v)
+	return _u
+}
+
+// SetNillableUnservedAt sets the "unserved_at" field if the given value is not nil.
+func (_u *InstanceUpdate) SetNillableUnservedAt(v *time.Time) *InstanceUpdate {
+	if v != nil {
+		_u.SetUnservedAt(*v)
+	}
+	return _u
+}
+
+// ClearUnservedAt clears the value of the "unserved_at" field.
+func (_u *InstanceUpdate) ClearUnservedAt() *InstanceUpdate {
+	_u.mutation.ClearUnservedAt()
+	return _u
+}
+
 // SetFailureCode sets the "failure_code" field.
 func (_u *InstanceUpdate) SetFailureCode(v string) *InstanceUpdate {
 	_u.mutation.SetFailureCode(v)
@@ -607,6 +659,26 @@ func (_u *InstanceUpdate) sqlSave(ctx context.Context) (_node int, err error) {
 	}
 	if value, ok := _u.mutation.Smoke(); ok {
 		_spec.SetField(instance.FieldSmoke, field.TypeBool, value)
+	}
+	if value, ok := _u.mutation.Repair(); ok {
+		_spec.SetField(instance.FieldRepair, field.TypeJSON, value)
+	}
+	if value, ok := _u.mutation.AppendedRepair(); ok {
+		_spec.AddModifier(func(u *sql.UpdateBuilder) {
+			sqljson.Append(u, instance.FieldRepair, value)
+		})
+	}
+	if _u.mutation.RepairCleared() {
+		_spec.ClearField(instance.FieldRepair, field.TypeJSON)
+	}
+	if value, ok := _u.mutation.RepairStopped(); ok {
+		_spec.SetField(instance.FieldRepairStopped, field.TypeString, value)
+	}
+	if value, ok := _u.mutation.UnservedAt(); ok {
+		_spec.SetField(instance.FieldUnservedAt, field.TypeTime, value)
+	}
+	if _u.mutation.UnservedAtCleared() {
+		_spec.ClearField(instance.FieldUnservedAt, field.TypeTime)
 	}
 	if value, ok := _u.mutation.FailureCode(); ok {
 		_spec.SetField(instance.FieldFailureCode, field.TypeString, value)
@@ -956,6 +1028,58 @@ func (_u *InstanceUpdateOne) SetNillableSmoke(v *bool) *InstanceUpdateOne {
 	return _u
 }
 
+// SetRepair sets the "repair" field.
+func (_u *InstanceUpdateOne) SetRepair(v json.RawMessage) *InstanceUpdateOne {
+	_u.mutation.SetRepair(v)
+	return _u
+}
+
+// AppendRepair appends value to the "repair" field.
+func (_u *InstanceUpdateOne) AppendRepair(v json.RawMessage) *InstanceUpdateOne {
+	_u.mutation.AppendRepair(v)
+	return _u
+}
+
+// ClearRepair clears the value of the "repair" field.
+func (_u *InstanceUpdateOne) ClearRepair() *InstanceUpdateOne {
+	_u.mutation.ClearRepair()
+	return _u
+}
+
+// SetRepairStopped sets the "repair_stopped" field.
+func (_u *InstanceUpdateOne) SetRepairStopped(v string) *InstanceUpdateOne {
+	_u.mutation.SetRepairStopped(v)
+	return _u
+}
+
+// SetNillableRepairStopped sets the "repair_stopped" field if the given value is not nil.
+func (_u *InstanceUpdateOne) SetNillableRepairStopped(v *string) *InstanceUpdateOne {
+	if v != nil {
+		_u.SetRepairStopped(*v)
+	}
+	return _u
+}
+
+// SetUnservedAt sets the "unserved_at" field.
+func (_u *InstanceUpdateOne) SetUnservedAt(v time.Time) *InstanceUpdateOne {
+	_u.mutation.SetUnservedAt(v)
+	return _u
+}
+
+// SetNillableUnservedAt sets the "unserved_at" field if the given value is not nil.
+func (_u *InstanceUpdateOne) SetNillableUnservedAt(v *time.Time) *InstanceUpdateOne {
+	if v != nil {
+		_u.SetUnservedAt(*v)
+	}
+	return _u
+}
+
+// ClearUnservedAt clears the value of the "unserved_at" field.
+func (_u *InstanceUpdateOne) ClearUnservedAt() *InstanceUpdateOne {
+	_u.mutation.ClearUnservedAt()
+	return _u
+}
+
 // SetFailureCode sets the "failure_code" field.
 func (_u *InstanceUpdateOne) SetFailureCode(v string) *InstanceUpdateOne {
 	_u.mutation.SetFailureCode(v)
@@ -1263,6 +1387,26 @@ func (_u *InstanceUpdateOne) sqlSave(ctx context.Context) (_node *Instance, err 
 	}
 	if value, ok := _u.mutation.Smoke(); ok {
 		_spec.SetField(instance.FieldSmoke, field.TypeBool, value)
+	}
+	if value, ok := _u.mutation.Repair(); ok {
+		_spec.SetField(instance.FieldRepair, field.TypeJSON, value)
+	}
+	if value, ok := _u.mutation.AppendedRepair(); ok {
+		_spec.AddModifier(func(u *sql.UpdateBuilder) {
+			sqljson.Append(u, instance.FieldRepair, value)
+		})
+	}
+	if _u.mutation.RepairCleared() {
+		_spec.ClearField(instance.FieldRepair, field.TypeJSON)
+	}
+	if value, ok := _u.mutation.RepairStopped(); ok {
+		_spec.SetField(instance.FieldRepairStopped, field.TypeString, value)
+	}
+	if value, ok := _u.mutation.UnservedAt(); ok {
+		_spec.SetField(instance.FieldUnservedAt, field.TypeTime, value)
+	}
+	if _u.mutation.UnservedAtCleared() {
+		_spec.ClearField(instance.FieldUnservedAt, field.TypeTime)
 	}
 	if value, ok := _u.mutation.FailureCode(); ok {
 		_spec.SetField(instance.FieldFailureCode, field.TypeString, value)

@@ -63,6 +63,12 @@ type Member struct {
 	AdapterDetail json.RawMessage `json:"adapter_detail,omitempty"`
 	// labels, by name
 	Labels json.RawMessage `json:"labels,omitempty"`
+	// why it was lost in service; null when it was not, or since it has come back
+	Failure *lifecycle.MemberFailure `json:"failure,omitempty"`
+	// when that was found
+	FailedAt *time.Time `json:"failed_at,omitempty"`
+	// how often its supervised processes were restarted since it joined
+	Restarts int `json:"restarts,omitempty"`
 	// when the row was made
 	CreatedAt time.Time `json:"created_at,omitempty"`
 	// UpdatedAt holds the value of the "updated_at" field.
@@ -79,11 +85,11 @@ func (*Member) scanValues(columns []string) ([]any, error) {
 			values[i] = new([]byte)
 		case member.FieldCordoned:
 			values[i] = new(sql.NullBool)
-		case member.FieldOrdinal, member.FieldMaxPids:
+		case member.FieldOrdinal, member.FieldMaxPids, member.FieldRestarts:
 			values[i] = new(sql.NullInt64)
-		case member.FieldID, member.FieldTenantID, member.FieldProjectID, member.FieldInstanceID, member.FieldComponentKey, member.FieldStatus, member.FieldHealth, member.FieldHealthMessage, member.FieldAllocationID, member.FieldNodeID, member.FieldProfile, member.FieldIsolationClass, member.FieldAddress, member.FieldLastOperationID, member.FieldCorrelationID:
+		case member.FieldID, member.FieldTenantID, member.FieldProjectID, member.FieldInstanceID, member.FieldComponentKey, member.FieldStatus, member.FieldHealth, member.FieldHealthMessage, member.FieldAllocationID, member.FieldNodeID, member.FieldProfile, member.FieldIsolationClass, member.FieldAddress, member.FieldLastOperationID, member.FieldCorrelationID, member.FieldFailure:
 			values[i] = new(sql.NullString)
-		case member.FieldCreatedAt, member.FieldUpdatedAt:
+		case member.FieldFailedAt, member.FieldCreatedAt, member.FieldUpdatedAt:
 			values[i] = new(sql.NullTime)
 		default:
 			values[i] = new(sql.UnknownType)
@@ -236,6 +242,26 @@ func (_m *Member) assignValues(columns []string, values []any) error {
 					return fmt.Errorf("unmarshal field labels: %w", err)
 				}
 			}
+		case member.FieldFailure:
+			if value, ok := values[i].(*sql.NullString); !ok {
+				return fmt.Errorf("unexpected type %T for field failure", values[i])
+			} else if value.Valid {
+				_m.Failure = new(lifecycle.MemberFailure)
+				*_m.Failure = lifecycle.MemberFailure(value.String)
+			}
+		case member.FieldFailedAt:
+			if value, ok := values[i].(*sql.NullTime); !ok {
+				return fmt.Errorf("unexpected type %T for field failed_at", values[i])
+			} else if value.Valid {
+				_m.FailedAt = new(time.Time)
+				*_m.FailedAt = value.Time
+			}
+		case member.FieldRestarts:
+			if value, ok := values[i].(*sql.NullInt64); !ok {
+				return fmt.Errorf("unexpected type %T for field restarts", values[i])
+			} else if value.Valid {
+				_m.Restarts = int(value.Int64)
+			}
 		case member.FieldCreatedAt:
 			if value, ok := values[i].(*sql.NullTime); !ok {
 				return fmt.Errorf("unexpected type %T for field created_at", values[i])
@@ -351,6 +377,19 @@ func (_m *Member) String() string {
 	builder.WriteString(", ")
 	builder.WriteString("labels=")
 	builder.WriteString(fmt.Sprintf("%v", _m.Labels))
+	builder.WriteString(", ")
+	if v := _m.Failure; v != nil {
+		builder.WriteString("failure=")
+		builder.WriteString(fmt.Sprintf("%v", *v))
+	}
+	builder.WriteString(", ")
+	if v := _m.FailedAt; v != nil {
+		builder.WriteString("failed_at=")
+		builder.WriteString(v.Format(time.ANSIC))
+	}
+	builder.WriteString(", ")
+	builder.WriteString("restarts=")
+	builder.WriteString(fmt.Sprintf("%v", _m.Restarts))
 	builder.WriteString(", ")
 	builder.WriteString("created_at=")
 	builder.WriteString(_m.CreatedAt.Format(time.ANSIC))

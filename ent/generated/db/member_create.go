@@ -233,6 +233,48 @@ func (_c *MemberCreate) SetLabels(v json.RawMessage) *MemberCreate {
 	return _c
 }
 
+// SetFailure sets the "failure" field.
+func (_c *MemberCreate) SetFailure(v lifecycle.MemberFailure) *MemberCreate {
+	_c.mutation.SetFailure(v)
+	return _c
+}
+
+// SetNillableFailure sets the "failure" field if the given value is not nil.
+func (_c *MemberCreate) SetNillableFailure(v *lifecycle.MemberFailure) *MemberCreate {
+	if v != nil {
+		_c.SetFailure(*v)
+	}
+	return _c
+}
+
+// SetFailedAt sets the "failed_at" field.
+func (_c *MemberCreate) SetFailedAt(v time.Time) *MemberCreate {
+	_c.mutation.SetFailedAt(v)
+	return _c
+}
+
+// SetNillableFailedAt sets the "failed_at" field if the given value is not nil.
+func (_c *MemberCreate) SetNillableFailedAt(v *time.Time) *MemberCreate {
+	if v != nil {
+		_c.SetFailedAt(*v)
+	}
+	return _c
+}
+
+// SetRestarts sets the "restarts" field.
+func (_c *MemberCreate) SetRestarts(v int) *MemberCreate {
+	_c.mutation.SetRestarts(v)
+	return _c
+}
+
+// SetNillableRestarts sets the "restarts" field if the given value is not nil.
+func (_c *MemberCreate) SetNillableRestarts(v *int) *MemberCreate {
+	if v != nil {
+		_c.SetRestarts(*v)
+	}
+	return _c
+}
+
 // SetCreatedAt sets the "created_at" field.
 func (_c *MemberCreate) SetCreatedAt(v time.Time) *MemberCreate {
 	_c.mutation.SetCreatedAt(v)
@@ -330,6 +372,10 @@ func (_c *MemberCreate) defaults() {
 		v := member.DefaultCorrelationID
 		_c.mutation.SetCorrelationID(v)
 	}
+	if _, ok := _c.mutation.Restarts(); !ok {
+		v := member.DefaultRestarts
+		_c.mutation.SetRestarts(v)
+	}
 	if _, ok := _c.mutation.CreatedAt(); !ok {
 		v := member.DefaultCreatedAt()
 		_c.mutation.SetCreatedAt(v)
@@ -400,6 +446,14 @@ func (_c *MemberCreate) check() error {
 	}
 	if _, ok := _c.mutation.CorrelationID(); !ok {
 		return &ValidationError{Name: "correlation_id", err: errors.New(`db: missing required field "Member.correlation_id"`)}
+	}
+	if v, ok := _c.mutation.Failure(); ok {
+		if err := member.FailureValidator(v); err != nil {
+			return &ValidationError{Name: "failure", err: fmt.Errorf(`db: validator failed for field "Member.failure": %w`, err)}
+		}
+	}
+	if _, ok := _c.mutation.Restarts(); !ok {
+		return &ValidationError{Name: "restarts", err: errors.New(`db: missing required field "Member.restarts"`)}
 	}
 	if _, ok := _c.mutation.CreatedAt(); !ok {
 		return &ValidationError{Name: "created_at", err: errors.New(`db: missing required field "Member.created_at"`)}
@@ -521,6 +575,18 @@ func (_c *MemberCreate) createSpec() (*Member, *sqlgraph.CreateSpec) {
 	if value, ok := _c.mutation.Labels(); ok {
 		_spec.SetField(member.FieldLabels, field.TypeJSON, value)
 		_node.Labels = value
+	}
+	if value, ok := _c.mutation.Failure(); ok {
+		_spec.SetField(member.FieldFailure, field.TypeEnum, value)
+		_node.Failure = &value
+	}
+	if value, ok := _c.mutation.FailedAt(); ok {
+		_spec.SetField(member.FieldFailedAt, field.TypeTime, value)
+		_node.FailedAt = &value
+	}
+	if value, ok := _c.mutation.Restarts(); ok {
+		_spec.SetField(member.FieldRestarts, field.TypeInt, value)
+		_node.Restarts = value
 	}
 	if value, ok := _c.mutation.CreatedAt(); ok {
 		_spec.SetField(member.FieldCreatedAt, field.TypeTime, value)

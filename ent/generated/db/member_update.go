@@ -336,6 +336,67 @@ func (_u *MemberUpdate) ClearLabels() *MemberUpdate {
 	return _u
 }
 
+// SetFailure sets the "failure" field.
+func (_u *MemberUpdate) SetFailure(v lifecycle.MemberFailure) *MemberUpdate {
+	_u.mutation.SetFailure(v)
+	return _u
+}
+
+// SetNillableFailure sets the "failure" field if the given value is not nil.
+func (_u *MemberUpdate) SetNillableFailure(v *lifecycle.MemberFailure) *MemberUpdate {
+	if v != nil {
+		_u.SetFailure(*v)
+	}
+	return _u
+}
+
+// ClearFailure clears the value of the "failure" field.
+func (_u *MemberUpdate) ClearFailure() *MemberUpdate {
+	_u.mutation.ClearFailure()
+	return _u
+}
+
+// SetFailedAt sets the "failed_at" field.
+func (_u *MemberUpdate) SetFailedAt(v time.Time) *MemberUpdate {
+	_u.mutation.SetFailedAt(v)
+	return _u
+}
+
+// SetNillableFailedAt sets the "failed_at" field if the given value is not nil.
+func (_u *MemberUpdate) SetNillableFailedAt(v *time.Time) *MemberUpdate {
+	if v != nil {
+		_u.SetFailedAt(*v)
+	}
+	return _u
+}
+
+// ClearFailedAt clears the value of the "failed_at" field.
+func (_u *MemberUpdate) ClearFailedAt() *MemberUpdate {
+	_u.mutation.ClearFailedAt()
+	return _u
+}
+
+// SetRestarts sets the "restarts" field.
+func (_u *MemberUpdate) SetRestarts(v int) *MemberUpdate {
+	_u.mutation.ResetRestarts()
+	_u.mutation.SetRestarts(v)
+	return _u
+}
+
+// SetNillableRestarts sets the "restarts" field if the given value is not nil.
+func (_u *MemberUpdate) SetNillableRestarts(v *int) *MemberUpdate {
+	if v != nil {
+		_u.SetRestarts(*v)
+	}
+	return _u
+}
+
+// AddRestarts adds value to the "restarts" field.
+func (_u *MemberUpdate) AddRestarts(v int) *MemberUpdate {
+	_u.mutation.AddRestarts(v)
+	return _u
+}
+
 // SetUpdatedAt sets the "updated_at" field.
 func (_u *MemberUpdate) SetUpdatedAt(v time.Time) *MemberUpdate {
 	_u.mutation.SetUpdatedAt(v)
@@ -402,6 +463,11 @@ func (_u *MemberUpdate) check() error {
 	if v, ok := _u.mutation.IsolationClass(); ok {
 		if err := member.IsolationClassValidator(v); err != nil {
 			return &ValidationError{Name: "isolation_class", err: fmt.Errorf(`db: validator failed for field "Member.isolation_class": %w`, err)}
+		}
+	}
+	if v, ok := _u.mutation.Failure(); ok {
+		if err := member.FailureValidator(v); err != nil {
+			return &ValidationError{Name: "failure", err: fmt.Errorf(`db: validator failed for field "Member.failure": %w`, err)}
 		}
 	}
 	return nil
@@ -514,6 +580,24 @@ func (_u *MemberUpdate) sqlSave(ctx context.Context) (_node int, err error) {
 	}
 	if _u.mutation.LabelsCleared() {
 		_spec.ClearField(member.FieldLabels, field.TypeJSON)
+	}
+	if value, ok := _u.mutation.Failure(); ok {
+		_spec.SetField(member.FieldFailure, field.TypeEnum, value)
+	}
+	if _u.mutation.FailureCleared() {
+		_spec.ClearField(member.FieldFailure, field.TypeEnum)
+	}
+	if value, ok := _u.mutation.FailedAt(); ok {
+		_spec.SetField(member.FieldFailedAt, field.TypeTime, value)
+	}
+	if _u.mutation.FailedAtCleared() {
+		_spec.ClearField(member.FieldFailedAt, field.TypeTime)
+	}
+	if value, ok := _u.mutation.Restarts(); ok {
+		_spec.SetField(member.FieldRestarts, field.TypeInt, value)
+	}
+	if value, ok := _u.mutation.AddedRestarts(); ok {
+		_spec.AddField(member.FieldRestarts, field.TypeInt, value)
 	}
 	if value, ok := _u.mutation.UpdatedAt(); ok {
 		_spec.SetField(member.FieldUpdatedAt, field.TypeTime, value)
@@ -840,6 +924,67 @@ func (_u *MemberUpdateOne) ClearLabels() *MemberUpdateOne {
 	return _u
 }
 
+// SetFailure sets the "failure" field.
+func (_u *MemberUpdateOne) SetFailure(v lifecycle.MemberFailure) *MemberUpdateOne {
+	_u.mutation.SetFailure(v)
+	return _u
+}
+
+// SetNillableFailure sets the "failure" field if the given value is not nil.
+func (_u *MemberUpdateOne) SetNillableFailure(v *lifecycle.MemberFailure) *MemberUpdateOne {
+	if v != nil {
+		_u.SetFailure(*v)
+	}
+	return _u
+}
+
+// ClearFailure clears the value of the "failure" field.
+func (_u *MemberUpdateOne) ClearFailure() *MemberUpdateOne {
+	_u.mutation.ClearFailure()
+	return _u
+}
+
+// SetFailedAt sets the "failed_at" field.
+func (_u *MemberUpdateOne) SetFailedAt(v time.Time) *MemberUpdateOne {
+	_u.mutation.SetFailedAt(v)
+	return _u
+}
+
+// SetNillableFailedAt sets the "failed_at" field if the given value is not nil.
+func (_u *MemberUpdateOne) SetNillableFailedAt(v *time.Time) *MemberUpdateOne {
+	if v != nil {
+		_u.SetFailedAt(*v)
+	}
+	return _u
+}
+
+// ClearFailedAt clears the value of the "failed_at" field.
+func (_u *MemberUpdateOne) ClearFailedAt() *MemberUpdateOne {
+	_u.mutation.ClearFailedAt()
+	return _u
+}
+
+// SetRestarts sets the "restarts" field.
+func (_u *MemberUpdateOne) SetRestarts(v int) *MemberUpdateOne {
+	_u.mutation.ResetRestarts()
+	_u.mutation.SetRestarts(v)
+	return _u
+}
+
+// SetNillableRestarts sets the "restarts" field if the given value is not nil.
+func (_u *MemberUpdateOne) SetNillableRestarts(v *int) *MemberUpdateOne {
+	if v != nil {
+		_u.SetRestarts(*v)
+	}
+	return _u
+}
+
+// AddRestarts adds value to the "restarts" field.
+func (_u *MemberUpdateOne) AddRestarts(v int) *MemberUpdateOne {
+	_u.mutation.AddRestarts(v)
+	return _u
+}
+
 // SetUpdatedAt sets the "updated_at" field.
 func (_u *MemberUpdateOne) SetUpdatedAt(v time.Time) *MemberUpdateOne {
 	_u.mutation.SetUpdatedAt(v)
@@ -919,6 +1064,11 @@ func (_u *MemberUpdateOne) check() error {
 	if v, ok := _u.mutation.IsolationClass(); ok {
 		if err := member.IsolationClassValidator(v); err != nil {
 			return &ValidationError{Name: "isolation_class", err: fmt.Errorf(`db: validator failed for field "Member.isolation_class": %w`, err)}
+		}
+	}
+	if v, ok := _u.mutation.Failure(); ok {
+		if err := member.FailureValidator(v); err != nil {
+			return &ValidationError{Name: "failure", err: fmt.Errorf(`db: validator failed for field "Member.failure": %w`, err)}
 		}
 	}
 	return nil
@@ -1048,6 +1198,24 @@ func (_u *MemberUpdateOne) sqlSave(ctx context.Context) (_node *Member, err erro
 	}
 	if _u.mutation.LabelsCleared() {
 		_spec.ClearField(member.FieldLabels, field.TypeJSON)
+	}
+	if value, ok := _u.mutation.Failure(); ok {
+		_spec.SetField(member.FieldFailure, field.TypeEnum, value)
+	}
+	if _u.mutation.FailureCleared() {
+		_spec.ClearField(member.FieldFailure, field.TypeEnum)
+	}
+	if value, ok := _u.mutation.FailedAt(); ok {
+		_spec.SetField(member.FieldFailedAt, field.TypeTime, value)
+	}
+	if _u.mutation.FailedAtCleared() {
+		_spec.ClearField(member.FieldFailedAt, field.TypeTime)
+	}
+	if value, ok := _u.mutation.Restarts(); ok {
+		_spec.SetField(member.FieldRestarts, field.TypeInt, value)
+	}
+	if value, ok := _u.mutation.AddedRestarts(); ok {
+		_spec.AddField(member.FieldRestarts, field.TypeInt, value)
 	}
 	if value, ok := _u.mutation.UpdatedAt(); ok {
 		_spec.SetField(member.FieldUpdatedAt, field.TypeTime, value)

@@ -18254,6 +18254,10 @@ type InstanceMutation struct {
 	control_plane_scope  *string
 	runtime_backend      *string
 	smoke                *bool
+	repair               *json.RawMessage
+	appendrepair         json.RawMessage
+	repair_stopped       *string
+	unserved_at          *time.Time
 	failure_code         *string
 	failure_message      *string
 	failure_owner        *string
@@ -19269,6 +19273,156 @@ func (m *InstanceMutation) ResetSmoke() {
 	m.smoke = nil
 }
 
+// SetRepair sets the "repair" field.
+func (m *InstanceMutation) SetRepair(jm json.RawMessage) {
+	m.repair = &jm
+	m.appendrepair = nil
+}
+
+// Repair returns the value of the "repair" field in the mutation.
+func (m *InstanceMutation) Repair() (r json.RawMessage, exists bool) {
+	v := m.repair
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldRepair returns the old "repair" field's value of the Instance entity.
+// If the Instance object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *InstanceMutation) OldRepair(ctx context.Context) (v json.RawMessage, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldRepair is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldRepair requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldRepair: %w", err)
+	}
+	return oldValue.Repair, nil
+}
+
+// AppendRepair adds jm to the "repair" field.
+func (m *InstanceMutation) AppendRepair(jm json.RawMessage) {
+	m.appendrepair = append(m.appendrepair, jm...)
+}
+
+// AppendedRepair returns the list of values that were appended to the "repair" field in this mutation.
+func (m *InstanceMutation) AppendedRepair() (json.RawMessage, bool) {
+	if len(m.appendrepair) == 0 {
+		return nil, false
+	}
+	return m.appendrepair, true
+}
+
+// ClearRepair clears the value of the "repair" field.
+func (m *InstanceMutation) ClearRepair() {
+	m.repair = nil
+	m.appendrepair = nil
+	m.clearedFields[instance.FieldRepair] = struct{}{}
+}
+
+// RepairCleared returns if the "repair" field was cleared in this mutation.
+func (m *InstanceMutation) RepairCleared() bool {
+	_, ok := m.clearedFields[instance.FieldRepair]
+	return ok
+}
+
+// ResetRepair resets all changes to the "repair" field.
+func (m *InstanceMutation) ResetRepair() {
+	m.repair = nil
+	m.appendrepair = nil
+	delete(m.clearedFields, instance.FieldRepair)
+}
+
+// SetRepairStopped sets the "repair_stopped" field.
+func (m *InstanceMutation) SetRepairStopped(s string) {
+	m.repair_stopped = &s
+}
+
+// RepairStopped returns the value of the "repair_stopped" field in the mutation.
+func (m *InstanceMutation) RepairStopped() (r string, exists bool) {
+	v := m.repair_stopped
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldRepairStopped returns the old "repair_stopped" field's value of the Instance entity.
+// If the Instance object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *InstanceMutation) OldRepairStopped(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldRepairStopped is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldRepairStopped requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldRepairStopped: %w", err)
+	}
+	return oldValue.RepairStopped, nil
+}
+
+// ResetRepairStopped resets all changes to the "repair_stopped" field.
+func (m *InstanceMutation) ResetRepairStopped() {
+	m.repair_stopped = nil
+}
+
+// SetUnservedAt sets the "unserved_at" field.
+func (m *InstanceMutation) SetUnservedAt(t time.Time) {
+	m.unserved_at = &t
+}
+
+// UnservedAt returns the value of the "unserved_at" field in the mutation.
+func (m *InstanceMutation) UnservedAt() (r time.Time, exists bool) {
+	v := m.unserved_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldUnservedAt returns the old "unserved_at" field's value of the Instance entity.
+// If the Instance object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *InstanceMutation) OldUnservedAt(ctx context.Context) (v *time.Time, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldUnservedAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldUnservedAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldUnservedAt: %w", err)
+	}
+	return oldValue.UnservedAt, nil
+}
+
+// ClearUnservedAt clears the value of the "unserved_at" field.
+func (m *InstanceMutation) ClearUnservedAt() {
+	m.unserved_at = nil
+	m.clearedFields[instance.FieldUnservedAt] = struct{}{}
+}
+
+// UnservedAtCleared returns if the "unserved_at" field was cleared in this mutation.
+func (m *InstanceMutation) UnservedAtCleared() bool {
+	_, ok := m.clearedFields[instance.FieldUnservedAt]
+	return ok
+}
+
+// ResetUnservedAt resets all changes to the "unserved_at" field.
+func (m *InstanceMutation) ResetUnservedAt() {
+	m.unserved_at = nil
+	delete(m.clearedFields, instance.FieldUnservedAt)
+}
+
 // SetFailureCode sets the "failure_code" field.
 func (m *InstanceMutation) SetFailureCode(s string) {
 	m.failure_code = &s
@@ -19653,7 +19807,7 @@ func (m *InstanceMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *InstanceMutation) Fields() []string {
-	fields := make([]string, 0, 30)
+	fields := make([]string, 0, 33)
 	if m.tenant_id != nil {
 		fields = append(fields, instance.FieldTenantID)
 	}
@@ -19716,6 +19870,15 @@ func (m *InstanceMutation) Fields() []string {
 	}
 	if m.smoke != nil {
 		fields = append(fields, instance.FieldSmoke)
+	}
+	if m.repair != nil {
+		fields = append(fields, instance.FieldRepair)
+	}
+	if m.repair_stopped != nil {
+		fields = append(fields, instance.FieldRepairStopped)
+	}
+	if m.unserved_at != nil {
+		fields = append(fields, instance.FieldUnservedAt)
 	}
 	if m.failure_code != nil {
 		fields = append(fields, instance.FieldFailureCode)
@@ -19794,6 +19957,12 @@ func (m *InstanceMutation) Field(name string) (ent.Value, bool) {
 		return m.RuntimeBackend()
 	case instance.FieldSmoke:
 		return m.Smoke()
+	case instance.FieldRepair:
+		return m.Repair()
+	case instance.FieldRepairStopped:
+		return m.RepairStopped()
+	case instance.FieldUnservedAt:
+		return m.UnservedAt()
 	case instance.FieldFailureCode:
 		return m.FailureCode()
 	case instance.FieldFailureMessage:
@@ -19863,6 +20032,12 @@ func (m *InstanceMutation) OldField(ctx context.Context, name string) (ent.Value
 		return m.OldRuntimeBackend(ctx)
 	case instance.FieldSmoke:
 		return m.OldSmoke(ctx)
+	case instance.FieldRepair:
+		return m.OldRepair(ctx)
+	case instance.FieldRepairStopped:
+		return m.OldRepairStopped(ctx)
+	case instance.FieldUnservedAt:
+		return m.OldUnservedAt(ctx)
 	case instance.FieldFailureCode:
 		return m.OldFailureCode(ctx)
 	case instance.FieldFailureMessage:
@@ -20037,6 +20212,27 @@ func (m *InstanceMutation) SetField(name string, value ent.Value) error {
 		}
 		m.SetSmoke(v)
 		return nil
+	case instance.FieldRepair:
+		v, ok := value.(json.RawMessage)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetRepair(v)
+		return nil
+	case instance.FieldRepairStopped:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetRepairStopped(v)
+		return nil
+	case instance.FieldUnservedAt:
+		v, ok := value.(time.Time)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetUnservedAt(v)
+		return nil
 	case instance.FieldFailureCode:
 		v, ok := value.(string)
 		if !ok {
@@ -20169,6 +20365,12 @@ func (m *InstanceMutation) ClearedFields() []string {
 	if m.FieldCleared(instance.FieldObservedAt) {
 		fields = append(fields, instance.FieldObservedAt)
 	}
+	if m.FieldCleared(instance.FieldRepair) {
+		fields = append(fields, instance.FieldRepair)
+	}
+	if m.FieldCleared(instance.FieldUnservedAt) {
+		fields = append(fields, instance.FieldUnservedAt)
+	}
 	if m.FieldCleared(instance.FieldLastOperationID) {
 		fields = append(fields, instance.FieldLastOperationID)
 	}
@@ -20200,6 +20402,12 @@ func (m *InstanceMutation) ClearField(name string) error {
 		return nil
 	case instance.FieldObservedAt:
 		m.ClearObservedAt()
+		return nil
+	case instance.FieldRepair:
+		m.ClearRepair()
+		return nil
+	case instance.FieldUnservedAt:
+		m.ClearUnservedAt()
 		return nil
 	case instance.FieldLastOperationID:
 		m.ClearLastOperationID()
@@ -20277,6 +20485,15 @@ func (m *InstanceMutation) ResetField(name string) error {
 		return nil
 	case instance.FieldSmoke:
 		m.ResetSmoke()
+		return nil
+	case instance.FieldRepair:
+		m.ResetRepair()
+		return nil
+	case instance.FieldRepairStopped:
+		m.ResetRepairStopped()
+		return nil
+	case instance.FieldUnservedAt:
+		m.ResetUnservedAt()
 		return nil
 	case instance.FieldFailureCode:
 		m.ResetFailureCode()
@@ -23901,6 +24118,10 @@ type MemberMutation struct {
 	appendadapter_detail json.RawMessage
 	labels               *json.RawMessage
 	appendlabels         json.RawMessage
+	failure              *lifecycle.MemberFailure
+	failed_at            *time.Time
+	restarts             *int
+	addrestarts          *int
 	created_at           *time.Time
 	updated_at           *time.Time
 	clearedFields        map[string]struct{}
@@ -24912,6 +25133,160 @@ func (m *MemberMutation) ResetLabels() {
 	delete(m.clearedFields, member.FieldLabels)
 }
 
+// SetFailure sets the "failure" field.
+func (m *MemberMutation) SetFailure(lf lifecycle.MemberFailure) {
+	m.failure = &lf
+}
+
+// Failure returns the value of the "failure" field in the mutation.
+func (m *MemberMutation) Failure() (r lifecycle.MemberFailure, exists bool) {
+	v := m.failure
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldFailure returns the old "failure" field's value of the Member entity.
+// If the Member object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *MemberMutation) OldFailure(ctx context.Context) (v *lifecycle.MemberFailure, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldFailure is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldFailure requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldFailure: %w", err)
+	}
+	return oldValue.Failure, nil
+}
+
+// ClearFailure clears the value of the "failure" field.
+func (m *MemberMutation) ClearFailure() {
+	m.failure = nil
+	m.clearedFields[member.FieldFailure] = struct{}{}
+}
+
+// FailureCleared returns if the "failure" field was cleared in this mutation.
+func (m *MemberMutation) FailureCleared() bool {
+	_, ok := m.clearedFields[member.FieldFailure]
+	return ok
+}
+
+// ResetFailure resets all changes to the "failure" field.
+func (m *MemberMutation) ResetFailure() {
+	m.failure = nil
+	delete(m.clearedFields, member.FieldFailure)
+}
+
+// SetFailedAt sets the "failed_at" field.
+func (m *MemberMutation) SetFailedAt(t time.Time) {
+	m.failed_at = &t
+}
+
+// FailedAt returns the value of the "failed_at" field in the mutation.
+func (m *MemberMutation) FailedAt() (r time.Time, exists bool) {
+	v := m.failed_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldFailedAt returns the old "failed_at" field's value of the Member entity.
+// If the Member object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *MemberMutation) OldFailedAt(ctx context.Context) (v *time.Time, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldFailedAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldFailedAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldFailedAt: %w", err)
+	}
+	return oldValue.FailedAt, nil
+}
+
+// ClearFailedAt clears the value of the "failed_at" field.
+func (m *MemberMutation) ClearFailedAt() {
+	m.failed_at = nil
+	m.clearedFields[member.FieldFailedAt] = struct{}{}
+}
+
+// FailedAtCleared returns if the "failed_at" field was cleared in this mutation.
+func (m *MemberMutation) FailedAtCleared() bool {
+	_, ok := m.clearedFields[member.FieldFailedAt]
+	return ok
+}
+
+// ResetFailedAt resets all changes to the "failed_at" field.
+func (m *MemberMutation) ResetFailedAt() {
+	m.failed_at = nil
+	delete(m.clearedFields, member.FieldFailedAt)
+}
+
+// SetRestarts sets the "restarts" field.
+func (m *MemberMutation) SetRestarts(i int) {
+	m.restarts = &i
+	m.addrestarts = nil
+}
+
+// Restarts returns the value of the "restarts" field in the mutation.
+func (m *MemberMutation) Restarts() (r int, exists bool) {
+	v := m.restarts
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldRestarts returns the old "restarts" field's value of the Member entity.
+// If the Member object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *MemberMutation) OldRestarts(ctx context.Context) (v int, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldRestarts is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldRestarts requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldRestarts: %w", err)
+	}
+	return oldValue.Restarts, nil
+}
+
+// AddRestarts adds i to the "restarts" field.
+func (m *MemberMutation) AddRestarts(i int) {
+	if m.addrestarts != nil {
+		*m.addrestarts += i
+	} else {
+		m.addrestarts = &i
+	}
+}
+
+// AddedRestarts returns the value that was added to the "restarts" field in this mutation.
+func (m *MemberMutation) AddedRestarts() (r int, exists bool) {
+	v := m.addrestarts
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// ResetRestarts resets all changes to the "restarts" field.
+func (m *MemberMutation) ResetRestarts() {
+	m.restarts = nil
+	m.addrestarts = nil
+}
+
 // SetCreatedAt sets the "created_at" field.
 func (m *MemberMutation) SetCreatedAt(t time.Time) {
 	m.created_at = &t
@@ -25018,7 +25393,7 @@ func (m *MemberMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *MemberMutation) Fields() []string {
-	fields := make([]string, 0, 22)
+	fields := make([]string, 0, 25)
 	if m.tenant_id != nil {
 		fields = append(fields, member.FieldTenantID)
 	}
@@ -25079,6 +25454,15 @@ func (m *MemberMutation) Fields() []string {
 	if m.labels != nil {
 		fields = append(fields, member.FieldLabels)
 	}
+	if m.failure != nil {
+		fields = append(fields, member.FieldFailure)
+	}
+	if m.failed_at != nil {
+		fields = append(fields, member.FieldFailedAt)
+	}
+	if m.restarts != nil {
+		fields = append(fields, member.FieldRestarts)
+	}
 	if m.created_at != nil {
 		fields = append(fields, member.FieldCreatedAt)
 	}
@@ -25133,6 +25517,12 @@ func (m *MemberMutation) Field(name string) (ent.Value, bool) {
 		return m.AdapterDetail()
 	case member.FieldLabels:
 		return m.Labels()
+	case member.FieldFailure:
+		return m.Failure()
+	case member.FieldFailedAt:
+		return m.FailedAt()
+	case member.FieldRestarts:
+		return m.Restarts()
 	case member.FieldCreatedAt:
 		return m.CreatedAt()
 	case member.FieldUpdatedAt:
@@ -25186,6 +25576,12 @@ func (m *MemberMutation) OldField(ctx context.Context, name string) (ent.Value, 
 		return m.OldAdapterDetail(ctx)
 	case member.FieldLabels:
 		return m.OldLabels(ctx)
+	case member.FieldFailure:
+		return m.OldFailure(ctx)
+	case member.FieldFailedAt:
+		return m.OldFailedAt(ctx)
+	case member.FieldRestarts:
+		return m.OldRestarts(ctx)
 	case member.FieldCreatedAt:
 		return m.OldCreatedAt(ctx)
 	case member.FieldUpdatedAt:
@@ -25339,6 +25735,27 @@ func (m *MemberMutation) SetField(name string, value ent.Value) error {
 		}
 		m.SetLabels(v)
 		return nil
+	case member.FieldFailure:
+		v, ok := value.(lifecycle.MemberFailure)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetFailure(v)
+		return nil
+	case member.FieldFailedAt:
+		v, ok := value.(time.Time)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetFailedAt(v)
+		return nil
+	case member.FieldRestarts:
+		v, ok := value.(int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetRestarts(v)
+		return nil
 	case member.FieldCreatedAt:
 		v, ok := value.(time.Time)
 		if !ok {
@@ -25367,6 +25784,9 @@ func (m *MemberMutation) AddedFields() []string {
 	if m.addmax_pids != nil {
 		fields = append(fields, member.FieldMaxPids)
 	}
+	if m.addrestarts != nil {
+		fields = append(fields, member.FieldRestarts)
+	}
 	return fields
 }
 
@@ -25379,6 +25799,8 @@ func (m *MemberMutation) AddedField(name string) (ent.Value, bool) {
 		return m.AddedOrdinal()
 	case member.FieldMaxPids:
 		return m.AddedMaxPids()
+	case member.FieldRestarts:
+		return m.AddedRestarts()
 	}
 	return nil, false
 }
@@ -25401,6 +25823,13 @@ func (m *MemberMutation) AddField(name string, value ent.Value) error {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
 		m.AddMaxPids(v)
+		return nil
+	case member.FieldRestarts:
+		v, ok := value.(int)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.AddRestarts(v)
 		return nil
 	}
 	return fmt.Errorf("unknown Member numeric field %s", name)
@@ -25430,6 +25859,12 @@ func (m *MemberMutation) ClearedFields() []string {
 	}
 	if m.FieldCleared(member.FieldLabels) {
 		fields = append(fields, member.FieldLabels)
+	}
+	if m.FieldCleared(member.FieldFailure) {
+		fields = append(fields, member.FieldFailure)
+	}
+	if m.FieldCleared(member.FieldFailedAt) {
+		fields = append(fields, member.FieldFailedAt)
 	}
 	return fields
 }
@@ -25465,6 +25900,12 @@ func (m *MemberMutation) ClearField(name string) error {
 		return nil
 	case member.FieldLabels:
 		m.ClearLabels()
+		return nil
+	case member.FieldFailure:
+		m.ClearFailure()
+		return nil
+	case member.FieldFailedAt:
+		m.ClearFailedAt()
 		return nil
 	}
 	return fmt.Errorf("unknown Member nullable field %s", name)
@@ -25533,6 +25974,15 @@ func (m *MemberMutation) ResetField(name string) error {
 		return nil
 	case member.FieldLabels:
 		m.ResetLabels()
+		return nil
+	case member.FieldFailure:
+		m.ResetFailure()
+		return nil
+	case member.FieldFailedAt:
+		m.ResetFailedAt()
+		return nil
+	case member.FieldRestarts:
+		m.ResetRestarts()
 		return nil
 	case member.FieldCreatedAt:
 		m.ResetCreatedAt()

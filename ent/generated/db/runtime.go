@@ -396,28 +396,32 @@ func init() {
 	instanceDescSmoke := instanceFields[18].Descriptor()
 	// instance.DefaultSmoke holds the default value on creation for the smoke field.
 	instance.DefaultSmoke = instanceDescSmoke.Default.(bool)
+	// instanceDescRepairStopped is the schema descriptor for repair_stopped field.
+	instanceDescRepairStopped := instanceFields[20].Descriptor()
+	// instance.DefaultRepairStopped holds the default value on creation for the repair_stopped field.
+	instance.DefaultRepairStopped = instanceDescRepairStopped.Default.(string)
 	// instanceDescFailureCode is the schema descriptor for failure_code field.
-	instanceDescFailureCode := instanceFields[19].Descriptor()
+	instanceDescFailureCode := instanceFields[22].Descriptor()
 	// instance.DefaultFailureCode holds the default value on creation for the failure_code field.
 	instance.DefaultFailureCode = instanceDescFailureCode.Default.(string)
 	// instanceDescFailureMessage is the schema descriptor for failure_message field.
-	instanceDescFailureMessage := instanceFields[20].Descriptor()
+	instanceDescFailureMessage := instanceFields[23].Descriptor()
 	// instance.DefaultFailureMessage holds the default value on creation for the failure_message field.
 	instance.DefaultFailureMessage = instanceDescFailureMessage.Default.(string)
 	// instanceDescFailureOwner is the schema descriptor for failure_owner field.
-	instanceDescFailureOwner := instanceFields[21].Descriptor()
+	instanceDescFailureOwner := instanceFields[24].Descriptor()
 	// instance.DefaultFailureOwner holds the default value on creation for the failure_owner field.
 	instance.DefaultFailureOwner = instanceDescFailureOwner.Default.(string)
 	// instanceDescFailureRetryable is the schema descriptor for failure_retryable field.
-	instanceDescFailureRetryable := instanceFields[22].Descriptor()
+	instanceDescFailureRetryable := instanceFields[25].Descriptor()
 	// instance.DefaultFailureRetryable holds the default value on creation for the failure_retryable field.
 	instance.DefaultFailureRetryable = instanceDescFailureRetryable.Default.(bool)
 	// instanceDescCreatedAt is the schema descriptor for created_at field.
-	instanceDescCreatedAt := instanceFields[25].Descriptor()
+	instanceDescCreatedAt := instanceFields[28].Descriptor()
 	// instance.DefaultCreatedAt holds the default value on creation for the created_at field.
 	instance.DefaultCreatedAt = instanceDescCreatedAt.Default.(func() time.Time)
 	// instanceDescUpdatedAt is the schema descriptor for updated_at field.
-	instanceDescUpdatedAt := instanceFields[26].Descriptor()
+	instanceDescUpdatedAt := instanceFields[29].Descriptor()
 	// instance.DefaultUpdatedAt holds the default value on creation for the updated_at field.
 	instance.DefaultUpdatedAt = instanceDescUpdatedAt.Default.(func() time.Time)
 	invitationFields := schema.Invitation{}.Fields()
@@ -498,12 +502,16 @@ func init() {
 	memberDescCorrelationID := memberFields[15].Descriptor()
 	// member.DefaultCorrelationID holds the default value on creation for the correlation_id field.
 	member.DefaultCorrelationID = memberDescCorrelationID.Default.(string)
+	// memberDescRestarts is the schema descriptor for restarts field.
+	memberDescRestarts := memberFields[20].Descriptor()
+	// member.DefaultRestarts holds the default value on creation for the restarts field.
+	member.DefaultRestarts = memberDescRestarts.Default.(int)
 	// memberDescCreatedAt is the schema descriptor for created_at field.
-	memberDescCreatedAt := memberFields[18].Descriptor()
+	memberDescCreatedAt := memberFields[21].Descriptor()
 	// member.DefaultCreatedAt holds the default value on creation for the created_at field.
 	member.DefaultCreatedAt = memberDescCreatedAt.Default.(func() time.Time)
 	// memberDescUpdatedAt is the schema descriptor for updated_at field.
-	memberDescUpdatedAt := memberFields[19].Descriptor()
+	memberDescUpdatedAt := memberFields[22].Descriptor()
 	// member.DefaultUpdatedAt holds the default value on creation for the updated_at field.
 	member.DefaultUpdatedAt = memberDescUpdatedAt.Default.(func() time.Time)
 	nodecredentialFields := schema.NodeCredential{}.Fields()

@@ -75,7 +75,7 @@ export interface Status {
 export interface OperationsPage { epoch: string; cursor: string; operations: Status[] }
 export interface CancelResult { outcome: "canceled" | "too_late" | "unknown"; message: string }
 
-export interface MemberObservation { id: string; health: Health; message: string }
+export interface MemberObservation { id: string; health: Health; message: string; status?: "failed" }
 export interface Observation {
   instanceId: string; health: Health; message: string; members: MemberObservation[]; observedAt: string;
 }

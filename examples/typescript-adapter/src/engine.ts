@@ -57,7 +57,9 @@ export class Engine implements Keeper {
   admit(asked: Asked): void {
     if (asked.instance.app !== this.app.info.slug) throw unsupported("this adapter does not run the app", "instance.app");
     if (!this.app.info.operations.includes(asked.kind)) throw unsupported("this adapter does not support the operation kind", "kind");
-    const wrong = fault(this.app.info.configSchema, asked.instance.config ?? {}, "instance.config");
+    // What is only taken away keeps whatever config it had.
+    const takesAway = asked.kind === "instance.decommission" || asked.kind === "member.remove";
+    const wrong = takesAway ? undefined : fault(this.app.info.configSchema, asked.instance.config ?? {}, "instance.config");
     if (wrong !== undefined) throw refuse("CONFIG_INVALID", wrong.path, `${wrong.path} ${wrong.message}`);
     this.app.check(asked);
   }

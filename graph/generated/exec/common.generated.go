@@ -96,6 +96,7 @@ type MutationResolver interface {
 	LaunchInstance(ctx context.Context, input instance.LaunchInput) (*model.LaunchInstancePayload, error)
 	DecommissionInstance(ctx context.Context, input instance.DecommissionInput) (*model.DecommissionInstancePayload, error)
 	UpgradeInstance(ctx context.Context, input instance.UpgradeInput) (*model.InstancePayload, error)
+	SetRepairPolicy(ctx context.Context, input instance.RepairInput) (*instance.View, error)
 	RollbackInstance(ctx context.Context, input instance.RollbackInput) (*model.InstancePayload, error)
 	InvokeAction(ctx context.Context, input instance.ActionInput) (*model.InvokeActionPayload, error)
 	AddMembers(ctx context.Context, input member.AddInput) (*model.AddMembersPayload, error)
@@ -1485,6 +1486,20 @@ func (ec *executionContext) field_Mutation_setPromotionTerms_args(ctx context.Co
 	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
 		func(ctx context.Context, v any) (trust.TermsInput, error) {
 			return ec.unmarshalNSetPromotionTermsInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋcatalogᚋtrustᚐTermsInput(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["input"] = arg0
+	return args, nil
+}
+
+func (ec *executionContext) field_Mutation_setRepairPolicy_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
+		func(ctx context.Context, v any) (instance.RepairInput, error) {
+			return ec.unmarshalNSetRepairPolicyInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋinstanceᚐRepairInput(ctx, v)
 		})
 	if err != nil {
 		return nil, err
@@ -4816,6 +4831,50 @@ func (ec *executionContext) fieldContext_Mutation_upgradeInstance(ctx context.Co
 	}()
 	ctx = graphql.WithFieldContext(ctx, fc)
 	if fc.Args, err = ec.field_Mutation_upgradeInstance_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Mutation_setRepairPolicy(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Mutation_setRepairPolicy(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Mutation().SetRepairPolicy(ctx, fc.Args["input"].(instance.RepairInput))
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *instance.View) graphql.Marshaler {
+			return ec.marshalNInstance2ᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋinstanceᚐView(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Mutation_setRepairPolicy(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Mutation",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Instance(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Mutation_setRepairPolicy_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
 		ec.Error(ctx, err)
 		return fc, err
 	}
@@ -10352,6 +10411,13 @@ func (ec *executionContext) _Mutation(ctx context.Context, sel ast.SelectionSet)
 		case "upgradeInstance":
 			out.Values[i] = ec.OperationContext.RootResolverMiddleware(innerCtx, func(ctx context.Context) (res graphql.Marshaler) {
 				return ec._Mutation_upgradeInstance(ctx, field)
+			})
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "setRepairPolicy":
+			out.Values[i] = ec.OperationContext.RootResolverMiddleware(innerCtx, func(ctx context.Context) (res graphql.Marshaler) {
+				return ec._Mutation_setRepairPolicy(ctx, field)
 			})
 			if out.Values[i] == graphql.Null {
 				out.Invalids++

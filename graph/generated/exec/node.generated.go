@@ -2681,6 +2681,61 @@ func (ec *executionContext) unmarshalInputIsolationGapInput(ctx context.Context,
 	return it, nil
 }
 
+func (ec *executionContext) unmarshalInputMemberFindingInput(ctx context.Context, obj any) (node.MemberFinding, error) {
+	var it node.MemberFinding
+	if obj == nil {
+		return it, nil
+	}
+
+	asMap := map[string]any{}
+	for k, v := range obj.(map[string]any) {
+		asMap[k] = v
+	}
+
+	if _, present := asMap["ageSeconds"]; !present {
+		asMap["ageSeconds"] = 0
+	}
+
+	fieldsInOrder := [...]string{"memberId", "failure", "message", "ageSeconds"}
+	for _, k := range fieldsInOrder {
+		v, ok := asMap[k]
+		if !ok {
+			continue
+		}
+		switch k {
+		case "memberId":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("memberId"))
+			data, err := ec.unmarshalNID2githubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋidsᚐID(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.MemberID = data
+		case "failure":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("failure"))
+			data, err := ec.unmarshalNMemberFailure2githubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋlifecycleᚐMemberFailure(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Failure = data
+		case "message":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("message"))
+			data, err := ec.unmarshalOString2string(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Message = data
+		case "ageSeconds":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("ageSeconds"))
+			data, err := ec.unmarshalNInt2int(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.AgeSeconds = data
+		}
+	}
+	return it, nil
+}
+
 func (ec *executionContext) unmarshalInputMemoryKillsInput(ctx context.Context, obj any) (node.MemoryKills, error) {
 	var it node.MemoryKills
 	if obj == nil {
@@ -2736,7 +2791,7 @@ func (ec *executionContext) unmarshalInputNodeHeartbeatInput(ctx context.Context
 		asMap[k] = v
 	}
 
-	fieldsInOrder := [...]string{"agentVersion", "bootId", "inventory", "memoryKills"}
+	fieldsInOrder := [...]string{"agentVersion", "bootId", "inventory", "memoryKills", "memberFindings", "processRestarts"}
 	for _, k := range fieldsInOrder {
 		v, ok := asMap[k]
 		if !ok {
@@ -2771,6 +2826,20 @@ func (ec *executionContext) unmarshalInputNodeHeartbeatInput(ctx context.Context
 				return it, err
 			}
 			it.MemoryKills = data
+		case "memberFindings":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("memberFindings"))
+			data, err := ec.unmarshalOMemberFindingInput2ᚕgithubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋnodeᚐMemberFindingᚄ(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.MemberFindings = data
+		case "processRestarts":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("processRestarts"))
+			data, err := ec.unmarshalOProcessRestartsInput2ᚕgithubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋnodeᚐProcessRestartsᚄ(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.ProcessRestarts = data
 		}
 	}
 	return it, nil
@@ -2943,6 +3012,57 @@ func (ec *executionContext) unmarshalInputNodeWallsInput(ctx context.Context, ob
 				return it, err
 			}
 			it.Gaps = data
+		}
+	}
+	return it, nil
+}
+
+func (ec *executionContext) unmarshalInputProcessRestartsInput(ctx context.Context, obj any) (node.ProcessRestarts, error) {
+	var it node.ProcessRestarts
+	if obj == nil {
+		return it, nil
+	}
+
+	asMap := map[string]any{}
+	for k, v := range obj.(map[string]any) {
+		asMap[k] = v
+	}
+
+	fieldsInOrder := [...]string{"memberId", "since", "process", "restarts"}
+	for _, k := range fieldsInOrder {
+		v, ok := asMap[k]
+		if !ok {
+			continue
+		}
+		switch k {
+		case "memberId":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("memberId"))
+			data, err := ec.unmarshalNID2githubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋidsᚐID(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.MemberID = data
+		case "since":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("since"))
+			data, err := ec.unmarshalNString2string(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Since = data
+		case "process":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("process"))
+			data, err := ec.unmarshalNString2string(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Process = data
+		case "restarts":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("restarts"))
+			data, err := ec.unmarshalNInt2int(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Restarts = data
 		}
 	}
 	return it, nil
@@ -4450,6 +4570,11 @@ func (ec *executionContext) marshalNIsolationWall2githubᚗcomᚋgpuaasᚋappᚑ
 	return res
 }
 
+func (ec *executionContext) unmarshalNMemberFindingInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋnodeᚐMemberFinding(ctx context.Context, v any) (node.MemberFinding, error) {
+	res, err := ec.unmarshalInputMemberFindingInput(ctx, v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
 func (ec *executionContext) unmarshalNMemberProfile2githubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋisolationᚐProfile(ctx context.Context, v any) (isolation.Profile, error) {
 	tmp, err := graphql.UnmarshalString(v)
 	res := isolation.Profile(tmp)
@@ -4759,6 +4884,11 @@ func (ec *executionContext) marshalNOutputStream2githubᚗcomᚋgpuaasᚋappᚑp
 	return res
 }
 
+func (ec *executionContext) unmarshalNProcessRestartsInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋnodeᚐProcessRestarts(ctx context.Context, v any) (node.ProcessRestarts, error) {
+	res, err := ec.unmarshalInputProcessRestartsInput(ctx, v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
 func (ec *executionContext) unmarshalNReportNodeTaskInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋtaskᚐReportInput(ctx context.Context, v any) (task.ReportInput, error) {
 	res, err := ec.unmarshalInputReportNodeTaskInput(ctx, v)
 	return res, graphql.ErrorOnPath(ctx, err)
@@ -4851,6 +4981,23 @@ func (ec *executionContext) marshalOMemberBinding2ᚖgithubᚗcomᚋgpuaasᚋapp
 	return ec._MemberBinding(ctx, sel, v)
 }
 
+func (ec *executionContext) unmarshalOMemberFindingInput2ᚕgithubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋnodeᚐMemberFindingᚄ(ctx context.Context, v any) ([]node.MemberFinding, error) {
+	if v == nil {
+		return nil, nil
+	}
+	vSlice := graphql.CoerceList(v)
+	var err error
+	res := make([]node.MemberFinding, len(vSlice))
+	for i := range vSlice {
+		ctx := graphql.WithPathContext(ctx, graphql.NewPathWithIndex(i))
+		res[i], err = ec.unmarshalNMemberFindingInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋnodeᚐMemberFinding(ctx, vSlice[i])
+		if err != nil {
+			return nil, err
+		}
+	}
+	return res, nil
+}
+
 func (ec *executionContext) unmarshalOMemberProfile2githubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋisolationᚐProfile(ctx context.Context, v any) (isolation.Profile, error) {
 	tmp, err := graphql.UnmarshalString(v)
 	res := isolation.Profile(tmp)
@@ -4902,6 +5049,23 @@ func (ec *executionContext) unmarshalONodeWallsInput2ᚖgithubᚗcomᚋgpuaasᚋ
 	}
 	res, err := ec.unmarshalInputNodeWallsInput(ctx, v)
 	return &res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) unmarshalOProcessRestartsInput2ᚕgithubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋnodeᚐProcessRestartsᚄ(ctx context.Context, v any) ([]node.ProcessRestarts, error) {
+	if v == nil {
+		return nil, nil
+	}
+	vSlice := graphql.CoerceList(v)
+	var err error
+	res := make([]node.ProcessRestarts, len(vSlice))
+	for i := range vSlice {
+		ctx := graphql.WithPathContext(ctx, graphql.NewPathWithIndex(i))
+		res[i], err = ec.unmarshalNProcessRestartsInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋnodeᚐProcessRestarts(ctx, vSlice[i])
+		if err != nil {
+			return nil, err
+		}
+	}
+	return res, nil
 }
 
 // endregion ***************************** type.gotpl *****************************

@@ -644,12 +644,15 @@ type ComplexityRoot struct {
 		PermissionFamily   func(childComplexity int) int
 		ProjectID          func(childComplexity int) int
 		ReleasedAt         func(childComplexity int) int
+		Repair             func(childComplexity int) int
+		RepairStopped      func(childComplexity int) int
 		Revision           func(childComplexity int) int
 		Roles              func(childComplexity int) int
 		RuntimeBackend     func(childComplexity int) int
 		Smoke              func(childComplexity int) int
 		Status             func(childComplexity int) int
 		TenantID           func(childComplexity int) int
+		UnservedAt         func(childComplexity int) int
 		UpdatedAt          func(childComplexity int) int
 	}
 
@@ -762,6 +765,8 @@ type ComplexityRoot struct {
 		Cordoned       func(childComplexity int) int
 		CorrelationID  func(childComplexity int) int
 		CreatedAt      func(childComplexity int) int
+		FailedAt       func(childComplexity int) int
+		Failure        func(childComplexity int) int
 		Health         func(childComplexity int) int
 		HealthMessage  func(childComplexity int) int
 		ID             func(childComplexity int) int
@@ -773,6 +778,7 @@ type ComplexityRoot struct {
 		Ordinal        func(childComplexity int) int
 		Profile        func(childComplexity int) int
 		Ranges         func(childComplexity int) int
+		Restarts       func(childComplexity int) int
 		Status         func(childComplexity int) int
 		UpdatedAt      func(childComplexity int) int
 	}
@@ -891,6 +897,7 @@ type ComplexityRoot struct {
 		SetPolicy               func(childComplexity int, input policy.SetInput) int
 		SetProjectQuota         func(childComplexity int, input identity.QuotaInput) int
 		SetPromotionTerms       func(childComplexity int, input trust.TermsInput) int
+		SetRepairPolicy         func(childComplexity int, input instance.RepairInput) int
 		SetSkuPrice             func(childComplexity int, input price.SetInput) int
 		SetSourceCredential     func(childComplexity int, input source.CredentialInput) int
 		SetTenantDomains        func(childComplexity int, input identity.DomainsInput) int
@@ -1321,6 +1328,14 @@ type ComplexityRoot struct {
 	ReleaseAllocationPayload struct {
 		Allocation func(childComplexity int) int
 		Operation  func(childComplexity int) int
+	}
+
+	RepairPolicy struct {
+		BackOffSeconds    func(childComplexity int) int
+		Budget            func(childComplexity int) int
+		GraceSeconds      func(childComplexity int) int
+		HourlyLimitMicros func(childComplexity int) int
+		Mode              func(childComplexity int) int
 	}
 
 	ReplaceMemberPayload struct {
@@ -3997,6 +4012,18 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Instance.ReleasedAt(childComplexity), true
+	case "Instance.repair":
+		if e.ComplexityRoot.Instance.Repair == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Instance.Repair(childComplexity), true
+	case "Instance.repairStopped":
+		if e.ComplexityRoot.Instance.RepairStopped == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Instance.RepairStopped(childComplexity), true
 	case "Instance.revision":
 		if e.ComplexityRoot.Instance.Revision == nil {
 			break
@@ -4033,6 +4060,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Instance.TenantID(childComplexity), true
+	case "Instance.unservedAt":
+		if e.ComplexityRoot.Instance.UnservedAt == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Instance.UnservedAt(childComplexity), true
 	case "Instance.updatedAt":
 		if e.ComplexityRoot.Instance.UpdatedAt == nil {
 			break
@@ -4450,6 +4483,18 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Member.CreatedAt(childComplexity), true
+	case "Member.failedAt":
+		if e.ComplexityRoot.Member.FailedAt == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Member.FailedAt(childComplexity), true
+	case "Member.failure":
+		if e.ComplexityRoot.Member.Failure == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Member.Failure(childComplexity), true
 	case "Member.health":
 		if e.ComplexityRoot.Member.Health == nil {
 			break
@@ -4516,6 +4561,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Member.Ranges(childComplexity), true
+	case "Member.restarts":
+		if e.ComplexityRoot.Member.Restarts == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Member.Restarts(childComplexity), true
 	case "Member.status":
 		if e.ComplexityRoot.Member.Status == nil {
 			break
@@ -5480,6 +5531,17 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Mutation.SetPromotionTerms(childComplexity, args["input"].(trust.TermsInput)), true
+	case "Mutation.setRepairPolicy":
+		if e.ComplexityRoot.Mutation.SetRepairPolicy == nil {
+			break
+		}
+
+		args, err := ec.field_Mutation_setRepairPolicy_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Mutation.SetRepairPolicy(childComplexity, args["input"].(instance.RepairInput)), true
 	case "Mutation.setSkuPrice":
 		if e.ComplexityRoot.Mutation.SetSkuPrice == nil {
 			break
@@ -7719,6 +7781,37 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 
 		return e.ComplexityRoot.ReleaseAllocationPayload.Operation(childComplexity), true
 
+	case "RepairPolicy.backOffSeconds":
+		if e.ComplexityRoot.RepairPolicy.BackOffSeconds == nil {
+			break
+		}
+
+		return e.ComplexityRoot.RepairPolicy.BackOffSeconds(childComplexity), true
+	case "RepairPolicy.budget":
+		if e.ComplexityRoot.RepairPolicy.Budget == nil {
+			break
+		}
+
+		return e.ComplexityRoot.RepairPolicy.Budget(childComplexity), true
+	case "RepairPolicy.graceSeconds":
+		if e.ComplexityRoot.RepairPolicy.GraceSeconds == nil {
+			break
+		}
+
+		return e.ComplexityRoot.RepairPolicy.GraceSeconds(childComplexity), true
+	case "RepairPolicy.hourlyLimitMicros":
+		if e.ComplexityRoot.RepairPolicy.HourlyLimitMicros == nil {
+			break
+		}
+
+		return e.ComplexityRoot.RepairPolicy.HourlyLimitMicros(childComplexity), true
+	case "RepairPolicy.mode":
+		if e.ComplexityRoot.RepairPolicy.Mode == nil {
+			break
+		}
+
+		return e.ComplexityRoot.RepairPolicy.Mode(childComplexity), true
+
 	case "ReplaceMemberPayload.member":
 		if e.ComplexityRoot.ReplaceMemberPayload.Member == nil {
 			break
@@ -8935,6 +9028,7 @@ func (e *executableSchema) Exec(ctx context.Context) graphql.ResponseHandler {
 		ec.unmarshalInputIssueRuntimeSecretInput,
 		ec.unmarshalInputLabelMemberInput,
 		ec.unmarshalInputLaunchInstanceInput,
+		ec.unmarshalInputMemberFindingInput,
 		ec.unmarshalInputMemberInput,
 		ec.unmarshalInputMemberReportInput,
 		ec.unmarshalInputMemoryKillsInput,
@@ -8948,6 +9042,7 @@ func (e *executableSchema) Exec(ctx context.Context) graphql.ResponseHandler {
 		ec.unmarshalInputPlanReplaceMemberInput,
 		ec.unmarshalInputPlanRollbackInstanceInput,
 		ec.unmarshalInputPlanUpgradeInstanceInput,
+		ec.unmarshalInputProcessRestartsInput,
 		ec.unmarshalInputPromoteArtifactInput,
 		ec.unmarshalInputPromoteManifestInput,
 		ec.unmarshalInputPublishArtifactInput,
@@ -8968,6 +9063,7 @@ func (e *executableSchema) Exec(ctx context.Context) graphql.ResponseHandler {
 		ec.unmarshalInputSetPolicyInput,
 		ec.unmarshalInputSetProjectQuotaInput,
 		ec.unmarshalInputSetPromotionTermsInput,
+		ec.unmarshalInputSetRepairPolicyInput,
 		ec.unmarshalInputSetSkuPriceInput,
 		ec.unmarshalInputSetSourceCredentialInput,
 		ec.unmarshalInputSetTenantDomainsInput,
@@ -10817,6 +10913,52 @@ type Instance implements Node {
   updatedAt: DateTime!
   "When nothing of it was left, by the agents' word; null until then."
   releasedAt: DateTime
+  "How it is repaired when members of it are lost."
+  repair: RepairPolicy!
+  "Why the platform's repair has stopped; empty while it has not."
+  repairStopped: String!
+  "Since when it has fewer members in service than its manifest demands; null while it has enough."
+  unservedAt: DateTime
+}
+
+"Who repairs an instance whose members are lost."
+enum RepairMode {
+  "People and their programs."
+  MANUAL
+  "The platform: it recovers members, or else replaces them."
+  AUTOMATIC
+}
+
+"How an instance whose members are lost is repaired. Members that a restart of their node has ended are brought back by the platform under every policy."
+type RepairPolicy {
+  "Who repairs."
+  mode: RepairMode!
+  "How many repairs may begin within an hour."
+  budget: Int!
+  "Seconds of pause after a repair of a member that did not help; doubled from one to the next."
+  backOffSeconds: Int!
+  "Seconds that the instance may have too few members in service before it fails for good; null for ever."
+  graceSeconds: Int
+  "The most that the capacity of one replacement may cost an hour, in millionths of the price list's currency; null for no bound."
+  hourlyLimitMicros: Int
+}
+
+"How an instance is to be repaired."
+input SetRepairPolicyInput {
+  "The instance."
+  instanceId: ID!
+  "Who repairs."
+  mode: RepairMode!
+  "How many repairs may begin within an hour, 1 to 20."
+  budget: Int! = 3
+  "Seconds of pause after a repair of a member that did not help, 5 to 3,600; doubled from one to the next."
+  backOffSeconds: Int! = 30
+  "Seconds that the instance may have too few members in service before it fails for good, 60 to 604,800; left out for ever."
+  graceSeconds: Int
+  "The most that the capacity of one replacement may cost an hour, in millionths of the price list's currency; left out for no bound."
+  hourlyLimitMicros: Int
+  "Why, kept in the audit."
+  reason: String
 }
 
 "A manifest and config that an instance runs or has run."
@@ -10883,6 +11025,22 @@ enum MemberStatus {
   FAILED
 }
 
+"Why a member in service was lost."
+enum MemberFailure {
+  "Its init has ended, and all that ran in it; its files are still on its node."
+  INIT_GONE
+  "It had no memory left, and its init has ended."
+  OUT_OF_MEMORY
+  "A process of it failed more often than it may be restarted."
+  RESTARTS_SPENT
+  "Its node has restarted; it is brought back by an operation of the platform."
+  NODE_RESTARTED
+  "Its node is lost."
+  NODE_LOST
+  "Its adapter reports that it failed."
+  REPORTED
+}
+
 "One realised member of a component, bound to a node."
 type Member implements Node {
   "Typed id, ` + "`" + `mem_…` + "`" + `."
@@ -10925,6 +11083,12 @@ type Member implements Node {
   profile: MemberProfile!
   "What keeps it apart on its node; null when the node had not reported its walls."
   isolationClass: IsolationClass
+  "Why it was lost in service; null when it was not, or has come back."
+  failure: MemberFailure
+  "When that was found; null when it was not."
+  failedAt: DateTime
+  "How often its supervised processes were restarted since it joined."
+  restarts: Int!
 }
 
 "A page of members."
@@ -11147,6 +11311,8 @@ extend type Mutation {
   decommissionInstance("Which." input: DecommissionInstanceInput!): DecommissionInstancePayload!
   "Change an instance's version or config; nothing is taken down when it fails. Key: <family>.instance.update on its project."
   upgradeInstance("To what." input: UpgradeInstanceInput!): InstancePayload!
+  "Set who repairs an instance whose members are lost, how often, and when it is given up. Key: <family>.instance.update on its project; for AUTOMATIC <family>.member.recover and .replace, and allocation.create, besides."
+  setRepairPolicy("How." input: SetRepairPolicyInput!): Instance!
   "Bring an instance back to exactly an earlier manifest and config; deprecated will do, retired will not. Key: <family>.instance.update on its project."
   rollbackInstance("To what." input: RollbackInstanceInput!): InstancePayload!
   "Ask an instance's app to do something it declared. Key: the action's own, on the instance's project."
@@ -11806,6 +11972,34 @@ input NodeHeartbeatInput {
   inventory: NodeInventoryInput
   "Members whose processes its kernel killed for memory, at most 1,000. The same again adds nothing."
   memoryKills: [MemoryKillsInput!]
+  "Members of it that were lost, for as long as they are, at most 1,000. One that is at rest becomes FAILED."
+  memberFindings: [MemberFindingInput!]
+  "How often supervised processes were restarted, at most 1,000. The same again adds nothing."
+  processRestarts: [ProcessRestartsInput!]
+}
+
+"A member that was lost on its node."
+input MemberFindingInput {
+  "The member."
+  memberId: ID!
+  "Why; NODE_LOST and REPORTED are others' to find."
+  failure: MemberFailure!
+  "What happened, for a person, at most 500 characters; left out for the reason's own text."
+  message: String
+  "How many seconds ago it was seen, 0 to 86,400."
+  ageSeconds: Int! = 0
+}
+
+"How often a supervised process of a member was restarted."
+input ProcessRestartsInput {
+  "The member."
+  memberId: ID!
+  "The start of the process that the count began with, at most 64 characters."
+  since: String!
+  "The process, by the adapter's name, at most 64 characters."
+  process: String!
+  "How often since then; never less than before."
+  restarts: Int!
 }
 
 "How many processes of a member the kernel has killed because the member had no memory left."
@@ -14687,6 +14881,12 @@ func (ec *executionContext) childFields_Instance(ctx context.Context, field grap
 		return ec.fieldContext_Instance_updatedAt(ctx, field)
 	case "releasedAt":
 		return ec.fieldContext_Instance_releasedAt(ctx, field)
+	case "repair":
+		return ec.fieldContext_Instance_repair(ctx, field)
+	case "repairStopped":
+		return ec.fieldContext_Instance_repairStopped(ctx, field)
+	case "unservedAt":
+		return ec.fieldContext_Instance_unservedAt(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type Instance", field.Name)
 }
@@ -14935,6 +15135,12 @@ func (ec *executionContext) childFields_Member(ctx context.Context, field graphq
 		return ec.fieldContext_Member_profile(ctx, field)
 	case "isolationClass":
 		return ec.fieldContext_Member_isolationClass(ctx, field)
+	case "failure":
+		return ec.fieldContext_Member_failure(ctx, field)
+	case "failedAt":
+		return ec.fieldContext_Member_failedAt(ctx, field)
+	case "restarts":
+		return ec.fieldContext_Member_restarts(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type Member", field.Name)
 }
@@ -15725,6 +15931,22 @@ func (ec *executionContext) childFields_ReleaseAllocationPayload(ctx context.Con
 		return ec.fieldContext_ReleaseAllocationPayload_operation(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type ReleaseAllocationPayload", field.Name)
+}
+
+func (ec *executionContext) childFields_RepairPolicy(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "mode":
+		return ec.fieldContext_RepairPolicy_mode(ctx, field)
+	case "budget":
+		return ec.fieldContext_RepairPolicy_budget(ctx, field)
+	case "backOffSeconds":
+		return ec.fieldContext_RepairPolicy_backOffSeconds(ctx, field)
+	case "graceSeconds":
+		return ec.fieldContext_RepairPolicy_graceSeconds(ctx, field)
+	case "hourlyLimitMicros":
+		return ec.fieldContext_RepairPolicy_hourlyLimitMicros(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type RepairPolicy", field.Name)
 }
 
 func (ec *executionContext) childFields_ReplaceMemberPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {

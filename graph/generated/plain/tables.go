@@ -8,6 +8,7 @@ import (
 
 	"github.com/gpuaas/app-platform/authz"
 	"github.com/gpuaas/app-platform/domain/isolation"
+	"github.com/gpuaas/app-platform/domain/repair"
 	"github.com/gpuaas/app-platform/ent/generated/db"
 	"github.com/gpuaas/app-platform/graph/generated/exec"
 	"github.com/gpuaas/app-platform/graph/generated/model"
@@ -50,6 +51,7 @@ func Tables(r exec.ResolverRoot) map[string]*engine.Type {
 	t["OperationStep"] = operationStepTable(t, r)
 	t["PageInfo"] = pageInfoTable(t, r)
 	t["Query"] = queryTable(t, r)
+	t["RepairPolicy"] = repairPolicyTable(t, r)
 	t["Work"] = workTable(t, r)
 	return t
 }
@@ -278,6 +280,11 @@ func instanceTable(t tables, r exec.ResolverRoot) *engine.Type {
 		"createdAt":     engine.Leaf(func(dst []byte, obj *object) []byte { return engine.Time(dst, obj.CreatedAt) }),
 		"updatedAt":     engine.Leaf(func(dst []byte, obj *object) []byte { return engine.Time(dst, obj.UpdatedAt) }),
 		"releasedAt":    engine.Leaf(func(dst []byte, obj *object) []byte { return engine.OptionalTime(dst, obj.ReleasedAt) }),
+		"repair": engine.One(t.of("RepairPolicy"), func(ctx context.Context, obj *object, args engine.Args) (*repair.Policy, error) {
+			return obj.Repair()
+		}),
+		"repairStopped": engine.Leaf(func(dst []byte, obj *object) []byte { return engine.String(dst, obj.RepairStopped) }),
+		"unservedAt":    engine.Leaf(func(dst []byte, obj *object) []byte { return engine.OptionalTime(dst, obj.UnservedAt) }),
 	}}
 }
 
@@ -351,6 +358,9 @@ func memberTable(t tables, r exec.ResolverRoot) *engine.Type {
 		"updatedAt":      engine.Leaf(func(dst []byte, obj *object) []byte { return engine.Time(dst, obj.UpdatedAt) }),
 		"profile":        engine.Leaf(func(dst []byte, obj *object) []byte { return engine.String(dst, obj.Profile) }),
 		"isolationClass": engine.Leaf(func(dst []byte, obj *object) []byte { return engine.OptionalString(dst, obj.IsolationClass) }),
+		"failure":        engine.Leaf(func(dst []byte, obj *object) []byte { return engine.OptionalString(dst, obj.Failure) }),
+		"failedAt":       engine.Leaf(func(dst []byte, obj *object) []byte { return engine.OptionalTime(dst, obj.FailedAt) }),
+		"restarts":       engine.Leaf(func(dst []byte, obj *object) []byte { return engine.Int(dst, obj.Restarts) }),
 	}}
 }
 
@@ -518,6 +528,16 @@ func queryTable(t tables, r exec.ResolverRoot) *engine.Type {
 			}
 			return resolver.Operation(ctx, id)
 		}),
+	}}
+}
+
+// repairPolicyTable is the table of RepairPolicy. The executor answers graceSeconds, hourlyLimitMicros.
+func repairPolicyTable(t tables, r exec.ResolverRoot) *engine.Type {
+	type object = repair.Policy
+	return &engine.Type{Name: "RepairPolicy", Fields: map[string]engine.Field{
+		"mode":           engine.Leaf(func(dst []byte, obj *object) []byte { return engine.String(dst, obj.Mode) }),
+		"budget":         engine.Leaf(func(dst []byte, obj *object) []byte { return engine.Int(dst, obj.Budget) }),
+		"backOffSeconds": engine.Leaf(func(dst []byte, obj *object) []byte { return engine.Int(dst, obj.BackOffSeconds) }),
 	}}
 }
 

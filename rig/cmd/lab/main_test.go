@@ -83,9 +83,18 @@ func TestInterruptStopsEverythingAndASecondRunWorksOnTheKeptData(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "data")
 	listen := freeAddress(t)
-	for range 2 {
+	appctl := commandLine(t, "http://"+listen)
+	for round := range 2 {
 		cmd, said := launch(t, "-data", dir, "-nodes", "2", "-bin", "../../../bin", "-listen", listen)
 		require.Contains(t, said.String(), "node-1")
+		if os.Geteuid() == 0 && round == 0 {
+			appctl("login", "--token-file", filepath.Join(dir, "cluster-automation.key"))
+			appctl("allocations", "request", "--name", "room")
+			appctl("launch", "slurm", "--name", "kept", "--allocation", "room", "--wait")
+		}
+		if os.Geteuid() == 0 && round == 1 {
+			comesBack(t, appctl)
+		}
 		started := children(t, cmd.Process.Pid)
 		require.GreaterOrEqual(t, len(started), 2, "a database and at least one node")
 		require.NoError(t, cmd.Process.Signal(syscall.SIGINT))
@@ -97,6 +106,39 @@ func TestInterruptStopsEverythingAndASecondRunWorksOnTheKeptData(t *testing.T) {
 		require.NoError(t, err)
 		require.NotContains(t, string(mounts), "app-platform")
 	}
+}
+
+// commandLine runs the command line against a server, as the guides do, and answers what it prints.
+func commandLine(t *testing.T, server string) func(args ...string) string {
+	t.Helper()
+	home := t.TempDir()
+	return func(args ...string) string {
+		t.Helper()
+		cmd := exec.CommandContext(t.Context(), "../../../bin/appctl", args...)
+		cmd.Env = append(os.Environ(), "APPCTL_SERVER="+server, "APPCTL_PROJECT=main", "HOME="+home, "XDG_CONFIG_HOME="+home)
+		var complaints bytes.Buffer
+		cmd.Stderr = &complaints
+		out, err := cmd.Output()
+		require.NoError(t, err, "appctl %v: %s%s", args, out, complaints.String())
+		return string(out)
+	}
+}
+
+// comesBack requires that the cluster that ran before is well again, by operations of the platform's own: every node was
+// restarted under it.
+func comesBack(t *testing.T, appctl func(args ...string) string) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		shown := strings.ReplaceAll(appctl("instances", "show", "kept", "-o", "json"), " ", "")
+		well := strings.Contains(shown, `"health":"HEALTHY"`)
+		for _, other := range []string{"UNHEALTHY", "DEGRADED", "UNKNOWN"} {
+			well = well && !strings.Contains(shown, `"health":"`+other+`"`)
+		}
+		return well && !strings.Contains(shown, `"status":"FAILED"`) && strings.Contains(shown, "MEMBER_RECOVER")
+	}, 2*time.Minute, time.Second)
+	told := appctl("events", "tail", "kept", "-o", "json")
+	require.Contains(t, told, "apps.instance.member_failed")
+	require.Contains(t, told, "NODE_RESTARTED")
 }
 
 // freeAddress is an address that nothing listens on now.

@@ -33,6 +33,10 @@ func Kinds() []Kind {
 // Valid says whether k is a kind of contract v1.
 func (k Kind) Valid() bool { return slices.Contains(Kinds(), k) }
 
+// TakesAway says whether an operation of the kind only takes something away: it is carried out whatever the instance's
+// config is.
+func (k Kind) TakesAway() bool { return k == InstanceDecommission || k == MemberRemove }
+
 // State is where an operation is at the adapter.
 type State string
 

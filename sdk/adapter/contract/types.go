@@ -275,6 +275,8 @@ type Observation struct {
 	Detail json.RawMessage `json:"detail,omitempty"`
 	// ObservedAt is when it was seen.
 	ObservedAt time.Time `json:"observedAt"`
+	// Lost says why the instance cannot come back, whatever is repaired: it then fails for good. Nil while it may.
+	Lost *OperationError `json:"lost,omitempty"`
 }
 
 // MemberObservation is what the adapter sees of one member now.
@@ -287,6 +289,9 @@ type MemberObservation struct {
 	Message string `json:"message"`
 	// Detail is for a person who debugs; an object.
 	Detail json.RawMessage `json:"detail,omitempty"`
+	// Status is failed when the member does not come back by itself, so that somebody must recover or replace it. Empty
+	// says nothing; the platform reads no other state from here.
+	Status MemberStatus `json:"status,omitempty"`
 }
 
 // ActionRequest is the body of POST /v1/instances/{id}/actions/{name}.

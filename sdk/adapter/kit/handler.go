@@ -176,7 +176,8 @@ func (k *Kit) take(ctx context.Context, d contract.Dispatch) (operation.Result, 
 	return k.engine.Dispatch(d, hash)
 }
 
-// admit decides whether a new operation may begin: the app, the kind, the config, the author's word.
+// admit decides whether a new operation may begin: the app, the kind, the config, the author's word. What is taken away
+// keeps whatever config it had: an adapter that would not start it any more still tears it down.
 func (k *Kit) admit(ctx context.Context, d contract.Dispatch) error {
 	app, ok := k.app(d.Instance.App)
 	if !ok {
@@ -187,8 +188,10 @@ func (k *Kit) admit(ctx context.Context, d contract.Dispatch) error {
 		return unprocessable{contract.ErrorBody{Code: contract.CodeUnsupported,
 			Message: "this adapter does not support the operation kind", Path: "kind"}}
 	}
-	if err := app.config.Check(d.Instance.Config, contract.CodeConfigInvalid, "instance.config"); err != nil {
-		return refused(err)
+	if !d.Kind.TakesAway() {
+		if err := app.config.Check(d.Instance.Config, contract.CodeConfigInvalid, "instance.config"); err != nil {
+			return refused(err)
+		}
 	}
 	if app.Check == nil {
 		return nil

@@ -87,7 +87,7 @@ func usual() []string {
 		"signature.symmetric", "tenancy.instance", "tenancy.token", "observe.honest", "action.idempotent", "usage.cursor",
 		"plan.harmless",
 		"add.undone", "drain.canceled",
-		"force.redispatch", "decommission.clean", "crash.resumes", "crash.once", "secret.answers",
+		"force.redispatch", "decommission.clean", "decommission.config", "crash.resumes", "crash.once", "secret.answers",
 	}
 }
 

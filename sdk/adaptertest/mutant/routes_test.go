@@ -217,7 +217,8 @@ func (t *tiny) wrong(d adapter.Dispatch, id string) string {
 		"instance.id": d.Instance.ID == "", "platform.graphqlUrl": d.Platform.GraphQLURL == "",
 		"platform.token":  d.Platform.Token == "",
 		"instance.app":    d.Instance.App == "" || (d.Instance.App != name && !t.broken("body.app")),
-		"instance.config": more && !t.broken("body.config"),
+		"instance.config": more && !t.broken("body.config") &&
+			(!d.Kind.TakesAway() || t.broken("decommission.config")),
 	} {
 		if bad {
 			return field

@@ -23,6 +23,9 @@ func enforce(v *verdict.Verdicts, said *answers) error {
 	if refusal := v.Refused(); refusal != nil {
 		return refusal
 	}
+	if refusal := tooDear(v); refusal != nil {
+		return refusal
+	}
 	if refusal := unseen(v); refusal != nil {
 		return refusal
 	}
@@ -40,6 +43,28 @@ func stale(hash, planned string) error {
 			"deadline and capacity that the change is sent with"
 	}
 	return fault.New(fault.PlanStale, "%s", message).At("input.planHash")
+}
+
+// tooDear refuses capacity that costs more than the request may: LIMIT_EXCEEDED. Capacity without a price has no known
+// cost, and is refused too.
+func tooDear(v *verdict.Verdicts) error {
+	if v.HourlyLimitMicros == nil || len(v.Created) == 0 {
+		return nil
+	}
+	var cost int64
+	for _, one := range v.Created {
+		price := v.Prices[one.Sku]
+		if price == nil {
+			return fault.New(fault.LimitExceeded, "capacity of SKU %q has no price, and this change may cost at most %d millionths an hour",
+				one.Sku, *v.HourlyLimitMicros)
+		}
+		cost += price.HourlyMicros
+	}
+	if cost > int64(*v.HourlyLimitMicros) {
+		return fault.New(fault.LimitExceeded, "its capacity costs %d millionths an hour, and this change may cost at most %d",
+			cost, *v.HourlyLimitMicros)
+	}
+	return nil
 }
 
 // unseen refuses what may disturb other projects without a plan: to take something away from a shared control plane

@@ -5,6 +5,7 @@ package engine
 import (
 	"context"
 
+	"github.com/gpuaas/app-platform/authz"
 	"github.com/gpuaas/app-platform/internal/tx"
 	"github.com/gpuaas/app-platform/service/change"
 	"github.com/gpuaas/app-platform/service/change/verdict"
@@ -51,6 +52,24 @@ func (e *Engine) Accept(ctx context.Context, request *change.Request) (*Outcome,
 	return out, err
 }
 
+// AcceptAs accepts a change that the platform makes by itself, as actor: without a plan, and without an idempotency key,
+// since one process at a time makes such changes and the locked instance shows it what there is. Every rule holds as for
+// a person, and so do the faults.
+func (e *Engine) AcceptAs(ctx context.Context, actor *authz.Actor, request *change.Request) (*Outcome, error) {
+	if err := request.Check(); err != nil {
+		return nil, err
+	}
+	if err := request.CheckAsked(); err != nil {
+		return nil, err
+	}
+	var out *Outcome
+	err := e.DB.As(ctx, actor, func(ctx context.Context, t *tx.Tx) (err error) {
+		out, err = accept(ctx, t, request, nil)
+		return err
+	})
+	return out, err
+}
+
 // accept leads a request through every step in one transaction.
 func accept(ctx context.Context, t *tx.Tx, request *change.Request, said *answers) (*Outcome, error) {
 	subject, err := change.Locate(ctx, t, request, request.Action)
@@ -88,6 +107,9 @@ func accept(ctx context.Context, t *tx.Tx, request *change.Request, said *answer
 
 // claim claims the idempotency key; true when it was used before, with the ids of that use.
 func claim(ctx context.Context, t *tx.Tx, locked *change.Locked, minted *change.Minted) (bool, error) {
+	if t.Actor.Kind == authz.KindSystem {
+		return false, nil
+	}
 	return idem.Claim(ctx, t, idem.Key{
 		Verb: locked.Verb(), TenantID: locked.Instance.TenantID, ProjectID: locked.Instance.ProjectID,
 		Value: locked.Asked.IdempotencyKey, Input: locked.Claimed(),

@@ -131,3 +131,6 @@ const QueueTopic = "q"
 
 // EndedTopic is woken whenever an operation on an instance has ended.
 const EndedTopic = "ended"
+
+// FailedTopic is woken whenever a member in service was lost.
+const FailedTopic = "failed"

@@ -17,6 +17,7 @@ import { HealthMark, Status } from '../ui/Status';
 import { Ago, Card, Copy, Fact, Glyph, Json, Loading, PageHead } from '../ui/parts';
 import { ActionsCard } from './ActionsCard';
 import { MembersCard } from './MembersCard';
+import { RepairCard } from './RepairCard';
 import { TimelineCard } from './Timeline';
 import { Troubles } from './Troubles';
 import { WorkloadActions } from './WorkloadActions';
@@ -61,6 +62,7 @@ function WorkloadView({ workload, followed, refresh }: { workload: Workload; fol
           {operation !== null && <OperationCard operation={operation} told={workload.failure?.message} />}
           <MembersCard workload={workload} refresh={refresh} />
           <ActionsCard workload={workload} />
+          <RepairCard workload={workload} refresh={refresh} />
           <SecretsCard instanceId={workload.id} />
           <AboutCard workload={workload} />
         </div>

@@ -20,7 +20,7 @@ import (
 // Commands returns the commands about instances.
 func Commands(t *command.Tool) []*cobra.Command {
 	return []*cobra.Command{
-		command.Group("instances", "Running apps", list(t), show(t), upgrade(t), rollback(t), generations(t),
+		command.Group("instances", "Running apps", list(t), show(t), upgrade(t), rollback(t), repair(t), generations(t),
 			decommission(t, false)),
 		launch(t), decommission(t, true), actions(t), events(t), shares(t),
 	}

@@ -24,6 +24,7 @@ import (
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/sandbox"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/seal"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/task"
+	"github.com/gpuaas/app-platform/cmd/node-agent/internal/watch"
 	"github.com/gpuaas/app-platform/sdk/client/generated/gql"
 )
 
@@ -87,6 +88,7 @@ type Agent struct {
 	client      *platform.Client
 	key         *seal.Key
 	sandboxes   *sandbox.Manager
+	watcher     *watch.Watcher
 	network     *network.Fabric // nil where members have the node's
 	journal     *journal.Journal
 	cache       *content.Cache
@@ -158,6 +160,7 @@ func (a *Agent) open(ctx context.Context) error {
 	if a.sandboxes, err = sandbox.NewManager(ctx, given); err != nil {
 		return err
 	}
+	a.watcher = watch.New(a.options.StateDir, a.sandboxes, a.now)
 	a.inventory = a.options.inventory(ctx, a.sandboxes.Isolation())
 	limit := a.options.CacheBytes
 	if limit == 0 {
@@ -285,10 +288,13 @@ func (a *Agent) beat(ctx context.Context) error {
 	}
 	kills := a.sandboxes.MemoryKills(maxKills)
 	input.MemoryKills = killsInput(kills)
+	lost, restarts := a.watcher.Look(ctx, maxKills)
+	input.MemberFindings, input.ProcessRestarts = findingsInput(lost), restartsInput(restarts)
 	err := a.client.Heartbeat(ctx, a.credentials, input)
 	if err == nil {
 		a.told.Store(true)
 		a.sandboxes.KillsReported(kills)
+		a.watcher.Reported(restarts)
 	}
 	return err
 }

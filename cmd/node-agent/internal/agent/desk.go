@@ -126,6 +126,7 @@ func (d *desk) begin(sent gql.NodeWork, resumed bool, epoch string) {
 		ID: sent.Id, Fence: int64(sent.Fence), Kind: nodetask.Kind(sent.Kind), MemberID: sent.MemberId,
 		InstanceID: sent.InstanceId,
 		Spec:       sent.Spec, Timeout: timeout(sent.TimeoutSeconds), Walls: wallsOf(sent.Binding),
+		Looks: sent.OperationId == nil,
 	}
 	if !resumed {
 		if err := d.journal.Accept(work.ID, work.Fence, work.MemberID, string(work.Kind)); err != nil {

@@ -175,7 +175,7 @@ func newTask(id, kind string, spec any) gql.NodeWork {
 		panic(err)
 	}
 	return gql.NodeWork{Id: id, Fence: 1, Kind: gql.NodeTaskKind(kind), Spec: raw, TimeoutSeconds: 30, MemberId: member,
-		InstanceId: instance}
+		InstanceId: instance, OperationId: new("op_1")}
 }
 
 func shell(id, script string) gql.NodeWork {

@@ -47,6 +47,7 @@ type process struct {
 	done    chan struct{} // closed when supervision has ended
 
 	mu       sync.Mutex
+	first    time.Time // when a request started it
 	pid      int
 	state    string
 	restarts int
@@ -94,6 +95,9 @@ func (p *process) spawn() (<-chan int, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.pid, p.state, p.started = pid, StateRunning, time.Now()
+	if p.first.IsZero() {
+		p.first = p.started
+	}
 	return ended, nil
 }
 
@@ -206,6 +210,17 @@ func (p *process) report() wire.Process {
 	return wire.Process{
 		Name: p.spec.Name, State: p.state, PID: p.pid, Restarts: p.restarts, ExitCode: p.exitCode,
 		StartedAt: p.started.UTC().Format(time.RFC3339Nano),
+	}
+}
+
+// fares tells how often the process was restarted, and whether it has failed with no restart left.
+func (p *process) fares() wire.Supervised {
+	ended := !p.supervised()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return wire.Supervised{
+		Name: p.spec.Name, Since: p.first.UTC().Format(time.RFC3339Nano), Restarts: p.restarts,
+		Spent: ended && p.state == StateFailed && p.spec.MaxRestarts > 0 && p.restarts >= p.spec.MaxRestarts,
 	}
 }
 

@@ -6,6 +6,8 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
+	"strings"
 	"sync"
 
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/memberinit/output"
@@ -92,6 +94,18 @@ func (t *processes) inspect(name string) (wire.Process, error) {
 	tail, err := output.Tail(t.logs, name+".log")
 	report.LogTail = tail
 	return report, err
+}
+
+// list returns how every process fares, by name.
+func (t *processes) list() []wire.Supervised {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	list := make([]wire.Supervised, 0, len(t.byName))
+	for _, known := range t.byName {
+		list = append(list, known.fares())
+	}
+	slices.SortFunc(list, func(a, b wire.Supervised) int { return strings.Compare(a.Name, b.Name) })
+	return list
 }
 
 // stopAll ends every process, side by side.

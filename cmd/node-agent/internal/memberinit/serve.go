@@ -190,6 +190,8 @@ func (s *server) answer(request wire.Request) wire.Response {
 		return aboutProcess(s.processes.stop(request.Name))
 	case request.Op == wire.OpInspect:
 		return aboutProcess(s.processes.inspect(request.Name))
+	case request.Op == wire.OpProcesses:
+		return wire.Response{Done: true, Supervised: s.processes.list()}
 	case request.Op == wire.OpExit:
 		select {
 		case s.exit <- time.Duration(request.GraceMillis) * time.Millisecond:

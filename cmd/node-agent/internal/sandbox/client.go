@@ -14,6 +14,7 @@ import (
 
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/memberinit"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/procfs"
+	"github.com/gpuaas/app-platform/cmd/node-agent/internal/roster"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/thread"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/wire"
 )
@@ -30,14 +31,14 @@ const (
 // Client talks to one life of one member's init. It holds no connection and needs no closing.
 type Client struct {
 	dir   string
-	known record
+	known roster.Record
 }
 
 // Epoch names the life of the init that this client talks to.
 func (c *Client) Epoch() string { return c.known.Epoch }
 
 // connect checks that the init answers and speaks this protocol.
-func connect(ctx context.Context, dir string, known record) (*Client, error) {
+func connect(ctx context.Context, dir string, known roster.Record) (*Client, error) {
 	c := &Client{dir: dir, known: known}
 	ctx, cancel := context.WithTimeout(ctx, helloPatience)
 	defer cancel()
@@ -235,6 +236,12 @@ func (c *Client) StopProcess(ctx context.Context, name string) (wire.Process, er
 // InspectProcess tells the state of a supervised process.
 func (c *Client) InspectProcess(ctx context.Context, name string) (wire.Process, error) {
 	return c.process(ctx, wire.Request{Op: wire.OpInspect, Name: name})
+}
+
+// Processes tells how the supervised processes fare.
+func (c *Client) Processes(ctx context.Context) ([]wire.Supervised, error) {
+	answer, err := c.call(ctx, wire.Request{Op: wire.OpProcesses})
+	return answer.Supervised, err
 }
 
 func (c *Client) process(ctx context.Context, request wire.Request) (wire.Process, error) {

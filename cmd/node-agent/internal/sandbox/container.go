@@ -16,6 +16,7 @@ import (
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/oci"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/procfs"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/rootfs"
+	"github.com/gpuaas/app-platform/cmd/node-agent/internal/roster"
 )
 
 // containers is what the members of a node are made with.
@@ -38,44 +39,44 @@ type containers struct {
 }
 
 // startContainer makes the member's folders, and starts its init as process 1 of a container.
-func (m *Manager) startContainer(ctx context.Context, settings memberinit.Settings, member Member) (record, error) {
+func (m *Manager) startContainer(ctx context.Context, settings memberinit.Settings, member Member) (roster.Record, error) {
 	if err := m.foreign(member); err != nil {
-		return record{}, err
+		return roster.Record{}, err
 	}
 	injected, err := resolve(member.Walls.Devices, member.Walls.profile())
 	if err != nil {
-		return record{}, err
+		return roster.Record{}, err
 	}
 	ids, err := m.oci.ids.Take(member.ID)
 	if err != nil {
-		return record{}, err
+		return roster.Record{}, err
 	}
 	settings.Env = injected.env
 	address := ""
 	if m.options.Network != nil {
 		if address, err = m.options.Network.Await(ctx, member.ID); err != nil {
-			return record{}, err
+			return roster.Record{}, err
 		}
 	}
 	if err := m.folders(settings, ids, address); err != nil {
-		return record{}, err
+		return roster.Record{}, err
 	}
 	m.oci.starting.RLock()
 	defer m.oci.starting.RUnlock()
 	if err := m.oci.cgroups.Bound(allocationGroup(member.Walls.AllocationID), member.Walls.limits()); err != nil {
-		return record{}, err
+		return roster.Record{}, err
 	}
 	log, err := os.OpenFile(filepath.Join(settings.Dir, errorFile), os.O_CREATE|os.O_TRUNC|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
-		return record{}, err
+		return roster.Record{}, err
 	}
 	defer log.Close()
 	listener, err := memberinit.Listen(filepath.Join(settings.Dir, memberinit.DirRun))
 	if err != nil {
-		return record{}, err
+		return roster.Record{}, err
 	}
 	defer listener.Close()
-	known := record{Root: m.oci.root.Name, Group: member.group(), AllocationID: member.Walls.AllocationID}
+	known := roster.Record{Root: m.oci.root.Name, Group: member.group(), AllocationID: member.Walls.AllocationID}
 	for _, device := range member.Walls.Devices {
 		known.Devices = append(known.Devices, device.UUID)
 	}

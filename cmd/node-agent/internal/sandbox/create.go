@@ -16,6 +16,7 @@ import (
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/durable"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/memberinit"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/procfs"
+	"github.com/gpuaas/app-platform/cmd/node-agent/internal/roster"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/wire"
 )
 
@@ -66,12 +67,12 @@ func sandboxFailed(err error) error {
 }
 
 // startPlain starts the init of a member without walls.
-func (m *Manager) startPlain(ctx context.Context, settings memberinit.Settings, _ Member) (record, error) {
+func (m *Manager) startPlain(ctx context.Context, settings memberinit.Settings, _ Member) (roster.Record, error) {
 	if err := makeDirs(settings.Dir, memberinit.DirRoot, memberinit.DirRun, memberinit.DirState); err != nil {
-		return record{}, err
+		return roster.Record{}, err
 	}
 	if err := os.Chmod(filepath.Join(settings.Dir, memberinit.DirRoot), 0o755); err != nil {
-		return record{}, err
+		return roster.Record{}, err
 	}
 	return m.startInit(ctx, settings)
 }
@@ -87,53 +88,53 @@ func makeDirs(dir string, names ...string) error {
 
 // startInit executes boot and waits until init says that it is ready. The record is
 // written as soon as the process exists, so that no crash leaves a member without one.
-func (m *Manager) startInit(ctx context.Context, settings memberinit.Settings) (record, error) {
+func (m *Manager) startInit(ctx context.Context, settings memberinit.Settings) (roster.Record, error) {
 	read, write, err := os.Pipe()
 	if err != nil {
-		return record{}, err
+		return roster.Record{}, err
 	}
 	defer read.Close()
 	cmd, err := memberCommand(settings, memberinit.ArgBoot)
 	if err != nil {
 		_ = write.Close()
-		return record{}, err
+		return roster.Record{}, err
 	}
 	complaints, err := os.Create(filepath.Join(settings.Dir, errorFile))
 	if err != nil {
 		_ = write.Close()
-		return record{}, err
+		return roster.Record{}, err
 	}
 	defer complaints.Close()
 	cmd.Stdout, cmd.Stderr, cmd.ExtraFiles = complaints, complaints, []*os.File{write}
 	err = cmd.Start()
 	_ = write.Close()
 	if err != nil {
-		return record{}, err
+		return roster.Record{}, err
 	}
 	go func() { _ = cmd.Wait() }() // the agent's own child must be collected; it ends with the member
-	known, err := m.register(settings, record{}, cmd.Process.Pid)
+	known, err := m.register(settings, roster.Record{}, cmd.Process.Pid)
 	if err == nil {
 		err = awaitReady(ctx, read)
 	}
 	if err != nil {
 		_ = cmd.Process.Kill()
-		return record{}, err
+		return roster.Record{}, err
 	}
 	return known, nil
 }
 
 // register writes the record of a new init, with what is known of it already.
-func (m *Manager) register(settings memberinit.Settings, known record, pid int) (record, error) {
+func (m *Manager) register(settings memberinit.Settings, known roster.Record, pid int) (roster.Record, error) {
 	stat, err := procfs.ReadStat(pid)
 	if err != nil {
-		return record{}, err
+		return roster.Record{}, err
 	}
 	known.MemberID, known.InstanceID, known.Epoch, known.Mode = settings.MemberID, settings.InstanceID, settings.Epoch, settings.Mode
 	known.InitPID, known.InitStart, known.CreatedAt = pid, stat.Start, time.Now().UTC()
 	if settings.Mode == memberinit.ModeContainer {
 		known.PIDNamespace = procfs.Namespace(pid, "pid")
 	}
-	return known, m.store(settings.Dir, known)
+	return known, roster.Store(settings.Dir, known)
 }
 
 // memberCommand is the agent's own binary in a session of its own, so that signals to the agent's

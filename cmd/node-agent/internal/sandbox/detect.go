@@ -20,7 +20,7 @@ import (
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/wire"
 )
 
-// The names in the state directory, beside membersDir.
+// The names in the state directory, beside the members.
 const (
 	rangesDir  = "ids"
 	rootsDir   = "roots"

@@ -1,6 +1,10 @@
 package sandbox
 
-import "path/filepath"
+import (
+	"path/filepath"
+
+	"github.com/gpuaas/app-platform/cmd/node-agent/internal/roster"
+)
 
 // MemoryKills is how many processes of a member the kernel has killed because the member had no memory left.
 type MemoryKills struct {
@@ -22,7 +26,7 @@ func (m *Manager) MemoryKills(most int) (fresh []MemoryKills) {
 	if m.oci == nil {
 		return nil
 	}
-	files, _ := filepath.Glob(filepath.Join(m.dir, "*", recordFile))
+	files, _ := filepath.Glob(filepath.Join(m.dir, "*", roster.File))
 	for _, file := range files {
 		m.noteKills(filepath.Base(filepath.Dir(file)))
 	}
@@ -45,7 +49,7 @@ func (m *Manager) KillsReported(known []MemoryKills) {
 		count := m.kills[of]
 		count.reported = max(count.reported, one.Kills)
 		m.kills[of] = count
-		now := readRecord(filepath.Join(m.dir, one.MemberID))
+		now := roster.Read(filepath.Join(m.dir, one.MemberID))
 		if (now == nil || now.Epoch != one.Epoch) && count.seen <= count.reported {
 			delete(m.kills, of)
 		}
@@ -54,7 +58,7 @@ func (m *Manager) KillsReported(known []MemoryKills) {
 
 // noteKills keeps what the member's cgroup counts: the group is removed before the next start, and with the member.
 func (m *Manager) noteKills(memberID string) {
-	known := readRecord(filepath.Join(m.dir, memberID))
+	known := roster.Read(filepath.Join(m.dir, memberID))
 	if known == nil || known.Group == "" {
 		return
 	}
@@ -71,4 +75,11 @@ func (m *Manager) noteKills(memberID string) {
 	count := m.kills[of]
 	count.seen = max(count.seen, kills)
 	m.kills[of] = count
+}
+
+// Killed reports whether a start of the member had a process killed for want of memory.
+func (m *Manager) Killed(memberID, epoch string) bool {
+	m.killsMu.Lock()
+	defer m.killsMu.Unlock()
+	return m.kills[memberStart{memberID, epoch}].seen > 0
 }

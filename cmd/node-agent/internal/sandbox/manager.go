@@ -2,11 +2,8 @@ package sandbox
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"hash/fnv"
-	"io/fs"
 	"log/slog"
 	"net"
 	"os"
@@ -14,19 +11,13 @@ import (
 	"regexp"
 	"sync"
 	"sync/atomic"
-	"time"
 
-	"github.com/gpuaas/app-platform/cmd/node-agent/internal/durable"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/memberinit"
-	"github.com/gpuaas/app-platform/cmd/node-agent/internal/procfs"
+	"github.com/gpuaas/app-platform/cmd/node-agent/internal/roster"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/wire"
 )
 
-const (
-	membersDir = "members"
-	recordFile = "sandbox.json"
-	errorFile  = "init.err"
-)
+const errorFile = "init.err"
 
 var idForm = regexp.MustCompile(`^[a-z]{1,8}_[0-9a-z]{1,64}$`)
 
@@ -87,33 +78,13 @@ type Network interface {
 	Address(memberID string) string
 }
 
-// record is sandbox.json.
-type record struct {
-	MemberID   string `json:"memberId"`
-	InstanceID string `json:"instanceId"`
-	Epoch      string `json:"epoch"`
-	Mode       string `json:"mode"`
-	// InitPID and InitStart identify the init among the node's processes.
-	InitPID   int    `json:"initPid"`
-	InitStart uint64 `json:"initStart"`
-	// PIDNamespace is the inode of the member's PID namespace while its init lives.
-	PIDNamespace uint64 `json:"pidNamespace,omitempty"`
-	// Root is the version of the curated root, and Group the cgroup.
-	Root  string `json:"root,omitempty"`
-	Group string `json:"group,omitempty"`
-	// AllocationID and Devices, by UUID, are whose devices these are.
-	AllocationID string    `json:"allocationId,omitempty"`
-	Devices      []string  `json:"devices,omitempty"`
-	CreatedAt    time.Time `json:"createdAt"`
-}
-
 // NewManager makes the members directory and finds out, by trying, how members can be isolated here.
 func NewManager(ctx context.Context, options Options) (*Manager, error) {
 	state, err := filepath.Abs(options.StateDir)
 	if err != nil {
 		return nil, fmt.Errorf("state directory: %w", err)
 	}
-	m := &Manager{state: state, dir: filepath.Join(state, membersDir), options: options, log: options.Log}
+	m := &Manager{state: state, dir: filepath.Join(state, roster.Dir), options: options, log: options.Log}
 	if err := os.MkdirAll(m.dir, 0o700); err != nil {
 		return nil, fmt.Errorf("make members directory: %w", err)
 	}
@@ -154,14 +125,14 @@ func (m *Manager) Ensure(ctx context.Context, member Member) (*Client, error) {
 		return nil, err
 	}
 	defer m.lock(member.ID)()
-	known, err := m.load(dir)
+	known, err := roster.Load(dir)
 	if err != nil {
 		return nil, err
 	}
 	if known != nil && known.InstanceID != member.InstanceID {
 		return nil, wire.Errorf(wire.CodeSandboxForeign, "the member's sandbox belongs to instance %s", known.InstanceID)
 	}
-	if known != nil && known.alive() {
+	if known != nil && known.Alive() {
 		return connect(ctx, dir, *known)
 	}
 	return m.create(ctx, dir, member)
@@ -174,11 +145,11 @@ func (m *Manager) Lookup(ctx context.Context, memberID string) (*Client, error) 
 	if err != nil {
 		return nil, err
 	}
-	known, err := m.load(dir)
+	known, err := roster.Load(dir)
 	if err != nil || known == nil {
 		return nil, err
 	}
-	if !known.alive() {
+	if !known.Alive() {
 		return nil, wire.Errorf(wire.CodeSandboxLost, "the member's init is gone, and all that ran in the member with it")
 	}
 	return connect(ctx, dir, *known)
@@ -201,26 +172,4 @@ func (m *Manager) LostProcess(memberID, name string) (wire.Process, error) {
 		return wire.Process{}, err
 	}
 	return memberinit.LostProcess(dir, name)
-}
-
-func (r record) alive() bool { return procfs.Running(r.InitPID, r.InitStart) }
-
-// load gives nil when the member has no sandbox.
-func (m *Manager) load(dir string) (*record, error) {
-	raw, err := os.ReadFile(filepath.Join(dir, recordFile))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("read sandbox record: %w", err)
-	}
-	var known record
-	if err := json.Unmarshal(raw, &known); err != nil {
-		return nil, fmt.Errorf("read sandbox record: %w", err)
-	}
-	return &known, nil
-}
-
-func (m *Manager) store(dir string, known record) error {
-	return durable.WriteJSON(filepath.Join(dir, recordFile), known)
 }

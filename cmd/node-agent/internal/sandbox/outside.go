@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/procfs"
+	"github.com/gpuaas/app-platform/cmd/node-agent/internal/roster"
 )
 
 // cgroupParent is the group of this agent's members. Agents of several nodes share the groups of one kernel.
@@ -105,9 +106,9 @@ func (m *Manager) prune() error {
 		return err
 	}
 	used := map[string]bool{m.oci.root.Name: true}
-	files, err := filepath.Glob(filepath.Join(m.dir, "*", recordFile))
+	files, err := filepath.Glob(filepath.Join(m.dir, "*", roster.File))
 	for _, file := range files {
-		if known := readRecord(filepath.Dir(file)); known != nil {
+		if known := roster.Read(filepath.Dir(file)); known != nil {
 			used[known.Root] = true
 		}
 	}

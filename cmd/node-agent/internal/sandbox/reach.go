@@ -9,6 +9,7 @@ import (
 
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/memberinit"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/procfs"
+	"github.com/gpuaas/app-platform/cmd/node-agent/internal/roster"
 )
 
 // Way is how something of the node gets to what listens in a member.
@@ -30,11 +31,11 @@ func (m *Manager) Reach(memberID string) (Way, error) {
 	if err != nil {
 		return Way{}, err
 	}
-	known := readRecord(dir)
+	known := roster.Read(dir)
 	switch {
 	case known == nil:
 		return Way{}, errors.New("the member has no sandbox on this node")
-	case !known.alive():
+	case !known.Alive():
 		return Way{}, errors.New("the member's init has ended")
 	case known.Mode != memberinit.ModeContainer:
 		return direct, nil
@@ -47,11 +48,11 @@ func (m *Manager) Reach(memberID string) (Way, error) {
 // Sharing returns the members below a state directory whose init is in the calling process's own network: an agent that gave
 // them none has started them.
 func Sharing(stateDir string) (ids []string) {
-	files, _ := filepath.Glob(filepath.Join(stateDir, membersDir, "*", recordFile))
+	files, _ := filepath.Glob(filepath.Join(stateDir, roster.Dir, "*", roster.File))
 	own := procfs.Namespace(os.Getpid(), "net")
 	for _, file := range files {
-		known := readRecord(filepath.Dir(file))
-		if known != nil && known.alive() && procfs.Namespace(known.InitPID, "net") == own {
+		known := roster.Read(filepath.Dir(file))
+		if known != nil && known.Alive() && procfs.Namespace(known.InitPID, "net") == own {
 			ids = append(ids, known.MemberID)
 		}
 	}

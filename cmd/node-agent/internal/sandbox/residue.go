@@ -1,8 +1,6 @@
 package sandbox
 
 import (
-	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -14,6 +12,7 @@ import (
 
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/memberinit"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/procfs"
+	"github.com/gpuaas/app-platform/cmd/node-agent/internal/roster"
 )
 
 const (
@@ -143,7 +142,7 @@ func (m *Manager) processesOf(dir string) ([]int, error) {
 		marker: memberinit.EnvRoot + "=" + filepath.Join(dir, memberinit.DirRoot),
 		nested: map[uint64]bool{}, mounts: map[uint64]bool{},
 	}
-	if known := readRecord(dir); known != nil && known.alive() {
+	if known := roster.Read(dir); known != nil && known.Alive() {
 		look.namespace = known.PIDNamespace
 		look.below[known.InitPID] = true
 		descendants, err := procfs.Descendants(known.InitPID)
@@ -223,16 +222,4 @@ func (s *search) seesOverlay(pid int) bool {
 		s.mounts[inode] = known
 	}
 	return known
-}
-
-func readRecord(dir string) *record {
-	raw, err := os.ReadFile(filepath.Join(dir, recordFile))
-	if err != nil {
-		return nil
-	}
-	var known record
-	if json.NewDecoder(bytes.NewReader(raw)).Decode(&known) != nil {
-		return nil
-	}
-	return &known
 }

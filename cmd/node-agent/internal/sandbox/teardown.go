@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/procfs"
+	"github.com/gpuaas/app-platform/cmd/node-agent/internal/roster"
 )
 
 const (
@@ -40,7 +41,7 @@ func (m *Manager) Teardown(ctx context.Context, memberID string) (Residue, error
 
 // remove goes on after a failure: each step that works leaves less behind.
 func (m *Manager) remove(ctx context.Context, dir, memberID string) error {
-	if known := readRecord(dir); known != nil && known.alive() {
+	if known := roster.Read(dir); known != nil && known.Alive() {
 		endInit(ctx, dir, *known)
 	}
 	err := m.killStrays(dir)
@@ -67,14 +68,14 @@ func removeTree(dir string) error {
 }
 
 // endInit asks first, then kills. With the init of a PID namespace the kernel kills all in it.
-func endInit(ctx context.Context, dir string, known record) {
+func endInit(ctx context.Context, dir string, known roster.Record) {
 	client := &Client{dir: dir, known: known}
 	ctx, cancel := context.WithTimeout(ctx, stopGrace)
 	defer cancel()
 	if err := client.exit(ctx, stopGrace); err == nil && procfs.WaitGone(known.InitPID, known.InitStart, stopGrace+killPatience) {
 		return
 	}
-	if known.alive() {
+	if known.Alive() {
 		_ = unix.Kill(known.InitPID, unix.SIGKILL)
 	}
 	procfs.WaitGone(known.InitPID, known.InitStart, killPatience)

@@ -16,7 +16,7 @@ func (e *Executor) writeFile(ctx context.Context, task Task, spec *nodetask.Writ
 	if err != nil {
 		return journal.Outcome{}, err
 	}
-	client, err := e.Sandboxes.Ensure(ctx, task.member())
+	client, err := e.ensure(ctx, task)
 	if err != nil {
 		return journal.Outcome{}, err
 	}
@@ -39,7 +39,7 @@ func (e *Executor) startProcess(ctx context.Context, task Task, spec *nodetask.S
 	if err != nil {
 		return journal.Outcome{}, err
 	}
-	client, err := e.Sandboxes.Ensure(ctx, task.member())
+	client, err := e.ensure(ctx, task)
 	if err != nil {
 		return journal.Outcome{}, err
 	}

@@ -98,7 +98,7 @@ func (e *Executor) runRequest(ctx context.Context, task Task, spec *nodetask.Run
 func (e *Executor) clientForRun(ctx context.Context, task Task, attempt Attempt, request *wire.Run) (*sandbox.Client,
 	error) {
 	if !attempt.Resumed || attempt.Epoch == "" {
-		return e.Sandboxes.Ensure(ctx, task.member())
+		return e.ensure(ctx, task)
 	}
 	client, err := e.Sandboxes.Lookup(context.WithoutCancel(ctx), task.MemberID)
 	if client != nil {

@@ -35,7 +35,9 @@ const (
 	OpStart   Op = "start"
 	OpStop    Op = "stop"
 	OpInspect Op = "inspect"
-	OpExit    Op = "exit"
+	// OpProcesses lists the supervised processes; an init of an older agent does not know it.
+	OpProcesses Op = "processes"
+	OpExit      Op = "exit"
 )
 
 // Request is what the agent sends; the field that belongs to Op is set.
@@ -115,6 +117,17 @@ type ProcessSpec struct {
 	StopTimeoutMillis int64  `json:"stopTimeoutMillis,omitempty"`
 }
 
+// Supervised is how a supervised process has fared since it was last started by a request.
+type Supervised struct {
+	Name string `json:"name"`
+	// Since names that start.
+	Since string `json:"since"`
+	// Restarts counts from then on.
+	Restarts int `json:"restarts"`
+	// Spent reports that it ended and has no restart left.
+	Spent bool `json:"spent,omitempty"`
+}
+
 // Process is what is known of a supervised process. State is running, exited, failed or absent; PID is
 // the number inside the member.
 type Process struct {
@@ -149,6 +162,8 @@ type Response struct {
 	Result  *RunResult `json:"result,omitempty"`
 	Process *Process   `json:"process,omitempty"`
 	Done    bool       `json:"done,omitempty"`
+	// Supervised answers OpProcesses.
+	Supervised []Supervised `json:"supervised,omitempty"`
 }
 
 // Write sends one frame. It fails when the document is larger than MaxFrame or the writer fails.

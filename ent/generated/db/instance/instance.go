@@ -57,6 +57,12 @@ const (
 	FieldRuntimeBackend = "runtime_backend"
 	// FieldSmoke holds the string denoting the smoke field in the database.
 	FieldSmoke = "smoke"
+	// FieldRepair holds the string denoting the repair field in the database.
+	FieldRepair = "repair"
+	// FieldRepairStopped holds the string denoting the repair_stopped field in the database.
+	FieldRepairStopped = "repair_stopped"
+	// FieldUnservedAt holds the string denoting the unserved_at field in the database.
+	FieldUnservedAt = "unserved_at"
 	// FieldFailureCode holds the string denoting the failure_code field in the database.
 	FieldFailureCode = "failure_code"
 	// FieldFailureMessage holds the string denoting the failure_message field in the database.
@@ -103,6 +109,9 @@ var Columns = []string{
 	FieldControlPlaneScope,
 	FieldRuntimeBackend,
 	FieldSmoke,
+	FieldRepair,
+	FieldRepairStopped,
+	FieldUnservedAt,
 	FieldFailureCode,
 	FieldFailureMessage,
 	FieldFailureOwner,
@@ -137,6 +146,8 @@ var (
 	DefaultControlPlaneScope string
 	// DefaultSmoke holds the default value on creation for the "smoke" field.
 	DefaultSmoke bool
+	// DefaultRepairStopped holds the default value on creation for the "repair_stopped" field.
+	DefaultRepairStopped string
 	// DefaultFailureCode holds the default value on creation for the "failure_code" field.
 	DefaultFailureCode string
 	// DefaultFailureMessage holds the default value on creation for the "failure_message" field.
@@ -279,6 +290,16 @@ func ByRuntimeBackend(opts ...sql.OrderTermOption) OrderOption {
 // BySmoke orders the results by the smoke field.
 func BySmoke(opts ...sql.OrderTermOption) OrderOption {
 	return sql.OrderByField(FieldSmoke, opts...).ToFunc()
+}
+
+// ByRepairStopped orders the results by the repair_stopped field.
+func ByRepairStopped(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldRepairStopped, opts...).ToFunc()
+}
+
+// ByUnservedAt orders the results by the unserved_at field.
+func ByUnservedAt(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldUnservedAt, opts...).ToFunc()
 }
 
 // ByFailureCode orders the results by the failure_code field.

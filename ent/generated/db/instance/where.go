@@ -134,6 +134,16 @@ func Smoke(v bool) predicate.Instance {
 	return predicate.Instance(sql.FieldEQ(FieldSmoke, v))
 }
 
+// RepairStopped applies equality check predicate on the "repair_stopped" field. It's identical to RepairStoppedEQ.
+func RepairStopped(v string) predicate.Instance {
+	return predicate.Instance(sql.FieldEQ(FieldRepairStopped, v))
+}
+
+// UnservedAt applies equality check predicate on the "unserved_at" field. It's identical to UnservedAtEQ.
+func UnservedAt(v time.Time) predicate.Instance {
+	return predicate.Instance(sql.FieldEQ(FieldUnservedAt, v))
+}
+
 // FailureCode applies equality check predicate on the "failure_code" field. It's identical to FailureCodeEQ.
 func FailureCode(v string) predicate.Instance {
 	return predicate.Instance(sql.FieldEQ(FieldFailureCode, v))
@@ -1210,6 +1220,131 @@ func SmokeEQ(v bool) predicate.Instance {
 // SmokeNEQ applies the NEQ predicate on the "smoke" field.
 func SmokeNEQ(v bool) predicate.Instance {
 	return predicate.Instance(sql.FieldNEQ(FieldSmoke, v))
+}
+
+// RepairIsNil applies the IsNil predicate on the "repair" field.
+func RepairIsNil() predicate.Instance {
+	return predicate.Instance(sql.FieldIsNull(FieldRepair))
+}
+
+// RepairNotNil applies the NotNil predicate on the "repair" field.
+func RepairNotNil() predicate.Instance {
+	return predicate.Instance(sql.FieldNotNull(FieldRepair))
+}
+
+// RepairStoppedEQ applies the EQ predicate on the "repair_stopped" field.
+func RepairStoppedEQ(v string) predicate.Instance {
+	return predicate.Instance(sql.FieldEQ(FieldRepairStopped, v))
+}
+
+// RepairStoppedNEQ applies the NEQ predicate on the "repair_stopped" field.
+func RepairStoppedNEQ(v string) predicate.Instance {
+	return predicate.Instance(sql.FieldNEQ(FieldRepairStopped, v))
+}
+
+// RepairStoppedIn applies the In predicate on the "repair_stopped" field.
+func RepairStoppedIn(vs ...string) predicate.Instance {
+	return predicate.Instance(sql.FieldIn(FieldRepairStopped, vs...))
+}
+
+// RepairStoppedNotIn applies the NotIn predicate on the "repair_stopped" field.
+func RepairStoppedNotIn(vs ...string) predicate.Instance {
+	return predicate.Instance(sql.FieldNotIn(FieldRepairStopped, vs...))
+}
+
+// RepairStoppedGT applies the GT predicate on the "repair_stopped" field.
+func RepairStoppedGT(v string) predicate.Instance {
+	return predicate.Instance(sql.FieldGT(FieldRepairStopped, v))
+}
+
+// RepairStoppedGTE applies the GTE predicate on the "repair_stopped" field.
+func RepairStoppedGTE(v string) predicate.Instance {
+	return predicate.Instance(sql.FieldGTE(FieldRepairStopped, v))
+}
+
+// RepairStoppedLT applies the LT predicate on the "repair_stopped" field.
+func RepairStoppedLT(v string) predicate.Instance {
+	return predicate.Instance(sql.FieldLT(FieldRepairStopped, v))
+}
+
+// RepairStoppedLTE applies the LTE predicate on the "repair_stopped" field.
+func RepairStoppedLTE(v string) predicate.Instance {
+	return predicate.Instance(sql.FieldLTE(FieldRepairStopped, v))
+}
+
+// RepairStoppedContains applies the Contains predicate on the "repair_stopped" field.
+func RepairStoppedContains(v string) predicate.Instance {
+	return predicate.Instance(sql.FieldContains(FieldRepairStopped, v))
+}
+
+// RepairStoppedHasPrefix applies the HasPrefix predicate on the "repair_stopped" field.
+func RepairStoppedHasPrefix(v string) predicate.Instance {
+	return predicate.Instance(sql.FieldHasPrefix(FieldRepairStopped, v))
+}
+
+// RepairStoppedHasSuffix applies the HasSuffix predicate on the "repair_stopped" field.
+func RepairStoppedHasSuffix(v string) predicate.Instance {
+	return predicate.Instance(sql.FieldHasSuffix(FieldRepairStopped, v))
+}
+
+// RepairStoppedEqualFold applies the EqualFold predicate on the "repair_stopped" field.
+func RepairStoppedEqualFold(v string) predicate.Instance {
+	return predicate.Instance(sql.FieldEqualFold(FieldRepairStopped, v))
+}
+
+// RepairStoppedContainsFold applies the ContainsFold predicate on the "repair_stopped" field.
+func RepairStoppedContainsFold(v string) predicate.Instance {
+	return predicate.Instance(sql.FieldContainsFold(FieldRepairStopped, v))
+}
+
+// UnservedAtEQ applies the EQ predicate on the "unserved_at" field.
+func UnservedAtEQ(v time.Time) predicate.Instance {
+	return predicate.Instance(sql.FieldEQ(FieldUnservedAt, v))
+}
+
+// UnservedAtNEQ applies the NEQ predicate on the "unserved_at" field.
+func UnservedAtNEQ(v time.Time) predicate.Instance {
+	return predicate.Instance(sql.FieldNEQ(FieldUnservedAt, v))
+}
+
+// UnservedAtIn applies the In predicate on the "unserved_at" field.
+func UnservedAtIn(vs ...time.Time) predicate.Instance {
+	return predicate.Instance(sql.FieldIn(FieldUnservedAt, vs...))
+}
+
+// UnservedAtNotIn applies the NotIn predicate on the "unserved_at" field.
+func UnservedAtNotIn(vs ...time.Time) predicate.Instance {
+	return predicate.Instance(sql.FieldNotIn(FieldUnservedAt, vs...))
+}
+
+// UnservedAtGT applies the GT predicate on the "unserved_at" field.
+func UnservedAtGT(v time.Time) predicate.Instance {
+	return predicate.Instance(sql.FieldGT(FieldUnservedAt, v))
+}
+
+// UnservedAtGTE applies the GTE predicate on the "unserved_at" field.
+func UnservedAtGTE(v time.Time) predicate.Instance {
+	return predicate.Instance(sql.FieldGTE(FieldUnservedAt, v))
+}
+
+// UnservedAtLT applies the LT predicate on the "unserved_at" field.
+func UnservedAtLT(v time.Time) predicate.Instance {
+	return predicate.Instance(sql.FieldLT(FieldUnservedAt, v))
+}
+
+// UnservedAtLTE applies the LTE predicate on the "unserved_at" field.
+func UnservedAtLTE(v time.Time) predicate.Instance {
+	return predicate.Instance(sql.FieldLTE(FieldUnservedAt, v))
+}
+
+// UnservedAtIsNil applies the IsNil predicate on the "unserved_at" field.
+func UnservedAtIsNil() predicate.Instance {
+	return predicate.Instance(sql.FieldIsNull(FieldUnservedAt))
+}
+
+// UnservedAtNotNil applies the NotNil predicate on the "unserved_at" field.
+func UnservedAtNotNil() predicate.Instance {
+	return predicate.Instance(sql.FieldNotNull(FieldUnservedAt))
 }
 
 // FailureCodeEQ applies the EQ predicate on the "failure_code" field.

@@ -56,6 +56,12 @@ const (
 	FieldAdapterDetail = "adapter_detail"
 	// FieldLabels holds the string denoting the labels field in the database.
 	FieldLabels = "labels"
+	// FieldFailure holds the string denoting the failure field in the database.
+	FieldFailure = "failure"
+	// FieldFailedAt holds the string denoting the failed_at field in the database.
+	FieldFailedAt = "failed_at"
+	// FieldRestarts holds the string denoting the restarts field in the database.
+	FieldRestarts = "restarts"
 	// FieldCreatedAt holds the string denoting the created_at field in the database.
 	FieldCreatedAt = "created_at"
 	// FieldUpdatedAt holds the string denoting the updated_at field in the database.
@@ -87,6 +93,9 @@ var Columns = []string{
 	FieldCorrelationID,
 	FieldAdapterDetail,
 	FieldLabels,
+	FieldFailure,
+	FieldFailedAt,
+	FieldRestarts,
 	FieldCreatedAt,
 	FieldUpdatedAt,
 }
@@ -112,6 +121,8 @@ var (
 	DefaultAddress string
 	// DefaultCorrelationID holds the default value on creation for the "correlation_id" field.
 	DefaultCorrelationID string
+	// DefaultRestarts holds the default value on creation for the "restarts" field.
+	DefaultRestarts int
 	// DefaultCreatedAt holds the default value on creation for the "created_at" field.
 	DefaultCreatedAt func() time.Time
 	// DefaultUpdatedAt holds the default value on creation for the "updated_at" field.
@@ -159,6 +170,16 @@ func IsolationClassValidator(ic isolation.Class) error {
 		return nil
 	default:
 		return fmt.Errorf("member: invalid enum value for isolation_class field: %q", ic)
+	}
+}
+
+// FailureValidator is a validator for the "failure" field enum values. It is called by the builders before save.
+func FailureValidator(f lifecycle.MemberFailure) error {
+	switch f {
+	case "INIT_GONE", "OUT_OF_MEMORY", "RESTARTS_SPENT", "NODE_RESTARTED", "NODE_LOST", "REPORTED":
+		return nil
+	default:
+		return fmt.Errorf("member: invalid enum value for failure field: %q", f)
 	}
 }
 
@@ -253,6 +274,21 @@ func ByLastOperationID(opts ...sql.OrderTermOption) OrderOption {
 // ByCorrelationID orders the results by the correlation_id field.
 func ByCorrelationID(opts ...sql.OrderTermOption) OrderOption {
 	return sql.OrderByField(FieldCorrelationID, opts...).ToFunc()
+}
+
+// ByFailure orders the results by the failure field.
+func ByFailure(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldFailure, opts...).ToFunc()
+}
+
+// ByFailedAt orders the results by the failed_at field.
+func ByFailedAt(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldFailedAt, opts...).ToFunc()
+}
+
+// ByRestarts orders the results by the restarts field.
+func ByRestarts(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldRestarts, opts...).ToFunc()
 }
 
 // ByCreatedAt orders the results by the created_at field.

@@ -128,6 +128,16 @@ func CorrelationID(v string) predicate.Member {
 	return predicate.Member(sql.FieldEQ(FieldCorrelationID, v))
 }
 
+// FailedAt applies equality check predicate on the "failed_at" field. It's identical to FailedAtEQ.
+func FailedAt(v time.Time) predicate.Member {
+	return predicate.Member(sql.FieldEQ(FieldFailedAt, v))
+}
+
+// Restarts applies equality check predicate on the "restarts" field. It's identical to RestartsEQ.
+func Restarts(v int) predicate.Member {
+	return predicate.Member(sql.FieldEQ(FieldRestarts, v))
+}
+
 // CreatedAt applies equality check predicate on the "created_at" field. It's identical to CreatedAtEQ.
 func CreatedAt(v time.Time) predicate.Member {
 	return predicate.Member(sql.FieldEQ(FieldCreatedAt, v))
@@ -1180,6 +1190,136 @@ func LabelsIsNil() predicate.Member {
 // LabelsNotNil applies the NotNil predicate on the "labels" field.
 func LabelsNotNil() predicate.Member {
 	return predicate.Member(sql.FieldNotNull(FieldLabels))
+}
+
+// FailureEQ applies the EQ predicate on the "failure" field.
+func FailureEQ(v lifecycle.MemberFailure) predicate.Member {
+	vc := v
+	return predicate.Member(sql.FieldEQ(FieldFailure, vc))
+}
+
+// FailureNEQ applies the NEQ predicate on the "failure" field.
+func FailureNEQ(v lifecycle.MemberFailure) predicate.Member {
+	vc := v
+	return predicate.Member(sql.FieldNEQ(FieldFailure, vc))
+}
+
+// FailureIn applies the In predicate on the "failure" field.
+func FailureIn(vs ...lifecycle.MemberFailure) predicate.Member {
+	v := make([]any, len(vs))
+	for i := range v {
+		v[i] = vs[i]
+	}
+	return predicate.Member(sql.FieldIn(FieldFailure, v...))
+}
+
+// FailureNotIn applies the NotIn predicate on the "failure" field.
+func FailureNotIn(vs ...lifecycle.MemberFailure) predicate.Member {
+	v := make([]any, len(vs))
+	for i := range v {
+		v[i] = vs[i]
+	}
+	return predicate.Member(sql.FieldNotIn(FieldFailure, v...))
+}
+
+// FailureIsNil applies the IsNil predicate on the "failure" field.
+func FailureIsNil() predicate.Member {
+	return predicate.Member(sql.FieldIsNull(FieldFailure))
+}
+
+// FailureNotNil applies the NotNil predicate on the "failure" field.
+func FailureNotNil() predicate.Member {
+	return predicate.Member(sql.FieldNotNull(FieldFailure))
+}
+
+// FailedAtEQ applies the EQ predicate on the "failed_at" field.
+func FailedAtEQ(v time.Time) predicate.Member {
+	return predicate.Member(sql.FieldEQ(FieldFailedAt, v))
+}
+
+// FailedAtNEQ applies the NEQ predicate on the "failed_at" field.
+func FailedAtNEQ(v time.Time) predicate.Member {
+	return predicate.Member(sql.FieldNEQ(FieldFailedAt, v))
+}
+
+// FailedAtIn applies the In predicate on the "failed_at" field.
+func FailedAtIn(vs ...time.Time) predicate.Member {
+	return predicate.Member(sql.FieldIn(FieldFailedAt, vs...))
+}
+
+// FailedAtNotIn applies the NotIn predicate on the "failed_at" field.
+func FailedAtNotIn(vs ...time.Time) predicate.Member {
+	return predicate.Member(sql.FieldNotIn(FieldFailedAt, vs...))
+}
+
+// FailedAtGT applies the GT predicate on the "failed_at" field.
+func FailedAtGT(v time.Time) predicate.Member {
+	return predicate.Member(sql.FieldGT(FieldFailedAt, v))
+}
+
+// FailedAtGTE applies the GTE predicate on the "failed_at" field.
+func FailedAtGTE(v time.Time) predicate.Member {
+	return predicate.Member(sql.FieldGTE(FieldFailedAt, v))
+}
+
+// FailedAtLT applies the LT predicate on the "failed_at" field.
+func FailedAtLT(v time.Time) predicate.Member {
+	return predicate.Member(sql.FieldLT(FieldFailedAt, v))
+}
+
+// FailedAtLTE applies the LTE predicate on the "failed_at" field.
+func FailedAtLTE(v time.Time) predicate.Member {
+	return predicate.Member(sql.FieldLTE(FieldFailedAt, v))
+}
+
+// FailedAtIsNil applies the IsNil predicate on the "failed_at" field.
+func FailedAtIsNil() predicate.Member {
+	return predicate.Member(sql.FieldIsNull(FieldFailedAt))
+}
+
+// FailedAtNotNil applies the NotNil predicate on the "failed_at" field.
+func FailedAtNotNil() predicate.Member {
+	return predicate.Member(sql.FieldNotNull(FieldFailedAt))
+}
+
+// RestartsEQ applies the EQ predicate on the "restarts" field.
+func RestartsEQ(v int) predicate.Member {
+	return predicate.Member(sql.FieldEQ(FieldRestarts, v))
+}
+
+// RestartsNEQ applies the NEQ predicate on the "restarts" field.
+func RestartsNEQ(v int) predicate.Member {
+	return predicate.Member(sql.FieldNEQ(FieldRestarts, v))
+}
+
+// RestartsIn applies the In predicate on the "restarts" field.
+func RestartsIn(vs ...int) predicate.Member {
+	return predicate.Member(sql.FieldIn(FieldRestarts, vs...))
+}
+
+// RestartsNotIn applies the NotIn predicate on the "restarts" field.
+func RestartsNotIn(vs ...int) predicate.Member {
+	return predicate.Member(sql.FieldNotIn(FieldRestarts, vs...))
+}
+
+// RestartsGT applies the GT predicate on the "restarts" field.
+func RestartsGT(v int) predicate.Member {
+	return predicate.Member(sql.FieldGT(FieldRestarts, v))
+}
+
+// RestartsGTE applies the GTE predicate on the "restarts" field.
+func RestartsGTE(v int) predicate.Member {
+	return predicate.Member(sql.FieldGTE(FieldRestarts, v))
+}
+
+// RestartsLT applies the LT predicate on the "restarts" field.
+func RestartsLT(v int) predicate.Member {
+	return predicate.Member(sql.FieldLT(FieldRestarts, v))
+}
+
+// RestartsLTE applies the LTE predicate on the "restarts" field.
+func RestartsLTE(v int) predicate.Member {
+	return predicate.Member(sql.FieldLTE(FieldRestarts, v))
 }
 
 // CreatedAtEQ applies the EQ predicate on the "created_at" field.

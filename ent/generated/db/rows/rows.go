@@ -132,6 +132,9 @@ const (
 		instance.control_plane_scope,
 		instance.runtime_backend,
 		instance.smoke,
+		instance.repair,
+		instance.repair_stopped,
+		instance.unserved_at,
 		instance.failure_code,
 		instance.failure_message,
 		instance.failure_owner,
@@ -179,6 +182,9 @@ const (
 		member.correlation_id,
 		member.adapter_detail,
 		member.labels,
+		member.failure,
+		member.failed_at,
+		member.restarts,
 		member.created_at,
 		member.updated_at`
 	NodeTaskColumns = `node_task.id,
@@ -426,6 +432,9 @@ func Instance(row pgx.CollectableRow) (*db.Instance, error) {
 		&x.ControlPlaneScope,
 		&x.RuntimeBackend,
 		&x.Smoke,
+		(*[]byte)(&x.Repair), // as it is: as json.RawMessage it would be parsed again
+		&x.RepairStopped,
+		&x.UnservedAt,
 		&x.FailureCode,
 		&x.FailureMessage,
 		&x.FailureOwner,
@@ -487,6 +496,9 @@ func Member(row pgx.CollectableRow) (*db.Member, error) {
 		&x.CorrelationID,
 		(*[]byte)(&x.AdapterDetail), // as it is: as json.RawMessage it would be parsed again
 		(*[]byte)(&x.Labels),        // as it is: as json.RawMessage it would be parsed again
+		&x.Failure,
+		&x.FailedAt,
+		&x.Restarts,
 		&x.CreatedAt,
 		&x.UpdatedAt,
 	)

@@ -5328,6 +5328,15 @@ type GetProjectResponse struct {
 // GetProject returns GetProjectResponse.Project, and is useful for accessing the field via an interface.
 func (v *GetProjectResponse) GetProject() Project { return v.Project }
 
+// GetRepairResponse is returned by GetRepair on success.
+type GetRepairResponse struct {
+	// An instance. Key: <family>.instance.read on its project.
+	Instance Repair `json:"instance"`
+}
+
+// GetInstance returns GetRepairResponse.Instance, and is useful for accessing the field via an interface.
+func (v *GetRepairResponse) GetInstance() Repair { return v.Instance }
+
 // GetViewerResponse is returned by GetViewer on success.
 type GetViewerResponse struct {
 	// The caller itself.
@@ -7050,6 +7059,12 @@ type Member struct {
 	CreatedAt time.Time `json:"createdAt"`
 	// When it last changed.
 	UpdatedAt time.Time `json:"updatedAt"`
+	// Why it was lost in service; null when it was not, or has come back.
+	Failure *MemberFailure `json:"failure"`
+	// When that was found; null when it was not.
+	FailedAt *time.Time `json:"failedAt"`
+	// How often its supervised processes were restarted since it joined.
+	Restarts int `json:"restarts"`
 }
 
 // GetId returns Member.Id, and is useful for accessing the field via an interface.
@@ -7108,6 +7123,15 @@ func (v *Member) GetCreatedAt() time.Time { return v.CreatedAt }
 
 // GetUpdatedAt returns Member.UpdatedAt, and is useful for accessing the field via an interface.
 func (v *Member) GetUpdatedAt() time.Time { return v.UpdatedAt }
+
+// GetFailure returns Member.Failure, and is useful for accessing the field via an interface.
+func (v *Member) GetFailure() *MemberFailure { return v.Failure }
+
+// GetFailedAt returns Member.FailedAt, and is useful for accessing the field via an interface.
+func (v *Member) GetFailedAt() *time.Time { return v.FailedAt }
+
+// GetRestarts returns Member.Restarts, and is useful for accessing the field via an interface.
+func (v *Member) GetRestarts() int { return v.Restarts }
 
 // The walls of a member, as its node is to build them.
 type MemberBinding struct {
@@ -7169,6 +7193,57 @@ func (v *MemberChange) GetMember() Member { return v.Member }
 
 // GetOperation returns MemberChange.Operation, and is useful for accessing the field via an interface.
 func (v *MemberChange) GetOperation() Operation { return v.Operation }
+
+// Why a member in service was lost.
+type MemberFailure string
+
+const (
+	// Its init has ended, and all that ran in it; its files are still on its node.
+	MemberFailureInitGone MemberFailure = "INIT_GONE"
+	// It had no memory left, and its init has ended.
+	MemberFailureOutOfMemory MemberFailure = "OUT_OF_MEMORY"
+	// A process of it failed more often than it may be restarted.
+	MemberFailureRestartsSpent MemberFailure = "RESTARTS_SPENT"
+	// Its node has restarted; it is brought back by an operation of the platform.
+	MemberFailureNodeRestarted MemberFailure = "NODE_RESTARTED"
+	// Its node is lost.
+	MemberFailureNodeLost MemberFailure = "NODE_LOST"
+	// Its adapter reports that it failed.
+	MemberFailureReported MemberFailure = "REPORTED"
+)
+
+var AllMemberFailure = []MemberFailure{
+	MemberFailureInitGone,
+	MemberFailureOutOfMemory,
+	MemberFailureRestartsSpent,
+	MemberFailureNodeRestarted,
+	MemberFailureNodeLost,
+	MemberFailureReported,
+}
+
+// A member that was lost on its node.
+type MemberFindingInput struct {
+	// The member.
+	MemberId string `json:"memberId"`
+	// Why; NODE_LOST and REPORTED are others' to find.
+	Failure MemberFailure `json:"failure"`
+	// What happened, for a person, at most 500 characters; left out for the reason's own text.
+	Message *string `json:"message,omitempty"`
+	// How many seconds ago it was seen, 0 to 86,400.
+	AgeSeconds int `json:"ageSeconds,omitempty"`
+}
+
+// GetMemberId returns MemberFindingInput.MemberId, and is useful for accessing the field via an interface.
+func (v *MemberFindingInput) GetMemberId() string { return v.MemberId }
+
+// GetFailure returns MemberFindingInput.Failure, and is useful for accessing the field via an interface.
+func (v *MemberFindingInput) GetFailure() MemberFailure { return v.Failure }
+
+// GetMessage returns MemberFindingInput.Message, and is useful for accessing the field via an interface.
+func (v *MemberFindingInput) GetMessage() *string { return v.Message }
+
+// GetAgeSeconds returns MemberFindingInput.AgeSeconds, and is useful for accessing the field via an interface.
+func (v *MemberFindingInput) GetAgeSeconds() int { return v.AgeSeconds }
 
 // Which member is cordoned, uncordoned or recovered.
 type MemberInput struct {
@@ -7561,6 +7636,10 @@ type NodeHeartbeatInput struct {
 	Inventory *NodeInventoryInput `json:"inventory,omitempty"`
 	// Members whose processes its kernel killed for memory, at most 1,000. The same again adds nothing.
 	MemoryKills []MemoryKillsInput `json:"memoryKills"`
+	// Members of it that were lost, for as long as they are, at most 1,000. One that is at rest becomes FAILED.
+	MemberFindings []MemberFindingInput `json:"memberFindings,omitempty"`
+	// How often supervised processes were restarted, at most 1,000. The same again adds nothing.
+	ProcessRestarts []ProcessRestartsInput `json:"processRestarts,omitempty"`
 }
 
 // GetAgentVersion returns NodeHeartbeatInput.AgentVersion, and is useful for accessing the field via an interface.
@@ -7574,6 +7653,12 @@ func (v *NodeHeartbeatInput) GetInventory() *NodeInventoryInput { return v.Inven
 
 // GetMemoryKills returns NodeHeartbeatInput.MemoryKills, and is useful for accessing the field via an interface.
 func (v *NodeHeartbeatInput) GetMemoryKills() []MemoryKillsInput { return v.MemoryKills }
+
+// GetMemberFindings returns NodeHeartbeatInput.MemberFindings, and is useful for accessing the field via an interface.
+func (v *NodeHeartbeatInput) GetMemberFindings() []MemberFindingInput { return v.MemberFindings }
+
+// GetProcessRestarts returns NodeHeartbeatInput.ProcessRestarts, and is useful for accessing the field via an interface.
+func (v *NodeHeartbeatInput) GetProcessRestarts() []ProcessRestartsInput { return v.ProcessRestarts }
 
 // NodeHeartbeatResponse is returned by NodeHeartbeat on success.
 type NodeHeartbeatResponse struct {
@@ -9589,6 +9674,30 @@ type PreviewPolicyResponse struct {
 // GetPreviewPolicy returns PreviewPolicyResponse.PreviewPolicy, and is useful for accessing the field via an interface.
 func (v *PreviewPolicyResponse) GetPreviewPolicy() PolicyPreview { return v.PreviewPolicy }
 
+// How often a supervised process of a member was restarted.
+type ProcessRestartsInput struct {
+	// The member.
+	MemberId string `json:"memberId"`
+	// The start of the process that the count began with, at most 64 characters.
+	Since string `json:"since"`
+	// The process, by the adapter's name, at most 64 characters.
+	Process string `json:"process"`
+	// How often since then; never less than before.
+	Restarts int `json:"restarts"`
+}
+
+// GetMemberId returns ProcessRestartsInput.MemberId, and is useful for accessing the field via an interface.
+func (v *ProcessRestartsInput) GetMemberId() string { return v.MemberId }
+
+// GetSince returns ProcessRestartsInput.Since, and is useful for accessing the field via an interface.
+func (v *ProcessRestartsInput) GetSince() string { return v.Since }
+
+// GetProcess returns ProcessRestartsInput.Process, and is useful for accessing the field via an interface.
+func (v *ProcessRestartsInput) GetProcess() string { return v.Process }
+
+// GetRestarts returns ProcessRestartsInput.Restarts, and is useful for accessing the field via an interface.
+func (v *ProcessRestartsInput) GetRestarts() int { return v.Restarts }
+
 // Project includes the GraphQL fields of Project requested by the fragment Project.
 // The GraphQL type's documentation follows.
 //
@@ -10204,6 +10313,82 @@ type RenewOperationTokenResponse struct {
 func (v *RenewOperationTokenResponse) GetRenewOperationToken() OperationToken {
 	return v.RenewOperationToken
 }
+
+// How an instance is repaired, and whether that goes on.
+type Repair struct {
+	// Typed id, `ins_…`.
+	Id string `json:"id"`
+	// Name, unique among the project's live instances.
+	Name string `json:"name"`
+	// How it is repaired when members of it are lost.
+	Repair RepairPolicy `json:"repair"`
+	// Why the platform's repair has stopped; empty while it has not.
+	RepairStopped string `json:"repairStopped"`
+	// Since when it has fewer members in service than its manifest demands; null while it has enough.
+	UnservedAt *time.Time `json:"unservedAt"`
+}
+
+// GetId returns Repair.Id, and is useful for accessing the field via an interface.
+func (v *Repair) GetId() string { return v.Id }
+
+// GetName returns Repair.Name, and is useful for accessing the field via an interface.
+func (v *Repair) GetName() string { return v.Name }
+
+// GetRepair returns Repair.Repair, and is useful for accessing the field via an interface.
+func (v *Repair) GetRepair() RepairPolicy { return v.Repair }
+
+// GetRepairStopped returns Repair.RepairStopped, and is useful for accessing the field via an interface.
+func (v *Repair) GetRepairStopped() string { return v.RepairStopped }
+
+// GetUnservedAt returns Repair.UnservedAt, and is useful for accessing the field via an interface.
+func (v *Repair) GetUnservedAt() *time.Time { return v.UnservedAt }
+
+// Who repairs an instance whose members are lost.
+type RepairMode string
+
+const (
+	// People and their programs.
+	RepairModeManual RepairMode = "MANUAL"
+	// The platform: it recovers members, or else replaces them.
+	RepairModeAutomatic RepairMode = "AUTOMATIC"
+)
+
+var AllRepairMode = []RepairMode{
+	RepairModeManual,
+	RepairModeAutomatic,
+}
+
+// RepairPolicy includes the requested fields of the GraphQL type RepairPolicy.
+// The GraphQL type's documentation follows.
+//
+// How an instance whose members are lost is repaired. Members that a restart of their node has ended are brought back by the platform under every policy.
+type RepairPolicy struct {
+	// Who repairs.
+	Mode RepairMode `json:"mode"`
+	// How many repairs may begin within an hour.
+	Budget int `json:"budget"`
+	// Seconds of pause after a repair of a member that did not help; doubled from one to the next.
+	BackOffSeconds int `json:"backOffSeconds"`
+	// Seconds that the instance may have too few members in service before it fails for good; null for ever.
+	GraceSeconds *int `json:"graceSeconds"`
+	// The most that the capacity of one replacement may cost an hour, in millionths of the price list's currency; null for no bound.
+	HourlyLimitMicros *int `json:"hourlyLimitMicros"`
+}
+
+// GetMode returns RepairPolicy.Mode, and is useful for accessing the field via an interface.
+func (v *RepairPolicy) GetMode() RepairMode { return v.Mode }
+
+// GetBudget returns RepairPolicy.Budget, and is useful for accessing the field via an interface.
+func (v *RepairPolicy) GetBudget() int { return v.Budget }
+
+// GetBackOffSeconds returns RepairPolicy.BackOffSeconds, and is useful for accessing the field via an interface.
+func (v *RepairPolicy) GetBackOffSeconds() int { return v.BackOffSeconds }
+
+// GetGraceSeconds returns RepairPolicy.GraceSeconds, and is useful for accessing the field via an interface.
+func (v *RepairPolicy) GetGraceSeconds() *int { return v.GraceSeconds }
+
+// GetHourlyLimitMicros returns RepairPolicy.HourlyLimitMicros, and is useful for accessing the field via an interface.
+func (v *RepairPolicy) GetHourlyLimitMicros() *int { return v.HourlyLimitMicros }
 
 // Which member makes way for a new one.
 type ReplaceMemberInput struct {
@@ -11382,6 +11567,54 @@ type SetPromotionTermsResponse struct {
 
 // GetSetPromotionTerms returns SetPromotionTermsResponse.SetPromotionTerms, and is useful for accessing the field via an interface.
 func (v *SetPromotionTermsResponse) GetSetPromotionTerms() AppTerms { return v.SetPromotionTerms }
+
+// How an instance is to be repaired.
+type SetRepairPolicyInput struct {
+	// The instance.
+	InstanceId string `json:"instanceId"`
+	// Who repairs.
+	Mode RepairMode `json:"mode"`
+	// How many repairs may begin within an hour, 1 to 20.
+	Budget int `json:"budget"`
+	// Seconds of pause after a repair of a member that did not help, 5 to 3,600; doubled from one to the next.
+	BackOffSeconds int `json:"backOffSeconds"`
+	// Seconds that the instance may have too few members in service before it fails for good, 60 to 604,800; left out for ever.
+	GraceSeconds *int `json:"graceSeconds,omitempty"`
+	// The most that the capacity of one replacement may cost an hour, in millionths of the price list's currency; left out for no bound.
+	HourlyLimitMicros *int `json:"hourlyLimitMicros,omitempty"`
+	// Why, kept in the audit.
+	Reason string `json:"reason,omitempty"`
+}
+
+// GetInstanceId returns SetRepairPolicyInput.InstanceId, and is useful for accessing the field via an interface.
+func (v *SetRepairPolicyInput) GetInstanceId() string { return v.InstanceId }
+
+// GetMode returns SetRepairPolicyInput.Mode, and is useful for accessing the field via an interface.
+func (v *SetRepairPolicyInput) GetMode() RepairMode { return v.Mode }
+
+// GetBudget returns SetRepairPolicyInput.Budget, and is useful for accessing the field via an interface.
+func (v *SetRepairPolicyInput) GetBudget() int { return v.Budget }
+
+// GetBackOffSeconds returns SetRepairPolicyInput.BackOffSeconds, and is useful for accessing the field via an interface.
+func (v *SetRepairPolicyInput) GetBackOffSeconds() int { return v.BackOffSeconds }
+
+// GetGraceSeconds returns SetRepairPolicyInput.GraceSeconds, and is useful for accessing the field via an interface.
+func (v *SetRepairPolicyInput) GetGraceSeconds() *int { return v.GraceSeconds }
+
+// GetHourlyLimitMicros returns SetRepairPolicyInput.HourlyLimitMicros, and is useful for accessing the field via an interface.
+func (v *SetRepairPolicyInput) GetHourlyLimitMicros() *int { return v.HourlyLimitMicros }
+
+// GetReason returns SetRepairPolicyInput.Reason, and is useful for accessing the field via an interface.
+func (v *SetRepairPolicyInput) GetReason() string { return v.Reason }
+
+// SetRepairPolicyResponse is returned by SetRepairPolicy on success.
+type SetRepairPolicyResponse struct {
+	// Set who repairs an instance whose members are lost, how often, and when it is given up. Key: <family>.instance.update on its project; for AUTOMATIC <family>.member.recover and .replace, and allocation.create, besides.
+	SetRepairPolicy Repair `json:"setRepairPolicy"`
+}
+
+// GetSetRepairPolicy returns SetRepairPolicyResponse.SetRepairPolicy, and is useful for accessing the field via an interface.
+func (v *SetRepairPolicyResponse) GetSetRepairPolicy() Repair { return v.SetRepairPolicy }
 
 // A list price.
 type SetSkuPriceInput struct {
@@ -13049,6 +13282,14 @@ type __GetProjectInput struct {
 // GetId returns __GetProjectInput.Id, and is useful for accessing the field via an interface.
 func (v *__GetProjectInput) GetId() string { return v.Id }
 
+// __GetRepairInput is used internally by genqlient
+type __GetRepairInput struct {
+	Id string `json:"id"`
+}
+
+// GetId returns __GetRepairInput.Id, and is useful for accessing the field via an interface.
+func (v *__GetRepairInput) GetId() string { return v.Id }
+
 // __GrantEntitlementInput is used internally by genqlient
 type __GrantEntitlementInput struct {
 	ProjectId string                  `json:"projectId"`
@@ -14117,6 +14358,14 @@ type __SetPromotionTermsInput struct {
 // GetInput returns __SetPromotionTermsInput.Input, and is useful for accessing the field via an interface.
 func (v *__SetPromotionTermsInput) GetInput() SetPromotionTermsInput { return v.Input }
 
+// __SetRepairPolicyInput is used internally by genqlient
+type __SetRepairPolicyInput struct {
+	Input SetRepairPolicyInput `json:"input"`
+}
+
+// GetInput returns __SetRepairPolicyInput.Input, and is useful for accessing the field via an interface.
+func (v *__SetRepairPolicyInput) GetInput() SetRepairPolicyInput { return v.Input }
+
 // __SetSkuPriceInput is used internally by genqlient
 type __SetSkuPriceInput struct {
 	Input SetSkuPriceInput `json:"input"`
@@ -14412,6 +14661,9 @@ fragment Member on Member {
 	adapterDetail
 	createdAt
 	updatedAt
+	failure
+	failedAt
+	restarts
 }
 fragment Operation on Operation {
 	id
@@ -14957,6 +15209,9 @@ fragment Member on Member {
 	adapterDetail
 	createdAt
 	updatedAt
+	failure
+	failedAt
+	restarts
 }
 fragment Operation on Operation {
 	id
@@ -15960,6 +16215,9 @@ fragment Member on Member {
 	adapterDetail
 	createdAt
 	updatedAt
+	failure
+	failedAt
+	restarts
 }
 fragment Operation on Operation {
 	id
@@ -16961,6 +17219,9 @@ fragment Member on Member {
 	adapterDetail
 	createdAt
 	updatedAt
+	failure
+	failedAt
+	restarts
 }
 fragment PageInfo on PageInfo {
 	hasNextPage
@@ -17378,6 +17639,9 @@ fragment Member on Member {
 	adapterDetail
 	createdAt
 	updatedAt
+	failure
+	failedAt
+	restarts
 }
 fragment Operation on Operation {
 	id
@@ -17689,6 +17953,53 @@ func GetProject(
 	}
 
 	data_ = &GetProjectResponse{}
+	resp_ := &graphql.Response{Data: data_}
+
+	err_ = client_.MakeRequest(
+		ctx_,
+		req_,
+		resp_,
+	)
+
+	return data_, err_
+}
+
+// The query executed by GetRepair.
+const GetRepair_Operation = `
+query GetRepair ($id: ID!) {
+	instance(id: $id) {
+		... Repair
+	}
+}
+fragment Repair on Instance {
+	id
+	name
+	repair {
+		mode
+		budget
+		backOffSeconds
+		graceSeconds
+		hourlyLimitMicros
+	}
+	repairStopped
+	unservedAt
+}
+`
+
+func GetRepair(
+	ctx_ context.Context,
+	client_ graphql.Client,
+	id string,
+) (data_ *GetRepairResponse, err_ error) {
+	req_ := &graphql.Request{
+		OpName: "GetRepair",
+		Query:  GetRepair_Operation,
+		Variables: &__GetRepairInput{
+			Id: id,
+		},
+	}
+
+	data_ = &GetRepairResponse{}
 	resp_ := &graphql.Response{Data: data_}
 
 	err_ = client_.MakeRequest(
@@ -18080,6 +18391,9 @@ fragment Member on Member {
 	adapterDetail
 	createdAt
 	updatedAt
+	failure
+	failedAt
+	restarts
 }
 fragment Operation on Operation {
 	id
@@ -19424,6 +19738,9 @@ fragment Member on Member {
 	adapterDetail
 	createdAt
 	updatedAt
+	failure
+	failedAt
+	restarts
 }
 fragment PageInfo on PageInfo {
 	hasNextPage
@@ -21040,6 +21357,9 @@ fragment Member on Member {
 	adapterDetail
 	createdAt
 	updatedAt
+	failure
+	failedAt
+	restarts
 }
 fragment PlannedCapacity on PlannedCapacity {
 	shape
@@ -21240,6 +21560,9 @@ fragment Member on Member {
 	adapterDetail
 	createdAt
 	updatedAt
+	failure
+	failedAt
+	restarts
 }
 fragment PlannedCapacity on PlannedCapacity {
 	shape
@@ -21440,6 +21763,9 @@ fragment Member on Member {
 	adapterDetail
 	createdAt
 	updatedAt
+	failure
+	failedAt
+	restarts
 }
 fragment PlannedCapacity on PlannedCapacity {
 	shape
@@ -21640,6 +21966,9 @@ fragment Member on Member {
 	adapterDetail
 	createdAt
 	updatedAt
+	failure
+	failedAt
+	restarts
 }
 fragment PlannedCapacity on PlannedCapacity {
 	shape
@@ -21840,6 +22169,9 @@ fragment Member on Member {
 	adapterDetail
 	createdAt
 	updatedAt
+	failure
+	failedAt
+	restarts
 }
 fragment PlannedCapacity on PlannedCapacity {
 	shape
@@ -22040,6 +22372,9 @@ fragment Member on Member {
 	adapterDetail
 	createdAt
 	updatedAt
+	failure
+	failedAt
+	restarts
 }
 fragment PlannedCapacity on PlannedCapacity {
 	shape
@@ -22287,6 +22622,9 @@ fragment Member on Member {
 	adapterDetail
 	createdAt
 	updatedAt
+	failure
+	failedAt
+	restarts
 }
 fragment PlannedCapacity on PlannedCapacity {
 	shape
@@ -22805,6 +23143,9 @@ fragment Member on Member {
 	adapterDetail
 	createdAt
 	updatedAt
+	failure
+	failedAt
+	restarts
 }
 fragment Operation on Operation {
 	id
@@ -23268,6 +23609,9 @@ fragment Member on Member {
 	adapterDetail
 	createdAt
 	updatedAt
+	failure
+	failedAt
+	restarts
 }
 fragment Operation on Operation {
 	id
@@ -23405,6 +23749,9 @@ fragment Member on Member {
 	adapterDetail
 	createdAt
 	updatedAt
+	failure
+	failedAt
+	restarts
 }
 fragment Operation on Operation {
 	id
@@ -24858,6 +25205,53 @@ func SetPromotionTerms(
 	return data_, err_
 }
 
+// The mutation executed by SetRepairPolicy.
+const SetRepairPolicy_Operation = `
+mutation SetRepairPolicy ($input: SetRepairPolicyInput!) {
+	setRepairPolicy(input: $input) {
+		... Repair
+	}
+}
+fragment Repair on Instance {
+	id
+	name
+	repair {
+		mode
+		budget
+		backOffSeconds
+		graceSeconds
+		hourlyLimitMicros
+	}
+	repairStopped
+	unservedAt
+}
+`
+
+func SetRepairPolicy(
+	ctx_ context.Context,
+	client_ graphql.Client,
+	input SetRepairPolicyInput,
+) (data_ *SetRepairPolicyResponse, err_ error) {
+	req_ := &graphql.Request{
+		OpName: "SetRepairPolicy",
+		Query:  SetRepairPolicy_Operation,
+		Variables: &__SetRepairPolicyInput{
+			Input: input,
+		},
+	}
+
+	data_ = &SetRepairPolicyResponse{}
+	resp_ := &graphql.Response{Data: data_}
+
+	err_ = client_.MakeRequest(
+		ctx_,
+		req_,
+		resp_,
+	)
+
+	return data_, err_
+}
+
 // The mutation executed by SetSkuPrice.
 const SetSkuPrice_Operation = `
 mutation SetSkuPrice ($input: SetSkuPriceInput!) {
@@ -25134,6 +25528,9 @@ fragment Member on Member {
 	adapterDetail
 	createdAt
 	updatedAt
+	failure
+	failedAt
+	restarts
 }
 fragment Operation on Operation {
 	id

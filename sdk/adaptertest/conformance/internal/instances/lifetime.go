@@ -35,6 +35,10 @@ func Decommission() []trial.Clause {
 			Needs: []string{"decommission.clean", "attempt.failure"}, Run: decommissionPartial,
 			Rule: "a decommission takes down what a failed create has left behind",
 			Fix:  "make every step of the decommission work on what never came up"},
+		{ID: "decommission.config", Section: inDecommission,
+			Needs: []string{"decommission.clean", "body.config"}, Run: decommissionConfig,
+			Rule: "a decommission is carried out though the config breaks the app's schema",
+			Fix:  "do not validate the config of what is only taken away: what you would not start any more must still end"},
 	}
 }
 
@@ -98,6 +102,21 @@ func decommissionRepeat(c *trial.Check) {
 	c.Carry(i, adapter.InstanceDecommission, nil)
 	for _, member := range i.Members {
 		requireEmpty(c, member.ID, "a second decommission")
+	}
+}
+
+// decommissionConfig decommissions an instance whose config the adapter does not take any more, as when its schema has
+// become narrower.
+func decommissionConfig(c *trial.Check) {
+	wrong, ok := trial.Spoil(c.App.ConfigSchema)
+	if !ok {
+		c.Skip("the app's config schema takes everything that was tried")
+	}
+	i, _ := c.Create()
+	i.Wire.Config = c.Encode(wrong)
+	c.Carry(i, adapter.InstanceDecommission, nil)
+	for _, member := range i.Members {
+		requireEmpty(c, member.ID, "the decommission of an instance with such a config")
 	}
 }
 

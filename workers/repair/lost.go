@@ -1,0 +1,60 @@
+package repair
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/gpuaas/app-platform/domain/ids"
+	"github.com/gpuaas/app-platform/domain/lifecycle"
+	"github.com/gpuaas/app-platform/internal/tx"
+	"github.com/gpuaas/app-platform/service/ledger/health"
+)
+
+const (
+	defaultNodeGrace = 5 * time.Minute // a node not heard for that long is lost to its members
+	maxLost          = 500             // members that one look fails
+)
+
+func (r *Repairer) nodeGrace() time.Duration {
+	if r.NodeGrace == 0 {
+		return defaultNodeGrace
+	}
+	return r.NodeGrace
+}
+
+// lostOnNodes are members in service whose node was retired, or has been silent for longer than its grace.
+const lostOnNodes = `SELECT m.id, n.name FROM compute_node n JOIN member m ON m.node_id = n.id JOIN instance i ON i.id = m.instance_id
+	WHERE (n.status = 'RETIRED' OR n.status = 'OFFLINE' AND coalesce(n.last_seen_at, n.created_at) < now() - make_interval(secs => $1))
+	AND m.status IN ('ACTIVE', 'DRAINING', 'DRAINED') AND i.status = 'RUNNING' ORDER BY m.id LIMIT $2`
+
+// FailOnLostNodes fails members at rest whose node is lost: a node that only restarts is heard again long before.
+func (r *Repairer) FailOnLostNodes(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
+	defer cancel()
+	found, err := r.DB.Worker().Query(ctx, lostOnNodes, r.nodeGrace().Seconds(), maxLost)
+	if err != nil {
+		return fmt.Errorf("look for members of lost nodes: %w", err)
+	}
+	type stranded struct {
+		ID   ids.ID
+		Node string
+	}
+	list, err := pgx.CollectRows(found, pgx.RowToStructByPos[stranded])
+	if err != nil {
+		return fmt.Errorf("look for members of lost nodes: %w", err)
+	}
+	for _, one := range list {
+		err := r.DB.As(ctx, repairer, func(ctx context.Context, t *tx.Tx) error {
+			_, err := health.Fail(ctx, t, health.Finding{MemberID: one.ID, Cause: lifecycle.FailureNodeLost,
+				Message: "its node " + one.Node + " is lost", Age: r.nodeGrace()})
+			return err
+		})
+		if err != nil {
+			return fmt.Errorf("fail member %s: %w", one.ID, err)
+		}
+	}
+	return nil
+}
