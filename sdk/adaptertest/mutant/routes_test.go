@@ -215,8 +215,8 @@ func (t *tiny) wrong(d adapter.Dispatch, id string) string {
 		"operationId": d.OperationID == "" || (d.OperationID != id && !t.broken("body.id")),
 		"kind":        d.Kind == "", "attempt": d.Attempt < 1, "deadline": d.Deadline.IsZero() && !t.broken("body.missing"),
 		"instance.id": d.Instance.ID == "", "platform.graphqlUrl": d.Platform.GraphQLURL == "",
-		"platform.token":  d.Platform.Token == "",
-		"instance.app":    d.Instance.App == "" || (d.Instance.App != name && !t.broken("body.app")),
+		"platform.token": d.Platform.Token == "",
+		"instance.app":   d.Instance.App == "" || (d.Instance.App != name && !t.broken("body.app")),
 		"instance.config": more && !t.broken("body.config") &&
 			(!d.Kind.TakesAway() || t.broken("decommission.config")),
 	} {
