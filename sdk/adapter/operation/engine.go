@@ -195,6 +195,9 @@ func (e *Engine) resume() error {
 		return err
 	}
 	e.feed = feed.New(epoch, ceiling, e.journal.Raise)
+	if err := e.feed.Reserve(); err != nil {
+		return err
+	}
 	loaded, err := e.loadAll()
 	if err != nil {
 		return err

@@ -5,12 +5,16 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"syscall"
 	"time"
 
 	"github.com/gpuaas/app-platform/sdk/adapter/api"
 	"github.com/gpuaas/app-platform/sdk/adapter/contract"
 	"github.com/gpuaas/app-platform/sdk/adapter/internal/wire"
 )
+
+// endPause is the time between two tries to journal the end of an operation.
+const endPause = time.Second
 
 // startLocked begins or resumes a run. The operation is locked. The run waits for before, the
 // run it takes the place of, where there is one.
@@ -165,20 +169,32 @@ func (e *Engine) finish(ctx context.Context, run *Run, err error) {
 		failure := operationError(deadlineFirst(cause, err))
 		change = func(s *contract.Status) { s.State, s.Error, s.Message = contract.StateFailed, failure, failure.Message }
 	}
-	writeErr := run.update(true, func(s *contract.Status) {
+	if !e.end(run, func(s *contract.Status) {
 		change(s)
 		s.WaitsFor = nil
-	})
-	if errors.Is(writeErr, errForced) {
-		return
-	}
-	if writeErr != nil {
-		// Nothing was published: the run is not over, and the next start will resume it.
-		run.log.Error("end of operation not journalled", "error", writeErr)
+	}) {
 		return
 	}
 	e.settle(run.op)
 	run.log.Info("operation ended", "error", err)
+}
+
+// end journals and publishes the end of a run, and reports whether it did. A journal that does not take it, being on a
+// full disk for one, is tried until it does: otherwise an operation that is done would be open until the next start.
+// When the engine stops before that, the next start resumes the operation.
+func (e *Engine) end(run *Run, change func(*contract.Status)) bool {
+	for tried := 0; ; tried++ {
+		err := run.end(change)
+		if err == nil || errors.Is(err, errForced) {
+			return err == nil
+		}
+		if tried == 0 {
+			run.log.Error("end of operation not journalled; it is tried until it is", "error", err)
+		}
+		if wire.Pause(e.ctx, endPause) != nil {
+			return false
+		}
+	}
 }
 
 // deadlineFirst names the deadline as the reason when it is why the function returned a plain error.
@@ -206,6 +222,9 @@ func operationError(err error) *contract.OperationError {
 	case errors.As(err, &body):
 		return &contract.OperationError{Code: body.Code, Message: wire.Clip(body.Message, contract.MaxMessage),
 			Owner: contract.OwnerAdapter, Retryable: body.Retryable}
+	case errors.Is(err, syscall.ENOSPC):
+		return &contract.OperationError{Code: contract.CodeInternal, Message: "the disk of the adapter's state is full",
+			Owner: contract.OwnerAdapter, Retryable: true}
 	case errors.Is(err, context.DeadlineExceeded):
 		return &contract.OperationError{Code: contract.CodeDeadline,
 			Message: "the deadline passed before the operation ended", Owner: contract.OwnerAdapter, Retryable: true}

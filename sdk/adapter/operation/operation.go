@@ -172,7 +172,9 @@ func (e *Engine) begin(op *operation, dispatch contract.Dispatch, hash string) (
 	rec := journal.Record{Dispatch: &dispatch, Hash: hash, Generation: dispatch.Attempt, Status: &status}
 	err := e.recordLocked(op, rec, true)
 	if err == nil {
-		err = e.feed.Put(status)
+		if err = e.feed.Put(status); err != nil { // it was refused, so the next start must not resume it
+			err = errors.Join(err, e.journal.Remove(op.id))
+		}
 	}
 	if err != nil {
 		e.unplace(op)
@@ -209,8 +211,13 @@ func (e *Engine) raiseLocked(op *operation, dispatch contract.Dispatch) (Result,
 	status.Attempt = dispatch.Attempt
 	failed := status.State == contract.StateFailed
 	if status.State.Terminal() && !failed {
+		before := op.dispatch.Attempt
 		op.dispatch.Attempt = dispatch.Attempt
-		return Result{Status: status, Done: true}, e.endLocked(op, status)
+		if err := e.endLocked(op, status); err != nil {
+			op.dispatch.Attempt = before // or a repetition would be answered with the status of the attempt before
+			return Result{}, err
+		}
+		return Result{Status: status, Done: true}, nil
 	}
 	if failed || (dispatch.Force && !op.dispatch.Force) {
 		return e.againLocked(op, dispatch, !failed)

@@ -227,6 +227,20 @@ func (r *Run) update(durable bool, change func(*contract.Status)) error {
 	return r.engine.updateLocked(r.op, durable, change)
 }
 
+// end changes the status to a terminal one while this run is the one that stands for the operation. One that is journalled
+// already and could not be published is published.
+func (r *Run) end(change func(*contract.Status)) error {
+	r.op.mu.Lock()
+	defer r.op.mu.Unlock()
+	switch {
+	case r.op.generation != r.generation:
+		return errForced
+	case r.op.status.State.Terminal():
+		return r.engine.feed.Put(r.op.status)
+	}
+	return r.engine.updateLocked(r.op, true, change)
+}
+
 // record journals a change durably while this run is the one that stands for the operation.
 func (r *Run) record(rec journal.Record) error {
 	r.op.mu.Lock()

@@ -98,7 +98,13 @@ func (b *lockedBuffer) text() string {
 
 func newRig(t *testing.T, mode string) *rig {
 	t.Helper()
-	r := &rig{t: t, standin: newStandin(t), dir: t.TempDir(), log: &lockedBuffer{}}
+	return newRigIn(t, mode, t.TempDir())
+}
+
+// newRigIn has the agent's state in a folder.
+func newRigIn(t *testing.T, mode, dir string) *rig {
+	t.Helper()
+	r := &rig{t: t, standin: newStandin(t), dir: dir, log: &lockedBuffer{}}
 	r.options = agent.Options{
 		PlatformURL: r.url(), StateDir: r.dir, EnrolToken: enrolToken, Name: "node-1", Address: "127.0.0.1",
 		GPUs: 2, GPUModel: "Simulated", SimulatedGPUs: true, ForceProcess: mode == memberinit.ModeProcess,

@@ -4,12 +4,17 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"time"
 
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/journal"
+	"github.com/gpuaas/app-platform/cmd/node-agent/internal/pace"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/task"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/wire"
 	"github.com/gpuaas/app-platform/sdk/client/generated/gql"
 )
+
+// journalEvery bounds the pause before a journal that did not take an outcome is tried again.
+const journalEvery = 2 * time.Second
 
 // await blocks until it is the task's turn and gives what frees its place, or the cause of ctx's end.
 func (t turn) await(ctx context.Context) (release func(), err error) {
@@ -96,21 +101,39 @@ func (d *desk) execute(ctx context.Context, held *job, attempt task.Attempt, ask
 // conclude journals the outcome and hands it to the reporter. One that a newer dispatch has replaced
 // counts for nobody.
 func (d *desk) conclude(held *job, outcome journal.Outcome, output *pump) {
-	d.mu.Lock()
-	superseded := held.successor != nil
-	d.mu.Unlock()
-	if superseded {
+	if !d.keep(held, outcome) {
 		return
 	}
 	work := held.task
-	if err := d.journal.Finish(work.ID, outcome); err != nil {
-		d.log.Error("outcome not journalled", "task", work.ID, "error", err)
-	}
 	d.log.Info("task done", "task", work.ID, "kind", work.Kind, "member", work.MemberID, "fence", work.Fence, "state",
 		outcome.State)
 	d.executor.Settle(context.WithoutCancel(d.ctx), work)
 	d.reporter.add(journal.Entry{TaskID: work.ID, Fence: work.Fence, Kind: string(work.Kind), State: outcome.State,
 		Outcome: &outcome}, output)
+}
+
+// keep journals the outcome, and reports whether it counts. A disk that does not take it, being full for one, is tried
+// until it does: an outcome that is not journalled is neither settled with the member, which would forget it, nor
+// reported, or an agent that is killed then would do the task again.
+func (d *desk) keep(held *job, outcome journal.Outcome) bool {
+	for retry, told := pace.New(journalEvery), false; ; told = true {
+		d.mu.Lock()
+		superseded := held.successor != nil
+		d.mu.Unlock()
+		if superseded {
+			return false
+		}
+		err := d.journal.Finish(held.task.ID, outcome)
+		if err == nil {
+			return true
+		}
+		if !told {
+			d.log.Error("outcome not journalled; it is tried until it is", "task", held.task.ID, "error", err)
+		}
+		if retry.Wait(d.ctx) != nil {
+			return false // the agent stops; the next one finds the task as running
+		}
+	}
 }
 
 // leave lets go of the task, wakes what waited for it, and begins what replaces it.

@@ -69,7 +69,8 @@ type Journal struct {
 	size    int64
 	floor   int64 // size right after the last compaction
 	entries map[string]Entry
-	// torn is set when an append failed: the file may end in half a line, to which the next one would be glued.
+	// torn is set when an append or a compaction failed: the file may end in half a line, to which the next one would be
+	// glued, or be replaced already.
 	torn bool
 }
 
@@ -198,7 +199,7 @@ func (j *Journal) put(entry Entry) error {
 	j.size += int64(len(line))
 	j.entries[entry.TaskID] = entry
 	if j.size > compactAt && j.size > 2*j.floor {
-		return j.compact()
+		_ = j.compact() // the entry is on the disk; what failed is tried again before the next one
 	}
 	return nil
 }
@@ -221,6 +222,7 @@ func encode(entry Entry) ([]byte, error) {
 // compact rewrites the file with what is alive: all that runs or waits to be reported, and of the rest
 // the newest within the bounds.
 func (j *Journal) compact() error {
+	j.torn = true // until the new file is the one that is appended to
 	j.trim()
 	var buffer bytes.Buffer
 	for _, entry := range j.entries {

@@ -50,6 +50,7 @@ func (r *results) put(result wire.RunResult) error {
 		err = r.root.Rename(temp, result.Key+".json")
 	}
 	if err != nil {
+		_ = r.root.Remove(temp) // what a full disk took of it
 		return fmt.Errorf("store result: %w", err)
 	}
 	return r.trim()

@@ -66,7 +66,7 @@ func uplinkMTU(node netip.Addr) int {
 
 // deviceOf is the device that has an address.
 func deviceOf(node netip.Addr) (netlink.Link, error) {
-	addresses, err := netlink.AddrList(nil, netlink.FAMILY_ALL)
+	addresses, err := whole(func() ([]netlink.Addr, error) { return netlink.AddrList(nil, netlink.FAMILY_ALL) })
 	if err != nil {
 		return nil, err
 	}
@@ -191,7 +191,7 @@ func unplug(name string) error {
 
 // devices are the names of the members' devices that are on the node.
 func devices() ([]string, error) {
-	links, err := netlink.LinkList()
+	links, err := whole(netlink.LinkList)
 	if err != nil {
 		return nil, err
 	}

@@ -115,8 +115,10 @@ func (w wanted) install(uplink, through netlink.Link) error {
 
 // prune removes this package's routes to other nodes that are not kept. Those of devices go with their devices.
 func prune(keep map[string]bool) (failed error) {
-	routes, err := netlink.RouteListFiltered(netlink.FAMILY_V4, &netlink.Route{Protocol: routeProtocol},
-		netlink.RT_FILTER_PROTOCOL)
+	routes, err := whole(func() ([]netlink.Route, error) {
+		return netlink.RouteListFiltered(netlink.FAMILY_V4, &netlink.Route{Protocol: routeProtocol},
+			netlink.RT_FILTER_PROTOCOL)
+	})
 	if err != nil {
 		return fmt.Errorf("list routes: %w", err)
 	}

@@ -75,5 +75,7 @@ func (u *used) has(member Member) bool {
 
 // flows lists the connections that the kernel remembers.
 func flows() ([]*netlink.ConntrackFlow, error) {
-	return netlink.ConntrackTableList(netlink.ConntrackTable, unix.AF_INET)
+	return whole(func() ([]*netlink.ConntrackFlow, error) {
+		return netlink.ConntrackTableList(netlink.ConntrackTable, unix.AF_INET)
+	})
 }

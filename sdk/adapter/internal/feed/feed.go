@@ -48,15 +48,30 @@ func New(epoch string, ceiling uint64, raise func(uint64) error) *Feed {
 	}
 }
 
+// Reserve has versions to give reserved before the first is needed: an adapter whose disk is full does not start, and one
+// that runs has some left until there is space again.
+func (f *Feed) Reserve() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.reserve()
+}
+
+func (f *Feed) reserve() error {
+	if err := f.raise(f.next + ceilingBlock); err != nil {
+		return fmt.Errorf("raise feed ceiling: %w", err)
+	}
+	f.ceiling = f.next + ceilingBlock
+	return nil
+}
+
 // Put publishes a status under a new version and wakes the readers.
 func (f *Feed) Put(status contract.Status) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.next+1 >= f.ceiling {
-		if err := f.raise(f.next + ceilingBlock); err != nil {
-			return fmt.Errorf("raise feed ceiling: %w", err)
+	if f.next+ceilingBlock/2 >= f.ceiling {
+		if err := f.reserve(); err != nil && f.next+1 >= f.ceiling {
+			return err
 		}
-		f.ceiling = f.next + ceilingBlock
 	}
 	f.next++
 	f.items[status.OperationID] = feedItem{version: f.next, status: status}
