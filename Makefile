@@ -56,10 +56,10 @@ test-workers:
 	go test -vet=off -timeout 20m -p 1 -parallel 8 ./workers/...
 
 .PHONY: chaos
-chaos: build floor ## Kill parts of an installation for long and judge what is left: make chaos SEED=7 repeats a run
+chaos: build floor ## Kill parts of an installation for long and judge what is left: make chaos SEED=7 OPERATIONS=10000
 	bin/lab -prepare
 	go test ./workers -run TestTwoBuildsCarryOnEachOthersOperations -v -count=1 -timeout 10m
-	go test ./rig/chaos -v -count=1 -timeout 30m -args -chaos.long $(if $(SEED),-chaos.seed=$(SEED))
+	go test ./rig/chaos -v -count=1 -timeout $(if $(OPERATIONS),6h,30m) -args -chaos.long $(if $(SEED),-chaos.seed=$(SEED)) $(if $(OPERATIONS),-chaos.operations=$(OPERATIONS))
 	go test ./workers -v -count=1 -timeout 30m -run TestReplicasArePromotedWhileOperationsRun -args -workers.promotions=300
 
 # The floor is the oldest build whose workers may run beside this one: the commit that brought the guard of claims. A

@@ -37,6 +37,7 @@ const (
 var (
 	seed  = flag.Uint64("chaos.seed", 0, "what the run follows from; 0 takes one at random")
 	long  = flag.Bool("chaos.long", false, "hundreds of operations instead of dozens")
+	least = flag.Int("chaos.operations", 0, "how many operations must be accepted; more than hundreds have a larger installation")
 	built = flag.String("chaos.bin", "../../bin", "the folder of the built programs")
 	floor = flag.String("chaos.floor", "../../bin/floor/app-platform", "a server of an older build, if it is there")
 )
@@ -117,12 +118,10 @@ func programs(t *testing.T) string {
 	return bin
 }
 
-func TestNothingIsLostOrDoneTwiceWhilePartsAreKilled(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it brings a whole installation up")
-	}
-	config := chaos.Config{
-		Seed: *seed, Instances: 4, Changes: 6, Subscribers: 4, Followed: 40, Faults: 10,
+// size is how much there is of everything, and how many GPUs each node has for it.
+func size() (config chaos.Config, gpus int) {
+	config = chaos.Config{
+		Seed: *seed, Instances: 4, Changes: 6, Subscribers: 4, Followed: 40, Faults: 10, Operations: *least,
 		Between: 1500 * time.Millisecond, Settle: 4 * time.Minute, Out: os.Stderr,
 	}
 	if config.Seed == 0 {
@@ -132,13 +131,49 @@ func TestNothingIsLostOrDoneTwiceWhilePartsAreKilled(t *testing.T) {
 		config.Instances, config.Changes, config.Subscribers, config.Followed = 5, 50, 6, 200
 		config.Faults, config.Between, config.Settle = 0, 3*time.Second, 10*time.Minute
 	}
-	t.Logf("repeat with: go test ./rig/chaos -args -chaos.seed=%d -chaos.long=%v", config.Seed, *long)
+	if *least > 400 {
+		config.Instances, config.Subscribers, config.Between = min(max(10, *least/300), 30), 2, 10*time.Second
+		config.Changes, config.Settle = *least/config.Instances, 20*time.Minute
+	}
+	return config, 2 * (config.Instances + 2)
+}
+
+// disks puts the adapter's folder and those of the nodes on small disks, where that can be.
+func disks(t *testing.T, config *chaos.Config, dir string, nodes int) {
+	t.Helper()
+	mount := func(folder string, bytes int) *chaos.Disk {
+		disk, err := chaos.Mount(filepath.Join(dir, folder), int64(bytes))
+		if err != nil {
+			t.Logf("no disk is full in this run: %v", err)
+			return nil
+		}
+		t.Cleanup(func() { require.NoError(t, disk.Unmount()) })
+		return disk
+	}
+	require.NoError(t, chaos.SweepDisks())
+	if config.AdapterDisk = mount("controllers/chaos", 32<<20+config.Operations*24<<10); config.AdapterDisk == nil {
+		return
+	}
+	for number := 1; number <= nodes; number++ {
+		config.NodeDisks = append(config.NodeDisks, mount(fmt.Sprintf("nodes/node-%d", number), 128<<20))
+	}
+}
+
+func TestNothingIsLostOrDoneTwiceWhilePartsAreKilled(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it brings a whole installation up")
+	}
+	const nodes = 3
+	config, gpus := size()
+	t.Logf("repeat with: go test ./rig/chaos -args -chaos.seed=%d -chaos.long=%v -chaos.operations=%d", config.Seed, *long,
+		*least)
 	dir, bin := t.TempDir(), programs(t)
+	disks(t, &config, dir, nodes)
 	servers, started, builds := hindered(t, bin, 3)
-	config.Servers, config.Builds = servers, builds
+	config.Servers, config.Builds, config.AdapterProgram = servers, builds, filepath.Join(bin, program)
 	up, err := stack.Up(t.Context(), stack.Config{
 		Dir: dir, Bin: bin, Listen: "127.0.0.1:0", Servers: 3, Roles: []string{"api", "api,worker", "worker"},
-		Programs: started, Nodes: 3, Out: os.Stderr,
+		Programs: started, Nodes: nodes, NodeGPUs: gpus, Out: os.Stderr,
 		Apps: []stack.App{{Slug: "chaos", Controller: program, Family: "apps"}},
 	})
 	require.NoError(t, err)
@@ -152,10 +187,10 @@ func TestNothingIsLostOrDoneTwiceWhilePartsAreKilled(t *testing.T) {
 	}
 	require.NoError(t, err, "seed %d", config.Seed)
 	require.Empty(t, wrong, "seed %d", config.Seed)
-	require.Greater(t, suite.Operations(), config.Instances*(4+config.Changes/2),
+	require.Greater(t, suite.Accepted(), config.Instances*(4+config.Changes/2),
 		"too little was accepted to show anything")
 	if *long {
-		require.GreaterOrEqual(t, suite.Operations(), 200)
+		require.GreaterOrEqual(t, suite.Accepted(), max(200, *least))
 	}
 }
 

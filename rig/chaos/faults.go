@@ -27,6 +27,7 @@ func (s *Suite) possible() []fault {
 		{"stop a server", s.stopServer},
 		{"freeze a server", s.freeze},
 		{"halt the adapter", s.haltAdapter},
+		{"slow the adapter", s.slowAdapter},
 		{"halt an agent", s.haltAgent},
 		{"kill the adapter", func(context.Context, *rand.Rand) error { return kill(s.stack.Controllers["chaos"]) }},
 		{"kill an agent", func(_ context.Context, rng *rand.Rand) error { return kill(one(rng, s.stack.Nodes).Agent) }},
@@ -42,6 +43,18 @@ func (s *Suite) possible() []fault {
 	}
 	if s.stack.Network() != nil {
 		table = append(table, fault{"cut a node's network", s.cutNetwork})
+	}
+	if s.AdapterDisk != nil {
+		table = append(table, fault{"fill the adapter's disk", s.fillAdapter})
+	}
+	if len(s.NodeDisks) > 0 {
+		table = append(table, fault{"fill a node's disk", s.fillNode})
+	}
+	if s.AdapterProgram != "" {
+		table = append(table, fault{"take the adapter away", s.loseAdapter})
+	}
+	if len(s.Servers) > 0 {
+		table = append(table, fault{"restore a dump on another database server", s.moveDatabase})
 	}
 	return table
 }

@@ -42,6 +42,52 @@ func (s *Suite) haltAdapter(ctx context.Context, rng *rand.Rand) error {
 	return s.halt(ctx, s.stack.Controllers["chaos"], time.Duration(1_000+rng.IntN(20_000))*time.Millisecond)
 }
 
+// slowAdapter leaves the adapter a tenth of its time for a while.
+func (s *Suite) slowAdapter(ctx context.Context, rng *rand.Rand) error {
+	child, length := s.stack.Controllers["chaos"], time.Duration(4_000+rng.IntN(12_000))*time.Millisecond
+	s.followers.Go(func() {
+		for begun := time.Now(); time.Since(begun) < length && ctx.Err() == nil; pause(ctx, 100*time.Millisecond) {
+			_ = child.Signal(syscall.SIGSTOP)
+			pause(ctx, 900*time.Millisecond)
+			_ = child.Signal(syscall.SIGCONT)
+		}
+	})
+	return nil
+}
+
+// loseAdapter kills the adapter and keeps it from being started for a while.
+func (s *Suite) loseAdapter(ctx context.Context, rng *rand.Rand) error {
+	back, err := away(s.AdapterProgram)
+	if err != nil {
+		return err
+	}
+	err = kill(s.stack.Controllers["chaos"])
+	pause(ctx, time.Duration(2_000+rng.IntN(15_000))*time.Millisecond)
+	return errors.Join(err, back())
+}
+
+// away takes a program away, so that its supervisor cannot start it, until back is called.
+func away(program string) (back func() error, err error) {
+	err = os.Rename(program, program+".away")
+	return func() error { return os.Rename(program+".away", program) }, err
+}
+
+// moveDatabase does what an administrator does who restores a dump on another server: all servers are down meanwhile,
+// each killed in the middle of its work.
+func (s *Suite) moveDatabase(ctx context.Context, _ *rand.Rand) (err error) {
+	for number, server := range s.servers() {
+		back, gone := away(s.Servers[number].Program)
+		if gone != nil {
+			return gone
+		}
+		defer func() { err = errors.Join(err, back()) }()
+		if err := kill(server); err != nil {
+			return err
+		}
+	}
+	return s.stack.MoveDatabase(context.WithoutCancel(ctx)) // it is there again, also when this was the last fault
+}
+
 // haltAgent keeps a node's agent from all for less than what makes the node count as offline.
 func (s *Suite) haltAgent(ctx context.Context, rng *rand.Rand) error {
 	return s.halt(ctx, one(rng, s.stack.Nodes).Agent, time.Duration(1_000+rng.IntN(9_000))*time.Millisecond)

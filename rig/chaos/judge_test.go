@@ -143,7 +143,7 @@ func TestTheLedgerIsHeldAgainstTheTables(t *testing.T) {
 	id, taker, at := string(c.op.ID), c.Operation(c.instance, lifecycle.MemberRemove, lifecycle.OperationSucceeded),
 		c.op.EndedAt.Add(-time.Second)
 	line := func(operation string, at time.Time) string {
-		return fmt.Sprintf("%s member.drain %d", operation, at.UnixMilli())
+		return fmt.Sprintf("%s member.drain %d .", operation, at.UnixMilli())
 	}
 	judged := func(on querier, lines ...string) []string {
 		found, err := judgeLedger(t.Context(), on, []adapter.Entry{{Operation: string(taker.ID), Member: c.member,
@@ -152,13 +152,14 @@ func TestTheLedgerIsHeldAgainstTheTables(t *testing.T) {
 		return found
 	}
 	require.Empty(t, judged(c.Admin, line(id, at)))
+	require.Empty(t, judged(c.Admin, line(id, at), "op_x member.dr"), "a full disk took a part of a line")
 	only := func(found []string, prefix string) {
 		t.Helper()
 		require.Len(t, found, 1)
 		require.True(t, strings.HasPrefix(found[0], prefix), found[0])
 	}
 	only(judged(c.Admin), "the adapter's ledger is empty")
-	only(judged(c.Admin, line(id, at), "three words it lacks it"), "the ledger can be read")
+	only(judged(c.Admin, line(id, at), "more words than it has ."), "the ledger can be read")
 	only(judged(c.Admin, line(id, at), line(id, at.Add(time.Millisecond))), "nothing was done twice")
 	only(judged(c.Admin, line(id, at), line(string(ids.New(ids.Operation)), at)), "only what was accepted was done")
 	only(judged(c.Admin, line(id, at.Add(time.Hour))), "nothing was done after its operation's end")

@@ -24,6 +24,8 @@ type Config struct {
 	Instances int
 	// Changes are those that each instance must have accepted, one after the other or side by side.
 	Changes int
+	// Operations is how many must be accepted in all: instances go on beyond their changes until there are as many.
+	Operations int
 	// Subscribers follow each instance's timeline; as many follow the whole project.
 	Subscribers int
 	// Followed bounds the operations whose progress is followed.
@@ -38,6 +40,11 @@ type Config struct {
 	// first. Without them clocks stay right and builds the same.
 	Servers []Server
 	Builds  []string
+	// AdapterDisk holds what the adapter keeps, and NodeDisks what each node does, by number. Without them no disk is full.
+	AdapterDisk *Disk
+	NodeDisks   []*Disk
+	// AdapterProgram is the link by which the adapter is started. Without it the adapter is never away for long.
+	AdapterProgram string
 	// Out takes what a person should read.
 	Out io.Writer
 }
@@ -52,6 +59,7 @@ type Suite struct {
 
 	mu        sync.Mutex
 	accepted  map[string]string // operation → what was asked
+	ended     map[string]bool   // those of them that were seen to have ended
 	denied    map[string]int    // code → how often a change was refused
 	followed  []*follower
 	first     string         // the event after which the project's subscribers begin
@@ -65,7 +73,7 @@ type Suite struct {
 func New(config Config, on *stack.Stack, ledger string) *Suite {
 	return &Suite{
 		Config: config, stack: on, ledger: ledger,
-		accepted: make(map[string]string), denied: make(map[string]int), faults: make(map[string]int),
+		accepted: make(map[string]string), ended: make(map[string]bool), denied: make(map[string]int), faults: make(map[string]int),
 	}
 }
 
@@ -101,8 +109,8 @@ func (s *Suite) wrong(format string, args ...any) {
 	s.found = append(s.found, fmt.Sprintf(format, args...))
 }
 
-// Operations is how many operations were accepted.
-func (s *Suite) Operations() int {
+// Accepted is how many operations were accepted.
+func (s *Suite) Accepted() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.accepted)

@@ -130,7 +130,7 @@ func (one *ship) draw(members int) ask {
 }
 
 // work asks each instance for its changes, while others are asked for theirs, and goes on until each
-// fault was done. The first instance is torn down half-way, in the middle of what it does.
+// fault was done and there were enough operations. The first instance is torn down half-way, in the middle of what it does.
 func (s *Suite) work(ctx context.Context, fleet []*ship) {
 	var hands sync.WaitGroup
 	for _, one := range fleet {
@@ -138,7 +138,7 @@ func (s *Suite) work(ctx context.Context, fleet []*ship) {
 			continue
 		}
 		hands.Go(func() {
-			for done, asked := 0, 0; asked < tries*s.Changes && ctx.Err() == nil && (done < s.Changes || !s.harmed()); asked++ {
+			for done, asked := 0, 0; asked < tries*s.Changes && ctx.Err() == nil && (done < s.Changes || !s.enough()); asked++ {
 				if s.change(ctx, one) {
 					done++
 				}
@@ -151,6 +151,9 @@ func (s *Suite) work(ctx context.Context, fleet []*ship) {
 	}
 	hands.Wait()
 }
+
+// enough reports whether each fault was done and as many operations were accepted as must be.
+func (s *Suite) enough() bool { return s.harmed() && s.Accepted() >= s.Operations }
 
 // change asks for one thing at random, mostly waits for its end, and says whether it was accepted.
 func (s *Suite) change(ctx context.Context, one *ship) bool {

@@ -1,6 +1,7 @@
 package stack
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -18,7 +19,7 @@ import (
 
 // What the local nodes declare. The GPUs are not there, and the inventory says so.
 const (
-	nodeGPUs     = "4"
+	nodeGPUs     = 4
 	nodeGPUModel = "Simulated-80GB"
 	nodeRegion   = "local-1"
 	nodeSKU      = "lab.4x-simulated"
@@ -64,7 +65,7 @@ func (s *Stack) startNode(ctx context.Context, name string) error {
 		program, "--platform-url", s.nodeURL, "--state-dir", filepath.Join(node.State, "agent"), "--name", name, "--address",
 		address,
 		"--enrol-token-file", filepath.Join(node.State, "enrol-token"),
-		"--gpus", nodeGPUs, "--gpu-model", nodeGPUModel, "--simulated-gpus", "--region", nodeRegion, "--sku", nodeSKU,
+		"--gpus", strconv.Itoa(cmp.Or(s.config.NodeGPUs, nodeGPUs)), "--gpu-model", nodeGPUModel, "--simulated-gpus", "--region", nodeRegion, "--sku", nodeSKU,
 		"--memory-mib", strconv.Itoa(s.config.NodeMemoryMiB),
 	}
 	if s.Network() == nil {

@@ -44,6 +44,8 @@ type Config struct {
 	Programs []string
 	// Nodes is how many local nodes; without namespaces there is one.
 	Nodes int
+	// NodeGPUs is how many simulated GPUs each local node declares; 0 is 4.
+	NodeGPUs int
 	// NodeMemoryMiB is the memory that each local node declares, in MiB; 0 is all of this machine's.
 	NodeMemoryMiB int
 	// Plain makes the local node without namespaces, also as root.

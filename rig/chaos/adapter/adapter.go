@@ -53,10 +53,11 @@ func targets(run *adapter.Run) []adapter.Member {
 	return run.Targets()
 }
 
-// effect does what must not be done twice. The agents and the kit promise that a step is one task.
+// effect does what must not be done twice. The agents and the kit promise that a step is one task. A line begins by
+// ending what a full disk left of the one before, and ends with a mark, so that a torn one is known.
 func effect(ctx context.Context, run *adapter.Run, member adapter.Member) error {
 	line := run.Dispatch().OperationID + " " + string(run.Dispatch().Kind)
-	script := fmt.Sprintf(`mkdir -p "$GPUAAS_MEMBER_ROOT/srv" && echo "%s $(date +%%s%%3N)" >> "$GPUAAS_MEMBER_ROOT/srv/ledger"`, line)
+	script := fmt.Sprintf(`mkdir -p "$GPUAAS_MEMBER_ROOT/srv" && printf '\n%%s %%s .\n' "%s" "$(date +%%s%%3N)" >> "$GPUAAS_MEMBER_ROOT/srv/ledger"`, line)
 	_, err := run.Do(ctx, member, "effect", adapter.RunCommand{Command: []string{"sh", "-c", script}})
 	return err
 }

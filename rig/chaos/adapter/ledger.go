@@ -22,7 +22,7 @@ type Entry struct {
 	Operation string `json:"operation"`
 	// Member is the member.
 	Member string `json:"member"`
-	// Lines are "OPERATION KIND MILLISECONDS", one for each thing done to it; see [ParseEffect].
+	// Lines are "OPERATION KIND MILLISECONDS .", one for each thing done to it; see [ParseEffect].
 	Lines []string `json:"lines"`
 }
 
@@ -34,9 +34,17 @@ type Effect struct {
 	At time.Time
 }
 
+// ErrTorn is returned for a line without its end: the node's disk was full, the command failed, and the rest of the line
+// was never written.
+var ErrTorn = errors.New("the line is torn")
+
 // ParseEffect reads a line of an entry.
 func ParseEffect(line string) (Effect, error) {
-	parts := strings.Fields(line)
+	whole, ended := strings.CutSuffix(line, " .")
+	if !ended {
+		return Effect{}, fmt.Errorf("%w: %q", ErrTorn, line)
+	}
+	parts := strings.Fields(whole)
 	if len(parts) != 3 {
 		return Effect{}, fmt.Errorf("the line %q has not three words", line)
 	}
@@ -71,14 +79,15 @@ func (l *Ledger) Append(entry Entry) error {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if _, err := l.file.Write(append(encoded, '\n')); err != nil {
+	// The first byte ends what a full disk left of an entry before, which is none.
+	if _, err := l.file.Write(append(append([]byte{'\n'}, encoded...), '\n')); err != nil {
 		return fmt.Errorf("write an entry: %w", err)
 	}
 	return l.file.Sync()
 }
 
-// ReadLedger reads what a folder's ledger holds. A last line that a kill cut short is left out: its
-// operation has not ended and writes it again.
+// ReadLedger reads what a folder's ledger holds. A line that a kill or a full disk cut short is left out: its
+// operation has not ended and writes it again, or has failed.
 func ReadLedger(dir string) ([]Entry, error) {
 	file, err := os.Open(filepath.Join(dir, "ledger.jsonl"))
 	if errors.Is(err, os.ErrNotExist) {
