@@ -3,6 +3,8 @@ package workers_test
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -13,24 +15,66 @@ import (
 	"github.com/gpuaas/app-platform/sdk/adapter"
 )
 
-// The states whose transactions end an operation, or turn it back.
-const endings = `'SUCCEEDED', 'FAILED', 'CANCELED', 'COMPENSATING'`
+// endings are the states whose transactions end an operation or turn it back.
+var endings = []lifecycle.OperationState{lifecycle.OperationSucceeded, lifecycle.OperationFailed,
+	lifecycle.OperationCanceled, lifecycle.OperationCompensating}
 
-// trips makes the database refuse, the first times for each state, the transactions that end an operation or turn it
-// back.
-func (l *lab) trips(times int) {
+// owner runs statements as the owner of the tables.
+func (l *lab) owner(sql string) {
 	l.Helper()
 	owner, err := pgx.Connect(l.Context(), l.pg.OwnerDSN())
 	require.NoError(l.TB, err)
 	defer func() { _ = owner.Close(context.Background()) }()
-	_, err = owner.Exec(l.Context(), fmt.Sprintf(`CREATE SEQUENCE trip_succeeded; CREATE SEQUENCE trip_failed; CREATE SEQUENCE trip_canceled;
-		CREATE SEQUENCE trip_compensating; GRANT USAGE ON ALL SEQUENCES IN SCHEMA public TO PUBLIC;
+	_, err = owner.Exec(l.Context(), sql)
+	require.NoError(l.TB, err)
+}
+
+// trips makes the database refuse, the first times for each move, the transactions that end an operation or turn it
+// back.
+func (l *lab) trips(times int) {
+	l.Helper()
+	for _, move := range endingMoves() {
+		l.owner(`CREATE SEQUENCE ` + move.sequence())
+	}
+	l.owner(fmt.Sprintf(`GRANT ALL ON ALL SEQUENCES IN SCHEMA public TO PUBLIC;
 		CREATE FUNCTION trip() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
-			IF nextval('trip_' || lower(NEW.state)) <= %d THEN RAISE EXCEPTION 'tripped at %%', NEW.state; END IF;
+			IF nextval('trip_' || lower(OLD.state) || '_' || lower(NEW.state)) <= %d THEN RAISE EXCEPTION 'tripped at %%', NEW.state; END IF;
 			RETURN NEW; END $$;
 		CREATE TRIGGER trip BEFORE UPDATE ON operation FOR EACH ROW
-			WHEN (NEW.state <> OLD.state AND NEW.state IN (%s)) EXECUTE FUNCTION trip()`, times, endings))
-	require.NoError(l.TB, err)
+			WHEN (NEW.state <> OLD.state AND NEW.state IN (%s)) EXECUTE FUNCTION trip()`, times, quoted(endings...)))
+}
+
+func quoted(states ...lifecycle.OperationState) string {
+	var out []string
+	for _, state := range states {
+		out = append(out, "'"+string(state)+"'")
+	}
+	return strings.Join(out, ", ")
+}
+
+// transition is a move of an operation whose transaction ends it or turns it back.
+type transition struct{ from, to lifecycle.OperationState }
+
+func (m transition) sequence() string {
+	return strings.ToLower("trip_" + string(m.from) + "_" + string(m.to))
+}
+
+// endingMoves are all of them, by the table of states.
+func endingMoves() (all []transition) {
+	for _, move := range lifecycle.Transitions() {
+		if move.Machine == "operation" && slices.Contains(endings, lifecycle.OperationState(move.To)) {
+			all = append(all, transition{lifecycle.OperationState(move.From), lifecycle.OperationState(move.To)})
+		}
+	}
+	return all
+}
+
+// tripped is how often a move was tried.
+func (l *lab) tripped(m transition) (times int) {
+	l.Helper()
+	require.NoError(l.TB, l.pool().QueryRow(l.Context(),
+		`SELECT CASE WHEN is_called THEN last_value ELSE 0 END FROM `+m.sequence()).Scan(&times))
+	return times
 }
 
 // closed requires that no step of the operation is open after its end.
@@ -103,12 +147,7 @@ func TestAnEndThatTheDatabaseRefusesForGoodFailsAtTheDeadline(t *testing.T) {
 	t.Parallel()
 	l := newLab(t)
 	s := l.script("poison")
-	owner, err := pgx.Connect(t.Context(), l.pg.OwnerDSN())
-	require.NoError(t, err)
-	defer func() { _ = owner.Close(context.Background()) }()
-	_, err = owner.Exec(t.Context(), `CREATE FUNCTION trip() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'never'; END $$;
-		CREATE TRIGGER trip BEFORE UPDATE ON operation FOR EACH ROW WHEN (NEW.state = 'SUCCEEDED') EXECUTE FUNCTION trip()`)
-	require.NoError(t, err)
+	l.refuses("success", "BEFORE UPDATE ON operation", `NEW.state = 'SUCCEEDED'`)
 	l.work()
 	it := l.launch(l.world("poison", s.url), 8*time.Second)
 	s.succeed(string(it.create), s.dispatched(string(it.create))[0].Attempt)

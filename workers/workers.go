@@ -78,7 +78,7 @@ func Run(ctx context.Context, config Config) error {
 	process := lease.New(config.DB, config.Log)
 	runner := engine.New(engine.Config{
 		DB: config.DB, Hub: config.Hub, Log: config.Log, Worker: process, Concurrency: config.Concurrency,
-		Grace: config.Pace.Grace, Undo: config.Pace.Undo, Away: breakers.Away,
+		Grace: config.Pace.Grace, Undo: config.Pace.Undo, Refusals: config.Pace.Refusals, Away: breakers.Away,
 		Kinds: steps.Kinds(parts.Config{Client: client, Keys: config.Keys, GraphQLURL: config.PlatformURL, Log: config.Log,
 			Pace: config.Pace, Breakers: breakers}),
 	})

@@ -62,15 +62,26 @@ type Operation struct {
 	Created        time.Time
 	Due            time.Time // when a worker looks at it next
 	Deadline       time.Time
-	Failures       int    // failed tries of the running step in a row
-	Unknown        bool   // no worker that lives begins its kind, or carries on the steps that it was begun with
-	Claimed        bool   // a worker process holds it
-	Holder         Pulse  // that process
-	Dispatches     int    // 0 before the adapter was asked
-	Step           *Step  // the step under way; nil before the first
-	Works          []Work // what the adapter says that it waits for
-	AdapterState   string // the adapter's newest word: accepted, running …; empty before one
+	Failures       int      // failed tries of the running step in a row
+	Refusal        *Refusal // its end is refused; nil while it is not
+	Unknown        bool     // no worker that lives begins its kind, or carries on the steps that it was begun with
+	Claimed        bool     // a worker process holds it
+	Holder         Pulse    // that process
+	Dispatches     int      // 0 before the adapter was asked
+	Step           *Step    // the step under way; nil before the first
+	Works          []Work   // what the adapter says that it waits for
+	AdapterState   string   // the adapter's newest word: accepted, running …; empty before one
 	AdapterMessage string
+}
+
+// Refusal is an end that could not be recorded.
+type Refusal struct {
+	// State is what the operation was to become, Why what refused that.
+	State lifecycle.OperationState `json:"state"`
+	Why   string                   `json:"why"`
+	// Times is how often it was tried in a row, and Since since when.
+	Times int       `json:"times"`
+	Since time.Time `json:"since"`
 }
 
 // Step is a step under way.

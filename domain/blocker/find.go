@@ -186,6 +186,15 @@ func deadlineNear(f *Facts) []finding {
 	return []finding{{since: op.Deadline.Add(-deadlineSoon), next: &at, words: []string{"deadline", clock(at)}}}
 }
 
+func endRefused(f *Facts) []finding {
+	refusal := f.Operation.Refusal
+	if refusal == nil {
+		return nil
+	}
+	return []finding{{since: refusal.Since, next: f.next(), words: []string{"state", words(refusal.State),
+		"times", strconv.Itoa(refusal.Times), "reason", refusal.Why}}}
+}
+
 func platformTrouble(f *Facts) []finding {
 	step := f.Operation.Step
 	if !f.failing() || step.WaitOwner != OwnerPlatform || step.WaitCode == fault.DialRefused {

@@ -136,6 +136,12 @@ var rules = []Rule{
 		When: "the deadline has passed and the operation is not ended yet", Since: "the deadline",
 		Clears: "the worker that looks next ends it", find: deadlinePassed,
 		Message: "its deadline has passed; it is being ended"},
+	{Code: "END_REFUSED", Scope: OfOperations, Owner: OwnerPlatform, Key: "break_glass.use",
+		When:  "what the operation's end would write is refused: by a rule of the database, or a fault of the platform's own",
+		Since: "the first try that was refused",
+		Clears: "it is tried again; an end without success that is refused 8 times is recorded without more than the end " +
+			"itself, its reason and its orphans, and a success that is refused fails at the deadline", find: endRefused,
+		Message: "its end as {state} was refused {times} times: {reason}"},
 	{Code: "PLATFORM_TROUBLE", Scope: OfOperations, Owner: OwnerPlatform,
 		When: "a step fails for a reason of the platform's own", Since: "when the step began",
 		Clears: "it is tried again; the platform's log has the error", find: platformTrouble,

@@ -159,7 +159,7 @@ func (NodeTask) Fields() []ent.Field {
 		field.Enum("kind").GoType(lifecycle.NodeTaskKind("")),
 		jsonb("spec", "its details; secrets are sealed"),
 		field.Bytes("spec_digest").Comment("SHA-256 of kind, spec and timeout"),
-		field.Int("fence").Default(1).Comment("raised by every deliberate new dispatch"),
+		field.Int("fence").Default(1).Comment("the agents' contract for a deliberate new dispatch; the platform makes none, see ADR 0060"),
 		field.Enum("state").GoType(lifecycle.NodeTaskState("")),
 		field.Bool("cancel_requested").Default(false),
 		field.Int("timeout_seconds"),

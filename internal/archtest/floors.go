@@ -59,7 +59,8 @@ var edges = []edge{
 	{"service/member", "service/change", "changes of members are accepted like every change"},
 	{"service/retry", "service/change", "a retry is planned and accepted like the change that it repeats"},
 	{"service/breakglass", "service/identity", "an emergency role is granted as identity grants one"},
-	{"service/breakglass", "service/orphan", "what an ended operation leaves is listed as an orphan"},
+	{"service/breakglass", "service/ending", "an operator ends an operation as one ends whose end is refused"},
+	{"service/ending", "service/orphan", "what an ended operation leaves is listed as an orphan"},
 }
 
 // outside are programs and packages that live beside the platform: of the module they import the sdk

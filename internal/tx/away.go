@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"slices"
 	"strings"
 
 	"github.com/jackc/pgx/v5/pgconn"
@@ -26,4 +27,32 @@ func Away(err error) bool {
 	return errors.As(err, &unconnected) || errors.As(err, &network) || errors.Is(err, driver.ErrBadConn) ||
 		errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, net.ErrClosed) ||
 		pgconn.SafeToRetry(err)
+}
+
+// passing are the classes of PostgreSQL's refusals that say nothing about what was written: it may be taken the next time.
+// Those are connections, states of the transaction, rollbacks, resources, locks, an operator's interventions, the system and
+// faults of the server.
+var passing = []string{"08", "25", "40", "53", "55", "57", "58", "XX"}
+
+// Passing says whether err is PostgreSQL's refusal of a moment: what was written may be taken the next time.
+func Passing(err error) bool {
+	var refused *pgconn.PgError
+	return errors.As(err, &refused) && slices.Contains(passing, class(refused))
+}
+
+// class is the first part of a refusal's SQLSTATE.
+func class(refused *pgconn.PgError) string { return refused.Code[:min(2, len(refused.Code))] }
+
+// Refusal returns what the database refused a write by, its SQLSTATE and the constraint's name, and whether the refusal lasts:
+// a guard, a constraint or a value, which the same write meets again.
+func Refusal(err error) (by string, lasting bool) {
+	var refused *pgconn.PgError
+	if !errors.As(err, &refused) || slices.Contains(passing, class(refused)) {
+		return "", false
+	}
+	by = refused.Code
+	if refused.ConstraintName != "" {
+		by += ", " + refused.ConstraintName
+	}
+	return by, true
 }

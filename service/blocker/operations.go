@@ -28,6 +28,7 @@ type openOperation struct {
 const operationsSQL = `SELECT o.id, o.tenant_id, o.instance_id, o.allocation_id, o.adapter_name, o.kind, o.state, o.message, o.targets, o.force,
 		o.forced_at, o.cancel_requested_at, o.created_at, o.next_run_at, o.deadline, o.failures, o.claimed_by IS NOT NULL,
 		o.claimed_by IS NULL AND NOT platform.plan_known(o.kind, o.step_plan), coalesce(h.alive, false), h.heard, o.dispatch_attempt, o.adapter_status,
+		o.end_refusal,
 		s.name, s.state, s.message, s.started_at, s.evidence
 	FROM operation o
 	LEFT JOIN LATERAL platform.worker_heard(o.claimed_by) h ON o.claimed_by IS NOT NULL
@@ -37,17 +38,20 @@ const operationsSQL = `SELECT o.id, o.tenant_id, o.instance_id, o.allocation_id,
 
 func (r *reading) addOperation(rows pgx.Rows) error {
 	var o openOperation
-	var status, evidence []byte
+	var status, refusal, evidence []byte
 	var name, state, message *string
 	var started *time.Time
 	err := rows.Scan(&o.ID, &o.tenant, &o.instance, &o.allocation, &o.adapter, &o.Kind, &o.State, &o.Message, &o.Targets,
 		&o.Force,
 		&o.ForcedAt, &o.CancelAskedAt, &o.Created, &o.Due, &o.Deadline, &o.Failures, &o.Claimed,
-		&o.Unknown, &o.Holder.Alive, &o.Holder.Heard, &o.Dispatches, &status, &name, &state, &message, &started, &evidence)
+		&o.Unknown, &o.Holder.Alive, &o.Holder.Heard, &o.Dispatches, &status, &refusal, &name, &state, &message, &started, &evidence)
 	if err != nil {
 		return err
 	}
 	o.told(status)
+	if len(refusal) > 0 && json.Unmarshal(refusal, &o.Refusal) != nil { // written by workers alone
+		o.Refusal = nil
+	}
 	if name != nil {
 		o.Step = step(*name, *state, *message, started, evidence)
 		if o.Step.Started.IsZero() {

@@ -95,6 +95,20 @@ func TestAnOperationThatHasEndedHasNoBlockersAndAnOpenOneHasOne(t *testing.T) {
 	require.WithinDuration(t, time.Now(), found[0].Since, 30*time.Second)
 }
 
+func TestAnOperationWhoseEndIsRefusedSaysSo(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.beat()
+	instance := b.Instance(b.project, b.manifest, lifecycle.InstanceRunning, b.Allocation(b.project, b.node))
+	open := b.Operation(instance, lifecycle.InstanceUpgrade, lifecycle.OperationRunning)
+	b.SQL(`UPDATE operation SET next_run_at = now() + interval '1 minute', end_refusal = '{"state": "FAILED", "times": 4,
+		"since": "2026-01-02T03:04:05.000006Z", "why": "the database refuses it with 23514, some_check"}' WHERE id = $1`, open.ID)
+	found := b.ofOperation(open.ID)
+	require.Equal(t, []string{"END_REFUSED", "break_glass.use"}, []string{found[0].Code, found[0].PermissionKey})
+	require.Equal(t, "its end as failed was refused 4 times: the database refuses it with 23514, some_check", found[0].Message)
+	require.Equal(t, "2026-01-02T03:04:05.000006Z", found[0].Since.UTC().Format(time.RFC3339Nano))
+}
+
 func TestBlockersShowNothingOfOtherTenants(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/jackc/pgx/v5"
-
 	"github.com/gpuaas/app-platform/authz"
 	"github.com/gpuaas/app-platform/domain/fault"
 	"github.com/gpuaas/app-platform/domain/ids"
@@ -15,13 +13,11 @@ import (
 	dbinstance "github.com/gpuaas/app-platform/ent/generated/db/instance"
 	dboperation "github.com/gpuaas/app-platform/ent/generated/db/operation"
 	"github.com/gpuaas/app-platform/internal/tx"
+	"github.com/gpuaas/app-platform/service/ending"
 	"github.com/gpuaas/app-platform/service/kit/check"
-	"github.com/gpuaas/app-platform/service/kit/rows"
 	"github.com/gpuaas/app-platform/service/ledger/audit"
 	"github.com/gpuaas/app-platform/service/ledger/event"
 	"github.com/gpuaas/app-platform/service/ledger/operation"
-	"github.com/gpuaas/app-platform/service/ledger/queue"
-	"github.com/gpuaas/app-platform/service/orphan"
 )
 
 // Ended is the error code of an operation that was ended by break-glass.
@@ -73,16 +69,13 @@ func endOperation(ctx context.Context, t *tx.Tx, in EndOperationInput) (*db.Oper
 	if op.EndedAt != nil {
 		return nil, fault.New(fault.FailedPrecondition, "the operation has ended: it is %s", op.State).At("input.operationId")
 	}
-	e := &ending{Tx: t, op: op, instance: instance, failure: operation.Failure{Code: Ended, Owner: operation.OwnerUser,
-		Message: "ended " + byWhom(t.Actor, in.Reason)}.Clipped()}
-	if err := e.end(ctx); err != nil {
+	e := &ending.Ending{Tx: t, Op: op, Instance: instance, Why: "its operation was ended by break-glass",
+		Failure: operation.Failure{Code: Ended, Owner: operation.OwnerUser, Message: "ended " + byWhom(t.Actor, in.Reason)}.Clipped()}
+	if err := e.End(ctx); err != nil {
 		return nil, err
 	}
 	if instance != nil {
-		if err := e.settle(ctx); err != nil {
-			return nil, err
-		}
-		if err := event.Append(ctx, t, instance, e.events(in)...); err != nil {
+		if err := event.Append(ctx, t, instance, append([]event.Draft{flagged(t.Actor, op, in)}, e.Events()...)...); err != nil {
 			return nil, err
 		}
 	}
@@ -92,10 +85,10 @@ func endOperation(ctx context.Context, t *tx.Tx, in EndOperationInput) (*db.Oper
 		return nil, fmt.Errorf("read %s: %w", op.ID, err)
 	}
 	return after, audit.Write(ctx, t, audit.Entry{
-		Action: action, Key: authz.BreakGlassUse, Object: e.object(), ObjectID: op.ID, Reason: in.Reason, BreakGlass: true,
+		Action: action, Key: authz.BreakGlassUse, Object: objectOf(op), ObjectID: op.ID, Reason: in.Reason, BreakGlass: true,
 		Before: map[string]any{"state": op.State, "phase": op.Phase, "claimEpoch": op.ClaimEpoch, "claimedBy": op.ClaimedBy},
 		After: map[string]any{"state": after.State, "outcome": after.Outcome, "kind": op.Kind, "claimEpoch": after.ClaimEpoch,
-			"incident": in.Incident, "failedMembers": len(e.failed), "orphans": e.orphans},
+			"incident": in.Incident, "failedMembers": len(e.Failed), "orphans": e.Orphans},
 	})
 }
 
@@ -121,164 +114,18 @@ func lock(ctx context.Context, t *tx.Tx, action string, id ids.ID) (*db.Instance
 	return instance, op, nil
 }
 
-// ending is an operation on its way to its end.
-type ending struct {
-	*tx.Tx
-	op       *db.Operation
-	instance *db.Instance
-	failure  operation.Failure
-	failed   []*db.Member // that it was making
-	orphans  int
-	told     []event.Draft
+// flagged is the break-glass itself on the instance's timeline.
+func flagged(actor *authz.Actor, op *db.Operation, in EndOperationInput) event.Draft {
+	return event.Draft{Type: lifecycle.EventInstanceBreakGlass, OperationID: op.ID, CorrelationID: op.CorrelationID,
+		Message: "operation ended " + byWhom(actor, in.Reason), Payload: map[string]any{"operation": op.ID, "kind": op.Kind,
+			"actor": actor.ID, "actorName": actor.Name, "reason": in.Reason, "incident": in.Incident}}
 }
 
-func (e *ending) object() authz.Object {
-	object := authz.Object{TenantID: e.op.TenantID, ProjectID: e.op.ProjectID}
-	if e.op.InstanceID != nil {
-		object.InstanceID = *e.op.InstanceID
+// objectOf is what authorisation and audit look at of an operation.
+func objectOf(op *db.Operation) authz.Object {
+	object := authz.Object{TenantID: op.TenantID, ProjectID: op.ProjectID}
+	if op.InstanceID != nil {
+		object.InstanceID = *op.InstanceID
 	}
 	return object
-}
-
-// end fences the workers off and ends the operation and its steps.
-func (e *ending) end(ctx context.Context) error {
-	batch := &pgx.Batch{}
-	batch.Queue(`UPDATE operation SET claim_epoch = claim_epoch + 1, outcome = $2 WHERE id = $1`, e.op.ID,
-		lifecycle.OutcomeUnverified)
-	batch.Queue(`UPDATE operation_step SET state = CASE WHEN state = 'PENDING' THEN 'SKIPPED' ELSE 'FAILED' END, ended_at = $2,
-		message = CASE WHEN state = 'PENDING' THEN message ELSE $3 END WHERE operation_id = $1 AND state IN ('PENDING', 'RUNNING', 'UNDOING')`,
-		e.op.ID, e.Now, e.failure.Message)
-	if err := e.SendBatch(ctx, batch).Close(); err != nil {
-		return fmt.Errorf("fence %s: %w", e.op.ID, err)
-	}
-	return operation.Fail(ctx, e.Tx, e.op, e.failure)
-}
-
-// settle leaves the instance and its members where the usual verbs can take them on, and lists what may be
-// left of what never came to serve.
-func (e *ending) settle(ctx context.Context) error {
-	found, err := e.Query(ctx, `UPDATE member SET status = 'FAILED', updated_at = $3, last_operation_id = $2, correlation_id = $4
-		WHERE instance_id = $1 AND status IN ('PENDING', 'JOINING') AND (cardinality($5::text[]) = 0 OR id = ANY ($5)) RETURNING `+rows.MemberColumns,
-		e.instance.ID, e.op.ID, e.Now, e.op.CorrelationID, e.targets())
-	if err != nil {
-		return fmt.Errorf("settle the members of %s: %w", e.instance.ID, err)
-	}
-	if e.failed, err = pgx.CollectRows(found, rows.Member); err != nil {
-		return fmt.Errorf("settle the members of %s: %w", e.instance.ID, err)
-	}
-	if e.op.Kind == lifecycle.InstanceCreate && e.instance.Status.CanMove(lifecycle.InstanceFailed) == nil {
-		_, err := e.Exec(ctx, `UPDATE instance SET status = 'FAILED', health = 'UNKNOWN', failure_code = $2, failure_message = $3, failure_owner = $4,
-			failure_retryable = $5 WHERE id = $1`, e.instance.ID, e.failure.Code, e.failure.Message, e.failure.Owner, e.failure.Retryable)
-		if err != nil {
-			return fmt.Errorf("fail %s: %w", e.instance.ID, err)
-		}
-	}
-	if err := operation.RecountRoles(ctx, e.Tx, e.instance.ID); err != nil {
-		return err
-	}
-	if err := e.wakeReleases(ctx); err != nil {
-		return err
-	}
-	return e.leave(ctx)
-}
-
-// targets returns the members that the operation acts on, the one that comes in another's place too; none when it acts
-// on all.
-func (e *ending) targets() []string {
-	touched := operation.Touched(e.op)
-	out := make([]string, len(touched))
-	for i, id := range touched {
-		out[i] = string(id)
-	}
-	return out
-}
-
-// leave lists orphans: what may be left on nodes of members that it was making or removing, once it was
-// sent to the adapter, and allocations that it had asked for and nothing lives in. What serves stays untouched.
-func (e *ending) leave(ctx context.Context) error {
-	found, err := e.Query(ctx, `SELECT `+rows.MemberColumns+` FROM member WHERE instance_id = $1 AND node_id IS NOT NULL AND $2
-		AND ((status = 'FAILED' AND last_operation_id = $3) OR (status = 'REMOVING' AND (cardinality($4::text[]) = 0 OR id = ANY ($4)))) ORDER BY id`,
-		e.instance.ID, e.op.DispatchAttempt > 0, e.op.ID, e.targets())
-	if err != nil {
-		return fmt.Errorf("look for what %s leaves: %w", e.op.ID, err)
-	}
-	members, err := pgx.CollectRows(found, rows.Member)
-	if err != nil {
-		return fmt.Errorf("look for what %s leaves: %w", e.op.ID, err)
-	}
-	var drafts []orphan.Draft
-	for _, member := range members {
-		draft := orphan.Draft{Kind: lifecycle.OrphanNodeResidue, OperationID: e.op.ID, MemberID: member.ID,
-			NodeID: *member.NodeID,
-			Owner:  operation.OwnerNode, CorrelationID: e.op.CorrelationID,
-			Message: fmt.Sprintf("something of %s %d may be left on its node: its operation was ended by break-glass",
-				member.ComponentKey, member.Ordinal)}
-		if member.AllocationID != nil {
-			draft.AllocationID = *member.AllocationID
-		}
-		drafts = append(drafts, draft)
-	}
-	held, err := e.held(ctx)
-	if err != nil {
-		return err
-	}
-	drafts = append(drafts, held...)
-	e.told, err = orphan.Open(ctx, e.Tx, e.instance, drafts...)
-	e.orphans = len(drafts)
-	return err
-}
-
-// held are allocations that the operation had asked for, in which nothing lives.
-func (e *ending) held(ctx context.Context) ([]orphan.Draft, error) {
-	found, err := e.Query(ctx, `SELECT id FROM allocation a WHERE created_by_operation_id = $1 AND status IN ('REQUESTED', 'READY')
-		AND NOT EXISTS (SELECT FROM member m WHERE m.allocation_id = a.id AND m.status <> 'REMOVED') ORDER BY id`, e.op.ID)
-	if err != nil {
-		return nil, fmt.Errorf("look for what %s holds: %w", e.op.ID, err)
-	}
-	list, err := pgx.CollectRows(found, pgx.RowTo[ids.ID])
-	if err != nil {
-		return nil, fmt.Errorf("look for what %s holds: %w", e.op.ID, err)
-	}
-	drafts := make([]orphan.Draft, len(list))
-	for i, id := range list {
-		drafts[i] = orphan.Draft{Kind: lifecycle.OrphanAllocation, OperationID: e.op.ID, AllocationID: id,
-			Owner:         operation.OwnerPlatform,
-			CorrelationID: e.op.CorrelationID,
-			Message:       "an operation that was ended by break-glass had asked for it, and nothing lives in it"}
-	}
-	return drafts, nil
-}
-
-// wakeReleases tells releases that wait for the instance's end that this will not bring it.
-func (e *ending) wakeReleases(ctx context.Context) error {
-	found, err := e.Query(ctx, `SELECT o.id FROM operation o JOIN allocation a ON a.id = o.allocation_id
-		WHERE a.instance_id = $1 AND o.kind = 'ALLOCATION_RELEASE' AND o.ended_at IS NULL ORDER BY o.id`, e.instance.ID)
-	if err != nil {
-		return fmt.Errorf("look for releases that wait: %w", err)
-	}
-	waiting, err := pgx.CollectRows(found, pgx.RowTo[ids.ID])
-	if err != nil {
-		return fmt.Errorf("look for releases that wait: %w", err)
-	}
-	return queue.Wake(ctx, e.Tx, waiting...)
-}
-
-// events are what the instance's timeline is told, the break-glass itself first.
-func (e *ending) events(in EndOperationInput) []event.Draft {
-	tell := func(kind lifecycle.EventType, member ids.ID, message string, payload map[string]any) event.Draft {
-		return event.Draft{Type: kind, OperationID: e.op.ID, MemberID: member, CorrelationID: e.op.CorrelationID,
-			Message: message, Payload: payload}
-	}
-	out := []event.Draft{tell(lifecycle.EventInstanceBreakGlass, "", "operation ended "+byWhom(e.Actor, in.Reason),
-		map[string]any{
-			"operation": e.op.ID, "kind": e.op.Kind, "actor": e.Actor.ID, "actorName": e.Actor.Name, "reason": in.Reason,
-			"incident": in.Incident})}
-	for _, member := range e.failed {
-		out = append(out, tell(lifecycle.EventMemberFailed, member.ID, e.failure.Message, e.failure.Payload()))
-	}
-	if e.op.Kind == lifecycle.InstanceCreate && e.instance.Status.CanMove(lifecycle.InstanceFailed) == nil {
-		out = append(out, tell(lifecycle.EventInstanceFailed, "", e.failure.Message, e.failure.Payload()))
-	}
-	out = append(out, e.told...)
-	return append(out, tell(lifecycle.EventOperationFailed, "", e.failure.Message, e.failure.Payload()))
 }

@@ -19,7 +19,11 @@ func Canceled(failure operation.Failure) bool { return failure.Code == string(fa
 // while nobody can say, the operation is looked after as before and the question is asked again.
 func (c *Context) cancel(ctx context.Context) (over bool, err error) {
 	answer, err := c.ask(ctx)
-	if err != nil {
+	switch {
+	case err != nil && ctx.Err() == nil && !c.Now().Before(c.due()):
+		c.asked = true // and has no answer; the deadline ends it
+		return false, nil
+	case err != nil:
 		return true, err
 	}
 	switch answer.Outcome {

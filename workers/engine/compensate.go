@@ -39,7 +39,7 @@ func (c *Context) turnBack(ctx context.Context, failure operation.Failure) error
 	})
 	if err != nil {
 		before()
-		return err
+		return c.refused(ctx, lifecycle.OperationCompensating, failure, err)
 	}
 	c.Log.Warn("operation is taken back", "code", failure.Code, "message", failure.Message)
 	c.failures, c.asked, c.Cached = 0, false, nil

@@ -86,7 +86,7 @@ func (c *Context) carryOn(ctx context.Context) error {
 			return err
 		}
 	}
-	return c.complete(ctx)
+	return c.finish(ctx)
 }
 
 // pass brings the current step to its end, unless it is there; over when the claim was given back or

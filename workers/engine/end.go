@@ -7,6 +7,7 @@ import (
 	"github.com/gpuaas/app-platform/domain/fault"
 	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/domain/lifecycle"
+	"github.com/gpuaas/app-platform/internal/panics"
 	"github.com/gpuaas/app-platform/internal/tx"
 	"github.com/gpuaas/app-platform/service/ledger/event"
 	"github.com/gpuaas/app-platform/service/ledger/operation"
@@ -70,7 +71,10 @@ func (c *Context) stopSteps(failure operation.Failure) {
 func (c *Context) close(ctx context.Context, failure operation.Failure, before func()) error {
 	err := c.Write(ctx, func(ctx context.Context, t *tx.Tx, locked *Locked) error {
 		if c.kind.OnFail != nil {
-			if err := c.kind.OnFail(ctx, t, c, locked, failure); err != nil {
+			err := panics.Caught(c.Log, "what a kind writes at its end", func() error {
+				return c.kind.OnFail(ctx, t, c, locked, failure)
+			})
+			if err != nil {
 				return err
 			}
 		}
@@ -86,22 +90,36 @@ func (c *Context) close(ctx context.Context, failure operation.Failure, before f
 		}
 		locked.Emit(event.Draft{Type: ending, Message: failure.Message, Payload: failure.Payload()})
 		locked.ended = true
-		if Canceled(failure) {
+		if endsAs(failure) == lifecycle.OperationCanceled {
 			return operation.Canceled(ctx, t, locked.Op, failure)
 		}
 		return operation.Fail(ctx, t, locked.Op, failure)
 	})
 	if err != nil {
 		before()
-		return c.reopened(ctx, err)
+		return c.refused(ctx, endsAs(failure), failure, c.reopened(ctx, err))
 	}
 	c.Log.Warn("operation ended without success", "code", failure.Code, "owner", failure.Owner, "message", failure.Message)
-	if c.kind.Abandon != nil && !Canceled(failure) {
-		bounded, cancel := context.WithTimeout(ctx, letGo)
-		defer cancel()
-		c.kind.Abandon(bounded, c)
-	}
+	c.abandon(ctx, failure)
 	return nil
+}
+
+// endsAs is the state in which a failure ends an operation.
+func endsAs(failure operation.Failure) lifecycle.OperationState {
+	if Canceled(failure) {
+		return lifecycle.OperationCanceled
+	}
+	return lifecycle.OperationFailed
+}
+
+// abandon tells whoever carries the operation out that nobody waits any more, unless that was asked to stop.
+func (c *Context) abandon(ctx context.Context, failure operation.Failure) {
+	if c.kind.Abandon == nil || Canceled(failure) {
+		return
+	}
+	bounded, cancel := context.WithTimeout(ctx, letGo)
+	defer cancel()
+	c.kind.Abandon(bounded, c)
 }
 
 // snapshotRows returns what restores the steps to what they are now. A transaction that failed has stored nothing of
@@ -136,13 +154,56 @@ func (c *Context) reopened(ctx context.Context, cause error) error {
 	return cause
 }
 
-// complete ends the operation with success.
+// finish ends the operation with success, unless somebody who asked to stop it is to have an answer first.
+func (c *Context) finish(ctx context.Context) error {
+	if c.Op.State == lifecycle.OperationCanceling {
+		if over, err := c.cancel(ctx); over || err != nil {
+			return err
+		}
+	}
+	err := c.complete(ctx)
+	if errors.Is(err, errAskedToStop) { // since the claim
+		return c.finish(ctx)
+	}
+	return err
+}
+
+// errAskedToStop says that somebody asked to stop the operation while its end was being written.
+var errAskedToStop = errors.New("somebody asks to stop the operation")
+
+// complete ends the operation with success. What can never be recorded as one fails at the deadline.
 func (c *Context) complete(ctx context.Context) error {
 	before := c.snapshotRows()
+	err := c.succeed(ctx)
+	if err == nil {
+		c.Log.Info("operation succeeded")
+		return nil
+	}
+	before()
+	if errors.Is(err, errAskedToStop) {
+		return err
+	}
+	c.begin()
+	if refused, ok := fault.As(err); ok && refused.Code != fault.Unavailable { // what was proved does not hold any more
+		return c.fail(ctx, operation.Failure{Code: string(refused.Code), Message: refused.Message, Owner: operation.OwnerPlatform, Retryable: true})
+	}
+	if !errors.Is(err, queue.ErrFenced) && ctx.Err() == nil && !c.Now().Before(c.due()) {
+		c.Log.Error("the end could not be recorded by the deadline", "error", err)
+		return c.fail(ctx, operation.Failure{Code: string(fault.Internal), Owner: operation.OwnerPlatform, Retryable: true,
+			Message: "the deadline passed while the platform could not record the operation's success"})
+	}
+	return c.refused(ctx, lifecycle.OperationSucceeded, operation.Failure{}, c.reopened(ctx, err))
+}
+
+// succeed writes the success, in one transaction.
+func (c *Context) succeed(ctx context.Context) error {
 	row, now := c.rows[c.at], c.Now()
 	row.State, row.Attempt, row.StartedAt, row.EndedAt, row.Message, row.Dirty = lifecycle.StepSucceeded, row.Attempt+1, &now, &now, "done", true
 	c.progress = operation.Progress{}
-	err := c.Write(ctx, func(ctx context.Context, t *tx.Tx, locked *Locked) error {
+	return c.Write(ctx, func(ctx context.Context, t *tx.Tx, locked *Locked) error {
+		if locked.Op.State == lifecycle.OperationCanceling && !c.asked {
+			return errAskedToStop
+		}
 		evidence, message, err := c.kind.Complete(ctx, t, c, locked)
 		if err != nil {
 			return err
@@ -154,21 +215,6 @@ func (c *Context) complete(ctx context.Context) error {
 		locked.ended = true
 		return operation.QueueFinish(locked.Writes, t, locked.Op, locked.outcome(), evidence, message)
 	})
-	if err != nil {
-		before()
-		c.begin()
-		if refused, ok := fault.As(err); ok { // what was proved does not hold any more
-			return c.fail(ctx, operation.Failure{Code: string(refused.Code), Message: refused.Message, Owner: operation.OwnerPlatform, Retryable: true})
-		}
-		if !errors.Is(err, queue.ErrFenced) && ctx.Err() == nil && !c.Now().Before(c.due()) {
-			c.Log.Error("the end could not be recorded by the deadline", "error", err)
-			return c.fail(ctx, operation.Failure{Code: string(fault.Internal), Owner: operation.OwnerPlatform, Retryable: true,
-				Message: "the deadline passed while the platform could not record the operation's success"})
-		}
-		return c.reopened(ctx, err)
-	}
-	c.Log.Info("operation succeeded")
-	return nil
 }
 
 func (l *Locked) outcome() lifecycle.Outcome {

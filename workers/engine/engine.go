@@ -57,6 +57,8 @@ type Config struct {
 	Grace time.Duration
 	// Undo is how long taking back what was half done may take; 0 means 10 minutes.
 	Undo time.Duration
+	// Refusals is how often an end without success may be refused before no more than the end is written; 0 means 8.
+	Refusals int
 	// Away are the adapters that are not called now since they do not answer; nil for none.
 	Away func() []string
 }
@@ -92,6 +94,9 @@ func New(config Config) *Engine {
 	}
 	if config.Undo == 0 {
 		config.Undo = defaultUndo
+	}
+	if config.Refusals == 0 {
+		config.Refusals = defaultRefusals
 	}
 	e := &Engine{
 		config: config, actor: authz.System("worker"),

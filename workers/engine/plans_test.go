@@ -48,7 +48,7 @@ func run(t *testing.T, kit *platformtest.Kit, kinds ...Kind) (stop func()) {
 	return func() {
 		cancel()
 		require.NoError(t, <-ended)
-		require.NoError(t, process.Deregister(t.Context()))
+		require.NoError(t, process.Deregister(context.WithoutCancel(t.Context())))
 	}
 }
 

@@ -23,6 +23,8 @@ type Pace struct {
 	Grace time.Duration
 	// Undo is how long taking back what was half done may take; 0 means 10 minutes.
 	Undo time.Duration
+	// Refusals is how often an end may be refused before an operation ends without more than that; 0 means 8.
+	Refusals int
 }
 
 // DefaultPace is the pace of the product.

@@ -144,6 +144,8 @@ func TestWhatIsStuckIsSetGoing(t *testing.T) {
 	l.SQL(`UPDATE operation SET next_run_at = now() - interval '5 minutes', failures = 12 WHERE id = $1`, due.ID)
 	over := l.Operation(instance, lifecycle.InstanceCreate, lifecycle.OperationFailed)
 	l.SQL(`UPDATE operation SET ended_at = now() - interval '1 minute' WHERE id = $1`, over.ID)
+	l.SQL(`UPDATE operation SET end_refusal = '{"state": "FAILED", "times": 1}' WHERE id = ANY ($1)`, []ids.ID{due.ID, sleeper.ID, over.ID})
+	l.SQL(`UPDATE operation SET error_code = 'END_REFUSED' WHERE id = $1`, over.ID)
 	outlived, current := l.task(instance, over.ID), l.task(instance, due.ID)
 	forced := l.Operation(instance, lifecycle.InstanceDecommission, lifecycle.OperationRunning)
 	l.SQL(`UPDATE operation SET deadline = now() - interval '2 minutes', next_run_at = now() + interval '1 hour', forced_at = now() WHERE id = $1`, forced.ID)
@@ -152,6 +154,8 @@ func TestWhatIsStuckIsSetGoing(t *testing.T) {
 	l.until("the sleeper is due", func() bool { return !l.op(sleeper.ID).NextRunAt.After(time.Now()) })
 	l.until("the queue is known to stand", func() bool { return r.Stats.Overdue.Load() == 1 })
 	l.counts(&r.Stats.Failing, 1)
+	l.counts(&r.Stats.EndsRefused, 2)
+	l.counts(&r.Stats.EndedBare, 1)
 	require.InDelta(t, 300, r.Stats.OldestDue.Load(), 30)
 	l.until("the outlived task is to end", func() bool {
 		return l.Ent.NodeTask.GetX(t.Context(), outlived).CancelRequested

@@ -31,6 +31,9 @@ type Stats struct {
 	OldestDue atomic.Int64
 	// Failing are operations whose step has failed ten times in a row or more, up to 10,000.
 	Failing atomic.Int64
+	// EndsRefused are open operations whose end is refused, EndedBare those that ended in the last day with no more than
+	// their end; both of the 10,000 newest.
+	EndsRefused, EndedBare atomic.Int64
 	// TransactionsEnded are writing transactions of ours that ran for longer than they may.
 	TransactionsEnded atomic.Int64
 
@@ -83,6 +86,8 @@ func (s *Stats) Readings() []Reading {
 		now("overdue_operations", "Operations that have been due for more than a minute though workers live.", &s.Overdue),
 		now("oldest_due_seconds", "For how long the first of them has been due.", &s.OldestDue),
 		now("failing_operations", "Operations whose step has failed ten times in a row or more.", &s.Failing),
+		now("refused_ends", "Open operations whose end is refused, by the database or by a fault of the platform.", &s.EndsRefused),
+		now("bare_ends", "Operations that ended in the last day with no more than their end.", &s.EndedBare),
 		total("transactions_ended_total", "Writing transactions of ours that ran for longer than they may.", &s.TransactionsEnded),
 		{"feed_lag_seconds", "For how long the oldest running transaction has held back the feeds.", false,
 			func() int64 { return int64(s.Holder().Lag.Seconds()) }},
@@ -91,7 +96,7 @@ func (s *Stats) Readings() []Reading {
 
 // resign forgets how things stood: another process reconciles now.
 func (s *Stats) resign() {
-	for _, now := range []*atomic.Int64{&s.SealLag, &s.Overdue, &s.OldestDue, &s.Failing} {
+	for _, now := range []*atomic.Int64{&s.SealLag, &s.Overdue, &s.OldestDue, &s.Failing, &s.EndsRefused, &s.EndedBare} {
 		now.Store(0)
 	}
 	s.held(nil)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/internal/tx"
+	"github.com/gpuaas/app-platform/service/ending"
 	"github.com/gpuaas/app-platform/service/ledger/event"
 	"github.com/gpuaas/app-platform/service/ledger/queue"
 )
@@ -21,6 +22,7 @@ const (
 	endedGrace   = "30 seconds"     // what the tasks of an operation that has ended get to end by themselves
 	maxOverdue   = "10000"          // operations counted
 	maxWoken     = 500              // operations woken, and tasks canceled, at once
+	bareLately   = "1 day"          // for how long an operation that ended bare is counted
 	failedTimes  = 10               // tries in a row after which an operation counts as failing
 )
 
@@ -29,7 +31,7 @@ const (
 func (r *Reconciler) stuck(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, jobTimeout)
 	defer cancel()
-	return errors.Join(r.freeClaims(ctx), r.wakeSleepers(ctx), r.countOverdue(ctx), r.cancelOutlived(ctx))
+	return errors.Join(r.freeClaims(ctx), r.wakeSleepers(ctx), r.countOverdue(ctx), r.countRefused(ctx), r.cancelOutlived(ctx))
 }
 
 // freeClaims is behind what every process does for its peers; it takes at most 1,000.
@@ -88,6 +90,23 @@ func (r *Reconciler) countOverdue(ctx context.Context) error {
 	if overdue > 0 {
 		r.DB.Wake(event.QueueTopic)
 	}
+	return nil
+}
+
+// countRefused notes the operations whose end is refused, and those that ended lately with no more than their end. Each is a
+// fault of the platform's own, or of somebody's who changed its database.
+func (r *Reconciler) countRefused(ctx context.Context) error {
+	var open, bare int64
+	err := r.DB.Worker().QueryRow(ctx, `SELECT count(*) FILTER (WHERE ended_at IS NULL), count(*) FILTER (WHERE error_code = $1
+		AND ended_at > now() - interval '`+bareLately+`') FROM (SELECT ended_at, error_code FROM operation WHERE end_refusal IS NOT NULL
+		ORDER BY created_at DESC LIMIT `+maxOverdue+`) refused`, ending.Refused).Scan(&open, &bare)
+	if err != nil {
+		return fmt.Errorf("count refused ends: %w", err)
+	}
+	if before := r.Stats.EndsRefused.Swap(open); open > 0 && before == 0 {
+		r.Log.Warn("ends of operations are refused", "operations", open)
+	}
+	r.Stats.EndedBare.Store(bare)
 	return nil
 }
 

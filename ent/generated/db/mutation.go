@@ -29563,6 +29563,8 @@ type OperationMutation struct {
 	step_plan            *string
 	failures             *int
 	addfailures          *int
+	end_refusal          *json.RawMessage
+	appendend_refusal    json.RawMessage
 	next_run_at          *time.Time
 	deadline             *time.Time
 	created_at           *time.Time
@@ -31299,6 +31301,71 @@ func (m *OperationMutation) ResetFailures() {
 	m.addfailures = nil
 }
 
+// SetEndRefusal sets the "end_refusal" field.
+func (m *OperationMutation) SetEndRefusal(jm json.RawMessage) {
+	m.end_refusal = &jm
+	m.appendend_refusal = nil
+}
+
+// EndRefusal returns the value of the "end_refusal" field in the mutation.
+func (m *OperationMutation) EndRefusal() (r json.RawMessage, exists bool) {
+	v := m.end_refusal
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldEndRefusal returns the old "end_refusal" field's value of the Operation entity.
+// If the Operation object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *OperationMutation) OldEndRefusal(ctx context.Context) (v json.RawMessage, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldEndRefusal is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldEndRefusal requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldEndRefusal: %w", err)
+	}
+	return oldValue.EndRefusal, nil
+}
+
+// AppendEndRefusal adds jm to the "end_refusal" field.
+func (m *OperationMutation) AppendEndRefusal(jm json.RawMessage) {
+	m.appendend_refusal = append(m.appendend_refusal, jm...)
+}
+
+// AppendedEndRefusal returns the list of values that were appended to the "end_refusal" field in this mutation.
+func (m *OperationMutation) AppendedEndRefusal() (json.RawMessage, bool) {
+	if len(m.appendend_refusal) == 0 {
+		return nil, false
+	}
+	return m.appendend_refusal, true
+}
+
+// ClearEndRefusal clears the value of the "end_refusal" field.
+func (m *OperationMutation) ClearEndRefusal() {
+	m.end_refusal = nil
+	m.appendend_refusal = nil
+	m.clearedFields[operation.FieldEndRefusal] = struct{}{}
+}
+
+// EndRefusalCleared returns if the "end_refusal" field was cleared in this mutation.
+func (m *OperationMutation) EndRefusalCleared() bool {
+	_, ok := m.clearedFields[operation.FieldEndRefusal]
+	return ok
+}
+
+// ResetEndRefusal resets all changes to the "end_refusal" field.
+func (m *OperationMutation) ResetEndRefusal() {
+	m.end_refusal = nil
+	m.appendend_refusal = nil
+	delete(m.clearedFields, operation.FieldEndRefusal)
+}
+
 // SetNextRunAt sets the "next_run_at" field.
 func (m *OperationMutation) SetNextRunAt(t time.Time) {
 	m.next_run_at = &t
@@ -31609,7 +31676,7 @@ func (m *OperationMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *OperationMutation) Fields() []string {
-	fields := make([]string, 0, 43)
+	fields := make([]string, 0, 44)
 	if m.tenant_id != nil {
 		fields = append(fields, operation.FieldTenantID)
 	}
@@ -31721,6 +31788,9 @@ func (m *OperationMutation) Fields() []string {
 	if m.failures != nil {
 		fields = append(fields, operation.FieldFailures)
 	}
+	if m.end_refusal != nil {
+		fields = append(fields, operation.FieldEndRefusal)
+	}
 	if m.next_run_at != nil {
 		fields = append(fields, operation.FieldNextRunAt)
 	}
@@ -31821,6 +31891,8 @@ func (m *OperationMutation) Field(name string) (ent.Value, bool) {
 		return m.StepPlan()
 	case operation.FieldFailures:
 		return m.Failures()
+	case operation.FieldEndRefusal:
+		return m.EndRefusal()
 	case operation.FieldNextRunAt:
 		return m.NextRunAt()
 	case operation.FieldDeadline:
@@ -31916,6 +31988,8 @@ func (m *OperationMutation) OldField(ctx context.Context, name string) (ent.Valu
 		return m.OldStepPlan(ctx)
 	case operation.FieldFailures:
 		return m.OldFailures(ctx)
+	case operation.FieldEndRefusal:
+		return m.OldEndRefusal(ctx)
 	case operation.FieldNextRunAt:
 		return m.OldNextRunAt(ctx)
 	case operation.FieldDeadline:
@@ -32196,6 +32270,13 @@ func (m *OperationMutation) SetField(name string, value ent.Value) error {
 		}
 		m.SetFailures(v)
 		return nil
+	case operation.FieldEndRefusal:
+		v, ok := value.(json.RawMessage)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetEndRefusal(v)
+		return nil
 	case operation.FieldNextRunAt:
 		v, ok := value.(time.Time)
 		if !ok {
@@ -32364,6 +32445,9 @@ func (m *OperationMutation) ClearedFields() []string {
 	if m.FieldCleared(operation.FieldClaimedBy) {
 		fields = append(fields, operation.FieldClaimedBy)
 	}
+	if m.FieldCleared(operation.FieldEndRefusal) {
+		fields = append(fields, operation.FieldEndRefusal)
+	}
 	if m.FieldCleared(operation.FieldSeq) {
 		fields = append(fields, operation.FieldSeq)
 	}
@@ -32419,6 +32503,9 @@ func (m *OperationMutation) ClearField(name string) error {
 		return nil
 	case operation.FieldClaimedBy:
 		m.ClearClaimedBy()
+		return nil
+	case operation.FieldEndRefusal:
+		m.ClearEndRefusal()
 		return nil
 	case operation.FieldSeq:
 		m.ClearSeq()
@@ -32547,6 +32634,9 @@ func (m *OperationMutation) ResetField(name string) error {
 		return nil
 	case operation.FieldFailures:
 		m.ResetFailures()
+		return nil
+	case operation.FieldEndRefusal:
+		m.ResetEndRefusal()
 		return nil
 	case operation.FieldNextRunAt:
 		m.ResetNextRunAt()

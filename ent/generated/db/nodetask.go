@@ -40,7 +40,7 @@ type NodeTask struct {
 	Spec json.RawMessage `json:"spec,omitempty"`
 	// SHA-256 of kind, spec and timeout
 	SpecDigest []byte `json:"spec_digest,omitempty"`
-	// raised by every deliberate new dispatch
+	// the agents' contract for a deliberate new dispatch; the platform makes none, see ADR 0060
 	Fence int `json:"fence,omitempty"`
 	// State holds the value of the "state" field.
 	State lifecycle.NodeTaskState `json:"state,omitempty"`

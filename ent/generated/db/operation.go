@@ -95,6 +95,8 @@ type Operation struct {
 	StepPlan string `json:"step_plan,omitempty"`
 	// tries of the current step that failed; for backoff
 	Failures int `json:"failures,omitempty"`
+	// how often its end was refused in a row: the end's state, times, since and why
+	EndRefusal json.RawMessage `json:"end_refusal,omitempty"`
 	// when a worker should look at it again
 	NextRunAt time.Time `json:"next_run_at,omitempty"`
 	// Deadline holds the value of the "deadline" field.
@@ -115,7 +117,7 @@ func (*Operation) scanValues(columns []string) ([]any, error) {
 	values := make([]any, len(columns))
 	for i := range columns {
 		switch columns[i] {
-		case operation.FieldDesiredChange, operation.FieldTargets, operation.FieldEvidence, operation.FieldAdapterStatus:
+		case operation.FieldDesiredChange, operation.FieldTargets, operation.FieldEvidence, operation.FieldAdapterStatus, operation.FieldEndRefusal:
 			values[i] = new([]byte)
 		case operation.FieldForce, operation.FieldErrorRetryable:
 			values[i] = new(sql.NullBool)
@@ -383,6 +385,14 @@ func (_m *Operation) assignValues(columns []string, values []any) error {
 			} else if value.Valid {
 				_m.Failures = int(value.Int64)
 			}
+		case operation.FieldEndRefusal:
+			if value, ok := values[i].(*[]byte); !ok {
+				return fmt.Errorf("unexpected type %T for field end_refusal", values[i])
+			} else if value != nil && len(*value) > 0 {
+				if err := json.Unmarshal(*value, &_m.EndRefusal); err != nil {
+					return fmt.Errorf("unmarshal field end_refusal: %w", err)
+				}
+			}
 		case operation.FieldNextRunAt:
 			if value, ok := values[i].(*sql.NullTime); !ok {
 				return fmt.Errorf("unexpected type %T for field next_run_at", values[i])
@@ -582,6 +592,9 @@ func (_m *Operation) String() string {
 	builder.WriteString(", ")
 	builder.WriteString("failures=")
 	builder.WriteString(fmt.Sprintf("%v", _m.Failures))
+	builder.WriteString(", ")
+	builder.WriteString("end_refusal=")
+	builder.WriteString(fmt.Sprintf("%v", _m.EndRefusal))
 	builder.WriteString(", ")
 	builder.WriteString("next_run_at=")
 	builder.WriteString(_m.NextRunAt.Format(time.ANSIC))

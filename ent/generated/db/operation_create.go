@@ -453,6 +453,12 @@ func (_c *OperationCreate) SetNillableFailures(v *int) *OperationCreate {
 	return _c
 }
 
+// SetEndRefusal sets the "end_refusal" field.
+func (_c *OperationCreate) SetEndRefusal(v json.RawMessage) *OperationCreate {
+	_c.mutation.SetEndRefusal(v)
+	return _c
+}
+
 // SetNextRunAt sets the "next_run_at" field.
 func (_c *OperationCreate) SetNextRunAt(v time.Time) *OperationCreate {
 	_c.mutation.SetNextRunAt(v)
@@ -947,6 +953,10 @@ func (_c *OperationCreate) createSpec() (*Operation, *sqlgraph.CreateSpec) {
 	if value, ok := _c.mutation.Failures(); ok {
 		_spec.SetField(operation.FieldFailures, field.TypeInt, value)
 		_node.Failures = value
+	}
+	if value, ok := _c.mutation.EndRefusal(); ok {
+		_spec.SetField(operation.FieldEndRefusal, field.TypeJSON, value)
+		_node.EndRefusal = value
 	}
 	if value, ok := _c.mutation.NextRunAt(); ok {
 		_spec.SetField(operation.FieldNextRunAt, field.TypeTime, value)

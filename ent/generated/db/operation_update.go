@@ -608,6 +608,24 @@ func (_u *OperationUpdate) AddFailures(v int) *OperationUpdate {
 	return _u
 }
 
+// SetEndRefusal sets the "end_refusal" field.
+func (_u *OperationUpdate) SetEndRefusal(v json.RawMessage) *OperationUpdate {
+	_u.mutation.SetEndRefusal(v)
+	return _u
+}
+
+// AppendEndRefusal appends value to the "end_refusal" field.
+func (_u *OperationUpdate) AppendEndRefusal(v json.RawMessage) *OperationUpdate {
+	_u.mutation.AppendEndRefusal(v)
+	return _u
+}
+
+// ClearEndRefusal clears the value of the "end_refusal" field.
+func (_u *OperationUpdate) ClearEndRefusal() *OperationUpdate {
+	_u.mutation.ClearEndRefusal()
+	return _u
+}
+
 // SetNextRunAt sets the "next_run_at" field.
 func (_u *OperationUpdate) SetNextRunAt(v time.Time) *OperationUpdate {
 	_u.mutation.SetNextRunAt(v)
@@ -941,6 +959,17 @@ func (_u *OperationUpdate) sqlSave(ctx context.Context) (_node int, err error) {
 	}
 	if value, ok := _u.mutation.AddedFailures(); ok {
 		_spec.AddField(operation.FieldFailures, field.TypeInt, value)
+	}
+	if value, ok := _u.mutation.EndRefusal(); ok {
+		_spec.SetField(operation.FieldEndRefusal, field.TypeJSON, value)
+	}
+	if value, ok := _u.mutation.AppendedEndRefusal(); ok {
+		_spec.AddModifier(func(u *sql.UpdateBuilder) {
+			sqljson.Append(u, operation.FieldEndRefusal, value)
+		})
+	}
+	if _u.mutation.EndRefusalCleared() {
+		_spec.ClearField(operation.FieldEndRefusal, field.TypeJSON)
 	}
 	if value, ok := _u.mutation.NextRunAt(); ok {
 		_spec.SetField(operation.FieldNextRunAt, field.TypeTime, value)
@@ -1565,6 +1594,24 @@ func (_u *OperationUpdateOne) AddFailures(v int) *OperationUpdateOne {
 	return _u
 }
 
+// SetEndRefusal sets the "end_refusal" field.
+func (_u *OperationUpdateOne) SetEndRefusal(v json.RawMessage) *OperationUpdateOne {
+	_u.mutation.SetEndRefusal(v)
+	return _u
+}
+
+// AppendEndRefusal appends value to the "end_refusal" field.
+func (_u *OperationUpdateOne) AppendEndRefusal(v json.RawMessage) *OperationUpdateOne {
+	_u.mutation.AppendEndRefusal(v)
+	return _u
+}
+
+// ClearEndRefusal clears the value of the "end_refusal" field.
+func (_u *OperationUpdateOne) ClearEndRefusal() *OperationUpdateOne {
+	_u.mutation.ClearEndRefusal()
+	return _u
+}
+
 // SetNextRunAt sets the "next_run_at" field.
 func (_u *OperationUpdateOne) SetNextRunAt(v time.Time) *OperationUpdateOne {
 	_u.mutation.SetNextRunAt(v)
@@ -1928,6 +1975,17 @@ func (_u *OperationUpdateOne) sqlSave(ctx context.Context) (_node *Operation, er
 	}
 	if value, ok := _u.mutation.AddedFailures(); ok {
 		_spec.AddField(operation.FieldFailures, field.TypeInt, value)
+	}
+	if value, ok := _u.mutation.EndRefusal(); ok {
+		_spec.SetField(operation.FieldEndRefusal, field.TypeJSON, value)
+	}
+	if value, ok := _u.mutation.AppendedEndRefusal(); ok {
+		_spec.AddModifier(func(u *sql.UpdateBuilder) {
+			sqljson.Append(u, operation.FieldEndRefusal, value)
+		})
+	}
+	if _u.mutation.EndRefusalCleared() {
+		_spec.ClearField(operation.FieldEndRefusal, field.TypeJSON)
 	}
 	if value, ok := _u.mutation.NextRunAt(); ok {
 		_spec.SetField(operation.FieldNextRunAt, field.TypeTime, value)

@@ -639,11 +639,11 @@ func init() {
 	// operation.DefaultFailures holds the default value on creation for the failures field.
 	operation.DefaultFailures = operationDescFailures.Default.(int)
 	// operationDescNextRunAt is the schema descriptor for next_run_at field.
-	operationDescNextRunAt := operationFields[35].Descriptor()
+	operationDescNextRunAt := operationFields[36].Descriptor()
 	// operation.DefaultNextRunAt holds the default value on creation for the next_run_at field.
 	operation.DefaultNextRunAt = operationDescNextRunAt.Default.(func() time.Time)
 	// operationDescCreatedAt is the schema descriptor for created_at field.
-	operationDescCreatedAt := operationFields[37].Descriptor()
+	operationDescCreatedAt := operationFields[38].Descriptor()
 	// operation.DefaultCreatedAt holds the default value on creation for the created_at field.
 	operation.DefaultCreatedAt = operationDescCreatedAt.Default.(func() time.Time)
 	operationstepFields := schema.OperationStep{}.Fields()

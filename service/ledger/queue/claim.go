@@ -295,6 +295,13 @@ func (l *Locking) Done() (*db.Instance, error) {
 const ReleaseSQL = `UPDATE operation SET claimed_by = NULL, failures = $5, next_run_at = LEAST(next_run_at, $4)
 	WHERE ` + fenceSQL + ` RETURNING next_run_at <= now()`
 
+// RefusalSQL notes that the end of a held operation, as the state $4, was refused for the reason $5, and answers how often that
+// was so in a row.
+const RefusalSQL = `UPDATE operation SET end_refusal = jsonb_build_object('state', $4::text, 'why', $5::text,
+	'times', CASE end_refusal ->> 'state' WHEN $4 THEN (end_refusal ->> 'times')::int ELSE 0 END + 1,
+	'since', CASE end_refusal ->> 'state' WHEN $4 THEN end_refusal ->> 'since' ELSE to_char(now() AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') END)
+	WHERE ` + fenceSQL + ` RETURNING (end_refusal ->> 'times')::int`
+
 // HandOver lets go of everything a worker holds, at once: it is stopping.
 func HandOver(ctx context.Context, pool *pgxpool.Pool, worker ids.ID) error {
 	_, err := pool.Exec(ctx, `UPDATE operation SET claimed_by = NULL, next_run_at = now() WHERE id IN (

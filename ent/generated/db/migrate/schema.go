@@ -1096,6 +1096,7 @@ var (
 		{Name: "claimed_by", Type: field.TypeString, Nullable: true, SchemaType: map[string]string{"postgres": "text"}},
 		{Name: "step_plan", Type: field.TypeString, Default: "", SchemaType: map[string]string{"postgres": "text"}},
 		{Name: "failures", Type: field.TypeInt, Default: 0},
+		{Name: "end_refusal", Type: field.TypeJSON, Nullable: true},
 		{Name: "next_run_at", Type: field.TypeTime},
 		{Name: "deadline", Type: field.TypeTime},
 		{Name: "created_at", Type: field.TypeTime},
@@ -1117,7 +1118,7 @@ var (
 			{
 				Name:    "operation_due",
 				Unique:  false,
-				Columns: []*schema.Column{OperationColumns[38], OperationColumns[0]},
+				Columns: []*schema.Column{OperationColumns[39], OperationColumns[0]},
 				Annotation: &entsql.IndexAnnotation{
 					Where: "((ended_at IS NULL) AND (claimed_by IS NULL))",
 				},
@@ -1125,7 +1126,7 @@ var (
 			{
 				Name:    "operation_due_by_adapter",
 				Unique:  false,
-				Columns: []*schema.Column{OperationColumns[8], OperationColumns[1], OperationColumns[2], OperationColumns[38], OperationColumns[0], OperationColumns[5], OperationColumns[36]},
+				Columns: []*schema.Column{OperationColumns[8], OperationColumns[1], OperationColumns[2], OperationColumns[39], OperationColumns[0], OperationColumns[5], OperationColumns[36]},
 				Annotation: &entsql.IndexAnnotation{
 					Where: "((ended_at IS NULL) AND (claimed_by IS NULL))",
 				},
@@ -1144,6 +1145,14 @@ var (
 				Columns: []*schema.Column{OperationColumns[3]},
 				Annotation: &entsql.IndexAnnotation{
 					Where: "((ended_at IS NULL) AND (instance_id IS NOT NULL))",
+				},
+			},
+			{
+				Name:    "operation_end_refused",
+				Unique:  false,
+				Columns: []*schema.Column{OperationColumns[41]},
+				Annotation: &entsql.IndexAnnotation{
+					Where: "end_refusal IS NOT NULL",
 				},
 			},
 			{

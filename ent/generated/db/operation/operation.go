@@ -89,6 +89,8 @@ const (
 	FieldStepPlan = "step_plan"
 	// FieldFailures holds the string denoting the failures field in the database.
 	FieldFailures = "failures"
+	// FieldEndRefusal holds the string denoting the end_refusal field in the database.
+	FieldEndRefusal = "end_refusal"
 	// FieldNextRunAt holds the string denoting the next_run_at field in the database.
 	FieldNextRunAt = "next_run_at"
 	// FieldDeadline holds the string denoting the deadline field in the database.
@@ -145,6 +147,7 @@ var Columns = []string{
 	FieldClaimedBy,
 	FieldStepPlan,
 	FieldFailures,
+	FieldEndRefusal,
 	FieldNextRunAt,
 	FieldDeadline,
 	FieldCreatedAt,

@@ -2226,6 +2226,16 @@ func FailuresLTE(v int) predicate.Operation {
 	return predicate.Operation(sql.FieldLTE(FieldFailures, v))
 }
 
+// EndRefusalIsNil applies the IsNil predicate on the "end_refusal" field.
+func EndRefusalIsNil() predicate.Operation {
+	return predicate.Operation(sql.FieldIsNull(FieldEndRefusal))
+}
+
+// EndRefusalNotNil applies the NotNil predicate on the "end_refusal" field.
+func EndRefusalNotNil() predicate.Operation {
+	return predicate.Operation(sql.FieldNotNull(FieldEndRefusal))
+}
+
 // NextRunAtEQ applies the EQ predicate on the "next_run_at" field.
 func NextRunAtEQ(v time.Time) predicate.Operation {
 	return predicate.Operation(sql.FieldEQ(FieldNextRunAt, v))
