@@ -18,6 +18,7 @@ import (
 	"github.com/gpuaas/app-platform/service/kit/check"
 	"github.com/gpuaas/app-platform/service/kit/rows"
 	"github.com/gpuaas/app-platform/service/ledger/audit"
+	"github.com/gpuaas/app-platform/service/ledger/event"
 )
 
 // Secret is a fresh credential: the one time that it can be read.
@@ -127,6 +128,7 @@ func (s *Service) Enrol(ctx context.Context, in EnrolInput) (*Enrolled, error) {
 			return err
 		}
 		out = &Enrolled{Node: row, Secret: *secret}
+		t.Wake(event.NodesTopic)
 		return audit.Write(ctx, t, audit.Entry{
 			Action: "enrolNode", Key: authz.NodeJoin, Object: object(t.Actor), ObjectID: row.ID,
 			After: map[string]any{"name": row.Name, "address": row.Address, "enrolment": t.Actor.ID, "gpus": row.Gpus,

@@ -16,6 +16,7 @@ import (
 	"github.com/gpuaas/app-platform/service/kit/page"
 	"github.com/gpuaas/app-platform/service/kit/rows"
 	"github.com/gpuaas/app-platform/service/ledger/audit"
+	"github.com/gpuaas/app-platform/service/ledger/event"
 )
 
 // list names the cursors of node lists.
@@ -34,7 +35,8 @@ type HeartbeatInput struct {
 }
 
 const (
-	// seatSQL gives addresses to members from before their node had networks. It comes before the node is locked.
+	// seatSQL gives addresses to members from before their node had networks, and returns their instances. It comes before
+	// the node is locked.
 	seatSQL = `SELECT platform.seat_network()`
 	beatSQL = `UPDATE compute_node SET last_seen_at = $2, agent_version = $3, boot_id = $4,
 		status = CASE status WHEN 'OFFLINE' THEN 'ONLINE' ELSE status END WHERE id = $1 RETURNING ` + rows.ComputeNodeColumns
@@ -64,7 +66,7 @@ func (s *Service) Heartbeat(ctx context.Context, in HeartbeatInput) (*db.Compute
 		}
 		agent = t.Actor
 		batch := &pgx.Batch{}
-		batch.Queue(seatSQL)
+		batch.Queue(seatSQL).Query(func(found pgx.Rows) error { return wakeSeated(t, found) })
 		batch.Queue(beatSQL, t.Actor.NodeID, t.Now, in.AgentVersion, in.BootID).Query(func(found pgx.Rows) (err error) {
 			out, err = first(found)
 			return err
@@ -99,6 +101,16 @@ func (s *Service) tell(ctx context.Context, agent *authz.Actor, in HeartbeatInpu
 		return err
 	}
 	return s.fail(ctx, agent, in.MemberFindings)
+}
+
+// wakeSeated wakes the nodes of instances whose members have got addresses.
+func wakeSeated(t *tx.Tx, found pgx.Rows) error {
+	var instance ids.ID
+	_, err := pgx.ForEachRow(found, []any{&instance}, func() error {
+		t.Wake(event.InstanceTopic(instance))
+		return nil
+	})
+	return err
 }
 
 // one reads at most one node; nil when there is none.

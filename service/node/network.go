@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -20,8 +21,6 @@ import (
 const (
 	// maxWait bounds how long Network waits for a change, in seconds.
 	maxWait = 20
-	// networkLook is how often a waiting Network looks by itself: an accepted share wakes nobody.
-	networkLook = 2 * time.Second
 	// maxVersion is the longest version that a caller may name, in bytes.
 	maxVersion = 64
 )
@@ -38,32 +37,41 @@ func (s *Service) Network(ctx context.Context, known string, waitSeconds int) (*
 	}
 	over := time.NewTimer(time.Duration(waitSeconds) * time.Second)
 	defer over.Stop()
+	var topics []string
 	for {
+		waiter := s.Hub.Wait(topics...) // before what it waits for is read
 		view, node, err := s.network(ctx)
 		if err != nil || view.Version != known || waitSeconds == 0 {
+			waiter.Close()
 			return view, err
 		}
-		if more, err := s.await(ctx, node, view, over.C); err != nil || !more {
+		more := true
+		if now := topicsOf(node, view); slices.Equal(now, topics) {
+			more, err = s.await(ctx, waiter, over.C)
+		} else {
+			topics = now
+		}
+		waiter.Close()
+		if err != nil || !more {
 			return view, err
 		}
 	}
 }
 
-// await returns when something may have changed; more is false when the time is over.
-func (s *Service) await(ctx context.Context, node ids.ID, view *nodenet.View, over <-chan time.Time) (more bool,
-	err error) {
-	topics := []string{event.NodeTopic(node)}
+// topicsOf are what is woken when a node's view may have changed: the node has members of another instance; an instance that
+// it knows has changed, or what that shares; another node has come.
+func topicsOf(node ids.ID, view *nodenet.View) []string {
+	topics := []string{event.NodeTopic(node), event.NodesTopic}
 	for _, instance := range view.Instances {
 		topics = append(topics, event.InstanceTopic(instance.ID))
 	}
-	waiter := s.Hub.Wait(topics...)
-	defer waiter.Close()
-	look := time.NewTimer(networkLook)
-	defer look.Stop()
+	return topics
+}
+
+// await returns when something may have changed; more is false when the time is over.
+func (s *Service) await(ctx context.Context, waiter *event.Waiter, over <-chan time.Time) (more bool, err error) {
 	select {
 	case <-waiter.C:
-		return true, nil
-	case <-look.C: // also what was written between the last look and the wait
 		return true, nil
 	case <-over:
 		return false, nil

@@ -168,6 +168,7 @@ func TestAChangeEndsTheWaitForIt(t *testing.T) {
 			changed <- next
 		}
 	}()
+	require.Eventually(t, func() bool { return b.Kit.Hub.Waiting(event.InstanceTopic(instance.ID)) > 0 }, 15*time.Second, time.Millisecond)
 	b.SQL(`UPDATE member SET status = 'FAILED' WHERE instance_id = $1`, instance.ID)
 	b.SQL(`UPDATE member SET status = 'REMOVING' WHERE instance_id = $1`, instance.ID)
 	b.SQL(`UPDATE member SET status = 'REMOVED' WHERE instance_id = $1`, instance.ID)
@@ -244,11 +245,14 @@ func TestANodeThatLearnsToGiveNetworksWaitsForNoMember(t *testing.T) {
 			Classes: []isolation.Class{isolation.Container}, Profiles: []isolation.Profile{isolation.Service}, Runtime: "crun",
 			RuntimeVersion: "1.8.1", CgroupVersion: 1,
 		}}
+	told := b.Kit.Hub.Wait(event.InstanceTopic(instance.ID))
+	defer told.Close()
 	_, err = b.Heartbeat(agent, learns)
 	require.NoError(t, err)
 	_, err = b.Heartbeat(agent, beat)
 	require.NoError(t, err)
 	require.Equal(t, 1, b.Count("member", "address <> '' AND id <> $1", members[0].ID))
+	require.Len(t, told.C, 1, "the instance's other nodes are woken")
 	require.NoError(t, busy.Rollback(t.Context()))
 	_, err = b.Heartbeat(agent, beat)
 	require.NoError(t, err)

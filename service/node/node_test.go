@@ -17,6 +17,7 @@ import (
 	"github.com/gpuaas/app-platform/domain/lifecycle"
 	"github.com/gpuaas/app-platform/rig/platformtest"
 	"github.com/gpuaas/app-platform/service/kit/page"
+	"github.com/gpuaas/app-platform/service/ledger/event"
 	"github.com/gpuaas/app-platform/service/node"
 )
 
@@ -66,8 +67,11 @@ func TestAnEnrolmentWorksOnce(t *testing.T) {
 	ctx, _ := b.invite("gpu-1")
 	_, err := b.Enrol(ctx, enrolment("gpu-2"))
 	platformtest.Refused(t, err, fault.InvalidArgument, "input.name")
+	others := b.Kit.Hub.Wait(event.NodesTopic)
+	defer others.Close()
 	_, err = b.Enrol(ctx, enrolment("gpu-1"))
 	require.NoError(t, err)
+	require.Len(t, others.C, 1, "other nodes' network knows it")
 	_, err = b.Enrol(ctx, enrolment("gpu-1"))
 	platformtest.Refused(t, err, fault.Unauthenticated, "")
 	require.Equal(t, 1, b.Count("compute_node", ""))

@@ -150,8 +150,28 @@ func (m move) write(ctx context.Context, t *tx.Tx, row *db.ControlPlaneShare, in
 	if err := event.AppendShared(ctx, t, row.ID, instance, told(t, row, m.word, reason)); err != nil {
 		return nil, err
 	}
+	if to == lifecycle.ShareAttached {
+		if err := wakeGuests(ctx, t, row.ProjectID); err != nil {
+			return nil, err
+		}
+	}
 	return row, auditBoth(ctx, t, row, audit.Entry{Action: m.action, Key: m.key, Reason: reason,
 		Before: map[string]any{"status": before}, After: shown(row)})
+}
+
+// wakeGuests wakes the nodes of the attached project's instances, whose members reach the control plane from now on. They wait
+// for the control plane's own instance from then on, as for each that is in their network.
+func wakeGuests(ctx context.Context, t *tx.Tx, project ids.ID) error {
+	found, err := t.Query(ctx, `SELECT id FROM instance WHERE project_id = $1 AND released_at IS NULL`, project)
+	if err != nil {
+		return fmt.Errorf("look for the instances of %s: %w", project, err)
+	}
+	var guest ids.ID
+	_, err = pgx.ForEachRow(found, []any{&guest}, func() error {
+		t.Wake(event.InstanceTopic(guest))
+		return nil
+	})
+	return err
 }
 
 // told is what the instance's timeline is told of a share.

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/domain/lifecycle"
 	"github.com/gpuaas/app-platform/ent/generated/db"
@@ -101,9 +103,15 @@ func seat(ctx context.Context, t *tx.Tx, v *verdict.Verdicts, op *db.Operation) 
 		}
 		creates = append(creates, create)
 		bound = append(bound, seat.Allocation.ID)
+		if node := seat.Allocation.NodeID; node != nil {
+			t.Wake(event.NodeTopic(*node)) // its members' network changes
+		}
 	}
 	if v.Launch != nil {
 		bound = v.AllocationIDs
+		if err := wakeShared(ctx, t, v.Instance); err != nil {
+			return err
+		}
 	}
 	for len(creates) > 0 {
 		n := min(len(creates), seatBatch)
@@ -117,6 +125,22 @@ func seat(ctx context.Context, t *tx.Tx, v *verdict.Verdicts, op *db.Operation) 
 		return fmt.Errorf("bind allocations to %s: %w", v.Instance.ID, err)
 	}
 	return nil
+}
+
+// wakeShared wakes the nodes of the control planes that the launched instance's project is attached to: they let its members
+// in.
+func wakeShared(ctx context.Context, t *tx.Tx, launched *db.Instance) error {
+	found, err := t.Query(ctx, `SELECT instance_id FROM control_plane_share WHERE project_id = $1 AND status = 'ATTACHED' AND ended_at IS NULL`,
+		launched.ProjectID)
+	if err != nil {
+		return fmt.Errorf("look for control planes that %s shares: %w", launched.ProjectID, err)
+	}
+	var host ids.ID
+	_, err = pgx.ForEachRow(found, []any{&host}, func() error {
+		t.Wake(event.InstanceTopic(host))
+		return nil
+	})
+	return err
 }
 
 // touch makes the operation the member's last. The member's state moves once the operation is carried out.

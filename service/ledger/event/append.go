@@ -123,6 +123,9 @@ func WordTopic(id ids.ID) string { return "w:" + string(id) }
 // NodeTopic is woken when a node has something new to do.
 func NodeTopic(id ids.ID) string { return "n:" + string(id) }
 
+// NodesTopic is woken when a node comes, or its address changes: every other one's network knows it.
+const NodesTopic = "nodes"
+
 // TaskTopic is woken by every change of a node task.
 func TaskTopic(id ids.ID) string { return "t:" + string(id) }
 

@@ -73,6 +73,13 @@ func (h *Hub) Wait(topics ...string) *Waiter {
 	return w
 }
 
+// Waiting returns how many waiters of this process a topic has.
+func (h *Hub) Waiting(topic string) int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return len(h.waiters[topic])
+}
+
 // Close ends the waiter; it may be called twice.
 func (w *Waiter) Close() {
 	w.hub.mu.Lock()
