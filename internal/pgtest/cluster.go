@@ -71,6 +71,9 @@ func clusterDir(t testing.TB) string {
 	return filepath.Join(dir, "pg")
 }
 
+// TB is the test that the server is of.
+func (c *Cluster) TB() testing.TB { return c.t }
+
 func (c *Cluster) start(ctx context.Context, more map[string]string) {
 	c.t.Helper()
 	settings := maps.Clone(clusterSettings)

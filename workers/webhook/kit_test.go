@@ -53,7 +53,13 @@ type lab struct {
 
 func newLab(t *testing.T) *lab {
 	t.Helper()
-	l := &lab{Kit: platformtest.New(t), TB: t, keys: t.TempDir(), log: &logs{}}
+	return newLabOver(t, platformtest.New(t))
+}
+
+// newLabOver is newLab over a database of the test's own.
+func newLabOver(t *testing.T, kit *platformtest.Kit) *lab {
+	t.Helper()
+	l := &lab{Kit: kit, TB: t, keys: t.TempDir(), log: &logs{}}
 	tenant := l.Tenant()
 	l.project = l.Project(tenant)
 	_, stored := l.Launchable(l.project, "apps")
