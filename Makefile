@@ -58,7 +58,7 @@ test-workers:
 .PHONY: chaos
 chaos: build floor ## Kill parts of an installation for long and judge what is left: make chaos SEED=7 OPERATIONS=10000
 	bin/lab -prepare
-	go test ./workers -run TestTwoBuildsCarryOnEachOthersOperations -v -count=1 -timeout 10m
+	go test ./workers -run 'TestTwoBuildsCarryOnEachOthersOperations|TestAWorkerBelowTheFloorIsRefusedAtItsClaim' -v -count=1 -timeout 10m
 	go test ./rig/chaos -v -count=1 -timeout $(if $(OPERATIONS),6h,30m) -args -chaos.long $(if $(SEED),-chaos.seed=$(SEED)) $(if $(OPERATIONS),-chaos.operations=$(OPERATIONS))
 	go test ./workers -v -count=1 -timeout 30m -run TestReplicasArePromotedWhileOperationsRun -args -workers.promotions=300
 
@@ -66,13 +66,14 @@ chaos: build floor ## Kill parts of an installation for long and judge what is l
 # migration never moves and never changes, so that its path finds the commit whatever became of the code.
 FLOOR_MARK := migrations/20261122230118_step_plan_guards.sql
 .PHONY: floor
-floor: ## Build the server of the floor, the oldest build that may run beside this one, and its workers into bin/floor
+floor: ## Build the server of the floor, the oldest build that may run beside this one, its workers, and those of the build below it into bin/floor
 	@commit=$$(git log --diff-filter=A --format=%H -- $(FLOOR_MARK) | tail -n 1); \
 	[ -n "$$commit" ] || { echo "the history has no commit that brings $(FLOOR_MARK): fetch it whole (git fetch --unshallow)"; exit 1; }; \
-	[ "$$(cat bin/floor/commit 2>/dev/null)" != "$$commit" ] || exit 0; \
+	[ "$$(cat bin/floor/commit 2>/dev/null)" != "$$commit below" ] || exit 0; \
 	tree=$$(mktemp -d) && trap 'git worktree remove --force '$$tree EXIT && git worktree add -q --detach $$tree $$commit && mkdir -p bin/floor && \
 	{ [ ! -d web/dist ] || cp -a web/dist/. $$tree/web/dist/; } && cd $$tree && CGO_ENABLED=0 go build -buildvcs=false -o $(CURDIR)/bin/floor/ ./cmd/app-platform && \
-	CGO_ENABLED=0 go test -vet=off -c -o $(CURDIR)/bin/floor/workers.test ./workers && echo $$commit > $(CURDIR)/bin/floor/commit
+	CGO_ENABLED=0 go test -vet=off -c -o $(CURDIR)/bin/floor/workers.test ./workers && git checkout -q --force "$$commit^" && \
+	CGO_ENABLED=0 go test -vet=off -c -o $(CURDIR)/bin/floor/below.test ./workers && echo "$$commit below" > $(CURDIR)/bin/floor/commit
 
 .PHONY: test-race
 test-race: ## Run the concurrent packages under the race detector

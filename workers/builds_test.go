@@ -20,6 +20,9 @@ import (
 // floorWorkers are the workers of the oldest build that may run beside this one; make floor builds them.
 const floorWorkers = "../bin/floor/workers.test"
 
+// belowFloor are the workers of the build before that.
+const belowFloor = "../bin/floor/below.test"
+
 // flight is how many operations are under way when the other build's workers come.
 const flight = 150
 
@@ -29,14 +32,43 @@ type build struct{ name, program string }
 // builds returns the floor's and this build's workers.
 func builds(t *testing.T) (floor, this build) {
 	t.Helper()
-	program, err := filepath.Abs(floorWorkers)
+	floor = build{"floor", built(t, floorWorkers)}
+	self, err := os.Executable()
+	require.NoError(t, err)
+	return floor, build{"this build", self}
+}
+
+// built returns the path of a program that make floor builds, and skips the test without it.
+func built(t *testing.T, program string) string {
+	t.Helper()
+	program, err := filepath.Abs(program)
 	require.NoError(t, err)
 	if _, err := os.Stat(program); err != nil {
 		t.Skip("the floor is not built; make floor builds it, make chaos runs this")
 	}
-	self, err := os.Executable()
-	require.NoError(t, err)
-	return build{"floor", program}, build{"this build", self}
+	return program
+}
+
+// A worker of the last build that would fail what it does not know runs on today's schema: it registers, gives signs of life and
+// claims, and the database refuses each claim. What waits is carried out by a worker of this build.
+func TestAWorkerBelowTheFloorIsRefusedAtItsClaim(t *testing.T) {
+	t.Parallel()
+	program := built(t, belowFloor)
+	l := newLab(t)
+	s := l.script("below")
+	l.owner(`CREATE SEQUENCE claims; GRANT ALL ON SEQUENCE claims TO PUBLIC;
+		CREATE FUNCTION count_claims() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM nextval('claims'); RETURN NEW; END $$;
+		CREATE TRIGGER a_count BEFORE UPDATE OF claimed_by ON operation FOR EACH ROW WHEN (NEW.claimed_by IS NOT NULL)
+		EXECUTE FUNCTION count_claims()`)
+	it := l.launch(l.world("below", s.url), time.Minute)
+	cmd := l.spawnOf(program, l.pg.AdminDSN())
+	l.until("its claims are refused", func() bool { return l.count(`SELECT last_value FROM claims`) > 3 })
+	l.none(`SELECT id FROM operation WHERE claimed_by IS NOT NULL OR claim_epoch > 0 OR state <> 'PENDING'`)
+	require.Equal(t, 1, l.count(`SELECT count(*) FROM worker_process WHERE heartbeat_at > now() - interval '10 seconds'`), "it lives")
+	l.work()
+	s.succeed(string(it.create), s.dispatched(string(it.create))[0].Attempt)
+	require.Equal(t, lifecycle.OperationSucceeded, l.ended(it.create).State)
+	require.NoError(t, cmd.Process.Kill())
 }
 
 func TestTwoBuildsCarryOnEachOthersOperations(t *testing.T) {

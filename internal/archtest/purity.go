@@ -39,6 +39,20 @@ func Impure(tree *Tree) (found []Finding) {
 	return found
 }
 
+// OwnClock finds verbs and ledgers that read the process's clock: what is stored, and what is compared with it, is by the
+// database's (tx.Tx.Now, tx.DB.Now).
+func OwnClock(tree *Tree) (found []Finding) {
+	for _, file := range tree.Written() {
+		if file.Test || !within(file.Dir, "service") {
+			continue
+		}
+		for _, at := range calls(file.AST, "time", []string{"Now"}) {
+			found = append(found, Finding{file.Path, tree.line(at.Pos()), file.Path, "verbs go by the database's clock"})
+		}
+	}
+	return found
+}
+
 // calls is every call of one of a package's functions, by the package's usual name.
 func calls(in ast.Node, of string, names []string) (found []ast.Node) {
 	ast.Inspect(in, func(node ast.Node) bool {

@@ -63,6 +63,7 @@ func Rules() []Rule {
 		{"adapters, agent and command line see the sdk only", Outsiders, nil},
 		{"no test helper is in a program", TestHelpers, testHelpers},
 		{"the domain is pure", Impure, impurities},
+		{"verbs go by the database's clock", OwnClock, ownClock},
 		{"graph reads and writes through verbs alone", Reaching, reaching},
 		{"no app's name is in the platform", AppNames, nil},
 		{"generated code lies in folders named generated", Misfiled, nil},

@@ -1,6 +1,7 @@
 package queue_test
 
 import (
+	"os"
 	"testing"
 	"time"
 
@@ -159,23 +160,45 @@ func TestAWorkerClaimsOnlyWhatItsBuildKnows(t *testing.T) {
 	require.Equal(t, "theirs", held[0].StepPlan)
 }
 
+// statement reads one of the statements of the last build below the floor.
+func statement(t *testing.T, name string) string {
+	t.Helper()
+	text, err := os.ReadFile("testdata/" + name + "_below_the_floor.sql")
+	require.NoError(t, err)
+	return string(text)
+}
+
 func TestTheDatabaseRefusesClaimsOfWorkersBelowTheFloor(t *testing.T) {
 	t.Parallel()
 	kit := platformtest.New(t)
-	fill(kit, kit.Project(kit.Tenant()), 1, time.Second)
-	_, err := kit.DB.Worker().Exec(t.Context(),
-		`UPDATE operation SET claimed_by = 'wrk_old', claim_epoch = claim_epoch + 1, state = 'RUNNING'`)
-	var refused *pgconn.PgError
-	require.ErrorAs(t, err, &refused)
-	require.Equal(t, "GP509", refused.Code)
-	require.Equal(t, 1, kit.Count("operation", "claimed_by IS NULL AND claim_epoch = 0 AND state = 'PENDING'"))
+	fill(kit, kit.Project(kit.Tenant()), 3, time.Second)
+	kit.SQL(`UPDATE operation SET state = 'RUNNING', claim_epoch = 4, step_plan = 'some' WHERE id LIKE '%\_2'`) // begun
+	claims := func() error {
+		batch := &pgx.Batch{}
+		batch.Queue(statement(t, "settings"))
+		batch.Queue(statement(t, "claim"), ids.New(ids.Worker), 4, []string{}, false)
+		return kit.DB.Worker().SendBatch(t.Context(), batch).Close()
+	}
+	refused := func() {
+		t.Helper()
+		var refused *pgconn.PgError
+		require.ErrorAs(t, claims(), &refused)
+		require.Equal(t, "GP509", refused.Code)
+		require.Contains(t, refused.Message, "older than the floor")
+	}
+	refused()
+	require.Equal(t, 3, kit.Count("operation", "claimed_by IS NULL AND ended_at IS NULL"))
+	require.Equal(t, 2, kit.Count("operation", "state = 'PENDING' AND claim_epoch = 0 AND started_at IS NULL"), "nothing was written")
 	held, _, err := queue.Claim(t.Context(), kit.DB.Worker(), ids.New(ids.Worker), queue.Want{Limit: 4})
 	require.NoError(t, err)
-	require.Len(t, held, 1)
-	_, err = kit.DB.Worker().Exec(t.Context(), `UPDATE operation SET claimed_by = NULL`)
+	require.Len(t, held, 3)
+	_, err = kit.DB.Worker().Exec(t.Context(), `UPDATE operation SET claimed_by = NULL, next_run_at = now()`)
 	require.NoError(t, err)
-	_, err = kit.DB.Worker().Exec(t.Context(), `UPDATE operation SET claimed_by = 'wrk_old'`)
-	require.ErrorAs(t, err, &refused, "what a claim says holds for that claim alone")
+	refused() // what a claim says holds for that claim alone, also on its connection
+
+	kit.SQL(`ALTER TABLE operation DISABLE TRIGGER refuse_old_claim`)
+	require.NoError(t, claims())
+	require.Equal(t, 3, kit.Count("operation", "claimed_by IS NOT NULL"), "without the guard that build would take them")
 }
 
 func TestBesideAFullTenantOthersAreFoundBehindItsBacklog(t *testing.T) {
