@@ -221,7 +221,7 @@ func (m *manifests) metered(ctx context.Context, pool *pgxpool.Pool) ([]ids.ID, 
 		m.seen = make(map[ids.ID]bool)
 	}
 	found, err := pool.Query(ctx, `SELECT id, document FROM manifest WHERE id <> ALL ($1) ORDER BY id LIMIT $2`,
-		slices.Collect(maps.Keys(m.seen)), maxNew)
+		slices.AppendSeq([]ids.ID{}, maps.Keys(m.seen)), maxNew) // NULL would be no list
 	if err != nil {
 		return nil, fmt.Errorf("read manifests: %w", err)
 	}

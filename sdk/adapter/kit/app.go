@@ -84,6 +84,10 @@ type Call struct {
 	key   string
 }
 
+// Key names an action's call: a repeat of the action has the same one, and no other call has. What is counted by actions
+// derives its ids from it.
+func (c *Call) Key() string { return c.key }
+
 // Of returns the members of one component, in the order of their indexes.
 func (c *Call) Of(component string) []contract.Member {
 	return contract.MembersOf(c.Members, component)
