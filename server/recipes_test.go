@@ -256,7 +256,10 @@ var recipes = map[string]func(v, a *house) []arguments{
 	}),
 	"mutation decommissionInstance": input(func(v, _ *house) []object { return []object{{"instanceId": v.Instance}} }),
 	"mutation upgradeInstance":      input(func(v, _ *house) []object { return []object{{"instanceId": v.Instance, "config": object{}}} }),
-	"mutation rollbackInstance":     input(func(v, _ *house) []object { return []object{{"instanceId": v.Instance}} }),
+	"mutation setRepairPolicy": plain(func(v, _ *house) []object {
+		return []object{{"instanceId": v.Instance, "mode": "MANUAL"}, {"instanceId": v.Instance, "mode": "AUTOMATIC"}}
+	}),
+	"mutation rollbackInstance": input(func(v, _ *house) []object { return []object{{"instanceId": v.Instance}} }),
 	"mutation addMembers": input(func(v, _ *house) []object {
 		return []object{
 			{"instanceId": v.Instance, "componentKey": "worker", "count": 1, "allocationIds": []any{v.Free}},
