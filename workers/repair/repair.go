@@ -45,13 +45,14 @@ type Repairer struct {
 	// NodeGrace is how long a silent node's members may come back before they are lost; 0 is 5 minutes.
 	NodeGrace time.Duration
 
+	since   time.Time  // when this process began to look
 	mu      sync.Mutex // held while repairs are decided
 	refused map[ids.ID]refusedRepair
 }
 
 // New returns a repairer.
 func New(db *tx.DB, log *slog.Logger, nodeGrace time.Duration) *Repairer {
-	return &Repairer{DB: db, Log: log, NodeGrace: nodeGrace, refused: make(map[ids.ID]refusedRepair)}
+	return &Repairer{DB: db, Log: log, NodeGrace: nodeGrace, since: db.Now(), refused: make(map[ids.ID]refusedRepair)}
 }
 
 // repairer is who requests repairs.
@@ -298,7 +299,10 @@ func (r *Repairer) lostMembers(ctx context.Context, id ids.ID, order map[string]
 			return m, err
 		}
 		m.Name, m.Order, m.Busy = fmt.Sprintf("%s %d", key, ordinal), order[key], status == lifecycle.MemberJoining
-		if gone && m.Failure != "" {
+		switch {
+		case m.NodeUp && m.Failure == lifecycle.FailureNodeLost: // it is back, with the member's files
+			m.Failure = lifecycle.FailureNodeRestarted
+		case gone && m.Failure != "" && r.settled():
 			m.Failure = lifecycle.FailureNodeLost
 		}
 		for _, op := range ops {

@@ -51,6 +51,12 @@ func (b *bench) lose(member *db.Member, why lifecycle.MemberFailure) {
 	b.SQL(`UPDATE member SET status = 'FAILED', failure = $2, failed_at = now() WHERE id = $1`, member.ID, why)
 }
 
+// away has a member's node lost, and the member with it.
+func (b *bench) away(member *db.Member) {
+	b.SQL(`UPDATE compute_node SET status = 'OFFLINE', last_seen_at = now() - interval '1 hour' WHERE id = $1`, member.NodeID)
+	b.lose(member, lifecycle.FailureNodeLost)
+}
+
 func (b *bench) policy(change func(*rules.Policy)) {
 	policy := rules.Default()
 	policy.Mode = rules.Automatic
@@ -106,6 +112,10 @@ func TestAMemberOfALostNodeIsReplacedIntoCapacityLikeItsOwn(t *testing.T) {
 	b.Node(0) // free
 	b.SQL(`UPDATE compute_node SET status = 'OFFLINE', last_seen_at = now() - interval '1 hour' WHERE id = $1`, b.members[1].NodeID)
 	require.NoError(t, b.repairer.FailOnLostNodes(t.Context()))
+	require.Equal(t, lifecycle.MemberActive, b.Ent.Member.GetX(t.Context(), b.members[1].ID).Status,
+		"the platform may have been away itself")
+	b.repairer = repair.New(b.DB, slog.New(slog.DiscardHandler), time.Nanosecond)
+	require.NoError(t, b.repairer.FailOnLostNodes(t.Context()))
 	lost := b.Ent.Member.GetX(t.Context(), b.members[1].ID)
 	require.Equal(t, lifecycle.MemberFailed, lost.Status)
 	require.Equal(t, lifecycle.FailureNodeLost, *lost.Failure)
@@ -119,11 +129,21 @@ func TestAMemberOfALostNodeIsReplacedIntoCapacityLikeItsOwn(t *testing.T) {
 	require.Equal(t, 1, b.Count("allocation", "created_by_operation_id = $1", ops[0].ID))
 }
 
+func TestAMemberOfANodeThatIsBackIsRecoveredThere(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.lose(b.members[1], lifecycle.FailureNodeLost)
+	b.SQL(`UPDATE compute_node SET status = 'ONLINE', last_seen_at = now() WHERE id = $1`, b.members[1].NodeID)
+	ops := b.look()
+	require.Len(t, ops, 1)
+	require.Equal(t, lifecycle.MemberRecover, ops[0].Kind)
+}
+
 func TestRepairStopsAndSaysSoWhenARuleRefusesIt(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	b.policy(nil)
-	b.lose(b.members[1], lifecycle.FailureNodeLost)
+	b.away(b.members[1])
 	require.Empty(t, b.look(), "no node is free")
 	require.Contains(t, b.now().RepairStopped, "CAPACITY_EXHAUSTED")
 	require.Equal(t, 1, b.Count("app_instance_event", "type = 'apps.instance.repair_stopped'"))
@@ -139,7 +159,7 @@ func TestCapacityOfAReplacementIsHeldToItsLimit(t *testing.T) {
 	b := newBench(t)
 	b.Node(0)
 	b.policy(func(p *rules.Policy) { p.HourlyLimitMicros = new(1) })
-	b.lose(b.members[1], lifecycle.FailureNodeLost)
+	b.away(b.members[1])
 	require.Empty(t, b.look())
 	require.Contains(t, b.now().RepairStopped, "LIMIT_EXCEEDED")
 	require.Equal(t, 0, b.Count("allocation", "created_by_operation_id IS NOT NULL"), "nothing is kept")
