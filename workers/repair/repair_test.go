@@ -114,7 +114,7 @@ func TestAMemberOfALostNodeIsReplacedIntoCapacityLikeItsOwn(t *testing.T) {
 	require.NoError(t, b.repairer.FailOnLostNodes(t.Context()))
 	require.Equal(t, lifecycle.MemberActive, b.Ent.Member.GetX(t.Context(), b.members[1].ID).Status,
 		"the platform may have been away itself")
-	b.repairer = repair.New(b.DB, slog.New(slog.DiscardHandler), time.Nanosecond)
+	b.repairer.NodeGrace = time.Nanosecond
 	require.NoError(t, b.repairer.FailOnLostNodes(t.Context()))
 	lost := b.Ent.Member.GetX(t.Context(), b.members[1].ID)
 	require.Equal(t, lifecycle.MemberFailed, lost.Status)
