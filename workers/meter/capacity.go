@@ -12,9 +12,11 @@ import (
 
 // Bounds of metering capacity.
 const (
-	maxAllocations = 100             // of one transaction
-	maxSlices      = 240             // of one allocation in it
-	maxTurns       = 50              // transactions of one look
+	maxAllocations = 100 // of one transaction
+	maxSlices      = 240 // of one allocation in it
+	maxTurns       = 50  // transactions of one look
+	longSilent     = 15 * time.Minute
+	silentAgain    = 5 * time.Minute // a node that has been silent for longSilent
 	nextSlice      = 6 * time.Second // after a slice's end, when a heartbeat has come since
 )
 
@@ -34,32 +36,41 @@ func (m *Meter) capacityTurn(ctx context.Context) (more bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, jobTimeout)
 	defer cancel()
 	err = m.DB.As(ctx, m.actor, func(ctx context.Context, t *tx.Tx) error {
-		due, err := lockDue(ctx, t)
-		if err != nil || len(due) == 0 {
+		sources, err := lockDue(ctx, t)
+		if err != nil || len(sources) == 0 {
 			return err
 		}
-		more = len(due) == maxAllocations
-		found, err := load(ctx, t, due)
+		more = len(sources) == maxAllocations
+		found, err := load(ctx, t, sources)
 		if err != nil {
 			return err
 		}
-		return m.record(ctx, t, due, found)
+		return m.record(ctx, t, sources, found)
 	})
 	return more && err == nil, err
 }
 
+// due is when an allocation is looked at again: at once when there is more of it, else after the end of the present slice.
+// What happens to it makes it due earlier.
+func due(a *metering.Allocation, written int, now time.Time) time.Time {
+	switch {
+	case written >= maxSlices:
+		return now
+	case now.Sub(a.Proof.At) > longSilent:
+		return now.Add(silentAgain)
+	}
+	return now.Truncate(metering.Slice).Add(metering.Slice + nextSlice)
+}
+
 // record writes what is known of the allocations, and how far that goes.
-func (m *Meter) record(ctx context.Context, t *tx.Tx, due []source, found map[string]*metering.Allocation) error {
+func (m *Meter) record(ctx context.Context, t *tx.Tx, sources []source, found map[string]*metering.Allocation) error {
 	var records []metering.Record
-	for i := range due {
-		one := &due[i]
+	for i := range sources {
+		one := &sources[i]
 		metered := found[one.ID].Meter(one.To, t.Now, maxSlices)
 		records = append(records, metered.Records...)
 		one.To, one.Ended = metered.To, metered.Ended
-		one.Due = t.Now.Truncate(metering.Slice).Add(metering.Slice + nextSlice)
-		if len(metered.Records) >= maxSlices {
-			one.Due = t.Now
-		}
+		one.Due = due(found[one.ID], len(metered.Records), t.Now)
 	}
 	added, err := usage.Add(ctx, t, records)
 	if err != nil {
@@ -69,7 +80,7 @@ func (m *Meter) record(ctx context.Context, t *tx.Tx, due []source, found map[st
 		return fmt.Errorf("%s of %s is recorded with other content: its facts have changed after it was recorded",
 			records[added.Reused[0]].UsageID, records[added.Reused[0]].Source)
 	}
-	if err := store(ctx, t, due); err != nil {
+	if err := store(ctx, t, sources); err != nil {
 		return err
 	}
 	m.Stats.Capacity.Add(int64(added.Recorded))

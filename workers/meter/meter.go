@@ -50,6 +50,23 @@ type Stats struct {
 	Failures atomic.Int64
 }
 
+// Reading is one number of Stats, as a metric that only grows.
+type Reading struct {
+	// Name is in snake_case, Help one sentence.
+	Name, Help string
+	Value      func() int64
+}
+
+// Readings are all numbers, in a fixed order.
+func (s *Stats) Readings() []Reading {
+	return []Reading{
+		{"capacity_records_total", "Records of capacity that were written.", s.Capacity.Load},
+		{"app_records_total", "Records of adapters' usage that were written.", s.App.Load},
+		{"quarantined_total", "Records of adapters that were not taken, each once.", s.Quarantined.Load},
+		{"read_failures_total", "Reads of adapters' usage that failed.", s.Failures.Load},
+	}
+}
+
 // Meter records usage.
 type Meter struct {
 	Config
