@@ -37,7 +37,7 @@ const (
 var (
 	seed  = flag.Uint64("chaos.seed", 0, "what the run follows from; 0 takes one at random")
 	long  = flag.Bool("chaos.long", false, "hundreds of operations instead of dozens")
-	least = flag.Int("chaos.operations", 0, "how many operations must be accepted; more than hundreds have a larger installation")
+	least = flag.Int("chaos.operations", 0, "how many operations must be accepted; thousands have a larger installation")
 	built = flag.String("chaos.bin", "../../bin", "the folder of the built programs")
 	floor = flag.String("chaos.floor", "../../bin/floor/app-platform", "a server of an older build, if it is there")
 )
@@ -129,7 +129,7 @@ func size() (config chaos.Config, gpus int) {
 	}
 	if *long {
 		config.Instances, config.Changes, config.Subscribers, config.Followed = 5, 50, 6, 200
-		config.Faults, config.Between, config.Settle = 0, 3*time.Second, 10*time.Minute
+		config.Faults, config.Between, config.Settle = 0, 5*time.Second, 10*time.Minute
 	}
 	if *least > 400 {
 		config.Instances, config.Subscribers, config.Between = min(max(10, *least/300), 30), 2, 10*time.Second

@@ -103,8 +103,8 @@ func (s *Suite) fillNode(ctx context.Context, rng *rand.Rand) error {
 	return s.fill(ctx, rng, s.NodeDisks[number], s.stack.Nodes[number].Agent)
 }
 
-// fill fills a disk for a while, on and on, since what is compacted or deleted meanwhile gives space. At times the program
-// whose disk it is gets killed then: it must not lose what it knows, nor forget what it has done.
+// fill fills a disk for a while, on and on, since what is compacted or deleted meanwhile gives space. At times the
+// program whose disk it is gets killed then: it must not lose what it knows, nor forget what it has done.
 func (s *Suite) fill(ctx context.Context, rng *rand.Rand, disk *Disk, of *supervise.Child) (err error) {
 	defer func() { err = errors.Join(err, disk.Empty()) }()
 	full, dies := time.Second+time.Duration(rng.Int64N(int64(fullMost-time.Second))), rng.IntN(3) == 0

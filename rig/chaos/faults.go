@@ -109,13 +109,9 @@ func (s *Suite) isLost(node *stack.Node) bool {
 func (s *Suite) harm(ctx context.Context) {
 	rng, table := s.rng(1), s.possible()
 	order := rng.Perm(len(table))
-	every := time.NewTicker(s.Between)
-	defer every.Stop()
 	for round := 0; s.Faults == 0 || round < max(s.Faults, len(table)); round++ {
-		select {
-		case <-ctx.Done():
+		if pause(ctx, s.Between); ctx.Err() != nil {
 			return
-		case <-every.C:
 		}
 		next := one(rng, table)
 		if round < len(order) {

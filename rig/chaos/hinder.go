@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"syscall"
 	"time"
 
@@ -96,13 +97,10 @@ func (s *Suite) haltAgent(ctx context.Context, rng *rand.Rand) error {
 // turnClock sets the clock of a server of this build, by seconds or by hours, either way. It must stop by itself; its
 // supervisor starts it again, in vain until its clock is right.
 func (s *Suite) turnClock(ctx context.Context, rng *rand.Rand) error {
-	number := rng.IntN(len(s.Servers))
+	number := one(rng, s.ofThisBuild()) // an older build does not look at its clock
 	by := []time.Duration{5 * time.Second, time.Minute, 3 * time.Hour}[rng.IntN(3)]
 	if rng.IntN(2) == 0 {
 		by = -by
-	}
-	if at, err := os.Readlink(s.Servers[number].Program); err != nil || at != s.Builds[0] {
-		return err // an older build does not look at its clock
 	}
 	server := s.servers()[number]
 	_ = server.Signal(syscall.SIGCONT) // one that is halted cannot stop itself
@@ -119,6 +117,16 @@ func (s *Suite) turnClock(ctx context.Context, rng *rand.Rand) error {
 	}
 	pause(ctx, time.Duration(rng.IntN(3_000))*time.Millisecond)
 	return os.Remove(s.Servers[number].Skew)
+}
+
+// ofThisBuild are the servers that run this build, by number; those that serve the API do.
+func (s *Suite) ofThisBuild() (numbers []int) {
+	for number, server := range s.Servers {
+		if at, err := os.Readlink(server.Program); err == nil && at == s.Builds[0] {
+			numbers = append(numbers, number)
+		}
+	}
+	return numbers
 }
 
 // changeBuild starts a worker again as another build, as an upgrade does, or the way back.
@@ -152,11 +160,12 @@ func (s *Suite) run(ctx context.Context, number int, build string) error {
 
 // restore gives every server its clock and this build again.
 func (s *Suite) restore(ctx context.Context) error {
+	this := s.ofThisBuild()
 	for number, server := range s.Servers {
 		if err := os.Remove(server.Skew); err != nil && !errors.Is(err, os.ErrNotExist) {
 			return err
 		}
-		if at, err := os.Readlink(server.Program); err != nil || at == s.Builds[0] {
+		if slices.Contains(this, number) {
 			continue
 		}
 		if err := s.run(ctx, number, s.Builds[0]); err != nil {

@@ -40,7 +40,8 @@ type Config struct {
 	// first. Without them clocks stay right and builds the same.
 	Servers []Server
 	Builds  []string
-	// AdapterDisk holds what the adapter keeps, and NodeDisks what each node does, by number. Without them no disk is full.
+	// AdapterDisk holds what the adapter keeps, and NodeDisks what each node does, by number. Without them no disk is
+	// full.
 	AdapterDisk *Disk
 	NodeDisks   []*Disk
 	// AdapterProgram is the link by which the adapter is started. Without it the adapter is never away for long.
@@ -73,7 +74,8 @@ type Suite struct {
 func New(config Config, on *stack.Stack, ledger string) *Suite {
 	return &Suite{
 		Config: config, stack: on, ledger: ledger,
-		accepted: make(map[string]string), ended: make(map[string]bool), denied: make(map[string]int), faults: make(map[string]int),
+		accepted: make(map[string]string), ended: make(map[string]bool),
+		denied: make(map[string]int), faults: make(map[string]int),
 	}
 }
 

@@ -15,8 +15,8 @@ import (
 	"github.com/gpuaas/app-platform/migrations"
 )
 
-// MoveDatabase does what docs/operations.md says of a dump that is restored elsewhere: the database goes on as a copy on
-// a server that was just made, which here takes the old one's address. What uses the database is stopped before, and
+// MoveDatabase does what docs/operations.md says of a dump that is restored elsewhere: the database goes on as a copy
+// on a server that was just made, which here takes the old one's address. What uses the database is stopped before, and
 // what a killed program left there is ended first. Not for concurrent use.
 func (r *Rig) MoveDatabase(ctx context.Context) error {
 	if r.server == nil {
@@ -95,7 +95,8 @@ func program(ctx context.Context, name string, args ...string) error {
 	if err != nil {
 		return err
 	}
-	out, err := exec.CommandContext(ctx, filepath.Join(found.Dir, name), args...).CombinedOutput() // #nosec G204 -- programs of PostgreSQL
+	command := exec.CommandContext(ctx, filepath.Join(found.Dir, name), args...) // #nosec G204 -- PostgreSQL's own
+	out, err := command.CombinedOutput()
 	if err != nil {
 		return fmt.Errorf("%s: %w: %s", name, err, out)
 	}

@@ -34,8 +34,8 @@ type Effect struct {
 	At time.Time
 }
 
-// ErrTorn is returned for a line without its end: the node's disk was full, the command failed, and the rest of the line
-// was never written.
+// ErrTorn is returned for a line without its end: the node's disk was full, the command failed, and the rest of the
+// line was never written.
 var ErrTorn = errors.New("the line is torn")
 
 // ParseEffect reads a line of an entry.

@@ -227,8 +227,8 @@ func (r *Run) update(durable bool, change func(*contract.Status)) error {
 	return r.engine.updateLocked(r.op, durable, change)
 }
 
-// end changes the status to a terminal one while this run is the one that stands for the operation. One that is journalled
-// already and could not be published is published.
+// end changes the status to a terminal one while this run is the one that stands for the operation. One that is
+// journalled already and could not be published is published.
 func (r *Run) end(change func(*contract.Status)) error {
 	r.op.mu.Lock()
 	defer r.op.mu.Unlock()

@@ -48,8 +48,8 @@ func New(epoch string, ceiling uint64, raise func(uint64) error) *Feed {
 	}
 }
 
-// Reserve has versions to give reserved before the first is needed: an adapter whose disk is full does not start, and one
-// that runs has some left until there is space again.
+// Reserve has versions to give reserved before the first is needed: an adapter whose disk is full does not start, and
+// one that runs has some left until there is space again.
 func (f *Feed) Reserve() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
