@@ -135,10 +135,12 @@ func (s *Suite) changeBuild(ctx context.Context, rng *rand.Rand) error {
 		if !server.Worker {
 			continue
 		}
-		to := s.Builds[rng.IntN(len(s.Builds))]
-		if at, _ := os.Readlink(server.Program); at == to {
-			to = s.Builds[(1+rng.IntN(len(s.Builds)-1))%len(s.Builds)]
+		at, err := os.Readlink(server.Program)
+		if err != nil {
+			return err
 		}
+		others := slices.DeleteFunc(slices.Clone(s.Builds), func(build string) bool { return build == at })
+		to := one(rng, others)
 		if err := s.run(ctx, number, to); err != nil {
 			return err
 		}
