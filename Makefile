@@ -94,6 +94,10 @@ generate: web/node_modules/.package-lock.json ## Write everything that is genera
 	go generate ./transport/internal/testschema
 	cd web && npm run generate
 
+.PHONY: billing-histories
+billing-histories: ## Hold the rating engine to its oracle on 100,000 random histories
+	go test ./domain/rating -run 'TestBooksEqualTheOracle' -count=1 -timeout 60m -v -rapid.checks=100000
+
 .PHONY: verify
 verify: generate ## Generate again and fail if anything changed
 	@git diff --exit-code --stat -- '**/generated/**' graph sdk web/src/generated || { echo "generated code is not what its sources say: run make generate and commit"; exit 1; }

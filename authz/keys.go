@@ -88,6 +88,7 @@ const (
 	PolicyManage
 	UsageRead
 	BillingRead
+	BillingManage
 	AppsCatalogRead
 	AppsInstanceRead
 	AppsInstanceCreate
@@ -205,6 +206,7 @@ var catalogue = [...]KeyEntry{
 	PolicyManage:            {"policy.manage", "Change policy overlays."},
 	UsageRead:               {"usage.read", "See metered usage."},
 	BillingRead:             {"billing.read", "See costs."},
+	BillingManage:           {"billing.manage", "Set how a tenant is billed, give it credit, and reopen its periods."},
 	AppsCatalogRead:         {"apps.catalog.read", "See the family's apps in the catalog."},
 	AppsInstanceRead:        {"apps.instance.read", "See instances, members, their timeline and health."},
 	AppsInstanceCreate:      {"apps.instance.create", "Launch an instance."},

@@ -53,7 +53,7 @@ func (r *queryResolver) Orphans(ctx context.Context, projectID ids.ID, resolved 
 }
 
 func (r *queryResolver) SkuPrices(ctx context.Context) ([]*db.SKUPrice, error) {
-	return r.Prices.List(ctx)
+	return r.Resolver.Prices.List(ctx)
 }
 
 func (r *skuPriceResolver) Hourly(ctx context.Context, obj *db.SKUPrice) (*orphan.Money, error) {

@@ -14,6 +14,7 @@ import (
 	"github.com/gpuaas/app-platform/service/adapter"
 	"github.com/gpuaas/app-platform/service/allocation"
 	"github.com/gpuaas/app-platform/service/artifact"
+	"github.com/gpuaas/app-platform/service/billing"
 	"github.com/gpuaas/app-platform/service/blocker"
 	"github.com/gpuaas/app-platform/service/breakglass"
 	"github.com/gpuaas/app-platform/service/canary"
@@ -80,6 +81,8 @@ type Resolver struct {
 	Orphans *orphan.Service
 	// Prices holds the verbs on list prices.
 	Prices *price.Service
+	// Billing holds the books: runs, statements, credit.
+	Billing *billing.Service
 	// Explain says who may do what, and why.
 	Explain *explain.Service
 	// Policies holds the verbs on policy overlays.

@@ -15,6 +15,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/gpuaas/app-platform/domain/money"
 	"github.com/gpuaas/app-platform/internal/adapterclient"
 	"github.com/gpuaas/app-platform/internal/edge"
 )
@@ -41,8 +42,13 @@ type Config struct {
 	KeyLife time.Duration
 	// PullTokens are registries that take the platform's own pull tokens: host:port.
 	PullTokens []string
-	// Roles are what this process does: api, worker.
+	// Roles are what this process does: api, worker, billing.
 	Roles []string
+	// BillingEvery is how often usage is booked; BillingCurrency and BillingGrace are those of tenants without a billing
+	// account.
+	BillingEvery    time.Duration
+	BillingCurrency string
+	BillingGrace    time.Duration
 	// Dev allows login links, introspection and GraphiQL, on this machine alone.
 	Dev bool
 	// AdapterHosts and RegistryHosts are what may be dialled: IP or CIDR, with an optional port.
@@ -77,8 +83,9 @@ type Config struct {
 // Defaults is the configuration before flags.
 func Defaults() *Config {
 	return &Config{
-		DatabaseURL: os.Getenv("DATABASE_URL"), KeysDir: "keys", Roles: []string{"api", "worker"},
-		Connections: 16, StopTimeout: 10 * time.Second, NodeGrace: 5 * time.Minute, LogLevel: "info", KeyLife: 365 * 24 * time.Hour,
+		DatabaseURL: os.Getenv("DATABASE_URL"), KeysDir: "keys", Roles: []string{"api", "worker", "billing"}, BillingEvery: time.Minute, BillingCurrency: "EUR",
+		BillingGrace: 72 * time.Hour,
+		Connections:  16, StopTimeout: 10 * time.Second, NodeGrace: 5 * time.Minute, LogLevel: "info", KeyLife: 365 * 24 * time.Hour,
 	}
 }
 
@@ -99,7 +106,12 @@ func (c *Config) Bind(flags *pflag.FlagSet) {
 		"address of the platform as nodes reach it, which they fetch artifacts from (default <public-url>)")
 	flags.StringVar(&c.KeysDir, "keys-dir", c.KeysDir, "folder of the signing keys; a first key is made when it is empty")
 	KeeperFlags(flags, &c.SecretsKeeper, &c.SecretsKeepersBefore)
-	flags.StringSliceVar(&c.Roles, "roles", c.Roles, "what this process does: api, worker")
+	flags.StringSliceVar(&c.Roles, "roles", c.Roles, "what this process does: api, worker, billing")
+	flags.DurationVar(&c.BillingEvery, "billing-every", c.BillingEvery, "how often the billing role books usage")
+	flags.StringVar(&c.BillingCurrency, "billing-currency", c.BillingCurrency,
+		"currency of tenants that have no billing account: ISO 4217")
+	flags.DurationVar(&c.BillingGrace, "billing-grace", c.BillingGrace,
+		"how long the periods of tenants without a billing account wait for late usage")
 	flags.BoolVar(&c.Dev, "dev", false,
 		"development: login links, introspection and GraphiQL; for loopback addresses alone, without TLS and identity "+
 			"provider")
@@ -169,9 +181,12 @@ func (c *Config) complete() error {
 		c.Listen = []string{"127.0.0.1:8080"}
 	}
 	for _, role := range c.Roles {
-		if role != "api" && role != "worker" {
-			return fmt.Errorf("--roles: %q is neither api nor worker", role)
+		if role != "api" && role != "worker" && role != "billing" {
+			return fmt.Errorf("--roles: %q is not one of api, worker, billing", role)
 		}
+	}
+	if err := c.completeBilling(); err != nil {
+		return err
 	}
 	if c.PublicURL == "" && len(c.Listen) > 0 {
 		c.PublicURL = "http://" + c.Listen[0]
@@ -222,6 +237,17 @@ func (c *Config) developing() error {
 	if address, err := url.Parse(c.PublicURL); err != nil || !adapterclient.Loopback(address.Hostname()) {
 		return fmt.Errorf("--dev is for this machine alone, and --public-url is %s: leave --dev out, or take a loopback "+
 			"address", c.PublicURL)
+	}
+	return nil
+}
+
+// completeBilling refuses what cannot be billed by.
+func (c *Config) completeBilling() error {
+	if _, err := money.Minor(c.BillingCurrency); err != nil && c.has("billing") {
+		return fmt.Errorf("--billing-currency: %w", err)
+	}
+	if c.has("billing") && c.BillingEvery <= 0 {
+		return errors.New("--billing-every must be more than 0")
 	}
 	return nil
 }

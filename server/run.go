@@ -136,6 +136,9 @@ func (s *Server) Run(ctx context.Context) error {
 	if p.config.has("worker") {
 		group.Go(func() error { return p.work(ctx) })
 	}
+	if p.config.has("billing") {
+		group.Go(func() error { return p.bill(ctx) })
+	}
 	if err := p.serve(ctx, group, s.listeners, s.nodes); err != nil {
 		cancel() // what runs already must end before the database closes
 		return errors.Join(err, group.Wait())

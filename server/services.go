@@ -18,6 +18,7 @@ import (
 	"github.com/gpuaas/app-platform/service/adapter"
 	"github.com/gpuaas/app-platform/service/allocation"
 	"github.com/gpuaas/app-platform/service/artifact"
+	"github.com/gpuaas/app-platform/service/billing"
 	"github.com/gpuaas/app-platform/service/blocker"
 	"github.com/gpuaas/app-platform/service/breakglass"
 	"github.com/gpuaas/app-platform/service/canary"
@@ -42,6 +43,7 @@ import (
 	"github.com/gpuaas/app-platform/service/task"
 	"github.com/gpuaas/app-platform/service/webhook"
 	"github.com/gpuaas/app-platform/workers"
+	books "github.com/gpuaas/app-platform/workers/billing"
 )
 
 // resolver is the root of the API with every service. When ctx ends, no request waits for news any more.
@@ -89,6 +91,7 @@ func (p *platform) resolver(ctx context.Context, sentinel *live.Sentinel, feeds 
 		Orphans:     &orphan.Service{DB: p.db},
 		BreakGlass:  &breakglass.Service{DB: p.db, Log: p.log},
 		Prices:      &price.Service{DB: p.db},
+		Billing:     &billing.Service{DB: p.db},
 		Explain:     &explain.Service{DB: p.db},
 		Policies:    &policies.Service{DB: p.db},
 		Shares:      &share.Service{DB: p.db},
@@ -117,6 +120,13 @@ func (p *platform) work(ctx context.Context) error {
 		Stats: &p.found, NodeGrace: max(p.config.NodeGrace, leastNodeGrace),
 		Vault: p.vault, WebhookDial: hooks, WebhookStats: &p.sent,
 	})
+}
+
+// bill books usage until ctx ends.
+func (p *platform) bill(ctx context.Context) error {
+	worker := &books.Worker{DB: p.db, Log: p.log, Every: p.config.BillingEvery,
+		Standard: billing.Standard{Currency: p.config.BillingCurrency, Grace: p.config.BillingGrace}}
+	return worker.Run(ctx)
 }
 
 // allowWebhook refuses an address that webhooks may not be sent to: one inside that the operator does not name, and one

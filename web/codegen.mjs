@@ -45,7 +45,7 @@ const sections = await preset.buildGeneratesSection({
   schemaAst: await astOf(),
   documents,
   config: {
-    scalars: { ID: 'string', DateTime: 'string', JSON: { input: 'unknown', output: 'unknown' } },
+    scalars: { ID: 'string', DateTime: 'string', Decimal: 'string', JSON: { input: 'unknown', output: 'unknown' } },
     enumsAsTypes: true,
     useTypeImports: true,
     avoidOptionals: { field: true },

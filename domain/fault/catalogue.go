@@ -66,6 +66,10 @@ const (
 	DeviceMissing        Code = "DEVICE_MISSING"
 	MemberIDsExhausted   Code = "MEMBER_IDS_EXHAUSTED"
 	AddressesExhausted   Code = "ADDRESSES_EXHAUSTED"
+	PriceOverlap         Code = "PRICE_OVERLAP"
+	PriceMissing         Code = "PRICE_MISSING"
+	PriceRetroactive     Code = "PRICE_RETROACTIVE"
+	PeriodClosed         Code = "PERIOD_CLOSED"
 	Internal             Code = "INTERNAL"
 )
 
@@ -214,6 +218,12 @@ var catalogue = []Entry{
 	{AddressesExhausted, 503, true,
 		"No address or range is free for another member: remove members, or start the platform with a larger " +
 			"--member-addresses or --member-ranges."},
+	{PriceOverlap, 409, false,
+		"Another price of the same thing holds within these times; the message names when. Choose other times."},
+	{PriceMissing, 422, false, "The price book has no price in this currency: set one first, or name another currency."},
+	{PriceRetroactive, 422, false,
+		"A price for a time that has passed changes what is booked: plan it as a rerate and send the plan's hash."},
+	{PeriodClosed, 412, false, "The billing period is closed: what is late goes on the next statement; or reopen the period."},
 	{Internal, 500, false, "The platform failed; the correlation id finds the cause in its logs."},
 
 	{Required, 0, false, "The field must be given."},

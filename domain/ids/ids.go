@@ -70,6 +70,11 @@ const (
 	ArtifactSmoke    Kind = "asm"
 	Runner           Kind = "rnr"
 	QuarantinedUsage Kind = "uqr"
+	PriceVersion     Kind = "prc"
+	BillingPeriod    Kind = "bpr"
+	BillingRun       Kind = "brn"
+	LedgerTx         Kind = "ltx"
+	CreditGrant      Kind = "crg"
 )
 
 // kindNames is the catalogue of kinds with the word an error message uses for each.
@@ -89,6 +94,8 @@ var kindNames = map[Kind]string{
 	ArtifactSource: "artifact source", SignerKey: "signer key", Evidence: "evidence", Promotion: "promotion",
 	ArtifactPart: "artifact part", Runner: "runner", ArtifactSmoke: "artifact smoke",
 	QuarantinedUsage: "quarantined usage record",
+	PriceVersion:     "price", BillingPeriod: "billing period", BillingRun: "billing run", LedgerTx: "ledger transaction",
+	CreditGrant: "credit grant",
 }
 
 const (

@@ -48,10 +48,12 @@ var (
 		"rig/e2e/": "one installation serves them all, and some of them kill its server",
 	}
 	unasked = map[string]string{
-		"usage.read": ahead, "billing.read": ahead,
+		"usage.read": ahead,
 	}
-	misspeltStates = map[string]string{}
-	unraised       = map[string]string{
+	misspeltStates = map[string]string{
+		"service/billing/": "its words are those of periods, accounts and usage, which are declared beside the statements",
+	}
+	unraised = map[string]string{
 		"SLOW_CONSUMER": "it is the first word of the close reason of a socket, which is text",
 	}
 )

@@ -64,6 +64,7 @@ func Rules() []Rule {
 		{"no test helper is in a program", TestHelpers, testHelpers},
 		{"the domain is pure", Impure, impurities},
 		{"verbs go by the database's clock", OwnClock, ownClock},
+		{"no floating point is near money", Floating, nil},
 		{"graph reads and writes through verbs alone", Reaching, reaching},
 		{"no app's name is in the platform", AppNames, nil},
 		{"generated code lies in folders named generated", Misfiled, nil},

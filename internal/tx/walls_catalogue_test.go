@@ -85,6 +85,7 @@ var definers = map[string]string{
 	"forget_keys":        "how many rows went",
 	"forget_credentials": "how many rows went",
 	"guard_transition":   "nothing: a trigger",
+	"balance_ledger":     "nothing: a trigger",
 	"guard_live_project": "nothing: a trigger",
 	"guard_share":        "nothing: a trigger",
 	"end_shares":         "nothing: a trigger",

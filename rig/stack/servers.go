@@ -17,7 +17,10 @@ import (
 // roles are what a server does, by its number from 1.
 func (s *Stack) roles(number int) string {
 	if number > len(s.config.Roles) || s.config.Roles[number-1] == "" {
-		return "api,worker"
+		if number <= len(s.config.Programs) && s.config.Programs[number-1] != "" {
+			return "api,worker" // an earlier build may know no others
+		}
+		return "api,worker,billing"
 	}
 	return s.config.Roles[number-1]
 }

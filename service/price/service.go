@@ -1,4 +1,4 @@
-// Package price holds the list prices of SKUs.
+// Package price holds the price book, and the list prices of SKUs that are read from it at every admission.
 package price
 
 import (
@@ -11,6 +11,8 @@ import (
 
 	"github.com/gpuaas/app-platform/authz"
 	"github.com/gpuaas/app-platform/domain/ids"
+	"github.com/gpuaas/app-platform/domain/money"
+	"github.com/gpuaas/app-platform/domain/rating"
 	"github.com/gpuaas/app-platform/ent/generated/db"
 	"github.com/gpuaas/app-platform/internal/tx"
 	"github.com/gpuaas/app-platform/service/kit/check"
@@ -22,12 +24,13 @@ const (
 	maxListed = 500
 	maxHourly = 1_000_000 // of the currency
 	million   = 1_000_000
+
+	secondsHour = 3_600
 )
 
 var (
-	skuPattern      = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
-	currencyPattern = regexp.MustCompile(`^[A-Z]{3}$`)
-	amountPattern   = regexp.MustCompile(`^(0|[1-9][0-9]{0,6})(\.[0-9]{1,6})?$`)
+	skuPattern    = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
+	amountPattern = regexp.MustCompile(`^(0|[1-9][0-9]{0,6})(\.[0-9]{1,6})?$`)
 )
 
 // Service holds the reads and verbs.
@@ -45,8 +48,8 @@ func (in SetInput) micros() (int64, error) {
 	if !skuPattern.MatchString(in.SKU) {
 		wrong.Bad("input.sku", "must be letters, digits, dot, dash and underscore, at most 64")
 	}
-	if !currencyPattern.MatchString(in.Currency) {
-		wrong.Bad("input.currency", "must be three capital letters, as ISO 4217 has them")
+	if _, err := money.Minor(in.Currency); err != nil {
+		wrong.Bad("input.currency", "must be a currency of ISO 4217 in three capital letters")
 	}
 	amount, ok := new(big.Rat), false
 	if amountPattern.MatchString(in.Hourly) {
@@ -83,6 +86,9 @@ func (s *Service) Set(ctx context.Context, in SetInput) (*db.SKUPrice, error) {
 			return err
 		}
 		out = after[0]
+		if err := book(ctx, t, in); err != nil {
+			return err
+		}
 		entry := audit.Entry{Action: action, Key: authz.SKUPriceManage, ObjectID: out.ID, After: shown(out)}
 		if len(before) > 0 {
 			entry.Before = shown(before[0])
@@ -90,6 +96,19 @@ func (s *Service) Set(ctx context.Context, in SetInput) (*db.SKUPrice, error) {
 		return audit.Write(ctx, t, entry)
 	})
 	return out, err
+}
+
+// book puts a list price into the price book: it is one for whatever meter of capacity, by time.
+func book(ctx context.Context, t *tx.Tx, in SetInput) error {
+	price, err := money.Parse(in.Hourly)
+	if err != nil {
+		return err
+	}
+	version := Version{Reason: "list price", CreatedBy: string(t.Actor.Subject.ID)}
+	version.Price = rating.Price{Meter: rating.AnyCapacity, SKU: in.SKU, Currency: in.Currency, Scope: rating.Platform, From: t.Now,
+		Terms: rating.Terms{Measure: rating.Time, Per: money.Int(secondsHour), Tiers: []rating.Tier{{Price: price}}}}
+	_, err = Add(ctx, t, version, false)
+	return err
 }
 
 func shown(row *db.SKUPrice) map[string]any {

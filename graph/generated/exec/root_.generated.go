@@ -17,6 +17,7 @@ import (
 	"github.com/gpuaas/app-platform/service/adapter"
 	"github.com/gpuaas/app-platform/service/allocation"
 	"github.com/gpuaas/app-platform/service/artifact"
+	"github.com/gpuaas/app-platform/service/billing"
 	"github.com/gpuaas/app-platform/service/breakglass"
 	"github.com/gpuaas/app-platform/service/catalog"
 	"github.com/gpuaas/app-platform/service/catalog/trust"
@@ -334,6 +335,58 @@ type ComplexityRoot struct {
 		Seq       func(childComplexity int) int
 	}
 
+	BillingAccount struct {
+		Currency     func(childComplexity int) int
+		GraceSeconds func(childComplexity int) int
+		TenantID     func(childComplexity int) int
+		UpdatedAt    func(childComplexity int) int
+	}
+
+	BillingPeriod struct {
+		ClosedAt     func(childComplexity int) int
+		Currency     func(childComplexity int) int
+		EndsAt       func(childComplexity int) int
+		GraceSeconds func(childComplexity int) int
+		ID           func(childComplexity int) int
+		ReopenedAt   func(childComplexity int) int
+		StartsAt     func(childComplexity int) int
+		Status       func(childComplexity int) int
+	}
+
+	BillingRun struct {
+		CreatedAt    func(childComplexity int) int
+		Engine       func(childComplexity int) int
+		EventTo      func(childComplexity int) int
+		ID           func(childComplexity int) int
+		InputDigest  func(childComplexity int) int
+		Lines        func(childComplexity int) int
+		Number       func(childComplexity int) int
+		OutputDigest func(childComplexity int) int
+		PeriodID     func(childComplexity int) int
+		PriceHash    func(childComplexity int) int
+		StatementID  func(childComplexity int) int
+		Unpriced     func(childComplexity int) int
+		Watermark    func(childComplexity int) int
+	}
+
+	BillingRunConnection struct {
+		Edges    func(childComplexity int) int
+		PageInfo func(childComplexity int) int
+	}
+
+	BillingRunEdge struct {
+		Cursor func(childComplexity int) int
+		Node   func(childComplexity int) int
+	}
+
+	BillingVerification struct {
+		Differs    func(childComplexity int) int
+		Recomputed func(childComplexity int) int
+		Recorded   func(childComplexity int) int
+		Run        func(childComplexity int) int
+		Same       func(childComplexity int) int
+	}
+
 	Blocker struct {
 		Code          func(childComplexity int) int
 		Message       func(childComplexity int) int
@@ -342,6 +395,22 @@ type ComplexityRoot struct {
 		PermissionKey func(childComplexity int) int
 		Since         func(childComplexity int) int
 		Subject       func(childComplexity int) int
+	}
+
+	BooksChange struct {
+		After     func(childComplexity int) int
+		Before    func(childComplexity int) int
+		Currency  func(childComplexity int) int
+		Meter     func(childComplexity int) int
+		PeriodID  func(childComplexity int) int
+		ProjectID func(childComplexity int) int
+		SKU       func(childComplexity int) int
+		TenantID  func(childComplexity int) int
+	}
+
+	BooksPlan struct {
+		Changes func(childComplexity int) int
+		Hash    func(childComplexity int) int
 	}
 
 	CanaryArm struct {
@@ -462,6 +531,18 @@ type ComplexityRoot struct {
 	CreateServiceAccountKeyPayload struct {
 		Key    func(childComplexity int) int
 		Secret func(childComplexity int) int
+	}
+
+	CreditGrant struct {
+		Amount    func(childComplexity int) int
+		CreatedAt func(childComplexity int) int
+		Currency  func(childComplexity int) int
+		ExpiresAt func(childComplexity int) int
+		ID        func(childComplexity int) int
+		Left      func(childComplexity int) int
+		Priority  func(childComplexity int) int
+		Reason    func(childComplexity int) int
+		TenantID  func(childComplexity int) int
 	}
 
 	DecommissionInstancePayload struct {
@@ -848,6 +929,7 @@ type ComplexityRoot struct {
 		DrainMember             func(childComplexity int, input member.Input) int
 		EndSession              func(childComplexity int, sessionID ids.ID) int
 		EnrolNode               func(childComplexity int, input node.EnrolInput) int
+		GrantCredit             func(childComplexity int, input billing.GrantInput) int
 		GrantEntitlement        func(childComplexity int, projectID ids.ID, appSlug string, limits *entitlement.Limits, expiresAt *time.Time, reason *string) int
 		GrantRole               func(childComplexity int, input identity.GrantRoleInput) int
 		InviteUser              func(childComplexity int, userID ids.ID) int
@@ -873,11 +955,13 @@ type ComplexityRoot struct {
 		ReleaseArtifact         func(childComplexity int, artifactID ids.ID, reason string) int
 		RemoveMember            func(childComplexity int, input member.Input) int
 		RenewOperationToken     func(childComplexity int) int
+		ReopenPeriod            func(childComplexity int, periodID ids.ID, planHash string, reason string) int
 		ReplaceMember           func(childComplexity int, input member.ReplaceInput) int
 		ReplayWebhook           func(childComplexity int, webhookID ids.ID, after string, reason *string) int
 		ReportNodeTask          func(childComplexity int, input task.ReportInput) int
 		ReportOperation         func(childComplexity int, input operation.ReportInput) int
 		RequestAllocation       func(childComplexity int, input allocation.RequestInput) int
+		Rerate                  func(childComplexity int, input price.VersionInput, planHash string) int
 		RetryOperation          func(childComplexity int, input retry.Input) int
 		RetryOrphan             func(childComplexity int, orphanID ids.ID) int
 		RevokeEntitlement       func(childComplexity int, projectID ids.ID, appSlug string, reason *string) int
@@ -893,8 +977,10 @@ type ComplexityRoot struct {
 		RotateServiceAccountKey func(childComplexity int, input identity.RotateKeyInput) int
 		RotateWebhookSecret     func(childComplexity int, webhookID ids.ID, overlapSeconds int) int
 		RunNodeTask             func(childComplexity int, input task.RunInput) int
+		SetBillingAccount       func(childComplexity int, input billing.AccountInput) int
 		SetCanaryPercent        func(childComplexity int, manifestID ids.ID, percent int, reason string) int
 		SetPolicy               func(childComplexity int, input policy.SetInput) int
+		SetPrice                func(childComplexity int, input price.VersionInput) int
 		SetProjectQuota         func(childComplexity int, input identity.QuotaInput) int
 		SetPromotionTerms       func(childComplexity int, input trust.TermsInput) int
 		SetRepairPolicy         func(childComplexity int, input instance.RepairInput) int
@@ -1201,6 +1287,43 @@ type ComplexityRoot struct {
 		Problems          func(childComplexity int) int
 	}
 
+	Price struct {
+		CreatedAt func(childComplexity int) int
+		Currency  func(childComplexity int) int
+		From      func(childComplexity int) int
+		Hash      func(childComplexity int) int
+		Measure   func(childComplexity int) int
+		Meter     func(childComplexity int) int
+		Minimum   func(childComplexity int) int
+		Number    func(childComplexity int) int
+		Per       func(childComplexity int) int
+		ProjectID func(childComplexity int) int
+		Reason    func(childComplexity int) int
+		Region    func(childComplexity int) int
+		RoundUpTo func(childComplexity int) int
+		SKU       func(childComplexity int) int
+		Scope     func(childComplexity int) int
+		TenantID  func(childComplexity int) int
+		Tiers     func(childComplexity int) int
+		TypedID   func(childComplexity int) int
+		Until     func(childComplexity int) int
+	}
+
+	PriceConnection struct {
+		Edges    func(childComplexity int) int
+		PageInfo func(childComplexity int) int
+	}
+
+	PriceEdge struct {
+		Cursor func(childComplexity int) int
+		Node   func(childComplexity int) int
+	}
+
+	PriceTier struct {
+		Price func(childComplexity int) int
+		UpTo  func(childComplexity int) int
+	}
+
 	Project struct {
 		CreatedAt   func(childComplexity int) int
 		DisplayName func(childComplexity int) int
@@ -1264,12 +1387,16 @@ type ComplexityRoot struct {
 		AuditChain               func(childComplexity int, afterSeq int, first int) int
 		AuditCheckpoints         func(childComplexity int, afterSeq int) int
 		AuditEntries             func(childComplexity int, projectID ids.ID, actorKinds []string, first *int, after *string) int
+		BillingPeriods           func(childComplexity int, tenantID ids.ID) int
+		BillingRuns              func(childComplexity int, tenantID ids.ID, first *int, after *string) int
 		CanaryReport             func(childComplexity int, manifestID ids.ID) int
 		ControlPlaneShares       func(childComplexity int, projectID ids.ID, ended bool, first *int, after *string) int
+		CreditGrants             func(childComplexity int, tenantID ids.ID) int
 		EffectivePolicy          func(childComplexity int, projectID ids.ID) int
 		Entitlements             func(childComplexity int, projectID ids.ID, ended bool, first *int, after *string) int
 		EvidenceRunners          func(childComplexity int) int
 		ExplainPermission        func(childComplexity int, input explain.Input) int
+		ExportStatement          func(childComplexity int, tenantID *ids.ID, projectID *ids.ID, periodID *ids.ID, format billing.Format, focus string) int
 		ImpactOf                 func(childComplexity int, instanceID ids.ID) int
 		Instance                 func(childComplexity int, id ids.ID) int
 		Instances                func(childComplexity int, projectID ids.ID, filter *instance.Filter, first *int, after *string) int
@@ -1291,12 +1418,15 @@ type ComplexityRoot struct {
 		PlanDecommissionInstance func(childComplexity int, input instance.DecommissionInput) int
 		PlanDrainMember          func(childComplexity int, input member.Input) int
 		PlanRemoveMember         func(childComplexity int, input member.Input) int
+		PlanReopenPeriod         func(childComplexity int, periodID ids.ID) int
 		PlanReplaceMember        func(childComplexity int, input member.ReplaceInput) int
+		PlanRerate               func(childComplexity int, input price.VersionInput) int
 		PlanRollbackInstance     func(childComplexity int, input instance.RollbackInput) int
 		PlanServiceAccountUpdate func(childComplexity int, input identity.UpdateServiceAccountInput) int
 		PlanUpgradeInstance      func(childComplexity int, input instance.UpgradeInput) int
 		PolicyOverlays           func(childComplexity int, tenantID *ids.ID, projectID *ids.ID, first *int, after *string) int
 		PreviewPolicy            func(childComplexity int, input policy.SetInput) int
+		Prices                   func(childComplexity int, filter *price.Filter, first *int, after *string) int
 		Project                  func(childComplexity int, id ids.ID) int
 		RoleBindings             func(childComplexity int, tenantID *ids.ID, projectID *ids.ID, ended bool, first *int, after *string) int
 		Roles                    func(childComplexity int) int
@@ -1304,7 +1434,9 @@ type ComplexityRoot struct {
 		SearchAudit              func(childComplexity int, filter audit.Filter, first *int, after *string) int
 		ServiceAccounts          func(childComplexity int, projectID ids.ID, first *int, after *string) int
 		SkuPrices                func(childComplexity int) int
+		Statement                func(childComplexity int, tenantID *ids.ID, projectID *ids.ID, periodID *ids.ID) int
 		Users                    func(childComplexity int, tenantID ids.ID, waiting bool, first *int, after *string) int
+		VerifyBillingRun         func(childComplexity int, id ids.ID) int
 		Viewer                   func(childComplexity int) int
 		WebhookDeliveries        func(childComplexity int, webhookID ids.ID, states []lifecycle.DeliveryState, first *int, after *string) int
 		Webhooks                 func(childComplexity int, projectID ids.ID, first *int, after *string) int
@@ -1508,6 +1640,40 @@ type ComplexityRoot struct {
 		ID        func(childComplexity int) int
 		Sku       func(childComplexity int) int
 		UpdatedAt func(childComplexity int) int
+	}
+
+	Statement struct {
+		Charges   func(childComplexity int) int
+		Credits   func(childComplexity int) int
+		Final     func(childComplexity int) int
+		Lines     func(childComplexity int) int
+		Period    func(childComplexity int) int
+		ProjectID func(childComplexity int) int
+		TenantID  func(childComplexity int) int
+		Total     func(childComplexity int) int
+		Unpriced  func(childComplexity int) int
+	}
+
+	StatementExport struct {
+		Body      func(childComplexity int) int
+		FileName  func(childComplexity int) int
+		MediaType func(childComplexity int) int
+	}
+
+	StatementLine struct {
+		Amount     func(childComplexity int) int
+		Billed     func(childComplexity int) int
+		Correction func(childComplexity int) int
+		From       func(childComplexity int) int
+		Key        func(childComplexity int) int
+		Meter      func(childComplexity int) int
+		PriceID    func(childComplexity int) int
+		ProjectID  func(childComplexity int) int
+		Quantity   func(childComplexity int) int
+		Region     func(childComplexity int) int
+		SKU        func(childComplexity int) int
+		To         func(childComplexity int) int
+		Unit       func(childComplexity int) int
 	}
 
 	Subscription struct {
@@ -2704,6 +2870,216 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 
 		return e.ComplexityRoot.AuditLink.Seq(childComplexity), true
 
+	case "BillingAccount.currency":
+		if e.ComplexityRoot.BillingAccount.Currency == nil {
+			break
+		}
+
+		return e.ComplexityRoot.BillingAccount.Currency(childComplexity), true
+	case "BillingAccount.graceSeconds":
+		if e.ComplexityRoot.BillingAccount.GraceSeconds == nil {
+			break
+		}
+
+		return e.ComplexityRoot.BillingAccount.GraceSeconds(childComplexity), true
+	case "BillingAccount.tenantId":
+		if e.ComplexityRoot.BillingAccount.TenantID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.BillingAccount.TenantID(childComplexity), true
+	case "BillingAccount.updatedAt":
+		if e.ComplexityRoot.BillingAccount.UpdatedAt == nil {
+			break
+		}
+
+		return e.ComplexityRoot.BillingAccount.UpdatedAt(childComplexity), true
+
+	case "BillingPeriod.closedAt":
+		if e.ComplexityRoot.BillingPeriod.ClosedAt == nil {
+			break
+		}
+
+		return e.ComplexityRoot.BillingPeriod.ClosedAt(childComplexity), true
+	case "BillingPeriod.currency":
+		if e.ComplexityRoot.BillingPeriod.Currency == nil {
+			break
+		}
+
+		return e.ComplexityRoot.BillingPeriod.Currency(childComplexity), true
+	case "BillingPeriod.endsAt":
+		if e.ComplexityRoot.BillingPeriod.EndsAt == nil {
+			break
+		}
+
+		return e.ComplexityRoot.BillingPeriod.EndsAt(childComplexity), true
+	case "BillingPeriod.graceSeconds":
+		if e.ComplexityRoot.BillingPeriod.GraceSeconds == nil {
+			break
+		}
+
+		return e.ComplexityRoot.BillingPeriod.GraceSeconds(childComplexity), true
+	case "BillingPeriod.id":
+		if e.ComplexityRoot.BillingPeriod.ID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.BillingPeriod.ID(childComplexity), true
+	case "BillingPeriod.reopenedAt":
+		if e.ComplexityRoot.BillingPeriod.ReopenedAt == nil {
+			break
+		}
+
+		return e.ComplexityRoot.BillingPeriod.ReopenedAt(childComplexity), true
+	case "BillingPeriod.startsAt":
+		if e.ComplexityRoot.BillingPeriod.StartsAt == nil {
+			break
+		}
+
+		return e.ComplexityRoot.BillingPeriod.StartsAt(childComplexity), true
+	case "BillingPeriod.status":
+		if e.ComplexityRoot.BillingPeriod.Status == nil {
+			break
+		}
+
+		return e.ComplexityRoot.BillingPeriod.Status(childComplexity), true
+
+	case "BillingRun.createdAt":
+		if e.ComplexityRoot.BillingRun.CreatedAt == nil {
+			break
+		}
+
+		return e.ComplexityRoot.BillingRun.CreatedAt(childComplexity), true
+	case "BillingRun.engine":
+		if e.ComplexityRoot.BillingRun.Engine == nil {
+			break
+		}
+
+		return e.ComplexityRoot.BillingRun.Engine(childComplexity), true
+	case "BillingRun.eventTo":
+		if e.ComplexityRoot.BillingRun.EventTo == nil {
+			break
+		}
+
+		return e.ComplexityRoot.BillingRun.EventTo(childComplexity), true
+	case "BillingRun.id":
+		if e.ComplexityRoot.BillingRun.ID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.BillingRun.ID(childComplexity), true
+	case "BillingRun.inputDigest":
+		if e.ComplexityRoot.BillingRun.InputDigest == nil {
+			break
+		}
+
+		return e.ComplexityRoot.BillingRun.InputDigest(childComplexity), true
+	case "BillingRun.lines":
+		if e.ComplexityRoot.BillingRun.Lines == nil {
+			break
+		}
+
+		return e.ComplexityRoot.BillingRun.Lines(childComplexity), true
+	case "BillingRun.number":
+		if e.ComplexityRoot.BillingRun.Number == nil {
+			break
+		}
+
+		return e.ComplexityRoot.BillingRun.Number(childComplexity), true
+	case "BillingRun.outputDigest":
+		if e.ComplexityRoot.BillingRun.OutputDigest == nil {
+			break
+		}
+
+		return e.ComplexityRoot.BillingRun.OutputDigest(childComplexity), true
+	case "BillingRun.periodId":
+		if e.ComplexityRoot.BillingRun.PeriodID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.BillingRun.PeriodID(childComplexity), true
+	case "BillingRun.priceHash":
+		if e.ComplexityRoot.BillingRun.PriceHash == nil {
+			break
+		}
+
+		return e.ComplexityRoot.BillingRun.PriceHash(childComplexity), true
+	case "BillingRun.statementId":
+		if e.ComplexityRoot.BillingRun.StatementID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.BillingRun.StatementID(childComplexity), true
+	case "BillingRun.unpriced":
+		if e.ComplexityRoot.BillingRun.Unpriced == nil {
+			break
+		}
+
+		return e.ComplexityRoot.BillingRun.Unpriced(childComplexity), true
+	case "BillingRun.watermark":
+		if e.ComplexityRoot.BillingRun.Watermark == nil {
+			break
+		}
+
+		return e.ComplexityRoot.BillingRun.Watermark(childComplexity), true
+
+	case "BillingRunConnection.edges":
+		if e.ComplexityRoot.BillingRunConnection.Edges == nil {
+			break
+		}
+
+		return e.ComplexityRoot.BillingRunConnection.Edges(childComplexity), true
+	case "BillingRunConnection.pageInfo":
+		if e.ComplexityRoot.BillingRunConnection.PageInfo == nil {
+			break
+		}
+
+		return e.ComplexityRoot.BillingRunConnection.PageInfo(childComplexity), true
+
+	case "BillingRunEdge.cursor":
+		if e.ComplexityRoot.BillingRunEdge.Cursor == nil {
+			break
+		}
+
+		return e.ComplexityRoot.BillingRunEdge.Cursor(childComplexity), true
+	case "BillingRunEdge.node":
+		if e.ComplexityRoot.BillingRunEdge.Node == nil {
+			break
+		}
+
+		return e.ComplexityRoot.BillingRunEdge.Node(childComplexity), true
+
+	case "BillingVerification.differs":
+		if e.ComplexityRoot.BillingVerification.Differs == nil {
+			break
+		}
+
+		return e.ComplexityRoot.BillingVerification.Differs(childComplexity), true
+	case "BillingVerification.recomputed":
+		if e.ComplexityRoot.BillingVerification.Recomputed == nil {
+			break
+		}
+
+		return e.ComplexityRoot.BillingVerification.Recomputed(childComplexity), true
+	case "BillingVerification.recorded":
+		if e.ComplexityRoot.BillingVerification.Recorded == nil {
+			break
+		}
+
+		return e.ComplexityRoot.BillingVerification.Recorded(childComplexity), true
+	case "BillingVerification.run":
+		if e.ComplexityRoot.BillingVerification.Run == nil {
+			break
+		}
+
+		return e.ComplexityRoot.BillingVerification.Run(childComplexity), true
+	case "BillingVerification.same":
+		if e.ComplexityRoot.BillingVerification.Same == nil {
+			break
+		}
+
+		return e.ComplexityRoot.BillingVerification.Same(childComplexity), true
+
 	case "Blocker.code":
 		if e.ComplexityRoot.Blocker.Code == nil {
 			break
@@ -2746,6 +3122,68 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Blocker.Subject(childComplexity), true
+
+	case "BooksChange.after":
+		if e.ComplexityRoot.BooksChange.After == nil {
+			break
+		}
+
+		return e.ComplexityRoot.BooksChange.After(childComplexity), true
+	case "BooksChange.before":
+		if e.ComplexityRoot.BooksChange.Before == nil {
+			break
+		}
+
+		return e.ComplexityRoot.BooksChange.Before(childComplexity), true
+	case "BooksChange.currency":
+		if e.ComplexityRoot.BooksChange.Currency == nil {
+			break
+		}
+
+		return e.ComplexityRoot.BooksChange.Currency(childComplexity), true
+	case "BooksChange.meter":
+		if e.ComplexityRoot.BooksChange.Meter == nil {
+			break
+		}
+
+		return e.ComplexityRoot.BooksChange.Meter(childComplexity), true
+	case "BooksChange.periodId":
+		if e.ComplexityRoot.BooksChange.PeriodID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.BooksChange.PeriodID(childComplexity), true
+	case "BooksChange.projectId":
+		if e.ComplexityRoot.BooksChange.ProjectID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.BooksChange.ProjectID(childComplexity), true
+	case "BooksChange.sku":
+		if e.ComplexityRoot.BooksChange.SKU == nil {
+			break
+		}
+
+		return e.ComplexityRoot.BooksChange.SKU(childComplexity), true
+	case "BooksChange.tenantId":
+		if e.ComplexityRoot.BooksChange.TenantID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.BooksChange.TenantID(childComplexity), true
+
+	case "BooksPlan.changes":
+		if e.ComplexityRoot.BooksPlan.Changes == nil {
+			break
+		}
+
+		return e.ComplexityRoot.BooksPlan.Changes(childComplexity), true
+	case "BooksPlan.hash":
+		if e.ComplexityRoot.BooksPlan.Hash == nil {
+			break
+		}
+
+		return e.ComplexityRoot.BooksPlan.Hash(childComplexity), true
 
 	case "CanaryArm.failed":
 		if e.ComplexityRoot.CanaryArm.Failed == nil {
@@ -3228,6 +3666,61 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.CreateServiceAccountKeyPayload.Secret(childComplexity), true
+
+	case "CreditGrant.amount":
+		if e.ComplexityRoot.CreditGrant.Amount == nil {
+			break
+		}
+
+		return e.ComplexityRoot.CreditGrant.Amount(childComplexity), true
+	case "CreditGrant.createdAt":
+		if e.ComplexityRoot.CreditGrant.CreatedAt == nil {
+			break
+		}
+
+		return e.ComplexityRoot.CreditGrant.CreatedAt(childComplexity), true
+	case "CreditGrant.currency":
+		if e.ComplexityRoot.CreditGrant.Currency == nil {
+			break
+		}
+
+		return e.ComplexityRoot.CreditGrant.Currency(childComplexity), true
+	case "CreditGrant.expiresAt":
+		if e.ComplexityRoot.CreditGrant.ExpiresAt == nil {
+			break
+		}
+
+		return e.ComplexityRoot.CreditGrant.ExpiresAt(childComplexity), true
+	case "CreditGrant.id":
+		if e.ComplexityRoot.CreditGrant.ID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.CreditGrant.ID(childComplexity), true
+	case "CreditGrant.left":
+		if e.ComplexityRoot.CreditGrant.Left == nil {
+			break
+		}
+
+		return e.ComplexityRoot.CreditGrant.Left(childComplexity), true
+	case "CreditGrant.priority":
+		if e.ComplexityRoot.CreditGrant.Priority == nil {
+			break
+		}
+
+		return e.ComplexityRoot.CreditGrant.Priority(childComplexity), true
+	case "CreditGrant.reason":
+		if e.ComplexityRoot.CreditGrant.Reason == nil {
+			break
+		}
+
+		return e.ComplexityRoot.CreditGrant.Reason(childComplexity), true
+	case "CreditGrant.tenantId":
+		if e.ComplexityRoot.CreditGrant.TenantID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.CreditGrant.TenantID(childComplexity), true
 
 	case "DecommissionInstancePayload.instance":
 		if e.ComplexityRoot.DecommissionInstancePayload.Instance == nil {
@@ -5002,6 +5495,17 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Mutation.EnrolNode(childComplexity, args["input"].(node.EnrolInput)), true
+	case "Mutation.grantCredit":
+		if e.ComplexityRoot.Mutation.GrantCredit == nil {
+			break
+		}
+
+		args, err := ec.field_Mutation_grantCredit_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Mutation.GrantCredit(childComplexity, args["input"].(billing.GrantInput)), true
 	case "Mutation.grantEntitlement":
 		if e.ComplexityRoot.Mutation.GrantEntitlement == nil {
 			break
@@ -5272,6 +5776,17 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Mutation.RenewOperationToken(childComplexity), true
+	case "Mutation.reopenPeriod":
+		if e.ComplexityRoot.Mutation.ReopenPeriod == nil {
+			break
+		}
+
+		args, err := ec.field_Mutation_reopenPeriod_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Mutation.ReopenPeriod(childComplexity, args["periodId"].(ids.ID), args["planHash"].(string), args["reason"].(string)), true
 	case "Mutation.replaceMember":
 		if e.ComplexityRoot.Mutation.ReplaceMember == nil {
 			break
@@ -5327,6 +5842,17 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Mutation.RequestAllocation(childComplexity, args["input"].(allocation.RequestInput)), true
+	case "Mutation.rerate":
+		if e.ComplexityRoot.Mutation.Rerate == nil {
+			break
+		}
+
+		args, err := ec.field_Mutation_rerate_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Mutation.Rerate(childComplexity, args["input"].(price.VersionInput), args["planHash"].(string)), true
 	case "Mutation.retryOperation":
 		if e.ComplexityRoot.Mutation.RetryOperation == nil {
 			break
@@ -5487,6 +6013,17 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Mutation.RunNodeTask(childComplexity, args["input"].(task.RunInput)), true
+	case "Mutation.setBillingAccount":
+		if e.ComplexityRoot.Mutation.SetBillingAccount == nil {
+			break
+		}
+
+		args, err := ec.field_Mutation_setBillingAccount_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Mutation.SetBillingAccount(childComplexity, args["input"].(billing.AccountInput)), true
 	case "Mutation.setCanaryPercent":
 		if e.ComplexityRoot.Mutation.SetCanaryPercent == nil {
 			break
@@ -5509,6 +6046,17 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Mutation.SetPolicy(childComplexity, args["input"].(policy.SetInput)), true
+	case "Mutation.setPrice":
+		if e.ComplexityRoot.Mutation.SetPrice == nil {
+			break
+		}
+
+		args, err := ec.field_Mutation_setPrice_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Mutation.SetPrice(childComplexity, args["input"].(price.VersionInput)), true
 	case "Mutation.setProjectQuota":
 		if e.ComplexityRoot.Mutation.SetProjectQuota == nil {
 			break
@@ -6931,6 +7479,160 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 
 		return e.ComplexityRoot.PolicyPreview.Problems(childComplexity), true
 
+	case "Price.createdAt":
+		if e.ComplexityRoot.Price.CreatedAt == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Price.CreatedAt(childComplexity), true
+	case "Price.currency":
+		if e.ComplexityRoot.Price.Currency == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Price.Currency(childComplexity), true
+	case "Price.validFrom":
+		if e.ComplexityRoot.Price.From == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Price.From(childComplexity), true
+	case "Price.hash":
+		if e.ComplexityRoot.Price.Hash == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Price.Hash(childComplexity), true
+	case "Price.measure":
+		if e.ComplexityRoot.Price.Measure == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Price.Measure(childComplexity), true
+	case "Price.meter":
+		if e.ComplexityRoot.Price.Meter == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Price.Meter(childComplexity), true
+	case "Price.minimum":
+		if e.ComplexityRoot.Price.Minimum == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Price.Minimum(childComplexity), true
+	case "Price.number":
+		if e.ComplexityRoot.Price.Number == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Price.Number(childComplexity), true
+	case "Price.per":
+		if e.ComplexityRoot.Price.Per == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Price.Per(childComplexity), true
+	case "Price.projectId":
+		if e.ComplexityRoot.Price.ProjectID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Price.ProjectID(childComplexity), true
+	case "Price.reason":
+		if e.ComplexityRoot.Price.Reason == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Price.Reason(childComplexity), true
+	case "Price.region":
+		if e.ComplexityRoot.Price.Region == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Price.Region(childComplexity), true
+	case "Price.roundUpTo":
+		if e.ComplexityRoot.Price.RoundUpTo == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Price.RoundUpTo(childComplexity), true
+	case "Price.sku":
+		if e.ComplexityRoot.Price.SKU == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Price.SKU(childComplexity), true
+	case "Price.scope":
+		if e.ComplexityRoot.Price.Scope == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Price.Scope(childComplexity), true
+	case "Price.tenantId":
+		if e.ComplexityRoot.Price.TenantID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Price.TenantID(childComplexity), true
+	case "Price.tiers":
+		if e.ComplexityRoot.Price.Tiers == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Price.Tiers(childComplexity), true
+	case "Price.id":
+		if e.ComplexityRoot.Price.TypedID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Price.TypedID(childComplexity), true
+	case "Price.validTo":
+		if e.ComplexityRoot.Price.Until == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Price.Until(childComplexity), true
+
+	case "PriceConnection.edges":
+		if e.ComplexityRoot.PriceConnection.Edges == nil {
+			break
+		}
+
+		return e.ComplexityRoot.PriceConnection.Edges(childComplexity), true
+	case "PriceConnection.pageInfo":
+		if e.ComplexityRoot.PriceConnection.PageInfo == nil {
+			break
+		}
+
+		return e.ComplexityRoot.PriceConnection.PageInfo(childComplexity), true
+
+	case "PriceEdge.cursor":
+		if e.ComplexityRoot.PriceEdge.Cursor == nil {
+			break
+		}
+
+		return e.ComplexityRoot.PriceEdge.Cursor(childComplexity), true
+	case "PriceEdge.node":
+		if e.ComplexityRoot.PriceEdge.Node == nil {
+			break
+		}
+
+		return e.ComplexityRoot.PriceEdge.Node(childComplexity), true
+
+	case "PriceTier.price":
+		if e.ComplexityRoot.PriceTier.Price == nil {
+			break
+		}
+
+		return e.ComplexityRoot.PriceTier.Price(childComplexity), true
+	case "PriceTier.upTo":
+		if e.ComplexityRoot.PriceTier.UpTo == nil {
+			break
+		}
+
+		return e.ComplexityRoot.PriceTier.UpTo(childComplexity), true
+
 	case "Project.createdAt":
 		if e.ComplexityRoot.Project.CreatedAt == nil {
 			break
@@ -7251,6 +7953,28 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Query.AuditEntries(childComplexity, args["projectId"].(ids.ID), args["actorKinds"].([]string), args["first"].(*int), args["after"].(*string)), true
+	case "Query.billingPeriods":
+		if e.ComplexityRoot.Query.BillingPeriods == nil {
+			break
+		}
+
+		args, err := ec.field_Query_billingPeriods_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Query.BillingPeriods(childComplexity, args["tenantId"].(ids.ID)), true
+	case "Query.billingRuns":
+		if e.ComplexityRoot.Query.BillingRuns == nil {
+			break
+		}
+
+		args, err := ec.field_Query_billingRuns_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Query.BillingRuns(childComplexity, args["tenantId"].(ids.ID), args["first"].(*int), args["after"].(*string)), true
 	case "Query.canaryReport":
 		if e.ComplexityRoot.Query.CanaryReport == nil {
 			break
@@ -7273,6 +7997,17 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Query.ControlPlaneShares(childComplexity, args["projectId"].(ids.ID), args["ended"].(bool), args["first"].(*int), args["after"].(*string)), true
+	case "Query.creditGrants":
+		if e.ComplexityRoot.Query.CreditGrants == nil {
+			break
+		}
+
+		args, err := ec.field_Query_creditGrants_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Query.CreditGrants(childComplexity, args["tenantId"].(ids.ID)), true
 	case "Query.effectivePolicy":
 		if e.ComplexityRoot.Query.EffectivePolicy == nil {
 			break
@@ -7312,6 +8047,17 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Query.ExplainPermission(childComplexity, args["input"].(explain.Input)), true
+	case "Query.exportStatement":
+		if e.ComplexityRoot.Query.ExportStatement == nil {
+			break
+		}
+
+		args, err := ec.field_Query_exportStatement_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Query.ExportStatement(childComplexity, args["tenantId"].(*ids.ID), args["projectId"].(*ids.ID), args["periodId"].(*ids.ID), args["format"].(billing.Format), args["focus"].(string)), true
 	case "Query.impactOf":
 		if e.ComplexityRoot.Query.ImpactOf == nil {
 			break
@@ -7539,6 +8285,17 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Query.PlanRemoveMember(childComplexity, args["input"].(member.Input)), true
+	case "Query.planReopenPeriod":
+		if e.ComplexityRoot.Query.PlanReopenPeriod == nil {
+			break
+		}
+
+		args, err := ec.field_Query_planReopenPeriod_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Query.PlanReopenPeriod(childComplexity, args["periodId"].(ids.ID)), true
 	case "Query.planReplaceMember":
 		if e.ComplexityRoot.Query.PlanReplaceMember == nil {
 			break
@@ -7550,6 +8307,17 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Query.PlanReplaceMember(childComplexity, args["input"].(member.ReplaceInput)), true
+	case "Query.planRerate":
+		if e.ComplexityRoot.Query.PlanRerate == nil {
+			break
+		}
+
+		args, err := ec.field_Query_planRerate_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Query.PlanRerate(childComplexity, args["input"].(price.VersionInput)), true
 	case "Query.planRollbackInstance":
 		if e.ComplexityRoot.Query.PlanRollbackInstance == nil {
 			break
@@ -7605,6 +8373,17 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Query.PreviewPolicy(childComplexity, args["input"].(policy.SetInput)), true
+	case "Query.prices":
+		if e.ComplexityRoot.Query.Prices == nil {
+			break
+		}
+
+		args, err := ec.field_Query_prices_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Query.Prices(childComplexity, args["filter"].(*price.Filter), args["first"].(*int), args["after"].(*string)), true
 	case "Query.project":
 		if e.ComplexityRoot.Query.Project == nil {
 			break
@@ -7672,6 +8451,17 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Query.SkuPrices(childComplexity), true
+	case "Query.statement":
+		if e.ComplexityRoot.Query.Statement == nil {
+			break
+		}
+
+		args, err := ec.field_Query_statement_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Query.Statement(childComplexity, args["tenantId"].(*ids.ID), args["projectId"].(*ids.ID), args["periodId"].(*ids.ID)), true
 	case "Query.users":
 		if e.ComplexityRoot.Query.Users == nil {
 			break
@@ -7683,6 +8473,17 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Query.Users(childComplexity, args["tenantId"].(ids.ID), args["waiting"].(bool), args["first"].(*int), args["after"].(*string)), true
+	case "Query.verifyBillingRun":
+		if e.ComplexityRoot.Query.VerifyBillingRun == nil {
+			break
+		}
+
+		args, err := ec.field_Query_verifyBillingRun_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Query.VerifyBillingRun(childComplexity, args["id"].(ids.ID)), true
 	case "Query.viewer":
 		if e.ComplexityRoot.Query.Viewer == nil {
 			break
@@ -8487,6 +9288,159 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 
 		return e.ComplexityRoot.SkuPrice.UpdatedAt(childComplexity), true
 
+	case "Statement.charges":
+		if e.ComplexityRoot.Statement.Charges == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Statement.Charges(childComplexity), true
+	case "Statement.credits":
+		if e.ComplexityRoot.Statement.Credits == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Statement.Credits(childComplexity), true
+	case "Statement.final":
+		if e.ComplexityRoot.Statement.Final == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Statement.Final(childComplexity), true
+	case "Statement.lines":
+		if e.ComplexityRoot.Statement.Lines == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Statement.Lines(childComplexity), true
+	case "Statement.period":
+		if e.ComplexityRoot.Statement.Period == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Statement.Period(childComplexity), true
+	case "Statement.projectId":
+		if e.ComplexityRoot.Statement.ProjectID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Statement.ProjectID(childComplexity), true
+	case "Statement.tenantId":
+		if e.ComplexityRoot.Statement.TenantID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Statement.TenantID(childComplexity), true
+	case "Statement.total":
+		if e.ComplexityRoot.Statement.Total == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Statement.Total(childComplexity), true
+	case "Statement.unpriced":
+		if e.ComplexityRoot.Statement.Unpriced == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Statement.Unpriced(childComplexity), true
+
+	case "StatementExport.body":
+		if e.ComplexityRoot.StatementExport.Body == nil {
+			break
+		}
+
+		return e.ComplexityRoot.StatementExport.Body(childComplexity), true
+	case "StatementExport.fileName":
+		if e.ComplexityRoot.StatementExport.FileName == nil {
+			break
+		}
+
+		return e.ComplexityRoot.StatementExport.FileName(childComplexity), true
+	case "StatementExport.mediaType":
+		if e.ComplexityRoot.StatementExport.MediaType == nil {
+			break
+		}
+
+		return e.ComplexityRoot.StatementExport.MediaType(childComplexity), true
+
+	case "StatementLine.amount":
+		if e.ComplexityRoot.StatementLine.Amount == nil {
+			break
+		}
+
+		return e.ComplexityRoot.StatementLine.Amount(childComplexity), true
+	case "StatementLine.billed":
+		if e.ComplexityRoot.StatementLine.Billed == nil {
+			break
+		}
+
+		return e.ComplexityRoot.StatementLine.Billed(childComplexity), true
+	case "StatementLine.correction":
+		if e.ComplexityRoot.StatementLine.Correction == nil {
+			break
+		}
+
+		return e.ComplexityRoot.StatementLine.Correction(childComplexity), true
+	case "StatementLine.from":
+		if e.ComplexityRoot.StatementLine.From == nil {
+			break
+		}
+
+		return e.ComplexityRoot.StatementLine.From(childComplexity), true
+	case "StatementLine.key":
+		if e.ComplexityRoot.StatementLine.Key == nil {
+			break
+		}
+
+		return e.ComplexityRoot.StatementLine.Key(childComplexity), true
+	case "StatementLine.meter":
+		if e.ComplexityRoot.StatementLine.Meter == nil {
+			break
+		}
+
+		return e.ComplexityRoot.StatementLine.Meter(childComplexity), true
+	case "StatementLine.priceId":
+		if e.ComplexityRoot.StatementLine.PriceID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.StatementLine.PriceID(childComplexity), true
+	case "StatementLine.projectId":
+		if e.ComplexityRoot.StatementLine.ProjectID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.StatementLine.ProjectID(childComplexity), true
+	case "StatementLine.quantity":
+		if e.ComplexityRoot.StatementLine.Quantity == nil {
+			break
+		}
+
+		return e.ComplexityRoot.StatementLine.Quantity(childComplexity), true
+	case "StatementLine.region":
+		if e.ComplexityRoot.StatementLine.Region == nil {
+			break
+		}
+
+		return e.ComplexityRoot.StatementLine.Region(childComplexity), true
+	case "StatementLine.sku":
+		if e.ComplexityRoot.StatementLine.SKU == nil {
+			break
+		}
+
+		return e.ComplexityRoot.StatementLine.SKU(childComplexity), true
+	case "StatementLine.to":
+		if e.ComplexityRoot.StatementLine.To == nil {
+			break
+		}
+
+		return e.ComplexityRoot.StatementLine.To(childComplexity), true
+	case "StatementLine.unit":
+		if e.ComplexityRoot.StatementLine.Unit == nil {
+			break
+		}
+
+		return e.ComplexityRoot.StatementLine.Unit(childComplexity), true
+
 	case "Subscription.instanceTimeline":
 		if e.ComplexityRoot.Subscription.InstanceTimeline == nil {
 			break
@@ -9021,6 +9975,7 @@ func (e *executableSchema) Exec(ctx context.Context) graphql.ResponseHandler {
 		ec.unmarshalInputEnrolNodeInput,
 		ec.unmarshalInputEntitlementLimitsInput,
 		ec.unmarshalInputExplainPermissionInput,
+		ec.unmarshalInputGrantCreditInput,
 		ec.unmarshalInputGrantRoleInput,
 		ec.unmarshalInputInstanceFilter,
 		ec.unmarshalInputInvokeActionInput,
@@ -9043,6 +9998,8 @@ func (e *executableSchema) Exec(ctx context.Context) graphql.ResponseHandler {
 		ec.unmarshalInputPlanRollbackInstanceInput,
 		ec.unmarshalInputPlanUpgradeInstanceInput,
 		ec.unmarshalInputProcessRestartsInput,
+		ec.unmarshalInputPriceFilterInput,
+		ec.unmarshalInputPriceTierInput,
 		ec.unmarshalInputPromoteArtifactInput,
 		ec.unmarshalInputPromoteManifestInput,
 		ec.unmarshalInputPublishArtifactInput,
@@ -9060,7 +10017,9 @@ func (e *executableSchema) Exec(ctx context.Context) graphql.ResponseHandler {
 		ec.unmarshalInputRotateServiceAccountKeyInput,
 		ec.unmarshalInputRunNodeTaskInput,
 		ec.unmarshalInputServiceAccountLimitsInput,
+		ec.unmarshalInputSetBillingAccountInput,
 		ec.unmarshalInputSetPolicyInput,
+		ec.unmarshalInputSetPriceInput,
 		ec.unmarshalInputSetProjectQuotaInput,
 		ec.unmarshalInputSetPromotionTermsInput,
 		ec.unmarshalInputSetRepairPolicyInput,
@@ -9312,6 +10271,437 @@ extend type Mutation {
   requestAllocation("The request." input: RequestAllocationInput!): RequestAllocationPayload!
   "Give capacity back; an instance that uses it is stopped first. Key: allocation.release on the project, and <family>.instance.delete if an instance uses it."
   releaseAllocation("Which." input: ReleaseAllocationInput!): ReleaseAllocationPayload!
+}
+`, BuiltIn: false},
+	{Name: "../../schema/billing.graphql", Input: `"An exact decimal number, as text: ` + "`" + `\"2.50\"` + "`" + `. It is never a JSON number."
+scalar Decimal
+
+"For whom a price is. The narrower scope wins."
+enum PriceScope {
+  "For everyone."
+  PLATFORM
+  "For one tenant."
+  TENANT
+  "For one project."
+  PROJECT
+}
+
+"What of the usage is paid for."
+enum PriceMeasure {
+  "The metered quantity."
+  QUANTITY
+  "The seconds that it was metered over, however much it was: the price of an allocation."
+  TIME
+}
+
+"A step of a price. Each unit is paid at the price of the step that it lies in."
+type PriceTier {
+  "The quantity in a period, in units, up to which the step's price is paid; null for the last step."
+  upTo: Decimal
+  "What ` + "`" + `per` + "`" + ` units cost."
+  price: Decimal!
+}
+
+"A version of a price in the price book. It is written once."
+type Price {
+  "Typed id, ` + "`" + `prc_…` + "`" + `."
+  id: ID!
+  "What is priced: a dimension of an app, a meter of capacity, or ` + "`" + `capacity` + "`" + ` for every meter of it."
+  meter: String!
+  "The SKU; empty for any."
+  sku: String!
+  "The region; empty for any."
+  region: String!
+  "ISO 4217."
+  currency: String!
+  "For whom."
+  scope: PriceScope!
+  "The tenant, when it is for one tenant or project."
+  tenantId: ID
+  "The project, when it is for one."
+  projectId: ID
+  "From when it is valid."
+  validFrom: DateTime!
+  "Until when, exclusively; null for ever."
+  validTo: DateTime
+  "What is paid for."
+  measure: PriceMeasure!
+  "How many units a tier's price is for: 3600 for the hourly price of what is metered in seconds."
+  per: Decimal!
+  "The steps by quantity in a period."
+  tiers: [PriceTier!]!
+  "The least amount of a line with any usage."
+  minimum: Decimal!
+  "Each session's quantity is rounded up to a multiple of this: 60 for every started minute of seconds; 0 for none."
+  roundUpTo: Decimal!
+  "Counts the versions of the same price."
+  number: Int!
+  "SHA-256 of what the version says."
+  hash: String!
+  "Why it was set."
+  reason: String!
+  "When it was set."
+  createdAt: DateTime!
+}
+
+"A page of prices."
+type PriceConnection {
+  "The rows, each with its cursor."
+  edges: [PriceEdge!]!
+  "The page's place in the list."
+  pageInfo: PageInfo!
+}
+
+"A price in a page."
+type PriceEdge {
+  "Opaque position of this row."
+  cursor: String!
+  "The price."
+  node: Price!
+}
+
+"How a tenant is billed."
+type BillingAccount {
+  "The tenant."
+  tenantId: ID!
+  "ISO 4217."
+  currency: String!
+  "How long a period waits for late usage after its end."
+  graceSeconds: Int!
+  "When it was set."
+  updatedAt: DateTime!
+}
+
+"How far a billing period is."
+enum BillingStatus {
+  "It lasts."
+  OPEN
+  "It has ended, and late usage is waited for."
+  CLOSING
+  "It is closed: what is late goes on the next statement."
+  CLOSED
+}
+
+"A month of a tenant, in UTC."
+type BillingPeriod {
+  "Typed id, ` + "`" + `bpr_…` + "`" + `."
+  id: ID!
+  "ISO 4217."
+  currency: String!
+  "How long late usage is waited for after its end."
+  graceSeconds: Int!
+  "Its first instant."
+  startsAt: DateTime!
+  "Its end, exclusively."
+  endsAt: DateTime!
+  "How far it is."
+  status: BillingStatus!
+  "When it was closed; null until then."
+  closedAt: DateTime
+  "When it was last reopened; null for never."
+  reopenedAt: DateTime
+}
+
+"What the books of a period were made from at some moment: enough to make them again."
+type BillingRun {
+  "Typed id, ` + "`" + `brn_…` + "`" + `."
+  id: ID!
+  "The period that was rated."
+  periodId: ID!
+  "The period on whose statement the run shows: a later one for what came late."
+  statementId: ID!
+  "Counts the runs of the period."
+  number: Int!
+  "Up to when usage counts, exclusively."
+  eventTo: DateTime!
+  "The generation of the database, and the transaction before which commits count."
+  watermark: String!
+  "The version of the rules."
+  engine: Int!
+  "SHA-256 of the prices."
+  priceHash: String!
+  "SHA-256 of the usage."
+  inputDigest: String!
+  "SHA-256 of the result."
+  outputDigest: String!
+  "How many lines the result has."
+  lines: Int!
+  "How many of them have no price."
+  unpriced: Int!
+  "When it was made."
+  createdAt: DateTime!
+}
+
+"A page of runs."
+type BillingRunConnection {
+  "The rows, each with its cursor."
+  edges: [BillingRunEdge!]!
+  "The page's place in the list."
+  pageInfo: PageInfo!
+}
+
+"A run in a page."
+type BillingRunEdge {
+  "Opaque position of this row."
+  cursor: String!
+  "The run."
+  node: BillingRun!
+}
+
+"Whether a run gives the same bytes when it is made again."
+type BillingVerification {
+  "The run."
+  run: BillingRun!
+  "Whether prices, usage, each line and the ledger are those that the run notes."
+  same: Boolean!
+  "The first record that differs; empty when none does."
+  differs: String!
+  "What is stored of it."
+  recorded: String!
+  "What comes out now."
+  recomputed: String!
+}
+
+"A line of a statement: what a project used of one thing under one price."
+type StatementLine {
+  "Names the line, for ever."
+  key: String!
+  "The project."
+  projectId: ID!
+  "The beginning of the period that the usage belongs to."
+  from: DateTime!
+  "The end of that period, exclusively."
+  to: DateTime!
+  "Whether it corrects an earlier, closed period."
+  correction: Boolean!
+  "What was used."
+  meter: String!
+  "What it is counted in."
+  unit: String!
+  "The SKU; empty for none."
+  sku: String!
+  "The region; empty for none."
+  region: String!
+  "The price; null when nothing is priced."
+  priceId: ID
+  "How much was used."
+  quantity: Decimal!
+  "How much is paid for: sessions are rounded up where the price says so."
+  billed: Decimal!
+  "What it costs, rounded once; null when nothing is priced: no price is not zero."
+  amount: Decimal
+}
+
+"What a tenant, or one of its projects, owes for a period. It is summed from the ledger."
+type Statement {
+  "The period."
+  period: BillingPeriod!
+  "The tenant."
+  tenantId: ID!
+  "The project, when it is of one."
+  projectId: ID
+  "Whether the period is closed."
+  final: Boolean!
+  "The lines."
+  lines: [StatementLine!]!
+  "The sum of the lines that have a price."
+  charges: Decimal!
+  "What was paid of it with credit."
+  credits: Decimal!
+  "What is left to pay."
+  total: Decimal!
+  "How many lines have no price. They are in no sum."
+  unpriced: Int!
+}
+
+"The form of an exported statement."
+enum StatementFormat {
+  "The statement as JSON."
+  JSON
+  "Its lines as CSV, with a heading."
+  CSV
+  "FOCUS as CSV: FinOps Open Cost and Usage Specification."
+  FOCUS_CSV
+  "FOCUS as lines of JSON."
+  FOCUS_JSON
+}
+
+"An exported statement."
+type StatementExport {
+  "A name for the file."
+  fileName: String!
+  "Its media type."
+  mediaType: String!
+  "What it holds."
+  body: String!
+}
+
+"Credit that a tenant was given. It pays of statements as they close."
+type CreditGrant {
+  "Typed id, ` + "`" + `crg_…` + "`" + `."
+  id: ID!
+  "The tenant."
+  tenantId: ID!
+  "ISO 4217."
+  currency: String!
+  "What was given."
+  amount: Decimal!
+  "What is left of it."
+  left: Decimal!
+  "The lower is used first."
+  priority: Int!
+  "When what is left expires; null for never."
+  expiresAt: DateTime
+  "Why it was given."
+  reason: String!
+  "When it was given."
+  createdAt: DateTime!
+}
+
+"What a plan for the books would change on a statement."
+type BooksChange {
+  "The tenant."
+  tenantId: ID!
+  "The project."
+  projectId: ID!
+  "The period that the usage belongs to."
+  periodId: ID!
+  "What was used."
+  meter: String!
+  "The SKU; empty for none."
+  sku: String!
+  "ISO 4217."
+  currency: String!
+  "What is booked."
+  before: Decimal!
+  "What would be."
+  after: Decimal!
+}
+
+"What a rerate or a reopening would change. The hash authorises just that."
+type BooksPlan {
+  "Send it with the change. It is stale once anything that the plan shows has changed."
+  hash: String!
+  "What would change, line by line."
+  changes: [BooksChange!]!
+}
+
+"Chooses prices."
+input PriceFilterInput {
+  "What is this tenant's, besides everyone's prices."
+  tenantId: ID
+  "What is this project's and its tenant's, besides everyone's prices."
+  projectId: ID
+  "Of one meter."
+  meter: String
+  "Of one SKU."
+  sku: String
+  "Valid at this instant; left out for those that are valid now or later."
+  at: DateTime
+}
+
+"A step of a price."
+input PriceTierInput {
+  "The quantity in a period up to which the price is paid; left out for the last step."
+  upTo: Decimal
+  "What ` + "`" + `per` + "`" + ` units cost."
+  price: Decimal!
+}
+
+"A price for the price book."
+input SetPriceInput {
+  "What is priced: a dimension of an app, a meter of capacity (` + "`" + `gpu_seconds` + "`" + `, ` + "`" + `node_seconds` + "`" + `), or ` + "`" + `capacity` + "`" + ` for both."
+  meter: String!
+  "The SKU; left out for any."
+  sku: String
+  "The region; left out for any."
+  region: String
+  "ISO 4217: three capital letters."
+  currency: String!
+  "For one tenant; left out for everyone."
+  tenantId: ID
+  "For one project; left out for everyone."
+  projectId: ID
+  "From when; left out for now."
+  validFrom: DateTime
+  "Until when, exclusively; left out for ever."
+  validTo: DateTime
+  "What is paid for."
+  measure: PriceMeasure! = QUANTITY
+  "How many units a tier's price is for."
+  per: Decimal! = "1"
+  "The steps by quantity in a period, 1 to 20."
+  tiers: [PriceTierInput!]!
+  "The least amount of a line with any usage; left out for none."
+  minimum: Decimal
+  "Round each session's quantity up to a multiple of this; left out for none."
+  roundUpTo: Decimal
+  "Why, kept in the audit."
+  reason: String!
+}
+
+"How a tenant is billed."
+input SetBillingAccountInput {
+  "The tenant."
+  tenantId: ID!
+  "ISO 4217: three capital letters. The price book must have a price in it."
+  currency: String!
+  "How long a period waits for late usage, 0 to 2,592,000."
+  graceSeconds: Int!
+  "Why, kept in the audit."
+  reason: String!
+}
+
+"Credit for a tenant."
+input GrantCreditInput {
+  "The tenant."
+  tenantId: ID!
+  "How much, with no more places than the currency has."
+  amount: Decimal!
+  "ISO 4217: that of the tenant's statements."
+  currency: String!
+  "The lower is used first, 0 to 1,000."
+  priority: Int! = 100
+  "When what is left expires; left out for never."
+  expiresAt: DateTime
+  "Why, kept in the audit."
+  reason: String!
+  "Makes a repeat harmless: same key and input, same grant."
+  idempotencyKey: String!
+}
+
+extend type Query {
+  "Prices of the price book, the newest first. Everyone's: any logged-in caller. A tenant's or project's: billing.read there."
+  prices("Which." filter: PriceFilterInput, "How many, 1 to 100." first: Int = 50, "Read on after this cursor." after: String): PriceConnection!
+  "The billing periods of a tenant, the newest first, at most 120. Key: billing.read in the tenant."
+  billingPeriods("The tenant." tenantId: ID!): [BillingPeriod!]!
+  "The runs that made a tenant's books, the newest first. Key: billing.read on all of the tenant."
+  billingRuns("The tenant." tenantId: ID!, "How many, 1 to 100." first: Int = 50, "Read on after this cursor." after: String): BillingRunConnection!
+  "Make a run again from what it notes of itself, and compare. Key: billing.read on all of the tenant."
+  verifyBillingRun("The run." id: ID!): BillingVerification!
+  "What a tenant or a project owes, for the present period or the one that is named. Key: billing.read on all of it."
+  statement("A tenant's." tenantId: ID, "A project's." projectId: ID, "Of this period." periodId: ID): Statement!
+  "A statement as a file. Key: billing.read on all of it."
+  exportStatement("A tenant's." tenantId: ID, "A project's." projectId: ID, "Of this period." periodId: ID, "In which form." format: StatementFormat!, "The version of FOCUS: 1.2 or 1.3." focus: String! = "1.2"): StatementExport!
+  "The credit of a tenant, in the order in which it is used. Key: billing.read on all of the tenant."
+  creditGrants("The tenant." tenantId: ID!): [CreditGrant!]!
+  "What a price for a time that has passed would change. Key: sku.price.manage on the platform."
+  planRerate("The price." input: SetPriceInput!): BooksPlan!
+  "What closing a closed period again would change by now. Key: billing.manage on the platform."
+  planReopenPeriod("The period." periodId: ID!): BooksPlan!
+}
+
+extend type Mutation {
+  "Put a price into the price book, from now or later on. Key: sku.price.manage on the platform."
+  setPrice("Which." input: SetPriceInput!): Price!
+  "Put a price for a time that has passed into the price book, as planned: what is booked is corrected. Key: sku.price.manage on the platform."
+  rerate("The price, as it was planned." input: SetPriceInput!, "The plan's hash." planHash: String!): Price!
+  "Set how a tenant is billed, from its next period on. Key: billing.manage on the platform."
+  setBillingAccount("How." input: SetBillingAccountInput!): BillingAccount!
+  "Give a tenant credit. Key: billing.manage on the platform."
+  grantCredit("How much." input: GrantCreditInput!): CreditGrant!
+  "Open a closed period again, as planned: what is late goes into it, and it closes again. Key: billing.manage on the platform."
+  reopenPeriod("The period." periodId: ID!, "The plan's hash." planHash: String!, "Why, kept in the audit." reason: String!): BillingPeriod!
 }
 `, BuiltIn: false},
 	{Name: "../../schema/catalog.graphql", Input: `"How far a manifest or artifact is trusted."
@@ -14247,6 +15637,110 @@ func (ec *executionContext) childFields_AuditLink(ctx context.Context, field gra
 	return nil, fmt.Errorf("no field named %q was found under type AuditLink", field.Name)
 }
 
+func (ec *executionContext) childFields_BillingAccount(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "tenantId":
+		return ec.fieldContext_BillingAccount_tenantId(ctx, field)
+	case "currency":
+		return ec.fieldContext_BillingAccount_currency(ctx, field)
+	case "graceSeconds":
+		return ec.fieldContext_BillingAccount_graceSeconds(ctx, field)
+	case "updatedAt":
+		return ec.fieldContext_BillingAccount_updatedAt(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type BillingAccount", field.Name)
+}
+
+func (ec *executionContext) childFields_BillingPeriod(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "id":
+		return ec.fieldContext_BillingPeriod_id(ctx, field)
+	case "currency":
+		return ec.fieldContext_BillingPeriod_currency(ctx, field)
+	case "graceSeconds":
+		return ec.fieldContext_BillingPeriod_graceSeconds(ctx, field)
+	case "startsAt":
+		return ec.fieldContext_BillingPeriod_startsAt(ctx, field)
+	case "endsAt":
+		return ec.fieldContext_BillingPeriod_endsAt(ctx, field)
+	case "status":
+		return ec.fieldContext_BillingPeriod_status(ctx, field)
+	case "closedAt":
+		return ec.fieldContext_BillingPeriod_closedAt(ctx, field)
+	case "reopenedAt":
+		return ec.fieldContext_BillingPeriod_reopenedAt(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type BillingPeriod", field.Name)
+}
+
+func (ec *executionContext) childFields_BillingRun(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "id":
+		return ec.fieldContext_BillingRun_id(ctx, field)
+	case "periodId":
+		return ec.fieldContext_BillingRun_periodId(ctx, field)
+	case "statementId":
+		return ec.fieldContext_BillingRun_statementId(ctx, field)
+	case "number":
+		return ec.fieldContext_BillingRun_number(ctx, field)
+	case "eventTo":
+		return ec.fieldContext_BillingRun_eventTo(ctx, field)
+	case "watermark":
+		return ec.fieldContext_BillingRun_watermark(ctx, field)
+	case "engine":
+		return ec.fieldContext_BillingRun_engine(ctx, field)
+	case "priceHash":
+		return ec.fieldContext_BillingRun_priceHash(ctx, field)
+	case "inputDigest":
+		return ec.fieldContext_BillingRun_inputDigest(ctx, field)
+	case "outputDigest":
+		return ec.fieldContext_BillingRun_outputDigest(ctx, field)
+	case "lines":
+		return ec.fieldContext_BillingRun_lines(ctx, field)
+	case "unpriced":
+		return ec.fieldContext_BillingRun_unpriced(ctx, field)
+	case "createdAt":
+		return ec.fieldContext_BillingRun_createdAt(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type BillingRun", field.Name)
+}
+
+func (ec *executionContext) childFields_BillingRunConnection(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "edges":
+		return ec.fieldContext_BillingRunConnection_edges(ctx, field)
+	case "pageInfo":
+		return ec.fieldContext_BillingRunConnection_pageInfo(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type BillingRunConnection", field.Name)
+}
+
+func (ec *executionContext) childFields_BillingRunEdge(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "cursor":
+		return ec.fieldContext_BillingRunEdge_cursor(ctx, field)
+	case "node":
+		return ec.fieldContext_BillingRunEdge_node(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type BillingRunEdge", field.Name)
+}
+
+func (ec *executionContext) childFields_BillingVerification(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "run":
+		return ec.fieldContext_BillingVerification_run(ctx, field)
+	case "same":
+		return ec.fieldContext_BillingVerification_same(ctx, field)
+	case "differs":
+		return ec.fieldContext_BillingVerification_differs(ctx, field)
+	case "recorded":
+		return ec.fieldContext_BillingVerification_recorded(ctx, field)
+	case "recomputed":
+		return ec.fieldContext_BillingVerification_recomputed(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type BillingVerification", field.Name)
+}
+
 func (ec *executionContext) childFields_Blocker(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "code":
@@ -14265,6 +15759,38 @@ func (ec *executionContext) childFields_Blocker(ctx context.Context, field graph
 		return ec.fieldContext_Blocker_permissionKey(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type Blocker", field.Name)
+}
+
+func (ec *executionContext) childFields_BooksChange(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "tenantId":
+		return ec.fieldContext_BooksChange_tenantId(ctx, field)
+	case "projectId":
+		return ec.fieldContext_BooksChange_projectId(ctx, field)
+	case "periodId":
+		return ec.fieldContext_BooksChange_periodId(ctx, field)
+	case "meter":
+		return ec.fieldContext_BooksChange_meter(ctx, field)
+	case "sku":
+		return ec.fieldContext_BooksChange_sku(ctx, field)
+	case "currency":
+		return ec.fieldContext_BooksChange_currency(ctx, field)
+	case "before":
+		return ec.fieldContext_BooksChange_before(ctx, field)
+	case "after":
+		return ec.fieldContext_BooksChange_after(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type BooksChange", field.Name)
+}
+
+func (ec *executionContext) childFields_BooksPlan(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "hash":
+		return ec.fieldContext_BooksPlan_hash(ctx, field)
+	case "changes":
+		return ec.fieldContext_BooksPlan_changes(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type BooksPlan", field.Name)
 }
 
 func (ec *executionContext) childFields_CanaryArm(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
@@ -14505,6 +16031,30 @@ func (ec *executionContext) childFields_CreateServiceAccountKeyPayload(ctx conte
 		return ec.fieldContext_CreateServiceAccountKeyPayload_secret(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type CreateServiceAccountKeyPayload", field.Name)
+}
+
+func (ec *executionContext) childFields_CreditGrant(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "id":
+		return ec.fieldContext_CreditGrant_id(ctx, field)
+	case "tenantId":
+		return ec.fieldContext_CreditGrant_tenantId(ctx, field)
+	case "currency":
+		return ec.fieldContext_CreditGrant_currency(ctx, field)
+	case "amount":
+		return ec.fieldContext_CreditGrant_amount(ctx, field)
+	case "left":
+		return ec.fieldContext_CreditGrant_left(ctx, field)
+	case "priority":
+		return ec.fieldContext_CreditGrant_priority(ctx, field)
+	case "expiresAt":
+		return ec.fieldContext_CreditGrant_expiresAt(ctx, field)
+	case "reason":
+		return ec.fieldContext_CreditGrant_reason(ctx, field)
+	case "createdAt":
+		return ec.fieldContext_CreditGrant_createdAt(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type CreditGrant", field.Name)
 }
 
 func (ec *executionContext) childFields_DecommissionInstancePayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
@@ -15789,6 +17339,80 @@ func (ec *executionContext) childFields_PolicyPreview(ctx context.Context, field
 	return nil, fmt.Errorf("no field named %q was found under type PolicyPreview", field.Name)
 }
 
+func (ec *executionContext) childFields_Price(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "id":
+		return ec.fieldContext_Price_id(ctx, field)
+	case "meter":
+		return ec.fieldContext_Price_meter(ctx, field)
+	case "sku":
+		return ec.fieldContext_Price_sku(ctx, field)
+	case "region":
+		return ec.fieldContext_Price_region(ctx, field)
+	case "currency":
+		return ec.fieldContext_Price_currency(ctx, field)
+	case "scope":
+		return ec.fieldContext_Price_scope(ctx, field)
+	case "tenantId":
+		return ec.fieldContext_Price_tenantId(ctx, field)
+	case "projectId":
+		return ec.fieldContext_Price_projectId(ctx, field)
+	case "validFrom":
+		return ec.fieldContext_Price_validFrom(ctx, field)
+	case "validTo":
+		return ec.fieldContext_Price_validTo(ctx, field)
+	case "measure":
+		return ec.fieldContext_Price_measure(ctx, field)
+	case "per":
+		return ec.fieldContext_Price_per(ctx, field)
+	case "tiers":
+		return ec.fieldContext_Price_tiers(ctx, field)
+	case "minimum":
+		return ec.fieldContext_Price_minimum(ctx, field)
+	case "roundUpTo":
+		return ec.fieldContext_Price_roundUpTo(ctx, field)
+	case "number":
+		return ec.fieldContext_Price_number(ctx, field)
+	case "hash":
+		return ec.fieldContext_Price_hash(ctx, field)
+	case "reason":
+		return ec.fieldContext_Price_reason(ctx, field)
+	case "createdAt":
+		return ec.fieldContext_Price_createdAt(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type Price", field.Name)
+}
+
+func (ec *executionContext) childFields_PriceConnection(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "edges":
+		return ec.fieldContext_PriceConnection_edges(ctx, field)
+	case "pageInfo":
+		return ec.fieldContext_PriceConnection_pageInfo(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type PriceConnection", field.Name)
+}
+
+func (ec *executionContext) childFields_PriceEdge(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "cursor":
+		return ec.fieldContext_PriceEdge_cursor(ctx, field)
+	case "node":
+		return ec.fieldContext_PriceEdge_node(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type PriceEdge", field.Name)
+}
+
+func (ec *executionContext) childFields_PriceTier(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "upTo":
+		return ec.fieldContext_PriceTier_upTo(ctx, field)
+	case "price":
+		return ec.fieldContext_PriceTier_price(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type PriceTier", field.Name)
+}
+
 func (ec *executionContext) childFields_Project(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "id":
@@ -16291,6 +17915,74 @@ func (ec *executionContext) childFields_SkuPrice(ctx context.Context, field grap
 		return ec.fieldContext_SkuPrice_updatedAt(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type SkuPrice", field.Name)
+}
+
+func (ec *executionContext) childFields_Statement(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "period":
+		return ec.fieldContext_Statement_period(ctx, field)
+	case "tenantId":
+		return ec.fieldContext_Statement_tenantId(ctx, field)
+	case "projectId":
+		return ec.fieldContext_Statement_projectId(ctx, field)
+	case "final":
+		return ec.fieldContext_Statement_final(ctx, field)
+	case "lines":
+		return ec.fieldContext_Statement_lines(ctx, field)
+	case "charges":
+		return ec.fieldContext_Statement_charges(ctx, field)
+	case "credits":
+		return ec.fieldContext_Statement_credits(ctx, field)
+	case "total":
+		return ec.fieldContext_Statement_total(ctx, field)
+	case "unpriced":
+		return ec.fieldContext_Statement_unpriced(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type Statement", field.Name)
+}
+
+func (ec *executionContext) childFields_StatementExport(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "fileName":
+		return ec.fieldContext_StatementExport_fileName(ctx, field)
+	case "mediaType":
+		return ec.fieldContext_StatementExport_mediaType(ctx, field)
+	case "body":
+		return ec.fieldContext_StatementExport_body(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type StatementExport", field.Name)
+}
+
+func (ec *executionContext) childFields_StatementLine(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "key":
+		return ec.fieldContext_StatementLine_key(ctx, field)
+	case "projectId":
+		return ec.fieldContext_StatementLine_projectId(ctx, field)
+	case "from":
+		return ec.fieldContext_StatementLine_from(ctx, field)
+	case "to":
+		return ec.fieldContext_StatementLine_to(ctx, field)
+	case "correction":
+		return ec.fieldContext_StatementLine_correction(ctx, field)
+	case "meter":
+		return ec.fieldContext_StatementLine_meter(ctx, field)
+	case "unit":
+		return ec.fieldContext_StatementLine_unit(ctx, field)
+	case "sku":
+		return ec.fieldContext_StatementLine_sku(ctx, field)
+	case "region":
+		return ec.fieldContext_StatementLine_region(ctx, field)
+	case "priceId":
+		return ec.fieldContext_StatementLine_priceId(ctx, field)
+	case "quantity":
+		return ec.fieldContext_StatementLine_quantity(ctx, field)
+	case "billed":
+		return ec.fieldContext_StatementLine_billed(ctx, field)
+	case "amount":
+		return ec.fieldContext_StatementLine_amount(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type StatementLine", field.Name)
 }
 
 func (ec *executionContext) childFields_Tenant(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {

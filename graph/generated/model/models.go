@@ -11,10 +11,12 @@ import (
 	"github.com/gpuaas/app-platform/domain/isolation"
 	"github.com/gpuaas/app-platform/domain/lifecycle"
 	"github.com/gpuaas/app-platform/ent/generated/db"
+	"github.com/gpuaas/app-platform/service/billing"
 	"github.com/gpuaas/app-platform/service/instance"
 	"github.com/gpuaas/app-platform/service/ledger/event"
 	"github.com/gpuaas/app-platform/service/ledger/operation"
 	"github.com/gpuaas/app-platform/service/orphan"
+	"github.com/gpuaas/app-platform/service/price"
 	"github.com/gpuaas/app-platform/service/secret"
 )
 
@@ -157,6 +159,22 @@ type AuditEntryEdge struct {
 	Cursor string `json:"cursor"`
 	// The entry.
 	Node *db.AuditEntry `json:"node"`
+}
+
+// A page of runs.
+type BillingRunConnection struct {
+	// The rows, each with its cursor.
+	Edges []*BillingRunEdge `json:"edges"`
+	// The page's place in the list.
+	PageInfo *PageInfo `json:"pageInfo"`
+}
+
+// A run in a page.
+type BillingRunEdge struct {
+	// Opaque position of this row.
+	Cursor string `json:"cursor"`
+	// The run.
+	Node *billing.Run `json:"node"`
 }
 
 // Which operation is stopped.
@@ -513,6 +531,22 @@ type PolicyOverlayEdge struct {
 	Cursor string `json:"cursor"`
 	// The overlay.
 	Node *db.PolicyOverlay `json:"node"`
+}
+
+// A page of prices.
+type PriceConnection struct {
+	// The rows, each with its cursor.
+	Edges []*PriceEdge `json:"edges"`
+	// The page's place in the list.
+	PageInfo *PageInfo `json:"pageInfo"`
+}
+
+// A price in a page.
+type PriceEdge struct {
+	// Opaque position of this row.
+	Cursor string `json:"cursor"`
+	// The price.
+	Node *price.Version `json:"node"`
 }
 
 // A page of projects.

@@ -163,6 +163,7 @@ func addFixtures(s *clienttest.Server) {
 	addMemberFixtures(s)
 	addSecretFixtures(s)
 	addWebhookFixtures(s)
+	addBillingFixtures(s)
 	addPolicyFixtures(s)
 	addWhyFixtures(s)
 	addShareFixtures(s)

@@ -14,6 +14,7 @@ import (
 	"github.com/gpuaas/app-platform/cmd/appctl/internal/adapter"
 	"github.com/gpuaas/app-platform/cmd/appctl/internal/artifacts"
 	"github.com/gpuaas/app-platform/cmd/appctl/internal/audit"
+	"github.com/gpuaas/app-platform/cmd/appctl/internal/billing"
 	"github.com/gpuaas/app-platform/cmd/appctl/internal/capacity"
 	"github.com/gpuaas/app-platform/cmd/appctl/internal/catalog"
 	"github.com/gpuaas/app-platform/cmd/appctl/internal/command"
@@ -80,7 +81,7 @@ func root(t *command.Tool) *cobra.Command {
 	}
 	root.AddCommand(
 		operations.Command(t), members.Command(t), secrets.Command(t), webhooks.Command(t), audit.Command(t),
-		adapter.Command(t), admin(t), promote(t), version(t),
+		adapter.Command(t), billing.Command(t), admin(t), promote(t), version(t),
 		&cobra.Command{Use: "exit-codes", Short: "What the exit codes mean", Long: command.ExitCodesHelp},
 	)
 	return root

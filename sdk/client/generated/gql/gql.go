@@ -1406,6 +1406,199 @@ func (v *AuditLink) GetLink() string { return v.Link }
 // GetSealedAt returns AuditLink.SealedAt, and is useful for accessing the field via an interface.
 func (v *AuditLink) GetSealedAt() time.Time { return v.SealedAt }
 
+// BillingPeriod includes the GraphQL fields of BillingPeriod requested by the fragment BillingPeriod.
+// The GraphQL type's documentation follows.
+//
+// A month of a tenant, in UTC.
+type BillingPeriod struct {
+	// Typed id, `bpr_…`.
+	Id string `json:"id"`
+	// ISO 4217.
+	Currency string `json:"currency"`
+	// Its first instant.
+	StartsAt time.Time `json:"startsAt"`
+	// Its end, exclusively.
+	EndsAt time.Time `json:"endsAt"`
+	// How far it is.
+	Status BillingStatus `json:"status"`
+	// When it was closed; null until then.
+	ClosedAt *time.Time `json:"closedAt"`
+}
+
+// GetId returns BillingPeriod.Id, and is useful for accessing the field via an interface.
+func (v *BillingPeriod) GetId() string { return v.Id }
+
+// GetCurrency returns BillingPeriod.Currency, and is useful for accessing the field via an interface.
+func (v *BillingPeriod) GetCurrency() string { return v.Currency }
+
+// GetStartsAt returns BillingPeriod.StartsAt, and is useful for accessing the field via an interface.
+func (v *BillingPeriod) GetStartsAt() time.Time { return v.StartsAt }
+
+// GetEndsAt returns BillingPeriod.EndsAt, and is useful for accessing the field via an interface.
+func (v *BillingPeriod) GetEndsAt() time.Time { return v.EndsAt }
+
+// GetStatus returns BillingPeriod.Status, and is useful for accessing the field via an interface.
+func (v *BillingPeriod) GetStatus() BillingStatus { return v.Status }
+
+// GetClosedAt returns BillingPeriod.ClosedAt, and is useful for accessing the field via an interface.
+func (v *BillingPeriod) GetClosedAt() *time.Time { return v.ClosedAt }
+
+// BillingRun includes the GraphQL fields of BillingRun requested by the fragment BillingRun.
+// The GraphQL type's documentation follows.
+//
+// What the books of a period were made from at some moment: enough to make them again.
+type BillingRun struct {
+	// Typed id, `brn_…`.
+	Id string `json:"id"`
+	// The period that was rated.
+	PeriodId string `json:"periodId"`
+	// The period on whose statement the run shows: a later one for what came late.
+	StatementId string `json:"statementId"`
+	// Counts the runs of the period.
+	Number int `json:"number"`
+	// Up to when usage counts, exclusively.
+	EventTo time.Time `json:"eventTo"`
+	// The generation of the database, and the transaction before which commits count.
+	Watermark string `json:"watermark"`
+	// The version of the rules.
+	Engine int `json:"engine"`
+	// SHA-256 of the prices.
+	PriceHash string `json:"priceHash"`
+	// SHA-256 of the usage.
+	InputDigest string `json:"inputDigest"`
+	// SHA-256 of the result.
+	OutputDigest string `json:"outputDigest"`
+	// How many lines the result has.
+	Lines int `json:"lines"`
+	// How many of them have no price.
+	Unpriced int `json:"unpriced"`
+	// When it was made.
+	CreatedAt time.Time `json:"createdAt"`
+}
+
+// GetId returns BillingRun.Id, and is useful for accessing the field via an interface.
+func (v *BillingRun) GetId() string { return v.Id }
+
+// GetPeriodId returns BillingRun.PeriodId, and is useful for accessing the field via an interface.
+func (v *BillingRun) GetPeriodId() string { return v.PeriodId }
+
+// GetStatementId returns BillingRun.StatementId, and is useful for accessing the field via an interface.
+func (v *BillingRun) GetStatementId() string { return v.StatementId }
+
+// GetNumber returns BillingRun.Number, and is useful for accessing the field via an interface.
+func (v *BillingRun) GetNumber() int { return v.Number }
+
+// GetEventTo returns BillingRun.EventTo, and is useful for accessing the field via an interface.
+func (v *BillingRun) GetEventTo() time.Time { return v.EventTo }
+
+// GetWatermark returns BillingRun.Watermark, and is useful for accessing the field via an interface.
+func (v *BillingRun) GetWatermark() string { return v.Watermark }
+
+// GetEngine returns BillingRun.Engine, and is useful for accessing the field via an interface.
+func (v *BillingRun) GetEngine() int { return v.Engine }
+
+// GetPriceHash returns BillingRun.PriceHash, and is useful for accessing the field via an interface.
+func (v *BillingRun) GetPriceHash() string { return v.PriceHash }
+
+// GetInputDigest returns BillingRun.InputDigest, and is useful for accessing the field via an interface.
+func (v *BillingRun) GetInputDigest() string { return v.InputDigest }
+
+// GetOutputDigest returns BillingRun.OutputDigest, and is useful for accessing the field via an interface.
+func (v *BillingRun) GetOutputDigest() string { return v.OutputDigest }
+
+// GetLines returns BillingRun.Lines, and is useful for accessing the field via an interface.
+func (v *BillingRun) GetLines() int { return v.Lines }
+
+// GetUnpriced returns BillingRun.Unpriced, and is useful for accessing the field via an interface.
+func (v *BillingRun) GetUnpriced() int { return v.Unpriced }
+
+// GetCreatedAt returns BillingRun.CreatedAt, and is useful for accessing the field via an interface.
+func (v *BillingRun) GetCreatedAt() time.Time { return v.CreatedAt }
+
+// BillingRunPage includes the requested fields of the GraphQL type BillingRunConnection.
+// The GraphQL type's documentation follows.
+//
+// A page of runs.
+type BillingRunPage struct {
+	// The rows, each with its cursor.
+	Edges []BillingRunPageEdgesBillingRunEdge `json:"edges"`
+	// The page's place in the list.
+	PageInfo PageInfo `json:"pageInfo"`
+}
+
+// GetEdges returns BillingRunPage.Edges, and is useful for accessing the field via an interface.
+func (v *BillingRunPage) GetEdges() []BillingRunPageEdgesBillingRunEdge { return v.Edges }
+
+// GetPageInfo returns BillingRunPage.PageInfo, and is useful for accessing the field via an interface.
+func (v *BillingRunPage) GetPageInfo() PageInfo { return v.PageInfo }
+
+// BillingRunPageEdgesBillingRunEdge includes the requested fields of the GraphQL type BillingRunEdge.
+// The GraphQL type's documentation follows.
+//
+// A run in a page.
+type BillingRunPageEdgesBillingRunEdge struct {
+	// Opaque position of this row.
+	Cursor string `json:"cursor"`
+	// The run.
+	Node BillingRun `json:"node"`
+}
+
+// GetCursor returns BillingRunPageEdgesBillingRunEdge.Cursor, and is useful for accessing the field via an interface.
+func (v *BillingRunPageEdgesBillingRunEdge) GetCursor() string { return v.Cursor }
+
+// GetNode returns BillingRunPageEdgesBillingRunEdge.Node, and is useful for accessing the field via an interface.
+func (v *BillingRunPageEdgesBillingRunEdge) GetNode() BillingRun { return v.Node }
+
+// How far a billing period is.
+type BillingStatus string
+
+const (
+	// It lasts.
+	BillingStatusOpen BillingStatus = "OPEN"
+	// It has ended, and late usage is waited for.
+	BillingStatusClosing BillingStatus = "CLOSING"
+	// It is closed: what is late goes on the next statement.
+	BillingStatusClosed BillingStatus = "CLOSED"
+)
+
+var AllBillingStatus = []BillingStatus{
+	BillingStatusOpen,
+	BillingStatusClosing,
+	BillingStatusClosed,
+}
+
+// BillingVerification includes the requested fields of the GraphQL type BillingVerification.
+// The GraphQL type's documentation follows.
+//
+// Whether a run gives the same bytes when it is made again.
+type BillingVerification struct {
+	// The run.
+	Run BillingRun `json:"run"`
+	// Whether prices, usage, each line and the ledger are those that the run notes.
+	Same bool `json:"same"`
+	// The first record that differs; empty when none does.
+	Differs string `json:"differs"`
+	// What is stored of it.
+	Recorded string `json:"recorded"`
+	// What comes out now.
+	Recomputed string `json:"recomputed"`
+}
+
+// GetRun returns BillingVerification.Run, and is useful for accessing the field via an interface.
+func (v *BillingVerification) GetRun() BillingRun { return v.Run }
+
+// GetSame returns BillingVerification.Same, and is useful for accessing the field via an interface.
+func (v *BillingVerification) GetSame() bool { return v.Same }
+
+// GetDiffers returns BillingVerification.Differs, and is useful for accessing the field via an interface.
+func (v *BillingVerification) GetDiffers() string { return v.Differs }
+
+// GetRecorded returns BillingVerification.Recorded, and is useful for accessing the field via an interface.
+func (v *BillingVerification) GetRecorded() string { return v.Recorded }
+
+// GetRecomputed returns BillingVerification.Recomputed, and is useful for accessing the field via an interface.
+func (v *BillingVerification) GetRecomputed() string { return v.Recomputed }
+
 // Blocker includes the GraphQL fields of Blocker requested by the fragment Blocker.
 // The GraphQL type's documentation follows.
 //
@@ -1447,6 +1640,70 @@ func (v *Blocker) GetNextRetryAt() *time.Time { return v.NextRetryAt }
 
 // GetPermissionKey returns Blocker.PermissionKey, and is useful for accessing the field via an interface.
 func (v *Blocker) GetPermissionKey() string { return v.PermissionKey }
+
+// BooksChange includes the requested fields of the GraphQL type BooksChange.
+// The GraphQL type's documentation follows.
+//
+// What a plan for the books would change on a statement.
+type BooksChange struct {
+	// The tenant.
+	TenantId string `json:"tenantId"`
+	// The project.
+	ProjectId string `json:"projectId"`
+	// The period that the usage belongs to.
+	PeriodId string `json:"periodId"`
+	// What was used.
+	Meter string `json:"meter"`
+	// The SKU; empty for none.
+	Sku string `json:"sku"`
+	// ISO 4217.
+	Currency string `json:"currency"`
+	// What is booked.
+	Before string `json:"before"`
+	// What would be.
+	After string `json:"after"`
+}
+
+// GetTenantId returns BooksChange.TenantId, and is useful for accessing the field via an interface.
+func (v *BooksChange) GetTenantId() string { return v.TenantId }
+
+// GetProjectId returns BooksChange.ProjectId, and is useful for accessing the field via an interface.
+func (v *BooksChange) GetProjectId() string { return v.ProjectId }
+
+// GetPeriodId returns BooksChange.PeriodId, and is useful for accessing the field via an interface.
+func (v *BooksChange) GetPeriodId() string { return v.PeriodId }
+
+// GetMeter returns BooksChange.Meter, and is useful for accessing the field via an interface.
+func (v *BooksChange) GetMeter() string { return v.Meter }
+
+// GetSku returns BooksChange.Sku, and is useful for accessing the field via an interface.
+func (v *BooksChange) GetSku() string { return v.Sku }
+
+// GetCurrency returns BooksChange.Currency, and is useful for accessing the field via an interface.
+func (v *BooksChange) GetCurrency() string { return v.Currency }
+
+// GetBefore returns BooksChange.Before, and is useful for accessing the field via an interface.
+func (v *BooksChange) GetBefore() string { return v.Before }
+
+// GetAfter returns BooksChange.After, and is useful for accessing the field via an interface.
+func (v *BooksChange) GetAfter() string { return v.After }
+
+// BooksPlan includes the GraphQL fields of BooksPlan requested by the fragment BooksPlan.
+// The GraphQL type's documentation follows.
+//
+// What a rerate or a reopening would change. The hash authorises just that.
+type BooksPlan struct {
+	// Send it with the change. It is stale once anything that the plan shows has changed.
+	Hash string `json:"hash"`
+	// What would change, line by line.
+	Changes []BooksChange `json:"changes"`
+}
+
+// GetHash returns BooksPlan.Hash, and is useful for accessing the field via an interface.
+func (v *BooksPlan) GetHash() string { return v.Hash }
+
+// GetChanges returns BooksPlan.Changes, and is useful for accessing the field via an interface.
+func (v *BooksPlan) GetChanges() []BooksChange { return v.Changes }
 
 // What a break-glass ending of an operation is.
 type BreakGlassEndOperationInput struct {
@@ -3232,6 +3489,15 @@ type ExplainPermissionResponse struct {
 func (v *ExplainPermissionResponse) GetExplainPermission() PermissionExplanation {
 	return v.ExplainPermission
 }
+
+// ExportStatementResponse is returned by ExportStatement on success.
+type ExportStatementResponse struct {
+	// A statement as a file. Key: billing.read on all of it.
+	ExportStatement StatementExport `json:"exportStatement"`
+}
+
+// GetExportStatement returns ExportStatementResponse.ExportStatement, and is useful for accessing the field via an interface.
+func (v *ExportStatementResponse) GetExportStatement() StatementExport { return v.ExportStatement }
 
 // Failure includes the GraphQL fields of Failure requested by the fragment Failure.
 // The GraphQL type's documentation follows.
@@ -5337,6 +5603,15 @@ type GetRepairResponse struct {
 // GetInstance returns GetRepairResponse.Instance, and is useful for accessing the field via an interface.
 func (v *GetRepairResponse) GetInstance() Repair { return v.Instance }
 
+// GetStatementResponse is returned by GetStatement on success.
+type GetStatementResponse struct {
+	// What a tenant or a project owes, for the present period or the one that is named. Key: billing.read on all of it.
+	Statement Statement `json:"statement"`
+}
+
+// GetStatement returns GetStatementResponse.Statement, and is useful for accessing the field via an interface.
+func (v *GetStatementResponse) GetStatement() Statement { return v.Statement }
+
 // GetViewerResponse is returned by GetViewer on success.
 type GetViewerResponse struct {
 	// The caller itself.
@@ -6432,6 +6707,24 @@ type ListAuditEntriesResponse struct {
 // GetAuditEntries returns ListAuditEntriesResponse.AuditEntries, and is useful for accessing the field via an interface.
 func (v *ListAuditEntriesResponse) GetAuditEntries() AuditEntryPage { return v.AuditEntries }
 
+// ListBillingPeriodsResponse is returned by ListBillingPeriods on success.
+type ListBillingPeriodsResponse struct {
+	// The billing periods of a tenant, the newest first, at most 120. Key: billing.read in the tenant.
+	BillingPeriods []BillingPeriod `json:"billingPeriods"`
+}
+
+// GetBillingPeriods returns ListBillingPeriodsResponse.BillingPeriods, and is useful for accessing the field via an interface.
+func (v *ListBillingPeriodsResponse) GetBillingPeriods() []BillingPeriod { return v.BillingPeriods }
+
+// ListBillingRunsResponse is returned by ListBillingRuns on success.
+type ListBillingRunsResponse struct {
+	// The runs that made a tenant's books, the newest first. Key: billing.read on all of the tenant.
+	BillingRuns BillingRunPage `json:"billingRuns"`
+}
+
+// GetBillingRuns returns ListBillingRunsResponse.BillingRuns, and is useful for accessing the field via an interface.
+func (v *ListBillingRunsResponse) GetBillingRuns() BillingRunPage { return v.BillingRuns }
+
 // ListControlPlaneSharesResponse is returned by ListControlPlaneShares on success.
 type ListControlPlaneSharesResponse struct {
 	// The shared control planes that a project offers or is offered, newest first. Key: control_plane.read on the project.
@@ -6639,6 +6932,15 @@ type ListPolicyOverlaysResponse struct {
 
 // GetPolicyOverlays returns ListPolicyOverlaysResponse.PolicyOverlays, and is useful for accessing the field via an interface.
 func (v *ListPolicyOverlaysResponse) GetPolicyOverlays() PolicyOverlayPage { return v.PolicyOverlays }
+
+// ListPricesResponse is returned by ListPrices on success.
+type ListPricesResponse struct {
+	// Prices of the price book, the newest first. Everyone's: any logged-in caller. A tenant's or project's: billing.read there.
+	Prices PricePage `json:"prices"`
+}
+
+// GetPrices returns ListPricesResponse.Prices, and is useful for accessing the field via an interface.
+func (v *ListPricesResponse) GetPrices() PricePage { return v.Prices }
 
 // ListProjectsResponse is returned by ListProjects on success.
 type ListProjectsResponse struct {
@@ -9311,6 +9613,15 @@ type PlanReplaceMemberResponse struct {
 // GetPlanReplaceMember returns PlanReplaceMemberResponse.PlanReplaceMember, and is useful for accessing the field via an interface.
 func (v *PlanReplaceMemberResponse) GetPlanReplaceMember() Plan { return v.PlanReplaceMember }
 
+// PlanRerateResponse is returned by PlanRerate on success.
+type PlanRerateResponse struct {
+	// What a price for a time that has passed would change. Key: sku.price.manage on the platform.
+	PlanRerate BooksPlan `json:"planRerate"`
+}
+
+// GetPlanRerate returns PlanRerateResponse.PlanRerate, and is useful for accessing the field via an interface.
+func (v *PlanRerateResponse) GetPlanRerate() BooksPlan { return v.PlanRerate }
+
 // What an instance would be brought back to.
 type PlanRollbackInstanceInput struct {
 	// The instance.
@@ -9673,6 +9984,230 @@ type PreviewPolicyResponse struct {
 
 // GetPreviewPolicy returns PreviewPolicyResponse.PreviewPolicy, and is useful for accessing the field via an interface.
 func (v *PreviewPolicyResponse) GetPreviewPolicy() PolicyPreview { return v.PreviewPolicy }
+
+// Price includes the GraphQL fields of Price requested by the fragment Price.
+// The GraphQL type's documentation follows.
+//
+// A version of a price in the price book. It is written once.
+type Price struct {
+	// Typed id, `prc_…`.
+	Id string `json:"id"`
+	// What is priced: a dimension of an app, a meter of capacity, or `capacity` for every meter of it.
+	Meter string `json:"meter"`
+	// The SKU; empty for any.
+	Sku string `json:"sku"`
+	// The region; empty for any.
+	Region string `json:"region"`
+	// ISO 4217.
+	Currency string `json:"currency"`
+	// For whom.
+	Scope PriceScope `json:"scope"`
+	// The tenant, when it is for one tenant or project.
+	TenantId *string `json:"tenantId"`
+	// The project, when it is for one.
+	ProjectId *string `json:"projectId"`
+	// From when it is valid.
+	ValidFrom time.Time `json:"validFrom"`
+	// Until when, exclusively; null for ever.
+	ValidTo *time.Time `json:"validTo"`
+	// What is paid for.
+	Measure PriceMeasure `json:"measure"`
+	// How many units a tier's price is for: 3600 for the hourly price of what is metered in seconds.
+	Per string `json:"per"`
+	// The steps by quantity in a period.
+	Tiers []PriceTier `json:"tiers"`
+	// The least amount of a line with any usage.
+	Minimum string `json:"minimum"`
+	// Each session's quantity is rounded up to a multiple of this: 60 for every started minute of seconds; 0 for none.
+	RoundUpTo string `json:"roundUpTo"`
+	// Counts the versions of the same price.
+	Number int `json:"number"`
+	// SHA-256 of what the version says.
+	Hash string `json:"hash"`
+	// Why it was set.
+	Reason string `json:"reason"`
+}
+
+// GetId returns Price.Id, and is useful for accessing the field via an interface.
+func (v *Price) GetId() string { return v.Id }
+
+// GetMeter returns Price.Meter, and is useful for accessing the field via an interface.
+func (v *Price) GetMeter() string { return v.Meter }
+
+// GetSku returns Price.Sku, and is useful for accessing the field via an interface.
+func (v *Price) GetSku() string { return v.Sku }
+
+// GetRegion returns Price.Region, and is useful for accessing the field via an interface.
+func (v *Price) GetRegion() string { return v.Region }
+
+// GetCurrency returns Price.Currency, and is useful for accessing the field via an interface.
+func (v *Price) GetCurrency() string { return v.Currency }
+
+// GetScope returns Price.Scope, and is useful for accessing the field via an interface.
+func (v *Price) GetScope() PriceScope { return v.Scope }
+
+// GetTenantId returns Price.TenantId, and is useful for accessing the field via an interface.
+func (v *Price) GetTenantId() *string { return v.TenantId }
+
+// GetProjectId returns Price.ProjectId, and is useful for accessing the field via an interface.
+func (v *Price) GetProjectId() *string { return v.ProjectId }
+
+// GetValidFrom returns Price.ValidFrom, and is useful for accessing the field via an interface.
+func (v *Price) GetValidFrom() time.Time { return v.ValidFrom }
+
+// GetValidTo returns Price.ValidTo, and is useful for accessing the field via an interface.
+func (v *Price) GetValidTo() *time.Time { return v.ValidTo }
+
+// GetMeasure returns Price.Measure, and is useful for accessing the field via an interface.
+func (v *Price) GetMeasure() PriceMeasure { return v.Measure }
+
+// GetPer returns Price.Per, and is useful for accessing the field via an interface.
+func (v *Price) GetPer() string { return v.Per }
+
+// GetTiers returns Price.Tiers, and is useful for accessing the field via an interface.
+func (v *Price) GetTiers() []PriceTier { return v.Tiers }
+
+// GetMinimum returns Price.Minimum, and is useful for accessing the field via an interface.
+func (v *Price) GetMinimum() string { return v.Minimum }
+
+// GetRoundUpTo returns Price.RoundUpTo, and is useful for accessing the field via an interface.
+func (v *Price) GetRoundUpTo() string { return v.RoundUpTo }
+
+// GetNumber returns Price.Number, and is useful for accessing the field via an interface.
+func (v *Price) GetNumber() int { return v.Number }
+
+// GetHash returns Price.Hash, and is useful for accessing the field via an interface.
+func (v *Price) GetHash() string { return v.Hash }
+
+// GetReason returns Price.Reason, and is useful for accessing the field via an interface.
+func (v *Price) GetReason() string { return v.Reason }
+
+// Chooses prices.
+type PriceFilterInput struct {
+	// What is this tenant's, besides everyone's prices.
+	TenantId *string `json:"tenantId,omitempty"`
+	// What is this project's and its tenant's, besides everyone's prices.
+	ProjectId *string `json:"projectId,omitempty"`
+	// Of one meter.
+	Meter string `json:"meter,omitempty"`
+	// Of one SKU.
+	Sku string `json:"sku,omitempty"`
+	// Valid at this instant; left out for those that are valid now or later.
+	At *time.Time `json:"at,omitempty"`
+}
+
+// GetTenantId returns PriceFilterInput.TenantId, and is useful for accessing the field via an interface.
+func (v *PriceFilterInput) GetTenantId() *string { return v.TenantId }
+
+// GetProjectId returns PriceFilterInput.ProjectId, and is useful for accessing the field via an interface.
+func (v *PriceFilterInput) GetProjectId() *string { return v.ProjectId }
+
+// GetMeter returns PriceFilterInput.Meter, and is useful for accessing the field via an interface.
+func (v *PriceFilterInput) GetMeter() string { return v.Meter }
+
+// GetSku returns PriceFilterInput.Sku, and is useful for accessing the field via an interface.
+func (v *PriceFilterInput) GetSku() string { return v.Sku }
+
+// GetAt returns PriceFilterInput.At, and is useful for accessing the field via an interface.
+func (v *PriceFilterInput) GetAt() *time.Time { return v.At }
+
+// What of the usage is paid for.
+type PriceMeasure string
+
+const (
+	// The metered quantity.
+	PriceMeasureQuantity PriceMeasure = "QUANTITY"
+	// The seconds that it was metered over, however much it was: the price of an allocation.
+	PriceMeasureTime PriceMeasure = "TIME"
+)
+
+var AllPriceMeasure = []PriceMeasure{
+	PriceMeasureQuantity,
+	PriceMeasureTime,
+}
+
+// PricePage includes the requested fields of the GraphQL type PriceConnection.
+// The GraphQL type's documentation follows.
+//
+// A page of prices.
+type PricePage struct {
+	// The rows, each with its cursor.
+	Edges []PricePageEdgesPriceEdge `json:"edges"`
+	// The page's place in the list.
+	PageInfo PageInfo `json:"pageInfo"`
+}
+
+// GetEdges returns PricePage.Edges, and is useful for accessing the field via an interface.
+func (v *PricePage) GetEdges() []PricePageEdgesPriceEdge { return v.Edges }
+
+// GetPageInfo returns PricePage.PageInfo, and is useful for accessing the field via an interface.
+func (v *PricePage) GetPageInfo() PageInfo { return v.PageInfo }
+
+// PricePageEdgesPriceEdge includes the requested fields of the GraphQL type PriceEdge.
+// The GraphQL type's documentation follows.
+//
+// A price in a page.
+type PricePageEdgesPriceEdge struct {
+	// Opaque position of this row.
+	Cursor string `json:"cursor"`
+	// The price.
+	Node Price `json:"node"`
+}
+
+// GetCursor returns PricePageEdgesPriceEdge.Cursor, and is useful for accessing the field via an interface.
+func (v *PricePageEdgesPriceEdge) GetCursor() string { return v.Cursor }
+
+// GetNode returns PricePageEdgesPriceEdge.Node, and is useful for accessing the field via an interface.
+func (v *PricePageEdgesPriceEdge) GetNode() Price { return v.Node }
+
+// For whom a price is. The narrower scope wins.
+type PriceScope string
+
+const (
+	// For everyone.
+	PriceScopePlatform PriceScope = "PLATFORM"
+	// For one tenant.
+	PriceScopeTenant PriceScope = "TENANT"
+	// For one project.
+	PriceScopeProject PriceScope = "PROJECT"
+)
+
+var AllPriceScope = []PriceScope{
+	PriceScopePlatform,
+	PriceScopeTenant,
+	PriceScopeProject,
+}
+
+// PriceTier includes the requested fields of the GraphQL type PriceTier.
+// The GraphQL type's documentation follows.
+//
+// A step of a price. Each unit is paid at the price of the step that it lies in.
+type PriceTier struct {
+	// The quantity in a period, in units, up to which the step's price is paid; null for the last step.
+	UpTo *string `json:"upTo"`
+	// What `per` units cost.
+	Price string `json:"price"`
+}
+
+// GetUpTo returns PriceTier.UpTo, and is useful for accessing the field via an interface.
+func (v *PriceTier) GetUpTo() *string { return v.UpTo }
+
+// GetPrice returns PriceTier.Price, and is useful for accessing the field via an interface.
+func (v *PriceTier) GetPrice() string { return v.Price }
+
+// A step of a price.
+type PriceTierInput struct {
+	// The quantity in a period up to which the price is paid; left out for the last step.
+	UpTo *string `json:"upTo"`
+	// What `per` units cost.
+	Price string `json:"price"`
+}
+
+// GetUpTo returns PriceTierInput.UpTo, and is useful for accessing the field via an interface.
+func (v *PriceTierInput) GetUpTo() *string { return v.UpTo }
+
+// GetPrice returns PriceTierInput.Price, and is useful for accessing the field via an interface.
+func (v *PriceTierInput) GetPrice() string { return v.Price }
 
 // How often a supervised process of a member was restarted.
 type ProcessRestartsInput struct {
@@ -10642,6 +11177,15 @@ type RequestedAllocations struct {
 // GetAllocations returns RequestedAllocations.Allocations, and is useful for accessing the field via an interface.
 func (v *RequestedAllocations) GetAllocations() []Allocation { return v.Allocations }
 
+// RerateResponse is returned by Rerate on success.
+type RerateResponse struct {
+	// Put a price for a time that has passed into the price book, as planned: what is booked is corrected. Key: sku.price.manage on the platform.
+	Rerate Price `json:"rerate"`
+}
+
+// GetRerate returns RerateResponse.Rerate, and is useful for accessing the field via an interface.
+func (v *RerateResponse) GetRerate() Price { return v.Rerate }
+
 // Retrial includes the requested fields of the GraphQL type RetryOperationPayload.
 // The GraphQL type's documentation follows.
 //
@@ -11487,6 +12031,89 @@ type SetPolicyResponse struct {
 // GetSetPolicy returns SetPolicyResponse.SetPolicy, and is useful for accessing the field via an interface.
 func (v *SetPolicyResponse) GetSetPolicy() PolicyOverlay { return v.SetPolicy }
 
+// A price for the price book.
+type SetPriceInput struct {
+	// What is priced: a dimension of an app, a meter of capacity (`gpu_seconds`, `node_seconds`), or `capacity` for both.
+	Meter string `json:"meter"`
+	// The SKU; left out for any.
+	Sku *string `json:"sku"`
+	// The region; left out for any.
+	Region *string `json:"region"`
+	// ISO 4217: three capital letters.
+	Currency string `json:"currency"`
+	// For one tenant; left out for everyone.
+	TenantId *string `json:"tenantId"`
+	// For one project; left out for everyone.
+	ProjectId *string `json:"projectId"`
+	// From when; left out for now.
+	ValidFrom *time.Time `json:"validFrom"`
+	// Until when, exclusively; left out for ever.
+	ValidTo *time.Time `json:"validTo"`
+	// What is paid for.
+	Measure PriceMeasure `json:"measure"`
+	// How many units a tier's price is for.
+	Per string `json:"per"`
+	// The steps by quantity in a period, 1 to 20.
+	Tiers []PriceTierInput `json:"tiers"`
+	// The least amount of a line with any usage; left out for none.
+	Minimum *string `json:"minimum"`
+	// Round each session's quantity up to a multiple of this; left out for none.
+	RoundUpTo *string `json:"roundUpTo"`
+	// Why, kept in the audit.
+	Reason string `json:"reason"`
+}
+
+// GetMeter returns SetPriceInput.Meter, and is useful for accessing the field via an interface.
+func (v *SetPriceInput) GetMeter() string { return v.Meter }
+
+// GetSku returns SetPriceInput.Sku, and is useful for accessing the field via an interface.
+func (v *SetPriceInput) GetSku() *string { return v.Sku }
+
+// GetRegion returns SetPriceInput.Region, and is useful for accessing the field via an interface.
+func (v *SetPriceInput) GetRegion() *string { return v.Region }
+
+// GetCurrency returns SetPriceInput.Currency, and is useful for accessing the field via an interface.
+func (v *SetPriceInput) GetCurrency() string { return v.Currency }
+
+// GetTenantId returns SetPriceInput.TenantId, and is useful for accessing the field via an interface.
+func (v *SetPriceInput) GetTenantId() *string { return v.TenantId }
+
+// GetProjectId returns SetPriceInput.ProjectId, and is useful for accessing the field via an interface.
+func (v *SetPriceInput) GetProjectId() *string { return v.ProjectId }
+
+// GetValidFrom returns SetPriceInput.ValidFrom, and is useful for accessing the field via an interface.
+func (v *SetPriceInput) GetValidFrom() *time.Time { return v.ValidFrom }
+
+// GetValidTo returns SetPriceInput.ValidTo, and is useful for accessing the field via an interface.
+func (v *SetPriceInput) GetValidTo() *time.Time { return v.ValidTo }
+
+// GetMeasure returns SetPriceInput.Measure, and is useful for accessing the field via an interface.
+func (v *SetPriceInput) GetMeasure() PriceMeasure { return v.Measure }
+
+// GetPer returns SetPriceInput.Per, and is useful for accessing the field via an interface.
+func (v *SetPriceInput) GetPer() string { return v.Per }
+
+// GetTiers returns SetPriceInput.Tiers, and is useful for accessing the field via an interface.
+func (v *SetPriceInput) GetTiers() []PriceTierInput { return v.Tiers }
+
+// GetMinimum returns SetPriceInput.Minimum, and is useful for accessing the field via an interface.
+func (v *SetPriceInput) GetMinimum() *string { return v.Minimum }
+
+// GetRoundUpTo returns SetPriceInput.RoundUpTo, and is useful for accessing the field via an interface.
+func (v *SetPriceInput) GetRoundUpTo() *string { return v.RoundUpTo }
+
+// GetReason returns SetPriceInput.Reason, and is useful for accessing the field via an interface.
+func (v *SetPriceInput) GetReason() string { return v.Reason }
+
+// SetPriceResponse is returned by SetPrice on success.
+type SetPriceResponse struct {
+	// Put a price into the price book, from now or later on. Key: sku.price.manage on the platform.
+	SetPrice Price `json:"setPrice"`
+}
+
+// GetSetPrice returns SetPriceResponse.SetPrice, and is useful for accessing the field via an interface.
+func (v *SetPriceResponse) GetSetPrice() Price { return v.SetPrice }
+
 // How much a project may have.
 type SetProjectQuotaInput struct {
 	// The project.
@@ -11955,6 +12582,173 @@ var AllStage = []Stage{
 	StageDeprecated,
 	StageRetired,
 }
+
+// Statement includes the requested fields of the GraphQL type Statement.
+// The GraphQL type's documentation follows.
+//
+// What a tenant, or one of its projects, owes for a period. It is summed from the ledger.
+type Statement struct {
+	// The period.
+	Period BillingPeriod `json:"period"`
+	// The tenant.
+	TenantId string `json:"tenantId"`
+	// The project, when it is of one.
+	ProjectId *string `json:"projectId"`
+	// Whether the period is closed.
+	Final bool `json:"final"`
+	// The lines.
+	Lines []StatementLine `json:"lines"`
+	// The sum of the lines that have a price.
+	Charges string `json:"charges"`
+	// What was paid of it with credit.
+	Credits string `json:"credits"`
+	// What is left to pay.
+	Total string `json:"total"`
+	// How many lines have no price. They are in no sum.
+	Unpriced int `json:"unpriced"`
+}
+
+// GetPeriod returns Statement.Period, and is useful for accessing the field via an interface.
+func (v *Statement) GetPeriod() BillingPeriod { return v.Period }
+
+// GetTenantId returns Statement.TenantId, and is useful for accessing the field via an interface.
+func (v *Statement) GetTenantId() string { return v.TenantId }
+
+// GetProjectId returns Statement.ProjectId, and is useful for accessing the field via an interface.
+func (v *Statement) GetProjectId() *string { return v.ProjectId }
+
+// GetFinal returns Statement.Final, and is useful for accessing the field via an interface.
+func (v *Statement) GetFinal() bool { return v.Final }
+
+// GetLines returns Statement.Lines, and is useful for accessing the field via an interface.
+func (v *Statement) GetLines() []StatementLine { return v.Lines }
+
+// GetCharges returns Statement.Charges, and is useful for accessing the field via an interface.
+func (v *Statement) GetCharges() string { return v.Charges }
+
+// GetCredits returns Statement.Credits, and is useful for accessing the field via an interface.
+func (v *Statement) GetCredits() string { return v.Credits }
+
+// GetTotal returns Statement.Total, and is useful for accessing the field via an interface.
+func (v *Statement) GetTotal() string { return v.Total }
+
+// GetUnpriced returns Statement.Unpriced, and is useful for accessing the field via an interface.
+func (v *Statement) GetUnpriced() int { return v.Unpriced }
+
+// StatementExport includes the requested fields of the GraphQL type StatementExport.
+// The GraphQL type's documentation follows.
+//
+// An exported statement.
+type StatementExport struct {
+	// A name for the file.
+	FileName string `json:"fileName"`
+	// Its media type.
+	MediaType string `json:"mediaType"`
+	// What it holds.
+	Body string `json:"body"`
+}
+
+// GetFileName returns StatementExport.FileName, and is useful for accessing the field via an interface.
+func (v *StatementExport) GetFileName() string { return v.FileName }
+
+// GetMediaType returns StatementExport.MediaType, and is useful for accessing the field via an interface.
+func (v *StatementExport) GetMediaType() string { return v.MediaType }
+
+// GetBody returns StatementExport.Body, and is useful for accessing the field via an interface.
+func (v *StatementExport) GetBody() string { return v.Body }
+
+// The form of an exported statement.
+type StatementFormat string
+
+const (
+	// The statement as JSON.
+	StatementFormatJson StatementFormat = "JSON"
+	// Its lines as CSV, with a heading.
+	StatementFormatCsv StatementFormat = "CSV"
+	// FOCUS as CSV: FinOps Open Cost and Usage Specification.
+	StatementFormatFocusCsv StatementFormat = "FOCUS_CSV"
+	// FOCUS as lines of JSON.
+	StatementFormatFocusJson StatementFormat = "FOCUS_JSON"
+)
+
+var AllStatementFormat = []StatementFormat{
+	StatementFormatJson,
+	StatementFormatCsv,
+	StatementFormatFocusCsv,
+	StatementFormatFocusJson,
+}
+
+// StatementLine includes the GraphQL fields of StatementLine requested by the fragment StatementLine.
+// The GraphQL type's documentation follows.
+//
+// A line of a statement: what a project used of one thing under one price.
+type StatementLine struct {
+	// Names the line, for ever.
+	Key string `json:"key"`
+	// The project.
+	ProjectId string `json:"projectId"`
+	// The beginning of the period that the usage belongs to.
+	From time.Time `json:"from"`
+	// The end of that period, exclusively.
+	To time.Time `json:"to"`
+	// Whether it corrects an earlier, closed period.
+	Correction bool `json:"correction"`
+	// What was used.
+	Meter string `json:"meter"`
+	// What it is counted in.
+	Unit string `json:"unit"`
+	// The SKU; empty for none.
+	Sku string `json:"sku"`
+	// The region; empty for none.
+	Region string `json:"region"`
+	// The price; null when nothing is priced.
+	PriceId *string `json:"priceId"`
+	// How much was used.
+	Quantity string `json:"quantity"`
+	// How much is paid for: sessions are rounded up where the price says so.
+	Billed string `json:"billed"`
+	// What it costs, rounded once; null when nothing is priced: no price is not zero.
+	Amount *string `json:"amount"`
+}
+
+// GetKey returns StatementLine.Key, and is useful for accessing the field via an interface.
+func (v *StatementLine) GetKey() string { return v.Key }
+
+// GetProjectId returns StatementLine.ProjectId, and is useful for accessing the field via an interface.
+func (v *StatementLine) GetProjectId() string { return v.ProjectId }
+
+// GetFrom returns StatementLine.From, and is useful for accessing the field via an interface.
+func (v *StatementLine) GetFrom() time.Time { return v.From }
+
+// GetTo returns StatementLine.To, and is useful for accessing the field via an interface.
+func (v *StatementLine) GetTo() time.Time { return v.To }
+
+// GetCorrection returns StatementLine.Correction, and is useful for accessing the field via an interface.
+func (v *StatementLine) GetCorrection() bool { return v.Correction }
+
+// GetMeter returns StatementLine.Meter, and is useful for accessing the field via an interface.
+func (v *StatementLine) GetMeter() string { return v.Meter }
+
+// GetUnit returns StatementLine.Unit, and is useful for accessing the field via an interface.
+func (v *StatementLine) GetUnit() string { return v.Unit }
+
+// GetSku returns StatementLine.Sku, and is useful for accessing the field via an interface.
+func (v *StatementLine) GetSku() string { return v.Sku }
+
+// GetRegion returns StatementLine.Region, and is useful for accessing the field via an interface.
+func (v *StatementLine) GetRegion() string { return v.Region }
+
+// GetPriceId returns StatementLine.PriceId, and is useful for accessing the field via an interface.
+func (v *StatementLine) GetPriceId() *string { return v.PriceId }
+
+// GetQuantity returns StatementLine.Quantity, and is useful for accessing the field via an interface.
+func (v *StatementLine) GetQuantity() string { return v.Quantity }
+
+// GetBilled returns StatementLine.Billed, and is useful for accessing the field via an interface.
+func (v *StatementLine) GetBilled() string { return v.Billed }
+
+// GetAmount returns StatementLine.Amount, and is useful for accessing the field via an interface.
+func (v *StatementLine) GetAmount() *string { return v.Amount }
 
 // The state of a step.
 type StepState string
@@ -12535,6 +13329,17 @@ type VerifyArtifactResponse struct {
 
 // GetVerifyArtifact returns VerifyArtifactResponse.VerifyArtifact, and is useful for accessing the field via an interface.
 func (v *VerifyArtifactResponse) GetVerifyArtifact() Artifact { return v.VerifyArtifact }
+
+// VerifyBillingRunResponse is returned by VerifyBillingRun on success.
+type VerifyBillingRunResponse struct {
+	// Make a run again from what it notes of itself, and compare. Key: billing.read on all of the tenant.
+	VerifyBillingRun BillingVerification `json:"verifyBillingRun"`
+}
+
+// GetVerifyBillingRun returns VerifyBillingRunResponse.VerifyBillingRun, and is useful for accessing the field via an interface.
+func (v *VerifyBillingRunResponse) GetVerifyBillingRun() BillingVerification {
+	return v.VerifyBillingRun
+}
 
 // WatchNodeTasksResponse is returned by WatchNodeTasks on success.
 type WatchNodeTasksResponse struct {
@@ -13150,6 +13955,30 @@ type __ExplainPermissionInput struct {
 // GetInput returns __ExplainPermissionInput.Input, and is useful for accessing the field via an interface.
 func (v *__ExplainPermissionInput) GetInput() ExplainPermissionInput { return v.Input }
 
+// __ExportStatementInput is used internally by genqlient
+type __ExportStatementInput struct {
+	TenantId  *string         `json:"tenantId,omitempty"`
+	ProjectId *string         `json:"projectId,omitempty"`
+	PeriodId  *string         `json:"periodId,omitempty"`
+	Format    StatementFormat `json:"format"`
+	Focus     string          `json:"focus"`
+}
+
+// GetTenantId returns __ExportStatementInput.TenantId, and is useful for accessing the field via an interface.
+func (v *__ExportStatementInput) GetTenantId() *string { return v.TenantId }
+
+// GetProjectId returns __ExportStatementInput.ProjectId, and is useful for accessing the field via an interface.
+func (v *__ExportStatementInput) GetProjectId() *string { return v.ProjectId }
+
+// GetPeriodId returns __ExportStatementInput.PeriodId, and is useful for accessing the field via an interface.
+func (v *__ExportStatementInput) GetPeriodId() *string { return v.PeriodId }
+
+// GetFormat returns __ExportStatementInput.Format, and is useful for accessing the field via an interface.
+func (v *__ExportStatementInput) GetFormat() StatementFormat { return v.Format }
+
+// GetFocus returns __ExportStatementInput.Focus, and is useful for accessing the field via an interface.
+func (v *__ExportStatementInput) GetFocus() string { return v.Focus }
+
 // __GetAppInput is used internally by genqlient
 type __GetAppInput struct {
 	Slug string `json:"slug"`
@@ -13289,6 +14118,22 @@ type __GetRepairInput struct {
 
 // GetId returns __GetRepairInput.Id, and is useful for accessing the field via an interface.
 func (v *__GetRepairInput) GetId() string { return v.Id }
+
+// __GetStatementInput is used internally by genqlient
+type __GetStatementInput struct {
+	TenantId  *string `json:"tenantId,omitempty"`
+	ProjectId *string `json:"projectId,omitempty"`
+	PeriodId  *string `json:"periodId,omitempty"`
+}
+
+// GetTenantId returns __GetStatementInput.TenantId, and is useful for accessing the field via an interface.
+func (v *__GetStatementInput) GetTenantId() *string { return v.TenantId }
+
+// GetProjectId returns __GetStatementInput.ProjectId, and is useful for accessing the field via an interface.
+func (v *__GetStatementInput) GetProjectId() *string { return v.ProjectId }
+
+// GetPeriodId returns __GetStatementInput.PeriodId, and is useful for accessing the field via an interface.
+func (v *__GetStatementInput) GetPeriodId() *string { return v.PeriodId }
 
 // __GrantEntitlementInput is used internally by genqlient
 type __GrantEntitlementInput struct {
@@ -13481,6 +14326,30 @@ func (v *__ListAuditEntriesInput) GetFirst() int { return v.First }
 
 // GetAfter returns __ListAuditEntriesInput.After, and is useful for accessing the field via an interface.
 func (v *__ListAuditEntriesInput) GetAfter() string { return v.After }
+
+// __ListBillingPeriodsInput is used internally by genqlient
+type __ListBillingPeriodsInput struct {
+	TenantId string `json:"tenantId"`
+}
+
+// GetTenantId returns __ListBillingPeriodsInput.TenantId, and is useful for accessing the field via an interface.
+func (v *__ListBillingPeriodsInput) GetTenantId() string { return v.TenantId }
+
+// __ListBillingRunsInput is used internally by genqlient
+type __ListBillingRunsInput struct {
+	TenantId string `json:"tenantId"`
+	First    int    `json:"first,omitempty"`
+	After    string `json:"after,omitempty"`
+}
+
+// GetTenantId returns __ListBillingRunsInput.TenantId, and is useful for accessing the field via an interface.
+func (v *__ListBillingRunsInput) GetTenantId() string { return v.TenantId }
+
+// GetFirst returns __ListBillingRunsInput.First, and is useful for accessing the field via an interface.
+func (v *__ListBillingRunsInput) GetFirst() int { return v.First }
+
+// GetAfter returns __ListBillingRunsInput.After, and is useful for accessing the field via an interface.
+func (v *__ListBillingRunsInput) GetAfter() string { return v.After }
 
 // __ListControlPlaneSharesInput is used internally by genqlient
 type __ListControlPlaneSharesInput struct {
@@ -13734,6 +14603,22 @@ func (v *__ListPolicyOverlaysInput) GetFirst() int { return v.First }
 // GetAfter returns __ListPolicyOverlaysInput.After, and is useful for accessing the field via an interface.
 func (v *__ListPolicyOverlaysInput) GetAfter() string { return v.After }
 
+// __ListPricesInput is used internally by genqlient
+type __ListPricesInput struct {
+	Filter PriceFilterInput `json:"filter"`
+	First  int              `json:"first,omitempty"`
+	After  string           `json:"after,omitempty"`
+}
+
+// GetFilter returns __ListPricesInput.Filter, and is useful for accessing the field via an interface.
+func (v *__ListPricesInput) GetFilter() PriceFilterInput { return v.Filter }
+
+// GetFirst returns __ListPricesInput.First, and is useful for accessing the field via an interface.
+func (v *__ListPricesInput) GetFirst() int { return v.First }
+
+// GetAfter returns __ListPricesInput.After, and is useful for accessing the field via an interface.
+func (v *__ListPricesInput) GetAfter() string { return v.After }
+
 // __ListProjectsInput is used internally by genqlient
 type __ListProjectsInput struct {
 	First int    `json:"first,omitempty"`
@@ -13942,6 +14827,14 @@ type __PlanReplaceMemberInput struct {
 // GetInput returns __PlanReplaceMemberInput.Input, and is useful for accessing the field via an interface.
 func (v *__PlanReplaceMemberInput) GetInput() PlanReplaceMemberInput { return v.Input }
 
+// __PlanRerateInput is used internally by genqlient
+type __PlanRerateInput struct {
+	Input SetPriceInput `json:"input"`
+}
+
+// GetInput returns __PlanRerateInput.Input, and is useful for accessing the field via an interface.
+func (v *__PlanRerateInput) GetInput() SetPriceInput { return v.Input }
+
 // __PlanRollbackInstanceInput is used internally by genqlient
 type __PlanRollbackInstanceInput struct {
 	Input PlanRollbackInstanceInput `json:"input"`
@@ -14146,6 +15039,18 @@ type __RequestAllocationInput struct {
 // GetInput returns __RequestAllocationInput.Input, and is useful for accessing the field via an interface.
 func (v *__RequestAllocationInput) GetInput() RequestAllocationInput { return v.Input }
 
+// __RerateInput is used internally by genqlient
+type __RerateInput struct {
+	Input    SetPriceInput `json:"input"`
+	PlanHash string        `json:"planHash"`
+}
+
+// GetInput returns __RerateInput.Input, and is useful for accessing the field via an interface.
+func (v *__RerateInput) GetInput() SetPriceInput { return v.Input }
+
+// GetPlanHash returns __RerateInput.PlanHash, and is useful for accessing the field via an interface.
+func (v *__RerateInput) GetPlanHash() string { return v.PlanHash }
+
 // __RetryOperationInput is used internally by genqlient
 type __RetryOperationInput struct {
 	Input RetryOperationInput `json:"input"`
@@ -14342,6 +15247,14 @@ type __SetPolicyInput struct {
 // GetInput returns __SetPolicyInput.Input, and is useful for accessing the field via an interface.
 func (v *__SetPolicyInput) GetInput() SetPolicyInput { return v.Input }
 
+// __SetPriceInput is used internally by genqlient
+type __SetPriceInput struct {
+	Input SetPriceInput `json:"input"`
+}
+
+// GetInput returns __SetPriceInput.Input, and is useful for accessing the field via an interface.
+func (v *__SetPriceInput) GetInput() SetPriceInput { return v.Input }
+
 // __SetProjectQuotaInput is used internally by genqlient
 type __SetProjectQuotaInput struct {
 	Input SetProjectQuotaInput `json:"input"`
@@ -14477,6 +15390,14 @@ type __VerifyArtifactInput struct {
 
 // GetArtifactId returns __VerifyArtifactInput.ArtifactId, and is useful for accessing the field via an interface.
 func (v *__VerifyArtifactInput) GetArtifactId() string { return v.ArtifactId }
+
+// __VerifyBillingRunInput is used internally by genqlient
+type __VerifyBillingRunInput struct {
+	Id string `json:"id"`
+}
+
+// GetId returns __VerifyBillingRunInput.Id, and is useful for accessing the field via an interface.
+func (v *__VerifyBillingRunInput) GetId() string { return v.Id }
 
 // __WatchOperationInput is used internally by genqlient
 type __WatchOperationInput struct {
@@ -16474,6 +17395,50 @@ func ExplainPermission(
 	return data_, err_
 }
 
+// The query executed by ExportStatement.
+const ExportStatement_Operation = `
+query ExportStatement ($tenantId: ID, $projectId: ID, $periodId: ID, $format: StatementFormat!, $focus: String!) {
+	exportStatement(tenantId: $tenantId, projectId: $projectId, periodId: $periodId, format: $format, focus: $focus) {
+		fileName
+		mediaType
+		body
+	}
+}
+`
+
+func ExportStatement(
+	ctx_ context.Context,
+	client_ graphql.Client,
+	tenantId *string,
+	projectId *string,
+	periodId *string,
+	format StatementFormat,
+	focus string,
+) (data_ *ExportStatementResponse, err_ error) {
+	req_ := &graphql.Request{
+		OpName: "ExportStatement",
+		Query:  ExportStatement_Operation,
+		Variables: &__ExportStatementInput{
+			TenantId:  tenantId,
+			ProjectId: projectId,
+			PeriodId:  periodId,
+			Format:    format,
+			Focus:     focus,
+		},
+	}
+
+	data_ = &ExportStatementResponse{}
+	resp_ := &graphql.Response{Data: data_}
+
+	err_ = client_.MakeRequest(
+		ctx_,
+		req_,
+		resp_,
+	)
+
+	return data_, err_
+}
+
 // The query executed by GetApp.
 const GetApp_Operation = `
 query GetApp ($slug: String!) {
@@ -18011,6 +18976,79 @@ func GetRepair(
 	return data_, err_
 }
 
+// The query executed by GetStatement.
+const GetStatement_Operation = `
+query GetStatement ($tenantId: ID, $projectId: ID, $periodId: ID) {
+	statement(tenantId: $tenantId, projectId: $projectId, periodId: $periodId) {
+		period {
+			... BillingPeriod
+		}
+		tenantId
+		projectId
+		final
+		lines {
+			... StatementLine
+		}
+		charges
+		credits
+		total
+		unpriced
+	}
+}
+fragment BillingPeriod on BillingPeriod {
+	id
+	currency
+	startsAt
+	endsAt
+	status
+	closedAt
+}
+fragment StatementLine on StatementLine {
+	key
+	projectId
+	from
+	to
+	correction
+	meter
+	unit
+	sku
+	region
+	priceId
+	quantity
+	billed
+	amount
+}
+`
+
+func GetStatement(
+	ctx_ context.Context,
+	client_ graphql.Client,
+	tenantId *string,
+	projectId *string,
+	periodId *string,
+) (data_ *GetStatementResponse, err_ error) {
+	req_ := &graphql.Request{
+		OpName: "GetStatement",
+		Query:  GetStatement_Operation,
+		Variables: &__GetStatementInput{
+			TenantId:  tenantId,
+			ProjectId: projectId,
+			PeriodId:  periodId,
+		},
+	}
+
+	data_ = &GetStatementResponse{}
+	resp_ := &graphql.Response{Data: data_}
+
+	err_ = client_.MakeRequest(
+		ctx_,
+		req_,
+		resp_,
+	)
+
+	return data_, err_
+}
+
 // The query executed by GetViewer.
 const GetViewer_Operation = `
 query GetViewer {
@@ -19088,6 +20126,113 @@ func ListAuditEntries(
 	}
 
 	data_ = &ListAuditEntriesResponse{}
+	resp_ := &graphql.Response{Data: data_}
+
+	err_ = client_.MakeRequest(
+		ctx_,
+		req_,
+		resp_,
+	)
+
+	return data_, err_
+}
+
+// The query executed by ListBillingPeriods.
+const ListBillingPeriods_Operation = `
+query ListBillingPeriods ($tenantId: ID!) {
+	billingPeriods(tenantId: $tenantId) {
+		... BillingPeriod
+	}
+}
+fragment BillingPeriod on BillingPeriod {
+	id
+	currency
+	startsAt
+	endsAt
+	status
+	closedAt
+}
+`
+
+func ListBillingPeriods(
+	ctx_ context.Context,
+	client_ graphql.Client,
+	tenantId string,
+) (data_ *ListBillingPeriodsResponse, err_ error) {
+	req_ := &graphql.Request{
+		OpName: "ListBillingPeriods",
+		Query:  ListBillingPeriods_Operation,
+		Variables: &__ListBillingPeriodsInput{
+			TenantId: tenantId,
+		},
+	}
+
+	data_ = &ListBillingPeriodsResponse{}
+	resp_ := &graphql.Response{Data: data_}
+
+	err_ = client_.MakeRequest(
+		ctx_,
+		req_,
+		resp_,
+	)
+
+	return data_, err_
+}
+
+// The query executed by ListBillingRuns.
+const ListBillingRuns_Operation = `
+query ListBillingRuns ($tenantId: ID!, $first: Int, $after: String) {
+	billingRuns(tenantId: $tenantId, first: $first, after: $after) {
+		edges {
+			cursor
+			node {
+				... BillingRun
+			}
+		}
+		pageInfo {
+			... PageInfo
+		}
+	}
+}
+fragment BillingRun on BillingRun {
+	id
+	periodId
+	statementId
+	number
+	eventTo
+	watermark
+	engine
+	priceHash
+	inputDigest
+	outputDigest
+	lines
+	unpriced
+	createdAt
+}
+fragment PageInfo on PageInfo {
+	hasNextPage
+	endCursor
+}
+`
+
+func ListBillingRuns(
+	ctx_ context.Context,
+	client_ graphql.Client,
+	tenantId string,
+	first int,
+	after string,
+) (data_ *ListBillingRunsResponse, err_ error) {
+	req_ := &graphql.Request{
+		OpName: "ListBillingRuns",
+		Query:  ListBillingRuns_Operation,
+		Variables: &__ListBillingRunsInput{
+			TenantId: tenantId,
+			First:    first,
+			After:    after,
+		},
+	}
+
+	data_ = &ListBillingRunsResponse{}
 	resp_ := &graphql.Response{Data: data_}
 
 	err_ = client_.MakeRequest(
@@ -20286,6 +21431,79 @@ func ListPolicyOverlays(
 	}
 
 	data_ = &ListPolicyOverlaysResponse{}
+	resp_ := &graphql.Response{Data: data_}
+
+	err_ = client_.MakeRequest(
+		ctx_,
+		req_,
+		resp_,
+	)
+
+	return data_, err_
+}
+
+// The query executed by ListPrices.
+const ListPrices_Operation = `
+query ListPrices ($filter: PriceFilterInput!, $first: Int, $after: String) {
+	prices(filter: $filter, first: $first, after: $after) {
+		edges {
+			cursor
+			node {
+				... Price
+			}
+		}
+		pageInfo {
+			... PageInfo
+		}
+	}
+}
+fragment Price on Price {
+	id
+	meter
+	sku
+	region
+	currency
+	scope
+	tenantId
+	projectId
+	validFrom
+	validTo
+	measure
+	per
+	tiers {
+		upTo
+		price
+	}
+	minimum
+	roundUpTo
+	number
+	hash
+	reason
+}
+fragment PageInfo on PageInfo {
+	hasNextPage
+	endCursor
+}
+`
+
+func ListPrices(
+	ctx_ context.Context,
+	client_ graphql.Client,
+	filter PriceFilterInput,
+	first int,
+	after string,
+) (data_ *ListPricesResponse, err_ error) {
+	req_ := &graphql.Request{
+		OpName: "ListPrices",
+		Query:  ListPrices_Operation,
+		Variables: &__ListPricesInput{
+			Filter: filter,
+			First:  first,
+			After:  after,
+		},
+	}
+
+	data_ = &ListPricesResponse{}
 	resp_ := &graphql.Response{Data: data_}
 
 	err_ = client_.MakeRequest(
@@ -22229,6 +23447,53 @@ func PlanReplaceMember(
 	return data_, err_
 }
 
+// The query executed by PlanRerate.
+const PlanRerate_Operation = `
+query PlanRerate ($input: SetPriceInput!) {
+	planRerate(input: $input) {
+		... BooksPlan
+	}
+}
+fragment BooksPlan on BooksPlan {
+	hash
+	changes {
+		tenantId
+		projectId
+		periodId
+		meter
+		sku
+		currency
+		before
+		after
+	}
+}
+`
+
+func PlanRerate(
+	ctx_ context.Context,
+	client_ graphql.Client,
+	input SetPriceInput,
+) (data_ *PlanRerateResponse, err_ error) {
+	req_ := &graphql.Request{
+		OpName: "PlanRerate",
+		Query:  PlanRerate_Operation,
+		Variables: &__PlanRerateInput{
+			Input: input,
+		},
+	}
+
+	data_ = &PlanRerateResponse{}
+	resp_ := &graphql.Response{Data: data_}
+
+	err_ = client_.MakeRequest(
+		ctx_,
+		req_,
+		resp_,
+	)
+
+	return data_, err_
+}
+
 // The query executed by PlanRollbackInstance.
 const PlanRollbackInstance_Operation = `
 query PlanRollbackInstance ($input: PlanRollbackInstanceInput!) {
@@ -24086,6 +25351,65 @@ func RequestAllocation(
 	return data_, err_
 }
 
+// The mutation executed by Rerate.
+const Rerate_Operation = `
+mutation Rerate ($input: SetPriceInput!, $planHash: String!) {
+	rerate(input: $input, planHash: $planHash) {
+		... Price
+	}
+}
+fragment Price on Price {
+	id
+	meter
+	sku
+	region
+	currency
+	scope
+	tenantId
+	projectId
+	validFrom
+	validTo
+	measure
+	per
+	tiers {
+		upTo
+		price
+	}
+	minimum
+	roundUpTo
+	number
+	hash
+	reason
+}
+`
+
+func Rerate(
+	ctx_ context.Context,
+	client_ graphql.Client,
+	input SetPriceInput,
+	planHash string,
+) (data_ *RerateResponse, err_ error) {
+	req_ := &graphql.Request{
+		OpName: "Rerate",
+		Query:  Rerate_Operation,
+		Variables: &__RerateInput{
+			Input:    input,
+			PlanHash: planHash,
+		},
+	}
+
+	data_ = &RerateResponse{}
+	resp_ := &graphql.Response{Data: data_}
+
+	err_ = client_.MakeRequest(
+		ctx_,
+		req_,
+		resp_,
+	)
+
+	return data_, err_
+}
+
 // The mutation executed by RetryOperation.
 const RetryOperation_Operation = `
 mutation RetryOperation ($input: RetryOperationInput!) {
@@ -25114,6 +26438,63 @@ func SetPolicy(
 	return data_, err_
 }
 
+// The mutation executed by SetPrice.
+const SetPrice_Operation = `
+mutation SetPrice ($input: SetPriceInput!) {
+	setPrice(input: $input) {
+		... Price
+	}
+}
+fragment Price on Price {
+	id
+	meter
+	sku
+	region
+	currency
+	scope
+	tenantId
+	projectId
+	validFrom
+	validTo
+	measure
+	per
+	tiers {
+		upTo
+		price
+	}
+	minimum
+	roundUpTo
+	number
+	hash
+	reason
+}
+`
+
+func SetPrice(
+	ctx_ context.Context,
+	client_ graphql.Client,
+	input SetPriceInput,
+) (data_ *SetPriceResponse, err_ error) {
+	req_ := &graphql.Request{
+		OpName: "SetPrice",
+		Query:  SetPrice_Operation,
+		Variables: &__SetPriceInput{
+			Input: input,
+		},
+	}
+
+	data_ = &SetPriceResponse{}
+	resp_ := &graphql.Response{Data: data_}
+
+	err_ = client_.MakeRequest(
+		ctx_,
+		req_,
+		resp_,
+	)
+
+	return data_, err_
+}
+
 // The mutation executed by SetProjectQuota.
 const SetProjectQuota_Operation = `
 mutation SetProjectQuota ($input: SetProjectQuotaInput!) {
@@ -26066,6 +27447,61 @@ func VerifyArtifact(
 	}
 
 	data_ = &VerifyArtifactResponse{}
+	resp_ := &graphql.Response{Data: data_}
+
+	err_ = client_.MakeRequest(
+		ctx_,
+		req_,
+		resp_,
+	)
+
+	return data_, err_
+}
+
+// The query executed by VerifyBillingRun.
+const VerifyBillingRun_Operation = `
+query VerifyBillingRun ($id: ID!) {
+	verifyBillingRun(id: $id) {
+		run {
+			... BillingRun
+		}
+		same
+		differs
+		recorded
+		recomputed
+	}
+}
+fragment BillingRun on BillingRun {
+	id
+	periodId
+	statementId
+	number
+	eventTo
+	watermark
+	engine
+	priceHash
+	inputDigest
+	outputDigest
+	lines
+	unpriced
+	createdAt
+}
+`
+
+func VerifyBillingRun(
+	ctx_ context.Context,
+	client_ graphql.Client,
+	id string,
+) (data_ *VerifyBillingRunResponse, err_ error) {
+	req_ := &graphql.Request{
+		OpName: "VerifyBillingRun",
+		Query:  VerifyBillingRun_Operation,
+		Variables: &__VerifyBillingRunInput{
+			Id: id,
+		},
+	}
+
+	data_ = &VerifyBillingRunResponse{}
 	resp_ := &graphql.Response{Data: data_}
 
 	err_ = client_.MakeRequest(

@@ -1,0 +1,79 @@
+package graph
+
+import (
+	"context"
+
+	"github.com/gpuaas/app-platform/domain/ids"
+	"github.com/gpuaas/app-platform/graph/generated/model"
+	"github.com/gpuaas/app-platform/graph/read"
+	"github.com/gpuaas/app-platform/service/billing"
+	"github.com/gpuaas/app-platform/service/kit/page"
+	"github.com/gpuaas/app-platform/service/price"
+)
+
+func (r *mutationResolver) SetPrice(ctx context.Context, input price.VersionInput) (*price.Version, error) {
+	return r.Resolver.Prices.SetVersion(ctx, input)
+}
+
+func (r *mutationResolver) Rerate(ctx context.Context, input price.VersionInput, planHash string) (*price.Version, error) {
+	return r.Billing.Rerate(ctx, input, planHash)
+}
+
+func (r *mutationResolver) SetBillingAccount(ctx context.Context, input billing.AccountInput) (*billing.Account, error) {
+	return r.Billing.SetAccount(ctx, input)
+}
+
+func (r *mutationResolver) GrantCredit(ctx context.Context, input billing.GrantInput) (*billing.Grant, error) {
+	return r.Billing.GrantCredit(ctx, input)
+}
+
+func (r *mutationResolver) ReopenPeriod(ctx context.Context, periodID ids.ID, planHash string, reason string) (*billing.Period, error) {
+	return r.Billing.Reopen(ctx, periodID, planHash, reason)
+}
+
+func (r *queryResolver) Prices(ctx context.Context, filter *price.Filter, first *int, after *string) (*model.PriceConnection, error) {
+	args, err := page.Of(first, after, read.StandardPage, page.Max)
+	if err != nil {
+		return nil, err
+	}
+	if filter == nil {
+		filter = &price.Filter{}
+	}
+	return read.Connection[model.PriceConnection](r.Resolver.Prices.Versions(ctx, *filter, args))
+}
+
+func (r *queryResolver) BillingPeriods(ctx context.Context, tenantID ids.ID) ([]*billing.Period, error) {
+	return r.Billing.Periods(ctx, tenantID)
+}
+
+func (r *queryResolver) BillingRuns(ctx context.Context, tenantID ids.ID, first *int, after *string) (*model.BillingRunConnection, error) {
+	args, err := page.Of(first, after, read.StandardPage, page.Max)
+	if err != nil {
+		return nil, err
+	}
+	return read.Connection[model.BillingRunConnection](r.Billing.Runs(ctx, tenantID, args))
+}
+
+func (r *queryResolver) VerifyBillingRun(ctx context.Context, id ids.ID) (*billing.Verification, error) {
+	return r.Billing.Verify(ctx, id)
+}
+
+func (r *queryResolver) Statement(ctx context.Context, tenantID *ids.ID, projectID *ids.ID, periodID *ids.ID) (*billing.Statement, error) {
+	return r.Billing.Statement(ctx, billing.Filter{TenantID: tenantID, ProjectID: projectID, PeriodID: periodID})
+}
+
+func (r *queryResolver) ExportStatement(ctx context.Context, tenantID *ids.ID, projectID *ids.ID, periodID *ids.ID, format billing.Format, focus string) (*billing.Export, error) {
+	return r.Billing.Export(ctx, billing.Filter{TenantID: tenantID, ProjectID: projectID, PeriodID: periodID}, format, focus)
+}
+
+func (r *queryResolver) CreditGrants(ctx context.Context, tenantID ids.ID) ([]*billing.Grant, error) {
+	return r.Billing.Grants(ctx, tenantID)
+}
+
+func (r *queryResolver) PlanRerate(ctx context.Context, input price.VersionInput) (*billing.Plan, error) {
+	return r.Billing.PlanRerate(ctx, input)
+}
+
+func (r *queryResolver) PlanReopenPeriod(ctx context.Context, periodID ids.ID) (*billing.Plan, error) {
+	return r.Billing.PlanReopen(ctx, periodID)
+}

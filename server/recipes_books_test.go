@@ -1,0 +1,49 @@
+package server
+
+import (
+	"maps"
+
+	"github.com/gpuaas/app-platform/domain/ids"
+)
+
+// joined are the recipes of both.
+func joined(some, others map[string]func(v, a *house) []arguments) map[string]func(v, a *house) []arguments {
+	maps.Copy(others, some)
+	return others
+}
+
+// recipesOfBooks are the recipes of prices and books.
+var recipesOfBooks = map[string]func(v, a *house) []arguments{
+	"query prices": func(v, _ *house) []arguments {
+		return []arguments{{"filter": object{"projectId": v.Project}}, {"filter": object{"tenantId": v.Tenant}}}
+	},
+	"query billingPeriods":   func(v, _ *house) []arguments { return one("tenantId", v.Tenant) },
+	"query billingRuns":      func(v, _ *house) []arguments { return one("tenantId", v.Tenant) },
+	"query creditGrants":     func(v, _ *house) []arguments { return one("tenantId", v.Tenant) },
+	"query verifyBillingRun": func(_, _ *house) []arguments { return one("id", ids.New(ids.BillingRun)) },
+	"query statement": func(v, _ *house) []arguments {
+		return []arguments{{"projectId": v.Project}, {"tenantId": v.Tenant}}
+	},
+	"query exportStatement": func(v, _ *house) []arguments {
+		return []arguments{{"projectId": v.Project, "format": "CSV"}, {"tenantId": v.Tenant, "format": "JSON"}}
+	},
+	"query planRerate":       plain(pricesOf("2026-01-01T00:00:00Z")),
+	"query planReopenPeriod": func(_, _ *house) []arguments { return one("periodId", ids.New(ids.BillingPeriod)) },
+	"mutation setPrice":      plain(pricesOf("2099-01-01T00:00:00Z")),
+	"mutation rerate": func(v, a *house) (all []arguments) {
+		for _, with := range plain(pricesOf("2026-01-01T00:00:00Z"))(v, a) {
+			with["planHash"] = "mine"
+			all = append(all, with)
+		}
+		return all
+	},
+	"mutation setBillingAccount": plain(func(v, _ *house) []object {
+		return []object{{"tenantId": v.Tenant, "currency": "EUR", "graceSeconds": 0, "reason": "mine"}}
+	}),
+	"mutation grantCredit": input(func(v, _ *house) []object {
+		return []object{{"tenantId": v.Tenant, "amount": "1", "currency": "EUR", "reason": "mine"}}
+	}),
+	"mutation reopenPeriod": func(_, _ *house) []arguments {
+		return []arguments{{"periodId": ids.New(ids.BillingPeriod), "planHash": "mine", "reason": "mine"}}
+	},
+}
