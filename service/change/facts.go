@@ -56,10 +56,12 @@ func (s *Subject) Lock(ctx context.Context, t *tx.Tx, forUpdate bool) (*Locked, 
 			return nil, err
 		}
 	}
-	s.Instance, err = t.Instance.Query().Where(dbinstance.ID(s.Instance.ID)).ForUpdate().Only(ctx)
+	// The subject keeps what it has when the lock is not had: the transaction may be tried again.
+	locked, err := t.Instance.Query().Where(dbinstance.ID(s.Instance.ID)).ForUpdate().Only(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("lock instance %s: %w", s.Instance.ID, err)
 	}
+	s.Instance = locked
 	return l, nil
 }
 
