@@ -87,6 +87,7 @@ const (
 	PolicyRead
 	PolicyManage
 	UsageRead
+	UsageReport
 	BillingRead
 	BillingManage
 	AppsCatalogRead
@@ -205,6 +206,7 @@ var catalogue = [...]KeyEntry{
 	PolicyRead:              {"policy.read", "See policy overlays."},
 	PolicyManage:            {"policy.manage", "Change policy overlays."},
 	UsageRead:               {"usage.read", "See metered usage."},
+	UsageReport:             {"usage.report", "Report metered usage of an instance."},
 	BillingRead:             {"billing.read", "See costs."},
 	BillingManage:           {"billing.manage", "Set how a tenant is billed, give it credit, and reopen its periods."},
 	AppsCatalogRead:         {"apps.catalog.read", "See the family's apps in the catalog."},

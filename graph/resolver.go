@@ -35,6 +35,7 @@ import (
 	"github.com/gpuaas/app-platform/service/share"
 	"github.com/gpuaas/app-platform/service/source"
 	"github.com/gpuaas/app-platform/service/task"
+	"github.com/gpuaas/app-platform/service/usage"
 	"github.com/gpuaas/app-platform/service/webhook"
 )
 
@@ -77,6 +78,8 @@ type Resolver struct {
 	Retries *retry.Service
 	// Blockers reads what stands in the way.
 	Blockers *blocker.Service
+	// Usage holds the reads of metered usage, and its report.
+	Usage *usage.Service
 	// Orphans holds the verbs on what operations left behind.
 	Orphans *orphan.Service
 	// Prices holds the verbs on list prices.

@@ -62,6 +62,18 @@ var recipes = joined(recipesOfBooks, map[string]func(v, a *house) []arguments{
 	"query impactOf":  func(v, _ *house) []arguments { return one("instanceId", v.Instance) },
 	"query orphans":   func(v, _ *house) []arguments { return []arguments{{"projectId": v.Project, "resolved": true}} },
 	"query skuPrices": none,
+	"query usageRecords": func(v, _ *house) []arguments {
+		return []arguments{{"filter": object{"projectId": v.Project}}, {"filter": object{"projectId": v.Project, "instanceId": v.Instance}}}
+	},
+	"query usageSums": func(v, _ *house) []arguments {
+		return []arguments{{"filter": object{"projectId": v.Project}, "hourly": true}}
+	},
+	"query usageSources":    inProject,
+	"query usageQuarantine": func(v, _ *house) []arguments { return []arguments{{"projectId": v.Project}, {}} },
+	"mutation reportUsage": plain(func(v, _ *house) []object {
+		return []object{{"instanceId": v.Instance, "records": []any{object{"id": "1", "dimension": "jobs", "quantity": "1",
+			"from": "2026-11-23T00:00:00Z", "to": "2026-11-23T00:00:00Z"}}}}
+	}),
 	"query explainPermission": plain(func(v, _ *house) []object {
 		return []object{
 			{"permissionKey": "apps.instance.read", "objectId": v.Instance},

@@ -19,6 +19,7 @@ import (
 	"github.com/gpuaas/app-platform/service/identity"
 	"github.com/gpuaas/app-platform/service/ledger/audit"
 	"github.com/gpuaas/app-platform/service/ledger/event"
+	"github.com/gpuaas/app-platform/workers/meter"
 	"github.com/gpuaas/app-platform/workers/reconcile"
 	hooks "github.com/gpuaas/app-platform/workers/webhook"
 )
@@ -55,6 +56,7 @@ type platform struct {
 	denials *audit.Denials
 	found   reconcile.Stats // by the reconcilers, when this process works
 	sent    hooks.Stats     // of webhooks, likewise
+	metered meter.Stats     // of usage, likewise
 	// delivered counts the parts of artifacts that nodes fetched here.
 	delivered deliveryhttp.Stats
 }

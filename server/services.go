@@ -41,6 +41,7 @@ import (
 	"github.com/gpuaas/app-platform/service/share"
 	"github.com/gpuaas/app-platform/service/source"
 	"github.com/gpuaas/app-platform/service/task"
+	"github.com/gpuaas/app-platform/service/usage"
 	"github.com/gpuaas/app-platform/service/webhook"
 	"github.com/gpuaas/app-platform/workers"
 	books "github.com/gpuaas/app-platform/workers/billing"
@@ -96,6 +97,7 @@ func (p *platform) resolver(ctx context.Context, sentinel *live.Sentinel, feeds 
 		Policies:    &policies.Service{DB: p.db},
 		Shares:      &share.Service{DB: p.db},
 		Secrets:     &secret.Service{DB: p.db, Vault: p.vault, Keys: p.ring},
+		Usage:       &usage.Service{DB: p.db},
 		Webhooks: &webhook.Service{DB: p.db, Vault: p.vault, Feeds: feeds,
 			Allow: allowWebhook(hooks, len(p.config.WebhookHosts) > 0)},
 	}, nil
@@ -117,7 +119,7 @@ func (p *platform) work(ctx context.Context) error {
 	}
 	return workers.Run(ctx, workers.Config{
 		DB: p.db, Hub: p.hub, Keys: p.ring, Dial: policy, Trust: p.trust, PlatformURL: p.config.GraphQLURL, Log: p.log,
-		Stats: &p.found, NodeGrace: max(p.config.NodeGrace, leastNodeGrace),
+		Stats: &p.found, MeterStats: &p.metered, NodeGrace: max(p.config.NodeGrace, leastNodeGrace),
 		Vault: p.vault, WebhookDial: hooks, WebhookStats: &p.sent,
 	})
 }

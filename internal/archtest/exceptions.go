@@ -47,9 +47,7 @@ var (
 		"rig/chaos TestNothingIsLostOrDoneTwiceWhilePartsAreKilled":    "it kills what it stands on, and loads the machine",
 		"rig/e2e/": "one installation serves them all, and some of them kill its server",
 	}
-	unasked = map[string]string{
-		"usage.read": ahead,
-	}
+	unasked        = map[string]string{}
 	misspeltStates = map[string]string{
 		"service/billing/": "its words are those of periods, accounts and usage, which are declared beside the statements",
 	}

@@ -36,6 +36,7 @@ import (
 	"github.com/gpuaas/app-platform/service/share"
 	"github.com/gpuaas/app-platform/service/source"
 	"github.com/gpuaas/app-platform/service/task"
+	"github.com/gpuaas/app-platform/service/usage"
 	"github.com/gpuaas/app-platform/service/webhook"
 	gqlparser "github.com/vektah/gqlparser/v2"
 	"github.com/vektah/gqlparser/v2/ast"
@@ -960,6 +961,7 @@ type ComplexityRoot struct {
 		ReplayWebhook           func(childComplexity int, webhookID ids.ID, after string, reason *string) int
 		ReportNodeTask          func(childComplexity int, input task.ReportInput) int
 		ReportOperation         func(childComplexity int, input operation.ReportInput) int
+		ReportUsage             func(childComplexity int, input usage.ReportInput) int
 		RequestAllocation       func(childComplexity int, input allocation.RequestInput) int
 		Rerate                  func(childComplexity int, input price.VersionInput, planHash string) int
 		RetryOperation          func(childComplexity int, input retry.Input) int
@@ -1376,6 +1378,29 @@ type ComplexityRoot struct {
 		SmokedArtifacts func(childComplexity int) int
 	}
 
+	QuarantinedUsage struct {
+		Code      func(childComplexity int) int
+		CreatedAt func(childComplexity int) int
+		Field     func(childComplexity int) int
+		ID        func(childComplexity int) int
+		Message   func(childComplexity int) int
+		Meter     func(childComplexity int) int
+		ProjectID func(childComplexity int) int
+		Record    func(childComplexity int) int
+		Source    func(childComplexity int) int
+		UsageID   func(childComplexity int) int
+	}
+
+	QuarantinedUsageConnection struct {
+		Edges    func(childComplexity int) int
+		PageInfo func(childComplexity int) int
+	}
+
+	QuarantinedUsageEdge struct {
+		Cursor func(childComplexity int) int
+		Node   func(childComplexity int) int
+	}
+
 	Query struct {
 		Adapters                 func(childComplexity int, first *int, after *string) int
 		Allocations              func(childComplexity int, projectID ids.ID, statuses []lifecycle.AllocationStatus, first *int, after *string) int
@@ -1435,6 +1460,10 @@ type ComplexityRoot struct {
 		ServiceAccounts          func(childComplexity int, projectID ids.ID, first *int, after *string) int
 		SkuPrices                func(childComplexity int) int
 		Statement                func(childComplexity int, tenantID *ids.ID, projectID *ids.ID, periodID *ids.ID) int
+		UsageQuarantine          func(childComplexity int, projectID *ids.ID, first *int, after *string) int
+		UsageRecords             func(childComplexity int, filter usage.Filter, first *int, after *string) int
+		UsageSources             func(childComplexity int, projectID ids.ID) int
+		UsageSums                func(childComplexity int, filter usage.Filter, hourly bool) int
 		Users                    func(childComplexity int, tenantID ids.ID, waiting bool, first *int, after *string) int
 		VerifyBillingRun         func(childComplexity int, id ids.ID) int
 		Viewer                   func(childComplexity int) int
@@ -1689,6 +1718,67 @@ type ComplexityRoot struct {
 		Domains     func(childComplexity int) int
 		ID          func(childComplexity int) int
 		Slug        func(childComplexity int) int
+	}
+
+	UsageRecord struct {
+		AllocationID func(childComplexity int) int
+		Basis        func(childComplexity int) int
+		BorneBy      func(childComplexity int) int
+		BorneOwner   func(childComplexity int) int
+		BorneReason  func(childComplexity int) int
+		ComponentKey func(childComplexity int) int
+		FromAt       func(childComplexity int) int
+		InstanceID   func(childComplexity int) int
+		MemberID     func(childComplexity int) int
+		Meter        func(childComplexity int) int
+		OperationID  func(childComplexity int) int
+		ProjectID    func(childComplexity int) int
+		Quantity     func(childComplexity int) int
+		RecordedAt   func(childComplexity int) int
+		Region       func(childComplexity int) int
+		Retracts     func(childComplexity int) int
+		SKU          func(childComplexity int) int
+		Session      func(childComplexity int) int
+		Source       func(childComplexity int) int
+		ToAt         func(childComplexity int) int
+		Unit         func(childComplexity int) int
+		UsageID      func(childComplexity int) int
+	}
+
+	UsageRecordConnection struct {
+		Edges    func(childComplexity int) int
+		PageInfo func(childComplexity int) int
+	}
+
+	UsageRecordEdge struct {
+		Cursor func(childComplexity int) int
+		Node   func(childComplexity int) int
+	}
+
+	UsageReport struct {
+		Known       func(childComplexity int) int
+		Quarantined func(childComplexity int) int
+		Recorded    func(childComplexity int) int
+	}
+
+	UsageSource struct {
+		Basis      func(childComplexity int) int
+		Failures   func(childComplexity int) int
+		LastError  func(childComplexity int) int
+		ProvedTo   func(childComplexity int) int
+		RecordedTo func(childComplexity int) int
+		Source     func(childComplexity int) int
+	}
+
+	UsageSum struct {
+		Basis       func(childComplexity int) int
+		BorneBy     func(childComplexity int) int
+		BorneReason func(childComplexity int) int
+		Hour        func(childComplexity int) int
+		Meter       func(childComplexity int) int
+		Quantity    func(childComplexity int) int
+		Records     func(childComplexity int) int
+		Unit        func(childComplexity int) int
 	}
 
 	User struct {
@@ -5831,6 +5921,17 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Mutation.ReportOperation(childComplexity, args["input"].(operation.ReportInput)), true
+	case "Mutation.reportUsage":
+		if e.ComplexityRoot.Mutation.ReportUsage == nil {
+			break
+		}
+
+		args, err := ec.field_Mutation_reportUsage_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Mutation.ReportUsage(childComplexity, args["input"].(usage.ReportInput)), true
 	case "Mutation.requestAllocation":
 		if e.ComplexityRoot.Mutation.RequestAllocation == nil {
 			break
@@ -7843,6 +7944,93 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 
 		return e.ComplexityRoot.PromotionTerms.SmokedArtifacts(childComplexity), true
 
+	case "QuarantinedUsage.code":
+		if e.ComplexityRoot.QuarantinedUsage.Code == nil {
+			break
+		}
+
+		return e.ComplexityRoot.QuarantinedUsage.Code(childComplexity), true
+	case "QuarantinedUsage.createdAt":
+		if e.ComplexityRoot.QuarantinedUsage.CreatedAt == nil {
+			break
+		}
+
+		return e.ComplexityRoot.QuarantinedUsage.CreatedAt(childComplexity), true
+	case "QuarantinedUsage.field":
+		if e.ComplexityRoot.QuarantinedUsage.Field == nil {
+			break
+		}
+
+		return e.ComplexityRoot.QuarantinedUsage.Field(childComplexity), true
+	case "QuarantinedUsage.id":
+		if e.ComplexityRoot.QuarantinedUsage.ID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.QuarantinedUsage.ID(childComplexity), true
+	case "QuarantinedUsage.message":
+		if e.ComplexityRoot.QuarantinedUsage.Message == nil {
+			break
+		}
+
+		return e.ComplexityRoot.QuarantinedUsage.Message(childComplexity), true
+	case "QuarantinedUsage.meter":
+		if e.ComplexityRoot.QuarantinedUsage.Meter == nil {
+			break
+		}
+
+		return e.ComplexityRoot.QuarantinedUsage.Meter(childComplexity), true
+	case "QuarantinedUsage.projectId":
+		if e.ComplexityRoot.QuarantinedUsage.ProjectID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.QuarantinedUsage.ProjectID(childComplexity), true
+	case "QuarantinedUsage.record":
+		if e.ComplexityRoot.QuarantinedUsage.Record == nil {
+			break
+		}
+
+		return e.ComplexityRoot.QuarantinedUsage.Record(childComplexity), true
+	case "QuarantinedUsage.source":
+		if e.ComplexityRoot.QuarantinedUsage.Source == nil {
+			break
+		}
+
+		return e.ComplexityRoot.QuarantinedUsage.Source(childComplexity), true
+	case "QuarantinedUsage.usageId":
+		if e.ComplexityRoot.QuarantinedUsage.UsageID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.QuarantinedUsage.UsageID(childComplexity), true
+
+	case "QuarantinedUsageConnection.edges":
+		if e.ComplexityRoot.QuarantinedUsageConnection.Edges == nil {
+			break
+		}
+
+		return e.ComplexityRoot.QuarantinedUsageConnection.Edges(childComplexity), true
+	case "QuarantinedUsageConnection.pageInfo":
+		if e.ComplexityRoot.QuarantinedUsageConnection.PageInfo == nil {
+			break
+		}
+
+		return e.ComplexityRoot.QuarantinedUsageConnection.PageInfo(childComplexity), true
+
+	case "QuarantinedUsageEdge.cursor":
+		if e.ComplexityRoot.QuarantinedUsageEdge.Cursor == nil {
+			break
+		}
+
+		return e.ComplexityRoot.QuarantinedUsageEdge.Cursor(childComplexity), true
+	case "QuarantinedUsageEdge.node":
+		if e.ComplexityRoot.QuarantinedUsageEdge.Node == nil {
+			break
+		}
+
+		return e.ComplexityRoot.QuarantinedUsageEdge.Node(childComplexity), true
+
 	case "Query.adapters":
 		if e.ComplexityRoot.Query.Adapters == nil {
 			break
@@ -8462,6 +8650,50 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Query.Statement(childComplexity, args["tenantId"].(*ids.ID), args["projectId"].(*ids.ID), args["periodId"].(*ids.ID)), true
+	case "Query.usageQuarantine":
+		if e.ComplexityRoot.Query.UsageQuarantine == nil {
+			break
+		}
+
+		args, err := ec.field_Query_usageQuarantine_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Query.UsageQuarantine(childComplexity, args["projectId"].(*ids.ID), args["first"].(*int), args["after"].(*string)), true
+	case "Query.usageRecords":
+		if e.ComplexityRoot.Query.UsageRecords == nil {
+			break
+		}
+
+		args, err := ec.field_Query_usageRecords_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Query.UsageRecords(childComplexity, args["filter"].(usage.Filter), args["first"].(*int), args["after"].(*string)), true
+	case "Query.usageSources":
+		if e.ComplexityRoot.Query.UsageSources == nil {
+			break
+		}
+
+		args, err := ec.field_Query_usageSources_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Query.UsageSources(childComplexity, args["projectId"].(ids.ID)), true
+	case "Query.usageSums":
+		if e.ComplexityRoot.Query.UsageSums == nil {
+			break
+		}
+
+		args, err := ec.field_Query_usageSums_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Query.UsageSums(childComplexity, args["filter"].(usage.Filter), args["hourly"].(bool)), true
 	case "Query.users":
 		if e.ComplexityRoot.Query.Users == nil {
 			break
@@ -9512,6 +9744,270 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 
 		return e.ComplexityRoot.Tenant.Slug(childComplexity), true
 
+	case "UsageRecord.allocationId":
+		if e.ComplexityRoot.UsageRecord.AllocationID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.UsageRecord.AllocationID(childComplexity), true
+	case "UsageRecord.basis":
+		if e.ComplexityRoot.UsageRecord.Basis == nil {
+			break
+		}
+
+		return e.ComplexityRoot.UsageRecord.Basis(childComplexity), true
+	case "UsageRecord.borneBy":
+		if e.ComplexityRoot.UsageRecord.BorneBy == nil {
+			break
+		}
+
+		return e.ComplexityRoot.UsageRecord.BorneBy(childComplexity), true
+	case "UsageRecord.borneOwner":
+		if e.ComplexityRoot.UsageRecord.BorneOwner == nil {
+			break
+		}
+
+		return e.ComplexityRoot.UsageRecord.BorneOwner(childComplexity), true
+	case "UsageRecord.borneReason":
+		if e.ComplexityRoot.UsageRecord.BorneReason == nil {
+			break
+		}
+
+		return e.ComplexityRoot.UsageRecord.BorneReason(childComplexity), true
+	case "UsageRecord.componentKey":
+		if e.ComplexityRoot.UsageRecord.ComponentKey == nil {
+			break
+		}
+
+		return e.ComplexityRoot.UsageRecord.ComponentKey(childComplexity), true
+	case "UsageRecord.fromAt":
+		if e.ComplexityRoot.UsageRecord.FromAt == nil {
+			break
+		}
+
+		return e.ComplexityRoot.UsageRecord.FromAt(childComplexity), true
+	case "UsageRecord.instanceId":
+		if e.ComplexityRoot.UsageRecord.InstanceID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.UsageRecord.InstanceID(childComplexity), true
+	case "UsageRecord.memberId":
+		if e.ComplexityRoot.UsageRecord.MemberID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.UsageRecord.MemberID(childComplexity), true
+	case "UsageRecord.meter":
+		if e.ComplexityRoot.UsageRecord.Meter == nil {
+			break
+		}
+
+		return e.ComplexityRoot.UsageRecord.Meter(childComplexity), true
+	case "UsageRecord.operationId":
+		if e.ComplexityRoot.UsageRecord.OperationID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.UsageRecord.OperationID(childComplexity), true
+	case "UsageRecord.projectId":
+		if e.ComplexityRoot.UsageRecord.ProjectID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.UsageRecord.ProjectID(childComplexity), true
+	case "UsageRecord.quantity":
+		if e.ComplexityRoot.UsageRecord.Quantity == nil {
+			break
+		}
+
+		return e.ComplexityRoot.UsageRecord.Quantity(childComplexity), true
+	case "UsageRecord.recordedAt":
+		if e.ComplexityRoot.UsageRecord.RecordedAt == nil {
+			break
+		}
+
+		return e.ComplexityRoot.UsageRecord.RecordedAt(childComplexity), true
+	case "UsageRecord.region":
+		if e.ComplexityRoot.UsageRecord.Region == nil {
+			break
+		}
+
+		return e.ComplexityRoot.UsageRecord.Region(childComplexity), true
+	case "UsageRecord.retracts":
+		if e.ComplexityRoot.UsageRecord.Retracts == nil {
+			break
+		}
+
+		return e.ComplexityRoot.UsageRecord.Retracts(childComplexity), true
+	case "UsageRecord.sku":
+		if e.ComplexityRoot.UsageRecord.SKU == nil {
+			break
+		}
+
+		return e.ComplexityRoot.UsageRecord.SKU(childComplexity), true
+	case "UsageRecord.session":
+		if e.ComplexityRoot.UsageRecord.Session == nil {
+			break
+		}
+
+		return e.ComplexityRoot.UsageRecord.Session(childComplexity), true
+	case "UsageRecord.source":
+		if e.ComplexityRoot.UsageRecord.Source == nil {
+			break
+		}
+
+		return e.ComplexityRoot.UsageRecord.Source(childComplexity), true
+	case "UsageRecord.toAt":
+		if e.ComplexityRoot.UsageRecord.ToAt == nil {
+			break
+		}
+
+		return e.ComplexityRoot.UsageRecord.ToAt(childComplexity), true
+	case "UsageRecord.unit":
+		if e.ComplexityRoot.UsageRecord.Unit == nil {
+			break
+		}
+
+		return e.ComplexityRoot.UsageRecord.Unit(childComplexity), true
+	case "UsageRecord.usageId":
+		if e.ComplexityRoot.UsageRecord.UsageID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.UsageRecord.UsageID(childComplexity), true
+
+	case "UsageRecordConnection.edges":
+		if e.ComplexityRoot.UsageRecordConnection.Edges == nil {
+			break
+		}
+
+		return e.ComplexityRoot.UsageRecordConnection.Edges(childComplexity), true
+	case "UsageRecordConnection.pageInfo":
+		if e.ComplexityRoot.UsageRecordConnection.PageInfo == nil {
+			break
+		}
+
+		return e.ComplexityRoot.UsageRecordConnection.PageInfo(childComplexity), true
+
+	case "UsageRecordEdge.cursor":
+		if e.ComplexityRoot.UsageRecordEdge.Cursor == nil {
+			break
+		}
+
+		return e.ComplexityRoot.UsageRecordEdge.Cursor(childComplexity), true
+	case "UsageRecordEdge.node":
+		if e.ComplexityRoot.UsageRecordEdge.Node == nil {
+			break
+		}
+
+		return e.ComplexityRoot.UsageRecordEdge.Node(childComplexity), true
+
+	case "UsageReport.known":
+		if e.ComplexityRoot.UsageReport.Known == nil {
+			break
+		}
+
+		return e.ComplexityRoot.UsageReport.Known(childComplexity), true
+	case "UsageReport.quarantined":
+		if e.ComplexityRoot.UsageReport.Quarantined == nil {
+			break
+		}
+
+		return e.ComplexityRoot.UsageReport.Quarantined(childComplexity), true
+	case "UsageReport.recorded":
+		if e.ComplexityRoot.UsageReport.Recorded == nil {
+			break
+		}
+
+		return e.ComplexityRoot.UsageReport.Recorded(childComplexity), true
+
+	case "UsageSource.basis":
+		if e.ComplexityRoot.UsageSource.Basis == nil {
+			break
+		}
+
+		return e.ComplexityRoot.UsageSource.Basis(childComplexity), true
+	case "UsageSource.failures":
+		if e.ComplexityRoot.UsageSource.Failures == nil {
+			break
+		}
+
+		return e.ComplexityRoot.UsageSource.Failures(childComplexity), true
+	case "UsageSource.lastError":
+		if e.ComplexityRoot.UsageSource.LastError == nil {
+			break
+		}
+
+		return e.ComplexityRoot.UsageSource.LastError(childComplexity), true
+	case "UsageSource.provedTo":
+		if e.ComplexityRoot.UsageSource.ProvedTo == nil {
+			break
+		}
+
+		return e.ComplexityRoot.UsageSource.ProvedTo(childComplexity), true
+	case "UsageSource.recordedTo":
+		if e.ComplexityRoot.UsageSource.RecordedTo == nil {
+			break
+		}
+
+		return e.ComplexityRoot.UsageSource.RecordedTo(childComplexity), true
+	case "UsageSource.source":
+		if e.ComplexityRoot.UsageSource.Source == nil {
+			break
+		}
+
+		return e.ComplexityRoot.UsageSource.Source(childComplexity), true
+
+	case "UsageSum.basis":
+		if e.ComplexityRoot.UsageSum.Basis == nil {
+			break
+		}
+
+		return e.ComplexityRoot.UsageSum.Basis(childComplexity), true
+	case "UsageSum.borneBy":
+		if e.ComplexityRoot.UsageSum.BorneBy == nil {
+			break
+		}
+
+		return e.ComplexityRoot.UsageSum.BorneBy(childComplexity), true
+	case "UsageSum.borneReason":
+		if e.ComplexityRoot.UsageSum.BorneReason == nil {
+			break
+		}
+
+		return e.ComplexityRoot.UsageSum.BorneReason(childComplexity), true
+	case "UsageSum.hour":
+		if e.ComplexityRoot.UsageSum.Hour == nil {
+			break
+		}
+
+		return e.ComplexityRoot.UsageSum.Hour(childComplexity), true
+	case "UsageSum.meter":
+		if e.ComplexityRoot.UsageSum.Meter == nil {
+			break
+		}
+
+		return e.ComplexityRoot.UsageSum.Meter(childComplexity), true
+	case "UsageSum.quantity":
+		if e.ComplexityRoot.UsageSum.Quantity == nil {
+			break
+		}
+
+		return e.ComplexityRoot.UsageSum.Quantity(childComplexity), true
+	case "UsageSum.records":
+		if e.ComplexityRoot.UsageSum.Records == nil {
+			break
+		}
+
+		return e.ComplexityRoot.UsageSum.Records(childComplexity), true
+	case "UsageSum.unit":
+		if e.ComplexityRoot.UsageSum.Unit == nil {
+			break
+		}
+
+		return e.ComplexityRoot.UsageSum.Unit(childComplexity), true
+
 	case "User.acceptedAt":
 		if e.ComplexityRoot.User.AcceptedAt == nil {
 			break
@@ -10011,6 +10507,7 @@ func (e *executableSchema) Exec(ctx context.Context) graphql.ResponseHandler {
 		ec.unmarshalInputReplaceMemberInput,
 		ec.unmarshalInputReportNodeTaskInput,
 		ec.unmarshalInputReportOperationInput,
+		ec.unmarshalInputReportUsageInput,
 		ec.unmarshalInputRequestAllocationInput,
 		ec.unmarshalInputRetryOperationInput,
 		ec.unmarshalInputRollbackInstanceInput,
@@ -10035,6 +10532,8 @@ func (e *executableSchema) Exec(ctx context.Context) graphql.ResponseHandler {
 		ec.unmarshalInputUpdateUserInput,
 		ec.unmarshalInputUpdateWebhookInput,
 		ec.unmarshalInputUpgradeInstanceInput,
+		ec.unmarshalInputUsageFilter,
+		ec.unmarshalInputUsageReportRecord,
 	)
 	first := true
 
@@ -14956,6 +15455,232 @@ extend type Mutation {
   revokeSignerKey("The key." keyId: ID!, "Why, kept with the key." reason: String!): SignerKey!
 }
 `, BuiltIn: false},
+	{Name: "../../schema/usage.graphql", Input: `"What a usage record is counted on."
+enum UsageBasis {
+  "Capacity, metered by the platform from what nodes' agents prove."
+  CAPACITY
+  "A dimension of the app, reported by its adapter."
+  APP
+  "A dimension that is shown and priced nowhere."
+  SHOWBACK
+}
+
+"Who bears what a usage record counts."
+enum UsageBearer {
+  "The tenant."
+  TENANT
+  "The platform: what failed, was left behind, or was not proved."
+  PLATFORM
+}
+
+"One metered quantity over one stretch of time. It is written once and stays as it is."
+type UsageRecord {
+  "The instance, or the allocation of capacity."
+  source: ID!
+  "` + "`" + `gpu_seconds` + "`" + ` or ` + "`" + `node_seconds` + "`" + ` of capacity, or a dimension of the app."
+  meter: String!
+  "With source and meter it is unique for ever: it is derived from what is counted."
+  usageId: String!
+  "What it is counted on."
+  basis: UsageBasis!
+  "The unit of the quantity."
+  unit: String!
+  "A decimal number; below zero only in a record that retracts another."
+  quantity: String!
+  "When the stretch begins."
+  fromAt: DateTime!
+  "When it ends; this moment is not in it."
+  toAt: DateTime!
+  "The project."
+  projectId: ID!
+  "The instance; null for capacity that none uses."
+  instanceId: ID
+  "The allocation."
+  allocationId: ID
+  "The member; null where there are several or none."
+  memberId: ID
+  "The member's component."
+  componentKey: String
+  "The operation that brought the member."
+  operationId: ID
+  "What was rented."
+  sku: String
+  "Where it is."
+  region: String
+  "What a price per started minute is rounded over."
+  session: String!
+  "The usageId of the record that it takes back."
+  retracts: String
+  "Who bears it."
+  borneBy: UsageBearer!
+  "Why the platform bears it: ` + "`" + `FAILED_ADD` + "`" + `, ` + "`" + `ORPHAN` + "`" + `, ` + "`" + `RESIDUE` + "`" + `, ` + "`" + `NODE_SILENT` + "`" + `, ` + "`" + `NODE_REBOOTED` + "`" + ` or ` + "`" + `NODE_LOST` + "`" + `; null for the tenant's."
+  borneReason: String
+  "Who can mend what the platform bears: ` + "`" + `adapter` + "`" + `, ` + "`" + `platform` + "`" + `, ` + "`" + `user` + "`" + ` or ` + "`" + `node` + "`" + `."
+  borneOwner: String
+  "When it was recorded."
+  recordedAt: DateTime!
+}
+
+"A page of usage records."
+type UsageRecordConnection {
+  "The rows, each with its cursor."
+  edges: [UsageRecordEdge!]!
+  "The page's place in the list."
+  pageInfo: PageInfo!
+}
+
+"A usage record in a page."
+type UsageRecordEdge {
+  "Opaque position of this row."
+  cursor: String!
+  "The record."
+  node: UsageRecord!
+}
+
+"A sum of usage records."
+type UsageSum {
+  "The hour, by where each record begins; null for the sum of all."
+  hour: DateTime
+  "What it is counted on."
+  basis: UsageBasis!
+  "The meter."
+  meter: String!
+  "The unit of the quantity."
+  unit: String!
+  "Who bears it."
+  borneBy: UsageBearer!
+  "Why the platform bears it; null for the tenant's."
+  borneReason: String
+  "The sum, a decimal number."
+  quantity: String!
+  "How many records it is of."
+  records: Int!
+}
+
+"Where usage comes from, and how far it is recorded."
+type UsageSource {
+  "The instance, or the allocation of capacity."
+  source: ID!
+  "Capacity, or the app's."
+  basis: UsageBasis!
+  "Until when it is recorded; null while nothing is. What came later is provisional: it is not billed."
+  recordedTo: DateTime
+  "Until when the node's agent has proved that it runs; null of an app, and before the first heartbeat. Silence is resolved when the agent is back, and written off to the platform after an hour."
+  provedTo: DateTime
+  "How many reads of the adapter's usage have failed in a row."
+  failures: Int!
+  "Why the last one failed; empty after one that did not."
+  lastError: String!
+}
+
+"A record that an adapter reported and that was not taken."
+type QuarantinedUsage {
+  "Typed id, ` + "`" + `uqr_…` + "`" + `."
+  id: ID!
+  "The project."
+  projectId: ID!
+  "The instance."
+  source: ID!
+  "The dimension that it names."
+  meter: String!
+  "Its id, cut to 200 bytes."
+  usageId: String!
+  "Why it was not taken: a code of the catalogue of errors."
+  code: String!
+  "Which of its fields is wrong; empty for the whole."
+  field: String!
+  "Why, for a person."
+  message: String!
+  "The record as it came."
+  record: JSON!
+  "When it came."
+  createdAt: DateTime!
+}
+
+"A page of quarantined records."
+type QuarantinedUsageConnection {
+  "The rows, each with its cursor."
+  edges: [QuarantinedUsageEdge!]!
+  "The page's place in the list."
+  pageInfo: PageInfo!
+}
+
+"A quarantined record in a page."
+type QuarantinedUsageEdge {
+  "Opaque position of this row."
+  cursor: String!
+  "The record."
+  node: QuarantinedUsage!
+}
+
+"Which usage."
+input UsageFilter {
+  "The project."
+  projectId: ID!
+  "Only of this instance."
+  instanceId: ID
+  "Only of this meter."
+  meter: String
+  "Only records that begin at this time or later."
+  from: DateTime
+  "Only records that begin before this time."
+  to: DateTime
+}
+
+"A record that an adapter reports."
+input UsageReportRecord {
+  "Unique for ever within the instance and dimension, at most 200 bytes: derived from what is counted."
+  id: String!
+  "One of the usage dimensions of the instance's manifest."
+  dimension: String!
+  "A decimal number; below zero only with retracts."
+  quantity: String!
+  "When the stretch begins, not before the instance was made."
+  from: DateTime!
+  "When it ends, at most five minutes from now."
+  to: DateTime!
+  "The member that it is about."
+  memberId: ID
+  "What a price per started minute is rounded over; left out for the member, or the instance."
+  session: String
+  "The id of the record that this one takes back."
+  retracts: String
+}
+
+"Usage that an adapter reports."
+input ReportUsageInput {
+  "The instance."
+  instanceId: ID!
+  "The records, 1 to 1,000."
+  records: [UsageReportRecord!]!
+}
+
+"What became of reported usage."
+type UsageReport {
+  "Records that are new."
+  recorded: Int!
+  "Records that were there before with the same content."
+  known: Int!
+  "Records whose id is that of other content. They are in quarantine, with the code USAGE_ID_REUSED; what was recorded first stays."
+  quarantined: Int!
+}
+
+extend type Query {
+  "Usage records of a project, newest first. Key: usage.read."
+  usageRecords("Which." filter: UsageFilter!, "How many, 1 to 100." first: Int = 50, "Read on after this cursor." after: String): UsageRecordConnection!
+  "Sums of a project's usage by meter and bearer, at most 1,000, the newest hours first. Key: usage.read."
+  usageSums("Which." filter: UsageFilter!, "Each hour apart." hourly: Boolean! = false): [UsageSum!]!
+  "Where a project's usage comes from and how far it is recorded, at most 500 that have not ended. Key: usage.read."
+  usageSources("The project." projectId: ID!): [UsageSource!]!
+  "Reported records that were not taken, newest first. Key: usage.read on the project; without a project, on the platform."
+  usageQuarantine("The project; left out for all." projectId: ID, "How many, 1 to 100." first: Int = 50, "Read on after this cursor." after: String): QuarantinedUsageConnection!
+}
+
+extend type Mutation {
+  "Report metered usage of an instance. A record that was reported before with the same content is not recorded again; one that is wrong is refused with its field, and nothing of the report is recorded then. Key: usage.report."
+  reportUsage("What." input: ReportUsageInput!): UsageReport!
+}
+`, BuiltIn: false},
 	{Name: "../../schema/webhook.graphql", Input: `"Whether a webhook is served."
 enum WebhookStatus {
   "Served."
@@ -17517,6 +18242,52 @@ func (ec *executionContext) childFields_PromotionTerms(ctx context.Context, fiel
 	return nil, fmt.Errorf("no field named %q was found under type PromotionTerms", field.Name)
 }
 
+func (ec *executionContext) childFields_QuarantinedUsage(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "id":
+		return ec.fieldContext_QuarantinedUsage_id(ctx, field)
+	case "projectId":
+		return ec.fieldContext_QuarantinedUsage_projectId(ctx, field)
+	case "source":
+		return ec.fieldContext_QuarantinedUsage_source(ctx, field)
+	case "meter":
+		return ec.fieldContext_QuarantinedUsage_meter(ctx, field)
+	case "usageId":
+		return ec.fieldContext_QuarantinedUsage_usageId(ctx, field)
+	case "code":
+		return ec.fieldContext_QuarantinedUsage_code(ctx, field)
+	case "field":
+		return ec.fieldContext_QuarantinedUsage_field(ctx, field)
+	case "message":
+		return ec.fieldContext_QuarantinedUsage_message(ctx, field)
+	case "record":
+		return ec.fieldContext_QuarantinedUsage_record(ctx, field)
+	case "createdAt":
+		return ec.fieldContext_QuarantinedUsage_createdAt(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type QuarantinedUsage", field.Name)
+}
+
+func (ec *executionContext) childFields_QuarantinedUsageConnection(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "edges":
+		return ec.fieldContext_QuarantinedUsageConnection_edges(ctx, field)
+	case "pageInfo":
+		return ec.fieldContext_QuarantinedUsageConnection_pageInfo(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type QuarantinedUsageConnection", field.Name)
+}
+
+func (ec *executionContext) childFields_QuarantinedUsageEdge(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "cursor":
+		return ec.fieldContext_QuarantinedUsageEdge_cursor(ctx, field)
+	case "node":
+		return ec.fieldContext_QuarantinedUsageEdge_node(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type QuarantinedUsageEdge", field.Name)
+}
+
 func (ec *executionContext) childFields_Reason(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "code":
@@ -17999,6 +18770,128 @@ func (ec *executionContext) childFields_Tenant(ctx context.Context, field graphq
 		return ec.fieldContext_Tenant_createdAt(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type Tenant", field.Name)
+}
+
+func (ec *executionContext) childFields_UsageRecord(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "source":
+		return ec.fieldContext_UsageRecord_source(ctx, field)
+	case "meter":
+		return ec.fieldContext_UsageRecord_meter(ctx, field)
+	case "usageId":
+		return ec.fieldContext_UsageRecord_usageId(ctx, field)
+	case "basis":
+		return ec.fieldContext_UsageRecord_basis(ctx, field)
+	case "unit":
+		return ec.fieldContext_UsageRecord_unit(ctx, field)
+	case "quantity":
+		return ec.fieldContext_UsageRecord_quantity(ctx, field)
+	case "fromAt":
+		return ec.fieldContext_UsageRecord_fromAt(ctx, field)
+	case "toAt":
+		return ec.fieldContext_UsageRecord_toAt(ctx, field)
+	case "projectId":
+		return ec.fieldContext_UsageRecord_projectId(ctx, field)
+	case "instanceId":
+		return ec.fieldContext_UsageRecord_instanceId(ctx, field)
+	case "allocationId":
+		return ec.fieldContext_UsageRecord_allocationId(ctx, field)
+	case "memberId":
+		return ec.fieldContext_UsageRecord_memberId(ctx, field)
+	case "componentKey":
+		return ec.fieldContext_UsageRecord_componentKey(ctx, field)
+	case "operationId":
+		return ec.fieldContext_UsageRecord_operationId(ctx, field)
+	case "sku":
+		return ec.fieldContext_UsageRecord_sku(ctx, field)
+	case "region":
+		return ec.fieldContext_UsageRecord_region(ctx, field)
+	case "session":
+		return ec.fieldContext_UsageRecord_session(ctx, field)
+	case "retracts":
+		return ec.fieldContext_UsageRecord_retracts(ctx, field)
+	case "borneBy":
+		return ec.fieldContext_UsageRecord_borneBy(ctx, field)
+	case "borneReason":
+		return ec.fieldContext_UsageRecord_borneReason(ctx, field)
+	case "borneOwner":
+		return ec.fieldContext_UsageRecord_borneOwner(ctx, field)
+	case "recordedAt":
+		return ec.fieldContext_UsageRecord_recordedAt(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type UsageRecord", field.Name)
+}
+
+func (ec *executionContext) childFields_UsageRecordConnection(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "edges":
+		return ec.fieldContext_UsageRecordConnection_edges(ctx, field)
+	case "pageInfo":
+		return ec.fieldContext_UsageRecordConnection_pageInfo(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type UsageRecordConnection", field.Name)
+}
+
+func (ec *executionContext) childFields_UsageRecordEdge(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "cursor":
+		return ec.fieldContext_UsageRecordEdge_cursor(ctx, field)
+	case "node":
+		return ec.fieldContext_UsageRecordEdge_node(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type UsageRecordEdge", field.Name)
+}
+
+func (ec *executionContext) childFields_UsageReport(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "recorded":
+		return ec.fieldContext_UsageReport_recorded(ctx, field)
+	case "known":
+		return ec.fieldContext_UsageReport_known(ctx, field)
+	case "quarantined":
+		return ec.fieldContext_UsageReport_quarantined(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type UsageReport", field.Name)
+}
+
+func (ec *executionContext) childFields_UsageSource(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "source":
+		return ec.fieldContext_UsageSource_source(ctx, field)
+	case "basis":
+		return ec.fieldContext_UsageSource_basis(ctx, field)
+	case "recordedTo":
+		return ec.fieldContext_UsageSource_recordedTo(ctx, field)
+	case "provedTo":
+		return ec.fieldContext_UsageSource_provedTo(ctx, field)
+	case "failures":
+		return ec.fieldContext_UsageSource_failures(ctx, field)
+	case "lastError":
+		return ec.fieldContext_UsageSource_lastError(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type UsageSource", field.Name)
+}
+
+func (ec *executionContext) childFields_UsageSum(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "hour":
+		return ec.fieldContext_UsageSum_hour(ctx, field)
+	case "basis":
+		return ec.fieldContext_UsageSum_basis(ctx, field)
+	case "meter":
+		return ec.fieldContext_UsageSum_meter(ctx, field)
+	case "unit":
+		return ec.fieldContext_UsageSum_unit(ctx, field)
+	case "borneBy":
+		return ec.fieldContext_UsageSum_borneBy(ctx, field)
+	case "borneReason":
+		return ec.fieldContext_UsageSum_borneReason(ctx, field)
+	case "quantity":
+		return ec.fieldContext_UsageSum_quantity(ctx, field)
+	case "records":
+		return ec.fieldContext_UsageSum_records(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type UsageSum", field.Name)
 }
 
 func (ec *executionContext) childFields_User(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {

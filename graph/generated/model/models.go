@@ -18,6 +18,7 @@ import (
 	"github.com/gpuaas/app-platform/service/orphan"
 	"github.com/gpuaas/app-platform/service/price"
 	"github.com/gpuaas/app-platform/service/secret"
+	"github.com/gpuaas/app-platform/service/usage"
 )
 
 // An object with a globally unique, typed, prefixed id, such as `ins_01h455vb4pex5vsknk084sn02q`.
@@ -565,6 +566,22 @@ type ProjectEdge struct {
 	Node *db.Project `json:"node"`
 }
 
+// A page of quarantined records.
+type QuarantinedUsageConnection struct {
+	// The rows, each with its cursor.
+	Edges []*QuarantinedUsageEdge `json:"edges"`
+	// The page's place in the list.
+	PageInfo *PageInfo `json:"pageInfo"`
+}
+
+// A quarantined record in a page.
+type QuarantinedUsageEdge struct {
+	// Opaque position of this row.
+	Cursor string `json:"cursor"`
+	// The record.
+	Node *usage.Quarantined `json:"node"`
+}
+
 // The root of everything that can be read. Every field asks for a permission key; another tenant's object is NOT_FOUND.
 type Query struct {
 }
@@ -649,6 +666,22 @@ type ServiceAccountEdge struct {
 
 // The root of everything that can be watched, over graphql-transport-ws.
 type Subscription struct {
+}
+
+// A page of usage records.
+type UsageRecordConnection struct {
+	// The rows, each with its cursor.
+	Edges []*UsageRecordEdge `json:"edges"`
+	// The page's place in the list.
+	PageInfo *PageInfo `json:"pageInfo"`
+}
+
+// A usage record in a page.
+type UsageRecordEdge struct {
+	// Opaque position of this row.
+	Cursor string `json:"cursor"`
+	// The record.
+	Node *usage.Record `json:"node"`
 }
 
 // A page of people.

@@ -6963,6 +6963,17 @@ type ListProjectsViewer struct {
 // GetProjects returns ListProjectsViewer.Projects, and is useful for accessing the field via an interface.
 func (v *ListProjectsViewer) GetProjects() ProjectPage { return v.Projects }
 
+// ListQuarantinedUsageResponse is returned by ListQuarantinedUsage on success.
+type ListQuarantinedUsageResponse struct {
+	// Reported records that were not taken, newest first. Key: usage.read on the project; without a project, on the platform.
+	UsageQuarantine QuarantinedUsagePage `json:"usageQuarantine"`
+}
+
+// GetUsageQuarantine returns ListQuarantinedUsageResponse.UsageQuarantine, and is useful for accessing the field via an interface.
+func (v *ListQuarantinedUsageResponse) GetUsageQuarantine() QuarantinedUsagePage {
+	return v.UsageQuarantine
+}
+
 // ListRoleBindingsResponse is returned by ListRoleBindings on success.
 type ListRoleBindingsResponse struct {
 	// Who holds which role at the platform, a tenant or a project, newest first; those of a project include its tenant's. Key: identity.binding.read at the scope.
@@ -7039,6 +7050,24 @@ type ListSkuPricesResponse struct {
 
 // GetSkuPrices returns ListSkuPricesResponse.SkuPrices, and is useful for accessing the field via an interface.
 func (v *ListSkuPricesResponse) GetSkuPrices() []SkuPrice { return v.SkuPrices }
+
+// ListUsageResponse is returned by ListUsage on success.
+type ListUsageResponse struct {
+	// Usage records of a project, newest first. Key: usage.read.
+	UsageRecords UsageRecordPage `json:"usageRecords"`
+}
+
+// GetUsageRecords returns ListUsageResponse.UsageRecords, and is useful for accessing the field via an interface.
+func (v *ListUsageResponse) GetUsageRecords() UsageRecordPage { return v.UsageRecords }
+
+// ListUsageSourcesResponse is returned by ListUsageSources on success.
+type ListUsageSourcesResponse struct {
+	// Where a project's usage comes from and how far it is recorded, at most 500 that have not ended. Key: usage.read.
+	UsageSources []UsageSource `json:"usageSources"`
+}
+
+// GetUsageSources returns ListUsageSourcesResponse.UsageSources, and is useful for accessing the field via an interface.
+func (v *ListUsageSourcesResponse) GetUsageSources() []UsageSource { return v.UsageSources }
 
 // ListUsersResponse is returned by ListUsers on success.
 type ListUsersResponse struct {
@@ -10596,6 +10625,99 @@ type QuarantineArtifactResponse struct {
 // GetQuarantineArtifact returns QuarantineArtifactResponse.QuarantineArtifact, and is useful for accessing the field via an interface.
 func (v *QuarantineArtifactResponse) GetQuarantineArtifact() Artifact { return v.QuarantineArtifact }
 
+// QuarantinedUsage includes the GraphQL fields of QuarantinedUsage requested by the fragment QuarantinedUsage.
+// The GraphQL type's documentation follows.
+//
+// A record that an adapter reported and that was not taken.
+type QuarantinedUsage struct {
+	// Typed id, `uqr_…`.
+	Id string `json:"id"`
+	// The project.
+	ProjectId string `json:"projectId"`
+	// The instance.
+	Source string `json:"source"`
+	// The dimension that it names.
+	Meter string `json:"meter"`
+	// Its id, cut to 200 bytes.
+	UsageId string `json:"usageId"`
+	// Why it was not taken: a code of the catalogue of errors.
+	Code string `json:"code"`
+	// Which of its fields is wrong; empty for the whole.
+	Field string `json:"field"`
+	// Why, for a person.
+	Message string `json:"message"`
+	// The record as it came.
+	Record json.RawMessage `json:"record"`
+	// When it came.
+	CreatedAt time.Time `json:"createdAt"`
+}
+
+// GetId returns QuarantinedUsage.Id, and is useful for accessing the field via an interface.
+func (v *QuarantinedUsage) GetId() string { return v.Id }
+
+// GetProjectId returns QuarantinedUsage.ProjectId, and is useful for accessing the field via an interface.
+func (v *QuarantinedUsage) GetProjectId() string { return v.ProjectId }
+
+// GetSource returns QuarantinedUsage.Source, and is useful for accessing the field via an interface.
+func (v *QuarantinedUsage) GetSource() string { return v.Source }
+
+// GetMeter returns QuarantinedUsage.Meter, and is useful for accessing the field via an interface.
+func (v *QuarantinedUsage) GetMeter() string { return v.Meter }
+
+// GetUsageId returns QuarantinedUsage.UsageId, and is useful for accessing the field via an interface.
+func (v *QuarantinedUsage) GetUsageId() string { return v.UsageId }
+
+// GetCode returns QuarantinedUsage.Code, and is useful for accessing the field via an interface.
+func (v *QuarantinedUsage) GetCode() string { return v.Code }
+
+// GetField returns QuarantinedUsage.Field, and is useful for accessing the field via an interface.
+func (v *QuarantinedUsage) GetField() string { return v.Field }
+
+// GetMessage returns QuarantinedUsage.Message, and is useful for accessing the field via an interface.
+func (v *QuarantinedUsage) GetMessage() string { return v.Message }
+
+// GetRecord returns QuarantinedUsage.Record, and is useful for accessing the field via an interface.
+func (v *QuarantinedUsage) GetRecord() json.RawMessage { return v.Record }
+
+// GetCreatedAt returns QuarantinedUsage.CreatedAt, and is useful for accessing the field via an interface.
+func (v *QuarantinedUsage) GetCreatedAt() time.Time { return v.CreatedAt }
+
+// QuarantinedUsagePage includes the requested fields of the GraphQL type QuarantinedUsageConnection.
+// The GraphQL type's documentation follows.
+//
+// A page of quarantined records.
+type QuarantinedUsagePage struct {
+	// The rows, each with its cursor.
+	Edges []QuarantinedUsagePageEdgesQuarantinedUsageEdge `json:"edges"`
+	// The page's place in the list.
+	PageInfo PageInfo `json:"pageInfo"`
+}
+
+// GetEdges returns QuarantinedUsagePage.Edges, and is useful for accessing the field via an interface.
+func (v *QuarantinedUsagePage) GetEdges() []QuarantinedUsagePageEdgesQuarantinedUsageEdge {
+	return v.Edges
+}
+
+// GetPageInfo returns QuarantinedUsagePage.PageInfo, and is useful for accessing the field via an interface.
+func (v *QuarantinedUsagePage) GetPageInfo() PageInfo { return v.PageInfo }
+
+// QuarantinedUsagePageEdgesQuarantinedUsageEdge includes the requested fields of the GraphQL type QuarantinedUsageEdge.
+// The GraphQL type's documentation follows.
+//
+// A quarantined record in a page.
+type QuarantinedUsagePageEdgesQuarantinedUsageEdge struct {
+	// Opaque position of this row.
+	Cursor string `json:"cursor"`
+	// The record.
+	Node QuarantinedUsage `json:"node"`
+}
+
+// GetCursor returns QuarantinedUsagePageEdgesQuarantinedUsageEdge.Cursor, and is useful for accessing the field via an interface.
+func (v *QuarantinedUsagePageEdgesQuarantinedUsageEdge) GetCursor() string { return v.Cursor }
+
+// GetNode returns QuarantinedUsagePageEdgesQuarantinedUsageEdge.Node, and is useful for accessing the field via an interface.
+func (v *QuarantinedUsagePageEdgesQuarantinedUsageEdge) GetNode() QuarantinedUsage { return v.Node }
+
 // ReadNodeNetworkResponse is returned by ReadNodeNetwork on success.
 type ReadNodeNetworkResponse struct {
 	// The members' network as the calling node needs it; with `waitSeconds` the answer waits until its version is another than `known`, or the time is over.
@@ -11087,6 +11209,53 @@ type ReportOperationResponse struct {
 
 // GetReportOperation returns ReportOperationResponse.ReportOperation, and is useful for accessing the field via an interface.
 func (v *ReportOperationResponse) GetReportOperation() Operation { return v.ReportOperation }
+
+// Usage that an adapter reports.
+type ReportUsageInput struct {
+	// The instance.
+	InstanceId string `json:"instanceId"`
+	// The records, 1 to 1,000.
+	Records []UsageReportRecord `json:"records"`
+}
+
+// GetInstanceId returns ReportUsageInput.InstanceId, and is useful for accessing the field via an interface.
+func (v *ReportUsageInput) GetInstanceId() string { return v.InstanceId }
+
+// GetRecords returns ReportUsageInput.Records, and is useful for accessing the field via an interface.
+func (v *ReportUsageInput) GetRecords() []UsageReportRecord { return v.Records }
+
+// ReportUsageReportUsageUsageReport includes the requested fields of the GraphQL type UsageReport.
+// The GraphQL type's documentation follows.
+//
+// What became of reported usage.
+type ReportUsageReportUsageUsageReport struct {
+	// Records that are new.
+	Recorded int `json:"recorded"`
+	// Records that were there before with the same content.
+	Known int `json:"known"`
+	// Records whose id is that of other content. They are in quarantine, with the code USAGE_ID_REUSED; what was recorded first stays.
+	Quarantined int `json:"quarantined"`
+}
+
+// GetRecorded returns ReportUsageReportUsageUsageReport.Recorded, and is useful for accessing the field via an interface.
+func (v *ReportUsageReportUsageUsageReport) GetRecorded() int { return v.Recorded }
+
+// GetKnown returns ReportUsageReportUsageUsageReport.Known, and is useful for accessing the field via an interface.
+func (v *ReportUsageReportUsageUsageReport) GetKnown() int { return v.Known }
+
+// GetQuarantined returns ReportUsageReportUsageUsageReport.Quarantined, and is useful for accessing the field via an interface.
+func (v *ReportUsageReportUsageUsageReport) GetQuarantined() int { return v.Quarantined }
+
+// ReportUsageResponse is returned by ReportUsage on success.
+type ReportUsageResponse struct {
+	// Report metered usage of an instance. A record that was reported before with the same content is not recorded again; one that is wrong is refused with its field, and nothing of the report is recorded then. Key: usage.report.
+	ReportUsage ReportUsageReportUsageUsageReport `json:"reportUsage"`
+}
+
+// GetReportUsage returns ReportUsageResponse.ReportUsage, and is useful for accessing the field via an interface.
+func (v *ReportUsageResponse) GetReportUsage() ReportUsageReportUsageUsageReport {
+	return v.ReportUsage
+}
 
 // The capacity that is requested.
 type RequestAllocationInput struct {
@@ -12853,6 +13022,15 @@ type SubmitEvidenceResponse struct {
 // GetSubmitEvidence returns SubmitEvidenceResponse.SubmitEvidence, and is useful for accessing the field via an interface.
 func (v *SubmitEvidenceResponse) GetSubmitEvidence() PromotionEvidence { return v.SubmitEvidence }
 
+// SumUsageResponse is returned by SumUsage on success.
+type SumUsageResponse struct {
+	// Sums of a project's usage by meter and bearer, at most 1,000, the newest hours first. Key: usage.read.
+	UsageSums []UsageSum `json:"usageSums"`
+}
+
+// GetUsageSums returns SumUsageResponse.UsageSums, and is useful for accessing the field via an interface.
+func (v *SumUsageResponse) GetUsageSums() []UsageSum { return v.UsageSums }
+
 // Tenant includes the GraphQL fields of Tenant requested by the fragment Tenant.
 // The GraphQL type's documentation follows.
 //
@@ -13165,6 +13343,347 @@ type UpgradeInstanceResponse struct {
 
 // GetUpgradeInstance returns UpgradeInstanceResponse.UpgradeInstance, and is useful for accessing the field via an interface.
 func (v *UpgradeInstanceResponse) GetUpgradeInstance() InstanceChange { return v.UpgradeInstance }
+
+// What a usage record is counted on.
+type UsageBasis string
+
+const (
+	// Capacity, metered by the platform from what nodes' agents prove.
+	UsageBasisCapacity UsageBasis = "CAPACITY"
+	// A dimension of the app, reported by its adapter.
+	UsageBasisApp UsageBasis = "APP"
+	// A dimension that is shown and priced nowhere.
+	UsageBasisShowback UsageBasis = "SHOWBACK"
+)
+
+var AllUsageBasis = []UsageBasis{
+	UsageBasisCapacity,
+	UsageBasisApp,
+	UsageBasisShowback,
+}
+
+// Who bears what a usage record counts.
+type UsageBearer string
+
+const (
+	// The tenant.
+	UsageBearerTenant UsageBearer = "TENANT"
+	// The platform: what failed, was left behind, or was not proved.
+	UsageBearerPlatform UsageBearer = "PLATFORM"
+)
+
+var AllUsageBearer = []UsageBearer{
+	UsageBearerTenant,
+	UsageBearerPlatform,
+}
+
+// Which usage.
+type UsageFilter struct {
+	// The project.
+	ProjectId string `json:"projectId"`
+	// Only of this instance.
+	InstanceId *string `json:"instanceId,omitempty"`
+	// Only of this meter.
+	Meter *string `json:"meter,omitempty"`
+	// Only records that begin at this time or later.
+	From *time.Time `json:"from,omitempty"`
+	// Only records that begin before this time.
+	To *time.Time `json:"to,omitempty"`
+}
+
+// GetProjectId returns UsageFilter.ProjectId, and is useful for accessing the field via an interface.
+func (v *UsageFilter) GetProjectId() string { return v.ProjectId }
+
+// GetInstanceId returns UsageFilter.InstanceId, and is useful for accessing the field via an interface.
+func (v *UsageFilter) GetInstanceId() *string { return v.InstanceId }
+
+// GetMeter returns UsageFilter.Meter, and is useful for accessing the field via an interface.
+func (v *UsageFilter) GetMeter() *string { return v.Meter }
+
+// GetFrom returns UsageFilter.From, and is useful for accessing the field via an interface.
+func (v *UsageFilter) GetFrom() *time.Time { return v.From }
+
+// GetTo returns UsageFilter.To, and is useful for accessing the field via an interface.
+func (v *UsageFilter) GetTo() *time.Time { return v.To }
+
+// UsageRecord includes the GraphQL fields of UsageRecord requested by the fragment UsageRecord.
+// The GraphQL type's documentation follows.
+//
+// One metered quantity over one stretch of time. It is written once and stays as it is.
+type UsageRecord struct {
+	// The instance, or the allocation of capacity.
+	Source string `json:"source"`
+	// `gpu_seconds` or `node_seconds` of capacity, or a dimension of the app.
+	Meter string `json:"meter"`
+	// With source and meter it is unique for ever: it is derived from what is counted.
+	UsageId string `json:"usageId"`
+	// What it is counted on.
+	Basis UsageBasis `json:"basis"`
+	// The unit of the quantity.
+	Unit string `json:"unit"`
+	// A decimal number; below zero only in a record that retracts another.
+	Quantity string `json:"quantity"`
+	// When the stretch begins.
+	FromAt time.Time `json:"fromAt"`
+	// When it ends; this moment is not in it.
+	ToAt time.Time `json:"toAt"`
+	// The project.
+	ProjectId string `json:"projectId"`
+	// The instance; null for capacity that none uses.
+	InstanceId *string `json:"instanceId"`
+	// The allocation.
+	AllocationId *string `json:"allocationId"`
+	// The member; null where there are several or none.
+	MemberId *string `json:"memberId"`
+	// The member's component.
+	ComponentKey *string `json:"componentKey"`
+	// The operation that brought the member.
+	OperationId *string `json:"operationId"`
+	// What was rented.
+	Sku *string `json:"sku"`
+	// Where it is.
+	Region *string `json:"region"`
+	// What a price per started minute is rounded over.
+	Session string `json:"session"`
+	// The usageId of the record that it takes back.
+	Retracts *string `json:"retracts"`
+	// Who bears it.
+	BorneBy UsageBearer `json:"borneBy"`
+	// Why the platform bears it: `FAILED_ADD`, `ORPHAN`, `RESIDUE`, `NODE_SILENT`, `NODE_REBOOTED` or `NODE_LOST`; null for the tenant's.
+	BorneReason *string `json:"borneReason"`
+	// Who can mend what the platform bears: `adapter`, `platform`, `user` or `node`.
+	BorneOwner *string `json:"borneOwner"`
+	// When it was recorded.
+	RecordedAt time.Time `json:"recordedAt"`
+}
+
+// GetSource returns UsageRecord.Source, and is useful for accessing the field via an interface.
+func (v *UsageRecord) GetSource() string { return v.Source }
+
+// GetMeter returns UsageRecord.Meter, and is useful for accessing the field via an interface.
+func (v *UsageRecord) GetMeter() string { return v.Meter }
+
+// GetUsageId returns UsageRecord.UsageId, and is useful for accessing the field via an interface.
+func (v *UsageRecord) GetUsageId() string { return v.UsageId }
+
+// GetBasis returns UsageRecord.Basis, and is useful for accessing the field via an interface.
+func (v *UsageRecord) GetBasis() UsageBasis { return v.Basis }
+
+// GetUnit returns UsageRecord.Unit, and is useful for accessing the field via an interface.
+func (v *UsageRecord) GetUnit() string { return v.Unit }
+
+// GetQuantity returns UsageRecord.Quantity, and is useful for accessing the field via an interface.
+func (v *UsageRecord) GetQuantity() string { return v.Quantity }
+
+// GetFromAt returns UsageRecord.FromAt, and is useful for accessing the field via an interface.
+func (v *UsageRecord) GetFromAt() time.Time { return v.FromAt }
+
+// GetToAt returns UsageRecord.ToAt, and is useful for accessing the field via an interface.
+func (v *UsageRecord) GetToAt() time.Time { return v.ToAt }
+
+// GetProjectId returns UsageRecord.ProjectId, and is useful for accessing the field via an interface.
+func (v *UsageRecord) GetProjectId() string { return v.ProjectId }
+
+// GetInstanceId returns UsageRecord.InstanceId, and is useful for accessing the field via an interface.
+func (v *UsageRecord) GetInstanceId() *string { return v.InstanceId }
+
+// GetAllocationId returns UsageRecord.AllocationId, and is useful for accessing the field via an interface.
+func (v *UsageRecord) GetAllocationId() *string { return v.AllocationId }
+
+// GetMemberId returns UsageRecord.MemberId, and is useful for accessing the field via an interface.
+func (v *UsageRecord) GetMemberId() *string { return v.MemberId }
+
+// GetComponentKey returns UsageRecord.ComponentKey, and is useful for accessing the field via an interface.
+func (v *UsageRecord) GetComponentKey() *string { return v.ComponentKey }
+
+// GetOperationId returns UsageRecord.OperationId, and is useful for accessing the field via an interface.
+func (v *UsageRecord) GetOperationId() *string { return v.OperationId }
+
+// GetSku returns UsageRecord.Sku, and is useful for accessing the field via an interface.
+func (v *UsageRecord) GetSku() *string { return v.Sku }
+
+// GetRegion returns UsageRecord.Region, and is useful for accessing the field via an interface.
+func (v *UsageRecord) GetRegion() *string { return v.Region }
+
+// GetSession returns UsageRecord.Session, and is useful for accessing the field via an interface.
+func (v *UsageRecord) GetSession() string { return v.Session }
+
+// GetRetracts returns UsageRecord.Retracts, and is useful for accessing the field via an interface.
+func (v *UsageRecord) GetRetracts() *string { return v.Retracts }
+
+// GetBorneBy returns UsageRecord.BorneBy, and is useful for accessing the field via an interface.
+func (v *UsageRecord) GetBorneBy() UsageBearer { return v.BorneBy }
+
+// GetBorneReason returns UsageRecord.BorneReason, and is useful for accessing the field via an interface.
+func (v *UsageRecord) GetBorneReason() *string { return v.BorneReason }
+
+// GetBorneOwner returns UsageRecord.BorneOwner, and is useful for accessing the field via an interface.
+func (v *UsageRecord) GetBorneOwner() *string { return v.BorneOwner }
+
+// GetRecordedAt returns UsageRecord.RecordedAt, and is useful for accessing the field via an interface.
+func (v *UsageRecord) GetRecordedAt() time.Time { return v.RecordedAt }
+
+// UsageRecordPage includes the requested fields of the GraphQL type UsageRecordConnection.
+// The GraphQL type's documentation follows.
+//
+// A page of usage records.
+type UsageRecordPage struct {
+	// The rows, each with its cursor.
+	Edges []UsageRecordPageEdgesUsageRecordEdge `json:"edges"`
+	// The page's place in the list.
+	PageInfo PageInfo `json:"pageInfo"`
+}
+
+// GetEdges returns UsageRecordPage.Edges, and is useful for accessing the field via an interface.
+func (v *UsageRecordPage) GetEdges() []UsageRecordPageEdgesUsageRecordEdge { return v.Edges }
+
+// GetPageInfo returns UsageRecordPage.PageInfo, and is useful for accessing the field via an interface.
+func (v *UsageRecordPage) GetPageInfo() PageInfo { return v.PageInfo }
+
+// UsageRecordPageEdgesUsageRecordEdge includes the requested fields of the GraphQL type UsageRecordEdge.
+// The GraphQL type's documentation follows.
+//
+// A usage record in a page.
+type UsageRecordPageEdgesUsageRecordEdge struct {
+	// Opaque position of this row.
+	Cursor string `json:"cursor"`
+	// The record.
+	Node UsageRecord `json:"node"`
+}
+
+// GetCursor returns UsageRecordPageEdgesUsageRecordEdge.Cursor, and is useful for accessing the field via an interface.
+func (v *UsageRecordPageEdgesUsageRecordEdge) GetCursor() string { return v.Cursor }
+
+// GetNode returns UsageRecordPageEdgesUsageRecordEdge.Node, and is useful for accessing the field via an interface.
+func (v *UsageRecordPageEdgesUsageRecordEdge) GetNode() UsageRecord { return v.Node }
+
+// A record that an adapter reports.
+type UsageReportRecord struct {
+	// Unique for ever within the instance and dimension, at most 200 bytes: derived from what is counted.
+	Id string `json:"id"`
+	// One of the usage dimensions of the instance's manifest.
+	Dimension string `json:"dimension"`
+	// A decimal number; below zero only with retracts.
+	Quantity string `json:"quantity"`
+	// When the stretch begins, not before the instance was made.
+	From time.Time `json:"from"`
+	// When it ends, at most five minutes from now.
+	To time.Time `json:"to"`
+	// The member that it is about.
+	MemberId *string `json:"memberId,omitempty"`
+	// What a price per started minute is rounded over; left out for the member, or the instance.
+	Session *string `json:"session,omitempty"`
+	// The id of the record that this one takes back.
+	Retracts *string `json:"retracts,omitempty"`
+}
+
+// GetId returns UsageReportRecord.Id, and is useful for accessing the field via an interface.
+func (v *UsageReportRecord) GetId() string { return v.Id }
+
+// GetDimension returns UsageReportRecord.Dimension, and is useful for accessing the field via an interface.
+func (v *UsageReportRecord) GetDimension() string { return v.Dimension }
+
+// GetQuantity returns UsageReportRecord.Quantity, and is useful for accessing the field via an interface.
+func (v *UsageReportRecord) GetQuantity() string { return v.Quantity }
+
+// GetFrom returns UsageReportRecord.From, and is useful for accessing the field via an interface.
+func (v *UsageReportRecord) GetFrom() time.Time { return v.From }
+
+// GetTo returns UsageReportRecord.To, and is useful for accessing the field via an interface.
+func (v *UsageReportRecord) GetTo() time.Time { return v.To }
+
+// GetMemberId returns UsageReportRecord.MemberId, and is useful for accessing the field via an interface.
+func (v *UsageReportRecord) GetMemberId() *string { return v.MemberId }
+
+// GetSession returns UsageReportRecord.Session, and is useful for accessing the field via an interface.
+func (v *UsageReportRecord) GetSession() *string { return v.Session }
+
+// GetRetracts returns UsageReportRecord.Retracts, and is useful for accessing the field via an interface.
+func (v *UsageReportRecord) GetRetracts() *string { return v.Retracts }
+
+// UsageSource includes the GraphQL fields of UsageSource requested by the fragment UsageSource.
+// The GraphQL type's documentation follows.
+//
+// Where usage comes from, and how far it is recorded.
+type UsageSource struct {
+	// The instance, or the allocation of capacity.
+	Source string `json:"source"`
+	// Capacity, or the app's.
+	Basis UsageBasis `json:"basis"`
+	// Until when it is recorded; null while nothing is. What came later is provisional: it is not billed.
+	RecordedTo *time.Time `json:"recordedTo"`
+	// Until when the node's agent has proved that it runs; null of an app, and before the first heartbeat. Silence is resolved when the agent is back, and written off to the platform after an hour.
+	ProvedTo *time.Time `json:"provedTo"`
+	// How many reads of the adapter's usage have failed in a row.
+	Failures int `json:"failures"`
+	// Why the last one failed; empty after one that did not.
+	LastError string `json:"lastError"`
+}
+
+// GetSource returns UsageSource.Source, and is useful for accessing the field via an interface.
+func (v *UsageSource) GetSource() string { return v.Source }
+
+// GetBasis returns UsageSource.Basis, and is useful for accessing the field via an interface.
+func (v *UsageSource) GetBasis() UsageBasis { return v.Basis }
+
+// GetRecordedTo returns UsageSource.RecordedTo, and is useful for accessing the field via an interface.
+func (v *UsageSource) GetRecordedTo() *time.Time { return v.RecordedTo }
+
+// GetProvedTo returns UsageSource.ProvedTo, and is useful for accessing the field via an interface.
+func (v *UsageSource) GetProvedTo() *time.Time { return v.ProvedTo }
+
+// GetFailures returns UsageSource.Failures, and is useful for accessing the field via an interface.
+func (v *UsageSource) GetFailures() int { return v.Failures }
+
+// GetLastError returns UsageSource.LastError, and is useful for accessing the field via an interface.
+func (v *UsageSource) GetLastError() string { return v.LastError }
+
+// UsageSum includes the GraphQL fields of UsageSum requested by the fragment UsageSum.
+// The GraphQL type's documentation follows.
+//
+// A sum of usage records.
+type UsageSum struct {
+	// The hour, by where each record begins; null for the sum of all.
+	Hour *time.Time `json:"hour"`
+	// What it is counted on.
+	Basis UsageBasis `json:"basis"`
+	// The meter.
+	Meter string `json:"meter"`
+	// The unit of the quantity.
+	Unit string `json:"unit"`
+	// Who bears it.
+	BorneBy UsageBearer `json:"borneBy"`
+	// Why the platform bears it; null for the tenant's.
+	BorneReason *string `json:"borneReason"`
+	// The sum, a decimal number.
+	Quantity string `json:"quantity"`
+	// How many records it is of.
+	Records int `json:"records"`
+}
+
+// GetHour returns UsageSum.Hour, and is useful for accessing the field via an interface.
+func (v *UsageSum) GetHour() *time.Time { return v.Hour }
+
+// GetBasis returns UsageSum.Basis, and is useful for accessing the field via an interface.
+func (v *UsageSum) GetBasis() UsageBasis { return v.Basis }
+
+// GetMeter returns UsageSum.Meter, and is useful for accessing the field via an interface.
+func (v *UsageSum) GetMeter() string { return v.Meter }
+
+// GetUnit returns UsageSum.Unit, and is useful for accessing the field via an interface.
+func (v *UsageSum) GetUnit() string { return v.Unit }
+
+// GetBorneBy returns UsageSum.BorneBy, and is useful for accessing the field via an interface.
+func (v *UsageSum) GetBorneBy() UsageBearer { return v.BorneBy }
+
+// GetBorneReason returns UsageSum.BorneReason, and is useful for accessing the field via an interface.
+func (v *UsageSum) GetBorneReason() *string { return v.BorneReason }
+
+// GetQuantity returns UsageSum.Quantity, and is useful for accessing the field via an interface.
+func (v *UsageSum) GetQuantity() string { return v.Quantity }
+
+// GetRecords returns UsageSum.Records, and is useful for accessing the field via an interface.
+func (v *UsageSum) GetRecords() int { return v.Records }
 
 // User includes the GraphQL fields of User requested by the fragment User.
 // The GraphQL type's documentation follows.
@@ -14631,6 +15150,22 @@ func (v *__ListProjectsInput) GetFirst() int { return v.First }
 // GetAfter returns __ListProjectsInput.After, and is useful for accessing the field via an interface.
 func (v *__ListProjectsInput) GetAfter() string { return v.After }
 
+// __ListQuarantinedUsageInput is used internally by genqlient
+type __ListQuarantinedUsageInput struct {
+	ProjectId string `json:"projectId,omitempty"`
+	First     int    `json:"first,omitempty"`
+	After     string `json:"after,omitempty"`
+}
+
+// GetProjectId returns __ListQuarantinedUsageInput.ProjectId, and is useful for accessing the field via an interface.
+func (v *__ListQuarantinedUsageInput) GetProjectId() string { return v.ProjectId }
+
+// GetFirst returns __ListQuarantinedUsageInput.First, and is useful for accessing the field via an interface.
+func (v *__ListQuarantinedUsageInput) GetFirst() int { return v.First }
+
+// GetAfter returns __ListQuarantinedUsageInput.After, and is useful for accessing the field via an interface.
+func (v *__ListQuarantinedUsageInput) GetAfter() string { return v.After }
+
 // __ListRoleBindingsInput is used internally by genqlient
 type __ListRoleBindingsInput struct {
 	TenantId  string `json:"tenantId,omitempty"`
@@ -14690,6 +15225,30 @@ func (v *__ListServiceAccountsInput) GetFirst() int { return v.First }
 
 // GetAfter returns __ListServiceAccountsInput.After, and is useful for accessing the field via an interface.
 func (v *__ListServiceAccountsInput) GetAfter() string { return v.After }
+
+// __ListUsageInput is used internally by genqlient
+type __ListUsageInput struct {
+	Filter UsageFilter `json:"filter"`
+	First  int         `json:"first,omitempty"`
+	After  string      `json:"after,omitempty"`
+}
+
+// GetFilter returns __ListUsageInput.Filter, and is useful for accessing the field via an interface.
+func (v *__ListUsageInput) GetFilter() UsageFilter { return v.Filter }
+
+// GetFirst returns __ListUsageInput.First, and is useful for accessing the field via an interface.
+func (v *__ListUsageInput) GetFirst() int { return v.First }
+
+// GetAfter returns __ListUsageInput.After, and is useful for accessing the field via an interface.
+func (v *__ListUsageInput) GetAfter() string { return v.After }
+
+// __ListUsageSourcesInput is used internally by genqlient
+type __ListUsageSourcesInput struct {
+	ProjectId string `json:"projectId"`
+}
+
+// GetProjectId returns __ListUsageSourcesInput.ProjectId, and is useful for accessing the field via an interface.
+func (v *__ListUsageSourcesInput) GetProjectId() string { return v.ProjectId }
 
 // __ListUsersInput is used internally by genqlient
 type __ListUsersInput struct {
@@ -15031,6 +15590,14 @@ type __ReportOperationInput struct {
 // GetInput returns __ReportOperationInput.Input, and is useful for accessing the field via an interface.
 func (v *__ReportOperationInput) GetInput() ReportOperationInput { return v.Input }
 
+// __ReportUsageInput is used internally by genqlient
+type __ReportUsageInput struct {
+	Input ReportUsageInput `json:"input"`
+}
+
+// GetInput returns __ReportUsageInput.Input, and is useful for accessing the field via an interface.
+func (v *__ReportUsageInput) GetInput() ReportUsageInput { return v.Input }
+
 // __RequestAllocationInput is used internally by genqlient
 type __RequestAllocationInput struct {
 	Input RequestAllocationInput `json:"input"`
@@ -15318,6 +15885,18 @@ type __SubmitEvidenceInput struct {
 
 // GetInput returns __SubmitEvidenceInput.Input, and is useful for accessing the field via an interface.
 func (v *__SubmitEvidenceInput) GetInput() SubmitEvidenceInput { return v.Input }
+
+// __SumUsageInput is used internally by genqlient
+type __SumUsageInput struct {
+	Filter UsageFilter `json:"filter"`
+	Hourly bool        `json:"hourly"`
+}
+
+// GetFilter returns __SumUsageInput.Filter, and is useful for accessing the field via an interface.
+func (v *__SumUsageInput) GetFilter() UsageFilter { return v.Filter }
+
+// GetHourly returns __SumUsageInput.Hourly, and is useful for accessing the field via an interface.
+func (v *__SumUsageInput) GetHourly() bool { return v.Hourly }
 
 // __UncordonMemberInput is used internally by genqlient
 type __UncordonMemberInput struct {
@@ -21578,6 +22157,68 @@ func ListProjects(
 	return data_, err_
 }
 
+// The query executed by ListQuarantinedUsage.
+const ListQuarantinedUsage_Operation = `
+query ListQuarantinedUsage ($projectId: ID, $first: Int, $after: String) {
+	usageQuarantine(projectId: $projectId, first: $first, after: $after) {
+		edges {
+			cursor
+			node {
+				... QuarantinedUsage
+			}
+		}
+		pageInfo {
+			... PageInfo
+		}
+	}
+}
+fragment QuarantinedUsage on QuarantinedUsage {
+	id
+	projectId
+	source
+	meter
+	usageId
+	code
+	field
+	message
+	record
+	createdAt
+}
+fragment PageInfo on PageInfo {
+	hasNextPage
+	endCursor
+}
+`
+
+func ListQuarantinedUsage(
+	ctx_ context.Context,
+	client_ graphql.Client,
+	projectId string,
+	first int,
+	after string,
+) (data_ *ListQuarantinedUsageResponse, err_ error) {
+	req_ := &graphql.Request{
+		OpName: "ListQuarantinedUsage",
+		Query:  ListQuarantinedUsage_Operation,
+		Variables: &__ListQuarantinedUsageInput{
+			ProjectId: projectId,
+			First:     first,
+			After:     after,
+		},
+	}
+
+	data_ = &ListQuarantinedUsageResponse{}
+	resp_ := &graphql.Response{Data: data_}
+
+	err_ = client_.MakeRequest(
+		ctx_,
+		req_,
+		resp_,
+	)
+
+	return data_, err_
+}
+
 // The query executed by ListRoleBindings.
 const ListRoleBindings_Operation = `
 query ListRoleBindings ($tenantId: ID, $projectId: ID, $ended: Boolean!, $first: Int, $after: String) {
@@ -21953,6 +22594,122 @@ func ListSkuPrices(
 	}
 
 	data_ = &ListSkuPricesResponse{}
+	resp_ := &graphql.Response{Data: data_}
+
+	err_ = client_.MakeRequest(
+		ctx_,
+		req_,
+		resp_,
+	)
+
+	return data_, err_
+}
+
+// The query executed by ListUsage.
+const ListUsage_Operation = `
+query ListUsage ($filter: UsageFilter!, $first: Int, $after: String) {
+	usageRecords(filter: $filter, first: $first, after: $after) {
+		edges {
+			cursor
+			node {
+				... UsageRecord
+			}
+		}
+		pageInfo {
+			... PageInfo
+		}
+	}
+}
+fragment UsageRecord on UsageRecord {
+	source
+	meter
+	usageId
+	basis
+	unit
+	quantity
+	fromAt
+	toAt
+	projectId
+	instanceId
+	allocationId
+	memberId
+	componentKey
+	operationId
+	sku
+	region
+	session
+	retracts
+	borneBy
+	borneReason
+	borneOwner
+	recordedAt
+}
+fragment PageInfo on PageInfo {
+	hasNextPage
+	endCursor
+}
+`
+
+func ListUsage(
+	ctx_ context.Context,
+	client_ graphql.Client,
+	filter UsageFilter,
+	first int,
+	after string,
+) (data_ *ListUsageResponse, err_ error) {
+	req_ := &graphql.Request{
+		OpName: "ListUsage",
+		Query:  ListUsage_Operation,
+		Variables: &__ListUsageInput{
+			Filter: filter,
+			First:  first,
+			After:  after,
+		},
+	}
+
+	data_ = &ListUsageResponse{}
+	resp_ := &graphql.Response{Data: data_}
+
+	err_ = client_.MakeRequest(
+		ctx_,
+		req_,
+		resp_,
+	)
+
+	return data_, err_
+}
+
+// The query executed by ListUsageSources.
+const ListUsageSources_Operation = `
+query ListUsageSources ($projectId: ID!) {
+	usageSources(projectId: $projectId) {
+		... UsageSource
+	}
+}
+fragment UsageSource on UsageSource {
+	source
+	basis
+	recordedTo
+	provedTo
+	failures
+	lastError
+}
+`
+
+func ListUsageSources(
+	ctx_ context.Context,
+	client_ graphql.Client,
+	projectId string,
+) (data_ *ListUsageSourcesResponse, err_ error) {
+	req_ := &graphql.Request{
+		OpName: "ListUsageSources",
+		Query:  ListUsageSources_Operation,
+		Variables: &__ListUsageSourcesInput{
+			ProjectId: projectId,
+		},
+	}
+
+	data_ = &ListUsageSourcesResponse{}
 	resp_ := &graphql.Response{Data: data_}
 
 	err_ = client_.MakeRequest(
@@ -25276,6 +26033,42 @@ func ReportOperation(
 	return data_, err_
 }
 
+// The mutation executed by ReportUsage.
+const ReportUsage_Operation = `
+mutation ReportUsage ($input: ReportUsageInput!) {
+	reportUsage(input: $input) {
+		recorded
+		known
+		quarantined
+	}
+}
+`
+
+func ReportUsage(
+	ctx_ context.Context,
+	client_ graphql.Client,
+	input ReportUsageInput,
+) (data_ *ReportUsageResponse, err_ error) {
+	req_ := &graphql.Request{
+		OpName: "ReportUsage",
+		Query:  ReportUsage_Operation,
+		Variables: &__ReportUsageInput{
+			Input: input,
+		},
+	}
+
+	data_ = &ReportUsageResponse{}
+	resp_ := &graphql.Response{Data: data_}
+
+	err_ = client_.MakeRequest(
+		ctx_,
+		req_,
+		resp_,
+	)
+
+	return data_, err_
+}
+
 // The mutation executed by RequestAllocation.
 const RequestAllocation_Operation = `
 mutation RequestAllocation ($input: RequestAllocationInput!) {
@@ -26858,6 +27651,52 @@ func SubmitEvidence(
 	}
 
 	data_ = &SubmitEvidenceResponse{}
+	resp_ := &graphql.Response{Data: data_}
+
+	err_ = client_.MakeRequest(
+		ctx_,
+		req_,
+		resp_,
+	)
+
+	return data_, err_
+}
+
+// The query executed by SumUsage.
+const SumUsage_Operation = `
+query SumUsage ($filter: UsageFilter!, $hourly: Boolean!) {
+	usageSums(filter: $filter, hourly: $hourly) {
+		... UsageSum
+	}
+}
+fragment UsageSum on UsageSum {
+	hour
+	basis
+	meter
+	unit
+	borneBy
+	borneReason
+	quantity
+	records
+}
+`
+
+func SumUsage(
+	ctx_ context.Context,
+	client_ graphql.Client,
+	filter UsageFilter,
+	hourly bool,
+) (data_ *SumUsageResponse, err_ error) {
+	req_ := &graphql.Request{
+		OpName: "SumUsage",
+		Query:  SumUsage_Operation,
+		Variables: &__SumUsageInput{
+			Filter: filter,
+			Hourly: hourly,
+		},
+	}
+
+	data_ = &SumUsageResponse{}
 	resp_ := &graphql.Response{Data: data_}
 
 	err_ = client_.MakeRequest(

@@ -1,0 +1,39 @@
+package graph
+
+import (
+	"context"
+
+	"github.com/gpuaas/app-platform/domain/ids"
+	"github.com/gpuaas/app-platform/graph/generated/model"
+	"github.com/gpuaas/app-platform/graph/read"
+	"github.com/gpuaas/app-platform/service/kit/page"
+	"github.com/gpuaas/app-platform/service/usage"
+)
+
+func (r *mutationResolver) ReportUsage(ctx context.Context, input usage.ReportInput) (*usage.Report, error) {
+	return r.Usage.Report(ctx, input)
+}
+
+func (r *queryResolver) UsageRecords(ctx context.Context, filter usage.Filter, first *int, after *string) (*model.UsageRecordConnection, error) {
+	args, err := page.Of(first, after, read.StandardPage, page.Max)
+	if err != nil {
+		return nil, err
+	}
+	return read.Connection[model.UsageRecordConnection](r.Usage.Records(ctx, filter, args))
+}
+
+func (r *queryResolver) UsageSums(ctx context.Context, filter usage.Filter, hourly bool) ([]*usage.Sum, error) {
+	return r.Usage.Sums(ctx, filter, hourly)
+}
+
+func (r *queryResolver) UsageSources(ctx context.Context, projectID ids.ID) ([]*usage.Source, error) {
+	return r.Usage.Sources(ctx, projectID)
+}
+
+func (r *queryResolver) UsageQuarantine(ctx context.Context, projectID *ids.ID, first *int, after *string) (*model.QuarantinedUsageConnection, error) {
+	args, err := page.Of(first, after, read.StandardPage, page.Max)
+	if err != nil {
+		return nil, err
+	}
+	return read.Connection[model.QuarantinedUsageConnection](r.Usage.Quarantine(ctx, projectID, args))
+}
