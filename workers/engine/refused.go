@@ -97,7 +97,7 @@ func (c *Context) endBare(ctx context.Context, failure operation.Failure, why st
 
 // disown asks whoever carries the operation out to stop, after a bare end: what takes back, which asks otherwise, does not run.
 func (c *Context) disown(ctx context.Context, failure operation.Failure) {
-	if c.kind.Abandon != nil || c.kind.Cancel == nil || c.Op.DispatchAttempt == 0 {
+	if c.kind.Cancel == nil || c.Op.DispatchAttempt == 0 {
 		c.abandon(ctx, failure)
 		return
 	}
