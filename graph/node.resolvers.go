@@ -10,10 +10,32 @@ import (
 	"github.com/gpuaas/app-platform/graph/generated/model"
 	"github.com/gpuaas/app-platform/graph/live"
 	"github.com/gpuaas/app-platform/graph/read"
+	"github.com/gpuaas/app-platform/service/fleet"
 	"github.com/gpuaas/app-platform/service/kit/page"
+	"github.com/gpuaas/app-platform/service/ledger/operation"
 	"github.com/gpuaas/app-platform/service/node"
 	"github.com/gpuaas/app-platform/service/task"
 )
+
+func (r *mutationResolver) CordonNode(ctx context.Context, input fleet.OperateInput) (*db.ComputeNode, error) {
+	return r.Resolver.Fleet.Cordon(ctx, input)
+}
+
+func (r *mutationResolver) UncordonNode(ctx context.Context, input fleet.OperateInput) (*db.ComputeNode, error) {
+	return r.Resolver.Fleet.Uncordon(ctx, input)
+}
+
+func (r *mutationResolver) DrainNode(ctx context.Context, input fleet.DrainInput) (*db.ComputeNode, error) {
+	return r.Resolver.Fleet.Drain(ctx, input)
+}
+
+func (r *mutationResolver) RetireNode(ctx context.Context, input fleet.RetireInput) (*db.ComputeNode, error) {
+	return r.Resolver.Fleet.Retire(ctx, input)
+}
+
+func (r *mutationResolver) DeleteNode(ctx context.Context, input fleet.OperateInput) (ids.ID, error) {
+	return r.Resolver.Fleet.Delete(ctx, input)
+}
 
 func (r *mutationResolver) CreateNodeEnrolment(ctx context.Context, input node.EnrolmentInput) (*model.CreateNodeEnrolmentPayload, error) {
 	secret, err := r.Nodes.CreateEnrolment(ctx, input)
@@ -59,6 +81,10 @@ func (r *mutationResolver) CancelNodeTask(ctx context.Context, taskID ids.ID) (*
 	return r.Tasks.Cancel(ctx, taskID)
 }
 
+func (r *nodeMemberResolver) Operation(ctx context.Context, obj *fleet.Member) (*operation.View, error) {
+	return read.Maybe(ctx, read.Of(ctx).Operations, obj.OperationID)
+}
+
 func (r *nodeTaskResolver) ProgressDone(ctx context.Context, obj *db.NodeTask) (float64, error) {
 	return float64(obj.ProgressDone), nil
 }
@@ -73,6 +99,14 @@ func (r *queryResolver) Nodes(ctx context.Context, first *int, after *string) (*
 		return nil, err
 	}
 	return read.Connection[model.ComputeNodeConnection](r.Resolver.Nodes.List(ctx, args))
+}
+
+func (r *queryResolver) NodeMembers(ctx context.Context, nodeID ids.ID, after *ids.ID) ([]*fleet.Member, error) {
+	return r.Resolver.Fleet.Tenancy(ctx, nodeID, value(after))
+}
+
+func (r *queryResolver) Fleet(ctx context.Context) (*fleet.Overview, error) {
+	return r.Resolver.Fleet.Overview(ctx)
 }
 
 func (r *queryResolver) NodeNetwork(ctx context.Context, known string, waitSeconds int) (*nodenet.View, error) {
@@ -95,6 +129,11 @@ func (r *subscriptionResolver) NodeTasks(ctx context.Context) (<-chan *db.NodeTa
 	return r.Tasks.Follow(ctx, live.EndWith(ctx))
 }
 
+func (r *Resolver) NodeMember() exec.NodeMemberResolver { return &nodeMemberResolver{r} }
+
 func (r *Resolver) NodeTask() exec.NodeTaskResolver { return &nodeTaskResolver{r} }
 
-type nodeTaskResolver struct{ *Resolver }
+type (
+	nodeMemberResolver struct{ *Resolver }
+	nodeTaskResolver   struct{ *Resolver }
+)

@@ -23,6 +23,7 @@ import (
 	"github.com/gpuaas/app-platform/service/delivery"
 	"github.com/gpuaas/app-platform/service/entitlement"
 	"github.com/gpuaas/app-platform/service/explain"
+	"github.com/gpuaas/app-platform/service/fleet"
 	"github.com/gpuaas/app-platform/service/identity"
 	"github.com/gpuaas/app-platform/service/instance"
 	"github.com/gpuaas/app-platform/service/member"
@@ -70,6 +71,8 @@ type Resolver struct {
 	Allocations *allocation.Service
 	// Nodes holds the verbs on nodes.
 	Nodes *node.Service
+	// Fleet is the operators' verbs on nodes.
+	Fleet *fleet.Service
 	// Tasks holds the verbs on node tasks.
 	Tasks *task.Service
 	// Members holds the verbs on members.

@@ -35,6 +35,8 @@ var recipes = joined(recipesOfBooks, map[string]func(v, a *house) []arguments{
 	},
 	"query adapters":      none,
 	"query nodes":         none,
+	"query fleet":         none,
+	"query nodeMembers":   func(v, _ *house) []arguments { return one("nodeId", v.Node) },
 	"query nodeNetwork":   none,
 	"query nodeTask":      func(v, _ *house) []arguments { return one("id", v.Task) },
 	"query nodeTasks":     func(v, _ *house) []arguments { return one("memberId", v.Member) },
@@ -326,6 +328,11 @@ var recipes = joined(recipesOfBooks, map[string]func(v, a *house) []arguments{
 	},
 	"mutation detachControlPlane": func(v, _ *house) []arguments { return one("shareId", v.Share) },
 
+	"mutation cordonNode":          plain(onNode),
+	"mutation uncordonNode":        plain(onNode),
+	"mutation drainNode":           plain(onNode),
+	"mutation retireNode":          plain(onNode),
+	"mutation deleteNode":          plain(onNode),
 	"mutation createNodeEnrolment": plain(func(_, _ *house) []object { return []object{{"name": "mine"}} }),
 	"mutation enrolNode": plain(func(_, _ *house) []object {
 		return []object{{"name": "mine", "address": "192.0.2.66", "sealingKey": "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=", "agentVersion": "1",
@@ -354,3 +361,6 @@ var recipes = joined(recipesOfBooks, map[string]func(v, a *house) []arguments{
 	"subscription projectActivity":   inProject,
 	"subscription operationProgress": func(v, _ *house) []arguments { return one("operationId", v.Operation) },
 })
+
+// onNode names the victim's node.
+func onNode(v, _ *house) []object { return []object{{"nodeId": v.Node, "reason": "mine"}} }

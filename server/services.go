@@ -28,6 +28,7 @@ import (
 	"github.com/gpuaas/app-platform/service/delivery"
 	"github.com/gpuaas/app-platform/service/entitlement"
 	"github.com/gpuaas/app-platform/service/explain"
+	"github.com/gpuaas/app-platform/service/fleet"
 	"github.com/gpuaas/app-platform/service/identity"
 	"github.com/gpuaas/app-platform/service/instance"
 	"github.com/gpuaas/app-platform/service/ledger/event"
@@ -84,6 +85,7 @@ func (p *platform) resolver(ctx context.Context, sentinel *live.Sentinel, feeds 
 		Adapters:    &adapter.Service{DB: p.db, Describe: calls.Describe, Allow: allowAddress(policy), Trust: p.trust},
 		Allocations: &allocation.Service{DB: p.db},
 		Nodes:       &node.Service{DB: p.db, Hub: p.hub, Stopping: ctx.Done()},
+		Fleet:       &fleet.Service{DB: p.db},
 		Tasks:       &task.Service{DB: p.db, Hub: p.hub},
 		Instances:   instances,
 		Members:     members,

@@ -98,6 +98,8 @@ func command() *cobra.Command {
 	flags.StringToStringVar(&options.Labels, "label", nil, "free label, key=value; may be repeated")
 	flags.Int64Var(&options.CacheBytes, "cache-bytes", agent.DefaultCacheBytes,
 		"how much of artifacts the node keeps in the state directory, in bytes")
+	flags.StringVar(&options.ChecksDir, "checks-dir", "",
+		"folder of executables that check this node once a minute, 16 at most, 10 seconds each; they exit with 0 (good), 1 (warning) or 2 (bad) and print one line")
 	flags.StringVar(&options.Runtime, "runtime", "",
 		"OCI runtime of members: crun, runc, or the path of one; empty takes crun, or else runc")
 	flags.StringVar(&options.SandboxRuntime, "sandbox-runtime", "",

@@ -6,6 +6,7 @@ import (
 	"github.com/gpuaas/app-platform/domain/fault"
 	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/domain/lifecycle"
+	"github.com/gpuaas/app-platform/domain/nodehealth"
 )
 
 // Facts is what the rules look at: one open operation, or one instance with none of its own, and
@@ -189,6 +190,10 @@ type Node struct {
 	Seen     time.Time // when its agent was last heard, or it was enrolled
 	// Startless is why it can start no member now; empty when it can.
 	Startless string
+	// Barring are the conditions that its agent's checks found and that keep new members away, the worst first.
+	Barring []nodehealth.Condition
+	// Drain is the wish that no work is left there; nil for none.
+	Drain *nodehealth.Drain
 }
 
 // Allocation is an allocation that is not READY.

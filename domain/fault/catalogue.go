@@ -118,6 +118,8 @@ const (
 	UsageInFuture          Code = "USAGE_IN_FUTURE"
 	UsageBeforeInstance    Code = "USAGE_BEFORE_INSTANCE"
 	UsageIDReused          Code = "USAGE_ID_REUSED"
+	NodeCordoned           Code = "NODE_CORDONED"
+	NodeCondition          Code = "NODE_CONDITION"
 )
 
 // Entry is a code with what it means.
@@ -272,6 +274,9 @@ var catalogue = []Entry{
 	{UsageBeforeInstance, 0, false, "The record begins before its instance was made."},
 	{UsageIDReused, 0, false, "A record of this id is stored with other content, and stays; derive ids from what is " +
 		"counted, and correct by a record that retracts."},
+	{NodeCordoned, 0, true, "An operator keeps new members away from the node: take an allocation on another one."},
+	{NodeCondition, 0, true,
+		"A check of the node's agent keeps new members away from it; the message says which: take an allocation on another one."},
 }
 
 // Catalogue lists every code with its meaning, in the order of the documentation.

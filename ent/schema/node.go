@@ -9,6 +9,7 @@ import (
 
 	"github.com/gpuaas/app-platform/domain/isolation"
 	"github.com/gpuaas/app-platform/domain/lifecycle"
+	"github.com/gpuaas/app-platform/domain/nodehealth"
 )
 
 // ComputeNode is an enrolled machine.
@@ -23,7 +24,7 @@ func (ComputeNode) Mixin() []ent.Mixin { return []ent.Mixin{identified{}} }
 // Fields of the table.
 func (ComputeNode) Fields() []ent.Field {
 	return []ent.Field{
-		field.String("name").SchemaType(text).Unique().Comment("host name"),
+		field.String("name").SchemaType(text).Comment("host name; unique among those that are not deleted"),
 		field.String("address").SchemaType(text).Comment("where other nodes reach it"),
 		field.Enum("status").GoType(lifecycle.NodeStatus("")),
 		str("region", "where it is"),
@@ -44,8 +45,24 @@ func (ComputeNode) Fields() []ent.Field {
 		field.JSON("devices", []isolation.Device{}).Optional().Comment("its GPUs by identity; null when its agent has " +
 			"never said"),
 		instant("last_seen_at", "when its agent was last heard"),
+		field.Bool("cordoned").Default(false).Comment("takes no new members by an operator's wish"),
+		str("cordon_reason", "why it is cordoned"),
+		instant("cordoned_at", "since when it is cordoned"),
+		field.JSON("conditions", []nodehealth.Condition{}).Optional().Comment("what its agent's checks found; null when it " +
+			"has never reported any"),
+		field.JSON("drain", &nodehealth.Drain{}).Optional().Comment("the wish that no work is left there; null for none"),
+		instant("booted_at", "when its agent was first heard after another boot"),
+		instant("retired_at", "when it was taken out for good"),
+		field.Bool("lost").Default(false).Comment("retired without proof of what was left on it"),
+		instant("deleted_at", "when it was taken from the list"),
 		created(),
 	}
+}
+
+// Indexes of the table.
+func (ComputeNode) Indexes() []ent.Index {
+	return []ent.Index{index.Fields("name").Unique().StorageKey("compute_node_name_key").
+		Annotations(entsql.IndexWhere("deleted_at IS NULL"))}
 }
 
 // NodeCredential is a secret of a node's agent; only its hash is kept.

@@ -12,6 +12,7 @@ import (
 	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/domain/isolation"
 	"github.com/gpuaas/app-platform/domain/lifecycle"
+	"github.com/gpuaas/app-platform/domain/nodehealth"
 )
 
 // instanceRow is an instance as it was read.
@@ -119,10 +120,11 @@ func (r *reading) ofOperations(in *instanceRow) []*blocker.Facts {
 
 // membersSQL reads the members that are not well, or whose node or allocation is not.
 var membersSQL = `SELECT m.instance_id, m.id, m.component_key, m.ordinal, m.status, m.health_message, m.allocation_id, m.updated_at,
-		n.id, n.name, n.status, coalesce(n.last_seen_at, n.created_at), n.walls
+		n.id, n.name, n.status, coalesce(n.last_seen_at, n.created_at), n.walls, n.conditions, n.drain
 	FROM member m LEFT JOIN compute_node n ON n.id = m.node_id LEFT JOIN allocation a ON a.id = m.allocation_id
 	WHERE m.instance_id IN ({instances}) AND m.status <> 'REMOVED' AND (m.status = 'FAILED' OR n.status <> 'ONLINE'
-		OR n.last_seen_at < now() - interval '` + fmt.Sprintf("%d seconds", int(blocker.NodeSilence.Seconds())) + `' OR a.status <> 'READY' OR n.walls -> 'classes' = '[]')
+		OR n.last_seen_at < now() - interval '` + fmt.Sprintf("%d seconds", int(blocker.NodeSilence.Seconds())) + `' OR a.status <> 'READY' OR n.walls -> 'classes' = '[]'
+		OR jsonb_path_exists(n.conditions, '$[*] ? (@.state == "BAD" || @.state == "UNKNOWN")') OR n.drain ->> 'ending' = 'false')
 	ORDER BY m.instance_id, m.component_key, m.ordinal LIMIT ` + maxMembers
 
 func (r *reading) addMember(rows pgx.Rows) error {
@@ -134,16 +136,18 @@ func (r *reading) addMember(rows pgx.Rows) error {
 		id, name, status *string
 		seen             *time.Time
 		walls            *isolation.Walls
+		conditions       []nodehealth.Condition
+		drain            *nodehealth.Drain
 	}
 	if err := rows.Scan(&of, &m.ID, &key, &ordinal, &m.Status, &m.Reason, &m.Allocation, &m.Changed, &node.id, &node.name,
 		&node.status, &node.seen,
-		&node.walls); err != nil {
+		&node.walls, &node.conditions, &node.drain); err != nil {
 		return err
 	}
 	m.Name = fmt.Sprintf("%s %d", key, ordinal)
 	if node.id != nil {
 		m.Node = &blocker.Node{ID: *node.id, Name: *node.name, Status: lifecycle.NodeStatus(*node.status), Seen: *node.seen,
-			Startless: node.walls.Startless()}
+			Startless: node.walls.Startless(), Barring: nodehealth.Barring(node.conditions), Drain: node.drain}
 	}
 	r.members[of] = append(r.members[of], m)
 	return nil

@@ -67,5 +67,7 @@ type PlannedCapacity struct {
 type Verdict struct {
 	Source  lifecycle.VerdictSource
 	Outcome lifecycle.VerdictOutcome
+	// Code is what the change would be refused with; nil unless this source refuses it.
+	Code    *string
 	Reasons []*fault.Reason
 }

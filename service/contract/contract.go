@@ -107,6 +107,9 @@ func faultOf(err error) error {
 		adapterclient.Invalid: fault.AdapterInvalid, adapterclient.Forbidden: fault.DialRefused,
 		adapterclient.Insecure: fault.AdapterInsecure,
 	}[failed.Kind]
+	if failed.Kind == adapterclient.Rejected && failed.Body.Code == adapter.CodeUnavailable {
+		code = fault.AdapterUnavailable // it understood, and its app does not answer it: later it may
+	}
 	refusal := fault.New(code, "%s", failed.Reason()).Because(err)
 	if failed.Body.Path != "" {
 		refusal = refusal.At(failed.Body.Path)

@@ -164,3 +164,35 @@ func TestRefusedTeardownsWriteNothing(t *testing.T) {
 	require.Equal(t, before, b.written())
 	require.NotEmpty(t, b.denials("apps.instance.delete"))
 }
+
+func TestForceHastensATeardownThatIsUnderWay(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	running := b.launched()
+	b.status(running, lifecycle.InstanceStarting, lifecycle.InstanceRunning)
+	id := running.Instance.ID
+	begun, err := b.service.Decommission(b.ctx, b.teardown(id, "gently"))
+	require.NoError(t, err)
+	b.SQL(`UPDATE operation SET state = 'RUNNING', dispatch_attempt = 1 WHERE id = $1`, begun.Operation.ID)
+	_, err = b.service.Decommission(b.ctx, b.teardown(id, "again"))
+	platformtest.Refused(t, err, fault.Conflict)
+	forced := b.teardown(id, "now")
+	forced.Force = true
+	plan, err := b.service.PlanDecommission(b.ctx, forced)
+	require.NoError(t, err)
+	require.True(t, plan.Allowed)
+	hastened, err := b.service.Decommission(b.ctx, forced)
+	require.NoError(t, err)
+	require.Equal(t, begun.Operation.ID, hastened.Operation.ID, "it is the same operation that goes on by force")
+	require.NotNil(t, hastened.Operation.ForcedAt)
+	require.Equal(t, 2, hastened.Operation.DispatchAttempt, "its adapter is told of it by another attempt")
+	again, err := b.service.Decommission(b.ctx, forced)
+	require.NoError(t, err)
+	require.Equal(t, begun.Operation.ID, again.Operation.ID, "the key remembers the operation that was hastened")
+	other := forced
+	other.IdempotencyKey = "once-more"
+	_, err = b.service.Decommission(b.ctx, other)
+	platformtest.Refused(t, err, fault.Conflict)
+	require.Equal(t, 1, b.Count("operation", "instance_id = $1 AND kind = 'INSTANCE_DECOMMISSION'", id))
+	require.Equal(t, 1, b.Count("app_instance_event", "instance_id = $1 AND payload ->> 'forced' = 'true'", id))
+}

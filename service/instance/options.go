@@ -114,7 +114,8 @@ func (s *Service) LaunchOptions(ctx context.Context, projectID ids.ID, slug, ver
 		shape := verdict.Shape(allocation, nodeOf(allocation, under), terms.Policy)
 		fit := manifest.Compatible(document, []manifest.AllocationShape{shape}, nil)
 		class, _ := document.Grant(shape, "")
-		reasons := slices.Concat(fit.Reasons, ofAllocation(terms, allocation), whole)
+		taking := verdict.Reasons(verdict.Taking(nodeOf(allocation, under), "allocations.0"))
+		reasons := slices.Concat(taking, fit.Reasons, ofAllocation(terms, allocation), whole)
 		options.Allocations = append(options.Allocations, Verdict{Allocation: allocation, Reasons: reasons, Class: class})
 	}
 	return options, nil

@@ -74,14 +74,14 @@ func (s *Service) CreateEnrolment(ctx context.Context, in EnrolmentInput) (*Secr
 // nodeFor is the id that the enrolled node will have: that of the node of this name, or a new one.
 func nodeFor(ctx context.Context, t *tx.Tx, name string) (id ids.ID, known bool, err error) {
 	var status lifecycle.NodeStatus
-	err = t.QueryRow(ctx, `SELECT id, status FROM compute_node WHERE name = $1`, name).Scan(&id, &status)
+	err = t.QueryRow(ctx, `SELECT id, status FROM compute_node WHERE name = $1 AND deleted_at IS NULL`, name).Scan(&id, &status)
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):
 		return ids.New(ids.Node), false, nil
 	case err != nil:
 		return "", false, fmt.Errorf("look for node %s: %w", name, err)
 	case status == lifecycle.NodeRetired:
-		return "", false, fault.New(fault.Conflict, "the name %q belongs to a retired node; take another",
+		return "", false, fault.New(fault.Conflict, "the name %q belongs to a retired node; delete that, or take another",
 			name).At("input.name").Retry(false)
 	}
 	return id, true, nil
@@ -177,6 +177,7 @@ const enrolSQL = `INSERT INTO compute_node (id, name, address, status, region, s
 	ON CONFLICT (id) DO UPDATE SET address = excluded.address, region = excluded.region, sku = excluded.sku, cpus = excluded.cpus,
 	memory_mib = excluded.memory_mib, gpus = excluded.gpus, gpu_model = excluded.gpu_model, gpus_simulated = excluded.gpus_simulated,
 	isolation = excluded.isolation, sealing_key = excluded.sealing_key, agent_version = excluded.agent_version, boot_id = excluded.boot_id,
+	booted_at = CASE WHEN compute_node.boot_id <> excluded.boot_id THEN excluded.created_at ELSE compute_node.booted_at END,
 	kernel = excluded.kernel, labels = excluded.labels, walls = excluded.walls, devices = excluded.devices
 	WHERE compute_node.status <> 'RETIRED' RETURNING ` + rows.ComputeNodeColumns
 

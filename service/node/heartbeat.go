@@ -10,6 +10,7 @@ import (
 	"github.com/gpuaas/app-platform/authz"
 	"github.com/gpuaas/app-platform/domain/fault"
 	"github.com/gpuaas/app-platform/domain/ids"
+	"github.com/gpuaas/app-platform/domain/nodehealth"
 	"github.com/gpuaas/app-platform/ent/generated/db"
 	"github.com/gpuaas/app-platform/internal/tx"
 	"github.com/gpuaas/app-platform/service/kit/check"
@@ -32,6 +33,8 @@ type HeartbeatInput struct {
 	MemberFindings []MemberFinding
 	// ProcessRestarts are counts that the platform may not know yet.
 	ProcessRestarts []ProcessRestarts
+	// Conditions are what the agent's checks found, all of them; nil when nothing changed.
+	Conditions []nodehealth.Condition
 }
 
 const (
@@ -39,8 +42,10 @@ const (
 	// the node is locked.
 	seatSQL = `SELECT platform.seat_network()`
 	beatSQL = `UPDATE compute_node SET last_seen_at = $2, agent_version = $3, boot_id = $4,
+		booted_at = CASE WHEN boot_id <> $4 THEN $2 ELSE booted_at END,
 		status = CASE status WHEN 'OFFLINE' THEN 'ONLINE' ELSE status END WHERE id = $1 RETURNING ` + rows.ComputeNodeColumns
-	changeSQL = `UPDATE compute_node SET region = $2, sku = $3, cpus = $4, memory_mib = $5, gpus = $6, gpu_model = $7, gpus_simulated = $8,
+	conditionsSQL = `UPDATE compute_node SET conditions = $2 WHERE id = $1 RETURNING ` + rows.ComputeNodeColumns
+	changeSQL     = `UPDATE compute_node SET region = $2, sku = $3, cpus = $4, memory_mib = $5, gpus = $6, gpu_model = $7, gpus_simulated = $8,
 		isolation = $9, kernel = $10, labels = $11, walls = $12, devices = $13 WHERE id = $1 RETURNING ` + rows.ComputeNodeColumns
 )
 
@@ -55,6 +60,7 @@ func (s *Service) Heartbeat(ctx context.Context, in HeartbeatInput) (*db.Compute
 	checkKills(wrong, in.MemoryKills)
 	checkFindings(wrong, in.MemberFindings)
 	checkRestarts(wrong, in.ProcessRestarts)
+	checkConditions(wrong, in.Conditions)
 	if err := wrong.Err(); err != nil {
 		return nil, err
 	}
@@ -76,6 +82,9 @@ func (s *Service) Heartbeat(ctx context.Context, in HeartbeatInput) (*db.Compute
 			out, err = one(ctx, t, changeSQL, t.Actor.NodeID, v.Region, v.SKU, v.CPUs, v.MemoryMiB, v.GPUs, v.GPUModel,
 				v.GPUsSimulated,
 				v.Isolation, v.Kernel, document(v.Labels), v.Walls, devices(v.Devices))
+		}
+		if err == nil && out != nil && in.Conditions != nil {
+			out, err = one(ctx, t, conditionsSQL, t.Actor.NodeID, nodehealth.Merge(out.Conditions, in.Conditions, t.Now))
 		}
 		if err != nil {
 			return fmt.Errorf("heartbeat of %s: %w", t.Actor.NodeID, err)
@@ -113,6 +122,17 @@ func wakeSeated(t *tx.Tx, found pgx.Rows) error {
 	return err
 }
 
+// checkConditions notes what is wrong with the conditions of a report.
+func checkConditions(in *check.Input, reported []nodehealth.Condition) {
+	whole(in, "input.conditions", len(reported), 0, nodehealth.MaxConditions)
+	if at, field, why, ok := nodehealth.Check(reported); !ok {
+		in.Bad(fmt.Sprintf("input.conditions.%d.%s", at, field), "%s", why)
+	}
+	for i, one := range reported {
+		in.Text(fmt.Sprintf("input.conditions.%d.message", i), one.Message, 0, nodehealth.MaxMessage)
+	}
+}
+
 // one reads at most one node; nil when there is none.
 func one(ctx context.Context, t *tx.Tx, sql string, args ...any) (*db.ComputeNode, error) {
 	found, err := t.Query(ctx, sql, args...)
@@ -147,7 +167,7 @@ func (s *Service) List(ctx context.Context, args page.Args) (*page.Page[*db.Comp
 	}
 	var found []*db.ComputeNode
 	actor, err := s.DB.Read(ctx, tx.Rows(&found, rows.ComputeNode,
-		`SELECT `+rows.ComputeNodeColumns+` FROM compute_node WHERE name > $1 ORDER BY name LIMIT $2`, after, args.First+1))
+		`SELECT `+rows.ComputeNodeColumns+` FROM compute_node WHERE name > $1 AND deleted_at IS NULL ORDER BY name LIMIT $2`, after, args.First+1))
 	if err != nil {
 		return nil, err
 	}

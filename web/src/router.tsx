@@ -9,6 +9,7 @@ import { CatalogPage } from './catalog/CatalogPage';
 import { LaunchPage } from './launch/LaunchPage';
 import { refusalOf } from './login/codes';
 import { LoginPage } from './login/LoginPage';
+import { NodePage } from './nodes/NodePage';
 import { NodesPage } from './nodes/NodesPage';
 import { OperationPage } from './operations/OperationPage';
 import { OperationsPage } from './operations/OperationsPage';
@@ -107,6 +108,13 @@ const operation = createRoute({
 
 const orphans = createRoute({ getParentRoute: () => shell, path: '/orphans', component: OrphansPage });
 const nodes = createRoute({ getParentRoute: () => shell, path: '/nodes', component: NodesPage });
+const node = createRoute({
+  getParentRoute: () => shell,
+  path: '/nodes/$id',
+  component: function Node() {
+    return <NodePage key={node.useParams().id} id={node.useParams().id} />;
+  },
+});
 const access = createRoute({
   getParentRoute: () => shell,
   path: '/access',
@@ -143,7 +151,7 @@ const audit = createRoute({ getParentRoute: () => shell, path: '/audit', compone
 export const router = createRouter({
   routeTree: root.addChildren([
     loginRoute,
-    shell.addChildren([index, catalog, app, launch, allocations, workloads, workload, operations, operation, orphans, nodes, access, policy, sharing, webhooks, audit, releases, release, publish, artifacts, sources]),
+    shell.addChildren([index, catalog, app, launch, allocations, workloads, workload, operations, operation, orphans, nodes, node, access, policy, sharing, webhooks, audit, releases, release, publish, artifacts, sources]),
   ]),
   defaultPreload: false,
   scrollRestoration: true,

@@ -6,6 +6,8 @@
 //
 //	what              every   bound of a look
 //	nodes             3 s     100 nodes that went or came, 500 instances on each
+//	drains of nodes   3 s     50 nodes, 500 members on each
+//	lost nodes        3 s     100 instances
 //	tasks             3 s     500 tasks
 //	feeds' watermark  5 s     the oldest transaction that writes
 //	overdue writers   5 s     every connection of ours
@@ -131,6 +133,8 @@ type job struct {
 func (r *Reconciler) jobs() []job {
 	return []job{
 		{"nodes", nodesEvery, r.nodes},
+		{"drains of nodes", nodesEvery, r.drains},
+		{"lost nodes", nodesEvery, r.lost},
 		{"tasks", nodesEvery, r.tasks},
 		{"stuck operations", stuckEvery, r.stuck},
 		{"the feeds' watermark", watermarkEvery, r.watermark},

@@ -2,6 +2,7 @@ package steps
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/jackc/pgx/v5"
@@ -14,6 +15,7 @@ import (
 	"github.com/gpuaas/app-platform/service/ledger/event"
 	"github.com/gpuaas/app-platform/service/ledger/operation"
 	"github.com/gpuaas/app-platform/service/ledger/queue"
+	"github.com/gpuaas/app-platform/service/orphan"
 	"github.com/gpuaas/app-platform/workers/engine"
 	"github.com/gpuaas/app-platform/workers/parts"
 )
@@ -27,7 +29,7 @@ func (w *work) decommission() engine.Kind {
 			w.residueOfAll()},
 		Complete: w.torndown,
 		OnFail: func(ctx context.Context, t *tx.Tx, _ *engine.Context, locked *engine.Locked, _ operation.Failure) error {
-			return wakeReleases(ctx, t, locked.Instance.ID)
+			return errors.Join(unheard(ctx, t, locked), wakeReleases(ctx, t, locked.Instance.ID))
 		},
 		Abandon: w.Abandon,
 	}
@@ -120,6 +122,35 @@ func (w *work) torndown(ctx context.Context, t *tx.Tx, c *engine.Context, locked
 	locked.Outcome = outcomeOf(c, left)
 	return removal{Cleaned: gone.Cleaned, departed: *gone, Adapter: word.Evidence}, removedWords(left),
 		operation.RecountRoles(ctx, t, instance)
+}
+
+// unheard lists what a teardown that failed may have left on nodes that are not heard: it is torn down there as soon as
+// they are, whether or not anybody asks for another teardown.
+func unheard(ctx context.Context, t *tx.Tx, locked *engine.Locked) error {
+	if locked.Op.DispatchAttempt == 0 {
+		return nil
+	}
+	found, err := t.Query(ctx, `SELECT m.id, m.component_key, m.ordinal, m.node_id, coalesce(m.allocation_id, ''), n.name
+		FROM member m JOIN compute_node n ON n.id = m.node_id
+		WHERE m.instance_id = $1 AND m.status <> 'REMOVED' AND n.status = 'OFFLINE' ORDER BY m.id`, locked.Instance.ID)
+	if err != nil {
+		return fmt.Errorf("look for members of %s on silent nodes: %w", locked.Instance.ID, err)
+	}
+	drafts, err := pgx.CollectRows(found, func(row pgx.CollectableRow) (orphan.Draft, error) {
+		d := orphan.Draft{Kind: lifecycle.OrphanNodeResidue, OperationID: locked.Op.ID, Owner: operation.OwnerNode,
+			CorrelationID: locked.Op.CorrelationID}
+		var key, node string
+		var ordinal int
+		err := row.Scan(&d.MemberID, &key, &ordinal, &d.NodeID, &d.AllocationID, &node)
+		d.Message = fmt.Sprintf("%s %d may be left on node %s, whose agent was not heard at the deadline", key, ordinal, node)
+		return d, err
+	})
+	if err != nil {
+		return fmt.Errorf("look for members of %s on silent nodes: %w", locked.Instance.ID, err)
+	}
+	told, err := orphan.Open(ctx, t, locked.Instance, drafts...)
+	locked.Emit(told...)
+	return err
 }
 
 // wakeReleases tells the releases of the instance's allocations, which wait for its end.

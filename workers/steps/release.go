@@ -62,10 +62,12 @@ func (w *work) follow(ctx context.Context, c *engine.Context, instance ids.ID) (
 		id                   ids.ID
 		state                lifecycle.OperationState
 		code, message, owner string
+		orphan               string
 	}
-	err := c.DB().Worker().QueryRow(ctx, `SELECT id, state, error_code, error_message, error_owner FROM operation
+	err := c.DB().Worker().QueryRow(ctx, `SELECT id, state, error_code, error_message, error_owner,
+		coalesce((SELECT ': orphan ' || min(p.id) FROM orphan p WHERE p.instance_id = $1 AND p.resolved_at IS NULL), '') FROM operation
 		WHERE instance_id = $1 AND kind = 'INSTANCE_DECOMMISSION' ORDER BY coalesce(seq, 0) DESC, id DESC LIMIT 1`, instance).
-		Scan(&op.id, &op.state, &op.code, &op.message, &op.owner)
+		Scan(&op.id, &op.state, &op.code, &op.message, &op.owner, &op.orphan)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return engine.Fail(operation.Failure{Code: string(fault.FailedPrecondition), Owner: operation.OwnerUser,
 			Retryable: true,
@@ -83,7 +85,7 @@ func (w *work) follow(ctx context.Context, c *engine.Context, instance ids.ID) (
 	}
 	if op.state == lifecycle.OperationSucceeded {
 		return engine.Wait(w.Pace.Poll,
-			fmt.Sprintf("waits until nothing is left of instance %s, which was torn down by force", instance),
+			fmt.Sprintf("waits until nothing is left of instance %s, which was torn down by force%s", instance, op.orphan),
 			parts.ResidueCause), nil
 	}
 	return engine.Wait(w.Pace.Poll, fmt.Sprintf("waits for operation %s to tear instance %s down", op.id, instance),
@@ -101,7 +103,22 @@ type memberProof struct {
 	Node   *string    `json:"node"`
 	Task   *ids.ID    `json:"task"`
 	At     *time.Time `json:"at"`
+	// Lost says that the node was retired as lost for good: nothing can look there, and nothing is left to be rented.
+	Lost   bool `json:"lost,omitempty"`
 	status lifecycle.MemberStatus
+	orphan *ids.ID // what an operation has left of it; nil for none
+}
+
+// unproved is what the release waits for in this member; empty when nothing of it is left.
+func (p memberProof) unproved() string {
+	switch {
+	case p.orphan != nil:
+		return fmt.Sprintf("waits for orphan %s: something of member %s may be left on its node; it is torn down when the node's agent "+
+			"is heard, and counts as gone when the node is retired as lost", *p.orphan, p.Member)
+	case p.status != lifecycle.MemberRemoved || (p.Task == nil && !p.Lost):
+		return fmt.Sprintf("member %s is not proved gone", p.Member)
+	}
+	return ""
 }
 
 func (w *work) proofOfMembers() engine.Step {
@@ -109,8 +126,9 @@ func (w *work) proofOfMembers() engine.Step {
 		Name: "residue", Title: "checking that every member that lived in it is proved gone", Percent: 95,
 		Owner: operation.OwnerNode,
 		Run: func(ctx context.Context, c *engine.Context) (engine.Result, error) {
-			found, err := c.DB().Worker().Query(ctx, `SELECT m.id, m.status, n.name, t.id, t.ended_at FROM member m
+			found, err := c.DB().Worker().Query(ctx, `SELECT m.id, m.status, n.name, t.id, t.ended_at, coalesce(n.lost, false), p.id FROM member m
 				LEFT JOIN compute_node n ON n.id = m.node_id
+				LEFT JOIN LATERAL (SELECT id FROM orphan WHERE member_id = m.id AND resolved_at IS NULL ORDER BY id LIMIT 1) p ON true
 				LEFT JOIN LATERAL (SELECT id, ended_at FROM node_task WHERE member_id = m.id AND kind = 'RESIDUE' AND state = 'SUCCEEDED'
 					ORDER BY coalesce(seq, 0) DESC, id DESC LIMIT 1) t ON true
 				WHERE m.allocation_id = $1 AND (m.status <> 'REMOVED' OR EXISTS (SELECT FROM node_task k WHERE k.member_id = m.id))
@@ -119,15 +137,14 @@ func (w *work) proofOfMembers() engine.Step {
 				return engine.Result{}, fmt.Errorf("look for the allocation's members: %w", err)
 			}
 			members, err := pgx.CollectRows(found, func(row pgx.CollectableRow) (p memberProof, err error) {
-				return p, row.Scan(&p.Member, &p.status, &p.Node, &p.Task, &p.At)
+				return p, row.Scan(&p.Member, &p.status, &p.Node, &p.Task, &p.At, &p.Lost, &p.orphan)
 			})
 			if err != nil {
 				return engine.Result{}, fmt.Errorf("look for the allocation's members: %w", err)
 			}
 			for _, member := range members {
-				if member.status != lifecycle.MemberRemoved || member.Task == nil {
-					return engine.Wait(w.Pace.Poll, fmt.Sprintf("member %s is not proved gone", member.Member), parts.ResidueCause),
-						nil
+				if why := member.unproved(); why != "" {
+					return engine.Wait(w.Pace.Poll, why, parts.ResidueCause), nil
 				}
 			}
 			return engine.Done(memberProofs{Members: members}), nil

@@ -13,6 +13,7 @@ import (
 	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/domain/isolation"
 	"github.com/gpuaas/app-platform/domain/lifecycle"
+	"github.com/gpuaas/app-platform/domain/nodehealth"
 	"github.com/gpuaas/app-platform/ent/generated/db/computenode"
 )
 
@@ -22,7 +23,7 @@ type ComputeNode struct {
 	// ID of the ent.
 	// typed, prefixed id
 	ID ids.ID `json:"id,omitempty"`
-	// host name
+	// host name; unique among those that are not deleted
 	Name string `json:"name,omitempty"`
 	// where other nodes reach it
 	Address string `json:"address,omitempty"`
@@ -60,6 +61,24 @@ type ComputeNode struct {
 	Devices []isolation.Device `json:"devices,omitempty"`
 	// when its agent was last heard
 	LastSeenAt *time.Time `json:"last_seen_at,omitempty"`
+	// takes no new members by an operator's wish
+	Cordoned bool `json:"cordoned,omitempty"`
+	// why it is cordoned
+	CordonReason string `json:"cordon_reason,omitempty"`
+	// since when it is cordoned
+	CordonedAt *time.Time `json:"cordoned_at,omitempty"`
+	// what its agent's checks found; null when it has never reported any
+	Conditions []nodehealth.Condition `json:"conditions,omitempty"`
+	// the wish that no work is left there; null for none
+	Drain *nodehealth.Drain `json:"drain,omitempty"`
+	// when its agent was first heard after another boot
+	BootedAt *time.Time `json:"booted_at,omitempty"`
+	// when it was taken out for good
+	RetiredAt *time.Time `json:"retired_at,omitempty"`
+	// retired without proof of what was left on it
+	Lost bool `json:"lost,omitempty"`
+	// when it was taken from the list
+	DeletedAt *time.Time `json:"deleted_at,omitempty"`
 	// when the row was made
 	CreatedAt    time.Time `json:"created_at,omitempty"`
 	selectValues sql.SelectValues
@@ -70,15 +89,15 @@ func (*ComputeNode) scanValues(columns []string) ([]any, error) {
 	values := make([]any, len(columns))
 	for i := range columns {
 		switch columns[i] {
-		case computenode.FieldLabels, computenode.FieldWalls, computenode.FieldDevices:
+		case computenode.FieldLabels, computenode.FieldWalls, computenode.FieldDevices, computenode.FieldConditions, computenode.FieldDrain:
 			values[i] = new([]byte)
-		case computenode.FieldGpusSimulated:
+		case computenode.FieldGpusSimulated, computenode.FieldCordoned, computenode.FieldLost:
 			values[i] = new(sql.NullBool)
 		case computenode.FieldCpus, computenode.FieldMemoryMib, computenode.FieldGpus:
 			values[i] = new(sql.NullInt64)
-		case computenode.FieldID, computenode.FieldName, computenode.FieldAddress, computenode.FieldStatus, computenode.FieldRegion, computenode.FieldSku, computenode.FieldGpuModel, computenode.FieldIsolation, computenode.FieldSealingKey, computenode.FieldAgentVersion, computenode.FieldBootID, computenode.FieldKernel:
+		case computenode.FieldID, computenode.FieldName, computenode.FieldAddress, computenode.FieldStatus, computenode.FieldRegion, computenode.FieldSku, computenode.FieldGpuModel, computenode.FieldIsolation, computenode.FieldSealingKey, computenode.FieldAgentVersion, computenode.FieldBootID, computenode.FieldKernel, computenode.FieldCordonReason:
 			values[i] = new(sql.NullString)
-		case computenode.FieldLastSeenAt, computenode.FieldCreatedAt:
+		case computenode.FieldLastSeenAt, computenode.FieldCordonedAt, computenode.FieldBootedAt, computenode.FieldRetiredAt, computenode.FieldDeletedAt, computenode.FieldCreatedAt:
 			values[i] = new(sql.NullTime)
 		default:
 			values[i] = new(sql.UnknownType)
@@ -222,6 +241,68 @@ func (_m *ComputeNode) assignValues(columns []string, values []any) error {
 				_m.LastSeenAt = new(time.Time)
 				*_m.LastSeenAt = value.Time
 			}
+		case computenode.FieldCordoned:
+			if value, ok := values[i].(*sql.NullBool); !ok {
+				return fmt.Errorf("unexpected type %T for field cordoned", values[i])
+			} else if value.Valid {
+				_m.Cordoned = value.Bool
+			}
+		case computenode.FieldCordonReason:
+			if value, ok := values[i].(*sql.NullString); !ok {
+				return fmt.Errorf("unexpected type %T for field cordon_reason", values[i])
+			} else if value.Valid {
+				_m.CordonReason = value.String
+			}
+		case computenode.FieldCordonedAt:
+			if value, ok := values[i].(*sql.NullTime); !ok {
+				return fmt.Errorf("unexpected type %T for field cordoned_at", values[i])
+			} else if value.Valid {
+				_m.CordonedAt = new(time.Time)
+				*_m.CordonedAt = value.Time
+			}
+		case computenode.FieldConditions:
+			if value, ok := values[i].(*[]byte); !ok {
+				return fmt.Errorf("unexpected type %T for field conditions", values[i])
+			} else if value != nil && len(*value) > 0 {
+				if err := json.Unmarshal(*value, &_m.Conditions); err != nil {
+					return fmt.Errorf("unmarshal field conditions: %w", err)
+				}
+			}
+		case computenode.FieldDrain:
+			if value, ok := values[i].(*[]byte); !ok {
+				return fmt.Errorf("unexpected type %T for field drain", values[i])
+			} else if value != nil && len(*value) > 0 {
+				if err := json.Unmarshal(*value, &_m.Drain); err != nil {
+					return fmt.Errorf("unmarshal field drain: %w", err)
+				}
+			}
+		case computenode.FieldBootedAt:
+			if value, ok := values[i].(*sql.NullTime); !ok {
+				return fmt.Errorf("unexpected type %T for field booted_at", values[i])
+			} else if value.Valid {
+				_m.BootedAt = new(time.Time)
+				*_m.BootedAt = value.Time
+			}
+		case computenode.FieldRetiredAt:
+			if value, ok := values[i].(*sql.NullTime); !ok {
+				return fmt.Errorf("unexpected type %T for field retired_at", values[i])
+			} else if value.Valid {
+				_m.RetiredAt = new(time.Time)
+				*_m.RetiredAt = value.Time
+			}
+		case computenode.FieldLost:
+			if value, ok := values[i].(*sql.NullBool); !ok {
+				return fmt.Errorf("unexpected type %T for field lost", values[i])
+			} else if value.Valid {
+				_m.Lost = value.Bool
+			}
+		case computenode.FieldDeletedAt:
+			if value, ok := values[i].(*sql.NullTime); !ok {
+				return fmt.Errorf("unexpected type %T for field deleted_at", values[i])
+			} else if value.Valid {
+				_m.DeletedAt = new(time.Time)
+				*_m.DeletedAt = value.Time
+			}
 		case computenode.FieldCreatedAt:
 			if value, ok := values[i].(*sql.NullTime); !ok {
 				return fmt.Errorf("unexpected type %T for field created_at", values[i])
@@ -320,6 +401,41 @@ func (_m *ComputeNode) String() string {
 	builder.WriteString(", ")
 	if v := _m.LastSeenAt; v != nil {
 		builder.WriteString("last_seen_at=")
+		builder.WriteString(v.Format(time.ANSIC))
+	}
+	builder.WriteString(", ")
+	builder.WriteString("cordoned=")
+	builder.WriteString(fmt.Sprintf("%v", _m.Cordoned))
+	builder.WriteString(", ")
+	builder.WriteString("cordon_reason=")
+	builder.WriteString(_m.CordonReason)
+	builder.WriteString(", ")
+	if v := _m.CordonedAt; v != nil {
+		builder.WriteString("cordoned_at=")
+		builder.WriteString(v.Format(time.ANSIC))
+	}
+	builder.WriteString(", ")
+	builder.WriteString("conditions=")
+	builder.WriteString(fmt.Sprintf("%v", _m.Conditions))
+	builder.WriteString(", ")
+	builder.WriteString("drain=")
+	builder.WriteString(fmt.Sprintf("%v", _m.Drain))
+	builder.WriteString(", ")
+	if v := _m.BootedAt; v != nil {
+		builder.WriteString("booted_at=")
+		builder.WriteString(v.Format(time.ANSIC))
+	}
+	builder.WriteString(", ")
+	if v := _m.RetiredAt; v != nil {
+		builder.WriteString("retired_at=")
+		builder.WriteString(v.Format(time.ANSIC))
+	}
+	builder.WriteString(", ")
+	builder.WriteString("lost=")
+	builder.WriteString(fmt.Sprintf("%v", _m.Lost))
+	builder.WriteString(", ")
+	if v := _m.DeletedAt; v != nil {
+		builder.WriteString("deleted_at=")
 		builder.WriteString(v.Format(time.ANSIC))
 	}
 	builder.WriteString(", ")

@@ -14,6 +14,7 @@ import (
 	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/domain/isolation"
 	"github.com/gpuaas/app-platform/domain/lifecycle"
+	"github.com/gpuaas/app-platform/domain/nodehealth"
 	"github.com/gpuaas/app-platform/ent/generated/db/computenode"
 )
 
@@ -202,6 +203,116 @@ func (_c *ComputeNodeCreate) SetNillableLastSeenAt(v *time.Time) *ComputeNodeCre
 	return _c
 }
 
+// SetCordoned sets the "cordoned" field.
+func (_c *ComputeNodeCreate) SetCordoned(v bool) *ComputeNodeCreate {
+	_c.mutation.SetCordoned(v)
+	return _c
+}
+
+// SetNillableCordoned sets the "cordoned" field if the given value is not nil.
+func (_c *ComputeNodeCreate) SetNillableCordoned(v *bool) *ComputeNodeCreate {
+	if v != nil {
+		_c.SetCordoned(*v)
+	}
+	return _c
+}
+
+// SetCordonReason sets the "cordon_reason" field.
+func (_c *ComputeNodeCreate) SetCordonReason(v string) *ComputeNodeCreate {
+	_c.mutation.SetCordonReason(v)
+	return _c
+}
+
+// SetNillableCordonReason sets the "cordon_reason" field if the given value is not nil.
+func (_c *ComputeNodeCreate) SetNillableCordonReason(v *string) *ComputeNodeCreate {
+	if v != nil {
+		_c.SetCordonReason(*v)
+	}
+	return _c
+}
+
+// SetCordonedAt sets the "cordoned_at" field.
+func (_c *ComputeNodeCreate) SetCordonedAt(v time.Time) *ComputeNodeCreate {
+	_c.mutation.SetCordonedAt(v)
+	return _c
+}
+
+// SetNillableCordonedAt sets the "cordoned_at" field if the given value is not nil.
+func (_c *ComputeNodeCreate) SetNillableCordonedAt(v *time.Time) *ComputeNodeCreate {
+	if v != nil {
+		_c.SetCordonedAt(*v)
+	}
+	return _c
+}
+
+// SetConditions sets the "conditions" field.
+func (_c *ComputeNodeCreate) SetConditions(v []nodehealth.Condition) *ComputeNodeCreate {
+	_c.mutation.SetConditions(v)
+	return _c
+}
+
+// SetDrain sets the "drain" field.
+func (_c *ComputeNodeCreate) SetDrain(v *nodehealth.Drain) *ComputeNodeCreate {
+	_c.mutation.SetDrain(v)
+	return _c
+}
+
+// SetBootedAt sets the "booted_at" field.
+func (_c *ComputeNodeCreate) SetBootedAt(v time.Time) *ComputeNodeCreate {
+	_c.mutation.SetBootedAt(v)
+	return _c
+}
+
+// SetNillableBootedAt sets the "booted_at" field if the given value is not nil.
+func (_c *ComputeNodeCreate) SetNillableBootedAt(v *time.Time) *ComputeNodeCreate {
+	if v != nil {
+		_c.SetBootedAt(*v)
+	}
+	return _c
+}
+
+// SetRetiredAt sets the "retired_at" field.
+func (_c *ComputeNodeCreate) SetRetiredAt(v time.Time) *ComputeNodeCreate {
+	_c.mutation.SetRetiredAt(v)
+	return _c
+}
+
+// SetNillableRetiredAt sets the "retired_at" field if the given value is not nil.
+func (_c *ComputeNodeCreate) SetNillableRetiredAt(v *time.Time) *ComputeNodeCreate {
+	if v != nil {
+		_c.SetRetiredAt(*v)
+	}
+	return _c
+}
+
+// SetLost sets the "lost" field.
+func (_c *ComputeNodeCreate) SetLost(v bool) *ComputeNodeCreate {
+	_c.mutation.SetLost(v)
+	return _c
+}
+
+// SetNillableLost sets the "lost" field if the given value is not nil.
+func (_c *ComputeNodeCreate) SetNillableLost(v *bool) *ComputeNodeCreate {
+	if v != nil {
+		_c.SetLost(*v)
+	}
+	return _c
+}
+
+// SetDeletedAt sets the "deleted_at" field.
+func (_c *ComputeNodeCreate) SetDeletedAt(v time.Time) *ComputeNodeCreate {
+	_c.mutation.SetDeletedAt(v)
+	return _c
+}
+
+// SetNillableDeletedAt sets the "deleted_at" field if the given value is not nil.
+func (_c *ComputeNodeCreate) SetNillableDeletedAt(v *time.Time) *ComputeNodeCreate {
+	if v != nil {
+		_c.SetDeletedAt(*v)
+	}
+	return _c
+}
+
 // SetCreatedAt sets the "created_at" field.
 func (_c *ComputeNodeCreate) SetCreatedAt(v time.Time) *ComputeNodeCreate {
 	_c.mutation.SetCreatedAt(v)
@@ -285,6 +396,18 @@ func (_c *ComputeNodeCreate) defaults() {
 		v := computenode.DefaultKernel
 		_c.mutation.SetKernel(v)
 	}
+	if _, ok := _c.mutation.Cordoned(); !ok {
+		v := computenode.DefaultCordoned
+		_c.mutation.SetCordoned(v)
+	}
+	if _, ok := _c.mutation.CordonReason(); !ok {
+		v := computenode.DefaultCordonReason
+		_c.mutation.SetCordonReason(v)
+	}
+	if _, ok := _c.mutation.Lost(); !ok {
+		v := computenode.DefaultLost
+		_c.mutation.SetLost(v)
+	}
 	if _, ok := _c.mutation.CreatedAt(); !ok {
 		v := computenode.DefaultCreatedAt()
 		_c.mutation.SetCreatedAt(v)
@@ -342,6 +465,15 @@ func (_c *ComputeNodeCreate) check() error {
 	}
 	if _, ok := _c.mutation.Kernel(); !ok {
 		return &ValidationError{Name: "kernel", err: errors.New(`db: missing required field "ComputeNode.kernel"`)}
+	}
+	if _, ok := _c.mutation.Cordoned(); !ok {
+		return &ValidationError{Name: "cordoned", err: errors.New(`db: missing required field "ComputeNode.cordoned"`)}
+	}
+	if _, ok := _c.mutation.CordonReason(); !ok {
+		return &ValidationError{Name: "cordon_reason", err: errors.New(`db: missing required field "ComputeNode.cordon_reason"`)}
+	}
+	if _, ok := _c.mutation.Lost(); !ok {
+		return &ValidationError{Name: "lost", err: errors.New(`db: missing required field "ComputeNode.lost"`)}
 	}
 	if _, ok := _c.mutation.CreatedAt(); !ok {
 		return &ValidationError{Name: "created_at", err: errors.New(`db: missing required field "ComputeNode.created_at"`)}
@@ -456,6 +588,42 @@ func (_c *ComputeNodeCreate) createSpec() (*ComputeNode, *sqlgraph.CreateSpec) {
 	if value, ok := _c.mutation.LastSeenAt(); ok {
 		_spec.SetField(computenode.FieldLastSeenAt, field.TypeTime, value)
 		_node.LastSeenAt = &value
+	}
+	if value, ok := _c.mutation.Cordoned(); ok {
+		_spec.SetField(computenode.FieldCordoned, field.TypeBool, value)
+		_node.Cordoned = value
+	}
+	if value, ok := _c.mutation.CordonReason(); ok {
+		_spec.SetField(computenode.FieldCordonReason, field.TypeString, value)
+		_node.CordonReason = value
+	}
+	if value, ok := _c.mutation.CordonedAt(); ok {
+		_spec.SetField(computenode.FieldCordonedAt, field.TypeTime, value)
+		_node.CordonedAt = &value
+	}
+	if value, ok := _c.mutation.Conditions(); ok {
+		_spec.SetField(computenode.FieldConditions, field.TypeJSON, value)
+		_node.Conditions = value
+	}
+	if value, ok := _c.mutation.Drain(); ok {
+		_spec.SetField(computenode.FieldDrain, field.TypeJSON, value)
+		_node.Drain = value
+	}
+	if value, ok := _c.mutation.BootedAt(); ok {
+		_spec.SetField(computenode.FieldBootedAt, field.TypeTime, value)
+		_node.BootedAt = &value
+	}
+	if value, ok := _c.mutation.RetiredAt(); ok {
+		_spec.SetField(computenode.FieldRetiredAt, field.TypeTime, value)
+		_node.RetiredAt = &value
+	}
+	if value, ok := _c.mutation.Lost(); ok {
+		_spec.SetField(computenode.FieldLost, field.TypeBool, value)
+		_node.Lost = value
+	}
+	if value, ok := _c.mutation.DeletedAt(); ok {
+		_spec.SetField(computenode.FieldDeletedAt, field.TypeTime, value)
+		_node.DeletedAt = &value
 	}
 	if value, ok := _c.mutation.CreatedAt(); ok {
 		_spec.SetField(computenode.FieldCreatedAt, field.TypeTime, value)

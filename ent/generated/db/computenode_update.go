@@ -15,6 +15,7 @@ import (
 	"entgo.io/ent/schema/field"
 	"github.com/gpuaas/app-platform/domain/isolation"
 	"github.com/gpuaas/app-platform/domain/lifecycle"
+	"github.com/gpuaas/app-platform/domain/nodehealth"
 	"github.com/gpuaas/app-platform/ent/generated/db/computenode"
 	"github.com/gpuaas/app-platform/ent/generated/db/predicate"
 )
@@ -331,6 +332,158 @@ func (_u *ComputeNodeUpdate) ClearLastSeenAt() *ComputeNodeUpdate {
 	return _u
 }
 
+// SetCordoned sets the "cordoned" field.
+func (_u *ComputeNodeUpdate) SetCordoned(v bool) *ComputeNodeUpdate {
+	_u.mutation.SetCordoned(v)
+	return _u
+}
+
+// SetNillableCordoned sets the "cordoned" field if the given value is not nil.
+func (_u *ComputeNodeUpdate) SetNillableCordoned(v *bool) *ComputeNodeUpdate {
+	if v != nil {
+		_u.SetCordoned(*v)
+	}
+	return _u
+}
+
+// SetCordonReason sets the "cordon_reason" field.
+func (_u *ComputeNodeUpdate) SetCordonReason(v string) *ComputeNodeUpdate {
+	_u.mutation.SetCordonReason(v)
+	return _u
+}
+
+// SetNillableCordonReason sets the "cordon_reason" field if the given value is not nil.
+func (_u *ComputeNodeUpdate) SetNillableCordonReason(v *string) *ComputeNodeUpdate {
+	if v != nil {
+		_u.SetCordonReason(*v)
+	}
+	return _u
+}
+
+// SetCordonedAt sets the "cordoned_at" field.
+func (_u *ComputeNodeUpdate) SetCordonedAt(v time.Time) *ComputeNodeUpdate {
+	_u.mutation.SetCordonedAt(v)
+	return _u
+}
+
+// SetNillableCordonedAt sets the "cordoned_at" field if the given value is not nil.
+func (_u *ComputeNodeUpdate) SetNillableCordonedAt(v *time.Time) *ComputeNodeUpdate {
+	if v != nil {
+		_u.SetCordonedAt(*v)
+	}
+	return _u
+}
+
+// ClearCordonedAt clears the value of the "cordoned_at" field.
+func (_u *ComputeNodeUpdate) ClearCordonedAt() *ComputeNodeUpdate {
+	_u.mutation.ClearCordonedAt()
+	return _u
+}
+
+// SetConditions sets the "conditions" field.
+func (_u *ComputeNodeUpdate) SetConditions(v []nodehealth.Condition) *ComputeNodeUpdate {
+	_u.mutation.SetConditions(v)
+	return _u
+}
+
+// AppendConditions appends value to the "conditions" field.
+func (_u *ComputeNodeUpdate) AppendConditions(v []nodehealth.Condition) *ComputeNodeUpdate {
+	_u.mutation.AppendConditions(v)
+	return _u
+}
+
+// ClearConditions clears the value of the "conditions" field.
+func (_u *ComputeNodeUpdate) ClearConditions() *ComputeNodeUpdate {
+	_u.mutation.ClearConditions()
+	return _u
+}
+
+// SetDrain sets the "drain" field.
+func (_u *ComputeNodeUpdate) SetDrain(v *nodehealth.Drain) *ComputeNodeUpdate {
+	_u.mutation.SetDrain(v)
+	return _u
+}
+
+// ClearDrain clears the value of the "drain" field.
+func (_u *ComputeNodeUpdate) ClearDrain() *ComputeNodeUpdate {
+	_u.mutation.ClearDrain()
+	return _u
+}
+
+// SetBootedAt sets the "booted_at" field.
+func (_u *ComputeNodeUpdate) SetBootedAt(v time.Time) *ComputeNodeUpdate {
+	_u.mutation.SetBootedAt(v)
+	return _u
+}
+
+// SetNillableBootedAt sets the "booted_at" field if the given value is not nil.
+func (_u *ComputeNodeUpdate) SetNillableBootedAt(v *time.Time) *ComputeNodeUpdate {
+	if v != nil {
+		_u.SetBootedAt(*v)
+	}
+	return _u
+}
+
+// ClearBootedAt clears the value of the "booted_at" field.
+func (_u *ComputeNodeUpdate) ClearBootedAt() *ComputeNodeUpdate {
+	_u.mutation.ClearBootedAt()
+	return _u
+}
+
+// SetRetiredAt sets the "retired_at" field.
+func (_u *ComputeNodeUpdate) SetRetiredAt(v time.Time) *ComputeNodeUpdate {
+	_u.mutation.SetRetiredAt(v)
+	return _u
+}
+
+// SetNillableRetiredAt sets the "retired_at" field if the given value is not nil.
+func (_u *ComputeNodeUpdate) SetNillableRetiredAt(v *time.Time) *ComputeNodeUpdate {
+	if v != nil {
+		_u.SetRetiredAt(*v)
+	}
+	return _u
+}
+
+// ClearRetiredAt clears the value of the "retired_at" field.
+func (_u *ComputeNodeUpdate) ClearRetiredAt() *ComputeNodeUpdate {
+	_u.mutation.ClearRetiredAt()
+	return _u
+}
+
+// SetLost sets the "lost" field.
+func (_u *ComputeNodeUpdate) SetLost(v bool) *ComputeNodeUpdate {
+	_u.mutation.SetLost(v)
+	return _u
+}
+
+// SetNillableLost sets the "lost" field if the given value is not nil.
+func (_u *ComputeNodeUpdate) SetNillableLost(v *bool) *ComputeNodeUpdate {
+	if v != nil {
+		_u.SetLost(*v)
+	}
+	return _u
+}
+
+// SetDeletedAt sets the "deleted_at" field.
+func (_u *ComputeNodeUpdate) SetDeletedAt(v time.Time) *ComputeNodeUpdate {
+	_u.mutation.SetDeletedAt(v)
+	return _u
+}
+
+// SetNillableDeletedAt sets the "deleted_at" field if the given value is not nil.
+func (_u *ComputeNodeUpdate) SetNillableDeletedAt(v *time.Time) *ComputeNodeUpdate {
+	if v != nil {
+		_u.SetDeletedAt(*v)
+	}
+	return _u
+}
+
+// ClearDeletedAt clears the value of the "deleted_at" field.
+func (_u *ComputeNodeUpdate) ClearDeletedAt() *ComputeNodeUpdate {
+	_u.mutation.ClearDeletedAt()
+	return _u
+}
+
 // Mutation returns the ComputeNodeMutation object of the builder.
 func (_u *ComputeNodeUpdate) Mutation() *ComputeNodeMutation {
 	return _u.mutation
@@ -472,6 +625,56 @@ func (_u *ComputeNodeUpdate) sqlSave(ctx context.Context) (_node int, err error)
 	}
 	if _u.mutation.LastSeenAtCleared() {
 		_spec.ClearField(computenode.FieldLastSeenAt, field.TypeTime)
+	}
+	if value, ok := _u.mutation.Cordoned(); ok {
+		_spec.SetField(computenode.FieldCordoned, field.TypeBool, value)
+	}
+	if value, ok := _u.mutation.CordonReason(); ok {
+		_spec.SetField(computenode.FieldCordonReason, field.TypeString, value)
+	}
+	if value, ok := _u.mutation.CordonedAt(); ok {
+		_spec.SetField(computenode.FieldCordonedAt, field.TypeTime, value)
+	}
+	if _u.mutation.CordonedAtCleared() {
+		_spec.ClearField(computenode.FieldCordonedAt, field.TypeTime)
+	}
+	if value, ok := _u.mutation.Conditions(); ok {
+		_spec.SetField(computenode.FieldConditions, field.TypeJSON, value)
+	}
+	if value, ok := _u.mutation.AppendedConditions(); ok {
+		_spec.AddModifier(func(u *sql.UpdateBuilder) {
+			sqljson.Append(u, computenode.FieldConditions, value)
+		})
+	}
+	if _u.mutation.ConditionsCleared() {
+		_spec.ClearField(computenode.FieldConditions, field.TypeJSON)
+	}
+	if value, ok := _u.mutation.Drain(); ok {
+		_spec.SetField(computenode.FieldDrain, field.TypeJSON, value)
+	}
+	if _u.mutation.DrainCleared() {
+		_spec.ClearField(computenode.FieldDrain, field.TypeJSON)
+	}
+	if value, ok := _u.mutation.BootedAt(); ok {
+		_spec.SetField(computenode.FieldBootedAt, field.TypeTime, value)
+	}
+	if _u.mutation.BootedAtCleared() {
+		_spec.ClearField(computenode.FieldBootedAt, field.TypeTime)
+	}
+	if value, ok := _u.mutation.RetiredAt(); ok {
+		_spec.SetField(computenode.FieldRetiredAt, field.TypeTime, value)
+	}
+	if _u.mutation.RetiredAtCleared() {
+		_spec.ClearField(computenode.FieldRetiredAt, field.TypeTime)
+	}
+	if value, ok := _u.mutation.Lost(); ok {
+		_spec.SetField(computenode.FieldLost, field.TypeBool, value)
+	}
+	if value, ok := _u.mutation.DeletedAt(); ok {
+		_spec.SetField(computenode.FieldDeletedAt, field.TypeTime, value)
+	}
+	if _u.mutation.DeletedAtCleared() {
+		_spec.ClearField(computenode.FieldDeletedAt, field.TypeTime)
 	}
 	if _node, err = sqlgraph.UpdateNodes(ctx, _u.driver, _spec); err != nil {
 		if _, ok := err.(*sqlgraph.NotFoundError); ok {
@@ -792,6 +995,158 @@ func (_u *ComputeNodeUpdateOne) ClearLastSeenAt() *ComputeNodeUpdateOne {
 	return _u
 }
 
+// SetCordoned sets the "cordoned" field.
+func (_u *ComputeNodeUpdateOne) SetCordoned(v bool) *ComputeNodeUpdateOne {
+	_u.mutation.SetCordoned(v)
+	return _u
+}
+
+// SetNillableCordoned sets the "cordoned" field if the given value is not nil.
+func (_u *ComputeNodeUpdateOne) SetNillableCordoned(v *bool) *ComputeNodeUpdateOne {
+	if v != nil {
+		_u.SetCordoned(*v)
+	}
+	return _u
+}
+
+// SetCordonReason sets the "cordon_reason" field.
+func (_u *ComputeNodeUpdateOne) SetCordonReason(v string) *ComputeNodeUpdateOne {
+	_u.mutation.SetCordonReason(v)
+	return _u
+}
+
+// SetNillableCordonReason sets the "cordon_reason" field if the given value is not nil.
+func (_u *ComputeNodeUpdateOne) SetNillableCordonReason(v *string) *ComputeNodeUpdateOne {
+	if v != nil {
+		_u.SetCordonReason(*v)
+	}
+	return _u
+}
+
+// SetCordonedAt sets the "cordoned_at" field.
+func (_u *ComputeNodeUpdateOne) SetCordonedAt(v time.Time) *ComputeNodeUpdateOne {
+	_u.mutation.SetCordonedAt(v)
+	return _u
+}
+
+// SetNillableCordonedAt sets the "cordoned_at" field if the given value is not nil.
+func (_u *ComputeNodeUpdateOne) SetNillableCordonedAt(v *time.Time) *ComputeNodeUpdateOne {
+	if v != nil {
+		_u.SetCordonedAt(*v)
+	}
+	return _u
+}
+
+// ClearCordonedAt clears the value of the "cordoned_at" field.
+func (_u *ComputeNodeUpdateOne) ClearCordonedAt() *ComputeNodeUpdateOne {
+	_u.mutation.ClearCordonedAt()
+	return _u
+}
+
+// SetConditions sets the "conditions" field.
+func (_u *ComputeNodeUpdateOne) SetConditions(v []nodehealth.Condition) *ComputeNodeUpdateOne {
+	_u.mutation.SetConditions(v)
+	return _u
+}
+
+// AppendConditions appends value to the "conditions" field.
+func (_u *ComputeNodeUpdateOne) AppendConditions(v []nodehealth.Condition) *ComputeNodeUpdateOne {
+	_u.mutation.AppendConditions(v)
+	return _u
+}
+
+// ClearConditions clears the value of the "conditions" field.
+func (_u *ComputeNodeUpdateOne) ClearConditions() *ComputeNodeUpdateOne {
+	_u.mutation.ClearConditions()
+	return _u
+}
+
+// SetDrain sets the "drain" field.
+func (_u *ComputeNodeUpdateOne) SetDrain(v *nodehealth.Drain) *ComputeNodeUpdateOne {
+	_u.mutation.SetDrain(v)
+	return _u
+}
+
+// ClearDrain clears the value of the "drain" field.
+func (_u *ComputeNodeUpdateOne) ClearDrain() *ComputeNodeUpdateOne {
+	_u.mutation.ClearDrain()
+	return _u
+}
+
+// SetBootedAt sets the "booted_at" field.
+func (_u *ComputeNodeUpdateOne) SetBootedAt(v time.Time) *ComputeNodeUpdateOne {
+	_u.mutation.SetBootedAt(v)
+	return _u
+}
+
+// SetNillableBootedAt sets the "booted_at" field if the given value is not nil.
+func (_u *ComputeNodeUpdateOne) SetNillableBootedAt(v *time.Time) *ComputeNodeUpdateOne {
+	if v != nil {
+		_u.SetBootedAt(*v)
+	}
+	return _u
+}
+
+// ClearBootedAt clears the value of the "booted_at" field.
+func (_u *ComputeNodeUpdateOne) ClearBootedAt() *ComputeNodeUpdateOne {
+	_u.mutation.ClearBootedAt()
+	return _u
+}
+
+// SetRetiredAt sets the "retired_at" field.
+func (_u *ComputeNodeUpdateOne) SetRetiredAt(v time.Time) *ComputeNodeUpdateOne {
+	_u.mutation.SetRetiredAt(v)
+	return _u
+}
+
+// SetNillableRetiredAt sets the "retired_at" field if the given value is not nil.
+func (_u *ComputeNodeUpdateOne) SetNillableRetiredAt(v *time.Time) *ComputeNodeUpdateOne {
+	if v != nil {
+		_u.SetRetiredAt(*v)
+	}
+	return _u
+}
+
+// ClearRetiredAt clears the value of the "retired_at" field.
+func (_u *ComputeNodeUpdateOne) ClearRetiredAt() *ComputeNodeUpdateOne {
+	_u.mutation.ClearRetiredAt()
+	return _u
+}
+
+// SetLost sets the "lost" field.
+func (_u *ComputeNodeUpdateOne) SetLost(v bool) *ComputeNodeUpdateOne {
+	_u.mutation.SetLost(v)
+	return _u
+}
+
+// SetNillableLost sets the "lost" field if the given value is not nil.
+func (_u *ComputeNodeUpdateOne) SetNillableLost(v *bool) *ComputeNodeUpdateOne {
+	if v != nil {
+		_u.SetLost(*v)
+	}
+	return _u
+}
+
+// SetDeletedAt sets the "deleted_at" field.
+func (_u *ComputeNodeUpdateOne) SetDeletedAt(v time.Time) *ComputeNodeUpdateOne {
+	_u.mutation.SetDeletedAt(v)
+	return _u
+}
+
+// SetNillableDeletedAt sets the "deleted_at" field if the given value is not nil.
+func (_u *ComputeNodeUpdateOne) SetNillableDeletedAt(v *time.Time) *ComputeNodeUpdateOne {
+	if v != nil {
+		_u.SetDeletedAt(*v)
+	}
+	return _u
+}
+
+// ClearDeletedAt clears the value of the "deleted_at" field.
+func (_u *ComputeNodeUpdateOne) ClearDeletedAt() *ComputeNodeUpdateOne {
+	_u.mutation.ClearDeletedAt()
+	return _u
+}
+
 // Mutation returns the ComputeNodeMutation object of the builder.
 func (_u *ComputeNodeUpdateOne) Mutation() *ComputeNodeMutation {
 	return _u.mutation
@@ -963,6 +1318,56 @@ func (_u *ComputeNodeUpdateOne) sqlSave(ctx context.Context) (_node *ComputeNode
 	}
 	if _u.mutation.LastSeenAtCleared() {
 		_spec.ClearField(computenode.FieldLastSeenAt, field.TypeTime)
+	}
+	if value, ok := _u.mutation.Cordoned(); ok {
+		_spec.SetField(computenode.FieldCordoned, field.TypeBool, value)
+	}
+	if value, ok := _u.mutation.CordonReason(); ok {
+		_spec.SetField(computenode.FieldCordonReason, field.TypeString, value)
+	}
+	if value, ok := _u.mutation.CordonedAt(); ok {
+		_spec.SetField(computenode.FieldCordonedAt, field.TypeTime, value)
+	}
+	if _u.mutation.CordonedAtCleared() {
+		_spec.ClearField(computenode.FieldCordonedAt, field.TypeTime)
+	}
+	if value, ok := _u.mutation.Conditions(); ok {
+		_spec.SetField(computenode.FieldConditions, field.TypeJSON, value)
+	}
+	if value, ok := _u.mutation.AppendedConditions(); ok {
+		_spec.AddModifier(func(u *sql.UpdateBuilder) {
+			sqljson.Append(u, computenode.FieldConditions, value)
+		})
+	}
+	if _u.mutation.ConditionsCleared() {
+		_spec.ClearField(computenode.FieldConditions, field.TypeJSON)
+	}
+	if value, ok := _u.mutation.Drain(); ok {
+		_spec.SetField(computenode.FieldDrain, field.TypeJSON, value)
+	}
+	if _u.mutation.DrainCleared() {
+		_spec.ClearField(computenode.FieldDrain, field.TypeJSON)
+	}
+	if value, ok := _u.mutation.BootedAt(); ok {
+		_spec.SetField(computenode.FieldBootedAt, field.TypeTime, value)
+	}
+	if _u.mutation.BootedAtCleared() {
+		_spec.ClearField(computenode.FieldBootedAt, field.TypeTime)
+	}
+	if value, ok := _u.mutation.RetiredAt(); ok {
+		_spec.SetField(computenode.FieldRetiredAt, field.TypeTime, value)
+	}
+	if _u.mutation.RetiredAtCleared() {
+		_spec.ClearField(computenode.FieldRetiredAt, field.TypeTime)
+	}
+	if value, ok := _u.mutation.Lost(); ok {
+		_spec.SetField(computenode.FieldLost, field.TypeBool, value)
+	}
+	if value, ok := _u.mutation.DeletedAt(); ok {
+		_spec.SetField(computenode.FieldDeletedAt, field.TypeTime, value)
+	}
+	if _u.mutation.DeletedAtCleared() {
+		_spec.ClearField(computenode.FieldDeletedAt, field.TypeTime)
 	}
 	_node = &ComputeNode{config: _u.config}
 	_spec.Assign = _node.assignValues

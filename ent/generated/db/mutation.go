@@ -15,6 +15,7 @@ import (
 	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/domain/isolation"
 	"github.com/gpuaas/app-platform/domain/lifecycle"
+	"github.com/gpuaas/app-platform/domain/nodehealth"
 	"github.com/gpuaas/app-platform/domain/nodenet"
 	"github.com/gpuaas/app-platform/ent/generated/db/adapter"
 	"github.com/gpuaas/app-platform/ent/generated/db/allocation"
@@ -10381,38 +10382,48 @@ func (m *AuditLinkMutation) ResetEdge(name string) error {
 // ComputeNodeMutation represents an operation that mutates the ComputeNode nodes in the graph.
 type ComputeNodeMutation struct {
 	config
-	op             Op
-	typ            string
-	id             *ids.ID
-	name           *string
-	address        *string
-	status         *lifecycle.NodeStatus
-	region         *string
-	sku            *string
-	cpus           *int
-	addcpus        *int
-	memory_mib     *int
-	addmemory_mib  *int
-	gpus           *int
-	addgpus        *int
-	gpu_model      *string
-	gpus_simulated *bool
-	isolation      *string
-	sealing_key    *string
-	agent_version  *string
-	boot_id        *string
-	kernel         *string
-	labels         *json.RawMessage
-	appendlabels   json.RawMessage
-	walls          **isolation.Walls
-	devices        *[]isolation.Device
-	appenddevices  []isolation.Device
-	last_seen_at   *time.Time
-	created_at     *time.Time
-	clearedFields  map[string]struct{}
-	done           bool
-	oldValue       func(context.Context) (*ComputeNode, error)
-	predicates     []predicate.ComputeNode
+	op               Op
+	typ              string
+	id               *ids.ID
+	name             *string
+	address          *string
+	status           *lifecycle.NodeStatus
+	region           *string
+	sku              *string
+	cpus             *int
+	addcpus          *int
+	memory_mib       *int
+	addmemory_mib    *int
+	gpus             *int
+	addgpus          *int
+	gpu_model        *string
+	gpus_simulated   *bool
+	isolation        *string
+	sealing_key      *string
+	agent_version    *string
+	boot_id          *string
+	kernel           *string
+	labels           *json.RawMessage
+	appendlabels     json.RawMessage
+	walls            **isolation.Walls
+	devices          *[]isolation.Device
+	appenddevices    []isolation.Device
+	last_seen_at     *time.Time
+	cordoned         *bool
+	cordon_reason    *string
+	cordoned_at      *time.Time
+	conditions       *[]nodehealth.Condition
+	appendconditions []nodehealth.Condition
+	drain            **nodehealth.Drain
+	booted_at        *time.Time
+	retired_at       *time.Time
+	lost             *bool
+	deleted_at       *time.Time
+	created_at       *time.Time
+	clearedFields    map[string]struct{}
+	done             bool
+	oldValue         func(context.Context) (*ComputeNode, error)
+	predicates       []predicate.ComputeNode
 }
 
 var _ ent.Mutation = (*ComputeNodeMutation)(nil)
@@ -11347,6 +11358,424 @@ func (m *ComputeNodeMutation) ResetLastSeenAt() {
 	delete(m.clearedFields, computenode.FieldLastSeenAt)
 }
 
+// SetCordoned sets the "cordoned" field.
+func (m *ComputeNodeMutation) SetCordoned(b bool) {
+	m.cordoned = &b
+}
+
+// Cordoned returns the value of the "cordoned" field in the mutation.
+func (m *ComputeNodeMutation) Cordoned() (r bool, exists bool) {
+	v := m.cordoned
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldCordoned returns the old "cordoned" field's value of the ComputeNode entity.
+// If the ComputeNode object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ComputeNodeMutation) OldCordoned(ctx context.Context) (v bool, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldCordoned is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldCordoned requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldCordoned: %w", err)
+	}
+	return oldValue.Cordoned, nil
+}
+
+// ResetCordoned resets all changes to the "cordoned" field.
+func (m *ComputeNodeMutation) ResetCordoned() {
+	m.cordoned = nil
+}
+
+// SetCordonReason sets the "cordon_reason" field.
+func (m *ComputeNodeMutation) SetCordonReason(s string) {
+	m.cordon_reason = &s
+}
+
+// CordonReason returns the value of the "cordon_reason" field in the mutation.
+func (m *ComputeNodeMutation) CordonReason() (r string, exists bool) {
+	v := m.cordon_reason
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldCordonReason returns the old "cordon_reason" field's value of the ComputeNode entity.
+// If the ComputeNode object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ComputeNodeMutation) OldCordonReason(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldCordonReason is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldCordonReason requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldCordonReason: %w", err)
+	}
+	return oldValue.CordonReason, nil
+}
+
+// ResetCordonReason resets all changes to the "cordon_reason" field.
+func (m *ComputeNodeMutation) ResetCordonReason() {
+	m.cordon_reason = nil
+}
+
+// SetCordonedAt sets the "cordoned_at" field.
+func (m *ComputeNodeMutation) SetCordonedAt(t time.Time) {
+	m.cordoned_at = &t
+}
+
+// CordonedAt returns the value of the "cordoned_at" field in the mutation.
+func (m *ComputeNodeMutation) CordonedAt() (r time.Time, exists bool) {
+	v := m.cordoned_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldCordonedAt returns the old "cordoned_at" field's value of the ComputeNode entity.
+// If the ComputeNode object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ComputeNodeMutation) OldCordonedAt(ctx context.Context) (v *time.Time, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldCordonedAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldCordonedAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldCordonedAt: %w", err)
+	}
+	return oldValue.CordonedAt, nil
+}
+
+// ClearCordonedAt clears the value of the "cordoned_at" field.
+func (m *ComputeNodeMutation) ClearCordonedAt() {
+	m.cordoned_at = nil
+	m.clearedFields[computenode.FieldCordonedAt] = struct{}{}
+}
+
+// CordonedAtCleared returns if the "cordoned_at" field was cleared in this mutation.
+func (m *ComputeNodeMutation) CordonedAtCleared() bool {
+	_, ok := m.clearedFields[computenode.FieldCordonedAt]
+	return ok
+}
+
+// ResetCordonedAt resets all changes to the "cordoned_at" field.
+func (m *ComputeNodeMutation) ResetCordonedAt() {
+	m.cordoned_at = nil
+	delete(m.clearedFields, computenode.FieldCordonedAt)
+}
+
+// SetConditions sets the "conditions" field.
+func (m *ComputeNodeMutation) SetConditions(n []nodehealth.Condition) {
+	m.conditions = &n
+	m.appendconditions = nil
+}
+
+// Conditions returns the value of the "conditions" field in the mutation.
+func (m *ComputeNodeMutation) Conditions() (r []nodehealth.Condition, exists bool) {
+	v := m.conditions
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldConditions returns the old "conditions" field's value of the ComputeNode entity.
+// If the ComputeNode object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ComputeNodeMutation) OldConditions(ctx context.Context) (v []nodehealth.Condition, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldConditions is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldConditions requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldConditions: %w", err)
+	}
+	return oldValue.Conditions, nil
+}
+
+// AppendConditions adds n to the "conditions" field.
+func (m *ComputeNodeMutation) AppendConditions(n []nodehealth.Condition) {
+	m.appendconditions = append(m.appendconditions, n...)
+}
+
+// AppendedConditions returns the list of values that were appended to the "conditions" field in this mutation.
+func (m *ComputeNodeMutation) AppendedConditions() ([]nodehealth.Condition, bool) {
+	if len(m.appendconditions) == 0 {
+		return nil, false
+	}
+	return m.appendconditions, true
+}
+
+// ClearConditions clears the value of the "conditions" field.
+func (m *ComputeNodeMutation) ClearConditions() {
+	m.conditions = nil
+	m.appendconditions = nil
+	m.clearedFields[computenode.FieldConditions] = struct{}{}
+}
+
+// ConditionsCleared returns if the "conditions" field was cleared in this mutation.
+func (m *ComputeNodeMutation) ConditionsCleared() bool {
+	_, ok := m.clearedFields[computenode.FieldConditions]
+	return ok
+}
+
+// ResetConditions resets all changes to the "conditions" field.
+func (m *ComputeNodeMutation) ResetConditions() {
+	m.conditions = nil
+	m.appendconditions = nil
+	delete(m.clearedFields, computenode.FieldConditions)
+}
+
+// SetDrain sets the "drain" field.
+func (m *ComputeNodeMutation) SetDrain(n *nodehealth.Drain) {
+	m.drain = &n
+}
+
+// Drain returns the value of the "drain" field in the mutation.
+func (m *ComputeNodeMutation) Drain() (r *nodehealth.Drain, exists bool) {
+	v := m.drain
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldDrain returns the old "drain" field's value of the ComputeNode entity.
+// If the ComputeNode object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ComputeNodeMutation) OldDrain(ctx context.Context) (v *nodehealth.Drain, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldDrain is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldDrain requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldDrain: %w", err)
+	}
+	return oldValue.Drain, nil
+}
+
+// ClearDrain clears the value of the "drain" field.
+func (m *ComputeNodeMutation) ClearDrain() {
+	m.drain = nil
+	m.clearedFields[computenode.FieldDrain] = struct{}{}
+}
+
+// DrainCleared returns if the "drain" field was cleared in this mutation.
+func (m *ComputeNodeMutation) DrainCleared() bool {
+	_, ok := m.clearedFields[computenode.FieldDrain]
+	return ok
+}
+
+// ResetDrain resets all changes to the "drain" field.
+func (m *ComputeNodeMutation) ResetDrain() {
+	m.drain = nil
+	delete(m.clearedFields, computenode.FieldDrain)
+}
+
+// SetBootedAt sets the "booted_at" field.
+func (m *ComputeNodeMutation) SetBootedAt(t time.Time) {
+	m.booted_at = &t
+}
+
+// BootedAt returns the value of the "booted_at" field in the mutation.
+func (m *ComputeNodeMutation) BootedAt() (r time.Time, exists bool) {
+	v := m.booted_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldBootedAt returns the old "booted_at" field's value of the ComputeNode entity.
+// If the ComputeNode object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ComputeNodeMutation) OldBootedAt(ctx context.Context) (v *time.Time, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldBootedAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldBootedAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldBootedAt: %w", err)
+	}
+	return oldValue.BootedAt, nil
+}
+
+// ClearBootedAt clears the value of the "booted_at" field.
+func (m *ComputeNodeMutation) ClearBootedAt() {
+	m.booted_at = nil
+	m.clearedFields[computenode.FieldBootedAt] = struct{}{}
+}
+
+// BootedAtCleared returns if the "booted_at" field was cleared in this mutation.
+func (m *ComputeNodeMutation) BootedAtCleared() bool {
+	_, ok := m.clearedFields[computenode.FieldBootedAt]
+	return ok
+}
+
+// ResetBootedAt resets all changes to the "booted_at" field.
+func (m *ComputeNodeMutation) ResetBootedAt() {
+	m.booted_at = nil
+	delete(m.clearedFields, computenode.FieldBootedAt)
+}
+
+// SetRetiredAt sets the "retired_at" field.
+func (m *ComputeNodeMutation) SetRetiredAt(t time.Time) {
+	m.retired_at = &t
+}
+
+// RetiredAt returns the value of the "retired_at" field in the mutation.
+func (m *ComputeNodeMutation) RetiredAt() (r time.Time, exists bool) {
+	v := m.retired_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldRetiredAt returns the old "retired_at" field's value of the ComputeNode entity.
+// If the ComputeNode object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ComputeNodeMutation) OldRetiredAt(ctx context.Context) (v *time.Time, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldRetiredAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldRetiredAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldRetiredAt: %w", err)
+	}
+	return oldValue.RetiredAt, nil
+}
+
+// ClearRetiredAt clears the value of the "retired_at" field.
+func (m *ComputeNodeMutation) ClearRetiredAt() {
+	m.retired_at = nil
+	m.clearedFields[computenode.FieldRetiredAt] = struct{}{}
+}
+
+// RetiredAtCleared returns if the "retired_at" field was cleared in this mutation.
+func (m *ComputeNodeMutation) RetiredAtCleared() bool {
+	_, ok := m.clearedFields[computenode.FieldRetiredAt]
+	return ok
+}
+
+// ResetRetiredAt resets all changes to the "retired_at" field.
+func (m *ComputeNodeMutation) ResetRetiredAt() {
+	m.retired_at = nil
+	delete(m.clearedFields, computenode.FieldRetiredAt)
+}
+
+// SetLost sets the "lost" field.
+func (m *ComputeNodeMutation) SetLost(b bool) {
+	m.lost = &b
+}
+
+// Lost returns the value of the "lost" field in the mutation.
+func (m *ComputeNodeMutation) Lost() (r bool, exists bool) {
+	v := m.lost
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldLost returns the old "lost" field's value of the ComputeNode entity.
+// If the ComputeNode object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ComputeNodeMutation) OldLost(ctx context.Context) (v bool, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldLost is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldLost requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldLost: %w", err)
+	}
+	return oldValue.Lost, nil
+}
+
+// ResetLost resets all changes to the "lost" field.
+func (m *ComputeNodeMutation) ResetLost() {
+	m.lost = nil
+}
+
+// SetDeletedAt sets the "deleted_at" field.
+func (m *ComputeNodeMutation) SetDeletedAt(t time.Time) {
+	m.deleted_at = &t
+}
+
+// DeletedAt returns the value of the "deleted_at" field in the mutation.
+func (m *ComputeNodeMutation) DeletedAt() (r time.Time, exists bool) {
+	v := m.deleted_at
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldDeletedAt returns the old "deleted_at" field's value of the ComputeNode entity.
+// If the ComputeNode object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ComputeNodeMutation) OldDeletedAt(ctx context.Context) (v *time.Time, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldDeletedAt is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldDeletedAt requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldDeletedAt: %w", err)
+	}
+	return oldValue.DeletedAt, nil
+}
+
+// ClearDeletedAt clears the value of the "deleted_at" field.
+func (m *ComputeNodeMutation) ClearDeletedAt() {
+	m.deleted_at = nil
+	m.clearedFields[computenode.FieldDeletedAt] = struct{}{}
+}
+
+// DeletedAtCleared returns if the "deleted_at" field was cleared in this mutation.
+func (m *ComputeNodeMutation) DeletedAtCleared() bool {
+	_, ok := m.clearedFields[computenode.FieldDeletedAt]
+	return ok
+}
+
+// ResetDeletedAt resets all changes to the "deleted_at" field.
+func (m *ComputeNodeMutation) ResetDeletedAt() {
+	m.deleted_at = nil
+	delete(m.clearedFields, computenode.FieldDeletedAt)
+}
+
 // SetCreatedAt sets the "created_at" field.
 func (m *ComputeNodeMutation) SetCreatedAt(t time.Time) {
 	m.created_at = &t
@@ -11417,7 +11846,7 @@ func (m *ComputeNodeMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *ComputeNodeMutation) Fields() []string {
-	fields := make([]string, 0, 20)
+	fields := make([]string, 0, 29)
 	if m.name != nil {
 		fields = append(fields, computenode.FieldName)
 	}
@@ -11475,6 +11904,33 @@ func (m *ComputeNodeMutation) Fields() []string {
 	if m.last_seen_at != nil {
 		fields = append(fields, computenode.FieldLastSeenAt)
 	}
+	if m.cordoned != nil {
+		fields = append(fields, computenode.FieldCordoned)
+	}
+	if m.cordon_reason != nil {
+		fields = append(fields, computenode.FieldCordonReason)
+	}
+	if m.cordoned_at != nil {
+		fields = append(fields, computenode.FieldCordonedAt)
+	}
+	if m.conditions != nil {
+		fields = append(fields, computenode.FieldConditions)
+	}
+	if m.drain != nil {
+		fields = append(fields, computenode.FieldDrain)
+	}
+	if m.booted_at != nil {
+		fields = append(fields, computenode.FieldBootedAt)
+	}
+	if m.retired_at != nil {
+		fields = append(fields, computenode.FieldRetiredAt)
+	}
+	if m.lost != nil {
+		fields = append(fields, computenode.FieldLost)
+	}
+	if m.deleted_at != nil {
+		fields = append(fields, computenode.FieldDeletedAt)
+	}
 	if m.created_at != nil {
 		fields = append(fields, computenode.FieldCreatedAt)
 	}
@@ -11524,6 +11980,24 @@ func (m *ComputeNodeMutation) Field(name string) (ent.Value, bool) {
 		return m.Devices()
 	case computenode.FieldLastSeenAt:
 		return m.LastSeenAt()
+	case computenode.FieldCordoned:
+		return m.Cordoned()
+	case computenode.FieldCordonReason:
+		return m.CordonReason()
+	case computenode.FieldCordonedAt:
+		return m.CordonedAt()
+	case computenode.FieldConditions:
+		return m.Conditions()
+	case computenode.FieldDrain:
+		return m.Drain()
+	case computenode.FieldBootedAt:
+		return m.BootedAt()
+	case computenode.FieldRetiredAt:
+		return m.RetiredAt()
+	case computenode.FieldLost:
+		return m.Lost()
+	case computenode.FieldDeletedAt:
+		return m.DeletedAt()
 	case computenode.FieldCreatedAt:
 		return m.CreatedAt()
 	}
@@ -11573,6 +12047,24 @@ func (m *ComputeNodeMutation) OldField(ctx context.Context, name string) (ent.Va
 		return m.OldDevices(ctx)
 	case computenode.FieldLastSeenAt:
 		return m.OldLastSeenAt(ctx)
+	case computenode.FieldCordoned:
+		return m.OldCordoned(ctx)
+	case computenode.FieldCordonReason:
+		return m.OldCordonReason(ctx)
+	case computenode.FieldCordonedAt:
+		return m.OldCordonedAt(ctx)
+	case computenode.FieldConditions:
+		return m.OldConditions(ctx)
+	case computenode.FieldDrain:
+		return m.OldDrain(ctx)
+	case computenode.FieldBootedAt:
+		return m.OldBootedAt(ctx)
+	case computenode.FieldRetiredAt:
+		return m.OldRetiredAt(ctx)
+	case computenode.FieldLost:
+		return m.OldLost(ctx)
+	case computenode.FieldDeletedAt:
+		return m.OldDeletedAt(ctx)
 	case computenode.FieldCreatedAt:
 		return m.OldCreatedAt(ctx)
 	}
@@ -11717,6 +12209,69 @@ func (m *ComputeNodeMutation) SetField(name string, value ent.Value) error {
 		}
 		m.SetLastSeenAt(v)
 		return nil
+	case computenode.FieldCordoned:
+		v, ok := value.(bool)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetCordoned(v)
+		return nil
+	case computenode.FieldCordonReason:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetCordonReason(v)
+		return nil
+	case computenode.FieldCordonedAt:
+		v, ok := value.(time.Time)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetCordonedAt(v)
+		return nil
+	case computenode.FieldConditions:
+		v, ok := value.([]nodehealth.Condition)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetConditions(v)
+		return nil
+	case computenode.FieldDrain:
+		v, ok := value.(*nodehealth.Drain)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetDrain(v)
+		return nil
+	case computenode.FieldBootedAt:
+		v, ok := value.(time.Time)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetBootedAt(v)
+		return nil
+	case computenode.FieldRetiredAt:
+		v, ok := value.(time.Time)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetRetiredAt(v)
+		return nil
+	case computenode.FieldLost:
+		v, ok := value.(bool)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetLost(v)
+		return nil
+	case computenode.FieldDeletedAt:
+		v, ok := value.(time.Time)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetDeletedAt(v)
+		return nil
 	case computenode.FieldCreatedAt:
 		v, ok := value.(time.Time)
 		if !ok {
@@ -11805,6 +12360,24 @@ func (m *ComputeNodeMutation) ClearedFields() []string {
 	if m.FieldCleared(computenode.FieldLastSeenAt) {
 		fields = append(fields, computenode.FieldLastSeenAt)
 	}
+	if m.FieldCleared(computenode.FieldCordonedAt) {
+		fields = append(fields, computenode.FieldCordonedAt)
+	}
+	if m.FieldCleared(computenode.FieldConditions) {
+		fields = append(fields, computenode.FieldConditions)
+	}
+	if m.FieldCleared(computenode.FieldDrain) {
+		fields = append(fields, computenode.FieldDrain)
+	}
+	if m.FieldCleared(computenode.FieldBootedAt) {
+		fields = append(fields, computenode.FieldBootedAt)
+	}
+	if m.FieldCleared(computenode.FieldRetiredAt) {
+		fields = append(fields, computenode.FieldRetiredAt)
+	}
+	if m.FieldCleared(computenode.FieldDeletedAt) {
+		fields = append(fields, computenode.FieldDeletedAt)
+	}
 	return fields
 }
 
@@ -11830,6 +12403,24 @@ func (m *ComputeNodeMutation) ClearField(name string) error {
 		return nil
 	case computenode.FieldLastSeenAt:
 		m.ClearLastSeenAt()
+		return nil
+	case computenode.FieldCordonedAt:
+		m.ClearCordonedAt()
+		return nil
+	case computenode.FieldConditions:
+		m.ClearConditions()
+		return nil
+	case computenode.FieldDrain:
+		m.ClearDrain()
+		return nil
+	case computenode.FieldBootedAt:
+		m.ClearBootedAt()
+		return nil
+	case computenode.FieldRetiredAt:
+		m.ClearRetiredAt()
+		return nil
+	case computenode.FieldDeletedAt:
+		m.ClearDeletedAt()
 		return nil
 	}
 	return fmt.Errorf("unknown ComputeNode nullable field %s", name)
@@ -11895,6 +12486,33 @@ func (m *ComputeNodeMutation) ResetField(name string) error {
 		return nil
 	case computenode.FieldLastSeenAt:
 		m.ResetLastSeenAt()
+		return nil
+	case computenode.FieldCordoned:
+		m.ResetCordoned()
+		return nil
+	case computenode.FieldCordonReason:
+		m.ResetCordonReason()
+		return nil
+	case computenode.FieldCordonedAt:
+		m.ResetCordonedAt()
+		return nil
+	case computenode.FieldConditions:
+		m.ResetConditions()
+		return nil
+	case computenode.FieldDrain:
+		m.ResetDrain()
+		return nil
+	case computenode.FieldBootedAt:
+		m.ResetBootedAt()
+		return nil
+	case computenode.FieldRetiredAt:
+		m.ResetRetiredAt()
+		return nil
+	case computenode.FieldLost:
+		m.ResetLost()
+		return nil
+	case computenode.FieldDeletedAt:
+		m.ResetDeletedAt()
 		return nil
 	case computenode.FieldCreatedAt:
 		m.ResetCreatedAt()

@@ -280,8 +280,20 @@ func init() {
 	computenodeDescKernel := computenodeFields[14].Descriptor()
 	// computenode.DefaultKernel holds the default value on creation for the kernel field.
 	computenode.DefaultKernel = computenodeDescKernel.Default.(string)
+	// computenodeDescCordoned is the schema descriptor for cordoned field.
+	computenodeDescCordoned := computenodeFields[19].Descriptor()
+	// computenode.DefaultCordoned holds the default value on creation for the cordoned field.
+	computenode.DefaultCordoned = computenodeDescCordoned.Default.(bool)
+	// computenodeDescCordonReason is the schema descriptor for cordon_reason field.
+	computenodeDescCordonReason := computenodeFields[20].Descriptor()
+	// computenode.DefaultCordonReason holds the default value on creation for the cordon_reason field.
+	computenode.DefaultCordonReason = computenodeDescCordonReason.Default.(string)
+	// computenodeDescLost is the schema descriptor for lost field.
+	computenodeDescLost := computenodeFields[26].Descriptor()
+	// computenode.DefaultLost holds the default value on creation for the lost field.
+	computenode.DefaultLost = computenodeDescLost.Default.(bool)
 	// computenodeDescCreatedAt is the schema descriptor for created_at field.
-	computenodeDescCreatedAt := computenodeFields[19].Descriptor()
+	computenodeDescCreatedAt := computenodeFields[28].Descriptor()
 	// computenode.DefaultCreatedAt holds the default value on creation for the created_at field.
 	computenode.DefaultCreatedAt = computenodeDescCreatedAt.Default.(func() time.Time)
 	controlplaneshareFields := schema.ControlPlaneShare{}.Fields()

@@ -936,6 +936,29 @@ func (ec *executionContext) fieldContext_Verdict_outcome(_ context.Context, fiel
 	return graphql.NewScalarFieldContext("Verdict", field, false, false, errors.New("field of type VerdictOutcome does not have child fields"))
 }
 
+func (ec *executionContext) _Verdict_code(ctx context.Context, field graphql.CollectedField, obj *change.Verdict) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Verdict_code(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Code, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *string) graphql.Marshaler {
+			return ec.marshalOString2ᚖstring(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_Verdict_code(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Verdict", field, false, false, errors.New("field of type String does not have child fields"))
+}
+
 func (ec *executionContext) _Verdict_reasons(ctx context.Context, field graphql.CollectedField, obj *change.Verdict) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -2047,6 +2070,11 @@ func (ec *executionContext) _Verdict(ctx context.Context, sel ast.SelectionSet, 
 		case "outcome":
 			out.Values[i] = ec._Verdict_outcome(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "code":
+			out.Values[i] = ec._Verdict_code(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
 				out.Invalids++
 			}
 		case "reasons":

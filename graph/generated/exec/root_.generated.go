@@ -23,6 +23,7 @@ import (
 	"github.com/gpuaas/app-platform/service/catalog/trust"
 	"github.com/gpuaas/app-platform/service/entitlement"
 	"github.com/gpuaas/app-platform/service/explain"
+	"github.com/gpuaas/app-platform/service/fleet"
 	"github.com/gpuaas/app-platform/service/identity"
 	"github.com/gpuaas/app-platform/service/instance"
 	"github.com/gpuaas/app-platform/service/ledger/audit"
@@ -62,6 +63,7 @@ type ResolverRoot interface {
 	Manifest() ManifestResolver
 	Member() MemberResolver
 	Mutation() MutationResolver
+	NodeMember() NodeMemberResolver
 	NodeTask() NodeTaskResolver
 	Operation() OperationResolver
 	Orphan() OrphanResolver
@@ -471,18 +473,26 @@ type ComplexityRoot struct {
 	ComputeNode struct {
 		Address       func(childComplexity int) int
 		AgentVersion  func(childComplexity int) int
+		BootedAt      func(childComplexity int) int
+		Conditions    func(childComplexity int) int
+		CordonReason  func(childComplexity int) int
+		Cordoned      func(childComplexity int) int
+		CordonedAt    func(childComplexity int) int
 		Cpus          func(childComplexity int) int
 		CreatedAt     func(childComplexity int) int
 		Devices       func(childComplexity int) int
+		Drain         func(childComplexity int) int
 		GpuModel      func(childComplexity int) int
 		Gpus          func(childComplexity int) int
 		GpusSimulated func(childComplexity int) int
 		ID            func(childComplexity int) int
 		Isolation     func(childComplexity int) int
 		LastSeenAt    func(childComplexity int) int
+		Lost          func(childComplexity int) int
 		MemoryMib     func(childComplexity int) int
 		Name          func(childComplexity int) int
 		Region        func(childComplexity int) int
+		RetiredAt     func(childComplexity int) int
 		Sku           func(childComplexity int) int
 		Status        func(childComplexity int) int
 		Walls         func(childComplexity int) int
@@ -667,6 +677,24 @@ type ComplexityRoot struct {
 		Message   func(childComplexity int) int
 		Owner     func(childComplexity int) int
 		Retryable func(childComplexity int) int
+	}
+
+	Fleet struct {
+		Capacity func(childComplexity int) int
+		Stuck    func(childComplexity int) int
+		Troubled func(childComplexity int) int
+	}
+
+	FleetCapacity struct {
+		FreeNodes  func(childComplexity int) int
+		GPUs       func(childComplexity int) int
+		GPUsFree   func(childComplexity int) int
+		GPUsRented func(childComplexity int) int
+		Nodes      func(childComplexity int) int
+		Online     func(childComplexity int) int
+		Region     func(childComplexity int) int
+		SKU        func(childComplexity int) int
+		Taking     func(childComplexity int) int
 	}
 
 	Generation struct {
@@ -911,6 +939,7 @@ type ComplexityRoot struct {
 		CancelNodeTask          func(childComplexity int, taskID ids.ID) int
 		CancelOperation         func(childComplexity int, input model.CancelOperationInput) int
 		CordonMember            func(childComplexity int, input member.Input) int
+		CordonNode              func(childComplexity int, input fleet.OperateInput) int
 		CreateApp               func(childComplexity int, input catalog.CreateAppInput) int
 		CreateArtifactSource    func(childComplexity int, input source.CreateInput) int
 		CreateLoginLink         func(childComplexity int, userID ids.ID) int
@@ -923,11 +952,13 @@ type ComplexityRoot struct {
 		CreateWebhook           func(childComplexity int, input webhook.CreateInput) int
 		DeclineControlPlane     func(childComplexity int, shareID ids.ID, reason *string) int
 		DecommissionInstance    func(childComplexity int, input instance.DecommissionInput) int
+		DeleteNode              func(childComplexity int, input fleet.OperateInput) int
 		DeleteProject           func(childComplexity int, projectID ids.ID, reason string) int
 		DeleteServiceAccount    func(childComplexity int, serviceAccountID ids.ID, reason *string) int
 		DeleteWebhook           func(childComplexity int, webhookID ids.ID, reason *string) int
 		DetachControlPlane      func(childComplexity int, shareID ids.ID, reason *string) int
 		DrainMember             func(childComplexity int, input member.Input) int
+		DrainNode               func(childComplexity int, input fleet.DrainInput) int
 		EndSession              func(childComplexity int, sessionID ids.ID) int
 		EnrolNode               func(childComplexity int, input node.EnrolInput) int
 		GrantCredit             func(childComplexity int, input billing.GrantInput) int
@@ -964,6 +995,7 @@ type ComplexityRoot struct {
 		ReportUsage             func(childComplexity int, input usage.ReportInput) int
 		RequestAllocation       func(childComplexity int, input allocation.RequestInput) int
 		Rerate                  func(childComplexity int, input price.VersionInput, planHash string) int
+		RetireNode              func(childComplexity int, input fleet.RetireInput) int
 		RetryOperation          func(childComplexity int, input retry.Input) int
 		RetryOrphan             func(childComplexity int, orphanID ids.ID) int
 		RevokeEntitlement       func(childComplexity int, projectID ids.ID, appSlug string, reason *string) int
@@ -992,6 +1024,7 @@ type ComplexityRoot struct {
 		SubmitArtifactSmoke     func(childComplexity int, input trust.SmokeInput) int
 		SubmitEvidence          func(childComplexity int, input catalog.EvidenceInput) int
 		UncordonMember          func(childComplexity int, input member.Input) int
+		UncordonNode            func(childComplexity int, input fleet.OperateInput) int
 		UpdateArtifactSource    func(childComplexity int, input source.UpdateInput) int
 		UpdateProject           func(childComplexity int, input identity.RenameInput) int
 		UpdateServiceAccount    func(childComplexity int, input identity.UpdateServiceAccountInput) int
@@ -1023,9 +1056,46 @@ type ComplexityRoot struct {
 		Protocol func(childComplexity int) int
 	}
 
+	NodeCondition struct {
+		Effect  func(childComplexity int) int
+		Message func(childComplexity int) int
+		Name    func(childComplexity int) int
+		Since   func(childComplexity int) int
+		State   func(childComplexity int) int
+	}
+
 	NodeCredentialPayload struct {
 		Credential func(childComplexity int) int
 		ExpiresAt  func(childComplexity int) int
+	}
+
+	NodeDrain struct {
+		By              func(childComplexity int) int
+		DeadlineSeconds func(childComplexity int) int
+		Ending          func(childComplexity int) int
+		Force           func(childComplexity int) int
+		Reason          func(childComplexity int) int
+		Since           func(childComplexity int) int
+	}
+
+	NodeMember struct {
+		AllocationID   func(childComplexity int) int
+		AppSlug        func(childComplexity int) int
+		ComponentKey   func(childComplexity int) int
+		Health         func(childComplexity int) int
+		Index          func(childComplexity int) int
+		InstanceID     func(childComplexity int) int
+		InstanceName   func(childComplexity int) int
+		InstanceStatus func(childComplexity int) int
+		MemberID       func(childComplexity int) int
+		Operation      func(childComplexity int) int
+		Project        func(childComplexity int) int
+		ProjectID      func(childComplexity int) int
+		Refusal        func(childComplexity int) int
+		Status         func(childComplexity int) int
+		Tenant         func(childComplexity int) int
+		TenantID       func(childComplexity int) int
+		UpdatedAt      func(childComplexity int) int
 	}
 
 	NodeNetwork struct {
@@ -1033,6 +1103,12 @@ type ComplexityRoot struct {
 		Nodes     func(childComplexity int) int
 		Pools     func(childComplexity int) int
 		Version   func(childComplexity int) int
+	}
+
+	NodeRefusal struct {
+		At      func(childComplexity int) int
+		Code    func(childComplexity int) int
+		Message func(childComplexity int) int
 	}
 
 	NodeTask struct {
@@ -1422,6 +1498,7 @@ type ComplexityRoot struct {
 		EvidenceRunners          func(childComplexity int) int
 		ExplainPermission        func(childComplexity int, input explain.Input) int
 		ExportStatement          func(childComplexity int, tenantID *ids.ID, projectID *ids.ID, periodID *ids.ID, format billing.Format, focus string) int
+		Fleet                    func(childComplexity int) int
 		ImpactOf                 func(childComplexity int, instanceID ids.ID) int
 		Instance                 func(childComplexity int, id ids.ID) int
 		Instances                func(childComplexity int, projectID ids.ID, filter *instance.Filter, first *int, after *string) int
@@ -1431,6 +1508,7 @@ type ComplexityRoot struct {
 		Manifests                func(childComplexity int, search *string, appSlug *string, stages []lifecycle.Stage, first *int, after *string) int
 		Member                   func(childComplexity int, id ids.ID) int
 		Node                     func(childComplexity int, id ids.ID) int
+		NodeMembers              func(childComplexity int, nodeID ids.ID, after *ids.ID) int
 		NodeNetwork              func(childComplexity int, known string, waitSeconds int) int
 		NodeTask                 func(childComplexity int, id ids.ID, waitSeconds *int) int
 		NodeTasks                func(childComplexity int, memberID ids.ID, first *int, after *string) int
@@ -1805,6 +1883,7 @@ type ComplexityRoot struct {
 	}
 
 	Verdict struct {
+		Code    func(childComplexity int) int
 		Outcome func(childComplexity int) int
 		Reasons func(childComplexity int) int
 		Source  func(childComplexity int) int
@@ -3509,6 +3588,36 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.ComputeNode.AgentVersion(childComplexity), true
+	case "ComputeNode.bootedAt":
+		if e.ComplexityRoot.ComputeNode.BootedAt == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ComputeNode.BootedAt(childComplexity), true
+	case "ComputeNode.conditions":
+		if e.ComplexityRoot.ComputeNode.Conditions == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ComputeNode.Conditions(childComplexity), true
+	case "ComputeNode.cordonReason":
+		if e.ComplexityRoot.ComputeNode.CordonReason == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ComputeNode.CordonReason(childComplexity), true
+	case "ComputeNode.cordoned":
+		if e.ComplexityRoot.ComputeNode.Cordoned == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ComputeNode.Cordoned(childComplexity), true
+	case "ComputeNode.cordonedAt":
+		if e.ComplexityRoot.ComputeNode.CordonedAt == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ComputeNode.CordonedAt(childComplexity), true
 	case "ComputeNode.cpus":
 		if e.ComplexityRoot.ComputeNode.Cpus == nil {
 			break
@@ -3527,6 +3636,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.ComputeNode.Devices(childComplexity), true
+	case "ComputeNode.drain":
+		if e.ComplexityRoot.ComputeNode.Drain == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ComputeNode.Drain(childComplexity), true
 	case "ComputeNode.gpuModel":
 		if e.ComplexityRoot.ComputeNode.GpuModel == nil {
 			break
@@ -3563,6 +3678,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.ComputeNode.LastSeenAt(childComplexity), true
+	case "ComputeNode.lost":
+		if e.ComplexityRoot.ComputeNode.Lost == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ComputeNode.Lost(childComplexity), true
 	case "ComputeNode.memoryMiB":
 		if e.ComplexityRoot.ComputeNode.MemoryMib == nil {
 			break
@@ -3581,6 +3702,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.ComputeNode.Region(childComplexity), true
+	case "ComputeNode.retiredAt":
+		if e.ComplexityRoot.ComputeNode.RetiredAt == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ComputeNode.RetiredAt(childComplexity), true
 	case "ComputeNode.sku":
 		if e.ComplexityRoot.ComputeNode.Sku == nil {
 			break
@@ -4294,6 +4421,80 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Failure.Retryable(childComplexity), true
+
+	case "Fleet.capacity":
+		if e.ComplexityRoot.Fleet.Capacity == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Fleet.Capacity(childComplexity), true
+	case "Fleet.stuck":
+		if e.ComplexityRoot.Fleet.Stuck == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Fleet.Stuck(childComplexity), true
+	case "Fleet.troubled":
+		if e.ComplexityRoot.Fleet.Troubled == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Fleet.Troubled(childComplexity), true
+
+	case "FleetCapacity.freeNodes":
+		if e.ComplexityRoot.FleetCapacity.FreeNodes == nil {
+			break
+		}
+
+		return e.ComplexityRoot.FleetCapacity.FreeNodes(childComplexity), true
+	case "FleetCapacity.gpus":
+		if e.ComplexityRoot.FleetCapacity.GPUs == nil {
+			break
+		}
+
+		return e.ComplexityRoot.FleetCapacity.GPUs(childComplexity), true
+	case "FleetCapacity.gpusFree":
+		if e.ComplexityRoot.FleetCapacity.GPUsFree == nil {
+			break
+		}
+
+		return e.ComplexityRoot.FleetCapacity.GPUsFree(childComplexity), true
+	case "FleetCapacity.gpusRented":
+		if e.ComplexityRoot.FleetCapacity.GPUsRented == nil {
+			break
+		}
+
+		return e.ComplexityRoot.FleetCapacity.GPUsRented(childComplexity), true
+	case "FleetCapacity.nodes":
+		if e.ComplexityRoot.FleetCapacity.Nodes == nil {
+			break
+		}
+
+		return e.ComplexityRoot.FleetCapacity.Nodes(childComplexity), true
+	case "FleetCapacity.online":
+		if e.ComplexityRoot.FleetCapacity.Online == nil {
+			break
+		}
+
+		return e.ComplexityRoot.FleetCapacity.Online(childComplexity), true
+	case "FleetCapacity.region":
+		if e.ComplexityRoot.FleetCapacity.Region == nil {
+			break
+		}
+
+		return e.ComplexityRoot.FleetCapacity.Region(childComplexity), true
+	case "FleetCapacity.sku":
+		if e.ComplexityRoot.FleetCapacity.SKU == nil {
+			break
+		}
+
+		return e.ComplexityRoot.FleetCapacity.SKU(childComplexity), true
+	case "FleetCapacity.taking":
+		if e.ComplexityRoot.FleetCapacity.Taking == nil {
+			break
+		}
+
+		return e.ComplexityRoot.FleetCapacity.Taking(childComplexity), true
 
 	case "Generation.appVersion":
 		if e.ComplexityRoot.Generation.AppVersion == nil {
@@ -5376,6 +5577,17 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Mutation.CordonMember(childComplexity, args["input"].(member.Input)), true
+	case "Mutation.cordonNode":
+		if e.ComplexityRoot.Mutation.CordonNode == nil {
+			break
+		}
+
+		args, err := ec.field_Mutation_cordonNode_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Mutation.CordonNode(childComplexity, args["input"].(fleet.OperateInput)), true
 	case "Mutation.createApp":
 		if e.ComplexityRoot.Mutation.CreateApp == nil {
 			break
@@ -5508,6 +5720,17 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Mutation.DecommissionInstance(childComplexity, args["input"].(instance.DecommissionInput)), true
+	case "Mutation.deleteNode":
+		if e.ComplexityRoot.Mutation.DeleteNode == nil {
+			break
+		}
+
+		args, err := ec.field_Mutation_deleteNode_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Mutation.DeleteNode(childComplexity, args["input"].(fleet.OperateInput)), true
 	case "Mutation.deleteProject":
 		if e.ComplexityRoot.Mutation.DeleteProject == nil {
 			break
@@ -5563,6 +5786,17 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Mutation.DrainMember(childComplexity, args["input"].(member.Input)), true
+	case "Mutation.drainNode":
+		if e.ComplexityRoot.Mutation.DrainNode == nil {
+			break
+		}
+
+		args, err := ec.field_Mutation_drainNode_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Mutation.DrainNode(childComplexity, args["input"].(fleet.DrainInput)), true
 	case "Mutation.endSession":
 		if e.ComplexityRoot.Mutation.EndSession == nil {
 			break
@@ -5954,6 +6188,17 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Mutation.Rerate(childComplexity, args["input"].(price.VersionInput), args["planHash"].(string)), true
+	case "Mutation.retireNode":
+		if e.ComplexityRoot.Mutation.RetireNode == nil {
+			break
+		}
+
+		args, err := ec.field_Mutation_retireNode_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Mutation.RetireNode(childComplexity, args["input"].(fleet.RetireInput)), true
 	case "Mutation.retryOperation":
 		if e.ComplexityRoot.Mutation.RetryOperation == nil {
 			break
@@ -6257,6 +6502,17 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Mutation.UncordonMember(childComplexity, args["input"].(member.Input)), true
+	case "Mutation.uncordonNode":
+		if e.ComplexityRoot.Mutation.UncordonNode == nil {
+			break
+		}
+
+		args, err := ec.field_Mutation_uncordonNode_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Mutation.UncordonNode(childComplexity, args["input"].(fleet.OperateInput)), true
 	case "Mutation.updateArtifactSource":
 		if e.ComplexityRoot.Mutation.UpdateArtifactSource == nil {
 			break
@@ -6426,6 +6682,37 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 
 		return e.ComplexityRoot.NetworkPort.Protocol(childComplexity), true
 
+	case "NodeCondition.effect":
+		if e.ComplexityRoot.NodeCondition.Effect == nil {
+			break
+		}
+
+		return e.ComplexityRoot.NodeCondition.Effect(childComplexity), true
+	case "NodeCondition.message":
+		if e.ComplexityRoot.NodeCondition.Message == nil {
+			break
+		}
+
+		return e.ComplexityRoot.NodeCondition.Message(childComplexity), true
+	case "NodeCondition.name":
+		if e.ComplexityRoot.NodeCondition.Name == nil {
+			break
+		}
+
+		return e.ComplexityRoot.NodeCondition.Name(childComplexity), true
+	case "NodeCondition.since":
+		if e.ComplexityRoot.NodeCondition.Since == nil {
+			break
+		}
+
+		return e.ComplexityRoot.NodeCondition.Since(childComplexity), true
+	case "NodeCondition.state":
+		if e.ComplexityRoot.NodeCondition.State == nil {
+			break
+		}
+
+		return e.ComplexityRoot.NodeCondition.State(childComplexity), true
+
 	case "NodeCredentialPayload.credential":
 		if e.ComplexityRoot.NodeCredentialPayload.Credential == nil {
 			break
@@ -6438,6 +6725,146 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.NodeCredentialPayload.ExpiresAt(childComplexity), true
+
+	case "NodeDrain.by":
+		if e.ComplexityRoot.NodeDrain.By == nil {
+			break
+		}
+
+		return e.ComplexityRoot.NodeDrain.By(childComplexity), true
+	case "NodeDrain.deadlineSeconds":
+		if e.ComplexityRoot.NodeDrain.DeadlineSeconds == nil {
+			break
+		}
+
+		return e.ComplexityRoot.NodeDrain.DeadlineSeconds(childComplexity), true
+	case "NodeDrain.ending":
+		if e.ComplexityRoot.NodeDrain.Ending == nil {
+			break
+		}
+
+		return e.ComplexityRoot.NodeDrain.Ending(childComplexity), true
+	case "NodeDrain.force":
+		if e.ComplexityRoot.NodeDrain.Force == nil {
+			break
+		}
+
+		return e.ComplexityRoot.NodeDrain.Force(childComplexity), true
+	case "NodeDrain.reason":
+		if e.ComplexityRoot.NodeDrain.Reason == nil {
+			break
+		}
+
+		return e.ComplexityRoot.NodeDrain.Reason(childComplexity), true
+	case "NodeDrain.since":
+		if e.ComplexityRoot.NodeDrain.Since == nil {
+			break
+		}
+
+		return e.ComplexityRoot.NodeDrain.Since(childComplexity), true
+
+	case "NodeMember.allocationId":
+		if e.ComplexityRoot.NodeMember.AllocationID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.NodeMember.AllocationID(childComplexity), true
+	case "NodeMember.appSlug":
+		if e.ComplexityRoot.NodeMember.AppSlug == nil {
+			break
+		}
+
+		return e.ComplexityRoot.NodeMember.AppSlug(childComplexity), true
+	case "NodeMember.componentKey":
+		if e.ComplexityRoot.NodeMember.ComponentKey == nil {
+			break
+		}
+
+		return e.ComplexityRoot.NodeMember.ComponentKey(childComplexity), true
+	case "NodeMember.health":
+		if e.ComplexityRoot.NodeMember.Health == nil {
+			break
+		}
+
+		return e.ComplexityRoot.NodeMember.Health(childComplexity), true
+	case "NodeMember.index":
+		if e.ComplexityRoot.NodeMember.Index == nil {
+			break
+		}
+
+		return e.ComplexityRoot.NodeMember.Index(childComplexity), true
+	case "NodeMember.instanceId":
+		if e.ComplexityRoot.NodeMember.InstanceID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.NodeMember.InstanceID(childComplexity), true
+	case "NodeMember.instanceName":
+		if e.ComplexityRoot.NodeMember.InstanceName == nil {
+			break
+		}
+
+		return e.ComplexityRoot.NodeMember.InstanceName(childComplexity), true
+	case "NodeMember.instanceStatus":
+		if e.ComplexityRoot.NodeMember.InstanceStatus == nil {
+			break
+		}
+
+		return e.ComplexityRoot.NodeMember.InstanceStatus(childComplexity), true
+	case "NodeMember.memberId":
+		if e.ComplexityRoot.NodeMember.MemberID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.NodeMember.MemberID(childComplexity), true
+	case "NodeMember.operation":
+		if e.ComplexityRoot.NodeMember.Operation == nil {
+			break
+		}
+
+		return e.ComplexityRoot.NodeMember.Operation(childComplexity), true
+	case "NodeMember.project":
+		if e.ComplexityRoot.NodeMember.Project == nil {
+			break
+		}
+
+		return e.ComplexityRoot.NodeMember.Project(childComplexity), true
+	case "NodeMember.projectId":
+		if e.ComplexityRoot.NodeMember.ProjectID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.NodeMember.ProjectID(childComplexity), true
+	case "NodeMember.refusal":
+		if e.ComplexityRoot.NodeMember.Refusal == nil {
+			break
+		}
+
+		return e.ComplexityRoot.NodeMember.Refusal(childComplexity), true
+	case "NodeMember.status":
+		if e.ComplexityRoot.NodeMember.Status == nil {
+			break
+		}
+
+		return e.ComplexityRoot.NodeMember.Status(childComplexity), true
+	case "NodeMember.tenant":
+		if e.ComplexityRoot.NodeMember.Tenant == nil {
+			break
+		}
+
+		return e.ComplexityRoot.NodeMember.Tenant(childComplexity), true
+	case "NodeMember.tenantId":
+		if e.ComplexityRoot.NodeMember.TenantID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.NodeMember.TenantID(childComplexity), true
+	case "NodeMember.updatedAt":
+		if e.ComplexityRoot.NodeMember.UpdatedAt == nil {
+			break
+		}
+
+		return e.ComplexityRoot.NodeMember.UpdatedAt(childComplexity), true
 
 	case "NodeNetwork.instances":
 		if e.ComplexityRoot.NodeNetwork.Instances == nil {
@@ -6463,6 +6890,25 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.NodeNetwork.Version(childComplexity), true
+
+	case "NodeRefusal.at":
+		if e.ComplexityRoot.NodeRefusal.At == nil {
+			break
+		}
+
+		return e.ComplexityRoot.NodeRefusal.At(childComplexity), true
+	case "NodeRefusal.code":
+		if e.ComplexityRoot.NodeRefusal.Code == nil {
+			break
+		}
+
+		return e.ComplexityRoot.NodeRefusal.Code(childComplexity), true
+	case "NodeRefusal.message":
+		if e.ComplexityRoot.NodeRefusal.Message == nil {
+			break
+		}
+
+		return e.ComplexityRoot.NodeRefusal.Message(childComplexity), true
 
 	case "NodeTask.binding":
 		if e.ComplexityRoot.NodeTask.Binding == nil {
@@ -8246,6 +8692,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Query.ExportStatement(childComplexity, args["tenantId"].(*ids.ID), args["projectId"].(*ids.ID), args["periodId"].(*ids.ID), args["format"].(billing.Format), args["focus"].(string)), true
+	case "Query.fleet":
+		if e.ComplexityRoot.Query.Fleet == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Query.Fleet(childComplexity), true
 	case "Query.impactOf":
 		if e.ComplexityRoot.Query.ImpactOf == nil {
 			break
@@ -8346,6 +8798,17 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Query.Node(childComplexity, args["id"].(ids.ID)), true
+	case "Query.nodeMembers":
+		if e.ComplexityRoot.Query.NodeMembers == nil {
+			break
+		}
+
+		args, err := ec.field_Query_nodeMembers_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Query.NodeMembers(childComplexity, args["nodeId"].(ids.ID), args["after"].(*ids.ID)), true
 	case "Query.nodeNetwork":
 		if e.ComplexityRoot.Query.NodeNetwork == nil {
 			break
@@ -10095,6 +10558,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 
 		return e.ComplexityRoot.UserEdge.Node(childComplexity), true
 
+	case "Verdict.code":
+		if e.ComplexityRoot.Verdict.Code == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Verdict.Code(childComplexity), true
 	case "Verdict.outcome":
 		if e.ComplexityRoot.Verdict.Outcome == nil {
 			break
@@ -10468,6 +10937,7 @@ func (e *executableSchema) Exec(ctx context.Context) graphql.ResponseHandler {
 		ec.unmarshalInputDecommissionInstanceInput,
 		ec.unmarshalInputDeviceInput,
 		ec.unmarshalInputDrainMemberInput,
+		ec.unmarshalInputDrainNodeInput,
 		ec.unmarshalInputEnrolNodeInput,
 		ec.unmarshalInputEntitlementLimitsInput,
 		ec.unmarshalInputExplainPermissionInput,
@@ -10483,8 +10953,10 @@ func (e *executableSchema) Exec(ctx context.Context) graphql.ResponseHandler {
 		ec.unmarshalInputMemberInput,
 		ec.unmarshalInputMemberReportInput,
 		ec.unmarshalInputMemoryKillsInput,
+		ec.unmarshalInputNodeConditionInput,
 		ec.unmarshalInputNodeHeartbeatInput,
 		ec.unmarshalInputNodeInventoryInput,
+		ec.unmarshalInputNodeOperateInput,
 		ec.unmarshalInputNodeWallsInput,
 		ec.unmarshalInputOfferControlPlaneInput,
 		ec.unmarshalInputPlanAddMembersInput,
@@ -10509,6 +10981,7 @@ func (e *executableSchema) Exec(ctx context.Context) graphql.ResponseHandler {
 		ec.unmarshalInputReportOperationInput,
 		ec.unmarshalInputReportUsageInput,
 		ec.unmarshalInputRequestAllocationInput,
+		ec.unmarshalInputRetireNodeInput,
 		ec.unmarshalInputRetryOperationInput,
 		ec.unmarshalInputRollbackInstanceInput,
 		ec.unmarshalInputRotateServiceAccountKeyInput,
@@ -13504,6 +13977,136 @@ type MemberBinding {
   pids: Int!
 }
 
+"What a check of a node's agent found."
+enum NodeConditionState {
+  "All is well."
+  GOOD
+  "It will be bad soon; nothing follows from it."
+  WARNING
+  "The check did not end in time, or could not tell: the node takes no new members."
+  UNKNOWN
+  "It is bad: the node takes no new members."
+  BAD
+}
+
+"What follows from a condition of a node."
+enum NodeConditionEffect {
+  "Nothing."
+  NONE
+  "New members are kept away, and it is a blocker of those that are there."
+  NO_NEW_MEMBERS
+}
+
+"What the newest run of one check of a node's agent found."
+type NodeCondition {
+  "` + "`" + `disk` + "`" + `, ` + "`" + `memory` + "`" + `, ` + "`" + `clock` + "`" + `, ` + "`" + `runtime` + "`" + ` or ` + "`" + `gpu` + "`" + `; ` + "`" + `check/FILE` + "`" + ` for an operator's own check."
+  name: String!
+  "What it found."
+  state: NodeConditionState!
+  "What to tell a person."
+  message: String!
+  "Since when the platform knows it in this state."
+  since: DateTime!
+  "What follows from it."
+  effect: NodeConditionEffect!
+}
+
+"The wish that no work is left on a node: every member there is drained by an operation of its own."
+type NodeDrain {
+  "When it was requested."
+  since: DateTime!
+  "Who requested it."
+  by: String!
+  "Why."
+  reason: String!
+  "How long the drain of each member may take."
+  deadlineSeconds: Int!
+  "Whether members lose their work at once."
+  force: Boolean!
+  "Whether it is being taken back: members that it drained take work again, and then it is over."
+  ending: Boolean!
+}
+
+"Why the drain of a node could not drain a member when that was last tried."
+type NodeRefusal {
+  "Such as ` + "`" + `CONFLICT` + "`" + `."
+  code: String!
+  "For a person."
+  message: String!
+  "When that was."
+  at: DateTime!
+}
+
+"A member on a node, as the platform's staff see it across tenants."
+type NodeMember {
+  "The member, ` + "`" + `mem_…` + "`" + `."
+  memberId: ID!
+  "Its component."
+  componentKey: String!
+  "Its number in the component."
+  index: Int!
+  "Its state."
+  status: MemberStatus!
+  "How well it works, as its adapter reports."
+  health: Health!
+  "The instance."
+  instanceId: ID!
+  "The instance's name."
+  instanceName: String!
+  "The instance's state."
+  instanceStatus: InstanceStatus!
+  "The app."
+  appSlug: String!
+  "The tenant."
+  tenantId: ID!
+  "The tenant's slug."
+  tenant: String!
+  "The project."
+  projectId: ID!
+  "The project's slug."
+  project: String!
+  "The allocation that it lives in; null for none."
+  allocationId: ID
+  "When it last changed."
+  updatedAt: DateTime!
+  "The open operation that acts on it, whose blockers say what it waits for; null for none."
+  operation: Operation
+  "Why the node's drain could not drain it when that was last tried; null when it could, or there is no drain."
+  refusal: NodeRefusal
+}
+
+"What the nodes of one region and SKU have, and what of it is rented."
+type FleetCapacity {
+  "Where they are."
+  region: String!
+  "What they are sold as."
+  sku: String!
+  "All that are not retired."
+  nodes: Int!
+  "Those whose agent answers."
+  online: Int!
+  "Those that take new members."
+  taking: Int!
+  "Those that take new members and are rented by nobody."
+  freeNodes: Int!
+  "GPUs of all nodes."
+  gpus: Int!
+  "GPUs that allocations hold."
+  gpusRented: Int!
+  "GPUs that could be rented now."
+  gpusFree: Int!
+}
+
+"All nodes at once: what there is, what is wrong with it, and what does not go on."
+type Fleet {
+  "By region and SKU, at most 200."
+  capacity: [FleetCapacity!]!
+  "Nodes that take no new members: offline, cordoned, or with a condition that keeps them away. At most 200, by name."
+  troubled: [ComputeNode!]!
+  "Open operations of every tenant that are past their deadline, fail again and again, or are older than ten minutes. At most 100, the oldest first."
+  stuck: [Operation!]!
+}
+
 "A machine that an agent has enrolled."
 type ComputeNode implements Node {
   "Typed id, ` + "`" + `nod_…` + "`" + `."
@@ -13536,6 +14139,22 @@ type ComputeNode implements Node {
   devices: [Device!]
   "The agent's version."
   agentVersion: String!
+  "Whether an operator keeps new members away."
+  cordoned: Boolean!
+  "Why; empty when it is not cordoned, or nothing was said."
+  cordonReason: String!
+  "Since when it is cordoned; null when it is not."
+  cordonedAt: DateTime
+  "What its agent's checks found, by name; null when its agent has never reported any."
+  conditions: [NodeCondition!]
+  "The drain of the node; null when there is none."
+  drain: NodeDrain
+  "When its agent was first heard after another boot; null when it has not booted since it was enrolled."
+  bootedAt: DateTime
+  "When it was taken out for good; null while it was not."
+  retiredAt: DateTime
+  "Whether it was taken out with all that was on it, without proof of what became of that."
+  lost: Boolean!
   "When the agent was last heard."
   lastSeenAt: DateTime
   "When it was enrolled."
@@ -13719,6 +14338,10 @@ type NodeTaskEdge {
 extend type Query {
   "The enrolled nodes, by name. Key: node.read, platform."
   nodes("How many, 1 to 100." first: Int = 50, "Read on after this cursor." after: String): ComputeNodeConnection!
+  "The members on a node, of every tenant: at most 500, in the order of their ids. Key: node.read, platform."
+  nodeMembers("The node." nodeId: ID!, "Read on after this member." after: ID): [NodeMember!]!
+  "All nodes at once, across tenants. Keys: node.read and operation.read, platform."
+  fleet: Fleet!
   "The members' network as the calling node needs it; with ` + "`" + `waitSeconds` + "`" + ` the answer waits until its version is another than ` + "`" + `known` + "`" + `, or the time is over."
   nodeNetwork("The version that is known." known: String! = "", "Seconds to wait, 0 to 20." waitSeconds: Int! = 0): NodeNetwork!
   "A node task; with ` + "`" + `waitSeconds` + "`" + ` the answer waits until the task has ended or the time is over. Key: task.read on its project."
@@ -13851,6 +14474,16 @@ type NodeCredentialPayload {
   expiresAt: DateTime!
 }
 
+"What a check found."
+input NodeConditionInput {
+  "` + "`" + `disk` + "`" + `, ` + "`" + `memory` + "`" + `, ` + "`" + `clock` + "`" + `, ` + "`" + `runtime` + "`" + ` or ` + "`" + `gpu` + "`" + `, or ` + "`" + `check/FILE` + "`" + `; each at most once."
+  name: String!
+  "What it found."
+  state: NodeConditionState!
+  "What to tell a person, at most 500 bytes."
+  message: String!
+}
+
 "A node's sign of life."
 input NodeHeartbeatInput {
   "The agent's version."
@@ -13865,6 +14498,8 @@ input NodeHeartbeatInput {
   memberFindings: [MemberFindingInput!]
   "How often supervised processes were restarted, at most 1,000. The same again adds nothing."
   processRestarts: [ProcessRestartsInput!]
+  "What its checks found, all of them, at most 32; left out when nothing changed."
+  conditions: [NodeConditionInput!]
 }
 
 "A member that was lost on its node."
@@ -13957,7 +14592,47 @@ input RunNodeTaskInput {
   idempotencyKey: String!
 }
 
+"Names a node and says why it is changed."
+input NodeOperateInput {
+  "The node."
+  nodeId: ID!
+  "Why, kept in the audit."
+  reason: String
+}
+
+"Names a node whose members are to end their work."
+input DrainNodeInput {
+  "The node."
+  nodeId: ID!
+  "How long the drain of each member may take, 30 to 86,400."
+  deadlineSeconds: Int = 3600
+  "Lose the members' work at once; a drain under way is hastened. Needs a reason."
+  force: Boolean! = false
+  "Why; shown with the members' operations and kept in the audit."
+  reason: String
+}
+
+"Names a node that is taken out for good."
+input RetireNodeInput {
+  "The node."
+  nodeId: ID!
+  "Whether its machine is gone for good with all that was on it: its allocations and members are then FAILED. Needs a reason."
+  lost: Boolean! = false
+  "Why, kept in the audit."
+  reason: String
+}
+
 extend type Mutation {
+  "Keep new members and new allocations away from a node; what is there goes on. Key: node.operate, platform."
+  cordonNode("Which." input: NodeOperateInput!): ComputeNode!
+  "Let a node take members again, and end its drain: members that were drained for it take work again. Key: node.operate, platform."
+  uncordonNode("Which." input: NodeOperateInput!): ComputeNode!
+  "Cordon a node, and have every member there drained by an operation of its own; ` + "`" + `nodeMembers` + "`" + ` shows how far that is. Key: node.operate, platform."
+  drainNode("Which." input: DrainNodeInput!): ComputeNode!
+  "Take a node out for good, once nothing is rented there or its machine is lost. Key: node.operate, platform."
+  retireNode("Which." input: RetireNodeInput!): ComputeNode!
+  "Take a retired node from the list; its name is free again. Answers its id. Key: node.operate, platform."
+  deleteNode("Which." input: NodeOperateInput!): ID!
   "Mint a one-time enrolment for a node. Key: node.enrol, platform."
   createNodeEnrolment("What it may become." input: CreateNodeEnrolmentInput!): CreateNodeEnrolmentPayload!
   "Enrol the calling agent's node; the credential is the one-time enrolment token."
@@ -14502,6 +15177,8 @@ type Verdict {
   source: VerdictSource!
   "What is said."
   outcome: VerdictOutcome!
+  "The code that the change would be refused with; null unless this refuses it."
+  code: String
   "Why; empty when there is nothing to say."
   reasons: [Reason!]!
 }
@@ -16658,6 +17335,22 @@ func (ec *executionContext) childFields_ComputeNode(ctx context.Context, field g
 		return ec.fieldContext_ComputeNode_devices(ctx, field)
 	case "agentVersion":
 		return ec.fieldContext_ComputeNode_agentVersion(ctx, field)
+	case "cordoned":
+		return ec.fieldContext_ComputeNode_cordoned(ctx, field)
+	case "cordonReason":
+		return ec.fieldContext_ComputeNode_cordonReason(ctx, field)
+	case "cordonedAt":
+		return ec.fieldContext_ComputeNode_cordonedAt(ctx, field)
+	case "conditions":
+		return ec.fieldContext_ComputeNode_conditions(ctx, field)
+	case "drain":
+		return ec.fieldContext_ComputeNode_drain(ctx, field)
+	case "bootedAt":
+		return ec.fieldContext_ComputeNode_bootedAt(ctx, field)
+	case "retiredAt":
+		return ec.fieldContext_ComputeNode_retiredAt(ctx, field)
+	case "lost":
+		return ec.fieldContext_ComputeNode_lost(ctx, field)
 	case "lastSeenAt":
 		return ec.fieldContext_ComputeNode_lastSeenAt(ctx, field)
 	case "createdAt":
@@ -17026,6 +17719,42 @@ func (ec *executionContext) childFields_Failure(ctx context.Context, field graph
 		return ec.fieldContext_Failure_retryable(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type Failure", field.Name)
+}
+
+func (ec *executionContext) childFields_Fleet(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "capacity":
+		return ec.fieldContext_Fleet_capacity(ctx, field)
+	case "troubled":
+		return ec.fieldContext_Fleet_troubled(ctx, field)
+	case "stuck":
+		return ec.fieldContext_Fleet_stuck(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type Fleet", field.Name)
+}
+
+func (ec *executionContext) childFields_FleetCapacity(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "region":
+		return ec.fieldContext_FleetCapacity_region(ctx, field)
+	case "sku":
+		return ec.fieldContext_FleetCapacity_sku(ctx, field)
+	case "nodes":
+		return ec.fieldContext_FleetCapacity_nodes(ctx, field)
+	case "online":
+		return ec.fieldContext_FleetCapacity_online(ctx, field)
+	case "taking":
+		return ec.fieldContext_FleetCapacity_taking(ctx, field)
+	case "freeNodes":
+		return ec.fieldContext_FleetCapacity_freeNodes(ctx, field)
+	case "gpus":
+		return ec.fieldContext_FleetCapacity_gpus(ctx, field)
+	case "gpusRented":
+		return ec.fieldContext_FleetCapacity_gpusRented(ctx, field)
+	case "gpusFree":
+		return ec.fieldContext_FleetCapacity_gpusFree(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type FleetCapacity", field.Name)
 }
 
 func (ec *executionContext) childFields_Generation(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
@@ -17532,6 +18261,22 @@ func (ec *executionContext) childFields_NetworkPort(ctx context.Context, field g
 	return nil, fmt.Errorf("no field named %q was found under type NetworkPort", field.Name)
 }
 
+func (ec *executionContext) childFields_NodeCondition(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "name":
+		return ec.fieldContext_NodeCondition_name(ctx, field)
+	case "state":
+		return ec.fieldContext_NodeCondition_state(ctx, field)
+	case "message":
+		return ec.fieldContext_NodeCondition_message(ctx, field)
+	case "since":
+		return ec.fieldContext_NodeCondition_since(ctx, field)
+	case "effect":
+		return ec.fieldContext_NodeCondition_effect(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type NodeCondition", field.Name)
+}
+
 func (ec *executionContext) childFields_NodeCredentialPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "credential":
@@ -17540,6 +18285,64 @@ func (ec *executionContext) childFields_NodeCredentialPayload(ctx context.Contex
 		return ec.fieldContext_NodeCredentialPayload_expiresAt(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type NodeCredentialPayload", field.Name)
+}
+
+func (ec *executionContext) childFields_NodeDrain(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "since":
+		return ec.fieldContext_NodeDrain_since(ctx, field)
+	case "by":
+		return ec.fieldContext_NodeDrain_by(ctx, field)
+	case "reason":
+		return ec.fieldContext_NodeDrain_reason(ctx, field)
+	case "deadlineSeconds":
+		return ec.fieldContext_NodeDrain_deadlineSeconds(ctx, field)
+	case "force":
+		return ec.fieldContext_NodeDrain_force(ctx, field)
+	case "ending":
+		return ec.fieldContext_NodeDrain_ending(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type NodeDrain", field.Name)
+}
+
+func (ec *executionContext) childFields_NodeMember(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "memberId":
+		return ec.fieldContext_NodeMember_memberId(ctx, field)
+	case "componentKey":
+		return ec.fieldContext_NodeMember_componentKey(ctx, field)
+	case "index":
+		return ec.fieldContext_NodeMember_index(ctx, field)
+	case "status":
+		return ec.fieldContext_NodeMember_status(ctx, field)
+	case "health":
+		return ec.fieldContext_NodeMember_health(ctx, field)
+	case "instanceId":
+		return ec.fieldContext_NodeMember_instanceId(ctx, field)
+	case "instanceName":
+		return ec.fieldContext_NodeMember_instanceName(ctx, field)
+	case "instanceStatus":
+		return ec.fieldContext_NodeMember_instanceStatus(ctx, field)
+	case "appSlug":
+		return ec.fieldContext_NodeMember_appSlug(ctx, field)
+	case "tenantId":
+		return ec.fieldContext_NodeMember_tenantId(ctx, field)
+	case "tenant":
+		return ec.fieldContext_NodeMember_tenant(ctx, field)
+	case "projectId":
+		return ec.fieldContext_NodeMember_projectId(ctx, field)
+	case "project":
+		return ec.fieldContext_NodeMember_project(ctx, field)
+	case "allocationId":
+		return ec.fieldContext_NodeMember_allocationId(ctx, field)
+	case "updatedAt":
+		return ec.fieldContext_NodeMember_updatedAt(ctx, field)
+	case "operation":
+		return ec.fieldContext_NodeMember_operation(ctx, field)
+	case "refusal":
+		return ec.fieldContext_NodeMember_refusal(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type NodeMember", field.Name)
 }
 
 func (ec *executionContext) childFields_NodeNetwork(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
@@ -17554,6 +18357,18 @@ func (ec *executionContext) childFields_NodeNetwork(ctx context.Context, field g
 		return ec.fieldContext_NodeNetwork_instances(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type NodeNetwork", field.Name)
+}
+
+func (ec *executionContext) childFields_NodeRefusal(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "code":
+		return ec.fieldContext_NodeRefusal_code(ctx, field)
+	case "message":
+		return ec.fieldContext_NodeRefusal_message(ctx, field)
+	case "at":
+		return ec.fieldContext_NodeRefusal_at(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type NodeRefusal", field.Name)
 }
 
 func (ec *executionContext) childFields_NodeTask(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
@@ -18946,6 +19761,8 @@ func (ec *executionContext) childFields_Verdict(ctx context.Context, field graph
 		return ec.fieldContext_Verdict_source(ctx, field)
 	case "outcome":
 		return ec.fieldContext_Verdict_outcome(ctx, field)
+	case "code":
+		return ec.fieldContext_Verdict_code(ctx, field)
 	case "reasons":
 		return ec.fieldContext_Verdict_reasons(ctx, field)
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/gpuaas/app-platform/authz"
 	"github.com/gpuaas/app-platform/domain/isolation"
+	"github.com/gpuaas/app-platform/domain/nodehealth"
 	"github.com/gpuaas/app-platform/domain/repair"
 	"github.com/gpuaas/app-platform/ent/generated/db"
 	"github.com/gpuaas/app-platform/graph/generated/exec"
@@ -44,6 +45,7 @@ func Tables(r exec.ResolverRoot) map[string]*engine.Type {
 	t["Member"] = memberTable(t, r)
 	t["MemberConnection"] = memberConnectionTable(t, r)
 	t["MemberEdge"] = memberEdgeTable(t, r)
+	t["NodeDrain"] = nodeDrainTable(t, r)
 	t["NodeWalls"] = nodeWallsTable(t, r)
 	t["Operation"] = operationTable(t, r)
 	t["OperationConnection"] = operationConnectionTable(t, r)
@@ -113,7 +115,7 @@ func componentRoleTable(t tables, r exec.ResolverRoot) *engine.Type {
 	}}
 }
 
-// computeNodeTable is the table of ComputeNode. The executor answers devices.
+// computeNodeTable is the table of ComputeNode. The executor answers devices, conditions.
 func computeNodeTable(t tables, r exec.ResolverRoot) *engine.Type {
 	type object = db.ComputeNode
 	return &engine.Type{Name: "ComputeNode", Implements: []string{"Node"}, Fields: map[string]engine.Field{
@@ -133,8 +135,17 @@ func computeNodeTable(t tables, r exec.ResolverRoot) *engine.Type {
 			return obj.Walls, nil
 		}),
 		"agentVersion": engine.Leaf(func(dst []byte, obj *object) []byte { return engine.String(dst, obj.AgentVersion) }),
-		"lastSeenAt":   engine.Leaf(func(dst []byte, obj *object) []byte { return engine.OptionalTime(dst, obj.LastSeenAt) }),
-		"createdAt":    engine.Leaf(func(dst []byte, obj *object) []byte { return engine.Time(dst, obj.CreatedAt) }),
+		"cordoned":     engine.Leaf(func(dst []byte, obj *object) []byte { return engine.Bool(dst, obj.Cordoned) }),
+		"cordonReason": engine.Leaf(func(dst []byte, obj *object) []byte { return engine.String(dst, obj.CordonReason) }),
+		"cordonedAt":   engine.Leaf(func(dst []byte, obj *object) []byte { return engine.OptionalTime(dst, obj.CordonedAt) }),
+		"drain": engine.One(t.of("NodeDrain"), func(ctx context.Context, obj *object, args engine.Args) (*nodehealth.Drain, error) {
+			return obj.Drain, nil
+		}),
+		"bootedAt":   engine.Leaf(func(dst []byte, obj *object) []byte { return engine.OptionalTime(dst, obj.BootedAt) }),
+		"retiredAt":  engine.Leaf(func(dst []byte, obj *object) []byte { return engine.OptionalTime(dst, obj.RetiredAt) }),
+		"lost":       engine.Leaf(func(dst []byte, obj *object) []byte { return engine.Bool(dst, obj.Lost) }),
+		"lastSeenAt": engine.Leaf(func(dst []byte, obj *object) []byte { return engine.OptionalTime(dst, obj.LastSeenAt) }),
+		"createdAt":  engine.Leaf(func(dst []byte, obj *object) []byte { return engine.Time(dst, obj.CreatedAt) }),
 	}}
 }
 
@@ -385,6 +396,19 @@ func memberEdgeTable(t tables, r exec.ResolverRoot) *engine.Type {
 		"node": engine.One(t.of("Member"), func(ctx context.Context, obj *object, args engine.Args) (*db.Member, error) {
 			return obj.Node, nil
 		}),
+	}}
+}
+
+// nodeDrainTable is the table of NodeDrain.
+func nodeDrainTable(t tables, r exec.ResolverRoot) *engine.Type {
+	type object = nodehealth.Drain
+	return &engine.Type{Name: "NodeDrain", Fields: map[string]engine.Field{
+		"since":           engine.Leaf(func(dst []byte, obj *object) []byte { return engine.Time(dst, obj.Since) }),
+		"by":              engine.Leaf(func(dst []byte, obj *object) []byte { return engine.String(dst, obj.By) }),
+		"reason":          engine.Leaf(func(dst []byte, obj *object) []byte { return engine.String(dst, obj.Reason) }),
+		"deadlineSeconds": engine.Leaf(func(dst []byte, obj *object) []byte { return engine.Int(dst, obj.DeadlineSeconds) }),
+		"force":           engine.Leaf(func(dst []byte, obj *object) []byte { return engine.Bool(dst, obj.Force) }),
+		"ending":          engine.Leaf(func(dst []byte, obj *object) []byte { return engine.Bool(dst, obj.Ending) }),
 	}}
 }
 

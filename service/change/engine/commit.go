@@ -12,6 +12,7 @@ import (
 	"github.com/gpuaas/app-platform/ent/generated/db"
 	"github.com/gpuaas/app-platform/internal/tx"
 	"github.com/gpuaas/app-platform/service/change/verdict"
+	"github.com/gpuaas/app-platform/service/kit/idem"
 	"github.com/gpuaas/app-platform/service/ledger/event"
 	"github.com/gpuaas/app-platform/service/ledger/operation"
 )
@@ -23,6 +24,9 @@ const seatBatch = 1_000
 // commit writes state, operation, events and audit. The answers are the plan's; nil for a change without one.
 func commit(ctx context.Context, t *tx.Tx, v *verdict.Verdicts, said *answers) (*Outcome, error) {
 	before := snapshot(v)
+	if v.Hastened != nil {
+		return hasten(ctx, t, v, before)
+	}
 	events, _, err := operation.SupersedeAll(ctx, t, v.Superseded, v.Minted.Operation, v.Kind)
 	if err != nil {
 		return nil, err
@@ -47,6 +51,27 @@ func commit(ctx context.Context, t *tx.Tx, v *verdict.Verdicts, said *answers) (
 	}
 	out := &Outcome{Instance: v.Instance, Member: v.Member, Operation: &operation.View{Operation: op}}
 	return out, out.loadMembers(ctx, t, v.Minted)
+}
+
+// hasten lets the open operation go on by force that does what the change asks for. The idempotency key remembers it.
+func hasten(ctx context.Context, t *tx.Tx, v *verdict.Verdicts, before map[string]any) (*Outcome, error) {
+	told, err := operation.Hasten(ctx, t, v.Hastened, v.Asked.Reason)
+	if err != nil {
+		return nil, err
+	}
+	v.Minted.Operation = v.Hastened.ID
+	if v.Asked.IdempotencyKey != "" {
+		if err := idem.Store(ctx, t, keyOf(v.Locked), v.Minted); err != nil {
+			return nil, err
+		}
+	}
+	if err := event.Append(ctx, t, v.Instance, told); err != nil {
+		return nil, err
+	}
+	if err := record(ctx, t, v, v.Hastened, before); err != nil {
+		return nil, err
+	}
+	return &Outcome{Instance: v.Instance, Member: v.Member, Operation: &operation.View{Operation: v.Hastened}}, nil
 }
 
 func createOperation(ctx context.Context, t *tx.Tx, v *verdict.Verdicts, said *answers) (*db.Operation, error) {

@@ -91,6 +91,11 @@ func accept(ctx context.Context, t *tx.Tx, request *change.Request, said *answer
 	if err := onceAgain(ctx, t, locked); err != nil {
 		return nil, err
 	}
+	return decide(ctx, t, locked, minted, said)
+}
+
+// decide asks every rule of a locked subject, and commits what none refuses.
+func decide(ctx context.Context, t *tx.Tx, locked *change.Locked, minted change.Minted, said *answers) (*Outcome, error) {
 	facts, err := locked.Load(ctx, t)
 	if err != nil {
 		return nil, err
@@ -100,7 +105,7 @@ func accept(ctx context.Context, t *tx.Tx, request *change.Request, said *answer
 		return nil, err
 	}
 	if err := enforce(verdicts, said); err != nil {
-		return nil, refusedByPolicy(t, subject, err)
+		return nil, refusedByPolicy(t, locked.Subject, err)
 	}
 	return commit(ctx, t, verdicts, said)
 }
@@ -110,10 +115,14 @@ func claim(ctx context.Context, t *tx.Tx, locked *change.Locked, minted *change.
 	if t.Actor.Kind == authz.KindSystem {
 		return false, nil
 	}
-	return idem.Claim(ctx, t, idem.Key{
+	return idem.Claim(ctx, t, keyOf(locked), minted)
+}
+
+func keyOf(locked *change.Locked) idem.Key {
+	return idem.Key{
 		Verb: locked.Verb(), TenantID: locked.Instance.TenantID, ProjectID: locked.Instance.ProjectID,
 		Value: locked.Asked.IdempotencyKey, Input: locked.Claimed(),
-	}, minted)
+	}
 }
 
 // refusedByPolicy audits a refusal by policy or entitlement, and passes every error on.

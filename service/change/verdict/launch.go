@@ -46,7 +46,10 @@ func (v *Verdicts) launchAllocations(ctx context.Context, t *tx.Tx) (err error) 
 	if v.Named, err = v.usable(v.AllocationIDs); err != nil {
 		return err
 	}
-	return v.LoadAllNodes(ctx, t)
+	if err := v.LoadAllNodes(ctx, t); err != nil {
+		return err
+	}
+	return v.taking(v.Named)
 }
 
 // launchCounts settles how many members each component gets.

@@ -35,6 +35,9 @@ func (v *Verdicts) place(ctx context.Context, t *tx.Tx) error {
 			return err
 		}
 	}
+	if err := v.taking(chosen); err != nil {
+		return err
+	}
 	key := v.ComponentKey
 	if v.Member != nil {
 		key = v.Member.ComponentKey

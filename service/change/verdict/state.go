@@ -22,6 +22,9 @@ func (v *Verdicts) state(ctx context.Context, t *tx.Tx) error {
 			return err
 		}
 	}
+	if v.Hastened != nil {
+		return nil
+	}
 	if v.Rule.Places {
 		return v.place(ctx, t)
 	}
@@ -52,10 +55,15 @@ func (v *Verdicts) inUse() error {
 	return impact.InUse(v.Attached, v.SubjectPath())
 }
 
-// clash checks the change against the operations that are open on the instance.
+// clash checks the change against the operations that are open on the instance. One that does the same without force is
+// hastened by a forced change.
 func (v *Verdicts) clash() error {
 	inTheWay, superseded := operation.Clash(v.Kind, v.Targets(), v.Open)
-	if inTheWay != nil {
+	switch {
+	case inTheWay != nil && v.Force && !v.Rule.Places && operation.Hastenable(v.Kind, v.Targets(), inTheWay):
+		v.Hastened = inTheWay
+		return nil
+	case inTheWay != nil:
 		return operation.InTheWay(inTheWay)
 	}
 	v.Superseded = superseded

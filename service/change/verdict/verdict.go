@@ -36,6 +36,8 @@ type Verdicts struct {
 	Prices map[string]*db.SKUPrice
 	// Superseded are open operations that the change ends.
 	Superseded []*db.Operation
+	// Hastened is the open operation that the change lets go on by force; nil for a change with an operation of its own.
+	Hastened *db.Operation
 	// Counts are the members of each component of a launch, and Named its allocations in the request's order.
 	Counts map[string]int
 	Named  []*db.Allocation
@@ -64,6 +66,10 @@ func (one Verdict) View() *change.Verdict {
 		}
 	}
 	out := &change.Verdict{Source: one.Source, Outcome: one.Outcome, Reasons: []*fault.Reason{}}
+	if one.Refusal != nil {
+		code := string(one.Refusal.Code)
+		out.Code = &code
+	}
 	for i := range reasons {
 		out.Reasons = append(out.Reasons, &reasons[i])
 	}
@@ -80,9 +86,13 @@ func Evaluate(ctx context.Context, t *tx.Tx, facts *change.Facts, minted change.
 	if err := v.answer(lifecycle.VerdictState, v.state(ctx, t)); err != nil {
 		return nil, err
 	}
-	if v.Refused() != nil {
+	switch {
+	case v.Hastened != nil: // nothing more is wanted than what was accepted already
+		v.List = append(v.List, Verdict{Source: lifecycle.VerdictCompatibility, Outcome: lifecycle.VerdictAllowed},
+			Verdict{Source: lifecycle.VerdictQuota, Outcome: lifecycle.VerdictAllowed})
+	case v.Refused() != nil:
 		v.skip(lifecycle.VerdictCompatibility, lifecycle.VerdictQuota)
-	} else {
+	default:
 		if err := v.answer(lifecycle.VerdictCompatibility, v.compatible()); err != nil {
 			return nil, err
 		}

@@ -42,24 +42,26 @@ func Cancel(ctx context.Context, database *tx.DB, id ids.ID, reason string) (*Vi
 		return nil, err
 	}
 	var out *db.Operation
-	err := database.Write(ctx, func(ctx context.Context, t *tx.Tx) error {
-		instance, op, err := lockToCancel(ctx, t, id)
-		if err != nil {
-			return err
-		}
-		out = op
-		if op.State == lifecycle.OperationCanceling || op.State == lifecycle.OperationCompensating {
-			return nil
-		}
-		if err := cancelable(op); err != nil {
-			return err
-		}
-		return cancel(ctx, t, instance, op, reason)
+	err := database.Write(ctx, func(ctx context.Context, t *tx.Tx) (err error) {
+		out, err = CancelIn(ctx, t, id, reason)
+		return err
 	})
 	if err != nil {
 		return nil, err
 	}
 	return &View{Operation: out}, nil
+}
+
+// CancelIn is Cancel in a transaction of the caller's, for the platform's own wishes.
+func CancelIn(ctx context.Context, t *tx.Tx, id ids.ID, reason string) (*db.Operation, error) {
+	instance, op, err := lockToCancel(ctx, t, id)
+	if err != nil || op.State == lifecycle.OperationCanceling || op.State == lifecycle.OperationCompensating {
+		return op, err
+	}
+	if err := cancelable(op); err != nil {
+		return nil, err
+	}
+	return op, cancel(ctx, t, instance, op, reason)
 }
 
 // lockToCancel authorises, and locks the instance and the operation, in this order.

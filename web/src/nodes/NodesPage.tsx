@@ -1,4 +1,5 @@
 // The machines that provide the capacity, for operators.
+import { Link } from '@tanstack/react-router';
 import { useMemo } from 'react';
 import { useThrottled } from '../api/hooks';
 import { useRows } from '../api/pages';
@@ -9,6 +10,7 @@ import { bytes } from '../lib/format';
 import { RowsCard } from '../ui/Rows';
 import { Status } from '../ui/Status';
 import { Ago, Empty, PageHead } from '../ui/parts';
+import { FleetCards } from './FleetCards';
 import { Gpus, Walls } from './Walls';
 
 type Row = NodesQuery['nodes']['edges'][number]['node'];
@@ -21,13 +23,14 @@ export function NodesPage() {
   return (
     <div className="page">
       <PageHead title="Nodes" lede="Machines that a node agent has enrolled, on the whole platform." />
+      <FleetCards />
       <RowsCard<Row> list={list} label="Nodes" columns={columns} empty={<Empty icon="nodes" title="No nodes enrolled">Create an enrolment with <code>createNodeEnrolment</code> and start a node agent with it.</Empty>} />
     </div>
   );
 }
 
 const columns = [
-  { head: 'Name', cell: (row: Row) => <><span className="strong">{row.name}</span><span className="sub mono">{row.address}</span></> },
+  { head: 'Name', cell: (row: Row) => <><Link className="strong" to="/nodes/$id" params={{ id: row.id }}>{row.name}</Link><span className="sub mono">{row.address}</span></> },
   { head: 'Status', cell: (row: Row) => <Status state={row.status} /> },
   { head: 'GPUs', cell: (row: Row) => <Gpus row={row} /> },
   { head: 'CPU and memory', cell: (row: Row) => <span className="num">{row.cpus} cores<span className="sub">{bytes(row.memoryMiB * 1024 * 1024)}</span></span> },

@@ -12,6 +12,7 @@ const tones: Readonly<Record<string, Tone>> = {
   REQUESTED: 'busy', READY: 'good', RELEASING: 'warn', RELEASED: 'idle',
   PENDING: 'idle', JOINING: 'busy', ACTIVE: 'good', DRAINING: 'warn', DRAINED: 'idle', REMOVING: 'warn', REMOVED: 'idle',
   HEALTHY: 'good', DEGRADED: 'warn', UNHEALTHY: 'bad', UNKNOWN: 'idle',
+  GOOD: 'good', WARNING: 'warn', BAD: 'bad',
   ONLINE: 'good', OFFLINE: 'bad', RETIRED: 'idle', DEPRECATED: 'warn', DRAFT: 'idle', STAGED: 'busy', CANARY: 'warn',
   SUCCEEDED: 'good', CANCELING: 'warn', COMPENSATING: 'warn', CANCELED: 'idle', SKIPPED: 'idle', UNDOING: 'warn', UNDONE: 'idle', TIMED_OUT: 'bad',
 };

@@ -68,18 +68,11 @@ func wallsOf(t *command.Tool) *cobra.Command {
 	return command.Verb(t, "walls NODE",
 		"Show what keeps members apart on a node, what does not hold, and its GPUs (platform staff)", viewWalls,
 		func(ctx context.Context, args []string) (*gql.ComputeNode, error) {
-			found, err := command.All[gql.ComputeNode](maxRows, func(first int, after string) (*gql.ComputeNodePage, error) {
-				answer, err := gql.ListNodes(ctx, t, first, after)
-				return &answer.Nodes, err
-			})
+			found, err := nodeNamed(ctx, t, args[0])
 			if err != nil {
 				return nil, err
 			}
-			at := slices.IndexFunc(found, func(one gql.ComputeNode) bool { return one.Name == args[0] || one.Id == args[0] })
-			if at < 0 {
-				return nil, fmt.Errorf("no node is named %q", args[0])
-			}
-			return &found[at], nil
+			return &found.ComputeNode, nil
 		})
 }
 

@@ -90,7 +90,7 @@ func root(t *command.Tool) *cobra.Command {
 // admin returns the verbs that keep the platform, a tenant or a catalog in order.
 func admin(t *command.Tool) *cobra.Command {
 	group := command.Group("admin", "Verbs of operators, tenant admins, publishers and their automation",
-		artifacts.Admin(t), command.Group("node", "Nodes", capacity.Enrol(t)))
+		artifacts.Admin(t), capacity.Admin(t))
 	group.AddCommand(identity.Admin(t)...)
 	group.AddCommand(policy.Admin(t)...)
 	group.AddCommand(catalog.Admin(t)...)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/gpuaas/app-platform/cmd/appctl/internal/command"
 	"github.com/gpuaas/app-platform/cmd/appctl/internal/lookup"
+	"github.com/gpuaas/app-platform/cmd/appctl/internal/operations"
 	"github.com/gpuaas/app-platform/cmd/appctl/internal/parts"
 	"github.com/gpuaas/app-platform/cmd/appctl/internal/render"
 	"github.com/gpuaas/app-platform/sdk/client/generated/gql"
@@ -32,7 +33,7 @@ func actions(t *command.Tool) *cobra.Command {
 func runAction(t *command.Tool) *cobra.Command {
 	var given, idempotencyKey string
 	var set []string
-	var shared bool
+	var shared, yes bool
 	cmd := t.Command("run INSTANCE ACTION", "Run an action of an instance's app",
 		func(ctx context.Context, args []string) error {
 			body, err := actionInput(t, given, set)
@@ -41,6 +42,9 @@ func runAction(t *command.Tool) *cobra.Command {
 			}
 			id, project, err := actsOn(ctx, t, args[0], shared)
 			if err != nil {
+				return err
+			}
+			if err := sure(ctx, t, yes, id, args); err != nil {
 				return err
 			}
 			answer, err := gql.InvokeAction(ctx, t, gql.InvokeActionInput{
@@ -58,9 +62,28 @@ func runAction(t *command.Tool) *cobra.Command {
 	cmd.Flags().StringVar(&given, "input", "", `input as JSON; @FILE reads a file, "-" or @- standard input`)
 	cmd.Flags().StringArrayVar(&set, "set", nil, "a value of the input, path.to.key=value; repeat for more")
 	cmd.Flags().BoolVar(&shared, "shared", false, "the instance is a shared control plane that the project is attached to")
+	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask before a destructive action")
 	command.KeyFlag(cmd, &idempotencyKey)
 	cmd.ValidArgsFunction = lookup.CompleteActions(t)
 	return cmd
+}
+
+// sure asks a person before an action that its app calls destructive. Scripts, which have no terminal, are not asked; and
+// neither is who may not read the instance, such as a project that is attached to it.
+func sure(ctx context.Context, t *command.Tool, yes bool, id string, args []string) error {
+	if yes || !t.Env.StdinTerminal {
+		return nil
+	}
+	instance, err := lookup.InstanceDetail(ctx, t, id)
+	if err != nil {
+		return nil //nolint:nilerr // the action itself is refused where it has to be
+	}
+	for _, action := range instance.Actions {
+		if action.Name == args[1] && action.Risk == gql.ActionRiskDestructive {
+			return operations.Confirm(t, yes, "Action "+args[1]+" of "+args[0]+" is destructive: what it takes away does not come back.")
+		}
+	}
+	return nil
 }
 
 // actsOn returns the instance of an action, and the project that requests it when that is not the instance's own.

@@ -83,7 +83,7 @@ func add(t *command.Tool) *cobra.Command {
 	return cmd
 }
 
-// addition is the planned change that adding members is; --quiet writes the new members' ids.
+// addition is the planned change that adding members is.
 func addition(t *command.Tool, f *operations.ChangeFlags, input *gql.AddMembersInput) operations.Change {
 	return operations.Change{
 		Plan: func(ctx context.Context) (*gql.Plan, error) {
@@ -103,7 +103,7 @@ func addition(t *command.Tool, f *operations.ChangeFlags, input *gql.AddMembersI
 				ids = append(ids, member.Id)
 			}
 			return operations.Started{
-				Operation: made.Operation, JSON: made, IDs: ids,
+				Operation: made.Operation, JSON: made,
 				What: fmt.Sprintf("addition of %s to %s (%s)", render.Plural(len(ids), "member"),
 					made.Instance.Name, made.Instance.Id),
 				Ended: instances.Ended(t, made.Instance.Id, ids...),

@@ -96,7 +96,10 @@ func (f *ChangeFlags) Apply(ctx context.Context, t *command.Tool, change Change)
 		if err != nil {
 			return err
 		}
-		return t.Show(planView(plan))
+		if err := t.Show(planView(plan)); err != nil || plan.Allowed {
+			return err
+		}
+		return refusal(plan)
 	}
 	hash, err := f.agree(ctx, t, change.Plan)
 	if err != nil {
@@ -137,6 +140,22 @@ func (f *ChangeFlags) agree(
 	return found.Hash, nil
 }
 
+// Confirm asks before something that cannot be taken back, or that others feel: it shows the text and wants a yes. With
+// yes it does not ask; without a terminal it refuses to go on unasked.
+func Confirm(t *command.Tool, yes bool, text string) error {
+	switch {
+	case yes:
+		return nil
+	case !t.Env.StdinTerminal:
+		return command.Usagef("there is no terminal to ask at: give --yes to do it")
+	}
+	fmt.Fprintln(t.Env.Stderr, render.Clean(text))
+	if !confirm(t.Env) {
+		return &client.Error{Code: client.CodeCanceled, Message: "not confirmed: nothing was changed"}
+	}
+	return nil
+}
+
 // maxAnswer bounds what is read of a person's answer, in bytes.
 const maxAnswer = 256
 
@@ -148,20 +167,25 @@ func confirm(env command.Environment) bool {
 	return answer == "y" || answer == "yes"
 }
 
-// refusal returns the error of a plan that says no, with every reason; its code is that of the first.
+// refusal returns the error of a plan that says no, with every reason; its code is the one that the change would be
+// refused with.
 func refusal(plan *gql.Plan) error {
 	found := &client.Error{
 		Code: client.CodeFailedPrecondition, Message: "the plan says that this would be refused: nothing was changed",
 	}
+	coded := false
 	for _, verdict := range plan.Verdicts {
 		if verdict.Outcome != gql.VerdictOutcomeRefused {
 			continue
+		}
+		if verdict.Code != nil && !coded {
+			found.Code, coded = *verdict.Code, true
 		}
 		for _, reason := range verdict.Reasons {
 			found.Reasons = append(found.Reasons, client.Reason{Code: reason.Code, Message: reason.Message, Path: reason.Path})
 		}
 	}
-	if len(found.Reasons) > 0 && command.KnownCode(found.Reasons[0].Code) {
+	if !coded && len(found.Reasons) > 0 && command.KnownCode(found.Reasons[0].Code) { // a server from before verdicts had codes
 		found.Code = found.Reasons[0].Code
 	}
 	return found

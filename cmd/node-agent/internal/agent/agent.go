@@ -17,6 +17,7 @@ import (
 
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/content"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/fetch"
+	"github.com/gpuaas/app-platform/cmd/node-agent/internal/health"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/journal"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/network"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/pace"
@@ -74,6 +75,8 @@ type Options struct {
 	IDFirst                   uint32
 	CgroupParent              string
 	Version                   string
+	// ChecksDir holds an operator's own checks of the node; empty for none.
+	ChecksDir string
 	// CacheBytes bounds what is kept of artifacts on the node's disk; 0 is DefaultCacheBytes.
 	CacheBytes int64
 	// Transport reaches the platform; nil is the default.
@@ -96,6 +99,7 @@ type Agent struct {
 	bootID      string
 	credentials *credentials
 	lock        *os.File
+	health      *health.Checker
 	told        atomic.Bool // the platform has this agent's inventory
 
 	mu      sync.Mutex
@@ -162,6 +166,7 @@ func (a *Agent) open(ctx context.Context) error {
 	}
 	a.watcher = watch.New(a.options.StateDir, a.sandboxes, a.now)
 	a.inventory = a.options.inventory(ctx, a.sandboxes.Isolation())
+	a.health = a.checker()
 	limit := a.options.CacheBytes
 	if limit == 0 {
 		limit = DefaultCacheBytes
@@ -226,6 +231,7 @@ func (a *Agent) work(ctx context.Context) error {
 	}
 	group.Go(func() error { return a.keepCredential(ctx) })
 	group.Go(func() error { return a.keepBeating(ctx) })
+	group.Go(func() error { return a.health.Run(ctx) })
 	group.Go(func() error { return a.keepStreaming(ctx, desk) })
 	group.Go(func() error { return a.keepNetwork(ctx) })
 	err := group.Wait()
@@ -290,11 +296,14 @@ func (a *Agent) beat(ctx context.Context) error {
 	input.MemoryKills = killsInput(kills)
 	lost, restarts := a.watcher.Look(ctx, maxKills)
 	input.MemberFindings, input.ProcessRestarts = findingsInput(lost), restartsInput(restarts)
-	err := a.client.Heartbeat(ctx, a.credentials, input)
+	input.Conditions = a.health.News(a.now())
+	sent := a.now()
+	theirs, err := a.client.Heartbeat(ctx, a.credentials, input)
 	if err == nil {
 		a.told.Store(true)
 		a.sandboxes.KillsReported(kills)
 		a.watcher.Reported(restarts)
+		a.heard(input.Conditions, theirs, sent)
 	}
 	return err
 }

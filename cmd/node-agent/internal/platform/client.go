@@ -110,12 +110,16 @@ func (c *Client) Rotate(ctx context.Context, who Credentials) (fresh gql.NodeCre
 	return fresh, err
 }
 
-// Heartbeat says that the node is alive.
-func (c *Client) Heartbeat(ctx context.Context, who Credentials, input gql.NodeHeartbeatInput) error {
-	return c.call(who, "heartbeat", func(api *client.Client) error {
-		_, err := gql.NodeHeartbeat(ctx, api, input)
+// Heartbeat says that the node is alive, and answers when that was by the platform's clock.
+func (c *Client) Heartbeat(ctx context.Context, who Credentials, input gql.NodeHeartbeatInput) (at time.Time, err error) {
+	err = c.call(who, "heartbeat", func(api *client.Client) error {
+		answer, err := gql.NodeHeartbeat(ctx, api, input)
+		if err == nil && answer.NodeHeartbeat.LastSeenAt != nil {
+			at = *answer.NodeHeartbeat.LastSeenAt
+		}
 		return err
 	})
+	return at, err
 }
 
 // Report says where a task stands.

@@ -53,6 +53,24 @@ const (
 	FieldDevices = "devices"
 	// FieldLastSeenAt holds the string denoting the last_seen_at field in the database.
 	FieldLastSeenAt = "last_seen_at"
+	// FieldCordoned holds the string denoting the cordoned field in the database.
+	FieldCordoned = "cordoned"
+	// FieldCordonReason holds the string denoting the cordon_reason field in the database.
+	FieldCordonReason = "cordon_reason"
+	// FieldCordonedAt holds the string denoting the cordoned_at field in the database.
+	FieldCordonedAt = "cordoned_at"
+	// FieldConditions holds the string denoting the conditions field in the database.
+	FieldConditions = "conditions"
+	// FieldDrain holds the string denoting the drain field in the database.
+	FieldDrain = "drain"
+	// FieldBootedAt holds the string denoting the booted_at field in the database.
+	FieldBootedAt = "booted_at"
+	// FieldRetiredAt holds the string denoting the retired_at field in the database.
+	FieldRetiredAt = "retired_at"
+	// FieldLost holds the string denoting the lost field in the database.
+	FieldLost = "lost"
+	// FieldDeletedAt holds the string denoting the deleted_at field in the database.
+	FieldDeletedAt = "deleted_at"
 	// FieldCreatedAt holds the string denoting the created_at field in the database.
 	FieldCreatedAt = "created_at"
 	// Table holds the table name of the computenode in the database.
@@ -81,6 +99,15 @@ var Columns = []string{
 	FieldWalls,
 	FieldDevices,
 	FieldLastSeenAt,
+	FieldCordoned,
+	FieldCordonReason,
+	FieldCordonedAt,
+	FieldConditions,
+	FieldDrain,
+	FieldBootedAt,
+	FieldRetiredAt,
+	FieldLost,
+	FieldDeletedAt,
 	FieldCreatedAt,
 }
 
@@ -109,6 +136,12 @@ var (
 	DefaultBootID string
 	// DefaultKernel holds the default value on creation for the "kernel" field.
 	DefaultKernel string
+	// DefaultCordoned holds the default value on creation for the "cordoned" field.
+	DefaultCordoned bool
+	// DefaultCordonReason holds the default value on creation for the "cordon_reason" field.
+	DefaultCordonReason string
+	// DefaultLost holds the default value on creation for the "lost" field.
+	DefaultLost bool
 	// DefaultCreatedAt holds the default value on creation for the "created_at" field.
 	DefaultCreatedAt func() time.Time
 )
@@ -209,6 +242,41 @@ func ByKernel(opts ...sql.OrderTermOption) OrderOption {
 // ByLastSeenAt orders the results by the last_seen_at field.
 func ByLastSeenAt(opts ...sql.OrderTermOption) OrderOption {
 	return sql.OrderByField(FieldLastSeenAt, opts...).ToFunc()
+}
+
+// ByCordoned orders the results by the cordoned field.
+func ByCordoned(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldCordoned, opts...).ToFunc()
+}
+
+// ByCordonReason orders the results by the cordon_reason field.
+func ByCordonReason(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldCordonReason, opts...).ToFunc()
+}
+
+// ByCordonedAt orders the results by the cordoned_at field.
+func ByCordonedAt(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldCordonedAt, opts...).ToFunc()
+}
+
+// ByBootedAt orders the results by the booted_at field.
+func ByBootedAt(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldBootedAt, opts...).ToFunc()
+}
+
+// ByRetiredAt orders the results by the retired_at field.
+func ByRetiredAt(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldRetiredAt, opts...).ToFunc()
+}
+
+// ByLost orders the results by the lost field.
+func ByLost(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldLost, opts...).ToFunc()
+}
+
+// ByDeletedAt orders the results by the deleted_at field.
+func ByDeletedAt(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldDeletedAt, opts...).ToFunc()
 }
 
 // ByCreatedAt orders the results by the created_at field.

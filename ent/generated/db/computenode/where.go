@@ -131,6 +131,41 @@ func LastSeenAt(v time.Time) predicate.ComputeNode {
 	return predicate.ComputeNode(sql.FieldEQ(FieldLastSeenAt, v))
 }
 
+// Cordoned applies equality check predicate on the "cordoned" field. It's identical to CordonedEQ.
+func Cordoned(v bool) predicate.ComputeNode {
+	return predicate.ComputeNode(sql.FieldEQ(FieldCordoned, v))
+}
+
+// CordonReason applies equality check predicate on the "cordon_reason" field. It's identical to CordonReasonEQ.
+func CordonReason(v string) predicate.ComputeNode {
+	return predicate.ComputeNode(sql.FieldEQ(FieldCordonReason, v))
+}
+
+// CordonedAt applies equality check predicate on the "cordoned_at" field. It's identical to CordonedAtEQ.
+func CordonedAt(v time.Time) predicate.ComputeNode {
+	return predicate.ComputeNode(sql.FieldEQ(FieldCordonedAt, v))
+}
+
+// BootedAt applies equality check predicate on the "booted_at" field. It's identical to BootedAtEQ.
+func BootedAt(v time.Time) predicate.ComputeNode {
+	return predicate.ComputeNode(sql.FieldEQ(FieldBootedAt, v))
+}
+
+// RetiredAt applies equality check predicate on the "retired_at" field. It's identical to RetiredAtEQ.
+func RetiredAt(v time.Time) predicate.ComputeNode {
+	return predicate.ComputeNode(sql.FieldEQ(FieldRetiredAt, v))
+}
+
+// Lost applies equality check predicate on the "lost" field. It's identical to LostEQ.
+func Lost(v bool) predicate.ComputeNode {
+	return predicate.ComputeNode(sql.FieldEQ(FieldLost, v))
+}
+
+// DeletedAt applies equality check predicate on the "deleted_at" field. It's identical to DeletedAtEQ.
+func DeletedAt(v time.Time) predicate.ComputeNode {
+	return predicate.ComputeNode(sql.FieldEQ(FieldDeletedAt, v))
+}
+
 // CreatedAt applies equality check predicate on the "created_at" field. It's identical to CreatedAtEQ.
 func CreatedAt(v time.Time) predicate.ComputeNode {
 	return predicate.ComputeNode(sql.FieldEQ(FieldCreatedAt, v))
@@ -1024,6 +1059,311 @@ func LastSeenAtIsNil() predicate.ComputeNode {
 // LastSeenAtNotNil applies the NotNil predicate on the "last_seen_at" field.
 func LastSeenAtNotNil() predicate.ComputeNode {
 	return predicate.ComputeNode(sql.FieldNotNull(FieldLastSeenAt))
+}
+
+// CordonedEQ applies the EQ predicate on the "cordoned" field.
+func CordonedEQ(v bool) predicate.ComputeNode {
+	return predicate.ComputeNode(sql.FieldEQ(FieldCordoned, v))
+}
+
+// CordonedNEQ applies the NEQ predicate on the "cordoned" field.
+func CordonedNEQ(v bool) predicate.ComputeNode {
+	return predicate.ComputeNode(sql.FieldNEQ(FieldCordoned, v))
+}
+
+// CordonReasonEQ applies the EQ predicate on the "cordon_reason" field.
+func CordonReasonEQ(v string) predicate.ComputeNode {
+	return predicate.ComputeNode(sql.FieldEQ(FieldCordonReason, v))
+}
+
+// CordonReasonNEQ applies the NEQ predicate on the "cordon_reason" field.
+func CordonReasonNEQ(v string) predicate.ComputeNode {
+	return predicate.ComputeNode(sql.FieldNEQ(FieldCordonReason, v))
+}
+
+// CordonReasonIn applies the In predicate on the "cordon_reason" field.
+func CordonReasonIn(vs ...string) predicate.ComputeNode {
+	return predicate.ComputeNode(sql.FieldIn(FieldCordonReason, vs...))
+}
+
+// CordonReasonNotIn applies the NotIn predicate on the "cordon_reason" field.
+func CordonReasonNotIn(vs ...string) predicate.ComputeNode {
+	return predicate.ComputeNode(sql.FieldNotIn(FieldCordonReason, vs...))
+}
+
+// CordonReasonGT applies the GT predicate on the "cordon_reason" field.
+func CordonReasonGT(v string) predicate.ComputeNode {
+	return predicate.ComputeNode(sql.FieldGT(FieldCordonReason, v))
+}
+
+// CordonReasonGTE applies the GTE predicate on the "cordon_reason" field.
+func CordonReasonGTE(v string) predicate.ComputeNode {
+	return predicate.ComputeNode(sql.FieldGTE(FieldCordonReason, v))
+}
+
+// CordonReasonLT applies the LT predicate on the "cordon_reason" field.
+func CordonReasonLT(v string) predicate.ComputeNode {
+	return predicate.ComputeNode(sql.FieldLT(FieldCordonReason, v))
+}
+
+// CordonReasonLTE applies the LTE predicate on the "cordon_reason" field.
+func CordonReasonLTE(v string) predicate.ComputeNode {
+	return predicate.ComputeNode(sql.FieldLTE(FieldCordonReason, v))
+}
+
+// CordonReasonContains applies the Contains predicate on the "cordon_reason" field.
+func CordonReasonContains(v string) predicate.ComputeNode {
+	return predicate.ComputeNode(sql.FieldContains(FieldCordonReason, v))
+}
+
+// CordonReasonHasPrefix applies the HasPrefix predicate on the "cordon_reason" field.
+func CordonReasonHasPrefix(v string) predicate.ComputeNode {
+	return predicate.ComputeNode(sql.FieldHasPrefix(FieldCordonReason, v))
+}
+
+// CordonReasonHasSuffix applies the HasSuffix predicate on the "cordon_reason" field.
+func CordonReasonHasSuffix(v string) predicate.ComputeNode {
+	return predicate.ComputeNode(sql.FieldHasSuffix(FieldCordonReason, v))
+}
+
+// CordonReasonEqualFold applies the EqualFold predicate on the "cordon_reason" field.
+func CordonReasonEqualFold(v string) predicate.ComputeNode {
+	return predicate.ComputeNode(sql.FieldEqualFold(FieldCordonReason, v))
+}
+
+// CordonReasonContainsFold applies the ContainsFold predicate on the "cordon_reason" field.
+func CordonReasonContainsFold(v string) predicate.ComputeNode {
+	return predicate.ComputeNode(sql.FieldContainsFold(FieldCordonReason, v))
+}
+
+// CordonedAtEQ applies the EQ predicate on the "cordoned_at" field.
+func CordonedAtEQ(v time.Time) predicate.ComputeNode {
+	return predicate.ComputeNode(sql.FieldEQ(FieldCordonedAt, v))
+}
+
+// CordonedAtNEQ applies the NEQ predicate on the "cordoned_at" field.
+func CordonedAtNEQ(v time.Time) predicate.ComputeNode {
+	return predicate.ComputeNode(sql.FieldNEQ(FieldCordonedAt, v))
+}
+
+// CordonedAtIn applies the In predicate on the "cordoned_at" field.
+func CordonedAtIn(vs ...time.Time) predicate.ComputeNode {
+	return predicate.ComputeNode(sql.FieldIn(FieldCordonedAt, vs...))
+}
+
+// CordonedAtNotIn applies the NotIn predicate on the "cordoned_at" field.
+func CordonedAtNotIn(vs ...time.Time) predicate.ComputeNode {
+	return predicate.ComputeNode(sql.FieldNotIn(FieldCordonedAt, vs...))
+}
+
+// CordonedAtGT applies the GT predicate on the "cordoned_at" field.
+func CordonedAtGT(v time.Time) predicate.ComputeNode {
+	return predicate.ComputeNode(sql.FieldGT(FieldCordonedAt, v))
+}
+
+// CordonedAtGTE applies the GTE predicate on the "cordoned_at" field.
+func CordonedAtGTE(v time.Time) predicate.ComputeNode {
+	return predicate.ComputeNode(sql.FieldGTE(FieldCordonedAt, v))
+}
+
+// CordonedAtLT applies the LT predicate on the "cordoned_at" field.
+func CordonedAtLT(v time.Time) predicate.ComputeNode {
+	return predicate.ComputeNode(sql.FieldLT(FieldCordonedAt, v))
+}
+
+// CordonedAtLTE applies the LTE predicate on the "cordoned_at" field.
+func CordonedAtLTE(v time.Time) predicate.ComputeNode {
+	return predicate.ComputeNode(sql.FieldLTE(FieldCordonedAt, v))
+}
+
+// CordonedAtIsNil applies the IsNil predicate on the "cordoned_at" field.
+func CordonedAtIsNil() predicate.ComputeNode {
+	return predicate.ComputeNode(sql.FieldIsNull(FieldCordonedAt))
+}
+
+// CordonedAtNotNil applies the NotNil predicate on the "cordoned_at" field.
+func CordonedAtNotNil() predicate.ComputeNode {
+	return predicate.ComputeNode(sql.FieldNotNull(FieldCordonedAt))
+}
+
+// ConditionsIsNil applies the IsNil predicate on the "conditions" field.
+func ConditionsIsNil() predicate.ComputeNode {
+	return predicate.ComputeNode(sql.FieldIsNull(FieldConditions))
+}
+
+// ConditionsNotNil applies the NotNil predicate on the "conditions" field.
+func ConditionsNotNil() predicate.ComputeNode {
+	return predicate.ComputeNode(sql.FieldNotNull(FieldConditions))
+}
+
+// DrainIsNil applies the IsNil predicate on the "drain" field.
+func DrainIsNil() predicate.ComputeNode {
+	return predicate.ComputeNode(sql.FieldIsNull(FieldDrain))
+}
+
+// DrainNotNil applies the NotNil predicate on the "drain" field.
+func DrainNotNil() predicate.ComputeNode {
+	return predicate.ComputeNode(sql.FieldNotNull(FieldDrain))
+}
+
+// BootedAtEQ applies the EQ predicate on the "booted_at" field.
+func BootedAtEQ(v time.Time) predicate.ComputeNode {
+	return predicate.ComputeNode(sql.FieldEQ(FieldBootedAt, v))
+}
+
+// BootedAtNEQ applies the NEQ predicate on the "booted_at" field.
+func BootedAtNEQ(v time.Time) predicate.ComputeNode {
+	return predicate.ComputeNode(sql.FieldNEQ(FieldBootedAt, v))
+}
+
+// BootedAtIn applies the In predicate on the "booted_at" field.
+func BootedAtIn(vs ...time.Time) predicate.ComputeNode {
+	return predicate.ComputeNode(sql.FieldIn(FieldBootedAt, vs...))
+}
+
+// BootedAtNotIn applies the NotIn predicate on the "booted_at" field.
+func BootedAtNotIn(vs ...time.Time) predicate.ComputeNode {
+	return predicate.ComputeNode(sql.FieldNotIn(FieldBootedAt, vs...))
+}
+
+// BootedAtGT applies the GT predicate on the "booted_at" field.
+func BootedAtGT(v time.Time) predicate.ComputeNode {
+	return predicate.ComputeNode(sql.FieldGT(FieldBootedAt, v))
+}
+
+// BootedAtGTE applies the GTE predicate on the "booted_at" field.
+func BootedAtGTE(v time.Time) predicate.ComputeNode {
+	return predicate.ComputeNode(sql.FieldGTE(FieldBootedAt, v))
+}
+
+// BootedAtLT applies the LT predicate on the "booted_at" field.
+func BootedAtLT(v time.Time) predicate.ComputeNode {
+	return predicate.ComputeNode(sql.FieldLT(FieldBootedAt, v))
+}
+
+// BootedAtLTE applies the LTE predicate on the "booted_at" field.
+func BootedAtLTE(v time.Time) predicate.ComputeNode {
+	return predicate.ComputeNode(sql.FieldLTE(FieldBootedAt, v))
+}
+
+// BootedAtIsNil applies the IsNil predicate on the "booted_at" field.
+func BootedAtIsNil() predicate.ComputeNode {
+	return predicate.ComputeNode(sql.FieldIsNull(FieldBootedAt))
+}
+
+// BootedAtNotNil applies the NotNil predicate on the "booted_at" field.
+func BootedAtNotNil() predicate.ComputeNode {
+	return predicate.ComputeNode(sql.FieldNotNull(FieldBootedAt))
+}
+
+// RetiredAtEQ applies the EQ predicate on the "retired_at" field.
+func RetiredAtEQ(v time.Time) predicate.ComputeNode {
+	return predicate.ComputeNode(sql.FieldEQ(FieldRetiredAt, v))
+}
+
+// RetiredAtNEQ applies the NEQ predicate on the "retired_at" field.
+func RetiredAtNEQ(v time.Time) predicate.ComputeNode {
+	return predicate.ComputeNode(sql.FieldNEQ(FieldRetiredAt, v))
+}
+
+// RetiredAtIn applies the In predicate on the "retired_at" field.
+func RetiredAtIn(vs ...time.Time) predicate.ComputeNode {
+	return predicate.ComputeNode(sql.FieldIn(FieldRetiredAt, vs...))
+}
+
+// RetiredAtNotIn applies the NotIn predicate on the "retired_at" field.
+func RetiredAtNotIn(vs ...time.Time) predicate.ComputeNode {
+	return predicate.ComputeNode(sql.FieldNotIn(FieldRetiredAt, vs...))
+}
+
+// RetiredAtGT applies the GT predicate on the "retired_at" field.
+func RetiredAtGT(v time.Time) predicate.ComputeNode {
+	return predicate.ComputeNode(sql.FieldGT(FieldRetiredAt, v))
+}
+
+// RetiredAtGTE applies the GTE predicate on the "retired_at" field.
+func RetiredAtGTE(v time.Time) predicate.ComputeNode {
+	return predicate.ComputeNode(sql.FieldGTE(FieldRetiredAt, v))
+}
+
+// RetiredAtLT applies the LT predicate on the "retired_at" field.
+func RetiredAtLT(v time.Time) predicate.ComputeNode {
+	return predicate.ComputeNode(sql.FieldLT(FieldRetiredAt, v))
+}
+
+// RetiredAtLTE applies the LTE predicate on the "retired_at" field.
+func RetiredAtLTE(v time.Time) predicate.ComputeNode {
+	return predicate.ComputeNode(sql.FieldLTE(FieldRetiredAt, v))
+}
+
+// RetiredAtIsNil applies the IsNil predicate on the "retired_at" field.
+func RetiredAtIsNil() predicate.ComputeNode {
+	return predicate.ComputeNode(sql.FieldIsNull(FieldRetiredAt))
+}
+
+// RetiredAtNotNil applies the NotNil predicate on the "retired_at" field.
+func RetiredAtNotNil() predicate.ComputeNode {
+	return predicate.ComputeNode(sql.FieldNotNull(FieldRetiredAt))
+}
+
+// LostEQ applies the EQ predicate on the "lost" field.
+func LostEQ(v bool) predicate.ComputeNode {
+	return predicate.ComputeNode(sql.FieldEQ(FieldLost, v))
+}
+
+// LostNEQ applies the NEQ predicate on the "lost" field.
+func LostNEQ(v bool) predicate.ComputeNode {
+	return predicate.ComputeNode(sql.FieldNEQ(FieldLost, v))
+}
+
+// DeletedAtEQ applies the EQ predicate on the "deleted_at" field.
+func DeletedAtEQ(v time.Time) predicate.ComputeNode {
+	return predicate.ComputeNode(sql.FieldEQ(FieldDeletedAt, v))
+}
+
+// DeletedAtNEQ applies the NEQ predicate on the "deleted_at" field.
+func DeletedAtNEQ(v time.Time) predicate.ComputeNode {
+	return predicate.ComputeNode(sql.FieldNEQ(FieldDeletedAt, v))
+}
+
+// DeletedAtIn applies the In predicate on the "deleted_at" field.
+func DeletedAtIn(vs ...time.Time) predicate.ComputeNode {
+	return predicate.ComputeNode(sql.FieldIn(FieldDeletedAt, vs...))
+}
+
+// DeletedAtNotIn applies the NotIn predicate on the "deleted_at" field.
+func DeletedAtNotIn(vs ...time.Time) predicate.ComputeNode {
+	return predicate.ComputeNode(sql.FieldNotIn(FieldDeletedAt, vs...))
+}
+
+// DeletedAtGT applies the GT predicate on the "deleted_at" field.
+func DeletedAtGT(v time.Time) predicate.ComputeNode {
+	return predicate.ComputeNode(sql.FieldGT(FieldDeletedAt, v))
+}
+
+// DeletedAtGTE applies the GTE predicate on the "deleted_at" field.
+func DeletedAtGTE(v time.Time) predicate.ComputeNode {
+	return predicate.ComputeNode(sql.FieldGTE(FieldDeletedAt, v))
+}
+
+// DeletedAtLT applies the LT predicate on the "deleted_at" field.
+func DeletedAtLT(v time.Time) predicate.ComputeNode {
+	return predicate.ComputeNode(sql.FieldLT(FieldDeletedAt, v))
+}
+
+// DeletedAtLTE applies the LTE predicate on the "deleted_at" field.
+func DeletedAtLTE(v time.Time) predicate.ComputeNode {
+	return predicate.ComputeNode(sql.FieldLTE(FieldDeletedAt, v))
+}
+
+// DeletedAtIsNil applies the IsNil predicate on the "deleted_at" field.
+func DeletedAtIsNil() predicate.ComputeNode {
+	return predicate.ComputeNode(sql.FieldIsNull(FieldDeletedAt))
+}
+
+// DeletedAtNotNil applies the NotNil predicate on the "deleted_at" field.
+func DeletedAtNotNil() predicate.ComputeNode {
+	return predicate.ComputeNode(sql.FieldNotNull(FieldDeletedAt))
 }
 
 // CreatedAtEQ applies the EQ predicate on the "created_at" field.

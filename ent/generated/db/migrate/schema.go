@@ -410,7 +410,7 @@ var (
 	// ComputeNodeColumns holds the columns for the "compute_node" table.
 	ComputeNodeColumns = []*schema.Column{
 		{Name: "id", Type: field.TypeString, Unique: true, SchemaType: map[string]string{"postgres": "text"}},
-		{Name: "name", Type: field.TypeString, Unique: true, SchemaType: map[string]string{"postgres": "text"}},
+		{Name: "name", Type: field.TypeString, SchemaType: map[string]string{"postgres": "text"}},
 		{Name: "address", Type: field.TypeString, SchemaType: map[string]string{"postgres": "text"}},
 		{Name: "status", Type: field.TypeEnum, Enums: []string{"ONLINE", "OFFLINE", "RETIRED"}},
 		{Name: "region", Type: field.TypeString, Default: "", SchemaType: map[string]string{"postgres": "text"}},
@@ -429,6 +429,15 @@ var (
 		{Name: "walls", Type: field.TypeJSON, Nullable: true},
 		{Name: "devices", Type: field.TypeJSON, Nullable: true},
 		{Name: "last_seen_at", Type: field.TypeTime, Nullable: true},
+		{Name: "cordoned", Type: field.TypeBool, Default: false},
+		{Name: "cordon_reason", Type: field.TypeString, Default: "", SchemaType: map[string]string{"postgres": "text"}},
+		{Name: "cordoned_at", Type: field.TypeTime, Nullable: true},
+		{Name: "conditions", Type: field.TypeJSON, Nullable: true},
+		{Name: "drain", Type: field.TypeJSON, Nullable: true},
+		{Name: "booted_at", Type: field.TypeTime, Nullable: true},
+		{Name: "retired_at", Type: field.TypeTime, Nullable: true},
+		{Name: "lost", Type: field.TypeBool, Default: false},
+		{Name: "deleted_at", Type: field.TypeTime, Nullable: true},
 		{Name: "created_at", Type: field.TypeTime},
 	}
 	// ComputeNodeTable holds the schema information for the "compute_node" table.
@@ -436,6 +445,16 @@ var (
 		Name:       "compute_node",
 		Columns:    ComputeNodeColumns,
 		PrimaryKey: []*schema.Column{ComputeNodeColumns[0]},
+		Indexes: []*schema.Index{
+			{
+				Name:    "compute_node_name_key",
+				Unique:  true,
+				Columns: []*schema.Column{ComputeNodeColumns[1]},
+				Annotation: &entsql.IndexAnnotation{
+					Where: "deleted_at IS NULL",
+				},
+			},
+		},
 	}
 	// ControlPlaneShareColumns holds the columns for the "control_plane_share" table.
 	ControlPlaneShareColumns = []*schema.Column{

@@ -2212,40 +2212,6 @@ func (v *ComputeNode) GetLastSeenAt() *time.Time { return v.LastSeenAt }
 // GetCreatedAt returns ComputeNode.CreatedAt, and is useful for accessing the field via an interface.
 func (v *ComputeNode) GetCreatedAt() time.Time { return v.CreatedAt }
 
-// ComputeNodePage includes the GraphQL fields of ComputeNodeConnection requested by the fragment ComputeNodePage.
-// The GraphQL type's documentation follows.
-//
-// A page of nodes.
-type ComputeNodePage struct {
-	// The rows, each with its cursor.
-	Edges []ComputeNodePageEdgesComputeNodeEdge `json:"edges"`
-	// The page's place in the list.
-	PageInfo PageInfo `json:"pageInfo"`
-}
-
-// GetEdges returns ComputeNodePage.Edges, and is useful for accessing the field via an interface.
-func (v *ComputeNodePage) GetEdges() []ComputeNodePageEdgesComputeNodeEdge { return v.Edges }
-
-// GetPageInfo returns ComputeNodePage.PageInfo, and is useful for accessing the field via an interface.
-func (v *ComputeNodePage) GetPageInfo() PageInfo { return v.PageInfo }
-
-// ComputeNodePageEdgesComputeNodeEdge includes the requested fields of the GraphQL type ComputeNodeEdge.
-// The GraphQL type's documentation follows.
-//
-// A node in a page.
-type ComputeNodePageEdgesComputeNodeEdge struct {
-	// Opaque position of this row.
-	Cursor string `json:"cursor"`
-	// The node.
-	Node ComputeNode `json:"node"`
-}
-
-// GetCursor returns ComputeNodePageEdgesComputeNodeEdge.Cursor, and is useful for accessing the field via an interface.
-func (v *ComputeNodePageEdgesComputeNodeEdge) GetCursor() string { return v.Cursor }
-
-// GetNode returns ComputeNodePageEdgesComputeNodeEdge.Node, and is useful for accessing the field via an interface.
-func (v *ComputeNodePageEdgesComputeNodeEdge) GetNode() ComputeNode { return v.Node }
-
 // Whom an instance's control plane serves.
 type ControlPlaneScope string
 
@@ -2377,6 +2343,15 @@ type CordonMemberResponse struct {
 
 // GetCordonMember returns CordonMemberResponse.CordonMember, and is useful for accessing the field via an interface.
 func (v *CordonMemberResponse) GetCordonMember() MemberChange { return v.CordonMember }
+
+// CordonNodeResponse is returned by CordonNode on success.
+type CordonNodeResponse struct {
+	// Keep new members and new allocations away from a node; what is there goes on. Key: node.operate, platform.
+	CordonNode StandingNode `json:"cordonNode"`
+}
+
+// GetCordonNode returns CordonNodeResponse.CordonNode, and is useful for accessing the field via an interface.
+func (v *CordonNodeResponse) GetCordonNode() StandingNode { return v.CordonNode }
 
 // What a new app is made from.
 type CreateAppInput struct {
@@ -2795,6 +2770,15 @@ func (v *DecommissionInstanceResponse) GetDecommissionInstance() Decommission {
 	return v.DecommissionInstance
 }
 
+// DeleteNodeResponse is returned by DeleteNode on success.
+type DeleteNodeResponse struct {
+	// Take a retired node from the list; its name is free again. Answers its id. Key: node.operate, platform.
+	DeleteNode string `json:"deleteNode"`
+}
+
+// GetDeleteNode returns DeleteNodeResponse.DeleteNode, and is useful for accessing the field via an interface.
+func (v *DeleteNodeResponse) GetDeleteNode() string { return v.DeleteNode }
+
 // DeleteProjectResponse is returned by DeleteProject on success.
 type DeleteProjectResponse struct {
 	// Delete a project that holds no live instance and no allocation; its service accounts, keys, roles and webhooks end at once. Key: project.delete.
@@ -3001,6 +2985,39 @@ type DrainMemberResponse struct {
 
 // GetDrainMember returns DrainMemberResponse.DrainMember, and is useful for accessing the field via an interface.
 func (v *DrainMemberResponse) GetDrainMember() MemberChange { return v.DrainMember }
+
+// Names a node whose members are to end their work.
+type DrainNodeInput struct {
+	// The node.
+	NodeId string `json:"nodeId"`
+	// How long the drain of each member may take, 30 to 86,400.
+	DeadlineSeconds int `json:"deadlineSeconds,omitempty"`
+	// Lose the members' work at once; a drain under way is hastened. Needs a reason.
+	Force bool `json:"force,omitempty"`
+	// Why; shown with the members' operations and kept in the audit.
+	Reason string `json:"reason,omitempty"`
+}
+
+// GetNodeId returns DrainNodeInput.NodeId, and is useful for accessing the field via an interface.
+func (v *DrainNodeInput) GetNodeId() string { return v.NodeId }
+
+// GetDeadlineSeconds returns DrainNodeInput.DeadlineSeconds, and is useful for accessing the field via an interface.
+func (v *DrainNodeInput) GetDeadlineSeconds() int { return v.DeadlineSeconds }
+
+// GetForce returns DrainNodeInput.Force, and is useful for accessing the field via an interface.
+func (v *DrainNodeInput) GetForce() bool { return v.Force }
+
+// GetReason returns DrainNodeInput.Reason, and is useful for accessing the field via an interface.
+func (v *DrainNodeInput) GetReason() string { return v.Reason }
+
+// DrainNodeResponse is returned by DrainNode on success.
+type DrainNodeResponse struct {
+	// Cordon a node, and have every member there drained by an operation of its own; `nodeMembers` shows how far that is. Key: node.operate, platform.
+	DrainNode StandingNode `json:"drainNode"`
+}
+
+// GetDrainNode returns DrainNodeResponse.DrainNode, and is useful for accessing the field via an interface.
+func (v *DrainNodeResponse) GetDrainNode() StandingNode { return v.DrainNode }
 
 // Drift includes the GraphQL fields of Drift requested by the fragment Drift.
 // The GraphQL type's documentation follows.
@@ -3525,6 +3542,80 @@ func (v *Failure) GetOwner() string { return v.Owner }
 
 // GetRetryable returns Failure.Retryable, and is useful for accessing the field via an interface.
 func (v *Failure) GetRetryable() bool { return v.Retryable }
+
+// Fleet includes the requested fields of the GraphQL type Fleet.
+// The GraphQL type's documentation follows.
+//
+// All nodes at once: what there is, what is wrong with it, and what does not go on.
+type Fleet struct {
+	// By region and SKU, at most 200.
+	Capacity []FleetCapacity `json:"capacity"`
+	// Nodes that take no new members: offline, cordoned, or with a condition that keeps them away. At most 200, by name.
+	Troubled []StandingNode `json:"troubled"`
+	// Open operations of every tenant that are past their deadline, fail again and again, or are older than ten minutes. At most 100, the oldest first.
+	Stuck []StuckOperation `json:"stuck"`
+}
+
+// GetCapacity returns Fleet.Capacity, and is useful for accessing the field via an interface.
+func (v *Fleet) GetCapacity() []FleetCapacity { return v.Capacity }
+
+// GetTroubled returns Fleet.Troubled, and is useful for accessing the field via an interface.
+func (v *Fleet) GetTroubled() []StandingNode { return v.Troubled }
+
+// GetStuck returns Fleet.Stuck, and is useful for accessing the field via an interface.
+func (v *Fleet) GetStuck() []StuckOperation { return v.Stuck }
+
+// FleetCapacity includes the requested fields of the GraphQL type FleetCapacity.
+// The GraphQL type's documentation follows.
+//
+// What the nodes of one region and SKU have, and what of it is rented.
+type FleetCapacity struct {
+	// Where they are.
+	Region string `json:"region"`
+	// What they are sold as.
+	Sku string `json:"sku"`
+	// All that are not retired.
+	Nodes int `json:"nodes"`
+	// Those whose agent answers.
+	Online int `json:"online"`
+	// Those that take new members.
+	Taking int `json:"taking"`
+	// Those that take new members and are rented by nobody.
+	FreeNodes int `json:"freeNodes"`
+	// GPUs of all nodes.
+	Gpus int `json:"gpus"`
+	// GPUs that allocations hold.
+	GpusRented int `json:"gpusRented"`
+	// GPUs that could be rented now.
+	GpusFree int `json:"gpusFree"`
+}
+
+// GetRegion returns FleetCapacity.Region, and is useful for accessing the field via an interface.
+func (v *FleetCapacity) GetRegion() string { return v.Region }
+
+// GetSku returns FleetCapacity.Sku, and is useful for accessing the field via an interface.
+func (v *FleetCapacity) GetSku() string { return v.Sku }
+
+// GetNodes returns FleetCapacity.Nodes, and is useful for accessing the field via an interface.
+func (v *FleetCapacity) GetNodes() int { return v.Nodes }
+
+// GetOnline returns FleetCapacity.Online, and is useful for accessing the field via an interface.
+func (v *FleetCapacity) GetOnline() int { return v.Online }
+
+// GetTaking returns FleetCapacity.Taking, and is useful for accessing the field via an interface.
+func (v *FleetCapacity) GetTaking() int { return v.Taking }
+
+// GetFreeNodes returns FleetCapacity.FreeNodes, and is useful for accessing the field via an interface.
+func (v *FleetCapacity) GetFreeNodes() int { return v.FreeNodes }
+
+// GetGpus returns FleetCapacity.Gpus, and is useful for accessing the field via an interface.
+func (v *FleetCapacity) GetGpus() int { return v.Gpus }
+
+// GetGpusRented returns FleetCapacity.GpusRented, and is useful for accessing the field via an interface.
+func (v *FleetCapacity) GetGpusRented() int { return v.GpusRented }
+
+// GetGpusFree returns FleetCapacity.GpusFree, and is useful for accessing the field via an interface.
+func (v *FleetCapacity) GetGpusFree() int { return v.GpusFree }
 
 // Generation includes the GraphQL fields of Generation requested by the fragment Generation.
 // The GraphQL type's documentation follows.
@@ -6858,6 +6949,15 @@ type ListMembersResponse struct {
 // GetInstance returns ListMembersResponse.Instance, and is useful for accessing the field via an interface.
 func (v *ListMembersResponse) GetInstance() ListMembersInstance { return v.Instance }
 
+// ListNodeMembersResponse is returned by ListNodeMembers on success.
+type ListNodeMembersResponse struct {
+	// The members on a node, of every tenant: at most 500, in the order of their ids. Key: node.read, platform.
+	NodeMembers []NodeMember `json:"nodeMembers"`
+}
+
+// GetNodeMembers returns ListNodeMembersResponse.NodeMembers, and is useful for accessing the field via an interface.
+func (v *ListNodeMembersResponse) GetNodeMembers() []NodeMember { return v.NodeMembers }
+
 // ListNodeTasksResponse is returned by ListNodeTasks on success.
 type ListNodeTasksResponse struct {
 	// The tasks of a member, newest first. Key: task.read on its project.
@@ -6870,11 +6970,11 @@ func (v *ListNodeTasksResponse) GetNodeTasks() NodeTaskPage { return v.NodeTasks
 // ListNodesResponse is returned by ListNodes on success.
 type ListNodesResponse struct {
 	// The enrolled nodes, by name. Key: node.read, platform.
-	Nodes ComputeNodePage `json:"nodes"`
+	Nodes StandingNodePage `json:"nodes"`
 }
 
 // GetNodes returns ListNodesResponse.Nodes, and is useful for accessing the field via an interface.
-func (v *ListNodesResponse) GetNodes() ComputeNodePage { return v.Nodes }
+func (v *ListNodesResponse) GetNodes() StandingNodePage { return v.Nodes }
 
 // ListOperationsResponse is returned by ListOperations on success.
 type ListOperationsResponse struct {
@@ -7923,6 +8023,93 @@ func (v *NewServiceAccountKey) GetKey() ServiceAccountKey { return v.Key }
 // GetSecret returns NewServiceAccountKey.Secret, and is useful for accessing the field via an interface.
 func (v *NewServiceAccountKey) GetSecret() string { return v.Secret }
 
+// NodeCondition includes the requested fields of the GraphQL type NodeCondition.
+// The GraphQL type's documentation follows.
+//
+// What the newest run of one check of a node's agent found.
+type NodeCondition struct {
+	// `disk`, `memory`, `clock`, `runtime` or `gpu`; `check/FILE` for an operator's own check.
+	Name string `json:"name"`
+	// What it found.
+	State NodeConditionState `json:"state"`
+	// What to tell a person.
+	Message string `json:"message"`
+	// Since when the platform knows it in this state.
+	Since time.Time `json:"since"`
+	// What follows from it.
+	Effect NodeConditionEffect `json:"effect"`
+}
+
+// GetName returns NodeCondition.Name, and is useful for accessing the field via an interface.
+func (v *NodeCondition) GetName() string { return v.Name }
+
+// GetState returns NodeCondition.State, and is useful for accessing the field via an interface.
+func (v *NodeCondition) GetState() NodeConditionState { return v.State }
+
+// GetMessage returns NodeCondition.Message, and is useful for accessing the field via an interface.
+func (v *NodeCondition) GetMessage() string { return v.Message }
+
+// GetSince returns NodeCondition.Since, and is useful for accessing the field via an interface.
+func (v *NodeCondition) GetSince() time.Time { return v.Since }
+
+// GetEffect returns NodeCondition.Effect, and is useful for accessing the field via an interface.
+func (v *NodeCondition) GetEffect() NodeConditionEffect { return v.Effect }
+
+// What follows from a condition of a node.
+type NodeConditionEffect string
+
+const (
+	// Nothing.
+	NodeConditionEffectNone NodeConditionEffect = "NONE"
+	// New members are kept away, and it is a blocker of those that are there.
+	NodeConditionEffectNoNewMembers NodeConditionEffect = "NO_NEW_MEMBERS"
+)
+
+var AllNodeConditionEffect = []NodeConditionEffect{
+	NodeConditionEffectNone,
+	NodeConditionEffectNoNewMembers,
+}
+
+// What a check found.
+type NodeConditionInput struct {
+	// `disk`, `memory`, `clock`, `runtime` or `gpu`, or `check/FILE`; each at most once.
+	Name string `json:"name"`
+	// What it found.
+	State NodeConditionState `json:"state"`
+	// What to tell a person, at most 500 bytes.
+	Message string `json:"message"`
+}
+
+// GetName returns NodeConditionInput.Name, and is useful for accessing the field via an interface.
+func (v *NodeConditionInput) GetName() string { return v.Name }
+
+// GetState returns NodeConditionInput.State, and is useful for accessing the field via an interface.
+func (v *NodeConditionInput) GetState() NodeConditionState { return v.State }
+
+// GetMessage returns NodeConditionInput.Message, and is useful for accessing the field via an interface.
+func (v *NodeConditionInput) GetMessage() string { return v.Message }
+
+// What a check of a node's agent found.
+type NodeConditionState string
+
+const (
+	// All is well.
+	NodeConditionStateGood NodeConditionState = "GOOD"
+	// It will be bad soon; nothing follows from it.
+	NodeConditionStateWarning NodeConditionState = "WARNING"
+	// The check did not end in time, or could not tell: the node takes no new members.
+	NodeConditionStateUnknown NodeConditionState = "UNKNOWN"
+	// It is bad: the node takes no new members.
+	NodeConditionStateBad NodeConditionState = "BAD"
+)
+
+var AllNodeConditionState = []NodeConditionState{
+	NodeConditionStateGood,
+	NodeConditionStateWarning,
+	NodeConditionStateUnknown,
+	NodeConditionStateBad,
+}
+
 // NodeCredential includes the requested fields of the GraphQL type NodeCredentialPayload.
 // The GraphQL type's documentation follows.
 //
@@ -7939,6 +8126,43 @@ func (v *NodeCredential) GetCredential() string { return v.Credential }
 
 // GetExpiresAt returns NodeCredential.ExpiresAt, and is useful for accessing the field via an interface.
 func (v *NodeCredential) GetExpiresAt() time.Time { return v.ExpiresAt }
+
+// NodeDrain includes the requested fields of the GraphQL type NodeDrain.
+// The GraphQL type's documentation follows.
+//
+// The wish that no work is left on a node: every member there is drained by an operation of its own.
+type NodeDrain struct {
+	// When it was requested.
+	Since time.Time `json:"since"`
+	// Who requested it.
+	By string `json:"by"`
+	// Why.
+	Reason string `json:"reason"`
+	// How long the drain of each member may take.
+	DeadlineSeconds int `json:"deadlineSeconds"`
+	// Whether members lose their work at once.
+	Force bool `json:"force"`
+	// Whether it is being taken back: members that it drained take work again, and then it is over.
+	Ending bool `json:"ending"`
+}
+
+// GetSince returns NodeDrain.Since, and is useful for accessing the field via an interface.
+func (v *NodeDrain) GetSince() time.Time { return v.Since }
+
+// GetBy returns NodeDrain.By, and is useful for accessing the field via an interface.
+func (v *NodeDrain) GetBy() string { return v.By }
+
+// GetReason returns NodeDrain.Reason, and is useful for accessing the field via an interface.
+func (v *NodeDrain) GetReason() string { return v.Reason }
+
+// GetDeadlineSeconds returns NodeDrain.DeadlineSeconds, and is useful for accessing the field via an interface.
+func (v *NodeDrain) GetDeadlineSeconds() int { return v.DeadlineSeconds }
+
+// GetForce returns NodeDrain.Force, and is useful for accessing the field via an interface.
+func (v *NodeDrain) GetForce() bool { return v.Force }
+
+// GetEnding returns NodeDrain.Ending, and is useful for accessing the field via an interface.
+func (v *NodeDrain) GetEnding() bool { return v.Ending }
 
 // NodeEnrolment includes the requested fields of the GraphQL type CreateNodeEnrolmentPayload.
 // The GraphQL type's documentation follows.
@@ -7971,6 +8195,8 @@ type NodeHeartbeatInput struct {
 	MemberFindings []MemberFindingInput `json:"memberFindings,omitempty"`
 	// How often supervised processes were restarted, at most 1,000. The same again adds nothing.
 	ProcessRestarts []ProcessRestartsInput `json:"processRestarts,omitempty"`
+	// What its checks found, all of them, at most 32; left out when nothing changed.
+	Conditions []NodeConditionInput `json:"conditions,omitempty"`
 }
 
 // GetAgentVersion returns NodeHeartbeatInput.AgentVersion, and is useful for accessing the field via an interface.
@@ -7990,6 +8216,9 @@ func (v *NodeHeartbeatInput) GetMemberFindings() []MemberFindingInput { return v
 
 // GetProcessRestarts returns NodeHeartbeatInput.ProcessRestarts, and is useful for accessing the field via an interface.
 func (v *NodeHeartbeatInput) GetProcessRestarts() []ProcessRestartsInput { return v.ProcessRestarts }
+
+// GetConditions returns NodeHeartbeatInput.Conditions, and is useful for accessing the field via an interface.
+func (v *NodeHeartbeatInput) GetConditions() []NodeConditionInput { return v.Conditions }
 
 // NodeHeartbeatResponse is returned by NodeHeartbeat on success.
 type NodeHeartbeatResponse struct {
@@ -8079,6 +8308,115 @@ var AllNodeIsolation = []NodeIsolation{
 	NodeIsolationProcess,
 }
 
+// NodeMember includes the GraphQL fields of NodeMember requested by the fragment NodeMember.
+// The GraphQL type's documentation follows.
+//
+// A member on a node, as the platform's staff see it across tenants.
+type NodeMember struct {
+	// The member, `mem_…`.
+	MemberId string `json:"memberId"`
+	// Its component.
+	ComponentKey string `json:"componentKey"`
+	// Its number in the component.
+	Index int `json:"index"`
+	// Its state.
+	Status MemberStatus `json:"status"`
+	// How well it works, as its adapter reports.
+	Health Health `json:"health"`
+	// The instance.
+	InstanceId string `json:"instanceId"`
+	// The instance's name.
+	InstanceName string `json:"instanceName"`
+	// The instance's state.
+	InstanceStatus InstanceStatus `json:"instanceStatus"`
+	// The app.
+	AppSlug string `json:"appSlug"`
+	// The tenant's slug.
+	Tenant string `json:"tenant"`
+	// The project's slug.
+	Project string `json:"project"`
+	// The allocation that it lives in; null for none.
+	AllocationId *string `json:"allocationId"`
+	// The open operation that acts on it, whose blockers say what it waits for; null for none.
+	Operation *NodeMemberOperation `json:"operation"`
+	// Why the node's drain could not drain it when that was last tried; null when it could, or there is no drain.
+	Refusal *NodeRefusal `json:"refusal"`
+}
+
+// GetMemberId returns NodeMember.MemberId, and is useful for accessing the field via an interface.
+func (v *NodeMember) GetMemberId() string { return v.MemberId }
+
+// GetComponentKey returns NodeMember.ComponentKey, and is useful for accessing the field via an interface.
+func (v *NodeMember) GetComponentKey() string { return v.ComponentKey }
+
+// GetIndex returns NodeMember.Index, and is useful for accessing the field via an interface.
+func (v *NodeMember) GetIndex() int { return v.Index }
+
+// GetStatus returns NodeMember.Status, and is useful for accessing the field via an interface.
+func (v *NodeMember) GetStatus() MemberStatus { return v.Status }
+
+// GetHealth returns NodeMember.Health, and is useful for accessing the field via an interface.
+func (v *NodeMember) GetHealth() Health { return v.Health }
+
+// GetInstanceId returns NodeMember.InstanceId, and is useful for accessing the field via an interface.
+func (v *NodeMember) GetInstanceId() string { return v.InstanceId }
+
+// GetInstanceName returns NodeMember.InstanceName, and is useful for accessing the field via an interface.
+func (v *NodeMember) GetInstanceName() string { return v.InstanceName }
+
+// GetInstanceStatus returns NodeMember.InstanceStatus, and is useful for accessing the field via an interface.
+func (v *NodeMember) GetInstanceStatus() InstanceStatus { return v.InstanceStatus }
+
+// GetAppSlug returns NodeMember.AppSlug, and is useful for accessing the field via an interface.
+func (v *NodeMember) GetAppSlug() string { return v.AppSlug }
+
+// GetTenant returns NodeMember.Tenant, and is useful for accessing the field via an interface.
+func (v *NodeMember) GetTenant() string { return v.Tenant }
+
+// GetProject returns NodeMember.Project, and is useful for accessing the field via an interface.
+func (v *NodeMember) GetProject() string { return v.Project }
+
+// GetAllocationId returns NodeMember.AllocationId, and is useful for accessing the field via an interface.
+func (v *NodeMember) GetAllocationId() *string { return v.AllocationId }
+
+// GetOperation returns NodeMember.Operation, and is useful for accessing the field via an interface.
+func (v *NodeMember) GetOperation() *NodeMemberOperation { return v.Operation }
+
+// GetRefusal returns NodeMember.Refusal, and is useful for accessing the field via an interface.
+func (v *NodeMember) GetRefusal() *NodeRefusal { return v.Refusal }
+
+// NodeMemberOperation includes the requested fields of the GraphQL type Operation.
+// The GraphQL type's documentation follows.
+//
+// A durable piece of work that a caller requested: one identity, one deadline, one end.
+type NodeMemberOperation struct {
+	// Typed id, `op_…`.
+	Id string `json:"id"`
+	// What it does.
+	Kind OperationKind `json:"kind"`
+	// Its state.
+	State OperationState `json:"state"`
+	// What it is doing, for a person.
+	Message string `json:"message"`
+	// What keeps it from ending, the thing to mend first; empty once it has ended.
+	Blockers []Blocker `json:"blockers"`
+}
+
+// GetId returns NodeMemberOperation.Id, and is useful for accessing the field via an interface.
+func (v *NodeMemberOperation) GetId() string { return v.Id }
+
+// GetKind returns NodeMemberOperation.Kind, and is useful for accessing the field via an interface.
+func (v *NodeMemberOperation) GetKind() OperationKind { return v.Kind }
+
+// GetState returns NodeMemberOperation.State, and is useful for accessing the field via an interface.
+func (v *NodeMemberOperation) GetState() OperationState { return v.State }
+
+// GetMessage returns NodeMemberOperation.Message, and is useful for accessing the field via an interface.
+func (v *NodeMemberOperation) GetMessage() string { return v.Message }
+
+// GetBlockers returns NodeMemberOperation.Blockers, and is useful for accessing the field via an interface.
+func (v *NodeMemberOperation) GetBlockers() []Blocker { return v.Blockers }
+
 // NodeNetwork includes the requested fields of the GraphQL type NodeNetwork.
 // The GraphQL type's documentation follows.
 //
@@ -8106,6 +8444,20 @@ func (v *NodeNetwork) GetNodes() []string { return v.Nodes }
 // GetInstances returns NodeNetwork.Instances, and is useful for accessing the field via an interface.
 func (v *NodeNetwork) GetInstances() []NetworkInstance { return v.Instances }
 
+// Names a node and says why it is changed.
+type NodeOperateInput struct {
+	// The node.
+	NodeId string `json:"nodeId"`
+	// Why, kept in the audit.
+	Reason string `json:"reason,omitempty"`
+}
+
+// GetNodeId returns NodeOperateInput.NodeId, and is useful for accessing the field via an interface.
+func (v *NodeOperateInput) GetNodeId() string { return v.NodeId }
+
+// GetReason returns NodeOperateInput.Reason, and is useful for accessing the field via an interface.
+func (v *NodeOperateInput) GetReason() string { return v.Reason }
+
 // NodeRef includes the requested fields of the GraphQL type ComputeNode.
 // The GraphQL type's documentation follows.
 //
@@ -8122,6 +8474,28 @@ func (v *NodeRef) GetId() string { return v.Id }
 
 // GetName returns NodeRef.Name, and is useful for accessing the field via an interface.
 func (v *NodeRef) GetName() string { return v.Name }
+
+// NodeRefusal includes the requested fields of the GraphQL type NodeRefusal.
+// The GraphQL type's documentation follows.
+//
+// Why the drain of a node could not drain a member when that was last tried.
+type NodeRefusal struct {
+	// Such as `CONFLICT`.
+	Code string `json:"code"`
+	// For a person.
+	Message string `json:"message"`
+	// When that was.
+	At time.Time `json:"at"`
+}
+
+// GetCode returns NodeRefusal.Code, and is useful for accessing the field via an interface.
+func (v *NodeRefusal) GetCode() string { return v.Code }
+
+// GetMessage returns NodeRefusal.Message, and is useful for accessing the field via an interface.
+func (v *NodeRefusal) GetMessage() string { return v.Message }
+
+// GetAt returns NodeRefusal.At, and is useful for accessing the field via an interface.
+func (v *NodeRefusal) GetAt() time.Time { return v.At }
 
 // Whether a node's agent is heard.
 type NodeStatus string
@@ -10718,6 +11092,15 @@ func (v *QuarantinedUsagePageEdgesQuarantinedUsageEdge) GetCursor() string { ret
 // GetNode returns QuarantinedUsagePageEdgesQuarantinedUsageEdge.Node, and is useful for accessing the field via an interface.
 func (v *QuarantinedUsagePageEdgesQuarantinedUsageEdge) GetNode() QuarantinedUsage { return v.Node }
 
+// ReadFleetResponse is returned by ReadFleet on success.
+type ReadFleetResponse struct {
+	// All nodes at once, across tenants. Keys: node.read and operation.read, platform.
+	Fleet Fleet `json:"fleet"`
+}
+
+// GetFleet returns ReadFleetResponse.Fleet, and is useful for accessing the field via an interface.
+func (v *ReadFleetResponse) GetFleet() Fleet { return v.Fleet }
+
 // ReadNodeNetworkResponse is returned by ReadNodeNetwork on success.
 type ReadNodeNetworkResponse struct {
 	// The members' network as the calling node needs it; with `waitSeconds` the answer waits until its version is another than `known`, or the time is over.
@@ -10970,6 +11353,66 @@ type RenewOperationTokenResponse struct {
 func (v *RenewOperationTokenResponse) GetRenewOperationToken() OperationToken {
 	return v.RenewOperationToken
 }
+
+// RentedAllocation includes the requested fields of the GraphQL type Allocation.
+// The GraphQL type's documentation follows.
+//
+// Capacity that a project rents: a whole node, or GPUs of one. The platform picks the node.
+type RentedAllocation struct {
+	// Typed id, `alc_…`.
+	Id string `json:"id"`
+	// Name for people.
+	Name string `json:"name"`
+	// The node it is bound to; null until READY.
+	Node *StandingNode `json:"node"`
+}
+
+// GetId returns RentedAllocation.Id, and is useful for accessing the field via an interface.
+func (v *RentedAllocation) GetId() string { return v.Id }
+
+// GetName returns RentedAllocation.Name, and is useful for accessing the field via an interface.
+func (v *RentedAllocation) GetName() string { return v.Name }
+
+// GetNode returns RentedAllocation.Node, and is useful for accessing the field via an interface.
+func (v *RentedAllocation) GetNode() *StandingNode { return v.Node }
+
+// RentedNodeEdge includes the requested fields of the GraphQL type AllocationEdge.
+// The GraphQL type's documentation follows.
+//
+// An allocation in a page.
+type RentedNodeEdge struct {
+	// The allocation.
+	Node RentedAllocation `json:"node"`
+}
+
+// GetNode returns RentedNodeEdge.Node, and is useful for accessing the field via an interface.
+func (v *RentedNodeEdge) GetNode() RentedAllocation { return v.Node }
+
+// RentedNodePage includes the requested fields of the GraphQL type AllocationConnection.
+// The GraphQL type's documentation follows.
+//
+// A page of allocations.
+type RentedNodePage struct {
+	// The rows, each with its cursor.
+	Edges []RentedNodeEdge `json:"edges"`
+	// The page's place in the list.
+	PageInfo PageInfo `json:"pageInfo"`
+}
+
+// GetEdges returns RentedNodePage.Edges, and is useful for accessing the field via an interface.
+func (v *RentedNodePage) GetEdges() []RentedNodeEdge { return v.Edges }
+
+// GetPageInfo returns RentedNodePage.PageInfo, and is useful for accessing the field via an interface.
+func (v *RentedNodePage) GetPageInfo() PageInfo { return v.PageInfo }
+
+// RentedNodesResponse is returned by RentedNodes on success.
+type RentedNodesResponse struct {
+	// The allocations of a project, newest first. Key: allocation.read.
+	Allocations RentedNodePage `json:"allocations"`
+}
+
+// GetAllocations returns RentedNodesResponse.Allocations, and is useful for accessing the field via an interface.
+func (v *RentedNodesResponse) GetAllocations() RentedNodePage { return v.Allocations }
 
 // How an instance is repaired, and whether that goes on.
 type Repair struct {
@@ -11354,6 +11797,34 @@ type RerateResponse struct {
 
 // GetRerate returns RerateResponse.Rerate, and is useful for accessing the field via an interface.
 func (v *RerateResponse) GetRerate() Price { return v.Rerate }
+
+// Names a node that is taken out for good.
+type RetireNodeInput struct {
+	// The node.
+	NodeId string `json:"nodeId"`
+	// Whether its machine is gone for good with all that was on it: its allocations and members are then FAILED. Needs a reason.
+	Lost bool `json:"lost,omitempty"`
+	// Why, kept in the audit.
+	Reason string `json:"reason,omitempty"`
+}
+
+// GetNodeId returns RetireNodeInput.NodeId, and is useful for accessing the field via an interface.
+func (v *RetireNodeInput) GetNodeId() string { return v.NodeId }
+
+// GetLost returns RetireNodeInput.Lost, and is useful for accessing the field via an interface.
+func (v *RetireNodeInput) GetLost() bool { return v.Lost }
+
+// GetReason returns RetireNodeInput.Reason, and is useful for accessing the field via an interface.
+func (v *RetireNodeInput) GetReason() string { return v.Reason }
+
+// RetireNodeResponse is returned by RetireNode on success.
+type RetireNodeResponse struct {
+	// Take a node out for good, once nothing is rented there or its machine is lost. Key: node.operate, platform.
+	RetireNode StandingNode `json:"retireNode"`
+}
+
+// GetRetireNode returns RetireNodeResponse.RetireNode, and is useful for accessing the field via an interface.
+func (v *RetireNodeResponse) GetRetireNode() StandingNode { return v.RetireNode }
 
 // Retrial includes the requested fields of the GraphQL type RetryOperationPayload.
 // The GraphQL type's documentation follows.
@@ -12752,6 +13223,252 @@ var AllStage = []Stage{
 	StageRetired,
 }
 
+// A node as operators and those who rent it see it, with what keeps members away.
+type StandingNode struct {
+	ComputeNode `json:"-"`
+	// Whether an operator keeps new members away.
+	Cordoned bool `json:"cordoned"`
+	// Why; empty when it is not cordoned, or nothing was said.
+	CordonReason string `json:"cordonReason"`
+	// Since when it is cordoned; null when it is not.
+	CordonedAt *time.Time `json:"cordonedAt"`
+	// What its agent's checks found, by name; null when its agent has never reported any.
+	Conditions []NodeCondition `json:"conditions"`
+	// The drain of the node; null when there is none.
+	Drain *NodeDrain `json:"drain"`
+	// When its agent was first heard after another boot; null when it has not booted since it was enrolled.
+	BootedAt *time.Time `json:"bootedAt"`
+	// When it was taken out for good; null while it was not.
+	RetiredAt *time.Time `json:"retiredAt"`
+	// Whether it was taken out with all that was on it, without proof of what became of that.
+	Lost bool `json:"lost"`
+}
+
+// GetCordoned returns StandingNode.Cordoned, and is useful for accessing the field via an interface.
+func (v *StandingNode) GetCordoned() bool { return v.Cordoned }
+
+// GetCordonReason returns StandingNode.CordonReason, and is useful for accessing the field via an interface.
+func (v *StandingNode) GetCordonReason() string { return v.CordonReason }
+
+// GetCordonedAt returns StandingNode.CordonedAt, and is useful for accessing the field via an interface.
+func (v *StandingNode) GetCordonedAt() *time.Time { return v.CordonedAt }
+
+// GetConditions returns StandingNode.Conditions, and is useful for accessing the field via an interface.
+func (v *StandingNode) GetConditions() []NodeCondition { return v.Conditions }
+
+// GetDrain returns StandingNode.Drain, and is useful for accessing the field via an interface.
+func (v *StandingNode) GetDrain() *NodeDrain { return v.Drain }
+
+// GetBootedAt returns StandingNode.BootedAt, and is useful for accessing the field via an interface.
+func (v *StandingNode) GetBootedAt() *time.Time { return v.BootedAt }
+
+// GetRetiredAt returns StandingNode.RetiredAt, and is useful for accessing the field via an interface.
+func (v *StandingNode) GetRetiredAt() *time.Time { return v.RetiredAt }
+
+// GetLost returns StandingNode.Lost, and is useful for accessing the field via an interface.
+func (v *StandingNode) GetLost() bool { return v.Lost }
+
+// GetId returns StandingNode.Id, and is useful for accessing the field via an interface.
+func (v *StandingNode) GetId() string { return v.ComputeNode.Id }
+
+// GetName returns StandingNode.Name, and is useful for accessing the field via an interface.
+func (v *StandingNode) GetName() string { return v.ComputeNode.Name }
+
+// GetAddress returns StandingNode.Address, and is useful for accessing the field via an interface.
+func (v *StandingNode) GetAddress() string { return v.ComputeNode.Address }
+
+// GetStatus returns StandingNode.Status, and is useful for accessing the field via an interface.
+func (v *StandingNode) GetStatus() NodeStatus { return v.ComputeNode.Status }
+
+// GetRegion returns StandingNode.Region, and is useful for accessing the field via an interface.
+func (v *StandingNode) GetRegion() string { return v.ComputeNode.Region }
+
+// GetSku returns StandingNode.Sku, and is useful for accessing the field via an interface.
+func (v *StandingNode) GetSku() string { return v.ComputeNode.Sku }
+
+// GetCpus returns StandingNode.Cpus, and is useful for accessing the field via an interface.
+func (v *StandingNode) GetCpus() int { return v.ComputeNode.Cpus }
+
+// GetMemoryMiB returns StandingNode.MemoryMiB, and is useful for accessing the field via an interface.
+func (v *StandingNode) GetMemoryMiB() int { return v.ComputeNode.MemoryMiB }
+
+// GetGpus returns StandingNode.Gpus, and is useful for accessing the field via an interface.
+func (v *StandingNode) GetGpus() int { return v.ComputeNode.Gpus }
+
+// GetGpuModel returns StandingNode.GpuModel, and is useful for accessing the field via an interface.
+func (v *StandingNode) GetGpuModel() string { return v.ComputeNode.GpuModel }
+
+// GetGpusSimulated returns StandingNode.GpusSimulated, and is useful for accessing the field via an interface.
+func (v *StandingNode) GetGpusSimulated() bool { return v.ComputeNode.GpusSimulated }
+
+// GetIsolation returns StandingNode.Isolation, and is useful for accessing the field via an interface.
+func (v *StandingNode) GetIsolation() NodeIsolation { return v.ComputeNode.Isolation }
+
+// GetWalls returns StandingNode.Walls, and is useful for accessing the field via an interface.
+func (v *StandingNode) GetWalls() *NodeWalls { return v.ComputeNode.Walls }
+
+// GetDevices returns StandingNode.Devices, and is useful for accessing the field via an interface.
+func (v *StandingNode) GetDevices() []Device { return v.ComputeNode.Devices }
+
+// GetAgentVersion returns StandingNode.AgentVersion, and is useful for accessing the field via an interface.
+func (v *StandingNode) GetAgentVersion() string { return v.ComputeNode.AgentVersion }
+
+// GetLastSeenAt returns StandingNode.LastSeenAt, and is useful for accessing the field via an interface.
+func (v *StandingNode) GetLastSeenAt() *time.Time { return v.ComputeNode.LastSeenAt }
+
+// GetCreatedAt returns StandingNode.CreatedAt, and is useful for accessing the field via an interface.
+func (v *StandingNode) GetCreatedAt() time.Time { return v.ComputeNode.CreatedAt }
+
+func (v *StandingNode) UnmarshalJSON(b []byte) error {
+
+	if string(b) == "null" {
+		return nil
+	}
+
+	var firstPass struct {
+		*StandingNode
+		graphql.NoUnmarshalJSON
+	}
+	firstPass.StandingNode = v
+
+	err := json.Unmarshal(b, &firstPass)
+	if err != nil {
+		return err
+	}
+
+	err = json.Unmarshal(
+		b, &v.ComputeNode)
+	if err != nil {
+		return err
+	}
+	return nil
+}
+
+type __premarshalStandingNode struct {
+	Cordoned bool `json:"cordoned"`
+
+	CordonReason string `json:"cordonReason"`
+
+	CordonedAt *time.Time `json:"cordonedAt"`
+
+	Conditions []NodeCondition `json:"conditions"`
+
+	Drain *NodeDrain `json:"drain"`
+
+	BootedAt *time.Time `json:"bootedAt"`
+
+	RetiredAt *time.Time `json:"retiredAt"`
+
+	Lost bool `json:"lost"`
+
+	Id string `json:"id"`
+
+	Name string `json:"name"`
+
+	Address string `json:"address"`
+
+	Status NodeStatus `json:"status"`
+
+	Region string `json:"region"`
+
+	Sku string `json:"sku"`
+
+	Cpus int `json:"cpus"`
+
+	MemoryMiB int `json:"memoryMiB"`
+
+	Gpus int `json:"gpus"`
+
+	GpuModel string `json:"gpuModel"`
+
+	GpusSimulated bool `json:"gpusSimulated"`
+
+	Isolation NodeIsolation `json:"isolation"`
+
+	Walls *NodeWalls `json:"walls"`
+
+	Devices []Device `json:"devices"`
+
+	AgentVersion string `json:"agentVersion"`
+
+	LastSeenAt *time.Time `json:"lastSeenAt"`
+
+	CreatedAt time.Time `json:"createdAt"`
+}
+
+func (v *StandingNode) MarshalJSON() ([]byte, error) {
+	premarshaled, err := v.__premarshalJSON()
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(premarshaled)
+}
+
+func (v *StandingNode) __premarshalJSON() (*__premarshalStandingNode, error) {
+	var retval __premarshalStandingNode
+
+	retval.Cordoned = v.Cordoned
+	retval.CordonReason = v.CordonReason
+	retval.CordonedAt = v.CordonedAt
+	retval.Conditions = v.Conditions
+	retval.Drain = v.Drain
+	retval.BootedAt = v.BootedAt
+	retval.RetiredAt = v.RetiredAt
+	retval.Lost = v.Lost
+	retval.Id = v.ComputeNode.Id
+	retval.Name = v.ComputeNode.Name
+	retval.Address = v.ComputeNode.Address
+	retval.Status = v.ComputeNode.Status
+	retval.Region = v.ComputeNode.Region
+	retval.Sku = v.ComputeNode.Sku
+	retval.Cpus = v.ComputeNode.Cpus
+	retval.MemoryMiB = v.ComputeNode.MemoryMiB
+	retval.Gpus = v.ComputeNode.Gpus
+	retval.GpuModel = v.ComputeNode.GpuModel
+	retval.GpusSimulated = v.ComputeNode.GpusSimulated
+	retval.Isolation = v.ComputeNode.Isolation
+	retval.Walls = v.ComputeNode.Walls
+	retval.Devices = v.ComputeNode.Devices
+	retval.AgentVersion = v.ComputeNode.AgentVersion
+	retval.LastSeenAt = v.ComputeNode.LastSeenAt
+	retval.CreatedAt = v.ComputeNode.CreatedAt
+	return &retval, nil
+}
+
+// StandingNodePage includes the GraphQL fields of ComputeNodeConnection requested by the fragment StandingNodePage.
+// The GraphQL type's documentation follows.
+//
+// A page of nodes.
+type StandingNodePage struct {
+	// The rows, each with its cursor.
+	Edges []StandingNodePageEdgesComputeNodeEdge `json:"edges"`
+	// The page's place in the list.
+	PageInfo PageInfo `json:"pageInfo"`
+}
+
+// GetEdges returns StandingNodePage.Edges, and is useful for accessing the field via an interface.
+func (v *StandingNodePage) GetEdges() []StandingNodePageEdgesComputeNodeEdge { return v.Edges }
+
+// GetPageInfo returns StandingNodePage.PageInfo, and is useful for accessing the field via an interface.
+func (v *StandingNodePage) GetPageInfo() PageInfo { return v.PageInfo }
+
+// StandingNodePageEdgesComputeNodeEdge includes the requested fields of the GraphQL type ComputeNodeEdge.
+// The GraphQL type's documentation follows.
+//
+// A node in a page.
+type StandingNodePageEdgesComputeNodeEdge struct {
+	// Opaque position of this row.
+	Cursor string `json:"cursor"`
+	// The node.
+	Node StandingNode `json:"node"`
+}
+
+// GetCursor returns StandingNodePageEdgesComputeNodeEdge.Cursor, and is useful for accessing the field via an interface.
+func (v *StandingNodePageEdgesComputeNodeEdge) GetCursor() string { return v.Cursor }
+
+// GetNode returns StandingNodePageEdgesComputeNodeEdge.Node, and is useful for accessing the field via an interface.
+func (v *StandingNodePageEdgesComputeNodeEdge) GetNode() StandingNode { return v.Node }
+
 // Statement includes the requested fields of the GraphQL type Statement.
 // The GraphQL type's documentation follows.
 //
@@ -12949,6 +13666,53 @@ var AllStepState = []StepState{
 	StepStateUndone,
 }
 
+// StuckOperation includes the requested fields of the GraphQL type Operation.
+// The GraphQL type's documentation follows.
+//
+// A durable piece of work that a caller requested: one identity, one deadline, one end.
+type StuckOperation struct {
+	// Typed id, `op_…`.
+	Id string `json:"id"`
+	// What it does.
+	Kind OperationKind `json:"kind"`
+	// Its state.
+	State OperationState `json:"state"`
+	// What it is doing, for a person.
+	Message string `json:"message"`
+	// The project it belongs to.
+	ProjectId string `json:"projectId"`
+	// When it counts as failed.
+	Deadline time.Time `json:"deadline"`
+	// When it was requested.
+	CreatedAt time.Time `json:"createdAt"`
+	// What keeps it from ending, the thing to mend first; empty once it has ended.
+	Blockers []Blocker `json:"blockers"`
+}
+
+// GetId returns StuckOperation.Id, and is useful for accessing the field via an interface.
+func (v *StuckOperation) GetId() string { return v.Id }
+
+// GetKind returns StuckOperation.Kind, and is useful for accessing the field via an interface.
+func (v *StuckOperation) GetKind() OperationKind { return v.Kind }
+
+// GetState returns StuckOperation.State, and is useful for accessing the field via an interface.
+func (v *StuckOperation) GetState() OperationState { return v.State }
+
+// GetMessage returns StuckOperation.Message, and is useful for accessing the field via an interface.
+func (v *StuckOperation) GetMessage() string { return v.Message }
+
+// GetProjectId returns StuckOperation.ProjectId, and is useful for accessing the field via an interface.
+func (v *StuckOperation) GetProjectId() string { return v.ProjectId }
+
+// GetDeadline returns StuckOperation.Deadline, and is useful for accessing the field via an interface.
+func (v *StuckOperation) GetDeadline() time.Time { return v.Deadline }
+
+// GetCreatedAt returns StuckOperation.CreatedAt, and is useful for accessing the field via an interface.
+func (v *StuckOperation) GetCreatedAt() time.Time { return v.CreatedAt }
+
+// GetBlockers returns StuckOperation.Blockers, and is useful for accessing the field via an interface.
+func (v *StuckOperation) GetBlockers() []Blocker { return v.Blockers }
+
 // A report of a smoke.
 type SubmitArtifactSmokeInput struct {
 	// The artifact.
@@ -13088,6 +13852,15 @@ type UncordonMemberResponse struct {
 
 // GetUncordonMember returns UncordonMemberResponse.UncordonMember, and is useful for accessing the field via an interface.
 func (v *UncordonMemberResponse) GetUncordonMember() MemberChange { return v.UncordonMember }
+
+// UncordonNodeResponse is returned by UncordonNode on success.
+type UncordonNodeResponse struct {
+	// Let a node take members again, and end its drain: members that were drained for it take work again. Key: node.operate, platform.
+	UncordonNode StandingNode `json:"uncordonNode"`
+}
+
+// GetUncordonNode returns UncordonNodeResponse.UncordonNode, and is useful for accessing the field via an interface.
+func (v *UncordonNodeResponse) GetUncordonNode() StandingNode { return v.UncordonNode }
 
 // What is changed of an artifact source; what is left out stays.
 type UpdateArtifactSourceInput struct {
@@ -13785,6 +14558,8 @@ type Verdict struct {
 	Source VerdictSource `json:"source"`
 	// What is said.
 	Outcome VerdictOutcome `json:"outcome"`
+	// The code that the change would be refused with; null unless this refuses it.
+	Code *string `json:"code"`
 	// Why; empty when there is nothing to say.
 	Reasons []Reason `json:"reasons"`
 }
@@ -13794,6 +14569,9 @@ func (v *Verdict) GetSource() VerdictSource { return v.Source }
 
 // GetOutcome returns Verdict.Outcome, and is useful for accessing the field via an interface.
 func (v *Verdict) GetOutcome() VerdictOutcome { return v.Outcome }
+
+// GetCode returns Verdict.Code, and is useful for accessing the field via an interface.
+func (v *Verdict) GetCode() *string { return v.Code }
 
 // GetReasons returns Verdict.Reasons, and is useful for accessing the field via an interface.
 func (v *Verdict) GetReasons() []Reason { return v.Reasons }
@@ -14294,6 +15072,14 @@ type __CordonMemberInput struct {
 // GetInput returns __CordonMemberInput.Input, and is useful for accessing the field via an interface.
 func (v *__CordonMemberInput) GetInput() MemberInput { return v.Input }
 
+// __CordonNodeInput is used internally by genqlient
+type __CordonNodeInput struct {
+	Input NodeOperateInput `json:"input"`
+}
+
+// GetInput returns __CordonNodeInput.Input, and is useful for accessing the field via an interface.
+func (v *__CordonNodeInput) GetInput() NodeOperateInput { return v.Input }
+
 // __CreateAppInput is used internally by genqlient
 type __CreateAppInput struct {
 	Input CreateAppInput `json:"input"`
@@ -14394,6 +15180,14 @@ type __DecommissionInstanceInput struct {
 // GetInput returns __DecommissionInstanceInput.Input, and is useful for accessing the field via an interface.
 func (v *__DecommissionInstanceInput) GetInput() DecommissionInstanceInput { return v.Input }
 
+// __DeleteNodeInput is used internally by genqlient
+type __DeleteNodeInput struct {
+	Input NodeOperateInput `json:"input"`
+}
+
+// GetInput returns __DeleteNodeInput.Input, and is useful for accessing the field via an interface.
+func (v *__DeleteNodeInput) GetInput() NodeOperateInput { return v.Input }
+
 // __DeleteProjectInput is used internally by genqlient
 type __DeleteProjectInput struct {
 	ProjectId string `json:"projectId"`
@@ -14449,6 +15243,14 @@ type __DrainMemberInput struct {
 
 // GetInput returns __DrainMemberInput.Input, and is useful for accessing the field via an interface.
 func (v *__DrainMemberInput) GetInput() DrainMemberInput { return v.Input }
+
+// __DrainNodeInput is used internally by genqlient
+type __DrainNodeInput struct {
+	Input DrainNodeInput `json:"input"`
+}
+
+// GetInput returns __DrainNodeInput.Input, and is useful for accessing the field via an interface.
+func (v *__DrainNodeInput) GetInput() DrainNodeInput { return v.Input }
 
 // __EndSessionInput is used internally by genqlient
 type __EndSessionInput struct {
@@ -15026,6 +15828,18 @@ func (v *__ListMembersInput) GetFirst() int { return v.First }
 // GetAfter returns __ListMembersInput.After, and is useful for accessing the field via an interface.
 func (v *__ListMembersInput) GetAfter() string { return v.After }
 
+// __ListNodeMembersInput is used internally by genqlient
+type __ListNodeMembersInput struct {
+	NodeId string `json:"nodeId"`
+	After  string `json:"after,omitempty"`
+}
+
+// GetNodeId returns __ListNodeMembersInput.NodeId, and is useful for accessing the field via an interface.
+func (v *__ListNodeMembersInput) GetNodeId() string { return v.NodeId }
+
+// GetAfter returns __ListNodeMembersInput.After, and is useful for accessing the field via an interface.
+func (v *__ListNodeMembersInput) GetAfter() string { return v.After }
+
 // __ListNodeTasksInput is used internally by genqlient
 type __ListNodeTasksInput struct {
 	MemberId string `json:"memberId"`
@@ -15550,6 +16364,18 @@ type __RemoveMemberInput struct {
 // GetInput returns __RemoveMemberInput.Input, and is useful for accessing the field via an interface.
 func (v *__RemoveMemberInput) GetInput() RemoveMemberInput { return v.Input }
 
+// __RentedNodesInput is used internally by genqlient
+type __RentedNodesInput struct {
+	ProjectId string `json:"projectId"`
+	After     string `json:"after,omitempty"`
+}
+
+// GetProjectId returns __RentedNodesInput.ProjectId, and is useful for accessing the field via an interface.
+func (v *__RentedNodesInput) GetProjectId() string { return v.ProjectId }
+
+// GetAfter returns __RentedNodesInput.After, and is useful for accessing the field via an interface.
+func (v *__RentedNodesInput) GetAfter() string { return v.After }
+
 // __ReplaceMemberInput is used internally by genqlient
 type __ReplaceMemberInput struct {
 	Input ReplaceMemberInput `json:"input"`
@@ -15617,6 +16443,14 @@ func (v *__RerateInput) GetInput() SetPriceInput { return v.Input }
 
 // GetPlanHash returns __RerateInput.PlanHash, and is useful for accessing the field via an interface.
 func (v *__RerateInput) GetPlanHash() string { return v.PlanHash }
+
+// __RetireNodeInput is used internally by genqlient
+type __RetireNodeInput struct {
+	Input RetireNodeInput `json:"input"`
+}
+
+// GetInput returns __RetireNodeInput.Input, and is useful for accessing the field via an interface.
+func (v *__RetireNodeInput) GetInput() RetireNodeInput { return v.Input }
 
 // __RetryOperationInput is used internally by genqlient
 type __RetryOperationInput struct {
@@ -15905,6 +16739,14 @@ type __UncordonMemberInput struct {
 
 // GetInput returns __UncordonMemberInput.Input, and is useful for accessing the field via an interface.
 func (v *__UncordonMemberInput) GetInput() MemberInput { return v.Input }
+
+// __UncordonNodeInput is used internally by genqlient
+type __UncordonNodeInput struct {
+	Input NodeOperateInput `json:"input"`
+}
+
+// GetInput returns __UncordonNodeInput.Input, and is useful for accessing the field via an interface.
+func (v *__UncordonNodeInput) GetInput() NodeOperateInput { return v.Input }
 
 // __UpdateArtifactSourceInput is used internally by genqlient
 type __UpdateArtifactSourceInput struct {
@@ -16775,6 +17617,106 @@ func CordonMember(
 	return data_, err_
 }
 
+// The mutation executed by CordonNode.
+const CordonNode_Operation = `
+mutation CordonNode ($input: NodeOperateInput!) {
+	cordonNode(input: $input) {
+		... StandingNode
+	}
+}
+fragment StandingNode on ComputeNode {
+	... ComputeNode
+	cordoned
+	cordonReason
+	cordonedAt
+	conditions {
+		name
+		state
+		message
+		since
+		effect
+	}
+	drain {
+		since
+		by
+		reason
+		deadlineSeconds
+		force
+		ending
+	}
+	bootedAt
+	retiredAt
+	lost
+}
+fragment ComputeNode on ComputeNode {
+	id
+	name
+	address
+	status
+	region
+	sku
+	cpus
+	memoryMiB
+	gpus
+	gpuModel
+	gpusSimulated
+	isolation
+	walls {
+		classes
+		profiles
+		runtime
+		runtimeVersion
+		cgroupVersion
+		gaps {
+			wall
+			reason
+		}
+	}
+	devices {
+		... Device
+	}
+	agentVersion
+	lastSeenAt
+	createdAt
+}
+fragment Device on Device {
+	uuid
+	index
+	minor
+	pciAddress
+	path
+	model
+	memoryMiB
+	simulated
+	cdi
+}
+`
+
+func CordonNode(
+	ctx_ context.Context,
+	client_ graphql.Client,
+	input NodeOperateInput,
+) (data_ *CordonNodeResponse, err_ error) {
+	req_ := &graphql.Request{
+		OpName: "CordonNode",
+		Query:  CordonNode_Operation,
+		Variables: &__CordonNodeInput{
+			Input: input,
+		},
+	}
+
+	data_ = &CordonNodeResponse{}
+	resp_ := &graphql.Response{Data: data_}
+
+	err_ = client_.MakeRequest(
+		ctx_,
+		req_,
+		resp_,
+	)
+
+	return data_, err_
+}
+
 // The mutation executed by CreateApp.
 const CreateApp_Operation = `
 mutation CreateApp ($input: CreateAppInput!) {
@@ -17441,6 +18383,38 @@ func DecommissionInstance(
 	return data_, err_
 }
 
+// The mutation executed by DeleteNode.
+const DeleteNode_Operation = `
+mutation DeleteNode ($input: NodeOperateInput!) {
+	deleteNode(input: $input)
+}
+`
+
+func DeleteNode(
+	ctx_ context.Context,
+	client_ graphql.Client,
+	input NodeOperateInput,
+) (data_ *DeleteNodeResponse, err_ error) {
+	req_ := &graphql.Request{
+		OpName: "DeleteNode",
+		Query:  DeleteNode_Operation,
+		Variables: &__DeleteNodeInput{
+			Input: input,
+		},
+	}
+
+	data_ = &DeleteNodeResponse{}
+	resp_ := &graphql.Response{Data: data_}
+
+	err_ = client_.MakeRequest(
+		ctx_,
+		req_,
+		resp_,
+	)
+
+	return data_, err_
+}
+
 // The mutation executed by DeleteProject.
 const DeleteProject_Operation = `
 mutation DeleteProject ($projectId: ID!, $reason: String!) {
@@ -17770,6 +18744,106 @@ func DrainMember(
 	}
 
 	data_ = &DrainMemberResponse{}
+	resp_ := &graphql.Response{Data: data_}
+
+	err_ = client_.MakeRequest(
+		ctx_,
+		req_,
+		resp_,
+	)
+
+	return data_, err_
+}
+
+// The mutation executed by DrainNode.
+const DrainNode_Operation = `
+mutation DrainNode ($input: DrainNodeInput!) {
+	drainNode(input: $input) {
+		... StandingNode
+	}
+}
+fragment StandingNode on ComputeNode {
+	... ComputeNode
+	cordoned
+	cordonReason
+	cordonedAt
+	conditions {
+		name
+		state
+		message
+		since
+		effect
+	}
+	drain {
+		since
+		by
+		reason
+		deadlineSeconds
+		force
+		ending
+	}
+	bootedAt
+	retiredAt
+	lost
+}
+fragment ComputeNode on ComputeNode {
+	id
+	name
+	address
+	status
+	region
+	sku
+	cpus
+	memoryMiB
+	gpus
+	gpuModel
+	gpusSimulated
+	isolation
+	walls {
+		classes
+		profiles
+		runtime
+		runtimeVersion
+		cgroupVersion
+		gaps {
+			wall
+			reason
+		}
+	}
+	devices {
+		... Device
+	}
+	agentVersion
+	lastSeenAt
+	createdAt
+}
+fragment Device on Device {
+	uuid
+	index
+	minor
+	pciAddress
+	path
+	model
+	memoryMiB
+	simulated
+	cdi
+}
+`
+
+func DrainNode(
+	ctx_ context.Context,
+	client_ graphql.Client,
+	input DrainNodeInput,
+) (data_ *DrainNodeResponse, err_ error) {
+	req_ := &graphql.Request{
+		OpName: "DrainNode",
+		Query:  DrainNode_Operation,
+		Variables: &__DrainNodeInput{
+			Input: input,
+		},
+	}
+
+	data_ = &DrainNodeResponse{}
 	resp_ := &graphql.Response{Data: data_}
 
 	err_ = client_.MakeRequest(
@@ -21537,6 +22611,79 @@ func ListMembers(
 	return data_, err_
 }
 
+// The query executed by ListNodeMembers.
+const ListNodeMembers_Operation = `
+query ListNodeMembers ($nodeId: ID!, $after: ID) {
+	nodeMembers(nodeId: $nodeId, after: $after) {
+		... NodeMember
+	}
+}
+fragment NodeMember on NodeMember {
+	memberId
+	componentKey
+	index
+	status
+	health
+	instanceId
+	instanceName
+	instanceStatus
+	appSlug
+	tenant
+	project
+	allocationId
+	operation {
+		id
+		kind
+		state
+		message
+		blockers {
+			... Blocker
+		}
+	}
+	refusal {
+		code
+		message
+		at
+	}
+}
+fragment Blocker on Blocker {
+	code
+	message
+	owner
+	subject
+	since
+	nextRetryAt
+	permissionKey
+}
+`
+
+func ListNodeMembers(
+	ctx_ context.Context,
+	client_ graphql.Client,
+	nodeId string,
+	after string,
+) (data_ *ListNodeMembersResponse, err_ error) {
+	req_ := &graphql.Request{
+		OpName: "ListNodeMembers",
+		Query:  ListNodeMembers_Operation,
+		Variables: &__ListNodeMembersInput{
+			NodeId: nodeId,
+			After:  after,
+		},
+	}
+
+	data_ = &ListNodeMembersResponse{}
+	resp_ := &graphql.Response{Data: data_}
+
+	err_ = client_.MakeRequest(
+		ctx_,
+		req_,
+		resp_,
+	)
+
+	return data_, err_
+}
+
 // The query executed by ListNodeTasks.
 const ListNodeTasks_Operation = `
 query ListNodeTasks ($memberId: ID!, $first: Int, $after: String) {
@@ -21617,19 +22764,47 @@ func ListNodeTasks(
 const ListNodes_Operation = `
 query ListNodes ($first: Int, $after: String) {
 	nodes(first: $first, after: $after) {
-		... ComputeNodePage
+		... StandingNodePage
 	}
 }
-fragment ComputeNodePage on ComputeNodeConnection {
+fragment StandingNodePage on ComputeNodeConnection {
 	edges {
 		cursor
 		node {
-			... ComputeNode
+			... StandingNode
 		}
 	}
 	pageInfo {
 		... PageInfo
 	}
+}
+fragment StandingNode on ComputeNode {
+	... ComputeNode
+	cordoned
+	cordonReason
+	cordonedAt
+	conditions {
+		name
+		state
+		message
+		since
+		effect
+	}
+	drain {
+		since
+		by
+		reason
+		deadlineSeconds
+		force
+		ending
+	}
+	bootedAt
+	retiredAt
+	lost
+}
+fragment PageInfo on PageInfo {
+	hasNextPage
+	endCursor
 }
 fragment ComputeNode on ComputeNode {
 	id
@@ -21661,10 +22836,6 @@ fragment ComputeNode on ComputeNode {
 	agentVersion
 	lastSeenAt
 	createdAt
-}
-fragment PageInfo on PageInfo {
-	hasNextPage
-	endCursor
 }
 fragment Device on Device {
 	uuid
@@ -23262,6 +24433,7 @@ fragment Work on Work {
 fragment Verdict on Verdict {
 	source
 	outcome
+	code
 	reasons {
 		... Reason
 	}
@@ -23465,6 +24637,7 @@ fragment Work on Work {
 fragment Verdict on Verdict {
 	source
 	outcome
+	code
 	reasons {
 		... Reason
 	}
@@ -23668,6 +24841,7 @@ fragment Work on Work {
 fragment Verdict on Verdict {
 	source
 	outcome
+	code
 	reasons {
 		... Reason
 	}
@@ -23871,6 +25045,7 @@ fragment Work on Work {
 fragment Verdict on Verdict {
 	source
 	outcome
+	code
 	reasons {
 		... Reason
 	}
@@ -24074,6 +25249,7 @@ fragment Work on Work {
 fragment Verdict on Verdict {
 	source
 	outcome
+	code
 	reasons {
 		... Reason
 	}
@@ -24324,6 +25500,7 @@ fragment Work on Work {
 fragment Verdict on Verdict {
 	source
 	outcome
+	code
 	reasons {
 		... Reason
 	}
@@ -24574,6 +25751,7 @@ fragment Work on Work {
 fragment Verdict on Verdict {
 	source
 	outcome
+	code
 	reasons {
 		... Reason
 	}
@@ -25057,6 +26235,136 @@ func QuarantineArtifact(
 	}
 
 	data_ = &QuarantineArtifactResponse{}
+	resp_ := &graphql.Response{Data: data_}
+
+	err_ = client_.MakeRequest(
+		ctx_,
+		req_,
+		resp_,
+	)
+
+	return data_, err_
+}
+
+// The query executed by ReadFleet.
+const ReadFleet_Operation = `
+query ReadFleet {
+	fleet {
+		capacity {
+			region
+			sku
+			nodes
+			online
+			taking
+			freeNodes
+			gpus
+			gpusRented
+			gpusFree
+		}
+		troubled {
+			... StandingNode
+		}
+		stuck {
+			id
+			kind
+			state
+			message
+			projectId
+			deadline
+			createdAt
+			blockers {
+				... Blocker
+			}
+		}
+	}
+}
+fragment StandingNode on ComputeNode {
+	... ComputeNode
+	cordoned
+	cordonReason
+	cordonedAt
+	conditions {
+		name
+		state
+		message
+		since
+		effect
+	}
+	drain {
+		since
+		by
+		reason
+		deadlineSeconds
+		force
+		ending
+	}
+	bootedAt
+	retiredAt
+	lost
+}
+fragment Blocker on Blocker {
+	code
+	message
+	owner
+	subject
+	since
+	nextRetryAt
+	permissionKey
+}
+fragment ComputeNode on ComputeNode {
+	id
+	name
+	address
+	status
+	region
+	sku
+	cpus
+	memoryMiB
+	gpus
+	gpuModel
+	gpusSimulated
+	isolation
+	walls {
+		classes
+		profiles
+		runtime
+		runtimeVersion
+		cgroupVersion
+		gaps {
+			wall
+			reason
+		}
+	}
+	devices {
+		... Device
+	}
+	agentVersion
+	lastSeenAt
+	createdAt
+}
+fragment Device on Device {
+	uuid
+	index
+	minor
+	pciAddress
+	path
+	model
+	memoryMiB
+	simulated
+	cdi
+}
+`
+
+func ReadFleet(
+	ctx_ context.Context,
+	client_ graphql.Client,
+) (data_ *ReadFleetResponse, err_ error) {
+	req_ := &graphql.Request{
+		OpName: "ReadFleet",
+		Query:  ReadFleet_Operation,
+	}
+
+	data_ = &ReadFleetResponse{}
 	resp_ := &graphql.Response{Data: data_}
 
 	err_ = client_.MakeRequest(
@@ -25728,6 +27036,124 @@ func RenewOperationToken(
 	return data_, err_
 }
 
+// The query executed by RentedNodes.
+const RentedNodes_Operation = `
+query RentedNodes ($projectId: ID!, $after: String) {
+	allocations(projectId: $projectId, statuses: [READY,RELEASING,FAILED], first: 100, after: $after) {
+		edges {
+			node {
+				id
+				name
+				node {
+					... StandingNode
+				}
+			}
+		}
+		pageInfo {
+			... PageInfo
+		}
+	}
+}
+fragment StandingNode on ComputeNode {
+	... ComputeNode
+	cordoned
+	cordonReason
+	cordonedAt
+	conditions {
+		name
+		state
+		message
+		since
+		effect
+	}
+	drain {
+		since
+		by
+		reason
+		deadlineSeconds
+		force
+		ending
+	}
+	bootedAt
+	retiredAt
+	lost
+}
+fragment PageInfo on PageInfo {
+	hasNextPage
+	endCursor
+}
+fragment ComputeNode on ComputeNode {
+	id
+	name
+	address
+	status
+	region
+	sku
+	cpus
+	memoryMiB
+	gpus
+	gpuModel
+	gpusSimulated
+	isolation
+	walls {
+		classes
+		profiles
+		runtime
+		runtimeVersion
+		cgroupVersion
+		gaps {
+			wall
+			reason
+		}
+	}
+	devices {
+		... Device
+	}
+	agentVersion
+	lastSeenAt
+	createdAt
+}
+fragment Device on Device {
+	uuid
+	index
+	minor
+	pciAddress
+	path
+	model
+	memoryMiB
+	simulated
+	cdi
+}
+`
+
+// The nodes that a project rents, by way of its allocations.
+func RentedNodes(
+	ctx_ context.Context,
+	client_ graphql.Client,
+	projectId string,
+	after string,
+) (data_ *RentedNodesResponse, err_ error) {
+	req_ := &graphql.Request{
+		OpName: "RentedNodes",
+		Query:  RentedNodes_Operation,
+		Variables: &__RentedNodesInput{
+			ProjectId: projectId,
+			After:     after,
+		},
+	}
+
+	data_ = &RentedNodesResponse{}
+	resp_ := &graphql.Response{Data: data_}
+
+	err_ = client_.MakeRequest(
+		ctx_,
+		req_,
+		resp_,
+	)
+
+	return data_, err_
+}
+
 // The mutation executed by ReplaceMember.
 const ReplaceMember_Operation = `
 mutation ReplaceMember ($input: ReplaceMemberInput!) {
@@ -26192,6 +27618,106 @@ func Rerate(
 	}
 
 	data_ = &RerateResponse{}
+	resp_ := &graphql.Response{Data: data_}
+
+	err_ = client_.MakeRequest(
+		ctx_,
+		req_,
+		resp_,
+	)
+
+	return data_, err_
+}
+
+// The mutation executed by RetireNode.
+const RetireNode_Operation = `
+mutation RetireNode ($input: RetireNodeInput!) {
+	retireNode(input: $input) {
+		... StandingNode
+	}
+}
+fragment StandingNode on ComputeNode {
+	... ComputeNode
+	cordoned
+	cordonReason
+	cordonedAt
+	conditions {
+		name
+		state
+		message
+		since
+		effect
+	}
+	drain {
+		since
+		by
+		reason
+		deadlineSeconds
+		force
+		ending
+	}
+	bootedAt
+	retiredAt
+	lost
+}
+fragment ComputeNode on ComputeNode {
+	id
+	name
+	address
+	status
+	region
+	sku
+	cpus
+	memoryMiB
+	gpus
+	gpuModel
+	gpusSimulated
+	isolation
+	walls {
+		classes
+		profiles
+		runtime
+		runtimeVersion
+		cgroupVersion
+		gaps {
+			wall
+			reason
+		}
+	}
+	devices {
+		... Device
+	}
+	agentVersion
+	lastSeenAt
+	createdAt
+}
+fragment Device on Device {
+	uuid
+	index
+	minor
+	pciAddress
+	path
+	model
+	memoryMiB
+	simulated
+	cdi
+}
+`
+
+func RetireNode(
+	ctx_ context.Context,
+	client_ graphql.Client,
+	input RetireNodeInput,
+) (data_ *RetireNodeResponse, err_ error) {
+	req_ := &graphql.Request{
+		OpName: "RetireNode",
+		Query:  RetireNode_Operation,
+		Variables: &__RetireNodeInput{
+			Input: input,
+		},
+	}
+
+	data_ = &RetireNodeResponse{}
 	resp_ := &graphql.Response{Data: data_}
 
 	err_ = client_.MakeRequest(
@@ -27803,6 +29329,106 @@ func UncordonMember(
 	}
 
 	data_ = &UncordonMemberResponse{}
+	resp_ := &graphql.Response{Data: data_}
+
+	err_ = client_.MakeRequest(
+		ctx_,
+		req_,
+		resp_,
+	)
+
+	return data_, err_
+}
+
+// The mutation executed by UncordonNode.
+const UncordonNode_Operation = `
+mutation UncordonNode ($input: NodeOperateInput!) {
+	uncordonNode(input: $input) {
+		... StandingNode
+	}
+}
+fragment StandingNode on ComputeNode {
+	... ComputeNode
+	cordoned
+	cordonReason
+	cordonedAt
+	conditions {
+		name
+		state
+		message
+		since
+		effect
+	}
+	drain {
+		since
+		by
+		reason
+		deadlineSeconds
+		force
+		ending
+	}
+	bootedAt
+	retiredAt
+	lost
+}
+fragment ComputeNode on ComputeNode {
+	id
+	name
+	address
+	status
+	region
+	sku
+	cpus
+	memoryMiB
+	gpus
+	gpuModel
+	gpusSimulated
+	isolation
+	walls {
+		classes
+		profiles
+		runtime
+		runtimeVersion
+		cgroupVersion
+		gaps {
+			wall
+			reason
+		}
+	}
+	devices {
+		... Device
+	}
+	agentVersion
+	lastSeenAt
+	createdAt
+}
+fragment Device on Device {
+	uuid
+	index
+	minor
+	pciAddress
+	path
+	model
+	memoryMiB
+	simulated
+	cdi
+}
+`
+
+func UncordonNode(
+	ctx_ context.Context,
+	client_ graphql.Client,
+	input NodeOperateInput,
+) (data_ *UncordonNodeResponse, err_ error) {
+	req_ := &graphql.Request{
+		OpName: "UncordonNode",
+		Query:  UncordonNode_Operation,
+		Variables: &__UncordonNodeInput{
+			Input: input,
+		},
+	}
+
+	data_ = &UncordonNodeResponse{}
 	resp_ := &graphql.Response{Data: data_}
 
 	err_ = client_.MakeRequest(
