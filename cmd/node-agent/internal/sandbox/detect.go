@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strings"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/idrange"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/memberinit"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/oci"
@@ -29,20 +31,25 @@ const (
 
 // detect finds out how members are kept apart here. As root there are containers or no members: a member that is root and
 // has no walls is root on the node.
-func (m *Manager) detect(ctx context.Context) Isolation {
+// A full disk is an error: what was tried on it says nothing of what the node can do once there is space again.
+func (m *Manager) detect(ctx context.Context) (Isolation, error) {
 	switch {
 	case os.Geteuid() != 0:
-		return m.plain("the agent does not run as root")
+		return m.plain("the agent does not run as root"), nil
 	case m.options.ForceProcess:
-		return m.plain("it was asked for")
+		return m.plain("it was asked for"), nil
 	}
-	if err := m.openContainers(ctx); err != nil {
-		return unable(err)
+	if err := m.openContainers(ctx); full(err) {
+		return Isolation{}, fmt.Errorf("the disk of the state directory is full: %w", err)
+	} else if err != nil {
+		return unable(err), nil
 	}
 	m.oci.serves = true
 	m.openClasses(ctx)
-	return m.offers()
+	return m.offers(), nil
 }
+
+func full(err error) bool { return errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) }
 
 // plain is the isolation of a node without walls: for one tenant at a time, as a whole, unless the operator vouches for more.
 func (m *Manager) plain(reason string) Isolation {
@@ -91,8 +98,8 @@ func (m *Manager) openContainers(ctx context.Context) error {
 		return err
 	}
 	onDisk := m.try(ctx, m.oci.runtime)
-	if onDisk == nil {
-		return nil
+	if onDisk == nil || full(onDisk) {
+		return onDisk
 	}
 	m.oci.tmpfs = true
 	if inMemory := m.try(ctx, m.oci.runtime); inMemory != nil {

@@ -88,7 +88,10 @@ func NewManager(ctx context.Context, options Options) (*Manager, error) {
 	if err := os.MkdirAll(m.dir, 0o700); err != nil {
 		return nil, fmt.Errorf("make members directory: %w", err)
 	}
-	found := m.detect(ctx)
+	found, err := m.detect(ctx)
+	if err != nil {
+		return nil, err
+	}
 	m.isolation.Store(&found)
 	if m.oci != nil {
 		m.sweep(ctx)
