@@ -195,6 +195,7 @@ func (a *Allocator) write(index uint32, member string) error {
 	}
 	_, err = file.WriteString(member)
 	if err = errors.Join(err, file.Sync(), file.Close()); err != nil {
+		_ = os.Remove(a.file(index)) // on a full disk a claim without its member would keep the range from all
 		return fmt.Errorf("take id range: %w", err)
 	}
 	return nil

@@ -18,13 +18,13 @@ import (
 func TestAFullDiskIsNoNodeWithoutContainers(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	if err := unix.Mount("gpuaas", dir, "tmpfs", 0, "size=4m"); err != nil {
+	if err := unix.Mount("gpuaas", dir, "tmpfs", 0, "size=64m"); err != nil {
 		t.Skip("a small disk needs the right to mount: " + err.Error())
 	}
 	t.Cleanup(func() { _ = unix.Unmount(dir, unix.MNT_DETACH) })
 	options := sandbox.Options{StateDir: dir, Root: testRoot, Log: slog.New(slog.DiscardHandler)}
 	ballast := filepath.Join(dir, "ballast")
-	require.ErrorIs(t, os.WriteFile(ballast, make([]byte, 8<<20), 0o600), unix.ENOSPC)
+	require.ErrorIs(t, os.WriteFile(ballast, make([]byte, 80<<20), 0o600), unix.ENOSPC)
 	_, err := sandbox.NewManager(t.Context(), options)
 	require.ErrorIs(t, err, unix.ENOSPC)
 	require.NoError(t, os.Remove(ballast))
