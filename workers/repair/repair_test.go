@@ -149,6 +149,7 @@ func TestRepairStopsAndSaysSoWhenARuleRefusesIt(t *testing.T) {
 	require.Equal(t, 1, b.Count("app_instance_event", "type = 'apps.instance.repair_stopped'"))
 	b.look()
 	require.Equal(t, 1, b.Count("app_instance_event", "type = 'apps.instance.repair_stopped'"), "told once")
+	b.SQL(`UPDATE member SET status = 'JOINING' WHERE id = $1`, b.members[1].ID)
 	b.SQL(`UPDATE member SET status = 'ACTIVE', failure = NULL WHERE id = $1`, b.members[1].ID)
 	b.look()
 	require.Empty(t, b.now().RepairStopped)
