@@ -65,6 +65,9 @@ func TestAnswers(t *testing.T) {
 		"admin runner list", "admin runner register ci --public-key cHVibGlj --reason ours", "admin runner revoke rnr_1 --reason stolen",
 		"admin app terms hello --min-launches 3 --min-minutes 30 --grace-hours 0 --second-approver --reason careful",
 		"canary report hello@1.2.0", "canary percent man_1 50 --reason grows",
+		"prices book --of-tenant ten_1", "prices add tokens 0.002 --currency eur --per 1000 --tier 1000000=0.004 --of-tenant ten_1 --reason list",
+		"prices rerate tokens 0.001 --currency eur --from 2026-11-01T00:00:00Z --reason dear", "billing periods ten_1", "billing runs ten_1",
+		"billing verify brn_1", "billing statement --period bpr_1",
 		"projects quota", "projects quota --max-members 8 --max-gpus none --reason agreed",
 	} {
 		args := strings.Fields(line)
