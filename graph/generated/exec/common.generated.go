@@ -163,7 +163,6 @@ type MutationResolver interface {
 	RotateWebhookSecret(ctx context.Context, webhookID ids.ID, overlapSeconds int) (*webhook.Created, error)
 	ReplayWebhook(ctx context.Context, webhookID ids.ID, after string, reason *string) (*db.Webhook, error)
 	RedeliverWebhook(ctx context.Context, deliveryID ids.ID) (*db.WebhookDelivery, error)
-	ReportUsage(ctx context.Context, input usage.ReportInput) (*usage.Report, error)
 }
 type QueryResolver interface {
 	Node(ctx context.Context, id ids.ID) (model.Node, error)
@@ -235,10 +234,6 @@ type QueryResolver interface {
 	UsageQuarantine(ctx context.Context, projectID *ids.ID, first *int, after *string) (*model.QuarantinedUsageConnection, error)
 	Webhooks(ctx context.Context, projectID ids.ID, first *int, after *string) (*model.WebhookConnection, error)
 	WebhookDeliveries(ctx context.Context, webhookID ids.ID, states []lifecycle.DeliveryState, first *int, after *string) (*model.WebhookDeliveryConnection, error)
-	UsageRecords(ctx context.Context, filter usage.Filter, first *int, after *string) (*model.UsageRecordConnection, error)
-	UsageSums(ctx context.Context, filter usage.Filter, hourly bool) ([]*usage.Sum, error)
-	UsageSources(ctx context.Context, projectID ids.ID) ([]*usage.Source, error)
-	UsageQuarantine(ctx context.Context, projectID *ids.ID, first *int, after *string) (*model.QuarantinedUsageConnection, error)
 }
 type ReasonResolver interface {
 	Code(ctx context.Context, obj *fault.Reason) (string, error)
