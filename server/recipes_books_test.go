@@ -6,10 +6,13 @@ import (
 	"github.com/gpuaas/app-platform/domain/ids"
 )
 
-// joined are the recipes of both.
-func joined(some, others map[string]func(v, a *house) []arguments) map[string]func(v, a *house) []arguments {
-	maps.Copy(others, some)
-	return others
+// joined are the recipes of all.
+func joined(parts ...map[string]func(v, a *house) []arguments) map[string]func(v, a *house) []arguments {
+	all := map[string]func(v, a *house) []arguments{}
+	for _, part := range parts {
+		maps.Copy(all, part)
+	}
+	return all
 }
 
 // recipesOfBooks are the recipes of prices and books.

@@ -4,7 +4,7 @@ import "maps"
 
 // recipes say, for every root field, how one would call it to get at a house that is not one's own:
 // v is the victim's house and a the attacker's. A field without a recipe fails the test.
-var recipes = joined(recipesOfBooks, map[string]func(v, a *house) []arguments{
+var recipes = joined(recipesOfBooks, recipesOfNodes, map[string]func(v, a *house) []arguments{
 	"query node": func(v, _ *house) []arguments {
 		var all []arguments
 		for _, id := range v.secrets() {
@@ -327,30 +327,6 @@ var recipes = joined(recipesOfBooks, map[string]func(v, a *house) []arguments{
 		return []arguments{{"shareId": v.Share, "reason": "mine"}}
 	},
 	"mutation detachControlPlane": func(v, _ *house) []arguments { return one("shareId", v.Share) },
-
-	"mutation cordonNode":          plain(onNode),
-	"mutation uncordonNode":        plain(onNode),
-	"mutation drainNode":           plain(onNode),
-	"mutation retireNode":          plain(onNode),
-	"mutation deleteNode":          plain(onNode),
-	"mutation createNodeEnrolment": plain(func(_, _ *house) []object { return []object{{"name": "mine"}} }),
-	"mutation enrolNode": plain(func(_, _ *house) []object {
-		return []object{{"name": "mine", "address": "192.0.2.66", "sealingKey": "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=", "agentVersion": "1",
-			"bootId": "1", "inventory": object{"cpus": 1, "memoryMiB": 1, "gpus": 0, "gpusSimulated": true, "isolation": "PROCESS"}}}
-	}),
-	"mutation rotateNodeCredential": none,
-	"mutation nodeHeartbeat":        plain(func(_, _ *house) []object { return []object{{"agentVersion": "1", "bootId": "1"}} }),
-	"mutation reportNodeTask": plain(func(v, _ *house) []object {
-		return []object{{"taskId": v.Task, "fence": 1, "state": "SUCCEEDED", "exitCode": 0}}
-	}),
-	"mutation appendNodeTaskOutput": plain(func(v, _ *house) []object {
-		return []object{{"taskId": v.Task, "fence": 1, "stream": "STDOUT", "offset": 0, "data": "mine"}}
-	}),
-	"mutation openArtifactDelivery": func(v, _ *house) []arguments { return one("taskId", v.Fetch) },
-	"mutation runNodeTask": input(func(v, _ *house) []object {
-		return []object{{"memberId": v.Member, "kind": "RUN", "spec": object{"command": []string{"true"}}}}
-	}),
-	"mutation cancelNodeTask": func(v, _ *house) []arguments { return one("taskId", v.Task) },
 	"mutation reportOperation": plain(func(v, _ *house) []object {
 		return []object{{"operationId": v.Operation, "attempt": 1, "phase": "mine", "percent": 99}}
 	}),
@@ -361,6 +337,3 @@ var recipes = joined(recipesOfBooks, map[string]func(v, a *house) []arguments{
 	"subscription projectActivity":   inProject,
 	"subscription operationProgress": func(v, _ *house) []arguments { return one("operationId", v.Operation) },
 })
-
-// onNode names the victim's node.
-func onNode(v, _ *house) []object { return []object{{"nodeId": v.Node, "reason": "mine"}} }

@@ -11,6 +11,7 @@ import (
 )
 
 func TestWhatIsNotKnownToBeGoodEnoughTakesNoNewMembers(t *testing.T) {
+	t.Parallel()
 	for state, effect := range map[nodehealth.State]nodehealth.Effect{
 		nodehealth.Good: nodehealth.NoEffect, nodehealth.Warning: nodehealth.NoEffect,
 		nodehealth.Unknown: nodehealth.NoNewMembers, nodehealth.Bad: nodehealth.NoNewMembers,
@@ -22,6 +23,7 @@ func TestWhatIsNotKnownToBeGoodEnoughTakesNoNewMembers(t *testing.T) {
 }
 
 func TestAConditionKeepsItsTimeWhileItsStateStays(t *testing.T) {
+	t.Parallel()
 	first := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	later := first.Add(time.Minute)
 	before := nodehealth.Merge(nil, []nodehealth.Condition{
@@ -39,6 +41,7 @@ func TestAConditionKeepsItsTimeWhileItsStateStays(t *testing.T) {
 }
 
 func TestTheWorstAndOldestComesFirst(t *testing.T) {
+	t.Parallel()
 	at := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	found := nodehealth.Barring([]nodehealth.Condition{
 		{Name: "a", State: nodehealth.Unknown, Since: at}, {Name: "b", State: nodehealth.Bad, Since: at.Add(1)},
@@ -49,6 +52,7 @@ func TestTheWorstAndOldestComesFirst(t *testing.T) {
 }
 
 func TestAReportIsCheckedFieldByField(t *testing.T) {
+	t.Parallel()
 	good := nodehealth.Condition{Name: "check/ib-links.sh", State: nodehealth.Good}
 	_, _, _, ok := nodehealth.Check([]nodehealth.Condition{good, {Name: "gpu", State: nodehealth.Unknown}})
 	require.True(t, ok)

@@ -150,7 +150,8 @@ func (f Facts) spent(policy Policy, m Member, begun int) string {
 // failed counts the repairs without success since the last that had some.
 func (m Member) failed() (n int) {
 	for _, try := range m.Tries {
-		if n++; try.Succeeded {
+		n++
+		if try.Succeeded {
 			n = 0
 		}
 	}

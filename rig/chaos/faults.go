@@ -110,7 +110,8 @@ func (s *Suite) harm(ctx context.Context) {
 	rng, table := s.rng(1), s.possible()
 	order := rng.Perm(len(table))
 	for round := 0; s.Faults == 0 || round < max(s.Faults, len(table)); round++ {
-		if pause(ctx, s.Between); ctx.Err() != nil {
+		pause(ctx, s.Between)
+		if ctx.Err() != nil {
 			return
 		}
 		next := one(rng, table)

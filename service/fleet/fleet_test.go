@@ -36,7 +36,6 @@ type bench struct {
 
 func newBench(t *testing.T) *bench {
 	t.Helper()
-	t.Parallel()
 	kit := platformtest.New(t)
 	return &bench{Kit: kit, verbs: verbs{&fleet.Service{DB: kit.DB}}, agents: &node.Service{DB: kit.DB, Hub: kit.Hub}, t: t,
 		operator: kit.As(kit.Operator())}
@@ -64,6 +63,7 @@ func of(node *db.ComputeNode, reason string) fleet.OperateInput {
 }
 
 func TestACordonedNodeTakesNoNewAllocationUntilItIsUncordoned(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	project := b.Project(b.Tenant())
 	one, _ := b.Node(2)
@@ -85,6 +85,7 @@ func TestACordonedNodeTakesNoNewAllocationUntilItIsUncordoned(t *testing.T) {
 }
 
 func TestABadConditionKeepsNewMembersAway(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	project := b.Project(b.Tenant())
 	one, credential := b.Node(2)
@@ -114,6 +115,7 @@ func TestABadConditionKeepsNewMembersAway(t *testing.T) {
 }
 
 func TestARetiredNodeIsForGoodAndItsNameIsFreeOnceItIsDeleted(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	one, credential := b.Node(2)
 	rented := b.Allocation(b.Project(b.Tenant()), one)
@@ -147,6 +149,7 @@ func TestARetiredNodeIsForGoodAndItsNameIsFreeOnceItIsDeleted(t *testing.T) {
 }
 
 func TestADrainIsTheWishOfANodeAndIsHastenedByForce(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	one, _ := b.Node(2)
 	for path, in := range map[string]fleet.DrainInput{
@@ -173,6 +176,7 @@ func TestADrainIsTheWishOfANodeAndIsHastenedByForce(t *testing.T) {
 }
 
 func TestOnlyThePlatformsStaffActOnNodesAndSeeWhoLivesThere(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	tenant := b.Tenant()
 	project := b.Project(tenant)

@@ -75,7 +75,7 @@ func TestACallThatEndsAsItsSlotIsGivenBackTakesItAgain(t *testing.T) {
 		one := held("a", "x", 0)
 		require.True(t, slots.Take(one))
 		for range 2_000 {
-			timer := time.NewTimer(250*time.Millisecond)
+			timer := time.NewTimer(250 * time.Millisecond)
 			done := slots.Calling(one)
 			<-timer.C
 			done()
