@@ -22,7 +22,7 @@ type Condition = NonNullable<NodeStandingFragment['conditions']>[number];
 export function NodePage({ id }: { id: string }) {
   const read = useRead(NodeDetailDocument, useMemo(() => ({ id }), [id]));
   useWhile(true, useThrottled(read.refresh));
-  const node = read.data?.node?.__typename === 'ComputeNode' ? read.data.node : undefined;
+  const node = read.data?.node.__typename === 'ComputeNode' ? read.data.node : undefined;
   if (node === undefined) return <div className="page"><PageHead title="Node" crumbs={<Link to="/nodes">Nodes</Link>} />{read.problem === undefined ? <Loading /> : <ProblemNotice problem={read.problem} />}</div>;
   const lodgers = read.data?.nodeMembers ?? [];
   return (
