@@ -198,7 +198,8 @@ func (r *Reconciler) giveBackOne(ctx context.Context, node draining, member lodg
 // noteDrain stores how far a drain is, unless an operator changed it meanwhile; nil ends it.
 func (r *Reconciler) noteDrain(ctx context.Context, node draining, next *nodehealth.Drain) error {
 	_, err := r.DB.Worker().Exec(ctx, `UPDATE compute_node SET drain = $2 WHERE id = $1 AND status <> 'RETIRED'
-		AND drain ->> 'since' = $3::jsonb ->> 'since' AND drain ->> 'ending' = $3::jsonb ->> 'ending' AND drain ->> 'force' = $3::jsonb ->> 'force'
+		AND (drain ->> 'since')::timestamptz = ($3::jsonb ->> 'since')::timestamptz
+		AND drain ->> 'ending' = $3::jsonb ->> 'ending' AND drain ->> 'force' = $3::jsonb ->> 'force'
 		AND drain IS DISTINCT FROM $2`, node.ID, next, node.Drain)
 	if err != nil {
 		return fmt.Errorf("note the drain of node %s: %w", node.ID, err)
