@@ -41,7 +41,7 @@ func onNode(t *command.Tool, use, short, asks string, reason *string,
 		if err != nil {
 			return err
 		}
-		return t.Show(command.One(after, after.Id, "Name", after.Name, "Status", string(after.Status), "Takes members",
+		return t.Show(command.One(&after, after.Id, "Name", after.Name, "Status", string(after.Status), "Takes members",
 			taking(&after), "Drain", drained(after.Drain)))
 	})
 	command.ReasonFlag(cmd, reason)

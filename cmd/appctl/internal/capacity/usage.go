@@ -102,18 +102,18 @@ func text(value *string) string {
 }
 
 var sumTable = command.Table[gql.UsageSum]{
-	Heading: []string{"HOUR", "METER", "QUANTITY", "UNIT", "BASIS", "BORNE BY", "REASON"},
+	Heading: []string{"METER", "HOUR", "QUANTITY", "UNIT", "BASIS", "BORNE BY", "REASON"},
 	Row: func(sum *gql.UsageSum) []string {
-		return []string{render.Time(sum.Hour), sum.Meter, sum.Quantity, sum.Unit, string(sum.Basis), string(sum.BorneBy),
+		return []string{sum.Meter, render.Time(sum.Hour), sum.Quantity, sum.Unit, string(sum.Basis), string(sum.BorneBy),
 			text(sum.BorneReason)}
 	},
 }
 
 var recordTable = command.Table[gql.UsageRecord]{
-	Heading: []string{"FROM", "TO", "METER", "QUANTITY", "UNIT", "SOURCE", "MEMBER", "BORNE BY", "ID"},
+	Heading: []string{"ID", "FROM", "TO", "METER", "QUANTITY", "UNIT", "SOURCE", "MEMBER", "BORNE BY"},
 	Row: func(record *gql.UsageRecord) []string {
-		return []string{render.Time(&record.FromAt), render.Time(&record.ToAt), record.Meter, record.Quantity, record.Unit,
-			record.Source, text(record.MemberId), string(record.BorneBy), record.UsageId}
+		return []string{record.UsageId, render.Time(&record.FromAt), render.Time(&record.ToAt), record.Meter, record.Quantity,
+			record.Unit, record.Source, text(record.MemberId), string(record.BorneBy)}
 	},
 }
 
@@ -126,8 +126,9 @@ var sourceTable = command.Table[gql.UsageSource]{
 }
 
 var quarantineTable = command.Table[gql.QuarantinedUsage]{
-	Heading: []string{"CAME", "SOURCE", "METER", "RECORD", "CODE", "MESSAGE"},
+	Heading: []string{"ID", "CAME", "SOURCE", "METER", "RECORD", "CODE", "MESSAGE"},
 	Row: func(record *gql.QuarantinedUsage) []string {
-		return []string{render.Time(&record.CreatedAt), record.Source, record.Meter, record.UsageId, record.Code, record.Message}
+		return []string{record.Id, render.Time(&record.CreatedAt), record.Source, record.Meter, record.UsageId, record.Code,
+			record.Message}
 	},
 }

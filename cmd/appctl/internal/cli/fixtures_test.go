@@ -164,6 +164,7 @@ func addFixtures(s *clienttest.Server) {
 	addSecretFixtures(s)
 	addWebhookFixtures(s)
 	addBillingFixtures(s)
+	addNodeFixtures(s)
 	addPolicyFixtures(s)
 	addWhyFixtures(s)
 	addShareFixtures(s)
