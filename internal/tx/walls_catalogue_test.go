@@ -84,6 +84,13 @@ var definers = map[string]string{
 	"forget_secrets":     "how many rows went",
 	"forget_keys":        "how many rows went",
 	"forget_credentials": "how many rows went",
+	"arrive_once":        "nothing: a trigger",
+	"prove_node":         "nothing: a trigger",
+	"note_allocation":    "nothing: a trigger",
+	"note_member":        "nothing: a trigger",
+	"note_orphan":        "nothing: a trigger",
+	"hold_source":        "the time; for the triggers alone",
+	"node_proved_to":     "until when a node has proved that it runs, to who rents there",
 	"guard_transition":   "nothing: a trigger",
 	"balance_ledger":     "nothing: a trigger",
 	"guard_live_project": "nothing: a trigger",
@@ -114,6 +121,7 @@ var globals = map[string]string{
 	"manifest_one_active":               "the catalog's",
 	"manifest_one_canary":               "the catalog's",
 	"sku_price_sku_key":                 "the platform's",
+	"usage_source_pkey":                 "random ids of allocations and instances; workers alone write it",
 	"evidence_runner_name_key":          "the platform's",
 	"evidence_runner_public_key_key":    "the platform's",
 	"audit_checkpoint_seq_key":          "a counter of the sealer",
@@ -231,7 +239,9 @@ func TestLoginRolesAreNobodySpecial(t *testing.T) {
 func TestNobodyChangesWhatIsAppendOnly(t *testing.T) {
 	t.Parallel()
 	k := platformtest.New(t)
-	tables := []string{"app_instance_event", "audit_entry", "audit_link", "audit_checkpoint", "instance_generation"}
+	tables := []string{"app_instance_event", "audit_entry", "audit_link", "audit_checkpoint", "instance_generation",
+		"usage_record", "usage_quarantine", "allocation_fact", "node_gap", "ledger_tx", "ledger_entry", "billing_run",
+		"billing_line", "credit_grant"}
 	changes := column1(t, k, `SELECT r.name || ' ' || t.name || ' ' || p.name FROM
 		(VALUES ('app_api'), ('app_operator'), ('app_node'), ('app_worker')) r (name), unnest($1::text[]) t (name), (VALUES ('UPDATE'), ('DELETE'), ('TRUNCATE')) p (name)
 		WHERE has_table_privilege(r.name, t.name, p.name) OR p.name = 'UPDATE' AND has_any_column_privilege(r.name, t.name, p.name)`, tables)
