@@ -19,6 +19,7 @@ import (
 	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/domain/lifecycle"
 	"github.com/gpuaas/app-platform/graph"
+	"github.com/gpuaas/app-platform/graph/denial"
 	"github.com/gpuaas/app-platform/graph/generated/exec"
 	"github.com/gpuaas/app-platform/internal/adapterclient"
 	"github.com/gpuaas/app-platform/internal/tx"
@@ -54,7 +55,7 @@ func newBench(t *testing.T) *bench {
 		Adapters: &adapter.Service{DB: kit.DB, Describe: nobodyAnswers},
 	}
 	engine, err := transport.NewEngine(transport.Config{
-		Schema: exec.NewExecutableSchema(exec.Config{Resolvers: resolver}), Present: graph.Present, Log: slog.New(slog.DiscardHandler),
+		Schema: exec.NewExecutableSchema(exec.Config{Resolvers: resolver}), Present: denial.Present, Log: slog.New(slog.DiscardHandler),
 		Extensions: []graphql.HandlerExtension{graph.Extension{Resolver: resolver}},
 	})
 	require.NoError(t, err)

@@ -19,6 +19,7 @@ import (
 	"github.com/gpuaas/app-platform/domain/lifecycle"
 	"github.com/gpuaas/app-platform/ent/generated/db"
 	"github.com/gpuaas/app-platform/graph"
+	"github.com/gpuaas/app-platform/graph/denial"
 	"github.com/gpuaas/app-platform/graph/feed"
 	"github.com/gpuaas/app-platform/graph/generated/exec"
 	"github.com/gpuaas/app-platform/graph/live"
@@ -69,7 +70,7 @@ func newWholeBench(t *testing.T) *wholeBench {
 		Progress: &live.Progress{DB: kit.DB, Hub: kit.Hub, Sentinel: sentinel, Log: slog.New(slog.DiscardHandler)},
 	}
 	engine, err := transport.NewEngine(transport.Config{
-		Schema: exec.NewExecutableSchema(exec.Config{Resolvers: resolver}), Present: graph.Present,
+		Schema: exec.NewExecutableSchema(exec.Config{Resolvers: resolver}), Present: denial.Present,
 		Log:        slog.New(slog.DiscardHandler),
 		Extensions: []graphql.HandlerExtension{graph.Extension{Resolver: resolver}},
 	})

@@ -9,6 +9,7 @@ import (
 	"github.com/vektah/gqlparser/v2/ast"
 
 	"github.com/gpuaas/app-platform/graph"
+	"github.com/gpuaas/app-platform/graph/denial"
 	"github.com/gpuaas/app-platform/graph/generated/exec"
 	"github.com/gpuaas/app-platform/transport"
 )
@@ -17,7 +18,7 @@ import (
 func TestAValueThatAnEnumDoesNotHaveReachesNoResolver(t *testing.T) {
 	t.Parallel()
 	schema := exec.NewExecutableSchema(exec.Config{Resolvers: &graph.Resolver{}})
-	engine, err := transport.NewEngine(transport.Config{Schema: schema, Present: graph.Present})
+	engine, err := transport.NewEngine(transport.Config{Schema: schema, Present: denial.Present})
 	require.NoError(t, err)
 	var enums int
 	for name, definition := range schema.Schema().Types {

@@ -19,6 +19,7 @@ import (
 	"github.com/gpuaas/app-platform/domain/lifecycle"
 	"github.com/gpuaas/app-platform/ent/generated/db"
 	"github.com/gpuaas/app-platform/graph"
+	"github.com/gpuaas/app-platform/graph/denial"
 	"github.com/gpuaas/app-platform/graph/generated/exec"
 	"github.com/gpuaas/app-platform/internal/tx"
 	"github.com/gpuaas/app-platform/rig/platformtest"
@@ -45,7 +46,7 @@ func newNodeBench(t *testing.T) *bench {
 		Tasks: &task.Service{DB: kit.DB, Hub: kit.Hub},
 	}
 	engine, err := transport.NewEngine(transport.Config{
-		Schema: exec.NewExecutableSchema(exec.Config{Resolvers: resolver}), Present: graph.Present,
+		Schema: exec.NewExecutableSchema(exec.Config{Resolvers: resolver}), Present: denial.Present,
 		Log:        slog.New(slog.DiscardHandler),
 		Extensions: []graphql.HandlerExtension{graph.Extension{Resolver: resolver}},
 	})

@@ -21,6 +21,7 @@ import (
 	"github.com/gpuaas/app-platform/graph"
 	"github.com/gpuaas/app-platform/graph/authhttp"
 	"github.com/gpuaas/app-platform/graph/deliveryhttp"
+	"github.com/gpuaas/app-platform/graph/denial"
 	"github.com/gpuaas/app-platform/graph/feed"
 	"github.com/gpuaas/app-platform/graph/generated/exec"
 	"github.com/gpuaas/app-platform/graph/live"
@@ -99,7 +100,7 @@ func (p *platform) api(ctx context.Context, group *errgroup.Group, gate *gate, m
 		return err
 	}
 	engine, err := transport.NewEngine(transport.Config{
-		Schema: exec.NewExecutableSchema(exec.Config{Resolvers: resolver}), Present: graph.Present, Log: p.log,
+		Schema: exec.NewExecutableSchema(exec.Config{Resolvers: resolver}), Present: denial.Present, Log: p.log,
 		Limits: guard.Limits{Introspection: p.config.Dev || p.config.Edge.Introspection}, Suggestions: p.config.Dev || p.config.Edge.Suggestions,
 		Extensions: []graphql.HandlerExtension{graph.Extension{Resolver: resolver}},
 	})

@@ -21,6 +21,9 @@ const (
 	Project  Scope = "PROJECT"
 )
 
+// Values lists every Scope as it is published.
+func (Scope) Values() []string { return []string{string(Platform), string(Tenant), string(Project)} }
+
 // rank orders scopes: the narrowest is highest.
 func (s Scope) rank() int { return slices.Index([]Scope{Platform, Tenant, Project}, s) }
 
@@ -43,6 +46,9 @@ const (
 	Quantity Measure = "QUANTITY"
 	Time     Measure = "TIME"
 )
+
+// Values lists every Measure as it is published.
+func (Measure) Values() []string { return []string{string(Quantity), string(Time)} }
 
 // Terms are what a price demands.
 type Terms struct {

@@ -1,4 +1,4 @@
-// Package denial records in the audit what reads refused. Verbs record their own refusals in their transactions; what
+// Package denial shows refusals to callers, and records in the audit what reads refused. Verbs record their own refusals in their transactions; what
 // is left are the refusals in a response that no verb has recorded.
 package denial
 

@@ -17,6 +17,7 @@ import (
 	"github.com/gpuaas/app-platform/domain/lifecycle"
 	"github.com/gpuaas/app-platform/ent/generated/db"
 	"github.com/gpuaas/app-platform/graph"
+	"github.com/gpuaas/app-platform/graph/denial"
 	"github.com/gpuaas/app-platform/graph/feed"
 	"github.com/gpuaas/app-platform/graph/generated/exec"
 	"github.com/gpuaas/app-platform/graph/live"
@@ -76,7 +77,7 @@ func newBench(t *testing.T, extensions ...graphql.HandlerExtension) *bench {
 		Progress: &live.Progress{DB: b.DB, Hub: b.Hub},
 	}
 	engine, err := transport.NewEngine(transport.Config{
-		Schema: exec.NewExecutableSchema(exec.Config{Resolvers: resolver}), Present: graph.Present, Log: quiet(),
+		Schema: exec.NewExecutableSchema(exec.Config{Resolvers: resolver}), Present: denial.Present, Log: quiet(),
 		Extensions: append([]graphql.HandlerExtension{graph.Extension{Resolver: resolver}}, extensions...),
 	})
 	require.NoError(t, err)

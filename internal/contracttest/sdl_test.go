@@ -12,8 +12,11 @@ import (
 
 	"github.com/gpuaas/app-platform/domain/isolation"
 	"github.com/gpuaas/app-platform/domain/lifecycle"
+	"github.com/gpuaas/app-platform/domain/metering"
 	"github.com/gpuaas/app-platform/domain/nodehealth"
 	"github.com/gpuaas/app-platform/domain/policy"
+	"github.com/gpuaas/app-platform/domain/rating"
+	"github.com/gpuaas/app-platform/domain/repair"
 	"github.com/gpuaas/app-platform/internal/contracttest"
 )
 
@@ -107,6 +110,14 @@ var bound = map[string]valued{
 	"VerdictOutcome":      lifecycle.VerdictOutcome(""),
 	"VerdictSource":       lifecycle.VerdictSource(""),
 	"WebhookStatus":       lifecycle.WebhookStatus(""),
+	"MemberFailure":       lifecycle.MemberFailure(""),
+	"RepairMode":          repair.Mode(""),
+	"UsageBasis":          metering.Basis(""),
+	"UsageBearer":         metering.Bearer(""),
+	"PriceScope":          rating.Scope(""),
+	"PriceMeasure":        rating.Measure(""),
+	"BillingStatus":       rating.PeriodStatus(""),
+	"StatementFormat":     rating.StatementFormat(""),
 }
 
 func TestEnumsHaveTheValuesOfTheDomain(t *testing.T) {

@@ -10,18 +10,19 @@ import (
 
 	"github.com/gpuaas/app-platform/domain/fault"
 	"github.com/gpuaas/app-platform/domain/money"
+	"github.com/gpuaas/app-platform/domain/rating"
 	"github.com/gpuaas/app-platform/service/billing/focus"
 )
 
 // Format is the form of an exported statement.
-type Format string
+type Format = rating.StatementFormat
 
 // The formats.
 const (
-	JSON      Format = "JSON"
-	CSV       Format = "CSV"
-	FocusCSV  Format = "FOCUS_CSV"
-	FocusJSON Format = "FOCUS_JSON"
+	JSON      = rating.JSON
+	CSV       = rating.CSV
+	FocusCSV  = rating.FocusCSV
+	FocusJSON = rating.FocusJSON
 )
 
 // Export is a statement as a file.

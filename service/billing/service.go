@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/gpuaas/app-platform/domain/ids"
+	"github.com/gpuaas/app-platform/domain/rating"
 	"github.com/gpuaas/app-platform/internal/tx"
 )
 
@@ -20,13 +21,13 @@ type Service struct {
 }
 
 // Status is how far a period is.
-type Status string
+type Status = rating.PeriodStatus
 
 // A period is open while it lasts, closing while late usage is waited for, and then closed.
 const (
-	Open    Status = "OPEN"
-	Closing Status = "CLOSING"
-	Closed  Status = "CLOSED"
+	Open    = rating.PeriodOpen
+	Closing = rating.PeriodClosing
+	Closed  = rating.PeriodClosed
 )
 
 // Period is a month of a tenant.

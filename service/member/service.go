@@ -80,6 +80,12 @@ var plain = map[lifecycle.OperationKind]string{
 	lifecycle.MemberCordon: "cordonMember", lifecycle.MemberUncordon: "uncordonMember",
 }
 
+// Request returns the change that the verb of a kind makes, of the kinds that take nothing but the member: for what the
+// platform does in its own name.
+func Request(kind lifecycle.OperationKind, in Input) *change.Request {
+	return in.request(kind, plain[kind])
+}
+
 // Again calls the verb of a kind again for what an operation did not achieve.
 func (s *Service) Again(
 	ctx context.Context, kind lifecycle.OperationKind, again change.Again,

@@ -43,6 +43,7 @@ import (
 	"github.com/gpuaas/app-platform/internal/tx"
 	"github.com/gpuaas/app-platform/service/ledger/event"
 	"github.com/gpuaas/app-platform/workers/leader"
+	"github.com/gpuaas/app-platform/workers/nodes"
 	"github.com/gpuaas/app-platform/workers/repair"
 )
 
@@ -85,6 +86,7 @@ type Reconciler struct {
 	away     map[ids.ID]string    // nodes known to be silent, by name; of the goroutine that looks at nodes
 	suspects map[ids.ID]time.Time // instances that looked worse once, and when they are looked at again
 	mender   *repair.Repairer
+	keeper   *nodes.Keeper
 
 	oldest      int64     // the transaction that held the watermark at the last look
 	oldestSince time.Time // when it was first seen there
@@ -95,9 +97,10 @@ func New(config Config) *Reconciler {
 	if config.Stats == nil {
 		config.Stats = &Stats{}
 	}
-	return &Reconciler{Config: config, actor: authz.System("reconciler"), failures: make(map[string]int),
+	actor := authz.System("reconciler")
+	return &Reconciler{Config: config, actor: actor, failures: make(map[string]int),
 		away: make(map[ids.ID]string), mender: repair.New(config.DB, config.Log, config.NodeGrace),
-		suspects: make(map[ids.ID]time.Time)}
+		keeper: &nodes.Keeper{DB: config.DB, Actor: actor}, suspects: make(map[ids.ID]time.Time)}
 }
 
 // Run reconciles whenever this process holds the lock, until ctx ends.
@@ -133,8 +136,8 @@ type job struct {
 func (r *Reconciler) jobs() []job {
 	return []job{
 		{"nodes", nodesEvery, r.nodes},
-		{"drains of nodes", nodesEvery, r.drains},
-		{"lost nodes", nodesEvery, r.lost},
+		{"drains of nodes", nodesEvery, r.keeper.Drains},
+		{"lost nodes", nodesEvery, r.keeper.Lost},
 		{"tasks", nodesEvery, r.tasks},
 		{"stuck operations", stuckEvery, r.stuck},
 		{"the feeds' watermark", watermarkEvery, r.watermark},

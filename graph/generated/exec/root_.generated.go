@@ -11006,7 +11006,7 @@ func (e *executableSchema) Exec(ctx context.Context) graphql.ResponseHandler {
 		ec.unmarshalInputUpdateWebhookInput,
 		ec.unmarshalInputUpgradeInstanceInput,
 		ec.unmarshalInputUsageFilter,
-		ec.unmarshalInputUsageReportRecord,
+		ec.unmarshalInputUsageReportRecordInput,
 	)
 	first := true
 
@@ -16305,7 +16305,7 @@ input UsageFilter {
 }
 
 "A record that an adapter reports."
-input UsageReportRecord {
+input UsageReportRecordInput {
   "Unique for ever within the instance and dimension, at most 200 bytes: derived from what is counted."
   id: String!
   "One of the usage dimensions of the instance's manifest."
@@ -16329,7 +16329,7 @@ input ReportUsageInput {
   "The instance."
   instanceId: ID!
   "The records, 1 to 1,000."
-  records: [UsageReportRecord!]!
+  records: [UsageReportRecordInput!]!
 }
 
 "What became of reported usage."

@@ -1425,7 +1425,7 @@ func (ec *executionContext) unmarshalInputReportUsageInput(ctx context.Context, 
 			it.InstanceID = data
 		case "records":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("records"))
-			data, err := ec.unmarshalNUsageReportRecord2ᚕᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋusageᚐReportRecordᚄ(ctx, v)
+			data, err := ec.unmarshalNUsageReportRecordInput2ᚕᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋusageᚐReportRecordᚄ(ctx, v)
 			if err != nil {
 				return it, err
 			}
@@ -1493,7 +1493,7 @@ func (ec *executionContext) unmarshalInputUsageFilter(ctx context.Context, obj a
 	return it, nil
 }
 
-func (ec *executionContext) unmarshalInputUsageReportRecord(ctx context.Context, obj any) (usage.ReportRecord, error) {
+func (ec *executionContext) unmarshalInputUsageReportRecordInput(ctx context.Context, obj any) (usage.ReportRecord, error) {
 	var it usage.ReportRecord
 	if obj == nil {
 		return it, nil
@@ -2312,13 +2312,13 @@ func (ec *executionContext) marshalNUsageReport2ᚖgithubᚗcomᚋgpuaasᚋapp�
 	return ec._UsageReport(ctx, sel, v)
 }
 
-func (ec *executionContext) unmarshalNUsageReportRecord2ᚕᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋusageᚐReportRecordᚄ(ctx context.Context, v any) ([]*usage.ReportRecord, error) {
+func (ec *executionContext) unmarshalNUsageReportRecordInput2ᚕᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋusageᚐReportRecordᚄ(ctx context.Context, v any) ([]*usage.ReportRecord, error) {
 	vSlice := graphql.CoerceList(v)
 	var err error
 	res := make([]*usage.ReportRecord, len(vSlice))
 	for i := range vSlice {
 		ctx := graphql.WithPathContext(ctx, graphql.NewPathWithIndex(i))
-		res[i], err = ec.unmarshalNUsageReportRecord2ᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋusageᚐReportRecord(ctx, vSlice[i])
+		res[i], err = ec.unmarshalNUsageReportRecordInput2ᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋusageᚐReportRecord(ctx, vSlice[i])
 		if err != nil {
 			return nil, err
 		}
@@ -2326,8 +2326,8 @@ func (ec *executionContext) unmarshalNUsageReportRecord2ᚕᚖgithubᚗcomᚋgpu
 	return res, nil
 }
 
-func (ec *executionContext) unmarshalNUsageReportRecord2ᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋusageᚐReportRecord(ctx context.Context, v any) (*usage.ReportRecord, error) {
-	res, err := ec.unmarshalInputUsageReportRecord(ctx, v)
+func (ec *executionContext) unmarshalNUsageReportRecordInput2ᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋusageᚐReportRecord(ctx context.Context, v any) (*usage.ReportRecord, error) {
+	res, err := ec.unmarshalInputUsageReportRecordInput(ctx, v)
 	return &res, graphql.ErrorOnPath(ctx, err)
 }
 

@@ -183,7 +183,7 @@ func (s *server) answer(request wire.Request) wire.Response {
 	case request.Op == wire.OpAck:
 		return done(s.runs.ack(request.Key))
 	case request.Op == wire.OpWrite && request.File != nil:
-		return done(s.settings.write(*request.File))
+		return done(s.settings.files().Write(*request.File))
 	case request.Op == wire.OpStart && request.Process != nil:
 		return aboutProcess(s.processes.start(*request.Process))
 	case request.Op == wire.OpStop:

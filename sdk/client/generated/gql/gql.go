@@ -11658,14 +11658,14 @@ type ReportUsageInput struct {
 	// The instance.
 	InstanceId string `json:"instanceId"`
 	// The records, 1 to 1,000.
-	Records []UsageReportRecord `json:"records"`
+	Records []UsageReportRecordInput `json:"records"`
 }
 
 // GetInstanceId returns ReportUsageInput.InstanceId, and is useful for accessing the field via an interface.
 func (v *ReportUsageInput) GetInstanceId() string { return v.InstanceId }
 
 // GetRecords returns ReportUsageInput.Records, and is useful for accessing the field via an interface.
-func (v *ReportUsageInput) GetRecords() []UsageReportRecord { return v.Records }
+func (v *ReportUsageInput) GetRecords() []UsageReportRecordInput { return v.Records }
 
 // ReportUsageReportUsageUsageReport includes the requested fields of the GraphQL type UsageReport.
 // The GraphQL type's documentation follows.
@@ -14331,7 +14331,7 @@ func (v *UsageRecordPageEdgesUsageRecordEdge) GetCursor() string { return v.Curs
 func (v *UsageRecordPageEdgesUsageRecordEdge) GetNode() UsageRecord { return v.Node }
 
 // A record that an adapter reports.
-type UsageReportRecord struct {
+type UsageReportRecordInput struct {
 	// Unique for ever within the instance and dimension, at most 200 bytes: derived from what is counted.
 	Id string `json:"id"`
 	// One of the usage dimensions of the instance's manifest.
@@ -14350,29 +14350,29 @@ type UsageReportRecord struct {
 	Retracts *string `json:"retracts,omitempty"`
 }
 
-// GetId returns UsageReportRecord.Id, and is useful for accessing the field via an interface.
-func (v *UsageReportRecord) GetId() string { return v.Id }
+// GetId returns UsageReportRecordInput.Id, and is useful for accessing the field via an interface.
+func (v *UsageReportRecordInput) GetId() string { return v.Id }
 
-// GetDimension returns UsageReportRecord.Dimension, and is useful for accessing the field via an interface.
-func (v *UsageReportRecord) GetDimension() string { return v.Dimension }
+// GetDimension returns UsageReportRecordInput.Dimension, and is useful for accessing the field via an interface.
+func (v *UsageReportRecordInput) GetDimension() string { return v.Dimension }
 
-// GetQuantity returns UsageReportRecord.Quantity, and is useful for accessing the field via an interface.
-func (v *UsageReportRecord) GetQuantity() string { return v.Quantity }
+// GetQuantity returns UsageReportRecordInput.Quantity, and is useful for accessing the field via an interface.
+func (v *UsageReportRecordInput) GetQuantity() string { return v.Quantity }
 
-// GetFrom returns UsageReportRecord.From, and is useful for accessing the field via an interface.
-func (v *UsageReportRecord) GetFrom() time.Time { return v.From }
+// GetFrom returns UsageReportRecordInput.From, and is useful for accessing the field via an interface.
+func (v *UsageReportRecordInput) GetFrom() time.Time { return v.From }
 
-// GetTo returns UsageReportRecord.To, and is useful for accessing the field via an interface.
-func (v *UsageReportRecord) GetTo() time.Time { return v.To }
+// GetTo returns UsageReportRecordInput.To, and is useful for accessing the field via an interface.
+func (v *UsageReportRecordInput) GetTo() time.Time { return v.To }
 
-// GetMemberId returns UsageReportRecord.MemberId, and is useful for accessing the field via an interface.
-func (v *UsageReportRecord) GetMemberId() *string { return v.MemberId }
+// GetMemberId returns UsageReportRecordInput.MemberId, and is useful for accessing the field via an interface.
+func (v *UsageReportRecordInput) GetMemberId() *string { return v.MemberId }
 
-// GetSession returns UsageReportRecord.Session, and is useful for accessing the field via an interface.
-func (v *UsageReportRecord) GetSession() *string { return v.Session }
+// GetSession returns UsageReportRecordInput.Session, and is useful for accessing the field via an interface.
+func (v *UsageReportRecordInput) GetSession() *string { return v.Session }
 
-// GetRetracts returns UsageReportRecord.Retracts, and is useful for accessing the field via an interface.
-func (v *UsageReportRecord) GetRetracts() *string { return v.Retracts }
+// GetRetracts returns UsageReportRecordInput.Retracts, and is useful for accessing the field via an interface.
+func (v *UsageReportRecordInput) GetRetracts() *string { return v.Retracts }
 
 // UsageSource includes the GraphQL fields of UsageSource requested by the fragment UsageSource.
 // The GraphQL type's documentation follows.

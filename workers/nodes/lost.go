@@ -1,4 +1,4 @@
-package reconcile
+package nodes
 
 import (
 	"context"
@@ -23,12 +23,12 @@ const lostInstancesSQL = `SELECT DISTINCT m.instance_id FROM member m JOIN compu
 		AND NOT EXISTS (SELECT FROM operation o WHERE o.instance_id = m.instance_id AND o.ended_at IS NULL AND (o.targets IS NULL OR o.targets = '[]' OR o.targets ? m.id))
 	ORDER BY 1 LIMIT $1`
 
-// lost follows nodes that an operator retired as lost for good: members at rest there are FAILED, and so is what was
+// Lost follows nodes that an operator retired as lost for good: members at rest there are FAILED, and so is what was
 // rented there. Members that an operation acts on are its own.
-func (r *Reconciler) lost(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, jobTimeout)
+func (k *Keeper) Lost(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
-	found, err := r.DB.Worker().Query(ctx, lostInstancesSQL, maxLost)
+	found, err := k.DB.Worker().Query(ctx, lostInstancesSQL, maxLost)
 	if err != nil {
 		return fmt.Errorf("look for what lived on lost nodes: %w", err)
 	}
@@ -38,9 +38,9 @@ func (r *Reconciler) lost(ctx context.Context) error {
 	}
 	var failures []error
 	for _, id := range instances {
-		failures = append(failures, r.DB.As(ctx, r.actor, func(ctx context.Context, t *tx.Tx) error { return loseMembers(ctx, t, id) }))
+		failures = append(failures, k.DB.As(ctx, k.Actor, func(ctx context.Context, t *tx.Tx) error { return loseMembers(ctx, t, id) }))
 	}
-	_, err = r.DB.Worker().Exec(ctx, `UPDATE allocation SET status = 'FAILED' FROM compute_node n
+	_, err = k.DB.Worker().Exec(ctx, `UPDATE allocation SET status = 'FAILED' FROM compute_node n
 		WHERE n.id = allocation.node_id AND n.lost AND allocation.status = 'READY'`)
 	return errors.Join(append(failures, err)...)
 }

@@ -1,33 +1,46 @@
-package memberinit
+// Package draft puts files into a member's root, whole or not at all.
+package draft
 
 import (
 	"crypto/rand"
 	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/gpuaas/app-platform/cmd/node-agent/internal/memberinit/accounts"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/wire"
 )
 
-// write puts a file into the member's root, whole or not at all. Every component is resolved with the
-// root as /, so that no link leads out of it; a link at the last component is replaced, not followed.
-func (s Settings) write(file wire.File) error {
-	draft, err := s.draft(file)
+// buffer is how much of a file that is received is in memory at once, in bytes.
+const buffer = 256 << 10
+
+// Place is where files go.
+type Place struct {
+	// Root is the directory that is the member's /.
+	Root string
+	// Accounts are those that a file may belong to.
+	Accounts accounts.Files
+}
+
+// Write puts a file into the root.
+func (p Place) Write(file wire.File) error {
+	draft, err := p.New(file)
 	if err != nil {
 		return err
 	}
-	defer draft.discard()
+	defer draft.Discard()
 	if _, err := draft.handle.Write(file.Content); err != nil {
 		return writeFailed(wire.CodeWriteFailed, file.Path, err)
 	}
-	return draft.commit()
+	return draft.Commit()
 }
 
-// draft is a file that has no name yet: a temporary one beside the place where it will be.
-type draft struct {
+// Draft is a file that has no name yet: a temporary one beside the place where it will be.
+type Draft struct {
 	file      wire.File
 	dir       int
 	temp      string
@@ -36,11 +49,13 @@ type draft struct {
 	committed bool
 }
 
-func (s Settings) draft(file wire.File) (*draft, error) {
+// New opens a draft of a file. Every component of its path is resolved with the root as /, so that no link leads out of it;
+// a link at the last component is replaced, not followed.
+func (p Place) New(file wire.File) (*Draft, error) {
 	if !filepath.IsAbs(file.Path) || filepath.Clean(file.Path) == "/" || strings.HasSuffix(file.Path, "/") {
 		return nil, wire.Errorf(wire.CodePathInvalid, "path: %q does not name a file by an absolute path", file.Path)
 	}
-	uid, gid, err := s.owner(file.Owner)
+	uid, gid, err := p.owner(file.Owner)
 	if err != nil {
 		return nil, err
 	}
@@ -48,7 +63,7 @@ func (s Settings) draft(file wire.File) (*draft, error) {
 	if file.OwnDirs {
 		made.uid, made.gid = uid, gid
 	}
-	dir, err := s.openParent(filepath.Clean(file.Path), made)
+	dir, err := p.openParent(filepath.Clean(file.Path), made)
 	if err != nil {
 		return nil, err
 	}
@@ -58,7 +73,7 @@ func (s Settings) draft(file wire.File) (*draft, error) {
 		_ = unix.Close(dir)
 		return nil, writeFailed(wire.CodeWriteFailed, file.Path, err)
 	}
-	return &draft{file: file, dir: dir, temp: temp, handle: os.NewFile(uintptr(fd), temp), uid: uid, gid: gid}, nil
+	return &Draft{file: file, dir: dir, temp: temp, handle: os.NewFile(uintptr(fd), temp), uid: uid, gid: gid}, nil
 }
 
 // writeFailed tells a full disk from any other trouble where code says so.
@@ -69,8 +84,8 @@ func writeFailed(code, path string, err error) error {
 	return wire.Errorf(code, "path: write %q: %v", path, err)
 }
 
-// commit gives the file its owner, mode and name.
-func (d *draft) commit() error {
+// Commit gives the file its owner, mode and name.
+func (d *Draft) Commit() error {
 	var err error
 	if d.uid >= 0 {
 		err = d.handle.Chown(d.uid, d.gid)
@@ -89,8 +104,8 @@ func (d *draft) commit() error {
 	return nil
 }
 
-// discard lets go of the file, and removes it unless it has its name.
-func (d *draft) discard() {
+// Discard lets go of the file, and removes it unless it has its name.
+func (d *Draft) Discard() {
 	_ = d.handle.Close()
 	if !d.committed {
 		_ = unix.Unlinkat(d.dir, d.temp, 0)
@@ -99,11 +114,11 @@ func (d *draft) discard() {
 }
 
 // owner gives -1 twice for "as init".
-func (s Settings) owner(owner string) (uid, gid int, err error) {
+func (p Place) owner(owner string) (uid, gid int, err error) {
 	if owner == "" {
 		return -1, -1, nil
 	}
-	credential, _, err := s.accounts().Credential(owner)
+	credential, _, err := p.Accounts.Credential(owner)
 	if err != nil {
 		return 0, 0, wire.Errorf(wire.CodeUserUnknown, "owner: %v", err)
 	}
@@ -120,8 +135,8 @@ type madeDirs struct {
 }
 
 // openParent opens the directory of a file, component by component when it may have to make some.
-func (s Settings) openParent(path string, made madeDirs) (int, error) {
-	root, err := unix.Open(s.Root, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+func (p Place) openParent(path string, made madeDirs) (int, error) {
+	root, err := unix.Open(p.Root, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return 0, wire.Errorf(wire.CodeWriteFailed, "path: open the member's root: %v", err)
 	}
@@ -162,4 +177,34 @@ func openIn(root int, path string) (int, error) {
 		Flags:   unix.O_RDONLY | unix.O_DIRECTORY | unix.O_CLOEXEC,
 		Resolve: unix.RESOLVE_IN_ROOT | unix.RESOLVE_NO_MAGICLINKS,
 	})
+}
+
+// Reserve finds out early that a file has no room, where the filesystem can tell.
+func (d *Draft) Reserve(size int64) error {
+	if size < 0 {
+		return wire.Errorf(wire.CodeSpecInvalid, "size: %d is negative", size)
+	}
+	if size == 0 {
+		return nil
+	}
+	err := unix.Fallocate(int(d.handle.Fd()), 0, 0, size)
+	if errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) || errors.Is(err, unix.EFBIG) {
+		return wire.Errorf(wire.CodeDiskFull, "path: there is no room for the %d bytes of %q in the member", size,
+			d.file.Path)
+	}
+	return nil
+}
+
+// Receive takes the whole content from a reader that is paced by whoever writes to it.
+func (d *Draft) Receive(from io.Reader, size int64) error {
+	// Neither end is given as what it is, since the copy would go around the buffer, in pieces of another size.
+	got, err := io.CopyBuffer(struct{ io.Writer }{d.handle}, struct{ io.Reader }{io.LimitReader(from, size)},
+		make([]byte, buffer))
+	if err == nil && got != size {
+		err = io.ErrUnexpectedEOF
+	}
+	if err != nil {
+		return writeFailed(wire.CodeDiskFull, d.file.Path, err)
+	}
+	return nil
 }

@@ -1,4 +1,4 @@
-package reconcile
+package nodes
 
 import (
 	"context"
@@ -15,9 +15,9 @@ import (
 	"github.com/gpuaas/app-platform/domain/lifecycle"
 	"github.com/gpuaas/app-platform/domain/nodehealth"
 	"github.com/gpuaas/app-platform/internal/tx"
-	"github.com/gpuaas/app-platform/service/change"
 	"github.com/gpuaas/app-platform/service/change/engine"
 	"github.com/gpuaas/app-platform/service/ledger/operation"
+	"github.com/gpuaas/app-platform/service/member"
 	"github.com/gpuaas/app-platform/transport"
 )
 
@@ -48,12 +48,12 @@ type lodger struct {
 	Ours     bool
 }
 
-// drains carries the operators' drains of nodes on: every member there by an ordinary operation of its own. One that is
+// Drains carries the operators' drains of nodes on: every member there by an ordinary operation of its own. One that is
 // taken back gives the members that it drained their work back.
-func (r *Reconciler) drains(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, jobTimeout)
+func (k *Keeper) Drains(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
-	found, err := r.DB.Worker().Query(ctx, `SELECT id, name, drain FROM compute_node WHERE drain IS NOT NULL AND status <> 'RETIRED'
+	found, err := k.DB.Worker().Query(ctx, `SELECT id, name, drain FROM compute_node WHERE drain IS NOT NULL AND status <> 'RETIRED'
 		ORDER BY id LIMIT $1`, maxDrains)
 	if err != nil {
 		return fmt.Errorf("look for nodes that are drained: %w", err)
@@ -64,7 +64,7 @@ func (r *Reconciler) drains(ctx context.Context) error {
 	}
 	var failures []error
 	for _, node := range nodes {
-		failures = append(failures, r.drain(ctx, node))
+		failures = append(failures, k.drain(ctx, node))
 	}
 	return errors.Join(failures...)
 }
@@ -75,8 +75,8 @@ const lodgersSQL = `SELECT m.id, m.status, i.status, o.id, o.kind, coalesce(o.re
 		AND ended_at IS NULL AND (targets IS NULL OR targets = '[]' OR targets ? m.id) ORDER BY id LIMIT 1) o ON true
 	WHERE m.node_id = $1 AND m.status <> 'REMOVED' ORDER BY m.id LIMIT $2`
 
-func (r *Reconciler) drain(ctx context.Context, node draining) error {
-	found, err := r.DB.Worker().Query(ctx, lodgersSQL, node.ID, maxDrainMembers, drainer.Name)
+func (k *Keeper) drain(ctx context.Context, node draining) error {
+	found, err := k.DB.Worker().Query(ctx, lodgersSQL, node.ID, maxDrainMembers, drainer.Name)
 	if err != nil {
 		return fmt.Errorf("list the members on node %s: %w", node.ID, err)
 	}
@@ -86,22 +86,22 @@ func (r *Reconciler) drain(ctx context.Context, node draining) error {
 	}
 	ctx = authz.WithRequest(ctx, authz.RequestInfo{CorrelationID: transport.NewCorrelationID()})
 	if node.Drain.Ending {
-		return r.giveBack(ctx, node, members)
+		return k.giveBack(ctx, node, members)
 	}
 	next := *node.Drain
 	next.Refused = make(map[string]nodehealth.Refusal)
 	next.Drained, next.Forced = slices.Clone(next.Drained), slices.Clone(next.Forced)
 	for _, member := range members {
-		if err := r.drainMember(ctx, node, member, &next); err != nil {
+		if err := k.drainMember(ctx, node, member, &next); err != nil {
 			return err
 		}
 	}
-	return r.noteDrain(ctx, node, &next)
+	return k.noteDrain(ctx, node, &next)
 }
 
 // drainMember requests the drain of a member that works, unless something acts on it already; by force it hastens a drain
 // that is under way.
-func (r *Reconciler) drainMember(ctx context.Context, node draining, member lodger, next *nodehealth.Drain) error {
+func (k *Keeper) drainMember(ctx context.Context, node draining, member lodger, next *nodehealth.Drain) error {
 	id := string(member.ID)
 	works := member.Instance == lifecycle.InstanceRunning &&
 		(member.Status == lifecycle.MemberActive || member.Status == lifecycle.MemberDraining)
@@ -109,11 +109,11 @@ func (r *Reconciler) drainMember(ctx context.Context, node draining, member lodg
 	if !works || (member.Open != nil && !hastens) {
 		return nil
 	}
-	if before, known := node.Drain.Refused[id]; known && r.DB.Now().Sub(before.At) < refusedPause {
+	if before, known := node.Drain.Refused[id]; known && k.DB.Now().Sub(before.At) < refusedPause {
 		next.Refused[id] = before
 		return nil
 	}
-	refusal, err := r.request(ctx, lifecycle.MemberDrain, "drainMember", member.ID, node, next.Force)
+	refusal, err := k.request(ctx, lifecycle.MemberDrain, member.ID, node, next.Force)
 	switch {
 	case err != nil:
 		return err
@@ -131,7 +131,7 @@ func (r *Reconciler) drainMember(ctx context.Context, node draining, member lodg
 }
 
 // request accepts an operation on a member for the drain of its node; a refusal of a rule is no error.
-func (r *Reconciler) request(ctx context.Context, kind lifecycle.OperationKind, action string, member ids.ID, node draining,
+func (k *Keeper) request(ctx context.Context, kind lifecycle.OperationKind, id ids.ID, node draining,
 	force bool) (*nodehealth.Refusal, error) {
 	reason := "node " + node.Name + " is drained by " + node.Drain.By
 	if kind == lifecycle.MemberUncordon {
@@ -140,27 +140,25 @@ func (r *Reconciler) request(ctx context.Context, kind lifecycle.OperationKind, 
 	if node.Drain.Reason != "" {
 		reason += ": " + node.Drain.Reason
 	}
-	work := engine.Engine{DB: r.DB}
-	_, err := work.AcceptAs(ctx, drainer, &change.Request{Action: action, Kind: kind, MemberID: member, Force: force,
-		Conditions: change.Conditions{DeadlineSeconds: node.Drain.DeadlineSeconds},
-		Asked: change.Asked{Reason: reason, Input: map[string]any{"MemberID": member, "Force": force,
-			"DeadlineSeconds": node.Drain.DeadlineSeconds, "Reason": reason}}})
+	work := engine.Engine{DB: k.DB}
+	_, err := work.AcceptAs(ctx, drainer, member.Request(kind, member.Input{MemberID: id, Force: force,
+		DeadlineSeconds: node.Drain.DeadlineSeconds, Reason: reason}))
 	if refused, ok := fault.As(err); ok && refused.Code != fault.Internal && refused.Code != fault.Unavailable {
-		return &nodehealth.Refusal{Code: string(refused.Code), Message: refused.Message, At: r.DB.Now()}, nil
+		return &nodehealth.Refusal{Code: string(refused.Code), Message: refused.Message, At: k.DB.Now()}, nil
 	}
 	return nil, err
 }
 
 // giveBack lets the members that a drain took work from take it again: a drain under way is canceled, a drained member
 // uncordoned. Members that cannot be, or that changed otherwise meanwhile, are left as they are.
-func (r *Reconciler) giveBack(ctx context.Context, node draining, members []lodger) error {
+func (k *Keeper) giveBack(ctx context.Context, node draining, members []lodger) error {
 	next := *node.Drain
 	next.Drained = nil
 	for _, member := range members {
 		if !slices.Contains(node.Drain.Drained, string(member.ID)) {
 			continue
 		}
-		again, err := r.giveBackOne(ctx, node, member)
+		again, err := k.giveBackOne(ctx, node, member)
 		if err != nil {
 			return err
 		}
@@ -169,16 +167,16 @@ func (r *Reconciler) giveBack(ctx context.Context, node draining, members []lodg
 		}
 	}
 	if len(next.Drained) == 0 {
-		return r.noteDrain(ctx, node, nil)
+		return k.noteDrain(ctx, node, nil)
 	}
-	return r.noteDrain(ctx, node, &next)
+	return k.noteDrain(ctx, node, &next)
 }
 
 // giveBackOne reports whether the member is to be looked at again.
-func (r *Reconciler) giveBackOne(ctx context.Context, node draining, member lodger) (again bool, err error) {
+func (k *Keeper) giveBackOne(ctx context.Context, node draining, member lodger) (again bool, err error) {
 	switch {
 	case member.Open != nil && *member.Kind == lifecycle.MemberDrain && member.Ours:
-		err := r.DB.As(ctx, drainer, func(ctx context.Context, t *tx.Tx) error {
+		err := k.DB.As(ctx, drainer, func(ctx context.Context, t *tx.Tx) error {
 			_, err := operation.CancelIn(ctx, t, *member.Open, "node "+node.Name+" takes members again")
 			return err
 		})
@@ -189,15 +187,15 @@ func (r *Reconciler) giveBackOne(ctx context.Context, node draining, member lodg
 	case member.Open != nil:
 		return *member.Kind == lifecycle.MemberUncordon || member.Ours, nil
 	case member.Status == lifecycle.MemberDrained:
-		refusal, err := r.request(ctx, lifecycle.MemberUncordon, "uncordonMember", member.ID, node, false)
+		refusal, err := k.request(ctx, lifecycle.MemberUncordon, member.ID, node, false)
 		return refusal != nil && refusal.Code == string(fault.Conflict), err
 	}
 	return false, nil
 }
 
 // noteDrain stores how far a drain is, unless an operator changed it meanwhile; nil ends it.
-func (r *Reconciler) noteDrain(ctx context.Context, node draining, next *nodehealth.Drain) error {
-	_, err := r.DB.Worker().Exec(ctx, `UPDATE compute_node SET drain = $2 WHERE id = $1 AND status <> 'RETIRED'
+func (k *Keeper) noteDrain(ctx context.Context, node draining, next *nodehealth.Drain) error {
+	_, err := k.DB.Worker().Exec(ctx, `UPDATE compute_node SET drain = $2 WHERE id = $1 AND status <> 'RETIRED'
 		AND (drain ->> 'since')::timestamptz = ($3::jsonb ->> 'since')::timestamptz
 		AND drain ->> 'ending' = $3::jsonb ->> 'ending' AND drain ->> 'force' = $3::jsonb ->> 'force'
 		AND drain IS DISTINCT FROM $2`, node.ID, next, node.Drain)

@@ -1,0 +1,32 @@
+package rating
+
+// PeriodStatus is how far a billing period is.
+type PeriodStatus string
+
+// A period is open while it lasts, closing while late usage is waited for, and then closed.
+const (
+	PeriodOpen    PeriodStatus = "OPEN"
+	PeriodClosing PeriodStatus = "CLOSING"
+	PeriodClosed  PeriodStatus = "CLOSED"
+)
+
+// Values lists every PeriodStatus as it is stored and published.
+func (PeriodStatus) Values() []string {
+	return []string{string(PeriodOpen), string(PeriodClosing), string(PeriodClosed)}
+}
+
+// StatementFormat is the form of an exported statement.
+type StatementFormat string
+
+// The formats.
+const (
+	JSON      StatementFormat = "JSON"
+	CSV       StatementFormat = "CSV"
+	FocusCSV  StatementFormat = "FOCUS_CSV"
+	FocusJSON StatementFormat = "FOCUS_JSON"
+)
+
+// Values lists every StatementFormat as it is published.
+func (StatementFormat) Values() []string {
+	return []string{string(JSON), string(CSV), string(FocusCSV), string(FocusJSON)}
+}
