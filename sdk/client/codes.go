@@ -138,6 +138,14 @@ const (
 	CodeLoginRefused = "LOGIN_REFUSED"
 	// CodeSecretSpent: the secret was delivered as often as it may be, has expired or was revoked.
 	CodeSecretSpent = "SECRET_SPENT"
+	// CodePriceOverlap: another price of the same thing holds within these times: choose other times.
+	CodePriceOverlap = "PRICE_OVERLAP"
+	// CodePriceMissing: the price book has no price in this currency: set one first, or name another currency.
+	CodePriceMissing = "PRICE_MISSING"
+	// CodePriceRetroactive: a price for a time that has passed is planned as a rerate.
+	CodePriceRetroactive = "PRICE_RETROACTIVE"
+	// CodePeriodClosed: the billing period is closed: what is late goes on the next statement.
+	CodePeriodClosed = "PERIOD_CLOSED"
 	// CodeInternal: the platform failed; the correlation id finds the cause in its logs.
 	CodeInternal = "INTERNAL"
 )

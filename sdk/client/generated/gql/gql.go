@@ -2677,6 +2677,58 @@ type CreateWebhookResponse struct {
 // GetCreateWebhook returns CreateWebhookResponse.CreateWebhook, and is useful for accessing the field via an interface.
 func (v *CreateWebhookResponse) GetCreateWebhook() WebhookSecret { return v.CreateWebhook }
 
+// CreditGrant includes the GraphQL fields of CreditGrant requested by the fragment CreditGrant.
+// The GraphQL type's documentation follows.
+//
+// Credit that a tenant was given. It pays of statements as they close.
+type CreditGrant struct {
+	// Typed id, `crg_…`.
+	Id string `json:"id"`
+	// The tenant.
+	TenantId string `json:"tenantId"`
+	// ISO 4217.
+	Currency string `json:"currency"`
+	// What was given.
+	Amount string `json:"amount"`
+	// What is left of it.
+	Left string `json:"left"`
+	// The lower is used first.
+	Priority int `json:"priority"`
+	// When what is left expires; null for never.
+	ExpiresAt *time.Time `json:"expiresAt"`
+	// Why it was given.
+	Reason string `json:"reason"`
+	// When it was given.
+	CreatedAt time.Time `json:"createdAt"`
+}
+
+// GetId returns CreditGrant.Id, and is useful for accessing the field via an interface.
+func (v *CreditGrant) GetId() string { return v.Id }
+
+// GetTenantId returns CreditGrant.TenantId, and is useful for accessing the field via an interface.
+func (v *CreditGrant) GetTenantId() string { return v.TenantId }
+
+// GetCurrency returns CreditGrant.Currency, and is useful for accessing the field via an interface.
+func (v *CreditGrant) GetCurrency() string { return v.Currency }
+
+// GetAmount returns CreditGrant.Amount, and is useful for accessing the field via an interface.
+func (v *CreditGrant) GetAmount() string { return v.Amount }
+
+// GetLeft returns CreditGrant.Left, and is useful for accessing the field via an interface.
+func (v *CreditGrant) GetLeft() string { return v.Left }
+
+// GetPriority returns CreditGrant.Priority, and is useful for accessing the field via an interface.
+func (v *CreditGrant) GetPriority() int { return v.Priority }
+
+// GetExpiresAt returns CreditGrant.ExpiresAt, and is useful for accessing the field via an interface.
+func (v *CreditGrant) GetExpiresAt() *time.Time { return v.ExpiresAt }
+
+// GetReason returns CreditGrant.Reason, and is useful for accessing the field via an interface.
+func (v *CreditGrant) GetReason() string { return v.Reason }
+
+// GetCreatedAt returns CreditGrant.CreatedAt, and is useful for accessing the field via an interface.
+func (v *CreditGrant) GetCreatedAt() time.Time { return v.CreatedAt }
+
 // What becomes of an operation whose deadline passes.
 type DeadlineOutcome string
 
@@ -5734,6 +5786,54 @@ func (v *GetViewerViewer) GetTenant() *Tenant { return v.Tenant }
 // GetBindings returns GetViewerViewer.Bindings, and is useful for accessing the field via an interface.
 func (v *GetViewerViewer) GetBindings() []RoleBinding { return v.Bindings }
 
+// Credit for a tenant.
+type GrantCreditInput struct {
+	// The tenant.
+	TenantId string `json:"tenantId"`
+	// How much, with no more places than the currency has.
+	Amount string `json:"amount"`
+	// ISO 4217: that of the tenant's statements.
+	Currency string `json:"currency"`
+	// The lower is used first, 0 to 1,000.
+	Priority int `json:"priority"`
+	// When what is left expires; left out for never.
+	ExpiresAt *time.Time `json:"expiresAt,omitempty"`
+	// Why, kept in the audit.
+	Reason string `json:"reason"`
+	// Makes a repeat harmless: same key and input, same grant.
+	IdempotencyKey string `json:"idempotencyKey"`
+}
+
+// GetTenantId returns GrantCreditInput.TenantId, and is useful for accessing the field via an interface.
+func (v *GrantCreditInput) GetTenantId() string { return v.TenantId }
+
+// GetAmount returns GrantCreditInput.Amount, and is useful for accessing the field via an interface.
+func (v *GrantCreditInput) GetAmount() string { return v.Amount }
+
+// GetCurrency returns GrantCreditInput.Currency, and is useful for accessing the field via an interface.
+func (v *GrantCreditInput) GetCurrency() string { return v.Currency }
+
+// GetPriority returns GrantCreditInput.Priority, and is useful for accessing the field via an interface.
+func (v *GrantCreditInput) GetPriority() int { return v.Priority }
+
+// GetExpiresAt returns GrantCreditInput.ExpiresAt, and is useful for accessing the field via an interface.
+func (v *GrantCreditInput) GetExpiresAt() *time.Time { return v.ExpiresAt }
+
+// GetReason returns GrantCreditInput.Reason, and is useful for accessing the field via an interface.
+func (v *GrantCreditInput) GetReason() string { return v.Reason }
+
+// GetIdempotencyKey returns GrantCreditInput.IdempotencyKey, and is useful for accessing the field via an interface.
+func (v *GrantCreditInput) GetIdempotencyKey() string { return v.IdempotencyKey }
+
+// GrantCreditResponse is returned by GrantCredit on success.
+type GrantCreditResponse struct {
+	// Give a tenant credit. Key: billing.manage on the platform.
+	GrantCredit CreditGrant `json:"grantCredit"`
+}
+
+// GetGrantCredit returns GrantCreditResponse.GrantCredit, and is useful for accessing the field via an interface.
+func (v *GrantCreditResponse) GetGrantCredit() CreditGrant { return v.GrantCredit }
+
 // GrantEntitlementResponse is returned by GrantEntitlement on success.
 type GrantEntitlementResponse struct {
 	// Let a project launch an app; limits and end of one that holds already are replaced. Key: entitlement.manage on the project.
@@ -6826,6 +6926,15 @@ type ListControlPlaneSharesResponse struct {
 func (v *ListControlPlaneSharesResponse) GetControlPlaneShares() ControlPlaneSharePage {
 	return v.ControlPlaneShares
 }
+
+// ListCreditGrantsResponse is returned by ListCreditGrants on success.
+type ListCreditGrantsResponse struct {
+	// The credit of a tenant, in the order in which it is used. Key: billing.read on all of the tenant.
+	CreditGrants []CreditGrant `json:"creditGrants"`
+}
+
+// GetCreditGrants returns ListCreditGrantsResponse.CreditGrants, and is useful for accessing the field via an interface.
+func (v *ListCreditGrantsResponse) GetCreditGrants() []CreditGrant { return v.CreditGrants }
 
 // ListEntitlementsResponse is returned by ListEntitlements on success.
 type ListEntitlementsResponse struct {
@@ -9973,6 +10082,15 @@ type PlanRemoveMemberResponse struct {
 // GetPlanRemoveMember returns PlanRemoveMemberResponse.PlanRemoveMember, and is useful for accessing the field via an interface.
 func (v *PlanRemoveMemberResponse) GetPlanRemoveMember() Plan { return v.PlanRemoveMember }
 
+// PlanReopenPeriodResponse is returned by PlanReopenPeriod on success.
+type PlanReopenPeriodResponse struct {
+	// What closing a closed period again would change by now. Key: billing.manage on the platform.
+	PlanReopenPeriod BooksPlan `json:"planReopenPeriod"`
+}
+
+// GetPlanReopenPeriod returns PlanReopenPeriodResponse.PlanReopenPeriod, and is useful for accessing the field via an interface.
+func (v *PlanReopenPeriodResponse) GetPlanReopenPeriod() BooksPlan { return v.PlanReopenPeriod }
+
 // Which member would be replaced, and where.
 type PlanReplaceMemberInput struct {
 	// The member that goes.
@@ -11414,6 +11532,15 @@ type RentedNodesResponse struct {
 // GetAllocations returns RentedNodesResponse.Allocations, and is useful for accessing the field via an interface.
 func (v *RentedNodesResponse) GetAllocations() RentedNodePage { return v.Allocations }
 
+// ReopenPeriodResponse is returned by ReopenPeriod on success.
+type ReopenPeriodResponse struct {
+	// Open a closed period again, as planned: what is late goes into it, and it closes again. Key: billing.manage on the platform.
+	ReopenPeriod BillingPeriod `json:"reopenPeriod"`
+}
+
+// GetReopenPeriod returns ReopenPeriodResponse.ReopenPeriod, and is useful for accessing the field via an interface.
+func (v *ReopenPeriodResponse) GetReopenPeriod() BillingPeriod { return v.ReopenPeriod }
+
 // How an instance is repaired, and whether that goes on.
 type Repair struct {
 	// Typed id, `ins_…`.
@@ -12623,6 +12750,68 @@ func (v *Session) GetExpiresAt() time.Time { return v.ExpiresAt }
 
 // GetCurrent returns Session.Current, and is useful for accessing the field via an interface.
 func (v *Session) GetCurrent() bool { return v.Current }
+
+// How a tenant is billed.
+type SetBillingAccountInput struct {
+	// The tenant.
+	TenantId string `json:"tenantId"`
+	// ISO 4217: three capital letters. The price book must have a price in it.
+	Currency string `json:"currency"`
+	// How long a period waits for late usage, 0 to 2,592,000.
+	GraceSeconds int `json:"graceSeconds"`
+	// Why, kept in the audit.
+	Reason string `json:"reason"`
+}
+
+// GetTenantId returns SetBillingAccountInput.TenantId, and is useful for accessing the field via an interface.
+func (v *SetBillingAccountInput) GetTenantId() string { return v.TenantId }
+
+// GetCurrency returns SetBillingAccountInput.Currency, and is useful for accessing the field via an interface.
+func (v *SetBillingAccountInput) GetCurrency() string { return v.Currency }
+
+// GetGraceSeconds returns SetBillingAccountInput.GraceSeconds, and is useful for accessing the field via an interface.
+func (v *SetBillingAccountInput) GetGraceSeconds() int { return v.GraceSeconds }
+
+// GetReason returns SetBillingAccountInput.Reason, and is useful for accessing the field via an interface.
+func (v *SetBillingAccountInput) GetReason() string { return v.Reason }
+
+// SetBillingAccountResponse is returned by SetBillingAccount on success.
+type SetBillingAccountResponse struct {
+	// Set how a tenant is billed, from its next period on. Key: billing.manage on the platform.
+	SetBillingAccount SetBillingAccountSetBillingAccount `json:"setBillingAccount"`
+}
+
+// GetSetBillingAccount returns SetBillingAccountResponse.SetBillingAccount, and is useful for accessing the field via an interface.
+func (v *SetBillingAccountResponse) GetSetBillingAccount() SetBillingAccountSetBillingAccount {
+	return v.SetBillingAccount
+}
+
+// SetBillingAccountSetBillingAccount includes the requested fields of the GraphQL type BillingAccount.
+// The GraphQL type's documentation follows.
+//
+// How a tenant is billed.
+type SetBillingAccountSetBillingAccount struct {
+	// The tenant.
+	TenantId string `json:"tenantId"`
+	// ISO 4217.
+	Currency string `json:"currency"`
+	// How long a period waits for late usage after its end.
+	GraceSeconds int `json:"graceSeconds"`
+	// When it was set.
+	UpdatedAt time.Time `json:"updatedAt"`
+}
+
+// GetTenantId returns SetBillingAccountSetBillingAccount.TenantId, and is useful for accessing the field via an interface.
+func (v *SetBillingAccountSetBillingAccount) GetTenantId() string { return v.TenantId }
+
+// GetCurrency returns SetBillingAccountSetBillingAccount.Currency, and is useful for accessing the field via an interface.
+func (v *SetBillingAccountSetBillingAccount) GetCurrency() string { return v.Currency }
+
+// GetGraceSeconds returns SetBillingAccountSetBillingAccount.GraceSeconds, and is useful for accessing the field via an interface.
+func (v *SetBillingAccountSetBillingAccount) GetGraceSeconds() int { return v.GraceSeconds }
+
+// GetUpdatedAt returns SetBillingAccountSetBillingAccount.UpdatedAt, and is useful for accessing the field via an interface.
+func (v *SetBillingAccountSetBillingAccount) GetUpdatedAt() time.Time { return v.UpdatedAt }
 
 // SetCanaryPercentResponse is returned by SetCanaryPercent on success.
 type SetCanaryPercentResponse struct {
@@ -15456,6 +15645,14 @@ func (v *__GetStatementInput) GetProjectId() *string { return v.ProjectId }
 // GetPeriodId returns __GetStatementInput.PeriodId, and is useful for accessing the field via an interface.
 func (v *__GetStatementInput) GetPeriodId() *string { return v.PeriodId }
 
+// __GrantCreditInput is used internally by genqlient
+type __GrantCreditInput struct {
+	Input GrantCreditInput `json:"input"`
+}
+
+// GetInput returns __GrantCreditInput.Input, and is useful for accessing the field via an interface.
+func (v *__GrantCreditInput) GetInput() GrantCreditInput { return v.Input }
+
 // __GrantEntitlementInput is used internally by genqlient
 type __GrantEntitlementInput struct {
 	ProjectId string                  `json:"projectId"`
@@ -15691,6 +15888,14 @@ func (v *__ListControlPlaneSharesInput) GetFirst() int { return v.First }
 
 // GetAfter returns __ListControlPlaneSharesInput.After, and is useful for accessing the field via an interface.
 func (v *__ListControlPlaneSharesInput) GetAfter() string { return v.After }
+
+// __ListCreditGrantsInput is used internally by genqlient
+type __ListCreditGrantsInput struct {
+	TenantId string `json:"tenantId"`
+}
+
+// GetTenantId returns __ListCreditGrantsInput.TenantId, and is useful for accessing the field via an interface.
+func (v *__ListCreditGrantsInput) GetTenantId() string { return v.TenantId }
 
 // __ListEntitlementsInput is used internally by genqlient
 type __ListEntitlementsInput struct {
@@ -16192,6 +16397,14 @@ type __PlanRemoveMemberInput struct {
 // GetInput returns __PlanRemoveMemberInput.Input, and is useful for accessing the field via an interface.
 func (v *__PlanRemoveMemberInput) GetInput() PlanMemberInput { return v.Input }
 
+// __PlanReopenPeriodInput is used internally by genqlient
+type __PlanReopenPeriodInput struct {
+	PeriodId string `json:"periodId"`
+}
+
+// GetPeriodId returns __PlanReopenPeriodInput.PeriodId, and is useful for accessing the field via an interface.
+func (v *__PlanReopenPeriodInput) GetPeriodId() string { return v.PeriodId }
+
 // __PlanReplaceMemberInput is used internally by genqlient
 type __PlanReplaceMemberInput struct {
 	Input PlanReplaceMemberInput `json:"input"`
@@ -16375,6 +16588,22 @@ func (v *__RentedNodesInput) GetProjectId() string { return v.ProjectId }
 
 // GetAfter returns __RentedNodesInput.After, and is useful for accessing the field via an interface.
 func (v *__RentedNodesInput) GetAfter() string { return v.After }
+
+// __ReopenPeriodInput is used internally by genqlient
+type __ReopenPeriodInput struct {
+	PeriodId string `json:"periodId"`
+	PlanHash string `json:"planHash"`
+	Reason   string `json:"reason"`
+}
+
+// GetPeriodId returns __ReopenPeriodInput.PeriodId, and is useful for accessing the field via an interface.
+func (v *__ReopenPeriodInput) GetPeriodId() string { return v.PeriodId }
+
+// GetPlanHash returns __ReopenPeriodInput.PlanHash, and is useful for accessing the field via an interface.
+func (v *__ReopenPeriodInput) GetPlanHash() string { return v.PlanHash }
+
+// GetReason returns __ReopenPeriodInput.Reason, and is useful for accessing the field via an interface.
+func (v *__ReopenPeriodInput) GetReason() string { return v.Reason }
 
 // __ReplaceMemberInput is used internally by genqlient
 type __ReplaceMemberInput struct {
@@ -16623,6 +16852,14 @@ func (v *__SearchAuditInput) GetFirst() int { return v.First }
 
 // GetAfter returns __SearchAuditInput.After, and is useful for accessing the field via an interface.
 func (v *__SearchAuditInput) GetAfter() string { return v.After }
+
+// __SetBillingAccountInput is used internally by genqlient
+type __SetBillingAccountInput struct {
+	Input SetBillingAccountInput `json:"input"`
+}
+
+// GetInput returns __SetBillingAccountInput.Input, and is useful for accessing the field via an interface.
+func (v *__SetBillingAccountInput) GetInput() SetBillingAccountInput { return v.Input }
 
 // __SetCanaryPercentInput is used internally by genqlient
 type __SetCanaryPercentInput struct {
@@ -20762,6 +20999,51 @@ func GetViewer(
 	return data_, err_
 }
 
+// The mutation executed by GrantCredit.
+const GrantCredit_Operation = `
+mutation GrantCredit ($input: GrantCreditInput!) {
+	grantCredit(input: $input) {
+		... CreditGrant
+	}
+}
+fragment CreditGrant on CreditGrant {
+	id
+	tenantId
+	currency
+	amount
+	left
+	priority
+	expiresAt
+	reason
+	createdAt
+}
+`
+
+func GrantCredit(
+	ctx_ context.Context,
+	client_ graphql.Client,
+	input GrantCreditInput,
+) (data_ *GrantCreditResponse, err_ error) {
+	req_ := &graphql.Request{
+		OpName: "GrantCredit",
+		Query:  GrantCredit_Operation,
+		Variables: &__GrantCreditInput{
+			Input: input,
+		},
+	}
+
+	data_ = &GrantCreditResponse{}
+	resp_ := &graphql.Response{Data: data_}
+
+	err_ = client_.MakeRequest(
+		ctx_,
+		req_,
+		resp_,
+	)
+
+	return data_, err_
+}
+
 // The mutation executed by GrantEntitlement.
 const GrantEntitlement_Operation = `
 mutation GrantEntitlement ($projectId: ID!, $appSlug: String!, $limits: EntitlementLimitsInput, $expiresAt: DateTime, $reason: String) {
@@ -21975,6 +22257,51 @@ func ListControlPlaneShares(
 	}
 
 	data_ = &ListControlPlaneSharesResponse{}
+	resp_ := &graphql.Response{Data: data_}
+
+	err_ = client_.MakeRequest(
+		ctx_,
+		req_,
+		resp_,
+	)
+
+	return data_, err_
+}
+
+// The query executed by ListCreditGrants.
+const ListCreditGrants_Operation = `
+query ListCreditGrants ($tenantId: ID!) {
+	creditGrants(tenantId: $tenantId) {
+		... CreditGrant
+	}
+}
+fragment CreditGrant on CreditGrant {
+	id
+	tenantId
+	currency
+	amount
+	left
+	priority
+	expiresAt
+	reason
+	createdAt
+}
+`
+
+func ListCreditGrants(
+	ctx_ context.Context,
+	client_ graphql.Client,
+	tenantId string,
+) (data_ *ListCreditGrantsResponse, err_ error) {
+	req_ := &graphql.Request{
+		OpName: "ListCreditGrants",
+		Query:  ListCreditGrants_Operation,
+		Variables: &__ListCreditGrantsInput{
+			TenantId: tenantId,
+		},
+	}
+
+	data_ = &ListCreditGrantsResponse{}
 	resp_ := &graphql.Response{Data: data_}
 
 	err_ = client_.MakeRequest(
@@ -25176,6 +25503,53 @@ func PlanRemoveMember(
 	return data_, err_
 }
 
+// The query executed by PlanReopenPeriod.
+const PlanReopenPeriod_Operation = `
+query PlanReopenPeriod ($periodId: ID!) {
+	planReopenPeriod(periodId: $periodId) {
+		... BooksPlan
+	}
+}
+fragment BooksPlan on BooksPlan {
+	hash
+	changes {
+		tenantId
+		projectId
+		periodId
+		meter
+		sku
+		currency
+		before
+		after
+	}
+}
+`
+
+func PlanReopenPeriod(
+	ctx_ context.Context,
+	client_ graphql.Client,
+	periodId string,
+) (data_ *PlanReopenPeriodResponse, err_ error) {
+	req_ := &graphql.Request{
+		OpName: "PlanReopenPeriod",
+		Query:  PlanReopenPeriod_Operation,
+		Variables: &__PlanReopenPeriodInput{
+			PeriodId: periodId,
+		},
+	}
+
+	data_ = &PlanReopenPeriodResponse{}
+	resp_ := &graphql.Response{Data: data_}
+
+	err_ = client_.MakeRequest(
+		ctx_,
+		req_,
+		resp_,
+	)
+
+	return data_, err_
+}
+
 // The query executed by PlanReplaceMember.
 const PlanReplaceMember_Operation = `
 query PlanReplaceMember ($input: PlanReplaceMemberInput!) {
@@ -27154,6 +27528,52 @@ func RentedNodes(
 	return data_, err_
 }
 
+// The mutation executed by ReopenPeriod.
+const ReopenPeriod_Operation = `
+mutation ReopenPeriod ($periodId: ID!, $planHash: String!, $reason: String!) {
+	reopenPeriod(periodId: $periodId, planHash: $planHash, reason: $reason) {
+		... BillingPeriod
+	}
+}
+fragment BillingPeriod on BillingPeriod {
+	id
+	currency
+	startsAt
+	endsAt
+	status
+	closedAt
+}
+`
+
+func ReopenPeriod(
+	ctx_ context.Context,
+	client_ graphql.Client,
+	periodId string,
+	planHash string,
+	reason string,
+) (data_ *ReopenPeriodResponse, err_ error) {
+	req_ := &graphql.Request{
+		OpName: "ReopenPeriod",
+		Query:  ReopenPeriod_Operation,
+		Variables: &__ReopenPeriodInput{
+			PeriodId: periodId,
+			PlanHash: planHash,
+			Reason:   reason,
+		},
+	}
+
+	data_ = &ReopenPeriodResponse{}
+	resp_ := &graphql.Response{Data: data_}
+
+	err_ = client_.MakeRequest(
+		ctx_,
+		req_,
+		resp_,
+	)
+
+	return data_, err_
+}
+
 // The mutation executed by ReplaceMember.
 const ReplaceMember_Operation = `
 mutation ReplaceMember ($input: ReplaceMemberInput!) {
@@ -28648,6 +29068,43 @@ func SearchAudit(
 	}
 
 	data_ = &SearchAuditResponse{}
+	resp_ := &graphql.Response{Data: data_}
+
+	err_ = client_.MakeRequest(
+		ctx_,
+		req_,
+		resp_,
+	)
+
+	return data_, err_
+}
+
+// The mutation executed by SetBillingAccount.
+const SetBillingAccount_Operation = `
+mutation SetBillingAccount ($input: SetBillingAccountInput!) {
+	setBillingAccount(input: $input) {
+		tenantId
+		currency
+		graceSeconds
+		updatedAt
+	}
+}
+`
+
+func SetBillingAccount(
+	ctx_ context.Context,
+	client_ graphql.Client,
+	input SetBillingAccountInput,
+) (data_ *SetBillingAccountResponse, err_ error) {
+	req_ := &graphql.Request{
+		OpName: "SetBillingAccount",
+		Query:  SetBillingAccount_Operation,
+		Variables: &__SetBillingAccountInput{
+			Input: input,
+		},
+	}
+
+	data_ = &SetBillingAccountResponse{}
 	resp_ := &graphql.Response{Data: data_}
 
 	err_ = client_.MakeRequest(
