@@ -100,7 +100,6 @@ export function changeQueries(world, find) {
     planDecommissionInstance: ({ input }) => planInstance(world, input, 'INSTANCE_DECOMMISSION'),
     orphans: ({ projectId, resolved, ...args }) => connection(world.orphans.filter((each) => each.projectId === projectId && (resolved || each.resolvedAt === null)), args),
     skuPrices: () => [],
-    node: ({ id: wanted }) => find([...world.nodes, ...world.allocations, ...world.operations], wanted, 'object'),
   };
 }
 

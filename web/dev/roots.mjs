@@ -1,10 +1,11 @@
 // The stand-in's root fields over its world.
 import { changeMutations, changeQueries } from './changes.mjs';
 import { connection, correlation, id, past } from './kit.mjs';
+import { nodeMutations, nodeQueries } from './nodes.mjs';
 import { makeReleases } from './releases.mjs';
 
 const keys = [
-  'allocation.create', 'allocation.read', 'allocation.release', 'audit.read', 'node.read', 'source.read', 'source.manage', 'artifact.read', 'artifact.publish', 'artifact.promote', 'artifact.quarantine', 'manifest.read', 'manifest.publish', 'manifest.promote', 'operation.read', 'operation.cancel', 'operation.retry',
+  'allocation.create', 'allocation.read', 'allocation.release', 'audit.read', 'node.read', 'node.manage', 'source.read', 'source.manage', 'artifact.read', 'artifact.publish', 'artifact.promote', 'artifact.quarantine', 'manifest.read', 'manifest.publish', 'manifest.promote', 'operation.read', 'operation.cancel', 'operation.retry',
   ...['apps', 'scheduler'].flatMap((family) => ['catalog.read', 'instance.read', 'instance.create', 'instance.delete', 'instance.update', 'node.operate', 'member.add', 'member.remove', 'member.replace', 'member.recover', 'queue.submit', 'queue.read', 'queue.cancel', 'node.read'].map((key) => `${family}.${key}`)),
 ];
 const ended = ['SUCCEEDED', 'FAILED', 'CANCELED'];
@@ -12,7 +13,7 @@ const ended = ['SUCCEEDED', 'FAILED', 'CANCELED'];
 /** Query, mutation and subscription roots. */
 export function makeRoots(world) {
   const find = (rows, wanted, what) => rows.find((each) => each.id === wanted) ?? Promise.reject(world.fault('NOT_FOUND', `there is no such ${what}`));
-  return { query: queries(world, find), mutation: mutations(world), subscription: subscriptions(world, find) };
+  return { query: queries(world, find), mutation: mutations(world, find), subscription: subscriptions(world, find) };
 }
 
 function queries(world, find) {
@@ -30,7 +31,8 @@ function queries(world, find) {
     launchOptions: (args) => launchOptions(world, args),
     ...changeQueries(world, find),
     ...releases.query,
-    node: ({ id: wanted }) => releases.node(wanted) ?? Promise.reject(world.fault('NOT_FOUND', 'there is no such object')),
+    ...nodeQueries(world),
+    node: ({ id: wanted }) => releases.node(wanted) ?? find([...world.nodes, ...world.allocations, ...world.operations], wanted, 'object'),
     instances: ({ projectId, filter, ...args }) => connection(within(world.instances, projectId, filter?.statuses).filter((each) => has(each.name, filter?.search)), args),
     instance: ({ id: wanted }) => find(world.instances, wanted, 'instance'),
     operation: ({ id: wanted }) => find(world.operations, wanted, 'operation'),
@@ -62,7 +64,7 @@ function launchOptions(world, { projectId, appSlug }) {
   };
 }
 
-function mutations(world) {
+function mutations(world, find) {
   const answers = new Map();
   /** The first answer for a repeated key. */
   const once = (make) => ({ input }) => {
@@ -72,6 +74,8 @@ function mutations(world) {
   return {
     launchInstance: once((input) => world.launch(input)),
     ...changeMutations(world, once),
+    ...nodeMutations(world, find),
+    setRepairPolicy: async ({ input: { instanceId, reason: _, ...repair } }) => Object.assign(await find(world.instances, instanceId, 'instance'), { repair }),
     decommissionInstance: once((input) => world.decommission(input)),
     releaseAllocation: once((input) => world.release(input)),
     invokeAction: once((input) => invoke(world, input)),

@@ -3,6 +3,7 @@
 import { appList } from './apps.mjs';
 import { memberFields, operationFields, readableChanges, seedOrphan } from './changes.mjs';
 import { Log, connection, correlation, id, now, past } from './kit.mjs';
+import { standingOf } from './nodes.mjs';
 
 /** Milliseconds that each step of an operation takes. */
 const stepTime = 1_300;
@@ -36,7 +37,7 @@ export class World {
   apps = appList();
   nodes = ['node-a', 'node-b', 'node-c'].map((name, at) => ({
     __typename: 'ComputeNode', id: id('nod'), name, address: `10.77.0.${at + 1}`, status: at === 2 ? 'OFFLINE' : 'ONLINE', region: 'eu-central', sku: 'lab-4x',
-    cpus: 64, memoryMiB: 262144, gpus: 4, gpuModel: 'H100', gpusSimulated: true, isolation: 'NAMESPACE', walls: wallsOf(at), devices: devicesOf(name, 4), agentVersion: '0.1.0', lastSeenAt: past(at === 2 ? 90 : 0), createdAt: past(5000),
+    cpus: 64, memoryMiB: 262144, gpus: 4, gpuModel: 'H100', gpusSimulated: true, isolation: 'NAMESPACE', walls: wallsOf(at), devices: devicesOf(name, 4), agentVersion: '0.1.0', lastSeenAt: past(at === 2 ? 90 : 0), createdAt: past(5000), ...standingOf(at),
   }));
   allocations = [];
   instances = [];
@@ -155,7 +156,8 @@ export class World {
       __typename: 'Instance', id: id('ins'), name: input.name, tenantId: this.tenant.id, projectId: input.projectId, appSlug: app.slug, appVersion: manifest.version, permissionFamily: app.permissionFamily, manifest, status: 'CREATED',
       health: 'UNKNOWN', healthMessage: '', revision: 0, config: input.config ?? {}, boundCapacityShape: allocations[0]?.shape ?? 'BAREMETAL', operatingMode: 'TENANT_DEDICATED',
       controlPlaneScope: 'PROJECT', runtimeBackend: `${app.slug}-controller`, smoke: input.smoke, failure: null, actions: manifest.actions, allocations, correlationId: correlation(),
-      createdAt: now(), updatedAt: now(), releasedAt: null, log: new Log(), jobs: [],
+      createdAt: now(), updatedAt: now(), releasedAt: null, log: new Log(), jobs: [], repairStopped: '', unservedAt: null,
+      repair: { mode: 'AUTOMATIC', budget: 6, backOffSeconds: 60, graceSeconds: null, hourlyLimitMicros: null },
       components: manifest.components.map((each) => ({ key: each.key, displayName: each.displayName, count: input.components?.find((want) => want.key === each.key)?.count ?? each.default }))
         .map((each) => (app.slug === 'batch-queue' && each.key === 'worker' && input.name.startsWith('big') ? { ...each, count: 250 } : each)),
     };

@@ -27,7 +27,10 @@ export function NodePage({ id }: { id: string }) {
   const lodgers = read.data?.nodeMembers ?? [];
   return (
     <div className="page">
-      <PageHead title={node.name} crumbs={<Link to="/nodes">Nodes</Link>} lede={sentence(node)} mark={<Status state={node.status} />} actions={<Verbs node={node} onDone={read.refresh} />} />
+      <PageHead
+        title={node.name} crumbs={<Link to="/nodes">Nodes</Link>} actions={<Verbs node={node} onDone={read.refresh} />}
+        lede={<span className="row" style={{ gap: 12, marginTop: 4 }}><Status state={node.status} /><span>{sentence(node)}</span></span>}
+      />
       <Card title="Conditions" pad={node.conditions === null}>
         {node.conditions === null ? <span className="faint">Its agent has reported no checks.</span> : <DataTable<Condition> label="Conditions" columns={conditionColumns} rows={node.conditions} keyOf={(row) => row.name} />}
       </Card>
@@ -61,7 +64,7 @@ const conditionColumns = [
 
 const lodgerColumns = [
   { head: 'Tenant', cell: (row: Lodger) => <span>{row.tenant}<span className="sub">{row.project}</span></span> },
-  { head: 'Workload', cell: (row: Lodger) => <span className="strong">{row.instanceName}<span className="sub">{row.appSlug} · {row.componentKey} {row.index}</span></span> },
+  { head: 'Workload', cell: (row: Lodger) => <span><b>{row.instanceName}</b><span className="sub">{row.appSlug} · {row.componentKey} {row.index}</span></span> },
   { head: 'Status', cell: (row: Lodger) => <Status state={row.status} /> },
   { head: 'Operation', cell: (row: Lodger) => (row.operation === null ? <span className="faint">—</span> : <Link to="/operations/$id" params={{ id: row.operation.id }}>{operationName(row.operation.kind)}</Link>) },
   { head: 'Waits for', cell: (row: Lodger) => <span className="wrap-any">{waits(row)}</span> },
