@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/gpuaas/app-platform/domain/ids"
+	"github.com/gpuaas/app-platform/domain/rating"
 	"github.com/gpuaas/app-platform/graph/generated/model"
 	"github.com/gpuaas/app-platform/graph/read"
 	"github.com/gpuaas/app-platform/service/billing"
@@ -15,8 +16,8 @@ func (r *mutationResolver) SetPrice(ctx context.Context, input price.VersionInpu
 	return r.Resolver.Prices.SetVersion(ctx, input)
 }
 
-func (r *mutationResolver) Rerate(ctx context.Context, input price.VersionInput, planHash string) (*price.Version, error) {
-	return r.Billing.Rerate(ctx, input, planHash)
+func (r *mutationResolver) Rerate(ctx context.Context, input price.VersionInput) (*price.Version, error) {
+	return r.Billing.Rerate(ctx, input)
 }
 
 func (r *mutationResolver) SetBillingAccount(ctx context.Context, input billing.AccountInput) (*billing.Account, error) {
@@ -62,7 +63,7 @@ func (r *queryResolver) Statement(ctx context.Context, tenantID *ids.ID, project
 	return r.Billing.Statement(ctx, billing.Filter{TenantID: tenantID, ProjectID: projectID, PeriodID: periodID})
 }
 
-func (r *queryResolver) ExportStatement(ctx context.Context, tenantID *ids.ID, projectID *ids.ID, periodID *ids.ID, format billing.Format, focus string) (*billing.Export, error) {
+func (r *queryResolver) ExportStatement(ctx context.Context, tenantID *ids.ID, projectID *ids.ID, periodID *ids.ID, format rating.StatementFormat, focus string) (*billing.Export, error) {
 	return r.Billing.Export(ctx, billing.Filter{TenantID: tenantID, ProjectID: projectID, PeriodID: periodID}, format, focus)
 }
 

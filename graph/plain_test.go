@@ -15,6 +15,7 @@ import (
 	"github.com/gpuaas/app-platform/authz"
 	"github.com/gpuaas/app-platform/domain/lifecycle"
 	"github.com/gpuaas/app-platform/ent/generated/db"
+	"github.com/gpuaas/app-platform/graph/denial"
 	"github.com/gpuaas/app-platform/graph/generated/exec"
 	tables "github.com/gpuaas/app-platform/graph/generated/plain"
 	"github.com/gpuaas/app-platform/graph/plain"
@@ -58,7 +59,7 @@ func newComparison(t *testing.T, kit *platformtest.Kit, caller context.Context) 
 	resolver := &Resolver{DB: kit.DB, Instances: &instance.Service{DB: kit.DB}, Keys: kit.Ring}
 	engine := func(extension graphql.HandlerExtension) *transport.Engine {
 		made, err := transport.NewEngine(transport.Config{
-			Schema: exec.NewExecutableSchema(exec.Config{Resolvers: resolver}), Present: Present,
+			Schema: exec.NewExecutableSchema(exec.Config{Resolvers: resolver}), Present: denial.Present,
 			Extensions: []graphql.HandlerExtension{extension},
 		})
 		require.NoError(t, err)

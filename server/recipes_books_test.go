@@ -35,7 +35,7 @@ var recipesOfBooks = map[string]func(v, a *house) []arguments{
 	"mutation setPrice":      plain(pricesOf("2099-01-01T00:00:00Z")),
 	"mutation rerate": func(v, a *house) (all []arguments) {
 		for _, with := range plain(pricesOf("2026-01-01T00:00:00Z"))(v, a) {
-			with["planHash"] = "mine"
+			with["input"].(object)["planHash"] = "mine"
 			all = append(all, with)
 		}
 		return all

@@ -138,6 +138,9 @@ func TestEnumsHaveTheValuesOfTheDomain(t *testing.T) {
 	require.Len(t, seen, len(bound), "a Go type is listed whose enum is gone")
 }
 
+// rowsOfBooks are rows of append-only books, which are read by their lists alone: nothing is done to one of them.
+var rowsOfBooks = map[string]bool{"Price": true, "BillingRun": true, "UsageRecord": true, "QuarantinedUsage": true}
+
 func TestConnectionsFollowRelay(t *testing.T) {
 	t.Parallel()
 	schema := sdl(t)
@@ -151,7 +154,9 @@ func TestConnectionsFollowRelay(t *testing.T) {
 			require.NotNil(t, edge, name)
 			require.Equal(t, "String!", typeOf(t, edge, "cursor"))
 			require.Equal(t, name+"!", typeOf(t, edge, "node"))
-			require.Contains(t, schema.Types[name].Interfaces, "Node", "what is paged has a global id")
+			if !rowsOfBooks[name] {
+				require.Contains(t, schema.Types[name].Interfaces, "Node", "what is paged has a global id")
+			}
 		}
 	}
 	require.Positive(t, connections)

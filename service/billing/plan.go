@@ -180,7 +180,7 @@ func (p *Plan) differ(period *Period, before, after []rating.Line) {
 
 // Rerate puts a price for a time that has passed into the book, as planned; the next runs correct what is booked. Key:
 // sku.price.manage on the platform. PLAN_STALE when the plan would show something else by now; else as PlanRerate.
-func (s *Service) Rerate(ctx context.Context, in price.VersionInput, planHash string) (out *price.Version, err error) {
+func (s *Service) Rerate(ctx context.Context, in price.VersionInput) (out *price.Version, err error) {
 	if err := checkPast(&in, s.DB.Now()); err != nil {
 		return nil, err
 	}
@@ -193,7 +193,7 @@ func (s *Service) Rerate(ctx context.Context, in price.VersionInput, planHash st
 		if err != nil {
 			return err
 		}
-		if err := plan.compare(planHash); err != nil {
+		if err := plan.compare(in.PlanHash); err != nil {
 			return err
 		}
 		if out, err = price.Add(ctx, t, in.Version(t.Now, t.Actor.Subject.ID), true); err != nil {

@@ -144,10 +144,12 @@ func TestARerateShowsWhatItChangesAndIsBookedAsACorrection(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, plan.Changes, 1)
 	require.Equal(t, []string{"4", "3.5"}, []string{plan.Changes[0].Before.String(), plan.Changes[0].After.String()})
-	_, err = b.service.Rerate(b.operator, in, "another")
+	in.PlanHash = "another"
+	_, err = b.service.Rerate(b.operator, in)
 	require.Equal(t, fault.PlanStale, fault.From(err).Code)
 	require.Equal(t, 1, b.Count("price_version", ""))
-	_, err = b.service.Rerate(b.operator, in, plan.Hash)
+	in.PlanHash = plan.Hash
+	_, err = b.service.Rerate(b.operator, in)
 	require.NoError(t, err)
 	require.Equal(t, 3, b.Count("price_version", "superseded_xid IS NULL"), "the old one holds before and after")
 	run := b.step(b.past)

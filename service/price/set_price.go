@@ -32,7 +32,9 @@ type VersionInput struct {
 	Per                money.Decimal
 	Tiers              []rating.Tier
 	Minimum, RoundUpTo *money.Decimal
-	Reason             string
+	// PlanHash is that of the plan of a rerate.
+	PlanHash string `json:"-"`
+	Reason   string
 }
 
 // Check finds what is wrong with the input, by field.

@@ -249,8 +249,8 @@ func (ec *executionContext) _BillingPeriod_status(ctx context.Context, field gra
 			return obj.Status, nil
 		},
 		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v billing.Status) graphql.Marshaler {
-			return ec.marshalNBillingStatus2githubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋbillingᚐStatus(ctx, selections, v)
+		func(ctx context.Context, selections ast.SelectionSet, v rating.PeriodStatus) graphql.Marshaler {
+			return ec.marshalNBillingStatus2githubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋratingᚐPeriodStatus(ctx, selections, v)
 		},
 		true,
 		true,
@@ -2742,7 +2742,7 @@ func (ec *executionContext) unmarshalInputSetPriceInput(ctx context.Context, obj
 		asMap["per"] = "1"
 	}
 
-	fieldsInOrder := [...]string{"meter", "sku", "region", "currency", "tenantId", "projectId", "validFrom", "validTo", "measure", "per", "tiers", "minimum", "roundUpTo", "reason"}
+	fieldsInOrder := [...]string{"meter", "sku", "region", "currency", "tenantId", "projectId", "validFrom", "validTo", "measure", "per", "tiers", "minimum", "roundUpTo", "planHash", "reason"}
 	for _, k := range fieldsInOrder {
 		v, ok := asMap[k]
 		if !ok {
@@ -2840,6 +2840,13 @@ func (ec *executionContext) unmarshalInputSetPriceInput(ctx context.Context, obj
 				return it, err
 			}
 			it.RoundUpTo = data
+		case "planHash":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("planHash"))
+			data, err := ec.unmarshalOString2string(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.PlanHash = data
 		case "reason":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("reason"))
 			data, err := ec.unmarshalNString2string(ctx, v)
@@ -3989,13 +3996,13 @@ func (ec *executionContext) marshalNBillingRunEdge2ᚖgithubᚗcomᚋgpuaasᚋap
 	return ec._BillingRunEdge(ctx, sel, v)
 }
 
-func (ec *executionContext) unmarshalNBillingStatus2githubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋbillingᚐStatus(ctx context.Context, v any) (billing.Status, error) {
+func (ec *executionContext) unmarshalNBillingStatus2githubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋratingᚐPeriodStatus(ctx context.Context, v any) (rating.PeriodStatus, error) {
 	tmp, err := graphql.UnmarshalString(v)
-	res := billing.Status(tmp)
+	res := rating.PeriodStatus(tmp)
 	return res, graphql.ErrorOnPath(ctx, err)
 }
 
-func (ec *executionContext) marshalNBillingStatus2githubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋbillingᚐStatus(ctx context.Context, sel ast.SelectionSet, v billing.Status) graphql.Marshaler {
+func (ec *executionContext) marshalNBillingStatus2githubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋratingᚐPeriodStatus(ctx context.Context, sel ast.SelectionSet, v rating.PeriodStatus) graphql.Marshaler {
 	_ = sel
 	res := graphql.MarshalString(string(v))
 	if res == graphql.Null {
@@ -4242,13 +4249,13 @@ func (ec *executionContext) marshalNStatementExport2ᚖgithubᚗcomᚋgpuaasᚋa
 	return ec._StatementExport(ctx, sel, v)
 }
 
-func (ec *executionContext) unmarshalNStatementFormat2githubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋbillingᚐFormat(ctx context.Context, v any) (billing.Format, error) {
+func (ec *executionContext) unmarshalNStatementFormat2githubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋratingᚐStatementFormat(ctx context.Context, v any) (rating.StatementFormat, error) {
 	tmp, err := graphql.UnmarshalString(v)
-	res := billing.Format(tmp)
+	res := rating.StatementFormat(tmp)
 	return res, graphql.ErrorOnPath(ctx, err)
 }
 
-func (ec *executionContext) marshalNStatementFormat2githubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋbillingᚐFormat(ctx context.Context, sel ast.SelectionSet, v billing.Format) graphql.Marshaler {
+func (ec *executionContext) marshalNStatementFormat2githubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋratingᚐStatementFormat(ctx context.Context, sel ast.SelectionSet, v rating.StatementFormat) graphql.Marshaler {
 	_ = sel
 	res := graphql.MarshalString(string(v))
 	if res == graphql.Null {

@@ -19,6 +19,7 @@ import (
 	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/domain/lifecycle"
 	"github.com/gpuaas/app-platform/domain/nodenet"
+	"github.com/gpuaas/app-platform/domain/rating"
 	"github.com/gpuaas/app-platform/ent/generated/db"
 	"github.com/gpuaas/app-platform/graph/generated/model"
 	"github.com/gpuaas/app-platform/graph/scalar"
@@ -62,7 +63,7 @@ type MutationResolver interface {
 	RequestAllocation(ctx context.Context, input allocation.RequestInput) (*model.RequestAllocationPayload, error)
 	ReleaseAllocation(ctx context.Context, input allocation.ReleaseInput) (*model.ReleaseAllocationPayload, error)
 	SetPrice(ctx context.Context, input price.VersionInput) (*price.Version, error)
-	Rerate(ctx context.Context, input price.VersionInput, planHash string) (*price.Version, error)
+	Rerate(ctx context.Context, input price.VersionInput) (*price.Version, error)
 	SetBillingAccount(ctx context.Context, input billing.AccountInput) (*billing.Account, error)
 	GrantCredit(ctx context.Context, input billing.GrantInput) (*billing.Grant, error)
 	ReopenPeriod(ctx context.Context, periodID ids.ID, planHash string, reason string) (*billing.Period, error)
@@ -172,7 +173,7 @@ type QueryResolver interface {
 	BillingRuns(ctx context.Context, tenantID ids.ID, first *int, after *string) (*model.BillingRunConnection, error)
 	VerifyBillingRun(ctx context.Context, id ids.ID) (*billing.Verification, error)
 	Statement(ctx context.Context, tenantID *ids.ID, projectID *ids.ID, periodID *ids.ID) (*billing.Statement, error)
-	ExportStatement(ctx context.Context, tenantID *ids.ID, projectID *ids.ID, periodID *ids.ID, format billing.Format, focus string) (*billing.Export, error)
+	ExportStatement(ctx context.Context, tenantID *ids.ID, projectID *ids.ID, periodID *ids.ID, format rating.StatementFormat, focus string) (*billing.Export, error)
 	CreditGrants(ctx context.Context, tenantID ids.ID) ([]*billing.Grant, error)
 	PlanRerate(ctx context.Context, input price.VersionInput) (*billing.Plan, error)
 	PlanReopenPeriod(ctx context.Context, periodID ids.ID) (*billing.Plan, error)
@@ -1278,14 +1279,6 @@ func (ec *executionContext) field_Mutation_rerate_args(ctx context.Context, rawA
 		return nil, err
 	}
 	args["input"] = arg0
-	arg1, err := graphql.ProcessArgField(ctx, rawArgs, "planHash",
-		func(ctx context.Context, v any) (string, error) {
-			return ec.unmarshalNString2string(ctx, v)
-		})
-	if err != nil {
-		return nil, err
-	}
-	args["planHash"] = arg1
 	return args, nil
 }
 
@@ -2427,8 +2420,8 @@ func (ec *executionContext) field_Query_exportStatement_args(ctx context.Context
 	}
 	args["periodId"] = arg2
 	arg3, err := graphql.ProcessArgField(ctx, rawArgs, "format",
-		func(ctx context.Context, v any) (billing.Format, error) {
-			return ec.unmarshalNStatementFormat2githubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋbillingᚐFormat(ctx, v)
+		func(ctx context.Context, v any) (rating.StatementFormat, error) {
+			return ec.unmarshalNStatementFormat2githubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋratingᚐStatementFormat(ctx, v)
 		})
 	if err != nil {
 		return nil, err
@@ -3750,7 +3743,7 @@ func (ec *executionContext) _Mutation_rerate(ctx context.Context, field graphql.
 		},
 		func(ctx context.Context) (any, error) {
 			fc := graphql.GetFieldContext(ctx)
-			return ec.Resolvers.Mutation().Rerate(ctx, fc.Args["input"].(price.VersionInput), fc.Args["planHash"].(string))
+			return ec.Resolvers.Mutation().Rerate(ctx, fc.Args["input"].(price.VersionInput))
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v *price.Version) graphql.Marshaler {
@@ -8570,7 +8563,7 @@ func (ec *executionContext) _Query_exportStatement(ctx context.Context, field gr
 		},
 		func(ctx context.Context) (any, error) {
 			fc := graphql.GetFieldContext(ctx)
-			return ec.Resolvers.Query().ExportStatement(ctx, fc.Args["tenantId"].(*ids.ID), fc.Args["projectId"].(*ids.ID), fc.Args["periodId"].(*ids.ID), fc.Args["format"].(billing.Format), fc.Args["focus"].(string))
+			return ec.Resolvers.Query().ExportStatement(ctx, fc.Args["tenantId"].(*ids.ID), fc.Args["projectId"].(*ids.ID), fc.Args["periodId"].(*ids.ID), fc.Args["format"].(rating.StatementFormat), fc.Args["focus"].(string))
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v *billing.Export) graphql.Marshaler {

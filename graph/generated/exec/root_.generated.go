@@ -13,6 +13,7 @@ import (
 	"github.com/99designs/gqlgen/graphql"
 	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/domain/lifecycle"
+	"github.com/gpuaas/app-platform/domain/rating"
 	"github.com/gpuaas/app-platform/graph/generated/model"
 	"github.com/gpuaas/app-platform/service/adapter"
 	"github.com/gpuaas/app-platform/service/allocation"
@@ -994,7 +995,7 @@ type ComplexityRoot struct {
 		ReportOperation         func(childComplexity int, input operation.ReportInput) int
 		ReportUsage             func(childComplexity int, input usage.ReportInput) int
 		RequestAllocation       func(childComplexity int, input allocation.RequestInput) int
-		Rerate                  func(childComplexity int, input price.VersionInput, planHash string) int
+		Rerate                  func(childComplexity int, input price.VersionInput) int
 		RetireNode              func(childComplexity int, input fleet.RetireInput) int
 		RetryOperation          func(childComplexity int, input retry.Input) int
 		RetryOrphan             func(childComplexity int, orphanID ids.ID) int
@@ -1497,7 +1498,7 @@ type ComplexityRoot struct {
 		Entitlements             func(childComplexity int, projectID ids.ID, ended bool, first *int, after *string) int
 		EvidenceRunners          func(childComplexity int) int
 		ExplainPermission        func(childComplexity int, input explain.Input) int
-		ExportStatement          func(childComplexity int, tenantID *ids.ID, projectID *ids.ID, periodID *ids.ID, format billing.Format, focus string) int
+		ExportStatement          func(childComplexity int, tenantID *ids.ID, projectID *ids.ID, periodID *ids.ID, format rating.StatementFormat, focus string) int
 		Fleet                    func(childComplexity int) int
 		ImpactOf                 func(childComplexity int, instanceID ids.ID) int
 		Instance                 func(childComplexity int, id ids.ID) int
@@ -6187,7 +6188,7 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 			return 0, false
 		}
 
-		return e.ComplexityRoot.Mutation.Rerate(childComplexity, args["input"].(price.VersionInput), args["planHash"].(string)), true
+		return e.ComplexityRoot.Mutation.Rerate(childComplexity, args["input"].(price.VersionInput)), true
 	case "Mutation.retireNode":
 		if e.ComplexityRoot.Mutation.RetireNode == nil {
 			break
@@ -8691,7 +8692,7 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 			return 0, false
 		}
 
-		return e.ComplexityRoot.Query.ExportStatement(childComplexity, args["tenantId"].(*ids.ID), args["projectId"].(*ids.ID), args["periodId"].(*ids.ID), args["format"].(billing.Format), args["focus"].(string)), true
+		return e.ComplexityRoot.Query.ExportStatement(childComplexity, args["tenantId"].(*ids.ID), args["projectId"].(*ids.ID), args["periodId"].(*ids.ID), args["format"].(rating.StatementFormat), args["focus"].(string)), true
 	case "Query.fleet":
 		if e.ComplexityRoot.Query.Fleet == nil {
 			break
@@ -11608,6 +11609,8 @@ input SetPriceInput {
   minimum: Decimal
   "Round each session's quantity up to a multiple of this; left out for none."
   roundUpTo: Decimal
+  "The plan's hash, for rerate alone."
+  planHash: String
   "Why, kept in the audit."
   reason: String!
 }
@@ -11667,7 +11670,7 @@ extend type Mutation {
   "Put a price into the price book, from now or later on. Key: sku.price.manage on the platform."
   setPrice("Which." input: SetPriceInput!): Price!
   "Put a price for a time that has passed into the price book, as planned: what is booked is corrected. Key: sku.price.manage on the platform."
-  rerate("The price, as it was planned." input: SetPriceInput!, "The plan's hash." planHash: String!): Price!
+  rerate("The price, as it was planned, with the plan's hash." input: SetPriceInput!): Price!
   "Set how a tenant is billed, from its next period on. Key: billing.manage on the platform."
   setBillingAccount("How." input: SetBillingAccountInput!): BillingAccount!
   "Give a tenant credit. Key: billing.manage on the platform."

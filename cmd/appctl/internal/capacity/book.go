@@ -158,7 +158,8 @@ func rerate(t *command.Tool) *cobra.Command {
 				return err
 			}
 			if hash != "" {
-				answer, err := gql.Rerate(ctx, t, *in, hash)
+				in.PlanHash = &hash
+				answer, err := gql.Rerate(ctx, t, *in)
 				if err != nil {
 					return err
 				}

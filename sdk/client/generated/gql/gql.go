@@ -12888,6 +12888,8 @@ type SetPriceInput struct {
 	Minimum *string `json:"minimum"`
 	// Round each session's quantity up to a multiple of this; left out for none.
 	RoundUpTo *string `json:"roundUpTo"`
+	// The plan's hash, for rerate alone.
+	PlanHash *string `json:"planHash"`
 	// Why, kept in the audit.
 	Reason string `json:"reason"`
 }
@@ -12930,6 +12932,9 @@ func (v *SetPriceInput) GetMinimum() *string { return v.Minimum }
 
 // GetRoundUpTo returns SetPriceInput.RoundUpTo, and is useful for accessing the field via an interface.
 func (v *SetPriceInput) GetRoundUpTo() *string { return v.RoundUpTo }
+
+// GetPlanHash returns SetPriceInput.PlanHash, and is useful for accessing the field via an interface.
+func (v *SetPriceInput) GetPlanHash() *string { return v.PlanHash }
 
 // GetReason returns SetPriceInput.Reason, and is useful for accessing the field via an interface.
 func (v *SetPriceInput) GetReason() string { return v.Reason }
@@ -16663,15 +16668,11 @@ func (v *__RequestAllocationInput) GetInput() RequestAllocationInput { return v.
 
 // __RerateInput is used internally by genqlient
 type __RerateInput struct {
-	Input    SetPriceInput `json:"input"`
-	PlanHash string        `json:"planHash"`
+	Input SetPriceInput `json:"input"`
 }
 
 // GetInput returns __RerateInput.Input, and is useful for accessing the field via an interface.
 func (v *__RerateInput) GetInput() SetPriceInput { return v.Input }
-
-// GetPlanHash returns __RerateInput.PlanHash, and is useful for accessing the field via an interface.
-func (v *__RerateInput) GetPlanHash() string { return v.PlanHash }
 
 // __RetireNodeInput is used internally by genqlient
 type __RetireNodeInput struct {
@@ -27992,8 +27993,8 @@ func RequestAllocation(
 
 // The mutation executed by Rerate.
 const Rerate_Operation = `
-mutation Rerate ($input: SetPriceInput!, $planHash: String!) {
-	rerate(input: $input, planHash: $planHash) {
+mutation Rerate ($input: SetPriceInput!) {
+	rerate(input: $input) {
 		... Price
 	}
 }
@@ -28026,14 +28027,12 @@ func Rerate(
 	ctx_ context.Context,
 	client_ graphql.Client,
 	input SetPriceInput,
-	planHash string,
 ) (data_ *RerateResponse, err_ error) {
 	req_ := &graphql.Request{
 		OpName: "Rerate",
 		Query:  Rerate_Operation,
 		Variables: &__RerateInput{
-			Input:    input,
-			PlanHash: planHash,
+			Input: input,
 		},
 	}
 
