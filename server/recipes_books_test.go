@@ -23,7 +23,7 @@ var recipesOfBooks = map[string]func(v, a *house) []arguments{
 	"query billingPeriods":   func(v, _ *house) []arguments { return one("tenantId", v.Tenant) },
 	"query billingRuns":      func(v, _ *house) []arguments { return one("tenantId", v.Tenant) },
 	"query creditGrants":     func(v, _ *house) []arguments { return one("tenantId", v.Tenant) },
-	"query verifyBillingRun": func(_, _ *house) []arguments { return one("id", ids.New(ids.BillingRun)) },
+	"query verifyBillingRun": func(v, _ *house) []arguments { return one("id", v.Run) },
 	"query statement": func(v, _ *house) []arguments {
 		return []arguments{{"projectId": v.Project}, {"tenantId": v.Tenant}}
 	},
@@ -31,7 +31,7 @@ var recipesOfBooks = map[string]func(v, a *house) []arguments{
 		return []arguments{{"projectId": v.Project, "format": "CSV"}, {"tenantId": v.Tenant, "format": "JSON"}}
 	},
 	"query planRerate":       plain(pricesOf("2026-01-01T00:00:00Z")),
-	"query planReopenPeriod": func(_, _ *house) []arguments { return one("periodId", ids.New(ids.BillingPeriod)) },
+	"query planReopenPeriod": func(v, _ *house) []arguments { return one("periodId", v.Period) },
 	"mutation setPrice":      plain(pricesOf("2099-01-01T00:00:00Z")),
 	"mutation rerate": func(v, a *house) (all []arguments) {
 		for _, with := range plain(pricesOf("2026-01-01T00:00:00Z"))(v, a) {
@@ -46,7 +46,17 @@ var recipesOfBooks = map[string]func(v, a *house) []arguments{
 	"mutation grantCredit": input(func(v, _ *house) []object {
 		return []object{{"tenantId": v.Tenant, "amount": "1", "currency": "EUR", "reason": "mine"}}
 	}),
-	"mutation reopenPeriod": func(_, _ *house) []arguments {
-		return []arguments{{"periodId": ids.New(ids.BillingPeriod), "planHash": "mine", "reason": "mine"}}
+	"mutation reopenPeriod": func(v, _ *house) []arguments {
+		return []arguments{{"periodId": v.Period, "planHash": "mine", "reason": "mine"}}
 	},
+}
+
+// addBooks makes a closed period of the house, with a run that made nothing of it.
+func (b *bench) addBooks(h *house) {
+	h.Period, h.Run = ids.New(ids.BillingPeriod), ids.New(ids.BillingRun)
+	b.SQL(`INSERT INTO billing_period (id, tenant_id, currency, grace_seconds, starts_at, ends_at, status, closed_at)
+		VALUES ($1, $2, 'EUR', 0, '2026-01-01', '2026-02-01', 'CLOSED', '2026-02-01')`, h.Period, h.Tenant)
+	b.SQL(`INSERT INTO billing_run (id, tenant_id, period_id, seq, statement_id, event_to, generation, watermark, engine,
+		price_hash, input_digest, output_digest, lines, unpriced) VALUES ($1, $2, $3, 1, $3, '2026-02-01',
+		platform.generation(), pg_current_xact_id(), 1, '', '', '', 0, 0)`, h.Run, h.Tenant, h.Period)
 }

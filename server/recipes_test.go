@@ -71,7 +71,7 @@ var recipes = joined(recipesOfBooks, recipesOfNodes, map[string]func(v, a *house
 		return []arguments{{"filter": object{"projectId": v.Project}, "hourly": true}}
 	},
 	"query usageSources":    inProject,
-	"query usageQuarantine": func(v, _ *house) []arguments { return []arguments{{"projectId": v.Project}, {}} },
+	"query usageQuarantine": func(v, _ *house) []arguments { return one("projectId", v.Project) },
 	"mutation reportUsage": plain(func(v, _ *house) []object {
 		return []object{{"instanceId": v.Instance, "records": []any{object{"id": "1", "dimension": "jobs", "quantity": "1",
 			"from": "2026-11-23T00:00:00Z", "to": "2026-11-23T00:00:00Z"}}}}

@@ -23,7 +23,7 @@ type house struct {
 	Tenant, Project, User, Binding, Account, Key, App, Slug, Manifest, Artifact, Adapter  ids.ID
 	Node, Free, Used, Instance, Member, Operation, Step, Event, Task, Entitlement, Record ids.ID
 	Generation, Orphan, Share, Sibling, Secret, Overlay, Webhook, Delivery, Session       ids.ID
-	Source, Signer, Fetch, Part, Owned, Draft                                             ids.ID
+	Source, Signer, Fetch, Part, Owned, Draft, Period, Run                                ids.ID
 
 	project   *db.Project
 	operation *db.Operation
@@ -88,6 +88,7 @@ func (b *bench) build() *house {
 	h.token = b.OperationToken(h.operation, authz.Keys()...)
 	b.find(h)
 	b.add(h, instance)
+	b.addBooks(h)
 	for name, value := range fields(h) {
 		require.NotEmpty(b.t, value, name)
 	}

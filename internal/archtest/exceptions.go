@@ -1,9 +1,5 @@
 package archtest
 
-// ahead is why a permission key may stand in the catalogue before its verb: roles and allow-lists are
-// given by key, and a key that came later would be missing from every one given before.
-const ahead = "its verb comes with a later part; the key is given out already, so that roles need not be given anew"
-
 // The exceptions that were looked at, each with its reason. One is named by the key of its finding,
 // or by the path of its file, or by a folder with a slash at its end.
 var (
