@@ -88,7 +88,7 @@ function planInstance(world, { instanceId, force, ...input }, kind) {
 }
 
 /** The queries about changes. */
-export function changeQueries(world, find) {
+export function changeQueries(world) {
   return {
     member: ({ id: wanted }) => memberOf(world, wanted),
     planAddMembers: ({ input }) => planAdd(world, input),

@@ -29,7 +29,7 @@ function queries(world, find) {
     app: ({ slug }) => world.apps.find((app) => app.slug === slug) ?? Promise.reject(world.fault('NOT_FOUND', 'there is no such app')),
     allocations: ({ projectId, statuses, ...args }) => connection(within(world.allocations, projectId, statuses), args),
     launchOptions: (args) => launchOptions(world, args),
-    ...changeQueries(world, find),
+    ...changeQueries(world),
     ...releases.query,
     ...nodeQueries(world),
     node: ({ id: wanted }) => releases.node(wanted) ?? find([...world.nodes, ...world.allocations, ...world.operations], wanted, 'object'),
@@ -75,7 +75,11 @@ function mutations(world, find) {
     launchInstance: once((input) => world.launch(input)),
     ...changeMutations(world, once),
     ...nodeMutations(world, find),
-    setRepairPolicy: async ({ input: { instanceId, reason: _, ...repair } }) => Object.assign(await find(world.instances, instanceId, 'instance'), { repair }),
+    setRepairPolicy: async ({ input: { instanceId, ...policy } }) => {
+      const repair = { ...policy }
+      delete repair.reason
+      return Object.assign(await find(world.instances, instanceId, 'instance'), { repair })
+    },
     decommissionInstance: once((input) => world.decommission(input)),
     releaseAllocation: once((input) => world.release(input)),
     invokeAction: once((input) => invoke(world, input)),
