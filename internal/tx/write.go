@@ -160,10 +160,10 @@ func (d *DB) inTx(ctx context.Context, from *pool, first func(*Tx, *pgx.Batch),
 	ctx, over := d.bounded(ctx)
 	defer over()
 	t := d.newTx(ctx, reserved, conn)
-	if err := t.begin(ctx, first); err != nil {
-		return errors.Join(overdue(ctx, err), t.abort(ctx))
+	if err = t.begin(ctx, first); err == nil {
+		err = fn(ctx, t)
 	}
-	if err := fn(ctx, t); err != nil {
+	if err != nil {
 		return errors.Join(overdue(ctx, refusedText(err)), t.abort(ctx))
 	}
 	ended, err := t.conn.Exec(ctx, "COMMIT")

@@ -122,6 +122,11 @@ func (e *Ending) instance(ctx context.Context) error {
 	return nil
 }
 
+// releases wakes those that wait for the instance's end: this will not bring it.
+func (e *Ending) releases(ctx context.Context) error {
+	return queue.WakeReleases(ctx, e.Tx, e.Instance.ID)
+}
+
 func (e *Ending) counts(ctx context.Context) error {
 	return operation.RecountRoles(ctx, e.Tx, e.Instance.ID)
 }
@@ -198,20 +203,6 @@ func (e *Ending) held(ctx context.Context) (drafts []orphan.Draft, err error) {
 			Message: "an operation requested it, and nothing lives in it: " + e.Why})
 	}
 	return drafts, nil
-}
-
-// releases wakes the releases that wait for the instance's end: this will not bring it.
-func (e *Ending) releases(ctx context.Context) error {
-	found, err := e.Query(ctx, `SELECT o.id FROM operation o JOIN allocation a ON a.id = o.allocation_id
-		WHERE a.instance_id = $1 AND o.kind = 'ALLOCATION_RELEASE' AND o.ended_at IS NULL ORDER BY o.id`, e.Instance.ID)
-	if err != nil {
-		return fmt.Errorf("look for releases that wait: %w", err)
-	}
-	waiting, err := pgx.CollectRows(found, pgx.RowTo[ids.ID])
-	if err != nil {
-		return fmt.Errorf("look for releases that wait: %w", err)
-	}
-	return queue.Wake(ctx, e.Tx, waiting...)
 }
 
 // Events are what the instance's timeline is told, the operation's end last.

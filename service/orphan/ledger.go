@@ -125,7 +125,7 @@ func Resolve(ctx context.Context, t *tx.Tx, instance *db.Instance, row *db.Orpha
 		MemberID: value(row.MemberID), Message: how,
 		Payload: map[string]any{"orphan": row.ID, "kind": row.Kind, "attempts": row.Attempts}}}
 	if row.AllocationID != nil {
-		if err := wakeReleases(ctx, t, *row.AllocationID); err != nil {
+		if err := queue.WakeRelease(ctx, t, *row.AllocationID); err != nil {
 			return err
 		}
 		freed, more, err := Free(ctx, t, instance, *row.AllocationID)
@@ -151,21 +151,6 @@ func letGo(ctx context.Context, t *tx.Tx, instance *db.Instance) error {
 	}
 	t.Wake(event.ProjectTopic(instance.ProjectID))
 	return nil
-}
-
-// wakeReleases tells the release of an allocation, which waits for what lives in it.
-func wakeReleases(ctx context.Context, t *tx.Tx, allocation ids.ID) error {
-	found, err := t.Query(ctx,
-		`SELECT id FROM operation WHERE allocation_id = $1 AND kind = 'ALLOCATION_RELEASE' AND ended_at IS NULL ORDER BY id`,
-		allocation)
-	if err != nil {
-		return fmt.Errorf("look for a release of %s: %w", allocation, err)
-	}
-	waiting, err := pgx.CollectRows(found, pgx.RowTo[ids.ID])
-	if err != nil {
-		return fmt.Errorf("look for a release of %s: %w", allocation, err)
-	}
-	return queue.Wake(ctx, t, waiting...)
 }
 
 func value(id *ids.ID) ids.ID {

@@ -201,7 +201,7 @@ func (m *Meter) failed(ctx context.Context, one metered, why error) error {
 		text = refused.Reason()
 	}
 	_, err := m.DB.Worker().Exec(context.WithoutCancel(ctx), `UPDATE usage_source SET failures = failures + 1, last_error = $2,
-		due_at = now() + $3 * interval '1 second' WHERE source = $1`, one.ID, text[:min(len(text), maxFailure)], pause.Seconds())
+		due_at = now() + $3 * interval '1 second' WHERE source = $1`, one.ID, operation.Clip(text, maxFailure), pause.Seconds())
 	return err
 }
 

@@ -5,7 +5,6 @@ package nodes
 import (
 	"time"
 
-	"github.com/gpuaas/app-platform/authz"
 	"github.com/gpuaas/app-platform/internal/tx"
 )
 
@@ -13,8 +12,4 @@ import (
 const lookTimeout = 10 * time.Second
 
 // Keeper looks at nodes.
-type Keeper struct {
-	DB *tx.DB
-	// Actor is who writes what follows from a lost node.
-	Actor *authz.Actor
-}
+type Keeper struct{ DB *tx.DB }

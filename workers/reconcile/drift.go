@@ -15,6 +15,7 @@ import (
 	"github.com/gpuaas/app-platform/ent/generated/db"
 	"github.com/gpuaas/app-platform/internal/tx"
 	"github.com/gpuaas/app-platform/sdk/adapter"
+	"github.com/gpuaas/app-platform/service/ledger/operation"
 )
 
 // maxDrift is the most differences that are kept of an instance.
@@ -126,7 +127,7 @@ func compare(members []held, seen observation, open bool) []difference {
 func stray(id string) difference {
 	out := difference{Code: memberStray,
 		Message: fmt.Sprintf("its adapter still sees %q, which is no member of the instance",
-			clip(id[:min(len(id), maxStray)]))}
+			operation.Clip(id, maxStray))}
 	if ids.ID(id).Is(ids.Member) {
 		out.MemberID = id
 	}

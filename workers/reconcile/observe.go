@@ -276,17 +276,10 @@ func take(ctx context.Context, t *tx.Tx, instance *db.Instance, seen observation
 	if err != nil {
 		return err
 	}
-	health, message := best.Apply(said, clip(seen.Message))
+	health, message := best.Apply(said, operation.Clip(seen.Message, maxText))
 	told, err := wellbeing.Store(ctx, t, instance, best, health, message)
 	if err != nil || told == nil {
 		return err
 	}
 	return event.Append(ctx, t, instance, *told)
-}
-
-func clip(text string) string {
-	if len(text) > maxText {
-		text = text[:maxText]
-	}
-	return string(operation.Storable([]byte(text)))
 }

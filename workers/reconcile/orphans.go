@@ -245,7 +245,7 @@ func count(ctx context.Context, t *tx.Tx, row *db.Orphan) error {
 func putOff(ctx context.Context, t *tx.Tx, row *db.Orphan, attempts int, why string) error {
 	pause := min(orphanFirst<<min(max(attempts-1, 0), 10), orphanMost)
 	_, err := t.Exec(ctx, `UPDATE orphan SET attempts = $2, last_error = $3, next_try_at = $4 WHERE id = $1`, row.ID,
-		attempts, clip(why), t.Now.Add(pause))
+		attempts, operation.Clip(why, maxText), t.Now.Add(pause))
 	if err != nil {
 		return fmt.Errorf("put %s off: %w", row.ID, err)
 	}

@@ -100,7 +100,7 @@ func New(config Config) *Reconciler {
 	actor := authz.System("reconciler")
 	return &Reconciler{Config: config, actor: actor, failures: make(map[string]int),
 		away: make(map[ids.ID]string), mender: repair.New(config.DB, config.Log, config.NodeGrace),
-		keeper: &nodes.Keeper{DB: config.DB, Actor: actor}, suspects: make(map[ids.ID]time.Time)}
+		keeper: &nodes.Keeper{DB: config.DB}, suspects: make(map[ids.ID]time.Time)}
 }
 
 // Run reconciles whenever this process holds the lock, until ctx ends.

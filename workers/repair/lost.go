@@ -31,7 +31,7 @@ func (r *Repairer) settled() bool { return r.DB.Now().Sub(r.since) >= r.nodeGrac
 
 // lostOnNodes are members in service whose node was retired, or has been silent for longer than its grace while
 // others were heard: where none is, it is the platform that does not hear.
-const lostOnNodes = `SELECT m.id, n.name FROM compute_node n JOIN member m ON m.node_id = n.id JOIN instance i ON i.id = m.instance_id
+const lostOnNodes = `SELECT m.id, n.name, n.status = 'RETIRED' FROM compute_node n JOIN member m ON m.node_id = n.id JOIN instance i ON i.id = m.instance_id
 	WHERE (n.status = 'RETIRED' OR $3 AND n.status = 'OFFLINE' AND coalesce(n.last_seen_at, n.created_at) < now() - make_interval(secs => $1)
 		AND EXISTS (SELECT FROM compute_node heard WHERE heard.status = 'ONLINE'))
 	AND m.status IN ('ACTIVE', 'DRAINING', 'DRAINED') AND i.status = 'RUNNING' ORDER BY m.id LIMIT $2`
@@ -45,17 +45,22 @@ func (r *Repairer) FailOnLostNodes(ctx context.Context) error {
 		return fmt.Errorf("look for members of lost nodes: %w", err)
 	}
 	type stranded struct {
-		ID   ids.ID
-		Node string
+		ID      ids.ID
+		Node    string
+		Retired bool // and not only silent
 	}
 	list, err := pgx.CollectRows(found, pgx.RowToStructByPos[stranded])
 	if err != nil {
 		return fmt.Errorf("look for members of lost nodes: %w", err)
 	}
 	for _, one := range list {
+		age := r.nodeGrace()
+		if one.Retired {
+			age = 0
+		}
 		err := r.DB.As(ctx, repairer, func(ctx context.Context, t *tx.Tx) error {
 			_, err := health.Fail(ctx, t, health.Finding{MemberID: one.ID, Cause: lifecycle.FailureNodeLost,
-				Message: "its node " + one.Node + " is lost", Age: r.nodeGrace()})
+				Message: "its node " + one.Node + " is lost", Age: age})
 			return err
 		})
 		if err != nil {

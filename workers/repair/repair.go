@@ -167,8 +167,8 @@ func (r *Repairer) begin(ctx context.Context, instance ids.ID, step rules.Step, 
 	}
 	why := fmt.Sprintf("repair has stopped: the %s of member %s was refused, %s: %s", nounOf(step.Kind), step.Member, refusal.Code,
 		refusal.Message)
-	r.refused[step.Member] = refusedRepair{at: r.DB.Now().Add(refusedPause), why: clip(why)}
-	return clip(why)
+	r.refused[step.Member] = refusedRepair{at: r.DB.Now().Add(refusedPause), why: operation.Clip(why, maxText)}
+	return operation.Clip(why, maxText)
 }
 
 // refusedRepair is why a repair was refused, and until when it is not requested again.
@@ -325,9 +325,4 @@ func (o tried) about(m rules.Member) rules.Member {
 		m.Tries = append(m.Tries, rules.Try{Kind: o.Kind, Ended: *o.Ended, Succeeded: o.State == lifecycle.OperationSucceeded})
 	}
 	return m
-}
-
-// clip bounds a text that is stored.
-func clip(text string) string {
-	return string(operation.Storable([]byte(text[:min(len(text), maxText)])))
 }

@@ -7,7 +7,6 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/domain/lifecycle"
 	dballocation "github.com/gpuaas/app-platform/ent/generated/db/allocation"
 	dbmember "github.com/gpuaas/app-platform/ent/generated/db/member"
@@ -29,7 +28,7 @@ func (w *work) decommission() engine.Kind {
 			w.residueOfAll()},
 		Complete: w.torndown,
 		OnFail: func(ctx context.Context, t *tx.Tx, _ *engine.Context, locked *engine.Locked, _ operation.Failure) error {
-			return errors.Join(unheard(ctx, t, locked), wakeReleases(ctx, t, locked.Instance.ID))
+			return errors.Join(unheard(ctx, t, locked), queue.WakeReleases(ctx, t, locked.Instance.ID))
 		},
 		Abandon: w.Abandon,
 	}
@@ -151,18 +150,4 @@ func unheard(ctx context.Context, t *tx.Tx, locked *engine.Locked) error {
 	told, err := orphan.Open(ctx, t, locked.Instance, drafts...)
 	locked.Emit(told...)
 	return err
-}
-
-// wakeReleases tells the releases of the instance's allocations, which wait for its end.
-func wakeReleases(ctx context.Context, t *tx.Tx, instanceID ids.ID) error {
-	found, err := t.Query(ctx, `SELECT o.id FROM operation o JOIN allocation a ON a.id = o.allocation_id
-		WHERE a.instance_id = $1 AND o.kind = 'ALLOCATION_RELEASE' AND o.ended_at IS NULL ORDER BY o.id`, instanceID)
-	if err != nil {
-		return fmt.Errorf("look for releases that wait: %w", err)
-	}
-	waiting, err := pgx.CollectRows(found, pgx.RowTo[ids.ID])
-	if err != nil {
-		return fmt.Errorf("look for releases that wait: %w", err)
-	}
-	return queue.Wake(ctx, t, waiting...)
 }

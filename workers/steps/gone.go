@@ -14,6 +14,7 @@ import (
 	"github.com/gpuaas/app-platform/service/kit/rows"
 	"github.com/gpuaas/app-platform/service/ledger/event"
 	"github.com/gpuaas/app-platform/service/ledger/operation"
+	"github.com/gpuaas/app-platform/service/ledger/queue"
 	"github.com/gpuaas/app-platform/service/orphan"
 	"github.com/gpuaas/app-platform/workers/engine"
 	"github.com/gpuaas/app-platform/workers/parts"
@@ -44,7 +45,7 @@ func (w *work) leave(ctx context.Context, t *tx.Tx, c *engine.Context, locked *e
 	if err := c.Evidence(d.step, &out.Cleaned); err != nil {
 		return nil, err
 	}
-	if err := wakeReleases(ctx, t, locked.Instance.ID); err != nil {
+	if err := queue.WakeReleases(ctx, t, locked.Instance.ID); err != nil {
 		return nil, err
 	}
 	members, err := remove(ctx, t, locked, d.about)

@@ -56,7 +56,7 @@ func storeMember(ctx context.Context, t *tx.Tx, instance *db.Instance, seen adap
 		AND (member.health <> $3 OR member.health_message <> $4)
 		AND NOT ($3::text IN ('HEALTHY', 'UNKNOWN') AND EXISTS (SELECT FROM compute_node n WHERE n.id = member.node_id AND n.status <> 'ONLINE'))
 		RETURNING member.component_key, member.ordinal, old.health`,
-		seen.ID, instance.ID, health, clip(seen.Message), detail, t.Now).Scan(&key, &ordinal, &before)
+		seen.ID, instance.ID, health, operation.Clip(seen.Message, maxText), detail, t.Now).Scan(&key, &ordinal, &before)
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):
 		return false, event.Draft{}, nil
@@ -67,9 +67,4 @@ func storeMember(ctx context.Context, t *tx.Tx, instance *db.Instance, seen adap
 		Type: lifecycle.EventMemberChanged, MemberID: ids.ID(seen.ID), Message: fmt.Sprintf("%s %d is %s", key, ordinal, lifecycle.Wire(health)),
 		Payload: map[string]any{"componentKey": key, "index": ordinal, "health": health},
 	}, nil
-}
-
-// clip bounds a text that an adapter has sent.
-func clip(text string) string {
-	return string(operation.Storable([]byte(text[:min(len(text), maxText)])))
 }

@@ -40,7 +40,7 @@ func FailReported(ctx context.Context, t *tx.Tx, instance *db.Instance, seen []a
 			continue
 		}
 		if _, err := Fail(ctx, t, Finding{MemberID: ids.ID(one.ID), Cause: lifecycle.FailureReported,
-			Message: clip(one.Message)}); err != nil {
+			Message: operation.Clip(one.Message, maxText)}); err != nil {
 			return err
 		}
 	}
@@ -57,5 +57,5 @@ func LostForGood(lost *adapter.OperationError) operation.Failure {
 	if code == "" || len(code) > maxLossCode {
 		code = "INSTANCE_LOST"
 	}
-	return operation.Failure{Code: clip(code), Message: clip(lost.Message), Owner: owner}
+	return operation.Failure{Code: operation.Clip(code, maxLossCode), Message: operation.Clip(lost.Message, maxText), Owner: owner}
 }

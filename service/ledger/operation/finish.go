@@ -41,7 +41,7 @@ func QueueFinish(batch *pgx.Batch, t *tx.Tx, op *db.Operation, outcome lifecycle
 	batch.Queue(`UPDATE operation SET state = $2, outcome = $3, evidence = $4, message = $5, phase = 'done', percent = 100,
 		cancel_message = CASE WHEN state = 'CANCELING' THEN $7 ELSE cancel_message END,
 		claimed_by = NULL, failures = 0, ended_at = $6 WHERE id = $1`,
-		op.ID, lifecycle.OperationSucceeded, outcome, encoded, clip(message, maxText), t.Now, tooLate)
+		op.ID, lifecycle.OperationSucceeded, outcome, encoded, Clip(message, maxText), t.Now, tooLate)
 	queueWithdrawal(batch, t, op.ID)
 	t.Wake(event.OperationTopic(op.ID))
 	return nil
@@ -104,7 +104,7 @@ func Compensate(ctx context.Context, t *tx.Tx, op *db.Operation, failure Failure
 
 // Clipped is the failure within its bounds, since codes and texts come from adapters too.
 func (f Failure) Clipped() Failure {
-	f.Code, f.Message = clip(f.Code, maxCode), clip(f.Message, maxText)
+	f.Code, f.Message = Clip(f.Code, maxCode), Clip(f.Message, maxText)
 	if f.Code == "" {
 		f.Code = "INTERNAL"
 	}
@@ -119,8 +119,8 @@ func (f Failure) Payload() map[string]any {
 	return map[string]any{"code": f.Code, "message": f.Message, "owner": f.Owner, "retryable": f.Retryable}
 }
 
-// clip cuts text to a number of bytes, at the end of a character, and drops what PostgreSQL cannot keep.
-func clip(text string, limit int) string {
+// Clip cuts text to a number of bytes, at the end of a character, and drops what PostgreSQL cannot keep.
+func Clip(text string, limit int) string {
 	cleaned := make([]rune, 0, min(len(text), limit))
 	size := 0
 	for _, r := range text {

@@ -84,7 +84,7 @@ func say(ctx context.Context, t *tx.Tx, op *db.Operation, member *db.Member, rep
 		health = *report.Health
 	}
 	if report.Message != nil {
-		message = clip(*report.Message, maxText)
+		message = Clip(*report.Message, maxText)
 	}
 	detail, err := detailOf(member.AdapterDetail, report)
 	if err != nil {

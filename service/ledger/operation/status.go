@@ -63,7 +63,7 @@ func QueueAdvance(batch *pgx.Batch, t *tx.Tx, instance *db.Instance, op *db.Oper
 
 // within is the progress in its bounds, and never behind what the operation has reached.
 func (p Progress) within(op *db.Operation) Progress {
-	return Progress{Phase: clip(p.Phase, maxReportPhase), Message: clip(p.Message, maxText), Percent: max(p.Percent, op.Percent)}
+	return Progress{Phase: Clip(p.Phase, maxReportPhase), Message: Clip(p.Message, maxText), Percent: max(p.Percent, op.Percent)}
 }
 
 // noted is what to tell the timeline of progress whose writing was queued. Nothing when it is where
