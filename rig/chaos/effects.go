@@ -18,7 +18,9 @@ const effectsSQL = `WITH effect AS (SELECT * FROM unnest($1::text[], $2::text[],
 // effectRules are what must hold between the ledger and the tables. The ledger's clock is that of the
 // same machine, and the tables say when a transaction began: a second apart is no finding. An operation that took a
 // member away and failed then may have collected what the next one does not find any more. No finding either is what
-// a task went on with that had begun before a cancel or a failure, as long as it says so; none begins after.
+// a task went on with that had begun before a cancel or a failure, as long as it says so; none begins after. A task was
+// let begin before the end if the table says when: after the end's commit no begin is taken any more. That end's
+// transaction may have begun up to 30 s earlier, which is the longest that one lasts.
 var effectRules = []rule{
 	{"nothing was done twice", `SELECT member || ' ' || operation || ' ' || kind || ' ' || count(DISTINCT at) FROM effect
 		GROUP BY member, operation, kind HAVING count(DISTINCT at) > 1`},
@@ -29,7 +31,7 @@ var effectRules = []rule{
 	{"nothing was done after its operation's end", `SELECT member || ' ' || o.id || ' ' || o.kind || ' ' || o.state || ' ' || (at - o.ended_at)::text
 		FROM effect JOIN operation o ON o.id = effect.operation WHERE at > o.ended_at + interval '1 second'
 			AND NOT (o.state <> 'SUCCEEDED' AND EXISTS (SELECT FROM node_task t WHERE t.operation_id = o.id AND t.member_id = effect.member
-				AND t.cancel_requested AND t.started_at <= o.ended_at AND t.ended_at > o.ended_at))`},
+				AND t.cancel_requested AND t.started_at <= least(at, o.ended_at + interval '30 seconds') AND t.ended_at > o.ended_at))`},
 	{"what succeeded was done", `SELECT gone.member || ' lacks ' || o.id || ' ' || o.kind FROM (SELECT DISTINCT member, taken FROM effect) AS gone
 		JOIN target ON target.member = gone.member JOIN operation o ON o.id = target.operation AND o.state = 'SUCCEEDED'
 			AND o.kind IN ('MEMBER_DRAIN', 'MEMBER_CORDON', 'MEMBER_UNCORDON', 'MEMBER_LABEL', 'MEMBERS_ADD', 'MEMBER_RECOVER')

@@ -173,6 +173,23 @@ func TestTheLedgerIsHeldAgainstTheTables(t *testing.T) {
 		`UPDATE operation SET kind = 'MEMBER_REPLACE' WHERE id = 'OP'`)
 }
 
+func TestWhatWasLetBeginBeforeItsEndMayGoOn(t *testing.T) {
+	t.Parallel()
+	c := newCourt(t)
+	taker := c.Operation(c.instance, lifecycle.MemberRemove, lifecycle.OperationSucceeded)
+	late := fmt.Sprintf("%s member.drain %d .", c.op.ID, c.op.EndedAt.Add(3*time.Second).UnixMilli())
+	for started, lawful := range map[string]bool{"o.ended_at + interval '2 s'": true, "NULL": false,
+		"o.ended_at + interval '3.5 s'": false} {
+		c.broken(func(on querier) {
+			found, err := judgeLedger(t.Context(), on, []adapter.Entry{{Operation: string(taker.ID), Member: c.member, Lines: []string{late}}})
+			require.NoError(t, err)
+			require.Equal(t, lawful, len(found) == 0, "%s: %v", started, found)
+		}, fmt.Sprintf(aTask, "id", "RUN", "SUCCEEDED", "now()"), `UPDATE operation SET state = 'CANCELED' WHERE id = 'OP'`,
+			`UPDATE node_task k SET cancel_requested = true, ended_at = o.ended_at + interval '4 s', started_at = `+started+
+				` FROM operation o WHERE o.id = k.operation_id`)
+	}
+}
+
 func TestASubscriberThatWasToldOtherwiseIsNamed(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
