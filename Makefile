@@ -9,6 +9,8 @@ PROGRAMS := app-platform appctl node-agent hello-cluster-controller slurm-refere
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.0
 GOSEC := github.com/securego/gosec/v2/cmd/gosec@v2.22.10
 GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.1.4
+# Without vet, which make lint runs over everything, and without what a debugger needs, which is a third of the linking.
+TESTS := go test -vet=off -ldflags=-w -timeout 20m
 FUZZTIME ?= 20s
 LISTEN ?= 127.0.0.1:8080
 DATA ?= .data
@@ -46,14 +48,14 @@ test: build ## Run every test; installs what the tests need
 	bin/lab -prepare
 	cd web && npm test
 	$(MAKE) -j 2 --output-sync=target test-packages test-workers
-	go test -vet=off -timeout 20m -p 2 ./rig/e2e ./rig/chaos # whole installations, which wait more than they work
+	$(TESTS) -p 2 ./rig/e2e ./rig/chaos # whole installations, which wait more than they work
 
-# Beside each other, since the workers' tests wait more than they work. Without vet, which make lint runs over everything.
+# Beside each other, since the workers' tests wait more than they work.
 .PHONY: test-packages test-workers
 test-packages:
-	go test -vet=off -timeout 20m -p 2 $$(go list ./... | grep -v -E '/rig/(e2e|chaos)$$|/workers')
+	$(TESTS) -p 2 $$(go list ./... | grep -v -E '/rig/(e2e|chaos)$$|/workers')
 test-workers:
-	go test -vet=off -timeout 20m -p 1 -parallel 8 ./workers/...
+	$(TESTS) -p 1 -parallel 8 ./workers/...
 
 .PHONY: chaos
 chaos: build floor ## Kill parts of an installation for long and judge what is left: make chaos SEED=7 OPERATIONS=10000
