@@ -103,10 +103,10 @@ func (s *Service) Heartbeat(ctx context.Context, in HeartbeatInput) (*db.Compute
 // tell appends what is new of a node's report to the instances' timelines, each in a transaction of its own: the node
 // itself writes no timeline.
 func (s *Service) tell(ctx context.Context, agent *authz.Actor, in HeartbeatInput) error {
-	if err := s.tellKills(ctx, agent, in.MemoryKills); err != nil {
+	if err := tellCounts(ctx, s, agent, in.MemoryKills); err != nil {
 		return err
 	}
-	if err := s.tellRestarts(ctx, agent, in.ProcessRestarts); err != nil {
+	if err := tellCounts(ctx, s, agent, in.ProcessRestarts); err != nil {
 		return err
 	}
 	return s.fail(ctx, agent, in.MemberFindings)

@@ -2,16 +2,10 @@ package node
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
-	"github.com/jackc/pgx/v5"
-
-	"github.com/gpuaas/app-platform/authz"
 	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/domain/lifecycle"
-	"github.com/gpuaas/app-platform/ent/generated/db"
-	dbinstance "github.com/gpuaas/app-platform/ent/generated/db/instance"
 	"github.com/gpuaas/app-platform/internal/tx"
 	"github.com/gpuaas/app-platform/service/kit/check"
 	"github.com/gpuaas/app-platform/service/ledger/event"
@@ -36,43 +30,15 @@ func checkRestarts(in *check.Input, restarts []ProcessRestarts) {
 	}
 }
 
-// tellRestarts counts and tells restarts that are new. The same report again adds nothing. Agents fold the restarts of a
-// process that keeps failing, so that each report is worth an event.
-func (s *Service) tellRestarts(ctx context.Context, agent *authz.Actor, restarts []ProcessRestarts) error {
-	for _, one := range restarts {
-		err := s.DB.As(ctx, agent, func(ctx context.Context, t *tx.Tx) error { return one.tell(ctx, t) })
-		if err != nil {
-			return fmt.Errorf("restarts in %s: %w", one.MemberID, err)
-		}
-	}
-	return nil
-}
+func (r ProcessRestarts) member() ids.ID { return r.MemberID }
 
-// tell ignores members that are not on the calling node, and those whose instance is gone.
-func (r ProcessRestarts) tell(ctx context.Context, t *tx.Tx) error {
-	var of ids.ID
-	var component string
-	var ordinal int
-	err := t.QueryRow(ctx, `SELECT instance_id, component_key, ordinal FROM member
-		WHERE id = $1 AND node_id = $2 AND status <> 'REMOVED'`, r.MemberID, t.Actor.NodeID).
-		Scan((*string)(&of), &component, &ordinal)
-	if errors.Is(err, pgx.ErrNoRows) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	instance, err := t.Instance.Query().Where(dbinstance.ID(of)).ForUpdate().Only(ctx)
-	if db.IsNotFound(err) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
+// tell counts and tells restarts that are new. The same report again adds nothing. Agents fold the restarts of a process
+// that keeps failing, so that each report is worth an event.
+func (r ProcessRestarts) tell(ctx context.Context, t *tx.Tx, of *resident) error {
 	var before int
 	if err := t.QueryRow(ctx, `SELECT coalesce(max((payload->>'restarts')::int), 0) FROM app_instance_event WHERE instance_id = $1
 		AND member_id = $2 AND type = $3 AND payload->>'since' = $4 AND payload->>'process' = $5`,
-		of, r.MemberID, string(lifecycle.EventMemberRestarted), r.Since, r.Process).Scan(&before); err != nil {
+		of.instance.ID, r.MemberID, string(lifecycle.EventMemberRestarted), r.Since, r.Process).Scan(&before); err != nil {
 		return err
 	}
 	fresh := r.Restarts - before
@@ -83,10 +49,10 @@ func (r ProcessRestarts) tell(ctx context.Context, t *tx.Tx) error {
 		t.Now); err != nil {
 		return err
 	}
-	return event.Append(ctx, t, instance, event.Draft{
+	return event.Append(ctx, t, of.instance, event.Draft{
 		Type: lifecycle.EventMemberRestarted, MemberID: r.MemberID,
-		Message: fmt.Sprintf("process %s of %s %d ended and was started again, %d times", r.Process, component, ordinal, fresh),
-		Payload: map[string]any{"componentKey": component, "index": ordinal, "process": r.Process, "since": r.Since,
+		Message: fmt.Sprintf("process %s of %s %d ended and was started again, %d times", r.Process, of.component, of.ordinal, fresh),
+		Payload: map[string]any{"componentKey": of.component, "index": of.ordinal, "process": r.Process, "since": r.Since,
 			"restarts": r.Restarts, "restarted": fresh},
 	})
 }

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -48,6 +49,7 @@ type Repairer struct {
 	since   time.Time  // when this process began to look
 	mu      sync.Mutex // held while repairs are decided
 	refused map[ids.ID]refusedRepair
+	after   ids.ID // the last instance of the look before, if there are more
 }
 
 // New returns a repairer.
@@ -68,24 +70,30 @@ type damaged struct {
 // damagedSQL are instances that run with members that were lost in service, and those whose repair has stopped for
 // members that are not lost any more.
 const damagedSQL = `SELECT i.id, i.repair, i.repair_stopped FROM instance i
-	WHERE i.status = 'RUNNING' AND i.released_at IS NULL AND (i.repair_stopped <> '' OR EXISTS (
+	WHERE i.id > $2 AND i.status = 'RUNNING' AND i.released_at IS NULL AND (i.repair_stopped <> '' OR EXISTS (
 		SELECT FROM member m WHERE m.instance_id = i.id AND m.status = 'FAILED' AND m.failure IS NOT NULL))
 	ORDER BY i.id LIMIT $1`
 
 // Repair brings members back, or replaces them, as the policy of their instance says. A repair is an operation like any
-// other, that the platform requests.
+// other, that the platform requests. A look goes on where the one before ended, so that many instances that cannot be
+// repaired keep none from it.
 func (r *Repairer) Repair(ctx context.Context) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
-	found, err := r.DB.Worker().Query(ctx, damagedSQL, maxRepaired)
+	maps.DeleteFunc(r.refused, func(_ ids.ID, refused refusedRepair) bool { return !r.DB.Now().Before(refused.at) })
+	found, err := r.DB.Worker().Query(ctx, damagedSQL, maxRepaired, r.after)
 	if err != nil {
 		return fmt.Errorf("list damaged instances: %w", err)
 	}
 	list, err := pgx.CollectRows(found, pgx.RowToStructByPos[damaged])
 	if err != nil {
 		return fmt.Errorf("list damaged instances: %w", err)
+	}
+	r.after = ""
+	if len(list) == maxRepaired {
+		r.after = list[len(list)-1].ID
 	}
 	for _, one := range list {
 		if err := r.mend(ctx, one); err != nil {
@@ -148,7 +156,7 @@ func noteStopped(ctx context.Context, t *tx.Tx, id ids.ID, stopped string) error
 
 // begin requests a repair; it returns why that was refused, and nothing where it was accepted or is tried again soon.
 func (r *Repairer) begin(ctx context.Context, instance ids.ID, step rules.Step, policy rules.Policy) string {
-	if until, waits := r.refused[step.Member]; waits && r.DB.Now().Before(until.at) {
+	if until, waits := r.refused[step.Member]; waits {
 		return until.why
 	}
 	request, err := r.request(ctx, step, policy)
@@ -158,7 +166,6 @@ func (r *Repairer) begin(ctx context.Context, instance ids.ID, step rules.Step, 
 	refusal, isFault := fault.As(err)
 	switch {
 	case err == nil:
-		delete(r.refused, step.Member)
 		r.Log.Info("a repair begins", "instance", instance, "member", step.Member, "kind", step.Kind)
 		return ""
 	case !isFault || refusal.Code == fault.Conflict || refusal.Code == fault.Internal || refusal.Code == fault.Unavailable:
@@ -171,7 +178,7 @@ func (r *Repairer) begin(ctx context.Context, instance ids.ID, step rules.Step, 
 	return operation.Clip(why, maxText)
 }
 
-// refusedRepair is why a repair was refused, and until when it is not requested again.
+// refusedRepair is why a repair was refused, and until when it is not requested again. The next look forgets it then.
 type refusedRepair struct {
 	at  time.Time
 	why string

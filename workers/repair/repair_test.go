@@ -155,6 +155,18 @@ func TestRepairStopsAndSaysSoWhenARuleRefusesIt(t *testing.T) {
 	require.Empty(t, b.now().RepairStopped)
 }
 
+func TestManyInstancesThatCannotBeRepairedKeepNoneFromIt(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.SQL(`INSERT INTO instance SELECT (jsonb_populate_record(i, jsonb_build_object('id', 'ins_0' || n, 'name', 'damaged-' || n,
+		'repair_stopped', 'for good'))).* FROM instance i, generate_series(100, 199) n WHERE i.id = $1`, b.instance.ID)
+	b.SQL(`INSERT INTO member SELECT (jsonb_populate_record(m, jsonb_build_object('id', 'mem_0' || n, 'instance_id', 'ins_0' || n,
+		'status', 'FAILED', 'failure', 'EXITED', 'allocation_id', NULL))).* FROM member m, generate_series(100, 199) n WHERE m.id = $1`, b.members[0].ID)
+	b.lose(b.members[0], lifecycle.FailureNodeRestarted)
+	require.Empty(t, b.look(), "a look has its bound")
+	require.Len(t, b.look(), 1)
+}
+
 func TestCapacityOfAReplacementIsHeldToItsLimit(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
