@@ -91,12 +91,11 @@ func (k *Keeper) drain(ctx context.Context, node draining) error {
 	next := *node.Drain
 	next.Refused = make(map[string]nodehealth.Refusal)
 	next.Drained, next.Forced = slices.Clone(next.Drained), slices.Clone(next.Forced)
+	var failures []error // one member holds no other back, and what was begun is noted
 	for _, member := range members {
-		if err := k.drainMember(ctx, node, member, &next); err != nil {
-			return err
-		}
+		failures = append(failures, k.drainMember(ctx, node, member, &next))
 	}
-	return k.noteDrain(ctx, node, &next)
+	return errors.Join(append(failures, k.noteDrain(ctx, node, &next))...)
 }
 
 // drainMember requests the drain of a member that works, unless something acts on it already; by force it hastens a drain
@@ -152,6 +151,7 @@ func (k *Keeper) request(ctx context.Context, kind lifecycle.OperationKind, id i
 // giveBack lets the members that a drain took work from take it again: a drain under way is canceled, a drained member
 // uncordoned. Members that cannot be, or that changed otherwise meanwhile, are left as they are.
 func (k *Keeper) giveBack(ctx context.Context, node draining, members []lodger) error {
+	var failures []error
 	next := *node.Drain
 	next.Drained = nil
 	for _, member := range members {
@@ -159,17 +159,16 @@ func (k *Keeper) giveBack(ctx context.Context, node draining, members []lodger) 
 			continue
 		}
 		again, err := k.giveBackOne(ctx, node, member)
-		if err != nil {
-			return err
-		}
-		if again {
+		failures = append(failures, err)
+		if again || err != nil {
 			next.Drained = append(next.Drained, string(member.ID))
 		}
 	}
+	then := &next
 	if len(next.Drained) == 0 {
-		return k.noteDrain(ctx, node, nil)
+		then = nil
 	}
-	return k.noteDrain(ctx, node, &next)
+	return errors.Join(append(failures, k.noteDrain(ctx, node, then))...)
 }
 
 // giveBackOne reports whether the member is to be looked at again.
