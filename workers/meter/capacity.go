@@ -2,7 +2,6 @@ package meter
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/gpuaas/app-platform/domain/metering"
@@ -62,27 +61,33 @@ func due(a *metering.Allocation, written int, now time.Time) time.Time {
 	return now.Truncate(metering.Slice).Add(metering.Slice + nextSlice)
 }
 
-// record writes what is known of the allocations, and how far that goes.
+// record writes what is known of the allocations, and how far that goes. One whose facts have changed after they were
+// recorded stays where it is until people mend them; its source says so, and it holds no other back.
 func (m *Meter) record(ctx context.Context, t *tx.Tx, sources []source, found map[string]*metering.Allocation) error {
 	var records []metering.Record
+	reached := make([]metering.Metered, len(sources))
 	for i := range sources {
-		one := &sources[i]
-		metered := found[one.ID].Meter(one.To, t.Now, maxSlices)
-		records = append(records, metered.Records...)
-		one.To, one.Ended = metered.To, metered.Ended
-		one.Due = due(found[one.ID], len(metered.Records), t.Now)
+		reached[i] = found[sources[i].ID].Meter(sources[i].To, t.Now, maxSlices)
+		records = append(records, reached[i].Records...)
 	}
 	added, err := usage.Add(ctx, t, records)
 	if err != nil {
 		return err
 	}
-	if len(added.Reused) > 0 {
-		return fmt.Errorf("%s of %s is recorded with other content: its facts have changed after it was recorded",
-			records[added.Reused[0]].UsageID, records[added.Reused[0]].Source)
+	changed := make(map[string]string)
+	for _, n := range added.Reused {
+		changed[records[n].Source] = records[n].UsageID + " is recorded with other content: its facts have changed since"
 	}
-	if err := store(ctx, t, sources); err != nil {
-		return err
+	for i := range sources {
+		one := &sources[i]
+		if one.Failure = changed[one.ID]; one.Failure != "" {
+			m.Log.Warn("the capacity of an allocation cannot be recorded", "allocation", one.ID, "why", one.Failure)
+			one.Due = t.Now.Add(silentAgain)
+			continue
+		}
+		one.To, one.Ended = reached[i].To, reached[i].Ended
+		one.Due = due(found[one.ID], len(reached[i].Records), t.Now)
 	}
 	m.Stats.Capacity.Add(int64(added.Recorded))
-	return nil
+	return store(ctx, t, sources)
 }

@@ -162,6 +162,30 @@ func TestAFailedAddIsThePlatforms(t *testing.T) {
 	require.Zero(t, b.Count("usage_record", "borne_by = 'PLATFORM' AND borne_owner IS NULL"))
 }
 
+// Facts are append only; whoever changes them in the database all the same stops the one allocation alone.
+func TestAnAllocationWhoseFactsChangedHoldsNoOtherBack(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	for at := 600; at >= 0; at -= 10 {
+		b.beat(time.Duration(at)*time.Second, "boot")
+	}
+	changed := b.rent(5 * time.Minute)
+	require.NoError(t, b.meter().Capacity(t.Context()))
+	_, before := b.recorded(changed.ID)
+	require.Positive(t, before)
+	b.SQL(`ALTER TABLE allocation_fact DISABLE TRIGGER append_only`)
+	b.SQL(`UPDATE allocation_fact SET sku = 'another' WHERE allocation_id = $1`, changed.ID)
+	b.SQL(`UPDATE usage_source SET recorded_to = NULL, due_at = now() WHERE source = $1`, changed.ID)
+	sound := b.rent(5 * time.Minute)
+	require.NoError(t, b.meter().Capacity(t.Context()))
+	_, number := b.recorded(sound.ID)
+	require.Positive(t, number)
+	_, after := b.recorded(changed.ID)
+	require.Equal(t, before, after)
+	require.Equal(t, 1, b.Count("usage_source", `source = $1 AND failures = 1 AND last_error LIKE '%its facts have changed%'
+		AND recorded_to IS NULL AND due_at > now() + interval '1 minute'`, changed.ID))
+}
+
 // No role of the application changes what is recorded, and neither does the tables' owner.
 func TestRecordsStayAsTheyAre(t *testing.T) {
 	t.Parallel()

@@ -19,6 +19,8 @@ type source struct {
 	To    time.Time
 	Due   time.Time
 	Ended bool
+	// Failure is why it could not be recorded; empty when it could.
+	Failure string
 }
 
 // lockDue locks the sources of capacity that are due, and passes over those that others hold.
@@ -40,18 +42,19 @@ func lockDue(ctx context.Context, t *tx.Tx) ([]source, error) {
 
 // store notes how far the sources are recorded and when they are due.
 func store(ctx context.Context, t *tx.Tx, sources []source) error {
-	ids, dues, tos, ended := make([]string, len(sources)), make([]time.Time, len(sources)), make([]*time.Time, len(sources)),
-		make([]bool, len(sources))
+	ids, dues, tos := make([]string, len(sources)), make([]time.Time, len(sources)), make([]*time.Time, len(sources))
+	ended, failures := make([]bool, len(sources)), make([]string, len(sources))
 	for i := range sources {
 		one := &sources[i]
-		ids[i], dues[i], ended[i] = one.ID, one.Due, one.Ended
+		ids[i], dues[i], ended[i], failures[i] = one.ID, one.Due, one.Ended, one.Failure
 		if !one.To.IsZero() {
 			tos[i] = &one.To
 		}
 	}
-	_, err := t.Exec(ctx, `UPDATE usage_source s SET recorded_to = n.at, due_at = n.due, ended_at = CASE WHEN n.ended THEN now() END
-		FROM unnest($1::text[], $2::timestamptz[], $3::timestamptz[], $4::bool[]) n (id, at, due, ended) WHERE s.source = n.id`,
-		ids, tos, dues, ended)
+	_, err := t.Exec(ctx, `UPDATE usage_source s SET recorded_to = n.at, due_at = n.due, ended_at = CASE WHEN n.ended THEN now() END,
+			failures = CASE n.failure WHEN '' THEN 0 ELSE s.failures + 1 END, last_error = n.failure
+		FROM unnest($1::text[], $2::timestamptz[], $3::timestamptz[], $4::bool[], $5::text[]) n (id, at, due, ended, failure)
+		WHERE s.source = n.id`, ids, tos, dues, ended, failures)
 	if err != nil {
 		return fmt.Errorf("note what is recorded: %w", err)
 	}
