@@ -14,7 +14,7 @@ import (
 )
 
 // build rises with the manifest's version: conformance.json and tenancy.json beside it are of this build.
-const build = "1.2.0"
+const build = "1.3.0"
 
 //go:embed manifest.json
 var manifest []byte
@@ -28,6 +28,6 @@ var tenancy []byte
 func main() {
 	os.Exit(controller.Main(controller.Spec{
 		Name: "hello-cluster", Manifest: manifest, Build: build, Conformance: conformed, Tenancy: tenancy,
-		App: func(string) (adapter.App, error) { return hello.App(manifest) },
+		App: func(dir string) (adapter.App, error) { return hello.App(manifest, dir) },
 	}))
 }

@@ -128,6 +128,15 @@ func TestUsageContinuesAfterItsCursor(t *testing.T) {
 	require.Equal(t, http.StatusOK, code)
 	require.NoError(t, json.Unmarshal(body, &page))
 	require.Empty(t, page.Records)
+
+	l.dispatch(base, l.dispatchOf("op_2", InstanceDecommission), http.StatusAccepted)
+	l.ends(base, "op_2", StateSucceeded)
+	code, body = l.call(base, http.MethodGet, UsagePath("ins_1", ""), nil, HeaderPlatformToken, "tok-9")
+	require.Equal(t, http.StatusOK, code, "what was counted before the end is read after it")
+	require.NoError(t, json.Unmarshal(body, &page))
+	require.Len(t, page.Records, 1)
+	code, _ = l.call(base, http.MethodGet, UsagePath("ins_2", ""), nil, HeaderPlatformToken, "tok-9")
+	require.Equal(t, http.StatusNotFound, code)
 }
 
 func TestDescriptionIsDerivedFromTheFunctions(t *testing.T) {

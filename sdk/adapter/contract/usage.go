@@ -6,6 +6,9 @@ import "time"
 type UsagePage struct {
 	// Cursor continues after this page.
 	Cursor string `json:"cursor"`
+	// Count is how many records of the instance there are up to Cursor, from the first one on, so that a reader can prove
+	// that none was passed over; 0 when the adapter does not count them.
+	Count int `json:"count,omitempty"`
 	// Records are the records after the asked cursor, oldest first.
 	Records []UsageRecord `json:"records"`
 }

@@ -138,13 +138,16 @@ func actionError(err error) error {
 	return refused(err)
 }
 
-// known makes a call about an instance the kit remembers, with the access of this request.
-func (k *Kit) known(r request) (*Call, *compiledApp, error) {
+// known makes a call about an instance that exists, with the access of this request.
+func (k *Kit) known(r request) (*Call, *compiledApp, error) { return k.about(r, k.engine.Instance) }
+
+// about makes a call about an instance that find knows.
+func (k *Kit) about(r request, find func(string) (contract.Instance, []contract.Member, bool)) (*Call, *compiledApp, error) {
 	token := r.Header.Get(contract.HeaderPlatformToken)
 	if token == "" || len(token) > maxPlatformToken {
 		return nil, nil, contract.Invalid(contract.HeaderPlatformToken, "is missing or too long")
 	}
-	instance, members, ok := k.engine.Instance(r.PathValue("id"))
+	instance, members, ok := find(r.PathValue("id"))
 	if !ok {
 		return nil, nil, missing("instance")
 	}
@@ -183,8 +186,9 @@ func (k *Kit) observe(ctx context.Context, r request) (answer, error) {
 	return answer{http.StatusOK, seen}, nil
 }
 
+// usage answers also for an instance that was decommissioned, without its members: what was counted last is read after its end.
 func (k *Kit) usage(ctx context.Context, r request) (answer, error) {
-	call, app, err := k.known(r)
+	call, app, err := k.about(r, k.engine.Remembered)
 	if err != nil {
 		return answer{}, err
 	}

@@ -136,6 +136,21 @@ func (e *Engine) Instance(id string) (instance contract.Instance, members []cont
 	return known.instance, known.members, true
 }
 
+// Remembered is Instance, but returns an instance that was decommissioned too, without members, for as long as its
+// operations are remembered.
+func (e *Engine) Remembered(id string) (instance contract.Instance, members []contract.Member, ok bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	known, ok := e.instances[id]
+	switch {
+	case !ok:
+		return contract.Instance{}, nil, false
+	case known.gone:
+		return known.instance, nil, true
+	}
+	return known.instance, known.members, true
+}
+
 // Start opens the journal and resumes every operation that has not ended. It fails when another
 // process uses the same state directory. Ending ctx does not stop the kit; Stop does.
 func (e *Engine) Start(ctx context.Context) error {

@@ -101,7 +101,33 @@ func (l *Log) Page(instance, after string) (contract.UsagePage, error) {
 	}
 	from = min(max(from, 0), len(b.records))
 	to := min(from+contract.MaxUsageRecords, len(b.records))
-	return contract.UsagePage{Cursor: b.epoch + "." + strconv.Itoa(to), Records: b.records[from:to:to]}, nil
+	return contract.UsagePage{Cursor: b.epoch + "." + strconv.Itoa(to), Count: to, Records: b.records[from:to:to]}, nil
+}
+
+// Last returns the record of an instance that was added last; the zero record when there is none. It says from where on a
+// source that is read now and again has to be read.
+func (l *Log) Last(instance string) (contract.UsageRecord, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	b, err := l.open(instance)
+	if err != nil || len(b.records) == 0 {
+		return contract.UsageRecord{}, err
+	}
+	return b.records[len(b.records)-1], nil
+}
+
+// Each visits the records of an instance, in the order in which they were added. The visit must not use the log.
+func (l *Log) Each(instance string, visit func(contract.UsageRecord)) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	b, err := l.open(instance)
+	if err != nil {
+		return err
+	}
+	for _, record := range b.records {
+		visit(record)
+	}
+	return nil
 }
 
 // open reads an instance's file, or makes it.

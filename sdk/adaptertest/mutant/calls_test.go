@@ -166,7 +166,10 @@ func (t *tiny) usage(r *http.Request, _ []byte) reply {
 	for n := after; n < len(held.members) && len(page.Records) < 1; n++ {
 		record := adapter.UsageRecord{
 			ID: held.instance.ID + "." + held.members[n].ID + nonceOr(t.broken("usage.stable")), Dimension: "unit.seconds",
-			Quantity: "60.5", From: began, To: began.Add(time.Minute),
+			Quantity: "60.5", From: began, To: began.Add(time.Minute), MemberID: held.members[n].ID,
+		}
+		if t.broken("crash.usage") && t.incarnation > 1 { // its ids are of the process that counts
+			record.ID += fmt.Sprint(".", t.incarnation)
 		}
 		if t.broken("usage.valid") {
 			record.Quantity = "many"
@@ -174,7 +177,10 @@ func (t *tiny) usage(r *http.Request, _ []byte) reply {
 		page.Records = append(page.Records, record)
 		after = n + 1
 	}
-	page.Cursor = fmt.Sprint(after)
+	if t.broken("usage.skips") && after < len(held.members) {
+		after++
+	}
+	page.Cursor, page.Count = fmt.Sprint(after), after
 	return reply{http.StatusOK, page}
 }
 

@@ -58,15 +58,29 @@ func TestEachMutantFailsExactlyTheClauseItBreaks(t *testing.T) {
 	all.Wait()
 	for n, fault := range faults {
 		t.Run(fault, func(t *testing.T) {
-			if report := reports[n]; failures[n] != nil || !slices.Equal(report.Failures(), []string{fault}) {
+			broken := clauseOf(fault)
+			if report := reports[n]; failures[n] != nil || !slices.Equal(report.Failures(), []string{broken}) {
 				t.Logf("exercised again by itself: %v\n%s", failures[n], told(report))
 				reports[n], failures[n] = exercise(t, fault, burstOf(fault), newNodes())
 			}
 			require.NoError(t, failures[n])
-			require.Equal(t, []string{fault}, reports[n].Failures(), "%s", told(reports[n]))
+			require.Equal(t, []string{broken}, reports[n].Failures(), "%s", told(reports[n]))
 			require.False(t, reports[n].OK())
 		})
 	}
+}
+
+// more are faults that break a clause which another mutant breaks in another way.
+var more = map[string]string{
+	"usage.skips": "usage.cursor", // its cursor passes over records
+}
+
+// clauseOf is the clause that a fault breaks.
+func clauseOf(fault string) string {
+	if clause, ok := more[fault]; ok {
+		return clause
+	}
+	return fault
 }
 
 // burstOf is how many operations fill the feed: as many as a page holds where that is what is broken.
@@ -85,6 +99,7 @@ func usual() []string {
 		"attempt.token", "feed.waits", "feed.lossless", "cancel.running", "cancel.stops", "cancel.tombstone", "cancel.race", "deadline.near",
 		"body.config",
 		"signature.symmetric", "tenancy.instance", "tenancy.token", "observe.honest", "action.idempotent", "usage.cursor",
+		"usage.stable", "usage.skips", "crash.usage",
 		"plan.harmless",
 		"add.undone", "drain.canceled",
 		"force.redispatch", "decommission.clean", "decommission.config", "crash.resumes", "crash.once", "secret.answers",

@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/gpuaas/app-platform/sdk/adapter"
+	"github.com/gpuaas/app-platform/sdk/adapter/usagelog"
 )
 
 // shutCode is the script's exit code where a peer takes no new work.
@@ -23,7 +25,14 @@ func input(call *adapter.Call, out any) error {
 	return nil
 }
 
-func say(ctx context.Context, call *adapter.Call) (any, error) {
+// served is the dimension that hello.say counts.
+const served = "greetings.served"
+
+// counter counts what actions serve.
+type counter struct{ log *usagelog.Log }
+
+// say greets by every peer. What was served is counted by call and peer, so that a repeat counts nothing again.
+func (c counter) say(ctx context.Context, call *adapter.Call) (any, error) {
 	var in struct{ Name string }
 	if err := input(call, &in); err != nil {
 		return nil, err
@@ -38,6 +47,12 @@ func say(ctx context.Context, call *adapter.Call) (any, error) {
 		// The text travels on standard input: nothing a caller wrote becomes part of a command.
 		note := adapter.RunCommand{Command: shell(`cat >> "$GPUAAS_MEMBER_ROOT` + heardPath + `"`), Stdin: text + "\n"}
 		if _, err := call.Do(ctx, peer, "say", note); err != nil {
+			return nil, err
+		}
+		at := time.Now().UTC().Truncate(time.Second)
+		err := c.log.Add(call.Instance.ID, adapter.UsageRecord{ID: call.Key() + "." + peer.ID, Dimension: served, Quantity: "1",
+			From: at, To: at, MemberID: peer.ID})
+		if err != nil {
 			return nil, err
 		}
 		greetings = append(greetings, map[string]string{"peer": name(peer), "node": peer.Node.Name, "text": text})
@@ -115,4 +130,9 @@ func listWork(ctx context.Context, call *adapter.Call) (any, error) {
 		}
 	}
 	return map[string]any{"work": work, "notAsked": silent}, nil
+}
+
+// usage is what was served after a cursor.
+func (c counter) usage(_ context.Context, call *adapter.Call, after string) (adapter.UsagePage, error) {
+	return c.log.Page(call.Instance.ID, after)
 }

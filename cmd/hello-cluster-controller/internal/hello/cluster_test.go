@@ -32,7 +32,7 @@ type cluster struct {
 func newCluster(t *testing.T, peers int) *cluster {
 	t.Helper()
 	p := adaptertest.New(t, "hello-cluster")
-	app, err := App(readManifest(t))
+	app, err := App(readManifest(t), t.TempDir())
 	require.NoError(t, err)
 	c := &cluster{t: t, p: p, base: p.Start(app), version: "1.1.0", config: `{"greeting":"Welcome"}`}
 	c.grow(peers)

@@ -6,11 +6,13 @@ package hello
 import (
 	"context"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/gpuaas/app-platform/sdk/adapter"
 	"github.com/gpuaas/app-platform/sdk/adapter/controller"
+	"github.com/gpuaas/app-platform/sdk/adapter/usagelog"
 )
 
 // component is the only kind of member; process is what runs in each.
@@ -25,10 +27,15 @@ type Config struct {
 	Greeting string `json:"greeting"`
 }
 
-// App returns the app described by this manifest.
-func App(manifest []byte) (adapter.App, error) {
+// App returns the app described by this manifest. What it meters is kept in the directory.
+func App(manifest []byte, dir string) (adapter.App, error) {
+	log, err := usagelog.New(filepath.Join(dir, "usage"))
+	if err != nil {
+		return adapter.App{}, err
+	}
+	count := counter{log}
 	app, err := adapter.FromManifest(manifest, map[string]adapter.ActionFunc{
-		"hello.say": say, "hello.list": list, "work.start": startWork, "work.list": listWork,
+		"hello.say": count.say, "hello.list": list, "work.start": startWork, "work.list": listWork,
 	})
 	app.Operations = map[adapter.Kind]adapter.OperationFunc{
 		adapter.InstanceCreate:       create,
@@ -47,6 +54,7 @@ func App(manifest []byte) (adapter.App, error) {
 	app.Check = func(_ context.Context, d adapter.Dispatch) error { return check(app.Components, d) }
 	app.Plan = plan
 	app.Observe = observe
+	app.Usage = count.usage
 	return app, err
 }
 

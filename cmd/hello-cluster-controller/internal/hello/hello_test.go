@@ -41,7 +41,7 @@ func dispatch(p *adaptertest.Platform, id string, kind adapter.Kind) adapter.Dis
 func TestHelloClusterLivesFromLaunchToTeardownWithoutRoot(t *testing.T) {
 	t.Parallel()
 	p := adaptertest.New(t, "hello-cluster")
-	app, err := App(readManifest(t))
+	app, err := App(readManifest(t), t.TempDir())
 	require.NoError(t, err)
 	base := p.Start(app)
 
@@ -72,10 +72,40 @@ func TestHelloClusterLivesFromLaunchToTeardownWithoutRoot(t *testing.T) {
 	require.Contains(t, status.Evidence, "residue")
 }
 
+func TestEachGreetingIsCountedOnceThroughRepeatsRestartsAndTheEnd(t *testing.T) {
+	t.Parallel()
+	p, dir := adaptertest.New(t, "hello-cluster"), t.TempDir()
+	app, err := App(readManifest(t), dir)
+	require.NoError(t, err)
+	base, d := p.Start(app), dispatch(p, "op_1", adapter.InstanceCreate)
+	require.Equal(t, adapter.StateSucceeded, p.Run(base, d, 30*time.Second).State)
+	var said any
+	for _, key := range []string{"k1", "k1", "k2"} {
+		p.Action(base, "hello.say", d, key, map[string]any{"name": "Ada"}, &said)
+	}
+	var first, after adapter.UsagePage
+	code, raw := p.Call(base, http.MethodGet, adapter.UsagePath("ins_1", ""), nil, &first)
+	require.Equal(t, http.StatusOK, code, "%s", raw)
+	require.Len(t, first.Records, 4, "two calls of two peers; a repeat is the same call")
+	require.Equal(t, "greetings.served", first.Records[0].Dimension)
+	require.Equal(t, d.Members[0].ID, first.Records[0].MemberID)
+
+	again, err := App(readManifest(t), dir)
+	require.NoError(t, err)
+	page, err := again.Usage(t.Context(), &adapter.Call{Instance: d.Instance}, "")
+	require.NoError(t, err)
+	require.Equal(t, first, page, "another process answers the same records behind the same cursor")
+
+	require.Equal(t, adapter.StateSucceeded, p.Run(base, dispatch(p, "op_2", adapter.InstanceDecommission), 30*time.Second).State)
+	code, raw = p.Call(base, http.MethodGet, adapter.UsagePath("ins_1", ""), nil, &after)
+	require.Equal(t, http.StatusOK, code, "%s", raw)
+	require.Equal(t, first, after, "what was counted last is read after the end")
+}
+
 func TestDecommissionOfWhatNeverCameUpSucceeds(t *testing.T) {
 	t.Parallel()
 	p := adaptertest.New(t, "hello-cluster")
-	app, err := App(readManifest(t))
+	app, err := App(readManifest(t), t.TempDir())
 	require.NoError(t, err)
 	status := p.Run(p.Start(app), dispatch(p, "op_1", adapter.InstanceDecommission), 30*time.Second)
 	require.Equal(t, adapter.StateSucceeded, status.State, "%+v", status.Error)

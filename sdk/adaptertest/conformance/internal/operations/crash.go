@@ -1,6 +1,7 @@
 package operations
 
 import (
+	"fmt"
 	"net/http"
 
 	"github.com/gpuaas/app-platform/sdk/adapter"
@@ -30,6 +31,10 @@ func Crash() []trial.Clause {
 			Needs: []string{trial.Created, "observe.valid"}, Run: crashInstance,
 			Rule: "after kill -9 the instances are still known",
 			Fix:  "keep instances with their members on disk"},
+		{ID: "crash.usage", Section: trial.InUsage,
+			Needs: []string{"crash.instance", "usage.stable"}, Run: crashUsage,
+			Rule: "after kill -9 usage is there as before, and nothing is counted a second time under another id",
+			Fix:  "keep records on disk before you go on, and derive their ids from what they count, never from the process"},
 	}
 }
 
@@ -121,4 +126,28 @@ func crashInstance(c *trial.Check) {
 	seen, answer := c.Observe(i)
 	c.Require(answer.Status == http.StatusOK && seen.InstanceID == i.Wire.ID,
 		"after kill -9 the instance was observed as %s", answer.Say())
+}
+
+// crashUsage requires that what was counted before a crash is there after it, and is not counted again under another id.
+func crashUsage(c *trial.Check) {
+	killable(c)
+	i := c.Metered()
+	before := c.Usage(i, "")
+	crash(c)
+	after := c.Usage(i, "")
+	ids, content := make(map[string]bool), make(map[string]string)
+	for _, record := range before.Records {
+		ids[record.ID], content[fact(record)] = true, record.ID
+	}
+	for _, record := range after.Records {
+		was, counted := content[fact(record)]
+		c.Require(!counted || ids[record.ID], "after kill -9 usage record %s is counted again as %s", was, record.ID)
+		delete(ids, record.ID)
+	}
+	c.Require(len(ids) == 0, "after kill -9 %d usage records are not there any more", len(ids))
+}
+
+// fact is what a record counts, whatever it is called.
+func fact(r adapter.UsageRecord) string {
+	return fmt.Sprint(r.Dimension, " ", r.MemberID, " ", r.Session, " ", r.Quantity, " ", r.From.UTC(), " ", r.To.UTC())
 }
