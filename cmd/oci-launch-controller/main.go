@@ -19,6 +19,6 @@ var manifest []byte
 func main() {
 	os.Exit(controller.Main(controller.Spec{
 		Name: "oci-launch", Manifest: manifest,
-		App: func(string) (adapter.App, error) { return oci.App(manifest) },
+		App: func(dir string) (adapter.App, error) { return oci.App(manifest, dir) },
 	}))
 }

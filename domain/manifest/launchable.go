@@ -2,6 +2,7 @@ package manifest
 
 import (
 	"encoding/json"
+	"slices"
 	"strconv"
 
 	"github.com/gpuaas/app-platform/domain/fault"
@@ -20,6 +21,13 @@ type launchable struct {
 		Path     string `json:"path"`
 		Artifact string `json:"artifact"`
 	} `json:"volumes"`
+	Usage *struct {
+		Port     int `json:"port"`
+		Counters []struct {
+			Metric    string `json:"metric"`
+			Dimension string `json:"dimension"`
+		} `json:"counters"`
+	} `json:"usage"`
 }
 
 // profile holds a launchable manifest's runtime profile against its artifacts, and its parts against each other.
@@ -47,6 +55,28 @@ func (l *linter) profile(m *Manifest) {
 	for i, volume := range p.Volumes {
 		if volume.Artifact != "" && !names[volume.Artifact] {
 			l.add(fault.UnknownValue, at("runtimeProfile.volumes", "artifact")(i), text)
+		}
+	}
+	l.counters(m, &p)
+}
+
+// counters holds what a container counts against the manifest's ports and dimensions.
+func (l *linter) counters(m *Manifest, p *launchable) {
+	if p.Usage == nil {
+		return
+	}
+	known := false
+	for _, port := range p.Ports {
+		known = known || port.Port == p.Usage.Port
+	}
+	if !known {
+		l.add(fault.UnknownValue, "runtimeProfile.usage.port", "is not one of the profile's ports")
+	}
+	counters := p.Usage.Counters
+	l.unique(len(counters), func(i int) string { return counters[i].Metric }, at("runtimeProfile.usage.counters", "metric"))
+	for i, one := range counters {
+		if !slices.ContainsFunc(m.UsageDimensions, func(d UsageDimension) bool { return d.Name == one.Dimension }) {
+			l.add(fault.UnknownValue, at("runtimeProfile.usage.counters", "dimension")(i), "is not one of the manifest's usageDimensions")
 		}
 	}
 }

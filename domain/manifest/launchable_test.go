@@ -62,6 +62,13 @@ func TestALaunchableProfileIsHeldAgainstItsShapeAndItsArtifacts(t *testing.T) {
 			[]string{"BAD_VALUE runtimeProfile.volumes.0.path"}},
 		"volume of nothing": {`{"image": "server", "volumes": [{"name": "a", "path": "/a", "artifact": "gone"}]}`,
 			[]string{"UNKNOWN_VALUE runtimeProfile.volumes.0.artifact"}},
+		"metered": {`{"image": "server", "ports": [{"name": "http", "port": 80}], "usage": {"port": 80, "path": "/metrics",
+			"counters": [{"metric": "vllm:tokens_total", "dimension": "job.seconds"}]}}`, nil},
+		"metered elsewhere": {`{"image": "server", "usage": {"port": 80, "path": "/metrics", "counters": [{"metric": "a", "dimension": "unheard.of"},
+			{"metric": "a", "dimension": "job.seconds"}]}}`, []string{"UNKNOWN_VALUE runtimeProfile.usage.port",
+			"DUPLICATE runtimeProfile.usage.counters.1.metric", "UNKNOWN_VALUE runtimeProfile.usage.counters.0.dimension"}},
+		"metered in nothing": {`{"image": "server", "usage": {"port": 80, "path": "metrics", "counters": []}}`,
+			[]string{"BAD_VALUE runtimeProfile.usage.counters", "BAD_VALUE runtimeProfile.usage.path"}},
 		"volumes in one path": {`{"image": "server", "volumes": [{"name": "a", "path": "/a"}, {"name": "b", "path": "/a"}]}`,
 			[]string{"DUPLICATE runtimeProfile.volumes.1.path"}},
 	} {

@@ -37,6 +37,16 @@ func Parse(data []byte) (*Manifest, error) {
 	return &m, nil
 }
 
+// Stored reads a document that was linted when it was published, and lints it no more: what is stored stays readable when the
+// rules change.
+func Stored(document []byte) (*Manifest, error) {
+	m := &Manifest{}
+	if err := json.Unmarshal(document, m); err != nil {
+		return nil, fault.New(fault.Internal, "a stored manifest cannot be read").Because(err)
+	}
+	return m, nil
+}
+
 // invalid is the fault with its reasons.
 func invalid(reasons ...fault.Reason) *fault.Fault {
 	return fault.New(fault.ManifestInvalid, "the manifest is not valid").With(reasons...)

@@ -15,10 +15,14 @@ import (
 const component = "replica"
 
 // App returns what runs every launchable app that is published for this adapter. The manifest of the reference app
-// gives the bounds and the actions that others may declare too.
-func App(manifest []byte) (adapter.App, error) {
+// gives the bounds and the actions that others may declare too. The directory keeps what is metered.
+func App(manifest []byte, dir string) (adapter.App, error) {
+	m, err := newMeter(dir)
+	if err != nil {
+		return adapter.App{}, err
+	}
 	app, err := adapter.FromManifest(manifest, map[string]adapter.ActionFunc{"logs.read": readLogs,
-		"container.restart": restart})
+		"container.restart": m.restart})
 	app.Slug = adapter.AnyApp
 	// each manifest has its own, which the platform holds it against
 	app.ConfigSchema = json.RawMessage(`{"type":"object"}`)
@@ -34,6 +38,10 @@ func App(manifest []byte) (adapter.App, error) {
 		adapter.MemberReplace:        replace,
 		adapter.MemberRecover:        recoverMembers,
 	}
+	for _, kind := range ending {
+		app.Operations[kind] = m.before(app.Operations[kind])
+	}
+	app.Usage = m.page
 	bounds := app.Components
 	app.Check = func(_ context.Context, d adapter.Dispatch) error { return check(bounds, d) }
 	app.Plan = plan

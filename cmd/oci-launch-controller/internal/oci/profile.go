@@ -29,6 +29,8 @@ type Profile struct {
 	Restart Restart `json:"restart"`
 	// Health is when it is well; nil as long as it runs.
 	Health *Health `json:"health"`
+	// Usage is where it counts what it serves; nil counts nothing.
+	Usage *Usage `json:"usage"`
 	// ReadOnly makes its root file system read-only.
 	ReadOnly bool `json:"readOnly"`
 	// Volumes are folders of its member's, or artifacts.
@@ -86,6 +88,23 @@ type HTTPCheck struct {
 // ExecCheck passes when a command in the container exits with 0.
 type ExecCheck struct {
 	Command []string `json:"command"`
+}
+
+// Usage is where a container counts what it serves.
+type Usage struct {
+	// Port is one of the profile's; where it got another, that one is read.
+	Port int `json:"port"`
+	// Path begins with a slash, and answers metrics in the text format of Prometheus.
+	Path string `json:"path"`
+	// Counters are the metrics that count usage.
+	Counters []Counter `json:"counters"`
+}
+
+// Counter is a metric that only grows while its container runs. Its series are added up.
+type Counter struct {
+	Metric string `json:"metric"`
+	// Dimension is one of the manifest's usage dimensions.
+	Dimension string `json:"dimension"`
 }
 
 // Volume is a folder in the container.
@@ -169,13 +188,19 @@ func (p Profile) check(instance adapter.Instance) error {
 		return refusal("RESTART_INVALID", "runtimeProfile.restart.policy", "%q is not never, on-failure or always",
 			p.Restart.Policy)
 	}
-	if h := p.Health; h != nil && h.HTTP != nil && !slices.ContainsFunc(p.Ports, func(port Port) bool {
-		return port.Port == h.HTTP.Port
-	}) {
+	if h := p.Health; h != nil && h.HTTP != nil && !p.has(h.HTTP.Port) {
 		return refusal("RUNTIME_PROFILE_INVALID", "runtimeProfile.health.http.port", "%d is not one of the ports",
 			h.HTTP.Port)
 	}
+	if u := p.Usage; u != nil && !p.has(u.Port) {
+		return refusal("RUNTIME_PROFILE_INVALID", "runtimeProfile.usage.port", "%d is not one of the ports", u.Port)
+	}
 	return nil
+}
+
+// has reports whether a port is one of the profile's.
+func (p Profile) has(number int) bool {
+	return slices.ContainsFunc(p.Ports, func(port Port) bool { return port.Port == number })
 }
 
 // expand replaces $(NAME) by the value of a known name; $$(NAME) is $(NAME) itself, and an unknown name stays.

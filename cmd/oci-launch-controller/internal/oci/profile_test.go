@@ -13,7 +13,7 @@ import (
 
 func TestWhatCannotRunIsRefusedWithItsField(t *testing.T) {
 	t.Parallel()
-	app, err := App(readManifest(t))
+	app, err := App(readManifest(t), t.TempDir())
 	require.NoError(t, err)
 	for name, c := range map[string]struct{ profile, config, path string }{
 		"no profile":     {``, ``, "instance.runtimeProfile"},

@@ -14,6 +14,8 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -29,6 +31,7 @@ const patience = 2 * time.Minute
 type launched struct {
 	t       *testing.T
 	p       *adaptertest.Platform
+	dir     string // what the controller keeps
 	base    string
 	count   int
 	as      adapter.Instance
@@ -40,9 +43,10 @@ func real(t *testing.T, profile string) *launched {
 	t.Helper()
 	adaptertest.Require(t, "podman", "crun", "cloud-init")
 	p := adaptertest.New(t, "oci-launch", adaptertest.Namespaces())
-	app, err := App(readManifest(t))
+	dir := t.TempDir()
+	app, err := App(readManifest(t), dir)
 	require.NoError(t, err)
-	l := &launched{t: t, p: p, base: p.Start(app), as: instanceOf(profile, "")}
+	l := &launched{t: t, p: p, dir: dir, base: p.Start(app), as: instanceOf(profile, "")}
 	t.Cleanup(func() { // what a member had of limits is on this machine
 		left, _ := filepath.Glob("/sys/fs/cgroup/*/gpuaas-mem_" + l.as.ID + "*")
 		for _, dir := range left {
@@ -220,9 +224,10 @@ func TestContainersReallyRunAndChangeAndLeaveNothing(t *testing.T) {
 	require.Empty(t, left, "limits go with what they bounded")
 }
 
-func TestAModelServerReadsItsWeightsFromAnArtifact(t *testing.T) {
+func TestAModelServerReadsItsWeightsFromAnArtifactAndIsMetered(t *testing.T) {
 	t.Parallel()
-	l := real(t, `{"image":"image","args":["--listen",":$(PORT_API)","--weights","/models"],"ports":[{"name":"api","port":18000}],"readOnly":true,
+	l := real(t, `{"usage":{"port":18000,"path":"/metrics","counters":[{"metric":"model_requests_total","dimension":"requests"},
+		{"metric":"model_tokens_total","dimension":"tokens"}]},"image":"image","args":["--listen",":$(PORT_API)","--weights","/models"],"ports":[{"name":"api","port":18000}],"readOnly":true,
 		"health":{"http":{"port":18000,"path":"/healthz"}},"volumes":[{"name":"models","path":"/models","artifact":"weights"},{"name":"scratch","path":"/scratch"}]}`)
 	l.pin("image", l.image("model-server", "one"))
 	weights := []byte("weights of a model")
@@ -233,5 +238,68 @@ func TestAModelServerReadsItsWeightsFromAnArtifact(t *testing.T) {
 	sum := sha256.Sum256(weights)
 	require.Equal(t, "model.bin "+hex.EncodeToString(sum[:])+"\n",
 		l.get(http.MethodGet, l.at(status, ids[0], "api")+"/v1/models"))
+	l.isMetered(ids[0], l.at(status, ids[0], "api"))
+}
+
+// isMetered asks a model server, and requires that each request is counted once: over reads, a restart of the controller, a
+// restart of the container, and the instance's end.
+func (l *launched) isMetered(member, at string) {
+	t := l.t
+	require.Empty(t, l.usage(), "nothing was served yet")
+	ask := func() {
+		answer, err := http.Post(at+"/v1/completions", "text/plain", strings.NewReader("one two three"))
+		require.NoError(t, err)
+		require.NoError(t, answer.Body.Close())
+		require.Equal(t, http.StatusOK, answer.StatusCode)
+	}
+	ask()
+	ask()
+	require.Equal(t, map[string]int{"requests": 2, "tokens": 12}, l.usage())
+	require.Equal(t, map[string]int{"requests": 2, "tokens": 12}, l.usage())
+
+	ask()
+	app, err := App(readManifest(t), l.dir) // the controller starts again on what is on its disk
+	require.NoError(t, err)
+	l.base = l.p.Start(app)
+	l.succeed(adapter.MemberUncordon, nil, member)
+	require.Equal(t, map[string]int{"requests": 3, "tokens": 18}, l.usage())
+
+	ask()
+	var done struct{ Restarted []string }
+	l.p.Action(l.base, "container.restart", adapter.Dispatch{Instance: l.as, Members: l.members}, "r1", map[string]any{}, &done)
+	require.Len(t, done.Restarted, 1)
+	require.Equal(t, map[string]int{"requests": 4, "tokens": 24}, l.usage(), "a container that starts again counts from zero")
+	ask()
+	require.Equal(t, map[string]int{"requests": 5, "tokens": 30}, l.usage())
+
+	ask()
 	l.succeed(adapter.InstanceDecommission, nil)
+	require.Equal(t, map[string]int{"requests": 6, "tokens": 36}, l.usage(), "what ends with the instance is counted before")
+}
+
+// usage reads the instance's usage to its end, and adds it up by dimension; no record comes twice.
+func (l *launched) usage() map[string]int {
+	l.t.Helper()
+	var sums map[string]int
+	seen, cursor := make(map[string]bool), ""
+	for {
+		var page adapter.UsagePage
+		code, raw := l.p.Call(l.base, http.MethodGet, adapter.UsagePath(l.as.ID, cursor), nil, &page)
+		require.Equal(l.t, http.StatusOK, code, "%s", raw)
+		if len(page.Records) == 0 {
+			return sums
+		}
+		for _, one := range page.Records {
+			require.False(l.t, seen[one.ID], one.ID)
+			count, err := strconv.Atoi(one.Quantity)
+			require.NoError(l.t, err)
+			require.False(l.t, one.To.Before(one.From), "%+v", one)
+			if sums == nil {
+				sums = make(map[string]int)
+			}
+			seen[one.ID] = true
+			sums[one.Dimension] += count
+		}
+		cursor = page.Cursor
+	}
 }

@@ -90,6 +90,9 @@ func renderRelease(instance adapter.Instance, member adapter.Member, ports map[s
 		{"ready", "0600", r.readyFile(known)},
 		{"artifacts", "0644", r.artifactsFile()},
 	}
+	if p.Usage != nil {
+		parts = append(parts, file{"usage", "0600", r.usageFile()})
+	}
 	identity := encode([]any{instance.Version, member.ID, r.image.Digest, parts, p.Restart})
 	sum := sha256.Sum256([]byte(identity))
 	r.Name = "r-" + hex.EncodeToString(sum[:8])
@@ -234,16 +237,47 @@ func (r *release) readyFile(known map[string]string) string {
 		}
 		return out + " > /dev/null\n"
 	}
-	port := h.HTTP.Port
+	return fmt.Sprintf("python3 - %s %d %d <<'PY'\n%sPY\n", quote(r.local(h.HTTP.Port, h.HTTP.Path)), h.HTTP.ExpectStatus,
+		or(h.TimeoutSeconds, 5), httpCheck)
+}
+
+// local is an address of the container as its member reaches it, with the port that it got.
+func (r *release) local(port int, path string) string {
 	for _, wanted := range r.profile.Ports {
-		if got, ok := r.ports[wanted.Name]; ok && wanted.Port == h.HTTP.Port {
+		if got, ok := r.ports[wanted.Name]; ok && wanted.Port == port {
 			port = got
+			break
 		}
 	}
-	target := fmt.Sprintf("http://127.0.0.1:%d%s", port, h.HTTP.Path)
-	return fmt.Sprintf("python3 - %s %d %d <<'PY'\n%sPY\n", quote(target), h.HTTP.ExpectStatus, or(h.TimeoutSeconds, 5),
-		httpCheck)
+	return fmt.Sprintf("http://127.0.0.1:%d%s", port, path)
 }
+
+// usageFile is how the script reads what a container that runs has counted.
+func (r *release) usageFile() string {
+	var names []string
+	for _, one := range r.profile.Usage.Counters {
+		names = append(names, quote(one.Metric))
+	}
+	return fmt.Sprintf("python3 - %s %s <<'PY'\n%sPY\n", quote(r.local(r.profile.Usage.Port, r.profile.Usage.Path)),
+		strings.Join(names, " "), readCounters)
+}
+
+// readCounters gets metrics, and prints the lines of those that are named.
+const readCounters = `import http.client, re, sys, urllib.parse
+at = urllib.parse.urlsplit(sys.argv[1])
+link = http.client.HTTPConnection(at.hostname, at.port, timeout=5)
+try:
+    link.request("GET", at.path + ("?" + at.query if at.query else ""))
+    answer = link.getresponse()
+    text = answer.read(4 << 20).decode("utf-8", "replace")
+except (OSError, http.client.HTTPException) as fault:
+    sys.exit(f"oci: no answer: {fault}")
+if answer.status != 200:
+    sys.exit(f"oci: answered {answer.status}")
+for line in text.splitlines():
+    if re.split("[{ ]", line, maxsplit=1)[0] in sys.argv[2:]:
+        print(line)
+`
 
 // httpCheck gets an address, follows no redirect, and compares the status.
 const httpCheck = `import http.client, sys, urllib.parse

@@ -1,5 +1,5 @@
 // Command model-server is an image with the shape of a model server: it loads weights that were fetched to its node as
-// an artifact of their own, and is well when it has them.
+// an artifact of their own, is well when it has them, and counts what it serves in metrics as Prometheus reads them.
 package main
 
 import (
@@ -12,6 +12,8 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
+	"sync/atomic"
 	"time"
 )
 
@@ -31,10 +33,39 @@ func main() {
 			fmt.Fprintln(w, sum)
 		}
 	})
+	served := &counters{}
+	mux.HandleFunc("POST /v1/completions", served.complete)
+	mux.HandleFunc("GET /metrics", served.metrics)
 	server := &http.Server{Addr: *listen, Handler: mux, ReadHeaderTimeout: 5 * time.Second}
 	slog.Info("model-server listens", "files", len(sums), "address", *listen)
 	slog.Error("model-server ends", "error", server.ListenAndServe())
 	os.Exit(1)
+}
+
+// counters are what was served since the start.
+type counters struct{ requests, prompt, completion atomic.Int64 }
+
+// complete answers the words of a prompt in reverse. A word is a token.
+func (c *counters) complete(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, 1<<20))
+	if err != nil {
+		http.Error(w, "the prompt cannot be read", http.StatusBadRequest)
+		return
+	}
+	words := strings.Fields(string(body))
+	for i := range len(words) / 2 {
+		words[i], words[len(words)-1-i] = words[len(words)-1-i], words[i]
+	}
+	c.requests.Add(1)
+	c.prompt.Add(int64(len(words)))
+	c.completion.Add(int64(len(words)))
+	fmt.Fprintln(w, strings.Join(words, " "))
+}
+
+func (c *counters) metrics(w http.ResponseWriter, _ *http.Request) {
+	fmt.Fprintf(w, "# TYPE model_requests_total counter\nmodel_requests_total %d\n# TYPE model_tokens_total counter\n"+
+		"model_tokens_total{kind=\"prompt\"} %d\nmodel_tokens_total{kind=\"completion\"} %d\nmodel_up 1\n",
+		c.requests.Load(), c.prompt.Load(), c.completion.Load())
 }
 
 // load reads every file of weights as a real one would, and says what it has read. No weights are a mistake.

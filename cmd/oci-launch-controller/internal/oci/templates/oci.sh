@@ -8,6 +8,7 @@
 #   use RELEASE             remember the release in use
 #   started                 print how the release in use was started
 #   facts RELEASE           print what is so of the release on this node, as NAME=VALUE lines
+#   usage                   print when the container in use started, the time now, and what it has counted since
 #   logs LINES              print the end of what the release in use has written
 #   keep RELEASE            delete every other release
 #   clean                   stop and delete every container, and the limits they had
@@ -138,6 +139,19 @@ facts() {
 	echo "state=$(state "$1")"
 }
 
+# usage prints nothing where nothing is counted or runs. A container that starts meanwhile counts from zero again: then it fails.
+usage() {
+	release=$(current)
+	at="$top/releases/$release"
+	[ -e "$at/usage" ] && [ "$(state "$release")" = running ] || return 0
+	began=$(started_at "$release")
+	counted=$(. "$at/usage") || exit 1
+	[ "$(started_at "$release")" = "$began" ] || fail "the container was started again meanwhile"
+	printf 'started %s now %s\n%s\n' "$began" "$(date +%s)" "$counted"
+}
+
+started_at() { podman container inspect --format '{{.State.StartedAt.UnixNano}}' "$1"; }
+
 keep() {
 	for other in "$top"/releases/*; do
 		if [ "$(basename "$other")" != "$1" ]; then
@@ -164,7 +178,7 @@ clean() {
 verb=$1
 shift
 case "$verb" in
-ports | prepare | run | ready | facts | keep | clean) "$verb" "$@" ;;
+ports | prepare | run | ready | facts | usage | keep | clean) "$verb" "$@" ;;
 use) echo "$1" > "$top/current.new" && mv "$top/current.new" "$top/current" ;;
 started) cat "$top/releases/$(current)/start.json" ;;
 logs) podman logs --tail "$1" --timestamps "$(current)" 2>&1 ;;
