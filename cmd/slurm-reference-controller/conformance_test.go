@@ -22,7 +22,7 @@ func slow() []string {
 	return []string{
 		"describe", "signature", "tenancy", "dispatch.repeat", "attempt.token", "cancel.stops", "observe.honest",
 		"action.output", "remove.completes", "decommission.clean",
-		"crash.once", "crash.instance", "secret", "answer",
+		"usage", "crash.once", "crash.instance", "crash.usage", "secret", "answer",
 	}
 }
 

@@ -1,13 +1,14 @@
 package slurm
 
 import (
+	"github.com/gpuaas/app-platform/cmd/slurm-reference-controller/internal/slurm/accounts"
 	"github.com/gpuaas/app-platform/cmd/slurm-reference-controller/internal/slurm/calls"
 	"github.com/gpuaas/app-platform/cmd/slurm-reference-controller/internal/slurm/daemons"
 	"github.com/gpuaas/app-platform/cmd/slurm-reference-controller/internal/slurm/operation"
 	"github.com/gpuaas/app-platform/sdk/adapter"
 )
 
-// App returns the app described by this manifest. The directory keeps its master key.
+// App returns the app described by this manifest. The directory keeps its master key and what it meters.
 func App(manifest []byte, dir string) (adapter.App, error) {
 	keys, err := daemons.OpenKeyring(dir)
 	if err != nil {
@@ -17,7 +18,12 @@ func App(manifest []byte, dir string) (adapter.App, error) {
 	if err != nil {
 		return adapter.App{}, err
 	}
-	app.Operations = operation.All(keys)
+	meter, err := accounts.NewMeter(dir)
+	if err != nil {
+		return adapter.App{}, err
+	}
+	app.Usage = meter.Page
+	app.Operations = operation.All(keys, meter)
 	app.Check = check
 	app.Plan = calls.Plan
 	app.Observe = calls.Observe

@@ -3,6 +3,7 @@ package slurm
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"testing"
 	"time"
@@ -55,10 +56,8 @@ func (b *bench) member(index int) adapter.Member {
 func (b *bench) dispatch(kind adapter.Kind, change any, targets ...string) adapter.Dispatch {
 	b.counter++
 	d := b.current
-	d.OperationID, d.Kind, d.Targets, d.Deadline = "op_"+string(
-		rune('a'+b.counter),
-	)+b.current.Instance.ID, kind, targets, time.Now().
-		Add(2*time.Minute)
+	d.OperationID, d.Kind, d.Targets = fmt.Sprintf("op_%d_%s", b.counter, b.current.Instance.ID), kind, targets
+	d.Deadline = time.Now().Add(2 * time.Minute)
 	if change != nil {
 		raw, err := json.Marshal(change)
 		require.NoError(b.t, err)
@@ -129,6 +128,24 @@ func (b *bench) observe() (seen adapter.Observation) {
 	code, raw := b.p.Call(b.base, http.MethodGet, adapter.InstancePath(b.current.Instance.ID), nil, &seen)
 	require.Equal(b.t, http.StatusOK, code, "%s", raw)
 	return seen
+}
+
+// usage reads the cluster's usage to its end, by dimension and session.
+func (b *bench) usage() map[string][]adapter.UsageRecord {
+	b.t.Helper()
+	found, cursor := make(map[string][]adapter.UsageRecord), ""
+	for {
+		var page adapter.UsagePage
+		code, raw := b.p.Call(b.base, http.MethodGet, adapter.UsagePath(b.current.Instance.ID, cursor), nil, &page)
+		require.Equal(b.t, http.StatusOK, code, "%s", raw)
+		if len(page.Records) == 0 {
+			return found
+		}
+		for _, one := range page.Records {
+			found[one.Dimension+" "+one.Session] = append(found[one.Dimension+" "+one.Session], one)
+		}
+		cursor = page.Cursor
+	}
 }
 
 // on runs a command in a member's sandbox, beside what the adapter does.

@@ -2,8 +2,8 @@
 //
 // [App] puts the app together and refuses impossible dispatches. Package operation carries operations
 // out, package calls answers what is read at once, package daemons starts what runs on members,
-// package report reads what Slurm's commands print, and package layout holds a cluster and its
-// slurm.conf.
+// package report reads what Slurm's commands print, package accounts meters what jobs have used, and
+// package layout holds a cluster and its slurm.conf.
 //
 // # Layout of a cluster
 //

@@ -3,6 +3,7 @@ package slurm
 import (
 	"encoding/json"
 	"net/http"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -37,6 +38,7 @@ func TestClusterGrowsAndShrinksWhileAJobRuns(t *testing.T) {
 	b.run(adapter.MemberLabel, adapter.LabelChange{Labels: map[string]string{"pool": "blue"}}, workers[0])
 	require.Equal(t, adapter.Healthy, b.observe().Health, "%+v", b.observe())
 
+	t.Run("jobs are counted", func(t *testing.T) { jobsAreCounted(t, b) })
 	t.Run("drain waits", func(t *testing.T) { drainWaits(t, b, workers[0]) })
 	t.Run("drain is called off", func(t *testing.T) { drainIsCalledOff(t, b, workers[0]) })
 	untouched()
@@ -71,6 +73,39 @@ func TestClusterGrowsAndShrinksWhileAJobRuns(t *testing.T) {
 	require.Equal(t, "JOBS_LOST", plan.Reasons[0].Code)
 	require.Equal(t, long, plan.WorkLost[0].ID)
 	b.run(adapter.InstanceDecommission, nil)
+	require.Len(t, b.usage()["jobs job-"+long], 1, "what ends with the cluster is counted before its accounting goes")
+}
+
+// jobsAreCounted runs a job on two nodes, an array and a job that is queued again: each run of each is counted once.
+func jobsAreCounted(t *testing.T, b *bench) {
+	wide := b.submit("#!/bin/sh\nsrun sleep 2\n", map[string]any{"nodes": 2})
+	array := b.submit("#!/bin/sh\n#SBATCH --array=1-3\ntrue\n", nil)
+	again := b.submit("#!/bin/sh\n#SBATCH --requeue\ntest -n \"$SLURM_RESTART_COUNT\" || sleep 600\n", nil)
+	b.job(again, "RUNNING")
+	controller := b.current.Members[0].ID
+	b.on(controller, "scontrol requeue "+again)
+	b.job(again, "PENDING")
+	b.on(controller, "scontrol update jobid="+again+" starttime=now")
+	for _, id := range []string{wide, again} {
+		b.job(id, "COMPLETED")
+	}
+	tasks := strings.Fields(b.on(controller, "until test $(squeue -h -t COMPLETED -r -j "+array+
+		" | wc -l) = 3; do sleep 0.2; done; scontrol -o show job "+array+" | sed 's/ .*//; s/JobId=//'"))
+	require.Len(t, tasks, 3)
+	var got map[string][]adapter.UsageRecord
+	require.Eventually(t, func() bool {
+		got = b.usage()
+		return len(got["jobs job-"+again]) == 2 && len(got["jobs job-"+wide]) == 1
+	}, patience, time.Second)
+	for _, task := range tasks {
+		require.Len(t, got["jobs job-"+task], 1, "task %s of the array: %v", task, got)
+	}
+	seconds, err := strconv.Atoi(got["job.seconds job-"+wide][0].Quantity)
+	require.NoError(t, err)
+	require.GreaterOrEqual(t, seconds, 2)
+	require.Equal(t, strconv.Itoa(2*seconds), got["job.node_seconds job-"+wide][0].Quantity, "each node once")
+	require.NotEqual(t, got["jobs job-"+again][0].ID, got["jobs job-"+again][1].ID)
+	require.Equal(t, got, b.usage(), "what was read is not counted again")
 }
 
 func drainWaits(t *testing.T, b *bench, worker string) {

@@ -4,6 +4,7 @@ import (
 	"flag"
 	"testing"
 
+	"github.com/gpuaas/app-platform/cmd/slurm-reference-controller/internal/slurm/accounts"
 	"github.com/gpuaas/app-platform/sdk/adapter"
 	"github.com/gpuaas/app-platform/sdk/adaptertest"
 )
@@ -23,5 +24,6 @@ func TestTheManifestNamesWhatIsRunWhileTheAdapterOnlyLooks(t *testing.T) {
 		named("observe", observeCommand()), named("plan", planCommand()), named("nodes", nodesCommand()),
 		named("queue", listCommand("")), named("job", listCommand("{job}"), "job"),
 		named("output", outputCommand("{job}", "{bytes}"), "job", "bytes"),
-		named("accounts", accountCommand("{days}", "{limit}"), "days", "limit"))
+		named("accounts", accountCommand("{days}", "{limit}"), "days", "limit"),
+		named("usage", accounts.Command("{since}", "{line}"), "since", "line"))
 }

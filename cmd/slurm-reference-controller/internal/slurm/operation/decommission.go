@@ -43,6 +43,11 @@ func decommission(ctx context.Context, w work) error {
 		}); err != nil {
 			return err
 		}
+		if stop.process == "slurmctld" { // it has handed on all accounts by its end
+			if err := w.meter.Settle(ctx, w.Run); err != nil {
+				return err
+			}
+		}
 	}
 	w.Progress("tearing down", 75, "deleting sandboxes and proving that nothing is left")
 	return w.Teardown(ctx, all)

@@ -6,18 +6,19 @@ package operation
 import (
 	"context"
 
+	"github.com/gpuaas/app-platform/cmd/slurm-reference-controller/internal/slurm/accounts"
 	"github.com/gpuaas/app-platform/cmd/slurm-reference-controller/internal/slurm/daemons"
 	"github.com/gpuaas/app-platform/sdk/adapter"
 )
 
 // All returns what the adapter does for each kind of operation. The keyring derives the clusters'
-// secrets.
-func All(keys daemons.Keyring) map[adapter.Kind]adapter.OperationFunc {
+// secrets; the meter counts jobs before their cluster ends.
+func All(keys daemons.Keyring, meter *accounts.Meter) map[adapter.Kind]adapter.OperationFunc {
 	turns := newTurns()
 	funcs := make(map[adapter.Kind]adapter.OperationFunc, len(operations))
 	for kind, do := range operations {
 		funcs[kind] = func(ctx context.Context, run *adapter.Run) error {
-			return do(ctx, work{Work: daemons.Work{Run: run, Keys: keys}, turns: turns})
+			return do(ctx, work{Work: daemons.Work{Run: run, Keys: keys}, turns: turns, meter: meter})
 		}
 	}
 	return funcs
@@ -37,4 +38,5 @@ var operations = map[adapter.Kind]func(context.Context, work) error{
 type work struct {
 	daemons.Work
 	turns *turns
+	meter *accounts.Meter
 }
