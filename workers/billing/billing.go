@@ -9,6 +9,7 @@ import (
 
 	"github.com/gpuaas/app-platform/authz"
 	"github.com/gpuaas/app-platform/domain/ids"
+	"github.com/gpuaas/app-platform/internal/periodic"
 	"github.com/gpuaas/app-platform/internal/tx"
 	"github.com/gpuaas/app-platform/service/billing"
 )
@@ -25,18 +26,10 @@ type Worker struct {
 
 // Run works until ctx ends.
 func (w *Worker) Run(ctx context.Context) error {
-	ticker := time.NewTicker(w.Every)
-	defer ticker.Stop()
-	for {
-		if _, err := w.Once(ctx); err != nil && ctx.Err() == nil {
-			w.Log.Warn("billing: the books could not be brought up to date; it is tried again", "error", err)
-		}
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-ticker.C:
-		}
-	}
+	return periodic.Every(ctx, w.Log, "billing", w.Every, func(ctx context.Context) error {
+		_, err := w.Once(ctx)
+		return err
+	})
 }
 
 // Once brings all periods as far as they can go now, and returns how many runs that took. A period that fails keeps no

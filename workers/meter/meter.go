@@ -20,7 +20,7 @@ import (
 	"github.com/gpuaas/app-platform/authz"
 	"github.com/gpuaas/app-platform/authz/token"
 	"github.com/gpuaas/app-platform/internal/adapterclient"
-	"github.com/gpuaas/app-platform/internal/panics"
+	"github.com/gpuaas/app-platform/internal/periodic"
 	"github.com/gpuaas/app-platform/internal/tx"
 )
 
@@ -85,25 +85,8 @@ func New(config Config) *Meter {
 // Run records until ctx ends; what fails is tried again at the next look.
 func (m *Meter) Run(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error { return m.every(ctx, "capacity", capacityEvery, m.Capacity) })
-	group.Go(func() error { return m.every(ctx, "new sources of usage", findEvery, m.Find) })
-	group.Go(func() error { return m.every(ctx, "usage of apps", pullEvery, m.Pull) })
+	group.Go(func() error { return periodic.Every(ctx, m.Log, "capacity", capacityEvery, m.Capacity) })
+	group.Go(func() error { return periodic.Every(ctx, m.Log, "new sources of usage", findEvery, m.Find) })
+	group.Go(func() error { return periodic.Every(ctx, m.Log, "usage of apps", pullEvery, m.Pull) })
 	return group.Wait()
-}
-
-// every looks now and again until ctx ends.
-func (m *Meter) every(ctx context.Context, what string, pause time.Duration, look func(context.Context) error) error {
-	tick := time.NewTicker(pause)
-	defer tick.Stop()
-	for {
-		err := panics.Caught(m.Log, what, func() error { return look(ctx) })
-		if err != nil && ctx.Err() == nil {
-			m.Log.Warn("metering failed; it is tried again", "what", what, "error", err)
-		}
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-tick.C:
-		}
-	}
 }

@@ -2,7 +2,6 @@ package parts
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"sync"
 
@@ -34,8 +33,8 @@ func (m *manifests) of(ctx context.Context, pool *pgxpool.Pool, id ids.ID) (*man
 	if err := pool.QueryRow(ctx, `SELECT document FROM manifest WHERE id = $1`, id).Scan(&document); err != nil {
 		return nil, fmt.Errorf("load manifest %s: %w", id, err)
 	}
-	fresh := &manifest.Manifest{}
-	if err := json.Unmarshal(document, fresh); err != nil { // it was linted when it was published
+	fresh, err := manifest.Stored(document)
+	if err != nil {
 		return nil, fmt.Errorf("read manifest %s: %w", id, err)
 	}
 	m.mu.Lock()

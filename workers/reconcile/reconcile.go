@@ -40,6 +40,7 @@ import (
 	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/internal/adapterclient"
 	"github.com/gpuaas/app-platform/internal/panics"
+	"github.com/gpuaas/app-platform/internal/periodic"
 	"github.com/gpuaas/app-platform/internal/tx"
 	"github.com/gpuaas/app-platform/service/ledger/event"
 	"github.com/gpuaas/app-platform/workers/leader"
@@ -120,7 +121,7 @@ func (r *Reconciler) lead(ctx context.Context) error {
 	group.Go(func() error { return r.launches(ctx) })
 	group.Go(func() error { return r.seal(ctx) })
 	for _, one := range r.jobs() {
-		group.Go(func() error { return r.every(ctx, one) })
+		group.Go(func() error { return periodic.Every(ctx, r.Log, one.name, one.pause, one.look) })
 	}
 	return group.Wait()
 }
@@ -191,24 +192,4 @@ func (r *Reconciler) told(ctx context.Context, topic, what string, look func(con
 // looked makes a comparison; a panic in it is an error like another.
 func (r *Reconciler) looked(ctx context.Context, what string, look func(context.Context) error) error {
 	return panics.Caught(r.Log, what, func() error { return look(ctx) })
-}
-
-// every makes a comparison now and again, until ctx ends; one that fails is made again.
-func (r *Reconciler) every(ctx context.Context, one job) error {
-	tick := time.NewTicker(one.pause)
-	defer tick.Stop()
-	for {
-		err := r.looked(ctx, one.name, one.look)
-		switch {
-		case ctx.Err() != nil:
-			return nil
-		case err != nil:
-			r.Log.Warn("reconciling failed; it is tried again", "what", one.name, "error", err)
-		}
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-tick.C:
-		}
-	}
 }

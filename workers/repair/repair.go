@@ -19,6 +19,7 @@ import (
 	"github.com/gpuaas/app-platform/domain/fault"
 	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/domain/lifecycle"
+	"github.com/gpuaas/app-platform/domain/manifest"
 	rules "github.com/gpuaas/app-platform/domain/repair"
 	dbinstance "github.com/gpuaas/app-platform/ent/generated/db/instance"
 	"github.com/gpuaas/app-platform/internal/tx"
@@ -278,10 +279,10 @@ func (r *Repairer) componentOrder(ctx context.Context, id ids.ID) (map[string]in
 	var document []byte
 	err := r.DB.Worker().QueryRow(ctx, `SELECT m.document FROM instance i JOIN manifest m ON m.id = i.manifest_id WHERE i.id = $1`,
 		id).Scan(&document)
-	var parsed struct{ Components []struct{ Key string } }
-	if err == nil {
-		err = json.Unmarshal(document, &parsed)
+	if err != nil {
+		return nil, fmt.Errorf("read the manifest of %s: %w", id, err)
 	}
+	parsed, err := manifest.Stored(document)
 	if err != nil {
 		return nil, fmt.Errorf("read the manifest of %s: %w", id, err)
 	}

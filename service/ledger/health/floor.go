@@ -2,13 +2,13 @@ package health
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/gpuaas/app-platform/domain/lifecycle"
+	"github.com/gpuaas/app-platform/domain/manifest"
 	"github.com/gpuaas/app-platform/ent/generated/db"
 	"github.com/gpuaas/app-platform/internal/tx"
 )
@@ -74,13 +74,8 @@ func minima(ctx context.Context, t *tx.Tx, instance *db.Instance) (map[string]in
 	if err := t.QueryRow(ctx, `SELECT document FROM manifest WHERE id = $1`, instance.ManifestID).Scan(&document); err != nil {
 		return nil, fmt.Errorf("read the manifest of %s: %w", instance.ID, err)
 	}
-	var parsed struct {
-		Components []struct {
-			Key string
-			Min int
-		}
-	}
-	if err := json.Unmarshal(document, &parsed); err != nil {
+	parsed, err := manifest.Stored(document)
+	if err != nil {
 		return nil, fmt.Errorf("read the manifest of %s: %w", instance.ID, err)
 	}
 	least := make(map[string]int, len(parsed.Components))

@@ -6,7 +6,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"fmt"
-	"strings"
 
 	"github.com/jackc/pgx/v5"
 
@@ -14,6 +13,7 @@ import (
 	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/domain/metering"
 	"github.com/gpuaas/app-platform/internal/tx"
+	"github.com/gpuaas/app-platform/service/ledger/operation"
 )
 
 // Added is what became of a batch.
@@ -115,7 +115,7 @@ func Quarantine(ctx context.Context, t *tx.Tx, refused []Refused) (fresh int, er
 		one := &refused[i]
 		digest := sha256.Sum256(one.Raw)
 		tag, err := t.Exec(ctx, quarantineSQL, ids.New(ids.QuarantinedUsage), one.TenantID, one.ProjectID, one.Source,
-			storable(one.Sent.Dimension), storable(one.Sent.ID), string(one.Why.Code), one.Why.Path, one.Why.Message, document(one.Raw),
+			operation.Clip(one.Sent.Dimension, metering.MaxID), operation.Clip(one.Sent.ID, metering.MaxID), string(one.Why.Code), one.Why.Path, one.Why.Message, operation.Storable(one.Raw),
 			digest[:])
 		if err != nil {
 			return fresh, fmt.Errorf("quarantine a usage record: %w", err)
@@ -123,15 +123,4 @@ func Quarantine(ctx context.Context, t *tx.Tx, refused []Refused) (fresh int, er
 		fresh += int(tag.RowsAffected())
 	}
 	return fresh, nil
-}
-
-// storable is text as a column can hold it, cut to the bound of ids.
-func storable(text string) string {
-	text = strings.ReplaceAll(strings.ToValidUTF8(text, "?"), "\x00", "?")
-	return strings.ToValidUTF8(text[:min(len(text), metering.MaxID)], "")
-}
-
-// document is JSON as a column can hold it.
-func document(raw []byte) []byte {
-	return []byte(strings.ReplaceAll(strings.ToValidUTF8(string(raw), "?"), `\u0000`, `\ufffd`))
 }

@@ -28,8 +28,8 @@ type Dimensions struct {
 
 // Of returns the dimensions of a manifest's document; none of one that cannot be read.
 func Of(document []byte) []metering.Dimension {
-	var declared struct{ UsageDimensions []manifest.UsageDimension }
-	if json.Unmarshal(document, &declared) != nil {
+	declared, err := manifest.Stored(document)
+	if err != nil {
 		return nil
 	}
 	out := make([]metering.Dimension, len(declared.UsageDimensions))
