@@ -8,6 +8,8 @@ import (
 	"github.com/gpuaas/app-platform/graph/generated/model"
 	"github.com/gpuaas/app-platform/graph/read"
 	"github.com/gpuaas/app-platform/service/billing"
+	"github.com/gpuaas/app-platform/service/billing/export"
+	"github.com/gpuaas/app-platform/service/billing/why"
 	"github.com/gpuaas/app-platform/service/kit/page"
 	"github.com/gpuaas/app-platform/service/price"
 )
@@ -63,8 +65,12 @@ func (r *queryResolver) Statement(ctx context.Context, tenantID *ids.ID, project
 	return r.Billing.Statement(ctx, billing.Filter{TenantID: tenantID, ProjectID: projectID, PeriodID: periodID})
 }
 
-func (r *queryResolver) ExportStatement(ctx context.Context, tenantID *ids.ID, projectID *ids.ID, periodID *ids.ID, format rating.StatementFormat, focus string) (*billing.Export, error) {
-	return r.Billing.Export(ctx, billing.Filter{TenantID: tenantID, ProjectID: projectID, PeriodID: periodID}, format, focus)
+func (r *queryResolver) ExportStatement(ctx context.Context, tenantID *ids.ID, projectID *ids.ID, periodID *ids.ID, format rating.StatementFormat, focus string) (*export.Export, error) {
+	return export.Statement(ctx, r.Billing, billing.Filter{TenantID: tenantID, ProjectID: projectID, PeriodID: periodID}, format, focus)
+}
+
+func (r *queryResolver) ExplainLine(ctx context.Context, projectID ids.ID, periodID ids.ID, key string, records int) (*why.Explanation, error) {
+	return why.Line(ctx, r.Billing.DB, why.Question{ProjectID: projectID, PeriodID: periodID, Key: key, Records: records})
 }
 
 func (r *queryResolver) CreditGrants(ctx context.Context, tenantID ids.ID) ([]*billing.Grant, error) {

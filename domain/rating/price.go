@@ -184,3 +184,24 @@ func (t *Terms) amount(offset, quantity money.Decimal) (dividend money.Decimal) 
 	}
 	return dividend
 }
+
+// Span is a stretch of time, half-open.
+type Span struct{ From, To time.Time }
+
+// Spans are when prices of an origin apply to usage of a heading, within the engine's bounds; with an empty origin, when
+// nothing is priced.
+func (e *Engine) Spans(h Heading, capacity bool, of string) (spans []Span) {
+	prices := e.of(subject{h.Meter, h.SKU, h.Region, h.Project, capacity})
+	cuts := e.Cuts()
+	for i, to := range cuts[1:] {
+		if origin(prices.at(cuts[i])) != of {
+			continue
+		}
+		if last := len(spans) - 1; last >= 0 && spans[last].To.Equal(cuts[i]) {
+			spans[last].To = to
+			continue
+		}
+		spans = append(spans, Span{cuts[i], to})
+	}
+	return spans
+}

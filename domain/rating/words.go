@@ -22,11 +22,12 @@ type StatementFormat string
 const (
 	JSON      StatementFormat = "JSON"
 	CSV       StatementFormat = "CSV"
+	Parquet   StatementFormat = "PARQUET"
 	FocusCSV  StatementFormat = "FOCUS_CSV"
 	FocusJSON StatementFormat = "FOCUS_JSON"
 )
 
 // Values lists every StatementFormat as it is published.
 func (StatementFormat) Values() []string {
-	return []string{string(JSON), string(CSV), string(FocusCSV), string(FocusJSON)}
+	return []string{string(JSON), string(CSV), string(Parquet), string(FocusCSV), string(FocusJSON)}
 }

@@ -59,6 +59,7 @@ var edges = []edge{
 	{"service/member", "service/change", "changes of members are accepted like every change"},
 	{"service/retry", "service/change", "a retry is planned and accepted like the change that it repeats"},
 	{"service/billing", "service/price", "a run reads the price book, and a rerate writes into it"},
+	{"service/billing", "service/usage", "why a line costs what it costs shows the usage records that it counts"},
 	{"service/breakglass", "service/identity", "an emergency role is granted as identity grants one"},
 	{"service/breakglass", "service/ending", "an operator ends an operation as one ends whose end is refused"},
 	{"service/ending", "service/orphan", "what an ended operation leaves is listed as an orphan"},

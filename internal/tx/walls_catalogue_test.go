@@ -121,6 +121,7 @@ var globals = map[string]string{
 	"manifest_one_active":               "the catalog's",
 	"manifest_one_canary":               "the catalog's",
 	"sku_price_sku_key":                 "the platform's",
+	"billing_look_pkey":                 "a constant; workers alone write it",
 	"usage_source_pkey":                 "random ids of allocations and instances; workers alone write it",
 	"evidence_runner_name_key":          "the platform's",
 	"evidence_runner_public_key_key":    "the platform's",

@@ -1,7 +1,7 @@
 // Command bench measures the platform, each figure beside its reference in the same run, and fails
 // when a figure misses its bar. See docs/benchmarks.md.
 //
-//	bench [-short] [-only detail,list,…] [-rounds n] [-scale] [-data dir] [-profile dir] [-no-fail]
+//	bench [-short] [-only detail,list,…] [-rounds n] [-month n] [-scale] [-data dir] [-profile dir] [-no-fail]
 package main
 
 import (
@@ -19,6 +19,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/gpuaas/app-platform/rig/bench/books"
 	"github.com/gpuaas/app-platform/rig/bench/dataset"
 	"github.com/gpuaas/app-platform/rig/bench/decisions"
 	"github.com/gpuaas/app-platform/rig/bench/kit"
@@ -71,7 +72,7 @@ func subjects() []kit.Subject {
 		{Name: "delivery", Measure: on(measureDelivery)},
 		{Name: "members", Measure: on(measureMembers)},
 		{Name: "fanout", Measure: on(measureFanout)},
-	}, operations.Subjects, []kit.Subject{{Name: "scale", Measure: on(measureScale)}})
+	}, operations.Subjects, books.Subjects, []kit.Subject{{Name: "scale", Measure: on(measureScale)}})
 }
 
 // on makes a measurement of this program one of the kit's.
@@ -96,6 +97,7 @@ func parse(args []string, stderr io.Writer) (kit.Plan, error) {
 	scale := flags.Bool("scale", false,
 		"compare 20,000 instances with 200,000 and 10,000,000 events, instead of a tenth of each")
 	rounds := flags.Int("rounds", 0, "rounds of each side (default 5, or 2 with -short)")
+	month := flags.Int("month", 0, "usage records of the month that is rated (default 500,000, or 50,000 with -short)")
 	flags.StringVar(&p.Data, "data", p.Data, "folder of the database; it is kept between runs")
 	flags.StringVar(&p.Profile, "profile", "", "folder for CPU profiles of the platform")
 	flags.IntVar(&p.Pool, "pool", p.Pool, "database connections of each login role, on both sides")
@@ -108,6 +110,9 @@ func parse(args []string, stderr io.Writer) (kit.Plan, error) {
 	}
 	if *scale {
 		p.Scale = [2]dataset.Size{dataset.Full, dataset.Tenfold}
+	}
+	if *month > 0 {
+		p.Month = *month
 	}
 	if *rounds > 0 {
 		p.Rounds = *rounds

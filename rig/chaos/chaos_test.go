@@ -58,6 +58,7 @@ func TestMain(m *testing.M) {
 // serve is the product's server with a clock that can be set.
 func serve() int {
 	config := server.Defaults()
+	config.BillingEvery = time.Second
 	flags := pflag.NewFlagSet("serve", pflag.ContinueOnError)
 	config.Bind(flags)
 	if err := flags.Parse(os.Args[2:]); err != nil {
@@ -172,7 +173,7 @@ func TestNothingIsLostOrDoneTwiceWhilePartsAreKilled(t *testing.T) {
 	servers, started, builds := hindered(t, bin, 3)
 	config.Servers, config.Builds, config.AdapterProgram = servers, builds, filepath.Join(bin, program)
 	up, err := stack.Up(t.Context(), stack.Config{
-		Dir: dir, Bin: bin, Listen: "127.0.0.1:0", Servers: 3, Roles: []string{"api", "api,worker", "worker"},
+		Dir: dir, Bin: bin, Listen: "127.0.0.1:0", Servers: 3, Roles: []string{"api,billing", "api,worker,billing", "worker"},
 		Programs: started, Nodes: nodes, NodeGPUs: gpus, Out: os.Stderr,
 		Apps: []stack.App{{Slug: "chaos", Controller: program, Family: "apps"}},
 	})

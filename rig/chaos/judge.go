@@ -34,6 +34,7 @@ func (s *Suite) judge(ctx context.Context, watched []*watcher) ([]string, error)
 	s.mu.Unlock()
 	for _, look := range []func() ([]string, error){
 		func() ([]string, error) { return judgeRules(ctx, conn, rules) },
+		func() ([]string, error) { return judgeRules(ctx, conn, bookRules) },
 		func() ([]string, error) { return judgeAccepted(ctx, conn, accepted) },
 		func() ([]string, error) { return judgeLedger(ctx, conn, entries) },
 		func() ([]string, error) { return s.judgeFollowers(ctx, conn) },

@@ -1,7 +1,8 @@
 // Package chaos is the crash suite: on a whole installation with several servers it runs operations
 // and subscribers, kills parts of it all the while, and then looks whether every operation ended once,
 // whether anything was done twice, whether every subscriber saw what the tables hold, and whether what
-// was left behind is listed. What it does follows from its seed alone; when things happen does not.
+// was left behind is listed, and whether the books hold what was used, once. What it does follows from its seed
+// alone; when things happen does not.
 package chaos
 
 import (
@@ -124,6 +125,9 @@ func (s *Suite) Run(ctx context.Context) ([]string, error) {
 	defer s.followers.Wait()
 	defer cancel()
 	s.say("seed %d: %d instances, %d changes each, %d servers", s.Seed, s.Instances, s.Changes, 1+len(s.stack.Others))
+	if err := s.price(ctx); err != nil {
+		return nil, fmt.Errorf("set a price: %w", err)
+	}
 	watched, fleet, err := s.launch(ctx)
 	if err != nil {
 		return nil, err
@@ -134,7 +138,7 @@ func (s *Suite) Run(ctx context.Context) ([]string, error) {
 	settled, stop := context.WithTimeout(ctx, s.Settle)
 	defer stop()
 	for _, step := range []func(context.Context) error{
-		s.settle, s.awaitOrphans, func(ctx context.Context) error { return s.clear(ctx, fleet) }, s.awaitOrphans,
+		s.settle, s.awaitOrphans, func(ctx context.Context) error { return s.clear(ctx, fleet) }, s.awaitOrphans, s.awaitBooks,
 	} {
 		if err := step(settled); err != nil {
 			return nil, err

@@ -21,44 +21,42 @@ func derived(kind ids.Kind, from string) ids.ID {
 	return ids.From(kind, uuid.NewSHA1(namespace, []byte(from)))
 }
 
-// Book rates a period up to now and books what differs from what is booked, in the transaction t, which locks the period
-// until it ends: several processes that do so at once book once, and one that is killed has booked nothing. It returns nil
-// when there is nothing new. What belongs to a closed period shows on the statement of the next open one.
-func Book(ctx context.Context, t *tx.Tx, id ids.ID) (*Run, error) {
-	p, err := one(ctx, t, scanPeriod, `SELECT `+periodColumns+` FROM billing_period WHERE id = $1 FOR NO KEY UPDATE`, id)
-	if err != nil || p == nil {
-		return nil, err
-	}
-	return book(ctx, t, p)
+// rated is what a period's usage came to, before it is booked.
+type rated struct {
+	before *Run
+	at     mark
+	result *rating.Result
 }
 
-// book is Book of a locked period.
-func book(ctx context.Context, t *tx.Tx, p *Period) (*Run, error) {
+// rateNow rates a period up to now. It returns nil when that is what the last run made.
+func rateNow(ctx context.Context, t *tx.Tx, p *Period, before *Run) (*rated, error) {
 	at, err := newMark(ctx, t)
 	if err != nil {
 		return nil, err
 	}
-	before, err := one(ctx, t, scanRun, `SELECT `+runColumns+` FROM billing_run WHERE period_id = $1 ORDER BY seq DESC LIMIT 1`, p.ID)
-	if err != nil {
+	result, err := rate(ctx, t, p, earlier(t.Now, p.EndsAt), at)
+	if err != nil || unchanged(before, result) {
 		return nil, err
 	}
-	eventTo := earlier(t.Now, p.EndsAt)
-	result, err := rate(ctx, t, p, eventTo, at)
-	if err != nil {
+	return &rated{before, at, result}, nil
+}
+
+// book books what differs from what is booked of a locked period. What belongs to a closed period shows on the statement
+// of the next open one; without one nothing is booked.
+func (r *rated) book(ctx context.Context, t *tx.Tx, p *Period) (*Run, error) {
+	run := newRun(p, r.before, r.result, r.at)
+	var err error
+	if run.StatementID, err = statementOf(ctx, t, p); err != nil {
 		return nil, err
 	}
-	if p.Status != Closed && unchanged(before, result) {
-		return nil, nil
-	}
-	run := newRun(p, before, result, at)
-	if run.StatementID, err = statementOf(ctx, t, p); err != nil || run.StatementID == "" {
-		return nil, err
+	if run.StatementID == "" {
+		return nil, fmt.Errorf("period %s has late usage, and the tenant has no open period in %s whose statement could show it", p.ID, p.Currency)
 	}
 	booked, err := lastLines(ctx, t, p.ID, run.Number)
 	if err != nil {
 		return nil, err
 	}
-	return run, write(ctx, t, p, run, changes(booked, result))
+	return run, write(ctx, t, p, run, changes(booked, r.result))
 }
 
 func earlier(a, b time.Time) time.Time {

@@ -47,10 +47,15 @@ func scanGrant(row pgx.CollectableRow) (*Grant, error) {
 	return g, err
 }
 
-// pay uses credit for what projects owe: the lowest priority first, then what expires first, then by id.
+// expiredSQL is whether a grant has expired by $2, and no period that it may still pay for waits: one that ended before.
+const expiredSQL = `g.expires_at <= $2 AND NOT EXISTS (SELECT FROM billing_period w WHERE w.tenant_id = g.tenant_id
+	AND w.status <> 'CLOSED' AND w.ends_at < g.expires_at)`
+
+// pay uses credit for what projects owe: the lowest priority first, then what expires first, then by id. What was valid as
+// the period ended pays, however late it closes, and again when it was reopened.
 func pay(ctx context.Context, t *tx.Tx, p *Period, turn int, sums []owing, batch *pgx.Batch) error {
 	grants, err := many(ctx, t, scanGrant, grantSQL+`WHERE g.tenant_id = $1 AND g.currency = $2 AND (g.expires_at IS NULL OR g.expires_at > $3)
-		ORDER BY g.priority, g.expires_at NULLS LAST, g.id`, p.TenantID, p.Currency, t.Now)
+		ORDER BY g.priority, g.expires_at NULLS LAST, g.id`, p.TenantID, p.Currency, p.EndsAt)
 	if err != nil {
 		return err
 	}
@@ -175,7 +180,7 @@ func Expire(ctx context.Context, t *tx.Tx, tenant ids.ID) (count int, err error)
 	if _, err := t.Exec(ctx, `SELECT FROM billing_account WHERE tenant_id = $1 FOR NO KEY UPDATE`, tenant); err != nil {
 		return 0, fmt.Errorf("lock the account of %s: %w", tenant, err)
 	}
-	over, err := many(ctx, t, scanGrant, grantSQL+`WHERE g.tenant_id = $1 AND g.expires_at <= $2`, tenant, t.Now)
+	over, err := many(ctx, t, scanGrant, grantSQL+`WHERE g.tenant_id = $1 AND `+expiredSQL, tenant, t.Now)
 	if err != nil {
 		return 0, err
 	}
@@ -188,7 +193,12 @@ func Expire(ctx context.Context, t *tx.Tx, tenant ids.ID) (count int, err error)
 		if err != nil {
 			return 0, err
 		}
-		gone := p.posting(CreditExpired, string(g.ID)+"|expired", "", money.Decimal{}, t.Now)
+		var times int // a reopened period gives back what may expire again
+		if err := t.QueryRow(ctx, `SELECT count(*) FROM ledger_entry e JOIN ledger_tx x ON x.id = e.tx_id WHERE e.grant_id = $1 AND x.kind = 'CREDIT_EXPIRED'`,
+			g.ID).Scan(&times); err != nil {
+			return 0, fmt.Errorf("count what expired of %s: %w", g.ID, err)
+		}
+		gone := p.posting(CreditExpired, fmt.Sprintf("%s|expired|%d", g.ID, times), "", money.Decimal{}, t.Now)
 		gone.entries = []entry{{account: credit, amount: g.Left, grant: g.ID}, {account: breakage, amount: g.Left.Neg()}}
 		gone.queue(batch)
 		count++

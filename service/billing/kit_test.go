@@ -32,7 +32,13 @@ type books struct {
 
 func setup(t *testing.T) *books {
 	t.Helper()
-	b := &books{Kit: platformtest.New(t), t: t, start: time.Date(2026, 9, 1, 0, 0, 0, 0, time.UTC)}
+	return over(t, platformtest.New(t))
+}
+
+// over is setup over a kit of the test's own.
+func over(t *testing.T, kit *platformtest.Kit) *books {
+	t.Helper()
+	b := &books{Kit: kit, t: t, start: time.Date(2026, 9, 1, 0, 0, 0, 0, time.UTC)}
 	b.tenant = b.Tenant()
 	b.project = b.Project(b.tenant)
 	b.admin = b.As(b.User(b.tenant, platformtest.Across(authz.TenantAdmin, b.tenant)))
@@ -105,10 +111,37 @@ func (b *books) settle() {
 func (b *books) hasty(period ids.ID) (run *billing.Run) {
 	b.t.Helper()
 	require.NoError(b.t, b.DB.As(b.t.Context(), authz.System("test"), func(ctx context.Context, t *tx.Tx) (err error) {
-		run, err = billing.Step(ctx, t, period)
+		run, err = step(ctx, t, period)
 		return err
 	}))
 	return run
+}
+
+// step looks what is due and brings one period on, if it is.
+func step(ctx context.Context, t *tx.Tx, period ids.ID) (*billing.Run, error) {
+	look, err := billing.Begin(ctx, t)
+	if err != nil {
+		return nil, err
+	}
+	for _, due := range look.Due {
+		if due.Period == period {
+			return billing.Step(ctx, t, due)
+		}
+	}
+	return nil, nil
+}
+
+// due is what a look lists.
+func (b *books) due() (out []ids.ID) {
+	b.t.Helper()
+	require.NoError(b.t, b.DB.As(b.t.Context(), authz.System("test"), func(ctx context.Context, t *tx.Tx) error {
+		look, err := billing.Begin(ctx, t)
+		for _, one := range look.Due {
+			out = append(out, one.Period)
+		}
+		return err
+	}))
+	return out
 }
 
 // text reads one value.
@@ -140,4 +173,26 @@ func (b *books) tamper(sql string, args ...any) {
 		_, err := begun.Exec(b.t.Context(), sql, args...)
 		return err
 	}))
+}
+
+// looked does all that is due, and notes the look.
+func (b *books) looked() (runs int) {
+	b.t.Helper()
+	require.NoError(b.t, b.DB.As(b.t.Context(), authz.System("test"), func(ctx context.Context, t *tx.Tx) error {
+		look, err := billing.Begin(ctx, t)
+		if err != nil {
+			return err
+		}
+		for _, due := range look.Due {
+			run, err := billing.Step(ctx, t, due)
+			if err != nil {
+				return err
+			}
+			if run != nil {
+				runs++
+			}
+		}
+		return look.Done(ctx, t)
+	}))
+	return runs
 }

@@ -53,36 +53,91 @@ func month(of time.Time) time.Time {
 	return time.Date(of.Year(), of.Month(), 1, 0, 0, 0, 0, time.UTC)
 }
 
-// Step brings a period as far as it can go now: books what is new, and closes it once it has ended, the grace is over and
-// every producer of capacity has recorded up to its end. It returns the run, nil for none. A period that another process has
-// in hand is left to it.
-func Step(ctx context.Context, t *tx.Tx, id ids.ID) (*Run, error) {
-	p, err := one(ctx, t, scanPeriod, `SELECT `+periodColumns+` FROM billing_period WHERE id = $1 FOR NO KEY UPDATE SKIP LOCKED`, id)
+// Step brings a period as far as it can go now: books what is new, and closes it once it has ended, the grace is over, every
+// producer of capacity has recorded up to its end, and all that was written for it is booked. It returns the run, nil for
+// none. ErrBusy when another process has the period in hand.
+//
+// Usage is rated before anything is written or locked for update: until then the transaction has no number, so that it
+// holds back no feed however long it takes (ADR 0058).
+func Step(ctx context.Context, t *tx.Tx, due Due) (*Run, error) {
+	p, before, err := take(ctx, t, due.Period)
 	if err != nil || p == nil {
 		return nil, err
 	}
-	if p.Status == Open && !t.Now.Before(p.EndsAt) {
+	var rated *rated
+	if due.New && !due.covers(before, p) {
+		if rated, err = rateNow(ctx, t, p, before); err != nil {
+			return nil, err
+		}
+	}
+	if rated == nil && !p.ended(t.Now) {
+		return nil, nil
+	}
+	if err := lock(ctx, t, p); err != nil {
+		return nil, err
+	}
+	if p.Status == Open && p.ended(t.Now) {
 		if err := p.move(ctx, t, Closing); err != nil {
 			return nil, err
 		}
 	}
-	if p.Status == Closed { // another process may have booked what was new
-		if due, err := isDue(ctx, t, p.ID); err != nil || !due {
+	seen := due.at
+	var run *Run
+	if rated != nil {
+		seen = rated.at
+		if run, err = rated.book(ctx, t, p); err != nil {
 			return nil, err
 		}
 	}
-	run, err := book(ctx, t, p)
-	if err != nil || p.Status != Closing {
-		return run, err
+	return run, mayClose(ctx, t, p, seen)
+}
+
+// ended reports whether the period is to be moved on: it has ended and is not closed.
+func (p *Period) ended(now time.Time) bool { return p.Status != Closed && !now.Before(p.EndsAt) }
+
+// take reads a period and its last run for this process alone, until the transaction ends. nil when there is no such period.
+func take(ctx context.Context, t *tx.Tx, id ids.ID) (p *Period, before *Run, err error) {
+	var free bool
+	if err = t.QueryRow(ctx, `SELECT pg_try_advisory_xact_lock(hashtextextended($1, 0))`, id).Scan(&free); err != nil {
+		return nil, nil, fmt.Errorf("take period %s: %w", id, err)
 	}
-	if t.Now.Before(p.EndsAt.Add(time.Duration(p.GraceSeconds) * time.Second)) {
-		return run, nil
+	if !free {
+		return nil, nil, ErrBusy
 	}
-	behind, err := behind(ctx, t, p)
-	if err != nil || behind {
-		return run, err
+	p, err = one(ctx, t, scanPeriod, `SELECT `+periodColumns+` FROM billing_period WHERE id = $1`, id)
+	if err != nil || p == nil {
+		return nil, nil, err
 	}
-	return run, closePeriod(ctx, t, p)
+	before, err = one(ctx, t, scanRun, `SELECT `+runColumns+` FROM billing_run WHERE period_id = $1 ORDER BY seq DESC LIMIT 1`, id)
+	return p, before, err
+}
+
+// lock locks the row of a period that was taken. ErrBusy when it was reopened meanwhile.
+func lock(ctx context.Context, t *tx.Tx, p *Period) error {
+	var status Status
+	if err := t.QueryRow(ctx, `SELECT status FROM billing_period WHERE id = $1 FOR NO KEY UPDATE`, p.ID).Scan(&status); err != nil {
+		return fmt.Errorf("lock period %s: %w", p.ID, err)
+	}
+	if status != p.Status {
+		return ErrBusy
+	}
+	return nil
+}
+
+// mayClose closes the period if its time has come and all that was written for it lies before the mark.
+func mayClose(ctx context.Context, t *tx.Tx, p *Period, seen mark) error {
+	if p.Status != Closing || t.Now.Before(p.EndsAt.Add(time.Duration(p.GraceSeconds)*time.Second)) {
+		return nil
+	}
+	for _, waits := range []func() (bool, error){
+		func() (bool, error) { return behind(ctx, t, p) },
+		func() (bool, error) { return beyond(ctx, t, p, seen) },
+	} {
+		if yes, err := waits(); err != nil || yes {
+			return err
+		}
+	}
+	return closePeriod(ctx, t, p)
 }
 
 func (p *Period) move(ctx context.Context, t *tx.Tx, to Status) error {

@@ -90,7 +90,7 @@ func TestSeveralWorkersBookOnce(t *testing.T) {
 	for range 6 {
 		all.Go(func() {
 			_ = b.DB.As(t.Context(), authz.System("test"), func(ctx context.Context, t *tx.Tx) error {
-				_, err := billing.Step(ctx, t, b.past)
+				_, err := step(ctx, t, b.past)
 				return err
 			})
 		})
@@ -110,7 +110,7 @@ func TestAKilledWorkerHasBookedNothing(t *testing.T) {
 	b.use("alc_1", "mem_1", "", 0, 1800)
 	b.settle()
 	err := b.DB.As(t.Context(), authz.System("test"), func(ctx context.Context, t *tx.Tx) error {
-		if _, err := billing.Step(ctx, t, b.past); err != nil {
+		if _, err := step(ctx, t, b.past); err != nil {
 			return err
 		}
 		return context.Canceled // before the commit

@@ -40,6 +40,18 @@ func (s *Service) Verify(ctx context.Context, id ids.ID) (out *Verification, err
 	return out, err
 }
 
+// Recompute is Verify for the platform itself, which no key is asked of. NOT_FOUND when there is no such run.
+func Recompute(ctx context.Context, t *tx.Tx, id ids.ID) (*Verification, error) {
+	run, err := one(ctx, t, scanRun, `SELECT `+runColumns+` FROM billing_run WHERE id = $1`, id)
+	if err != nil {
+		return nil, err
+	}
+	if run == nil {
+		return nil, fault.NoSuch()
+	}
+	return verify(ctx, t, run)
+}
+
 // wholeTenant reports whether the actor holds billing.read on all of a tenant.
 func wholeTenant(actor *authz.Actor, tenant ids.ID) bool {
 	return actor.AllowsOn(authz.BillingRead, authz.Object{TenantID: tenant, ProjectID: ids.ID("-")})
@@ -113,7 +125,10 @@ func (v *Verification) ledger(ctx context.Context, t *tx.Tx) error {
 		return err
 	}
 	type booked struct{ key, amount string }
-	found, err := many(ctx, t, func(row pgx.CollectableRow) (b booked, err error) { return b, row.Scan(&b.key, &b.amount) },
+	found, err := many(ctx, t, func(row pgx.CollectableRow) (b booked, err error) {
+		err = row.Scan(&b.key, &b.amount)
+		return b, err
+	},
 		`SELECT x.line_key, trim_scale(sum(e.amount))::text FROM ledger_tx x JOIN billing_run r ON r.id = x.run_id JOIN ledger_entry e ON e.tx_id = x.id
 		WHERE x.of_period_id = $1 AND r.seq <= $2 AND e.account IN ('ACCRUED', 'PLATFORM_BORNE') GROUP BY x.line_key ORDER BY x.line_key`,
 		v.Run.PeriodID, v.Run.Number)

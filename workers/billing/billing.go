@@ -4,6 +4,8 @@ package billing
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"log/slog"
 	"time"
 
@@ -32,66 +34,96 @@ func (w *Worker) Run(ctx context.Context) error {
 	})
 }
 
-// Once brings all periods as far as they can go now, and returns how many runs that took. A period that fails keeps no
-// other from its turn.
+// Once brings all books as far as they can go now, and returns how many runs that took and what failed. No tenant and no
+// period that fails keeps another from its turn.
 func (w *Worker) Once(ctx context.Context) (runs int, err error) {
-	if err := w.open(ctx); err != nil {
-		return 0, err
-	}
-	var due []ids.ID
+	failed := w.open(ctx)
+	var look *billing.Look
 	err = w.as(ctx, func(ctx context.Context, t *tx.Tx) (err error) {
-		due, err = billing.Due(ctx, t)
+		look, err = billing.Begin(ctx, t)
 		return err
 	})
 	if err != nil {
-		return 0, err
+		return 0, errors.Join(failed.err(), err)
 	}
-	for _, period := range due {
-		made, failed := w.step(ctx, period)
-		if failed != nil {
-			err = failed
-			w.Log.Warn("billing: a period could not be booked", "period", period, "error", failed)
-		}
-		if made {
+	whole := true
+	for _, due := range look.Due {
+		made, err := w.step(ctx, due)
+		switch {
+		case errors.Is(err, billing.ErrBusy):
+			whole = false
+		case err != nil:
+			whole = false
+			failed.add("period", due.Period, err)
+		case made:
 			runs++
 		}
 	}
-	return runs, err
+	if whole {
+		failed.add("look", "", w.as(ctx, look.Done))
+	}
+	return runs, failed.err()
+}
+
+// failures are what went wrong in a look, of which the first few are named.
+type failures struct {
+	all   []error
+	count int
+}
+
+// maxNamed bounds the failures that one warning names.
+const maxNamed = 10
+
+func (f *failures) add(what string, id ids.ID, err error) {
+	if err == nil {
+		return
+	}
+	if f.count++; f.count <= maxNamed {
+		f.all = append(f.all, fmt.Errorf("%s %s: %w", what, id, err))
+	}
+}
+
+func (f *failures) err() error {
+	if f.count > maxNamed {
+		return errors.Join(append(f.all, fmt.Errorf("and %d more", f.count-maxNamed))...)
+	}
+	return errors.Join(f.all...)
 }
 
 func (w *Worker) as(ctx context.Context, do func(context.Context, *tx.Tx) error) error {
 	return w.DB.As(ctx, authz.System("billing"), do)
 }
 
-// open opens accounts and months, and books credit that has expired.
-func (w *Worker) open(ctx context.Context) error {
-	var tenants []ids.ID
-	err := w.as(ctx, func(ctx context.Context, t *tx.Tx) (err error) {
-		tenants, err = billing.Tenants(ctx, t)
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	for _, tenant := range tenants {
-		err := w.as(ctx, func(ctx context.Context, t *tx.Tx) error {
-			if err := billing.Advance(ctx, t, tenant, w.Standard); err != nil {
-				return err
-			}
-			_, err := billing.Expire(ctx, t, tenant)
+// open opens accounts and months, and books credit that has expired, of the tenants for which there is something to do.
+func (w *Worker) open(ctx context.Context) *failures {
+	failed := &failures{}
+	for after := ids.ID(""); ; {
+		var tenants []ids.ID
+		err := w.as(ctx, func(ctx context.Context, t *tx.Tx) (err error) {
+			tenants, err = billing.Tenants(ctx, t, after)
 			return err
 		})
-		if err != nil {
-			return err
+		failed.add("tenants after", after, err)
+		for _, tenant := range tenants {
+			failed.add("tenant", tenant, w.as(ctx, func(ctx context.Context, t *tx.Tx) error {
+				if err := billing.Advance(ctx, t, tenant, w.Standard); err != nil {
+					return err
+				}
+				_, err := billing.Expire(ctx, t, tenant)
+				return err
+			}))
+			after = tenant
+		}
+		if len(tenants) < billing.MaxTenants {
+			return failed
 		}
 	}
-	return nil
 }
 
-// step books one period in a transaction of its own.
-func (w *Worker) step(ctx context.Context, period ids.ID) (made bool, err error) {
+// step brings one period on in a transaction of its own.
+func (w *Worker) step(ctx context.Context, due billing.Due) (made bool, err error) {
 	err = w.as(ctx, func(ctx context.Context, t *tx.Tx) error {
-		run, err := billing.Step(ctx, t, period)
+		run, err := billing.Step(ctx, t, due)
 		made = run != nil
 		return err
 	})

@@ -3,6 +3,8 @@ package billing_test
 import (
 	"context"
 	"log/slog"
+	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -43,4 +45,51 @@ func TestTheWorkerOpensMonthsAndBooksOnceHoweverManyThereAre(t *testing.T) {
 	}
 	require.Equal(t, 1, k.Count("billing_run", "lines = 1"))
 	require.Equal(t, 1, k.Count("ledger_entry", "account = 'ACCRUED' AND amount = 1.502 AND currency = 'KWD' AND instance_id = 'ins_1'"), "1.5015 to the fils, half to even")
+}
+
+// warnings counts what is warned of.
+type warnings struct {
+	slog.Handler
+	count atomic.Int32
+}
+
+func (w *warnings) Enabled(context.Context, slog.Level) bool { return true }
+
+func (w *warnings) Handle(context.Context, slog.Record) error {
+	w.count.Add(1)
+	return nil
+}
+
+func TestATenantThatFailsIsWarnedOfOnceAndStopsNoOther(t *testing.T) {
+	t.Parallel()
+	k := platformtest.New(t)
+	bad, good := k.Tenant(), k.Tenant()
+	k.Project(bad)
+	k.Project(good)
+	k.SQL(`CREATE FUNCTION refuse_period() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'not this tenant'; END $$`)
+	k.SQL(`CREATE TRIGGER refuse BEFORE INSERT ON billing_period FOR EACH ROW WHEN (NEW.tenant_id = '` + string(bad.ID) + `') EXECUTE FUNCTION refuse_period()`)
+	warned := &warnings{}
+	worker := &books.Worker{DB: k.DB, Log: slog.New(warned), Every: time.Hour, Standard: billing.Standard{Currency: "EUR"}}
+	_, err := worker.Once(t.Context())
+	require.ErrorContains(t, err, "tenant "+string(bad.ID))
+	require.Equal(t, 1, k.Count("billing_period", ""), "the other has its month")
+	k.SQL(`DROP TRIGGER refuse ON billing_period`)
+	_, err = worker.Once(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, 2, k.Count("billing_period", ""))
+
+	k.SQL(`CREATE TRIGGER refuse BEFORE INSERT ON billing_run FOR EACH ROW EXECUTE FUNCTION refuse_period()`)
+	k.SQL(`INSERT INTO usage_record (source, meter, usage_id, basis, tenant_id, project_id, app_instance_id, session, unit, quantity, from_at, to_at, digest)
+		SELECT id, 'tokens', 'u1', 'APP', tenant_id, id, id, id, 'token', 1, now(), now(), '' FROM project`)
+	require.Eventually(t, func() bool { // transactions of other tests hold the watermark back
+		_, err := worker.Once(t.Context())
+		return err != nil && strings.Count(err.Error(), "period ") == 2
+	}, time.Minute, 10*time.Millisecond)
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- worker.Run(ctx) }()
+	require.Eventually(t, func() bool { return warned.count.Load() > 0 }, time.Minute, 10*time.Millisecond)
+	stop()
+	require.NoError(t, <-ended)
+	require.Equal(t, int32(1), warned.count.Load(), "two periods failed in one look, which is one warning")
 }

@@ -27,6 +27,8 @@ import (
 	"github.com/gpuaas/app-platform/service/allocation"
 	"github.com/gpuaas/app-platform/service/artifact"
 	"github.com/gpuaas/app-platform/service/billing"
+	"github.com/gpuaas/app-platform/service/billing/export"
+	"github.com/gpuaas/app-platform/service/billing/why"
 	"github.com/gpuaas/app-platform/service/breakglass"
 	"github.com/gpuaas/app-platform/service/canary"
 	"github.com/gpuaas/app-platform/service/catalog"
@@ -173,7 +175,8 @@ type QueryResolver interface {
 	BillingRuns(ctx context.Context, tenantID ids.ID, first *int, after *string) (*model.BillingRunConnection, error)
 	VerifyBillingRun(ctx context.Context, id ids.ID) (*billing.Verification, error)
 	Statement(ctx context.Context, tenantID *ids.ID, projectID *ids.ID, periodID *ids.ID) (*billing.Statement, error)
-	ExportStatement(ctx context.Context, tenantID *ids.ID, projectID *ids.ID, periodID *ids.ID, format rating.StatementFormat, focus string) (*billing.Export, error)
+	ExportStatement(ctx context.Context, tenantID *ids.ID, projectID *ids.ID, periodID *ids.ID, format rating.StatementFormat, focus string) (*export.Export, error)
+	ExplainLine(ctx context.Context, projectID ids.ID, periodID ids.ID, key string, records int) (*why.Explanation, error)
 	CreditGrants(ctx context.Context, tenantID ids.ID) ([]*billing.Grant, error)
 	PlanRerate(ctx context.Context, input price.VersionInput) (*billing.Plan, error)
 	PlanReopenPeriod(ctx context.Context, periodID ids.ID) (*billing.Plan, error)
@@ -2375,6 +2378,44 @@ func (ec *executionContext) field_Query_entitlements_args(ctx context.Context, r
 		return nil, err
 	}
 	args["after"] = arg3
+	return args, nil
+}
+
+func (ec *executionContext) field_Query_explainLine_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "projectId",
+		func(ctx context.Context, v any) (ids.ID, error) {
+			return ec.unmarshalNID2githubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋidsᚐID(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["projectId"] = arg0
+	arg1, err := graphql.ProcessArgField(ctx, rawArgs, "periodId",
+		func(ctx context.Context, v any) (ids.ID, error) {
+			return ec.unmarshalNID2githubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋidsᚐID(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["periodId"] = arg1
+	arg2, err := graphql.ProcessArgField(ctx, rawArgs, "key",
+		func(ctx context.Context, v any) (string, error) {
+			return ec.unmarshalNString2string(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["key"] = arg2
+	arg3, err := graphql.ProcessArgField(ctx, rawArgs, "records",
+		func(ctx context.Context, v any) (int, error) {
+			return ec.unmarshalNInt2int(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["records"] = arg3
 	return args, nil
 }
 
@@ -8566,8 +8607,8 @@ func (ec *executionContext) _Query_exportStatement(ctx context.Context, field gr
 			return ec.Resolvers.Query().ExportStatement(ctx, fc.Args["tenantId"].(*ids.ID), fc.Args["projectId"].(*ids.ID), fc.Args["periodId"].(*ids.ID), fc.Args["format"].(rating.StatementFormat), fc.Args["focus"].(string))
 		},
 		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v *billing.Export) graphql.Marshaler {
-			return ec.marshalNStatementExport2ᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋbillingᚐExport(ctx, selections, v)
+		func(ctx context.Context, selections ast.SelectionSet, v *export.Export) graphql.Marshaler {
+			return ec.marshalNStatementExport2ᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋbillingᚋexportᚐExport(ctx, selections, v)
 		},
 		true,
 		true,
@@ -8591,6 +8632,50 @@ func (ec *executionContext) fieldContext_Query_exportStatement(ctx context.Conte
 	}()
 	ctx = graphql.WithFieldContext(ctx, fc)
 	if fc.Args, err = ec.field_Query_exportStatement_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Query_explainLine(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Query_explainLine(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Query().ExplainLine(ctx, fc.Args["projectId"].(ids.ID), fc.Args["periodId"].(ids.ID), fc.Args["key"].(string), fc.Args["records"].(int))
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *why.Explanation) graphql.Marshaler {
+			return ec.marshalNLineExplanation2ᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋbillingᚋwhyᚐExplanation(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Query_explainLine(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Query",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_LineExplanation(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Query_explainLine_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
 		ec.Error(ctx, err)
 		return fc, err
 	}
@@ -12777,6 +12862,28 @@ func (ec *executionContext) _Query(ctx context.Context, sel ast.SelectionSet) gr
 					}
 				}()
 				res = ec._Query_exportStatement(ctx, field)
+				if res == graphql.Null {
+					atomic.AddUint32(&fs.Invalids, 1)
+				}
+				return res
+			}
+
+			rrm := func(ctx context.Context) graphql.Marshaler {
+				return ec.OperationContext.RootResolverMiddleware(ctx,
+					func(ctx context.Context) graphql.Marshaler { return innerFunc(ctx, out) })
+			}
+
+			out.Concurrently(i, func(ctx context.Context) graphql.Marshaler { return rrm(innerCtx) })
+		case "explainLine":
+			field := field
+
+			innerFunc := func(ctx context.Context, fs *graphql.FieldSet) (res graphql.Marshaler) {
+				defer func() {
+					if r := recover(); r != nil {
+						ec.Error(ctx, ec.Recover(ctx, r))
+					}
+				}()
+				res = ec._Query_explainLine(ctx, field)
 				if res == graphql.Null {
 					atomic.AddUint32(&fs.Invalids, 1)
 				}

@@ -819,6 +819,65 @@ type ComplexityRoot struct {
 		Version func(childComplexity int) int
 	}
 
+	LineBooking struct {
+		Amount      func(childComplexity int) int
+		Billed      func(childComplexity int) int
+		BookedAt    func(childComplexity int) int
+		Correction  func(childComplexity int) int
+		EffectiveAt func(childComplexity int) int
+		ID          func(childComplexity int) int
+		Quantity    func(childComplexity int) int
+		Run         func(childComplexity int) int
+		RunID       func(childComplexity int) int
+		StatementID func(childComplexity int) int
+	}
+
+	LineExplanation struct {
+		Amount      func(childComplexity int) int
+		Billed      func(childComplexity int) int
+		Bookings    func(childComplexity int) int
+		Currency    func(childComplexity int) int
+		Exact       func(childComplexity int) int
+		Key         func(childComplexity int) int
+		Meter       func(childComplexity int) int
+		PeriodID    func(childComplexity int) int
+		PriceID     func(childComplexity int) int
+		ProjectID   func(childComplexity int) int
+		Quantity    func(childComplexity int) int
+		RecordCount func(childComplexity int) int
+		Records     func(childComplexity int) int
+		Region      func(childComplexity int) int
+		SKU         func(childComplexity int) int
+		ShareCount  func(childComplexity int) int
+		Shares      func(childComplexity int) int
+		Unit        func(childComplexity int) int
+	}
+
+	LineOperation struct {
+		Action        func(childComplexity int) int
+		ActorID       func(childComplexity int) int
+		ActorKind     func(childComplexity int) int
+		ActorName     func(childComplexity int) int
+		AuditID       func(childComplexity int) int
+		CorrelationID func(childComplexity int) int
+		ID            func(childComplexity int) int
+		Kind          func(childComplexity int) int
+		Reason        func(childComplexity int) int
+		RequestedAt   func(childComplexity int) int
+	}
+
+	LineShare struct {
+		AllocationID func(childComplexity int) int
+		Amount       func(childComplexity int) int
+		Billed       func(childComplexity int) int
+		ComponentKey func(childComplexity int) int
+		InstanceID   func(childComplexity int) int
+		MemberID     func(childComplexity int) int
+		Operation    func(childComplexity int) int
+		OperationID  func(childComplexity int) int
+		Quantity     func(childComplexity int) int
+	}
+
 	LintResult struct {
 		Ok      func(childComplexity int) int
 		Reasons func(childComplexity int) int
@@ -1497,6 +1556,7 @@ type ComplexityRoot struct {
 		EffectivePolicy          func(childComplexity int, projectID ids.ID) int
 		Entitlements             func(childComplexity int, projectID ids.ID, ended bool, first *int, after *string) int
 		EvidenceRunners          func(childComplexity int) int
+		ExplainLine              func(childComplexity int, projectID ids.ID, periodID ids.ID, key string, records int) int
 		ExplainPermission        func(childComplexity int, input explain.Input) int
 		ExportStatement          func(childComplexity int, tenantID *ids.ID, projectID *ids.ID, periodID *ids.ID, format rating.StatementFormat, focus string) int
 		Fleet                    func(childComplexity int) int
@@ -1763,6 +1823,7 @@ type ComplexityRoot struct {
 	}
 
 	StatementExport struct {
+		Base64    func(childComplexity int) int
 		Body      func(childComplexity int) int
 		FileName  func(childComplexity int) int
 		MediaType func(childComplexity int) int
@@ -5016,6 +5077,292 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.LaunchVersion.Version(childComplexity), true
+
+	case "LineBooking.amount":
+		if e.ComplexityRoot.LineBooking.Amount == nil {
+			break
+		}
+
+		return e.ComplexityRoot.LineBooking.Amount(childComplexity), true
+	case "LineBooking.billed":
+		if e.ComplexityRoot.LineBooking.Billed == nil {
+			break
+		}
+
+		return e.ComplexityRoot.LineBooking.Billed(childComplexity), true
+	case "LineBooking.bookedAt":
+		if e.ComplexityRoot.LineBooking.BookedAt == nil {
+			break
+		}
+
+		return e.ComplexityRoot.LineBooking.BookedAt(childComplexity), true
+	case "LineBooking.correction":
+		if e.ComplexityRoot.LineBooking.Correction == nil {
+			break
+		}
+
+		return e.ComplexityRoot.LineBooking.Correction(childComplexity), true
+	case "LineBooking.effectiveAt":
+		if e.ComplexityRoot.LineBooking.EffectiveAt == nil {
+			break
+		}
+
+		return e.ComplexityRoot.LineBooking.EffectiveAt(childComplexity), true
+	case "LineBooking.id":
+		if e.ComplexityRoot.LineBooking.ID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.LineBooking.ID(childComplexity), true
+	case "LineBooking.quantity":
+		if e.ComplexityRoot.LineBooking.Quantity == nil {
+			break
+		}
+
+		return e.ComplexityRoot.LineBooking.Quantity(childComplexity), true
+	case "LineBooking.run":
+		if e.ComplexityRoot.LineBooking.Run == nil {
+			break
+		}
+
+		return e.ComplexityRoot.LineBooking.Run(childComplexity), true
+	case "LineBooking.runId":
+		if e.ComplexityRoot.LineBooking.RunID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.LineBooking.RunID(childComplexity), true
+	case "LineBooking.statementId":
+		if e.ComplexityRoot.LineBooking.StatementID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.LineBooking.StatementID(childComplexity), true
+
+	case "LineExplanation.amount":
+		if e.ComplexityRoot.LineExplanation.Amount == nil {
+			break
+		}
+
+		return e.ComplexityRoot.LineExplanation.Amount(childComplexity), true
+	case "LineExplanation.billed":
+		if e.ComplexityRoot.LineExplanation.Billed == nil {
+			break
+		}
+
+		return e.ComplexityRoot.LineExplanation.Billed(childComplexity), true
+	case "LineExplanation.bookings":
+		if e.ComplexityRoot.LineExplanation.Bookings == nil {
+			break
+		}
+
+		return e.ComplexityRoot.LineExplanation.Bookings(childComplexity), true
+	case "LineExplanation.currency":
+		if e.ComplexityRoot.LineExplanation.Currency == nil {
+			break
+		}
+
+		return e.ComplexityRoot.LineExplanation.Currency(childComplexity), true
+	case "LineExplanation.exact":
+		if e.ComplexityRoot.LineExplanation.Exact == nil {
+			break
+		}
+
+		return e.ComplexityRoot.LineExplanation.Exact(childComplexity), true
+	case "LineExplanation.key":
+		if e.ComplexityRoot.LineExplanation.Key == nil {
+			break
+		}
+
+		return e.ComplexityRoot.LineExplanation.Key(childComplexity), true
+	case "LineExplanation.meter":
+		if e.ComplexityRoot.LineExplanation.Meter == nil {
+			break
+		}
+
+		return e.ComplexityRoot.LineExplanation.Meter(childComplexity), true
+	case "LineExplanation.periodId":
+		if e.ComplexityRoot.LineExplanation.PeriodID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.LineExplanation.PeriodID(childComplexity), true
+	case "LineExplanation.priceId":
+		if e.ComplexityRoot.LineExplanation.PriceID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.LineExplanation.PriceID(childComplexity), true
+	case "LineExplanation.projectId":
+		if e.ComplexityRoot.LineExplanation.ProjectID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.LineExplanation.ProjectID(childComplexity), true
+	case "LineExplanation.quantity":
+		if e.ComplexityRoot.LineExplanation.Quantity == nil {
+			break
+		}
+
+		return e.ComplexityRoot.LineExplanation.Quantity(childComplexity), true
+	case "LineExplanation.recordCount":
+		if e.ComplexityRoot.LineExplanation.RecordCount == nil {
+			break
+		}
+
+		return e.ComplexityRoot.LineExplanation.RecordCount(childComplexity), true
+	case "LineExplanation.records":
+		if e.ComplexityRoot.LineExplanation.Records == nil {
+			break
+		}
+
+		return e.ComplexityRoot.LineExplanation.Records(childComplexity), true
+	case "LineExplanation.region":
+		if e.ComplexityRoot.LineExplanation.Region == nil {
+			break
+		}
+
+		return e.ComplexityRoot.LineExplanation.Region(childComplexity), true
+	case "LineExplanation.sku":
+		if e.ComplexityRoot.LineExplanation.SKU == nil {
+			break
+		}
+
+		return e.ComplexityRoot.LineExplanation.SKU(childComplexity), true
+	case "LineExplanation.shareCount":
+		if e.ComplexityRoot.LineExplanation.ShareCount == nil {
+			break
+		}
+
+		return e.ComplexityRoot.LineExplanation.ShareCount(childComplexity), true
+	case "LineExplanation.shares":
+		if e.ComplexityRoot.LineExplanation.Shares == nil {
+			break
+		}
+
+		return e.ComplexityRoot.LineExplanation.Shares(childComplexity), true
+	case "LineExplanation.unit":
+		if e.ComplexityRoot.LineExplanation.Unit == nil {
+			break
+		}
+
+		return e.ComplexityRoot.LineExplanation.Unit(childComplexity), true
+
+	case "LineOperation.action":
+		if e.ComplexityRoot.LineOperation.Action == nil {
+			break
+		}
+
+		return e.ComplexityRoot.LineOperation.Action(childComplexity), true
+	case "LineOperation.actorId":
+		if e.ComplexityRoot.LineOperation.ActorID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.LineOperation.ActorID(childComplexity), true
+	case "LineOperation.actorKind":
+		if e.ComplexityRoot.LineOperation.ActorKind == nil {
+			break
+		}
+
+		return e.ComplexityRoot.LineOperation.ActorKind(childComplexity), true
+	case "LineOperation.actorName":
+		if e.ComplexityRoot.LineOperation.ActorName == nil {
+			break
+		}
+
+		return e.ComplexityRoot.LineOperation.ActorName(childComplexity), true
+	case "LineOperation.auditId":
+		if e.ComplexityRoot.LineOperation.AuditID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.LineOperation.AuditID(childComplexity), true
+	case "LineOperation.correlationId":
+		if e.ComplexityRoot.LineOperation.CorrelationID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.LineOperation.CorrelationID(childComplexity), true
+	case "LineOperation.id":
+		if e.ComplexityRoot.LineOperation.ID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.LineOperation.ID(childComplexity), true
+	case "LineOperation.kind":
+		if e.ComplexityRoot.LineOperation.Kind == nil {
+			break
+		}
+
+		return e.ComplexityRoot.LineOperation.Kind(childComplexity), true
+	case "LineOperation.reason":
+		if e.ComplexityRoot.LineOperation.Reason == nil {
+			break
+		}
+
+		return e.ComplexityRoot.LineOperation.Reason(childComplexity), true
+	case "LineOperation.requestedAt":
+		if e.ComplexityRoot.LineOperation.RequestedAt == nil {
+			break
+		}
+
+		return e.ComplexityRoot.LineOperation.RequestedAt(childComplexity), true
+
+	case "LineShare.allocationId":
+		if e.ComplexityRoot.LineShare.AllocationID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.LineShare.AllocationID(childComplexity), true
+	case "LineShare.amount":
+		if e.ComplexityRoot.LineShare.Amount == nil {
+			break
+		}
+
+		return e.ComplexityRoot.LineShare.Amount(childComplexity), true
+	case "LineShare.billed":
+		if e.ComplexityRoot.LineShare.Billed == nil {
+			break
+		}
+
+		return e.ComplexityRoot.LineShare.Billed(childComplexity), true
+	case "LineShare.componentKey":
+		if e.ComplexityRoot.LineShare.ComponentKey == nil {
+			break
+		}
+
+		return e.ComplexityRoot.LineShare.ComponentKey(childComplexity), true
+	case "LineShare.instanceId":
+		if e.ComplexityRoot.LineShare.InstanceID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.LineShare.InstanceID(childComplexity), true
+	case "LineShare.memberId":
+		if e.ComplexityRoot.LineShare.MemberID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.LineShare.MemberID(childComplexity), true
+	case "LineShare.operation":
+		if e.ComplexityRoot.LineShare.Operation == nil {
+			break
+		}
+
+		return e.ComplexityRoot.LineShare.Operation(childComplexity), true
+	case "LineShare.operationId":
+		if e.ComplexityRoot.LineShare.OperationID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.LineShare.OperationID(childComplexity), true
+	case "LineShare.quantity":
+		if e.ComplexityRoot.LineShare.Quantity == nil {
+			break
+		}
+
+		return e.ComplexityRoot.LineShare.Quantity(childComplexity), true
 
 	case "LintResult.ok":
 		if e.ComplexityRoot.LintResult.Ok == nil {
@@ -8671,6 +9018,17 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Query.EvidenceRunners(childComplexity), true
+	case "Query.explainLine":
+		if e.ComplexityRoot.Query.ExplainLine == nil {
+			break
+		}
+
+		args, err := ec.field_Query_explainLine_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Query.ExplainLine(childComplexity, args["projectId"].(ids.ID), args["periodId"].(ids.ID), args["key"].(string), args["records"].(int)), true
 	case "Query.explainPermission":
 		if e.ComplexityRoot.Query.ExplainPermission == nil {
 			break
@@ -10039,6 +10397,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 
 		return e.ComplexityRoot.Statement.Unpriced(childComplexity), true
 
+	case "StatementExport.base64":
+		if e.ComplexityRoot.StatementExport.Base64 == nil {
+			break
+		}
+
+		return e.ComplexityRoot.StatementExport.Base64(childComplexity), true
 	case "StatementExport.body":
 		if e.ComplexityRoot.StatementExport.Body == nil {
 			break
@@ -11493,6 +11857,8 @@ enum StatementFormat {
   JSON
   "Its lines as CSV, with a heading."
   CSV
+  "Its lines as Apache Parquet, with exact decimals, in base64."
+  PARQUET
   "FOCUS as CSV: FinOps Open Cost and Usage Specification."
   FOCUS_CSV
   "FOCUS as lines of JSON."
@@ -11507,6 +11873,118 @@ type StatementExport {
   mediaType: String!
   "What it holds."
   body: String!
+  "Whether the body is in base64: it is of a format that is no text."
+  base64: Boolean!
+}
+
+"Why a line of a statement costs what it costs: line, runs, records, operations, and who asked for them."
+type LineExplanation {
+  "Names the line, for ever."
+  key: String!
+  "The project."
+  projectId: ID!
+  "The period that the usage belongs to."
+  periodId: ID!
+  "What was used."
+  meter: String!
+  "What it is counted in."
+  unit: String!
+  "The SKU; empty for none."
+  sku: String!
+  "The region; empty for none."
+  region: String!
+  "The price; null when nothing is priced."
+  priceId: ID
+  "ISO 4217."
+  currency: String!
+  "How much was used, as the last run saw it."
+  quantity: Decimal!
+  "How much of it is paid for."
+  billed: Decimal!
+  "The amount at twelve places, before it is rounded once."
+  exact: Decimal!
+  "The amount: the sum of the bookings, and of all shares. Null when nothing is priced."
+  amount: Decimal
+  "What booked it, the newest first, at most 500."
+  bookings: [LineBooking!]!
+  "Whose it is, the dearest first, at most 500."
+  shares: [LineShare!]!
+  "How many shares there are."
+  shareCount: Int!
+  "What was counted, the newest first, at most as many as asked for."
+  records: [UsageRecord!]!
+  "How many records were counted."
+  recordCount: Int!
+}
+
+"A transaction of the ledger that booked a part of a line, or took it back."
+type LineBooking {
+  "Typed id, ` + "`" + `ltx_…` + "`" + `."
+  id: ID!
+  "Whether it corrects the period after it was closed."
+  correction: Boolean!
+  "The run that it was made from."
+  runId: ID!
+  "The run; null without billing.read on the whole tenant."
+  run: BillingRun
+  "The period on whose statement it shows."
+  statementId: ID!
+  "By how much the quantity changed."
+  quantity: Decimal!
+  "By how much what is paid for changed."
+  billed: Decimal!
+  "By how much the amount changed."
+  amount: Decimal!
+  "When it takes effect."
+  effectiveAt: DateTime!
+  "When it was booked."
+  bookedAt: DateTime!
+}
+
+"What a member, and the operation that brought it, have of a line."
+type LineShare {
+  "The instance."
+  instanceId: ID
+  "The allocation."
+  allocationId: ID
+  "The member."
+  memberId: ID
+  "The member's component."
+  componentKey: String
+  "The operation that brought the member."
+  operationId: ID
+  "How much was used."
+  quantity: Decimal!
+  "How much of it is paid for."
+  billed: Decimal!
+  "What it costs: the shares of a line sum to the line."
+  amount: Decimal!
+  "The operation; null where there is none."
+  operation: LineOperation
+}
+
+"An operation that brought a member, and who asked for it."
+type LineOperation {
+  "The operation."
+  id: ID!
+  "Its kind."
+  kind: String!
+  "When it was asked for."
+  requestedAt: DateTime!
+  "The audit's entry of the request; null without audit.read, as is what follows."
+  auditId: ID
+  "What kind of caller asked."
+  actorKind: String
+  "Who asked."
+  actorId: ID
+  "The name by which they are known."
+  actorName: String
+  "What was asked for."
+  action: String
+  "Why."
+  reason: String
+  "Ties the request to its traces."
+  correlationId: String
 }
 
 "Credit that a tenant was given. It pays of statements as they close."
@@ -11658,6 +12136,8 @@ extend type Query {
   statement("A tenant's." tenantId: ID, "A project's." projectId: ID, "Of this period." periodId: ID): Statement!
   "A statement as a file. Key: billing.read on all of it."
   exportStatement("A tenant's." tenantId: ID, "A project's." projectId: ID, "Of this period." periodId: ID, "In which form." format: StatementFormat!, "The version of FOCUS: 1.2 or 1.3." focus: String! = "1.2"): StatementExport!
+  "Why a line of a statement costs what it costs. Keys: billing.read and usage.read on the project."
+  explainLine("The project." projectId: ID!, "The period that the line's usage belongs to: of a correction, the earlier one." periodId: ID!, "The line's key." key: String!, "How many records, 1 to 1,000." records: Int! = 100): LineExplanation!
   "The credit of a tenant, in the order in which it is used. Key: billing.read on all of the tenant."
   creditGrants("The tenant." tenantId: ID!): [CreditGrant!]!
   "What a price for a time that has passed would change. Key: sku.price.manage on the platform."
@@ -18002,6 +18482,124 @@ func (ec *executionContext) childFields_LaunchVersion(ctx context.Context, field
 	return nil, fmt.Errorf("no field named %q was found under type LaunchVersion", field.Name)
 }
 
+func (ec *executionContext) childFields_LineBooking(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "id":
+		return ec.fieldContext_LineBooking_id(ctx, field)
+	case "correction":
+		return ec.fieldContext_LineBooking_correction(ctx, field)
+	case "runId":
+		return ec.fieldContext_LineBooking_runId(ctx, field)
+	case "run":
+		return ec.fieldContext_LineBooking_run(ctx, field)
+	case "statementId":
+		return ec.fieldContext_LineBooking_statementId(ctx, field)
+	case "quantity":
+		return ec.fieldContext_LineBooking_quantity(ctx, field)
+	case "billed":
+		return ec.fieldContext_LineBooking_billed(ctx, field)
+	case "amount":
+		return ec.fieldContext_LineBooking_amount(ctx, field)
+	case "effectiveAt":
+		return ec.fieldContext_LineBooking_effectiveAt(ctx, field)
+	case "bookedAt":
+		return ec.fieldContext_LineBooking_bookedAt(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type LineBooking", field.Name)
+}
+
+func (ec *executionContext) childFields_LineExplanation(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "key":
+		return ec.fieldContext_LineExplanation_key(ctx, field)
+	case "projectId":
+		return ec.fieldContext_LineExplanation_projectId(ctx, field)
+	case "periodId":
+		return ec.fieldContext_LineExplanation_periodId(ctx, field)
+	case "meter":
+		return ec.fieldContext_LineExplanation_meter(ctx, field)
+	case "unit":
+		return ec.fieldContext_LineExplanation_unit(ctx, field)
+	case "sku":
+		return ec.fieldContext_LineExplanation_sku(ctx, field)
+	case "region":
+		return ec.fieldContext_LineExplanation_region(ctx, field)
+	case "priceId":
+		return ec.fieldContext_LineExplanation_priceId(ctx, field)
+	case "currency":
+		return ec.fieldContext_LineExplanation_currency(ctx, field)
+	case "quantity":
+		return ec.fieldContext_LineExplanation_quantity(ctx, field)
+	case "billed":
+		return ec.fieldContext_LineExplanation_billed(ctx, field)
+	case "exact":
+		return ec.fieldContext_LineExplanation_exact(ctx, field)
+	case "amount":
+		return ec.fieldContext_LineExplanation_amount(ctx, field)
+	case "bookings":
+		return ec.fieldContext_LineExplanation_bookings(ctx, field)
+	case "shares":
+		return ec.fieldContext_LineExplanation_shares(ctx, field)
+	case "shareCount":
+		return ec.fieldContext_LineExplanation_shareCount(ctx, field)
+	case "records":
+		return ec.fieldContext_LineExplanation_records(ctx, field)
+	case "recordCount":
+		return ec.fieldContext_LineExplanation_recordCount(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type LineExplanation", field.Name)
+}
+
+func (ec *executionContext) childFields_LineOperation(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "id":
+		return ec.fieldContext_LineOperation_id(ctx, field)
+	case "kind":
+		return ec.fieldContext_LineOperation_kind(ctx, field)
+	case "requestedAt":
+		return ec.fieldContext_LineOperation_requestedAt(ctx, field)
+	case "auditId":
+		return ec.fieldContext_LineOperation_auditId(ctx, field)
+	case "actorKind":
+		return ec.fieldContext_LineOperation_actorKind(ctx, field)
+	case "actorId":
+		return ec.fieldContext_LineOperation_actorId(ctx, field)
+	case "actorName":
+		return ec.fieldContext_LineOperation_actorName(ctx, field)
+	case "action":
+		return ec.fieldContext_LineOperation_action(ctx, field)
+	case "reason":
+		return ec.fieldContext_LineOperation_reason(ctx, field)
+	case "correlationId":
+		return ec.fieldContext_LineOperation_correlationId(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type LineOperation", field.Name)
+}
+
+func (ec *executionContext) childFields_LineShare(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "instanceId":
+		return ec.fieldContext_LineShare_instanceId(ctx, field)
+	case "allocationId":
+		return ec.fieldContext_LineShare_allocationId(ctx, field)
+	case "memberId":
+		return ec.fieldContext_LineShare_memberId(ctx, field)
+	case "componentKey":
+		return ec.fieldContext_LineShare_componentKey(ctx, field)
+	case "operationId":
+		return ec.fieldContext_LineShare_operationId(ctx, field)
+	case "quantity":
+		return ec.fieldContext_LineShare_quantity(ctx, field)
+	case "billed":
+		return ec.fieldContext_LineShare_billed(ctx, field)
+	case "amount":
+		return ec.fieldContext_LineShare_amount(ctx, field)
+	case "operation":
+		return ec.fieldContext_LineShare_operation(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type LineShare", field.Name)
+}
+
 func (ec *executionContext) childFields_LintResult(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "ok":
@@ -19538,6 +20136,8 @@ func (ec *executionContext) childFields_StatementExport(ctx context.Context, fie
 		return ec.fieldContext_StatementExport_mediaType(ctx, field)
 	case "body":
 		return ec.fieldContext_StatementExport_body(ctx, field)
+	case "base64":
+		return ec.fieldContext_StatementExport_base64(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type StatementExport", field.Name)
 }

@@ -2256,6 +2256,22 @@ func (ec *executionContext) unmarshalNUsageFilter2githubᚗcomᚋgpuaasᚋappᚑ
 	return res, graphql.ErrorOnPath(ctx, err)
 }
 
+func (ec *executionContext) marshalNUsageRecord2ᚕᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋusageᚐRecordᚄ(ctx context.Context, sel ast.SelectionSet, v []*usage.Record) graphql.Marshaler {
+	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 32, false, func(ctx context.Context, i int) graphql.Marshaler {
+		fc := graphql.GetFieldContext(ctx)
+		fc.Result = &v[i]
+		return ec.marshalNUsageRecord2ᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋusageᚐRecord(ctx, sel, v[i])
+	})
+
+	for _, e := range ret {
+		if e == graphql.Null {
+			return graphql.Null
+		}
+	}
+
+	return ret
+}
+
 func (ec *executionContext) marshalNUsageRecord2ᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋusageᚐRecord(ctx context.Context, sel ast.SelectionSet, v *usage.Record) graphql.Marshaler {
 	if v == nil {
 		if !graphql.HasFieldError(ctx, graphql.GetFieldContext(ctx)) {

@@ -31,6 +31,8 @@ type Plan struct {
 	Long        int             // operations over which memory must stay flat
 	Waiting     int             // operations that wait at once, and of a backlog that others live beside
 	Wait        time.Duration   // for which they are watched
+	Records     int             // of usage that a round takes
+	Month       int             // records of the month that is rated
 	Scale       [2]dataset.Size // one ten times the other
 	NoFail      bool
 }
@@ -43,6 +45,7 @@ func Full() Plan {
 		Span: 4 * time.Second, Catalog: 5_000, Blob: 512 << 20, Large: 2 << 30, Members: 30, Sockets: []int{1_000, 10_000},
 		Messages: 300_000, Rate: 50, Operations: 750,
 		Backlog: 5_000, Long: 100_000, Waiting: 10_000, Wait: 20 * time.Second,
+		Records: 50_000, Month: 500_000,
 		Scale: [2]dataset.Size{dataset.Tenth, dataset.Full},
 	}
 }
@@ -52,5 +55,6 @@ func (p *Plan) Short() {
 	p.Size, p.Rounds, p.Span = dataset.Short, 2, time.Second
 	p.Sockets, p.Messages, p.Operations = []int{500}, 50_000, 150
 	p.Blob, p.Members = 128<<20, 10
+	p.Records, p.Month = 10_000, 50_000
 	p.Backlog, p.Long, p.Waiting, p.Wait = 1_000, 3_000, 1_000, 5*time.Second
 }

@@ -3,6 +3,7 @@ package billing
 
 import (
 	"context"
+	"encoding/base64"
 	"fmt"
 	"os"
 	"strings"
@@ -16,7 +17,8 @@ import (
 
 // Command returns the commands about the books.
 func Command(t *command.Tool) *cobra.Command {
-	return command.Group("billing", "What is owed, and what it was made from", periods(t), runs(t), verify(t), statement(t), export(t))
+	return command.Group("billing", "What is owed, and what it was made from", periods(t), runs(t), verify(t), statement(t), export(t),
+		why(t), reopen(t), account(t), credits(t))
 }
 
 func first(_ context.Context, args []string) (string, error) { return args[0], nil }
@@ -110,9 +112,9 @@ func statement(t *command.Tool) *cobra.Command {
 // viewStatement shows the lines, and below them the sums.
 func viewStatement(s *gql.Statement) command.View {
 	table := command.Table[gql.StatementLine]{
-		Heading: []string{"METER", "SKU", "REGION", "QUANTITY", "BILLED", "UNIT", "AMOUNT", "NOTE"},
+		Heading: []string{"LINE", "METER", "SKU", "REGION", "QUANTITY", "BILLED", "UNIT", "AMOUNT", "NOTE"},
 		Row: func(l *gql.StatementLine) []string {
-			return []string{l.Meter, l.Sku, l.Region, l.Quantity, l.Billed, l.Unit, amountOf(l, s.Period.Currency), noteOf(l)}
+			return []string{l.Key, l.Meter, l.Sku, l.Region, l.Quantity, l.Billed, l.Unit, amountOf(l, s.Period.Currency), noteOf(l)}
 		},
 		ID: func(l *gql.StatementLine) string { return l.Key },
 		Below: func(p *render.Page, _ []gql.StatementLine) {
@@ -138,16 +140,16 @@ func noteOf(l *gql.StatementLine) string {
 }
 
 var formats = map[string]gql.StatementFormat{"json": gql.StatementFormatJson, "csv": gql.StatementFormatCsv,
-	"focus": gql.StatementFormatFocusCsv, "focus-json": gql.StatementFormatFocusJson}
+	"parquet": gql.StatementFormatParquet, "focus": gql.StatementFormatFocusCsv, "focus-json": gql.StatementFormatFocusJson}
 
 // export returns the command that writes a statement to a file.
 func export(t *command.Tool) *cobra.Command {
 	var of whose
 	var format, focus string
-	cmd := of.bind(t.Command("export FILE", "Write a statement to a file, as JSON, CSV or FOCUS", func(ctx context.Context, args []string) error {
+	cmd := of.bind(t.Command("export FILE", "Write a statement to a file, as JSON, CSV, Parquet or FOCUS", func(ctx context.Context, args []string) error {
 		wanted, ok := formats[strings.ToLower(format)]
 		if !ok {
-			return command.Usage(fmt.Errorf("--format %s: want json, csv, focus or focus-json", format))
+			return command.Usage(fmt.Errorf("--format %s: want json, csv, parquet, focus or focus-json", format))
 		}
 		tenant, project, period, err := of.ids(ctx, t)
 		if err != nil {
@@ -157,13 +159,19 @@ func export(t *command.Tool) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		if err := os.WriteFile(args[0], []byte(answer.ExportStatement.Body), 0o600); err != nil {
+		content := []byte(answer.ExportStatement.Body)
+		if answer.ExportStatement.Base64 {
+			if content, err = base64.StdEncoding.DecodeString(answer.ExportStatement.Body); err != nil {
+				return fmt.Errorf("read the answer: %w", err)
+			}
+		}
+		if err := os.WriteFile(args[0], content, 0o600); err != nil {
 			return command.Usage(err)
 		}
 		return t.Show(command.Line(map[string]any{"file": args[0], "mediaType": answer.ExportStatement.MediaType},
 			args[0]+": "+answer.ExportStatement.MediaType))
 	}))
-	cmd.Flags().StringVar(&format, "format", "csv", "json, csv, focus or focus-json")
+	cmd.Flags().StringVar(&format, "format", "csv", "json, csv, parquet, focus or focus-json")
 	cmd.Flags().StringVar(&focus, "focus", "1.2", "version of FOCUS: 1.2 or 1.3")
 	return cmd
 }

@@ -15,13 +15,26 @@ func addBillingFixtures(s *clienttest.Server) {
 		"region": "", "priceId": "prc_1", "quantity": "1500", "billed": "1500", "amount": "6.00"}
 	unpriced := object{"key": "k2", "projectId": "prj_1", "from": from, "to": to, "correction": false, "meter": "gpu_seconds", "unit": "second",
 		"sku": "h100", "region": "eu", "quantity": "3600", "billed": "3600"}
+	grant := object{"id": "crg_1", "tenantId": "ten_1", "currency": "EUR", "amount": "50", "left": "49", "priority": 100, "expiresAt": to,
+		"reason": "welcome", "createdAt": from}
+	plan := object{"hash": "h1", "changes": []object{{"tenantId": "ten_1", "projectId": "prj_1", "periodId": "bpr_1", "meter": "tokens",
+		"sku": "", "currency": "EUR", "before": "6", "after": "5.5"}}}
+	explained := object{"key": "k1", "projectId": "prj_1", "periodId": "bpr_1", "meter": "gpu_seconds", "unit": "second", "sku": "h100",
+		"region": "eu", "priceId": "prc_1", "currency": "EUR", "quantity": "3600", "billed": "3600", "exact": "2.125", "amount": "2.12",
+		"bookings": []object{{"id": "ltx_1", "correction": false, "runId": "brn_1", "statementId": "bpr_1", "quantity": "3600", "billed": "3600",
+			"amount": "2.12", "effectiveAt": to, "bookedAt": to}},
+		"shares": []object{{"allocationId": "alc_1", "memberId": "mem_1", "operationId": "op_1", "quantity": "3600", "billed": "3600",
+			"amount": "2.12", "operation": object{"id": "op_1", "kind": "INSTANCE_CREATE", "requestedAt": from, "auditId": "aud_1", "actorName": "ada"}}},
+		"shareCount": 1, "recordCount": 61, "records": []object{{"source": "alc_1", "usageId": "u1", "fromAt": from, "toAt": from,
+			"quantity": "60", "unit": "second", "recordedAt": to}}}
 	for field, value := range map[string]any{
 		"prices": page(version), "setPrice": version, "rerate": version,
-		"planRerate": object{"hash": "h1", "changes": []object{{"tenantId": "ten_1", "projectId": "prj_1", "periodId": "bpr_1", "meter": "tokens",
-			"sku": "", "currency": "EUR", "before": "6", "after": "5.5"}}},
-		"billingPeriods":   []object{period},
-		"billingRuns":      page(run),
-		"verifyBillingRun": object{"run": run, "same": true, "differs": "", "recorded": "", "recomputed": ""},
+		"planRerate": plan, "planReopenPeriod": plan, "reopenPeriod": period, "creditGrants": []object{grant}, "grantCredit": grant,
+		"setBillingAccount": object{"tenantId": "ten_1", "currency": "EUR", "graceSeconds": 3600, "updatedAt": to},
+		"explainLine":       explained,
+		"billingPeriods":    []object{period},
+		"billingRuns":       page(run),
+		"verifyBillingRun":  object{"run": run, "same": true, "differs": "", "recorded": "", "recomputed": ""},
 		"statement": object{"period": period, "tenantId": "ten_1", "projectId": "prj_1", "final": true, "lines": []object{line, unpriced},
 			"charges": "6.00", "credits": "1.00", "total": "5.00", "unpriced": 1},
 	} {

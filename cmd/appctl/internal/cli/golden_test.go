@@ -71,6 +71,8 @@ func TestAnswers(t *testing.T) {
 		"prices book --of-tenant ten_1", "prices add tokens 0.002 --currency eur --per 1000 --tier 1000000=0.004 --of-tenant ten_1 --reason list",
 		"prices rerate tokens 0.001 --currency eur --from 2026-11-01T00:00:00Z --reason dear", "billing periods ten_1", "billing runs ten_1",
 		"billing verify brn_1", "billing statement --period bpr_1",
+		"billing why bpr_1 k1", "billing credit list ten_1", "billing credit grant ten_1 50 --currency eur --reason welcome",
+		"billing account ten_1 --currency eur --grace 3600 --reason moved", "billing reopen bpr_1", "billing reopen bpr_1 --plan-hash h1 --reason late",
 		"projects quota", "projects quota --max-members 8 --max-gpus none --reason agreed",
 	} {
 		args := strings.Fields(line)

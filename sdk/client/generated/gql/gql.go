@@ -3524,6 +3524,15 @@ func (v *EvidenceRunner) GetRevokedAt() *time.Time { return v.RevokedAt }
 // GetRevokeReason returns EvidenceRunner.RevokeReason, and is useful for accessing the field via an interface.
 func (v *EvidenceRunner) GetRevokeReason() string { return v.RevokeReason }
 
+// ExplainLineResponse is returned by ExplainLine on success.
+type ExplainLineResponse struct {
+	// Why a line of a statement costs what it costs. Keys: billing.read and usage.read on the project.
+	ExplainLine LineExplanation `json:"explainLine"`
+}
+
+// GetExplainLine returns ExplainLineResponse.ExplainLine, and is useful for accessing the field via an interface.
+func (v *ExplainLineResponse) GetExplainLine() LineExplanation { return v.ExplainLine }
+
 // The subject, the key and the object.
 type ExplainPermissionInput struct {
 	// A person, service account, operation or node; left out for the caller itself.
@@ -6815,6 +6824,316 @@ func (v *LaunchVersion) GetChosen() bool { return v.Chosen }
 
 // GetReasons returns LaunchVersion.Reasons, and is useful for accessing the field via an interface.
 func (v *LaunchVersion) GetReasons() []Reason { return v.Reasons }
+
+// LineBooking includes the requested fields of the GraphQL type LineBooking.
+// The GraphQL type's documentation follows.
+//
+// A transaction of the ledger that booked a part of a line, or took it back.
+type LineBooking struct {
+	// Typed id, `ltx_…`.
+	Id string `json:"id"`
+	// Whether it corrects the period after it was closed.
+	Correction bool `json:"correction"`
+	// The run that it was made from.
+	RunId string `json:"runId"`
+	// The period on whose statement it shows.
+	StatementId string `json:"statementId"`
+	// By how much the quantity changed.
+	Quantity string `json:"quantity"`
+	// By how much what is paid for changed.
+	Billed string `json:"billed"`
+	// By how much the amount changed.
+	Amount string `json:"amount"`
+	// When it takes effect.
+	EffectiveAt time.Time `json:"effectiveAt"`
+	// When it was booked.
+	BookedAt time.Time `json:"bookedAt"`
+}
+
+// GetId returns LineBooking.Id, and is useful for accessing the field via an interface.
+func (v *LineBooking) GetId() string { return v.Id }
+
+// GetCorrection returns LineBooking.Correction, and is useful for accessing the field via an interface.
+func (v *LineBooking) GetCorrection() bool { return v.Correction }
+
+// GetRunId returns LineBooking.RunId, and is useful for accessing the field via an interface.
+func (v *LineBooking) GetRunId() string { return v.RunId }
+
+// GetStatementId returns LineBooking.StatementId, and is useful for accessing the field via an interface.
+func (v *LineBooking) GetStatementId() string { return v.StatementId }
+
+// GetQuantity returns LineBooking.Quantity, and is useful for accessing the field via an interface.
+func (v *LineBooking) GetQuantity() string { return v.Quantity }
+
+// GetBilled returns LineBooking.Billed, and is useful for accessing the field via an interface.
+func (v *LineBooking) GetBilled() string { return v.Billed }
+
+// GetAmount returns LineBooking.Amount, and is useful for accessing the field via an interface.
+func (v *LineBooking) GetAmount() string { return v.Amount }
+
+// GetEffectiveAt returns LineBooking.EffectiveAt, and is useful for accessing the field via an interface.
+func (v *LineBooking) GetEffectiveAt() time.Time { return v.EffectiveAt }
+
+// GetBookedAt returns LineBooking.BookedAt, and is useful for accessing the field via an interface.
+func (v *LineBooking) GetBookedAt() time.Time { return v.BookedAt }
+
+// LineExplanation includes the requested fields of the GraphQL type LineExplanation.
+// The GraphQL type's documentation follows.
+//
+// Why a line of a statement costs what it costs: line, runs, records, operations, and who asked for them.
+type LineExplanation struct {
+	// Names the line, for ever.
+	Key string `json:"key"`
+	// The project.
+	ProjectId string `json:"projectId"`
+	// The period that the usage belongs to.
+	PeriodId string `json:"periodId"`
+	// What was used.
+	Meter string `json:"meter"`
+	// What it is counted in.
+	Unit string `json:"unit"`
+	// The SKU; empty for none.
+	Sku string `json:"sku"`
+	// The region; empty for none.
+	Region string `json:"region"`
+	// The price; null when nothing is priced.
+	PriceId *string `json:"priceId"`
+	// ISO 4217.
+	Currency string `json:"currency"`
+	// How much was used, as the last run saw it.
+	Quantity string `json:"quantity"`
+	// How much of it is paid for.
+	Billed string `json:"billed"`
+	// The amount at twelve places, before it is rounded once.
+	Exact string `json:"exact"`
+	// The amount: the sum of the bookings, and of all shares. Null when nothing is priced.
+	Amount *string `json:"amount"`
+	// What booked it, the newest first, at most 500.
+	Bookings []LineBooking `json:"bookings"`
+	// Whose it is, the dearest first, at most 500.
+	Shares []LineShare `json:"shares"`
+	// How many shares there are.
+	ShareCount int `json:"shareCount"`
+	// What was counted, the newest first, at most as many as asked for.
+	Records []LineRecord `json:"records"`
+	// How many records were counted.
+	RecordCount int `json:"recordCount"`
+}
+
+// GetKey returns LineExplanation.Key, and is useful for accessing the field via an interface.
+func (v *LineExplanation) GetKey() string { return v.Key }
+
+// GetProjectId returns LineExplanation.ProjectId, and is useful for accessing the field via an interface.
+func (v *LineExplanation) GetProjectId() string { return v.ProjectId }
+
+// GetPeriodId returns LineExplanation.PeriodId, and is useful for accessing the field via an interface.
+func (v *LineExplanation) GetPeriodId() string { return v.PeriodId }
+
+// GetMeter returns LineExplanation.Meter, and is useful for accessing the field via an interface.
+func (v *LineExplanation) GetMeter() string { return v.Meter }
+
+// GetUnit returns LineExplanation.Unit, and is useful for accessing the field via an interface.
+func (v *LineExplanation) GetUnit() string { return v.Unit }
+
+// GetSku returns LineExplanation.Sku, and is useful for accessing the field via an interface.
+func (v *LineExplanation) GetSku() string { return v.Sku }
+
+// GetRegion returns LineExplanation.Region, and is useful for accessing the field via an interface.
+func (v *LineExplanation) GetRegion() string { return v.Region }
+
+// GetPriceId returns LineExplanation.PriceId, and is useful for accessing the field via an interface.
+func (v *LineExplanation) GetPriceId() *string { return v.PriceId }
+
+// GetCurrency returns LineExplanation.Currency, and is useful for accessing the field via an interface.
+func (v *LineExplanation) GetCurrency() string { return v.Currency }
+
+// GetQuantity returns LineExplanation.Quantity, and is useful for accessing the field via an interface.
+func (v *LineExplanation) GetQuantity() string { return v.Quantity }
+
+// GetBilled returns LineExplanation.Billed, and is useful for accessing the field via an interface.
+func (v *LineExplanation) GetBilled() string { return v.Billed }
+
+// GetExact returns LineExplanation.Exact, and is useful for accessing the field via an interface.
+func (v *LineExplanation) GetExact() string { return v.Exact }
+
+// GetAmount returns LineExplanation.Amount, and is useful for accessing the field via an interface.
+func (v *LineExplanation) GetAmount() *string { return v.Amount }
+
+// GetBookings returns LineExplanation.Bookings, and is useful for accessing the field via an interface.
+func (v *LineExplanation) GetBookings() []LineBooking { return v.Bookings }
+
+// GetShares returns LineExplanation.Shares, and is useful for accessing the field via an interface.
+func (v *LineExplanation) GetShares() []LineShare { return v.Shares }
+
+// GetShareCount returns LineExplanation.ShareCount, and is useful for accessing the field via an interface.
+func (v *LineExplanation) GetShareCount() int { return v.ShareCount }
+
+// GetRecords returns LineExplanation.Records, and is useful for accessing the field via an interface.
+func (v *LineExplanation) GetRecords() []LineRecord { return v.Records }
+
+// GetRecordCount returns LineExplanation.RecordCount, and is useful for accessing the field via an interface.
+func (v *LineExplanation) GetRecordCount() int { return v.RecordCount }
+
+// LineOperation includes the requested fields of the GraphQL type LineOperation.
+// The GraphQL type's documentation follows.
+//
+// An operation that brought a member, and who asked for it.
+type LineOperation struct {
+	// The operation.
+	Id string `json:"id"`
+	// Its kind.
+	Kind string `json:"kind"`
+	// When it was asked for.
+	RequestedAt time.Time `json:"requestedAt"`
+	// The audit's entry of the request; null without audit.read, as is what follows.
+	AuditId *string `json:"auditId"`
+	// What kind of caller asked.
+	ActorKind *string `json:"actorKind"`
+	// Who asked.
+	ActorId *string `json:"actorId"`
+	// The name by which they are known.
+	ActorName *string `json:"actorName"`
+	// What was asked for.
+	Action *string `json:"action"`
+	// Why.
+	Reason *string `json:"reason"`
+	// Ties the request to its traces.
+	CorrelationId *string `json:"correlationId"`
+}
+
+// GetId returns LineOperation.Id, and is useful for accessing the field via an interface.
+func (v *LineOperation) GetId() string { return v.Id }
+
+// GetKind returns LineOperation.Kind, and is useful for accessing the field via an interface.
+func (v *LineOperation) GetKind() string { return v.Kind }
+
+// GetRequestedAt returns LineOperation.RequestedAt, and is useful for accessing the field via an interface.
+func (v *LineOperation) GetRequestedAt() time.Time { return v.RequestedAt }
+
+// GetAuditId returns LineOperation.AuditId, and is useful for accessing the field via an interface.
+func (v *LineOperation) GetAuditId() *string { return v.AuditId }
+
+// GetActorKind returns LineOperation.ActorKind, and is useful for accessing the field via an interface.
+func (v *LineOperation) GetActorKind() *string { return v.ActorKind }
+
+// GetActorId returns LineOperation.ActorId, and is useful for accessing the field via an interface.
+func (v *LineOperation) GetActorId() *string { return v.ActorId }
+
+// GetActorName returns LineOperation.ActorName, and is useful for accessing the field via an interface.
+func (v *LineOperation) GetActorName() *string { return v.ActorName }
+
+// GetAction returns LineOperation.Action, and is useful for accessing the field via an interface.
+func (v *LineOperation) GetAction() *string { return v.Action }
+
+// GetReason returns LineOperation.Reason, and is useful for accessing the field via an interface.
+func (v *LineOperation) GetReason() *string { return v.Reason }
+
+// GetCorrelationId returns LineOperation.CorrelationId, and is useful for accessing the field via an interface.
+func (v *LineOperation) GetCorrelationId() *string { return v.CorrelationId }
+
+// LineRecord includes the requested fields of the GraphQL type UsageRecord.
+// The GraphQL type's documentation follows.
+//
+// One metered quantity over one stretch of time. It is written once and stays as it is.
+type LineRecord struct {
+	// The instance, or the allocation of capacity.
+	Source string `json:"source"`
+	// With source and meter it is unique for ever: it is derived from what is counted.
+	UsageId string `json:"usageId"`
+	// When the stretch begins.
+	FromAt time.Time `json:"fromAt"`
+	// When it ends; this moment is not in it.
+	ToAt time.Time `json:"toAt"`
+	// A decimal number; below zero only in a record that retracts another.
+	Quantity string `json:"quantity"`
+	// The unit of the quantity.
+	Unit string `json:"unit"`
+	// The member; null where there are several or none.
+	MemberId *string `json:"memberId"`
+	// The operation that brought the member.
+	OperationId *string `json:"operationId"`
+	// When it was recorded.
+	RecordedAt time.Time `json:"recordedAt"`
+}
+
+// GetSource returns LineRecord.Source, and is useful for accessing the field via an interface.
+func (v *LineRecord) GetSource() string { return v.Source }
+
+// GetUsageId returns LineRecord.UsageId, and is useful for accessing the field via an interface.
+func (v *LineRecord) GetUsageId() string { return v.UsageId }
+
+// GetFromAt returns LineRecord.FromAt, and is useful for accessing the field via an interface.
+func (v *LineRecord) GetFromAt() time.Time { return v.FromAt }
+
+// GetToAt returns LineRecord.ToAt, and is useful for accessing the field via an interface.
+func (v *LineRecord) GetToAt() time.Time { return v.ToAt }
+
+// GetQuantity returns LineRecord.Quantity, and is useful for accessing the field via an interface.
+func (v *LineRecord) GetQuantity() string { return v.Quantity }
+
+// GetUnit returns LineRecord.Unit, and is useful for accessing the field via an interface.
+func (v *LineRecord) GetUnit() string { return v.Unit }
+
+// GetMemberId returns LineRecord.MemberId, and is useful for accessing the field via an interface.
+func (v *LineRecord) GetMemberId() *string { return v.MemberId }
+
+// GetOperationId returns LineRecord.OperationId, and is useful for accessing the field via an interface.
+func (v *LineRecord) GetOperationId() *string { return v.OperationId }
+
+// GetRecordedAt returns LineRecord.RecordedAt, and is useful for accessing the field via an interface.
+func (v *LineRecord) GetRecordedAt() time.Time { return v.RecordedAt }
+
+// LineShare includes the requested fields of the GraphQL type LineShare.
+// The GraphQL type's documentation follows.
+//
+// What a member, and the operation that brought it, have of a line.
+type LineShare struct {
+	// The instance.
+	InstanceId *string `json:"instanceId"`
+	// The allocation.
+	AllocationId *string `json:"allocationId"`
+	// The member.
+	MemberId *string `json:"memberId"`
+	// The member's component.
+	ComponentKey *string `json:"componentKey"`
+	// The operation that brought the member.
+	OperationId *string `json:"operationId"`
+	// How much was used.
+	Quantity string `json:"quantity"`
+	// How much of it is paid for.
+	Billed string `json:"billed"`
+	// What it costs: the shares of a line sum to the line.
+	Amount string `json:"amount"`
+	// The operation; null where there is none.
+	Operation *LineOperation `json:"operation"`
+}
+
+// GetInstanceId returns LineShare.InstanceId, and is useful for accessing the field via an interface.
+func (v *LineShare) GetInstanceId() *string { return v.InstanceId }
+
+// GetAllocationId returns LineShare.AllocationId, and is useful for accessing the field via an interface.
+func (v *LineShare) GetAllocationId() *string { return v.AllocationId }
+
+// GetMemberId returns LineShare.MemberId, and is useful for accessing the field via an interface.
+func (v *LineShare) GetMemberId() *string { return v.MemberId }
+
+// GetComponentKey returns LineShare.ComponentKey, and is useful for accessing the field via an interface.
+func (v *LineShare) GetComponentKey() *string { return v.ComponentKey }
+
+// GetOperationId returns LineShare.OperationId, and is useful for accessing the field via an interface.
+func (v *LineShare) GetOperationId() *string { return v.OperationId }
+
+// GetQuantity returns LineShare.Quantity, and is useful for accessing the field via an interface.
+func (v *LineShare) GetQuantity() string { return v.Quantity }
+
+// GetBilled returns LineShare.Billed, and is useful for accessing the field via an interface.
+func (v *LineShare) GetBilled() string { return v.Billed }
+
+// GetAmount returns LineShare.Amount, and is useful for accessing the field via an interface.
+func (v *LineShare) GetAmount() string { return v.Amount }
+
+// GetOperation returns LineShare.Operation, and is useful for accessing the field via an interface.
+func (v *LineShare) GetOperation() *LineOperation { return v.Operation }
 
 // LintManifestResponse is returned by LintManifest on success.
 type LintManifestResponse struct {
@@ -13726,6 +14045,8 @@ type StatementExport struct {
 	MediaType string `json:"mediaType"`
 	// What it holds.
 	Body string `json:"body"`
+	// Whether the body is in base64: it is of a format that is no text.
+	Base64 bool `json:"base64"`
 }
 
 // GetFileName returns StatementExport.FileName, and is useful for accessing the field via an interface.
@@ -13737,6 +14058,9 @@ func (v *StatementExport) GetMediaType() string { return v.MediaType }
 // GetBody returns StatementExport.Body, and is useful for accessing the field via an interface.
 func (v *StatementExport) GetBody() string { return v.Body }
 
+// GetBase64 returns StatementExport.Base64, and is useful for accessing the field via an interface.
+func (v *StatementExport) GetBase64() bool { return v.Base64 }
+
 // The form of an exported statement.
 type StatementFormat string
 
@@ -13745,6 +14069,8 @@ const (
 	StatementFormatJson StatementFormat = "JSON"
 	// Its lines as CSV, with a heading.
 	StatementFormatCsv StatementFormat = "CSV"
+	// Its lines as Apache Parquet, with exact decimals, in base64.
+	StatementFormatParquet StatementFormat = "PARQUET"
 	// FOCUS as CSV: FinOps Open Cost and Usage Specification.
 	StatementFormatFocusCsv StatementFormat = "FOCUS_CSV"
 	// FOCUS as lines of JSON.
@@ -13754,6 +14080,7 @@ const (
 var AllStatementFormat = []StatementFormat{
 	StatementFormatJson,
 	StatementFormatCsv,
+	StatementFormatParquet,
 	StatementFormatFocusCsv,
 	StatementFormatFocusJson,
 }
@@ -15461,6 +15788,26 @@ type __EnrolNodeInput struct {
 
 // GetInput returns __EnrolNodeInput.Input, and is useful for accessing the field via an interface.
 func (v *__EnrolNodeInput) GetInput() EnrolNodeInput { return v.Input }
+
+// __ExplainLineInput is used internally by genqlient
+type __ExplainLineInput struct {
+	ProjectId string `json:"projectId"`
+	PeriodId  string `json:"periodId"`
+	Key       string `json:"key"`
+	Records   int    `json:"records"`
+}
+
+// GetProjectId returns __ExplainLineInput.ProjectId, and is useful for accessing the field via an interface.
+func (v *__ExplainLineInput) GetProjectId() string { return v.ProjectId }
+
+// GetPeriodId returns __ExplainLineInput.PeriodId, and is useful for accessing the field via an interface.
+func (v *__ExplainLineInput) GetPeriodId() string { return v.PeriodId }
+
+// GetKey returns __ExplainLineInput.Key, and is useful for accessing the field via an interface.
+func (v *__ExplainLineInput) GetKey() string { return v.Key }
+
+// GetRecords returns __ExplainLineInput.Records, and is useful for accessing the field via an interface.
+func (v *__ExplainLineInput) GetRecords() int { return v.Records }
 
 // __ExplainPermissionInput is used internally by genqlient
 type __ExplainPermissionInput struct {
@@ -19217,6 +19564,104 @@ func EnrolNode(
 	return data_, err_
 }
 
+// The query executed by ExplainLine.
+const ExplainLine_Operation = `
+query ExplainLine ($projectId: ID!, $periodId: ID!, $key: String!, $records: Int!) {
+	explainLine(projectId: $projectId, periodId: $periodId, key: $key, records: $records) {
+		key
+		projectId
+		periodId
+		meter
+		unit
+		sku
+		region
+		priceId
+		currency
+		quantity
+		billed
+		exact
+		amount
+		bookings {
+			id
+			correction
+			runId
+			statementId
+			quantity
+			billed
+			amount
+			effectiveAt
+			bookedAt
+		}
+		shares {
+			instanceId
+			allocationId
+			memberId
+			componentKey
+			operationId
+			quantity
+			billed
+			amount
+			operation {
+				id
+				kind
+				requestedAt
+				auditId
+				actorKind
+				actorId
+				actorName
+				action
+				reason
+				correlationId
+			}
+		}
+		shareCount
+		records {
+			source
+			usageId
+			fromAt
+			toAt
+			quantity
+			unit
+			memberId
+			operationId
+			recordedAt
+		}
+		recordCount
+	}
+}
+`
+
+func ExplainLine(
+	ctx_ context.Context,
+	client_ graphql.Client,
+	projectId string,
+	periodId string,
+	key string,
+	records int,
+) (data_ *ExplainLineResponse, err_ error) {
+	req_ := &graphql.Request{
+		OpName: "ExplainLine",
+		Query:  ExplainLine_Operation,
+		Variables: &__ExplainLineInput{
+			ProjectId: projectId,
+			PeriodId:  periodId,
+			Key:       key,
+			Records:   records,
+		},
+	}
+
+	data_ = &ExplainLineResponse{}
+	resp_ := &graphql.Response{Data: data_}
+
+	err_ = client_.MakeRequest(
+		ctx_,
+		req_,
+		resp_,
+	)
+
+	return data_, err_
+}
+
 // The query executed by ExplainPermission.
 const ExplainPermission_Operation = `
 query ExplainPermission ($input: ExplainPermissionInput!) {
@@ -19293,6 +19738,7 @@ query ExportStatement ($tenantId: ID, $projectId: ID, $periodId: ID, $format: St
 		fileName
 		mediaType
 		body
+		base64
 	}
 }
 `

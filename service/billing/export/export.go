@@ -1,4 +1,5 @@
-package billing
+// Package export writes statements as files: JSON, CSV, Parquet and FOCUS.
+package export
 
 import (
 	"bytes"
@@ -11,48 +12,43 @@ import (
 	"github.com/gpuaas/app-platform/domain/fault"
 	"github.com/gpuaas/app-platform/domain/money"
 	"github.com/gpuaas/app-platform/domain/rating"
+	"github.com/gpuaas/app-platform/service/billing"
 	"github.com/gpuaas/app-platform/service/billing/focus"
 )
 
-// Format is the form of an exported statement.
-type Format = rating.StatementFormat
-
-// The formats.
-const (
-	JSON      = rating.JSON
-	CSV       = rating.CSV
-	FocusCSV  = rating.FocusCSV
-	FocusJSON = rating.FocusJSON
-)
-
 // Export is a statement as a file.
-type Export struct{ FileName, MediaType, Body string }
+type Export struct {
+	FileName, MediaType string
+	// Body is the file; in base64 when Base64 is set, which it is of what is no text.
+	Body   string
+	Base64 bool
+}
 
-// Export reads a statement and writes it in a format. Key and faults as of Statement; INVALID_ARGUMENT at focus for a
-// version of FOCUS that is not written.
-func (s *Service) Export(ctx context.Context, filter Filter, format Format, wanted string) (*Export, error) {
+// Statement reads a statement and writes it in a format. Key and faults as of billing's Statement; INVALID_ARGUMENT at focus
+// for a version of FOCUS that is not written.
+func Statement(ctx context.Context, books *billing.Service, filter billing.Filter, format rating.StatementFormat, wanted string) (*Export, error) {
 	version, err := focus.Version(wanted)
 	if err != nil {
 		return nil, err
 	}
-	statement, err := s.Statement(ctx, filter)
+	s, err := books.Statement(ctx, filter)
 	if err != nil {
 		return nil, err
 	}
-	out := &Export{FileName: fmt.Sprintf("statement-%s", statement.Period.StartsAt.Format("2006-01"))}
+	name := fmt.Sprintf("statement-%s", s.Period.StartsAt.Format("2006-01"))
 	switch format {
-	case JSON:
-		out.FileName, out.MediaType, out.Body = out.FileName+".json", "application/json", document(statement)
-	case CSV:
-		out.FileName, out.MediaType, out.Body = out.FileName+".csv", "text/csv", table(append([][]string{lineHeading}, lineRows(statement)...))
-	case FocusCSV:
-		out.FileName, out.MediaType, out.Body = out.FileName+".focus.csv", "text/csv", table(focus.Table(charges(statement), version))
-	case FocusJSON:
-		out.FileName, out.MediaType, out.Body = out.FileName+".focus.jsonl", "application/x-ndjson", jsonLines(focus.Table(charges(statement), version))
-	default:
-		return nil, fault.New(fault.InvalidArgument, "%.20q is not a format", format).At("format")
+	case rating.JSON:
+		return &Export{FileName: name + ".json", MediaType: "application/json", Body: document(s)}, nil
+	case rating.CSV:
+		return &Export{FileName: name + ".csv", MediaType: "text/csv", Body: table(append([][]string{lineHeading}, lineRows(s)...))}, nil
+	case rating.Parquet:
+		return columnar(s, name)
+	case rating.FocusCSV:
+		return &Export{FileName: name + ".focus.csv", MediaType: "text/csv", Body: table(focus.Table(charges(s), version))}, nil
+	case rating.FocusJSON:
+		return &Export{FileName: name + ".focus.jsonl", MediaType: "application/x-ndjson", Body: jsonLines(focus.Table(charges(s), version))}, nil
 	}
-	return out, nil
+	return nil, fault.New(fault.InvalidArgument, "%.20q is not a format", format).At("format")
 }
 
 // shownLine is a line as JSON has it: money is text, with its currency.
@@ -73,7 +69,7 @@ type shownLine struct {
 	Amount     *string `json:"amount"`
 }
 
-func shown(s *Statement, l *Line) shownLine {
+func shown(s *billing.Statement, l *billing.Line) shownLine {
 	out := shownLine{Key: l.Key, Project: string(l.ProjectID), From: stamp(l.From), To: stamp(l.To), Correction: l.Correction, Meter: l.Meter,
 		Unit: l.Unit, SKU: l.SKU, Region: l.Region, Quantity: l.Quantity.String(), Billed: l.Billed.String(), Currency: s.Period.Currency}
 	if l.PriceID != nil {
@@ -81,14 +77,14 @@ func shown(s *Statement, l *Line) shownLine {
 		out.Price = &price
 	}
 	if l.Amount != nil {
-		amount := s.minor(*l.Amount)
+		amount := minor(s, *l.Amount)
 		out.Amount = &amount
 	}
 	return out
 }
 
 // minor writes an amount with the places of the statement's currency.
-func (s *Statement) minor(amount money.Decimal) string {
+func minor(s *billing.Statement, amount money.Decimal) string {
 	places, err := money.Minor(s.Period.Currency)
 	if err != nil {
 		return amount.String()
@@ -98,14 +94,14 @@ func (s *Statement) minor(amount money.Decimal) string {
 
 func stamp(at time.Time) string { return at.UTC().Format(time.RFC3339) }
 
-func document(s *Statement) string {
+func document(s *billing.Statement) string {
 	lines := make([]shownLine, len(s.Lines))
 	for i, line := range s.Lines {
 		lines[i] = shown(s, line)
 	}
 	encoded, err := json.MarshalIndent(map[string]any{"tenantId": s.TenantID, "projectId": s.ProjectID, "periodId": s.Period.ID,
 		"from": stamp(s.Period.StartsAt), "to": stamp(s.Period.EndsAt), "final": s.Final, "currency": s.Period.Currency, "lines": lines,
-		"charges": s.minor(s.Charges), "credits": s.minor(s.Credits), "total": s.minor(s.Total), "unpriced": s.Unpriced}, "", "  ")
+		"charges": minor(s, s.Charges), "credits": minor(s, s.Credits), "total": minor(s, s.Total), "unpriced": s.Unpriced}, "", "  ")
 	if err != nil {
 		panic(err) // text always encodes
 	}
@@ -115,7 +111,7 @@ func document(s *Statement) string {
 var lineHeading = []string{"key", "project_id", "from", "to", "correction", "meter", "unit", "sku", "region", "price_id", "quantity", "billed",
 	"currency", "amount"}
 
-func lineRows(s *Statement) (out [][]string) {
+func lineRows(s *billing.Statement) (out [][]string) {
 	for _, line := range s.Lines {
 		l := shown(s, line)
 		out = append(out, []string{l.Key, l.Project, l.From, l.To, fmt.Sprint(l.Correction), l.Meter, l.Unit, l.SKU, l.Region,
@@ -125,7 +121,7 @@ func lineRows(s *Statement) (out [][]string) {
 }
 
 // charges are the lines as FOCUS takes them.
-func charges(s *Statement) (out []focus.Charge) {
+func charges(s *billing.Statement) (out []focus.Charge) {
 	for _, line := range s.Lines {
 		l := shown(s, line)
 		charge := focus.Charge{Tenant: string(s.TenantID), Project: l.Project, Currency: l.Currency, PeriodStart: stamp(s.Period.StartsAt),
