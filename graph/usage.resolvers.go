@@ -26,14 +26,14 @@ func (r *queryResolver) UsageSums(ctx context.Context, filter usage.Filter, hour
 	return r.Usage.Sums(ctx, filter, hourly)
 }
 
-func (r *queryResolver) UsageSources(ctx context.Context, projectID ids.ID) ([]*usage.Source, error) {
-	return r.Usage.Sources(ctx, projectID)
+func (r *queryResolver) UsageSources(ctx context.Context, projectID ids.ID, instanceID *ids.ID) ([]*usage.Source, error) {
+	return r.Usage.Sources(ctx, projectID, instanceID)
 }
 
-func (r *queryResolver) UsageQuarantine(ctx context.Context, projectID *ids.ID, first *int, after *string) (*model.QuarantinedUsageConnection, error) {
+func (r *queryResolver) UsageQuarantine(ctx context.Context, projectID *ids.ID, instanceID *ids.ID, first *int, after *string) (*model.QuarantinedUsageConnection, error) {
 	args, err := page.Of(first, after, read.StandardPage, page.Max)
 	if err != nil {
 		return nil, err
 	}
-	return read.Connection[model.QuarantinedUsageConnection](r.Usage.Quarantine(ctx, projectID, args))
+	return read.Connection[model.QuarantinedUsageConnection](r.Usage.Quarantine(ctx, projectID, instanceID, args))
 }

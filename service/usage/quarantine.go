@@ -30,17 +30,17 @@ func scanQuarantined(row pgx.CollectableRow) (*Quarantined, error) {
 		&x.CreatedAt)
 }
 
-// Quarantine reads records that were not taken, newest first: a project's, or without one the platform's. It asks for
-// usage.read there; NOT_FOUND for a project that the caller cannot see.
-func (s *Service) Quarantine(ctx context.Context, projectID *ids.ID, args page.Args) (*page.Page[*Quarantined], error) {
+// Quarantine reads records that were not taken, newest first: a project's, or without one the platform's; of one instance when it
+// is given. It asks for usage.read there; NOT_FOUND for a project that the caller cannot see.
+func (s *Service) Quarantine(ctx context.Context, projectID, instanceID *ids.ID, args page.Args) (*page.Page[*Quarantined], error) {
 	var after ids.ID
 	if err := args.Decode(quarantined, &after); err != nil {
 		return nil, err
 	}
 	var found []*Quarantined
 	query := tx.Rows(&found, scanQuarantined, `SELECT id, project_id, source, meter, usage_id, code, field, message, record, created_at
-		FROM usage_quarantine WHERE ($1::text IS NULL OR project_id = $1) AND ($2 = '' OR id < $2) ORDER BY id DESC LIMIT $3`,
-		projectID, after, args.First+1)
+		FROM usage_quarantine WHERE ($1::text IS NULL OR project_id = $1) AND ($2 = '' OR id < $2) AND ($4::text IS NULL OR source = $4)
+		ORDER BY id DESC LIMIT $3`, projectID, after, args.First+1, instanceID)
 	if err := s.readAnywhere(ctx, projectID, query); err != nil {
 		return nil, err
 	}

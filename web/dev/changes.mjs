@@ -40,11 +40,12 @@ function workOn(world, member) {
   }));
 }
 
-function plan(world, instance, kind, { members, lost = [], reversible, reversal, refusal, change = {} }) {
+function plan(world, instance, kind, { members, lost = [], reversible, reversal, refusal, force = false, change = {} }) {
   const rest = { revision: instance.revision, kind, members: members.map((row) => row.member?.id), change };
   const verdict = (source, outcome = 'ALLOWED', reasons = []) => ({ source, outcome, reasons });
   return {
     hash: createHash('sha256').update(JSON.stringify(rest)).digest('hex'), kind, instance, allowed: refusal === undefined, members, workLost: lost, workLostTotal: lost.length, reversible, reversal, change,
+    force, deadlineSeconds: 900, onDeadline: 'FAIL', workAtRisk: [], workAtRiskTotal: null, keepFailed: false,
     impact: { instanceId: instance.id, controlPlaneScope: 'PROJECT', projects: [], attachedTotal: 0, membersTotal: members.length, openOperations: 0 },
     supersedes: world.operations.filter((op) => op.endedAt === null && op.instanceId === instance.id && kind !== 'MEMBERS_ADD'),
     verdicts: [
@@ -63,7 +64,7 @@ async function planMember(world, { memberId, force }, action) {
   const bounds = instance.manifest.components.find((each) => each.key === member.componentKey);
   const added = action === 'REPLACE' ? [{ member: null, componentKey: member.componentKey, action: 'ADD', allocation: member.allocation, reachable: true, profile: 'SERVICE', isolationClass: 'CONTAINER' }] : [];
   return plan(world, instance, onlyMembers[action], {
-    members: [touched(member, action), ...added], lost: force ? workOn(world, member) : [], reversible: action === 'DRAIN', change: action === 'REMOVE' ? { counts: { [member.componentKey]: peers.length - 1 } } : {},
+    members: [touched(member, action), ...added], lost: force ? workOn(world, member) : [], force: force === true, reversible: action === 'DRAIN', change: action === 'REMOVE' ? { counts: { [member.componentKey]: peers.length - 1 } } : {},
     reversal: action === 'DRAIN' ? 'put the member back to work' : 'what is stored on the member is gone with it',
     refusal: action === 'REMOVE' && peers.length <= bounds.min ? `the app needs ${bounds.min} ${bounds.displayName.toLowerCase()} at least` : undefined,
   });

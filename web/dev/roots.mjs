@@ -3,9 +3,10 @@ import { changeMutations, changeQueries } from './changes.mjs';
 import { connection, correlation, id, past } from './kit.mjs';
 import { nodeMutations, nodeQueries } from './nodes.mjs';
 import { makeReleases } from './releases.mjs';
+import { usageKeys, usageQueries } from './usage.mjs';
 
 const keys = [
-  'allocation.create', 'allocation.read', 'allocation.release', 'audit.read', 'node.read', 'node.manage', 'source.read', 'source.manage', 'artifact.read', 'artifact.publish', 'artifact.promote', 'artifact.quarantine', 'manifest.read', 'manifest.publish', 'manifest.promote', 'operation.read', 'operation.cancel', 'operation.retry',
+  ...usageKeys, 'allocation.create', 'allocation.read', 'allocation.release', 'audit.read', 'node.read', 'node.manage', 'source.read', 'source.manage', 'artifact.read', 'artifact.publish', 'artifact.promote', 'artifact.quarantine', 'manifest.read', 'manifest.publish', 'manifest.promote', 'operation.read', 'operation.cancel', 'operation.retry',
   ...['apps', 'scheduler'].flatMap((family) => ['catalog.read', 'instance.read', 'instance.create', 'instance.delete', 'instance.update', 'node.operate', 'member.add', 'member.remove', 'member.replace', 'member.recover', 'queue.submit', 'queue.read', 'queue.cancel', 'node.read'].map((key) => `${family}.${key}`)),
 ];
 const ended = ['SUCCEEDED', 'FAILED', 'CANCELED'];
@@ -32,6 +33,7 @@ function queries(world, find) {
     ...changeQueries(world),
     ...releases.query,
     ...nodeQueries(world),
+    ...usageQueries(world),
     node: ({ id: wanted }) => releases.node(wanted) ?? find([...world.nodes, ...world.allocations, ...world.operations], wanted, 'object'),
     instances: ({ projectId, filter, ...args }) => connection(within(world.instances, projectId, filter?.statuses).filter((each) => has(each.name, filter?.search)), args),
     instance: ({ id: wanted }) => find(world.instances, wanted, 'instance'),

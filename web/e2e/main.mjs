@@ -72,6 +72,18 @@ async function act() {
   await shoot('action-list');
 }
 
+/** The usage of the cluster, where there is some at once: what the tenant bears apart from what the platform does, and what was not taken. */
+async function used() {
+  if (scenario.usage !== true) return;
+  await page.reload();
+  await page.locator('[data-meter="jobs"]').waitFor();
+  const table = await page.getByRole('table', { name: 'Usage', exact: true }).innerText();
+  for (const text of ['1\u202f234\u202f567', 'the platform', 'Failed add', 'shown and not priced', '86\u202f400.5']) insist(table.includes(text), `the usage does not show ${text}: ${table}`);
+  await page.getByText('the adapter did not answer within 10 s').waitFor();
+  insist((await page.locator('[data-refused]').getAttribute('data-refused')) === 'USAGE_ID_REUSED', 'the quarantine is not shown');
+  await shoot('usage');
+}
+
 /** Adds and removes a member, where the scenario has a component that can grow. */
 async function change() {
   if (scenario.grow === undefined) return;
@@ -120,7 +132,7 @@ async function tour() {
 }
 
 try {
-  for (const part of [arrive, comeUp, act, change, goDown, govern, tour]) await part();
+  for (const part of [arrive, comeUp, act, used, change, goDown, govern, tour]) await part();
   insist(faults.length === 0, `the page complained: ${[...new Set(faults)].join('; ')}`);
   say('done');
 } catch (error) {

@@ -1,6 +1,6 @@
 // What the walk does with each app: the fields of an action's form by their path in its schema, a text that the list
-// must then show, the component to which a member is added and from which it is removed, and whether the walk includes
-// the pages of access, which the development stand-in does not have.
+// must then show, the component to which a member is added and from which it is removed, whether the walk includes
+// the pages of access, which the development stand-in does not have, and whether its usage is there at once.
 const queue = {
   submit: { action: 'queue.submit', fields: { script: '#!/bin/sh\nhostname\n' }, optional: { name: 'console-e2e' } },
   list: { action: 'queue.list', shows: 'console-e2e' },
@@ -8,7 +8,7 @@ const queue = {
 
 export const scenarios = {
   slurm: queue,
-  'batch-queue': { ...queue, grow: 'worker' }, // the app of the development stand-in
+  'batch-queue': { ...queue, grow: 'worker', usage: true }, // the app of the development stand-in
   'hello-cluster': {
     grow: 'peer',
     govern: true,

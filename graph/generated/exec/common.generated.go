@@ -234,8 +234,8 @@ type QueryResolver interface {
 	ArtifactSources(ctx context.Context, tenantID *ids.ID, first *int, after *string) (*model.ArtifactSourceConnection, error)
 	UsageRecords(ctx context.Context, filter usage.Filter, first *int, after *string) (*model.UsageRecordConnection, error)
 	UsageSums(ctx context.Context, filter usage.Filter, hourly bool) ([]*usage.Sum, error)
-	UsageSources(ctx context.Context, projectID ids.ID) ([]*usage.Source, error)
-	UsageQuarantine(ctx context.Context, projectID *ids.ID, first *int, after *string) (*model.QuarantinedUsageConnection, error)
+	UsageSources(ctx context.Context, projectID ids.ID, instanceID *ids.ID) ([]*usage.Source, error)
+	UsageQuarantine(ctx context.Context, projectID *ids.ID, instanceID *ids.ID, first *int, after *string) (*model.QuarantinedUsageConnection, error)
 	Webhooks(ctx context.Context, projectID ids.ID, first *int, after *string) (*model.WebhookConnection, error)
 	WebhookDeliveries(ctx context.Context, webhookID ids.ID, states []lifecycle.DeliveryState, first *int, after *string) (*model.WebhookDeliveryConnection, error)
 }
@@ -3306,22 +3306,30 @@ func (ec *executionContext) field_Query_usageQuarantine_args(ctx context.Context
 		return nil, err
 	}
 	args["projectId"] = arg0
-	arg1, err := graphql.ProcessArgField(ctx, rawArgs, "first",
+	arg1, err := graphql.ProcessArgField(ctx, rawArgs, "instanceId",
+		func(ctx context.Context, v any) (*ids.ID, error) {
+			return ec.unmarshalOID2ᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋidsᚐID(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["instanceId"] = arg1
+	arg2, err := graphql.ProcessArgField(ctx, rawArgs, "first",
 		func(ctx context.Context, v any) (*int, error) {
 			return ec.unmarshalOInt2ᚖint(ctx, v)
 		})
 	if err != nil {
 		return nil, err
 	}
-	args["first"] = arg1
-	arg2, err := graphql.ProcessArgField(ctx, rawArgs, "after",
+	args["first"] = arg2
+	arg3, err := graphql.ProcessArgField(ctx, rawArgs, "after",
 		func(ctx context.Context, v any) (*string, error) {
 			return ec.unmarshalOString2ᚖstring(ctx, v)
 		})
 	if err != nil {
 		return nil, err
 	}
-	args["after"] = arg2
+	args["after"] = arg3
 	return args, nil
 }
 
@@ -3366,6 +3374,14 @@ func (ec *executionContext) field_Query_usageSources_args(ctx context.Context, r
 		return nil, err
 	}
 	args["projectId"] = arg0
+	arg1, err := graphql.ProcessArgField(ctx, rawArgs, "instanceId",
+		func(ctx context.Context, v any) (*ids.ID, error) {
+			return ec.unmarshalOID2ᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋidsᚐID(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["instanceId"] = arg1
 	return args, nil
 }
 
@@ -11128,7 +11144,7 @@ func (ec *executionContext) _Query_usageSources(ctx context.Context, field graph
 		},
 		func(ctx context.Context) (any, error) {
 			fc := graphql.GetFieldContext(ctx)
-			return ec.Resolvers.Query().UsageSources(ctx, fc.Args["projectId"].(ids.ID))
+			return ec.Resolvers.Query().UsageSources(ctx, fc.Args["projectId"].(ids.ID), fc.Args["instanceId"].(*ids.ID))
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v []*usage.Source) graphql.Marshaler {
@@ -11172,7 +11188,7 @@ func (ec *executionContext) _Query_usageQuarantine(ctx context.Context, field gr
 		},
 		func(ctx context.Context) (any, error) {
 			fc := graphql.GetFieldContext(ctx)
-			return ec.Resolvers.Query().UsageQuarantine(ctx, fc.Args["projectId"].(*ids.ID), fc.Args["first"].(*int), fc.Args["after"].(*string))
+			return ec.Resolvers.Query().UsageQuarantine(ctx, fc.Args["projectId"].(*ids.ID), fc.Args["instanceId"].(*ids.ID), fc.Args["first"].(*int), fc.Args["after"].(*string))
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v *model.QuarantinedUsageConnection) graphql.Marshaler {

@@ -1599,9 +1599,9 @@ type ComplexityRoot struct {
 		ServiceAccounts          func(childComplexity int, projectID ids.ID, first *int, after *string) int
 		SkuPrices                func(childComplexity int) int
 		Statement                func(childComplexity int, tenantID *ids.ID, projectID *ids.ID, periodID *ids.ID) int
-		UsageQuarantine          func(childComplexity int, projectID *ids.ID, first *int, after *string) int
+		UsageQuarantine          func(childComplexity int, projectID *ids.ID, instanceID *ids.ID, first *int, after *string) int
 		UsageRecords             func(childComplexity int, filter usage.Filter, first *int, after *string) int
-		UsageSources             func(childComplexity int, projectID ids.ID) int
+		UsageSources             func(childComplexity int, projectID ids.ID, instanceID *ids.ID) int
 		UsageSums                func(childComplexity int, filter usage.Filter, hourly bool) int
 		Users                    func(childComplexity int, tenantID ids.ID, waiting bool, first *int, after *string) int
 		VerifyBillingRun         func(childComplexity int, id ids.ID) int
@@ -9482,7 +9482,7 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 			return 0, false
 		}
 
-		return e.ComplexityRoot.Query.UsageQuarantine(childComplexity, args["projectId"].(*ids.ID), args["first"].(*int), args["after"].(*string)), true
+		return e.ComplexityRoot.Query.UsageQuarantine(childComplexity, args["projectId"].(*ids.ID), args["instanceId"].(*ids.ID), args["first"].(*int), args["after"].(*string)), true
 	case "Query.usageRecords":
 		if e.ComplexityRoot.Query.UsageRecords == nil {
 			break
@@ -9504,7 +9504,7 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 			return 0, false
 		}
 
-		return e.ComplexityRoot.Query.UsageSources(childComplexity, args["projectId"].(ids.ID)), true
+		return e.ComplexityRoot.Query.UsageSources(childComplexity, args["projectId"].(ids.ID), args["instanceId"].(*ids.ID)), true
 	case "Query.usageSums":
 		if e.ComplexityRoot.Query.UsageSums == nil {
 			break
@@ -16831,9 +16831,9 @@ extend type Query {
   "Sums of a project's usage by meter and bearer, at most 1,000, the newest hours first. Key: usage.read."
   usageSums("Which." filter: UsageFilter!, "Each hour apart." hourly: Boolean! = false): [UsageSum!]!
   "Where a project's usage comes from and how far it is recorded, at most 500 that have not ended. Key: usage.read."
-  usageSources("The project." projectId: ID!): [UsageSource!]!
+  usageSources("The project." projectId: ID!, "Only of this instance or allocation." instanceId: ID): [UsageSource!]!
   "Reported records that were not taken, newest first. Key: usage.read on the project; without a project, on the platform."
-  usageQuarantine("The project; left out for all." projectId: ID, "How many, 1 to 100." first: Int = 50, "Read on after this cursor." after: String): QuarantinedUsageConnection!
+  usageQuarantine("The project; left out for all." projectId: ID, "Only of this instance." instanceId: ID, "How many, 1 to 100." first: Int = 50, "Read on after this cursor." after: String): QuarantinedUsageConnection!
 }
 
 extend type Mutation {

@@ -20,6 +20,7 @@ import { MembersCard } from './MembersCard';
 import { RepairCard } from './RepairCard';
 import { TimelineCard } from './Timeline';
 import { Troubles } from './Troubles';
+import { UsageCard } from './UsageCard';
 import { WorkloadActions } from './WorkloadActions';
 import { useTimeline } from './useTimeline';
 import type { Followed } from './useTimeline';
@@ -63,6 +64,7 @@ function WorkloadView({ workload, followed, refresh }: { workload: Workload; fol
           <MembersCard workload={workload} refresh={refresh} />
           <ActionsCard workload={workload} />
           <RepairCard workload={workload} refresh={refresh} />
+          <UsageCard workload={workload} />
           <SecretsCard instanceId={workload.id} />
           <AboutCard workload={workload} />
         </div>
