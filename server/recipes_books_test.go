@@ -31,7 +31,7 @@ var recipesOfBooks = map[string]func(v, a *house) []arguments{
 		return []arguments{{"projectId": v.Project, "format": "CSV"}, {"tenantId": v.Tenant, "format": "JSON"}}
 	},
 	"query explainLine": func(v, _ *house) []arguments {
-		return []arguments{{"projectId": v.Project, "periodId": v.Period, "key": v.Line}}
+		return []arguments{{"projectId": v.Project, "periodId": v.Period, "key": v.line}}
 	},
 	"query planRerate":       plain(pricesOf("2026-01-01T00:00:00Z")),
 	"query planReopenPeriod": func(v, _ *house) []arguments { return one("periodId", v.Period) },
@@ -62,8 +62,8 @@ func (b *bench) addBooks(h *house) {
 	b.SQL(`INSERT INTO billing_run (id, tenant_id, period_id, seq, statement_id, event_to, generation, watermark, engine,
 		price_hash, input_digest, output_digest, lines, unpriced) VALUES ($1, $2, $3, 1, $3, '2026-02-01',
 		platform.generation(), pg_current_xact_id(), 1, '', '', '', 0, 0)`, h.Run, h.Tenant, h.Period)
-	h.Line = "line-of-" + string(h.Project)
+	h.line = "line-of-" + string(h.Project)
 	b.SQL(`INSERT INTO billing_line (run_id, tenant_id, project_id, period_id, seq, key, line) VALUES ($1, $2, $3, $4, 1, $5::text,
 		json_build_object('key', $5::text, 'project', $3::text, 'meter', 'tokens', 'unit', 'token', 'quantity', '1', 'billed', '1', 'exact', '0', 'amount', '0'))`,
-		h.Run, h.Tenant, h.Project, h.Period, h.Line)
+		h.Run, h.Tenant, h.Project, h.Period, h.line)
 }

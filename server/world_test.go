@@ -24,12 +24,12 @@ type house struct {
 	Node, Free, Used, Instance, Member, Operation, Step, Event, Task, Entitlement, Record ids.ID
 	Generation, Orphan, Share, Sibling, Secret, Overlay, Webhook, Delivery, Session       ids.ID
 	Source, Signer, Fetch, Part, Owned, Draft, Period, Run                                ids.ID
-	Line                                                                                  string // the key of a statement's line
 
 	project   *db.Project
 	operation *db.Operation
 	digest    string          // of Owned
 	document  json.RawMessage // the manifest's
+	line      string          // the key of a statement's line
 	// The credentials of the house.
 	admin, robot, node, token string
 }
