@@ -10,7 +10,7 @@ import (
 )
 
 func (r *queryResolver) Node(ctx context.Context, id ids.ID) (model.Node, error) {
-	return r.node(ctx, id)
+	return r.nodeReads().Node(ctx, r.DB, id)
 }
 
 func (r *reasonResolver) Code(ctx context.Context, obj *fault.Reason) (string, error) {

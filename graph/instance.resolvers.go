@@ -119,7 +119,7 @@ func (r *mutationResolver) DecommissionInstance(ctx context.Context, input insta
 }
 
 func (r *mutationResolver) UpgradeInstance(ctx context.Context, input instance.UpgradeInput) (*model.InstancePayload, error) {
-	return instancePayload(r.Resolver.Instances.Upgrade(ctx, input))
+	return shape.InstancePayload(r.Resolver.Instances.Upgrade(ctx, input))
 }
 
 func (r *mutationResolver) SetRepairPolicy(ctx context.Context, input instance.RepairInput) (*instance.View, error) {
@@ -127,7 +127,7 @@ func (r *mutationResolver) SetRepairPolicy(ctx context.Context, input instance.R
 }
 
 func (r *mutationResolver) RollbackInstance(ctx context.Context, input instance.RollbackInput) (*model.InstancePayload, error) {
-	return instancePayload(r.Resolver.Instances.Rollback(ctx, input))
+	return shape.InstancePayload(r.Resolver.Instances.Rollback(ctx, input))
 }
 
 func (r *mutationResolver) InvokeAction(ctx context.Context, input instance.ActionInput) (*model.InvokeActionPayload, error) {

@@ -7,6 +7,7 @@ import (
 	"github.com/gpuaas/app-platform/ent/generated/db"
 	"github.com/gpuaas/app-platform/graph/generated/exec"
 	"github.com/gpuaas/app-platform/graph/generated/model"
+	"github.com/gpuaas/app-platform/graph/shape"
 	"github.com/gpuaas/app-platform/service/member"
 )
 
@@ -20,23 +21,23 @@ func (r *mutationResolver) AddMembers(ctx context.Context, input member.AddInput
 }
 
 func (r *mutationResolver) DrainMember(ctx context.Context, input member.Input) (*model.MemberPayload, error) {
-	return memberPayload(r.Resolver.Members.Drain(ctx, input))
+	return shape.MemberPayload(r.Resolver.Members.Drain(ctx, input))
 }
 
 func (r *mutationResolver) CordonMember(ctx context.Context, input member.Input) (*model.MemberPayload, error) {
-	return memberPayload(r.Resolver.Members.Cordon(ctx, input))
+	return shape.MemberPayload(r.Resolver.Members.Cordon(ctx, input))
 }
 
 func (r *mutationResolver) UncordonMember(ctx context.Context, input member.Input) (*model.MemberPayload, error) {
-	return memberPayload(r.Resolver.Members.Uncordon(ctx, input))
+	return shape.MemberPayload(r.Resolver.Members.Uncordon(ctx, input))
 }
 
 func (r *mutationResolver) LabelMember(ctx context.Context, input member.LabelInput) (*model.MemberPayload, error) {
-	return memberPayload(r.Resolver.Members.Label(ctx, input))
+	return shape.MemberPayload(r.Resolver.Members.Label(ctx, input))
 }
 
 func (r *mutationResolver) RemoveMember(ctx context.Context, input member.Input) (*model.MemberPayload, error) {
-	return memberPayload(r.Resolver.Members.Remove(ctx, input))
+	return shape.MemberPayload(r.Resolver.Members.Remove(ctx, input))
 }
 
 func (r *mutationResolver) ReplaceMember(ctx context.Context, input member.ReplaceInput) (*model.ReplaceMemberPayload, error) {
@@ -49,7 +50,7 @@ func (r *mutationResolver) ReplaceMember(ctx context.Context, input member.Repla
 }
 
 func (r *mutationResolver) RecoverMember(ctx context.Context, input member.Input) (*model.MemberPayload, error) {
-	return memberPayload(r.Resolver.Members.Recover(ctx, input))
+	return shape.MemberPayload(r.Resolver.Members.Recover(ctx, input))
 }
 
 func (r *queryResolver) Member(ctx context.Context, id ids.ID) (*db.Member, error) {

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/gpuaas/app-platform/domain/ids"
+	"github.com/gpuaas/app-platform/domain/money"
 	"github.com/gpuaas/app-platform/ent/generated/db"
 	"github.com/gpuaas/app-platform/graph/generated/exec"
 	"github.com/gpuaas/app-platform/graph/generated/model"
@@ -57,7 +58,7 @@ func (r *queryResolver) SkuPrices(ctx context.Context) ([]*db.SKUPrice, error) {
 }
 
 func (r *skuPriceResolver) Hourly(ctx context.Context, obj *db.SKUPrice) (*orphan.Money, error) {
-	return orphan.MoneyOf(obj.Currency, obj.HourlyMicros), nil
+	return orphan.MoneyOf(obj.Currency, money.Shift(obj.HourlyMicros, 6)), nil
 }
 
 func (r *Resolver) Orphan() exec.OrphanResolver { return &orphanResolver{r} }

@@ -7,8 +7,10 @@ import (
 	"github.com/gpuaas/app-platform/ent/generated/db"
 	"github.com/gpuaas/app-platform/graph/generated/exec"
 	"github.com/gpuaas/app-platform/graph/read"
+	"github.com/gpuaas/app-platform/service/allocation"
 	"github.com/gpuaas/app-platform/service/change"
 	"github.com/gpuaas/app-platform/service/instance"
+	"github.com/gpuaas/app-platform/service/kit/tariff"
 	"github.com/gpuaas/app-platform/service/ledger/operation"
 	"github.com/gpuaas/app-platform/service/member"
 	"github.com/gpuaas/app-platform/service/orphan"
@@ -23,10 +25,24 @@ func (r *planResolver) Supersedes(ctx context.Context, obj *change.Plan) ([]*ope
 }
 
 func (r *plannedCapacityResolver) HourlyPrice(ctx context.Context, obj *change.PlannedCapacity) (*orphan.Money, error) {
-	if obj.Price == nil {
+	if obj.Hourly == nil {
 		return nil, nil
 	}
-	return orphan.MoneyOf(obj.Price.Currency, obj.Price.HourlyMicros), nil
+	return orphan.MoneyOf(obj.Hourly.Currency, obj.Hourly.Amount), nil
+}
+
+func (r *plannedCostResolver) Hourly(ctx context.Context, obj *tariff.Line) (*orphan.Money, error) {
+	if obj.Hourly == nil {
+		return nil, nil
+	}
+	return orphan.MoneyOf(obj.Hourly.Currency, obj.Hourly.Amount), nil
+}
+
+func (r *plannedCostResolver) PriceID(ctx context.Context, obj *tariff.Line) (*ids.ID, error) {
+	if obj.Hourly == nil {
+		return nil, nil
+	}
+	return &obj.Hourly.PriceID, nil
 }
 
 func (r *plannedMemberResolver) Member(ctx context.Context, obj *change.PlannedMember) (*db.Member, error) {
@@ -35,6 +51,14 @@ func (r *plannedMemberResolver) Member(ctx context.Context, obj *change.PlannedM
 
 func (r *plannedMemberResolver) Allocation(ctx context.Context, obj *change.PlannedMember) (*db.Allocation, error) {
 	return read.Maybe(ctx, read.Of(ctx).Allocations, obj.AllocationID)
+}
+
+func (r *queryResolver) PlanLaunchInstance(ctx context.Context, input instance.LaunchInput) (*change.Plan, error) {
+	return r.Resolver.Instances.PlanLaunch(ctx, input)
+}
+
+func (r *queryResolver) PlanReleaseAllocation(ctx context.Context, allocationID ids.ID) (*allocation.Plan, error) {
+	return r.Resolver.Allocations.PlanRelease(ctx, allocationID)
 }
 
 func (r *queryResolver) PlanAddMembers(ctx context.Context, input member.AddInput) (*change.Plan, error) {
@@ -65,6 +89,13 @@ func (r *queryResolver) PlanDecommissionInstance(ctx context.Context, input inst
 	return r.Resolver.Instances.PlanDecommission(ctx, input)
 }
 
+func (r *releasePlanResolver) Instance(ctx context.Context, obj *allocation.Plan) (*instance.View, error) {
+	if obj.InstanceID == nil {
+		return nil, nil
+	}
+	return r.instance(ctx, *obj.InstanceID)
+}
+
 func (r *planReplaceMemberInputResolver) AllocationID(ctx context.Context, obj *member.ReplaceInput, data *ids.ID) error {
 	obj.AllocationID = value(data)
 	return nil
@@ -74,7 +105,11 @@ func (r *Resolver) Plan() exec.PlanResolver { return &planResolver{r} }
 
 func (r *Resolver) PlannedCapacity() exec.PlannedCapacityResolver { return &plannedCapacityResolver{r} }
 
+func (r *Resolver) PlannedCost() exec.PlannedCostResolver { return &plannedCostResolver{r} }
+
 func (r *Resolver) PlannedMember() exec.PlannedMemberResolver { return &plannedMemberResolver{r} }
+
+func (r *Resolver) ReleasePlan() exec.ReleasePlanResolver { return &releasePlanResolver{r} }
 
 func (r *Resolver) PlanReplaceMemberInput() exec.PlanReplaceMemberInputResolver {
 	return &planReplaceMemberInputResolver{r}
@@ -83,6 +118,8 @@ func (r *Resolver) PlanReplaceMemberInput() exec.PlanReplaceMemberInputResolver 
 type (
 	planResolver                   struct{ *Resolver }
 	plannedCapacityResolver        struct{ *Resolver }
+	plannedCostResolver            struct{ *Resolver }
 	plannedMemberResolver          struct{ *Resolver }
+	releasePlanResolver            struct{ *Resolver }
 	planReplaceMemberInputResolver struct{ *Resolver }
 )

@@ -101,8 +101,15 @@ var recipes = joined(recipesOfBooks, recipesOfNodes, map[string]func(v, a *house
 			{"instanceId": v.Instance, "componentKey": "worker", "count": 1, "intent": object{"shape": "BAREMETAL"}},
 		}
 	}),
-	"query planDrainMember":  ofMember,
-	"query planRemoveMember": ofMember,
+	"query planLaunchInstance": plain(func(v, a *house) []object {
+		return []object{
+			{"projectId": v.Project, "appSlug": v.Slug, "name": "mine", "allocationIds": []any{v.Free}},
+			{"projectId": a.Project, "appSlug": a.Slug, "name": "mine", "allocationIds": []any{v.Free}},
+		}
+	}),
+	"query planReleaseAllocation": func(v, _ *house) []arguments { return []arguments{{"allocationId": v.Free}, {"allocationId": v.Used}} },
+	"query planDrainMember":       ofMember,
+	"query planRemoveMember":      ofMember,
 	"query planReplaceMember": plain(func(v, a *house) []object {
 		return []object{{"memberId": v.Member}, {"memberId": v.Member, "allocationId": a.Free}}
 	}),

@@ -3,11 +3,13 @@ package policy
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
 	"github.com/gpuaas/app-platform/domain/fault"
 	"github.com/gpuaas/app-platform/domain/lifecycle"
+	"github.com/gpuaas/app-platform/domain/money"
 )
 
 // codes are what a reason says of each dimension.
@@ -177,11 +179,11 @@ func (e *Effective) Spends() bool {
 	return slices.ContainsFunc(e.levels, func(l compiled) bool { return l.Document.cost != nil })
 }
 
-// Spending is what all allocations of a project cost an hour at list prices.
+// Spending is what all allocations of a project cost an hour by the price book.
 type Spending struct {
-	// Micros are millionths an hour, by currency.
-	Micros map[string]int64
-	// Unpriced are SKUs in use without a list price.
+	// Hourly are amounts by currency.
+	Hourly map[string]money.Decimal
+	// Unpriced are SKUs in use without a price.
 	Unpriced []string
 }
 
@@ -200,23 +202,25 @@ func (e *Effective) HourlyCost(spent Spending, path string) error {
 				Message: fmt.Sprintf("%s allows %s an hour, and ", level.ref(), most) + fmt.Sprintf(format, args...) + " (" +
 					hourlyCost + ")"})
 		}
-		for currency := range spent.Micros {
+		for _, currency := range slices.Sorted(maps.Keys(spent.Hourly)) {
 			if currency != most.Currency {
 				refuse("some of this is priced in %s", currency)
 			}
 		}
 		if len(spent.Unpriced) > 0 {
-			refuse("SKU %q has no list price", spent.Unpriced[0])
+			refuse("SKU %q has no price in the price book", spent.Unpriced[0])
 		}
-		if now := spent.Micros[most.Currency]; now > most.AmountMicros {
-			refuse("this would make %s", Cost{AmountMicros: now, Currency: most.Currency})
+		if now := spent.Hourly[most.Currency]; now.Cmp(most.amount()) > 0 {
+			refuse("this would make %s %s", now.Fixed(microPlaces), most.Currency)
 		}
 	}
 	return denial(reasons)
 }
 
+// microPlaces are the places of an amount in millionths.
+const microPlaces = 6
+
+func (c Cost) amount() money.Decimal { return money.Shift(c.AmountMicros, microPlaces) }
+
 // String is the amount for a person.
-func (c Cost) String() string {
-	const million = 1_000_000
-	return fmt.Sprintf("%d.%06d %s", c.AmountMicros/million, c.AmountMicros%million, c.Currency)
-}
+func (c Cost) String() string { return c.amount().Fixed(microPlaces) + " " + c.Currency }

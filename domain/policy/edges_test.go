@@ -112,7 +112,7 @@ func TestRulesAreSaidForAPerson(t *testing.T) {
 		"the platform's policy allows nothing else of the apps that it names",
 		"anything else (operating mode) must be allowed by the platform by name",
 		"anything else (secret purpose) must be allowed by the platform by name",
-		"platform: at most 8 GPUs in a project", "platform: at most 1.500000 EUR an hour at list prices",
+		"platform: at most 8 GPUs in a project", "platform: at most 1.500000 EUR an hour by the price book",
 	}, said)
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/gpuaas/app-platform/domain/fault"
 	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/domain/lifecycle"
+	"github.com/gpuaas/app-platform/domain/money"
 )
 
 // at is a level with a document.
@@ -259,7 +260,9 @@ func TestSpendingIsHeldBelowEveryCeiling(t *testing.T) {
 	cost := func(scope lifecycle.PolicyScope, micros int, currency string) Level {
 		return at(t, scope, fmt.Sprintf(`{"maxHourlyCost":{"amountMicros":%d,"currency":"%s"}}`, micros, currency))
 	}
-	spent := func(micros int64) Spending { return Spending{Micros: map[string]int64{"EUR": micros}} }
+	spent := func(micros int64) Spending {
+		return Spending{Hourly: map[string]money.Decimal{"EUR": money.Shift(micros, 6)}}
+	}
 	e := Merge(cost(lifecycle.PolicyPlatform, 10, "EUR"), cost(lifecycle.PolicyProject, 5, "EUR"))
 	require.True(t, e.Spends() && e.Counts())
 	require.NoError(t, e.HourlyCost(spent(5), ""))

@@ -27,7 +27,7 @@ func (e *Effective) Rules() []*Rule {
 	for i := range e.levels {
 		if most := e.levels[i].Document.cost; most != nil {
 			out = append(out, e.levels[i].ceiling(hourlyCost, int(most.AmountMicros),
-				fmt.Sprintf("at most %s an hour at list prices", most)))
+				fmt.Sprintf("at most %s an hour by the price book", most)))
 		}
 	}
 	return out

@@ -52,6 +52,8 @@ type Config struct {
 	Plain bool
 	// Throwaway is for tests: the database need not survive a crash.
 	Throwaway bool
+	// DemoPrices fills an empty price book for a demonstration, so that plans show money.
+	DemoPrices bool
 	// Apps are the reference apps to publish, by name of their controller's folder under cmd.
 	Apps []App
 	// Registries are further registries and file servers, host:port, that artifacts may come from, asked without TLS.

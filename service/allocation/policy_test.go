@@ -42,7 +42,7 @@ func TestPolicyRulesWhatIsRented(t *testing.T) {
 	_, err := b.Request(b.admin, b.slice("none", 1, 1))
 	require.True(t, fault.Is(err, fault.CapacityUnavailable), "%v", err)
 
-	b.SQL(`INSERT INTO sku_price (id, sku, currency, hourly_micros, updated_at) VALUES ('sku_1', 'h100', 'EUR', 5, now())`)
+	b.ListPrice("h100", "EUR", "0.000005")
 	b.Policy(nil, `{"maxGpus":4,"maxHourlyCost":{"amountMicros":15,"currency":"EUR"}}`)
 	b.Policy(b.project, `{}`)
 	b.got(b.slice("last", 1, 2))

@@ -34,6 +34,7 @@ const (
 // ReleaseInput names the allocation that is given back.
 type ReleaseInput struct {
 	AllocationID   ids.ID
+	PlanHash       string `json:",omitempty"`
 	Reason         string
 	IdempotencyKey string
 }
@@ -49,15 +50,31 @@ type Released struct {
 // allocation.release, and for <family>.instance.delete when an instance uses it.
 //
 // Faults: INVALID_ARGUMENT, NOT_FOUND, FORBIDDEN, FAILED_PRECONDITION when it is released, CONFLICT
-// naming the operation in the way, IDEMPOTENCY_KEY_REUSED.
+// naming the operation in the way, PLAN_STALE at input.planHash, IDEMPOTENCY_KEY_REUSED.
 func (s *Service) Release(ctx context.Context, in ReleaseInput) (*Released, error) {
 	wrong := &check.Input{}
 	wrong.Reason("input.reason", in.Reason)
 	if err := wrong.Err(); err != nil {
 		return nil, err
 	}
+	return s.again(ctx, in, s.DB.Write)
+}
+
+// ReleaseAs is Release for what the platform gives back by itself, as actor: without an idempotency key, since one process at
+// a time does so and the locked allocation shows it what there is.
+func (s *Service) ReleaseAs(ctx context.Context, actor *authz.Actor, in ReleaseInput) (*Released, error) {
+	return s.again(ctx, in, func(ctx context.Context, do func(context.Context, *tx.Tx) error) error {
+		return s.DB.As(ctx, actor, do)
+	})
+}
+
+// write runs a verb in a transaction of its own.
+type write func(ctx context.Context, do func(context.Context, *tx.Tx) error) error
+
+// again begins anew when the allocation changes hands.
+func (s *Service) again(ctx context.Context, in ReleaseInput, run write) (*Released, error) {
 	for range maxMoves {
-		out, err := s.release(ctx, in)
+		out, err := release(ctx, in, run)
 		if !errors.Is(err, errMoved) {
 			return out, err
 		}
@@ -72,6 +89,7 @@ var errMoved = errors.New("the allocation changed hands")
 
 // releasing is one release: what it has locked and what it makes.
 type releasing struct {
+	action     string // of the audit
 	in         ReleaseInput
 	made       made
 	instance   *db.Instance // nil when none uses it
@@ -81,24 +99,23 @@ type releasing struct {
 // made is what an idempotency key remembers of a release.
 type made struct{ Allocation, Operation, Decommission ids.ID }
 
-func (s *Service) release(ctx context.Context, in ReleaseInput) (*Released, error) {
+func release(ctx context.Context, in ReleaseInput, run write) (*Released, error) {
 	var out *Released
-	err := s.DB.Write(ctx, func(ctx context.Context, t *tx.Tx) error {
-		r := &releasing{in: in, made: made{Allocation: in.AllocationID, Operation: ids.New(ids.Operation),
+	err := run(ctx, func(ctx context.Context, t *tx.Tx) error {
+		r := &releasing{action: "releaseAllocation", in: in, made: made{Allocation: in.AllocationID, Operation: ids.New(ids.Operation),
 			Decommission: ids.New(ids.Operation)}}
 		if err := r.lock(ctx, t); err != nil {
 			return err
 		}
-		repeated, err := idem.Claim(ctx, t, idem.Key{
-			Verb: "releaseAllocation", TenantID: r.allocation.TenantID, ProjectID: r.allocation.ProjectID,
-			Value: in.IdempotencyKey, Input: in,
-		}, &r.made)
+		repeated, err := r.claim(ctx, t)
 		if err != nil {
 			return err
 		}
 		op, err := r.known(ctx, t, repeated)
 		if err == nil && op == nil {
-			op, err = r.write(ctx, t)
+			if err = r.asPlanned(ctx, t); err == nil {
+				op, err = r.write(ctx, t)
+			}
 		}
 		if err != nil {
 			return err
@@ -109,11 +126,21 @@ func (s *Service) release(ctx context.Context, in ReleaseInput) (*Released, erro
 	return out, err
 }
 
+// claim claims the idempotency key; true when it was used before, with what that use made. The platform has none.
+func (r *releasing) claim(ctx context.Context, t *tx.Tx) (bool, error) {
+	if t.Actor.Kind == authz.KindSystem {
+		return false, nil
+	}
+	return idem.Claim(ctx, t, idem.Key{
+		Verb: "releaseAllocation", TenantID: r.allocation.TenantID, ProjectID: r.allocation.ProjectID,
+		Value: r.in.IdempotencyKey, Input: r.in,
+	}, &r.made)
+}
+
 // lock finds out which instance uses the allocation, locks that first, as everywhere, then the
 // allocation, and asks for the keys.
 func (r *releasing) lock(ctx context.Context, t *tx.Tx) error {
-	const action = "releaseAllocation"
-	id := r.in.AllocationID
+	action, id := r.action, r.in.AllocationID
 	seen, err := t.Allocation.Query().Where(dballocation.ID(id)).Only(ctx)
 	if db.IsNotFound(err) {
 		return audit.Missing(t, action, authz.AllocationRelease, id)

@@ -249,3 +249,43 @@ func TestAReleaseThatMeetsALaunchStopsWhatItLaunched(t *testing.T) {
 	require.Equal(t, instance.ID, change(t, got.out.Operation.Operation).Instance)
 	require.Equal(t, 1, b.Count("instance", "id = $1 AND status = 'STOPPING'", instance.ID))
 }
+
+func TestAReleasesPlanShowsWhatIsGivenBackAndWritesNothing(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	held, instance := b.used(lifecycle.InstanceRunning, "apps")
+	node, _ := b.Node(2)
+	other := b.Allocation(b.project, node)
+	b.SQL(`UPDATE allocation SET sku = 'small'`)
+	b.SQL(`UPDATE allocation SET instance_id = $2 WHERE id = $1`, other.ID, instance.ID)
+	b.ListPrice("small", "EUR", "2.5")
+
+	plan, err := b.PlanRelease(b.admin, held.ID)
+	require.NoError(t, err)
+	require.True(t, plan.Allowed)
+	require.Equal(t, instance.ID, *plan.InstanceID)
+	total := plan.Cost.Totals[0]
+	require.Equal(t, []string{"EUR", "5", "2.5", "-2.5", "2.5"},
+		[]string{total.Currency, total.Before.String(), total.After.String(), total.Delta.String(), total.Left.String()})
+	require.Zero(t, b.Count("operation", ""))
+	require.Equal(t, 2, b.Count("allocation", "status = 'READY'"))
+	require.Equal(t, 1, b.Count("instance", "status = 'RUNNING'"))
+
+	b.ListPrice("small", "EUR", "9")
+	in := release(held.ID, "k")
+	in.PlanHash = plan.Hash
+	_, err = b.Release(b.admin, in)
+	platformtest.Refused(t, err, fault.PlanStale, "input.planHash")
+	require.Zero(t, b.Count("operation", ""))
+	again, err := b.PlanRelease(b.admin, held.ID)
+	require.NoError(t, err)
+	in.PlanHash = again.Hash
+	_, err = b.Release(b.admin, in)
+	require.NoError(t, err)
+
+	refused, err := b.PlanRelease(b.admin, held.ID)
+	require.NoError(t, err)
+	require.False(t, refused.Allowed, "it is under way already")
+	require.Equal(t, string(fault.Conflict), *refused.Code)
+	require.NotEmpty(t, refused.Reasons)
+}

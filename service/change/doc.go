@@ -23,5 +23,6 @@
 // come to them.
 //
 // The rules of an existing instance answer by source (state, compatibility, quota, policy), for a plan shows every
-// source; those of a launch answer in the order in which a person would mend things, up to the first refusal.
+// source; those of a launch answer in the order in which a person would mend things, up to the first refusal, and its
+// plan shows as many. What a change makes of the price of an hour is reckoned last: it is in the plan and in its hash.
 package change

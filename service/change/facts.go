@@ -65,6 +65,12 @@ func (s *Subject) Lock(ctx context.Context, t *tx.Tx, forUpdate bool) (*Locked, 
 	return l, nil
 }
 
+// Planned reports whether a plan is made of the subject, or checked: then everything that a plan shows must be known.
+func (l *Locked) Planned() bool { return !l.forUpdate || l.Asked.PlanHash != "" }
+
+// ForUpdate reports whether the change is made, and not only planned.
+func (l *Locked) ForUpdate() bool { return l.forUpdate }
+
 // ruled reports whether policy and entitlement restrict the kind: where members come or another version is chosen.
 // They never refuse to take away, to repair or to go back.
 func (s *Subject) ruled() bool { return s.Rule.Places || s.Kind == lifecycle.InstanceUpgrade }

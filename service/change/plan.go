@@ -7,8 +7,8 @@ import (
 	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/domain/isolation"
 	"github.com/gpuaas/app-platform/domain/lifecycle"
-	"github.com/gpuaas/app-platform/ent/generated/db"
 	"github.com/gpuaas/app-platform/service/kit/impact"
+	"github.com/gpuaas/app-platform/service/kit/tariff"
 	"github.com/gpuaas/app-platform/service/ledger/operation"
 )
 
@@ -40,6 +40,10 @@ type Plan struct {
 	SupersedesIDs   []ids.ID
 	Impact          *impact.Impact
 	Change          json.RawMessage
+	// Version is the one that it leads to; empty when it stays.
+	Version string
+	// Cost is what it makes of the price of an hour.
+	Cost *tariff.Cost
 }
 
 // PlannedMember is a member that a plan would touch.
@@ -60,7 +64,7 @@ type PlannedCapacity struct {
 	Shape       lifecycle.CapacityShape
 	GPUCount    int
 	SKU, Region string
-	Price       *db.SKUPrice // the list price; nil when the SKU has none
+	Hourly      *tariff.Hourly // nil when no price is set
 }
 
 // Verdict is the answer of one source to a plan.

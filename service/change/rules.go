@@ -81,8 +81,9 @@ var rules = []Rule{
 		Reversal: "what the instance held is gone; a new one can be launched"},
 }
 
-// launchRule is apart from the table: a launch has no plan, and no instance whose state a rule could check.
-var launchRule = Rule{Kind: lifecycle.InstanceCreate, Noun: "launch", Places: true, Touches: lifecycle.PlanAdd}
+// launchRule is apart from the table: a launch has no instance whose state a rule could check.
+var launchRule = Rule{Kind: lifecycle.InstanceCreate, Noun: "launch", Places: true, Touches: lifecycle.PlanAdd,
+	Reversible: true, Reversal: "decommission the instance"}
 
 // Rules returns the rule of every kind of change but a launch.
 func Rules() []Rule { return slices.Clone(rules) }

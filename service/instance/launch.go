@@ -28,6 +28,7 @@ type LaunchInput struct {
 	ControlPlaneScope lifecycle.ControlPlaneScope `json:",omitempty"`
 	DeadlineSeconds   int
 	Smoke             bool
+	PlanHash          string `json:",omitempty"`
 	Reason            string
 	IdempotencyKey    string
 }
@@ -57,6 +58,16 @@ func (s *Service) Launch(ctx context.Context, in LaunchInput) (*Started, error) 
 	return s.accept(ctx, in.request())
 }
 
+// PlanLaunch shows what Launch would do: where its members would live, what an hour of that costs, and who refuses it. It
+// requires the same keys and writes nothing.
+func (s *Service) PlanLaunch(ctx context.Context, in LaunchInput) (*change.Plan, error) {
+	in.settle()
+	if err := in.check(); err != nil {
+		return nil, err
+	}
+	return s.engine().Plan(ctx, in.request())
+}
+
 func (in LaunchInput) request() *change.Request {
 	return &change.Request{
 		Action: "launchInstance", Kind: lifecycle.InstanceCreate,
@@ -66,7 +77,7 @@ func (in LaunchInput) request() *change.Request {
 			OperatingMode: in.OperatingMode, ControlPlaneScope: in.ControlPlaneScope, Smoke: in.Smoke,
 		},
 		Conditions: change.Conditions{DeadlineSeconds: in.DeadlineSeconds},
-		Asked:      change.Asked{Reason: in.Reason, IdempotencyKey: in.IdempotencyKey, Input: in},
+		Asked:      change.Asked{PlanHash: in.PlanHash, Reason: in.Reason, IdempotencyKey: in.IdempotencyKey, Input: in},
 	}
 }
 

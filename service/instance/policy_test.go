@@ -67,7 +67,7 @@ func TestPolicyRefusesALaunchByEveryRuleAndWritesNothing(t *testing.T) {
 	}
 	require.Equal(t, 13, refusals, "each is in the audit")
 
-	b.SQL(`INSERT INTO sku_price (id, sku, currency, hourly_micros, updated_at) VALUES ('sku_1', 'h100', 'EUR', 5, now())`)
+	b.ListPrice("h100", "EUR", "0.000005")
 	b.Policy(nil, `{"regions":{"allow":["a1"]},"maxMembers":3,"maxGpus":8,"maxInstances":1,"maxHourlyCost":{"amountMicros":10,"currency":"EUR"}}`)
 	b.launched() // exactly as far as the ceilings reach
 	third := b.allocation()

@@ -20,22 +20,22 @@ func TestAPlanHoldsForTheCapacityThatItChose(t *testing.T) {
 	b := setup(t)
 	node, _ := b.Node(4)
 	b.SQL(`UPDATE compute_node SET sku = 'small', region = 'north' WHERE id = $1`, node.ID)
-	b.SQL(`INSERT INTO sku_price (id, sku, currency, hourly_micros, updated_at) VALUES ('skp_1', 'small', 'EUR', 1500000, now())`)
+	b.ListPrice("small", "EUR", "1.5")
 	in := b.add("", 1)
 	in.Intent = &member.Intent{Shape: lifecycle.ShapeBaremetal}
 	plan, err := b.service.PlanAdd(b.admin, in)
 	require.NoError(t, err)
 	chosen := plan.Members[0].Capacity
-	require.Equal(t, []any{"small", "north", lifecycle.ShapeBaremetal, 4, "EUR", int64(1500000)},
-		[]any{chosen.SKU, chosen.Region, chosen.Shape, chosen.GPUCount, chosen.Price.Currency, chosen.Price.HourlyMicros})
-	for _, move := range []string{
-		`UPDATE compute_node SET sku = 'large' WHERE sku = 'small'`,
-		`UPDATE compute_node SET region = 'south' WHERE sku = 'small'`,
-		`UPDATE sku_price SET hourly_micros = 9000000`,
+	require.Equal(t, []any{"small", "north", lifecycle.ShapeBaremetal, 4, "EUR", "1.5"},
+		[]any{chosen.SKU, chosen.Region, chosen.Shape, chosen.GPUCount, chosen.Hourly.Currency, chosen.Hourly.Amount.String()})
+	for _, move := range []func(){
+		func() { b.SQL(`UPDATE compute_node SET sku = 'large' WHERE sku = 'small'`) },
+		func() { b.SQL(`UPDATE compute_node SET region = 'south' WHERE sku = 'small'`) },
+		func() { b.ListPrice("small", "EUR", "9") },
 	} {
 		b.SQL(`UPDATE compute_node SET sku = 'small', region = 'north' WHERE id = $1`, node.ID)
-		b.SQL(`UPDATE sku_price SET hourly_micros = 1500000`)
-		b.SQL(move)
+		b.ListPrice("small", "EUR", "1.5")
+		move()
 		before := b.written()
 		in.PlanHash, in.IdempotencyKey = plan.Hash, "k"
 		_, err = b.service.Add(b.admin, in)
@@ -43,7 +43,7 @@ func TestAPlanHoldsForTheCapacityThatItChose(t *testing.T) {
 		require.Equal(t, before, b.written())
 	}
 	b.SQL(`UPDATE compute_node SET sku = 'small', region = 'north' WHERE id = $1`, node.ID)
-	b.SQL(`UPDATE sku_price SET hourly_micros = 1500000`)
+	b.ListPrice("small", "EUR", "1.5")
 	in.IdempotencyKey = "as-planned"
 	_, err = b.service.Add(b.admin, in)
 	require.NoError(t, err)

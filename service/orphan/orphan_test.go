@@ -42,7 +42,7 @@ func setup(t *testing.T) *bundle {
 	b.instance = b.Instance(b.project, stored, lifecycle.InstanceRunning, b.allocation)
 	b.member = b.Ent.Member.Query().OnlyX(t.Context())
 	b.SQL(`UPDATE allocation SET sku = 'h100'`)
-	b.SQL(`INSERT INTO sku_price (id, sku, currency, hourly_micros, updated_at) VALUES ('sku_1', 'h100', 'EUR', 3600000, now())`)
+	b.ListPrice("h100", "EUR", "3.6")
 	b.service = &orphan.Service{DB: b.DB}
 	return b
 }

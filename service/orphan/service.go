@@ -12,6 +12,7 @@ import (
 	"github.com/gpuaas/app-platform/authz"
 	"github.com/gpuaas/app-platform/domain/fault"
 	"github.com/gpuaas/app-platform/domain/ids"
+	"github.com/gpuaas/app-platform/domain/money"
 	"github.com/gpuaas/app-platform/ent/generated/db"
 	"github.com/gpuaas/app-platform/internal/tx"
 	"github.com/gpuaas/app-platform/service/kit/page"
@@ -46,9 +47,12 @@ type Money struct {
 	Amount string
 }
 
-// MoneyOf is an amount given in millionths of the currency.
-func MoneyOf(currency string, micros int64) *Money {
-	return &Money{Currency: currency, Amount: fmt.Sprintf("%d.%06d", micros/1e6, micros%1e6)}
+// places are those of an amount.
+const places = 6
+
+// MoneyOf returns an amount of at most six places.
+func MoneyOf(currency string, amount money.Decimal) *Money {
+	return &Money{Currency: currency, Amount: amount.Fixed(places)}
 }
 
 // Filter chooses orphans of a list.
@@ -75,15 +79,16 @@ func targets(x *db.Orphan) []any {
 		&x.Owner, &x.Message, &x.Attempts, &x.LastError, &x.NextTryAt, &x.CreatedAt, &x.ResolvedAt, &x.Resolution}
 }
 
-// priced is Columns with the list price of what an orphan holds.
-const priced = `SELECT ` + Columns + `, price.currency, price.hourly_micros FROM orphan
-	LEFT JOIN allocation held ON held.id = orphan.allocation_id LEFT JOIN sku_price price ON price.sku = held.sku AND held.sku <> '' `
+// priced is Columns with the price of what an orphan holds.
+const priced = `SELECT ` + Columns + `, price.price_currency, price.price_hourly::text FROM orphan
+	LEFT JOIN allocation held ON held.id = orphan.allocation_id
+	LEFT JOIN LATERAL platform.hourly_now(held.tenant_id, held.project_id, platform.billing_currency(held.tenant_id), held.shape, held.gpu_count,
+		held.sku, held.region) price ON held.id IS NOT NULL `
 
 // scan reads a row of priced as it is shown at a moment.
 func scan(now time.Time) func(row pgx.CollectableRow) (*View, error) {
 	return func(row pgx.CollectableRow) (*View, error) {
-		var currency *string
-		var hourly *int64
+		var currency, hourly *string
 		view := &View{Orphan: &db.Orphan{}}
 		if err := row.Scan(append(targets(view.Orphan), &currency, &hourly)...); err != nil {
 			return nil, err
@@ -94,9 +99,12 @@ func scan(now time.Time) func(row pgx.CollectableRow) (*View, error) {
 		}
 		view.AgeSeconds = max(int(end.Sub(view.CreatedAt)/time.Second), 0)
 		if currency != nil && hourly != nil {
-			view.HourlyCost = MoneyOf(*currency, *hourly)
-			view.CostSoFar = MoneyOf(*currency, *hourly/secondsHour*int64(view.AgeSeconds)+
-				*hourly%secondsHour*int64(view.AgeSeconds)/secondsHour)
+			amount, err := money.Parse(*hourly)
+			if err != nil {
+				return nil, err
+			}
+			view.HourlyCost = MoneyOf(*currency, amount)
+			view.CostSoFar = MoneyOf(*currency, amount.Mul(money.Int(int64(view.AgeSeconds))).Quotient(money.Int(secondsHour), places))
 		}
 		return view, nil
 	}

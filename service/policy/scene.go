@@ -86,20 +86,18 @@ func look(ctx context.Context, t *tx.Tx, at place) (*scene, error) {
 			ARRAY(SELECT a ->> 'ref' FROM json_array_elements(convert_from(m.document, 'UTF8')::json -> 'artifacts') a),
 			(SELECT count(*) FROM member WHERE instance_id = i.id AND status <> 'REMOVED')
 		FROM (SELECT * FROM instance WHERE released_at IS NULL AND`+where+`ORDER BY id DESC LIMIT $3) i JOIN manifest m ON m.id = i.manifest_id`, at)
-	collect(batch, &facts.allocations, pgx.RowToStructByPos[allocationFact], `SELECT id, project_id, name, region, sku, gpu_count FROM allocation
-		WHERE released_at IS NULL AND`+where+`ORDER BY id DESC LIMIT $3`, at)
+	collect(batch, &facts.allocations, pgx.RowToStructByPos[allocationFact], `WITH picked AS (SELECT * FROM allocation WHERE released_at IS NULL AND`+where+`ORDER BY id DESC LIMIT $3),
+			kinds AS (SELECT DISTINCT tenant_id, project_id, shape, gpu_count, sku, region FROM picked)
+		SELECT p.id, p.project_id, p.name, p.region, p.sku, p.gpu_count, coalesce(h.price_currency, ''), coalesce(h.price_hourly, 0)::text
+		FROM picked p JOIN kinds k USING (tenant_id, project_id, shape, gpu_count, sku, region)
+		LEFT JOIN LATERAL platform.hourly_now(k.tenant_id, k.project_id, platform.billing_currency(k.tenant_id), k.shape, k.gpu_count, k.sku,
+			k.region) h ON true ORDER BY p.id DESC`, at)
 	collect(batch, &facts.entitlements, pgx.RowToStructByPos[entitlementFact], `SELECT project_id, app_slug FROM entitlement
 		WHERE revoked_at IS NULL AND (expires_at IS NULL OR expires_at > now()) AND`+where+`ORDER BY id DESC LIMIT $3`, at)
-	batch.Queue(`SELECT sku, currency, hourly_micros FROM sku_price LIMIT $1`,
-		maxLooked).Query(func(found pgx.Rows) (err error) {
-		facts.prices, err = pgx.CollectRows(found, overlay.Price)
-		return err
-	})
 	if err := t.SendBatch(ctx, batch).Close(); err != nil {
 		return nil, fmt.Errorf("look at what policy rules: %w", err)
 	}
-	s.fill(facts)
-	return s, nil
+	return s, s.fill(facts)
 }
 
 // collect queues a read of a place.
@@ -116,7 +114,6 @@ type facts struct {
 	instances    []instanceFact
 	allocations  []allocationFact
 	entitlements []entitlementFact
-	prices       []overlay.SKUPrice
 }
 
 type placedLevel struct {
@@ -136,6 +133,8 @@ type allocationFact struct {
 	ID, ProjectID     ids.ID
 	Name, Region, SKU string
 	GPUs              int
+	// Currency is empty when no price is set, and Hourly what an hour of it costs.
+	Currency, Hourly string
 }
 
 type entitlementFact struct {

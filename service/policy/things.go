@@ -3,13 +3,14 @@ package policy
 import (
 	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/domain/lifecycle"
+	"github.com/gpuaas/app-platform/domain/money"
 	"github.com/gpuaas/app-platform/domain/policy"
 	"github.com/gpuaas/app-platform/ent/generated/db"
 	"github.com/gpuaas/app-platform/service/kit/overlay"
 )
 
 // fill makes the things of a scene from its rows, and counts what each project has.
-func (s *scene) fill(found *facts) {
+func (s *scene) fill(found *facts) error {
 	known := make(map[ids.ID]*db.Project, len(s.projects))
 	used := make(map[ids.ID]*overlay.Usage, len(s.projects))
 	for _, project := range s.projects {
@@ -28,7 +29,11 @@ func (s *scene) fill(found *facts) {
 	for _, row := range found.allocations {
 		if project := known[row.ProjectID]; project != nil {
 			used[project.ID].GPUs += row.GPUs
-			used[project.ID].Spend(row.SKU, 1, found.prices)
+			hourly, err := money.Parse(row.Hourly)
+			if err != nil {
+				return err
+			}
+			used[project.ID].Spend(row.SKU, row.Currency, hourly)
 			s.things = append(s.things, thing{project: project, id: &row.ID, name: row.Name, ask: row.ask})
 		}
 	}
@@ -41,6 +46,7 @@ func (s *scene) fill(found *facts) {
 	for _, project := range s.projects {
 		s.things = append(s.things, thing{project: project, name: "all that the project has", ask: used[project.ID].Within})
 	}
+	return nil
 }
 
 // ask asks whether the instance could be launched as it is.

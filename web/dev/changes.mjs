@@ -40,6 +40,25 @@ function workOn(world, member) {
   }));
 }
 
+/** What an hour costs: 9.60 for a whole node of a SKU; what has no SKU has no price. */
+export function costOf(capacity) {
+  const lines = capacity.filter(([row]) => row != null).map(([row, effect]) => ({
+    effect, count: 1, shape: row.shape ?? 'BAREMETAL', gpuCount: row.gpuCount ?? 4, sku: row.sku ?? '', region: row.region ?? '', priceId: row.sku ? 'prc_1' : null, hourly: row.sku ? { currency: 'EUR', amount: '9.600000' } : null,
+  }));
+  const sum = (...effects) => lines.filter((each) => effects.includes(each.effect) && each.hourly !== null).length * 9.6;
+  const [before, after, left] = [sum('KEPT', 'LEFT', 'RELEASED'), sum('KEPT', 'LEFT', 'RENTED'), sum('LEFT')];
+  const text = (value) => String(Math.round(value * 100) / 100);
+  const totals = lines.some((each) => each.hourly !== null) ? [{ currency: 'EUR', before: text(before), after: text(after), delta: text(after - before), left: text(left) }] : [];
+  return { totals, unpriced: lines.filter((each) => each.hourly === null).length, capacity: lines, usage: [] };
+}
+
+/** The allocations of the members that a change touches, each once, with what becomes of it. */
+function capacityOf(members) {
+  const seen = new Map();
+  for (const { allocation, action } of members) if (allocation != null && !seen.has(allocation.id)) seen.set(allocation.id, [allocation, action === 'REMOVE' ? 'LEFT' : 'KEPT']);
+  return [...seen.values()];
+}
+
 function plan(world, instance, kind, { members, lost = [], reversible, reversal, refusal, force = false, change = {} }) {
   const rest = { revision: instance.revision, kind, members: members.map((row) => row.member?.id), change };
   const verdict = (source, outcome = 'ALLOWED', reasons = []) => ({ source, outcome, reasons });
@@ -47,6 +66,7 @@ function plan(world, instance, kind, { members, lost = [], reversible, reversal,
     hash: createHash('sha256').update(JSON.stringify(rest)).digest('hex'), kind, instance, allowed: refusal === undefined, members, workLost: lost, workLostTotal: lost.length, reversible, reversal, change,
     force, deadlineSeconds: 900, onDeadline: 'FAIL', workAtRisk: [], workAtRiskTotal: null, keepFailed: false,
     impact: { instanceId: instance.id, controlPlaneScope: 'PROJECT', projects: [], attachedTotal: 0, membersTotal: members.length, openOperations: 0 },
+    cost: costOf(capacityOf(members)),
     supersedes: world.operations.filter((op) => op.endedAt === null && op.instanceId === instance.id && kind !== 'MEMBERS_ADD'),
     verdicts: [
       verdict('STATE'), verdict('COMPATIBILITY', refusal === undefined ? 'ALLOWED' : 'REFUSED', refusal === undefined ? [] : [{ code: 'FAILED_PRECONDITION', message: refusal, path: 'input.memberId' }]),

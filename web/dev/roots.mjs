@@ -1,5 +1,5 @@
 // The stand-in's root fields over its world.
-import { changeMutations, changeQueries } from './changes.mjs';
+import { changeMutations, changeQueries, costOf } from './changes.mjs';
 import { connection, correlation, id, past } from './kit.mjs';
 import { nodeMutations, nodeQueries } from './nodes.mjs';
 import { makeReleases } from './releases.mjs';
@@ -30,6 +30,8 @@ function queries(world, find) {
     app: ({ slug }) => world.apps.find((app) => app.slug === slug) ?? Promise.reject(world.fault('NOT_FOUND', 'there is no such app')),
     allocations: ({ projectId, statuses, ...args }) => connection(within(world.allocations, projectId, statuses), args),
     launchOptions: (args) => launchOptions(world, args),
+    planLaunchInstance: ({ input }) => planLaunch(world, input),
+    planReleaseAllocation: ({ allocationId }) => planRelease(world, allocationId),
     ...changeQueries(world),
     ...releases.query,
     ...nodeQueries(world),
@@ -49,6 +51,20 @@ function soughtBy({ actorKinds, actorId, objectId, permissionKey, allowed, break
   const fits = (wanted, is) => wanted == null || wanted === is;
   return (actorKinds == null || actorKinds.includes(row.actor.kind)) && fits(actorId, row.actor.id) && fits(objectId, row.objectId)
     && fits(permissionKey, row.permissionKey) && fits(allowed, row.allowed) && fits(breakGlass, row.breakGlass) && fits(correlationId, row.correlationId);
+}
+
+function planLaunch(world, input) {
+  const verdict = (source) => ({ source, outcome: 'ALLOWED', code: null, reasons: [] });
+  return {
+    hash: 'f'.repeat(64), allowed: true, version: input.version ?? '1.0.0', members: [], verdicts: ['STATE', 'COMPATIBILITY', 'QUOTA', 'POLICY'].map(verdict),
+    cost: { ...costOf(world.allocations.filter((each) => input.allocationIds.includes(each.id)).map((each) => [each, 'KEPT'])),
+      usage: [{ dimension: 'jobs', unit: 'job', price: { id: 'prc_2', currency: 'EUR', per: '1', tiers: [{ upTo: '1000', price: '0.01' }, { upTo: null, price: '0.008' }], minimum: '0', roundUpTo: '0' } }, { dimension: 'tokens', unit: 'token', price: null }] },
+  };
+}
+
+function planRelease(world, wanted) {
+  const allocation = world.allocations.find((each) => each.id === wanted);
+  return { hash: 'e'.repeat(64), allocation, instance: null, allowed: true, code: null, reasons: [], cost: costOf([[allocation, 'RELEASED']]) };
 }
 
 function launchOptions(world, { projectId, appSlug }) {

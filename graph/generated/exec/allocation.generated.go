@@ -766,7 +766,7 @@ func (ec *executionContext) unmarshalInputReleaseAllocationInput(ctx context.Con
 		asMap[k] = v
 	}
 
-	fieldsInOrder := [...]string{"allocationId", "reason", "idempotencyKey"}
+	fieldsInOrder := [...]string{"allocationId", "planHash", "reason", "idempotencyKey"}
 	for _, k := range fieldsInOrder {
 		v, ok := asMap[k]
 		if !ok {
@@ -780,6 +780,13 @@ func (ec *executionContext) unmarshalInputReleaseAllocationInput(ctx context.Con
 				return it, err
 			}
 			it.AllocationID = data
+		case "planHash":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("planHash"))
+			data, err := ec.unmarshalOString2string(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.PlanHash = data
 		case "reason":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("reason"))
 			data, err := ec.unmarshalOString2string(ctx, v)

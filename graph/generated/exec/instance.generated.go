@@ -3453,7 +3453,7 @@ func (ec *executionContext) unmarshalInputLaunchInstanceInput(ctx context.Contex
 		asMap["smoke"] = false
 	}
 
-	fieldsInOrder := [...]string{"projectId", "appSlug", "version", "name", "allocationIds", "components", "config", "operatingMode", "controlPlaneScope", "deadlineSeconds", "smoke", "reason", "idempotencyKey"}
+	fieldsInOrder := [...]string{"projectId", "appSlug", "version", "name", "allocationIds", "components", "config", "operatingMode", "controlPlaneScope", "deadlineSeconds", "smoke", "planHash", "reason", "idempotencyKey"}
 	for _, k := range fieldsInOrder {
 		v, ok := asMap[k]
 		if !ok {
@@ -3537,6 +3537,13 @@ func (ec *executionContext) unmarshalInputLaunchInstanceInput(ctx context.Contex
 				return it, err
 			}
 			it.Smoke = data
+		case "planHash":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("planHash"))
+			data, err := ec.unmarshalOString2string(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.PlanHash = data
 		case "reason":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("reason"))
 			data, err := ec.unmarshalOString2string(ctx, v)

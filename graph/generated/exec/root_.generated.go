@@ -70,10 +70,12 @@ type ResolverRoot interface {
 	Orphan() OrphanResolver
 	Plan() PlanResolver
 	PlannedCapacity() PlannedCapacityResolver
+	PlannedCost() PlannedCostResolver
 	PlannedMember() PlannedMemberResolver
 	Promotion() PromotionResolver
 	Query() QueryResolver
 	Reason() ReasonResolver
+	ReleasePlan() ReleasePlanResolver
 	ServiceAccount() ServiceAccountResolver
 	SharedControlPlane() SharedControlPlaneResolver
 	SkuPrice() SkuPriceResolver
@@ -535,6 +537,14 @@ type ComplexityRoot struct {
 		Node   func(childComplexity int) int
 	}
 
+	CostChange struct {
+		After    func(childComplexity int) int
+		Before   func(childComplexity int) int
+		Currency func(childComplexity int) int
+		Delta    func(childComplexity int) int
+		Left     func(childComplexity int) int
+	}
+
 	CreateNodeEnrolmentPayload struct {
 		ExpiresAt func(childComplexity int) int
 		Token     func(childComplexity int) int
@@ -812,6 +822,15 @@ type ComplexityRoot struct {
 		Versions    func(childComplexity int) int
 	}
 
+	LaunchPlan struct {
+		Allowed  func(childComplexity int) int
+		Cost     func(childComplexity int) int
+		Hash     func(childComplexity int) int
+		Members  func(childComplexity int) int
+		Verdicts func(childComplexity int) int
+		Version  func(childComplexity int) int
+	}
+
 	LaunchVersion struct {
 		Chosen  func(childComplexity int) int
 		Reasons func(childComplexity int) int
@@ -982,6 +1001,15 @@ type ComplexityRoot struct {
 	MemberRange struct {
 		CIDR func(childComplexity int) int
 		Name func(childComplexity int) int
+	}
+
+	MeteredPrice struct {
+		Currency  func(childComplexity int) int
+		ID        func(childComplexity int) int
+		Minimum   func(childComplexity int) int
+		Per       func(childComplexity int) int
+		RoundUpTo func(childComplexity int) int
+		Tiers     func(childComplexity int) int
 	}
 
 	Money struct {
@@ -1350,6 +1378,7 @@ type ComplexityRoot struct {
 	Plan struct {
 		Allowed         func(childComplexity int) int
 		Change          func(childComplexity int) int
+		Cost            func(childComplexity int) int
 		DeadlineSeconds func(childComplexity int) int
 		Force           func(childComplexity int) int
 		Hash            func(childComplexity int) int
@@ -1369,12 +1398,30 @@ type ComplexityRoot struct {
 		WorkLostTotal   func(childComplexity int) int
 	}
 
+	PlanCost struct {
+		Capacity func(childComplexity int) int
+		Totals   func(childComplexity int) int
+		Unpriced func(childComplexity int) int
+		Usage    func(childComplexity int) int
+	}
+
 	PlannedCapacity struct {
 		GPUCount    func(childComplexity int) int
 		HourlyPrice func(childComplexity int) int
 		Region      func(childComplexity int) int
 		SKU         func(childComplexity int) int
 		Shape       func(childComplexity int) int
+	}
+
+	PlannedCost struct {
+		Count   func(childComplexity int) int
+		Effect  func(childComplexity int) int
+		GPUs    func(childComplexity int) int
+		Hourly  func(childComplexity int) int
+		PriceID func(childComplexity int) int
+		Region  func(childComplexity int) int
+		SKU     func(childComplexity int) int
+		Shape   func(childComplexity int) int
 	}
 
 	PlannedMember struct {
@@ -1386,6 +1433,12 @@ type ComplexityRoot struct {
 		Member         func(childComplexity int) int
 		Profile        func(childComplexity int) int
 		Reachable      func(childComplexity int) int
+	}
+
+	PlannedRate struct {
+		Dimension func(childComplexity int) int
+		Price     func(childComplexity int) int
+		Unit      func(childComplexity int) int
 	}
 
 	PolicyImpact struct {
@@ -1581,6 +1634,8 @@ type ComplexityRoot struct {
 		PlanAddMembers           func(childComplexity int, input member.AddInput) int
 		PlanDecommissionInstance func(childComplexity int, input instance.DecommissionInput) int
 		PlanDrainMember          func(childComplexity int, input member.Input) int
+		PlanLaunchInstance       func(childComplexity int, input instance.LaunchInput) int
+		PlanReleaseAllocation    func(childComplexity int, allocationID ids.ID) int
 		PlanRemoveMember         func(childComplexity int, input member.Input) int
 		PlanReopenPeriod         func(childComplexity int, periodID ids.ID) int
 		PlanReplaceMember        func(childComplexity int, input member.ReplaceInput) int
@@ -1628,6 +1683,16 @@ type ComplexityRoot struct {
 	ReleaseAllocationPayload struct {
 		Allocation func(childComplexity int) int
 		Operation  func(childComplexity int) int
+	}
+
+	ReleasePlan struct {
+		Allocation func(childComplexity int) int
+		Allowed    func(childComplexity int) int
+		Code       func(childComplexity int) int
+		Cost       func(childComplexity int) int
+		Hash       func(childComplexity int) int
+		Instance   func(childComplexity int) int
+		Reasons    func(childComplexity int) int
 	}
 
 	RepairPolicy struct {
@@ -3920,6 +3985,37 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 
 		return e.ComplexityRoot.ControlPlaneShareEdge.Node(childComplexity), true
 
+	case "CostChange.after":
+		if e.ComplexityRoot.CostChange.After == nil {
+			break
+		}
+
+		return e.ComplexityRoot.CostChange.After(childComplexity), true
+	case "CostChange.before":
+		if e.ComplexityRoot.CostChange.Before == nil {
+			break
+		}
+
+		return e.ComplexityRoot.CostChange.Before(childComplexity), true
+	case "CostChange.currency":
+		if e.ComplexityRoot.CostChange.Currency == nil {
+			break
+		}
+
+		return e.ComplexityRoot.CostChange.Currency(childComplexity), true
+	case "CostChange.delta":
+		if e.ComplexityRoot.CostChange.Delta == nil {
+			break
+		}
+
+		return e.ComplexityRoot.CostChange.Delta(childComplexity), true
+	case "CostChange.left":
+		if e.ComplexityRoot.CostChange.Left == nil {
+			break
+		}
+
+		return e.ComplexityRoot.CostChange.Left(childComplexity), true
+
 	case "CreateNodeEnrolmentPayload.expiresAt":
 		if e.ComplexityRoot.CreateNodeEnrolmentPayload.ExpiresAt == nil {
 			break
@@ -5053,6 +5149,43 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 
 		return e.ComplexityRoot.LaunchOptions.Versions(childComplexity), true
 
+	case "LaunchPlan.allowed":
+		if e.ComplexityRoot.LaunchPlan.Allowed == nil {
+			break
+		}
+
+		return e.ComplexityRoot.LaunchPlan.Allowed(childComplexity), true
+	case "LaunchPlan.cost":
+		if e.ComplexityRoot.LaunchPlan.Cost == nil {
+			break
+		}
+
+		return e.ComplexityRoot.LaunchPlan.Cost(childComplexity), true
+	case "LaunchPlan.hash":
+		if e.ComplexityRoot.LaunchPlan.Hash == nil {
+			break
+		}
+
+		return e.ComplexityRoot.LaunchPlan.Hash(childComplexity), true
+	case "LaunchPlan.members":
+		if e.ComplexityRoot.LaunchPlan.Members == nil {
+			break
+		}
+
+		return e.ComplexityRoot.LaunchPlan.Members(childComplexity), true
+	case "LaunchPlan.verdicts":
+		if e.ComplexityRoot.LaunchPlan.Verdicts == nil {
+			break
+		}
+
+		return e.ComplexityRoot.LaunchPlan.Verdicts(childComplexity), true
+	case "LaunchPlan.version":
+		if e.ComplexityRoot.LaunchPlan.Version == nil {
+			break
+		}
+
+		return e.ComplexityRoot.LaunchPlan.Version(childComplexity), true
+
 	case "LaunchVersion.chosen":
 		if e.ComplexityRoot.LaunchVersion.Chosen == nil {
 			break
@@ -5812,6 +5945,43 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.MemberRange.Name(childComplexity), true
+
+	case "MeteredPrice.currency":
+		if e.ComplexityRoot.MeteredPrice.Currency == nil {
+			break
+		}
+
+		return e.ComplexityRoot.MeteredPrice.Currency(childComplexity), true
+	case "MeteredPrice.id":
+		if e.ComplexityRoot.MeteredPrice.ID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.MeteredPrice.ID(childComplexity), true
+	case "MeteredPrice.minimum":
+		if e.ComplexityRoot.MeteredPrice.Minimum == nil {
+			break
+		}
+
+		return e.ComplexityRoot.MeteredPrice.Minimum(childComplexity), true
+	case "MeteredPrice.per":
+		if e.ComplexityRoot.MeteredPrice.Per == nil {
+			break
+		}
+
+		return e.ComplexityRoot.MeteredPrice.Per(childComplexity), true
+	case "MeteredPrice.roundUpTo":
+		if e.ComplexityRoot.MeteredPrice.RoundUpTo == nil {
+			break
+		}
+
+		return e.ComplexityRoot.MeteredPrice.RoundUpTo(childComplexity), true
+	case "MeteredPrice.tiers":
+		if e.ComplexityRoot.MeteredPrice.Tiers == nil {
+			break
+		}
+
+		return e.ComplexityRoot.MeteredPrice.Tiers(childComplexity), true
 
 	case "Money.amount":
 		if e.ComplexityRoot.Money.Amount == nil {
@@ -8054,6 +8224,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Plan.Change(childComplexity), true
+	case "Plan.cost":
+		if e.ComplexityRoot.Plan.Cost == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Plan.Cost(childComplexity), true
 	case "Plan.deadlineSeconds":
 		if e.ComplexityRoot.Plan.DeadlineSeconds == nil {
 			break
@@ -8157,6 +8333,31 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 
 		return e.ComplexityRoot.Plan.WorkLostTotal(childComplexity), true
 
+	case "PlanCost.capacity":
+		if e.ComplexityRoot.PlanCost.Capacity == nil {
+			break
+		}
+
+		return e.ComplexityRoot.PlanCost.Capacity(childComplexity), true
+	case "PlanCost.totals":
+		if e.ComplexityRoot.PlanCost.Totals == nil {
+			break
+		}
+
+		return e.ComplexityRoot.PlanCost.Totals(childComplexity), true
+	case "PlanCost.unpriced":
+		if e.ComplexityRoot.PlanCost.Unpriced == nil {
+			break
+		}
+
+		return e.ComplexityRoot.PlanCost.Unpriced(childComplexity), true
+	case "PlanCost.usage":
+		if e.ComplexityRoot.PlanCost.Usage == nil {
+			break
+		}
+
+		return e.ComplexityRoot.PlanCost.Usage(childComplexity), true
+
 	case "PlannedCapacity.gpuCount":
 		if e.ComplexityRoot.PlannedCapacity.GPUCount == nil {
 			break
@@ -8187,6 +8388,55 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.PlannedCapacity.Shape(childComplexity), true
+
+	case "PlannedCost.count":
+		if e.ComplexityRoot.PlannedCost.Count == nil {
+			break
+		}
+
+		return e.ComplexityRoot.PlannedCost.Count(childComplexity), true
+	case "PlannedCost.effect":
+		if e.ComplexityRoot.PlannedCost.Effect == nil {
+			break
+		}
+
+		return e.ComplexityRoot.PlannedCost.Effect(childComplexity), true
+	case "PlannedCost.gpuCount":
+		if e.ComplexityRoot.PlannedCost.GPUs == nil {
+			break
+		}
+
+		return e.ComplexityRoot.PlannedCost.GPUs(childComplexity), true
+	case "PlannedCost.hourly":
+		if e.ComplexityRoot.PlannedCost.Hourly == nil {
+			break
+		}
+
+		return e.ComplexityRoot.PlannedCost.Hourly(childComplexity), true
+	case "PlannedCost.priceId":
+		if e.ComplexityRoot.PlannedCost.PriceID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.PlannedCost.PriceID(childComplexity), true
+	case "PlannedCost.region":
+		if e.ComplexityRoot.PlannedCost.Region == nil {
+			break
+		}
+
+		return e.ComplexityRoot.PlannedCost.Region(childComplexity), true
+	case "PlannedCost.sku":
+		if e.ComplexityRoot.PlannedCost.SKU == nil {
+			break
+		}
+
+		return e.ComplexityRoot.PlannedCost.SKU(childComplexity), true
+	case "PlannedCost.shape":
+		if e.ComplexityRoot.PlannedCost.Shape == nil {
+			break
+		}
+
+		return e.ComplexityRoot.PlannedCost.Shape(childComplexity), true
 
 	case "PlannedMember.action":
 		if e.ComplexityRoot.PlannedMember.Action == nil {
@@ -8236,6 +8486,25 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.PlannedMember.Reachable(childComplexity), true
+
+	case "PlannedRate.dimension":
+		if e.ComplexityRoot.PlannedRate.Dimension == nil {
+			break
+		}
+
+		return e.ComplexityRoot.PlannedRate.Dimension(childComplexity), true
+	case "PlannedRate.price":
+		if e.ComplexityRoot.PlannedRate.Price == nil {
+			break
+		}
+
+		return e.ComplexityRoot.PlannedRate.Price(childComplexity), true
+	case "PlannedRate.unit":
+		if e.ComplexityRoot.PlannedRate.Unit == nil {
+			break
+		}
+
+		return e.ComplexityRoot.PlannedRate.Unit(childComplexity), true
 
 	case "PolicyImpact.name":
 		if e.ComplexityRoot.PolicyImpact.Name == nil {
@@ -9284,6 +9553,28 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Query.PlanDrainMember(childComplexity, args["input"].(member.Input)), true
+	case "Query.planLaunchInstance":
+		if e.ComplexityRoot.Query.PlanLaunchInstance == nil {
+			break
+		}
+
+		args, err := ec.field_Query_planLaunchInstance_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Query.PlanLaunchInstance(childComplexity, args["input"].(instance.LaunchInput)), true
+	case "Query.planReleaseAllocation":
+		if e.ComplexityRoot.Query.PlanReleaseAllocation == nil {
+			break
+		}
+
+		args, err := ec.field_Query_planReleaseAllocation_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Query.PlanReleaseAllocation(childComplexity, args["allocationId"].(ids.ID)), true
 	case "Query.planRemoveMember":
 		if e.ComplexityRoot.Query.PlanRemoveMember == nil {
 			break
@@ -9635,6 +9926,49 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.ReleaseAllocationPayload.Operation(childComplexity), true
+
+	case "ReleasePlan.allocation":
+		if e.ComplexityRoot.ReleasePlan.Allocation == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ReleasePlan.Allocation(childComplexity), true
+	case "ReleasePlan.allowed":
+		if e.ComplexityRoot.ReleasePlan.Allowed == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ReleasePlan.Allowed(childComplexity), true
+	case "ReleasePlan.code":
+		if e.ComplexityRoot.ReleasePlan.Code == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ReleasePlan.Code(childComplexity), true
+	case "ReleasePlan.cost":
+		if e.ComplexityRoot.ReleasePlan.Cost == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ReleasePlan.Cost(childComplexity), true
+	case "ReleasePlan.hash":
+		if e.ComplexityRoot.ReleasePlan.Hash == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ReleasePlan.Hash(childComplexity), true
+	case "ReleasePlan.instance":
+		if e.ComplexityRoot.ReleasePlan.Instance == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ReleasePlan.Instance(childComplexity), true
+	case "ReleasePlan.reasons":
+		if e.ComplexityRoot.ReleasePlan.Reasons == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ReleasePlan.Reasons(childComplexity), true
 
 	case "RepairPolicy.backOffSeconds":
 		if e.ComplexityRoot.RepairPolicy.BackOffSeconds == nil {
@@ -11326,6 +11660,7 @@ func (e *executableSchema) Exec(ctx context.Context) graphql.ResponseHandler {
 		ec.unmarshalInputOfferControlPlaneInput,
 		ec.unmarshalInputPlanAddMembersInput,
 		ec.unmarshalInputPlanDecommissionInstanceInput,
+		ec.unmarshalInputPlanLaunchInstanceInput,
 		ec.unmarshalInputPlanMemberInput,
 		ec.unmarshalInputPlanReplaceMemberInput,
 		ec.unmarshalInputPlanRollbackInstanceInput,
@@ -11589,6 +11924,8 @@ type RequestAllocationPayload {
 input ReleaseAllocationInput {
   "The allocation."
   allocationId: ID!
+  "Refuse with PLAN_STALE unless everything is as the plan of this hash found it."
+  planHash: String
   "Why, kept in the audit."
   reason: String
   "Makes a repeat harmless: same key and input, same operation."
@@ -14043,6 +14380,8 @@ input LaunchInstanceInput {
   deadlineSeconds: Int! = 900
   "Launch a manifest that is not active yet to test it; asks for manifest.smoke as well."
   smoke: Boolean! = false
+  "Refuse with PLAN_STALE unless everything is as the plan of this hash found it."
+  planHash: String
   "Why, kept in the audit."
   reason: String
   "Makes a repeat harmless: same key and input, same instance and operation."
@@ -15606,8 +15945,126 @@ type PlannedCapacity {
   sku: String!
   "The region that was chosen."
   region: String!
-  "Its list price for an hour; null when the SKU has no price."
+  "What an hour of it costs by the price book; null when no price is set."
   hourlyPrice: Money
+}
+
+"What becomes of rented capacity by a change."
+enum CapacityEffect {
+  "It would be rented for the change."
+  RENTED
+  "It is rented already, and goes on being used."
+  KEPT
+  "It goes on being rented and costing, though nothing of the instance would live in it: release it to stop that."
+  LEFT
+  "It would be given back."
+  RELEASED
+}
+
+"Capacity of one kind to which a change does the same."
+type PlannedCost {
+  "What becomes of it."
+  effect: CapacityEffect!
+  "How many allocations."
+  count: Int!
+  "What each is made of."
+  shape: CapacityShape!
+  "The GPUs of each."
+  gpuCount: Int!
+  "The SKU; empty for none."
+  sku: String!
+  "The region; empty for none."
+  region: String!
+  "What an hour of all of it costs at most; null when no price is set, which is not zero."
+  hourly: Money
+  "The version of the price; null when no price is set."
+  priceId: ID
+}
+
+"What a change makes of the price of an hour, in one currency."
+type CostChange {
+  "ISO 4217."
+  currency: String!
+  "What an hour of the capacity that the change bears on costs now."
+  before: Decimal!
+  "What it would cost afterwards."
+  after: Decimal!
+  "After less before."
+  delta: Decimal!
+  "The part of after that nothing of the instance would live in: it costs until it is released."
+  left: Decimal!
+}
+
+"What the use of an app costs in one of its dimensions."
+type PlannedRate {
+  "The dimension."
+  dimension: String!
+  "What it is counted in."
+  unit: String!
+  "Its price; null when no price is set, which is not zero."
+  price: MeteredPrice
+}
+
+"What a metered dimension costs."
+type MeteredPrice {
+  "The version of the price."
+  id: ID!
+  "ISO 4217."
+  currency: String!
+  "How many units a tier's price is for."
+  per: Decimal!
+  "The steps by quantity in a period."
+  tiers: [PriceTier!]!
+  "The least amount of a line with any usage."
+  minimum: Decimal!
+  "Each session's quantity is rounded up to a multiple of this; 0 for none."
+  roundUpTo: Decimal!
+}
+
+"What a change makes of the price of an hour, by the price book. The plan's hash holds for it."
+type PlanCost {
+  "Sums, in each currency; empty when nothing has a price."
+  totals: [CostChange!]!
+  "How many allocations have no price. They are in no sum."
+  unpriced: Int!
+  "The capacity that the change bears on. With tiers, the dearest step counts."
+  capacity: [PlannedCost!]!
+  "What the app's own use is metered in, where members come or another version does."
+  usage: [PlannedRate!]!
+}
+
+"What a launch would do, before it is requested. Nothing is written."
+type LaunchPlan {
+  "Pass it as ` + "`" + `planHash` + "`" + `, and the launch is refused with PLAN_STALE when any of this has moved, or when another launch is requested."
+  hash: String!
+  "Whether the launch would be accepted as things are: no verdict is REFUSED."
+  allowed: Boolean!
+  "The version that would be launched; empty when none can be."
+  version: String!
+  "The members that would come, at most 256."
+  members: [PlannedMember!]!
+  "What those who have a say answer, up to the first refusal. The adapter is not asked about a launch."
+  verdicts: [Verdict!]!
+  "What an hour of it costs."
+  cost: PlanCost!
+}
+
+"What giving capacity back would do, before it is requested. Nothing is written."
+type ReleasePlan {
+  "Pass it as ` + "`" + `planHash` + "`" + `, and the release is refused with PLAN_STALE when any of this has moved."
+  hash: String!
+  "The allocation."
+  allocation: Allocation!
+  "The instance that would be torn down first; null when none uses it."
+  instance: Instance
+  "Whether the release would be accepted as things are."
+  allowed: Boolean!
+  "The code that it would be refused with; null when it would be accepted."
+  code: String
+  "Why it would be refused; empty when it would be accepted."
+  reasons: [Reason!]!
+  "What it makes of the price of an hour: other allocations of the instance that is torn down are LEFT."
+  cost: PlanCost!
 }
 
 "Work that runs on members, by the adapter's word."
@@ -15706,6 +16163,8 @@ type Plan {
   change: JSON!
   "Who else would be touched; the hash rests on who is attached."
   impact: Impact!
+  "What it makes of the price of an hour."
+  cost: PlanCost!
 }
 
 "Capacity that is requested along with a change."
@@ -15802,7 +16261,37 @@ input PlanDecommissionInstanceInput {
   onDeadline: DeadlineOutcome! = FAIL
 }
 
+"What would be launched."
+input PlanLaunchInstanceInput {
+  "The project it would live in."
+  projectId: ID!
+  "The app."
+  appSlug: String!
+  "The version; left out for the canary that has chosen the project, or else the active one."
+  version: String
+  "Name, unique among the project's live instances: 2 to 40 lower-case letters, digits and hyphens."
+  name: String!
+  "The allocations it would be launched into, 1 to 256, ready and free."
+  allocationIds: [ID!]!
+  "Members by component; left out for the manifest's defaults."
+  components: [ComponentInput!]
+  "Config by the manifest's schema, at most 64 KiB; left out for its defaults."
+  config: JSON
+  "Who would run its control plane."
+  operatingMode: OperatingMode! = TENANT_DEDICATED
+  "Whom its control plane would serve."
+  controlPlaneScope: ControlPlaneScope! = PROJECT
+  "Seconds until it would count as failed, 30 to 86,400."
+  deadlineSeconds: Int! = 900
+  "Whether a manifest that is not active yet would be launched to test it."
+  smoke: Boolean! = false
+}
+
 extend type Query {
+  "What a launch would do. Key: <family>.instance.create on the project."
+  planLaunchInstance("What it is made from." input: PlanLaunchInstanceInput!): LaunchPlan!
+  "What giving an allocation back would do. Key: allocation.release on the project, and <family>.instance.delete if an instance uses it."
+  planReleaseAllocation("The allocation." allocationId: ID!): ReleasePlan!
   "What adding members would do. Key: <family>.member.add on the instance's project."
   planAddMembers("Which." input: PlanAddMembersInput!): Plan!
   "What draining a member would do. Key: <family>.node.operate on the instance's project."
@@ -17914,6 +18403,22 @@ func (ec *executionContext) childFields_ControlPlaneShareEdge(ctx context.Contex
 	return nil, fmt.Errorf("no field named %q was found under type ControlPlaneShareEdge", field.Name)
 }
 
+func (ec *executionContext) childFields_CostChange(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "currency":
+		return ec.fieldContext_CostChange_currency(ctx, field)
+	case "before":
+		return ec.fieldContext_CostChange_before(ctx, field)
+	case "after":
+		return ec.fieldContext_CostChange_after(ctx, field)
+	case "delta":
+		return ec.fieldContext_CostChange_delta(ctx, field)
+	case "left":
+		return ec.fieldContext_CostChange_left(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type CostChange", field.Name)
+}
+
 func (ec *executionContext) childFields_CreateNodeEnrolmentPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "token":
@@ -18468,6 +18973,24 @@ func (ec *executionContext) childFields_LaunchOptions(ctx context.Context, field
 	return nil, fmt.Errorf("no field named %q was found under type LaunchOptions", field.Name)
 }
 
+func (ec *executionContext) childFields_LaunchPlan(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "hash":
+		return ec.fieldContext_LaunchPlan_hash(ctx, field)
+	case "allowed":
+		return ec.fieldContext_LaunchPlan_allowed(ctx, field)
+	case "version":
+		return ec.fieldContext_LaunchPlan_version(ctx, field)
+	case "members":
+		return ec.fieldContext_LaunchPlan_members(ctx, field)
+	case "verdicts":
+		return ec.fieldContext_LaunchPlan_verdicts(ctx, field)
+	case "cost":
+		return ec.fieldContext_LaunchPlan_cost(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type LaunchPlan", field.Name)
+}
+
 func (ec *executionContext) childFields_LaunchVersion(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "version":
@@ -18810,6 +19333,24 @@ func (ec *executionContext) childFields_MemberRange(ctx context.Context, field g
 		return ec.fieldContext_MemberRange_cidr(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type MemberRange", field.Name)
+}
+
+func (ec *executionContext) childFields_MeteredPrice(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "id":
+		return ec.fieldContext_MeteredPrice_id(ctx, field)
+	case "currency":
+		return ec.fieldContext_MeteredPrice_currency(ctx, field)
+	case "per":
+		return ec.fieldContext_MeteredPrice_per(ctx, field)
+	case "tiers":
+		return ec.fieldContext_MeteredPrice_tiers(ctx, field)
+	case "minimum":
+		return ec.fieldContext_MeteredPrice_minimum(ctx, field)
+	case "roundUpTo":
+		return ec.fieldContext_MeteredPrice_roundUpTo(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type MeteredPrice", field.Name)
 }
 
 func (ec *executionContext) childFields_Money(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
@@ -19364,8 +19905,24 @@ func (ec *executionContext) childFields_Plan(ctx context.Context, field graphql.
 		return ec.fieldContext_Plan_change(ctx, field)
 	case "impact":
 		return ec.fieldContext_Plan_impact(ctx, field)
+	case "cost":
+		return ec.fieldContext_Plan_cost(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type Plan", field.Name)
+}
+
+func (ec *executionContext) childFields_PlanCost(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "totals":
+		return ec.fieldContext_PlanCost_totals(ctx, field)
+	case "unpriced":
+		return ec.fieldContext_PlanCost_unpriced(ctx, field)
+	case "capacity":
+		return ec.fieldContext_PlanCost_capacity(ctx, field)
+	case "usage":
+		return ec.fieldContext_PlanCost_usage(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type PlanCost", field.Name)
 }
 
 func (ec *executionContext) childFields_PlannedCapacity(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
@@ -19382,6 +19939,28 @@ func (ec *executionContext) childFields_PlannedCapacity(ctx context.Context, fie
 		return ec.fieldContext_PlannedCapacity_hourlyPrice(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type PlannedCapacity", field.Name)
+}
+
+func (ec *executionContext) childFields_PlannedCost(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "effect":
+		return ec.fieldContext_PlannedCost_effect(ctx, field)
+	case "count":
+		return ec.fieldContext_PlannedCost_count(ctx, field)
+	case "shape":
+		return ec.fieldContext_PlannedCost_shape(ctx, field)
+	case "gpuCount":
+		return ec.fieldContext_PlannedCost_gpuCount(ctx, field)
+	case "sku":
+		return ec.fieldContext_PlannedCost_sku(ctx, field)
+	case "region":
+		return ec.fieldContext_PlannedCost_region(ctx, field)
+	case "hourly":
+		return ec.fieldContext_PlannedCost_hourly(ctx, field)
+	case "priceId":
+		return ec.fieldContext_PlannedCost_priceId(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type PlannedCost", field.Name)
 }
 
 func (ec *executionContext) childFields_PlannedMember(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
@@ -19404,6 +19983,18 @@ func (ec *executionContext) childFields_PlannedMember(ctx context.Context, field
 		return ec.fieldContext_PlannedMember_isolationClass(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type PlannedMember", field.Name)
+}
+
+func (ec *executionContext) childFields_PlannedRate(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "dimension":
+		return ec.fieldContext_PlannedRate_dimension(ctx, field)
+	case "unit":
+		return ec.fieldContext_PlannedRate_unit(ctx, field)
+	case "price":
+		return ec.fieldContext_PlannedRate_price(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type PlannedRate", field.Name)
 }
 
 func (ec *executionContext) childFields_PolicyImpact(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
@@ -19742,6 +20333,26 @@ func (ec *executionContext) childFields_ReleaseAllocationPayload(ctx context.Con
 		return ec.fieldContext_ReleaseAllocationPayload_operation(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type ReleaseAllocationPayload", field.Name)
+}
+
+func (ec *executionContext) childFields_ReleasePlan(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "hash":
+		return ec.fieldContext_ReleasePlan_hash(ctx, field)
+	case "allocation":
+		return ec.fieldContext_ReleasePlan_allocation(ctx, field)
+	case "instance":
+		return ec.fieldContext_ReleasePlan_instance(ctx, field)
+	case "allowed":
+		return ec.fieldContext_ReleasePlan_allowed(ctx, field)
+	case "code":
+		return ec.fieldContext_ReleasePlan_code(ctx, field)
+	case "reasons":
+		return ec.fieldContext_ReleasePlan_reasons(ctx, field)
+	case "cost":
+		return ec.fieldContext_ReleasePlan_cost(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type ReleasePlan", field.Name)
 }
 
 func (ec *executionContext) childFields_RepairPolicy(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/domain/lifecycle"
+	"github.com/gpuaas/app-platform/domain/money"
 	"github.com/gpuaas/app-platform/domain/policy"
 	"github.com/gpuaas/app-platform/rig/bench/dataset"
 	"github.com/gpuaas/app-platform/rig/bench/kit"
@@ -94,7 +95,7 @@ func askLaunch(rules *policy.Effective) (time.Duration, error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	best := time.Duration(math.MaxInt64)
-	spent := policy.Spending{Micros: map[string]int64{"EUR": 5}}
+	spent := policy.Spending{Hourly: map[string]money.Decimal{"EUR": money.Must("0.000005")}}
 	for range policyRuns {
 		began := threadTime()
 		for range launchesARun {

@@ -81,7 +81,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	}
 	s, err := stack.Up(ctx, stack.Config{
 		Dir: o.data, Bin: o.bin, Listen: o.listen, DatabaseURL: o.databaseURL, Nodes: o.nodes, Plain: o.plain,
-		Apps: stack.Apps(), Out: out,
+		DemoPrices: true, Apps: stack.Apps(), Out: out,
 	})
 	if err != nil {
 		return interrupted(ctx, err)

@@ -4,8 +4,10 @@ import (
 	"fmt"
 
 	"github.com/gpuaas/app-platform/domain/fault"
+	"github.com/gpuaas/app-platform/domain/money"
 	"github.com/gpuaas/app-platform/service/change"
 	"github.com/gpuaas/app-platform/service/change/verdict"
+	"github.com/gpuaas/app-platform/service/kit/tariff"
 )
 
 // enforce refuses what is not as the plan found it, then what a rule refuses.
@@ -51,21 +53,26 @@ func tooDear(v *verdict.Verdicts) error {
 	if v.HourlyLimitMicros == nil || len(v.Created) == 0 {
 		return nil
 	}
-	var cost int64
-	for _, one := range v.Created {
-		price := v.Prices[one.Sku]
-		if price == nil {
-			return fault.New(fault.LimitExceeded, "capacity of SKU %q has no price, and this change may cost at most %d millionths an hour",
-				one.Sku, *v.HourlyLimitMicros)
+	var cost money.Decimal
+	for _, line := range v.Cost.Capacity {
+		if line.Effect != tariff.Rented {
+			continue
 		}
-		cost += price.HourlyMicros
+		if line.Hourly == nil {
+			return fault.New(fault.LimitExceeded, "capacity of SKU %q has no price, and this change may cost at most %d millionths an hour",
+				line.SKU, *v.HourlyLimitMicros)
+		}
+		cost = cost.Add(line.Hourly.Amount)
 	}
-	if cost > int64(*v.HourlyLimitMicros) {
-		return fault.New(fault.LimitExceeded, "its capacity costs %d millionths an hour, and this change may cost at most %d",
-			cost, *v.HourlyLimitMicros)
+	if cost.Cmp(money.Shift(int64(*v.HourlyLimitMicros), microPlaces)) > 0 {
+		return fault.New(fault.LimitExceeded, "its capacity costs %s an hour, and this change may cost at most %d millionths", cost,
+			*v.HourlyLimitMicros)
 	}
 	return nil
 }
+
+// microPlaces are the places of an amount in millionths.
+const microPlaces = 6
 
 // unseen refuses what may disturb other projects without a plan: to take something away from a shared control plane
 // that others are attached to, the caller needs its plan, which names them.

@@ -12,8 +12,10 @@ import (
 	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/domain/lifecycle"
 	"github.com/gpuaas/app-platform/ent/generated/db"
+	"github.com/gpuaas/app-platform/service/change"
 	"github.com/gpuaas/app-platform/service/change/verdict"
 	"github.com/gpuaas/app-platform/service/kit/capacity"
+	"github.com/gpuaas/app-platform/service/kit/tariff"
 	"github.com/gpuaas/app-platform/service/ledger/operation"
 )
 
@@ -33,6 +35,8 @@ type basis struct {
 	// Spoke is who answered: the adapter's address and its description.
 	Spoke  spokeBasis
 	Placed []placedBasis `json:",omitempty"`
+	// Cost is what it makes of the price of an hour, as it is shown.
+	Cost *tariff.Cost `json:",omitempty"`
 	// Walls are those of the members that come, as they are shown.
 	Walls []verdict.Walls `json:",omitempty"`
 	// Attached are the other projects that it would touch.
@@ -52,6 +56,7 @@ type askedBasis struct {
 	DeadlineSeconds      int
 	OnDeadline           lifecycle.DeadlineOutcome
 	KeepFailed           bool
+	Launch               *change.Launch `json:",omitempty"`
 }
 
 // placedBasis is what was chosen for an allocation that the change asks for. Its node is never shown.
@@ -59,8 +64,6 @@ type placedBasis struct {
 	Shape       lifecycle.CapacityShape
 	GPUs        int
 	SKU, Region string
-	Currency    string
-	Micros      int64
 }
 
 type instanceBasis struct {
@@ -108,7 +111,7 @@ const requestDigits = sha256.Size
 func hashOf(v *verdict.Verdicts, said *answers) (string, error) {
 	on := basis{
 		Kind: v.Kind, Open: []ids.ID{}, Adapter: operation.PlannedOf(said.now),
-		AtDeadline: operation.PlannedOf(said.atDeadline), Spoke: spoke(v), Placed: placedBasisOf(v),
+		AtDeadline: operation.PlannedOf(said.atDeadline), Spoke: spoke(v), Placed: placedBasisOf(v), Cost: v.Cost,
 	}
 	var err error
 	if on.Asked, err = askedBasisOf(v); err != nil {
@@ -174,11 +177,7 @@ func spoke(v *verdict.Verdicts) spokeBasis {
 // placedBasisOf returns what was placed for the change, in the order of the members that come.
 func placedBasisOf(v *verdict.Verdicts) (list []placedBasis) {
 	for _, row := range v.Created {
-		placed := placedBasis{Shape: row.Shape, GPUs: row.GpuCount, SKU: row.Sku, Region: row.Region}
-		if price := v.Prices[row.Sku]; price != nil {
-			placed.Currency, placed.Micros = price.Currency, price.HourlyMicros
-		}
-		list = append(list, placed)
+		list = append(list, placedBasis{Shape: row.Shape, GPUs: row.GpuCount, SKU: row.Sku, Region: row.Region})
 	}
 	return list
 }
@@ -189,11 +188,15 @@ func askedBasisOf(v *verdict.Verdicts) (askedBasis, error) {
 		InstanceID: v.InstanceID, MemberID: v.MemberID, ComponentKey: v.ComponentKey, Count: v.Count,
 		AllocationIDs: v.AllocationIDs, Intent: v.Intent, Force: v.Force, Version: v.Version, Config: config,
 		Generation: v.Generation, DeadlineSeconds: v.Conditions.DeadlineSeconds, OnDeadline: v.Conditions.Outcome(),
-		KeepFailed: v.Conditions.KeepFailed,
+		KeepFailed: v.Conditions.KeepFailed, Launch: v.Launch,
 	}, err
 }
 
+// instanceBasisOf is that of an instance that exists; a launch has none.
 func instanceBasisOf(v *verdict.Verdicts) (instanceBasis, error) {
+	if v.Launch != nil {
+		return instanceBasis{}, nil
+	}
 	version, err := versionBasisOf(v.Stored, v.Instance.Config)
 	if err != nil {
 		return instanceBasis{}, err

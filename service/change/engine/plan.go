@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"golang.org/x/sync/errgroup"
@@ -20,6 +21,7 @@ import (
 	"github.com/gpuaas/app-platform/service/change/verdict"
 	"github.com/gpuaas/app-platform/service/contract"
 	"github.com/gpuaas/app-platform/service/kit/impact"
+	"github.com/gpuaas/app-platform/service/kit/tariff"
 	"github.com/gpuaas/app-platform/service/ledger/operation"
 )
 
@@ -80,7 +82,7 @@ func (e *Engine) preview(ctx context.Context, request *change.Request, action st
 		if out.Verdicts, err = judge(ctx, t, request, action); err != nil {
 			return err
 		}
-		if action != request.Action { // only a plan shows it
+		if action != request.Action && request.Launch == nil { // only a plan shows it, and only an instance that exists has one
 			if out.impact, err = impact.Of(ctx, t, out.Instance.ID); err != nil {
 				return err
 			}
@@ -90,7 +92,7 @@ func (e *Engine) preview(ctx context.Context, request *change.Request, action st
 	if !errors.Is(err, errPreviewed) {
 		return nil, err
 	}
-	if out.List[0].Outcome == lifecycle.VerdictRefused {
+	if out.List[0].Outcome == lifecycle.VerdictRefused || request.Launch != nil {
 		return out, nil
 	}
 	out.said, err = e.askBoth(ctx, out.Verdicts, asking{correlation, out.asker})
@@ -172,7 +174,7 @@ func (p *previewed) plan() (*change.Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	shown, err := shownChange(p.Verdicts)
+	shown, err := p.shown()
 	if err != nil {
 		return nil, err
 	}
@@ -181,9 +183,12 @@ func (p *previewed) plan() (*change.Plan, error) {
 		WorkLost: []*operation.Work{}, Verdicts: []*change.Verdict{}, SupersedesIDs: []ids.ID{},
 		Reversible: p.Rule.Reversible, Reversal: p.Rule.Reversal, Change: shown, Impact: p.impact,
 		Force: p.Force, KeepFailed: p.Conditions.KeepFailed, DeadlineSeconds: p.Conditions.DeadlineSeconds,
-		OnDeadline: p.Conditions.Outcome(), WorkAtRisk: []*operation.Work{},
+		OnDeadline: p.Conditions.Outcome(), WorkAtRisk: []*operation.Work{}, Cost: p.Cost,
 	}
-	for _, one := range p.List {
+	if p.To != nil {
+		out.Version = p.To.Version
+	}
+	for _, one := range p.answers() {
 		out.Verdicts = append(out.Verdicts, one.View())
 	}
 	for _, op := range p.Superseded {
@@ -191,6 +196,26 @@ func (p *previewed) plan() (*change.Plan, error) {
 	}
 	applyAdapterAnswers(out, &p.said)
 	return out, nil
+}
+
+// shown returns what else would change; of a launch the members of each component.
+func (p *previewed) shown() (json.RawMessage, error) {
+	if p.Launch != nil {
+		return json.Marshal(map[string]any{"components": p.Counts})
+	}
+	return shownChange(p.Verdicts)
+}
+
+// answers returns a verdict for each source. A launch asks some of them several times: the last answer is the source's.
+func (p *previewed) answers() (list []verdict.Verdict) {
+	for _, one := range p.List {
+		at := slices.IndexFunc(list, func(before verdict.Verdict) bool { return before.Source == one.Source })
+		if at >= 0 {
+			list = slices.Delete(list, at, at+1)
+		}
+		list = append(list, one)
+	}
+	return list
 }
 
 // applyAdapterAnswers adds what the adapter reports of lost work and of the way back.
@@ -249,6 +274,7 @@ func plannedMembers(v *verdict.Verdicts) []*change.PlannedMember {
 // plannedCapacity returns what was chosen to place for a member.
 func plannedCapacity(v *verdict.Verdicts, row *db.Allocation) *change.PlannedCapacity {
 	return &change.PlannedCapacity{
-		Shape: row.Shape, GPUCount: row.GpuCount, SKU: row.Sku, Region: row.Region, Price: v.Prices[row.Sku],
+		Shape: row.Shape, GPUCount: row.GpuCount, SKU: row.Sku, Region: row.Region,
+		Hourly: v.Cost.Of(tariff.Kind(row.Shape, row.GpuCount, row.Sku, row.Region)),
 	}
 }

@@ -20,7 +20,7 @@ func (v *Verdicts) launchEntitled(ctx context.Context, t *tx.Tx) (err error) {
 	}
 	v.usage = &overlay.Usage{}
 	if v.Terms.Counts() {
-		v.usage, err = overlay.Count(ctx, t, v.Project.ID, v.Instance.AppSlug, true)
+		v.usage, err = overlay.Count(ctx, t, v.Project.ID, v.Instance.AppSlug, v.ForUpdate())
 	}
 	return err
 }

@@ -10,7 +10,6 @@ import (
 	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/domain/lifecycle"
 	"github.com/gpuaas/app-platform/ent/generated/db"
-	dbprice "github.com/gpuaas/app-platform/ent/generated/db/skuprice"
 	"github.com/gpuaas/app-platform/internal/tx"
 	"github.com/gpuaas/app-platform/service/kit/capacity"
 )
@@ -128,27 +127,7 @@ func (v *Verdicts) create(ctx context.Context, t *tx.Tx) ([]*db.Allocation, erro
 	for _, allocation := range v.Created {
 		nodes = append(nodes, *allocation.NodeID)
 	}
-	if err := v.loadPrices(ctx, t); err != nil {
-		return nil, err
-	}
 	return v.Created, v.LoadNodes(ctx, t, nodes)
-}
-
-// loadPrices reads the list prices of what was placed: a plan shows them, and its hash holds for them.
-func (v *Verdicts) loadPrices(ctx context.Context, t *tx.Tx) error {
-	var skus []string
-	for _, allocation := range v.Created {
-		skus = append(skus, allocation.Sku)
-	}
-	found, err := t.SKUPrice.Query().Where(dbprice.SkuIn(skus...)).All(ctx)
-	if err != nil {
-		return fmt.Errorf("read the list prices: %w", err)
-	}
-	v.Prices = make(map[string]*db.SKUPrice, len(found))
-	for _, price := range found {
-		v.Prices[price.Sku] = price
-	}
-	return nil
 }
 
 // nextOrdinal returns the number of the component's next member, above all that were ever used.

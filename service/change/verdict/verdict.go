@@ -14,6 +14,7 @@ import (
 	"github.com/gpuaas/app-platform/service/change"
 	"github.com/gpuaas/app-platform/service/kit/capacity"
 	"github.com/gpuaas/app-platform/service/kit/overlay"
+	"github.com/gpuaas/app-platform/service/kit/tariff"
 	"github.com/gpuaas/app-platform/service/ledger/operation"
 )
 
@@ -32,8 +33,8 @@ type Verdicts struct {
 	Next   *manifest.Manifest
 	// Created are allocations that were placed for the change.
 	Created []*db.Allocation
-	// Prices are the list prices of what was placed, by SKU; a SKU without a price is missing.
-	Prices map[string]*db.SKUPrice
+	// Cost is what it makes of the price of an hour; nil when nobody needs to know.
+	Cost *tariff.Cost
 	// Superseded are open operations that the change ends.
 	Superseded []*db.Operation
 	// Hastened is the open operation that the change lets go on by force; nil for a change with an operation of its own.
@@ -80,11 +81,20 @@ func (one Verdict) View() *change.Verdict {
 // What is placed to find out is taken back with the transaction of a plan. An error is not a refusal of a rule.
 func Evaluate(ctx context.Context, t *tx.Tx, facts *change.Facts, minted change.Minted) (*Verdicts, error) {
 	v := &Verdicts{Facts: facts, Minted: minted}
+	judge := v.evaluate
 	if facts.Launch != nil {
-		return v, v.evaluateLaunch(ctx, t)
+		judge = v.evaluateLaunch
 	}
-	if err := v.answer(lifecycle.VerdictState, v.state(ctx, t)); err != nil {
+	if err := judge(ctx, t); err != nil {
 		return nil, err
+	}
+	return v, v.reckon(ctx, t)
+}
+
+// evaluate asks the sources about a change of an instance.
+func (v *Verdicts) evaluate(ctx context.Context, t *tx.Tx) error {
+	if err := v.answer(lifecycle.VerdictState, v.state(ctx, t)); err != nil {
+		return err
 	}
 	switch {
 	case v.Hastened != nil: // nothing more is wanted than what was accepted already
@@ -94,13 +104,13 @@ func Evaluate(ctx context.Context, t *tx.Tx, facts *change.Facts, minted change.
 		v.skip(lifecycle.VerdictCompatibility, lifecycle.VerdictQuota)
 	default:
 		if err := v.answer(lifecycle.VerdictCompatibility, v.compatible()); err != nil {
-			return nil, err
+			return err
 		}
 		if err := v.answer(lifecycle.VerdictQuota, v.quota(ctx, t)); err != nil {
-			return nil, err
+			return err
 		}
 	}
-	return v, v.evaluatePolicy(ctx, t)
+	return v.evaluatePolicy(ctx, t)
 }
 
 // answer adds a source's answer; an error that is not a fault is passed on.
@@ -166,8 +176,11 @@ func (v *Verdicts) quota(ctx context.Context, t *tx.Tx) error {
 }
 
 // ApplyAdapterAnswer adds the adapter's verdict; nil when it was not asked, since the state refuses the change. An
-// unsafe verdict refuses the change unless force was chosen.
+// unsafe verdict refuses the change unless force was chosen. About a launch no adapter is asked.
 func (v *Verdicts) ApplyAdapterAnswer(answer *adapter.PlanAnswer) {
+	if v.Launch != nil {
+		return
+	}
 	if answer == nil {
 		v.skip(lifecycle.VerdictAdapter)
 		return

@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/gpuaas/app-platform/domain/ids"
+	"github.com/gpuaas/app-platform/domain/money"
 	"github.com/gpuaas/app-platform/domain/policy"
 	"github.com/gpuaas/app-platform/internal/tx"
 )
@@ -21,38 +22,22 @@ type Usage struct {
 	Spending policy.Spending
 }
 
-// SKUPrice is a list price an hour.
-type SKUPrice struct {
-	SKU, Currency string
-	Micros        int64
-}
-
-// Price scans a SKU, its currency and its price in millionths an hour.
-func Price(row pgx.CollectableRow) (p SKUPrice, err error) {
-	return p, row.Scan(&p.SKU, &p.Currency, &p.Micros)
-}
-
-// Spend adds some allocations of a SKU.
-func (u *Usage) Spend(sku string, count int, prices []SKUPrice) {
-	at := slices.IndexFunc(prices, func(p SKUPrice) bool { return p.SKU == sku })
-	if at < 0 {
+// Spend adds an hour of some capacity; a currency that is empty is no price.
+func (u *Usage) Spend(sku, currency string, hourly money.Decimal) {
+	if currency == "" {
 		u.unpriced(sku)
 		return
 	}
-	u.pay(prices[at].Currency, prices[at].Micros*int64(count))
+	if u.Spending.Hourly == nil {
+		u.Spending.Hourly = make(map[string]money.Decimal)
+	}
+	u.Spending.Hourly[currency] = u.Spending.Hourly[currency].Add(hourly)
 }
 
 func (u *Usage) unpriced(sku string) {
 	if !slices.Contains(u.Spending.Unpriced, sku) {
 		u.Spending.Unpriced = append(u.Spending.Unpriced, sku)
 	}
-}
-
-func (u *Usage) pay(currency string, micros int64) {
-	if u.Spending.Micros == nil {
-		u.Spending.Micros = make(map[string]int64)
-	}
-	u.Spending.Micros[currency] += micros
 }
 
 // Within asks whether policy lets the project have this much.
@@ -75,29 +60,27 @@ func Count(ctx context.Context, t *tx.Tx, projectID ids.ID, appSlug string, lock
 	return out, nil
 }
 
-const usageSQL = `SELECT all_instances, app_instances, all_members, held_gpus, held, held_sku, price_currency, price_micros
-	FROM platform.usage_of($1, $2, $3)`
+const usageSQL = `SELECT all_instances, app_instances, all_members, held_gpus, held, held_sku, held_currency, held_hourly
+	FROM platform.project_usage($1, $2, $3)`
 
 // Read is Count without a lock, for a pipelined read.
 func (u *Usage) Read(projectID ids.ID, appSlug string) tx.Query {
 	return tx.Query{SQL: usageSQL, Args: []any{projectID, appSlug, false}, Scan: u.scan}
 }
 
-// scan adds up the rows, one for each SKU that the project rents.
+// scan adds up the rows, one for each kind of capacity that the project rents.
 func (u *Usage) scan(rows pgx.Rows) error {
 	var gpus, count int
-	var sku, currency string
-	var micros int64
+	var sku, currency, hourly string
 	_, err := pgx.ForEachRow(rows, []any{&u.Instances, &u.AppInstances, &u.Members, &gpus, &count, &sku, &currency,
-		&micros}, func() error {
+		&hourly}, func() error {
 		u.GPUs += gpus
-		switch {
-		case currency != "":
-			u.pay(currency, micros)
-		case count > 0:
-			u.unpriced(sku)
+		if count == 0 {
+			return nil
 		}
-		return nil
+		amount, err := money.Parse(hourly)
+		u.Spend(sku, currency, amount)
+		return err
 	})
 	return err
 }

@@ -29,6 +29,7 @@ afterEach(() => {
 
 const plan: PlanBitsFragment = {
   hash: 'one', kind: 'MEMBER_REMOVE', allowed: true, members: [], workLost: [], workLostTotal: 0, force: false, deadlineSeconds: 3600, onDeadline: 'FAIL', keepFailed: false, workAtRisk: [], workAtRiskTotal: null, reversible: true, reversal: '', supersedes: [], impact: { controlPlaneScope: 'PROJECT', attachedTotal: 0, membersTotal: 1, openOperations: 0, projects: [] }, change: {},
+  cost: { totals: [{ currency: 'EUR', before: '9.6', after: '9.6', delta: '0', left: '4.8' }], unpriced: 1, capacity: [{ effect: 'LEFT', count: 1, shape: 'BAREMETAL', gpuCount: 4, sku: '', region: '', hourly: null }], usage: [{ dimension: 'jobs', unit: 'job', price: null }] },
   verdicts: [{ source: 'STATE', outcome: 'ALLOWED', reasons: [] }],
 };
 
@@ -68,6 +69,16 @@ async function write(text: string) {
     area.dispatchEvent(new Event('input', { bubbles: true }));
   });
 }
+
+it('says what an hour costs afterwards, and never shows what has no price as zero', async () => {
+  await show(change().made);
+  await press('See the plan');
+  const cost = box.querySelector('[data-cost]')?.textContent ?? '';
+  expect(cost).toContain('9.60 EUR an hour, as before; 4.80 EUR of it for capacity that would be unused');
+  expect(cost).toContain('No price set for 1 allocation');
+  expect(cost.match(/No price set/g)).toHaveLength(3);
+  expect(cost).not.toContain('0.00');
+});
 
 it('shows the plan before anything is sent, and sends its hash', async () => {
   const { made, sent } = change();

@@ -3,6 +3,7 @@ import { Link } from '@tanstack/react-router';
 import { allocationName } from '../lib/capacity';
 import type { PlanBitsFragment, WorkBitsFragment } from '../generated/graphql';
 import { operationName, plural, words } from '../lib/format';
+import { amount } from '../lib/money';
 import { Icon } from '../ui/Icons';
 import type { IconName } from '../ui/Icons';
 import { Notice } from '../ui/Problem';
@@ -10,6 +11,7 @@ import { Status } from '../ui/Status';
 import type { Tone } from '../ui/Status';
 import { Ago, DataTable, Json } from '../ui/parts';
 import { ImpactTable } from './ImpactTable';
+import { PlanCost, noPrice } from './PlanCost';
 import { deadlineWord, lostWord, planWord } from './flow';
 
 type Planned = PlanBitsFragment['members'][number];
@@ -38,6 +40,7 @@ export function PlanPreview({ plan }: { plan: PlanBitsFragment }) {
       {plan.workLost.length > 0 && <section className="stack-s"><h3>Work that would be lost</h3><WorkTable work={plan.workLost} total={plan.workLostTotal} /></section>}
       {plan.workAtRisk.length > 0 && <section className="stack-s"><h3>Work that would be lost at the deadline</h3><WorkTable work={plan.workAtRisk} total={plan.workAtRiskTotal} /></section>}
       {plan.impact.controlPlaneScope === 'TENANT' && <ImpactTable impact={plan.impact} />}
+      <PlanCost cost={plan.cost} />
       <section className="stack-s"><h3>Checks</h3>
         <ul className="verdicts">{plan.verdicts.map((verdict) => <VerdictRow key={verdict.source} verdict={verdict} />)}</ul>
       </section>
@@ -55,11 +58,11 @@ const memberColumns = [
   { head: 'Node', cell: (row: Planned) => row.reachable ? (row.member?.node?.name ?? <span className="faint">—</span>) : <Status state="OFFLINE" bare label={`${row.member?.node?.name ?? 'Its node'} does not answer`} /> },
 ];
 
-/** What would be rented for a member, with its list price. */
+/** What would be rented for a member, with its price. */
 function Chosen({ capacity }: { capacity: Planned['capacity'] }) {
   if (capacity === null) return <span className="faint">to be requested</span>;
   const price = capacity.hourlyPrice;
-  return <span>{[capacity.sku, capacity.region].filter((each) => each !== '').join(', ')}{price !== null && <span className="sub">{price.amount} {price.currency} an hour</span>}</span>;
+  return <span>{[capacity.sku, capacity.region].filter((each) => each !== '').join(', ')}<span className="sub">{price === null ? noPrice : `${amount(price.amount, price.currency)} an hour`}</span></span>;
 }
 
 const actionWords: Readonly<Record<Planned['action'], string>> = {

@@ -4,10 +4,11 @@ import { useNavigate } from '@tanstack/react-router';
 import { useMemo, useState } from 'react';
 import type { ReactNode, SyntheticEvent } from 'react';
 import { placeReasons } from '../api/errors';
-import { useSubmission } from '../api/hooks';
+import { useRead, useSettled, useSubmission } from '../api/hooks';
 import { useSession } from '../api/session';
-import { LaunchInstanceDocument } from '../generated/graphql';
-import type { ControlPlaneScope, LaunchOptionsQuery, OperatingMode } from '../generated/graphql';
+import { PlanCost } from '../changes/PlanCost';
+import { LaunchInstanceDocument, PlanLaunchDocument } from '../generated/graphql';
+import type { ControlPlaneScope, LaunchOptionsQuery, OperatingMode, PlanLaunchInstanceInput } from '../generated/graphql';
 import { asSchema, hasField, initialValue, validate } from '../lib/schema';
 import { Icon } from '../ui/Icons';
 import { Notice, ProblemNotice } from '../ui/Problem';
@@ -57,6 +58,7 @@ export function LaunchForm({ options, projectId, refresh }: { options: Options; 
           <TextInput label="Reason" description="Stored in the audit log" maxLength={500} value={form.reason} onChange={(event) => form.setReason(event.currentTarget.value)} />
         </div>
       </Section>
+      <Cost input={form.planned} />
       {form.problem !== undefined && <div className="card-body"><ProblemNotice problem={form.problem} reasons={form.rest} /></div>}
       <div className="form-foot">
         {form.tried && form.errors.size + form.configErrors.size > 0 && <span className="small grow" role="alert" style={{ color: 'var(--bad)' }}>Something above needs your attention.</span>}
@@ -65,6 +67,22 @@ export function LaunchForm({ options, projectId, refresh }: { options: Options; 
     </form>
   );
 }
+
+/** What the launch would cost an hour, once the form is complete; what else refuses it is said when it is sent. */
+function Cost({ input }: { input: PlanLaunchInstanceInput | undefined }) {
+  const settled = useSettled(input, 400);
+  const read = useRead(PlanLaunchDocument, { input: settled ?? nothing }, settled === undefined);
+  const plan = read.data?.planLaunchInstance;
+  return (
+    <Section title="Cost" text="What an hour of its capacity costs by the price book, and what its use is metered in.">
+      {settled === undefined && <p className="soft">Choose capacity to see what it costs.</p>}
+      {settled !== undefined && plan !== undefined && <PlanCost cost={plan.cost} />}
+      {settled !== undefined && plan === undefined && read.problem !== undefined && <p className="soft">The cost is not known: {read.problem.message}</p>}
+    </Section>
+  );
+}
+
+const nothing: PlanLaunchInstanceInput = { projectId: '', appSlug: '', name: '', allocationIds: [] };
 
 function Section({ title, text, children }: { title: string; text: string; children: ReactNode }) {
   return <section className="form-section" aria-label={title}><header><h2>{title}</h2><p>{text}</p></header><div className="stack" style={{ minWidth: 0 }}>{children}</div></section>;
@@ -94,19 +112,21 @@ function useLaunch(options: Options, projectId: string) {
   const errors = tried ? merged(own, placed.fields, '') : new Map<string, string>();
   const configErrors = tried ? merged(ownConfig, placed.fields, 'config.') : new Map<string, string>();
 
+  const valid = own.size === 0 && ownConfig.size === 0;
+  const wanted = JSON.stringify({
+    projectId, appSlug: manifest.appSlug, version: manifest.version, name, allocationIds: [...chosen], config, controlPlaneScope: plane, operatingMode: mode,
+    components: manifest.components.map((each) => ({ key: each.key, count: Number(counts[each.key]) })), deadlineSeconds: Number(deadline),
+  });
+  const planned = useMemo(() => (valid ? (JSON.parse(wanted) as PlanLaunchInstanceInput) : undefined), [valid, wanted]);
   const send = async (event: SyntheticEvent) => {
     event.preventDefault();
     setTried(true);
-    if (own.size > 0 || ownConfig.size > 0) return;
-    const answer = await submit({
-      projectId, appSlug: manifest.appSlug, version: manifest.version, name, allocationIds: [...chosen], config, controlPlaneScope: plane, operatingMode: mode,
-      components: manifest.components.map((each) => ({ key: each.key, count: Number(counts[each.key]) })),
-      deadlineSeconds: Number(deadline), reason: reason.trim() === '' ? null : reason.trim(),
-    });
+    if (planned === undefined) return;
+    const answer = await submit({ ...planned, reason: reason.trim() === '' ? null : reason.trim() });
     if (answer !== undefined) void navigate({ to: '/workloads/$id', params: { id: answer.launchInstance.instance.id } });
   };
   const setCount = (key: string, value: number | string) => setCounts((before) => ({ ...before, [key]: value }));
-  return { name, setName, chosen, setChosen, counts, setCount, config, setConfig, deadline, setDeadline, reason, setReason, plane, setPlane, mode, setMode, schema, errors, configErrors, rest: placed.rest, problem, busy, tried, send };
+  return { name, setName, chosen, setChosen, counts, setCount, config, setConfig, deadline, setDeadline, reason, setReason, plane, setPlane, mode, setMode, schema, errors, configErrors, rest: placed.rest, problem, busy, tried, send, planned };
 }
 
 /** Returns the errors that the form itself finds, except those of the config. */

@@ -94,6 +94,7 @@ func request(t *command.Tool) *cobra.Command {
 func release(t *command.Tool) *cobra.Command {
 	var input gql.ReleaseAllocationInput
 	var wait operations.WaitFlags
+	var plan bool
 	cmd := t.Command("release ALLOCATION", "Give an allocation back; an instance that uses it is stopped first",
 		func(ctx context.Context, args []string) error {
 			ids, err := lookup.AllocationIDs(ctx, t, args)
@@ -101,6 +102,13 @@ func release(t *command.Tool) *cobra.Command {
 				return err
 			}
 			input.AllocationId = ids[0]
+			if plan {
+				answer, err := gql.PlanReleaseAllocation(ctx, t, ids[0])
+				if err != nil {
+					return err
+				}
+				return t.Show(operations.ReleasePlanView(&answer.PlanReleaseAllocation))
+			}
 			answer, err := gql.ReleaseAllocation(ctx, t, input)
 			if err != nil {
 				return err
@@ -113,6 +121,8 @@ func release(t *command.Tool) *cobra.Command {
 				},
 			})
 		})
+	cmd.Flags().BoolVar(&plan, "plan", false, "show what it would do and what that saves an hour, and release nothing")
+	cmd.Flags().StringVar(&input.PlanHash, "plan-hash", "", "release only if everything is as the plan of this hash found it")
 	command.ReasonFlag(cmd, &input.Reason)
 	wait.Register(cmd)
 	command.KeyFlag(cmd, &input.IdempotencyKey)

@@ -28,6 +28,10 @@ func addBillingFixtures(s *clienttest.Server) {
 		"shareCount": 1, "recordCount": 61, "records": []object{{"source": "alc_1", "usageId": "u1", "fromAt": from, "toAt": from,
 			"quantity": "60", "unit": "second", "recordedAt": to}}}
 	for field, value := range map[string]any{
+		"planLaunchInstance": object{"hash": "h2", "allowed": true, "version": "1.2.0", "members": []object{}, "cost": planCost(),
+			"verdicts": []object{{"source": "STATE", "outcome": "ALLOWED", "reasons": []object{}}}},
+		"planReleaseAllocation": object{"hash": "h3", "allocation": object{"id": "alc_1", "name": "slot-1"}, "instance": object{"id": "ins_1", "name": "one"},
+			"allowed": false, "code": "CONFLICT", "reasons": []object{{"code": "CONFLICT", "message": "another is under way", "path": ""}}, "cost": planCost()},
 		"prices": page(version), "setPrice": version, "rerate": version,
 		"planRerate": plan, "planReopenPeriod": plan, "reopenPeriod": period, "creditGrants": []object{grant}, "grantCredit": grant,
 		"setBillingAccount": object{"tenantId": "ten_1", "currency": "EUR", "graceSeconds": 3600, "updatedAt": to},
@@ -40,4 +44,17 @@ func addBillingFixtures(s *clienttest.Server) {
 	} {
 		s.Handle(field, answer(value))
 	}
+}
+
+// planCost is what a plan makes of the price of an hour: something priced, something not.
+func planCost() object {
+	return object{"totals": []object{{"currency": "EUR", "before": "9.6", "after": "19.2", "delta": "9.6", "left": "9.6"}}, "unpriced": 1,
+		"capacity": []object{
+			{"effect": "RENTED", "count": 1, "shape": "BAREMETAL", "gpuCount": 8, "sku": "h100", "region": "eu", "priceId": "prc_1",
+				"hourly": object{"currency": "EUR", "amount": "9.600000"}},
+			{"effect": "LEFT", "count": 1, "shape": "GPU_SLICE", "gpuCount": 1, "sku": "", "region": ""}},
+		"usage": []object{
+			{"dimension": "tokens", "unit": "token", "price": object{"id": "prc_2", "currency": "EUR", "per": "1000000",
+				"tiers": []object{{"upTo": "100000000", "price": "1.20"}, {"price": "0.90"}}, "minimum": "0", "roundUpTo": "0"}},
+			{"dimension": "jobs", "unit": "job"}}}
 }

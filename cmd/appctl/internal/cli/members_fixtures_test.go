@@ -42,7 +42,7 @@ func plan(kind, action string) object {
 				"message": "the adapter does not plan"}}},
 		},
 		"supersedes": []object{operation("MEMBER_DRAIN", "RUNNING", 20)}, "change": object{"counts": object{"worker": 1}},
-		"impact": impact(1),
+		"impact": impact(1), "cost": planCost(),
 	}
 }
 

@@ -54,6 +54,7 @@ type launchFlags struct {
 	shape        Shape
 	allocations  []string
 	mode, serves string
+	plan         bool
 	wait         operations.WaitFlags
 }
 
@@ -73,6 +74,8 @@ func launch(t *command.Tool) *cobra.Command {
 	flags.StringVar(&f.mode, "mode", "", "who runs its control plane: tenant-dedicated (if not given) or platform-managed")
 	flags.StringVar(&f.serves, "serves", "", "whom its control plane serves: project (if not given) or tenant")
 	flags.BoolVar(&f.input.Smoke, "smoke", false, "test a manifest that is not active yet")
+	flags.BoolVar(&f.plan, "plan", false, "show what it would do and what an hour of it costs, and launch nothing")
+	flags.StringVar(&f.input.PlanHash, "plan-hash", "", "launch only if everything is as the plan of this hash found it")
 	command.ReasonFlag(cmd, &f.input.Reason)
 	f.wait.Register(cmd)
 	command.KeyFlag(cmd, &f.input.IdempotencyKey)
@@ -97,6 +100,9 @@ func (f *launchFlags) launch(ctx context.Context, t *command.Tool, app string) (
 		return err
 	}
 	input.AppSlug = app
+	if f.plan {
+		return f.show(ctx, t)
+	}
 	answer, err := gql.LaunchInstance(ctx, t, *input)
 	if err != nil {
 		return err
@@ -105,6 +111,20 @@ func (f *launchFlags) launch(ctx context.Context, t *command.Tool, app string) (
 	begun := changed(t, "launch", &made.Instance, made.Operation, made)
 	begun.IDs, begun.Ended = []string{made.Instance.Id}, Ended(t, made.Instance.Id, made.Instance.Id)
 	return operations.Finish(ctx, t, f.wait, begun)
+}
+
+// show plans the launch.
+func (f *launchFlags) show(ctx context.Context, t *command.Tool) error {
+	in := &f.input
+	answer, err := gql.PlanLaunchInstance(ctx, t, gql.PlanLaunchInstanceInput{
+		ProjectId: in.ProjectId, AppSlug: in.AppSlug, Version: in.Version, Name: in.Name, AllocationIds: in.AllocationIds,
+		Components: in.Components, Config: in.Config, OperatingMode: in.OperatingMode, ControlPlaneScope: in.ControlPlaneScope,
+		DeadlineSeconds: in.DeadlineSeconds, Smoke: in.Smoke,
+	})
+	if err != nil {
+		return err
+	}
+	return t.Show(operations.LaunchPlanView(&answer.PlanLaunchInstance))
 }
 
 // control reads who runs the control plane and whom it serves; what is not given is the platform's default.

@@ -17,14 +17,10 @@ func planView(plan *gql.Plan) command.View {
 
 // pagePlan shows what a verb would do, and what would be lost by it.
 func pagePlan(p *render.Page, plan *gql.Plan) {
-	verdict := "would be accepted"
-	if !plan.Allowed {
-		verdict = "would be refused"
-	}
-	p.Fields("Plan", fmt.Sprintf("%s of %s (%s)", plan.Kind, plan.Instance.Name, plan.Instance.Id), "Verdict", verdict,
+	p.Fields("Plan", fmt.Sprintf("%s of %s (%s)", plan.Kind, plan.Instance.Name, plan.Instance.Id), "Verdict", accepted(plan.Allowed),
 		"Work lost", lost(plan.WorkLostTotal), "At the deadline", atDeadline(plan), "Can be taken back",
 		render.Joined(": ", render.YesNo(plan.Reversible), plan.Reversal),
-		"Makes way", superseded(plan.Supersedes), "Change", render.Document(plan.Change), "Hash", plan.Hash)
+		"Makes way", superseded(plan.Supersedes), "Cost", hourly(plan.Cost), "Change", render.Document(plan.Change), "Hash", plan.Hash)
 	p.Section("Members that it touches")
 	touched.On(p, plan.Members)
 	parts.Work.Under(p, "Work that would be lost", plan.WorkLost)
@@ -33,6 +29,7 @@ func pagePlan(p *render.Page, plan *gql.Plan) {
 		p.Section("Projects that it serves")
 		parts.Impact.On(p, plan.Impact.Projects)
 	}
+	pageCost(p, plan.Cost)
 	p.Section("Verdicts")
 	p.Table([]string{"BY", "OUTCOME", "REASON"}, verdictRows(plan.Verdicts))
 }

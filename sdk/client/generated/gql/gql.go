@@ -1988,6 +1988,27 @@ type Cancellation struct {
 // GetOperation returns Cancellation.Operation, and is useful for accessing the field via an interface.
 func (v *Cancellation) GetOperation() Operation { return v.Operation }
 
+// What becomes of rented capacity by a change.
+type CapacityEffect string
+
+const (
+	// It would be rented for the change.
+	CapacityEffectRented CapacityEffect = "RENTED"
+	// It is rented already, and goes on being used.
+	CapacityEffectKept CapacityEffect = "KEPT"
+	// It goes on being rented and costing, though nothing of the instance would live in it: release it to stop that.
+	CapacityEffectLeft CapacityEffect = "LEFT"
+	// It would be given back.
+	CapacityEffectReleased CapacityEffect = "RELEASED"
+)
+
+var AllCapacityEffect = []CapacityEffect{
+	CapacityEffectRented,
+	CapacityEffectKept,
+	CapacityEffectLeft,
+	CapacityEffectReleased,
+}
+
 // Capacity that is requested along with a change.
 type CapacityIntentInput struct {
 	// What each allocation is made of.
@@ -2352,6 +2373,38 @@ type CordonNodeResponse struct {
 
 // GetCordonNode returns CordonNodeResponse.CordonNode, and is useful for accessing the field via an interface.
 func (v *CordonNodeResponse) GetCordonNode() StandingNode { return v.CordonNode }
+
+// CostChange includes the requested fields of the GraphQL type CostChange.
+// The GraphQL type's documentation follows.
+//
+// What a change makes of the price of an hour, in one currency.
+type CostChange struct {
+	// ISO 4217.
+	Currency string `json:"currency"`
+	// What an hour of the capacity that the change bears on costs now.
+	Before string `json:"before"`
+	// What it would cost afterwards.
+	After string `json:"after"`
+	// After less before.
+	Delta string `json:"delta"`
+	// The part of after that nothing of the instance would live in: it costs until it is released.
+	Left string `json:"left"`
+}
+
+// GetCurrency returns CostChange.Currency, and is useful for accessing the field via an interface.
+func (v *CostChange) GetCurrency() string { return v.Currency }
+
+// GetBefore returns CostChange.Before, and is useful for accessing the field via an interface.
+func (v *CostChange) GetBefore() string { return v.Before }
+
+// GetAfter returns CostChange.After, and is useful for accessing the field via an interface.
+func (v *CostChange) GetAfter() string { return v.After }
+
+// GetDelta returns CostChange.Delta, and is useful for accessing the field via an interface.
+func (v *CostChange) GetDelta() string { return v.Delta }
+
+// GetLeft returns CostChange.Left, and is useful for accessing the field via an interface.
+func (v *CostChange) GetLeft() string { return v.Left }
 
 // What a new app is made from.
 type CreateAppInput struct {
@@ -5973,6 +6026,33 @@ var AllHealth = []Health{
 	HealthUnknown,
 }
 
+// HourlyCost includes the GraphQL fields of PlanCost requested by the fragment HourlyCost.
+// The GraphQL type's documentation follows.
+//
+// What a change makes of the price of an hour, by the price book. The plan's hash holds for it.
+type HourlyCost struct {
+	// Sums, in each currency; empty when nothing has a price.
+	Totals []CostChange `json:"totals"`
+	// How many allocations have no price. They are in no sum.
+	Unpriced int `json:"unpriced"`
+	// The capacity that the change bears on. With tiers, the dearest step counts.
+	Capacity []PlannedCost `json:"capacity"`
+	// What the app's own use is metered in, where members come or another version does.
+	Usage []PlannedRate `json:"usage"`
+}
+
+// GetTotals returns HourlyCost.Totals, and is useful for accessing the field via an interface.
+func (v *HourlyCost) GetTotals() []CostChange { return v.Totals }
+
+// GetUnpriced returns HourlyCost.Unpriced, and is useful for accessing the field via an interface.
+func (v *HourlyCost) GetUnpriced() int { return v.Unpriced }
+
+// GetCapacity returns HourlyCost.Capacity, and is useful for accessing the field via an interface.
+func (v *HourlyCost) GetCapacity() []PlannedCost { return v.Capacity }
+
+// GetUsage returns HourlyCost.Usage, and is useful for accessing the field via an interface.
+func (v *HourlyCost) GetUsage() []PlannedRate { return v.Usage }
+
 // Impact includes the GraphQL fields of Impact requested by the fragment Impact.
 // The GraphQL type's documentation follows.
 //
@@ -6712,6 +6792,8 @@ type LaunchInstanceInput struct {
 	DeadlineSeconds int `json:"deadlineSeconds,omitempty"`
 	// Launch a manifest that is not active yet to test it; asks for manifest.smoke as well.
 	Smoke bool `json:"smoke,omitempty"`
+	// Refuse with PLAN_STALE unless everything is as the plan of this hash found it.
+	PlanHash string `json:"planHash,omitempty"`
 	// Why, kept in the audit.
 	Reason string `json:"reason,omitempty"`
 	// Makes a repeat harmless: same key and input, same instance and operation.
@@ -6750,6 +6832,9 @@ func (v *LaunchInstanceInput) GetDeadlineSeconds() int { return v.DeadlineSecond
 
 // GetSmoke returns LaunchInstanceInput.Smoke, and is useful for accessing the field via an interface.
 func (v *LaunchInstanceInput) GetSmoke() bool { return v.Smoke }
+
+// GetPlanHash returns LaunchInstanceInput.PlanHash, and is useful for accessing the field via an interface.
+func (v *LaunchInstanceInput) GetPlanHash() string { return v.PlanHash }
 
 // GetReason returns LaunchInstanceInput.Reason, and is useful for accessing the field via an interface.
 func (v *LaunchInstanceInput) GetReason() string { return v.Reason }
@@ -6797,6 +6882,43 @@ func (v *LaunchOptions) GetVersions() []LaunchVersion { return v.Versions }
 
 // GetAllocations returns LaunchOptions.Allocations, and is useful for accessing the field via an interface.
 func (v *LaunchOptions) GetAllocations() []AllocationVerdict { return v.Allocations }
+
+// LaunchPlan includes the GraphQL fields of LaunchPlan requested by the fragment LaunchPlan.
+// The GraphQL type's documentation follows.
+//
+// What a launch would do, before it is requested. Nothing is written.
+type LaunchPlan struct {
+	// Pass it as `planHash`, and the launch is refused with PLAN_STALE when any of this has moved, or when another launch is requested.
+	Hash string `json:"hash"`
+	// Whether the launch would be accepted as things are: no verdict is REFUSED.
+	Allowed bool `json:"allowed"`
+	// The version that would be launched; empty when none can be.
+	Version string `json:"version"`
+	// The members that would come, at most 256.
+	Members []PlannedMember `json:"members"`
+	// What those who have a say answer, up to the first refusal. The adapter is not asked about a launch.
+	Verdicts []Verdict `json:"verdicts"`
+	// What an hour of it costs.
+	Cost HourlyCost `json:"cost"`
+}
+
+// GetHash returns LaunchPlan.Hash, and is useful for accessing the field via an interface.
+func (v *LaunchPlan) GetHash() string { return v.Hash }
+
+// GetAllowed returns LaunchPlan.Allowed, and is useful for accessing the field via an interface.
+func (v *LaunchPlan) GetAllowed() bool { return v.Allowed }
+
+// GetVersion returns LaunchPlan.Version, and is useful for accessing the field via an interface.
+func (v *LaunchPlan) GetVersion() string { return v.Version }
+
+// GetMembers returns LaunchPlan.Members, and is useful for accessing the field via an interface.
+func (v *LaunchPlan) GetMembers() []PlannedMember { return v.Members }
+
+// GetVerdicts returns LaunchPlan.Verdicts, and is useful for accessing the field via an interface.
+func (v *LaunchPlan) GetVerdicts() []Verdict { return v.Verdicts }
+
+// GetCost returns LaunchPlan.Cost, and is useful for accessing the field via an interface.
+func (v *LaunchPlan) GetCost() HourlyCost { return v.Cost }
 
 // LaunchVersion includes the GraphQL fields of LaunchVersion requested by the fragment LaunchVersion.
 // The GraphQL type's documentation follows.
@@ -8340,6 +8462,43 @@ func (v *MemoryKillsInput) GetSince() string { return v.Since }
 
 // GetKills returns MemoryKillsInput.Kills, and is useful for accessing the field via an interface.
 func (v *MemoryKillsInput) GetKills() int { return v.Kills }
+
+// MeteredPrice includes the requested fields of the GraphQL type MeteredPrice.
+// The GraphQL type's documentation follows.
+//
+// What a metered dimension costs.
+type MeteredPrice struct {
+	// The version of the price.
+	Id string `json:"id"`
+	// ISO 4217.
+	Currency string `json:"currency"`
+	// How many units a tier's price is for.
+	Per string `json:"per"`
+	// The steps by quantity in a period.
+	Tiers []PriceTier `json:"tiers"`
+	// The least amount of a line with any usage.
+	Minimum string `json:"minimum"`
+	// Each session's quantity is rounded up to a multiple of this; 0 for none.
+	RoundUpTo string `json:"roundUpTo"`
+}
+
+// GetId returns MeteredPrice.Id, and is useful for accessing the field via an interface.
+func (v *MeteredPrice) GetId() string { return v.Id }
+
+// GetCurrency returns MeteredPrice.Currency, and is useful for accessing the field via an interface.
+func (v *MeteredPrice) GetCurrency() string { return v.Currency }
+
+// GetPer returns MeteredPrice.Per, and is useful for accessing the field via an interface.
+func (v *MeteredPrice) GetPer() string { return v.Per }
+
+// GetTiers returns MeteredPrice.Tiers, and is useful for accessing the field via an interface.
+func (v *MeteredPrice) GetTiers() []PriceTier { return v.Tiers }
+
+// GetMinimum returns MeteredPrice.Minimum, and is useful for accessing the field via an interface.
+func (v *MeteredPrice) GetMinimum() string { return v.Minimum }
+
+// GetRoundUpTo returns MeteredPrice.RoundUpTo, and is useful for accessing the field via an interface.
+func (v *MeteredPrice) GetRoundUpTo() string { return v.RoundUpTo }
 
 // Money includes the GraphQL fields of Money requested by the fragment Money.
 // The GraphQL type's documentation follows.
@@ -10190,6 +10349,8 @@ type Plan struct {
 	Change json.RawMessage `json:"change"`
 	// Who else would be touched; the hash rests on who is attached.
 	Impact Impact `json:"impact"`
+	// What it makes of the price of an hour.
+	Cost HourlyCost `json:"cost"`
 }
 
 // GetHash returns Plan.Hash, and is useful for accessing the field via an interface.
@@ -10248,6 +10409,9 @@ func (v *Plan) GetChange() json.RawMessage { return v.Change }
 
 // GetImpact returns Plan.Impact, and is useful for accessing the field via an interface.
 func (v *Plan) GetImpact() Impact { return v.Impact }
+
+// GetCost returns Plan.Cost, and is useful for accessing the field via an interface.
+func (v *Plan) GetCost() HourlyCost { return v.Cost }
 
 // What a plan would do with a member.
 type PlanAction string
@@ -10368,6 +10532,76 @@ type PlanDrainMemberResponse struct {
 // GetPlanDrainMember returns PlanDrainMemberResponse.PlanDrainMember, and is useful for accessing the field via an interface.
 func (v *PlanDrainMemberResponse) GetPlanDrainMember() Plan { return v.PlanDrainMember }
 
+// What would be launched.
+type PlanLaunchInstanceInput struct {
+	// The project it would live in.
+	ProjectId string `json:"projectId"`
+	// The app.
+	AppSlug string `json:"appSlug"`
+	// The version; left out for the canary that has chosen the project, or else the active one.
+	Version string `json:"version,omitempty"`
+	// Name, unique among the project's live instances: 2 to 40 lower-case letters, digits and hyphens.
+	Name string `json:"name"`
+	// The allocations it would be launched into, 1 to 256, ready and free.
+	AllocationIds []string `json:"allocationIds"`
+	// Members by component; left out for the manifest's defaults.
+	Components []ComponentInput `json:"components,omitempty"`
+	// Config by the manifest's schema, at most 64 KiB; left out for its defaults.
+	Config json.RawMessage `json:"config,omitempty"`
+	// Who would run its control plane.
+	OperatingMode OperatingMode `json:"operatingMode,omitempty"`
+	// Whom its control plane would serve.
+	ControlPlaneScope ControlPlaneScope `json:"controlPlaneScope,omitempty"`
+	// Seconds until it would count as failed, 30 to 86,400.
+	DeadlineSeconds int `json:"deadlineSeconds,omitempty"`
+	// Whether a manifest that is not active yet would be launched to test it.
+	Smoke bool `json:"smoke,omitempty"`
+}
+
+// GetProjectId returns PlanLaunchInstanceInput.ProjectId, and is useful for accessing the field via an interface.
+func (v *PlanLaunchInstanceInput) GetProjectId() string { return v.ProjectId }
+
+// GetAppSlug returns PlanLaunchInstanceInput.AppSlug, and is useful for accessing the field via an interface.
+func (v *PlanLaunchInstanceInput) GetAppSlug() string { return v.AppSlug }
+
+// GetVersion returns PlanLaunchInstanceInput.Version, and is useful for accessing the field via an interface.
+func (v *PlanLaunchInstanceInput) GetVersion() string { return v.Version }
+
+// GetName returns PlanLaunchInstanceInput.Name, and is useful for accessing the field via an interface.
+func (v *PlanLaunchInstanceInput) GetName() string { return v.Name }
+
+// GetAllocationIds returns PlanLaunchInstanceInput.AllocationIds, and is useful for accessing the field via an interface.
+func (v *PlanLaunchInstanceInput) GetAllocationIds() []string { return v.AllocationIds }
+
+// GetComponents returns PlanLaunchInstanceInput.Components, and is useful for accessing the field via an interface.
+func (v *PlanLaunchInstanceInput) GetComponents() []ComponentInput { return v.Components }
+
+// GetConfig returns PlanLaunchInstanceInput.Config, and is useful for accessing the field via an interface.
+func (v *PlanLaunchInstanceInput) GetConfig() json.RawMessage { return v.Config }
+
+// GetOperatingMode returns PlanLaunchInstanceInput.OperatingMode, and is useful for accessing the field via an interface.
+func (v *PlanLaunchInstanceInput) GetOperatingMode() OperatingMode { return v.OperatingMode }
+
+// GetControlPlaneScope returns PlanLaunchInstanceInput.ControlPlaneScope, and is useful for accessing the field via an interface.
+func (v *PlanLaunchInstanceInput) GetControlPlaneScope() ControlPlaneScope {
+	return v.ControlPlaneScope
+}
+
+// GetDeadlineSeconds returns PlanLaunchInstanceInput.DeadlineSeconds, and is useful for accessing the field via an interface.
+func (v *PlanLaunchInstanceInput) GetDeadlineSeconds() int { return v.DeadlineSeconds }
+
+// GetSmoke returns PlanLaunchInstanceInput.Smoke, and is useful for accessing the field via an interface.
+func (v *PlanLaunchInstanceInput) GetSmoke() bool { return v.Smoke }
+
+// PlanLaunchInstanceResponse is returned by PlanLaunchInstance on success.
+type PlanLaunchInstanceResponse struct {
+	// What a launch would do. Key: <family>.instance.create on the project.
+	PlanLaunchInstance LaunchPlan `json:"planLaunchInstance"`
+}
+
+// GetPlanLaunchInstance returns PlanLaunchInstanceResponse.PlanLaunchInstance, and is useful for accessing the field via an interface.
+func (v *PlanLaunchInstanceResponse) GetPlanLaunchInstance() LaunchPlan { return v.PlanLaunchInstance }
+
 // Which member would be changed.
 type PlanMemberInput struct {
 	// The member.
@@ -10391,6 +10625,17 @@ func (v *PlanMemberInput) GetDeadlineSeconds() int { return v.DeadlineSeconds }
 
 // GetOnDeadline returns PlanMemberInput.OnDeadline, and is useful for accessing the field via an interface.
 func (v *PlanMemberInput) GetOnDeadline() DeadlineOutcome { return v.OnDeadline }
+
+// PlanReleaseAllocationResponse is returned by PlanReleaseAllocation on success.
+type PlanReleaseAllocationResponse struct {
+	// What giving an allocation back would do. Key: allocation.release on the project, and <family>.instance.delete if an instance uses it.
+	PlanReleaseAllocation ReleasePlan `json:"planReleaseAllocation"`
+}
+
+// GetPlanReleaseAllocation returns PlanReleaseAllocationResponse.PlanReleaseAllocation, and is useful for accessing the field via an interface.
+func (v *PlanReleaseAllocationResponse) GetPlanReleaseAllocation() ReleasePlan {
+	return v.PlanReleaseAllocation
+}
 
 // PlanRemoveMemberResponse is returned by PlanRemoveMember on success.
 type PlanRemoveMemberResponse struct {
@@ -10547,7 +10792,7 @@ type PlannedCapacity struct {
 	Sku string `json:"sku"`
 	// The region that was chosen.
 	Region string `json:"region"`
-	// Its list price for an hour; null when the SKU has no price.
+	// What an hour of it costs by the price book; null when no price is set.
 	HourlyPrice *Money `json:"hourlyPrice"`
 }
 
@@ -10565,6 +10810,53 @@ func (v *PlannedCapacity) GetRegion() string { return v.Region }
 
 // GetHourlyPrice returns PlannedCapacity.HourlyPrice, and is useful for accessing the field via an interface.
 func (v *PlannedCapacity) GetHourlyPrice() *Money { return v.HourlyPrice }
+
+// PlannedCost includes the GraphQL fields of PlannedCost requested by the fragment PlannedCost.
+// The GraphQL type's documentation follows.
+//
+// Capacity of one kind to which a change does the same.
+type PlannedCost struct {
+	// What becomes of it.
+	Effect CapacityEffect `json:"effect"`
+	// How many allocations.
+	Count int `json:"count"`
+	// What each is made of.
+	Shape CapacityShape `json:"shape"`
+	// The GPUs of each.
+	GpuCount int `json:"gpuCount"`
+	// The SKU; empty for none.
+	Sku string `json:"sku"`
+	// The region; empty for none.
+	Region string `json:"region"`
+	// What an hour of all of it costs at most; null when no price is set, which is not zero.
+	Hourly *Money `json:"hourly"`
+	// The version of the price; null when no price is set.
+	PriceId *string `json:"priceId"`
+}
+
+// GetEffect returns PlannedCost.Effect, and is useful for accessing the field via an interface.
+func (v *PlannedCost) GetEffect() CapacityEffect { return v.Effect }
+
+// GetCount returns PlannedCost.Count, and is useful for accessing the field via an interface.
+func (v *PlannedCost) GetCount() int { return v.Count }
+
+// GetShape returns PlannedCost.Shape, and is useful for accessing the field via an interface.
+func (v *PlannedCost) GetShape() CapacityShape { return v.Shape }
+
+// GetGpuCount returns PlannedCost.GpuCount, and is useful for accessing the field via an interface.
+func (v *PlannedCost) GetGpuCount() int { return v.GpuCount }
+
+// GetSku returns PlannedCost.Sku, and is useful for accessing the field via an interface.
+func (v *PlannedCost) GetSku() string { return v.Sku }
+
+// GetRegion returns PlannedCost.Region, and is useful for accessing the field via an interface.
+func (v *PlannedCost) GetRegion() string { return v.Region }
+
+// GetHourly returns PlannedCost.Hourly, and is useful for accessing the field via an interface.
+func (v *PlannedCost) GetHourly() *Money { return v.Hourly }
+
+// GetPriceId returns PlannedCost.PriceId, and is useful for accessing the field via an interface.
+func (v *PlannedCost) GetPriceId() *string { return v.PriceId }
 
 // PlannedMember includes the GraphQL fields of PlannedMember requested by the fragment PlannedMember.
 // The GraphQL type's documentation follows.
@@ -10612,6 +10904,28 @@ func (v *PlannedMember) GetProfile() MemberProfile { return v.Profile }
 
 // GetIsolationClass returns PlannedMember.IsolationClass, and is useful for accessing the field via an interface.
 func (v *PlannedMember) GetIsolationClass() *IsolationClass { return v.IsolationClass }
+
+// PlannedRate includes the GraphQL fields of PlannedRate requested by the fragment PlannedRate.
+// The GraphQL type's documentation follows.
+//
+// What the use of an app costs in one of its dimensions.
+type PlannedRate struct {
+	// The dimension.
+	Dimension string `json:"dimension"`
+	// What it is counted in.
+	Unit string `json:"unit"`
+	// Its price; null when no price is set, which is not zero.
+	Price *MeteredPrice `json:"price"`
+}
+
+// GetDimension returns PlannedRate.Dimension, and is useful for accessing the field via an interface.
+func (v *PlannedRate) GetDimension() string { return v.Dimension }
+
+// GetUnit returns PlannedRate.Unit, and is useful for accessing the field via an interface.
+func (v *PlannedRate) GetUnit() string { return v.Unit }
+
+// GetPrice returns PlannedRate.Price, and is useful for accessing the field via an interface.
+func (v *PlannedRate) GetPrice() *MeteredPrice { return v.Price }
 
 // What a rule does.
 type PolicyEffect string
@@ -11697,6 +12011,8 @@ func (v *RegisterRunnerResponse) GetRegisterRunner() EvidenceRunner { return v.R
 type ReleaseAllocationInput struct {
 	// The allocation.
 	AllocationId string `json:"allocationId"`
+	// Refuse with PLAN_STALE unless everything is as the plan of this hash found it.
+	PlanHash string `json:"planHash,omitempty"`
 	// Why, kept in the audit.
 	Reason string `json:"reason,omitempty"`
 	// Makes a repeat harmless: same key and input, same operation.
@@ -11705,6 +12021,9 @@ type ReleaseAllocationInput struct {
 
 // GetAllocationId returns ReleaseAllocationInput.AllocationId, and is useful for accessing the field via an interface.
 func (v *ReleaseAllocationInput) GetAllocationId() string { return v.AllocationId }
+
+// GetPlanHash returns ReleaseAllocationInput.PlanHash, and is useful for accessing the field via an interface.
+func (v *ReleaseAllocationInput) GetPlanHash() string { return v.PlanHash }
 
 // GetReason returns ReleaseAllocationInput.Reason, and is useful for accessing the field via an interface.
 func (v *ReleaseAllocationInput) GetReason() string { return v.Reason }
@@ -11731,6 +12050,48 @@ type ReleaseArtifactResponse struct {
 
 // GetReleaseArtifact returns ReleaseArtifactResponse.ReleaseArtifact, and is useful for accessing the field via an interface.
 func (v *ReleaseArtifactResponse) GetReleaseArtifact() Artifact { return v.ReleaseArtifact }
+
+// ReleasePlan includes the GraphQL fields of ReleasePlan requested by the fragment ReleasePlan.
+// The GraphQL type's documentation follows.
+//
+// What giving capacity back would do, before it is requested. Nothing is written.
+type ReleasePlan struct {
+	// Pass it as `planHash`, and the release is refused with PLAN_STALE when any of this has moved.
+	Hash string `json:"hash"`
+	// The allocation.
+	Allocation AllocationRef `json:"allocation"`
+	// The instance that would be torn down first; null when none uses it.
+	Instance *InstanceRef `json:"instance"`
+	// Whether the release would be accepted as things are.
+	Allowed bool `json:"allowed"`
+	// The code that it would be refused with; null when it would be accepted.
+	Code *string `json:"code"`
+	// Why it would be refused; empty when it would be accepted.
+	Reasons []Reason `json:"reasons"`
+	// What it makes of the price of an hour: other allocations of the instance that is torn down are LEFT.
+	Cost HourlyCost `json:"cost"`
+}
+
+// GetHash returns ReleasePlan.Hash, and is useful for accessing the field via an interface.
+func (v *ReleasePlan) GetHash() string { return v.Hash }
+
+// GetAllocation returns ReleasePlan.Allocation, and is useful for accessing the field via an interface.
+func (v *ReleasePlan) GetAllocation() AllocationRef { return v.Allocation }
+
+// GetInstance returns ReleasePlan.Instance, and is useful for accessing the field via an interface.
+func (v *ReleasePlan) GetInstance() *InstanceRef { return v.Instance }
+
+// GetAllowed returns ReleasePlan.Allowed, and is useful for accessing the field via an interface.
+func (v *ReleasePlan) GetAllowed() bool { return v.Allowed }
+
+// GetCode returns ReleasePlan.Code, and is useful for accessing the field via an interface.
+func (v *ReleasePlan) GetCode() *string { return v.Code }
+
+// GetReasons returns ReleasePlan.Reasons, and is useful for accessing the field via an interface.
+func (v *ReleasePlan) GetReasons() []Reason { return v.Reasons }
+
+// GetCost returns ReleasePlan.Cost, and is useful for accessing the field via an interface.
+func (v *ReleasePlan) GetCost() HourlyCost { return v.Cost }
 
 // Which member is taken out.
 type RemoveMemberInput struct {
@@ -16740,6 +17101,22 @@ type __PlanDrainMemberInput struct {
 
 // GetInput returns __PlanDrainMemberInput.Input, and is useful for accessing the field via an interface.
 func (v *__PlanDrainMemberInput) GetInput() PlanMemberInput { return v.Input }
+
+// __PlanLaunchInstanceInput is used internally by genqlient
+type __PlanLaunchInstanceInput struct {
+	Input PlanLaunchInstanceInput `json:"input"`
+}
+
+// GetInput returns __PlanLaunchInstanceInput.Input, and is useful for accessing the field via an interface.
+func (v *__PlanLaunchInstanceInput) GetInput() PlanLaunchInstanceInput { return v.Input }
+
+// __PlanReleaseAllocationInput is used internally by genqlient
+type __PlanReleaseAllocationInput struct {
+	AllocationId string `json:"allocationId"`
+}
+
+// GetAllocationId returns __PlanReleaseAllocationInput.AllocationId, and is useful for accessing the field via an interface.
+func (v *__PlanReleaseAllocationInput) GetAllocationId() string { return v.AllocationId }
 
 // __PlanRemoveMemberInput is used internally by genqlient
 type __PlanRemoveMemberInput struct {
@@ -25176,6 +25553,9 @@ fragment Plan on Plan {
 	impact {
 		... Impact
 	}
+	cost {
+		... HourlyCost
+	}
 }
 fragment PlannedMember on PlannedMember {
 	member {
@@ -25250,6 +25630,22 @@ fragment Impact on Impact {
 	membersTotal
 	openOperations
 }
+fragment HourlyCost on PlanCost {
+	totals {
+		currency
+		before
+		after
+		delta
+		left
+	}
+	unpriced
+	capacity {
+		... PlannedCost
+	}
+	usage {
+		... PlannedRate
+	}
+}
 fragment Member on Member {
 	id
 	instanceId
@@ -25306,6 +25702,33 @@ fragment Failure on Failure {
 	message
 	owner
 	retryable
+}
+fragment PlannedCost on PlannedCost {
+	effect
+	count
+	shape
+	gpuCount
+	sku
+	region
+	hourly {
+		... Money
+	}
+	priceId
+}
+fragment PlannedRate on PlannedRate {
+	dimension
+	unit
+	price {
+		id
+		currency
+		per
+		tiers {
+			upTo
+			price
+		}
+		minimum
+		roundUpTo
+	}
 }
 fragment Money on Money {
 	currency
@@ -25380,6 +25803,9 @@ fragment Plan on Plan {
 	impact {
 		... Impact
 	}
+	cost {
+		... HourlyCost
+	}
 }
 fragment PlannedMember on PlannedMember {
 	member {
@@ -25454,6 +25880,22 @@ fragment Impact on Impact {
 	membersTotal
 	openOperations
 }
+fragment HourlyCost on PlanCost {
+	totals {
+		currency
+		before
+		after
+		delta
+		left
+	}
+	unpriced
+	capacity {
+		... PlannedCost
+	}
+	usage {
+		... PlannedRate
+	}
+}
 fragment Member on Member {
 	id
 	instanceId
@@ -25510,6 +25952,33 @@ fragment Failure on Failure {
 	message
 	owner
 	retryable
+}
+fragment PlannedCost on PlannedCost {
+	effect
+	count
+	shape
+	gpuCount
+	sku
+	region
+	hourly {
+		... Money
+	}
+	priceId
+}
+fragment PlannedRate on PlannedRate {
+	dimension
+	unit
+	price {
+		id
+		currency
+		per
+		tiers {
+			upTo
+			price
+		}
+		minimum
+		roundUpTo
+	}
 }
 fragment Money on Money {
 	currency
@@ -25584,6 +26053,9 @@ fragment Plan on Plan {
 	impact {
 		... Impact
 	}
+	cost {
+		... HourlyCost
+	}
 }
 fragment PlannedMember on PlannedMember {
 	member {
@@ -25658,6 +26130,22 @@ fragment Impact on Impact {
 	membersTotal
 	openOperations
 }
+fragment HourlyCost on PlanCost {
+	totals {
+		currency
+		before
+		after
+		delta
+		left
+	}
+	unpriced
+	capacity {
+		... PlannedCost
+	}
+	usage {
+		... PlannedRate
+	}
+}
 fragment Member on Member {
 	id
 	instanceId
@@ -25715,6 +26203,33 @@ fragment Failure on Failure {
 	owner
 	retryable
 }
+fragment PlannedCost on PlannedCost {
+	effect
+	count
+	shape
+	gpuCount
+	sku
+	region
+	hourly {
+		... Money
+	}
+	priceId
+}
+fragment PlannedRate on PlannedRate {
+	dimension
+	unit
+	price {
+		id
+		currency
+		per
+		tiers {
+			upTo
+			price
+		}
+		minimum
+		roundUpTo
+	}
+}
 fragment Money on Money {
 	currency
 	amount
@@ -25735,6 +26250,312 @@ func PlanDrainMember(
 	}
 
 	data_ = &PlanDrainMemberResponse{}
+	resp_ := &graphql.Response{Data: data_}
+
+	err_ = client_.MakeRequest(
+		ctx_,
+		req_,
+		resp_,
+	)
+
+	return data_, err_
+}
+
+// The query executed by PlanLaunchInstance.
+const PlanLaunchInstance_Operation = `
+query PlanLaunchInstance ($input: PlanLaunchInstanceInput!) {
+	planLaunchInstance(input: $input) {
+		... LaunchPlan
+	}
+}
+fragment LaunchPlan on LaunchPlan {
+	hash
+	allowed
+	version
+	members {
+		... PlannedMember
+	}
+	verdicts {
+		... Verdict
+	}
+	cost {
+		... HourlyCost
+	}
+}
+fragment PlannedMember on PlannedMember {
+	member {
+		... Member
+	}
+	componentKey
+	action
+	allocation {
+		id
+		name
+	}
+	capacity {
+		... PlannedCapacity
+	}
+	reachable
+	profile
+	isolationClass
+}
+fragment Verdict on Verdict {
+	source
+	outcome
+	code
+	reasons {
+		... Reason
+	}
+}
+fragment HourlyCost on PlanCost {
+	totals {
+		currency
+		before
+		after
+		delta
+		left
+	}
+	unpriced
+	capacity {
+		... PlannedCost
+	}
+	usage {
+		... PlannedRate
+	}
+}
+fragment Member on Member {
+	id
+	instanceId
+	componentKey
+	index
+	status
+	cordoned
+	health
+	healthMessage
+	labels
+	profile
+	isolationClass
+	allocation {
+		id
+		name
+	}
+	node {
+		id
+		name
+	}
+	address
+	lastOperation {
+		... Operation
+	}
+	correlationId
+	adapterDetail
+	createdAt
+	updatedAt
+	failure
+	failedAt
+	restarts
+}
+fragment PlannedCapacity on PlannedCapacity {
+	shape
+	gpuCount
+	sku
+	region
+	hourlyPrice {
+		... Money
+	}
+}
+fragment Reason on Reason {
+	code
+	message
+	path
+}
+fragment PlannedCost on PlannedCost {
+	effect
+	count
+	shape
+	gpuCount
+	sku
+	region
+	hourly {
+		... Money
+	}
+	priceId
+}
+fragment PlannedRate on PlannedRate {
+	dimension
+	unit
+	price {
+		id
+		currency
+		per
+		tiers {
+			upTo
+			price
+		}
+		minimum
+		roundUpTo
+	}
+}
+fragment Operation on Operation {
+	id
+	kind
+	state
+	outcome
+	projectId
+	instanceId
+	allocationId
+	phase
+	percent
+	message
+	requester {
+		... Actor
+	}
+	reason
+	correlationId
+	error {
+		... Failure
+	}
+	deadline
+	createdAt
+	startedAt
+	endedAt
+}
+fragment Money on Money {
+	currency
+	amount
+}
+fragment Actor on Actor {
+	kind
+	id
+	name
+}
+fragment Failure on Failure {
+	code
+	message
+	owner
+	retryable
+}
+`
+
+func PlanLaunchInstance(
+	ctx_ context.Context,
+	client_ graphql.Client,
+	input PlanLaunchInstanceInput,
+) (data_ *PlanLaunchInstanceResponse, err_ error) {
+	req_ := &graphql.Request{
+		OpName: "PlanLaunchInstance",
+		Query:  PlanLaunchInstance_Operation,
+		Variables: &__PlanLaunchInstanceInput{
+			Input: input,
+		},
+	}
+
+	data_ = &PlanLaunchInstanceResponse{}
+	resp_ := &graphql.Response{Data: data_}
+
+	err_ = client_.MakeRequest(
+		ctx_,
+		req_,
+		resp_,
+	)
+
+	return data_, err_
+}
+
+// The query executed by PlanReleaseAllocation.
+const PlanReleaseAllocation_Operation = `
+query PlanReleaseAllocation ($allocationId: ID!) {
+	planReleaseAllocation(allocationId: $allocationId) {
+		... ReleasePlan
+	}
+}
+fragment ReleasePlan on ReleasePlan {
+	hash
+	allocation {
+		id
+		name
+	}
+	instance {
+		id
+		name
+	}
+	allowed
+	code
+	reasons {
+		... Reason
+	}
+	cost {
+		... HourlyCost
+	}
+}
+fragment Reason on Reason {
+	code
+	message
+	path
+}
+fragment HourlyCost on PlanCost {
+	totals {
+		currency
+		before
+		after
+		delta
+		left
+	}
+	unpriced
+	capacity {
+		... PlannedCost
+	}
+	usage {
+		... PlannedRate
+	}
+}
+fragment PlannedCost on PlannedCost {
+	effect
+	count
+	shape
+	gpuCount
+	sku
+	region
+	hourly {
+		... Money
+	}
+	priceId
+}
+fragment PlannedRate on PlannedRate {
+	dimension
+	unit
+	price {
+		id
+		currency
+		per
+		tiers {
+			upTo
+			price
+		}
+		minimum
+		roundUpTo
+	}
+}
+fragment Money on Money {
+	currency
+	amount
+}
+`
+
+func PlanReleaseAllocation(
+	ctx_ context.Context,
+	client_ graphql.Client,
+	allocationId string,
+) (data_ *PlanReleaseAllocationResponse, err_ error) {
+	req_ := &graphql.Request{
+		OpName: "PlanReleaseAllocation",
+		Query:  PlanReleaseAllocation_Operation,
+		Variables: &__PlanReleaseAllocationInput{
+			AllocationId: allocationId,
+		},
+	}
+
+	data_ = &PlanReleaseAllocationResponse{}
 	resp_ := &graphql.Response{Data: data_}
 
 	err_ = client_.MakeRequest(
@@ -25788,6 +26609,9 @@ fragment Plan on Plan {
 	impact {
 		... Impact
 	}
+	cost {
+		... HourlyCost
+	}
 }
 fragment PlannedMember on PlannedMember {
 	member {
@@ -25862,6 +26686,22 @@ fragment Impact on Impact {
 	membersTotal
 	openOperations
 }
+fragment HourlyCost on PlanCost {
+	totals {
+		currency
+		before
+		after
+		delta
+		left
+	}
+	unpriced
+	capacity {
+		... PlannedCost
+	}
+	usage {
+		... PlannedRate
+	}
+}
 fragment Member on Member {
 	id
 	instanceId
@@ -25918,6 +26758,33 @@ fragment Failure on Failure {
 	message
 	owner
 	retryable
+}
+fragment PlannedCost on PlannedCost {
+	effect
+	count
+	shape
+	gpuCount
+	sku
+	region
+	hourly {
+		... Money
+	}
+	priceId
+}
+fragment PlannedRate on PlannedRate {
+	dimension
+	unit
+	price {
+		id
+		currency
+		per
+		tiers {
+			upTo
+			price
+		}
+		minimum
+		roundUpTo
+	}
 }
 fragment Money on Money {
 	currency
@@ -26039,6 +26906,9 @@ fragment Plan on Plan {
 	impact {
 		... Impact
 	}
+	cost {
+		... HourlyCost
+	}
 }
 fragment PlannedMember on PlannedMember {
 	member {
@@ -26113,6 +26983,22 @@ fragment Impact on Impact {
 	membersTotal
 	openOperations
 }
+fragment HourlyCost on PlanCost {
+	totals {
+		currency
+		before
+		after
+		delta
+		left
+	}
+	unpriced
+	capacity {
+		... PlannedCost
+	}
+	usage {
+		... PlannedRate
+	}
+}
 fragment Member on Member {
 	id
 	instanceId
@@ -26169,6 +27055,33 @@ fragment Failure on Failure {
 	message
 	owner
 	retryable
+}
+fragment PlannedCost on PlannedCost {
+	effect
+	count
+	shape
+	gpuCount
+	sku
+	region
+	hourly {
+		... Money
+	}
+	priceId
+}
+fragment PlannedRate on PlannedRate {
+	dimension
+	unit
+	price {
+		id
+		currency
+		per
+		tiers {
+			upTo
+			price
+		}
+		minimum
+		roundUpTo
+	}
 }
 fragment Money on Money {
 	currency
@@ -26290,6 +27203,9 @@ fragment Plan on Plan {
 	impact {
 		... Impact
 	}
+	cost {
+		... HourlyCost
+	}
 }
 fragment PlannedMember on PlannedMember {
 	member {
@@ -26364,6 +27280,22 @@ fragment Impact on Impact {
 	membersTotal
 	openOperations
 }
+fragment HourlyCost on PlanCost {
+	totals {
+		currency
+		before
+		after
+		delta
+		left
+	}
+	unpriced
+	capacity {
+		... PlannedCost
+	}
+	usage {
+		... PlannedRate
+	}
+}
 fragment Member on Member {
 	id
 	instanceId
@@ -26420,6 +27352,33 @@ fragment Failure on Failure {
 	message
 	owner
 	retryable
+}
+fragment PlannedCost on PlannedCost {
+	effect
+	count
+	shape
+	gpuCount
+	sku
+	region
+	hourly {
+		... Money
+	}
+	priceId
+}
+fragment PlannedRate on PlannedRate {
+	dimension
+	unit
+	price {
+		id
+		currency
+		per
+		tiers {
+			upTo
+			price
+		}
+		minimum
+		roundUpTo
+	}
 }
 fragment Money on Money {
 	currency
@@ -26541,6 +27500,9 @@ fragment Plan on Plan {
 	impact {
 		... Impact
 	}
+	cost {
+		... HourlyCost
+	}
 }
 fragment PlannedMember on PlannedMember {
 	member {
@@ -26615,6 +27577,22 @@ fragment Impact on Impact {
 	membersTotal
 	openOperations
 }
+fragment HourlyCost on PlanCost {
+	totals {
+		currency
+		before
+		after
+		delta
+		left
+	}
+	unpriced
+	capacity {
+		... PlannedCost
+	}
+	usage {
+		... PlannedRate
+	}
+}
 fragment Member on Member {
 	id
 	instanceId
@@ -26671,6 +27649,33 @@ fragment Failure on Failure {
 	message
 	owner
 	retryable
+}
+fragment PlannedCost on PlannedCost {
+	effect
+	count
+	shape
+	gpuCount
+	sku
+	region
+	hourly {
+		... Money
+	}
+	priceId
+}
+fragment PlannedRate on PlannedRate {
+	dimension
+	unit
+	price {
+		id
+		currency
+		per
+		tiers {
+			upTo
+			price
+		}
+		minimum
+		roundUpTo
+	}
 }
 fragment Money on Money {
 	currency

@@ -1,4 +1,4 @@
-package graph
+package shape
 
 import (
 	"github.com/gpuaas/app-platform/graph/generated/model"
@@ -6,14 +6,16 @@ import (
 	"github.com/gpuaas/app-platform/service/member"
 )
 
-func memberPayload(changed *member.Changed, err error) (*model.MemberPayload, error) {
+// MemberPayload is an accepted change of a member.
+func MemberPayload(changed *member.Changed, err error) (*model.MemberPayload, error) {
 	if err != nil {
 		return nil, err
 	}
 	return &model.MemberPayload{Member: changed.Member, Operation: changed.Operation}, nil
 }
 
-func instancePayload(started *instance.Started, err error) (*model.InstancePayload, error) {
+// InstancePayload is an accepted change of an instance.
+func InstancePayload(started *instance.Started, err error) (*model.InstancePayload, error) {
 	if err != nil {
 		return nil, err
 	}

@@ -1,0 +1,76 @@
+package member_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gpuaas/app-platform/domain/fault"
+	"github.com/gpuaas/app-platform/domain/lifecycle"
+	"github.com/gpuaas/app-platform/rig/platformtest"
+	"github.com/gpuaas/app-platform/service/kit/tariff"
+	"github.com/gpuaas/app-platform/service/member"
+)
+
+// totals are what a plan's price of an hour becomes, as text.
+func totals(cost *tariff.Cost) (out []string) {
+	for _, one := range cost.Totals {
+		out = append(out, one.Currency, one.Before.String(), one.After.String(), one.Delta.String(), one.Left.String())
+	}
+	return out
+}
+
+func TestEveryPlanShowsWhatItMakesOfThePriceOfAnHour(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.SQL(`UPDATE allocation SET sku = 'small'`)
+	node, _ := b.Node(4)
+	b.SQL(`UPDATE compute_node SET sku = 'large', region = 'north' WHERE id = $1`, node.ID)
+	b.ListPrice("small", "EUR", "1.5")
+	in := b.add("", 1)
+	in.Intent = &member.Intent{Shape: lifecycle.ShapeBaremetal}
+
+	plan, err := b.service.PlanAdd(b.admin, in)
+	require.NoError(t, err)
+	require.Equal(t, []string{"EUR", "3", "3", "0", "0"}, totals(plan.Cost), "no price is not zero: it is in no sum")
+	require.Equal(t, 1, plan.Cost.Unpriced)
+	require.Nil(t, plan.Members[0].Capacity.Hourly)
+
+	b.ListPrice("large", "EUR", "10.25")
+	plan, err = b.service.PlanAdd(b.admin, in)
+	require.NoError(t, err)
+	require.Equal(t, []string{"EUR", "3", "13.25", "10.25", "0"}, totals(plan.Cost))
+	require.Zero(t, plan.Cost.Unpriced)
+	require.Equal(t, []tariff.Effect{tariff.Kept, tariff.Rented},
+		[]tariff.Effect{plan.Cost.Capacity[0].Effect, plan.Cost.Capacity[1].Effect})
+	require.Equal(t, []any{2, "3"}, []any{plan.Cost.Capacity[0].Count, plan.Cost.Capacity[0].Hourly.Amount.String()})
+
+	removal, err := b.service.PlanRemove(b.admin, b.on(2, ""))
+	require.NoError(t, err)
+	require.Equal(t, []string{"EUR", "3", "3", "0", "1.5"}, totals(removal.Cost), "what is left goes on costing until it is released")
+	drain, err := b.service.PlanDrain(b.admin, b.on(2, ""))
+	require.NoError(t, err)
+	require.Equal(t, []string{"EUR", "3", "3", "0", "0"}, totals(drain.Cost))
+}
+
+// A person who agreed to one price is not made to pay another, whatever the change is.
+func TestAPlanIsStaleOncePricesHaveChanged(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.SQL(`UPDATE allocation SET sku = 'small'`)
+	in := b.on(2, "k")
+	plan, err := b.service.PlanRemove(b.admin, in)
+	require.NoError(t, err)
+	b.ListPrice("small", "EUR", "1.5")
+	before := b.written()
+	in.PlanHash = plan.Hash
+	_, err = b.service.Remove(b.admin, in)
+	platformtest.Refused(t, err, fault.PlanStale, "input.planHash")
+	require.Equal(t, before, b.written())
+	again, err := b.service.PlanRemove(b.admin, in)
+	require.NoError(t, err)
+	b.ListPrice("small", "EUR", "1.50")
+	in.PlanHash, in.IdempotencyKey = again.Hash, "k2"
+	_, err = b.service.Remove(b.admin, in)
+	require.NoError(t, err, "another version of the same amount is the same price")
+}

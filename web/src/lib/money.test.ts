@@ -1,0 +1,14 @@
+import { expect, test } from 'vitest';
+import { amount, difference } from './money';
+
+test('amounts have two places at least, and as many as they need', () => {
+  expect(amount('2', 'EUR')).toBe('2.00 EUR');
+  expect(amount('2.400000', 'EUR')).toBe('2.40 EUR');
+  expect(amount('0.000005', 'USD')).toBe('0.000005 USD');
+  expect(amount('1234567.5', 'EUR')).toBe('1\u202f234\u202f567.50 EUR');
+});
+
+test('a difference says which way', () => {
+  expect(difference('1.5', 'EUR')).toBe('1.50 EUR more');
+  expect(difference('-1.5', 'EUR')).toBe('1.50 EUR less');
+});

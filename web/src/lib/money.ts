@@ -1,0 +1,18 @@
+// Amounts of money as people read them. They are decimal texts from end to end: no floating point.
+
+/** The amount with its currency: trailing zeros beyond two places are left out. */
+export function amount(text: string, currency: string): string {
+  return `${places(text)} ${currency}`;
+}
+
+/** A difference in words: what more or less it costs. */
+export function difference(text: string, currency: string): string {
+  return text.startsWith('-') ? `${amount(text.slice(1), currency)} less` : `${amount(text, currency)} more`;
+}
+
+/** A decimal text with at least two places, and no zeros after those. */
+function places(text: string): string {
+  const [whole = '0', rest = ''] = text.split('.');
+  const kept = rest.replace(/0+$/, '').padEnd(2, '0');
+  return `${whole.replace(/\B(?=(\d{3})+$)/g, '\u202f')}.${kept}`;
+}
