@@ -13,6 +13,7 @@ GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.1.4
 TESTS := go test -vet=off -ldflags=-w -timeout 20m
 FUZZTIME ?= 20s
 LISTEN ?= 127.0.0.1:8080
+WEBHOOKS ?= 127.0.0.1:9000
 DATA ?= .data
 
 .PHONY: help
@@ -41,7 +42,7 @@ build: tools web/dist/index.html ## Build the console and every program into bin
 
 .PHONY: run
 run: build ## Bring a whole local installation up; Ctrl-C takes it down again
-	@exec bin/lab -bin bin -data $(DATA) -listen $(LISTEN)
+	@exec bin/lab -bin bin -data $(DATA) -listen $(LISTEN) -webhooks $(WEBHOOKS)
 
 .PHONY: test
 test: build ## Run every test; installs what the tests need

@@ -2,6 +2,7 @@ package server
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"testing"
 	"time"
@@ -20,15 +21,7 @@ func TestATokenThatOnlyLooksRunsNothingElse(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	h := b.build()
-	var document map[string]any
-	require.NoError(t, json.Unmarshal(h.document, &document))
-	document["inspections"] = []map[string]any{{"name": "log",
-		"command":   []string{"tail", "-n", "{lines}", "/var/log/app"},
-		"arguments": []map[string]any{{"name": "lines", "type": "integer"}}}}
-	encoded, err := json.Marshal(document)
-	require.NoError(t, err)
-	b.SQL(`ALTER TABLE manifest DISABLE TRIGGER USER`)
-	b.SQL(`UPDATE manifest SET document = $1 WHERE id = $2`, encoded, h.Manifest)
+	b.namesTail(h)
 	issued, err := operation.IssueCallToken(b.Ring, operation.Call{
 		Instance: ids.ID(h.Instance), Keys: operation.LookKeys(true), Life: time.Minute,
 		For: authz.Ref{Kind: "USER", ID: string(h.User), Name: "Mo"},
@@ -71,6 +64,50 @@ func TestATokenThatOnlyLooksRunsNothingElse(t *testing.T) {
 	require.Empty(t, got.Errors, got.Raw)
 	require.Equal(t, 2, b.Count("audit_entry",
 		"action = 'runNodeTask' AND allowed AND permission_key = 'task.inspect' AND after->'requester'->>'id' = $1", h.User))
+}
+
+// namesTail has the manifest of the house's instance name one inspection.
+func (b *bench) namesTail(h *house) {
+	b.t.Helper()
+	var document map[string]any
+	require.NoError(b.t, json.Unmarshal(h.document, &document))
+	document["inspections"] = []map[string]any{{"name": "log",
+		"command":   []string{"tail", "-n", "{lines}", "/var/log/app"},
+		"arguments": []map[string]any{{"name": "lines", "type": "integer"}}}}
+	encoded, err := json.Marshal(document)
+	require.NoError(b.t, err)
+	b.SQL(`ALTER TABLE manifest DISABLE TRIGGER USER`)
+	b.SQL(`UPDATE manifest SET document = $1 WHERE id = $2`, encoded, h.Manifest)
+}
+
+// Health is looked at for as long as an instance runs. Such looks write no audit, whether the adapter's calls are narrowed
+// or not; what is more than a look does, and so does a look that somebody requested.
+func TestHealthLooksWriteNoAudit(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	h := b.build()
+	b.namesTail(h)
+	run := func(narrow bool, requester authz.Ref, key, kind string, spec object) {
+		t.Helper()
+		issued, err := operation.IssueCallToken(b.Ring, operation.Call{
+			Instance: ids.ID(h.Instance), Keys: operation.LookKeys(narrow), Life: time.Minute, For: requester,
+		}, time.Now())
+		require.NoError(t, err)
+		got := b.post(issued.Text, `mutation($input: RunNodeTaskInput!) { runNodeTask(input: $input) { id } }`,
+			arguments{"input": object{"memberId": h.Member, "kind": kind, "spec": spec, "timeoutSeconds": 10, "idempotencyKey": key}})
+		require.Empty(t, got.Errors, got.Raw)
+	}
+	written := func() int { return b.Count("audit_entry", "action = 'runNodeTask'") }
+	tail, process := object{"command": []string{"tail", "-n", "20", "/var/log/app"}}, object{"name": "app"}
+	for _, narrow := range []bool{true, false} {
+		run(narrow, authz.Ref{}, fmt.Sprint("process", narrow), "INSPECT_PROCESS", process)
+		run(narrow, authz.Ref{}, fmt.Sprint("tail", narrow), "RUN", tail)
+		require.Zero(t, written())
+	}
+	run(false, authz.Ref{}, "more", "RUN", object{"command": []string{"true"}})
+	require.Equal(t, 1, written())
+	run(true, authz.Ref{Kind: "USER", ID: string(h.User), Name: "Mo"}, "requested", "RUN", tail)
+	require.Equal(t, 2, written())
 }
 
 // The reference app that has moved names what it runs while it looks.

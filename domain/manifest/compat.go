@@ -32,8 +32,17 @@ type Compatibility struct {
 	MinGPUCount int `json:"min_gpu_count"`
 	// RequiresExclusiveNode is true when nothing else may share the nodes.
 	RequiresExclusiveNode bool `json:"requires_exclusive_node"`
-	// NetworkSpan is how far the network must reach.
+	// NetworkSpan is how far the network must reach; left out, it follows from the shapes: see spanOf.
 	NetworkSpan NetworkSpan `json:"network_span"`
+}
+
+// spanOf is the span of an app that states none: slices' networks do not reach beyond their allocation, so an app that
+// may run on them stays in one; an app of whole nodes may be joined from several.
+func spanOf(shapes []string) NetworkSpan {
+	if slices.Contains(shapes, lifecycle.Wire(lifecycle.ShapeGPUSlice)) {
+		return SpanAllocation
+	}
+	return SpanMultiAllocation
 }
 
 // AllocationShape is what compatibility looks at in an allocation.

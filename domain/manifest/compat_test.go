@@ -1,6 +1,7 @@
 package manifest
 
 import (
+	"encoding/json"
 	"flag"
 	"fmt"
 	"os"
@@ -40,6 +41,27 @@ var profiles = []struct {
 	{"scheduler, multi-node (cross-network cluster)", SpanCrossNetwork, 2, false, true},
 	{"self-managed container cluster, single allocation", SpanAllocation, 1, true, true},
 	{"container cluster, multi-node", SpanCrossNetwork, 2, false, true},
+}
+
+// The published sample of the block has three members. What it says nothing of follows from the shapes: slices' networks do
+// not reach beyond their allocation.
+func TestThePublishedBlockIsTakenAsItIs(t *testing.T) {
+	t.Parallel()
+	for shapes, want := range map[string]NetworkSpan{
+		`["baremetal", "gpu_slice"]`: SpanAllocation, `["gpu_slice"]`: SpanAllocation, `["baremetal"]`: SpanMultiAllocation,
+	} {
+		var document map[string]json.RawMessage
+		require.NoError(t, json.Unmarshal(full(t), &document))
+		document["compatibility"] = json.RawMessage(`{"requires_capacity_shape": ` + shapes + `, "min_gpu_count": 1, "requires_exclusive_node": false}`)
+		encoded, err := json.Marshal(document)
+		require.NoError(t, err)
+		m, err := Parse(encoded)
+		require.NoError(t, err, shapes)
+		require.Equal(t, want, m.Compatibility.NetworkSpan, shapes)
+		m, err = Stored(encoded)
+		require.NoError(t, err, shapes)
+		require.Equal(t, want, m.Compatibility.NetworkSpan, shapes)
+	}
 }
 
 func TestCompatibilityIsThePublishedTable(t *testing.T) {

@@ -31,6 +31,7 @@ func Parse(data []byte) (*Manifest, error) {
 	if err := json.Unmarshal(data, &m); err != nil {
 		return nil, invalid(fault.Reason{Code: fault.BadValue, Message: "cannot be read as a manifest"}).Because(err)
 	}
+	m.complete()
 	if reasons := lint(&m); len(reasons) > 0 {
 		return nil, invalid(reasons...)
 	}
@@ -44,7 +45,15 @@ func Stored(document []byte) (*Manifest, error) {
 	if err := json.Unmarshal(document, m); err != nil {
 		return nil, fault.New(fault.Internal, "a stored manifest cannot be read").Because(err)
 	}
+	m.complete()
 	return m, nil
+}
+
+// complete states what the document leaves out.
+func (m *Manifest) complete() {
+	if m.Compatibility.NetworkSpan == "" {
+		m.Compatibility.NetworkSpan = spanOf(m.Compatibility.RequiresCapacityShape)
+	}
 }
 
 // invalid is the fault with its reasons.

@@ -32,6 +32,12 @@
 // against a failure rate of Tolerance, 20 %, with bets of its own and the same bound. It is not halted so before it has
 // ended 8 launches, or 30 where there is an active version: its launches are given the time to end.
 //
+// Where the active version is launched no more, a block would stay open, and the evidence where it was. From its seventh
+// launch of the canary on (the thirteenth with one of the active version), these stand alone until the block closes: they are held against a failure rate of 20 %, or
+// the highest that the active version's launches so far allow for, if that is more. Which launches these are is decided before their
+// outcomes, and they are in no block, so that the two stakes multiply. What the active version allows for misleads with a
+// chance of at most 1 in 200, which adds to the bound; and it supposes that the rate has not moved since, as Tolerance does.
+//
 // # What it finds
 //
 // In 1,000 seeded runs of each, a canary with three times the failure rate was halted in 9 of 10 within so many
@@ -40,7 +46,7 @@
 //	active   canary   half of the launches   a fifth of them
 //	20 %     60 %     75                     45
 //	10 %     30 %     200                    120
-//	5 %      15 %     430                    270
+//	5 %      15 %     440                    270
 //
 // One that fails 9 times in 10 beside 2 % is halted within 15 launches, and of 1,000 runs of 600 launches in which both
 // were the same at most 4 were halted.

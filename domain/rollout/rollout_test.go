@@ -125,7 +125,7 @@ func TestWorseVersionsAreHaltedInTime(t *testing.T) {
 	}{
 		{0.2, 0.6, 0.5, 75}, {0.2, 0.6, 0.2, 45},
 		{0.1, 0.3, 0.5, 200}, {0.1, 0.3, 0.2, 120},
-		{0.05, 0.15, 0.5, 430}, {0.05, 0.15, 0.2, 270},
+		{0.05, 0.15, 0.5, 440}, {0.05, 0.15, 0.2, 270},
 		{0.02, 0.9, 0.5, 15}, {0.02, 0.9, 0.2, 15},
 	} {
 		t.Run(fmt.Sprintf("%v beside %v, share %v", want.canary, want.active, want.share), func(t *testing.T) {
@@ -167,6 +167,51 @@ func TestTimesThatChangeHaltNobody(t *testing.T) {
 	assert.LessOrEqual(t, halted, 10)
 }
 
+// Nobody launches the active version any more: a canary that fails every time is halted all the same, one that runs is not,
+// and neither is one that fails no more often than the active version did.
+func TestACanaryThatFailsIsHaltedThoughNothingEndsBesideIt(t *testing.T) {
+	t.Parallel()
+	halted := func(before string, launches int, failed func(int) bool) int {
+		test := New(true)
+		for _, one := range before {
+			test.Add(Outcome{Failed: one == 'a'})
+		}
+		for i := range launches {
+			test.Add(Outcome{Canary: true, Failed: failed(i)})
+			if test.Verdict() == lifecycle.CanaryWorse {
+				return i + 1
+			}
+		}
+		return 0
+	}
+	always, never := func(int) bool { return true }, func(int) bool { return false }
+	good := strings.Repeat("A", 18)
+	assert.Equal(t, 12, halted(good, 12, always))
+	assert.Zero(t, halted(good, 600, never))
+	assert.Zero(t, halted(good, 600, func(i int) bool { return i%5 == 0 }))
+	assert.Zero(t, halted(strings.Repeat("a", 18), 600, always), "the active version failed every time")
+	assert.Zero(t, halted(strings.Repeat("Aa", 9), 600, func(i int) bool { return i%2 == 0 }))
+}
+
+// The active version's launches end for a while, and then no more; a canary that is the same is not halted.
+func TestSameVersionsAreNotHaltedWhenOneIsLaunchedNoMore(t *testing.T) {
+	t.Parallel()
+	for _, rate := range []float64{0, 0.05, 0.2, 0.5, 0.9} {
+		halted := 0
+		for seed := range uint64(1_000) {
+			random := rand.New(rand.NewPCG(13, seed))
+			test := New(true)
+			for i := range 400 {
+				test.Add(Outcome{Canary: i >= 40 || random.Float64() < 0.5, Failed: random.Float64() < rate})
+			}
+			if test.Verdict() == lifecycle.CanaryWorse {
+				halted++
+			}
+		}
+		assert.LessOrEqual(t, halted, 10, "rate %v", rate)
+	}
+}
+
 // With nothing beside it a canary may fail one launch in five, and not nine in ten.
 func TestAloneIsHeldAgainstTolerance(t *testing.T) {
 	t.Parallel()
@@ -183,7 +228,7 @@ func TestAloneIsHeldAgainstTolerance(t *testing.T) {
 		after = append(after, run(seed, 0, 0.9, 1, 600))
 	}
 	slices.Sort(after)
-	assert.Equal(t, alone, after[0], "not before it has ended %d launches, and at all", alone)
+	assert.Equal(t, lonely, after[0], "not before it has ended %d launches, and at all", lonely)
 	assert.LessOrEqual(t, after[900], 15)
 
 	test := New(true)

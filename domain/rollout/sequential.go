@@ -15,9 +15,13 @@ const (
 	Tolerance = 0.2
 
 	perArm    = 2    // launches of each arm that close a block
-	alone     = 8    // launches before a canary of an app without an active version can be halted
+	lonely    = 8    // launches before a canary of an app without an active version can be halted
 	unmatched = 30   // launches before one can be halted while none of the active version's has ended
+	beyond    = 6    // launches of the canary that wait for one of the active version; further ones stand alone
 	enough    = 30   // launches of each arm before "no worse" is said
+	doubt     = 200  // 1 in so many: the chance that the active version's launches mislead about what is borne
+	highest   = 0.99 // the highest chance to fail that is looked for
+	halvings  = 30   // of the range in which it is looked for
 	mostShown = 1e12 // what evidence is cut off at
 )
 
@@ -40,7 +44,7 @@ func (a *arm) add(failed bool) {
 }
 
 // bet is a pair of chances to fail that the test puts a part of its stake on, and the logarithm of what that
-// part has grown to.
+// part has grown to. Those on launches that stand alone have no fixed chances.
 type bet struct{ active, canary, grown float64 }
 
 // Test is the sequential test of one canary. The zero value is none: use New.
@@ -50,13 +54,14 @@ type Test struct {
 	blockActive    arm
 	beside         []bet // against the active version
 	tolerated      []bet // against Tolerance
+	alone          []bet // of launches that stand alone, against what is borne
 	least          int   // launches of the canary before it can be halted while the active version has none
 	worse          bool
 }
 
 // New begins a test, of a canary beside an active version or of one that has none beside it.
 func New(active bool) *Test {
-	t := &Test{least: alone}
+	t := &Test{least: lonely}
 	if active {
 		t.least = unmatched
 	}
@@ -68,12 +73,18 @@ func New(active bool) *Test {
 	for _, rate := range []float64{0.4, 0.6, 0.9} {
 		t.tolerated = append(t.tolerated, bet{active: Tolerance, canary: rate})
 	}
+	t.alone = make([]bet, len(shares))
 	return t
 }
+
+// shares are where, between what is borne and 1, the bets on launches that stand alone lie. Half of the stake bets nothing, so
+// that many good ones take no more than half of the evidence away.
+var shares = []float64{0, 0, 0, 0.25, 0.5, 0.875}
 
 // Add takes in the next launch that ended.
 func (t *Test) Add(o Outcome) {
 	all, block := &t.active, &t.blockActive
+	stands := o.Canary && t.active.launches > 0 && t.blockCanary.launches >= beyond*(1+t.blockActive.launches) // whatever its outcome
 	if o.Canary {
 		all, block = &t.canary, &t.blockCanary
 		for i := range t.tolerated {
@@ -82,13 +93,47 @@ func (t *Test) Add(o Outcome) {
 		}
 	}
 	all.add(o.Failed)
-	block.add(o.Failed)
+	if stands {
+		t.standAlone(o.Failed)
+	} else {
+		block.add(o.Failed)
+	}
 	if t.blockActive.launches >= perArm && t.blockCanary.launches >= perArm {
 		t.close()
 	}
 	if t.Evidence() >= Threshold && (t.active.launches > 0 || t.canary.launches >= t.least) {
 		t.worse = true
 	}
+}
+
+// standAlone takes in a launch of the canary that has waited for none of the active version's: while nobody launches that
+// one, the canary is held against what is borne.
+func (t *Test) standAlone(failed bool) {
+	base := t.borne()
+	for i, share := range shares {
+		t.alone[i].grown += gain(arm{1, failures(failed)}, base+share*(1-base), base)
+	}
+}
+
+// borne is the chance to fail that a launch which stands alone may have: Tolerance, or the highest that the active version's
+// launches so far allow for, if that is more. It is below the active version's own with a chance of at most 1 in doubt, once
+// and for all launches together (a mixture over all chances, and Ville's inequality again).
+func (t *Test) borne() float64 {
+	failed, ran := float64(t.active.failed), float64(t.active.launches-t.active.failed)
+	a, _ := math.Lgamma(failed + 1)
+	b, _ := math.Lgamma(ran + 1)
+	both, _ := math.Lgamma(failed + ran + 2)
+	least := a + b - both - math.Log(doubt)
+	low, high := max(Tolerance, failed/(failed+ran)), highest
+	for range halvings {
+		chance := (low + high) / 2
+		if failed*math.Log(chance)+ran*math.Log(1-chance) > least {
+			low = chance
+		} else {
+			high = chance
+		}
+	}
+	return low
 }
 
 // close takes the open block into the bets.
@@ -117,15 +162,18 @@ func failures(failed bool) int {
 // Evidence is what the stake of 1 has grown to, cut off at 10^12: how much the launches so far speak for a worse
 // canary. It may fall again.
 func (t *Test) Evidence() float64 {
-	bets := t.beside
 	if t.active.launches == 0 {
-		bets = t.tolerated
+		return min(stake(t.tolerated), mostShown)
 	}
-	sum := 0.0
+	return min(stake(t.beside)*stake(t.alone), mostShown)
+}
+
+// stake is what a stake of 1, spread evenly over the bets, has grown to.
+func stake(bets []bet) (sum float64) {
 	for _, one := range bets {
 		sum += math.Exp(min(one.grown, math.Log(mostShown))) / float64(len(bets))
 	}
-	return min(sum, mostShown)
+	return sum
 }
 
 // Verdict is WORSE from the launch on at which the evidence first reached Threshold. It is NO_WORSE once 30

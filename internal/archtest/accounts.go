@@ -39,6 +39,40 @@ func Unraised(tree *Tree) (found []Finding) {
 	return found
 }
 
+// Untold finds types of event that nothing writes: a type in the list is a promise to those who subscribe to it. The table of
+// operation kinds writes what it names, and a type counts as written where its text is made of a part that ends in "_".
+func Untold(tree *Tree) (found []Finding) {
+	const declared, kinds = "domain/lifecycle/event.go", "domain/lifecycle/kind.go"
+	told, literals := mentioned(tree, "lifecycle", "domain/lifecycle")
+	for _, file := range tree.Files {
+		if file.Path != kinds || file.AST == nil {
+			continue
+		}
+		ast.Inspect(file.AST, func(node ast.Node) bool {
+			if name, ok := node.(*ast.Ident); ok {
+				told[name.Name] = true
+			}
+			return true
+		})
+	}
+	made := func(text string) bool {
+		at := strings.LastIndex(text, "_")
+		return literals[text] || at > 0 && literals[text[:at+1]]
+	}
+	for _, file := range tree.Files {
+		if file.Path != declared || file.AST == nil {
+			continue
+		}
+		for _, spec := range constants(file.AST) {
+			name, text := spec.Names[0].Name, literal(spec)
+			if text != "" && !told[name] && !made(text) {
+				found = append(found, Finding{file.Path, tree.line(spec.Pos()), text, "nothing writes events of the type " + text})
+			}
+		}
+	}
+	return found
+}
+
 // mentioned is every identifier that the platform's own code takes from a package, and every string it
 // holds; the package itself, tests and generated code do not count.
 func mentioned(tree *Tree, from, dir string) (names, texts map[string]bool) {

@@ -78,6 +78,7 @@ func Rules() []Rule {
 		{"nothing is left unfinished", Unfinished, nil},
 		{"tests run in parallel", Serial, serial},
 		{"every permission key is asked for", Unasked, unasked},
+		{"every type of event is told", Untold, untold},
 		{"states in SQL are the lifecycle's", MisspeltStates, misspeltStates},
 		{"every fault code is answered with", Unraised, unraised},
 	}

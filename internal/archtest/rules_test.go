@@ -134,6 +134,8 @@ var offences = []offence{
 		1},
 	{"a key that nothing asks for", archtest.Unasked, "authz/keys.go",
 		"package authz\nvar catalogue = [...]KeyEntry{ Nobody: {\"nobody.asks\", \"x\"} }\n", 1},
+	{"a type of event that nothing writes", archtest.Untold, "domain/lifecycle/event.go",
+		"package lifecycle\nconst EventNobody EventType = \"apps.nobody.tells\"\n", 1},
 	{"a statement with a state that does not exist", archtest.MisspeltStates, "service/x/x.go",
 		"package x\nconst q = `UPDATE member SET status = 'ACTVE'`", 1},
 	{"a code that nothing answers with", archtest.Unraised, "domain/fault/catalogue.go",

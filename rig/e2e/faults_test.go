@@ -40,6 +40,33 @@ func kill(t *testing.T, children ...*supervise.Child) (at time.Time) {
 	return at
 }
 
+// nodeOf is the lab's node that a member is on.
+func nodeOf(t *testing.T, member gql.Member) *stack.Node {
+	t.Helper()
+	require.NotNil(t, member.Node)
+	for _, node := range shared.Nodes {
+		if node.Name() == member.Node.Name {
+			return node
+		}
+	}
+	t.Fatalf("there is no node %s", member.Node.Name)
+	return nil
+}
+
+// killInit ends a member's init, and with it all that runs in the member.
+func killInit(t *testing.T, ctx context.Context, node *stack.Node, member string) {
+	t.Helper()
+	_, err := node.Exec(ctx, "/bin/sh", "-c", `for dir in /proc/[0-9]*; do
+    tr '\0' '\n' < $dir/environ 2> /dev/null | grep -q "^GPUAAS_MEMBER_ID=`+member+`$" || continue
+    for at in /proc/[0-9]*; do
+        test "$(readlink $at/ns/pid)" = "$(readlink $dir/ns/pid)" || continue
+        test "$(awk '/^NSpid/ { print $NF }' $at/status)" = 1 || continue
+        kill -9 "${at#/proc/}" && exit 0
+    done
+done; exit 1`)
+	require.NoError(t, err)
+}
+
 // requireOneCluster requires that a launch came to its end after the fault, with the members and the
 // cluster nodes of one launch, and takes the instance down.
 func requireOneCluster(t *testing.T, ctx context.Context, c *client.Client, instance, operation string,

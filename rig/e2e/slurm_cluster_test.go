@@ -119,12 +119,5 @@ func (k *clusterUnderTest) succeeds(operation gql.Operation) *gql.OperationDetai
 // node is the lab's node that a member is on.
 func (k *clusterUnderTest) node(member gql.Member) *stack.Node {
 	k.t.Helper()
-	require.NotNil(k.t, member.Node)
-	for _, node := range shared.Nodes {
-		if node.Name() == member.Node.Name {
-			return node
-		}
-	}
-	k.t.Fatalf("there is no node %s", member.Node.Name)
-	return nil
+	return nodeOf(k.t, member)
 }

@@ -167,26 +167,12 @@ func (k *clusterUnderTest) isUpgradedAndRolledBack() {
 	require.JSONEq(k.t, string(before.Config), string(found.Instance.Config))
 }
 
-// killInit ends a member's init, and with it all that runs in the member.
-func (k *clusterUnderTest) killInit(member gql.Member) {
-	k.t.Helper()
-	_, err := k.node(member).Exec(k.ctx, "/bin/sh", "-c", `for dir in /proc/[0-9]*; do
-    tr '\0' '\n' < $dir/environ 2> /dev/null | grep -q "^GPUAAS_MEMBER_ID=`+member.Id+`$" || continue
-    for at in /proc/[0-9]*; do
-        test "$(readlink $at/ns/pid)" = "$(readlink $dir/ns/pid)" || continue
-        test "$(awk '/^NSpid/ { print $NF }' $at/status)" = 1 || continue
-        kill -9 "${at#/proc/}" && exit 0
-    done
-done; exit 1`)
-	require.NoError(k.t, err)
-}
-
 // getsItsControllerBack kills the init of the controller's member: it fails within 30 s, the instance runs on as
 // UNHEALTHY and says what brings it back, and a recovery has queue and accounts as they were.
 func (k *clusterUnderTest) getsItsControllerBack() {
 	k.t.Helper()
 	controller := k.controller()
-	k.killInit(controller)
+	killInit(k.t, k.ctx, k.node(controller), controller.Id)
 	killed := time.Now()
 	require.Eventually(k.t, func() bool { return k.controller().Status == gql.MemberStatusFailed }, 30*time.Second,
 		100*time.Millisecond)

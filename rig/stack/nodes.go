@@ -30,7 +30,7 @@ func (s *Stack) startNodes(ctx context.Context) error {
 	count := s.config.Nodes
 	if s.Network() == nil {
 		count = 1
-		s.say("without root: one local node, its members are plain processes")
+		s.say("without namespaces of its own: one local node, its members are plain processes")
 	}
 	for i := 1; i <= count; i++ {
 		if err := s.startNode(ctx, fmt.Sprintf("node-%d", i)); err != nil {
@@ -109,6 +109,20 @@ func (s *Stack) memberRoot(ctx context.Context) (string, error) {
 	}
 	s.root = root
 	return root, nil
+}
+
+// BootNode boots and enrols one more node, of a name that no node has, and waits until it is heard. Not for concurrent
+// use.
+func (s *Stack) BootNode(ctx context.Context, name string) (*Node, error) {
+	if err := s.startNode(ctx, name); err != nil {
+		return nil, err
+	}
+	return s.Nodes[len(s.Nodes)-1], s.awaitNodes(ctx, len(s.Nodes))
+}
+
+// ForgetNode drops a node that was killed for good. Not for concurrent use.
+func (s *Stack) ForgetNode(name string) {
+	s.Nodes = slices.DeleteFunc(s.Nodes, func(node *Node) bool { return node.Name() == name })
 }
 
 // ReviveNode boots a node that was killed anew, as a machine after a power cut: it has its name and

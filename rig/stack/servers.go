@@ -33,6 +33,14 @@ func (s *Stack) serverProgram(number int) string {
 	return s.config.Programs[number-1]
 }
 
+// webhookFlags let a server send webhooks to receivers on this machine.
+func (s *Stack) webhookFlags() (flags []string) {
+	for _, address := range s.config.Webhooks {
+		flags = append(flags, "--webhook-allow", address)
+	}
+	return flags
+}
+
 // registryFlags let a server ask the installation's registry and those of the configuration, all without TLS.
 func (s *Stack) registryFlags() []string {
 	flags := []string{"--registry-pull-tokens", s.RegistryAddr()}
@@ -49,7 +57,7 @@ func (s *Stack) startServer(ctx context.Context) error {
 		s.serverProgram(1), "serve", "--listen", s.config.Listen, "--public-url", s.URL, "--dev",
 		"--keys-dir", filepath.Join(s.config.Dir, "keys"), "--roles", s.roles(1),
 	}
-	command = append(command, s.registryFlags()...)
+	command = append(append(command, s.registryFlags()...), s.webhookFlags()...)
 	spec := supervise.Spec{Name: "server", Restart: supervise.OnFailure,
 		Env: append(os.Environ(), "DATABASE_URL="+s.AdminDSN())}
 	if s.Network() != nil {
@@ -88,7 +96,7 @@ func (s *Stack) startOthers(ctx context.Context) error {
 			Command: append([]string{
 				s.serverProgram(i), "serve", "--listen", address, "--public-url", s.URL, "--dev",
 				"--keys-dir", filepath.Join(s.config.Dir, "keys"), "--node-url", s.nodeURL, "--roles", s.roles(i),
-			}, s.registryFlags()...),
+			}, append(s.registryFlags(), s.webhookFlags()...)...),
 		})
 		if err != nil {
 			return err

@@ -58,6 +58,8 @@ type Config struct {
 	Apps []App
 	// Registries are further registries and file servers, host:port, that artifacts may come from, asked without TLS.
 	Registries []string
+	// Webhooks are where webhooks may be sent on this machine, such as 127.0.0.1:9000.
+	Webhooks []string
 	// Out takes what a person should read; nil drops it.
 	Out io.Writer
 }

@@ -138,7 +138,7 @@ func why(launches []launch, beside string, test *rollout.Test) string {
 // record writes the step into the manifest's history and the audit.
 func record(ctx context.Context, t *tx.Tx, app *db.App, row *db.Manifest, reason string) error {
 	err := t.Promotion.Create().SetID(ids.New(ids.Promotion)).SetObjectID(row.ID).SetFromStage(lifecycle.StageCanary).SetToStage(lifecycle.StageCanary).
-		SetCanaryPercent(0).SetReason(reason).SetActorKind(string(t.Actor.Kind)).SetActorID(string(t.Actor.ID)).SetActorName(t.Actor.Name).
+		SetCanaryPercent(row.CanaryPercent).SetReason(reason).SetActorKind(string(t.Actor.Kind)).SetActorID(string(t.Actor.ID)).SetActorName(t.Actor.Name).
 		SetCreatedAt(t.Now).Exec(ctx)
 	if err != nil {
 		return fmt.Errorf("note the halt of canary %s: %w", row.ID, err)

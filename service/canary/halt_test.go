@@ -57,7 +57,7 @@ func TestAClearlyWorseCanaryIsHaltedOnceAndItIsWrittenDown(t *testing.T) {
 	step := history[0]
 	assert.Equal(t, []lifecycle.Stage{lifecycle.StageCanary, lifecycle.StageCanary},
 		[]lifecycle.Stage{step.FromStage, step.ToStage})
-	assert.Zero(t, *step.CanaryPercent)
+	assert.Equal(t, 20, *step.CanaryPercent, "the share that it had")
 	assert.Equal(t, []string{"platform", reason}, []string{step.ActorName, step.Reason})
 	entries := b.Audit()
 	require.Len(t, entries, 1)

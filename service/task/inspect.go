@@ -14,29 +14,45 @@ import (
 	"github.com/gpuaas/app-platform/service/ledger/audit"
 )
 
-// looksOnly refuses every task but those that task.inspect is for: the state of a process, and a command that the
-// manifest which the instance is pinned to names, with nothing beside its arguments.
+// looksOnly refuses every task but those that task.inspect is for.
 func looksOnly(ctx context.Context, t *tx.Tx, member *db.Member, spec nodetask.Spec, where authz.Object) error {
-	switch task := spec.(type) {
-	case *nodetask.InspectProcess:
-		return nil
-	case *nodetask.Run:
-		if len(task.Env) > 0 || task.Stdin != "" || task.WorkDir != "" {
-			break
-		}
-		document, err := pinnedTo(ctx, t, member)
-		if err != nil {
-			return err
-		}
-		if _, named := document.Inspects(task.Command, task.User); named {
-			return nil
-		}
+	if only, err := looks(ctx, t, member, spec); err != nil || only {
+		return err
 	}
 	refusal := fault.New(fault.Forbidden,
 		"this call only looks: it may ask for a process's state, and run the commands that the app's manifest names as "+
 			"inspections").
 		With(fault.Reason{Code: fault.PermissionMissing, Message: "needs " + authz.TaskRun.String(), Path: "input.spec"})
 	return audit.Refused(t, action, authz.TaskRun, where, member.ID, refusal)
+}
+
+// looks reports whether a task changes nothing: the state of a process, or a command that the manifest which the
+// instance is pinned to names, with nothing beside its arguments.
+func looks(ctx context.Context, t *tx.Tx, member *db.Member, spec nodetask.Spec) (bool, error) {
+	switch task := spec.(type) {
+	case *nodetask.InspectProcess:
+		return true, nil
+	case *nodetask.Run:
+		if len(task.Env) > 0 || task.Stdin != "" || task.WorkDir != "" {
+			return false, nil
+		}
+		document, err := pinnedTo(ctx, t, member)
+		if err != nil {
+			return false, err
+		}
+		_, named := document.Inspects(task.Command, task.User)
+		return named, nil
+	}
+	return false, nil
+}
+
+// polls reports whether a task is part of a health look: it changes nothing, and its caller acts for no operation and at
+// no one's request. Such looks repeat for as long as an instance runs; the audit is of what somebody did.
+func polls(ctx context.Context, t *tx.Tx, member *db.Member, spec nodetask.Spec) (bool, error) {
+	if t.Actor.Kind != authz.KindOperation || operationOf(t.Actor) != "" || t.Actor.For.ID != "" {
+		return false, nil
+	}
+	return looks(ctx, t, member, spec)
 }
 
 // pinnedTo returns the manifest that the member's instance runs.

@@ -19,6 +19,7 @@ import (
 	"github.com/gpuaas/app-platform/internal/tx"
 	"github.com/gpuaas/app-platform/service/ledger/operation"
 	"github.com/gpuaas/app-platform/service/ledger/usage"
+	"github.com/gpuaas/app-platform/transport"
 )
 
 // Bounds of reading usage.
@@ -37,12 +38,12 @@ const (
 
 // metered is an instance whose usage is read, and where.
 type metered struct {
-	ID                                             ids.ID
-	Cursor                                         string
-	Failures                                       int
-	Released                                       bool
-	Family, Adapter, URL, Authority, CorrelationID string
-	NarrowCalls                                    bool
+	ID                              ids.ID
+	Cursor                          string
+	Failures                        int
+	Released                        bool
+	Family, Adapter, URL, Authority string
+	NarrowCalls                     bool
 }
 
 // Find makes sources of instances whose apps are metered.
@@ -89,7 +90,7 @@ func (m *Meter) claim(ctx context.Context) ([]metered, error) {
 	found, err := m.DB.Worker().Query(ctx, `WITH due AS (SELECT source FROM usage_source
 			WHERE basis = $3 AND ended_at IS NULL AND due_at <= now() ORDER BY due_at, source LIMIT $1 FOR UPDATE SKIP LOCKED),
 		taken AS (UPDATE usage_source s SET due_at = now() + $2 * interval '1 second' FROM due WHERE s.source = due.source RETURNING s.*)
-		SELECT i.id, s.cursor, s.failures, i.released_at IS NOT NULL, i.permission_family, a.name, a.url, a.authority, i.correlation_id, a.narrow_calls
+		SELECT i.id, s.cursor, s.failures, i.released_at IS NOT NULL, i.permission_family, a.name, a.url, a.authority, a.narrow_calls
 		FROM taken s JOIN instance i ON i.id = s.source JOIN adapter a ON a.name = i.runtime_backend`, maxInstances, pullLease.Seconds(),
 		metering.App)
 	if err != nil {
@@ -140,7 +141,7 @@ func (m *Meter) page(ctx context.Context, one metered) (*adapterclient.UsagePage
 		return nil, err
 	}
 	return m.Client.Usage(ctx, adapterclient.Target{Name: one.Adapter, URL: one.URL, Authority: one.Authority}, string(one.ID),
-		one.Cursor, access.Text, adapterclient.Trace{CorrelationID: one.CorrelationID})
+		one.Cursor, access.Text, adapterclient.Trace{CorrelationID: transport.NewCorrelationID()})
 }
 
 // take records a page and moves the cursor, unless another process has moved it meanwhile.

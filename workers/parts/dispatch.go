@@ -6,6 +6,7 @@ import (
 
 	"github.com/gpuaas/app-platform/domain/fault"
 	"github.com/gpuaas/app-platform/domain/ids"
+	"github.com/gpuaas/app-platform/ent/generated/db"
 	"github.com/gpuaas/app-platform/internal/adapterclient"
 	"github.com/gpuaas/app-platform/internal/tx"
 	"github.com/gpuaas/app-platform/sdk/adapter"
@@ -64,6 +65,10 @@ func (w *Work) send(ctx context.Context, c *engine.Context, s *Snapshot) (*dispa
 	body, err := w.body(ctx, c, s)
 	if err != nil {
 		return nil, nil, err
+	}
+	failure, err := w.manifests.Unfit(ctx, c.DB().Worker(), c.Op.Kind, s.leads(c.Op.Operation), body.Instance.Config)
+	if failure != nil || err != nil {
+		return nil, failure, err
 	}
 	evidence := &dispatched{Adapter: s.target.Name, Attempt: body.Attempt, At: c.Now()}
 	if err := c.Op.Refresh(ctx, c.DB().Worker()); err != nil { // it may have ended while this process was stopped
@@ -156,17 +161,24 @@ func (w *Work) body(ctx context.Context, c *engine.Context, s *Snapshot) (adapte
 	}, nil
 }
 
+// leads is the manifest that the operation leads to.
+func (s *Snapshot) leads(op *db.Operation) ids.ID {
+	if to := operation.PrivateOf(op).To; to != nil {
+		return to.ManifestID
+	}
+	return s.instance.ManifestID
+}
+
 // led is the instance with the version and config that the operation leads to.
 func (w *Work) led(ctx context.Context, c *engine.Context, s *Snapshot) (adapter.Instance, error) {
 	instance, err := wire.Instance(s.instance)
 	if err != nil {
 		return adapter.Instance{}, err
 	}
-	runs := s.instance.ManifestID
 	if to := operation.PrivateOf(c.Op.Operation).To; to != nil {
-		instance.Version, instance.Config, runs = to.Version, to.Config, to.ManifestID
+		instance.Version, instance.Config = to.Version, to.Config
 	}
-	pins, err := w.manifests.of(ctx, c.DB().Worker(), runs)
+	pins, err := w.manifests.Of(ctx, c.DB().Worker(), s.leads(c.Op.Operation))
 	if err != nil {
 		return adapter.Instance{}, err
 	}

@@ -120,7 +120,7 @@ func (w *Work) probes(ctx context.Context, c *engine.Context, about Subject, s *
 	if private.To != nil {
 		wanted = private.To.ManifestID
 	}
-	m, err := w.manifests.of(ctx, c.DB().Worker(), wanted)
+	m, err := w.manifests.Of(ctx, c.DB().Worker(), wanted)
 	if err != nil {
 		return nil, nil, err
 	}

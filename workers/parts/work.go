@@ -8,6 +8,7 @@ import (
 	"github.com/gpuaas/app-platform/internal/adapterclient"
 	"github.com/gpuaas/app-platform/workers/bulkhead"
 	"github.com/gpuaas/app-platform/workers/patience"
+	"github.com/gpuaas/app-platform/workers/pins"
 )
 
 // Pace is how often things are looked at that tell by themselves when they change: a backup.
@@ -50,5 +51,5 @@ type Work struct {
 	Config
 	habits    patience.Habits
 	crowds    patience.Crowds
-	manifests manifests
+	manifests pins.Manifests
 }

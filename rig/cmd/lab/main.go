@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"strings"
 	"syscall"
 
 	"github.com/gpuaas/app-platform/internal/prereq"
@@ -36,6 +37,7 @@ type options struct {
 	bin         string
 	listen      string
 	databaseURL string
+	webhooks    string
 	nodes       int
 	plain       bool
 	prepare     bool
@@ -50,6 +52,8 @@ func parse(args []string, out io.Writer) (options, error) {
 	flags.StringVar(&o.data, "data", ".data", "folder that keeps the installation")
 	flags.StringVar(&o.bin, "bin", "bin", "folder of the built programs")
 	flags.StringVar(&o.listen, "listen", "127.0.0.1:8080", "address of API and console on this machine")
+	flags.StringVar(&o.webhooks, "webhooks", "127.0.0.1:9000",
+		"where webhooks may be sent on this machine, by http too, as addresses separated by commas; empty for none")
 	flags.IntVar(&o.nodes, "nodes", 3, "number of local nodes; without namespaces there is one")
 	flags.BoolVar(&o.plain, "plain", false, "run the local node without namespaces, also as root")
 	flags.BoolVar(&o.prepare, "prepare", false, "only install what the tests need on this machine, and end")
@@ -81,7 +85,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	}
 	s, err := stack.Up(ctx, stack.Config{
 		Dir: o.data, Bin: o.bin, Listen: o.listen, DatabaseURL: o.databaseURL, Nodes: o.nodes, Plain: o.plain,
-		DemoPrices: true, Apps: stack.Apps(), Out: out,
+		DemoPrices: true, Apps: stack.Apps(), Webhooks: strings.FieldsFunc(o.webhooks, func(r rune) bool { return r == ',' }), Out: out,
 	})
 	if err != nil {
 		return interrupted(ctx, err)

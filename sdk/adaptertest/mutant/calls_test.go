@@ -59,6 +59,9 @@ func (t *tiny) observe(r *http.Request, _ []byte) reply {
 		one := adapter.MemberObservation{ID: member.ID, Health: adapter.Healthy}
 		if err != nil && !t.broken("observe.honest") {
 			one.Health, seen.Health = adapter.HealthUnknown, adapter.HealthUnknown
+			if t.broken("observe.patient") {
+				one.Status = adapter.MemberFailed
+			}
 		}
 		if t.broken("observe.harmless") {
 			_ = t.look(

@@ -98,7 +98,7 @@ func usual() []string {
 		"attempt.stale",
 		"attempt.token", "feed.waits", "feed.lossless", "cancel.running", "cancel.stops", "cancel.tombstone", "cancel.race", "deadline.near",
 		"body.config",
-		"signature.symmetric", "tenancy.instance", "tenancy.token", "observe.honest", "action.idempotent", "usage.cursor",
+		"signature.symmetric", "tenancy.instance", "tenancy.token", "observe.honest", "observe.patient", "action.idempotent", "usage.cursor",
 		"usage.stable", "usage.skips", "crash.usage",
 		"plan.harmless",
 		"add.undone", "drain.canceled",

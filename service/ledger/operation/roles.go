@@ -169,26 +169,26 @@ func RolesWith(instance *db.Instance, wanted map[string]int) (json.RawMessage, e
 	return roles, nil
 }
 
-// recount counts the members that take part: those that have joined and are not on their way out.
+// recount counts the members that take part, those that have joined and are not on their way out, and sums them up.
 func (r *ComponentCounts) recount(counts []seen) {
 	r.Current, r.Healthy = 0, 0
-	failed := 0
+	in := make(map[lifecycle.MemberStatus]int)
 	for _, one := range counts {
 		if one.Key != r.ComponentKey {
 			continue
 		}
-		switch one.Status {
-		case lifecycle.MemberActive, lifecycle.MemberDraining, lifecycle.MemberDrained:
+		in[one.Status] += one.Count
+		if one.Status.AtRest() {
 			r.Current += one.Count
 			if one.Health == lifecycle.HealthHealthy {
 				r.Healthy += one.Count
 			}
-		case lifecycle.MemberFailed:
-			failed += one.Count
 		}
 	}
-	r.Summary = fmt.Sprintf("%d of %d active", r.Current, r.Desired)
-	if failed > 0 {
-		r.Summary += fmt.Sprintf(", %d failed", failed)
+	r.Summary = fmt.Sprintf("%d of %d active", in[lifecycle.MemberActive], r.Desired)
+	for _, status := range []lifecycle.MemberStatus{lifecycle.MemberDraining, lifecycle.MemberDrained, lifecycle.MemberFailed} {
+		if in[status] > 0 {
+			r.Summary += fmt.Sprintf(", %d %s", in[status], lifecycle.Wire(status))
+		}
 	}
 }

@@ -18,14 +18,11 @@ import (
 )
 
 // The part of an operation's percentage that is the adapter's own.
-const (
-	adapterFrom = 10
-	adapterTo   = 80
-)
+const adapterFrom, adapterTo = 10, 80
 
-// progressPause is the shortest time between two events of an instance of which the later is mere
-// progress: the instance's row is hot.
-const progressPause = time.Second
+// The shortest times between two events of an instance of which the later is mere progress within a phase, since the
+// instance's row is hot, or a phase that begins, so that the timeline has what people saw go by.
+const progressPause, phasePause = time.Second, 50 * time.Millisecond
 
 // AdapterPercent places the adapter's own percentage, 0 to 100, in the operation's.
 func AdapterPercent(percent int) int {
@@ -39,7 +36,7 @@ type Progress struct {
 }
 
 // Advance stores progress on the locked operation, wakes who watches it, and tells the timeline of
-// the locked instance unless something was told within the last second.
+// the locked instance: of a phase that begins, and of what moves within one unless something was told within the last second.
 func Advance(ctx context.Context, t *tx.Tx, instance *db.Instance, op *db.Operation, p Progress) error {
 	batch := &pgx.Batch{}
 	drafts := QueueAdvance(batch, t, instance, op, p)
@@ -67,14 +64,18 @@ func (p Progress) within(op *db.Operation) Progress {
 }
 
 // noted is what to tell the timeline of progress whose writing was queued. Nothing when it is where
-// the operation was, or when something was told within the last second.
+// the operation was, or when something was told just before.
 func (p Progress) noted(t *tx.Tx, instance *db.Instance, op *db.Operation) []event.Draft {
 	t.Wake(event.OperationTopic(op.ID))
 	if p == (Progress{Phase: op.Phase, Message: op.Message, Percent: op.Percent}) {
 		return nil
 	}
+	pause := progressPause
+	if p.Phase != op.Phase {
+		pause = phasePause
+	}
 	op.Phase, op.Message, op.Percent = p.Phase, p.Message, p.Percent
-	if instance == nil || t.Now.Sub(instance.UpdatedAt) < progressPause {
+	if instance == nil || t.Now.Sub(instance.UpdatedAt) < pause {
 		return nil
 	}
 	return []event.Draft{{
@@ -96,7 +97,6 @@ func StoredStatus(op *db.Operation) *adapter.Status {
 // locked operation and its members. A status of an earlier dispatch is left out, and an end is
 // final for its dispatch. It answers whether the adapter says that the operation ended.
 func Absorb(ctx context.Context, t *tx.Tx, instance *db.Instance, op *db.Operation, status adapter.Status) (bool, error) {
-	members := status.Members
 	batch := &pgx.Batch{}
 	ended, told, err := QueueAbsorb(batch, t, instance, op, status)
 	if err != nil || batch.Len() == 0 {
@@ -108,7 +108,7 @@ func Absorb(ctx context.Context, t *tx.Tx, instance *db.Instance, op *db.Operati
 	if err := event.Append(ctx, t, instance, told...); err != nil {
 		return false, err
 	}
-	return ended, Members(ctx, t, instance, op, memberReports(members))
+	return ended, Members(ctx, t, instance, op, memberReports(status.Members))
 }
 
 // QueueAbsorb queues what Absorb writes, but for the members, and answers what to tell the timeline.

@@ -1,6 +1,7 @@
 package hello
 
 import (
+	"encoding/json"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -162,6 +163,23 @@ func TestObservationTellsDeadFromUnknown(t *testing.T) {
 		"mem_2": adapter.Healthy}, health)
 	c.p.Away("mem_0", "mem_2")
 	require.Equal(t, adapter.HealthUnknown, c.observe().Health, "unknown is never read as good or bad")
+}
+
+// Only what was seen to have ended for good is reported failed: a process that fails is started again by its node, and a
+// node that does not answer hides what runs.
+func TestOnlyAPeerWhoseProcessHasEndedIsReportedFailed(t *testing.T) {
+	t.Parallel()
+	for state, want := range map[string]bool{"absent": true, "exited": true, "failed": false, "running": false} {
+		result := adapter.TaskResult{State: adapter.TaskSucceeded, Raw: json.RawMessage(`{"process":{"state":"` + state + `"}}`)}
+		require.Equal(t, want, ended(result), state)
+		result.State = adapter.TaskFailed
+		require.False(t, ended(result), state)
+	}
+	c := newCluster(t, 2)
+	c.p.Away("mem_1")
+	for _, member := range c.observe().Members {
+		require.Empty(t, member.Status)
+	}
 }
 
 func TestForcedDecommissionPassesOverNodesThatAreAway(t *testing.T) {

@@ -26,5 +26,15 @@ func observeOne(ctx context.Context, call *adapter.Call, peer adapter.Member) ad
 		return one
 	}
 	one.Health, one.Message = judge(result)
+	if ended(result) {
+		one.Status = adapter.MemberFailed
+	}
 	return one
+}
+
+// ended reports whether a peer's process has ended and nothing on its node starts it again: an operator stopped it, or
+// it ended by itself as if its work were done. One that fails is started again, until its node's agent gives up and says so.
+func ended(result adapter.TaskResult) bool {
+	state, ok := result.Process()
+	return ok && result.State == adapter.TaskSucceeded && (state.State == "absent" || state.State == "exited")
 }

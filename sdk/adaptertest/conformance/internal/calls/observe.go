@@ -22,6 +22,9 @@ func Observe() []trial.Clause {
 		{ID: "observe.honest", Section: trial.InObserve, Needs: []string{"observe.valid"}, Run: observeHonest,
 			Rule: "a member whose node cannot be asked is never called healthy",
 			Fix:  "call a member healthy only when it was seen to be; a node that does not answer makes it unknown"},
+		{ID: "observe.patient", Section: trial.InObserve, Needs: []string{"observe.valid"}, Run: observePatient,
+			Rule: "a member whose node cannot be asked is not reported failed, nor its instance lost",
+			Fix:  "report the status failed only of a member that was seen to be dead: silence is unknown, and the platform itself counts how long a node is silent"},
 		{ID: "observe.harmless", Section: trial.InObserve, Needs: []string{"observe.valid"}, Run: observeHarmless,
 			Rule: "an observation changes nothing",
 			Fix:  "look with PROBE, INSPECT_PROCESS or a RUN that only reads; never mend while observing"},
@@ -53,6 +56,23 @@ func observeUnknown(c *trial.Check) {
 // observeHonest fails every node task of one member: an observation that calls this member healthy
 // did not look. An adapter that refuses to observe is honest too.
 func observeHonest(c *trial.Check) {
+	unasked(c, func(seen adapter.MemberObservation) {
+		c.Require(seen.Health != adapter.Healthy, "every node task of member %s fails, and it is called healthy", seen.ID)
+	})
+}
+
+// observePatient fails every node task of one member: an observation that calls it dead, or the instance lost, would have
+// the platform replace what only a network hides.
+func observePatient(c *trial.Check) {
+	whole := unasked(c, func(seen adapter.MemberObservation) {
+		c.Require(seen.Status != adapter.MemberFailed, "every node task of member %s fails, and it is called failed", seen.ID)
+	})
+	c.Require(whole.Lost == nil, "every node task of one member fails, and the instance is called lost: %v", whole.Lost)
+}
+
+// unasked observes an instance of which one member cannot be asked, and returns what the adapter reports; of that member
+// it is checked. A refusal to observe reports nothing, and is right.
+func unasked(c *trial.Check, check func(adapter.MemberObservation)) adapter.Observation {
 	i, _ := c.Create()
 	lost := i.Members[0].ID
 	rule := c.Rule(&standin.Rule{Instance: i.Wire.ID, Member: lost, Fate: standin.Fail, Looks: true})
@@ -65,12 +85,14 @@ func observeHonest(c *trial.Check) {
 			"an observation with a node that does not answer", answer, http.StatusUnprocessableEntity,
 			http.StatusServiceUnavailable,
 		)
-		return
+		return adapter.Observation{}
 	}
 	for _, member := range seen.Members {
-		c.Require(member.ID != lost || member.Health != adapter.Healthy,
-			"every node task of member %s fails, and it is called healthy", lost)
+		if member.ID == lost {
+			check(member)
+		}
 	}
+	return seen
 }
 
 func observeHarmless(c *trial.Check) {
