@@ -63,6 +63,7 @@ func pricesAt(ctx context.Context, t *tx.Tx, p *Period, eventTo time.Time, at ma
 
 // usageSQL adds up what begins in a slice and ends before the next change of a price, and lists by itself what reaches
 // over it. A slice is a range of the projects' index, so that a month is never read in one statement.
+// The mark is compared here and not by platform.before_mark, with which no plan may be parallel.
 const usageSQL = `SELECT project_id, meter, basis, unit, coalesce(sku, ''), coalesce(region, ''), coalesce(borne_reason, ''), session,
 		coalesce(app_instance_id, ''), coalesce(allocation_id, ''), coalesce(member_id, ''), coalesce(component_key, ''),
 		coalesce(operation_id, ''), min(from_at), max(to_at), sum(quantity)::text,
@@ -70,7 +71,7 @@ const usageSQL = `SELECT project_id, meter, basis, unit, coalesce(sku, ''), coal
 			- coalesce(extract(epoch FROM sum(to_at - from_at) FILTER (WHERE quantity < 0)), 0))::text, alone IS NULL
 	FROM (SELECT *, CASE WHEN to_at > $4 THEN source || '|' || meter || '|' || usage_id END AS alone FROM usage_record
 		WHERE project_id = ANY ($1::text[]) AND from_at >= $2 AND from_at < $3 AND to_at >= $5 AND basis <> 'SHOWBACK' AND tenant_id = $8
-			AND platform.before_mark(recorded_generation, recorded_xid, $6, $7::text::xid8)) u
+			AND (recorded_generation < $6 OR recorded_generation = $6 AND recorded_xid < $7::text::xid8)) u
 	GROUP BY alone, project_id, meter, basis, unit, sku, region, borne_reason, session, app_instance_id, allocation_id, member_id,
 		component_key, operation_id`
 
