@@ -32,6 +32,9 @@ function queries(world, find) {
     launchOptions: (args) => launchOptions(world, args),
     planLaunchInstance: ({ input }) => planLaunch(world, input),
     planReleaseAllocation: ({ allocationId }) => planRelease(world, allocationId),
+    explainPermission: ({ input: { permissionKey } }) => ({
+      allowed: keys.includes(permissionKey), permissionKey, description: '', subject: world.actor, tenantId: world.tenant.id, projectId: world.projects[0].id, because: [], missing: [], askWhom: [world.actor],
+    }),
     ...changeQueries(world),
     ...releases.query,
     ...nodeQueries(world),

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { Problem } from '../api/errors';
+import { rememberProject } from '../lib/chosen';
 import { missingKeys, objectOf } from './missing';
 
 const refused = (code: string, ...keys: string[]): Problem => ({
@@ -22,5 +23,10 @@ describe('what a refusal leaves to be asked', () => {
     expect(objectOf('/workloads/ins_01h455vb4pex5vsknk084sn02q', 'prj_x')).toBe('ins_01h455vb4pex5vsknk084sn02q');
     expect(objectOf('/workloads', 'prj_x')).toBe('prj_x');
     expect(objectOf('/workloads/ins_short', null)).toBeNull();
+  });
+
+  it('is about the project that the console shows, also for a person who never chose one', () => {
+    rememberProject('prj_current');
+    expect(objectOf('/launch/slurm')).toBe('prj_current');
   });
 });

@@ -20,6 +20,8 @@ export const live = new Live(`${location.protocol === 'https:' ? 'wss' : 'ws'}:/
   onStruggling: () => void probe(),
 });
 
+window.addEventListener('offline', () => live.offline());
+
 let probing = false;
 
 /** A page cannot tell a handshake refused for a missing session from any other failure, so this finds out over HTTP. */

@@ -20,7 +20,7 @@ const document = parse('subscription F($after: String) { feed(after: $after) { s
 /** How the served feed behaves: which events it sends after which cursor, and how it ends. */
 type Behaviour = (after: string | undefined, connection: number) => AsyncGenerator<Data>;
 
-interface Served { port: number; asked: (string | undefined)[]; drop: (code?: number) => void; stop: () => Promise<void> }
+interface Served { port: number; asked: (string | undefined)[]; drop: (code?: number) => void; hush: (quiet: boolean) => void; stop: () => Promise<void> }
 
 const open: (() => Promise<void> | void)[] = [];
 afterEach(async () => { for (const close of open.splice(0).reverse()) await close(); });
@@ -35,6 +35,7 @@ async function serve(behaviour: Behaviour, port = 0): Promise<Served> {
   }, sockets);
   await new Promise<void>((resolve) => http.listen(port, '127.0.0.1', resolve));
   const drop = (code?: number) => { for (const socket of sockets.clients) { if (code === undefined) socket.terminate(); else socket.close(code, 'test'); } };
+  const hush = (quiet: boolean) => { for (const socket of sockets.clients) { if (quiet) socket.pause(); else socket.resume(); } };
   let stopped = false;
   const stop = () => new Promise<void>((resolve) => {
     if (stopped) { resolve(); return; }
@@ -43,7 +44,7 @@ async function serve(behaviour: Behaviour, port = 0): Promise<Served> {
     http.close(() => resolve());
   });
   open.push(stop);
-  return { port: (http.address() as AddressInfo).port, asked, drop, stop };
+  return { port: (http.address() as AddressInfo).port, asked, drop, hush, stop };
 }
 
 const item = (seq: number): Data => ({ feed: { seq, cursor: `c${seq}` } });
@@ -83,6 +84,30 @@ describe('a followed feed', () => {
     expect(second.asked).toEqual(['c3']);
     expect(seen.raw).toEqual([1, 2, 3, 4, 5, 6]);
     expect(live.status()).toEqual({ state: 'open', epoch: 2 });
+  }, 30_000);
+
+  it('says within three seconds that the server is not heard, since when, and goes on when it answers again', async () => {
+    const server = await serve((after) => replay(after, 3));
+    const { seen, live } = watch(server.port);
+    await eventually(() => expect(seen.raw).toEqual([1, 2, 3]));
+    server.hush(true);
+    const hushed = Date.now();
+    await eventually(() => expect(live.status().state).toBe('reconnecting'));
+    expect(Date.now() - hushed).toBeLessThan(3_500);
+    expect(live.status().asOf).toBeLessThanOrEqual(hushed + 100);
+    server.hush(false);
+    await eventually(() => expect(live.status()).toEqual({ state: 'open', epoch: 1 }));
+    expect(server.asked).toEqual([undefined]);
+  }, 30_000);
+
+  it('is offline at once when the browser says so', async () => {
+    const server = await serve((after) => replay(after, 1));
+    const { seen, live } = watch(server.port);
+    await eventually(() => expect(seen.raw).toEqual([1]));
+    live.offline();
+    expect(live.status().state).toBe('reconnecting');
+    expect(live.status().asOf).toBeLessThanOrEqual(Date.now());
+    await eventually(() => expect(live.status()).toEqual({ state: 'open', epoch: 2 }));
   }, 30_000);
 
   it('resumes after it was cut off for reading too slowly', async () => {

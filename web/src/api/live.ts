@@ -10,6 +10,8 @@ import type { Feed } from './resume';
 export interface LiveStatus {
   readonly state: 'idle' | 'open' | 'reconnecting';
   readonly epoch: number;
+  /** When the platform was last heard, in milliseconds; undefined while the connection is up. What is shown is as of then. */
+  readonly asOf?: number;
 }
 
 /** What the connection reports to its owner. */
@@ -23,8 +25,12 @@ export interface LiveHooks {
 /** Close codes of graphql-transport-ws for a missing or invalid session. */
 const sessionCodes: ReadonlySet<number> = new Set([4401, 4403]);
 
-/** Milliseconds between pings, and how long a pong may take before the socket is closed. */
-const pingEvery = 12_000;
+/**
+ * Milliseconds between pings; how long a pong may take before the console says that it hears nothing, which together is less than
+ * three seconds; and before the socket is closed: a slow answer is no reason to open another.
+ */
+const pingEvery = 1_500;
+const quietAfter = 1_400;
 const pongWithin = 6_000;
 
 /** A live connection: subscribe to its status with useSyncExternalStore, follow feeds with follow. */
@@ -33,6 +39,8 @@ export class Live {
   private readonly listeners = new Set<() => void>();
   private current: LiveStatus = { state: 'idle', epoch: 0 };
   private pongTimer: ReturnType<typeof setTimeout> | undefined;
+  private quietTimer: ReturnType<typeof setTimeout> | undefined;
+  private heardAt = Date.now();
 
   /** Nothing is opened until the first feed is followed. webSocketImpl is for tests outside of a browser. */
   constructor(url: string, private readonly hooks: LiveHooks, webSocketImpl?: unknown) {
@@ -47,9 +55,10 @@ export class Live {
       shouldRetry: (cause) => !isSessionClose(cause),
       on: {
         connected: () => this.set({ state: 'open', epoch: this.current.epoch + 1 }),
+        message: () => { this.heardAt = Date.now(); },
         closed: (event) => this.closed(event),
         ping: (received) => { if (!received) this.expectPong(); },
-        pong: (received) => { if (received) clearTimeout(this.pongTimer); },
+        pong: (received) => { if (received) this.heard(); },
       },
     });
   }
@@ -70,6 +79,13 @@ export class Live {
 
   readonly status = (): LiveStatus => this.current;
 
+  /** The browser has lost its network: the connection is down, though no packet has said so yet. */
+  offline(): void {
+    if (this.current.state !== 'open') return;
+    this.set({ state: 'reconnecting', epoch: this.current.epoch, asOf: this.heardAt });
+    this.client.terminate();
+  }
+
   /** Opens the connection again, as after a rotation of the session's secret; feeds continue from their cursors. */
   reopen(): void {
     this.client.terminate();
@@ -77,9 +93,9 @@ export class Live {
 
   /** Ends the connection and every feed on it. */
   close(): void {
-    clearTimeout(this.pongTimer);
+    this.expectNothing();
     void this.client.dispose();
-    this.set({ ...this.current, state: 'idle' });
+    this.set({ state: 'idle', epoch: this.current.epoch });
   }
 
   private async wait(retries: number): Promise<void> {
@@ -88,20 +104,34 @@ export class Live {
   }
 
   private closed(event: unknown): void {
-    clearTimeout(this.pongTimer);
+    this.expectNothing();
     if (isSessionClose(event)) {
-      this.set({ ...this.current, state: 'idle' });
+      this.set({ state: 'idle', epoch: this.current.epoch });
       this.hooks.onSessionLost();
       return;
     }
     const wanted = !(isClose(event) && event.code === 1000 && event.wasClean === true);
-    this.set({ ...this.current, state: wanted ? 'reconnecting' : 'idle' });
+    this.set(wanted ? { state: 'reconnecting', epoch: this.current.epoch, asOf: this.current.asOf ?? this.heardAt } : { state: 'idle', epoch: this.current.epoch });
   }
 
-  /** A peer that does not answer a ping is considered lost, even if the network has not noticed. */
+  /** A peer that does not answer a ping is not heard, and then considered lost, even if the network has not noticed. */
   private expectPong(): void {
-    clearTimeout(this.pongTimer);
+    if (this.pongTimer !== undefined) return; // the answer to an earlier ping is still expected
+    this.quietTimer = setTimeout(() => this.set({ state: 'reconnecting', epoch: this.current.epoch, asOf: this.heardAt }), quietAfter);
     this.pongTimer = setTimeout(() => this.client.terminate(), pongWithin);
+  }
+
+  /** The peer has answered; what was sent meanwhile has come before the answer, so that nothing needs to be read again. */
+  private heard(): void {
+    this.expectNothing();
+    this.heardAt = Date.now();
+    if (this.current.state === 'reconnecting') this.set({ state: 'open', epoch: this.current.epoch });
+  }
+
+  private expectNothing(): void {
+    clearTimeout(this.pongTimer);
+    clearTimeout(this.quietTimer);
+    this.pongTimer = this.quietTimer = undefined;
   }
 
   private set(next: LiveStatus): void {

@@ -65,6 +65,8 @@ function Provider({ viewer, children }: { viewer: SessionQuery['viewer']; childr
     setChosen(projectId);
     rememberProject(projectId);
   }, []);
+  const shown = project?.id;
+  useEffect(() => { if (shown !== undefined) rememberProject(shown); }, [shown]); // "Why can't I?" is about this project
   const { data } = useRead(PermissionsDocument, { projectId: project?.id ?? '' }, project === undefined);
   const keys = useMemo(() => new Set(data?.viewer.permissions ?? []), [data]);
   useEffect(keepFresh, []);

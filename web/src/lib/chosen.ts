@@ -1,10 +1,14 @@
-// The project that the person has chosen, remembered across pages and visits.
+// The project that the console shows, remembered across pages and visits.
 
 /** The key in the browser's local storage. */
 const storageKey = 'gpuaas-project';
 
-/** Returns the chosen project's id; the empty string when none was chosen, or storage is off. */
+/** The current project of this page, also where storage is off. */
+let current = '';
+
+/** Returns the current project's id, else the one chosen at an earlier visit; the empty string when there is none. */
 export function recallProject(): string {
+  if (current !== '') return current;
   try {
     return localStorage.getItem(storageKey) ?? '';
   } catch {
@@ -12,8 +16,9 @@ export function recallProject(): string {
   }
 }
 
-/** Remembers the chosen project. */
+/** Remembers the current project, chosen by the person or by the console for one that never chose. */
 export function rememberProject(projectId: string): void {
+  current = projectId;
   try {
     localStorage.setItem(storageKey, projectId);
   } catch {

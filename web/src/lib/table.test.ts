@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { cellText, factsOf, tablesOf } from './table';
+import { cellText, factsOf, isOutput, tablesOf } from './table';
 
 it('finds a list of objects below a property and gathers its columns in order of appearance', () => {
   expect(tablesOf({ jobs: [{ id: 1, state: 'RUNNING' }, { id: 2, user: 'a' }], total: 2 })).toEqual([
@@ -21,6 +21,10 @@ it('finds none in plain values, empty lists and mixed lists', () => {
 
 it('lists plain values as facts', () => {
   expect(factsOf({ jobId: 17, name: 'x', nested: {} })).toEqual([['jobId', '17'], ['name', 'x']]);
+});
+
+it('knows what a program wrote, by its lines or its name', () => {
+  expect([isOutput('output', 'done'), isOutput('stdout', ''), isOutput('message', 'a\nb'), isOutput('jobId', '17'), isOutput('outputBytes', '9')]).toEqual([true, true, true, false, false]);
 });
 
 it('shows a list of texts one a line and an instant in local time', () => {

@@ -41,6 +41,11 @@ export function cellText(value: unknown): string {
   return /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z$/.test(value) ? fullTime(value) : value;
 }
 
+/** Reports whether a value is what a program wrote, and so is shown in a fixed width: a text of several lines, or one that its name calls output. */
+export function isOutput(name: string, text: string): boolean {
+  return text.includes('\n') || /(output|stdout|stderr|script|logs?|lines)$/i.test(name);
+}
+
 function tableOf(name: string, value: unknown): Table | undefined {
   if (!Array.isArray(value) || value.length === 0 || !value.every(isRecord)) return undefined;
   const columns: string[] = [];

@@ -5,7 +5,7 @@ import { useWhile } from '../api/useWhile';
 import { useRead } from '../api/hooks';
 import { BlockersCard } from '../changes/Blockers';
 import { WorkTable } from '../changes/PlanPreview';
-import { outcomeWord } from '../changes/words';
+import { isUnderWay, outcomeWord } from '../changes/words';
 import { OperationDetailDocument } from '../generated/graphql';
 import { fullTime, operationName, plural, words } from '../lib/format';
 import { Icon } from '../ui/Icons';
@@ -32,6 +32,7 @@ function OperationView({ detail, refresh }: { detail: Detail; refresh: () => voi
   useEffect(() => { if (finished) refresh(); }, [finished, refresh]); // evidence comes with the end
   const { instance } = detail;
   const open = !hasEnded(now.state);
+  const waiting = open && (detail.waitsFor.length > 0 || detail.blockers.some((each) => !isUnderWay(each.code)));
   const asked = askedFor(detail.desiredChange);
   return (
     <div className="page" data-operation-page={detail.id} data-state={now.state}>
@@ -46,9 +47,9 @@ function OperationView({ detail, refresh }: { detail: Detail; refresh: () => voi
       {open && <BlockersCard blockers={detail.blockers} title="What it waits for" />}
       <div className="workload">
         <div className="stack">
-          <Card title="Progress"><OperationProgress operation={now} /></Card>
+          <Card title="Progress"><OperationProgress operation={now} waiting={waiting} /></Card>
           {open && detail.waitsFor.length > 0 && <Card title="Work that it waits for" label="Work that it waits for"><WorkTable work={detail.waitsFor} /></Card>}
-          <Card title="Steps"><Steps steps={now.steps} over={now.state} evidence={evidenceOf(detail)} /></Card>
+          <Card title="Steps"><Steps steps={now.steps} over={now.state} evidence={evidenceOf(detail)} waiting={waiting} error={now.error} /></Card>
           {hasContent(detail.evidence) && <Card title="Evidence"><Json value={detail.evidence} label="Evidence" /></Card>}
           {hasContent(asked) && <Card title="Requested change"><Json value={asked} label="Requested change" /></Card>}
         </div>

@@ -1,8 +1,7 @@
 // How a canary compares with the active version, and the button that changes its share.
 import { Button } from '@mantine/core';
 import { useState } from 'react';
-import { tell, useRead } from '../api/hooks';
-import { useSession } from '../api/session';
+import { tell, useMay, useRead } from '../api/hooks';
 import { ChangeDialog } from '../changes/ChangeDialog';
 import { CanaryReportDocument, SetCanaryPercentDocument } from '../generated/graphql';
 import type { ArmBitsFragment, CanaryReportQuery } from '../generated/graphql';
@@ -24,16 +23,17 @@ const verdicts: Readonly<Record<Report['verdict'], { state: string; text: string
 
 /** The card; `running` while the version is in stage CANARY: only then its share can be changed. */
 export function CanaryCard({ manifestId, running, onChanged }: { manifestId: string; running: boolean; onChanged: () => void }) {
-  const { can } = useSession();
+  const may = useMay('manifest.promote', manifestId);
   const [asking, setAsking] = useState(false);
   const { data, problem, refresh } = useRead(CanaryReportDocument, { manifestId });
+  if (problem?.code === 'FORBIDDEN') return <Card title="Canary"><p className="soft">How its canary does is shown to the app’s publisher and to the platform’s staff.</p></Card>;
   if (data === undefined) return <Card title="Canary">{problem === undefined ? <Loading /> : <ProblemNotice problem={problem} onRetry={refresh} />}</Card>;
   const report = data.canaryReport;
   const verdict = verdicts[report.verdict];
   return (
     <Card
       title="Canary" label="Canary"
-      aside={<span className="row"><Status state={verdict.state} label={verdict.text} />{running && can('manifest.promote') && <Button size="compact-xs" variant="default" onClick={() => setAsking(true)}>Change the share</Button>}</span>}
+      aside={<span className="row"><Status state={verdict.state} label={verdict.text} />{running && may === true && <Button size="compact-xs" variant="default" onClick={() => setAsking(true)}>Change the share</Button>}</span>}
     >
       <div className="stack">
         {report.haltedAt !== null && <Notice tone="bad" icon="warn" role="alert"><b>Halted <Ago at={report.haltedAt} />.</b> <span className="said">{report.haltReason}</span> New launches do not get it. Roll it back, or start again once it is fixed.</Notice>}

@@ -2,12 +2,13 @@
 import { Button } from '@mantine/core';
 import { Link } from '@tanstack/react-router';
 import { useState } from 'react';
-import { useRead } from '../api/hooks';
+import { useMay, useRead } from '../api/hooks';
 import { useSession } from '../api/session';
 import { needsOf } from '../lib/capacity';
 import { ReleaseDetailDocument } from '../generated/graphql';
 import type { ReleaseDetailQuery } from '../generated/graphql';
 import { bytes, shorten, words } from '../lib/format';
+import { DeniedButton } from '../ui/Denied';
 import { Icon } from '../ui/Icons';
 import { Markdown } from '../ui/Markdown';
 import { ProblemPage } from '../ui/Problem';
@@ -62,8 +63,9 @@ function ReleaseView({ release, refresh }: { release: Release; refresh: () => vo
 }
 
 function Steps({ release, onStep }: { release: Release; onStep: (step: Step) => void }) {
-  const { can } = useSession();
-  if (!can('manifest.promote')) return null;
+  const may = useMay('manifest.promote', release.id);
+  if (may === undefined) return null;
+  if (!may) return <>{stepsFrom(release.stage).map((step) => <DeniedButton key={step.to} label={step.act} permissionKey="manifest.promote" objectId={release.id} />)}</>;
   return <>{stepsFrom(release.stage).map((step) => <Button key={step.to} variant={step.danger ? 'light' : 'filled'} {...(step.danger ? { color: 'red' } : {})} onClick={() => onStep(step)}>{step.act}</Button>)}</>;
 }
 

@@ -2,13 +2,14 @@
 import { Loader } from '@mantine/core';
 import { useEffect, useState } from 'react';
 import { useLiveStatus } from '../api/hooks';
+import { clockTime } from '../lib/format';
 
 /** Milliseconds that the connection may be down before the banner is shown. */
 const patience = 700;
 
 /** The banner; empty while the connection is up. */
 export function ConnectionBanner() {
-  const { state } = useLiveStatus();
+  const { state, asOf } = useLiveStatus();
   const down = state === 'reconnecting';
   const [shown, setShown] = useState(false);
   useEffect(() => {
@@ -17,7 +18,7 @@ export function ConnectionBanner() {
   }, [down]);
   return (
     <div role="status" aria-live="polite">
-      {shown && <div className="banner"><Loader size={14} color="currentColor" />Reconnecting…</div>}
+      {shown && <div className="banner"><Loader size={14} color="currentColor" />Offline, reconnecting…{asOf !== undefined && <span> What you see is as of {clockTime(new Date(asOf).toISOString())}.</span>}</div>}
     </div>
   );
 }

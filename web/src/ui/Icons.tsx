@@ -29,6 +29,7 @@ const shapes = {
   trash: <path d="M5 7h14M10 7V5h4v2M7 7l1 12.5h8L17 7M10.5 11v5M13.5 11v5" />,
   retry: <path d="M20 11a8 8 0 1 0-2.3 6.7M20 4v7h-7" />,
   back: <path d="M9 7 4.5 11.5 9 16M5 11.5h9a5 5 0 0 1 0 10h-2" />,
+  pause: <><circle cx="12" cy="12" r="8.5" /><path d="M10 9v6M14 9v6" /></>,
   clock: <><circle cx="12" cy="12" r="8.5" /><path d="M12 7.5V12l3 2" /></>,
   circle: <circle cx="12" cy="12" r="7.5" />,
   minus: <path d="M6 12h12" />,

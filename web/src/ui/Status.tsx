@@ -14,7 +14,7 @@ const tones: Readonly<Record<string, Tone>> = {
   HEALTHY: 'good', DEGRADED: 'warn', UNHEALTHY: 'bad', UNKNOWN: 'idle',
   GOOD: 'good', WARNING: 'warn', BAD: 'bad',
   ONLINE: 'good', OFFLINE: 'bad', RETIRED: 'idle', DEPRECATED: 'warn', DRAFT: 'idle', STAGED: 'busy', CANARY: 'warn',
-  SUCCEEDED: 'good', CANCELING: 'warn', COMPENSATING: 'warn', CANCELED: 'idle', SKIPPED: 'idle', UNDOING: 'warn', UNDONE: 'idle', TIMED_OUT: 'bad',
+  SUCCEEDED: 'good', WAITING: 'warn', CANCELING: 'warn', COMPENSATING: 'warn', CANCELED: 'idle', SKIPPED: 'idle', UNDOING: 'warn', UNDONE: 'idle', TIMED_OUT: 'bad',
 };
 
 /** Returns the tone of a state; `operation` because a running operation is busy but a running workload is good. */

@@ -2,6 +2,7 @@
 import { Skeleton, Tooltip } from '@mantine/core';
 import { useEffect, useState } from 'react';
 import type { CSSProperties, ReactNode } from 'react';
+import { useLiveStatus } from '../api/hooks';
 import { ago, fullTime } from '../lib/format';
 import { Icon } from './Icons';
 import type { IconName } from './Icons';
@@ -59,14 +60,15 @@ export function Loading({ lines = 4 }: { lines?: number }) {
   );
 }
 
-/** Returns the current time, updated every `every` milliseconds. */
+/** Returns the current time, updated every `every` milliseconds; while the connection is down, when the platform was last heard. */
 export function useNow(every = 5_000): number {
+  const { asOf } = useLiveStatus();
   const [now, setNow] = useState(() => Date.now());
   useEffect(() => {
     const timer = setInterval(() => setNow(Date.now()), every);
     return () => clearInterval(timer);
   }, [every]);
-  return now;
+  return asOf ?? now;
 }
 
 /** How long ago an instant was; a tooltip shows the exact time. */

@@ -10,7 +10,7 @@ import type { InvokeActionMutation } from '../generated/graphql';
 import { SchemaForm } from '../ui/SchemaForm';
 import { labelOf } from '../lib/format';
 import { asSchema, fieldsOf, hasField, initialValue, validate } from '../lib/schema';
-import { cellText, factsOf, tablesOf } from '../lib/table';
+import { cellText, factsOf, isOutput, tablesOf } from '../lib/table';
 import type { Table } from '../lib/table';
 import { Icon } from '../ui/Icons';
 import { ProblemNotice } from '../ui/Problem';
@@ -100,7 +100,7 @@ export function ActionResult({ answer }: { answer: InvokeActionMutation['invokeA
       </div>
       {shaped && view === 'view' ? (
         <>
-          {facts.length > 0 && <dl className="facts">{facts.map(([key, value]) => <Fact key={key} term={labelOf(key)}><span style={{ whiteSpace: 'pre-wrap' }}>{value}</span></Fact>)}</dl>}
+          {facts.length > 0 && <dl className="facts">{facts.map(([key, value]) => <Fact key={key} term={labelOf(key)}><span className={isOutput(key, value) ? 'mono output' : undefined}>{value}</span></Fact>)}</dl>}
           {tables.map((table) => <ResultTable key={table.name} table={table} />)}
         </>
       ) : <Json value={answer.output} label="Result as JSON" />}
@@ -116,13 +116,14 @@ function ResultTable({ table }: { table: Table }) {
     <div className="table-box card" style={{ boxShadow: 'none' }} role="region" tabIndex={0} aria-label={table.name === '' ? 'Result' : labelOf(table.name)}>
       <table className="table dense" aria-label={table.name === '' ? 'Result' : labelOf(table.name)}>
         <thead><tr>{table.columns.map((column) => <th key={column} scope="col">{labelOf(column)}</th>)}</tr></thead>
-        <tbody>{table.rows.map((row, at) => <tr key={at}>{table.columns.map((column) => <Cell key={column} text={cellText(row[column])} />)}</tr>)}</tbody>
+        <tbody>{table.rows.map((row, at) => <tr key={at}>{table.columns.map((column) => <Cell key={column} name={column} text={cellText(row[column])} />)}</tr>)}</tbody>
       </table>
     </div>
   );
 }
 
-/** A cell: short values stay on one line; long values and values of several lines wrap. */
-function Cell({ text }: { text: string }) {
-  return <td className={text.length <= 40 && !text.includes('\n') ? 'short' : undefined}>{text}</td>;
+/** A cell: short values stay on one line, long ones wrap; what a program wrote keeps its lines and columns. */
+function Cell({ name, text }: { name: string; text: string }) {
+  if (isOutput(name, text)) return <td className="mono output">{text}</td>;
+  return <td className={text.length <= 40 ? 'short' : undefined}>{text}</td>;
 }

@@ -1,9 +1,10 @@
 // The changes that a member allows, as a menu.
 import { ActionIcon, Menu } from '@mantine/core';
 import { useSession } from '../api/session';
-import { actNames, offered } from '../lifecycle/rules';
+import { actNames, memberActs, memberCan, memberKey } from '../lifecycle/rules';
 import type { MemberAct } from '../lifecycle/rules';
 import type { MemberBitsFragment } from '../generated/graphql';
+import { DeniedItem } from '../ui/Denied';
 import { Icon } from '../ui/Icons';
 import type { Workload } from '../lifecycle/workload';
 
@@ -12,16 +13,20 @@ export function changeable(workload: Pick<Workload, 'status' | 'releasedAt'>): b
   return workload.status === 'RUNNING' && workload.releasedAt === null;
 }
 
-/** The menu; nothing when the member allows no change. */
+/** The menu; nothing when the member's state allows no change. What the person may not do tells why. */
 export function MemberMenu({ member, workload, onAct }: { member: MemberBitsFragment; workload: Workload; onAct: (member: MemberBitsFragment, act: MemberAct) => void }) {
   const { can } = useSession();
-  const acts = changeable(workload) ? offered(member, workload.permissionFamily, can) : [];
+  const acts = changeable(workload) ? memberActs.filter((act) => memberCan(member, act)) : [];
   if (acts.length === 0) return null;
   return (
     <Menu position="bottom-end" withinPortal shadow="md">
       <Menu.Target><ActionIcon variant="subtle" color="gray" aria-label={`Actions for ${member.componentKey} ${member.index}`}><Icon name="more" size={18} /></ActionIcon></Menu.Target>
       <Menu.Dropdown>
-        {acts.map((act) => <Menu.Item key={act} {...(act === 'remove' ? { color: 'red' } : {})} onClick={() => onAct(member, act)}>{actNames[act]}</Menu.Item>)}
+        {acts.map((act) => {
+          const key = memberKey(workload.permissionFamily, act);
+          if (!can(key)) return <DeniedItem key={act} label={actNames[act]} permissionKey={key} objectId={member.id} />;
+          return <Menu.Item key={act} {...(act === 'remove' ? { color: 'red' } : {})} onClick={() => onAct(member, act)}>{actNames[act]}</Menu.Item>;
+        })}
       </Menu.Dropdown>
     </Menu>
   );

@@ -11,6 +11,7 @@ import { Status, HealthMark } from '../ui/Status';
 import { Card, DataTable } from '../ui/parts';
 import type { Column } from '../ui/parts';
 import { Labels } from './Labels';
+import { activeOf, marksOf } from './counts';
 import { MemberDrawer } from './MemberDrawer';
 import { MemberMenu } from './MemberMenu';
 import type { Workload } from '../lifecycle/workload';
@@ -40,9 +41,9 @@ export function MembersCard({ workload, refresh }: { workload: Workload; refresh
         {workload.roles.map((role) => (
           <div key={role.componentKey} data-role={role.componentKey}>
             <div className="small faint">{role.displayName}</div>
-            <b>{role.current}</b> <span className="of">of {role.desired}</span>
+            <b>{activeOf(role)}</b> <span className="of">of {role.desired}</span>
             <div className="small soft">{role.summary}</div>
-            <Pips desired={role.desired} current={role.current} healthy={role.healthy} />
+            <Pips desired={role.desired} marks={marksOf(all, role.componentKey)} />
           </div>
         ))}
       </div>
@@ -62,10 +63,10 @@ export function MembersCard({ workload, refresh }: { workload: Workload; refresh
   );
 }
 
-/** One mark per member: healthy, present, or missing; at most 32 are drawn. */
-function Pips({ desired, current, healthy }: { desired: number; current: number; healthy: number }) {
-  const total = Math.min(32, Math.max(desired, current));
-  return <div className="pips" aria-hidden="true">{Array.from({ length: total }, (_, at) => <i key={at} className={at < healthy ? 'healthy' : at < current ? 'there' : ''} />)}</div>;
+/** One mark per member in the tone of its status, then one for each that is missing; at most 32 are drawn. */
+function Pips({ desired, marks }: { desired: number; marks: readonly string[] }) {
+  const total = Math.min(32, Math.max(desired, marks.length));
+  return <div className="pips" aria-hidden="true">{Array.from({ length: total }, (_, at) => <i key={at} className={marks[at] ?? ''} />)}</div>;
 }
 
 function columnsOf(workload: Workload, drift: ReadonlyMap<string, string>, show: (id: string) => void, onAct: (member: MemberBitsFragment, act: MemberAct) => void): Column<MemberBitsFragment>[] {

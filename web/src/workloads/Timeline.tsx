@@ -53,7 +53,8 @@ function TimelineStart() {
 }
 
 function LiveMark() {
-  const { state } = useLiveStatus();
+  const { state, asOf } = useLiveStatus();
+  if (asOf !== undefined) return <Status state="OFFLINE" bare label={`As of ${clockTime(new Date(asOf).toISOString())}`} />;
   return state === 'open' ? <Status state="RUNNING" bare label="Live" /> : <Status state="STARTING" bare label="Connecting" />;
 }
 

@@ -6,6 +6,7 @@ import { AddDialog, DecommissionDialog } from '../lifecycle/InstanceDialogs';
 import { GenerationsDialog, UpgradeDialog } from '../lifecycle/UpgradeDialog';
 import { actNames, instanceKey } from '../lifecycle/rules';
 import type { InstanceAct } from '../lifecycle/rules';
+import { DeniedButton, DeniedItem } from '../ui/Denied';
 import { Icon } from '../ui/Icons';
 import { changeable } from './MemberMenu';
 import type { Workload } from '../lifecycle/workload';
@@ -18,7 +19,8 @@ export function WorkloadActions({ workload, refresh }: { workload: Workload; ref
   const gone = workload.releasedAt !== null || workload.status === 'STOPPING' || workload.status === 'STOPPED';
   if (gone) return null;
   const running = changeable(workload);
-  const changes = (['upgrade', 'rollback'] as const).filter((act) => running && may(act));
+  const changes = running ? (['upgrade', 'rollback'] as const) : [];
+  const denied = (act: InstanceAct) => ({ label: actNames[act], permissionKey: instanceKey(workload.permissionFamily, act), objectId: workload.id });
   const close = () => setAsked(undefined);
   const done = () => {
     close();
@@ -27,14 +29,14 @@ export function WorkloadActions({ workload, refresh }: { workload: Workload; ref
   const props = { workload, onClose: close, onDone: done };
   return (
     <>
-      {running && may('add') && <Button leftSection={<Icon name="plus" size={15} />} onClick={() => setAsked('add')}>{actNames.add}</Button>}
+      {running && (may('add') ? <Button leftSection={<Icon name="plus" size={15} />} onClick={() => setAsked('add')}>{actNames.add}</Button> : <DeniedButton {...denied('add')} />)}
       {changes.length > 0 && (
         <Menu position="bottom-end" shadow="md">
           <Menu.Target><Button variant="default" rightSection={<Icon name="updown" size={14} />}>Change</Button></Menu.Target>
-          <Menu.Dropdown>{changes.map((act) => <Menu.Item key={act} onClick={() => setAsked(act)}>{actNames[act]}</Menu.Item>)}</Menu.Dropdown>
+          <Menu.Dropdown>{changes.map((act) => may(act) ? <Menu.Item key={act} onClick={() => setAsked(act)}>{actNames[act]}</Menu.Item> : <DeniedItem key={act} {...denied(act)} />)}</Menu.Dropdown>
         </Menu>
       )}
-      {may('decommission') && <Button variant="default" leftSection={<Icon name="trash" size={15} />} onClick={() => setAsked('decommission')}>Decommission</Button>}
+      {may('decommission') ? <Button variant="default" leftSection={<Icon name="trash" size={15} />} onClick={() => setAsked('decommission')}>Decommission</Button> : <DeniedButton {...denied('decommission')} />}
       {asked === 'add' && <AddDialog {...props} />}
       {asked === 'upgrade' && <UpgradeDialog {...props} />}
       {asked === 'rollback' && <GenerationsDialog {...props} />}

@@ -7,6 +7,7 @@ import { allocationName, shapeName } from '../lib/capacity';
 import { WorkloadDocument } from '../generated/graphql';
 import { operationName, words } from '../lib/format';
 import type { Workload } from '../lifecycle/workload';
+import { isUnderWay } from '../changes/words';
 import { OperationProgress, Steps } from '../operations/OperationParts';
 import { hasEnded, useOperation } from '../operations/useOperation';
 import type { OperationView } from '../operations/useOperation';
@@ -60,7 +61,7 @@ function WorkloadView({ workload, followed, refresh }: { workload: Workload; fol
       <Troubles workload={workload} refresh={refresh} />
       <div className="workload live">
         <div className="stack">
-          {operation !== null && <OperationCard operation={operation} told={workload.failure?.message} />}
+          {operation !== null && <OperationCard operation={operation} told={workload.failure?.message} waiting={workload.blockers.some((each) => !isUnderWay(each.code))} />}
           <MembersCard workload={workload} refresh={refresh} />
           <ActionsCard workload={workload} />
           <RepairCard workload={workload} refresh={refresh} />
@@ -91,7 +92,7 @@ function Failed({ workload }: { workload: Workload }) {
   );
 }
 
-function OperationCard({ operation, told }: { operation: OperationView; told: string | undefined }) {
+function OperationCard({ operation, told, waiting }: { operation: OperationView; told: string | undefined; waiting: boolean }) {
   const over = hasEnded(operation.state);
   const [open, setOpen] = useState<boolean>();
   const shown = open ?? (!over || operation.state === 'FAILED');
@@ -101,8 +102,8 @@ function OperationCard({ operation, told }: { operation: OperationView; told: st
       aside={<span className="row"><Button size="compact-xs" variant="subtle" onClick={() => setOpen(!shown)} aria-expanded={shown}>{shown ? 'Hide steps' : 'Show steps'}</Button><Link to="/operations/$id" params={{ id: operation.id }} className="small">Open</Link></span>}
     >
       <div className="stack" data-operation={operation.id} data-state={operation.state}>
-        <OperationProgress operation={operation} told={told} />
-        {shown && <Steps steps={operation.steps} over={operation.state} />}
+        <OperationProgress operation={operation} told={told} waiting={waiting} />
+        {shown && <Steps steps={operation.steps} over={operation.state} waiting={waiting} error={operation.error} />}
       </div>
     </Card>
   );
