@@ -31,3 +31,19 @@ const (
 func (StatementFormat) Values() []string {
 	return []string{string(JSON), string(CSV), string(Parquet), string(FocusCSV), string(FocusJSON)}
 }
+
+// CapacityEffect is what becomes of rented capacity by a change.
+type CapacityEffect string
+
+// The effects. What is LEFT is rented on, though nothing of the change's instance lives there any more.
+const (
+	CapacityRented   CapacityEffect = "RENTED"
+	CapacityKept     CapacityEffect = "KEPT"
+	CapacityLeft     CapacityEffect = "LEFT"
+	CapacityReleased CapacityEffect = "RELEASED"
+)
+
+// Values lists every CapacityEffect as it is published.
+func (CapacityEffect) Values() []string {
+	return []string{string(CapacityRented), string(CapacityKept), string(CapacityLeft), string(CapacityReleased)}
+}

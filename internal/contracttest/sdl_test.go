@@ -114,6 +114,7 @@ var bound = map[string]valued{
 	"RepairMode":          repair.Mode(""),
 	"UsageBasis":          metering.Basis(""),
 	"UsageBearer":         metering.Bearer(""),
+	"CapacityEffect":      rating.CapacityEffect(""),
 	"PriceScope":          rating.Scope(""),
 	"PriceMeasure":        rating.Measure(""),
 	"BillingStatus":       rating.PeriodStatus(""),

@@ -1280,8 +1280,8 @@ func (ec *executionContext) _PlannedCost_effect(ctx context.Context, field graph
 			return obj.Effect, nil
 		},
 		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v tariff.Effect) graphql.Marshaler {
-			return ec.marshalNCapacityEffect2githubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋkitᚋtariffᚐEffect(ctx, selections, v)
+		func(ctx context.Context, selections ast.SelectionSet, v rating.CapacityEffect) graphql.Marshaler {
+			return ec.marshalNCapacityEffect2githubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋratingᚐCapacityEffect(ctx, selections, v)
 		},
 		true,
 		true,
@@ -3880,13 +3880,13 @@ func (ec *executionContext) _Work(ctx context.Context, sel ast.SelectionSet, obj
 
 // region    ***************************** type.gotpl *****************************
 
-func (ec *executionContext) unmarshalNCapacityEffect2githubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋkitᚋtariffᚐEffect(ctx context.Context, v any) (tariff.Effect, error) {
+func (ec *executionContext) unmarshalNCapacityEffect2githubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋratingᚐCapacityEffect(ctx context.Context, v any) (rating.CapacityEffect, error) {
 	tmp, err := graphql.UnmarshalString(v)
-	res := tariff.Effect(tmp)
+	res := rating.CapacityEffect(tmp)
 	return res, graphql.ErrorOnPath(ctx, err)
 }
 
-func (ec *executionContext) marshalNCapacityEffect2githubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋkitᚋtariffᚐEffect(ctx context.Context, sel ast.SelectionSet, v tariff.Effect) graphql.Marshaler {
+func (ec *executionContext) marshalNCapacityEffect2githubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋratingᚐCapacityEffect(ctx context.Context, sel ast.SelectionSet, v rating.CapacityEffect) graphql.Marshaler {
 	_ = sel
 	res := graphql.MarshalString(string(v))
 	if res == graphql.Null {

@@ -9,24 +9,20 @@ import (
 	"github.com/gpuaas/app-platform/domain/manifest"
 	"github.com/gpuaas/app-platform/domain/metering"
 	"github.com/gpuaas/app-platform/domain/money"
+	"github.com/gpuaas/app-platform/domain/rating"
 	"github.com/gpuaas/app-platform/internal/tx"
 )
 
 // Effect is what becomes of rented capacity by a change.
-type Effect string
+type Effect = rating.CapacityEffect
 
 // The effects. What is LEFT is rented on, though nothing of the change's instance lives there any more.
 const (
-	Rented   Effect = "RENTED"
-	Kept     Effect = "KEPT"
-	Left     Effect = "LEFT"
-	Released Effect = "RELEASED"
+	Rented   = rating.CapacityRented
+	Kept     = rating.CapacityKept
+	Left     = rating.CapacityLeft
+	Released = rating.CapacityReleased
 )
-
-// Values lists every Effect as it is published.
-func (Effect) Values() []string {
-	return []string{string(Rented), string(Kept), string(Left), string(Released)}
-}
 
 // Cost is what a change makes of the price of an hour. It says nothing of what is in no sum: what has no price.
 type Cost struct {
