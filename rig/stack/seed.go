@@ -31,7 +31,7 @@ type Demo struct {
 // automationKeys is what the demo's service account may do: run apps from end to end.
 var automationKeys = []string{
 	"project.read", "allocation.read", "allocation.create", "allocation.release",
-	"operation.read", "operation.cancel", "operation.retry",
+	"operation.read", "operation.cancel", "operation.retry", "usage.read",
 	"manifest.read", "artifact.read",
 	"apps.catalog.read", "apps.instance.read", "apps.instance.create", "apps.instance.update", "apps.instance.delete",
 	"apps.node.read", "apps.node.operate",

@@ -45,7 +45,7 @@ var walks = map[string]func(b *books){
 		b.SQL(`INSERT INTO usage_source (source, basis, tenant_id, project_id, recorded_to) VALUES ('alc_9', 'CAPACITY', $1, $2, $3)`, b.tenant.ID, b.project.ID, b.start)
 		b.step(b.past)
 		require.Equal(b.t, "CLOSING", b.status())
-		sources, err := (&usage.Service{DB: b.DB}).Sources(b.operator, b.project.ID)
+		sources, err := (&usage.Service{DB: b.DB}).Sources(b.operator, b.project.ID, nil)
 		require.NoError(b.t, err)
 		require.Equal(b.t, b.start, sources[0].RecordedTo.UTC())
 		b.SQL(`UPDATE usage_source SET recorded_to = now()`)
@@ -54,7 +54,7 @@ var walks = map[string]func(b *books){
 	},
 	"`usage sources`: failures and an error at an app's source": func(b *books) {
 		b.SQL(`INSERT INTO usage_source (source, basis, tenant_id, project_id, failures, last_error) VALUES ('ins_9', 'APP', $1, $2, 3, 'the adapter does not answer')`, b.tenant.ID, b.project.ID)
-		sources, err := (&usage.Service{DB: b.DB}).Sources(b.operator, b.project.ID)
+		sources, err := (&usage.Service{DB: b.DB}).Sources(b.operator, b.project.ID, nil)
 		require.NoError(b.t, err)
 		require.Equal(b.t, "the adapter does not answer", sources[0].LastError)
 	},
@@ -62,7 +62,7 @@ var walks = map[string]func(b *books){
 		b.SQL(`INSERT INTO usage_quarantine (id, tenant_id, project_id, source, meter, usage_id, code, field, message, record, digest)
 			VALUES ('uqr_1', $1, $2, 'alc_1', 'tokens', 'u1', 'USAGE_ID_REUSED', 'id', 'other content', '{}', '')`, b.tenant.ID, b.project.ID)
 		run := b.step(b.past)
-		found, err := (&usage.Service{DB: b.DB}).Quarantine(b.operator, &b.project.ID, page.Args{First: 5})
+		found, err := (&usage.Service{DB: b.DB}).Quarantine(b.operator, &b.project.ID, nil, page.Args{First: 5})
 		require.NoError(b.t, err)
 		require.Equal(b.t, "USAGE_ID_REUSED", found.Rows[0].Code)
 		require.Equal(b.t, "2", b.only().Amount.String(), "it is in no bill")

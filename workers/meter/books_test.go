@@ -2,6 +2,7 @@ package meter_test
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -36,7 +37,13 @@ func (b *bench) openBooks() (period ids.ID) {
 func (b *bench) book(period ids.ID) {
 	b.Helper()
 	require.NoError(b.TB, b.DB.As(b.TB.Context(), authz.System("test"), func(ctx context.Context, t *tx.Tx) error {
-		_, err := billing.Step(ctx, t, period)
+		look, err := billing.Begin(ctx, t)
+		if err != nil {
+			return err
+		}
+		if at := slices.IndexFunc(look.Due, func(due billing.Due) bool { return due.Period == period }); at >= 0 {
+			_, err = billing.Step(ctx, t, look.Due[at])
+		}
 		return err
 	}))
 }

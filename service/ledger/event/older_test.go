@@ -13,7 +13,7 @@ func TestABuildThatKnowsNoGenerationsWritesInThePresentOne(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	require.NoError(t, b.append(b.first, "before", nothing))
-	_, start := b.whole(1) // and not the present end, which lies before it while somebody's older transaction runs
+	_, start := b.whole(1)                                                                          // and not the present end, which lies before it while somebody's older transaction runs
 	_, err := b.Admin.Exec(t.Context(), `UPDATE platform.generation_log SET system_identifier = 1`) // as after a restore
 	require.NoError(t, err)
 	older, err := pgx.Connect(t.Context(), b.DSN)
