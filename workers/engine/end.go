@@ -57,7 +57,7 @@ func (c *Context) stopSteps(failure operation.Failure) {
 			row.State, row.Message = lifecycle.StepSkipped, failure.Message
 		case i == c.at && row.State == lifecycle.StepRunning:
 			row.State, row.Message = lifecycle.StepFailed, failure.Message
-		case row.State == lifecycle.StepPending:
+		case row.State == lifecycle.StepPending || row.State == lifecycle.StepRunning: // the last one runs when it sent back to another
 			row.State = lifecycle.StepSkipped
 		default:
 			continue

@@ -64,6 +64,9 @@ func (m *Manifests) Unfit(ctx context.Context, pool *pgxpool.Pool, kind lifecycl
 	if err != nil {
 		return nil, err
 	}
+	if len(pinned.ConfigSchema) == 0 { // as of manifests from before it was required
+		return nil, nil
+	}
 	wrong := manifest.ValidateConfig(pinned.ConfigSchema, config)
 	if len(wrong) == 0 {
 		return nil, nil

@@ -20,9 +20,9 @@ import (
 // The part of an operation's percentage that is the adapter's own.
 const adapterFrom, adapterTo = 10, 80
 
-// The shortest times between two events of an instance of which the later is mere progress within a phase, since the
-// instance's row is hot, or a phase that begins, so that the timeline has what people saw go by.
-const progressPause, phasePause = time.Second, 50 * time.Millisecond
+// progressPause is the shortest time between two events of an instance of which the later is mere
+// progress: the instance's row is hot.
+const progressPause = time.Second
 
 // AdapterPercent places the adapter's own percentage, 0 to 100, in the operation's.
 func AdapterPercent(percent int) int {
@@ -36,7 +36,7 @@ type Progress struct {
 }
 
 // Advance stores progress on the locked operation, wakes who watches it, and tells the timeline of
-// the locked instance: of a phase that begins, and of what moves within one unless something was told within the last second.
+// the locked instance unless something was told within the last second.
 func Advance(ctx context.Context, t *tx.Tx, instance *db.Instance, op *db.Operation, p Progress) error {
 	batch := &pgx.Batch{}
 	drafts := QueueAdvance(batch, t, instance, op, p)
@@ -64,18 +64,14 @@ func (p Progress) within(op *db.Operation) Progress {
 }
 
 // noted is what to tell the timeline of progress whose writing was queued. Nothing when it is where
-// the operation was, or when something was told just before.
+// the operation was, or when something was told within the last second.
 func (p Progress) noted(t *tx.Tx, instance *db.Instance, op *db.Operation) []event.Draft {
 	t.Wake(event.OperationTopic(op.ID))
 	if p == (Progress{Phase: op.Phase, Message: op.Message, Percent: op.Percent}) {
 		return nil
 	}
-	pause := progressPause
-	if p.Phase != op.Phase {
-		pause = phasePause
-	}
 	op.Phase, op.Message, op.Percent = p.Phase, p.Message, p.Percent
-	if instance == nil || t.Now.Sub(instance.UpdatedAt) < pause {
+	if instance == nil || t.Now.Sub(instance.UpdatedAt) < progressPause {
 		return nil
 	}
 	return []event.Draft{{
