@@ -101,13 +101,11 @@ var recipes = joined(recipesOfBooks, recipesOfNodes, map[string]func(v, a *house
 			{"instanceId": v.Instance, "componentKey": "worker", "count": 1, "intent": object{"shape": "BAREMETAL"}},
 		}
 	}),
-	"query planLaunchInstance": plain(func(v, a *house) []object {
-		return []object{
-			{"projectId": v.Project, "appSlug": v.Slug, "name": "mine", "allocationIds": []any{v.Free}},
-			{"projectId": a.Project, "appSlug": a.Slug, "name": "mine", "allocationIds": []any{v.Free}},
-		}
+	// In a project of one's own a plan is shown: that another's allocation is not found is in it.
+	"query planLaunchInstance": plain(func(v, _ *house) []object {
+		return []object{{"projectId": v.Project, "appSlug": v.Slug, "name": "mine", "allocationIds": []any{v.Free}}}
 	}),
-	"query planReleaseAllocation": func(v, _ *house) []arguments { return []arguments{{"allocationId": v.Free}, {"allocationId": v.Used}} },
+	"query planReleaseAllocation": func(v, _ *house) []arguments { return []arguments{{"allocationId": v.Free}} },
 	"query planDrainMember":       ofMember,
 	"query planRemoveMember":      ofMember,
 	"query planReplaceMember": plain(func(v, a *house) []object {

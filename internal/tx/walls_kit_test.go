@@ -35,6 +35,7 @@ var shared = map[string]string{
 	"audit_link":           "hashes of the audit; callers of tenants have no policy on it",
 	"audit_checkpoint":     "hashes of the audit; callers of tenants have no policy on it",
 	"lifecycle_transition": "a constant table of the domain",
+	"billing_look":         "of the platform, one row; the workers alone see it",
 	"member_pool":          "the installation's own; functions alone read it",
 	"generation_log":       "the installation's own; functions alone read and write it",
 	"member_range":         "of members, by functions alone; login roles have no right to it",
