@@ -147,7 +147,7 @@ func TestAdapterCannotMerelySayRunning(t *testing.T) {
 		return healthy(task)
 	})
 	l.work()
-	it := l.launch(l.world("liar", l.kit("liar", joins)), 3*time.Second)
+	it := l.launch(l.world("liar", l.kit("liar", joins)), 8*time.Second) // long enough to probe beside much else
 	op := l.ended(it.create)
 	require.Equal(t, lifecycle.OperationFailed, op.State)
 	require.Equal(t, "READINESS_FAILED", op.ErrorCode)
