@@ -62,7 +62,9 @@ func (h hierarchy) enter(group string, resources *specs.LinuxResources) error {
 	return nil
 }
 
-// inherit gives a group the processors and memory nodes of those above, which the kernel leaves empty.
+// inherit gives a group the processors and memory nodes of those above, which the kernel leaves empty. Others may enter a
+// group above at the same time, so that each setting is looked at by itself: a group with processors may have no memory
+// nodes yet.
 func (h hierarchy) inherit(group string) error {
 	if above := path.Dir(group); above != "." && above != "/" {
 		if err := h.inherit(above); err != nil {
@@ -71,8 +73,11 @@ func (h hierarchy) inherit(group string) error {
 	}
 	for _, name := range []string{"cpuset.cpus", "cpuset.mems"} {
 		own, err := h.root.ReadFile(path.Join(group, name))
-		if err != nil || strings.TrimSpace(string(own)) != "" {
+		if err != nil {
 			return err
+		}
+		if strings.TrimSpace(string(own)) != "" {
+			continue
 		}
 		above, err := h.root.ReadFile(path.Join(path.Dir(group), name))
 		if err == nil {
