@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -127,7 +128,6 @@ func (s *Server) Hub() *event.Hub { return s.platform.hub }
 // Run serves until ctx ends, and then stops in order. It closes the database.
 func (s *Server) Run(ctx context.Context) error {
 	p := s.platform
-	defer p.db.Close()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	group, ctx := errgroup.WithContext(ctx)
@@ -143,9 +143,36 @@ func (s *Server) Run(ctx context.Context) error {
 	}
 	if err := p.serve(ctx, group, s.listeners, s.nodes); err != nil {
 		cancel() // what runs already must end before the database closes
-		return errors.Join(err, group.Wait())
+		return errors.Join(err, p.await(ctx, group))
 	}
-	return group.Wait()
+	return p.await(ctx, group)
+}
+
+// await waits for the end of all that runs, and closes the database. A process whose clock is off gets skewMost from when
+// that was found: what still runs then ends with the process, as when it is killed.
+func (p *platform) await(ctx context.Context, running *errgroup.Group) error {
+	ended := make(chan error, 1)
+	go func() {
+		err := running.Wait()
+		p.db.Close()
+		ended <- err
+	}()
+	select {
+	case err := <-ended:
+		return err
+	case <-ctx.Done():
+	}
+	var bound <-chan time.Time // for ever, unless
+	if errors.Is(context.Cause(ctx), tx.ErrSkew) {
+		bound = time.After(skewMost)
+	}
+	select {
+	case err := <-ended:
+		return err
+	case <-bound:
+		p.log.Error("what ran did not end in time; it is cut", "after", skewMost)
+		return context.Cause(ctx)
+	}
 }
 
 // open connects to the migrated database and makes the hub that receives its hints.

@@ -3,12 +3,14 @@ package server
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/gpuaas/app-platform/internal/tx"
 	"github.com/gpuaas/app-platform/rig/platformtest"
@@ -38,6 +40,23 @@ func TestAServerWhoseClockIsOffDoesNotServeAndStopsWhenItTurnsOff(t *testing.T) 
 	turned := time.Now()
 	require.ErrorIs(t, <-ended, tx.ErrSkew)
 	require.Less(t, time.Since(turned), 10*time.Second)
+}
+
+// What does not end is work that hangs.
+func TestAServerWhoseClockIsOffWaitsForNothing(t *testing.T) {
+	t.Parallel()
+	kit := platformtest.New(t)
+	hangs := make(chan struct{})
+	t.Cleanup(func() { close(hangs) })
+	database, err := tx.Open(t.Context(), kit.DSN, tx.Options{Connections: 1})
+	require.NoError(t, err)
+	p := &platform{db: database, log: slog.New(slog.DiscardHandler)}
+	running, ctx := errgroup.WithContext(t.Context())
+	running.Go(func() error { return fmt.Errorf("keep time: %w", tx.ErrSkew) })
+	running.Go(func() error { <-hangs; return nil })
+	began := time.Now()
+	require.ErrorIs(t, p.await(ctx, running), tx.ErrSkew)
+	require.GreaterOrEqual(t, time.Since(began), skewMost, "what runs gets its time to end in order")
 }
 
 func TestRequestsGetLessTimeWhenTheClockIsOff(t *testing.T) {

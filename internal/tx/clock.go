@@ -66,17 +66,25 @@ func (c *clock) observe(moment time.Time, before, after time.Duration) {
 		}
 	}
 	c.low, c.high, c.at, c.known = low, high, after, true
-	c.compare()
+	c.compare(low, high)
+}
+
+// look compares the process's clock without a reading of the database's: what is known of it is as old as the last one.
+func (c *clock) look() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	drift := time.Duration(float64(c.elapsed()-c.at) * clockDrift)
+	c.compare(c.low-drift, c.high+drift)
 }
 
 // compare notes by how much the process's own clock is certainly off: positive is ahead. A process that was halted between
-// two of the readings knows only that it was.
-func (c *clock) compare() {
+// two of the readings knows only that it was. low and high are as those of clock.
+func (c *clock) compare(low, high time.Duration) {
 	before := c.elapsed()
 	own := c.own().Round(0)
 	after := c.elapsed()
-	least := own.Sub(c.base.Round(0).Add(after + c.high))
-	most := own.Sub(c.base.Round(0).Add(before + c.low))
+	least := own.Sub(c.base.Round(0).Add(after + high))
+	most := own.Sub(c.base.Round(0).Add(before + low))
 	switch {
 	case least > 0:
 		c.skew = least
@@ -131,7 +139,7 @@ func (db *DB) setClock(ctx context.Context) error {
 }
 
 // KeepTime follows the database's clock until ctx ends. ErrSkew when the process's own is too far from it, twice in a row:
-// the process must stop.
+// the process must stop. While the database does not answer, its time is kept by the monotonic clock.
 func (db *DB) KeepTime(ctx context.Context) error {
 	tick := time.NewTicker(clockEvery)
 	defer tick.Stop()
@@ -141,8 +149,8 @@ func (db *DB) KeepTime(ctx context.Context) error {
 			return nil
 		case <-tick.C:
 		}
-		if err := db.readClock(ctx); err != nil {
-			continue // a database that is away is not the clock's fault
+		if !db.readSoon(ctx) {
+			db.clock.look() // a database that is away is not the clock's fault, and no excuse for it
 		}
 		strikes++
 		if db.clock.off() == nil {
@@ -150,6 +158,13 @@ func (db *DB) KeepTime(ctx context.Context) error {
 		}
 	}
 	return db.clock.off()
+}
+
+// readSoon reads the database's clock, and reports whether it did within clockEvery.
+func (db *DB) readSoon(ctx context.Context) bool {
+	ctx, cancel := context.WithTimeout(ctx, clockEvery)
+	defer cancel()
+	return db.readClock(ctx) == nil
 }
 
 // Skew is by how much the process's clock was certainly ahead of the database's when they were last compared; negative is

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/require"
 )
 
@@ -49,4 +50,17 @@ func TestAClockThatIsOffIsFoundAndAHaltIsNot(t *testing.T) {
 	after := halted.elapsed()
 	halted.observe(time.Now().Round(0).Add(-30*time.Second), after-30*time.Second, after)
 	require.NoError(t, halted.off(), "the answer is as old as the halt was long")
+}
+
+// Nothing listens at the database's address.
+func TestAClockThatIsOffIsFoundWhileTheDatabaseIsAway(t *testing.T) {
+	t.Parallel()
+	away, err := pgxpool.New(t.Context(), "postgres://nobody@127.0.0.1:1/none?connect_timeout=1")
+	require.NoError(t, err)
+	t.Cleanup(away.Close)
+	db := &DB{lease: &pool{Pool: away}, clock: off(0)}
+	db.clock.look()
+	require.NoError(t, db.clock.off(), "two clocks run apart by little in a minute")
+	db.clock.own = func() time.Time { return time.Now().Add(time.Hour) }
+	require.ErrorIs(t, db.KeepTime(t.Context()), ErrSkew)
 }

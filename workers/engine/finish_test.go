@@ -96,3 +96,26 @@ func TestADeadlineIsHonouredThoughNobodyCanBeAskedToStop(t *testing.T) {
 	kit.SQL(`UPDATE operation SET deadline = now() + interval '1 second' WHERE id = $1`, op)
 	eventuallyIs(t, kit, op, "state = 'FAILED' AND error_code = 'DEADLINE_EXCEEDED'")
 }
+
+// The finishing step runs while the step that it sent the operation back to waits: both end with the operation.
+func TestAStepThatSentItsOperationBackEndsWithIt(t *testing.T) {
+	t.Parallel()
+	var back atomic.Bool
+	kit, op := finishing(t, canceled, func(ids.ID) Result {
+		if back.Load() {
+			return Wait(minWait, "something is left", FailureCause{})
+		}
+		return Done(nil)
+	}, func() error {
+		back.Store(true)
+		return &RerunStep{Step: "one"}
+	})
+	require.Eventually(t, func() bool {
+		return kit.Count("operation_step", "operation_id = $1 AND name = 'one' AND state = 'RUNNING' AND message = 'something is left'", op) == 1
+	}, 20*time.Second, 10*time.Millisecond)
+	kit.SQL(`UPDATE operation SET deadline = now(), next_run_at = now() WHERE id = $1`, op)
+	kit.Hub.Wake(event.QueueTopic)
+	eventuallyIs(t, kit, op, "state = 'FAILED'")
+	require.Zero(t, kit.Count("operation_step", "operation_id = $1 AND ended_at IS NULL", op))
+	require.Equal(t, 1, kit.Count("operation_step", "operation_id = $1 AND name = 'finish' AND state = 'SKIPPED'", op))
+}

@@ -2,10 +2,13 @@ package event_test
 
 import (
 	"context"
+	"slices"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
+
+	"github.com/gpuaas/app-platform/service/ledger/event"
 )
 
 // A worker of a build from before generations may be the first on another server. It asks nothing of the database first.
@@ -13,30 +16,65 @@ func TestABuildThatKnowsNoGenerationsWritesInThePresentOne(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	require.NoError(t, b.append(b.first, "before", nothing))
-	_, start := b.whole(1)                                                                          // and not the present end, which lies before it while somebody's older transaction runs
+	// The present end is no start: it lies before the event while somebody's older transaction runs.
+	_, start := b.whole(1)
 	_, err := b.Admin.Exec(t.Context(), `UPDATE platform.generation_log SET system_identifier = 1`) // as after a restore
 	require.NoError(t, err)
-	older, err := pgx.Connect(t.Context(), b.DSN)
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = older.Close(context.Background()) })
-	require.NoError(t, pgx.BeginFunc(t.Context(), older, func(tx pgx.Tx) error {
-		if _, err := tx.Exec(t.Context(), `UPDATE instance SET revision = revision + 1 WHERE id = $1`, b.first.ID); err != nil {
-			return err
-		}
-		_, err := tx.Exec(t.Context(), `INSERT INTO app_instance_event (id, tenant_id, project_id, instance_id, seq, type, app_slug,
-			permission_family, message, payload, correlation_id, occurred_at, xid) SELECT 'evt_older', tenant_id, project_id, instance_id,
-			seq + 1, type, app_slug, permission_family, 'by an older build', payload, correlation_id, now(),
-			GREATEST(pg_current_xact_id()::text::bigint, (SELECT e.xid FROM app_instance_event e
-				WHERE e.instance_id = last.instance_id AND e.seq = last.seq AND e.generation = platform.generation()))
-			FROM app_instance_event last WHERE instance_id = $1 ORDER BY seq DESC LIMIT 1`, b.first.ID)
-		return err
-	}))
+	b.tellAsOlder("evt_older", "by an older build")
 	var generation int64
 	require.NoError(t, b.Admin.QueryRow(t.Context(), `SELECT generation FROM app_instance_event WHERE id = 'evt_older'`).
 		Scan(&generation))
 	require.Greater(t, generation, start.Generation)
-	require.Eventually(t, func() bool { // until no transaction of anybody on this server holds the feed back
+	b.awaitFeed(start, "by an older build")
+}
+
+// What an older build tells after a restore, and what is told of the instance after it, has numbers of the server that it
+// is on: that of the event before is of another one, which may be far ahead.
+func TestAnOlderBuildsEventsAreReadAfterARestore(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	require.NoError(t, b.append(b.first, "before", nothing))
+	_, start := b.whole(1)
+	const ahead = 1 << 40
+	_, err := b.Admin.Exec(t.Context(), `UPDATE app_instance_event SET xid = $2 WHERE instance_id = $1`, b.first.ID, ahead)
+	require.NoError(t, err)
+	start.XID = ahead
+	_, err = b.Admin.Exec(t.Context(), `UPDATE platform.generation_log SET system_identifier = 1`)
+	require.NoError(t, err)
+	b.tellAsOlder("evt_older_1", "by an older build")
+	b.tellAsOlder("evt_older_2", "by it again")
+	b.first.Revision += 2
+	require.NoError(t, b.append(b.first, "by this one", nothing))
+	b.awaitFeed(start, "by an older build", "by it again", "by this one")
+}
+
+// tellAsOlder appends to the first instance as builds from before generations do.
+func (b *bundle) tellAsOlder(id, message string) {
+	b.t.Helper()
+	older, err := pgx.Connect(b.t.Context(), b.DSN)
+	require.NoError(b.t, err)
+	defer func() { _ = older.Close(context.Background()) }()
+	require.NoError(b.t, pgx.BeginFunc(b.t.Context(), older, func(tx pgx.Tx) error {
+		_, err := tx.Exec(b.t.Context(), `UPDATE instance SET revision = revision + 1 WHERE id = $1`, b.first.ID)
+		if err != nil {
+			return err
+		}
+		_, err = tx.Exec(b.t.Context(), `INSERT INTO app_instance_event (id, tenant_id, project_id, instance_id, seq, type, app_slug,
+			permission_family, message, payload, correlation_id, occurred_at, xid) SELECT $2, tenant_id, project_id, instance_id,
+			seq + 1, type, app_slug, permission_family, $3, payload, correlation_id, now(),
+			GREATEST(pg_current_xact_id()::text::bigint, (SELECT e.xid FROM app_instance_event e
+				WHERE e.instance_id = last.instance_id AND e.seq = last.seq))
+			FROM app_instance_event last WHERE instance_id = $1 ORDER BY seq DESC LIMIT 1`, b.first.ID, id, message)
+		return err
+	}))
+}
+
+// awaitFeed waits until the feed after a position is these messages: until no transaction of anybody on this server holds
+// it back.
+func (b *bundle) awaitFeed(start event.Position, messages ...string) {
+	b.t.Helper()
+	require.Eventually(b.t, func() bool {
 		read, _ := b.feed(start)
-		return len(read) == 1 && read[0] == "by an older build"
+		return slices.Equal(read, messages)
 	}, patience, tick)
 }
