@@ -275,24 +275,25 @@ func TestPaceEndsWithTheSubscriberOrItsContext(t *testing.T) {
 	f := newFeed()
 	_, c, sink := open(t, f, nil)
 	require.NoError(t, transport.Pace(t.Context(), sink))
-	full := func() {
-		payload := []byte(`{"data":{"topic":"` + strings.Repeat("x", 100_000) + `"}}`)
+	payload := []byte(`{"data":{"topic":"` + strings.Repeat("x", 100_000) + `"}}`)
+	// fill paces and sends until an error: it fills the kernel's buffer, then half of the queue, and waits behind it, for
+	// as long as each pause may take.
+	fill := func(pause time.Duration) error {
 		ctx, cancel := context.WithTimeout(t.Context(), patience)
 		defer cancel()
-		for { // fill the kernel's buffer, then half of the queue, and wait behind it
-			early, stop := context.WithTimeout(ctx, 100*time.Millisecond)
+		for {
+			early, stop := context.WithTimeout(ctx, pause)
 			err := transport.Pace(early, sink)
 			stop()
 			if err != nil {
-				require.ErrorIs(t, err, context.DeadlineExceeded)
-				return
+				return err
 			}
-			require.True(t, sink.Send(payload))
+			sink.Send(payload)
 		}
 	}
-	full()
+	require.ErrorIs(t, fill(100*time.Millisecond), context.DeadlineExceeded)
 	done := make(chan error, 1)
-	go func() { done <- transport.Pace(context.Background(), sink) }()
+	go func() { done <- fill(patience) }() // behind a full queue, or soon there if the writer was only slow
 	c.send(`{"id":"t","type":"complete"}`)
 	require.ErrorIs(t, <-done, transport.ErrGone)
 }
