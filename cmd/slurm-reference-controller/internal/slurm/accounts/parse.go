@@ -17,7 +17,7 @@ const (
 )
 
 // fields are the sacct fields that parse reads. The end comes first, to sort by.
-const fields = "End,Start,JobIDRaw,AllocNodes,ElapsedRaw"
+const fields = "End,Start,JobIDRaw,AllocNodes,ElapsedRaw,DBIndex"
 
 // sacctTime is how sacct writes a time.
 const sacctTime = "2006-01-02T15:04:05"
@@ -41,17 +41,18 @@ func parse(text string) (records []adapter.UsageRecord, lines int) {
 type run struct {
 	job            string
 	start, end     time.Time
-	nodes, elapsed int // seconds, without those in which it was suspended
+	nodes, elapsed int    // seconds, without those in which it was suspended
+	number         string // slurmdbd's own of the run
 }
 
 // parseRun reads a line. A job that was canceled before it began had no nodes, and is not a run.
 func parseRun(line string) (one run, ok bool) {
 	part := strings.Split(line, "|")
-	if len(part) != 5 || part[2] == "" {
+	if len(part) != 6 || part[2] == "" || part[5] == "" {
 		return one, false
 	}
 	var wrong [4]error
-	one.job = part[2]
+	one.job, one.number = part[2], part[5]
 	one.end, wrong[0] = time.Parse(sacctTime, part[0])
 	one.start, wrong[1] = time.Parse(sacctTime, part[1])
 	one.nodes, wrong[2] = strconv.Atoi(part[3])
@@ -59,12 +60,12 @@ func parseRun(line string) (one run, ok bool) {
 	return one, errors.Join(wrong[:]...) == nil && !one.end.Before(one.start) && one.nodes > 0 && one.elapsed >= 0
 }
 
-// usage is what a run has used. Ids are made of the job's number and when the run began: a task of an array has a number of
-// its own, and a job that is queued again begins again.
+// usage is what a run has used. Ids are made of the job's number, when the run began, and slurmdbd's number of the run: a
+// task of an array has a job number of its own, and a job that is queued again may begin again within the same second.
 func (r run) usage() []adapter.UsageRecord {
 	one := func(dimension string, quantity int) adapter.UsageRecord {
-		return adapter.UsageRecord{ID: dimension + "/" + r.job + "/" + strconv.FormatInt(r.start.Unix(), 10), Dimension: dimension,
-			Quantity: strconv.Itoa(quantity), From: r.start, To: r.end, Session: "job-" + r.job}
+		return adapter.UsageRecord{ID: strings.Join([]string{dimension, r.job, strconv.FormatInt(r.start.Unix(), 10), r.number}, "/"),
+			Dimension: dimension, Quantity: strconv.Itoa(quantity), From: r.start, To: r.end, Session: "job-" + r.job}
 	}
 	return []adapter.UsageRecord{one(jobs, 1), one(jobSeconds, r.elapsed), one(jobNodeSeconds, r.elapsed*r.nodes)}
 }
