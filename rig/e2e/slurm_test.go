@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -72,17 +73,42 @@ func TestASlurmClusterComesUpRunsAJobAndLeavesNothing(t *testing.T) {
 	}
 	act(t, ctx, c, instance, "queue.submit", map[string]any{"name": "hello",
 		"script": "#!/bin/bash\nhostname\necho done-by-slurm\n"}, &submitted)
-	awaitJob(t, ctx, c, instance, strings.Trim(string(submitted.JobID), `"`))
+	job := strings.Trim(string(submitted.JobID), `"`)
+	awaitJob(t, ctx, c, instance, job)
 	requireToldOfMemory(t, ctx, c, instance)
+	requireCounted(t, ctx, instance, "jobs", "jobs/"+job+"/")
+
+	act(t, ctx, c, instance, "queue.submit", map[string]any{"name": "cut-off", "script": "#!/bin/sh\nsleep 600\n"}, &submitted)
+	cut := strings.Trim(string(submitted.JobID), `"`)
+	(&clusterUnderTest{t: t, ctx: ctx, c: c, instance: instance}).job(cut, "RUNNING")
 
 	members := memberIDs(t, ctx, c, instance)
 	requireTraces(t, ctx, members)
 	requireProof(t, decommission(t, ctx, c, instance), members)
+	requireCounted(t, ctx, instance, "jobs", "jobs/"+cut+"/") // it ended with its cluster
 	gone, err := gql.GetInstance(ctx, c, instance)
 	require.NoError(t, err)
 	require.Equal(t, gql.InstanceStatusStopped, gone.Instance.Status)
 	require.NotNil(t, gone.Instance.ReleasedAt)
 	requireGone(t, ctx, members)
+}
+
+// requireCounted waits until the command line shows a record of an instance's app, and requires that it is one and that the
+// adapter's other records were taken too.
+func requireCounted(t *testing.T, ctx context.Context, instance, meter, id string) {
+	t.Helper()
+	var found []gql.UsageRecord
+	require.Eventually(t, func() bool {
+		var listed []gql.UsageRecord
+		text := appctl(t, ctx, "usage", "list", "--instance", instance, "--meter", meter, "-o", "json")
+		require.NoError(t, json.Unmarshal([]byte(text), &listed), "%s", text)
+		found = slices.DeleteFunc(listed, func(one gql.UsageRecord) bool { return !strings.HasPrefix(one.UsageId, id) })
+		return len(found) > 0
+	}, 2*time.Minute, time.Second, "no record %s", id)
+	require.Len(t, found, 1)
+	require.Equal(t, "1", found[0].Quantity)
+	require.Equal(t, gql.UsageBasisApp, found[0].Basis)
+	require.NotContains(t, appctl(t, ctx, "usage", "quarantine"), instance)
 }
 
 // requireToldOfMemory lets a job take all memory of its member's slice, and requires that the kernel ends what takes it and
