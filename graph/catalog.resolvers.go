@@ -239,11 +239,7 @@ func (r *queryResolver) Artifacts(ctx context.Context, search *string, stages []
 }
 
 func (r *queryResolver) Adapters(ctx context.Context, first *int, after *string) (*model.AdapterRegistrationConnection, error) {
-	args, err := page.Of(first, after, read.StandardPage, page.Max)
-	if err != nil {
-		return nil, err
-	}
-	return read.Connection[model.AdapterRegistrationConnection](r.Resolver.Adapters.Adapters(ctx, args))
+	return read.List[model.AdapterRegistrationConnection](ctx, first, after, read.StandardPage, r.Resolver.Adapters.Adapters)
 }
 
 func (r *Resolver) App() exec.AppResolver { return &appResolver{r} }

@@ -146,6 +146,10 @@ func (r *queryResolver) Project(ctx context.Context, id ids.ID) (*db.Project, er
 	return r.Identity.Project(ctx, id)
 }
 
+func (r *queryResolver) Tenants(ctx context.Context, first *int, after *string) (*model.TenantConnection, error) {
+	return read.List[model.TenantConnection](ctx, first, after, read.StandardPage, r.Identity.Tenants)
+}
+
 func (r *queryResolver) Users(ctx context.Context, tenantID ids.ID, waiting bool, first *int, after *string) (*model.UserConnection, error) {
 	args, err := page.Of(first, after, read.StandardPage, page.Max)
 	if err != nil {
@@ -175,11 +179,7 @@ func (r *viewerResolver) Sessions(ctx context.Context, obj *identity.Viewer) ([]
 }
 
 func (r *viewerResolver) Projects(ctx context.Context, obj *identity.Viewer, first *int, after *string) (*model.ProjectConnection, error) {
-	args, err := page.Of(first, after, read.StandardPage, page.Max)
-	if err != nil {
-		return nil, err
-	}
-	return read.Connection[model.ProjectConnection](r.Identity.Projects(ctx, args))
+	return read.List[model.ProjectConnection](ctx, first, after, read.StandardPage, r.Identity.Projects)
 }
 
 func (r *viewerResolver) Permissions(ctx context.Context, obj *identity.Viewer, projectID ids.ID) ([]string, error) {

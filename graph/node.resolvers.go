@@ -94,11 +94,7 @@ func (r *nodeTaskResolver) ProgressTotal(ctx context.Context, obj *db.NodeTask) 
 }
 
 func (r *queryResolver) Nodes(ctx context.Context, first *int, after *string) (*model.ComputeNodeConnection, error) {
-	args, err := page.Of(first, after, read.StandardPage, page.Max)
-	if err != nil {
-		return nil, err
-	}
-	return read.Connection[model.ComputeNodeConnection](r.Resolver.Nodes.List(ctx, args))
+	return read.List[model.ComputeNodeConnection](ctx, first, after, read.StandardPage, r.Resolver.Nodes.List)
 }
 
 func (r *queryResolver) NodeMembers(ctx context.Context, nodeID ids.ID, after *ids.ID) ([]*fleet.Member, error) {

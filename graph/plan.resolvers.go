@@ -14,6 +14,7 @@ import (
 	"github.com/gpuaas/app-platform/service/ledger/operation"
 	"github.com/gpuaas/app-platform/service/member"
 	"github.com/gpuaas/app-platform/service/orphan"
+	"github.com/gpuaas/app-platform/service/retry"
 )
 
 func (r *planResolver) Instance(ctx context.Context, obj *change.Plan) (*instance.View, error) {
@@ -83,6 +84,10 @@ func (r *queryResolver) PlanUpgradeInstance(ctx context.Context, input instance.
 
 func (r *queryResolver) PlanRollbackInstance(ctx context.Context, input instance.RollbackInput) (*change.Plan, error) {
 	return r.Resolver.Instances.PlanRollback(ctx, input)
+}
+
+func (r *queryResolver) PlanRetryOperation(ctx context.Context, input retry.Input) (*change.Plan, error) {
+	return r.Retries.Plan(ctx, input)
 }
 
 func (r *queryResolver) PlanDecommissionInstance(ctx context.Context, input instance.DecommissionInput) (*change.Plan, error) {

@@ -17,7 +17,6 @@ func TestTheHashOfAHarmlessPlanDoesNotAuthoriseForce(t *testing.T) {
 	b := newBench(t)
 	h := b.build()
 	b.SQL(`UPDATE operation SET state = 'SUCCEEDED', ended_at = now() WHERE ended_at IS NULL`)
-	b.SQL(`UPDATE instance SET revision = 1000`) // past the events that the world was made with
 	plan := func(input object) (out struct {
 		Hash, OnDeadline string
 		DeadlineSeconds  int

@@ -19,6 +19,7 @@ var recipes = joined(recipesOfBooks, recipesOfNodes, map[string]func(v, a *house
 		return []arguments{{"tenantId": v.Tenant}, {"projectId": v.Project}, {"projectId": v.Project, "ended": true}}
 	},
 	"query project":         func(v, _ *house) []arguments { return one("id", v.Project) },
+	"query tenants":         none,
 	"query users":           func(v, _ *house) []arguments { return one("tenantId", v.Tenant) },
 	"query serviceAccounts": inProject,
 	"query allocations":     inProject,
@@ -113,6 +114,7 @@ var recipes = joined(recipesOfBooks, recipesOfNodes, map[string]func(v, a *house
 	}),
 	"query planUpgradeInstance":      plain(func(v, _ *house) []object { return []object{{"instanceId": v.Instance, "config": object{}}} }),
 	"query planRollbackInstance":     plain(func(v, _ *house) []object { return []object{{"instanceId": v.Instance}} }),
+	"query planRetryOperation":       plain(func(v, _ *house) []object { return []object{{"operationId": v.Operation}} }),
 	"query planDecommissionInstance": plain(func(v, _ *house) []object { return []object{{"instanceId": v.Instance, "force": true}} }),
 
 	"query webhooks":          inProject,

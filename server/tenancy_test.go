@@ -213,16 +213,18 @@ func (b *bench) audited(refused map[string]bool, attacker *house) {
 
 // withheld are reads that a tenant's own admin is refused, by root field and the house's id it asks for.
 var withheld = map[string]string{
-	"query auditChain":       "audit.verify is the platform's",
-	"query auditCheckpoints": "audit.verify is the platform's",
-	"query adapters":         "adapter.read is the platform's",
-	"query nodes":            "node.read is the platform's",
-	"query nodeMembers":      "node.read is the platform's",
-	"query fleet":            "node.read is the platform's",
-	"query planRerate":       "sku.price.manage is the platform's",
-	"query planReopenPeriod": "billing.manage is the platform's",
-	"query canaryReport":     "the house's app is published by the platform, whose the report is",
-	"query node":             "the house has ids of kinds that are no Relay nodes, and its node is the platform's",
+	"query auditChain":         "audit.verify is the platform's",
+	"query auditCheckpoints":   "audit.verify is the platform's",
+	"query adapters":           "adapter.read is the platform's",
+	"query nodes":              "node.read is the platform's",
+	"query nodeMembers":        "node.read is the platform's",
+	"query fleet":              "node.read is the platform's",
+	"query tenants":            "tenant.read on the platform is its staff's",
+	"query planRetryOperation": "no operation of the house has failed",
+	"query planRerate":         "sku.price.manage is the platform's",
+	"query planReopenPeriod":   "billing.manage is the platform's",
+	"query canaryReport":       "the house's app is published by the platform, whose the report is",
+	"query node":               "the house has ids of kinds that are no Relay nodes, and its node is the platform's",
 }
 
 // The same calls by who may make them: without this, a recipe that can never work would look like a

@@ -174,6 +174,7 @@ func (b *bench) add(h *house, instance *db.Instance) {
 		h.Part, h.Artifact)
 	b.SQL(`INSERT INTO app_instance_event (id, tenant_id, project_id, instance_id, app_slug, permission_family, seq, type, message, payload, correlation_id, occurred_at)
 		VALUES ($1, $2, $3, $4, $5, 'apps', 1, 'apps.instance.requested', 'asked for', '{}', 'c-1', now())`, h.Event, h.Tenant, h.Project, h.Instance, instance.AppSlug)
+	b.SQL(`UPDATE instance SET revision = 1 WHERE id = $1`, h.Instance) // the number of its last event
 	require.NoError(b.t, b.Ent.NodeTask.Create().SetID(h.Task).SetTenantID(h.Tenant).SetProjectID(h.Project).SetInstanceID(h.Instance).
 		SetMemberID(h.Member).SetNodeID(h.Node).SetOperationID(h.Operation).SetKind(lifecycle.TaskRun).SetSpec([]byte(`{"command":["true"]}`)).
 		SetSpecDigest([]byte("d")).SetIdempotencyKey("k").SetTimeoutSeconds(60).SetState(lifecycle.TaskPending).Exec(ctx))

@@ -1,6 +1,8 @@
 package read
 
 import (
+	"context"
+
 	"github.com/gpuaas/app-platform/graph/generated/model"
 	"github.com/gpuaas/app-platform/service/kit/page"
 )
@@ -38,6 +40,16 @@ func Connection[C connection[E], E edge[T], T any](p *page.Page[T], err error) (
 		edges[i] = &E{Cursor: p.Cursors[i], Node: row}
 	}
 	return &C{Edges: edges, PageInfo: pageInfo(p)}, nil
+}
+
+// List returns a page of a list whose rows depend on the caller alone: first rows, or as many as is standard, after a cursor.
+func List[C connection[E], E edge[T], T any](ctx context.Context, first *int, after *string, standard int,
+	list func(context.Context, page.Args) (*page.Page[T], error)) (*C, error) {
+	args, err := page.Of(first, after, standard, page.Max)
+	if err != nil {
+		return nil, err
+	}
+	return Connection[C](list(ctx, args))
 }
 
 // pageInfo returns where a page begins and ends, and whether there is more on either side.

@@ -78,13 +78,14 @@ type Again struct {
 	Input           json.RawMessage // the verb's first input
 	DeadlineSeconds *int            // nil for as long as the first time
 	Reason          string          // empty for the first one
+	PlanHash        string          // empty to go without a plan
 	IdempotencyKey  string
 }
 
 // Apply replaces parts of the first request by the retry's. Left empty, the first reason and deadline are kept.
 func (a Again) Apply(request *Request) {
 	asked := &request.Asked
-	asked.RetryOf, asked.IdempotencyKey, asked.PlanHash = a.RetryOf, a.IdempotencyKey, ""
+	asked.RetryOf, asked.IdempotencyKey, asked.PlanHash = a.RetryOf, a.IdempotencyKey, a.PlanHash
 	if a.Reason != "" {
 		asked.Reason = a.Reason
 	}

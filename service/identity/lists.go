@@ -30,6 +30,25 @@ func scanAccount(row pgx.CollectableRow) (*db.ServiceAccount, error) {
 		&x.DeletedAt, &x.UpdatedAt, &x.CreatedAt)
 }
 
+// Tenants lists the platform's tenants, by id. Key: tenant.read, on the platform.
+func (s *Service) Tenants(ctx context.Context, args page.Args) (*page.Page[*db.Tenant], error) {
+	const list = "tenants"
+	var after ids.ID
+	if err := args.Decode(list, &after); err != nil {
+		return nil, err
+	}
+	var found []*db.Tenant
+	actor, err := s.DB.Read(ctx, tx.Rows(&found, scanTenant, `SELECT `+tenantColumns+` FROM tenant WHERE id > $1
+		ORDER BY id LIMIT $2`, after, args.First+1))
+	if err != nil {
+		return nil, err
+	}
+	if err := authz.Require(actor, authz.TenantRead, "", ""); err != nil {
+		return nil, err
+	}
+	return page.Cut(args, found, func(row *db.Tenant) string { return page.Cursor(list, row.ID) }), nil
+}
+
 // Users lists the people of a tenant, by id; with waiting those alone who have not accepted their invitation. Key:
 // identity.user.read on the tenant.
 func (s *Service) Users(ctx context.Context, tenantID ids.ID, waiting bool, args page.Args) (*page.Page[*db.User],

@@ -102,6 +102,16 @@ func (s *Service) Again(
 	return outcome.Operation, nil
 }
 
+// PlanAgain shows what calling the verb of a kind again would do.
+func (s *Service) PlanAgain(ctx context.Context, kind lifecycle.OperationKind, again change.Again) (*change.Plan, error) {
+	request, err := requestAgain(kind, again.Input)
+	if err != nil {
+		return nil, err
+	}
+	again.Apply(request)
+	return s.engine().Plan(ctx, request)
+}
+
 // requestAgain returns the request that was stored with an operation.
 func requestAgain(kind lifecycle.OperationKind, stored json.RawMessage) (*change.Request, error) {
 	switch kind {

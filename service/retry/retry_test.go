@@ -46,7 +46,8 @@ func setup(t *testing.T) *bundle {
 	b.made = b.Instance(b.project, stored, lifecycle.InstanceRunning, b.one, b.one)
 	b.members = b.Ent.Member.Query().Order(db.Asc(dbmember.FieldOrdinal)).AllX(t.Context())
 	b.verbs, b.instances = &member.Service{DB: b.DB}, &instance.Service{DB: b.DB}
-	b.service = &retry.Service{DB: b.DB, Members: b.verbs.Again, Instances: b.instances.Again}
+	b.service = &retry.Service{DB: b.DB, Members: b.verbs.Again, Instances: b.instances.Again,
+		PlanMembers: b.verbs.PlanAgain, PlanInstances: b.instances.PlanAgain}
 	return b
 }
 
@@ -98,6 +99,37 @@ func TestARetryIsANewOperationOfTheSameChange(t *testing.T) {
 	require.NoError(t, err, "a retry can be tried again")
 	require.Equal(t, "once more", third.Reason)
 	require.InDelta(t, 300, third.Deadline.Sub(third.CreatedAt).Seconds(), 1)
+}
+
+// A retry's plan is that of the change, with its force and deadline; its hash holds for the retry.
+func TestARetryIsWhatItsPlanShowed(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	drained, err := changed(b.verbs.Drain(b.admin, member.Input{MemberID: b.members[0].ID, Force: true, DeadlineSeconds: 120,
+		Reason: "the rack moves", IdempotencyKey: "k"}))
+	require.NoError(t, err)
+	_, err = b.service.Plan(b.admin, retry.Input{OperationID: drained.ID})
+	platformtest.Refused(t, err, fault.FailedPrecondition, "input.operationId")
+	b.ended(drained, lifecycle.OperationFailed, "ADAPTER_FAILED")
+	before := b.Count("operation", "")
+	plan, err := b.service.Plan(b.admin, retry.Input{OperationID: drained.ID})
+	require.NoError(t, err)
+	require.Equal(t, []any{lifecycle.MemberDrain, true, true, 120}, []any{plan.Kind, plan.Allowed, plan.Force, plan.DeadlineSeconds})
+	require.Equal(t, before, b.Count("operation", ""))
+
+	in := of(drained, "r")
+	in.PlanHash = plan.Hash
+	longer := 300
+	in.DeadlineSeconds = &longer
+	_, err = b.service.Retry(b.admin, in)
+	platformtest.Refused(t, err, fault.PlanStale, "input.planHash")
+	require.Equal(t, before, b.Count("operation", ""))
+	in.DeadlineSeconds = nil
+	_, err = b.service.Retry(b.admin, in)
+	require.NoError(t, err)
+	viewer := b.As(b.User(b.tenant, platformtest.In(authz.ProjectViewer, b.project)))
+	_, err = b.service.Plan(viewer, retry.Input{OperationID: drained.ID})
+	platformtest.Refused(t, err, fault.Forbidden, "")
 }
 
 func TestAnAdditionThatWasUndoneMakesItsMembersAnew(t *testing.T) {

@@ -22,18 +22,24 @@ import (
 // Verb calls the verb of a kind again.
 type Verb func(ctx context.Context, kind lifecycle.OperationKind, again change.Again) (*operation.View, error)
 
+// Planner shows what calling the verb of a kind again would do.
+type Planner func(ctx context.Context, kind lifecycle.OperationKind, again change.Again) (*change.Plan, error)
+
 // Service holds what the verb needs.
 type Service struct {
 	// DB is the database.
 	DB *tx.DB
 	// Members calls the verbs on members, and Instances those on instances.
 	Members, Instances Verb
+	// PlanMembers and PlanInstances show what these would do.
+	PlanMembers, PlanInstances Planner
 }
 
 // Input names the operation to retry.
 type Input struct {
 	OperationID     ids.ID
 	DeadlineSeconds *int // nil for as long as the first time
+	PlanHash        string
 	Reason          string
 	IdempotencyKey  string
 }
@@ -42,7 +48,8 @@ type Input struct {
 // requires operation.retry and the kind's own key.
 //
 // Faults: INVALID_ARGUMENT, NOT_FOUND, FORBIDDEN, FAILED_PRECONDITION at input.operationId when the operation has not
-// ended, has succeeded, was superseded, or is of a kind that is not retried; and those of the kind's verb.
+// ended, has succeeded, was superseded, or is of a kind that is not retried; and those of the kind's verb, PLAN_STALE
+// among them.
 func (s *Service) Retry(ctx context.Context, in Input) (*operation.View, error) {
 	wrong := &check.Input{}
 	wrong.Reason("input.reason", in.Reason)
@@ -53,14 +60,33 @@ func (s *Service) Retry(ctx context.Context, in Input) (*operation.View, error) 
 	if err != nil {
 		return nil, err
 	}
-	verb, err := s.verb(op.Kind)
+	verb, _, err := s.verb(op.Kind)
 	if err != nil {
 		return nil, err
 	}
-	return verb(ctx, op.Kind, change.Again{
+	return verb(ctx, op.Kind, in.again(op))
+}
+
+// Plan shows what a retry would do, with the same keys, and writes nothing. Its faults are those of Retry that are about
+// the operation; that a rule would refuse the change is in the plan's verdicts.
+func (s *Service) Plan(ctx context.Context, in Input) (*change.Plan, error) {
+	op, err := s.find(ctx, in)
+	if err != nil {
+		return nil, err
+	}
+	_, plan, err := s.verb(op.Kind)
+	if err != nil {
+		return nil, err
+	}
+	return plan(ctx, op.Kind, in.again(op))
+}
+
+// again is how the verb of an operation's kind is called.
+func (in Input) again(op *db.Operation) change.Again {
+	return change.Again{
 		RetryOf: op.ID, Input: operation.PrivateOf(op).Input, DeadlineSeconds: in.DeadlineSeconds, Reason: in.Reason,
-		IdempotencyKey: in.IdempotencyKey,
-	})
+		PlanHash: in.PlanHash, IdempotencyKey: in.IdempotencyKey,
+	}
 }
 
 // find loads the operation and requires the key. An ended operation does not change, so no lock is needed.
@@ -112,12 +138,12 @@ var instead = map[lifecycle.OperationKind]string{
 	lifecycle.AllocationRelease: "a release is not tried again: ask for the release of the allocation anew",
 }
 
-func (s *Service) verb(kind lifecycle.OperationKind) (Verb, error) {
+func (s *Service) verb(kind lifecycle.OperationKind) (Verb, Planner, error) {
 	if say, none := instead[kind]; none {
-		return nil, fault.New(fault.FailedPrecondition, "%s", say).At("input.operationId")
+		return nil, nil, fault.New(fault.FailedPrecondition, "%s", say).At("input.operationId")
 	}
 	if kind.Effects().Scope == lifecycle.ScopeInstance {
-		return s.Instances, nil
+		return s.Instances, s.PlanInstances, nil
 	}
-	return s.Members, nil
+	return s.Members, s.PlanMembers, nil
 }

@@ -1574,6 +1574,43 @@ func (ec *executionContext) unmarshalInputMemberReportInput(ctx context.Context,
 	return it, nil
 }
 
+func (ec *executionContext) unmarshalInputPlanRetryOperationInput(ctx context.Context, obj any) (retry.Input, error) {
+	var it retry.Input
+	if obj == nil {
+		return it, nil
+	}
+
+	asMap := map[string]any{}
+	for k, v := range obj.(map[string]any) {
+		asMap[k] = v
+	}
+
+	fieldsInOrder := [...]string{"operationId", "deadlineSeconds"}
+	for _, k := range fieldsInOrder {
+		v, ok := asMap[k]
+		if !ok {
+			continue
+		}
+		switch k {
+		case "operationId":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("operationId"))
+			data, err := ec.unmarshalNID2githubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋidsᚐID(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.OperationID = data
+		case "deadlineSeconds":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("deadlineSeconds"))
+			data, err := ec.unmarshalOInt2ᚖint(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.DeadlineSeconds = data
+		}
+	}
+	return it, nil
+}
+
 func (ec *executionContext) unmarshalInputReportOperationInput(ctx context.Context, obj any) (operation.ReportInput, error) {
 	var it operation.ReportInput
 	if obj == nil {
@@ -1650,7 +1687,7 @@ func (ec *executionContext) unmarshalInputRetryOperationInput(ctx context.Contex
 		asMap[k] = v
 	}
 
-	fieldsInOrder := [...]string{"operationId", "deadlineSeconds", "reason", "idempotencyKey"}
+	fieldsInOrder := [...]string{"operationId", "deadlineSeconds", "reason", "planHash", "idempotencyKey"}
 	for _, k := range fieldsInOrder {
 		v, ok := asMap[k]
 		if !ok {
@@ -1678,6 +1715,13 @@ func (ec *executionContext) unmarshalInputRetryOperationInput(ctx context.Contex
 				return it, err
 			}
 			it.Reason = data
+		case "planHash":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("planHash"))
+			data, err := ec.unmarshalOString2string(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.PlanHash = data
 		case "idempotencyKey":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("idempotencyKey"))
 			data, err := ec.unmarshalNString2string(ctx, v)
@@ -2531,6 +2575,11 @@ func (ec *executionContext) marshalNOperationTokenPayload2ᚖgithubᚗcomᚋgpua
 		return graphql.Null
 	}
 	return ec._OperationTokenPayload(ctx, sel, v)
+}
+
+func (ec *executionContext) unmarshalNPlanRetryOperationInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋretryᚐInput(ctx context.Context, v any) (retry.Input, error) {
+	res, err := ec.unmarshalInputPlanRetryOperationInput(ctx, v)
+	return res, graphql.ErrorOnPath(ctx, err)
 }
 
 func (ec *executionContext) unmarshalNReportOperationInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋledgerᚋoperationᚐReportInput(ctx context.Context, v any) (operation.ReportInput, error) {

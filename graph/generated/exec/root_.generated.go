@@ -1640,6 +1640,7 @@ type ComplexityRoot struct {
 		PlanReopenPeriod         func(childComplexity int, periodID ids.ID) int
 		PlanReplaceMember        func(childComplexity int, input member.ReplaceInput) int
 		PlanRerate               func(childComplexity int, input price.VersionInput) int
+		PlanRetryOperation       func(childComplexity int, input retry.Input) int
 		PlanRollbackInstance     func(childComplexity int, input instance.RollbackInput) int
 		PlanServiceAccountUpdate func(childComplexity int, input identity.UpdateServiceAccountInput) int
 		PlanUpgradeInstance      func(childComplexity int, input instance.UpgradeInput) int
@@ -1654,6 +1655,7 @@ type ComplexityRoot struct {
 		ServiceAccounts          func(childComplexity int, projectID ids.ID, first *int, after *string) int
 		SkuPrices                func(childComplexity int) int
 		Statement                func(childComplexity int, tenantID *ids.ID, projectID *ids.ID, periodID *ids.ID) int
+		Tenants                  func(childComplexity int, first *int, after *string) int
 		UsageQuarantine          func(childComplexity int, projectID *ids.ID, instanceID *ids.ID, first *int, after *string) int
 		UsageRecords             func(childComplexity int, filter usage.Filter, first *int, after *string) int
 		UsageSources             func(childComplexity int, projectID ids.ID, instanceID *ids.ID) int
@@ -1923,6 +1925,16 @@ type ComplexityRoot struct {
 		Domains     func(childComplexity int) int
 		ID          func(childComplexity int) int
 		Slug        func(childComplexity int) int
+	}
+
+	TenantConnection struct {
+		Edges    func(childComplexity int) int
+		PageInfo func(childComplexity int) int
+	}
+
+	TenantEdge struct {
+		Cursor func(childComplexity int) int
+		Node   func(childComplexity int) int
 	}
 
 	UsageRecord struct {
@@ -9619,6 +9631,17 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Query.PlanRerate(childComplexity, args["input"].(price.VersionInput)), true
+	case "Query.planRetryOperation":
+		if e.ComplexityRoot.Query.PlanRetryOperation == nil {
+			break
+		}
+
+		args, err := ec.field_Query_planRetryOperation_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Query.PlanRetryOperation(childComplexity, args["input"].(retry.Input)), true
 	case "Query.planRollbackInstance":
 		if e.ComplexityRoot.Query.PlanRollbackInstance == nil {
 			break
@@ -9763,6 +9786,17 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Query.Statement(childComplexity, args["tenantId"].(*ids.ID), args["projectId"].(*ids.ID), args["periodId"].(*ids.ID)), true
+	case "Query.tenants":
+		if e.ComplexityRoot.Query.Tenants == nil {
+			break
+		}
+
+		args, err := ec.field_Query_tenants_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Query.Tenants(childComplexity, args["first"].(*int), args["after"].(*string)), true
 	case "Query.usageQuarantine":
 		if e.ComplexityRoot.Query.UsageQuarantine == nil {
 			break
@@ -10906,6 +10940,32 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 
 		return e.ComplexityRoot.Tenant.Slug(childComplexity), true
 
+	case "TenantConnection.edges":
+		if e.ComplexityRoot.TenantConnection.Edges == nil {
+			break
+		}
+
+		return e.ComplexityRoot.TenantConnection.Edges(childComplexity), true
+	case "TenantConnection.pageInfo":
+		if e.ComplexityRoot.TenantConnection.PageInfo == nil {
+			break
+		}
+
+		return e.ComplexityRoot.TenantConnection.PageInfo(childComplexity), true
+
+	case "TenantEdge.cursor":
+		if e.ComplexityRoot.TenantEdge.Cursor == nil {
+			break
+		}
+
+		return e.ComplexityRoot.TenantEdge.Cursor(childComplexity), true
+	case "TenantEdge.node":
+		if e.ComplexityRoot.TenantEdge.Node == nil {
+			break
+		}
+
+		return e.ComplexityRoot.TenantEdge.Node(childComplexity), true
+
 	case "UsageRecord.allocationId":
 		if e.ComplexityRoot.UsageRecord.AllocationID == nil {
 			break
@@ -11663,6 +11723,7 @@ func (e *executableSchema) Exec(ctx context.Context) graphql.ResponseHandler {
 		ec.unmarshalInputPlanLaunchInstanceInput,
 		ec.unmarshalInputPlanMemberInput,
 		ec.unmarshalInputPlanReplaceMemberInput,
+		ec.unmarshalInputPlanRetryOperationInput,
 		ec.unmarshalInputPlanRollbackInstanceInput,
 		ec.unmarshalInputPlanUpgradeInstanceInput,
 		ec.unmarshalInputPriceFilterInput,
@@ -13455,6 +13516,22 @@ type Session {
   current: Boolean!
 }
 
+"A page of tenants."
+type TenantConnection {
+  "The rows, each with its cursor."
+  edges: [TenantEdge!]!
+  "The page's place in the list."
+  pageInfo: PageInfo!
+}
+
+"A tenant in a page."
+type TenantEdge {
+  "Opaque position of this row."
+  cursor: String!
+  "The tenant."
+  node: Tenant!
+}
+
 "A page of people."
 type UserConnection {
   "The rows, each with its cursor."
@@ -13732,6 +13809,8 @@ extend type Query {
   planServiceAccountUpdate("What would change." input: UpdateServiceAccountInput!): ServiceAccountChange!
   "A project by id. Key: project.read."
   project("The project." id: ID!): Project!
+  "The tenants of the platform, by id. Key: tenant.read, platform."
+  tenants("How many, 1 to 100." first: Int = 50, "Read on after this cursor." after: String): TenantConnection!
   "The people of a tenant. Key: identity.user.read."
   users("The tenant." tenantId: ID!, "Only those who have not accepted their invitation." waiting: Boolean! = false, "How many, 1 to 100." first: Int = 50, "Read on after this cursor." after: String): UserConnection!
   "The service accounts of a project. Key: identity.service_account.read."
@@ -14017,7 +14096,7 @@ type ComponentRole {
   current: Int!
   "Members that are active and healthy."
   healthy: Int!
-  "One line, such as ` + "`" + `1 of 1 active` + "`" + `."
+  "One line, such as ` + "`" + `2 of 3 active, 1 drained` + "`" + `."
   summary: String!
 }
 
@@ -15749,8 +15828,18 @@ input RetryOperationInput {
   deadlineSeconds: Int
   "Why, kept in the audit."
   reason: String
+  "The hash of the plan that was agreed to: PLAN_STALE when anything it rests on has moved; left out to go without."
+  planHash: String
   "Makes a repeat harmless: same key and input, same operation."
   idempotencyKey: String!
+}
+
+"Which operation would be retried."
+input PlanRetryOperationInput {
+  "The operation, FAILED or CANCELED."
+  operationId: ID!
+  "Seconds that it would have, 30 to 86,400; left out for as long as the first time."
+  deadlineSeconds: Int
 }
 
 "A new try under way."
@@ -16304,6 +16393,8 @@ extend type Query {
   planUpgradeInstance("To what." input: PlanUpgradeInstanceInput!): Plan!
   "What a rollback would do. Key: <family>.instance.update on the instance's project."
   planRollbackInstance("To what." input: PlanRollbackInstanceInput!): Plan!
+  "What a retry would do. Keys: operation.retry and the kind's own, on its project."
+  planRetryOperation("Which." input: PlanRetryOperationInput!): Plan!
   "What tearing an instance down would do. Key: <family>.instance.delete on the instance's project."
   planDecommissionInstance("Which." input: PlanDecommissionInstanceInput!): Plan!
 }
@@ -16490,7 +16581,7 @@ type Promotion {
   from: Stage!
   "The stage it went to; the same one when only the canary's share changed or the canary was halted."
   to: Stage!
-  "Percent of the projects that the canary took in from then on; null for other steps."
+  "Percent of the projects that the canary took in from then on; where it was halted, until then; null for other steps."
   canaryPercent: Int
   "Why."
   reason: String!
@@ -20799,6 +20890,26 @@ func (ec *executionContext) childFields_Tenant(ctx context.Context, field graphq
 		return ec.fieldContext_Tenant_createdAt(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type Tenant", field.Name)
+}
+
+func (ec *executionContext) childFields_TenantConnection(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "edges":
+		return ec.fieldContext_TenantConnection_edges(ctx, field)
+	case "pageInfo":
+		return ec.fieldContext_TenantConnection_pageInfo(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type TenantConnection", field.Name)
+}
+
+func (ec *executionContext) childFields_TenantEdge(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "cursor":
+		return ec.fieldContext_TenantEdge_cursor(ctx, field)
+	case "node":
+		return ec.fieldContext_TenantEdge_node(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type TenantEdge", field.Name)
 }
 
 func (ec *executionContext) childFields_UsageRecord(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {

@@ -668,6 +668,22 @@ type ServiceAccountEdge struct {
 type Subscription struct {
 }
 
+// A page of tenants.
+type TenantConnection struct {
+	// The rows, each with its cursor.
+	Edges []*TenantEdge `json:"edges"`
+	// The page's place in the list.
+	PageInfo *PageInfo `json:"pageInfo"`
+}
+
+// A tenant in a page.
+type TenantEdge struct {
+	// Opaque position of this row.
+	Cursor string `json:"cursor"`
+	// The tenant.
+	Node *db.Tenant `json:"node"`
+}
+
 // A page of usage records.
 type UsageRecordConnection struct {
 	// The rows, each with its cursor.

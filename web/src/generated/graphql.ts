@@ -829,6 +829,8 @@ export type RetryOperationInput = {
   readonly deadlineSeconds?: number | null | undefined;
   /** Why, kept in the audit. */
   readonly reason?: string | null | undefined;
+  /** The hash of the plan that was agreed to: PLAN_STALE when anything it rests on has moved; left out to go without. */
+  readonly planHash?: string | null | undefined;
   /** Makes a repeat harmless: same key and input, same operation. */
   readonly idempotencyKey: string;
 };

@@ -244,6 +244,7 @@ func addAdminFixtures(s *clienttest.Server) {
 		"createTenant":            object{"id": "ten_2", "slug": "acme", "displayName": "Acme"},
 		"createProject":           project(),
 		"users":                   page(user),
+		"tenants":                 page(object{"id": "ten_1", "slug": "acme", "displayName": "Acme", "createdAt": at}),
 		"createUser":              user,
 		"inviteUser": object{"code": "once", "url": "http://console/auth/oidc/accept?invitation=once",
 			"expiresAt": at},

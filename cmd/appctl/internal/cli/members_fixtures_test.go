@@ -117,6 +117,8 @@ func addMemberFixtures(s *clienttest.Server) {
 		"planUpgradeInstance":      plan("INSTANCE_UPGRADE", "CHANGE"),
 		"planRollbackInstance":     plan("INSTANCE_ROLLBACK", "CHANGE"),
 		"planDecommissionInstance": plan("INSTANCE_DECOMMISSION", "REMOVE"),
+		"planRetryOperation":       plan("MEMBER_DRAIN", "DRAIN"),
+		"nodeTasks":                page(task()), "nodeTask": task(),
 		"addMembers": object{"instance": instance(), "members": []object{member(), member()},
 			"operation": operation("MEMBERS_ADD", "PENDING", 0)},
 		"drainMember":    changed("MEMBER_DRAIN"),
@@ -151,3 +153,11 @@ var usageRecord = object{"source": "alc_1", "meter": "gpu_seconds", "usageId": "
 	"quantity": "120", "fromAt": "2026-11-23T12:00:00Z", "toAt": "2026-11-23T12:01:00Z", "projectId": "prj_1", "instanceId": "ins_1",
 	"allocationId": "alc_1", "memberId": "mem_1", "componentKey": "worker", "operationId": "op_1", "sku": "gpu-large", "region": "eu",
 	"session": "alc_1", "retracts": nil, "borneBy": "TENANT", "borneReason": nil, "borneOwner": nil, "recordedAt": "2026-11-23T12:01:06Z"}
+
+// task is a command that ran on a node.
+func task() object {
+	return object{"id": "tsk_1", "memberId": "mem_1", "instanceId": "ins_1", "nodeId": "nod_1", "operationId": "op_1", "kind": "RUN",
+		"spec": object{"command": []string{"hostname"}}, "fence": 1, "state": "SUCCEEDED", "cancelRequested": false, "timeoutSeconds": 60,
+		"exitCode": 0, "result": object{"exitCode": 0}, "message": "done", "stdout": "node-1\nnode-2\n", "stderr": "", "createdAt": at,
+		"startedAt": at, "endedAt": at}
+}

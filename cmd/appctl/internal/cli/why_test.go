@@ -1,6 +1,13 @@
 package cli_test
 
-import "github.com/gpuaas/app-platform/sdk/client/clienttest"
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gpuaas/app-platform/sdk/client/clienttest"
+)
 
 // addWhyFixtures gives the stand-in an answer to why: yes about others, no about oneself.
 func addWhyFixtures(s *clienttest.Server) {
@@ -25,4 +32,27 @@ func addWhyFixtures(s *clienttest.Server) {
 		}
 		return said, nil
 	})
+}
+
+// A question that names nothing is about the project of the run, a name is looked up, and only --platform asks about the
+// platform.
+func TestWhyAsksAboutTheProjectAtHand(t *testing.T) {
+	t.Parallel()
+	for line, want := range map[string]any{
+		"why apps.instance.create": "prj_1", "why apps.instance.create ins_9": "ins_9", "why apps.member.add one": "ins_1",
+		"why node.operate --platform": nil,
+	} {
+		r := newRig(t)
+		got := r.run(t.Context(), "", strings.Fields(line)...)
+		require.Zero(t, got.code, got.stderr)
+		calls := r.CallsOf("explainPermission")
+		require.Len(t, calls, 1, line)
+		require.Equal(t, want, calls[0].Input()["objectId"], line)
+	}
+	r := newRig(t)
+	got := r.run(t.Context(), "", "why", "apps.member.add", "nobody")
+	require.Equal(t, 3, got.code, "there is nothing of this name")
+	require.Empty(t, r.CallsOf("explainPermission"))
+	got = r.run(t.Context(), "", "why", "node.operate", "one", "--platform")
+	require.Equal(t, 2, got.code)
 }

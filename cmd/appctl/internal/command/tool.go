@@ -81,5 +81,8 @@ func (t *Tool) checkOutput() error {
 	return nil
 }
 
+// Paged reports whether answers are shown as pages for people, and not as JSON or ids.
+func (t *Tool) Paged() bool { return !t.AsJSON() && !t.Quiet }
+
 // AsJSON reports whether the answer is wanted as JSON.
 func (t *Tool) AsJSON() bool { return t.output == "json" }

@@ -22,7 +22,7 @@ func Commands(t *command.Tool) []*cobra.Command {
 // Admin returns the commands of operators and tenant admins.
 func Admin(t *command.Tool) []*cobra.Command {
 	return []*cobra.Command{
-		command.Group("tenant", "Tenants", createTenant(t), renameTenant(t), setDomains(t)),
+		command.Group("tenant", "Tenants", listTenants(t), createTenant(t), renameTenant(t), setDomains(t)),
 		command.Group("project", "Projects", createProject(t), renameProject(t), deleteProject(t)),
 		command.Group("user", "People", listUsers(t), createUser(t), updateUser(t), loginLink(t),
 			invite(t), listInvitations(t), revokeInvitation(t)),

@@ -3,11 +3,13 @@ package identity
 import (
 	"cmp"
 	"context"
+	"regexp"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/gpuaas/app-platform/cmd/appctl/internal/command"
+	"github.com/gpuaas/app-platform/cmd/appctl/internal/lookup"
 	"github.com/gpuaas/app-platform/cmd/appctl/internal/parts"
 	"github.com/gpuaas/app-platform/cmd/appctl/internal/render"
 	"github.com/gpuaas/app-platform/sdk/client/generated/gql"
@@ -120,13 +122,20 @@ func revoke(t *command.Tool) *cobra.Command {
 // why returns the command that explains why a subject may, or may not, do something.
 func why(t *command.Tool) *cobra.Command {
 	var subject, risk string
+	var platform bool
 	cmd := command.Verb(t, "why PERMISSION [OBJECT]", "Explain why you, or another subject, may or may not do something",
 		viewWhy,
 		func(ctx context.Context, args []string) (*gql.PermissionExplanation, error) {
 			input := gql.ExplainPermissionInput{PermissionKey: args[0], SubjectId: command.Given(subject)}
+			given := ""
 			if len(args) > 1 {
-				input.ObjectId = &args[1]
+				given = args[1]
 			}
+			object, err := objectOf(ctx, t, given, platform)
+			if err != nil {
+				return nil, err
+			}
+			input.ObjectId = object
 			if risk != "" {
 				asked, err := command.Enum("risk", risk, gql.AllActionRisk)
 				if err != nil {
@@ -137,10 +146,45 @@ func why(t *command.Tool) *cobra.Command {
 			answer, err := gql.ExplainPermission(ctx, t, input)
 			return &answer.ExplainPermission, err
 		})
+	cmd.Long = `Explain why you, or another subject, may or may not do something: to an OBJECT, given by its id, to an instance of the
+project given by its name, or to a project given by its slug; left out, to the project of the run.`
+	cmd.Flags().BoolVar(&platform, "platform", false, "on the platform, and not in a project")
 	cmd.Flags().StringVar(&subject, "subject", "",
 		"a person, service account, operation or node by id, instead of yourself")
 	cmd.Flags().StringVar(&risk, "risk", "", "for an app action of this risk: read, write or destructive")
 	return cmd
+}
+
+// typedID is an id of any object.
+var typedID = regexp.MustCompile(`^[a-z]{2,4}_[0-9A-Za-z]+$`)
+
+// objectOf returns the id of what a question is about: what is named, else the project of the run; nil for the
+// platform, which is what is left for a caller without any project.
+func objectOf(ctx context.Context, t *command.Tool, given string, platform bool) (*string, error) {
+	if platform && given != "" {
+		return nil, command.Usagef("--platform: there is no object on it to name, leave %q out", given)
+	}
+	if platform || typedID.MatchString(given) {
+		return command.Given(given), nil
+	}
+	projects, err := t.Projects(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if given == "" {
+		if len(projects) == 0 && t.Project == "" {
+			return nil, nil
+		}
+		id, err := t.ProjectID(ctx)
+		return command.Given(id), err
+	}
+	for _, project := range projects {
+		if project.Slug == given {
+			return &project.Id, nil
+		}
+	}
+	id, err := lookup.Instance(ctx, t, given)
+	return command.Given(id), err
 }
 
 // viewWhy shows the grounds of a yes, or what is missing for one and whom to ask for it.

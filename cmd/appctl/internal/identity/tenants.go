@@ -9,11 +9,28 @@ import (
 
 	"github.com/gpuaas/app-platform/cmd/appctl/internal/command"
 	"github.com/gpuaas/app-platform/cmd/appctl/internal/lookup"
+	"github.com/gpuaas/app-platform/cmd/appctl/internal/render"
 	"github.com/gpuaas/app-platform/sdk/client/generated/gql"
 )
 
 func viewTenant(made gql.Tenant) command.View {
 	return command.One(made, made.Id, "Slug", made.Slug, "Name", made.DisplayName)
+}
+
+// listTenants lists the platform's tenants, for its staff.
+func listTenants(t *command.Tool) *cobra.Command {
+	return command.Pages(t, "list", "List the platform's tenants", tenantTable, nil,
+		func(ctx context.Context, _ string, first int, after string) (*gql.TenantPage, error) {
+			answer, err := gql.ListTenants(ctx, t, first, after)
+			return &answer.Tenants, err
+		})
+}
+
+var tenantTable = command.Table[gql.Tenant]{
+	Heading: []string{"ID", "SLUG", "NAME", "CREATED"},
+	Row: func(tenant *gql.Tenant) []string {
+		return []string{tenant.Id, tenant.Slug, tenant.DisplayName, render.Time(&tenant.CreatedAt)}
+	},
 }
 
 func createTenant(t *command.Tool) *cobra.Command {

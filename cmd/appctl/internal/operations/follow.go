@@ -89,7 +89,7 @@ func Finish(ctx context.Context, t *command.Tool, wait WaitFlags, s Started) err
 	if err := t.Show(shown); err != nil {
 		return err
 	}
-	return failure(op)
+	return failure(op, t.Paged())
 }
 
 // Ended follows an operation to its end and returns why it was not a good one.
@@ -98,7 +98,7 @@ func Ended(ctx context.Context, t *command.Tool, id string, timeout time.Duratio
 	if err != nil {
 		return err
 	}
-	return failure(op)
+	return failure(op, false)
 }
 
 // An observer sees an operation change; done ends what it draws.
@@ -159,8 +159,9 @@ func follow(
 	return op, err
 }
 
-// failure returns the error of an operation that ended badly; nil when it ended well.
-func failure(op *gql.OperationDetail) error {
+// failure returns the error of an operation that ended badly; nil when it ended well. It names the error's code alone where the page that
+// was shown before has its message.
+func failure(op *gql.OperationDetail, shown bool) error {
 	if op.State == gql.OperationStateSucceeded {
 		return nil
 	}
@@ -171,6 +172,9 @@ func failure(op *gql.OperationDetail) error {
 	if op.Error != nil {
 		found.Code, found.Retryable = op.Error.Code, op.Error.Retryable
 		found.Message = fmt.Sprintf("operation %s ended as %s (%s): %s", op.Id, op.State, op.Error.Owner, op.Error.Message)
+		if shown {
+			found.Message = fmt.Sprintf("operation %s ended as %s (%s): the error is shown with the operation", op.Id, op.State, op.Error.Owner)
+		}
 	}
 	return command.Failed(found)
 }

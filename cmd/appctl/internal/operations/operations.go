@@ -84,7 +84,7 @@ func watch(t *command.Tool) *cobra.Command {
 				return err
 			}
 			if t.AsJSON() {
-				return failure(op)
+				return failure(op, false)
 			}
 			return showEnd(t, op)
 		})
@@ -97,7 +97,7 @@ func showEnd(t *command.Tool, op *gql.OperationDetail) error {
 	if err := t.Show(view(op)); err != nil {
 		return err
 	}
-	return failure(op)
+	return failure(op, t.Paged())
 }
 
 // wait returns the command that shows an operation once it has ended, and nothing before.
@@ -163,14 +163,23 @@ func retry(t *command.Tool) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return f.Begin(ctx, t, func(ctx context.Context) (Started, error) {
-				answer, err := gql.RetryOperation(ctx, t, gql.RetryOperationInput{
-					OperationId: args[0], DeadlineSeconds: command.Given(deadline), Reason: f.Reason, IdempotencyKey: f.Key,
-				})
-				made := answer.RetryOperation
-				return Started{Operation: made.Operation, JSON: made, What: fmt.Sprintf("%s again", made.Operation.Kind)}, err
+			return f.Apply(ctx, t, Change{
+				Plan: func(ctx context.Context) (*gql.Plan, error) {
+					answer, err := gql.PlanRetryOperation(ctx, t, gql.PlanRetryOperationInput{
+						OperationId: args[0], DeadlineSeconds: command.Given(deadline)})
+					return &answer.PlanRetryOperation, err
+				},
+				Send: func(ctx context.Context, hash string) (Started, error) {
+					answer, err := gql.RetryOperation(ctx, t, gql.RetryOperationInput{
+						OperationId: args[0], DeadlineSeconds: command.Given(deadline), PlanHash: hash, Reason: f.Reason, IdempotencyKey: f.Key,
+					})
+					made := answer.RetryOperation
+					return Started{Operation: made.Operation, JSON: made, What: fmt.Sprintf("%s again", made.Operation.Kind)}, err
+				},
 			})
 		})
+	f.Lenient = true // a retry is what was agreed to once
 	f.Register(cmd, "as long as the first time")
+	f.RegisterPlan(cmd)
 	return cmd
 }

@@ -32,11 +32,13 @@ func page(p *render.Page, op *gql.OperationDetail) {
 	if op.Outcome != nil {
 		outcome = string(*op.Outcome)
 	}
+	message, told := op.Message, op.Steps
 	if op.Error != nil {
 		problem = fmt.Sprintf("%s (%s): %s", op.Error.Code, op.Error.Owner, op.Error.Message)
+		message, told = once(op, problem)
 	}
 	p.Fields("Operation", op.Id, "Kind", string(op.Kind), "State", fmt.Sprintf("%s, %d%%", op.State, op.Percent),
-		"Outcome", outcome, "Phase", op.Phase, "Message", op.Message, "Error", problem,
+		"Outcome", outcome, "Phase", op.Phase, "Message", message, "Error", problem,
 		"Instance", render.Text(op.InstanceId),
 		"Members", strings.Join(op.TargetIds, ", "), "Allocation", render.Text(op.AllocationId),
 		"Requester", op.Requester.Name,
@@ -46,11 +48,28 @@ func page(p *render.Page, op *gql.OperationDetail) {
 	parts.Blockers.Under(p, "What it waits for", op.Blockers)
 	parts.Work.Under(p, "Work that it waits for", op.WaitsFor)
 	p.Section("Steps")
-	steps.On(p, op.Steps)
+	steps.On(p, told)
 	if evidence := render.Document(op.Evidence); evidence != "" {
 		p.Section("Evidence")
 		p.Line(evidence)
 	}
+}
+
+// once leaves out of an operation's message and of its steps what its error says already.
+func once(op *gql.OperationDetail, problem string) (message string, steps []gql.OperationStep) {
+	said := func(text string) string {
+		if text != "" && strings.Contains(problem, text) {
+			return ""
+		}
+		return text
+	}
+	for _, step := range op.Steps {
+		if step.State == gql.StepStateFailed {
+			step.Message = cmp.Or(said(step.Message), "see the error above")
+		}
+		steps = append(steps, step)
+	}
+	return said(op.Message), steps
 }
 
 var steps = command.Table[gql.OperationStep]{

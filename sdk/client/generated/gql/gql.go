@@ -2087,7 +2087,7 @@ type ComponentRole struct {
 	Current int `json:"current"`
 	// Members that are active and healthy.
 	Healthy int `json:"healthy"`
-	// One line, such as `1 of 1 active`.
+	// One line, such as `2 of 3 active, 1 drained`.
 	Summary string `json:"summary"`
 }
 
@@ -7701,6 +7701,15 @@ type ListSkuPricesResponse struct {
 // GetSkuPrices returns ListSkuPricesResponse.SkuPrices, and is useful for accessing the field via an interface.
 func (v *ListSkuPricesResponse) GetSkuPrices() []SkuPrice { return v.SkuPrices }
 
+// ListTenantsResponse is returned by ListTenants on success.
+type ListTenantsResponse struct {
+	// The tenants of the platform, by id. Key: tenant.read, platform.
+	Tenants TenantPage `json:"tenants"`
+}
+
+// GetTenants returns ListTenantsResponse.Tenants, and is useful for accessing the field via an interface.
+func (v *ListTenantsResponse) GetTenants() TenantPage { return v.Tenants }
+
 // ListUsageResponse is returned by ListUsage on success.
 type ListUsageResponse struct {
 	// Usage records of a project, newest first. Key: usage.read.
@@ -10707,6 +10716,29 @@ type PlanRerateResponse struct {
 // GetPlanRerate returns PlanRerateResponse.PlanRerate, and is useful for accessing the field via an interface.
 func (v *PlanRerateResponse) GetPlanRerate() BooksPlan { return v.PlanRerate }
 
+// Which operation would be retried.
+type PlanRetryOperationInput struct {
+	// The operation, FAILED or CANCELED.
+	OperationId string `json:"operationId"`
+	// Seconds that it would have, 30 to 86,400; left out for as long as the first time.
+	DeadlineSeconds *int `json:"deadlineSeconds,omitempty"`
+}
+
+// GetOperationId returns PlanRetryOperationInput.OperationId, and is useful for accessing the field via an interface.
+func (v *PlanRetryOperationInput) GetOperationId() string { return v.OperationId }
+
+// GetDeadlineSeconds returns PlanRetryOperationInput.DeadlineSeconds, and is useful for accessing the field via an interface.
+func (v *PlanRetryOperationInput) GetDeadlineSeconds() *int { return v.DeadlineSeconds }
+
+// PlanRetryOperationResponse is returned by PlanRetryOperation on success.
+type PlanRetryOperationResponse struct {
+	// What a retry would do. Keys: operation.retry and the kind's own, on its project.
+	PlanRetryOperation Plan `json:"planRetryOperation"`
+}
+
+// GetPlanRetryOperation returns PlanRetryOperationResponse.PlanRetryOperation, and is useful for accessing the field via an interface.
+func (v *PlanRetryOperationResponse) GetPlanRetryOperation() Plan { return v.PlanRetryOperation }
+
 // What an instance would be brought back to.
 type PlanRollbackInstanceInput struct {
 	// The instance.
@@ -11552,7 +11584,7 @@ type Promotion struct {
 	From Stage `json:"from"`
 	// The stage it went to; the same one when only the canary's share changed or the canary was halted.
 	To Stage `json:"to"`
-	// Percent of the projects that the canary took in from then on; null for other steps.
+	// Percent of the projects that the canary took in from then on; where it was halted, until then; null for other steps.
 	CanaryPercent *int `json:"canaryPercent"`
 	// Why.
 	Reason string `json:"reason"`
@@ -12653,6 +12685,8 @@ type RetryOperationInput struct {
 	DeadlineSeconds *int `json:"deadlineSeconds,omitempty"`
 	// Why, kept in the audit.
 	Reason string `json:"reason,omitempty"`
+	// The hash of the plan that was agreed to: PLAN_STALE when anything it rests on has moved; left out to go without.
+	PlanHash string `json:"planHash,omitempty"`
 	// Makes a repeat harmless: same key and input, same operation.
 	IdempotencyKey string `json:"idempotencyKey"`
 }
@@ -12665,6 +12699,9 @@ func (v *RetryOperationInput) GetDeadlineSeconds() *int { return v.DeadlineSecon
 
 // GetReason returns RetryOperationInput.Reason, and is useful for accessing the field via an interface.
 func (v *RetryOperationInput) GetReason() string { return v.Reason }
+
+// GetPlanHash returns RetryOperationInput.PlanHash, and is useful for accessing the field via an interface.
+func (v *RetryOperationInput) GetPlanHash() string { return v.PlanHash }
 
 // GetIdempotencyKey returns RetryOperationInput.IdempotencyKey, and is useful for accessing the field via an interface.
 func (v *RetryOperationInput) GetIdempotencyKey() string { return v.IdempotencyKey }
@@ -14725,6 +14762,40 @@ func (v *TenantDomains) GetSlug() string { return v.Slug }
 
 // GetDomains returns TenantDomains.Domains, and is useful for accessing the field via an interface.
 func (v *TenantDomains) GetDomains() []string { return v.Domains }
+
+// TenantPage includes the GraphQL fields of TenantConnection requested by the fragment TenantPage.
+// The GraphQL type's documentation follows.
+//
+// A page of tenants.
+type TenantPage struct {
+	// The rows, each with its cursor.
+	Edges []TenantPageEdgesTenantEdge `json:"edges"`
+	// The page's place in the list.
+	PageInfo PageInfo `json:"pageInfo"`
+}
+
+// GetEdges returns TenantPage.Edges, and is useful for accessing the field via an interface.
+func (v *TenantPage) GetEdges() []TenantPageEdgesTenantEdge { return v.Edges }
+
+// GetPageInfo returns TenantPage.PageInfo, and is useful for accessing the field via an interface.
+func (v *TenantPage) GetPageInfo() PageInfo { return v.PageInfo }
+
+// TenantPageEdgesTenantEdge includes the requested fields of the GraphQL type TenantEdge.
+// The GraphQL type's documentation follows.
+//
+// A tenant in a page.
+type TenantPageEdgesTenantEdge struct {
+	// Opaque position of this row.
+	Cursor string `json:"cursor"`
+	// The tenant.
+	Node Tenant `json:"node"`
+}
+
+// GetCursor returns TenantPageEdgesTenantEdge.Cursor, and is useful for accessing the field via an interface.
+func (v *TenantPageEdgesTenantEdge) GetCursor() string { return v.Cursor }
+
+// GetNode returns TenantPageEdgesTenantEdge.Node, and is useful for accessing the field via an interface.
+func (v *TenantPageEdgesTenantEdge) GetNode() Tenant { return v.Node }
 
 // UncordonMemberResponse is returned by UncordonMember on success.
 type UncordonMemberResponse struct {
@@ -16958,6 +17029,18 @@ func (v *__ListServiceAccountsInput) GetFirst() int { return v.First }
 // GetAfter returns __ListServiceAccountsInput.After, and is useful for accessing the field via an interface.
 func (v *__ListServiceAccountsInput) GetAfter() string { return v.After }
 
+// __ListTenantsInput is used internally by genqlient
+type __ListTenantsInput struct {
+	First int    `json:"first,omitempty"`
+	After string `json:"after,omitempty"`
+}
+
+// GetFirst returns __ListTenantsInput.First, and is useful for accessing the field via an interface.
+func (v *__ListTenantsInput) GetFirst() int { return v.First }
+
+// GetAfter returns __ListTenantsInput.After, and is useful for accessing the field via an interface.
+func (v *__ListTenantsInput) GetAfter() string { return v.After }
+
 // __ListUsageInput is used internally by genqlient
 type __ListUsageInput struct {
 	Filter UsageFilter `json:"filter"`
@@ -17149,6 +17232,14 @@ type __PlanRerateInput struct {
 
 // GetInput returns __PlanRerateInput.Input, and is useful for accessing the field via an interface.
 func (v *__PlanRerateInput) GetInput() SetPriceInput { return v.Input }
+
+// __PlanRetryOperationInput is used internally by genqlient
+type __PlanRetryOperationInput struct {
+	Input PlanRetryOperationInput `json:"input"`
+}
+
+// GetInput returns __PlanRetryOperationInput.Input, and is useful for accessing the field via an interface.
+func (v *__PlanRetryOperationInput) GetInput() PlanRetryOperationInput { return v.Input }
 
 // __PlanRollbackInstanceInput is used internally by genqlient
 type __PlanRollbackInstanceInput struct {
@@ -24927,6 +25018,63 @@ func ListSkuPrices(
 	return data_, err_
 }
 
+// The query executed by ListTenants.
+const ListTenants_Operation = `
+query ListTenants ($first: Int, $after: String) {
+	tenants(first: $first, after: $after) {
+		... TenantPage
+	}
+}
+fragment TenantPage on TenantConnection {
+	edges {
+		cursor
+		node {
+			... Tenant
+		}
+	}
+	pageInfo {
+		... PageInfo
+	}
+}
+fragment Tenant on Tenant {
+	id
+	slug
+	displayName
+	createdAt
+}
+fragment PageInfo on PageInfo {
+	hasNextPage
+	endCursor
+}
+`
+
+func ListTenants(
+	ctx_ context.Context,
+	client_ graphql.Client,
+	first int,
+	after string,
+) (data_ *ListTenantsResponse, err_ error) {
+	req_ := &graphql.Request{
+		OpName: "ListTenants",
+		Query:  ListTenants_Operation,
+		Variables: &__ListTenantsInput{
+			First: first,
+			After: after,
+		},
+	}
+
+	data_ = &ListTenantsResponse{}
+	resp_ := &graphql.Response{Data: data_}
+
+	err_ = client_.MakeRequest(
+		ctx_,
+		req_,
+		resp_,
+	)
+
+	return data_, err_
+}
+
 // The query executed by ListUsage.
 const ListUsage_Operation = `
 query ListUsage ($filter: UsageFilter!, $first: Int, $after: String) {
@@ -27150,6 +27298,256 @@ func PlanRerate(
 	}
 
 	data_ = &PlanRerateResponse{}
+	resp_ := &graphql.Response{Data: data_}
+
+	err_ = client_.MakeRequest(
+		ctx_,
+		req_,
+		resp_,
+	)
+
+	return data_, err_
+}
+
+// The query executed by PlanRetryOperation.
+const PlanRetryOperation_Operation = `
+query PlanRetryOperation ($input: PlanRetryOperationInput!) {
+	planRetryOperation(input: $input) {
+		... Plan
+	}
+}
+fragment Plan on Plan {
+	hash
+	kind
+	instance {
+		id
+		name
+	}
+	allowed
+	members {
+		... PlannedMember
+	}
+	workLost {
+		... Work
+	}
+	workLostTotal
+	force
+	deadlineSeconds
+	onDeadline
+	workAtRisk {
+		... Work
+	}
+	workAtRiskTotal
+	keepFailed
+	verdicts {
+		... Verdict
+	}
+	reversible
+	reversal
+	supersedes {
+		... Operation
+	}
+	change
+	impact {
+		... Impact
+	}
+	cost {
+		... HourlyCost
+	}
+}
+fragment PlannedMember on PlannedMember {
+	member {
+		... Member
+	}
+	componentKey
+	action
+	allocation {
+		id
+		name
+	}
+	capacity {
+		... PlannedCapacity
+	}
+	reachable
+	profile
+	isolationClass
+}
+fragment Work on Work {
+	kind
+	id
+	workId
+	name
+	memberId
+	owner
+	since
+	message
+}
+fragment Verdict on Verdict {
+	source
+	outcome
+	code
+	reasons {
+		... Reason
+	}
+}
+fragment Operation on Operation {
+	id
+	kind
+	state
+	outcome
+	projectId
+	instanceId
+	allocationId
+	phase
+	percent
+	message
+	requester {
+		... Actor
+	}
+	reason
+	correlationId
+	error {
+		... Failure
+	}
+	deadline
+	createdAt
+	startedAt
+	endedAt
+}
+fragment Impact on Impact {
+	instanceId
+	controlPlaneScope
+	projects {
+		projectId
+		displayName
+		attachedAt
+		subjects
+		recentActions
+	}
+	attachedTotal
+	membersTotal
+	openOperations
+}
+fragment HourlyCost on PlanCost {
+	totals {
+		currency
+		before
+		after
+		delta
+		left
+	}
+	unpriced
+	capacity {
+		... PlannedCost
+	}
+	usage {
+		... PlannedRate
+	}
+}
+fragment Member on Member {
+	id
+	instanceId
+	componentKey
+	index
+	status
+	cordoned
+	health
+	healthMessage
+	labels
+	profile
+	isolationClass
+	allocation {
+		id
+		name
+	}
+	node {
+		id
+		name
+	}
+	address
+	lastOperation {
+		... Operation
+	}
+	correlationId
+	adapterDetail
+	createdAt
+	updatedAt
+	failure
+	failedAt
+	restarts
+}
+fragment PlannedCapacity on PlannedCapacity {
+	shape
+	gpuCount
+	sku
+	region
+	hourlyPrice {
+		... Money
+	}
+}
+fragment Reason on Reason {
+	code
+	message
+	path
+}
+fragment Actor on Actor {
+	kind
+	id
+	name
+}
+fragment Failure on Failure {
+	code
+	message
+	owner
+	retryable
+}
+fragment PlannedCost on PlannedCost {
+	effect
+	count
+	shape
+	gpuCount
+	sku
+	region
+	hourly {
+		... Money
+	}
+	priceId
+}
+fragment PlannedRate on PlannedRate {
+	dimension
+	unit
+	price {
+		id
+		currency
+		per
+		tiers {
+			upTo
+			price
+		}
+		minimum
+		roundUpTo
+	}
+}
+fragment Money on Money {
+	currency
+	amount
+}
+`
+
+func PlanRetryOperation(
+	ctx_ context.Context,
+	client_ graphql.Client,
+	input PlanRetryOperationInput,
+) (data_ *PlanRetryOperationResponse, err_ error) {
+	req_ := &graphql.Request{
+		OpName: "PlanRetryOperation",
+		Query:  PlanRetryOperation_Operation,
+		Variables: &__PlanRetryOperationInput{
+			Input: input,
+		},
+	}
+
+	data_ = &PlanRetryOperationResponse{}
 	resp_ := &graphql.Response{Data: data_}
 
 	err_ = client_.MakeRequest(
