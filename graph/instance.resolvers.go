@@ -46,11 +46,11 @@ func (r *instanceResolver) Members(ctx context.Context, obj *instance.View, firs
 	if err != nil {
 		return nil, err
 	}
-	return read.Connection[model.MemberConnection](r.members(ctx, obj, args))
+	return read.Connection[model.MemberConnection](read.Members(ctx, r.Instances, obj, args))
 }
 
 func (r *instanceResolver) Operations(ctx context.Context, obj *instance.View, first *int, after *string) (*model.OperationConnection, error) {
-	return r.operations(ctx, operation.Filter{InstanceID: obj.ID}, first, after, read.ShortPage)
+	return read.Operations(ctx, r.DB, operation.Filter{InstanceID: obj.ID}, first, after, read.ShortPage)
 }
 
 func (r *instanceResolver) LastOperation(ctx context.Context, obj *instance.View) (*operation.View, error) {
@@ -65,7 +65,7 @@ func (r *instanceResolver) Events(ctx context.Context, obj *instance.View, first
 	if err != nil {
 		return nil, err
 	}
-	return read.Connection[model.EventConnection](r.events(ctx, obj, args))
+	return read.Connection[model.EventConnection](read.Events(ctx, r.Instances, obj, args))
 }
 
 func (r *instanceResolver) Actions(ctx context.Context, obj *instance.View) ([]*model.ActionSpec, error) {

@@ -40,6 +40,25 @@ func (r *mutationResolver) RemoveMember(ctx context.Context, input member.Input)
 	return shape.MemberPayload(r.Resolver.Members.Remove(ctx, input))
 }
 
+func (r *mutationResolver) RemoveMembers(ctx context.Context, input member.RemoveInput) (*model.RemoveMembersPayload, error) {
+	removed, err := r.Resolver.Members.RemoveMany(ctx, input)
+	if err != nil {
+		return nil, err
+	}
+	changed, err := r.instance(ctx, removed.InstanceID)
+	return &model.RemoveMembersPayload{Instance: changed, Members: removed.Members, Operation: removed.Operation}, err
+}
+
+func (r *mutationResolver) ScaleComponent(ctx context.Context, input member.ScaleInput) (*model.ScaleComponentPayload, error) {
+	scaled, err := r.Resolver.Members.Scale(ctx, input)
+	if err != nil {
+		return nil, err
+	}
+	changed, err := r.instance(ctx, scaled.InstanceID)
+	return &model.ScaleComponentPayload{Instance: changed, Added: scaled.Added, Removed: scaled.Removed,
+		Operation: scaled.Operation}, err
+}
+
 func (r *mutationResolver) ReplaceMember(ctx context.Context, input member.ReplaceInput) (*model.ReplaceMemberPayload, error) {
 	changed, err := r.Resolver.Members.Replace(ctx, input)
 	if err != nil {

@@ -74,6 +74,14 @@ func (r *queryResolver) PlanRemoveMember(ctx context.Context, input member.Input
 	return r.Resolver.Members.PlanRemove(ctx, input)
 }
 
+func (r *queryResolver) PlanRemoveMembers(ctx context.Context, input member.RemoveInput) (*change.Plan, error) {
+	return r.Resolver.Members.PlanRemoveMany(ctx, input)
+}
+
+func (r *queryResolver) PlanScaleComponent(ctx context.Context, input member.ScaleInput) (*change.Plan, error) {
+	return r.Resolver.Members.PlanScale(ctx, input)
+}
+
 func (r *queryResolver) PlanReplaceMember(ctx context.Context, input member.ReplaceInput) (*change.Plan, error) {
 	return r.Resolver.Members.PlanReplace(ctx, input)
 }

@@ -215,6 +215,7 @@ func TestReleaseStopsTheInstanceFirst(t *testing.T) {
 	require.False(t, op.EndedAt.Before(*l.op(down).EndedAt))
 	allocation := l.own.Allocation.GetX(t.Context(), it.allocation)
 	require.Equal(t, lifecycle.AllocationReleased, allocation.Status)
+	l.once(it, "apps.allocation.released")
 	require.NotNil(t, allocation.ReleasedAt)
 	var evidence struct{ Members []struct{ Task string } }
 	require.NoError(t, json.Unmarshal(op.Evidence, &evidence))

@@ -13,6 +13,7 @@ import (
 	"github.com/gpuaas/app-platform/authz/token"
 	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/domain/lifecycle"
+	dbevent "github.com/gpuaas/app-platform/ent/generated/db/event"
 	dbinstance "github.com/gpuaas/app-platform/ent/generated/db/instance"
 	dbmanifest "github.com/gpuaas/app-platform/ent/generated/db/manifest"
 	"github.com/gpuaas/app-platform/internal/tx"
@@ -251,4 +252,30 @@ func TestARemovalTakesOverADrainUnderWay(t *testing.T) {
 	require.Equal(t, []any{lifecycle.OperationCanceled, operation.Superseded}, []any{old.State, old.ErrorCode})
 	gone := l.own.Member.GetX(t.Context(), a.cluster.members[1])
 	require.Equal(t, lifecycle.MemberRemoved, gone.Status)
+}
+
+func TestAScalingDownTakesSeveralMembersOutByOneDispatch(t *testing.T) {
+	t.Parallel()
+	l := newLab(t)
+	l.work()
+	c := l.cluster("shrinks")
+	a := c.asker()
+	a.asks(lifecycle.MembersAdd)
+	a.says(adapter.StateSucceeded, "", adapter.MemberActive)
+	require.Equal(t, lifecycle.OperationSucceeded, a.end().State)
+	scaled, err := a.members.Scale(a.ctx, member.ScaleInput{InstanceID: a.instance, ComponentKey: "peer", ScaleTo: 1,
+		DeadlineSeconds: 60, IdempotencyKey: a.key()})
+	require.NoError(t, err)
+	a.op = scaled.Operation.ID
+	sent := a.script.dispatched(string(a.op))[0]
+	require.Equal(t, []any{adapter.MemberRemove, 2}, []any{sent.Kind, len(sent.Targets)}, "what every adapter knows")
+	a.says(adapter.StateSucceeded, adapter.MemberRemoved, adapter.MemberRemoved)
+	op := a.end()
+	require.Equal(t, lifecycle.OperationSucceeded, op.State, op.ErrorMessage)
+	for _, id := range op.Targets {
+		require.Equal(t, lifecycle.MemberRemoved, l.own.Member.GetX(t.Context(), id).Status)
+	}
+	told := l.own.Event.Query().Where(dbevent.OperationID(a.op), dbevent.Type(string(lifecycle.EventMemberRemoved)))
+	require.Equal(t, 2, told.CountX(t.Context()), "one for each")
+	require.Contains(t, a.world(), "1 of 1")
 }

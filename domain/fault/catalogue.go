@@ -120,6 +120,8 @@ const (
 	UsageIDReused          Code = "USAGE_ID_REUSED"
 	NodeCordoned           Code = "NODE_CORDONED"
 	NodeCondition          Code = "NODE_CONDITION"
+	CapacityShort          Code = "CAPACITY_SHORT"
+	CapacityFits           Code = "CAPACITY_FITS"
 )
 
 // Entry is a code with what it means.
@@ -277,6 +279,8 @@ var catalogue = []Entry{
 	{NodeCordoned, 0, true, "An operator keeps new members away from the node: take an allocation on another one."},
 	{NodeCondition, 0, true,
 		"A check of the node's agent keeps new members away from it; the message says which: take an allocation on another one."},
+	{CapacityShort, 0, true, "What is short: the request beside the most that is free now."},
+	{CapacityFits, 0, true, "What would fit now; another request may have it first."},
 }
 
 // Catalogue lists every code with its meaning, in the order of the documentation.

@@ -36,6 +36,7 @@ func (Instance) Fields() []ent.Field {
 		field.Int("revision").Default(0).Comment("number of its newest event"),
 		jsonb("config", "config with defaults"),
 		jsonb("roles", "read model: desired, current and healthy by component"),
+		jsonb("capacity_intent", "what further members of each component are to live in"),
 		field.Int("generation").Default(1).Comment("number of the manifest and config it runs, from 1"),
 		jsonb("drift", "where what the adapter sees differs from what is meant"),
 		instant("observed_at", "when the adapter last said what it sees"),

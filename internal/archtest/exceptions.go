@@ -43,10 +43,8 @@ var (
 		"rig/chaos TestNothingIsLostOrDoneTwiceWhilePartsAreKilled":    "it kills what it stands on, and loads the machine",
 		"rig/e2e/": "one installation serves them all, and some of them kill its server",
 	}
-	unasked = map[string]string{}
-	untold  = map[string]string{
-		"apps.allocation.requested": "an allocation that no instance uses has no timeline; the type is kept for those who filter by it",
-	}
+	unasked        = map[string]string{}
+	untold         = map[string]string{}
 	misspeltStates = map[string]string{
 		"service/billing/": "its words are those of periods, accounts and usage, which are declared beside the statements",
 	}

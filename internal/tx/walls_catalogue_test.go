@@ -25,6 +25,7 @@ var definers = map[string]string{
 	"seat_network":       "the instances of the calling node's own members, to which it gives addresses",
 	"node_network":       "the network of the calling node's own members; nothing for any other caller",
 	"any_walls":          "whether some node has such walls",
+	"capacity_now":       "what could be placed now by region and SKU, naming no node and no tenant",
 	"enter":              "who shows a credential, with its rights",
 	"account_voucher":    "what the maker of an account may give, to who reaches its project",
 	"made_under":         "what was made under a binding, to who reaches the binding",

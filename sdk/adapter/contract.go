@@ -58,6 +58,9 @@ type Work = contract.Work
 // PlanRequest asks what an operation would come to: the body of POST /v1/plans.
 type PlanRequest = contract.PlanRequest
 
+// Choose is how many members of a component are to leave. The targets of its request are those that may.
+type Choose = contract.Choose
+
 // PlanAnswer is the adapter's word on an operation before it is begun.
 type PlanAnswer = contract.PlanAnswer
 
@@ -192,6 +195,9 @@ type CancelResult = contract.CancelResult
 
 // Observation is what the adapter sees of an instance now: the answer of GET /v1/instances/{id}.
 type Observation = contract.Observation
+
+// RoleObservation sums up the members of one component, in the app's own words.
+type RoleObservation = contract.RoleObservation
 
 // MemberObservation is what the adapter sees of one member now.
 type MemberObservation = contract.MemberObservation

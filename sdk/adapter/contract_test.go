@@ -98,7 +98,7 @@ func wireTypes() (structs map[string]reflect.Type, enums map[string][]string) {
 		Member{}, Node{}, Platform{}, Status{}, MemberUpdate{}, OperationError{}, OperationsPage{}, CancelRequest{},
 		CancelResult{}, Observation{}, MemberObservation{}, ActionRequest{}, Requester{}, ActionResult{}, UsagePage{},
 		UsageRecord{}, ErrorBody{}, Work{}, PlanRequest{}, PlanAnswer{}, PlanReason{}, AddChange{}, LabelChange{},
-		ReplaceChange{},
+		ReplaceChange{}, Choose{}, RoleObservation{},
 		VersionChange{}, VersionConfig{},
 	} {
 		structs[reflect.TypeOf(v).Name()] = reflect.TypeOf(v)

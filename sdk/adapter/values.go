@@ -135,6 +135,8 @@ const (
 	MaxMembers = contract.MaxMembers
 	// MaxDetail is the largest detail object of one member, in bytes.
 	MaxDetail = contract.MaxDetail
+	// MaxSummary is how much of a component's summary is shown, in bytes.
+	MaxSummary = contract.MaxSummary
 	// MaxMessage is the longest message, in bytes; longer ones are cut.
 	MaxMessage = contract.MaxMessage
 	// MaxEvidence is the largest evidence object of one operation, in bytes.

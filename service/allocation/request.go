@@ -131,8 +131,8 @@ func (in *RequestInput) write(ctx context.Context, t *tx.Tx, seen *db.Project, m
 			ID: id, Project: project, Want: *in.want(), Policy: rules, Name: in.name(i), SchedulerType: in.SchedulerType,
 			Metadata: in.IntegrationMetadata,
 		})
-		if fault.Is(err, fault.CapacityUnavailable) {
-			return nil, fault.New(fault.CapacityUnavailable, "no node has room for allocation %d of %d just now", i+1, in.Count)
+		if refused := capacity.Exhausted(err, i+1, in.Count, "input"); refused != nil {
+			return nil, refused
 		}
 		if fault.Is(err, fault.ClassUnavailable) {
 			return nil, fault.From(err).At("input.isolationClass")

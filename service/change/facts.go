@@ -19,6 +19,7 @@ import (
 	"github.com/gpuaas/app-platform/service/kit/impact"
 	"github.com/gpuaas/app-platform/service/kit/overlay"
 	"github.com/gpuaas/app-platform/service/ledger/operation"
+	"github.com/gpuaas/app-platform/service/ledger/roles"
 )
 
 // Locked is a subject that does not move until the transaction ends, unless a plan only reads it.
@@ -82,7 +83,9 @@ type Facts struct {
 	Stored   *db.Manifest
 	Manifest *manifest.Manifest
 	// Members are all that are not removed, by id.
-	Members     []*db.Member
+	Members []*db.Member
+	// Going are those that a removal takes out, by id; of a scaling they are chosen by its verdicts.
+	Going       []*db.Member
 	Allocations map[ids.ID]*db.Allocation
 	Nodes       map[ids.ID]*db.ComputeNode
 	// Open are the instance's operations that have not ended.
@@ -105,7 +108,7 @@ func (l *Locked) Load(ctx context.Context, t *tx.Tx) (f *Facts, err error) {
 	if f.Open, err = operation.AllOpen(ctx, t, f.Instance.ID, l.forUpdate); err != nil {
 		return nil, err
 	}
-	if f.Wanted, err = operation.Wanted(f.Instance); err != nil {
+	if f.Wanted, err = roles.Wanted(f.Instance); err != nil {
 		return nil, err
 	}
 	if f.Attached, err = impact.AttachedTo(ctx, t, f.Instance); err != nil {
@@ -131,17 +134,22 @@ func (f *Facts) loadMembers(ctx context.Context, t *tx.Tx) error {
 		return fmt.Errorf("load the members of %s: %w", f.Instance.ID, err)
 	}
 	f.Members = found
-	for _, member := range found {
-		if member.ID == f.MemberID {
-			f.Member = member
-			return nil
+	if f.MemberID != "" {
+		if f.Member, err = f.member(ctx, t, f.MemberID); err != nil {
+			return err
 		}
 	}
-	if f.MemberID == "" {
-		return nil
+	return f.loadGoing(ctx, t)
+}
+
+// member returns one of the members by its id, or one that was removed, perhaps since it was located.
+func (f *Facts) member(ctx context.Context, t *tx.Tx, id ids.ID) (*db.Member, error) {
+	for _, member := range f.Members {
+		if member.ID == id {
+			return member, nil
+		}
 	}
-	f.Member, err = t.Member.Get(ctx, f.MemberID) // removed, perhaps since it was located
-	return err
+	return t.Member.Get(ctx, id)
 }
 
 // LoadAllocations loads the allocations that the request names and those that the instance uses, in the order of their

@@ -12,6 +12,7 @@ import (
 	dbapp "github.com/gpuaas/app-platform/ent/generated/db/app"
 	dbproject "github.com/gpuaas/app-platform/ent/generated/db/project"
 	"github.com/gpuaas/app-platform/internal/tx"
+	"github.com/gpuaas/app-platform/service/kit/capacity"
 	"github.com/gpuaas/app-platform/service/ledger/audit"
 )
 
@@ -32,6 +33,8 @@ type Component struct {
 	Key           string
 	Count         int
 	AllocationIDs []ids.ID // empty for all of the launch's
+	// Intent is what further members of it are to live in; nil for nothing.
+	Intent *capacity.Want `json:",omitempty"`
 }
 
 // locateLaunch loads the project and the app, requires the launch's keys and drafts the instance.

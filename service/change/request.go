@@ -30,15 +30,19 @@ type Request struct {
 	// One of three is set: the instance, a member of it, or the launch of an instance that does not exist yet.
 	InstanceID, MemberID ids.ID
 	Launch               *Launch
-	ComponentKey         string
-	Count                int
-	AllocationIDs        []ids.ID
-	Intent               *capacity.Want
-	Force                bool
-	Labels               json.RawMessage
-	Version              string          // empty for the present one
-	Config               json.RawMessage // nil for the present one
-	Generation           *int            // nil for the one before
+	// MemberIDs are several members of one instance that are removed together.
+	MemberIDs []ids.ID
+	// Scale is the number of members that a component is to have. Kind and Count follow from what there is.
+	Scale         *Scale
+	ComponentKey  string
+	Count         int
+	AllocationIDs []ids.ID
+	Intent        *capacity.Want
+	Force         bool
+	Labels        json.RawMessage
+	Version       string          // empty for the present one
+	Config        json.RawMessage // nil for the present one
+	Generation    *int            // nil for the one before
 	// HourlyLimitMicros is the most that the capacity placed for it may cost an hour, in millionths of the price list's
 	// currency; nil for no bound.
 	HourlyLimitMicros *int
@@ -112,6 +116,7 @@ func (r *Request) Check() error {
 	if r.Kind == lifecycle.MembersAdd {
 		r.checkAdd(wrong)
 	}
+	r.checkSeveral(wrong)
 	if r.Intent != nil {
 		r.Intent.Check(wrong, "input.intent")
 		if len(r.AllocationIDs) > 0 {
@@ -225,8 +230,11 @@ func (r *Request) Claimed() any {
 
 // SubjectPath returns the path of the input field that names what is changed.
 func (r *Request) SubjectPath() string {
-	if r.MemberID != "" {
+	switch {
+	case r.MemberID != "":
 		return "input.memberId"
+	case len(r.MemberIDs) > 0:
+		return "input.memberIds"
 	}
 	return "input.instanceId"
 }

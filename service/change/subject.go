@@ -20,7 +20,7 @@ type Subject struct {
 	Rule Rule
 	// Instance is what is changed. That of a launch is a draft without an id until the launch is committed.
 	Instance *db.Instance
-	// Member is the named one; nil when the request names an instance.
+	// Member is the named one; nil when the request names an instance or several members.
 	Member *db.Member
 
 	project *db.Project // of a launch: its permission is that of the project
@@ -66,6 +66,8 @@ func (s *Subject) SubjectID() ids.ID {
 	switch {
 	case s.MemberID != "":
 		return s.MemberID
+	case len(s.MemberIDs) > 0:
+		return s.Instance.ID
 	case s.Launch == nil:
 		return s.InstanceID
 	case s.Instance.ID == "":
@@ -84,11 +86,21 @@ func Locate(ctx context.Context, t *tx.Tx, request *Request, action string) (*Su
 	if err := s.locate(ctx, t, action); err != nil {
 		return nil, err
 	}
+	if s.Scale != nil {
+		if err := s.settleScale(); err != nil {
+			return nil, err
+		}
+	}
 	return s, s.authorise(t, action)
 }
 
 func (s *Subject) locate(ctx context.Context, t *tx.Tx, action string) (err error) {
 	instanceID, suffix := s.InstanceID, s.Kind.Effects().Permission
+	if len(s.MemberIDs) > 0 {
+		if instanceID, err = s.locateSeveral(ctx, t, action); err != nil {
+			return err
+		}
+	}
 	if s.MemberID != "" {
 		s.Member, err = t.Member.Query().Where(dbmember.ID(s.MemberID)).Only(ctx)
 		if db.IsNotFound(err) {

@@ -24,6 +24,8 @@ type Plan struct {
 	// Change is the change in the contract's JSON.
 	Change json.RawMessage
 	Force  bool
+	// Choose asks who of the targets should leave; nil for a plan.
+	Choose *adapter.Choose
 }
 
 // Plan asks an adapter to judge a change. An adapter that does not plan, cannot be reached or does not answer in time
@@ -39,7 +41,8 @@ func (c *Calls) Plan(ctx context.Context, plan Plan) (*adapter.PlanAnswer, error
 	}
 	request := adapter.PlanRequest{
 		Kind: adapter.Kind(plan.Kind.WireName()), Instance: of.instance, Members: of.members, Targets: targets,
-		Change: plan.Change, Force: plan.Force, CorrelationID: plan.CorrelationID, Platform: of.platform,
+		Change: plan.Change, Force: plan.Force, Choose: plan.Choose, CorrelationID: plan.CorrelationID,
+		Platform: of.platform,
 	}
 	ctx, cancel := context.WithTimeout(ctx, planTimeout)
 	defer cancel()

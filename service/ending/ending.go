@@ -17,6 +17,7 @@ import (
 	"github.com/gpuaas/app-platform/service/ledger/event"
 	"github.com/gpuaas/app-platform/service/ledger/operation"
 	"github.com/gpuaas/app-platform/service/ledger/queue"
+	"github.com/gpuaas/app-platform/service/ledger/roles"
 	"github.com/gpuaas/app-platform/service/orphan"
 )
 
@@ -128,7 +129,7 @@ func (e *Ending) releases(ctx context.Context) error {
 }
 
 func (e *Ending) counts(ctx context.Context) error {
-	return operation.RecountRoles(ctx, e.Tx, e.Instance.ID)
+	return roles.Recount(ctx, e.Tx, e.Instance.ID)
 }
 
 // targets returns the members that the operation acts on, the one that comes in another's place too; none when it acts

@@ -122,6 +122,7 @@ func (in *LaunchInput) check() error {
 			}
 		}
 	}
+	reasons = append(reasons, in.wrongIntents()...)
 	if len(in.Config) > manifest.MaxConfig {
 		bad("input.config", fmt.Sprintf("at most %d bytes", manifest.MaxConfig))
 	}

@@ -16,7 +16,7 @@ import (
 	"github.com/gpuaas/app-platform/rig/platformtest"
 	"github.com/gpuaas/app-platform/service/instance"
 	"github.com/gpuaas/app-platform/service/ledger/event"
-	"github.com/gpuaas/app-platform/service/ledger/operation"
+	"github.com/gpuaas/app-platform/service/ledger/roles"
 )
 
 func TestALaunchWritesEverythingItPromisesInOneTransaction(t *testing.T) {
@@ -38,11 +38,11 @@ func TestALaunchWritesEverythingItPromisesInOneTransaction(t *testing.T) {
 	require.JSONEq(t, `{"note":"hi","size":2}`, string(row.Config), "the schema's defaults are filled in")
 	require.Equal(t, 2, row.Revision)
 	require.Equal(t, started.Operation.ID, *row.LastOperationID)
-	roles, err := (&instance.View{Instance: row}).Roles()
+	counts, err := (&instance.View{Instance: row}).Roles()
 	require.NoError(t, err)
-	require.Equal(t, []*operation.ComponentCounts{
+	require.Equal(t, []*roles.Count{
 		{ComponentKey: "head", DisplayName: "Head", Desired: 1, Summary: "0 of 1 active"},
-		{ComponentKey: "worker", DisplayName: "Workers", Desired: 2, Summary: "0 of 2 active"}}, roles)
+		{ComponentKey: "worker", DisplayName: "Workers", Desired: 2, Summary: "0 of 2 active"}}, counts)
 
 	op, err := b.Ent.Operation.Get(t.Context(), started.Operation.ID)
 	require.NoError(t, err)

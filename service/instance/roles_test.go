@@ -8,7 +8,7 @@ import (
 
 	"github.com/gpuaas/app-platform/ent/generated/db"
 	"github.com/gpuaas/app-platform/service/instance"
-	"github.com/gpuaas/app-platform/service/ledger/operation"
+	"github.com/gpuaas/app-platform/service/ledger/roles"
 )
 
 // FuzzRolesAreReadAsByEncodingJSON holds the reader of stored roles against encoding/json: whatever the platform
@@ -17,12 +17,12 @@ func FuzzRolesAreReadAsByEncodingJSON(f *testing.F) {
 	f.Add("worker", "Worker", 3, 2, 1, `1 of 3 active, "held"`)
 	f.Add("", "é\x00<\\", -1, 0, 1<<40, "\n")
 	f.Fuzz(func(t *testing.T, key, name string, desired, current, healthy int, summary string) {
-		written, err := json.Marshal([]operation.ComponentCounts{
+		written, err := json.Marshal([]roles.Count{
 			{ComponentKey: key, DisplayName: name, Desired: desired, Current: current, Healthy: healthy, Summary: summary},
 			{ComponentKey: key},
 		})
 		require.NoError(t, err)
-		var want []*operation.ComponentCounts
+		var want []*roles.Count
 		require.NoError(t, json.Unmarshal(written, &want))
 		got, err := (&instance.View{Instance: &db.Instance{Roles: written}}).Roles()
 		require.NoError(t, err)

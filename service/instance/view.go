@@ -2,12 +2,14 @@
 package instance
 
 import (
+	"encoding/json"
 	"fmt"
 
 	"github.com/tidwall/gjson"
 
 	"github.com/gpuaas/app-platform/ent/generated/db"
 	"github.com/gpuaas/app-platform/service/ledger/operation"
+	"github.com/gpuaas/app-platform/service/ledger/roles"
 )
 
 // View is an instance as it is shown.
@@ -18,7 +20,7 @@ type View struct {
 }
 
 // Roles returns the counts of the components, as the instance's row keeps them.
-func (v *View) Roles() ([]*operation.ComponentCounts, error) {
+func (v *View) Roles() ([]*roles.Count, error) {
 	stored := v.Instance.Roles
 	if len(stored) == 0 {
 		return nil, nil
@@ -26,18 +28,23 @@ func (v *View) Roles() ([]*operation.ComponentCounts, error) {
 	if !gjson.ValidBytes(stored) {
 		return nil, fmt.Errorf("the roles of instance %s are no JSON", v.ID)
 	}
-	roles := []*operation.ComponentCounts{}
+	intents, err := v.intents()
+	if err != nil {
+		return nil, err
+	}
+	list := []*roles.Count{}
 	gjson.ParseBytes(stored).ForEach(func(_, stored gjson.Result) bool {
-		counts := &operation.ComponentCounts{}
+		counts := &roles.Count{}
 		stored.ForEach(func(name, value gjson.Result) bool { return setCount(counts, name.Str, value) })
-		roles = append(roles, counts)
+		counts.Intent = intents[counts.ComponentKey]
+		list = append(list, counts)
 		return true
 	})
-	return roles, nil
+	return list, nil
 }
 
 // setCount sets one field of stored counts. Every row of every list has counts, so they are read without reflection.
-func setCount(counts *operation.ComponentCounts, name string, value gjson.Result) bool {
+func setCount(counts *roles.Count, name string, value gjson.Result) bool {
 	switch name {
 	case "componentKey":
 		counts.ComponentKey = value.Str
@@ -51,8 +58,19 @@ func setCount(counts *operation.ComponentCounts, name string, value gjson.Result
 		counts.Healthy = int(value.Int())
 	case "summary":
 		counts.Summary = value.Str
+	case "runtimeState":
+		counts.Runtime = runtimeOf(value)
 	}
 	return true
+}
+
+// runtimeOf reads what an adapter says of a component; nil for what cannot be read.
+func runtimeOf(stored gjson.Result) *roles.Runtime {
+	said := &roles.Runtime{}
+	if json.Unmarshal([]byte(stored.Raw), said) != nil {
+		return nil
+	}
+	return said
 }
 
 // Failure returns why the instance failed; nil when it did not.

@@ -70,7 +70,9 @@ func TestCapacityAskedForAlongIsTheOperationsOwn(t *testing.T) {
 	require.Equal(t, []ids.ID{*added.Members[0].AllocationID, *added.Members[1].AllocationID}, private.CreatedAllocations)
 	require.Equal(t, 1, b.Count("audit_entry", "allowed AND permission_key = 'allocation.create' AND object_id = $1",
 		b.project.ID))
-	require.Equal(t, 2, b.Count("app_instance_event", "type = $1", lifecycle.EventAllocationReady))
+	for _, told := range []lifecycle.EventType{lifecycle.EventAllocationRequested, lifecycle.EventAllocationReady} {
+		require.Equal(t, 2, b.Count("app_instance_event", "type = $1 AND payload ->> 'gpuCount' = '2'", told))
+	}
 
 	before := b.written()
 	in = b.add("k2", 1)

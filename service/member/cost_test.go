@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gpuaas/app-platform/domain/fault"
+	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/domain/lifecycle"
 	"github.com/gpuaas/app-platform/rig/platformtest"
 	"github.com/gpuaas/app-platform/service/kit/tariff"
@@ -51,6 +52,36 @@ func TestEveryPlanShowsWhatItMakesOfThePriceOfAnHour(t *testing.T) {
 	drain, err := b.service.PlanDrain(b.admin, b.on(2, ""))
 	require.NoError(t, err)
 	require.Equal(t, []string{"EUR", "3", "3", "0", "0"}, totals(drain.Cost))
+}
+
+func TestAPlanOfAScalingShowsThePriceBothUpAndDown(t *testing.T) {
+	t.Parallel()
+	b := setup(t, roomy)
+	b.SQL(`UPDATE allocation SET sku = 'small'`)
+	node, _ := b.Node(4)
+	b.SQL(`UPDATE compute_node SET sku = 'large', region = 'north' WHERE id = $1`, node.ID)
+	b.ListPrice("small", "EUR", "1.5")
+	b.ListPrice("large", "EUR", "10.25")
+
+	up := b.scale("", 4)
+	up.Intent = &member.Intent{Shape: lifecycle.ShapeBaremetal}
+	plan, err := b.service.PlanScale(b.admin, up)
+	require.NoError(t, err)
+	require.Equal(t, []string{"EUR", "3", "13.25", "10.25", "0"}, totals(plan.Cost))
+	require.Equal(t, "10.25", plan.Members[0].Capacity.Hourly.Amount.String())
+	inside, err := b.service.PlanScale(b.admin, b.scale("", 5, b.one))
+	require.NoError(t, err)
+	require.Equal(t, []string{"EUR", "3", "3", "0", "0"}, totals(inside.Cost), "capacity that is rented already costs no more")
+
+	for to, left := range []string{"3", "1.5", "1.5"} { // of three members two live in one allocation
+		down, err := b.service.PlanScale(b.admin, b.scale("", to))
+		require.NoError(t, err)
+		require.Equal(t, []string{"EUR", "3", "3", "0", left}, totals(down.Cost), "down to %d", to)
+	}
+	several, err := b.service.PlanRemoveMany(b.admin, member.RemoveInput{DeadlineSeconds: 600,
+		MemberIDs: []ids.ID{b.members[0].ID, b.members[1].ID}})
+	require.NoError(t, err)
+	require.Equal(t, []string{"EUR", "3", "3", "0", "1.5"}, totals(several.Cost))
 }
 
 // A person who agreed to one price is not made to pay another, whatever the change is.

@@ -112,8 +112,22 @@ func (s *Service) PlanAgain(ctx context.Context, kind lifecycle.OperationKind, a
 	return s.engine().Plan(ctx, request)
 }
 
-// requestAgain returns the request that was stored with an operation.
+// requestAgain returns the request that was stored with an operation. An addition or a removal may be a scaling, which
+// is tried again as one.
 func requestAgain(kind lifecycle.OperationKind, stored json.RawMessage) (*change.Request, error) {
+	var form struct {
+		ScaleTo   *int
+		MemberIDs []ids.ID
+	}
+	_ = json.Unmarshal(stored, &form) // what cannot be read is refused below
+	switch {
+	case form.ScaleTo != nil:
+		in, err := change.ReadInput[ScaleInput](stored)
+		return in.request(), err
+	case form.MemberIDs != nil:
+		in, err := change.ReadInput[RemoveInput](stored)
+		return in.request(), err
+	}
 	switch kind {
 	case lifecycle.MembersAdd:
 		in, err := change.ReadInput[AddInput](stored)

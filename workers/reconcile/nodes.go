@@ -15,8 +15,8 @@ import (
 	"github.com/gpuaas/app-platform/internal/tx"
 	"github.com/gpuaas/app-platform/service/ledger/event"
 	"github.com/gpuaas/app-platform/service/ledger/health"
-	"github.com/gpuaas/app-platform/service/ledger/operation"
 	"github.com/gpuaas/app-platform/service/ledger/queue"
+	"github.com/gpuaas/app-platform/service/ledger/roles"
 )
 
 // Bounds of looking at nodes.
@@ -138,7 +138,7 @@ func tellInstance(ctx context.Context, t *tx.Tx, id ids.ID, node named, back boo
 	if err != nil || len(drafts) == 0 {
 		return err
 	}
-	if err := operation.RecountRoles(ctx, t, id); err != nil {
+	if err := roles.Recount(ctx, t, id); err != nil {
 		return err
 	}
 	if err := event.Append(ctx, t, instance, drafts...); err != nil || instance.Status != lifecycle.InstanceRunning {

@@ -261,7 +261,7 @@ func (r *Reconciler) compare(ctx context.Context, t *tx.Tx, instance *db.Instanc
 	return err
 }
 
-// take keeps the health of members and of the whole, which is no better than the members allow.
+// take keeps the health of members, of components in the app's words, and of the whole, which is no better than the members allow.
 func take(ctx context.Context, t *tx.Tx, instance *db.Instance, seen observation, said lifecycle.Health) error {
 	events, err := wellbeing.StoreMembers(ctx, t, instance, seen.Members)
 	if err != nil {
@@ -271,6 +271,9 @@ func take(ctx context.Context, t *tx.Tx, instance *db.Instance, seen observation
 		return err
 	}
 	if err := wellbeing.FailReported(ctx, t, instance, seen.Members); err != nil {
+		return err
+	}
+	if err := wellbeing.StoreRoles(ctx, t, instance, seen.Roles); err != nil {
 		return err
 	}
 	best, err := wellbeing.BoundOf(ctx, t, instance)

@@ -12,6 +12,7 @@ import (
 	"github.com/gpuaas/app-platform/internal/tx"
 	"github.com/gpuaas/app-platform/service/ledger/event"
 	"github.com/gpuaas/app-platform/service/ledger/operation"
+	"github.com/gpuaas/app-platform/service/ledger/roles"
 	"github.com/gpuaas/app-platform/workers/engine"
 	"github.com/gpuaas/app-platform/workers/parts"
 )
@@ -94,7 +95,7 @@ func (w *work) started(ctx context.Context, t *tx.Tx, c *engine.Context, locked 
 		WHEN count(*) FILTER (WHERE m.health = 'DEGRADED') > 0 THEN 'DEGRADED'
 		WHEN count(*) > 0 AND count(*) FILTER (WHERE m.health <> 'HEALTHY') = 0 THEN 'HEALTHY' ELSE 'UNKNOWN' END
 		FROM member m WHERE m.instance_id = instance.id AND m.status <> 'REMOVED') WHERE id = $1`, locked.Instance.ID)
-	recount := operation.QueueRecount(batch, locked.Instance.ID)
+	recount := roles.QueueRecount(batch, locked.Instance.ID)
 	if err := t.SendBatch(ctx, batch).Close(); err != nil {
 		return nil, "", fmt.Errorf("start %s: %w", locked.Instance.ID, err)
 	}
@@ -132,5 +133,5 @@ func (w *work) createFailed(ctx context.Context, t *tx.Tx, _ *engine.Context, lo
 	if err := t.SendBatch(ctx, batch).Close(); err != nil {
 		return fmt.Errorf("fail %s: %w", locked.Instance.ID, err)
 	}
-	return operation.RecountRoles(ctx, t, locked.Instance.ID)
+	return roles.Recount(ctx, t, locked.Instance.ID)
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/gpuaas/app-platform/service/ledger/event"
 	"github.com/gpuaas/app-platform/service/ledger/operation"
 	"github.com/gpuaas/app-platform/service/ledger/queue"
+	"github.com/gpuaas/app-platform/service/ledger/roles"
 	"github.com/gpuaas/app-platform/service/orphan"
 	"github.com/gpuaas/app-platform/workers/engine"
 	"github.com/gpuaas/app-platform/workers/parts"
@@ -59,7 +60,7 @@ func stop(ctx context.Context, t *tx.Tx, locked *engine.Locked) error {
 	if err := t.SendBatch(ctx, batch).Close(); err != nil {
 		return fmt.Errorf("stop %s: %w", locked.Instance.ID, err)
 	}
-	return operation.RecountRoles(ctx, t, locked.Instance.ID)
+	return roles.Recount(ctx, t, locked.Instance.ID)
 }
 
 // residueOfAll sweeps all members, and waits for what earlier operations have left of others: unless
@@ -120,7 +121,7 @@ func (w *work) torndown(ctx context.Context, t *tx.Tx, c *engine.Context, locked
 	t.Wake(event.ProjectTopic(locked.Instance.ProjectID))
 	locked.Outcome = outcomeOf(c, left)
 	return removal{Cleaned: gone.Cleaned, departed: *gone, Adapter: word.Evidence}, removedWords(left),
-		operation.RecountRoles(ctx, t, instance)
+		roles.Recount(ctx, t, instance)
 }
 
 // unheard lists what a teardown that failed may have left on nodes that are not heard: it is torn down there as soon as

@@ -14,6 +14,7 @@ import (
 	"github.com/gpuaas/app-platform/internal/tx"
 	"github.com/gpuaas/app-platform/sdk/adapter"
 	"github.com/gpuaas/app-platform/service/ledger/operation"
+	"github.com/gpuaas/app-platform/service/ledger/roles"
 	"github.com/gpuaas/app-platform/workers/engine"
 	"github.com/gpuaas/app-platform/workers/parts"
 )
@@ -32,7 +33,7 @@ func (w *work) drain() engine.Kind {
 			if err := w.settle(ctx, t, c, locked, locked.Op.Targets); err != nil {
 				return err
 			}
-			return operation.RecountRoles(ctx, t, locked.Instance.ID)
+			return roles.Recount(ctx, t, locked.Instance.ID)
 		},
 		Cancel: w.Stop,
 	}
@@ -112,5 +113,5 @@ func (w *work) drained(ctx context.Context, t *tx.Tx, c *engine.Context, locked 
 	}
 	locked.Outcome = outcomeOf(c, 0)
 	return drainEvidence{Members: said.Members, Adapter: word.Evidence}, "nothing runs on it any more",
-		operation.RecountRoles(ctx, t, locked.Instance.ID)
+		roles.Recount(ctx, t, locked.Instance.ID)
 }

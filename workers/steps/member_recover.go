@@ -8,6 +8,7 @@ import (
 	"github.com/gpuaas/app-platform/ent/generated/db"
 	"github.com/gpuaas/app-platform/internal/tx"
 	"github.com/gpuaas/app-platform/service/ledger/operation"
+	"github.com/gpuaas/app-platform/service/ledger/roles"
 	"github.com/gpuaas/app-platform/workers/engine"
 	"github.com/gpuaas/app-platform/workers/parts"
 )
@@ -39,7 +40,7 @@ func failAgain(ctx context.Context, t *tx.Tx, _ *engine.Context, locked *engine.
 	if err != nil {
 		return fmt.Errorf("fail members of %s: %w", locked.Instance.ID, err)
 	}
-	return operation.RecountRoles(ctx, t, locked.Instance.ID)
+	return roles.Recount(ctx, t, locked.Instance.ID)
 }
 
 // kept is a member that stays as it is while another operation's work begins.

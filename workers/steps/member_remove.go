@@ -9,6 +9,7 @@ import (
 	"github.com/gpuaas/app-platform/ent/generated/db"
 	"github.com/gpuaas/app-platform/internal/tx"
 	"github.com/gpuaas/app-platform/service/ledger/operation"
+	"github.com/gpuaas/app-platform/service/ledger/roles"
 	"github.com/gpuaas/app-platform/workers/engine"
 	"github.com/gpuaas/app-platform/workers/parts"
 )
@@ -55,7 +56,7 @@ func (w *work) removed(ctx context.Context, t *tx.Tx, c *engine.Context, locked 
 	if err != nil {
 		return nil, "", err
 	}
-	return out, removedWords(out.Orphans), operation.RecountRoles(ctx, t, locked.Instance.ID)
+	return out, removedWords(out.Orphans), roles.Recount(ctx, t, locked.Instance.ID)
 }
 
 // takeOut ends the life of the operation's targets, and says how well that is proved.

@@ -11,6 +11,7 @@ import (
 	"github.com/gpuaas/app-platform/internal/tx"
 	"github.com/gpuaas/app-platform/sdk/adapter"
 	"github.com/gpuaas/app-platform/service/ledger/operation"
+	"github.com/gpuaas/app-platform/service/ledger/roles"
 	"github.com/gpuaas/app-platform/workers/engine"
 	"github.com/gpuaas/app-platform/workers/parts"
 )
@@ -111,7 +112,7 @@ func (w *work) notReplaced(ctx context.Context, t *tx.Tx, c *engine.Context, loc
 	if err := w.settle(ctx, t, c, locked, locked.Op.Targets); err != nil {
 		return err
 	}
-	return operation.RecountRoles(ctx, t, locked.Instance.ID)
+	return roles.Recount(ctx, t, locked.Instance.ID)
 }
 
 // keepReplacement leaves the new member where it is proved to be, and the old one as FAILED for a

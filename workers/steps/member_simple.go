@@ -11,6 +11,7 @@ import (
 	dbmember "github.com/gpuaas/app-platform/ent/generated/db/member"
 	"github.com/gpuaas/app-platform/internal/tx"
 	"github.com/gpuaas/app-platform/service/ledger/operation"
+	"github.com/gpuaas/app-platform/service/ledger/roles"
 	"github.com/gpuaas/app-platform/workers/engine"
 	"github.com/gpuaas/app-platform/workers/parts"
 )
@@ -40,7 +41,7 @@ func (w *work) simple(kind lifecycle.OperationKind, note mark) engine.Kind {
 				return nil, "", err
 			}
 			return simpleEvidence{Members: locked.Op.Targets, Adapter: word.Evidence}, "done",
-				operation.RecountRoles(ctx, t, locked.Instance.ID)
+				roles.Recount(ctx, t, locked.Instance.ID)
 		},
 		Undo: []engine.Step{w.Withdraw()},
 		Undoes: func(c *engine.Context, failure operation.Failure) bool {

@@ -12,6 +12,7 @@ import (
 	"github.com/gpuaas/app-platform/ent/generated/db"
 	"github.com/gpuaas/app-platform/internal/tx"
 	"github.com/gpuaas/app-platform/service/ledger/operation"
+	"github.com/gpuaas/app-platform/service/ledger/roles"
 	"github.com/gpuaas/app-platform/workers/engine"
 	"github.com/gpuaas/app-platform/workers/parts"
 )
@@ -108,7 +109,7 @@ func (w *work) keepFailed(ctx context.Context, t *tx.Tx, c *engine.Context, lock
 	}
 	// Those that the adapter has called failed were told of then.
 	locked.About = map[lifecycle.EventType][]ids.ID{lifecycle.EventMemberFailed: failed}
-	return operation.RecountRoles(ctx, t, locked.Instance.ID)
+	return roles.Recount(ctx, t, locked.Instance.ID)
 }
 
 // abandonKept tells the adapter that nobody waits any more; one that was asked already is not asked again.

@@ -15,6 +15,7 @@ import (
 	"github.com/gpuaas/app-platform/service/contract/wire"
 	"github.com/gpuaas/app-platform/service/ledger/event"
 	"github.com/gpuaas/app-platform/service/ledger/operation"
+	"github.com/gpuaas/app-platform/service/ledger/roles"
 	"github.com/gpuaas/app-platform/workers/engine"
 	"github.com/gpuaas/app-platform/workers/parts"
 )
@@ -127,7 +128,7 @@ func (o opening) open(ctx context.Context, t *tx.Tx, locked *engine.Locked, s *p
 	if err := t.SendBatch(ctx, batch).Close(); err != nil {
 		return fmt.Errorf("prepare %s: %w", locked.Op.ID, err)
 	}
-	return operation.RecountRoles(ctx, t, locked.Instance.ID)
+	return roles.Recount(ctx, t, locked.Instance.ID)
 }
 
 // mark moves a member on. What the adapter said of it for an earlier operation is forgotten.

@@ -11,6 +11,7 @@ import (
 	"github.com/gpuaas/app-platform/domain/fault"
 	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/domain/lifecycle"
+	dbinstance "github.com/gpuaas/app-platform/ent/generated/db/instance"
 	"github.com/gpuaas/app-platform/internal/tx"
 	"github.com/gpuaas/app-platform/service/ledger/event"
 	"github.com/gpuaas/app-platform/service/ledger/operation"
@@ -158,6 +159,9 @@ func (w *work) released(ctx context.Context, t *tx.Tx, c *engine.Context, locked
 	if err := c.Evidence("residue", &proof); err != nil {
 		return nil, "", err
 	}
+	if err := tellReleased(ctx, t, c, locked); err != nil {
+		return nil, "", err
+	}
 	tag, err := t.Exec(ctx, `UPDATE allocation SET status = 'RELEASED', released_at = $2
 		WHERE id = $1 AND status = 'RELEASING' AND instance_id IS NULL`, locked.Op.AllocationID, t.Now)
 	if err != nil {
@@ -168,4 +172,21 @@ func (w *work) released(ctx context.Context, t *tx.Tx, c *engine.Context, locked
 	}
 	t.Wake(event.ProjectTopic(locked.Op.ProjectID))
 	return proof, "released", nil
+}
+
+// tellReleased tells the timeline of the instance that the release has stopped; of one that nothing used no timeline
+// tells. The instance is locked before the allocation, as everywhere.
+func tellReleased(ctx context.Context, t *tx.Tx, c *engine.Context, locked *engine.Locked) error {
+	var known stopped
+	if err := c.Evidence("stop_instance", &known); err != nil || known.Instance == "" {
+		return err
+	}
+	instance, err := t.Instance.Query().Where(dbinstance.ID(known.Instance)).ForUpdate().Only(ctx)
+	if err != nil {
+		return fmt.Errorf("lock instance %s: %w", known.Instance, err)
+	}
+	return event.Append(ctx, t, instance, event.Draft{
+		Type: lifecycle.EventAllocationReleased, OperationID: locked.Op.ID, CorrelationID: locked.Op.CorrelationID,
+		Message: "its allocation is released", Payload: map[string]any{"allocation": locked.Op.AllocationID},
+	})
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/gpuaas/app-platform/internal/tx"
 	"github.com/gpuaas/app-platform/sdk/adapter"
 	"github.com/gpuaas/app-platform/service/ledger/operation"
+	"github.com/gpuaas/app-platform/service/ledger/roles"
 	"github.com/gpuaas/app-platform/workers/engine"
 	"github.com/gpuaas/app-platform/workers/parts"
 )
@@ -97,11 +98,11 @@ func restore(ctx context.Context, t *tx.Tx, locked *engine.Locked, about []ids.I
 		counts[member.ComponentKey] += more
 	}
 	for key, count := range counts {
-		if err := operation.WantMore(ctx, t, locked.Instance, key, count); err != nil {
+		if err := roles.WantMore(ctx, t, locked.Instance, key, count); err != nil {
 			return err
 		}
 	}
-	return operation.RecountRoles(ctx, t, locked.Instance.ID)
+	return roles.Recount(ctx, t, locked.Instance.ID)
 }
 
 // join makes members ACTIVE whose readiness the agents have proved.
@@ -120,5 +121,5 @@ func join(ctx context.Context, t *tx.Tx, locked *engine.Locked, about []ids.ID) 
 			return err
 		}
 	}
-	return operation.RecountRoles(ctx, t, locked.Instance.ID)
+	return roles.Recount(ctx, t, locked.Instance.ID)
 }

@@ -47,6 +47,8 @@ type Instance struct {
 	Config json.RawMessage `json:"config,omitempty"`
 	// read model: desired, current and healthy by component
 	Roles json.RawMessage `json:"roles,omitempty"`
+	// what further members of each component are to live in
+	CapacityIntent json.RawMessage `json:"capacity_intent,omitempty"`
 	// number of the manifest and config it runs, from 1
 	Generation int `json:"generation,omitempty"`
 	// where what the adapter sees differs from what is meant
@@ -95,7 +97,7 @@ func (*Instance) scanValues(columns []string) ([]any, error) {
 	values := make([]any, len(columns))
 	for i := range columns {
 		switch columns[i] {
-		case instance.FieldConfig, instance.FieldRoles, instance.FieldDrift, instance.FieldRepair:
+		case instance.FieldConfig, instance.FieldRoles, instance.FieldCapacityIntent, instance.FieldDrift, instance.FieldRepair:
 			values[i] = new([]byte)
 		case instance.FieldSmoke, instance.FieldFailureRetryable:
 			values[i] = new(sql.NullBool)
@@ -206,6 +208,14 @@ func (_m *Instance) assignValues(columns []string, values []any) error {
 			} else if value != nil && len(*value) > 0 {
 				if err := json.Unmarshal(*value, &_m.Roles); err != nil {
 					return fmt.Errorf("unmarshal field roles: %w", err)
+				}
+			}
+		case instance.FieldCapacityIntent:
+			if value, ok := values[i].(*[]byte); !ok {
+				return fmt.Errorf("unexpected type %T for field capacity_intent", values[i])
+			} else if value != nil && len(*value) > 0 {
+				if err := json.Unmarshal(*value, &_m.CapacityIntent); err != nil {
+					return fmt.Errorf("unmarshal field capacity_intent: %w", err)
 				}
 			}
 		case instance.FieldGeneration:
@@ -410,6 +420,9 @@ func (_m *Instance) String() string {
 	builder.WriteString(", ")
 	builder.WriteString("roles=")
 	builder.WriteString(fmt.Sprintf("%v", _m.Roles))
+	builder.WriteString(", ")
+	builder.WriteString("capacity_intent=")
+	builder.WriteString(fmt.Sprintf("%v", _m.CapacityIntent))
 	builder.WriteString(", ")
 	builder.WriteString("generation=")
 	builder.WriteString(fmt.Sprintf("%v", _m.Generation))

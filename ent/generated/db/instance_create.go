@@ -125,6 +125,12 @@ func (_c *InstanceCreate) SetRoles(v json.RawMessage) *InstanceCreate {
 	return _c
 }
 
+// SetCapacityIntent sets the "capacity_intent" field.
+func (_c *InstanceCreate) SetCapacityIntent(v json.RawMessage) *InstanceCreate {
+	_c.mutation.SetCapacityIntent(v)
+	return _c
+}
+
 // SetGeneration sets the "generation" field.
 func (_c *InstanceCreate) SetGeneration(v int) *InstanceCreate {
 	_c.mutation.SetGeneration(v)
@@ -642,6 +648,10 @@ func (_c *InstanceCreate) createSpec() (*Instance, *sqlgraph.CreateSpec) {
 	if value, ok := _c.mutation.Roles(); ok {
 		_spec.SetField(instance.FieldRoles, field.TypeJSON, value)
 		_node.Roles = value
+	}
+	if value, ok := _c.mutation.CapacityIntent(); ok {
+		_spec.SetField(instance.FieldCapacityIntent, field.TypeJSON, value)
+		_node.CapacityIntent = value
 	}
 	if value, ok := _c.mutation.Generation(); ok {
 		_spec.SetField(instance.FieldGeneration, field.TypeInt, value)

@@ -201,6 +201,24 @@ func (_u *InstanceUpdate) ClearRoles() *InstanceUpdate {
 	return _u
 }
 
+// SetCapacityIntent sets the "capacity_intent" field.
+func (_u *InstanceUpdate) SetCapacityIntent(v json.RawMessage) *InstanceUpdate {
+	_u.mutation.SetCapacityIntent(v)
+	return _u
+}
+
+// AppendCapacityIntent appends value to the "capacity_intent" field.
+func (_u *InstanceUpdate) AppendCapacityIntent(v json.RawMessage) *InstanceUpdate {
+	_u.mutation.AppendCapacityIntent(v)
+	return _u
+}
+
+// ClearCapacityIntent clears the value of the "capacity_intent" field.
+func (_u *InstanceUpdate) ClearCapacityIntent() *InstanceUpdate {
+	_u.mutation.ClearCapacityIntent()
+	return _u
+}
+
 // SetGeneration sets the "generation" field.
 func (_u *InstanceUpdate) SetGeneration(v int) *InstanceUpdate {
 	_u.mutation.ResetGeneration()
@@ -622,6 +640,17 @@ func (_u *InstanceUpdate) sqlSave(ctx context.Context) (_node int, err error) {
 	if _u.mutation.RolesCleared() {
 		_spec.ClearField(instance.FieldRoles, field.TypeJSON)
 	}
+	if value, ok := _u.mutation.CapacityIntent(); ok {
+		_spec.SetField(instance.FieldCapacityIntent, field.TypeJSON, value)
+	}
+	if value, ok := _u.mutation.AppendedCapacityIntent(); ok {
+		_spec.AddModifier(func(u *sql.UpdateBuilder) {
+			sqljson.Append(u, instance.FieldCapacityIntent, value)
+		})
+	}
+	if _u.mutation.CapacityIntentCleared() {
+		_spec.ClearField(instance.FieldCapacityIntent, field.TypeJSON)
+	}
 	if value, ok := _u.mutation.Generation(); ok {
 		_spec.SetField(instance.FieldGeneration, field.TypeInt, value)
 	}
@@ -896,6 +925,24 @@ func (_u *InstanceUpdateOne) AppendRoles(v json.RawMessage) *InstanceUpdateOne {
 // ClearRoles clears the value of the "roles" field.
 func (_u *InstanceUpdateOne) ClearRoles() *InstanceUpdateOne {
 	_u.mutation.ClearRoles()
+	return _u
+}
+
+// SetCapacityIntent sets the "capacity_intent" field.
+func (_u *InstanceUpdateOne) SetCapacityIntent(v json.RawMessage) *InstanceUpdateOne {
+	_u.mutation.SetCapacityIntent(v)
+	return _u
+}
+
+// AppendCapacityIntent appends value to the "capacity_intent" field.
+func (_u *InstanceUpdateOne) AppendCapacityIntent(v json.RawMessage) *InstanceUpdateOne {
+	_u.mutation.AppendCapacityIntent(v)
+	return _u
+}
+
+// ClearCapacityIntent clears the value of the "capacity_intent" field.
+func (_u *InstanceUpdateOne) ClearCapacityIntent() *InstanceUpdateOne {
+	_u.mutation.ClearCapacityIntent()
 	return _u
 }
 
@@ -1349,6 +1396,17 @@ func (_u *InstanceUpdateOne) sqlSave(ctx context.Context) (_node *Instance, err 
 	}
 	if _u.mutation.RolesCleared() {
 		_spec.ClearField(instance.FieldRoles, field.TypeJSON)
+	}
+	if value, ok := _u.mutation.CapacityIntent(); ok {
+		_spec.SetField(instance.FieldCapacityIntent, field.TypeJSON, value)
+	}
+	if value, ok := _u.mutation.AppendedCapacityIntent(); ok {
+		_spec.AddModifier(func(u *sql.UpdateBuilder) {
+			sqljson.Append(u, instance.FieldCapacityIntent, value)
+		})
+	}
+	if _u.mutation.CapacityIntentCleared() {
+		_spec.ClearField(instance.FieldCapacityIntent, field.TypeJSON)
 	}
 	if value, ok := _u.mutation.Generation(); ok {
 		_spec.SetField(instance.FieldGeneration, field.TypeInt, value)

@@ -18843,52 +18843,54 @@ func (m *IdempotencyMutation) ResetEdge(name string) error {
 // InstanceMutation represents an operation that mutates the Instance nodes in the graph.
 type InstanceMutation struct {
 	config
-	op                   Op
-	typ                  string
-	id                   *ids.ID
-	tenant_id            *ids.ID
-	project_id           *ids.ID
-	name                 *string
-	app_slug             *string
-	app_version          *string
-	permission_family    *string
-	manifest_id          *ids.ID
-	status               *lifecycle.InstanceStatus
-	health               *lifecycle.Health
-	health_message       *string
-	revision             *int
-	addrevision          *int
-	_config              *json.RawMessage
-	append_config        json.RawMessage
-	roles                *json.RawMessage
-	appendroles          json.RawMessage
-	generation           *int
-	addgeneration        *int
-	drift                *json.RawMessage
-	appenddrift          json.RawMessage
-	observed_at          *time.Time
-	bound_capacity_shape *lifecycle.CapacityShape
-	operating_mode       *string
-	control_plane_scope  *string
-	runtime_backend      *string
-	smoke                *bool
-	repair               *json.RawMessage
-	appendrepair         json.RawMessage
-	repair_stopped       *string
-	unserved_at          *time.Time
-	failure_code         *string
-	failure_message      *string
-	failure_owner        *string
-	failure_retryable    *bool
-	last_operation_id    *ids.ID
-	correlation_id       *string
-	created_at           *time.Time
-	updated_at           *time.Time
-	released_at          *time.Time
-	clearedFields        map[string]struct{}
-	done                 bool
-	oldValue             func(context.Context) (*Instance, error)
-	predicates           []predicate.Instance
+	op                    Op
+	typ                   string
+	id                    *ids.ID
+	tenant_id             *ids.ID
+	project_id            *ids.ID
+	name                  *string
+	app_slug              *string
+	app_version           *string
+	permission_family     *string
+	manifest_id           *ids.ID
+	status                *lifecycle.InstanceStatus
+	health                *lifecycle.Health
+	health_message        *string
+	revision              *int
+	addrevision           *int
+	_config               *json.RawMessage
+	append_config         json.RawMessage
+	roles                 *json.RawMessage
+	appendroles           json.RawMessage
+	capacity_intent       *json.RawMessage
+	appendcapacity_intent json.RawMessage
+	generation            *int
+	addgeneration         *int
+	drift                 *json.RawMessage
+	appenddrift           json.RawMessage
+	observed_at           *time.Time
+	bound_capacity_shape  *lifecycle.CapacityShape
+	operating_mode        *string
+	control_plane_scope   *string
+	runtime_backend       *string
+	smoke                 *bool
+	repair                *json.RawMessage
+	appendrepair          json.RawMessage
+	repair_stopped        *string
+	unserved_at           *time.Time
+	failure_code          *string
+	failure_message       *string
+	failure_owner         *string
+	failure_retryable     *bool
+	last_operation_id     *ids.ID
+	correlation_id        *string
+	created_at            *time.Time
+	updated_at            *time.Time
+	released_at           *time.Time
+	clearedFields         map[string]struct{}
+	done                  bool
+	oldValue              func(context.Context) (*Instance, error)
+	predicates            []predicate.Instance
 }
 
 var _ ent.Mutation = (*InstanceMutation)(nil)
@@ -19539,6 +19541,71 @@ func (m *InstanceMutation) ResetRoles() {
 	m.roles = nil
 	m.appendroles = nil
 	delete(m.clearedFields, instance.FieldRoles)
+}
+
+// SetCapacityIntent sets the "capacity_intent" field.
+func (m *InstanceMutation) SetCapacityIntent(jm json.RawMessage) {
+	m.capacity_intent = &jm
+	m.appendcapacity_intent = nil
+}
+
+// CapacityIntent returns the value of the "capacity_intent" field in the mutation.
+func (m *InstanceMutation) CapacityIntent() (r json.RawMessage, exists bool) {
+	v := m.capacity_intent
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldCapacityIntent returns the old "capacity_intent" field's value of the Instance entity.
+// If the Instance object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *InstanceMutation) OldCapacityIntent(ctx context.Context) (v json.RawMessage, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldCapacityIntent is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldCapacityIntent requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldCapacityIntent: %w", err)
+	}
+	return oldValue.CapacityIntent, nil
+}
+
+// AppendCapacityIntent adds jm to the "capacity_intent" field.
+func (m *InstanceMutation) AppendCapacityIntent(jm json.RawMessage) {
+	m.appendcapacity_intent = append(m.appendcapacity_intent, jm...)
+}
+
+// AppendedCapacityIntent returns the list of values that were appended to the "capacity_intent" field in this mutation.
+func (m *InstanceMutation) AppendedCapacityIntent() (json.RawMessage, bool) {
+	if len(m.appendcapacity_intent) == 0 {
+		return nil, false
+	}
+	return m.appendcapacity_intent, true
+}
+
+// ClearCapacityIntent clears the value of the "capacity_intent" field.
+func (m *InstanceMutation) ClearCapacityIntent() {
+	m.capacity_intent = nil
+	m.appendcapacity_intent = nil
+	m.clearedFields[instance.FieldCapacityIntent] = struct{}{}
+}
+
+// CapacityIntentCleared returns if the "capacity_intent" field was cleared in this mutation.
+func (m *InstanceMutation) CapacityIntentCleared() bool {
+	_, ok := m.clearedFields[instance.FieldCapacityIntent]
+	return ok
+}
+
+// ResetCapacityIntent resets all changes to the "capacity_intent" field.
+func (m *InstanceMutation) ResetCapacityIntent() {
+	m.capacity_intent = nil
+	m.appendcapacity_intent = nil
+	delete(m.clearedFields, instance.FieldCapacityIntent)
 }
 
 // SetGeneration sets the "generation" field.
@@ -20425,7 +20492,7 @@ func (m *InstanceMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *InstanceMutation) Fields() []string {
-	fields := make([]string, 0, 33)
+	fields := make([]string, 0, 34)
 	if m.tenant_id != nil {
 		fields = append(fields, instance.FieldTenantID)
 	}
@@ -20464,6 +20531,9 @@ func (m *InstanceMutation) Fields() []string {
 	}
 	if m.roles != nil {
 		fields = append(fields, instance.FieldRoles)
+	}
+	if m.capacity_intent != nil {
+		fields = append(fields, instance.FieldCapacityIntent)
 	}
 	if m.generation != nil {
 		fields = append(fields, instance.FieldGeneration)
@@ -20559,6 +20629,8 @@ func (m *InstanceMutation) Field(name string) (ent.Value, bool) {
 		return m.Config()
 	case instance.FieldRoles:
 		return m.Roles()
+	case instance.FieldCapacityIntent:
+		return m.CapacityIntent()
 	case instance.FieldGeneration:
 		return m.Generation()
 	case instance.FieldDrift:
@@ -20634,6 +20706,8 @@ func (m *InstanceMutation) OldField(ctx context.Context, name string) (ent.Value
 		return m.OldConfig(ctx)
 	case instance.FieldRoles:
 		return m.OldRoles(ctx)
+	case instance.FieldCapacityIntent:
+		return m.OldCapacityIntent(ctx)
 	case instance.FieldGeneration:
 		return m.OldGeneration(ctx)
 	case instance.FieldDrift:
@@ -20773,6 +20847,13 @@ func (m *InstanceMutation) SetField(name string, value ent.Value) error {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
 		m.SetRoles(v)
+		return nil
+	case instance.FieldCapacityIntent:
+		v, ok := value.(json.RawMessage)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetCapacityIntent(v)
 		return nil
 	case instance.FieldGeneration:
 		v, ok := value.(int)
@@ -20977,6 +21058,9 @@ func (m *InstanceMutation) ClearedFields() []string {
 	if m.FieldCleared(instance.FieldRoles) {
 		fields = append(fields, instance.FieldRoles)
 	}
+	if m.FieldCleared(instance.FieldCapacityIntent) {
+		fields = append(fields, instance.FieldCapacityIntent)
+	}
 	if m.FieldCleared(instance.FieldDrift) {
 		fields = append(fields, instance.FieldDrift)
 	}
@@ -21014,6 +21098,9 @@ func (m *InstanceMutation) ClearField(name string) error {
 		return nil
 	case instance.FieldRoles:
 		m.ClearRoles()
+		return nil
+	case instance.FieldCapacityIntent:
+		m.ClearCapacityIntent()
 		return nil
 	case instance.FieldDrift:
 		m.ClearDrift()
@@ -21079,6 +21166,9 @@ func (m *InstanceMutation) ResetField(name string) error {
 		return nil
 	case instance.FieldRoles:
 		m.ResetRoles()
+		return nil
+	case instance.FieldCapacityIntent:
+		m.ResetCapacityIntent()
 		return nil
 	case instance.FieldGeneration:
 		m.ResetGeneration()

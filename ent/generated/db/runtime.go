@@ -393,47 +393,47 @@ func init() {
 	// instance.DefaultRevision holds the default value on creation for the revision field.
 	instance.DefaultRevision = instanceDescRevision.Default.(int)
 	// instanceDescGeneration is the schema descriptor for generation field.
-	instanceDescGeneration := instanceFields[11].Descriptor()
+	instanceDescGeneration := instanceFields[12].Descriptor()
 	// instance.DefaultGeneration holds the default value on creation for the generation field.
 	instance.DefaultGeneration = instanceDescGeneration.Default.(int)
 	// instanceDescOperatingMode is the schema descriptor for operating_mode field.
-	instanceDescOperatingMode := instanceFields[15].Descriptor()
+	instanceDescOperatingMode := instanceFields[16].Descriptor()
 	// instance.DefaultOperatingMode holds the default value on creation for the operating_mode field.
 	instance.DefaultOperatingMode = instanceDescOperatingMode.Default.(string)
 	// instanceDescControlPlaneScope is the schema descriptor for control_plane_scope field.
-	instanceDescControlPlaneScope := instanceFields[16].Descriptor()
+	instanceDescControlPlaneScope := instanceFields[17].Descriptor()
 	// instance.DefaultControlPlaneScope holds the default value on creation for the control_plane_scope field.
 	instance.DefaultControlPlaneScope = instanceDescControlPlaneScope.Default.(string)
 	// instanceDescSmoke is the schema descriptor for smoke field.
-	instanceDescSmoke := instanceFields[18].Descriptor()
+	instanceDescSmoke := instanceFields[19].Descriptor()
 	// instance.DefaultSmoke holds the default value on creation for the smoke field.
 	instance.DefaultSmoke = instanceDescSmoke.Default.(bool)
 	// instanceDescRepairStopped is the schema descriptor for repair_stopped field.
-	instanceDescRepairStopped := instanceFields[20].Descriptor()
+	instanceDescRepairStopped := instanceFields[21].Descriptor()
 	// instance.DefaultRepairStopped holds the default value on creation for the repair_stopped field.
 	instance.DefaultRepairStopped = instanceDescRepairStopped.Default.(string)
 	// instanceDescFailureCode is the schema descriptor for failure_code field.
-	instanceDescFailureCode := instanceFields[22].Descriptor()
+	instanceDescFailureCode := instanceFields[23].Descriptor()
 	// instance.DefaultFailureCode holds the default value on creation for the failure_code field.
 	instance.DefaultFailureCode = instanceDescFailureCode.Default.(string)
 	// instanceDescFailureMessage is the schema descriptor for failure_message field.
-	instanceDescFailureMessage := instanceFields[23].Descriptor()
+	instanceDescFailureMessage := instanceFields[24].Descriptor()
 	// instance.DefaultFailureMessage holds the default value on creation for the failure_message field.
 	instance.DefaultFailureMessage = instanceDescFailureMessage.Default.(string)
 	// instanceDescFailureOwner is the schema descriptor for failure_owner field.
-	instanceDescFailureOwner := instanceFields[24].Descriptor()
+	instanceDescFailureOwner := instanceFields[25].Descriptor()
 	// instance.DefaultFailureOwner holds the default value on creation for the failure_owner field.
 	instance.DefaultFailureOwner = instanceDescFailureOwner.Default.(string)
 	// instanceDescFailureRetryable is the schema descriptor for failure_retryable field.
-	instanceDescFailureRetryable := instanceFields[25].Descriptor()
+	instanceDescFailureRetryable := instanceFields[26].Descriptor()
 	// instance.DefaultFailureRetryable holds the default value on creation for the failure_retryable field.
 	instance.DefaultFailureRetryable = instanceDescFailureRetryable.Default.(bool)
 	// instanceDescCreatedAt is the schema descriptor for created_at field.
-	instanceDescCreatedAt := instanceFields[28].Descriptor()
+	instanceDescCreatedAt := instanceFields[29].Descriptor()
 	// instance.DefaultCreatedAt holds the default value on creation for the created_at field.
 	instance.DefaultCreatedAt = instanceDescCreatedAt.Default.(func() time.Time)
 	// instanceDescUpdatedAt is the schema descriptor for updated_at field.
-	instanceDescUpdatedAt := instanceFields[29].Descriptor()
+	instanceDescUpdatedAt := instanceFields[30].Descriptor()
 	// instance.DefaultUpdatedAt holds the default value on creation for the updated_at field.
 	instance.DefaultUpdatedAt = instanceDescUpdatedAt.Default.(func() time.Time)
 	invitationFields := schema.Invitation{}.Fields()

@@ -23,7 +23,9 @@ import (
 	"github.com/gpuaas/app-platform/graph/generated/model"
 	"github.com/gpuaas/app-platform/service/change"
 	"github.com/gpuaas/app-platform/service/instance"
+	"github.com/gpuaas/app-platform/service/kit/capacity"
 	"github.com/gpuaas/app-platform/service/ledger/operation"
+	"github.com/gpuaas/app-platform/service/ledger/roles"
 	"github.com/gpuaas/app-platform/service/orphan"
 	"github.com/vektah/gqlparser/v2/ast"
 )
@@ -245,7 +247,122 @@ func (ec *executionContext) fieldContext_AllocationVerdict_isolationClass(_ cont
 	return graphql.NewScalarFieldContext("AllocationVerdict", field, false, false, errors.New("field of type IsolationClass does not have child fields"))
 }
 
-func (ec *executionContext) _ComponentRole_componentKey(ctx context.Context, field graphql.CollectedField, obj *operation.ComponentCounts) (ret graphql.Marshaler) {
+func (ec *executionContext) _CapacityIntent_shape(ctx context.Context, field graphql.CollectedField, obj *capacity.Want) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_CapacityIntent_shape(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Shape, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v lifecycle.CapacityShape) graphql.Marshaler {
+			return ec.marshalNCapacityShape2githubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋlifecycleᚐCapacityShape(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_CapacityIntent_shape(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("CapacityIntent", field, false, false, errors.New("field of type CapacityShape does not have child fields"))
+}
+
+func (ec *executionContext) _CapacityIntent_gpuCount(ctx context.Context, field graphql.CollectedField, obj *capacity.Want) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_CapacityIntent_gpuCount(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.GPUCount, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *int) graphql.Marshaler {
+			return ec.marshalOInt2ᚖint(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_CapacityIntent_gpuCount(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("CapacityIntent", field, false, false, errors.New("field of type Int does not have child fields"))
+}
+
+func (ec *executionContext) _CapacityIntent_sku(ctx context.Context, field graphql.CollectedField, obj *capacity.Want) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_CapacityIntent_sku(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.SKU, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNString2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_CapacityIntent_sku(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("CapacityIntent", field, false, false, errors.New("field of type String does not have child fields"))
+}
+
+func (ec *executionContext) _CapacityIntent_region(ctx context.Context, field graphql.CollectedField, obj *capacity.Want) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_CapacityIntent_region(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Region, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNString2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_CapacityIntent_region(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("CapacityIntent", field, false, false, errors.New("field of type String does not have child fields"))
+}
+
+func (ec *executionContext) _CapacityIntent_isolationClass(ctx context.Context, field graphql.CollectedField, obj *capacity.Want) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_CapacityIntent_isolationClass(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.IsolationClass(), nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *isolation.Class) graphql.Marshaler {
+			return ec.marshalOIsolationClass2ᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋisolationᚐClass(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_CapacityIntent_isolationClass(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("CapacityIntent", field, true, false, errors.New("field of type IsolationClass does not have child fields"))
+}
+
+func (ec *executionContext) _ComponentRole_componentKey(ctx context.Context, field graphql.CollectedField, obj *roles.Count) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
 		ec.OperationContext,
@@ -268,7 +385,7 @@ func (ec *executionContext) fieldContext_ComponentRole_componentKey(_ context.Co
 	return graphql.NewScalarFieldContext("ComponentRole", field, false, false, errors.New("field of type String does not have child fields"))
 }
 
-func (ec *executionContext) _ComponentRole_displayName(ctx context.Context, field graphql.CollectedField, obj *operation.ComponentCounts) (ret graphql.Marshaler) {
+func (ec *executionContext) _ComponentRole_displayName(ctx context.Context, field graphql.CollectedField, obj *roles.Count) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
 		ec.OperationContext,
@@ -291,7 +408,7 @@ func (ec *executionContext) fieldContext_ComponentRole_displayName(_ context.Con
 	return graphql.NewScalarFieldContext("ComponentRole", field, false, false, errors.New("field of type String does not have child fields"))
 }
 
-func (ec *executionContext) _ComponentRole_desired(ctx context.Context, field graphql.CollectedField, obj *operation.ComponentCounts) (ret graphql.Marshaler) {
+func (ec *executionContext) _ComponentRole_desired(ctx context.Context, field graphql.CollectedField, obj *roles.Count) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
 		ec.OperationContext,
@@ -314,7 +431,7 @@ func (ec *executionContext) fieldContext_ComponentRole_desired(_ context.Context
 	return graphql.NewScalarFieldContext("ComponentRole", field, false, false, errors.New("field of type Int does not have child fields"))
 }
 
-func (ec *executionContext) _ComponentRole_current(ctx context.Context, field graphql.CollectedField, obj *operation.ComponentCounts) (ret graphql.Marshaler) {
+func (ec *executionContext) _ComponentRole_current(ctx context.Context, field graphql.CollectedField, obj *roles.Count) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
 		ec.OperationContext,
@@ -337,7 +454,7 @@ func (ec *executionContext) fieldContext_ComponentRole_current(_ context.Context
 	return graphql.NewScalarFieldContext("ComponentRole", field, false, false, errors.New("field of type Int does not have child fields"))
 }
 
-func (ec *executionContext) _ComponentRole_healthy(ctx context.Context, field graphql.CollectedField, obj *operation.ComponentCounts) (ret graphql.Marshaler) {
+func (ec *executionContext) _ComponentRole_healthy(ctx context.Context, field graphql.CollectedField, obj *roles.Count) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
 		ec.OperationContext,
@@ -360,7 +477,7 @@ func (ec *executionContext) fieldContext_ComponentRole_healthy(_ context.Context
 	return graphql.NewScalarFieldContext("ComponentRole", field, false, false, errors.New("field of type Int does not have child fields"))
 }
 
-func (ec *executionContext) _ComponentRole_summary(ctx context.Context, field graphql.CollectedField, obj *operation.ComponentCounts) (ret graphql.Marshaler) {
+func (ec *executionContext) _ComponentRole_summary(ctx context.Context, field graphql.CollectedField, obj *roles.Count) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
 		ec.OperationContext,
@@ -381,6 +498,70 @@ func (ec *executionContext) _ComponentRole_summary(ctx context.Context, field gr
 }
 func (ec *executionContext) fieldContext_ComponentRole_summary(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("ComponentRole", field, false, false, errors.New("field of type String does not have child fields"))
+}
+
+func (ec *executionContext) _ComponentRole_runtimeState(ctx context.Context, field graphql.CollectedField, obj *roles.Count) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ComponentRole_runtimeState(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Runtime, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *roles.Runtime) graphql.Marshaler {
+			return ec.marshalORuntimeState2ᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋledgerᚋrolesᚐRuntime(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_ComponentRole_runtimeState(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "ComponentRole",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_RuntimeState(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _ComponentRole_capacityIntent(ctx context.Context, field graphql.CollectedField, obj *roles.Count) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ComponentRole_capacityIntent(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Intent, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *capacity.Want) graphql.Marshaler {
+			return ec.marshalOCapacityIntent2ᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋkitᚋcapacityᚐWant(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_ComponentRole_capacityIntent(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "ComponentRole",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_CapacityIntent(ctx, field)
+		},
+	}
+	return fc, nil
 }
 
 func (ec *executionContext) _DecommissionInstancePayload_instance(ctx context.Context, field graphql.CollectedField, obj *model.DecommissionInstancePayload) (ret graphql.Marshaler) {
@@ -1419,8 +1600,8 @@ func (ec *executionContext) _Instance_roles(ctx context.Context, field graphql.C
 			return obj.Roles()
 		},
 		nil,
-		func(ctx context.Context, selections ast.SelectionSet, v []*operation.ComponentCounts) graphql.Marshaler {
-			return ec.marshalNComponentRole2ᚕᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋledgerᚋoperationᚐComponentCountsᚄ(ctx, selections, v)
+		func(ctx context.Context, selections ast.SelectionSet, v []*roles.Count) graphql.Marshaler {
+			return ec.marshalNComponentRole2ᚕᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋledgerᚋrolesᚐCountᚄ(ctx, selections, v)
 		},
 		true,
 		true,
@@ -3195,6 +3376,75 @@ func (ec *executionContext) fieldContext_RepairPolicy_hourlyLimitMicros(_ contex
 	return graphql.NewScalarFieldContext("RepairPolicy", field, false, false, errors.New("field of type Int does not have child fields"))
 }
 
+func (ec *executionContext) _RuntimeState_health(ctx context.Context, field graphql.CollectedField, obj *roles.Runtime) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_RuntimeState_health(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Health, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v lifecycle.Health) graphql.Marshaler {
+			return ec.marshalNHealth2githubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋlifecycleᚐHealth(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_RuntimeState_health(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("RuntimeState", field, false, false, errors.New("field of type Health does not have child fields"))
+}
+
+func (ec *executionContext) _RuntimeState_summary(ctx context.Context, field graphql.CollectedField, obj *roles.Runtime) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_RuntimeState_summary(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Summary, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNString2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_RuntimeState_summary(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("RuntimeState", field, false, false, errors.New("field of type String does not have child fields"))
+}
+
+func (ec *executionContext) _RuntimeState_detail(ctx context.Context, field graphql.CollectedField, obj *roles.Runtime) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_RuntimeState_detail(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Detail, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v json.RawMessage) graphql.Marshaler {
+			return ec.marshalOJSON2encodingᚋjsonᚐRawMessage(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_RuntimeState_detail(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("RuntimeState", field, false, false, errors.New("field of type JSON does not have child fields"))
+}
+
 // endregion **************************** field.gotpl *****************************
 
 // region    **************************** input.gotpl *****************************
@@ -3210,7 +3460,7 @@ func (ec *executionContext) unmarshalInputComponentInput(ctx context.Context, ob
 		asMap[k] = v
 	}
 
-	fieldsInOrder := [...]string{"key", "count", "allocationIds"}
+	fieldsInOrder := [...]string{"key", "count", "allocationIds", "intent"}
 	for _, k := range fieldsInOrder {
 		v, ok := asMap[k]
 		if !ok {
@@ -3238,6 +3488,13 @@ func (ec *executionContext) unmarshalInputComponentInput(ctx context.Context, ob
 				return it, err
 			}
 			it.AllocationIDs = data
+		case "intent":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("intent"))
+			data, err := ec.unmarshalOCapacityIntentInput2ᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋkitᚋcapacityᚐWant(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Intent = data
 		}
 	}
 	return it, nil
@@ -3848,9 +4105,67 @@ func (ec *executionContext) _AllocationVerdict(ctx context.Context, sel ast.Sele
 	return out
 }
 
+var capacityIntentImplementors = []string{"CapacityIntent"}
+
+func (ec *executionContext) _CapacityIntent(ctx context.Context, sel ast.SelectionSet, obj *capacity.Want) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, capacityIntentImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferredFieldSet := graphql.NewFieldSet(nil)
+	deferLabelToView := make(map[string]*graphql.FieldSetView)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("CapacityIntent")
+		case "shape":
+			out.Values[i] = ec._CapacityIntent_shape(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "gpuCount":
+			out.Values[i] = ec._CapacityIntent_gpuCount(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "sku":
+			out.Values[i] = ec._CapacityIntent_sku(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "region":
+			out.Values[i] = ec._CapacityIntent_region(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "isolationClass":
+			out.Values[i] = ec._CapacityIntent_isolationClass(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	atomic.AddInt32(&ec.Deferred, int32(min(len(deferLabelToView), math.MaxInt32)))
+
+	ec.ProcessDeferredGroup(graphql.DeferredGroup{
+		Defers:   deferLabelToView,
+		Path:     graphql.GetPath(ctx),
+		FieldSet: deferredFieldSet,
+		Context:  ctx,
+	})
+
+	return out
+}
+
 var componentRoleImplementors = []string{"ComponentRole"}
 
-func (ec *executionContext) _ComponentRole(ctx context.Context, sel ast.SelectionSet, obj *operation.ComponentCounts) graphql.Marshaler {
+func (ec *executionContext) _ComponentRole(ctx context.Context, sel ast.SelectionSet, obj *roles.Count) graphql.Marshaler {
 	fields := graphql.CollectFields(ec.OperationContext, sel, componentRoleImplementors)
 
 	out := graphql.NewFieldSet(fields)
@@ -3888,6 +4203,16 @@ func (ec *executionContext) _ComponentRole(ctx context.Context, sel ast.Selectio
 		case "summary":
 			out.Values[i] = ec._ComponentRole_summary(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "runtimeState":
+			out.Values[i] = ec._ComponentRole_runtimeState(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "capacityIntent":
+			out.Values[i] = ec._ComponentRole_capacityIntent(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
 				out.Invalids++
 			}
 		default:
@@ -5469,6 +5794,54 @@ func (ec *executionContext) _RepairPolicy(ctx context.Context, sel ast.Selection
 	return out
 }
 
+var runtimeStateImplementors = []string{"RuntimeState"}
+
+func (ec *executionContext) _RuntimeState(ctx context.Context, sel ast.SelectionSet, obj *roles.Runtime) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, runtimeStateImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferredFieldSet := graphql.NewFieldSet(nil)
+	deferLabelToView := make(map[string]*graphql.FieldSetView)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("RuntimeState")
+		case "health":
+			out.Values[i] = ec._RuntimeState_health(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "summary":
+			out.Values[i] = ec._RuntimeState_summary(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "detail":
+			out.Values[i] = ec._RuntimeState_detail(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	atomic.AddInt32(&ec.Deferred, int32(min(len(deferLabelToView), math.MaxInt32)))
+
+	ec.ProcessDeferredGroup(graphql.DeferredGroup{
+		Defers:   deferLabelToView,
+		Path:     graphql.GetPath(ctx),
+		FieldSet: deferredFieldSet,
+		Context:  ctx,
+	})
+
+	return out
+}
+
 // endregion **************************** object.gotpl ****************************
 
 // region    ***************************** type.gotpl *****************************
@@ -5504,11 +5877,11 @@ func (ec *executionContext) unmarshalNComponentInput2githubᚗcomᚋgpuaasᚋapp
 	return res, graphql.ErrorOnPath(ctx, err)
 }
 
-func (ec *executionContext) marshalNComponentRole2ᚕᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋledgerᚋoperationᚐComponentCountsᚄ(ctx context.Context, sel ast.SelectionSet, v []*operation.ComponentCounts) graphql.Marshaler {
+func (ec *executionContext) marshalNComponentRole2ᚕᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋledgerᚋrolesᚐCountᚄ(ctx context.Context, sel ast.SelectionSet, v []*roles.Count) graphql.Marshaler {
 	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 32, false, func(ctx context.Context, i int) graphql.Marshaler {
 		fc := graphql.GetFieldContext(ctx)
 		fc.Result = &v[i]
-		return ec.marshalNComponentRole2ᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋledgerᚋoperationᚐComponentCounts(ctx, sel, v[i])
+		return ec.marshalNComponentRole2ᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋledgerᚋrolesᚐCount(ctx, sel, v[i])
 	})
 
 	for _, e := range ret {
@@ -5520,7 +5893,7 @@ func (ec *executionContext) marshalNComponentRole2ᚕᚖgithubᚗcomᚋgpuaasᚋ
 	return ret
 }
 
-func (ec *executionContext) marshalNComponentRole2ᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋledgerᚋoperationᚐComponentCounts(ctx context.Context, sel ast.SelectionSet, v *operation.ComponentCounts) graphql.Marshaler {
+func (ec *executionContext) marshalNComponentRole2ᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋledgerᚋrolesᚐCount(ctx context.Context, sel ast.SelectionSet, v *roles.Count) graphql.Marshaler {
 	if v == nil {
 		if !graphql.HasFieldError(ctx, graphql.GetFieldContext(ctx)) {
 			graphql.AddErrorf(ctx, "the requested element is null which the schema does not allow")
@@ -5940,6 +6313,13 @@ func (ec *executionContext) unmarshalNUpgradeInstanceInput2githubᚗcomᚋgpuaas
 	return res, graphql.ErrorOnPath(ctx, err)
 }
 
+func (ec *executionContext) marshalOCapacityIntent2ᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋkitᚋcapacityᚐWant(ctx context.Context, sel ast.SelectionSet, v *capacity.Want) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	return ec._CapacityIntent(ctx, sel, v)
+}
+
 func (ec *executionContext) unmarshalOComponentInput2ᚕgithubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋchangeᚐComponentᚄ(ctx context.Context, v any) ([]instance.Component, error) {
 	if v == nil {
 		return nil, nil
@@ -6058,6 +6438,13 @@ func (ec *executionContext) marshalOMemberStatus2ᚖgithubᚗcomᚋgpuaasᚋapp�
 	_ = ctx
 	res := graphql.MarshalString(string(*v))
 	return res
+}
+
+func (ec *executionContext) marshalORuntimeState2ᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋledgerᚋrolesᚐRuntime(ctx context.Context, sel ast.SelectionSet, v *roles.Runtime) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	return ec._RuntimeState(ctx, sel, v)
 }
 
 // endregion ***************************** type.gotpl *****************************

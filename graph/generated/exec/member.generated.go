@@ -193,6 +193,102 @@ func (ec *executionContext) fieldContext_MemberPayload_operation(_ context.Conte
 	return fc, nil
 }
 
+func (ec *executionContext) _RemoveMembersPayload_instance(ctx context.Context, field graphql.CollectedField, obj *model.RemoveMembersPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_RemoveMembersPayload_instance(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Instance, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *instance.View) graphql.Marshaler {
+			return ec.marshalNInstance2ᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋinstanceᚐView(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_RemoveMembersPayload_instance(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "RemoveMembersPayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Instance(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _RemoveMembersPayload_members(ctx context.Context, field graphql.CollectedField, obj *model.RemoveMembersPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_RemoveMembersPayload_members(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Members, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*db.Member) graphql.Marshaler {
+			return ec.marshalNMember2ᚕᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋentᚋgeneratedᚋdbᚐMemberᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_RemoveMembersPayload_members(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "RemoveMembersPayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Member(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _RemoveMembersPayload_operation(ctx context.Context, field graphql.CollectedField, obj *model.RemoveMembersPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_RemoveMembersPayload_operation(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Operation, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *operation.View) graphql.Marshaler {
+			return ec.marshalNOperation2ᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋledgerᚋoperationᚐView(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_RemoveMembersPayload_operation(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "RemoveMembersPayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Operation(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
 func (ec *executionContext) _ReplaceMemberPayload_member(ctx context.Context, field graphql.CollectedField, obj *model.ReplaceMemberPayload) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -279,6 +375,134 @@ func (ec *executionContext) _ReplaceMemberPayload_operation(ctx context.Context,
 func (ec *executionContext) fieldContext_ReplaceMemberPayload_operation(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	fc = &graphql.FieldContext{
 		Object:     "ReplaceMemberPayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Operation(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _ScaleComponentPayload_instance(ctx context.Context, field graphql.CollectedField, obj *model.ScaleComponentPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ScaleComponentPayload_instance(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Instance, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *instance.View) graphql.Marshaler {
+			return ec.marshalNInstance2ᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋinstanceᚐView(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_ScaleComponentPayload_instance(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "ScaleComponentPayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Instance(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _ScaleComponentPayload_added(ctx context.Context, field graphql.CollectedField, obj *model.ScaleComponentPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ScaleComponentPayload_added(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Added, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*db.Member) graphql.Marshaler {
+			return ec.marshalNMember2ᚕᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋentᚋgeneratedᚋdbᚐMemberᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_ScaleComponentPayload_added(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "ScaleComponentPayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Member(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _ScaleComponentPayload_removed(ctx context.Context, field graphql.CollectedField, obj *model.ScaleComponentPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ScaleComponentPayload_removed(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Removed, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []*db.Member) graphql.Marshaler {
+			return ec.marshalNMember2ᚕᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋentᚋgeneratedᚋdbᚐMemberᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_ScaleComponentPayload_removed(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "ScaleComponentPayload",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Member(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _ScaleComponentPayload_operation(ctx context.Context, field graphql.CollectedField, obj *model.ScaleComponentPayload) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ScaleComponentPayload_operation(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Operation, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *operation.View) graphql.Marshaler {
+			return ec.marshalNOperation2ᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋledgerᚋoperationᚐView(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_ScaleComponentPayload_operation(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "ScaleComponentPayload",
 		Field:      field,
 		IsMethod:   false,
 		IsResolver: false,
@@ -674,6 +898,88 @@ func (ec *executionContext) unmarshalInputRemoveMemberInput(ctx context.Context,
 	return it, nil
 }
 
+func (ec *executionContext) unmarshalInputRemoveMembersInput(ctx context.Context, obj any) (member.RemoveInput, error) {
+	var it member.RemoveInput
+	if obj == nil {
+		return it, nil
+	}
+
+	asMap := map[string]any{}
+	for k, v := range obj.(map[string]any) {
+		asMap[k] = v
+	}
+
+	if _, present := asMap["force"]; !present {
+		asMap["force"] = false
+	}
+	if _, present := asMap["deadlineSeconds"]; !present {
+		asMap["deadlineSeconds"] = 3600
+	}
+	if _, present := asMap["onDeadline"]; !present {
+		asMap["onDeadline"] = "FAIL"
+	}
+
+	fieldsInOrder := [...]string{"memberIds", "force", "deadlineSeconds", "onDeadline", "planHash", "reason", "idempotencyKey"}
+	for _, k := range fieldsInOrder {
+		v, ok := asMap[k]
+		if !ok {
+			continue
+		}
+		switch k {
+		case "memberIds":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("memberIds"))
+			data, err := ec.unmarshalNID2ᚕgithubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋidsᚐIDᚄ(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.MemberIDs = data
+		case "force":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("force"))
+			data, err := ec.unmarshalNBoolean2bool(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Force = data
+		case "deadlineSeconds":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("deadlineSeconds"))
+			data, err := ec.unmarshalNInt2int(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.DeadlineSeconds = data
+		case "onDeadline":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("onDeadline"))
+			data, err := ec.unmarshalNDeadlineOutcome2githubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋlifecycleᚐDeadlineOutcome(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.OnDeadline = data
+		case "planHash":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("planHash"))
+			data, err := ec.unmarshalOString2string(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.PlanHash = data
+		case "reason":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("reason"))
+			data, err := ec.unmarshalOString2string(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Reason = data
+		case "idempotencyKey":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("idempotencyKey"))
+			data, err := ec.unmarshalNString2string(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.IdempotencyKey = data
+		}
+	}
+	return it, nil
+}
+
 func (ec *executionContext) unmarshalInputReplaceMemberInput(ctx context.Context, obj any) (member.ReplaceInput, error) {
 	var it member.ReplaceInput
 	if obj == nil {
@@ -725,6 +1031,126 @@ func (ec *executionContext) unmarshalInputReplaceMemberInput(ctx context.Context
 				return it, err
 			}
 			it.Intent = data
+		case "force":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("force"))
+			data, err := ec.unmarshalNBoolean2bool(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Force = data
+		case "deadlineSeconds":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("deadlineSeconds"))
+			data, err := ec.unmarshalNInt2int(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.DeadlineSeconds = data
+		case "onDeadline":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("onDeadline"))
+			data, err := ec.unmarshalNDeadlineOutcome2githubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋlifecycleᚐDeadlineOutcome(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.OnDeadline = data
+		case "planHash":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("planHash"))
+			data, err := ec.unmarshalOString2string(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.PlanHash = data
+		case "reason":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("reason"))
+			data, err := ec.unmarshalOString2string(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Reason = data
+		case "idempotencyKey":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("idempotencyKey"))
+			data, err := ec.unmarshalNString2string(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.IdempotencyKey = data
+		}
+	}
+	return it, nil
+}
+
+func (ec *executionContext) unmarshalInputScaleComponentInput(ctx context.Context, obj any) (member.ScaleInput, error) {
+	var it member.ScaleInput
+	if obj == nil {
+		return it, nil
+	}
+
+	asMap := map[string]any{}
+	for k, v := range obj.(map[string]any) {
+		asMap[k] = v
+	}
+
+	if _, present := asMap["keepFailed"]; !present {
+		asMap["keepFailed"] = false
+	}
+	if _, present := asMap["force"]; !present {
+		asMap["force"] = false
+	}
+	if _, present := asMap["deadlineSeconds"]; !present {
+		asMap["deadlineSeconds"] = 3600
+	}
+	if _, present := asMap["onDeadline"]; !present {
+		asMap["onDeadline"] = "FAIL"
+	}
+
+	fieldsInOrder := [...]string{"instanceId", "componentKey", "count", "allocationIds", "intent", "keepFailed", "force", "deadlineSeconds", "onDeadline", "planHash", "reason", "idempotencyKey"}
+	for _, k := range fieldsInOrder {
+		v, ok := asMap[k]
+		if !ok {
+			continue
+		}
+		switch k {
+		case "instanceId":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("instanceId"))
+			data, err := ec.unmarshalNID2githubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋidsᚐID(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.InstanceID = data
+		case "componentKey":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("componentKey"))
+			data, err := ec.unmarshalNString2string(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.ComponentKey = data
+		case "count":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("count"))
+			data, err := ec.unmarshalNInt2int(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.ScaleTo = data
+		case "allocationIds":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("allocationIds"))
+			data, err := ec.unmarshalOID2ᚕgithubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋidsᚐIDᚄ(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.AllocationIDs = data
+		case "intent":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("intent"))
+			data, err := ec.unmarshalOCapacityIntentInput2ᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋkitᚋcapacityᚐWant(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Intent = data
+		case "keepFailed":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("keepFailed"))
+			data, err := ec.unmarshalNBoolean2bool(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.KeepFailed = data
 		case "force":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("force"))
 			data, err := ec.unmarshalNBoolean2bool(ctx, v)
@@ -871,6 +1297,54 @@ func (ec *executionContext) _MemberPayload(ctx context.Context, sel ast.Selectio
 	return out
 }
 
+var removeMembersPayloadImplementors = []string{"RemoveMembersPayload"}
+
+func (ec *executionContext) _RemoveMembersPayload(ctx context.Context, sel ast.SelectionSet, obj *model.RemoveMembersPayload) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, removeMembersPayloadImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferredFieldSet := graphql.NewFieldSet(nil)
+	deferLabelToView := make(map[string]*graphql.FieldSetView)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("RemoveMembersPayload")
+		case "instance":
+			out.Values[i] = ec._RemoveMembersPayload_instance(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "members":
+			out.Values[i] = ec._RemoveMembersPayload_members(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "operation":
+			out.Values[i] = ec._RemoveMembersPayload_operation(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	atomic.AddInt32(&ec.Deferred, int32(min(len(deferLabelToView), math.MaxInt32)))
+
+	ec.ProcessDeferredGroup(graphql.DeferredGroup{
+		Defers:   deferLabelToView,
+		Path:     graphql.GetPath(ctx),
+		FieldSet: deferredFieldSet,
+		Context:  ctx,
+	})
+
+	return out
+}
+
 var replaceMemberPayloadImplementors = []string{"ReplaceMemberPayload"}
 
 func (ec *executionContext) _ReplaceMemberPayload(ctx context.Context, sel ast.SelectionSet, obj *model.ReplaceMemberPayload) graphql.Marshaler {
@@ -895,6 +1369,59 @@ func (ec *executionContext) _ReplaceMemberPayload(ctx context.Context, sel ast.S
 			}
 		case "operation":
 			out.Values[i] = ec._ReplaceMemberPayload_operation(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	atomic.AddInt32(&ec.Deferred, int32(min(len(deferLabelToView), math.MaxInt32)))
+
+	ec.ProcessDeferredGroup(graphql.DeferredGroup{
+		Defers:   deferLabelToView,
+		Path:     graphql.GetPath(ctx),
+		FieldSet: deferredFieldSet,
+		Context:  ctx,
+	})
+
+	return out
+}
+
+var scaleComponentPayloadImplementors = []string{"ScaleComponentPayload"}
+
+func (ec *executionContext) _ScaleComponentPayload(ctx context.Context, sel ast.SelectionSet, obj *model.ScaleComponentPayload) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, scaleComponentPayloadImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferredFieldSet := graphql.NewFieldSet(nil)
+	deferLabelToView := make(map[string]*graphql.FieldSetView)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("ScaleComponentPayload")
+		case "instance":
+			out.Values[i] = ec._ScaleComponentPayload_instance(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "added":
+			out.Values[i] = ec._ScaleComponentPayload_added(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "removed":
+			out.Values[i] = ec._ScaleComponentPayload_removed(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "operation":
+			out.Values[i] = ec._ScaleComponentPayload_operation(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
 				out.Invalids++
 			}
@@ -985,6 +1512,21 @@ func (ec *executionContext) unmarshalNRemoveMemberInput2githubᚗcomᚋgpuaasᚋ
 	return res, graphql.ErrorOnPath(ctx, err)
 }
 
+func (ec *executionContext) unmarshalNRemoveMembersInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋmemberᚐRemoveInput(ctx context.Context, v any) (member.RemoveInput, error) {
+	res, err := ec.unmarshalInputRemoveMembersInput(ctx, v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalNRemoveMembersPayload2ᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋgraphᚋgeneratedᚋmodelᚐRemoveMembersPayload(ctx context.Context, sel ast.SelectionSet, v *model.RemoveMembersPayload) graphql.Marshaler {
+	if v == nil {
+		if !graphql.HasFieldError(ctx, graphql.GetFieldContext(ctx)) {
+			graphql.AddErrorf(ctx, "the requested element is null which the schema does not allow")
+		}
+		return graphql.Null
+	}
+	return ec._RemoveMembersPayload(ctx, sel, v)
+}
+
 func (ec *executionContext) unmarshalNReplaceMemberInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋmemberᚐReplaceInput(ctx context.Context, v any) (member.ReplaceInput, error) {
 	res, err := ec.unmarshalInputReplaceMemberInput(ctx, v)
 	return res, graphql.ErrorOnPath(ctx, err)
@@ -998,6 +1540,21 @@ func (ec *executionContext) marshalNReplaceMemberPayload2ᚖgithubᚗcomᚋgpuaa
 		return graphql.Null
 	}
 	return ec._ReplaceMemberPayload(ctx, sel, v)
+}
+
+func (ec *executionContext) unmarshalNScaleComponentInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋmemberᚐScaleInput(ctx context.Context, v any) (member.ScaleInput, error) {
+	res, err := ec.unmarshalInputScaleComponentInput(ctx, v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalNScaleComponentPayload2ᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋgraphᚋgeneratedᚋmodelᚐScaleComponentPayload(ctx context.Context, sel ast.SelectionSet, v *model.ScaleComponentPayload) graphql.Marshaler {
+	if v == nil {
+		if !graphql.HasFieldError(ctx, graphql.GetFieldContext(ctx)) {
+			graphql.AddErrorf(ctx, "the requested element is null which the schema does not allow")
+		}
+		return graphql.Null
+	}
+	return ec._ScaleComponentPayload(ctx, sel, v)
 }
 
 // endregion ***************************** type.gotpl *****************************

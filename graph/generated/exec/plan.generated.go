@@ -2608,6 +2608,67 @@ func (ec *executionContext) unmarshalInputPlanMemberInput(ctx context.Context, o
 	return it, nil
 }
 
+func (ec *executionContext) unmarshalInputPlanRemoveMembersInput(ctx context.Context, obj any) (member.RemoveInput, error) {
+	var it member.RemoveInput
+	if obj == nil {
+		return it, nil
+	}
+
+	asMap := map[string]any{}
+	for k, v := range obj.(map[string]any) {
+		asMap[k] = v
+	}
+
+	if _, present := asMap["force"]; !present {
+		asMap["force"] = false
+	}
+	if _, present := asMap["deadlineSeconds"]; !present {
+		asMap["deadlineSeconds"] = 3600
+	}
+	if _, present := asMap["onDeadline"]; !present {
+		asMap["onDeadline"] = "FAIL"
+	}
+
+	fieldsInOrder := [...]string{"memberIds", "force", "deadlineSeconds", "onDeadline"}
+	for _, k := range fieldsInOrder {
+		v, ok := asMap[k]
+		if !ok {
+			continue
+		}
+		switch k {
+		case "memberIds":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("memberIds"))
+			data, err := ec.unmarshalNID2ᚕgithubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋidsᚐIDᚄ(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.MemberIDs = data
+		case "force":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("force"))
+			data, err := ec.unmarshalNBoolean2bool(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Force = data
+		case "deadlineSeconds":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("deadlineSeconds"))
+			data, err := ec.unmarshalNInt2int(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.DeadlineSeconds = data
+		case "onDeadline":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("onDeadline"))
+			data, err := ec.unmarshalNDeadlineOutcome2githubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋlifecycleᚐDeadlineOutcome(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.OnDeadline = data
+		}
+	}
+	return it, nil
+}
+
 func (ec *executionContext) unmarshalInputPlanReplaceMemberInput(ctx context.Context, obj any) (member.ReplaceInput, error) {
 	var it member.ReplaceInput
 	if obj == nil {
@@ -2728,6 +2789,105 @@ func (ec *executionContext) unmarshalInputPlanRollbackInstanceInput(ctx context.
 				return it, err
 			}
 			it.DeadlineSeconds = data
+		}
+	}
+	return it, nil
+}
+
+func (ec *executionContext) unmarshalInputPlanScaleComponentInput(ctx context.Context, obj any) (member.ScaleInput, error) {
+	var it member.ScaleInput
+	if obj == nil {
+		return it, nil
+	}
+
+	asMap := map[string]any{}
+	for k, v := range obj.(map[string]any) {
+		asMap[k] = v
+	}
+
+	if _, present := asMap["keepFailed"]; !present {
+		asMap["keepFailed"] = false
+	}
+	if _, present := asMap["force"]; !present {
+		asMap["force"] = false
+	}
+	if _, present := asMap["deadlineSeconds"]; !present {
+		asMap["deadlineSeconds"] = 3600
+	}
+	if _, present := asMap["onDeadline"]; !present {
+		asMap["onDeadline"] = "FAIL"
+	}
+
+	fieldsInOrder := [...]string{"instanceId", "componentKey", "count", "allocationIds", "intent", "keepFailed", "force", "deadlineSeconds", "onDeadline"}
+	for _, k := range fieldsInOrder {
+		v, ok := asMap[k]
+		if !ok {
+			continue
+		}
+		switch k {
+		case "instanceId":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("instanceId"))
+			data, err := ec.unmarshalNID2githubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋidsᚐID(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.InstanceID = data
+		case "componentKey":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("componentKey"))
+			data, err := ec.unmarshalNString2string(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.ComponentKey = data
+		case "count":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("count"))
+			data, err := ec.unmarshalNInt2int(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.ScaleTo = data
+		case "allocationIds":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("allocationIds"))
+			data, err := ec.unmarshalOID2ᚕgithubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋidsᚐIDᚄ(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.AllocationIDs = data
+		case "intent":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("intent"))
+			data, err := ec.unmarshalOCapacityIntentInput2ᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋkitᚋcapacityᚐWant(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Intent = data
+		case "keepFailed":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("keepFailed"))
+			data, err := ec.unmarshalNBoolean2bool(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.KeepFailed = data
+		case "force":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("force"))
+			data, err := ec.unmarshalNBoolean2bool(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Force = data
+		case "deadlineSeconds":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("deadlineSeconds"))
+			data, err := ec.unmarshalNInt2int(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.DeadlineSeconds = data
+		case "onDeadline":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("onDeadline"))
+			data, err := ec.unmarshalNDeadlineOutcome2githubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋlifecycleᚐDeadlineOutcome(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.OnDeadline = data
 		}
 	}
 	return it, nil
@@ -3990,6 +4150,11 @@ func (ec *executionContext) unmarshalNPlanMemberInput2githubᚗcomᚋgpuaasᚋap
 	return res, graphql.ErrorOnPath(ctx, err)
 }
 
+func (ec *executionContext) unmarshalNPlanRemoveMembersInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋmemberᚐRemoveInput(ctx context.Context, v any) (member.RemoveInput, error) {
+	res, err := ec.unmarshalInputPlanRemoveMembersInput(ctx, v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
 func (ec *executionContext) unmarshalNPlanReplaceMemberInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋmemberᚐReplaceInput(ctx context.Context, v any) (member.ReplaceInput, error) {
 	res, err := ec.unmarshalInputPlanReplaceMemberInput(ctx, v)
 	return res, graphql.ErrorOnPath(ctx, err)
@@ -3997,6 +4162,11 @@ func (ec *executionContext) unmarshalNPlanReplaceMemberInput2githubᚗcomᚋgpua
 
 func (ec *executionContext) unmarshalNPlanRollbackInstanceInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋinstanceᚐRollbackInput(ctx context.Context, v any) (instance.RollbackInput, error) {
 	res, err := ec.unmarshalInputPlanRollbackInstanceInput(ctx, v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) unmarshalNPlanScaleComponentInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋmemberᚐScaleInput(ctx context.Context, v any) (member.ScaleInput, error) {
+	res, err := ec.unmarshalInputPlanScaleComponentInput(ctx, v)
 	return res, graphql.ErrorOnPath(ctx, err)
 }
 

@@ -456,12 +456,22 @@ type ComplexityRoot struct {
 		Operation func(childComplexity int) int
 	}
 
+	CapacityIntent struct {
+		GPUCount       func(childComplexity int) int
+		IsolationClass func(childComplexity int) int
+		Region         func(childComplexity int) int
+		SKU            func(childComplexity int) int
+		Shape          func(childComplexity int) int
+	}
+
 	ComponentRole struct {
 		ComponentKey func(childComplexity int) int
 		Current      func(childComplexity int) int
 		Desired      func(childComplexity int) int
 		DisplayName  func(childComplexity int) int
 		Healthy      func(childComplexity int) int
+		Intent       func(childComplexity int) int
+		Runtime      func(childComplexity int) int
 		Summary      func(childComplexity int) int
 	}
 
@@ -1074,6 +1084,7 @@ type ComplexityRoot struct {
 		ReleaseAllocation       func(childComplexity int, input allocation.ReleaseInput) int
 		ReleaseArtifact         func(childComplexity int, artifactID ids.ID, reason string) int
 		RemoveMember            func(childComplexity int, input member.Input) int
+		RemoveMembers           func(childComplexity int, input member.RemoveInput) int
 		RenewOperationToken     func(childComplexity int) int
 		ReopenPeriod            func(childComplexity int, periodID ids.ID, planHash string, reason string) int
 		ReplaceMember           func(childComplexity int, input member.ReplaceInput) int
@@ -1099,6 +1110,7 @@ type ComplexityRoot struct {
 		RotateServiceAccountKey func(childComplexity int, input identity.RotateKeyInput) int
 		RotateWebhookSecret     func(childComplexity int, webhookID ids.ID, overlapSeconds int) int
 		RunNodeTask             func(childComplexity int, input task.RunInput) int
+		ScaleComponent          func(childComplexity int, input member.ScaleInput) int
 		SetBillingAccount       func(childComplexity int, input billing.AccountInput) int
 		SetCanaryPercent        func(childComplexity int, manifestID ids.ID, percent int, reason string) int
 		SetPolicy               func(childComplexity int, input policy.SetInput) int
@@ -1637,11 +1649,13 @@ type ComplexityRoot struct {
 		PlanLaunchInstance       func(childComplexity int, input instance.LaunchInput) int
 		PlanReleaseAllocation    func(childComplexity int, allocationID ids.ID) int
 		PlanRemoveMember         func(childComplexity int, input member.Input) int
+		PlanRemoveMembers        func(childComplexity int, input member.RemoveInput) int
 		PlanReopenPeriod         func(childComplexity int, periodID ids.ID) int
 		PlanReplaceMember        func(childComplexity int, input member.ReplaceInput) int
 		PlanRerate               func(childComplexity int, input price.VersionInput) int
 		PlanRetryOperation       func(childComplexity int, input retry.Input) int
 		PlanRollbackInstance     func(childComplexity int, input instance.RollbackInput) int
+		PlanScaleComponent       func(childComplexity int, input member.ScaleInput) int
 		PlanServiceAccountUpdate func(childComplexity int, input identity.UpdateServiceAccountInput) int
 		PlanUpgradeInstance      func(childComplexity int, input instance.UpgradeInput) int
 		PolicyOverlays           func(childComplexity int, tenantID *ids.ID, projectID *ids.ID, first *int, after *string) int
@@ -1695,6 +1709,12 @@ type ComplexityRoot struct {
 		Hash       func(childComplexity int) int
 		Instance   func(childComplexity int) int
 		Reasons    func(childComplexity int) int
+	}
+
+	RemoveMembersPayload struct {
+		Instance  func(childComplexity int) int
+		Members   func(childComplexity int) int
+		Operation func(childComplexity int) int
 	}
 
 	RepairPolicy struct {
@@ -1783,6 +1803,19 @@ type ComplexityRoot struct {
 	RuntimeSecretEdge struct {
 		Cursor func(childComplexity int) int
 		Node   func(childComplexity int) int
+	}
+
+	RuntimeState struct {
+		Detail  func(childComplexity int) int
+		Health  func(childComplexity int) int
+		Summary func(childComplexity int) int
+	}
+
+	ScaleComponentPayload struct {
+		Added     func(childComplexity int) int
+		Instance  func(childComplexity int) int
+		Operation func(childComplexity int) int
+		Removed   func(childComplexity int) int
 	}
 
 	ServiceAccount struct {
@@ -3647,6 +3680,37 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 
 		return e.ComplexityRoot.CancelOperationPayload.Operation(childComplexity), true
 
+	case "CapacityIntent.gpuCount":
+		if e.ComplexityRoot.CapacityIntent.GPUCount == nil {
+			break
+		}
+
+		return e.ComplexityRoot.CapacityIntent.GPUCount(childComplexity), true
+	case "CapacityIntent.isolationClass":
+		if e.ComplexityRoot.CapacityIntent.IsolationClass == nil {
+			break
+		}
+
+		return e.ComplexityRoot.CapacityIntent.IsolationClass(childComplexity), true
+	case "CapacityIntent.region":
+		if e.ComplexityRoot.CapacityIntent.Region == nil {
+			break
+		}
+
+		return e.ComplexityRoot.CapacityIntent.Region(childComplexity), true
+	case "CapacityIntent.sku":
+		if e.ComplexityRoot.CapacityIntent.SKU == nil {
+			break
+		}
+
+		return e.ComplexityRoot.CapacityIntent.SKU(childComplexity), true
+	case "CapacityIntent.shape":
+		if e.ComplexityRoot.CapacityIntent.Shape == nil {
+			break
+		}
+
+		return e.ComplexityRoot.CapacityIntent.Shape(childComplexity), true
+
 	case "ComponentRole.componentKey":
 		if e.ComplexityRoot.ComponentRole.ComponentKey == nil {
 			break
@@ -3677,6 +3741,18 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.ComponentRole.Healthy(childComplexity), true
+	case "ComponentRole.capacityIntent":
+		if e.ComplexityRoot.ComponentRole.Intent == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ComponentRole.Intent(childComplexity), true
+	case "ComponentRole.runtimeState":
+		if e.ComplexityRoot.ComponentRole.Runtime == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ComponentRole.Runtime(childComplexity), true
 	case "ComponentRole.summary":
 		if e.ComplexityRoot.ComponentRole.Summary == nil {
 			break
@@ -6624,6 +6700,17 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Mutation.RemoveMember(childComplexity, args["input"].(member.Input)), true
+	case "Mutation.removeMembers":
+		if e.ComplexityRoot.Mutation.RemoveMembers == nil {
+			break
+		}
+
+		args, err := ec.field_Mutation_removeMembers_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Mutation.RemoveMembers(childComplexity, args["input"].(member.RemoveInput)), true
 	case "Mutation.renewOperationToken":
 		if e.ComplexityRoot.Mutation.RenewOperationToken == nil {
 			break
@@ -6889,6 +6976,17 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Mutation.RunNodeTask(childComplexity, args["input"].(task.RunInput)), true
+	case "Mutation.scaleComponent":
+		if e.ComplexityRoot.Mutation.ScaleComponent == nil {
+			break
+		}
+
+		args, err := ec.field_Mutation_scaleComponent_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Mutation.ScaleComponent(childComplexity, args["input"].(member.ScaleInput)), true
 	case "Mutation.setBillingAccount":
 		if e.ComplexityRoot.Mutation.SetBillingAccount == nil {
 			break
@@ -9598,6 +9696,17 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Query.PlanRemoveMember(childComplexity, args["input"].(member.Input)), true
+	case "Query.planRemoveMembers":
+		if e.ComplexityRoot.Query.PlanRemoveMembers == nil {
+			break
+		}
+
+		args, err := ec.field_Query_planRemoveMembers_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Query.PlanRemoveMembers(childComplexity, args["input"].(member.RemoveInput)), true
 	case "Query.planReopenPeriod":
 		if e.ComplexityRoot.Query.PlanReopenPeriod == nil {
 			break
@@ -9653,6 +9762,17 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Query.PlanRollbackInstance(childComplexity, args["input"].(instance.RollbackInput)), true
+	case "Query.planScaleComponent":
+		if e.ComplexityRoot.Query.PlanScaleComponent == nil {
+			break
+		}
+
+		args, err := ec.field_Query_planScaleComponent_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Query.PlanScaleComponent(childComplexity, args["input"].(member.ScaleInput)), true
 	case "Query.planServiceAccountUpdate":
 		if e.ComplexityRoot.Query.PlanServiceAccountUpdate == nil {
 			break
@@ -10004,6 +10124,25 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 
 		return e.ComplexityRoot.ReleasePlan.Reasons(childComplexity), true
 
+	case "RemoveMembersPayload.instance":
+		if e.ComplexityRoot.RemoveMembersPayload.Instance == nil {
+			break
+		}
+
+		return e.ComplexityRoot.RemoveMembersPayload.Instance(childComplexity), true
+	case "RemoveMembersPayload.members":
+		if e.ComplexityRoot.RemoveMembersPayload.Members == nil {
+			break
+		}
+
+		return e.ComplexityRoot.RemoveMembersPayload.Members(childComplexity), true
+	case "RemoveMembersPayload.operation":
+		if e.ComplexityRoot.RemoveMembersPayload.Operation == nil {
+			break
+		}
+
+		return e.ComplexityRoot.RemoveMembersPayload.Operation(childComplexity), true
+
 	case "RepairPolicy.backOffSeconds":
 		if e.ComplexityRoot.RepairPolicy.BackOffSeconds == nil {
 			break
@@ -10327,6 +10466,50 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.RuntimeSecretEdge.Node(childComplexity), true
+
+	case "RuntimeState.detail":
+		if e.ComplexityRoot.RuntimeState.Detail == nil {
+			break
+		}
+
+		return e.ComplexityRoot.RuntimeState.Detail(childComplexity), true
+	case "RuntimeState.health":
+		if e.ComplexityRoot.RuntimeState.Health == nil {
+			break
+		}
+
+		return e.ComplexityRoot.RuntimeState.Health(childComplexity), true
+	case "RuntimeState.summary":
+		if e.ComplexityRoot.RuntimeState.Summary == nil {
+			break
+		}
+
+		return e.ComplexityRoot.RuntimeState.Summary(childComplexity), true
+
+	case "ScaleComponentPayload.added":
+		if e.ComplexityRoot.ScaleComponentPayload.Added == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ScaleComponentPayload.Added(childComplexity), true
+	case "ScaleComponentPayload.instance":
+		if e.ComplexityRoot.ScaleComponentPayload.Instance == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ScaleComponentPayload.Instance(childComplexity), true
+	case "ScaleComponentPayload.operation":
+		if e.ComplexityRoot.ScaleComponentPayload.Operation == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ScaleComponentPayload.Operation(childComplexity), true
+	case "ScaleComponentPayload.removed":
+		if e.ComplexityRoot.ScaleComponentPayload.Removed == nil {
+			break
+		}
+
+		return e.ComplexityRoot.ScaleComponentPayload.Removed(childComplexity), true
 
 	case "ServiceAccount.createdAt":
 		if e.ComplexityRoot.ServiceAccount.CreatedAt == nil {
@@ -11722,9 +11905,11 @@ func (e *executableSchema) Exec(ctx context.Context) graphql.ResponseHandler {
 		ec.unmarshalInputPlanDecommissionInstanceInput,
 		ec.unmarshalInputPlanLaunchInstanceInput,
 		ec.unmarshalInputPlanMemberInput,
+		ec.unmarshalInputPlanRemoveMembersInput,
 		ec.unmarshalInputPlanReplaceMemberInput,
 		ec.unmarshalInputPlanRetryOperationInput,
 		ec.unmarshalInputPlanRollbackInstanceInput,
+		ec.unmarshalInputPlanScaleComponentInput,
 		ec.unmarshalInputPlanUpgradeInstanceInput,
 		ec.unmarshalInputPriceFilterInput,
 		ec.unmarshalInputPriceTierInput,
@@ -11737,6 +11922,7 @@ func (e *executableSchema) Exec(ctx context.Context) graphql.ResponseHandler {
 		ec.unmarshalInputRegisterRunnerInput,
 		ec.unmarshalInputReleaseAllocationInput,
 		ec.unmarshalInputRemoveMemberInput,
+		ec.unmarshalInputRemoveMembersInput,
 		ec.unmarshalInputReplaceMemberInput,
 		ec.unmarshalInputReportNodeTaskInput,
 		ec.unmarshalInputReportOperationInput,
@@ -11747,6 +11933,7 @@ func (e *executableSchema) Exec(ctx context.Context) graphql.ResponseHandler {
 		ec.unmarshalInputRollbackInstanceInput,
 		ec.unmarshalInputRotateServiceAccountKeyInput,
 		ec.unmarshalInputRunNodeTaskInput,
+		ec.unmarshalInputScaleComponentInput,
 		ec.unmarshalInputServiceAccountLimitsInput,
 		ec.unmarshalInputSetBillingAccountInput,
 		ec.unmarshalInputSetPolicyInput,
@@ -14098,6 +14285,34 @@ type ComponentRole {
   healthy: Int!
   "One line, such as ` + "`" + `2 of 3 active, 1 drained` + "`" + `."
   summary: String!
+  "What the app's adapter says of the component, in the app's own words; null while it says nothing."
+  runtimeState: RuntimeState
+  "What each further member of the component is to live in, as the launch said; null for nothing. A scaling that names no place requests it."
+  capacityIntent: CapacityIntent
+}
+
+"What an allocation is to be made of."
+type CapacityIntent {
+  "What it is made of."
+  shape: CapacityShape!
+  "Its GPUs, for GPU_SLICE; null for BAREMETAL."
+  gpuCount: Int
+  "Only this SKU; empty for any."
+  sku: String!
+  "Only this region; empty for any."
+  region: String!
+  "The weakest isolation class that its members may have; null for any."
+  isolationClass: IsolationClass
+}
+
+"What an app's adapter says of a component, in the app's own words."
+type RuntimeState {
+  "How well the component works, by the adapter's word."
+  health: Health!
+  "One line, such as ` + "`" + `2 idle, 1 allocated` + "`" + `."
+  summary: String!
+  "The adapter's own detail, for debugging; an object."
+  detail: JSON
 }
 
 "A running (or once running) app: a cluster of members in a project's allocations."
@@ -14433,6 +14648,8 @@ input ComponentInput {
   count: Int!
   "The allocations they are spread over in turn; left out for all of the launch's."
   allocationIds: [ID!]
+  "What each further member is to live in. It is kept and shown, and requested by a scaling that names no place."
+  intent: CapacityIntentInput
 }
 
 "What a launch is made from."
@@ -14686,6 +14903,74 @@ input RemoveMemberInput {
   idempotencyKey: String!
 }
 
+"Which members are taken out together."
+input RemoveMembersInput {
+  "The members, 1 to 64, all of one instance."
+  memberIds: [ID!]!
+  "Go at once: work is lost, and a node that does not answer is left to be cleaned later; needs a reason."
+  force: Boolean! = false
+  "Seconds until it counts as failed, 30 to 86,400."
+  deadlineSeconds: Int! = 3600
+  "What happens when the deadline passes; FORCE needs a reason."
+  onDeadline: DeadlineOutcome! = FAIL
+  "Refuse with PLAN_STALE unless everything is as the plan of this hash found it."
+  planHash: String
+  "Why, kept in the audit."
+  reason: String
+  "Makes a repeat harmless: same key and input, same operation."
+  idempotencyKey: String!
+}
+
+"Members on their way out."
+type RemoveMembersPayload {
+  "The instance."
+  instance: Instance!
+  "The members that go."
+  members: [Member!]!
+  "The operation that takes them out."
+  operation: Operation!
+}
+
+"How many members a component is to have."
+input ScaleComponentInput {
+  "The instance."
+  instanceId: ID!
+  "The component, by the adapter's name."
+  componentKey: String!
+  "How many members it is to have, within the manifest's bounds; not how many more."
+  count: Int!
+  "Where those that come live: allocations that are free, or this instance's own; spread over in turn. Not read when members leave."
+  allocationIds: [ID!]
+  "Or: one allocation for each member that comes is requested; what fails gives it back. Not read when members leave."
+  intent: CapacityIntentInput
+  "Leave members that could not join as FAILED, to be recovered or replaced, instead of undoing the whole addition."
+  keepFailed: Boolean! = false
+  "Where members leave, go at once: work is lost, and a node that does not answer is left to be cleaned later; needs a reason."
+  force: Boolean! = false
+  "Seconds until it counts as failed, 30 to 86,400."
+  deadlineSeconds: Int! = 3600
+  "What happens when the deadline passes; FORCE is for members that leave, and needs a reason."
+  onDeadline: DeadlineOutcome! = FAIL
+  "Refuse with PLAN_STALE unless everything is as the plan of this hash found it, and the same members would leave."
+  planHash: String
+  "Why, kept in the audit."
+  reason: String
+  "Makes a repeat harmless: same key and input, same operation."
+  idempotencyKey: String!
+}
+
+"A change of a component's number of members under way: some come, or some leave."
+type ScaleComponentPayload {
+  "The instance."
+  instance: Instance!
+  "The members that come."
+  added: [Member!]!
+  "The members that go."
+  removed: [Member!]!
+  "The operation, MEMBERS_ADD or MEMBER_REMOVE."
+  operation: Operation!
+}
+
 "Which member makes way for a new one."
 input ReplaceMemberInput {
   "The member that goes."
@@ -14744,6 +15029,10 @@ extend type Mutation {
   labelMember("How." input: LabelMemberInput!): MemberPayload!
   "Take a member out, drained first, with proof that nothing of it is left. Key: <family>.member.remove."
   removeMember("Which." input: RemoveMemberInput!): MemberPayload!
+  "Take several members of one instance out by one operation: all of them leave, or it fails. Key: <family>.member.remove."
+  removeMembers("Which." input: RemoveMembersInput!): RemoveMembersPayload!
+  "Bring a component to a number of members by one operation. Of those that are too many, the ones that its adapter names leave, or else FAILED ones first, then those that are not in service, DRAINED, DRAINING or cordoned, and UNHEALTHY ones, and among equals the highest index. FAILED_PRECONDITION when as many are wanted already. Key: <family>.member.add, and allocation.create when capacity is requested, or <family>.member.remove."
+  scaleComponent("To how many." input: ScaleComponentInput!): ScaleComponentPayload!
   "Put a new member in another's place. Key: <family>.member.replace, and allocation.create when capacity is requested."
   replaceMember("Which." input: ReplaceMemberInput!): ReplaceMemberPayload!
   "Bring a FAILED member in again. Key: <family>.member.recover."
@@ -16300,6 +16589,40 @@ input PlanMemberInput {
   onDeadline: DeadlineOutcome! = FAIL
 }
 
+"Which members would be removed together."
+input PlanRemoveMembersInput {
+  "The members, 1 to 64, all of one instance."
+  memberIds: [ID!]!
+  "Whether work may be lost and proof go missing."
+  force: Boolean! = false
+  "Seconds that it would have, 30 to 86,400."
+  deadlineSeconds: Int! = 3600
+  "What would happen when the deadline passes."
+  onDeadline: DeadlineOutcome! = FAIL
+}
+
+"How many members a component would have."
+input PlanScaleComponentInput {
+  "The instance."
+  instanceId: ID!
+  "The component, by the adapter's name."
+  componentKey: String!
+  "How many members it would have."
+  count: Int!
+  "Where those that come would live: allocations that are free, or this instance's own; spread over in turn."
+  allocationIds: [ID!]
+  "Or: one allocation for each member that comes is requested."
+  intent: CapacityIntentInput
+  "Whether members that could not join would be kept as FAILED."
+  keepFailed: Boolean! = false
+  "Whether work may be lost and proof go missing where members leave."
+  force: Boolean! = false
+  "Seconds that it would have, 30 to 86,400."
+  deadlineSeconds: Int! = 3600
+  "What would happen when the deadline passes."
+  onDeadline: DeadlineOutcome! = FAIL
+}
+
 "Which member would be replaced, and where."
 input PlanReplaceMemberInput {
   "The member that goes."
@@ -16387,6 +16710,10 @@ extend type Query {
   planDrainMember("Which." input: PlanMemberInput!): Plan!
   "What removing a member would do. Key: <family>.member.remove on the instance's project."
   planRemoveMember("Which." input: PlanMemberInput!): Plan!
+  "What removing several members would do. Key: <family>.member.remove on the instance's project."
+  planRemoveMembers("Which." input: PlanRemoveMembersInput!): Plan!
+  "What bringing a component to a number of members would do: who would come or leave. Key: <family>.member.add or .remove on the instance's project, as for the change."
+  planScaleComponent("To how many." input: PlanScaleComponentInput!): Plan!
   "What replacing a member would do. Key: <family>.member.replace on the instance's project."
   planReplaceMember("Which." input: PlanReplaceMemberInput!): Plan!
   "What an upgrade would do. Key: <family>.instance.update on the instance's project."
@@ -18332,6 +18659,22 @@ func (ec *executionContext) childFields_CancelOperationPayload(ctx context.Conte
 	return nil, fmt.Errorf("no field named %q was found under type CancelOperationPayload", field.Name)
 }
 
+func (ec *executionContext) childFields_CapacityIntent(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "shape":
+		return ec.fieldContext_CapacityIntent_shape(ctx, field)
+	case "gpuCount":
+		return ec.fieldContext_CapacityIntent_gpuCount(ctx, field)
+	case "sku":
+		return ec.fieldContext_CapacityIntent_sku(ctx, field)
+	case "region":
+		return ec.fieldContext_CapacityIntent_region(ctx, field)
+	case "isolationClass":
+		return ec.fieldContext_CapacityIntent_isolationClass(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type CapacityIntent", field.Name)
+}
+
 func (ec *executionContext) childFields_ComponentRole(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "componentKey":
@@ -18346,6 +18689,10 @@ func (ec *executionContext) childFields_ComponentRole(ctx context.Context, field
 		return ec.fieldContext_ComponentRole_healthy(ctx, field)
 	case "summary":
 		return ec.fieldContext_ComponentRole_summary(ctx, field)
+	case "runtimeState":
+		return ec.fieldContext_ComponentRole_runtimeState(ctx, field)
+	case "capacityIntent":
+		return ec.fieldContext_ComponentRole_capacityIntent(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type ComponentRole", field.Name)
 }
@@ -20446,6 +20793,18 @@ func (ec *executionContext) childFields_ReleasePlan(ctx context.Context, field g
 	return nil, fmt.Errorf("no field named %q was found under type ReleasePlan", field.Name)
 }
 
+func (ec *executionContext) childFields_RemoveMembersPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "instance":
+		return ec.fieldContext_RemoveMembersPayload_instance(ctx, field)
+	case "members":
+		return ec.fieldContext_RemoveMembersPayload_members(ctx, field)
+	case "operation":
+		return ec.fieldContext_RemoveMembersPayload_operation(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type RemoveMembersPayload", field.Name)
+}
+
 func (ec *executionContext) childFields_RepairPolicy(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "mode":
@@ -20620,6 +20979,32 @@ func (ec *executionContext) childFields_RuntimeSecretEdge(ctx context.Context, f
 		return ec.fieldContext_RuntimeSecretEdge_node(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type RuntimeSecretEdge", field.Name)
+}
+
+func (ec *executionContext) childFields_RuntimeState(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "health":
+		return ec.fieldContext_RuntimeState_health(ctx, field)
+	case "summary":
+		return ec.fieldContext_RuntimeState_summary(ctx, field)
+	case "detail":
+		return ec.fieldContext_RuntimeState_detail(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type RuntimeState", field.Name)
+}
+
+func (ec *executionContext) childFields_ScaleComponentPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "instance":
+		return ec.fieldContext_ScaleComponentPayload_instance(ctx, field)
+	case "added":
+		return ec.fieldContext_ScaleComponentPayload_added(ctx, field)
+	case "removed":
+		return ec.fieldContext_ScaleComponentPayload_removed(ctx, field)
+	case "operation":
+		return ec.fieldContext_ScaleComponentPayload_operation(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type ScaleComponentPayload", field.Name)
 }
 
 func (ec *executionContext) childFields_ServiceAccount(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {

@@ -594,6 +594,16 @@ type ReleaseAllocationPayload struct {
 	Operation *operation.View `json:"operation"`
 }
 
+// Members on their way out.
+type RemoveMembersPayload struct {
+	// The instance.
+	Instance *instance.View `json:"instance"`
+	// The members that go.
+	Members []*db.Member `json:"members"`
+	// The operation that takes them out.
+	Operation *operation.View `json:"operation"`
+}
+
 // A replacement under way.
 type ReplaceMemberPayload struct {
 	// The member that goes.
@@ -646,6 +656,18 @@ type RuntimeSecretEdge struct {
 	Cursor string `json:"cursor"`
 	// The secret.
 	Node *secret.View `json:"node"`
+}
+
+// A change of a component's number of members under way: some come, or some leave.
+type ScaleComponentPayload struct {
+	// The instance.
+	Instance *instance.View `json:"instance"`
+	// The members that come.
+	Added []*db.Member `json:"added"`
+	// The members that go.
+	Removed []*db.Member `json:"removed"`
+	// The operation, MEMBERS_ADD or MEMBER_REMOVE.
+	Operation *operation.View `json:"operation"`
 }
 
 // A page of service accounts.

@@ -15,8 +15,10 @@ import (
 	"github.com/gpuaas/app-platform/graph/generated/model"
 	engine "github.com/gpuaas/app-platform/graph/plain"
 	"github.com/gpuaas/app-platform/service/instance"
+	"github.com/gpuaas/app-platform/service/kit/capacity"
 	"github.com/gpuaas/app-platform/service/ledger/event"
 	"github.com/gpuaas/app-platform/service/ledger/operation"
+	"github.com/gpuaas/app-platform/service/ledger/roles"
 )
 
 // tables are the tables by their types' names.
@@ -31,6 +33,7 @@ func Tables(r exec.ResolverRoot) map[string]*engine.Type {
 	t["ActionSpec"] = actionSpecTable(t, r)
 	t["Actor"] = actorTable(t, r)
 	t["Allocation"] = allocationTable(t, r)
+	t["CapacityIntent"] = capacityIntentTable(t, r)
 	t["ComponentRole"] = componentRoleTable(t, r)
 	t["ComputeNode"] = computeNodeTable(t, r)
 	t["Drift"] = driftTable(t, r)
@@ -54,6 +57,7 @@ func Tables(r exec.ResolverRoot) map[string]*engine.Type {
 	t["PageInfo"] = pageInfoTable(t, r)
 	t["Query"] = queryTable(t, r)
 	t["RepairPolicy"] = repairPolicyTable(t, r)
+	t["RuntimeState"] = runtimeStateTable(t, r)
 	t["Work"] = workTable(t, r)
 	return t
 }
@@ -102,9 +106,20 @@ func allocationTable(t tables, r exec.ResolverRoot) *engine.Type {
 	}}
 }
 
+// capacityIntentTable is the table of CapacityIntent. The executor answers gpuCount.
+func capacityIntentTable(t tables, r exec.ResolverRoot) *engine.Type {
+	type object = capacity.Want
+	return &engine.Type{Name: "CapacityIntent", Fields: map[string]engine.Field{
+		"shape":          engine.Leaf(func(dst []byte, obj *object) []byte { return engine.String(dst, obj.Shape) }),
+		"sku":            engine.Leaf(func(dst []byte, obj *object) []byte { return engine.String(dst, obj.SKU) }),
+		"region":         engine.Leaf(func(dst []byte, obj *object) []byte { return engine.String(dst, obj.Region) }),
+		"isolationClass": engine.Leaf(func(dst []byte, obj *object) []byte { return engine.OptionalString(dst, obj.IsolationClass()) }),
+	}}
+}
+
 // componentRoleTable is the table of ComponentRole.
 func componentRoleTable(t tables, r exec.ResolverRoot) *engine.Type {
-	type object = operation.ComponentCounts
+	type object = roles.Count
 	return &engine.Type{Name: "ComponentRole", Fields: map[string]engine.Field{
 		"componentKey": engine.Leaf(func(dst []byte, obj *object) []byte { return engine.String(dst, obj.ComponentKey) }),
 		"displayName":  engine.Leaf(func(dst []byte, obj *object) []byte { return engine.String(dst, obj.DisplayName) }),
@@ -112,6 +127,12 @@ func componentRoleTable(t tables, r exec.ResolverRoot) *engine.Type {
 		"current":      engine.Leaf(func(dst []byte, obj *object) []byte { return engine.Int(dst, obj.Current) }),
 		"healthy":      engine.Leaf(func(dst []byte, obj *object) []byte { return engine.Int(dst, obj.Healthy) }),
 		"summary":      engine.Leaf(func(dst []byte, obj *object) []byte { return engine.String(dst, obj.Summary) }),
+		"runtimeState": engine.One(t.of("RuntimeState"), func(ctx context.Context, obj *object, args engine.Args) (*roles.Runtime, error) {
+			return obj.Runtime, nil
+		}),
+		"capacityIntent": engine.One(t.of("CapacityIntent"), func(ctx context.Context, obj *object, args engine.Args) (*capacity.Want, error) {
+			return obj.Intent, nil
+		}),
 	}}
 }
 
@@ -248,7 +269,7 @@ func instanceTable(t tables, r exec.ResolverRoot) *engine.Type {
 			return obj.Drift()
 		}),
 		"observedAt": engine.Leaf(func(dst []byte, obj *object) []byte { return engine.OptionalTime(dst, obj.ObservedAt) }),
-		"roles": engine.Many(t.of("ComponentRole"), func(ctx context.Context, obj *object, args engine.Args) ([]*operation.ComponentCounts, error) {
+		"roles": engine.Many(t.of("ComponentRole"), func(ctx context.Context, obj *object, args engine.Args) ([]*roles.Count, error) {
 			return obj.Roles()
 		}),
 		"members": engine.One(t.of("MemberConnection"), func(ctx context.Context, obj *object, args engine.Args) (*model.MemberConnection, error) {
@@ -562,6 +583,16 @@ func repairPolicyTable(t tables, r exec.ResolverRoot) *engine.Type {
 		"mode":           engine.Leaf(func(dst []byte, obj *object) []byte { return engine.String(dst, obj.Mode) }),
 		"budget":         engine.Leaf(func(dst []byte, obj *object) []byte { return engine.Int(dst, obj.Budget) }),
 		"backOffSeconds": engine.Leaf(func(dst []byte, obj *object) []byte { return engine.Int(dst, obj.BackOffSeconds) }),
+	}}
+}
+
+// runtimeStateTable is the table of RuntimeState.
+func runtimeStateTable(t tables, r exec.ResolverRoot) *engine.Type {
+	type object = roles.Runtime
+	return &engine.Type{Name: "RuntimeState", Fields: map[string]engine.Field{
+		"health":  engine.Leaf(func(dst []byte, obj *object) []byte { return engine.String(dst, obj.Health) }),
+		"summary": engine.Leaf(func(dst []byte, obj *object) []byte { return engine.String(dst, obj.Summary) }),
+		"detail":  engine.Leaf(func(dst []byte, obj *object) []byte { return engine.JSON(dst, obj.Detail) }),
 	}}
 }
 

@@ -28,6 +28,8 @@ const (
 	MaxMembers = 1024
 	// MaxDetail is the largest detail object of one member, in bytes.
 	MaxDetail = 4 << 10
+	// MaxSummary is how much of a component's summary is shown, in bytes.
+	MaxSummary = 200
 	// MaxMessage is the longest message, in bytes; longer ones are cut.
 	MaxMessage = 2 << 10
 	// MaxEvidence is the largest evidence object of one operation, in bytes.

@@ -41,10 +41,21 @@ type PlanRequest struct {
 	Change json.RawMessage `json:"change,omitempty"`
 	// Force is as in [Dispatch].
 	Force bool `json:"force,omitempty"`
+	// Choose asks who of the targets should leave when a component gets fewer members; nil for a plan of all targets.
+	// Only an app that says [AppInfo.ChoosesLeaving] is asked.
+	Choose *Choose `json:"choose,omitempty"`
 	// CorrelationID ties together logs, audit and events of one request.
 	CorrelationID string `json:"correlationId"`
 	// Platform is how to reach the public API for this plan.
 	Platform Platform `json:"platform"`
+}
+
+// Choose is how many members of a component are to leave. The targets of its request are those that may.
+type Choose struct {
+	// ComponentKey names the component.
+	ComponentKey string `json:"componentKey"`
+	// Count is how many leave.
+	Count int `json:"count"`
 }
 
 // PlanAnswer is the adapter's word on an operation before it is begun. Nothing was changed for it.
@@ -61,6 +72,9 @@ type PlanAnswer struct {
 	WorkTotal int `json:"workTotal"`
 	// Message says it to a person.
 	Message string `json:"message"`
+	// Chosen are the targets that should leave, the first one first, where [PlanRequest.Choose] asked. Too few, or none,
+	// leave the rest to the platform; what is not a target is not read.
+	Chosen []string `json:"chosen,omitempty"`
 }
 
 // PlanReason is one reason of a verdict.
@@ -116,6 +130,8 @@ func (p PlanRequest) Validate() error {
 		return Invalid("kind", "%q is not an operation kind", wire.Clip(string(p.Kind), 64))
 	case len(p.Targets) > MaxMembers:
 		return Invalid("targets", "must not be more than %d", MaxMembers)
+	case p.Choose != nil && (p.Choose.Count < 1 || p.Choose.Count > len(p.Targets)):
+		return Invalid("choose.count", "must be 1 to the number of targets")
 	}
 	if err := p.Platform.Validate(); err != nil {
 		return err

@@ -43,6 +43,9 @@ type AppInfo struct {
 	Actions []Action `json:"actions"`
 	// UsageDimensions are what the app meters.
 	UsageDimensions []UsageDimension `json:"usageDimensions"`
+	// ChoosesLeaving says that a plan with [PlanRequest.Choose] is answered with who leaves; without it the platform
+	// chooses.
+	ChoosesLeaving bool `json:"choosesLeaving,omitempty"`
 }
 
 // Component is one kind of member. The key is the adapter's word; the platform gives it no meaning.
@@ -271,6 +274,8 @@ type Observation struct {
 	Message string `json:"message"`
 	// Members is the health of each member the adapter could judge.
 	Members []MemberObservation `json:"members"`
+	// Roles are components in the app's own words, at most one entry for each; of others nothing is said.
+	Roles []RoleObservation `json:"roles,omitempty"`
 	// Detail is for a person who debugs; an object.
 	Detail json.RawMessage `json:"detail,omitempty"`
 	// ObservedAt is when it was seen.

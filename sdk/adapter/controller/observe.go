@@ -29,7 +29,26 @@ func Observe(
 	}
 	_ = group.Wait() // no function of the group fails
 	seen.Health, seen.Message = whole(seen.Members, what)
+	seen.Roles = byComponent(members, seen.Members, what)
 	return seen, ctx.Err()
+}
+
+// byComponent sums up what was observed of each component's members, in the order of the members.
+func byComponent(members []adapter.Member, observed []adapter.MemberObservation, what string) (list []adapter.RoleObservation) {
+	of := make(map[string][]adapter.MemberObservation)
+	for i, member := range members {
+		of[member.ComponentKey] = append(of[member.ComponentKey], observed[i])
+	}
+	for _, member := range members {
+		part, left := of[member.ComponentKey]
+		if !left {
+			continue
+		}
+		delete(of, member.ComponentKey)
+		health, summary := whole(part, what)
+		list = append(list, adapter.RoleObservation{ComponentKey: member.ComponentKey, Health: health, Summary: summary})
+	}
+	return list
 }
 
 // whole judges an instance by its members.

@@ -44,6 +44,10 @@ type App struct {
 	// Plan says what an operation would come to, and changes nothing; nil does not plan. It is
 	// asked only of what a dispatch would not refuse, and must answer within seconds.
 	Plan func(ctx context.Context, plan *PlanCall) (contract.PlanAnswer, error)
+	// Leaving chooses who of the plan's targets should leave when a component gets count members fewer, the first one
+	// first; too few, or none, leave the rest to the platform. Nil leaves the choice to the platform. It changes
+	// nothing, and must answer within seconds.
+	Leaving func(ctx context.Context, plan *PlanCall, count int) ([]contract.Member, error)
 	// Actions are its own verbs.
 	Actions []AppAction
 	// Observe says how an instance is now; nil answers "unknown".
@@ -59,7 +63,7 @@ func (a App) Info() contract.AppInfo {
 	info := contract.AppInfo{
 		Slug: a.Slug, Components: wire.NonNil(a.Components), ConfigSchema: a.ConfigSchema,
 		Operations: slices.Sorted(maps.Keys(a.Operations)), Actions: []contract.Action{},
-		UsageDimensions: wire.NonNil(a.UsageDimensions),
+		UsageDimensions: wire.NonNil(a.UsageDimensions), ChoosesLeaving: a.Leaving != nil,
 	}
 	for _, action := range a.Actions {
 		info.Actions = append(info.Actions, action.Action)

@@ -50,7 +50,7 @@ func (k *Kit) plan(ctx context.Context, r request) (answer, error) {
 		return answer{}, err
 	}
 	app, ok := k.apps[body.Instance.App]
-	if !ok || app.Plan == nil {
+	if !ok || (body.Choose == nil && app.Plan == nil) || (body.Choose != nil && app.Leaving == nil) {
 		return answer{}, contract.ErrorBody{Code: contract.CodePlansUnsupported,
 			Message: "this adapter does not plan operations of the app"}
 	}
@@ -76,7 +76,11 @@ func (k *Kit) planned(ctx context.Context, app *compiledApp, body contract.PlanR
 	}}
 	err := k.admit(ctx, asDispatch(body))
 	var said contract.PlanAnswer
-	if err == nil {
+	switch {
+	case err != nil:
+	case body.Choose != nil:
+		return choice(ctx, app, call)
+	default:
 		said, err = app.Plan(ctx, call)
 	}
 	var refusal unprocessable
@@ -87,6 +91,18 @@ func (k *Kit) planned(ctx context.Context, app *compiledApp, body contract.PlanR
 		return contract.PlanAnswer{}, err
 	}
 	return bounded(said)
+}
+
+// choice asks the author who should leave.
+func choice(ctx context.Context, app *compiledApp, call *PlanCall) (contract.PlanAnswer, error) {
+	chosen, err := app.Leaving(ctx, call, call.Request.Choose.Count)
+	answer := contract.PlanAnswer{
+		Verdict: contract.VerdictSafe, Reasons: []contract.PlanReason{}, WorkLost: []contract.Work{}, Chosen: []string{},
+	}
+	for _, member := range chosen {
+		answer.Chosen = append(answer.Chosen, member.ID)
+	}
+	return answer, err
 }
 
 func refusedPlan(reason contract.ErrorBody) contract.PlanAnswer {

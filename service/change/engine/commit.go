@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/jackc/pgx/v5"
 
@@ -15,6 +17,7 @@ import (
 	"github.com/gpuaas/app-platform/service/kit/idem"
 	"github.com/gpuaas/app-platform/service/ledger/event"
 	"github.com/gpuaas/app-platform/service/ledger/operation"
+	"github.com/gpuaas/app-platform/service/ledger/roles"
 )
 
 // seatBatch bounds the members of one statement: Ent writes 20 columns for each, and PostgreSQL takes 65,535
@@ -49,7 +52,7 @@ func commit(ctx context.Context, t *tx.Tx, v *verdict.Verdicts, said *answers) (
 	if err := record(ctx, t, v, op, before); err != nil {
 		return nil, err
 	}
-	out := &Outcome{Instance: v.Instance, Member: v.Member, Operation: &operation.View{Operation: op}}
+	out := &Outcome{Instance: v.Instance, Member: v.Member, Going: v.Going, Operation: &operation.View{Operation: op}}
 	return out, out.loadMembers(ctx, t, v.Minted)
 }
 
@@ -71,7 +74,8 @@ func hasten(ctx context.Context, t *tx.Tx, v *verdict.Verdicts, before map[strin
 	if err := record(ctx, t, v, v.Hastened, before); err != nil {
 		return nil, err
 	}
-	return &Outcome{Instance: v.Instance, Member: v.Member, Operation: &operation.View{Operation: v.Hastened}}, nil
+	return &Outcome{Instance: v.Instance, Member: v.Member, Going: v.Going,
+		Operation: &operation.View{Operation: v.Hastened}}, nil
 }
 
 func createOperation(ctx context.Context, t *tx.Tx, v *verdict.Verdicts, said *answers) (*db.Operation, error) {
@@ -94,8 +98,9 @@ func write(ctx context.Context, t *tx.Tx, v *verdict.Verdicts, op *db.Operation)
 			return err
 		}
 	}
-	if key, more := moreWanted(v); more != 0 {
-		if err := operation.WantMore(ctx, t, v.Instance, key, more); err != nil {
+	more := moreWanted(v)
+	for _, key := range slices.Sorted(maps.Keys(more)) {
+		if err := roles.WantMore(ctx, t, v.Instance, key, more[key]); err != nil {
 			return err
 		}
 	}
@@ -104,8 +109,10 @@ func write(ctx context.Context, t *tx.Tx, v *verdict.Verdicts, op *db.Operation)
 		return firstGeneration(ctx, t, v, op)
 	case v.Kind == lifecycle.InstanceDecommission:
 		return operation.Stop(ctx, t, v.Instance)
+	case v.Kind == lifecycle.MemberRemove:
+		return touch(ctx, t, op, v.Going...)
 	case v.Member != nil:
-		return touch(ctx, t, v.Member, op)
+		return touch(ctx, t, op, v.Member)
 	}
 	return nil
 }
@@ -168,14 +175,18 @@ func wakeShared(ctx context.Context, t *tx.Tx, launched *db.Instance) error {
 	return err
 }
 
-// touch makes the operation the member's last. The member's state moves once the operation is carried out.
-func touch(ctx context.Context, t *tx.Tx, member *db.Member, op *db.Operation) error {
-	_, err := t.Exec(ctx, `UPDATE member SET last_operation_id = $2, correlation_id = $3, updated_at = $4 WHERE id = $1`,
-		member.ID, op.ID, op.CorrelationID, t.Now)
-	if err != nil {
-		return fmt.Errorf("touch member %s: %w", member.ID, err)
+// touch makes the operation the members' last. Their states move once the operation is carried out.
+func touch(ctx context.Context, t *tx.Tx, op *db.Operation, members ...*db.Member) error {
+	touched := make([]ids.ID, len(members))
+	for i, member := range members {
+		touched[i] = member.ID
+		member.LastOperationID, member.CorrelationID, member.UpdatedAt = &op.ID, op.CorrelationID, t.Now
 	}
-	member.LastOperationID, member.CorrelationID, member.UpdatedAt = &op.ID, op.CorrelationID, t.Now
+	_, err := t.Exec(ctx, `UPDATE member SET last_operation_id = $2, correlation_id = $3, updated_at = $4 WHERE id = ANY ($1)`,
+		touched, op.ID, op.CorrelationID, t.Now)
+	if err != nil {
+		return fmt.Errorf("touch members of %s: %w", op.ID, err)
+	}
 	return nil
 }
 

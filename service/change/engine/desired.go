@@ -10,6 +10,7 @@ import (
 	"github.com/gpuaas/app-platform/sdk/adapter"
 	"github.com/gpuaas/app-platform/service/change/verdict"
 	"github.com/gpuaas/app-platform/service/ledger/operation"
+	"github.com/gpuaas/app-platform/service/ledger/roles"
 )
 
 // contractChange returns the change in the types of the adapter contract. A planned one has no replacement yet.
@@ -47,28 +48,29 @@ func shownChange(v *verdict.Verdicts) (json.RawMessage, error) {
 	if err := json.Unmarshal(encoded, &fields); err != nil {
 		return nil, fmt.Errorf("encode the change: %w", err)
 	}
-	if _, more := moreWanted(v); more != 0 {
+	if len(moreWanted(v)) > 0 {
 		fields["desired"] = wantedAfter(v)
 	}
 	return json.Marshal(fields)
 }
 
-// moreWanted returns the component whose desired members change, and by how many.
-func moreWanted(v *verdict.Verdicts) (key string, more int) {
-	switch {
-	case v.Kind == lifecycle.MembersAdd:
-		return v.ComponentKey, v.Count
-	case v.Rule.More < 0:
-		return v.Member.ComponentKey, v.Rule.More
+// moreWanted returns by how many the desired members change, by component.
+func moreWanted(v *verdict.Verdicts) map[string]int {
+	if v.Kind == lifecycle.MembersAdd {
+		return map[string]int{v.ComponentKey: v.Count}
 	}
-	return "", 0
+	more := v.Leaves()
+	for key := range more {
+		more[key] *= v.Rule.More
+	}
+	return more
 }
 
 // wantedAfter returns the desired members after the change, by component.
 func wantedAfter(v *verdict.Verdicts) map[string]int {
 	after := make(map[string]int, len(v.Wanted))
 	maps.Copy(after, v.Wanted)
-	if key, more := moreWanted(v); more != 0 {
+	for key, more := range moreWanted(v) {
 		after[key] = max(after[key]+more, 0)
 	}
 	return after
@@ -77,7 +79,7 @@ func wantedAfter(v *verdict.Verdicts) map[string]int {
 // instanceAfter returns the instance as it would be after the change.
 func instanceAfter(v *verdict.Verdicts) (*db.Instance, error) {
 	after := *v.Instance
-	roles, err := operation.RolesWith(v.Instance, wantedAfter(v))
+	roles, err := roles.With(v.Instance, wantedAfter(v))
 	if err != nil {
 		return nil, err
 	}

@@ -4,8 +4,10 @@ package engine
 
 import (
 	"context"
+	"errors"
 
 	"github.com/gpuaas/app-platform/authz"
+	"github.com/gpuaas/app-platform/domain/fault"
 	"github.com/gpuaas/app-platform/internal/tx"
 	"github.com/gpuaas/app-platform/service/change"
 	"github.com/gpuaas/app-platform/service/change/verdict"
@@ -36,6 +38,10 @@ func (e *Engine) Accept(ctx context.Context, request *change.Request) (*Outcome,
 	if err := request.CheckAsked(); err != nil {
 		return nil, err
 	}
+	request, err := e.chosen(ctx, request, request.Action)
+	if err != nil {
+		return nil, err
+	}
 	var said *answers
 	if request.Asked.PlanHash != "" {
 		judged, err := e.preview(ctx, request, request.Action)
@@ -45,11 +51,26 @@ func (e *Engine) Accept(ctx context.Context, request *change.Request) (*Outcome,
 		said = &judged.said
 	}
 	var out *Outcome
-	err := e.DB.Write(ctx, func(ctx context.Context, t *tx.Tx) (err error) {
-		out, err = accept(ctx, t, request, said)
-		return err
+	err = again(func() error {
+		return e.DB.Write(ctx, func(ctx context.Context, t *tx.Tx) (err error) {
+			out, err = accept(ctx, t, request, said)
+			return err
+		})
 	})
 	return out, err
+}
+
+// maxMoves bounds how often a scaling begins again because others have changed what is wanted meanwhile.
+const maxMoves = 3
+
+// again tries a change again while what its kind rests on has moved before its locks were taken.
+func again(try func() error) error {
+	for range maxMoves {
+		if err := try(); !errors.Is(err, verdict.ErrMoved) {
+			return err
+		}
+	}
+	return fault.New(fault.Conflict, "others change the component's members just now: try again").At("input.count")
 }
 
 // AcceptAs accepts a change that the platform makes by itself, as actor: without a plan, and without an idempotency key,
@@ -80,7 +101,7 @@ func accept(ctx context.Context, t *tx.Tx, request *change.Request, said *answer
 	if err != nil {
 		return nil, err
 	}
-	minted := request.Mint()
+	minted := subject.Mint()
 	repeated, err := claim(ctx, t, locked, &minted)
 	if err != nil {
 		return nil, err

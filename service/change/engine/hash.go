@@ -41,10 +41,14 @@ type basis struct {
 	Walls []verdict.Walls `json:",omitempty"`
 	// Attached are the other projects that it would touch.
 	Attached []ids.ID `json:",omitempty"`
+	// Going are the members that a scaling has chosen.
+	Going []ids.ID `json:",omitempty"`
 }
 
 type askedBasis struct {
 	InstanceID, MemberID ids.ID
+	MemberIDs            []ids.ID `json:",omitempty"`
+	ScaleTo              *int     `json:",omitempty"`
 	ComponentKey         string
 	Count                int
 	AllocationIDs        []ids.ID
@@ -142,15 +146,29 @@ func hashOf(v *verdict.Verdicts, said *answers) (string, error) {
 	for _, one := range v.Attached {
 		on.Attached = append(on.Attached, one.ProjectID)
 	}
-	request, err := digest(struct {
-		Kind  lifecycle.OperationKind
-		Asked askedBasis
-	}{on.Kind, on.Asked})
+	if v.Scale != nil && v.Kind == lifecycle.MemberRemove {
+		on.Going = v.Targets()
+	}
+	request, err := digest(requestOf(v, on.Asked))
 	if err != nil {
 		return "", err
 	}
 	all, err := digest(on)
 	return request[:requestDigits] + all[:requestDigits], err
+}
+
+// requestOf returns what of the basis is the request alone. The kind and the difference of a scaling follow from what
+// there is.
+func requestOf(v *verdict.Verdicts, asked askedBasis) any {
+	kind := v.Kind
+	if v.Scale != nil {
+		kind, asked.Count = "", 0
+		asked.AllocationIDs, asked.Intent, asked.KeepFailed = nil, nil, false
+	}
+	return struct {
+		Kind  lifecycle.OperationKind
+		Asked askedBasis
+	}{kind, asked}
 }
 
 func digest(of any) (string, error) {
@@ -184,8 +202,13 @@ func placedBasisOf(v *verdict.Verdicts) (list []placedBasis) {
 
 func askedBasisOf(v *verdict.Verdicts) (askedBasis, error) {
 	config, err := verdict.Canonical(v.Config)
+	var scaleTo *int
+	if v.Scale != nil {
+		scaleTo = &v.Scale.To
+	}
 	return askedBasis{
-		InstanceID: v.InstanceID, MemberID: v.MemberID, ComponentKey: v.ComponentKey, Count: v.Count,
+		InstanceID: v.InstanceID, MemberID: v.MemberID, MemberIDs: v.MemberIDs, ScaleTo: scaleTo,
+		ComponentKey: v.ComponentKey, Count: v.Count,
 		AllocationIDs: v.AllocationIDs, Intent: v.Intent, Force: v.Force, Version: v.Version, Config: config,
 		Generation: v.Generation, DeadlineSeconds: v.Conditions.DeadlineSeconds, OnDeadline: v.Conditions.Outcome(),
 		KeepFailed: v.Conditions.KeepFailed, Launch: v.Launch,

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 
 	"github.com/gpuaas/app-platform/domain/fault"
@@ -9,24 +10,34 @@ import (
 	"github.com/gpuaas/app-platform/domain/lifecycle"
 	"github.com/gpuaas/app-platform/ent/generated/db"
 	"github.com/gpuaas/app-platform/internal/tx"
+	"github.com/gpuaas/app-platform/service/change"
 	"github.com/gpuaas/app-platform/service/change/verdict"
+	"github.com/gpuaas/app-platform/service/kit/capacity"
 	"github.com/gpuaas/app-platform/service/ledger/event"
-	"github.com/gpuaas/app-platform/service/ledger/operation"
+	"github.com/gpuaas/app-platform/service/ledger/roles"
 )
 
 // createInstance stores the draft of a launch as the change's instance. CONFLICT when the name is taken.
 func createInstance(ctx context.Context, t *tx.Tx, v *verdict.Verdicts) error {
-	roles, err := operation.FirstRoles(v.Next.Components, v.Counts)
+	roles, err := roles.First(v.Next.Components, v.Counts)
 	if err != nil {
 		return fmt.Errorf("create the instance: %w", err)
 	}
 	draft := v.Instance
-	row, err := t.Instance.Create().SetID(v.Minted.Instance).SetTenantID(draft.TenantID).SetProjectID(draft.ProjectID).
+	intent, err := intentOf(v.Launch)
+	if err != nil {
+		return err
+	}
+	create := t.Instance.Create().SetID(v.Minted.Instance).SetTenantID(draft.TenantID).SetProjectID(draft.ProjectID).
 		SetName(draft.Name).SetAppSlug(draft.AppSlug).SetAppVersion(v.To.Version).SetPermissionFamily(draft.PermissionFamily).
 		SetManifestID(v.To.ManifestID).SetStatus(draft.Status).SetConfig(v.To.Config).SetRoles(roles).
 		SetBoundCapacityShape(v.Named[0].Shape).SetRuntimeBackend(v.Target.AdapterName).SetSmoke(draft.Smoke).
 		SetOperatingMode(draft.OperatingMode).SetControlPlaneScope(draft.ControlPlaneScope).
-		SetCorrelationID(t.Request.CorrelationID).SetCreatedAt(t.Now).SetUpdatedAt(t.Now).Save(ctx)
+		SetCorrelationID(t.Request.CorrelationID).SetCreatedAt(t.Now).SetUpdatedAt(t.Now)
+	if intent != nil {
+		create.SetCapacityIntent(intent)
+	}
+	row, err := create.Save(ctx)
 	if tx.Violates(err, "instance_name_live") {
 		return fault.New(fault.Conflict, "a live instance named %q exists in the project", draft.Name).At("input.name")
 	}
@@ -35,6 +46,24 @@ func createInstance(ctx context.Context, t *tx.Tx, v *verdict.Verdicts) error {
 	}
 	v.Instance = row
 	return nil
+}
+
+// intentOf returns what further members of each component are to live in, as it is stored; nil for nothing.
+func intentOf(launch *change.Launch) (json.RawMessage, error) {
+	intents := map[string]*capacity.Want{}
+	for _, component := range launch.Components {
+		if component.Intent != nil {
+			intents[component.Key] = component.Intent
+		}
+	}
+	if len(intents) == 0 {
+		return nil, nil
+	}
+	encoded, err := json.Marshal(intents)
+	if err != nil {
+		return nil, fmt.Errorf("encode the capacity intent: %w", err)
+	}
+	return encoded, nil
 }
 
 // firstGeneration records what the instance runs, for a rollback to return to.

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/gpuaas/app-platform/domain/ids"
+	"github.com/gpuaas/app-platform/domain/lifecycle"
 	"github.com/gpuaas/app-platform/ent/generated/db"
 	dbmember "github.com/gpuaas/app-platform/ent/generated/db/member"
 	"github.com/gpuaas/app-platform/internal/tx"
@@ -17,7 +19,9 @@ type Outcome struct {
 	// Member is the named one; nil when the request names none.
 	Member *db.Member
 	// Members are those that an addition or a replacement creates, by number.
-	Members   []*db.Member
+	Members []*db.Member
+	// Going are those that a removal takes out, by id.
+	Going     []*db.Member
 	Operation *operation.View
 }
 
@@ -34,6 +38,11 @@ func recall(ctx context.Context, t *tx.Tx, locked *change.Locked, minted change.
 		return nil, fmt.Errorf("load operation %s: %w", minted.Operation, err)
 	}
 	out.Operation = &operation.View{Operation: op}
+	if op.Kind == lifecycle.MemberRemove {
+		if out.Going, err = members(ctx, t, op.Targets, dbmember.FieldID); err != nil {
+			return nil, err
+		}
+	}
 	return out, out.loadMembers(ctx, t, minted)
 }
 
@@ -42,10 +51,14 @@ func (o *Outcome) loadMembers(ctx context.Context, t *tx.Tx, minted change.Minte
 	if len(minted.Members) == 0 {
 		return nil
 	}
-	o.Members, err = t.Member.Query().Where(dbmember.IDIn(minted.Members...)).
-		Order(db.Asc(dbmember.FieldOrdinal, dbmember.FieldID)).All(ctx)
+	o.Members, err = members(ctx, t, minted.Members, dbmember.FieldOrdinal, dbmember.FieldID)
+	return err
+}
+
+func members(ctx context.Context, t *tx.Tx, wanted []ids.ID, order ...string) ([]*db.Member, error) {
+	found, err := t.Member.Query().Where(dbmember.IDIn(wanted...)).Order(db.Asc(order...)).All(ctx)
 	if err != nil {
-		return fmt.Errorf("load the new members of %s: %w", o.Instance.ID, err)
+		return nil, fmt.Errorf("load the members of a change: %w", err)
 	}
-	return nil
+	return found, nil
 }

@@ -65,7 +65,12 @@ func (e *Engine) Plan(ctx context.Context, request *change.Request) (*change.Pla
 	if err := request.Check(); err != nil {
 		return nil, err
 	}
-	judged, err := e.preview(ctx, request, "plan"+strings.ToUpper(request.Action[:1])+request.Action[1:])
+	action := "plan" + strings.ToUpper(request.Action[:1]) + request.Action[1:]
+	request, err := e.chosen(ctx, request, action)
+	if err != nil {
+		return nil, err
+	}
+	judged, err := e.preview(ctx, request, action)
 	if err != nil {
 		return nil, err
 	}
@@ -99,6 +104,21 @@ func (e *Engine) preview(ctx context.Context, request *change.Request, action st
 	return out, err
 }
 
+// look evaluates the change in a transaction that is taken back, and returns whose question it is to the adapter.
+func (e *Engine) look(ctx context.Context, request *change.Request, action string) (v *verdict.Verdicts, by asking, err error) {
+	err = e.DB.Write(ctx, func(ctx context.Context, t *tx.Tx) (err error) {
+		by = asking{t.Request.CorrelationID, t.Actor.Ref()}
+		if v, err = judge(ctx, t, request, action); err != nil {
+			return err
+		}
+		return errPreviewed
+	})
+	if !errors.Is(err, errPreviewed) {
+		return nil, by, err
+	}
+	return v, by, nil
+}
+
 // judge leads a request to its verdicts without locking rows.
 func judge(ctx context.Context, t *tx.Tx, request *change.Request, action string) (*verdict.Verdicts, error) {
 	subject, err := change.Locate(ctx, t, request, action)
@@ -113,7 +133,7 @@ func judge(ctx context.Context, t *tx.Tx, request *change.Request, action string
 	if err != nil {
 		return nil, err
 	}
-	return verdict.Evaluate(ctx, t, facts, request.Mint())
+	return verdict.Evaluate(ctx, t, facts, subject.Mint())
 }
 
 // askBoth asks the adapter about the change as it begins, and as force would end it where force was chosen for the
@@ -162,8 +182,8 @@ func question(v *verdict.Verdicts, by asking, force bool) (*contract.Plan, error
 	if v.Next != nil {
 		call.Manifest = v.Next
 	}
-	if v.MemberID != "" {
-		call.Targets = []ids.ID{v.MemberID}
+	if v.Kind != lifecycle.MembersAdd { // those do not exist yet
+		call.Targets = v.Targets()
 	}
 	return call, nil
 }
@@ -244,9 +264,9 @@ func totalOf(answer *adapter.PlanAnswer) *int {
 
 // plannedMembers returns the members that the change touches, at most MaxMembers.
 func plannedMembers(v *verdict.Verdicts) []*change.PlannedMember {
-	list := []*change.PlannedMember{}
+	list, targets := []*change.PlannedMember{}, v.Targets()
 	for _, member := range v.Members {
-		if v.Kind == lifecycle.MembersAdd || (v.MemberID != "" && member.ID != v.MemberID) {
+		if v.Kind.Effects().Scope == lifecycle.ScopeMember && !slices.Contains(targets, member.ID) {
 			continue
 		}
 		list = append(list, &change.PlannedMember{

@@ -20,10 +20,14 @@ func accepted(v *verdict.Verdicts, op *db.Operation) []event.Draft {
 	}
 	var drafts []event.Draft
 	for _, allocation := range v.Created {
+		payload := map[string]any{"allocation": allocation.ID, "createdBy": op.ID, "shape": allocation.Shape,
+			"gpuCount": allocation.GpuCount, "sku": allocation.Sku, "region": allocation.Region}
 		drafts = append(drafts, event.Draft{
+			Type: lifecycle.EventAllocationRequested, OperationID: op.ID, CorrelationID: op.CorrelationID,
+			Message: "allocation " + allocation.Name + " requested", Payload: payload,
+		}, event.Draft{
 			Type: lifecycle.EventAllocationReady, OperationID: op.ID, CorrelationID: op.CorrelationID,
-			Message: "allocation " + allocation.Name + " is ready",
-			Payload: map[string]any{"allocation": allocation.ID, "createdBy": op.ID},
+			Message: "allocation " + allocation.Name + " is ready", Payload: payload,
 		})
 	}
 	for _, kind := range v.Kind.Effects().Accepted {
@@ -46,9 +50,21 @@ func snapshot(v *verdict.Verdicts) map[string]any {
 	}
 	shown := map[string]any{"status": v.Instance.Status, "desired": v.Wanted}
 	if v.Member != nil {
-		shown["member"] = map[string]any{"id": v.Member.ID, "status": v.Member.Status, "cordoned": v.Member.Cordoned}
+		shown["member"] = shownMember(v.Member)
+		return shown
+	}
+	var going []any
+	for _, member := range v.Going {
+		going = append(going, shownMember(member))
+	}
+	if len(going) > 0 {
+		shown["members"] = going
 	}
 	return shown
+}
+
+func shownMember(member *db.Member) map[string]any {
+	return map[string]any{"id": member.ID, "status": member.Status, "cordoned": member.Cordoned}
 }
 
 // after returns the audit's state after the change.

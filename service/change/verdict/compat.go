@@ -2,6 +2,7 @@ package verdict
 
 import (
 	"encoding/json"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -39,36 +40,60 @@ func (v *Verdicts) supported() error {
 	if v.Adapter == nil || v.Kind == lifecycle.InstanceDecommission {
 		return nil
 	}
+	app := v.described()
+	if len(app.Operations) > 0 && !slices.Contains(app.Operations, v.Kind.WireName()) {
+		return fault.New(fault.Incompatible, "adapter %q does not carry out %s for this app", v.Adapter.Name,
+			v.Kind.WireName()).At(v.SubjectPath())
+	}
+	return nil
+}
+
+// description is what an adapter says of an app, as far as a change reads it.
+type description struct {
+	Slug           string   `json:"slug"`
+	Operations     []string `json:"operations"`
+	ChoosesLeaving bool     `json:"choosesLeaving"`
+}
+
+// described returns what the registered adapter says of the instance's app by name; nothing when it says nothing.
+func (v *Verdicts) described() description {
 	var described struct {
-		Apps []struct {
-			Slug       string   `json:"slug"`
-			Operations []string `json:"operations"`
-		} `json:"apps"`
+		Apps []description `json:"apps"`
 	}
-	if json.Unmarshal(v.Adapter.Description, &described) != nil {
-		return nil
+	if v.Adapter == nil || json.Unmarshal(v.Adapter.Description, &described) != nil {
+		return description{}
 	}
-	for _, app := range described.Apps {
-		if app.Slug == v.Instance.AppSlug && len(app.Operations) > 0 && !slices.Contains(app.Operations, v.Kind.WireName()) {
-			return fault.New(fault.Incompatible, "adapter %q does not carry out %s for this app", v.Adapter.Name,
-				v.Kind.WireName()).At(v.SubjectPath())
+	at := slices.IndexFunc(described.Apps, func(app description) bool { return app.Slug == v.Instance.AppSlug })
+	if at < 0 {
+		return description{}
+	}
+	return described.Apps[at]
+}
+
+// withinBounds checks the desired members against the component's bounds.
+func (v *Verdicts) withinBounds() error {
+	if v.Rule.More > 0 {
+		if _, ok := v.Manifest.Component(v.ComponentKey); !ok {
+			return v.unknownComponent()
+		}
+		return v.within(v.ComponentKey, v.Count, "input.count")
+	}
+	for _, key := range slices.Sorted(maps.Keys(v.Leaves())) {
+		path := "input.count"
+		if v.Scale == nil {
+			path = v.SubjectPath()
+		}
+		if err := v.within(key, -v.Leaves()[key], path); err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
-// withinBounds checks the desired members against the component's bounds.
-func (v *Verdicts) withinBounds() error {
-	key, path, more := v.ComponentKey, "input.count", v.Count
-	if v.Rule.More < 0 {
-		key, path, more = v.Member.ComponentKey, "input.memberId", -1
-	}
+// within checks the desired members of one component, with more than now, against its bounds. A component that the app
+// has no more has none.
+func (v *Verdicts) within(key string, more int, path string) error {
 	component, ok := v.Manifest.Component(key)
-	if !ok && more > 0 {
-		return fault.New(fault.InvalidArgument, "the app has no component %q", key).
-			With(fault.Reason{Code: fault.UnknownComponent, Message: "is not a component of this app",
-				Path: "input.componentKey"})
-	}
 	after := v.Wanted[key] + more
 	if !ok || (after >= component.Min && after <= component.Max) {
 		return nil

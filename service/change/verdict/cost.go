@@ -2,6 +2,7 @@ package verdict
 
 import (
 	"context"
+	"slices"
 
 	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/domain/lifecycle"
@@ -86,6 +87,9 @@ func (v *Verdicts) livedIn() map[ids.ID]bool {
 
 // leaves reports whether the change takes the member out.
 func (v *Verdicts) leaves(member *db.Member) bool {
+	if v.Kind == lifecycle.MemberRemove {
+		return slices.Contains(v.Targets(), member.ID)
+	}
 	goes := v.Rule.Touches == lifecycle.PlanRemove || v.Rule.Touches == lifecycle.PlanReplace
 	return goes && (v.MemberID == "" || v.MemberID == member.ID)
 }

@@ -111,9 +111,8 @@ func (v *Verdicts) create(ctx context.Context, t *tx.Tx) ([]*db.Allocation, erro
 			ID: ids.New(ids.Allocation), Project: v.Project, Want: v.walled(), Policy: v.Terms.Policy,
 			CreatedBy: v.Minted.Operation,
 		})
-		if fault.Is(err, fault.CapacityUnavailable) {
-			return nil, fault.New(fault.CapacityUnavailable, "no node has room for allocation %d of %d just now", i+1,
-				len(v.Minted.Members)).At("input.intent")
+		if refused := capacity.Exhausted(err, i+1, len(v.Minted.Members), "input.intent"); refused != nil {
+			return nil, refused
 		}
 		if fault.Is(err, fault.ClassUnavailable) {
 			return nil, fault.From(err).At("input.intent")

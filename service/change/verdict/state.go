@@ -4,12 +4,14 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/gpuaas/app-platform/domain/fault"
 	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/domain/lifecycle"
+	"github.com/gpuaas/app-platform/ent/generated/db"
 	"github.com/gpuaas/app-platform/internal/tx"
 	"github.com/gpuaas/app-platform/service/kit/impact"
 	"github.com/gpuaas/app-platform/service/ledger/operation"
@@ -17,7 +19,7 @@ import (
 
 // state checks the states of instance, member, open operations, allocations and versions.
 func (v *Verdicts) state(ctx context.Context, t *tx.Tx) error {
-	for _, rule := range []func() error{v.instanceState, v.inUse, v.clash, v.memberState} {
+	for _, rule := range []func() error{v.instanceState, v.inUse, v.scale, v.clash, v.memberState} {
 		if err := rule(); err != nil {
 			return err
 		}
@@ -75,21 +77,35 @@ func (v *Verdicts) Targets() []ids.ID {
 	switch {
 	case v.Kind == lifecycle.MembersAdd:
 		return v.Minted.Members
+	case v.Kind == lifecycle.MemberRemove:
+		return idsOf(v.Going)
 	case v.MemberID != "":
 		return []ids.ID{v.MemberID}
 	}
 	return nil
 }
 
+func idsOf(members []*db.Member) []ids.ID {
+	list := make([]ids.ID, len(members))
+	for i, member := range members {
+		list[i] = member.ID
+	}
+	return list
+}
+
 func (v *Verdicts) memberState() error {
+	for _, member := range v.Going {
+		if !slices.Contains(v.Rule.Member, member.Status) {
+			return v.wrongState(member)
+		}
+	}
 	if v.Member == nil {
 		return nil
 	}
 	status := v.Member.Status
 	switch {
 	case !slices.Contains(v.Rule.Member, status):
-		return fault.New(fault.FailedPrecondition, "the member is %s, and a %s needs it %s", status, v.Rule.Noun,
-			either(v.Rule.Member)).At("input.memberId")
+		return v.wrongState(v.Member)
 	case v.Kind == lifecycle.MemberCordon && v.Member.Cordoned:
 		return fault.New(fault.FailedPrecondition, "the member is cordoned already").At("input.memberId")
 	case v.Kind == lifecycle.MemberUncordon && status == lifecycle.MemberActive && !v.Member.Cordoned:
@@ -97,6 +113,15 @@ func (v *Verdicts) memberState() error {
 			At("input.memberId")
 	}
 	return nil
+}
+
+func (v *Verdicts) wrongState(member *db.Member) error {
+	who := "the member"
+	if v.Member == nil {
+		who = fmt.Sprintf("%s %d", member.ComponentKey, member.Ordinal)
+	}
+	return fault.New(fault.FailedPrecondition, "%s is %s, and a %s needs it %s", who, member.Status, v.Rule.Noun,
+		either(v.Rule.Member)).At(v.MemberPath(member.ID))
 }
 
 // either joins states for a sentence.

@@ -34,6 +34,14 @@ type Want struct {
 	Profile isolation.Profile `json:",omitempty"`
 }
 
+// IsolationClass is the weakest class that the allocations' members may have; nil for any.
+func (w *Want) IsolationClass() *isolation.Class {
+	if w.Class == "" {
+		return nil
+	}
+	return &w.Class
+}
+
 // Check notes what is wrong with it, below the path of the input that holds it.
 func (w *Want) Check(wrong *check.Input, path string) {
 	switch w.Shape {

@@ -99,7 +99,7 @@ func (d *Draft) full(ctx context.Context, t *tx.Tx, walls isolation.Want, classe
 		return fmt.Errorf("look for nodes with such walls: %w", err)
 	}
 	if exists || (!walls.Demanding() && d.Want.Profile == "") {
-		return fault.New(fault.CapacityUnavailable, "no node has room just now")
+		return d.short(ctx, t, walls, classes)
 	}
 	what := walls.Text(d.Want.Shape == lifecycle.ShapeBaremetal)
 	if d.Want.Profile != "" {

@@ -19,6 +19,7 @@ import (
 	"github.com/gpuaas/app-platform/internal/tx"
 	"github.com/gpuaas/app-platform/service/ledger/event"
 	"github.com/gpuaas/app-platform/service/ledger/operation"
+	"github.com/gpuaas/app-platform/service/ledger/roles"
 )
 
 // slack is how much older than its age a finding counts: one that was read before an operation brought the member back,
@@ -107,7 +108,7 @@ func fail(ctx context.Context, t *tx.Tx, instance *db.Instance, member *db.Membe
 	if err != nil {
 		return fmt.Errorf("fail member %s: %w", member.ID, err)
 	}
-	if err := operation.RecountRoles(ctx, t, instance.ID); err != nil {
+	if err := roles.Recount(ctx, t, instance.ID); err != nil {
 		return err
 	}
 	err = event.Append(ctx, t, instance, event.Draft{

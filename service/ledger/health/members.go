@@ -15,6 +15,7 @@ import (
 	"github.com/gpuaas/app-platform/sdk/adapter"
 	"github.com/gpuaas/app-platform/service/ledger/event"
 	"github.com/gpuaas/app-platform/service/ledger/operation"
+	"github.com/gpuaas/app-platform/service/ledger/roles"
 )
 
 // maxText bounds what an adapter says of health, in bytes.
@@ -40,7 +41,7 @@ func StoreMembers(ctx context.Context, t *tx.Tx, instance *db.Instance, seen []a
 	if len(events) == 0 {
 		return nil, nil
 	}
-	return events, operation.RecountRoles(ctx, t, instance.ID)
+	return events, roles.Recount(ctx, t, instance.ID)
 }
 
 func storeMember(ctx context.Context, t *tx.Tx, instance *db.Instance, seen adapter.MemberObservation, health lifecycle.Health) (bool, event.Draft, error) {

@@ -12,6 +12,7 @@ import (
 	dbmember "github.com/gpuaas/app-platform/ent/generated/db/member"
 	"github.com/gpuaas/app-platform/internal/tx"
 	"github.com/gpuaas/app-platform/service/ledger/event"
+	"github.com/gpuaas/app-platform/service/ledger/roles"
 )
 
 // adapterMay is what an adapter's word alone makes of the members that an operation of the kind is
@@ -67,7 +68,7 @@ func Members(ctx context.Context, t *tx.Tx, instance *db.Instance, op *db.Operat
 		events = append(events, told...)
 	}
 	if recount {
-		if err := RecountRoles(ctx, t, instance.ID); err != nil {
+		if err := roles.Recount(ctx, t, instance.ID); err != nil {
 			return err
 		}
 	}

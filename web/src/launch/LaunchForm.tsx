@@ -14,7 +14,9 @@ import { Icon } from '../ui/Icons';
 import { Notice, ProblemNotice } from '../ui/Problem';
 import { AllocationPicker } from './AllocationPicker';
 import { SchemaForm } from '../ui/SchemaForm';
-import { deadlines, modes, nameProblem, planeScopes, suggestName } from './launch';
+import { IntentFields, nowhere } from './IntentFields';
+import type { Further } from './IntentFields';
+import { deadlines, furtherOf, furtherProblem, modes, nameProblem, planeScopes, suggestName } from './launch';
 
 type Options = LaunchOptionsQuery['launchOptions'];
 
@@ -42,6 +44,12 @@ export function LaunchForm({ options, projectId, refresh }: { options: Options; 
             />
           ))}
         </div>
+      </Section>
+      <Section title="Further members" text="What members that are added later live in. It is kept with the workload, and a scaling that names no place requests it.">
+        {manifest.components.filter((each) => each.max > each.min).map((each) => (
+          <IntentFields key={each.key} name={each.displayName} value={form.further[each.key] ?? nowhere} onChange={(next) => form.setFurther(each.key, next)} error={form.errors.get(`components.${each.key}.intent`)} />
+        ))}
+        {manifest.components.every((each) => each.max === each.min) && <p className="soft">Its components always have as many members.</p>}
       </Section>
       <Section title="Configuration" text="The settings that the app's schema defines.">
         <SchemaForm schema={form.schema} value={form.config} onChange={form.setConfig} errors={form.configErrors} />
@@ -98,6 +106,7 @@ function useLaunch(options: Options, projectId: string) {
   const [picked, setChosen] = useState<readonly string[]>(() => (fit.length === 1 ? fit.map((verdict) => verdict.allocation.id) : []));
   const chosen = picked.filter((id) => options.allocations.some((verdict) => verdict.allocation.id === id)); // one may be taken meanwhile
   const [counts, setCounts] = useState<Readonly<Record<string, number | string>>>(() => Object.fromEntries(manifest.components.map((each) => [each.key, each.default])));
+  const [further, setFurthers] = useState<Readonly<Record<string, Further>>>({});
   const [config, setConfig] = useState<unknown>(() => initialValue(schema) ?? {});
   const [deadline, setDeadline] = useState('900');
   const [reason, setReason] = useState('');
@@ -106,7 +115,7 @@ function useLaunch(options: Options, projectId: string) {
   const [tried, setTried] = useState(false);
   const { submit, problem, busy } = useSubmission(LaunchInstanceDocument);
 
-  const own = complaints(name, chosen, counts, options);
+  const own = complaints(name, chosen, counts, further, options);
   const ownConfig = validate(schema, config);
   const placed = placeReasons(problem?.reasons ?? [], (path) => knows(path, options, schema));
   const errors = tried ? merged(own, placed.fields, '') : new Map<string, string>();
@@ -115,7 +124,7 @@ function useLaunch(options: Options, projectId: string) {
   const valid = own.size === 0 && ownConfig.size === 0;
   const wanted = JSON.stringify({
     projectId, appSlug: manifest.appSlug, version: manifest.version, name, allocationIds: [...chosen], config, controlPlaneScope: plane, operatingMode: mode,
-    components: manifest.components.map((each) => ({ key: each.key, count: Number(counts[each.key]) })), deadlineSeconds: Number(deadline),
+    components: manifest.components.map((each) => ({ key: each.key, count: Number(counts[each.key]), intent: furtherOf(further[each.key]) })), deadlineSeconds: Number(deadline),
   });
   const planned = useMemo(() => (valid ? (JSON.parse(wanted) as PlanLaunchInstanceInput) : undefined), [valid, wanted]);
   const send = async (event: SyntheticEvent) => {
@@ -126,11 +135,12 @@ function useLaunch(options: Options, projectId: string) {
     if (answer !== undefined) void navigate({ to: '/workloads/$id', params: { id: answer.launchInstance.instance.id } });
   };
   const setCount = (key: string, value: number | string) => setCounts((before) => ({ ...before, [key]: value }));
-  return { name, setName, chosen, setChosen, counts, setCount, config, setConfig, deadline, setDeadline, reason, setReason, plane, setPlane, mode, setMode, schema, errors, configErrors, rest: placed.rest, problem, busy, tried, send, planned };
+  const setFurther = (key: string, value: Further) => setFurthers((before) => ({ ...before, [key]: value }));
+  return { name, setName, chosen, setChosen, counts, setCount, further, setFurther, config, setConfig, deadline, setDeadline, reason, setReason, plane, setPlane, mode, setMode, schema, errors, configErrors, rest: placed.rest, problem, busy, tried, send, planned };
 }
 
 /** Returns the errors that the form itself finds, except those of the config. */
-function complaints(name: string, chosen: readonly string[], counts: Readonly<Record<string, number | string>>, options: Options): Map<string, string> {
+function complaints(name: string, chosen: readonly string[], counts: Readonly<Record<string, number | string>>, further: Readonly<Record<string, Further>>, options: Options): Map<string, string> {
   const found = new Map<string, string>();
   const bad = nameProblem(name);
   if (bad !== undefined) found.set('name', bad);
@@ -138,6 +148,8 @@ function complaints(name: string, chosen: readonly string[], counts: Readonly<Re
   for (const { key, min, max } of options.manifest.components) {
     const count = Number(counts[key]);
     if (counts[key] === '' || !Number.isInteger(count) || count < min || count > max) found.set(`components.${key}`, min === max ? `Must be ${min}.` : `Must be ${min} to ${max}.`);
+    const wrong = furtherProblem(further[key]);
+    if (wrong !== undefined) found.set(`components.${key}.intent`, wrong);
   }
   return found;
 }

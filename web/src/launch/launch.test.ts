@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { nameProblem, suggestName, versionChoices } from './launch';
+import { furtherOf, furtherProblem, nameProblem, suggestName, versionChoices } from './launch';
 
 it.each(['ab', 'slurm-2x', 'a'.repeat(40)])('accepts the name %s', (name) => expect(nameProblem(name)).toBeUndefined());
 
@@ -20,4 +20,13 @@ it('lists the versions of every stage, and says why one cannot be launched', () 
     { value: '1.2.0', label: '1.2.0, active', disabled: false },
     { value: '1.3.0', label: '1.3.0, the project is not part of its canary', disabled: true },
   ]);
+});
+
+it('sends where further members live only where it is stated', () => {
+  const slice = { shape: 'GPU_SLICE', gpuCount: '2', sku: ' h100 ', region: '' } as const;
+  expect([furtherOf(undefined), furtherOf({ ...slice, shape: 'NONE' })]).toEqual([null, null]);
+  expect(furtherOf(slice)).toEqual({ shape: 'GPU_SLICE', gpuCount: 2, sku: 'h100', region: null });
+  expect(furtherOf({ ...slice, shape: 'BAREMETAL' })).toEqual({ shape: 'BAREMETAL', gpuCount: null, sku: 'h100', region: null });
+  expect([furtherProblem(slice), furtherProblem({ ...slice, shape: 'BAREMETAL', gpuCount: '' }), furtherProblem({ ...slice, gpuCount: 65 }), furtherProblem({ ...slice, gpuCount: '' })])
+    .toEqual([undefined, undefined, 'A slice has 1 to 64 GPUs.', 'A slice has 1 to 64 GPUs.']);
 });

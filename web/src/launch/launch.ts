@@ -1,5 +1,7 @@
 // Rules of the launch form that do not draw anything.
+import type { CapacityIntentInput } from '../generated/graphql';
 import { words } from '../lib/format';
+import type { Further } from './IntentFields';
 
 /** The deadlines to choose from, in seconds. */
 export const deadlines = [
@@ -44,4 +46,18 @@ export function versionChoices(versions: readonly VersionOption[]): { value: str
     const [first] = reasons;
     return { value: version, label: `${version}, ${first === undefined ? words(stage).toLowerCase() : first.message}`, disabled: first !== undefined };
   });
+}
+
+/** Returns what a launch sends of where further members live; null for nothing. */
+export function furtherOf(further: Further | undefined): CapacityIntentInput | null {
+  if (further === undefined || further.shape === 'NONE') return null;
+  const text = (value: string) => (value.trim() === '' ? null : value.trim());
+  return { shape: further.shape, gpuCount: further.shape === 'GPU_SLICE' ? Number(further.gpuCount) : null, sku: text(further.sku), region: text(further.region) };
+}
+
+/** Returns the error that the form itself finds in where further members live. */
+export function furtherProblem(further: Further | undefined): string | undefined {
+  if (further?.shape !== 'GPU_SLICE') return undefined;
+  const gpus = Number(further.gpuCount);
+  return further.gpuCount !== '' && Number.isInteger(gpus) && gpus >= 1 && gpus <= 64 ? undefined : 'A slice has 1 to 64 GPUs.';
 }

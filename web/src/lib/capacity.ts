@@ -44,3 +44,17 @@ export function shapeName(shape: string): string {
       return words(shape);
   }
 }
+
+/** What capacity is to be made of. */
+export interface Intent {
+  readonly shape: string;
+  readonly gpuCount: number | null;
+  readonly sku: string;
+  readonly region: string;
+}
+
+/** Returns a text such as `GPU slice of 2 GPUs, h100, eu` for what capacity is to be made of. */
+export function intentWord(intent: Intent): string {
+  const gpus = intent.gpuCount === null ? '' : ` of ${intent.gpuCount} GPU${intent.gpuCount === 1 ? '' : 's'}`;
+  return [`${shapeName(intent.shape)}${gpus}`, intent.sku, intent.region].filter((each) => each !== '').join(', ');
+}

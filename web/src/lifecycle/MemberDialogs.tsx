@@ -4,10 +4,11 @@ import { useState } from 'react';
 import { ask, useSender } from '../api/hooks';
 import { allocationName } from '../lib/capacity';
 import {
-  CordonMemberDocument, DrainMemberDocument, LabelMemberDocument, PlanDrainMemberDocument, PlanRemoveMemberDocument, PlanReplaceMemberDocument, RecoverMemberDocument,
-  RemoveMemberDocument, ReplaceMemberDocument, UncordonMemberDocument,
+  CordonMemberDocument, DrainMemberDocument, LabelMemberDocument, PlanDrainMemberDocument, PlanRemoveMemberDocument, PlanRemoveMembersDocument,
+  PlanReplaceMemberDocument, RecoverMemberDocument, RemoveMemberDocument, RemoveMembersDocument, ReplaceMemberDocument, UncordonMemberDocument,
 } from '../generated/graphql';
 import type { MemberBitsFragment } from '../generated/graphql';
+import { plural } from '../lib/format';
 import { ChangeDialog } from '../changes/ChangeDialog';
 import { DeadlineField, EndingFields, PlaceFields, endOf, firstPlace, intentOf, placeProblem } from './fields';
 import type { Ending, Place } from './fields';
@@ -81,6 +82,30 @@ function RemoveDialog({ member, onClose, onDone }: MemberDialogProps) {
         plan: () => ask(PlanRemoveMemberDocument, { input: { memberId: member.id, ...endOf(value) } }).then((answer) => (answer.problem === undefined ? { data: answer.data.planRemoveMember } : answer)),
         send: (given) => send({ memberId: member.id, ...endOf(value), ...given }),
         form: (errors) => <EndingFields value={value} onChange={setValue} errors={errors} forceHelp="Running work is lost. Where the node does not answer, what is left is listed as an orphan and cleaned up once it answers." />,
+      }}
+    />
+  );
+}
+
+/** Removing several members by one operation. */
+export function RemoveSeveralDialog({ members, onClose, onDone }: { members: readonly MemberBitsFragment[]; onClose: () => void; onDone: () => void }) {
+  const [value, setValue] = useState(ending);
+  const send = useSender(RemoveMembersDocument);
+  const what = { memberIds: members.map((member) => member.id), ...endOf(value) };
+  return (
+    <ChangeDialog
+      onClose={onClose} onDone={onDone}
+      change={{
+        title: `Remove ${plural(members.length, 'member')}`, act: 'Remove', danger: true, fields: [...endingFields, 'memberIds'], reasonNeeded: needsReason(value),
+        intro: `${members.map(memberName).join(', ')}: they are drained first and then removed, all of them or none. The removal is complete when the nodes have proved that nothing of them is left.`,
+        plan: () => ask(PlanRemoveMembersDocument, { input: what }).then((answer) => (answer.problem === undefined ? { data: answer.data.planRemoveMembers } : answer)),
+        send: (given) => send({ ...what, ...given }),
+        form: (errors) => (
+          <div className="stack">
+            {[...errors].filter(([path]) => path.startsWith('memberIds')).map(([path, message]) => <p key={path} className="small" role="alert" style={{ color: 'var(--bad)' }}>{message}</p>)}
+            <EndingFields value={value} onChange={setValue} errors={errors} forceHelp="Running work is lost. Where a node does not answer, what is left is listed as an orphan and cleaned up once it answers." />
+          </div>
+        ),
       }}
     />
   );

@@ -77,13 +77,13 @@ export function placeProblem(place: Place): string | undefined {
   return undefined;
 }
 
-/** The choice of a place. `same` offers the allocation that the old member has; `single` lets one allocation be chosen. */
-export function PlaceFields({ value, onChange, errors, instanceId, same, single = false }: {
-  value: Place; onChange: (value: Place) => void; errors: Errors; instanceId: string; same?: string; single?: boolean;
+/** The choice of a place. `same` offers a place that is known already, such as the old member's; `single` lets one allocation be chosen. */
+export function PlaceFields({ value, onChange, errors, instanceId, same, sameName = 'The same place', single = false }: {
+  value: Place; onChange: (value: Place) => void; errors: Errors; instanceId: string; same?: string; sameName?: string; single?: boolean;
 }) {
   const { can } = useSession();
   const modes = [
-    ...(same === undefined ? [] : [{ value: 'same', label: 'The same place' }]),
+    ...(same === undefined ? [] : [{ value: 'same', label: sameName }]),
     { value: 'existing', label: 'Capacity you have' },
     ...(can('allocation.create') ? [{ value: 'new', label: 'New capacity' }] : []),
   ];

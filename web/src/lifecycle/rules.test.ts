@@ -2,10 +2,11 @@
 import { expect, it } from 'vitest';
 import { upgradeProblems, versions } from './UpgradeDialog';
 import { addProblems } from './InstanceDialogs';
+import { directionOf, scaleProblems } from './ScaleDialog';
 import { firstPlace, intentOf, placeProblem } from './fields';
 import { deadlineWord, lostWord, needsReason, needsSure, planWord } from '../changes/flow';
 import { labelText, readLabels } from './labels';
-import { instanceKey, memberKey, offered } from './rules';
+import { instanceKey, mayScale, memberKey, offered } from './rules';
 import { ageWord, isUnderWay, moneyWord, outcomeWord, untilWord } from '../changes/words';
 
 const anyone = () => true;
@@ -66,6 +67,25 @@ it('keeps an addition within the bounds', () => {
   expect(addProblems(3, 2, undefined).get('count')).toBe('Must be 1 to 2.');
   expect(addProblems('', 2, 'Choose.')).toEqual(new Map([['count', 'Must be 1 to 2.'], ['allocationIds', 'Choose.']]));
   expect(addProblems(1, 0, undefined).get('count')).toContain('its maximum number of members');
+});
+
+it('keeps a scaling within the bounds, and to what the person may do', () => {
+  const of = { min: 1, max: 4, now: 2 };
+  const both = { up: true, down: true };
+  expect([directionOf(2, 3), directionOf(2, 1), directionOf(2, 2)]).toEqual(['up', 'down', 'none']);
+  expect(scaleProblems(4, of, undefined, both).size).toBe(0);
+  expect(scaleProblems(1, of, 'Choose.', both).size).toBe(0); // who leaves needs no place
+  expect(scaleProblems(3, of, 'Choose.', both).get('allocationIds')).toBe('Choose.');
+  for (const count of ['', 0, 5, 1.5]) expect(scaleProblems(count, of, undefined, both).get('count')).toBe('Must be 1 to 4.');
+  expect(scaleProblems(2, of, undefined, both).get('count')).toBe('It has 2 members already.');
+  expect(scaleProblems(3, of, undefined, { up: false, down: true }).get('count')).toBe('You may not add members.');
+  expect(scaleProblems(1, of, undefined, { up: true, down: false }).get('count')).toBe('You may not remove members.');
+});
+
+it('offers a scaling to whom may go one way at least', () => {
+  expect(mayScale('apps', (key) => key === 'apps.member.remove')).toBe(true);
+  expect(mayScale('apps', (key) => key === 'apps.member.add')).toBe(true);
+  expect(mayScale('apps', (key) => key === 'scheduler.member.add')).toBe(false);
 });
 
 it('offers active versions, the canary and the present one, whatever became of it', () => {

@@ -6,7 +6,7 @@ import type { MemberBitsFragment } from '../generated/graphql';
 export type MemberAct = 'drain' | 'cordon' | 'uncordon' | 'label' | 'remove' | 'replace' | 'recover';
 
 /** The changes of an instance. */
-export type InstanceAct = 'add' | 'upgrade' | 'rollback' | 'decommission';
+export type InstanceAct = 'add' | 'scale' | 'upgrade' | 'rollback' | 'decommission';
 
 /** Returns the permission key of a change of a member, in a family of keys. */
 export function memberKey(family: string, act: MemberAct): string {
@@ -21,16 +21,22 @@ export function memberKey(family: string, act: MemberAct): string {
   }
 }
 
-/** Returns the permission key of a change of an instance, in a family of keys. */
+/** Returns the permission key of a change of an instance, in a family of keys; of a scaling that of its additions. */
 export function instanceKey(family: string, act: InstanceAct): string {
   switch (act) {
     case 'add':
+    case 'scale':
       return `${family}.member.add`;
     case 'decommission':
       return `${family}.instance.delete`;
     default:
       return `${family}.instance.update`;
   }
+}
+
+/** Reports whether a person may scale in one direction at least: up adds members, down removes them. */
+export function mayScale(family: string, can: (key: string) => boolean): boolean {
+  return can(`${family}.member.add`) || can(`${family}.member.remove`);
 }
 
 type Standing = Pick<MemberBitsFragment, 'status' | 'cordoned'>;
@@ -67,5 +73,5 @@ export function offered(member: Standing, family: string, can: (key: string) => 
 /** The display names of the changes. */
 export const actNames: Readonly<Record<MemberAct | InstanceAct, string>> = {
   drain: 'Drain', cordon: 'Cordon', uncordon: 'Return to service', label: 'Edit labels', remove: 'Remove', replace: 'Replace', recover: 'Recover',
-  add: 'Add members', upgrade: 'Upgrade', rollback: 'Roll back', decommission: 'Decommission',
+  add: 'Add members', scale: 'Scale', upgrade: 'Upgrade', rollback: 'Roll back', decommission: 'Decommission',
 };

@@ -1,9 +1,11 @@
 // The members of a workload: a diagram of members on their nodes, and the same as a table.
-import { Loader, SegmentedControl, Switch } from '@mantine/core';
+import { Button, Checkbox, Loader, SegmentedControl, Switch } from '@mantine/core';
 import { useMediaQuery } from '@mantine/hooks';
 import { Suspense, lazy, useMemo, useState } from 'react';
-import { allocationName } from '../lib/capacity';
-import { MemberDialog } from '../lifecycle/MemberDialogs';
+import { useSession } from '../api/session';
+import { allocationName, intentWord } from '../lib/capacity';
+import { MemberDialog, RemoveSeveralDialog, memberName } from '../lifecycle/MemberDialogs';
+import { memberCan, memberKey } from '../lifecycle/rules';
 import type { MemberAct } from '../lifecycle/rules';
 import type { MemberBitsFragment } from '../generated/graphql';
 import { plural, shorten } from '../lib/format';
@@ -13,7 +15,7 @@ import type { Column } from '../ui/parts';
 import { Labels } from './Labels';
 import { activeOf, marksOf } from './counts';
 import { MemberDrawer } from './MemberDrawer';
-import { MemberMenu } from './MemberMenu';
+import { MemberMenu, changeable } from './MemberMenu';
 import type { Workload } from '../lifecycle/workload';
 import { useMembers } from './useMembers';
 
@@ -33,7 +35,13 @@ export function MembersCard({ workload, refresh }: { workload: Workload; refresh
   const now = view ?? (phone ? 'table' : 'picture');
   const ask = (member: MemberBitsFragment, act: MemberAct) => setAsked({ member, act });
   const open = members.find((member) => member.id === shown);
-  const columns = useMemo(() => columnsOf(workload, drift, setShown, (member, act) => setAsked({ member, act })), [workload, drift]);
+  const { can } = useSession();
+  const [marked, setMarked] = useState<readonly string[]>([]);
+  const [several, setSeveral] = useState<readonly MemberBitsFragment[]>();
+  const removing = changeable(workload) && can(memberKey(workload.permissionFamily, 'remove'));
+  const leaving = removing ? members.filter((member) => marked.includes(member.id) && memberCan(member, 'remove')) : []; // one may have left meanwhile
+  const mark: Mark | undefined = removing ? { marked, toggle: (id) => setMarked((before) => (before.includes(id) ? before.filter((each) => each !== id) : [...before, id])) } : undefined;
+  const columns = columnsOf(workload, drift, setShown, ask, mark);
   const tall = members.length > 10;
   return (
     <Card title="Members" pad={false} label="Members" aside={members.length > 0 && gone < all.length && <SegmentedControl size="xs" aria-label="How members are shown" value={now} onChange={setView} data={[{ value: 'picture', label: 'Diagram' }, { value: 'table', label: 'Table' }]} />}>
@@ -43,6 +51,8 @@ export function MembersCard({ workload, refresh }: { workload: Workload; refresh
             <div className="small faint">{role.displayName}</div>
             <b>{activeOf(role)}</b> <span className="of">of {role.desired}</span>
             <div className="small soft">{role.summary}</div>
+            {role.runtimeState !== null && <div className="small soft" data-runtime={role.runtimeState.health}><HealthMark health={role.runtimeState.health} message={role.runtimeState.summary} /> {role.runtimeState.summary}</div>}
+            {role.capacityIntent !== null && <div className="small faint">Further members: {intentWord(role.capacityIntent)}</div>}
             <Pips desired={role.desired} marks={marksOf(all, role.componentKey)} />
           </div>
         ))}
@@ -55,9 +65,11 @@ export function MembersCard({ workload, refresh }: { workload: Workload; refresh
         </div>
       )}
       {members.length > 0 && (now === 'table' || gone === all.length) && <DataTable label="Members" rows={members} keyOf={(row) => row.id} columns={columns} />}
+      {now === 'table' && leaving.length > 0 && <div className="card-body tight"><Button size="compact-sm" color="red" variant="light" disabled={leaving.length > 64} onClick={() => setSeveral(leaving)}>Remove {plural(leaving.length, 'member')}</Button></div>}
       {now === 'table' && gone > 0 && gone < all.length && <div className="card-body tight"><Switch size="xs" label={`Show ${plural(gone, 'removed member')}`} checked={past} onChange={(event) => setPast(event.currentTarget.checked)} /></div>}
       {more && <p className="card-body small faint">Only the first {members.length} members are shown.</p>}
       <MemberDrawer member={open} workload={workload} drift={open === undefined ? undefined : drift.get(open.id)} onClose={() => setShown(undefined)} onAct={ask} />
+      {several !== undefined && <RemoveSeveralDialog members={several} onClose={() => setSeveral(undefined)} onDone={() => { setSeveral(undefined); setMarked([]); refresh(); }} />}
       {asked !== undefined && <MemberDialog act={asked.act} member={asked.member} instanceId={workload.id} onClose={() => setAsked(undefined)} onDone={() => { setAsked(undefined); setShown(undefined); refresh(); }} />}
     </Card>
   );
@@ -69,8 +81,20 @@ function Pips({ desired, marks }: { desired: number; marks: readonly string[] })
   return <div className="pips" aria-hidden="true">{Array.from({ length: total }, (_, at) => <i key={at} className={marks[at] ?? ''} />)}</div>;
 }
 
-function columnsOf(workload: Workload, drift: ReadonlyMap<string, string>, show: (id: string) => void, onAct: (member: MemberBitsFragment, act: MemberAct) => void): Column<MemberBitsFragment>[] {
+/** The members that are marked, to be removed together. */
+interface Mark {
+  readonly marked: readonly string[];
+  readonly toggle: (id: string) => void;
+}
+
+function columnsOf(
+  workload: Workload, drift: ReadonlyMap<string, string>, show: (id: string) => void, onAct: (member: MemberBitsFragment, act: MemberAct) => void, mark: Mark | undefined,
+): Column<MemberBitsFragment>[] {
   return [
+    ...(mark === undefined ? [] : [{
+      head: 'Select',
+      cell: (row: MemberBitsFragment) => memberCan(row, 'remove') && <Checkbox size="xs" aria-label={`Select ${memberName(row)}`} checked={mark.marked.includes(row.id)} onChange={() => mark.toggle(row.id)} />,
+    }]),
     {
       head: 'Member', cell: (row) => (
         <span data-member={row.id} data-state={row.status}>

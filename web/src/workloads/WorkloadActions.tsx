@@ -3,8 +3,9 @@ import { Button, Menu } from '@mantine/core';
 import { useState } from 'react';
 import { useSession } from '../api/session';
 import { AddDialog, DecommissionDialog } from '../lifecycle/InstanceDialogs';
+import { ScaleDialog } from '../lifecycle/ScaleDialog';
 import { GenerationsDialog, UpgradeDialog } from '../lifecycle/UpgradeDialog';
-import { actNames, instanceKey } from '../lifecycle/rules';
+import { actNames, instanceKey, mayScale } from '../lifecycle/rules';
 import type { InstanceAct } from '../lifecycle/rules';
 import { DeniedButton, DeniedItem } from '../ui/Denied';
 import { Icon } from '../ui/Icons';
@@ -15,11 +16,11 @@ import type { Workload } from '../lifecycle/workload';
 export function WorkloadActions({ workload, refresh }: { workload: Workload; refresh: () => void }) {
   const { can } = useSession();
   const [asked, setAsked] = useState<InstanceAct>();
-  const may = (act: InstanceAct) => can(instanceKey(workload.permissionFamily, act));
+  const may = (act: InstanceAct) => (act === 'scale' ? mayScale(workload.permissionFamily, can) : can(instanceKey(workload.permissionFamily, act)));
   const gone = workload.releasedAt !== null || workload.status === 'STOPPING' || workload.status === 'STOPPED';
   if (gone) return null;
   const running = changeable(workload);
-  const changes = running ? (['upgrade', 'rollback'] as const) : [];
+  const changes = running ? (['scale', 'upgrade', 'rollback'] as const) : [];
   const denied = (act: InstanceAct) => ({ label: actNames[act], permissionKey: instanceKey(workload.permissionFamily, act), objectId: workload.id });
   const close = () => setAsked(undefined);
   const done = () => {
@@ -38,6 +39,7 @@ export function WorkloadActions({ workload, refresh }: { workload: Workload; ref
       )}
       {may('decommission') ? <Button variant="default" leftSection={<Icon name="trash" size={15} />} onClick={() => setAsked('decommission')}>Decommission</Button> : <DeniedButton {...denied('decommission')} />}
       {asked === 'add' && <AddDialog {...props} />}
+      {asked === 'scale' && <ScaleDialog {...props} />}
       {asked === 'upgrade' && <UpgradeDialog {...props} />}
       {asked === 'rollback' && <GenerationsDialog {...props} />}
       {asked === 'decommission' && <DecommissionDialog {...props} />}

@@ -17,6 +17,8 @@ func TestVerbsPlanFirstAndSendTheHashOnlyOnceAgreedTo(t *testing.T) {
 		"addMembers":           "members add one --component worker --allocation alc_1",
 		"drainMember":          "members drain mem_1",
 		"removeMember":         "members remove mem_1",
+		"removeMembers":        "members remove mem_1 mem_2",
+		"scaleComponent":       "members scale one --component worker --count 1",
 		"replaceMember":        "members replace mem_1",
 		"upgradeInstance":      "instances upgrade one --version 1.3.0",
 		"rollbackInstance":     "instances rollback one",

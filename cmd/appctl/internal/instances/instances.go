@@ -120,6 +120,7 @@ func page(p *render.Page, instance *gql.InstanceDetail) {
 	parts.Blockers.Under(p, "What stands in its way", instance.Blockers)
 	drift.Under(p, "Drift", instance.Drift)
 	leftBehind.Under(p, "Left behind", instance.Orphans)
+	components.Under(p, "Components", instance.Roles)
 	pageMembers(p, instance.Members)
 	parts.Actions.Under(p, "Actions", instance.Actions)
 }
@@ -145,6 +146,33 @@ var members = command.Table[gql.Member]{
 			string(member.Health), parts.NodeName(member.Node), parts.AllocationName(member.Allocation), member.HealthMessage,
 		}
 	},
+}
+
+// components is the table of an instance's components, with what their app says of them and what further members live in.
+var components = command.Table[gql.ComponentRole]{
+	Heading: []string{"COMPONENT", "DESIRED", "CURRENT", "HEALTHY", "SUMMARY", "THE APP SAYS", "FURTHER MEMBERS IN"},
+	Row: func(role *gql.ComponentRole) []string {
+		said := ""
+		if role.RuntimeState != nil {
+			said = render.Joined(": ", string(role.RuntimeState.Health), role.RuntimeState.Summary)
+		}
+		return []string{
+			role.ComponentKey, fmt.Sprint(role.Desired), fmt.Sprint(role.Current), fmt.Sprint(role.Healthy), role.Summary, said,
+			intentText(role.CapacityIntent),
+		}
+	},
+}
+
+// intentText spells capacity that is wanted; empty for none.
+func intentText(intent *gql.CapacityIntent) string {
+	if intent == nil {
+		return ""
+	}
+	gpus := ""
+	if intent.GpuCount != nil {
+		gpus = render.Plural(*intent.GpuCount, "GPU")
+	}
+	return render.Joined(" ", string(intent.Shape), gpus, intent.Sku, intent.Region)
 }
 
 var drift = command.Table[gql.Drift]{

@@ -2,6 +2,7 @@ package instances
 
 import (
 	"context"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -16,15 +17,17 @@ import (
 
 // Shape is what every launch may say of the instance: its components, its config and its deadline.
 type Shape struct {
-	components, set []string
-	config          string
-	deadline        time.Duration
+	components, further, set []string
+	config                   string
+	deadline                 time.Duration
 }
 
 // Register adds the flags.
 func (s *Shape) Register(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringArrayVar(&s.components, "component", nil, "members of a component, key=count; repeat for more")
+	flags.StringArrayVar(&s.further, "further", nil,
+		"what further members of a component live in, such as worker=gpu-slice:1, worker=baremetal or worker=gpu-slice:1:SKU:REGION; repeat for more")
 	flags.StringArrayVar(&s.set, "set", nil, "a value of the config, path.to.key=value; repeat for more")
 	flags.StringVar(&s.config, "config", "", `JSON file with the config; "-" reads standard input`)
 	flags.DurationVar(&s.deadline, "deadline", 0,
@@ -41,11 +44,57 @@ func (s *Shape) Into(t *command.Tool, input *gql.LaunchInstanceInput) (err error
 		}
 		input.Components = append(input.Components, gql.ComponentInput{Key: name, Count: count})
 	}
+	if err := s.intents(input); err != nil {
+		return err
+	}
 	if input.Config, err = t.Document("--config", s.config, s.set); err != nil {
 		return err
 	}
 	input.DeadlineSeconds, err = command.Seconds(s.deadline)
 	return err
+}
+
+// intents reads what further members of components live in. A component is named by --component as well.
+func (s *Shape) intents(input *gql.LaunchInstanceInput) error {
+	for _, pair := range s.further {
+		name, text, _ := strings.Cut(pair, "=")
+		at := slices.IndexFunc(input.Components, func(c gql.ComponentInput) bool { return c.Key == name })
+		if at < 0 {
+			return command.Usagef("--further %q: give --component %s=COUNT with it", pair, name)
+		}
+		intent, err := intentOf(text)
+		if err != nil {
+			return command.Usagef("--further %q: must be COMPONENT=baremetal or COMPONENT=gpu-slice:GPUS, with :SKU and :REGION behind", pair)
+		}
+		input.Components[at].Intent = intent
+	}
+	return nil
+}
+
+// intentOf reads capacity in the form SHAPE[:GPUS][:SKU[:REGION]]; a whole node has no number of GPUs.
+func intentOf(text string) (_ *gql.CapacityIntentInput, err error) {
+	parts := strings.Split(text, ":")
+	intent := &gql.CapacityIntentInput{}
+	if intent.Shape, err = command.Enum("further", parts[0], gql.AllCapacityShape); err != nil {
+		return nil, err
+	}
+	parts = parts[1:]
+	if intent.Shape == gql.CapacityShapeGpuSlice {
+		if len(parts) == 0 {
+			return nil, strconv.ErrSyntax
+		}
+		gpus, err := strconv.Atoi(parts[0])
+		if err != nil {
+			return nil, err
+		}
+		intent.GpuCount, parts = &gpus, parts[1:]
+	}
+	if len(parts) > 2 {
+		return nil, strconv.ErrSyntax
+	}
+	parts = append(parts, "", "")
+	intent.Sku, intent.Region = parts[0], parts[1]
+	return intent, nil
 }
 
 // launchFlags are the flags of a launch that need reading.

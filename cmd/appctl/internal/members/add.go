@@ -98,10 +98,7 @@ func addition(t *command.Tool, f *operations.ChangeFlags, input *gql.AddMembersI
 			input.PlanHash, input.Reason, input.IdempotencyKey = hash, f.Reason, f.Key
 			answer, err := gql.AddMembers(ctx, t, *input)
 			made := &answer.AddMembers
-			ids := []string{}
-			for _, member := range made.Members {
-				ids = append(ids, member.Id)
-			}
+			ids := memberIDs(made.Members)
 			return operations.Started{
 				Operation: made.Operation, JSON: made,
 				What: fmt.Sprintf("addition of %s to %s (%s)", render.Plural(len(ids), "member"),

@@ -104,22 +104,6 @@ func drain(t *command.Tool) *cobra.Command {
 	}.command(t)
 }
 
-// remove returns the command that takes a member out. Its request has the fields of a drain's.
-func remove(t *command.Tool) *cobra.Command {
-	return exit{
-		use: "remove MEMBER", short: "Take a member out, drained first, with proof that nothing of it is left",
-		what: "removal",
-		plan: func(ctx context.Context, input gql.PlanMemberInput) (*gql.Plan, error) {
-			answer, err := gql.PlanRemoveMember(ctx, t, input)
-			return &answer.PlanRemoveMember, err
-		},
-		send: func(ctx context.Context, input gql.DrainMemberInput) (*gql.MemberChange, error) {
-			answer, err := gql.RemoveMember(ctx, t, gql.RemoveMemberInput(input))
-			return &answer.RemoveMember, err
-		},
-	}.command(t)
-}
-
 // unplanned returns a verb on one member that loses no work, and so has no plan.
 func unplanned(
 	t *command.Tool, use, short, what string, send func(context.Context, gql.MemberInput) (*gql.MemberChange, error),

@@ -26,6 +26,7 @@ func App(manifest []byte, dir string) (adapter.App, error) {
 	app.Operations = operation.All(keys, meter)
 	app.Check = check
 	app.Plan = calls.Plan
+	app.Leaving = calls.Leaving
 	app.Observe = calls.Observe
 	return app, nil
 }

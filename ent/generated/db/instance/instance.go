@@ -41,6 +41,8 @@ const (
 	FieldConfig = "config"
 	// FieldRoles holds the string denoting the roles field in the database.
 	FieldRoles = "roles"
+	// FieldCapacityIntent holds the string denoting the capacity_intent field in the database.
+	FieldCapacityIntent = "capacity_intent"
 	// FieldGeneration holds the string denoting the generation field in the database.
 	FieldGeneration = "generation"
 	// FieldDrift holds the string denoting the drift field in the database.
@@ -101,6 +103,7 @@ var Columns = []string{
 	FieldRevision,
 	FieldConfig,
 	FieldRoles,
+	FieldCapacityIntent,
 	FieldGeneration,
 	FieldDrift,
 	FieldObservedAt,

@@ -887,6 +887,16 @@ func RolesNotNil() predicate.Instance {
 	return predicate.Instance(sql.FieldNotNull(FieldRoles))
 }
 
+// CapacityIntentIsNil applies the IsNil predicate on the "capacity_intent" field.
+func CapacityIntentIsNil() predicate.Instance {
+	return predicate.Instance(sql.FieldIsNull(FieldCapacityIntent))
+}
+
+// CapacityIntentNotNil applies the NotNil predicate on the "capacity_intent" field.
+func CapacityIntentNotNil() predicate.Instance {
+	return predicate.Instance(sql.FieldNotNull(FieldCapacityIntent))
+}
+
 // GenerationEQ applies the EQ predicate on the "generation" field.
 func GenerationEQ(v int) predicate.Instance {
 	return predicate.Instance(sql.FieldEQ(FieldGeneration, v))

@@ -682,6 +682,7 @@ var (
 		{Name: "revision", Type: field.TypeInt, Default: 0},
 		{Name: "config", Type: field.TypeJSON, Nullable: true},
 		{Name: "roles", Type: field.TypeJSON, Nullable: true},
+		{Name: "capacity_intent", Type: field.TypeJSON, Nullable: true},
 		{Name: "generation", Type: field.TypeInt, Default: 1},
 		{Name: "drift", Type: field.TypeJSON, Nullable: true},
 		{Name: "observed_at", Type: field.TypeTime, Nullable: true},
@@ -738,7 +739,7 @@ var (
 			{
 				Name:    "instance_runtime_backend",
 				Unique:  false,
-				Columns: []*schema.Column{InstanceColumns[20]},
+				Columns: []*schema.Column{InstanceColumns[21]},
 				Annotation: &entsql.IndexAnnotation{
 					Where: "released_at IS NULL",
 				},

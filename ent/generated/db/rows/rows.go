@@ -133,6 +133,7 @@ const (
 		instance.revision,
 		instance.config,
 		instance.roles,
+		instance.capacity_intent,
 		instance.generation,
 		instance.drift,
 		instance.observed_at,
@@ -440,8 +441,9 @@ func Instance(row pgx.CollectableRow) (*db.Instance, error) {
 		(*string)(&x.Health),     // of a named type, which the driver would scan by reflection
 		&x.HealthMessage,
 		&x.Revision,
-		(*[]byte)(&x.Config), // as it is: as json.RawMessage it would be parsed again
-		(*[]byte)(&x.Roles),  // as it is: as json.RawMessage it would be parsed again
+		(*[]byte)(&x.Config),         // as it is: as json.RawMessage it would be parsed again
+		(*[]byte)(&x.Roles),          // as it is: as json.RawMessage it would be parsed again
+		(*[]byte)(&x.CapacityIntent), // as it is: as json.RawMessage it would be parsed again
 		&x.Generation,
 		(*[]byte)(&x.Drift), // as it is: as json.RawMessage it would be parsed again
 		&x.ObservedAt,

@@ -2009,6 +2009,38 @@ var AllCapacityEffect = []CapacityEffect{
 	CapacityEffectReleased,
 }
 
+// CapacityIntent includes the requested fields of the GraphQL type CapacityIntent.
+// The GraphQL type's documentation follows.
+//
+// What an allocation is to be made of.
+type CapacityIntent struct {
+	// What it is made of.
+	Shape CapacityShape `json:"shape"`
+	// Its GPUs, for GPU_SLICE; null for BAREMETAL.
+	GpuCount *int `json:"gpuCount"`
+	// Only this SKU; empty for any.
+	Sku string `json:"sku"`
+	// Only this region; empty for any.
+	Region string `json:"region"`
+	// The weakest isolation class that its members may have; null for any.
+	IsolationClass *IsolationClass `json:"isolationClass"`
+}
+
+// GetShape returns CapacityIntent.Shape, and is useful for accessing the field via an interface.
+func (v *CapacityIntent) GetShape() CapacityShape { return v.Shape }
+
+// GetGpuCount returns CapacityIntent.GpuCount, and is useful for accessing the field via an interface.
+func (v *CapacityIntent) GetGpuCount() *int { return v.GpuCount }
+
+// GetSku returns CapacityIntent.Sku, and is useful for accessing the field via an interface.
+func (v *CapacityIntent) GetSku() string { return v.Sku }
+
+// GetRegion returns CapacityIntent.Region, and is useful for accessing the field via an interface.
+func (v *CapacityIntent) GetRegion() string { return v.Region }
+
+// GetIsolationClass returns CapacityIntent.IsolationClass, and is useful for accessing the field via an interface.
+func (v *CapacityIntent) GetIsolationClass() *IsolationClass { return v.IsolationClass }
+
 // Capacity that is requested along with a change.
 type CapacityIntentInput struct {
 	// What each allocation is made of.
@@ -2061,6 +2093,8 @@ type ComponentInput struct {
 	Count int `json:"count"`
 	// The allocations they are spread over in turn; left out for all of the launch's.
 	AllocationIds []string `json:"allocationIds,omitempty"`
+	// What each further member is to live in. It is kept and shown, and requested by a scaling that names no place.
+	Intent *CapacityIntentInput `json:"intent,omitempty"`
 }
 
 // GetKey returns ComponentInput.Key, and is useful for accessing the field via an interface.
@@ -2071,6 +2105,9 @@ func (v *ComponentInput) GetCount() int { return v.Count }
 
 // GetAllocationIds returns ComponentInput.AllocationIds, and is useful for accessing the field via an interface.
 func (v *ComponentInput) GetAllocationIds() []string { return v.AllocationIds }
+
+// GetIntent returns ComponentInput.Intent, and is useful for accessing the field via an interface.
+func (v *ComponentInput) GetIntent() *CapacityIntentInput { return v.Intent }
 
 // ComponentRole includes the GraphQL fields of ComponentRole requested by the fragment ComponentRole.
 // The GraphQL type's documentation follows.
@@ -2089,6 +2126,10 @@ type ComponentRole struct {
 	Healthy int `json:"healthy"`
 	// One line, such as `2 of 3 active, 1 drained`.
 	Summary string `json:"summary"`
+	// What the app's adapter says of the component, in the app's own words; null while it says nothing.
+	RuntimeState *RuntimeState `json:"runtimeState"`
+	// What each further member of the component is to live in, as the launch said; null for nothing. A scaling that names no place requests it.
+	CapacityIntent *CapacityIntent `json:"capacityIntent"`
 }
 
 // GetComponentKey returns ComponentRole.ComponentKey, and is useful for accessing the field via an interface.
@@ -2108,6 +2149,39 @@ func (v *ComponentRole) GetHealthy() int { return v.Healthy }
 
 // GetSummary returns ComponentRole.Summary, and is useful for accessing the field via an interface.
 func (v *ComponentRole) GetSummary() string { return v.Summary }
+
+// GetRuntimeState returns ComponentRole.RuntimeState, and is useful for accessing the field via an interface.
+func (v *ComponentRole) GetRuntimeState() *RuntimeState { return v.RuntimeState }
+
+// GetCapacityIntent returns ComponentRole.CapacityIntent, and is useful for accessing the field via an interface.
+func (v *ComponentRole) GetCapacityIntent() *CapacityIntent { return v.CapacityIntent }
+
+// ComponentScaled includes the requested fields of the GraphQL type ScaleComponentPayload.
+// The GraphQL type's documentation follows.
+//
+// A change of a component's number of members under way: some come, or some leave.
+type ComponentScaled struct {
+	// The instance.
+	Instance Instance `json:"instance"`
+	// The members that come.
+	Added []Member `json:"added"`
+	// The members that go.
+	Removed []Member `json:"removed"`
+	// The operation, MEMBERS_ADD or MEMBER_REMOVE.
+	Operation Operation `json:"operation"`
+}
+
+// GetInstance returns ComponentScaled.Instance, and is useful for accessing the field via an interface.
+func (v *ComponentScaled) GetInstance() Instance { return v.Instance }
+
+// GetAdded returns ComponentScaled.Added, and is useful for accessing the field via an interface.
+func (v *ComponentScaled) GetAdded() []Member { return v.Added }
+
+// GetRemoved returns ComponentScaled.Removed, and is useful for accessing the field via an interface.
+func (v *ComponentScaled) GetRemoved() []Member { return v.Removed }
+
+// GetOperation returns ComponentScaled.Operation, and is useful for accessing the field via an interface.
+func (v *ComponentScaled) GetOperation() Operation { return v.Operation }
 
 // ComponentSpec includes the GraphQL fields of ComponentSpec requested by the fragment ComponentSpec.
 // The GraphQL type's documentation follows.
@@ -8453,6 +8527,28 @@ func (v *MembersAdded) GetMembers() []Member { return v.Members }
 // GetOperation returns MembersAdded.Operation, and is useful for accessing the field via an interface.
 func (v *MembersAdded) GetOperation() Operation { return v.Operation }
 
+// MembersRemoved includes the requested fields of the GraphQL type RemoveMembersPayload.
+// The GraphQL type's documentation follows.
+//
+// Members on their way out.
+type MembersRemoved struct {
+	// The instance.
+	Instance Instance `json:"instance"`
+	// The members that go.
+	Members []Member `json:"members"`
+	// The operation that takes them out.
+	Operation Operation `json:"operation"`
+}
+
+// GetInstance returns MembersRemoved.Instance, and is useful for accessing the field via an interface.
+func (v *MembersRemoved) GetInstance() Instance { return v.Instance }
+
+// GetMembers returns MembersRemoved.Members, and is useful for accessing the field via an interface.
+func (v *MembersRemoved) GetMembers() []Member { return v.Members }
+
+// GetOperation returns MembersRemoved.Operation, and is useful for accessing the field via an interface.
+func (v *MembersRemoved) GetOperation() Operation { return v.Operation }
+
 // How many processes of a member the kernel has killed because the member had no memory left.
 type MemoryKillsInput struct {
 	// The member.
@@ -10655,6 +10751,39 @@ type PlanRemoveMemberResponse struct {
 // GetPlanRemoveMember returns PlanRemoveMemberResponse.PlanRemoveMember, and is useful for accessing the field via an interface.
 func (v *PlanRemoveMemberResponse) GetPlanRemoveMember() Plan { return v.PlanRemoveMember }
 
+// Which members would be removed together.
+type PlanRemoveMembersInput struct {
+	// The members, 1 to 64, all of one instance.
+	MemberIds []string `json:"memberIds"`
+	// Whether work may be lost and proof go missing.
+	Force bool `json:"force,omitempty"`
+	// Seconds that it would have, 30 to 86,400.
+	DeadlineSeconds int `json:"deadlineSeconds,omitempty"`
+	// What would happen when the deadline passes.
+	OnDeadline DeadlineOutcome `json:"onDeadline,omitempty"`
+}
+
+// GetMemberIds returns PlanRemoveMembersInput.MemberIds, and is useful for accessing the field via an interface.
+func (v *PlanRemoveMembersInput) GetMemberIds() []string { return v.MemberIds }
+
+// GetForce returns PlanRemoveMembersInput.Force, and is useful for accessing the field via an interface.
+func (v *PlanRemoveMembersInput) GetForce() bool { return v.Force }
+
+// GetDeadlineSeconds returns PlanRemoveMembersInput.DeadlineSeconds, and is useful for accessing the field via an interface.
+func (v *PlanRemoveMembersInput) GetDeadlineSeconds() int { return v.DeadlineSeconds }
+
+// GetOnDeadline returns PlanRemoveMembersInput.OnDeadline, and is useful for accessing the field via an interface.
+func (v *PlanRemoveMembersInput) GetOnDeadline() DeadlineOutcome { return v.OnDeadline }
+
+// PlanRemoveMembersResponse is returned by PlanRemoveMembers on success.
+type PlanRemoveMembersResponse struct {
+	// What removing several members would do. Key: <family>.member.remove on the instance's project.
+	PlanRemoveMembers Plan `json:"planRemoveMembers"`
+}
+
+// GetPlanRemoveMembers returns PlanRemoveMembersResponse.PlanRemoveMembers, and is useful for accessing the field via an interface.
+func (v *PlanRemoveMembersResponse) GetPlanRemoveMembers() Plan { return v.PlanRemoveMembers }
+
 // PlanReopenPeriodResponse is returned by PlanReopenPeriod on success.
 type PlanReopenPeriodResponse struct {
 	// What closing a closed period again would change by now. Key: billing.manage on the platform.
@@ -10766,6 +10895,64 @@ type PlanRollbackInstanceResponse struct {
 
 // GetPlanRollbackInstance returns PlanRollbackInstanceResponse.PlanRollbackInstance, and is useful for accessing the field via an interface.
 func (v *PlanRollbackInstanceResponse) GetPlanRollbackInstance() Plan { return v.PlanRollbackInstance }
+
+// How many members a component would have.
+type PlanScaleComponentInput struct {
+	// The instance.
+	InstanceId string `json:"instanceId"`
+	// The component, by the adapter's name.
+	ComponentKey string `json:"componentKey"`
+	// How many members it would have.
+	Count int `json:"count"`
+	// Where those that come would live: allocations that are free, or this instance's own; spread over in turn.
+	AllocationIds []string `json:"allocationIds,omitempty"`
+	// Or: one allocation for each member that comes is requested.
+	Intent *CapacityIntentInput `json:"intent,omitempty"`
+	// Whether members that could not join would be kept as FAILED.
+	KeepFailed bool `json:"keepFailed,omitempty"`
+	// Whether work may be lost and proof go missing where members leave.
+	Force bool `json:"force,omitempty"`
+	// Seconds that it would have, 30 to 86,400.
+	DeadlineSeconds int `json:"deadlineSeconds,omitempty"`
+	// What would happen when the deadline passes.
+	OnDeadline DeadlineOutcome `json:"onDeadline,omitempty"`
+}
+
+// GetInstanceId returns PlanScaleComponentInput.InstanceId, and is useful for accessing the field via an interface.
+func (v *PlanScaleComponentInput) GetInstanceId() string { return v.InstanceId }
+
+// GetComponentKey returns PlanScaleComponentInput.ComponentKey, and is useful for accessing the field via an interface.
+func (v *PlanScaleComponentInput) GetComponentKey() string { return v.ComponentKey }
+
+// GetCount returns PlanScaleComponentInput.Count, and is useful for accessing the field via an interface.
+func (v *PlanScaleComponentInput) GetCount() int { return v.Count }
+
+// GetAllocationIds returns PlanScaleComponentInput.AllocationIds, and is useful for accessing the field via an interface.
+func (v *PlanScaleComponentInput) GetAllocationIds() []string { return v.AllocationIds }
+
+// GetIntent returns PlanScaleComponentInput.Intent, and is useful for accessing the field via an interface.
+func (v *PlanScaleComponentInput) GetIntent() *CapacityIntentInput { return v.Intent }
+
+// GetKeepFailed returns PlanScaleComponentInput.KeepFailed, and is useful for accessing the field via an interface.
+func (v *PlanScaleComponentInput) GetKeepFailed() bool { return v.KeepFailed }
+
+// GetForce returns PlanScaleComponentInput.Force, and is useful for accessing the field via an interface.
+func (v *PlanScaleComponentInput) GetForce() bool { return v.Force }
+
+// GetDeadlineSeconds returns PlanScaleComponentInput.DeadlineSeconds, and is useful for accessing the field via an interface.
+func (v *PlanScaleComponentInput) GetDeadlineSeconds() int { return v.DeadlineSeconds }
+
+// GetOnDeadline returns PlanScaleComponentInput.OnDeadline, and is useful for accessing the field via an interface.
+func (v *PlanScaleComponentInput) GetOnDeadline() DeadlineOutcome { return v.OnDeadline }
+
+// PlanScaleComponentResponse is returned by PlanScaleComponent on success.
+type PlanScaleComponentResponse struct {
+	// What bringing a component to a number of members would do: who would come or leave. Key: <family>.member.add or .remove on the instance's project, as for the change.
+	PlanScaleComponent Plan `json:"planScaleComponent"`
+}
+
+// GetPlanScaleComponent returns PlanScaleComponentResponse.PlanScaleComponent, and is useful for accessing the field via an interface.
+func (v *PlanScaleComponentResponse) GetPlanScaleComponent() Plan { return v.PlanScaleComponent }
 
 // PlanServiceAccountUpdateResponse is returned by PlanServiceAccountUpdate on success.
 type PlanServiceAccountUpdateResponse struct {
@@ -12173,6 +12360,54 @@ type RemoveMemberResponse struct {
 // GetRemoveMember returns RemoveMemberResponse.RemoveMember, and is useful for accessing the field via an interface.
 func (v *RemoveMemberResponse) GetRemoveMember() MemberChange { return v.RemoveMember }
 
+// Which members are taken out together.
+type RemoveMembersInput struct {
+	// The members, 1 to 64, all of one instance.
+	MemberIds []string `json:"memberIds"`
+	// Go at once: work is lost, and a node that does not answer is left to be cleaned later; needs a reason.
+	Force bool `json:"force,omitempty"`
+	// Seconds until it counts as failed, 30 to 86,400.
+	DeadlineSeconds int `json:"deadlineSeconds,omitempty"`
+	// What happens when the deadline passes; FORCE needs a reason.
+	OnDeadline DeadlineOutcome `json:"onDeadline,omitempty"`
+	// Refuse with PLAN_STALE unless everything is as the plan of this hash found it.
+	PlanHash string `json:"planHash,omitempty"`
+	// Why, kept in the audit.
+	Reason string `json:"reason,omitempty"`
+	// Makes a repeat harmless: same key and input, same operation.
+	IdempotencyKey string `json:"idempotencyKey"`
+}
+
+// GetMemberIds returns RemoveMembersInput.MemberIds, and is useful for accessing the field via an interface.
+func (v *RemoveMembersInput) GetMemberIds() []string { return v.MemberIds }
+
+// GetForce returns RemoveMembersInput.Force, and is useful for accessing the field via an interface.
+func (v *RemoveMembersInput) GetForce() bool { return v.Force }
+
+// GetDeadlineSeconds returns RemoveMembersInput.DeadlineSeconds, and is useful for accessing the field via an interface.
+func (v *RemoveMembersInput) GetDeadlineSeconds() int { return v.DeadlineSeconds }
+
+// GetOnDeadline returns RemoveMembersInput.OnDeadline, and is useful for accessing the field via an interface.
+func (v *RemoveMembersInput) GetOnDeadline() DeadlineOutcome { return v.OnDeadline }
+
+// GetPlanHash returns RemoveMembersInput.PlanHash, and is useful for accessing the field via an interface.
+func (v *RemoveMembersInput) GetPlanHash() string { return v.PlanHash }
+
+// GetReason returns RemoveMembersInput.Reason, and is useful for accessing the field via an interface.
+func (v *RemoveMembersInput) GetReason() string { return v.Reason }
+
+// GetIdempotencyKey returns RemoveMembersInput.IdempotencyKey, and is useful for accessing the field via an interface.
+func (v *RemoveMembersInput) GetIdempotencyKey() string { return v.IdempotencyKey }
+
+// RemoveMembersResponse is returned by RemoveMembers on success.
+type RemoveMembersResponse struct {
+	// Take several members of one instance out by one operation: all of them leave, or it fails. Key: <family>.member.remove.
+	RemoveMembers MembersRemoved `json:"removeMembers"`
+}
+
+// GetRemoveMembers returns RemoveMembersResponse.RemoveMembers, and is useful for accessing the field via an interface.
+func (v *RemoveMembersResponse) GetRemoveMembers() MembersRemoved { return v.RemoveMembers }
+
 // RenewOperationTokenResponse is returned by RenewOperationToken on success.
 type RenewOperationTokenResponse struct {
 	// An adapter gets a fresh token for the operation of the calling token, while that operation runs.
@@ -13190,6 +13425,101 @@ func (v *RuntimeSecretPageEdgesRuntimeSecretEdge) GetCursor() string { return v.
 
 // GetNode returns RuntimeSecretPageEdgesRuntimeSecretEdge.Node, and is useful for accessing the field via an interface.
 func (v *RuntimeSecretPageEdgesRuntimeSecretEdge) GetNode() RuntimeSecret { return v.Node }
+
+// RuntimeState includes the requested fields of the GraphQL type RuntimeState.
+// The GraphQL type's documentation follows.
+//
+// What an app's adapter says of a component, in the app's own words.
+type RuntimeState struct {
+	// How well the component works, by the adapter's word.
+	Health Health `json:"health"`
+	// One line, such as `2 idle, 1 allocated`.
+	Summary string `json:"summary"`
+	// The adapter's own detail, for debugging; an object.
+	Detail json.RawMessage `json:"detail"`
+}
+
+// GetHealth returns RuntimeState.Health, and is useful for accessing the field via an interface.
+func (v *RuntimeState) GetHealth() Health { return v.Health }
+
+// GetSummary returns RuntimeState.Summary, and is useful for accessing the field via an interface.
+func (v *RuntimeState) GetSummary() string { return v.Summary }
+
+// GetDetail returns RuntimeState.Detail, and is useful for accessing the field via an interface.
+func (v *RuntimeState) GetDetail() json.RawMessage { return v.Detail }
+
+// How many members a component is to have.
+type ScaleComponentInput struct {
+	// The instance.
+	InstanceId string `json:"instanceId"`
+	// The component, by the adapter's name.
+	ComponentKey string `json:"componentKey"`
+	// How many members it is to have, within the manifest's bounds; not how many more.
+	Count int `json:"count"`
+	// Where those that come live: allocations that are free, or this instance's own; spread over in turn. Not read when members leave.
+	AllocationIds []string `json:"allocationIds,omitempty"`
+	// Or: one allocation for each member that comes is requested; what fails gives it back. Not read when members leave.
+	Intent *CapacityIntentInput `json:"intent,omitempty"`
+	// Leave members that could not join as FAILED, to be recovered or replaced, instead of undoing the whole addition.
+	KeepFailed bool `json:"keepFailed,omitempty"`
+	// Where members leave, go at once: work is lost, and a node that does not answer is left to be cleaned later; needs a reason.
+	Force bool `json:"force,omitempty"`
+	// Seconds until it counts as failed, 30 to 86,400.
+	DeadlineSeconds int `json:"deadlineSeconds,omitempty"`
+	// What happens when the deadline passes; FORCE is for members that leave, and needs a reason.
+	OnDeadline DeadlineOutcome `json:"onDeadline,omitempty"`
+	// Refuse with PLAN_STALE unless everything is as the plan of this hash found it, and the same members would leave.
+	PlanHash string `json:"planHash,omitempty"`
+	// Why, kept in the audit.
+	Reason string `json:"reason,omitempty"`
+	// Makes a repeat harmless: same key and input, same operation.
+	IdempotencyKey string `json:"idempotencyKey"`
+}
+
+// GetInstanceId returns ScaleComponentInput.InstanceId, and is useful for accessing the field via an interface.
+func (v *ScaleComponentInput) GetInstanceId() string { return v.InstanceId }
+
+// GetComponentKey returns ScaleComponentInput.ComponentKey, and is useful for accessing the field via an interface.
+func (v *ScaleComponentInput) GetComponentKey() string { return v.ComponentKey }
+
+// GetCount returns ScaleComponentInput.Count, and is useful for accessing the field via an interface.
+func (v *ScaleComponentInput) GetCount() int { return v.Count }
+
+// GetAllocationIds returns ScaleComponentInput.AllocationIds, and is useful for accessing the field via an interface.
+func (v *ScaleComponentInput) GetAllocationIds() []string { return v.AllocationIds }
+
+// GetIntent returns ScaleComponentInput.Intent, and is useful for accessing the field via an interface.
+func (v *ScaleComponentInput) GetIntent() *CapacityIntentInput { return v.Intent }
+
+// GetKeepFailed returns ScaleComponentInput.KeepFailed, and is useful for accessing the field via an interface.
+func (v *ScaleComponentInput) GetKeepFailed() bool { return v.KeepFailed }
+
+// GetForce returns ScaleComponentInput.Force, and is useful for accessing the field via an interface.
+func (v *ScaleComponentInput) GetForce() bool { return v.Force }
+
+// GetDeadlineSeconds returns ScaleComponentInput.DeadlineSeconds, and is useful for accessing the field via an interface.
+func (v *ScaleComponentInput) GetDeadlineSeconds() int { return v.DeadlineSeconds }
+
+// GetOnDeadline returns ScaleComponentInput.OnDeadline, and is useful for accessing the field via an interface.
+func (v *ScaleComponentInput) GetOnDeadline() DeadlineOutcome { return v.OnDeadline }
+
+// GetPlanHash returns ScaleComponentInput.PlanHash, and is useful for accessing the field via an interface.
+func (v *ScaleComponentInput) GetPlanHash() string { return v.PlanHash }
+
+// GetReason returns ScaleComponentInput.Reason, and is useful for accessing the field via an interface.
+func (v *ScaleComponentInput) GetReason() string { return v.Reason }
+
+// GetIdempotencyKey returns ScaleComponentInput.IdempotencyKey, and is useful for accessing the field via an interface.
+func (v *ScaleComponentInput) GetIdempotencyKey() string { return v.IdempotencyKey }
+
+// ScaleComponentResponse is returned by ScaleComponent on success.
+type ScaleComponentResponse struct {
+	// Bring a component to a number of members by one operation. Of those that are too many, the ones that its adapter names leave, or else FAILED ones first, then those that are not in service, DRAINED, DRAINING or cordoned, and UNHEALTHY ones, and among equals the highest index. FAILED_PRECONDITION when as many are wanted already. Key: <family>.member.add, and allocation.create when capacity is requested, or <family>.member.remove.
+	ScaleComponent ComponentScaled `json:"scaleComponent"`
+}
+
+// GetScaleComponent returns ScaleComponentResponse.ScaleComponent, and is useful for accessing the field via an interface.
+func (v *ScaleComponentResponse) GetScaleComponent() ComponentScaled { return v.ScaleComponent }
 
 // SearchAuditResponse is returned by SearchAudit on success.
 type SearchAuditResponse struct {
@@ -17209,6 +17539,14 @@ type __PlanRemoveMemberInput struct {
 // GetInput returns __PlanRemoveMemberInput.Input, and is useful for accessing the field via an interface.
 func (v *__PlanRemoveMemberInput) GetInput() PlanMemberInput { return v.Input }
 
+// __PlanRemoveMembersInput is used internally by genqlient
+type __PlanRemoveMembersInput struct {
+	Input PlanRemoveMembersInput `json:"input"`
+}
+
+// GetInput returns __PlanRemoveMembersInput.Input, and is useful for accessing the field via an interface.
+func (v *__PlanRemoveMembersInput) GetInput() PlanRemoveMembersInput { return v.Input }
+
 // __PlanReopenPeriodInput is used internally by genqlient
 type __PlanReopenPeriodInput struct {
 	PeriodId string `json:"periodId"`
@@ -17248,6 +17586,14 @@ type __PlanRollbackInstanceInput struct {
 
 // GetInput returns __PlanRollbackInstanceInput.Input, and is useful for accessing the field via an interface.
 func (v *__PlanRollbackInstanceInput) GetInput() PlanRollbackInstanceInput { return v.Input }
+
+// __PlanScaleComponentInput is used internally by genqlient
+type __PlanScaleComponentInput struct {
+	Input PlanScaleComponentInput `json:"input"`
+}
+
+// GetInput returns __PlanScaleComponentInput.Input, and is useful for accessing the field via an interface.
+func (v *__PlanScaleComponentInput) GetInput() PlanScaleComponentInput { return v.Input }
 
 // __PlanServiceAccountUpdateInput is used internally by genqlient
 type __PlanServiceAccountUpdateInput struct {
@@ -17396,6 +17742,14 @@ type __RemoveMemberInput struct {
 
 // GetInput returns __RemoveMemberInput.Input, and is useful for accessing the field via an interface.
 func (v *__RemoveMemberInput) GetInput() RemoveMemberInput { return v.Input }
+
+// __RemoveMembersInput is used internally by genqlient
+type __RemoveMembersInput struct {
+	Input RemoveMembersInput `json:"input"`
+}
+
+// GetInput returns __RemoveMembersInput.Input, and is useful for accessing the field via an interface.
+func (v *__RemoveMembersInput) GetInput() RemoveMembersInput { return v.Input }
 
 // __RentedNodesInput is used internally by genqlient
 type __RentedNodesInput struct {
@@ -17652,6 +18006,14 @@ type __RunNodeTaskInput struct {
 
 // GetInput returns __RunNodeTaskInput.Input, and is useful for accessing the field via an interface.
 func (v *__RunNodeTaskInput) GetInput() RunNodeTaskInput { return v.Input }
+
+// __ScaleComponentInput is used internally by genqlient
+type __ScaleComponentInput struct {
+	Input ScaleComponentInput `json:"input"`
+}
+
+// GetInput returns __ScaleComponentInput.Input, and is useful for accessing the field via an interface.
+func (v *__ScaleComponentInput) GetInput() ScaleComponentInput { return v.Input }
 
 // __SearchAuditInput is used internally by genqlient
 type __SearchAuditInput struct {
@@ -18097,6 +18459,18 @@ fragment ComponentRole on ComponentRole {
 	current
 	healthy
 	summary
+	runtimeState {
+		health
+		summary
+		detail
+	}
+	capacityIntent {
+		shape
+		gpuCount
+		sku
+		region
+		isolationClass
+	}
 }
 fragment Actor on Actor {
 	kind
@@ -19403,6 +19777,18 @@ fragment ComponentRole on ComponentRole {
 	current
 	healthy
 	summary
+	runtimeState {
+		health
+		summary
+		detail
+	}
+	capacityIntent {
+		shape
+		gpuCount
+		sku
+		region
+		isolationClass
+	}
 }
 fragment Actor on Actor {
 	kind
@@ -20862,6 +21248,18 @@ fragment ComponentRole on ComponentRole {
 	current
 	healthy
 	summary
+	runtimeState {
+		health
+		summary
+		detail
+	}
+	capacityIntent {
+		shape
+		gpuCount
+		sku
+		region
+		isolationClass
+	}
 }
 fragment Drift on Drift {
 	code
@@ -22417,6 +22815,18 @@ fragment ComponentRole on ComponentRole {
 	current
 	healthy
 	summary
+	runtimeState {
+		health
+		summary
+		detail
+	}
+	capacityIntent {
+		shape
+		gpuCount
+		sku
+		region
+		isolationClass
+	}
 }
 fragment Actor on Actor {
 	kind
@@ -23560,6 +23970,18 @@ fragment ComponentRole on ComponentRole {
 	current
 	healthy
 	summary
+	runtimeState {
+		health
+		summary
+		detail
+	}
+	capacityIntent {
+		shape
+		gpuCount
+		sku
+		region
+		isolationClass
+	}
 }
 `
 
@@ -26965,6 +27387,256 @@ func PlanRemoveMember(
 	return data_, err_
 }
 
+// The query executed by PlanRemoveMembers.
+const PlanRemoveMembers_Operation = `
+query PlanRemoveMembers ($input: PlanRemoveMembersInput!) {
+	planRemoveMembers(input: $input) {
+		... Plan
+	}
+}
+fragment Plan on Plan {
+	hash
+	kind
+	instance {
+		id
+		name
+	}
+	allowed
+	members {
+		... PlannedMember
+	}
+	workLost {
+		... Work
+	}
+	workLostTotal
+	force
+	deadlineSeconds
+	onDeadline
+	workAtRisk {
+		... Work
+	}
+	workAtRiskTotal
+	keepFailed
+	verdicts {
+		... Verdict
+	}
+	reversible
+	reversal
+	supersedes {
+		... Operation
+	}
+	change
+	impact {
+		... Impact
+	}
+	cost {
+		... HourlyCost
+	}
+}
+fragment PlannedMember on PlannedMember {
+	member {
+		... Member
+	}
+	componentKey
+	action
+	allocation {
+		id
+		name
+	}
+	capacity {
+		... PlannedCapacity
+	}
+	reachable
+	profile
+	isolationClass
+}
+fragment Work on Work {
+	kind
+	id
+	workId
+	name
+	memberId
+	owner
+	since
+	message
+}
+fragment Verdict on Verdict {
+	source
+	outcome
+	code
+	reasons {
+		... Reason
+	}
+}
+fragment Operation on Operation {
+	id
+	kind
+	state
+	outcome
+	projectId
+	instanceId
+	allocationId
+	phase
+	percent
+	message
+	requester {
+		... Actor
+	}
+	reason
+	correlationId
+	error {
+		... Failure
+	}
+	deadline
+	createdAt
+	startedAt
+	endedAt
+}
+fragment Impact on Impact {
+	instanceId
+	controlPlaneScope
+	projects {
+		projectId
+		displayName
+		attachedAt
+		subjects
+		recentActions
+	}
+	attachedTotal
+	membersTotal
+	openOperations
+}
+fragment HourlyCost on PlanCost {
+	totals {
+		currency
+		before
+		after
+		delta
+		left
+	}
+	unpriced
+	capacity {
+		... PlannedCost
+	}
+	usage {
+		... PlannedRate
+	}
+}
+fragment Member on Member {
+	id
+	instanceId
+	componentKey
+	index
+	status
+	cordoned
+	health
+	healthMessage
+	labels
+	profile
+	isolationClass
+	allocation {
+		id
+		name
+	}
+	node {
+		id
+		name
+	}
+	address
+	lastOperation {
+		... Operation
+	}
+	correlationId
+	adapterDetail
+	createdAt
+	updatedAt
+	failure
+	failedAt
+	restarts
+}
+fragment PlannedCapacity on PlannedCapacity {
+	shape
+	gpuCount
+	sku
+	region
+	hourlyPrice {
+		... Money
+	}
+}
+fragment Reason on Reason {
+	code
+	message
+	path
+}
+fragment Actor on Actor {
+	kind
+	id
+	name
+}
+fragment Failure on Failure {
+	code
+	message
+	owner
+	retryable
+}
+fragment PlannedCost on PlannedCost {
+	effect
+	count
+	shape
+	gpuCount
+	sku
+	region
+	hourly {
+		... Money
+	}
+	priceId
+}
+fragment PlannedRate on PlannedRate {
+	dimension
+	unit
+	price {
+		id
+		currency
+		per
+		tiers {
+			upTo
+			price
+		}
+		minimum
+		roundUpTo
+	}
+}
+fragment Money on Money {
+	currency
+	amount
+}
+`
+
+func PlanRemoveMembers(
+	ctx_ context.Context,
+	client_ graphql.Client,
+	input PlanRemoveMembersInput,
+) (data_ *PlanRemoveMembersResponse, err_ error) {
+	req_ := &graphql.Request{
+		OpName: "PlanRemoveMembers",
+		Query:  PlanRemoveMembers_Operation,
+		Variables: &__PlanRemoveMembersInput{
+			Input: input,
+		},
+	}
+
+	data_ = &PlanRemoveMembersResponse{}
+	resp_ := &graphql.Response{Data: data_}
+
+	err_ = client_.MakeRequest(
+		ctx_,
+		req_,
+		resp_,
+	)
+
+	return data_, err_
+}
+
 // The query executed by PlanReopenPeriod.
 const PlanReopenPeriod_Operation = `
 query PlanReopenPeriod ($periodId: ID!) {
@@ -27798,6 +28470,256 @@ func PlanRollbackInstance(
 	}
 
 	data_ = &PlanRollbackInstanceResponse{}
+	resp_ := &graphql.Response{Data: data_}
+
+	err_ = client_.MakeRequest(
+		ctx_,
+		req_,
+		resp_,
+	)
+
+	return data_, err_
+}
+
+// The query executed by PlanScaleComponent.
+const PlanScaleComponent_Operation = `
+query PlanScaleComponent ($input: PlanScaleComponentInput!) {
+	planScaleComponent(input: $input) {
+		... Plan
+	}
+}
+fragment Plan on Plan {
+	hash
+	kind
+	instance {
+		id
+		name
+	}
+	allowed
+	members {
+		... PlannedMember
+	}
+	workLost {
+		... Work
+	}
+	workLostTotal
+	force
+	deadlineSeconds
+	onDeadline
+	workAtRisk {
+		... Work
+	}
+	workAtRiskTotal
+	keepFailed
+	verdicts {
+		... Verdict
+	}
+	reversible
+	reversal
+	supersedes {
+		... Operation
+	}
+	change
+	impact {
+		... Impact
+	}
+	cost {
+		... HourlyCost
+	}
+}
+fragment PlannedMember on PlannedMember {
+	member {
+		... Member
+	}
+	componentKey
+	action
+	allocation {
+		id
+		name
+	}
+	capacity {
+		... PlannedCapacity
+	}
+	reachable
+	profile
+	isolationClass
+}
+fragment Work on Work {
+	kind
+	id
+	workId
+	name
+	memberId
+	owner
+	since
+	message
+}
+fragment Verdict on Verdict {
+	source
+	outcome
+	code
+	reasons {
+		... Reason
+	}
+}
+fragment Operation on Operation {
+	id
+	kind
+	state
+	outcome
+	projectId
+	instanceId
+	allocationId
+	phase
+	percent
+	message
+	requester {
+		... Actor
+	}
+	reason
+	correlationId
+	error {
+		... Failure
+	}
+	deadline
+	createdAt
+	startedAt
+	endedAt
+}
+fragment Impact on Impact {
+	instanceId
+	controlPlaneScope
+	projects {
+		projectId
+		displayName
+		attachedAt
+		subjects
+		recentActions
+	}
+	attachedTotal
+	membersTotal
+	openOperations
+}
+fragment HourlyCost on PlanCost {
+	totals {
+		currency
+		before
+		after
+		delta
+		left
+	}
+	unpriced
+	capacity {
+		... PlannedCost
+	}
+	usage {
+		... PlannedRate
+	}
+}
+fragment Member on Member {
+	id
+	instanceId
+	componentKey
+	index
+	status
+	cordoned
+	health
+	healthMessage
+	labels
+	profile
+	isolationClass
+	allocation {
+		id
+		name
+	}
+	node {
+		id
+		name
+	}
+	address
+	lastOperation {
+		... Operation
+	}
+	correlationId
+	adapterDetail
+	createdAt
+	updatedAt
+	failure
+	failedAt
+	restarts
+}
+fragment PlannedCapacity on PlannedCapacity {
+	shape
+	gpuCount
+	sku
+	region
+	hourlyPrice {
+		... Money
+	}
+}
+fragment Reason on Reason {
+	code
+	message
+	path
+}
+fragment Actor on Actor {
+	kind
+	id
+	name
+}
+fragment Failure on Failure {
+	code
+	message
+	owner
+	retryable
+}
+fragment PlannedCost on PlannedCost {
+	effect
+	count
+	shape
+	gpuCount
+	sku
+	region
+	hourly {
+		... Money
+	}
+	priceId
+}
+fragment PlannedRate on PlannedRate {
+	dimension
+	unit
+	price {
+		id
+		currency
+		per
+		tiers {
+			upTo
+			price
+		}
+		minimum
+		roundUpTo
+	}
+}
+fragment Money on Money {
+	currency
+	amount
+}
+`
+
+func PlanScaleComponent(
+	ctx_ context.Context,
+	client_ graphql.Client,
+	input PlanScaleComponentInput,
+) (data_ *PlanScaleComponentResponse, err_ error) {
+	req_ := &graphql.Request{
+		OpName: "PlanScaleComponent",
+		Query:  PlanScaleComponent_Operation,
+		Variables: &__PlanScaleComponentInput{
+			Input: input,
+		},
+	}
+
+	data_ = &PlanScaleComponentResponse{}
 	resp_ := &graphql.Response{Data: data_}
 
 	err_ = client_.MakeRequest(
@@ -29229,6 +30151,158 @@ func RemoveMember(
 	return data_, err_
 }
 
+// The mutation executed by RemoveMembers.
+const RemoveMembers_Operation = `
+mutation RemoveMembers ($input: RemoveMembersInput!) {
+	removeMembers(input: $input) {
+		instance {
+			... Instance
+		}
+		members {
+			... Member
+		}
+		operation {
+			... Operation
+		}
+	}
+}
+fragment Instance on Instance {
+	id
+	name
+	tenantId
+	projectId
+	appSlug
+	appVersion
+	status
+	health
+	healthMessage
+	revision
+	smoke
+	failure {
+		... Failure
+	}
+	roles {
+		... ComponentRole
+	}
+	correlationId
+	createdAt
+	updatedAt
+	releasedAt
+}
+fragment Member on Member {
+	id
+	instanceId
+	componentKey
+	index
+	status
+	cordoned
+	health
+	healthMessage
+	labels
+	profile
+	isolationClass
+	allocation {
+		id
+		name
+	}
+	node {
+		id
+		name
+	}
+	address
+	lastOperation {
+		... Operation
+	}
+	correlationId
+	adapterDetail
+	createdAt
+	updatedAt
+	failure
+	failedAt
+	restarts
+}
+fragment Operation on Operation {
+	id
+	kind
+	state
+	outcome
+	projectId
+	instanceId
+	allocationId
+	phase
+	percent
+	message
+	requester {
+		... Actor
+	}
+	reason
+	correlationId
+	error {
+		... Failure
+	}
+	deadline
+	createdAt
+	startedAt
+	endedAt
+}
+fragment Failure on Failure {
+	code
+	message
+	owner
+	retryable
+}
+fragment ComponentRole on ComponentRole {
+	componentKey
+	displayName
+	desired
+	current
+	healthy
+	summary
+	runtimeState {
+		health
+		summary
+		detail
+	}
+	capacityIntent {
+		shape
+		gpuCount
+		sku
+		region
+		isolationClass
+	}
+}
+fragment Actor on Actor {
+	kind
+	id
+	name
+}
+`
+
+func RemoveMembers(
+	ctx_ context.Context,
+	client_ graphql.Client,
+	input RemoveMembersInput,
+) (data_ *RemoveMembersResponse, err_ error) {
+	req_ := &graphql.Request{
+		OpName: "RemoveMembers",
+		Query:  RemoveMembers_Operation,
+		Variables: &__RemoveMembersInput{
+			Input: input,
+		},
+	}
+
+	data_ = &RemoveMembersResponse{}
+	resp_ := &graphql.Response{Data: data_}
+
+	err_ = client_.MakeRequest(
+		ctx_,
+		req_,
+		resp_,
+	)
+
+	return data_, err_
+}
+
 // The mutation executed by RenewOperationToken.
 const RenewOperationToken_Operation = `
 mutation RenewOperationToken {
@@ -30562,6 +31636,18 @@ fragment ComponentRole on ComponentRole {
 	current
 	healthy
 	summary
+	runtimeState {
+		health
+		summary
+		detail
+	}
+	capacityIntent {
+		shape
+		gpuCount
+		sku
+		region
+		isolationClass
+	}
 }
 fragment Actor on Actor {
 	kind
@@ -30837,6 +31923,161 @@ func RunNodeTask(
 	}
 
 	data_ = &RunNodeTaskResponse{}
+	resp_ := &graphql.Response{Data: data_}
+
+	err_ = client_.MakeRequest(
+		ctx_,
+		req_,
+		resp_,
+	)
+
+	return data_, err_
+}
+
+// The mutation executed by ScaleComponent.
+const ScaleComponent_Operation = `
+mutation ScaleComponent ($input: ScaleComponentInput!) {
+	scaleComponent(input: $input) {
+		instance {
+			... Instance
+		}
+		added {
+			... Member
+		}
+		removed {
+			... Member
+		}
+		operation {
+			... Operation
+		}
+	}
+}
+fragment Instance on Instance {
+	id
+	name
+	tenantId
+	projectId
+	appSlug
+	appVersion
+	status
+	health
+	healthMessage
+	revision
+	smoke
+	failure {
+		... Failure
+	}
+	roles {
+		... ComponentRole
+	}
+	correlationId
+	createdAt
+	updatedAt
+	releasedAt
+}
+fragment Member on Member {
+	id
+	instanceId
+	componentKey
+	index
+	status
+	cordoned
+	health
+	healthMessage
+	labels
+	profile
+	isolationClass
+	allocation {
+		id
+		name
+	}
+	node {
+		id
+		name
+	}
+	address
+	lastOperation {
+		... Operation
+	}
+	correlationId
+	adapterDetail
+	createdAt
+	updatedAt
+	failure
+	failedAt
+	restarts
+}
+fragment Operation on Operation {
+	id
+	kind
+	state
+	outcome
+	projectId
+	instanceId
+	allocationId
+	phase
+	percent
+	message
+	requester {
+		... Actor
+	}
+	reason
+	correlationId
+	error {
+		... Failure
+	}
+	deadline
+	createdAt
+	startedAt
+	endedAt
+}
+fragment Failure on Failure {
+	code
+	message
+	owner
+	retryable
+}
+fragment ComponentRole on ComponentRole {
+	componentKey
+	displayName
+	desired
+	current
+	healthy
+	summary
+	runtimeState {
+		health
+		summary
+		detail
+	}
+	capacityIntent {
+		shape
+		gpuCount
+		sku
+		region
+		isolationClass
+	}
+}
+fragment Actor on Actor {
+	kind
+	id
+	name
+}
+`
+
+func ScaleComponent(
+	ctx_ context.Context,
+	client_ graphql.Client,
+	input ScaleComponentInput,
+) (data_ *ScaleComponentResponse, err_ error) {
+	req_ := &graphql.Request{
+		OpName: "ScaleComponent",
+		Query:  ScaleComponent_Operation,
+		Variables: &__ScaleComponentInput{
+			Input: input,
+		},
+	}
+
+	data_ = &ScaleComponentResponse{}
 	resp_ := &graphql.Response{Data: data_}
 
 	err_ = client_.MakeRequest(
@@ -32123,6 +33364,18 @@ fragment ComponentRole on ComponentRole {
 	current
 	healthy
 	summary
+	runtimeState {
+		health
+		summary
+		detail
+	}
+	capacityIntent {
+		shape
+		gpuCount
+		sku
+		region
+		isolationClass
+	}
 }
 fragment Actor on Actor {
 	kind

@@ -59,6 +59,10 @@ func TestNodesAreReadAndJudged(t *testing.T) {
 	require.Contains(t, seen.Members[3].Message, "not in Slurm")
 	require.Equal(t, adapter.Unhealthy, seen.Members[4].Health)
 	require.Contains(t, seen.Members[4].Message, "takes no connection")
+	require.Equal(t, []adapter.RoleObservation{
+		{ComponentKey: layout.ComponentController, Health: adapter.Healthy, Summary: "slurmctld and slurmdbd are up"},
+		{ComponentKey: layout.ComponentWorker, Health: adapter.Degraded, Summary: "1 down*, 2 idle, 1 not in Slurm"},
+	}, seen.Roles)
 	found.slurmdbd = ""
 	require.Equal(t, adapter.Degraded, judgeController(adapter.Member{}, found).Health)
 }
@@ -70,6 +74,23 @@ func TestControllerThatDoesNotAnswerLeavesWorkersUnknown(t *testing.T) {
 	seen := unanswered(controller, workers, adapter.Unhealthy, "slurmctld does not answer")
 	require.Equal(t, adapter.Unhealthy, seen.Members[0].Health)
 	require.Equal(t, adapter.HealthUnknown, seen.Members[1].Health)
+}
+
+func TestWorkersWithTheFewestJobsLeaveASmallerCluster(t *testing.T) {
+	t.Parallel()
+	var workers []adapter.Member
+	members := map[string]string{}
+	for i, id := range []string{"mem_a", "mem_b", "mem_c", "mem_d"} {
+		workers = append(workers, adapter.Member{ID: id, ComponentKey: layout.ComponentWorker, Index: i, Status: "active"})
+		members[layout.WorkerName(i)] = id
+	}
+	workers[1].Status = "failed"
+	busy := load{members: members, jobs: []report.Job{{JobID: "1", NodeList: layout.WorkerName(3)}, {JobID: "2", NodeList: layout.WorkerName(1)}}}
+	var left []string
+	for _, one := range leastLoaded(workers, busy, 3) {
+		left = append(left, one.ID)
+	}
+	require.Equal(t, []string{"mem_b", "mem_c", "mem_a"}, left, "the failed one, then those without a job from the highest index on")
 }
 
 func TestSubmissionBecomesArgumentsOnly(t *testing.T) {

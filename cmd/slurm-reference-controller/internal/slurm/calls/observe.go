@@ -110,6 +110,7 @@ func judge(controller adapter.Member, workers []adapter.Member, found observed) 
 		}
 	}
 	good := 0
+	inState := make(map[string]int) // workers, by the state of their Slurm node
 	var absent []string
 	for _, worker := range workers {
 		one, known := states[worker.ID]
@@ -119,7 +120,9 @@ func judge(controller adapter.Member, workers []adapter.Member, found observed) 
 		}
 		if !known {
 			absent = append(absent, worker.ID)
+			one.State = "not in Slurm"
 		}
+		inState[one.State]++
 		seen.Members = append(seen.Members, judged)
 	}
 	seen.Message = fmt.Sprintf("slurmctld is up, %d of %d workers are healthy", good, len(workers)) + drift(
@@ -131,7 +134,33 @@ func judge(controller adapter.Member, workers []adapter.Member, found observed) 
 	case good < len(workers) || seen.Members[0].Health != adapter.Healthy || strings.Contains(seen.Message, "; "):
 		seen.Health = adapter.Degraded
 	}
+	seen.Roles = roles(seen.Members[0], workers, good, inState)
 	return seen
+}
+
+// roles sums up the controller by its observation, and the workers by the states of their Slurm nodes, such as "1
+// allocated, 2 idle".
+func roles(controller adapter.MemberObservation, workers []adapter.Member, good int, inState map[string]int) []adapter.RoleObservation {
+	list := []adapter.RoleObservation{
+		{ComponentKey: layout.ComponentController, Health: controller.Health, Summary: controller.Message},
+	}
+	if len(workers) == 0 {
+		return list
+	}
+	var parts []string
+	for _, state := range slices.Sorted(maps.Keys(inState)) {
+		parts = append(parts, fmt.Sprintf("%d %s", inState[state], state))
+	}
+	health := adapter.Degraded
+	switch good {
+	case len(workers):
+		health = adapter.Healthy
+	case 0:
+		health = adapter.Unhealthy
+	}
+	return append(list, adapter.RoleObservation{
+		ComponentKey: layout.ComponentWorker, Health: health, Summary: strings.Join(parts, ", "),
+	})
 }
 
 // judgeController returns the observation of a controller whose slurmctld answered.

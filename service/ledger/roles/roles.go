@@ -1,4 +1,6 @@
-package operation
+// Package roles keeps an instance's read model of its components: how many members of each are wanted, how many there
+// are, and what its adapter says of them.
+package roles
 
 import (
 	"context"
@@ -13,17 +15,23 @@ import (
 	"github.com/gpuaas/app-platform/domain/manifest"
 	"github.com/gpuaas/app-platform/ent/generated/db"
 	"github.com/gpuaas/app-platform/internal/tx"
+	"github.com/gpuaas/app-platform/service/kit/capacity"
 )
 
-// ComponentCounts is the read model of one component, as it is stored on the instance's row: how many members are
-// requested, how many have joined, and how many of those are healthy.
-type ComponentCounts struct {
+// Count is the read model of one component, as it is stored on the instance's row: how many members are
+// requested, how many have joined, and how many of those are healthy. What its adapter says of it is beside that.
+type Count struct {
 	ComponentKey string `json:"componentKey"`
 	DisplayName  string `json:"displayName"`
 	Desired      int    `json:"desired"`
 	Current      int    `json:"current"`
 	Healthy      int    `json:"healthy"`
 	Summary      string `json:"summary"`
+	// Runtime is nil while the adapter says nothing of the component.
+	Runtime *Runtime `json:"runtimeState,omitempty"`
+	// Intent is what further members of it are to live in; nil for nothing. It is of the instance's row, not of its
+	// read model.
+	Intent *capacity.Want `json:"-"`
 }
 
 // seen is how many members of a component stand where.
@@ -34,9 +42,9 @@ type seen struct {
 	Count  int
 }
 
-// RecountRoles keeps the instance's read model of its components: whoever changes the status or the
+// Recount keeps the instance's read model of its components: whoever changes the status or the
 // health of members calls it in the same transaction, holding the instance's row.
-func RecountRoles(ctx context.Context, t *tx.Tx, instanceID ids.ID) error {
+func Recount(ctx context.Context, t *tx.Tx, instanceID ids.ID) error {
 	reads, writes := &pgx.Batch{}, &pgx.Batch{}
 	recount := QueueRecount(reads, instanceID)
 	if err := t.SendBatch(ctx, reads).Close(); err != nil {
@@ -51,17 +59,17 @@ func RecountRoles(ctx context.Context, t *tx.Tx, instanceID ids.ID) error {
 	return nil
 }
 
-// Recount is RecountRoles for a transaction that sends its statements together: QueueRecount's reads go
+// Pending is Recount for a transaction that sends its statements together: QueueRecount's reads go
 // after the last change of members, and what Queue writes goes out later.
-type Recount struct {
+type Pending struct {
 	instanceID ids.ID
 	stored     []byte
 	counts     []seen
 }
 
 // QueueRecount queues the reads.
-func QueueRecount(batch *pgx.Batch, instanceID ids.ID) *Recount {
-	r := &Recount{instanceID: instanceID}
+func QueueRecount(batch *pgx.Batch, instanceID ids.ID) *Pending {
+	r := &Pending{instanceID: instanceID}
 	batch.Queue(`SELECT coalesce(roles, '[]') FROM instance WHERE id = $1`, instanceID).
 		QueryRow(func(row pgx.Row) error { return row.Scan(&r.stored) })
 	batch.Queue(`SELECT component_key, status, health, count(*) FROM member WHERE instance_id = $1 GROUP BY 1, 2, 3`, instanceID).
@@ -73,8 +81,8 @@ func QueueRecount(batch *pgx.Batch, instanceID ids.ID) *Recount {
 }
 
 // Queue queues the write of what the reads came to.
-func (r *Recount) Queue(batch *pgx.Batch) error {
-	var roles []ComponentCounts
+func (r *Pending) Queue(batch *pgx.Batch) error {
+	var roles []Count
 	if err := json.Unmarshal(r.stored, &roles); err != nil {
 		return fmt.Errorf("read the roles of %s: %w", r.instanceID, err)
 	}
@@ -89,12 +97,12 @@ func (r *Recount) Queue(batch *pgx.Batch) error {
 	return nil
 }
 
-// FirstRoles returns the roles of an instance that is launched with these counts, by component: all desired, none active.
-func FirstRoles(components []manifest.Component, counts map[string]int) (json.RawMessage, error) {
-	roles := make([]ComponentCounts, 0, len(components))
+// First returns the roles of an instance that is launched with these counts, by component: all desired, none active.
+func First(components []manifest.Component, counts map[string]int) (json.RawMessage, error) {
+	roles := make([]Count, 0, len(components))
 	for _, component := range components {
 		desired := counts[component.Key]
-		roles = append(roles, ComponentCounts{
+		roles = append(roles, Count{
 			ComponentKey: component.Key, DisplayName: component.DisplayName, Desired: desired,
 			Summary: fmt.Sprintf("0 of %d active", desired),
 		})
@@ -116,7 +124,7 @@ func WantMore(ctx context.Context, t *tx.Tx, instance *db.Instance, key string, 
 	if _, err := t.Exec(ctx, `UPDATE instance SET roles = $2 WHERE id = $1`, instance.ID, roles); err != nil {
 		return fmt.Errorf("keep the roles of %s: %w", instance.ID, err)
 	}
-	if err := RecountRoles(ctx, t, instance.ID); err != nil {
+	if err := Recount(ctx, t, instance.ID); err != nil {
 		return err
 	}
 	return t.QueryRow(ctx, `SELECT roles FROM instance WHERE id = $1`, instance.ID).Scan((*[]byte)(&instance.Roles))
@@ -124,13 +132,13 @@ func WantMore(ctx context.Context, t *tx.Tx, instance *db.Instance, key string, 
 
 // moreOf is the stored roles with one more or less asked of a component.
 func moreOf(stored []byte, key string, more int) ([]byte, error) {
-	var roles []ComponentCounts
+	var roles []Count
 	if err := json.Unmarshal(stored, &roles); err != nil {
 		return nil, err
 	}
-	at := slices.IndexFunc(roles, func(r ComponentCounts) bool { return r.ComponentKey == key })
+	at := slices.IndexFunc(roles, func(r Count) bool { return r.ComponentKey == key })
 	if at < 0 {
-		roles, at = append(roles, ComponentCounts{ComponentKey: key, DisplayName: key}), len(roles)
+		roles, at = append(roles, Count{ComponentKey: key, DisplayName: key}), len(roles)
 	}
 	roles[at].Desired = max(roles[at].Desired+more, 0)
 	return json.Marshal(roles)
@@ -138,7 +146,7 @@ func moreOf(stored []byte, key string, more int) ([]byte, error) {
 
 // Wanted is how many members are asked for, by component, as the instance's roles say.
 func Wanted(instance *db.Instance) (map[string]int, error) {
-	var roles []ComponentCounts
+	var roles []Count
 	if len(instance.Roles) > 0 {
 		if err := json.Unmarshal(instance.Roles, &roles); err != nil {
 			return nil, fmt.Errorf("read the roles of %s: %w", instance.ID, err)
@@ -151,8 +159,8 @@ func Wanted(instance *db.Instance) (map[string]int, error) {
 	return wanted, nil
 }
 
-// RolesWith are the instance's roles with other numbers asked for: what an adapter is asked about.
-func RolesWith(instance *db.Instance, wanted map[string]int) (json.RawMessage, error) {
+// With are the instance's roles with other numbers asked for: what an adapter is asked about.
+func With(instance *db.Instance, wanted map[string]int) (json.RawMessage, error) {
 	present, err := Wanted(instance)
 	if err != nil {
 		return nil, err
@@ -170,7 +178,7 @@ func RolesWith(instance *db.Instance, wanted map[string]int) (json.RawMessage, e
 }
 
 // recount counts the members that take part, those that have joined and are not on their way out, and sums them up.
-func (r *ComponentCounts) recount(counts []seen) {
+func (r *Count) recount(counts []seen) {
 	r.Current, r.Healthy = 0, 0
 	in := make(map[lifecycle.MemberStatus]int)
 	for _, one := range counts {
@@ -184,6 +192,9 @@ func (r *ComponentCounts) recount(counts []seen) {
 				r.Healthy += one.Count
 			}
 		}
+	}
+	if r.Current == 0 { // nothing is left that it could be said of
+		r.Runtime = nil
 	}
 	r.Summary = fmt.Sprintf("%d of %d active", in[lifecycle.MemberActive], r.Desired)
 	for _, status := range []lifecycle.MemberStatus{lifecycle.MemberDraining, lifecycle.MemberDrained, lifecycle.MemberFailed} {

@@ -1,0 +1,21 @@
+package server
+
+// recipesOfMembers are the recipes of changes of several members.
+var recipesOfMembers = map[string]func(v, a *house) []arguments{
+	"query planRemoveMembers": plain(func(v, _ *house) []object { return []object{{"memberIds": []any{v.Member}}} }),
+	"query planScaleComponent": plain(func(v, _ *house) []object {
+		return []object{
+			{"instanceId": v.Instance, "componentKey": "worker", "count": 0},
+			{"instanceId": v.Instance, "componentKey": "worker", "count": 9, "allocationIds": []any{v.Free}},
+		}
+	}),
+	"mutation removeMembers": input(func(v, _ *house) []object {
+		return []object{{"memberIds": []any{v.Member}, "reason": "mine"}}
+	}),
+	"mutation scaleComponent": input(func(v, a *house) []object {
+		return []object{
+			{"instanceId": v.Instance, "componentKey": "worker", "count": 0, "reason": "mine"},
+			{"instanceId": v.Instance, "componentKey": "worker", "count": 9, "allocationIds": []any{a.Free}, "reason": "mine"},
+		}
+	}),
+}

@@ -1,0 +1,132 @@
+package capacity
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/gpuaas/app-platform/domain/fault"
+	"github.com/gpuaas/app-platform/domain/isolation"
+	"github.com/gpuaas/app-platform/domain/lifecycle"
+	"github.com/gpuaas/app-platform/internal/tx"
+)
+
+// free is what could be placed now of one SKU in one region: the largest share of one node's GPUs, and whole nodes.
+type free struct {
+	Region, SKU  string
+	Share, Whole int
+}
+
+// short refuses a request that no node has capacity for, with what is short and what would fit now within policy.
+func (d *Draft) short(ctx context.Context, t *tx.Tx, walls isolation.Want, classes []isolation.Class) error {
+	var skus, regions = d.Policy.SKUs(), d.Policy.Regions()
+	found, err := t.Query(ctx, `SELECT region, sku, share, whole FROM platform.capacity_now($1, $2, $3, $4, $5, $6, $7)`,
+		skus.Only, skus.Not, regions.Only, regions.Not, classes, walls.Demanding(), d.Want.Profile)
+	if err != nil {
+		return fmt.Errorf("look for free capacity: %w", err)
+	}
+	list, err := pgx.CollectRows(found, pgx.RowToStructByPos[free])
+	if err != nil {
+		return fmt.Errorf("look for free capacity: %w", err)
+	}
+	return fault.New(fault.CapacityUnavailable, "no node has room just now").With(d.Want.shortage(list)...)
+}
+
+// shortage returns what of a request is short, and what would fit.
+func (w *Want) shortage(list []free) []fault.Reason {
+	share, whole := 0, 0
+	var fits []string
+	for _, one := range list {
+		if (w.SKU == "" || one.SKU == w.SKU) && (w.Region == "" || one.Region == w.Region) {
+			share, whole = max(share, one.Share), whole+one.Whole
+		}
+		if text := w.fitting(one); text != "" {
+			fits = append(fits, text)
+		}
+	}
+	reasons := []fault.Reason{{Code: fault.CapacityShort, Message: w.text() + " is wanted, and " + w.most(share, whole)}}
+	if len(fits) == 0 {
+		return append(reasons, fault.Reason{Code: fault.CapacityFits, Message: "nothing would fit now: release an allocation, or try again later"})
+	}
+	return append(reasons, fault.Reason{Code: fault.CapacityFits,
+		Message: "would fit now: " + strings.Join(fits[:min(len(fits), maxFits)], "; ")})
+}
+
+// maxFits bounds the alternatives that one refusal names.
+const maxFits = 5
+
+// text spells the request.
+func (w *Want) text() string {
+	text := "a whole node"
+	if w.Shape == lifecycle.ShapeGPUSlice {
+		text = fmt.Sprintf("a share of %s", gpus(*w.GPUCount))
+	}
+	if w.SKU != "" {
+		text += " of SKU " + w.SKU
+	}
+	if w.Region != "" {
+		text += " in region " + w.Region
+	}
+	return text
+}
+
+// most spells what is free of that.
+func (w *Want) most(share, whole int) string {
+	switch {
+	case w.Shape == lifecycle.ShapeGPUSlice && share == 0:
+		return "no GPU of it is free"
+	case w.Shape == lifecycle.ShapeGPUSlice:
+		return fmt.Sprintf("the largest share that is free on one node is %s", gpus(share))
+	case whole == 0:
+		return "none of it is free whole"
+	}
+	return fmt.Sprintf("%d of it are free whole", whole)
+}
+
+// fitting spells what of one SKU in one region would be accepted instead; empty for nothing.
+func (w *Want) fitting(one free) string {
+	var parts []string
+	if one.Share > 0 {
+		parts = append(parts, fmt.Sprintf("GPU_SLICE of %s", gpus(min(one.Share, maxGPUs))))
+	}
+	if one.Whole > 0 {
+		parts = append(parts, fmt.Sprintf("%d BAREMETAL", one.Whole))
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	text := strings.Join(parts, " or ")
+	if one.SKU != "" {
+		text += " of SKU " + one.SKU
+	}
+	if one.Region != "" {
+		text += " in region " + one.Region
+	}
+	return text
+}
+
+func gpus(count int) string {
+	if count == 1 {
+		return "1 GPU"
+	}
+	return fmt.Sprintf("%d GPUs", count)
+}
+
+// Exhausted is the refusal of the number-th of several allocations, at the path, with the reasons of its own; nil when the
+// error is another one.
+func Exhausted(err error, number, of int, path string) error {
+	if !fault.Is(err, fault.CapacityUnavailable) {
+		return nil
+	}
+	reasons := fault.From(err).Reasons
+	for i := range reasons {
+		reasons[i].Path = path
+	}
+	short := ""
+	if len(reasons) > 0 {
+		short = ": " + reasons[0].Message
+	}
+	return fault.New(fault.CapacityUnavailable, "no node has room for allocation %d of %d just now%s", number, of, short).With(reasons...)
+}
