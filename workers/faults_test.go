@@ -301,3 +301,22 @@ func TestAdapterThatAnswersItsFeedAtOnceIsNotAskedWithoutPause(t *testing.T) {
 	l.until("it is asked again", func() bool { return asked() >= before+5 })
 	require.Greater(t, time.Since(began), 500*time.Millisecond, "five polls have at least four pauses between them")
 }
+
+// A deadline that passes while people's work runs names the work, and is theirs to clear and nobody's fault.
+func TestADeadlineThatPassesWhileWorkRunsIsTheUsers(t *testing.T) {
+	t.Parallel()
+	l := newLab(t)
+	l.work()
+	c := l.cluster("busy")
+	drain := c.ask(asked{kind: lifecycle.MemberDrain, deadline: 3 * time.Second})
+	attempt := c.script.dispatched(string(drain))[0].Attempt
+	var jobs []adapter.Work
+	for _, id := range []string{"4", "5", "6", "7"} {
+		jobs = append(jobs, adapter.Work{Kind: "job", ID: id, Since: time.Now()})
+	}
+	c.script.say(adapter.Status{OperationID: string(drain), Attempt: attempt, State: adapter.StateRunning, WaitsFor: jobs})
+	op := c.end()
+	require.Equal(t, lifecycle.OperationFailed, op.State)
+	require.Equal(t, []any{"DEADLINE_EXCEEDED", "user", "the deadline passed while it waited for job 4, job 5, job 6 and 1 more"},
+		[]any{op.ErrorCode, op.ErrorOwner, op.ErrorMessage})
+}

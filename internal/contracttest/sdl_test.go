@@ -3,6 +3,7 @@ package contracttest_test
 import (
 	"flag"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -221,6 +222,27 @@ func TestNamesFollowTheHouse(t *testing.T) {
 				"%s: what is missing is an error, not null", field.Name)
 		}
 	}
+}
+
+// A tenant is tenantId; what events were first given it as stays beside that.
+func TestATenantHasOneName(t *testing.T) {
+	t.Parallel()
+	other := regexp.MustCompile(`^(org|organi[sz]ation|account|customer)(Id|Slug|Name|s|)$`)
+	var found []string
+	for _, definition := range contracttest.Types(sdl(t)) {
+		for _, field := range definition.Fields {
+			if other.MatchString(field.Name) {
+				found = append(found, definition.Name+"."+field.Name)
+			}
+			for _, argument := range field.Arguments {
+				if other.MatchString(argument.Name) {
+					found = append(found, definition.Name+"."+field.Name+"("+argument.Name+")")
+				}
+			}
+		}
+	}
+	require.Equal(t, []string{"Event.orgId"}, found)
+	require.NotNil(t, sdl(t).Types["Event"].Fields.ForName("tenantId"))
 }
 
 func TestThePublishedSchemaIsTheOneInForce(t *testing.T) {

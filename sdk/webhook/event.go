@@ -21,8 +21,10 @@ type Data struct {
 	ID     string `json:"id"`
 	Cursor string `json:"cursor"`
 	// Seq is its number in the instance's timeline, without gaps: who needs order takes it from here.
-	Seq           int    `json:"seq"`
+	Seq int `json:"seq"`
+	// OrgID is the tenant, under the name that events had first; the same as TenantID.
 	OrgID         string `json:"orgId"`
+	TenantID      string `json:"tenantId"`
 	ProjectID     string `json:"projectId"`
 	AppSlug       string `json:"appSlug"`
 	AppInstanceID string `json:"appInstanceId"`

@@ -20,6 +20,7 @@ import (
 	dbmember "github.com/gpuaas/app-platform/ent/generated/db/member"
 	"github.com/gpuaas/app-platform/internal/tx"
 	"github.com/gpuaas/app-platform/service/contract"
+	"github.com/gpuaas/app-platform/service/kit/check"
 	"github.com/gpuaas/app-platform/service/kit/idem"
 	"github.com/gpuaas/app-platform/service/ledger/audit"
 	"github.com/gpuaas/app-platform/service/ledger/event"
@@ -36,6 +37,7 @@ type ActionInput struct {
 	// ProjectID is the caller's project, when that is attached to the instance's shared control plane; empty for the
 	// instance's own.
 	ProjectID      ids.ID `json:",omitempty"`
+	Reason         string `json:",omitempty"` // kept in the audit
 	IdempotencyKey string
 }
 
@@ -76,6 +78,11 @@ type preparedAction struct {
 func (s *Service) InvokeAction(ctx context.Context, in ActionInput) (*ActionOutput, error) {
 	if len(in.Input) > maxActionInput {
 		return nil, fault.New(fault.InvalidArgument, "the input may have at most %d bytes", maxActionInput).At("input.input")
+	}
+	wrong := &check.Input{}
+	wrong.Reason("input.reason", in.Reason)
+	if err := wrong.Err(); err != nil {
+		return nil, err
 	}
 	var prepared *preparedAction
 	err := s.DB.Write(ctx, func(ctx context.Context, t *tx.Tx) (err error) {
@@ -152,7 +159,7 @@ func (s *Service) acceptAction(ctx context.Context, t *tx.Tx, in ActionInput) (*
 		return p, err
 	}
 	return p, audit.Write(ctx, t, audit.Entry{
-		Action: verb + " " + in.Action, Key: p.key, Object: where, ObjectID: row.ID,
+		Action: verb + " " + in.Action, Key: p.key, Object: where, ObjectID: row.ID, Reason: in.Reason,
 		After: map[string]any{"action": in.Action, "risk": p.spec.Risk},
 	})
 }

@@ -3,6 +3,8 @@ package engine
 import (
 	"context"
 	"errors"
+	"fmt"
+	"strings"
 
 	"github.com/gpuaas/app-platform/domain/fault"
 	"github.com/gpuaas/app-platform/domain/ids"
@@ -34,7 +36,28 @@ func (c *Context) expire(ctx context.Context) (over bool, err error) {
 	if waited := row.Notes().Waits; waited != nil {
 		failure.Code, failure.Owner = string(waited.Code), waited.Owner
 	}
+	if work := c.workAwaited(); work != "" && failure.Owner == operation.OwnerAdapter && failure.Code == string(fault.DeadlineExceeded) {
+		failure.Message, failure.Owner = "the deadline passed while it waited for "+work, operation.OwnerUser
+	}
 	return true, c.fail(ctx, failure)
+}
+
+// workAwaited names people's work that the adapter waits for, by its newest word; empty for none.
+func (c *Context) workAwaited() string {
+	const most = 3
+	status := operation.StoredStatus(c.Op.Operation)
+	if status == nil || status.State.Terminal() {
+		return ""
+	}
+	var names []string
+	for _, work := range status.WaitsFor[:min(len(status.WaitsFor), most)] {
+		names = append(names, strings.TrimSpace(work.Kind+" "+work.ID))
+	}
+	text := strings.Join(names, ", ")
+	if more := len(status.WaitsFor) - most; more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text
 }
 
 // fail takes back what was half done, if the kind does that, and ends the operation.

@@ -44,6 +44,7 @@ func TestAnEventIsPostedSignedWithWhatTheAPIKnowsOfIt(t *testing.T) {
 	data := one.event.Data
 	require.Equal(t, []any{string(stored.ID), 2, string(l.project.TenantID), string(l.project.ID), string(l.instance.ID), l.instance.AppSlug, "hello", stored.CorrelationID},
 		[]any{data.ID, data.Seq, data.OrgID, data.ProjectID, data.AppInstanceID, data.AppSlug, data.Message, data.CorrelationID})
+	require.Equal(t, data.OrgID, data.TenantID, "one tenant, under its name and the first one")
 	require.JSONEq(t, `{"n":"hello"}`, string(data.Payload))
 	require.Nil(t, data.OperationID)
 	after, err := l.verbs.Feeds.Parse(data.Cursor)

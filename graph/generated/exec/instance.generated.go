@@ -3637,7 +3637,7 @@ func (ec *executionContext) unmarshalInputInvokeActionInput(ctx context.Context,
 		asMap[k] = v
 	}
 
-	fieldsInOrder := [...]string{"instanceId", "action", "input", "projectId", "idempotencyKey"}
+	fieldsInOrder := [...]string{"instanceId", "action", "input", "projectId", "reason", "idempotencyKey"}
 	for _, k := range fieldsInOrder {
 		v, ok := asMap[k]
 		if !ok {
@@ -3674,6 +3674,13 @@ func (ec *executionContext) unmarshalInputInvokeActionInput(ctx context.Context,
 			if err = ec.Resolvers.InvokeActionInput().ProjectID(ctx, &it, data); err != nil {
 				return it, err
 			}
+		case "reason":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("reason"))
+			data, err := ec.unmarshalOString2string(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Reason = data
 		case "idempotencyKey":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("idempotencyKey"))
 			data, err := ec.unmarshalNString2string(ctx, v)

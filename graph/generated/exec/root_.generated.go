@@ -4567,7 +4567,7 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Event.Seq(childComplexity), true
-	case "Event.orgId":
+	case "Event.orgId", "Event.tenantId":
 		if e.ComplexityRoot.Event.TenantID == nil {
 			break
 		}
@@ -12057,8 +12057,8 @@ enum CapacityShape {
 
 "The state of an allocation."
 enum AllocationStatus {
-  "Asked for."
-  REQUESTED
+  "Requested, and not bound yet."
+  REQUESTED @deprecated(reason: "Capacity is bound in the transaction that requests it, or refused with what is short: no allocation waits.")
   "Bound to a node and usable."
   READY
   "On its way out: what uses it is stopped first."
@@ -13408,8 +13408,10 @@ type Event implements Node {
   seq: Int!
   "What happened, such as ` + "`" + `apps.instance.running` + "`" + `."
   type: String!
-  "The tenant."
+  "The tenant, under the name that events had first; the same as ` + "`" + `tenantId` + "`" + `."
   orgId: ID!
+  "The tenant."
+  tenantId: ID!
   "The project."
   projectId: ID!
   "The app."
@@ -14770,6 +14772,8 @@ input InvokeActionInput {
   input: JSON
   "The calling project, when it is attached to the instance's shared control plane; left out for the instance's own. The action's key is checked there."
   projectId: ID
+  "Why, kept in the audit."
+  reason: String
   "Makes a repeat harmless: same key and input, same answer."
   idempotencyKey: String!
 }
@@ -19073,6 +19077,8 @@ func (ec *executionContext) childFields_Event(ctx context.Context, field graphql
 		return ec.fieldContext_Event_type(ctx, field)
 	case "orgId":
 		return ec.fieldContext_Event_orgId(ctx, field)
+	case "tenantId":
+		return ec.fieldContext_Event_tenantId(ctx, field)
 	case "projectId":
 		return ec.fieldContext_Event_projectId(ctx, field)
 	case "appSlug":

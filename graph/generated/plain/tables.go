@@ -189,6 +189,7 @@ func eventTable(t tables, r exec.ResolverRoot) *engine.Type {
 		"seq":           engine.Leaf(func(dst []byte, obj *object) []byte { return engine.Int(dst, obj.Seq) }),
 		"type":          engine.Leaf(func(dst []byte, obj *object) []byte { return engine.String(dst, obj.Type) }),
 		"orgId":         engine.Leaf(func(dst []byte, obj *object) []byte { return engine.String(dst, obj.TenantID) }),
+		"tenantId":      engine.Leaf(func(dst []byte, obj *object) []byte { return engine.String(dst, obj.TenantID) }),
 		"projectId":     engine.Leaf(func(dst []byte, obj *object) []byte { return engine.String(dst, obj.ProjectID) }),
 		"appSlug":       engine.Leaf(func(dst []byte, obj *object) []byte { return engine.String(dst, obj.AppSlug) }),
 		"appInstanceId": engine.Leaf(func(dst []byte, obj *object) []byte { return engine.String(dst, obj.InstanceID) }),

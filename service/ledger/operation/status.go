@@ -2,10 +2,11 @@ package operation
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
-	"time"
+	"strings"
 
 	"github.com/jackc/pgx/v5"
 
@@ -20,10 +21,6 @@ import (
 // The part of an operation's percentage that is the adapter's own.
 const adapterFrom, adapterTo = 10, 80
 
-// progressPause is the shortest time between two events of an instance of which the later is mere
-// progress: the instance's row is hot.
-const progressPause = time.Second
-
 // AdapterPercent places the adapter's own percentage, 0 to 100, in the operation's.
 func AdapterPercent(percent int) int {
 	return adapterFrom + (adapterTo-adapterFrom)*min(max(percent, 0), 100)/100
@@ -36,7 +33,7 @@ type Progress struct {
 }
 
 // Advance stores progress on the locked operation, wakes who watches it, and tells the timeline of
-// the locked instance unless something was told within the last second.
+// the locked instance, at the pace that news of its kind has.
 func Advance(ctx context.Context, t *tx.Tx, instance *db.Instance, op *db.Operation, p Progress) error {
 	batch := &pgx.Batch{}
 	drafts := QueueAdvance(batch, t, instance, op, p)
@@ -64,14 +61,15 @@ func (p Progress) within(op *db.Operation) Progress {
 }
 
 // noted is what to tell the timeline of progress whose writing was queued. Nothing when it is where
-// the operation was, or when something was told within the last second.
+// the operation was, or when something was told just before.
 func (p Progress) noted(t *tx.Tx, instance *db.Instance, op *db.Operation) []event.Draft {
 	t.Wake(event.OperationTopic(op.ID))
 	if p == (Progress{Phase: op.Phase, Message: op.Message, Percent: op.Percent}) {
 		return nil
 	}
+	pause := lifecycle.Pause(p.Phase != op.Phase, p.Message != op.Message, strings.HasSuffix(p.Message, TriedAgain))
 	op.Phase, op.Message, op.Percent = p.Phase, p.Message, p.Percent
-	if instance == nil || t.Now.Sub(instance.UpdatedAt) < progressPause {
+	if instance == nil || t.Now.Sub(instance.UpdatedAt) < pause {
 		return nil
 	}
 	return []event.Draft{{
@@ -124,6 +122,8 @@ func QueueAbsorb(batch *pgx.Batch, t *tx.Tx, instance *db.Instance, op *db.Opera
 	}
 	if status.Message != "" {
 		progress.Message = status.Message
+	} else if strings.HasSuffix(op.Message, TriedAgain) { // the adapter answers: what was tried again is no longer so
+		progress.Message = cmp.Or(status.Phase, "the adapter works on it")
 	}
 	progress = progress.within(op)
 	status.Members = mergeReports(op, status.Members) // the rest is kept on the members' rows

@@ -14,7 +14,7 @@ export type CapacityShape =
 
 /** The state of an allocation. */
 export type AllocationStatus =
-  /** Asked for. */
+  /** Requested, and not bound yet. */
   | 'REQUESTED'
   /** Bound to a node and usable. */
   | 'READY'
@@ -519,6 +519,8 @@ export type InvokeActionInput = {
   readonly input?: unknown;
   /** The calling project, when it is attached to the instance's shared control plane; left out for the instance's own. The action's key is checked there. */
   readonly projectId?: string | null | undefined;
+  /** Why, kept in the audit. */
+  readonly reason?: string | null | undefined;
   /** Makes a repeat harmless: same key and input, same answer. */
   readonly idempotencyKey: string;
 };

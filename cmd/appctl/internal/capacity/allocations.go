@@ -107,7 +107,10 @@ func release(t *command.Tool) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				return t.Show(operations.ReleasePlanView(&answer.PlanReleaseAllocation))
+				if err := t.Show(operations.ReleasePlanView(&answer.PlanReleaseAllocation)); err != nil {
+					return err
+				}
+				return operations.RefusedRelease(&answer.PlanReleaseAllocation)
 			}
 			answer, err := gql.ReleaseAllocation(ctx, t, input)
 			if err != nil {

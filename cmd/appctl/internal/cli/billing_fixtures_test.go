@@ -31,7 +31,7 @@ func addBillingFixtures(s *clienttest.Server) {
 		"planLaunchInstance": object{"hash": "h2", "allowed": true, "version": "1.2.0", "members": []object{}, "cost": planCost(),
 			"verdicts": []object{{"source": "STATE", "outcome": "ALLOWED", "reasons": []object{}}}},
 		"planReleaseAllocation": object{"hash": "h3", "allocation": object{"id": "alc_1", "name": "slot-1"}, "instance": object{"id": "ins_1", "name": "one"},
-			"allowed": false, "code": "CONFLICT", "reasons": []object{{"code": "CONFLICT", "message": "another is under way", "path": ""}}, "cost": planCost()},
+			"allowed": true, "code": nil, "reasons": []object{}, "cost": planCost()},
 		"prices": page(version), "setPrice": version, "rerate": version,
 		"planRerate": plan, "planReopenPeriod": plan, "reopenPeriod": period, "creditGrants": []object{grant}, "grantCredit": grant,
 		"setBillingAccount": object{"tenantId": "ten_1", "currency": "EUR", "graceSeconds": 3600, "updatedAt": to},

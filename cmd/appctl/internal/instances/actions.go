@@ -31,7 +31,7 @@ func actions(t *command.Tool) *cobra.Command {
 // runAction returns the command that invokes an action. Its output is JSON in every form, as only the app knows its
 // shape.
 func runAction(t *command.Tool) *cobra.Command {
-	var given, idempotencyKey string
+	var given, reason, idempotencyKey string
 	var set []string
 	var shared, yes bool
 	cmd := t.Command("run INSTANCE ACTION", "Run an action of an instance's app",
@@ -48,7 +48,7 @@ func runAction(t *command.Tool) *cobra.Command {
 				return err
 			}
 			answer, err := gql.InvokeAction(ctx, t, gql.InvokeActionInput{
-				InstanceId: id, Action: args[1], Input: body, ProjectId: project, IdempotencyKey: idempotencyKey,
+				InstanceId: id, Action: args[1], Input: body, ProjectId: project, Reason: reason, IdempotencyKey: idempotencyKey,
 			})
 			if err != nil {
 				return err
@@ -63,6 +63,7 @@ func runAction(t *command.Tool) *cobra.Command {
 	cmd.Flags().StringArrayVar(&set, "set", nil, "a value of the input, path.to.key=value; repeat for more")
 	cmd.Flags().BoolVar(&shared, "shared", false, "the instance is a shared control plane that the project is attached to")
 	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask before a destructive action")
+	command.ReasonFlag(cmd, &reason)
 	command.KeyFlag(cmd, &idempotencyKey)
 	cmd.ValidArgsFunction = lookup.CompleteActions(t)
 	return cmd

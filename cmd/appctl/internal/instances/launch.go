@@ -173,7 +173,10 @@ func (f *launchFlags) show(ctx context.Context, t *command.Tool) error {
 	if err != nil {
 		return err
 	}
-	return t.Show(operations.LaunchPlanView(&answer.PlanLaunchInstance))
+	if err := t.Show(operations.LaunchPlanView(&answer.PlanLaunchInstance)); err != nil {
+		return err
+	}
+	return operations.Refused(answer.PlanLaunchInstance.Verdicts)
 }
 
 // control reads who runs the control plane and whom it serves; what is not given is the platform's default.

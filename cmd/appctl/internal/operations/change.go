@@ -167,28 +167,54 @@ func confirm(env command.Environment) bool {
 	return answer == "y" || answer == "yes"
 }
 
-// refusal returns the error of a plan that says no, with every reason; its code is the one that the change would be
-// refused with.
-func refusal(plan *gql.Plan) error {
-	found := &client.Error{
-		Code: client.CodeFailedPrecondition, Message: "the plan says that this would be refused: nothing was changed",
-	}
-	coded := false
-	for _, verdict := range plan.Verdicts {
+// refusal returns the error of a plan that says no.
+func refusal(plan *gql.Plan) error { return Refused(plan.Verdicts) }
+
+// Refused returns the error of verdicts that say no, with every reason; its code is the one that the change would be refused
+// with. It is nil when none says no.
+func Refused(verdicts []gql.Verdict) error {
+	code, refused := "", false
+	var reasons []client.Reason
+	for _, verdict := range verdicts {
 		if verdict.Outcome != gql.VerdictOutcomeRefused {
 			continue
 		}
-		if verdict.Code != nil && !coded {
-			found.Code, coded = *verdict.Code, true
+		refused = true
+		if verdict.Code != nil {
+			code = cmp.Or(code, *verdict.Code)
 		}
 		for _, reason := range verdict.Reasons {
-			found.Reasons = append(found.Reasons, client.Reason{Code: reason.Code, Message: reason.Message, Path: reason.Path})
+			reasons = append(reasons, client.Reason{Code: reason.Code, Message: reason.Message, Path: reason.Path})
 		}
 	}
-	if !coded && len(found.Reasons) > 0 && command.KnownCode(found.Reasons[0].Code) { // a server from before verdicts had codes
-		found.Code = found.Reasons[0].Code
+	if !refused {
+		return nil
 	}
-	return found
+	if code == "" && len(reasons) > 0 && command.KnownCode(reasons[0].Code) { // a server from before verdicts had codes
+		code = reasons[0].Code
+	}
+	return refusedWith(code, reasons)
+}
+
+// RefusedRelease returns the error of a release's plan that says no; nil of one that does not.
+func RefusedRelease(plan *gql.ReleasePlan) error {
+	if plan.Allowed {
+		return nil
+	}
+	var reasons []client.Reason
+	for _, reason := range plan.Reasons {
+		reasons = append(reasons, client.Reason{Code: reason.Code, Message: reason.Message, Path: reason.Path})
+	}
+	code := ""
+	if plan.Code != nil {
+		code = *plan.Code
+	}
+	return refusedWith(code, reasons)
+}
+
+func refusedWith(code string, reasons []client.Reason) error {
+	return &client.Error{Code: cmp.Or(code, client.CodeFailedPrecondition), Reasons: reasons,
+		Message: "the plan says that this would be refused: nothing was changed"}
 }
 
 // explainStale tells a person what to do about a plan that does not hold any more.

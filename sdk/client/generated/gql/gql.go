@@ -498,7 +498,7 @@ func (v *AllocationRelease) GetOperation() Operation { return v.Operation }
 type AllocationStatus string
 
 const (
-	// Asked for.
+	// Requested, and not bound yet.
 	AllocationStatusRequested AllocationStatus = "REQUESTED"
 	// Bound to a node and usable.
 	AllocationStatusReady AllocationStatus = "READY"
@@ -3501,7 +3501,7 @@ type Event struct {
 	Seq int `json:"seq"`
 	// What happened, such as `apps.instance.running`.
 	Type string `json:"type"`
-	// The tenant.
+	// The tenant, under the name that events had first; the same as `tenantId`.
 	OrgId string `json:"orgId"`
 	// The project.
 	ProjectId string `json:"projectId"`
@@ -6608,6 +6608,8 @@ type InvokeActionInput struct {
 	Input json.RawMessage `json:"input,omitempty"`
 	// The calling project, when it is attached to the instance's shared control plane; left out for the instance's own. The action's key is checked there.
 	ProjectId string `json:"projectId,omitempty"`
+	// Why, kept in the audit.
+	Reason string `json:"reason,omitempty"`
 	// Makes a repeat harmless: same key and input, same answer.
 	IdempotencyKey string `json:"idempotencyKey"`
 }
@@ -6623,6 +6625,9 @@ func (v *InvokeActionInput) GetInput() json.RawMessage { return v.Input }
 
 // GetProjectId returns InvokeActionInput.ProjectId, and is useful for accessing the field via an interface.
 func (v *InvokeActionInput) GetProjectId() string { return v.ProjectId }
+
+// GetReason returns InvokeActionInput.Reason, and is useful for accessing the field via an interface.
+func (v *InvokeActionInput) GetReason() string { return v.Reason }
 
 // GetIdempotencyKey returns InvokeActionInput.IdempotencyKey, and is useful for accessing the field via an interface.
 func (v *InvokeActionInput) GetIdempotencyKey() string { return v.IdempotencyKey }

@@ -1,0 +1,66 @@
+package operation_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gpuaas/app-platform/authz"
+	"github.com/gpuaas/app-platform/domain/lifecycle"
+	"github.com/gpuaas/app-platform/ent/generated/db"
+	dbevent "github.com/gpuaas/app-platform/ent/generated/db/event"
+	"github.com/gpuaas/app-platform/internal/tx"
+	"github.com/gpuaas/app-platform/sdk/adapter"
+	"github.com/gpuaas/app-platform/service/ledger/operation"
+)
+
+// What a person can read on an operation before it changes is in the timeline, in its order; a try that fails again adds nothing,
+// and what it said is forgotten once the adapter answers.
+func TestTheTimelineHasWhatTheOperationSaidAndNoRetries(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	op := b.Operation(b.made, lifecycle.InstanceUpgrade, lifecycle.OperationRunning)
+	b.SQL(`UPDATE operation SET dispatch_attempt = 1 WHERE id = $1`, op.ID)
+	after := func(since time.Duration, do func(context.Context, *tx.Tx, *db.Instance, *db.Operation) error) {
+		t.Helper()
+		require.NoError(t, b.DB.As(t.Context(), authz.System("test"), func(ctx context.Context, t *tx.Tx) error {
+			instance, err := t.Instance.Get(ctx, b.made.ID)
+			if err != nil {
+				return err
+			}
+			row, err := t.Operation.Get(ctx, op.ID)
+			if err != nil {
+				return err
+			}
+			instance.UpdatedAt = t.Now.Add(-since)
+			return do(ctx, t, instance, row)
+		}))
+	}
+	says := func(since time.Duration, phase, message string, percent int) {
+		t.Helper()
+		after(since, func(ctx context.Context, t *tx.Tx, instance *db.Instance, op *db.Operation) error {
+			return operation.Advance(ctx, t, instance, op, operation.Progress{Phase: phase, Message: message, Percent: percent})
+		})
+	}
+	const failed = "it is closed" + operation.TriedAgain
+	says(100*time.Millisecond, "dispatch", failed, 5)
+	says(100*time.Millisecond, "dispatch", failed, 5)
+	says(time.Hour, "dispatch", failed, 5)
+	after(100*time.Millisecond, func(ctx context.Context, t *tx.Tx, instance *db.Instance, op *db.Operation) error {
+		_, err := operation.Absorb(ctx, t, instance, op, adapter.Status{Attempt: 1, State: adapter.StateRunning, Phase: "starting database"})
+		return err
+	})
+	says(100*time.Millisecond, "starting accounting", "starting slurmdbd", 20)
+	says(300*time.Millisecond, "restarting", "restarting w1, 1 of 3", 30)
+	says(300*time.Millisecond, "restarting", "restarting w2, 2 of 3", 40)
+	says(100*time.Millisecond, "restarting", "restarting w3, 3 of 3", 50)
+	says(300*time.Millisecond, "restarting", "restarting w3, 3 of 3", 55)
+	says(time.Second, "restarting", "restarting w3, 3 of 3", 60)
+	var told []string
+	for _, one := range b.Ent.Event.Query().Where(dbevent.OperationID(op.ID)).Order(dbevent.BySeq()).AllX(t.Context()) {
+		told = append(told, one.Message)
+	}
+	require.Equal(t, []string{"starting database", "starting slurmdbd", "restarting w1, 1 of 3", "restarting w2, 2 of 3", "restarting w3, 3 of 3"}, told)
+}
