@@ -86,6 +86,7 @@ var definers = map[string]string{
 	"forget_keys":        "how many rows went",
 	"forget_credentials": "how many rows went",
 	"arrive_once":        "nothing: a trigger",
+	"place_event":        "nothing: a trigger",
 	"prove_node":         "nothing: a trigger",
 	"note_allocation":    "nothing: a trigger",
 	"note_member":        "nothing: a trigger",
