@@ -90,6 +90,7 @@ const (
 	UsageReport
 	BillingRead
 	BillingManage
+	BudgetManage
 	AppsCatalogRead
 	AppsInstanceRead
 	AppsInstanceCreate
@@ -209,6 +210,7 @@ var catalogue = [...]KeyEntry{
 	UsageReport:             {"usage.report", "Report metered usage of an instance."},
 	BillingRead:             {"billing.read", "See costs."},
 	BillingManage:           {"billing.manage", "Set how a tenant is billed, give it credit, and reopen its periods."},
+	BudgetManage:            {"budget.manage", "Set and remove budgets; of a tenant or a project on all of the tenant."},
 	AppsCatalogRead:         {"apps.catalog.read", "See the family's apps in the catalog."},
 	AppsInstanceRead:        {"apps.instance.read", "See instances, members, their timeline and health."},
 	AppsInstanceCreate:      {"apps.instance.create", "Launch an instance."},

@@ -10,7 +10,6 @@ import (
 	"github.com/gpuaas/app-platform/service/billing"
 	"github.com/gpuaas/app-platform/service/billing/export"
 	"github.com/gpuaas/app-platform/service/billing/why"
-	"github.com/gpuaas/app-platform/service/kit/page"
 	"github.com/gpuaas/app-platform/service/price"
 )
 
@@ -35,14 +34,7 @@ func (r *mutationResolver) ReopenPeriod(ctx context.Context, periodID ids.ID, pl
 }
 
 func (r *queryResolver) Prices(ctx context.Context, filter *price.Filter, first *int, after *string) (*model.PriceConnection, error) {
-	args, err := page.Of(first, after, read.StandardPage, page.Max)
-	if err != nil {
-		return nil, err
-	}
-	if filter == nil {
-		filter = &price.Filter{}
-	}
-	return read.Connection[model.PriceConnection](r.Resolver.Prices.Versions(ctx, *filter, args))
+	return read.ListOf[model.PriceConnection](ctx, value(filter), first, after, r.Resolver.Prices.Versions)
 }
 
 func (r *queryResolver) BillingPeriods(ctx context.Context, tenantID ids.ID) ([]*billing.Period, error) {
@@ -50,11 +42,7 @@ func (r *queryResolver) BillingPeriods(ctx context.Context, tenantID ids.ID) ([]
 }
 
 func (r *queryResolver) BillingRuns(ctx context.Context, tenantID ids.ID, first *int, after *string) (*model.BillingRunConnection, error) {
-	args, err := page.Of(first, after, read.StandardPage, page.Max)
-	if err != nil {
-		return nil, err
-	}
-	return read.Connection[model.BillingRunConnection](r.Billing.Runs(ctx, tenantID, args))
+	return read.ListOf[model.BillingRunConnection](ctx, tenantID, first, after, r.Billing.Runs)
 }
 
 func (r *queryResolver) VerifyBillingRun(ctx context.Context, id ids.ID) (*billing.Verification, error) {

@@ -197,11 +197,7 @@ func (r *queryResolver) Entitlements(ctx context.Context, projectID ids.ID, ende
 }
 
 func (r *queryResolver) Apps(ctx context.Context, search *string, first *int, after *string) (*model.AppConnection, error) {
-	args, err := page.Of(first, after, read.StandardPage, page.Max)
-	if err != nil {
-		return nil, err
-	}
-	return read.Connection[model.AppConnection](r.Catalog.Apps(ctx, value(search), args))
+	return read.ListOf[model.AppConnection](ctx, value(search), first, after, r.Catalog.Apps)
 }
 
 func (r *queryResolver) App(ctx context.Context, slug string) (*db.App, error) {

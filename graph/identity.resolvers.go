@@ -159,11 +159,7 @@ func (r *queryResolver) Users(ctx context.Context, tenantID ids.ID, waiting bool
 }
 
 func (r *queryResolver) ServiceAccounts(ctx context.Context, projectID ids.ID, first *int, after *string) (*model.ServiceAccountConnection, error) {
-	args, err := page.Of(first, after, read.StandardPage, page.Max)
-	if err != nil {
-		return nil, err
-	}
-	return read.Connection[model.ServiceAccountConnection](r.Identity.ServiceAccounts(ctx, projectID, args))
+	return read.ListOf[model.ServiceAccountConnection](ctx, projectID, first, after, r.Identity.ServiceAccounts)
 }
 
 func (r *serviceAccountResolver) Limits(ctx context.Context, obj *db.ServiceAccount) (*identity.AccountLimits, error) {

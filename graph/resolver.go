@@ -17,6 +17,7 @@ import (
 	"github.com/gpuaas/app-platform/service/billing"
 	"github.com/gpuaas/app-platform/service/blocker"
 	"github.com/gpuaas/app-platform/service/breakglass"
+	"github.com/gpuaas/app-platform/service/budget"
 	"github.com/gpuaas/app-platform/service/canary"
 	"github.com/gpuaas/app-platform/service/catalog"
 	"github.com/gpuaas/app-platform/service/catalog/trust"
@@ -87,6 +88,8 @@ type Resolver struct {
 	Orphans *orphan.Service
 	// Prices holds the verbs on list prices.
 	Prices *price.Service
+	// Budgets holds budgets and the reads of costs.
+	Budgets *budget.Service
 	// Billing holds the books: runs, statements, credit.
 	Billing *billing.Service
 	// Explain says who may do what, and why.

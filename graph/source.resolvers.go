@@ -8,7 +8,6 @@ import (
 	"github.com/gpuaas/app-platform/graph/generated/exec"
 	"github.com/gpuaas/app-platform/graph/generated/model"
 	"github.com/gpuaas/app-platform/graph/read"
-	"github.com/gpuaas/app-platform/service/kit/page"
 	"github.com/gpuaas/app-platform/service/source"
 )
 
@@ -37,11 +36,7 @@ func (r *mutationResolver) RevokeSignerKey(ctx context.Context, keyID ids.ID, re
 }
 
 func (r *queryResolver) ArtifactSources(ctx context.Context, tenantID *ids.ID, first *int, after *string) (*model.ArtifactSourceConnection, error) {
-	args, err := page.Of(first, after, read.StandardPage, page.Max)
-	if err != nil {
-		return nil, err
-	}
-	return read.Connection[model.ArtifactSourceConnection](r.Resolver.ArtifactSources.List(ctx, tenantID, args))
+	return read.ListOf[model.ArtifactSourceConnection](ctx, tenantID, first, after, r.Resolver.ArtifactSources.List)
 }
 
 func (r *Resolver) ArtifactSource() exec.ArtifactSourceResolver { return &artifactSourceResolver{r} }

@@ -15,11 +15,7 @@ func (r *mutationResolver) ReportUsage(ctx context.Context, input usage.ReportIn
 }
 
 func (r *queryResolver) UsageRecords(ctx context.Context, filter usage.Filter, first *int, after *string) (*model.UsageRecordConnection, error) {
-	args, err := page.Of(first, after, read.StandardPage, page.Max)
-	if err != nil {
-		return nil, err
-	}
-	return read.Connection[model.UsageRecordConnection](r.Usage.Records(ctx, filter, args))
+	return read.ListOf[model.UsageRecordConnection](ctx, filter, first, after, r.Usage.Records)
 }
 
 func (r *queryResolver) UsageSums(ctx context.Context, filter usage.Filter, hourly bool) ([]*usage.Sum, error) {

@@ -37,11 +37,7 @@ func (r *mutationResolver) RedeliverWebhook(ctx context.Context, deliveryID ids.
 }
 
 func (r *queryResolver) Webhooks(ctx context.Context, projectID ids.ID, first *int, after *string) (*model.WebhookConnection, error) {
-	args, err := page.Of(first, after, read.StandardPage, page.Max)
-	if err != nil {
-		return nil, err
-	}
-	return read.Connection[model.WebhookConnection](r.Resolver.Webhooks.List(ctx, projectID, args))
+	return read.ListOf[model.WebhookConnection](ctx, projectID, first, after, r.Resolver.Webhooks.List)
 }
 
 func (r *queryResolver) WebhookDeliveries(ctx context.Context, webhookID ids.ID, states []lifecycle.DeliveryState, first *int, after *string) (*model.WebhookDeliveryConnection, error) {

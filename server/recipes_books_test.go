@@ -49,13 +49,37 @@ var recipesOfBooks = map[string]func(v, a *house) []arguments{
 	"mutation grantCredit": input(func(v, _ *house) []object {
 		return []object{{"tenantId": v.Tenant, "amount": "1", "currency": "EUR", "reason": "mine"}}
 	}),
+	"query budgets": func(v, _ *house) []arguments {
+		return []arguments{{"projectId": v.Project}, {"tenantId": v.Tenant}}
+	},
+	"query costSummary": func(v, _ *house) []arguments {
+		return []arguments{{"projectId": v.Project}, {"tenantId": v.Tenant}}
+	},
+	"query costs": func(v, _ *house) (all []arguments) {
+		for _, by := range []string{"PROJECT", "APP", "METER", "INSTANCE", "MEMBER", "OPERATION", "PERSON", "HOUR", "DAY"} {
+			all = append(all, arguments{"projectId": v.Project, "by": by}, arguments{"tenantId": v.Tenant, "by": by})
+		}
+		return append(all, arguments{"projectId": v.Project, "by": "LABEL", "label": "team"})
+	},
+	"mutation setBudget": plain(func(v, _ *house) (all []object) {
+		for scope, target := range map[string]ids.ID{"TENANT": v.Tenant, "PROJECT": v.Project, "SERVICE_ACCOUNT": v.Account, "INSTANCE": v.Instance} {
+			all = append(all, object{"scope": scope, "targetId": target, "amount": "1000000", "currency": "EUR", "reason": "mine"})
+		}
+		return all
+	}),
+	"mutation removeBudget": func(v, _ *house) []arguments { return []arguments{{"budgetId": v.Budget, "reason": "mine"}} },
 	"mutation reopenPeriod": func(v, _ *house) []arguments {
 		return []arguments{{"periodId": v.Period, "planHash": "mine", "reason": "mine"}}
 	},
 }
 
-// addBooks makes a closed period of the house, with a run that made nothing of it.
+// addBooks makes an account, a budget and a closed period of the house, with a run that made nothing of it.
 func (b *bench) addBooks(h *house) {
+	h.Budget = ids.New(ids.Budget)
+	b.SQL(`INSERT INTO billing_account (tenant_id, currency, grace_seconds, updated_at) VALUES ($1, 'EUR', 0, now())`, h.Tenant)
+	b.SQL(`INSERT INTO budget (id, tenant_id, project_id, scope, target_id, currency, amount, span, horizon_seconds, thresholds, at_limit, reason, created_by,
+		created_at, updated_at) VALUES ($1, $2, $3, 'PROJECT', $3, 'EUR', 1000000, 'MONTH', 3600, '{50}', 'TELL', 'a test', '', now(), now())`, h.Budget,
+		h.Tenant, h.Project)
 	h.Period, h.Run = ids.New(ids.BillingPeriod), ids.New(ids.BillingRun)
 	b.SQL(`INSERT INTO billing_period (id, tenant_id, currency, grace_seconds, starts_at, ends_at, status, closed_at)
 		VALUES ($1, $2, 'EUR', 0, '2026-01-01', '2026-02-01', 'CLOSED', '2026-02-01')`, h.Period, h.Tenant)

@@ -21,6 +21,7 @@ import (
 	"github.com/gpuaas/app-platform/service/billing"
 	"github.com/gpuaas/app-platform/service/blocker"
 	"github.com/gpuaas/app-platform/service/breakglass"
+	"github.com/gpuaas/app-platform/service/budget"
 	"github.com/gpuaas/app-platform/service/canary"
 	"github.com/gpuaas/app-platform/service/catalog"
 	"github.com/gpuaas/app-platform/service/catalog/trust"
@@ -46,6 +47,7 @@ import (
 	"github.com/gpuaas/app-platform/service/webhook"
 	"github.com/gpuaas/app-platform/workers"
 	books "github.com/gpuaas/app-platform/workers/billing"
+	budgets "github.com/gpuaas/app-platform/workers/budget"
 )
 
 // resolver is the root of the API with every service. When ctx ends, no request waits for news any more.
@@ -101,6 +103,7 @@ func (p *platform) resolver(ctx context.Context, sentinel *live.Sentinel, feeds 
 		Shares:     &share.Service{DB: p.db},
 		Secrets:    &secret.Service{DB: p.db, Vault: p.vault, Keys: p.ring},
 		Usage:      &usage.Service{DB: p.db},
+		Budgets:    &budget.Service{DB: p.db},
 		Webhooks: &webhook.Service{DB: p.db, Vault: p.vault, Feeds: feeds,
 			Allow: allowWebhook(hooks, len(p.config.WebhookHosts) > 0)},
 	}, nil
@@ -130,7 +133,8 @@ func (p *platform) work(ctx context.Context) error {
 // bill books usage until ctx ends.
 func (p *platform) bill(ctx context.Context) error {
 	worker := &books.Worker{DB: p.db, Log: p.log, Every: p.config.BillingEvery,
-		Standard: billing.Standard{Currency: p.config.BillingCurrency, Grace: p.config.BillingGrace}}
+		Standard: billing.Standard{Currency: p.config.BillingCurrency, Grace: p.config.BillingGrace},
+		After:    (&budgets.Keeper{DB: p.db, Log: p.log}).Once}
 	return worker.Run(ctx)
 }
 

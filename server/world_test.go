@@ -23,7 +23,7 @@ type house struct {
 	Tenant, Project, User, Binding, Account, Key, App, Slug, Manifest, Artifact, Adapter  ids.ID
 	Node, Free, Used, Instance, Member, Operation, Step, Event, Task, Entitlement, Record ids.ID
 	Generation, Orphan, Share, Sibling, Secret, Overlay, Webhook, Delivery, Session       ids.ID
-	Source, Signer, Fetch, Part, Owned, Draft, Period, Run                                ids.ID
+	Source, Signer, Fetch, Part, Owned, Draft, Period, Run, Budget                        ids.ID
 
 	project   *db.Project
 	operation *db.Operation

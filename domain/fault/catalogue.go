@@ -69,6 +69,8 @@ const (
 	PriceOverlap         Code = "PRICE_OVERLAP"
 	PriceMissing         Code = "PRICE_MISSING"
 	PriceRetroactive     Code = "PRICE_RETROACTIVE"
+	BudgetExceeded       Code = "BUDGET_EXCEEDED"
+	BudgetBelowHeld      Code = "BUDGET_BELOW_HELD"
 	PeriodClosed         Code = "PERIOD_CLOSED"
 	Internal             Code = "INTERNAL"
 )
@@ -227,6 +229,10 @@ var catalogue = []Entry{
 	{PriceMissing, 422, false, "The price book has no price in this currency: set one first, or name another currency."},
 	{PriceRetroactive, 422, false,
 		"A price for a time that has passed changes what is booked: plan it as a rerate and send the plan's hash."},
+	{BudgetExceeded, 422, false,
+		"A budget has no more for this; the reasons name it, what is spent and what is held. Raise it, or release capacity."},
+	{BudgetBelowHeld, 422, false,
+		"The budget would be less than what is spent and held already; the message names the least that it can be."},
 	{PeriodClosed, 412, false, "The billing period is closed: what is late goes on the next statement; or reopen the period."},
 	{Internal, 500, false, "The platform failed; the correlation id finds the cause in its logs."},
 

@@ -75,6 +75,7 @@ const (
 	BillingRun       Kind = "brn"
 	LedgerTx         Kind = "ltx"
 	CreditGrant      Kind = "crg"
+	Budget           Kind = "bud"
 )
 
 // kindNames is the catalogue of kinds with the word an error message uses for each.
@@ -95,7 +96,7 @@ var kindNames = map[Kind]string{
 	ArtifactPart: "artifact part", Runner: "runner", ArtifactSmoke: "artifact smoke",
 	QuarantinedUsage: "quarantined usage record",
 	PriceVersion:     "price", BillingPeriod: "billing period", BillingRun: "billing run", LedgerTx: "ledger transaction",
-	CreditGrant: "credit grant",
+	CreditGrant: "credit grant", Budget: "budget",
 }
 
 const (

@@ -49,6 +49,8 @@ const (
 	EventOrphanFound            EventType = "apps.orphan.found"
 	EventOrphanResolved         EventType = "apps.orphan.resolved"
 	EventInstanceBreakGlass     EventType = "apps.instance.break_glass"
+	EventBudgetThreshold        EventType = "apps.budget.threshold_reached"
+	EventBudgetExceeded         EventType = "apps.budget.spent"
 )
 
 // eventTypes lists every type, in the order above.
@@ -67,6 +69,7 @@ var eventTypes = []EventType{
 	EventAllocationFailed, EventArtifactFetching, EventArtifactFetched,
 	EventOrphanFound, EventOrphanResolved,
 	EventInstanceBreakGlass,
+	EventBudgetThreshold, EventBudgetExceeded,
 }
 
 // EventTypes lists every type of event.

@@ -47,6 +47,7 @@ var (
 	untold         = map[string]string{}
 	misspeltStates = map[string]string{
 		"service/billing/": "its words are those of periods, accounts and usage, which are declared beside the statements",
+		"service/budget/":  "its words are those of the ledger, which service/billing declares beside its statements",
 	}
 	unraised = map[string]string{
 		"SLOW_CONSUMER": "it is the first word of the close reason of a socket, which is text",

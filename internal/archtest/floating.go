@@ -7,7 +7,8 @@ import (
 )
 
 // monied are the packages that money goes through.
-var monied = []string{"domain/money", "domain/rating", "service/price", "service/billing", "service/kit/tariff", "workers/billing", "service/ledger/usage",
+var monied = []string{"domain/money", "domain/rating", "domain/spending", "service/price", "service/billing", "service/budget", "service/kit/tariff", "service/kit/spend",
+	"workers/billing", "service/ledger/usage",
 	"domain/metering"}
 
 // floats are names by which floating point comes in: types, and functions and methods that return or take it.

@@ -18,6 +18,7 @@ import (
 	"github.com/gpuaas/app-platform/domain/policy"
 	"github.com/gpuaas/app-platform/domain/rating"
 	"github.com/gpuaas/app-platform/domain/repair"
+	"github.com/gpuaas/app-platform/domain/spending"
 	"github.com/gpuaas/app-platform/internal/contracttest"
 )
 
@@ -120,6 +121,10 @@ var bound = map[string]valued{
 	"PriceMeasure":        rating.Measure(""),
 	"BillingStatus":       rating.PeriodStatus(""),
 	"StatementFormat":     rating.StatementFormat(""),
+	"BudgetScope":         spending.Scope(""),
+	"BudgetSpan":          spending.Span(""),
+	"BudgetOutcome":       spending.Outcome(""),
+	"CostBy":              spending.By(""),
 }
 
 func TestEnumsHaveTheValuesOfTheDomain(t *testing.T) {

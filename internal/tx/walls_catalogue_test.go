@@ -14,6 +14,9 @@ import (
 var definers = map[string]string{
 	"scope":              "the transaction's own scope, if its seal fits",
 	"set_scope":          "nothing; for platform.enter alone",
+	"note_requester":     "nothing: a trigger",
+	"budget_rate":        "what is rented in a tenant that the caller is seen in costs, as a sum",
+	"budgets_over":       "the budgets of a tenant that the caller is seen in, for what the caller asks for",
 	"hold_devices":       "nothing: a trigger",
 	"name_devices":       "nothing: a trigger",
 	"bind_task":          "nothing: a trigger",
@@ -244,7 +247,7 @@ func TestNobodyChangesWhatIsAppendOnly(t *testing.T) {
 	k := platformtest.New(t)
 	tables := []string{"app_instance_event", "audit_entry", "audit_link", "audit_checkpoint", "instance_generation",
 		"usage_record", "usage_quarantine", "allocation_fact", "node_gap", "ledger_tx", "ledger_entry", "billing_run",
-		"billing_line", "credit_grant"}
+		"billing_line", "credit_grant", "allocation_requester"}
 	changes := column1(t, k, `SELECT r.name || ' ' || t.name || ' ' || p.name FROM
 		(VALUES ('app_api'), ('app_operator'), ('app_node'), ('app_worker')) r (name), unnest($1::text[]) t (name), (VALUES ('UPDATE'), ('DELETE'), ('TRUNCATE')) p (name)
 		WHERE has_table_privilege(r.name, t.name, p.name) OR p.name = 'UPDATE' AND has_any_column_privilege(r.name, t.name, p.name)`, tables)

@@ -144,6 +144,10 @@ const (
 	CodePriceMissing = "PRICE_MISSING"
 	// CodePriceRetroactive: a price for a time that has passed is planned as a rerate.
 	CodePriceRetroactive = "PRICE_RETROACTIVE"
+	// CodeBudgetExceeded: a budget has no more for this: raise it, or release capacity.
+	CodeBudgetExceeded = "BUDGET_EXCEEDED"
+	// CodeBudgetBelowHeld: the budget would be less than what is spent and held already.
+	CodeBudgetBelowHeld = "BUDGET_BELOW_HELD"
 	// CodePeriodClosed: the billing period is closed: what is late goes on the next statement.
 	CodePeriodClosed = "PERIOD_CLOSED"
 	// CodeInternal: the platform failed; the correlation id finds the cause in its logs.

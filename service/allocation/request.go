@@ -20,6 +20,7 @@ import (
 	"github.com/gpuaas/app-platform/service/kit/check"
 	"github.com/gpuaas/app-platform/service/kit/idem"
 	"github.com/gpuaas/app-platform/service/kit/overlay"
+	"github.com/gpuaas/app-platform/service/kit/spend"
 	"github.com/gpuaas/app-platform/service/ledger/audit"
 )
 
@@ -45,7 +46,7 @@ type RequestInput struct {
 // Faults: INVALID_ARGUMENT, NOT_FOUND, FORBIDDEN, CAPACITY_EXHAUSTED when no node fits, ISOLATION_UNAVAILABLE at
 // input.isolationClass when no node offers the walls that are demanded,
 // LIMIT_EXCEEDED at input.count when the project's quota does not allow as many GPUs, POLICY_DENIED at
-// input.region, input.sku or input.count (GPUs, spending), IDEMPOTENCY_KEY_REUSED.
+// input.region, input.sku or input.count (GPUs, spending), BUDGET_EXCEEDED at input.count, IDEMPOTENCY_KEY_REUSED.
 func (s *Service) Request(ctx context.Context, in RequestInput) ([]*db.Allocation, error) {
 	if err := in.check(); err != nil {
 		return nil, err
@@ -145,6 +146,10 @@ func (in *RequestInput) write(ctx context.Context, t *tx.Tx, seen *db.Project, m
 		return nil, err
 	}
 	if err := affordable(ctx, t, rules, project.ID); err != nil {
+		return nil, err
+	}
+	ask := spend.Ask{TenantID: project.TenantID, ProjectID: project.ID, Lock: true, Path: "input.count"}
+	if err := spend.Admit(ctx, t, ask); err != nil {
 		return nil, err
 	}
 	return out, audit.Write(ctx, t, audit.Entry{

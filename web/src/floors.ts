@@ -9,7 +9,7 @@ export const floors: readonly (readonly string[])[] = [
   ['ui'], // parts that every page uses
   ['changes'], // the dialog of every change: form, plan, reason; blockers
   [
-    'access', 'allocations', 'audit', 'graphiql', 'lifecycle', 'login', 'nodes', 'operations', 'orphans', 'policy',
+    'access', 'allocations', 'audit', 'costs', 'graphiql', 'lifecycle', 'login', 'nodes', 'operations', 'orphans', 'policy',
     'releases', 'secrets', 'sources', 'topology', 'webhooks',
   ], // features that stand alone
   ['artifacts', 'catalog', 'launch', 'shell', 'workloads'], // features that use those below

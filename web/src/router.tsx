@@ -6,6 +6,8 @@ import { ArtifactsPage } from './artifacts/ArtifactsPage';
 import { AuditPage } from './audit/AuditPage';
 import { AppPage } from './catalog/AppPage';
 import { CatalogPage } from './catalog/CatalogPage';
+import { CostsPage } from './costs/CostsPage';
+import { PlatformCostsPage } from './costs/PlatformCostsPage';
 import { LaunchPage } from './launch/LaunchPage';
 import { refusalOf } from './login/codes';
 import { LoginPage } from './login/LoginPage';
@@ -106,6 +108,10 @@ const operation = createRoute({
   },
 });
 
+const costs = createRoute({ getParentRoute: () => shell, path: '/costs', component: CostsPage });
+
+const platformCosts = createRoute({ getParentRoute: () => shell, path: '/platform-costs', component: PlatformCostsPage });
+
 const orphans = createRoute({ getParentRoute: () => shell, path: '/orphans', component: OrphansPage });
 const nodes = createRoute({ getParentRoute: () => shell, path: '/nodes', component: NodesPage });
 const node = createRoute({
@@ -151,7 +157,7 @@ const audit = createRoute({ getParentRoute: () => shell, path: '/audit', compone
 export const router = createRouter({
   routeTree: root.addChildren([
     loginRoute,
-    shell.addChildren([index, catalog, app, launch, allocations, workloads, workload, operations, operation, orphans, nodes, node, access, policy, sharing, webhooks, audit, releases, release, publish, artifacts, sources]),
+    shell.addChildren([index, catalog, app, launch, allocations, workloads, workload, operations, operation, orphans, costs, platformCosts, nodes, node, access, policy, sharing, webhooks, audit, releases, release, publish, artifacts, sources]),
   ]),
   defaultPreload: false,
   scrollRestoration: true,

@@ -24,12 +24,17 @@ type Worker struct {
 	Every time.Duration
 	// Standard is how tenants without an account are billed.
 	Standard billing.Standard
+	// After runs once the books are up to date; nil for nothing.
+	After func(context.Context) error
 }
 
 // Run works until ctx ends.
 func (w *Worker) Run(ctx context.Context) error {
 	return periodic.Every(ctx, w.Log, "billing", w.Every, func(ctx context.Context) error {
 		_, err := w.Once(ctx)
+		if w.After != nil {
+			err = errors.Join(err, w.After(ctx))
+		}
 		return err
 	})
 }

@@ -14,12 +14,14 @@ import (
 	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/domain/lifecycle"
 	"github.com/gpuaas/app-platform/domain/rating"
+	"github.com/gpuaas/app-platform/domain/spending"
 	"github.com/gpuaas/app-platform/graph/generated/model"
 	"github.com/gpuaas/app-platform/service/adapter"
 	"github.com/gpuaas/app-platform/service/allocation"
 	"github.com/gpuaas/app-platform/service/artifact"
 	"github.com/gpuaas/app-platform/service/billing"
 	"github.com/gpuaas/app-platform/service/breakglass"
+	"github.com/gpuaas/app-platform/service/budget"
 	"github.com/gpuaas/app-platform/service/catalog"
 	"github.com/gpuaas/app-platform/service/catalog/trust"
 	"github.com/gpuaas/app-platform/service/entitlement"
@@ -419,6 +421,33 @@ type ComplexityRoot struct {
 		Hash    func(childComplexity int) int
 	}
 
+	Budget struct {
+		Amount           func(childComplexity int) int
+		AtLimit          func(childComplexity int) int
+		CreatedAt        func(childComplexity int) int
+		Currency         func(childComplexity int) int
+		Held             func(childComplexity int) int
+		HorizonSeconds   func(childComplexity int) int
+		Hourly           func(childComplexity int) int
+		ID               func(childComplexity int) int
+		LargestOvershoot func(childComplexity int) int
+		Left             func(childComplexity int) int
+		LimitAt          func(childComplexity int) int
+		ProjectID        func(childComplexity int) int
+		Reached          func(childComplexity int) int
+		Reason           func(childComplexity int) int
+		Scope            func(childComplexity int) int
+		Span             func(childComplexity int) int
+		Spent            func(childComplexity int) int
+		SpentAt          func(childComplexity int) int
+		TargetID         func(childComplexity int) int
+		TenantID         func(childComplexity int) int
+		Thresholds       func(childComplexity int) int
+		Trouble          func(childComplexity int) int
+		Unpriced         func(childComplexity int) int
+		UpdatedAt        func(childComplexity int) int
+	}
+
 	CanaryArm struct {
 		Failed           func(childComplexity int) int
 		FailureRate      func(childComplexity int) int
@@ -553,6 +582,23 @@ type ComplexityRoot struct {
 		Currency func(childComplexity int) int
 		Delta    func(childComplexity int) int
 		Left     func(childComplexity int) int
+	}
+
+	CostShare struct {
+		Amount   func(childComplexity int) int
+		Currency func(childComplexity int) int
+		Key      func(childComplexity int) int
+		Name     func(childComplexity int) int
+	}
+
+	CostSummary struct {
+		Currency func(childComplexity int) int
+		Forecast func(childComplexity int) int
+		From     func(childComplexity int) int
+		Hourly   func(childComplexity int) int
+		Spent    func(childComplexity int) int
+		To       func(childComplexity int) int
+		Unpriced func(childComplexity int) int
 	}
 
 	CreateNodeEnrolmentPayload struct {
@@ -1083,6 +1129,7 @@ type ComplexityRoot struct {
 		RegisterRunner          func(childComplexity int, input trust.RunnerInput) int
 		ReleaseAllocation       func(childComplexity int, input allocation.ReleaseInput) int
 		ReleaseArtifact         func(childComplexity int, artifactID ids.ID, reason string) int
+		RemoveBudget            func(childComplexity int, budgetID ids.ID, reason string) int
 		RemoveMember            func(childComplexity int, input member.Input) int
 		RemoveMembers           func(childComplexity int, input member.RemoveInput) int
 		RenewOperationToken     func(childComplexity int) int
@@ -1112,6 +1159,7 @@ type ComplexityRoot struct {
 		RunNodeTask             func(childComplexity int, input task.RunInput) int
 		ScaleComponent          func(childComplexity int, input member.ScaleInput) int
 		SetBillingAccount       func(childComplexity int, input billing.AccountInput) int
+		SetBudget               func(childComplexity int, input budget.SetInput) int
 		SetCanaryPercent        func(childComplexity int, manifestID ids.ID, percent int, reason string) int
 		SetPolicy               func(childComplexity int, input policy.SetInput) int
 		SetPrice                func(childComplexity int, input price.VersionInput) int
@@ -1615,8 +1663,11 @@ type ComplexityRoot struct {
 		AuditEntries             func(childComplexity int, projectID ids.ID, actorKinds []string, first *int, after *string) int
 		BillingPeriods           func(childComplexity int, tenantID ids.ID) int
 		BillingRuns              func(childComplexity int, tenantID ids.ID, first *int, after *string) int
+		Budgets                  func(childComplexity int, tenantID *ids.ID, projectID *ids.ID) int
 		CanaryReport             func(childComplexity int, manifestID ids.ID) int
 		ControlPlaneShares       func(childComplexity int, projectID ids.ID, ended bool, first *int, after *string) int
+		CostSummary              func(childComplexity int, tenantID *ids.ID, projectID *ids.ID) int
+		Costs                    func(childComplexity int, tenantID *ids.ID, projectID *ids.ID, by spending.By, label *string, from *time.Time, to *time.Time) int
 		CreditGrants             func(childComplexity int, tenantID ids.ID) int
 		EffectivePolicy          func(childComplexity int, projectID ids.ID) int
 		Entitlements             func(childComplexity int, projectID ids.ID, ended bool, first *int, after *string) int
@@ -3526,6 +3577,151 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 
 		return e.ComplexityRoot.BooksPlan.Hash(childComplexity), true
 
+	case "Budget.amount":
+		if e.ComplexityRoot.Budget.Amount == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Budget.Amount(childComplexity), true
+	case "Budget.atLimit":
+		if e.ComplexityRoot.Budget.AtLimit == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Budget.AtLimit(childComplexity), true
+	case "Budget.createdAt":
+		if e.ComplexityRoot.Budget.CreatedAt == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Budget.CreatedAt(childComplexity), true
+	case "Budget.currency":
+		if e.ComplexityRoot.Budget.Currency == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Budget.Currency(childComplexity), true
+	case "Budget.held":
+		if e.ComplexityRoot.Budget.Held == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Budget.Held(childComplexity), true
+	case "Budget.horizonSeconds":
+		if e.ComplexityRoot.Budget.HorizonSeconds == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Budget.HorizonSeconds(childComplexity), true
+	case "Budget.hourly":
+		if e.ComplexityRoot.Budget.Hourly == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Budget.Hourly(childComplexity), true
+	case "Budget.id":
+		if e.ComplexityRoot.Budget.ID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Budget.ID(childComplexity), true
+	case "Budget.largestOvershoot":
+		if e.ComplexityRoot.Budget.LargestOvershoot == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Budget.LargestOvershoot(childComplexity), true
+	case "Budget.left":
+		if e.ComplexityRoot.Budget.Left == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Budget.Left(childComplexity), true
+	case "Budget.limitAt":
+		if e.ComplexityRoot.Budget.LimitAt == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Budget.LimitAt(childComplexity), true
+	case "Budget.projectId":
+		if e.ComplexityRoot.Budget.ProjectID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Budget.ProjectID(childComplexity), true
+	case "Budget.reached":
+		if e.ComplexityRoot.Budget.Reached == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Budget.Reached(childComplexity), true
+	case "Budget.reason":
+		if e.ComplexityRoot.Budget.Reason == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Budget.Reason(childComplexity), true
+	case "Budget.scope":
+		if e.ComplexityRoot.Budget.Scope == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Budget.Scope(childComplexity), true
+	case "Budget.span":
+		if e.ComplexityRoot.Budget.Span == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Budget.Span(childComplexity), true
+	case "Budget.spent":
+		if e.ComplexityRoot.Budget.Spent == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Budget.Spent(childComplexity), true
+	case "Budget.spentAt":
+		if e.ComplexityRoot.Budget.SpentAt == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Budget.SpentAt(childComplexity), true
+	case "Budget.targetId":
+		if e.ComplexityRoot.Budget.TargetID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Budget.TargetID(childComplexity), true
+	case "Budget.tenantId":
+		if e.ComplexityRoot.Budget.TenantID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Budget.TenantID(childComplexity), true
+	case "Budget.thresholds":
+		if e.ComplexityRoot.Budget.Thresholds == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Budget.Thresholds(childComplexity), true
+	case "Budget.trouble":
+		if e.ComplexityRoot.Budget.Trouble == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Budget.Trouble(childComplexity), true
+	case "Budget.unpriced":
+		if e.ComplexityRoot.Budget.Unpriced == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Budget.Unpriced(childComplexity), true
+	case "Budget.updatedAt":
+		if e.ComplexityRoot.Budget.UpdatedAt == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Budget.UpdatedAt(childComplexity), true
+
 	case "CanaryArm.failed":
 		if e.ComplexityRoot.CanaryArm.Failed == nil {
 			break
@@ -4103,6 +4299,74 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.CostChange.Left(childComplexity), true
+
+	case "CostShare.amount":
+		if e.ComplexityRoot.CostShare.Amount == nil {
+			break
+		}
+
+		return e.ComplexityRoot.CostShare.Amount(childComplexity), true
+	case "CostShare.currency":
+		if e.ComplexityRoot.CostShare.Currency == nil {
+			break
+		}
+
+		return e.ComplexityRoot.CostShare.Currency(childComplexity), true
+	case "CostShare.key":
+		if e.ComplexityRoot.CostShare.Key == nil {
+			break
+		}
+
+		return e.ComplexityRoot.CostShare.Key(childComplexity), true
+	case "CostShare.name":
+		if e.ComplexityRoot.CostShare.Name == nil {
+			break
+		}
+
+		return e.ComplexityRoot.CostShare.Name(childComplexity), true
+
+	case "CostSummary.currency":
+		if e.ComplexityRoot.CostSummary.Currency == nil {
+			break
+		}
+
+		return e.ComplexityRoot.CostSummary.Currency(childComplexity), true
+	case "CostSummary.forecast":
+		if e.ComplexityRoot.CostSummary.Forecast == nil {
+			break
+		}
+
+		return e.ComplexityRoot.CostSummary.Forecast(childComplexity), true
+	case "CostSummary.from":
+		if e.ComplexityRoot.CostSummary.From == nil {
+			break
+		}
+
+		return e.ComplexityRoot.CostSummary.From(childComplexity), true
+	case "CostSummary.hourly":
+		if e.ComplexityRoot.CostSummary.Hourly == nil {
+			break
+		}
+
+		return e.ComplexityRoot.CostSummary.Hourly(childComplexity), true
+	case "CostSummary.spent":
+		if e.ComplexityRoot.CostSummary.Spent == nil {
+			break
+		}
+
+		return e.ComplexityRoot.CostSummary.Spent(childComplexity), true
+	case "CostSummary.to":
+		if e.ComplexityRoot.CostSummary.To == nil {
+			break
+		}
+
+		return e.ComplexityRoot.CostSummary.To(childComplexity), true
+	case "CostSummary.unpriced":
+		if e.ComplexityRoot.CostSummary.Unpriced == nil {
+			break
+		}
+
+		return e.ComplexityRoot.CostSummary.Unpriced(childComplexity), true
 
 	case "CreateNodeEnrolmentPayload.expiresAt":
 		if e.ComplexityRoot.CreateNodeEnrolmentPayload.ExpiresAt == nil {
@@ -6689,6 +6953,17 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Mutation.ReleaseArtifact(childComplexity, args["artifactId"].(ids.ID), args["reason"].(string)), true
+	case "Mutation.removeBudget":
+		if e.ComplexityRoot.Mutation.RemoveBudget == nil {
+			break
+		}
+
+		args, err := ec.field_Mutation_removeBudget_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Mutation.RemoveBudget(childComplexity, args["budgetId"].(ids.ID), args["reason"].(string)), true
 	case "Mutation.removeMember":
 		if e.ComplexityRoot.Mutation.RemoveMember == nil {
 			break
@@ -6998,6 +7273,17 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Mutation.SetBillingAccount(childComplexity, args["input"].(billing.AccountInput)), true
+	case "Mutation.setBudget":
+		if e.ComplexityRoot.Mutation.SetBudget == nil {
+			break
+		}
+
+		args, err := ec.field_Mutation_setBudget_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Mutation.SetBudget(childComplexity, args["input"].(budget.SetInput)), true
 	case "Mutation.setCanaryPercent":
 		if e.ComplexityRoot.Mutation.SetCanaryPercent == nil {
 			break
@@ -9336,6 +9622,17 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Query.BillingRuns(childComplexity, args["tenantId"].(ids.ID), args["first"].(*int), args["after"].(*string)), true
+	case "Query.budgets":
+		if e.ComplexityRoot.Query.Budgets == nil {
+			break
+		}
+
+		args, err := ec.field_Query_budgets_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Query.Budgets(childComplexity, args["tenantId"].(*ids.ID), args["projectId"].(*ids.ID)), true
 	case "Query.canaryReport":
 		if e.ComplexityRoot.Query.CanaryReport == nil {
 			break
@@ -9358,6 +9655,28 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Query.ControlPlaneShares(childComplexity, args["projectId"].(ids.ID), args["ended"].(bool), args["first"].(*int), args["after"].(*string)), true
+	case "Query.costSummary":
+		if e.ComplexityRoot.Query.CostSummary == nil {
+			break
+		}
+
+		args, err := ec.field_Query_costSummary_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Query.CostSummary(childComplexity, args["tenantId"].(*ids.ID), args["projectId"].(*ids.ID)), true
+	case "Query.costs":
+		if e.ComplexityRoot.Query.Costs == nil {
+			break
+		}
+
+		args, err := ec.field_Query_costs_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Query.Costs(childComplexity, args["tenantId"].(*ids.ID), args["projectId"].(*ids.ID), args["by"].(spending.By), args["label"].(*string), args["from"].(*time.Time), args["to"].(*time.Time)), true
 	case "Query.creditGrants":
 		if e.ComplexityRoot.Query.CreditGrants == nil {
 			break
@@ -11936,6 +12255,7 @@ func (e *executableSchema) Exec(ctx context.Context) graphql.ResponseHandler {
 		ec.unmarshalInputScaleComponentInput,
 		ec.unmarshalInputServiceAccountLimitsInput,
 		ec.unmarshalInputSetBillingAccountInput,
+		ec.unmarshalInputSetBudgetInput,
 		ec.unmarshalInputSetPolicyInput,
 		ec.unmarshalInputSetPriceInput,
 		ec.unmarshalInputSetProjectQuotaInput,
@@ -12742,6 +13062,186 @@ extend type Mutation {
   grantCredit("How much." input: GrantCreditInput!): CreditGrant!
   "Open a closed period again, as planned: what is late goes into it, and it closes again. Key: billing.manage on the platform."
   reopenPeriod("The period." periodId: ID!, "The plan's hash." planHash: String!, "Why, kept in the audit." reason: String!): BillingPeriod!
+}
+`, BuiltIn: false},
+	{Name: "../../schema/budget.graphql", Input: `"Whose budget it is."
+enum BudgetScope {
+  "All of a tenant."
+  TENANT
+  "A project."
+  PROJECT
+  "A service account: capacity that it requested, and the use of apps that it launched."
+  SERVICE_ACCOUNT
+  "An instance."
+  INSTANCE
+}
+
+"What a budget's amount is for."
+enum BudgetSpan {
+  "A month, in UTC; then it begins again."
+  MONTH
+  "Everything since it was set: a pipeline may spend this much."
+  TOTAL
+}
+
+"What becomes of a budget whose amount is spent. Each but TELL refuses what is new (BUDGET_EXCEEDED) once it would not be kept."
+enum BudgetOutcome {
+  "Its events say so."
+  TELL
+  "New capacity, members and launches are refused; what runs goes on, and costs."
+  REFUSE
+  "The members are drained by ordinary operations; their capacity goes on costing."
+  DRAIN
+  "The capacity is given back by ordinary operations; instances that use it are torn down first."
+  DECOMMISSION
+}
+
+"What a tenant, a project, a service account or an instance may spend. What is spent is summed from the books."
+type Budget {
+  "Typed id, ` + "`" + `bud_…` + "`" + `."
+  id: ID!
+  "The tenant."
+  tenantId: ID!
+  "The project; null for all of the tenant."
+  projectId: ID
+  "Whose it is."
+  scope: BudgetScope!
+  "The tenant, project, service account or instance."
+  targetId: ID!
+  "ISO 4217: that of the tenant's statements."
+  currency: String!
+  "What may be spent."
+  amount: Decimal!
+  "What the amount is for."
+  span: BudgetSpan!
+  "For how long the price of what is rented is held of the amount."
+  horizonSeconds: Int!
+  "Percents of the amount that are told by event, ascending."
+  thresholds: [Int!]!
+  "What happens when it is spent."
+  atLimit: BudgetOutcome!
+  "What the books say is spent."
+  spent: Decimal!
+  "When the books were last looked at; null before they were."
+  spentAt: DateTime
+  "What is held: the price of what is rented for the horizon, in a month no longer than that lasts."
+  held: Decimal!
+  "What is neither spent nor held; less than 0 when prices rose."
+  left: Decimal!
+  "What an hour of what is rented costs."
+  hourly: Decimal!
+  "How many allocations have no price in the currency. They are in no sum."
+  unpriced: Int!
+  "The highest percent that was told."
+  reached: Int!
+  "When the amount was spent; null while it is not."
+  limitAt: DateTime
+  "By how much the amount can be passed by what is rented, until the outcome has ended it; null when nothing ends it."
+  largestOvershoot: Decimal
+  "Why the outcome at the limit could not be carried out; empty for nothing."
+  trouble: String!
+  "Why it was set."
+  reason: String!
+  "When it was set."
+  createdAt: DateTime!
+  "When it was last set again."
+  updatedAt: DateTime!
+}
+
+"A budget. It takes the place of the one that there is."
+input SetBudgetInput {
+  "Whose."
+  scope: BudgetScope!
+  "The tenant, project, service account or instance."
+  targetId: ID!
+  "What may be spent, with no more places than the currency has. Not less than is spent and held."
+  amount: Decimal!
+  "ISO 4217: that of the tenant's statements."
+  currency: String!
+  "What the amount is for."
+  span: BudgetSpan! = MONTH
+  "For how long the price of what is rented is held of it, 300 to 2,678,400."
+  horizonSeconds: Int! = 3600
+  "Percents that are told by event, at most 10, each 1 to 1,000."
+  thresholds: [Int!]! = [50, 80, 100]
+  "What happens when it is spent."
+  atLimit: BudgetOutcome! = REFUSE
+  "Why, kept in the audit."
+  reason: String!
+}
+
+"By what costs are shared out."
+enum CostBy {
+  "By tenant; on the platform alone."
+  TENANT
+  "By project."
+  PROJECT
+  "By app; capacity that no instance uses has none."
+  APP
+  "By what is metered: capacity, or a dimension of an app."
+  METER
+  "By instance."
+  INSTANCE
+  "By member, where one lived alone in its allocation."
+  MEMBER
+  "By the operation that brought the member."
+  OPERATION
+  "By who requested the capacity, or launched the instance."
+  PERSON
+  "By a label of members, which ` + "`" + `label` + "`" + ` names."
+  LABEL
+  "By hour, in UTC."
+  HOUR
+  "By day, in UTC."
+  DAY
+  "What the platform bears, by reason; on the platform alone."
+  PLATFORM_BORNE
+}
+
+"A share of costs."
+type CostShare {
+  "What it is of, such as an id; empty for what has none."
+  key: String!
+  "Its name; the key where it has none."
+  name: String!
+  "ISO 4217."
+  currency: String!
+  "The sum of the books."
+  amount: Decimal!
+}
+
+"What costs so far, and is likely to."
+type CostSummary {
+  "ISO 4217."
+  currency: String!
+  "The beginning of the month."
+  from: DateTime!
+  "Its end, exclusively."
+  to: DateTime!
+  "What the books say of the month so far."
+  spent: Decimal!
+  "What an hour of what is rented costs by the price book."
+  hourly: Decimal!
+  "Spent, and what is rented until the month's end at this hour's price."
+  forecast: Decimal!
+  "How many allocations have no price. They are in no sum."
+  unpriced: Int!
+}
+
+extend type Query {
+  "The budgets of a project, or of a tenant and all in it, at most 500. Key: billing.read on all of it."
+  budgets("A tenant's." tenantId: ID, "A project's." projectId: ID): [Budget!]!
+  "What a project, a tenant or the platform costs, shared out, the dearest first, at most 1,000; of times in their order. It is summed from the ledger. Key: billing.read on all of it."
+  costs("A tenant's; left out with projectId for the platform." tenantId: ID, "A project's." projectId: ID, "By what." by: CostBy!, "The label's name, for LABEL." label: String, "From; left out for the beginning of this month." from: DateTime, "To, exclusively; left out for now." to: DateTime): [CostShare!]!
+  "What a project or a tenant costs this month, with a forecast. Key: billing.read on all of it."
+  costSummary("A tenant's." tenantId: ID, "A project's." projectId: ID): CostSummary!
+}
+
+extend type Mutation {
+  "Set a budget. Key: budget.manage; for a tenant or a project on all of the tenant. A service account sets none for itself."
+  setBudget("Which." input: SetBudgetInput!): Budget!
+  "Remove a budget: what it was for may spend again. Key: that of setting it."
+  removeBudget("The budget." budgetId: ID!, "Why, kept in the audit." reason: String!): Budget!
 }
 `, BuiltIn: false},
 	{Name: "../../schema/catalog.graphql", Input: `"How far a manifest or artifact is trusted."
@@ -18589,6 +19089,60 @@ func (ec *executionContext) childFields_BooksPlan(ctx context.Context, field gra
 	return nil, fmt.Errorf("no field named %q was found under type BooksPlan", field.Name)
 }
 
+func (ec *executionContext) childFields_Budget(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "id":
+		return ec.fieldContext_Budget_id(ctx, field)
+	case "tenantId":
+		return ec.fieldContext_Budget_tenantId(ctx, field)
+	case "projectId":
+		return ec.fieldContext_Budget_projectId(ctx, field)
+	case "scope":
+		return ec.fieldContext_Budget_scope(ctx, field)
+	case "targetId":
+		return ec.fieldContext_Budget_targetId(ctx, field)
+	case "currency":
+		return ec.fieldContext_Budget_currency(ctx, field)
+	case "amount":
+		return ec.fieldContext_Budget_amount(ctx, field)
+	case "span":
+		return ec.fieldContext_Budget_span(ctx, field)
+	case "horizonSeconds":
+		return ec.fieldContext_Budget_horizonSeconds(ctx, field)
+	case "thresholds":
+		return ec.fieldContext_Budget_thresholds(ctx, field)
+	case "atLimit":
+		return ec.fieldContext_Budget_atLimit(ctx, field)
+	case "spent":
+		return ec.fieldContext_Budget_spent(ctx, field)
+	case "spentAt":
+		return ec.fieldContext_Budget_spentAt(ctx, field)
+	case "held":
+		return ec.fieldContext_Budget_held(ctx, field)
+	case "left":
+		return ec.fieldContext_Budget_left(ctx, field)
+	case "hourly":
+		return ec.fieldContext_Budget_hourly(ctx, field)
+	case "unpriced":
+		return ec.fieldContext_Budget_unpriced(ctx, field)
+	case "reached":
+		return ec.fieldContext_Budget_reached(ctx, field)
+	case "limitAt":
+		return ec.fieldContext_Budget_limitAt(ctx, field)
+	case "largestOvershoot":
+		return ec.fieldContext_Budget_largestOvershoot(ctx, field)
+	case "trouble":
+		return ec.fieldContext_Budget_trouble(ctx, field)
+	case "reason":
+		return ec.fieldContext_Budget_reason(ctx, field)
+	case "createdAt":
+		return ec.fieldContext_Budget_createdAt(ctx, field)
+	case "updatedAt":
+		return ec.fieldContext_Budget_updatedAt(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type Budget", field.Name)
+}
+
 func (ec *executionContext) childFields_CanaryArm(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "manifest":
@@ -18859,6 +19413,40 @@ func (ec *executionContext) childFields_CostChange(ctx context.Context, field gr
 		return ec.fieldContext_CostChange_left(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type CostChange", field.Name)
+}
+
+func (ec *executionContext) childFields_CostShare(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "key":
+		return ec.fieldContext_CostShare_key(ctx, field)
+	case "name":
+		return ec.fieldContext_CostShare_name(ctx, field)
+	case "currency":
+		return ec.fieldContext_CostShare_currency(ctx, field)
+	case "amount":
+		return ec.fieldContext_CostShare_amount(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type CostShare", field.Name)
+}
+
+func (ec *executionContext) childFields_CostSummary(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "currency":
+		return ec.fieldContext_CostSummary_currency(ctx, field)
+	case "from":
+		return ec.fieldContext_CostSummary_from(ctx, field)
+	case "to":
+		return ec.fieldContext_CostSummary_to(ctx, field)
+	case "spent":
+		return ec.fieldContext_CostSummary_spent(ctx, field)
+	case "hourly":
+		return ec.fieldContext_CostSummary_hourly(ctx, field)
+	case "forecast":
+		return ec.fieldContext_CostSummary_forecast(ctx, field)
+	case "unpriced":
+		return ec.fieldContext_CostSummary_unpriced(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type CostSummary", field.Name)
 }
 
 func (ec *executionContext) childFields_CreateNodeEnrolmentPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {

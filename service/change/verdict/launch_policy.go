@@ -26,8 +26,8 @@ func (v *Verdicts) launchEntitled(ctx context.Context, t *tx.Tx) (err error) {
 }
 
 // launchPermitted checks the launch against the entitlement's limits, then against policy; every rule of policy that
-// forbids it is named.
-func (v *Verdicts) launchPermitted(context.Context, *tx.Tx) error {
+// forbids it is named. The budgets come last.
+func (v *Verdicts) launchPermitted(ctx context.Context, t *tx.Tx) error {
 	app, version := v.Instance.AppSlug, v.Target.Version
 	members := 0
 	for _, count := range v.Counts {
@@ -50,5 +50,8 @@ func (v *Verdicts) launchPermitted(context.Context, *tx.Tx) error {
 		rules.GPUs(v.usage.GPUs, "input.allocationIds"), rules.HourlyCost(v.usage.Spending, "input.allocationIds"),
 	}
 	answers = append(answers, ofManifest(rules, v.Next, "input.version")...)
-	return policy.Join(append(answers, v.placesPermitted()...)...)
+	if err := policy.Join(append(answers, v.placesPermitted()...)...); err != nil {
+		return err
+	}
+	return v.affordable(ctx, t, "input.allocationIds")
 }

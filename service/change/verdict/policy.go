@@ -36,7 +36,11 @@ func (v *Verdicts) evaluatePolicy(ctx context.Context, t *tx.Tx) error {
 			return err
 		}
 	}
-	return v.answer(lifecycle.VerdictPolicy, v.membersPermitted(usage))
+	err := v.membersPermitted(usage)
+	if err == nil && (v.Kind == lifecycle.MembersAdd || len(v.Created) > 0) {
+		err = v.affordable(ctx, t, "input."+v.capacityField())
+	}
+	return v.answer(lifecycle.VerdictPolicy, err)
 }
 
 // versionPermitted asks policy about the version that an upgrade leads to and the sources of its artifacts.

@@ -82,9 +82,9 @@ func Attempted(t *tx.Tx, action string, key authz.Key, object authz.Object, obje
 	return recorded(err)
 }
 
-// RefusedByPolicy is Refused for what policy or entitlement refused; whatever else went wrong is passed on unrecorded.
+// RefusedByPolicy is Refused for what policy, entitlement or a budget refused; whatever else went wrong is passed on unrecorded.
 func RefusedByPolicy(t *tx.Tx, action string, key authz.Key, object authz.Object, objectID ids.ID, err error) error {
-	if fault.Is(err, fault.PolicyDenied) || fault.Is(err, fault.NotEntitled) {
+	if fault.Is(err, fault.PolicyDenied) || fault.Is(err, fault.NotEntitled) || fault.Is(err, fault.BudgetExceeded) {
 		return Refused(t, action, key, object, objectID, err)
 	}
 	return err

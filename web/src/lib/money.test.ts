@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { amount, difference } from './money';
+import { amount, difference, portion } from './money';
 
 test('amounts have two places at least, and as many as they need', () => {
   expect(amount('2', 'EUR')).toBe('2.00 EUR');
@@ -11,4 +11,10 @@ test('amounts have two places at least, and as many as they need', () => {
 test('a difference says which way', () => {
   expect(difference('1.5', 'EUR')).toBe('1.50 EUR more');
   expect(difference('-1.5', 'EUR')).toBe('1.50 EUR less');
+});
+
+test('a bar is as high as its amount beside the largest', () => {
+  expect(portion('50', ['50', '100.5', '3'])).toBe(49);
+  expect(portion('100.5', ['50', '100.5'])).toBe(100);
+  expect(portion('0', ['0'])).toBe(2);
 });

@@ -16,3 +16,14 @@ function places(text: string): string {
   const kept = rest.replace(/0+$/, '').padEnd(2, '0');
   return `${whole.replace(/\B(?=(\d{3})+$)/g, '\u202f')}.${kept}`;
 }
+
+/** The percent of a bar's height that an amount has beside the largest; by digits alone, and at least 2. */
+export function portion(text: string, all: readonly string[]): number {
+  const least = 6;
+  const units = (each: string): bigint => {
+    const [whole = '0', rest = ''] = each.replace('-', '').split('.');
+    return BigInt(whole + rest.slice(0, least).padEnd(least, '0'));
+  };
+  const most = all.map(units).reduce((a, b) => (b > a ? b : a), 0n);
+  return most === 0n ? 2 : Math.max(Number((units(text) * 100n) / most), 2);
+}

@@ -76,6 +76,7 @@ function SideContent() {
         <NavLink to="/operations" icon="operations" text="Operations" />
         <NavLink to="/orphans" icon="orphans" text="Orphans" />
         <NavLink to="/control-planes" icon="nodes" text="Sharing" />
+        {can('billing.read') && <NavLink to="/costs" icon="cost" text="Costs" />}
         {can('webhook.read') && <NavLink to="/webhooks" icon="out" text="Webhooks" />}
         {can('manifest.read') && <><h2>Publishing</h2><NavLink to="/releases" icon="launch" text="Releases" /></>}
         {can('artifact.read') && <NavLink to="/artifacts" icon="allocations" text="Artifacts" />}
@@ -85,12 +86,13 @@ function SideContent() {
         {can('policy.read') && <NavLink to="/policy" icon="policy" text="Policy" />}
         {can('audit.read') && <NavLink to="/audit" icon="audit" text="Audit" />}
         {can('node.read') && <><h2>Platform</h2><NavLink to="/nodes" icon="nodes" text="Nodes" /></>}
+        {can('node.read') && can('billing.read') && <NavLink to="/platform-costs" icon="cost" text="Platform costs" />}
       </nav>
       <div className="side-foot"><ViewerMenu /></div>
     </>
   );
 }
 
-function NavLink({ to, icon, text }: { to: '/workloads' | '/catalog' | '/allocations' | '/operations' | '/orphans' | '/audit' | '/nodes' | '/access' | '/policy' | '/control-planes' | '/webhooks' | '/releases' | '/artifacts' | '/sources'; icon: IconName; text: string }) {
+function NavLink({ to, icon, text }: { to: '/workloads' | '/catalog' | '/allocations' | '/operations' | '/orphans' | '/costs' | '/platform-costs' | '/audit' | '/nodes' | '/access' | '/policy' | '/control-planes' | '/webhooks' | '/releases' | '/artifacts' | '/sources'; icon: IconName; text: string }) {
   return <Link to={to} activeOptions={{ includeSearch: false }}><Icon name={icon} />{text}</Link>;
 }

@@ -11,6 +11,7 @@ const shapes = {
   key: <><circle cx="8" cy="15" r="4" /><path d="m11 12 8.5-8.5M16 7l3 3M13.5 9.5l2 2" /></>,
   policy: <><path d="M6 3h9l4 4v14H6z" /><path d="M14.5 3.5V8H19M9 12h7M9 16h7" /></>,
   orphans: <><path d="M4 9h16v10.5H4zM3 4.5h18V9H3z" /><path d="M10 13h4" /></>,
+  cost: <><circle cx="12" cy="12" r="9" /><path d="M15.5 8.8A4.3 4.3 0 0 0 8.2 12a4.3 4.3 0 0 0 7.3 3.2M6.5 11h6M6.5 13.2h6" /></>,
   more: <path d="M12 5.5v.01M12 12v.01M12 18.5v.01" />,
   launch: <path d="M7 5v14l11-7L7 5Z" />,
   plus: <path d="M12 5v14M5 12h14" />,

@@ -27,7 +27,13 @@ func addBillingFixtures(s *clienttest.Server) {
 			"amount": "2.12", "operation": object{"id": "op_1", "kind": "INSTANCE_CREATE", "requestedAt": from, "auditId": "aud_1", "actorName": "ada"}}},
 		"shareCount": 1, "recordCount": 61, "records": []object{{"source": "alc_1", "usageId": "u1", "fromAt": from, "toAt": from,
 			"quantity": "60", "unit": "second", "recordedAt": to}}}
+	budget := object{"id": "bud_1", "tenantId": "ten_1", "projectId": "prj_1", "scope": "PROJECT", "targetId": "prj_1", "currency": "EUR", "amount": "500",
+		"span": "MONTH", "horizonSeconds": 3600, "thresholds": []int{50, 80, 100}, "atLimit": "DECOMMISSION", "spent": "412.5", "spentAt": to, "held": "9.6",
+		"left": "77.9", "hourly": "9.6", "unpriced": 0, "reached": 80, "largestOvershoot": "5.2", "trouble": "", "reason": "agreed"}
 	for field, value := range map[string]any{
+		"budgets": []object{budget}, "setBudget": budget, "removeBudget": budget,
+		"costs":       []object{{"key": "usr_2", "name": "Ada", "currency": "EUR", "amount": "12.5"}, {"key": "", "name": "", "currency": "EUR", "amount": "1"}},
+		"costSummary": object{"currency": "EUR", "from": from, "to": to, "spent": "13.5", "hourly": "9.6", "forecast": "420.75", "unpriced": 1},
 		"planLaunchInstance": object{"hash": "h2", "allowed": true, "version": "1.2.0", "members": []object{}, "cost": planCost(),
 			"verdicts": []object{{"source": "STATE", "outcome": "ALLOWED", "reasons": []object{}}}},
 		"planReleaseAllocation": object{"hash": "h3", "allocation": object{"id": "alc_1", "name": "slot-1"}, "instance": object{"id": "ins_1", "name": "one"},

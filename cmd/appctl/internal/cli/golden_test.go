@@ -76,6 +76,8 @@ func TestAnswers(t *testing.T) {
 		"billing why bpr_1 k1", "billing credit list ten_1", "billing credit grant ten_1 50 --currency eur --reason welcome",
 		"billing account ten_1 --currency eur --grace 3600 --reason moved", "billing reopen bpr_1", "billing reopen bpr_1 --plan-hash h1 --reason late",
 		"launch hello --name one --allocation slot-1 --plan", "allocations release slot-1 --plan",
+		"cost show", "cost by person", "cost by tenant --platform", "budget list", "budget set project prj_1 500 --currency eur --reason agreed",
+		"budget remove bud_1 --reason over",
 		"projects quota", "projects quota --max-members 8 --max-gpus none --reason agreed",
 	} {
 		args := strings.Fields(line)

@@ -60,6 +60,7 @@ var codesOf = map[int][]string{
 		client.CodeLimitExceeded, client.CodeCursorInvalid, client.CodeCursorExpired, client.CodeDocumentInvalid,
 		client.CodeDocumentTooLarge, client.CodeMessageTooLarge, client.CodeRequestInvalid, client.CodeDialRefused,
 		client.CodeAdapterInsecure, client.CodePriceMissing, client.CodePriceRetroactive,
+		client.CodeBudgetExceeded, client.CodeBudgetBelowHeld,
 		client.CodeArtifactUnavailable, client.CodePolicyWidens, client.CodeDigestMismatch, client.CodeSourceUnknown,
 		client.CodeSignatureMissing, client.CodeSignatureUntrusted,
 	},

@@ -1785,6 +1785,180 @@ func (v *BreakGlassGrantRoleResponse) GetBreakGlassGrantRole() RoleBinding {
 	return v.BreakGlassGrantRole
 }
 
+// Budget includes the GraphQL fields of Budget requested by the fragment Budget.
+// The GraphQL type's documentation follows.
+//
+// What a tenant, a project, a service account or an instance may spend. What is spent is summed from the books.
+type Budget struct {
+	// Typed id, `bud_…`.
+	Id string `json:"id"`
+	// The tenant.
+	TenantId string `json:"tenantId"`
+	// The project; null for all of the tenant.
+	ProjectId *string `json:"projectId"`
+	// Whose it is.
+	Scope BudgetScope `json:"scope"`
+	// The tenant, project, service account or instance.
+	TargetId string `json:"targetId"`
+	// ISO 4217: that of the tenant's statements.
+	Currency string `json:"currency"`
+	// What may be spent.
+	Amount string `json:"amount"`
+	// What the amount is for.
+	Span BudgetSpan `json:"span"`
+	// For how long the price of what is rented is held of the amount.
+	HorizonSeconds int `json:"horizonSeconds"`
+	// Percents of the amount that are told by event, ascending.
+	Thresholds []int `json:"thresholds"`
+	// What happens when it is spent.
+	AtLimit BudgetOutcome `json:"atLimit"`
+	// What the books say is spent.
+	Spent string `json:"spent"`
+	// When the books were last looked at; null before they were.
+	SpentAt *time.Time `json:"spentAt"`
+	// What is held: the price of what is rented for the horizon, in a month no longer than that lasts.
+	Held string `json:"held"`
+	// What is neither spent nor held; less than 0 when prices rose.
+	Left string `json:"left"`
+	// What an hour of what is rented costs.
+	Hourly string `json:"hourly"`
+	// How many allocations have no price in the currency. They are in no sum.
+	Unpriced int `json:"unpriced"`
+	// The highest percent that was told.
+	Reached int `json:"reached"`
+	// When the amount was spent; null while it is not.
+	LimitAt *time.Time `json:"limitAt"`
+	// By how much the amount can be passed by what is rented, until the outcome has ended it; null when nothing ends it.
+	LargestOvershoot *string `json:"largestOvershoot"`
+	// Why the outcome at the limit could not be carried out; empty for nothing.
+	Trouble string `json:"trouble"`
+	// Why it was set.
+	Reason string `json:"reason"`
+}
+
+// GetId returns Budget.Id, and is useful for accessing the field via an interface.
+func (v *Budget) GetId() string { return v.Id }
+
+// GetTenantId returns Budget.TenantId, and is useful for accessing the field via an interface.
+func (v *Budget) GetTenantId() string { return v.TenantId }
+
+// GetProjectId returns Budget.ProjectId, and is useful for accessing the field via an interface.
+func (v *Budget) GetProjectId() *string { return v.ProjectId }
+
+// GetScope returns Budget.Scope, and is useful for accessing the field via an interface.
+func (v *Budget) GetScope() BudgetScope { return v.Scope }
+
+// GetTargetId returns Budget.TargetId, and is useful for accessing the field via an interface.
+func (v *Budget) GetTargetId() string { return v.TargetId }
+
+// GetCurrency returns Budget.Currency, and is useful for accessing the field via an interface.
+func (v *Budget) GetCurrency() string { return v.Currency }
+
+// GetAmount returns Budget.Amount, and is useful for accessing the field via an interface.
+func (v *Budget) GetAmount() string { return v.Amount }
+
+// GetSpan returns Budget.Span, and is useful for accessing the field via an interface.
+func (v *Budget) GetSpan() BudgetSpan { return v.Span }
+
+// GetHorizonSeconds returns Budget.HorizonSeconds, and is useful for accessing the field via an interface.
+func (v *Budget) GetHorizonSeconds() int { return v.HorizonSeconds }
+
+// GetThresholds returns Budget.Thresholds, and is useful for accessing the field via an interface.
+func (v *Budget) GetThresholds() []int { return v.Thresholds }
+
+// GetAtLimit returns Budget.AtLimit, and is useful for accessing the field via an interface.
+func (v *Budget) GetAtLimit() BudgetOutcome { return v.AtLimit }
+
+// GetSpent returns Budget.Spent, and is useful for accessing the field via an interface.
+func (v *Budget) GetSpent() string { return v.Spent }
+
+// GetSpentAt returns Budget.SpentAt, and is useful for accessing the field via an interface.
+func (v *Budget) GetSpentAt() *time.Time { return v.SpentAt }
+
+// GetHeld returns Budget.Held, and is useful for accessing the field via an interface.
+func (v *Budget) GetHeld() string { return v.Held }
+
+// GetLeft returns Budget.Left, and is useful for accessing the field via an interface.
+func (v *Budget) GetLeft() string { return v.Left }
+
+// GetHourly returns Budget.Hourly, and is useful for accessing the field via an interface.
+func (v *Budget) GetHourly() string { return v.Hourly }
+
+// GetUnpriced returns Budget.Unpriced, and is useful for accessing the field via an interface.
+func (v *Budget) GetUnpriced() int { return v.Unpriced }
+
+// GetReached returns Budget.Reached, and is useful for accessing the field via an interface.
+func (v *Budget) GetReached() int { return v.Reached }
+
+// GetLimitAt returns Budget.LimitAt, and is useful for accessing the field via an interface.
+func (v *Budget) GetLimitAt() *time.Time { return v.LimitAt }
+
+// GetLargestOvershoot returns Budget.LargestOvershoot, and is useful for accessing the field via an interface.
+func (v *Budget) GetLargestOvershoot() *string { return v.LargestOvershoot }
+
+// GetTrouble returns Budget.Trouble, and is useful for accessing the field via an interface.
+func (v *Budget) GetTrouble() string { return v.Trouble }
+
+// GetReason returns Budget.Reason, and is useful for accessing the field via an interface.
+func (v *Budget) GetReason() string { return v.Reason }
+
+// What becomes of a budget whose amount is spent. Each but TELL refuses what is new (BUDGET_EXCEEDED) once it would not be kept.
+type BudgetOutcome string
+
+const (
+	// Its events say so.
+	BudgetOutcomeTell BudgetOutcome = "TELL"
+	// New capacity, members and launches are refused; what runs goes on, and costs.
+	BudgetOutcomeRefuse BudgetOutcome = "REFUSE"
+	// The members are drained by ordinary operations; their capacity goes on costing.
+	BudgetOutcomeDrain BudgetOutcome = "DRAIN"
+	// The capacity is given back by ordinary operations; instances that use it are torn down first.
+	BudgetOutcomeDecommission BudgetOutcome = "DECOMMISSION"
+)
+
+var AllBudgetOutcome = []BudgetOutcome{
+	BudgetOutcomeTell,
+	BudgetOutcomeRefuse,
+	BudgetOutcomeDrain,
+	BudgetOutcomeDecommission,
+}
+
+// Whose budget it is.
+type BudgetScope string
+
+const (
+	// All of a tenant.
+	BudgetScopeTenant BudgetScope = "TENANT"
+	// A project.
+	BudgetScopeProject BudgetScope = "PROJECT"
+	// A service account: capacity that it requested, and the use of apps that it launched.
+	BudgetScopeServiceAccount BudgetScope = "SERVICE_ACCOUNT"
+	// An instance.
+	BudgetScopeInstance BudgetScope = "INSTANCE"
+)
+
+var AllBudgetScope = []BudgetScope{
+	BudgetScopeTenant,
+	BudgetScopeProject,
+	BudgetScopeServiceAccount,
+	BudgetScopeInstance,
+}
+
+// What a budget's amount is for.
+type BudgetSpan string
+
+const (
+	// A month, in UTC; then it begins again.
+	BudgetSpanMonth BudgetSpan = "MONTH"
+	// Everything since it was set: a pipeline may spend this much.
+	BudgetSpanTotal BudgetSpan = "TOTAL"
+)
+
+var AllBudgetSpan = []BudgetSpan{
+	BudgetSpanMonth,
+	BudgetSpanTotal,
+}
+
 // CanaryArm includes the GraphQL fields of CanaryArm requested by the fragment CanaryArm.
 // The GraphQL type's documentation follows.
 //
@@ -2448,6 +2622,51 @@ type CordonNodeResponse struct {
 // GetCordonNode returns CordonNodeResponse.CordonNode, and is useful for accessing the field via an interface.
 func (v *CordonNodeResponse) GetCordonNode() StandingNode { return v.CordonNode }
 
+// By what costs are shared out.
+type CostBy string
+
+const (
+	// By tenant; on the platform alone.
+	CostByTenant CostBy = "TENANT"
+	// By project.
+	CostByProject CostBy = "PROJECT"
+	// By app; capacity that no instance uses has none.
+	CostByApp CostBy = "APP"
+	// By what is metered: capacity, or a dimension of an app.
+	CostByMeter CostBy = "METER"
+	// By instance.
+	CostByInstance CostBy = "INSTANCE"
+	// By member, where one lived alone in its allocation.
+	CostByMember CostBy = "MEMBER"
+	// By the operation that brought the member.
+	CostByOperation CostBy = "OPERATION"
+	// By who requested the capacity, or launched the instance.
+	CostByPerson CostBy = "PERSON"
+	// By a label of members, which `label` names.
+	CostByLabel CostBy = "LABEL"
+	// By hour, in UTC.
+	CostByHour CostBy = "HOUR"
+	// By day, in UTC.
+	CostByDay CostBy = "DAY"
+	// What the platform bears, by reason; on the platform alone.
+	CostByPlatformBorne CostBy = "PLATFORM_BORNE"
+)
+
+var AllCostBy = []CostBy{
+	CostByTenant,
+	CostByProject,
+	CostByApp,
+	CostByMeter,
+	CostByInstance,
+	CostByMember,
+	CostByOperation,
+	CostByPerson,
+	CostByLabel,
+	CostByHour,
+	CostByDay,
+	CostByPlatformBorne,
+}
+
 // CostChange includes the requested fields of the GraphQL type CostChange.
 // The GraphQL type's documentation follows.
 //
@@ -2479,6 +2698,75 @@ func (v *CostChange) GetDelta() string { return v.Delta }
 
 // GetLeft returns CostChange.Left, and is useful for accessing the field via an interface.
 func (v *CostChange) GetLeft() string { return v.Left }
+
+// CostShare includes the requested fields of the GraphQL type CostShare.
+// The GraphQL type's documentation follows.
+//
+// A share of costs.
+type CostShare struct {
+	// What it is of, such as an id; empty for what has none.
+	Key string `json:"key"`
+	// Its name; the key where it has none.
+	Name string `json:"name"`
+	// ISO 4217.
+	Currency string `json:"currency"`
+	// The sum of the books.
+	Amount string `json:"amount"`
+}
+
+// GetKey returns CostShare.Key, and is useful for accessing the field via an interface.
+func (v *CostShare) GetKey() string { return v.Key }
+
+// GetName returns CostShare.Name, and is useful for accessing the field via an interface.
+func (v *CostShare) GetName() string { return v.Name }
+
+// GetCurrency returns CostShare.Currency, and is useful for accessing the field via an interface.
+func (v *CostShare) GetCurrency() string { return v.Currency }
+
+// GetAmount returns CostShare.Amount, and is useful for accessing the field via an interface.
+func (v *CostShare) GetAmount() string { return v.Amount }
+
+// CostSummary includes the requested fields of the GraphQL type CostSummary.
+// The GraphQL type's documentation follows.
+//
+// What costs so far, and is likely to.
+type CostSummary struct {
+	// ISO 4217.
+	Currency string `json:"currency"`
+	// The beginning of the month.
+	From time.Time `json:"from"`
+	// Its end, exclusively.
+	To time.Time `json:"to"`
+	// What the books say of the month so far.
+	Spent string `json:"spent"`
+	// What an hour of what is rented costs by the price book.
+	Hourly string `json:"hourly"`
+	// Spent, and what is rented until the month's end at this hour's price.
+	Forecast string `json:"forecast"`
+	// How many allocations have no price. They are in no sum.
+	Unpriced int `json:"unpriced"`
+}
+
+// GetCurrency returns CostSummary.Currency, and is useful for accessing the field via an interface.
+func (v *CostSummary) GetCurrency() string { return v.Currency }
+
+// GetFrom returns CostSummary.From, and is useful for accessing the field via an interface.
+func (v *CostSummary) GetFrom() time.Time { return v.From }
+
+// GetTo returns CostSummary.To, and is useful for accessing the field via an interface.
+func (v *CostSummary) GetTo() time.Time { return v.To }
+
+// GetSpent returns CostSummary.Spent, and is useful for accessing the field via an interface.
+func (v *CostSummary) GetSpent() string { return v.Spent }
+
+// GetHourly returns CostSummary.Hourly, and is useful for accessing the field via an interface.
+func (v *CostSummary) GetHourly() string { return v.Hourly }
+
+// GetForecast returns CostSummary.Forecast, and is useful for accessing the field via an interface.
+func (v *CostSummary) GetForecast() string { return v.Forecast }
+
+// GetUnpriced returns CostSummary.Unpriced, and is useful for accessing the field via an interface.
+func (v *CostSummary) GetUnpriced() int { return v.Unpriced }
 
 // What a new app is made from.
 type CreateAppInput struct {
@@ -4826,6 +5114,15 @@ type GetCanaryReportResponse struct {
 
 // GetCanaryReport returns GetCanaryReportResponse.CanaryReport, and is useful for accessing the field via an interface.
 func (v *GetCanaryReportResponse) GetCanaryReport() CanaryReport { return v.CanaryReport }
+
+// GetCostSummaryResponse is returned by GetCostSummary on success.
+type GetCostSummaryResponse struct {
+	// What a project or a tenant costs this month, with a forecast. Key: billing.read on all of it.
+	CostSummary CostSummary `json:"costSummary"`
+}
+
+// GetCostSummary returns GetCostSummaryResponse.CostSummary, and is useful for accessing the field via an interface.
+func (v *GetCostSummaryResponse) GetCostSummary() CostSummary { return v.CostSummary }
 
 // GetEffectivePolicyResponse is returned by GetEffectivePolicy on success.
 type GetEffectivePolicyResponse struct {
@@ -7436,6 +7733,15 @@ type ListBillingRunsResponse struct {
 // GetBillingRuns returns ListBillingRunsResponse.BillingRuns, and is useful for accessing the field via an interface.
 func (v *ListBillingRunsResponse) GetBillingRuns() BillingRunPage { return v.BillingRuns }
 
+// ListBudgetsResponse is returned by ListBudgets on success.
+type ListBudgetsResponse struct {
+	// The budgets of a project, or of a tenant and all in it, at most 500. Key: billing.read on all of it.
+	Budgets []Budget `json:"budgets"`
+}
+
+// GetBudgets returns ListBudgetsResponse.Budgets, and is useful for accessing the field via an interface.
+func (v *ListBudgetsResponse) GetBudgets() []Budget { return v.Budgets }
+
 // ListControlPlaneSharesResponse is returned by ListControlPlaneShares on success.
 type ListControlPlaneSharesResponse struct {
 	// The shared control planes that a project offers or is offered, newest first. Key: control_plane.read on the project.
@@ -7446,6 +7752,15 @@ type ListControlPlaneSharesResponse struct {
 func (v *ListControlPlaneSharesResponse) GetControlPlaneShares() ControlPlaneSharePage {
 	return v.ControlPlaneShares
 }
+
+// ListCostsResponse is returned by ListCosts on success.
+type ListCostsResponse struct {
+	// What a project, a tenant or the platform costs, shared out, the dearest first, at most 1,000; of times in their order. It is summed from the ledger. Key: billing.read on all of it.
+	Costs []CostShare `json:"costs"`
+}
+
+// GetCosts returns ListCostsResponse.Costs, and is useful for accessing the field via an interface.
+func (v *ListCostsResponse) GetCosts() []CostShare { return v.Costs }
 
 // ListCreditGrantsResponse is returned by ListCreditGrants on success.
 type ListCreditGrantsResponse struct {
@@ -12317,6 +12632,15 @@ func (v *ReleasePlan) GetReasons() []Reason { return v.Reasons }
 // GetCost returns ReleasePlan.Cost, and is useful for accessing the field via an interface.
 func (v *ReleasePlan) GetCost() HourlyCost { return v.Cost }
 
+// RemoveBudgetResponse is returned by RemoveBudget on success.
+type RemoveBudgetResponse struct {
+	// Remove a budget: what it was for may spend again. Key: that of setting it.
+	RemoveBudget Budget `json:"removeBudget"`
+}
+
+// GetRemoveBudget returns RemoveBudgetResponse.RemoveBudget, and is useful for accessing the field via an interface.
+func (v *RemoveBudgetResponse) GetRemoveBudget() Budget { return v.RemoveBudget }
+
 // Which member is taken out.
 type RemoveMemberInput struct {
 	// The member.
@@ -13864,6 +14188,64 @@ func (v *SetBillingAccountSetBillingAccount) GetGraceSeconds() int { return v.Gr
 
 // GetUpdatedAt returns SetBillingAccountSetBillingAccount.UpdatedAt, and is useful for accessing the field via an interface.
 func (v *SetBillingAccountSetBillingAccount) GetUpdatedAt() time.Time { return v.UpdatedAt }
+
+// A budget. It takes the place of the one that there is.
+type SetBudgetInput struct {
+	// Whose.
+	Scope BudgetScope `json:"scope"`
+	// The tenant, project, service account or instance.
+	TargetId string `json:"targetId"`
+	// What may be spent, with no more places than the currency has. Not less than is spent and held.
+	Amount string `json:"amount"`
+	// ISO 4217: that of the tenant's statements.
+	Currency string `json:"currency"`
+	// What the amount is for.
+	Span BudgetSpan `json:"span,omitempty"`
+	// For how long the price of what is rented is held of it, 300 to 2,678,400.
+	HorizonSeconds int `json:"horizonSeconds,omitempty"`
+	// Percents that are told by event, at most 10, each 1 to 1,000.
+	Thresholds []int `json:"thresholds,omitempty"`
+	// What happens when it is spent.
+	AtLimit BudgetOutcome `json:"atLimit,omitempty"`
+	// Why, kept in the audit.
+	Reason string `json:"reason"`
+}
+
+// GetScope returns SetBudgetInput.Scope, and is useful for accessing the field via an interface.
+func (v *SetBudgetInput) GetScope() BudgetScope { return v.Scope }
+
+// GetTargetId returns SetBudgetInput.TargetId, and is useful for accessing the field via an interface.
+func (v *SetBudgetInput) GetTargetId() string { return v.TargetId }
+
+// GetAmount returns SetBudgetInput.Amount, and is useful for accessing the field via an interface.
+func (v *SetBudgetInput) GetAmount() string { return v.Amount }
+
+// GetCurrency returns SetBudgetInput.Currency, and is useful for accessing the field via an interface.
+func (v *SetBudgetInput) GetCurrency() string { return v.Currency }
+
+// GetSpan returns SetBudgetInput.Span, and is useful for accessing the field via an interface.
+func (v *SetBudgetInput) GetSpan() BudgetSpan { return v.Span }
+
+// GetHorizonSeconds returns SetBudgetInput.HorizonSeconds, and is useful for accessing the field via an interface.
+func (v *SetBudgetInput) GetHorizonSeconds() int { return v.HorizonSeconds }
+
+// GetThresholds returns SetBudgetInput.Thresholds, and is useful for accessing the field via an interface.
+func (v *SetBudgetInput) GetThresholds() []int { return v.Thresholds }
+
+// GetAtLimit returns SetBudgetInput.AtLimit, and is useful for accessing the field via an interface.
+func (v *SetBudgetInput) GetAtLimit() BudgetOutcome { return v.AtLimit }
+
+// GetReason returns SetBudgetInput.Reason, and is useful for accessing the field via an interface.
+func (v *SetBudgetInput) GetReason() string { return v.Reason }
+
+// SetBudgetResponse is returned by SetBudget on success.
+type SetBudgetResponse struct {
+	// Set a budget. Key: budget.manage; for a tenant or a project on all of the tenant. A service account sets none for itself.
+	SetBudget Budget `json:"setBudget"`
+}
+
+// GetSetBudget returns SetBudgetResponse.SetBudget, and is useful for accessing the field via an interface.
+func (v *SetBudgetResponse) GetSetBudget() Budget { return v.SetBudget }
 
 // SetCanaryPercentResponse is returned by SetCanaryPercent on success.
 type SetCanaryPercentResponse struct {
@@ -16644,6 +17026,18 @@ type __GetCanaryReportInput struct {
 // GetManifestId returns __GetCanaryReportInput.ManifestId, and is useful for accessing the field via an interface.
 func (v *__GetCanaryReportInput) GetManifestId() string { return v.ManifestId }
 
+// __GetCostSummaryInput is used internally by genqlient
+type __GetCostSummaryInput struct {
+	TenantId  *string `json:"tenantId,omitempty"`
+	ProjectId *string `json:"projectId,omitempty"`
+}
+
+// GetTenantId returns __GetCostSummaryInput.TenantId, and is useful for accessing the field via an interface.
+func (v *__GetCostSummaryInput) GetTenantId() *string { return v.TenantId }
+
+// GetProjectId returns __GetCostSummaryInput.ProjectId, and is useful for accessing the field via an interface.
+func (v *__GetCostSummaryInput) GetProjectId() *string { return v.ProjectId }
+
 // __GetEffectivePolicyInput is used internally by genqlient
 type __GetEffectivePolicyInput struct {
 	ProjectId string `json:"projectId"`
@@ -16988,6 +17382,18 @@ func (v *__ListBillingRunsInput) GetFirst() int { return v.First }
 // GetAfter returns __ListBillingRunsInput.After, and is useful for accessing the field via an interface.
 func (v *__ListBillingRunsInput) GetAfter() string { return v.After }
 
+// __ListBudgetsInput is used internally by genqlient
+type __ListBudgetsInput struct {
+	TenantId  *string `json:"tenantId,omitempty"`
+	ProjectId *string `json:"projectId,omitempty"`
+}
+
+// GetTenantId returns __ListBudgetsInput.TenantId, and is useful for accessing the field via an interface.
+func (v *__ListBudgetsInput) GetTenantId() *string { return v.TenantId }
+
+// GetProjectId returns __ListBudgetsInput.ProjectId, and is useful for accessing the field via an interface.
+func (v *__ListBudgetsInput) GetProjectId() *string { return v.ProjectId }
+
 // __ListControlPlaneSharesInput is used internally by genqlient
 type __ListControlPlaneSharesInput struct {
 	ProjectId string `json:"projectId"`
@@ -17007,6 +17413,34 @@ func (v *__ListControlPlaneSharesInput) GetFirst() int { return v.First }
 
 // GetAfter returns __ListControlPlaneSharesInput.After, and is useful for accessing the field via an interface.
 func (v *__ListControlPlaneSharesInput) GetAfter() string { return v.After }
+
+// __ListCostsInput is used internally by genqlient
+type __ListCostsInput struct {
+	TenantId  *string    `json:"tenantId,omitempty"`
+	ProjectId *string    `json:"projectId,omitempty"`
+	By        CostBy     `json:"by"`
+	Label     *string    `json:"label,omitempty"`
+	From      *time.Time `json:"from,omitempty"`
+	To        *time.Time `json:"to,omitempty"`
+}
+
+// GetTenantId returns __ListCostsInput.TenantId, and is useful for accessing the field via an interface.
+func (v *__ListCostsInput) GetTenantId() *string { return v.TenantId }
+
+// GetProjectId returns __ListCostsInput.ProjectId, and is useful for accessing the field via an interface.
+func (v *__ListCostsInput) GetProjectId() *string { return v.ProjectId }
+
+// GetBy returns __ListCostsInput.By, and is useful for accessing the field via an interface.
+func (v *__ListCostsInput) GetBy() CostBy { return v.By }
+
+// GetLabel returns __ListCostsInput.Label, and is useful for accessing the field via an interface.
+func (v *__ListCostsInput) GetLabel() *string { return v.Label }
+
+// GetFrom returns __ListCostsInput.From, and is useful for accessing the field via an interface.
+func (v *__ListCostsInput) GetFrom() *time.Time { return v.From }
+
+// GetTo returns __ListCostsInput.To, and is useful for accessing the field via an interface.
+func (v *__ListCostsInput) GetTo() *time.Time { return v.To }
 
 // __ListCreditGrantsInput is used internally by genqlient
 type __ListCreditGrantsInput struct {
@@ -17740,6 +18174,18 @@ func (v *__ReleaseArtifactInput) GetArtifactId() string { return v.ArtifactId }
 // GetReason returns __ReleaseArtifactInput.Reason, and is useful for accessing the field via an interface.
 func (v *__ReleaseArtifactInput) GetReason() string { return v.Reason }
 
+// __RemoveBudgetInput is used internally by genqlient
+type __RemoveBudgetInput struct {
+	BudgetId string `json:"budgetId"`
+	Reason   string `json:"reason"`
+}
+
+// GetBudgetId returns __RemoveBudgetInput.BudgetId, and is useful for accessing the field via an interface.
+func (v *__RemoveBudgetInput) GetBudgetId() string { return v.BudgetId }
+
+// GetReason returns __RemoveBudgetInput.Reason, and is useful for accessing the field via an interface.
+func (v *__RemoveBudgetInput) GetReason() string { return v.Reason }
+
 // __RemoveMemberInput is used internally by genqlient
 type __RemoveMemberInput struct {
 	Input RemoveMemberInput `json:"input"`
@@ -18043,6 +18489,14 @@ type __SetBillingAccountInput struct {
 
 // GetInput returns __SetBillingAccountInput.Input, and is useful for accessing the field via an interface.
 func (v *__SetBillingAccountInput) GetInput() SetBillingAccountInput { return v.Input }
+
+// __SetBudgetInput is used internally by genqlient
+type __SetBudgetInput struct {
+	Input SetBudgetInput `json:"input"`
+}
+
+// GetInput returns __SetBudgetInput.Input, and is useful for accessing the field via an interface.
+func (v *__SetBudgetInput) GetInput() SetBudgetInput { return v.Input }
 
 // __SetCanaryPercentInput is used internally by genqlient
 type __SetCanaryPercentInput struct {
@@ -21099,6 +21553,48 @@ func GetCanaryReport(
 	return data_, err_
 }
 
+// The query executed by GetCostSummary.
+const GetCostSummary_Operation = `
+query GetCostSummary ($tenantId: ID, $projectId: ID) {
+	costSummary(tenantId: $tenantId, projectId: $projectId) {
+		currency
+		from
+		to
+		spent
+		hourly
+		forecast
+		unpriced
+	}
+}
+`
+
+func GetCostSummary(
+	ctx_ context.Context,
+	client_ graphql.Client,
+	tenantId *string,
+	projectId *string,
+) (data_ *GetCostSummaryResponse, err_ error) {
+	req_ := &graphql.Request{
+		OpName: "GetCostSummary",
+		Query:  GetCostSummary_Operation,
+		Variables: &__GetCostSummaryInput{
+			TenantId:  tenantId,
+			ProjectId: projectId,
+		},
+	}
+
+	data_ = &GetCostSummaryResponse{}
+	resp_ := &graphql.Response{Data: data_}
+
+	err_ = client_.MakeRequest(
+		ctx_,
+		req_,
+		resp_,
+	)
+
+	return data_, err_
+}
+
 // The query executed by GetEffectivePolicy.
 const GetEffectivePolicy_Operation = `
 query GetEffectivePolicy ($projectId: ID!) {
@@ -23509,6 +24005,66 @@ func ListBillingRuns(
 	return data_, err_
 }
 
+// The query executed by ListBudgets.
+const ListBudgets_Operation = `
+query ListBudgets ($tenantId: ID, $projectId: ID) {
+	budgets(tenantId: $tenantId, projectId: $projectId) {
+		... Budget
+	}
+}
+fragment Budget on Budget {
+	id
+	tenantId
+	projectId
+	scope
+	targetId
+	currency
+	amount
+	span
+	horizonSeconds
+	thresholds
+	atLimit
+	spent
+	spentAt
+	held
+	left
+	hourly
+	unpriced
+	reached
+	limitAt
+	largestOvershoot
+	trouble
+	reason
+}
+`
+
+func ListBudgets(
+	ctx_ context.Context,
+	client_ graphql.Client,
+	tenantId *string,
+	projectId *string,
+) (data_ *ListBudgetsResponse, err_ error) {
+	req_ := &graphql.Request{
+		OpName: "ListBudgets",
+		Query:  ListBudgets_Operation,
+		Variables: &__ListBudgetsInput{
+			TenantId:  tenantId,
+			ProjectId: projectId,
+		},
+	}
+
+	data_ = &ListBudgetsResponse{}
+	resp_ := &graphql.Response{Data: data_}
+
+	err_ = client_.MakeRequest(
+		ctx_,
+		req_,
+		resp_,
+	)
+
+	return data_, err_
+}
+
 // The query executed by ListControlPlaneShares.
 const ListControlPlaneShares_Operation = `
 query ListControlPlaneShares ($projectId: ID!, $ended: Boolean!, $first: Int, $after: String) {
@@ -23587,6 +24143,53 @@ func ListControlPlaneShares(
 	}
 
 	data_ = &ListControlPlaneSharesResponse{}
+	resp_ := &graphql.Response{Data: data_}
+
+	err_ = client_.MakeRequest(
+		ctx_,
+		req_,
+		resp_,
+	)
+
+	return data_, err_
+}
+
+// The query executed by ListCosts.
+const ListCosts_Operation = `
+query ListCosts ($tenantId: ID, $projectId: ID, $by: CostBy!, $label: String, $from: DateTime, $to: DateTime) {
+	costs(tenantId: $tenantId, projectId: $projectId, by: $by, label: $label, from: $from, to: $to) {
+		key
+		name
+		currency
+		amount
+	}
+}
+`
+
+func ListCosts(
+	ctx_ context.Context,
+	client_ graphql.Client,
+	tenantId *string,
+	projectId *string,
+	by CostBy,
+	label *string,
+	from *time.Time,
+	to *time.Time,
+) (data_ *ListCostsResponse, err_ error) {
+	req_ := &graphql.Request{
+		OpName: "ListCosts",
+		Query:  ListCosts_Operation,
+		Variables: &__ListCostsInput{
+			TenantId:  tenantId,
+			ProjectId: projectId,
+			By:        by,
+			Label:     label,
+			From:      from,
+			To:        to,
+		},
+	}
+
+	data_ = &ListCostsResponse{}
 	resp_ := &graphql.Response{Data: data_}
 
 	err_ = client_.MakeRequest(
@@ -30050,6 +30653,66 @@ func ReleaseArtifact(
 	return data_, err_
 }
 
+// The mutation executed by RemoveBudget.
+const RemoveBudget_Operation = `
+mutation RemoveBudget ($budgetId: ID!, $reason: String!) {
+	removeBudget(budgetId: $budgetId, reason: $reason) {
+		... Budget
+	}
+}
+fragment Budget on Budget {
+	id
+	tenantId
+	projectId
+	scope
+	targetId
+	currency
+	amount
+	span
+	horizonSeconds
+	thresholds
+	atLimit
+	spent
+	spentAt
+	held
+	left
+	hourly
+	unpriced
+	reached
+	limitAt
+	largestOvershoot
+	trouble
+	reason
+}
+`
+
+func RemoveBudget(
+	ctx_ context.Context,
+	client_ graphql.Client,
+	budgetId string,
+	reason string,
+) (data_ *RemoveBudgetResponse, err_ error) {
+	req_ := &graphql.Request{
+		OpName: "RemoveBudget",
+		Query:  RemoveBudget_Operation,
+		Variables: &__RemoveBudgetInput{
+			BudgetId: budgetId,
+			Reason:   reason,
+		},
+	}
+
+	data_ = &RemoveBudgetResponse{}
+	resp_ := &graphql.Response{Data: data_}
+
+	err_ = client_.MakeRequest(
+		ctx_,
+		req_,
+		resp_,
+	)
+
+	return data_, err_
+}
+
 // The mutation executed by RemoveMember.
 const RemoveMember_Operation = `
 mutation RemoveMember ($input: RemoveMemberInput!) {
@@ -32199,6 +32862,64 @@ func SetBillingAccount(
 	}
 
 	data_ = &SetBillingAccountResponse{}
+	resp_ := &graphql.Response{Data: data_}
+
+	err_ = client_.MakeRequest(
+		ctx_,
+		req_,
+		resp_,
+	)
+
+	return data_, err_
+}
+
+// The mutation executed by SetBudget.
+const SetBudget_Operation = `
+mutation SetBudget ($input: SetBudgetInput!) {
+	setBudget(input: $input) {
+		... Budget
+	}
+}
+fragment Budget on Budget {
+	id
+	tenantId
+	projectId
+	scope
+	targetId
+	currency
+	amount
+	span
+	horizonSeconds
+	thresholds
+	atLimit
+	spent
+	spentAt
+	held
+	left
+	hourly
+	unpriced
+	reached
+	limitAt
+	largestOvershoot
+	trouble
+	reason
+}
+`
+
+func SetBudget(
+	ctx_ context.Context,
+	client_ graphql.Client,
+	input SetBudgetInput,
+) (data_ *SetBudgetResponse, err_ error) {
+	req_ := &graphql.Request{
+		OpName: "SetBudget",
+		Query:  SetBudget_Operation,
+		Variables: &__SetBudgetInput{
+			Input: input,
+		},
+	}
+
+	data_ = &SetBudgetResponse{}
 	resp_ := &graphql.Response{Data: data_}
 
 	err_ = client_.MakeRequest(
