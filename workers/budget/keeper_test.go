@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -17,7 +18,9 @@ import (
 	"github.com/gpuaas/app-platform/ent/generated/db"
 	"github.com/gpuaas/app-platform/rig/platformtest"
 	"github.com/gpuaas/app-platform/service/allocation"
+	"github.com/gpuaas/app-platform/service/billing"
 	"github.com/gpuaas/app-platform/service/budget"
+	books "github.com/gpuaas/app-platform/workers/billing"
 	keepers "github.com/gpuaas/app-platform/workers/budget"
 )
 
@@ -187,6 +190,29 @@ func TestASpentBudgetGivesItsCapacityBackWithinWhatIsStated(t *testing.T) {
 	require.Equal(t, 1, b.Count("operation", "kind = 'ALLOCATION_RELEASE' AND deadline <= created_at + interval '30 minutes 1 second'"))
 	require.Equal(t, 1, b.Count("instance", "status = 'STOPPING'"))
 	require.Equal(t, 1, b.Count("allocation", "status = 'RELEASING'"))
+}
+
+// From a record of usage to the event: the billing role books it, and looks at the budgets after.
+func TestUsageIsBookedAndCountsAgainstTheBudget(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.set("20", spending.Tell)
+	b.SQL(`INSERT INTO price_version (id, origin, meter, sku, region, currency, scope, valid_from, version, terms, hash, reason, created_by)
+		VALUES ('prc_1', 'prc_1', 'tokens', '', '', 'EUR', 'PLATFORM', '2020-01-01', 1, '{"measure":"QUANTITY","per":"1","tiers":[{"price":"0.01"}],"minimum":"0","roundUpTo":"0"}', '', '', '')`)
+	b.SQL(`INSERT INTO usage_record (source, meter, usage_id, basis, tenant_id, project_id, app_instance_id, session, unit, quantity, from_at, to_at, digest)
+		SELECT $3, 'tokens', 'u1', 'APP', $1, $2, $3, $3, 'token', 1001, starts_at, starts_at, '' FROM billing_period WHERE tenant_id = $1`,
+		b.tenant.ID, b.project.ID, b.instance.ID)
+	worker := &books.Worker{DB: b.DB, Log: slog.New(slog.DiscardHandler), Every: 50 * time.Millisecond, After: b.keeper.Once,
+		Standard: billing.Standard{Currency: "EUR", Grace: time.Hour}}
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- worker.Run(ctx) }()
+	require.Eventually(t, func() bool { return b.Count("app_instance_event", "type = 'apps.budget.threshold_reached'") > 0 },
+		time.Minute, 20*time.Millisecond)
+	stop()
+	require.NoError(t, <-ended)
+	now := b.shown()
+	require.Equal(t, []any{"10.01", 50, "3.99"}, []any{now.Spent.String(), now.Reached, now.Left().String()}, "6 are held")
 }
 
 // A pipeline may spend this much, and no more.
