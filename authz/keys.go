@@ -319,6 +319,20 @@ func FamilyKeys(suffix string) []Key {
 	return keys
 }
 
+// AllocationFamily is the family of events of allocations that no instance uses. No manifest names it.
+const AllocationFamily = "allocation"
+
+// EventFamilies lists the families that an event can be of: those of apps, and AllocationFamily.
+func EventFamilies() []string { return append(Families(), AllocationFamily) }
+
+// EventKey is the key that reading a family's events requires. INVALID_ARGUMENT when the family is unknown.
+func EventKey(family string) (Key, error) {
+	if family == AllocationFamily {
+		return AllocationRead, nil
+	}
+	return FamilyKey(family, "instance.read")
+}
+
 // readKeys are the keys that let an actor know that things exist in a scope.
 var readKeys = func() Mask {
 	var mask Mask

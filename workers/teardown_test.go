@@ -13,6 +13,7 @@ import (
 	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/domain/lifecycle"
 	"github.com/gpuaas/app-platform/ent/generated/db"
+	dbevent "github.com/gpuaas/app-platform/ent/generated/db/event"
 	dbmember "github.com/gpuaas/app-platform/ent/generated/db/member"
 	"github.com/gpuaas/app-platform/ent/generated/db/nodetask"
 	"github.com/gpuaas/app-platform/internal/tx"
@@ -242,8 +243,12 @@ func TestUnusedAllocationIsReleasedAtOnce(t *testing.T) {
 	l := newLab(t)
 	l.work()
 	w := l.world("unused", "http://127.0.0.1:1")
-	require.Equal(t, lifecycle.OperationSucceeded, l.ended(l.release(w)).State)
+	op := l.ended(l.release(w))
+	require.Equal(t, lifecycle.OperationSucceeded, op.State)
 	require.Equal(t, lifecycle.AllocationReleased, l.own.Allocation.GetX(t.Context(), w.allocation).Status)
+	told := l.own.Event.Query().Where(dbevent.AllocationID(w.allocation)).OnlyX(t.Context())
+	require.Equal(t, []any{"apps.allocation.released", op.ID, 1}, []any{told.Type, *told.OperationID, told.Seq})
+	require.Nil(t, told.InstanceID)
 }
 
 // release asks for the release of a world's allocation, as its verb does.

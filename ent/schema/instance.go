@@ -153,7 +153,7 @@ func (Generation) Indexes() []ent.Index {
 	return []ent.Index{index.Fields("instance_id", "number").Unique(), index.Fields("manifest_id", "created_at")}
 }
 
-// Event is something that happened to an instance: append only, numbered without gaps.
+// Event is something that happened to an instance, or to an allocation that none uses: append only, numbered without gaps.
 type Event struct{ ent.Schema }
 
 // Annotations of the table.
@@ -165,8 +165,9 @@ func (Event) Mixin() []ent.Mixin { return []ent.Mixin{identified{}, owned{}} }
 // Fields of the table.
 func (Event) Fields() []ent.Field {
 	return []ent.Field{
-		id("instance_id", "the instance"),
-		field.Int("seq").Comment("number in the instance, from 1, no gaps"),
+		optionalID("instance_id", "the instance; none for an event of an allocation"),
+		optionalID("allocation_id", "the allocation, where no instance uses it"),
+		field.Int("seq").Comment("number in the instance or the allocation, from 1, no gaps"),
 		field.Int64("generation").Annotations(entsql.DefaultExpr("platform.generation()")).
 			Comment("the past of the database that it was written in; numbers of transactions compare within one alone"),
 		field.Int64("xid").Annotations(entsql.DefaultExpr("(pg_current_xact_id()::text)::bigint")).
@@ -189,6 +190,7 @@ func (Event) Fields() []ent.Field {
 func (Event) Indexes() []ent.Index {
 	return []ent.Index{
 		index.Fields("instance_id", "seq").Unique(),
+		index.Fields("allocation_id", "seq").Unique().Annotations(entsql.IndexWhere("(allocation_id IS NOT NULL)")),
 		index.Fields("project_id", "generation", "xid", "position"),
 	}
 }

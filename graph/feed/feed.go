@@ -10,7 +10,6 @@ import (
 	"github.com/gpuaas/app-platform/authz"
 	"github.com/gpuaas/app-platform/domain/fault"
 	"github.com/gpuaas/app-platform/domain/ids"
-	"github.com/gpuaas/app-platform/domain/manifest"
 	"github.com/gpuaas/app-platform/ent/generated/db"
 	"github.com/gpuaas/app-platform/graph/live"
 	"github.com/gpuaas/app-platform/internal/tx"
@@ -122,7 +121,7 @@ func (s activitySource) start(ctx context.Context, id ids.ID, after string) (eve
 	return s.feeds.Resume(ctx, id, after)
 }
 
-// families returns the permission families whose instances the caller may read in the project.
+// families returns the families whose events the caller may read in the project.
 func (s activitySource) families(ctx context.Context, id ids.ID) ([]string, error) {
 	var project *db.Project
 	actor, err := s.db.Read(ctx, tx.Row(&project, rows.ProjectRef, `SELECT id, tenant_id FROM project WHERE id = $1`, id))
@@ -137,8 +136,8 @@ func (s activitySource) families(ctx context.Context, id ids.ID) ([]string, erro
 		return nil, err
 	}
 	var families []string
-	for _, family := range manifest.Families() {
-		key, err := authz.FamilyKey(family, "instance.read")
+	for _, family := range authz.EventFamilies() {
+		key, err := authz.EventKey(family)
 		if err == nil && actor.AllowsOn(key, where) {
 			families = append(families, family)
 		}

@@ -23,11 +23,14 @@ type Data struct {
 	// Seq is its number in the instance's timeline, without gaps: who needs order takes it from here.
 	Seq int `json:"seq"`
 	// OrgID is the tenant, under the name that events had first; the same as TenantID.
-	OrgID         string `json:"orgId"`
-	TenantID      string `json:"tenantId"`
-	ProjectID     string `json:"projectId"`
+	OrgID     string `json:"orgId"`
+	TenantID  string `json:"tenantId"`
+	ProjectID string `json:"projectId"`
+	// AppSlug and AppInstanceID are empty for an event of an allocation that no instance uses.
 	AppSlug       string `json:"appSlug"`
 	AppInstanceID string `json:"appInstanceId"`
+	// AllocationID is that allocation; null of other events.
+	AllocationID *string `json:"allocationId,omitempty"`
 	// OperationID and MemberID are null when there is none.
 	OperationID *string `json:"operationId"`
 	MemberID    *string `json:"memberId"`

@@ -15,6 +15,7 @@ import (
 	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/domain/lifecycle"
 	"github.com/gpuaas/app-platform/ent/generated/db"
+	dbevent "github.com/gpuaas/app-platform/ent/generated/db/event"
 	"github.com/gpuaas/app-platform/rig/platformtest"
 	"github.com/gpuaas/app-platform/service/allocation"
 	"github.com/gpuaas/app-platform/service/kit/page"
@@ -82,6 +83,22 @@ func TestARequestIsBoundToANodeAtOnce(t *testing.T) {
 	require.Equal(t, "requestAllocation", entries[0].Action)
 	require.Equal(t, "allocation.create", entries[0].PermissionKey)
 	require.Contains(t, string(entries[0].After), string(got[0].ID))
+	require.Equal(t, []string{"1 apps.allocation.requested", "2 apps.allocation.ready"}, b.told(got[0]))
+	b.got(in)
+	require.Len(t, b.told(got[0]), 2, "a repeat tells nothing again")
+}
+
+// told returns the events of an allocation that no instance uses: number and type, in the order of their project's feed.
+func (b *bench) told(row *db.Allocation) (list []string) {
+	b.t.Helper()
+	found := b.Ent.Event.Query().Where(dbevent.AllocationID(row.ID)).
+		Order(db.Asc(dbevent.FieldXid, dbevent.FieldPosition)).AllX(b.t.Context())
+	for _, one := range found {
+		require.Equal(b.t, []any{row.ProjectID, authz.AllocationFamily}, []any{one.ProjectID, one.PermissionFamily})
+		require.Contains(b.t, string(one.Payload), string(row.ID))
+		list = append(list, fmt.Sprint(one.Seq, " ", one.Type))
+	}
+	return list
 }
 
 func TestSeveralAreGotOrNone(t *testing.T) {

@@ -279,7 +279,7 @@ func (r *releasing) draft(t *tx.Tx, decommission *db.Operation) operation.Draft 
 	}
 }
 
-// announce tells the instance's timeline, and audits the release and the decommissioning it asked for.
+// announce tells the instance's timeline, or that of an allocation which no instance uses the project's feed, and audits the release and the decommissioning it asked for.
 func (r *releasing) announce(ctx context.Context, t *tx.Tx, op, decommission *db.Operation,
 	before lifecycle.AllocationStatus) error {
 	after := map[string]any{"status": r.allocation.Status, "operation": op.ID}
@@ -290,14 +290,18 @@ func (r *releasing) announce(ctx context.Context, t *tx.Tx, op, decommission *db
 		Action: "releaseAllocation", Key: authz.AllocationRelease, Object: object(r.allocation), ObjectID: r.allocation.ID,
 		Reason: r.in.Reason, Before: map[string]any{"status": before}, After: after,
 	})
-	if err != nil || decommission == nil {
+	if err != nil {
 		return err
 	}
-	err = event.Append(ctx, t, r.instance, event.Draft{
+	told := event.Draft{
 		Type: lifecycle.EventAllocationReleasing, OperationID: op.ID,
 		Message:       "allocation " + r.allocation.Name + " is released",
 		CorrelationID: op.CorrelationID, Payload: map[string]any{"allocation": r.allocation.ID},
-	})
+	}
+	if decommission == nil {
+		return event.AppendFree(ctx, t, r.allocation, told)
+	}
+	err = event.Append(ctx, t, r.instance, told)
 	if err != nil || decommission.ID != r.made.Decommission {
 		return err
 	}

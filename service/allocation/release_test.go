@@ -54,6 +54,7 @@ func TestAFreeAllocationIsReleased(t *testing.T) {
 	require.Equal(t, 1, b.Count("operation", ""))
 	require.Equal(t, 1, b.Count("allocation", "status = 'RELEASING' AND release_operation_id = $1", out.Operation.ID))
 	require.Equal(t, 1, b.Count("audit_entry", "action = 'releaseAllocation' AND reason = 'not needed'"))
+	require.Equal(t, []string{"1 apps.allocation.releasing"}, b.told(held))
 }
 
 func TestReleaseStopsTheInstanceFirst(t *testing.T) {

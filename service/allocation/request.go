@@ -22,6 +22,7 @@ import (
 	"github.com/gpuaas/app-platform/service/kit/overlay"
 	"github.com/gpuaas/app-platform/service/kit/spend"
 	"github.com/gpuaas/app-platform/service/ledger/audit"
+	"github.com/gpuaas/app-platform/service/ledger/event"
 )
 
 // RequestInput is what capacity is asked for.
@@ -152,12 +153,29 @@ func (in *RequestInput) write(ctx context.Context, t *tx.Tx, seen *db.Project, m
 	if err := spend.Admit(ctx, t, ask); err != nil {
 		return nil, err
 	}
+	if err := tell(ctx, t, out); err != nil {
+		return nil, err
+	}
 	return out, audit.Write(ctx, t, audit.Entry{
 		Action: "requestAllocation", Key: authz.AllocationCreate, ObjectID: project.ID,
 		Object: authz.Object{TenantID: project.TenantID, ProjectID: project.ID},
 		After: map[string]any{"allocations": made, "shape": in.Shape, "gpuCount": out[0].GpuCount, "sku": in.SKU,
 			"region": in.Region},
 	})
+}
+
+// tell tells the project's feed of the allocations that were requested and bound to a node.
+func tell(ctx context.Context, t *tx.Tx, made []*db.Allocation) error {
+	for _, row := range made {
+		of := map[string]any{"shape": row.Shape, "gpuCount": row.GpuCount, "sku": row.Sku, "region": row.Region}
+		err := event.AppendFree(ctx, t, row,
+			event.Draft{Type: lifecycle.EventAllocationRequested, Message: "allocation " + row.Name + " requested", Payload: of},
+			event.Draft{Type: lifecycle.EventAllocationReady, Message: "allocation " + row.Name + " is ready", Payload: of})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // affordable holds what the project rents, the newly placed with it, against the ceilings of policy.

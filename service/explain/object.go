@@ -49,7 +49,7 @@ var objects = map[ids.Kind]string{
 	ids.Instance:         of(`instance`, `tenant_id`, `project_id`, `id`, nothing, nothing),
 	ids.Allocation:       of(`allocation`, `tenant_id`, `project_id`, `instance_id`, nothing, `id`),
 	ids.Member:           part(`member`),
-	ids.Event:            part(`app_instance_event`),
+	ids.Event:            of(`app_instance_event`, `tenant_id`, `project_id`, `instance_id`, nothing, `allocation_id`),
 	ids.Operation:        part(`operation`),
 	ids.OrphanedResource: part(`orphan`),
 	ids.ControlPlane:     part(`control_plane_share`),

@@ -227,7 +227,8 @@ func (s *Service) ManyMembers(ctx context.Context, wanted []ids.ID) (map[ids.ID]
 	return byID, nil
 }
 
-// Event reads an event. It requires <family>.instance.read of its instance.
+// Event reads an event. It requires <family>.instance.read of its instance, or allocation.read for that of an allocation
+// that no instance uses.
 func (s *Service) Event(ctx context.Context, id ids.ID) (*event.Event, error) {
 	var found *event.Event
 	var of *View
@@ -238,8 +239,12 @@ func (s *Service) Event(ctx context.Context, id ids.ID) (*event.Event, error) {
 	if err != nil {
 		return nil, err
 	}
-	if found == nil || of == nil {
+	switch {
+	case found == nil || found.InstanceID != nil && of == nil:
 		return nil, fault.NoSuch()
+	case found.InstanceID != nil:
+		return found, readable(actor, of.Instance)
 	}
-	return found, readable(actor, of.Instance)
+	where := authz.Object{TenantID: found.TenantID, ProjectID: found.ProjectID, AllocationID: *found.AllocationID}
+	return found, authz.RequireOn(actor, authz.AllocationRead, where)
 }

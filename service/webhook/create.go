@@ -161,7 +161,7 @@ func room(ctx context.Context, t *tx.Tx, project ids.ID) error {
 func sends(where authz.Object, families []string) func(*authz.Actor) bool {
 	return func(actor *authz.Actor) bool {
 		return actor.AllowsOn(authz.WebhookManage, where) && !slices.ContainsFunc(families, func(family string) bool {
-			key, err := authz.FamilyKey(family, "instance.read")
+			key, err := authz.EventKey(family)
 			return err != nil || !actor.AllowsOn(key, where)
 		})
 	}

@@ -118,8 +118,8 @@ func families(actor *authz.Actor, where authz.Object) ([]string, error) {
 		return nil, err
 	}
 	var readable []string
-	for _, family := range authz.Families() {
-		key, err := authz.FamilyKey(family, "instance.read")
+	for _, family := range authz.EventFamilies() {
+		key, err := authz.EventKey(family)
 		if err == nil && actor.AllowsOn(key, where) {
 			readable = append(readable, family)
 		}

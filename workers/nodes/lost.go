@@ -52,9 +52,11 @@ func (k *Keeper) Lost(ctx context.Context) error {
 
 // fail locks the instance before its allocation, as everywhere.
 func fail(ctx context.Context, t *tx.Tx, one rentedLost) error {
+	told := event.Draft{Type: lifecycle.EventAllocationFailed,
+		Message: fmt.Sprintf("allocation %s has failed: its node %s is lost for good", one.Name, one.Node),
+		Payload: map[string]any{"allocation": one.ID, "status": lifecycle.AllocationFailed}}
 	if one.Instance == nil {
-		_, err := t.Exec(ctx, `UPDATE allocation SET status = 'FAILED' WHERE id = $1 AND status = 'READY' AND instance_id IS NULL`, one.ID)
-		return err
+		return failFree(ctx, t, one.ID, told)
 	}
 	instance, err := t.Instance.Query().Where(dbinstance.ID(*one.Instance)).ForUpdate().Only(ctx)
 	if err != nil {
@@ -65,7 +67,18 @@ func fail(ctx context.Context, t *tx.Tx, one rentedLost) error {
 	if err != nil || failed.RowsAffected() == 0 {
 		return err
 	}
-	return event.Append(ctx, t, instance, event.Draft{Type: lifecycle.EventAllocationFailed,
-		Message: fmt.Sprintf("allocation %s has failed: its node %s is lost for good", one.Name, one.Node),
-		Payload: map[string]any{"allocation": one.ID, "status": lifecycle.AllocationFailed}})
+	return event.Append(ctx, t, instance, told)
+}
+
+// failFree fails an allocation that no instance uses.
+func failFree(ctx context.Context, t *tx.Tx, id ids.ID, told event.Draft) error {
+	failed, err := t.Exec(ctx, `UPDATE allocation SET status = 'FAILED' WHERE id = $1 AND status = 'READY' AND instance_id IS NULL`, id)
+	if err != nil || failed.RowsAffected() == 0 {
+		return err
+	}
+	allocation, err := t.Allocation.Get(ctx, id)
+	if err != nil {
+		return fmt.Errorf("load allocation %s: %w", id, err)
+	}
+	return event.AppendFree(ctx, t, allocation, told)
 }

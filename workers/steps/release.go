@@ -11,6 +11,7 @@ import (
 	"github.com/gpuaas/app-platform/domain/fault"
 	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/domain/lifecycle"
+	dballocation "github.com/gpuaas/app-platform/ent/generated/db/allocation"
 	dbinstance "github.com/gpuaas/app-platform/ent/generated/db/instance"
 	"github.com/gpuaas/app-platform/internal/tx"
 	"github.com/gpuaas/app-platform/service/ledger/event"
@@ -174,19 +175,28 @@ func (w *work) released(ctx context.Context, t *tx.Tx, c *engine.Context, locked
 	return proof, "released", nil
 }
 
-// tellReleased tells the timeline of the instance that the release has stopped; of one that nothing used no timeline
-// tells. The instance is locked before the allocation, as everywhere.
+// tellReleased tells the timeline of the instance that the release has stopped, and of an allocation that nothing used the
+// project's feed. The instance is locked before the allocation, as everywhere.
 func tellReleased(ctx context.Context, t *tx.Tx, c *engine.Context, locked *engine.Locked) error {
 	var known stopped
-	if err := c.Evidence("stop_instance", &known); err != nil || known.Instance == "" {
+	if err := c.Evidence("stop_instance", &known); err != nil {
 		return err
+	}
+	told := event.Draft{
+		Type: lifecycle.EventAllocationReleased, OperationID: locked.Op.ID, CorrelationID: locked.Op.CorrelationID,
+		Message: "its allocation is released", Payload: map[string]any{"allocation": locked.Op.AllocationID},
+	}
+	if known.Instance == "" {
+		allocation, err := t.Allocation.Query().Where(dballocation.ID(*locked.Op.AllocationID)).ForUpdate().Only(ctx)
+		if err != nil {
+			return fmt.Errorf("lock allocation %s: %w", *locked.Op.AllocationID, err)
+		}
+		told.Message = "allocation " + allocation.Name + " is released"
+		return event.AppendFree(ctx, t, allocation, told)
 	}
 	instance, err := t.Instance.Query().Where(dbinstance.ID(known.Instance)).ForUpdate().Only(ctx)
 	if err != nil {
 		return fmt.Errorf("lock instance %s: %w", known.Instance, err)
 	}
-	return event.Append(ctx, t, instance, event.Draft{
-		Type: lifecycle.EventAllocationReleased, OperationID: locked.Op.ID, CorrelationID: locked.Op.CorrelationID,
-		Message: "its allocation is released", Payload: map[string]any{"allocation": locked.Op.AllocationID},
-	})
+	return event.Append(ctx, t, instance, told)
 }

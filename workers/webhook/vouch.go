@@ -35,7 +35,7 @@ func (w *Worker) narrow(row *db.Webhook, raw []byte) error {
 		return fmt.Errorf("read who answers for webhook %s: %w", row.ID, err)
 	}
 	row.Families = slices.DeleteFunc(row.Families, func(family string) bool {
-		key, err := authz.FamilyKey(family, "instance.read")
+		key, err := authz.EventKey(family)
 		return err != nil || len(maker.Vouched([]string{key.String()}, row.TenantID, row.ProjectID, w.DB.Now())) == 0
 	})
 	return nil

@@ -24,9 +24,11 @@ type Event struct {
 	TenantID ids.ID `json:"tenant_id,omitempty"`
 	// owning project
 	ProjectID ids.ID `json:"project_id,omitempty"`
-	// the instance
-	InstanceID ids.ID `json:"instance_id,omitempty"`
-	// number in the instance, from 1, no gaps
+	// the instance; none for an event of an allocation
+	InstanceID *ids.ID `json:"instance_id,omitempty"`
+	// the allocation, where no instance uses it
+	AllocationID *ids.ID `json:"allocation_id,omitempty"`
+	// number in the instance or the allocation, from 1, no gaps
 	Seq int `json:"seq,omitempty"`
 	// the past of the database that it was written in; numbers of transactions compare within one alone
 	Generation int64 `json:"generation,omitempty"`
@@ -64,7 +66,7 @@ func (*Event) scanValues(columns []string) ([]any, error) {
 			values[i] = new([]byte)
 		case event.FieldSeq, event.FieldGeneration, event.FieldXid, event.FieldPosition:
 			values[i] = new(sql.NullInt64)
-		case event.FieldID, event.FieldTenantID, event.FieldProjectID, event.FieldInstanceID, event.FieldType, event.FieldAppSlug, event.FieldPermissionFamily, event.FieldOperationID, event.FieldMemberID, event.FieldMessage, event.FieldCorrelationID:
+		case event.FieldID, event.FieldTenantID, event.FieldProjectID, event.FieldInstanceID, event.FieldAllocationID, event.FieldType, event.FieldAppSlug, event.FieldPermissionFamily, event.FieldOperationID, event.FieldMemberID, event.FieldMessage, event.FieldCorrelationID:
 			values[i] = new(sql.NullString)
 		case event.FieldOccurredAt:
 			values[i] = new(sql.NullTime)
@@ -105,7 +107,15 @@ func (_m *Event) assignValues(columns []string, values []any) error {
 			if value, ok := values[i].(*sql.NullString); !ok {
 				return fmt.Errorf("unexpected type %T for field instance_id", values[i])
 			} else if value.Valid {
-				_m.InstanceID = ids.ID(value.String)
+				_m.InstanceID = new(ids.ID)
+				*_m.InstanceID = ids.ID(value.String)
+			}
+		case event.FieldAllocationID:
+			if value, ok := values[i].(*sql.NullString); !ok {
+				return fmt.Errorf("unexpected type %T for field allocation_id", values[i])
+			} else if value.Valid {
+				_m.AllocationID = new(ids.ID)
+				*_m.AllocationID = ids.ID(value.String)
 			}
 		case event.FieldSeq:
 			if value, ok := values[i].(*sql.NullInt64); !ok {
@@ -231,8 +241,15 @@ func (_m *Event) String() string {
 	builder.WriteString("project_id=")
 	builder.WriteString(fmt.Sprintf("%v", _m.ProjectID))
 	builder.WriteString(", ")
-	builder.WriteString("instance_id=")
-	builder.WriteString(fmt.Sprintf("%v", _m.InstanceID))
+	if v := _m.InstanceID; v != nil {
+		builder.WriteString("instance_id=")
+		builder.WriteString(fmt.Sprintf("%v", *v))
+	}
+	builder.WriteString(", ")
+	if v := _m.AllocationID; v != nil {
+		builder.WriteString("allocation_id=")
+		builder.WriteString(fmt.Sprintf("%v", *v))
+	}
 	builder.WriteString(", ")
 	builder.WriteString("seq=")
 	builder.WriteString(fmt.Sprintf("%v", _m.Seq))

@@ -40,6 +40,28 @@ func (_c *EventCreate) SetInstanceID(v ids.ID) *EventCreate {
 	return _c
 }
 
+// SetNillableInstanceID sets the "instance_id" field if the given value is not nil.
+func (_c *EventCreate) SetNillableInstanceID(v *ids.ID) *EventCreate {
+	if v != nil {
+		_c.SetInstanceID(*v)
+	}
+	return _c
+}
+
+// SetAllocationID sets the "allocation_id" field.
+func (_c *EventCreate) SetAllocationID(v ids.ID) *EventCreate {
+	_c.mutation.SetAllocationID(v)
+	return _c
+}
+
+// SetNillableAllocationID sets the "allocation_id" field if the given value is not nil.
+func (_c *EventCreate) SetNillableAllocationID(v *ids.ID) *EventCreate {
+	if v != nil {
+		_c.SetAllocationID(*v)
+	}
+	return _c
+}
+
 // SetSeq sets the "seq" field.
 func (_c *EventCreate) SetSeq(v int) *EventCreate {
 	_c.mutation.SetSeq(v)
@@ -209,9 +231,6 @@ func (_c *EventCreate) check() error {
 	if _, ok := _c.mutation.ProjectID(); !ok {
 		return &ValidationError{Name: "project_id", err: errors.New(`db: missing required field "Event.project_id"`)}
 	}
-	if _, ok := _c.mutation.InstanceID(); !ok {
-		return &ValidationError{Name: "instance_id", err: errors.New(`db: missing required field "Event.instance_id"`)}
-	}
 	if _, ok := _c.mutation.Seq(); !ok {
 		return &ValidationError{Name: "seq", err: errors.New(`db: missing required field "Event.seq"`)}
 	}
@@ -278,7 +297,11 @@ func (_c *EventCreate) createSpec() (*Event, *sqlgraph.CreateSpec) {
 	}
 	if value, ok := _c.mutation.InstanceID(); ok {
 		_spec.SetField(event.FieldInstanceID, field.TypeString, value)
-		_node.InstanceID = value
+		_node.InstanceID = &value
+	}
+	if value, ok := _c.mutation.AllocationID(); ok {
+		_spec.SetField(event.FieldAllocationID, field.TypeString, value)
+		_node.AllocationID = &value
 	}
 	if value, ok := _c.mutation.Seq(); ok {
 		_spec.SetField(event.FieldSeq, field.TypeInt, value)

@@ -45,6 +45,32 @@ func (_u *EventUpdate) SetNillableInstanceID(v *ids.ID) *EventUpdate {
 	return _u
 }
 
+// ClearInstanceID clears the value of the "instance_id" field.
+func (_u *EventUpdate) ClearInstanceID() *EventUpdate {
+	_u.mutation.ClearInstanceID()
+	return _u
+}
+
+// SetAllocationID sets the "allocation_id" field.
+func (_u *EventUpdate) SetAllocationID(v ids.ID) *EventUpdate {
+	_u.mutation.SetAllocationID(v)
+	return _u
+}
+
+// SetNillableAllocationID sets the "allocation_id" field if the given value is not nil.
+func (_u *EventUpdate) SetNillableAllocationID(v *ids.ID) *EventUpdate {
+	if v != nil {
+		_u.SetAllocationID(*v)
+	}
+	return _u
+}
+
+// ClearAllocationID clears the value of the "allocation_id" field.
+func (_u *EventUpdate) ClearAllocationID() *EventUpdate {
+	_u.mutation.ClearAllocationID()
+	return _u
+}
+
 // SetSeq sets the "seq" field.
 func (_u *EventUpdate) SetSeq(v int) *EventUpdate {
 	_u.mutation.ResetSeq()
@@ -315,6 +341,15 @@ func (_u *EventUpdate) sqlSave(ctx context.Context) (_node int, err error) {
 	if value, ok := _u.mutation.InstanceID(); ok {
 		_spec.SetField(event.FieldInstanceID, field.TypeString, value)
 	}
+	if _u.mutation.InstanceIDCleared() {
+		_spec.ClearField(event.FieldInstanceID, field.TypeString)
+	}
+	if value, ok := _u.mutation.AllocationID(); ok {
+		_spec.SetField(event.FieldAllocationID, field.TypeString, value)
+	}
+	if _u.mutation.AllocationIDCleared() {
+		_spec.ClearField(event.FieldAllocationID, field.TypeString)
+	}
 	if value, ok := _u.mutation.Seq(); ok {
 		_spec.SetField(event.FieldSeq, field.TypeInt, value)
 	}
@@ -411,6 +446,32 @@ func (_u *EventUpdateOne) SetNillableInstanceID(v *ids.ID) *EventUpdateOne {
 	if v != nil {
 		_u.SetInstanceID(*v)
 	}
+	return _u
+}
+
+// ClearInstanceID clears the value of the "instance_id" field.
+func (_u *EventUpdateOne) ClearInstanceID() *EventUpdateOne {
+	_u.mutation.ClearInstanceID()
+	return _u
+}
+
+// SetAllocationID sets the "allocation_id" field.
+func (_u *EventUpdateOne) SetAllocationID(v ids.ID) *EventUpdateOne {
+	_u.mutation.SetAllocationID(v)
+	return _u
+}
+
+// SetNillableAllocationID sets the "allocation_id" field if the given value is not nil.
+func (_u *EventUpdateOne) SetNillableAllocationID(v *ids.ID) *EventUpdateOne {
+	if v != nil {
+		_u.SetAllocationID(*v)
+	}
+	return _u
+}
+
+// ClearAllocationID clears the value of the "allocation_id" field.
+func (_u *EventUpdateOne) ClearAllocationID() *EventUpdateOne {
+	_u.mutation.ClearAllocationID()
 	return _u
 }
 
@@ -713,6 +774,15 @@ func (_u *EventUpdateOne) sqlSave(ctx context.Context) (_node *Event, err error)
 	}
 	if value, ok := _u.mutation.InstanceID(); ok {
 		_spec.SetField(event.FieldInstanceID, field.TypeString, value)
+	}
+	if _u.mutation.InstanceIDCleared() {
+		_spec.ClearField(event.FieldInstanceID, field.TypeString)
+	}
+	if value, ok := _u.mutation.AllocationID(); ok {
+		_spec.SetField(event.FieldAllocationID, field.TypeString, value)
+	}
+	if _u.mutation.AllocationIDCleared() {
+		_spec.ClearField(event.FieldAllocationID, field.TypeString)
 	}
 	if value, ok := _u.mutation.Seq(); ok {
 		_spec.SetField(event.FieldSeq, field.TypeInt, value)

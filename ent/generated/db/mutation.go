@@ -14764,6 +14764,7 @@ type EventMutation struct {
 	tenant_id         *ids.ID
 	project_id        *ids.ID
 	instance_id       *ids.ID
+	allocation_id     *ids.ID
 	seq               *int
 	addseq            *int
 	generation        *int64
@@ -14981,7 +14982,7 @@ func (m *EventMutation) InstanceID() (r ids.ID, exists bool) {
 // OldInstanceID returns the old "instance_id" field's value of the Event entity.
 // If the Event object wasn't provided to the builder, the object is fetched from the database.
 // An error is returned if the mutation operation is not UpdateOne, or the database query fails.
-func (m *EventMutation) OldInstanceID(ctx context.Context) (v ids.ID, err error) {
+func (m *EventMutation) OldInstanceID(ctx context.Context) (v *ids.ID, err error) {
 	if !m.op.Is(OpUpdateOne) {
 		return v, errors.New("OldInstanceID is only allowed on UpdateOne operations")
 	}
@@ -14995,9 +14996,71 @@ func (m *EventMutation) OldInstanceID(ctx context.Context) (v ids.ID, err error)
 	return oldValue.InstanceID, nil
 }
 
+// ClearInstanceID clears the value of the "instance_id" field.
+func (m *EventMutation) ClearInstanceID() {
+	m.instance_id = nil
+	m.clearedFields[event.FieldInstanceID] = struct{}{}
+}
+
+// InstanceIDCleared returns if the "instance_id" field was cleared in this mutation.
+func (m *EventMutation) InstanceIDCleared() bool {
+	_, ok := m.clearedFields[event.FieldInstanceID]
+	return ok
+}
+
 // ResetInstanceID resets all changes to the "instance_id" field.
 func (m *EventMutation) ResetInstanceID() {
 	m.instance_id = nil
+	delete(m.clearedFields, event.FieldInstanceID)
+}
+
+// SetAllocationID sets the "allocation_id" field.
+func (m *EventMutation) SetAllocationID(i ids.ID) {
+	m.allocation_id = &i
+}
+
+// AllocationID returns the value of the "allocation_id" field in the mutation.
+func (m *EventMutation) AllocationID() (r ids.ID, exists bool) {
+	v := m.allocation_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldAllocationID returns the old "allocation_id" field's value of the Event entity.
+// If the Event object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *EventMutation) OldAllocationID(ctx context.Context) (v *ids.ID, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldAllocationID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldAllocationID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldAllocationID: %w", err)
+	}
+	return oldValue.AllocationID, nil
+}
+
+// ClearAllocationID clears the value of the "allocation_id" field.
+func (m *EventMutation) ClearAllocationID() {
+	m.allocation_id = nil
+	m.clearedFields[event.FieldAllocationID] = struct{}{}
+}
+
+// AllocationIDCleared returns if the "allocation_id" field was cleared in this mutation.
+func (m *EventMutation) AllocationIDCleared() bool {
+	_, ok := m.clearedFields[event.FieldAllocationID]
+	return ok
+}
+
+// ResetAllocationID resets all changes to the "allocation_id" field.
+func (m *EventMutation) ResetAllocationID() {
+	m.allocation_id = nil
+	delete(m.clearedFields, event.FieldAllocationID)
 }
 
 // SetSeq sets the "seq" field.
@@ -15637,7 +15700,7 @@ func (m *EventMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *EventMutation) Fields() []string {
-	fields := make([]string, 0, 16)
+	fields := make([]string, 0, 17)
 	if m.tenant_id != nil {
 		fields = append(fields, event.FieldTenantID)
 	}
@@ -15646,6 +15709,9 @@ func (m *EventMutation) Fields() []string {
 	}
 	if m.instance_id != nil {
 		fields = append(fields, event.FieldInstanceID)
+	}
+	if m.allocation_id != nil {
+		fields = append(fields, event.FieldAllocationID)
 	}
 	if m.seq != nil {
 		fields = append(fields, event.FieldSeq)
@@ -15700,6 +15766,8 @@ func (m *EventMutation) Field(name string) (ent.Value, bool) {
 		return m.ProjectID()
 	case event.FieldInstanceID:
 		return m.InstanceID()
+	case event.FieldAllocationID:
+		return m.AllocationID()
 	case event.FieldSeq:
 		return m.Seq()
 	case event.FieldGeneration:
@@ -15741,6 +15809,8 @@ func (m *EventMutation) OldField(ctx context.Context, name string) (ent.Value, e
 		return m.OldProjectID(ctx)
 	case event.FieldInstanceID:
 		return m.OldInstanceID(ctx)
+	case event.FieldAllocationID:
+		return m.OldAllocationID(ctx)
 	case event.FieldSeq:
 		return m.OldSeq(ctx)
 	case event.FieldGeneration:
@@ -15796,6 +15866,13 @@ func (m *EventMutation) SetField(name string, value ent.Value) error {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
 		m.SetInstanceID(v)
+		return nil
+	case event.FieldAllocationID:
+		v, ok := value.(ids.ID)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetAllocationID(v)
 		return nil
 	case event.FieldSeq:
 		v, ok := value.(int)
@@ -15969,6 +16046,12 @@ func (m *EventMutation) AddField(name string, value ent.Value) error {
 // mutation.
 func (m *EventMutation) ClearedFields() []string {
 	var fields []string
+	if m.FieldCleared(event.FieldInstanceID) {
+		fields = append(fields, event.FieldInstanceID)
+	}
+	if m.FieldCleared(event.FieldAllocationID) {
+		fields = append(fields, event.FieldAllocationID)
+	}
 	if m.FieldCleared(event.FieldOperationID) {
 		fields = append(fields, event.FieldOperationID)
 	}
@@ -15992,6 +16075,12 @@ func (m *EventMutation) FieldCleared(name string) bool {
 // error if the field is not defined in the schema.
 func (m *EventMutation) ClearField(name string) error {
 	switch name {
+	case event.FieldInstanceID:
+		m.ClearInstanceID()
+		return nil
+	case event.FieldAllocationID:
+		m.ClearAllocationID()
+		return nil
 	case event.FieldOperationID:
 		m.ClearOperationID()
 		return nil
@@ -16017,6 +16106,9 @@ func (m *EventMutation) ResetField(name string) error {
 		return nil
 	case event.FieldInstanceID:
 		m.ResetInstanceID()
+		return nil
+	case event.FieldAllocationID:
+		m.ResetAllocationID()
 		return nil
 	case event.FieldSeq:
 		m.ResetSeq()

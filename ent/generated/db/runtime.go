@@ -339,11 +339,11 @@ func init() {
 	eventFields := schema.Event{}.Fields()
 	_ = eventFields
 	// eventDescMessage is the schema descriptor for message field.
-	eventDescMessage := eventFields[10].Descriptor()
+	eventDescMessage := eventFields[11].Descriptor()
 	// event.DefaultMessage holds the default value on creation for the message field.
 	event.DefaultMessage = eventDescMessage.Default.(string)
 	// eventDescOccurredAt is the schema descriptor for occurred_at field.
-	eventDescOccurredAt := eventFields[13].Descriptor()
+	eventDescOccurredAt := eventFields[14].Descriptor()
 	// event.DefaultOccurredAt holds the default value on creation for the occurred_at field.
 	event.DefaultOccurredAt = eventDescOccurredAt.Default.(func() time.Time)
 	evidencerunnerFields := schema.EvidenceRunner{}.Fields()

@@ -1010,7 +1010,7 @@ func (ec *executionContext) _Event_appInstanceId(ctx context.Context, field grap
 			return ec.fieldContext_Event_appInstanceId(ctx, field)
 		},
 		func(ctx context.Context) (any, error) {
-			return obj.InstanceID, nil
+			return obj.AppInstanceID(), nil
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v ids.ID) graphql.Marshaler {
@@ -1021,6 +1021,29 @@ func (ec *executionContext) _Event_appInstanceId(ctx context.Context, field grap
 	)
 }
 func (ec *executionContext) fieldContext_Event_appInstanceId(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Event", field, true, false, errors.New("field of type ID does not have child fields"))
+}
+
+func (ec *executionContext) _Event_allocationId(ctx context.Context, field graphql.CollectedField, obj *event.Event) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Event_allocationId(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.AllocationID, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *ids.ID) graphql.Marshaler {
+			return ec.marshalOID2ᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋidsᚐID(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_Event_allocationId(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("Event", field, false, false, errors.New("field of type ID does not have child fields"))
 }
 
@@ -1929,6 +1952,11 @@ func (ec *executionContext) _Event(ctx context.Context, sel ast.SelectionSet, ob
 		case "appInstanceId":
 			out.Values[i] = ec._Event_appInstanceId(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "allocationId":
+			out.Values[i] = ec._Event_allocationId(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
 				out.Invalids++
 			}
 		case "operationId":

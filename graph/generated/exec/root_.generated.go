@@ -704,11 +704,12 @@ type ComplexityRoot struct {
 	}
 
 	Event struct {
+		AllocationID  func(childComplexity int) int
+		AppInstanceID func(childComplexity int) int
 		AppSlug       func(childComplexity int) int
 		CorrelationID func(childComplexity int) int
 		Cursor        func(childComplexity int) int
 		ID            func(childComplexity int) int
-		InstanceID    func(childComplexity int) int
 		MemberID      func(childComplexity int) int
 		Message       func(childComplexity int) int
 		OccurredAt    func(childComplexity int) int
@@ -4759,6 +4760,18 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 
 		return e.ComplexityRoot.EntitlementEdge.Node(childComplexity), true
 
+	case "Event.allocationId":
+		if e.ComplexityRoot.Event.AllocationID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Event.AllocationID(childComplexity), true
+	case "Event.appInstanceId":
+		if e.ComplexityRoot.Event.AppInstanceID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Event.AppInstanceID(childComplexity), true
 	case "Event.appSlug":
 		if e.ComplexityRoot.Event.AppSlug == nil {
 			break
@@ -4783,12 +4796,6 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Event.ID(childComplexity), true
-	case "Event.appInstanceId":
-		if e.ComplexityRoot.Event.InstanceID == nil {
-			break
-		}
-
-		return e.ComplexityRoot.Event.InstanceID(childComplexity), true
 	case "Event.memberId":
 		if e.ComplexityRoot.Event.MemberID == nil {
 			break
@@ -13898,13 +13905,13 @@ extend type Mutation {
   openArtifactDelivery("The task." taskId: ID!): ArtifactDelivery!
 }
 `, BuiltIn: false},
-	{Name: "../../schema/event.graphql", Input: `"Something that happened to an instance. Its number has no gaps within the instance."
+	{Name: "../../schema/event.graphql", Input: `"Something that happened to an instance, or to an allocation that no instance uses. Its number has no gaps within the one that it is about."
 type Event implements Node {
   "Typed id, ` + "`" + `evt_…` + "`" + `."
   id: ID!
   "Opaque position for ` + "`" + `after` + "`" + ` in the feed this event was read from."
   cursor: String!
-  "Its number in the instance's timeline, from 1, without gaps."
+  "Its number in the instance's timeline, or among the allocation's own events, from 1, without gaps."
   seq: Int!
   "What happened, such as ` + "`" + `apps.instance.running` + "`" + `."
   type: String!
@@ -13914,10 +13921,12 @@ type Event implements Node {
   tenantId: ID!
   "The project."
   projectId: ID!
-  "The app."
+  "The app; empty for an event of an allocation that no instance uses."
   appSlug: String!
-  "The instance."
+  "The instance; empty for an event of an allocation that no instance uses."
   appInstanceId: ID!
+  "The allocation, of an event of one that no instance uses; null of others."
+  allocationId: ID
   "The operation that caused it; null when none did."
   operationId: ID
   "The member it is about; null when about none."
@@ -14109,7 +14118,7 @@ extend type Query {
 extend type Subscription {
   "An instance's timeline: replays what came after the cursor, then goes live; no gap, no duplicate. Key: <family>.instance.read on its project."
   instanceTimeline("The instance." instanceId: ID!, "Begin after this cursor; left out for the beginning." after: String): Event!
-  "Everything that happens in a project, in commit order: replays what came after the cursor, then goes live. Key: <family>.instance.read on the project; events of families the caller may not read are left out."
+  "Everything that happens in a project, in commit order: replays what came after the cursor, then goes live. Key: <family>.instance.read on the project; events of families the caller may not read are left out, and without allocation.read those of allocations that no instance uses."
   projectActivity("The project." projectId: ID!, "Begin after this cursor; at the end of the feed if left out." after: String): Event!
 }
 `, BuiltIn: false},
@@ -19673,6 +19682,8 @@ func (ec *executionContext) childFields_Event(ctx context.Context, field graphql
 		return ec.fieldContext_Event_appSlug(ctx, field)
 	case "appInstanceId":
 		return ec.fieldContext_Event_appInstanceId(ctx, field)
+	case "allocationId":
+		return ec.fieldContext_Event_allocationId(ctx, field)
 	case "operationId":
 		return ec.fieldContext_Event_operationId(ctx, field)
 	case "memberId":

@@ -1,6 +1,7 @@
 package event
 
 import (
+	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/ent/generated/db"
 )
 
@@ -9,4 +10,12 @@ type Event struct {
 	*db.Event
 	// Cursor is the opaque position for `after` in that feed.
 	Cursor string
+}
+
+// AppInstanceID is the instance; empty for an event of an allocation that none uses.
+func (e *Event) AppInstanceID() ids.ID {
+	if e.InstanceID == nil {
+		return ""
+	}
+	return *e.InstanceID
 }

@@ -114,7 +114,11 @@ func (f *tail) printEvent(t *command.Tool, event *gql.Event) (err error) {
 	case t.Quiet:
 		_, err = fmt.Fprintln(t.Env.Stdout, event.Id)
 	default:
-		whose := render.If(f.wide, event.AppInstanceId+"  ")
+		about := event.AppInstanceId
+		if event.AllocationId != nil {
+			about = *event.AllocationId
+		}
+		whose := render.If(f.wide, about+"  ")
 		_, err = fmt.Fprintf(t.Env.Stdout, "%4d  %s  %s%-32s  %s\n", event.Seq, render.Time(&event.OccurredAt),
 			render.Clean(whose), render.Clean(event.Type), render.Clean(event.Message))
 	}

@@ -19,6 +19,8 @@ const (
 	FieldProjectID = "project_id"
 	// FieldInstanceID holds the string denoting the instance_id field in the database.
 	FieldInstanceID = "instance_id"
+	// FieldAllocationID holds the string denoting the allocation_id field in the database.
+	FieldAllocationID = "allocation_id"
 	// FieldSeq holds the string denoting the seq field in the database.
 	FieldSeq = "seq"
 	// FieldGeneration holds the string denoting the generation field in the database.
@@ -55,6 +57,7 @@ var Columns = []string{
 	FieldTenantID,
 	FieldProjectID,
 	FieldInstanceID,
+	FieldAllocationID,
 	FieldSeq,
 	FieldGeneration,
 	FieldXid,
@@ -108,6 +111,11 @@ func ByProjectID(opts ...sql.OrderTermOption) OrderOption {
 // ByInstanceID orders the results by the instance_id field.
 func ByInstanceID(opts ...sql.OrderTermOption) OrderOption {
 	return sql.OrderByField(FieldInstanceID, opts...).ToFunc()
+}
+
+// ByAllocationID orders the results by the allocation_id field.
+func ByAllocationID(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldAllocationID, opts...).ToFunc()
 }
 
 // BySeq orders the results by the seq field.

@@ -73,6 +73,12 @@ func InstanceID(v ids.ID) predicate.Event {
 	return predicate.Event(sql.FieldEQ(FieldInstanceID, vc))
 }
 
+// AllocationID applies equality check predicate on the "allocation_id" field. It's identical to AllocationIDEQ.
+func AllocationID(v ids.ID) predicate.Event {
+	vc := string(v)
+	return predicate.Event(sql.FieldEQ(FieldAllocationID, vc))
+}
+
 // Seq applies equality check predicate on the "seq" field. It's identical to SeqEQ.
 func Seq(v int) predicate.Event {
 	return predicate.Event(sql.FieldEQ(FieldSeq, v))
@@ -375,6 +381,16 @@ func InstanceIDHasSuffix(v ids.ID) predicate.Event {
 	return predicate.Event(sql.FieldHasSuffix(FieldInstanceID, vc))
 }
 
+// InstanceIDIsNil applies the IsNil predicate on the "instance_id" field.
+func InstanceIDIsNil() predicate.Event {
+	return predicate.Event(sql.FieldIsNull(FieldInstanceID))
+}
+
+// InstanceIDNotNil applies the NotNil predicate on the "instance_id" field.
+func InstanceIDNotNil() predicate.Event {
+	return predicate.Event(sql.FieldNotNull(FieldInstanceID))
+}
+
 // InstanceIDEqualFold applies the EqualFold predicate on the "instance_id" field.
 func InstanceIDEqualFold(v ids.ID) predicate.Event {
 	vc := string(v)
@@ -385,6 +401,100 @@ func InstanceIDEqualFold(v ids.ID) predicate.Event {
 func InstanceIDContainsFold(v ids.ID) predicate.Event {
 	vc := string(v)
 	return predicate.Event(sql.FieldContainsFold(FieldInstanceID, vc))
+}
+
+// AllocationIDEQ applies the EQ predicate on the "allocation_id" field.
+func AllocationIDEQ(v ids.ID) predicate.Event {
+	vc := string(v)
+	return predicate.Event(sql.FieldEQ(FieldAllocationID, vc))
+}
+
+// AllocationIDNEQ applies the NEQ predicate on the "allocation_id" field.
+func AllocationIDNEQ(v ids.ID) predicate.Event {
+	vc := string(v)
+	return predicate.Event(sql.FieldNEQ(FieldAllocationID, vc))
+}
+
+// AllocationIDIn applies the In predicate on the "allocation_id" field.
+func AllocationIDIn(vs ...ids.ID) predicate.Event {
+	v := make([]any, len(vs))
+	for i := range v {
+		v[i] = string(vs[i])
+	}
+	return predicate.Event(sql.FieldIn(FieldAllocationID, v...))
+}
+
+// AllocationIDNotIn applies the NotIn predicate on the "allocation_id" field.
+func AllocationIDNotIn(vs ...ids.ID) predicate.Event {
+	v := make([]any, len(vs))
+	for i := range v {
+		v[i] = string(vs[i])
+	}
+	return predicate.Event(sql.FieldNotIn(FieldAllocationID, v...))
+}
+
+// AllocationIDGT applies the GT predicate on the "allocation_id" field.
+func AllocationIDGT(v ids.ID) predicate.Event {
+	vc := string(v)
+	return predicate.Event(sql.FieldGT(FieldAllocationID, vc))
+}
+
+// AllocationIDGTE applies the GTE predicate on the "allocation_id" field.
+func AllocationIDGTE(v ids.ID) predicate.Event {
+	vc := string(v)
+	return predicate.Event(sql.FieldGTE(FieldAllocationID, vc))
+}
+
+// AllocationIDLT applies the LT predicate on the "allocation_id" field.
+func AllocationIDLT(v ids.ID) predicate.Event {
+	vc := string(v)
+	return predicate.Event(sql.FieldLT(FieldAllocationID, vc))
+}
+
+// AllocationIDLTE applies the LTE predicate on the "allocation_id" field.
+func AllocationIDLTE(v ids.ID) predicate.Event {
+	vc := string(v)
+	return predicate.Event(sql.FieldLTE(FieldAllocationID, vc))
+}
+
+// AllocationIDContains applies the Contains predicate on the "allocation_id" field.
+func AllocationIDContains(v ids.ID) predicate.Event {
+	vc := string(v)
+	return predicate.Event(sql.FieldContains(FieldAllocationID, vc))
+}
+
+// AllocationIDHasPrefix applies the HasPrefix predicate on the "allocation_id" field.
+func AllocationIDHasPrefix(v ids.ID) predicate.Event {
+	vc := string(v)
+	return predicate.Event(sql.FieldHasPrefix(FieldAllocationID, vc))
+}
+
+// AllocationIDHasSuffix applies the HasSuffix predicate on the "allocation_id" field.
+func AllocationIDHasSuffix(v ids.ID) predicate.Event {
+	vc := string(v)
+	return predicate.Event(sql.FieldHasSuffix(FieldAllocationID, vc))
+}
+
+// AllocationIDIsNil applies the IsNil predicate on the "allocation_id" field.
+func AllocationIDIsNil() predicate.Event {
+	return predicate.Event(sql.FieldIsNull(FieldAllocationID))
+}
+
+// AllocationIDNotNil applies the NotNil predicate on the "allocation_id" field.
+func AllocationIDNotNil() predicate.Event {
+	return predicate.Event(sql.FieldNotNull(FieldAllocationID))
+}
+
+// AllocationIDEqualFold applies the EqualFold predicate on the "allocation_id" field.
+func AllocationIDEqualFold(v ids.ID) predicate.Event {
+	vc := string(v)
+	return predicate.Event(sql.FieldEqualFold(FieldAllocationID, vc))
+}
+
+// AllocationIDContainsFold applies the ContainsFold predicate on the "allocation_id" field.
+func AllocationIDContainsFold(v ids.ID) predicate.Event {
+	vc := string(v)
+	return predicate.Event(sql.FieldContainsFold(FieldAllocationID, vc))
 }
 
 // SeqEQ applies the EQ predicate on the "seq" field.

@@ -536,7 +536,8 @@ var (
 		{Name: "id", Type: field.TypeString, Unique: true, SchemaType: map[string]string{"postgres": "text"}},
 		{Name: "tenant_id", Type: field.TypeString, SchemaType: map[string]string{"postgres": "text"}},
 		{Name: "project_id", Type: field.TypeString, SchemaType: map[string]string{"postgres": "text"}},
-		{Name: "instance_id", Type: field.TypeString, SchemaType: map[string]string{"postgres": "text"}},
+		{Name: "instance_id", Type: field.TypeString, Nullable: true, SchemaType: map[string]string{"postgres": "text"}},
+		{Name: "allocation_id", Type: field.TypeString, Nullable: true, SchemaType: map[string]string{"postgres": "text"}},
 		{Name: "seq", Type: field.TypeInt},
 		{Name: "generation", Type: field.TypeInt64, Default: schema.Expr("platform.generation()")},
 		{Name: "xid", Type: field.TypeInt64, Default: schema.Expr("(pg_current_xact_id()::text)::bigint")},
@@ -560,12 +561,20 @@ var (
 			{
 				Name:    "event_instance_id_seq",
 				Unique:  true,
-				Columns: []*schema.Column{AppInstanceEventColumns[3], AppInstanceEventColumns[4]},
+				Columns: []*schema.Column{AppInstanceEventColumns[3], AppInstanceEventColumns[5]},
+			},
+			{
+				Name:    "event_allocation_id_seq",
+				Unique:  true,
+				Columns: []*schema.Column{AppInstanceEventColumns[4], AppInstanceEventColumns[5]},
+				Annotation: &entsql.IndexAnnotation{
+					Where: "(allocation_id IS NOT NULL)",
+				},
 			},
 			{
 				Name:    "event_project_id_generation_xid_position",
 				Unique:  false,
-				Columns: []*schema.Column{AppInstanceEventColumns[2], AppInstanceEventColumns[5], AppInstanceEventColumns[6], AppInstanceEventColumns[7]},
+				Columns: []*schema.Column{AppInstanceEventColumns[2], AppInstanceEventColumns[6], AppInstanceEventColumns[7], AppInstanceEventColumns[8]},
 			},
 		},
 	}

@@ -106,6 +106,7 @@ const (
 		app_instance_event.tenant_id,
 		app_instance_event.project_id,
 		app_instance_event.instance_id,
+		app_instance_event.allocation_id,
 		app_instance_event.seq,
 		app_instance_event.generation,
 		app_instance_event.xid,
@@ -406,9 +407,10 @@ func Event(row pgx.CollectableRow) (*db.Event, error) {
 	x := new(db.Event)
 	return x, row.Scan(
 		(*string)(&x.ID),
-		(*string)(&x.TenantID),   // of a named type, which the driver would scan by reflection
-		(*string)(&x.ProjectID),  // of a named type, which the driver would scan by reflection
-		(*string)(&x.InstanceID), // of a named type, which the driver would scan by reflection
+		(*string)(&x.TenantID),  // of a named type, which the driver would scan by reflection
+		(*string)(&x.ProjectID), // of a named type, which the driver would scan by reflection
+		&x.InstanceID,
+		&x.AllocationID,
 		&x.Seq,
 		&x.Generation,
 		&x.Xid,

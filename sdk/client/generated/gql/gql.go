@@ -3779,13 +3779,13 @@ func (v *EntitlementPageEdgesEntitlementEdge) GetNode() Entitlement { return v.N
 // Event includes the GraphQL fields of Event requested by the fragment Event.
 // The GraphQL type's documentation follows.
 //
-// Something that happened to an instance. Its number has no gaps within the instance.
+// Something that happened to an instance, or to an allocation that no instance uses. Its number has no gaps within the one that it is about.
 type Event struct {
 	// Typed id, `evt_…`.
 	Id string `json:"id"`
 	// Opaque position for `after` in the feed this event was read from.
 	Cursor string `json:"cursor"`
-	// Its number in the instance's timeline, from 1, without gaps.
+	// Its number in the instance's timeline, or among the allocation's own events, from 1, without gaps.
 	Seq int `json:"seq"`
 	// What happened, such as `apps.instance.running`.
 	Type string `json:"type"`
@@ -3793,10 +3793,12 @@ type Event struct {
 	OrgId string `json:"orgId"`
 	// The project.
 	ProjectId string `json:"projectId"`
-	// The app.
+	// The app; empty for an event of an allocation that no instance uses.
 	AppSlug string `json:"appSlug"`
-	// The instance.
+	// The instance; empty for an event of an allocation that no instance uses.
 	AppInstanceId string `json:"appInstanceId"`
+	// The allocation, of an event of one that no instance uses; null of others.
+	AllocationId *string `json:"allocationId"`
 	// The operation that caused it; null when none did.
 	OperationId *string `json:"operationId"`
 	// The member it is about; null when about none.
@@ -3834,6 +3836,9 @@ func (v *Event) GetAppSlug() string { return v.AppSlug }
 
 // GetAppInstanceId returns Event.AppInstanceId, and is useful for accessing the field via an interface.
 func (v *Event) GetAppInstanceId() string { return v.AppInstanceId }
+
+// GetAllocationId returns Event.AllocationId, and is useful for accessing the field via an interface.
+func (v *Event) GetAllocationId() *string { return v.AllocationId }
 
 // GetOperationId returns Event.OperationId, and is useful for accessing the field via an interface.
 func (v *Event) GetOperationId() *string { return v.OperationId }
@@ -4841,7 +4846,7 @@ func (v *GetArtifactDetailNodeEntitlement) GetTypename() *string { return v.Type
 // GetArtifactDetailNodeEvent includes the requested fields of the GraphQL type Event.
 // The GraphQL type's documentation follows.
 //
-// Something that happened to an instance. Its number has no gaps within the instance.
+// Something that happened to an instance, or to an allocation that no instance uses. Its number has no gaps within the one that it is about.
 type GetArtifactDetailNodeEvent struct {
 	Typename *string `json:"__typename"`
 }
@@ -5664,7 +5669,7 @@ func (v *GetManifestNodeEntitlement) GetTypename() *string { return v.Typename }
 // GetManifestNodeEvent includes the requested fields of the GraphQL type Event.
 // The GraphQL type's documentation follows.
 //
-// Something that happened to an instance. Its number has no gaps within the instance.
+// Something that happened to an instance, or to an allocation that no instance uses. Its number has no gaps within the one that it is about.
 type GetManifestNodeEvent struct {
 	Typename *string `json:"__typename"`
 }
@@ -16328,7 +16333,7 @@ func (v *WatchOperationResponse) GetOperationProgress() OperationDetail { return
 
 // WatchProjectResponse is returned by WatchProject on success.
 type WatchProjectResponse struct {
-	// Everything that happens in a project, in commit order: replays what came after the cursor, then goes live. Key: <family>.instance.read on the project; events of families the caller may not read are left out.
+	// Everything that happens in a project, in commit order: replays what came after the cursor, then goes live. Key: <family>.instance.read on the project; events of families the caller may not read are left out, and without allocation.read those of allocations that no instance uses.
 	ProjectActivity Event `json:"projectActivity"`
 }
 
@@ -24341,6 +24346,7 @@ fragment Event on Event {
 	projectId
 	appSlug
 	appInstanceId
+	allocationId
 	operationId
 	memberId
 	message
@@ -34509,6 +34515,7 @@ fragment Event on Event {
 	projectId
 	appSlug
 	appInstanceId
+	allocationId
 	operationId
 	memberId
 	message
@@ -34582,6 +34589,7 @@ fragment Event on Event {
 	projectId
 	appSlug
 	appInstanceId
+	allocationId
 	operationId
 	memberId
 	message
