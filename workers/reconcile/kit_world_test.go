@@ -84,7 +84,7 @@ func (l *lab) ofInstance(id ids.ID) []*blocker.Blocker {
 func (l *lab) told(of ids.ID) []string {
 	var types []string
 	for _, one := range l.Ent.Event.Query().Order(db.Asc("seq")).AllX(l.Context()) {
-		if one.InstanceID == of {
+		if one.InstanceID != nil && *one.InstanceID == of {
 			types = append(types, one.Type)
 		}
 	}
