@@ -105,3 +105,36 @@ func TestAPlanIsStaleOncePricesHaveChanged(t *testing.T) {
 	_, err = b.service.Remove(b.admin, in)
 	require.NoError(t, err, "another version of the same amount is the same price")
 }
+
+func TestABudgetRefusesMembersThatRentMoreThanItHas(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.SQL(`UPDATE allocation SET sku = 'small'`) // two of them
+	node, _ := b.Node(4)
+	b.SQL(`UPDATE compute_node SET sku = 'large' WHERE id = $1`, node.ID)
+	b.ListPrice("small", "EUR", "1")
+	b.ListPrice("large", "EUR", "10.25")
+	b.SQL(`INSERT INTO budget (id, tenant_id, project_id, scope, target_id, currency, amount, span, horizon_seconds, thresholds, at_limit,
+			reason, created_by, created_at, updated_at)
+		SELECT 'bud_1', tenant_id, id, 'PROJECT', id, 'EUR', 12.24, 'TOTAL', 3600, '{100}', 'REFUSE', 'a test', '', now(), now()
+		FROM project WHERE id = $1`, b.project.ID)
+	in := b.add("add", 1)
+	in.Intent = &member.Intent{Shape: lifecycle.ShapeBaremetal}
+	up := member.ScaleInput{InstanceID: b.made.ID, ComponentKey: "worker", ScaleTo: 4, Intent: in.Intent, DeadlineSeconds: 600,
+		Reason: "a test", IdempotencyKey: "scale"}
+	for name, rent := range map[string]func() error{
+		"add":   func() error { _, err := b.service.Add(b.admin, in); return err },
+		"scale": func() error { _, err := b.service.Scale(b.admin, up); return err },
+	} {
+		err := rent()
+		platformtest.Refused(t, err, fault.BudgetExceeded, "input.intent")
+		require.ErrorContains(t, err, "12.25", name)
+	}
+	require.Equal(t, []int{0, 0, 2}, []int{b.Count("operation", ""), b.Count("member", "status = 'PENDING'"),
+		b.Count("allocation", "released_at IS NULL")})
+
+	b.SQL(`UPDATE budget SET amount = 12.25`)
+	_, err := b.service.Scale(b.admin, up)
+	require.NoError(t, err, "to the cent")
+	require.Equal(t, 3, b.Count("allocation", "released_at IS NULL"))
+}
