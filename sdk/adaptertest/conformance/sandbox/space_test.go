@@ -3,7 +3,9 @@ package sandbox_test
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -43,15 +45,18 @@ func TestAMemberWithNamespacesLeavesNothing(t *testing.T) {
 	r := enclosed(t)
 	out := r.do(adapter.TaskRun, shell(`echo x > /var/left; setsid env -i sleep 600 > /dev/null 2>&1 &`))
 	require.Equal(t, adapter.TaskSucceeded, out.State, out.Message)
-	left, err := r.Residue("mem_1")
-	require.NoError(t, err)
+	var left adapter.Residue
+	require.Eventually(t, func() bool { // the daemon has no command line while it becomes one
+		var err error
+		left, err = r.Residue("mem_1")
+		require.NoError(t, err)
+		return len(left.Processes) == 1 && strings.Contains(left.Processes[0].Command, "sleep 600")
+	}, 10*time.Second, 10*time.Millisecond, "a daemon without the member's environment is found too")
 	require.True(t, left.Sandbox)
 	require.Equal(t, []string{"/var/left"}, left.Names)
-	require.Len(t, left.Processes, 1, "a daemon without the member's environment is found too")
-	require.Contains(t, left.Processes[0].Command, "sleep 600")
 	out = r.do(adapter.TaskTeardown, struct{}{})
 	require.Equal(t, adapter.TaskSucceeded, out.State, out.Message)
-	left, err = r.Residue("mem_1")
+	left, err := r.Residue("mem_1")
 	require.NoError(t, err)
 	require.True(t, left.Empty())
 	_, err = os.Stat(filepath.Join(r.dir, "mem_1"))
