@@ -29,7 +29,7 @@ var walks = []walk{
 		"admin grant": "Dana gives the role in TestConsole's walk", "admin revoke": "as above",
 	}},
 	{file: "docs/guides/service-accounts.md", left: map[string]string{
-		"instance=$": "it is run with the account's key in examples/curl", "appctl action run": "as above", "appctl decommission": "as above", "appctl token": "as above",
+		"budget set": "the account is the reader's own", "instance=$": "it is run with the account's key in examples/curl", "appctl action run": "as above", "appctl decommission": "as above", "appctl token": "as above",
 	}},
 	{file: "docs/guides/operate-a-cluster.md", staff: []string{"prices set", "quota --max"}, left: map[string]string{
 		"--version 1.3.0":  "there is no such version yet: the plan says so, and so does the exit code",

@@ -3,6 +3,7 @@ package e2e_test
 import (
 	"context"
 	"encoding/json"
+	"strings"
 	"testing"
 	"time"
 
@@ -30,6 +31,19 @@ func onNodes(t *testing.T, ctx context.Context, script string) (printed string) 
 		printed += out
 	}
 	return printed
+}
+
+// notebooksOf returns the members that run a web-notebook on a node: its control groups name its member. Other tests run
+// some too.
+func notebooksOf(t *testing.T, ctx context.Context, members []string) (running []string) {
+	t.Helper()
+	groups := onNodes(t, ctx, `for p in /proc/[0-9]*; do grep -qs '^web-notebook' $p/comm && cat $p/cgroup; done; true`)
+	for _, member := range members {
+		if strings.Contains(groups, member) {
+			running = append(running, member)
+		}
+	}
+	return running
 }
 
 // requireTraces requires that a running cluster is seen by the very scripts that later look for what
