@@ -24,13 +24,15 @@ const token = "gpu_sa_example"
 type object = clienttest.Object
 
 // run runs a program in a folder against the stand-in, with these further variables.
-func run(t *testing.T, server *clienttest.Server, folder string, variables []string, command ...string) (string, error) {
+func run(t *testing.T, server *clienttest.Server, folder string, variables []string,
+	command ...string) (string, error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, command[0], command[1:]...)
 	cmd.Dir = folder
-	cmd.Env = append(append(os.Environ(), "GPUAAS_URL="+server.URL, "GPUAAS_TOKEN="+token, "GPUAAS_PROJECT=prj_1"), variables...)
+	cmd.Env = append(append(os.Environ(), "GPUAAS_URL="+server.URL, "GPUAAS_TOKEN="+token, "GPUAAS_PROJECT=prj_1"),
+		variables...)
 	output, err := cmd.CombinedOutput()
 	return string(output), err
 }
@@ -42,14 +44,18 @@ func platform(t *testing.T, end string) *clienttest.Server {
 	server.RequireToken(token)
 	server.Handle("launchOptions", func(clienttest.Call) (any, error) {
 		return object{"allocations": []object{
-			{"compatible": false, "allocation": object{"id": "alc_1"}}, {"compatible": true, "allocation": object{"id": "alc_2"}},
+			{"compatible": false, "allocation": object{"id": "alc_1"}},
+			{"compatible": true, "allocation": object{"id": "alc_2"}},
 		}}, nil
 	})
 	server.Handle("launchInstance", func(clienttest.Call) (any, error) {
 		return object{"instance": object{"id": "ins_1"}, "operation": object{"id": "op_1"}}, nil
 	})
 	server.Handle("decommissionInstance", func(clienttest.Call) (any, error) { return object{"operation": object{"id": "op_2"}}, nil })
-	server.Handle("invokeAction", func(call clienttest.Call) (any, error) { return object{"output": call.Input()["input"]}, nil })
+	server.Handle("invokeAction", func(call clienttest.Call) (any, error) {
+		return object{"output": call.Input()["input"]},
+			nil
+	})
 	var looks atomic.Int32
 	server.Handle("operation", func(call clienttest.Call) (any, error) {
 		if looks.Add(1) == 1 {
@@ -67,7 +73,8 @@ func TestCurlLaunchesAsksAndTearsDown(t *testing.T) {
 	t.Parallel()
 	server := platform(t, "SUCCEEDED")
 	output, err := run(t, server, "curl", []string{
-		"GPUAAS_APP=hello", "GPUAAS_NAME=one", `GPUAAS_CONFIG={"greeting":"hi"}`, "GPUAAS_ACTION=greet", `GPUAAS_INPUT={"name":"world"}`,
+		"GPUAAS_APP=hello", "GPUAAS_NAME=one", `GPUAAS_CONFIG={"greeting":"hi"}`, "GPUAAS_ACTION=greet",
+		`GPUAAS_INPUT={"name":"world"}`,
 	}, "bash", "launch.sh")
 	require.NoError(t, err, output)
 	require.Contains(t, output, "launch: ins_1 by op_1\n  RUNNING 40% dispatch\n  SUCCEEDED 100% done\n")
@@ -136,7 +143,8 @@ func TestNodeTailsOverACutOnceEach(t *testing.T) {
 		<-call.Context.Done()
 		return nil
 	})
-	output, err := run(t, server, folder, []string{"GPUAAS_INSTANCE=ins_1", "GPUAAS_UNTIL=apps.instance.running", "GPUAAS_TIMEOUT=60"}, "node", "tail.mjs")
+	output, err := run(t, server, folder, []string{"GPUAAS_INSTANCE=ins_1", "GPUAAS_UNTIL=apps.instance.running",
+		"GPUAAS_TIMEOUT=60"}, "node", "tail.mjs")
 	require.NoError(t, err, output)
 	require.Equal(t, []string{"evt_1", "evt_2"}, eventIDs(t, output))
 	require.Equal(t, "c1", server.CallsOf("instanceTimeline")[1].Args["after"])

@@ -32,6 +32,7 @@ func TestTypescriptAdapterConformsToTheContract(t *testing.T) {
 		if result.ID == "cancel.tombstone" { // optional: it was written before there were tombstones, and goes on passing
 			want = conformance.Skipped
 		}
-		require.Equal(t, want, result.Outcome, "%s: it has all else that the contract has, and the suite can kill it", result.ID)
+		require.Equal(t, want, result.Outcome, "%s: it has all else that the contract has, and the suite can kill it",
+			result.ID)
 	}
 }

@@ -94,7 +94,8 @@ func newDesk(t *testing.T) *desk {
 	d.Handle("lintManifest", func(clienttest.Call) (any, error) { return object{"ok": true}, nil })
 	d.Handle("node", func(call clienttest.Call) (any, error) {
 		if call.Args["id"] == "art_1" {
-			return object{"__typename": "Artifact", "id": "art_1", "stage": d.stages["art_1"], "ref": d.known, "tenantId": "ten_1"}, nil
+			return object{"__typename": "Artifact", "id": "art_1", "stage": d.stages["art_1"], "ref": d.known,
+				"tenantId": "ten_1"}, nil
 		}
 		return object{"__typename": "Manifest", "id": "man_1", "appSlug": "server", "version": "1.2.0"}, nil
 	})
@@ -102,8 +103,9 @@ func newDesk(t *testing.T) *desk {
 		return object{"verdict": d.verdict, "canary": object{"manifest": object{"id": "man_1", "version": "1.2.0"}}}, nil
 	})
 	d.Handle("requestAllocation", func(clienttest.Call) (any, error) { return object{"allocations": []object{{"id": "alc_1"}}}, nil })
-	for field, what := range map[string][2]string{"launchInstance": {"launch", "instance"}, "decommissionInstance": {"decommission", "instance"},
-		"releaseAllocation": {"give back", "allocation"}} {
+	for field, what := range map[string][2]string{"launchInstance": {"launch", "instance"},
+		"decommissionInstance": {"decommission", "instance"},
+		"releaseAllocation":    {"give back", "allocation"}} {
 		d.Handle(field, func(clienttest.Call) (any, error) {
 			d.note(what[0])
 			return object{what[1]: object{"id": what[1][:3] + "_1"}, "operation": object{"id": "op_1"}}, nil
@@ -119,7 +121,8 @@ func newDesk(t *testing.T) *desk {
 // pipeline runs the recipe, with a registry of its own, as often as it is called.
 func (d *desk) pipeline(t *testing.T) func() (string, error) {
 	t.Helper()
-	held := httptest.NewServer(registry.New(registry.WithReferrersSupport(true), registry.Logger(log.New(io.Discard, "", 0))))
+	held := httptest.NewServer(registry.New(registry.WithReferrersSupport(true),
+		registry.Logger(log.New(io.Discard, "", 0))))
 	t.Cleanup(held.Close)
 	folder := t.TempDir()
 	build := exec.Command("go", "build", "-o", filepath.Join(folder, "appctl"), "../cmd/appctl")
@@ -136,9 +139,11 @@ func (d *desk) pipeline(t *testing.T) func() (string, error) {
 		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 		defer cancel()
 		cmd := exec.CommandContext(ctx, "bash", "publish-ci/publish.sh")
-		cmd.Env = append(os.Environ(), "PATH="+folder+":"+os.Getenv("PATH"), "XDG_CONFIG_HOME="+filepath.Join(folder, "config"),
+		cmd.Env = append(os.Environ(), "PATH="+folder+":"+os.Getenv("PATH"),
+			"XDG_CONFIG_HOME="+filepath.Join(folder, "config"),
 			"APPCTL_SERVER="+d.URL, "APPCTL_TOKEN="+token, "APPCTL_PROJECT=prj_1", "APPCTL_SIGNING_KEY="+string(text),
-			"APP=server", "VERSION=1.2.0", "PROGRAM="+filepath.Join(folder, "server"), "MANIFEST="+filepath.Join(folder, "manifest.json.in"),
+			"APP=server", "VERSION=1.2.0", "PROGRAM="+filepath.Join(folder, "server"),
+			"MANIFEST="+filepath.Join(folder, "manifest.json.in"),
 			"REPOSITORY="+strings.TrimPrefix(held.URL, "http://")+"/team/server", "REGISTRY_FLAGS=--plain-http", "CANARY_SECONDS=0", "POLL_SECONDS=0")
 		cmd.Env = append(cmd.Env, d.env...)
 		output, err := cmd.CombinedOutput()
@@ -203,7 +208,8 @@ func TestTheRecipeBringsReportsWithTheSignaturesBesideThem(t *testing.T) {
 	require.Nil(t, brought[1].Input()["signature"])
 }
 
-// The tenant has the bytes already, for another app: the platform refuses to publish them again, and the version pins what is there.
+// The tenant has the bytes already, for another app: the platform refuses to publish them again, and the version pins
+// what is there.
 func TestTheRecipePinsBytesThatAnotherAppHasPublished(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
@@ -215,7 +221,8 @@ func TestTheRecipePinsBytesThatAnotherAppHasPublished(t *testing.T) {
 	})
 	output, err := d.pipeline(t)()
 	require.NoError(t, err, output)
-	require.Equal(t, []string{"publish man_1", "launch", "decommission", "give back", "man_1 STAGED", "man_1 CANARY", "man_1 ACTIVE"}, d.done)
+	require.Equal(t, []string{"publish man_1", "launch", "decommission", "give back", "man_1 STAGED", "man_1 CANARY",
+		"man_1 ACTIVE"}, d.done)
 	pinned := d.document["artifacts"].([]any)[0].(map[string]any)
 	require.Equal(t, d.known, pinned["ref"])
 	require.True(t, strings.HasSuffix(d.known, "@"+pinned["digest"].(string)))

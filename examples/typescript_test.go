@@ -99,7 +99,8 @@ func typescriptAdapter(t *testing.T) string {
 // startTypescript starts the adapter for the platform and returns its address and what kills it.
 func startTypescript(t *testing.T, p *adaptertest.Platform, state string) (base string, kill func()) {
 	t.Helper()
-	cmd := exec.Command("node", filepath.Join(typescriptAdapter(t), "dist/src/main.js"), "--platform-url", p.URL, "--name", p.Name, "--state-dir", state)
+	cmd := exec.Command("node", filepath.Join(typescriptAdapter(t), "dist/src/main.js"), "--platform-url", p.URL, "--name",
+		p.Name, "--state-dir", state)
 	log, err := cmd.StderrPipe()
 	require.NoError(t, err)
 	require.NoError(t, cmd.Start())
@@ -137,7 +138,8 @@ func counterOf(p *adaptertest.Platform, id string, kind adapter.Kind, members in
 		Platform: p.Access(),
 	}
 	for n := range members {
-		d.Members = append(d.Members, adapter.Member{ID: fmt.Sprintf("mem_%d", n), ComponentKey: "counter", Index: n, Status: "active", Node: p.Node("127.0.0.1")})
+		d.Members = append(d.Members, adapter.Member{ID: fmt.Sprintf("mem_%d", n), ComponentKey: "counter", Index: n,
+			Status: "active", Node: p.Node("127.0.0.1")})
 	}
 	return d
 }
@@ -223,7 +225,8 @@ func TestTypescriptAdapterThatIsKilledGoesOnWhereItWas(t *testing.T) {
 	p.Away("mem_1")
 	p.Dispatch(base, create)
 	status := p.Await(base, "op_1", patience, "half way", func(s adapter.Status) bool {
-		return len(s.Members) == 2 && (s.Members[0].Status == adapter.MemberActive || s.Members[1].Status == adapter.MemberActive)
+		return len(s.Members) == 2 && (s.Members[0].Status == adapter.MemberActive ||
+			s.Members[1].Status == adapter.MemberActive)
 	})
 	require.Equal(t, adapter.StateRunning, status.State)
 	kill()

@@ -54,7 +54,8 @@ func (r *queryResolver) Statement(ctx context.Context, tenantID *ids.ID, project
 }
 
 func (r *queryResolver) ExportStatement(ctx context.Context, tenantID *ids.ID, projectID *ids.ID, periodID *ids.ID, format rating.StatementFormat, focus string) (*export.Export, error) {
-	return export.Statement(ctx, r.Billing, billing.Filter{TenantID: tenantID, ProjectID: projectID, PeriodID: periodID}, format, focus)
+	return export.Statement(ctx, r.Billing, billing.Filter{TenantID: tenantID, ProjectID: projectID, PeriodID: periodID},
+		format, focus)
 }
 
 func (r *queryResolver) ExplainLine(ctx context.Context, projectID ids.ID, periodID ids.ID, key string, records int) (*why.Explanation, error) {

@@ -22,7 +22,8 @@ func (r *queryResolver) Budgets(ctx context.Context, tenantID *ids.ID, projectID
 }
 
 func (r *queryResolver) Costs(ctx context.Context, tenantID *ids.ID, projectID *ids.ID, by spending.By, label *string, from *time.Time, to *time.Time) ([]*budget.Share, error) {
-	return r.Resolver.Budgets.Costs(ctx, budget.CostFilter{TenantID: tenantID, ProjectID: projectID, By: by, Label: value(label), From: from, To: to})
+	return r.Resolver.Budgets.Costs(ctx, budget.CostFilter{TenantID: tenantID, ProjectID: projectID, By: by,
+		Label: value(label), From: from, To: to})
 }
 
 func (r *queryResolver) CostSummary(ctx context.Context, tenantID *ids.ID, projectID *ids.ID) (*budget.Summary, error) {

@@ -235,7 +235,8 @@ func (r *queryResolver) Artifacts(ctx context.Context, search *string, stages []
 }
 
 func (r *queryResolver) Adapters(ctx context.Context, first *int, after *string) (*model.AdapterRegistrationConnection, error) {
-	return read.List[model.AdapterRegistrationConnection](ctx, first, after, read.StandardPage, r.Resolver.Adapters.Adapters)
+	return read.List[model.AdapterRegistrationConnection](ctx, first, after, read.StandardPage,
+		r.Resolver.Adapters.Adapters)
 }
 
 func (r *Resolver) App() exec.AppResolver { return &appResolver{r} }

@@ -51,11 +51,13 @@ func newBench(t *testing.T) *bench {
 	resolver := &graph.Resolver{
 		DB: kit.DB, Instances: &instance.Service{DB: kit.DB},
 		Identity: &identity.Service{DB: kit.DB, DevLogins: true, PublicURL: platformtest.Issuer},
-		Catalog:  &catalog.Service{DB: kit.DB}, Trust: &trust.Service{DB: kit.DB}, Entitlements: &entitlement.Service{DB: kit.DB}, Artifacts: &artifact.Service{DB: kit.DB},
+		Catalog:  &catalog.Service{DB: kit.DB}, Trust: &trust.Service{DB: kit.DB},
+		Entitlements: &entitlement.Service{DB: kit.DB}, Artifacts: &artifact.Service{DB: kit.DB},
 		Adapters: &adapter.Service{DB: kit.DB, Describe: nobodyAnswers},
 	}
 	engine, err := transport.NewEngine(transport.Config{
-		Schema: exec.NewExecutableSchema(exec.Config{Resolvers: resolver}), Present: denial.Present, Log: slog.New(slog.DiscardHandler),
+		Schema: exec.NewExecutableSchema(exec.Config{Resolvers: resolver}), Present: denial.Present,
+		Log:        slog.New(slog.DiscardHandler),
 		Extensions: []graphql.HandlerExtension{graph.Extension{Resolver: resolver}},
 	})
 	require.NoError(t, err)
@@ -108,15 +110,18 @@ func TestAManifestIsPublishedAndReadBackThroughTheCatalog(t *testing.T) {
 	document := platformtest.Document(app, "1.0.0", runtime, artifact)
 
 	var linted struct{ LintManifest struct{ Ok bool } }
-	b.ask(viewer, `query ($d: JSON!) { lintManifest(document: $d) { ok reasons { code message path } } }`, map[string]any{"d": document}, &linted)
+	b.ask(viewer, `query ($d: JSON!) { lintManifest(document: $d) { ok reasons { code message path } } }`,
+		map[string]any{"d": document}, &linted)
 	require.True(t, linted.LintManifest.Ok)
 	var published struct{ PublishManifest struct{ ID, Digest string } }
-	b.ask(operator, `mutation ($d: JSON!) { publishManifest(input: {document: $d, idempotencyKey: "k"}) { id digest } }`, map[string]any{"d": document}, &published)
+	b.ask(operator, `mutation ($d: JSON!) { publishManifest(input: {document: $d, idempotencyKey: "k"}) { id digest } }`,
+		map[string]any{"d": document}, &published)
 	b.SQL(`UPDATE manifest SET stage = 'STAGED' WHERE id = $1`, published.PublishManifest.ID)
 	b.SQL(`UPDATE manifest SET stage = 'CANARY' WHERE id = $1`, published.PublishManifest.ID)
 	b.ask(operator, `mutation ($id: ID!) { promoteManifest(input: {manifestId: $id, to: ACTIVE, reason: "tested", override: "a test"}) { stage } }`,
 		map[string]any{"id": published.PublishManifest.ID}, &struct{}{})
-	b.ask(operator, `mutation ($p: ID!) { grantEntitlement(projectId: $p, appSlug: "demo") { id appSlug } }`, map[string]any{"p": project.ID}, &struct{}{})
+	b.ask(operator, `mutation ($p: ID!) { grantEntitlement(projectId: $p, appSlug: "demo") { id appSlug } }`,
+		map[string]any{"p": project.ID}, &struct{}{})
 	b.App("apps") // another, without a manifest
 
 	var read struct {
@@ -180,7 +185,8 @@ func TestIdentityIsMadeAndReadBack(t *testing.T) {
 	b := newBench(t)
 	operator := b.Session(b.Operator())
 	var tenant struct{ CreateTenant struct{ ID string } }
-	b.ask(operator, `mutation { createTenant(input: {slug: "acme", displayName: "Acme", idempotencyKey: "k"}) { id } }`, nil, &tenant)
+	b.ask(operator, `mutation { createTenant(input: {slug: "acme", displayName: "Acme", idempotencyKey: "k"}) { id } }`,
+		nil, &tenant)
 	var project struct{ CreateProject struct{ ID string } }
 	b.ask(operator, `mutation ($t: ID!) { createProject(input: {tenantId: $t, slug: "lab", displayName: "Lab", idempotencyKey: "k"}) { id } }`,
 		map[string]any{"t": tenant.CreateTenant.ID}, &project)
@@ -190,7 +196,8 @@ func TestIdentityIsMadeAndReadBack(t *testing.T) {
 	b.ask(operator, `mutation ($u: ID!, $p: ID!) { grantRole(input: {subjectId: $u, role: "project_admin", projectId: $p}) { id subjectId } }`,
 		map[string]any{"u": user.CreateUser.ID, "p": project.CreateProject.ID}, &struct{}{})
 	var link struct{ CreateLoginLink struct{ Code, URL string } }
-	b.ask(operator, `mutation ($u: ID!) { createLoginLink(userId: $u) { code url expiresAt } }`, map[string]any{"u": user.CreateUser.ID}, &link)
+	b.ask(operator, `mutation ($u: ID!) { createLoginLink(userId: $u) { code url expiresAt } }`,
+		map[string]any{"u": user.CreateUser.ID}, &link)
 	session, err := (&identity.Service{DB: b.DB, DevLogins: true}).RedeemLogin(t.Context(), link.CreateLoginLink.Code)
 	require.NoError(t, err)
 	ann := session.Token
@@ -247,7 +254,8 @@ func TestIdentityIsMadeAndReadBack(t *testing.T) {
 	for _, edge := range read.AuditEntries.Edges {
 		actions = append(actions, edge.Node.Action)
 	}
-	require.Equal(t, []string{"createServiceAccountKey", "createServiceAccount", "grantRole", "createProject"}, actions, "newest first")
+	require.Equal(t, []string{"createServiceAccountKey", "createServiceAccount", "grantRole", "createProject"}, actions,
+		"newest first")
 
 	for kind, id := range map[string]string{
 		"Tenant": tenant.CreateTenant.ID, "Project": project.CreateProject.ID, "User": user.CreateUser.ID,
@@ -261,6 +269,7 @@ func TestIdentityIsMadeAndReadBack(t *testing.T) {
 		b.ask(ann, `query ($id: ID!) { node(id: $id) { __typename } }`, map[string]any{"id": id}, &found)
 		require.Equal(t, kind, found.Node.Typename)
 	}
-	b.ask(ann, `mutation ($k: ID!) { revokeServiceAccountKey(keyId: $k, reason: "rotated") { revokedAt } }`, map[string]any{"k": key.CreateServiceAccountKey.Key.ID}, &struct{}{})
+	b.ask(ann, `mutation ($k: ID!) { revokeServiceAccountKey(keyId: $k, reason: "rotated") { revokedAt } }`,
+		map[string]any{"k": key.CreateServiceAccountKey.Key.ID}, &struct{}{})
 	require.Equal(t, 1, b.Count("service_account_key", "revoked_at IS NOT NULL"))
 }

@@ -127,7 +127,8 @@ func (b *wholeBench) countReads() (reads func() int) {
 	b.SQL(`CREATE SEQUENCE entered`)
 	b.SQL(`GRANT USAGE ON SEQUENCE entered TO PUBLIC`)
 	b.SQL(`ALTER FUNCTION platform.set_scope(text, text[], text[], text[], text, text[]) RENAME TO set_scope_counted`)
-	b.SQL(`CREATE FUNCTION platform.set_scope(subject text, projects text[], tenants text[], seen text[], node text, attached text[]) RETURNS void
+	b.SQL(`CREATE FUNCTION platform.set_scope(subject text, projects text[], tenants text[], seen text[], node text,
+		attached text[]) RETURNS void
 		LANGUAGE plpgsql VOLATILE AS $$ BEGIN
 			PERFORM nextval('public.entered'), platform.set_scope_counted(subject, projects, tenants, seen, node, attached);
 		END $$`)

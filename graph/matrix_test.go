@@ -173,7 +173,8 @@ func TestTheSourceDocumentsActorModelHolds(t *testing.T) {
 // matrixPage is the document around the tables.
 const matrixPage = `# Who may do what
 
-Made from the code by ` + "`go test ./graph -run IAMMatrix -update-matrix`" + `, and held to it by the same test: the fields and their keys are those of the
+Made from the code by ` + "`go test ./graph -run IAMMatrix -update-matrix`" +
+	`, and held to it by the same test: the fields and their keys are those of the
 public schema, the checks those of the compiled policy. The keys are in [authz/keys.go](../authz/keys.go) with what each allows; see
 [the guide](guides/permissions.md) for how they are held.
 

@@ -17,8 +17,11 @@ func (r *Resolver) nodeReads() relay.Reads {
 		ids.Event:      relay.As(r.Instances.Event),
 		ids.Allocation: relay.As(r.Allocations.Get),
 		ids.Node:       relay.As(r.Nodes.Get),
-		ids.NodeTask:   relay.As(func(ctx context.Context, id ids.ID) (*db.NodeTask, error) { return r.Tasks.Get(ctx, id, 0) }),
-		ids.Member:     relay.As(r.Instances.Member),
+		ids.NodeTask: relay.As(func(ctx context.Context, id ids.ID) (*db.NodeTask, error) {
+			return r.Tasks.Get(ctx, id,
+				0)
+		}),
+		ids.Member: relay.As(r.Instances.Member),
 		ids.Operation: relay.As(func(ctx context.Context, id ids.ID) (*operation.View, error) {
 			return operation.Get(ctx, r.DB, id)
 		}),

@@ -246,8 +246,10 @@ func TestABacklogLargerThanASocketsQueueArrivesWhole(t *testing.T) {
 				"s": map[string]any{"path": "/x", "content": strings.Repeat("x", 250<<10)}}, &ran)
 		wanted = append(wanted, ran.RunNodeTask.ID)
 	}
-	b.SQL(`INSERT INTO node_task (id, tenant_id, project_id, instance_id, member_id, node_id, kind, spec, spec_digest, state, timeout_seconds, idempotency_key, created_at)
-		SELECT 'tsk_7' || lpad(n::text, 25, '0'), tenant_id, project_id, instance_id, id, node_id, 'RESIDUE', '{}', '', 'PENDING', 60, 'bulk-' || n, now()
+	b.SQL(`INSERT INTO node_task (id, tenant_id, project_id, instance_id, member_id, node_id, kind, spec, spec_digest,
+		state, timeout_seconds, idempotency_key, created_at)
+		SELECT 'tsk_7' || lpad(n::text, 25, '0'), tenant_id, project_id, instance_id, id, node_id, 'RESIDUE', '{}', '',
+		'PENDING', 60, 'bulk-' || n, now()
 		FROM member, generate_series(1, 1000) n`)
 	agent := b.subscribe(credential, "id spec")
 	for _, id := range wanted {

@@ -64,7 +64,8 @@ func (r *queryResolver) Operation(ctx context.Context, id ids.ID) (*operation.Vi
 }
 
 func (r *queryResolver) Operations(ctx context.Context, projectID ids.ID, states []lifecycle.OperationState, first *int, after *string) (*model.OperationConnection, error) {
-	return read.Operations(ctx, r.DB, operation.Filter{ProjectID: projectID, States: states}, first, after, read.StandardPage)
+	return read.Operations(ctx, r.DB, operation.Filter{ProjectID: projectID, States: states}, first, after,
+		read.StandardPage)
 }
 
 func (r *subscriptionResolver) OperationProgress(ctx context.Context, operationID ids.ID) (<-chan *operation.View, error) {

@@ -100,10 +100,14 @@ func populated(t *testing.T, kit *platformtest.Kit) (context.Context, *db.Instan
 		kit.Allocation(project, node))
 	bare := kit.Instance(project, stored, lifecycle.InstanceFailed)
 	op := kit.Operation(full, lifecycle.InstanceCreate, lifecycle.OperationRunning)
-	kit.SQL(`UPDATE instance SET health_message = $2, failure_code = 'X', failure_message = $2, failure_owner = 'user' WHERE id = $1`, full.ID, odd)
-	kit.SQL(`UPDATE operation SET message = $2, error_code = 'Y', error_message = $2, evidence = '{"a": [1, "b"]}' WHERE id = $1`, op.ID, odd)
-	kit.SQL(`INSERT INTO operation_step (id, tenant_id, project_id, operation_id, name, ordinal, state, message, started_at)
-		SELECT 'stp_' || lpad(n::text, 26, '0'), tenant_id, project_id, id, 'step-' || n, n, 'RUNNING', $2, now() FROM operation, generate_series(0, 3) n WHERE id = $1`, op.ID, odd)
+	kit.SQL(`UPDATE instance SET health_message = $2, failure_code = 'X', failure_message = $2, failure_owner = 'user'
+		WHERE id = $1`, full.ID, odd)
+	kit.SQL(`UPDATE operation SET message = $2, error_code = 'Y', error_message = $2, evidence = '{"a": [1, "b"]}'
+		WHERE id = $1`, op.ID, odd)
+	kit.SQL(`INSERT INTO operation_step (id, tenant_id, project_id, operation_id, name, ordinal, state, message,
+		started_at)
+		SELECT 'stp_' || lpad(n::text, 26, '0'), tenant_id, project_id, id, 'step-' || n, n, 'RUNNING', $2, now()
+		FROM operation, generate_series(0, 3) n WHERE id = $1`, op.ID, odd)
 	require.NoError(t, kit.DB.As(t.Context(), authz.System("test"), func(ctx context.Context, x *tx.Tx) error {
 		for range 7 {
 			if err := event.Append(ctx, x, full, event.Draft{Type: lifecycle.EventOperationProgress, OperationID: op.ID,

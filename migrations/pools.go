@@ -24,7 +24,8 @@ func MemberPools(ctx context.Context, dsn, addresses, ranges string) error {
 		return fmt.Errorf("connect as administrator: %w", err)
 	}
 	defer func() { _ = owner.Close(context.WithoutCancel(ctx)) }()
-	_, err = owner.Exec(ctx, `SELECT platform.set_member_pool(coalesce(nullif($1, '')::cidr, addresses), coalesce(nullif($2, '')::cidr, ranges))
+	_, err = owner.Exec(ctx, `SELECT platform.set_member_pool(coalesce(nullif($1, '')::cidr, addresses),
+		coalesce(nullif($2, '')::cidr, ranges))
 		FROM platform.member_pool`, addresses, ranges)
 	if err != nil {
 		return fmt.Errorf("set the pools of the members' network: %w", err)

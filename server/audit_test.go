@@ -43,8 +43,8 @@ var severally = map[string]string{
 // fewest is how many mutations the recipes must be able to carry out: the others need more than a house.
 const fewest = 20
 
-// Every change that comes about leaves exactly one row for each subject and project that it concerns, which says who, with which
-// key, to what, and under which correlation id; one that is refused leaves none that says it was allowed.
+// Every change that comes about leaves exactly one row for each subject and project that it concerns, which says who,
+// with which key, to what, and under which correlation id; one that is refused leaves none that says it was allowed.
 func TestEveryChangeIsInTheAuditOnce(t *testing.T) {
 	t.Parallel()
 	b, schema := newBench(t), sdl(t)
@@ -96,7 +96,8 @@ func whole(t *testing.T, r root, entries []*db.AuditEntry, what string) {
 		require.NotEmpty(t, entry.CorrelationID, what)
 		require.NotEmpty(t, entry.ActorID, what)
 		require.NotEmpty(t, entry.Origin, what)
-		require.Equal(t, []string{entries[0].CorrelationID, entries[0].ActorID}, []string{entry.CorrelationID, entry.ActorID}, what)
+		require.Equal(t, []string{entries[0].CorrelationID, entries[0].ActorID}, []string{entry.CorrelationID, entry.ActorID},
+			what)
 		subject := string(entry.ObjectID)
 		if entry.ProjectID != nil {
 			subject += " in " + string(*entry.ProjectID)

@@ -32,10 +32,12 @@ func TestAKeySpendsItsBudgetAndNoMore(t *testing.T) {
 	b.Kit.Node(4)
 	account, key := b.ServiceAccount(h.project, authz.AllocationCreate, authz.AllocationRead, authz.BudgetManage)
 	set := func(credential, amount string) answer {
-		return b.post(credential, setBudget, budgetOf("SERVICE_ACCOUNT", account.ID, object{"amount": amount, "span": "TOTAL", "atLimit": "DECOMMISSION"}))
+		return b.post(credential, setBudget, budgetOf("SERVICE_ACCOUNT", account.ID,
+			object{"amount": amount, "span": "TOTAL", "atLimit": "DECOMMISSION"}))
 	}
 	request := func(key, idempotency string) answer {
-		return b.post(key, rent, arguments{"input": object{"projectId": h.Project, "shape": "BAREMETAL", "idempotencyKey": idempotency}})
+		return b.post(key, rent, arguments{"input": object{"projectId": h.Project, "shape": "BAREMETAL",
+			"idempotencyKey": idempotency}})
 	}
 	got := set(h.admin, "6.50")
 	require.Empty(t, got.Errors, got.Raw)
@@ -70,13 +72,18 @@ func TestABadBudgetIsRefusedByCodeAndFieldAndWritesNothing(t *testing.T) {
 		change      object
 		code        fault.Code
 	}{
-		"nothing":                    {"PROJECT", "input.amount", h.Project, object{"amount": "0"}, fault.InvalidArgument},
-		"less than nothing":          {"PROJECT", "input.amount", h.Project, object{"amount": "-1"}, fault.InvalidArgument},
-		"a tenth of a cent":          {"PROJECT", "input.amount", h.Project, object{"amount": "1.001"}, fault.InvalidArgument},
-		"no currency":                {"PROJECT", "input.currency", h.Project, object{"currency": "EURO"}, fault.InvalidArgument},
-		"another currency":           {"PROJECT", "input.currency", h.Project, object{"currency": "USD"}, fault.FailedPrecondition},
-		"a horizon of a minute":      {"PROJECT", "input.horizonSeconds", h.Project, object{"horizonSeconds": 60}, fault.InvalidArgument},
-		"a threshold of nothing":     {"PROJECT", "input.thresholds", h.Project, object{"thresholds": []int{0}}, fault.InvalidArgument},
+		"nothing":           {"PROJECT", "input.amount", h.Project, object{"amount": "0"}, fault.InvalidArgument},
+		"less than nothing": {"PROJECT", "input.amount", h.Project, object{"amount": "-1"}, fault.InvalidArgument},
+		"a tenth of a cent": {"PROJECT", "input.amount", h.Project, object{"amount": "1.001"},
+			fault.InvalidArgument},
+		"no currency": {"PROJECT", "input.currency", h.Project, object{"currency": "EURO"},
+			fault.InvalidArgument},
+		"another currency": {"PROJECT", "input.currency", h.Project, object{"currency": "USD"},
+			fault.FailedPrecondition},
+		"a horizon of a minute": {"PROJECT", "input.horizonSeconds", h.Project, object{"horizonSeconds": 60},
+			fault.InvalidArgument},
+		"a threshold of nothing": {"PROJECT", "input.thresholds", h.Project, object{"thresholds": []int{0}},
+			fault.InvalidArgument},
 		"no reason":                  {"PROJECT", "input.reason", h.Project, object{"reason": ""}, fault.InvalidArgument},
 		"less than what is held":     {"PROJECT", "input.amount", h.Project, object{"amount": "1"}, fault.BudgetBelowHeld},
 		"an instance of another":     {"INSTANCE", "", other.Instance, nil, fault.NotFound},

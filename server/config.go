@@ -83,9 +83,11 @@ type Config struct {
 // Defaults is the configuration before flags.
 func Defaults() *Config {
 	return &Config{
-		DatabaseURL: os.Getenv("DATABASE_URL"), KeysDir: "keys", Roles: []string{"api", "worker", "billing"}, BillingEvery: time.Minute, BillingCurrency: "EUR",
+		DatabaseURL: os.Getenv("DATABASE_URL"), KeysDir: "keys", Roles: []string{"api", "worker", "billing"},
+		BillingEvery: time.Minute, BillingCurrency: "EUR",
 		BillingGrace: 72 * time.Hour,
-		Connections:  16, StopTimeout: 10 * time.Second, NodeGrace: 5 * time.Minute, LogLevel: "info", KeyLife: 365 * 24 * time.Hour,
+		Connections:  16, StopTimeout: 10 * time.Second, NodeGrace: 5 * time.Minute, LogLevel: "info",
+		KeyLife: 365 * 24 * time.Hour,
 	}
 }
 

@@ -184,12 +184,16 @@ func TestADeliveryGoesOnByRangeWhenItsServerWasKilled(t *testing.T) {
 	host := strings.TrimPrefix(from.URL, "http://")
 	source := kit.Source(nil, lifecycle.SourceHTTPS, "https://"+host+"/")
 	kit.SQL(`UPDATE artifact SET kind = 'BLOB', digest = $2, ref = $3, source_id = $4, size_bytes = $5
-		WHERE id = (SELECT artifact_id FROM manifest_artifact WHERE manifest_id = $1)`, stored.ID, digest, "https://"+host+"/weights.bin", source.ID, len(file))
-	kit.SQL(`INSERT INTO artifact_part (id, artifact_id, position, role, digest, size_bytes) SELECT $1, id, 0, 'BLOB', digest, size_bytes FROM artifact WHERE digest = $2`,
+		WHERE id = (SELECT artifact_id FROM manifest_artifact WHERE manifest_id
+		= $1)`, stored.ID, digest, "https://"+host+"/weights.bin", source.ID, len(file))
+	kit.SQL(`INSERT INTO artifact_part (id, artifact_id, position, role, digest, size_bytes)
+		SELECT $1, id, 0, 'BLOB', digest, size_bytes FROM artifact WHERE digest = $2`,
 		ids.New(ids.Artifact), digest)
 	task := ids.New(ids.NodeTask)
-	kit.SQL(`INSERT INTO node_task (id, tenant_id, project_id, instance_id, member_id, node_id, kind, spec, spec_digest, fence, state, timeout_seconds,
-		idempotency_key, created_at) SELECT $1, tenant_id, project_id, instance_id, id, node_id, 'FETCH_ARTIFACT', jsonb_build_object('digest', $2::text, 'path', '/x'), '', 1,
+	kit.SQL(`INSERT INTO node_task (id, tenant_id, project_id, instance_id, member_id, node_id, kind, spec, spec_digest,
+		fence, state, timeout_seconds,
+		idempotency_key, created_at) SELECT $1, tenant_id, project_id, instance_id, id, node_id, 'FETCH_ARTIFACT',
+		jsonb_build_object('digest', $2::text, 'path', '/x'), '', 1,
 		'RUNNING', 60, 'k', now() FROM member WHERE instance_id = $3`, task, digest, instance.ID)
 
 	config := Defaults()

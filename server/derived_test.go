@@ -97,7 +97,8 @@ func TestWhatIsMadeUnderBreakGlassEndsWithItAndIsListed(t *testing.T) {
 				arguments{"input": object{
 					"subjectId": accomplice.ID, "role": "project_viewer", "projectId": i.project.ID, "expiresAt": soon}})
 			require.Contains(t, given.Data, binding, given.Raw)
-			b.SQL(`INSERT INTO webhook (id, tenant_id, project_id, url, event_types, families, status, maker_id, made_under, created_at, updated_at)
+			b.SQL(`INSERT INTO webhook (id, tenant_id, project_id, url, event_types, families, status, maker_id, made_under,
+				created_at, updated_at)
 				VALUES ('whk_x', $1, $2, 'https://hooks.test/x', '["apps.*"]', '["apps"]', 'ACTIVE', $3, $4, now(), now())`,
 				i.project.TenantID, i.project.ID, i.person.ID, binding)
 			require.Empty(t, i.works(door))

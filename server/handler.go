@@ -39,7 +39,8 @@ import (
 // 512 KiB, which JSON may write twice as long.
 const maxBody = 1 << 20
 
-// serves are the handlers of one process: of everything, of what nodes reach on a listener of their own, and of metrics.
+// serves are the handlers of one process: of everything, of what nodes reach on a listener of their own, and of
+// metrics.
 type serves struct{ all, nodes, metrics http.Handler }
 
 // handler is what this process answers, by listener.
@@ -101,7 +102,8 @@ func (p *platform) api(ctx context.Context, group *errgroup.Group, gate *gate, m
 	}
 	engine, err := transport.NewEngine(transport.Config{
 		Schema: exec.NewExecutableSchema(exec.Config{Resolvers: resolver}), Present: denial.Present, Log: p.log,
-		Limits: guard.Limits{Introspection: p.config.Dev || p.config.Edge.Introspection}, Suggestions: p.config.Dev || p.config.Edge.Suggestions,
+		Limits: guard.Limits{Introspection: p.config.Dev || p.config.Edge.Introspection}, Suggestions: p.config.Dev ||
+			p.config.Edge.Suggestions,
 		Extensions: []graphql.HandlerExtension{graph.Extension{Resolver: resolver}},
 	})
 	if err != nil {
@@ -126,7 +128,8 @@ func (p *platform) api(ctx context.Context, group *errgroup.Group, gate *gate, m
 		Name: "app_platform_break_glass_total", Help: "Uses of break-glass that came about in this process.",
 	}, func() float64 { return float64(resolver.BreakGlass.Used.Load()) }))
 	options := httpapi.Options{
-		Engine: engine, Authenticate: p.authenticate(gate), Admit: gate.admit, Context: withCorrelation, Origins: p.config.Origins,
+		Engine: engine, Authenticate: p.authenticate(gate), Admit: gate.admit, Context: withCorrelation,
+		Origins:   p.config.Origins,
 		WebSocket: sockets, BodyBytes: maxBody,
 	}
 	if p.config.Dev {
@@ -146,7 +149,8 @@ func (p *platform) api(ctx context.Context, group *errgroup.Group, gate *gate, m
 	for _, each := range []*http.ServeMux{mux, nodes} {
 		each.Handle("/graphql", api)
 		each.HandleFunc("GET /.well-known/jwks.json", p.publish)
-		each.Handle(deliveryhttp.Path, &deliveryhttp.Handler{Deliveries: resolver.Deliveries, Log: p.log, Stats: &p.delivered})
+		each.Handle(deliveryhttp.Path, &deliveryhttp.Handler{Deliveries: resolver.Deliveries, Log: p.log,
+			Stats: &p.delivered})
 	}
 	mux.HandleFunc("GET /schemas/manifest.v1.json", manifestSchema)
 	mux.Handle("/auth/", logins)
@@ -217,7 +221,8 @@ func (p *platform) stranger(ctx context.Context, err error, object ids.ID) {
 	if !ok { // it was not looked at
 		return
 	}
-	p.db.Deny(tx.Denial{Request: authz.Request(ctx), Action: "authenticate", Code: string(refused.Code), ObjectID: string(object), At: p.db.Now()})
+	p.db.Deny(tx.Denial{Request: authz.Request(ctx), Action: "authenticate", Code: string(refused.Code),
+		ObjectID: string(object), At: p.db.Now()})
 }
 
 // watch ends a socket whose credential is unknown, has been revoked or is over, within the few seconds

@@ -80,8 +80,8 @@ func (b *bench) namesTail(h *house) {
 	b.SQL(`UPDATE manifest SET document = $1 WHERE id = $2`, encoded, h.Manifest)
 }
 
-// Health is looked at for as long as an instance runs. Such looks write no audit, whether the adapter's calls are narrowed
-// or not; what is more than a look does, and so does a look that somebody requested.
+// Health is looked at for as long as an instance runs. Such looks write no audit, whether the adapter's calls are
+// narrowed or not; what is more than a look does, and so does a look that somebody requested.
 func TestHealthLooksWriteNoAudit(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -94,7 +94,8 @@ func TestHealthLooksWriteNoAudit(t *testing.T) {
 		}, time.Now())
 		require.NoError(t, err)
 		got := b.post(issued.Text, `mutation($input: RunNodeTaskInput!) { runNodeTask(input: $input) { id } }`,
-			arguments{"input": object{"memberId": h.Member, "kind": kind, "spec": spec, "timeoutSeconds": 10, "idempotencyKey": key}})
+			arguments{"input": object{"memberId": h.Member, "kind": kind, "spec": spec, "timeoutSeconds": 10,
+				"idempotencyKey": key}})
 		require.Empty(t, got.Errors, got.Raw)
 	}
 	written := func() int { return b.Count("audit_entry", "action = 'runNodeTask'") }

@@ -29,7 +29,8 @@ func TestOneLimitIsChangedAndTheOthersStay(t *testing.T) {
 	admin := b.Session(b.Kit.User(tenant, platformtest.In(authz.ProjectAdmin, project)))
 	account, _ := b.ServiceAccount(project, authz.AppsInstanceRead, authz.AppsQueueSubmit)
 	instance := ids.New(ids.Instance)
-	b.SQL(`UPDATE service_account SET limits = jsonb_build_object('objectIds', jsonb_build_array($1::text), 'maxRisk', 'READ', 'operationsPerHour', 2)`, instance)
+	b.SQL(`UPDATE service_account SET limits = jsonb_build_object('objectIds', jsonb_build_array($1::text), 'maxRisk',
+		'READ', 'operationsPerHour', 2)`, instance)
 	change := func(document string, input object) answer {
 		input["serviceAccountId"] = account.ID
 		return b.post(admin, document, arguments{"input": input})

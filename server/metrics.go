@@ -8,7 +8,8 @@ import (
 	"github.com/gpuaas/app-platform/workers/reconcile"
 )
 
-// count publishes what the reconcilers find and mend, what became of webhooks, what is metered, and what was delivered to nodes.
+// count publishes what the reconcilers find and mend, what became of webhooks, what is metered, and what was delivered
+// to nodes.
 func (p *platform) count(registry *prometheus.Registry) {
 	for _, reading := range p.found.Readings() {
 		publish(registry, "app_platform_reconcile_"+reading.Name, reading.Help, reading.Total, reading.Value)

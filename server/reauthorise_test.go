@@ -194,7 +194,8 @@ func TestWhateverTakesARightAwayEndsWhatRestsOnIt(t *testing.T) {
 	b.SQL(`UPDATE compute_node SET status = 'RETIRED' WHERE id = $1`, h.Node)
 	b.SQL(`UPDATE node_credential SET revoked_at = now() WHERE node_id = $1`, gone.Node)
 	b.SQL(`UPDATE operation SET state = 'SUCCEEDED', ended_at = now() WHERE id = $1`, gone.Operation)
-	b.SQL(fmt.Sprintf(`BEGIN; SET LOCAL SESSION AUTHORIZATION app_operator; SELECT platform.delete_project('%s', 'usr_x', 'over'); COMMIT`, gone.Project))
+	b.SQL(fmt.Sprintf(`BEGIN; SET LOCAL SESSION AUTHORIZATION app_operator;
+		SELECT platform.delete_project('%s', 'usr_x', 'over'); COMMIT`, gone.Project))
 	by := time.Now().Add(endsWithin)
 	for _, all := range revoked {
 		for _, l := range all {

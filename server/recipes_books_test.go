@@ -62,12 +62,17 @@ var recipesOfBooks = map[string]func(v, a *house) []arguments{
 		return append(all, arguments{"projectId": v.Project, "by": "LABEL", "label": "team"})
 	},
 	"mutation setBudget": plain(func(v, _ *house) (all []object) {
-		for scope, target := range map[string]ids.ID{"TENANT": v.Tenant, "PROJECT": v.Project, "SERVICE_ACCOUNT": v.Account, "INSTANCE": v.Instance} {
-			all = append(all, object{"scope": scope, "targetId": target, "amount": "1000000", "currency": "EUR", "reason": "mine"})
+		for scope, target := range map[string]ids.ID{"TENANT": v.Tenant, "PROJECT": v.Project, "SERVICE_ACCOUNT": v.Account,
+			"INSTANCE": v.Instance} {
+			all = append(all, object{"scope": scope, "targetId": target, "amount": "1000000", "currency": "EUR",
+				"reason": "mine"})
 		}
 		return all
 	}),
-	"mutation removeBudget": func(v, _ *house) []arguments { return []arguments{{"budgetId": v.Budget, "reason": "mine"}} },
+	"mutation removeBudget": func(v, _ *house) []arguments {
+		return []arguments{{"budgetId": v.Budget,
+			"reason": "mine"}}
+	},
 	"mutation reopenPeriod": func(v, _ *house) []arguments {
 		return []arguments{{"periodId": v.Period, "planHash": "mine", "reason": "mine"}}
 	},
@@ -76,9 +81,12 @@ var recipesOfBooks = map[string]func(v, a *house) []arguments{
 // addBooks makes an account, a budget and a closed period of the house, with a run that made nothing of it.
 func (b *bench) addBooks(h *house) {
 	h.Budget = ids.New(ids.Budget)
-	b.SQL(`INSERT INTO billing_account (tenant_id, currency, grace_seconds, updated_at) VALUES ($1, 'EUR', 0, now())`, h.Tenant)
-	b.SQL(`INSERT INTO budget (id, tenant_id, project_id, scope, target_id, currency, amount, span, horizon_seconds, thresholds, at_limit, reason, created_by,
-		created_at, updated_at) VALUES ($1, $2, $3, 'PROJECT', $3, 'EUR', 1000000, 'MONTH', 3600, '{50}', 'TELL', 'a test', '', now(), now())`, h.Budget,
+	b.SQL(`INSERT INTO billing_account (tenant_id, currency, grace_seconds, updated_at)
+		VALUES ($1, 'EUR', 0, now())`, h.Tenant)
+	b.SQL(`INSERT INTO budget (id, tenant_id, project_id, scope, target_id, currency, amount, span, horizon_seconds,
+		thresholds, at_limit, reason, created_by,
+		created_at, updated_at) VALUES ($1, $2, $3, 'PROJECT', $3, 'EUR', 1000000, 'MONTH', 3600, '{50}', 'TELL', 'a test',
+		'', now(), now())`, h.Budget,
 		h.Tenant, h.Project)
 	h.Period, h.Run = ids.New(ids.BillingPeriod), ids.New(ids.BillingRun)
 	b.SQL(`INSERT INTO billing_period (id, tenant_id, currency, grace_seconds, starts_at, ends_at, status, closed_at)
@@ -87,7 +95,9 @@ func (b *bench) addBooks(h *house) {
 		price_hash, input_digest, output_digest, lines, unpriced) VALUES ($1, $2, $3, 1, $3, '2026-02-01',
 		platform.generation(), pg_current_xact_id(), 1, '', '', '', 0, 0)`, h.Run, h.Tenant, h.Period)
 	h.line = "line-of-" + string(h.Project)
-	b.SQL(`INSERT INTO billing_line (run_id, tenant_id, project_id, period_id, seq, key, line) VALUES ($1, $2, $3, $4, 1, $5::text,
-		json_build_object('key', $5::text, 'project', $3::text, 'meter', 'tokens', 'unit', 'token', 'quantity', '1', 'billed', '1', 'exact', '0', 'amount', '0'))`,
+	b.SQL(`INSERT INTO billing_line (run_id, tenant_id, project_id, period_id, seq, key, line)
+		VALUES ($1, $2, $3, $4, 1, $5::text,
+		json_build_object('key', $5::text, 'project', $3::text, 'meter', 'tokens', 'unit', 'token', 'quantity', '1',
+		'billed', '1', 'exact', '0', 'amount', '0'))`,
 		h.Run, h.Tenant, h.Project, h.Period, h.line)
 }

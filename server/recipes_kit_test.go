@@ -64,7 +64,8 @@ func input(make func(v, a *house) []object) func(v, a *house) []arguments {
 // pricesOf are prices that somebody else would set: for the house's project and tenant, and for everyone.
 func pricesOf(from string) func(v, a *house) []object {
 	return func(v, _ *house) []object {
-		rest := object{"meter": "tokens", "currency": "EUR", "tiers": []any{object{"price": "1"}}, "validFrom": from, "reason": "mine"}
+		rest := object{"meter": "tokens", "currency": "EUR", "tiers": []any{object{"price": "1"}}, "validFrom": from,
+			"reason": "mine"}
 		ofProject, ofTenant := maps.Clone(rest), maps.Clone(rest)
 		ofProject["projectId"], ofTenant["tenantId"] = v.Project, v.Tenant
 		return []object{ofProject, ofTenant, rest}

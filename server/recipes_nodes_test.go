@@ -9,11 +9,16 @@ var recipesOfNodes = map[string]func(v, a *house) []arguments{
 	"mutation deleteNode":          plain(onNode),
 	"mutation createNodeEnrolment": plain(func(_, _ *house) []object { return []object{{"name": "mine"}} }),
 	"mutation enrolNode": plain(func(_, _ *house) []object {
-		return []object{{"name": "mine", "address": "192.0.2.66", "sealingKey": "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=", "agentVersion": "1",
-			"bootId": "1", "inventory": object{"cpus": 1, "memoryMiB": 1, "gpus": 0, "gpusSimulated": true, "isolation": "PROCESS"}}}
+		return []object{{"name": "mine", "address": "192.0.2.66",
+			"sealingKey": "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=", "agentVersion": "1",
+			"bootId": "1", "inventory": object{"cpus": 1, "memoryMiB": 1, "gpus": 0, "gpusSimulated": true,
+				"isolation": "PROCESS"}}}
 	}),
 	"mutation rotateNodeCredential": none,
-	"mutation nodeHeartbeat":        plain(func(_, _ *house) []object { return []object{{"agentVersion": "1", "bootId": "1"}} }),
+	"mutation nodeHeartbeat": plain(func(_, _ *house) []object {
+		return []object{{"agentVersion": "1",
+			"bootId": "1"}}
+	}),
 	"mutation reportNodeTask": plain(func(v, _ *house) []object {
 		return []object{{"taskId": v.Task, "fence": 1, "state": "SUCCEEDED", "exitCode": 0}}
 	}),

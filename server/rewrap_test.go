@@ -40,8 +40,10 @@ func TestAllValuesInCustodyMoveToAnotherKeeperAndWhatCannotIsNamed(t *testing.T)
 	kit.SQL(`UPDATE runtime_secret SET previous = $2 WHERE id = $1`, made[0], seal("before"))
 	kit.SQL(`UPDATE runtime_secret SET sealed = NULL WHERE id = $1`, made[1])
 	hook := ids.New(ids.Webhook)
-	kit.SQL(`INSERT INTO webhook (id, tenant_id, project_id, url, event_types, families, secret, previous_secret, created_at, updated_at)
-		VALUES ($1, $2, $3, 'https://hook.test', '[]', '[]', $4, $5, now(), now())`, hook, project.TenantID, project.ID, seal("hook"), seal("hook before"))
+	kit.SQL(`INSERT INTO webhook (id, tenant_id, project_id, url, event_types, families, secret, previous_secret,
+		created_at, updated_at)
+		VALUES ($1, $2, $3, 'https://hook.test', '[]', '[]', $4, $5, now(),
+		now())`, hook, project.TenantID, project.ID, seal("hook"), seal("hook before"))
 	origin := kit.Source(nil, lifecycle.SourceOCI, "registry.test")
 	kit.SQL(`UPDATE artifact_source SET credential = $2, keeper = 'local' WHERE id = $1`, origin.ID, seal("source"))
 	config := RewrapConfig{DatabaseURL: kit.DSN, KeysDir: dir, Keeper: next, Previous: []string{custody.Local}}

@@ -148,8 +148,8 @@ func (s *Server) Run(ctx context.Context) error {
 	return p.await(ctx, group)
 }
 
-// await waits for the end of all that runs, and closes the database. A process whose clock is off gets skewMost from when
-// that was found: what still runs then ends with the process, as when it is killed.
+// await waits for the end of all that runs, and closes the database. A process whose clock is off gets skewMost from
+// when that was found: what still runs then ends with the process, as when it is killed.
 func (p *platform) await(ctx context.Context, running *errgroup.Group) error {
 	ended := make(chan error, 1)
 	go func() {
@@ -196,7 +196,8 @@ func open(ctx context.Context, config *Config, log *slog.Logger) (*platform, err
 		return nil, err
 	}
 	p := &platform{config: config, log: log, ring: ring, vault: vault, trust: trust, denials: audit.NewDenials()}
-	p.db, err = tx.Open(ctx, config.DatabaseURL, tx.Options{Connections: config.Connections, Denials: p.denials, Now: config.Clock,
+	p.db, err = tx.Open(ctx, config.DatabaseURL, tx.Options{Connections: config.Connections, Denials: p.denials,
+		Now: config.Clock,
 		Began: func(generation int64) {
 			log.Warn("the database is on another server or timeline than before: a new generation begins; cursors from what it lost are expired",
 				"generation", generation)

@@ -109,8 +109,8 @@ func (p *platform) resolver(ctx context.Context, sentinel *live.Sentinel, feeds 
 	}, nil
 }
 
-// leastNodeGrace is the shortest time for which a silent node's members may come back: an agent that is restarted is back
-// within it.
+// leastNodeGrace is the shortest time for which a silent node's members may come back: an agent that is restarted is
+// back within it.
 const leastNodeGrace = 30 * time.Second
 
 // work carries out operations until ctx ends.

@@ -167,13 +167,18 @@ func (b *bench) add(h *house, instance *db.Instance) {
 	require.NoError(b.t, b.Ent.OperationStep.Create().SetID(h.Step).SetTenantID(h.Tenant).SetProjectID(h.Project).SetOperationID(h.Operation).
 		SetName("dispatch").SetOrdinal(0).SetState(lifecycle.StepRunning).Exec(ctx))
 	h.Fetch, h.Part = ids.New(ids.NodeTask), ids.New(ids.Artifact)
-	b.SQL(`INSERT INTO node_task (id, tenant_id, project_id, instance_id, member_id, node_id, kind, spec, spec_digest, fence, state, timeout_seconds,
-		idempotency_key, created_at) SELECT $1, $2, $3, $4, $5, $6, 'FETCH_ARTIFACT', jsonb_build_object('digest', digest, 'path', '/x'), '', 1, 'RUNNING',
+	b.SQL(`INSERT INTO node_task (id, tenant_id, project_id, instance_id, member_id, node_id, kind, spec, spec_digest,
+		fence, state, timeout_seconds,
+		idempotency_key, created_at) SELECT $1, $2, $3, $4, $5, $6, 'FETCH_ARTIFACT', jsonb_build_object('digest', digest,
+		'path', '/x'), '', 1, 'RUNNING',
 		60, 'fetch', now() FROM artifact WHERE id = $7`, h.Fetch, h.Tenant, h.Project, h.Instance, h.Member, h.Node, h.Artifact)
-	b.SQL(`INSERT INTO artifact_part (id, artifact_id, position, role, digest, size_bytes) SELECT $1, id, 0, 'MANIFEST', digest, 1 FROM artifact WHERE id = $2`,
+	b.SQL(`INSERT INTO artifact_part (id, artifact_id, position, role, digest, size_bytes)
+		SELECT $1, id, 0, 'MANIFEST', digest, 1 FROM artifact WHERE id = $2`,
 		h.Part, h.Artifact)
-	b.SQL(`INSERT INTO app_instance_event (id, tenant_id, project_id, instance_id, app_slug, permission_family, seq, type, message, payload, correlation_id, occurred_at)
-		VALUES ($1, $2, $3, $4, $5, 'apps', 1, 'apps.instance.requested', 'asked for', '{}', 'c-1', now())`, h.Event, h.Tenant, h.Project, h.Instance, instance.AppSlug)
+	b.SQL(`INSERT INTO app_instance_event (id, tenant_id, project_id, instance_id, app_slug, permission_family, seq, type,
+		message, payload, correlation_id, occurred_at)
+		VALUES ($1, $2, $3, $4, $5, 'apps', 1, 'apps.instance.requested', 'asked for', '{}', 'c-1',
+		now())`, h.Event, h.Tenant, h.Project, h.Instance, instance.AppSlug)
 	b.SQL(`UPDATE instance SET revision = 1 WHERE id = $1`, h.Instance) // the number of its last event
 	require.NoError(b.t, b.Ent.NodeTask.Create().SetID(h.Task).SetTenantID(h.Tenant).SetProjectID(h.Project).SetInstanceID(h.Instance).
 		SetMemberID(h.Member).SetNodeID(h.Node).SetOperationID(h.Operation).SetKind(lifecycle.TaskRun).SetSpec([]byte(`{"command":["true"]}`)).

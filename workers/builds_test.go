@@ -49,22 +49,24 @@ func built(t *testing.T, program string) string {
 	return program
 }
 
-// A worker of the last build that would fail what it does not know runs on today's schema: it registers, gives signs of life and
-// claims, and the database refuses each claim. What waits is carried out by a worker of this build.
+// A worker of the last build that would fail what it does not know runs on today's schema: it registers, gives signs of
+// life and claims, and the database refuses each claim. What waits is carried out by a worker of this build.
 func TestAWorkerBelowTheFloorIsRefusedAtItsClaim(t *testing.T) {
 	t.Parallel()
 	program := built(t, belowFloor)
 	l := newLab(t)
 	s := l.script("below")
 	l.owner(`CREATE SEQUENCE claims; GRANT ALL ON SEQUENCE claims TO PUBLIC;
-		CREATE FUNCTION count_claims() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM nextval('claims'); RETURN NEW; END $$;
+		CREATE FUNCTION count_claims() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM nextval('claims'); RETURN
+		NEW; END $$;
 		CREATE TRIGGER a_count BEFORE UPDATE OF claimed_by ON operation FOR EACH ROW WHEN (NEW.claimed_by IS NOT NULL)
 		EXECUTE FUNCTION count_claims()`)
 	it := l.launch(l.world("below", s.url), time.Minute)
 	cmd := l.spawnOf(program, l.pg.AdminDSN())
 	l.until("its claims are refused", func() bool { return l.count(`SELECT last_value FROM claims`) > 3 })
 	l.none(`SELECT id FROM operation WHERE claimed_by IS NOT NULL OR claim_epoch > 0 OR state <> 'PENDING'`)
-	require.Equal(t, 1, l.count(`SELECT count(*) FROM worker_process WHERE heartbeat_at > now() - interval '10 seconds'`), "it lives")
+	require.Equal(t, 1, l.count(`SELECT count(*) FROM worker_process
+		WHERE heartbeat_at > now() - interval '10 seconds'`), "it lives")
 	l.work()
 	s.succeed(string(it.create), s.dispatched(string(it.create))[0].Attempt)
 	require.Equal(t, lifecycle.OperationSucceeded, l.ended(it.create).State)
@@ -149,7 +151,8 @@ func ends(s *script, all []launched) {
 // allEnded waits until every operation has ended.
 func (l *lab) allEnded(t *testing.T) {
 	t.Helper()
-	require.Eventually(t, func() bool { return l.unended() == 0 }, 2*time.Minute, 50*time.Millisecond, "every operation ends")
+	require.Eventually(t, func() bool { return l.unended() == 0 }, 2*time.Minute, 50*time.Millisecond,
+		"every operation ends")
 }
 
 // endedAsTold requires that every operation ended as the adapter said, once, and that no step of any is open.
@@ -167,8 +170,10 @@ func (l *lab) endedAsTold(t *testing.T, s *script) {
 		require.Equal(t, 1, op.DispatchAttempt)
 		s.oneEffect(string(op.ID))
 	}
-	l.none(`SELECT s.operation_id || ' ' || s.name || ' ' || s.state FROM operation_step s JOIN operation o ON o.id = s.operation_id
+	l.none(`SELECT s.operation_id || ' ' || s.name || ' ' || s.state FROM operation_step s
+		JOIN operation o ON o.id = s.operation_id
 		WHERE o.ended_at IS NOT NULL AND s.state IN ('PENDING', 'RUNNING', 'UNDOING')`)
 	l.none(`SELECT o.id || ' has ' || count(e.id) FROM operation o LEFT JOIN app_instance_event e ON e.operation_id = o.id
-		AND e.type IN ('apps.operation.succeeded', 'apps.operation.failed', 'apps.operation.canceled') GROUP BY o.id HAVING count(e.id) <> 1`)
+		AND e.type IN ('apps.operation.succeeded', 'apps.operation.failed', 'apps.operation.canceled') GROUP BY o.id
+		HAVING count(e.id) <> 1`)
 }

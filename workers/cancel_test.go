@@ -16,7 +16,8 @@ import (
 // stop asks a launch to stop, as its verb does.
 func (l *lab) stop(it launched) {
 	l.Helper()
-	tag, err := l.pool().Exec(l.Context(), `UPDATE operation SET state = 'CANCELING', cancel_requested_at = now(), cancel_requester = 'Ada',
+	tag, err := l.pool().Exec(l.Context(), `UPDATE operation SET state = 'CANCELING', cancel_requested_at = now(),
+		cancel_requester = 'Ada',
 		next_run_at = now() WHERE id = $1 AND state = 'RUNNING'`, it.create)
 	require.NoError(l.TB, err)
 	require.EqualValues(l.TB, 1, tag.RowsAffected())

@@ -186,7 +186,8 @@ func (c *cluster) says(state adapter.State, second, newcomer adapter.MemberStatu
 // cancel asks the operation to stop, as its verb does.
 func (c *cluster) cancel() {
 	c.Helper()
-	tag, err := c.pool().Exec(c.Context(), `UPDATE operation SET state = 'CANCELING', cancel_requested_at = now(), cancel_requester = 'Ada',
+	tag, err := c.pool().Exec(c.Context(), `UPDATE operation SET state = 'CANCELING', cancel_requested_at = now(),
+		cancel_requester = 'Ada',
 		cancel_reason = 'a better idea', next_run_at = now() WHERE id = $1 AND state = 'RUNNING'`, c.op)
 	require.NoError(c.TB, err)
 	require.EqualValues(c.TB, 1, tag.RowsAffected())

@@ -82,9 +82,11 @@ func TestBacklogOfOneTenantDelaysNobodyElse(t *testing.T) {
 		count int
 		ago   string // how long the first one has been due
 	}{{big, 700, "1 hour"}, {small, 2, "1 second"}} {
-		_, err := l.pool().Exec(t.Context(), `INSERT INTO operation (id, tenant_id, project_id, kind, state, requester_kind, requester_id, correlation_id,
+		_, err := l.pool().Exec(t.Context(), `INSERT INTO operation (id, tenant_id, project_id, kind, state, requester_kind,
+			requester_id, correlation_id,
 			next_run_at, deadline, created_at, allocation_id)
-			SELECT 'op_' || $1 || n, $2, $3, 'ALLOCATION_RELEASE', 'PENDING', 'USER', 'u', 'c', now() - $6::interval * (701 - n) / 700, now() + interval '1 hour', now(), $4
+			SELECT 'op_' || $1 || n, $2, $3, 'ALLOCATION_RELEASE', 'PENDING', 'USER', 'u', 'c', now() - $6::interval * (701 - n)
+			/ 700, now() + interval '1 hour', now(), $4
 			FROM generate_series(1, $5) n`, one.adapter, one.tenant, one.project, one.allocation, one.count, one.ago)
 		require.NoError(t, err)
 	}

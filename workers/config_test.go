@@ -15,8 +15,8 @@ import (
 	"github.com/gpuaas/app-platform/domain/lifecycle"
 )
 
-// What a verb accepted is held against the pinned manifest's schema again before it is sent; a teardown is sent whatever the
-// config is.
+// What a verb accepted is held against the pinned manifest's schema again before it is sent; a teardown is sent
+// whatever the config is.
 func TestAConfigThatDoesNotFitIsNeverSentAndStillTornDown(t *testing.T) {
 	t.Parallel()
 	l := newLab(t)

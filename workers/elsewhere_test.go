@@ -70,8 +70,8 @@ func (r *reader) take(page []*event.Event, lost bool) {
 	}
 }
 
-// quota is an adapter that is done with as many operations as it may, and works on the others; what it was sent before, it
-// knows.
+// quota is an adapter that is done with as many operations as it may, and works on the others; what it was sent before,
+// it knows.
 type quota struct {
 	*script
 	taken []adapter.Dispatch // in the order in which they came; guarded by the script's lock, as is most
@@ -93,7 +93,8 @@ func (q *quota) accept(d adapter.Dispatch) (int, any) {
 		if len(q.taken) <= q.most {
 			state = adapter.StateSucceeded
 		}
-		q.sayLocked(adapter.Status{OperationID: d.OperationID, Attempt: d.Attempt, State: state, Phase: "working", Percent: 50})
+		q.sayLocked(adapter.Status{OperationID: d.OperationID, Attempt: d.Attempt, State: state, Phase: "working",
+			Percent: 50})
 	}
 	return http.StatusAccepted, q.status[d.OperationID]
 }
@@ -104,7 +105,8 @@ func (q *quota) allow(most int) {
 	defer q.mu.Unlock()
 	for i, d := range q.taken {
 		if i >= q.most && i < most {
-			q.sayLocked(adapter.Status{OperationID: d.OperationID, Attempt: d.Attempt, State: adapter.StateSucceeded, Percent: 100})
+			q.sayLocked(adapter.Status{OperationID: d.OperationID, Attempt: d.Attempt, State: adapter.StateSucceeded,
+				Percent: 100})
 		}
 	}
 	q.most = most
@@ -154,7 +156,8 @@ func (l *lab) reaches(sql string, least int) {
 // table is a project's events in the order of its feed.
 func (l *lab) table(project ids.ID) []ids.ID {
 	l.Helper()
-	found, err := l.pool().Query(l.Context(), `SELECT id FROM app_instance_event WHERE project_id = $1 ORDER BY generation, xid, "position"`, project)
+	found, err := l.pool().Query(l.Context(), `SELECT id FROM app_instance_event WHERE project_id = $1
+		ORDER BY generation, xid, "position"`, project)
 	require.NoError(l.TB, err)
 	stored, err := pgx.CollectRows(found, pgx.RowTo[ids.ID])
 	require.NoError(l.TB, err)
@@ -207,7 +210,8 @@ func TestReplicasArePromotedWhileOperationsRun(t *testing.T) {
 			require.Eventually(t, func() bool { return seen.length() >= len(stored) }, patience, 20*time.Millisecond)
 			stop()
 			stored = l.table(w.project) // instances go on to be observed
-			require.Equal(t, stored[:min(len(seen.got), len(stored))], seen.got, "the reader has what the table has, in its order")
+			require.Equal(t, stored[:min(len(seen.got), len(stored))], seen.got,
+				"the reader has what the table has, in its order")
 			if synchronous {
 				require.Zero(t, seen.expired, "nothing was lost")
 			} else {

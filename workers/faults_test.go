@@ -258,9 +258,12 @@ func TestKindThatThisBuildDoesNotKnowWaitsForOneThatDoes(t *testing.T) {
 	it := l.launch(l.world("newer", l.kit("newer", joins)), time.Minute)
 	l.ended(it.create)
 	id := ids.New(ids.Operation)
-	_, err := l.pool().Exec(t.Context(), `INSERT INTO operation (id, tenant_id, project_id, instance_id, kind, state, adapter_name, requester_kind,
-		requester_id, correlation_id, next_run_at, deadline, created_at) SELECT $1, tenant_id, project_id, instance_id, 'INSTANCE_HIBERNATE', 'PENDING',
-		adapter_name, requester_kind, requester_id, correlation_id, now(), now() + interval '1 minute', now() FROM operation WHERE id = $2`, id, it.create)
+	_, err := l.pool().Exec(t.Context(), `INSERT INTO operation (id, tenant_id, project_id, instance_id, kind, state,
+		adapter_name, requester_kind,
+		requester_id, correlation_id, next_run_at, deadline, created_at)
+		SELECT $1, tenant_id, project_id, instance_id, 'INSTANCE_HIBERNATE', 'PENDING',
+		adapter_name, requester_kind, requester_id, correlation_id, now(), now() + interval '1 minute', now() FROM operation
+		WHERE id = $2`, id, it.create)
 	require.NoError(t, err)
 	l.hub.Wake(event.QueueTopic)
 	other := l.launch(l.world("known", l.kit("known", joins)), time.Minute)
@@ -317,6 +320,7 @@ func TestADeadlineThatPassesWhileWorkRunsIsTheUsers(t *testing.T) {
 	c.script.say(adapter.Status{OperationID: string(drain), Attempt: attempt, State: adapter.StateRunning, WaitsFor: jobs})
 	op := c.end()
 	require.Equal(t, lifecycle.OperationFailed, op.State)
-	require.Equal(t, []any{"DEADLINE_EXCEEDED", "user", "the deadline passed while it waited for job 4, job 5, job 6 and 1 more"},
+	require.Equal(t, []any{"DEADLINE_EXCEEDED", "user",
+		"the deadline passed while it waited for job 4, job 5, job 6 and 1 more"},
 		[]any{op.ErrorCode, op.ErrorOwner, op.ErrorMessage})
 }

@@ -56,13 +56,17 @@ func TestForceWhileATeardownWaitsEndsItThoughANodeIsLost(t *testing.T) {
 	c.silence()
 	c.ask(asked{kind: lifecycle.InstanceDecommission})
 	c.says(adapter.StateSucceeded, adapter.MemberRemoved, "")
-	c.until("it waits for the node", func() bool { return strings.Contains(c.operation().Message, "waits for the agent of node") })
+	c.until("it waits for the node", func() bool {
+		return strings.Contains(c.operation().Message,
+			"waits for the agent of node")
+	})
 	err := l.db.As(t.Context(), authz.System("test"), func(ctx context.Context, t *tx.Tx) error {
 		_, err := operation.Hasten(ctx, t, c.operation(), "now")
 		return err
 	})
 	require.NoError(t, err)
 	op := c.end()
-	require.Equal(t, []any{lifecycle.OperationSucceeded, lifecycle.OutcomeUnverified}, []any{op.State, *op.Outcome}, op.ErrorMessage)
+	require.Equal(t, []any{lifecycle.OperationSucceeded, lifecycle.OutcomeUnverified}, []any{op.State, *op.Outcome},
+		op.ErrorMessage)
 	require.Len(t, c.orphans(), 1, "what could not be proved is listed")
 }

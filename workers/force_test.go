@@ -160,7 +160,8 @@ func TestAdapterThatFinishesByForceInTimeIsBelievedAndChecked(t *testing.T) {
 	op := c.end()
 	require.Equal(t, lifecycle.OutcomeForced, *op.Outcome)
 	require.Equal(t, lifecycle.StepSucceeded, c.steps(c.op)[2].State)
-	require.Equal(t, 1, c.own.NodeTask.Query().Where(nodetask.OperationID(c.op), nodetask.KindEQ(lifecycle.TaskResidue)).CountX(t.Context()))
+	require.Equal(t, 1, c.own.NodeTask.Query().Where(nodetask.OperationID(c.op),
+		nodetask.KindEQ(lifecycle.TaskResidue)).CountX(t.Context()))
 }
 
 func TestForceGoesOnWithoutAnAdapterThatFails(t *testing.T) {
@@ -212,7 +213,8 @@ func TestDrainAtItsDeadlineByForce(t *testing.T) {
 
 func TestSilenceIsNeverReadAsDrained(t *testing.T) {
 	t.Parallel()
-	for name, said := range map[string]adapter.MemberStatus{"nothing": "", "draining": adapter.MemberDraining, "active": adapter.MemberActive} {
+	for name, said := range map[string]adapter.MemberStatus{"nothing": "", "draining": adapter.MemberDraining,
+		"active": adapter.MemberActive} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			l := newLab(t)
@@ -260,11 +262,13 @@ func TestTaskThatComesAfterTheAgentsHaveLookedIsSeen(t *testing.T) {
 	_, err = owner.Exec(t.Context(), `CREATE SEQUENCE late; GRANT USAGE ON SEQUENCE late TO PUBLIC;
 		CREATE FUNCTION comes_late() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
 			IF nextval('late') = 1 THEN
-				INSERT INTO node_task (id, tenant_id, project_id, instance_id, member_id, node_id, kind, spec, spec_digest, state, timeout_seconds, idempotency_key, created_at)
+				INSERT INTO node_task (id, tenant_id, project_id, instance_id, member_id, node_id, kind, spec, spec_digest, state,
+				timeout_seconds, idempotency_key, created_at)
 				VALUES ('`+string(ids.New(ids.NodeTask))[:4]+`zzzzzzzzzzzzzzzzzzzzzzzzzz', NEW.tenant_id, NEW.project_id, NEW.instance_id, NEW.id, NEW.node_id, 'RUN', '{}', 'x', 'PENDING', 60, 'late', now());
 			END IF;
 			RETURN NEW; END $$;
-		CREATE TRIGGER comes_late BEFORE UPDATE ON member FOR EACH ROW WHEN (NEW.status = 'REMOVED' AND OLD.status <> 'REMOVED') EXECUTE FUNCTION comes_late()`)
+		CREATE TRIGGER comes_late BEFORE UPDATE ON member FOR EACH ROW WHEN (NEW.status = 'REMOVED'
+		AND OLD.status <> 'REMOVED') EXECUTE FUNCTION comes_late()`)
 	require.NoError(t, err)
 	c.ask(asked{kind: lifecycle.MemberRemove})
 	c.says(adapter.StateSucceeded, adapter.MemberRemoved, "")
@@ -283,7 +287,8 @@ func TestAllocationThatNobodyAskedToKeepIsListedAndReleased(t *testing.T) {
 	stop()
 	failed := ids.New(ids.Operation)
 	l.operate(c.launched, failed, lifecycle.MembersAdd, time.Minute, `{}`)
-	_, err := l.pool().Exec(t.Context(), `UPDATE operation SET state = 'FAILED', ended_at = now() - interval '1 minute' WHERE id = $1`, failed)
+	_, err := l.pool().Exec(t.Context(), `UPDATE operation SET state = 'FAILED', ended_at = now() - interval '1 minute'
+		WHERE id = $1`, failed)
 	require.NoError(t, err)
 	l.own.Allocation.UpdateOneID(c.free).SetCreatedByOperationID(failed).ExecX(t.Context())
 	l.work()

@@ -18,7 +18,8 @@ import (
 // refuses makes the database refuse rows for good.
 func (l *lab) refuses(name, on, when string) {
 	l.Helper()
-	l.owner(fmt.Sprintf(`CREATE FUNCTION refuse_%s() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'never: %s'; END $$;
+	l.owner(fmt.Sprintf(`CREATE FUNCTION refuse_%s() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION
+		'never: %s'; END $$;
 		CREATE TRIGGER refuse_%s %s FOR EACH ROW WHEN (%s) EXECUTE FUNCTION refuse_%s()`, name, name, name, on, when, name))
 }
 
@@ -45,12 +46,14 @@ func (l *lab) refusesState(states ...lifecycle.OperationState) {
 func (c *cluster) barelyEnded(as lifecycle.OperationState, why ...string) {
 	c.Helper()
 	op := c.end()
-	require.Equal(c.TB, []any{as, ending.Refused, "platform"}, []any{op.State, op.ErrorCode, op.ErrorOwner}, op.ErrorMessage)
+	require.Equal(c.TB, []any{as, ending.Refused, "platform"}, []any{op.State, op.ErrorCode, op.ErrorOwner},
+		op.ErrorMessage)
 	for _, word := range why {
 		require.Contains(c.TB, op.ErrorMessage, word)
 	}
 	c.closed()
-	c.none(`SELECT id FROM node_task WHERE ended_at IS NULL AND NOT cancel_requested AND operation_id = '` + string(c.op) + `'`)
+	c.none(`SELECT id FROM node_task WHERE ended_at IS NULL AND NOT cancel_requested AND operation_id = '` + string(c.op) +
+		`'`)
 }
 
 func TestAnAdditionThatCannotBeTurnedBackEndsWithItsOrphansListed(t *testing.T) {
@@ -150,7 +153,8 @@ func TestAnEndLeavesOutTheRowsThatAreRefused(t *testing.T) {
 				l := newRefusing(t)
 				l.work()
 				if late {
-					l.owner(fmt.Sprintf(`CREATE FUNCTION refuse_late() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'late'; END $$;
+					l.owner(fmt.Sprintf(`CREATE FUNCTION refuse_late() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION
+						'late'; END $$;
 						CREATE CONSTRAINT TRIGGER refuse_late AFTER %s DEFERRABLE INITIALLY DEFERRED FOR EACH ROW WHEN (%s)
 						EXECUTE FUNCTION refuse_late()`, refused.on[len("BEFORE "):], refused.when))
 				} else {
@@ -165,7 +169,8 @@ func TestAnEndLeavesOutTheRowsThatAreRefused(t *testing.T) {
 				require.Contains(t, op.ErrorMessage, "P0001")
 				failed := l.own.Member.Query().Where(dbmember.StatusEQ(lifecycle.MemberFailed)).CountX(t.Context())
 				require.Equal(t, map[bool]int{true: 0, false: 2}[name == "members"], failed)
-				require.Equal(t, name != "instance", l.own.Instance.GetX(t.Context(), it.instance).Status == lifecycle.InstanceFailed)
+				require.Equal(t, name != "instance", l.own.Instance.GetX(t.Context(),
+					it.instance).Status == lifecycle.InstanceFailed)
 				require.Equal(t, 2, l.own.Orphan.Query().CountX(t.Context()), "what its members may have left")
 				if name != "events" {
 					l.once(it, "apps.operation.failed")

@@ -66,7 +66,8 @@ func (l *lab) read(project ids.ID, after event.Position) (found []ids.ID, end ev
 	}
 }
 
-// copies are the ways in which a database comes to another server: begun before operations run, and carried out while they do.
+// copies are the ways in which a database comes to another server: begun before operations run, and carried out while
+// they do.
 var copies = map[string]func(here *pgtest.Cluster) (mark func(), restore func() *pgtest.Cluster){
 	"a dump": func(here *pgtest.Cluster) (func(), func() *pgtest.Cluster) {
 		there := pgtest.NewCluster(here.TB())
@@ -103,7 +104,10 @@ func TestOperationsUnderWayEndWhereTheirDatabaseIsRestored(t *testing.T) {
 
 			lost := l.fleetOf(w, 2) // what follows is a future that is lost
 			s.allow(12)
-			l.until("more have ended", func() bool { return l.count(`SELECT count(*) FROM operation WHERE ended_at IS NOT NULL`) >= 12 })
+			l.until("more have ended", func() bool {
+				return l.count(`SELECT count(*) FROM operation WHERE
+				ended_at IS NOT NULL`) >= 12
+			})
 			l.until("the lost ones are sent", func() bool { return l.sent(s.script) == 18 })
 			_, beyond, err := l.read(w.project, place)
 			require.NoError(t, err)
@@ -129,8 +133,8 @@ func TestOperationsUnderWayEndWhereTheirDatabaseIsRestored(t *testing.T) {
 	}
 }
 
-// reads requires that the feed is the table's, from its beginning and from a place of the past that was kept, and that a place
-// of the future that was lost is refused.
+// reads requires that the feed is the table's, from its beginning and from a place of the past that was kept, and that
+// a place of the future that was lost is refused.
 func (l *lab) reads(t *testing.T, project ids.ID, kept, lost event.Position) {
 	t.Helper()
 	require.Eventually(t, func() bool { // instances go on to be observed
@@ -153,7 +157,8 @@ func (l *lab) reads(t *testing.T, project ids.ID, kept, lost event.Position) {
 	require.Zero(t, l.count(`SELECT (SELECT sum(revision) FROM instance) - (SELECT count(*) FROM app_instance_event)`),
 		"no number of a timeline is missing")
 	var numbers int
-	require.NoError(t, l.pool().QueryRow(context.Background(), `SELECT count(DISTINCT (instance_id, seq)) - count(*) FROM app_instance_event`).
+	require.NoError(t, l.pool().QueryRow(context.Background(), `SELECT count(DISTINCT (instance_id, seq)) - count(*)
+		FROM app_instance_event`).
 		Scan(&numbers))
 	require.Zero(t, numbers)
 }

@@ -30,9 +30,12 @@ func childClock() func() time.Time {
 
 // misdated are the times of which the test knows that they are wrong: none may be before it began or in the future.
 var misdated = []string{
-	`SELECT id || ' operation' FROM operation WHERE coalesce(started_at, created_at) < $1 OR greatest(started_at, ended_at, cancel_requested_at, forced_at) > now()`,
-	`SELECT operation_id || ' ' || name FROM operation_step WHERE started_at < $1 OR greatest(started_at, ended_at) > now()`,
-	`SELECT id || ' due' FROM operation WHERE ended_at IS NULL AND claimed_by IS NULL AND next_run_at > now() + interval '5 minutes' AND $1 < now()`,
+	`SELECT id || ' operation' FROM operation WHERE coalesce(started_at, created_at) < $1
+		OR greatest(started_at, ended_at, cancel_requested_at, forced_at) > now()`,
+	`SELECT operation_id || ' ' || name FROM operation_step WHERE started_at < $1
+		OR greatest(started_at, ended_at) > now()`,
+	`SELECT id || ' due' FROM operation WHERE ended_at IS NULL AND claimed_by IS NULL
+		AND next_run_at > now() + interval '5 minutes' AND $1 < now()`,
 	`SELECT id || ' task' FROM node_task WHERE created_at < $1 OR created_at > now()`,
 	`SELECT id || ' event' FROM app_instance_event WHERE occurred_at < $1 OR occurred_at > now()`,
 	`SELECT id || ' worker' FROM worker_process WHERE heartbeat_at < $1 OR heartbeat_at > now()`,
@@ -69,7 +72,8 @@ func TestAProcessWhoseClockTurnsOffStopsAndNothingIsEarlyOrLate(t *testing.T) {
 func (l *lab) none(sql string, args ...any) {
 	l.Helper()
 	var found []string
-	require.NoError(l.TB, l.pool().QueryRow(l.Context(), fmt.Sprintf(`SELECT array_agg(f) FROM (%s) AS x (f)`, sql), args...).Scan(&found))
+	require.NoError(l.TB, l.pool().QueryRow(l.Context(), fmt.Sprintf(`SELECT array_agg(f) FROM (%s) AS x
+		(f)`, sql), args...).Scan(&found))
 	require.Empty(l.TB, found, sql)
 }
 

@@ -34,8 +34,8 @@ func (l *lab) between(to string, hold func(w http.ResponseWriter, r *http.Reques
 	return server.URL
 }
 
-// A dispatch is under way while a decommission takes its operation's place. It arrives after the cancel, at an adapter that
-// did not know the operation then, and nothing of it is begun.
+// A dispatch is under way while a decommission takes its operation's place. It arrives after the cancel, at an adapter
+// that did not know the operation then, and nothing of it is begun.
 func TestADispatchInFlightAtASupersedeMeetsATombstone(t *testing.T) {
 	t.Parallel()
 	l := newLab(t)

@@ -38,7 +38,8 @@ func (l *lab) trips(times int) {
 	}
 	l.owner(fmt.Sprintf(`GRANT ALL ON ALL SEQUENCES IN SCHEMA public TO PUBLIC;
 		CREATE FUNCTION trip() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
-			IF nextval('trip_' || lower(OLD.state) || '_' || lower(NEW.state)) <= %d THEN RAISE EXCEPTION 'tripped at %%', NEW.state; END IF;
+			IF nextval('trip_' || lower(OLD.state) || '_' || lower(NEW.state)) <= %d THEN RAISE EXCEPTION 'tripped at %%',
+			NEW.state; END IF;
 			RETURN NEW; END $$;
 		CREATE TRIGGER trip BEFORE UPDATE ON operation FOR EACH ROW
 			WHEN (NEW.state <> OLD.state AND NEW.state IN (%s)) EXECUTE FUNCTION trip()`, times, quoted(endings...)))

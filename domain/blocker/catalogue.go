@@ -47,8 +47,10 @@ What keeps an operation from ending (` + "`operation.blockers`" + `) or an insta
 lists. An open operation always has at least one; one that has ended has none. An instance's list holds those
 of its open operations too. At most ` + "20" + ` are listed.
 
-Each has a ` + "`code`, `message`, `owner`" + ` (who can clear it: adapter, platform, user or node), ` + "`subject`" + ` (the id or
-name that it is about), ` + "`since`, `nextRetryAt`" + ` (when it is looked at next; null when it is not waited for by the
+Each has a ` + "`code`, `message`, `owner`" + ` (who can clear it: adapter, platform, user or node), ` + "`subject`" +
+	` (the id or
+name that it is about), ` + "`since`, `nextRetryAt`" +
+	` (when it is looked at next; null when it is not waited for by the
 clock) and ` + "`permissionKey`" + ` (with which somebody can clear it; empty when only waiting or mending outside of the
 platform does). ` + "`<family>`" + ` is the instance's permission family.
 

@@ -42,6 +42,7 @@ func nodeDraining(f *Facts) []finding {
 		if node.Drain.Reason != "" {
 			why = " (" + node.Drain.Reason + ")"
 		}
-		return finding{since: node.Drain.Since, words: []string{"node", node.Name, "member", member.Name, "reason", why}}, true
+		return finding{since: node.Drain.Since, words: []string{"node", node.Name, "member", member.Name, "reason",
+			why}}, true
 	})
 }

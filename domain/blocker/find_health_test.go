@@ -15,7 +15,8 @@ func onTwo(change func(*Node)) *Facts {
 	first, second := node("n1", lifecycle.NodeOnline, time.Second), node("n2", lifecycle.NodeOnline, time.Second)
 	change(&first)
 	f := &Facts{Now: ago(0), Instance: &Instance{}}
-	f.Members = []Member{{ID: "a", Name: "worker 0", Node: &first}, {ID: "b", Name: "worker 1", Node: &first}, {ID: "c", Node: &second},
+	f.Members = []Member{{ID: "a", Name: "worker 0", Node: &first}, {ID: "b", Name: "worker 1", Node: &first},
+		{ID: "c", Node: &second},
 		{ID: "d"}}
 	return f
 }
@@ -24,15 +25,18 @@ func TestTheWorstConditionOfANodeIsNamedOnce(t *testing.T) {
 	t.Parallel()
 	bad := func() *Facts {
 		return onTwo(func(n *Node) {
-			n.Barring = []nodehealth.Condition{{Name: "gpu", State: nodehealth.Bad, Message: "an error", Since: ago(time.Hour)}, {Name: "disk"}}
+			n.Barring = []nodehealth.Condition{{Name: "gpu", State: nodehealth.Bad, Message: "an error", Since: ago(time.Hour)},
+				{Name: "disk"}}
 		})
 	}
-	require.Equal(t, finding{subject: "n1", since: ago(time.Hour), words: []string{"node", "name of n1", "member", "worker 0",
-		"condition", "gpu", "state", "bad", "detail", "an error"}}, only(t, nodeCondition(bad())))
+	require.Equal(t, finding{subject: "n1", since: ago(time.Hour),
+		words: []string{"node", "name of n1", "member", "worker 0",
+			"condition", "gpu", "state", "bad", "detail", "an error"}}, only(t, nodeCondition(bad())))
 	judged(t, nodeCondition, bad,
 		change{"it is bad", func(*Facts) {}, true},
 		change{"it is well", func(f *Facts) { f.Members[0].Node.Barring = nil }, false},
-		change{"a node that is not heard is lost", func(f *Facts) { f.Members[0].Node.Status = lifecycle.NodeOffline }, false})
+		change{"a node that is not heard is lost", func(f *Facts) { f.Members[0].Node.Status = lifecycle.NodeOffline },
+			false})
 }
 
 func TestANodeUnderDrainIsNamedWithItsReason(t *testing.T) {
@@ -40,8 +44,9 @@ func TestANodeUnderDrainIsNamedWithItsReason(t *testing.T) {
 	drained := func() *Facts {
 		return onTwo(func(n *Node) { n.Drain = &nodehealth.Drain{Since: ago(time.Minute), Reason: "firmware"} })
 	}
-	require.Equal(t, finding{subject: "n1", since: ago(time.Minute), words: []string{"node", "name of n1", "member", "worker 0",
-		"reason", " (firmware)"}}, only(t, nodeDraining(drained())))
+	require.Equal(t, finding{subject: "n1", since: ago(time.Minute),
+		words: []string{"node", "name of n1", "member", "worker 0",
+			"reason", " (firmware)"}}, only(t, nodeDraining(drained())))
 	judged(t, nodeDraining, drained,
 		change{"it is drained", func(*Facts) {}, true},
 		change{"without a reason", func(f *Facts) { f.Members[0].Node.Drain.Reason = "" }, true},

@@ -229,11 +229,13 @@ func TestAnEndThatIsRefusedSaysHowOftenAndWhy(t *testing.T) {
 	t.Parallel()
 	f := working(lifecycle.MemberDrain)
 	require.Empty(t, endRefused(f))
-	f.Operation.Refusal = &Refusal{State: lifecycle.OperationCompensating, Why: "the database refuses it with P0001", Times: 3,
+	f.Operation.Refusal = &Refusal{State: lifecycle.OperationCompensating, Why: "the database refuses it with P0001",
+		Times: 3,
 		Since: ago(time.Minute)}
 	found := only(t, endRefused(f))
 	require.Equal(t, ago(time.Minute), found.since)
-	require.Equal(t, []string{"state", "compensating", "times", "3", "reason", "the database refuses it with P0001"}, found.words)
+	require.Equal(t, []string{"state", "compensating", "times", "3", "reason", "the database refuses it with P0001"},
+		found.words)
 }
 
 func TestAStepBelongsToWhomItWaitsFor(t *testing.T) {

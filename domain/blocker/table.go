@@ -167,9 +167,10 @@ var rules = []Rule{
 		Message: "{member} is lost{reason}; recoverMember brings it back on its node, replaceMember (planReplaceMember shows " +
 			"how) puts another in its place, removeMember gives it up"},
 	{Code: "REPAIR_STOPPED", Scope: OfInstances, Owner: OwnerUser, Key: "<family>.instance.update",
-		When:   "the platform has stopped repairing an instance: the budget of its policy is spent, or a rule refuses the repair",
-		Since:  "since when the instance's health is as it is",
-		Clears: "the lost members are recovered, replaced or removed; setRepairPolicy has it decide again", find: repairStopped,
+		When:    "the platform has stopped repairing an instance: the budget of its policy is spent, or a rule refuses the repair",
+		Since:   "since when the instance's health is as it is",
+		Clears:  "the lost members are recovered, replaced or removed; setRepairPolicy has it decide again",
+		find:    repairStopped,
 		Message: "{reason}; recover, replace or remove the member, or set a repair policy with more budget (setRepairPolicy)"},
 	{Code: "OPERATION_FAILED", Scope: OfInstances, Owner: byFinding, Key: "operation.retry",
 		When: "the instance's newest operation failed and no other is open", Since: "when it ended",

@@ -23,8 +23,8 @@ const (
 // SmokeSchema names the form of a report of a smoke.
 const SmokeSchema = "gpuaas.app/artifact-smoke/v1"
 
-// smokeChecks are the checks that a smoke of each kind must have passed: a file is whole when its bytes are those of its
-// digest, and an image works when it was started once and its command answered.
+// smokeChecks are the checks that a smoke of each kind must have passed: a file is whole when its bytes are those of
+// its digest, and an image works when it was started once and its command answered.
 var smokeChecks = map[lifecycle.ArtifactKind][]string{
 	lifecycle.ArtifactImage: {"fetched", "digest", "started", "answered"},
 	lifecycle.ArtifactOCI:   {"fetched", "digest"},

@@ -43,8 +43,8 @@ var profiles = []struct {
 	{"container cluster, multi-node", SpanCrossNetwork, 2, false, true},
 }
 
-// The published sample of the block has three members. What it says nothing of follows from the shapes: slices' networks do
-// not reach beyond their allocation.
+// The published sample of the block has three members. What it says nothing of follows from the shapes: slices'
+// networks do not reach beyond their allocation.
 func TestThePublishedBlockIsTakenAsItIs(t *testing.T) {
 	t.Parallel()
 	for shapes, want := range map[string]NetworkSpan{
@@ -52,7 +52,8 @@ func TestThePublishedBlockIsTakenAsItIs(t *testing.T) {
 	} {
 		var document map[string]json.RawMessage
 		require.NoError(t, json.Unmarshal(full(t), &document))
-		document["compatibility"] = json.RawMessage(`{"requires_capacity_shape": ` + shapes + `, "min_gpu_count": 1, "requires_exclusive_node": false}`)
+		document["compatibility"] = json.RawMessage(`{"requires_capacity_shape": ` + shapes +
+			`, "min_gpu_count": 1, "requires_exclusive_node": false}`)
 		encoded, err := json.Marshal(document)
 		require.NoError(t, err)
 		m, err := Parse(encoded)

@@ -73,10 +73,12 @@ func (l *linter) counters(m *Manifest, p *launchable) {
 		l.add(fault.UnknownValue, "runtimeProfile.usage.port", "is not one of the profile's ports")
 	}
 	counters := p.Usage.Counters
-	l.unique(len(counters), func(i int) string { return counters[i].Metric }, at("runtimeProfile.usage.counters", "metric"))
+	l.unique(len(counters), func(i int) string { return counters[i].Metric },
+		at("runtimeProfile.usage.counters", "metric"))
 	for i, one := range counters {
 		if !slices.ContainsFunc(m.UsageDimensions, func(d UsageDimension) bool { return d.Name == one.Dimension }) {
-			l.add(fault.UnknownValue, at("runtimeProfile.usage.counters", "dimension")(i), "is not one of the manifest's usageDimensions")
+			l.add(fault.UnknownValue, at("runtimeProfile.usage.counters", "dimension")(i),
+				"is not one of the manifest's usageDimensions")
 		}
 	}
 }

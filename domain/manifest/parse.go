@@ -38,8 +38,8 @@ func Parse(data []byte) (*Manifest, error) {
 	return &m, nil
 }
 
-// Stored reads a document that was linted when it was published, and lints it no more: what is stored stays readable when the
-// rules change.
+// Stored reads a document that was linted when it was published, and lints it no more: what is stored stays readable
+// when the rules change.
 func Stored(document []byte) (*Manifest, error) {
 	m := &Manifest{}
 	if err := json.Unmarshal(document, m); err != nil {

@@ -7,8 +7,9 @@ import (
 	"github.com/gpuaas/app-platform/domain/metering"
 )
 
-// New reads and lints a document that is published or staged now: it is Parse, and what earlier documents were let through
-// with. A usage dimension that counts capacity would be charged twice, since the platform meters capacity itself.
+// New reads and lints a document that is published or staged now: it is Parse, and what earlier documents were let
+// through with. A usage dimension that counts capacity would be charged twice, since the platform meters capacity
+// itself.
 func New(data []byte) (*Manifest, error) {
 	m, err := Parse(data)
 	if err != nil {

@@ -37,7 +37,8 @@ func TestADimensionThatCountsCapacityIsRefused(t *testing.T) {
 		_, err = manifest.Parse(with(dimension))
 		require.NoError(t, err, "a manifest from before is read as it is")
 	}
-	for _, dimension := range []string{`{"name": "tokens", "unit": "token"}`, `{"name": "model.seconds", "unit": "second"}`,
+	for _, dimension := range []string{`{"name": "tokens", "unit": "token"}`,
+		`{"name": "model.seconds", "unit": "second"}`,
 		`{"name": "pod.gpu_seconds", "unit": "gpu-second", "kind": "showback"}`, `{"name": "messages", "unit": "message", "description": "sent"}`} {
 		_, err := manifest.New(with(dimension))
 		require.NoError(t, err, dimension)

@@ -102,9 +102,9 @@ type Metered struct {
 	Ended bool
 }
 
-// Meter returns the allocation's records from a time on (zero for the beginning, or where the last call ended), of at most
-// as many slices as the bound. It is a function of what is proved: whoever calls it, in whatever steps, gets the same
-// records. No second is in two of them, and none is later than its proof.
+// Meter returns the allocation's records from a time on (zero for the beginning, or where the last call ended), of at
+// most as many slices as the bound. It is a function of what is proved: whoever calls it, in whatever steps, gets the
+// same records. No second is in two of them, and none is later than its proof.
 func (a *Allocation) Meter(from, now time.Time, bound int) Metered {
 	start, end := a.begun(), a.released()
 	if start.IsZero() || (!end.IsZero() && !start.Before(end)) {
@@ -131,7 +131,8 @@ func (a *Allocation) Meter(from, now time.Time, bound int) Metered {
 // second is the whole second that a moment lies in.
 func second(at time.Time) time.Time { return at.UTC().Truncate(time.Second) }
 
-// begun is the first moment, from which it was ready on, at which its node's agent had proved that it ran; zero for none.
+// begun is the first moment, from which it was ready on, at which its node's agent had proved that it ran; zero for
+// none.
 func (a *Allocation) begun() time.Time {
 	i := slices.IndexFunc(a.Facts, func(f Fact) bool { return f.Kind == StateFact && f.Status == "READY" })
 	if i < 0 || a.Proof.At.Before(a.Facts[i].At) {

@@ -44,13 +44,15 @@ func TestCapacityRunsFromTheFirstProofOfReadinessToTheRelease(t *testing.T) {
 	t.Parallel()
 	a := slice(200.5, state(10.4, "READY", ""), state(130.9, "RELEASING", ""), state(150.2, "RELEASED", ""))
 	got := a.Meter(time.Time{}, after(201), 100)
-	require.Equal(t, []string{"gpu_seconds 10-60 100 TENANT", "gpu_seconds 60-120 120 TENANT", "gpu_seconds 120-130 20 TENANT",
+	require.Equal(t, []string{"gpu_seconds 10-60 100 TENANT", "gpu_seconds 60-120 120 TENANT",
+		"gpu_seconds 120-130 20 TENANT",
 		"gpu_seconds 130-150 40 TENANT"}, lines(got.Records))
 	require.True(t, got.Ended)
 	require.Equal(t, after(150), got.To)
 	require.Equal(t, "2026-11-23T12:00:10Z", got.Records[0].UsageID, "the id is the fact's")
 	a.Proof.Gaps = []metering.Gap{{From: after(-3600), To: after(40.7), Rebooted: true}}
-	require.Equal(t, after(40), a.Meter(time.Time{}, after(201), 100).Records[0].From, "the node's agent had not proved anything before")
+	require.Equal(t, after(40), a.Meter(time.Time{}, after(201), 100).Records[0].From,
+		"the node's agent had not proved anything before")
 	a.GPUs = 0
 	require.Equal(t, "node_seconds 40-60 20 TENANT", lines(a.Meter(time.Time{}, after(201), 100).Records)[0])
 }
@@ -73,7 +75,8 @@ func TestSilenceIsResolvedByProofOrWrittenOff(t *testing.T) {
 
 	a.Proof = metering.Proof{At: after(121), Gaps: []metering.Gap{{From: after(30), To: after(100)}}}
 	require.Equal(t, []string{"gpu_seconds 0-30 60 TENANT", "gpu_seconds 30-60 60 TENANT", "gpu_seconds 60-100 80 TENANT",
-		"gpu_seconds 100-120 40 TENANT"}, lines(a.Meter(time.Time{}, after(122), 100).Records), "the same boot answers for it")
+		"gpu_seconds 100-120 40 TENANT"}, lines(a.Meter(time.Time{}, after(122),
+		100).Records), "the same boot answers for it")
 
 	a.Proof.Gaps[0].Rebooted = true
 	require.Equal(t, []string{"gpu_seconds 0-30 60 TENANT", "gpu_seconds 30-60 60 PLATFORMNODE_REBOOTED",
@@ -82,9 +85,11 @@ func TestSilenceIsResolvedByProofOrWrittenOff(t *testing.T) {
 
 	open := slice(30, state(0, "READY", ""))
 	written := open.Meter(time.Time{}, after(30+3600+200), 5)
-	require.Equal(t, []string{"gpu_seconds 0-30 60 TENANT", "gpu_seconds 30-60 60 PLATFORMNODE_SILENT"}, lines(written.Records[:2]))
+	require.Equal(t, []string{"gpu_seconds 0-30 60 TENANT", "gpu_seconds 30-60 60 PLATFORMNODE_SILENT"},
+		lines(written.Records[:2]))
 	open.Proof = metering.Proof{At: after(9001), Gaps: []metering.Gap{{From: after(30), To: after(9000)}}}
-	require.Equal(t, written.Records, open.Meter(time.Time{}, after(9001), 5).Records, "what was written off stays the platform's")
+	require.Equal(t, written.Records, open.Meter(time.Time{}, after(9001), 5).Records,
+		"what was written off stays the platform's")
 	require.Equal(t, "node", written.Records[1].BorneOwner)
 }
 
@@ -95,14 +100,17 @@ func TestWhatFailsIsThePlatforms(t *testing.T) {
 	require.Empty(t, a.Meter(time.Time{}, after(300), 100).Records, "its operation has not ended")
 	a.Maker = &metering.Maker{EndedAt: after(50), Failed: true}
 	a.Facts = append(a.Facts,
-		metering.Fact{At: after(90), Kind: metering.OrphanFact, OrphanID: "orp_1", OrphanKind: "NODE_RESIDUE", Owner: "adapter"},
+		metering.Fact{At: after(90), Kind: metering.OrphanFact, OrphanID: "orp_1", OrphanKind: "NODE_RESIDUE",
+			Owner: "adapter"},
 		metering.Fact{At: after(130), Kind: metering.OrphanGoneFact, OrphanID: "orp_1"},
 		metering.Fact{At: after(200), Kind: metering.MemberInFact, MemberID: "mem_1", ComponentKey: "worker"},
 		state(240, "FAILED", "ins_1"), state(250, "RELEASING", ""), state(250, "RELEASED", ""))
 	got := a.Meter(time.Time{}, after(300), 100).Records
 	require.Equal(t, []string{"gpu_seconds 0-50 100 PLATFORMFAILED_ADD", "gpu_seconds 50-60 20 PLATFORMFAILED_ADD",
-		"gpu_seconds 60-90 60 PLATFORMFAILED_ADD", "gpu_seconds 90-120 60 PLATFORMRESIDUE", "gpu_seconds 120-130 20 PLATFORMRESIDUE",
-		"gpu_seconds 130-180 100 PLATFORMFAILED_ADD", "gpu_seconds 180-200 40 PLATFORMFAILED_ADD", "gpu_seconds 200-240 80 TENANT",
+		"gpu_seconds 60-90 60 PLATFORMFAILED_ADD", "gpu_seconds 90-120 60 PLATFORMRESIDUE",
+		"gpu_seconds 120-130 20 PLATFORMRESIDUE",
+		"gpu_seconds 130-180 100 PLATFORMFAILED_ADD", "gpu_seconds 180-200 40 PLATFORMFAILED_ADD",
+		"gpu_seconds 200-240 80 TENANT",
 		"gpu_seconds 240-250 20 PLATFORMNODE_LOST"}, lines(got))
 	require.Equal(t, "adapter", got[3].BorneOwner)
 	require.Equal(t, "mem_1", got[7].MemberID)
@@ -125,7 +133,8 @@ func history(random *rand.Rand) *metering.Allocation {
 		a.Facts = append(a.Facts, metering.Fact{At: at, Kind: metering.StateFact, Status: "RELEASED"})
 	}
 	if random.IntN(3) == 0 {
-		a.Maker = &metering.Maker{EndedAt: a.Facts[0].At.Add(time.Duration(random.IntN(300)) * time.Second), Failed: random.IntN(2) == 0}
+		a.Maker = &metering.Maker{EndedAt: a.Facts[0].At.Add(time.Duration(random.IntN(300)) * time.Second),
+			Failed: random.IntN(2) == 0}
 	}
 	end := at.Add(time.Duration(random.IntN(9000)) * time.Second)
 	for beat := noon; beat.Before(end); {
@@ -148,7 +157,10 @@ func known(whole *metering.Allocation, now time.Time) *metering.Allocation {
 	a.Proof.Gaps = slices.DeleteFunc(slices.Clone(whole.Proof.Gaps), func(g metering.Gap) bool { return later(g.To) })
 	a.Proof.At = noon
 	for beat := whole.Proof.At; ; beat = beat.Add(-5 * time.Second) { // beats are 5 s apart where there is no gap
-		covered := slices.IndexFunc(whole.Proof.Gaps, func(g metering.Gap) bool { return g.From.Before(beat) && beat.Before(g.To) })
+		covered := slices.IndexFunc(whole.Proof.Gaps, func(g metering.Gap) bool {
+			return g.From.Before(beat) &&
+				beat.Before(g.To)
+		})
 		if covered >= 0 {
 			beat = whole.Proof.Gaps[covered].From
 		}

@@ -59,8 +59,8 @@ func (m *Metering) Metered() bool {
 	return false
 }
 
-// Record checks a record that was sent and returns it as it is stored, or why it is not taken: a code of the catalogue and
-// the field of the record.
+// Record checks a record that was sent and returns it as it is stored, or why it is not taken: a code of the catalogue
+// and the field of the record.
 func (m *Metering) Record(sent *Sent, now time.Time) (*Record, *fault.Reason) {
 	if wrong := sent.shape(); wrong != nil {
 		return nil, wrong

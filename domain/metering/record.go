@@ -1,5 +1,5 @@
-// Package metering holds the rules of metered usage: what a record is and how its content is identified, how the states of
-// an allocation become records of capacity, and which records of an adapter are taken.
+// Package metering holds the rules of metered usage: what a record is and how its content is identified, how the states
+// of an allocation become records of capacity, and which records of an adapter are taken.
 //
 // Capacity is metered by the platform alone, an app's own dimensions by its adapter. The two cannot meet: the meters of
 // capacity are names that no dimension may bear, and a dimension in a unit of capacity is refused when its manifest is
@@ -75,7 +75,8 @@ type Record struct {
 }
 
 // Digest is the SHA-256 of the record's canonical form: each field in a fixed order, with its length, so that no two
-// contents have one form. Operation and correlation are not content: a record that is sent again may have been caused anew.
+// contents have one form. Operation and correlation are not content: a record that is sent again may have been caused
+// anew.
 func (r *Record) Digest() []byte {
 	hash := sha256.New()
 	for _, field := range []string{r.Source, r.Meter, r.UsageID, string(r.Basis), r.TenantID, r.ProjectID, r.InstanceID,
@@ -93,8 +94,8 @@ var decimal = regexp.MustCompile(`^-?[0-9]{1,26}(\.[0-9]{1,12})?$`)
 // IsDecimal reports whether text is a decimal number of at most 26 digits before the point and 12 behind it.
 func IsDecimal(text string) bool { return decimal.MatchString(text) }
 
-// Decimal is the canonical form of a decimal number: no zeros that do not count, no negative zero. Other text is returned
-// as it is.
+// Decimal is the canonical form of a decimal number: no zeros that do not count, no negative zero. Other text is
+// returned as it is.
 func Decimal(text string) string {
 	if !IsDecimal(text) {
 		return text

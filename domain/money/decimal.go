@@ -1,5 +1,5 @@
-// Package money is exact decimal arithmetic for amounts and quantities. It has no floating point anywhere: a test of the
-// house refuses it in every package that touches money.
+// Package money is exact decimal arithmetic for amounts and quantities. It has no floating point anywhere: a test of
+// the house refuses it in every package that touches money.
 package money
 
 import (
@@ -34,7 +34,8 @@ var written = regexp.MustCompile(`^-?(0|[1-9][0-9]*)(\.[0-9]+)?$`)
 // Decimal is an exact decimal number. The zero value is 0. It is immutable: every operation answers a new one.
 type Decimal struct{ value apd.Decimal }
 
-// Parse reads a number in plain form, at most 26 digits before the point and Scale after it. INVALID_ARGUMENT otherwise.
+// Parse reads a number in plain form, at most 26 digits before the point and Scale after it. INVALID_ARGUMENT
+// otherwise.
 func Parse(text string) (Decimal, error) {
 	whole, places, _ := strings.Cut(strings.TrimPrefix(text, "-"), ".")
 	if !written.MatchString(text) || len(whole) > digits || len(places) > Scale {

@@ -16,7 +16,8 @@ import (
 
 func TestNumbersAreReadAndWrittenInOneForm(t *testing.T) {
 	t.Parallel()
-	for text, want := range map[string]string{"0": "0", "-0": "0", "1.50": "1.5", "100": "100", "-0.000000000001": "-0.000000000001",
+	for text, want := range map[string]string{"0": "0", "-0": "0", "1.50": "1.5", "100": "100",
+		"-0.000000000001":                         "-0.000000000001",
 		"99999999999999999999999999.999999999999": "99999999999999999999999999.999999999999"} {
 		read, err := money.Parse(text)
 		require.NoError(t, err, text)
@@ -27,7 +28,8 @@ func TestNumbersAreReadAndWrittenInOneForm(t *testing.T) {
 		require.NoError(t, json.Unmarshal(encoded, &back))
 		require.Zero(t, back.Cmp(read))
 	}
-	for _, text := range []string{"", "1e3", "01", ".5", "5.", "+1", "0x1", "NaN", "Infinity", "1,5", " 1", "0.0000000000001",
+	for _, text := range []string{"", "1e3", "01", ".5", "5.", "+1", "0x1", "NaN", "Infinity", "1,5", " 1",
+		"0.0000000000001",
 		strings.Repeat("9", 27)} {
 		_, err := money.Parse(text)
 		require.True(t, fault.Is(err, fault.InvalidArgument), text)
@@ -46,7 +48,8 @@ func TestNumbersAreReadAndWrittenInOneForm(t *testing.T) {
 
 func TestHalvesGoToEven(t *testing.T) {
 	t.Parallel()
-	for in, want := range map[string]string{"0.5": "0", "1.5": "2", "2.5": "2", "-0.5": "0", "-1.5": "-2", "-2.5": "-2", "2.51": "3",
+	for in, want := range map[string]string{"0.5": "0", "1.5": "2", "2.5": "2", "-0.5": "0", "-1.5": "-2", "-2.5": "-2",
+		"2.51":  "3",
 		"-2.51": "-3", "2.49": "2"} {
 		require.Equal(t, want, money.Must(in).Round(0).String(), in)
 	}
@@ -59,13 +62,15 @@ func TestHalvesGoToEven(t *testing.T) {
 func TestArithmetic(t *testing.T) {
 	t.Parallel()
 	a, b := money.Must("1.25"), money.Must("-0.5")
-	require.Equal(t, []string{"0.75", "1.75", "-0.625", "-1.25"}, []string{a.Add(b).String(), a.Sub(b).String(), a.Mul(b).String(), a.Neg().String()})
+	require.Equal(t, []string{"0.75", "1.75", "-0.625", "-1.25"},
+		[]string{a.Add(b).String(), a.Sub(b).String(), a.Mul(b).String(), a.Neg().String()})
 	require.Equal(t, []string{"-0.5", "1.25"}, []string{a.Min(b).String(), b.Max(a).String()})
 	require.Equal(t, []string{"120", "60", "0", "-60"}, []string{money.Int(61).CeilTo(money.Int(60)).String(),
 		money.Int(60).CeilTo(money.Int(60)).String(), money.Int(0).CeilTo(money.Int(60)).String(), money.Int(-119).CeilTo(money.Int(60)).String()})
 	require.Equal(t, "3.333333333333", money.Int(10).Part(1, 3).String())
 	require.Equal(t, "-3.333333333333", money.Int(-10).Part(1, 3).String())
-	require.Equal(t, []string{"0.01", "-1.50", "7"}, []string{money.Shift(1, 2).Fixed(2), money.Must("-1.5").Fixed(2), money.Int(7).Fixed(0)})
+	require.Equal(t, []string{"0.01", "-1.50", "7"}, []string{money.Shift(1, 2).Fixed(2), money.Must("-1.5").Fixed(2),
+		money.Int(7).Fixed(0)})
 	require.Panics(t, func() { money.Must("1.234").Fixed(2) })
 }
 
@@ -90,17 +95,20 @@ func TestSharesSumToTheTotalAndTiesGoByID(t *testing.T) {
 		}
 		return out
 	}
-	even := []money.Share{{ID: "b", Weight: money.Int(1)}, {ID: "a", Weight: money.Int(1)}, {ID: "c", Weight: money.Int(1)}}
+	even := []money.Share{{ID: "b", Weight: money.Int(1)}, {ID: "a", Weight: money.Int(1)},
+		{ID: "c", Weight: money.Int(1)}}
 	require.Equal(t, []string{"0.33", "0.34", "0.33"}, texts(money.Shares(money.Int(1), 2, even)))
 	require.Equal(t, []string{"-0.33", "-0.34", "-0.33"}, texts(money.Shares(money.Int(-1), 2, even)))
-	require.Equal(t, []string{"0", "1"}, texts(money.Shares(money.Int(1), 0, []money.Share{{ID: "b"}, {ID: "a"}})), "without weights all are equal")
+	require.Equal(t, []string{"0", "1"}, texts(money.Shares(money.Int(1), 0, []money.Share{{ID: "b"}, {ID: "a"}})),
+		"without weights all are equal")
 	require.Empty(t, money.Shares(money.Int(1), 2, nil))
 	rapid.Check(t, func(t *rapid.T) {
 		places := int32(rapid.IntRange(0, 4).Draw(t, "places"))
 		total := money.Shift(rapid.Int64Range(-1_000_000, 1_000_000).Draw(t, "total"), places)
 		var shares []money.Share
 		for i := range rapid.IntRange(1, 12).Draw(t, "n") {
-			shares = append(shares, money.Share{ID: strconv.Itoa(i), Weight: money.Shift(rapid.Int64Range(0, 9_999).Draw(t, "weight"), int32(i%5))})
+			shares = append(shares, money.Share{ID: strconv.Itoa(i),
+				Weight: money.Shift(rapid.Int64Range(0, 9_999).Draw(t, "weight"), int32(i%5))})
 		}
 		var sum money.Decimal
 		for i, part := range money.Shares(total, places, shares) {

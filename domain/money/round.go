@@ -63,8 +63,8 @@ type Share struct {
 }
 
 // Shares cuts a total, which has at most so many places, into parts of so many places that sum to it exactly: each gets
-// its proportion toward zero, and the units that are left go to the largest remainders, equal ones by id. When no one has
-// a weight, all have the same.
+// its proportion toward zero, and the units that are left go to the largest remainders, equal ones by id. When no one
+// has a weight, all have the same.
 func Shares(total Decimal, places int32, of []Share) []Decimal {
 	if len(of) == 0 {
 		return nil

@@ -27,7 +27,8 @@ func TestAConditionKeepsItsTimeWhileItsStateStays(t *testing.T) {
 	first := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	later := first.Add(time.Minute)
 	before := nodehealth.Merge(nil, []nodehealth.Condition{
-		{Name: "memory", State: nodehealth.Good, Message: "3 GiB free"}, {Name: "disk", State: nodehealth.Bad, Message: "full"},
+		{Name: "memory", State: nodehealth.Good, Message: "3 GiB free"},
+		{Name: "disk", State: nodehealth.Bad, Message: "full"},
 	}, first)
 	require.Equal(t, []string{"disk", "memory"}, []string{before[0].Name, before[1].Name}, "by name")
 	after := nodehealth.Merge(before, []nodehealth.Condition{

@@ -25,7 +25,8 @@ var sealed = base64.StdEncoding.EncodeToString(make([]byte, 48))
 func TestEveryFieldOfEveryKindIsReadAndKept(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ kind, spec string }{
-		{"RUN", `{"command":["sh","-c","echo <&>"],"env":[{"name":"A","value":""},{"name":"B","sealed":"` + sealed + `"},{"name":"C"}],"workDir":"/srv","user":"app:1000","stdin":"in"}`},
+		{"RUN", `{"command":["sh","-c","echo <&>"],"env":[{"name":"A","value":""},{"name":"B","sealed":"` + sealed +
+			`"},{"name":"C"}],"workDir":"/srv","user":"app:1000","stdin":"in"}`},
 		{"WRITE_FILE", `{"path":"/etc/app/x.conf","mode":"0640","owner":"root:root","content":"","makeDirs":true}`},
 		{"WRITE_FILE", `{"path":"/x","contentBase64":"AAEC"}`},
 		{"WRITE_FILE", `{"path":"/x","sealed":"` + sealed + `"}`},
@@ -91,12 +92,14 @@ func TestBadSpecificationIsRefusedByItsField(t *testing.T) {
 		{"RUN", `{"command":["a\u0000b"]}`, fault.BadValue, "spec.command.0"},
 		{"RUN", `{"command":["ls"],"stdin":"\u0000"}`, fault.BadValue, "spec.stdin"},
 		{"RUN", `{"command":["ls"],"env":[{"name":"A"},{"name":"A B"}]}`, fault.BadValue, "spec.env.1.name"},
-		{"RUN", `{"command":["ls"],"env":[{"name":"A","value":"x","sealed":"` + sealed + `"}]}`, fault.BadValue, "spec.env.0"},
+		{"RUN", `{"command":["ls"],"env":[{"name":"A","value":"x","sealed":"` + sealed + `"}]}`, fault.BadValue,
+			"spec.env.0"},
 		{"RUN", `{"command":["ls"],"env":[{"name":"A","sealed":"%"}]}`, fault.BadValue, "spec.env.0.sealed"},
 		{"RUN", `{"command":["ls"],"env":[{"name":"A","sealed":"AAAA"}]}`, fault.BadValue, "spec.env.0.sealed"},
 		{"RUN", `{"command":["ls"],"env":[{"name":"A","valu":"x"}]}`, fault.UnknownField, "spec.env.0.valu"},
 		{"RUN", `{"command":["ls"],"env":{"A":"x"}}`, fault.UnknownField, "spec.env.A"},
-		{"RUN", `{"command":["ls"],"env":[` + strings.Repeat(`{"name":"A"},`, 512) + `{"name":"A"}]}`, fault.BadValue, "spec.env"},
+		{"RUN", `{"command":["ls"],"env":[` + strings.Repeat(`{"name":"A"},`, 512) + `{"name":"A"}]}`, fault.BadValue,
+			"spec.env"},
 		{"RUN", `{"command":["ls"],"workDir":"relative"}`, fault.BadValue, "spec.workDir"},
 		{"RUN", `{"command":["ls"],"workDir":"/` + long + `"}`, fault.BadValue, "spec.workDir"},
 		{"RUN", `{"command":["ls"],"user":"a b"}`, fault.BadValue, "spec.user"},
@@ -117,13 +120,19 @@ func TestBadSpecificationIsRefusedByItsField(t *testing.T) {
 		{"WRITE_FILE", `{"path":"/x","makeDirs":"yes"}`, fault.BadValue, "spec.makeDirs"},
 		{"START_PROCESS", `{"name":"../x","command":["ls"]}`, fault.BadValue, "spec.name"},
 		{"START_PROCESS", `{"name":"x"}`, fault.BadValue, "spec.command"},
-		{"START_PROCESS", `{"name":"x","command":["ls"],"restart":{"policy":"perhaps"}}`, fault.BadValue, "spec.restart.policy"},
-		{"START_PROCESS", `{"name":"x","command":["ls"],"restart":{"maxRestarts":-1}}`, fault.BadValue, "spec.restart.maxRestarts"},
-		{"START_PROCESS", `{"name":"x","command":["ls"],"restart":{"maxRestarts":1.5}}`, fault.BadValue, "spec.restart.maxRestarts"},
-		{"START_PROCESS", `{"name":"x","command":["ls"],"restart":{"backoffSeconds":-1}}`, fault.BadValue, "spec.restart.backoffSeconds"},
-		{"START_PROCESS", `{"name":"x","command":["ls"],"restart":{"backoff":1}}`, fault.UnknownField, "spec.restart.backoff"},
+		{"START_PROCESS", `{"name":"x","command":["ls"],"restart":{"policy":"perhaps"}}`, fault.BadValue,
+			"spec.restart.policy"},
+		{"START_PROCESS", `{"name":"x","command":["ls"],"restart":{"maxRestarts":-1}}`, fault.BadValue,
+			"spec.restart.maxRestarts"},
+		{"START_PROCESS", `{"name":"x","command":["ls"],"restart":{"maxRestarts":1.5}}`, fault.BadValue,
+			"spec.restart.maxRestarts"},
+		{"START_PROCESS", `{"name":"x","command":["ls"],"restart":{"backoffSeconds":-1}}`, fault.BadValue,
+			"spec.restart.backoffSeconds"},
+		{"START_PROCESS", `{"name":"x","command":["ls"],"restart":{"backoff":1}}`, fault.UnknownField,
+			"spec.restart.backoff"},
 		{"START_PROCESS", `{"name":"x","command":["ls"],"stopSignal":"LOUD"}`, fault.BadValue, "spec.stopSignal"},
-		{"START_PROCESS", `{"name":"x","command":["ls"],"stopTimeoutSeconds":3601}`, fault.BadValue, "spec.stopTimeoutSeconds"},
+		{"START_PROCESS", `{"name":"x","command":["ls"],"stopTimeoutSeconds":3601}`, fault.BadValue,
+			"spec.stopTimeoutSeconds"},
 		{"STOP_PROCESS", `{}`, fault.BadValue, "spec.name"},
 		{"INSPECT_PROCESS", `{"name":""}`, fault.BadValue, "spec.name"},
 		{"PROBE", `{}`, fault.BadValue, "spec.exec"},
@@ -177,9 +186,11 @@ func TestSignalsAreThoseOfTheKernel(t *testing.T) {
 // FuzzParse holds that whatever is accepted has a canonical form that is accepted again and does
 // not change any more, and that nothing ends the program.
 func FuzzParse(f *testing.F) {
-	kinds := []string{"RUN", "WRITE_FILE", "START_PROCESS", "STOP_PROCESS", "INSPECT_PROCESS", "PROBE", "RESIDUE", "TEARDOWN"}
+	kinds := []string{"RUN", "WRITE_FILE", "START_PROCESS", "STOP_PROCESS", "INSPECT_PROCESS", "PROBE", "RESIDUE",
+		"TEARDOWN"}
 	for i, spec := range []string{
-		`{"command":["ls"],"env":[{"name":"A","value":"x"}]}`, `{"path":"/x","content":"y"}`, `{"name":"x","command":["y"]}`, `{"name":"x"}`,
+		`{"command":["ls"],"env":[{"name":"A","value":"x"}]}`, `{"path":"/x","content":"y"}`, `{"name":"x","command":["y"]}`,
+		`{"name":"x"}`,
 		`{"name":"x"}`, `{"http":{"port":80,"path":"/"}}`, `{}`, `{}`,
 	} {
 		f.Add(uint8(i), []byte(spec))
@@ -209,14 +220,16 @@ func TestFormsOfIdsAndDigestsAreThoseOfThePlatform(t *testing.T) {
 	id, sum := string(ids.New(ids.RuntimeSecret)), digest.Of([]byte("x"))
 	for _, ref := range []string{
 		id, "", "sec_", id[:len(id)-1], id + "0", id + "\n", strings.ToUpper(id), "mem" + id[3:], "sec_8" + id[5:],
-		id[:len(id)-1] + "i", id[:len(id)-1] + "l", id[:len(id)-1] + "o", id[:len(id)-1] + "u", id[:len(id)-1] + "z", string(ids.New(ids.Member)),
+		id[:len(id)-1] + "i", id[:len(id)-1] + "l", id[:len(id)-1] + "o", id[:len(id)-1] + "u", id[:len(id)-1] + "z",
+		string(ids.New(ids.Member)),
 	} {
 		_, want := ids.Parse(ids.RuntimeSecret, ref)
 		_, got := nodetask.Parse(lifecycle.TaskWriteFile, json.RawMessage(fmt.Sprintf(`{"path":"/x","secretRef":%q}`, ref)))
 		require.Equal(t, want == nil, got == nil, "%q: %v", ref, got)
 	}
 	for _, text := range []string{
-		sum, "", "sha256:", sum[7:], sum + "0", sum[:70], sum + "\n", strings.ToUpper(sum), "sha512:" + sum[7:], sum[:70] + "A", sum[:70] + "g",
+		sum, "", "sha256:", sum[7:], sum + "0", sum[:70], sum + "\n", strings.ToUpper(sum), "sha512:" + sum[7:],
+		sum[:70] + "A", sum[:70] + "g",
 	} {
 		_, got := nodetask.Parse(lifecycle.TaskFetchArtifact, json.RawMessage(fmt.Sprintf(`{"digest":%q,"path":"/x"}`, text)))
 		require.Equal(t, digest.Valid(text), got == nil, "%q: %v", text, got)

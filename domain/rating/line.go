@@ -23,8 +23,8 @@ type Line struct {
 	// Quantity is what was used, and Billed what is paid for: sessions are rounded up.
 	Quantity money.Decimal `json:"quantity"`
 	Billed   money.Decimal `json:"billed"`
-	// Exact is the amount at twelve places, and Amount the amount in minor units of the currency, each rounded once, half to
-	// even.
+	// Exact is the amount at twelve places, and Amount the amount in minor units of the currency, each rounded once, half
+	// to even.
 	Exact  money.Decimal `json:"exact"`
 	Amount money.Decimal `json:"amount"`
 	// Shares are the uses, whose amounts sum to the line's.
@@ -100,7 +100,8 @@ func HashPrices(prices []Price) string {
 
 // key names the line of a heading under the prices of one origin.
 func (h Heading) key(origin string) string {
-	return digest([]byte(strings.Join([]string{h.Project, h.Meter, h.Unit, h.SKU, h.Region, h.Borne, origin}, "\x00")))[:32]
+	return digest([]byte(strings.Join([]string{h.Project, h.Meter, h.Unit, h.SKU, h.Region, h.Borne, origin},
+		"\x00")))[:32]
 }
 
 // compare orders headings as lines are ordered.

@@ -78,7 +78,8 @@ func valid(e rating.Engine, r rating.Record, at time.Time) *rating.Price {
 	for i := range e.Prices {
 		p := &e.Prices[i]
 		mine := map[rating.Scope]string{rating.Tenant: e.Tenant, rating.Project: r.Project}[p.Scope]
-		if p.Currency != e.Currency || (p.Meter != r.Meter && (p.Meter != "capacity" || r.Basis != rating.Capacity)) || p.Owner != mine || (p.SKU != "" && p.SKU != r.SKU) ||
+		if p.Currency != e.Currency || (p.Meter != r.Meter && (p.Meter != "capacity" || r.Basis != rating.Capacity)) ||
+			p.Owner != mine || (p.SKU != "" && p.SKU != r.SKU) ||
 			(p.Region != "" && p.Region != r.Region) || at.Before(p.From) || (!p.To.IsZero() && !at.Before(p.To)) {
 			continue
 		}

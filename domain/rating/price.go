@@ -109,7 +109,8 @@ func bySpecificity(a, b *Price) int {
 		}
 		return 1
 	}
-	return cmp.Or(cmp.Compare(b.Scope.rank(), a.Scope.rank()), cmp.Compare(exact(b.Meter), exact(a.Meter)), cmp.Compare(named(b.SKU), named(a.SKU)),
+	return cmp.Or(cmp.Compare(b.Scope.rank(), a.Scope.rank()), cmp.Compare(exact(b.Meter), exact(a.Meter)),
+		cmp.Compare(named(b.SKU), named(a.SKU)),
 		cmp.Compare(named(b.Region), named(a.Region)), a.From.Compare(b.From), cmp.Compare(a.ID, b.ID))
 }
 
@@ -188,8 +189,8 @@ func (t *Terms) amount(offset, quantity money.Decimal) (dividend money.Decimal) 
 // Span is a stretch of time, half-open.
 type Span struct{ From, To time.Time }
 
-// Spans are when prices of an origin apply to usage of a heading, within the engine's bounds; with an empty origin, when
-// nothing is priced.
+// Spans are when prices of an origin apply to usage of a heading, within the engine's bounds; with an empty origin,
+// when nothing is priced.
 func (e *Engine) Spans(h Heading, capacity bool, of string) (spans []Span) {
 	prices := e.of(subject{h.Meter, h.SKU, h.Region, h.Project, capacity})
 	cuts := e.Cuts()

@@ -33,7 +33,9 @@ func decimal(t *rapid.T, name string, most int) money.Decimal {
 }
 
 func terms(t *rapid.T) rating.Terms {
-	out := rating.Terms{Measure: rapid.SampledFrom([]rating.Measure{rating.Quantity, rating.Quantity, rating.Time}).Draw(t, "measure"), Per: money.Int(rapid.SampledFrom([]int64{1, 7, 3600}).Draw(t, "per")), Minimum: decimal(t, "minimum", 900),
+	out := rating.Terms{Measure: rapid.SampledFrom([]rating.Measure{rating.Quantity, rating.Quantity, rating.Time}).Draw(t,
+		"measure"), Per: money.Int(rapid.SampledFrom([]int64{1, 7, 3600}).Draw(t, "per")),
+		Minimum:   decimal(t, "minimum", 900),
 		RoundUpTo: money.Int(rapid.SampledFrom([]int64{0, 0, 60, 3600}).Draw(t, "round"))}
 	top := money.Int(0)
 	for range rapid.IntRange(0, 2).Draw(t, "tiers") {
@@ -47,7 +49,8 @@ func terms(t *rapid.T) rating.Terms {
 
 // book draws prices on some shelves, whose validities touch and leave holes.
 func book(t *rapid.T, currency string) (prices []rating.Price) {
-	shelves := []rating.Price{{Meter: "node.seconds", Scope: rating.Platform}, {Meter: "node.seconds", SKU: "h100", Scope: rating.Platform},
+	shelves := []rating.Price{{Meter: "node.seconds", Scope: rating.Platform},
+		{Meter: "node.seconds", SKU: "h100", Scope: rating.Platform},
 		{Meter: "node.seconds", Scope: rating.Tenant, Owner: "ten"}, {Meter: "tokens", Scope: rating.Project, Owner: "prj1"},
 		{Meter: "tokens", Scope: rating.Platform},
 		{Meter: rating.AnyCapacity, SKU: "a10", Scope: rating.Platform}}
@@ -76,7 +79,8 @@ func book(t *rapid.T, currency string) (prices []rating.Price) {
 
 func draw(t *rapid.T) history {
 	currency := rapid.SampledFrom([]string{"EUR", "JPY", "KWD"}).Draw(t, "currency")
-	h := history{engine: rating.Engine{Tenant: "ten", Currency: currency, From: day, To: day.Add(12 * time.Hour), Prices: book(t, currency)}}
+	h := history{engine: rating.Engine{Tenant: "ten", Currency: currency, From: day, To: day.Add(12 * time.Hour),
+		Prices: book(t, currency)}}
 	if rapid.Bool().Draw(t, "another currency") { // whose prices must not matter
 		h.engine.Prices = append(h.engine.Prices, book(t, "USD")...)
 	}
@@ -95,9 +99,11 @@ func draw(t *rapid.T) history {
 // arrive draws a record, and now and then its duplicate or its retraction.
 func (h *history) arrive(t *rapid.T, n int) {
 	from := day.Add(time.Duration(rapid.IntRange(-3600, 13*3600).Draw(t, "from")) * time.Second)
-	r := rating.Record{Source: "src", ID: fmt.Sprint("u", n), Meter: rapid.SampledFrom([]string{"node.seconds", "tokens"}).Draw(t, "meter"),
+	r := rating.Record{Source: "src", ID: fmt.Sprint("u", n),
+		Meter:   rapid.SampledFrom([]string{"node.seconds", "tokens"}).Draw(t, "meter"),
 		Basis:   rapid.SampledFrom([]rating.Basis{rating.Capacity, rating.App, rating.Showback}).Draw(t, "basis"),
-		Project: rapid.SampledFrom([]string{"prj1", "prj2"}).Draw(t, "project"), SKU: rapid.SampledFrom([]string{"h100", "a10"}).Draw(t, "sku"),
+		Project: rapid.SampledFrom([]string{"prj1", "prj2"}).Draw(t, "project"),
+		SKU:     rapid.SampledFrom([]string{"h100", "a10"}).Draw(t, "sku"),
 		Session: fmt.Sprint("s", rapid.IntRange(0, 3).Draw(t, "session")), Quantity: decimal(t, "quantity", 20_000),
 		From: from, To: from.Add(time.Duration(rapid.IntRange(0, 7200).Draw(t, "seconds")) * time.Second)}
 	r.Borne = rapid.SampledFrom([]string{"", "", "", "orphan"}).Draw(t, "borne")

@@ -1,5 +1,5 @@
-// Package rating turns the usage of a period and a set of prices into lines with amounts. It is pure: the same usage and
-// prices give the same bytes, in whatever order and however often the records come.
+// Package rating turns the usage of a period and a set of prices into lines with amounts. It is pure: the same usage
+// and prices give the same bytes, in whatever order and however often the records come.
 //
 // It always rates all usage of the period so far. What was booked before is subtracted by the caller, so that tiers,
 // minimums, and rounding do not depend on how a period was cut into runs.
@@ -174,8 +174,8 @@ func (e *Engine) Cuts() []time.Time {
 	return slices.CompactFunc(cuts, time.Time.Equal)
 }
 
-// AddTotal counts many records at once, which differ in quantity and time alone and lie between two neighbours of Cuts: r
-// has the sum of their quantities, From within and the latest To. seconds is the sum of their lengths, less those of
+// AddTotal counts many records at once, which differ in quantity and time alone and lie between two neighbours of Cuts:
+// r has the sum of their quantities, From within and the latest To. seconds is the sum of their lengths, less those of
 // retractions and without those of no quantity.
 func (e *Engine) AddTotal(r *Record, seconds money.Decimal) {
 	if r.Basis == Showback || !e.within(r.From) {
@@ -187,8 +187,8 @@ func (e *Engine) AddTotal(r *Record, seconds money.Decimal) {
 
 func (e *Engine) within(moment time.Time) bool { return !moment.Before(e.From) && moment.Before(e.To) }
 
-// cut counts a record with an interval, each part of it under the price of its time. The quantity is spread evenly: what
-// lies before an instant is rounded toward zero at the twelfth place, so that the parts sum to the whole.
+// cut counts a record with an interval, each part of it under the price of its time. The quantity is spread evenly:
+// what lies before an instant is rounded toward zero at the twelfth place, so that the parts sum to the whole.
 func (e *Engine) cut(r *Record, prices *list) {
 	whole := r.To.Sub(r.From).Microseconds()
 	before := func(moment time.Time) money.Decimal {

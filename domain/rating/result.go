@@ -95,8 +95,8 @@ func origin(p *Price) string {
 	return p.Origin
 }
 
-// roundSessions rounds up what is paid for of each session, as the price of its last usage demands. The supplement is paid
-// for with that last usage.
+// roundSessions rounds up what is paid for of each session, as the price of its last usage demands. The supplement is
+// paid for with that last usage.
 func roundSessions(counts []*counted) {
 	total, last := map[string]money.Decimal{}, map[string]*counted{}
 	for _, c := range counts {
@@ -113,8 +113,8 @@ func roundSessions(counts []*counted) {
 	}
 }
 
-// tiered is what each origin's usage costs, times Per. The counter of the tiers belongs to the shelf: a new version goes on
-// where the one before it ended.
+// tiered is what each origin's usage costs, times Per. The counter of the tiers belongs to the shelf: a new version
+// goes on where the one before it ended.
 func tiered(counts []*counted) map[string]money.Decimal {
 	offsets, dividends := map[shelf]money.Decimal{}, map[string]money.Decimal{}
 	for len(counts) > 0 { // which are sorted by the beginning of their price

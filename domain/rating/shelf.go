@@ -8,8 +8,9 @@ type Placing struct {
 	Superseded, Kept []Price
 }
 
-// Place puts a version on the shelf of the versions that hold. It may cut the one that is valid for ever; any other that
-// begins or ends within its validity is in its way: PRICE_OVERLAP names it. With over it cuts whatever is in its way.
+// Place puts a version on the shelf of the versions that hold. It may cut the one that is valid for ever; any other
+// that begins or ends within its validity is in its way: PRICE_OVERLAP names it. With over it cuts whatever is in its
+// way.
 func Place(onShelf []Price, added Price, over bool) (Placing, error) {
 	var out Placing
 	for _, p := range onShelf {

@@ -135,11 +135,12 @@ func (f Facts) of(m Member, begun int) (step *Step, stopped string, spent bool) 
 	return &Step{Member: m.ID, Kind: kind, Reason: reason(m, kind)}, "", false
 }
 
-// spent says that a budget leaves no further repair; empty while it does. An instance's own policy bounds all its repairs
-// within Window; one that an ordinary event asks for bounds those of each member that did not help.
+// spent says that a budget leaves no further repair; empty while it does. An instance's own policy bounds all its
+// repairs within Window; one that an ordinary event asks for bounds those of each member that did not help.
 func (f Facts) spent(policy Policy, m Member, begun int) string {
 	if f.Policy.Mode == Automatic && begun >= policy.Budget {
-		return fmt.Sprintf("repair has stopped: its budget of %d within an hour is spent, and %s is still lost", policy.Budget, m.Name)
+		return fmt.Sprintf("repair has stopped: its budget of %d within an hour is spent, and %s is still lost",
+			policy.Budget, m.Name)
 	}
 	if f.Policy.Mode != Automatic && m.failed() >= policy.Budget {
 		return fmt.Sprintf("repair has stopped: %d recoveries of %s did not help", m.failed(), m.Name)

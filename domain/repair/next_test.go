@@ -34,7 +34,8 @@ var cases = []struct {
 	member []repair.Member
 }{
 	{"nothing is lost", repair.Automatic, 0, nil},
-	{"a dead init under a manual policy", repair.Manual, 0, []repair.Member{{Name: "worker 0", Failure: "INIT_GONE", NodeUp: true}}},
+	{"a dead init under a manual policy", repair.Manual, 0,
+		[]repair.Member{{Name: "worker 0", Failure: "INIT_GONE", NodeUp: true}}},
 	{"a restarted node under a manual policy", repair.Manual, 0, []repair.Member{
 		{Name: "worker 0", Order: 1, Failure: "NODE_RESTARTED", NodeUp: true},
 		{Name: "controller 0", Order: 0, Failure: "NODE_RESTARTED", NodeUp: true}}},
@@ -42,13 +43,15 @@ var cases = []struct {
 		{Name: "controller 0", Order: 0, Failure: "NODE_RESTARTED", NodeUp: true, Busy: true},
 		{Name: "worker 0", Order: 1, Failure: "NODE_RESTARTED", NodeUp: true}}},
 	{"the first component waits for its back-off", repair.Manual, 1, []repair.Member{
-		{Name: "controller 0", Order: 0, Failure: "NODE_RESTARTED", NodeUp: true, Tries: tries(lifecycle.MemberRecover, time.Second)},
+		{Name: "controller 0", Order: 0, Failure: "NODE_RESTARTED", NodeUp: true,
+			Tries: tries(lifecycle.MemberRecover, time.Second)},
 		{Name: "worker 0", Order: 1, Failure: "NODE_RESTARTED", NodeUp: true}}},
 	{"the first component waits for its node", repair.Manual, 0, []repair.Member{
 		{Name: "controller 0", Order: 0, Failure: "NODE_RESTARTED"},
 		{Name: "worker 0", Order: 1, Failure: "NODE_RESTARTED", NodeUp: true}}},
 	{"a restarted node whose members do not come back", repair.Manual, 3, []repair.Member{
-		{Name: "worker 0", Failure: "NODE_RESTARTED", NodeUp: true, Tries: tries(lifecycle.MemberRecover, time.Hour/2, time.Hour/3, time.Hour/4)}}},
+		{Name: "worker 0", Failure: "NODE_RESTARTED", NodeUp: true,
+			Tries: tries(lifecycle.MemberRecover, time.Hour/2, time.Hour/3, time.Hour/4)}}},
 	{"a member that failed in an operation", repair.Automatic, 0, []repair.Member{{Name: "worker 0", NodeUp: true}}},
 	{"a dead init", repair.Automatic, 0, []repair.Member{{Name: "worker 0", Failure: "INIT_GONE", NodeUp: true}}},
 	{"a dead init on a silent node", repair.Automatic, 0, []repair.Member{{Name: "worker 0", Failure: "INIT_GONE"}}},
@@ -59,9 +62,11 @@ var cases = []struct {
 	{"a recovery that did not help", repair.Automatic, 1, []repair.Member{
 		{Name: "worker 0", Failure: "INIT_GONE", NodeUp: true, Tries: tries(lifecycle.MemberRecover, 30*time.Second)}}},
 	{"two recoveries that did not help, too soon", repair.Automatic, 2, []repair.Member{
-		{Name: "worker 0", Failure: "INIT_GONE", NodeUp: true, Tries: tries(lifecycle.MemberRecover, 90*time.Second, 59*time.Second)}}},
+		{Name: "worker 0", Failure: "INIT_GONE", NodeUp: true,
+			Tries: tries(lifecycle.MemberRecover, 90*time.Second, 59*time.Second)}}},
 	{"two recoveries that did not help", repair.Automatic, 2, []repair.Member{
-		{Name: "worker 0", Failure: "INIT_GONE", NodeUp: true, Tries: tries(lifecycle.MemberRecover, 2*time.Minute, time.Minute)}}},
+		{Name: "worker 0", Failure: "INIT_GONE", NodeUp: true,
+			Tries: tries(lifecycle.MemberRecover, 2*time.Minute, time.Minute)}}},
 	{"the budget is spent", repair.Automatic, 3, []repair.Member{{Name: "worker 0", Failure: "INIT_GONE", NodeUp: true}}},
 	{"more members than budget", repair.Automatic, 1, []repair.Member{
 		{Name: "worker 0", Failure: "INIT_GONE", NodeUp: true}, {Name: "worker 1", Failure: "INIT_GONE", NodeUp: true},

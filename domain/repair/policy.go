@@ -75,7 +75,8 @@ func (p Policy) Check() error {
 		}
 	}
 	if p.Mode != Manual && p.Mode != Automatic {
-		reasons = append(reasons, fault.Reason{Code: fault.BadValue, Message: "must be MANUAL or AUTOMATIC", Path: "input.mode"})
+		reasons = append(reasons, fault.Reason{Code: fault.BadValue, Message: "must be MANUAL or AUTOMATIC",
+			Path: "input.mode"})
 	}
 	within("budget", p.Budget, 1, MaxBudget)
 	within("backOffSeconds", p.BackOffSeconds, MinBackOff, MaxBackOff)

@@ -32,11 +32,12 @@
 // against a failure rate of Tolerance, 20 %, with bets of its own and the same bound. It is not halted so before it has
 // ended 8 launches, or 30 where there is an active version: its launches are given the time to end.
 //
-// Where the active version is launched no more, a block would stay open, and the evidence where it was. From its seventh
-// launch of the canary on (the thirteenth with one of the active version), these stand alone until the block closes: they are held against a failure rate of 20 %, or
-// the highest that the active version's launches so far allow for, if that is more. Which launches these are is decided before their
-// outcomes, and they are in no block, so that the two stakes multiply. What the active version allows for misleads with a
-// chance of at most 1 in 200, which adds to the bound; and it supposes that the rate has not moved since, as Tolerance does.
+// Where the active version is launched no more, a block would stay open, and the evidence where it was. From its
+// seventh launch of the canary on (the thirteenth with one of the active version), these stand alone until the block
+// closes: they are held against a failure rate of 20 %, or the highest that the active version's launches so far allow
+// for, if that is more. Which launches these are is decided before their outcomes, and they are in no block, so that
+// the two stakes multiply. What the active version allows for misleads with a chance of at most 1 in 200, which adds to
+// the bound; and it supposes that the rate has not moved since, as Tolerance does.
 //
 // # What it finds
 //

@@ -167,8 +167,8 @@ func TestTimesThatChangeHaltNobody(t *testing.T) {
 	assert.LessOrEqual(t, halted, 10)
 }
 
-// Nobody launches the active version any more: a canary that fails every time is halted all the same, one that runs is not,
-// and neither is one that fails no more often than the active version did.
+// Nobody launches the active version any more: a canary that fails every time is halted all the same, one that runs is
+// not, and neither is one that fails no more often than the active version did.
 func TestACanaryThatFailsIsHaltedThoughNothingEndsBesideIt(t *testing.T) {
 	t.Parallel()
 	halted := func(before string, launches int, failed func(int) bool) int {

@@ -77,8 +77,8 @@ func New(active bool) *Test {
 	return t
 }
 
-// shares are where, between what is borne and 1, the bets on launches that stand alone lie. Half of the stake bets nothing, so
-// that many good ones take no more than half of the evidence away.
+// shares are where, between what is borne and 1, the bets on launches that stand alone lie. Half of the stake bets
+// nothing, so that many good ones take no more than half of the evidence away.
 var shares = []float64{0, 0, 0, 0.25, 0.5, 0.875}
 
 // Add takes in the next launch that ended.
@@ -106,8 +106,8 @@ func (t *Test) Add(o Outcome) {
 	}
 }
 
-// standAlone takes in a launch of the canary that has waited for none of the active version's: while nobody launches that
-// one, the canary is held against what is borne.
+// standAlone takes in a launch of the canary that has waited for none of the active version's: while nobody launches
+// that one, the canary is held against what is borne.
 func (t *Test) standAlone(failed bool) {
 	base := t.borne()
 	for i, share := range shares {
@@ -115,9 +115,9 @@ func (t *Test) standAlone(failed bool) {
 	}
 }
 
-// borne is the chance to fail that a launch which stands alone may have: Tolerance, or the highest that the active version's
-// launches so far allow for, if that is more. It is below the active version's own with a chance of at most 1 in doubt, once
-// and for all launches together (a mixture over all chances, and Ville's inequality again).
+// borne is the chance to fail that a launch which stands alone may have: Tolerance, or the highest that the active
+// version's launches so far allow for, if that is more. It is below the active version's own with a chance of at most 1
+// in doubt, once and for all launches together (a mixture over all chances, and Ville's inequality again).
 func (t *Test) borne() float64 {
 	failed, ran := float64(t.active.failed), float64(t.active.launches-t.active.failed)
 	a, _ := math.Lgamma(failed + 1)

@@ -33,7 +33,8 @@ func order(preferred ...ids.ID) (list []ids.ID) {
 
 func TestWhatServesNobodyLeavesFirstThenTheHighestIndex(t *testing.T) {
 	t.Parallel()
-	require.Equal(t, []ids.ID{"mem_2", "mem_9", "mem_8", "mem_5", "mem_4", "mem_7", "mem_3", "mem_1", "mem_a", "mem_6", "mem_0"},
+	require.Equal(t, []ids.ID{"mem_2", "mem_9", "mem_8", "mem_5", "mem_4", "mem_7", "mem_3", "mem_1", "mem_a", "mem_6",
+		"mem_0"},
 		order())
 	require.Equal(t, ids.ID("mem_0"), present[0].ID, "the list that was given stays as it is")
 }

@@ -21,6 +21,7 @@ const (
 
 // Values lists every By as it is published.
 func (By) Values() []string {
-	return []string{string(ByTenant), string(ByProject), string(ByApp), string(ByMeter), string(ByInstance), string(ByMember), string(ByOperation),
+	return []string{string(ByTenant), string(ByProject), string(ByApp), string(ByMeter), string(ByInstance),
+		string(ByMember), string(ByOperation),
 		string(ByPerson), string(ByLabel), string(ByHour), string(ByDay), string(ByBorne)}
 }

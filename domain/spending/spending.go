@@ -1,5 +1,5 @@
-// Package spending knows budgets: whose they are, what becomes of them at the limit, and by how much one can be passed; and
-// by what costs are shared out.
+// Package spending knows budgets: whose they are, what becomes of them at the limit, and by how much one can be passed;
+// and by what costs are shared out.
 package spending
 
 import (
@@ -26,7 +26,8 @@ func (Scope) Values() []string {
 
 // Noun returns the scope as it is written in a sentence.
 func (s Scope) Noun() string {
-	return map[Scope]string{Tenant: "tenant", Project: "project", ServiceAccount: "service account", Instance: "instance"}[s]
+	return map[Scope]string{Tenant: "tenant", Project: "project", ServiceAccount: "service account",
+		Instance: "instance"}[s]
 }
 
 // Span is what a budget's amount is for.
@@ -81,9 +82,9 @@ const (
 // Places are those of amounts that are worked out.
 const Places = 6
 
-// Overshoot returns by how much an amount can be passed by capacity at this price of an hour until the outcome has ended
-// it; nil when nothing ends it. Between two reads of the books, behind them, and until both operations miss their deadlines
-// the capacity goes on costing.
+// Overshoot returns by how much an amount can be passed by capacity at this price of an hour until the outcome has
+// ended it; nil when nothing ends it. Between two reads of the books, behind them, and until both operations miss their
+// deadlines the capacity goes on costing.
 func (o Outcome) Overshoot(hourly money.Decimal) *money.Decimal {
 	if o != Decommission {
 		return nil

@@ -11,8 +11,8 @@ import (
 	"github.com/gpuaas/app-platform/domain/spending"
 )
 
-// Whatever the price, and however unlucky the moments at which usage is booked and the books are read: what is spent until
-// both operations have missed their deadlines passes the amount by no more than is stated.
+// Whatever the price, and however unlucky the moments at which usage is booked and the books are read: what is spent
+// until both operations have missed their deadlines passes the amount by no more than is stated.
 func TestNothingPassesABudgetByMoreThanIsStated(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

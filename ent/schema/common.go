@@ -86,8 +86,8 @@ func created() ent.Field {
 	return field.Time("created_at").Default(now).Immutable().Comment("when the row was made")
 }
 
-// sequence numbers a table's rows in the order in which they were written, whatever the clocks of those who wrote them said;
-// missing for rows from before it was kept, which come first.
+// sequence numbers a table's rows in the order in which they were written, whatever the clocks of those who wrote them
+// said; missing for rows from before it was kept, which come first.
 func sequence() ent.Field {
 	return field.Int64("seq").Optional().Nillable().Annotations(entsql.DefaultExpr("nextval('row_order'::regclass)")).
 		Comment("the order in which rows were written; later is a higher number")

@@ -153,7 +153,8 @@ func (Generation) Indexes() []ent.Index {
 	return []ent.Index{index.Fields("instance_id", "number").Unique(), index.Fields("manifest_id", "created_at")}
 }
 
-// Event is something that happened to an instance, or to an allocation that none uses: append only, numbered without gaps.
+// Event is something that happened to an instance, or to an allocation that none uses: append only, numbered without
+// gaps.
 type Event struct{ ent.Schema }
 
 // Annotations of the table.

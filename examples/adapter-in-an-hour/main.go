@@ -62,7 +62,8 @@ type config struct {
 func check(_ context.Context, dispatch adapter.Dispatch) error {
 	for i, member := range dispatch.Members {
 		if member.ComponentKey != component {
-			return adapter.Reject("UNKNOWN_COMPONENT", fmt.Sprintf("members.%d.componentKey", i), "pulse has no component %q", member.ComponentKey)
+			return adapter.Reject("UNKNOWN_COMPONENT", fmt.Sprintf("members.%d.componentKey", i), "pulse has no component %q",
+				member.ComponentKey)
 		}
 	}
 	return nil
@@ -166,7 +167,8 @@ func read(ctx context.Context, call *adapter.Call) (any, error) {
 	}
 	beats := []map[string]any{}
 	for _, member := range call.Of(component) {
-		tail := adapter.RunCommand{Command: shell(fmt.Sprintf(`tail -n %d "$GPUAAS_MEMBER_ROOT/srv/pulse/beats"`, max(input.Limit, 1)))}
+		tail := adapter.RunCommand{Command: shell(fmt.Sprintf(`tail -n %d "$GPUAAS_MEMBER_ROOT/srv/pulse/beats"`,
+			max(input.Limit, 1)))}
 		result, err := call.Do(ctx, member, "tail", tail)
 		if err != nil {
 			return nil, err

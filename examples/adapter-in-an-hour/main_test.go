@@ -25,7 +25,8 @@ func dispatch(p *adaptertest.Platform, id string, kind adapter.Kind) adapter.Dis
 		Platform: p.Access(),
 	}
 	for i, member := range []string{"mem_a", "mem_b"} {
-		d.Members = append(d.Members, adapter.Member{ID: member, ComponentKey: component, Index: i, Status: "pending", Node: p.Node("127.0.0.1")})
+		d.Members = append(d.Members, adapter.Member{ID: member, ComponentKey: component, Index: i, Status: "pending",
+			Node: p.Node("127.0.0.1")})
 	}
 	return d
 }

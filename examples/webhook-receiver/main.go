@@ -25,7 +25,8 @@ func main() {
 		fmt.Fprintln(os.Stderr, "usage: WEBHOOK_SECRET=whsec_… webhook-receiver ADDRESS")
 		os.Exit(2)
 	}
-	server := &http.Server{Addr: os.Args[1], Handler: newReceiver(os.Getenv("WEBHOOK_SECRET"), os.Stdout), ReadTimeout: 10 * time.Second}
+	server := &http.Server{Addr: os.Args[1], Handler: newReceiver(os.Getenv("WEBHOOK_SECRET"), os.Stdout),
+		ReadTimeout: 10 * time.Second}
 	if err := server.ListenAndServe(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
@@ -75,7 +76,8 @@ func (r *receiver) once(id string, event *webhook.Event) error {
 	if r.seen[id] {
 		return nil
 	}
-	_, err := fmt.Fprintf(r.out, "%s %s #%d: %s\n", event.Type, event.Data.AppInstanceID, event.Data.Seq, event.Data.Message)
+	_, err := fmt.Fprintf(r.out, "%s %s #%d: %s\n", event.Type, event.Data.AppInstanceID, event.Data.Seq,
+		event.Data.Message)
 	if err != nil {
 		return err // it was not done: let it come again
 	}

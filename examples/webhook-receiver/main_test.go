@@ -43,9 +43,11 @@ func TestADeliveryIsTakenOnceAndOnlyWhenItIsSigned(t *testing.T) {
 	server := httptest.NewServer(newReceiver(secret, &out))
 	defer server.Close()
 	require.Equal(t, http.StatusNoContent, deliver(t, server.URL, secret, "whd_1", body))
-	require.Equal(t, http.StatusNoContent, deliver(t, server.URL, secret, "whd_1", body), "a repeat is taken, and nothing is done")
+	require.Equal(t, http.StatusNoContent, deliver(t, server.URL, secret, "whd_1", body),
+		"a repeat is taken, and nothing is done")
 	require.Equal(t, http.StatusUnauthorized, deliver(t, server.URL, other, "whd_2", body))
 	require.Equal(t, http.StatusBadRequest, deliver(t, server.URL, secret, "whd_3", "text"))
-	require.Equal(t, http.StatusRequestEntityTooLarge, deliver(t, server.URL, secret, "whd_4", strings.Repeat("x", webhook.MaxBody+1)))
+	require.Equal(t, http.StatusRequestEntityTooLarge,
+		deliver(t, server.URL, secret, "whd_4", strings.Repeat("x", webhook.MaxBody+1)))
 	require.Equal(t, "apps.instance.running ins_1 #3: it runs\n", out.String())
 }

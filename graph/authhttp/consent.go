@@ -13,7 +13,8 @@ import (
 	"github.com/gpuaas/app-platform/transport"
 )
 
-// pageStyle is that of the pages that ask for a click, in both colour schemes. A content security policy lets it alone in.
+// pageStyle is that of the pages that ask for a click, in both colour schemes. A content security policy lets it alone
+// in.
 const pageStyle = `:root{color-scheme:light dark}body{font:16px/1.5 system-ui,sans-serif;max-width:32rem;margin:12vh auto;padding:0 1.5rem}` +
 	`h1{font-size:1.5rem;line-height:1.25}strong code{font-size:1.75rem;letter-spacing:.08em}` +
 	`button{font:inherit;font-weight:600;padding:.6rem 1.2rem;border:0;border-radius:.5rem;background:#2563eb;color:#fff;cursor:pointer}` +
@@ -22,7 +23,8 @@ const pageStyle = `:root{color-scheme:light dark}body{font:16px/1.5 system-ui,sa
 // pagePolicy is the content security policy of those pages.
 var pagePolicy = func() string {
 	sum := sha256.Sum256([]byte(pageStyle))
-	return "default-src 'none'; style-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'; base-uri 'none'; frame-ancestors 'none'"
+	return "default-src 'none'; style-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) +
+		"'; base-uri 'none'; frame-ancestors 'none'"
 }()
 
 // consentPage asks a person whether a command line of their machine may log in as them. It has no script.

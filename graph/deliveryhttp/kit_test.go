@@ -195,8 +195,10 @@ func (h *house) fetching(digest string) *db.NodeTask {
 func (h *house) running(kind lifecycle.NodeTaskKind, spec []byte) *db.NodeTask {
 	h.t.Helper()
 	id := ids.New(ids.NodeTask)
-	h.SQL(`INSERT INTO node_task (id, tenant_id, project_id, instance_id, member_id, node_id, kind, spec, spec_digest, fence, state,
-		timeout_seconds, idempotency_key, created_at) SELECT $1, tenant_id, project_id, instance_id, id, node_id, $2, $3, '', 1, 'RUNNING', 60, $1, now()
+	h.SQL(`INSERT INTO node_task (id, tenant_id, project_id, instance_id, member_id, node_id, kind, spec, spec_digest,
+		fence, state,
+		timeout_seconds, idempotency_key, created_at) SELECT $1, tenant_id, project_id, instance_id, id, node_id, $2, $3, '',
+		1, 'RUNNING', 60, $1, now()
 		FROM member WHERE instance_id = $4`, id, string(kind), spec, h.instance.ID)
 	row, err := h.Ent.NodeTask.Get(h.t.Context(), id)
 	require.NoError(h.t, err)

@@ -1,5 +1,5 @@
-// Package denial shows refusals to callers, and records in the audit what reads refused. Verbs record their own refusals in their transactions; what
-// is left are the refusals in a response that no verb has recorded.
+// Package denial shows refusals to callers, and records in the audit what reads refused. Verbs record their own
+// refusals in their transactions; what is left are the refusals in a response that no verb has recorded.
 package denial
 
 import (

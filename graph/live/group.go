@@ -187,7 +187,8 @@ func (g *group) fail(err error) {
 	}
 }
 
-// expire ends the members' subscriptions: the database became another one, which does not have the event at their cursor.
+// expire ends the members' subscriptions: the database became another one, which does not have the event at their
+// cursor.
 func (g *group) expire(cursor event.Position, err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

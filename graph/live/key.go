@@ -13,8 +13,8 @@ import (
 	"github.com/vektah/gqlparser/v2/formatter"
 )
 
-// groupKey returns a hash of all that decides a group's bytes: the document's meaning, its variables without the cursor,
-// and the feed.
+// groupKey returns a hash of all that decides a group's bytes: the document's meaning, its variables without the
+// cursor, and the feed.
 func groupKey(op *graphql.OperationContext, feed string) (string, error) {
 	variables := maps.Clone(op.Variables)
 	for _, name := range cursorVariables(op) {

@@ -42,7 +42,8 @@ func Connection[C connection[E], E edge[T], T any](p *page.Page[T], err error) (
 	return &C{Edges: edges, PageInfo: pageInfo(p)}, nil
 }
 
-// List returns a page of a list whose rows depend on the caller alone: first rows, or as many as is standard, after a cursor.
+// List returns a page of a list whose rows depend on the caller alone: first rows, or as many as is standard, after a
+// cursor.
 func List[C connection[E], E edge[T], T any](ctx context.Context, first *int, after *string, standard int,
 	list func(context.Context, page.Args) (*page.Page[T], error)) (*C, error) {
 	args, err := page.Of(first, after, standard, page.Max)

@@ -13,7 +13,8 @@ import (
 )
 
 // Members returns the page that was read along with the instance where the arguments are the same.
-func Members(ctx context.Context, s *instance.Service, view *instance.View, args page.Args) (*page.Page[*db.Member], error) {
+func Members(ctx context.Context, s *instance.Service, view *instance.View,
+	args page.Args) (*page.Page[*db.Member], error) {
 	if view.Loaded != nil && view.Loaded.Members != nil && view.Loaded.MembersArgs == args {
 		return view.Loaded.Members, nil
 	}
@@ -21,7 +22,8 @@ func Members(ctx context.Context, s *instance.Service, view *instance.View, args
 }
 
 // Events returns the page that was read along with the instance where the arguments are the same.
-func Events(ctx context.Context, s *instance.Service, view *instance.View, args page.Args) (*page.Page[*event.Event], error) {
+func Events(ctx context.Context, s *instance.Service, view *instance.View,
+	args page.Args) (*page.Page[*event.Event], error) {
 	if view.Loaded != nil && view.Loaded.Events != nil && view.Loaded.EventsArgs == args {
 		return view.Loaded.Events, nil
 	}

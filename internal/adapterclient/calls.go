@@ -157,8 +157,9 @@ func (c *Client) Usage(ctx context.Context, target Target, instance, cursor, pla
 	}, out)
 	if err == nil && (len(out.Records) > adapter.MaxUsageRecords || len(out.Cursor) > maxUsageCursor ||
 		strings.ContainsRune(out.Cursor, 0) || len(out.Records) > 0 && (out.Cursor == cursor || out.Cursor == "")) {
-		err = &Error{Kind: Invalid, Target: target, Status: http.StatusOK, Err: fmt.Errorf("a page of usage has more than %d "+
-			"records, or records without a cursor that stands behind them", adapter.MaxUsageRecords)}
+		err = &Error{Kind: Invalid, Target: target, Status: http.StatusOK,
+			Err: fmt.Errorf("a page of usage has more than %d "+
+				"records, or records without a cursor that stands behind them", adapter.MaxUsageRecords)}
 	}
 	return out, err
 }

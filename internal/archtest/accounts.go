@@ -39,8 +39,9 @@ func Unraised(tree *Tree) (found []Finding) {
 	return found
 }
 
-// Untold finds types of event that nothing writes: a type in the list is a promise to those who subscribe to it. The table of
-// operation kinds writes what it names, and a type counts as written where its text is made of a part that ends in "_".
+// Untold finds types of event that nothing writes: a type in the list is a promise to those who subscribe to it. The
+// table of operation kinds writes what it names, and a type counts as written where its text is made of a part that
+// ends in "_".
 func Untold(tree *Tree) (found []Finding) {
 	const declared, kinds = "domain/lifecycle/event.go", "domain/lifecycle/kind.go"
 	told, literals := mentioned(tree, "lifecycle", "domain/lifecycle")

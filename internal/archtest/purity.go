@@ -39,8 +39,8 @@ func Impure(tree *Tree) (found []Finding) {
 	return found
 }
 
-// OwnClock finds verbs and ledgers that read the process's clock: what is stored, and what is compared with it, is by the
-// database's (tx.Tx.Now, tx.DB.Now).
+// OwnClock finds verbs and ledgers that read the process's clock: what is stored, and what is compared with it, is by
+// the database's (tx.Tx.Now, tx.DB.Now).
 func OwnClock(tree *Tree) (found []Finding) {
 	for _, file := range tree.Written() {
 		if file.Test || !within(file.Dir, "service") {

@@ -50,7 +50,8 @@ func TestTheThreeWalksAreShort(t *testing.T) {
 		require.GreaterOrEqual(t, len(places), 5, "%s: the test counts nothing", verb)
 		require.LessOrEqual(t, len(places), 7, "%s is a verb in\n%s", verb, strings.Join(places, "\n"))
 	}
-	for _, column := range []string{`scheduler_type|schedulerType`, `agent_version|agentVersion`, `runtime_backend|runtimeBackend`} {
+	for _, column := range []string{`scheduler_type|schedulerType`, `agent_version|agentVersion`,
+		`runtime_backend|runtimeBackend`} {
 		places := written(tree, `\b(`+column+`)\b`, below(storageAndContract))
 		require.NotEmpty(t, places, "%s: the test counts nothing", column)
 		require.LessOrEqual(t, len(places), 3, "%s is a column in\n%s", column, strings.Join(places, "\n"))

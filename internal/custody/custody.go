@@ -91,7 +91,8 @@ func (f *Fresh) Seal(value []byte, associated string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return json.Marshal(envelope{Keeper: f.keeper, Key: f.wrapped, Nonce: nonce, Text: box.Seal(nil, nonce, value, []byte(associated))}) // #nosec G407 -- the nonce was drawn just above
+	return json.Marshal(envelope{Keeper: f.keeper, Key: f.wrapped, Nonce: nonce,
+		Text: box.Seal(nil, nonce, value, []byte(associated))}) // #nosec G407 -- the nonce was drawn just above
 }
 
 // Open decrypts what Seal made for the same associated data. ErrRefused when it is not that, ErrKeeper when its key

@@ -132,7 +132,8 @@ func TestAURLIsJudgedAsFarAsItSaysWhereItLeads(t *testing.T) {
 	for text, allowed := range map[string]bool{
 		"https://hooks.example/x": true, "http://8.8.8.8": true, "https://10.1.2.3:8443": true,
 		"https://[2606:4700::1111]:443/": true,
-		"https://10.1.2.3":               false, "http://127.0.0.1:8080": false, "https://[::1]/": false, "http://2130706433/": false,
+		"https://10.1.2.3":               false, "http://127.0.0.1:8080": false, "https://[::1]/": false,
+		"http://2130706433/":  false,
 		"http://0x7f.1/":      false,
 		"ftp://hooks.example": false, "https://user:pass@hooks.example": false, "https:///path": false,
 		"file:///etc/passwd":    false,

@@ -9,9 +9,10 @@ import (
 	"github.com/gpuaas/app-platform/internal/panics"
 )
 
-// Every works at once, and again after each pause, until ctx ends. Work that fails or panics is logged, and its next turn is
-// as any other.
-func Every(ctx context.Context, log *slog.Logger, what string, pause time.Duration, work func(context.Context) error) error {
+// Every works at once, and again after each pause, until ctx ends. Work that fails or panics is logged, and its next
+// turn is as any other.
+func Every(ctx context.Context, log *slog.Logger, what string, pause time.Duration,
+	work func(context.Context) error) error {
 	tick := time.NewTicker(pause)
 	defer tick.Stop()
 	for {

@@ -25,8 +25,8 @@ import (
 // clusterTimeout bounds each thing that is done to a cluster.
 const clusterTimeout = 2 * time.Minute
 
-// Cluster is a database server of one test's own, for what a shared one cannot show: another server, a standby, a crash.
-// It ends with the test.
+// Cluster is a database server of one test's own, for what a shared one cannot show: another server, a standby, a
+// crash. It ends with the test.
 type Cluster struct {
 	*postgres.Server
 	t   testing.TB
@@ -117,7 +117,8 @@ func (c *Cluster) Do(database, statements string) {
 func (c *Cluster) Standby() *Cluster {
 	c.t.Helper()
 	standby := &Cluster{t: c.t, dir: clusterDir(c.t)}
-	c.program("pg_basebackup", "-h", c.SocketDir(), "-U", postgres.Superuser, "-D", standby.dir, "-R", "-X", "stream", "-c", "fast", "--no-sync")
+	c.program("pg_basebackup", "-h", c.SocketDir(), "-U", postgres.Superuser, "-D", standby.dir, "-R", "-X", "stream",
+		"-c", "fast", "--no-sync")
 	own(c.t, c.dir, standby.dir)
 	ctx, cancel := context.WithTimeout(context.Background(), clusterTimeout)
 	defer cancel()
@@ -135,7 +136,8 @@ type Backup struct {
 func (c *Cluster) Backup() *Backup {
 	c.t.Helper()
 	b := &Backup{of: c, dir: clusterDir(c.t)}
-	c.program("pg_basebackup", "-h", c.SocketDir(), "-U", postgres.Superuser, "-D", b.dir, "-X", "fetch", "-c", "fast", "--no-sync")
+	c.program("pg_basebackup", "-h", c.SocketDir(), "-U", postgres.Superuser, "-D", b.dir, "-X", "fetch", "-c", "fast",
+		"--no-sync")
 	return b
 }
 
@@ -232,7 +234,8 @@ func (c *Cluster) Dump(database string, elsewhere *Cluster) {
 		c.t.Fatal(err)
 	}
 	elsewhere.Do("postgres", "create database "+quote(database))
-	elsewhere.program("pg_restore", "-h", elsewhere.SocketDir(), "-U", postgres.Superuser, "--exit-on-error", "-d", database, file)
+	elsewhere.program("pg_restore", "-h", elsewhere.SocketDir(), "-U", postgres.Superuser, "--exit-on-error", "-d",
+		database, file)
 }
 
 // program runs one of PostgreSQL's own programs.
@@ -244,7 +247,8 @@ func (c *Cluster) program(name string, args ...string) {
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	if out, err := exec.CommandContext(ctx, filepath.Join(found.Dir, name), args...).CombinedOutput(); err != nil { // #nosec G204 -- programs of PostgreSQL
+	if out, err := exec.CommandContext(ctx, filepath.Join(found.Dir, name),
+		args...).CombinedOutput(); err != nil { // #nosec G204 -- programs of PostgreSQL
 		c.t.Fatalf("%s: %v: %s", name, err, out)
 	}
 }

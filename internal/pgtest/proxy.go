@@ -102,8 +102,8 @@ func (p *Proxy) accept(running *sync.WaitGroup) {
 	}
 }
 
-// copy forwards until one side closes. The close of one whose bytes are lost is lost too: the server keeps what the client
-// held there until its own time-outs.
+// copy forwards until one side closes. The close of one whose bytes are lost is lost too: the server keeps what the
+// client held there until its own time-outs.
 func (o *pair) copy(to, from net.Conn) {
 	buffer := make([]byte, 32<<10)
 	for {

@@ -11,8 +11,8 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// awayStates are PostgreSQL's words for a server that is starting, stopping or full, or is not the primary any more; class
-// 08 is that of connections.
+// awayStates are PostgreSQL's words for a server that is starting, stopping or full, or is not the primary any more;
+// class 08 is that of connections.
 var awayStates = map[string]bool{"57P01": true, "57P02": true, "57P03": true, "53300": true, readOnly: true}
 
 // Away says whether err is that the database could not be reached, or went away in the middle: nothing
@@ -29,9 +29,9 @@ func Away(err error) bool {
 		pgconn.SafeToRetry(err)
 }
 
-// passing are the classes of PostgreSQL's refusals that say nothing about what was written: it may be taken the next time.
-// Those are connections, states of the transaction, rollbacks, resources, locks, an operator's interventions, the system and
-// faults of the server.
+// passing are the classes of PostgreSQL's refusals that say nothing about what was written: it may be taken the next
+// time. Those are connections, states of the transaction, rollbacks, resources, locks, an operator's interventions, the
+// system and faults of the server.
 var passing = []string{"08", "25", "40", "53", "55", "57", "58", "XX"}
 
 // Passing says whether err is PostgreSQL's refusal of a moment: what was written may be taken the next time.
@@ -43,8 +43,8 @@ func Passing(err error) bool {
 // class is the first part of a refusal's SQLSTATE.
 func class(refused *pgconn.PgError) string { return refused.Code[:min(2, len(refused.Code))] }
 
-// Refusal returns what the database refused a write by, its SQLSTATE and the constraint's name, and whether the refusal lasts:
-// a guard, a constraint or a value, which the same write meets again.
+// Refusal returns what the database refused a write by, its SQLSTATE and the constraint's name, and whether the refusal
+// lasts: a guard, a constraint or a value, which the same write meets again.
 func Refusal(err error) (by string, lasting bool) {
 	var refused *pgconn.PgError
 	if !errors.As(err, &refused) || slices.Contains(passing, class(refused)) {

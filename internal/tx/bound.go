@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// answerTimeout is how long the database may be silent while an answer is awaited, and take no bytes while some are sent. A
-// statement is ended by the server after statementTimeout, so that a healthy one answers before.
+// answerTimeout is how long the database may be silent while an answer is awaited, and take no bytes while some are
+// sent. A statement is ended by the server after statementTimeout, so that a healthy one answers before.
 const answerTimeout = 20 * time.Second
 
 // callTimeout bounds a read or a transaction as a whole, the wait for a connection included.
@@ -32,15 +32,15 @@ func dial(answer time.Duration) func(context.Context, string, string) (net.Conn,
 }
 
 // boundConn is a connection on which nothing waits without an end. The server's time-outs end with the server, and a
-// proxy between may acknowledge what it forwards to nobody. pgx reads only while it awaits something, so a bound on each
-// read bounds every call, whatever its context says.
+// proxy between may acknowledge what it forwards to nobody. pgx reads only while it awaits something, so a bound on
+// each read bounds every call, whatever its context says.
 type boundConn struct {
 	net.Conn
 	answer time.Duration
 
 	mu sync.Mutex
-	// asked is the deadline that the user of the connection set, reading and writing when what is under way must have ended;
-	// zero for none.
+	// asked is the deadline that the user of the connection set, reading and writing when what is under way must have
+	// ended; zero for none.
 	asked, reading, writing time.Time
 }
 

@@ -105,7 +105,8 @@ func TestAStatementThatTakesLongIsNotCutWhileItAnswers(t *testing.T) {
 	t.Parallel()
 	k := newTwo(t)
 	database, _ := behind(t, k.Kit)
-	rows, err := database.Worker().Query(t.Context(), `SELECT pg_sleep(0.1), repeat('x', 10000) FROM generate_series(1, 12)`)
+	rows, err := database.Worker().Query(t.Context(), `SELECT pg_sleep(0.1), repeat('x', 10000)
+		FROM generate_series(1, 12)`)
 	require.NoError(t, err)
 	seen := 0
 	for rows.Next() {

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// maxSkew is how far a process's clock may be from the database's. Nothing that is stored is by the process's clock; what
-// others check by theirs is, such as certificates.
+// maxSkew is how far a process's clock may be from the database's. Nothing that is stored is by the process's clock;
+// what others check by theirs is, such as certificates.
 const maxSkew = 2 * time.Second
 
 // Bounds of reading the database's clock.
@@ -44,8 +44,8 @@ func newClock(own func() time.Time) *clock { return &clock{own: own, base: time.
 // elapsed is the monotonic time since base.
 func (c *clock) elapsed() time.Duration { return time.Since(c.base) }
 
-// now is the database's time, late by at most the shortest round trip that was seen, and never ahead: what it is written
-// to is not in the future for anybody.
+// now is the database's time, late by at most the shortest round trip that was seen, and never ahead: what it is
+// written to is not in the future for anybody.
 func (c *clock) now() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -77,8 +77,8 @@ func (c *clock) look() {
 	c.compare(c.low-drift, c.high+drift)
 }
 
-// compare notes by how much the process's own clock is certainly off: positive is ahead. A process that was halted between
-// two of the readings knows only that it was. low and high are as those of clock.
+// compare notes by how much the process's own clock is certainly off: positive is ahead. A process that was halted
+// between two of the readings knows only that it was. low and high are as those of clock.
 func (c *clock) compare(low, high time.Duration) {
 	before := c.elapsed()
 	own := c.own().Round(0)
@@ -138,8 +138,8 @@ func (db *DB) setClock(ctx context.Context) error {
 	return db.clock.off()
 }
 
-// KeepTime follows the database's clock until ctx ends. ErrSkew when the process's own is too far from it, twice in a row:
-// the process must stop. While the database does not answer, its time is kept by the monotonic clock.
+// KeepTime follows the database's clock until ctx ends. ErrSkew when the process's own is too far from it, twice in a
+// row: the process must stop. While the database does not answer, its time is kept by the monotonic clock.
 func (db *DB) KeepTime(ctx context.Context) error {
 	tick := time.NewTicker(clockEvery)
 	defer tick.Stop()
@@ -167,8 +167,8 @@ func (db *DB) readSoon(ctx context.Context) bool {
 	return db.readClock(ctx) == nil
 }
 
-// Skew is by how much the process's clock was certainly ahead of the database's when they were last compared; negative is
-// behind.
+// Skew is by how much the process's clock was certainly ahead of the database's when they were last compared; negative
+// is behind.
 func (db *DB) Skew() time.Duration {
 	db.clock.mu.Lock()
 	defer db.clock.mu.Unlock()

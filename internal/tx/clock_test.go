@@ -23,7 +23,8 @@ func (s *skewed) now() time.Time { return time.Now().Add(time.Duration(s.by.Load
 func TestAProcessWhoseClockIsOffDoesNotOpenTheDatabase(t *testing.T) {
 	t.Parallel()
 	kit := platformtest.New(t)
-	for by, refused := range map[time.Duration]bool{-3 * time.Second: true, 3 * time.Second: true, time.Second: false, -time.Second: false} {
+	for by, refused := range map[time.Duration]bool{-3 * time.Second: true, 3 * time.Second: true, time.Second: false,
+		-time.Second: false} {
 		machine := &skewed{}
 		machine.by.Store(int64(by))
 		database, err := tx.Open(t.Context(), kit.DSN, tx.Options{Connections: 1, Now: machine.now})

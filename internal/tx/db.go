@@ -16,9 +16,9 @@ import (
 	"github.com/gpuaas/app-platform/migrations"
 )
 
-// Bounds of every statement of a transaction, whose whole length longest bounds: no statement, no wait for a lock and no
-// pause between statements may hold back the commit-ordered feeds for longer. What a process that hangs has locked is free
-// after idleTimeout: with it others take its operations over within 15 s.
+// Bounds of every statement of a transaction, whose whole length longest bounds: no statement, no wait for a lock and
+// no pause between statements may hold back the commit-ordered feeds for longer. What a process that hangs has locked
+// is free after idleTimeout: with it others take its operations over within 15 s.
 const (
 	statementTimeout = "15s"
 	lockTimeout      = "10s"
@@ -81,8 +81,8 @@ type Options struct {
 	Answer time.Duration
 	// Longest bounds a writing transaction; 0 means 30 s.
 	Longest time.Duration
-	// Began is told that the database has begun another generation: it is on another server, or another timeline, than when
-	// a process of ours was connected last. nil for nobody.
+	// Began is told that the database has begun another generation: it is on another server, or another timeline, than
+	// when a process of ours was connected last. nil for nobody.
 	Began func(generation int64)
 }
 

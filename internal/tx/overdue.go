@@ -27,8 +27,8 @@ func (d *DB) bounded(ctx context.Context) (context.Context, context.CancelFunc) 
 	return context.WithTimeoutCause(ctx, d.options.Longest, errOverdue)
 }
 
-// overdue answers a transaction that was ended by its bound with UNAVAILABLE. Whether it had committed is not known when
-// the bound struck at the commit.
+// overdue answers a transaction that was ended by its bound with UNAVAILABLE. Whether it had committed is not known
+// when the bound struck at the commit.
 func overdue(ctx context.Context, err error) error {
 	if err == nil || !errors.Is(context.Cause(ctx), errOverdue) {
 		return err
@@ -45,9 +45,9 @@ const overdueSQL = `SELECT pid, pg_terminate_backend(pid) FROM pg_stat_activity
 	WHERE datname = current_database() AND usename = current_user AND application_name LIKE '` + applicationPrefix + `%'
 	AND pid <> pg_backend_pid() AND backend_xid IS NOT NULL AND xact_start < now() - make_interval(secs => $1)`
 
-// EndOverdue ends the connections of every process of ours that have been in a writing transaction for half as long again
-// as it may take, and returns how many there were. A process ends its own at the bound, unless it is stopped, or the
-// transaction did not go through Write and As.
+// EndOverdue ends the connections of every process of ours that have been in a writing transaction for half as long
+// again as it may take, and returns how many there were. A process ends its own at the bound, unless it is stopped, or
+// the transaction did not go through Write and As.
 func (d *DB) EndOverdue(ctx context.Context) (ended int, err error) {
 	for _, each := range []*pool{d.api, d.operator, d.node, d.lease} {
 		found, failed := each.endOverdue(ctx, d.options.Longest*3/2)

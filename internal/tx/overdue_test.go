@@ -37,9 +37,10 @@ func TestAWritingTransactionEndsAtItsBound(t *testing.T) {
 	require.True(t, fault.Is(err, fault.Unavailable), "%v", err)
 	err = database.As(t.Context(), nil, endless)
 	require.True(t, fault.Is(err, fault.Unavailable), "%v", err)
-	err = database.AsPipelined(t.Context(), nil, func(*pgx.Batch) {}, func(ctx context.Context, w *tx.Tx, _ *pgx.Batch) error {
-		return endless(ctx, w)
-	})
+	err = database.AsPipelined(t.Context(), nil, func(*pgx.Batch) {},
+		func(ctx context.Context, w *tx.Tx, _ *pgx.Batch) error {
+			return endless(ctx, w)
+		})
 	require.True(t, fault.Is(err, fault.Unavailable), "%v", err)
 	require.Zero(t, k.Count("instance", "health_message = 'late'"))
 }

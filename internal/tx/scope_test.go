@@ -81,7 +81,8 @@ func TestRowsCannotBeWrittenIntoAnotherTenant(t *testing.T) {
 	t.Parallel()
 	k := newTwo(t)
 	ctx := k.As(k.admin)
-	insert := `INSERT INTO operation (id, tenant_id, project_id, kind, state, requester_kind, requester_id, correlation_id, deadline, next_run_at, created_at)
+	insert := `INSERT INTO operation (id, tenant_id, project_id, kind, state, requester_kind, requester_id,
+		correlation_id, deadline, next_run_at, created_at)
 		VALUES ($1, $2, $3, 'INSTANCE_CREATE', 'PENDING', 'USER', 'usr_x', 'c', now(), now(), now())`
 	id := ids.New(ids.Operation)
 	err := k.DB.Write(ctx, func(ctx context.Context, w *tx.Tx) error {
@@ -102,7 +103,8 @@ func TestRowsCannotBeWrittenIntoAnotherTenant(t *testing.T) {
 	require.Error(t, err)
 	// the name is taken there: the policy refuses before the index tells
 	err = k.DB.Write(ctx, func(ctx context.Context, w *tx.Tx) error {
-		_, err := w.Exec(ctx, `INSERT INTO instance SELECT (jsonb_populate_record(i, jsonb_build_object('id', 'ins_new', 'name', $1::text, 'tenant_id', $2::text, 'project_id', $3::text))).*
+		_, err := w.Exec(ctx, `INSERT INTO instance SELECT (jsonb_populate_record(i, jsonb_build_object('id', 'ins_new',
+			'name', $1::text, 'tenant_id', $2::text, 'project_id', $3::text))).*
 			FROM instance i`, k.other.Name, k.theTenant.ID, k.theirs.ID)
 		return err
 	})

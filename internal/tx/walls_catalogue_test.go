@@ -174,16 +174,20 @@ func TestFunctionsThatRunAsTheOwnerAreReviewedAndTakeNoNamesFromTheirCaller(t *t
 	}
 	require.Empty(t, column1(t, k, `SELECT p.proname FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace
 		WHERE n.nspname IN ('public', 'platform') AND p.prosecdef AND p.proname <> 'scope'
-			AND NOT EXISTS (SELECT FROM unnest(p.proconfig) c WHERE c LIKE 'search\_path=%')`), "a definer function without a search path of its own")
-	require.Equal(t, []string{"scope"}, column1(t, k, `SELECT p.proname FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace
-		WHERE n.nspname IN ('public', 'platform') AND p.prosecdef AND p.prorettype <> 'trigger'::regtype AND has_function_privilege('public', p.oid, 'EXECUTE')`),
+			AND NOT EXISTS (SELECT FROM unnest(p.proconfig) c WHERE c LIKE
+			'search\_path=%')`), "a definer function without a search path of its own")
+	require.Equal(t, []string{"scope"}, column1(t, k, `SELECT p.proname FROM pg_proc p
+		JOIN pg_namespace n ON n.oid = p.pronamespace
+		WHERE n.nspname IN ('public', 'platform') AND p.prosecdef AND p.prorettype <> 'trigger'::regtype
+		AND has_function_privilege('public', p.oid, 'EXECUTE')`),
 		"whom is it for? revoke it from PUBLIC")
 }
 
 func TestUniqueIndexesTellATenantNothingOfAnother(t *testing.T) {
 	t.Parallel()
 	k := platformtest.New(t)
-	for _, name := range column1(t, k, `SELECT i.relname FROM pg_index x JOIN pg_class i ON i.oid = x.indexrelid JOIN pg_namespace n ON n.oid = i.relnamespace
+	for _, name := range column1(t, k, `SELECT i.relname FROM pg_index x JOIN pg_class i ON i.oid = x.indexrelid
+		JOIN pg_namespace n ON n.oid = i.relnamespace
 		WHERE n.nspname IN ('public', 'platform') AND x.indisunique AND NOT EXISTS (
 			SELECT FROM unnest(x.indkey) c JOIN pg_attribute a ON a.attrelid = x.indrelid AND a.attnum = c
 			WHERE a.attname = 'id' OR a.attname LIKE '%\_id')`) {
@@ -196,9 +200,11 @@ func TestUniqueIndexesTellATenantNothingOfAnother(t *testing.T) {
 func TestReferencesCarryTheTenant(t *testing.T) {
 	t.Parallel()
 	k := platformtest.New(t)
-	for _, reference := range column1(t, k, `SELECT c.conrelid::regclass || ' → ' || c.confrelid::regclass FROM pg_constraint c
+	for _, reference := range column1(t, k, `SELECT c.conrelid::regclass || ' → ' || c.confrelid::regclass
+		FROM pg_constraint c
 		WHERE c.contype = 'f' AND cardinality(c.conkey) = 1 AND c.confrelid <> 'tenant'::regclass
-			AND EXISTS (SELECT FROM pg_attribute a WHERE a.attrelid = c.confrelid AND a.attname IN ('tenant_id', 'project_id'))`) {
+			AND EXISTS (SELECT FROM pg_attribute a WHERE a.attrelid = c.confrelid
+			AND a.attname IN ('tenant_id', 'project_id'))`) {
 		require.Contains(t, loose, reference,
 			"policies do not bind foreign keys: refer to (id, tenant_id), or say among loose why not")
 	}
@@ -208,16 +214,20 @@ func TestEveryTableIsWalledAndNoPolicyReadsASettingItself(t *testing.T) {
 	t.Parallel()
 	k := platformtest.New(t)
 	require.Empty(t, column1(t, k, `SELECT c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
-		WHERE n.nspname IN ('public', 'platform') AND c.relkind IN ('r', 'p') AND NOT (c.relrowsecurity AND c.relforcerowsecurity)
+		WHERE n.nspname IN ('public', 'platform') AND c.relkind IN ('r', 'p') AND NOT (c.relrowsecurity
+		AND c.relforcerowsecurity)
 			AND c.relname NOT IN ('goose_db_version', 'lifecycle_transition')`))
 	require.Empty(t, column1(t, k,
-		`SELECT tablename || '.' || policyname FROM pg_policies WHERE qual ~ 'current_setting' OR with_check ~ 'current_setting'`),
+		`SELECT tablename || '.' || policyname FROM pg_policies WHERE qual ~ 'current_setting'
+			OR with_check ~ 'current_setting'`),
 		"a setting may be forged: ask platform.scope")
 	require.Empty(t, column1(t, k,
 		`SELECT tablename || '.' || policyname FROM pg_policies WHERE roles && ARRAY['public']::name[]`),
 		"a policy is for a role")
-	require.Empty(t, column1(t, k, `SELECT tablename || '.' || policyname FROM pg_policies p WHERE 'app_api' = ANY (roles) AND (qual = 'true' OR with_check = 'true')
-		AND EXISTS (SELECT FROM information_schema.columns c WHERE c.table_name = p.tablename AND c.column_name IN ('tenant_id', 'project_id', 'user_id'))`),
+	require.Empty(t, column1(t, k, `SELECT tablename || '.' || policyname FROM pg_policies p WHERE 'app_api' = ANY (roles)
+		AND (qual = 'true' OR with_check = 'true')
+		AND EXISTS (SELECT FROM information_schema.columns c WHERE c.table_name = p.tablename
+		AND c.column_name IN ('tenant_id', 'project_id', 'user_id'))`),
 		"a policy that lets every tenant at every tenant's rows")
 	require.Empty(t, column1(t, k, `SELECT c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 		WHERE n.nspname IN ('public', 'platform') AND c.relkind IN ('v', 'm')`), "a view sees with its owner's eyes")
@@ -230,14 +240,17 @@ func TestLoginRolesAreNobodySpecial(t *testing.T) {
 	require.Empty(t, column1(t, k, `SELECT rolname FROM pg_roles JOIN `+login+` ON r.name = rolname
 		WHERE rolsuper OR rolbypassrls OR rolcreaterole OR rolcreatedb OR rolreplication OR rolinherit`))
 	require.Empty(t, column1(t, k,
-		`SELECT rolname FROM pg_roles WHERE rolname = 'app_owner' AND (rolsuper OR rolbypassrls OR rolcreaterole OR rolreplication)`))
+		`SELECT rolname FROM pg_roles WHERE rolname = 'app_owner' AND (rolsuper OR rolbypassrls OR rolcreaterole
+			OR rolreplication)`))
 	require.Empty(t, column1(t, k, `SELECT r.name FROM `+login+` JOIN pg_auth_members m ON m.member = r.name::regrole`),
 		"a login role that is another as well")
 	require.Empty(t, column1(t, k, `SELECT c.relname FROM pg_class c JOIN `+login+` ON c.relowner = r.name::regrole
 		UNION ALL SELECT p.proname FROM pg_proc p JOIN `+login+` ON p.proowner = r.name::regrole`), "a login role that owns something")
 	require.Empty(t, column1(t, k, `SELECT r.name || ' ' || n.nspname FROM `+login+`, pg_namespace n
-		WHERE n.nspname NOT LIKE 'pg\_%' AND has_schema_privilege(r.name, n.oid, 'CREATE')`), "a login role that can make things")
-	require.Empty(t, column1(t, k, `SELECT r.name || ' ' || c.relname FROM `+login+`, pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+		WHERE n.nspname NOT LIKE 'pg\_%' AND has_schema_privilege(r.name, n.oid,
+		'CREATE')`), "a login role that can make things")
+	require.Empty(t, column1(t, k, `SELECT r.name || ' ' || c.relname
+		FROM `+login+`, pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 		WHERE n.nspname IN ('public', 'platform') AND c.relkind IN ('r', 'p')
 			AND has_table_privilege(r.name, c.oid, 'TRUNCATE, REFERENCES, TRIGGER')`), "policies do not bind these")
 }
@@ -249,7 +262,9 @@ func TestNobodyChangesWhatIsAppendOnly(t *testing.T) {
 		"usage_record", "usage_quarantine", "allocation_fact", "node_gap", "ledger_tx", "ledger_entry", "billing_run",
 		"billing_line", "credit_grant", "allocation_requester"}
 	changes := column1(t, k, `SELECT r.name || ' ' || t.name || ' ' || p.name FROM
-		(VALUES ('app_api'), ('app_operator'), ('app_node'), ('app_worker')) r (name), unnest($1::text[]) t (name), (VALUES ('UPDATE'), ('DELETE'), ('TRUNCATE')) p (name)
-		WHERE has_table_privilege(r.name, t.name, p.name) OR p.name = 'UPDATE' AND has_any_column_privilege(r.name, t.name, p.name)`, tables)
+		(VALUES ('app_api'), ('app_operator'), ('app_node'), ('app_worker')) r (name), unnest($1::text[]) t (name), (VALUES
+		('UPDATE'), ('DELETE'), ('TRUNCATE')) p (name)
+		WHERE has_table_privilege(r.name, t.name, p.name) OR p.name = 'UPDATE'
+		AND has_any_column_privilege(r.name, t.name, p.name)`, tables)
 	require.Empty(t, changes, strings.Join(tables, ", "))
 }

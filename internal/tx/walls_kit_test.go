@@ -93,7 +93,8 @@ func (w *wall) newSide() *side {
 
 // readCatalogue lists the tables of the platform with their columns, and refuses one that nobody has thought about.
 func (w *wall) readCatalogue() {
-	rows, err := w.Admin.Query(w.t.Context(), `SELECT c.relname, a.attname, format_type(a.atttypid, a.atttypmod), NOT a.attnotnull,
+	rows, err := w.Admin.Query(w.t.Context(), `SELECT c.relname, a.attname, format_type(a.atttypid, a.atttypmod),
+		NOT a.attnotnull,
 			a.attgenerated <> '' OR a.attidentity <> ''
 		FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace JOIN pg_attribute a ON a.attrelid = c.oid
 		WHERE n.nspname IN ('public', 'platform') AND c.relkind IN ('r', 'p') AND NOT c.relispartition

@@ -120,7 +120,8 @@ func (w *wall) updatable(begun pgx.Tx, table string) []string {
 
 func (w *wall) granted(begun pgx.Tx, table, privilege string) (columns []string) {
 	w.t.Helper()
-	rows, err := begun.Query(w.t.Context(), `SELECT a.attname FROM pg_attribute a WHERE a.attrelid = $1::regclass AND a.attnum > 0 AND NOT a.attisdropped
+	rows, err := begun.Query(w.t.Context(), `SELECT a.attname FROM pg_attribute a WHERE a.attrelid = $1::regclass
+		AND a.attnum > 0 AND NOT a.attisdropped
 		AND a.attgenerated = '' AND has_column_privilege($1::regclass, a.attnum, $2)`, table, privilege)
 	require.NoError(w.t, err)
 	columns, err = pgx.CollectRows(rows, pgx.RowTo[string])
@@ -197,7 +198,8 @@ func TestTheCallerOfATransactionIsSetOnce(t *testing.T) {
 			fmt.Sprintf(`SELECT platform.enter('operation', '%s', NULL)`, operation),
 			fmt.Sprintf(`SELECT platform.enter('instance', '%s', NULL)`, instance),
 			fmt.Sprintf(`SELECT platform.enter('exchange', '%s', NULL)`, w.theirs.rows["service_account_key"]),
-			fmt.Sprintf(`WITH gone AS (SELECT set_config('app.subject', '', true), set_config('app.tenants', '', true)) SELECT platform.enter('operation', '%s', NULL) FROM gone`, operation),
+			fmt.Sprintf(`WITH gone AS (SELECT set_config('app.subject', '', true), set_config('app.tenants', '', true))
+				SELECT platform.enter('operation', '%s', NULL) FROM gone`, operation),
 		} {
 			_, code := try(t, begun, sql)
 			require.Equal(t, "25000", code, sql)

@@ -139,8 +139,10 @@ func audited(b *bench, db *tx.DB, callers []dataset.Caller, self ids.ID) []verb 
 		}},
 		{"drainMember", func(ctx context.Context) error {
 			var one ids.ID
-			err := b.Set.Admin.QueryRow(ctx, `SELECT m.id FROM member m JOIN instance i ON i.id = m.instance_id WHERE i.project_id = $1 AND i.status = 'RUNNING'
-				AND m.status = 'ACTIVE' AND NOT EXISTS (SELECT FROM operation o WHERE o.instance_id = i.id AND o.ended_at IS NULL) ORDER BY m.id LIMIT 1`, project).Scan(&one)
+			err := b.Set.Admin.QueryRow(ctx, `SELECT m.id FROM member m JOIN instance i ON i.id = m.instance_id
+				WHERE i.project_id = $1 AND i.status = 'RUNNING'
+				AND m.status = 'ACTIVE' AND NOT EXISTS (SELECT FROM operation o WHERE o.instance_id = i.id AND o.ended_at IS NULL)
+				ORDER BY m.id LIMIT 1`, project).Scan(&one)
 			if err != nil {
 				return err
 			}
@@ -159,7 +161,8 @@ func endMade(ctx context.Context, b *bench) error {
 	}
 	defer func() { _ = begun.Rollback(context.WithoutCancel(ctx)) }()
 	for _, statement := range []string{`SET LOCAL session_replication_role = replica`,
-		`UPDATE operation SET state = 'CANCELED', ended_at = now() WHERE ended_at IS NULL AND created_at > now() - interval '1 minute'`} {
+		`UPDATE operation SET state = 'CANCELED', ended_at = now() WHERE ended_at IS NULL
+			AND created_at > now() - interval '1 minute'`} {
 		if _, err := begun.Exec(ctx, statement); err != nil {
 			return err
 		}

@@ -130,7 +130,8 @@ func rlsRound(ctx context.Context, sides [2]*pgx.Conn, trips [][]statement,
 	return kit.Median(took[0]), kit.Median(took[1]), nil
 }
 
-// oneTrip times a whole detail query: the caller enters, which answers the time, and the statements run in one round trip.
+// oneTrip times a whole detail query: the caller enters, which answers the time, and the statements run in one round
+// trip.
 func oneTrip(ctx context.Context, conn *pgx.Conn, trip []statement) (time.Duration, string, error) {
 	began := time.Now()
 	answers, err := send(ctx, conn, trip)

@@ -8,11 +8,16 @@ import (
 )
 
 const (
-	aSecond = `INSERT INTO usage_record (source, meter, usage_id, basis, tenant_id, project_id, allocation_id, session, unit, quantity, from_at, to_at, digest)
-		SELECT 'alc_1', 'gpu_seconds', '%id', 'CAPACITY', tenant_id, id, 'alc_1', 'alc_1', 'second', 60, '2026-11-01 00:%m:00Z', '2026-11-01 00:%m:59Z', '' FROM project WHERE id = 'PROJECT'`
-	aBooking = `INSERT INTO ledger_tx (id, tenant_id, project_id, kind, run_id, period_id, of_period_id, line_key, meter, quantity, amount, currency, effective_at)
-		SELECT 'ltx_%id', tenant_id, id, 'USAGE', 'brn_1', 'bpr_1', 'bpr_1', 'k', 'gpu_seconds', 60, 1, 'EUR', now() FROM project WHERE id = 'PROJECT'`
-	anEntry = `INSERT INTO ledger_entry (tx_id, n, tenant_id, account, amount, currency) SELECT 'ltx_1', %id, tenant_id, 'ACCRUED', %id - 2, 'EUR' FROM project WHERE id = 'PROJECT'`
+	aSecond = `INSERT INTO usage_record (source, meter, usage_id, basis, tenant_id, project_id, allocation_id, session,
+		unit, quantity, from_at, to_at, digest)
+		SELECT 'alc_1', 'gpu_seconds', '%id', 'CAPACITY', tenant_id, id, 'alc_1', 'alc_1', 'second', 60,
+		'2026-11-01 00:%m:00Z', '2026-11-01 00:%m:59Z', '' FROM project WHERE id = 'PROJECT'`
+	aBooking = `INSERT INTO ledger_tx (id, tenant_id, project_id, kind, run_id, period_id, of_period_id, line_key, meter,
+		quantity, amount, currency, effective_at)
+		SELECT 'ltx_%id', tenant_id, id, 'USAGE', 'brn_1', 'bpr_1', 'bpr_1', 'k', 'gpu_seconds', 60, 1, 'EUR', now()
+		FROM project WHERE id = 'PROJECT'`
+	anEntry = `INSERT INTO ledger_entry (tx_id, n, tenant_id, account, amount, currency)
+		SELECT 'ltx_1', %id, tenant_id, 'ACCRUED', %id - 2, 'EUR' FROM project WHERE id = 'PROJECT'`
 )
 
 func numbered(statement, id, minute string) string {
@@ -22,7 +27,8 @@ func numbered(statement, id, minute string) string {
 func TestEachRuleOfTheBooksNamesWhatBreaksIt(t *testing.T) {
 	t.Parallel()
 	c := newCourt(t)
-	whole := []string{numbered(aSecond, "1", "01"), numbered(aBooking, "1", ""), numbered(anEntry, "1", ""), numbered(anEntry, "3", "")}
+	whole := []string{numbered(aSecond, "1", "01"), numbered(aBooking, "1", ""), numbered(anEntry, "1", ""),
+		numbered(anEntry, "3", "")}
 	breaks := map[string][]string{
 		"the ledger is at zero":                      {`UPDATE ledger_entry SET amount = 2 WHERE n = 3`},
 		"every transaction of the ledger is at zero": {`UPDATE ledger_entry SET tx_id = 'ltx_2' WHERE n = 3`},

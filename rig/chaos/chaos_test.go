@@ -27,8 +27,8 @@ import (
 	"github.com/gpuaas/app-platform/server"
 )
 
-// program is the name under which this test binary is the adapter, and the ones that begin with serverProgram those under
-// which it is a server, whose clock a file beside it sets.
+// program is the name under which this test binary is the adapter, and the ones that begin with serverProgram those
+// under which it is a server, whose clock a file beside it sets.
 const (
 	program       = "chaos-controller"
 	serverProgram = "chaos-server-"

@@ -12,7 +12,8 @@ import (
 // effectsSQL puts what the ledger says beside what the tables say. $1 to $5 are its effects, column by
 // column: the member, the operation that took the member away and wrote the entry, the operation that
 // had the effect, its kind, and the time.
-const effectsSQL = `WITH effect AS (SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::timestamptz[]) AS e (member, taken, operation, kind, at)),
+const effectsSQL = `WITH effect AS (SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::text[],
+	$5::timestamptz[]) AS e (member, taken, operation, kind, at)),
 	target AS (SELECT o.id AS operation, t.member FROM operation o, jsonb_array_elements_text(o.targets) AS t (member)) `
 
 // effectRules are what must hold between the ledger and the tables. The ledger's clock is that of the
@@ -25,23 +26,33 @@ var effectRules = []rule{
 	{"nothing was done twice", `SELECT member || ' ' || operation || ' ' || kind || ' ' || count(DISTINCT at) FROM effect
 		GROUP BY member, operation, kind HAVING count(DISTINCT at) > 1`},
 	{"only what was accepted was done",
-		`SELECT member || ' ' || operation FROM effect WHERE NOT EXISTS (SELECT FROM operation o WHERE o.id = effect.operation)`},
+		`SELECT member || ' ' || operation FROM effect WHERE NOT EXISTS (SELECT FROM operation o
+			WHERE o.id = effect.operation)`},
 	{"what was never sent did nothing",
-		`SELECT member || ' ' || o.id || ' ' || o.state FROM effect JOIN operation o ON o.id = effect.operation WHERE o.dispatch_attempt = 0`},
-	{"nothing was done after its operation's end", `SELECT member || ' ' || o.id || ' ' || o.kind || ' ' || o.state || ' ' || (at - o.ended_at)::text
+		`SELECT member || ' ' || o.id || ' ' || o.state FROM effect JOIN operation o ON o.id = effect.operation
+			WHERE o.dispatch_attempt = 0`},
+	{"nothing was done after its operation's end", `SELECT member || ' ' || o.id || ' ' || o.kind || ' ' || o.state || ' '
+		|| (at - o.ended_at)::text
 		FROM effect JOIN operation o ON o.id = effect.operation WHERE at > o.ended_at + interval '1 second'
-			AND NOT (o.state <> 'SUCCEEDED' AND EXISTS (SELECT FROM node_task t WHERE t.operation_id = o.id AND t.member_id = effect.member
-				AND t.cancel_requested AND t.started_at <= least(at, o.ended_at + interval '30 seconds') AND t.ended_at > o.ended_at))`},
-	{"what succeeded was done", `SELECT gone.member || ' lacks ' || o.id || ' ' || o.kind FROM (SELECT DISTINCT member, taken FROM effect) AS gone
+			AND NOT (o.state <> 'SUCCEEDED' AND EXISTS (SELECT FROM node_task t WHERE t.operation_id = o.id
+			AND t.member_id = effect.member
+				AND t.cancel_requested AND t.started_at <= least(at, o.ended_at + interval '30 seconds')
+				AND t.ended_at > o.ended_at))`},
+	{"what succeeded was done", `SELECT gone.member || ' lacks ' || o.id || ' ' || o.kind
+		FROM (SELECT DISTINCT member, taken FROM effect) AS gone
 		JOIN target ON target.member = gone.member JOIN operation o ON o.id = target.operation AND o.state = 'SUCCEEDED'
 			AND o.kind IN ('MEMBER_DRAIN', 'MEMBER_CORDON', 'MEMBER_UNCORDON', 'MEMBER_LABEL', 'MEMBERS_ADD', 'MEMBER_RECOVER')
 		WHERE o.ended_at < (SELECT created_at FROM operation WHERE id = gone.taken)
 			AND NOT EXISTS (SELECT FROM effect e WHERE e.member = gone.member AND e.operation = o.id)`},
-	{"what a member had done was collected when it went", `SELECT m.id || ' by ' || o.id FROM operation o JOIN target ON target.operation = o.id
+	{"what a member had done was collected when it went", `SELECT m.id || ' by ' || o.id FROM operation o
+		JOIN target ON target.operation = o.id
 		JOIN member m ON m.id = target.member
-		WHERE o.kind IN ('MEMBER_REMOVE', 'MEMBER_REPLACE') AND o.state = 'SUCCEEDED' AND o.outcome = 'NORMAL' AND m.status = 'REMOVED'
-			AND EXISTS (SELECT FROM node_task t WHERE t.member_id = m.id AND t.kind = 'RUN' AND t.state = 'SUCCEEDED' AND t.operation_id <> o.id)
-			AND NOT EXISTS (SELECT FROM effect JOIN operation t ON t.id = effect.taken WHERE effect.member = m.id AND (t.id = o.id OR t.state <> 'SUCCEEDED'))`},
+		WHERE o.kind IN ('MEMBER_REMOVE', 'MEMBER_REPLACE') AND o.state = 'SUCCEEDED' AND o.outcome = 'NORMAL'
+		AND m.status = 'REMOVED'
+			AND EXISTS (SELECT FROM node_task t WHERE t.member_id = m.id AND t.kind = 'RUN' AND t.state = 'SUCCEEDED'
+			AND t.operation_id <> o.id)
+			AND NOT EXISTS (SELECT FROM effect JOIN operation t ON t.id = effect.taken WHERE effect.member = m.id
+			AND (t.id = o.id OR t.state <> 'SUCCEEDED'))`},
 }
 
 // judgeLedger holds the adapter's ledger against the tables. An empty ledger shows nothing, and is

@@ -76,7 +76,8 @@ func judgeRules(ctx context.Context, on querier, of []rule) ([]string, error) {
 // judgeAccepted finds what was accepted and is not in the table: an answer that a crash took back.
 func judgeAccepted(ctx context.Context, on querier, accepted []string) ([]string, error) {
 	found, err := list(ctx, on,
-		`SELECT id FROM unnest($1::text[]) AS told (id) WHERE NOT EXISTS (SELECT FROM operation WHERE operation.id = told.id)`, accepted)
+		`SELECT id FROM unnest($1::text[]) AS told (id) WHERE NOT EXISTS (SELECT FROM operation
+			WHERE operation.id = told.id)`, accepted)
 	if err != nil {
 		return nil, fmt.Errorf("look for what was accepted: %w", err)
 	}

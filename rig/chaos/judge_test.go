@@ -40,11 +40,16 @@ func newCourt(t *testing.T) *court {
 	c := &court{Kit: k, t: t, op: op, instance: instance, node: string(node.ID), project: string(project.ID)}
 	require.NoError(t, k.Admin.QueryRow(t.Context(), `SELECT id FROM member WHERE instance_id = $1`,
 		instance.ID).Scan(&c.member))
-	c.must(k.Admin.Exec, `UPDATE operation SET outcome = 'NORMAL', evidence = '{}', targets = jsonb_build_array('MEM'::text) WHERE id = 'OP'`)
-	c.must(k.Admin.Exec, `INSERT INTO app_instance_event (id, tenant_id, project_id, instance_id, seq, type, app_slug, permission_family, operation_id, correlation_id, occurred_at)
-		SELECT 'evt_1', tenant_id, project_id, id, 1, 'apps.operation.succeeded', app_slug, permission_family, 'OP', 'c', now() FROM instance WHERE id = 'INS'`)
-	c.must(k.Admin.Exec, `INSERT INTO audit_entry (id, tenant_id, project_id, actor_kind, actor_id, permission_key, action, allowed, correlation_id, created_at)
-		SELECT 'aud_1', tenant_id, project_id, requester_kind, requester_id, 'k', 'drainMember', true, correlation_id, now() FROM operation WHERE id = 'OP'`)
+	c.must(k.Admin.Exec, `UPDATE operation SET outcome = 'NORMAL', evidence = '{}', targets
+		= jsonb_build_array('MEM'::text) WHERE id = 'OP'`)
+	c.must(k.Admin.Exec, `INSERT INTO app_instance_event (id, tenant_id, project_id, instance_id, seq, type, app_slug,
+		permission_family, operation_id, correlation_id, occurred_at)
+		SELECT 'evt_1', tenant_id, project_id, id, 1, 'apps.operation.succeeded', app_slug, permission_family, 'OP', 'c',
+		now() FROM instance WHERE id = 'INS'`)
+	c.must(k.Admin.Exec, `INSERT INTO audit_entry (id, tenant_id, project_id, actor_kind, actor_id, permission_key,
+		action, allowed, correlation_id, created_at)
+		SELECT 'aud_1', tenant_id, project_id, requester_kind, requester_id, 'k', 'drainMember', true, correlation_id, now()
+		FROM operation WHERE id = 'OP'`)
 	return c
 }
 
@@ -74,12 +79,18 @@ func (c *court) broken(look func(on querier), statements ...string) {
 }
 
 const (
-	aTask = `INSERT INTO node_task (id, tenant_id, project_id, instance_id, member_id, node_id, operation_id, kind, spec, spec_digest, state, timeout_seconds, idempotency_key,
-		created_at, started_at, ended_at) SELECT 'tsk_1', tenant_id, project_id, instance_id, 'MEM', 'NODE', %s, '%s', '{}', '', '%s', 60, 'k', now(), now(), %s FROM operation WHERE id = 'OP'`
-	anOrphan = `INSERT INTO orphan (id, tenant_id, project_id, kind, instance_id, operation_id, member_id, owner, message, next_try_at, created_at)
-		SELECT 'orp_1', tenant_id, project_id, 'NODE_RESIDUE', instance_id, id, 'MEM', %s, 'left', now(), now() FROM operation WHERE id = 'OP'`
-	anEvent = `INSERT INTO app_instance_event (id, tenant_id, project_id, instance_id, seq, xid, type, app_slug, permission_family, operation_id, correlation_id, occurred_at, generation)
-		SELECT 'evt_2', tenant_id, project_id, instance_id, %d, %d, '%s', app_slug, permission_family, %s, 'c', now(), generation FROM app_instance_event WHERE id = 'evt_1'`
+	aTask = `INSERT INTO node_task (id, tenant_id, project_id, instance_id, member_id, node_id, operation_id, kind, spec,
+		spec_digest, state, timeout_seconds, idempotency_key,
+		created_at, started_at, ended_at) SELECT 'tsk_1', tenant_id, project_id, instance_id, 'MEM', 'NODE', %s, '%s', '{}',
+		'', '%s', 60, 'k', now(), now(), %s FROM operation WHERE id = 'OP'`
+	anOrphan = `INSERT INTO orphan (id, tenant_id, project_id, kind, instance_id, operation_id, member_id, owner, message,
+		next_try_at, created_at)
+		SELECT 'orp_1', tenant_id, project_id, 'NODE_RESIDUE', instance_id, id, 'MEM', %s, 'left', now(), now()
+		FROM operation WHERE id = 'OP'`
+	anEvent = `INSERT INTO app_instance_event (id, tenant_id, project_id, instance_id, seq, xid, type, app_slug,
+		permission_family, operation_id, correlation_id, occurred_at, generation)
+		SELECT 'evt_2', tenant_id, project_id, instance_id, %d, %d, '%s', app_slug, permission_family, %s, 'c', now(),
+		generation FROM app_instance_event WHERE id = 'evt_1'`
 )
 
 func TestEachRuleNamesWhatBreaksIt(t *testing.T) {
@@ -96,7 +107,8 @@ func TestEachRuleNamesWhatBreaksIt(t *testing.T) {
 		"timelines have no gap": {fmt.Sprintf(anEvent, 3, 1<<40, "apps.instance.healthy",
 			"NULL")},
 		"a project's feed keeps the order of each timeline": {fmt.Sprintf(anEvent, 2, 1, "apps.instance.healthy", "NULL")},
-		"no step of an ended operation is open": {`INSERT INTO operation_step (id, tenant_id, project_id, operation_id, name, ordinal, state)
+		"no step of an ended operation is open": {`INSERT INTO operation_step (id, tenant_id, project_id, operation_id, name,
+			ordinal, state)
 			SELECT 'stp_1', tenant_id, project_id, id, 'dispatch', 0, 'RUNNING' FROM operation WHERE id = 'OP'`},
 		"no task outlives its operation": {fmt.Sprintf(aTask, "id", "RUN", "RUNNING", "NULL")},
 		"nothing is held by a worker":    {`UPDATE operation SET claimed_by = 'wrk_1' WHERE id = 'OP'`},
@@ -113,7 +125,8 @@ func TestEachRuleNamesWhatBreaksIt(t *testing.T) {
 		"a cancel was asked for or superseded":            {`UPDATE operation SET state = 'CANCELED' WHERE id = 'OP'`},
 		"a retry is of what ended badly":                  {`UPDATE operation SET retry_of = id WHERE id = 'OP'`},
 		"every accepted change is in the audit, once":     {`DELETE FROM audit_entry`},
-		"every cancel is in the audit":                    {`UPDATE operation SET cancel_requested_at = now() WHERE id = 'OP'`},
+		"every cancel is in the audit": {`UPDATE operation SET cancel_requested_at = now()
+			WHERE id = 'OP'`},
 	}
 	require.Len(t, breaks, len(rules), "a rule without its breach")
 	for _, one := range rules {
@@ -181,7 +194,8 @@ func TestWhatWasLetBeginBeforeItsEndMayGoOn(t *testing.T) {
 	for started, lawful := range map[string]bool{"o.ended_at + interval '2 s'": true, "NULL": false,
 		"o.ended_at + interval '3.5 s'": false} {
 		c.broken(func(on querier) {
-			found, err := judgeLedger(t.Context(), on, []adapter.Entry{{Operation: string(taker.ID), Member: c.member, Lines: []string{late}}})
+			found, err := judgeLedger(t.Context(), on, []adapter.Entry{{Operation: string(taker.ID), Member: c.member,
+				Lines: []string{late}}})
 			require.NoError(t, err)
 			require.Equal(t, lawful, len(found) == 0, "%s: %v", started, found)
 		}, fmt.Sprintf(aTask, "id", "RUN", "SUCCEEDED", "now()"), `UPDATE operation SET state = 'CANCELED' WHERE id = 'OP'`,

@@ -138,7 +138,8 @@ func (s *Suite) Run(ctx context.Context) ([]string, error) {
 	settled, stop := context.WithTimeout(ctx, s.Settle)
 	defer stop()
 	for _, step := range []func(context.Context) error{
-		s.settle, s.awaitOrphans, func(ctx context.Context) error { return s.clear(ctx, fleet) }, s.awaitOrphans, s.awaitBooks,
+		s.settle, s.awaitOrphans, func(ctx context.Context) error { return s.clear(ctx, fleet) }, s.awaitOrphans,
+		s.awaitBooks,
 	} {
 		if err := step(settled); err != nil {
 			return nil, err

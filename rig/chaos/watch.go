@@ -92,8 +92,10 @@ func firstOf(ctx context.Context, feed iter.Seq2[*gql.Event, error]) (*gql.Event
 func table(ctx context.Context, on querier, project, after string) (map[string][]string, error) {
 	events := make(map[string][]string)
 	for _, sql := range []string{
-		`SELECT instance_id, id FROM app_instance_event WHERE project_id = $1 AND $2 = $2 AND instance_id IS NOT NULL ORDER BY instance_id, seq`,
-		`SELECT '', id FROM app_instance_event WHERE project_id = $1 AND (generation, xid, "position") > (SELECT generation, xid, "position" FROM app_instance_event WHERE id = $2)
+		`SELECT instance_id, id FROM app_instance_event WHERE project_id = $1 AND $2 = $2 AND instance_id IS NOT NULL
+			ORDER BY instance_id, seq`,
+		`SELECT '', id FROM app_instance_event WHERE project_id = $1
+			AND (generation, xid, "position") > (SELECT generation, xid, "position" FROM app_instance_event WHERE id = $2)
 			ORDER BY generation, xid, "position"`,
 	} {
 		found, err := on.Query(ctx, sql, project, after)

@@ -130,7 +130,8 @@ func (one *ship) draw(members int) ask {
 }
 
 // work asks each instance for its changes, while others are asked for theirs, and goes on until each
-// fault was done and there were enough operations. The first instance is torn down half-way, in the middle of what it does.
+// fault was done and there were enough operations. The first instance is torn down half-way, in the middle of what it
+// does.
 func (s *Suite) work(ctx context.Context, fleet []*ship) {
 	var hands sync.WaitGroup
 	for _, one := range fleet {

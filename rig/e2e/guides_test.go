@@ -227,7 +227,8 @@ func (w *walker) environment(who string) []string {
 	return env
 }
 
-// runs runs lines as one script at a terminal, where everything that is asked is confirmed, and requires that each succeeds.
+// runs runs lines as one script at a terminal, where everything that is asked is confirmed, and requires that each
+// succeeds.
 func (w *walker) runs(who string, lines []string) {
 	w.t.Helper()
 	if len(lines) == 0 {
@@ -260,12 +261,14 @@ func (w *walker) says(who, line string) string {
 // two more allocations.
 func (w *walker) cluster() {
 	w.t.Helper()
-	made, err := gql.CreateProject(w.ctx, shared.Operator, gql.CreateProjectInput{TenantId: shared.Demo.TenantID, Slug: "demo",
-		DisplayName: "Demo", IdempotencyKey: client.NewKey()})
+	made, err := gql.CreateProject(w.ctx, shared.Operator,
+		gql.CreateProjectInput{TenantId: shared.Demo.TenantID, Slug: "demo",
+			DisplayName: "Demo", IdempotencyKey: client.NewKey()})
 	require.NoError(w.t, err)
 	w.project = made.CreateProject.Id
 	w.t.Cleanup(func() { w.ended() })
-	_, err = gql.GrantRole(w.ctx, shared.Operator, gql.GrantRoleInput{SubjectId: shared.Demo.AdminID, Role: "project_admin",
+	_, err = gql.GrantRole(w.ctx, shared.Operator, gql.GrantRoleInput{SubjectId: shared.Demo.AdminID,
+		Role:      "project_admin",
 		ProjectId: w.project, Reason: "end-to-end test"})
 	require.NoError(w.t, err)
 	_, err = gql.GrantEntitlement(w.ctx, shared.Operator, w.project, "hello-cluster", nil, nil, "")
@@ -275,7 +278,8 @@ func (w *walker) cluster() {
 	}
 	w.demo = w.says("dana", "appctl launch hello-cluster --name demo --allocation slot-1 --wait -q")
 	w.says("dana", "appctl members add demo --component peer --count 1 --allocation slot-1 --yes --wait -q")
-	w.known["NAME"], w.known["SLUG"], w.known["APP@VERSION"] = "demo", "hello-cluster", "hello-cluster@"+w.says("dana", `appctl instances show demo -o json | sed -n 's/^  "appVersion": "\(.*\)",$/\1/p'`)
+	w.known["NAME"], w.known["SLUG"], w.known["APP@VERSION"] = "demo", "hello-cluster", "hello-cluster@"+w.says("dana",
+		`appctl instances show demo -o json | sed -n 's/^  "appVersion": "\(.*\)",$/\1/p'`)
 	w.known["TENANT"] = string(shared.Demo.TenantID)
 	w.known["OPERATION"] = w.newest("appctl ops list --instance demo -q")
 	w.known["ins"], w.known["prj"], w.known["usr"] = w.demo, w.project, shared.Demo.MemberID
@@ -291,7 +295,8 @@ func (w *walker) waitingDrain() string {
 	require.NoError(w.t, json.Unmarshal([]byte(w.says("dana", "appctl members list demo -o json")), &members))
 	for _, member := range members {
 		if member.Status == "ACTIVE" {
-			w.says("dana", fmt.Sprintf(`appctl action run demo work.start --input '{"seconds":600,"member":"peer-%d"}'`, member.Index))
+			w.says("dana", fmt.Sprintf(`appctl action run demo work.start --input '{"seconds":600,"member":"peer-%d"}'`,
+				member.Index))
 			return w.says("dana", "appctl members drain "+member.ID+" --no-plan -q")
 		}
 	}

@@ -1,7 +1,7 @@
 package e2e_test
 
-// walks are documents whose commands are run as they stand, block by block, by a person at a terminal who confirms what is
-// asked. Of a line only the ids are filled in that a document cannot know ("op_…").
+// walks are documents whose commands are run as they stand, block by block, by a person at a terminal who confirms what
+// is asked. Of a line only the ids are filled in that a document cannot know ("op_…").
 var walks = []walk{
 	{file: "docs/runbooks/README.md"},
 	{file: "docs/runbooks/instance-stuck.md", left: map[string]string{
@@ -11,13 +11,15 @@ var walks = []walk{
 		"sha256:…": "a digest is not written out in a document; the table of slips asks for one that is not there",
 	}},
 	{file: "docs/runbooks/billing.md", staff: []string{"billing runs"}, left: map[string]string{
-		"billing statement": "there is none in the seconds before usage is first rated", "billing verify": "nothing is booked before a period's end", "billing why": "as above",
+		"billing statement": "there is none in the seconds before usage is first rated",
+		"billing verify":    "nothing is booked before a period's end", "billing why": "as above",
 	}},
 	{file: "docs/guides/audit.md", staff: []string{"appctl"}, left: map[string]string{
 		"--keys keys.json": "the keys are those that the reader keeps", "--checkpoint kept.jsonl": "as above",
 	}},
 	{file: "docs/guides/policy.md", left: map[string]string{
-		"project.json": "the file is the reader's own", "entitlements grant": "the app is the reader's own", "entitlements revoke": "as above",
+		"project.json": "the file is the reader's own", "entitlements grant": "the app is the reader's own",
+		"entitlements revoke": "as above",
 	}},
 	{file: "docs/runbooks/catalog.md", left: map[string]string{
 		"manifest lint": "the file is the reader's own",
@@ -29,7 +31,8 @@ var walks = []walk{
 		"admin grant": "Dana gives the role in TestConsole's walk", "admin revoke": "as above",
 	}},
 	{file: "docs/guides/service-accounts.md", left: map[string]string{
-		"budget set": "the account is the reader's own", "instance=$": "it is run with the account's key in examples/curl", "appctl action run": "as above", "appctl decommission": "as above", "appctl token": "as above",
+		"budget set": "the account is the reader's own", "instance=$": "it is run with the account's key in examples/curl",
+		"appctl action run": "as above", "appctl decommission": "as above", "appctl token": "as above",
 	}},
 	{file: "docs/guides/operate-a-cluster.md", staff: []string{"prices set", "quota --max"}, left: map[string]string{
 		"--version 1.3.0":  "there is no such version yet: the plan says so, and so does the exit code",

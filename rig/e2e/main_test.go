@@ -48,7 +48,8 @@ func run(m *testing.M) int {
 		return 1
 	}
 	shared, err = stack.Up(ctx, stack.Config{
-		Dir: filepath.Join(dir, "data"), Bin: bin, Listen: "127.0.0.1:0", Nodes: 5, NodeMemoryMiB: 8192, Throwaway: true, Apps: stack.Apps(),
+		Dir: filepath.Join(dir, "data"), Bin: bin, Listen: "127.0.0.1:0", Nodes: 5, NodeMemoryMiB: 8192, Throwaway: true,
+		Apps:       stack.Apps(),
 		Registries: []string{outside.host}, Out: os.Stderr,
 	})
 	if err != nil {

@@ -28,8 +28,8 @@ func narrow(t *testing.T, ctx context.Context, name string, on bool) {
 }
 
 // The reference controller and the agents go on when the operator narrows the calls that only look: launch, actions,
-// observation, plan and drain. That an instance says CALLS_NARROWED, whose version names no inspections, is with the faults
-// of workers/reconcile.
+// observation, plan and drain. That an instance says CALLS_NARROWED, whose version names no inspections, is with the
+// faults of workers/reconcile.
 func TestAClusterLivesUnderNarrowedCalls(t *testing.T) {
 	ctx, c := bounded(t), automation(t)
 	narrow(t, ctx, "hello-cluster", true)

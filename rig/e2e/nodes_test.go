@@ -24,9 +24,9 @@ type lodging struct {
 	told     []gql.Event // the timeline, as far as it was read
 }
 
-// TestNodesLiveAndDie is what operators do with nodes and what happens to them, and what an app there goes through: it is
-// cordoned, drained and given back; members die, are recovered by a person, then by the platform until its budget is spent;
-// a node restarts, another is lost for good, is replaced and written off.
+// TestNodesLiveAndDie is what operators do with nodes and what happens to them, and what an app there goes through: it
+// is cordoned, drained and given back; members die, are recovered by a person, then by the platform until its budget is
+// spent; a node restarts, another is lost for good, is replaced and written off.
 func TestNodesLiveAndDie(t *testing.T) {
 	needsRoot(t)
 	ctx := bounded(t)
@@ -85,7 +85,8 @@ func (l *lodging) rentOn(name string) (allocation string) {
 		if edge.Node.Name == name || edge.Node.Status == gql.NodeStatusRetired {
 			continue
 		}
-		cordoned, err := gql.CordonNode(l.ctx, shared.Operator, gql.NodeOperateInput{NodeId: edge.Node.Id, Reason: "not here"})
+		cordoned, err := gql.CordonNode(l.ctx, shared.Operator,
+			gql.NodeOperateInput{NodeId: edge.Node.Id, Reason: "not here"})
 		require.NoError(l.t, err)
 		require.True(l.t, cordoned.CordonNode.Cordoned)
 		defer l.uncordon(edge.Node.Id)
@@ -149,8 +150,8 @@ func (l *lodging) becomes(node string, status gql.MemberStatus) (found gql.Membe
 	return found
 }
 
-// hears waits until the timeline has an event about a member, or about none, after a moment and within the time in which whatever dies is
-// noticed, and returns it.
+// hears waits until the timeline has an event about a member, or about none, after a moment and within the time in
+// which whatever dies is noticed, and returns it.
 func (l *lodging) hears(member, kind string, since time.Time) (found *gql.Event) {
 	l.t.Helper()
 	require.Eventually(l.t, func() bool {
@@ -216,7 +217,8 @@ func (l *lodging) cordonKeepsNewMembersAway(allocation string) {
 	_, err := gql.CordonNode(l.ctx, shared.Operator, gql.NodeOperateInput{NodeId: node, Reason: "planned maintenance"})
 	require.NoError(l.t, err)
 	_, err = gql.AddMembers(l.ctx, l.c, gql.AddMembersInput{
-		InstanceId: l.instance, ComponentKey: "peer", Count: 1, AllocationIds: []string{allocation}, IdempotencyKey: client.NewKey(),
+		InstanceId: l.instance, ComponentKey: "peer", Count: 1, AllocationIds: []string{allocation},
+		IdempotencyKey: client.NewKey(),
 	})
 	refused, ok := client.AsError(err)
 	require.True(l.t, ok, "%v", err)
@@ -230,7 +232,8 @@ func (l *lodging) cordonKeepsNewMembersAway(allocation string) {
 func (l *lodging) drainAndBack() {
 	l.t.Helper()
 	since, node := time.Now(), l.on("node-1").Node.Id
-	_, err := gql.DrainNode(l.ctx, shared.Operator, gql.DrainNodeInput{NodeId: node, DeadlineSeconds: 120, Reason: "planned maintenance"})
+	_, err := gql.DrainNode(l.ctx, shared.Operator, gql.DrainNodeInput{NodeId: node, DeadlineSeconds: 120,
+		Reason: "planned maintenance"})
 	require.NoError(l.t, err)
 	l.becomes("node-1", gql.MemberStatusDrained)
 	require.Contains(l.t, l.byThePlatform(gql.OperationKindMemberDrain, since).Reason, "planned maintenance")
@@ -271,7 +274,8 @@ func (l *lodging) recover(member gql.Member) {
 // repairs has the platform repair the instance, so often within an hour.
 func (l *lodging) repairs(budget int) {
 	l.t.Helper()
-	_, err := gql.SetRepairPolicy(l.ctx, l.c, gql.SetRepairPolicyInput{InstanceId: l.instance, Mode: gql.RepairModeAutomatic,
+	_, err := gql.SetRepairPolicy(l.ctx, l.c, gql.SetRepairPolicyInput{InstanceId: l.instance,
+		Mode:   gql.RepairModeAutomatic,
 		Budget: budget, BackOffSeconds: 5, Reason: "end-to-end test"})
 	require.NoError(l.t, err)
 }
@@ -296,15 +300,16 @@ func (l *lodging) restartBringsItsMembersBack() {
 	require.Equal(l.t, member.Id, l.becomes("node-1", gql.MemberStatusActive).Id)
 }
 
-// lostNodeIsReplacedAndWrittenOff kills a node for good: it is told within seconds, an operator writes it off, its member
-// fails, and the platform puts another in its place.
+// lostNodeIsReplacedAndWrittenOff kills a node for good: it is told within seconds, an operator writes it off, its
+// member fails, and the platform puts another in its place.
 func (l *lodging) lostNodeIsReplacedAndWrittenOff(doomed *stack.Node) {
 	l.t.Helper()
 	member, since := l.on(doomed.Name()), time.Now()
 	require.NoError(l.t, doomed.Kill())
 	told := l.hears(member.Id, "apps.instance.member_changed", since)
 	require.JSONEq(l.t, "false", string(payloadOf(l.t, told)["reachable"]))
-	retired, err := gql.RetireNode(l.ctx, shared.Operator, gql.RetireNodeInput{NodeId: member.Node.Id, Lost: true, Reason: "it burned"})
+	retired, err := gql.RetireNode(l.ctx, shared.Operator,
+		gql.RetireNodeInput{NodeId: member.Node.Id, Lost: true, Reason: "it burned"})
 	require.NoError(l.t, err)
 	require.True(l.t, retired.RetireNode.Lost)
 	shared.ForgetNode(doomed.Name())
@@ -320,7 +325,8 @@ func (l *lodging) lostNodeIsReplacedAndWrittenOff(doomed *stack.Node) {
 	}
 }
 
-// budgetIsSpent lets the platform do no more than it has done, and requires that it says so and leaves the rest to people.
+// budgetIsSpent lets the platform do no more than it has done, and requires that it says so and leaves the rest to
+// people.
 func (l *lodging) budgetIsSpent() {
 	l.t.Helper()
 	l.repairs(1)

@@ -14,8 +14,8 @@ import (
 	"github.com/gpuaas/app-platform/sdk/client/generated/gql"
 )
 
-// daemons, memberMounts and memberDirs print what a cluster has on a node, one a line, seen from outside of the members'
-// namespaces. memberMounts are those of every process, and their control groups.
+// daemons, memberMounts and memberDirs print what a cluster has on a node, one a line, seen from outside of the
+// members' namespaces. memberMounts are those of every process, and their control groups.
 const (
 	daemons      = `for f in /proc/[0-9]*/comm; do cat $f 2>/dev/null; done | grep -E '^(slurm|munged)' || true`
 	memberMounts = `cat /proc/[0-9]*/mounts /proc/[0-9]*/cgroup 2>/dev/null | grep -o 'mem_[0-9a-z]*' | sort -u || true`
@@ -33,8 +33,8 @@ func onNodes(t *testing.T, ctx context.Context, script string) (printed string) 
 	return printed
 }
 
-// notebooksOf returns the members that run a web-notebook on a node: its control groups name its member. Other tests run
-// some too.
+// notebooksOf returns the members that run a web-notebook on a node: its control groups name its member. Other tests
+// run some too.
 func notebooksOf(t *testing.T, ctx context.Context, members []string) (running []string) {
 	t.Helper()
 	groups := onNodes(t, ctx, `for p in /proc/[0-9]*; do grep -qs '^web-notebook' $p/comm && cat $p/cgroup; done; true`)

@@ -11,9 +11,10 @@ import (
 	"github.com/gpuaas/app-platform/sdk/client/generated/gql"
 )
 
-// scale brings the cluster's peers to a number by a plan and the operation that it authorises, and returns those that came
-// and those that left.
-func scale(t *testing.T, ctx context.Context, c *client.Client, instance, allocation string, to int) (added, removed []gql.Member) {
+// scale brings the cluster's peers to a number by a plan and the operation that it authorises, and returns those that
+// came and those that left.
+func scale(t *testing.T, ctx context.Context, c *client.Client, instance, allocation string,
+	to int) (added, removed []gql.Member) {
 	t.Helper()
 	plan, err := gql.PlanScaleComponent(ctx, c, gql.PlanScaleComponentInput{
 		InstanceId: instance, ComponentKey: "peer", Count: to, AllocationIds: []string{allocation}})
@@ -60,7 +61,8 @@ func TestAComponentIsScaledUpAndDownAndItsPlaceIsKept(t *testing.T) {
 	requireGone(t, ctx, idsOf(removed))
 	require.Eventually(t, func() bool {
 		role := healthy(t, ctx, c, instance).Roles[0]
-		return role.Desired == 1 && role.Current == 1 && role.RuntimeState != nil && role.RuntimeState.Summary == "1 of 1 peers run"
+		return role.Desired == 1 && role.Current == 1 && role.RuntimeState != nil &&
+			role.RuntimeState.Summary == "1 of 1 peers run"
 	}, time.Minute, 200*time.Millisecond, "the app says of its component how it is")
 
 	decommission(t, ctx, c, instance)

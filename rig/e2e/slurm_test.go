@@ -78,7 +78,8 @@ func TestASlurmClusterComesUpRunsAJobAndLeavesNothing(t *testing.T) {
 	requireToldOfMemory(t, ctx, c, instance)
 	requireCounted(t, ctx, instance, "jobs", "jobs/"+job+"/")
 
-	act(t, ctx, c, instance, "queue.submit", map[string]any{"name": "cut-off", "script": "#!/bin/sh\nsleep 600\n"}, &submitted)
+	act(t, ctx, c, instance, "queue.submit", map[string]any{"name": "cut-off", "script": "#!/bin/sh\nsleep 600\n"},
+		&submitted)
 	cut := strings.Trim(string(submitted.JobID), `"`)
 	(&clusterUnderTest{t: t, ctx: ctx, c: c, instance: instance}).job(cut, "RUNNING")
 
@@ -93,8 +94,8 @@ func TestASlurmClusterComesUpRunsAJobAndLeavesNothing(t *testing.T) {
 	requireGone(t, ctx, members)
 }
 
-// requireCounted waits until the command line shows a record of an instance's app, and requires that it is one and that the
-// adapter's other records were taken too.
+// requireCounted waits until the command line shows a record of an instance's app, and requires that it is one and that
+// the adapter's other records were taken too.
 func requireCounted(t *testing.T, ctx context.Context, instance, meter, id string) {
 	t.Helper()
 	var found []gql.UsageRecord
@@ -111,8 +112,8 @@ func requireCounted(t *testing.T, ctx context.Context, instance, meter, id strin
 	require.NotContains(t, appctl(t, ctx, "usage", "quarantine"), instance)
 }
 
-// requireToldOfMemory lets a job take all memory of its member's slice, and requires that the kernel ends what takes it and
-// nothing else, and that the instance's timeline says so.
+// requireToldOfMemory lets a job take all memory of its member's slice, and requires that the kernel ends what takes it
+// and nothing else, and that the instance's timeline says so.
 func requireToldOfMemory(t *testing.T, ctx context.Context, c *client.Client, instance string) {
 	t.Helper()
 	var submitted struct {

@@ -20,6 +20,7 @@ func (k *Kit) Policy(project *db.Project, document string) {
 		place = string(project.ID)
 	}
 	held := k.Count("policy_overlay", "coalesce(project_id, tenant_id, '') = $1", place)
-	k.SQL(`UPDATE policy_overlay SET superseded_at = now() WHERE superseded_at IS NULL AND coalesce(project_id, tenant_id, '') = $1`, place)
+	k.SQL(`UPDATE policy_overlay SET superseded_at = now() WHERE superseded_at IS NULL
+		AND coalesce(project_id, tenant_id, '') = $1`, place)
 	require.NoError(k.t, create.SetRevision(held+1).Exec(ctx))
 }

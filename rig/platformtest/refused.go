@@ -21,7 +21,8 @@ func Refused(t *testing.T, err error, code fault.Code, at ...string) {
 	}
 }
 
-// RefusedAlso fails the test unless err carries the code and one of its reasons, not always the first, names the field at.
+// RefusedAlso fails the test unless err carries the code and one of its reasons, not always the first, names the field
+// at.
 func RefusedAlso(t *testing.T, err error, code fault.Code, at string) {
 	t.Helper()
 	require.Contains(t, pathsOf(t, err, code), at, "%v", err)

@@ -127,7 +127,8 @@ func (k *Kit) Manifest(stage lifecycle.Stage, document map[string]any) *db.Manif
 		SetAdapterName(parsed.Adapter).SetArtifactKind(parsed.ArtifactKind).Save(ctx)
 	require.NoError(k.t, err)
 	for _, pin := range parsed.Artifacts {
-		k.SQL(`INSERT INTO manifest_artifact (id, manifest_id, artifact_id) SELECT $1, $2, id FROM artifact WHERE digest = $3`,
+		k.SQL(`INSERT INTO manifest_artifact (id, manifest_id, artifact_id) SELECT $1, $2, id FROM artifact
+			WHERE digest = $3`,
 			ids.New(ids.Manifest), row.ID, pin.Digest)
 	}
 	return row

@@ -65,7 +65,8 @@ func (s *Stack) startNode(ctx context.Context, name string) error {
 		program, "--platform-url", s.nodeURL, "--state-dir", filepath.Join(node.State, "agent"), "--name", name, "--address",
 		address,
 		"--enrol-token-file", filepath.Join(node.State, "enrol-token"),
-		"--gpus", strconv.Itoa(cmp.Or(s.config.NodeGPUs, nodeGPUs)), "--gpu-model", nodeGPUModel, "--simulated-gpus", "--region", nodeRegion, "--sku", nodeSKU,
+		"--gpus", strconv.Itoa(cmp.Or(s.config.NodeGPUs, nodeGPUs)), "--gpu-model", nodeGPUModel, "--simulated-gpus",
+		"--region", nodeRegion, "--sku", nodeSKU,
 		"--memory-mib", strconv.Itoa(s.config.NodeMemoryMiB),
 	}
 	if s.Network() == nil {

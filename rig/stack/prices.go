@@ -9,15 +9,17 @@ import (
 // currency is that of the demonstration's prices, in which tenants are billed unless an operator says otherwise.
 const currency = "EUR"
 
-// demoPrices is a price book for a demonstration: capacity by the hour, and the reference apps' own use. They are nobody's
-// real prices.
+// demoPrices is a price book for a demonstration: capacity by the hour, and the reference apps' own use. They are
+// nobody's real prices.
 var demoPrices = []gql.SetPriceInput{
 	{Meter: "node_seconds", Sku: new(nodeSKU), Per: "3600", Tiers: []gql.PriceTierInput{{Price: "9.60"}}},
-	{Meter: "gpu_seconds", Sku: new(nodeSKU), Per: "3600", RoundUpTo: new("60"), Tiers: []gql.PriceTierInput{{Price: "2.40"}}},
+	{Meter: "gpu_seconds", Sku: new(nodeSKU), Per: "3600", RoundUpTo: new("60"),
+		Tiers: []gql.PriceTierInput{{Price: "2.40"}}},
 	{Meter: "jobs", Per: "1", Tiers: []gql.PriceTierInput{{UpTo: new("1000"), Price: "0.01"}, {Price: "0.008"}}},
 	{Meter: "greetings.served", Per: "1000", Tiers: []gql.PriceTierInput{{Price: "0.05"}}},
 	{Meter: "requests", Per: "1000", Tiers: []gql.PriceTierInput{{Price: "0.20"}}},
-	{Meter: "tokens", Per: "1000000", Tiers: []gql.PriceTierInput{{UpTo: new("100000000"), Price: "1.20"}, {Price: "0.90"}}},
+	{Meter: "tokens", Per: "1000000", Tiers: []gql.PriceTierInput{{UpTo: new("100000000"), Price: "1.20"},
+		{Price: "0.90"}}},
 }
 
 // seedPrices fills the price book, where that is wanted and nobody has set a price yet.

@@ -196,7 +196,8 @@ func (s *Stack) publishArtifact(ctx context.Context, app App, ref, digest string
 		if reached(stage, to) {
 			continue
 		}
-		step := gql.PromoteArtifactInput{ArtifactId: made.PublishArtifact.Id, To: to, Reason: "reference app of this repository"}
+		step := gql.PromoteArtifactInput{ArtifactId: made.PublishArtifact.Id, To: to,
+			Reason: "reference app of this repository"}
 		if to == gql.StageActive {
 			step.Override = override // no runner has smoked what was built a moment ago
 		}

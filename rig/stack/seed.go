@@ -58,7 +58,8 @@ var publisherKeys = []string{
 // seed fills the demo tenant and publishes the apps. Its keys are fixed, so that doing it again
 // finds what is there.
 func (s *Stack) seed(ctx context.Context) error {
-	for _, step := range []func(context.Context) error{s.seedPeople, s.seedAccounts, s.seedPrices, s.seedSource, s.seedPublisher} {
+	for _, step := range []func(context.Context) error{s.seedPeople, s.seedAccounts, s.seedPrices, s.seedSource,
+		s.seedPublisher} {
 		if err := step(ctx); err != nil {
 			return err
 		}

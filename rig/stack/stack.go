@@ -37,8 +37,8 @@ type Config struct {
 	// Servers is how many server processes share the database; 0 is one. Those beyond the first listen on addresses
 	// of their own.
 	Servers int
-	// Roles are what each server does, by number: "api", "worker" or "api,worker", and with "billing", which is what those left out do. The
-	// first serves the API in any case, as nodes reach the platform through it.
+	// Roles are what each server does, by number: "api", "worker" or "api,worker", and with "billing", which is what those
+	// left out do. The first serves the API in any case, as nodes reach the platform through it.
 	Roles []string
 	// Programs are the paths of what each server runs, by number; those left out run the one in Bin.
 	Programs []string

@@ -38,7 +38,8 @@ const (
 	CodePlanStale = "PLAN_STALE"
 	// CodeCursorInvalid: the cursor is not one that this feed or list gave out.
 	CodeCursorInvalid = "CURSOR_INVALID"
-	// CodeCursorExpired: the cursor, or the task that is reported, is older than what is kept, or of another generation of the database: start again without it.
+	// CodeCursorExpired: the cursor, or the task that is reported, is older than what is kept, or of another generation of
+	// the database: start again without it.
 	CodeCursorExpired = "CURSOR_EXPIRED"
 	// CodeSlowConsumer: the subscriber read too slowly and was cut off: resume from the cursor given.
 	CodeSlowConsumer = "SLOW_CONSUMER"

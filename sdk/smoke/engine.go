@@ -21,8 +21,8 @@ import (
 // cleanup bounds what is tidied up after a smoke.
 const cleanup = time.Minute
 
-// start loads the image into the engine, starts it once without a network, and waits until its command has ended well or
-// has stayed up. What was loaded and started is removed whatever happens.
+// start loads the image into the engine, starts it once without a network, and waits until its command has ended well
+// or has stayed up. What was loaded and started is removed whatever happens.
 func (r *Report) start(ctx context.Context, image v1.Image, options Options) {
 	e := engine{words: options.Engine, name: "smoke-" + strings.ToLower(rand.Text()[:10])}
 	e.tag = "localhost/" + e.name + ":smoke"
@@ -49,7 +49,8 @@ func (r *Report) start(ctx context.Context, image v1.Image, options Options) {
 	r.note("answered", err, detail)
 }
 
-// unstarted reports whether the engine ended without having started the command: podman and docker say so by 125 to 127.
+// unstarted reports whether the engine ended without having started the command: podman and docker say so by 125 to
+// 127.
 func unstarted(err error) bool {
 	var ended *exec.ExitError
 	return errors.As(err, &ended) && ended.ExitCode() >= 125 && ended.ExitCode() <= 127

@@ -1,6 +1,6 @@
-// Package smoke runs a smoke of an artifact's kind, as a runner does before it signs what it saw: of every artifact, all
-// bytes are fetched and checked against their digests; an image is started once besides, by a container engine of this
-// machine, and its command must answer.
+// Package smoke runs a smoke of an artifact's kind, as a runner does before it signs what it saw: of every artifact,
+// all bytes are fetched and checked against their digests; an image is started once besides, by a container engine of
+// this machine, and its command must answer.
 package smoke
 
 import (

@@ -111,10 +111,13 @@ func TestARealEngineRunsAnImage(t *testing.T) {
 	require.NoError(t, err, string(output))
 	// A mount namespace hides a hybrid control-group tree, which podman refuses.
 	words := []string{"unshare", "--mount", "sh", "-c",
-		`mount -t tmpfs -o mode=755 cgroup /sys/fs/cgroup && exec podman "$@"`, "podman", "--root", dir + "/root", "--runroot", dir + "/run", "--storage-driver=vfs",
+		`mount -t tmpfs -o mode=755 cgroup /sys/fs/cgroup && exec podman "$@"`, "podman", "--root", dir + "/root",
+		"--runroot", dir + "/run", "--storage-driver=vfs",
 		"--cgroup-manager=cgroupfs", "--events-backend=file"}
 	subject := pushed(t, program)
-	options := smoke.Options{Registry: plain, Engine: words, Flags: []string{"--cgroups=disabled", "--ulimit=nofile=1024:1024", "--ulimit=nproc=512:512"}, Up: time.Minute, Tool: "a test"}
+	options := smoke.Options{Registry: plain, Engine: words,
+		Flags: []string{"--cgroups=disabled", "--ulimit=nofile=1024:1024",
+			"--ulimit=nproc=512:512"}, Up: time.Minute, Tool: "a test"}
 	report, err := smoke.Run(t.Context(), subject, options)
 	require.NoError(t, err)
 	require.True(t, report.Passed(), "%+v", report.Checks)

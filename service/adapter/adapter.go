@@ -178,9 +178,11 @@ func store(ctx context.Context, t *tx.Tx, in RegisterInput, said json.RawMessage
 	if said != nil {
 		seen = &t.Now
 	}
-	_, err = t.Exec(ctx, `INSERT INTO adapter (id, name, url, description, last_seen_at, last_error, created_at, authority, narrow_calls)
+	_, err = t.Exec(ctx, `INSERT INTO adapter (id, name, url, description, last_seen_at, last_error, created_at,
+		authority, narrow_calls)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, coalesce($9, false))
-		ON CONFLICT (name) DO UPDATE SET url = excluded.url, authority = excluded.authority, description = coalesce(excluded.description, adapter.description),
+		ON CONFLICT (name) DO UPDATE SET url = excluded.url, authority = excluded.authority, description
+		= coalesce(excluded.description, adapter.description),
 		last_seen_at = coalesce(excluded.last_seen_at, adapter.last_seen_at), last_error = excluded.last_error,
 		narrow_calls = coalesce($9, adapter.narrow_calls),
 		feed_epoch = CASE WHEN adapter.url = excluded.url THEN adapter.feed_epoch ELSE '' END,

@@ -88,7 +88,8 @@ func TestARequestIsBoundToANodeAtOnce(t *testing.T) {
 	require.Len(t, b.told(got[0]), 2, "a repeat tells nothing again")
 }
 
-// told returns the events of an allocation that no instance uses: number and type, in the order of their project's feed.
+// told returns the events of an allocation that no instance uses: number and type, in the order of their project's
+// feed.
 func (b *bench) told(row *db.Allocation) (list []string) {
 	b.t.Helper()
 	found := b.Ent.Event.Query().Where(dbevent.AllocationID(row.ID)).

@@ -105,7 +105,8 @@ func (r *releasing) plan(ctx context.Context, t *tx.Tx) (*Plan, error) {
 	if r.instance != nil && r.instance.ReleasedAt == nil {
 		out.InstanceID = &r.instance.ID
 		basis.Instance, basis.State = r.instance.ID, r.instance.Status
-		others, err := t.Allocation.Query().Where(dballocation.InstanceID(r.instance.ID), dballocation.IDNEQ(seen.ID)).All(ctx)
+		others, err := t.Allocation.Query().Where(dballocation.InstanceID(r.instance.ID),
+			dballocation.IDNEQ(seen.ID)).All(ctx)
 		if err != nil {
 			return nil, fmt.Errorf("load the allocations of %s: %w", r.instance.ID, err)
 		}
@@ -114,7 +115,8 @@ func (r *releasing) plan(ctx context.Context, t *tx.Tx) (*Plan, error) {
 		}
 	}
 	var err error
-	if out.Cost, err = tariff.Reckon(ctx, t, tariff.Payer{TenantID: seen.TenantID, ProjectID: seen.ProjectID}, items, nil); err != nil {
+	if out.Cost, err = tariff.Reckon(ctx, t, tariff.Payer{TenantID: seen.TenantID, ProjectID: seen.ProjectID}, items,
+		nil); err != nil {
 		return nil, err
 	}
 	basis.Cost = out.Cost

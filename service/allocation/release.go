@@ -60,8 +60,8 @@ func (s *Service) Release(ctx context.Context, in ReleaseInput) (*Released, erro
 	return s.again(ctx, in, s.DB.Write)
 }
 
-// ReleaseAs is Release for what the platform gives back by itself, as actor: without an idempotency key, since one process at
-// a time does so and the locked allocation shows it what there is.
+// ReleaseAs is Release for what the platform gives back by itself, as actor: without an idempotency key, since one
+// process at a time does so and the locked allocation shows it what there is.
 func (s *Service) ReleaseAs(ctx context.Context, actor *authz.Actor, in ReleaseInput) (*Released, error) {
 	return s.again(ctx, in, func(ctx context.Context, do func(context.Context, *tx.Tx) error) error {
 		return s.DB.As(ctx, actor, do)
@@ -102,8 +102,9 @@ type made struct{ Allocation, Operation, Decommission ids.ID }
 func release(ctx context.Context, in ReleaseInput, run write) (*Released, error) {
 	var out *Released
 	err := run(ctx, func(ctx context.Context, t *tx.Tx) error {
-		r := &releasing{action: "releaseAllocation", in: in, made: made{Allocation: in.AllocationID, Operation: ids.New(ids.Operation),
-			Decommission: ids.New(ids.Operation)}}
+		r := &releasing{action: "releaseAllocation", in: in,
+			made: made{Allocation: in.AllocationID, Operation: ids.New(ids.Operation),
+				Decommission: ids.New(ids.Operation)}}
 		if err := r.lock(ctx, t); err != nil {
 			return err
 		}
@@ -279,7 +280,8 @@ func (r *releasing) draft(t *tx.Tx, decommission *db.Operation) operation.Draft 
 	}
 }
 
-// announce tells the instance's timeline, or that of an allocation which no instance uses the project's feed, and audits the release and the decommissioning it asked for.
+// announce tells the instance's timeline, or that of an allocation which no instance uses the project's feed, and
+// audits the release and the decommissioning it asked for.
 func (r *releasing) announce(ctx context.Context, t *tx.Tx, op, decommission *db.Operation,
 	before lifecycle.AllocationStatus) error {
 	after := map[string]any{"status": r.allocation.Status, "operation": op.ID}

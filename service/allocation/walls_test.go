@@ -32,7 +32,8 @@ func TestSlicesOfANodeHoldDifferentDevicesAndTheirShare(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	node, _ := b.Node(4)
-	b.SQL(`UPDATE compute_node SET cpus = 8, memory_mib = 1000, devices = (SELECT jsonb_agg(jsonb_build_object('uuid', 'GPU-' || i, 'index', i, 'minor', i,
+	b.SQL(`UPDATE compute_node SET cpus = 8, memory_mib = 1000, devices = (SELECT jsonb_agg(jsonb_build_object('uuid',
+		'GPU-' || i, 'index', i, 'minor', i,
 		'path', '/dev/nvidia' || i, 'simulated', true)) FROM generate_series(0, 3) i) WHERE id = $1`, node.ID)
 	first := b.got(b.slice("a", 1, 1))[0]
 	second := b.got(b.slice("b", 1, 2))[0]
@@ -47,8 +48,10 @@ func TestSlicesOfANodeHoldDifferentDevicesAndTheirShare(t *testing.T) {
 
 	_, err = b.Admin.Exec(t.Context(), `UPDATE allocation SET devices = $2 WHERE id = $1`, first.ID, second.Devices[:1])
 	require.ErrorContains(t, err, "device_hold_pkey", "the database itself lets no two hold the same device")
-	_, err = b.Admin.Exec(t.Context(), `INSERT INTO allocation (id, tenant_id, project_id, name, shape, gpu_count, status, node_id, devices, created_at)
-		SELECT 'alc_x', tenant_id, project_id, 'x', shape, gpu_count, status, node_id, devices, now() FROM allocation WHERE id = $1`, second.ID)
+	_, err = b.Admin.Exec(t.Context(), `INSERT INTO allocation (id, tenant_id, project_id, name, shape, gpu_count, status,
+		node_id, devices, created_at)
+		SELECT 'alc_x', tenant_id, project_id, 'x', shape, gpu_count, status, node_id, devices, now() FROM allocation
+		WHERE id = $1`, second.ID)
 	require.ErrorContains(t, err, "device_hold_pkey")
 
 	b.SQL(`UPDATE allocation SET status = 'RELEASING' WHERE id = $1`, first.ID)
@@ -93,7 +96,8 @@ func TestOnlyNodesThatOfferTheClassArePicked(t *testing.T) {
 	}
 	require.Zero(t, b.Count("allocation", "")+b.Count("device_hold", "")+b.Count("idempotency", ""))
 	strong, _ := b.Node(1)
-	b.SQL(`UPDATE compute_node SET walls = '{"classes": ["VM", "WHOLE_NODE"], "profiles": ["NESTING"], "gaps": []}' WHERE id = $1`, strong.ID)
+	b.SQL(`UPDATE compute_node SET walls = '{"classes": ["VM", "WHOLE_NODE"], "profiles": ["NESTING"], "gaps": []}'
+		WHERE id = $1`, strong.ID)
 	got := b.got(demanding("d", isolation.Sandbox, isolation.Nesting))[0]
 	require.Equal(t, strong.ID, *got.NodeID, "a stronger class will do")
 	require.Equal(t, isolation.Sandbox, *got.IsolationClass)

@@ -193,7 +193,8 @@ const alone = "ARTIFACT_TEST_ALONE"
 func TestALargeFileIsReadInLittleMemory(t *testing.T) {
 	t.Parallel()
 	if os.Getenv(alone) == "" { // what is measured is a whole process, which other tests would share
-		child := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestALargeFileIsReadInLittleMemory$", "-test.v") // #nosec G204 G702 -- this very test
+		child := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestALargeFileIsReadInLittleMemory$",
+			"-test.v") // #nosec G204 G702 -- this very test
 		child.Env = append(os.Environ(), alone+"=1")
 		out, err := child.CombinedOutput()
 		require.NoError(t, err, string(out))

@@ -38,15 +38,15 @@ type PromoteArtifactInput struct {
 // From DRAFT to STAGED all its bytes and signatures are looked at again, before and outside of the transaction. No step
 // up is taken in quarantine, nor when the key that signed it has ended, was revoked, or its source asks for more than
 // it has; steps down always may. An artifact that an active manifest pins stays active, and one that a live instance
-// uses is not retired: those that the caller does not see are counted, and not named. A platform's artifact, which every
-// tenant may pin, is ACTIVE only after a smoke of its kind that a registered runner has signed (EVIDENCE_MISSING at
-// input.to); override sets that aside, by artifact.promote on the platform. A tenant's reaches others with the version
-// that pins it, whose step to CANARY needs the same.
+// uses is not retired: those that the caller does not see are counted, and not named. A platform's artifact, which
+// every tenant may pin, is ACTIVE only after a smoke of its kind that a registered runner has signed (EVIDENCE_MISSING
+// at input.to); override sets that aside, by artifact.promote on the platform. A tenant's reaches others with the
+// version that pins it, whose step to CANARY needs the same.
 //
-// Faults: INVALID_ARGUMENT, NOT_FOUND, FORBIDDEN; EVIDENCE_MISSING; FAILED_PRECONDITION at input.to, naming both stages or who uses it;
-// ARTIFACT_QUARANTINED, SIGNATURE_MISSING, SIGNATURE_UNTRUSTED, DIGEST_MISMATCH, SOURCE_UNKNOWN, DIAL_REFUSED and
-// ARTIFACT_UNAVAILABLE at input.artifactId; CONFLICT when another promotion came first; UNAVAILABLE as of
-// PublishArtifact.
+// Faults: INVALID_ARGUMENT, NOT_FOUND, FORBIDDEN; EVIDENCE_MISSING; FAILED_PRECONDITION at input.to, naming both stages
+// or who uses it; ARTIFACT_QUARANTINED, SIGNATURE_MISSING, SIGNATURE_UNTRUSTED, DIGEST_MISMATCH, SOURCE_UNKNOWN,
+// DIAL_REFUSED and ARTIFACT_UNAVAILABLE at input.artifactId; CONFLICT when another promotion came first; UNAVAILABLE as
+// of PublishArtifact.
 func (s *Service) PromoteArtifact(ctx context.Context, in PromoteArtifactInput) (out *db.Artifact, err error) {
 	var input check.Input
 	input.Text("input.reason", in.Reason, 1, check.MaxReason)
@@ -150,18 +150,22 @@ func (in PromoteArtifactInput) rules(ctx context.Context, t *tx.Tx, row *db.Arti
 		}
 		return in.smoked(ctx, t, row)
 	case in.To == lifecycle.StageDeprecated:
-		return nobody(ctx, t, "an active manifest pins the artifact", `SELECT 'manifest ' || m.id || ' (' || m.app_slug || ' ' || m.version || ')'
-			FROM manifest m JOIN manifest_artifact p ON p.manifest_id = m.id WHERE p.artifact_id = $1 AND m.stage = 'ACTIVE' ORDER BY m.id LIMIT $2`, row.ID, "0")
+		return nobody(ctx, t, "an active manifest pins the artifact", `SELECT 'manifest ' || m.id || ' (' || m.app_slug
+			|| ' ' || m.version || ')'
+			FROM manifest m JOIN manifest_artifact p ON p.manifest_id = m.id WHERE p.artifact_id = $1 AND m.stage = 'ACTIVE'
+			ORDER BY m.id LIMIT $2`, row.ID, "0")
 	case in.To == lifecycle.StageRetired:
-		return nobody(ctx, t, "live instances use the artifact", `SELECT 'instance ' || i.id || ' (' || i.name || ')' FROM instance i
-			JOIN manifest_artifact p ON p.manifest_id = i.manifest_id WHERE p.artifact_id = $1 AND i.released_at IS NULL ORDER BY i.id LIMIT $2`, row.ID,
+		return nobody(ctx, t, "live instances use the artifact", `SELECT 'instance ' || i.id || ' (' || i.name || ')'
+			FROM instance i
+			JOIN manifest_artifact p ON p.manifest_id = i.manifest_id WHERE p.artifact_id = $1 AND i.released_at IS NULL
+			ORDER BY i.id LIMIT $2`, row.ID,
 			`platform.live_users($1)`)
 	}
 	return nil
 }
 
-// smoked refuses the step of a platform's artifact to ACTIVE without a smoke of its kind, unless the platform's staff set
-// that aside with a reason. An override by anybody else is FORBIDDEN, needed or not.
+// smoked refuses the step of a platform's artifact to ACTIVE without a smoke of its kind, unless the platform's staff
+// set that aside with a reason. An override by anybody else is FORBIDDEN, needed or not.
 func (in PromoteArtifactInput) smoked(ctx context.Context, t *tx.Tx, row *db.Artifact) error {
 	if in.Override != "" {
 		return audit.Require(t, promoting, authz.ArtifactPromote, authz.Object{}, row.ID)

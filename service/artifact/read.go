@@ -103,8 +103,10 @@ func (s *Service) known(ctx context.Context, w wanted, found *found) (map[string
 	var read []string
 	var has []bool
 	_, err := s.DB.Read(ctx,
-		tx.Rows(&read, pgx.RowTo[string], `SELECT DISTINCT p.digest FROM artifact_part p JOIN artifact a ON a.id = p.artifact_id
-			WHERE a.source_id = $1 AND a.verified_at IS NOT NULL AND a.quarantined_at IS NULL AND p.digest = ANY ($2)`, w.from.ID, found.digests()),
+		tx.Rows(&read, pgx.RowTo[string], `SELECT DISTINCT p.digest FROM artifact_part p
+			JOIN artifact a ON a.id = p.artifact_id
+			WHERE a.source_id = $1 AND a.verified_at IS NOT NULL AND a.quarantined_at IS NULL
+			AND p.digest = ANY ($2)`, w.from.ID, found.digests()),
 		tx.Rows(&has, pgx.RowTo[bool],
 			`SELECT EXISTS (SELECT FROM artifact WHERE digest = $1 AND coalesce(tenant_id, '') = $2)`, found.digest, w.tenant))
 	if err != nil {

@@ -165,7 +165,8 @@ func storeParts(ctx context.Context, t *tx.Tx, row *db.Artifact, parts []part) e
 		id[i], role[i], digest[i], mediaType[i] = string(ids.New(ids.ArtifactPart)), string(p.Role), p.Digest, p.MediaType
 		platform[i], title[i], parent[i], size[i] = p.Platform, p.Title, p.Parent, p.Size
 	}
-	_, err := t.Exec(ctx, `INSERT INTO artifact_part (id, artifact_id, tenant_id, position, role, digest, media_type, size_bytes, platform, title, parent)
+	_, err := t.Exec(ctx, `INSERT INTO artifact_part (id, artifact_id, tenant_id, position, role, digest, media_type,
+		size_bytes, platform, title, parent)
 		SELECT p.id, $1, $2, n - 1, role, digest, media_type, size_bytes, platform, title, parent
 		FROM unnest($3::text[], $4::text[], $5::text[], $6::text[], $7::bigint[], $8::text[], $9::text[], $10::text[])
 			WITH ORDINALITY AS p (id, role, digest, media_type, size_bytes, platform, title, parent, n)`,

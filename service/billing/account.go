@@ -45,9 +45,9 @@ func (in *AccountInput) check() error {
 	return wrong.Err()
 }
 
-// SetAccount sets in which currency a tenant is billed, and how long its periods wait for late usage, from the next period
-// on: those that are open keep theirs. Key: billing.manage on the platform. INVALID_ARGUMENT naming the field; NOT_FOUND;
-// PRICE_MISSING when the book has no price in the currency.
+// SetAccount sets in which currency a tenant is billed, and how long its periods wait for late usage, from the next
+// period on: those that are open keep theirs. Key: billing.manage on the platform. INVALID_ARGUMENT naming the field;
+// NOT_FOUND; PRICE_MISSING when the book has no price in the currency.
 func (s *Service) SetAccount(ctx context.Context, in AccountInput) (out *Account, err error) {
 	if err := in.check(); err != nil {
 		return nil, err
@@ -60,7 +60,8 @@ func (s *Service) SetAccount(ctx context.Context, in AccountInput) (out *Account
 		if err := priced(ctx, t, &in); err != nil {
 			return err
 		}
-		if _, err := t.Exec(ctx, `INSERT INTO billing_account (tenant_id, currency, grace_seconds, updated_at) VALUES ($1, $2, $3, $4)
+		if _, err := t.Exec(ctx, `INSERT INTO billing_account (tenant_id, currency, grace_seconds, updated_at)
+			VALUES ($1, $2, $3, $4)
 			ON CONFLICT (tenant_id) DO UPDATE SET currency = $2, grace_seconds = $3, updated_at = $4`, in.TenantID, in.Currency,
 			in.GraceSeconds, t.Now); err != nil {
 			return fmt.Errorf("set the account of %s: %w", in.TenantID, err)
@@ -69,8 +70,10 @@ func (s *Service) SetAccount(ctx context.Context, in AccountInput) (out *Account
 			return err
 		}
 		out = &Account{TenantID: in.TenantID, Currency: in.Currency, GraceSeconds: in.GraceSeconds, UpdatedAt: t.Now}
-		return audit.Write(ctx, t, audit.Entry{Action: action, Key: authz.BillingManage, Object: authz.Object{TenantID: in.TenantID},
-			ObjectID: in.TenantID, Reason: in.Reason, After: map[string]any{"currency": in.Currency, "graceSeconds": in.GraceSeconds}})
+		return audit.Write(ctx, t, audit.Entry{Action: action, Key: authz.BillingManage,
+			Object:   authz.Object{TenantID: in.TenantID},
+			ObjectID: in.TenantID, Reason: in.Reason, After: map[string]any{"currency": in.Currency,
+				"graceSeconds": in.GraceSeconds}})
 	})
 	return out, err
 }
@@ -78,7 +81,8 @@ func (s *Service) SetAccount(ctx context.Context, in AccountInput) (out *Account
 // priced looks that the tenant is there, and that something has a price in the currency.
 func priced(ctx context.Context, t *tx.Tx, in *AccountInput) error {
 	var known, any bool
-	err := t.QueryRow(ctx, `SELECT EXISTS (SELECT FROM tenant WHERE id = $1), EXISTS (SELECT FROM price_version WHERE currency = $2
+	err := t.QueryRow(ctx, `SELECT EXISTS (SELECT FROM tenant WHERE id = $1), EXISTS (SELECT FROM price_version
+		WHERE currency = $2
 		AND superseded_xid IS NULL AND (tenant_id IS NULL OR tenant_id = $1))`, in.TenantID, in.Currency).Scan(&known, &any)
 	switch {
 	case err != nil:

@@ -41,8 +41,8 @@ func rateNow(ctx context.Context, t *tx.Tx, p *Period, before *Run) (*rated, err
 	return &rated{before, at, result}, nil
 }
 
-// book books what differs from what is booked of a locked period. What belongs to a closed period shows on the statement
-// of the next open one; without one nothing is booked.
+// book books what differs from what is booked of a locked period. What belongs to a closed period shows on the
+// statement of the next open one; without one nothing is booked.
 func (r *rated) book(ctx context.Context, t *tx.Tx, p *Period) (*Run, error) {
 	run := newRun(p, r.before, r.result, r.at)
 	var err error
@@ -90,14 +90,15 @@ func newRun(p *Period, before *Run, result *rating.Result, at mark) *Run {
 	return run
 }
 
-// statementOf is the period on whose statement something of a period shows: itself until it is closed, then the first that
-// is not. Empty when there is none yet.
+// statementOf is the period on whose statement something of a period shows: itself until it is closed, then the first
+// that is not. Empty when there is none yet.
 func statementOf(ctx context.Context, t *tx.Tx, p *Period) (id ids.ID, err error) {
 	if p.Status != Closed {
 		return p.ID, nil
 	}
 	next, err := one(ctx, t, scanPeriod, `SELECT `+periodColumns+` FROM billing_period
-		WHERE tenant_id = $1 AND status <> 'CLOSED' AND currency = $2 ORDER BY starts_at LIMIT 1 FOR SHARE`, p.TenantID, p.Currency)
+		WHERE tenant_id = $1 AND status <> 'CLOSED' AND currency = $2 ORDER BY starts_at
+		LIMIT 1 FOR SHARE`, p.TenantID, p.Currency)
 	if err != nil || next == nil {
 		return "", err
 	}
@@ -144,14 +145,18 @@ func changes(booked map[string]*rating.Line, result *rating.Result) (out []chang
 // write stores a run with its lines and transactions.
 func write(ctx context.Context, t *tx.Tx, p *Period, run *Run, changed []change) error {
 	batch := &pgx.Batch{}
-	batch.Queue(`INSERT INTO billing_run (id, tenant_id, period_id, seq, statement_id, event_to, generation, watermark, engine, price_hash,
+	batch.Queue(`INSERT INTO billing_run (id, tenant_id, period_id, seq, statement_id, event_to, generation, watermark,
+		engine, price_hash,
 			input_digest, output_digest, lines, unpriced)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8::text::xid8, $9, $10, $11, $12, $13, $14)`, run.ID, run.TenantID, run.PeriodID, run.Number,
-		run.StatementID, run.EventTo, run.Generation, run.Watermark, run.Engine, run.PriceHash, run.InputDigest, run.OutputDigest,
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8::text::xid8, $9, $10, $11, $12, $13,
+		$14)`, run.ID, run.TenantID, run.PeriodID, run.Number,
+		run.StatementID, run.EventTo, run.Generation, run.Watermark, run.Engine, run.PriceHash, run.InputDigest,
+		run.OutputDigest,
 		run.Lines, run.Unpriced)
 	for _, c := range changed {
 		project, key, text := c.row()
-		batch.Queue(`INSERT INTO billing_line (run_id, tenant_id, project_id, period_id, seq, key, line) VALUES ($1, $2, $3, $4, $5, $6, $7)`,
+		batch.Queue(`INSERT INTO billing_line (run_id, tenant_id, project_id, period_id, seq, key, line)
+			VALUES ($1, $2, $3, $4, $5, $6, $7)`,
 			run.ID, run.TenantID, project, run.PeriodID, run.Number, key, text)
 		if posting := c.posting(p, run); posting != nil {
 			posting.queue(batch)

@@ -31,8 +31,10 @@ type Grant struct {
 }
 
 // grantSQL reads grants with what is left of them.
-const grantSQL = `SELECT g.id, g.tenant_id, g.currency, trim_scale(g.amount)::text, g.priority, g.expires_at, g.reason, g.created_at,
-	trim_scale(-coalesce((SELECT sum(e.amount) FROM ledger_entry e WHERE e.grant_id = g.id AND e.account = 'CREDIT'), 0))::text FROM credit_grant g `
+const grantSQL = `SELECT g.id, g.tenant_id, g.currency, trim_scale(g.amount)::text, g.priority, g.expires_at, g.reason,
+	g.created_at,
+	trim_scale(-coalesce((SELECT sum(e.amount) FROM ledger_entry e WHERE e.grant_id = g.id
+	AND e.account = 'CREDIT'), 0))::text FROM credit_grant g `
 
 func scanGrant(row pgx.CollectableRow) (*Grant, error) {
 	g := &Grant{}
@@ -47,14 +49,16 @@ func scanGrant(row pgx.CollectableRow) (*Grant, error) {
 	return g, err
 }
 
-// expiredSQL is whether a grant has expired by $2, and no period that it may still pay for waits: one that ended before.
+// expiredSQL is whether a grant has expired by $2, and no period that it may still pay for waits: one that ended
+// before.
 const expiredSQL = `g.expires_at <= $2 AND NOT EXISTS (SELECT FROM billing_period w WHERE w.tenant_id = g.tenant_id
 	AND w.status <> 'CLOSED' AND w.ends_at < g.expires_at)`
 
-// pay uses credit for what projects owe: the lowest priority first, then what expires first, then by id. What was valid as
-// the period ended pays, however late it closes, and again when it was reopened.
+// pay uses credit for what projects owe: the lowest priority first, then what expires first, then by id. What was valid
+// as the period ended pays, however late it closes, and again when it was reopened.
 func pay(ctx context.Context, t *tx.Tx, p *Period, turn int, sums []owing, batch *pgx.Batch) error {
-	grants, err := many(ctx, t, scanGrant, grantSQL+`WHERE g.tenant_id = $1 AND g.currency = $2 AND (g.expires_at IS NULL OR g.expires_at > $3)
+	grants, err := many(ctx, t, scanGrant, grantSQL+`WHERE g.tenant_id = $1 AND g.currency = $2 AND (g.expires_at IS NULL
+		OR g.expires_at > $3)
 		ORDER BY g.priority, g.expires_at NULLS LAST, g.id`, p.TenantID, p.Currency, p.EndsAt)
 	if err != nil {
 		return err
@@ -65,7 +69,8 @@ func pay(ctx context.Context, t *tx.Tx, p *Period, turn int, sums []owing, batch
 			if part.Sign() <= 0 {
 				continue
 			}
-			used := p.posting(CreditUsed, fmt.Sprintf("%s|credit|%d|%s|%s", p.ID, turn, sums[i].project, g.ID), sums[i].project, part.Neg(), t.Now)
+			used := p.posting(CreditUsed, fmt.Sprintf("%s|credit|%d|%s|%s", p.ID, turn, sums[i].project, g.ID), sums[i].project,
+				part.Neg(), t.Now)
 			used.entries = []entry{{account: credit, amount: part, grant: g.ID}, {account: receivable, amount: part.Neg()}}
 			used.queue(batch)
 			g.Left, sums[i].amount = g.Left.Sub(part), sums[i].amount.Sub(part)
@@ -134,8 +139,10 @@ func (s *Service) GrantCredit(ctx context.Context, in GrantInput) (out *Grant, e
 		if out, err = grant(ctx, t, p, in, id); err != nil {
 			return err
 		}
-		return audit.Write(ctx, t, audit.Entry{Action: action, Key: authz.BillingManage, Object: authz.Object{TenantID: in.TenantID},
-			ObjectID: out.ID, Reason: in.Reason, After: map[string]any{"amount": in.Amount, "currency": in.Currency, "priority": in.Priority}})
+		return audit.Write(ctx, t, audit.Entry{Action: action, Key: authz.BillingManage,
+			Object:   authz.Object{TenantID: in.TenantID},
+			ObjectID: out.ID, Reason: in.Reason, After: map[string]any{"amount": in.Amount, "currency": in.Currency,
+				"priority": in.Priority}})
 	})
 	return out, err
 }
@@ -143,7 +150,8 @@ func (s *Service) GrantCredit(ctx context.Context, in GrantInput) (out *Grant, e
 // current is openPeriod of a tenant that is there: NOT_FOUND otherwise.
 func current(ctx context.Context, t *tx.Tx, tenant ids.ID) (*Period, error) {
 	var known bool
-	if err := t.QueryRow(ctx, `SELECT EXISTS (SELECT FROM tenant WHERE id = $1)`, tenant).Scan(&known); err != nil || !known {
+	if err := t.QueryRow(ctx, `SELECT EXISTS (SELECT FROM tenant
+		WHERE id = $1)`, tenant).Scan(&known); err != nil || !known {
 		if err == nil {
 			err = fault.NoSuch()
 		}
@@ -154,7 +162,8 @@ func current(ctx context.Context, t *tx.Tx, tenant ids.ID) (*Period, error) {
 
 // openPeriod is a tenant's open period. PERIOD_CLOSED when there is none.
 func openPeriod(ctx context.Context, t *tx.Tx, tenant ids.ID) (*Period, error) {
-	p, err := one(ctx, t, scanPeriod, `SELECT `+periodColumns+` FROM billing_period WHERE tenant_id = $1 AND status = 'OPEN'
+	p, err := one(ctx, t, scanPeriod, `SELECT `+periodColumns+` FROM billing_period WHERE tenant_id = $1
+		AND status = 'OPEN'
 		ORDER BY starts_at DESC LIMIT 1`, tenant)
 	if err == nil && p == nil {
 		return nil, fault.New(fault.PeriodClosed, "the tenant has no open billing period: set its billing account, or wait for the billing worker")
@@ -164,7 +173,8 @@ func openPeriod(ctx context.Context, t *tx.Tx, tenant ids.ID) (*Period, error) {
 
 func grant(ctx context.Context, t *tx.Tx, p *Period, in GrantInput, id ids.ID) (*Grant, error) {
 	batch := &pgx.Batch{}
-	batch.Queue(`INSERT INTO credit_grant (id, tenant_id, currency, amount, priority, expires_at, reason) VALUES ($1, $2, $3, $4::text::numeric, $5, $6, $7)`,
+	batch.Queue(`INSERT INTO credit_grant (id, tenant_id, currency, amount, priority, expires_at, reason)
+		VALUES ($1, $2, $3, $4::text::numeric, $5, $6, $7)`,
 		id, in.TenantID, in.Currency, in.Amount.String(), in.Priority, in.ExpiresAt, in.Reason)
 	given := p.posting(CreditGranted, string(id)+"|granted", "", money.Decimal{}, t.Now)
 	given.entries = []entry{{account: promotion, amount: in.Amount}, {account: credit, amount: in.Amount.Neg(), grant: id}}
@@ -194,7 +204,8 @@ func Expire(ctx context.Context, t *tx.Tx, tenant ids.ID) (count int, err error)
 			return 0, err
 		}
 		var times int // a reopened period gives back what may expire again
-		if err := t.QueryRow(ctx, `SELECT count(*) FROM ledger_entry e JOIN ledger_tx x ON x.id = e.tx_id WHERE e.grant_id = $1 AND x.kind = 'CREDIT_EXPIRED'`,
+		if err := t.QueryRow(ctx, `SELECT count(*) FROM ledger_entry e JOIN ledger_tx x ON x.id = e.tx_id
+			WHERE e.grant_id = $1 AND x.kind = 'CREDIT_EXPIRED'`,
 			g.ID).Scan(&times); err != nil {
 			return 0, fmt.Errorf("count what expired of %s: %w", g.ID, err)
 		}

@@ -12,14 +12,16 @@ import (
 	"github.com/gpuaas/app-platform/service/billing"
 )
 
-// Transaction numbers mean nothing on another server. What a run was made from is known there all the same, and runs go on.
+// Transaction numbers mean nothing on another server. What a run was made from is known there all the same, and runs go
+// on.
 func TestRunsGiveTheSameBytesAfterADumpIsRestoredOnAnotherServer(t *testing.T) {
 	t.Parallel()
 	here, there := pgtest.NewCluster(t), pgtest.NewCluster(t)
 	here.Migrated("app")
 	here.Do("app", `DO $$ BEGIN FOR i IN 1..5000 LOOP PERFORM pg_current_xact_id(); COMMIT; END LOOP; END $$`)
 	b := over(t, platformtest.Over(t, here.DSN("app")))
-	b.SQL(`INSERT INTO usage_source (source, basis, tenant_id, project_id) VALUES ('alc_1', 'CAPACITY', $1, $2)`, b.tenant.ID, b.project.ID)
+	b.SQL(`INSERT INTO usage_source (source, basis, tenant_id, project_id)
+		VALUES ('alc_1', 'CAPACITY', $1, $2)`, b.tenant.ID, b.project.ID)
 	b.price("capacity", "h100", hourly("2"))
 	for i := range 3 {
 		b.use("alc_1", "mem_1", "", time.Duration(i*1000), 1000)
@@ -39,7 +41,8 @@ func TestRunsGiveTheSameBytesAfterADumpIsRestoredOnAnotherServer(t *testing.T) {
 			id := moved.text(`SELECT id FROM billing_run WHERE seq = $1`, number+1)
 			verified, err := moved.service.Verify(moved.admin, ids.ID(id))
 			require.NoError(t, err)
-			require.True(t, verified.Same, "run %d: %s: %s, %s", number+1, verified.Differs, verified.Recorded, verified.Recomputed)
+			require.True(t, verified.Same, "run %d: %s: %s, %s", number+1, verified.Differs, verified.Recorded,
+				verified.Recomputed)
 		}
 	}
 	verify(3)
@@ -51,5 +54,6 @@ func TestRunsGiveTheSameBytesAfterADumpIsRestoredOnAnotherServer(t *testing.T) {
 	require.NotNil(t, moved.step(b.past))
 	there.Do("app", `DO $$ BEGIN FOR i IN 1..6000 LOOP PERFORM pg_current_xact_id(); COMMIT; END LOOP; END $$`)
 	verify(5) // also as the numbers of this server pass those of the other
-	require.Equal(t, digests, moved.text(`SELECT string_agg(output_digest, ' ' ORDER BY seq) FROM billing_run WHERE seq <= 3`))
+	require.Equal(t, digests, moved.text(`SELECT string_agg(output_digest, ' ' ORDER BY seq) FROM billing_run
+		WHERE seq <= 3`))
 }

@@ -70,7 +70,8 @@ func TestFocusKeepsTheRulesOfTheSpecification(t *testing.T) {
 	}
 	for _, period := range []ids.ID{b.past, b.present} {
 		for version, named := range map[string]bool{"1.2": false, "1.3": true} {
-			file, err := export.Statement(b.admin, b.service, billing.Filter{ProjectID: &b.project.ID, PeriodID: &period}, rating.FocusCSV, version)
+			file, err := export.Statement(b.admin, b.service, billing.Filter{ProjectID: &b.project.ID, PeriodID: &period},
+				rating.FocusCSV, version)
 			require.NoError(t, err)
 			rows, err := csv.NewReader(strings.NewReader(file.Body)).ReadAll()
 			require.NoError(t, err)
@@ -108,7 +109,8 @@ func TestAStatementIsExportedAsJSONAndCSV(t *testing.T) {
 		Lines           []struct{ Amount, Currency string }
 	}
 	require.NoError(t, json.Unmarshal([]byte(file.Body), &document))
-	require.Equal(t, []string{"1.00", "EUR", "1.00"}, []string{document.Total, document.Currency, document.Lines[0].Amount})
+	require.Equal(t, []string{"1.00", "EUR", "1.00"}, []string{document.Total, document.Currency,
+		document.Lines[0].Amount})
 	file, err = export.Statement(b.admin, b.service, of, rating.CSV, "1.2")
 	require.NoError(t, err)
 	require.Equal(t, "statement-2026-09.csv", file.FileName)
@@ -126,11 +128,13 @@ func TestAStatementIsExportedAsParquetWithExactDecimals(t *testing.T) {
 	b := setup(t)
 	b.price("capacity", "h100", hourly("2"))
 	b.use("alc_1", "mem_1", "", 0, 3600)
-	b.SQL(`INSERT INTO usage_source (source, basis, tenant_id, project_id) VALUES ('alc_1', 'CAPACITY', $1, $2)`, b.tenant.ID, b.project.ID)
+	b.SQL(`INSERT INTO usage_source (source, basis, tenant_id, project_id)
+		VALUES ('alc_1', 'CAPACITY', $1, $2)`, b.tenant.ID, b.project.ID)
 	b.step(b.past)
 	b.tamper(`UPDATE usage_record SET sku = 'free', quantity = quantity / 3`)
 	b.step(b.past) // nothing of the price is left, and what there is has none
-	file, err := export.Statement(b.admin, b.service, billing.Filter{TenantID: &b.tenant.ID, PeriodID: &b.past}, rating.Parquet, "1.2")
+	file, err := export.Statement(b.admin, b.service, billing.Filter{TenantID: &b.tenant.ID, PeriodID: &b.past},
+		rating.Parquet, "1.2")
 	require.NoError(t, err)
 	require.True(t, file.Base64)
 	require.Equal(t, "statement-2026-09.parquet", file.FileName)
@@ -164,10 +168,12 @@ func TestAStatementIsExportedAsParquetWithExactDecimals(t *testing.T) {
 			require.Equal(t, line.Amount.Fixed(12), number(found[i]["amount"]))
 		}
 	}
-	lines, err := export.Statement(b.admin, b.service, billing.Filter{TenantID: &b.tenant.ID, PeriodID: &b.past}, rating.CSV, "1.2")
+	lines, err := export.Statement(b.admin, b.service, billing.Filter{TenantID: &b.tenant.ID, PeriodID: &b.past},
+		rating.CSV, "1.2")
 	require.NoError(t, err)
 	require.False(t, lines.Base64)
-	require.Len(t, read.Schema().Columns(), strings.Count(strings.SplitN(lines.Body, "\n", 2)[0], ",")+1, "the columns of the CSV form")
+	require.Len(t, read.Schema().Columns(), strings.Count(strings.SplitN(lines.Body, "\n", 2)[0], ",")+1,
+		"the columns of the CSV form")
 }
 
 // number reads a decimal(38,12).

@@ -45,13 +45,15 @@ func over(t *testing.T, kit *platformtest.Kit) *books {
 	b.operator = b.As(b.Operator())
 	b.service = &billing.Service{DB: b.DB}
 	b.past, b.present = ids.New(ids.BillingPeriod), ids.New(ids.BillingPeriod)
-	b.SQL(`INSERT INTO billing_account (tenant_id, currency, grace_seconds, updated_at) VALUES ($1, 'EUR', 3600, now())`, b.tenant.ID)
+	b.SQL(`INSERT INTO billing_account (tenant_id, currency, grace_seconds, updated_at)
+		VALUES ($1, 'EUR', 3600, now())`, b.tenant.ID)
 	for id, starts := range map[ids.ID]time.Time{b.past: b.start, b.present: b.start.AddDate(0, 1, 0)} {
 		ends := starts.AddDate(0, 1, 0)
 		if id == b.present {
 			ends = time.Date(2100, 1, 1, 0, 0, 0, 0, time.UTC)
 		}
-		b.SQL(`INSERT INTO billing_period (id, tenant_id, currency, grace_seconds, starts_at, ends_at, status) VALUES ($1, $2, 'EUR', 3600, $3, $4, 'OPEN')`,
+		b.SQL(`INSERT INTO billing_period (id, tenant_id, currency, grace_seconds, starts_at, ends_at, status)
+			VALUES ($1, $2, 'EUR', 3600, $3, $4, 'OPEN')`,
 			id, b.tenant.ID, starts, ends)
 	}
 	return b
@@ -61,8 +63,10 @@ func over(t *testing.T, kit *platformtest.Kit) *books {
 func (b *books) price(meter, sku, terms string) (id string) {
 	b.t.Helper()
 	id = string(ids.New(ids.PriceVersion))
-	b.SQL(`INSERT INTO price_version (id, origin, meter, sku, region, currency, scope, valid_from, version, terms, hash, reason, created_by)
-		VALUES ($1, $1, $2, $3, '', 'EUR', 'PLATFORM', $4, 1, $5, '', 'test', '')`, id, meter, sku, b.start.AddDate(0, -1, 0), terms)
+	b.SQL(`INSERT INTO price_version (id, origin, meter, sku, region, currency, scope, valid_from, version, terms, hash,
+		reason, created_by)
+		VALUES ($1, $1, $2, $3, '', 'EUR', 'PLATFORM', $4, 1, $5, '', 'test',
+		'')`, id, meter, sku, b.start.AddDate(0, -1, 0), terms)
 	return id
 }
 
@@ -81,9 +85,11 @@ func (b *books) use(allocation, member, borne string, after, seconds time.Durati
 	if borne != "" {
 		by = "PLATFORM"
 	}
-	b.SQL(`INSERT INTO usage_record (source, meter, usage_id, basis, tenant_id, project_id, app_instance_id, allocation_id, member_id, operation_id, sku, region,
+	b.SQL(`INSERT INTO usage_record (source, meter, usage_id, basis, tenant_id, project_id, app_instance_id,
+		allocation_id, member_id, operation_id, sku, region,
 			session, unit, quantity, from_at, to_at, borne_by, borne_reason, digest)
-		VALUES ($1, 'gpu_seconds', $2, 'CAPACITY', $3, $4, 'ins_1', $1, $5, 'op_1', 'h100', 'eu', $1, 'second', $6::bigint * 2, $7, $8, $9, nullif($10, ''), '')`,
+		VALUES ($1, 'gpu_seconds', $2, 'CAPACITY', $3, $4, 'ins_1', $1, $5, 'op_1', 'h100', 'eu', $1, 'second', $6::bigint *
+		2, $7, $8, $9, nullif($10, ''), '')`,
 		allocation, id, b.tenant.ID, b.project.ID, member, int64(seconds), from, from.Add(seconds*time.Second), by, borne)
 	return id
 }
@@ -102,7 +108,8 @@ func (b *books) settle() {
 	require.NoError(b.t, b.Admin.QueryRow(b.t.Context(), `SELECT pg_current_xact_id()::text`).Scan(&written))
 	require.Eventually(b.t, func() bool {
 		var passed bool
-		err := b.Admin.QueryRow(b.t.Context(), `SELECT pg_snapshot_xmin(pg_current_snapshot()) > $1::text::xid8`, written).Scan(&passed)
+		err := b.Admin.QueryRow(b.t.Context(), `SELECT pg_snapshot_xmin(pg_current_snapshot())
+			> $1::text::xid8`, written).Scan(&passed)
 		return err == nil && passed
 	}, time.Minute, 10*time.Millisecond)
 }

@@ -17,7 +17,8 @@ import (
 func TestALookListsWhatWasWrittenSinceTheOneBefore(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	b.SQL(`INSERT INTO usage_source (source, basis, tenant_id, project_id) VALUES ('alc_1', 'CAPACITY', $1, $2)`, b.tenant.ID, b.project.ID)
+	b.SQL(`INSERT INTO usage_source (source, basis, tenant_id, project_id)
+		VALUES ('alc_1', 'CAPACITY', $1, $2)`, b.tenant.ID, b.project.ID)
 	b.price("capacity", "h100", hourly("2"))
 	b.use("alc_1", "mem_1", "", 0, 3600)
 	other := b.Tenant()
@@ -42,14 +43,16 @@ func TestALookListsWhatWasWrittenSinceTheOneBefore(t *testing.T) {
 	require.ElementsMatch(t, []ids.ID{b.past, b.present}, b.due(), "a price is new, which may be of what was used")
 }
 
-// A record may reach a little into the future. What of it is not yet over when it is booked is booked later, though nothing
-// is written any more.
+// A record may reach a little into the future. What of it is not yet over when it is booked is booked later, though
+// nothing is written any more.
 func TestWhatReachesBeyondALookIsBookedByTheNext(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	b.price("capacity", "h100", hourly("3600"))
-	b.SQL(`INSERT INTO usage_record (source, meter, usage_id, basis, tenant_id, project_id, allocation_id, sku, session, unit, quantity, from_at, to_at, digest)
-		VALUES ('alc_1', 'gpu_seconds', 'u', 'CAPACITY', $1, $2, 'alc_1', 'h100', 'alc_1', 'second', 2, now() - interval '1 hour', now() + interval '2 seconds', '')`,
+	b.SQL(`INSERT INTO usage_record (source, meter, usage_id, basis, tenant_id, project_id, allocation_id, sku, session,
+		unit, quantity, from_at, to_at, digest)
+		VALUES ('alc_1', 'gpu_seconds', 'u', 'CAPACITY', $1, $2, 'alc_1', 'h100', 'alc_1', 'second', 2, now() - interval
+		'1 hour', now() + interval '2 seconds', '')`,
 		b.tenant.ID, b.project.ID)
 	b.settle()
 	require.Equal(t, 1, b.looked())
@@ -117,7 +120,8 @@ func TestTenantsAreListedWhileSomethingIsToBeDone(t *testing.T) {
 		return billing.Advance(ctx, t, fresh.ID, billing.Standard{Currency: "EUR"})
 	}))
 	require.Empty(t, tenants())
-	_, err := b.service.GrantCredit(b.operator, billing.GrantInput{TenantID: b.tenant.ID, Amount: money.Int(5), Currency: "EUR", Reason: "x", IdempotencyKey: "k"})
+	_, err := b.service.GrantCredit(b.operator, billing.GrantInput{TenantID: b.tenant.ID, Amount: money.Int(5),
+		Currency: "EUR", Reason: "x", IdempotencyKey: "k"})
 	require.NoError(t, err)
 	require.Empty(t, tenants())
 	b.tamper(`UPDATE credit_grant SET expires_at = '2026-10-15'`)
@@ -130,14 +134,15 @@ func TestTenantsAreListedWhileSomethingIsToBeDone(t *testing.T) {
 	require.Equal(t, "-5", b.account("BREAKAGE"))
 }
 
-// Credit that paid of a period is there again when it is reopened, though it has expired since: it pays again, and what is
-// left expires again.
+// Credit that paid of a period is there again when it is reopened, though it has expired since: it pays again, and what
+// is left expires again.
 func TestExpiredCreditPaysAgainOfAReopenedPeriod(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	b.price("capacity", "h100", hourly("2"))
 	b.use("alc_1", "mem_1", "", 0, 3600)
-	_, err := b.service.GrantCredit(b.operator, billing.GrantInput{TenantID: b.tenant.ID, Amount: money.Int(5), Currency: "EUR", Reason: "x", IdempotencyKey: "k"})
+	_, err := b.service.GrantCredit(b.operator, billing.GrantInput{TenantID: b.tenant.ID, Amount: money.Int(5),
+		Currency: "EUR", Reason: "x", IdempotencyKey: "k"})
 	require.NoError(t, err)
 	b.tamper(`UPDATE credit_grant SET expires_at = '2026-10-15'`)
 	b.step(b.past)

@@ -29,10 +29,11 @@ func RunsOf(ctx context.Context, t *tx.Tx, period ids.ID) (map[ids.ID]*Run, erro
 	return runs, err
 }
 
-// EngineOf returns an engine with the prices of a period as its last run saw them, and that run; nil, and the prices of now,
-// for a caller that does not see the whole tenant.
+// EngineOf returns an engine with the prices of a period as its last run saw them, and that run; nil, and the prices of
+// now, for a caller that does not see the whole tenant.
 func EngineOf(ctx context.Context, t *tx.Tx, p *Period) (*rating.Engine, *Run, error) {
-	last, err := one(ctx, t, scanRun, `SELECT `+runColumns+` FROM billing_run WHERE period_id = $1 ORDER BY seq DESC LIMIT 1`, p.ID)
+	last, err := one(ctx, t, scanRun, `SELECT `+runColumns+` FROM billing_run WHERE period_id = $1 ORDER BY seq DESC
+		LIMIT 1`, p.ID)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -46,6 +47,7 @@ func EngineOf(ctx context.Context, t *tx.Tx, p *Period) (*rating.Engine, *Run, e
 	if err != nil {
 		return nil, nil, err
 	}
-	engine, err := rating.New(rating.Engine{Tenant: string(p.TenantID), Currency: p.Currency, From: p.StartsAt, To: eventTo, Prices: prices})
+	engine, err := rating.New(rating.Engine{Tenant: string(p.TenantID), Currency: p.Currency, From: p.StartsAt,
+		To: eventTo, Prices: prices})
 	return engine, last, err
 }

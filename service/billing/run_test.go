@@ -33,15 +33,17 @@ func TestARunBooksUsageOnceAndTheMonthCloses(t *testing.T) {
 	require.Equal(t, "2.12", b.account("PLATFORM_BORNE"), "what failures cost is the platform's")
 	require.Equal(t, "-5.3125", b.account("REVENUE"))
 	require.Equal(t, "CLOSED", b.text(`SELECT status FROM billing_period WHERE id = $1`, b.past))
-	require.Equal(t, "1.06 mem_2 op_1 alc_1", b.text(`SELECT trim_scale(amount) || ' ' || member_id || ' ' || operation_id || ' ' || allocation_id FROM ledger_entry
+	require.Equal(t, "1.06 mem_2 op_1 alc_1", b.text(`SELECT trim_scale(amount) || ' ' || member_id || ' ' || operation_id
+		|| ' ' || allocation_id FROM ledger_entry
 		WHERE account = 'ACCRUED' AND member_id = 'mem_2'`), "an entry says whose usage it is")
 
 	statement, err := b.service.Statement(b.admin, billing.Filter{TenantID: &b.tenant.ID, PeriodID: &b.past})
 	require.NoError(t, err)
 	require.True(t, statement.Final)
 	require.Len(t, statement.Lines, 1, "what the platform bears is not the tenant's")
-	require.Equal(t, []string{"3.19", "10800", "5400", "h100"}, []string{statement.Total.String(), statement.Lines[0].Quantity.String(),
-		statement.Lines[0].Billed.String(), statement.Lines[0].SKU})
+	require.Equal(t, []string{"3.19", "10800", "5400", "h100"},
+		[]string{statement.Total.String(), statement.Lines[0].Quantity.String(),
+			statement.Lines[0].Billed.String(), statement.Lines[0].SKU})
 	ofProject, err := b.service.Statement(b.admin, billing.Filter{ProjectID: &b.project.ID, PeriodID: &b.past})
 	require.NoError(t, err)
 	require.Equal(t, statement.Total.String(), ofProject.Total.String())
@@ -51,7 +53,8 @@ func TestSlicesAndLateUsageLeaveTheBooksOfOneRun(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	b.price("capacity", "h100", `{"measure":"TIME","per":"60","tiers":[{"upTo":"600","price":"0.333"},{"price":"0.111"}],"minimum":"0","roundUpTo":"60"}`)
-	b.SQL(`INSERT INTO usage_source (source, basis, tenant_id, project_id) VALUES ('alc_1', 'CAPACITY', $1, $2)`, b.tenant.ID, b.project.ID)
+	b.SQL(`INSERT INTO usage_source (source, basis, tenant_id, project_id)
+		VALUES ('alc_1', 'CAPACITY', $1, $2)`, b.tenant.ID, b.project.ID)
 	for i := range 7 {
 		b.use("alc_1", "mem_1", "", time.Duration(i*101), 101)
 		require.NotNil(t, b.step(b.past), "while capacity is not recorded to the end, the period waits")
@@ -68,7 +71,8 @@ func TestSlicesAndLateUsageLeaveTheBooksOfOneRun(t *testing.T) {
 	require.Equal(t, b.present, run.StatementID, "what is late goes on the next statement")
 	b.balanced()
 	require.Equal(t, "3.55", b.account("RECEIVABLE"), "what was closed stays")
-	require.Equal(t, "2026-09", b.text(`SELECT to_char(effective_at AT TIME ZONE 'UTC', 'YYYY-MM') FROM ledger_tx WHERE kind = 'CORRECTION'`))
+	require.Equal(t, "2026-09", b.text(`SELECT to_char(effective_at AT TIME ZONE 'UTC', 'YYYY-MM') FROM ledger_tx
+		WHERE kind = 'CORRECTION'`))
 	statement, err := b.service.Statement(b.admin, billing.Filter{ProjectID: &b.project.ID, PeriodID: &b.present})
 	require.NoError(t, err)
 	require.True(t, statement.Lines[0].Correction)
@@ -122,18 +126,21 @@ func TestAKilledWorkerHasBookedNothing(t *testing.T) {
 	require.Equal(t, 1, run.Number)
 }
 
-// A transaction that began before a run and commits after it has an earlier time than the run's: a cut-off by the clock would
-// never look at what it wrote.
+// A transaction that began before a run and commits after it has an earlier time than the run's: a cut-off by the clock
+// would never look at what it wrote.
 func TestUsageThatCommitsLateIsBooked(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	b.price("capacity", "h100", hourly("2"))
-	b.SQL(`INSERT INTO usage_source (source, basis, tenant_id, project_id) VALUES ('alc_1', 'CAPACITY', $1, $2)`, b.tenant.ID, b.project.ID)
+	b.SQL(`INSERT INTO usage_source (source, basis, tenant_id, project_id)
+		VALUES ('alc_1', 'CAPACITY', $1, $2)`, b.tenant.ID, b.project.ID)
 	open, err := b.Admin.Begin(t.Context())
 	require.NoError(t, err)
 	defer func() { _ = open.Rollback(context.WithoutCancel(t.Context())) }()
-	_, err = open.Exec(t.Context(), `INSERT INTO usage_record (source, meter, usage_id, basis, tenant_id, project_id, allocation_id, sku, session, unit, quantity, from_at, to_at, digest)
-		VALUES ('alc_1', 'gpu_seconds', 'late', 'CAPACITY', $1, $2, 'alc_1', 'h100', 'alc_1', 'second', 3600, $3, $4, '')`, b.tenant.ID, b.project.ID,
+	_, err = open.Exec(t.Context(), `INSERT INTO usage_record (source, meter, usage_id, basis, tenant_id, project_id,
+		allocation_id, sku, session, unit, quantity, from_at, to_at, digest)
+		VALUES ('alc_1', 'gpu_seconds', 'late', 'CAPACITY', $1, $2, 'alc_1', 'h100', 'alc_1', 'second', 3600, $3, $4,
+		'')`, b.tenant.ID, b.project.ID,
 		b.start.Add(time.Hour), b.start.Add(2*time.Hour))
 	require.NoError(t, err)
 	b.use("alc_1", "mem_1", "", 0, 3600)
@@ -178,17 +185,22 @@ func TestTheLedgerIsBalancedAndIsWrittenOnce(t *testing.T) {
 	b.use("alc_1", "mem_1", "", 0, 3600)
 	b.step(b.past)
 	for _, statement := range []string{
-		`UPDATE ledger_entry SET amount = 0`, `DELETE FROM ledger_entry`, `UPDATE ledger_tx SET amount = 0`, `DELETE FROM ledger_tx`,
-		`DELETE FROM billing_run`, `UPDATE price_version SET terms = ''`, `DELETE FROM price_version`, `DELETE FROM credit_grant`,
+		`UPDATE ledger_entry SET amount = 0`, `DELETE FROM ledger_entry`, `UPDATE ledger_tx SET amount = 0`,
+		`DELETE FROM ledger_tx`,
+		`DELETE FROM billing_run`, `UPDATE price_version SET terms = ''`, `DELETE FROM price_version`,
+		`DELETE FROM credit_grant`,
 	} {
 		_, err := b.DB.Worker().Exec(t.Context(), statement)
 		require.ErrorContains(t, err, "permission denied", statement)
 	}
-	_, err := b.DB.Worker().Exec(t.Context(), `INSERT INTO ledger_entry (tx_id, n, tenant_id, account, amount, currency) SELECT id, 99, tenant_id, 'ACCRUED', 1, 'EUR' FROM ledger_tx LIMIT 1`)
+	_, err := b.DB.Worker().Exec(t.Context(), `INSERT INTO ledger_entry (tx_id, n, tenant_id, account, amount, currency)
+		SELECT id, 99, tenant_id, 'ACCRUED', 1, 'EUR' FROM ledger_tx LIMIT 1`)
 	require.ErrorContains(t, err, "ledger_entry_tx_id", "no entry is added to a transaction that is over")
-	_, err = b.DB.Worker().Exec(t.Context(), `WITH made AS (INSERT INTO ledger_tx (id, tenant_id, kind, period_id, of_period_id, amount, currency, effective_at)
+	_, err = b.DB.Worker().Exec(t.Context(), `WITH made AS (INSERT INTO ledger_tx (id, tenant_id, kind, period_id,
+		of_period_id, amount, currency, effective_at)
 		VALUES ('ltx_x', $1, 'CLOSE', $2, $2, 0, 'EUR', now()) RETURNING *)
-		INSERT INTO ledger_entry (tx_id, n, tenant_id, account, amount, currency) SELECT id, 0, tenant_id, 'ACCRUED', 1, 'EUR' FROM made`, b.tenant.ID, b.past)
+		INSERT INTO ledger_entry (tx_id, n, tenant_id, account, amount, currency)
+		SELECT id, 0, tenant_id, 'ACCRUED', 1, 'EUR' FROM made`, b.tenant.ID, b.past)
 	require.ErrorContains(t, err, "does not sum to zero")
 	require.Zero(t, b.Count("ledger_tx", "id = 'ltx_x'"))
 }

@@ -42,7 +42,8 @@ func (b *books) status() string {
 // walks inject what a row of the runbook is about, see what it says is seen, and do what it says.
 var walks = map[string]func(b *books){
 	"`usage sources`: a source of capacity is recorded to long ago": func(b *books) {
-		b.SQL(`INSERT INTO usage_source (source, basis, tenant_id, project_id, recorded_to) VALUES ('alc_9', 'CAPACITY', $1, $2, $3)`, b.tenant.ID, b.project.ID, b.start)
+		b.SQL(`INSERT INTO usage_source (source, basis, tenant_id, project_id, recorded_to)
+			VALUES ('alc_9', 'CAPACITY', $1, $2, $3)`, b.tenant.ID, b.project.ID, b.start)
 		b.step(b.past)
 		require.Equal(b.t, "CLOSING", b.status())
 		sources, err := (&usage.Service{DB: b.DB}).Sources(b.operator, b.project.ID, nil)
@@ -53,14 +54,17 @@ var walks = map[string]func(b *books){
 		require.Equal(b.t, "CLOSED", b.status())
 	},
 	"`usage sources`: failures and an error at an app's source": func(b *books) {
-		b.SQL(`INSERT INTO usage_source (source, basis, tenant_id, project_id, failures, last_error) VALUES ('ins_9', 'APP', $1, $2, 3, 'the adapter does not answer')`, b.tenant.ID, b.project.ID)
+		b.SQL(`INSERT INTO usage_source (source, basis, tenant_id, project_id, failures, last_error)
+			VALUES ('ins_9', 'APP', $1, $2, 3, 'the adapter does not answer')`, b.tenant.ID, b.project.ID)
 		sources, err := (&usage.Service{DB: b.DB}).Sources(b.operator, b.project.ID, nil)
 		require.NoError(b.t, err)
 		require.Equal(b.t, "the adapter does not answer", sources[0].LastError)
 	},
 	"`usage quarantine` lists records": func(b *books) {
-		b.SQL(`INSERT INTO usage_quarantine (id, tenant_id, project_id, source, meter, usage_id, code, field, message, record, digest)
-			VALUES ('uqr_1', $1, $2, 'alc_1', 'tokens', 'u1', 'USAGE_ID_REUSED', 'id', 'other content', '{}', '')`, b.tenant.ID, b.project.ID)
+		b.SQL(`INSERT INTO usage_quarantine (id, tenant_id, project_id, source, meter, usage_id, code, field, message,
+			record, digest)
+			VALUES ('uqr_1', $1, $2, 'alc_1', 'tokens', 'u1', 'USAGE_ID_REUSED', 'id', 'other content', '{}',
+			'')`, b.tenant.ID, b.project.ID)
 		run := b.step(b.past)
 		found, err := (&usage.Service{DB: b.DB}).Quarantine(b.operator, &b.project.ID, nil, page.Args{First: 5})
 		require.NoError(b.t, err)
@@ -120,7 +124,8 @@ var walks = map[string]func(b *books){
 		b.step(b.past)
 		require.Equal(b.t, "2", b.only().Amount.String(), "what failed is not on it")
 		require.Equal(b.t, "2", b.account("PLATFORM_BORNE"))
-		grant, err := b.service.GrantCredit(b.operator, billing.GrantInput{TenantID: b.tenant.ID, Amount: money.Int(2), Currency: "EUR", Reason: "amends", IdempotencyKey: "k"})
+		grant, err := b.service.GrantCredit(b.operator, billing.GrantInput{TenantID: b.tenant.ID, Amount: money.Int(2),
+			Currency: "EUR", Reason: "amends", IdempotencyKey: "k"})
 		require.NoError(b.t, err)
 		require.Equal(b.t, "2", grant.Left.String())
 	},
@@ -130,7 +135,8 @@ var walks = map[string]func(b *books){
 func (b *books) rerated(amount string) {
 	b.t.Helper()
 	from, to, sku := b.start, b.start.AddDate(0, 1, 0), "h100"
-	in := price.VersionInput{Meter: "capacity", SKU: &sku, Currency: "EUR", ValidFrom: &from, ValidTo: &to, Measure: rating.Time, Per: money.Int(3600),
+	in := price.VersionInput{Meter: "capacity", SKU: &sku, Currency: "EUR", ValidFrom: &from, ValidTo: &to,
+		Measure: rating.Time, Per: money.Int(3600),
 		Tiers: []rating.Tier{{Price: money.Must(amount)}}, Reason: "mended"}
 	plan, err := b.service.PlanRerate(b.operator, in)
 	require.NoError(b.t, err)

@@ -18,7 +18,8 @@ import (
 
 func (b *books) credit(amount string, priority int, expires *time.Time) *billing.Grant {
 	b.t.Helper()
-	given, err := b.service.GrantCredit(b.operator, billing.GrantInput{TenantID: b.tenant.ID, Amount: money.Must(amount), Currency: "EUR",
+	given, err := b.service.GrantCredit(b.operator, billing.GrantInput{TenantID: b.tenant.ID, Amount: money.Must(amount),
+		Currency: "EUR",
 		Priority: priority, ExpiresAt: expires, Reason: "welcome", IdempotencyKey: amount})
 	require.NoError(b.t, err)
 	return given
@@ -47,7 +48,8 @@ func TestCreditPaysByPriorityAndExpiresAndComesBackWhenAPeriodIsReopened(t *test
 	require.Equal(t, "0", b.account("RECEIVABLE"))
 	statement, err := b.service.Statement(b.admin, billing.Filter{TenantID: &b.tenant.ID, PeriodID: &b.past})
 	require.NoError(t, err)
-	require.Equal(t, []string{"2", "2", "0"}, []string{statement.Charges.String(), statement.Credits.String(), statement.Total.String()})
+	require.Equal(t, []string{"2", "2", "0"}, []string{statement.Charges.String(), statement.Credits.String(),
+		statement.Total.String()})
 
 	b.use("alc_1", "mem_1", "", 7200, 3600)
 	b.settle()
@@ -71,7 +73,8 @@ func TestCreditPaysByPriorityAndExpiresAndComesBackWhenAPeriodIsReopened(t *test
 	require.Equal(t, []string{"0", "2.5"}, left())
 	statement, err = b.service.Statement(b.admin, billing.Filter{TenantID: &b.tenant.ID, PeriodID: &b.past})
 	require.NoError(t, err)
-	require.Equal(t, []string{"4", "4", "0"}, []string{statement.Charges.String(), statement.Credits.String(), statement.Total.String()})
+	require.Equal(t, []string{"4", "4", "0"}, []string{statement.Charges.String(), statement.Credits.String(),
+		statement.Total.String()})
 
 	b.tamper(`UPDATE credit_grant SET expires_at = now() - interval '1 second' WHERE priority = 2`)
 	for range 2 {
@@ -87,7 +90,8 @@ func TestCreditPaysByPriorityAndExpiresAndComesBackWhenAPeriodIsReopened(t *test
 func TestBadCreditAndAccountsAreRefusedByFieldAndWriteNothing(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	good := billing.GrantInput{TenantID: b.tenant.ID, Amount: money.Int(1), Currency: "EUR", Reason: "x", IdempotencyKey: "k"}
+	good := billing.GrantInput{TenantID: b.tenant.ID, Amount: money.Int(1), Currency: "EUR", Reason: "x",
+		IdempotencyKey: "k"}
 	for path, change := range map[string]func(*billing.GrantInput){
 		"input.amount":   func(in *billing.GrantInput) { in.Amount = money.Must("0.001") },
 		"input.currency": func(in *billing.GrantInput) { in.Currency = "eur" },
@@ -136,7 +140,8 @@ func TestARerateShowsWhatItChangesAndIsBookedAsACorrection(t *testing.T) {
 	require.Equal(t, "4", b.account("RECEIVABLE"))
 	from, to := b.start.Add(time.Hour), b.start.Add(90*time.Minute)
 	sku := "h100"
-	in := price.VersionInput{Meter: "capacity", SKU: &sku, Currency: "EUR", ValidFrom: &from, ValidTo: &to, Measure: rating.Time, Per: money.Int(3600),
+	in := price.VersionInput{Meter: "capacity", SKU: &sku, Currency: "EUR", ValidFrom: &from, ValidTo: &to,
+		Measure: rating.Time, Per: money.Int(3600),
 		Tiers: []rating.Tier{{Price: money.Int(1)}}, Reason: "was too dear"}
 	_, err := b.service.PlanRerate(b.admin, in)
 	require.Equal(t, fault.Forbidden, fault.From(err).Code)

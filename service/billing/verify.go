@@ -129,8 +129,10 @@ func (v *Verification) ledger(ctx context.Context, t *tx.Tx) error {
 		err = row.Scan(&b.key, &b.amount)
 		return b, err
 	},
-		`SELECT x.line_key, trim_scale(sum(e.amount))::text FROM ledger_tx x JOIN billing_run r ON r.id = x.run_id JOIN ledger_entry e ON e.tx_id = x.id
-		WHERE x.of_period_id = $1 AND r.seq <= $2 AND e.account IN ('ACCRUED', 'PLATFORM_BORNE') GROUP BY x.line_key ORDER BY x.line_key`,
+		`SELECT x.line_key, trim_scale(sum(e.amount))::text FROM ledger_tx x JOIN billing_run r ON r.id = x.run_id
+			JOIN ledger_entry e ON e.tx_id = x.id
+		WHERE x.of_period_id = $1 AND r.seq <= $2 AND e.account IN ('ACCRUED', 'PLATFORM_BORNE') GROUP BY x.line_key
+		ORDER BY x.line_key`,
 		v.Run.PeriodID, v.Run.Number)
 	if err != nil {
 		return err

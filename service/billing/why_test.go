@@ -32,9 +32,12 @@ func TestEveryCentIsExplainedDownToTheAudit(t *testing.T) {
 	node, _ := b.Node(4)
 	instance := b.Instance(b.project, manifest, lifecycle.InstanceRunning, b.Allocation(b.project, node))
 	op := b.Operation(instance, lifecycle.InstanceCreate, lifecycle.OperationSucceeded)
-	b.SQL(`INSERT INTO audit_entry (id, tenant_id, project_id, actor_kind, actor_id, actor_name, permission_key, action, allowed, reason, correlation_id, created_at)
-		SELECT 'aud_1', tenant_id, project_id, requester_kind, requester_id, 'ada', 'k', 'launchInstance', true, 'training', correlation_id, now() FROM operation WHERE id = $1`, op.ID)
-	b.SQL(`INSERT INTO usage_source (source, basis, tenant_id, project_id) VALUES ('alc_1', 'CAPACITY', $1, $2)`, b.tenant.ID, b.project.ID)
+	b.SQL(`INSERT INTO audit_entry (id, tenant_id, project_id, actor_kind, actor_id, actor_name, permission_key, action,
+		allowed, reason, correlation_id, created_at)
+		SELECT 'aud_1', tenant_id, project_id, requester_kind, requester_id, 'ada', 'k', 'launchInstance', true, 'training',
+		correlation_id, now() FROM operation WHERE id = $1`, op.ID)
+	b.SQL(`INSERT INTO usage_source (source, basis, tenant_id, project_id)
+		VALUES ('alc_1', 'CAPACITY', $1, $2)`, b.tenant.ID, b.project.ID)
 	price := b.price("capacity", "h100", hourly("2.125"))
 	b.use("alc_1", "mem_1", "", 0, 3600)
 	b.step(b.past)
@@ -47,7 +50,8 @@ func TestEveryCentIsExplainedDownToTheAudit(t *testing.T) {
 
 	e, err := why.Line(b.admin, b.DB, question)
 	require.NoError(t, err)
-	require.Equal(t, []string{"3.19", "3.1875", "5400", price}, []string{e.Amount.String(), e.Exact.String(), e.Billed.String(), string(*e.PriceID)})
+	require.Equal(t, []string{"3.19", "3.1875", "5400", price},
+		[]string{e.Amount.String(), e.Exact.String(), e.Billed.String(), string(*e.PriceID)})
 	require.Len(t, e.Bookings, 2)
 	require.Equal(t, 2, e.Bookings[0].Run.Number, "the newest first")
 	require.Equal(t, e.Bookings[1].RunID, e.Bookings[1].Run.ID)
@@ -57,8 +61,10 @@ func TestEveryCentIsExplainedDownToTheAudit(t *testing.T) {
 	}
 	require.Equal(t, "3.19", sum.String(), "the bookings sum to the line")
 	require.Equal(t, 2, e.ShareCount)
-	require.Equal(t, []string{"2.13", "1.06"}, []string{e.Shares[0].Amount.String(), e.Shares[1].Amount.String()}, "and so do the shares")
-	require.Equal(t, "2.13", b.text(`SELECT trim_scale(sum(amount))::text FROM ledger_entry WHERE account = 'ACCRUED' AND member_id = $1`, *e.Shares[0].MemberID))
+	require.Equal(t, []string{"2.13", "1.06"}, []string{e.Shares[0].Amount.String(), e.Shares[1].Amount.String()},
+		"and so do the shares")
+	require.Equal(t, "2.13", b.text(`SELECT trim_scale(sum(amount))::text FROM ledger_entry WHERE account = 'ACCRUED'
+		AND member_id = $1`, *e.Shares[0].MemberID))
 	require.Equal(t, 2, e.RecordCount, "what came since the last run is in no amount")
 	require.Len(t, e.Records, 1)
 	require.Equal(t, "u2", e.Records[0].UsageID)
@@ -70,12 +76,15 @@ func TestEveryCentIsExplainedDownToTheAudit(t *testing.T) {
 func TestALineCountsTheRecordsOfItsOwnPriceAlone(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	b.SQL(`INSERT INTO usage_source (source, basis, tenant_id, project_id) VALUES ('alc_1', 'CAPACITY', $1, $2)`, b.tenant.ID, b.project.ID)
+	b.SQL(`INSERT INTO usage_source (source, basis, tenant_id, project_id)
+		VALUES ('alc_1', 'CAPACITY', $1, $2)`, b.tenant.ID, b.project.ID)
 	first := b.price("capacity", "h100", hourly("2"))
 	second := string(ids.New(ids.PriceVersion))
 	b.tamper(`UPDATE price_version SET valid_to = $1`, b.start.Add(2*time.Hour))
-	b.SQL(`INSERT INTO price_version (id, origin, meter, sku, region, currency, scope, valid_from, version, terms, hash, reason, created_by)
-		VALUES ($1, $1, 'capacity', 'h100', '', 'EUR', 'PLATFORM', $2, 2, $3, '', 'test', '')`, second, b.start.Add(2*time.Hour), hourly("3"))
+	b.SQL(`INSERT INTO price_version (id, origin, meter, sku, region, currency, scope, valid_from, version, terms, hash,
+		reason, created_by)
+		VALUES ($1, $1, 'capacity', 'h100', '', 'EUR', 'PLATFORM', $2, 2, $3, '', 'test',
+		'')`, second, b.start.Add(2*time.Hour), hourly("3"))
 	b.use("alc_1", "mem_1", "", 0, 3600)
 	b.use("alc_1", "mem_1", "", 2*3600-60, 120) // over the change
 	b.use("alc_1", "mem_1", "", 3*3600, 60)

@@ -23,20 +23,25 @@ type instanceRow struct {
 
 // instancesSQL reads instances with their newest operation. $2 says whether they are asked for
 // themselves: what only they tell is not looked for otherwise.
-const instancesSQL = `SELECT i.id, i.permission_family, i.runtime_backend, i.status, i.health, i.health_message, i.observed_at IS NOT NULL,
-		coalesce(e.occurred_at, i.observed_at, i.created_at), i.failure_code, i.failure_message, i.failure_owner, i.drift, i.app_slug,
+const instancesSQL = `SELECT i.id, i.permission_family, i.runtime_backend, i.status, i.health, i.health_message,
+	i.observed_at IS NOT NULL,
+		coalesce(e.occurred_at, i.observed_at, i.created_at), i.failure_code, i.failure_message, i.failure_owner, i.drift,
+		i.app_slug,
 		i.app_version, coalesce(m.stage, ''), r.ended, i.created_at, i.updated_at,
 		l.id, l.kind, l.state, l.error_code, l.error_message, l.error_owner, l.ended_at, l.error_retryable,
 		CASE WHEN $2 THEN platform.names_inspections(m.document) END, i.repair_stopped
 	FROM instance i
 	LEFT JOIN manifest m ON m.id = i.manifest_id
 	LEFT JOIN operation l ON l.id = i.last_operation_id
-	LEFT JOIN LATERAL (SELECT max(coalesce(g.revoked_at, g.expires_at)) AS ended FROM entitlement g WHERE g.project_id = i.project_id AND g.app_slug = i.app_slug
-		AND NOT EXISTS (SELECT FROM entitlement h WHERE h.project_id = i.project_id AND h.app_slug = i.app_slug AND h.revoked_at IS NULL
+	LEFT JOIN LATERAL (SELECT max(coalesce(g.revoked_at, g.expires_at)) AS ended FROM entitlement g
+	WHERE g.project_id = i.project_id AND g.app_slug = i.app_slug
+		AND NOT EXISTS (SELECT FROM entitlement h WHERE h.project_id = i.project_id AND h.app_slug = i.app_slug
+		AND h.revoked_at IS NULL
 			AND (h.expires_at IS NULL OR h.expires_at > now()))) r ON $2
 	LEFT JOIN LATERAL (SELECT v.occurred_at FROM (SELECT x.type, x.occurred_at, x.seq FROM app_instance_event x
 			WHERE x.instance_id = i.id ORDER BY x.seq DESC LIMIT ` + maxEvents + `) v
-		WHERE v.type IN ('apps.instance.healthy', 'apps.instance.degraded', 'apps.instance.unhealthy') ORDER BY v.seq DESC LIMIT 1) e ON $2
+		WHERE v.type IN ('apps.instance.healthy', 'apps.instance.degraded', 'apps.instance.unhealthy') ORDER BY v.seq DESC
+		LIMIT 1) e ON $2
 	WHERE i.id IN ({instances}) AND i.released_at IS NULL`
 
 func (r *reading) addInstance(rows pgx.Rows) error {
@@ -119,11 +124,13 @@ func (r *reading) ofOperations(in *instanceRow) []*blocker.Facts {
 }
 
 // membersSQL reads the members that are not well, or whose node or allocation is not.
-var membersSQL = `SELECT m.instance_id, m.id, m.component_key, m.ordinal, m.status, m.health_message, m.allocation_id, m.updated_at,
+var membersSQL = `SELECT m.instance_id, m.id, m.component_key, m.ordinal, m.status, m.health_message, m.allocation_id,
+	m.updated_at,
 		n.id, n.name, n.status, coalesce(n.last_seen_at, n.created_at), n.walls, n.conditions, n.drain
 	FROM member m LEFT JOIN compute_node n ON n.id = m.node_id LEFT JOIN allocation a ON a.id = m.allocation_id
 	WHERE m.instance_id IN ({instances}) AND m.status <> 'REMOVED' AND (m.status = 'FAILED' OR n.status <> 'ONLINE'
-		OR n.last_seen_at < now() - interval '` + fmt.Sprintf("%d seconds", int(blocker.NodeSilence.Seconds())) + `' OR a.status <> 'READY' OR n.walls -> 'classes' = '[]'
+		OR n.last_seen_at < now() - interval '` + fmt.Sprintf("%d seconds",
+	int(blocker.NodeSilence.Seconds())) + `' OR a.status <> 'READY' OR n.walls -> 'classes' = '[]'
 		OR jsonb_path_exists(n.conditions, '$[*] ? (@.state == "BAD" || @.state == "UNKNOWN")') OR n.drain ->> 'ending' = 'false')
 	ORDER BY m.instance_id, m.component_key, m.ordinal LIMIT ` + maxMembers
 

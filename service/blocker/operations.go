@@ -25,9 +25,11 @@ type openOperation struct {
 }
 
 // operationsSQL reads open operations with the step under way.
-const operationsSQL = `SELECT o.id, o.tenant_id, o.instance_id, o.allocation_id, o.adapter_name, o.kind, o.state, o.message, o.targets, o.force,
+const operationsSQL = `SELECT o.id, o.tenant_id, o.instance_id, o.allocation_id, o.adapter_name, o.kind, o.state,
+	o.message, o.targets, o.force,
 		o.forced_at, o.cancel_requested_at, o.created_at, o.next_run_at, o.deadline, o.failures, o.claimed_by IS NOT NULL,
-		o.claimed_by IS NULL AND NOT platform.plan_known(o.kind, o.step_plan), coalesce(h.alive, false), h.heard, o.dispatch_attempt, o.adapter_status,
+		o.claimed_by IS NULL AND NOT platform.plan_known(o.kind, o.step_plan), coalesce(h.alive, false), h.heard,
+		o.dispatch_attempt, o.adapter_status,
 		o.end_refusal,
 		s.name, s.state, s.message, s.started_at, s.evidence
 	FROM operation o

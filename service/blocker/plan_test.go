@@ -49,9 +49,12 @@ func TestNoReadingGoesThroughTheRowsOfOthers(t *testing.T) {
 	_, stored := kit.Launchable(project, "apps")
 	instance := kit.Instance(project, stored, lifecycle.InstanceRunning, kit.Allocation(project, node))
 	op := kit.Operation(instance, lifecycle.InstanceUpgrade, lifecycle.OperationRunning)
-	kit.SQL(`INSERT INTO node_task (id, tenant_id, project_id, instance_id, member_id, node_id, operation_id, kind, spec_digest, state, timeout_seconds, idempotency_key, created_at, ended_at)
-		SELECT 'tsk_1', m.tenant_id, m.project_id, m.instance_id, m.id, m.node_id, $1, 'RUN', '\x00', 'SUCCEEDED', 1, 'k', now(), now() FROM member m`, op.ID)
-	kit.SQL(`INSERT INTO operation_step (id, tenant_id, project_id, operation_id, name, ordinal, state) VALUES ('stp_1', $1, $2, $3, 'await', 0, 'RUNNING')`,
+	kit.SQL(`INSERT INTO node_task (id, tenant_id, project_id, instance_id, member_id, node_id, operation_id, kind,
+		spec_digest, state, timeout_seconds, idempotency_key, created_at, ended_at)
+		SELECT 'tsk_1', m.tenant_id, m.project_id, m.instance_id, m.id, m.node_id, $1, 'RUN', '\x00', 'SUCCEEDED', 1, 'k',
+		now(), now() FROM member m`, op.ID)
+	kit.SQL(`INSERT INTO operation_step (id, tenant_id, project_id, operation_id, name, ordinal, state)
+		VALUES ('stp_1', $1, $2, $3, 'await', 0, 'RUNNING')`,
 		project.TenantID, project.ID, op.ID)
 	// Others' rows: instances with an operation each, open or ended, their members, allocations, steps and tasks.
 	for _, table := range []string{"instance", "member", "allocation", "operation", "operation_step", "node_task"} {

@@ -121,7 +121,8 @@ func (r *reading) backlogs() tx.Query {
 	})
 }
 
-const adaptersSQL = `SELECT a.name, a.last_error, a.last_seen_at, a.created_at, a.narrow_calls, platform.adapter_busy(a.name) FROM adapter a WHERE a.name IN (
+const adaptersSQL = `SELECT a.name, a.last_error, a.last_seen_at, a.created_at, a.narrow_calls,
+	platform.adapter_busy(a.name) FROM adapter a WHERE a.name IN (
 	SELECT n.adapter_name FROM operation n WHERE n.id IN ({operations})
 	UNION SELECT t.runtime_backend FROM instance t WHERE t.id IN ({instances}))`
 
@@ -146,7 +147,8 @@ func unauthenticated(reason string) bool {
 	return strings.Contains(reason, "answers UNAUTHENTICATED") || strings.Contains(reason, "answers HTTP 401")
 }
 
-const orphansSQL = `SELECT p.instance_id, p.id, p.kind, p.owner, p.message, p.last_error, p.created_at, p.next_try_at FROM orphan p
+const orphansSQL = `SELECT p.instance_id, p.id, p.kind, p.owner, p.message, p.last_error, p.created_at, p.next_try_at
+	FROM orphan p
 	WHERE p.instance_id IN ({instances}) AND p.resolved_at IS NULL ORDER BY p.instance_id, p.id LIMIT ` + maxOrphans
 
 func (r *reading) addOrphan(rows pgx.Rows) error {

@@ -40,7 +40,8 @@ func setup(t *testing.T) *bundle {
 
 // beat makes a worker process live.
 func (b *bundle) beat() {
-	b.SQL(`INSERT INTO worker_process (id, host, heartbeat_at, created_at) VALUES ('wrk_1', 'h', now() + interval '1 minute', now())
+	b.SQL(`INSERT INTO worker_process (id, host, heartbeat_at, created_at)
+		VALUES ('wrk_1', 'h', now() + interval '1 minute', now())
 		ON CONFLICT (id) DO UPDATE SET heartbeat_at = now() + interval '1 minute'`)
 }
 
@@ -105,7 +106,8 @@ func TestAnOperationWhoseEndIsRefusedSaysSo(t *testing.T) {
 		"since": "2026-01-02T03:04:05.000006Z", "why": "the database refuses it with 23514, some_check"}' WHERE id = $1`, open.ID)
 	found := b.ofOperation(open.ID)
 	require.Equal(t, []string{"END_REFUSED", "break_glass.use"}, []string{found[0].Code, found[0].PermissionKey})
-	require.Equal(t, "its end as failed was refused 4 times: the database refuses it with 23514, some_check", found[0].Message)
+	require.Equal(t, "its end as failed was refused 4 times: the database refuses it with 23514, some_check",
+		found[0].Message)
 	require.Equal(t, "2026-01-02T03:04:05.000006Z", found[0].Since.UTC().Format(time.RFC3339Nano))
 }
 
@@ -185,7 +187,8 @@ func TestInspectionsAreLookedForInTheDocumentAndNotInItsText(t *testing.T) {
 		`"inspections": []`: false, `"inspections": null`: false,
 		`"inspections": [{"name": "log", "command": ["true"]}]`: true,
 	} {
-		b.SQL(`UPDATE manifest SET document = convert_to((convert_from($1, 'UTF8')::jsonb || ('{' || $2::text || '}')::jsonb)::text, 'UTF8')`,
+		b.SQL(`UPDATE manifest SET document = convert_to((convert_from($1, 'UTF8')::jsonb || ('{' || $2::text
+			|| '}')::jsonb)::text, 'UTF8')`,
 			b.manifest.Document, more)
 		narrowed := false
 		for _, one := range b.ofInstance(instance.ID) {

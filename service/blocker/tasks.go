@@ -30,7 +30,8 @@ const taskColumns = `k.id, coalesce(k.operation_id, ''), k.member_id, k.kind, k.
 	k.timeout_seconds, k.message, k.result, k.exit_code, k.node_id, coalesce(n.name, k.node_id), coalesce(n.status, 'ONLINE'),
 	coalesce(n.last_seen_at, n.created_at, now())`
 
-const openTasksSQL = `SELECT k.instance_id, ` + taskColumns + ` FROM node_task k LEFT JOIN compute_node n ON n.id = k.node_id
+const openTasksSQL = `SELECT k.instance_id, ` + taskColumns + ` FROM node_task k LEFT JOIN compute_node n ON n.id
+	= k.node_id
 	WHERE k.ended_at IS NULL AND k.instance_id IN ({instances})
 		AND k.node_id IN (SELECT m.node_id FROM member m WHERE m.instance_id IN ({instances}))
 	ORDER BY k.id LIMIT ` + maxOpenTasks

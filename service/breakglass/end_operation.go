@@ -70,12 +70,14 @@ func endOperation(ctx context.Context, t *tx.Tx, in EndOperationInput) (*db.Oper
 		return nil, fault.New(fault.FailedPrecondition, "the operation has ended: it is %s", op.State).At("input.operationId")
 	}
 	e := &ending.Ending{Tx: t, Op: op, Instance: instance, Why: "its operation was ended by break-glass",
-		Failure: operation.Failure{Code: Ended, Owner: operation.OwnerUser, Message: "ended " + byWhom(t.Actor, in.Reason)}.Clipped()}
+		Failure: operation.Failure{Code: Ended, Owner: operation.OwnerUser,
+			Message: "ended " + byWhom(t.Actor, in.Reason)}.Clipped()}
 	if err := e.End(ctx); err != nil {
 		return nil, err
 	}
 	if instance != nil {
-		if err := event.Append(ctx, t, instance, append([]event.Draft{flagged(t.Actor, op, in)}, e.Events()...)...); err != nil {
+		if err := event.Append(ctx, t, instance, append([]event.Draft{flagged(t.Actor, op, in)},
+			e.Events()...)...); err != nil {
 			return nil, err
 		}
 	}

@@ -25,27 +25,36 @@ func Live(ctx context.Context, t *tx.Tx) ([]ids.ID, error) {
 	return pgx.CollectRows(found, pgx.RowTo[ids.ID])
 }
 
-// accrueSQL brings a budget up to the books, and returns the highest threshold that it has reached by now and whether the
-// amount is. A new month begins at nothing.
-const accrueSQL = `WITH b AS (SELECT *, CASE span WHEN 'MONTH' THEN date_trunc('month', now() AT TIME ZONE 'UTC') AT TIME ZONE 'UTC' ELSE created_at END AS since
+// accrueSQL brings a budget up to the books, and returns the highest threshold that it has reached by now and whether
+// the amount is. A new month begins at nothing.
+const accrueSQL = `WITH b AS (SELECT *, CASE span WHEN 'MONTH' THEN date_trunc('month', now() AT TIME ZONE 'UTC') AT
+	TIME ZONE 'UTC' ELSE created_at END AS since
 		FROM budget WHERE id = $1 AND removed_at IS NULL FOR UPDATE SKIP LOCKED),
-	s AS (SELECT coalesce(sum(e.amount), 0) AS spent FROM b JOIN ledger_entry e ON e.tenant_id = b.tenant_id AND e.account = 'ACCRUED' AND e.currency = b.currency
+	s AS (SELECT coalesce(sum(e.amount), 0) AS spent FROM b JOIN ledger_entry e ON e.tenant_id = b.tenant_id
+	AND e.account = 'ACCRUED' AND e.currency = b.currency
 		JOIN ledger_tx x ON x.id = e.tx_id AND x.kind IN ('USAGE', 'CORRECTION')
 		JOIN billing_period p ON p.id = x.of_period_id
 		WHERE CASE b.span WHEN 'MONTH' THEN p.starts_at = b.since ELSE x.booked_at > b.since END
-			AND CASE b.scope WHEN 'TENANT' THEN true WHEN 'PROJECT' THEN e.project_id = b.target_id WHEN 'INSTANCE' THEN e.instance_id = b.target_id
-				ELSE EXISTS (SELECT FROM allocation_requester r WHERE r.allocation_id = e.allocation_id AND r.subject_id = b.target_id)
-					OR e.allocation_id IS NULL AND EXISTS (SELECT FROM operation o WHERE o.instance_id = e.instance_id AND o.kind = 'INSTANCE_CREATE' AND o.requester_id = b.target_id) END),
-	n AS (SELECT b.id, s.spent, b.since, coalesce((SELECT max(h) FROM unnest(b.thresholds) h WHERE s.spent * 100 >= b.amount * h), 0) AS now_reached,
+			AND CASE b.scope WHEN 'TENANT' THEN true WHEN 'PROJECT' THEN e.project_id = b.target_id
+			WHEN 'INSTANCE' THEN e.instance_id = b.target_id
+				ELSE EXISTS (SELECT FROM allocation_requester r WHERE r.allocation_id = e.allocation_id
+				AND r.subject_id = b.target_id)
+					OR e.allocation_id IS NULL AND EXISTS (SELECT FROM operation o WHERE o.instance_id = e.instance_id
+					AND o.kind = 'INSTANCE_CREATE' AND o.requester_id = b.target_id) END),
+	n AS (SELECT b.id, s.spent, b.since, coalesce((SELECT max(h) FROM unnest(b.thresholds) h
+	WHERE s.spent * 100 >= b.amount * h), 0) AS now_reached,
 			CASE WHEN b.period_start IS NOT DISTINCT FROM b.since THEN b.reached ELSE 0 END AS before_reached,
-			CASE WHEN b.period_start IS NOT DISTINCT FROM b.since THEN b.limit_at END AS before_limit, s.spent >= b.amount AS full_now
+			CASE WHEN b.period_start IS NOT DISTINCT FROM b.since THEN b.limit_at END AS before_limit, s.spent
+			>= b.amount AS full_now
 		FROM b CROSS JOIN s)
-	UPDATE budget SET spent = n.spent, spent_at = now(), period_start = n.since, reached = greatest(n.now_reached, n.before_reached),
+	UPDATE budget SET spent = n.spent, spent_at = now(), period_start = n.since, reached = greatest(n.now_reached,
+	n.before_reached),
 		limit_at = CASE WHEN n.full_now THEN coalesce(n.before_limit, now()) END
-	FROM n WHERE budget.id = n.id RETURNING greatest(n.now_reached - n.before_reached, 0) > 0, n.full_now AND n.before_limit IS NULL`
+	FROM n WHERE budget.id = n.id RETURNING greatest(n.now_reached - n.before_reached, 0) > 0, n.full_now
+	AND n.before_limit IS NULL`
 
-// Accrue brings a budget up to the books and tells what it has reached since. It returns the budget, nil when another process
-// has it in hand or it is removed.
+// Accrue brings a budget up to the books and tells what it has reached since. It returns the budget, nil when another
+// process has it in hand or it is removed.
 func Accrue(ctx context.Context, t *tx.Tx, id ids.ID) (*Budget, error) {
 	var risen, full bool
 	err := t.QueryRow(ctx, accrueSQL, id).Scan(&risen, &full)
@@ -61,22 +70,25 @@ func Accrue(ctx context.Context, t *tx.Tx, id ids.ID) (*Budget, error) {
 	}
 	b := found[0]
 	if risen {
-		err = b.tell(ctx, t, lifecycle.EventBudgetThreshold, fmt.Sprintf("%d percent of the %s's budget are spent", b.Reached, b.Scope.Noun()))
+		err = b.tell(ctx, t, lifecycle.EventBudgetThreshold,
+			fmt.Sprintf("%d percent of the %s's budget are spent", b.Reached, b.Scope.Noun()))
 	}
 	if err == nil && full {
-		err = b.tell(ctx, t, lifecycle.EventBudgetExceeded, fmt.Sprintf("the %s's budget is spent: %s", b.Scope.Noun(), b.AtLimit.Sentence()))
+		err = b.tell(ctx, t, lifecycle.EventBudgetExceeded,
+			fmt.Sprintf("the %s's budget is spent: %s", b.Scope.Noun(), b.AtLimit.Sentence()))
 	}
 	return b, err
 }
 
-// bearersSQL are the newest instances of the projects that a budget is for: the timelines on which it is told, each project's
-// webhooks and feeds once.
+// bearersSQL are the newest instances of the projects that a budget is for: the timelines on which it is told, each
+// project's webhooks and feeds once.
 const bearersSQL = `SELECT DISTINCT ON (instance.project_id) ` + rows.InstanceColumns + ` FROM instance
-	WHERE instance.tenant_id = $1 AND ($2::text IS NULL OR instance.project_id = $2) AND ($3 <> 'INSTANCE' OR instance.id = $4)
+	WHERE instance.tenant_id = $1 AND ($2::text IS NULL OR instance.project_id = $2) AND ($3 <> 'INSTANCE'
+	OR instance.id = $4)
 	ORDER BY instance.project_id, instance.id DESC LIMIT 1000`
 
-// tell appends an event to a timeline of every project that the budget is for. What a tenant's budget is in money is not for
-// its projects' eyes.
+// tell appends an event to a timeline of every project that the budget is for. What a tenant's budget is in money is
+// not for its projects' eyes.
 func (b *Budget) tell(ctx context.Context, t *tx.Tx, kind lifecycle.EventType, message string) error {
 	found, err := t.Query(ctx, bearersSQL, b.TenantID, b.ProjectID, string(b.Scope), b.TargetID)
 	if err != nil {
@@ -86,12 +98,14 @@ func (b *Budget) tell(ctx context.Context, t *tx.Tx, kind lifecycle.EventType, m
 	if err != nil {
 		return fmt.Errorf("look for whom to tell of %s: %w", b.ID, err)
 	}
-	payload := map[string]any{"budget": b.ID, "scope": b.Scope, "target": b.TargetID, "percent": b.Reached, "atLimit": b.AtLimit, "span": b.Span}
+	payload := map[string]any{"budget": b.ID, "scope": b.Scope, "target": b.TargetID, "percent": b.Reached,
+		"atLimit": b.AtLimit, "span": b.Span}
 	if b.Scope != spending.Tenant {
 		payload["amount"], payload["spent"], payload["currency"] = b.Amount, b.Spent, b.Currency
 	}
 	for _, bearer := range bearers {
-		if err := b.tellOn(ctx, t, bearer, event.Draft{Type: kind, Message: message, CorrelationID: t.Request.CorrelationID, Payload: payload}); err != nil {
+		if err := b.tellOn(ctx, t, bearer, event.Draft{Type: kind, Message: message, CorrelationID: t.Request.CorrelationID,
+			Payload: payload}); err != nil {
 			return err
 		}
 	}
@@ -107,7 +121,8 @@ func (b *Budget) tellOn(ctx context.Context, t *tx.Tx, bearer *db.Instance, draf
 
 // NoteTrouble notes why the outcome at the limit could not be carried out; empty for nothing.
 func NoteTrouble(ctx context.Context, t *tx.Tx, id ids.ID, trouble string) error {
-	if _, err := t.Exec(ctx, `UPDATE budget SET trouble = left($2, 500) WHERE id = $1 AND trouble <> left($2, 500)`, id, trouble); err != nil {
+	if _, err := t.Exec(ctx, `UPDATE budget SET trouble = left($2, 500) WHERE id = $1
+		AND trouble <> left($2, 500)`, id, trouble); err != nil {
 		return fmt.Errorf("note the trouble of budget %s: %w", id, err)
 	}
 	return nil

@@ -1,5 +1,5 @@
-// Package budget holds budgets: what a tenant, a project, a service account or an instance may spend, what becomes of it at
-// the limit, and how far it is. What is spent is summed from the books.
+// Package budget holds budgets: what a tenant, a project, a service account or an instance may spend, what becomes of
+// it at the limit, and how far it is. What is spent is summed from the books.
 package budget
 
 import (
@@ -58,8 +58,8 @@ type Budget struct {
 // Left is what is neither spent nor held.
 func (b *Budget) Left() money.Decimal { return b.Amount.Sub(b.Spent).Sub(b.Held) }
 
-// LargestOvershoot is by how much the amount can be passed by what is rented at this hour's price, until the outcome at the
-// limit has ended it; nil when nothing ends it.
+// LargestOvershoot is by how much the amount can be passed by what is rented at this hour's price, until the outcome at
+// the limit has ended it; nil when nothing ends it.
 func (b *Budget) LargestOvershoot() *money.Decimal { return b.AtLimit.Overshoot(b.Hourly) }
 
 // columns are what scan reads: a live budget with its rate.
@@ -73,13 +73,16 @@ const fromLive = ` FROM budget CROSS JOIN LATERAL platform.budget_rate(budget) r
 func scan(row pgx.CollectableRow) (*Budget, error) {
 	b := &Budget{}
 	var amount, spent, hourly, held string
-	err := row.Scan(&b.ID, &b.TenantID, &b.ProjectID, (*string)(&b.Scope), &b.TargetID, &b.Currency, &amount, (*string)(&b.Span), &b.HorizonSeconds,
-		&b.Thresholds, (*string)(&b.AtLimit), &b.Reason, &b.CreatedAt, &b.UpdatedAt, &spent, &b.SpentAt, &b.Reached, &b.LimitAt, &b.Trouble,
+	err := row.Scan(&b.ID, &b.TenantID, &b.ProjectID, (*string)(&b.Scope), &b.TargetID, &b.Currency, &amount,
+		(*string)(&b.Span), &b.HorizonSeconds,
+		&b.Thresholds, (*string)(&b.AtLimit), &b.Reason, &b.CreatedAt, &b.UpdatedAt, &spent, &b.SpentAt, &b.Reached,
+		&b.LimitAt, &b.Trouble,
 		&hourly, &held, &b.Unpriced)
 	if err != nil {
 		return nil, err
 	}
-	for into, text := range map[*money.Decimal]string{&b.Amount: amount, &b.Spent: spent, &b.Hourly: hourly, &b.Held: held} {
+	for into, text := range map[*money.Decimal]string{&b.Amount: amount, &b.Spent: spent, &b.Hourly: hourly,
+		&b.Held: held} {
 		if *into, err = money.Parse(text); err != nil {
 			return nil, err
 		}
@@ -103,8 +106,8 @@ func read(ctx context.Context, t *tx.Tx, where string, args ...any) ([]*Budget, 
 // maxListed bounds a list.
 const maxListed = 500
 
-// List reads the budgets of a project, or of a tenant and everything in it, as far as the caller sees them: by id, at most
-// 500. Key: billing.read there. NOT_FOUND for what the caller cannot see.
+// List reads the budgets of a project, or of a tenant and everything in it, as far as the caller sees them: by id, at
+// most 500. Key: billing.read there. NOT_FOUND for what the caller cannot see.
 func (s *Service) List(ctx context.Context, tenantID, projectID *ids.ID) ([]*Budget, error) {
 	if (tenantID == nil) == (projectID == nil) {
 		return nil, fault.New(fault.InvalidArgument, "name a tenant or a project").At("tenantId")
@@ -114,7 +117,8 @@ func (s *Service) List(ctx context.Context, tenantID, projectID *ids.ID) ([]*Bud
 	actor, err := s.DB.Read(ctx,
 		tx.Row(&project, rows.ProjectRef, `SELECT id, tenant_id FROM project WHERE id = $1`, projectID),
 		tx.Row(&tenant, rows.ProjectRef, `SELECT id, id FROM tenant WHERE id = $1`, tenantID),
-		tx.Rows(&out, scan, `SELECT `+columns+fromLive+`AND ($1::text IS NULL OR budget.tenant_id = $1) AND ($2::text IS NULL OR budget.project_id = $2)
+		tx.Rows(&out, scan, `SELECT `+columns+fromLive+`AND ($1::text IS NULL OR budget.tenant_id = $1) AND ($2::text IS NULL
+			OR budget.project_id = $2)
 			ORDER BY budget.id LIMIT $3`, tenantID, projectID, maxListed))
 	if err != nil {
 		return nil, err

@@ -41,23 +41,28 @@ const hourKey, dayKey = `to_char(x.effective_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"
 
 // groupings are the expressions of each way over an entry, with what it points at.
 var groupings = map[spending.By]grouping{
-	spending.ByTenant:    {`e.tenant_id`, `(SELECT t.display_name FROM tenant t WHERE t.id = e.tenant_id)`},
-	spending.ByProject:   {`e.project_id`, `(SELECT p.display_name FROM project p WHERE p.id = e.project_id)`},
-	spending.ByApp:       {`(SELECT i.app_slug FROM instance i WHERE i.id = e.instance_id)`, `(SELECT i.app_slug FROM instance i WHERE i.id = e.instance_id)`},
-	spending.ByMeter:     {`x.meter`, `x.meter`},
-	spending.ByInstance:  {`e.instance_id`, `(SELECT i.name FROM instance i WHERE i.id = e.instance_id)`},
-	spending.ByMember:    {`e.member_id`, `(SELECT m.component_key || ' ' || m.ordinal FROM member m WHERE m.id = e.member_id)`},
+	spending.ByTenant:  {`e.tenant_id`, `(SELECT t.display_name FROM tenant t WHERE t.id = e.tenant_id)`},
+	spending.ByProject: {`e.project_id`, `(SELECT p.display_name FROM project p WHERE p.id = e.project_id)`},
+	spending.ByApp: {`(SELECT i.app_slug FROM instance i WHERE i.id
+		= e.instance_id)`, `(SELECT i.app_slug FROM instance i WHERE i.id = e.instance_id)`},
+	spending.ByMeter:    {`x.meter`, `x.meter`},
+	spending.ByInstance: {`e.instance_id`, `(SELECT i.name FROM instance i WHERE i.id = e.instance_id)`},
+	spending.ByMember: {`e.member_id`, `(SELECT m.component_key || ' ' || m.ordinal FROM member m
+		WHERE m.id = e.member_id)`},
 	spending.ByOperation: {`e.operation_id`, `(SELECT o.kind FROM operation o WHERE o.id = e.operation_id)`},
-	spending.ByPerson:    {person, `coalesce((SELECT p.display_name FROM person p WHERE p.id = ` + person + `), (SELECT a.name FROM service_account a WHERE a.id = ` + person + `))`},
-	spending.ByLabel:     {`(SELECT m.labels ->> $6::text FROM member m WHERE m.id = e.member_id)`, `(SELECT m.labels ->> $6::text FROM member m WHERE m.id = e.member_id)`},
-	spending.ByHour:      {hourKey, hourKey},
-	spending.ByDay:       {dayKey, dayKey},
-	spending.ByBorne:     {`e.dimension`, `e.dimension`},
+	spending.ByPerson: {person, `coalesce((SELECT p.display_name FROM person p
+		WHERE p.id = ` + person + `), (SELECT a.name FROM service_account a WHERE a.id = ` + person + `))`},
+	spending.ByLabel: {`(SELECT m.labels ->> $6::text FROM member m
+		WHERE m.id = e.member_id)`, `(SELECT m.labels ->> $6::text FROM member m WHERE m.id = e.member_id)`},
+	spending.ByHour:  {hourKey, hourKey},
+	spending.ByDay:   {dayKey, dayKey},
+	spending.ByBorne: {`e.dimension`, `e.dimension`},
 }
 
 // person is who requested the capacity of an entry, or launched the instance whose use it is.
 const person = `coalesce((SELECT r.subject_id FROM allocation_requester r WHERE r.allocation_id = e.allocation_id),
-	(SELECT o.requester_id FROM operation o WHERE o.instance_id = e.instance_id AND o.kind = 'INSTANCE_CREATE' AND o.requester_kind <> 'SYSTEM' ORDER BY o.id LIMIT 1))`
+	(SELECT o.requester_id FROM operation o WHERE o.instance_id = e.instance_id AND o.kind = 'INSTANCE_CREATE'
+	AND o.requester_kind <> 'SYSTEM' ORDER BY o.id LIMIT 1))`
 
 // maxShares bounds the answer.
 const maxShares = 1_000
@@ -72,16 +77,18 @@ func sqlOf(b spending.By) string {
 		order = "1"
 	}
 	return `SELECT coalesce(q.key, ''), coalesce(min(q.name), q.key, ''), q.currency, trim_scale(sum(q.amount))::text
-		FROM (SELECT ` + g.key + `, ` + g.name + `, e.currency, e.amount FROM ledger_entry e JOIN ledger_tx x ON x.id = e.tx_id AND x.kind IN ('USAGE', 'CORRECTION')
+		FROM (SELECT ` + g.key + `, ` + g.name + `, e.currency, e.amount FROM ledger_entry e
+		JOIN ledger_tx x ON x.id = e.tx_id AND x.kind IN ('USAGE', 'CORRECTION')
 		WHERE e.account = '` + account + `' AND ($1::text IS NULL OR e.tenant_id = $1) AND ($2::text IS NULL OR e.project_id = $2)
-			AND x.effective_at >= coalesce($3::timestamptz, ` + monthStart + `) AND x.effective_at <= coalesce($4::timestamptz, now()) AND $6::text IS NOT NULL
+			AND x.effective_at >= coalesce($3::timestamptz, ` + monthStart + `) AND x.effective_at <= coalesce($4::timestamptz,
+			now()) AND $6::text IS NOT NULL
 		) q (key, name, currency, amount) GROUP BY q.key, q.currency ORDER BY ` + order + ` LIMIT $5`
 }
 
 const monthStart = `date_trunc('month', now() AT TIME ZONE 'UTC') AT TIME ZONE 'UTC'`
 
-// Costs shares out what is booked. Key: billing.read on the project, on all of the tenant, or on the platform; by tenant and
-// of what the platform bears only there. NOT_FOUND for what the caller cannot see.
+// Costs shares out what is booked. Key: billing.read on the project, on all of the tenant, or on the platform; by
+// tenant and of what the platform bears only there. NOT_FOUND for what the caller cannot see.
 func (s *Service) Costs(ctx context.Context, f CostFilter) ([]*Share, error) {
 	if err := f.check(); err != nil {
 		return nil, err
@@ -153,18 +160,25 @@ type Summary struct {
 	Unpriced                int
 }
 
-// summarySQL sums the month's entries and prices what is rented. A budget row that is stored nowhere carries the question.
-const summarySQL = `WITH of AS (SELECT coalesce($1::text, (SELECT p.tenant_id FROM project p WHERE p.id = $2)) AS tenant),
-	b AS (SELECT jsonb_populate_record(NULL::budget, jsonb_build_object('tenant_id', of.tenant, 'project_id', $2::text, 'target_id', coalesce($2, of.tenant),
-		'scope', CASE WHEN $2::text IS NULL THEN 'TENANT' ELSE 'PROJECT' END, 'currency', platform.billing_currency(of.tenant))) AS one FROM of)
-	SELECT (b.one).currency, ` + monthStart + `, (` + monthStart + `) + interval '1 month', trim_scale(r.hourly)::text, r.unpriced,
-		trim_scale(coalesce((SELECT sum(e.amount) FROM ledger_entry e JOIN ledger_tx x ON x.id = e.tx_id AND x.kind IN ('USAGE', 'CORRECTION')
+// summarySQL sums the month's entries and prices what is rented. A budget row that is stored nowhere carries the
+// question.
+const summarySQL = `WITH of AS (SELECT coalesce($1::text, (SELECT p.tenant_id FROM project p
+	WHERE p.id = $2)) AS tenant),
+	b AS (SELECT jsonb_populate_record(NULL::budget, jsonb_build_object('tenant_id', of.tenant, 'project_id', $2::text,
+	'target_id', coalesce($2, of.tenant),
+		'scope', CASE WHEN $2::text IS NULL THEN 'TENANT' ELSE 'PROJECT' END, 'currency',
+		platform.billing_currency(of.tenant))) AS one FROM of)
+	SELECT (b.one).currency, ` + monthStart + `, (` + monthStart + `) + interval '1 month', trim_scale(r.hourly)::text,
+	r.unpriced,
+		trim_scale(coalesce((SELECT sum(e.amount) FROM ledger_entry e JOIN ledger_tx x ON x.id = e.tx_id
+		AND x.kind IN ('USAGE', 'CORRECTION')
 			JOIN billing_period p ON p.id = x.of_period_id AND p.starts_at = ` + monthStart + `
-			WHERE e.account = 'ACCRUED' AND e.tenant_id = (b.one).tenant_id AND ($2::text IS NULL OR e.project_id = $2) AND e.currency = (b.one).currency), 0))::text
+			WHERE e.account = 'ACCRUED' AND e.tenant_id = (b.one).tenant_id AND ($2::text IS NULL OR e.project_id = $2)
+			AND e.currency = (b.one).currency), 0))::text
 	FROM b CROSS JOIN LATERAL platform.budget_rate(b.one) r WHERE (b.one).currency IS NOT NULL`
 
-// Summarise shows what a project or a tenant costs this month. Key: billing.read on all of it. NOT_FOUND for what the caller
-// cannot see; FAILED_PRECONDITION before the tenant is billed in any currency.
+// Summarise shows what a project or a tenant costs this month. Key: billing.read on all of it. NOT_FOUND for what the
+// caller cannot see; FAILED_PRECONDITION before the tenant is billed in any currency.
 func (s *Service) Summarise(ctx context.Context, tenantID, projectID *ids.ID) (*Summary, error) {
 	if (tenantID == nil) == (projectID == nil) {
 		return nil, fault.New(fault.InvalidArgument, "name a tenant or a project").At("tenantId")

@@ -11,8 +11,8 @@ import (
 	"github.com/gpuaas/app-platform/service/ledger/audit"
 )
 
-// Remove removes a budget: what it was for may spend again. Key: that of setting it. Faults: INVALID_ARGUMENT, NOT_FOUND,
-// FORBIDDEN.
+// Remove removes a budget: what it was for may spend again. Key: that of setting it. Faults: INVALID_ARGUMENT,
+// NOT_FOUND, FORBIDDEN.
 func (s *Service) Remove(ctx context.Context, id ids.ID, reason string) (out *Budget, err error) {
 	wrong := &check.Input{}
 	wrong.Text("reason", reason, 1, check.MaxReason)
@@ -39,7 +39,8 @@ func (s *Service) Remove(ctx context.Context, id ids.ID, reason string) (out *Bu
 		if _, err := t.Exec(ctx, `UPDATE budget SET removed_at = $2 WHERE id = $1`, id, t.Now); err != nil {
 			return fmt.Errorf("remove budget %s: %w", id, err)
 		}
-		return audit.Write(ctx, t, audit.Entry{Action: action, Key: authz.BudgetManage, ObjectID: id, Reason: reason, Before: shown(out),
+		return audit.Write(ctx, t, audit.Entry{Action: action, Key: authz.BudgetManage, ObjectID: id, Reason: reason,
+			Before: shown(out),
 			Object: authz.Object{TenantID: where.tenantID, ProjectID: where.projectID}})
 	})
 	return out, err

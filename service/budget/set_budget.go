@@ -52,7 +52,8 @@ func (in *SetInput) check() error {
 	}
 	slices.Sort(in.Thresholds)
 	in.Thresholds = slices.Compact(in.Thresholds)
-	if len(in.Thresholds) > maxThresholds || slices.ContainsFunc(in.Thresholds, func(n int) bool { return n < 1 || n > maxPercent }) {
+	if len(in.Thresholds) > maxThresholds || slices.ContainsFunc(in.Thresholds,
+		func(n int) bool { return n < 1 || n > maxPercent }) {
 		wrong.Bad("input.thresholds", "must be at most %d, each 1 to %d percent", maxThresholds, maxPercent)
 	}
 	wrong.Text("input.reason", in.Reason, 1, check.MaxReason)
@@ -62,8 +63,8 @@ func (in *SetInput) check() error {
 // target is what a budget is for: where it lies.
 type target struct{ tenantID, projectID ids.ID }
 
-// object is what authorisation decides on. The budget of a tenant or a project is its tenant's to set, so that nobody lifts
-// the limit that was set over them; that of a service account or an instance is its project's.
+// object is what authorisation decides on. The budget of a tenant or a project is its tenant's to set, so that nobody
+// lifts the limit that was set over them; that of a service account or an instance is its project's.
 func (w target) object(scope spending.Scope) authz.Object {
 	if scope == spending.Tenant || scope == spending.Project {
 		return authz.Object{TenantID: w.tenantID}
@@ -90,7 +91,8 @@ func find(ctx context.Context, t *tx.Tx, action string, scope spending.Scope, id
 	return w, w.authorise(t, action, scope, id)
 }
 
-// authorise requires budget.manage. A service account that holds it sets others' budgets alone: its own bounds its keys.
+// authorise requires budget.manage. A service account that holds it sets others' budgets alone: its own bounds its
+// keys.
 func (w target) authorise(t *tx.Tx, action string, scope spending.Scope, id ids.ID) error {
 	if err := audit.Require(t, action, authz.BudgetManage, w.object(scope), id); err != nil {
 		return err
@@ -102,12 +104,12 @@ func (w target) authorise(t *tx.Tx, action string, scope spending.Scope, id ids.
 		fault.New(fault.Forbidden, "a service account changes no budget of its own: an admin of the project does"))
 }
 
-// Set sets the budget of a tenant, a project, a service account or an instance, in place of the one that it has. What was
-// spent counts on where currency and span stay. Key: budget.manage, of a tenant or project on all of the tenant.
+// Set sets the budget of a tenant, a project, a service account or an instance, in place of the one that it has. What
+// was spent counts on where currency and span stay. Key: budget.manage, of a tenant or project on all of the tenant.
 //
-// Faults: INVALID_ARGUMENT naming the field, NOT_FOUND, FORBIDDEN (also to a service account for its own), at input.currency
-// FAILED_PRECONDITION when the tenant is billed in another and PRICE_MISSING when nothing is priced in it, BUDGET_BELOW_HELD
-// at input.amount.
+// Faults: INVALID_ARGUMENT naming the field, NOT_FOUND, FORBIDDEN (also to a service account for its own), at
+// input.currency FAILED_PRECONDITION when the tenant is billed in another and PRICE_MISSING when nothing is priced in
+// it, BUDGET_BELOW_HELD at input.amount.
 func (s *Service) Set(ctx context.Context, in SetInput) (out *Budget, err error) {
 	if err := in.check(); err != nil {
 		return nil, err
@@ -149,15 +151,18 @@ func (s *Service) Set(ctx context.Context, in SetInput) (out *Budget, err error)
 func billedIn(ctx context.Context, t *tx.Tx, tenant ids.ID, currency string) error {
 	var billed *string
 	var priced bool
-	if err := t.QueryRow(ctx, `SELECT platform.billing_currency($1), EXISTS (SELECT FROM price_version WHERE currency = $2 AND superseded_xid IS NULL
+	if err := t.QueryRow(ctx, `SELECT platform.billing_currency($1), EXISTS (SELECT FROM price_version WHERE currency = $2
+		AND superseded_xid IS NULL
 		AND (tenant_id IS NULL OR tenant_id = $1))`, tenant, currency).Scan(&billed, &priced); err != nil {
 		return fmt.Errorf("read the currency of %s: %w", tenant, err)
 	}
 	switch {
 	case billed != nil && *billed != currency:
-		return fault.New(fault.FailedPrecondition, "the tenant is billed in %s: set the budget in it", *billed).At("input.currency")
+		return fault.New(fault.FailedPrecondition, "the tenant is billed in %s: set the budget in it",
+			*billed).At("input.currency")
 	case !priced:
-		return fault.New(fault.PriceMissing, "the price book has no price in %s: an operator sets one (appctl prices add)", currency).At("input.currency")
+		return fault.New(fault.PriceMissing, "the price book has no price in %s: an operator sets one (appctl prices add)",
+			currency).At("input.currency")
 	}
 	return nil
 }
@@ -169,14 +174,19 @@ func (in *SetInput) write(ctx context.Context, t *tx.Tx, w target, before []*Bud
 	if w.projectID != "" {
 		project = &w.projectID
 	}
-	sql := `INSERT INTO budget (id, tenant_id, project_id, scope, target_id, currency, amount, span, horizon_seconds, thresholds, at_limit, reason,
-			created_by, created_at, updated_at) VALUES ($1, $2, $3, $4, $5, $6, $7::text::numeric, $8, $9, $10, $11, $12, $13, $14, $14)`
-	args := []any{id, w.tenantID, project, string(in.Scope), in.TargetID, in.Currency, in.Amount.String(), string(in.Span), in.HorizonSeconds,
+	sql := `INSERT INTO budget (id, tenant_id, project_id, scope, target_id, currency, amount, span, horizon_seconds,
+		thresholds, at_limit, reason,
+			created_by, created_at, updated_at) VALUES ($1, $2, $3, $4, $5, $6, $7::text::numeric, $8, $9, $10, $11, $12, $13,
+			$14, $14)`
+	args := []any{id, w.tenantID, project, string(in.Scope), in.TargetID, in.Currency, in.Amount.String(), string(in.Span),
+		in.HorizonSeconds,
 		in.Thresholds, string(in.AtLimit), in.Reason, t.Actor.ID, t.Now}
 	if len(before) > 0 && before[0].Currency == in.Currency && before[0].Span == in.Span {
 		id = before[0].ID
-		sql = `UPDATE budget SET amount = $2::text::numeric, horizon_seconds = $3, thresholds = $4, at_limit = $5, reason = $6, updated_at = $7, trouble = '',
-				limit_at = CASE WHEN spent >= $2::text::numeric THEN limit_at END, reached = CASE WHEN amount = $2::text::numeric THEN reached ELSE 0 END
+		sql = `UPDATE budget SET amount = $2::text::numeric, horizon_seconds = $3, thresholds = $4, at_limit = $5, reason
+			= $6, updated_at = $7, trouble = '',
+				limit_at = CASE WHEN spent >= $2::text::numeric THEN limit_at END, reached = CASE
+				WHEN amount = $2::text::numeric THEN reached ELSE 0 END
 			WHERE id = $1`
 		args = []any{id, in.Amount.String(), in.HorizonSeconds, in.Thresholds, string(in.AtLimit), in.Reason, t.Now}
 	} else if len(before) > 0 {
@@ -200,6 +210,7 @@ func (in *SetInput) write(ctx context.Context, t *tx.Tx, w target, before []*Bud
 
 // shown is what the audit keeps of a budget.
 func shown(b *Budget) map[string]any {
-	return map[string]any{"scope": b.Scope, "target": b.TargetID, "amount": b.Amount, "currency": b.Currency, "span": b.Span,
+	return map[string]any{"scope": b.Scope, "target": b.TargetID, "amount": b.Amount, "currency": b.Currency,
+		"span":           b.Span,
 		"horizonSeconds": b.HorizonSeconds, "thresholds": b.Thresholds, "atLimit": b.AtLimit}
 }

@@ -46,7 +46,8 @@ func (s *Service) Halt(ctx context.Context, manifestID ids.ID) (out *Halted, err
 func (s *Service) looksWorse(ctx context.Context, manifestID ids.ID) (bool, error) {
 	var beside *ids.ID
 	err := s.DB.Worker().QueryRow(ctx, `SELECT platform.canary_beside(m) FROM manifest m
-		WHERE id = $1 AND stage = 'CANARY' AND canary_started_at IS NOT NULL AND canary_halted_at IS NULL`, manifestID).Scan(&beside)
+		WHERE id = $1 AND stage = 'CANARY' AND canary_started_at IS NOT NULL
+		AND canary_halted_at IS NULL`, manifestID).Scan(&beside)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return false, nil
 	}
@@ -114,7 +115,8 @@ func lock(ctx context.Context, t *tx.Tx, manifestID ids.ID) (*db.App, *db.Manife
 
 // besideOf is the version of the active manifest; empty when there is none.
 func besideOf(ctx context.Context, t *tx.Tx, row *db.Manifest) (version string, err error) {
-	err = t.QueryRow(ctx, `SELECT b.version FROM manifest b WHERE b.id = (SELECT platform.canary_beside(m) FROM manifest m WHERE m.id = $1)`, row.ID).
+	err = t.QueryRow(ctx, `SELECT b.version FROM manifest b WHERE b.id = (SELECT platform.canary_beside(m) FROM manifest m
+		WHERE m.id = $1)`, row.ID).
 		Scan(&version)
 	if err != nil && !errors.Is(err, pgx.ErrNoRows) {
 		return "", fmt.Errorf("look for what canary %s is held against: %w", row.ID, err)

@@ -63,7 +63,8 @@ func (b *bundle) launchAt(of *db.Manifest, project *db.Project, state lifecycle.
 	b.t.Helper()
 	row := b.Instance(project, of, lifecycle.InstanceRunning)
 	op := b.Operation(row, lifecycle.InstanceCreate, state)
-	b.SQL(`UPDATE operation SET created_at = $2, ended_at = CASE WHEN ended_at IS NULL THEN NULL ELSE $3::timestamptz END WHERE id = $1`, op.ID, at, at.Add(took))
+	b.SQL(`UPDATE operation SET created_at = $2, ended_at = CASE WHEN ended_at IS NULL THEN NULL ELSE $3::timestamptz END
+		WHERE id = $1`, op.ID, at, at.Add(took))
 	require.NoError(b.t, b.Ent.Generation.Create().SetID(ids.New(ids.Generation)).SetTenantID(row.TenantID).SetProjectID(row.ProjectID).
 		SetInstanceID(row.ID).SetNumber(1).SetManifestID(of.ID).SetAppVersion(of.Version).SetConfig(row.Config).SetOperationID(op.ID).
 		SetCreatedAt(at).Exec(b.t.Context()))

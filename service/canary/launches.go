@@ -17,7 +17,8 @@ import (
 const mostLaunches = 20_000
 
 // launchesSQL reads them in the order in which they ended, those under way last; $3 asks for the other operations too.
-const launchesSQL = `SELECT canary, state, began, ended, operations, operations_failed FROM platform.canary_launches($1, $2, $3)`
+const launchesSQL = `SELECT canary, state, began, ended, operations, operations_failed
+	FROM platform.canary_launches($1, $2, $3)`
 
 // launch is one of them. It names neither tenant nor instance.
 type launch struct {

@@ -202,7 +202,8 @@ func TestTheStepsOfATenantsArtifactAreToldWholeToTheTenant(t *testing.T) {
 	b := newBench(t)
 	tenant := b.Tenant()
 	id := b.copied(b.Artifact(lifecycle.StageActive), tenant)
-	b.SQL(`INSERT INTO promotion (id, object_id, tenant_id, from_stage, to_stage, reason, actor_kind, actor_id, actor_name, created_at)
+	b.SQL(`INSERT INTO promotion (id, object_id, tenant_id, from_stage, to_stage, reason, actor_kind, actor_id,
+		actor_name, created_at)
 		VALUES ('prm_1', $1, $2, 'DRAFT', 'STAGED', 'why', 'USER', 'usr_1', 'Ada', now())`, id, tenant.ID)
 	history, err := b.trust.HistoryOf(b.As(b.User(tenant, platformtest.Across(authz.TenantAdmin, tenant))), []ids.ID{id})
 	require.NoError(t, err)

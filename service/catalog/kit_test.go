@@ -47,7 +47,8 @@ func (b *bench) audited(action, code string) int {
 func described(slug, key string) json.RawMessage {
 	said, _ := json.Marshal(map[string]any{"contractVersions": []string{"1.0"}, "name": "a", "build": "b1",
 		"apps": []map[string]any{{
-			"slug": slug, "components": []map[string]any{{"key": "worker", "displayName": "W", "min": 1, "max": 8, "default": 1}},
+			"slug": slug, "components": []map[string]any{{"key": "worker", "displayName": "W", "min": 1, "max": 8,
+				"default": 1}},
 			"actions": []map[string]any{{"name": "queue.read", "displayName": "Q", "permissionKey": key, "risk": "read"}},
 		}}})
 	return said
@@ -139,7 +140,8 @@ func (b *bench) smokedIn(project *db.Project, of *db.Manifest) ids.ID {
 func (b *bench) copied(of *db.Artifact, tenant *db.Tenant) ids.ID {
 	id := ids.New(ids.Artifact)
 	b.SQL(`INSERT INTO artifact (id, name, media_type, ref, digest, size_bytes, stage, tenant_id, created_at)
-		SELECT $1, name, media_type, ref, digest, size_bytes, stage, $2, now() FROM artifact WHERE id = $3`, id, tenant.ID, of.ID)
+		SELECT $1, name, media_type, ref, digest, size_bytes, stage, $2, now() FROM artifact
+		WHERE id = $3`, id, tenant.ID, of.ID)
 	return id
 }
 

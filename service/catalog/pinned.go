@@ -83,7 +83,8 @@ func refusal(reasons []fault.Reason, to lifecycle.Stage) error {
 	return fault.New(code, "%s", text).With(reasons...)
 }
 
-// unused refuses to retire what a live instance uses, naming up to 10 of those that the caller sees and counting the others.
+// unused refuses to retire what a live instance uses, naming up to 10 of those that the caller sees and counting the
+// others.
 func unused(ctx context.Context, t *tx.Tx, row *db.Manifest) error {
 	var users int
 	if err := t.QueryRow(ctx, `SELECT platform.users_of_manifest($1)`, row.ID).Scan(&users); err != nil {
@@ -92,7 +93,8 @@ func unused(ctx context.Context, t *tx.Tx, row *db.Manifest) error {
 	if users == 0 {
 		return nil
 	}
-	found, err := t.Query(ctx, `SELECT id || ' (' || name || ')' FROM instance WHERE manifest_id = $1 AND released_at IS NULL ORDER BY id LIMIT $2`, row.ID, maxNamed)
+	found, err := t.Query(ctx, `SELECT id || ' (' || name || ')' FROM instance WHERE manifest_id = $1
+		AND released_at IS NULL ORDER BY id LIMIT $2`, row.ID, maxNamed)
 	if err != nil {
 		return fmt.Errorf("look for instances of %s: %w", row.ID, err)
 	}
@@ -105,7 +107,8 @@ func unused(ctx context.Context, t *tx.Tx, row *db.Manifest) error {
 		refused = refused.With(fault.Reason{Code: fault.FailedPrecondition, Message: "live: " + instance, Path: "input.to"})
 	}
 	if others := users - len(live); others > 0 {
-		refused = refused.With(fault.Reason{Code: fault.FailedPrecondition, Message: fmt.Sprintf("live: %d more", others), Path: "input.to"})
+		refused = refused.With(fault.Reason{Code: fault.FailedPrecondition, Message: fmt.Sprintf("live: %d more", others),
+			Path: "input.to"})
 	}
 	return refused
 }

@@ -63,8 +63,8 @@ func (s *Service) oneApp(ctx context.Context, condition string, value any) (*db.
 	return app, nil
 }
 
-// conceal takes away whose an app is, which is another tenant's own affair: everybody may look at the catalog. Who may read the
-// app's manifests of every stage keeps it.
+// conceal takes away whose an app is, which is another tenant's own affair: everybody may look at the catalog. Who may
+// read the app's manifests of every stage keeps it.
 func conceal(actor *authz.Actor, app *db.App) {
 	of := publisher{tenant: app.PublisherTenantID, project: app.PublisherProjectID}.object()
 	if !actor.Allows(authz.ManifestRead, of.TenantID, of.ProjectID) {

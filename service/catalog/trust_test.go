@@ -119,7 +119,8 @@ func TestStepsHoldToTheAppsTerms(t *testing.T) {
 	require.NoError(t, err)
 	var account string
 	require.NoError(t, b.Admin.QueryRow(t.Context(), `SELECT id FROM service_account`).Scan(&account))
-	b.SQL(`INSERT INTO promotion (id, object_id, from_stage, to_stage, reason, actor_kind, actor_id, actor_name, created_at)
+	b.SQL(`INSERT INTO promotion (id, object_id, from_stage, to_stage, reason, actor_kind, actor_id, actor_name,
+		created_at)
 		VALUES ('prm_1', $1, 'STAGED', 'CANARY', 'mine', 'SERVICE_ACCOUNT', $2, 'own', now())`, canary.ID, account)
 	_, err = b.verbs.PromoteManifest(own, step)
 	platformtest.Refused(t, err, fault.EvidenceMissing, "input.to")

@@ -110,8 +110,8 @@ func (s *Subject) keptIntent() (*capacity.Want, error) {
 	return kept[s.ComponentKey], nil
 }
 
-// CheckScale refuses an addition by scaling whose places or conditions are wrong by themselves, as that of a mutation of
-// its own would be: INVALID_ARGUMENT with the paths.
+// CheckScale refuses an addition by scaling whose places or conditions are wrong by themselves, as that of a mutation
+// of its own would be: INVALID_ARGUMENT with the paths.
 func (r *Request) CheckScale() error {
 	if r.Kind != lifecycle.MembersAdd {
 		return nil

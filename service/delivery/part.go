@@ -31,11 +31,13 @@ type Part struct {
 
 // partSQL reads whether a token is still valid, and the requested part: all that may have changed since the delivery
 // was opened.
-const partSQL = `SELECT t.ended_at IS NOT NULL, n.status = 'RETIRED' OR NOT platform.node_enters(n.id, $5), a.stage = 'RETIRED', a.quarantined_at IS NOT NULL,
+const partSQL = `SELECT t.ended_at IS NOT NULL, n.status = 'RETIRED'
+	OR NOT platform.node_enters(n.id, $5), a.stage = 'RETIRED', a.quarantined_at IS NOT NULL,
 	a.quarantine_reason, a.ref, a.source_id IS NOT NULL AND s.id IS NULL,
 	coalesce(p.role, ''), coalesce(p.media_type, ''), coalesce(p.size_bytes, 0),
 	coalesce(s.id, ''), coalesce(s.kind, 'OCI'), coalesce(s.region, ''), coalesce(s.credential_user, ''),
-	platform.source_credential(s.id), coalesce(s.location, ''), coalesce(s.tenant_id, CASE WHEN s.id IS NULL THEN a.tenant_id END), coalesce(platform.slug_of(a.tenant_id), '')
+	platform.source_credential(s.id), coalesce(s.location, ''), coalesce(s.tenant_id, CASE
+	WHEN s.id IS NULL THEN a.tenant_id END), coalesce(platform.slug_of(a.tenant_id), '')
 	FROM node_task t JOIN compute_node n ON n.id = t.node_id JOIN artifact a ON a.id = $3
 	LEFT JOIN LATERAL (
 		SELECT * FROM artifact_part WHERE artifact_id = a.id AND digest = $4 ORDER BY position LIMIT 1) p ON true

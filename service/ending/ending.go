@@ -1,6 +1,6 @@
 // Package ending ends operations whose kinds cannot end them: by an operator's decision, or since the database refuses
-// for good what the kind writes at its end. Nothing proves where such an operation stands. What it was making is FAILED,
-// from where the usual verbs take it on, and what may be left of that is listed as orphans.
+// for good what the kind writes at its end. Nothing proves where such an operation stands. What it was making is
+// FAILED, from where the usual verbs take it on, and what may be left of that is listed as orphans.
 package ending
 
 import (
@@ -57,8 +57,8 @@ func (e *Ending) parts() []part {
 		part{"releases", e.releases}, part{"orphans", e.leave})
 }
 
-// End fences the workers off and ends the operation as FAILED with all that belongs to it. Its caller tells the timeline
-// what Events returns.
+// End fences the workers off and ends the operation as FAILED with all that belongs to it. Its caller tells the
+// timeline what Events returns.
 func (e *Ending) End(ctx context.Context) error {
 	if err := e.fence(ctx); err != nil {
 		return err
@@ -86,8 +86,10 @@ func (e *Ending) fence(ctx context.Context) error {
 
 // steps leaves no step open.
 func (e *Ending) steps(ctx context.Context) error {
-	_, err := e.Exec(ctx, `UPDATE operation_step SET state = CASE WHEN state = 'PENDING' THEN 'SKIPPED' ELSE 'FAILED' END, ended_at = $2,
-		message = CASE WHEN state = 'PENDING' THEN message ELSE $3 END WHERE operation_id = $1 AND state IN ('PENDING', 'RUNNING', 'UNDOING')`,
+	_, err := e.Exec(ctx, `UPDATE operation_step SET state = CASE WHEN state = 'PENDING' THEN 'SKIPPED'
+		ELSE 'FAILED' END, ended_at = $2,
+		message = CASE WHEN state = 'PENDING' THEN message ELSE $3 END WHERE operation_id = $1
+		AND state IN ('PENDING', 'RUNNING', 'UNDOING')`,
 		e.Op.ID, e.Now, e.Failure.Message)
 	if err != nil {
 		return fmt.Errorf("end the steps of %s: %w", e.Op.ID, err)
@@ -97,8 +99,10 @@ func (e *Ending) steps(ctx context.Context) error {
 
 // members leaves those that the operation was making where the usual verbs can take them on.
 func (e *Ending) members(ctx context.Context) error {
-	found, err := e.Query(ctx, `UPDATE member SET status = 'FAILED', updated_at = $3, last_operation_id = $2, correlation_id = $4
-		WHERE instance_id = $1 AND status IN ('PENDING', 'JOINING') AND (cardinality($5::text[]) = 0 OR id = ANY ($5)) RETURNING `+rows.MemberColumns,
+	found, err := e.Query(ctx, `UPDATE member SET status = 'FAILED', updated_at = $3, last_operation_id = $2,
+		correlation_id = $4
+		WHERE instance_id = $1 AND status IN ('PENDING', 'JOINING') AND (cardinality($5::text[]) = 0 OR id = ANY ($5))
+		RETURNING `+rows.MemberColumns,
 		e.Instance.ID, e.Op.ID, e.Now, e.Op.CorrelationID, e.targets())
 	if err == nil {
 		e.Failed, err = pgx.CollectRows(found, rows.Member)
@@ -114,7 +118,8 @@ func (e *Ending) instance(ctx context.Context) error {
 	if e.Op.Kind != lifecycle.InstanceCreate || e.Instance.Status.CanMove(lifecycle.InstanceFailed) != nil {
 		return nil
 	}
-	_, err := e.Exec(ctx, `UPDATE instance SET status = 'FAILED', health = 'UNKNOWN', failure_code = $2, failure_message = $3, failure_owner = $4,
+	_, err := e.Exec(ctx, `UPDATE instance SET status = 'FAILED', health = 'UNKNOWN', failure_code = $2, failure_message
+		= $3, failure_owner = $4,
 		failure_retryable = $5 WHERE id = $1`, e.Instance.ID, e.Failure.Code, e.Failure.Message, e.Failure.Owner, e.Failure.Retryable)
 	if err != nil {
 		return fmt.Errorf("fail %s: %w", e.Instance.ID, err)
@@ -164,7 +169,8 @@ func (e *Ending) leave(ctx context.Context) error {
 
 // residue are what members may have left on their nodes.
 func (e *Ending) residue(ctx context.Context) (drafts []orphan.Draft, err error) {
-	found, err := e.Query(ctx, `SELECT `+rows.MemberColumns+` FROM member WHERE instance_id = $1 AND node_id IS NOT NULL AND $2
+	found, err := e.Query(ctx, `SELECT `+rows.MemberColumns+` FROM member WHERE instance_id = $1 AND node_id IS NOT NULL
+		AND $2
 		AND ((status = 'FAILED' AND last_operation_id = $3)
 			OR (status IN ('PENDING', 'JOINING', 'REMOVING') AND (cardinality($4::text[]) = 0 OR id = ANY ($4)))) ORDER BY id`,
 		e.Instance.ID, e.Op.DispatchAttempt > 0, e.Op.ID, e.targets())
@@ -189,7 +195,8 @@ func (e *Ending) residue(ctx context.Context) (drafts []orphan.Draft, err error)
 
 // held are allocations that the operation had asked for, in which nothing lives.
 func (e *Ending) held(ctx context.Context) (drafts []orphan.Draft, err error) {
-	found, err := e.Query(ctx, `SELECT id FROM allocation a WHERE created_by_operation_id = $1 AND status IN ('REQUESTED', 'READY')
+	found, err := e.Query(ctx, `SELECT id FROM allocation a WHERE created_by_operation_id = $1
+		AND status IN ('REQUESTED', 'READY')
 		AND NOT EXISTS (SELECT FROM member m WHERE m.allocation_id = a.id AND m.status <> 'REMOVED') ORDER BY id`, e.Op.ID)
 	if err != nil {
 		return nil, fmt.Errorf("look for what %s holds: %w", e.Op.ID, err)

@@ -129,7 +129,8 @@ func (in *GrantInput) replace(ctx context.Context, t *tx.Tx, row *db.Entitlement
 	if err != nil {
 		return nil, err
 	}
-	_, err = t.Exec(ctx, `UPDATE entitlement SET max_instances = $2, max_members = $3, max_gpus = $4, versions = $5, expires_at = $6, reason = $7
+	_, err = t.Exec(ctx, `UPDATE entitlement SET max_instances = $2, max_members = $3, max_gpus = $4, versions = $5,
+		expires_at = $6, reason = $7
 		WHERE id = $1`, row.ID, in.Limits.MaxInstances, in.Limits.MaxMembers, in.Limits.MaxGpus, versions, in.ExpiresAt, in.Reason)
 	if err != nil {
 		return nil, err

@@ -29,14 +29,16 @@ func (s *Service) loadBindings(ctx context.Context, caller *authz.Actor, who ids
 		return nil, nil
 	}
 	var people []*helper
-	queries := []tx.Query{{SQL: `SELECT user_id, display_name, role, tenant_id, project_id, expires_at FROM platform.granters($1, $2, $3)`,
+	queries := []tx.Query{{SQL: `SELECT user_id, display_name, role, tenant_id, project_id, expires_at
+		FROM platform.granters($1, $2, $3)`,
 		Args: []any{text(c.Object.TenantID), text(c.Object.ProjectID), rolesThatGive()},
 		Scan: func(rows pgx.Rows) (err error) {
 			people, err = collectHelpers(rows)
 			return err
 		}}}
 	if c.Subject.Kind == authz.KindUser {
-		queries = append(queries, tx.Rows(&c.Holdings, scanHolding, `SELECT id, role, tenant_id, project_id, expires_at, revoked_at, break_glass
+		queries = append(queries, tx.Rows(&c.Holdings, scanHolding, `SELECT id, role, tenant_id, project_id, expires_at,
+			revoked_at, break_glass
 			FROM platform.bindings_explained($1, $2, $3, $4, $5)`,
 			who, text(c.Object.TenantID), text(c.Object.ProjectID), c.Key == authz.TenantRead && c.Object.ProjectID == "",
 			c.Anywhere))

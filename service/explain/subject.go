@@ -77,11 +77,13 @@ func subjectQuery(into **asked, id ids.ID) (tx.Query, bool) {
 		return tx.Row(into, scanPerson, `SELECT id, display_name, tenant_id, disabled_at FROM person WHERE id = $1`, id),
 			id.Valid()
 	case ids.ServiceAccount:
-		return tx.Row(into, scanAccount, `SELECT a.id, a.name, a.tenant_id, a.project_id, a.permission_keys, a.limits, coalesce(a.deleted_at, p.deleted_at),
+		return tx.Row(into, scanAccount, `SELECT a.id, a.name, a.tenant_id, a.project_id, a.permission_keys, a.limits,
+			coalesce(a.deleted_at, p.deleted_at),
 			platform.account_voucher(a.id)
 			FROM service_account a JOIN project p ON p.id = a.project_id WHERE a.id = $1`, id), id.Valid()
 	case ids.Operation:
-		return tx.Row(into, scanOperation, `SELECT o.id, o.kind, o.tenant_id, o.project_id, o.instance_id, o.ended_at, i.permission_family
+		return tx.Row(into, scanOperation, `SELECT o.id, o.kind, o.tenant_id, o.project_id, o.instance_id, o.ended_at,
+			i.permission_family
 			FROM operation o LEFT JOIN instance i ON i.id = o.instance_id WHERE o.id = $1`, id), id.Valid()
 	case ids.Node:
 		return tx.Row(into, scanNode, `SELECT id, name, status FROM compute_node WHERE id = $1`, id), id.Valid()

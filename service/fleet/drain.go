@@ -25,10 +25,10 @@ type DrainInput struct {
 	Reason string
 }
 
-// Drain cordons a node and has every member there, of every tenant, drained by an ordinary operation of its own; workers
-// carry that out, and Tenancy shows how far it is. With Force a drain under way is hastened. It requires node.operate on
-// the platform. Faults: INVALID_ARGUMENT, NOT_FOUND, FORBIDDEN, FAILED_PRECONDITION when it is drained already, or
-// retired.
+// Drain cordons a node and has every member there, of every tenant, drained by an ordinary operation of its own;
+// workers carry that out, and Tenancy shows how far it is. With Force a drain under way is hastened. It requires
+// node.operate on the platform. Faults: INVALID_ARGUMENT, NOT_FOUND, FORBIDDEN, FAILED_PRECONDITION when it is drained
+// already, or retired.
 func (s *Service) Drain(ctx context.Context, in DrainInput) (*db.ComputeNode, error) {
 	seconds := cmp.Or(in.DeadlineSeconds, defaultDrain)
 	if err := operation.CheckDeadline(seconds); err != nil {
@@ -43,7 +43,8 @@ func (s *Service) Drain(ctx context.Context, in DrainInput) (*db.ComputeNode, er
 			if err := drainable(node, in.Force); err != nil {
 				return set{}, err
 			}
-			drain := &nodehealth.Drain{Since: t.Now, By: t.Actor.Name, Reason: in.Reason, DeadlineSeconds: seconds, Force: in.Force}
+			drain := &nodehealth.Drain{Since: t.Now, By: t.Actor.Name, Reason: in.Reason, DeadlineSeconds: seconds,
+				Force: in.Force}
 			if before := node.Drain; before != nil {
 				drain.Since, drain.Drained = before.Since, before.Drained
 			}

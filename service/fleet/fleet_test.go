@@ -37,7 +37,8 @@ type bench struct {
 func newBench(t *testing.T) *bench {
 	t.Helper()
 	kit := platformtest.New(t)
-	return &bench{Kit: kit, verbs: verbs{&fleet.Service{DB: kit.DB}}, agents: &node.Service{DB: kit.DB, Hub: kit.Hub}, t: t,
+	return &bench{Kit: kit, verbs: verbs{&fleet.Service{DB: kit.DB}}, agents: &node.Service{DB: kit.DB, Hub: kit.Hub},
+		t:        t,
 		operator: kit.As(kit.Operator())}
 }
 
@@ -90,13 +91,15 @@ func TestABadConditionKeepsNewMembersAway(t *testing.T) {
 	project := b.Project(b.Tenant())
 	one, credential := b.Node(2)
 	beat := func(state nodehealth.State) *db.ComputeNode {
-		out, err := b.agents.Heartbeat(b.With(credential), node.HeartbeatInput{AgentVersion: "1", BootID: "b", Conditions: []nodehealth.Condition{
-			{Name: "gpu", State: state, Message: "an error"}, {Name: "disk", State: nodehealth.Good}}})
+		out, err := b.agents.Heartbeat(b.With(credential),
+			node.HeartbeatInput{AgentVersion: "1", BootID: "b", Conditions: []nodehealth.Condition{
+				{Name: "gpu", State: state, Message: "an error"}, {Name: "disk", State: nodehealth.Good}}})
 		require.NoError(t, err)
 		return out
 	}
-	for state, takes := range map[nodehealth.State]bool{nodehealth.Good: true, nodehealth.Warning: true, nodehealth.Unknown: false,
-		nodehealth.Bad: false} {
+	for state, takes := range map[nodehealth.State]bool{nodehealth.Good: true, nodehealth.Warning: true,
+		nodehealth.Unknown: false,
+		nodehealth.Bad:     false} {
 		got := beat(state)
 		require.Equal(t, "disk", got.Conditions[0].Name)
 		require.Equal(t, takes, b.places(project), state)
@@ -110,7 +113,8 @@ func TestABadConditionKeepsNewMembersAway(t *testing.T) {
 	view, err := b.Overview(b.operator)
 	require.NoError(t, err)
 	require.Equal(t, one.ID, view.Troubled[0].ID)
-	require.Equal(t, []int{1, 1, 0, 2, 0, 0}, []int{view.Capacity[0].Nodes, view.Capacity[0].Online, view.Capacity[0].Taking,
+	require.Equal(t, []int{1, 1, 0, 2, 0, 0}, []int{view.Capacity[0].Nodes, view.Capacity[0].Online,
+		view.Capacity[0].Taking,
 		view.Capacity[0].GPUs, view.Capacity[0].GPUsRented, view.Capacity[0].GPUsFree})
 }
 

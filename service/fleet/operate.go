@@ -1,5 +1,5 @@
-// Package fleet holds the operators' verbs on the platform's nodes: cordon, drain, retire and delete one, see who lives on
-// it, and see all of them at once.
+// Package fleet holds the operators' verbs on the platform's nodes: cordon, drain, retire and delete one, see who lives
+// on it, and see all of them at once.
 package fleet
 
 import (
@@ -35,8 +35,8 @@ type set struct {
 	values  []any
 }
 
-// operate is what the verbs of operators on one node have in common: it requires node.operate on the platform, locks the
-// node, has the rule decide what is written, and audits it. A node that was deleted is NOT_FOUND.
+// operate is what the verbs of operators on one node have in common: it requires node.operate on the platform, locks
+// the node, has the rule decide what is written, and audits it. A node that was deleted is NOT_FOUND.
 func (s *Service) operate(ctx context.Context, action string, in OperateInput,
 	rule func(ctx context.Context, t *tx.Tx, node *db.ComputeNode) (set, error)) (*db.ComputeNode, error) {
 	wrong := &check.Input{}
@@ -60,8 +60,9 @@ func (s *Service) operate(ctx context.Context, action string, in OperateInput,
 			return fmt.Errorf("%s %s: %w", action, node.ID, err)
 		}
 		t.Wake(event.NodeTopic(node.ID))
-		return audit.Write(ctx, t, audit.Entry{Action: action, Key: authz.NodeOperate, Object: authz.Object{}, ObjectID: node.ID,
-			Reason: in.Reason, Before: standing(node), After: standing(out)})
+		return audit.Write(ctx, t, audit.Entry{Action: action, Key: authz.NodeOperate, Object: authz.Object{},
+			ObjectID: node.ID,
+			Reason:   in.Reason, Before: standing(node), After: standing(out)})
 	})
 	return out, err
 }

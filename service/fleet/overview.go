@@ -40,18 +40,22 @@ type Overview struct {
 	Stuck []*operation.View
 }
 
-const capacitySQL = `SELECT n.region, n.sku, count(*), count(*) FILTER (WHERE n.status = 'ONLINE'), count(*) FILTER (WHERE platform.takes_members(n)),
+const capacitySQL = `SELECT n.region, n.sku, count(*), count(*) FILTER (WHERE n.status = 'ONLINE'), count(*) FILTER
+	(WHERE platform.takes_members(n)),
 	coalesce(sum(n.gpus), 0), coalesce(sum(h.gpus), 0),
 	coalesce(sum(CASE WHEN platform.takes_members(n) AND NOT h.whole THEN n.gpus - h.gpus ELSE 0 END), 0),
 	count(*) FILTER (WHERE platform.takes_members(n) AND h.held = 0)
 	FROM compute_node n LEFT JOIN LATERAL (SELECT coalesce(sum(a.gpu_count), 0) AS gpus, count(*) AS held,
-		coalesce(bool_or(a.shape = 'BAREMETAL'), false) AS whole FROM allocation a WHERE a.node_id = n.id AND a.released_at IS NULL) h ON true
+		coalesce(bool_or(a.shape = 'BAREMETAL'), false) AS whole FROM allocation a WHERE a.node_id = n.id
+		AND a.released_at IS NULL) h ON true
 	WHERE n.status <> 'RETIRED' AND n.deleted_at IS NULL GROUP BY n.region, n.sku ORDER BY n.region, n.sku LIMIT $1`
 
-const troubledSQL = `SELECT ` + rows.ComputeNodeColumns + ` FROM compute_node WHERE status <> 'RETIRED' AND deleted_at IS NULL
+const troubledSQL = `SELECT ` + rows.ComputeNodeColumns + ` FROM compute_node WHERE status <> 'RETIRED'
+	AND deleted_at IS NULL
 	AND NOT platform.takes_members(compute_node) ORDER BY name LIMIT $1`
 
-const stuckSQL = `SELECT ` + operation.Columns + ` FROM operation WHERE ended_at IS NULL AND (deadline < now() OR failures >= 10
+const stuckSQL = `SELECT ` + operation.Columns + ` FROM operation WHERE ended_at IS NULL AND (deadline < now()
+	OR failures >= 10
 	OR created_at < now() - interval '10 minutes') ORDER BY created_at, id LIMIT $1`
 
 // Overview reads all nodes at once, across tenants. It requires node.read and operation.read on the platform.
@@ -74,5 +78,6 @@ func (s *Service) Overview(ctx context.Context) (*Overview, error) {
 
 func scanCapacity(row pgx.CollectableRow) (*Capacity, error) {
 	c := new(Capacity)
-	return c, row.Scan(&c.Region, &c.SKU, &c.Nodes, &c.Online, &c.Taking, &c.GPUs, &c.GPUsRented, &c.GPUsFree, &c.FreeNodes)
+	return c, row.Scan(&c.Region, &c.SKU, &c.Nodes, &c.Online, &c.Taking, &c.GPUs, &c.GPUsRented, &c.GPUsFree,
+		&c.FreeNodes)
 }

@@ -55,7 +55,8 @@ func retirable(ctx context.Context, t *tx.Tx, node *db.ComputeNode, lost bool) e
 // unrented refuses a node that an allocation holds.
 func unrented(ctx context.Context, t *tx.Tx, node *db.ComputeNode) error {
 	var rented int
-	err := t.QueryRow(ctx, `SELECT count(*) FROM allocation WHERE node_id = $1 AND released_at IS NULL`, node.ID).Scan(&rented)
+	err := t.QueryRow(ctx, `SELECT count(*) FROM allocation WHERE node_id = $1
+		AND released_at IS NULL`, node.ID).Scan(&rented)
 	if err != nil {
 		return fmt.Errorf("count the allocations of %s: %w", node.ID, err)
 	}

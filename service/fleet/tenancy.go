@@ -33,9 +33,11 @@ type Member struct {
 	Refusal *nodehealth.Refusal
 }
 
-const tenancySQL = `SELECT m.id, m.instance_id, m.tenant_id, m.project_id, m.component_key, m.ordinal, m.status, m.health, i.name, i.app_slug,
+const tenancySQL = `SELECT m.id, m.instance_id, m.tenant_id, m.project_id, m.component_key, m.ordinal, m.status,
+	m.health, i.name, i.app_slug,
 	t.slug, p.slug, i.status, m.allocation_id, m.updated_at, o.id, n.drain -> 'refused' -> m.id
-	FROM member m JOIN instance i ON i.id = m.instance_id JOIN tenant t ON t.id = m.tenant_id JOIN project p ON p.id = m.project_id
+	FROM member m JOIN instance i ON i.id = m.instance_id JOIN tenant t ON t.id = m.tenant_id
+	JOIN project p ON p.id = m.project_id
 	JOIN compute_node n ON n.id = m.node_id
 	LEFT JOIN LATERAL (SELECT id FROM operation WHERE instance_id = m.instance_id AND ended_at IS NULL
 		AND (targets IS NULL OR targets = '[]' OR targets ? m.id) ORDER BY id LIMIT 1) o ON true
@@ -57,7 +59,8 @@ func (s *Service) Tenancy(ctx context.Context, node, after ids.ID) ([]*Member, e
 
 func scanMember(row pgx.CollectableRow) (*Member, error) {
 	m := new(Member)
-	return m, row.Scan(&m.MemberID, &m.InstanceID, &m.TenantID, &m.ProjectID, &m.ComponentKey, &m.Index, &m.Status, &m.Health,
+	return m, row.Scan(&m.MemberID, &m.InstanceID, &m.TenantID, &m.ProjectID, &m.ComponentKey, &m.Index, &m.Status,
+		&m.Health,
 		&m.InstanceName, &m.AppSlug, &m.Tenant, &m.Project, &m.InstanceStatus, &m.AllocationID, &m.UpdatedAt, &m.OperationID,
 		&m.Refusal)
 }

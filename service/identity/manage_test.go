@@ -69,7 +69,8 @@ func TestAProjectIsDeletedOnlyWhenNothingLivesInIt(t *testing.T) {
 		end   string
 	}{
 		{instance.ID, `UPDATE instance SET status = 'STOPPING'; UPDATE instance SET status = 'STOPPED', released_at = now()`},
-		{allocation.ID, `UPDATE allocation SET status = 'RELEASING'; UPDATE allocation SET status = 'RELEASED', released_at = now()`},
+		{allocation.ID, `UPDATE allocation SET status = 'RELEASING'; UPDATE allocation
+			SET status = 'RELEASED', released_at = now()`},
 		{operation.ID, `UPDATE operation SET state = 'SUCCEEDED', ended_at = now()`},
 	} {
 		_, err := b.DeleteProject(admin, project.ID, "over")

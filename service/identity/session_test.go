@@ -142,7 +142,8 @@ func TestTheOldestSessionEndsBeyondTheBound(t *testing.T) {
 	first := b.login(person)
 	b.SQL(`UPDATE session SET created_at = now() - interval '1 hour'`)
 	for i := range 48 {
-		b.SQL(`INSERT INTO session (id, user_id, secret_hash, expires_at, created_at) VALUES ($1, $2, '', now() + interval '1 hour', now())`,
+		b.SQL(`INSERT INTO session (id, user_id, secret_hash, expires_at, created_at)
+			VALUES ($1, $2, '', now() + interval '1 hour', now())`,
 			fmt.Sprintf("ses_filler%d", i), person.ID)
 	}
 	b.login(person)

@@ -23,7 +23,8 @@ func actingFor(
 	if project == "" || project == row.ProjectID {
 		return object(row), "", nil
 	}
-	err = t.QueryRow(ctx, `SELECT id FROM control_plane_share WHERE instance_id = $1 AND project_id = $2 AND status = 'ATTACHED'
+	err = t.QueryRow(ctx, `SELECT id FROM control_plane_share WHERE instance_id = $1 AND project_id = $2
+		AND status = 'ATTACHED'
 		AND ended_at IS NULL FOR SHARE`, row.ID, project).Scan((*string)(&share))
 	if errors.Is(err, pgx.ErrNoRows) {
 		return where, "", audit.Missing(t, "invokeAction", authz.FamilyKeys("instance.read")[0], row.ID)

@@ -44,7 +44,9 @@ func TestALaunchUnderWayIsSupersededInEveryState(t *testing.T) {
 		for _, state := range c.states {
 			b.SQL(`UPDATE operation SET state = $2, claim_epoch = claim_epoch + 1 WHERE id = $1`, started.Operation.ID, state)
 		}
-		b.SQL(`INSERT INTO operation_step (id, operation_id, tenant_id, project_id, name, ordinal, state) SELECT 'stp_' || id, id, tenant_id, project_id, 'x', 0, 'PENDING' FROM operation WHERE id = $1`, started.Operation.ID)
+		b.SQL(`INSERT INTO operation_step (id, operation_id, tenant_id, project_id, name, ordinal, state)
+			SELECT 'stp_' || id, id, tenant_id, project_id, 'x', 0, 'PENDING' FROM operation
+			WHERE id = $1`, started.Operation.ID)
 		ended, err := b.service.Decommission(b.ctx, b.teardown(started.Instance.ID, name))
 		require.NoError(t, err, name)
 		require.Equal(t, lifecycle.InstanceStopping, ended.Instance.Status)

@@ -227,8 +227,8 @@ func (s *Service) ManyMembers(ctx context.Context, wanted []ids.ID) (map[ids.ID]
 	return byID, nil
 }
 
-// Event reads an event. It requires <family>.instance.read of its instance, or allocation.read for that of an allocation
-// that no instance uses.
+// Event reads an event. It requires <family>.instance.read of its instance, or allocation.read for that of an
+// allocation that no instance uses.
 func (s *Service) Event(ctx context.Context, id ids.ID) (*event.Event, error) {
 	var found *event.Event
 	var of *View

@@ -22,9 +22,11 @@ const (
 // instances.
 func (s *Service) Generations(ctx context.Context, instances []ids.ID) (map[ids.ID][]*db.Generation, error) {
 	var found []*db.Generation
-	_, err := s.DB.Read(ctx, tx.Rows(&found, scanGeneration, `SELECT g.id, g.tenant_id, g.project_id, g.instance_id, g.number, g.manifest_id,
+	_, err := s.DB.Read(ctx, tx.Rows(&found, scanGeneration, `SELECT g.id, g.tenant_id, g.project_id, g.instance_id,
+		g.number, g.manifest_id,
 		g.app_version, g.config, g.operation_id, g.created_at FROM unnest($1::text[]) AS wanted (id) CROSS JOIN LATERAL
-		(SELECT * FROM instance_generation WHERE instance_id = wanted.id ORDER BY number DESC LIMIT $2) g ORDER BY g.instance_id, g.number DESC`,
+		(SELECT * FROM instance_generation WHERE instance_id = wanted.id ORDER BY number DESC LIMIT $2) g
+		ORDER BY g.instance_id, g.number DESC`,
 		instances, maxGenerations))
 	if err != nil {
 		return nil, err

@@ -58,8 +58,8 @@ func (s *Service) Launch(ctx context.Context, in LaunchInput) (*Started, error) 
 	return s.accept(ctx, in.request())
 }
 
-// PlanLaunch shows what Launch would do: where its members would live, what an hour of that costs, and who refuses it. It
-// requires the same keys and writes nothing.
+// PlanLaunch shows what Launch would do: where its members would live, what an hour of that costs, and who refuses it.
+// It requires the same keys and writes nothing.
 func (s *Service) PlanLaunch(ctx context.Context, in LaunchInput) (*change.Plan, error) {
 	in.settle()
 	if err := in.check(); err != nil {

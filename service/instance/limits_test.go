@@ -48,7 +48,8 @@ func TestAnAccountThatIsLimitedToObjectsTouchesNoOthers(t *testing.T) {
 	_, key := b.ServiceAccount(b.project, authz.AppsInstanceRead, authz.AppsInstanceCreate, authz.AppsQueueRead)
 	robot := b.With(key)
 	read := instance.ActionInput{InstanceID: started.Instance.ID, Action: "queue.read", IdempotencyKey: "r"}
-	b.SQL(`UPDATE service_account SET limits = jsonb_build_object('objectIds', jsonb_build_array('ins_00000000000000000000000000'))`)
+	b.SQL(`UPDATE service_account SET limits = jsonb_build_object('objectIds',
+		jsonb_build_array('ins_00000000000000000000000000'))`)
 	_, err := b.service.InvokeAction(robot, read)
 	platformtest.Refused(t, err, fault.NotFound, "")
 	before := b.written()

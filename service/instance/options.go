@@ -61,7 +61,8 @@ const maxVersions = 50
 // version, whatever its stage, and puts it first.
 var versionsSQL = `SELECT ` + strings.Replace(rows.ManifestColumns, "manifest.document",
 	"CASE WHEN stage IN ('ACTIVE', 'CANARY') OR version = $2 THEN manifest.document ELSE '' END", 1) + ` FROM manifest
-	WHERE app_slug = $1 AND (stage <> 'RETIRED' OR version = $2) ORDER BY version = $2 DESC, stage IN ('ACTIVE', 'CANARY') DESC, id DESC LIMIT $3`
+	WHERE app_slug = $1 AND (stage <> 'RETIRED' OR version = $2)
+	ORDER BY version = $2 DESC, stage IN ('ACTIVE', 'CANARY') DESC, id DESC LIMIT $3`
 
 // LaunchOptions returns the versions and allocations that a launch of an app in a project could use. It requires
 // <family>.instance.create. NOT_FOUND: project, app or version.
@@ -82,7 +83,8 @@ func (s *Service) LaunchOptions(ctx context.Context, projectID ids.ID, slug, ver
 		tx.Rows(&versions, rows.Manifest, versionsSQL, slug, version, maxVersions),
 		tx.Rows(&free, rows.Allocation, `SELECT `+rows.AllocationColumns+` FROM allocation
 			WHERE project_id = $1 AND status = 'READY' AND instance_id IS NULL ORDER BY id LIMIT 256`, projectID),
-		tx.Rows(&under, rows.ComputeNode, `SELECT `+rows.ComputeNodeColumns+` FROM compute_node WHERE id IN (SELECT node_id FROM allocation
+		tx.Rows(&under, rows.ComputeNode, `SELECT `+rows.ComputeNodeColumns+` FROM compute_node WHERE id IN (SELECT node_id
+			FROM allocation
 			WHERE project_id = $1 AND status = 'READY' AND instance_id IS NULL)`, projectID),
 		overlay.Levels(&levels, projectID), overlay.Held(&held, projectID, slug, s.DB.Now()),
 		usage.Read(projectID, slug))

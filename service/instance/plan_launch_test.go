@@ -24,12 +24,14 @@ func TestALaunchsPlanShowsItsMembersAndItsPriceAndWritesNothing(t *testing.T) {
 	require.Len(t, plan.Members, 3)
 	total := plan.Cost.Totals[0]
 	require.Equal(t, []string{"EUR", "2.5", "2.5", "0"},
-		[]string{total.Currency, total.Before.String(), total.After.String(), total.Delta.String()}, "the allocations cost that already")
+		[]string{total.Currency, total.Before.String(), total.After.String(),
+			total.Delta.String()}, "the allocations cost that already")
 	var sources []lifecycle.VerdictSource
 	for _, one := range plan.Verdicts {
 		sources = append(sources, one.Source)
 	}
-	require.ElementsMatch(t, []lifecycle.VerdictSource{"STATE", "COMPATIBILITY", "QUOTA", "POLICY"}, sources, "each source answers once")
+	require.ElementsMatch(t, []lifecycle.VerdictSource{"STATE", "COMPATIBILITY", "QUOTA", "POLICY"}, sources,
+		"each source answers once")
 	require.Zero(t, b.Count("instance", "")+b.Count("member", "")+b.Count("operation", ""))
 	require.Equal(t, 2, b.Count("allocation", "instance_id IS NULL"))
 

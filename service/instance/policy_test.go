@@ -103,7 +103,8 @@ func TestAnEntitlementReachesAsFarAsItsLimits(t *testing.T) {
 		reason(t, err, fault.NotEntitled, want.code, want.path)
 	}
 	require.Equal(t, before, b.written())
-	b.SQL(`UPDATE entitlement SET max_instances = 1, max_members = 3, max_gpus = 8, versions = '["9","1"]', expires_at = now() + interval '1 hour'`)
+	b.SQL(`UPDATE entitlement SET max_instances = 1, max_members = 3, max_gpus = 8, versions = '["9","1"]', expires_at
+		= now() + interval '1 hour'`)
 	b.launched()
 	third := b.allocation()
 	_, err := b.service.Launch(b.ctx, b.launch(func(in *instance.LaunchInput) {

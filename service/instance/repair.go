@@ -40,7 +40,8 @@ type RepairInput struct {
 }
 
 func (in RepairInput) policy() repair.Policy {
-	return repair.Policy{Mode: in.Mode, Budget: in.Budget, BackOffSeconds: in.BackOffSeconds, GraceSeconds: in.GraceSeconds,
+	return repair.Policy{Mode: in.Mode, Budget: in.Budget, BackOffSeconds: in.BackOffSeconds,
+		GraceSeconds:      in.GraceSeconds,
 		HourlyLimitMicros: in.HourlyLimitMicros}
 }
 

@@ -27,7 +27,8 @@ func TestAPlanHoldsForTheCapacityThatItChose(t *testing.T) {
 	require.NoError(t, err)
 	chosen := plan.Members[0].Capacity
 	require.Equal(t, []any{"small", "north", lifecycle.ShapeBaremetal, 4, "EUR", "1.5"},
-		[]any{chosen.SKU, chosen.Region, chosen.Shape, chosen.GPUCount, chosen.Hourly.Currency, chosen.Hourly.Amount.String()})
+		[]any{chosen.SKU, chosen.Region, chosen.Shape, chosen.GPUCount, chosen.Hourly.Currency,
+			chosen.Hourly.Amount.String()})
 	for _, move := range []func(){
 		func() { b.SQL(`UPDATE compute_node SET sku = 'large' WHERE sku = 'small'`) },
 		func() { b.SQL(`UPDATE compute_node SET region = 'south' WHERE sku = 'small'`) },

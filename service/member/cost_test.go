@@ -48,7 +48,8 @@ func TestEveryPlanShowsWhatItMakesOfThePriceOfAnHour(t *testing.T) {
 
 	removal, err := b.service.PlanRemove(b.admin, b.on(2, ""))
 	require.NoError(t, err)
-	require.Equal(t, []string{"EUR", "3", "3", "0", "1.5"}, totals(removal.Cost), "what is left goes on costing until it is released")
+	require.Equal(t, []string{"EUR", "3", "3", "0", "1.5"}, totals(removal.Cost),
+		"what is left goes on costing until it is released")
 	drain, err := b.service.PlanDrain(b.admin, b.on(2, ""))
 	require.NoError(t, err)
 	require.Equal(t, []string{"EUR", "3", "3", "0", "0"}, totals(drain.Cost))
@@ -71,7 +72,8 @@ func TestAPlanOfAScalingShowsThePriceBothUpAndDown(t *testing.T) {
 	require.Equal(t, "10.25", plan.Members[0].Capacity.Hourly.Amount.String())
 	inside, err := b.service.PlanScale(b.admin, b.scale("", 5, b.one))
 	require.NoError(t, err)
-	require.Equal(t, []string{"EUR", "3", "3", "0", "0"}, totals(inside.Cost), "capacity that is rented already costs no more")
+	require.Equal(t, []string{"EUR", "3", "3", "0", "0"}, totals(inside.Cost),
+		"capacity that is rented already costs no more")
 
 	for to, left := range []string{"3", "1.5", "1.5"} { // of three members two live in one allocation
 		down, err := b.service.PlanScale(b.admin, b.scale("", to))
@@ -114,14 +116,17 @@ func TestABudgetRefusesMembersThatRentMoreThanItHas(t *testing.T) {
 	b.SQL(`UPDATE compute_node SET sku = 'large' WHERE id = $1`, node.ID)
 	b.ListPrice("small", "EUR", "1")
 	b.ListPrice("large", "EUR", "10.25")
-	b.SQL(`INSERT INTO budget (id, tenant_id, project_id, scope, target_id, currency, amount, span, horizon_seconds, thresholds, at_limit,
+	b.SQL(`INSERT INTO budget (id, tenant_id, project_id, scope, target_id, currency, amount, span, horizon_seconds,
+		thresholds, at_limit,
 			reason, created_by, created_at, updated_at)
-		SELECT 'bud_1', tenant_id, id, 'PROJECT', id, 'EUR', 12.24, 'TOTAL', 3600, '{100}', 'REFUSE', 'a test', '', now(), now()
+		SELECT 'bud_1', tenant_id, id, 'PROJECT', id, 'EUR', 12.24, 'TOTAL', 3600, '{100}', 'REFUSE', 'a test', '', now(),
+		now()
 		FROM project WHERE id = $1`, b.project.ID)
 	in := b.add("add", 1)
 	in.Intent = &member.Intent{Shape: lifecycle.ShapeBaremetal}
-	up := member.ScaleInput{InstanceID: b.made.ID, ComponentKey: "worker", ScaleTo: 4, Intent: in.Intent, DeadlineSeconds: 600,
-		Reason: "a test", IdempotencyKey: "scale"}
+	up := member.ScaleInput{InstanceID: b.made.ID, ComponentKey: "worker", ScaleTo: 4, Intent: in.Intent,
+		DeadlineSeconds: 600,
+		Reason:          "a test", IdempotencyKey: "scale"}
 	for name, rent := range map[string]func() error{
 		"add":   func() error { _, err := b.service.Add(b.admin, in); return err },
 		"scale": func() error { _, err := b.service.Scale(b.admin, up); return err },

@@ -53,7 +53,8 @@ func setup(t *testing.T, change ...func(document map[string]any)) *bundle {
 	b.Entitle(b.project, b.app)
 	b.one, b.two = b.allocation(), b.allocation()
 	b.made = b.Instance(b.project, b.stored, lifecycle.InstanceRunning, b.one, b.one, b.two)
-	b.SQL(`INSERT INTO instance_generation (id, tenant_id, project_id, instance_id, number, manifest_id, app_version, config, created_at)
+	b.SQL(`INSERT INTO instance_generation (id, tenant_id, project_id, instance_id, number, manifest_id, app_version,
+		config, created_at)
 		SELECT 'gen_1', tenant_id, project_id, id, 1, manifest_id, app_version, config, created_at FROM instance`)
 	b.members = b.Ent.Member.Query().Order(db.Asc(dbmember.FieldOrdinal)).AllX(t.Context())
 	b.service = &member.Service{DB: b.DB, Calls: b.adapter.Calls}
@@ -107,8 +108,10 @@ func (b *bundle) written() string {
 		counts += fmt.Sprint(table, "=", b.Count(table, ""), " ")
 	}
 	var state string
-	err := b.Admin.QueryRow(context.Background(), `SELECT (SELECT string_agg(id || status || coalesce(last_operation_id, ''), ',' ORDER BY id) FROM member) ||
-		(SELECT string_agg(id || status || roles::text || revision, ',' ORDER BY id) FROM instance) || coalesce((SELECT string_agg(id || state, ',' ORDER BY id) FROM operation), '')`).Scan(&state)
+	err := b.Admin.QueryRow(context.Background(), `SELECT (SELECT string_agg(id || status || coalesce(last_operation_id,
+		''), ',' ORDER BY id) FROM member) ||
+		(SELECT string_agg(id || status || roles::text || revision, ',' ORDER BY id)
+		FROM instance) || coalesce((SELECT string_agg(id || state, ',' ORDER BY id) FROM operation), '')`).Scan(&state)
 	require.NoError(b.t, err)
 	return counts + fmt.Sprint("bound=", b.Count("allocation", "instance_id IS NOT NULL"), " allowed=",
 		b.Count("audit_entry", "allowed"), state)

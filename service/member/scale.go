@@ -50,12 +50,13 @@ func (in ScaleInput) request() *change.Request {
 }
 
 // Scale brings a component to a number of members by one operation: an addition of those that are missing, or a removal
-// of those that are too many, whom the platform chooses by the rule of package scaling unless the adapter does. What the
-// adapter gets is members.add or member.remove, so that every adapter that does these can be scaled. It requires
+// of those that are too many, whom the platform chooses by the rule of package scaling unless the adapter does. What
+// the adapter gets is members.add or member.remove, so that every adapter that does these can be scaled. It requires
 // <family>.member.add, and allocation.create with an intent, or <family>.member.remove.
 //
 // Faults: those of engine.Engine.Accept; FAILED_PRECONDITION at input.count when as many are wanted already;
-// LIMIT_EXCEEDED at input.count beyond the component's bounds or the project's quota; CONFLICT while others change them.
+// LIMIT_EXCEEDED at input.count beyond the component's bounds or the project's quota; CONFLICT while others change
+// them.
 func (s *Service) Scale(ctx context.Context, in ScaleInput) (*Scaled, error) {
 	accepted, err := s.engine().Accept(ctx, in.request())
 	if err != nil {

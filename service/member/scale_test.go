@@ -124,11 +124,13 @@ func TestScalingsThatCannotBeAreRefusedAndWriteNothing(t *testing.T) {
 		"too many":              {func(in *member.ScaleInput) { in.ScaleTo = 6 }, fault.LimitExceeded, "input.count"},
 		"negative":              {func(in *member.ScaleInput) { in.ScaleTo = -1 }, fault.InvalidArgument, "input.count"},
 		"beyond every dispatch": {func(in *member.ScaleInput) { in.ScaleTo = 1_025 }, fault.InvalidArgument, "input.count"},
-		"no such component":     {func(in *member.ScaleInput) { in.ComponentKey = "x" }, fault.InvalidArgument, "input.componentKey"},
-		"as many as there are":  {func(in *member.ScaleInput) { in.ScaleTo = 3 }, fault.FailedPrecondition, "input.count"},
-		"no place":              {func(in *member.ScaleInput) { in.AllocationIDs = nil }, fault.InvalidArgument, "input.allocationIds"},
-		"an addition by force":  {func(in *member.ScaleInput) { in.Force = true }, fault.InvalidArgument, "input.force"},
-		"no such instance":      {func(in *member.ScaleInput) { in.InstanceID = "ins_x" }, fault.NotFound, ""},
+		"no such component": {func(in *member.ScaleInput) { in.ComponentKey = "x" }, fault.InvalidArgument,
+			"input.componentKey"},
+		"as many as there are": {func(in *member.ScaleInput) { in.ScaleTo = 3 }, fault.FailedPrecondition, "input.count"},
+		"no place": {func(in *member.ScaleInput) { in.AllocationIDs = nil }, fault.InvalidArgument,
+			"input.allocationIds"},
+		"an addition by force": {func(in *member.ScaleInput) { in.Force = true }, fault.InvalidArgument, "input.force"},
+		"no such instance":     {func(in *member.ScaleInput) { in.InstanceID = "ins_x" }, fault.NotFound, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := b.scale("k", 4, b.one)
@@ -258,13 +260,15 @@ func TestBadRemovalsOfSeveralAreRefusedAndWriteNothing(t *testing.T) {
 func TestAnAdapterThatChoosesSaysWhoLeaves(t *testing.T) {
 	t.Parallel()
 	b := setup(t, roomy)
-	b.SQL(`UPDATE adapter SET description = jsonb_build_object('apps', jsonb_build_array(jsonb_build_object('slug', $1::text, 'choosesLeaving', true)))`,
+	b.SQL(`UPDATE adapter SET description = jsonb_build_object('apps', jsonb_build_array(jsonb_build_object('slug',
+		$1::text, 'choosesLeaving', true)))`,
 		b.app.Slug)
 	b.adapter.Plan.Chosen = []string{"mem_unknown", string(b.members[1].ID), string(b.members[0].ID)}
 	plan, err := b.service.PlanScale(b.admin, b.scale("", 2))
 	require.NoError(t, err)
 	require.Len(t, plan.Members, 1)
-	require.Equal(t, b.members[1].ID, *plan.Members[0].MemberID, "the first of its that is a member; the number is the caller's")
+	require.Equal(t, b.members[1].ID, *plan.Members[0].MemberID,
+		"the first of its that is a member; the number is the caller's")
 	asked := b.adapter.Plans[0]
 	require.Equal(t, &adapter.Choose{ComponentKey: "worker", Count: 1}, asked.Choose)
 	require.Len(t, asked.Targets, 3, "among all that may leave")
@@ -294,7 +298,8 @@ func TestAScalingWithoutAPlaceRequestsWhatTheLaunchIntended(t *testing.T) {
 	_, err = b.service.Scale(b.admin, b.scale("k2", 5))
 	platformtest.Refused(t, err, fault.CapacityUnavailable, "input.intent")
 	refused := fault.From(err)
-	require.Equal(t, []fault.Code{fault.CapacityShort, fault.CapacityFits}, []fault.Code{refused.Reasons[0].Code, refused.Reasons[1].Code})
+	require.Equal(t, []fault.Code{fault.CapacityShort, fault.CapacityFits},
+		[]fault.Code{refused.Reasons[0].Code, refused.Reasons[1].Code})
 	require.Contains(t, refused.Message, "a share of 3 GPUs is wanted, and the largest share that is free on one node is 1 GPU")
 	require.Contains(t, refused.Reasons[1].Message, "GPU_SLICE of 1 GPU")
 	require.Equal(t, before, b.written())

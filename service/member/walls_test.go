@@ -42,7 +42,8 @@ func TestCapacityForMembersHasTheWallsThatTheAppNeeds(t *testing.T) {
 	_, err := b.service.Add(b.admin, in)
 	platformtest.Refused(t, err, fault.ClassUnavailable, "input.intent")
 	require.Equal(t, before, b.written(), "no node offers the profile that the app's members have")
-	b.SQL(`UPDATE compute_node SET walls = '{"classes": ["CONTAINER", "VM"], "profiles": ["SERVICE"], "gaps": []}' WHERE id = $1`, node.ID)
+	b.SQL(`UPDATE compute_node SET walls = '{"classes": ["CONTAINER", "VM"], "profiles": ["SERVICE"], "gaps": []}'
+		WHERE id = $1`, node.ID)
 	in.Intent.Class = isolation.VM
 	added, err := b.service.Add(b.admin, in)
 	require.NoError(t, err)

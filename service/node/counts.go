@@ -28,8 +28,8 @@ type resident struct {
 	ordinal   int
 }
 
-// tellCounts tells of each count in a transaction of its own. Members that are not on the calling node, that were removed
-// or whose instance is gone are ignored.
+// tellCounts tells of each count in a transaction of its own. Members that are not on the calling node, that were
+// removed or whose instance is gone are ignored.
 func tellCounts[C count](ctx context.Context, s *Service, agent *authz.Actor, counts []C) error {
 	for _, one := range counts {
 		err := s.DB.As(ctx, agent, func(ctx context.Context, t *tx.Tx) error {

@@ -57,7 +57,8 @@ func (s *Service) CreateEnrolment(ctx context.Context, in EnrolmentInput) (*Secr
 		}
 		text, secret := token.Mint(token.Enrolment)
 		expires := t.Now.Add(time.Duration(in.TTLMinutes) * time.Minute)
-		_, err = t.Exec(ctx, `INSERT INTO node_enrolment (id, name, secret_hash, expires_at, node_id, created_at) VALUES ($1, $2, $3, $4, $5, $6)`,
+		_, err = t.Exec(ctx, `INSERT INTO node_enrolment (id, name, secret_hash, expires_at, node_id, created_at)
+			VALUES ($1, $2, $3, $4, $5, $6)`,
 			secret.ID, in.Name, secret.Hash, expires, node, t.Now)
 		if err != nil {
 			return fmt.Errorf("create an enrolment: %w", err)
@@ -74,7 +75,8 @@ func (s *Service) CreateEnrolment(ctx context.Context, in EnrolmentInput) (*Secr
 // nodeFor is the id that the enrolled node will have: that of the node of this name, or a new one.
 func nodeFor(ctx context.Context, t *tx.Tx, name string) (id ids.ID, known bool, err error) {
 	var status lifecycle.NodeStatus
-	err = t.QueryRow(ctx, `SELECT id, status FROM compute_node WHERE name = $1 AND deleted_at IS NULL`, name).Scan(&id, &status)
+	err = t.QueryRow(ctx, `SELECT id, status FROM compute_node WHERE name = $1
+		AND deleted_at IS NULL`, name).Scan(&id, &status)
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):
 		return ids.New(ids.Node), false, nil
@@ -171,13 +173,18 @@ func spend(ctx context.Context, t *tx.Tx) error {
 	return nil
 }
 
-const enrolSQL = `INSERT INTO compute_node (id, name, address, status, region, sku, cpus, memory_mib, gpus, gpu_model, gpus_simulated, isolation,
+const enrolSQL = `INSERT INTO compute_node (id, name, address, status, region, sku, cpus, memory_mib, gpus, gpu_model,
+	gpus_simulated, isolation,
 	sealing_key, agent_version, boot_id, kernel, labels, created_at, walls, devices)
 	VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20)
-	ON CONFLICT (id) DO UPDATE SET address = excluded.address, region = excluded.region, sku = excluded.sku, cpus = excluded.cpus,
-	memory_mib = excluded.memory_mib, gpus = excluded.gpus, gpu_model = excluded.gpu_model, gpus_simulated = excluded.gpus_simulated,
-	isolation = excluded.isolation, sealing_key = excluded.sealing_key, agent_version = excluded.agent_version, boot_id = excluded.boot_id,
-	booted_at = CASE WHEN compute_node.boot_id <> excluded.boot_id THEN excluded.created_at ELSE compute_node.booted_at END,
+	ON CONFLICT (id) DO UPDATE SET address = excluded.address, region = excluded.region, sku = excluded.sku, cpus
+	= excluded.cpus,
+	memory_mib = excluded.memory_mib, gpus = excluded.gpus, gpu_model = excluded.gpu_model, gpus_simulated
+	= excluded.gpus_simulated,
+	isolation = excluded.isolation, sealing_key = excluded.sealing_key, agent_version = excluded.agent_version, boot_id
+	= excluded.boot_id,
+	booted_at = CASE WHEN compute_node.boot_id <> excluded.boot_id THEN excluded.created_at
+	ELSE compute_node.booted_at END,
 	kernel = excluded.kernel, labels = excluded.labels, walls = excluded.walls, devices = excluded.devices
 	WHERE compute_node.status <> 'RETIRED' RETURNING ` + rows.ComputeNodeColumns
 
@@ -202,7 +209,8 @@ func (in *EnrolInput) write(ctx context.Context, t *tx.Tx) (*db.ComputeNode, err
 func (s *Service) mint(ctx context.Context, t *tx.Tx, node ids.ID) (*Secret, error) {
 	text, secret := token.Mint(token.Node)
 	expires := t.Now.Add(s.life())
-	_, err := t.Exec(ctx, `INSERT INTO node_credential (id, node_id, secret_hash, expires_at, created_at) VALUES ($1, $2, $3, $4, $5)`,
+	_, err := t.Exec(ctx, `INSERT INTO node_credential (id, node_id, secret_hash, expires_at, created_at)
+		VALUES ($1, $2, $3, $4, $5)`,
 		secret.ID, node, secret.Hash, expires, t.Now)
 	if err != nil {
 		return nil, fmt.Errorf("mint a credential of %s: %w", node, err)
@@ -220,7 +228,8 @@ func (s *Service) Rotate(ctx context.Context) (*Secret, error) {
 			return err
 		}
 		_, err := t.Exec(ctx, `UPDATE node_credential SET revoked_at = $3
-			WHERE node_id = $1 AND id <> $2 AND first_used_at IS NULL AND revoked_at IS NULL`, t.Actor.NodeID, t.Actor.CredentialID, t.Now)
+			WHERE node_id = $1 AND id <> $2 AND first_used_at IS NULL AND
+			revoked_at IS NULL`, t.Actor.NodeID, t.Actor.CredentialID, t.Now)
 		if err != nil {
 			return fmt.Errorf("end the unused credentials of %s: %w", t.Actor.NodeID, err)
 		}

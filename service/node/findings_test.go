@@ -64,7 +64,8 @@ func TestAnInstanceBelowItsManifestsMembersIsUnhealthy(t *testing.T) {
 	require.Equal(t, lifecycle.InstanceRunning, now.Status)
 	require.Equal(t, lifecycle.HealthUnhealthy, now.Health)
 	require.NotNil(t, now.UnservedAt)
-	require.Equal(t, 1, b.Count("app_instance_event", `instance_id = $1 AND type = 'apps.instance.unhealthy'`, instance.ID))
+	require.Equal(t, 1, b.Count("app_instance_event", `instance_id = $1 AND type = 'apps.instance.unhealthy'`,
+		instance.ID))
 }
 
 func TestFindingsOfMembersThatHaveAnOperationWaitForItsEnd(t *testing.T) {
@@ -107,11 +108,14 @@ func TestFindingsThatAreNoneAreRefused(t *testing.T) {
 	b := newBench(t)
 	here, agent := b.walled()
 	for path, in := range map[string]node.HeartbeatInput{
-		"input.memberFindings.0.failure":    found(lifecycle.FailureNodeLost, "mem_1"),
-		"input.memberFindings":              {MemberFindings: make([]node.MemberFinding, 1_001)},
-		"input.memberFindings.0.message":    {MemberFindings: []node.MemberFinding{{MemberID: "mem_1", Failure: "INIT_GONE", Message: strings.Repeat("x", 501)}}},
-		"input.memberFindings.0.ageSeconds": {MemberFindings: []node.MemberFinding{{MemberID: "mem_1", Failure: "INIT_GONE", AgeSeconds: -1}}},
-		"input.processRestarts.0.restarts":  {ProcessRestarts: []node.ProcessRestarts{{MemberID: "mem_1", Since: "a", Process: "p"}}},
+		"input.memberFindings.0.failure": found(lifecycle.FailureNodeLost, "mem_1"),
+		"input.memberFindings":           {MemberFindings: make([]node.MemberFinding, 1_001)},
+		"input.memberFindings.0.message": {MemberFindings: []node.MemberFinding{{MemberID: "mem_1", Failure: "INIT_GONE",
+			Message: strings.Repeat("x", 501)}}},
+		"input.memberFindings.0.ageSeconds": {MemberFindings: []node.MemberFinding{{MemberID: "mem_1", Failure: "INIT_GONE",
+			AgeSeconds: -1}}},
+		"input.processRestarts.0.restarts": {ProcessRestarts: []node.ProcessRestarts{{MemberID: "mem_1", Since: "a",
+			Process: "p"}}},
 	} {
 		in.AgentVersion, in.BootID = beat.AgentVersion, beat.BootID
 		_, err := b.Heartbeat(agent, in)
@@ -128,10 +132,12 @@ func TestRestartsAreCountedAndToldOnce(t *testing.T) {
 	member := b.members(b.housed(b.Project(b.Tenant()), "", here))[0]
 	for _, step := range []struct{ restarts, told, all int }{{1, 1, 1}, {1, 1, 1}, {4, 2, 4}} {
 		in := beat
-		in.ProcessRestarts = []node.ProcessRestarts{{MemberID: member.ID, Since: "a", Process: "slurmd", Restarts: step.restarts}}
+		in.ProcessRestarts = []node.ProcessRestarts{{MemberID: member.ID, Since: "a", Process: "slurmd",
+			Restarts: step.restarts}}
 		_, err := b.Heartbeat(agent, in)
 		require.NoError(t, err)
-		require.Equal(t, step.told, b.Count("app_instance_event", "type = 'apps.instance.member_restarted' AND member_id = $1", member.ID))
+		require.Equal(t, step.told, b.Count("app_instance_event",
+			"type = 'apps.instance.member_restarted' AND member_id = $1", member.ID))
 		require.Equal(t, step.all, b.Ent.Member.GetX(b.t.Context(), member.ID).Restarts)
 	}
 }

@@ -45,8 +45,10 @@ const (
 		booted_at = CASE WHEN boot_id <> $4 THEN $2 ELSE booted_at END,
 		status = CASE status WHEN 'OFFLINE' THEN 'ONLINE' ELSE status END WHERE id = $1 RETURNING ` + rows.ComputeNodeColumns
 	conditionsSQL = `UPDATE compute_node SET conditions = $2 WHERE id = $1 RETURNING ` + rows.ComputeNodeColumns
-	changeSQL     = `UPDATE compute_node SET region = $2, sku = $3, cpus = $4, memory_mib = $5, gpus = $6, gpu_model = $7, gpus_simulated = $8,
-		isolation = $9, kernel = $10, labels = $11, walls = $12, devices = $13 WHERE id = $1 RETURNING ` + rows.ComputeNodeColumns
+	changeSQL     = `UPDATE compute_node SET region = $2, sku = $3, cpus = $4, memory_mib = $5, gpus = $6, gpu_model = $7,
+		gpus_simulated = $8,
+		isolation = $9, kernel = $10, labels = $11, walls = $12, devices = $13 WHERE id = $1
+		RETURNING ` + rows.ComputeNodeColumns
 )
 
 // Heartbeat notes that the calling node is alive, and what changed of it. It asks for node.report.
@@ -167,7 +169,8 @@ func (s *Service) List(ctx context.Context, args page.Args) (*page.Page[*db.Comp
 	}
 	var found []*db.ComputeNode
 	actor, err := s.DB.Read(ctx, tx.Rows(&found, rows.ComputeNode,
-		`SELECT `+rows.ComputeNodeColumns+` FROM compute_node WHERE name > $1 AND deleted_at IS NULL ORDER BY name LIMIT $2`, after, args.First+1))
+		`SELECT `+rows.ComputeNodeColumns+` FROM compute_node WHERE name > $1 AND deleted_at IS NULL ORDER BY name
+			LIMIT $2`, after, args.First+1))
 	if err != nil {
 		return nil, err
 	}

@@ -36,7 +36,8 @@ func (k MemoryKills) member() ids.ID { return k.MemberID }
 // tell tells of kills that are new. The same report again adds nothing.
 func (k MemoryKills) tell(ctx context.Context, t *tx.Tx, of *resident) error {
 	var before int
-	if err := t.QueryRow(ctx, `SELECT coalesce(max((payload->>'kills')::int), 0) FROM app_instance_event WHERE instance_id = $1 AND member_id = $2
+	if err := t.QueryRow(ctx, `SELECT coalesce(max((payload->>'kills')::int), 0) FROM app_instance_event
+		WHERE instance_id = $1 AND member_id = $2
 		AND type = $3 AND payload->>'since' = $4`, of.instance.ID, k.MemberID, string(lifecycle.EventMemberOutOfMemory), k.Since).Scan(&before); err != nil {
 		return err
 	}

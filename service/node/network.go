@@ -58,8 +58,8 @@ func (s *Service) Network(ctx context.Context, known string, waitSeconds int) (*
 	}
 }
 
-// topicsOf are what is woken when a node's view may have changed: the node has members of another instance; an instance that
-// it knows has changed, or what that shares; another node has come.
+// topicsOf are what is woken when a node's view may have changed: the node has members of another instance; an instance
+// that it knows has changed, or what that shares; another node has come.
 func topicsOf(node ids.ID, view *nodenet.View) []string {
 	topics := []string{event.NodeTopic(node), event.NodesTopic}
 	for _, instance := range view.Instances {

@@ -168,7 +168,8 @@ func TestAChangeEndsTheWaitForIt(t *testing.T) {
 			changed <- next
 		}
 	}()
-	require.Eventually(t, func() bool { return b.Kit.Hub.Waiting(event.InstanceTopic(instance.ID)) > 0 }, 15*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return b.Kit.Hub.Waiting(event.InstanceTopic(instance.ID)) > 0 }, 15*time.Second,
+		time.Millisecond)
 	b.SQL(`UPDATE member SET status = 'FAILED' WHERE instance_id = $1`, instance.ID)
 	b.SQL(`UPDATE member SET status = 'REMOVING' WHERE instance_id = $1`, instance.ID)
 	b.SQL(`UPDATE member SET status = 'REMOVED' WHERE instance_id = $1`, instance.ID)
@@ -194,8 +195,10 @@ func TestAnAddressIsFreeAgainWhenItsMemberIsRemovedAndExhaustionIsRefused(t *tes
 	}
 	require.Len(t, held, 2)
 	before := b.Count("member", "true")
-	_, err := b.Admin.Exec(t.Context(), `INSERT INTO member (id, tenant_id, project_id, instance_id, component_key, ordinal, status, node_id,
-		correlation_id, created_at, updated_at) SELECT 'mem_x' || n, tenant_id, project_id, id, 'late', n, 'PENDING', $2, '', now(), now()
+	_, err := b.Admin.Exec(t.Context(), `INSERT INTO member (id, tenant_id, project_id, instance_id, component_key,
+		ordinal, status, node_id,
+		correlation_id, created_at, updated_at) SELECT 'mem_x' || n, tenant_id, project_id, id, 'late', n, 'PENDING', $2, '',
+		now(), now()
 		FROM instance, generate_series(1, 9) n WHERE id = $1`, instance.ID, here.ID)
 	require.ErrorContains(t, err, "GP507")
 	require.Equal(t, before, b.Count("member", "true"), "nothing is written")

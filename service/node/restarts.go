@@ -32,11 +32,12 @@ func checkRestarts(in *check.Input, restarts []ProcessRestarts) {
 
 func (r ProcessRestarts) member() ids.ID { return r.MemberID }
 
-// tell counts and tells restarts that are new. The same report again adds nothing. Agents fold the restarts of a process
-// that keeps failing, so that each report is worth an event.
+// tell counts and tells restarts that are new. The same report again adds nothing. Agents fold the restarts of a
+// process that keeps failing, so that each report is worth an event.
 func (r ProcessRestarts) tell(ctx context.Context, t *tx.Tx, of *resident) error {
 	var before int
-	if err := t.QueryRow(ctx, `SELECT coalesce(max((payload->>'restarts')::int), 0) FROM app_instance_event WHERE instance_id = $1
+	if err := t.QueryRow(ctx, `SELECT coalesce(max((payload->>'restarts')::int), 0) FROM app_instance_event
+		WHERE instance_id = $1
 		AND member_id = $2 AND type = $3 AND payload->>'since' = $4 AND payload->>'process' = $5`,
 		of.instance.ID, r.MemberID, string(lifecycle.EventMemberRestarted), r.Since, r.Process).Scan(&before); err != nil {
 		return err
@@ -45,13 +46,15 @@ func (r ProcessRestarts) tell(ctx context.Context, t *tx.Tx, of *resident) error
 	if fresh <= 0 {
 		return nil
 	}
-	if _, err := t.Exec(ctx, `UPDATE member SET restarts = restarts + $2, updated_at = $3 WHERE id = $1`, r.MemberID, fresh,
+	if _, err := t.Exec(ctx, `UPDATE member SET restarts = restarts + $2, updated_at = $3
+		WHERE id = $1`, r.MemberID, fresh,
 		t.Now); err != nil {
 		return err
 	}
 	return event.Append(ctx, t, of.instance, event.Draft{
 		Type: lifecycle.EventMemberRestarted, MemberID: r.MemberID,
-		Message: fmt.Sprintf("process %s of %s %d ended and was started again, %d times", r.Process, of.component, of.ordinal, fresh),
+		Message: fmt.Sprintf("process %s of %s %d ended and was started again, %d times", r.Process, of.component, of.ordinal,
+			fresh),
 		Payload: map[string]any{"componentKey": of.component, "index": of.ordinal, "process": r.Process, "since": r.Since,
 			"restarts": r.Restarts, "restarted": fresh},
 	})

@@ -36,9 +36,11 @@ func Open(ctx context.Context, t *tx.Tx, instance *db.Instance, drafts ...Draft)
 	var told []event.Draft
 	for _, d := range drafts {
 		id := ids.New(ids.OrphanedResource)
-		tag, err := t.Exec(ctx, `INSERT INTO orphan (id, tenant_id, project_id, kind, instance_id, operation_id, member_id, node_id, allocation_id,
+		tag, err := t.Exec(ctx, `INSERT INTO orphan (id, tenant_id, project_id, kind, instance_id, operation_id, member_id,
+			node_id, allocation_id,
 				owner, message, attempts, next_try_at, created_at)
-			SELECT $1::text, $2::text, $3::text, $4::text, $5::text, nullif($6::text, ''), nullif($7::text, ''), nullif($8::text, ''), nullif($9::text, ''),
+			SELECT $1::text, $2::text, $3::text, $4::text, $5::text, nullif($6::text, ''), nullif($7::text, ''),
+			nullif($8::text, ''), nullif($9::text, ''),
 				$10::text, $11::text, 0, $12::timestamptz, $13::timestamptz
 			WHERE NOT EXISTS (SELECT FROM orphan WHERE instance_id = $5::text AND resolved_at IS NULL AND kind = $4::text
 				AND coalesce(member_id, '') = $7::text AND ($7::text <> '' OR coalesce(allocation_id, '') = $9::text))`,
@@ -143,7 +145,8 @@ func Resolve(ctx context.Context, t *tx.Tx, instance *db.Instance, row *db.Orpha
 
 // letGo notes that nothing is left of an instance whose members are all gone.
 func letGo(ctx context.Context, t *tx.Tx, instance *db.Instance) error {
-	_, err := t.Exec(ctx, `UPDATE instance SET released_at = $2 WHERE id = $1 AND released_at IS NULL AND status IN ('STOPPED', 'FAILED')
+	_, err := t.Exec(ctx, `UPDATE instance SET released_at = $2 WHERE id = $1 AND released_at IS NULL
+		AND status IN ('STOPPED', 'FAILED')
 		AND NOT EXISTS (SELECT FROM member WHERE instance_id = $1 AND status <> 'REMOVED')
 		AND NOT EXISTS (SELECT FROM orphan WHERE instance_id = $1 AND resolved_at IS NULL)`, instance.ID, t.Now)
 	if err != nil {

@@ -82,7 +82,8 @@ func targets(x *db.Orphan) []any {
 // priced is Columns with the price of what an orphan holds.
 const priced = `SELECT ` + Columns + `, price.price_currency, price.price_hourly::text FROM orphan
 	LEFT JOIN allocation held ON held.id = orphan.allocation_id
-	LEFT JOIN LATERAL platform.hourly_now(held.tenant_id, held.project_id, platform.billing_currency(held.tenant_id), held.shape, held.gpu_count,
+	LEFT JOIN LATERAL platform.hourly_now(held.tenant_id, held.project_id, platform.billing_currency(held.tenant_id),
+	held.shape, held.gpu_count,
 		held.sku, held.region) price ON held.id IS NOT NULL `
 
 // scan reads a row of priced as it is shown at a moment.
@@ -104,7 +105,8 @@ func scan(now time.Time) func(row pgx.CollectableRow) (*View, error) {
 				return nil, err
 			}
 			view.HourlyCost = MoneyOf(*currency, amount)
-			view.CostSoFar = MoneyOf(*currency, amount.Mul(money.Int(int64(view.AgeSeconds))).Quotient(money.Int(secondsHour), places))
+			view.CostSoFar = MoneyOf(*currency, amount.Mul(money.Int(int64(view.AgeSeconds))).Quotient(money.Int(secondsHour),
+				places))
 		}
 		return view, nil
 	}
@@ -150,7 +152,8 @@ func (s *Service) OfInstances(ctx context.Context, instances []ids.ID) (map[ids.
 	var found []*View
 	_, err := s.DB.Read(ctx, tx.Rows(&found, scan(s.DB.Now()),
 		priced+`WHERE orphan.id IN (SELECT o.id FROM unnest($1::text[]) AS wanted (instance_id)
-			CROSS JOIN LATERAL (SELECT id FROM orphan WHERE instance_id = wanted.instance_id AND resolved_at IS NULL ORDER BY id LIMIT $2) o)
+			CROSS JOIN LATERAL (SELECT id FROM orphan WHERE instance_id = wanted.instance_id AND resolved_at IS NULL ORDER BY id
+			LIMIT $2) o)
 			ORDER BY orphan.id`, instances, ofInstances))
 	if err != nil {
 		return nil, err

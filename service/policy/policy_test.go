@@ -136,8 +136,9 @@ func TestAnOverlayIsRefusedWithCodeAndPathAndNothingIsWritten(t *testing.T) {
 		"ahead": {b.admin, change(b.ofProject(`{}`), func(in *policy.SetInput) { in.ExpectedRevision = 3 }),
 			fault.Conflict, []string{"input.expectedRevision"}},
 		"widens": {b.admin, b.ofProject(`{"regions":{"allow":["a1","b1"]},"skus":{"allow":["slow"]},"apps":{"allow":["gone"]},"maxGpus":9,"maxHourlyCost":{"amountMicros":6,"currency":"EUR"},
-			"operatingModes":{"allow":["PLATFORM_MANAGED"]}}`), fault.PolicyWidens, []string{"input.document.regions.allow.1", "input.document.skus.allow.0", "input.document.apps.allow.0",
-			"input.document.operatingModes.allow.0", "input.document.maxGpus", "input.document.maxHourlyCost.amountMicros"}},
+			"operatingModes":{"allow":["PLATFORM_MANAGED"]}}`), fault.PolicyWidens,
+			[]string{"input.document.regions.allow.1", "input.document.skus.allow.0", "input.document.apps.allow.0",
+				"input.document.operatingModes.allow.0", "input.document.maxGpus", "input.document.maxHourlyCost.amountMicros"}},
 		"another tenant's project": {b.admin, change(b.ofProject(`{}`), func(in *policy.SetInput) {
 			in.ProjectID = &theirs.ID
 		}), fault.NotFound, nil},

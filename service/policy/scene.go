@@ -76,23 +76,32 @@ func look(ctx context.Context, t *tx.Tx, at place) (*scene, error) {
 	facts := &facts{}
 	batch := &pgx.Batch{}
 	where := ` ($1 = '' OR tenant_id = $1) AND ($2 = '' OR project_id = $2) `
-	collect(batch, &s.projects, rows.ProjectRef, `SELECT id, tenant_id FROM project WHERE ($1 = '' OR tenant_id = $1) AND ($2 = '' OR id = $2)
+	collect(batch, &s.projects, rows.ProjectRef, `SELECT id, tenant_id FROM project WHERE ($1 = '' OR tenant_id = $1)
+		AND ($2 = '' OR id = $2)
 		ORDER BY id DESC LIMIT $3`, at)
-	collect(batch, &facts.overlays, placed, `SELECT id, scope, document, coalesce(project_id, tenant_id, '') FROM policy_overlay
-		WHERE superseded_at IS NULL AND (tenant_id IS NULL OR ((project_id IS NULL OR $2 IN ('', project_id)) AND $1 IN ('', tenant_id)))
+	collect(batch, &facts.overlays, placed, `SELECT id, scope, document, coalesce(project_id, tenant_id, '')
+		FROM policy_overlay
+		WHERE superseded_at IS NULL AND (tenant_id IS NULL OR ((project_id IS NULL OR $2 IN ('', project_id))
+		AND $1 IN ('', tenant_id)))
 		ORDER BY id DESC LIMIT $3`, at)
-	collect(batch, &facts.instances, pgx.RowToStructByPos[instanceFact], `SELECT i.id, i.project_id, i.name, i.app_slug, i.app_version,
+	collect(batch, &facts.instances, pgx.RowToStructByPos[instanceFact], `SELECT i.id, i.project_id, i.name, i.app_slug,
+		i.app_version,
 			i.operating_mode, i.control_plane_scope,
 			ARRAY(SELECT a ->> 'ref' FROM json_array_elements(convert_from(m.document, 'UTF8')::json -> 'artifacts') a),
 			(SELECT count(*) FROM member WHERE instance_id = i.id AND status <> 'REMOVED')
-		FROM (SELECT * FROM instance WHERE released_at IS NULL AND`+where+`ORDER BY id DESC LIMIT $3) i JOIN manifest m ON m.id = i.manifest_id`, at)
-	collect(batch, &facts.allocations, pgx.RowToStructByPos[allocationFact], `WITH picked AS (SELECT * FROM allocation WHERE released_at IS NULL AND`+where+`ORDER BY id DESC LIMIT $3),
+		FROM (SELECT * FROM instance WHERE released_at IS NULL AND`+where+`ORDER BY id DESC LIMIT $3) i JOIN manifest m
+		ON m.id = i.manifest_id`, at)
+	collect(batch, &facts.allocations, pgx.RowToStructByPos[allocationFact], `WITH picked AS (SELECT * FROM allocation
+		WHERE released_at IS NULL AND`+where+`ORDER BY id DESC LIMIT $3),
 			kinds AS (SELECT DISTINCT tenant_id, project_id, shape, gpu_count, sku, region FROM picked)
-		SELECT p.id, p.project_id, p.name, p.region, p.sku, p.gpu_count, coalesce(h.price_currency, ''), coalesce(h.price_hourly, 0)::text
+		SELECT p.id, p.project_id, p.name, p.region, p.sku, p.gpu_count, coalesce(h.price_currency, ''),
+		coalesce(h.price_hourly, 0)::text
 		FROM picked p JOIN kinds k USING (tenant_id, project_id, shape, gpu_count, sku, region)
-		LEFT JOIN LATERAL platform.hourly_now(k.tenant_id, k.project_id, platform.billing_currency(k.tenant_id), k.shape, k.gpu_count, k.sku,
+		LEFT JOIN LATERAL platform.hourly_now(k.tenant_id, k.project_id, platform.billing_currency(k.tenant_id), k.shape,
+		k.gpu_count, k.sku,
 			k.region) h ON true ORDER BY p.id DESC`, at)
-	collect(batch, &facts.entitlements, pgx.RowToStructByPos[entitlementFact], `SELECT project_id, app_slug FROM entitlement
+	collect(batch, &facts.entitlements, pgx.RowToStructByPos[entitlementFact],
+		`SELECT project_id, app_slug FROM entitlement
 		WHERE revoked_at IS NULL AND (expires_at IS NULL OR expires_at > now()) AND`+where+`ORDER BY id DESC LIMIT $3`, at)
 	if err := t.SendBatch(ctx, batch).Close(); err != nil {
 		return nil, fmt.Errorf("look at what policy rules: %w", err)

@@ -49,7 +49,8 @@ func ScanVersion(row pgx.CollectableRow) (*Version, error) {
 	v := &Version{}
 	var to *time.Time
 	var terms string
-	err := row.Scan(&v.ID, &v.Origin, &v.Meter, &v.SKU, &v.Region, &v.Currency, &v.Scope, &v.TenantID, &v.ProjectID, &v.From,
+	err := row.Scan(&v.ID, &v.Origin, &v.Meter, &v.SKU, &v.Region, &v.Currency, &v.Scope, &v.TenantID, &v.ProjectID,
+		&v.From,
 		&to, &v.Number, &terms, &v.Hash, &v.Reason, &v.CreatedBy, &v.CreatedAt)
 	if err != nil {
 		return nil, err
@@ -104,7 +105,8 @@ func Add(ctx context.Context, t *tx.Tx, v Version, over bool) (*Version, error) 
 		return nil, err
 	}
 	for _, old := range placing.Superseded {
-		if _, err := t.Exec(ctx, `UPDATE price_version SET superseded_xid = pg_current_xact_id() WHERE id = $1`, old.ID); err != nil {
+		if _, err := t.Exec(ctx, `UPDATE price_version SET superseded_xid = pg_current_xact_id()
+			WHERE id = $1`, old.ID); err != nil {
 			return nil, fmt.Errorf("cut price %s: %w", old.ID, err)
 		}
 	}
@@ -141,10 +143,13 @@ func insert(ctx context.Context, t *tx.Tx, v *Version) (*Version, error) {
 	if !v.To.IsZero() {
 		to = &v.To
 	}
-	found, err := t.Query(ctx, `INSERT INTO price_version (id, origin, meter, sku, region, currency, scope, tenant_id, project_id,
+	found, err := t.Query(ctx, `INSERT INTO price_version (id, origin, meter, sku, region, currency, scope, tenant_id,
+		project_id,
 			valid_from, valid_to, version, terms, hash, reason, created_by)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, '', $14, $15) RETURNING `+Columns, v.ID, v.Origin, v.Meter,
-		v.SKU, v.Region, v.Currency, string(v.Scope), v.TenantID, v.ProjectID, v.From, to, v.Number, encoded(v.Terms), v.Reason,
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, '', $14, $15)
+		RETURNING `+Columns, v.ID, v.Origin, v.Meter,
+		v.SKU, v.Region, v.Currency, string(v.Scope), v.TenantID, v.ProjectID, v.From, to, v.Number, encoded(v.Terms),
+		v.Reason,
 		v.CreatedBy)
 	if err != nil {
 		return nil, fmt.Errorf("write a price: %w", err)

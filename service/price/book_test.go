@@ -37,7 +37,8 @@ func TestAListPriceIsInTheBookAndALaterOneEndsIt(t *testing.T) {
 	require.Equal(t, []string{"capacity", "3", "3600"}, []string{now.Meter, now.Tiers[0].Price.String(), now.Per.String()})
 	require.Equal(t, 3, k.Count("price_version", ""), "the first, what is left of it, and the second")
 	require.Equal(t, 1, k.Count("price_version a", "superseded_xid IS NOT NULL"))
-	require.Equal(t, 1, k.Count("price_version a JOIN price_version b ON b.origin = a.id AND b.id <> a.id", "b.valid_to IS NOT NULL AND a.terms = b.terms AND a.hash <> b.hash"))
+	require.Equal(t, 1, k.Count("price_version a JOIN price_version b ON b.origin = a.id AND b.id <> a.id",
+		"b.valid_to IS NOT NULL AND a.terms = b.terms AND a.hash <> b.hash"))
 	require.Equal(t, 1, k.Count("sku_price", "hourly_micros = 3000000"))
 }
 
@@ -65,8 +66,10 @@ func TestPricesDoNotOverlapAndDoNotReachBack(t *testing.T) {
 	require.NoError(t, set(nil, &later), "they may touch")
 	require.NoError(t, set(&latest, nil))
 	require.Equal(t, 3, k.Count("price_version", "superseded_xid IS NULL"))
-	_, err := k.Admin.Exec(t.Context(), `INSERT INTO price_version (id, origin, meter, sku, region, currency, scope, valid_from, version, terms, hash, reason, created_by)
-		SELECT 'prc_x', origin, meter, sku, region, currency, scope, valid_from, 99, terms, hash, reason, created_by FROM price_version LIMIT 1`)
+	_, err := k.Admin.Exec(t.Context(), `INSERT INTO price_version (id, origin, meter, sku, region, currency, scope,
+		valid_from, version, terms, hash, reason, created_by)
+		SELECT 'prc_x', origin, meter, sku, region, currency, scope, valid_from, 99, terms, hash, reason, created_by
+		FROM price_version LIMIT 1`)
 	require.ErrorContains(t, err, "price_version_no_overlap", "the database refuses it too")
 }
 

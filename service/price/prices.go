@@ -23,8 +23,8 @@ type Filter struct {
 	At *time.Time
 }
 
-// Versions reads prices of the book, by id, the newest first. Anyone who is logged in sees everyone's; those of a tenant or
-// project ask for billing.read there. NOT_FOUND for what the caller cannot see.
+// Versions reads prices of the book, by id, the newest first. Anyone who is logged in sees everyone's; those of a
+// tenant or project ask for billing.read there. NOT_FOUND for what the caller cannot see.
 func (s *Service) Versions(ctx context.Context, filter Filter, args page.Args) (*page.Page[*Version], error) {
 	const list = "prices"
 	var after ids.ID
@@ -39,7 +39,8 @@ func (s *Service) Versions(ctx context.Context, filter Filter, args page.Args) (
 		tx.Rows(&found, ScanVersion, `SELECT `+Columns+` FROM price_version
 			WHERE superseded_xid IS NULL AND ($1::text IS NULL OR meter = $1) AND ($2::text IS NULL OR sku = $2)
 				AND (valid_to IS NULL OR valid_to > coalesce($3, now())) AND ($3::timestamptz IS NULL OR valid_from <= $3)
-				AND (tenant_id IS NULL OR project_id IS NULL AND tenant_id = coalesce($4::text, (SELECT p.tenant_id FROM project p WHERE p.id = $5))
+				AND (tenant_id IS NULL OR project_id IS NULL AND tenant_id = coalesce($4::text, (SELECT p.tenant_id FROM project p
+				WHERE p.id = $5))
 					OR project_id = $5)
 				AND ($6 = '' OR id < $6) ORDER BY id DESC LIMIT $7`,
 			filter.Meter, filter.SKU, filter.At, filter.TenantID, filter.ProjectID, string(after), args.First+1))

@@ -79,7 +79,8 @@ func (s *Service) Set(ctx context.Context, in SetInput) (*db.SKUPrice, error) {
 		if err != nil {
 			return err
 		}
-		after, err := read(ctx, t, `INSERT INTO sku_price (id, sku, currency, hourly_micros, updated_at) VALUES ($1, $2, $3, $4, $5)
+		after, err := read(ctx, t, `INSERT INTO sku_price (id, sku, currency, hourly_micros, updated_at)
+			VALUES ($1, $2, $3, $4, $5)
 			ON CONFLICT (sku) DO UPDATE SET currency = $3, hourly_micros = $4, updated_at = $5 RETURNING `+columns,
 			ids.New(ids.SKUPrice), in.SKU, in.Currency, micros, t.Now)
 		if err != nil {
@@ -105,7 +106,8 @@ func book(ctx context.Context, t *tx.Tx, in SetInput) error {
 		return err
 	}
 	version := Version{Reason: "list price", CreatedBy: string(t.Actor.Subject.ID)}
-	version.Price = rating.Price{Meter: rating.AnyCapacity, SKU: in.SKU, Currency: in.Currency, Scope: rating.Platform, From: t.Now,
+	version.Price = rating.Price{Meter: rating.AnyCapacity, SKU: in.SKU, Currency: in.Currency, Scope: rating.Platform,
+		From:  t.Now,
 		Terms: rating.Terms{Measure: rating.Time, Per: money.Int(secondsHour), Tiers: []rating.Tier{{Price: price}}}}
 	_, err = Add(ctx, t, version, false)
 	return err

@@ -98,9 +98,9 @@ func text(s *string) string {
 	return *s
 }
 
-// SetVersion puts a price into the book, from now or a later instant on. What was valid for ever before ends there. Key:
-// sku.price.manage on the platform. Faults: INVALID_ARGUMENT naming the field, NOT_FOUND for its tenant or project,
-// PRICE_RETROACTIVE, PRICE_OVERLAP.
+// SetVersion puts a price into the book, from now or a later instant on. What was valid for ever before ends there.
+// Key: sku.price.manage on the platform. Faults: INVALID_ARGUMENT naming the field, NOT_FOUND for its tenant or
+// project, PRICE_RETROACTIVE, PRICE_OVERLAP.
 func (s *Service) SetVersion(ctx context.Context, in VersionInput) (out *Version, err error) {
 	if err := in.Check(); err != nil {
 		return nil, err
@@ -120,7 +120,8 @@ func (s *Service) SetVersion(ctx context.Context, in VersionInput) (out *Version
 		if out, err = Add(ctx, t, version, false); err != nil {
 			return err
 		}
-		return audit.Write(ctx, t, audit.Entry{Action: action, Key: authz.SKUPriceManage, ObjectID: ids.ID(out.ID), After: Shown(out),
+		return audit.Write(ctx, t, audit.Entry{Action: action, Key: authz.SKUPriceManage, ObjectID: ids.ID(out.ID),
+			After:  Shown(out),
 			Reason: in.Reason})
 	})
 	return out, err

@@ -105,8 +105,9 @@ func TestARetryIsANewOperationOfTheSameChange(t *testing.T) {
 func TestARetryIsWhatItsPlanShowed(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	drained, err := changed(b.verbs.Drain(b.admin, member.Input{MemberID: b.members[0].ID, Force: true, DeadlineSeconds: 120,
-		Reason: "the rack moves", IdempotencyKey: "k"}))
+	drained, err := changed(b.verbs.Drain(b.admin, member.Input{MemberID: b.members[0].ID, Force: true,
+		DeadlineSeconds: 120,
+		Reason:          "the rack moves", IdempotencyKey: "k"}))
 	require.NoError(t, err)
 	_, err = b.service.Plan(b.admin, retry.Input{OperationID: drained.ID})
 	platformtest.Refused(t, err, fault.FailedPrecondition, "input.operationId")
@@ -114,7 +115,8 @@ func TestARetryIsWhatItsPlanShowed(t *testing.T) {
 	before := b.Count("operation", "")
 	plan, err := b.service.Plan(b.admin, retry.Input{OperationID: drained.ID})
 	require.NoError(t, err)
-	require.Equal(t, []any{lifecycle.MemberDrain, true, true, 120}, []any{plan.Kind, plan.Allowed, plan.Force, plan.DeadlineSeconds})
+	require.Equal(t, []any{lifecycle.MemberDrain, true, true, 120},
+		[]any{plan.Kind, plan.Allowed, plan.Force, plan.DeadlineSeconds})
 	require.Equal(t, before, b.Count("operation", ""))
 
 	in := of(drained, "r")

@@ -67,8 +67,8 @@ func (s *Service) Retry(ctx context.Context, in Input) (*operation.View, error) 
 	return verb(ctx, op.Kind, in.again(op))
 }
 
-// Plan shows what a retry would do, with the same keys, and writes nothing. Its faults are those of Retry that are about
-// the operation; that a rule would refuse the change is in the plan's verdicts.
+// Plan shows what a retry would do, with the same keys, and writes nothing. Its faults are those of Retry that are
+// about the operation; that a rule would refuse the change is in the plan's verdicts.
 func (s *Service) Plan(ctx context.Context, in Input) (*change.Plan, error) {
 	op, err := s.find(ctx, in)
 	if err != nil {

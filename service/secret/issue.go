@@ -166,7 +166,8 @@ func targetOf(ctx context.Context, t *tx.Tx, action string, id ids.ID) (*target,
 	out := &target{}
 	out.InstanceID = id
 	var document []byte
-	err := t.QueryRow(ctx, `SELECT i.tenant_id, i.project_id, m.document FROM instance i JOIN manifest m ON m.id = i.manifest_id WHERE i.id = $1`, id).
+	err := t.QueryRow(ctx, `SELECT i.tenant_id, i.project_id, m.document FROM instance i
+		JOIN manifest m ON m.id = i.manifest_id WHERE i.id = $1`, id).
 		Scan(&out.TenantID, &out.ProjectID, &document)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return nil, audit.Missing(t, action, authz.SecretIssue, id)
@@ -190,7 +191,8 @@ func (s *Service) store(ctx context.Context, t *tx.Tx, v *View, fresh *custody.F
 	if err != nil {
 		return err
 	}
-	_, err = t.Exec(ctx, `INSERT INTO runtime_secret (id, tenant_id, project_id, instance_id, member_id, node_id, purpose, audience, delivery, spec,
+	_, err = t.Exec(ctx, `INSERT INTO runtime_secret (id, tenant_id, project_id, instance_id, member_id, node_id, purpose,
+		audience, delivery, spec,
 		version, sealed, keeper, expires_at, actor_kind, actor_id, actor_name, created_at)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18)`,
 		v.ID, v.TenantID, v.ProjectID, v.InstanceID, v.MemberID, v.NodeID, v.Purpose, v.Audience, v.Delivery, v.Spec,

@@ -33,7 +33,8 @@ func revoke(ctx context.Context, t *tx.Tx, id ids.ID, reason string) (*View, err
 	if err != nil || before.RevokedAt != nil {
 		return before, err
 	}
-	after, err := one(ctx, t, `UPDATE runtime_secret SET revoked_at = $2, sealed = NULL, previous = NULL, previous_until = NULL WHERE id = $1
+	after, err := one(ctx, t, `UPDATE runtime_secret SET revoked_at = $2, sealed = NULL, previous = NULL, previous_until
+		= NULL WHERE id = $1
 		RETURNING `+columns, id, t.Now)
 	if err != nil {
 		return nil, fmt.Errorf("revoke secret %s: %w", id, err)

@@ -70,7 +70,8 @@ func (s *Service) rotate(ctx context.Context, t *tx.Tx, in RotateInput, overlap 
 		end := t.Now.Add(overlap)
 		until = &end
 	}
-	after, err := one(ctx, t, `UPDATE runtime_secret SET version = $2, sealed = $3, keeper = $4, previous_until = $5, rotated_at = $6, deliveries = 0
+	after, err := one(ctx, t, `UPDATE runtime_secret SET version = $2, sealed = $3, keeper = $4, previous_until = $5,
+		rotated_at = $6, deliveries = 0
 		WHERE id = $1 RETURNING `+columns, in.SecretID, next.Version, sealed, fresh.Keeper(), until, t.Now)
 	if err != nil {
 		return nil, fmt.Errorf("rotate secret %s: %w", in.SecretID, err)

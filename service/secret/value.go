@@ -48,7 +48,8 @@ func (in IssueInput) rules(ctx context.Context, t *tx.Tx, to *target, out *View)
 		}
 	}
 	var live int
-	err := t.QueryRow(ctx, `SELECT count(*) FROM (SELECT FROM runtime_secret WHERE instance_id = $1 AND revoked_at IS NULL AND expires_at > $2
+	err := t.QueryRow(ctx, `SELECT count(*) FROM (SELECT FROM runtime_secret WHERE instance_id = $1 AND revoked_at IS NULL
+		AND expires_at > $2
 		AND (delivery <> 'ONCE' OR deliveries = 0) LIMIT $3) l`, in.InstanceID, t.Now, maxLive).Scan(&live)
 	if err != nil {
 		return fmt.Errorf("count secrets of %s: %w", in.InstanceID, err)
@@ -86,7 +87,8 @@ func (in IssueInput) purposes(ctx context.Context, t *tx.Tx, to *target, out *Vi
 // was read and checked, and not by the text of the manifest. INVALID_ARGUMENT when it pins none.
 func pinnedRef(ctx context.Context, t *tx.Tx, instanceID ids.ID, digest string) (ref string, err error) {
 	err = t.QueryRow(ctx, `SELECT a.ref FROM instance i JOIN manifest_artifact p ON p.manifest_id = i.manifest_id
-		JOIN artifact a ON a.id = p.artifact_id WHERE i.id = $1 AND a.digest = $2 AND a.stage <> 'RETIRED'`, instanceID, digest).Scan(&ref)
+		JOIN artifact a ON a.id = p.artifact_id WHERE i.id = $1 AND a.digest = $2
+		AND a.stage <> 'RETIRED'`, instanceID, digest).Scan(&ref)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return "", fault.New(fault.InvalidArgument,
 			"the instance's manifest pins no such artifact").At("input.artifactDigest")

@@ -48,9 +48,12 @@ func TestTheImpactNamesEveryProjectThatAChangeWouldTouch(t *testing.T) {
 		_, err := b.instances.InvokeAction(b.As(b.guestMember), b.action(key))
 		require.NoError(t, err)
 	}
-	b.SQL(`INSERT INTO audit_entry (id, tenant_id, project_id, actor_kind, actor_id, permission_key, action, allowed, object_id, repeats, correlation_id, created_at)
-		VALUES ('aud_old', $1, $2, 'USER', 'x', 'apps.queue.read', 'invokeAction queue.read', true, $3, 1, 'c', now() - interval '25 hours'),
-		('aud_refused', $1, $2, 'USER', 'x', 'apps.queue.read', 'invokeAction queue.read', false, $3, 1, 'c', now())`, b.tenant.ID, b.guest.ID, b.made.ID)
+	b.SQL(`INSERT INTO audit_entry (id, tenant_id, project_id, actor_kind, actor_id, permission_key, action, allowed,
+		object_id, repeats, correlation_id, created_at)
+		VALUES ('aud_old', $1, $2, 'USER', 'x', 'apps.queue.read', 'invokeAction queue.read', true, $3, 1, 'c', now() -
+		interval '25 hours'),
+		('aud_refused', $1, $2, 'USER', 'x', 'apps.queue.read', 'invokeAction queue.read', false, $3, 1, 'c',
+		now())`, b.tenant.ID, b.guest.ID, b.made.ID)
 	b.Operation(b.made, lifecycle.InstanceUpgrade, lifecycle.OperationRunning)
 
 	for name, ctx := range map[string]context.Context{"the owner's member": b.As(b.member),

@@ -29,7 +29,8 @@ func (b *bundle) waits(agent context.Context, known ids.ID) (changed <-chan *nod
 			out <- next
 		}
 	}()
-	require.Eventually(b.t, func() bool { return b.Hub.Waiting(event.InstanceTopic(known)) > before }, soon, time.Millisecond)
+	require.Eventually(b.t, func() bool { return b.Hub.Waiting(event.InstanceTopic(known)) > before }, soon,
+		time.Millisecond)
 	return out
 }
 

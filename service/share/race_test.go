@@ -128,7 +128,8 @@ func TestBelowTheVerbsEachEndWritesItsOwnPartOfAShareAlone(t *testing.T) {
 		})
 		return n, err
 	}
-	const insert = `INSERT INTO control_plane_share (id, tenant_id, project_id, instance_id, owner_project_id, status, created_at) VALUES ($1, $2, $3, $4, $5, $6, now())`
+	const insert = `INSERT INTO control_plane_share (id, tenant_id, project_id, instance_id, owner_project_id, status,
+		created_at) VALUES ($1, $2, $3, $4, $5, $6, now())`
 	third := b.Project(b.tenant)
 	for name, statement := range map[string]struct {
 		ctx  context.Context
@@ -162,7 +163,8 @@ func TestBelowTheVerbsEachEndWritesItsOwnPartOfAShareAlone(t *testing.T) {
 	}
 	var seen [4]int
 	require.NoError(t, b.DB.Write(b.other, func(ctx context.Context, w *tx.Tx) error {
-		return w.QueryRow(ctx, `SELECT (SELECT count(*) FROM instance), (SELECT count(*) FROM member), (SELECT count(*) FROM app_instance_event),
+		return w.QueryRow(ctx, `SELECT (SELECT count(*) FROM instance), (SELECT count(*) FROM member), (SELECT count(*)
+			FROM app_instance_event),
 			(SELECT count(*) FROM platform.attached_projects($1))`, b.made.ID).Scan(&seen[0], &seen[1], &seen[2], &seen[3])
 	}))
 	require.Equal(t, [4]int{1, 0, 0, 0}, seen, "the instance's row, and nothing below it")

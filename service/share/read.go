@@ -91,7 +91,8 @@ type ControlPlane struct {
 // the share is open. It asks for control_plane.read at either end; what may not be seen is left out.
 func (s *Service) ControlPlanes(ctx context.Context, shares []ids.ID) (map[ids.ID]*ControlPlane, error) {
 	var found []*shared
-	actor, err := s.DB.Read(ctx, tx.Rows(&found, scanShared, `SELECT share_id, share_tenant, share_project, owner_project, instance_id, name,
+	actor, err := s.DB.Read(ctx, tx.Rows(&found, scanShared, `SELECT share_id, share_tenant, share_project, owner_project,
+		instance_id, name,
 		app_slug, app_version, permission_family, status, health, document FROM platform.shared_planes($1)`, shares))
 	if err != nil {
 		return nil, err

@@ -142,7 +142,8 @@ func (m move) write(ctx context.Context, t *tx.Tx, row *db.ControlPlaneShare, in
 	if to.Terminal() {
 		row.EndedBy, row.EndReason, row.EndedAt = t.Actor.Name, reason, &t.Now
 	}
-	_, err := t.Exec(ctx, `UPDATE control_plane_share SET status = $2, answered_by = $3, answered_at = $4, ended_by = $5, end_reason = $6,
+	_, err := t.Exec(ctx, `UPDATE control_plane_share SET status = $2, answered_by = $3, answered_at = $4, ended_by = $5,
+		end_reason = $6,
 		ended_at = $7 WHERE id = $1`, row.ID, to, row.AnsweredBy, row.AnsweredAt, row.EndedBy, row.EndReason, row.EndedAt)
 	if err != nil {
 		return nil, fmt.Errorf("change share %s: %w", row.ID, err)
@@ -159,8 +160,8 @@ func (m move) write(ctx context.Context, t *tx.Tx, row *db.ControlPlaneShare, in
 		Before: map[string]any{"status": before}, After: shown(row)})
 }
 
-// wakeGuests wakes the nodes of the attached project's instances, whose members reach the control plane from now on. They wait
-// for the control plane's own instance from then on, as for each that is in their network.
+// wakeGuests wakes the nodes of the attached project's instances, whose members reach the control plane from now on.
+// They wait for the control plane's own instance from then on, as for each that is in their network.
 func wakeGuests(ctx context.Context, t *tx.Tx, project ids.ID) error {
 	found, err := t.Query(ctx, `SELECT id FROM instance WHERE project_id = $1 AND released_at IS NULL`, project)
 	if err != nil {

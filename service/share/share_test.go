@@ -233,7 +233,8 @@ func TestPolicyOfTheOtherProjectHasASay(t *testing.T) {
 	row := b.offered()
 	for _, document := range []string{`{"controlPlaneScopes":{"deny":["TENANT"]}}`,
 		`{"apps":{"deny":["` + b.made.AppSlug + `"]}}`} {
-		b.SQL(`INSERT INTO policy_overlay (id, scope, tenant_id, project_id, revision, document, created_at) VALUES ($1, 'PROJECT', $2, $3, 1, $4, now())`,
+		b.SQL(`INSERT INTO policy_overlay (id, scope, tenant_id, project_id, revision, document, created_at)
+			VALUES ($1, 'PROJECT', $2, $3, 1, $4, now())`,
 			ids.New(ids.PolicyOverlay), b.tenant.ID, b.guest.ID, document)
 		before := b.written()
 		_, err := b.service.Accept(b.other, share.Input{ShareID: row.ID})

@@ -105,8 +105,10 @@ func addKey(ctx context.Context, t *tx.Tx, in KeyInput, key trusted) (*db.Signer
 	if in.ValidFrom != nil {
 		from = *in.ValidFrom
 	}
-	row, err := one(ctx, t, scanKey, `INSERT INTO signer_key (id, source_id, tenant_id, name, public_key, fingerprint, algorithm, valid_from, valid_until, created_by, created_at)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11) RETURNING `+keyColumns, ids.New(ids.SignerKey), source.ID, source.TenantID, in.Name,
+	row, err := one(ctx, t, scanKey, `INSERT INTO signer_key (id, source_id, tenant_id, name, public_key, fingerprint,
+		algorithm, valid_from, valid_until, created_by, created_at)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11) RETURNING
+		`+keyColumns, ids.New(ids.SignerKey), source.ID, source.TenantID, in.Name,
 		key.pem, key.fingerprint, key.algorithm, from, in.ValidUntil, string(t.Actor.ID), t.Now)
 	if tx.Violates(err, "signerkey_source_id_fingerprint") {
 		return nil, fault.New(fault.Conflict, "the source has this key, %s, be it revoked",

@@ -279,8 +279,10 @@ func TestWhatIsWrongWithAKeyIsNamedAndNothingIsTrusted(t *testing.T) {
 		refused(t, err, one.code, one.path, what)
 		require.Equal(t, 1, b.Count("signer_key", "revoked_at IS NULL AND revoke_reason = ''"), what)
 	}
-	b.SQL(`INSERT INTO signer_key (id, source_id, tenant_id, name, public_key, fingerprint, algorithm, valid_from, created_at)
-		SELECT 'sgk_' || n, $1, $2, 'n', 'x', 'sha256:' || n, 'ed25519', now(), now() FROM generate_series(1, 49) n`, made.ID, made.TenantID)
+	b.SQL(`INSERT INTO signer_key (id, source_id, tenant_id, name, public_key, fingerprint, algorithm, valid_from,
+		created_at)
+		SELECT 'sgk_' || n, $1, $2, 'n', 'x', 'sha256:' || n, 'ed25519', now(), now()
+		FROM generate_series(1, 49) n`, made.ID, made.TenantID)
 	_, err = b.verbs.AddKey(b.admin, source.KeyInput{SourceID: made.ID, Name: "one too many", PublicKey: edwards(t)})
 	refused(t, err, fault.LimitExceeded, "input.sourceId", "one too many")
 	require.Equal(t, 50, b.Count("signer_key", ""))

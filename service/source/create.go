@@ -117,8 +117,10 @@ func (s *Service) create(ctx context.Context, t *tx.Tx, in CreateInput, at *url.
 	if err := room(ctx, t, in.TenantID); err != nil {
 		return nil, err
 	}
-	row, err := one(ctx, t, scan, `INSERT INTO artifact_source (id, tenant_id, name, kind, location, region, signature_policy, created_by, created_at)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) RETURNING `+columns, made, in.TenantID, in.Name, string(in.Kind), in.Location, in.Region,
+	row, err := one(ctx, t, scan, `INSERT INTO artifact_source (id, tenant_id, name, kind, location, region,
+		signature_policy, created_by, created_at)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) RETURNING `+columns, made, in.TenantID, in.Name, string(in.Kind),
+		in.Location, in.Region,
 		string(in.SignaturePolicy), string(t.Actor.ID), t.Now)
 	if err != nil {
 		return nil, taken(fmt.Errorf("create a source: %w", err), "input.location")

@@ -231,7 +231,8 @@ func TestPolicyRulesWhatSourcesMayCover(t *testing.T) {
 	require.Equal(t, fault.PlatformFinal, fault.From(err).Reasons[0].Code)
 	require.Equal(t, 1, b.Count("artifact_source", "disabled_at IS NOT NULL"))
 	b.SQL(`DELETE FROM policy_overlay`)
-	b.SQL(`INSERT INTO policy_overlay (id, scope, tenant_id, revision, document, created_at) VALUES ($1, 'TENANT', $2, 1, '{"artifactSources":{"deny":["registry.test"]}}', now())`,
+	b.SQL(`INSERT INTO policy_overlay (id, scope, tenant_id, revision, document, created_at)
+		VALUES ($1, 'TENANT', $2, 1, '{"artifactSources":{"deny":["registry.test"]}}', now())`,
 		ids.New(ids.PolicyOverlay), b.tenant.ID)
 	_, err = b.verbs.Update(b.admin, source.UpdateInput{SourceID: made.ID, Disabled: &on})
 	refused(t, err, fault.PolicyDenied, "input.disabled", "against the tenant's own policy")
@@ -240,7 +241,8 @@ func TestPolicyRulesWhatSourcesMayCover(t *testing.T) {
 func TestAnOwnerHasABoundedNumberOfSources(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	b.SQL(`INSERT INTO artifact_source (id, tenant_id, name, kind, location, created_at) SELECT 'src_' || n, $1, 'n' || n, 'OCI', 'registry.test/n' || n, now()
+	b.SQL(`INSERT INTO artifact_source (id, tenant_id, name, kind, location, created_at)
+		SELECT 'src_' || n, $1, 'n' || n, 'OCI', 'registry.test/n' || n, now()
 		FROM generate_series(1, 200) n`, b.tenant.ID)
 	_, err := b.verbs.Create(b.admin, b.input())
 	refused(t, err, fault.LimitExceeded, "input.tenantId", "one too many")

@@ -88,7 +88,8 @@ func setCredential(ctx context.Context, t *tx.Tx, in CredentialInput, fresh *cus
 			return nil, err
 		}
 	}
-	after, err := one(ctx, t, scan, `UPDATE artifact_source SET credential_user = $2, credential = $3, keeper = $4, credential_at = $5 WHERE id = $1
+	after, err := one(ctx, t, scan, `UPDATE artifact_source SET credential_user = $2, credential = $3, keeper = $4,
+		credential_at = $5 WHERE id = $1
 		RETURNING `+columns, before.ID, in.User, sealed, keeper, at)
 	if err != nil {
 		return nil, fmt.Errorf("set the credential of %s: %w", before.ID, err)

@@ -51,7 +51,8 @@ func (s *Service) List(ctx context.Context, tenantID *ids.ID, args page.Args) (*
 	}
 	var found []*db.ArtifactSource
 	actor, err := s.readAs(ctx, tx.Rows(&found, scan, `SELECT `+columns+` FROM artifact_source WHERE (name, id) > ($1, $2)
-		AND ($3::text IS NULL OR tenant_id IS NULL OR tenant_id = $3) ORDER BY name, id LIMIT $4`, name, string(id), tenantID, args.First+1))
+		AND ($3::text IS NULL OR tenant_id IS NULL OR tenant_id = $3) ORDER BY name, id
+		LIMIT $4`, name, string(id), tenantID, args.First+1))
 	if err != nil {
 		return nil, err
 	}

@@ -95,7 +95,8 @@ func TestAnUpgradeFetchesWhatItLeadsTo(t *testing.T) {
 		next.ID).Scan(&digest))
 	_, err := b.Run(b.adapter, b.fetching("before", digest))
 	platformtest.Refused(t, err, fault.NotFound, "input.spec.digest")
-	b.SQL(`UPDATE operation SET desired_change = jsonb_build_object('platform', jsonb_build_object('to', jsonb_build_object('manifestId', $2::text))) WHERE id = $1`,
+	b.SQL(`UPDATE operation SET desired_change = jsonb_build_object('platform', jsonb_build_object('to',
+		jsonb_build_object('manifestId', $2::text))) WHERE id = $1`,
 		b.operation.ID, next.ID)
 	_, err = b.Run(b.adapter, b.fetching("during", digest))
 	require.NoError(t, err)

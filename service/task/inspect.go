@@ -46,8 +46,8 @@ func looks(ctx context.Context, t *tx.Tx, member *db.Member, spec nodetask.Spec)
 	return false, nil
 }
 
-// polls reports whether a task is part of a health look: it changes nothing, and its caller acts for no operation and at
-// no one's request. Such looks repeat for as long as an instance runs; the audit is of what somebody did.
+// polls reports whether a task is part of a health look: it changes nothing, and its caller acts for no operation and
+// at no one's request. Such looks repeat for as long as an instance runs; the audit is of what somebody did.
 func polls(ctx context.Context, t *tx.Tx, member *db.Member, spec nodetask.Spec) (bool, error) {
 	if t.Actor.Kind != authz.KindOperation || operationOf(t.Actor) != "" || t.Actor.For.ID != "" {
 		return false, nil

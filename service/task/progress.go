@@ -129,7 +129,8 @@ func (in *ReportInput) draft(ctx context.Context, t *tx.Tx, row *db.NodeTask) (*
 	if in.State == lifecycle.TaskRunning {
 		var lately bool
 		err := t.QueryRow(ctx, `SELECT EXISTS (SELECT FROM app_instance_event e WHERE e.instance_id = $1
-			AND e.seq > (SELECT revision FROM instance WHERE id = $1) - $2 AND e.type = $3 AND e.payload->>'taskId' = $4 AND e.occurred_at > $5)`,
+			AND e.seq > (SELECT revision FROM instance WHERE id = $1) - $2 AND e.type = $3 AND e.payload->>'taskId' = $4
+			AND e.occurred_at > $5)`,
 			row.InstanceID, tellBack, string(lifecycle.EventArtifactFetching), row.ID, t.Now.Add(-tellPause)).Scan(&lately)
 		if err != nil {
 			return nil, fmt.Errorf("look for what was told of node task %s: %w", row.ID, err)

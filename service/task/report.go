@@ -41,9 +41,9 @@ type ReportInput struct {
 // That a task runs, without progress, is what an agent asks before it begins: a task that is to be canceled is refused,
 // and so nothing begins after its operation ended.
 //
-// Faults: INVALID_ARGUMENT, NOT_FOUND, CURSOR_EXPIRED for a task of a future that the database lost, FORBIDDEN, STALE_FENCE when a newer dispatch exists, CONFLICT
-// (not retryable) when the task has ended otherwise or is to be canceled, DOCUMENT_TOO_LARGE for a result over its
-// bound.
+// Faults: INVALID_ARGUMENT, NOT_FOUND, CURSOR_EXPIRED for a task of a future that the database lost, FORBIDDEN,
+// STALE_FENCE when a newer dispatch exists, CONFLICT (not retryable) when the task has ended otherwise or is to be
+// canceled, DOCUMENT_TOO_LARGE for a result over its bound.
 func (s *Service) Report(ctx context.Context, in ReportInput) (*db.NodeTask, error) {
 	if err := in.check(); err != nil {
 		return nil, err
@@ -147,7 +147,8 @@ func ended(id ids.ID, state lifecycle.NodeTaskState) error {
 }
 
 const reportSQL = `UPDATE node_task SET state = $2, exit_code = $3, result = $4, message = $5,
-	started_at = coalesce(started_at, $6), ended_at = $7, progress_done = $8, progress_total = $9 WHERE id = $1 RETURNING ` + rows.NodeTaskColumns
+	started_at = coalesce(started_at, $6), ended_at = $7, progress_done = $8, progress_total = $9 WHERE id = $1
+	RETURNING ` + rows.NodeTaskColumns
 
 func (in *ReportInput) write(ctx context.Context, t *tx.Tx, row *db.NodeTask) (*db.NodeTask, error) {
 	endedAt := &t.Now

@@ -253,7 +253,8 @@ func TestAnOutcomeOfALostFutureIsToldSo(t *testing.T) {
 	_, err := b.report(unknown, lifecycle.TaskSucceeded)
 	require.True(t, fault.Is(err, fault.NotFound), "an id of the present: %v", err)
 	b.SQL(`INSERT INTO platform.generation_log (number, system_identifier, timeline, database, began_at)
-		SELECT number + 1, system_identifier, timeline, database, now() + interval '1 second' FROM platform.generation_log ORDER BY number DESC LIMIT 1`)
+		SELECT number + 1, system_identifier, timeline, database, now() + interval '1 second' FROM platform.generation_log
+		ORDER BY number DESC LIMIT 1`)
 	_, err = b.report(unknown, lifecycle.TaskSucceeded)
 	require.True(t, fault.Is(err, fault.CursorExpired), "%v", err)
 }

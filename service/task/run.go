@@ -171,7 +171,8 @@ type draft struct {
 	key            string
 }
 
-const insert = `INSERT INTO node_task (id, tenant_id, project_id, instance_id, member_id, node_id, operation_id, kind, spec, spec_digest,
+const insert = `INSERT INTO node_task (id, tenant_id, project_id, instance_id, member_id, node_id, operation_id, kind,
+	spec, spec_digest,
 	fence, state, timeout_seconds, idempotency_key, created_at)
 	VALUES ($1, $2, $3, $4, $5, $6, nullif($7, ''), $8, $9, $10, 1, $11, $12, $13, $14)
 	ON CONFLICT (member_id, idempotency_key) DO NOTHING RETURNING ` + rows.NodeTaskColumns
@@ -226,7 +227,8 @@ func known(ctx context.Context, t *tx.Tx, d draft, digest []byte) (*db.NodeTask,
 // room refuses a task that is one too many for its member.
 func room(ctx context.Context, t *tx.Tx, member *db.Member) error {
 	var open int
-	err := t.QueryRow(ctx, `SELECT count(*) FROM (SELECT FROM node_task WHERE node_id = $1 AND member_id = $2 AND ended_at IS NULL LIMIT $3) o`,
+	err := t.QueryRow(ctx, `SELECT count(*) FROM (SELECT FROM node_task WHERE node_id = $1 AND member_id = $2
+		AND ended_at IS NULL LIMIT $3) o`,
 		*member.NodeID, member.ID, MaxOpenOfMember+1).Scan(&open)
 	if err != nil {
 		return fmt.Errorf("count open node tasks: %w", err)

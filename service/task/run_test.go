@@ -199,8 +199,10 @@ func TestAMembersOpenTasksAreBounded(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	first := b.ask("k-0")
-	b.SQL(`INSERT INTO node_task (id, tenant_id, project_id, instance_id, member_id, node_id, kind, spec_digest, state, timeout_seconds, idempotency_key, created_at)
-		SELECT 'tsk_' || lpad(n::text, 26, '0'), tenant_id, project_id, instance_id, member_id, node_id, 'RUN', '', 'PENDING', 60, 'bulk-' || n, now()
+	b.SQL(`INSERT INTO node_task (id, tenant_id, project_id, instance_id, member_id, node_id, kind, spec_digest, state,
+		timeout_seconds, idempotency_key, created_at)
+		SELECT 'tsk_' || lpad(n::text, 26, '0'), tenant_id, project_id, instance_id, member_id, node_id, 'RUN', '',
+		'PENDING', 60, 'bulk-' || n, now()
 		FROM node_task, generate_series(1, $1) n`, task.MaxOpenOfMember-1)
 	_, err := b.Run(b.adapter, b.input("k-1"))
 	platformtest.Refused(t, err, fault.LimitExceeded, "input.memberId")

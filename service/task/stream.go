@@ -123,7 +123,8 @@ func (f *stream) open(ctx context.Context) ([]marked, error) {
 	actor, err := f.db.Read(ctx, tx.Rows(&found, func(row pgx.CollectableRow) (marked, error) {
 		var x marked
 		return x, row.Scan(&x.id, &x.fence, &x.state, &x.canceled)
-	}, `SELECT id, fence, state, cancel_requested FROM node_task WHERE node_id = $1 AND ended_at IS NULL ORDER BY id LIMIT $2`,
+	}, `SELECT id, fence, state, cancel_requested FROM node_task WHERE node_id = $1 AND ended_at IS NULL ORDER BY id
+		LIMIT $2`,
 		f.node, MaxOpenOfNode))
 	if err != nil {
 		return nil, err

@@ -26,20 +26,23 @@ type Quarantined struct {
 
 func scanQuarantined(row pgx.CollectableRow) (*Quarantined, error) {
 	x := &Quarantined{}
-	return x, row.Scan(&x.ID, &x.ProjectID, &x.Source, &x.Meter, &x.UsageID, &x.Code, &x.Field, &x.Message, (*[]byte)(&x.Record),
+	return x, row.Scan(&x.ID, &x.ProjectID, &x.Source, &x.Meter, &x.UsageID, &x.Code, &x.Field, &x.Message,
+		(*[]byte)(&x.Record),
 		&x.CreatedAt)
 }
 
-// Quarantine reads records that were not taken, newest first: a project's, or without one the platform's; of one instance when it
-// is given. It asks for usage.read there; NOT_FOUND for a project that the caller cannot see.
+// Quarantine reads records that were not taken, newest first: a project's, or without one the platform's; of one
+// instance when it is given. It asks for usage.read there; NOT_FOUND for a project that the caller cannot see.
 func (s *Service) Quarantine(ctx context.Context, projectID, instanceID *ids.ID, args page.Args) (*page.Page[*Quarantined], error) {
 	var after ids.ID
 	if err := args.Decode(quarantined, &after); err != nil {
 		return nil, err
 	}
 	var found []*Quarantined
-	query := tx.Rows(&found, scanQuarantined, `SELECT id, project_id, source, meter, usage_id, code, field, message, record, created_at
-		FROM usage_quarantine WHERE ($1::text IS NULL OR project_id = $1) AND ($2 = '' OR id < $2) AND ($4::text IS NULL OR source = $4)
+	query := tx.Rows(&found, scanQuarantined, `SELECT id, project_id, source, meter, usage_id, code, field, message,
+		record, created_at
+		FROM usage_quarantine WHERE ($1::text IS NULL OR project_id = $1) AND ($2 = '' OR id < $2) AND ($4::text IS NULL
+		OR source = $4)
 		ORDER BY id DESC LIMIT $3`, projectID, after, args.First+1, instanceID)
 	if err := s.readAnywhere(ctx, projectID, query); err != nil {
 		return nil, err

@@ -37,7 +37,8 @@ type Report struct {
 // Report records usage that an adapter reports. It asks for usage.report on the instance. A repeated report is the same
 // records, so that it needs no idempotency key.
 //
-// Faults: INVALID_ARGUMENT with a reason for each record that is wrong, and nothing is recorded then; NOT_FOUND, FORBIDDEN.
+// Faults: INVALID_ARGUMENT with a reason for each record that is wrong, and nothing is recorded then; NOT_FOUND,
+// FORBIDDEN.
 func (s *Service) Report(ctx context.Context, in ReportInput) (*Report, error) {
 	if len(in.Records) < 1 || len(in.Records) > metering.MaxBatch {
 		return nil, fault.New(fault.InvalidArgument, "report 1 to %d records at once", metering.MaxBatch).At("input.records")
@@ -52,7 +53,8 @@ func (s *Service) Report(ctx context.Context, in ReportInput) (*Report, error) {
 		if instance == nil {
 			return audit.Missing(t, action, authz.UsageReport, in.InstanceID)
 		}
-		where := authz.Object{TenantID: ids.ID(instance.TenantID), ProjectID: ids.ID(instance.ProjectID), InstanceID: in.InstanceID}
+		where := authz.Object{TenantID: ids.ID(instance.TenantID), ProjectID: ids.ID(instance.ProjectID),
+			InstanceID: in.InstanceID}
 		if err := audit.Require(t, action, authz.UsageReport, where, in.InstanceID); err != nil {
 			return err
 		}
@@ -90,7 +92,8 @@ func (in *ReportInput) incoming(instance *metering.Metering, now time.Time) ([]l
 	if len(reasons) == 0 {
 		return out, nil
 	}
-	refused := fault.New(fault.InvalidArgument, "%d of %d records are refused, so that none is recorded", len(reasons), len(out))
+	refused := fault.New(fault.InvalidArgument, "%d of %d records are refused, so that none is recorded", len(reasons),
+		len(out))
 	for _, reason := range reasons[:min(len(reasons), maxReasons)] {
 		refused = refused.With(reason)
 	}

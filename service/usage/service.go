@@ -1,5 +1,5 @@
-// Package usage holds the reads of metered usage and the verb by which an adapter reports it. What nodes' agents prove and
-// what is read from adapters is recorded by the workers; service/ledger/usage is the ledger of both.
+// Package usage holds the reads of metered usage and the verb by which an adapter reports it. What nodes' agents prove
+// and what is read from adapters is recorded by the workers; service/ledger/usage is the ledger of both.
 package usage
 
 import (
@@ -45,7 +45,8 @@ type Filter struct {
 }
 
 // where is the filter as a condition; its parameters are $1 to $5.
-const where = ` WHERE project_id = $1 AND ($2::text IS NULL OR app_instance_id = $2) AND ($3::text IS NULL OR meter = $3)
+const where = ` WHERE project_id = $1 AND ($2::text IS NULL OR app_instance_id = $2) AND ($3::text IS NULL
+	OR meter = $3)
 	AND ($4::timestamptz IS NULL OR from_at >= $4) AND ($5::timestamptz IS NULL OR from_at < $5)`
 
 // args are the condition's parameters.
@@ -75,8 +76,10 @@ const columns = `source, project_id, meter, usage_id, basis, unit, trim_scale(qu
 
 func scan(row pgx.CollectableRow) (*Record, error) {
 	x := &Record{}
-	return x, row.Scan(&x.Source, &x.ProjectID, &x.Meter, &x.UsageID, &x.Basis, &x.Unit, &x.Quantity, &x.FromAt, &x.ToAt, &x.InstanceID,
-		&x.AllocationID, &x.MemberID, &x.OperationID, &x.ComponentKey, &x.SKU, &x.Region, &x.Session, &x.Retracts, &x.BorneBy, &x.BorneReason,
+	return x, row.Scan(&x.Source, &x.ProjectID, &x.Meter, &x.UsageID, &x.Basis, &x.Unit, &x.Quantity, &x.FromAt, &x.ToAt,
+		&x.InstanceID,
+		&x.AllocationID, &x.MemberID, &x.OperationID, &x.ComponentKey, &x.SKU, &x.Region, &x.Session, &x.Retracts, &x.BorneBy,
+		&x.BorneReason,
 		&x.BorneOwner, &x.RecordedAt)
 }
 
@@ -86,8 +89,8 @@ type place struct {
 	source, meter, used string
 }
 
-// Records reads usage records of a project, newest first. It asks for usage.read; NOT_FOUND for a project that the caller
-// cannot see.
+// Records reads usage records of a project, newest first. It asks for usage.read; NOT_FOUND for a project that the
+// caller cannot see.
 func (s *Service) Records(ctx context.Context, filter Filter, args page.Args) (*page.Page[*Record], error) {
 	var after place
 	if err := args.Decode(list, &after.at, &after.source, &after.meter, &after.used); err != nil {

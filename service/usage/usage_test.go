@@ -35,8 +35,10 @@ func newBench(t *testing.T) *bench {
 	tenant := b.Tenant()
 	b.project = b.Kit.Project(tenant)
 	app := b.App("apps")
-	document := platformtest.Document(app, "1.0.0", b.Adapter("http://127.0.0.1:1", nil), b.Artifact(lifecycle.StageActive))
-	document["usageDimensions"] = []map[string]any{{"name": "jobs", "unit": "job"}, {"name": "pods", "unit": "gpu-second", "kind": "showback"}}
+	document := platformtest.Document(app, "1.0.0", b.Adapter("http://127.0.0.1:1", nil),
+		b.Artifact(lifecycle.StageActive))
+	document["usageDimensions"] = []map[string]any{{"name": "jobs", "unit": "job"},
+		{"name": "pods", "unit": "gpu-second", "kind": "showback"}}
 	b.instance = b.Instance(b.project, b.Manifest(lifecycle.StageActive, document), lifecycle.InstanceRunning)
 	b.SQL(`UPDATE instance SET created_at = '2026-01-01T00:00:00Z'`)
 	_, credential := b.ServiceAccount(b.project, authz.UsageReport)
@@ -53,7 +55,8 @@ func (b *bench) jobs(count int) usage.ReportInput {
 	in := usage.ReportInput{InstanceID: b.instance.ID}
 	for n := range count {
 		at := noon.Add(time.Duration(n) * time.Hour)
-		in.Records = append(in.Records, &usage.ReportRecord{ID: fmt.Sprintf("j%d", n), Dimension: "jobs", Quantity: "1.5", From: at, To: at.Add(time.Hour)})
+		in.Records = append(in.Records, &usage.ReportRecord{ID: fmt.Sprintf("j%d", n), Dimension: "jobs", Quantity: "1.5",
+			From: at, To: at.Add(time.Hour)})
 	}
 	return in
 }
@@ -88,7 +91,8 @@ func TestAReportIsRecordedOnceAndRead(t *testing.T) {
 	require.Len(t, hours, 4)
 	require.Equal(t, noon.Add(3*time.Hour), hours[0].Hour.UTC())
 	until := noon.Add(time.Hour)
-	some, err := b.service.Sums(b.viewer, usage.Filter{ProjectID: b.project.ID, InstanceID: &b.instance.ID, To: &until}, false)
+	some, err := b.service.Sums(b.viewer, usage.Filter{ProjectID: b.project.ID, InstanceID: &b.instance.ID, To: &until},
+		false)
 	require.NoError(t, err)
 	require.Equal(t, "1.5", some[0].Quantity)
 }
@@ -134,15 +138,17 @@ func TestABadReportIsRefusedWhole(t *testing.T) {
 		code   fault.Code
 		field  string
 	}{
-		"unknown dimension":   {func(r *usage.ReportRecord) { r.Dimension = "gpus" }, fault.DimensionUnknown, "dimension"},
-		"negative":            {func(r *usage.ReportRecord) { r.Quantity = "-1" }, fault.UsageQuantity, "quantity"},
-		"no decimal":          {func(r *usage.ReportRecord) { r.Quantity = "1e3" }, fault.UsageQuantity, "quantity"},
-		"too exact":           {func(r *usage.ReportRecord) { r.Quantity = "0.0000000000001" }, fault.UsageQuantity, "quantity"},
-		"future":              {func(r *usage.ReportRecord) { r.To = time.Now().Add(time.Hour) }, fault.UsageInFuture, "to"},
-		"before the instance": {func(r *usage.ReportRecord) { r.From = r.From.AddDate(-1, 0, 0) }, fault.UsageBeforeInstance, "from"},
-		"backwards":           {func(r *usage.ReportRecord) { r.To = r.From.Add(-time.Second) }, fault.BadValue, "to"},
-		"no id":               {func(r *usage.ReportRecord) { r.ID = "" }, fault.Required, "id"},
-		"foreign member":      {func(r *usage.ReportRecord) { r.MemberID = &member }, fault.UnknownValue, "memberId"},
+		"unknown dimension": {func(r *usage.ReportRecord) { r.Dimension = "gpus" }, fault.DimensionUnknown, "dimension"},
+		"negative":          {func(r *usage.ReportRecord) { r.Quantity = "-1" }, fault.UsageQuantity, "quantity"},
+		"no decimal":        {func(r *usage.ReportRecord) { r.Quantity = "1e3" }, fault.UsageQuantity, "quantity"},
+		"too exact": {func(r *usage.ReportRecord) { r.Quantity = "0.0000000000001" }, fault.UsageQuantity,
+			"quantity"},
+		"future": {func(r *usage.ReportRecord) { r.To = time.Now().Add(time.Hour) }, fault.UsageInFuture, "to"},
+		"before the instance": {func(r *usage.ReportRecord) { r.From = r.From.AddDate(-1, 0, 0) }, fault.UsageBeforeInstance,
+			"from"},
+		"backwards":      {func(r *usage.ReportRecord) { r.To = r.From.Add(-time.Second) }, fault.BadValue, "to"},
+		"no id":          {func(r *usage.ReportRecord) { r.ID = "" }, fault.Required, "id"},
+		"foreign member": {func(r *usage.ReportRecord) { r.MemberID = &member }, fault.UnknownValue, "memberId"},
 	} {
 		in := b.jobs(2)
 		one.change(in.Records[1])
@@ -169,13 +175,16 @@ func TestARetiredDimensionTakesWhatWasUsedBefore(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	app := b.App("apps")
-	document := platformtest.Document(app, "2.0.0", b.Adapter("http://127.0.0.1:2", nil), b.Artifact(lifecycle.StageActive))
+	document := platformtest.Document(app, "2.0.0", b.Adapter("http://127.0.0.1:2", nil),
+		b.Artifact(lifecycle.StageActive))
 	document["usageDimensions"] = []map[string]any{{"name": "tasks", "unit": "task"}}
 	later := b.Manifest(lifecycle.StageActive, document)
 	b.SQL(`DELETE FROM instance_generation`)
 	for n, manifest := range []ids.ID{b.instance.ManifestID, later.ID} {
-		b.SQL(`INSERT INTO instance_generation (id, tenant_id, project_id, instance_id, number, manifest_id, app_version, created_at)
-			VALUES ($1, $2, $3, $4, $5, $6, '1', $7)`, ids.New(ids.Generation), b.project.TenantID, b.project.ID, b.instance.ID, n+1, manifest,
+		b.SQL(`INSERT INTO instance_generation (id, tenant_id, project_id, instance_id, number, manifest_id, app_version,
+			created_at)
+			VALUES ($1, $2, $3, $4, $5, $6, '1', $7)`, ids.New(ids.Generation), b.project.TenantID, b.project.ID, b.instance.ID,
+			n+1, manifest,
 			noon.Add(time.Duration(n)*2*time.Hour))
 	}
 	taken, err := b.service.Report(b.robot, b.jobs(2))

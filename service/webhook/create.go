@@ -169,7 +169,8 @@ func sends(where authz.Object, families []string) func(*authz.Actor) bool {
 
 func insert(ctx context.Context, t *tx.Tx, where authz.Object, in CreateInput, made draft, readable []string,
 	from maker.Source) (*db.Webhook, error) {
-	row, err := one(ctx, t, Scan, `INSERT INTO webhook (id, tenant_id, project_id, url, description, event_types, families, cursor, secret, created_by, maker_id, made_under, created_at, updated_at)
+	row, err := one(ctx, t, Scan, `INSERT INTO webhook (id, tenant_id, project_id, url, description, event_types,
+		families, cursor, secret, created_by, maker_id, made_under, created_at, updated_at)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $12, $13, $11, $11) RETURNING `+Columns,
 		made.ID, where.TenantID, where.ProjectID, in.URL, in.Description, in.EventTypes, readable, made.cursor, made.sealed,
 		t.Actor.ID, t.Now, from.Maker, from.Under)

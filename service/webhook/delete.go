@@ -25,12 +25,14 @@ func (s *Service) Delete(ctx context.Context, id ids.ID, reason string) (out *db
 		if err != nil {
 			return err
 		}
-		out, err = one(ctx, t, Scan, `UPDATE webhook SET deleted_at = $2, updated_at = $2, secret = NULL, previous_secret = NULL, previous_until = NULL
+		out, err = one(ctx, t, Scan, `UPDATE webhook SET deleted_at = $2, updated_at = $2, secret = NULL, previous_secret
+			= NULL, previous_until = NULL
 			WHERE id = $1 RETURNING `+Columns, id, t.Now)
 		if err != nil {
 			return fmt.Errorf("delete webhook %s: %w", id, err)
 		}
-		_, err = t.Exec(ctx, `UPDATE webhook_delivery SET state = 'DEAD', error = 'the webhook was deleted', next_attempt_at = NULL, updated_at = $2
+		_, err = t.Exec(ctx, `UPDATE webhook_delivery SET state = 'DEAD', error = 'the webhook was deleted', next_attempt_at
+			= NULL, updated_at = $2
 			WHERE webhook_id = $1 AND state = 'PENDING'`, id, t.Now)
 		if err != nil {
 			return fmt.Errorf("drop the deliveries of webhook %s: %w", id, err)

@@ -74,7 +74,9 @@ func refused(t *testing.T, err error, code fault.Code, path string, what any) {
 func (b *bundle) delivery(of *db.Webhook, state string) ids.ID {
 	b.t.Helper()
 	id := ids.New(ids.WebhookDelivery)
-	b.SQL(`INSERT INTO webhook_delivery (id, tenant_id, project_id, webhook_id, event_id, event_type, state, attempts, created_at, updated_at)
-		VALUES ($1, $2, $3, $4, $5, 'apps.instance.healthy', $6, 8, now(), now())`, id, of.TenantID, of.ProjectID, of.ID, ids.New(ids.Event), state)
+	b.SQL(`INSERT INTO webhook_delivery (id, tenant_id, project_id, webhook_id, event_id, event_type, state, attempts,
+		created_at, updated_at)
+		VALUES ($1, $2, $3, $4, $5, 'apps.instance.healthy', $6, 8, now(),
+		now())`, id, of.TenantID, of.ProjectID, of.ID, ids.New(ids.Event), state)
 	return id
 }

@@ -30,7 +30,8 @@ func (s *Service) List(ctx context.Context, projectID ids.ID, args page.Args) (*
 	var found []*db.Webhook
 	actor, err := s.DB.Read(ctx,
 		tx.Row(&project, rows.ProjectRef, `SELECT id, tenant_id FROM project WHERE id = $1`, projectID),
-		tx.Rows(&found, Scan, `SELECT `+Columns+` FROM webhook WHERE project_id = $1 AND deleted_at IS NULL AND ($2 = '' OR id < $2)
+		tx.Rows(&found, Scan, `SELECT `+Columns+` FROM webhook WHERE project_id = $1 AND deleted_at IS NULL AND ($2 = ''
+			OR id < $2)
 			ORDER BY id DESC LIMIT $3`, projectID, string(after), args.First+1))
 	if err != nil {
 		return nil, err
@@ -74,8 +75,10 @@ func (s *Service) Deliveries(ctx context.Context, webhookID ids.ID, states []lif
 	var found []*db.WebhookDelivery
 	actor, err := s.DB.Read(ctx,
 		tx.Row(&of, Scan, `SELECT `+Columns+` FROM webhook WHERE id = $1`, webhookID),
-		tx.Rows(&found, scanDelivery, `SELECT `+deliveryColumns+` FROM webhook_delivery WHERE webhook_id = $1 AND ($2 = '' OR id < $2)
-			AND (cardinality($3::text[]) = 0 OR state = ANY ($3)) ORDER BY id DESC LIMIT $4`, webhookID, string(after), wanted, args.First+1))
+		tx.Rows(&found, scanDelivery, `SELECT `+deliveryColumns+` FROM webhook_delivery WHERE webhook_id = $1 AND ($2 = ''
+			OR id < $2)
+			AND (cardinality($3::text[]) = 0 OR state = ANY ($3)) ORDER BY id DESC
+			LIMIT $4`, webhookID, string(after), wanted, args.First+1))
 	if err != nil {
 		return nil, err
 	}

@@ -39,7 +39,8 @@ func redeliver(ctx context.Context, t *tx.Tx, id ids.ID) (*db.WebhookDelivery, e
 		return nil, audit.Refused(t, action, authz.WebhookManage, object(row), id,
 			fault.New(fault.FailedPrecondition, "the webhook is %s: resume it first", row.Status).At("deliveryId"))
 	}
-	out, err := one(ctx, t, scanDelivery, `UPDATE webhook_delivery SET state = 'PENDING', attempts = 0, error = '', next_attempt_at = $2, updated_at = $2
+	out, err := one(ctx, t, scanDelivery, `UPDATE webhook_delivery SET state = 'PENDING', attempts = 0, error = '',
+		next_attempt_at = $2, updated_at = $2
 		WHERE id = $1 RETURNING `+deliveryColumns, id, t.Now)
 	if err != nil {
 		return nil, fmt.Errorf("redeliver %s: %w", id, err)

@@ -80,7 +80,8 @@ func update(ctx context.Context, t *tx.Tx, in UpdateInput) (*db.Webhook, error) 
 	if err := answers(ctx, t, &row, in); err != nil {
 		return nil, err
 	}
-	after, err := one(ctx, t, Scan, `UPDATE webhook SET url = $2, families = $3, description = $4, event_types = $5, status = $6, failing_since = $7,
+	after, err := one(ctx, t, Scan, `UPDATE webhook SET url = $2, families = $3, description = $4, event_types = $5,
+		status = $6, failing_since = $7,
 		last_error = $8, updated_at = $9, maker_id = $10, made_under = $11 WHERE id = $1 RETURNING `+Columns,
 		row.ID, row.URL, row.Families, row.Description, row.EventTypes, string(row.Status), row.FailingSince, row.LastError,
 		t.Now, row.MakerID, row.MadeUnder)

@@ -184,7 +184,8 @@ func appendHeader(out []byte, op byte, length int) []byte {
 	case length < 126:
 		return append(out, 0x80|op, byte(length))
 	case length < 1<<16:
-		return binary.BigEndian.AppendUint16(append(out, 0x80|op, 126), uint16(length)) // #nosec G115 -- this case is of lengths below 65,536
+		return binary.BigEndian.AppendUint16(append(out, 0x80|op, 126),
+			uint16(length)) // #nosec G115 -- this case is of lengths below 65,536
 	default:
 		return binary.BigEndian.AppendUint64(append(out, 0x80|op, 127), uint64(length))
 	}

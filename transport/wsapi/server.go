@@ -124,7 +124,8 @@ func (s *Server) socket(upgraded *websocket.Conn, r *http.Request, id string) *s
 	if tcp, ok := conn.(*net.TCPConn); ok {
 		tcp.SetWriteBuffer(sendBuffer) // refused, the kernel's default bounds it
 	}
-	k := &socket{server: s, conn: conn, raw: rawConn(conn), flusher: s.flushers[n%uint32(len(s.flushers))], slot: n % slots} // #nosec G115 -- a flusher a processor
+	k := &socket{server: s, conn: conn, raw: rawConn(conn), flusher: s.flushers[n%uint32(len(s.flushers))],
+		slot: n % slots} // #nosec G115 -- a flusher a processor
 	// Not the request's context: that ends when the handler returns, and holds its buffers.
 	k.ctx, k.cancel = context.WithCancel(s.correlated(context.Background(), id))
 	k.heard.Store(true)

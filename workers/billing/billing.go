@@ -1,5 +1,5 @@
-// Package billing books usage, period by period, for as long as a process has the billing role. Any number of processes may
-// do so at once: a period is in one hand at a time, and what a killed process has not committed is not booked.
+// Package billing books usage, period by period, for as long as a process has the billing role. Any number of processes
+// may do so at once: a period is in one hand at a time, and what a killed process has not committed is not booked.
 package billing
 
 import (
@@ -39,8 +39,8 @@ func (w *Worker) Run(ctx context.Context) error {
 	})
 }
 
-// Once brings all books as far as they can go now, and returns how many runs that took and what failed. No tenant and no
-// period that fails keeps another from its turn.
+// Once brings all books as far as they can go now, and returns how many runs that took and what failed. No tenant and
+// no period that fails keeps another from its turn.
 func (w *Worker) Once(ctx context.Context) (runs int, err error) {
 	failed := w.open(ctx)
 	var look *billing.Look

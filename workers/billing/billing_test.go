@@ -27,10 +27,14 @@ func TestTheWorkerOpensMonthsAndBooksOnceHoweverManyThereAre(t *testing.T) {
 	require.NoError(t, err)
 	require.Zero(t, runs)
 	require.Equal(t, 2, k.Count("billing_period", "status = 'OPEN' AND currency = 'KWD' AND starts_at <= now() AND ends_at > now()"))
-	k.SQL(`INSERT INTO price_version (id, origin, meter, sku, region, currency, scope, valid_from, version, terms, hash, reason, created_by)
-		VALUES ('prc_1', 'prc_1', 'tokens', '', '', 'KWD', 'PLATFORM', '2020-01-01', 1, '{"measure":"QUANTITY","per":"1","tiers":[{"price":"0.0015"}],"minimum":"0","roundUpTo":"0"}', '', '', '')`)
-	k.SQL(`INSERT INTO usage_record (source, meter, usage_id, basis, tenant_id, project_id, app_instance_id, session, unit, quantity, from_at, to_at, digest)
-		SELECT 'ins_1', 'tokens', 'u1', 'APP', $1, $2, 'ins_1', 'ins_1', 'token', 1001, starts_at, starts_at, '' FROM billing_period WHERE tenant_id = $1`, tenant.ID, project.ID)
+	k.SQL(`INSERT INTO price_version (id, origin, meter, sku, region, currency, scope, valid_from, version, terms, hash,
+		reason, created_by)
+		VALUES ('prc_1', 'prc_1', 'tokens', '', '', 'KWD', 'PLATFORM', '2020-01-01', 1,
+		'{"measure":"QUANTITY","per":"1","tiers":[{"price":"0.0015"}],"minimum":"0","roundUpTo":"0"}', '', '', '')`)
+	k.SQL(`INSERT INTO usage_record (source, meter, usage_id, basis, tenant_id, project_id, app_instance_id, session,
+		unit, quantity, from_at, to_at, digest)
+		SELECT 'ins_1', 'tokens', 'u1', 'APP', $1, $2, 'ins_1', 'ins_1', 'token', 1001, starts_at, starts_at, ''
+		FROM billing_period WHERE tenant_id = $1`, tenant.ID, project.ID)
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 3)
 	for range 3 {
@@ -66,8 +70,10 @@ func TestATenantThatFailsIsWarnedOfOnceAndStopsNoOther(t *testing.T) {
 	bad, good := k.Tenant(), k.Tenant()
 	k.Project(bad)
 	k.Project(good)
-	k.SQL(`CREATE FUNCTION refuse_period() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'not this tenant'; END $$`)
-	k.SQL(`CREATE TRIGGER refuse BEFORE INSERT ON billing_period FOR EACH ROW WHEN (NEW.tenant_id = '` + string(bad.ID) + `') EXECUTE FUNCTION refuse_period()`)
+	k.SQL(`CREATE FUNCTION refuse_period() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION
+		'not this tenant'; END $$`)
+	k.SQL(`CREATE TRIGGER refuse BEFORE INSERT ON billing_period FOR EACH ROW WHEN (NEW.tenant_id = '` + string(bad.ID) +
+		`') EXECUTE FUNCTION refuse_period()`)
 	warned := &warnings{}
 	worker := &books.Worker{DB: k.DB, Log: slog.New(warned), Every: time.Hour, Standard: billing.Standard{Currency: "EUR"}}
 	_, err := worker.Once(t.Context())
@@ -79,7 +85,8 @@ func TestATenantThatFailsIsWarnedOfOnceAndStopsNoOther(t *testing.T) {
 	require.Equal(t, 2, k.Count("billing_period", ""))
 
 	k.SQL(`CREATE TRIGGER refuse BEFORE INSERT ON billing_run FOR EACH ROW EXECUTE FUNCTION refuse_period()`)
-	k.SQL(`INSERT INTO usage_record (source, meter, usage_id, basis, tenant_id, project_id, app_instance_id, session, unit, quantity, from_at, to_at, digest)
+	k.SQL(`INSERT INTO usage_record (source, meter, usage_id, basis, tenant_id, project_id, app_instance_id, session,
+		unit, quantity, from_at, to_at, digest)
 		SELECT id, 'tokens', 'u1', 'APP', tenant_id, id, id, id, 'token', 1, now(), now(), '' FROM project`)
 	require.Eventually(t, func() bool { // transactions of other tests hold the watermark back
 		_, err := worker.Once(t.Context())

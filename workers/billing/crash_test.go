@@ -57,8 +57,10 @@ func newHouse(t *testing.T) *house {
 	k := platformtest.New(t)
 	tenant := k.Tenant()
 	h := &house{Kit: k, t: t, tenant: string(tenant.ID), project: string(k.Project(tenant).ID)}
-	k.SQL(`INSERT INTO price_version (id, origin, meter, sku, region, currency, scope, valid_from, version, terms, hash, reason, created_by)
-		VALUES ('prc_1', 'prc_1', 'tokens', '', '', 'EUR', 'PLATFORM', '2020-01-01', 1, '{"measure":"QUANTITY","per":"1","tiers":[{"price":"1"}],"minimum":"0","roundUpTo":"0"}', '', '', '')`)
+	k.SQL(`INSERT INTO price_version (id, origin, meter, sku, region, currency, scope, valid_from, version, terms, hash,
+		reason, created_by)
+		VALUES ('prc_1', 'prc_1', 'tokens', '', '', 'EUR', 'PLATFORM', '2020-01-01', 1,
+		'{"measure":"QUANTITY","per":"1","tiers":[{"price":"1"}],"minimum":"0","roundUpTo":"0"}', '', '', '')`)
 	_, err := h.worker().Once(t.Context())
 	require.NoError(t, err)
 	return h
@@ -72,8 +74,10 @@ func (h *house) worker() *books.Worker {
 func (h *house) use() {
 	h.t.Helper()
 	h.used++
-	h.SQL(`INSERT INTO usage_record (source, meter, usage_id, basis, tenant_id, project_id, app_instance_id, session, unit, quantity, from_at, to_at, digest)
-		VALUES ($1, 'tokens', $2, 'APP', $3, $4, $1, $1, 'token', 1, now(), now(), '')`, fmt.Sprint("ins_", h.used%3), fmt.Sprint("u", h.used), h.tenant, h.project)
+	h.SQL(`INSERT INTO usage_record (source, meter, usage_id, basis, tenant_id, project_id, app_instance_id, session,
+		unit, quantity, from_at, to_at, digest)
+		VALUES ($1, 'tokens', $2, 'APP', $3, $4, $1, $1, 'token', 1, now(), now(),
+		'')`, fmt.Sprint("ins_", h.used%3), fmt.Sprint("u", h.used), h.tenant, h.project)
 }
 
 // spawn starts a worker as a real process, which is killed at the end of the test at the latest.
@@ -95,7 +99,8 @@ func kill(command *exec.Cmd) {
 // accrued is what is on the books of what was used.
 func (h *house) accrued() (sum int) {
 	h.t.Helper()
-	require.NoError(h.t, h.Admin.QueryRow(h.t.Context(), `SELECT coalesce(sum(amount), 0)::bigint FROM ledger_entry WHERE account = 'ACCRUED'`).Scan(&sum))
+	require.NoError(h.t, h.Admin.QueryRow(h.t.Context(), `SELECT coalesce(sum(amount), 0)::bigint FROM ledger_entry
+		WHERE account = 'ACCRUED'`).Scan(&sum))
 	return sum
 }
 
@@ -126,8 +131,10 @@ func TestAWorkerThatIsKilledAtAnyPointBooksOnce(t *testing.T) {
 	for _, table := range []string{"billing_run", "billing_line", "ledger_tx", "ledger_entry"} {
 		h.halt(table, `CREATE TRIGGER halt BEFORE INSERT ON `+table+` FOR EACH ROW EXECUTE FUNCTION halt()`)
 	}
-	h.halt("ledger_entry", `CREATE CONSTRAINT TRIGGER halt AFTER INSERT ON ledger_entry DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION halt()`)
-	h.halt("billing_look", `CREATE TRIGGER halt BEFORE INSERT OR UPDATE ON billing_look FOR EACH ROW EXECUTE FUNCTION halt()`)
+	h.halt("ledger_entry", `CREATE CONSTRAINT TRIGGER halt AFTER INSERT ON ledger_entry DEFERRABLE INITIALLY DEFERRED
+		FOR EACH ROW EXECUTE FUNCTION halt()`)
+	h.halt("billing_look", `CREATE TRIGGER halt BEFORE INSERT OR UPDATE ON billing_look FOR EACH ROW EXECUTE FUNCTION
+		halt()`)
 	h.judged()
 }
 

@@ -1,5 +1,5 @@
-// Package budget keeps budgets: it brings each up to the books, tells what it has reached, and at the limit carries out the
-// outcome that was chosen, by operations like any other.
+// Package budget keeps budgets: it brings each up to the books, tells what it has reached, and at the limit carries out
+// the outcome that was chosen, by operations like any other.
 package budget
 
 import (
@@ -74,19 +74,26 @@ func (k *Keeper) keep(ctx context.Context, id ids.ID) error {
 	if err != nil {
 		return err
 	}
-	return k.DB.As(ctx, keeper, func(ctx context.Context, t *tx.Tx) error { return budget.NoteTrouble(ctx, t, id, trouble) })
+	return k.DB.As(ctx, keeper, func(ctx context.Context, t *tx.Tx) error {
+		return budget.NoteTrouble(ctx, t, id,
+			trouble)
+	})
 }
 
 // ofBudget is whether an allocation counts against the budget.
 const ofBudget = ` CASE $2 WHEN 'TENANT' THEN true WHEN 'PROJECT' THEN a.project_id = $3 WHEN 'INSTANCE' THEN a.instance_id = $3
 	ELSE EXISTS (SELECT FROM allocation_requester r WHERE r.allocation_id = a.id AND r.subject_id = $3) END `
 
-// drainSQL are the members in service that no open operation acts on; releaseSQL the capacity that is not being given back.
+// drainSQL are the members in service that no open operation acts on; releaseSQL the capacity that is not being given
+// back.
 const (
-	drainSQL = `SELECT m.id FROM member m JOIN instance i ON i.id = m.instance_id AND i.status = 'RUNNING' JOIN allocation a ON a.id = m.allocation_id
-		WHERE a.tenant_id = $1 AND m.status = 'ACTIVE' AND` + ofBudget + `AND NOT EXISTS (SELECT FROM operation o WHERE o.instance_id = i.id AND o.ended_at IS NULL
+	drainSQL = `SELECT m.id FROM member m JOIN instance i ON i.id = m.instance_id AND i.status = 'RUNNING'
+		JOIN allocation a ON a.id = m.allocation_id
+		WHERE a.tenant_id = $1 AND m.status = 'ACTIVE' AND` + ofBudget + `AND NOT EXISTS (SELECT FROM operation o
+		WHERE o.instance_id = i.id AND o.ended_at IS NULL
 			AND (coalesce(o.targets, '[]')::jsonb = '[]' OR o.targets::jsonb ? m.id)) ORDER BY m.id LIMIT $4`
-	releaseSQL = `SELECT a.id FROM allocation a WHERE a.tenant_id = $1 AND a.status = 'READY' AND` + ofBudget + `ORDER BY a.id LIMIT $4`
+	releaseSQL = `SELECT a.id FROM allocation a WHERE a.tenant_id = $1 AND a.status = 'READY'
+		AND` + ofBudget + `ORDER BY a.id LIMIT $4`
 )
 
 // each ends everything that a statement lists, and returns the first refusal.
@@ -117,14 +124,17 @@ func (k *Keeper) each(ctx context.Context, sql string, b *budget.Budget, end fun
 func (k *Keeper) drain(ctx context.Context, id ids.ID, reason string) error {
 	seconds := int(spending.DrainDeadline.Seconds())
 	_, err := (&engine.Engine{DB: k.DB}).AcceptAs(ctx, keeper, &change.Request{
-		Action: "drainMember", Kind: lifecycle.MemberDrain, MemberID: id, Conditions: change.Conditions{DeadlineSeconds: seconds},
-		Asked: change.Asked{Reason: reason, Input: map[string]any{"MemberID": id, "DeadlineSeconds": seconds, "Reason": reason}},
+		Action: "drainMember", Kind: lifecycle.MemberDrain, MemberID: id,
+		Conditions: change.Conditions{DeadlineSeconds: seconds},
+		Asked: change.Asked{Reason: reason, Input: map[string]any{"MemberID": id, "DeadlineSeconds": seconds,
+			"Reason": reason}},
 	})
 	return err
 }
 
 // release gives an allocation back; the instance that uses it is torn down first.
 func (k *Keeper) release(ctx context.Context, id ids.ID, reason string) error {
-	_, err := (&allocation.Service{DB: k.DB}).ReleaseAs(ctx, keeper, allocation.ReleaseInput{AllocationID: id, Reason: reason})
+	_, err := (&allocation.Service{DB: k.DB}).ReleaseAs(ctx, keeper,
+		allocation.ReleaseInput{AllocationID: id, Reason: reason})
 	return err
 }

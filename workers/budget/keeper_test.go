@@ -45,9 +45,12 @@ func setup(t *testing.T) *bench {
 	b.project = b.Project(b.tenant)
 	b.admin = b.As(b.User(b.tenant, platformtest.Across(authz.TenantAdmin, b.tenant)))
 	b.service, b.keeper = &budget.Service{DB: b.DB}, &keepers.Keeper{DB: b.DB, Log: slog.New(slog.DiscardHandler)}
-	b.SQL(`INSERT INTO billing_account (tenant_id, currency, grace_seconds, updated_at) VALUES ($1, 'EUR', 0, now())`, b.tenant.ID)
-	b.SQL(`INSERT INTO billing_period (id, tenant_id, currency, grace_seconds, starts_at, ends_at, status) VALUES ('bpr_1', $1, 'EUR', 0,
-		date_trunc('month', now() AT TIME ZONE 'UTC') AT TIME ZONE 'UTC', (date_trunc('month', now() AT TIME ZONE 'UTC') + interval '1 month') AT TIME ZONE 'UTC', 'OPEN')`,
+	b.SQL(`INSERT INTO billing_account (tenant_id, currency, grace_seconds, updated_at)
+		VALUES ($1, 'EUR', 0, now())`, b.tenant.ID)
+	b.SQL(`INSERT INTO billing_period (id, tenant_id, currency, grace_seconds, starts_at, ends_at, status)
+		VALUES ('bpr_1', $1, 'EUR', 0,
+		date_trunc('month', now() AT TIME ZONE 'UTC') AT TIME ZONE 'UTC', (date_trunc('month', now() AT TIME ZONE 'UTC') +
+		interval '1 month') AT TIME ZONE 'UTC', 'OPEN')`,
 		b.tenant.ID)
 	b.ListPrice("h100", "EUR", "6")
 	node, _ := b.Node(4)
@@ -73,7 +76,8 @@ func (b *bench) set(amount string, at spending.Outcome, change ...func(*budget.S
 }
 
 func (b *bench) input(amount string, at spending.Outcome) budget.SetInput {
-	return budget.SetInput{Scope: spending.Project, TargetID: b.project.ID, Amount: money.Must(amount), Currency: "EUR", Span: spending.Month,
+	return budget.SetInput{Scope: spending.Project, TargetID: b.project.ID, Amount: money.Must(amount), Currency: "EUR",
+		Span:           spending.Month,
 		HorizonSeconds: 3600, Thresholds: []int{50, 80, 100}, AtLimit: at, Reason: "a test"}
 }
 
@@ -82,9 +86,12 @@ func (b *bench) book(amount string) {
 	b.t.Helper()
 	b.booked++
 	id := fmt.Sprint("ltx_", b.booked)
-	b.SQL(`WITH x AS (INSERT INTO ledger_tx (id, tenant_id, project_id, kind, period_id, of_period_id, meter, amount, currency, effective_at)
-			VALUES ($1, $2, $3, 'USAGE', 'bpr_1', 'bpr_1', 'node_seconds', $4::text::numeric, 'EUR', now()) RETURNING id, tenant_id, project_id, amount, currency)
-		INSERT INTO ledger_entry (tx_id, n, tenant_id, project_id, account, dimension, amount, currency, instance_id, allocation_id)
+	b.SQL(`WITH x AS (INSERT INTO ledger_tx (id, tenant_id, project_id, kind, period_id, of_period_id, meter, amount,
+		currency, effective_at)
+			VALUES ($1, $2, $3, 'USAGE', 'bpr_1', 'bpr_1', 'node_seconds', $4::text::numeric, 'EUR', now())
+			RETURNING id, tenant_id, project_id, amount, currency)
+		INSERT INTO ledger_entry (tx_id, n, tenant_id, project_id, account, dimension, amount, currency, instance_id,
+		allocation_id)
 			SELECT x.id, s.n, x.tenant_id, x.project_id, s.account, s.dimension, x.amount * s.sign, x.currency, $5, $6
 			FROM x, (VALUES (0, 'ACCRUED', '', 1), (1, 'REVENUE', 'node_seconds', -1)) s (n, account, dimension, sign)`,
 		id, b.tenant.ID, b.project.ID, amount, b.instance.ID, b.held.ID)
@@ -107,8 +114,9 @@ func TestABudgetHoldsWhatIsRentedAndRefusesWhatIsNew(t *testing.T) {
 	b.SQL(`UPDATE compute_node SET sku = 'h100' WHERE id = $1`, node.ID)
 	admin := b.As(b.User(b.tenant, platformtest.In(authz.ProjectAdmin, b.project)))
 	rent := func(key string) error {
-		_, err := (&allocation.Service{DB: b.DB}).Request(admin, allocation.RequestInput{ProjectID: b.project.ID, Shape: lifecycle.ShapeBaremetal,
-			Count: 1, IdempotencyKey: key})
+		_, err := (&allocation.Service{DB: b.DB}).Request(admin,
+			allocation.RequestInput{ProjectID: b.project.ID, Shape: lifecycle.ShapeBaremetal,
+				Count: 1, IdempotencyKey: key})
 		return err
 	}
 	b.book("3.01") // 3.01 spent, 6 held, and 6 more would be 15.01
@@ -145,7 +153,8 @@ func TestThresholdsAreToldOnce(t *testing.T) {
 	for _, step := range []struct {
 		booked, spent       string
 		reached, told, full int
-	}{{"49.99", "49.99", 0, 0, 0}, {"0.01", "50", 50, 1, 0}, {"10", "60", 50, 1, 0}, {"25", "85", 80, 2, 0}, {"15", "100", 100, 3, 1}, {"9", "109", 100, 3, 1}} {
+	}{{"49.99", "49.99", 0, 0, 0}, {"0.01", "50", 50, 1, 0}, {"10", "60", 50, 1, 0}, {"25", "85", 80, 2, 0}, {"15", "100",
+		100, 3, 1}, {"9", "109", 100, 3, 1}} {
 		b.book(step.booked)
 		for range 2 { // looking again tells nothing more
 			require.NoError(t, b.keeper.Once(t.Context()))
@@ -173,7 +182,8 @@ func TestASpentBudgetDrainsItsMembers(t *testing.T) {
 	require.Empty(t, b.shown().Trouble)
 }
 
-// What a budget with DECOMMISSION can be passed by is stated: the look, the books' lag and the deadlines of two operations.
+// What a budget with DECOMMISSION can be passed by is stated: the look, the books' lag and the deadlines of two
+// operations.
 func TestASpentBudgetGivesItsCapacityBackWithinWhatIsStated(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -181,7 +191,8 @@ func TestASpentBudgetGivesItsCapacityBackWithinWhatIsStated(t *testing.T) {
 	b.book("9.99")
 	require.NoError(t, b.keeper.Once(t.Context()))
 	require.Zero(t, b.Count("operation", ""))
-	require.Equal(t, "3.25", b.shown().LargestOvershoot().String(), "6 an hour for 1 minute, 90 seconds and twice 15 minutes")
+	require.Equal(t, "3.25", b.shown().LargestOvershoot().String(),
+		"6 an hour for 1 minute, 90 seconds and twice 15 minutes")
 	b.book("0.01")
 	for range 2 {
 		require.NoError(t, b.keeper.Once(t.Context()))
@@ -197,17 +208,25 @@ func TestUsageIsBookedAndCountsAgainstTheBudget(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	b.set("20", spending.Tell)
-	b.SQL(`INSERT INTO price_version (id, origin, meter, sku, region, currency, scope, valid_from, version, terms, hash, reason, created_by)
-		VALUES ('prc_1', 'prc_1', 'tokens', '', '', 'EUR', 'PLATFORM', '2020-01-01', 1, '{"measure":"QUANTITY","per":"1","tiers":[{"price":"0.01"}],"minimum":"0","roundUpTo":"0"}', '', '', '')`)
-	b.SQL(`INSERT INTO usage_record (source, meter, usage_id, basis, tenant_id, project_id, app_instance_id, session, unit, quantity, from_at, to_at, digest)
-		SELECT $3, 'tokens', 'u1', 'APP', $1, $2, $3, $3, 'token', 1001, starts_at, starts_at, '' FROM billing_period WHERE tenant_id = $1`,
+	b.SQL(`INSERT INTO price_version (id, origin, meter, sku, region, currency, scope, valid_from, version, terms, hash,
+		reason, created_by)
+		VALUES ('prc_1', 'prc_1', 'tokens', '', '', 'EUR', 'PLATFORM', '2020-01-01', 1,
+		'{"measure":"QUANTITY","per":"1","tiers":[{"price":"0.01"}],"minimum":"0","roundUpTo":"0"}', '', '', '')`)
+	b.SQL(`INSERT INTO usage_record (source, meter, usage_id, basis, tenant_id, project_id, app_instance_id, session,
+		unit, quantity, from_at, to_at, digest)
+		SELECT $3, 'tokens', 'u1', 'APP', $1, $2, $3, $3, 'token', 1001, starts_at, starts_at, '' FROM billing_period
+		WHERE tenant_id = $1`,
 		b.tenant.ID, b.project.ID, b.instance.ID)
-	worker := &books.Worker{DB: b.DB, Log: slog.New(slog.DiscardHandler), Every: 50 * time.Millisecond, After: b.keeper.Once,
+	worker := &books.Worker{DB: b.DB, Log: slog.New(slog.DiscardHandler), Every: 50 * time.Millisecond,
+		After:    b.keeper.Once,
 		Standard: billing.Standard{Currency: "EUR", Grace: time.Hour}}
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- worker.Run(ctx) }()
-	require.Eventually(t, func() bool { return b.Count("app_instance_event", "type = 'apps.budget.threshold_reached'") > 0 },
+	require.Eventually(t, func() bool {
+		return b.Count("app_instance_event",
+			"type = 'apps.budget.threshold_reached'") > 0
+	},
 		time.Minute, 20*time.Millisecond)
 	stop()
 	require.NoError(t, <-ended)

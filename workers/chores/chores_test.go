@@ -25,12 +25,16 @@ import (
 
 // shape lists everything that a schema holds, without its name.
 const shape = `
-	SELECT 'column ' || table_name || ' ' || column_name || ' ' || udt_name || ' ' || is_nullable || ' ' || coalesce(column_default, '') FROM information_schema.columns WHERE table_schema = $1
+	SELECT 'column ' || table_name || ' ' || column_name || ' ' || udt_name || ' ' || is_nullable || ' '
+	|| coalesce(column_default, '') FROM information_schema.columns WHERE table_schema = $1
 	UNION ALL SELECT 'index ' || tablename || ' ' || indexdef FROM pg_indexes WHERE schemaname = $1
-	UNION ALL SELECT 'constraint ' || conrelid::regclass || ' ' || conname || ' ' || pg_get_constraintdef(oid) FROM pg_constraint WHERE connamespace = $1::regnamespace AND contype <> 'n'
+	UNION ALL SELECT 'constraint ' || conrelid::regclass || ' ' || conname || ' ' || pg_get_constraintdef(oid)
+	FROM pg_constraint WHERE connamespace = $1::regnamespace AND contype <> 'n'
 	UNION ALL SELECT 'function ' || pg_get_functiondef(oid) FROM pg_proc WHERE pronamespace = $1::regnamespace
-	UNION ALL SELECT 'word ' || t.typname || ' ' || string_agg(e.enumlabel, ',' ORDER BY e.enumsortorder) FROM pg_enum e JOIN pg_type t ON t.oid = e.enumtypid WHERE t.typnamespace = $1::regnamespace GROUP BY t.typname
-	UNION ALL SELECT 'table ' || relname || ' ' || relpersistence::text FROM pg_class WHERE relnamespace = $1::regnamespace AND relkind = 'r'`
+	UNION ALL SELECT 'word ' || t.typname || ' ' || string_agg(e.enumlabel, ',' ORDER BY e.enumsortorder) FROM pg_enum e
+	JOIN pg_type t ON t.oid = e.enumtypid WHERE t.typnamespace = $1::regnamespace GROUP BY t.typname
+	UNION ALL SELECT 'table ' || relname || ' ' || relpersistence::text FROM pg_class
+	WHERE relnamespace = $1::regnamespace AND relkind = 'r'`
 
 func shapeOf(t *testing.T, kit *platformtest.Kit, schema string) []string {
 	t.Helper()

@@ -62,7 +62,8 @@ func (c *Context) stopped() operation.Failure {
 	if c.Op.CancelReason != "" {
 		message += ": " + c.Op.CancelReason
 	}
-	return operation.Failure{Code: string(fault.Canceled), Owner: operation.OwnerUser, Message: message, Retryable: true}.Clipped()
+	return operation.Failure{Code: string(fault.Canceled), Owner: operation.OwnerUser, Message: message,
+		Retryable: true}.Clipped()
 }
 
 // unlessStopped is a step's failure, or, when the operation was asked to stop and that is why it ended,
@@ -85,7 +86,8 @@ func (c *Context) resume(ctx context.Context, why string) error {
 		if locked.Op.State != lifecycle.OperationCanceling {
 			return nil
 		}
-		if _, err := t.Exec(ctx, `UPDATE operation SET state = 'RUNNING', cancel_message = $2 WHERE id = $1`, locked.Op.ID, why); err != nil {
+		if _, err := t.Exec(ctx, `UPDATE operation SET state = 'RUNNING', cancel_message = $2
+			WHERE id = $1`, locked.Op.ID, why); err != nil {
 			return fmt.Errorf("resume %s: %w", locked.Op.ID, err)
 		}
 		locked.Op.State, locked.Op.CancelMessage = lifecycle.OperationRunning, why

@@ -34,7 +34,8 @@ func (c *Context) turnBack(ctx context.Context, failure operation.Failure) error
 	}
 	c.layOut(c.names())
 	err := c.Write(ctx, func(ctx context.Context, t *tx.Tx, locked *Locked) error {
-		locked.Emit(event.Draft{Type: lifecycle.EventOperationCompensating, Message: "taking back what was half done: " + failure.Message, Payload: failure.Payload()})
+		locked.Emit(event.Draft{Type: lifecycle.EventOperationCompensating,
+			Message: "taking back what was half done: " + failure.Message, Payload: failure.Payload()})
 		return operation.Compensate(ctx, t, locked.Op, failure)
 	})
 	if err != nil {
@@ -67,7 +68,8 @@ func (c *Context) compensate(ctx context.Context) error {
 	c.at = len(c.rows) - 1
 	c.progress = operation.Progress{}
 	op := c.Op
-	failure := operation.Failure{Code: op.ErrorCode, Message: op.ErrorMessage, Owner: op.ErrorOwner, Retryable: op.ErrorRetryable}
+	failure := operation.Failure{Code: op.ErrorCode, Message: op.ErrorMessage, Owner: op.ErrorOwner,
+		Retryable: op.ErrorRetryable}
 	return c.close(ctx, failure, c.snapshotRows())
 }
 

@@ -131,7 +131,8 @@ func (c *Context) WriteAfter(ctx context.Context, reads func(*pgx.Batch), fn fun
 		}
 		locked := &Locked{Instance: instance, Op: c.Op.Operation, Writes: writes}
 		if c.rows[0].Stored == "" {
-			locked.Emit(event.Draft{Type: lifecycle.EventOperationStarted, Message: "a worker began", Payload: map[string]any{"kind": c.Op.Kind}})
+			locked.Emit(event.Draft{Type: lifecycle.EventOperationStarted, Message: "a worker began",
+				Payload: map[string]any{"kind": c.Op.Kind}})
 		}
 		if fn != nil {
 			if err := fn(ctx, t, locked); err != nil {
@@ -162,7 +163,8 @@ func (c *Context) flush(t *tx.Tx, locked *Locked) error {
 		t.Wake(event.OperationTopic(c.Op.ID))
 	}
 	if !locked.ended {
-		locked.events = append(locked.events, operation.QueueAdvance(locked.Writes, t, locked.Instance, locked.Op, c.intended(locked.Op))...)
+		locked.events = append(locked.events, operation.QueueAdvance(locked.Writes, t, locked.Instance, locked.Op,
+			c.intended(locked.Op))...)
 	}
 	if locked.Instance == nil {
 		return nil

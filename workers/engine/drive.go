@@ -31,7 +31,8 @@ const (
 // drive carries a claimed operation on until it waits, ends or is lost.
 func (e *Engine) drive(ctx context.Context, held *queue.Held) {
 	c := &Context{Op: held, engine: e, failures: held.Failures,
-		Log: e.config.Log.With("operation", held.ID, "kind", held.Kind, "epoch", held.ClaimEpoch, "correlation_id", held.CorrelationID)}
+		Log: e.config.Log.With("operation", held.ID, "kind", held.Kind, "epoch", held.ClaimEpoch, "correlation_id",
+			held.CorrelationID)}
 	err := c.guarded(ctx)
 	if c.word != nil {
 		c.word.Close()

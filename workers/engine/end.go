@@ -36,7 +36,8 @@ func (c *Context) expire(ctx context.Context) (over bool, err error) {
 	if waited := row.Notes().Waits; waited != nil {
 		failure.Code, failure.Owner = string(waited.Code), waited.Owner
 	}
-	if work := c.workAwaited(); work != "" && failure.Owner == operation.OwnerAdapter && failure.Code == string(fault.DeadlineExceeded) {
+	if work := c.workAwaited(); work != "" && failure.Owner == operation.OwnerAdapter &&
+		failure.Code == string(fault.DeadlineExceeded) {
 		failure.Message, failure.Owner = "the deadline passed while it waited for "+work, operation.OwnerUser
 	}
 	return true, c.fail(ctx, failure)
@@ -208,7 +209,8 @@ func (c *Context) complete(ctx context.Context) error {
 	}
 	c.begin()
 	if refused, ok := fault.As(err); ok && refused.Code != fault.Unavailable { // what was proved does not hold any more
-		return c.fail(ctx, operation.Failure{Code: string(refused.Code), Message: refused.Message, Owner: operation.OwnerPlatform, Retryable: true})
+		return c.fail(ctx, operation.Failure{Code: string(refused.Code), Message: refused.Message,
+			Owner: operation.OwnerPlatform, Retryable: true})
 	}
 	if !errors.Is(err, queue.ErrFenced) && ctx.Err() == nil && !c.Now().Before(c.due()) {
 		c.Log.Error("the end could not be recorded by the deadline", "error", err)
@@ -234,7 +236,8 @@ func (c *Context) succeed(ctx context.Context) error {
 		for _, told := range c.Op.Kind.Effects().Succeeded {
 			locked.tell(told, message, nil)
 		}
-		locked.Emit(event.Draft{Type: lifecycle.EventOperationSucceeded, Message: message, Payload: map[string]any{"outcome": locked.outcome()}})
+		locked.Emit(event.Draft{Type: lifecycle.EventOperationSucceeded, Message: message,
+			Payload: map[string]any{"outcome": locked.outcome()}})
 		locked.ended = true
 		return operation.QueueFinish(locked.Writes, t, locked.Op, locked.outcome(), evidence, message)
 	})

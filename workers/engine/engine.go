@@ -47,8 +47,8 @@ type Config struct {
 	Log *slog.Logger
 	// Worker is the process whose lease holds the claims.
 	Worker *lease.Process
-	// Kinds are the kinds of operation that it carries out. Of several entries of one kind the first begins operations, and
-	// the others carry on what earlier builds began.
+	// Kinds are the kinds of operation that it carries out. Of several entries of one kind the first begins operations,
+	// and the others carry on what earlier builds began.
 	Kinds []Kind
 	// Concurrency bounds steps that run at once; 0 means 16.
 	Concurrency int
@@ -161,7 +161,8 @@ func (e *Engine) sweep(ctx context.Context) {
 	mine := e.slots.InHand()
 	bounded, cancel := context.WithTimeout(ctx, claimTimeout)
 	defer cancel()
-	if err := queue.ReleaseLost(bounded, e.config.DB.Worker(), e.config.Worker.ID(), mine); err != nil && ctx.Err() == nil {
+	if err := queue.ReleaseLost(bounded, e.config.DB.Worker(), e.config.Worker.ID(), mine); err != nil &&
+		ctx.Err() == nil {
 		e.config.Log.Warn("lost claims could not be given back", "error", err)
 	}
 }

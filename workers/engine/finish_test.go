@@ -83,7 +83,8 @@ func TestACancelThatCrossesTheEndIsAsked(t *testing.T) {
 	}, func() error { return nil })
 	ready.Store(true)
 	eventuallyIs(t, kit, op, "ended_at IS NOT NULL")
-	require.Equal(t, 1, kit.Count("operation", "id = $1 AND state = 'CANCELED' AND cancel_message = 'stopped in time'", op))
+	require.Equal(t, 1, kit.Count("operation", "id = $1 AND state = 'CANCELED' AND cancel_message = 'stopped in time'",
+		op))
 }
 
 // Nobody can say whether it is too late: neither the question nor its answer keeps the operation from its deadline.

@@ -84,7 +84,8 @@ func (c *Context) giveUp(why string) {
 // mayForce says that the deadline has passed and the caller chose force for that case.
 func (c *Context) mayForce() bool {
 	_, forced := c.ForcedSince()
-	return !forced && c.Op.OnDeadline == lifecycle.DeadlineForce && c.Op.Kind.Effects().Forcible && c.Op.State == lifecycle.OperationRunning
+	return !forced && c.Op.OnDeadline == lifecycle.DeadlineForce && c.Op.Kind.Effects().Forcible &&
+		c.Op.State == lifecycle.OperationRunning
 }
 
 // nearly is how long before the deadline, by clocks that differ, an adapter's end counts as one by it.
@@ -105,7 +106,8 @@ func (c *Context) force(ctx context.Context) error {
 		locked.Emit(event.Draft{Type: lifecycle.EventOperationProgress, Message: "its deadline passed; it goes on by force",
 			Payload: map[string]any{"forced": true}})
 		_, err := t.Exec(ctx, `UPDATE operation SET forced_at = $2, dispatch_attempt = dispatch_attempt + $3,
-			adapter_status = CASE WHEN $3 > 0 THEN NULL ELSE adapter_status END WHERE id = $1`, locked.Op.ID, t.Now, raised(locked.Op.DispatchAttempt, ended))
+			adapter_status = CASE WHEN $3 > 0 THEN NULL ELSE adapter_status END
+			WHERE id = $1`, locked.Op.ID, t.Now, raised(locked.Op.DispatchAttempt, ended))
 		if err != nil {
 			return fmt.Errorf("force %s: %w", locked.Op.ID, err)
 		}

@@ -55,7 +55,8 @@ type Step struct {
 	Owner string
 	// SkipWhenForced: under force the step is skipped once its grace period ends or it fails.
 	SkipWhenForced bool
-	// DoubleGrace: under force the step gets two grace periods, since it begins late, or until the deadline if that is later.
+	// DoubleGrace: under force the step gets two grace periods, since it begins late, or until the deadline if that is
+	// later.
 	DoubleGrace bool
 	// OwnDeadline: under force the step enforces its own limit.
 	OwnDeadline bool

@@ -16,12 +16,12 @@ import (
 )
 
 // Two builds of the platform may run on one database. What an operation has stored of its steps means something only to
-// builds with the same steps: an operation is claimed by the kinds that a build knows, is given the name of its step plan by
-// the claim that begins it, and is carried on by that plan alone. What no live worker knows waits, says so in its blockers, and
-// is ended by an operator's decision.
+// builds with the same steps: an operation is claimed by the kinds that a build knows, is given the name of its step
+// plan by the claim that begins it, and is carried on by that plan alone. What no live worker knows waits, says so in
+// its blockers, and is ended by an operator's decision.
 
-// Plan returns the name of the kind's step plan: a hash of the kind, of the names of its steps in their order, and of its
-// revision.
+// Plan returns the name of the kind's step plan: a hash of the kind, of the names of its steps in their order, and of
+// its revision.
 func (k *Kind) Plan() string {
 	all := []string{string(k.Kind), fmt.Sprint(k.Revision)}
 	for _, step := range k.Steps {
@@ -61,8 +61,8 @@ func (e *Engine) announced() (kinds, plans []string) {
 	return kinds, slices.Sorted(slices.Values(e.carry))
 }
 
-// planned finds the kind by which the operation is carried on. One that was begun before plans were stored is matched by the
-// names of its steps; known is false when no plan of this build has them.
+// planned finds the kind by which the operation is carried on. One that was begun before plans were stored is matched
+// by the names of its steps; known is false when no plan of this build has them.
 func (c *Context) planned() (known bool) {
 	if c.Op.StepPlan != "" {
 		c.kind = c.engine.plans[c.Op.StepPlan]
@@ -83,13 +83,14 @@ func (c *Context) planned() (known bool) {
 	return false
 }
 
-// strand lets go of an operation whose steps this build does not have, and names its plan so that no build takes it that does not know
-// it. Nothing of it is ended: its steps would be evidence of what was not done.
+// strand lets go of an operation whose steps this build does not have, and names its plan so that no build takes it
+// that does not know it. Nothing of it is ended: its steps would be evidence of what was not done.
 func (c *Context) strand(ctx context.Context) error {
 	bounded, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
 	var id string
-	err := c.DB().Worker().QueryRow(bounded, `UPDATE operation SET step_plan = CASE step_plan WHEN '' THEN $4 ELSE step_plan END, claimed_by = NULL,
+	err := c.DB().Worker().QueryRow(bounded, `UPDATE operation SET step_plan = CASE step_plan WHEN '' THEN $4
+		ELSE step_plan END, claimed_by = NULL,
 		next_run_at = now() WHERE id = $1 AND claim_epoch = $2 AND claimed_by = $3 AND ended_at IS NULL RETURNING id`,
 		c.Op.ID, c.Op.ClaimEpoch, c.Op.Worker, unknownPlan).Scan(&id)
 	if errors.Is(err, pgx.ErrNoRows) {

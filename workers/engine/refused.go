@@ -15,13 +15,14 @@ import (
 	"github.com/gpuaas/app-platform/service/ledger/queue"
 )
 
-// defaultRefusals is how often an end may be refused before the operation ends with no more than its end: with the pauses
-// between tries, after half a minute to a minute.
+// defaultRefusals is how often an end may be refused before the operation ends with no more than its end: with the
+// pauses between tries, after half a minute to a minute.
 const defaultRefusals = 8
 
-// refused counts a transaction that was to end the operation, or to turn it back, and that failed by cause, for a reason
-// that lasts: its blockers say so from then on. After the last try an end without success is written as bare as the database
-// takes it. A success is tried until the deadline, and fails then. It returns cause unless the operation has ended.
+// refused counts a transaction that was to end the operation, or to turn it back, and that failed by cause, for a
+// reason that lasts: its blockers say so from then on. After the last try an end without success is written as bare as
+// the database takes it. A success is tried until the deadline, and fails then. It returns cause unless the operation
+// has ended.
 func (c *Context) refused(ctx context.Context, as lifecycle.OperationState, failure operation.Failure, cause error) error {
 	why, lasts := lasting(cause)
 	if !lasts || ctx.Err() != nil {
@@ -35,8 +36,8 @@ func (c *Context) refused(ctx context.Context, as lifecycle.OperationState, fail
 	return c.endBare(ctx, failure, fmt.Sprintf("the platform could not record it as %s in %d tries (%s), so that no more than its end is recorded", as, times, why))
 }
 
-// lasting returns why an end failed, and whether the next try would meet the same: everything does that is not the claim, the
-// connection, a lock or another condition of the moment.
+// lasting returns why an end failed, and whether the next try would meet the same: everything does that is not the
+// claim, the connection, a lock or another condition of the moment.
 func lasting(err error) (why string, lasts bool) {
 	var again *RerunStep
 	switch by, lasts := tx.Refusal(err); {
@@ -54,11 +55,13 @@ func lasting(err error) (why string, lasts bool) {
 	return "an internal error", true
 }
 
-// countRefusal notes the refusal of an end beside all that was refused with it, and returns how many there were in a row.
+// countRefusal notes the refusal of an end beside all that was refused with it, and returns how many there were in a
+// row.
 func (c *Context) countRefusal(ctx context.Context, as lifecycle.OperationState, why string) (times int, err error) {
 	bounded, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
-	err = c.DB().Worker().QueryRow(bounded, queue.RefusalSQL, c.Op.ID, c.Op.ClaimEpoch, c.Op.Worker, string(as), why).Scan(&times)
+	err = c.DB().Worker().QueryRow(bounded, queue.RefusalSQL, c.Op.ID, c.Op.ClaimEpoch, c.Op.Worker, string(as),
+		why).Scan(&times)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return 0, queue.ErrFenced
 	}
@@ -95,7 +98,8 @@ func (c *Context) endBare(ctx context.Context, failure operation.Failure, why st
 	return nil
 }
 
-// disown asks whoever carries the operation out to stop, after a bare end: what takes back, which asks otherwise, does not run.
+// disown asks whoever carries the operation out to stop, after a bare end: what takes back, which asks otherwise, does
+// not run.
 func (c *Context) disown(ctx context.Context, failure operation.Failure) {
 	if c.kind.Cancel == nil || c.Op.DispatchAttempt == 0 {
 		c.abandon(ctx, failure)

@@ -121,7 +121,8 @@ func (r *Reader) scan(ctx context.Context, readers *sync.WaitGroup) {
 
 func (r *Reader) take(ctx context.Context, mine []string) ([]*source, error) {
 	found, err := r.db.Worker().Query(ctx, `UPDATE adapter SET feed_holder = $1 WHERE id IN (
-		SELECT a.id FROM adapter a WHERE NOT a.id = ANY ($2::text[]) AND (a.feed_holder IS NULL OR a.feed_holder = $1 OR NOT EXISTS (
+		SELECT a.id FROM adapter a WHERE NOT a.id = ANY ($2::text[]) AND (a.feed_holder IS NULL OR a.feed_holder = $1
+		OR NOT EXISTS (
 			SELECT FROM worker_process w WHERE w.id = a.feed_holder AND w.heartbeat_at > now() - interval '`+deadAfter+`'))
 		ORDER BY a.id LIMIT $3 FOR UPDATE SKIP LOCKED)
 		RETURNING id, name, url, authority, feed_epoch, feed_cursor`, r.worker, mine, max(maxReaders-len(mine), 0))
@@ -226,7 +227,8 @@ func (r *Reader) advance(ctx context.Context, s *source, epoch, cursor string) e
 	// A cursor that a crash of the database forgets is read from once more, which changes nothing.
 	batch.Queue(`SELECT set_config('synchronous_commit', 'off', true)`)
 	batch.Queue(`UPDATE adapter SET feed_epoch = $3, feed_cursor = $4, last_seen_at = now(), last_error = ''
-		WHERE id = $1 AND feed_holder = $2 AND url = $5 AND authority = $6`, s.ID, r.worker, epoch, cursor, s.URL, s.Authority).
+		WHERE id = $1 AND feed_holder = $2 AND url = $5 AND authority
+		= $6`, s.ID, r.worker, epoch, cursor, s.URL, s.Authority).
 		Exec(func(tag pgconn.CommandTag) error { held = tag.RowsAffected(); return nil })
 	if err := r.db.Worker().SendBatch(ctx, batch).Close(); err != nil {
 		return err

@@ -120,7 +120,8 @@ func (l *locked) queue(batch *pgx.Batch, name string, statuses []adapter.Status)
 	for i, status := range statuses {
 		wanted[i] = status.OperationID
 	}
-	batch.Queue(`SELECT `+rows.InstanceColumns+` FROM instance WHERE id IN (SELECT instance_id FROM operation WHERE `+queue.OfAdapter+`)
+	batch.Queue(`SELECT `+rows.InstanceColumns+` FROM instance WHERE id IN (SELECT instance_id FROM operation
+		WHERE `+queue.OfAdapter+`)
 		ORDER BY id FOR UPDATE`, wanted, name).
 		Query(func(found pgx.Rows) error {
 			list, err := pgx.CollectRows(found, rows.Instance)
@@ -158,8 +159,10 @@ func (r *Reader) wake(ctx context.Context, s *source, all bool) error {
 	_, err := r.db.Worker().Exec(ctx, `WITH woken AS MATERIALIZED (
 			SELECT id FROM operation WHERE adapter_name = $1 AND ended_at IS NULL AND next_run_at > now()
 				AND (failures > 0 OR ($2 AND dispatch_attempt > 0)) ORDER BY id FOR UPDATE
-		), spread AS (SELECT id, now() + interval '1 second' * floor((row_number() OVER (ORDER BY id) - 1) / `+wokenPerSecond+`) AS at FROM woken)
-		UPDATE operation SET next_run_at = LEAST(next_run_at, spread.at) FROM spread WHERE operation.id = spread.id`, s.Name, all)
+		), spread AS (SELECT id, now() + interval '1 second' * floor((row_number() OVER (ORDER BY id) - 1) /
+		`+wokenPerSecond+`) AS at FROM woken)
+		UPDATE operation SET next_run_at = LEAST(next_run_at, spread.at) FROM spread
+		WHERE operation.id = spread.id`, s.Name, all)
 	if err != nil {
 		return fmt.Errorf("wake the adapter's operations: %w", err)
 	}

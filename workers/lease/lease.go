@@ -1,5 +1,5 @@
-// Package lease keeps the lease of a worker process: its heartbeat row, by the database's clock. A process whose heartbeat
-// is old has lost its claims, and any other one makes them due again.
+// Package lease keeps the lease of a worker process: its heartbeat row, by the database's clock. A process whose
+// heartbeat is old has lost its claims, and any other one makes them due again.
 package lease
 
 import (
@@ -60,7 +60,8 @@ func New(db *tx.DB, log *slog.Logger) *Process {
 	if err != nil {
 		host = "unknown"
 	}
-	return &Process{id: ids.New(ids.Worker), since: time.Now(), db: db, log: log, host: fmt.Sprintf("%s/%d", host, os.Getpid())}
+	return &Process{id: ids.New(ids.Worker), since: time.Now(), db: db, log: log,
+		host: fmt.Sprintf("%s/%d", host, os.Getpid())}
 }
 
 // ID is the process's id.
@@ -148,7 +149,8 @@ func (p *Process) beat(ctx context.Context) error {
 	if p.busy != nil {
 		busy = p.busy()
 	}
-	_, err := p.pool().Exec(ctx, `INSERT INTO worker_process (id, host, kinds, plans, busy_adapters, heartbeat_at, created_at)
+	_, err := p.pool().Exec(ctx, `INSERT INTO worker_process (id, host, kinds, plans, busy_adapters, heartbeat_at,
+		created_at)
 		VALUES ($1, $2, $3, $4, $5, now(), now())
 		ON CONFLICT (id) DO UPDATE SET heartbeat_at = now(), kinds = excluded.kinds, plans = excluded.plans,
 			busy_adapters = excluded.busy_adapters`, p.id, p.host, p.kinds, p.plans, busy)

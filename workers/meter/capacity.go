@@ -30,7 +30,8 @@ func (m *Meter) Capacity(ctx context.Context) error {
 	return nil
 }
 
-// capacityTurn records the capacity of as many allocations as one transaction may hold, and reports whether more are due.
+// capacityTurn records the capacity of as many allocations as one transaction may hold, and reports whether more are
+// due.
 func (m *Meter) capacityTurn(ctx context.Context) (more bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, jobTimeout)
 	defer cancel()
@@ -49,8 +50,8 @@ func (m *Meter) capacityTurn(ctx context.Context) (more bool, err error) {
 	return more && err == nil, err
 }
 
-// due is when an allocation is looked at again: at once when there is more of it, else after the end of the present slice.
-// What happens to it makes it due earlier.
+// due is when an allocation is looked at again: at once when there is more of it, else after the end of the present
+// slice. What happens to it makes it due earlier.
 func due(a *metering.Allocation, written int, now time.Time) time.Time {
 	switch {
 	case written >= maxSlices:

@@ -42,7 +42,8 @@ func newBench(t testing.TB) *bench {
 func (b *bench) meter() *meter.Meter {
 	client := adapterclient.New(b.Ring, dial.Loopback())
 	b.Cleanup(client.Close)
-	return meter.New(meter.Config{DB: b.DB, Client: client, Keys: b.Ring, Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
+	return meter.New(meter.Config{DB: b.DB, Client: client, Keys: b.Ring,
+		Log:   slog.New(slog.NewTextHandler(io.Discard, nil)),
 		Stats: &b.stats})
 }
 
@@ -72,12 +73,14 @@ func (b *bench) asIf(allocation ids.ID, ago time.Duration) {
 // recorded are the sums of an allocation's records by who bears them, and their number.
 func (b *bench) recorded(allocation ids.ID) (sums map[string]int, number int) {
 	sums = make(map[string]int)
-	found, err := b.Admin.Query(context.Background(), `SELECT borne_by || coalesce(' ' || borne_reason, ''), sum(quantity)::bigint, count(*)
+	found, err := b.Admin.Query(context.Background(), `SELECT borne_by || coalesce(' ' || borne_reason, ''),
+		sum(quantity)::bigint, count(*)
 		FROM usage_record WHERE source = $1 GROUP BY 1`, allocation)
 	require.NoError(b.TB, err)
 	var by string
 	var sum, count int
-	_, err = pgx.ForEachRow(found, []any{&by, &sum, &count}, func() error { sums[by], number = sum, number+count; return nil })
+	_, err = pgx.ForEachRow(found, []any{&by, &sum, &count},
+		func() error { sums[by], number = sum, number+count; return nil })
 	require.NoError(b.TB, err)
 	return sums, number
 }
@@ -195,7 +198,8 @@ func TestRecordsStayAsTheyAre(t *testing.T) {
 	}
 	b.rent(5 * time.Minute)
 	require.NoError(t, b.meter().Capacity(t.Context()))
-	for _, statement := range []string{"UPDATE usage_record SET quantity = 0", "DELETE FROM usage_record", "TRUNCATE usage_record",
+	for _, statement := range []string{"UPDATE usage_record SET quantity = 0", "DELETE FROM usage_record",
+		"TRUNCATE usage_record",
 		"DELETE FROM usage_record_0", "UPDATE allocation_fact SET at = now()", "DELETE FROM node_gap", "DELETE FROM usage_quarantine"} {
 		_, err := b.Admin.Exec(t.Context(), statement)
 		require.ErrorContains(t, err, "append only", statement)
@@ -207,7 +211,8 @@ func TestRecordsStayAsTheyAre(t *testing.T) {
 		for _, right := range []string{"UPDATE", "DELETE", "TRUNCATE"} {
 			var may bool
 			require.NoError(t, b.Admin.QueryRow(t.Context(), fmt.Sprintf(
-				`SELECT bool_or(has_table_privilege('%s', c.oid, '%s')) FROM pg_class c WHERE relname LIKE 'usage_record%%' AND relkind IN ('r', 'p')`, role, right)).Scan(&may))
+				`SELECT bool_or(has_table_privilege('%s', c.oid, '%s')) FROM pg_class c WHERE relname LIKE 'usage_record%%'
+					AND relkind IN ('r', 'p')`, role, right)).Scan(&may))
 			require.False(t, may, "%s %s", role, right)
 		}
 	}

@@ -25,7 +25,8 @@ type source struct {
 
 // lockDue locks the sources of capacity that are due, and passes over those that others hold.
 func lockDue(ctx context.Context, t *tx.Tx) ([]source, error) {
-	found, err := t.Query(ctx, `SELECT source, recorded_to FROM usage_source WHERE basis = $2 AND ended_at IS NULL AND due_at <= now()
+	found, err := t.Query(ctx, `SELECT source, recorded_to FROM usage_source WHERE basis = $2 AND ended_at IS NULL
+		AND due_at <= now()
 		ORDER BY due_at, source LIMIT $1 FOR UPDATE SKIP LOCKED`, maxAllocations, metering.Capacity)
 	if err != nil {
 		return nil, fmt.Errorf("lock sources of capacity: %w", err)
@@ -51,7 +52,8 @@ func store(ctx context.Context, t *tx.Tx, sources []source) error {
 			tos[i] = &one.To
 		}
 	}
-	_, err := t.Exec(ctx, `UPDATE usage_source s SET recorded_to = n.at, due_at = n.due, ended_at = CASE WHEN n.ended THEN now() END,
+	_, err := t.Exec(ctx, `UPDATE usage_source s SET recorded_to = n.at, due_at = n.due, ended_at = CASE
+		WHEN n.ended THEN now() END,
 			failures = CASE n.failure WHEN '' THEN 0 ELSE s.failures + 1 END, last_error = n.failure
 		FROM unnest($1::text[], $2::timestamptz[], $3::timestamptz[], $4::bool[], $5::text[]) n (id, at, due, ended, failure)
 		WHERE s.source = n.id`, ids, tos, dues, ended, failures)
@@ -61,14 +63,17 @@ func store(ctx context.Context, t *tx.Tx, sources []source) error {
 	return nil
 }
 
-// The statements that read what is known of allocations. A proof is read with its gaps in one statement, so that it is never
-// newer than they are.
+// The statements that read what is known of allocations. A proof is read with its gaps in one statement, so that it is
+// never newer than they are.
 const (
-	allocationsSQL = `SELECT a.id, a.tenant_id, a.project_id, CASE WHEN a.shape = $2 THEN 0 ELSE greatest(a.gpu_count, 1) END,
+	allocationsSQL = `SELECT a.id, a.tenant_id, a.project_id, CASE WHEN a.shape = $2 THEN 0
+		ELSE greatest(a.gpu_count, 1) END,
 			o.id IS NOT NULL, o.ended_at, coalesce(o.state = 'FAILED', false)
 		FROM allocation a LEFT JOIN operation o ON o.id = a.created_by_operation_id WHERE a.id = ANY ($1)`
-	factsSQL = `SELECT allocation_id, at, kind, coalesce(status, ''), coalesce(node_id, ''), coalesce(instance_id, ''), coalesce(sku, ''),
-			coalesce(region, ''), coalesce(member_id, ''), coalesce(component_key, ''), coalesce(operation_id, ''), coalesce(correlation_id, ''),
+	factsSQL = `SELECT allocation_id, at, kind, coalesce(status, ''), coalesce(node_id, ''), coalesce(instance_id, ''),
+		coalesce(sku, ''),
+			coalesce(region, ''), coalesce(member_id, ''), coalesce(component_key, ''), coalesce(operation_id, ''),
+			coalesce(correlation_id, ''),
 			coalesce(orphan_id, ''), coalesce(orphan_kind, ''), coalesce(owner, '')
 		FROM allocation_fact WHERE allocation_id = ANY ($1) ORDER BY allocation_id, seq`
 	proofsSQL = `SELECT a.id, p.proved_at, greatest(g.from_at, 'epoch'), g.to_at, coalesce(g.rebooted, false)
@@ -117,7 +122,8 @@ func scanAllocations(rows pgx.Rows, found map[string]*metering.Allocation) error
 func scanFacts(rows pgx.Rows, found map[string]*metering.Allocation) error {
 	var id string
 	var f metering.Fact
-	_, err := pgx.ForEachRow(rows, []any{&id, &f.At, &f.Kind, &f.Status, &f.NodeID, &f.InstanceID, &f.SKU, &f.Region, &f.MemberID,
+	_, err := pgx.ForEachRow(rows, []any{&id, &f.At, &f.Kind, &f.Status, &f.NodeID, &f.InstanceID, &f.SKU, &f.Region,
+		&f.MemberID,
 		&f.ComponentKey, &f.OperationID, &f.CorrelationID, &f.OrphanID, &f.OrphanKind, &f.Owner}, func() error {
 		found[id].Facts = append(found[id].Facts, f)
 		return nil

@@ -57,7 +57,8 @@ func (m *Meter) Find(ctx context.Context) error {
 	_, err = m.DB.Worker().Exec(ctx, `INSERT INTO usage_source (source, basis, tenant_id, project_id)
 		SELECT i.id, 'APP', i.tenant_id, i.project_id FROM instance i
 		WHERE i.manifest_id = ANY ($1) AND (i.released_at IS NULL OR i.released_at > now() - interval '1 day')
-			AND NOT EXISTS (SELECT FROM usage_source s WHERE s.source = i.id) ORDER BY i.id LIMIT $2 ON CONFLICT DO NOTHING`, manifests, maxNew)
+			AND NOT EXISTS (SELECT FROM usage_source s WHERE s.source = i.id) ORDER BY i.id LIMIT $2
+			ON CONFLICT DO NOTHING`, manifests, maxNew)
 	if err != nil {
 		return fmt.Errorf("find instances that are metered: %w", err)
 	}
@@ -89,9 +90,12 @@ func (m *Meter) Pull(ctx context.Context) error {
 func (m *Meter) claim(ctx context.Context) ([]metered, error) {
 	found, err := m.DB.Worker().Query(ctx, `WITH due AS (SELECT source FROM usage_source
 			WHERE basis = $3 AND ended_at IS NULL AND due_at <= now() ORDER BY due_at, source LIMIT $1 FOR UPDATE SKIP LOCKED),
-		taken AS (UPDATE usage_source s SET due_at = now() + $2 * interval '1 second' FROM due WHERE s.source = due.source RETURNING s.*)
-		SELECT i.id, s.cursor, s.failures, i.released_at IS NOT NULL, i.permission_family, a.name, a.url, a.authority, a.narrow_calls
-		FROM taken s JOIN instance i ON i.id = s.source JOIN adapter a ON a.name = i.runtime_backend`, maxInstances, pullLease.Seconds(),
+		taken AS (UPDATE usage_source s SET due_at = now() + $2 * interval '1 second' FROM due WHERE s.source = due.source
+		RETURNING s.*)
+		SELECT i.id, s.cursor, s.failures, i.released_at IS NOT NULL, i.permission_family, a.name, a.url, a.authority,
+		a.narrow_calls
+		FROM taken s JOIN instance i ON i.id = s.source JOIN adapter a ON a.name
+		= i.runtime_backend`, maxInstances, pullLease.Seconds(),
 		metering.App)
 	if err != nil {
 		return nil, fmt.Errorf("claim usage: %w", err)
@@ -140,7 +144,8 @@ func (m *Meter) page(ctx context.Context, one metered) (*adapterclient.UsagePage
 	if err != nil {
 		return nil, err
 	}
-	return m.Client.Usage(ctx, adapterclient.Target{Name: one.Adapter, URL: one.URL, Authority: one.Authority}, string(one.ID),
+	return m.Client.Usage(ctx, adapterclient.Target{Name: one.Adapter, URL: one.URL, Authority: one.Authority},
+		string(one.ID),
 		one.Cursor, access.Text, adapterclient.Trace{CorrelationID: transport.NewCorrelationID()})
 }
 
@@ -179,14 +184,16 @@ func (m *Meter) take(ctx context.Context, one metered, page *adapterclient.Usage
 
 // again notes that an instance's usage was read to its present end, and when it is read again.
 func (m *Meter) again(ctx context.Context, one metered, pause time.Duration) error {
-	_, err := m.DB.Worker().Exec(ctx, `UPDATE usage_source SET due_at = now() + $2 * interval '1 second', failures = 0, last_error = '',
+	_, err := m.DB.Worker().Exec(ctx, `UPDATE usage_source SET due_at = now() + $2 * interval '1 second', failures = 0,
+		last_error = '',
 		recorded_to = CASE WHEN $2 > 0 THEN now() ELSE recorded_to END WHERE source = $1`, one.ID, pause.Seconds())
 	return err
 }
 
 // end notes that nothing comes of an instance any more.
 func (m *Meter) end(ctx context.Context, one metered) error {
-	_, err := m.DB.Worker().Exec(ctx, `UPDATE usage_source SET ended_at = now(), recorded_to = now(), last_error = '', failures = 0 WHERE source = $1`, one.ID)
+	_, err := m.DB.Worker().Exec(ctx, `UPDATE usage_source SET ended_at = now(), recorded_to = now(), last_error = '',
+		failures = 0 WHERE source = $1`, one.ID)
 	return err
 }
 
@@ -201,8 +208,10 @@ func (m *Meter) failed(ctx context.Context, one metered, why error) error {
 	if refused, is := adapterclient.As(why); is {
 		text = refused.Reason()
 	}
-	_, err := m.DB.Worker().Exec(context.WithoutCancel(ctx), `UPDATE usage_source SET failures = failures + 1, last_error = $2,
-		due_at = now() + $3 * interval '1 second' WHERE source = $1`, one.ID, operation.Clip(text, maxFailure), pause.Seconds())
+	_, err := m.DB.Worker().Exec(context.WithoutCancel(ctx), `UPDATE usage_source SET failures = failures + 1, last_error
+		= $2,
+		due_at = now() + $3 * interval '1 second' WHERE source = $1`, one.ID, operation.Clip(text,
+		maxFailure), pause.Seconds())
 	return err
 }
 

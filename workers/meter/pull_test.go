@@ -42,7 +42,8 @@ func (r *reporter) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 	}
 	from, _ := strconv.Atoi(after)
 	to := min(from+2, len(r.records))
-	_ = json.NewEncoder(w).Encode(map[string]any{"cursor": strconv.Itoa(to), "records": append([]json.RawMessage{}, r.records[from:to]...)})
+	_ = json.NewEncoder(w).Encode(map[string]any{"cursor": strconv.Itoa(to),
+		"records": append([]json.RawMessage{}, r.records[from:to]...)})
 }
 
 // add is more usage.
@@ -91,7 +92,8 @@ func (b *bench) look() {
 // sums are the stored sums by meter.
 func (b *bench) sums() map[string]string {
 	out := make(map[string]string)
-	found, err := b.Admin.Query(b.TB.Context(), `SELECT meter, trim_scale(sum(quantity))::text FROM usage_record WHERE basis <> 'CAPACITY' GROUP BY 1`)
+	found, err := b.Admin.Query(b.TB.Context(), `SELECT meter, trim_scale(sum(quantity))::text FROM usage_record
+		WHERE basis <> 'CAPACITY' GROUP BY 1`)
 	require.NoError(b.TB, err)
 	var meter, sum string
 	_, err = pgx.ForEachRow(found, []any{&meter, &sum}, func() error { out[meter] = sum; return nil })
@@ -132,15 +134,19 @@ func TestOneBadRecordStopsNothing(t *testing.T) {
 	r.add(record("ok1", "jobs", "1"), record("u", "gpus", "1"), record("n", "jobs", "-1"), record("d", "jobs", "1e3"),
 		`{"id": "f", "dimension": "jobs", "quantity": "1", "from": "2026-02-01T00:00:00Z", "to": "`+future+`"}`,
 		`{"id": "b", "dimension": "jobs", "quantity": "1", "from": "2025-02-01T00:00:00Z", "to": "2026-02-01T00:00:00Z"}`,
-		`{"id": "t", "dimension": "jobs", "quantity": 5, "from": "yesterday"}`, strings.Replace(record("nul", "jobs", "1"), "nul", `nul\u0000`, 1), `17`,
-		record("m", "jobs", "1", "memberId", "mem_unknown"), record("ok1", "jobs", "2"), record("ok2", "tokens", "0.000000000001"))
+		`{"id": "t", "dimension": "jobs", "quantity": 5, "from": "yesterday"}`,
+		strings.Replace(record("nul", "jobs", "1"), "nul", `nul\u0000`, 1), `17`,
+		record("m", "jobs", "1", "memberId", "mem_unknown"), record("ok1", "jobs", "2"), record("ok2", "tokens",
+			"0.000000000001"))
 	b.look()
 	require.Equal(t, map[string]string{"jobs": "1", "tokens": "0.000000000001"}, b.sums())
-	found, err := b.Admin.Query(t.Context(), `SELECT usage_id || ' ' || code || ' ' || field FROM usage_quarantine WHERE source = $1`, instance.ID)
+	found, err := b.Admin.Query(t.Context(), `SELECT usage_id || ' ' || code || ' ' || field FROM usage_quarantine
+		WHERE source = $1`, instance.ID)
 	require.NoError(t, err)
 	got, err := pgx.CollectRows(found, pgx.RowTo[string])
 	require.NoError(t, err)
-	require.ElementsMatch(t, []string{"u DIMENSION_UNKNOWN dimension", "n USAGE_QUANTITY quantity", "d USAGE_QUANTITY quantity",
+	require.ElementsMatch(t, []string{"u DIMENSION_UNKNOWN dimension", "n USAGE_QUANTITY quantity",
+		"d USAGE_QUANTITY quantity",
 		"f USAGE_IN_FUTURE to", "b USAGE_BEFORE_INSTANCE from", "t BAD_VALUE ", "nul BAD_VALUE id", " BAD_VALUE ",
 		"m UNKNOWN_VALUE memberId", "ok1 USAGE_ID_REUSED id"}, got)
 	require.EqualValues(t, 10, b.stats.Quarantined.Load())
@@ -165,8 +171,8 @@ func TestAnAdapterThatFailsIsReadAgainLater(t *testing.T) {
 	require.Equal(t, map[string]string{"jobs": "1"}, b.sums())
 }
 
-// Late, repeated, retracted: whatever the order in which records come, however they are cut, and whatever was booked between
-// them, the same rows are there, and the same books.
+// Late, repeated, retracted: whatever the order in which records come, however they are cut, and whatever was booked
+// between them, the same rows are there, and the same books.
 func TestTheOrderInWhichRecordsComeMakesNoDifference(t *testing.T) {
 	t.Parallel()
 	var first string
@@ -179,7 +185,8 @@ func TestTheOrderInWhichRecordsComeMakesNoDifference(t *testing.T) {
 		for n := range 30 {
 			all = append(all, record(fmt.Sprintf("r%d", n), []string{"jobs", "tokens", "pods"}[n%3], fmt.Sprintf("%d.5", n)))
 			if n%5 == 0 {
-				all = append(all, record(fmt.Sprintf("back-%d", n), []string{"jobs", "tokens", "pods"}[n%3], fmt.Sprintf("-%d.50", n), "retracts", fmt.Sprintf("r%d", n)))
+				all = append(all, record(fmt.Sprintf("back-%d", n), []string{"jobs", "tokens", "pods"}[n%3],
+					fmt.Sprintf("-%d.50", n), "retracts", fmt.Sprintf("r%d", n)))
 			}
 		}
 		all = append(all, all[:random.IntN(len(all))]...) // sent again
@@ -199,7 +206,8 @@ func TestTheOrderInWhichRecordsComeMakesNoDifference(t *testing.T) {
 			b.look()
 		}
 		var rows string
-		require.NoError(t, b.Admin.QueryRow(t.Context(), `SELECT string_agg(meter || usage_id || quantity || coalesce(retracts, ''), ' ' ORDER BY meter, usage_id)
+		require.NoError(t, b.Admin.QueryRow(t.Context(), `SELECT string_agg(meter || usage_id || quantity
+			|| coalesce(retracts, ''), ' ' ORDER BY meter, usage_id)
 			FROM usage_record`).Scan(&rows))
 		if first == "" {
 			first, books = rows, b.closeBooks(period)

@@ -53,7 +53,8 @@ type lodger struct {
 func (k *Keeper) Drains(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
-	found, err := k.DB.Worker().Query(ctx, `SELECT id, name, drain FROM compute_node WHERE drain IS NOT NULL AND status <> 'RETIRED'
+	found, err := k.DB.Worker().Query(ctx, `SELECT id, name, drain FROM compute_node WHERE drain IS NOT NULL
+		AND status <> 'RETIRED'
 		ORDER BY id LIMIT $1`, maxDrains)
 	if err != nil {
 		return fmt.Errorf("look for nodes that are drained: %w", err)
@@ -69,7 +70,8 @@ func (k *Keeper) Drains(ctx context.Context) error {
 	return errors.Join(failures...)
 }
 
-const lodgersSQL = `SELECT m.id, m.status, i.status, o.id, o.kind, coalesce(o.requester_kind = 'SYSTEM' AND o.requester_name = $3, false)
+const lodgersSQL = `SELECT m.id, m.status, i.status, o.id, o.kind, coalesce(o.requester_kind = 'SYSTEM'
+	AND o.requester_name = $3, false)
 	FROM member m JOIN instance i ON i.id = m.instance_id
 	LEFT JOIN LATERAL (SELECT id, kind, requester_kind, requester_name FROM operation WHERE instance_id = m.instance_id
 		AND ended_at IS NULL AND (targets IS NULL OR targets = '[]' OR targets ? m.id) ORDER BY id LIMIT 1) o ON true
@@ -98,13 +100,14 @@ func (k *Keeper) drain(ctx context.Context, node draining) error {
 	return errors.Join(append(failures, k.noteDrain(ctx, node, &next))...)
 }
 
-// drainMember requests the drain of a member that works, unless something acts on it already; by force it hastens a drain
-// that is under way.
+// drainMember requests the drain of a member that works, unless something acts on it already; by force it hastens a
+// drain that is under way.
 func (k *Keeper) drainMember(ctx context.Context, node draining, member lodger, next *nodehealth.Drain) error {
 	id := string(member.ID)
 	works := member.Instance == lifecycle.InstanceRunning &&
 		(member.Status == lifecycle.MemberActive || member.Status == lifecycle.MemberDraining)
-	hastens := next.Force && member.Open != nil && *member.Kind == lifecycle.MemberDrain && !slices.Contains(next.Forced, id)
+	hastens := next.Force && member.Open != nil && *member.Kind == lifecycle.MemberDrain &&
+		!slices.Contains(next.Forced, id)
 	if !works || (member.Open != nil && !hastens) {
 		return nil
 	}

@@ -28,12 +28,13 @@ type rentedLost struct {
 	Instance *ids.ID
 }
 
-// Lost makes what was rented on nodes FAILED that an operator retired as lost for good, and has the instances' timelines
-// tell of it. Their members are failed as those of every lost node are: see workers/repair.
+// Lost makes what was rented on nodes FAILED that an operator retired as lost for good, and has the instances'
+// timelines tell of it. Their members are failed as those of every lost node are: see workers/repair.
 func (k *Keeper) Lost(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
-	found, err := k.DB.Worker().Query(ctx, `SELECT a.id, a.name, n.name, a.instance_id FROM allocation a JOIN compute_node n ON n.id = a.node_id
+	found, err := k.DB.Worker().Query(ctx, `SELECT a.id, a.name, n.name, a.instance_id FROM allocation a
+		JOIN compute_node n ON n.id = a.node_id
 		WHERE n.lost AND a.status = 'READY' ORDER BY a.id LIMIT $1`, maxLostAllocations)
 	if err != nil {
 		return fmt.Errorf("look for what was rented on lost nodes: %w", err)
@@ -62,7 +63,8 @@ func fail(ctx context.Context, t *tx.Tx, one rentedLost) error {
 	if err != nil {
 		return fmt.Errorf("lock instance %s: %w", *one.Instance, err)
 	}
-	failed, err := t.Exec(ctx, `UPDATE allocation SET status = 'FAILED' WHERE id = $1 AND status = 'READY' AND instance_id = $2`,
+	failed, err := t.Exec(ctx, `UPDATE allocation SET status = 'FAILED' WHERE id = $1 AND status = 'READY'
+		AND instance_id = $2`,
 		one.ID, instance.ID)
 	if err != nil || failed.RowsAffected() == 0 {
 		return err
@@ -72,7 +74,8 @@ func fail(ctx context.Context, t *tx.Tx, one rentedLost) error {
 
 // failFree fails an allocation that no instance uses.
 func failFree(ctx context.Context, t *tx.Tx, id ids.ID, told event.Draft) error {
-	failed, err := t.Exec(ctx, `UPDATE allocation SET status = 'FAILED' WHERE id = $1 AND status = 'READY' AND instance_id IS NULL`, id)
+	failed, err := t.Exec(ctx, `UPDATE allocation SET status = 'FAILED' WHERE id = $1 AND status = 'READY'
+		AND instance_id IS NULL`, id)
 	if err != nil || failed.RowsAffected() == 0 {
 		return err
 	}

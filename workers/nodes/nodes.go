@@ -1,5 +1,5 @@
-// Package nodes carries on what operators wish of nodes: drains, and machines that are lost for good. Each of its looks is
-// bounded, and the process that reconciles makes them.
+// Package nodes carries on what operators wish of nodes: drains, and machines that are lost for good. Each of its looks
+// is bounded, and the process that reconciles makes them.
 package nodes
 
 import (

@@ -60,7 +60,8 @@ func (w *Work) ask(ctx context.Context, c *engine.Context) (engine.Result, error
 	case status.Attempt < c.Op.DispatchAttempt:
 		return w.resend(ctx, c, s)
 	case status.Attempt > c.Op.DispatchAttempt:
-		return engine.Result{}, &engine.RetryableError{Cause: engine.FailureCause{Code: fault.AdapterInvalid, Owner: operation.OwnerAdapter},
+		return engine.Result{}, &engine.RetryableError{Cause: engine.FailureCause{Code: fault.AdapterInvalid,
+			Owner: operation.OwnerAdapter},
 			Message: fmt.Sprintf("adapter %s answers for attempt %d, and %d is the highest that it was sent", s.target.Name,
 				status.Attempt, c.Op.DispatchAttempt)}
 	}

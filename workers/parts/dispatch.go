@@ -117,7 +117,8 @@ func (w *Work) keep(ctx context.Context, c *engine.Context, status adapter.Statu
 // raise makes the next dispatch a new attempt, on purpose.
 func (w *Work) raise(ctx context.Context, c *engine.Context) error {
 	return c.Write(ctx, func(ctx context.Context, t *tx.Tx, locked *engine.Locked) error {
-		return t.QueryRow(ctx, `UPDATE operation SET dispatch_attempt = dispatch_attempt + 1, adapter_status = NULL WHERE id = $1
+		return t.QueryRow(ctx, `UPDATE operation SET dispatch_attempt = dispatch_attempt + 1, adapter_status = NULL
+			WHERE id = $1
 			RETURNING dispatch_attempt`, locked.Op.ID).Scan(&locked.Op.DispatchAttempt)
 	})
 }

@@ -58,7 +58,8 @@ func place(ctx context.Context, t *tx.Tx, op *db.Operation, orders []order) erro
 			return fmt.Errorf("encode a task: %w", err)
 		}
 		digest := sha256.Sum256(fmt.Appendf(nil, "%s\n%d\n%s", one.kind, one.timeout, spec))
-		batch.Queue(`INSERT INTO node_task (id, tenant_id, project_id, instance_id, member_id, node_id, operation_id, kind, spec,
+		batch.Queue(`INSERT INTO node_task (id, tenant_id, project_id, instance_id, member_id, node_id, operation_id, kind,
+			spec,
 			spec_digest, state, timeout_seconds, idempotency_key, created_at)
 			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, 'PENDING', $11, $12, $13)
 			ON CONFLICT (member_id, idempotency_key) DO NOTHING`,
@@ -75,8 +76,8 @@ func place(ctx context.Context, t *tx.Tx, op *db.Operation, orders []order) erro
 	return nil
 }
 
-// holdMembers waits for whoever stores a task for one of the members right now: such a transaction holds the member, and
-// what it stores has a lower number than what follows here.
+// holdMembers waits for whoever stores a task for one of the members right now: such a transaction holds the member,
+// and what it stores has a lower number than what follows here.
 func holdMembers(batch *pgx.Batch, orders []order) {
 	members := make([]ids.ID, len(orders))
 	for i, one := range orders {
@@ -87,7 +88,8 @@ func holdMembers(batch *pgx.Batch, orders []order) {
 
 // findings reads the platform's tasks of the operation whose key begins so.
 func findings(ctx context.Context, c *engine.Context, prefix string) ([]finding, error) {
-	found, err := c.DB().Worker().Query(ctx, `SELECT t.id, t.member_id, t.idempotency_key, t.kind, t.state, t.result, t.message, t.ended_at,
+	found, err := c.DB().Worker().Query(ctx, `SELECT t.id, t.member_id, t.idempotency_key, t.kind, t.state, t.result,
+		t.message, t.ended_at,
 		n.name, n.status = 'ONLINE' FROM node_task t JOIN compute_node n ON n.id = t.node_id
 		WHERE t.operation_id = $1 AND starts_with(t.idempotency_key, $2) ORDER BY t.id`, c.Op.ID, prefix)
 	if err != nil {
@@ -117,7 +119,8 @@ func open(list []finding) (bool, string) {
 
 // others is true of the tasks on members that are none of the platform's own for an operation; $1 are
 // the members, $2 the operation and $3 the platform's prefix.
-const others = `k.member_id = ANY ($1) AND (k.operation_id IS DISTINCT FROM $2 OR NOT starts_with(k.idempotency_key, $3))`
+const others = `k.member_id = ANY ($1) AND (k.operation_id IS DISTINCT FROM $2
+	OR NOT starts_with(k.idempotency_key, $3))`
 
 // foreign are the tasks of others on an operation's members that have not ended.
 type foreign struct {
@@ -171,7 +174,8 @@ type asker interface {
 }
 
 // LaterThan says whether a task of another's on one of the members was asked for after the first
-// proof's, or is open. After is by the order in which the database wrote them: the ids of two servers are by two clocks.
+// proof's, or is open. After is by the order in which the database wrote them: the ids of two servers are by two
+// clocks.
 func LaterThan(ctx context.Context, from asker, op *db.Operation, proofs []ResidueProof) (later bool, err error) {
 	if len(proofs) == 0 {
 		return false, nil
@@ -181,7 +185,8 @@ func LaterThan(ctx context.Context, from asker, op *db.Operation, proofs []Resid
 		members, tasks = append(members, proof.Member), append(tasks, proof.Task)
 	}
 	err = from.QueryRow(ctx, `SELECT EXISTS (SELECT FROM node_task k WHERE `+others+
-		` AND (coalesce(k.seq, 0) > (SELECT coalesce(min(p.seq), 0) FROM node_task p WHERE p.id = ANY ($4)) OR k.ended_at IS NULL))`,
+		` AND (coalesce(k.seq, 0) > (SELECT coalesce(min(p.seq), 0) FROM node_task p WHERE p.id = ANY ($4))
+			OR k.ended_at IS NULL))`,
 		members, op.ID, keyPrefix, tasks).Scan(&later)
 	if err != nil {
 		return false, fmt.Errorf("look for later node tasks: %w", err)

@@ -104,8 +104,8 @@ func (w *Work) Stop(ctx context.Context, c *engine.Context) (engine.Answer, erro
 	return engine.Answer{Outcome: result.Outcome, Message: result.Message}, nil
 }
 
-// neverSent reports whether no dispatch has been accepted: a tombstone then proves that nothing was begun. An adapter that
-// accepted one, and does not know the operation, has forgotten it.
+// neverSent reports whether no dispatch has been accepted: a tombstone then proves that nothing was begun. An adapter
+// that accepted one, and does not know the operation, has forgotten it.
 func neverSent(c *engine.Context) (bool, error) {
 	var sent dispatched
 	err := c.Evidence("dispatch", &sent)

@@ -52,9 +52,9 @@ func (m *Manifests) Of(ctx context.Context, pool *pgxpool.Pool, id ids.ID) (*man
 	return fresh, nil
 }
 
-// Unfit holds the config that an operation of the kind is to be sent with against the schema of the manifest that it leads
-// to: what was accepted once is not believed twice. Nil when it fits, and for kinds that start nothing: what only takes away is
-// sent whatever the config is.
+// Unfit holds the config that an operation of the kind is to be sent with against the schema of the manifest that it
+// leads to: what was accepted once is not believed twice. Nil when it fits, and for kinds that start nothing: what only
+// takes away is sent whatever the config is.
 func (m *Manifests) Unfit(ctx context.Context, pool *pgxpool.Pool, kind lifecycle.OperationKind, id ids.ID,
 	config json.RawMessage) (*operation.Failure, error) {
 	if !starts(kind) {
@@ -72,7 +72,8 @@ func (m *Manifests) Unfit(ctx context.Context, pool *pgxpool.Pool, kind lifecycl
 		return nil, nil
 	}
 	return &operation.Failure{Code: string(fault.ConfigInvalid), Owner: operation.OwnerPlatform,
-		Message: fmt.Sprintf("the config does not fit the schema of version %s: %s: %s", pinned.Version, wrong[0].Path, wrong[0].Message)}, nil
+		Message: fmt.Sprintf("the config does not fit the schema of version %s: %s: %s", pinned.Version, wrong[0].Path,
+			wrong[0].Message)}, nil
 }
 
 // starts reports whether an operation of the kind has the app start something with the config, as its success tells.

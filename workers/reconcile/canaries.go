@@ -24,11 +24,13 @@ const (
 )
 
 // canariesSQL are the canaries that could be halted.
-const canariesSQL = `SELECT m.id FROM manifest m WHERE m.stage = 'CANARY' AND m.canary_started_at IS NOT NULL AND m.canary_halted_at IS NULL`
+const canariesSQL = `SELECT m.id FROM manifest m WHERE m.stage = 'CANARY' AND m.canary_started_at IS NOT NULL
+	AND m.canary_halted_at IS NULL`
 
 // freshCanariesSQL are those among them with a launch of their app among the newest operations that has ended since.
 const freshCanariesSQL = `WITH ended AS MATERIALIZED (SELECT DISTINCT i.app_slug
-		FROM (SELECT instance_id, kind, ended_at FROM operation ORDER BY id DESC LIMIT $2) o JOIN instance i ON i.id = o.instance_id
+		FROM (SELECT instance_id, kind, ended_at FROM operation ORDER BY id DESC LIMIT $2) o
+		JOIN instance i ON i.id = o.instance_id
 		WHERE o.kind = 'INSTANCE_CREATE' AND o.ended_at > $3) ` +
 	canariesSQL + ` AND m.app_slug IN (SELECT app_slug FROM ended) ORDER BY m.id LIMIT $1`
 

@@ -15,8 +15,8 @@ import (
 	wellbeing "github.com/gpuaas/app-platform/service/ledger/health"
 )
 
-// What got worse counts when it is seen again: after confirmAfter, or after more than twice that while an operation works on the
-// instance or has just ended, since daemons that are restarted by one are back within seconds.
+// What got worse counts when it is seen again: after confirmAfter, or after more than twice that while an operation
+// works on the instance or has just ended, since daemons that are restarted by one are back within seconds.
 const (
 	confirmAfter  = 5 * time.Second
 	settleTimes   = 24 // tenths of confirmAfter, while daemons are restarted
@@ -42,7 +42,8 @@ func (r *Reconciler) suspectsDue(ctx context.Context) error {
 	return r.pollSoon(ctx, due)
 }
 
-// confirmed reports whether an observation counts now. One that shows nothing worse does, and clears what was suspected.
+// confirmed reports whether an observation counts now. One that shows nothing worse does, and clears what was
+// suspected.
 func (r *Reconciler) confirmed(ctx context.Context, t *tx.Tx, instance *db.Instance, seen observation, said lifecycle.Health) (bool, error) {
 	worse, err := worsens(ctx, t, instance, seen, said)
 	if err != nil {
@@ -85,7 +86,8 @@ func (r *Reconciler) clearSuspect(id ids.ID) {
 
 // worsens reports whether an observation is worse than what is known: the instance's health, a member that failed, or
 // that the instance cannot come back.
-func worsens(ctx context.Context, t *tx.Tx, instance *db.Instance, seen observation, said lifecycle.Health) (bool, error) {
+func worsens(ctx context.Context, t *tx.Tx, instance *db.Instance, seen observation,
+	said lifecycle.Health) (bool, error) {
 	if said.Worse(instance.Health) || seen.Lost != nil {
 		return true, nil
 	}

@@ -12,7 +12,8 @@ import (
 
 // drained puts the lab's node under drain.
 func (l *lab) drained() {
-	l.SQL(`UPDATE compute_node SET cordoned = true, drain = jsonb_build_object('since', now(), 'by', 'Olga', 'reason', 'firmware', 'deadlineSeconds', 600,
+	l.SQL(`UPDATE compute_node SET cordoned = true, drain = jsonb_build_object('since', now(), 'by', 'Olga', 'reason',
+		'firmware', 'deadlineSeconds', 600,
 		'force', false, 'ending', false) WHERE id = $1`, l.node.ID)
 }
 
@@ -50,9 +51,16 @@ func TestADrainOfANodeIsADrainOfEachMemberAndIsTakenBack(t *testing.T) {
 	l.SQL(`UPDATE member SET status = 'DRAINED' WHERE id = $1`, member.ID)
 	l.SQL(`UPDATE compute_node SET cordoned = false, drain = drain || '{"ending": true}' WHERE id = $1`, l.node.ID)
 	var back *db.Operation
-	l.until("the member takes work again", func() bool { back = l.newest(instance, lifecycle.MemberUncordon); return back != nil })
+	l.until("the member takes work again", func() bool {
+		back = l.newest(instance,
+			lifecycle.MemberUncordon)
+		return back != nil
+	})
 	require.Equal(t, member.ID, back.Targets[0])
-	l.until("the drain is over", func() bool { return l.Count("compute_node", "id = $1 AND drain IS NULL", l.node.ID) == 1 })
+	l.until("the drain is over", func() bool {
+		return l.Count("compute_node", "id = $1 AND drain IS NULL",
+			l.node.ID) == 1
+	})
 	require.Equal(t, 1, l.Count("operation", "instance_id = $1 AND kind = 'MEMBER_DRAIN'", instance.ID), "once")
 }
 
@@ -61,12 +69,14 @@ func TestWhatCannotBeDrainedIsKeptWithItsReason(t *testing.T) {
 	l := newLab(t)
 	instance := l.running()
 	member := l.member(instance)
-	l.SQL(`UPDATE adapter SET description = jsonb_build_object('apps', jsonb_build_array(jsonb_build_object('slug', $1::text, 'operations',
+	l.SQL(`UPDATE adapter SET description = jsonb_build_object('apps', jsonb_build_array(jsonb_build_object('slug',
+		$1::text, 'operations',
 		'["instance.create"]'::jsonb)))`, l.app.Slug)
 	l.drained()
 	l.reconcile()
 	l.until("the refusal is kept", func() bool {
-		return l.Count("compute_node", "id = $1 AND drain -> 'refused' -> $2 ->> 'code' = 'INCOMPATIBLE'", l.node.ID, member.ID) == 1
+		return l.Count("compute_node", "id = $1 AND drain -> 'refused' -> $2 ->> 'code' = 'INCOMPATIBLE'", l.node.ID,
+			member.ID) == 1
 	})
 	require.Nil(t, l.newest(instance, lifecycle.MemberDrain))
 }
@@ -81,7 +91,8 @@ func TestAMachineThatIsLostForGoodFailsWhatWasOnIt(t *testing.T) {
 	l.SQL(`UPDATE compute_node SET status = 'RETIRED', lost = true WHERE id = $1`, l.node.ID)
 	l.reconcile()
 	l.until("the member is lost", func() bool { return l.member(instance).Status == lifecycle.MemberFailed })
-	require.Equal(t, 1, l.Count("app_instance_event", "type = 'apps.instance.member_failed' AND member_id = $1", member.ID))
+	require.Equal(t, 1, l.Count("app_instance_event", "type = 'apps.instance.member_failed' AND member_id = $1",
+		member.ID))
 	l.until("so is what was rented there", func() bool {
 		return l.Count("allocation", "id = $1 AND status = 'FAILED'", *member.AllocationID) == 1
 	})

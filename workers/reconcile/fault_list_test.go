@@ -86,7 +86,8 @@ func workerKilled(l *lab) injected {
 	l.heartbeat("wrk_live", -time.Minute) // far enough ahead for a slow test
 	last := l.heartbeat("wrk_dead", 12*time.Second)
 	instance, op := l.launch()
-	l.SQL(`UPDATE operation SET state = 'RUNNING', claimed_by = 'wrk_dead', next_run_at = now() + interval '1 day' WHERE id = $1`, op.ID)
+	l.SQL(`UPDATE operation SET state = 'RUNNING', claimed_by = 'wrk_dead', next_run_at = now() + interval '1 day'
+		WHERE id = $1`, op.ID)
 	return injected{op: op, instance: instance, code: "WORKER_LOST", owner: "platform", since: last, retried: true}
 }
 
@@ -262,7 +263,8 @@ func taskLost(l *lab) injected {
 	instance, op := l.decommission()
 	l.work()
 	task := l.firstTask(op.ID)
-	l.SQL(`UPDATE node_task SET state = 'RUNNING', started_at = now() - interval '3 minutes', created_at = now() - interval '3 minutes' WHERE id = $1`, task.ID)
+	l.SQL(`UPDATE node_task SET state = 'RUNNING', started_at = now() - interval '3 minutes', created_at = now() -
+		interval '3 minutes' WHERE id = $1`, task.ID)
 	over := time.Now().Add(-3*time.Minute + time.Duration(task.TimeoutSeconds)*time.Second)
 	return injected{op: op, instance: instance, code: "TASK_OVERDUE", owner: "node", subject: subject(task.ID),
 		since: over, retried: true}

@@ -144,8 +144,10 @@ func orphanLeft(l *lab) injected {
 	instance := l.running()
 	member := l.member(instance)
 	id, found := ids.New(ids.OrphanedResource), time.Now().Add(-time.Hour)
-	l.SQL(`INSERT INTO orphan (id, tenant_id, project_id, kind, instance_id, member_id, node_id, owner, message, attempts, last_error, next_try_at, created_at)
-		VALUES ($1, $2, $3, 'NODE_RESIDUE', $4, $5, $6, 'node', 'node was not reachable', 3, 'still not heard', now() + interval '1 minute', $7)`,
+	l.SQL(`INSERT INTO orphan (id, tenant_id, project_id, kind, instance_id, member_id, node_id, owner, message, attempts,
+		last_error, next_try_at, created_at)
+		VALUES ($1, $2, $3, 'NODE_RESIDUE', $4, $5, $6, 'node', 'node was not reachable', 3, 'still not heard', now() +
+		interval '1 minute', $7)`,
 		id, instance.TenantID, instance.ProjectID, instance.ID, member.ID, member.NodeID, found)
 	return injected{instance: instance, code: "ORPHAN_LEFT", owner: "node", subject: subject(id), key: "operation.retry",
 		message: "still not heard", since: found, retried: true}

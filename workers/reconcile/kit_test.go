@@ -258,7 +258,8 @@ func (l *lab) beat(ctx context.Context, node ids.ID) {
 			continue
 		}
 		_, _ = l.Admin.Exec(ctx,
-			`UPDATE node_task SET state = $2, result = $3, started_at = now(), ended_at = now() WHERE id = $1 AND ended_at IS NULL`,
+			`UPDATE node_task SET state = $2, result = $3, started_at = now(), ended_at = now() WHERE id = $1
+				AND ended_at IS NULL`,
 			task.ID, state, []byte(result))
 		_, _ = l.Admin.Exec(ctx, `SELECT platform.wake_operation($1)`, task.OperationID)
 		l.Hub.Wake(event.QueueTopic)

@@ -99,8 +99,10 @@ func (r *Reconciler) follow(ctx context.Context, away, back []named) error {
 // tell has the health of a node's members follow, and wakes the operations on their instances: they may
 // wait for the node, or had better say that they do.
 func (r *Reconciler) tell(ctx context.Context, node named, back bool) error {
-	found, err := r.DB.Worker().Query(ctx, `SELECT DISTINCT m.instance_id FROM member m JOIN allocation a ON a.id = m.allocation_id
-		WHERE a.node_id = $1 AND m.node_id = $1 AND m.status <> 'REMOVED' AND a.released_at IS NULL ORDER BY 1 LIMIT $2`, node.ID, maxNodeMembers)
+	found, err := r.DB.Worker().Query(ctx, `SELECT DISTINCT m.instance_id FROM member m
+		JOIN allocation a ON a.id = m.allocation_id
+		WHERE a.node_id = $1 AND m.node_id = $1 AND m.status <> 'REMOVED' AND a.released_at IS NULL ORDER BY 1
+		LIMIT $2`, node.ID, maxNodeMembers)
 	if err != nil {
 		return fmt.Errorf("list what lives on node %s: %w", node.ID, err)
 	}

@@ -64,7 +64,8 @@ const watchedSQL = `SELECT i.id, i.permission_family, a.name, a.url, a.authority
 
 // freshSQL are those on which one of the newest operations has ended since they were last seen.
 const freshSQL = `WITH ended AS MATERIALIZED (SELECT instance_id, max(ended_at) AS at
-		FROM (SELECT instance_id, ended_at FROM operation ORDER BY id DESC LIMIT $1) newest WHERE ended_at IS NOT NULL GROUP BY 1)
+		FROM (SELECT instance_id, ended_at FROM operation ORDER BY id DESC LIMIT $1) newest WHERE ended_at IS NOT NULL
+		GROUP BY 1)
 	SELECT i.id, i.permission_family, a.name, a.url, a.authority, a.narrow_calls
 	FROM ended JOIN instance i ON i.id = ended.instance_id JOIN adapter a ON a.name = i.runtime_backend
 	WHERE i.status = 'RUNNING' AND i.released_at IS NULL AND (i.observed_at IS NULL OR ended.at > i.observed_at)
@@ -160,7 +161,8 @@ func (r *Reconciler) poll(ctx context.Context, one polled) bool {
 		return true
 	}
 	refused, isRefusal := adapterclient.As(err)
-	silent := isRefusal && (refused.Kind == adapterclient.Unavailable || refused.Kind == adapterclient.Forbidden || refused.Kind == adapterclient.Insecure)
+	silent := isRefusal && (refused.Kind == adapterclient.Unavailable || refused.Kind == adapterclient.Forbidden ||
+		refused.Kind == adapterclient.Insecure)
 	sees := observation{Observation: seen, answered: true}
 	switch {
 	case err == nil:
@@ -217,7 +219,8 @@ func (r *Reconciler) ask(ctx context.Context, one polled) (adapter.Observation, 
 	if err != nil {
 		return adapter.Observation{}, err
 	}
-	return r.Client.Observe(ctx, adapterclient.Target{Name: one.Adapter, URL: one.URL, Authority: one.Authority}, string(one.ID), access.Text,
+	return r.Client.Observe(ctx, adapterclient.Target{Name: one.Adapter, URL: one.URL, Authority: one.Authority},
+		string(one.ID), access.Text,
 		adapterclient.Trace{CorrelationID: transport.NewCorrelationID()}) // its own: nothing of the launch goes on
 }
 
@@ -261,7 +264,8 @@ func (r *Reconciler) compare(ctx context.Context, t *tx.Tx, instance *db.Instanc
 	return err
 }
 
-// take keeps the health of members, of components in the app's words, and of the whole, which is no better than the members allow.
+// take keeps the health of members, of components in the app's words, and of the whole, which is no better than the
+// members allow.
 func take(ctx context.Context, t *tx.Tx, instance *db.Instance, seen observation, said lifecycle.Health) error {
 	events, err := wellbeing.StoreMembers(ctx, t, instance, seen.Members)
 	if err != nil {

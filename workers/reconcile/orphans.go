@@ -37,12 +37,14 @@ const (
 func (r *Reconciler) orphans(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, jobTimeout)
 	defer cancel()
-	_, err := r.DB.Worker().Exec(ctx, `UPDATE orphan SET next_try_at = now() FROM compute_node n WHERE n.id = orphan.node_id AND n.status = 'ONLINE'
+	_, err := r.DB.Worker().Exec(ctx, `UPDATE orphan SET next_try_at = now() FROM compute_node n
+		WHERE n.id = orphan.node_id AND n.status = 'ONLINE'
 		AND orphan.resolved_at IS NULL AND orphan.last_error = $1 AND orphan.next_try_at > now()`, notHeard)
 	if err != nil {
 		return fmt.Errorf("wake orphans whose nodes came back: %w", err)
 	}
-	found, err := r.DB.Worker().Query(ctx, `SELECT id, instance_id FROM orphan WHERE resolved_at IS NULL AND next_try_at <= now()
+	found, err := r.DB.Worker().Query(ctx, `SELECT id, instance_id FROM orphan WHERE resolved_at IS NULL
+		AND next_try_at <= now()
 		ORDER BY next_try_at, id LIMIT $1`, maxOrphans)
 	if err != nil {
 		return fmt.Errorf("list orphans that are due: %w", err)
@@ -161,7 +163,8 @@ func keyOf(row *db.Orphan) string {
 // whether any is open.
 func quiet(ctx context.Context, t *tx.Tx, row *db.Orphan) (busy bool, err error) {
 	tag, err := t.Exec(ctx,
-		`UPDATE node_task SET cancel_requested = true WHERE member_id = $1 AND ended_at IS NULL AND NOT starts_with(idempotency_key, $2)`,
+		`UPDATE node_task SET cancel_requested = true WHERE member_id = $1 AND ended_at IS NULL
+			AND NOT starts_with(idempotency_key, $2)`,
 		row.MemberID, keyOf(row))
 	if err != nil {
 		return false, fmt.Errorf("end the tasks on member %s: %w", *row.MemberID, err)
@@ -175,7 +178,8 @@ func quiet(ctx context.Context, t *tx.Tx, row *db.Orphan) (busy bool, err error)
 // traces are the tasks of the try under way; nil for those not asked for yet.
 func (r *Reconciler) traces(ctx context.Context, t *tx.Tx, row *db.Orphan) (torn, looked *trace, err error) {
 	found, err := t.Query(ctx,
-		`SELECT idempotency_key, kind, state, result, message FROM node_task WHERE member_id = $1 AND starts_with(idempotency_key, $2)`,
+		`SELECT idempotency_key, kind, state, result, message FROM node_task WHERE member_id = $1
+			AND starts_with(idempotency_key, $2)`,
 		row.MemberID, keyOf(row))
 	if err != nil {
 		return nil, nil, fmt.Errorf("look at the tasks of %s: %w", row.ID, err)
@@ -218,9 +222,11 @@ func (k *trace) left() string {
 // and what outlives its operation is canceled.
 func order(ctx context.Context, t *tx.Tx, row *db.Orphan, kind lifecycle.NodeTaskKind) error {
 	digest := sha256.Sum256(fmt.Appendf(nil, "%s\n%d\n{}", kind, orphanSeconds))
-	_, err := t.Exec(ctx, `INSERT INTO node_task (id, tenant_id, project_id, instance_id, member_id, node_id, kind, spec, spec_digest, state,
+	_, err := t.Exec(ctx, `INSERT INTO node_task (id, tenant_id, project_id, instance_id, member_id, node_id, kind, spec,
+		spec_digest, state,
 		timeout_seconds, idempotency_key, created_at) VALUES ($1, $2, $3, $4, $5, $6, $7, '{}', $8, 'PENDING', $9, $10, $11)
-		ON CONFLICT (member_id, idempotency_key) DO NOTHING`, ids.New(ids.NodeTask), row.TenantID, row.ProjectID, row.InstanceID, row.MemberID,
+		ON CONFLICT (member_id, idempotency_key) DO NOTHING`, ids.New(ids.NodeTask), row.TenantID, row.ProjectID,
+		row.InstanceID, row.MemberID,
 		row.NodeID, kind, digest[:], orphanSeconds, keyOf(row)+lifecycle.Wire(kind), t.Now)
 	if err != nil {
 		return fmt.Errorf("ask for a task of %s: %w", row.ID, err)
@@ -231,7 +237,8 @@ func order(ctx context.Context, t *tx.Tx, row *db.Orphan, kind lifecycle.NodeTas
 
 // soon looks again in a moment.
 func soon(ctx context.Context, t *tx.Tx, row *db.Orphan) error {
-	_, err := t.Exec(ctx, `UPDATE orphan SET next_try_at = $2, last_error = CASE WHEN last_error = $3 THEN '' ELSE last_error END WHERE id = $1`,
+	_, err := t.Exec(ctx, `UPDATE orphan SET next_try_at = $2, last_error = CASE WHEN last_error = $3 THEN ''
+		ELSE last_error END WHERE id = $1`,
 		row.ID, t.Now.Add(orphanLooks), notHeard)
 	return err
 }
@@ -259,7 +266,8 @@ func (r *Reconciler) held(ctx context.Context) error {
 	defer cancel()
 	found, err := r.DB.Worker().Query(ctx, `SELECT a.id, p.id, p.instance_id, p.correlation_id FROM allocation a
 		JOIN operation p ON p.id = a.created_by_operation_id
-		WHERE a.created_by_operation_id IS NOT NULL AND a.status = 'READY' AND p.instance_id IS NOT NULL AND p.state IN ('FAILED', 'CANCELED')
+		WHERE a.created_by_operation_id IS NOT NULL AND a.status = 'READY' AND p.instance_id IS NOT NULL
+		AND p.state IN ('FAILED', 'CANCELED')
 			AND p.ended_at < now() - interval '`+heldFor+`'
 			AND NOT EXISTS (SELECT FROM member m WHERE m.allocation_id = a.id AND m.status <> 'REMOVED')
 			AND NOT EXISTS (SELECT FROM orphan o WHERE o.allocation_id = a.id AND o.resolved_at IS NULL)

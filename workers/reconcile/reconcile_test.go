@@ -137,18 +137,22 @@ func TestWhatIsStuckIsSetGoing(t *testing.T) {
 	instance := l.running()
 	held := l.Operation(instance, lifecycle.InstanceUpgrade, lifecycle.OperationRunning)
 	l.SQL(`UPDATE operation SET claimed_by = 'wrk_dead', next_run_at = now() + interval '1 day' WHERE id = $1`, held.ID)
-	l.SQL(`INSERT INTO worker_process (id, host, heartbeat_at, created_at) VALUES ('wrk_dead', 'h', now() - interval '1 minute', now())`)
+	l.SQL(`INSERT INTO worker_process (id, host, heartbeat_at, created_at)
+		VALUES ('wrk_dead', 'h', now() - interval '1 minute', now())`)
 	sleeper := l.Operation(instance, lifecycle.MemberLabel, lifecycle.OperationRunning)
-	l.SQL(`UPDATE operation SET deadline = now() - interval '2 minutes', next_run_at = now() + interval '1 hour' WHERE id = $1`, sleeper.ID)
+	l.SQL(`UPDATE operation SET deadline = now() - interval '2 minutes', next_run_at = now() + interval '1 hour'
+		WHERE id = $1`, sleeper.ID)
 	due := l.Operation(instance, lifecycle.MemberCordon, lifecycle.OperationPending)
 	l.SQL(`UPDATE operation SET next_run_at = now() - interval '5 minutes', failures = 12 WHERE id = $1`, due.ID)
 	over := l.Operation(instance, lifecycle.InstanceCreate, lifecycle.OperationFailed)
 	l.SQL(`UPDATE operation SET ended_at = now() - interval '1 minute' WHERE id = $1`, over.ID)
-	l.SQL(`UPDATE operation SET end_refusal = '{"state": "FAILED", "times": 1}' WHERE id = ANY ($1)`, []ids.ID{due.ID, sleeper.ID, over.ID})
+	l.SQL(`UPDATE operation SET end_refusal = '{"state": "FAILED", "times": 1}'
+		WHERE id = ANY ($1)`, []ids.ID{due.ID, sleeper.ID, over.ID})
 	l.SQL(`UPDATE operation SET error_code = 'END_REFUSED' WHERE id = $1`, over.ID)
 	outlived, current := l.task(instance, over.ID), l.task(instance, due.ID)
 	forced := l.Operation(instance, lifecycle.InstanceDecommission, lifecycle.OperationRunning)
-	l.SQL(`UPDATE operation SET deadline = now() - interval '2 minutes', next_run_at = now() + interval '1 hour', forced_at = now() WHERE id = $1`, forced.ID)
+	l.SQL(`UPDATE operation SET deadline = now() - interval '2 minutes', next_run_at = now() + interval '1 hour',
+		forced_at = now() WHERE id = $1`, forced.ID)
 	r, _ := l.reconcile()
 	l.until("the claim is free", func() bool { return l.op(held.ID).ClaimedBy == nil })
 	l.until("the sleeper is due", func() bool { return !l.op(sleeper.ID).NextRunAt.After(time.Now()) })
@@ -190,7 +194,8 @@ func TestTasksThatNoAgentEndsAreEnded(t *testing.T) {
 	instance := l.running()
 	op := l.Operation(instance, lifecycle.InstanceUpgrade, lifecycle.OperationRunning)
 	lost, slow := l.task(instance, op.ID), l.task(instance, op.ID)
-	l.SQL(`UPDATE node_task SET created_at = now() - interval '12 minutes', started_at = now() - interval '12 minutes', state = 'RUNNING' WHERE id = $1`, lost)
+	l.SQL(`UPDATE node_task SET created_at = now() - interval '12 minutes', started_at = now() - interval '12 minutes',
+		state = 'RUNNING' WHERE id = $1`, lost)
 	l.SQL(`UPDATE node_task SET created_at = now() - interval '5 minutes' WHERE id = $1`, slow)
 	r, _ := l.reconcile()
 	l.until("the lost task has ended", func() bool {
@@ -210,7 +215,8 @@ func TestAllocationsThatNobodyCanUseAreFreedOrFail(t *testing.T) {
 	l.SQL(`UPDATE instance SET status = 'STOPPED', released_at = now() WHERE id = ANY ($1)`, []ids.ID{gone.ID, kept.ID})
 	held := *l.member(kept).AllocationID
 	l.SQL(`INSERT INTO orphan (id, tenant_id, project_id, kind, instance_id, allocation_id, next_try_at, created_at)
-		VALUES ('orp_1', $1, $2, 'NODE_RESIDUE', $3, $4, now() + interval '1 day', now())`, kept.TenantID, kept.ProjectID, kept.ID, held)
+		VALUES ('orp_1', $1, $2, 'NODE_RESIDUE', $3, $4, now() + interval '1 day',
+		now())`, kept.TenantID, kept.ProjectID, kept.ID, held)
 	old, young := l.Allocation(l.project, l.node), l.Allocation(l.project, l.node)
 	l.SQL(`DELETE FROM allocation WHERE id = ANY ($1)`, []ids.ID{old.ID, young.ID})
 	for id, age := range map[ids.ID]time.Duration{old.ID: 11 * time.Minute, young.ID: 9 * time.Minute} {
@@ -283,7 +289,8 @@ func TestAnAdapterThatDoesNotAnswerIsNoObservation(t *testing.T) {
 	t.Parallel()
 	l := newLab(t)
 	instance := l.running()
-	l.SQL(`UPDATE instance SET health = 'HEALTHY', drift = '[{"code":"MEMBER_UNKNOWN","message":"m"}]', observed_at = now() - interval '1 hour' WHERE id = $1`, instance.ID)
+	l.SQL(`UPDATE instance SET health = 'HEALTHY', drift = '[{"code":"MEMBER_UNKNOWN","message":"m"}]', observed_at
+		= now() - interval '1 hour' WHERE id = $1`, instance.ID)
 	l.on("GET /v1/instances/{id}", always(http.StatusServiceUnavailable,
 		adapter.ErrorBody{Code: "BUSY", Message: "later"}))
 	l.reconcile()

@@ -86,9 +86,11 @@ func (s *Stats) Readings() []Reading {
 		now("overdue_operations", "Operations that have been due for more than a minute though workers live.", &s.Overdue),
 		now("oldest_due_seconds", "For how long the first of them has been due.", &s.OldestDue),
 		now("failing_operations", "Operations whose step has failed ten times in a row or more.", &s.Failing),
-		now("refused_ends", "Open operations whose end is refused, by the database or by a fault of the platform.", &s.EndsRefused),
+		now("refused_ends", "Open operations whose end is refused, by the database or by a fault of the platform.",
+			&s.EndsRefused),
 		now("bare_ends", "Operations that ended in the last day with no more than their end.", &s.EndedBare),
-		total("transactions_ended_total", "Writing transactions of ours that ran for longer than they may.", &s.TransactionsEnded),
+		total("transactions_ended_total", "Writing transactions of ours that ran for longer than they may.",
+			&s.TransactionsEnded),
 		{"feed_lag_seconds", "For how long the oldest running transaction has held back the feeds.", false,
 			func() int64 { return int64(s.Holder().Lag.Seconds()) }},
 	}

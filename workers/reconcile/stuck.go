@@ -31,7 +31,8 @@ const (
 func (r *Reconciler) stuck(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, jobTimeout)
 	defer cancel()
-	return errors.Join(r.freeClaims(ctx), r.wakeSleepers(ctx), r.countOverdue(ctx), r.countRefused(ctx), r.cancelOutlived(ctx))
+	return errors.Join(r.freeClaims(ctx), r.wakeSleepers(ctx), r.countOverdue(ctx), r.countRefused(ctx),
+		r.cancelOutlived(ctx))
 }
 
 // freeClaims is behind what every process does for its peers; it takes at most 1,000.
@@ -70,12 +71,14 @@ func (r *Reconciler) wakeSleepers(ctx context.Context) error {
 // their blockers say why.
 func (r *Reconciler) countOverdue(ctx context.Context) error {
 	var overdue, oldest, failing int64
-	err := r.DB.Worker().QueryRow(ctx, `SELECT count(*), coalesce(extract(epoch FROM now() - min(next_run_at)), 0)::bigint FROM (
+	err := r.DB.Worker().QueryRow(ctx, `SELECT count(*), coalesce(extract(epoch FROM now() - min(next_run_at)), 0)::bigint
+		FROM (
 		SELECT next_run_at FROM operation WHERE ended_at IS NULL AND claimed_by IS NULL AND next_run_at < now() - interval '`+overdueAfter+`'
 		ORDER BY next_run_at, id LIMIT `+maxOverdue+`) late`).Scan(&overdue, &oldest)
 	if err == nil {
 		err = r.DB.Worker().QueryRow(ctx, `SELECT count(*) FROM (SELECT FROM operation
-			WHERE ended_at IS NULL AND claimed_by IS NULL AND failures >= $1 LIMIT `+maxOverdue+`) again`, failedTimes).Scan(&failing)
+			WHERE ended_at IS NULL AND claimed_by IS NULL AND failures >= $1
+			LIMIT `+maxOverdue+`) again`, failedTimes).Scan(&failing)
 	}
 	if err != nil {
 		return fmt.Errorf("count overdue operations: %w", err)
@@ -93,11 +96,12 @@ func (r *Reconciler) countOverdue(ctx context.Context) error {
 	return nil
 }
 
-// countRefused notes the operations whose end is refused, and those that ended lately with no more than their end. Each is a
-// fault of the platform's own, or of somebody's who changed its database.
+// countRefused notes the operations whose end is refused, and those that ended lately with no more than their end. Each
+// is a fault of the platform's own, or of somebody's who changed its database.
 func (r *Reconciler) countRefused(ctx context.Context) error {
 	var open, bare int64
-	err := r.DB.Worker().QueryRow(ctx, `SELECT count(*) FILTER (WHERE ended_at IS NULL), count(*) FILTER (WHERE error_code = $1
+	err := r.DB.Worker().QueryRow(ctx, `SELECT count(*) FILTER (WHERE ended_at IS NULL), count(*) FILTER (WHERE error_code
+		= $1
 		AND ended_at > now() - interval '`+bareLately+`') FROM (SELECT ended_at, error_code FROM operation WHERE end_refusal IS NOT NULL
 		ORDER BY created_at DESC LIMIT `+maxOverdue+`) refused`, ending.Refused).Scan(&open, &bare)
 	if err != nil {
@@ -112,7 +116,8 @@ func (r *Reconciler) countRefused(ctx context.Context) error {
 
 // outlivedSQL finds open tasks of operations that have ended.
 const outlivedSQL = `SELECT k.id, k.node_id FROM node_task k JOIN operation o ON o.id = k.operation_id
-	WHERE k.ended_at IS NULL AND NOT k.cancel_requested AND o.ended_at < now() - interval '` + endedGrace + `' ORDER BY k.id LIMIT $1`
+	WHERE k.ended_at IS NULL AND NOT k.cancel_requested AND o.ended_at < now() - interval '` + endedGrace +
+	`' ORDER BY k.id LIMIT $1`
 
 // cancelOutlived asks agents to end the tasks of operations that have ended: nobody waits for them, and
 // they could bring back what a later operation takes away.

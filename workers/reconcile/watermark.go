@@ -29,11 +29,14 @@ type Holder struct {
 
 // watermarkSQL finds who holds the lock on the oldest running transaction's own number: pg_locks and pg_prepared_xacts
 // tell every role of every transaction, where pg_stat_activity tells the start of a role's own alone.
-const watermarkSQL = `WITH edge AS MATERIALIZED (SELECT pg_snapshot_xmin(s) AS oldest, pg_snapshot_xmax(s) AS next FROM pg_current_snapshot() s)
-	SELECT edge.oldest::text::bigint, CASE WHEN p.gid IS NULL THEN 'backend' ELSE 'prepared' END, coalesce(p.gid, a.pid::text, ''),
+const watermarkSQL = `WITH edge AS MATERIALIZED (SELECT pg_snapshot_xmin(s) AS oldest, pg_snapshot_xmax(s) AS next
+	FROM pg_current_snapshot() s)
+	SELECT edge.oldest::text::bigint, CASE WHEN p.gid IS NULL THEN 'backend'
+	ELSE 'prepared' END, coalesce(p.gid, a.pid::text, ''),
 		coalesce(p.database, a.datname, '')::text, coalesce(p.owner, a.usename, '')::text, coalesce(a.application_name, ''),
 		coalesce(greatest(extract(epoch FROM clock_timestamp() - coalesce(p.prepared, a.xact_start)), 0), 0)::float8
-	FROM edge JOIN pg_locks l ON l.locktype = 'transactionid' AND l.granted AND l.mode = 'ExclusiveLock' AND l.transactionid = edge.oldest::xid
+	FROM edge JOIN pg_locks l ON l.locktype = 'transactionid' AND l.granted AND l.mode = 'ExclusiveLock'
+	AND l.transactionid = edge.oldest::xid
 	LEFT JOIN pg_stat_activity a ON a.pid = l.pid LEFT JOIN pg_prepared_xacts p ON p.transaction = edge.oldest::xid
 	WHERE edge.oldest < edge.next LIMIT 1`
 
@@ -67,8 +70,8 @@ func (r *Reconciler) watermark(ctx context.Context) error {
 	return nil
 }
 
-// seen is for how long the oldest transaction has been this one, as far as this process knows. Only the goroutine of the
-// watermark calls it.
+// seen is for how long the oldest transaction has been this one, as far as this process knows. Only the goroutine of
+// the watermark calls it.
 func (r *Reconciler) seen(xid int64) time.Duration {
 	if r.oldest != xid {
 		r.oldest, r.oldestSince = xid, time.Now()

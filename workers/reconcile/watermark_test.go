@@ -44,7 +44,8 @@ func TestAPreparedTransactionThatHoldsTheFeedsIsNamed(t *testing.T) {
 	cluster.Do("postgres", `BEGIN; CREATE TABLE somebody_elses (); PREPARE TRANSACTION 'forgotten'`)
 	cluster.Do("postgres", `CREATE TABLE later ()`) // before anything is later, nothing is held back
 	found := &reconcile.Stats{}
-	watcher := reconcile.New(reconcile.Config{DB: kit.DB, Hub: kit.Hub, Keys: kit.Ring, Log: slog.New(slog.DiscardHandler), Stats: found})
+	watcher := reconcile.New(reconcile.Config{DB: kit.DB, Hub: kit.Hub, Keys: kit.Ring, Log: slog.New(slog.DiscardHandler),
+		Stats: found})
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- watcher.Run(ctx) }()

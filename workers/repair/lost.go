@@ -25,14 +25,16 @@ func (r *Repairer) nodeGrace() time.Duration {
 	return r.NodeGrace
 }
 
-// settled reports whether this process has looked for as long as a node may be silent: when the platform itself was away,
-// every node was.
+// settled reports whether this process has looked for as long as a node may be silent: when the platform itself was
+// away, every node was.
 func (r *Repairer) settled() bool { return r.DB.Now().Sub(r.since) >= r.nodeGrace() }
 
 // lostOnNodes are members in service whose node was retired, or has been silent for longer than its grace while
 // others were heard: where none is, it is the platform that does not hear.
-const lostOnNodes = `SELECT m.id, n.name, n.status = 'RETIRED' FROM compute_node n JOIN member m ON m.node_id = n.id JOIN instance i ON i.id = m.instance_id
-	WHERE (n.status = 'RETIRED' OR $3 AND n.status = 'OFFLINE' AND coalesce(n.last_seen_at, n.created_at) < now() - make_interval(secs => $1)
+const lostOnNodes = `SELECT m.id, n.name, n.status = 'RETIRED' FROM compute_node n JOIN member m ON m.node_id = n.id
+	JOIN instance i ON i.id = m.instance_id
+	WHERE (n.status = 'RETIRED' OR $3 AND n.status = 'OFFLINE' AND coalesce(n.last_seen_at, n.created_at) < now() -
+	make_interval(secs => $1)
 		AND EXISTS (SELECT FROM compute_node heard WHERE heard.status = 'ONLINE'))
 	AND m.status IN ('ACTIVE', 'DRAINING', 'DRAINED') AND i.status = 'RUNNING' ORDER BY m.id LIMIT $2`
 

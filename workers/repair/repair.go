@@ -1,6 +1,6 @@
 // Package repair brings back members that were lost in service, or replaces them, as the policy of their instance says;
-// it finds members whose node is lost, and ends the service of instances that their policy gives up. Each of its looks is
-// bounded, and one process at a time makes them.
+// it finds members whose node is lost, and ends the service of instances that their policy gives up. Each of its looks
+// is bounded, and one process at a time makes them.
 package repair
 
 import (
@@ -173,7 +173,8 @@ func (r *Repairer) begin(ctx context.Context, instance ids.ID, step rules.Step, 
 		r.Log.Warn("a repair could not begin; it is tried again", "member", step.Member, "error", err)
 		return ""
 	}
-	why := fmt.Sprintf("repair has stopped: the %s of member %s was refused, %s: %s", nounOf(step.Kind), step.Member, refusal.Code,
+	why := fmt.Sprintf("repair has stopped: the %s of member %s was refused, %s: %s", nounOf(step.Kind), step.Member,
+		refusal.Code,
 		refusal.Message)
 	r.refused[step.Member] = refusedRepair{at: r.DB.Now().Add(refusedPause), why: operation.Clip(why, maxText)}
 	return operation.Clip(why, maxText)
@@ -192,8 +193,8 @@ func nounOf(kind lifecycle.OperationKind) string {
 	return "recovery"
 }
 
-// request is the change that a step asks for. A member is replaced into capacity like that which it had, by force, since
-// its node cannot prove that nothing of it is left.
+// request is the change that a step asks for. A member is replaced into capacity like that which it had, by force,
+// since its node cannot prove that nothing of it is left.
 func (r *Repairer) request(ctx context.Context, step rules.Step, policy rules.Policy) (*change.Request, error) {
 	request := &change.Request{
 		Action: "repairMember", Kind: step.Kind, MemberID: step.Member,
@@ -217,7 +218,8 @@ func (r *Repairer) request(ctx context.Context, step rules.Step, policy rules.Po
 func (r *Repairer) sameCapacity(ctx context.Context, member ids.ID) (*capacity.Want, error) {
 	var want capacity.Want
 	var gpus int
-	err := r.DB.Worker().QueryRow(ctx, `SELECT a.shape, a.gpu_count, a.sku, a.region FROM member m JOIN allocation a ON a.id = m.allocation_id
+	err := r.DB.Worker().QueryRow(ctx, `SELECT a.shape, a.gpu_count, a.sku, a.region FROM member m
+		JOIN allocation a ON a.id = m.allocation_id
 		WHERE m.id = $1`, member).Scan((*string)(&want.Shape), &gpus, &want.SKU, &want.Region)
 	if err != nil {
 		return nil, fmt.Errorf("read the capacity of member %s: %w", member, err)
@@ -229,14 +231,17 @@ func (r *Repairer) sameCapacity(ctx context.Context, member ids.ID) (*capacity.W
 }
 
 // lostSQL are the instance's members that are FAILED or that a repair works on.
-const lostSQL = `SELECT m.id, m.component_key, m.ordinal, m.status, coalesce(m.failure, ''), coalesce(n.status = 'ONLINE', false),
+const lostSQL = `SELECT m.id, m.component_key, m.ordinal, m.status, coalesce(m.failure, ''), coalesce(n.status
+	= 'ONLINE', false),
 		coalesce(n.status = 'RETIRED' OR n.last_seen_at < now() - make_interval(secs => $2), true)
 	FROM member m LEFT JOIN compute_node n ON n.id = m.node_id
 	WHERE m.instance_id = $1 AND m.status IN ('FAILED', 'JOINING') ORDER BY m.component_key, m.ordinal`
 
 // triedSQL are the instance's operations that are open, and repairs of the last hour.
-const triedSQL = `SELECT id, kind, state, coalesce(targets, '[]'), requester_kind = 'SYSTEM' AND requester_name = '` + repairRequests + `', ended_at
-	FROM operation WHERE instance_id = $1 AND (ended_at IS NULL OR created_at > now() - make_interval(secs => $2)) ORDER BY id`
+const triedSQL = `SELECT id, kind, state, coalesce(targets, '[]'), requester_kind = 'SYSTEM' AND requester_name = '` +
+	repairRequests + `', ended_at
+	FROM operation WHERE instance_id = $1 AND (ended_at IS NULL OR created_at > now() - make_interval(secs => $2))
+	ORDER BY id`
 
 // tried is an operation that is open, or a repair of late.
 type tried struct {
@@ -277,7 +282,8 @@ func (r *Repairer) repairFacts(ctx context.Context, id ids.ID, facts *rules.Fact
 // componentOrder reads the components of an instance's manifest, each with its place.
 func (r *Repairer) componentOrder(ctx context.Context, id ids.ID) (map[string]int, error) {
 	var document []byte
-	err := r.DB.Worker().QueryRow(ctx, `SELECT m.document FROM instance i JOIN manifest m ON m.id = i.manifest_id WHERE i.id = $1`,
+	err := r.DB.Worker().QueryRow(ctx, `SELECT m.document FROM instance i JOIN manifest m ON m.id = i.manifest_id
+		WHERE i.id = $1`,
 		id).Scan(&document)
 	if err != nil {
 		return nil, fmt.Errorf("read the manifest of %s: %w", id, err)
@@ -303,7 +309,8 @@ func (r *Repairer) lostMembers(ctx context.Context, id ids.ID, order map[string]
 		var ordinal int
 		var status lifecycle.MemberStatus
 		var gone bool
-		if err := row.Scan((*string)(&m.ID), &key, &ordinal, (*string)(&status), (*string)(&m.Failure), &m.NodeUp, &gone); err != nil {
+		if err := row.Scan((*string)(&m.ID), &key, &ordinal, (*string)(&status), (*string)(&m.Failure), &m.NodeUp,
+			&gone); err != nil {
 			return m, err
 		}
 		m.Name, m.Order, m.Busy = fmt.Sprintf("%s %d", key, ordinal), order[key], status == lifecycle.MemberJoining
@@ -330,7 +337,8 @@ func (o tried) about(m rules.Member) rules.Member {
 	case o.Ended == nil:
 		m.Busy = true
 	case o.Repair:
-		m.Tries = append(m.Tries, rules.Try{Kind: o.Kind, Ended: *o.Ended, Succeeded: o.State == lifecycle.OperationSucceeded})
+		m.Tries = append(m.Tries, rules.Try{Kind: o.Kind, Ended: *o.Ended,
+			Succeeded: o.State == lifecycle.OperationSucceeded})
 	}
 	return m
 }

@@ -32,7 +32,8 @@ func newBench(t *testing.T) *bench {
 	project := b.Kit.Project(b.Tenant())
 	app := b.App("apps")
 	adapter := b.Adapter("http://127.0.0.1:1", nil)
-	stored := b.Manifest(lifecycle.StageActive, platformtest.Document(app, "1.0.0", adapter, b.Artifact(lifecycle.StageActive)))
+	stored := b.Manifest(lifecycle.StageActive, platformtest.Document(app, "1.0.0", adapter,
+		b.Artifact(lifecycle.StageActive)))
 	b.Entitle(project, app)
 	var homes []*db.Allocation
 	for range 2 {
@@ -53,7 +54,8 @@ func (b *bench) lose(member *db.Member, why lifecycle.MemberFailure) {
 
 // away has a member's node lost, and the member with it.
 func (b *bench) away(member *db.Member) {
-	b.SQL(`UPDATE compute_node SET status = 'OFFLINE', last_seen_at = now() - interval '1 hour' WHERE id = $1`, member.NodeID)
+	b.SQL(`UPDATE compute_node SET status = 'OFFLINE', last_seen_at = now() - interval '1 hour'
+		WHERE id = $1`, member.NodeID)
 	b.lose(member, lifecycle.FailureNodeLost)
 }
 
@@ -110,7 +112,8 @@ func TestAMemberOfALostNodeIsReplacedIntoCapacityLikeItsOwn(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	b.Node(0) // free
-	b.SQL(`UPDATE compute_node SET status = 'OFFLINE', last_seen_at = now() - interval '1 hour' WHERE id = $1`, b.members[1].NodeID)
+	b.SQL(`UPDATE compute_node SET status = 'OFFLINE', last_seen_at = now() - interval '1 hour'
+		WHERE id = $1`, b.members[1].NodeID)
 	require.NoError(t, b.repairer.FailOnLostNodes(t.Context()))
 	require.Equal(t, lifecycle.MemberActive, b.Ent.Member.GetX(t.Context(), b.members[1].ID).Status,
 		"the platform may have been away itself")
@@ -158,10 +161,13 @@ func TestRepairStopsAndSaysSoWhenARuleRefusesIt(t *testing.T) {
 func TestManyInstancesThatCannotBeRepairedKeepNoneFromIt(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	b.SQL(`INSERT INTO instance SELECT (jsonb_populate_record(i, jsonb_build_object('id', 'ins_0' || n, 'name', 'damaged-' || n,
+	b.SQL(`INSERT INTO instance SELECT (jsonb_populate_record(i, jsonb_build_object('id', 'ins_0' || n, 'name', 'damaged-'
+		|| n,
 		'repair_stopped', 'for good'))).* FROM instance i, generate_series(100, 199) n WHERE i.id = $1`, b.instance.ID)
-	b.SQL(`INSERT INTO member SELECT (jsonb_populate_record(m, jsonb_build_object('id', 'mem_0' || n, 'instance_id', 'ins_0' || n,
-		'status', 'FAILED', 'failure', 'EXITED', 'allocation_id', NULL))).* FROM member m, generate_series(100, 199) n WHERE m.id = $1`, b.members[0].ID)
+	b.SQL(`INSERT INTO member SELECT (jsonb_populate_record(m, jsonb_build_object('id', 'mem_0' || n, 'instance_id',
+		'ins_0' || n,
+		'status', 'FAILED', 'failure', 'EXITED', 'allocation_id', NULL))).* FROM member m, generate_series(100, 199) n
+		WHERE m.id = $1`, b.members[0].ID)
 	b.lose(b.members[0], lifecycle.FailureNodeRestarted)
 	require.Empty(t, b.look(), "a look has its bound")
 	require.Len(t, b.look(), 1)

@@ -166,7 +166,8 @@ func (r *Row) queue(batch *pgx.Batch) {
 	for _, between := range r.detour() {
 		batch.Queue(`UPDATE operation_step SET state = $2 WHERE id = $1`, r.ID, between)
 	}
-	batch.Queue(`UPDATE operation_step SET state = $2, attempt = $3, message = $4, evidence = $5, started_at = $6, ended_at = $7 WHERE id = $1`,
+	batch.Queue(`UPDATE operation_step SET state = $2, attempt = $3, message = $4, evidence = $5, started_at = $6,
+		ended_at = $7 WHERE id = $1`,
 		r.ID, r.State, r.Attempt, r.Message, r.Evidence, r.StartedAt, r.EndedAt)
 }
 

@@ -124,10 +124,12 @@ type createEvidence struct {
 func (w *work) createFailed(ctx context.Context, t *tx.Tx, _ *engine.Context, locked *engine.Locked,
 	failure operation.Failure) error {
 	batch := &pgx.Batch{}
-	batch.Queue(`UPDATE member SET status = 'FAILED', updated_at = $2 WHERE instance_id = $1 AND status IN ('PENDING', 'JOINING')`,
+	batch.Queue(`UPDATE member SET status = 'FAILED', updated_at = $2 WHERE instance_id = $1
+		AND status IN ('PENDING', 'JOINING')`,
 		locked.Instance.ID, t.Now)
 	if locked.Instance.Status.CanMove(lifecycle.InstanceFailed) == nil {
-		batch.Queue(`UPDATE instance SET status = 'FAILED', health = 'UNKNOWN', failure_code = $2, failure_message = $3, failure_owner = $4,
+		batch.Queue(`UPDATE instance SET status = 'FAILED', health = 'UNKNOWN', failure_code = $2, failure_message = $3,
+			failure_owner = $4,
 			failure_retryable = $5 WHERE id = $1`, locked.Instance.ID, failure.Code, failure.Message, failure.Owner, failure.Retryable)
 	}
 	if err := t.SendBatch(ctx, batch).Close(); err != nil {

@@ -112,9 +112,12 @@ func (w *work) torndown(ctx context.Context, t *tx.Tx, c *engine.Context, locked
 		return nil, "", err
 	}
 	var left int
-	err = t.QueryRow(ctx, `WITH open AS (SELECT count(*)::int AS n FROM orphan WHERE instance_id = $1 AND resolved_at IS NULL)
-		UPDATE instance SET status = CASE WHEN status = 'STOPPING' THEN 'STOPPED' ELSE status END, health = 'UNKNOWN', health_message = '',
-		released_at = CASE WHEN open.n = 0 THEN $2::timestamptz END FROM open WHERE id = $1 RETURNING open.n`, instance, t.Now).Scan(&left)
+	err = t.QueryRow(ctx, `WITH open AS (SELECT count(*)::int AS n FROM orphan WHERE instance_id = $1
+		AND resolved_at IS NULL)
+		UPDATE instance SET status = CASE WHEN status = 'STOPPING' THEN 'STOPPED'
+		ELSE status END, health = 'UNKNOWN', health_message = '',
+		released_at = CASE WHEN open.n = 0 THEN $2::timestamptz END FROM open WHERE id = $1
+		RETURNING open.n`, instance, t.Now).Scan(&left)
 	if err != nil {
 		return nil, "", fmt.Errorf("release %s: %w", instance, err)
 	}

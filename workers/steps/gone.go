@@ -68,12 +68,14 @@ func (w *work) leave(ctx context.Context, t *tx.Tx, c *engine.Context, locked *e
 
 // remove makes members REMOVED by legal steps and answers them.
 func remove(ctx context.Context, t *tx.Tx, locked *engine.Locked, about []ids.ID) ([]*db.Member, error) {
-	_, err := t.Exec(ctx, `UPDATE member SET status = 'REMOVING' WHERE id = ANY ($1) AND instance_id = $2 AND status NOT IN ('REMOVING', 'REMOVED')`,
+	_, err := t.Exec(ctx, `UPDATE member SET status = 'REMOVING' WHERE id = ANY ($1) AND instance_id = $2
+		AND status NOT IN ('REMOVING', 'REMOVED')`,
 		about, locked.Instance.ID)
 	if err != nil {
 		return nil, fmt.Errorf("remove members of %s: %w", locked.Instance.ID, err)
 	}
-	found, err := t.Query(ctx, `UPDATE member SET status = 'REMOVED', health = 'UNKNOWN', health_message = '', updated_at = $3, last_operation_id = $4,
+	found, err := t.Query(ctx, `UPDATE member SET status = 'REMOVED', health = 'UNKNOWN', health_message = '', updated_at
+		= $3, last_operation_id = $4,
 		correlation_id = $5 WHERE id = ANY ($1) AND instance_id = $2 AND status = 'REMOVING' RETURNING `+rows.MemberColumns,
 		about, locked.Instance.ID, t.Now, locked.Op.ID, locked.Op.CorrelationID)
 	if err != nil {

@@ -87,13 +87,16 @@ func nextGeneration(ctx context.Context, t *tx.Tx, locked *engine.Locked, to *op
 		config = json.RawMessage("{}")
 	}
 	batch := &pgx.Batch{}
-	batch.Queue(`INSERT INTO instance_generation (id, tenant_id, project_id, instance_id, number, manifest_id, app_version, config, operation_id, created_at)
-		SELECT $1, $2, $3, $4, coalesce(max(number), 0) + 1, $5, $6, $7, $8, $9 FROM instance_generation WHERE instance_id = $4 RETURNING number`,
+	batch.Queue(`INSERT INTO instance_generation (id, tenant_id, project_id, instance_id, number, manifest_id,
+		app_version, config, operation_id, created_at)
+		SELECT $1, $2, $3, $4, coalesce(max(number), 0) + 1, $5, $6, $7, $8, $9 FROM instance_generation
+		WHERE instance_id = $4 RETURNING number`,
 		ids.New(ids.Generation), in.TenantID, in.ProjectID, in.ID, to.ManifestID, to.Version, []byte(config), locked.Op.ID,
 		t.Now).
 		QueryRow(func(row pgx.Row) error { return row.Scan(&number) })
 	batch.Queue(`UPDATE instance SET manifest_id = $2, app_version = $3, config = $4,
-		generation = (SELECT max(number) FROM instance_generation WHERE instance_id = $1), failure_code = '', failure_message = '',
+		generation = (SELECT max(number) FROM instance_generation WHERE instance_id = $1), failure_code = '', failure_message
+		= '',
 		failure_owner = '', failure_retryable = false WHERE id = $1`, in.ID, to.ManifestID, to.Version, []byte(config))
 	if err := t.SendBatch(ctx, batch).Close(); err != nil {
 		return 0, fmt.Errorf("record a generation of %s: %w", in.ID, err)

@@ -35,7 +35,8 @@ func (w *work) recover() engine.Kind {
 
 // failAgain leaves members that did not join as FAILED.
 func failAgain(ctx context.Context, t *tx.Tx, _ *engine.Context, locked *engine.Locked, _ operation.Failure) error {
-	_, err := t.Exec(ctx, `UPDATE member SET status = 'FAILED', health = 'UNKNOWN', updated_at = $2 WHERE id = ANY ($1) AND status = 'JOINING'`,
+	_, err := t.Exec(ctx, `UPDATE member SET status = 'FAILED', health = 'UNKNOWN', updated_at = $2 WHERE id = ANY ($1)
+		AND status = 'JOINING'`,
 		locked.Op.Targets, t.Now)
 	if err != nil {
 		return fmt.Errorf("fail members of %s: %w", locked.Instance.ID, err)

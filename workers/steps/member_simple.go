@@ -80,7 +80,8 @@ func label(ctx context.Context, t *tx.Tx, locked *engine.Locked, member *db.Memb
 	if len(change.Labels) == 0 {
 		change.Labels = json.RawMessage("{}")
 	}
-	_, err := t.Exec(ctx, `UPDATE member SET labels = $2, updated_at = $3, last_operation_id = $4, correlation_id = $5 WHERE id = $1`,
+	_, err := t.Exec(ctx, `UPDATE member SET labels = $2, updated_at = $3, last_operation_id = $4, correlation_id = $5
+		WHERE id = $1`,
 		member.ID, []byte(change.Labels), t.Now, locked.Op.ID, locked.Op.CorrelationID)
 	if err != nil {
 		return fmt.Errorf("label member %s: %w", member.ID, err)

@@ -93,12 +93,14 @@ func (w *work) keepFailed(ctx context.Context, t *tx.Tx, c *engine.Context, lock
 	if err := c.StateOf("verify", &state); err != nil {
 		return err
 	}
-	_, err := t.Exec(ctx, `UPDATE member SET status = 'ACTIVE', updated_at = $2 WHERE id = ANY ($1) AND status = 'JOINING'`, state.Proved, t.Now)
+	_, err := t.Exec(ctx, `UPDATE member SET status = 'ACTIVE', updated_at = $2 WHERE id = ANY ($1)
+		AND status = 'JOINING'`, state.Proved, t.Now)
 	if err != nil {
 		return fmt.Errorf("keep members of %s: %w", locked.Instance.ID, err)
 	}
 	found, err := t.Query(ctx,
-		`UPDATE member SET status = 'FAILED', updated_at = $2 WHERE id = ANY ($1) AND status IN ('PENDING', 'JOINING') RETURNING id`,
+		`UPDATE member SET status = 'FAILED', updated_at = $2 WHERE id = ANY ($1) AND status IN ('PENDING', 'JOINING')
+			RETURNING id`,
 		locked.Op.Targets, t.Now)
 	if err != nil {
 		return fmt.Errorf("keep failed members of %s: %w", locked.Instance.ID, err)

@@ -137,8 +137,10 @@ func (o opening) mark(batch *pgx.Batch, t *tx.Tx, locked *engine.Locked, member 
 	if o.next != nil {
 		to = o.next(locked.Op, member)
 	}
-	batch.Queue(`UPDATE member SET status = $2, cordoned = $3, updated_at = $4, last_operation_id = $5, correlation_id = $6,
-		adapter_detail = adapter_detail - 'reportedStatus' WHERE id = $1`, member.ID, to.Status, to.Cordoned, t.Now, locked.Op.ID, locked.Op.CorrelationID)
+	batch.Queue(`UPDATE member SET status = $2, cordoned = $3, updated_at = $4, last_operation_id = $5, correlation_id
+		= $6,
+		adapter_detail = adapter_detail - 'reportedStatus' WHERE id
+		= $1`, member.ID, to.Status, to.Cordoned, t.Now, locked.Op.ID, locked.Op.CorrelationID)
 	if to.Status != member.Status || to.Cordoned != member.Cordoned {
 		locked.Emit(changed(member, to.Status))
 	}

@@ -67,7 +67,8 @@ func (w *work) follow(ctx context.Context, c *engine.Context, instance ids.ID) (
 		orphan               string
 	}
 	err := c.DB().Worker().QueryRow(ctx, `SELECT id, state, error_code, error_message, error_owner,
-		coalesce((SELECT ': orphan ' || min(p.id) FROM orphan p WHERE p.instance_id = $1 AND p.resolved_at IS NULL), '') FROM operation
+		coalesce((SELECT ': orphan ' || min(p.id) FROM orphan p WHERE p.instance_id = $1 AND p.resolved_at IS NULL), '')
+		FROM operation
 		WHERE instance_id = $1 AND kind = 'INSTANCE_DECOMMISSION' ORDER BY coalesce(seq, 0) DESC, id DESC LIMIT 1`, instance).
 		Scan(&op.id, &op.state, &op.code, &op.message, &op.owner, &op.orphan)
 	if errors.Is(err, pgx.ErrNoRows) {
@@ -128,10 +129,13 @@ func (w *work) proofOfMembers() engine.Step {
 		Name: "residue", Title: "checking that every member that lived in it is proved gone", Percent: 95,
 		Owner: operation.OwnerNode,
 		Run: func(ctx context.Context, c *engine.Context) (engine.Result, error) {
-			found, err := c.DB().Worker().Query(ctx, `SELECT m.id, m.status, n.name, t.id, t.ended_at, coalesce(n.lost, false), p.id FROM member m
+			found, err := c.DB().Worker().Query(ctx, `SELECT m.id, m.status, n.name, t.id, t.ended_at, coalesce(n.lost, false),
+				p.id FROM member m
 				LEFT JOIN compute_node n ON n.id = m.node_id
-				LEFT JOIN LATERAL (SELECT id FROM orphan WHERE member_id = m.id AND resolved_at IS NULL ORDER BY id LIMIT 1) p ON true
-				LEFT JOIN LATERAL (SELECT id, ended_at FROM node_task WHERE member_id = m.id AND kind = 'RESIDUE' AND state = 'SUCCEEDED'
+				LEFT JOIN LATERAL (SELECT id FROM orphan WHERE member_id = m.id AND resolved_at IS NULL ORDER BY id
+				LIMIT 1) p ON true
+				LEFT JOIN LATERAL (SELECT id, ended_at FROM node_task WHERE member_id = m.id AND kind = 'RESIDUE'
+				AND state = 'SUCCEEDED'
 					ORDER BY coalesce(seq, 0) DESC, id DESC LIMIT 1) t ON true
 				WHERE m.allocation_id = $1 AND (m.status <> 'REMOVED' OR EXISTS (SELECT FROM node_task k WHERE k.member_id = m.id))
 				ORDER BY m.id`, c.Op.AllocationID) // nothing was ever asked of one that has no task
@@ -175,8 +179,8 @@ func (w *work) released(ctx context.Context, t *tx.Tx, c *engine.Context, locked
 	return proof, "released", nil
 }
 
-// tellReleased tells the timeline of the instance that the release has stopped, and of an allocation that nothing used the
-// project's feed. The instance is locked before the allocation, as everywhere.
+// tellReleased tells the timeline of the instance that the release has stopped, and of an allocation that nothing used
+// the project's feed. The instance is locked before the allocation, as everywhere.
 func tellReleased(ctx context.Context, t *tx.Tx, c *engine.Context, locked *engine.Locked) error {
 	var known stopped
 	if err := c.Evidence("stop_instance", &known); err != nil {

@@ -75,8 +75,10 @@ func set(ctx context.Context, t *tx.Tx, locked *engine.Locked, member *db.Member
 	if to.Status == member.Status && to.Cordoned == member.Cordoned {
 		return nil
 	}
-	_, err := t.Exec(ctx, `UPDATE member SET status = $2::text, cordoned = $3, updated_at = $4, last_operation_id = $5, correlation_id = $6,
-		failure = CASE WHEN $2::text <> 'ACTIVE' THEN failure END, failed_at = CASE WHEN $2::text <> 'ACTIVE' THEN failed_at END,
+	_, err := t.Exec(ctx, `UPDATE member SET status = $2::text, cordoned = $3, updated_at = $4, last_operation_id = $5,
+		correlation_id = $6,
+		failure = CASE WHEN $2::text <> 'ACTIVE' THEN failure END, failed_at = CASE
+		WHEN $2::text <> 'ACTIVE' THEN failed_at END,
 		restarts = CASE WHEN status = 'JOINING' AND $2::text = 'ACTIVE' THEN 0 ELSE restarts END WHERE id = $1`,
 		member.ID, to.Status, to.Cordoned, t.Now, locked.Op.ID, locked.Op.CorrelationID)
 	if err != nil {

@@ -19,7 +19,8 @@ import (
 )
 
 // servedSQL chooses the webhooks of a project that are served.
-const servedSQL = `SELECT ` + verbs.Columns + `, platform.voucher(webhook.maker_id, webhook.made_under) FROM webhook WHERE project_id = $1 AND deleted_at IS NULL AND status = 'ACTIVE'
+const servedSQL = `SELECT ` + verbs.Columns + `, platform.voucher(webhook.maker_id, webhook.made_under) FROM webhook
+	WHERE project_id = $1 AND deleted_at IS NULL AND status = 'ACTIVE'
 	AND EXISTS (SELECT FROM project WHERE id = $1 AND deleted_at IS NULL) ORDER BY id`
 
 // look dispatches what is new to every webhook of a project; found says whether there was anything.
@@ -65,8 +66,8 @@ func (w *Worker) follow(ctx context.Context, row *db.Webhook) (found bool, err e
 	}
 }
 
-// place is where a webhook stands. Its cursor is stored with the events, so that it is of their past, wherever the database
-// was restored or promoted; where it is not, as for one from before generations, the webhook begins anew.
+// place is where a webhook stands. Its cursor is stored with the events, so that it is of their past, wherever the
+// database was restored or promoted; where it is not, as for one from before generations, the webhook begins anew.
 func (w *Worker) place(ctx context.Context, row *db.Webhook) (event.Position, error) {
 	place, err := w.feeds.Resume(ctx, row.ProjectID, row.Cursor)
 	if err == nil || !fault.Is(err, fault.CursorExpired) {
@@ -88,7 +89,8 @@ func (w *Worker) place(ctx context.Context, row *db.Webhook) (event.Position, er
 func (w *Worker) advance(ctx context.Context, row *db.Webhook, events []*event.Event) (moved bool, err error) {
 	if len(events) == 0 {
 		var due bool
-		err := w.DB.Worker().QueryRow(ctx, `SELECT EXISTS (SELECT FROM webhook_delivery WHERE webhook_id = $1 AND state = 'PENDING'
+		err := w.DB.Worker().QueryRow(ctx, `SELECT EXISTS (SELECT FROM webhook_delivery WHERE webhook_id = $1
+			AND state = 'PENDING'
 			AND next_attempt_at <= now())`, row.ID).Scan(&due)
 		if err != nil || !due {
 			return false, err
@@ -96,7 +98,8 @@ func (w *Worker) advance(ctx context.Context, row *db.Webhook, events []*event.E
 	}
 	err = w.DB.As(ctx, w.actor, func(ctx context.Context, t *tx.Tx) error {
 		moved = false
-		locked, err := t.Query(ctx, `SELECT `+verbs.Columns+` FROM webhook WHERE id = $1 AND cursor = $2 AND deleted_at IS NULL AND status = 'ACTIVE'
+		locked, err := t.Query(ctx, `SELECT `+verbs.Columns+` FROM webhook WHERE id = $1 AND cursor = $2
+			AND deleted_at IS NULL AND status = 'ACTIVE'
 			FOR UPDATE`, row.ID, row.Cursor)
 		if err != nil {
 			return err
@@ -147,10 +150,12 @@ func (w *Worker) take(ctx context.Context, t *tx.Tx, row *db.Webhook, events []*
 		return taken, nil
 	}
 	// Each is due a microsecond after the one before, so that they go out in the feed's order.
-	_, err = t.Exec(ctx, `INSERT INTO webhook_delivery (id, tenant_id, project_id, webhook_id, event_id, event_type, next_attempt_at, created_at, updated_at)
+	_, err = t.Exec(ctx, `INSERT INTO webhook_delivery (id, tenant_id, project_id, webhook_id, event_id, event_type,
+		next_attempt_at, created_at, updated_at)
 		SELECT d.id, $1, $2, $3, d.event, d.type, $4::timestamptz + (d.n - $5) * interval '1 microsecond', $4, $4
 		FROM unnest($6::text[], $7::text[], $8::text[]) WITH ORDINALITY AS d (id, event, type, n)
-		ON CONFLICT (webhook_id, event_id) DO UPDATE SET state = 'PENDING', attempts = 0, error = '', next_attempt_at = EXCLUDED.next_attempt_at,
+		ON CONFLICT (webhook_id, event_id) DO UPDATE SET state = 'PENDING', attempts = 0, error = '', next_attempt_at
+		= EXCLUDED.next_attempt_at,
 			updated_at = EXCLUDED.updated_at WHERE webhook_delivery.state <> 'PENDING'`,
 		row.TenantID, row.ProjectID, row.ID, t.Now, len(chosen), deliveries, chosen, types)
 	return taken, err

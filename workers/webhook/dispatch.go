@@ -66,7 +66,8 @@ func (w *Worker) survey(ctx context.Context, watches map[ids.ID]context.CancelFu
 	begin func(ids.ID) context.CancelFunc) error {
 	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
-	found, err := w.DB.Worker().Query(ctx, `SELECT DISTINCT h.project_id FROM webhook h JOIN project p ON p.id = h.project_id AND p.deleted_at IS NULL
+	found, err := w.DB.Worker().Query(ctx, `SELECT DISTINCT h.project_id FROM webhook h
+		JOIN project p ON p.id = h.project_id AND p.deleted_at IS NULL
 		WHERE h.deleted_at IS NULL AND h.status = 'ACTIVE' LIMIT $1`, maxProjects)
 	if err != nil {
 		return err
@@ -89,8 +90,10 @@ func (w *Worker) survey(ctx context.Context, watches map[ids.ID]context.CancelFu
 		}
 	}
 	var lag float64
-	err = w.DB.Worker().QueryRow(ctx, `SELECT coalesce(greatest(extract(epoch FROM now() - min(d.next_attempt_at)), 0), 0)::float8
-		FROM webhook_delivery d JOIN webhook h ON h.id = d.webhook_id AND h.status = 'ACTIVE' WHERE d.state = 'PENDING'`).Scan(&lag)
+	err = w.DB.Worker().QueryRow(ctx, `SELECT coalesce(greatest(extract(epoch
+		FROM now() - min(d.next_attempt_at)), 0), 0)::float8
+		FROM webhook_delivery d JOIN webhook h ON h.id = d.webhook_id AND h.status = 'ACTIVE'
+		WHERE d.state = 'PENDING'`).Scan(&lag)
 	w.Stats.Lag.Store(int64(lag))
 	return err
 }

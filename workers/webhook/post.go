@@ -100,9 +100,11 @@ func (w *Worker) request(ctx context.Context, b batch, one delivery) (*http.Requ
 // body is an event as receivers get it; details that would make it too long are left out, and it says so.
 func body(e *event.Event) ([]byte, error) {
 	content := sdk.Event{Type: string(e.Type), Timestamp: e.OccurredAt, Data: sdk.Data{
-		ID: string(e.ID), Cursor: e.Cursor, Seq: e.Seq, OrgID: string(e.TenantID), TenantID: string(e.TenantID), ProjectID: string(e.ProjectID),
+		ID: string(e.ID), Cursor: e.Cursor, Seq: e.Seq, OrgID: string(e.TenantID), TenantID: string(e.TenantID),
+		ProjectID:     string(e.ProjectID),
 		AppSlug:       e.AppSlug,
-		AppInstanceID: string(e.AppInstanceID()), AllocationID: text(e.AllocationID), OperationID: text(e.OperationID), MemberID: text(e.MemberID), Message: e.Message,
+		AppInstanceID: string(e.AppInstanceID()), AllocationID: text(e.AllocationID), OperationID: text(e.OperationID),
+		MemberID: text(e.MemberID), Message: e.Message,
 		Payload: e.Payload, CorrelationID: e.CorrelationID,
 	}}
 	encoded, err := json.Marshal(content)

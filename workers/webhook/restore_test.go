@@ -28,8 +28,8 @@ func spend(c *pgtest.Cluster) {
 	c.Do("app", `DO $$ BEGIN FOR i IN 1..4000 LOOP PERFORM pg_current_xact_id(); COMMIT; END LOOP; END $$`)
 }
 
-// What was delivered before the moment that is restored does not come again, what waited then comes, and what happens afterwards
-// comes too, also once the numbers of the server's transactions pass those of the server before.
+// What was delivered before the moment that is restored does not come again, what waited then comes, and what happens
+// afterwards comes too, also once the numbers of the server's transactions pass those of the server before.
 func TestARestoredDatabaseSendsWebhooksNothingTwiceAndLeavesNothingOut(t *testing.T) {
 	t.Parallel()
 	for name, copied := range map[string]func(here *pgtest.Cluster) (mark func(), restore func() *pgtest.Cluster){

@@ -121,7 +121,8 @@ func (s *server) finish(ctx context.Context, job *river.Job[serve], sent int) er
 // lock locks a webhook; nil for one that was deleted, or whose project was.
 func lock(ctx context.Context, t *tx.Tx, id ids.ID) (*db.Webhook, error) {
 	found, err := t.Query(ctx, `SELECT `+verbs.Columns+` FROM webhook WHERE id = $1 AND deleted_at IS NULL
-		AND EXISTS (SELECT FROM project p WHERE p.id = webhook.project_id AND p.deleted_at IS NULL) FOR UPDATE OF webhook`, id)
+		AND EXISTS (SELECT FROM project p WHERE p.id = webhook.project_id
+		AND p.deleted_at IS NULL) FOR UPDATE OF webhook`, id)
 	if err != nil {
 		return nil, err
 	}

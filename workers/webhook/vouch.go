@@ -55,7 +55,8 @@ func (w *Worker) drop(ctx context.Context, of *batch) error {
 	if len(dropped) == 0 {
 		return nil
 	}
-	_, err := w.DB.Worker().Exec(ctx, `UPDATE webhook_delivery SET state = 'DEAD', error = $2, next_attempt_at = NULL, updated_at = now()
+	_, err := w.DB.Worker().Exec(ctx, `UPDATE webhook_delivery SET state = 'DEAD', error = $2, next_attempt_at = NULL,
+		updated_at = now()
 		WHERE id = ANY ($1) AND state = 'PENDING'`, dropped, lapsedText)
 	if err != nil {
 		return fmt.Errorf("give up deliveries of webhook %s: %w", of.row.ID, err)

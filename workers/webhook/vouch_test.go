@@ -17,8 +17,8 @@ import (
 	verbs "github.com/gpuaas/app-platform/service/webhook"
 )
 
-// What happens to capacity that no instance uses is sent to webhooks whose maker may read allocations: not to one that was
-// made before there were such events.
+// What happens to capacity that no instance uses is sent to webhooks whose maker may read allocations: not to one that
+// was made before there were such events.
 func TestAnEventOfAFreeAllocationNamesIt(t *testing.T) {
 	t.Parallel()
 	l := newLab(t)
@@ -47,7 +47,8 @@ func TestAnEventOfAFreeAllocationNamesIt(t *testing.T) {
 			require.Nil(t, data.AllocationID)
 			continue
 		}
-		require.Equal(t, []any{string(row.ID), "", "", 1}, []any{*data.AllocationID, data.AppInstanceID, data.AppSlug, data.Seq})
+		require.Equal(t, []any{string(row.ID), "", "", 1},
+			[]any{*data.AllocationID, data.AppInstanceID, data.AppSlug, data.Seq})
 	}
 }
 

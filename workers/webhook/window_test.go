@@ -24,8 +24,10 @@ func TestWhatDoesNotFitIntoTheWindowWaitsInTheFeed(t *testing.T) {
 	to.answers(status(http.StatusInternalServerError))
 	row, _ := l.hook(to.URL)
 	const all, window = 1_050, 1_000
-	l.SQL(`INSERT INTO app_instance_event (id, tenant_id, project_id, instance_id, app_slug, permission_family, seq, type, message, payload, correlation_id, occurred_at)
-		SELECT 'evt_' || n, $1, $2, $3, 'app', 'apps', n, 'apps.instance.healthy', n::text, '{}', 'c', now() FROM generate_series(1, $4::int) n`,
+	l.SQL(`INSERT INTO app_instance_event (id, tenant_id, project_id, instance_id, app_slug, permission_family, seq, type,
+		message, payload, correlation_id, occurred_at)
+		SELECT 'evt_' || n, $1, $2, $3, 'app', 'apps', n, 'apps.instance.healthy', n::text, '{}', 'c', now()
+		FROM generate_series(1, $4::int) n`,
 		l.project.TenantID, l.project.ID, l.instance.ID, all)
 	l.DB.Wake(event.ProjectTopic(l.project.ID))
 	l.until("the window is full", func() bool { return l.Count("webhook_delivery", "state = 'PENDING'") == window })

@@ -84,9 +84,12 @@ func (b *bench) records(side string, round int) []metering.Record {
 	out := make([]metering.Record, b.Plan.Records)
 	for i := range out {
 		source := fmt.Sprintf("ins_%s_%d_%d", side, round, i%40)
-		out[i] = metering.Record{Source: source, Meter: "tokens", UsageID: fmt.Sprint("record-", i), Basis: metering.App, TenantID: b.tenant,
-			ProjectID: b.project, InstanceID: source, MemberID: fmt.Sprint("mem_", i%200), ComponentKey: "server", Session: source, Unit: "token",
-			Quantity: fmt.Sprint(i), From: start.Add(time.Duration(i) * time.Second), To: start.Add(time.Duration(i+60) * time.Second),
+		out[i] = metering.Record{Source: source, Meter: "tokens", UsageID: fmt.Sprint("record-", i), Basis: metering.App,
+			TenantID:  b.tenant,
+			ProjectID: b.project, InstanceID: source, MemberID: fmt.Sprint("mem_", i%200), ComponentKey: "server",
+			Session: source, Unit: "token",
+			Quantity: fmt.Sprint(i), From: start.Add(time.Duration(i) * time.Second),
+			To:      start.Add(time.Duration(i+60) * time.Second),
 			BorneBy: metering.Tenant}
 	}
 	return out
@@ -109,7 +112,8 @@ func ingest(ctx context.Context, b *bench) error {
 			pairs.Platform, pairs.Other = append(pairs.Platform, platform), append(pairs.Other, other)
 		}
 	}
-	b.Sheet.AtLeast("usage records taken, records/s", fmt.Sprintf("%.0f", kit.Median(pairs.Platform)), fmt.Sprintf("%.0f", kit.Median(pairs.Other)),
+	b.Sheet.AtLeast("usage records taken, records/s", fmt.Sprintf("%.0f", kit.Median(pairs.Platform)),
+		fmt.Sprintf("%.0f", kit.Median(pairs.Other)),
 		pairs.Ratio(), ingestBar)
 	return nil
 }
@@ -139,7 +143,8 @@ func (b *bench) take(ctx context.Context, records []metering.Record) error {
 	return nil
 }
 
-var copiedColumns = []string{"source", "meter", "usage_id", "basis", "tenant_id", "project_id", "app_instance_id", "member_id", "component_key",
+var copiedColumns = []string{"source", "meter", "usage_id", "basis", "tenant_id", "project_id", "app_instance_id",
+	"member_id", "component_key",
 	"session", "unit", "quantity", "from_at", "to_at", "borne_by", "digest"}
 
 // values are the rows of the reference, made before the clock runs.
@@ -147,7 +152,8 @@ func values(records []metering.Record) [][]any {
 	rows := make([][]any, len(records))
 	for i := range records {
 		r := &records[i]
-		rows[i] = []any{r.Source, r.Meter, r.UsageID, string(r.Basis), r.TenantID, r.ProjectID, r.InstanceID, r.MemberID, r.ComponentKey, r.Session,
+		rows[i] = []any{r.Source, r.Meter, r.UsageID, string(r.Basis), r.TenantID, r.ProjectID, r.InstanceID, r.MemberID,
+			r.ComponentKey, r.Session,
 			r.Unit, r.Quantity, r.From, r.To, string(r.BorneBy), r.Digest()}
 	}
 	return rows
@@ -160,8 +166,10 @@ func (b *bench) copied(ctx context.Context, rows [][]any) error {
 		return err
 	}
 	defer conn.Release()
-	if _, err := conn.Exec(ctx, `CREATE TEMPORARY TABLE IF NOT EXISTS by_hand (source text, meter text, usage_id text, basis text, tenant_id text,
-		project_id text, app_instance_id text, member_id text, component_key text, session text, unit text, quantity text, from_at timestamptz,
+	if _, err := conn.Exec(ctx, `CREATE TEMPORARY TABLE IF NOT EXISTS by_hand (source text, meter text, usage_id text,
+		basis text, tenant_id text,
+		project_id text, app_instance_id text, member_id text, component_key text, session text, unit text, quantity text,
+		from_at timestamptz,
 		to_at timestamptz, borne_by text, digest bytea) ON COMMIT DELETE ROWS`); err != nil {
 		return err
 	}
@@ -171,9 +179,12 @@ func (b *bench) copied(ctx context.Context, rows [][]any) error {
 			if _, err := begun.CopyFrom(ctx, pgx.Identifier{"by_hand"}, copiedColumns, pgx.CopyFromRows(part)); err != nil {
 				return err
 			}
-			_, err := begun.Exec(ctx, `INSERT INTO usage_record (source, meter, usage_id, basis, tenant_id, project_id, app_instance_id, member_id,
-				component_key, session, unit, quantity, from_at, to_at, borne_by, digest) SELECT source, meter, usage_id, basis, tenant_id, project_id,
-				app_instance_id, member_id, component_key, session, unit, quantity::numeric, from_at, to_at, borne_by, digest FROM by_hand
+			_, err := begun.Exec(ctx, `INSERT INTO usage_record (source, meter, usage_id, basis, tenant_id, project_id,
+				app_instance_id, member_id,
+				component_key, session, unit, quantity, from_at, to_at, borne_by, digest)
+				SELECT source, meter, usage_id, basis, tenant_id, project_id,
+				app_instance_id, member_id, component_key, session, unit, quantity::numeric, from_at, to_at, borne_by, digest
+				FROM by_hand
 				ON CONFLICT (source, meter, usage_id) DO NOTHING`)
 			return err
 		})
@@ -188,20 +199,28 @@ func (b *bench) copied(ctx context.Context, rows [][]any) error {
 const minutes = 30 * 24 * 60
 
 const (
-	monthSQL = `INSERT INTO usage_record (source, meter, usage_id, basis, tenant_id, project_id, app_instance_id, allocation_id, member_id, component_key,
+	monthSQL = `INSERT INTO usage_record (source, meter, usage_id, basis, tenant_id, project_id, app_instance_id,
+		allocation_id, member_id, component_key,
 			operation_id, sku, region, session, unit, quantity, from_at, to_at, digest)
-		SELECT 'alc_' || n / $4, 'gpu_seconds', n % $4, 'CAPACITY', $1, $2, 'ins_' || n / $4 / 8, 'alc_' || n / $4, 'mem_' || n / $4 || '_' || n % $4 / 10080,
-			'worker', 'op_' || n / $4 / 8, 'sku-' || n / $4 % 4, 'eu', 'alc_' || n / $4, 'second', 480, '2026-09-01 00:00:00Z'::timestamptz + n % $4 * interval '1 minute',
+		SELECT 'alc_' || n / $4, 'gpu_seconds', n % $4, 'CAPACITY', $1, $2, 'ins_' || n / $4 / 8, 'alc_' || n / $4, 'mem_'
+		|| n / $4 || '_' || n % $4 / 10080,
+			'worker', 'op_' || n / $4 / 8, 'sku-' || n / $4 % 4, 'eu', 'alc_' || n / $4, 'second', 480,
+			'2026-09-01 00:00:00Z'::timestamptz + n % $4 * interval '1 minute',
 			'2026-09-01 00:01:00Z'::timestamptz + n % $4 * interval '1 minute', ''
-		FROM (SELECT place % least($4::bigint, $3::bigint) + place / least($4::bigint, $3::bigint) * $4 AS n FROM generate_series(0, $3::bigint - 1) AS place) s ORDER BY n % $4`
-	monthPriceSQL = `INSERT INTO price_version (id, origin, meter, sku, region, currency, scope, valid_from, version, terms, hash, reason, created_by)
+		FROM (SELECT place % least($4::bigint, $3::bigint) + place / least($4::bigint, $3::bigint) * $4 AS n
+		FROM generate_series(0, $3::bigint - 1) AS place) s ORDER BY n % $4`
+	monthPriceSQL = `INSERT INTO price_version (id, origin, meter, sku, region, currency, scope, valid_from, version,
+		terms, hash, reason, created_by)
 		SELECT 'prc_' || n, 'prc_' || n, 'capacity', 'sku-' || n, '', 'EUR', 'PLATFORM', '2026-01-01', 1,
 			'{"measure":"TIME","per":"3600","tiers":[{"upTo":"3600000","price":"2.125"},{"price":"1.9"}],"minimum":"0","roundUpTo":"60"}', '', 'bench', ''
 		FROM generate_series(0, 3) AS n`
-	periodSQL = `INSERT INTO billing_period (id, tenant_id, currency, grace_seconds, starts_at, ends_at, status) VALUES ($1, $2, 'EUR', 0, '2026-09-01', '2026-10-01', 'CLOSING')`
+	periodSQL = `INSERT INTO billing_period (id, tenant_id, currency, grace_seconds, starts_at, ends_at, status)
+		VALUES ($1, $2, 'EUR', 0, '2026-09-01', '2026-10-01', 'CLOSING')`
 	// bareSQL adds up the same records by what a line of the statement is about, and nothing else.
-	bareSQL = `SELECT count(*), sum(quantity)::text FROM (SELECT project_id, meter, unit, sku, region, borne_reason, sum(quantity) AS quantity
-		FROM usage_record WHERE tenant_id = $1 AND from_at >= '2026-09-01' AND from_at < '2026-10-01' GROUP BY 1, 2, 3, 4, 5, 6) l`
+	bareSQL = `SELECT count(*), sum(quantity)::text FROM (SELECT project_id, meter, unit, sku, region, borne_reason,
+		sum(quantity) AS quantity
+		FROM usage_record WHERE tenant_id = $1 AND from_at >= '2026-09-01' AND from_at < '2026-10-01'
+		GROUP BY 1, 2, 3, 4, 5, 6) l`
 )
 
 // rating makes the run of a month again, beside the bare sums of its records.
@@ -230,7 +249,8 @@ func rating(ctx context.Context, b *bench) error {
 		}
 	}
 	b.Sheet.AtLeast(fmt.Sprintf("a month of %d records rated again to the same bytes, records/s", b.Plan.Month),
-		fmt.Sprintf("%.0f", kit.Median(pairs.Platform)), fmt.Sprintf("%.0f", kit.Median(pairs.Other)), pairs.Ratio(), ratingBar)
+		fmt.Sprintf("%.0f", kit.Median(pairs.Platform)), fmt.Sprintf("%.0f",
+			kit.Median(pairs.Other)), pairs.Ratio(), ratingBar)
 	return nil
 }
 
@@ -240,7 +260,8 @@ func (b *bench) month(ctx context.Context) (run ids.ID, err error) {
 	for _, statement := range []struct {
 		sql  string
 		args []any
-	}{{periodSQL, []any{period, b.tenant}}, {monthPriceSQL, nil}, {monthSQL, []any{b.tenant, b.project, b.Plan.Month, minutes}}, {`ANALYZE usage_record`, nil}} {
+	}{{periodSQL, []any{period, b.tenant}}, {monthPriceSQL, nil}, {monthSQL,
+		[]any{b.tenant, b.project, b.Plan.Month, minutes}}, {`ANALYZE usage_record`, nil}} {
 		if _, err := b.set.Admin.Exec(ctx, statement.sql, statement.args...); err != nil {
 			return "", fmt.Errorf("write a month of usage: %w", err)
 		}

@@ -50,11 +50,14 @@ func (s *Set) Allocations(ctx context.Context, callers []Caller, n int) ([]Free,
 		number := who.Number
 		node := ids.New(ids.Node)
 		made[i] = Free{Allocation: ids.New(ids.Allocation), Project: Project(number), Caller: who}
-		_, err := s.Admin.Exec(ctx, `WITH n AS (INSERT INTO compute_node (id, name, address, status, cpus, memory_mib, gpus, gpus_simulated,
+		_, err := s.Admin.Exec(ctx, `WITH n AS (INSERT INTO compute_node (id, name, address, status, cpus, memory_mib, gpus,
+			gpus_simulated,
 				isolation, sealing_key, last_seen_at, created_at)
-				VALUES ($1::text, $1::text, '192.0.2.1', 'ONLINE', 8, 16384, 8, true, 'NAMESPACE', 'AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=', `+heard+`, now()))
+				VALUES ($1::text, $1::text, '192.0.2.1', 'ONLINE', 8, 16384, 8, true, 'NAMESPACE',
+				'AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=', `+heard+`, now()))
 			INSERT INTO allocation (id, tenant_id, project_id, name, shape, gpu_count, status, node_id, created_at)
-			VALUES ($2::text, $3, $4, $2::text, 'BAREMETAL', 8, 'READY', $1::text, now())`, node, made[i].Allocation, s.Size.tenantOf(number), made[i].Project)
+			VALUES ($2::text, $3, $4, $2::text, 'BAREMETAL', 8, 'READY', $1::text,
+			now())`, node, made[i].Allocation, s.Size.tenantOf(number), made[i].Project)
 		if err != nil {
 			return nil, fmt.Errorf("make an allocation: %w", err)
 		}
@@ -76,10 +79,14 @@ func (s *Set) AdapterAt(ctx context.Context, address string) error {
 // Watched makes an instance without events, and logs one who may read it in n times.
 func (s *Set) Watched(ctx context.Context, n int) (instance ids.ID, tokens []string, err error) {
 	instance = ids.New(ids.Instance)
-	_, err = s.Admin.Exec(ctx, `INSERT INTO instance (id, tenant_id, project_id, name, app_slug, app_version, permission_family, manifest_id,
-		status, health, revision, config, roles, bound_capacity_shape, runtime_backend, correlation_id, created_at, updated_at)
-		SELECT $1::text, tenant_id, project_id, 'w' || lower(right($1::text, 20)), app_slug, app_version, permission_family, manifest_id, status, health,
-			0, config, roles, bound_capacity_shape, runtime_backend, 'launch-00000000', now(), now() FROM instance WHERE id = $2`, instance, Instance(0))
+	_, err = s.Admin.Exec(ctx, `INSERT INTO instance (id, tenant_id, project_id, name, app_slug, app_version,
+		permission_family, manifest_id,
+		status, health, revision, config, roles, bound_capacity_shape, runtime_backend, correlation_id, created_at,
+		updated_at)
+		SELECT $1::text, tenant_id, project_id, 'w' || lower(right($1::text, 20)), app_slug, app_version, permission_family,
+		manifest_id, status, health,
+			0, config, roles, bound_capacity_shape, runtime_backend, 'launch-00000000', now(), now() FROM instance
+			WHERE id = $2`, instance, Instance(0))
 	if err != nil {
 		return "", nil, fmt.Errorf("make an instance to watch: %w", err)
 	}

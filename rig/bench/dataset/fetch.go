@@ -29,18 +29,23 @@ func (s *Set) Fetch(ctx context.Context, of Blob) (made Fetch, err error) {
 			sql  string
 			args []any
 		}{
-			{`INSERT INTO artifact_source (id, name, kind, location, signature_policy, created_at) VALUES ($1, $1, 'HTTPS', $2, 'OPTIONAL', $3)`,
+			{`INSERT INTO artifact_source (id, name, kind, location, signature_policy, created_at)
+				VALUES ($1, $1, 'HTTPS', $2, 'OPTIONAL', $3)`,
 				[]any{made.source, of.Ref, time.Now()}},
 			{`INSERT INTO artifact (id, name, kind, media_type, ref, digest, size_bytes, stage, source_id, created_at)
 				VALUES ($1, 'bench-blob', 'BLOB', 'application/octet-stream', $2, $3, $4, 'ACTIVE', $5, $6)`,
 				[]any{made.Artifact, of.Ref, of.Digest, of.Size, made.source, time.Now()}},
-			{`INSERT INTO artifact_part (id, artifact_id, position, role, digest, size_bytes) VALUES ($1, $1, 0, 'BLOB', $2, $3)`,
+			{`INSERT INTO artifact_part (id, artifact_id, position, role, digest, size_bytes)
+				VALUES ($1, $1, 0, 'BLOB', $2, $3)`,
 				[]any{made.Artifact, of.Digest, of.Size}},
-			{`INSERT INTO node_task (id, tenant_id, project_id, instance_id, member_id, node_id, kind, spec, spec_digest, fence, state, timeout_seconds,
-				idempotency_key, created_at) SELECT $1, tenant_id, project_id, instance_id, id, node_id, 'FETCH_ARTIFACT', '{}', '', 1, 'RUNNING', 60, $1, $2
+			{`INSERT INTO node_task (id, tenant_id, project_id, instance_id, member_id, node_id, kind, spec, spec_digest, fence,
+				state, timeout_seconds,
+				idempotency_key, created_at) SELECT $1, tenant_id, project_id, instance_id, id, node_id, 'FETCH_ARTIFACT', '{}',
+				'', 1, 'RUNNING', 60, $1, $2
 				FROM member WHERE node_id IS NOT NULL ORDER BY id LIMIT 1`, []any{made.Task, time.Now()}},
 			{`INSERT INTO node_credential (id, node_id, secret_hash, expires_at, created_at)
-				SELECT $1::text, node_id, sha256(convert_to($1::text, 'UTF8')), now() + interval '1 day', now() FROM node_task WHERE id = $2`, []any{made.Credential, made.Task}},
+				SELECT $1::text, node_id, sha256(convert_to($1::text, 'UTF8')), now() + interval '1 day', now() FROM node_task
+				WHERE id = $2`, []any{made.Credential, made.Task}},
 		} {
 			if _, err := t.Exec(ctx, one.sql, one.args...); err != nil {
 				return err

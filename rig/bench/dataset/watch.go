@@ -56,7 +56,8 @@ func (s *Set) Held(ctx context.Context) (held int, err error) {
 // WorkerConnections is how many connections the workers' login role has.
 func (s *Set) WorkerConnections(ctx context.Context) (n int, err error) {
 	err = s.Admin.QueryRow(ctx,
-		`SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'app-platform app_worker'`).Scan(&n)
+		`SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()
+			AND application_name = 'app-platform app_worker'`).Scan(&n)
 	if err != nil {
 		return 0, fmt.Errorf("count connections: %w", err)
 	}

@@ -21,8 +21,8 @@ const (
 // each is how many launches of every other tenant wait for the dead adapter.
 const each = 4
 
-// measureBulkheads launches on an adapter that is well, alone and beside every other tenant's launches on one that takes
-// connections and never answers.
+// measureBulkheads launches on an adapter that is well, alone and beside every other tenant's launches on one that
+// takes connections and never answers.
 func measureBulkheads(ctx context.Context, b *bench, _ machine) error {
 	alone, err := b.lonely(ctx, 0)
 	if err != nil {

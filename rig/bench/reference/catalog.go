@@ -49,7 +49,8 @@ func (s *server) catalog(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusUnauthorized)
 		return
 	}
-	batch.Queue(`SELECT id, app_slug, version, display_name, summary, stage, digest, artifact_kind, created_at FROM manifest
+	batch.Queue(`SELECT id, app_slug, version, display_name, summary, stage, digest, artifact_kind, created_at
+		FROM manifest
 		WHERE app_slug = $1 ORDER BY id DESC LIMIT $2`, slug, catalogPage+1).Query(found.scan)
 	if err := s.pool.SendBatch(r.Context(), batch).Close(); err != nil {
 		refuse(w, http.StatusInternalServerError)
@@ -103,7 +104,8 @@ func (s *server) artifact(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusUnauthorized)
 		return
 	}
-	batch.Queue(`SELECT id, name, media_type, ref, digest, size_bytes, stage, kind, created_at FROM artifact WHERE digest = $1 AND tenant_id IS NULL LIMIT 1`,
+	batch.Queue(`SELECT id, name, media_type, ref, digest, size_bytes, stage, kind, created_at FROM artifact
+		WHERE digest = $1 AND tenant_id IS NULL LIMIT 1`,
 		r.PathValue("digest")).Query(func(rows pgx.Rows) error {
 		for rows.Next() {
 			var created time.Time

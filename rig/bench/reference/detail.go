@@ -131,7 +131,8 @@ func (s *server) detail(w http.ResponseWriter, r *http.Request) {
 func queueDetail(batch *pgx.Batch, id string, into **instance) {
 	read := &instance{}
 	batch.Queue(`SELECT id, name, project_id, app_slug, app_version, status, health, health_message, revision, config,
-		bound_capacity_shape, runtime_backend, correlation_id, created_at, updated_at, roles FROM instance WHERE id = $1`, id).
+		bound_capacity_shape, runtime_backend, correlation_id, created_at, updated_at, roles FROM instance
+		WHERE id = $1`, id).
 		Query(func(rows pgx.Rows) error {
 			for rows.Next() {
 				var created, updated time.Time
@@ -179,7 +180,8 @@ func queueMembers(batch *pgx.Batch, id string, into *members) {
 func queueOperation(batch *pgx.Batch, id string, into **operation) {
 	read := &operation{Steps: []step{}}
 	batch.Queue(`SELECT o.id, o.kind, o.state, o.phase, o.percent, o.message, o.created_at, o.started_at, o.ended_at
-		FROM operation o WHERE o.id = (SELECT last_operation_id FROM instance WHERE id = $1)`, id).Query(func(rows pgx.Rows) error {
+		FROM operation o WHERE o.id = (SELECT last_operation_id FROM instance
+		WHERE id = $1)`, id).Query(func(rows pgx.Rows) error {
 		for rows.Next() {
 			var created time.Time
 			var started, ended *time.Time
@@ -193,7 +195,8 @@ func queueOperation(batch *pgx.Batch, id string, into **operation) {
 		return rows.Err()
 	})
 	batch.Queue(`SELECT name, state, attempt, message, started_at, ended_at FROM operation_step
-		WHERE operation_id = (SELECT last_operation_id FROM instance WHERE id = $1) ORDER BY ordinal`, id).Query(func(rows pgx.Rows) error {
+		WHERE operation_id = (SELECT last_operation_id FROM instance WHERE id = $1)
+		ORDER BY ordinal`, id).Query(func(rows pgx.Rows) error {
 		for rows.Next() {
 			var one step
 			var started, ended *time.Time

@@ -56,7 +56,8 @@ func (s *server) list(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusUnauthorized)
 		return
 	}
-	batch.Queue(`SELECT i.id, i.name, i.app_slug, i.app_version, i.status, i.health, i.health_message, i.smoke, i.created_at,
+	batch.Queue(`SELECT i.id, i.name, i.app_slug, i.app_version, i.status, i.health, i.health_message, i.smoke,
+		i.created_at,
 		i.updated_at, i.released_at, i.roles, o.id, o.kind, o.state, o.percent, o.message
 		FROM instance i LEFT JOIN operation o ON o.id = i.last_operation_id
 		WHERE i.project_id = $1 ORDER BY i.id DESC LIMIT $2`, id, listPage+1).Query(found.scan)

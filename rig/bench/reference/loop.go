@@ -93,7 +93,8 @@ func (l *loop) take() map[ids.ID]int64 {
 }
 
 // claimSQL takes due operations in a statement that commits by itself.
-const claimSQL = `UPDATE operation SET claimed_by = $1, claim_epoch = claim_epoch + 1, started_at = coalesce(started_at, now()),
+const claimSQL = `UPDATE operation SET claimed_by = $1, claim_epoch = claim_epoch + 1, started_at
+	= coalesce(started_at, now()),
 	state = 'RUNNING', next_run_at = now() + interval '1 day'
 	WHERE id = ANY (ARRAY(SELECT id FROM operation WHERE ended_at IS NULL AND claimed_by IS NULL AND next_run_at <= now()
 		ORDER BY next_run_at, id LIMIT $2 FOR UPDATE SKIP LOCKED))
@@ -167,7 +168,8 @@ func (l *loop) listen(ctx context.Context) {
 
 // fail ends an operation that could not be carried on; a bench has no use for another try.
 func (l *loop) fail(ctx context.Context, w *work, cause error) {
-	_, err := l.pool.Exec(ctx, `UPDATE operation SET state = 'FAILED', error_code = 'INTERNAL', error_message = $2, claimed_by = NULL, ended_at = now()
+	_, err := l.pool.Exec(ctx, `UPDATE operation SET state = 'FAILED', error_code = 'INTERNAL', error_message = $2,
+		claimed_by = NULL, ended_at = now()
 		WHERE id = $1`, w.operation, cause.Error())
 	fmt.Fprintln(os.Stderr, "reference: carry:", cause, err)
 }

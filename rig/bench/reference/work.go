@@ -33,7 +33,8 @@ type work struct {
 
 // event queues one event of the timeline.
 func (w *work) event(batch *pgx.Batch, seq int, kind, message, payload string) {
-	batch.Queue(`INSERT INTO app_instance_event (id, tenant_id, project_id, instance_id, seq, type, app_slug, permission_family, operation_id, message,
+	batch.Queue(`INSERT INTO app_instance_event (id, tenant_id, project_id, instance_id, seq, type, app_slug,
+		permission_family, operation_id, message,
 		payload, correlation_id, occurred_at) VALUES ($1, $2, $3, $4, $5, $6, 'bench', 'apps', $7, $8, $9, $10, now())`,
 		ids.New(ids.Event), w.tenant, w.project, w.instance, seq, kind, w.operation, message, json.RawMessage(payload),
 		w.correlation)
@@ -66,13 +67,16 @@ func (l *loop) prepare(ctx context.Context, w *work) error {
 			if i == 0 {
 				state = "RUNNING"
 			}
-			batch.Queue(`INSERT INTO operation_step (id, tenant_id, project_id, operation_id, name, ordinal, state, attempt, started_at)
+			batch.Queue(`INSERT INTO operation_step (id, tenant_id, project_id, operation_id, name, ordinal, state, attempt,
+				started_at)
 				VALUES ($1, $2, $3, $4, $5, $6, $7, 1, now())`, ids.New(ids.OperationStep), w.tenant, w.project, w.operation, name, i, state)
 		}
-		batch.Queue(`UPDATE operation SET phase = 'prepare', message = 'checking allocations and nodes', dispatch_attempt = 1 WHERE id = $1`, w.operation)
+		batch.Queue(`UPDATE operation SET phase = 'prepare', message = 'checking allocations and nodes', dispatch_attempt = 1
+			WHERE id = $1`, w.operation)
 		batch.Queue(`UPDATE instance SET status = 'STARTING', revision = revision + 2, updated_at = now() WHERE id = $1`,
 			w.instance)
-		batch.Queue(`UPDATE member SET status = 'JOINING', updated_at = now(), last_operation_id = $2 WHERE instance_id = $1 AND status = 'PENDING'`,
+		batch.Queue(`UPDATE member SET status = 'JOINING', updated_at = now(), last_operation_id = $2 WHERE instance_id = $1
+			AND status = 'PENDING'`,
 			w.instance, w.operation)
 		w.event(batch, 3, "apps.operation.started", "a worker began", `{"kind":"INSTANCE_CREATE"}`)
 		w.event(batch, 4, "apps.instance.starting", "starting", `{}`)
@@ -89,7 +93,8 @@ func (l *loop) lock(ctx context.Context, t pgx.Tx, w *work) error {
 		l.worker).
 		QueryRow(func(row pgx.Row) error { var one int; return row.Scan(&one) })
 	batch.Queue(`SELECT m.id, n.id, n.name, n.address, n.sealing_key, a.id, n.gpus, n.cpus, n.memory_mib FROM member m
-		JOIN compute_node n ON n.id = m.node_id JOIN allocation a ON a.id = m.allocation_id WHERE m.instance_id = $1`, w.instance).
+		JOIN compute_node n ON n.id = m.node_id JOIN allocation a ON a.id = m.allocation_id
+		WHERE m.instance_id = $1`, w.instance).
 		QueryRow(func(row pgx.Row) error {
 			return row.Scan(&w.member, &w.node.ID, &w.node.Name, &w.node.Address, &w.node.SealingKey, &w.node.AllocationID,
 				&w.node.GPUs,
@@ -131,14 +136,16 @@ func (l *loop) park(ctx context.Context, w *work) error {
 		w.step(batch, 1, "RUNNING")
 		w.step(batch, 1, "SUCCEEDED")
 		w.step(batch, 2, "RUNNING")
-		batch.Queue(`UPDATE operation SET phase = 'await', message = 'the adapter works on it', percent = 10, claimed_by = NULL,
+		batch.Queue(`UPDATE operation SET phase = 'await', message = 'the adapter works on it', percent = 10, claimed_by
+			= NULL,
 			next_run_at = LEAST(next_run_at, now() + interval '5 seconds') WHERE id = $1`, w.operation)
 		return t.SendBatch(ctx, batch).Close()
 	})
 }
 
 func (w *work) step(batch *pgx.Batch, ordinal int, state string) {
-	batch.Queue(`UPDATE operation_step SET state = $3::text, ended_at = CASE WHEN $3::text = 'SUCCEEDED' THEN now() END, evidence = '{"attempt": 1}'
+	batch.Queue(`UPDATE operation_step SET state = $3::text, ended_at = CASE
+		WHEN $3::text = 'SUCCEEDED' THEN now() END, evidence = '{"attempt": 1}'
 		WHERE operation_id = $1 AND ordinal = $2`, w.operation, ordinal, state)
 }
 
@@ -153,7 +160,8 @@ func (l *loop) absorb(ctx context.Context, page []adapter.Status) error {
 		if err != nil {
 			return err
 		}
-		batch.Queue(`UPDATE operation SET adapter_status = $2, next_run_at = now(), percent = 80 WHERE id = $1 AND ended_at IS NULL`,
+		batch.Queue(`UPDATE operation SET adapter_status = $2, next_run_at = now(), percent = 80 WHERE id = $1
+			AND ended_at IS NULL`,
 			status.OperationID, encoded)
 	}
 	return l.pool.SendBatch(ctx, batch).Close()
@@ -173,7 +181,8 @@ func (l *loop) finish(ctx context.Context, w *work) error {
 		}
 		if status == nil {
 			_, err := t.Exec(ctx,
-				`UPDATE operation SET claimed_by = NULL, next_run_at = LEAST(next_run_at, now() + interval '5 seconds') WHERE id = $1`, w.operation)
+				`UPDATE operation SET claimed_by = NULL, next_run_at = LEAST(next_run_at, now() + interval '5 seconds')
+					WHERE id = $1`, w.operation)
 			return err
 		}
 		batch := &pgx.Batch{}
@@ -183,7 +192,8 @@ func (l *loop) finish(ctx context.Context, w *work) error {
 			}
 			w.step(batch, i, "SUCCEEDED")
 		}
-		batch.Queue(`UPDATE operation SET state = 'SUCCEEDED', outcome = 'NORMAL', evidence = '{"rounds": 0}', message = 'running', phase = 'done', percent = 100,
+		batch.Queue(`UPDATE operation SET state = 'SUCCEEDED', outcome = 'NORMAL', evidence = '{"rounds": 0}', message
+			= 'running', phase = 'done', percent = 100,
 			claimed_by = NULL, ended_at = now() WHERE id = $1`, w.operation)
 		batch.Queue(`UPDATE member SET status = 'ACTIVE', updated_at = now() WHERE instance_id = $1 AND status = 'JOINING'`,
 			w.instance)

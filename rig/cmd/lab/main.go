@@ -85,7 +85,8 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	}
 	s, err := stack.Up(ctx, stack.Config{
 		Dir: o.data, Bin: o.bin, Listen: o.listen, DatabaseURL: o.databaseURL, Nodes: o.nodes, Plain: o.plain,
-		DemoPrices: true, Apps: stack.Apps(), Webhooks: strings.FieldsFunc(o.webhooks, func(r rune) bool { return r == ',' }), Out: out,
+		DemoPrices: true, Apps: stack.Apps(), Webhooks: strings.FieldsFunc(o.webhooks, func(r rune) bool { return r == ',' }),
+		Out: out,
 	})
 	if err != nil {
 		return interrupted(ctx, err)

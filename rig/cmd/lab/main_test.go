@@ -124,8 +124,8 @@ func commandLine(t *testing.T, server string) func(args ...string) string {
 	}
 }
 
-// comesBack requires that the cluster that ran before is well again, by operations of the platform's own: every node was
-// restarted under it.
+// comesBack requires that the cluster that ran before is well again, by operations of the platform's own: every node
+// was restarted under it.
 func comesBack(t *testing.T, appctl func(args ...string) string) {
 	t.Helper()
 	require.Eventually(t, func() bool {

@@ -34,7 +34,8 @@ func Observe(
 }
 
 // byComponent sums up what was observed of each component's members, in the order of the members.
-func byComponent(members []adapter.Member, observed []adapter.MemberObservation, what string) (list []adapter.RoleObservation) {
+func byComponent(members []adapter.Member, observed []adapter.MemberObservation,
+	what string) (list []adapter.RoleObservation) {
 	of := make(map[string][]adapter.MemberObservation)
 	for i, member := range members {
 		of[member.ComponentKey] = append(of[member.ComponentKey], observed[i])

@@ -88,8 +88,8 @@ type Call struct {
 	key   string
 }
 
-// Key names an action's call: a repeat of the action has the same one, and no other call has. What is counted by actions
-// derives its ids from it.
+// Key names an action's call: a repeat of the action has the same one, and no other call has. What is counted by
+// actions derives its ids from it.
 func (c *Call) Key() string { return c.key }
 
 // Of returns the members of one component, in the order of their indexes.

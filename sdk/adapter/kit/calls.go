@@ -186,7 +186,8 @@ func (k *Kit) observe(ctx context.Context, r request) (answer, error) {
 	return answer{http.StatusOK, seen}, nil
 }
 
-// usage answers also for an instance that was decommissioned, without its members: what was counted last is read after its end.
+// usage answers also for an instance that was decommissioned, without its members: what was counted last is read after
+// its end.
 func (k *Kit) usage(ctx context.Context, r request) (answer, error) {
 	call, app, err := k.about(r, k.engine.Remembered)
 	if err != nil {

@@ -138,7 +138,8 @@ type Result struct {
 }
 
 // place finds the operation of an id or makes room for it. A new one comes locked, so that a
-// second dispatch of the same id waits for the first to be journalled. It is buried when a tombstone holds for the attempt.
+// second dispatch of the same id waits for the first to be journalled. It is buried when a tombstone holds for the
+// attempt.
 func (e *Engine) place(id string, attempt int) (op *operation, fresh, buried bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

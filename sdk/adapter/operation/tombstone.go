@@ -8,9 +8,9 @@ import (
 	"github.com/gpuaas/app-platform/sdk/adapter/internal/journal"
 )
 
-// A dispatch that is under way when its operation ends may arrive after the cancel: an operation that was not known when
-// it was canceled gets a tombstone, which a late dispatch meets. A dispatch is valid for 90 seconds; tombstones are kept
-// for longer, and there are no more than maxTombstones of them.
+// A dispatch that is under way when its operation ends may arrive after the cancel: an operation that was not known
+// when it was canceled gets a tombstone, which a late dispatch meets. A dispatch is valid for 90 seconds; tombstones
+// are kept for longer, and there are no more than maxTombstones of them.
 const (
 	tombstoneAge  = time.Hour
 	maxTombstones = 10000
@@ -55,7 +55,8 @@ func (e *Engine) exhumeLocked() {
 func (e *Engine) stillborn(op *operation, dispatch contract.Dispatch, hash string) (Result, error) {
 	defer op.mu.Unlock()
 	dispatch.Platform.Token = ""
-	status := contract.Status{OperationID: op.id, Attempt: dispatch.Attempt, State: contract.StateCanceled, Phase: "canceled",
+	status := contract.Status{OperationID: op.id, Attempt: dispatch.Attempt, State: contract.StateCanceled,
+		Phase:   "canceled",
 		Message: "it was canceled before its dispatch arrived", Members: []contract.MemberUpdate{},
 		Error: &contract.OperationError{Code: contract.CodeCanceled, Message: "it was canceled before its dispatch arrived",
 			Owner: contract.OwnerUser, Retryable: true}}

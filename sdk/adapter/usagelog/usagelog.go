@@ -104,8 +104,8 @@ func (l *Log) Page(instance, after string) (contract.UsagePage, error) {
 	return contract.UsagePage{Cursor: b.epoch + "." + strconv.Itoa(to), Count: to, Records: b.records[from:to:to]}, nil
 }
 
-// Last returns the record of an instance that was added last; the zero record when there is none. It says from where on a
-// source that is read now and again has to be read.
+// Last returns the record of an instance that was added last; the zero record when there is none. It says from where on
+// a source that is read now and again has to be read.
 func (l *Log) Last(instance string) (contract.UsageRecord, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

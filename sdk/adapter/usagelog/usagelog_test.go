@@ -17,7 +17,8 @@ import (
 func records(from, count int) (out []contract.UsageRecord) {
 	for n := range count {
 		at := time.Date(2026, 11, 23, 12, 0, from+n, 0, time.UTC)
-		out = append(out, contract.UsageRecord{ID: "r" + strconv.Itoa(from+n), Dimension: "greetings", Quantity: "1", From: at, To: at})
+		out = append(out, contract.UsageRecord{ID: "r" + strconv.Itoa(from+n), Dimension: "greetings", Quantity: "1",
+			From: at, To: at})
 	}
 	return out
 }

@@ -96,9 +96,11 @@ func usual() []string {
 	return []string{
 		"describe.stable", "dispatch.idempotent", "dispatch.concurrent", "dispatch.mismatch", "dispatch.lost_reply",
 		"attempt.stale",
-		"attempt.token", "feed.waits", "feed.lossless", "cancel.running", "cancel.stops", "cancel.tombstone", "cancel.race", "deadline.near",
+		"attempt.token", "feed.waits", "feed.lossless", "cancel.running", "cancel.stops", "cancel.tombstone", "cancel.race",
+		"deadline.near",
 		"body.config",
-		"signature.symmetric", "tenancy.instance", "tenancy.token", "observe.honest", "observe.patient", "action.idempotent", "usage.cursor",
+		"signature.symmetric", "tenancy.instance", "tenancy.token", "observe.honest", "observe.patient", "action.idempotent",
+		"usage.cursor",
 		"usage.stable", "usage.skips", "crash.usage",
 		"plan.harmless",
 		"add.undone", "drain.canceled",

@@ -24,9 +24,10 @@ type Export struct {
 	Base64 bool
 }
 
-// Statement reads a statement and writes it in a format. Key and faults as of billing's Statement; INVALID_ARGUMENT at focus
-// for a version of FOCUS that is not written.
-func Statement(ctx context.Context, books *billing.Service, filter billing.Filter, format rating.StatementFormat, wanted string) (*Export, error) {
+// Statement reads a statement and writes it in a format. Key and faults as of billing's Statement; INVALID_ARGUMENT at
+// focus for a version of FOCUS that is not written.
+func Statement(ctx context.Context, books *billing.Service, filter billing.Filter, format rating.StatementFormat,
+	wanted string) (*Export, error) {
 	version, err := focus.Version(wanted)
 	if err != nil {
 		return nil, err
@@ -40,13 +41,16 @@ func Statement(ctx context.Context, books *billing.Service, filter billing.Filte
 	case rating.JSON:
 		return &Export{FileName: name + ".json", MediaType: "application/json", Body: document(s)}, nil
 	case rating.CSV:
-		return &Export{FileName: name + ".csv", MediaType: "text/csv", Body: table(append([][]string{lineHeading}, lineRows(s)...))}, nil
+		return &Export{FileName: name + ".csv", MediaType: "text/csv",
+			Body: table(append([][]string{lineHeading}, lineRows(s)...))}, nil
 	case rating.Parquet:
 		return columnar(s, name)
 	case rating.FocusCSV:
-		return &Export{FileName: name + ".focus.csv", MediaType: "text/csv", Body: table(focus.Table(charges(s), version))}, nil
+		return &Export{FileName: name + ".focus.csv", MediaType: "text/csv",
+			Body: table(focus.Table(charges(s), version))}, nil
 	case rating.FocusJSON:
-		return &Export{FileName: name + ".focus.jsonl", MediaType: "application/x-ndjson", Body: jsonLines(focus.Table(charges(s), version))}, nil
+		return &Export{FileName: name + ".focus.jsonl", MediaType: "application/x-ndjson",
+			Body: jsonLines(focus.Table(charges(s), version))}, nil
 	}
 	return nil, fault.New(fault.InvalidArgument, "%.20q is not a format", format).At("format")
 }
@@ -70,7 +74,8 @@ type shownLine struct {
 }
 
 func shown(s *billing.Statement, l *billing.Line) shownLine {
-	out := shownLine{Key: l.Key, Project: string(l.ProjectID), From: stamp(l.From), To: stamp(l.To), Correction: l.Correction, Meter: l.Meter,
+	out := shownLine{Key: l.Key, Project: string(l.ProjectID), From: stamp(l.From), To: stamp(l.To),
+		Correction: l.Correction, Meter: l.Meter,
 		Unit: l.Unit, SKU: l.SKU, Region: l.Region, Quantity: l.Quantity.String(), Billed: l.Billed.String(), Currency: s.Period.Currency}
 	if l.PriceID != nil {
 		price := string(*l.PriceID)
@@ -99,16 +104,20 @@ func document(s *billing.Statement) string {
 	for i, line := range s.Lines {
 		lines[i] = shown(s, line)
 	}
-	encoded, err := json.MarshalIndent(map[string]any{"tenantId": s.TenantID, "projectId": s.ProjectID, "periodId": s.Period.ID,
-		"from": stamp(s.Period.StartsAt), "to": stamp(s.Period.EndsAt), "final": s.Final, "currency": s.Period.Currency, "lines": lines,
-		"charges": minor(s, s.Charges), "credits": minor(s, s.Credits), "total": minor(s, s.Total), "unpriced": s.Unpriced}, "", "  ")
+	encoded, err := json.MarshalIndent(map[string]any{"tenantId": s.TenantID, "projectId": s.ProjectID,
+		"periodId": s.Period.ID,
+		"from":     stamp(s.Period.StartsAt), "to": stamp(s.Period.EndsAt), "final": s.Final, "currency": s.Period.Currency,
+		"lines":   lines,
+		"charges": minor(s, s.Charges), "credits": minor(s, s.Credits), "total": minor(s,
+			s.Total), "unpriced": s.Unpriced}, "", "  ")
 	if err != nil {
 		panic(err) // text always encodes
 	}
 	return string(encoded) + "\n"
 }
 
-var lineHeading = []string{"key", "project_id", "from", "to", "correction", "meter", "unit", "sku", "region", "price_id", "quantity", "billed",
+var lineHeading = []string{"key", "project_id", "from", "to", "correction", "meter", "unit", "sku", "region",
+	"price_id", "quantity", "billed",
 	"currency", "amount"}
 
 func lineRows(s *billing.Statement) (out [][]string) {
@@ -124,9 +133,11 @@ func lineRows(s *billing.Statement) (out [][]string) {
 func charges(s *billing.Statement) (out []focus.Charge) {
 	for _, line := range s.Lines {
 		l := shown(s, line)
-		charge := focus.Charge{Tenant: string(s.TenantID), Project: l.Project, Currency: l.Currency, PeriodStart: stamp(s.Period.StartsAt),
-			PeriodEnd: stamp(s.Period.EndsAt), Start: l.From, End: l.To, Cost: orEmpty(l.Amount), Correction: l.Correction, Meter: l.Meter,
-			Unit: l.Unit, SKU: l.SKU, Region: l.Region, Price: orEmpty(l.Price), Consumed: l.Quantity, Quantity: l.Billed}
+		charge := focus.Charge{Tenant: string(s.TenantID), Project: l.Project, Currency: l.Currency,
+			PeriodStart: stamp(s.Period.StartsAt),
+			PeriodEnd:   stamp(s.Period.EndsAt), Start: l.From, End: l.To, Cost: orEmpty(l.Amount), Correction: l.Correction,
+			Meter: l.Meter,
+			Unit:  l.Unit, SKU: l.SKU, Region: l.Region, Price: orEmpty(l.Price), Consumed: l.Quantity, Quantity: l.Billed}
 		if s.Final {
 			charge.Invoice = string(s.Period.ID)
 		}

@@ -56,10 +56,12 @@ var Columns = []Column{
 	{Name: "BillingCurrency", Kind: "currency", cell: func(c *Charge) string { return c.Currency }},
 	{Name: "BillingPeriodEnd", Kind: "time", cell: func(c *Charge) string { return c.PeriodEnd }},
 	{Name: "BillingPeriodStart", Kind: "time", cell: func(c *Charge) string { return c.PeriodStart }},
-	{Name: "ChargeCategory", Kind: "enum", Values: []string{"Usage", "Purchase", "Tax", "Credit", "Adjustment"}, cell: fixed("Usage")},
+	{Name: "ChargeCategory", Kind: "enum", Values: []string{"Usage", "Purchase", "Tax", "Credit", "Adjustment"},
+		cell: fixed("Usage")},
 	{Name: "ChargeClass", Kind: "enum", Values: []string{"Correction"}, Null: true, cell: correctionClass},
 	{Name: "ChargeDescription", Kind: "string", Null: true, cell: described},
-	{Name: "ChargeFrequency", Kind: "enum", Values: []string{"One-Time", "Recurring", "Usage-Based"}, cell: fixed("Usage-Based")},
+	{Name: "ChargeFrequency", Kind: "enum", Values: []string{"One-Time", "Recurring", "Usage-Based"},
+		cell: fixed("Usage-Based")},
 	{Name: "ChargePeriodEnd", Kind: "time", cell: func(c *Charge) string { return c.End }},
 	{Name: "ChargePeriodStart", Kind: "time", cell: func(c *Charge) string { return c.Start }},
 	{Name: "ConsumedQuantity", Kind: "decimal", Null: true, cell: func(c *Charge) string { return c.Consumed }},
@@ -70,14 +72,16 @@ var Columns = []Column{
 	{Name: "InvoiceId", Kind: "string", Null: true, cell: func(c *Charge) string { return c.Invoice }},
 	{Name: "InvoiceIssuerName", Kind: "string", cell: fixed(issuer)},
 	{Name: "ListCost", Kind: "decimal", cell: cost},
-	{Name: "PricingCategory", Kind: "enum", Values: []string{"Standard", "Dynamic", "Committed", "Other"}, Null: true, cell: fixed("Standard")},
+	{Name: "PricingCategory", Kind: "enum", Values: []string{"Standard", "Dynamic", "Committed", "Other"}, Null: true,
+		cell: fixed("Standard")},
 	{Name: "PricingQuantity", Kind: "decimal", Null: true, cell: func(c *Charge) string { return c.Quantity }},
 	{Name: "PricingUnit", Kind: "string", Null: true, cell: func(c *Charge) string { return c.Unit }},
 	{Name: "ProviderName", Kind: "string", cell: fixed(issuer)},
 	{Name: "PublisherName", Kind: "string", cell: fixed(issuer)},
 	{Name: "RegionId", Kind: "string", Null: true, cell: func(c *Charge) string { return c.Region }},
 	{Name: "RegionName", Kind: "string", Null: true, cell: func(c *Charge) string { return c.Region }},
-	{Name: "ServiceCategory", Kind: "enum", Values: []string{"AI and Machine Learning", "Compute", "Other"}, cell: category},
+	{Name: "ServiceCategory", Kind: "enum", Values: []string{"AI and Machine Learning", "Compute", "Other"},
+		cell: category},
 	{Name: "ServiceName", Kind: "string", cell: func(c *Charge) string { return c.Meter }},
 	{Name: "ServiceProviderName", Kind: "string", Since: "1.3", cell: fixed(issuer)},
 	{Name: "SkuId", Kind: "string", Null: true, cell: sku},
@@ -120,7 +124,8 @@ func sku(c *Charge) string {
 // Version reads a version that is written. INVALID_ARGUMENT at focus otherwise.
 func Version(text string) (string, error) {
 	if text != "1.2" && text != "1.3" {
-		return "", fault.New(fault.InvalidArgument, "%.10q is not a version of FOCUS that is written: want 1.2 or 1.3", text).At("focus")
+		return "", fault.New(fault.InvalidArgument, "%.10q is not a version of FOCUS that is written: want 1.2 or 1.3",
+			text).At("focus")
 	}
 	return text, nil
 }

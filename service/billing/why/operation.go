@@ -23,8 +23,10 @@ type Operation struct {
 }
 
 // operationsSQL reads operations, each with the first entry of the audit that its request made.
-const operationsSQL = `SELECT o.id, o.kind, o.created_at, a.id, a.actor_kind, a.actor_id, a.actor_name, a.action, a.reason, a.correlation_id
-	FROM operation o LEFT JOIN LATERAL (SELECT * FROM audit_entry e WHERE $3 AND e.allowed AND e.correlation_id = o.correlation_id
+const operationsSQL = `SELECT o.id, o.kind, o.created_at, a.id, a.actor_kind, a.actor_id, a.actor_name, a.action,
+	a.reason, a.correlation_id
+	FROM operation o LEFT JOIN LATERAL (SELECT * FROM audit_entry e WHERE $3 AND e.allowed
+	AND e.correlation_id = o.correlation_id
 		AND e.actor_id = o.requester_id AND e.project_id = o.project_id ORDER BY e.id LIMIT 1) a ON true
 	WHERE o.project_id = $1 AND o.id = ANY ($2)`
 
@@ -48,7 +50,8 @@ func (e *Explanation) operations(ctx context.Context, t *tx.Tx) error {
 	found := map[ids.ID]*Operation{}
 	_, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (*Operation, error) {
 		o := &Operation{}
-		err := row.Scan(&o.ID, &o.Kind, &o.RequestedAt, &o.AuditID, &o.ActorKind, &o.ActorID, &o.ActorName, &o.Action, &o.Reason, &o.CorrelationID)
+		err := row.Scan(&o.ID, &o.Kind, &o.RequestedAt, &o.AuditID, &o.ActorKind, &o.ActorID, &o.ActorName, &o.Action,
+			&o.Reason, &o.CorrelationID)
 		found[o.ID] = o
 		return o, err
 	})

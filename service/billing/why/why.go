@@ -1,5 +1,5 @@
-// Package why explains a line of a statement to the cent: what booked it, whose it is, the usage records that it counts, the
-// operations that brought their members, and who asked for those.
+// Package why explains a line of a statement to the cent: what booked it, whose it is, the usage records that it
+// counts, the operations that brought their members, and who asked for those.
 package why
 
 import (
@@ -79,8 +79,8 @@ type Question struct {
 	Records int
 }
 
-// Line explains a line. Keys: billing.read and usage.read on the project; who asked for an operation is shown to callers
-// with audit.read. Faults: NOT_FOUND for what the caller cannot see, INVALID_ARGUMENT at records.
+// Line explains a line. Keys: billing.read and usage.read on the project; who asked for an operation is shown to
+// callers with audit.read. Faults: NOT_FOUND for what the caller cannot see, INVALID_ARGUMENT at records.
 func Line(ctx context.Context, db *tx.DB, q Question) (out *Explanation, err error) {
 	if q.Records < 1 || q.Records > maxRecords {
 		return nil, fault.New(fault.InvalidArgument, "must be 1 to %d", maxRecords).At("records")
@@ -127,7 +127,8 @@ func require(ctx context.Context, t *tx.Tx, project ids.ID) error {
 // read reads the line as the last run left it. What the platform bears is no tenant's line.
 func read(ctx context.Context, t *tx.Tx, q Question, period *billing.Period) (*Explanation, error) {
 	var stored *string
-	err := t.QueryRow(ctx, `SELECT (SELECT line FROM billing_line WHERE period_id = $1 AND project_id = $2 AND key = $3 ORDER BY seq DESC LIMIT 1)`,
+	err := t.QueryRow(ctx, `SELECT (SELECT line FROM billing_line WHERE period_id = $1 AND project_id = $2 AND key = $3
+		ORDER BY seq DESC LIMIT 1)`,
 		q.PeriodID, q.ProjectID, q.Key).Scan(&stored)
 	if err != nil {
 		return nil, fmt.Errorf("read a line: %w", err)
@@ -142,7 +143,8 @@ func read(ctx context.Context, t *tx.Tx, q Question, period *billing.Period) (*E
 	if line.Borne != "" {
 		return nil, fault.NoSuch()
 	}
-	out := &Explanation{Key: line.Key, ProjectID: q.ProjectID, PeriodID: q.PeriodID, Meter: line.Meter, Unit: line.Unit, SKU: line.SKU,
+	out := &Explanation{Key: line.Key, ProjectID: q.ProjectID, PeriodID: q.PeriodID, Meter: line.Meter, Unit: line.Unit,
+		SKU:    line.SKU,
 		Region: line.Region, Currency: period.Currency, Quantity: line.Quantity, Billed: line.Billed, Exact: line.Exact, heading: line.Heading}
 	if line.Price != "" {
 		price := ids.ID(line.Price)
@@ -174,8 +176,10 @@ func named[T ~string](text string) *T {
 
 // bookings reads what booked the line, the newest first, and the runs that did.
 func (e *Explanation) bookings(ctx context.Context, t *tx.Tx) error {
-	rows, err := t.Query(ctx, `SELECT id, kind = 'CORRECTION', run_id, period_id, trim_scale(quantity)::text, trim_scale(billed)::text, trim_scale(amount)::text,
-			effective_at, booked_at FROM ledger_tx WHERE of_period_id = $1 AND project_id = $2 AND line_key = $3 AND kind IN ('USAGE', 'CORRECTION')
+	rows, err := t.Query(ctx, `SELECT id, kind = 'CORRECTION', run_id, period_id, trim_scale(quantity)::text,
+		trim_scale(billed)::text, trim_scale(amount)::text,
+			effective_at, booked_at FROM ledger_tx WHERE of_period_id = $1 AND project_id = $2 AND line_key = $3
+			AND kind IN ('USAGE', 'CORRECTION')
 		ORDER BY booked_at DESC, id LIMIT $4`, e.PeriodID, e.ProjectID, e.Key, maxBookings)
 	if err != nil {
 		return fmt.Errorf("read bookings: %w", err)
@@ -193,7 +197,8 @@ func (e *Explanation) bookings(ctx context.Context, t *tx.Tx) error {
 func scanBooking(row pgx.CollectableRow) (*Booking, error) {
 	b := &Booking{}
 	var texts [3]string
-	err := row.Scan(&b.ID, &b.Correction, &b.RunID, &b.StatementID, &texts[0], &texts[1], &texts[2], &b.EffectiveAt, &b.BookedAt)
+	err := row.Scan(&b.ID, &b.Correction, &b.RunID, &b.StatementID, &texts[0], &texts[1], &texts[2], &b.EffectiveAt,
+		&b.BookedAt)
 	for i, into := range []*money.Decimal{&b.Quantity, &b.Billed, &b.Amount} {
 		if err == nil {
 			*into, err = money.Parse(texts[i])

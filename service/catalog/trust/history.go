@@ -39,7 +39,8 @@ func ScanReport(row pgx.CollectableRow) (*db.PromotionEvidence, error) {
 }
 
 func reportInto(x *db.PromotionEvidence) []any {
-	return []any{(*string)(&x.ID), (*string)(&x.ManifestID), &x.TenantID, (*string)(&x.Kind), &x.Digest, (*[]byte)(&x.Summary),
+	return []any{(*string)(&x.ID), (*string)(&x.ManifestID), &x.TenantID, (*string)(&x.Kind), &x.Digest,
+		(*[]byte)(&x.Summary),
 		&x.Passed, &x.SubmittedBy, &x.RunnerID, &x.CreatedAt}
 }
 
@@ -47,7 +48,8 @@ func reportInto(x *db.PromotionEvidence) []any {
 // on whose publisher the caller does not hold manifest.read are left out.
 func (s *Service) EvidenceOf(ctx context.Context, manifests []ids.ID) (map[ids.ID][]*db.PromotionEvidence, error) {
 	var found []owned[*db.PromotionEvidence]
-	actor, err := s.DB.Read(ctx, tx.Rows(&found, scanOwnedReport, `SELECT a.publisher_tenant_id, a.publisher_project_id, `+ReportColumns+`
+	actor, err := s.DB.Read(ctx, tx.Rows(&found, scanOwnedReport, `SELECT a.publisher_tenant_id, a.publisher_project_id,
+		`+ReportColumns+`
 		FROM manifest m JOIN app a ON a.id = m.app_id
 		JOIN LATERAL (SELECT * FROM promotion_evidence p WHERE p.manifest_id = m.id ORDER BY p.id DESC LIMIT $2) e ON true
 		WHERE m.id = ANY ($1) ORDER BY e.id DESC`, manifests, maxReports))
@@ -73,8 +75,10 @@ func scanOwnedReport(row pgx.CollectableRow) (owned[*db.PromotionEvidence], erro
 // artifact.read in any scope. Who took a step and why is for those alone who hold one of them on the publisher.
 func (s *Service) HistoryOf(ctx context.Context, objects []ids.ID) (map[ids.ID][]*db.Promotion, error) {
 	var found []owned[*db.Promotion]
-	actor, err := s.DB.Read(ctx, tx.Rows(&found, scanStep, `SELECT coalesce(a.publisher_tenant_id, f.tenant_id), coalesce(a.publisher_project_id, f.project_id),
-		p.id, p.object_id, p.tenant_id, p.from_stage, p.to_stage, p.canary_percent, p.reason, p.actor_kind, p.actor_id, p.actor_name, p.created_at, p.override
+	actor, err := s.DB.Read(ctx, tx.Rows(&found, scanStep, `SELECT coalesce(a.publisher_tenant_id, f.tenant_id),
+		coalesce(a.publisher_project_id, f.project_id),
+		p.id, p.object_id, p.tenant_id, p.from_stage, p.to_stage, p.canary_percent, p.reason, p.actor_kind, p.actor_id,
+		p.actor_name, p.created_at, p.override
 		FROM unnest($1::text[]) o (id)
 		JOIN LATERAL (SELECT * FROM promotion s WHERE s.object_id = o.id ORDER BY s.id DESC LIMIT $2) p ON true
 		LEFT JOIN manifest m ON m.id = o.id LEFT JOIN app a ON a.id = m.app_id LEFT JOIN artifact f ON f.id = o.id

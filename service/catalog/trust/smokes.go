@@ -15,8 +15,8 @@ import (
 	"github.com/gpuaas/app-platform/internal/tx"
 )
 
-// SmokesOf reads the newest 50 reports of smokes of several artifacts at once, newest first, without their bytes. Those of
-// artifacts on whose owner the caller does not hold artifact.read are left out.
+// SmokesOf reads the newest 50 reports of smokes of several artifacts at once, newest first, without their bytes. Those
+// of artifacts on whose owner the caller does not hold artifact.read are left out.
 func (s *Service) SmokesOf(ctx context.Context, artifacts []ids.ID) (map[ids.ID][]*db.ArtifactSmoke, error) {
 	var found []owned[*db.ArtifactSmoke]
 	actor, err := s.DB.Read(ctx, tx.Rows(&found, scanSmoke, `SELECT s.id, s.artifact_id, f.tenant_id, s.digest, s.summary,
@@ -76,8 +76,8 @@ type Pin struct {
 	Platform, Smoked bool
 }
 
-// LacksSmoke returns what keeps the artifact from other tenants than its version's publisher: a signed report of a smoke
-// of its kind. A platform's artifact that is ACTIVE lacks none: it has had one, or its staff set that aside.
+// LacksSmoke returns what keeps the artifact from other tenants than its version's publisher: a signed report of a
+// smoke of its kind. A platform's artifact that is ACTIVE lacks none: it has had one, or its staff set that aside.
 func (p Pin) LacksSmoke() string {
 	if p.Smoked || p.Platform && p.Stage == lifecycle.StageActive {
 		return ""

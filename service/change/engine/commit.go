@@ -159,10 +159,11 @@ func seat(ctx context.Context, t *tx.Tx, v *verdict.Verdicts, op *db.Operation) 
 	return nil
 }
 
-// wakeShared wakes the nodes of the control planes that the launched instance's project is attached to: they let its members
-// in.
+// wakeShared wakes the nodes of the control planes that the launched instance's project is attached to: they let its
+// members in.
 func wakeShared(ctx context.Context, t *tx.Tx, launched *db.Instance) error {
-	found, err := t.Query(ctx, `SELECT instance_id FROM control_plane_share WHERE project_id = $1 AND status = 'ATTACHED' AND ended_at IS NULL`,
+	found, err := t.Query(ctx, `SELECT instance_id FROM control_plane_share WHERE project_id = $1 AND status = 'ATTACHED'
+		AND ended_at IS NULL`,
 		launched.ProjectID)
 	if err != nil {
 		return fmt.Errorf("look for control planes that %s shares: %w", launched.ProjectID, err)
@@ -182,7 +183,8 @@ func touch(ctx context.Context, t *tx.Tx, op *db.Operation, members ...*db.Membe
 		touched[i] = member.ID
 		member.LastOperationID, member.CorrelationID, member.UpdatedAt = &op.ID, op.CorrelationID, t.Now
 	}
-	_, err := t.Exec(ctx, `UPDATE member SET last_operation_id = $2, correlation_id = $3, updated_at = $4 WHERE id = ANY ($1)`,
+	_, err := t.Exec(ctx, `UPDATE member SET last_operation_id = $2, correlation_id = $3, updated_at = $4
+		WHERE id = ANY ($1)`,
 		touched, op.ID, op.CorrelationID, t.Now)
 	if err != nil {
 		return fmt.Errorf("touch members of %s: %w", op.ID, err)

@@ -73,9 +73,9 @@ func again(try func() error) error {
 	return fault.New(fault.Conflict, "others change the component's members just now: try again").At("input.count")
 }
 
-// AcceptAs accepts a change that the platform makes by itself, as actor: without a plan, and without an idempotency key,
-// since one process at a time makes such changes and the locked instance shows it what there is. Every rule holds as for
-// a person, and so do the faults.
+// AcceptAs accepts a change that the platform makes by itself, as actor: without a plan, and without an idempotency
+// key, since one process at a time makes such changes and the locked instance shows it what there is. Every rule holds
+// as for a person, and so do the faults.
 func (e *Engine) AcceptAs(ctx context.Context, actor *authz.Actor, request *change.Request) (*Outcome, error) {
 	if err := request.Check(); err != nil {
 		return nil, err
@@ -116,7 +116,8 @@ func accept(ctx context.Context, t *tx.Tx, request *change.Request, said *answer
 }
 
 // decide asks every rule of a locked subject, and commits what none refuses.
-func decide(ctx context.Context, t *tx.Tx, locked *change.Locked, minted change.Minted, said *answers) (*Outcome, error) {
+func decide(ctx context.Context, t *tx.Tx, locked *change.Locked, minted change.Minted,
+	said *answers) (*Outcome, error) {
 	facts, err := locked.Load(ctx, t)
 	if err != nil {
 		return nil, err

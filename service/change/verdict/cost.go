@@ -17,7 +17,8 @@ func (v *Verdicts) reckon(ctx context.Context, t *tx.Tx) (err error) {
 	if v.Cost != nil || !v.Planned() && !v.Rule.Places {
 		return nil
 	}
-	v.Cost, err = tariff.Reckon(ctx, t, tariff.Payer{TenantID: v.Instance.TenantID, ProjectID: v.Instance.ProjectID}, v.items(),
+	v.Cost, err = tariff.Reckon(ctx, t, tariff.Payer{TenantID: v.Instance.TenantID, ProjectID: v.Instance.ProjectID},
+		v.items(),
 		v.dimensions())
 	return err
 }

@@ -50,7 +50,8 @@ func (v *Verdicts) chooseGoing() error {
 		if inTheWay != nil {
 			return operation.InTheWay(inTheWay)
 		}
-		return fault.New(fault.FailedPrecondition, "%d members are to leave component %q, and %d can", v.Count, v.ComponentKey,
+		return fault.New(fault.FailedPrecondition, "%d members are to leave component %q, and %d can", v.Count,
+			v.ComponentKey,
 			len(candidates)).At("input.count")
 	}
 	var chosen []ids.ID
@@ -83,8 +84,8 @@ func (v *Verdicts) candidates() (list []scaling.Candidate, inTheWay *db.Operatio
 	return list, inTheWay
 }
 
-// Choosable returns the members among whom the app's adapter chooses those that leave; empty when it does not choose, or
-// there is nothing to choose.
+// Choosable returns the members among whom the app's adapter chooses those that leave; empty when it does not choose,
+// or there is nothing to choose.
 func (v *Verdicts) Choosable() (may []ids.ID) {
 	if v.Scale == nil || v.Kind != lifecycle.MemberRemove || v.Refused() != nil || !v.described().ChoosesLeaving {
 		return nil

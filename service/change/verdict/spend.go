@@ -15,7 +15,8 @@ func (v *Verdicts) affordable(ctx context.Context, t *tx.Tx, path string) error 
 	if err != nil {
 		return err
 	}
-	return spend.Admit(ctx, t, spend.Ask{TenantID: v.Instance.TenantID, ProjectID: v.Instance.ProjectID, InstanceID: v.Instance.ID, More: more,
+	return spend.Admit(ctx, t, spend.Ask{TenantID: v.Instance.TenantID, ProjectID: v.Instance.ProjectID,
+		InstanceID: v.Instance.ID, More: more,
 		Lock: v.ForUpdate(), Path: path})
 }
 

@@ -22,7 +22,8 @@ func (v *Verdicts) taking(chosen []*db.Allocation) error {
 }
 
 // Taking refuses a node that takes no new members, since it is cordoned or its agent's checks found a condition that
-// keeps them away: FAILED_PRECONDITION at the path of the input that led there. A node that is not known is let through.
+// keeps them away: FAILED_PRECONDITION at the path of the input that led there. A node that is not known is let
+// through.
 func Taking(node *db.ComputeNode, path string) error {
 	if node == nil {
 		return nil

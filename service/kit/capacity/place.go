@@ -73,7 +73,8 @@ func (d *Draft) pick(ctx context.Context, t *tx.Tx) (*place, error) {
 	classes := walls.Classes(d.Want.Shape == lifecycle.ShapeBaremetal)
 	at := &place{}
 	err := t.QueryRow(ctx, `SELECT node_id, node_gpus, node_region, node_sku, node_cpus, node_memory_mib, held_devices
-		FROM platform.pick_node($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`, d.Want.Shape, wanted, d.Want.SKU, d.Want.Region, skus.Only,
+		FROM platform.pick_node($1, $2, $3, $4, $5, $6, $7, $8, $9, $10,
+		$11)`, d.Want.Shape, wanted, d.Want.SKU, d.Want.Region, skus.Only,
 		skus.Not, regions.Only, regions.Not, classes, walls.Demanding(), d.Want.Profile).
 		Scan(&at.node, &at.gpus, &at.region, &at.sku, &at.cpus, &at.memoryMiB, &at.devices)
 	if errors.Is(err, pgx.ErrNoRows) {

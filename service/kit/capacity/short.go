@@ -48,7 +48,8 @@ func (w *Want) shortage(list []free) []fault.Reason {
 	}
 	reasons := []fault.Reason{{Code: fault.CapacityShort, Message: w.text() + " is wanted, and " + w.most(share, whole)}}
 	if len(fits) == 0 {
-		return append(reasons, fault.Reason{Code: fault.CapacityFits, Message: "nothing would fit now: release an allocation, or try again later"})
+		return append(reasons, fault.Reason{Code: fault.CapacityFits,
+			Message: "nothing would fit now: release an allocation, or try again later"})
 	}
 	return append(reasons, fault.Reason{Code: fault.CapacityFits,
 		Message: "would fit now: " + strings.Join(fits[:min(len(fits), maxFits)], "; ")})
@@ -114,8 +115,8 @@ func gpus(count int) string {
 	return fmt.Sprintf("%d GPUs", count)
 }
 
-// Exhausted is the refusal of the number-th of several allocations, at the path, with the reasons of its own; nil when the
-// error is another one.
+// Exhausted is the refusal of the number-th of several allocations, at the path, with the reasons of its own; nil when
+// the error is another one.
 func Exhausted(err error, number, of int, path string) error {
 	if !fault.Is(err, fault.CapacityUnavailable) {
 		return nil
@@ -128,5 +129,6 @@ func Exhausted(err error, number, of int, path string) error {
 	if len(reasons) > 0 {
 		short = ": " + reasons[0].Message
 	}
-	return fault.New(fault.CapacityUnavailable, "no node has room for allocation %d of %d just now%s", number, of, short).With(reasons...)
+	return fault.New(fault.CapacityUnavailable, "no node has room for allocation %d of %d just now%s", number, of,
+		short).With(reasons...)
 }

@@ -40,7 +40,8 @@ type Project struct {
 	RecentActions int
 }
 
-const impactSQL = `SELECT tenant_id, control_plane_scope, members, operations, attached, project_id, display_name, attached_at, subjects, recent
+const impactSQL = `SELECT tenant_id, control_plane_scope, members, operations, attached, project_id, display_name,
+	attached_at, subjects, recent
 	FROM platform.impact_of($1, $2, $3)`
 
 // Of reads the blast radius of an instance whose project the caller reaches, in one statement. The caller of Of

@@ -66,7 +66,8 @@ func Find(ctx context.Context, t *tx.Tx, tenantID *ids.ID, ref string) (*Source,
 	if !ok {
 		return nil, unknown
 	}
-	out, err := one(ctx, t, `SELECT `+columns+` FROM artifact_source s WHERE s.disabled_at IS NULL AND (s.tenant_id IS NULL OR s.tenant_id = $1)
+	out, err := one(ctx, t, `SELECT `+columns+` FROM artifact_source s WHERE s.disabled_at IS NULL
+		AND (s.tenant_id IS NULL OR s.tenant_id = $1)
 		AND CASE WHEN s.kind = 'OCI' THEN NOT $3 AND ($2 = s.location OR starts_with($2, s.location || '/'))
 			ELSE $3 AND starts_with($2, s.location) AND $2 <> s.location END
 		ORDER BY length(s.location) DESC, s.tenant_id IS NULL LIMIT 1`, tenantID, named, file)

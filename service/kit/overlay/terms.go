@@ -72,7 +72,8 @@ func Held(into **Limits, projectID ids.ID, appSlug string, at time.Time) tx.Quer
 		out := &Limits{}
 		return out, row.Scan(&out.MaxInstances, &out.MaxMembers, &out.MaxGpus, &out.Versions)
 	}, `SELECT max_instances, max_members, max_gpus, versions FROM entitlement
-		WHERE project_id = $1 AND app_slug = $2 AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > $3)`, projectID, appSlug, at)
+		WHERE project_id = $1 AND app_slug = $2 AND revoked_at IS NULL AND (expires_at IS NULL
+		OR expires_at > $3)`, projectID, appSlug, at)
 }
 
 // Entitled asks whether the project may have the app at all: NOT_ENTITLED at the path.

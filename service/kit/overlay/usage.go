@@ -60,7 +60,8 @@ func Count(ctx context.Context, t *tx.Tx, projectID ids.ID, appSlug string, lock
 	return out, nil
 }
 
-const usageSQL = `SELECT all_instances, app_instances, all_members, held_gpus, held, held_sku, held_currency, held_hourly
+const usageSQL = `SELECT all_instances, app_instances, all_members, held_gpus, held, held_sku, held_currency,
+	held_hourly
 	FROM platform.project_usage($1, $2, $3)`
 
 // Read is Count without a lock, for a pipelined read.

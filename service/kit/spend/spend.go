@@ -39,15 +39,17 @@ type over struct {
 	unpriced            int
 }
 
-// Admit refuses what a budget has no more for, once it is placed: BUDGET_EXCEEDED at the path, with a reason for each budget.
-// Budgets that only tell refuse nothing.
+// Admit refuses what a budget has no more for, once it is placed: BUDGET_EXCEEDED at the path, with a reason for each
+// budget. Budgets that only tell refuse nothing.
 func Admit(ctx context.Context, t *tx.Tx, ask Ask) error {
 	account := ids.ID("")
 	if t.Actor.Kind == authz.KindServiceAccount {
 		account = t.Actor.ID
 	}
-	found, err := t.Query(ctx, `SELECT budget_id, budget_scope, budget_currency, budget_amount, budget_spent, budget_held, budget_unpriced
-		FROM platform.budgets_over($1, $2, $3, $4, $5::text::numeric, $6)`, ask.TenantID, ask.ProjectID, ask.InstanceID, account, ask.More.String(),
+	found, err := t.Query(ctx, `SELECT budget_id, budget_scope, budget_currency, budget_amount, budget_spent, budget_held,
+		budget_unpriced
+		FROM platform.budgets_over($1, $2, $3, $4, $5::text::numeric,
+		$6)`, ask.TenantID, ask.ProjectID, ask.InstanceID, account, ask.More.String(),
 		ask.Lock)
 	if err != nil {
 		return fmt.Errorf("read the budgets of %s: %w", ask.ProjectID, err)
@@ -86,7 +88,8 @@ func (o *over) refusal() string {
 	const remedy = ": raise the budget, or release capacity that is not needed"
 	switch {
 	case o.spent.Add(o.held).Cmp(o.amount) > 0:
-		return fmt.Sprintf("the %s's budget %s is %s %s: %s is spent, and what is rented holds %s, this included", o.scope.Noun(), o.id, o.amount, o.currency,
+		return fmt.Sprintf("the %s's budget %s is %s %s: %s is spent, and what is rented holds %s, this included",
+			o.scope.Noun(), o.id, o.amount, o.currency,
 			o.spent, o.held) + remedy
 	case o.unpriced > 0:
 		return fmt.Sprintf("the %s's budget %s is in %s, and %d allocations have no price in it: an operator sets one (appctl prices add)", o.scope.Noun(), o.id,

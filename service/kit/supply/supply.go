@@ -28,9 +28,11 @@ type Artifact struct {
 
 // findSQL finds the artifact of a digest for an instance: one that its manifest pins, or the manifest that an operation
 // under way leads it to, else one of its own tenant that is in use. Nothing that is retired.
-const findSQL = `SELECT a.id, a.kind, a.name, a.digest, a.ref, a.media_type, a.quarantined_at IS NOT NULL, a.quarantine_reason
+const findSQL = `SELECT a.id, a.kind, a.name, a.digest, a.ref, a.media_type, a.quarantined_at IS NOT NULL,
+	a.quarantine_reason
 	FROM instance i JOIN artifact a ON a.digest = $2 AND a.stage <> 'RETIRED'
-	CROSS JOIN LATERAL (SELECT EXISTS (SELECT FROM manifest_artifact p WHERE p.artifact_id = a.id AND (p.manifest_id = i.manifest_id
+	CROSS JOIN LATERAL (SELECT EXISTS (SELECT FROM manifest_artifact p WHERE p.artifact_id = a.id
+	AND (p.manifest_id = i.manifest_id
 		OR p.manifest_id IN (SELECT o.desired_change->'platform'->'to'->>'manifestId' FROM operation o
 			WHERE o.instance_id = i.id AND o.ended_at IS NULL))) AS pinned) x
 	WHERE i.id = $1 AND (x.pinned OR a.tenant_id = i.tenant_id AND a.stage IN ('ACTIVE', 'DEPRECATED'))

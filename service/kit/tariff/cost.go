@@ -70,7 +70,8 @@ type Item struct {
 }
 
 // Reckon reads the prices of what a change bears on, and sums them.
-func Reckon(ctx context.Context, t *tx.Tx, by Payer, items []Item, dimensions []manifest.UsageDimension) (*Cost, error) {
+func Reckon(ctx context.Context, t *tx.Tx, by Payer, items []Item,
+	dimensions []manifest.UsageDimension) (*Cost, error) {
 	out := &Cost{Totals: []*Total{}, Capacity: grouped(items), Usage: []*Rate{}}
 	var kinds []Capacity
 	for _, line := range out.Capacity {

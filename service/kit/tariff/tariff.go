@@ -1,5 +1,5 @@
-// Package tariff reads what capacity and metered usage cost a project now, from the price book. What has no price has no
-// rate: it is never zero.
+// Package tariff reads what capacity and metered usage cost a project now, from the price book. What has no price has
+// no rate: it is never zero.
 package tariff
 
 import (
@@ -28,7 +28,8 @@ type Capacity struct {
 
 // Hourly is what an hour of something costs at most.
 type Hourly struct {
-	// PriceID is the version of the price book. Another version of the same amount is the same price to whoever reads a plan.
+	// PriceID is the version of the price book. Another version of the same amount is the same price to whoever reads a
+	// plan.
 	PriceID  ids.ID `json:"-"`
 	Currency string
 	// Amount is in whole millionths, rounded up.

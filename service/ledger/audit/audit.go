@@ -82,7 +82,8 @@ func Attempted(t *tx.Tx, action string, key authz.Key, object authz.Object, obje
 	return recorded(err)
 }
 
-// RefusedByPolicy is Refused for what policy, entitlement or a budget refused; whatever else went wrong is passed on unrecorded.
+// RefusedByPolicy is Refused for what policy, entitlement or a budget refused; whatever else went wrong is passed on
+// unrecorded.
 func RefusedByPolicy(t *tx.Tx, action string, key authz.Key, object authz.Object, objectID ids.ID, err error) error {
 	if fault.Is(err, fault.PolicyDenied) || fault.Is(err, fault.NotEntitled) || fault.Is(err, fault.BudgetExceeded) {
 		return Refused(t, action, key, object, objectID, err)
@@ -98,7 +99,8 @@ func denial(t *tx.Tx, action string, key authz.Key, object authz.Object, objectI
 }
 
 // insert writes one row; the columns are those of both ways in.
-const insert = `INSERT INTO audit_entry (id, tenant_id, project_id, actor_kind, actor_id, actor_name, permission_key, action,
+const insert = `INSERT INTO audit_entry (id, tenant_id, project_id, actor_kind, actor_id, actor_name, permission_key,
+	action,
 	allowed, object_id, before, after, reason, code, repeats, correlation_id, origin, created_at, break_glass)
 	VALUES ($1, nullif($2, ''), nullif($3, ''), $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19)`
 

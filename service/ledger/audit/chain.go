@@ -52,8 +52,10 @@ func form(x *db.AuditEntry) auditchain.Entry {
 }
 
 // linkSQL reads links with their entries as they are now. What is gone is left empty.
-const linkSQL = `SELECT l.seq, l.entry_id, l.leaf, l.link, l.sealed_at, e.id IS NOT NULL, e.tenant_id, e.project_id, coalesce(e.actor_kind, ''),
-	coalesce(e.actor_id, ''), coalesce(e.actor_name, ''), coalesce(e.permission_key, ''), coalesce(e.action, ''), coalesce(e.allowed, false),
+const linkSQL = `SELECT l.seq, l.entry_id, l.leaf, l.link, l.sealed_at, e.id IS NOT NULL, e.tenant_id, e.project_id,
+	coalesce(e.actor_kind, ''),
+	coalesce(e.actor_id, ''), coalesce(e.actor_name, ''), coalesce(e.permission_key, ''), coalesce(e.action, ''),
+	coalesce(e.allowed, false),
 	coalesce(e.object_id, ''), e.before, e.after, coalesce(e.reason, ''), coalesce(e.code, ''), coalesce(e.repeats, 0),
 	coalesce(e.correlation_id, ''), coalesce(e.origin, ''), coalesce(e.created_at, 'epoch'), coalesce(e.break_glass, false)
 	FROM audit_link l LEFT JOIN audit_entry e ON e.id = l.entry_id WHERE l.seq > $1 ORDER BY l.seq LIMIT $2`

@@ -144,7 +144,8 @@ func TestRefusalsOutlastADatabaseThatIsAway(t *testing.T) {
 	database := ""
 	require.NoError(t, kit.Admin.QueryRow(t.Context(), `SELECT quote_ident(current_database())`).Scan(&database))
 	kit.SQL(`REVOKE CONNECT ON DATABASE ` + database + ` FROM PUBLIC, app_worker`)
-	kit.SQL(`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND usename = 'app_worker'`)
+	kit.SQL(`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database()
+		AND usename = 'app_worker'`)
 	require.Eventually(t, func() bool { return pool.Ping(t.Context()) != nil }, patience, tick)
 	denials.Denied(refusal("prj_kept"))
 	require.Error(t, denials.Flush(t.Context(), pool))

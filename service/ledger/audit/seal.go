@@ -67,13 +67,15 @@ type head struct {
 // headSQL also tells a database that was restored elsewhere, where transactions are numbered anew, and an
 // entry that is gone: then there is no place to go on from, and what is not sealed is looked for everywhere.
 const headSQL = `SELECT l.seq, l.link, coalesce(e.xid, 0), coalesce(e.id, '')
-	FROM audit_link l LEFT JOIN audit_entry e ON e.id = l.entry_id AND e.xid < pg_snapshot_xmax(pg_current_snapshot())::text::bigint
+	FROM audit_link l LEFT JOIN audit_entry e ON e.id = l.entry_id
+	AND e.xid < pg_snapshot_xmax(pg_current_snapshot())::text::bigint
 	ORDER BY l.seq DESC LIMIT 1`
 
 // waitingSQL are entries that no transaction that still runs could precede. Numbers beyond every transaction's
 // are those of a database before this one.
 const waitingSQL = `SELECT ` + columns + ` FROM audit_entry e WHERE (xid, id) > ($1, $2)
-	AND NOT (xid >= pg_snapshot_xmin(pg_current_snapshot())::text::bigint AND xid < pg_snapshot_xmax(pg_current_snapshot())::text::bigint)
+	AND NOT (xid >= pg_snapshot_xmin(pg_current_snapshot())::text::bigint
+	AND xid < pg_snapshot_xmax(pg_current_snapshot())::text::bigint)
 	AND NOT EXISTS (SELECT FROM audit_link l WHERE l.entry_id = e.id) ORDER BY xid, id LIMIT $3`
 
 func (s *Sealer) seal(ctx context.Context, t *tx.Tx) (Sealed, error) {
@@ -85,7 +87,8 @@ func (s *Sealer) seal(ctx context.Context, t *tx.Tx) (Sealed, error) {
 	copy(end.link[:], link)
 	// Asked before what waits is read: what is held back by then is sealed now, or is said to be held.
 	var held bool
-	err = t.QueryRow(ctx, `SELECT EXISTS (SELECT FROM audit_entry WHERE xid >= pg_snapshot_xmin(pg_current_snapshot())::text::bigint
+	err = t.QueryRow(ctx, `SELECT EXISTS (SELECT FROM audit_entry
+		WHERE xid >= pg_snapshot_xmin(pg_current_snapshot())::text::bigint
 		AND xid < pg_snapshot_xmax(pg_current_snapshot())::text::bigint)`).Scan(&held)
 	if err != nil {
 		return Sealed{}, fmt.Errorf("look for what is held back: %w", err)
@@ -110,8 +113,10 @@ func (s *Sealer) seal(ctx context.Context, t *tx.Tx) (Sealed, error) {
 
 // appendSQL adds links if the chain still ends where they begin.
 const appendSQL = `INSERT INTO audit_link (seq, entry_id, leaf, link, sealed_at)
-	SELECT $1::bigint + n, entry, leaf, link, $5::timestamptz FROM unnest($2::text[], $3::bytea[], $4::bytea[]) WITH ORDINALITY AS batch (entry, leaf, link, n)
-	WHERE CASE WHEN $1::bigint = 0 THEN NOT EXISTS (SELECT FROM audit_link) ELSE EXISTS (SELECT FROM audit_link WHERE seq = $1::bigint AND link = $6::bytea) END`
+	SELECT $1::bigint + n, entry, leaf, link, $5::timestamptz FROM unnest($2::text[], $3::bytea[], $4::bytea[]) WITH
+	ORDINALITY AS batch (entry, leaf, link, n)
+	WHERE CASE WHEN $1::bigint = 0 THEN NOT EXISTS (SELECT FROM audit_link) ELSE EXISTS (SELECT FROM audit_link
+	WHERE seq = $1::bigint AND link = $6::bytea) END`
 
 // append hashes the entries onto the chain and answers its new end.
 func (s *Sealer) append(ctx context.Context, t *tx.Tx, end head, entries []*db.AuditEntry) (head, error) {

@@ -119,9 +119,12 @@ func TestASearchStaysWithinItsScope(t *testing.T) {
 func TestNoSearchScansTheWholeAudit(t *testing.T) {
 	t.Parallel()
 	kit := platformtest.New(t)
-	kit.SQL(`INSERT INTO audit_entry (id, tenant_id, project_id, actor_kind, actor_id, permission_key, action, allowed, object_id, correlation_id, created_at, break_glass)
-		SELECT 'aud_' || lpad(n::text, 26, '0'), 'ten_' || n % 50, 'prj_' || n % 500, 'USER', 'usr_' || n % 700, 'key.' || n % 60, 'action' || n % 80,
-			n % 10 > 0, 'ins_' || n % 5000, 'c' || n, now() - interval '1 second' * (60000 - n), n % 20000 = 0 FROM generate_series(1, 60000) n`)
+	kit.SQL(`INSERT INTO audit_entry (id, tenant_id, project_id, actor_kind, actor_id, permission_key, action, allowed,
+		object_id, correlation_id, created_at, break_glass)
+		SELECT 'aud_' || lpad(n::text, 26, '0'), 'ten_' || n % 50, 'prj_' || n % 500, 'USER', 'usr_' || n % 700, 'key.' || n
+		% 60, 'action' || n % 80,
+			n % 10 > 0, 'ins_' || n % 5000, 'c' || n, now() - interval '1 second' * (60000 - n), n % 20000 = 0
+			FROM generate_series(1, 60000) n`)
 	kit.SQL(`ANALYZE audit_entry`)
 	text := func(s string) *string { return &s }
 	id := func(s string) *ids.ID { i := ids.ID(s); return &i }

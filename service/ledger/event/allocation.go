@@ -13,10 +13,13 @@ import (
 	"github.com/gpuaas/app-platform/internal/tx"
 )
 
-// insertFree is insert for an allocation: its number follows the greatest, since whoever appends holds the allocation's row.
-const insertFree = `INSERT INTO app_instance_event (id, tenant_id, project_id, allocation_id, seq, type, app_slug, permission_family,
+// insertFree is insert for an allocation: its number follows the greatest, since whoever appends holds the allocation's
+// row.
+const insertFree = `INSERT INTO app_instance_event (id, tenant_id, project_id, allocation_id, seq, type, app_slug,
+	permission_family,
 	operation_id, message, payload, correlation_id, occurred_at, xid)
-	SELECT $1, $2, $3, $4, coalesce(max(before.seq), 0) + 1, $5, '', '` + authz.AllocationFamily + `', nullif($6, ''), $7, $8, $9, $10,
+	SELECT $1, $2, $3, $4, coalesce(max(before.seq), 0) + 1, $5, '', '` + authz.AllocationFamily +
+	`', nullif($6, ''), $7, $8, $9, $10,
 	GREATEST(pg_current_xact_id()::text::bigint, max(before.xid) FILTER (WHERE before.generation = platform.generation()))
 	FROM app_instance_event before WHERE before.allocation_id = $4`
 
@@ -37,7 +40,8 @@ func AppendFree(ctx context.Context, t *tx.Tx, allocation *db.Allocation, drafts
 		if correlation == "" {
 			correlation = t.Request.CorrelationID
 		}
-		batch.Queue(insertFree, ids.New(ids.Event), allocation.TenantID, allocation.ProjectID, allocation.ID, string(draft.Type),
+		batch.Queue(insertFree, ids.New(ids.Event), allocation.TenantID, allocation.ProjectID, allocation.ID,
+			string(draft.Type),
 			draft.OperationID, draft.Message, encoded, correlation, t.Now)
 	}
 	if err := t.SendBatch(ctx, batch).Close(); err != nil {

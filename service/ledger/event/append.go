@@ -37,7 +37,8 @@ func Append(ctx context.Context, t *tx.Tx, instance *db.Instance, drafts ...Draf
 		return nil
 	}
 	var last int
-	err := t.QueryRow(ctx, `UPDATE instance SET revision = revision + $2, updated_at = $3 WHERE id = $1 RETURNING revision`,
+	err := t.QueryRow(ctx, `UPDATE instance SET revision = revision + $2, updated_at = $3 WHERE id = $1
+		RETURNING revision`,
 		instance.ID, len(drafts), t.Now).Scan(&last)
 	if err != nil {
 		return fmt.Errorf("number events of %s: %w", instance.ID, err)
@@ -78,10 +79,12 @@ func Enqueue(batch *pgx.Batch, t *tx.Tx, instance *db.Instance, drafts ...Draft)
 // that wrote something else before it waited for the instance has an older number than one that told of the
 // instance meanwhile. To take the younger's number is safe: a reader passes it only once every older
 // transaction has ended, this one among them. Numbers of another generation of the database mean nothing here.
-const insert = `INSERT INTO app_instance_event (id, tenant_id, project_id, instance_id, seq, type, app_slug, permission_family,
+const insert = `INSERT INTO app_instance_event (id, tenant_id, project_id, instance_id, seq, type, app_slug,
+	permission_family,
 	operation_id, member_id, message, payload, correlation_id, occurred_at, xid)
 	VALUES ($1, $2, $3, $4, $5, $6, $7, $8, nullif($9, ''), nullif($10, ''), $11, $12, $13, $14,
-	GREATEST(pg_current_xact_id()::text::bigint, (SELECT xid FROM app_instance_event WHERE instance_id = $4 AND seq = $5::bigint - 1
+	GREATEST(pg_current_xact_id()::text::bigint, (SELECT xid FROM app_instance_event WHERE instance_id = $4
+	AND seq = $5::bigint - 1
 		AND generation = platform.generation())))`
 
 func (d Draft) queue(batch *pgx.Batch, t *tx.Tx, instance *db.Instance, seq int) error {

@@ -96,7 +96,8 @@ func TestAppendedAndQueuedEventsStandInOrderAndRaiseTheRevision(t *testing.T) {
 	for i, want := range []string{"a", "b", "c"} {
 		require.Equal(t, want, stored[i].Message)
 		require.Equal(t, i+1, stored[i].Seq)
-		require.Equal(t, event.InstanceCursor(event.Position{Generation: stored[i].Generation, Order: int64(i + 1)}), stored[i].Cursor)
+		require.Equal(t, event.InstanceCursor(event.Position{Generation: stored[i].Generation, Order: int64(i + 1)}),
+			stored[i].Cursor)
 		require.Equal(t, b.project.ID, stored[i].ProjectID)
 	}
 	require.Equal(t, operation, *stored[0].OperationID)
@@ -110,7 +111,8 @@ func TestAppendedAndQueuedEventsStandInOrderAndRaiseTheRevision(t *testing.T) {
 
 func TestATimelineCursorIsReadBackOrRefused(t *testing.T) {
 	t.Parallel()
-	for _, place := range []event.Position{{}, {Order: 1}, {Order: 4_711}, {Generation: 1, Order: 7}, {Generation: 1_763_860_000_000_000, Order: 7}} {
+	for _, place := range []event.Position{{}, {Order: 1}, {Order: 4_711}, {Generation: 1, Order: 7},
+		{Generation: 1_763_860_000_000_000, Order: 7}} {
 		read, err := event.ParseInstanceCursor(event.InstanceCursor(place))
 		require.NoError(t, err)
 		require.Equal(t, place, read)
@@ -118,7 +120,8 @@ func TestATimelineCursorIsReadBackOrRefused(t *testing.T) {
 	read, err := event.ParseInstanceCursor("")
 	require.NoError(t, err)
 	require.Zero(t, read)
-	for _, cursor := range []string{"s", "7", "s-1", "sx", "s1.", "s1.0", "s1.-5", "s1.1.1", "s0.1", "s1.é", "s9999999999999", "p1.2.3", "s1 "} {
+	for _, cursor := range []string{"s", "7", "s-1", "sx", "s1.", "s1.0", "s1.-5", "s1.1.1", "s0.1", "s1.é",
+		"s9999999999999", "p1.2.3", "s1 "} {
 		_, err := event.ParseInstanceCursor(cursor)
 		require.True(t, fault.Is(err, fault.CursorInvalid), "%q: %v", cursor, err)
 		require.Equal(t, "after", fault.From(err).Reasons[0].Path)

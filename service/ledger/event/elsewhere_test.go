@@ -221,7 +221,8 @@ func TestARecoveryToAPointInTimeHidesAndRepeatsNothing(t *testing.T) {
 
 // spend uses up a server's transaction numbers.
 func spend(c *pgtest.Cluster, database string, numbers int) {
-	c.Do(database, fmt.Sprintf(`DO $$ BEGIN FOR i IN 1..%d LOOP PERFORM pg_current_xact_id(); COMMIT; END LOOP; END $$`, numbers))
+	c.Do(database, fmt.Sprintf(`DO $$ BEGIN FOR i IN 1..%d LOOP PERFORM pg_current_xact_id(); COMMIT; END LOOP; END $$`,
+		numbers))
 }
 
 func TestAConnectionWhoseServerTakesNoWritesAnyMoreIsReplaced(t *testing.T) {

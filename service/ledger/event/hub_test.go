@@ -95,7 +95,8 @@ func TestAHubThatCannotReachTheDatabaseStillServesItsOwnProcess(t *testing.T) {
 	var database string
 	require.NoError(t, b.Admin.QueryRow(t.Context(), `SELECT quote_ident(current_database())`).Scan(&database))
 	b.SQL(`REVOKE CONNECT ON DATABASE ` + database + ` FROM PUBLIC, app_worker`)
-	b.SQL(`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND usename = 'app_worker'`)
+	b.SQL(`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database()
+		AND usename = 'app_worker'`)
 	require.Eventually(t, func() bool { return pool.Ping(t.Context()) != nil }, patience, tick)
 	for range 3 {
 		hub.Wake("x")

@@ -11,7 +11,8 @@ import (
 	"github.com/gpuaas/app-platform/service/ledger/event"
 )
 
-// A worker of a build from before generations may be the first on another server. It asks nothing of the database first.
+// A worker of a build from before generations may be the first on another server. It asks nothing of the database
+// first.
 func TestABuildThatKnowsNoGenerationsWritesInThePresentOne(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -28,8 +29,8 @@ func TestABuildThatKnowsNoGenerationsWritesInThePresentOne(t *testing.T) {
 	b.awaitFeed(start, "by an older build")
 }
 
-// What an older build tells after a restore, and what is told of the instance after it, has numbers of the server that it
-// is on: that of the event before is of another one, which may be far ahead.
+// What an older build tells after a restore, and what is told of the instance after it, has numbers of the server that
+// it is on: that of the event before is of another one, which may be far ahead.
 func TestAnOlderBuildsEventsAreReadAfterARestore(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -59,7 +60,8 @@ func (b *bundle) tellAsOlder(id, message string) {
 		if err != nil {
 			return err
 		}
-		_, err = tx.Exec(b.t.Context(), `INSERT INTO app_instance_event (id, tenant_id, project_id, instance_id, seq, type, app_slug,
+		_, err = tx.Exec(b.t.Context(), `INSERT INTO app_instance_event (id, tenant_id, project_id, instance_id, seq, type,
+			app_slug,
 			permission_family, message, payload, correlation_id, occurred_at, xid) SELECT $2, tenant_id, project_id, instance_id,
 			seq + 1, type, app_slug, permission_family, $3, payload, correlation_id, now(),
 			GREATEST(pg_current_xact_id()::text::bigint, (SELECT e.xid FROM app_instance_event e
@@ -69,8 +71,8 @@ func (b *bundle) tellAsOlder(id, message string) {
 	}))
 }
 
-// awaitFeed waits until the feed after a position is these messages: until no transaction of anybody on this server holds
-// it back.
+// awaitFeed waits until the feed after a position is these messages: until no transaction of anybody on this server
+// holds it back.
 func (b *bundle) awaitFeed(start event.Position, messages ...string) {
 	b.t.Helper()
 	require.Eventually(b.t, func() bool {

@@ -17,12 +17,13 @@ import (
 	"github.com/gpuaas/app-platform/service/kit/rows"
 )
 
-// Position is a place in a project's feed: events in the order of the database's generations, within one in that of their
-// transactions, and within one transaction in the order in which they were written.
+// Position is a place in a project's feed: events in the order of the database's generations, within one in that of
+// their transactions, and within one transaction in the order in which they were written.
 //
 // The feed is read only below the oldest transaction that still runs (pg_snapshot_xmin), so that a
 // transaction that began early and commits late is never skipped. A long transaction anywhere in
-// the database holds the feed back, which is why internal/tx bounds them all. Of earlier generations nothing runs any more.
+// the database holds the feed back, which is why internal/tx bounds them all. Of earlier generations nothing runs any
+// more.
 //
 // In an instance's timeline XID is 0, and Order the event's number.
 type Position struct {
@@ -38,8 +39,8 @@ func (p Position) Before(q Position) bool {
 // Feeds reads projects' feeds.
 type Feeds struct{ pool *pgxpool.Pool }
 
-// NewFeeds returns feeds over a pool of the workers' login role. It fails when the database cannot say in which generation
-// it is.
+// NewFeeds returns feeds over a pool of the workers' login role. It fails when the database cannot say in which
+// generation it is.
 func NewFeeds(ctx context.Context, pool *pgxpool.Pool) (*Feeds, error) {
 	f := &Feeds{pool: pool}
 	_, err := f.Now(ctx)
@@ -188,7 +189,8 @@ func (f *Feeds) ResumeInstance(ctx context.Context, instanceID ids.ID, cursor st
 		return place, err
 	}
 	var generation int64
-	err = f.pool.QueryRow(ctx, `SELECT coalesce((SELECT generation FROM app_instance_event WHERE instance_id = $1 AND seq = $2), 0)`,
+	err = f.pool.QueryRow(ctx, `SELECT coalesce((SELECT generation FROM app_instance_event WHERE instance_id = $1
+		AND seq = $2), 0)`,
 		instanceID, place.Order).Scan(&generation)
 	switch {
 	case err != nil:

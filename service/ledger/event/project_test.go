@@ -110,7 +110,8 @@ func TestAFeedShowsItsProjectAndTheFamiliesAskedForAlone(t *testing.T) {
 	require.Equal(t, []string{"scheduled"}, read("scheduler"))
 	require.Empty(t, read())
 	var seen []*event.Event
-	_, err := b.DB.Read(b.As(b.User(b.Tenant())), b.feeds.ProjectQueries(&seen, b.project.ID, everyFamily, event.Position{},
+	_, err := b.DB.Read(b.As(b.User(b.Tenant())), b.feeds.ProjectQueries(&seen, b.project.ID, everyFamily,
+		event.Position{},
 		10)...)
 	require.NoError(t, err)
 	require.Empty(t, seen, "a stranger's read goes through the second wall")

@@ -54,19 +54,20 @@ const timelineSQL = `SELECT ` + rows.EventColumns + ` FROM app_instance_event
 // lost, its number is given to another event.
 const heldSQL = `SELECT EXISTS (SELECT FROM app_instance_event WHERE instance_id = $1 AND seq = $2 AND generation = $3)`
 
-// Timeline are the queries for up to limit events of an instance after a position, oldest first. lost becomes true where
-// the database does not have the event that the position stands after; once the caller is known to reach the instance,
-// that is CURSOR_EXPIRED.
+// Timeline are the queries for up to limit events of an instance after a position, oldest first. lost becomes true
+// where the database does not have the event that the position stands after; once the caller is known to reach the
+// instance, that is CURSOR_EXPIRED.
 func Timeline(into *[]*Event, lost *bool, instanceID ids.ID, after Position, limit int) []tx.Query {
 	page := tx.Rows(into, Scan, timelineSQL, instanceID, after.Order, limit)
 	if after.Generation == 0 {
 		return []tx.Query{page}
 	}
-	held := tx.Query{SQL: heldSQL, Args: []any{instanceID, after.Order, after.Generation}, Scan: func(rows pgx.Rows) error {
-		kept, err := pgx.CollectExactlyOneRow(rows, pgx.RowTo[bool])
-		*lost = !kept
-		return err
-	}}
+	held := tx.Query{SQL: heldSQL, Args: []any{instanceID, after.Order, after.Generation},
+		Scan: func(rows pgx.Rows) error {
+			kept, err := pgx.CollectExactlyOneRow(rows, pgx.RowTo[bool])
+			*lost = !kept
+			return err
+		}}
 	return []tx.Query{held, page}
 }
 

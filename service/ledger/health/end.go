@@ -18,7 +18,8 @@ func End(ctx context.Context, t *tx.Tx, instance *db.Instance, why operation.Fai
 	if err != nil || len(open) > 0 || instance.Status.CanMove(lifecycle.InstanceFailed) != nil {
 		return err
 	}
-	_, err = t.Exec(ctx, `UPDATE instance SET status = 'FAILED', health = 'UNHEALTHY', health_message = $3, failure_code = $2,
+	_, err = t.Exec(ctx, `UPDATE instance SET status = 'FAILED', health = 'UNHEALTHY', health_message = $3, failure_code
+		= $2,
 		failure_message = $3, failure_owner = $4, failure_retryable = false, updated_at = $5 WHERE id = $1`,
 		instance.ID, why.Code, why.Message, why.Owner, t.Now)
 	if err != nil {

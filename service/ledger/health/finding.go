@@ -38,8 +38,8 @@ type Finding struct {
 	Age time.Duration
 }
 
-// Fail makes a member FAILED that is at rest: in service in a running instance, with no operation open that works on it,
-// and none that ended after the finding was seen. It reports whether it did.
+// Fail makes a member FAILED that is at rest: in service in a running instance, with no operation open that works on
+// it, and none that ended after the finding was seen. It reports whether it did.
 func Fail(ctx context.Context, t *tx.Tx, finding Finding) (bool, error) {
 	instance, err := lockInstance(ctx, t, finding.MemberID)
 	if err != nil || instance == nil || instance.Status != lifecycle.InstanceRunning {
@@ -103,7 +103,8 @@ func fail(ctx context.Context, t *tx.Tx, instance *db.Instance, member *db.Membe
 	if message == "" {
 		message = finding.Cause.Rule().Text
 	}
-	_, err := t.Exec(ctx, `UPDATE member SET status = 'FAILED', health = 'UNHEALTHY', health_message = $2, failure = $3, failed_at = $4,
+	_, err := t.Exec(ctx, `UPDATE member SET status = 'FAILED', health = 'UNHEALTHY', health_message = $2, failure = $3,
+		failed_at = $4,
 		updated_at = $4 WHERE id = $1`, member.ID, message, finding.Cause, t.Now)
 	if err != nil {
 		return fmt.Errorf("fail member %s: %w", member.ID, err)
@@ -114,7 +115,8 @@ func fail(ctx context.Context, t *tx.Tx, instance *db.Instance, member *db.Membe
 	err = event.Append(ctx, t, instance, event.Draft{
 		Type: lifecycle.EventMemberFailed, MemberID: member.ID,
 		Message: fmt.Sprintf("%s %d has failed: %s", member.ComponentKey, member.Ordinal, message),
-		Payload: map[string]any{"componentKey": member.ComponentKey, "index": member.Ordinal, "status": lifecycle.MemberFailed,
+		Payload: map[string]any{"componentKey": member.ComponentKey, "index": member.Ordinal,
+			"status": lifecycle.MemberFailed,
 			"health": lifecycle.HealthUnhealthy, "cause": finding.Cause, "foundBy": finding.Cause.Rule().FoundBy},
 	})
 	if err != nil {

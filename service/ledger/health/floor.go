@@ -71,7 +71,8 @@ func BoundOf(ctx context.Context, t *tx.Tx, instance *db.Instance) (Bound, error
 // minima reads how few members of each component the instance's manifest allows.
 func minima(ctx context.Context, t *tx.Tx, instance *db.Instance) (map[string]int, error) {
 	var document []byte
-	if err := t.QueryRow(ctx, `SELECT document FROM manifest WHERE id = $1`, instance.ManifestID).Scan(&document); err != nil {
+	if err := t.QueryRow(ctx, `SELECT document FROM manifest WHERE id
+		= $1`, instance.ManifestID).Scan(&document); err != nil {
 		return nil, fmt.Errorf("read the manifest of %s: %w", instance.ID, err)
 	}
 	parsed, err := manifest.Stored(document)

@@ -23,7 +23,8 @@ const maxText = 2_000
 
 // StoreMembers keeps the members' health; those that the adapter says nothing of stay as they are, and
 // nothing is called good whose node is not heard.
-func StoreMembers(ctx context.Context, t *tx.Tx, instance *db.Instance, seen []adapter.MemberObservation) ([]event.Draft, error) {
+func StoreMembers(ctx context.Context, t *tx.Tx, instance *db.Instance,
+	seen []adapter.MemberObservation) ([]event.Draft, error) {
 	var events []event.Draft
 	for _, one := range seen[:min(len(seen), adapter.MaxMembers)] {
 		health, err := lifecycle.FromWire[lifecycle.Health](string(one.Health))
@@ -44,7 +45,8 @@ func StoreMembers(ctx context.Context, t *tx.Tx, instance *db.Instance, seen []a
 	return events, roles.Recount(ctx, t, instance.ID)
 }
 
-func storeMember(ctx context.Context, t *tx.Tx, instance *db.Instance, seen adapter.MemberObservation, health lifecycle.Health) (bool, event.Draft, error) {
+func storeMember(ctx context.Context, t *tx.Tx, instance *db.Instance, seen adapter.MemberObservation,
+	health lifecycle.Health) (bool, event.Draft, error) {
 	var key string
 	var ordinal int
 	var before lifecycle.Health
@@ -52,10 +54,13 @@ func storeMember(ctx context.Context, t *tx.Tx, instance *db.Instance, seen adap
 	if len(seen.Detail) > 0 && len(seen.Detail) <= adapter.MaxDetail && json.Valid(seen.Detail) {
 		detail = operation.Storable(seen.Detail)
 	}
-	err := t.QueryRow(ctx, `UPDATE member SET health = $3, health_message = $4, adapter_detail = coalesce($5::jsonb, member.adapter_detail), updated_at = $6
-		FROM member AS old WHERE old.id = member.id AND member.id = $1 AND member.instance_id = $2 AND member.status NOT IN ('REMOVED', 'FAILED')
+	err := t.QueryRow(ctx, `UPDATE member SET health = $3, health_message = $4, adapter_detail = coalesce($5::jsonb,
+		member.adapter_detail), updated_at = $6
+		FROM member AS old WHERE old.id = member.id AND member.id = $1 AND member.instance_id = $2
+		AND member.status NOT IN ('REMOVED', 'FAILED')
 		AND (member.health <> $3 OR member.health_message <> $4)
-		AND NOT ($3::text IN ('HEALTHY', 'UNKNOWN') AND EXISTS (SELECT FROM compute_node n WHERE n.id = member.node_id AND n.status <> 'ONLINE'))
+		AND NOT ($3::text IN ('HEALTHY', 'UNKNOWN') AND EXISTS (SELECT FROM compute_node n WHERE n.id = member.node_id
+		AND n.status <> 'ONLINE'))
 		RETURNING member.component_key, member.ordinal, old.health`,
 		seen.ID, instance.ID, health, operation.Clip(seen.Message, maxText), detail, t.Now).Scan(&key, &ordinal, &before)
 	switch {
@@ -65,7 +70,8 @@ func storeMember(ctx context.Context, t *tx.Tx, instance *db.Instance, seen adap
 		return false, event.Draft{}, fmt.Errorf("store the health of member %s: %w", seen.ID, err)
 	}
 	return before != health, event.Draft{
-		Type: lifecycle.EventMemberChanged, MemberID: ids.ID(seen.ID), Message: fmt.Sprintf("%s %d is %s", key, ordinal, lifecycle.Wire(health)),
+		Type: lifecycle.EventMemberChanged, MemberID: ids.ID(seen.ID),
+		Message: fmt.Sprintf("%s %d is %s", key, ordinal, lifecycle.Wire(health)),
 		Payload: map[string]any{"componentKey": key, "index": ordinal, "health": health},
 	}, nil
 }

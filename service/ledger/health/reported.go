@@ -57,5 +57,6 @@ func LostForGood(lost *adapter.OperationError) operation.Failure {
 	if code == "" || len(code) > maxLossCode {
 		code = "INSTANCE_LOST"
 	}
-	return operation.Failure{Code: operation.Clip(code, maxLossCode), Message: operation.Clip(lost.Message, maxText), Owner: owner}
+	return operation.Failure{Code: operation.Clip(code, maxLossCode), Message: operation.Clip(lost.Message, maxText),
+		Owner: owner}
 }

@@ -31,10 +31,11 @@ func StoreRoles(ctx context.Context, t *tx.Tx, instance *db.Instance, said []ada
 	return err
 }
 
-// runtimeOf bounds what an adapter says. A health that is not of the contract is unknown, and a detail that is too large
-// or not an object is left out.
+// runtimeOf bounds what an adapter says. A health that is not of the contract is unknown, and a detail that is too
+// large or not an object is left out.
 func runtimeOf(one adapter.RoleObservation) *roles.Runtime {
-	out := &roles.Runtime{Health: lifecycle.HealthUnknown, Summary: operation.Clip(oneLine(one.Summary), adapter.MaxSummary)}
+	out := &roles.Runtime{Health: lifecycle.HealthUnknown,
+		Summary: operation.Clip(oneLine(one.Summary), adapter.MaxSummary)}
 	if health, err := lifecycle.FromWire[lifecycle.Health](string(one.Health)); err == nil {
 		out.Health = health
 	}

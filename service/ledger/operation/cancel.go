@@ -20,7 +20,8 @@ import (
 // marked are the kinds that have left something behind as soon as they are accepted: members, numbers
 // of members asked for. A worker takes it back, even if the operation was never sent.
 var marked = map[lifecycle.OperationKind]bool{
-	lifecycle.InstanceCreate: true, lifecycle.MembersAdd: true, lifecycle.MemberReplace: true, lifecycle.MemberRemove: true,
+	lifecycle.InstanceCreate: true, lifecycle.MembersAdd: true, lifecycle.MemberReplace: true,
+	lifecycle.MemberRemove: true,
 }
 
 // instead is what to do about an operation that cannot be stopped.
@@ -103,7 +104,8 @@ func cancelable(op *db.Operation) error {
 // cancel writes the wish, and the end where nothing else is to be done.
 func cancel(ctx context.Context, t *tx.Tx, instance *db.Instance, op *db.Operation, reason string) error {
 	before := op.State
-	draft := event.Draft{Type: lifecycle.EventOperationCanceling, OperationID: op.ID, Message: "asked to stop by " + t.Actor.Name,
+	draft := event.Draft{Type: lifecycle.EventOperationCanceling, OperationID: op.ID,
+		Message:       "asked to stop by " + t.Actor.Name,
 		CorrelationID: op.CorrelationID, Payload: map[string]any{"kind": op.Kind, "reason": reason}}
 	write := ask
 	if op.State == lifecycle.OperationPending && op.ClaimedBy == nil && op.DispatchAttempt == 0 && !marked[op.Kind] {
@@ -123,14 +125,16 @@ func cancel(ctx context.Context, t *tx.Tx, instance *db.Instance, op *db.Operati
 		}
 	}
 	return audit.Write(ctx, t, audit.Entry{
-		Action: "cancelOperation", Key: authz.OperationCancel, Object: (&View{Operation: op}).object(), ObjectID: op.ID, Reason: reason,
+		Action: "cancelOperation", Key: authz.OperationCancel, Object: (&View{Operation: op}).object(), ObjectID: op.ID,
+		Reason: reason,
 		Before: map[string]any{"state": before}, After: map[string]any{"state": op.State, "kind": op.Kind},
 	})
 }
 
 // note keeps who wants it to stop, and makes the operation due.
 func note(ctx context.Context, t *tx.Tx, op *db.Operation, reason string) error {
-	_, err := t.Exec(ctx, `UPDATE operation SET cancel_requested_at = $2, cancel_requester = $3, cancel_reason = $4, cancel_message = '',
+	_, err := t.Exec(ctx, `UPDATE operation SET cancel_requested_at = $2, cancel_requester = $3, cancel_reason = $4,
+		cancel_message = '',
 		next_run_at = LEAST(next_run_at, $2) WHERE id = $1`, op.ID, t.Now, t.Actor.Name, reason)
 	if err != nil {
 		return fmt.Errorf("note the cancel of %s: %w", op.ID, err)
@@ -148,7 +152,8 @@ func ask(ctx context.Context, t *tx.Tx, op *db.Operation) error {
 		if err := op.State.CanMove(state); err != nil {
 			return err
 		}
-		_, err := t.Exec(ctx, `UPDATE operation SET state = $2, started_at = coalesce(started_at, $3) WHERE id = $1`, op.ID, state, t.Now)
+		_, err := t.Exec(ctx, `UPDATE operation SET state = $2, started_at = coalesce(started_at, $3)
+			WHERE id = $1`, op.ID, state, t.Now)
 		if err != nil {
 			return err
 		}
@@ -159,11 +164,13 @@ func ask(ctx context.Context, t *tx.Tx, op *db.Operation) error {
 
 // endUnbegun ends what never began.
 func endUnbegun(ctx context.Context, t *tx.Tx, op *db.Operation) error {
-	failure := Failure{Code: string(fault.Canceled), Message: "canceled by " + t.Actor.Name + " before it began", Owner: OwnerUser, Retryable: true}
+	failure := Failure{Code: string(fault.Canceled), Message: "canceled by " + t.Actor.Name + " before it began",
+		Owner: OwnerUser, Retryable: true}
 	if err := Canceled(ctx, t, op, failure); err != nil {
 		return err
 	}
-	_, err := t.Exec(ctx, `UPDATE operation SET cancel_message = $2, claim_epoch = claim_epoch + 1 WHERE id = $1`, op.ID, failure.Message)
+	_, err := t.Exec(ctx, `UPDATE operation SET cancel_message = $2, claim_epoch = claim_epoch + 1
+		WHERE id = $1`, op.ID, failure.Message)
 	op.State, op.EndedAt, op.Message, op.CancelMessage = lifecycle.OperationCanceled, &t.Now, failure.Message, failure.Message
 	op.ErrorCode, op.ErrorMessage, op.ErrorOwner, op.ErrorRetryable = failure.Code, failure.Message, failure.Owner, failure.Retryable
 	return err

@@ -138,7 +138,8 @@ func TestAnOpenOperationShowsWhatItWaitsFor(t *testing.T) {
 	require.True(t, after.Differs(before), "a watcher is told")
 	b.SQL(`UPDATE operation SET adapter_status = '{"waitsFor": "nonsense"}' WHERE id = $1`, op.ID)
 	require.Empty(t, read())
-	b.SQL(`UPDATE operation SET adapter_status = '{"waitsFor": [{"id": "7"}]}', state = 'SUCCEEDED', ended_at = now() WHERE id = $1`, op.ID)
+	b.SQL(`UPDATE operation SET adapter_status = '{"waitsFor": [{"id": "7"}]}', state = 'SUCCEEDED', ended_at = now()
+		WHERE id = $1`, op.ID)
 	require.Empty(t, read(), "what has ended waits for nothing")
 }
 

@@ -96,7 +96,8 @@ func Open(ctx context.Context, t *tx.Tx, instanceID ids.ID) (*db.Operation, erro
 
 // AllOpen is every operation of the instance that has not ended, oldest first, locked on request.
 func AllOpen(ctx context.Context, t *tx.Tx, instanceID ids.ID, locked bool) ([]*db.Operation, error) {
-	query := t.Operation.Query().Where(dboperation.InstanceID(instanceID), dboperation.EndedAtIsNil()).Order(db.Asc(dboperation.FieldID))
+	query := t.Operation.Query().Where(dboperation.InstanceID(instanceID),
+		dboperation.EndedAtIsNil()).Order(db.Asc(dboperation.FieldID))
 	if locked {
 		query.ForUpdate()
 	}
@@ -116,7 +117,8 @@ func InTheWay(op *db.Operation) *fault.Fault {
 // Clash holds a new operation of a kind on some members against those that are open on its instance:
 // which of them stands in its way (nil for none), and which make way for it. Instance-wide operations
 // exclude all; those of members exclude on the same member only.
-func Clash(kind lifecycle.OperationKind, targets []ids.ID, open []*db.Operation) (inTheWay *db.Operation, superseded []*db.Operation) {
+func Clash(kind lifecycle.OperationKind, targets []ids.ID,
+	open []*db.Operation) (inTheWay *db.Operation, superseded []*db.Operation) {
 	for _, op := range open {
 		switch {
 		case !excludes(kind, targets, op):

@@ -33,7 +33,8 @@ const tooLate = "too late: it had ended before it could be stopped"
 
 // QueueFinish queues what ends a locked operation with success, how well that is proved, and the
 // evidence for it; who watches it is woken after the commit. A request to stop it came too late.
-func QueueFinish(batch *pgx.Batch, t *tx.Tx, op *db.Operation, outcome lifecycle.Outcome, evidence any, message string) error {
+func QueueFinish(batch *pgx.Batch, t *tx.Tx, op *db.Operation, outcome lifecycle.Outcome, evidence any,
+	message string) error {
 	encoded, err := json.Marshal(evidence)
 	if err != nil {
 		return fmt.Errorf("encode the evidence of %s: %w", op.ID, err)
@@ -47,10 +48,11 @@ func QueueFinish(batch *pgx.Batch, t *tx.Tx, op *db.Operation, outcome lifecycle
 	return nil
 }
 
-// queueWithdrawal queues what withdraws the open tasks of a locked operation that ends: an agent that asks before it begins
-// one is refused, and one that runs is asked to end. Their nodes are woken after the commit.
+// queueWithdrawal queues what withdraws the open tasks of a locked operation that ends: an agent that asks before it
+// begins one is refused, and one that runs is asked to end. Their nodes are woken after the commit.
 func queueWithdrawal(batch *pgx.Batch, t *tx.Tx, id ids.ID) {
-	batch.Queue(`UPDATE node_task SET cancel_requested = true WHERE operation_id = $1 AND ended_at IS NULL AND NOT cancel_requested
+	batch.Queue(`UPDATE node_task SET cancel_requested = true WHERE operation_id = $1 AND ended_at IS NULL
+		AND NOT cancel_requested
 		RETURNING id, node_id`, id).Query(func(found pgx.Rows) error {
 		var task, node ids.ID
 		_, err := pgx.ForEachRow(found, []any{&task, &node}, func() error {
@@ -75,9 +77,11 @@ func Canceled(ctx context.Context, t *tx.Tx, op *db.Operation, failure Failure) 
 func end(ctx context.Context, t *tx.Tx, op *db.Operation, state lifecycle.OperationState, failure Failure) error {
 	failure = failure.Clipped()
 	batch := &pgx.Batch{}
-	batch.Queue(`UPDATE operation SET state = $2, error_code = $3, error_message = $4, error_owner = $5, error_retryable = $6,
+	batch.Queue(`UPDATE operation SET state = $2, error_code = $3, error_message = $4, error_owner = $5, error_retryable
+		= $6,
 		message = $4, cancel_message = CASE WHEN state = 'CANCELING' AND NOT $8 THEN $9 ELSE cancel_message END,
-		claimed_by = NULL, ended_at = $7 WHERE id = $1`, op.ID, state, failure.Code, failure.Message, failure.Owner, failure.Retryable,
+		claimed_by = NULL, ended_at = $7 WHERE id = $1`, op.ID, state, failure.Code, failure.Message, failure.Owner,
+		failure.Retryable,
 		t.Now, state == lifecycle.OperationCanceled, tooLate)
 	queueWithdrawal(batch, t, op.ID)
 	if err := t.SendBatch(ctx, batch).Close(); err != nil {
@@ -91,7 +95,8 @@ func end(ctx context.Context, t *tx.Tx, op *db.Operation, state lifecycle.Operat
 // taken back first. Its code, message and owner are shown from then on.
 func Compensate(ctx context.Context, t *tx.Tx, op *db.Operation, failure Failure) error {
 	failure = failure.Clipped()
-	_, err := t.Exec(ctx, `UPDATE operation SET state = 'COMPENSATING', error_code = $2, error_message = $3, error_owner = $4,
+	_, err := t.Exec(ctx, `UPDATE operation SET state = 'COMPENSATING', error_code = $2, error_message = $3, error_owner
+		= $4,
 		error_retryable = $5 WHERE id = $1`, op.ID, failure.Code, failure.Message, failure.Owner, failure.Retryable)
 	if err != nil {
 		return fmt.Errorf("take %s back: %w", op.ID, err)

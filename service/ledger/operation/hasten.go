@@ -24,7 +24,8 @@ func Hastenable(kind lifecycle.OperationKind, targets []ids.ID, op *db.Operation
 // another attempt. It returns what the timeline of its instance says of it.
 func Hasten(ctx context.Context, t *tx.Tx, op *db.Operation, reason string) (event.Draft, error) {
 	err := t.QueryRow(ctx, `UPDATE operation SET forced_at = $2, next_run_at = LEAST(next_run_at, $2),
-		dispatch_attempt = dispatch_attempt + CASE WHEN dispatch_attempt > 0 AND coalesce(adapter_status ->> 'state', '') <> 'succeeded' THEN 1 ELSE 0 END,
+		dispatch_attempt = dispatch_attempt + CASE WHEN dispatch_attempt > 0
+		AND coalesce(adapter_status ->> 'state', '') <> 'succeeded' THEN 1 ELSE 0 END,
 		adapter_status = CASE WHEN adapter_status ->> 'state' = 'succeeded' THEN adapter_status END
 		WHERE id = $1 RETURNING dispatch_attempt`, op.ID, t.Now).Scan(&op.DispatchAttempt)
 	if err != nil {

@@ -27,7 +27,8 @@ func withinLimit(ctx context.Context, t *tx.Tx, project ids.ID) error {
 	var oldest *time.Time
 	batch := &pgx.Batch{}
 	batch.Queue(`SELECT pg_advisory_xact_lock(hashtextextended($1, 0))`, "operations of "+string(t.Actor.ID))
-	batch.Queue(`SELECT count(*), min(created_at) FROM operation WHERE project_id = $1 AND id > $2 AND requester_id = $3 AND created_at > $4`,
+	batch.Queue(`SELECT count(*), min(created_at) FROM operation WHERE project_id = $1 AND id > $2 AND requester_id = $3
+		AND created_at > $4`,
 		project, ids.Before(ids.Operation, t.Now.Add(-limitWindow-time.Minute)), t.Actor.ID, t.Now.Add(-limitWindow)).
 		QueryRow(func(row pgx.Row) error { return row.Scan(&begun, &oldest) })
 	if err := t.SendBatch(ctx, batch).Close(); err != nil {
@@ -37,8 +38,10 @@ func withinLimit(ctx context.Context, t *tx.Tx, project ids.ID) error {
 		return nil
 	}
 	again := oldest.Add(limitWindow)
-	refused := fault.New(fault.RateLimited, "the service account may begin %d operations an hour, and has: the next at %s", most, again.UTC().Format(time.RFC3339)).
-		With(fault.Reason{Code: fault.AccountLimit, Message: fmt.Sprintf("operationsPerHour is %d; try again in %d seconds", most, int(again.Sub(t.Now).Seconds())+1)})
+	refused := fault.New(fault.RateLimited, "the service account may begin %d operations an hour, and has: the next at %s",
+		most, again.UTC().Format(time.RFC3339)).
+		With(fault.Reason{Code: fault.AccountLimit, Message: fmt.Sprintf("operationsPerHour is %d; try again in %d seconds",
+			most, int(again.Sub(t.Now).Seconds())+1)})
 	t.Deny(tx.Denial{Actor: t.Actor, Request: t.Request, Action: "beginOperation", Code: string(fault.RateLimited),
 		ObjectID: string(t.Actor.ID), TenantID: t.Actor.TenantID, Project: project, At: t.Now})
 	return refused

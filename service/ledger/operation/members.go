@@ -76,7 +76,8 @@ func Members(ctx context.Context, t *tx.Tx, instance *db.Instance, op *db.Operat
 }
 
 // say applies one report; it answers whether counts change, and what to tell.
-func say(ctx context.Context, t *tx.Tx, op *db.Operation, member *db.Member, report MemberReport) (bool, []event.Draft, error) {
+func say(ctx context.Context, t *tx.Tx, op *db.Operation, member *db.Member,
+	report MemberReport) (bool, []event.Draft, error) {
 	status, health, message := member.Status, member.Health, member.HealthMessage
 	if report.Status != nil && mayBecome(op, member, *report.Status) {
 		status = *report.Status
@@ -91,10 +92,12 @@ func say(ctx context.Context, t *tx.Tx, op *db.Operation, member *db.Member, rep
 	if err != nil {
 		return false, nil, err
 	}
-	if status == member.Status && health == member.Health && message == member.HealthMessage && string(detail) == string(member.AdapterDetail) {
+	if status == member.Status && health == member.Health && message == member.HealthMessage &&
+		string(detail) == string(member.AdapterDetail) {
 		return false, nil, nil
 	}
-	_, err = t.Exec(ctx, `UPDATE member SET status = $2, health = $3, health_message = $4, adapter_detail = $5, updated_at = $6,
+	_, err = t.Exec(ctx, `UPDATE member SET status = $2, health = $3, health_message = $4, adapter_detail = $5, updated_at
+		= $6,
 		last_operation_id = $7, correlation_id = $8 WHERE id = $1`,
 		member.ID, status, health, message, detail, t.Now, op.ID, op.CorrelationID)
 	if err != nil {
@@ -105,8 +108,10 @@ func say(ctx context.Context, t *tx.Tx, op *db.Operation, member *db.Member, rep
 	}
 	draft := event.Draft{
 		Type: lifecycle.EventMemberChanged, OperationID: op.ID, MemberID: member.ID, CorrelationID: op.CorrelationID,
-		Message: fmt.Sprintf("%s %d is %s, %s", member.ComponentKey, member.Ordinal, lifecycle.Wire(status), lifecycle.Wire(health)),
-		Payload: map[string]any{"componentKey": member.ComponentKey, "index": member.Ordinal, "status": status, "health": health},
+		Message: fmt.Sprintf("%s %d is %s, %s", member.ComponentKey, member.Ordinal, lifecycle.Wire(status),
+			lifecycle.Wire(health)),
+		Payload: map[string]any{"componentKey": member.ComponentKey, "index": member.Ordinal, "status": status,
+			"health": health},
 	}
 	if status != member.Status && status == lifecycle.MemberFailed {
 		draft.Type = lifecycle.EventMemberFailed

@@ -16,8 +16,8 @@ import (
 	"github.com/gpuaas/app-platform/service/ledger/operation"
 )
 
-// What a person can read on an operation before it changes is in the timeline, in its order; a try that fails again adds nothing,
-// and what it said is forgotten once the adapter answers.
+// What a person can read on an operation before it changes is in the timeline, in its order; a try that fails again
+// adds nothing, and what it said is forgotten once the adapter answers.
 func TestTheTimelineHasWhatTheOperationSaidAndNoRetries(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -49,7 +49,8 @@ func TestTheTimelineHasWhatTheOperationSaidAndNoRetries(t *testing.T) {
 	says(100*time.Millisecond, "dispatch", failed, 5)
 	says(time.Hour, "dispatch", failed, 5)
 	after(100*time.Millisecond, func(ctx context.Context, t *tx.Tx, instance *db.Instance, op *db.Operation) error {
-		_, err := operation.Absorb(ctx, t, instance, op, adapter.Status{Attempt: 1, State: adapter.StateRunning, Phase: "starting database"})
+		_, err := operation.Absorb(ctx, t, instance, op, adapter.Status{Attempt: 1, State: adapter.StateRunning,
+			Phase: "starting database"})
 		return err
 	})
 	says(100*time.Millisecond, "starting accounting", "starting slurmdbd", 20)
@@ -62,5 +63,6 @@ func TestTheTimelineHasWhatTheOperationSaidAndNoRetries(t *testing.T) {
 	for _, one := range b.Ent.Event.Query().Where(dbevent.OperationID(op.ID)).Order(dbevent.BySeq()).AllX(t.Context()) {
 		told = append(told, one.Message)
 	}
-	require.Equal(t, []string{"starting database", "starting slurmdbd", "restarting w1, 1 of 3", "restarting w2, 2 of 3", "restarting w3, 3 of 3"}, told)
+	require.Equal(t, []string{"starting database", "starting slurmdbd", "restarting w1, 1 of 3", "restarting w2, 2 of 3",
+		"restarting w3, 3 of 3"}, told)
 }

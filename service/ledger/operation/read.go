@@ -103,7 +103,8 @@ func (v *View) Differs(from *View) bool {
 func Steps(ctx context.Context, database *tx.DB, wanted []ids.ID) (map[ids.ID][]*db.OperationStep, error) {
 	var found []*db.OperationStep
 	_, err := database.Read(ctx, tx.Rows(&found, rows.OperationStep,
-		`SELECT `+rows.OperationStepColumns+` FROM operation_step WHERE operation_id = ANY ($1) ORDER BY operation_id, ordinal`, wanted))
+		`SELECT `+rows.OperationStepColumns+` FROM operation_step WHERE operation_id = ANY ($1)
+			ORDER BY operation_id, ordinal`, wanted))
 	if err != nil {
 		return nil, err
 	}
@@ -141,7 +142,8 @@ func (f Filter) query(after ids.ID, limit int) (string, []any) {
 	if len(f.States) > 0 {
 		add("state = ANY ($%d)", states(f.States))
 	}
-	return `SELECT ` + Columns + ` FROM operation WHERE ` + strings.Join(conditions, " AND ") + ` ORDER BY id DESC LIMIT $1`, given
+	return `SELECT ` + Columns + ` FROM operation WHERE ` + strings.Join(conditions,
+		" AND ") + ` ORDER BY id DESC LIMIT $1`, given
 }
 
 // List reads operations of a project or an instance, newest first. It asks for operation.read; NOT_FOUND
@@ -164,7 +166,8 @@ func List(ctx context.Context, database *tx.DB, filter Filter, args page.Args) (
 		if project == nil {
 			return nil, fault.NoSuch()
 		}
-		if err := authz.RequireOn(actor, authz.OperationRead, authz.Object{TenantID: project.TenantID, ProjectID: project.ID}); err != nil {
+		if err := authz.RequireOn(actor, authz.OperationRead,
+			authz.Object{TenantID: project.TenantID, ProjectID: project.ID}); err != nil {
 			return nil, err
 		}
 	}

@@ -82,7 +82,8 @@ func TestAFailureSaysWhoCanMendIt(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	op := b.Operation(b.made, lifecycle.InstanceCreate, lifecycle.OperationFailed)
-	b.SQL(`UPDATE operation SET error_code = 'ADAPTER_UNAVAILABLE', error_message = 'nobody answers', error_owner = 'adapter', error_retryable = true`)
+	b.SQL(`UPDATE operation SET error_code = 'ADAPTER_UNAVAILABLE', error_message = 'nobody answers', error_owner
+		= 'adapter', error_retryable = true`)
 	found, err := operation.Get(b.admin, b.DB, op.ID)
 	require.NoError(t, err)
 	require.Equal(t, &operation.Failure{Code: "ADAPTER_UNAVAILABLE", Message: "nobody answers", Owner: "adapter",
@@ -145,7 +146,8 @@ func TestStepsComeInTheirOrderAndAWatcherSeesWhatDiffers(t *testing.T) {
 	b := setup(t)
 	op := b.Operation(b.made, lifecycle.InstanceCreate, lifecycle.OperationRunning)
 	b.SQL(`INSERT INTO operation_step (id, operation_id, tenant_id, project_id, name, ordinal, state)
-		SELECT 'stp_' || n, id, tenant_id, project_id, 'step ' || n, 3 - n, 'PENDING' FROM operation, generate_series(1, 3) n`)
+		SELECT 'stp_' || n, id, tenant_id, project_id, 'step ' || n, 3 - n, 'PENDING'
+		FROM operation, generate_series(1, 3) n`)
 	steps, err := operation.Steps(b.admin, b.DB, []ids.ID{op.ID})
 	require.NoError(t, err)
 	latest, err := operation.Latest(t.Context(), b.DB, op.ID)

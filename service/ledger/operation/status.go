@@ -51,13 +51,15 @@ func QueueAdvance(batch *pgx.Batch, t *tx.Tx, instance *db.Instance, op *db.Oper
 	if p = p.within(op); p == (Progress{Phase: op.Phase, Message: op.Message, Percent: op.Percent}) {
 		return nil
 	}
-	batch.Queue(`UPDATE operation SET phase = $2, message = $3, percent = GREATEST(percent, $4) WHERE id = $1`, op.ID, p.Phase, p.Message, p.Percent)
+	batch.Queue(`UPDATE operation SET phase = $2, message = $3, percent = GREATEST(percent, $4)
+		WHERE id = $1`, op.ID, p.Phase, p.Message, p.Percent)
 	return p.noted(t, instance, op)
 }
 
 // within is the progress in its bounds, and never behind what the operation has reached.
 func (p Progress) within(op *db.Operation) Progress {
-	return Progress{Phase: Clip(p.Phase, maxReportPhase), Message: Clip(p.Message, maxText), Percent: max(p.Percent, op.Percent)}
+	return Progress{Phase: Clip(p.Phase, maxReportPhase), Message: Clip(p.Message, maxText),
+		Percent: max(p.Percent, op.Percent)}
 }
 
 // noted is what to tell the timeline of progress whose writing was queued. Nothing when it is where
@@ -81,7 +83,8 @@ func (p Progress) noted(t *tx.Tx, instance *db.Instance, op *db.Operation) []eve
 // StoredStatus is the last status the adapter gave for the current dispatch; nil when there is none.
 func StoredStatus(op *db.Operation) *adapter.Status {
 	var status adapter.Status
-	if len(op.AdapterStatus) == 0 || json.Unmarshal(op.AdapterStatus, &status) != nil || status.Attempt < op.DispatchAttempt {
+	if len(op.AdapterStatus) == 0 || json.Unmarshal(op.AdapterStatus, &status) != nil ||
+		status.Attempt < op.DispatchAttempt {
 		return nil
 	}
 	return &status
@@ -90,7 +93,8 @@ func StoredStatus(op *db.Operation) *adapter.Status {
 // Absorb takes a status that a worker got from the adapter, by the feed or by asking, into the
 // locked operation and its members. A status of an earlier dispatch is left out, and an end is
 // final for its dispatch. It answers whether the adapter says that the operation ended.
-func Absorb(ctx context.Context, t *tx.Tx, instance *db.Instance, op *db.Operation, status adapter.Status) (bool, error) {
+func Absorb(ctx context.Context, t *tx.Tx, instance *db.Instance, op *db.Operation,
+	status adapter.Status) (bool, error) {
 	batch := &pgx.Batch{}
 	ended, told, err := QueueAbsorb(batch, t, instance, op, status)
 	if err != nil || batch.Len() == 0 {
@@ -106,9 +110,10 @@ func Absorb(ctx context.Context, t *tx.Tx, instance *db.Instance, op *db.Operati
 }
 
 // QueueAbsorb queues what Absorb writes, but for the members, and answers what to tell the timeline.
-// It queues nothing when the status brings nothing that counts, or is of another attempt than the last. An operation that the adapter says
-// has ended is made due, and whoever holds it is told.
-func QueueAbsorb(batch *pgx.Batch, t *tx.Tx, instance *db.Instance, op *db.Operation, status adapter.Status) (ended bool, told []event.Draft, err error) {
+// It queues nothing when the status brings nothing that counts, or is of another attempt than the last. An operation
+// that the adapter says has ended is made due, and whoever holds it is told.
+func QueueAbsorb(batch *pgx.Batch, t *tx.Tx, instance *db.Instance, op *db.Operation,
+	status adapter.Status) (ended bool, told []event.Draft, err error) {
 	if status.Attempt < op.DispatchAttempt || status.Attempt > max(op.DispatchAttempt, 1) || op.EndedAt != nil {
 		return false, nil, nil
 	}
@@ -217,7 +222,8 @@ func updatesOf(reports []MemberReport) []adapter.MemberUpdate {
 	var updates []adapter.MemberUpdate
 	for _, report := range reports {
 		if report.Status != nil {
-			updates = append(updates, adapter.MemberUpdate{ID: string(report.ID), Status: adapter.MemberStatus(lifecycle.Wire(*report.Status))})
+			updates = append(updates, adapter.MemberUpdate{ID: string(report.ID),
+				Status: adapter.MemberStatus(lifecycle.Wire(*report.Status))})
 		}
 	}
 	return updates

@@ -54,9 +54,12 @@ func TestWhatIsSupersededHasNoOpenStepsAndItsWaitersAreWoken(t *testing.T) {
 func (b *bundle) withOpenWork(op *db.Operation) {
 	b.SQL(`INSERT INTO operation_step (id, tenant_id, project_id, operation_id, name, ordinal, state, message)
 		SELECT 'stp_' || right($1, 8) || '_' || named, tenant_id, project_id, id, named, n, named, ''
-		FROM operation, unnest(ARRAY['UNDOING', 'RUNNING', 'PENDING']) WITH ORDINALITY AS steps (named, n) WHERE id = $1`, op.ID)
-	b.SQL(`INSERT INTO node_task (id, tenant_id, project_id, instance_id, member_id, node_id, operation_id, kind, spec, spec_digest, state, timeout_seconds,
-		idempotency_key, created_at) SELECT 'tsk_' || right($1, 20), m.tenant_id, m.project_id, m.instance_id, m.id, m.node_id, $1, 'RUN', '{}', '', 'PENDING', 60,
+		FROM operation, unnest(ARRAY['UNDOING', 'RUNNING', 'PENDING']) WITH ORDINALITY AS steps (named, n)
+		WHERE id = $1`, op.ID)
+	b.SQL(`INSERT INTO node_task (id, tenant_id, project_id, instance_id, member_id, node_id, operation_id, kind, spec,
+		spec_digest, state, timeout_seconds,
+		idempotency_key, created_at) SELECT 'tsk_' || right($1, 20), m.tenant_id, m.project_id, m.instance_id, m.id,
+		m.node_id, $1, 'RUN', '{}', '', 'PENDING', 60,
 		$1, now() FROM member m WHERE m.instance_id = $2 AND m.node_id IS NOT NULL LIMIT 1`, op.ID, b.made.ID)
 }
 

@@ -46,16 +46,19 @@ func Teardown(ctx context.Context, t *tx.Tx, row *db.Instance, draft Draft) (*db
 		return nil, err
 	}
 	events = append(events,
-		event.Draft{Type: lifecycle.EventInstanceDeleting, OperationID: op.ID, Message: "decommission requested", CorrelationID: op.CorrelationID,
-			Payload: map[string]any{"reason": draft.Reason}},
-		event.Draft{Type: lifecycle.EventOperationAccepted, OperationID: op.ID, Message: "decommission accepted", CorrelationID: op.CorrelationID,
-			Payload: map[string]any{"kind": op.Kind, "deadline": op.Deadline}})
+		event.Draft{Type: lifecycle.EventInstanceDeleting, OperationID: op.ID, Message: "decommission requested",
+			CorrelationID: op.CorrelationID,
+			Payload:       map[string]any{"reason": draft.Reason}},
+		event.Draft{Type: lifecycle.EventOperationAccepted, OperationID: op.ID, Message: "decommission accepted",
+			CorrelationID: op.CorrelationID,
+			Payload:       map[string]any{"kind": op.Kind, "deadline": op.Deadline}})
 	return op, event.Append(ctx, t, row, events...)
 }
 
 // SupersedeAll ends open operations in favour of a new one; it answers what to tell of it, and which
 // they were.
-func SupersedeAll(ctx context.Context, t *tx.Tx, superseded []*db.Operation, by ids.ID, kind lifecycle.OperationKind) ([]event.Draft, []ids.ID, error) {
+func SupersedeAll(ctx context.Context, t *tx.Tx, superseded []*db.Operation, by ids.ID,
+	kind lifecycle.OperationKind) ([]event.Draft, []ids.ID, error) {
 	var events []event.Draft
 	var gone []ids.ID
 	for _, op := range superseded {
@@ -79,7 +82,8 @@ func Stop(ctx context.Context, t *tx.Tx, row *db.Instance) error {
 	if err := row.Status.CanMove(lifecycle.InstanceStopping); err != nil {
 		return err
 	}
-	if _, err := t.Exec(ctx, `UPDATE instance SET status = $2 WHERE id = $1`, row.ID, lifecycle.InstanceStopping); err != nil {
+	if _, err := t.Exec(ctx, `UPDATE instance SET status = $2 WHERE id
+		= $1`, row.ID, lifecycle.InstanceStopping); err != nil {
 		return fmt.Errorf("stop instance %s: %w", row.ID, err)
 	}
 	row.Status = lifecycle.InstanceStopping
@@ -87,8 +91,8 @@ func Stop(ctx context.Context, t *tx.Tx, row *db.Instance) error {
 }
 
 // Supersede ends an open operation because another one takes its place: it is CANCELED with code
-// SUPERSEDED, loses its worker's claim, its open steps are skipped, what it was taking back is FAILED, since the other one
-// sees to that, and its open node tasks are withdrawn.
+// SUPERSEDED, loses its worker's claim, its open steps are skipped, what it was taking back is FAILED, since the other
+// one sees to that, and its open node tasks are withdrawn.
 func Supersede(ctx context.Context, t *tx.Tx, op *db.Operation, by string) error {
 	batch := &pgx.Batch{}
 	if op.State == lifecycle.OperationRunning {
@@ -100,7 +104,8 @@ func Supersede(ctx context.Context, t *tx.Tx, op *db.Operation, by string) error
 		op.ID, lifecycle.OperationCanceled, t.Now, Superseded, message)
 	batch.Queue(`UPDATE operation_step SET state = CASE WHEN state = 'UNDOING' THEN 'FAILED' ELSE 'SKIPPED' END,
 		message = CASE WHEN state = 'UNDOING' THEN $3 ELSE message END, ended_at = $2
-		WHERE operation_id = $1 AND state IN ('PENDING', 'RUNNING', 'UNDOING')`, op.ID, t.Now, message+" before it was taken back")
+		WHERE operation_id = $1 AND state IN ('PENDING', 'RUNNING',
+		'UNDOING')`, op.ID, t.Now, message+" before it was taken back")
 	queueWithdrawal(batch, t, op.ID)
 	if err := t.SendBatch(ctx, batch).Close(); err != nil {
 		return fmt.Errorf("supersede %s: %w", op.ID, err)

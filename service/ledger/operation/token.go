@@ -54,7 +54,8 @@ func tokenKeys(family string, more ...authz.Key) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	needed := []authz.Key{authz.TaskRun, authz.TaskRead, authz.OperationRead, authz.OperationReport, authz.ArtifactRead, instance, members}
+	needed := []authz.Key{authz.TaskRun, authz.TaskRead, authz.OperationRead, authz.OperationReport, authz.ArtifactRead,
+		instance, members}
 	return authz.OperationKeys(append(needed, more...)...), nil
 }
 
@@ -80,7 +81,8 @@ type Call struct {
 // observation. It cannot be renewed.
 func IssueCallToken(ring *token.Keyring, call Call, now time.Time) (Token, error) {
 	return sign(ring, token.Claims{
-		Instance: call.Instance, Keys: authz.OperationKeys(call.Keys...), ExpiresAt: now.Add(call.Life), Act: acting(call.For),
+		Instance: call.Instance, Keys: authz.OperationKeys(call.Keys...), ExpiresAt: now.Add(call.Life),
+		Act: acting(call.For),
 	}, now)
 }
 
@@ -92,7 +94,8 @@ func acting(who authz.Ref) *token.Requester {
 	if who.ID == "" {
 		return nil
 	}
-	return &token.Requester{Subject: who.ID, Kind: who.Kind, Name: strings.ToValidUTF8(who.Name[:min(len(who.Name), maxRequesterName)], "")}
+	return &token.Requester{Subject: who.ID, Kind: who.Kind,
+		Name: strings.ToValidUTF8(who.Name[:min(len(who.Name), maxRequesterName)], "")}
 }
 
 func sign(ring *token.Keyring, claims token.Claims, now time.Time) (Token, error) {

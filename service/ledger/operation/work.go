@@ -30,7 +30,8 @@ type Work struct {
 func WorkOf(instance ids.ID, list []adapter.Work) []*Work {
 	out, seen := make([]*Work, 0, len(list)), make(map[string]int, len(list))
 	for _, work := range list[:min(len(list), adapter.MaxWork)] {
-		one := &Work{ID: workID(instance, work, seen), Kind: work.Kind, WorkID: work.ID, Name: work.Name, MemberID: work.MemberID, Owner: work.Owner, Message: work.Message}
+		one := &Work{ID: workID(instance, work, seen), Kind: work.Kind, WorkID: work.ID, Name: work.Name,
+			MemberID: work.MemberID, Owner: work.Owner, Message: work.Message}
 		if !work.Since.IsZero() {
 			one.Since = &work.Since
 		}
@@ -39,8 +40,8 @@ func WorkOf(instance ids.ID, list []adapter.Work) []*Work {
 	return out
 }
 
-// workID names a piece of work by what an adapter says of it: two instances number their work alike, a piece may run on several
-// members, and an adapter may give no id at all, where the pieces are counted.
+// workID names a piece of work by what an adapter says of it: two instances number their work alike, a piece may run on
+// several members, and an adapter may give no id at all, where the pieces are counted.
 func workID(instance ids.ID, work adapter.Work, seen map[string]int) string {
 	id := strings.Join([]string{string(instance), url.PathEscape(work.Kind), work.MemberID, url.PathEscape(work.ID)}, "/")
 	if seen[id]++; seen[id] > 1 {

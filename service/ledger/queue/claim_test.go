@@ -18,8 +18,10 @@ import (
 
 // fill lays n operations of a project down that became due one after the other, the first so long ago.
 func fill(kit *platformtest.Kit, of *db.Project, n int, ago time.Duration) {
-	kit.SQL(`INSERT INTO operation (id, tenant_id, project_id, kind, state, requester_kind, requester_id, correlation_id, next_run_at, deadline, created_at)
-		SELECT 'op_' || right($2, 12) || '_' || n, $1, $2, 'ALLOCATION_RELEASE', 'PENDING', 'USER', 'u', 'c', now() - $4::interval * (($3 - n + 1)::float8 / $3),
+	kit.SQL(`INSERT INTO operation (id, tenant_id, project_id, kind, state, requester_kind, requester_id, correlation_id,
+		next_run_at, deadline, created_at)
+		SELECT 'op_' || right($2, 12) || '_' || n, $1, $2, 'ALLOCATION_RELEASE', 'PENDING', 'USER', 'u', 'c', now() -
+		$4::interval * (($3 - n + 1)::float8 / $3),
 			now() + interval '1 hour', now() FROM generate_series(1, $3::int) n`, of.TenantID, of.ID, n, ago)
 }
 
@@ -188,7 +190,8 @@ func TestTheDatabaseRefusesClaimsOfWorkersBelowTheFloor(t *testing.T) {
 	}
 	refused()
 	require.Equal(t, 3, kit.Count("operation", "claimed_by IS NULL AND ended_at IS NULL"))
-	require.Equal(t, 2, kit.Count("operation", "state = 'PENDING' AND claim_epoch = 0 AND started_at IS NULL"), "nothing was written")
+	require.Equal(t, 2, kit.Count("operation", "state = 'PENDING' AND claim_epoch = 0 AND started_at IS NULL"),
+		"nothing was written")
 	held, _, err := queue.Claim(t.Context(), kit.DB.Worker(), ids.New(ids.Worker), queue.Want{Limit: 4})
 	require.NoError(t, err)
 	require.Len(t, held, 3)

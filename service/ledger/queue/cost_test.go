@@ -15,8 +15,10 @@ func TestTheBacklogOfWhoHasItsMostCostsAClaimNothing(t *testing.T) {
 	kit := platformtest.New(t)
 	crowd, lone := kit.Project(kit.Tenant()), kit.Project(kit.Tenant())
 	for project, count := range map[string]int{string(crowd.ID): 20_000, string(lone.ID): 2} {
-		kit.SQL(`INSERT INTO operation (id, tenant_id, project_id, kind, state, requester_kind, requester_id, correlation_id, next_run_at, deadline, created_at)
-			SELECT 'op_' || right($1, 12) || '_' || n, tenant_id, id, 'ALLOCATION_RELEASE', 'PENDING', 'USER', 'u', 'c', now() - interval '1 hour',
+		kit.SQL(`INSERT INTO operation (id, tenant_id, project_id, kind, state, requester_kind, requester_id, correlation_id,
+			next_run_at, deadline, created_at)
+			SELECT 'op_' || right($1, 12) || '_' || n, tenant_id, id, 'ALLOCATION_RELEASE', 'PENDING', 'USER', 'u', 'c', now() -
+			interval '1 hour',
 				now() + interval '1 hour', now() FROM project, generate_series(1, $2::int) n WHERE id = $1`, project, count)
 	}
 	kit.SQL(`UPDATE operation SET adapter_name = CASE tenant_id WHEN $1 THEN 'slow' ELSE 'well' END`, crowd.TenantID)

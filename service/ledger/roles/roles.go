@@ -72,7 +72,8 @@ func QueueRecount(batch *pgx.Batch, instanceID ids.ID) *Pending {
 	r := &Pending{instanceID: instanceID}
 	batch.Queue(`SELECT coalesce(roles, '[]') FROM instance WHERE id = $1`, instanceID).
 		QueryRow(func(row pgx.Row) error { return row.Scan(&r.stored) })
-	batch.Queue(`SELECT component_key, status, health, count(*) FROM member WHERE instance_id = $1 GROUP BY 1, 2, 3`, instanceID).
+	batch.Queue(`SELECT component_key, status, health, count(*) FROM member WHERE instance_id = $1
+		GROUP BY 1, 2, 3`, instanceID).
 		Query(func(found pgx.Rows) (err error) {
 			r.counts, err = pgx.CollectRows(found, pgx.RowToStructByPos[seen])
 			return err
@@ -114,7 +115,8 @@ func First(components []manifest.Component, counts map[string]int) (json.RawMess
 // recounts. The caller holds the instance's row; its roles are brought up to date.
 func WantMore(ctx context.Context, t *tx.Tx, instance *db.Instance, key string, more int) error {
 	var stored []byte
-	if err := t.QueryRow(ctx, `SELECT coalesce(roles, '[]') FROM instance WHERE id = $1`, instance.ID).Scan(&stored); err != nil {
+	if err := t.QueryRow(ctx, `SELECT coalesce(roles, '[]') FROM instance
+		WHERE id = $1`, instance.ID).Scan(&stored); err != nil {
 		return fmt.Errorf("read the roles of %s: %w", instance.ID, err)
 	}
 	roles, err := moreOf(stored, key, more)
@@ -197,7 +199,8 @@ func (r *Count) recount(counts []seen) {
 		r.Runtime = nil
 	}
 	r.Summary = fmt.Sprintf("%d of %d active", in[lifecycle.MemberActive], r.Desired)
-	for _, status := range []lifecycle.MemberStatus{lifecycle.MemberDraining, lifecycle.MemberDrained, lifecycle.MemberFailed} {
+	for _, status := range []lifecycle.MemberStatus{lifecycle.MemberDraining, lifecycle.MemberDrained,
+		lifecycle.MemberFailed} {
 		if in[status] > 0 {
 			r.Summary += fmt.Sprintf(", %d %s", in[status], lifecycle.Wire(status))
 		}

@@ -25,7 +25,8 @@ type Runtime struct {
 // missing it says nothing any more. It reports whether anything changed.
 func KeepRuntime(ctx context.Context, t *tx.Tx, instanceID ids.ID, said map[string]*Runtime) (bool, error) {
 	var stored []byte
-	if err := t.QueryRow(ctx, `SELECT coalesce(roles, '[]') FROM instance WHERE id = $1`, instanceID).Scan(&stored); err != nil {
+	if err := t.QueryRow(ctx, `SELECT coalesce(roles, '[]') FROM instance
+		WHERE id = $1`, instanceID).Scan(&stored); err != nil {
 		return false, fmt.Errorf("read the roles of %s: %w", instanceID, err)
 	}
 	var counts []Count

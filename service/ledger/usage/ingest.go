@@ -1,5 +1,5 @@
-// Package usage is the ledger of metered usage: what is recorded once stays, and what cannot be recorded is kept beside it
-// with the reason.
+// Package usage is the ledger of metered usage: what is recorded once stays, and what cannot be recorded is kept beside
+// it with the reason.
 package usage
 
 import (
@@ -34,12 +34,14 @@ const (
 	incomingSQL = `CREATE TEMPORARY TABLE IF NOT EXISTS usage_incoming (source text, meter text, usage_id text, basis text,
 		tenant_id text, project_id text, app_instance_id text, allocation_id text, member_id text, component_key text,
 		operation_id text, correlation_id text, sku text, region text, session text, unit text, quantity text,
-		from_at timestamptz, to_at timestamptz, retracts text, borne_by text, borne_reason text, borne_owner text, digest bytea,
+		from_at timestamptz, to_at timestamptz, retracts text, borne_by text, borne_reason text, borne_owner text, digest
+		bytea,
 		n bigint) ON COMMIT DELETE ROWS`
 	recordSQL = `INSERT INTO usage_record (source, meter, usage_id, basis, tenant_id, project_id, app_instance_id,
 			allocation_id, member_id, component_key, operation_id, correlation_id, sku, region, session, unit, quantity, from_at,
 			to_at, retracts, borne_by, borne_reason, borne_owner, digest, recorded_generation)
-		SELECT source, meter, usage_id, basis, tenant_id, project_id, app_instance_id, allocation_id, member_id, component_key,
+		SELECT source, meter, usage_id, basis, tenant_id, project_id, app_instance_id, allocation_id, member_id,
+		component_key,
 			operation_id, correlation_id, sku, region, session, unit, quantity::numeric, from_at, to_at, retracts, borne_by,
 			borne_reason, borne_owner, digest, (SELECT platform.generation())
 		FROM pg_temp.usage_incoming ORDER BY n ON CONFLICT (source, meter, usage_id) DO NOTHING`
@@ -106,7 +108,8 @@ type Refused struct {
 }
 
 // quarantineSQL keeps each content once.
-const quarantineSQL = `INSERT INTO usage_quarantine (id, tenant_id, project_id, source, meter, usage_id, code, field, message, record,
+const quarantineSQL = `INSERT INTO usage_quarantine (id, tenant_id, project_id, source, meter, usage_id, code, field,
+	message, record,
 	digest) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11) ON CONFLICT (source, meter, usage_id, digest) DO NOTHING`
 
 // Quarantine keeps what was not taken. It returns how many were not in it yet.
@@ -115,7 +118,8 @@ func Quarantine(ctx context.Context, t *tx.Tx, refused []Refused) (fresh int, er
 		one := &refused[i]
 		digest := sha256.Sum256(one.Raw)
 		tag, err := t.Exec(ctx, quarantineSQL, ids.New(ids.QuarantinedUsage), one.TenantID, one.ProjectID, one.Source,
-			operation.Clip(one.Sent.Dimension, metering.MaxID), operation.Clip(one.Sent.ID, metering.MaxID), string(one.Why.Code), one.Why.Path, one.Why.Message, operation.Storable(one.Raw),
+			operation.Clip(one.Sent.Dimension, metering.MaxID), operation.Clip(one.Sent.ID, metering.MaxID),
+			string(one.Why.Code), one.Why.Path, one.Why.Message, operation.Storable(one.Raw),
 			digest[:])
 		if err != nil {
 			return fresh, fmt.Errorf("quarantine a usage record: %w", err)

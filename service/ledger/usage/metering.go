@@ -111,7 +111,8 @@ func (d *Dimensions) Load(ctx context.Context, t *tx.Tx, instance ids.ID) (*mete
 
 // eras reads which manifests the instance has run, and since when.
 func (d *Dimensions) eras(ctx context.Context, t *tx.Tx, instance, first ids.ID, m *metering.Metering) ([]ids.ID, error) {
-	found, err := t.Query(ctx, `SELECT manifest_id, created_at FROM instance_generation WHERE instance_id = $1 ORDER BY number`, instance)
+	found, err := t.Query(ctx, `SELECT manifest_id, created_at FROM instance_generation WHERE instance_id = $1
+		ORDER BY number`, instance)
 	if err != nil {
 		return nil, fmt.Errorf("read the generations of %s: %w", instance, err)
 	}
@@ -134,7 +135,8 @@ func (d *Dimensions) eras(ctx context.Context, t *tx.Tx, instance, first ids.ID,
 
 // members reads all that the instance has or has had.
 func members(ctx context.Context, t *tx.Tx, instance ids.ID, into map[string]metering.Member) error {
-	found, err := t.Query(ctx, `SELECT id, coalesce(allocation_id, ''), component_key FROM member WHERE instance_id = $1`, instance)
+	found, err := t.Query(ctx, `SELECT id, coalesce(allocation_id, ''), component_key FROM member
+		WHERE instance_id = $1`, instance)
 	if err != nil {
 		return fmt.Errorf("read the members of %s: %w", instance, err)
 	}
@@ -200,7 +202,8 @@ func Take(ctx context.Context, t *tx.Tx, m *metering.Metering, incoming []Incomi
 		return nil, err
 	}
 	for _, n := range added.Reused {
-		refuse(from[n], fault.Reason{Code: fault.UsageIDReused, Path: "id", Message: "id is that of a record with other content"})
+		refuse(from[n], fault.Reason{Code: fault.UsageIDReused, Path: "id",
+			Message: "id is that of a record with other content"})
 	}
 	fresh, err := Quarantine(ctx, t, refused)
 	return &Taken{Recorded: added.Recorded, Known: added.Known, Quarantined: len(refused), Fresh: fresh}, err

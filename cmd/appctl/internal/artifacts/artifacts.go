@@ -31,7 +31,8 @@ func Commands(t *command.Tool) []*cobra.Command {
 
 // Admin returns the commands of operators, who publish for the platform.
 func Admin(t *command.Tool) *cobra.Command {
-	return command.Group("artifact", "Digest-pinned artifacts", list(t), publishArtifact(t, true), runSmoke(t), submitSmoke(t), Promote(t))
+	return command.Group("artifact", "Digest-pinned artifacts", list(t), publishArtifact(t, true), runSmoke(t),
+		submitSmoke(t), Promote(t))
 }
 
 // list returns the command that lists artifacts, by stage and quarantine.

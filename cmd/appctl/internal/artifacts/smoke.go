@@ -151,7 +151,8 @@ func submitSmoke(t *command.Tool) *cobra.Command {
 }
 
 func viewSmoke(made gql.ArtifactSmoke) command.View {
-	return command.One(made, made.Id, "Artifact", made.ArtifactId, "Result", resultOf(made.Passed), "Runner", made.RunnerId,
+	return command.One(made, made.Id, "Artifact", made.ArtifactId, "Result", resultOf(made.Passed), "Runner",
+		made.RunnerId,
 		"Digest", made.Digest)
 }
 

@@ -17,7 +17,8 @@ import (
 
 // Command returns the commands about the books.
 func Command(t *command.Tool) *cobra.Command {
-	return command.Group("billing", "What is owed, and what it was made from", periods(t), runs(t), verify(t), statement(t), export(t),
+	return command.Group("billing", "What is owed, and what it was made from", periods(t), runs(t), verify(t),
+		statement(t), export(t),
 		why(t), reopen(t), account(t), credits(t))
 }
 
@@ -49,7 +50,8 @@ func runs(t *command.Tool) *cobra.Command {
 var runTable = command.Table[gql.BillingRun]{
 	Heading: []string{"ID", "PERIOD", "NUMBER", "UP TO", "LINES", "UNPRICED", "RESULT"},
 	Row: func(r *gql.BillingRun) []string {
-		return []string{r.Id, r.PeriodId, fmt.Sprint(r.Number), render.Time(&r.EventTo), fmt.Sprint(r.Lines), fmt.Sprint(r.Unpriced),
+		return []string{r.Id, r.PeriodId, fmt.Sprint(r.Number), render.Time(&r.EventTo), fmt.Sprint(r.Lines),
+			fmt.Sprint(r.Unpriced),
 			r.OutputDigest[:min(12, len(r.OutputDigest))]}
 	},
 }
@@ -59,20 +61,22 @@ var errDiffers = fmt.Errorf("the run gives something else when it is made again"
 
 // verify returns the command that makes a run again. It fails when anything differs.
 func verify(t *command.Tool) *cobra.Command {
-	return t.Command("verify RUN", "Make a run again from what it notes, and compare byte by byte", func(ctx context.Context, args []string) error {
-		answer, err := gql.VerifyBillingRun(ctx, t, args[0])
-		if err != nil {
-			return err
-		}
-		v := &answer.VerifyBillingRun
-		if v.Same {
-			return t.Show(command.Line(v, fmt.Sprintf("%s: the same bytes, %s", v.Run.Id, v.Run.OutputDigest), v.Run.Id))
-		}
-		if err := t.Show(command.Fields(v, v.Run.Id, "Differs", v.Differs, "Recorded", v.Recorded, "Recomputed", v.Recomputed)); err != nil {
-			return err
-		}
-		return errDiffers
-	})
+	return t.Command("verify RUN", "Make a run again from what it notes, and compare byte by byte",
+		func(ctx context.Context, args []string) error {
+			answer, err := gql.VerifyBillingRun(ctx, t, args[0])
+			if err != nil {
+				return err
+			}
+			v := &answer.VerifyBillingRun
+			if v.Same {
+				return t.Show(command.Line(v, fmt.Sprintf("%s: the same bytes, %s", v.Run.Id, v.Run.OutputDigest), v.Run.Id))
+			}
+			if err := t.Show(command.Fields(v, v.Run.Id, "Differs", v.Differs, "Recorded", v.Recorded, "Recomputed",
+				v.Recomputed)); err != nil {
+				return err
+			}
+			return errDiffers
+		})
 }
 
 // whose are the flags that choose a statement.
@@ -114,7 +118,8 @@ func viewStatement(s *gql.Statement) command.View {
 	table := command.Table[gql.StatementLine]{
 		Heading: []string{"LINE", "METER", "SKU", "REGION", "QUANTITY", "BILLED", "UNIT", "AMOUNT", "NOTE"},
 		Row: func(l *gql.StatementLine) []string {
-			return []string{l.Key, l.Meter, l.Sku, l.Region, l.Quantity, l.Billed, l.Unit, amountOf(l, s.Period.Currency), noteOf(l)}
+			return []string{l.Key, l.Meter, l.Sku, l.Region, l.Quantity, l.Billed, l.Unit, amountOf(l, s.Period.Currency),
+				noteOf(l)}
 		},
 		ID: func(l *gql.StatementLine) string { return l.Key },
 		Below: func(p *render.Page, _ []gql.StatementLine) {
@@ -146,31 +151,32 @@ var formats = map[string]gql.StatementFormat{"json": gql.StatementFormatJson, "c
 func export(t *command.Tool) *cobra.Command {
 	var of whose
 	var format, focus string
-	cmd := of.bind(t.Command("export FILE", "Write a statement to a file, as JSON, CSV, Parquet or FOCUS", func(ctx context.Context, args []string) error {
-		wanted, ok := formats[strings.ToLower(format)]
-		if !ok {
-			return command.Usage(fmt.Errorf("--format %s: want json, csv, parquet, focus or focus-json", format))
-		}
-		tenant, project, period, err := of.ids(ctx, t)
-		if err != nil {
-			return err
-		}
-		answer, err := gql.ExportStatement(ctx, t, tenant, project, period, wanted, focus)
-		if err != nil {
-			return err
-		}
-		content := []byte(answer.ExportStatement.Body)
-		if answer.ExportStatement.Base64 {
-			if content, err = base64.StdEncoding.DecodeString(answer.ExportStatement.Body); err != nil {
-				return fmt.Errorf("read the answer: %w", err)
+	cmd := of.bind(t.Command("export FILE", "Write a statement to a file, as JSON, CSV, Parquet or FOCUS",
+		func(ctx context.Context, args []string) error {
+			wanted, ok := formats[strings.ToLower(format)]
+			if !ok {
+				return command.Usage(fmt.Errorf("--format %s: want json, csv, parquet, focus or focus-json", format))
 			}
-		}
-		if err := os.WriteFile(args[0], content, 0o600); err != nil {
-			return command.Usage(err)
-		}
-		return t.Show(command.Line(map[string]any{"file": args[0], "mediaType": answer.ExportStatement.MediaType},
-			args[0]+": "+answer.ExportStatement.MediaType))
-	}))
+			tenant, project, period, err := of.ids(ctx, t)
+			if err != nil {
+				return err
+			}
+			answer, err := gql.ExportStatement(ctx, t, tenant, project, period, wanted, focus)
+			if err != nil {
+				return err
+			}
+			content := []byte(answer.ExportStatement.Body)
+			if answer.ExportStatement.Base64 {
+				if content, err = base64.StdEncoding.DecodeString(answer.ExportStatement.Body); err != nil {
+					return fmt.Errorf("read the answer: %w", err)
+				}
+			}
+			if err := os.WriteFile(args[0], content, 0o600); err != nil {
+				return command.Usage(err)
+			}
+			return t.Show(command.Line(map[string]any{"file": args[0], "mediaType": answer.ExportStatement.MediaType},
+				args[0]+": "+answer.ExportStatement.MediaType))
+		}))
 	cmd.Flags().StringVar(&format, "format", "csv", "json, csv, parquet, focus or focus-json")
 	cmd.Flags().StringVar(&focus, "focus", "1.2", "version of FOCUS: 1.2 or 1.3")
 	return cmd

@@ -25,7 +25,8 @@ func credits(t *command.Tool) *cobra.Command {
 var creditTable = command.Table[gql.CreditGrant]{
 	Heading: []string{"ID", "PRIORITY", "GIVEN", "LEFT", "EXPIRES", "REASON"},
 	Row: func(g *gql.CreditGrant) []string {
-		return []string{g.Id, fmt.Sprint(g.Priority), g.Amount + " " + g.Currency, g.Left + " " + g.Currency, render.Time(g.ExpiresAt), g.Reason}
+		return []string{g.Id, fmt.Sprint(g.Priority), g.Amount + " " + g.Currency, g.Left + " " + g.Currency,
+			render.Time(g.ExpiresAt), g.Reason}
 	},
 }
 
@@ -59,7 +60,8 @@ func account(t *command.Tool) *cobra.Command {
 	var in gql.SetBillingAccountInput
 	cmd := command.Verb(t, "account TENANT", "Set how a tenant is billed, from its next period on",
 		func(a *gql.SetBillingAccountSetBillingAccount) command.View {
-			return command.Fields(a, a.TenantId, "Tenant", a.TenantId, "Currency", a.Currency, "Grace", fmt.Sprint(a.GraceSeconds, " s"))
+			return command.Fields(a, a.TenantId, "Tenant", a.TenantId, "Currency", a.Currency, "Grace",
+				fmt.Sprint(a.GraceSeconds, " s"))
 		},
 		func(ctx context.Context, args []string) (*gql.SetBillingAccountSetBillingAccount, error) {
 			set := in
@@ -67,7 +69,8 @@ func account(t *command.Tool) *cobra.Command {
 			answer, err := gql.SetBillingAccount(ctx, t, set)
 			return &answer.SetBillingAccount, err
 		})
-	cmd.Flags().StringVar(&in.Currency, "currency", "", "ISO 4217: three letters, such as EUR; the price book must have a price in it")
+	cmd.Flags().StringVar(&in.Currency, "currency", "",
+		"ISO 4217: three letters, such as EUR; the price book must have a price in it")
 	cmd.Flags().IntVar(&in.GraceSeconds, "grace", 0, "seconds that a period waits for late usage, 0 to 2592000")
 	command.NeededReasonFlag(cmd, &in.Reason)
 	command.Need(cmd, "currency", "grace")
@@ -78,22 +81,23 @@ func account(t *command.Tool) *cobra.Command {
 // opens it.
 func reopen(t *command.Tool) *cobra.Command {
 	var hash, reason string
-	cmd := t.Command("reopen PERIOD", "Plan to open a closed period again; with the plan's hash, open it", func(ctx context.Context, args []string) error {
-		if hash != "" {
-			answer, err := gql.ReopenPeriod(ctx, t, args[0], hash, reason)
+	cmd := t.Command("reopen PERIOD", "Plan to open a closed period again; with the plan's hash, open it",
+		func(ctx context.Context, args []string) error {
+			if hash != "" {
+				answer, err := gql.ReopenPeriod(ctx, t, args[0], hash, reason)
+				if err != nil {
+					return err
+				}
+				return t.Show(periodTable.As(&answer.ReopenPeriod, []gql.BillingPeriod{answer.ReopenPeriod}))
+			}
+			answer, err := gql.PlanReopenPeriod(ctx, t, args[0])
 			if err != nil {
 				return err
 			}
-			return t.Show(periodTable.As(&answer.ReopenPeriod, []gql.BillingPeriod{answer.ReopenPeriod}))
-		}
-		answer, err := gql.PlanReopenPeriod(ctx, t, args[0])
-		if err != nil {
-			return err
-		}
-		view := changeTable.As(&answer.PlanReopenPeriod, answer.PlanReopenPeriod.Changes)
-		view.Remark = "carry it out with --plan-hash " + answer.PlanReopenPeriod.Hash
-		return t.Show(view)
-	})
+			view := changeTable.As(&answer.PlanReopenPeriod, answer.PlanReopenPeriod.Changes)
+			view.Remark = "carry it out with --plan-hash " + answer.PlanReopenPeriod.Hash
+			return t.Show(view)
+		})
 	cmd.Flags().StringVar(&hash, "plan-hash", "", "carry out the plan of this hash")
 	command.ReasonFlag(cmd, &reason)
 	cmd.MarkFlagsRequiredTogether("plan-hash", "reason")

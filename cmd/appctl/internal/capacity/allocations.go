@@ -19,7 +19,8 @@ func Commands(t *command.Tool) []*cobra.Command {
 	return []*cobra.Command{
 		command.Group("allocations", "Capacity that the project rents", list(t), devices(t), request(t), release(t)),
 		command.Group("orphans", "What operations left behind and could not take back yet", listOrphans(t), retryOrphan(t)),
-		command.Group("prices", "List prices by SKU, and the price book", listPrices(t), setPrice(t), book(t), addPrice(t), rerate(t)),
+		command.Group("prices", "List prices by SKU, and the price book", listPrices(t), setPrice(t), book(t), addPrice(t),
+			rerate(t)),
 		usage(t),
 		nodes(t),
 	}
@@ -125,7 +126,8 @@ func release(t *command.Tool) *cobra.Command {
 			})
 		})
 	cmd.Flags().BoolVar(&plan, "plan", false, "show what it would do and what that saves an hour, and release nothing")
-	cmd.Flags().StringVar(&input.PlanHash, "plan-hash", "", "release only if everything is as the plan of this hash found it")
+	cmd.Flags().StringVar(&input.PlanHash, "plan-hash", "",
+		"release only if everything is as the plan of this hash found it")
 	command.ReasonFlag(cmd, &input.Reason)
 	wait.Register(cmd)
 	command.KeyFlag(cmd, &input.IdempotencyKey)

@@ -40,7 +40,8 @@ func given(text string) *string {
 var bookTable = command.Table[gql.Price]{
 	Heading: []string{"ID", "METER", "SKU", "REGION", "FOR", "PRICE", "PER", "FROM", "TO"},
 	Row: func(p *gql.Price) []string {
-		return []string{p.Id, p.Meter, p.Sku, p.Region, forWhom(p), tiersOf(p), p.Per, render.Time(&p.ValidFrom), render.Time(p.ValidTo)}
+		return []string{p.Id, p.Meter, p.Sku, p.Region, forWhom(p), tiersOf(p), p.Per, render.Time(&p.ValidFrom),
+			render.Time(p.ValidTo)}
 	},
 }
 
@@ -179,7 +180,8 @@ func viewPlan(plan *gql.BooksPlan) command.View {
 	table := command.Table[gql.BooksChange]{
 		Heading: []string{"TENANT", "PROJECT", "PERIOD", "METER", "SKU", "BOOKED", "THEN"},
 		Row: func(c *gql.BooksChange) []string {
-			return []string{c.TenantId, c.ProjectId, c.PeriodId, c.Meter, c.Sku, c.Before + " " + c.Currency, c.After + " " + c.Currency}
+			return []string{c.TenantId, c.ProjectId, c.PeriodId, c.Meter, c.Sku, c.Before + " " + c.Currency,
+				c.After + " " + c.Currency}
 		},
 	}
 	view := table.As(plan, plan.Changes)

@@ -27,10 +27,12 @@ func nodes(t *command.Tool) *cobra.Command {
 }
 
 var nodeTable = command.Table[gql.StandingNode]{
-	Heading: []string{"ID", "NAME", "STATUS", "MEMBERS", "ADDRESS", "CPUS", "MEMORY MIB", "GPUS", "ISOLATION", "LAST SEEN"},
+	Heading: []string{"ID", "NAME", "STATUS", "MEMBERS", "ADDRESS", "CPUS", "MEMORY MIB", "GPUS", "ISOLATION",
+		"LAST SEEN"},
 	Row: func(node *gql.StandingNode) []string {
 		return []string{
-			node.Id, node.Name, string(node.Status), taking(node), node.Address, fmt.Sprint(node.Cpus), fmt.Sprint(node.MemoryMiB),
+			node.Id, node.Name, string(node.Status), taking(node), node.Address, fmt.Sprint(node.Cpus),
+			fmt.Sprint(node.MemoryMiB),
 			gpus(node), offered(&node.ComputeNode), render.Time(node.LastSeenAt),
 		}
 	},
@@ -131,7 +133,8 @@ func drained(drain *gql.NodeDrain) string {
 }
 
 var lodgers = command.Table[gql.NodeMember]{
-	Heading: []string{"MEMBER", "TENANT", "PROJECT", "INSTANCE", "COMPONENT", "STATUS", "HEALTH", "OPERATION", "WAITS FOR"},
+	Heading: []string{"MEMBER", "TENANT", "PROJECT", "INSTANCE", "COMPONENT", "STATUS", "HEALTH", "OPERATION",
+		"WAITS FOR"},
 	Row: func(m *gql.NodeMember) []string {
 		operation, waits := "", ""
 		if m.Operation != nil {

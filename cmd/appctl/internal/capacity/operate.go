@@ -53,7 +53,8 @@ func onNode(t *command.Tool, use, short, asks string, reason *string,
 
 func cordon(t *command.Tool) *cobra.Command {
 	var in gql.NodeOperateInput
-	return onNode(t, "cordon NODE", "Keep new members away from a node; what is there goes on (platform staff)", "", &in.Reason,
+	return onNode(t, "cordon NODE", "Keep new members away from a node; what is there goes on (platform staff)", "",
+		&in.Reason,
 		func(ctx context.Context, id string) (gql.StandingNode, error) {
 			in.NodeId = id
 			answer, err := gql.CordonNode(ctx, t, in)
@@ -64,7 +65,8 @@ func cordon(t *command.Tool) *cobra.Command {
 func uncordon(t *command.Tool) *cobra.Command {
 	var in gql.NodeOperateInput
 	return onNode(t, "uncordon NODE",
-		"Let a node take members again, and members that were drained for it take work again (platform staff)", "", &in.Reason,
+		"Let a node take members again, and members that were drained for it take work again (platform staff)", "",
+		&in.Reason,
 		func(ctx context.Context, id string) (gql.StandingNode, error) {
 			in.NodeId = id
 			answer, err := gql.UncordonNode(ctx, t, in)
@@ -133,7 +135,8 @@ func deleteNode(t *command.Tool) *cobra.Command {
 // fleet returns the command that shows all nodes at once.
 func fleet(t *command.Tool) *cobra.Command {
 	return command.Verb(t, "fleet",
-		"Show capacity by region and SKU, nodes that take no members, and operations that do not go on (platform staff)", viewFleet,
+		"Show capacity by region and SKU, nodes that take no members, and operations that do not go on (platform staff)",
+		viewFleet,
 		func(ctx context.Context, _ []string) (gql.Fleet, error) {
 			answer, err := gql.ReadFleet(ctx, t)
 			return answer.Fleet, err
@@ -166,6 +169,7 @@ var stuckTable = command.Table[gql.StuckOperation]{
 		if len(op.Blockers) > 0 {
 			waits = op.Blockers[0].Message
 		}
-		return []string{op.Id, string(op.Kind), string(op.State), op.ProjectId, render.Time(&op.CreatedAt), render.Time(&op.Deadline), waits}
+		return []string{op.Id, string(op.Kind), string(op.State), op.ProjectId, render.Time(&op.CreatedAt),
+			render.Time(&op.Deadline), waits}
 	},
 }

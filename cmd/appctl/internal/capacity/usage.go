@@ -12,7 +12,8 @@ import (
 
 // usage returns the commands about what is metered.
 func usage(t *command.Tool) *cobra.Command {
-	return command.Group("usage", "Metered usage of the project", sumUsage(t), listUsage(t), usageSources(t), quarantine(t))
+	return command.Group("usage", "Metered usage of the project", sumUsage(t), listUsage(t), usageSources(t),
+		quarantine(t))
 }
 
 // chosen adds the flags that choose usage, and returns the filter that they fill.

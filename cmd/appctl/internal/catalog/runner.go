@@ -37,7 +37,8 @@ func sign(t *command.Tool) *cobra.Command {
 			_, err = fmt.Fprintln(t.Env.Stdout, signature)
 			return err
 		})
-	cmd.Flags().StringVar(&kind, "kind", "conformance", "what it shows: conformance or tenancy; smoke for that of an artifact")
+	cmd.Flags().StringVar(&kind, "kind", "conformance",
+		"what it shows: conformance or tenancy; smoke for that of an artifact")
 	cmd.Flags().StringVar(&key, "key", "",
 		"PEM file with the runner's Ed25519 private key (appctl artifact keygen --algorithm ed25519)")
 	command.Need(cmd, "key")

@@ -100,7 +100,8 @@ func (l *ledger) extend(n int) {
 		l.links = append(l.links, auditchain.Link{Seq: seq, SealedAt: at.Add(time.Hour), Entry: auditchain.Entry{
 			ID: fmt.Sprintf("aud_%d", seq), ActorKind: "USER", ActorID: fmt.Sprintf("usr_%d", seq%3), ActorName: "Ada",
 			PermissionKey: "apps.instance.create",
-			Action:        "launchInstance", Allowed: seq%2 == 0, After: json.RawMessage(fmt.Sprintf(`{"n":%d}`, seq)), Repeats: 1,
+			Action:        "launchInstance", Allowed: seq%2 == 0, After: json.RawMessage(fmt.Sprintf(`{"n":%d}`, seq)),
+			Repeats:       1,
 			CorrelationID: "c", CreatedAt: at}})
 	}
 	l.reseal(len(l.links) - n)

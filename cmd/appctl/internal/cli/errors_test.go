@@ -47,11 +47,14 @@ func TestErrors(t *testing.T) {
 		"reasons": []object{{"code": "NOT_PINNED", "message": "no digest", "path": "artifacts.0.ref"}}}))
 	r.HandleStream("operationProgress", progressTo("FAILED"))
 	r.Handle("planRemoveMember", answer(refused("MEMBER_REMOVE")))
-	r.Handle("planLaunchInstance", answer(object{"hash": "h2", "allowed": false, "version": "1.2.0", "members": []object{}, "cost": planCost(),
+	r.Handle("planLaunchInstance", answer(object{"hash": "h2", "allowed": false, "version": "1.2.0", "members": []object{},
+		"cost": planCost(),
 		"verdicts": []object{{"source": "POLICY", "outcome": "REFUSED", "code": "POLICY_DENIED",
 			"reasons": []object{{"code": "MEMBERS_CEILING", "message": "at most 4 members", "path": "input.components"}}}}}))
-	r.Handle("planReleaseAllocation", answer(object{"hash": "h3", "allocation": object{"id": "alc_1", "name": "slot-1"}, "instance": nil,
-		"allowed": false, "code": "CONFLICT", "reasons": []object{{"code": "CONFLICT", "message": "op_7 is under way"}}, "cost": planCost()}))
+	r.Handle("planReleaseAllocation", answer(object{"hash": "h3", "allocation": object{"id": "alc_1", "name": "slot-1"},
+		"instance": nil,
+		"allowed":  false, "code": "CONFLICT", "reasons": []object{{"code": "CONFLICT",
+			"message": "op_7 is under way"}}, "cost": planCost()}))
 	r.Handle("requestAllocation", refuse("INVALID_ARGUMENT", "must be 1 to 64",
 		object{"code": "INVALID_ARGUMENT", "message": "must be 1 to 64", "path": "input.count"}))
 	document := r.file(t, "manifest.json", `{"slug":"hello"}`)

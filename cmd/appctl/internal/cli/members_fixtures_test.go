@@ -142,10 +142,14 @@ func addMemberFixtures(s *clienttest.Server) {
 		"orphans":          page(orphan()),
 		"retryOrphan":      orphan(),
 		"usageRecords":     page(usageRecord),
-		"usageSums":        []object{{"hour": "2026-11-23T12:00:00Z", "basis": "CAPACITY", "meter": "gpu_seconds", "unit": "second", "borneBy": "PLATFORM", "borneReason": "NODE_SILENT", "quantity": "7200", "records": 60}},
-		"usageSources":     []object{{"source": "alc_1", "basis": "CAPACITY", "recordedTo": "2026-11-23T12:00:00Z", "provedTo": "2026-11-23T12:00:04Z", "failures": 0, "lastError": ""}},
-		"usageQuarantine": page(object{"id": "uqr_1", "projectId": "prj_1", "source": "ins_1", "meter": "jobs", "usageId": "job-1",
-			"code": "USAGE_ID_REUSED", "field": "id", "message": "id is that of a record with other content", "record": object{"id": "job-1"}, "createdAt": "2026-11-23T12:00:00Z"}),
+		"usageSums": []object{{"hour": "2026-11-23T12:00:00Z", "basis": "CAPACITY", "meter": "gpu_seconds",
+			"unit": "second", "borneBy": "PLATFORM", "borneReason": "NODE_SILENT", "quantity": "7200", "records": 60}},
+		"usageSources": []object{{"source": "alc_1", "basis": "CAPACITY", "recordedTo": "2026-11-23T12:00:00Z",
+			"provedTo": "2026-11-23T12:00:04Z", "failures": 0, "lastError": ""}},
+		"usageQuarantine": page(object{"id": "uqr_1", "projectId": "prj_1", "source": "ins_1", "meter": "jobs",
+			"usageId": "job-1",
+			"code":    "USAGE_ID_REUSED", "field": "id", "message": "id is that of a record with other content",
+			"record": object{"id": "job-1"}, "createdAt": "2026-11-23T12:00:00Z"}),
 		"skuPrices":       []object{price},
 		"setSkuPrice":     price,
 		"setProjectQuota": project(),
@@ -155,15 +159,21 @@ func addMemberFixtures(s *clienttest.Server) {
 }
 
 // usageRecord is a minute of an allocation.
-var usageRecord = object{"source": "alc_1", "meter": "gpu_seconds", "usageId": "2026-11-23T12:00:00Z", "basis": "CAPACITY", "unit": "second",
-	"quantity": "120", "fromAt": "2026-11-23T12:00:00Z", "toAt": "2026-11-23T12:01:00Z", "projectId": "prj_1", "instanceId": "ins_1",
-	"allocationId": "alc_1", "memberId": "mem_1", "componentKey": "worker", "operationId": "op_1", "sku": "gpu-large", "region": "eu",
+var usageRecord = object{"source": "alc_1", "meter": "gpu_seconds", "usageId": "2026-11-23T12:00:00Z",
+	"basis": "CAPACITY", "unit": "second",
+	"quantity": "120", "fromAt": "2026-11-23T12:00:00Z", "toAt": "2026-11-23T12:01:00Z", "projectId": "prj_1",
+	"instanceId":   "ins_1",
+	"allocationId": "alc_1", "memberId": "mem_1", "componentKey": "worker", "operationId": "op_1", "sku": "gpu-large",
+	"region":  "eu",
 	"session": "alc_1", "retracts": nil, "borneBy": "TENANT", "borneReason": nil, "borneOwner": nil, "recordedAt": "2026-11-23T12:01:06Z"}
 
 // task is a command that ran on a node.
 func task() object {
-	return object{"id": "tsk_1", "memberId": "mem_1", "instanceId": "ins_1", "nodeId": "nod_1", "operationId": "op_1", "kind": "RUN",
-		"spec": object{"command": []string{"hostname"}}, "fence": 1, "state": "SUCCEEDED", "cancelRequested": false, "timeoutSeconds": 60,
-		"exitCode": 0, "result": object{"exitCode": 0}, "message": "done", "stdout": "node-1\nnode-2\n", "stderr": "", "createdAt": at,
+	return object{"id": "tsk_1", "memberId": "mem_1", "instanceId": "ins_1", "nodeId": "nod_1", "operationId": "op_1",
+		"kind": "RUN",
+		"spec": object{"command": []string{"hostname"}}, "fence": 1, "state": "SUCCEEDED", "cancelRequested": false,
+		"timeoutSeconds": 60,
+		"exitCode":       0, "result": object{"exitCode": 0}, "message": "done", "stdout": "node-1\nnode-2\n", "stderr": "",
+		"createdAt": at,
 		"startedAt": at, "endedAt": at}
 }

@@ -12,7 +12,8 @@ func addNodeFixtures(s *clienttest.Server) {
 		"deleteNode":   "nod_1",
 		"nodeMembers":  []object{lodger(), refusedLodger()},
 		"fleet": object{
-			"capacity": []object{{"region": "eu", "sku": "gpu-large", "nodes": 3, "online": 2, "taking": 1, "freeNodes": 1, "gpus": 24,
+			"capacity": []object{{"region": "eu", "sku": "gpu-large", "nodes": 3, "online": 2, "taking": 1, "freeNodes": 1,
+				"gpus":       24,
 				"gpusRented": 8, "gpusFree": 8}},
 			"troubled": []object{
 				standing("ONLINE", object{"conditions": []object{badGPU()}}), standing("OFFLINE", nil),
@@ -28,7 +29,8 @@ func addNodeFixtures(s *clienttest.Server) {
 
 // standing is a node in a status, with what else is said of it.
 func standing(status string, more object) object {
-	node := object{"id": "nod_1", "name": "na", "address": "10.0.0.1", "status": status, "cpus": 8, "memoryMiB": 16000, "gpus": 4,
+	node := object{"id": "nod_1", "name": "na", "address": "10.0.0.1", "status": status, "cpus": 8, "memoryMiB": 16000,
+		"gpus":     4,
 		"gpuModel": "X100", "gpusSimulated": true, "isolation": "NAMESPACE", "lastSeenAt": at, "cordoned": false, "lost": false}
 	for field, value := range more {
 		node[field] = value
@@ -43,14 +45,16 @@ func nodeDrain(force bool) object {
 
 // badGPU is a finding of an agent that keeps new members away.
 func badGPU() object {
-	return object{"name": "gpu", "state": "BAD", "message": "an uncorrectable error", "since": at, "effect": "NO_NEW_MEMBERS"}
+	return object{"name": "gpu", "state": "BAD", "message": "an uncorrectable error", "since": at,
+		"effect": "NO_NEW_MEMBERS"}
 }
 
 // lodger is a member that is being drained.
 func lodger() object {
 	return object{"memberId": "mem_1", "componentKey": "worker", "index": 0, "status": "DRAINING", "health": "HEALTHY",
 		"instanceId": "ins_1", "instanceName": "one", "instanceStatus": "RUNNING", "appSlug": "hello", "tenant": "acme",
-		"project": "demo", "allocationId": "alc_1", "operation": object{"id": "op_9", "kind": "MEMBER_DRAIN", "state": "RUNNING",
+		"project": "demo", "allocationId": "alc_1", "operation": object{"id": "op_9", "kind": "MEMBER_DRAIN",
+			"state":   "RUNNING",
 			"message": "", "blockers": []object{blocker()}}}
 }
 

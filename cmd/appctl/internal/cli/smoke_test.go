@@ -24,7 +24,10 @@ const (
 func TestARunnerSmokesAnArtifactAndBringsWhatItSaw(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	files := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(weights)) }))
+	files := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_,
+			_ = w.Write([]byte(weights))
+	}))
 	t.Cleanup(files.Close)
 	digest := weightsDigest
 	r.Handle("node", func(clienttest.Call) (any, error) {

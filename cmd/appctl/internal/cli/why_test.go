@@ -34,8 +34,8 @@ func addWhyFixtures(s *clienttest.Server) {
 	})
 }
 
-// A question that names nothing is about the project of the run, a name is looked up, and only --platform asks about the
-// platform.
+// A question that names nothing is about the project of the run, a name is looked up, and only --platform asks about
+// the platform.
 func TestWhyAsksAboutTheProjectAtHand(t *testing.T) {
 	t.Parallel()
 	for line, want := range map[string]any{

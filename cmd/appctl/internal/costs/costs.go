@@ -54,7 +54,8 @@ func viewSummary(c *gql.CostSummary) command.View {
 	if c.Unpriced > 0 {
 		unpriced = fmt.Sprintf("No price set for %s", render.Plural(c.Unpriced, "allocation"))
 	}
-	return command.Fields(c, c.Spent, "Month", render.Time(&c.From)+" to "+render.Time(&c.To), "Spent", c.Spent+" "+c.Currency,
+	return command.Fields(c, c.Spent, "Month", render.Time(&c.From)+" to "+render.Time(&c.To), "Spent",
+		c.Spent+" "+c.Currency,
 		"An hour now", c.Hourly+" "+c.Currency, "Forecast", c.Forecast+" "+c.Currency, "Unpriced", unpriced)
 }
 
@@ -129,7 +130,8 @@ var shares = command.Table[gql.CostShare]{
 
 // Budget returns the commands about budgets.
 func Budget(t *command.Tool) *cobra.Command {
-	return command.Group("budget", "What a tenant, a project, a service account or an instance may spend", list(t), set(t), remove(t))
+	return command.Group("budget", "What a tenant, a project, a service account or an instance may spend", list(t), set(t),
+		remove(t))
 }
 
 func list(t *command.Tool) *cobra.Command {
@@ -152,7 +154,8 @@ var budgets = command.Table[gql.Budget]{
 		if b.LargestOvershoot != nil {
 			overshoot = "at most " + *b.LargestOvershoot
 		}
-		return []string{b.Id, strings.ToLower(string(b.Scope)) + " " + b.TargetId, fmt.Sprintf("%s %s, %s", b.Amount, b.Currency, strings.ToLower(string(b.Span))),
+		return []string{b.Id, strings.ToLower(string(b.Scope)) + " " + b.TargetId,
+			fmt.Sprintf("%s %s, %s", b.Amount, b.Currency, strings.ToLower(string(b.Span))),
 			b.Spent, b.Held, b.Left, string(b.AtLimit), fmt.Sprintf("%d %%", b.Reached), overshoot, note(b)}
 	},
 }
@@ -196,7 +199,8 @@ func set(t *command.Tool) *cobra.Command {
 	flags.StringVar(&in.Currency, "currency", "", "ISO 4217: that of the tenant's statements")
 	flags.StringVar(&span, "span", "month", "what the amount is for: month, or total for all since it is set")
 	flags.DurationVar(&horizon, "horizon", time.Hour, "for how long the price of what is rented is held of it, 5m to 744h")
-	flags.IntSliceVar(&in.Thresholds, "threshold", nil, "percent that is told by event; repeat for more (default 50, 80, 100)")
+	flags.IntSliceVar(&in.Thresholds, "threshold", nil,
+		"percent that is told by event; repeat for more (default 50, 80, 100)")
 	flags.StringVar(&outcome, "at-limit", "refuse", "what happens when it is spent: tell, refuse, drain or decommission")
 	flags.StringVar(&in.Reason, "reason", "", "why, kept in the audit")
 	command.Need(cmd, "currency", "reason")

@@ -69,8 +69,8 @@ func runAction(t *command.Tool) *cobra.Command {
 	return cmd
 }
 
-// sure asks a person before an action that its app calls destructive. Scripts, which have no terminal, are not asked; and
-// neither is who may not read the instance, such as a project that is attached to it.
+// sure asks a person before an action that its app calls destructive. Scripts, which have no terminal, are not asked;
+// and neither is who may not read the instance, such as a project that is attached to it.
 func sure(ctx context.Context, t *command.Tool, yes bool, id string, args []string) error {
 	if yes || !t.Env.StdinTerminal {
 		return nil

@@ -148,7 +148,8 @@ var members = command.Table[gql.Member]{
 	},
 }
 
-// components is the table of an instance's components, with what their app says of them and what further members live in.
+// components is the table of an instance's components, with what their app says of them and what further members live
+// in.
 var components = command.Table[gql.ComponentRole]{
 	Heading: []string{"COMPONENT", "DESIRED", "CURRENT", "HEALTHY", "SUMMARY", "THE APP SAYS", "FURTHER MEMBERS IN"},
 	Row: func(role *gql.ComponentRole) []string {

@@ -167,8 +167,9 @@ func (f *launchFlags) show(ctx context.Context, t *command.Tool) error {
 	in := &f.input
 	answer, err := gql.PlanLaunchInstance(ctx, t, gql.PlanLaunchInstanceInput{
 		ProjectId: in.ProjectId, AppSlug: in.AppSlug, Version: in.Version, Name: in.Name, AllocationIds: in.AllocationIds,
-		Components: in.Components, Config: in.Config, OperatingMode: in.OperatingMode, ControlPlaneScope: in.ControlPlaneScope,
-		DeadlineSeconds: in.DeadlineSeconds, Smoke: in.Smoke,
+		Components: in.Components, Config: in.Config, OperatingMode: in.OperatingMode,
+		ControlPlaneScope: in.ControlPlaneScope,
+		DeadlineSeconds:   in.DeadlineSeconds, Smoke: in.Smoke,
 	})
 	if err != nil {
 		return err

@@ -48,7 +48,8 @@ has the platform recover members, or else replace them. Members that a restart o
 	flags := cmd.Flags()
 	flags.StringVar(&mode, "mode", "", "manual or automatic; without it the policy is shown")
 	flags.IntVar(&input.Budget, "budget", 3, "how many repairs may begin within an hour, 1 to 20")
-	flags.IntVar(&input.BackOffSeconds, "back-off", 30, "seconds of pause after a repair that did not help; doubled each time")
+	flags.IntVar(&input.BackOffSeconds, "back-off", 30,
+		"seconds of pause after a repair that did not help; doubled each time")
 	flags.IntVar(&grace, "grace", 0, "seconds with too few members after which the instance fails for good; 0 for never")
 	flags.IntVar(&limit, "hourly-limit-micros", 0,
 		"most that the capacity of one replacement may cost an hour, in millionths; 0 for no bound")

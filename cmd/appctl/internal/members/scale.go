@@ -20,25 +20,26 @@ func scale(t *command.Tool) *cobra.Command {
 	var where intentFlags
 	var input gql.ScaleComponentInput
 	var allocations []string
-	cmd := t.Command("scale INSTANCE", "Bring a component to a number of members", func(ctx context.Context, args []string) (err error) {
-		if input.DeadlineSeconds, err = f.Deadline(); err != nil {
-			return err
-		}
-		if input.OnDeadline, err = f.Outcome(); err != nil {
-			return err
-		}
-		if input.Intent, err = where.intent(); err != nil {
-			return err
-		}
-		if input.InstanceId, err = lookup.Instance(ctx, t, args[0]); err != nil {
-			return err
-		}
-		if input.AllocationIds, err = lookup.AllocationIDs(ctx, t, allocations); err != nil {
-			return err
-		}
-		input.Force, input.Reason = f.Force, f.Reason
-		return f.Apply(ctx, t, scaling(t, &f, &input))
-	})
+	cmd := t.Command("scale INSTANCE", "Bring a component to a number of members",
+		func(ctx context.Context, args []string) (err error) {
+			if input.DeadlineSeconds, err = f.Deadline(); err != nil {
+				return err
+			}
+			if input.OnDeadline, err = f.Outcome(); err != nil {
+				return err
+			}
+			if input.Intent, err = where.intent(); err != nil {
+				return err
+			}
+			if input.InstanceId, err = lookup.Instance(ctx, t, args[0]); err != nil {
+				return err
+			}
+			if input.AllocationIds, err = lookup.AllocationIDs(ctx, t, allocations); err != nil {
+				return err
+			}
+			input.Force, input.Reason = f.Force, f.Reason
+			return f.Apply(ctx, t, scaling(t, &f, &input))
+		})
 	cmd.Long = `Bring a component to a number of members, by one operation: members are added, or drained and removed. Who leaves is
 in the plan: those that the app's adapter names, or else FAILED members first, then those that are not in service, drained,
 draining or cordoned, and unhealthy ones, and among equals the highest number.`

@@ -60,9 +60,11 @@ func exitOf(task *gql.NodeTask) string {
 func pageTask(p *render.Page, task *gql.NodeTask) {
 	p.Fields("Task", task.Id, "Kind", string(task.Kind), "State", string(task.State), "Exit code", exitOf(task),
 		"Message", task.Message, "Member", task.MemberId, "Instance", task.InstanceId, "Node", task.NodeId,
-		"Operation", render.Text(task.OperationId), "Created", render.Time(&task.CreatedAt), "Started", render.Time(task.StartedAt),
+		"Operation", render.Text(task.OperationId), "Created", render.Time(&task.CreatedAt), "Started",
+		render.Time(task.StartedAt),
 		"Ended", render.Time(task.EndedAt), "Spec", render.Document(task.Spec), "Result", render.Document(task.Result))
-	for _, output := range []struct{ name, text string }{{"Standard output", task.Stdout}, {"Standard error", task.Stderr}} {
+	for _, output := range []struct{ name, text string }{{"Standard output", task.Stdout},
+		{"Standard error", task.Stderr}} {
 		if output.text == "" {
 			continue
 		}

@@ -170,8 +170,8 @@ func confirm(env command.Environment) bool {
 // refusal returns the error of a plan that says no.
 func refusal(plan *gql.Plan) error { return Refused(plan.Verdicts) }
 
-// Refused returns the error of verdicts that say no, with every reason; its code is the one that the change would be refused
-// with. It is nil when none says no.
+// Refused returns the error of verdicts that say no, with every reason; its code is the one that the change would be
+// refused with. It is nil when none says no.
 func Refused(verdicts []gql.Verdict) error {
 	code, refused := "", false
 	var reasons []client.Reason

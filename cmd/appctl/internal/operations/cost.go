@@ -69,7 +69,8 @@ var rated = command.Table[gql.PlannedRate]{
 			}
 			steps = append(steps, text)
 		}
-		return []string{rate.Dimension, rate.Unit, fmt.Sprintf("%s %s for %s", strings.Join(steps, ", then "), rate.Price.Currency, rate.Price.Per)}
+		return []string{rate.Dimension, rate.Unit, fmt.Sprintf("%s %s for %s", strings.Join(steps, ", then "),
+			rate.Price.Currency, rate.Price.Per)}
 	},
 }
 
@@ -84,7 +85,8 @@ func accepted(allowed bool) string {
 // LaunchPlanView shows what a launch would do.
 func LaunchPlanView(plan *gql.LaunchPlan) command.View {
 	return command.Detail(plan, plan.Hash, func(p *render.Page) {
-		p.Fields("Plan", "launch", "Verdict", accepted(plan.Allowed), "Version", plan.Version, "Cost", hourly(plan.Cost), "Hash", plan.Hash)
+		p.Fields("Plan", "launch", "Verdict", accepted(plan.Allowed), "Version", plan.Version, "Cost", hourly(plan.Cost),
+			"Hash", plan.Hash)
 		p.Section("Members that would come")
 		touched.On(p, plan.Members)
 		pageCost(p, plan.Cost)
@@ -100,7 +102,8 @@ func ReleasePlanView(plan *gql.ReleasePlan) command.View {
 		if plan.Instance != nil {
 			stops = fmt.Sprintf("%s (%s)", plan.Instance.Name, plan.Instance.Id)
 		}
-		p.Fields("Plan", fmt.Sprintf("release of %s (%s)", plan.Allocation.Name, plan.Allocation.Id), "Verdict", accepted(plan.Allowed),
+		p.Fields("Plan", fmt.Sprintf("release of %s (%s)", plan.Allocation.Name, plan.Allocation.Id), "Verdict",
+			accepted(plan.Allowed),
 			"Tears down", stops, "Cost", hourly(plan.Cost), "Hash", plan.Hash)
 		pageCost(p, plan.Cost)
 		if !plan.Allowed {

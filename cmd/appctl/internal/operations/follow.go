@@ -159,8 +159,8 @@ func follow(
 	return op, err
 }
 
-// failure returns the error of an operation that ended badly; nil when it ended well. It names the error's code alone where the page that
-// was shown before has its message.
+// failure returns the error of an operation that ended badly; nil when it ended well. It names the error's code alone
+// where the page that was shown before has its message.
 func failure(op *gql.OperationDetail, shown bool) error {
 	if op.State == gql.OperationStateSucceeded {
 		return nil
@@ -173,7 +173,8 @@ func failure(op *gql.OperationDetail, shown bool) error {
 		found.Code, found.Retryable = op.Error.Code, op.Error.Retryable
 		found.Message = fmt.Sprintf("operation %s ended as %s (%s): %s", op.Id, op.State, op.Error.Owner, op.Error.Message)
 		if shown {
-			found.Message = fmt.Sprintf("operation %s ended as %s (%s): the error is shown with the operation", op.Id, op.State, op.Error.Owner)
+			found.Message = fmt.Sprintf("operation %s ended as %s (%s): the error is shown with the operation", op.Id, op.State,
+				op.Error.Owner)
 		}
 	}
 	return command.Failed(found)

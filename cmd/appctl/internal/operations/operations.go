@@ -171,7 +171,8 @@ func retry(t *command.Tool) *cobra.Command {
 				},
 				Send: func(ctx context.Context, hash string) (Started, error) {
 					answer, err := gql.RetryOperation(ctx, t, gql.RetryOperationInput{
-						OperationId: args[0], DeadlineSeconds: command.Given(deadline), PlanHash: hash, Reason: f.Reason, IdempotencyKey: f.Key,
+						OperationId: args[0], DeadlineSeconds: command.Given(deadline), PlanHash: hash, Reason: f.Reason,
+						IdempotencyKey: f.Key,
 					})
 					made := answer.RetryOperation
 					return Started{Operation: made.Operation, JSON: made, What: fmt.Sprintf("%s again", made.Operation.Kind)}, err

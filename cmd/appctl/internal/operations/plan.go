@@ -17,7 +17,8 @@ func planView(plan *gql.Plan) command.View {
 
 // pagePlan shows what a verb would do, and what would be lost by it.
 func pagePlan(p *render.Page, plan *gql.Plan) {
-	p.Fields("Plan", fmt.Sprintf("%s of %s (%s)", plan.Kind, plan.Instance.Name, plan.Instance.Id), "Verdict", accepted(plan.Allowed),
+	p.Fields("Plan", fmt.Sprintf("%s of %s (%s)", plan.Kind, plan.Instance.Name, plan.Instance.Id), "Verdict",
+		accepted(plan.Allowed),
 		"Work lost", lost(plan.WorkLostTotal), "At the deadline", atDeadline(plan), "Can be taken back",
 		render.Joined(": ", render.YesNo(plan.Reversible), plan.Reversal),
 		"Makes way", superseded(plan.Supersedes), "Cost", hourly(plan.Cost), "Change", render.Document(plan.Change), "Hash", plan.Hash)

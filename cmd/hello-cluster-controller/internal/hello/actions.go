@@ -50,8 +50,9 @@ func (c counter) say(ctx context.Context, call *adapter.Call) (any, error) {
 			return nil, err
 		}
 		at := time.Now().UTC().Truncate(time.Second)
-		err := c.log.Add(call.Instance.ID, adapter.UsageRecord{ID: call.Key() + "." + peer.ID, Dimension: served, Quantity: "1",
-			From: at, To: at, MemberID: peer.ID})
+		err := c.log.Add(call.Instance.ID, adapter.UsageRecord{ID: call.Key() + "." + peer.ID, Dimension: served,
+			Quantity: "1",
+			From:     at, To: at, MemberID: peer.ID})
 		if err != nil {
 			return nil, err
 		}

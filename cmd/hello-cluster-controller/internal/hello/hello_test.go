@@ -96,7 +96,8 @@ func TestEachGreetingIsCountedOnceThroughRepeatsRestartsAndTheEnd(t *testing.T) 
 	require.NoError(t, err)
 	require.Equal(t, first, page, "another process answers the same records behind the same cursor")
 
-	require.Equal(t, adapter.StateSucceeded, p.Run(base, dispatch(p, "op_2", adapter.InstanceDecommission), 30*time.Second).State)
+	require.Equal(t, adapter.StateSucceeded, p.Run(base, dispatch(p, "op_2", adapter.InstanceDecommission),
+		30*time.Second).State)
 	code, raw = p.Call(base, http.MethodGet, adapter.UsagePath("ins_1", ""), nil, &after)
 	require.Equal(t, http.StatusOK, code, "%s", raw)
 	require.Equal(t, first, after, "what was counted last is read after the end")

@@ -165,12 +165,13 @@ func TestObservationTellsDeadFromUnknown(t *testing.T) {
 	require.Equal(t, adapter.HealthUnknown, c.observe().Health, "unknown is never read as good or bad")
 }
 
-// Only what was seen to have ended for good is reported failed: a process that fails is started again by its node, and a
-// node that does not answer hides what runs.
+// Only what was seen to have ended for good is reported failed: a process that fails is started again by its node, and
+// a node that does not answer hides what runs.
 func TestOnlyAPeerWhoseProcessHasEndedIsReportedFailed(t *testing.T) {
 	t.Parallel()
 	for state, want := range map[string]bool{"absent": true, "exited": true, "failed": false, "running": false} {
-		result := adapter.TaskResult{State: adapter.TaskSucceeded, Raw: json.RawMessage(`{"process":{"state":"` + state + `"}}`)}
+		result := adapter.TaskResult{State: adapter.TaskSucceeded,
+			Raw: json.RawMessage(`{"process":{"state":"` + state + `"}}`)}
 		require.Equal(t, want, ended(result), state)
 		result.State = adapter.TaskFailed
 		require.False(t, ended(result), state)

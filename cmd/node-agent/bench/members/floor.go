@@ -17,8 +17,8 @@ import (
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/thread"
 )
 
-// floor is one round of the runtime alone: a call that runs /bin/true with the configuration of the member of this round,
-// on the version of the root itself. It makes all namespaces, and no group, layers, network or record.
+// floor is one round of the runtime alone: a call that runs /bin/true with the configuration of the member of this
+// round, on the version of the root itself. It makes all namespaces, and no group, layers, network or record.
 func (s *stage) floor(ctx context.Context, round int) error {
 	bundle := filepath.Join(s.dir, "floor")
 	if err := s.bare(filepath.Join(s.dir, "members", "members", memberID(round), "bundle"), bundle); err != nil {
@@ -61,7 +61,8 @@ func (s *stage) bare(from, to string) error {
 	return errors.Join(os.MkdirAll(to, 0o700), os.WriteFile(filepath.Join(to, "config.json"), raw, 0o600))
 }
 
-// oneView hides version 2 of cgroups from the thread where the machine has both: crun refuses to run where it sees both.
+// oneView hides version 2 of cgroups from the thread where the machine has both: crun refuses to run where it sees
+// both.
 func oneView() error {
 	if err := unix.Unshare(unix.CLONE_NEWNS); err != nil {
 		return err

@@ -31,8 +31,8 @@ const (
 	argAgent = "agent-under-test"
 )
 
-// testRoots is where versions of the curated root are kept from one run of tests to the next, those of rig/stack too, which
-// deletes old ones.
+// testRoots is where versions of the curated root are kept from one run of tests to the next, those of rig/stack too,
+// which deletes old ones.
 const testRoots = "/var/cache/app-platform/member-roots"
 
 var testRoot string

@@ -40,15 +40,16 @@ func (r *rig) again(change func()) {
 	}, "the agent is back, and says why there is no network")
 }
 
-// An agent without networks is upgraded to one that gives them: what it has started goes on as it was, and the node says
-// why members share its network until the last of them is gone.
+// An agent without networks is upgraded to one that gives them: what it has started goes on as it was, and the node
+// says why members share its network until the last of them is gone.
 func TestMembersFromBeforeNetworksGoOnAndAreWhyThereIsNone(t *testing.T) {
 	t.Parallel()
 	if os.Geteuid() != 0 {
 		t.Skip("networks need root")
 	}
 	r := newRig(t, memberinit.ModeContainer)
-	started := r.do(newTask("tsk_start", "START_PROCESS", map[string]any{"name": "p", "command": []string{"sleep", "7731"}}))
+	started := r.do(newTask("tsk_start", "START_PROCESS",
+		map[string]any{"name": "p", "command": []string{"sleep", "7731"}}))
 	require.Equal(t, "SUCCEEDED", started.State, started.message)
 	type inspected struct {
 		Process struct {
@@ -66,7 +67,8 @@ func TestMembersFromBeforeNetworksGoOnAndAreWhyThereIsNone(t *testing.T) {
 	require.Contains(t, r.networkGap(), "1 members from before are in the node's network, "+member+" among them: remove or replace "+
 		"them, then start the agent again")
 	require.Equal(t, before, inspect("tsk_after"), "the process is the same one")
-	result := resultOf[runResult](t, r.do(shell("tsk_run", "readlink /proc/self/ns/net; echo 127.0.0.1 > /scratch/kept; cat /scratch/kept")))
+	result := resultOf[runResult](t, r.do(shell("tsk_run",
+		"readlink /proc/self/ns/net; echo 127.0.0.1 > /scratch/kept; cat /scratch/kept")))
 	own, err := os.Readlink("/proc/self/ns/net")
 	require.NoError(t, err)
 	require.Equal(t, own+"\n127.0.0.1\n", result.Stdout, "commands run in it, in the network that it began with")

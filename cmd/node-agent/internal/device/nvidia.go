@@ -22,7 +22,8 @@ func (s Source) asked(ctx context.Context) []gql.DeviceInput {
 	if s.SMI == "" {
 		return nil
 	}
-	out, err := exec.CommandContext(ctx, s.SMI, "--query-gpu="+smiFields, "--format=csv,noheader,nounits").Output() // #nosec G204 -- the operator's own program
+	out, err := exec.CommandContext(ctx, s.SMI, "--query-gpu="+smiFields,
+		"--format=csv,noheader,nounits").Output() // #nosec G204 -- the operator's own program
 	if err != nil {
 		return nil
 	}

@@ -76,7 +76,8 @@ func weigh(out string, declared int) gql.NodeConditionInput {
 	reader.TrimLeadingSpace, reader.FieldsPerRecord = true, -1
 	lines, err := reader.ReadAll()
 	if err != nil {
-		return found("gpu", gql.NodeConditionStateUnknown, "nvidia-smi printed what cannot be read: %s", firstLine([]byte(out)))
+		return found("gpu", gql.NodeConditionStateUnknown, "nvidia-smi printed what cannot be read: %s",
+			firstLine([]byte(out)))
 	}
 	if len(lines) < declared {
 		return found("gpu", gql.NodeConditionStateBad, "nvidia-smi lists %d of %d GPUs", len(lines), declared)

@@ -24,7 +24,8 @@ func TestAnOperatorsChecksAreMonitoringPlugins(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	for name, script := range map[string]string{
-		"a-good": "echo fine; echo more", "b-warns": "echo soon; exit 1", "c-bad": "echo broken >&2; exit 2", "d-odd": "exit 3",
+		"a-good": "echo fine; echo more", "b-warns": "echo soon; exit 1", "c-bad": "echo broken >&2; exit 2",
+		"d-odd":  "exit 3",
 		"e-loud": "head -c 100000 /dev/zero | tr '\\0' x", "f-left": "sleep 600 & echo gone on",
 		"g-env": `[ -z "$NODE_AGENT_ENROL_TOKEN" ] && printf 'a\tb\033[31m'`,
 	} {
@@ -109,8 +110,10 @@ func TestTheClockIsThePlatformsAsFarAsTheWayAllows(t *testing.T) {
 	var k clock
 	require.Equal(t, gql.NodeConditionStateWarning, k.condition(at).State, "not compared yet")
 	for theirs, state := range map[time.Duration]gql.NodeConditionState{
-		0: gql.NodeConditionStateGood, 3 * time.Second: gql.NodeConditionStateGood, 7 * time.Second: gql.NodeConditionStateWarning,
-		-3 * time.Second: gql.NodeConditionStateWarning, -time.Minute: gql.NodeConditionStateBad, time.Hour: gql.NodeConditionStateBad,
+		0: gql.NodeConditionStateGood, 3 * time.Second: gql.NodeConditionStateGood,
+		7 * time.Second:  gql.NodeConditionStateWarning,
+		-3 * time.Second: gql.NodeConditionStateWarning, -time.Minute: gql.NodeConditionStateBad,
+		time.Hour: gql.NodeConditionStateBad,
 	} {
 		k.compare(at.Add(theirs), at, at.Add(4*time.Second))
 		require.Equal(t, state, k.condition(at.Add(5*time.Second)).State, theirs)

@@ -13,8 +13,8 @@ import (
 	"github.com/gpuaas/app-platform/sdk/client/generated/gql"
 )
 
-// What counts as little: a share of the whole, but never more than so much, since 5 % of a large disk is plenty. Twice as
-// much is a warning.
+// What counts as little: a share of the whole, but never more than so much, since 5 % of a large disk is plenty. Twice
+// as much is a warning.
 const (
 	littleShare  = 20       // one part in
 	littleDisk   = 10 << 30 // bytes
@@ -125,7 +125,8 @@ func (k *clock) condition(now time.Time) gql.NodeConditionInput {
 	}
 	switch {
 	case off >= clockFails:
-		return found("clock", gql.NodeConditionStateBad, "the clock is %s %s the platform's: set it", off.Round(time.Second), way)
+		return found("clock", gql.NodeConditionStateBad, "the clock is %s %s the platform's: set it", off.Round(time.Second),
+			way)
 	case off >= clockWarns:
 		return found("clock", gql.NodeConditionStateWarning, "the clock is %s %s the platform's", off.Round(time.Second), way)
 	}

@@ -39,13 +39,15 @@ func own(ctx context.Context, folder string) []gql.NodeConditionInput {
 	}
 	entries, err := os.ReadDir(folder) // by name
 	if err != nil {
-		return []gql.NodeConditionInput{found("checks", gql.NodeConditionStateUnknown, "the folder of checks cannot be read: %s",
+		return []gql.NodeConditionInput{found("checks", gql.NodeConditionStateUnknown,
+			"the folder of checks cannot be read: %s",
 			errors.Unwrap(err))}
 	}
 	var names []string
 	for _, entry := range entries {
 		info, err := os.Stat(filepath.Join(folder, entry.Name()))
-		if err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0 && ownName.MatchString(entry.Name()) && len(names) < maxOwn {
+		if err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0 && ownName.MatchString(entry.Name()) &&
+			len(names) < maxOwn {
 			names = append(names, entry.Name())
 		}
 	}

@@ -7,9 +7,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// used are the blocks of addresses that the kernel may remember connections of. To make it forget some is to walk through
-// its whole table, which takes longer than all else of a member's network; a block that nobody had is spared that. The zero
-// value knows nothing, so that every block counts as used.
+// used are the blocks of addresses that the kernel may remember connections of. To make it forget some is to walk
+// through its whole table, which takes longer than all else of a member's network; a block that nobody had is spared
+// that. The zero value knows nothing, so that every block counts as used.
 type used struct {
 	known  bool
 	blocks map[netip.Prefix]bool

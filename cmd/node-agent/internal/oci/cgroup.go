@@ -164,8 +164,8 @@ func (c *Cgroups) Left(group string) (left []string) {
 // leaveTime bounds how long a group is waited for that its last processes are about to leave.
 const leaveTime = 10 * time.Second
 
-// Remove deletes a group and those below it. The kernel counts a killed process to its group until it has ended it, so that
-// a group in use is tried again for [leaveTime]; what has processes then stays, and is an error.
+// Remove deletes a group and those below it. The kernel counts a killed process to its group until it has ended it, so
+// that a group in use is tried again for [leaveTime]; what has processes then stays, and is an error.
 func (c *Cgroups) Remove(group string) error {
 	var dirs []func() error
 	c.each(group, func(h hierarchy, dir string) {

@@ -12,9 +12,9 @@ import (
 	"github.com/opencontainers/runtime-spec/specs-go"
 )
 
-// Enter makes a group with the resources of a container and moves the calling thread into it, so that whatever the thread
-// starts begins there. It is for version 1 alone, and for threads that end soon. Moving itself is all that a thread can do
-// without a grace period of the kernel, which a runtime that moves another process waits for.
+// Enter makes a group with the resources of a container and moves the calling thread into it, so that whatever the
+// thread starts begins there. It is for version 1 alone, and for threads that end soon. Moving itself is all that a
+// thread can do without a grace period of the kernel, which a runtime that moves another process waits for.
 func (c *Cgroups) Enter(group string, resources *specs.LinuxResources) error {
 	if err := c.lack(resources); err != nil {
 		return err
@@ -62,9 +62,9 @@ func (h hierarchy) enter(group string, resources *specs.LinuxResources) error {
 	return nil
 }
 
-// inherit gives a group the processors and memory nodes of those above, which the kernel leaves empty. Others may enter a
-// group above at the same time, so that each setting is looked at by itself: a group with processors may have no memory
-// nodes yet.
+// inherit gives a group the processors and memory nodes of those above, which the kernel leaves empty. Others may enter
+// a group above at the same time, so that each setting is looked at by itself: a group with processors may have no
+// memory nodes yet.
 func (h hierarchy) inherit(group string) error {
 	if above := path.Dir(group); above != "." && above != "/" {
 		if err := h.inherit(above); err != nil {

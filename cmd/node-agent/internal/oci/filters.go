@@ -23,8 +23,8 @@ const (
 	maxFilters = 8
 )
 
-// filters are those that the runtime has compiled for earlier containers: to compile one takes longer than all else that
-// it does. They are kept in the agent's memory, by what they were compiled from.
+// filters are those that the runtime has compiled for earlier containers: to compile one takes longer than all else
+// that it does. They are kept in the agent's memory, by what they were compiled from.
 type filters struct {
 	mu       sync.Mutex
 	compiled map[[sha256.Size]byte]string

@@ -24,8 +24,8 @@ type Layers struct {
 	Scratch, State, Init string
 }
 
-// assemble puts the member's root together; users is the path of a user namespace with the mapping of ids. It runs apart,
-// in a mount namespace that ends with the calls of the runtime.
+// assemble puts the member's root together; users is the path of a user namespace with the mapping of ids. It runs
+// apart, in a mount namespace that ends with the calls of the runtime.
 func (l Layers) assemble(users string, ids idrange.Range, devices []Device) error {
 	if err := unix.Mount("gpuaas", assembly, "tmpfs", unix.MS_NOSUID, "mode=711,size=4m"); err != nil {
 		return fmt.Errorf("mount %s: %w", assembly, err)

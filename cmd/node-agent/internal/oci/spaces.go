@@ -10,9 +10,9 @@ import (
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/idrange"
 )
 
-// spaces are namespaces that a member's container joins: of users, with the mapping of its ids, and of the network, which
-// belongs to the former. Only a process can have a mapping made, so that one is started that waits for its end on its
-// standard input. The namespaces end with it unless something has joined them.
+// spaces are namespaces that a member's container joins: of users, with the mapping of its ids, and of the network,
+// which belongs to the former. Only a process can have a mapping made, so that one is started that waits for its end on
+// its standard input. The namespaces end with it unless something has joined them.
 type spaces struct {
 	holder *exec.Cmd
 	hold   io.Closer

@@ -81,7 +81,8 @@ func (c Container) spec(root, devices string, joined map[specs.LinuxNamespaceTyp
 		Hostname: c.Hostname, Hooks: c.Hooks,
 		Mounts: c.mounts(devices),
 		Linux: &specs.Linux{
-			UIDMappings: ids, GIDMappings: ids, Namespaces: c.namespaces(joined), CgroupsPath: c.CgroupPath, Resources: c.resources(),
+			UIDMappings: ids, GIDMappings: ids, Namespaces: c.namespaces(joined), CgroupsPath: c.CgroupPath,
+			Resources:         c.resources(),
 			RootfsPropagation: "private", MaskedPaths: mask, ReadonlyPaths: ro,
 		},
 	}

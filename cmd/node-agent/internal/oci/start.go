@@ -46,8 +46,8 @@ func (r *Runtime) Start(ctx context.Context, start Start) error {
 	return r.startInSteps(ctx, start)
 }
 
-// startAtOnce has the container join namespaces of users and network that the agent has made. So its network is made while
-// the runtime works, and one call of the runtime does.
+// startAtOnce has the container join namespaces of users and network that the agent has made. So its network is made
+// while the runtime works, and one call of the runtime does.
 func (r *Runtime) startAtOnce(ctx context.Context, start Start) error {
 	space, err := openSpaces(start.Container.IDs, start.Attach != nil)
 	if err != nil {
@@ -112,8 +112,8 @@ func (r *Runtime) runIn(ctx context.Context, start Start, space *spaces) (pid in
 	return pid, err
 }
 
-// leavesGroups reports whether the agent makes the container's cgroup, and the runtime has no part in it: where a process
-// can be born in the group by rights of version 1, and the runtime can be told so.
+// leavesGroups reports whether the agent makes the container's cgroup, and the runtime has no part in it: where a
+// process can be born in the group by rights of version 1, and the runtime can be told so.
 func (r *Runtime) leavesGroups(start Start) bool {
 	return r.Name == "crun" && start.Cgroups.Version == 1
 }

@@ -47,7 +47,8 @@ func connect(ctx context.Context, dir string, known roster.Record) (*Client, err
 		return nil, err
 	}
 	if answer.Hello == nil || answer.Hello.Version != wire.Version {
-		return nil, wire.Errorf(wire.CodeProtocolUnknown, "the member's init speaks another protocol than %d; tear the member down", wire.Version)
+		return nil, wire.Errorf(wire.CodeProtocolUnknown,
+			"the member's init speaks another protocol than %d; tear the member down", wire.Version)
 	}
 	return c, nil
 }
@@ -166,8 +167,8 @@ func (c *Client) WriteFile(ctx context.Context, file wire.File) error {
 	return err
 }
 
-// Place writes one file of exactly size bytes in the member's root as they are read from content, 256 KiB at a time. The file
-// comes to be when content ended where it should, and not at all otherwise.
+// Place writes one file of exactly size bytes in the member's root as they are read from content, 256 KiB at a time.
+// The file comes to be when content ended where it should, and not at all otherwise.
 func (c *Client) Place(ctx context.Context, file wire.File, size int64, content io.Reader) error {
 	conn, err := c.dial(ctx)
 	if err != nil {

@@ -81,7 +81,8 @@ func (m *Manager) startContainer(ctx context.Context, settings memberinit.Settin
 		known.Devices = append(known.Devices, device.UUID)
 	}
 	start := oci.Start{
-		Container: m.container(member, ids, injected), Layers: m.layers(settings.Dir), Bundle: filepath.Join(settings.Dir, bundleDir),
+		Container: m.container(member, ids, injected), Layers: m.layers(settings.Dir),
+		Bundle:  filepath.Join(settings.Dir, bundleDir),
 		Cgroups: m.oci.cgroups, Group: member.group(), Log: log, Listener: listener,
 		Created: func(pid int) error {
 			known, err = m.register(settings, known, pid)
@@ -111,11 +112,12 @@ func (m *Manager) folders(settings memberinit.Settings, ids idrange.Range, addre
 	if err := durable.NoteJSON(filepath.Join(own, memberinit.SettingsFile), settings, 0o644); err != nil {
 		return err
 	}
-	return errors.Join(os.Lchown(own, int(ids.First), int(ids.First)), os.Chmod(filepath.Join(own, memberinit.SettingsFile), 0o644))
+	return errors.Join(os.Lchown(own, int(ids.First), int(ids.First)),
+		os.Chmod(filepath.Join(own, memberinit.SettingsFile), 0o644))
 }
 
-// prepareLayers makes the overlay's folders and the scratch, on a tmpfs where the disk cannot carry an overlay. The upper's
-// mode is the mode of the member's /.
+// prepareLayers makes the overlay's folders and the scratch, on a tmpfs where the disk cannot carry an overlay. The
+// upper's mode is the mode of the member's /.
 func (c *containers) prepareLayers(dir string, ids idrange.Range, address string) error {
 	layers := filepath.Join(dir, memberinit.DirFS)
 	if c.tmpfs && !procfs.IsMountPoint(layers) {
@@ -166,7 +168,8 @@ func (m *Manager) container(member Member, ids idrange.Range, injected injection
 		Args:       []string{"/" + rootfs.MemberDir + "/" + rootfs.InitFile, memberinit.ArgContainer},
 		Env:        []string{"GOMAXPROCS=2", "PATH=" + memberinit.DefaultPath},
 		CgroupPath: m.oci.cgroups.Path(member.group()), Limits: member.Walls.limits(),
-		Devices: injected.devices, Binds: injected.binds, Hooks: injected.hooks, Network: m.options.Network != nil, Rlimits: oci.Rlimits(),
+		Devices: injected.devices, Binds: injected.binds, Hooks: injected.hooks, Network: m.options.Network != nil,
+		Rlimits: oci.Rlimits(),
 	}
 }
 
@@ -227,7 +230,8 @@ func (c *containers) try(ctx context.Context, runtime *oci.Runtime, dir string) 
 		Cgroups: c.cgroups, Group: member.group(), Log: log, Listener: null, Created: func(int) error { return nil },
 	}
 	start.Container.Args = []string{"/bin/true"}
-	err = errors.Join(c.cgroups.Bound(allocationGroup(""), oci.Limits{}), runtime.Delete(ctx, id), runtime.Start(ctx, start))
+	err = errors.Join(c.cgroups.Bound(allocationGroup(""), oci.Limits{}), runtime.Delete(ctx, id),
+		runtime.Start(ctx, start))
 	err = errors.Join(err, runtime.Delete(ctx, id), c.cgroups.Remove(member.group()), c.ids.Free(id))
 	c.cgroups.RemoveEmpty(allocationGroup(""))
 	return err

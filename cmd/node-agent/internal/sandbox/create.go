@@ -44,15 +44,17 @@ func (m *Manager) create(ctx context.Context, dir string, member Member) (*Clien
 	if err != nil {
 		return nil, sandboxFailed(err)
 	}
-	m.log.Info("sandbox started", "member", member.ID, "instance", member.InstanceID, "mode", settings.Mode, "pid", known.InitPID)
+	m.log.Info("sandbox started", "member", member.ID, "instance", member.InstanceID, "mode", settings.Mode, "pid",
+		known.InitPID)
 	return connect(ctx, dir, known)
 }
 
-// clear removes what an earlier init of the member left beside its files. Without a living init no process of the member
-// should exist; of plain processes some may. A member that the node has not seen has left nothing: the process table is not
-// searched for it.
+// clear removes what an earlier init of the member left beside its files. Without a living init no process of the
+// member should exist; of plain processes some may. A member that the node has not seen has left nothing: the process
+// table is not searched for it.
 func (m *Manager) clear(ctx context.Context, dir, memberID string) error {
-	if _, err := os.Lstat(dir); errors.Is(err, os.ErrNotExist) && m.oci != nil && !m.oci.knows(memberID) && len(m.groups(memberID)) == 0 {
+	if _, err := os.Lstat(dir); errors.Is(err, os.ErrNotExist) && m.oci != nil && !m.oci.knows(memberID) &&
+		len(m.groups(memberID)) == 0 {
 		return nil
 	}
 	return errors.Join(m.killStrays(dir), m.dismantle(ctx, memberID))

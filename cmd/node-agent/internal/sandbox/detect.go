@@ -29,8 +29,8 @@ const (
 	runtimeDir = "runtime" // and, with the class behind it, those of further classes
 )
 
-// detect finds out how members are kept apart here. As root there are containers or no members: a member that is root and
-// has no walls is root on the node.
+// detect finds out how members are kept apart here. As root there are containers or no members: a member that is root
+// and has no walls is root on the node.
 // A full disk is an error: what was tried on it says nothing of what the node can do once there is space again.
 func (m *Manager) detect(ctx context.Context) (Isolation, error) {
 	switch {
@@ -51,7 +51,8 @@ func (m *Manager) detect(ctx context.Context) (Isolation, error) {
 
 func full(err error) bool { return errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) }
 
-// plain is the isolation of a node without walls: for one tenant at a time, as a whole, unless the operator vouches for more.
+// plain is the isolation of a node without walls: for one tenant at a time, as a whole, unless the operator vouches for
+// more.
 func (m *Manager) plain(reason string) Isolation {
 	classes := []string{ClassWholeNode}
 	if m.options.SingleTenant {
@@ -72,7 +73,8 @@ func unable(err error) Isolation {
 	return Isolation{Reason: err.Error(), code: code, Gaps: []Gap{{Wall: WallRuntime, Reason: err.Error()}}}
 }
 
-// openContainers makes everything ready that members need, and tries it with one. Members are seen and removed without a runtime.
+// openContainers makes everything ready that members need, and tries it with one. Members are seen and removed without
+// a runtime.
 func (m *Manager) openContainers(ctx context.Context) error {
 	cgroups, err := oci.OpenCgroups(m.cgroupParent())
 	if err != nil {
@@ -146,7 +148,9 @@ func (m *Manager) offers() Isolation {
 		}
 	}
 	if m.options.Network == nil {
-		found.Gaps = append(found.Gaps, Gap{Wall: WallNetwork, Reason: "members share the node's network: " + cmp.Or(m.options.NoNetwork, "the agent was started without one for them")})
+		found.Gaps = append(found.Gaps, Gap{Wall: WallNetwork,
+			Reason: "members share the node's network: " + cmp.Or(m.options.NoNetwork,
+				"the agent was started without one for them")})
 	}
 	return found
 }
@@ -171,7 +175,8 @@ func (m *Manager) Recheck() bool {
 // there reports that a runtime is gone.
 func there(runtime *oci.Runtime) error {
 	if _, err := exec.LookPath(runtime.Program); err != nil {
-		return wire.Errorf(wire.CodeRuntimeMissing, "the OCI runtime %s is gone; install the package %s again", runtime.Program, runtime.Name)
+		return wire.Errorf(wire.CodeRuntimeMissing, "the OCI runtime %s is gone; install the package %s again",
+			runtime.Program, runtime.Name)
 	}
 	return nil
 }
@@ -199,11 +204,14 @@ func (i Isolation) refuses(walls Walls) error {
 	case i.Mode == "":
 		return wire.Errorf(i.code, "the node can start no member: %s", i.Reason)
 	case i.Missing[walls.Class] != "":
-		return wire.Errorf(wire.CodeRuntimeMissing, "the runtime of class %s does not serve: %s", walls.Class, i.Missing[walls.Class])
+		return wire.Errorf(wire.CodeRuntimeMissing, "the runtime of class %s does not serve: %s", walls.Class,
+			i.Missing[walls.Class])
 	case walls.Class != "" && !slices.Contains(i.Classes, walls.Class):
-		return wire.Errorf(wire.CodeIsolationUnavailable, "the node offers no isolation of class %s; place the member on one that does", walls.Class)
+		return wire.Errorf(wire.CodeIsolationUnavailable,
+			"the node offers no isolation of class %s; place the member on one that does", walls.Class)
 	case !slices.Contains(i.Profiles, walls.profile()):
-		return wire.Errorf(wire.CodeProfileUnavailable, "the node offers no profile %s; place the member on one that does", walls.profile())
+		return wire.Errorf(wire.CodeProfileUnavailable, "the node offers no profile %s; place the member on one that does",
+			walls.profile())
 	}
 	return nil
 }

@@ -15,12 +15,12 @@ import (
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/wire"
 )
 
-// standIn is the major number of device nodes for devices that are only declared: one that Linux keeps free for local use,
-// so that no driver answers, and an open that the walls allow ends with ENXIO.
+// standIn is the major number of device nodes for devices that are only declared: one that Linux keeps free for local
+// use, so that no driver answers, and an open that the walls allow ends with ENXIO.
 const standIn = 60
 
-// foreign refuses devices that a living member of another allocation has. The platform gives each to one allocation; the agent
-// goes by what it has started.
+// foreign refuses devices that a living member of another allocation has. The platform gives each to one allocation;
+// the agent goes by what it has started.
 func (m *Manager) foreign(member Member) error {
 	files, _ := filepath.Glob(filepath.Join(m.dir, "*", roster.File))
 	for _, file := range files {
@@ -30,7 +30,8 @@ func (m *Manager) foreign(member Member) error {
 		}
 		for _, device := range member.Walls.Devices {
 			if slices.Contains(known.Devices, device.UUID) && known.Alive() {
-				return wire.Errorf(wire.CodeDeviceNotAllocated, "device %s is member %s's, of allocation %s; remove that member first",
+				return wire.Errorf(wire.CodeDeviceNotAllocated,
+					"device %s is member %s's, of allocation %s; remove that member first",
 					device.UUID, known.MemberID, known.AllocationID)
 			}
 		}
@@ -46,8 +47,8 @@ type injection struct {
 	hooks   *specs.Hooks
 }
 
-// companions are device nodes that every member with a device of a kind needs: the driver's own, which all such members of
-// the node share.
+// companions are device nodes that every member with a device of a kind needs: the driver's own, which all such members
+// of the node share.
 var companions = []struct {
 	device string
 	also   []string

@@ -20,8 +20,8 @@ type memberStart struct{ member, epoch string }
 // killCount is what was seen of a start, and what of it is reported.
 type killCount struct{ seen, reported int }
 
-// MemoryKills returns the counts that are higher than what was last reported, at most most of them. A new Manager reports
-// all again.
+// MemoryKills returns the counts that are higher than what was last reported, at most most of them. A new Manager
+// reports all again.
 func (m *Manager) MemoryKills(most int) (fresh []MemoryKills) {
 	if m.oci == nil {
 		return nil

@@ -120,8 +120,8 @@ func (m *Manager) lock(memberID string) (unlock func()) {
 }
 
 // Ensure gives a client of the member's init, creating the sandbox when there is none. A sandbox whose
-// init died is started again on its files with a new epoch. It refuses a sandbox of another instance, and walls that the
-// node has not, before anything is started.
+// init died is started again on its files with a new epoch. It refuses a sandbox of another instance, and walls that
+// the node has not, before anything is started.
 func (m *Manager) Ensure(ctx context.Context, member Member) (*Client, error) {
 	dir, err := m.memberDir(member.ID)
 	if err != nil {

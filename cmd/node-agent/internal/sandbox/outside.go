@@ -75,8 +75,8 @@ func (m *Manager) dismantle(ctx context.Context, memberID string) error {
 	return err
 }
 
-// leaveGroups deletes the groups of allocations that have no members here any more. While a member starts, the group of its
-// allocation may be empty: then it is left to the next time.
+// leaveGroups deletes the groups of allocations that have no members here any more. While a member starts, the group of
+// its allocation may be empty: then it is left to the next time.
 func (m *Manager) leaveGroups() {
 	if !m.oci.starting.TryLock() {
 		return

@@ -20,8 +20,8 @@ type Way struct {
 	Address string
 }
 
-// Reach returns the way to a member: from inside its own network where it has one, so that nothing is reached in its name
-// that it does not reach itself. A member with a network of its own must be there.
+// Reach returns the way to a member: from inside its own network where it has one, so that nothing is reached in its
+// name that it does not reach itself. A member with a network of its own must be there.
 func (m *Manager) Reach(memberID string) (Way, error) {
 	direct := Way{Dial: (&net.Dialer{}).DialContext}
 	if m.options.Network == nil || m.Isolation().Mode == memberinit.ModeProcess {
@@ -40,13 +40,14 @@ func (m *Manager) Reach(memberID string) (Way, error) {
 	case known.Mode != memberinit.ModeContainer:
 		return direct, nil
 	}
-	return Way{Address: m.options.Network.Address(memberID), Dial: func(ctx context.Context, network, address string) (net.Conn, error) {
-		return m.options.Network.Dial(ctx, known.InitPID, network, address)
-	}}, nil
+	return Way{Address: m.options.Network.Address(memberID),
+		Dial: func(ctx context.Context, network, address string) (net.Conn, error) {
+			return m.options.Network.Dial(ctx, known.InitPID, network, address)
+		}}, nil
 }
 
-// Sharing returns the members below a state directory whose init is in the calling process's own network: an agent that gave
-// them none has started them.
+// Sharing returns the members below a state directory whose init is in the calling process's own network: an agent that
+// gave them none has started them.
 func Sharing(stateDir string) (ids []string) {
 	files, _ := filepath.Glob(filepath.Join(stateDir, roster.Dir, "*", roster.File))
 	own := procfs.Namespace(os.Getpid(), "net")

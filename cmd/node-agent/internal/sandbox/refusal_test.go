@@ -54,7 +54,8 @@ func TestADeviceThatIsNotThereIsRefused(t *testing.T) {
 		device sandbox.Device
 		words  string
 	}{
-		"absent":      {sandbox.Device{UUID: "GPU-a", Path: "/dev/nvidia77", Minor: 77}, "device GPU-a is not at /dev/nvidia77"},
+		"absent": {sandbox.Device{UUID: "GPU-a", Path: "/dev/nvidia77", Minor: 77},
+			"device GPU-a is not at /dev/nvidia77"},
 		"another now": {sandbox.Device{UUID: "GPU-a", Path: "/dev/null", Minor: 77}, "has the number 3 and not 77"},
 		"no device":   {sandbox.Device{UUID: "GPU-a", Path: "/dev/shm", Minor: 0}, "it is no character device"},
 		"elsewhere":   {sandbox.Device{UUID: "GPU-a", Path: "/dev/../etc/x", Simulated: true}, "is no path below /dev"},
@@ -66,7 +67,8 @@ func TestADeviceThatIsNotThereIsRefused(t *testing.T) {
 	}
 }
 
-// The platform's database gives a device to one allocation. An agent that is told otherwise believes what it has started.
+// The platform's database gives a device to one allocation. An agent that is told otherwise believes what it has
+// started.
 func TestADeviceOfAnotherAllocationIsRefused(t *testing.T) {
 	t.Parallel()
 	b := setup(t, false)
@@ -76,7 +78,8 @@ func TestADeviceOfAnotherAllocationIsRefused(t *testing.T) {
 	gpu := func(uuid string) []sandbox.Device {
 		return []sandbox.Device{{UUID: uuid, Path: "/dev/nvidia0", Simulated: true}}
 	}
-	first := sandbox.Member{ID: memberID, InstanceID: instanceID, Walls: sandbox.Walls{AllocationID: "alc_a", Devices: gpu("GPU-0")}}
+	first := sandbox.Member{ID: memberID, InstanceID: instanceID,
+		Walls: sandbox.Walls{AllocationID: "alc_a", Devices: gpu("GPU-0")}}
 	_, err := b.Ensure(t.Context(), first)
 	require.NoError(t, err)
 	refused(t, b.Manager, b.dir, sandbox.Walls{AllocationID: "alc_b", Devices: gpu("GPU-0")}, wire.CodeDeviceNotAllocated,
@@ -91,8 +94,8 @@ func TestADeviceOfAnotherAllocationIsRefused(t *testing.T) {
 	}
 }
 
-// A node all of whose ids are in use starts no further member, whenever its agent began; what it has goes on, and one that
-// leaves makes place.
+// A node all of whose ids are in use starts no further member, whenever its agent began; what it has goes on, and one
+// that leaves makes place.
 func TestIDsThatAreAllInUseAreRefusedAndComeBack(t *testing.T) {
 	t.Parallel()
 	if os.Geteuid() != 0 {
@@ -137,8 +140,8 @@ func TestARuntimeThatDoesNotServeIsRefused(t *testing.T) {
 	}
 }
 
-// The runtime is gone when the agent starts, and a member of before lives. Its end is as whole, and its evidence as true, as
-// with a runtime.
+// The runtime is gone when the agent starts, and a member of before lives. Its end is as whole, and its evidence as
+// true, as with a runtime.
 func TestAMemberOutlivesItsRuntimeAndIsTakenDownWithoutIt(t *testing.T) {
 	t.Parallel()
 	if os.Geteuid() != 0 {
@@ -146,7 +149,8 @@ func TestAMemberOutlivesItsRuntimeAndIsTakenDownWithoutIt(t *testing.T) {
 	}
 	program, _ := standIn(t, "crun")
 	dir, parent := t.TempDir(), "/gpuaas-test-"+filepath.Base(t.TempDir())+"-"+strings.ToLower(t.Name()[:8])
-	options := sandbox.Options{StateDir: dir, Runtime: program, CgroupParent: parent, Root: testRoot, Log: slog.New(slog.DiscardHandler)}
+	options := sandbox.Options{StateDir: dir, Runtime: program, CgroupParent: parent, Root: testRoot,
+		Log: slog.New(slog.DiscardHandler)}
 	before, err := sandbox.NewManager(t.Context(), options)
 	require.NoError(t, err)
 	_, err = before.Ensure(t.Context(), of(""))

@@ -44,7 +44,8 @@ type Process struct {
 
 // Empty tells whether nothing is left.
 func (r Residue) Empty() bool {
-	return !r.Sandbox && len(r.Processes) == 0 && len(r.Mounts) == 0 && r.Files == 0 && len(r.Cgroups) == 0 && len(r.Network) == 0
+	return !r.Sandbox && len(r.Processes) == 0 && len(r.Mounts) == 0 && r.Files == 0 && len(r.Cgroups) == 0 &&
+		len(r.Network) == 0
 }
 
 // Residue looks at the node. A member that was never here has none.
@@ -53,7 +54,8 @@ func (m *Manager) Residue(memberID string) (Residue, error) {
 	if err != nil {
 		return Residue{}, err
 	}
-	found := Residue{Processes: []Process{}, Mounts: []string{}, Names: []string{}, Cgroups: []string{}, Network: []string{}}
+	found := Residue{Processes: []Process{}, Mounts: []string{}, Names: []string{}, Cgroups: []string{},
+		Network: []string{}}
 	pids, err := m.processesOf(dir)
 	if err != nil {
 		return found, err

@@ -25,8 +25,8 @@ const (
 	patience   = 15 * time.Second
 )
 
-// testRoots is where versions of the curated root are kept from one run of tests to the next, those of rig/stack too, which
-// deletes old ones.
+// testRoots is where versions of the curated root are kept from one run of tests to the next, those of rig/stack too,
+// which deletes old ones.
 const testRoots = "/var/cache/app-platform/member-roots"
 
 var testRoot string

@@ -30,8 +30,8 @@ func initOf(t *testing.T, dir string) int {
 	return pid
 }
 
-// All that a member's limits and devices are made of is read back from the kernel: the agent writes it where crun has no part
-// in the groups.
+// All that a member's limits and devices are made of is read back from the kernel: the agent writes it where crun has
+// no part in the groups.
 func TestAMemberIsBornInItsGroupWithItsLimits(t *testing.T) {
 	t.Parallel()
 	b := setup(t, false)
@@ -63,14 +63,17 @@ func TestAMemberIsBornInItsGroupWithItsLimits(t *testing.T) {
 		return strings.TrimSpace(string(raw))
 	}
 	require.Equal(t, strconv.Itoa(96<<20), holds("memory", "memory.limit_in_bytes"))
-	require.Equal(t, strconv.Itoa(96<<20), holds("memory", "../memory.limit_in_bytes"), "all members of the allocation together")
+	require.Equal(t, strconv.Itoa(96<<20), holds("memory", "../memory.limit_in_bytes"),
+		"all members of the allocation together")
 	require.Equal(t, "50000", holds("cpu", "../cpu.cfs_quota_us"))
 	require.Equal(t, "77", holds("pids", "pids.max"))
-	require.Equal(t, "100000 50000 512", strings.Join([]string{holds("cpu", "cpu.cfs_period_us"), holds("cpu", "cpu.cfs_quota_us"),
+	require.Equal(t, "100000 50000 512", strings.Join([]string{holds("cpu", "cpu.cfs_period_us"),
+		holds("cpu", "cpu.cfs_quota_us"),
 		holds("cpu", "cpu.shares")}, " "))
 	devices := strings.Split(holds("devices", "devices.list"), "\n")
 	slices.Sort(devices)
-	require.Equal(t, []string{"c 136:* rw", "c 1:3 rw", "c 1:5 rw", "c 1:7 rw", "c 1:8 rw", "c 1:9 rw", "c 5:0 rw", "c 5:2 rw",
+	require.Equal(t, []string{"c 136:* rw", "c 1:3 rw", "c 1:5 rw", "c 1:7 rw", "c 1:8 rw", "c 1:9 rw", "c 5:0 rw",
+		"c 5:2 rw",
 		"c 60:3 rw"}, devices)
 	for _, group := range []string{holds("memory", "cgroup.procs"), holds("pids", "tasks")} {
 		require.NotContains(t, strings.Fields(group), strconv.Itoa(os.Getpid()), "the agent has left")
@@ -141,7 +144,8 @@ func TestAMemberWithoutItsNetworkDoesNotStart(t *testing.T) {
 	for range 2 { // a second try finds nothing that lives
 		_, err = m.Ensure(t.Context(), of(""))
 		require.ErrorContains(t, err, "no wires")
-		require.NoFileExists(t, filepath.Join(dir, "members", memberID, "sandbox.json"), "no record: nobody may connect to it")
+		require.NoFileExists(t, filepath.Join(dir, "members", memberID, "sandbox.json"),
+			"no record: nobody may connect to it")
 		pid := initOf(t, dir)
 		eventually(t, func() bool { return unix.Kill(pid, 0) != nil }, "process 1 is ended")
 	}

@@ -72,7 +72,8 @@ func endInit(ctx context.Context, dir string, known roster.Record) {
 	client := &Client{dir: dir, known: known}
 	ctx, cancel := context.WithTimeout(ctx, stopGrace)
 	defer cancel()
-	if err := client.exit(ctx, stopGrace); err == nil && procfs.WaitGone(known.InitPID, known.InitStart, stopGrace+killPatience) {
+	if err := client.exit(ctx, stopGrace); err == nil &&
+		procfs.WaitGone(known.InitPID, known.InitStart, stopGrace+killPatience) {
 		return
 	}
 	if known.Alive() {

@@ -100,7 +100,8 @@ func plainGaps(reason string) []Gap {
 	reason = "members are plain processes below a folder: " + reason
 	var gaps []Gap
 	for _, wall := range []string{
-		WallRuntime, WallUserNamespace, WallSystemCalls, WallFiles, WallDevices, WallMemory, WallCPU, WallProcesses, WallNetwork,
+		WallRuntime, WallUserNamespace, WallSystemCalls, WallFiles, WallDevices, WallMemory, WallCPU, WallProcesses,
+		WallNetwork,
 		WallEvidence,
 	} {
 		gaps = append(gaps, Gap{Wall: wall, Reason: reason})

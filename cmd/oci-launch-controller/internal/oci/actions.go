@@ -82,8 +82,8 @@ func end(text string, limit int) (string, bool) {
 	return strings.ToValidUTF8(text, ""), true
 }
 
-// restart stops and starts containers, one at a time by health, in the release that they have. What they have counted is
-// read before.
+// restart stops and starts containers, one at a time by health, in the release that they have. What they have counted
+// is read before.
 func (m *meter) restart(ctx context.Context, call *adapter.Call) (any, error) {
 	var in struct{ Member string }
 	if err := input(call, &in); err != nil {

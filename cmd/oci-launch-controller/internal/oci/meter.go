@@ -18,9 +18,9 @@ import (
 	"github.com/gpuaas/app-platform/sdk/adapter/usagelog"
 )
 
-// meter turns the counters of containers into usage. A container counts from zero each time it starts, and the list on the disk
-// holds how far each start of each container was counted: what a process did not write down before it ended is still in
-// the container's counter, and what it did is not counted again.
+// meter turns the counters of containers into usage. A container counts from zero each time it starts, and the list on
+// the disk holds how far each start of each container was counted: what a process did not write down before it ended is
+// still in the container's counter, and what it did is not counted again.
 type meter struct {
 	log   *usagelog.Log
 	mu    sync.Mutex
@@ -75,7 +75,8 @@ func (m *meter) collect(ctx context.Context, call *adapter.Call) {
 var ending = []adapter.Kind{adapter.InstanceUpgrade, adapter.InstanceRollback, adapter.InstanceDecommission,
 	adapter.MemberDrain, adapter.MemberRemove, adapter.MemberReplace}
 
-// before reads the counters at the beginning of an operation that stops containers. That they cannot be read stops nothing.
+// before reads the counters at the beginning of an operation that stops containers. That they cannot be read stops
+// nothing.
 func (m *meter) before(do adapter.OperationFunc) adapter.OperationFunc {
 	return func(ctx context.Context, run *adapter.Run) error {
 		counters := countersOf(run.Instance())
@@ -140,7 +141,8 @@ func (m *meter) take(instance string, member adapter.Member, counters map[string
 			continue // a counter that fell within a start is no counter; what it had reached stays
 		}
 		records = append(records, adapter.UsageRecord{ID: key + "/" + decimal(value), Dimension: dimension,
-			Quantity: decimal(new(big.Rat).Sub(value, last.value)), From: last.at, To: latest(last.at, seen.at), MemberID: member.ID})
+			Quantity: decimal(new(big.Rat).Sub(value, last.value)), From: last.at, To: latest(last.at,
+				seen.at), MemberID: member.ID})
 	}
 	slices.SortFunc(records, func(a, b adapter.UsageRecord) int { return strings.Compare(a.ID, b.ID) })
 	if err := m.log.Add(instance, records...); err != nil {
@@ -179,9 +181,9 @@ type sample struct {
 	values      map[string]*big.Rat // by dimension
 }
 
-// readSample reads what the script prints: when the container started (nanoseconds) and the time now (seconds), then metrics in
-// the text format of Prometheus. The series of a metric are added up, and so are metrics of one dimension. It is nil for a
-// container that counts nothing.
+// readSample reads what the script prints: when the container started (nanoseconds) and the time now (seconds), then
+// metrics in the text format of Prometheus. The series of a metric are added up, and so are metrics of one dimension.
+// It is nil for a container that counts nothing.
 func readSample(text string, counters map[string]string) (*sample, error) {
 	if strings.TrimSpace(text) == "" {
 		return nil, nil

@@ -13,7 +13,8 @@ var counted = map[string]string{"requests_total": "requests", "tokens_total": "t
 
 // said is what a container's script has printed.
 func said(started, now int, metrics string) adapter.TaskResult {
-	return adapter.TaskResult{State: adapter.TaskSucceeded, Stdout: fmt.Sprintf("started %d000000000 now %d\n%s", started, now, metrics)}
+	return adapter.TaskResult{State: adapter.TaskSucceeded,
+		Stdout: fmt.Sprintf("started %d000000000 now %d\n%s", started, now, metrics)}
 }
 
 // totals adds a list up by dimension.
@@ -56,12 +57,16 @@ func TestWhatIsNoCounterIsNotCounted(t *testing.T) {
 	t.Parallel()
 	m, err := newMeter(t.TempDir())
 	require.NoError(t, err)
-	for _, text := range []string{"requests_total", "requests_total NaN", "requests_total -1", "requests_total +Inf", "requests_total 1e999999999",
+	for _, text := range []string{"requests_total", "requests_total NaN", "requests_total -1", "requests_total +Inf",
+		"requests_total 1e999999999",
 		"requests_total 1/3", "requests_total{a=\"b\"}", "requests_total 0x10000000000000000"} {
 		require.Error(t, m.take("ins_1", memberOf(0), counted, said(1000, 1010, text+"\n"), nil), text)
 	}
-	require.Error(t, m.take("ins_1", memberOf(0), counted, adapter.TaskResult{State: adapter.TaskSucceeded, Stdout: "<html>"}, nil))
-	require.Error(t, m.take("ins_1", memberOf(0), counted, adapter.TaskResult{State: adapter.TaskFailed, Stderr: "oci: no answer"}, nil))
-	require.NoError(t, m.take("ins_1", memberOf(0), counted, adapter.TaskResult{State: adapter.TaskSucceeded}, nil), "it counts nothing")
+	require.Error(t, m.take("ins_1", memberOf(0), counted,
+		adapter.TaskResult{State: adapter.TaskSucceeded, Stdout: "<html>"}, nil))
+	require.Error(t, m.take("ins_1", memberOf(0), counted,
+		adapter.TaskResult{State: adapter.TaskFailed, Stderr: "oci: no answer"}, nil))
+	require.NoError(t, m.take("ins_1", memberOf(0), counted, adapter.TaskResult{State: adapter.TaskSucceeded}, nil),
+		"it counts nothing")
 	require.Empty(t, totals(t, m))
 }

@@ -241,8 +241,8 @@ func TestAModelServerReadsItsWeightsFromAnArtifactAndIsMetered(t *testing.T) {
 	l.isMetered(ids[0], l.at(status, ids[0], "api"))
 }
 
-// isMetered asks a model server, and requires that each request is counted once: over reads, a restart of the controller, a
-// restart of the container, and the instance's end.
+// isMetered asks a model server, and requires that each request is counted once: over reads, a restart of the
+// controller, a restart of the container, and the instance's end.
 func (l *launched) isMetered(member, at string) {
 	t := l.t
 	require.Empty(t, l.usage(), "nothing was served yet")
@@ -266,15 +266,18 @@ func (l *launched) isMetered(member, at string) {
 
 	ask()
 	var done struct{ Restarted []string }
-	l.p.Action(l.base, "container.restart", adapter.Dispatch{Instance: l.as, Members: l.members}, "r1", map[string]any{}, &done)
+	l.p.Action(l.base, "container.restart", adapter.Dispatch{Instance: l.as, Members: l.members}, "r1", map[string]any{},
+		&done)
 	require.Len(t, done.Restarted, 1)
-	require.Equal(t, map[string]int{"requests": 4, "tokens": 24}, l.usage(), "a container that starts again counts from zero")
+	require.Equal(t, map[string]int{"requests": 4, "tokens": 24}, l.usage(),
+		"a container that starts again counts from zero")
 	ask()
 	require.Equal(t, map[string]int{"requests": 5, "tokens": 30}, l.usage())
 
 	ask()
 	l.succeed(adapter.InstanceDecommission, nil)
-	require.Equal(t, map[string]int{"requests": 6, "tokens": 36}, l.usage(), "what ends with the instance is counted before")
+	require.Equal(t, map[string]int{"requests": 6, "tokens": 36}, l.usage(),
+		"what ends with the instance is counted before")
 }
 
 // usage reads the instance's usage to its end, and adds it up by dimension; no record comes twice.

@@ -104,8 +104,9 @@ func jobsAreCounted(t *testing.T, b *bench) {
 }
 
 // requeued runs a job that is queued again while it runs, and returns its number. Slurm puts the second run off by two
-// minutes once what ran has ended, whatever its start was set to before, so that the start is set again and again. Begun at
-// once, often within the same second, the second run may find what is left of the first and fail: it is a run all the same.
+// minutes once what ran has ended, whatever its start was set to before, so that the start is set again and again.
+// Begun at once, often within the same second, the second run may find what is left of the first and fail: it is a run
+// all the same.
 func requeued(b *bench, controller string) string {
 	job := b.submit("#!/bin/sh\n#SBATCH --requeue\ntest -n \"$SLURM_RESTART_COUNT\" || sleep 600\n", nil)
 	b.job(job, "RUNNING")

@@ -13,7 +13,8 @@ import (
 	"github.com/gpuaas/app-platform/sdk/adapter/internal/wire"
 )
 
-// Tombstone says that an operation, which was not known when it was canceled, is never begun by an attempt up to its own.
+// Tombstone says that an operation, which was not known when it was canceled, is never begun by an attempt up to its
+// own.
 type Tombstone struct {
 	Attempt int
 	At      time.Time

@@ -49,8 +49,8 @@ type Draft struct {
 	committed bool
 }
 
-// New opens a draft of a file. Every component of its path is resolved with the root as /, so that no link leads out of it;
-// a link at the last component is replaced, not followed.
+// New opens a draft of a file. Every component of its path is resolved with the root as /, so that no link leads out of
+// it; a link at the last component is replaced, not followed.
 func (p Place) New(file wire.File) (*Draft, error) {
 	if !filepath.IsAbs(file.Path) || filepath.Clean(file.Path) == "/" || strings.HasSuffix(file.Path, "/") {
 		return nil, wire.Errorf(wire.CodePathInvalid, "path: %q does not name a file by an absolute path", file.Path)

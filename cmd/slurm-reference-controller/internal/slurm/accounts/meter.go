@@ -25,8 +25,8 @@ const (
 	off      = 3 // the script's exit code where accounting is off
 )
 
-// script prints runs of jobs that ended after the second $1, or had not ended then, sorted by their end, from line $2 on.
-// Requeued runs are there too (-D), steps are not (-X).
+// script prints runs of jobs that ended after the second $1, or had not ended then, sorted by their end, from line $2
+// on. Requeued runs are there too (-D), steps are not (-X).
 var script = `grep -q accounting_storage/slurmdbd ` + layout.SlurmConfPath + ` || exit ` + strconv.Itoa(off) + `
 export TZ=UTC
 out=$(timeout 20 sacct -a -D -X -n -P -S "$(date -d "@$1" +%Y-%m-%dT%H:%M:%S)" -o ` + fields + `) || exit 1
@@ -46,8 +46,8 @@ func NewMeter(dir string) (*Meter, error) {
 	return &Meter{log}, err
 }
 
-// Page returns the usage after a cursor. It reads the accounting first when nothing is known after the cursor; a cluster that
-// cannot be read now answers what is known.
+// Page returns the usage after a cursor. It reads the accounting first when nothing is known after the cursor; a
+// cluster that cannot be read now answers what is known.
 func (m *Meter) Page(ctx context.Context, call *adapter.Call, after string) (adapter.UsagePage, error) {
 	page, err := m.log.Page(call.Instance.ID, after)
 	controllers := call.Of(layout.ComponentController)
@@ -63,7 +63,8 @@ func (m *Meter) Page(ctx context.Context, call *adapter.Call, after string) (ada
 	return m.log.Page(call.Instance.ID, after)
 }
 
-// Settle reads what was not read yet during an operation that ends the cluster. That it cannot be read ends no operation.
+// Settle reads what was not read yet during an operation that ends the cluster. That it cannot be read ends no
+// operation.
 func (m *Meter) Settle(ctx context.Context, run *adapter.Run) error {
 	for _, controller := range run.Of(layout.ComponentController) {
 		err := m.read(run.Instance().ID, func(step string, command adapter.RunCommand) (adapter.TaskResult, error) {
@@ -76,7 +77,8 @@ func (m *Meter) Settle(ctx context.Context, run *adapter.Run) error {
 	return context.Cause(ctx)
 }
 
-// read brings the list up to date. Where the overlap alone is more than one read takes, the next part is read without it.
+// read brings the list up to date. Where the overlap alone is more than one read takes, the next part is read without
+// it.
 func (m *Meter) read(instance string, do func(string, adapter.RunCommand) (adapter.TaskResult, error)) error {
 	for n, back := range []time.Duration{overlap, 0} {
 		newest, err := m.log.Last(instance)

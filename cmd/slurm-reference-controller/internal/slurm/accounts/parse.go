@@ -22,8 +22,8 @@ const fields = "End,Start,JobIDRaw,AllocNodes,ElapsedRaw,DBIndex"
 // sacctTime is how sacct writes a time.
 const sacctTime = "2006-01-02T15:04:05"
 
-// parse reads runs of jobs that have ended, a line each, and returns their usage and how many lines there were. A line that
-// cannot be read stops no other.
+// parse reads runs of jobs that have ended, a line each, and returns their usage and how many lines there were. A line
+// that cannot be read stops no other.
 func parse(text string) (records []adapter.UsageRecord, lines int) {
 	for line := range strings.SplitSeq(strings.TrimSpace(text), "\n") {
 		if line == "" {
@@ -60,11 +60,13 @@ func parseRun(line string) (one run, ok bool) {
 	return one, errors.Join(wrong[:]...) == nil && !one.end.Before(one.start) && one.nodes > 0 && one.elapsed >= 0
 }
 
-// usage is what a run has used. Ids are made of the job's number, when the run began, and slurmdbd's number of the run: a
-// task of an array has a job number of its own, and a job that is queued again may begin again within the same second.
+// usage is what a run has used. Ids are made of the job's number, when the run began, and slurmdbd's number of the run:
+// a task of an array has a job number of its own, and a job that is queued again may begin again within the same
+// second.
 func (r run) usage() []adapter.UsageRecord {
 	one := func(dimension string, quantity int) adapter.UsageRecord {
-		return adapter.UsageRecord{ID: strings.Join([]string{dimension, r.job, strconv.FormatInt(r.start.Unix(), 10), r.number}, "/"),
+		return adapter.UsageRecord{ID: strings.Join([]string{dimension, r.job, strconv.FormatInt(r.start.Unix(), 10),
+			r.number}, "/"),
 			Dimension: dimension, Quantity: strconv.Itoa(quantity), From: r.start, To: r.end, Session: "job-" + r.job}
 	}
 	return []adapter.UsageRecord{one(jobs, 1), one(jobSeconds, r.elapsed), one(jobNodeSeconds, r.elapsed*r.nodes)}

@@ -6,14 +6,17 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Of several nodes a job is one run, a task of an array has a number of its own, a requeued job runs twice, also within one
-// second, and one runs across midnight; what cannot be read stops nothing.
+// Of several nodes a job is one run, a task of an array has a number of its own, a requeued job runs twice, also within
+// one second, and one runs across midnight; what cannot be read stops nothing.
 func TestUsageOfJobsThatHaveEnded(t *testing.T) {
 	t.Parallel()
 	text := "2026-11-20T10:00:04|2026-11-20T10:00:01|1|3|3|101\n" + // on three nodes
-		"2026-11-20T10:01:00|2026-11-20T10:00:00|17|1|60|102\n2026-11-20T10:01:00|2026-11-20T10:00:00|18|1|60|103\n" + // an array
-		"2026-11-20T11:00:00|2026-11-20T10:00:00|2|1|3600|104\n2026-11-20T12:30:00|2026-11-20T12:00:00|2|1|1800|105\n" + // requeued
-		"2026-11-20T13:00:00|2026-11-20T13:00:00|4|1|0|201\n2026-11-20T13:00:00|2026-11-20T13:00:00|4|1|0|202\n" + // within a second
+		"2026-11-20T10:01:00|2026-11-20T10:00:00|17|1|60|102\n2026-11-20T10:01:00|2026-11-20T10:00:00|18|1|60|103\n" +
+		// an array
+		"2026-11-20T11:00:00|2026-11-20T10:00:00|2|1|3600|104\n2026-11-20T12:30:00|2026-11-20T12:00:00|2|1|1800|105\n" +
+		// requeued
+		"2026-11-20T13:00:00|2026-11-20T13:00:00|4|1|0|201\n2026-11-20T13:00:00|2026-11-20T13:00:00|4|1|0|202\n" +
+		// within a second
 		"garbage\n2026-11-20T12:30:00|2026-11-20T12:30:00|7|0|0|106\n" +
 		"2026-11-20T12:30:00|Unknown|9|0|0|107\n2026-11-20T12:30:00|2026-11-20T12:00:00|8|-1|x|108\n" +
 		"2026-11-21T00:10:00|2026-11-20T23:50:00|3|2|1200|109\n" // across midnight

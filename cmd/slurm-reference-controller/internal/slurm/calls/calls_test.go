@@ -85,12 +85,14 @@ func TestWorkersWithTheFewestJobsLeaveASmallerCluster(t *testing.T) {
 		members[layout.WorkerName(i)] = id
 	}
 	workers[1].Status = "failed"
-	busy := load{members: members, jobs: []report.Job{{JobID: "1", NodeList: layout.WorkerName(3)}, {JobID: "2", NodeList: layout.WorkerName(1)}}}
+	busy := load{members: members, jobs: []report.Job{{JobID: "1", NodeList: layout.WorkerName(3)},
+		{JobID: "2", NodeList: layout.WorkerName(1)}}}
 	var left []string
 	for _, one := range leastLoaded(workers, busy, 3) {
 		left = append(left, one.ID)
 	}
-	require.Equal(t, []string{"mem_b", "mem_c", "mem_a"}, left, "the failed one, then those without a job from the highest index on")
+	require.Equal(t, []string{"mem_b", "mem_c", "mem_a"}, left,
+		"the failed one, then those without a job from the highest index on")
 }
 
 func TestSubmissionBecomesArgumentsOnly(t *testing.T) {

@@ -9,8 +9,8 @@ import (
 	"github.com/gpuaas/app-platform/sdk/adapter"
 )
 
-// Leaving chooses the workers that leave a smaller cluster: failed ones first, then those with the fewest jobs, then the
-// highest index. When the controller does not answer, the choice is the platform's.
+// Leaving chooses the workers that leave a smaller cluster: failed ones first, then those with the fewest jobs, then
+// the highest index. When the controller does not answer, the choice is the platform's.
 func Leaving(ctx context.Context, call *adapter.PlanCall, count int) ([]adapter.Member, error) {
 	found, err := readLoad(ctx, call)
 	if err != nil || found == nil {

@@ -140,7 +140,8 @@ func judge(controller adapter.Member, workers []adapter.Member, found observed) 
 
 // roles sums up the controller by its observation, and the workers by the states of their Slurm nodes, such as "1
 // allocated, 2 idle".
-func roles(controller adapter.MemberObservation, workers []adapter.Member, good int, inState map[string]int) []adapter.RoleObservation {
+func roles(controller adapter.MemberObservation, workers []adapter.Member, good int,
+	inState map[string]int) []adapter.RoleObservation {
 	list := []adapter.RoleObservation{
 		{ComponentKey: layout.ComponentController, Health: controller.Health, Summary: controller.Message},
 	}

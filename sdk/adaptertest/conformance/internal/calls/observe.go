@@ -61,8 +61,8 @@ func observeHonest(c *trial.Check) {
 	})
 }
 
-// observePatient fails every node task of one member: an observation that calls it dead, or the instance lost, would have
-// the platform replace what only a network hides.
+// observePatient fails every node task of one member: an observation that calls it dead, or the instance lost, would
+// have the platform replace what only a network hides.
 func observePatient(c *trial.Check) {
 	whole := unasked(c, func(seen adapter.MemberObservation) {
 		c.Require(seen.Status != adapter.MemberFailed, "every node task of member %s fails, and it is called failed", seen.ID)
@@ -70,8 +70,8 @@ func observePatient(c *trial.Check) {
 	c.Require(whole.Lost == nil, "every node task of one member fails, and the instance is called lost: %v", whole.Lost)
 }
 
-// unasked observes an instance of which one member cannot be asked, and returns what the adapter reports; of that member
-// it is checked. A refusal to observe reports nothing, and is right.
+// unasked observes an instance of which one member cannot be asked, and returns what the adapter reports; of that
+// member it is checked. A refusal to observe reports nothing, and is right.
 func unasked(c *trial.Check, check func(adapter.MemberObservation)) adapter.Observation {
 	i, _ := c.Create()
 	lost := i.Members[0].ID

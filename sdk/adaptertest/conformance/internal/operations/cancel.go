@@ -154,7 +154,8 @@ func cancelTombstone(c *trial.Check) {
 		"the cancel was answered with a tombstone, and a dispatch of the same attempt is %q", status.State)
 	c.StaysQuiet(i, i.Begun(), "a dispatch that met a tombstone")
 	status = c.Status(d.OperationID)
-	c.Require(status.State == adapter.StateCanceled, "some time after it met a tombstone the operation is %q", status.State)
+	c.Require(status.State == adapter.StateCanceled, "some time after it met a tombstone the operation is %q",
+		status.State)
 }
 
 // cancelStale cancels with a lower attempt than the highest.

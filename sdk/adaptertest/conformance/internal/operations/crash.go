@@ -128,7 +128,8 @@ func crashInstance(c *trial.Check) {
 		"after kill -9 the instance was observed as %s", answer.Say())
 }
 
-// crashUsage requires that what was counted before a crash is there after it, and is not counted again under another id.
+// crashUsage requires that what was counted before a crash is there after it, and is not counted again under another
+// id.
 func crashUsage(c *trial.Check) {
 	killable(c)
 	i := c.Metered()
