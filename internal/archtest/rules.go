@@ -79,6 +79,7 @@ func Rules() []Rule {
 		{"tests run in parallel", Serial, serial},
 		{"every permission key is asked for", Unasked, unasked},
 		{"every type of event is told", Untold, untold},
+		{"every state and move is made", Unmade, unmade},
 		{"states in SQL are the lifecycle's", MisspeltStates, misspeltStates},
 		{"every fault code is answered with", Unraised, unraised},
 	}

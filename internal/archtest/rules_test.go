@@ -137,6 +137,7 @@ var offences = []offence{
 		"package authz\nvar catalogue = [...]KeyEntry{ Nobody: {\"nobody.asks\", \"x\"} }\n", 1},
 	{"a type of event that nothing writes", archtest.Untold, "domain/lifecycle/event.go",
 		"package lifecycle\nconst EventNobody EventType = \"apps.nobody.tells\"\n", 1},
+	{"a move that nothing makes", archtest.Unmade, "domain/lifecycle/x.go", machineX, some},
 	{"a statement with a state that does not exist", archtest.MisspeltStates, "service/x/x.go",
 		"package x\nconst q = `UPDATE member SET status = 'ACTVE'`", 1},
 	{"a code that nothing answers with", archtest.Unraised, "domain/fault/catalogue.go",
@@ -144,6 +145,10 @@ var offences = []offence{
 	{"a test runs beside others", archtest.Serial, "service/x/x_test.go",
 		"package x\nfunc TestX(t *testing.T) { t.Parallel() }\n", 0},
 }
+
+// machineX is a table of states that no code writes.
+const machineX = "package lifecycle\nconst XOne X = \"ONE\"\nconst XTwo X = \"TWO\"\n" +
+	"var xMachine = table[X]{\"x\", XOne, []Move[X]{{XOne, XTwo, \"why\"}}}\n"
 
 func own(folder string) string {
 	return "package x\nimport \"" + archtest.Module + "/" + folder + "\"\n"
