@@ -103,7 +103,7 @@ func usual() []string {
 		"usage.cursor",
 		"usage.stable", "usage.skips", "crash.usage",
 		"plan.harmless",
-		"add.undone", "drain.canceled",
+		"add.undone", "drain.canceled", "remove.several",
 		"force.redispatch", "decommission.clean", "decommission.config", "crash.resumes", "crash.once", "secret.answers",
 	}
 }

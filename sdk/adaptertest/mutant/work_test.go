@@ -107,6 +107,12 @@ func (r *run) work() error {
 	case adapter.MemberDrain:
 		return each(r.d.Targets, r.drain)
 	case adapter.MemberRemove:
+		if r.t.broken("remove.several") { // the first alone is torn down
+			for _, id := range r.d.Targets[1:] {
+				r.say(id, adapter.MemberRemoved)
+			}
+			return r.remove(r.d.Targets[0])
+		}
 		return each(r.d.Targets, r.remove)
 	case adapter.MemberReplace:
 		return r.replace()

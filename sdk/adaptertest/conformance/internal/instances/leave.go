@@ -28,6 +28,9 @@ func Leave() []trial.Clause {
 		{ID: "remove.others", Section: inRemove, Needs: []string{"remove.completes"}, Run: removeOthers,
 			Rule: "a remove leaves the other members alone",
 			Fix:  "tear down the targets only"},
+		{ID: "remove.several", Section: inRemove, Needs: []string{"remove.completes"}, Run: removeSeveral,
+			Rule: "a remove of two members reports both removed, and nothing of either is left on its node",
+			Fix:  "take every target out: a component that is scaled down loses several members by one operation"},
 		{ID: "remove.forgotten", Section: inRemove,
 			Needs: []string{"remove.completes", "observe.valid"}, Run: removeForgotten,
 			Rule: "a member that was removed is not observed any more",
@@ -81,6 +84,17 @@ func removeOthers(c *trial.Check) {
 		harm := entry.Kind == adapter.TaskTeardown || entry.Kind == adapter.TaskStopProcess
 		c.Require(!harm || entry.Member == member.ID,
 			"the remove asked for %s on member %s, which stays", entry.Kind, entry.Member)
+	}
+}
+
+// removeSeveral removes two members by one operation, and checks both.
+func removeSeveral(c *trial.Check) {
+	c.Supports(adapter.MemberRemove)
+	i, members := spares(c)
+	status := c.Carry(i, adapter.MemberRemove, nil, members[0].ID, members[1].ID)
+	for _, member := range members {
+		reported(c, status, member.ID, adapter.MemberRemoved)
+		requireEmpty(c, member.ID, "the remove of several")
 	}
 }
 

@@ -73,6 +73,26 @@ func spare(c *trial.Check) (*trial.Instance, adapter.Member) {
 	return nil, adapter.Member{}
 }
 
+// spares creates an instance with two members of one component that may leave, and returns those.
+func spares(c *trial.Check) (*trial.Instance, []adapter.Member) {
+	for _, component := range c.App.Components {
+		if component.Max < component.Min+2 {
+			continue
+		}
+		i, _ := c.Create(component.Key, component.Key)
+		var of []adapter.Member
+		for _, member := range i.Members {
+			if member.ComponentKey == component.Key {
+				of = append(of, member)
+			}
+		}
+		slices.SortFunc(of, func(a, b adapter.Member) int { return a.Index - b.Index })
+		return i, of[len(of)-2:]
+	}
+	c.Skip("no component of the app can lose two members")
+	return nil, nil
+}
+
 // reported requires that a status reports a member in this state.
 func reported(c *trial.Check, status adapter.Status, id string, wanted adapter.MemberStatus) {
 	for _, member := range status.Members {

@@ -33,7 +33,7 @@ type Instance struct {
 func NewID(prefix string) string { return prefix + "_" + strings.ToLower(rand.Text()) }
 
 // NewInstance returns a new instance with the configured or described number of members, and with
-// one more than the least of each component in extra.
+// one more than the least of each component in extra, or as many more as it is named there.
 func (c *Check) NewInstance(extra ...string) *Instance {
 	i := &Instance{Suite: c.Suite, Wire: adapter.Instance{
 		ID: NewID("ins"), Name: fmt.Sprintf("trial-%d", c.number()),
@@ -63,8 +63,14 @@ func (c *Check) CountOf(component adapter.Component, extra []string) int {
 	if !asked {
 		count = max(component.Default, component.Min)
 	}
-	if slices.Contains(extra, component.Key) {
-		count = min(max(count, component.Min+1), component.Max)
+	more := 0
+	for _, key := range extra {
+		if key == component.Key {
+			more++
+		}
+	}
+	if more > 0 {
+		count = min(max(count, component.Min+more), component.Max)
 	}
 	return count
 }
