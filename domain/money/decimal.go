@@ -3,6 +3,7 @@
 package money
 
 import (
+	"database/sql/driver"
 	"fmt"
 	"io"
 	"math/big"
@@ -173,6 +174,23 @@ func (d *Decimal) UnmarshalGQL(v any) error {
 	*d = parsed
 	return err
 }
+
+// Scan reads a numeric column. An error for NULL: scan a nullable column into a pointer.
+func (d *Decimal) Scan(src any) error {
+	text, ok := src.(string)
+	if !ok {
+		return fmt.Errorf("money: a column is %T, and not a number", src)
+	}
+	if strings.Contains(text, ".") { // the database keeps zeros at the end
+		text = strings.TrimRight(strings.TrimRight(text, "0"), ".")
+	}
+	parsed, err := Parse(text)
+	*d = parsed
+	return err
+}
+
+// Value is what a numeric parameter of a statement is sent as.
+func (d Decimal) Value() (driver.Value, error) { return d.String(), nil }
 
 // scaled returns d × 10^places as a whole number; d must have no more places.
 func (d Decimal) scaled(places int32) *big.Int {

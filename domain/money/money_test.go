@@ -132,3 +132,18 @@ func TestRoundingEqualsTheOracle(t *testing.T) {
 		require.LessOrEqual(t, apart.Abs(apart).Cmp(half), 0)
 	})
 }
+
+func TestADecimalIsScannedAndSentAsTheDatabaseHasIt(t *testing.T) {
+	t.Parallel()
+	for column, want := range map[string]string{"1.500000000000": "1.5", "-3.000": "-3", "100": "100", "0.000000000000": "0"} {
+		var got money.Decimal
+		require.NoError(t, got.Scan(column))
+		require.Equal(t, money.Must(want), got, "in its one form")
+		sent, err := got.Value()
+		require.NoError(t, err)
+		require.Equal(t, want, sent)
+	}
+	var none money.Decimal
+	require.Error(t, none.Scan(nil), "NULL is not 0")
+	require.Error(t, none.Scan("NaN"))
+}

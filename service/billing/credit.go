@@ -31,22 +31,14 @@ type Grant struct {
 }
 
 // grantSQL reads grants with what is left of them.
-const grantSQL = `SELECT g.id, g.tenant_id, g.currency, trim_scale(g.amount)::text, g.priority, g.expires_at, g.reason,
+const grantSQL = `SELECT g.id, g.tenant_id, g.currency, g.amount, g.priority, g.expires_at, g.reason,
 	g.created_at,
-	trim_scale(-coalesce((SELECT sum(e.amount) FROM ledger_entry e WHERE e.grant_id = g.id
-	AND e.account = 'CREDIT'), 0))::text FROM credit_grant g `
+	-coalesce((SELECT sum(e.amount) FROM ledger_entry e WHERE e.grant_id = g.id
+	AND e.account = 'CREDIT'), 0) FROM credit_grant g `
 
 func scanGrant(row pgx.CollectableRow) (*Grant, error) {
 	g := &Grant{}
-	var amount, left string
-	err := row.Scan(&g.ID, &g.TenantID, &g.Currency, &amount, &g.Priority, &g.ExpiresAt, &g.Reason, &g.CreatedAt, &left)
-	if err != nil {
-		return nil, err
-	}
-	if g.Amount, err = money.Parse(amount); err == nil {
-		g.Left, err = money.Parse(left)
-	}
-	return g, err
+	return g, row.Scan(&g.ID, &g.TenantID, &g.Currency, &g.Amount, &g.Priority, &g.ExpiresAt, &g.Reason, &g.CreatedAt, &g.Left)
 }
 
 // expiredSQL is whether a grant has expired by $2, and no period that it may still pay for waits: one that ended
@@ -174,8 +166,8 @@ func openPeriod(ctx context.Context, t *tx.Tx, tenant ids.ID) (*Period, error) {
 func grant(ctx context.Context, t *tx.Tx, p *Period, in GrantInput, id ids.ID) (*Grant, error) {
 	batch := &pgx.Batch{}
 	batch.Queue(`INSERT INTO credit_grant (id, tenant_id, currency, amount, priority, expires_at, reason)
-		VALUES ($1, $2, $3, $4::text::numeric, $5, $6, $7)`,
-		id, in.TenantID, in.Currency, in.Amount.String(), in.Priority, in.ExpiresAt, in.Reason)
+		VALUES ($1, $2, $3, $4, $5, $6, $7)`,
+		id, in.TenantID, in.Currency, in.Amount, in.Priority, in.ExpiresAt, in.Reason)
 	given := p.posting(CreditGranted, string(id)+"|granted", "", money.Decimal{}, t.Now)
 	given.entries = []entry{{account: promotion, amount: in.Amount}, {account: credit, amount: in.Amount.Neg(), grant: id}}
 	given.queue(batch)

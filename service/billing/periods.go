@@ -164,10 +164,7 @@ type owing struct {
 }
 
 func scanOwing(row pgx.CollectableRow) (o owing, err error) {
-	var amount string
-	if err = row.Scan(&o.project, &amount); err == nil {
-		o.amount, err = money.Parse(amount)
-	}
+	err = row.Scan(&o.project, &o.amount)
 	return o, err
 }
 
@@ -176,7 +173,7 @@ func closePeriod(ctx context.Context, t *tx.Tx, p *Period) error {
 	if _, err := t.Exec(ctx, `SELECT FROM billing_account WHERE tenant_id = $1 FOR NO KEY UPDATE`, p.TenantID); err != nil {
 		return fmt.Errorf("lock the account of %s: %w", p.TenantID, err)
 	}
-	sums, err := many(ctx, t, scanOwing, `SELECT x.project_id, trim_scale(sum(e.amount))::text FROM ledger_tx x JOIN ledger_entry e ON e.tx_id = x.id
+	sums, err := many(ctx, t, scanOwing, `SELECT x.project_id, sum(e.amount) FROM ledger_tx x JOIN ledger_entry e ON e.tx_id = x.id
 		WHERE x.period_id = $1 AND e.account = 'ACCRUED' GROUP BY x.project_id HAVING sum(e.amount) <> 0 ORDER BY x.project_id`, p.ID)
 	if err != nil {
 		return err

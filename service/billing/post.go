@@ -73,15 +73,15 @@ func (p *posting) queue(batch *pgx.Batch) {
 	}
 	batch.Queue(`INSERT INTO ledger_tx (id, tenant_id, project_id, kind, run_id, period_id, of_period_id, line_key, price_id, meter, unit, sku,
 			region, borne, quantity, billed, amount, currency, effective_at)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15::text::numeric, $16::text::numeric, $17::text::numeric, $18, $19)`,
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19)`,
 		p.id, p.tenant, none(p.project), string(p.kind), none(p.run), p.statement, p.period, none(line.Key), none(line.Price), none(line.Meter),
-		none(line.Unit), none(line.SKU), none(line.Region), none(line.Borne), line.Quantity.String(), line.Billed.String(), p.amount.String(),
+		none(line.Unit), none(line.SKU), none(line.Region), none(line.Borne), line.Quantity, line.Billed, p.amount,
 		p.currency, p.effective)
 	for n, e := range p.entries {
 		batch.Queue(`INSERT INTO ledger_entry (tx_id, n, tenant_id, project_id, account, dimension, amount, currency, grant_id, instance_id,
 				allocation_id, member_id, component_key, operation_id)
-			VALUES ($1, $2, $3, $4, $5, $6, $7::text::numeric, $8, $9, $10, $11, $12, $13, $14)`, p.id, n, p.tenant, none(p.project), e.account,
-			e.dimension, e.amount.String(), p.currency, none(e.grant), none(e.Instance), none(e.Allocation), none(e.Member),
+			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)`, p.id, n, p.tenant, none(p.project), e.account,
+			e.dimension, e.amount, p.currency, none(e.grant), none(e.Instance), none(e.Allocation), none(e.Member),
 			none(e.Component), none(e.Operation))
 	}
 }

@@ -65,8 +65,8 @@ func pricesAt(ctx context.Context, t *tx.Tx, p *Period, eventTo time.Time, at ma
 // over it. The mark is compared here and not by platform.before_mark, with which no plan may be parallel.
 const usageSQL = `SELECT project_id, meter, basis, unit, coalesce(sku, ''), coalesce(region, ''), coalesce(borne_reason, ''), session,
 		coalesce(app_instance_id, ''), coalesce(allocation_id, ''), coalesce(member_id, ''), coalesce(component_key, ''),
-		coalesce(operation_id, ''), min(from_at), max(to_at), sum(quantity)::text,
-		coalesce(extract(epoch FROM sum(CASE WHEN quantity > 0 THEN to_at - from_at WHEN quantity < 0 THEN from_at - to_at END)), 0)::text,
+		coalesce(operation_id, ''), min(from_at), max(to_at), sum(quantity),
+		coalesce(extract(epoch FROM sum(CASE WHEN quantity > 0 THEN to_at - from_at WHEN quantity < 0 THEN from_at - to_at END)), 0),
 		alone IS NULL
 	FROM (SELECT *, CASE WHEN to_at > $3 THEN source || '|' || meter || '|' || usage_id END AS alone FROM usage_record
 		WHERE project_id = ANY ($1::text[]) AND from_at >= $2 AND from_at < $3 AND to_at >= $4 AND basis <> 'SHOWBACK' AND tenant_id = $7
@@ -123,14 +123,10 @@ func count(ctx context.Context, t *tx.Tx, p *Period, engine *rating.Engine, at m
 // feed feeds the engine with rows of usageSQL.
 func feed(engine *rating.Engine, rows pgx.Rows) error {
 	var r rating.Record
-	var quantity, length string
+	var seconds money.Decimal
 	var together bool
 	_, err := pgx.ForEachRow(rows, []any{&r.Project, &r.Meter, &r.Basis, &r.Unit, &r.SKU, &r.Region, &r.Borne, &r.Session,
-		&r.Instance, &r.Allocation, &r.Member, &r.Component, &r.Operation, &r.From, &r.To, &quantity, &length, &together}, func() error {
-		seconds, err := exact(&r, quantity, length)
-		if err != nil {
-			return err
-		}
+		&r.Instance, &r.Allocation, &r.Member, &r.Component, &r.Operation, &r.From, &r.To, &r.Quantity, &seconds, &together}, func() error {
 		counted := r
 		if together {
 			engine.AddTotal(&counted, seconds)
@@ -140,12 +136,4 @@ func feed(engine *rating.Engine, rows pgx.Rows) error {
 		return nil
 	})
 	return err
-}
-
-// exact reads the two sums of a row.
-func exact(r *rating.Record, quantity, length string) (seconds money.Decimal, err error) {
-	if r.Quantity, err = money.Parse(quantity); err != nil {
-		return seconds, err
-	}
-	return money.Parse(length)
 }

@@ -3,12 +3,11 @@ package billing
 import (
 	"context"
 
-	"github.com/gpuaas/app-platform/domain/fault"
+	"github.com/gpuaas/app-platform/authz"
 	"github.com/gpuaas/app-platform/domain/ids"
-	"github.com/gpuaas/app-platform/ent/generated/db"
 	"github.com/gpuaas/app-platform/internal/tx"
 	"github.com/gpuaas/app-platform/service/kit/page"
-	"github.com/gpuaas/app-platform/service/kit/rows"
+	"github.com/gpuaas/app-platform/service/kit/scope"
 )
 
 // maxPeriods bounds a list of periods: ten years of months.
@@ -17,18 +16,15 @@ const maxPeriods = 120
 // Periods reads a tenant's periods, the newest first, at most 120. Key: billing.read in the tenant. NOT_FOUND for a tenant
 // that the caller cannot see.
 func (s *Service) Periods(ctx context.Context, tenantID ids.ID) (found []*Period, err error) {
-	var tenant *db.Project // the id twice
+	at := scope.Scope{TenantID: &tenantID}
 	found = []*Period{}
-	actor, err := s.DB.Read(ctx, tx.Row(&tenant, rows.ProjectRef, `SELECT id, id FROM tenant WHERE id = $1`, tenantID),
+	actor, err := s.DB.Read(ctx, at.With(
 		tx.Rows(&found, scanPeriod, `SELECT `+periodColumns+` FROM billing_period WHERE tenant_id = $1 ORDER BY starts_at DESC LIMIT $2`,
-			tenantID, maxPeriods))
+			tenantID, maxPeriods))...)
 	if err != nil {
 		return nil, err
 	}
-	if tenant == nil {
-		return nil, fault.NoSuch()
-	}
-	return found, requireRead(actor, tenantID)
+	return found, at.Require(actor, authz.BillingRead)
 }
 
 // Runs reads the runs of a tenant, the newest first. Key: billing.read on all of the tenant. NOT_FOUND for a tenant that
@@ -39,15 +35,15 @@ func (s *Service) Runs(ctx context.Context, tenantID ids.ID, args page.Args) (*p
 	if err := args.Decode(list, &after[0], &after[1]); err != nil {
 		return nil, err
 	}
-	var tenant *db.Project // the id twice
+	at := scope.Scope{TenantID: &tenantID}
 	var found []*Run
-	actor, err := s.DB.Read(ctx, tx.Row(&tenant, rows.ProjectRef, `SELECT id, id FROM tenant WHERE id = $1`, tenantID),
+	actor, err := s.DB.Read(ctx, at.With(
 		tx.Rows(&found, scanRun, `SELECT `+runColumns+` FROM billing_run WHERE tenant_id = $1 AND (created_at, id) < ($2::text::timestamptz, $3)
-			ORDER BY created_at DESC, id DESC LIMIT $4`, tenantID, after[0], after[1], args.First+1))
+			ORDER BY created_at DESC, id DESC LIMIT $4`, tenantID, after[0], after[1], args.First+1))...)
 	if err != nil {
 		return nil, err
 	}
-	if err := mayState(actor, nil, tenant); err != nil {
+	if err := at.Require(actor, authz.BillingRead); err != nil {
 		return nil, err
 	}
 	return page.Cut(args, found, func(r *Run) string {
@@ -58,14 +54,14 @@ func (s *Service) Runs(ctx context.Context, tenantID ids.ID, args page.Args) (*p
 // Grants reads a tenant's credit, in the order in which it is used. Key: billing.read on all of the tenant. NOT_FOUND for a
 // tenant that the caller cannot see.
 func (s *Service) Grants(ctx context.Context, tenantID ids.ID) ([]*Grant, error) {
-	var tenant *db.Project // the id twice
+	at := scope.Scope{TenantID: &tenantID}
 	found := []*Grant{}
-	actor, err := s.DB.Read(ctx, tx.Row(&tenant, rows.ProjectRef, `SELECT id, id FROM tenant WHERE id = $1`, tenantID),
-		tx.Rows(&found, scanGrant, grantSQL+`WHERE g.tenant_id = $1 ORDER BY g.priority, g.expires_at NULLS LAST, g.id LIMIT $2`, tenantID, maxListed))
+	actor, err := s.DB.Read(ctx, at.With(
+		tx.Rows(&found, scanGrant, grantSQL+`WHERE g.tenant_id = $1 ORDER BY g.priority, g.expires_at NULLS LAST, g.id LIMIT $2`, tenantID, maxListed))...)
 	if err != nil {
 		return nil, err
 	}
-	if err := mayState(actor, nil, tenant); err != nil {
+	if err := at.Require(actor, authz.BillingRead); err != nil {
 		return nil, err
 	}
 	return found, nil

@@ -10,9 +10,8 @@ import (
 	"github.com/gpuaas/app-platform/domain/fault"
 	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/domain/money"
-	"github.com/gpuaas/app-platform/ent/generated/db"
 	"github.com/gpuaas/app-platform/internal/tx"
-	"github.com/gpuaas/app-platform/service/kit/rows"
+	"github.com/gpuaas/app-platform/service/kit/scope"
 )
 
 // Line is a line of a statement: what a project used of one thing under one price, and what it costs.
@@ -52,12 +51,12 @@ type Filter struct{ TenantID, ProjectID, PeriodID *ids.ID }
 
 // statementSQL sums the ledger by line. Lines without a price are in no ledger: the period's last run says them.
 const statementSQL = `SELECT line_key, x.project_id, o.starts_at, o.ends_at, x.kind = 'CORRECTION', x.meter, coalesce(x.unit, ''), coalesce(x.sku, ''),
-		coalesce(x.region, ''), x.price_id, trim_scale(sum(x.quantity))::text, trim_scale(sum(x.billed))::text, trim_scale(sum(x.amount))::text
+		coalesce(x.region, ''), x.price_id, sum(x.quantity), sum(x.billed), sum(x.amount)
 	FROM ledger_tx x JOIN billing_period o ON o.id = x.of_period_id
 	WHERE x.period_id = $1 AND x.kind IN ('USAGE', 'CORRECTION') AND x.borne IS NULL AND ($2::text IS NULL OR x.project_id = $2)
 	GROUP BY 1, 2, 3, 4, 5, 6, 7, 8, 9, 10
 	UNION ALL SELECT l.key, l.project_id, p.starts_at, p.ends_at, false, j ->> 'meter', coalesce(j ->> 'unit', ''), coalesce(j ->> 'sku', ''),
-		coalesce(j ->> 'region', ''), NULL, j ->> 'quantity', j ->> 'billed', NULL
+		coalesce(j ->> 'region', ''), NULL, (j ->> 'quantity')::numeric, (j ->> 'billed')::numeric, NULL
 	FROM (SELECT DISTINCT ON (key) * FROM billing_line WHERE period_id = $1 AND ($2::text IS NULL OR project_id = $2) ORDER BY key, seq DESC) l
 	JOIN billing_period p ON p.id = l.period_id CROSS JOIN LATERAL (SELECT nullif(l.line, '')::jsonb AS j) v
 	WHERE j IS NOT NULL AND NOT j ? 'price' AND NOT j ? 'borne'
@@ -65,42 +64,26 @@ const statementSQL = `SELECT line_key, x.project_id, o.starts_at, o.ends_at, x.k
 
 func scanLine(row pgx.CollectableRow) (*Line, error) {
 	l := &Line{}
-	var quantity, billed string
-	var amount *string
-	err := row.Scan(&l.Key, &l.ProjectID, &l.From, &l.To, &l.Correction, &l.Meter, &l.Unit, &l.SKU, &l.Region, &l.PriceID, &quantity,
-		&billed, &amount)
-	if err != nil {
-		return nil, err
-	}
-	if l.Quantity, err = money.Parse(quantity); err != nil {
-		return nil, err
-	}
-	if l.Billed, err = money.Parse(billed); err != nil || amount == nil {
-		return l, err
-	}
-	sum, err := money.Parse(*amount)
-	l.Amount = &sum
-	return l, err
+	return l, row.Scan(&l.Key, &l.ProjectID, &l.From, &l.To, &l.Correction, &l.Meter, &l.Unit, &l.SKU, &l.Region, &l.PriceID, &l.Quantity,
+		&l.Billed, &l.Amount)
 }
 
 // Statement reads a statement. Key: billing.read on the project, or on all of the tenant. NOT_FOUND for what the caller
 // cannot see.
 func (s *Service) Statement(ctx context.Context, filter Filter) (*Statement, error) {
-	if (filter.TenantID == nil) == (filter.ProjectID == nil) {
-		return nil, fault.New(fault.InvalidArgument, "name a tenant or a project").At("tenantId")
+	at := scope.Scope{TenantID: filter.TenantID, ProjectID: filter.ProjectID}
+	if err := at.One(); err != nil {
+		return nil, err
 	}
-	var project, tenant *db.Project // of a tenant the id twice
 	var period *Period
-	actor, err := s.DB.Read(ctx,
-		tx.Row(&project, rows.ProjectRef, `SELECT id, tenant_id FROM project WHERE id = $1`, filter.ProjectID),
-		tx.Row(&tenant, rows.ProjectRef, `SELECT id, id FROM tenant WHERE id = $1`, filter.TenantID),
+	actor, err := s.DB.Read(ctx, at.With(
 		tx.Row(&period, scanPeriod, `SELECT `+periodColumns+` FROM billing_period
 			WHERE tenant_id = coalesce($1::text, (SELECT tenant_id FROM project WHERE id = $2)) AND ($3::text IS NULL OR id = $3)
-			ORDER BY starts_at DESC LIMIT 1`, filter.TenantID, filter.ProjectID, filter.PeriodID))
+			ORDER BY starts_at DESC LIMIT 1`, filter.TenantID, filter.ProjectID, filter.PeriodID))...)
 	if err != nil {
 		return nil, err
 	}
-	if err := mayState(actor, project, tenant); err != nil {
+	if err := at.Require(actor, authz.BillingRead); err != nil {
 		return nil, err
 	}
 	if period == nil {
@@ -109,23 +92,11 @@ func (s *Service) Statement(ctx context.Context, filter Filter) (*Statement, err
 	return s.sum(ctx, &Statement{Period: period, TenantID: period.TenantID, ProjectID: filter.ProjectID, Final: period.Status == Closed})
 }
 
-func mayState(actor *authz.Actor, project, tenant *db.Project) error {
-	switch {
-	case project != nil:
-		return authz.Require(actor, authz.BillingRead, project.TenantID, project.ID)
-	case tenant == nil:
-		return fault.NoSuch()
-	case !wholeTenant(actor, tenant.ID):
-		return fault.New(fault.Forbidden, "billing.read on the whole tenant is required: ask for a project's statement")
-	}
-	return nil
-}
-
 // sum reads the lines and adds them up.
 func (s *Service) sum(ctx context.Context, out *Statement) (*Statement, error) {
 	var paid []owing
 	_, err := s.DB.Read(ctx, tx.Rows(&out.Lines, scanLine, statementSQL, out.Period.ID, out.ProjectID),
-		tx.Rows(&paid, scanOwing, `SELECT x.project_id, trim_scale(sum(e.amount))::text FROM ledger_tx x JOIN ledger_entry e ON e.tx_id = x.id
+		tx.Rows(&paid, scanOwing, `SELECT x.project_id, sum(e.amount) FROM ledger_tx x JOIN ledger_entry e ON e.tx_id = x.id
 			WHERE x.period_id = $1 AND x.kind IN ('CREDIT_USED', 'REOPEN') AND e.account = 'CREDIT' AND ($2::text IS NULL OR x.project_id = $2)
 			GROUP BY x.project_id`, out.Period.ID, out.ProjectID))
 	if err != nil {
@@ -143,9 +114,4 @@ func (s *Service) sum(ctx context.Context, out *Statement) (*Statement, error) {
 	}
 	out.Total = out.Charges.Sub(out.Credits)
 	return out, nil
-}
-
-// requireRead asks for billing.read anywhere in the tenant.
-func requireRead(actor *authz.Actor, tenant ids.ID) error {
-	return authz.RequireOn(actor, authz.BillingRead, authz.Object{TenantID: tenant})
 }

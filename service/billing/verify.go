@@ -31,7 +31,7 @@ func (s *Service) Verify(ctx context.Context, id ids.ID) (out *Verification, err
 		if err != nil {
 			return err
 		}
-		if run == nil || !wholeTenant(t.Actor, run.TenantID) {
+		if run == nil || !t.Actor.AllowsOn(authz.BillingRead, authz.Object{TenantID: run.TenantID}) {
 			return fault.NoSuch()
 		}
 		out, err = verify(ctx, t, run)
@@ -50,11 +50,6 @@ func Recompute(ctx context.Context, t *tx.Tx, id ids.ID) (*Verification, error) 
 		return nil, fault.NoSuch()
 	}
 	return verify(ctx, t, run)
-}
-
-// wholeTenant reports whether the actor holds billing.read on all of a tenant.
-func wholeTenant(actor *authz.Actor, tenant ids.ID) bool {
-	return actor.AllowsOn(authz.BillingRead, authz.Object{TenantID: tenant, ProjectID: ids.ID("-")})
 }
 
 func verify(ctx context.Context, t *tx.Tx, run *Run) (*Verification, error) {
@@ -124,12 +119,15 @@ func (v *Verification) ledger(ctx context.Context, t *tx.Tx) error {
 	if err != nil {
 		return err
 	}
-	type booked struct{ key, amount string }
+	type booked struct {
+		key    string
+		amount money.Decimal
+	}
 	found, err := many(ctx, t, func(row pgx.CollectableRow) (b booked, err error) {
 		err = row.Scan(&b.key, &b.amount)
 		return b, err
 	},
-		`SELECT x.line_key, trim_scale(sum(e.amount))::text FROM ledger_tx x JOIN billing_run r ON r.id = x.run_id
+		`SELECT x.line_key, sum(e.amount) FROM ledger_tx x JOIN billing_run r ON r.id = x.run_id
 			JOIN ledger_entry e ON e.tx_id = x.id
 		WHERE x.of_period_id = $1 AND r.seq <= $2 AND e.account IN ('ACCRUED', 'PLATFORM_BORNE') GROUP BY x.line_key
 		ORDER BY x.line_key`,
@@ -142,7 +140,7 @@ func (v *Verification) ledger(ctx context.Context, t *tx.Tx) error {
 		if line := stored[b.key]; line != nil {
 			want = line.Amount
 		}
-		v.differ("ledger of line "+b.key, b.amount, want.String())
+		v.differ("ledger of line "+b.key, b.amount.String(), want.String())
 	}
 	return nil
 }

@@ -10,15 +10,19 @@ import (
 	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/domain/lifecycle"
 	"github.com/gpuaas/app-platform/domain/spending"
-	"github.com/gpuaas/app-platform/ent/generated/db"
 	"github.com/gpuaas/app-platform/internal/tx"
 	"github.com/gpuaas/app-platform/service/kit/rows"
 	"github.com/gpuaas/app-platform/service/ledger/event"
 )
 
-// Live lists the budgets that are not removed.
-func Live(ctx context.Context, t *tx.Tx) ([]ids.ID, error) {
-	found, err := t.Query(ctx, `SELECT id FROM budget WHERE removed_at IS NULL ORDER BY id`)
+// maxDue bounds a look: what it costs is a statement for each budget.
+const maxDue = 5_000
+
+// Due lists budgets that are not removed, at most 5,000: those first that were looked at the longest ago. Where there
+// are more, some wait for the next look.
+func Due(ctx context.Context, t *tx.Tx) ([]ids.ID, error) {
+	found, err := t.Query(ctx, `SELECT id FROM budget WHERE removed_at IS NULL ORDER BY spent_at NULLS FIRST, id LIMIT $1`,
+		maxDue)
 	if err != nil {
 		return nil, fmt.Errorf("list budgets: %w", err)
 	}
@@ -104,25 +108,17 @@ func (b *Budget) tell(ctx context.Context, t *tx.Tx, kind lifecycle.EventType, m
 		payload["amount"], payload["spent"], payload["currency"] = b.Amount, b.Spent, b.Currency
 	}
 	for _, bearer := range bearers {
-		if err := b.tellOn(ctx, t, bearer, event.Draft{Type: kind, Message: message, CorrelationID: t.Request.CorrelationID,
-			Payload: payload}); err != nil {
-			return err
+		if err := event.Append(ctx, t, bearer, event.Draft{Type: kind, Message: message,
+			CorrelationID: t.Request.CorrelationID, Payload: payload}); err != nil {
+			return fmt.Errorf("tell %s of budget %s: %w", bearer.ID, b.ID, err)
 		}
-	}
-	return nil
-}
-
-func (b *Budget) tellOn(ctx context.Context, t *tx.Tx, bearer *db.Instance, draft event.Draft) error {
-	if err := event.Append(ctx, t, bearer, draft); err != nil {
-		return fmt.Errorf("tell %s of budget %s: %w", bearer.ID, b.ID, err)
 	}
 	return nil
 }
 
 // NoteTrouble notes why the outcome at the limit could not be carried out; empty for nothing.
 func NoteTrouble(ctx context.Context, t *tx.Tx, id ids.ID, trouble string) error {
-	if _, err := t.Exec(ctx, `UPDATE budget SET trouble = left($2, 500) WHERE id = $1
-		AND trouble <> left($2, 500)`, id, trouble); err != nil {
+	if _, err := t.Exec(ctx, `UPDATE budget SET trouble = $2 WHERE id = $1`, id, trouble); err != nil {
 		return fmt.Errorf("note the trouble of budget %s: %w", id, err)
 	}
 	return nil

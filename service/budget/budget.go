@@ -9,13 +9,12 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/gpuaas/app-platform/domain/fault"
+	"github.com/gpuaas/app-platform/authz"
 	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/domain/money"
 	"github.com/gpuaas/app-platform/domain/spending"
-	"github.com/gpuaas/app-platform/ent/generated/db"
 	"github.com/gpuaas/app-platform/internal/tx"
-	"github.com/gpuaas/app-platform/service/kit/rows"
+	"github.com/gpuaas/app-platform/service/kit/scope"
 )
 
 // Service holds the verbs and reads.
@@ -63,31 +62,18 @@ func (b *Budget) Left() money.Decimal { return b.Amount.Sub(b.Spent).Sub(b.Held)
 func (b *Budget) LargestOvershoot() *money.Decimal { return b.AtLimit.Overshoot(b.Hourly) }
 
 // columns are what scan reads: a live budget with its rate.
-const columns = `budget.id, budget.tenant_id, budget.project_id, budget.scope, budget.target_id, budget.currency, trim_scale(budget.amount)::text,
+const columns = `budget.id, budget.tenant_id, budget.project_id, budget.scope, budget.target_id, budget.currency, budget.amount,
 	budget.span, budget.horizon_seconds, budget.thresholds, budget.at_limit, budget.reason, budget.created_at, budget.updated_at,
-	trim_scale(budget.spent)::text, budget.spent_at, budget.reached, budget.limit_at, budget.trouble, trim_scale(r.hourly)::text,
-	trim_scale(platform.budget_held(budget, r.hourly))::text, r.unpriced`
+	budget.spent, budget.spent_at, budget.reached, budget.limit_at, budget.trouble, r.hourly,
+	platform.budget_held(budget, r.hourly), r.unpriced`
 
 const fromLive = ` FROM budget CROSS JOIN LATERAL platform.budget_rate(budget) r WHERE budget.removed_at IS NULL `
 
 func scan(row pgx.CollectableRow) (*Budget, error) {
 	b := &Budget{}
-	var amount, spent, hourly, held string
-	err := row.Scan(&b.ID, &b.TenantID, &b.ProjectID, (*string)(&b.Scope), &b.TargetID, &b.Currency, &amount,
-		(*string)(&b.Span), &b.HorizonSeconds,
-		&b.Thresholds, (*string)(&b.AtLimit), &b.Reason, &b.CreatedAt, &b.UpdatedAt, &spent, &b.SpentAt, &b.Reached,
-		&b.LimitAt, &b.Trouble,
-		&hourly, &held, &b.Unpriced)
-	if err != nil {
-		return nil, err
-	}
-	for into, text := range map[*money.Decimal]string{&b.Amount: amount, &b.Spent: spent, &b.Hourly: hourly,
-		&b.Held: held} {
-		if *into, err = money.Parse(text); err != nil {
-			return nil, err
-		}
-	}
-	return b, nil
+	return b, row.Scan(&b.ID, &b.TenantID, &b.ProjectID, (*string)(&b.Scope), &b.TargetID, &b.Currency, &b.Amount,
+		(*string)(&b.Span), &b.HorizonSeconds, &b.Thresholds, (*string)(&b.AtLimit), &b.Reason, &b.CreatedAt, &b.UpdatedAt,
+		&b.Spent, &b.SpentAt, &b.Reached, &b.LimitAt, &b.Trouble, &b.Hourly, &b.Held, &b.Unpriced)
 }
 
 // read reads live budgets.
@@ -109,19 +95,17 @@ const maxListed = 500
 // List reads the budgets of a project, or of a tenant and everything in it, as far as the caller sees them: by id, at
 // most 500. Key: billing.read there. NOT_FOUND for what the caller cannot see.
 func (s *Service) List(ctx context.Context, tenantID, projectID *ids.ID) ([]*Budget, error) {
-	if (tenantID == nil) == (projectID == nil) {
-		return nil, fault.New(fault.InvalidArgument, "name a tenant or a project").At("tenantId")
+	at := scope.Scope{TenantID: tenantID, ProjectID: projectID}
+	if err := at.One(); err != nil {
+		return nil, err
 	}
-	var project, tenant *db.Project // of a tenant the id twice
 	out := []*Budget{}
-	actor, err := s.DB.Read(ctx,
-		tx.Row(&project, rows.ProjectRef, `SELECT id, tenant_id FROM project WHERE id = $1`, projectID),
-		tx.Row(&tenant, rows.ProjectRef, `SELECT id, id FROM tenant WHERE id = $1`, tenantID),
+	actor, err := s.DB.Read(ctx, at.With(
 		tx.Rows(&out, scan, `SELECT `+columns+fromLive+`AND ($1::text IS NULL OR budget.tenant_id = $1) AND ($2::text IS NULL
 			OR budget.project_id = $2)
-			ORDER BY budget.id LIMIT $3`, tenantID, projectID, maxListed))
+			ORDER BY budget.id LIMIT $3`, tenantID, projectID, maxListed))...)
 	if err != nil {
 		return nil, err
 	}
-	return out, mayRead(actor, project, tenant)
+	return out, at.Require(actor, authz.BillingRead)
 }

@@ -1,8 +1,8 @@
 package budget
 
 import (
+	"cmp"
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -12,9 +12,8 @@ import (
 	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/domain/money"
 	"github.com/gpuaas/app-platform/domain/spending"
-	"github.com/gpuaas/app-platform/ent/generated/db"
 	"github.com/gpuaas/app-platform/internal/tx"
-	"github.com/gpuaas/app-platform/service/kit/rows"
+	"github.com/gpuaas/app-platform/service/kit/scope"
 )
 
 // Share is a share of costs.
@@ -34,29 +33,27 @@ type CostFilter struct {
 	From, To *time.Time
 }
 
-// grouping is how an entry's share is named.
+// grouping is how an entry's share is named; without a name it is its key.
 type grouping struct{ key, name string }
 
 const hourKey, dayKey = `to_char(x.effective_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:00:00"Z"')`, `to_char(x.effective_at AT TIME ZONE 'UTC', 'YYYY-MM-DD')`
 
 // groupings are the expressions of each way over an entry, with what it points at.
 var groupings = map[spending.By]grouping{
-	spending.ByTenant:  {`e.tenant_id`, `(SELECT t.display_name FROM tenant t WHERE t.id = e.tenant_id)`},
-	spending.ByProject: {`e.project_id`, `(SELECT p.display_name FROM project p WHERE p.id = e.project_id)`},
-	spending.ByApp: {`(SELECT i.app_slug FROM instance i WHERE i.id
-		= e.instance_id)`, `(SELECT i.app_slug FROM instance i WHERE i.id = e.instance_id)`},
-	spending.ByMeter:    {`x.meter`, `x.meter`},
+	spending.ByTenant:   {`e.tenant_id`, `(SELECT t.display_name FROM tenant t WHERE t.id = e.tenant_id)`},
+	spending.ByProject:  {`e.project_id`, `(SELECT p.display_name FROM project p WHERE p.id = e.project_id)`},
+	spending.ByApp:      {key: `(SELECT i.app_slug FROM instance i WHERE i.id = e.instance_id)`},
+	spending.ByMeter:    {key: `x.meter`},
 	spending.ByInstance: {`e.instance_id`, `(SELECT i.name FROM instance i WHERE i.id = e.instance_id)`},
 	spending.ByMember: {`e.member_id`, `(SELECT m.component_key || ' ' || m.ordinal FROM member m
 		WHERE m.id = e.member_id)`},
 	spending.ByOperation: {`e.operation_id`, `(SELECT o.kind FROM operation o WHERE o.id = e.operation_id)`},
 	spending.ByPerson: {person, `coalesce((SELECT p.display_name FROM person p
 		WHERE p.id = ` + person + `), (SELECT a.name FROM service_account a WHERE a.id = ` + person + `))`},
-	spending.ByLabel: {`(SELECT m.labels ->> $6::text FROM member m
-		WHERE m.id = e.member_id)`, `(SELECT m.labels ->> $6::text FROM member m WHERE m.id = e.member_id)`},
-	spending.ByHour:  {hourKey, hourKey},
-	spending.ByDay:   {dayKey, dayKey},
-	spending.ByBorne: {`e.dimension`, `e.dimension`},
+	spending.ByLabel: {key: `(SELECT m.labels ->> $6::text FROM member m WHERE m.id = e.member_id)`},
+	spending.ByHour:  {key: hourKey},
+	spending.ByDay:   {key: dayKey},
+	spending.ByBorne: {key: `e.dimension`},
 }
 
 // person is who requested the capacity of an entry, or launched the instance whose use it is.
@@ -76,8 +73,8 @@ func sqlOf(b spending.By) string {
 	if b == spending.ByHour || b == spending.ByDay {
 		order = "1"
 	}
-	return `SELECT coalesce(q.key, ''), coalesce(min(q.name), q.key, ''), q.currency, trim_scale(sum(q.amount))::text
-		FROM (SELECT ` + g.key + `, ` + g.name + `, e.currency, e.amount FROM ledger_entry e
+	return `SELECT coalesce(q.key, ''), coalesce(min(q.name), q.key, ''), q.currency, sum(q.amount)
+		FROM (SELECT ` + g.key + `, ` + cmp.Or(g.name, `NULL::text`) + `, e.currency, e.amount FROM ledger_entry e
 		JOIN ledger_tx x ON x.id = e.tx_id AND x.kind IN ('USAGE', 'CORRECTION')
 		WHERE e.account = '` + account + `' AND ($1::text IS NULL OR e.tenant_id = $1) AND ($2::text IS NULL OR e.project_id = $2)
 			AND x.effective_at >= coalesce($3::timestamptz, ` + monthStart + `) AND x.effective_at <= coalesce($4::timestamptz,
@@ -93,16 +90,14 @@ func (s *Service) Costs(ctx context.Context, f CostFilter) ([]*Share, error) {
 	if err := f.check(); err != nil {
 		return nil, err
 	}
-	var project, tenant *db.Project // of a tenant the id twice
+	at := scope.Scope{TenantID: f.TenantID, ProjectID: f.ProjectID}
 	out := []*Share{}
-	actor, err := s.DB.Read(ctx,
-		tx.Row(&project, rows.ProjectRef, `SELECT id, tenant_id FROM project WHERE id = $1`, f.ProjectID),
-		tx.Row(&tenant, rows.ProjectRef, `SELECT id, id FROM tenant WHERE id = $1`, f.TenantID),
-		tx.Rows(&out, scanShare, sqlOf(f.By), f.TenantID, f.ProjectID, f.From, f.To, maxShares, f.Label))
+	actor, err := s.DB.Read(ctx, at.With(
+		tx.Rows(&out, scanShare, sqlOf(f.By), f.TenantID, f.ProjectID, f.From, f.To, maxShares, f.Label))...)
 	if err != nil {
 		return nil, err
 	}
-	return out, f.may(actor, project, tenant)
+	return out, f.may(actor, &at)
 }
 
 func (f *CostFilter) check() error {
@@ -118,36 +113,21 @@ func (f *CostFilter) check() error {
 }
 
 // may requires billing.read where the filter looks.
-func (f *CostFilter) may(actor *authz.Actor, project, tenant *db.Project) error {
-	platform := f.By == spending.ByTenant || f.By == spending.ByBorne
-	switch {
-	case f.ProjectID != nil && project == nil, f.TenantID != nil && tenant == nil:
-		return fault.NoSuch()
-	case platform || f.ProjectID == nil && f.TenantID == nil:
-		return authz.RequireOn(actor, authz.BillingRead, authz.Object{})
+func (f *CostFilter) may(actor *authz.Actor, at *scope.Scope) error {
+	if f.ProjectID != nil || f.TenantID != nil {
+		if err := at.Require(actor, authz.BillingRead); err != nil {
+			return err
+		}
+		if f.By != spending.ByTenant && f.By != spending.ByBorne {
+			return nil
+		}
 	}
-	return mayRead(actor, project, tenant)
-}
-
-// mayRead requires billing.read on the project, or on all of the tenant.
-func mayRead(actor *authz.Actor, project, tenant *db.Project) error {
-	switch {
-	case project != nil:
-		return authz.Require(actor, authz.BillingRead, project.TenantID, project.ID)
-	case tenant != nil:
-		return authz.RequireOn(actor, authz.BillingRead, authz.Object{TenantID: tenant.ID})
-	}
-	return fault.NoSuch()
+	return authz.RequireOn(actor, authz.BillingRead, authz.Object{})
 }
 
 func scanShare(row pgx.CollectableRow) (*Share, error) {
 	c := &Share{}
-	var amount string
-	err := row.Scan(&c.Key, &c.Name, &c.Currency, &amount)
-	if err == nil {
-		c.Amount, err = money.Parse(amount)
-	}
-	return c, err
+	return c, row.Scan(&c.Key, &c.Name, &c.Currency, &c.Amount)
 }
 
 // Summary is what costs this month, and is likely to.
@@ -168,31 +148,28 @@ const summarySQL = `WITH of AS (SELECT coalesce($1::text, (SELECT p.tenant_id FR
 	'target_id', coalesce($2, of.tenant),
 		'scope', CASE WHEN $2::text IS NULL THEN 'TENANT' ELSE 'PROJECT' END, 'currency',
 		platform.billing_currency(of.tenant))) AS one FROM of)
-	SELECT (b.one).currency, ` + monthStart + `, (` + monthStart + `) + interval '1 month', trim_scale(r.hourly)::text,
+	SELECT (b.one).currency, ` + monthStart + `, (` + monthStart + `) + interval '1 month', r.hourly,
 	r.unpriced,
-		trim_scale(coalesce((SELECT sum(e.amount) FROM ledger_entry e JOIN ledger_tx x ON x.id = e.tx_id
+		coalesce((SELECT sum(e.amount) FROM ledger_entry e JOIN ledger_tx x ON x.id = e.tx_id
 		AND x.kind IN ('USAGE', 'CORRECTION')
 			JOIN billing_period p ON p.id = x.of_period_id AND p.starts_at = ` + monthStart + `
 			WHERE e.account = 'ACCRUED' AND e.tenant_id = (b.one).tenant_id AND ($2::text IS NULL OR e.project_id = $2)
-			AND e.currency = (b.one).currency), 0))::text
+			AND e.currency = (b.one).currency), 0)
 	FROM b CROSS JOIN LATERAL platform.budget_rate(b.one) r WHERE (b.one).currency IS NOT NULL`
 
 // Summarise shows what a project or a tenant costs this month. Key: billing.read on all of it. NOT_FOUND for what the
 // caller cannot see; FAILED_PRECONDITION before the tenant is billed in any currency.
 func (s *Service) Summarise(ctx context.Context, tenantID, projectID *ids.ID) (*Summary, error) {
-	if (tenantID == nil) == (projectID == nil) {
-		return nil, fault.New(fault.InvalidArgument, "name a tenant or a project").At("tenantId")
+	at := scope.Scope{TenantID: tenantID, ProjectID: projectID}
+	if err := at.One(); err != nil {
+		return nil, err
 	}
-	var project, tenant *db.Project // of a tenant the id twice
 	var out *Summary
-	actor, err := s.DB.Read(ctx,
-		tx.Row(&project, rows.ProjectRef, `SELECT id, tenant_id FROM project WHERE id = $1`, projectID),
-		tx.Row(&tenant, rows.ProjectRef, `SELECT id, id FROM tenant WHERE id = $1`, tenantID),
-		tx.Row(&out, scanSummary, summarySQL, tenantID, projectID))
+	actor, err := s.DB.Read(ctx, at.With(tx.Row(&out, scanSummary, summarySQL, tenantID, projectID))...)
 	if err != nil {
 		return nil, err
 	}
-	if err := mayRead(actor, project, tenant); err != nil {
+	if err := at.Require(actor, authz.BillingRead); err != nil {
 		return nil, err
 	}
 	if out == nil {
@@ -204,15 +181,7 @@ func (s *Service) Summarise(ctx context.Context, tenantID, projectID *ids.ID) (*
 
 func scanSummary(row pgx.CollectableRow) (*Summary, error) {
 	c := &Summary{}
-	var hourly, spent string
-	err := row.Scan(&c.Currency, &c.From, &c.To, &hourly, &c.Unpriced, &spent)
-	if err != nil {
-		return nil, fmt.Errorf("read a summary of costs: %w", err)
-	}
-	if c.Hourly, err = money.Parse(hourly); err == nil {
-		c.Spent, err = money.Parse(spent)
-	}
-	return c, err
+	return c, row.Scan(&c.Currency, &c.From, &c.To, &c.Hourly, &c.Unpriced, &c.Spent)
 }
 
 // foresee adds what is rented until the month's end at this hour's price.

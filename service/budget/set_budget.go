@@ -176,19 +176,19 @@ func (in *SetInput) write(ctx context.Context, t *tx.Tx, w target, before []*Bud
 	}
 	sql := `INSERT INTO budget (id, tenant_id, project_id, scope, target_id, currency, amount, span, horizon_seconds,
 		thresholds, at_limit, reason,
-			created_by, created_at, updated_at) VALUES ($1, $2, $3, $4, $5, $6, $7::text::numeric, $8, $9, $10, $11, $12, $13,
+			created_by, created_at, updated_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13,
 			$14, $14)`
-	args := []any{id, w.tenantID, project, string(in.Scope), in.TargetID, in.Currency, in.Amount.String(), string(in.Span),
+	args := []any{id, w.tenantID, project, string(in.Scope), in.TargetID, in.Currency, in.Amount, string(in.Span),
 		in.HorizonSeconds,
 		in.Thresholds, string(in.AtLimit), in.Reason, t.Actor.ID, t.Now}
 	if len(before) > 0 && before[0].Currency == in.Currency && before[0].Span == in.Span {
 		id = before[0].ID
-		sql = `UPDATE budget SET amount = $2::text::numeric, horizon_seconds = $3, thresholds = $4, at_limit = $5, reason
+		sql = `UPDATE budget SET amount = $2, horizon_seconds = $3, thresholds = $4, at_limit = $5, reason
 			= $6, updated_at = $7, trouble = '',
-				limit_at = CASE WHEN spent >= $2::text::numeric THEN limit_at END, reached = CASE
-				WHEN amount = $2::text::numeric THEN reached ELSE 0 END
+				limit_at = CASE WHEN spent >= $2 THEN limit_at END, reached = CASE
+				WHEN amount = $2 THEN reached ELSE 0 END
 			WHERE id = $1`
-		args = []any{id, in.Amount.String(), in.HorizonSeconds, in.Thresholds, string(in.AtLimit), in.Reason, t.Now}
+		args = []any{id, in.Amount, in.HorizonSeconds, in.Thresholds, string(in.AtLimit), in.Reason, t.Now}
 	} else if len(before) > 0 {
 		if _, err := t.Exec(ctx, `UPDATE budget SET removed_at = $2 WHERE id = $1`, before[0].ID, t.Now); err != nil {
 			return nil, fmt.Errorf("end budget %s: %w", before[0].ID, err)

@@ -80,7 +80,7 @@ func targets(x *db.Orphan) []any {
 }
 
 // priced is Columns with the price of what an orphan holds.
-const priced = `SELECT ` + Columns + `, price.price_currency, price.price_hourly::text FROM orphan
+const priced = `SELECT ` + Columns + `, price.price_currency, price.price_hourly FROM orphan
 	LEFT JOIN allocation held ON held.id = orphan.allocation_id
 	LEFT JOIN LATERAL platform.hourly_now(held.tenant_id, held.project_id, platform.billing_currency(held.tenant_id),
 	held.shape, held.gpu_count,
@@ -89,7 +89,8 @@ const priced = `SELECT ` + Columns + `, price.price_currency, price.price_hourly
 // scan reads a row of priced as it is shown at a moment.
 func scan(now time.Time) func(row pgx.CollectableRow) (*View, error) {
 	return func(row pgx.CollectableRow) (*View, error) {
-		var currency, hourly *string
+		var currency *string
+		var hourly *money.Decimal
 		view := &View{Orphan: &db.Orphan{}}
 		if err := row.Scan(append(targets(view.Orphan), &currency, &hourly)...); err != nil {
 			return nil, err
@@ -100,12 +101,8 @@ func scan(now time.Time) func(row pgx.CollectableRow) (*View, error) {
 		}
 		view.AgeSeconds = max(int(end.Sub(view.CreatedAt)/time.Second), 0)
 		if currency != nil && hourly != nil {
-			amount, err := money.Parse(*hourly)
-			if err != nil {
-				return nil, err
-			}
-			view.HourlyCost = MoneyOf(*currency, amount)
-			view.CostSoFar = MoneyOf(*currency, amount.Mul(money.Int(int64(view.AgeSeconds))).Quotient(money.Int(secondsHour),
+			view.HourlyCost = MoneyOf(*currency, *hourly)
+			view.CostSoFar = MoneyOf(*currency, hourly.Mul(money.Int(int64(view.AgeSeconds))).Quotient(money.Int(secondsHour),
 				places))
 		}
 		return view, nil

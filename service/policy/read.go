@@ -16,6 +16,7 @@ import (
 	"github.com/gpuaas/app-platform/service/kit/overlay"
 	"github.com/gpuaas/app-platform/service/kit/page"
 	"github.com/gpuaas/app-platform/service/kit/rows"
+	"github.com/gpuaas/app-platform/service/kit/scope"
 )
 
 const columns = `policy_overlay.id, policy_overlay.scope, policy_overlay.tenant_id, policy_overlay.project_id, policy_overlay.revision,
@@ -46,38 +47,25 @@ func (s *Service) Overlays(ctx context.Context, tenantID, projectID *ids.ID,
 	case tenantID != nil:
 		at = place{scope: lifecycle.PolicyTenant, tenantID: *tenantID}
 	}
-	var project, tenant *db.Project // of a tenant the id twice
+	named := scope.Scope{TenantID: tenantID, ProjectID: projectID}
 	var found []*db.PolicyOverlay
-	actor, err := s.DB.Read(ctx,
-		tx.Row(&project, rows.ProjectRef, `SELECT id, tenant_id FROM project WHERE id = $1`, at.projectID),
-		tx.Row(&tenant, rows.ProjectRef, `SELECT id, id FROM tenant WHERE id = $1`, at.tenantID),
+	actor, err := s.DB.Read(ctx, named.With(
 		tx.Rows(&found, scan, `SELECT `+columns+` FROM policy_overlay
 			WHERE scope = $1 AND tenant_id IS NOT DISTINCT FROM CASE WHEN $1 = 'PROJECT' THEN tenant_id ELSE nullif($2, '') END
 				AND project_id IS NOT DISTINCT FROM nullif($3, '') AND revision < $4
-			ORDER BY revision DESC LIMIT $5`, at.scope, at.tenantID, at.projectID, before, args.First+1))
+			ORDER BY revision DESC LIMIT $5`, at.scope, at.tenantID, at.projectID, before, args.First+1))...)
 	if err != nil {
 		return nil, err
 	}
-	if err := mayRead(actor, at, project, tenant); err != nil {
+	if at.scope == lifecycle.PolicyPlatform {
+		err = authz.RequireAnywhere(actor, authz.PolicyRead)
+	} else {
+		err = named.Require(actor, authz.PolicyRead)
+	}
+	if err != nil {
 		return nil, err
 	}
-	if tenantID != nil && project != nil && *tenantID != project.TenantID {
-		return nil, fault.New(fault.InvalidArgument, "the project belongs to another tenant").At("tenantId")
-	}
 	return page.Cut(args, found, func(row *db.PolicyOverlay) string { return page.Cursor(list, row.Revision) }), nil
-}
-
-// mayRead asks for policy.read where the overlays stand.
-func mayRead(actor *authz.Actor, at place, project, tenant *db.Project) error {
-	switch {
-	case at.scope == lifecycle.PolicyPlatform:
-		return authz.RequireAnywhere(actor, authz.PolicyRead)
-	case at.scope == lifecycle.PolicyProject && project != nil:
-		return authz.Require(actor, authz.PolicyRead, project.TenantID, project.ID)
-	case at.scope == lifecycle.PolicyTenant && tenant != nil:
-		return authz.Require(actor, authz.PolicyRead, tenant.ID, "")
-	}
-	return fault.NoSuch()
 }
 
 // Overlay reads one overlay, also one that holds no longer. Key: policy.read at its scope; for the platform's,

@@ -9,6 +9,7 @@ import (
 
 	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/domain/lifecycle"
+	"github.com/gpuaas/app-platform/domain/money"
 	"github.com/gpuaas/app-platform/domain/policy"
 	"github.com/gpuaas/app-platform/ent/generated/db"
 	"github.com/gpuaas/app-platform/internal/tx"
@@ -95,7 +96,7 @@ func look(ctx context.Context, t *tx.Tx, at place) (*scene, error) {
 		WHERE released_at IS NULL AND`+where+`ORDER BY id DESC LIMIT $3),
 			kinds AS (SELECT DISTINCT tenant_id, project_id, shape, gpu_count, sku, region FROM picked)
 		SELECT p.id, p.project_id, p.name, p.region, p.sku, p.gpu_count, coalesce(h.price_currency, ''),
-		coalesce(h.price_hourly, 0)::text
+		coalesce(h.price_hourly, 0)
 		FROM picked p JOIN kinds k USING (tenant_id, project_id, shape, gpu_count, sku, region)
 		LEFT JOIN LATERAL platform.hourly_now(k.tenant_id, k.project_id, platform.billing_currency(k.tenant_id), k.shape,
 		k.gpu_count, k.sku,
@@ -106,7 +107,8 @@ func look(ctx context.Context, t *tx.Tx, at place) (*scene, error) {
 	if err := t.SendBatch(ctx, batch).Close(); err != nil {
 		return nil, fmt.Errorf("look at what policy rules: %w", err)
 	}
-	return s, s.fill(facts)
+	s.fill(facts)
+	return s, nil
 }
 
 // collect queues a read of a place.
@@ -143,7 +145,8 @@ type allocationFact struct {
 	Name, Region, SKU string
 	GPUs              int
 	// Currency is empty when no price is set, and Hourly what an hour of it costs.
-	Currency, Hourly string
+	Currency string
+	Hourly   money.Decimal
 }
 
 type entitlementFact struct {

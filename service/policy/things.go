@@ -3,14 +3,13 @@ package policy
 import (
 	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/domain/lifecycle"
-	"github.com/gpuaas/app-platform/domain/money"
 	"github.com/gpuaas/app-platform/domain/policy"
 	"github.com/gpuaas/app-platform/ent/generated/db"
 	"github.com/gpuaas/app-platform/service/kit/overlay"
 )
 
 // fill makes the things of a scene from its rows, and counts what each project has.
-func (s *scene) fill(found *facts) error {
+func (s *scene) fill(found *facts) {
 	known := make(map[ids.ID]*db.Project, len(s.projects))
 	used := make(map[ids.ID]*overlay.Usage, len(s.projects))
 	for _, project := range s.projects {
@@ -29,11 +28,7 @@ func (s *scene) fill(found *facts) error {
 	for _, row := range found.allocations {
 		if project := known[row.ProjectID]; project != nil {
 			used[project.ID].GPUs += row.GPUs
-			hourly, err := money.Parse(row.Hourly)
-			if err != nil {
-				return err
-			}
-			used[project.ID].Spend(row.SKU, row.Currency, hourly)
+			used[project.ID].Spend(row.SKU, row.Currency, row.Hourly)
 			s.things = append(s.things, thing{project: project, id: &row.ID, name: row.Name, ask: row.ask})
 		}
 	}
@@ -46,7 +41,6 @@ func (s *scene) fill(found *facts) error {
 	for _, project := range s.projects {
 		s.things = append(s.things, thing{project: project, name: "all that the project has", ask: used[project.ID].Within})
 	}
-	return nil
 }
 
 // ask asks whether the instance could be launched as it is.

@@ -5,12 +5,10 @@ import (
 	"time"
 
 	"github.com/gpuaas/app-platform/authz"
-	"github.com/gpuaas/app-platform/domain/fault"
 	"github.com/gpuaas/app-platform/domain/ids"
-	"github.com/gpuaas/app-platform/ent/generated/db"
 	"github.com/gpuaas/app-platform/internal/tx"
 	"github.com/gpuaas/app-platform/service/kit/page"
-	"github.com/gpuaas/app-platform/service/kit/rows"
+	"github.com/gpuaas/app-platform/service/kit/scope"
 )
 
 // Filter chooses prices of the book.
@@ -31,11 +29,9 @@ func (s *Service) Versions(ctx context.Context, filter Filter, args page.Args) (
 	if err := args.Decode(list, &after); err != nil {
 		return nil, err
 	}
-	var project, tenant *db.Project // of a tenant the id twice
+	at := scope.Scope{TenantID: filter.TenantID, ProjectID: filter.ProjectID}
 	var found []*Version
-	actor, err := s.DB.Read(ctx,
-		tx.Row(&project, rows.ProjectRef, `SELECT id, tenant_id FROM project WHERE id = $1`, filter.ProjectID),
-		tx.Row(&tenant, rows.ProjectRef, `SELECT id, id FROM tenant WHERE id = $1`, filter.TenantID),
+	actor, err := s.DB.Read(ctx, at.With(
 		tx.Rows(&found, ScanVersion, `SELECT `+Columns+` FROM price_version
 			WHERE superseded_xid IS NULL AND ($1::text IS NULL OR meter = $1) AND ($2::text IS NULL OR sku = $2)
 				AND (valid_to IS NULL OR valid_to > coalesce($3, now())) AND ($3::timestamptz IS NULL OR valid_from <= $3)
@@ -43,27 +39,14 @@ func (s *Service) Versions(ctx context.Context, filter Filter, args page.Args) (
 				WHERE p.id = $5))
 					OR project_id = $5)
 				AND ($6 = '' OR id < $6) ORDER BY id DESC LIMIT $7`,
-			filter.Meter, filter.SKU, filter.At, filter.TenantID, filter.ProjectID, string(after), args.First+1))
+			filter.Meter, filter.SKU, filter.At, filter.TenantID, filter.ProjectID, string(after), args.First+1))...)
 	if err != nil {
 		return nil, err
 	}
-	if err := filter.may(actor, project, tenant); err != nil {
-		return nil, err
+	if filter.TenantID != nil || filter.ProjectID != nil {
+		if err := at.Require(actor, authz.BillingRead); err != nil {
+			return nil, err
+		}
 	}
 	return page.Cut(args, found, func(v *Version) string { return page.Cursor(list, v.ID) }), nil
-}
-
-// may asks for billing.read where the filter looks.
-func (f *Filter) may(actor *authz.Actor, project, tenant *db.Project) error {
-	switch {
-	case f.ProjectID != nil && project == nil, f.TenantID != nil && tenant == nil:
-		return fault.NoSuch()
-	case project != nil && tenant != nil && project.TenantID != tenant.ID:
-		return fault.New(fault.InvalidArgument, "the project belongs to another tenant").At("filter.tenantId")
-	case project != nil:
-		return authz.Require(actor, authz.BillingRead, project.TenantID, project.ID)
-	case tenant != nil:
-		return authz.RequireOn(actor, authz.BillingRead, authz.Object{TenantID: tenant.ID})
-	}
-	return nil
 }

@@ -33,17 +33,17 @@ type Keeper struct {
 // keeper is who requests what budgets end.
 var keeper = authz.System("budget")
 
-// Once looks at every budget. One that fails keeps no other from its turn.
+// Once looks at the budgets that are due. One that fails keeps no other from its turn.
 func (k *Keeper) Once(ctx context.Context) (err error) {
-	var live []ids.ID
+	var due []ids.ID
 	err = k.DB.As(ctx, keeper, func(ctx context.Context, t *tx.Tx) (err error) {
-		live, err = budget.Live(ctx, t)
+		due, err = budget.Due(ctx, t)
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	for _, id := range live {
+	for _, id := range due {
 		if failed := k.keep(ctx, id); failed != nil {
 			err = failed
 			k.Log.Warn("a budget could not be kept; it is tried again", "budget", id, "error", failed)
@@ -71,12 +71,11 @@ func (k *Keeper) keep(ctx context.Context, id ids.ID) error {
 	default:
 		return nil
 	}
-	if err != nil {
+	if err != nil || trouble == b.Trouble {
 		return err
 	}
 	return k.DB.As(ctx, keeper, func(ctx context.Context, t *tx.Tx) error {
-		return budget.NoteTrouble(ctx, t, id,
-			trouble)
+		return budget.NoteTrouble(ctx, t, id, trouble)
 	})
 }
 
@@ -114,7 +113,7 @@ func (k *Keeper) each(ctx context.Context, sql string, b *budget.Budget, end fun
 			return "", err
 		}
 		if err != nil && trouble == "" {
-			trouble = fmt.Sprintf("%s: %s: %s", id, refusal.Code, refusal.Message)
+			trouble = fmt.Sprintf("%.500s", fmt.Sprintf("%s: %s: %s", id, refusal.Code, refusal.Message))
 		}
 	}
 	return trouble, nil

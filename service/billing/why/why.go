@@ -176,8 +176,8 @@ func named[T ~string](text string) *T {
 
 // bookings reads what booked the line, the newest first, and the runs that did.
 func (e *Explanation) bookings(ctx context.Context, t *tx.Tx) error {
-	rows, err := t.Query(ctx, `SELECT id, kind = 'CORRECTION', run_id, period_id, trim_scale(quantity)::text,
-		trim_scale(billed)::text, trim_scale(amount)::text,
+	rows, err := t.Query(ctx, `SELECT id, kind = 'CORRECTION', run_id, period_id, quantity,
+		billed, amount,
 			effective_at, booked_at FROM ledger_tx WHERE of_period_id = $1 AND project_id = $2 AND line_key = $3
 			AND kind IN ('USAGE', 'CORRECTION')
 		ORDER BY booked_at DESC, id LIMIT $4`, e.PeriodID, e.ProjectID, e.Key, maxBookings)
@@ -196,15 +196,8 @@ func (e *Explanation) bookings(ctx context.Context, t *tx.Tx) error {
 
 func scanBooking(row pgx.CollectableRow) (*Booking, error) {
 	b := &Booking{}
-	var texts [3]string
-	err := row.Scan(&b.ID, &b.Correction, &b.RunID, &b.StatementID, &texts[0], &texts[1], &texts[2], &b.EffectiveAt,
+	return b, row.Scan(&b.ID, &b.Correction, &b.RunID, &b.StatementID, &b.Quantity, &b.Billed, &b.Amount, &b.EffectiveAt,
 		&b.BookedAt)
-	for i, into := range []*money.Decimal{&b.Quantity, &b.Billed, &b.Amount} {
-		if err == nil {
-			*into, err = money.Parse(texts[i])
-		}
-	}
-	return b, err
 }
 
 // records reads the usage that the line counts: what was used while its price applied, as the last run saw both.

@@ -72,16 +72,16 @@ func (u *Usage) Read(projectID ids.ID, appSlug string) tx.Query {
 // scan adds up the rows, one for each kind of capacity that the project rents.
 func (u *Usage) scan(rows pgx.Rows) error {
 	var gpus, count int
-	var sku, currency, hourly string
+	var sku, currency string
+	var hourly money.Decimal
 	_, err := pgx.ForEachRow(rows, []any{&u.Instances, &u.AppInstances, &u.Members, &gpus, &count, &sku, &currency,
 		&hourly}, func() error {
 		u.GPUs += gpus
 		if count == 0 {
 			return nil
 		}
-		amount, err := money.Parse(hourly)
-		u.Spend(sku, currency, amount)
-		return err
+		u.Spend(sku, currency, hourly)
+		return nil
 	})
 	return err
 }

@@ -48,8 +48,8 @@ func Admit(ctx context.Context, t *tx.Tx, ask Ask) error {
 	}
 	found, err := t.Query(ctx, `SELECT budget_id, budget_scope, budget_currency, budget_amount, budget_spent, budget_held,
 		budget_unpriced
-		FROM platform.budgets_over($1, $2, $3, $4, $5::text::numeric,
-		$6)`, ask.TenantID, ask.ProjectID, ask.InstanceID, account, ask.More.String(),
+		FROM platform.budgets_over($1, $2, $3, $4, $5,
+		$6)`, ask.TenantID, ask.ProjectID, ask.InstanceID, account, ask.More,
 		ask.Lock)
 	if err != nil {
 		return fmt.Errorf("read the budgets of %s: %w", ask.ProjectID, err)
@@ -71,16 +71,8 @@ func Admit(ctx context.Context, t *tx.Tx, ask Ask) error {
 }
 
 func scan(row pgx.CollectableRow) (o over, err error) {
-	var amount, spent, held string
-	if err := row.Scan(&o.id, (*string)(&o.scope), &o.currency, &amount, &spent, &held, &o.unpriced); err != nil {
-		return o, err
-	}
-	for into, text := range map[*money.Decimal]string{&o.amount: amount, &o.spent: spent, &o.held: held} {
-		if *into, err = money.Parse(text); err != nil {
-			return o, err
-		}
-	}
-	return o, nil
+	err = row.Scan(&o.id, (*string)(&o.scope), &o.currency, &o.amount, &o.spent, &o.held, &o.unpriced)
+	return o, err
 }
 
 // refusal returns why the budget has no more; empty when it has. What has no price cannot be kept below a limit.

@@ -36,7 +36,7 @@ type Hourly struct {
 	Amount money.Decimal
 }
 
-const hourlySQL = `SELECT w.n, h.price_id, h.price_currency, h.price_hourly::text
+const hourlySQL = `SELECT w.n, h.price_id, h.price_currency, h.price_hourly
 	FROM unnest($3::text[], $4::bigint[], $5::text[], $6::text[]) WITH ORDINALITY w (shape, gpus, sku, region, n)
 	CROSS JOIN (SELECT platform.billing_currency($1) AS currency) b
 	CROSS JOIN LATERAL platform.hourly_now($1, $2, b.currency, w.shape, w.gpus, w.sku, w.region) h`
@@ -58,12 +58,10 @@ func OfCapacity(ctx context.Context, t *tx.Tx, by Payer, kinds []Capacity) (map[
 		return nil, fmt.Errorf("read what capacity costs: %w", err)
 	}
 	var n int
-	var amount string
 	var one Hourly
-	_, err = pgx.ForEachRow(found, []any{&n, &one.PriceID, &one.Currency, &amount}, func() (err error) {
-		one.Amount, err = money.Parse(amount)
+	_, err = pgx.ForEachRow(found, []any{&n, &one.PriceID, &one.Currency, &one.Amount}, func() error {
 		out[kinds[n-1]] = one
-		return err
+		return nil
 	})
 	if err != nil {
 		return nil, fmt.Errorf("read what capacity costs: %w", err)
