@@ -15,7 +15,10 @@ const outDir = join(sourceDir, 'generated');
 /** Every file below dir whose name ends with .graphql, sorted, so that the output does not depend on the disk. */
 async function graphqlFiles(dir) {
   const found = await readdir(dir, { recursive: true });
-  return found.filter((name) => name.endsWith('.graphql')).sort().map((name) => join(dir, name));
+  return found
+    .filter((name) => name.endsWith('.graphql'))
+    .sort()
+    .map((name) => join(dir, name));
 }
 
 /** Reads the SDL as one document. */
@@ -26,10 +29,12 @@ async function readSchema() {
 
 /** Reads the console's operations, each with its file. */
 async function readDocuments() {
-  return Promise.all((await graphqlFiles(sourceDir)).map(async (file) => {
-    const rawSDL = await readFile(file, 'utf8');
-    return { location: relative(here, file), rawSDL, document: parse(rawSDL, { noLocation: true }) };
-  }));
+  return Promise.all(
+    (await graphqlFiles(sourceDir)).map(async (file) => {
+      const rawSDL = await readFile(file, 'utf8');
+      return { location: relative(here, file), rawSDL, document: parse(rawSDL, { noLocation: true }) };
+    }),
+  );
 }
 
 /** buildSchema needs text only to resolve types; the preset works on the AST. */

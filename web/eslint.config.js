@@ -4,7 +4,10 @@ import hooks from 'eslint-plugin-react-hooks';
 import tseslint from 'typescript-eslint';
 
 const nodeGlobals = Object.fromEntries(
-  ['process', 'console', 'URL', 'fetch', 'setTimeout', 'clearTimeout', 'Buffer', 'structuredClone'].map((name) => [name, 'readonly']),
+  ['process', 'console', 'URL', 'fetch', 'setTimeout', 'clearTimeout', 'Buffer', 'structuredClone'].map((name) => [
+    name,
+    'readonly',
+  ]),
 );
 
 export default tseslint.config(
@@ -18,6 +21,8 @@ export default tseslint.config(
       '@typescript-eslint/restrict-template-expressions': ['error', { allowNumber: true }],
       '@typescript-eslint/no-confusing-void-expression': ['error', { ignoreArrowShorthand: true }],
       'jsx-a11y/label-has-associated-control': 'off', // Mantine's inputs bring their own label
+      // A box that scrolls must be reachable with the keyboard.
+      'jsx-a11y/no-noninteractive-tabindex': ['error', { roles: ['tabpanel', 'region'], tags: ['ol', 'pre'] }],
       'jsx-a11y/no-autofocus': 'off', // dialogs and the login page put the focus where the work is
     },
   },
@@ -30,5 +35,8 @@ export default tseslint.config(
       'react-hooks/rules-of-hooks': 'off', // a test's useServer is not a hook
     },
   },
-  { files: ['e2e/**/*.mjs'], languageOptions: { globals: { document: 'readonly', window: 'readonly', getComputedStyle: 'readonly' } } },
+  {
+    files: ['e2e/**/*.mjs'],
+    languageOptions: { globals: { document: 'readonly', window: 'readonly', getComputedStyle: 'readonly' } },
+  },
 );

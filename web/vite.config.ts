@@ -16,17 +16,17 @@ export default defineConfig({
     chunkSizeWarningLimit: 8192,
     rollupOptions: {
       // GraphiQL's parts carry a directive for a compiler that this build does not use.
-      onwarn: (warning, warn) => { if (warning.code !== 'MODULE_LEVEL_DIRECTIVE') warn(warning); },
-      input: { index: resolve(import.meta.dirname, 'index.html'), graphiql: resolve(import.meta.dirname, 'graphiql.html') },
+      onwarn: (warning, warn) => {
+        if (warning.code !== 'MODULE_LEVEL_DIRECTIVE') warn(warning);
+      },
+      input: {
+        index: resolve(import.meta.dirname, 'index.html'),
+        graphiql: resolve(import.meta.dirname, 'graphiql.html'),
+      },
     },
   },
   worker: { format: 'es' },
-  server: {
-    proxy: {
-      '/graphql': { target: api, ws: true },
-      '/auth': { target: api },
-    },
-  },
+  server: { proxy: { '/graphql': { target: api, ws: true }, '/auth': { target: api } } },
   test: {
     include: ['src/**/*.test.{ts,tsx}'],
     environment: 'node',

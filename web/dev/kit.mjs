@@ -18,8 +18,10 @@ export function connection(rows, { first = 50, after } = {}) {
   return {
     edges,
     pageInfo: {
-      hasNextPage: start + first < rows.length, hasPreviousPage: start > 0,
-      startCursor: edges[0]?.cursor ?? null, endCursor: edges.at(-1)?.cursor ?? null,
+      hasNextPage: start + first < rows.length,
+      hasPreviousPage: start > 0,
+      startCursor: edges[0]?.cursor ?? null,
+      endCursor: edges.at(-1)?.cursor ?? null,
     },
   };
 }

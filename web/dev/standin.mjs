@@ -18,15 +18,34 @@ const here = dirname(fileURLToPath(import.meta.url));
 const dist = join(here, '..', 'dist');
 const schemaDir = join(here, '..', '..', 'graph', 'schema');
 const port = Number(process.env.PORT ?? 8090);
-const policy = "default-src 'none'; script-src 'self'; worker-src 'self' blob:; style-src 'self' 'unsafe-inline'; img-src 'self' data:; font-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'";
-const types = { '.html': 'text/html; charset=utf-8', '.js': 'text/javascript; charset=utf-8', '.css': 'text/css; charset=utf-8', '.svg': 'image/svg+xml', '.ttf': 'font/ttf' };
+const policy =
+  "default-src 'none'; script-src 'self'; worker-src 'self' blob:; style-src 'self' 'unsafe-inline'; img-src 'self' data:; font-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'";
+const types = {
+  '.html': 'text/html; charset=utf-8',
+  '.js': 'text/javascript; charset=utf-8',
+  '.css': 'text/css; charset=utf-8',
+  '.svg': 'image/svg+xml',
+  '.ttf': 'font/ttf',
+};
 const maxBody = 1 << 20;
 
 const files = (await readdir(schemaDir)).filter((name) => name.endsWith('.graphql')).sort();
-const schema = buildSchema((await Promise.all(files.map((name) => readFile(join(schemaDir, name), 'utf8')))).join('\n'));
-const roots = makeRoots(new World((code, message, reasons = []) => new GraphQLError(message, {
-  extensions: { code, correlation_id: `standin-${Math.random().toString(36).slice(2, 10)}`, retryable: false, reasons },
-})));
+const schema = buildSchema(
+  (await Promise.all(files.map((name) => readFile(join(schemaDir, name), 'utf8')))).join('\n'),
+);
+const roots = makeRoots(
+  new World(
+    (code, message, reasons = []) =>
+      new GraphQLError(message, {
+        extensions: {
+          code,
+          correlation_id: `standin-${Math.random().toString(36).slice(2, 10)}`,
+          retryable: false,
+          reasons,
+        },
+      }),
+  ),
+);
 
 /** Reads a body of at most maxBody bytes. */
 async function bodyOf(request) {
@@ -39,7 +58,14 @@ async function bodyOf(request) {
 }
 
 const loggedIn = (request) => (request.headers.cookie ?? '').includes('gpuaas_session=dev');
-const unauthenticated = { errors: [{ message: 'no credential', extensions: { code: 'UNAUTHENTICATED', correlation_id: 'standin-0', retryable: false, reasons: [] } }] };
+const unauthenticated = {
+  errors: [
+    {
+      message: 'no credential',
+      extensions: { code: 'UNAUTHENTICATED', correlation_id: 'standin-0', retryable: false, reasons: [] },
+    },
+  ],
+};
 
 function send(response, status, body, headers = {}) {
   response.writeHead(status, { 'content-type': 'application/json', ...headers });
@@ -53,7 +79,11 @@ async function graphql(request, response) {
   const errors = validate(schema, document);
   if (errors.length > 0) return send(response, 400, { errors });
   await new Promise((resolve) => setTimeout(resolve, 60)); // something like a network
-  return send(response, 200, await execute({ schema, document, variableValues: variables, rootValue: { ...roots.query, ...roots.mutation } }));
+  return send(
+    response,
+    200,
+    await execute({ schema, document, variableValues: variables, rootValue: { ...roots.query, ...roots.mutation } }),
+  );
 }
 
 async function login(request, response) {
@@ -67,7 +97,10 @@ async function file(request, response) {
   const name = path === '/' || extname(path) === '' ? 'index.html' : path;
   try {
     const body = await readFile(join(dist, name));
-    return send(response, 200, body, { 'content-type': types[extname(name)] ?? 'application/octet-stream', 'content-security-policy': policy });
+    return send(response, 200, body, {
+      'content-type': types[extname(name)] ?? 'application/octet-stream',
+      'content-security-policy': policy,
+    });
   } catch {
     return send(response, 404, 'not found');
   }
@@ -78,7 +111,8 @@ async function answer(request, response) {
   if (request.method === 'POST' && path === '/graphql') return graphql(request, response);
   if (request.method === 'GET' && path === '/graphql') return file({ url: '/graphiql.html' }, response);
   if (request.method === 'POST' && path === '/auth/login') return login(request, response);
-  if (request.method === 'POST' && path === '/auth/logout') return send(response, 204, '', { 'set-cookie': 'gpuaas_session=; Max-Age=0; Path=/' });
+  if (request.method === 'POST' && path === '/auth/logout')
+    return send(response, 204, '', { 'set-cookie': 'gpuaas_session=; Max-Age=0; Path=/' });
   if (request.method === 'POST' && path === '/dev/restart') return restart(response);
   return file(request, response);
 }
@@ -91,7 +125,10 @@ function listen() {
     answer(request, response).catch((error) => send(response, 500, { errors: [{ message: String(error) }] }));
   });
   sockets = new WebSocketServer({ server: http, path: '/graphql' });
-  useServer({ schema, roots: { subscription: roots.subscription }, onConnect: ({ extra }) => loggedIn(extra.request) }, sockets);
+  useServer(
+    { schema, roots: { subscription: roots.subscription }, onConnect: ({ extra }) => loggedIn(extra.request) },
+    sockets,
+  );
   http.listen(port, '127.0.0.1', () => console.log(`stand-in of the API: http://127.0.0.1:${port}/login#code=dev`));
 }
 

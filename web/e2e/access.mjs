@@ -33,7 +33,10 @@ async function automation({ page, shoot }) {
   await shown(page);
   await page.getByRole('button', { name: 'Create one' }).click();
   await dialog(page).getByRole('textbox', { name: 'Name' }).fill(name);
-  const keys = dialog(page).getByRole('textbox', { name: 'What it may do' }).or(dialog(page).getByRole('combobox', { name: 'What it may do' })).first();
+  const keys = dialog(page)
+    .getByRole('textbox', { name: 'What it may do' })
+    .or(dialog(page).getByRole('combobox', { name: 'What it may do' }))
+    .first();
   await keys.fill('apps.instance.read');
   await page.getByRole('option', { name: 'apps.instance.read', exact: true }).click();
   await keys.press('Escape');

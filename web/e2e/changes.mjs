@@ -3,7 +3,8 @@ import { insist, say } from './harness.mjs';
 import { throughPlan } from './steps.mjs';
 
 /** The members of a component on the page that are in a state. */
-const inState = (page, component, state) => page.locator(`[data-member][data-state="${state}"]`, { hasText: new RegExp(`^${component} \\d`) });
+const inState = (page, component, state) =>
+  page.locator(`[data-member][data-state="${state}"]`, { hasText: new RegExp(`^${component} \\d`) });
 
 /** Shows the members as a table, which equals the diagram, and returns how many of the component are active. */
 async function asTable(page, component) {
@@ -16,22 +17,32 @@ async function asTable(page, component) {
 /** Waits until so many members of the component are in a state; the error contains what the page reports. */
 async function until(page, component, state, count, wait) {
   const found = inState(page, component, state);
-  await found.nth(count - 1).waitFor({ timeout: wait }).catch(async () => {
-    throw new Error(`${await found.count()} of ${count} ${component} became ${state}: ${(await page.locator('.operation-card, .blocker-card').allInnerTexts()).join(' ')}`);
-  });
+  await found
+    .nth(count - 1)
+    .waitFor({ timeout: wait })
+    .catch(async () => {
+      throw new Error(
+        `${await found.count()} of ${count} ${component} became ${state}: ${(await page.locator('.operation-card, .blocker-card').allInnerTexts()).join(' ')}`,
+      );
+    });
 }
 
 /** Waits until the newest operation on the page has ended, and fails unless it succeeded. */
 async function ended(page, kind, wait) {
   const card = page.locator(`.operation-card:has(h2:text-is("${kind}")) [data-operation]`);
-  await card.and(page.locator('[data-state="SUCCEEDED"], [data-state="FAILED"], [data-state="CANCELED"]')).waitFor({ timeout: wait });
+  await card
+    .and(page.locator('[data-state="SUCCEEDED"], [data-state="FAILED"], [data-state="CANCELED"]'))
+    .waitFor({ timeout: wait });
   const state = await card.getAttribute('data-state');
   insist(state === 'SUCCEEDED', `${kind} ended as ${state}: ${await page.locator('.operation-card').innerText()}`);
 }
 
 /** Opens the menu of the component's newest member and chooses. */
 async function choose(page, component, state, act) {
-  const row = page.getByRole('row').filter({ has: inState(page, component, state).last() }).last();
+  const row = page
+    .getByRole('row')
+    .filter({ has: inState(page, component, state).last() })
+    .last();
   await row.getByRole('button', { name: `Actions for ${component}` }).click();
   await page.getByRole('menuitem', { name: act, exact: true }).click();
 }
@@ -53,7 +64,12 @@ export async function changes({ page, shoot }, { component, wait }) {
   say('member-drained');
   await shoot('drained');
   await choose(page, component, 'DRAINED', 'Remove');
-  const said = await throughPlan(page, { act: 'Remove', reason: 'the walk is done with it', shoot, shot: 'remove-plan' });
+  const said = await throughPlan(page, {
+    act: 'Remove',
+    reason: 'the walk is done with it',
+    shoot,
+    shot: 'remove-plan',
+  });
   insist(/1 member would be affected/.test(said), `the plan touches something else: ${said}`);
   await ended(page, 'Removal', wait);
   await until(page, component, 'ACTIVE', before, wait);

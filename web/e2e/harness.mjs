@@ -7,8 +7,13 @@ import { parseArgs } from 'node:util';
 import { chromium } from 'playwright-core';
 
 const options = {
-  base: { type: 'string' }, 'login-code': { type: 'string' }, shots: { type: 'string' }, app: { type: 'string', default: 'slurm' },
-  restart: { type: 'boolean', default: false }, chromium: { type: 'string', default: '/usr/bin/chromium' }, 'wait-seconds': { type: 'string', default: '240' },
+  base: { type: 'string' },
+  'login-code': { type: 'string' },
+  shots: { type: 'string' },
+  app: { type: 'string', default: 'slurm' },
+  restart: { type: 'boolean', default: false },
+  chromium: { type: 'string', default: '/usr/bin/chromium' },
+  'wait-seconds': { type: 'string', default: '240' },
 };
 
 /** Sizes and schemes of every screenshot. */
@@ -24,7 +29,9 @@ export function readArgs() {
   const { values } = parseArgs({ options });
   for (const needed of ['base', 'login-code']) {
     if (values[needed] === undefined) {
-      console.error(`usage: node web/e2e/main.mjs --base URL --login-code CODE [--app SLUG] [--restart] [--shots DIR] [--chromium PATH] [--wait-seconds N]\nmissing: --${needed}`);
+      console.error(
+        `usage: node web/e2e/main.mjs --base URL --login-code CODE [--app SLUG] [--restart] [--shots DIR] [--chromium PATH] [--wait-seconds N]\nmissing: --${needed}`,
+      );
       process.exit(2);
     }
   }
@@ -48,13 +55,19 @@ export async function ask(event) {
 /** Starts the browser; faults collects the errors that the page itself reports. */
 export async function open(args) {
   const browser = await chromium.launch({ executablePath: args.chromium, headless: true, args: ['--no-sandbox'] });
-  const context = await browser.newContext({ viewport: { width: 1440, height: 900 }, colorScheme: 'light', reducedMotion: 'reduce', locale: 'en-GB' });
+  const context = await browser.newContext({
+    viewport: { width: 1440, height: 900 },
+    colorScheme: 'light',
+    reducedMotion: 'reduce',
+    locale: 'en-GB',
+  });
   const page = await context.newPage();
   page.setDefaultTimeout(20_000);
   const faults = [];
   page.on('pageerror', (error) => faults.push(`uncaught: ${error.message}`));
   page.on('console', (message) => {
-    if (/Content Security Policy|Warning: |Each child in a list|Maximum update depth/.test(message.text())) faults.push(message.text());
+    if (/Content Security Policy|Warning: |Each child in a list|Maximum update depth/.test(message.text()))
+      faults.push(message.text());
   });
   return { browser, context, page, faults, shoot: shooter(page, args.shots, faults) };
 }
@@ -63,21 +76,42 @@ const axe = await readFile(createRequire(import.meta.url).resolve('axe-core/axe.
 
 /** Waits until the page has applied the scheme and only endless animations move. A page that does not says what it shows. */
 async function settled(page, scheme) {
-  await page.locator(`html[data-mantine-color-scheme="${scheme}"]`).waitFor({ state: 'attached' }).catch(async (error) => {
-    const shown = page.evaluate(() => [window.matchMedia('(prefers-color-scheme: dark)').matches, document.readyState, document.body.innerText.slice(0, 400)]);
-    const state = await Promise.race([shown, new Promise((resolve) => setTimeout(resolve, 5000, ['the page does not answer']))]);
-    throw new Error(`${error.message}; the page: ${JSON.stringify(state)}`);
-  });
-  await page.evaluate(() => Promise.allSettled(document.getAnimations()
-    .filter((each) => each.effect?.getTiming().iterations !== Infinity).map((each) => each.finished)));
+  await page
+    .locator(`html[data-mantine-color-scheme="${scheme}"]`)
+    .waitFor({ state: 'attached' })
+    .catch(async (error) => {
+      const shown = page.evaluate(() => [
+        window.matchMedia('(prefers-color-scheme: dark)').matches,
+        document.readyState,
+        document.body.innerText.slice(0, 400),
+      ]);
+      const state = await Promise.race([
+        shown,
+        new Promise((resolve) => setTimeout(resolve, 5000, ['the page does not answer'])),
+      ]);
+      throw new Error(`${error.message}; the page: ${JSON.stringify(state)}`);
+    });
+  await page.evaluate(() =>
+    Promise.allSettled(
+      document
+        .getAnimations()
+        .filter((each) => each.effect?.getTiming().iterations !== Infinity)
+        .map((each) => each.finished),
+    ),
+  );
 }
 
 /** Returns what axe finds inaccessible on the page without sight, mouse or full contrast. */
 async function inaccessible(page) {
   await page.evaluate(axe);
   const found = await page.evaluate(async () => {
-    const { violations } = await window.axe.run(document, { runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa'], resultTypes: ['violations'] });
-    return violations.flatMap(({ id, nodes }) => nodes.map(({ html, any }) => `${id}: ${html.slice(0, 140)} ${any[0]?.message ?? ''}`));
+    const { violations } = await window.axe.run(document, {
+      runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa'],
+      resultTypes: ['violations'],
+    });
+    return violations.flatMap(({ id, nodes }) =>
+      nodes.map(({ html, any }) => `${id}: ${html.slice(0, 140)} ${any[0]?.message ?? ''}`),
+    );
   });
   return found.slice(0, 5);
 }
@@ -96,7 +130,11 @@ function shooter(page, dir, faults) {
       faults.push(...(await inaccessible(page)).map((fault) => `${name} at ${tag}: ${fault}`));
       if (dir === undefined) continue;
       await mkdir(dir, { recursive: true });
-      await page.screenshot({ path: join(dir, `${String(count).padStart(2, '0')}-${name}-${tag}.png`), animations: 'disabled', fullPage: true });
+      await page.screenshot({
+        path: join(dir, `${String(count).padStart(2, '0')}-${name}-${tag}.png`),
+        animations: 'disabled',
+        fullPage: true,
+      });
     }
     await page.setViewportSize({ width: 1440, height: 900 });
     await page.emulateMedia({ colorScheme: 'light' });

@@ -53,7 +53,9 @@ async function comeUp() {
 async function overRestart() {
   const banner = page.locator('.banner');
   let answered = false;
-  const answer = ask('restart').finally(() => { answered = true; });
+  const answer = ask('restart').finally(() => {
+    answered = true;
+  });
   while (!answered && !(await banner.isVisible())) await page.waitForTimeout(100);
   if (!answered) await shoot('reconnecting');
   await answer;
@@ -78,9 +80,13 @@ async function used() {
   await page.reload();
   await page.locator('[data-meter="jobs"]').waitFor();
   const table = await page.getByRole('table', { name: 'Usage', exact: true }).innerText();
-  for (const text of ['1\u202f234\u202f567', 'the platform', 'Failed add', 'shown and not priced', '86\u202f400.5']) insist(table.includes(text), `the usage does not show ${text}: ${table}`);
+  for (const text of ['1\u202f234\u202f567', 'the platform', 'Failed add', 'shown and not priced', '86\u202f400.5'])
+    insist(table.includes(text), `the usage does not show ${text}: ${table}`);
   await page.getByText('the adapter did not answer within 10 s').waitFor();
-  insist((await page.locator('[data-refused]').getAttribute('data-refused')) === 'USAGE_ID_REUSED', 'the quarantine is not shown');
+  insist(
+    (await page.locator('[data-refused]').getAttribute('data-refused')) === 'USAGE_ID_REUSED',
+    'the quarantine is not shown',
+  );
   await shoot('usage');
 }
 
@@ -112,11 +118,18 @@ async function govern() {
 
 /** The other pages, and the logout. */
 async function tour() {
-  await page.getByRole('region', { name: 'Operations' }).or(page.locator('section', { hasText: 'Operations' })).first().getByRole('link').first().click();
+  await page
+    .getByRole('region', { name: 'Operations' })
+    .or(page.locator('section', { hasText: 'Operations' }))
+    .first()
+    .getByRole('link')
+    .first()
+    .click();
   await page.getByRole('heading', { name: 'Steps' }).waitFor();
   await shoot('operation');
   for (const each of ['Workloads', 'Allocations', 'Operations', 'Orphans', 'Audit', 'Nodes']) {
-    if ((await page.getByRole('navigation', { name: 'Main' }).getByRole('link', { name: each }).count()) === 0) continue;
+    if ((await page.getByRole('navigation', { name: 'Main' }).getByRole('link', { name: each }).count()) === 0)
+      continue;
     await steps.go(page, each);
     await page.locator('table, .empty').first().waitFor();
     await shoot(each.toLowerCase());
@@ -137,7 +150,8 @@ try {
   say('done');
 } catch (error) {
   say('failed', { message: error.message, url: page.url(), faults });
-  if (args.shots !== undefined) await page.screenshot({ path: `${args.shots}/failed.png`, fullPage: true }).catch(() => undefined);
+  if (args.shots !== undefined)
+    await page.screenshot({ path: `${args.shots}/failed.png`, fullPage: true }).catch(() => undefined);
   process.exitCode = 1;
 } finally {
   await session.browser.close();

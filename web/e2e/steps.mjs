@@ -56,7 +56,9 @@ async function chooseAllocation(page) {
 
 /** Waits until the open workload has the status; ends early when it failed instead. */
 export async function untilStatus(page, status, wait) {
-  await page.locator(`[data-workload][data-status="${status}"], [data-workload][data-status="FAILED"]`).waitFor({ timeout: wait });
+  await page
+    .locator(`[data-workload][data-status="${status}"], [data-workload][data-status="FAILED"]`)
+    .waitFor({ timeout: wait });
   const now = await page.locator('[data-workload]').getAttribute('data-status');
   insist(now === status, `the workload became ${now}, not ${status}: ${await page.locator('.notice').allInnerTexts()}`);
 }
@@ -93,7 +95,12 @@ export async function action(page, { action: name, fields = {}, optional = {} })
 /** Decommissions the open workload with a reason, once the plan says that it can be. */
 export async function decommission(page, shoot) {
   await page.getByRole('button', { name: 'Decommission' }).click();
-  await throughPlan(page, { act: 'Decommission', reason: 'the walk through the console is over', shoot, shot: 'decommission-dialog' });
+  await throughPlan(page, {
+    act: 'Decommission',
+    reason: 'the walk through the console is over',
+    shoot,
+    shot: 'decommission-dialog',
+  });
 }
 
 /** Shows the plan of the open dialog and confirms it; returns the plan's text. */

@@ -40,12 +40,14 @@ function arrowsOf(files: ReadonlyMap<string, string>): Arrows {
     for (const [, fragment] of text.matchAll(/^fragment (\w+)/gm)) fragments.set(fragment ?? '', name);
   }
   const spreads = (text: string) => [...text.matchAll(/\.\.\.(\w+)/g)].map(([, spread]) => spread ?? '');
-  return new Map([...files].map(([name, text]) => {
-    const to = name.endsWith('.graphql')
-      ? spreads(text).map((spread) => fragments.get(spread) ?? `no fragment ${spread}`)
-      : importsOf(name, text).map((module) => fileOf(name, module, files));
-    return [name, [...new Set(to)].filter((each) => each !== name)];
-  }));
+  return new Map(
+    [...files].map(([name, text]) => {
+      const to = name.endsWith('.graphql')
+        ? spreads(text).map((spread) => fragments.get(spread) ?? `no fragment ${spread}`)
+        : importsOf(name, text).map((module) => fileOf(name, module, files));
+      return [name, [...new Set(to)].filter((each) => each !== name)];
+    }),
+  );
 }
 
 function fileOf(from: string, module: string, files: ReadonlyMap<string, string>): string {
@@ -65,9 +67,11 @@ function climbing(arrows: Arrows): string[] {
   const height = new Map(floors.flatMap((floor, at) => floor.map((folder) => [folder, at] as const)));
   // NaN compares as false: an unknown folder is refused.
   const of = (file: string) => height.get(folderOf(file)) ?? Number.NaN;
-  return [...arrows].flatMap(([from, to]) => to
-    .filter((each) => folderOf(from) !== folderOf(each) && !(of(each) < of(from)))
-    .map((each) => `${from} -> ${each}`));
+  return [...arrows].flatMap(([from, to]) =>
+    to
+      .filter((each) => folderOf(from) !== folderOf(each) && !(of(each) < of(from)))
+      .map((each) => `${from} -> ${each}`),
+  );
 }
 
 /** Returns the nodes of the first circle found, in order; empty when there is none. */
@@ -124,18 +128,26 @@ describe('the proof itself', () => {
   const climbs = (...sources: [string, string][]) => climbing(given(...sources));
 
   it.each([
-    ["import { a } from './b';"], ["import type { A } from './b';"], ["import './b';"], ["export * from './b';"],
-    ["export type { A } from './b';"], ["const b = lazy(() => import('./b'));"], ["type A = import('./b').A;"],
+    ["import { a } from './b';"],
+    ["import type { A } from './b';"],
+    ["import './b';"],
+    ["export * from './b';"],
+    ["export type { A } from './b';"],
+    ["const b = lazy(() => import('./b'));"],
+    ["type A = import('./b').A;"],
     ["const text = <p>it's</p>;\nconst b = import('./b');"],
   ])('sees the import in %j', (text) => expect(importsOf('a.tsx', text)).toEqual(['./b']));
 
   it('sees an arrow up, one to a folder of the same floor, and one of a fragment', () => {
-    expect(climbs(['ui/a.ts', "import type { B } from '../changes/b';"], ['changes/b.ts', '']))
-      .toEqual(['ui/a.ts -> changes/b.ts']);
-    expect(climbs(['nodes/a.ts', "import '../orphans/b';"], ['orphans/b.ts', '']))
-      .toEqual(['nodes/a.ts -> orphans/b.ts']);
-    expect(climbs(['api/a.graphql', '...B'], ['ui/b.graphql', 'fragment B on C']))
-      .toEqual(['api/a.graphql -> ui/b.graphql']);
+    expect(climbs(['ui/a.ts', "import type { B } from '../changes/b';"], ['changes/b.ts', ''])).toEqual([
+      'ui/a.ts -> changes/b.ts',
+    ]);
+    expect(climbs(['nodes/a.ts', "import '../orphans/b';"], ['orphans/b.ts', ''])).toEqual([
+      'nodes/a.ts -> orphans/b.ts',
+    ]);
+    expect(climbs(['api/a.graphql', '...B'], ['ui/b.graphql', 'fragment B on C'])).toEqual([
+      'api/a.graphql -> ui/b.graphql',
+    ]);
     expect(climbs(['ui/a.ts', "import '../lib/b';"], ['lib/b.ts', ''])).toEqual([]);
   });
 
@@ -148,7 +160,10 @@ describe('the proof itself', () => {
     const types = given(['lib/a.ts', "import type { B } from './b';"], ['lib/b.ts', "import type { A } from './a';"]);
     expect(circle(types)).toEqual(['lib/a.ts', 'lib/b.ts', 'lib/a.ts']);
     const folders = given(
-      ['lib/a.ts', "import '../api/a';"], ['api/a.ts', ''], ['api/b.ts', "import '../lib/b';"], ['lib/b.ts', ''],
+      ['lib/a.ts', "import '../api/a';"],
+      ['api/a.ts', ''],
+      ['api/b.ts', "import '../lib/b';"],
+      ['lib/b.ts', ''],
     );
     expect(circle(folders)).toEqual([]);
     expect(circle(folderArrows(folders))).toEqual(['lib', 'api', 'lib']);

@@ -9,8 +9,22 @@ export const floors: readonly (readonly string[])[] = [
   ['ui'], // parts that every page uses
   ['changes'], // the dialog of every change: form, plan, reason; blockers
   [
-    'access', 'allocations', 'audit', 'costs', 'graphiql', 'lifecycle', 'login', 'nodes', 'operations', 'orphans', 'policy',
-    'releases', 'secrets', 'sources', 'topology', 'webhooks',
+    'access',
+    'allocations',
+    'audit',
+    'costs',
+    'graphiql',
+    'lifecycle',
+    'login',
+    'nodes',
+    'operations',
+    'orphans',
+    'policy',
+    'releases',
+    'secrets',
+    'sources',
+    'topology',
+    'webhooks',
   ], // features that stand alone
   ['artifacts', 'catalog', 'launch', 'shell', 'workloads'], // features that use those below
   ['sharing'], // offers the control plane of a workload, and shows its actions

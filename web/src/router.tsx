@@ -42,7 +42,8 @@ const root = createRootRoute({ component: Outlet, notFoundComponent: MissingPage
 const loginRoute = createRoute({
   getParentRoute: () => root,
   path: '/login',
-  validateSearch: (search: Record<string, unknown>) => texts(search, 'reason', 'next', 'error', 'message', 'correlation_id'),
+  validateSearch: (search: Record<string, unknown>) =>
+    texts(search, 'reason', 'next', 'error', 'message', 'correlation_id'),
   component: function Login() {
     const { reason, next, error, message, correlation_id: correlationId } = loginRoute.useSearch();
     return <LoginPage reason={reason} next={next} refused={refusalOf(error, message, correlationId)} />;
@@ -54,7 +55,9 @@ const shell = createRoute({ getParentRoute: () => root, id: 'shell', component: 
 const index = createRoute({
   getParentRoute: () => shell,
   path: '/',
-  beforeLoad: () => { throw redirect({ to: '/workloads' }) as unknown as Error; },
+  beforeLoad: () => {
+    throw redirect({ to: '/workloads' }) as unknown as Error;
+  },
 });
 
 const catalog = createRoute({ getParentRoute: () => shell, path: '/catalog', component: CatalogPage });
@@ -110,7 +113,11 @@ const operation = createRoute({
 
 const costs = createRoute({ getParentRoute: () => shell, path: '/costs', component: CostsPage });
 
-const platformCosts = createRoute({ getParentRoute: () => shell, path: '/platform-costs', component: PlatformCostsPage });
+const platformCosts = createRoute({
+  getParentRoute: () => shell,
+  path: '/platform-costs',
+  component: PlatformCostsPage,
+});
 
 const orphans = createRoute({ getParentRoute: () => shell, path: '/orphans', component: OrphansPage });
 const nodes = createRoute({ getParentRoute: () => shell, path: '/nodes', component: NodesPage });
@@ -157,7 +164,32 @@ const audit = createRoute({ getParentRoute: () => shell, path: '/audit', compone
 export const router = createRouter({
   routeTree: root.addChildren([
     loginRoute,
-    shell.addChildren([index, catalog, app, launch, allocations, workloads, workload, operations, operation, orphans, costs, platformCosts, nodes, node, access, policy, sharing, webhooks, audit, releases, release, publish, artifacts, sources]),
+    shell.addChildren([
+      index,
+      catalog,
+      app,
+      launch,
+      allocations,
+      workloads,
+      workload,
+      operations,
+      operation,
+      orphans,
+      costs,
+      platformCosts,
+      nodes,
+      node,
+      access,
+      policy,
+      sharing,
+      webhooks,
+      audit,
+      releases,
+      release,
+      publish,
+      artifacts,
+      sources,
+    ]),
   ]),
   defaultPreload: false,
   scrollRestoration: true,

@@ -25,11 +25,34 @@ export function AccessPage({ tab }: { tab: string | undefined }) {
   const shown = open.find((each) => each.value === tab) ?? open[0];
   return (
     <div className="page">
-      <PageHead title="Access" lede="Who may do what in this project, what its automation may do, and which apps it may launch." />
-      {shown === undefined ? <div className="card"><Empty icon="audit" title="No access">Ask an administrator of the project.</Empty></div> : (
-        <Tabs value={shown.value} onChange={(next) => void navigate({ to: '/access', search: { tab: next ?? '' } })} keepMounted={false}>
-          <Tabs.List mb="md">{open.map((each) => <Tabs.Tab key={each.value} value={each.value}>{each.label}</Tabs.Tab>)}</Tabs.List>
-          {open.map(({ value, Content }) => <Tabs.Panel key={value} value={value}><Content /></Tabs.Panel>)}
+      <PageHead
+        title="Access"
+        lede="Who may do what in this project, what its automation may do, and which apps it may launch."
+      />
+      {shown === undefined ? (
+        <div className="card">
+          <Empty icon="audit" title="No access">
+            Ask an administrator of the project.
+          </Empty>
+        </div>
+      ) : (
+        <Tabs
+          value={shown.value}
+          onChange={(next) => void navigate({ to: '/access', search: { tab: next ?? '' } })}
+          keepMounted={false}
+        >
+          <Tabs.List mb="md">
+            {open.map((each) => (
+              <Tabs.Tab key={each.value} value={each.value}>
+                {each.label}
+              </Tabs.Tab>
+            ))}
+          </Tabs.List>
+          {open.map(({ value, Content }) => (
+            <Tabs.Panel key={value} value={value}>
+              <Content />
+            </Tabs.Panel>
+          ))}
         </Tabs>
       )}
     </div>

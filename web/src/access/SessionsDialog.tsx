@@ -27,16 +27,47 @@ export function SessionsDialog({ onClose }: { onClose: () => void }) {
     if (answer.problem === undefined) await logout();
   };
   const columns = [
-    { head: 'Login', cell: (row: Row) => <span><span className="strong wrap-any">{row.agent === '' ? 'Unknown client' : row.agent}</span><span className="sub">{words(row.method)} from {row.origin === '' ? 'an unknown address' : row.origin}</span></span> },
+    {
+      head: 'Login',
+      cell: (row: Row) => (
+        <span>
+          <span className="strong wrap-any">{row.agent === '' ? 'Unknown client' : row.agent}</span>
+          <span className="sub">
+            {words(row.method)} from {row.origin === '' ? 'an unknown address' : row.origin}
+          </span>
+        </span>
+      ),
+    },
     { head: 'Started', cell: (row: Row) => <Ago at={row.createdAt} /> },
-    { head: '', right: true, cell: (row: Row) => row.current ? <span className="tag">this session</span> : <Button size="compact-xs" variant="default" onClick={() => void end(row)}>End</Button> },
+    {
+      head: '',
+      right: true,
+      cell: (row: Row) =>
+        row.current ? (
+          <span className="tag">this session</span>
+        ) : (
+          <Button size="compact-xs" variant="default" onClick={() => void end(row)}>
+            End
+          </Button>
+        ),
+    },
   ];
   return (
     <Modal opened onClose={onClose} title={<b>Your sessions</b>} size="lg">
       <div className="stack">
         {(failed ?? problem) !== undefined && <ProblemNotice problem={(failed ?? problem) as Problem} />}
-        {data === undefined ? <Loading /> : <div className="framed"><DataTable label="Sessions" columns={columns} rows={data.viewer.sessions} keyOf={(row) => row.id} /></div>}
-        <div className="row" style={{ justifyContent: 'flex-end' }}><Button variant="default" color="red" onClick={() => void everywhere()}>Log out everywhere</Button></div>
+        {data === undefined ? (
+          <Loading />
+        ) : (
+          <div className="framed">
+            <DataTable label="Sessions" columns={columns} rows={data.viewer.sessions} keyOf={(row) => row.id} />
+          </div>
+        )}
+        <div className="row" style={{ justifyContent: 'flex-end' }}>
+          <Button variant="default" color="red" onClick={() => void everywhere()}>
+            Log out everywhere
+          </Button>
+        </div>
       </div>
     </Modal>
   );

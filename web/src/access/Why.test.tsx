@@ -12,18 +12,23 @@ vi.stubGlobal('IS_REACT_ACT_ENVIRONMENT', true);
 Object.defineProperty(document, 'fonts', { value: new EventTarget() }); // which this environment lacks
 
 const missing: Problem = {
-  ...plain('FORBIDDEN', 'No.', 'c-1'), reasons: [{ code: 'PERMISSION_MISSING', message: 'apps.instance.read', path: '' }],
+  ...plain('FORBIDDEN', 'No.', 'c-1'),
+  reasons: [{ code: 'PERMISSION_MISSING', message: 'apps.instance.read', path: '' }],
 };
 
 /** Returns the text of a problem, drawn with the button that the console's root provides. */
 function drawn(problem: Problem): string {
   const box = document.createElement('div');
   const root = createRoot(box);
-  act(() => root.render(
-    <MantineProvider>
-      <ProblemExtra value={(given) => <WhyButton problem={given} />}><ProblemNotice problem={problem} /></ProblemExtra>
-    </MantineProvider>,
-  ));
+  act(() =>
+    root.render(
+      <MantineProvider>
+        <ProblemExtra value={(given) => <WhyButton problem={given} />}>
+          <ProblemNotice problem={problem} />
+        </ProblemExtra>
+      </MantineProvider>,
+    ),
+  );
   const text = box.textContent;
   act(() => root.unmount());
   return text;

@@ -20,18 +20,41 @@ export function WhyButton({ problem }: { problem: Problem }) {
   if (keys.length === 0) return null;
   return (
     <>
-      <Button size="compact-xs" variant="default" leftSection={<Icon name="info" size={13} />} onClick={() => setAsked(true)}>Why can’t I?</Button>
+      <Button
+        size="compact-xs"
+        variant="default"
+        leftSection={<Icon name="info" size={13} />}
+        onClick={() => setAsked(true)}
+      >
+        Why can’t I?
+      </Button>
       <Modal opened={asked} onClose={() => setAsked(false)} title={<b>Why can’t I?</b>} size="lg">
-        <div className="stack">{asked && keys.map((key) => <Why key={key} permissionKey={key} objectId={objectOf(location.pathname)} subjectId={null} />)}</div>
+        <div className="stack">
+          {asked &&
+            keys.map((key) => (
+              <Why key={key} permissionKey={key} objectId={objectOf(location.pathname)} subjectId={null} />
+            ))}
+        </div>
       </Modal>
     </>
   );
 }
 
 /** Whether a subject has a permission, with the grounds; the subject is the caller when none is named. */
-export function Why({ permissionKey, objectId, subjectId }: { permissionKey: string; objectId: string | null; subjectId: string | null }) {
-  const { data, problem, refresh } = useRead(ExplainPermissionDocument, { input: { permissionKey, objectId, subjectId } });
-  if (data === undefined) return problem === undefined ? <Loading lines={4} /> : <ProblemNotice problem={problem} onRetry={refresh} />;
+export function Why({
+  permissionKey,
+  objectId,
+  subjectId,
+}: {
+  permissionKey: string;
+  objectId: string | null;
+  subjectId: string | null;
+}) {
+  const { data, problem, refresh } = useRead(ExplainPermissionDocument, {
+    input: { permissionKey, objectId, subjectId },
+  });
+  if (data === undefined)
+    return problem === undefined ? <Loading lines={4} /> : <ProblemNotice problem={problem} onRetry={refresh} />;
   return <Answer explanation={data.explainPermission} />;
 }
 
@@ -40,12 +63,26 @@ function Answer({ explanation }: { explanation: Explanation }) {
   return (
     <section className="stack-s" data-why={explanation.permissionKey} data-allowed={allowed}>
       <Notice tone={allowed ? 'good' : 'warn'} icon={allowed ? 'check' : 'audit'} role="status">
-        <b>{allowed ? 'Allowed' : 'Not allowed'}: <code>{explanation.permissionKey}</code></b>
-        <p>{explanation.description} {allowed ? 'It is granted by:' : 'These come closest to granting it:'}</p>
+        <b>
+          {allowed ? 'Allowed' : 'Not allowed'}: <code>{explanation.permissionKey}</code>
+        </b>
+        <p>
+          {explanation.description} {allowed ? 'It is granted by:' : 'These come closest to granting it:'}
+        </p>
       </Notice>
-      <ul className="verdicts">{(allowed ? because : missing).map((ground) => <Ground key={ground.id} ground={ground} />)}</ul>
-      {!allowed && askWhom.length > 0 && <p className="small">Ask {askWhom.map((actor) => actor.name === '' ? actor.id : actor.name).join(', ')}: they can grant it.</p>}
-      {!allowed && askWhom.length === 0 && <p className="small faint">No one in this scope can grant it; ask the platform’s operators.</p>}
+      <ul className="verdicts">
+        {(allowed ? because : missing).map((ground) => (
+          <Ground key={ground.id} ground={ground} />
+        ))}
+      </ul>
+      {!allowed && askWhom.length > 0 && (
+        <p className="small">
+          Ask {askWhom.map((actor) => (actor.name === '' ? actor.id : actor.name)).join(', ')}: they can grant it.
+        </p>
+      )}
+      {!allowed && askWhom.length === 0 && (
+        <p className="small faint">No one in this scope can grant it; ask the platform’s operators.</p>
+      )}
     </section>
   );
 }
@@ -54,11 +91,17 @@ function Ground({ ground }: { ground: GroundBitsFragment }) {
   return (
     <li className="tone-idle">
       <Icon name="right" size={15} />
-      <span><b>{ground.role === '' ? words(ground.kind) : words(ground.role)}</b>{ground.scope !== '' && <span className="soft"> on the {ground.scope.toLowerCase()}</span>}
+      <span>
+        <b>{ground.role === '' ? words(ground.kind) : words(ground.role)}</b>
+        {ground.scope !== '' && <span className="soft"> on the {ground.scope.toLowerCase()}</span>}
         <span className="msg said">{ground.message}</span>
         {ground.breakGlass && <span className="msg">Given under break-glass</span>}
         {ground.expiresAt !== null && <span className="msg">Ends {fullTime(ground.expiresAt)}</span>}
-        {ground.rowId !== '' && <span className="msg small"><Copy value={ground.rowId} what="id" /></span>}
+        {ground.rowId !== '' && (
+          <span className="msg small">
+            <Copy value={ground.rowId} what="id" />
+          </span>
+        )}
       </span>
     </li>
   );

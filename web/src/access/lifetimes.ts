@@ -2,8 +2,14 @@
 
 /** The lifetimes to choose from, in hours; empty for no expiry. */
 export const lifetimes = [
-  { value: '', label: 'No expiry' }, { value: '1', label: '1 hour' }, { value: '8', label: '8 hours' }, { value: '24', label: '1 day' },
-  { value: '168', label: '7 days' }, { value: '720', label: '30 days' }, { value: '2160', label: '90 days' }, { value: '8760', label: '1 year' },
+  { value: '', label: 'No expiry' },
+  { value: '1', label: '1 hour' },
+  { value: '8', label: '8 hours' },
+  { value: '24', label: '1 day' },
+  { value: '168', label: '7 days' },
+  { value: '720', label: '30 days' },
+  { value: '2160', label: '90 days' },
+  { value: '8760', label: '1 year' },
 ];
 
 /** Returns the instant so many hours from now; null for no expiry. */

@@ -4,7 +4,10 @@ import { rememberProject } from '../lib/chosen';
 import { missingKeys, objectOf } from './missing';
 
 const refused = (code: string, ...keys: string[]): Problem => ({
-  code, message: 'The permission is needed', correlationId: '', retryable: false,
+  code,
+  message: 'The permission is needed',
+  correlationId: '',
+  retryable: false,
   reasons: keys.map((key) => ({ code: 'PERMISSION_MISSING', message: key, path: '' })),
 });
 

@@ -12,7 +12,11 @@ export type Person = TenantUsersQuery['users']['edges'][number]['node'];
 export function usePeople(): { list: readonly Person[]; nameOf: (id: string) => string } {
   const { project, can } = useSession();
   const allowed = can('identity.user.read');
-  const { data } = useRead(TenantUsersDocument, { tenantId: project?.tenantId ?? '' }, project === undefined || !allowed);
+  const { data } = useRead(
+    TenantUsersDocument,
+    { tenantId: project?.tenantId ?? '' },
+    project === undefined || !allowed,
+  );
   return useMemo(() => {
     const list = data?.users.edges.map((edge) => edge.node) ?? [];
     const names = new Map(list.map((each) => [each.id, each.displayName]));

@@ -31,18 +31,47 @@ export function AllocationsPage() {
   const list = useRows(AllocationsDocument, variables, pick);
   const refresh = useThrottled(list.refresh);
   useActivity(refresh);
-  useWhile(list.rows.some((row) => row.status === 'REQUESTED' || row.status === 'RELEASING'), refresh);
-  const request = can('allocation.create')
-    ? <Button leftSection={<Icon name="plus" size={15} />} onClick={() => setAsking(true)}>Request capacity</Button> : undefined;
+  useWhile(
+    list.rows.some((row) => row.status === 'REQUESTED' || row.status === 'RELEASING'),
+    refresh,
+  );
+  const request = can('allocation.create') ? (
+    <Button leftSection={<Icon name="plus" size={15} />} onClick={() => setAsking(true)}>
+      Request capacity
+    </Button>
+  ) : undefined;
   return (
     <div className="page">
-      <PageHead title="Allocations" lede="Capacity your project rents. Workloads are launched into it; the platform picks the nodes." actions={request} />
+      <PageHead
+        title="Allocations"
+        lede="Capacity your project rents. Workloads are launched into it; the platform picks the nodes."
+        actions={request}
+      />
       <RowsCard<AllocationBitsFragment>
-        list={list} label="Allocations" columns={columns(can('allocation.release'), setLeaving)}
-        empty={<Empty icon="allocations" title={show === 'held' ? 'No capacity allocated' : 'No allocations yet'} action={request}>Request bare metal or GPU slices to launch apps into.</Empty>}
+        list={list}
+        label="Allocations"
+        columns={columns(can('allocation.release'), setLeaving)}
+        empty={
+          <Empty
+            icon="allocations"
+            title={show === 'held' ? 'No capacity allocated' : 'No allocations yet'}
+            action={request}
+          >
+            Request bare metal or GPU slices to launch apps into.
+          </Empty>
+        }
       >
         <div className="card-head">
-          <SegmentedControl size="xs" aria-label="Which allocations" value={show} onChange={setShow} data={[{ value: 'held', label: 'Current' }, { value: 'all', label: 'All' }]} />
+          <SegmentedControl
+            size="xs"
+            aria-label="Which allocations"
+            value={show}
+            onChange={setShow}
+            data={[
+              { value: 'held', label: 'Current' },
+              { value: 'all', label: 'All' },
+            ]}
+          />
         </div>
       </RowsCard>
       <RequestDialog opened={asking} onClose={() => setAsking(false)} onDone={list.refresh} />
@@ -53,15 +82,68 @@ export function AllocationsPage() {
 
 function columns(mayRelease: boolean, release: (row: AllocationBitsFragment) => void) {
   return [
-    { head: 'Name', cell: (row: AllocationBitsFragment) => <><span className="strong">{allocationName(row)}</span><span className="sub mono">{row.id}</span></> },
+    {
+      head: 'Name',
+      cell: (row: AllocationBitsFragment) => (
+        <>
+          <span className="strong">{allocationName(row)}</span>
+          <span className="sub mono">{row.id}</span>
+        </>
+      ),
+    },
     { head: 'Status', cell: (row: AllocationBitsFragment) => <AllocationState row={row} /> },
-    { head: 'Capacity', cell: (row: AllocationBitsFragment) => <span>{shapeName(row.shape)}<span className="sub">{[plural(row.gpuCount, 'GPU'), row.sku, row.region, row.isolationClass === null ? '' : `at least ${words(row.isolationClass)}`].filter(Boolean).join(' · ')}</span><Held row={row} /></span> },
-    { head: 'Node', cell: (row: AllocationBitsFragment) => row.node === null ? <span className="faint">—</span> : <span>{row.node.name}{row.node.gpusSimulated && <span className="sub">simulated GPUs</span>}</span> },
-    { head: 'Used by', cell: (row: AllocationBitsFragment) => row.instance === null ? <span className="faint">Free</span> : <Link to="/workloads/$id" params={{ id: row.instance.id }}>{row.instance.name}</Link> },
+    {
+      head: 'Capacity',
+      cell: (row: AllocationBitsFragment) => (
+        <span>
+          {shapeName(row.shape)}
+          <span className="sub">
+            {[
+              plural(row.gpuCount, 'GPU'),
+              row.sku,
+              row.region,
+              row.isolationClass === null ? '' : `at least ${words(row.isolationClass)}`,
+            ]
+              .filter(Boolean)
+              .join(' · ')}
+          </span>
+          <Held row={row} />
+        </span>
+      ),
+    },
+    {
+      head: 'Node',
+      cell: (row: AllocationBitsFragment) =>
+        row.node === null ? (
+          <span className="faint">—</span>
+        ) : (
+          <span>
+            {row.node.name}
+            {row.node.gpusSimulated && <span className="sub">simulated GPUs</span>}
+          </span>
+        ),
+    },
+    {
+      head: 'Used by',
+      cell: (row: AllocationBitsFragment) =>
+        row.instance === null ? (
+          <span className="faint">Free</span>
+        ) : (
+          <Link to="/workloads/$id" params={{ id: row.instance.id }}>
+            {row.instance.name}
+          </Link>
+        ),
+    },
     { head: 'Since', cell: (row: AllocationBitsFragment) => <Ago at={row.createdAt} /> },
     {
-      head: '', right: true, cell: (row: AllocationBitsFragment) => mayRelease && row.status === 'READY'
-        ? <Button size="compact-xs" variant="default" onClick={() => release(row)} >Release<span className="hidden-visually"> {allocationName(row)}</span></Button> : null,
+      head: '',
+      right: true,
+      cell: (row: AllocationBitsFragment) =>
+        mayRelease && row.status === 'READY' ? (
+          <Button size="compact-xs" variant="default" onClick={() => release(row)}>
+            Release<span className="hidden-visually"> {allocationName(row)}</span>
+          </Button>
+        ) : null,
     },
   ];
 }
@@ -69,11 +151,20 @@ function columns(mayRelease: boolean, release: (row: AllocationBitsFragment) => 
 /** The devices that an allocation holds, and what of the node its members share. */
 function Held({ row }: { row: AllocationBitsFragment }) {
   if (row.devices === null || row.devices.length === 0) return null;
-  const share = row.memoryMiB === null || row.cpuMillis === null ? '' : `${row.cpuMillis / 1000} cores · ${bytes(row.memoryMiB * 1024 * 1024)}`;
+  const share =
+    row.memoryMiB === null || row.cpuMillis === null
+      ? ''
+      : `${row.cpuMillis / 1000} cores · ${bytes(row.memoryMiB * 1024 * 1024)}`;
   return (
     <details className="fold">
       <summary>Devices</summary>
-      <ul>{row.devices.map((device) => <li key={device.uuid} className="mono">{device.uuid}</li>)}</ul>
+      <ul>
+        {row.devices.map((device) => (
+          <li key={device.uuid} className="mono">
+            {device.uuid}
+          </li>
+        ))}
+      </ul>
       {share !== '' && <span className="sub">{share}</span>}
     </details>
   );
@@ -82,5 +173,9 @@ function Held({ row }: { row: AllocationBitsFragment }) {
 function AllocationState({ row }: { row: AllocationBitsFragment }) {
   const operation = row.releaseOperation;
   if (row.status !== 'RELEASING' || operation === null) return <Status state={row.status} />;
-  return <Link to="/operations/$id" params={{ id: operation.id }} title={operation.message}><Status state={row.status} label={`Releasing ${operation.percent} %`} /></Link>;
+  return (
+    <Link to="/operations/$id" params={{ id: operation.id }} title={operation.message}>
+      <Status state={row.status} label={`Releasing ${operation.percent} %`} />
+    </Link>
+  );
 }

@@ -36,7 +36,8 @@ async function probe(): Promise<void> {
 /** Opens the login page, which leads back here. A full page load, so that no part of the session stays in memory. */
 export function toLogin(reason: 'expired' | 'out' | 'unsure' | 'none'): void {
   if (location.pathname === '/login') return;
-  const next = reason === 'out' || reason === 'unsure' ? '' : `&next=${encodeURIComponent(location.pathname + location.search)}`;
+  const next =
+    reason === 'out' || reason === 'unsure' ? '' : `&next=${encodeURIComponent(location.pathname + location.search)}`;
   location.assign(`/login?reason=${reason}${next}`);
 }
 
@@ -51,7 +52,10 @@ export async function login(code: string): Promise<Problem | undefined> {
     });
     return answer.ok ? undefined : problemOfAnswer(answer.status, await answer.text());
   } catch {
-    return { ...plain('NETWORK', 'The platform cannot be reached right now. The code is still valid: try again.', ''), retryable: true };
+    return {
+      ...plain('NETWORK', 'The platform cannot be reached right now. The code is still valid: try again.', ''),
+      retryable: true,
+    };
   }
 }
 
@@ -74,6 +78,9 @@ async function refreshSession(): Promise<void> {
 /** Ends the session on the server and opens the login page, which reports when the server could not be reached. */
 export async function logout(): Promise<void> {
   live.close();
-  const reached = await fetch('/auth/logout', { method: 'POST', credentials: 'same-origin' }).then(() => true, () => false);
+  const reached = await fetch('/auth/logout', { method: 'POST', credentials: 'same-origin' }).then(
+    () => true,
+    () => false,
+  );
   toLogin(reached ? 'out' : 'unsure');
 }

@@ -4,17 +4,26 @@ import { needsLogin, pathSegments, placeReasons, problemOf, problemOfAnswer, pro
 
 describe('problemOf', () => {
   it('takes code, correlation id and reasons from the envelope', () => {
-    const problem = problemOf(new CombinedError({
-      graphQLErrors: [{
-        message: "the configuration does not fit the app's schema",
-        extensions: {
-          code: 'CONFIG_INVALID', correlation_id: 'c-1', retryable: false,
-          reasons: [{ code: 'BAD_VALUE', message: 'must be at least 1', path: 'input.config.workers' }],
-        },
-      }],
-    }));
+    const problem = problemOf(
+      new CombinedError({
+        graphQLErrors: [
+          {
+            message: "the configuration does not fit the app's schema",
+            extensions: {
+              code: 'CONFIG_INVALID',
+              correlation_id: 'c-1',
+              retryable: false,
+              reasons: [{ code: 'BAD_VALUE', message: 'must be at least 1', path: 'input.config.workers' }],
+            },
+          },
+        ],
+      }),
+    );
     expect(problem).toEqual({
-      code: 'CONFIG_INVALID', message: "The configuration does not fit the app's schema.", correlationId: 'c-1', retryable: false,
+      code: 'CONFIG_INVALID',
+      message: "The configuration does not fit the app's schema.",
+      correlationId: 'c-1',
+      retryable: false,
       reasons: [{ code: 'BAD_VALUE', message: 'must be at least 1', path: 'input.config.workers' }],
     });
   });
@@ -38,7 +47,9 @@ describe('problemOf', () => {
 
 describe('problemOfSubscription', () => {
   it('reads a list of GraphQL errors', () => {
-    expect(problemOfSubscription([{ message: 'too old', extensions: { code: 'CURSOR_EXPIRED' } }]).code).toBe('CURSOR_EXPIRED');
+    expect(problemOfSubscription([{ message: 'too old', extensions: { code: 'CURSOR_EXPIRED' } }]).code).toBe(
+      'CURSOR_EXPIRED',
+    );
   });
 
   it.each([4401, 4403])('asks for a login on close code %d', (code) => {
@@ -51,15 +62,23 @@ describe('problemOfSubscription', () => {
 });
 
 describe('problemOfAnswer', () => {
-  const envelope = (code: string, message: string) => JSON.stringify({ errors: [{ message, extensions: { code, correlation_id: 'c-3', retryable: true, reasons: [] } }] });
+  const envelope = (code: string, message: string) =>
+    JSON.stringify({
+      errors: [{ message, extensions: { code, correlation_id: 'c-3', retryable: true, reasons: [] } }],
+    });
 
   it('says what to do about a code that is no good', () => {
     const problem = problemOfAnswer(401, envelope('UNAUTHENTICATED', 'no such login'));
-    expect([problem.message, problem.correlationId]).toEqual(['This code is unknown, was already used, or has expired. Ask for a new login link.', 'c-3']);
+    expect([problem.message, problem.correlationId]).toEqual([
+      'This code is unknown, was already used, or has expired. Ask for a new login link.',
+      'c-3',
+    ]);
   });
 
   it('keeps the message of any other refusal', () => {
-    expect(problemOfAnswer(429, envelope('RATE_LIMITED', 'too many logins failed from this address')).message).toBe('Too many logins failed from this address.');
+    expect(problemOfAnswer(429, envelope('RATE_LIMITED', 'too many logins failed from this address')).message).toBe(
+      'Too many logins failed from this address.',
+    );
   });
 
   it.each(['<html>bad gateway</html>', '{}', ''])('reads %j as a platform that is not there', (body) => {

@@ -42,7 +42,8 @@ export function problemOf(error: CombinedError): Problem {
   if (first !== undefined) return problemOfGraphQL(first);
   const response = error.response as Response | undefined;
   const correlationId = response?.headers.get('x-correlation-id') ?? '';
-  if (response?.status === 401) return plain('UNAUTHENTICATED', 'You are not logged in, or the login has expired.', correlationId);
+  if (response?.status === 401)
+    return plain('UNAUTHENTICATED', 'You are not logged in, or the login has expired.', correlationId);
   if (response !== undefined && response.status >= 400 && response.status < 500) {
     return plain('REQUEST_REFUSED', `The platform refused the request (HTTP ${response.status}).`, correlationId);
   }
@@ -75,12 +76,17 @@ export function problemOfAnswer(status: number, body: string): Problem {
     const first = (JSON.parse(body) as { errors?: RawError[] }).errors?.[0];
     if (first !== undefined) {
       const problem = problemOfGraphQL(first);
-      return needsLogin(problem) ? { ...problem, message: 'This code is unknown, was already used, or has expired. Ask for a new login link.' } : problem;
+      return needsLogin(problem)
+        ? { ...problem, message: 'This code is unknown, was already used, or has expired. Ask for a new login link.' }
+        : problem;
     }
   } catch {
     // no envelope: something between the page and the platform has responded
   }
-  return { ...plain('UNAVAILABLE', `The platform could not log you in right now (HTTP ${status}).`, ''), retryable: true };
+  return {
+    ...plain('UNAVAILABLE', `The platform could not log you in right now (HTTP ${status}).`, ''),
+    retryable: true,
+  };
 }
 
 /** Returns a problem without reasons that is not retryable. */
@@ -91,9 +97,15 @@ export function plain(code: string, message: string, correlationId: string): Pro
 /** Returns the segments of a path in either notation: `input.config.a[0]`, `/config/a/0`. */
 export function pathSegments(path: string): string[] {
   if (path.startsWith('/')) {
-    return path.slice(1).split('/').map((part) => part.replaceAll('~1', '/').replaceAll('~0', '~'));
+    return path
+      .slice(1)
+      .split('/')
+      .map((part) => part.replaceAll('~1', '/').replaceAll('~0', '~'));
   }
-  return path.replaceAll(/\[(\d+)\]/g, '.$1').split('.').filter((part) => part !== '');
+  return path
+    .replaceAll(/\[(\d+)\]/g, '.$1')
+    .split('.')
+    .filter((part) => part !== '');
 }
 
 /** Messages by field, and the reasons that belong to no field of the form. */

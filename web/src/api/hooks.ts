@@ -29,7 +29,9 @@ const retryEvery = 3_000;
 
 /** Reads a query, reads it again after every reconnect, and keeps trying while the platform cannot be reached. */
 export function useRead<Data, Variables extends Record<string, unknown>>(
-  document: TypedDocumentNode<Data, Variables>, variables: Variables, pause = false,
+  document: TypedDocumentNode<Data, Variables>,
+  variables: Variables,
+  pause = false,
 ): Read<Data> {
   const [result, execute] = useQuery<Data, Variables>({ query: document, variables, pause });
   const { epoch } = useLiveStatus();
@@ -50,14 +52,17 @@ export function useRead<Data, Variables extends Record<string, unknown>>(
   }, [unreachable, refresh]);
 
   const lost = problem !== undefined && needsLogin(problem);
-  useEffect(() => { if (lost) toLogin('none'); }, [lost]);
+  useEffect(() => {
+    if (lost) toLogin('none');
+  }, [lost]);
   const last = useLast(result.data ?? undefined, JSON.stringify(variables));
   return { data: last, problem, loading: result.fetching || lost, refresh };
 }
 
 /** Reports whether the person may use a permission on an object, as the platform answers; undefined until it has. */
 export function useMay(permissionKey: string, objectId: string): boolean | undefined {
-  return useRead(ExplainPermissionDocument, { input: { permissionKey, objectId, subjectId: null } }).data?.explainPermission.allowed;
+  return useRead(ExplainPermissionDocument, { input: { permissionKey, objectId, subjectId: null } }).data
+    ?.explainPermission.allowed;
 }
 
 /** Returns the newest value that was not undefined, as long as the key is the same. */
@@ -68,21 +73,32 @@ function useLast<Value>(value: Value | undefined, key: string): Value | undefine
 }
 
 /** The result of a request: its data, or the problem. */
-export type Answer<Data> = { readonly data: Data; readonly problem?: undefined } | { readonly problem: Problem; readonly data?: undefined };
+export type Answer<Data> =
+  { readonly data: Data; readonly problem?: undefined } | { readonly problem: Problem; readonly data?: undefined };
 
 /** Reads once and bypasses every cache: a plan must be based on the current state. */
-export async function ask<Data, Variables extends Record<string, unknown>>(document: TypedDocumentNode<Data, Variables>, variables: Variables): Promise<Answer<Data>> {
+export async function ask<Data, Variables extends Record<string, unknown>>(
+  document: TypedDocumentNode<Data, Variables>,
+  variables: Variables,
+): Promise<Answer<Data>> {
   return answerOf(await client.query(document, variables, { requestPolicy: 'network-only' }).toPromise());
 }
 
 /** Sends a mutation that is harmless to repeat. */
-export async function tell<Data, Variables extends Record<string, unknown>>(document: TypedDocumentNode<Data, Variables>, variables: Variables): Promise<Answer<Data>> {
+export async function tell<Data, Variables extends Record<string, unknown>>(
+  document: TypedDocumentNode<Data, Variables>,
+  variables: Variables,
+): Promise<Answer<Data>> {
   return answerOf(await client.mutation(document, variables).toPromise());
 }
 
-function answerOf<Data>(answer: { readonly data?: Data | undefined; readonly error?: CombinedError | undefined }): Answer<Data> {
+function answerOf<Data>(answer: {
+  readonly data?: Data | undefined;
+  readonly error?: CombinedError | undefined;
+}): Answer<Data> {
   if (answer.error === undefined && answer.data !== undefined) return { data: answer.data };
-  const problem = answer.error === undefined ? plain('INTERNAL', 'The platform returned no answer.', '') : problemOf(answer.error);
+  const problem =
+    answer.error === undefined ? plain('INTERNAL', 'The platform returned no answer.', '') : problemOf(answer.error);
   if (needsLogin(problem)) toLogin('expired');
   return { problem };
 }
@@ -95,13 +111,16 @@ export function useSender<Data, Input extends { idempotencyKey: string }>(
   document: TypedDocumentNode<Data, { input: Input }>,
 ): (input: Omit<Input, 'idempotencyKey'>) => Promise<Answer<Data>> {
   const attempt = useRef<Attempt>(undefined);
-  return useCallback(async (input: Omit<Input, 'idempotencyKey'>) => {
-    attempt.current = attemptFor(attempt.current, input);
-    const variables = { input: { ...input, idempotencyKey: attempt.current.key } as Input };
-    const answer = answerOf(await client.mutation(document, variables).toPromise());
-    if (answer.problem === undefined) attempt.current = undefined;
-    return answer;
-  }, [document]);
+  return useCallback(
+    async (input: Omit<Input, 'idempotencyKey'>) => {
+      attempt.current = attemptFor(attempt.current, input);
+      const variables = { input: { ...input, idempotencyKey: attempt.current.key } as Input };
+      const answer = answerOf(await client.mutation(document, variables).toPromise());
+      if (answer.problem === undefined) attempt.current = undefined;
+      return answer;
+    },
+    [document],
+  );
 }
 
 /** A submission; a retry of the same input uses the same idempotency key. */
@@ -119,13 +138,16 @@ export function useSubmission<Data, Input extends { idempotencyKey: string }>(
   const [problem, setProblem] = useState<Problem>();
   const [busy, setBusy] = useState(false);
   const send = useSender(document);
-  const submit = useCallback(async (input: Omit<Input, 'idempotencyKey'>) => {
-    setBusy(true);
-    const answer = await send(input);
-    setBusy(false);
-    setProblem(answer.problem);
-    return answer.data;
-  }, [send]);
+  const submit = useCallback(
+    async (input: Omit<Input, 'idempotencyKey'>) => {
+      setBusy(true);
+      const answer = await send(input);
+      setBusy(false);
+      setProblem(answer.problem);
+      return answer.data;
+    },
+    [send],
+  );
   const reset = useCallback(() => setProblem(undefined), []);
   return { submit, problem, busy, reset };
 }
@@ -144,7 +166,9 @@ export function useSettled<Value>(value: Value, milliseconds = 250): Value {
 export function useThrottled(run: () => void, milliseconds = 500): () => void {
   const timer = useRef<ReturnType<typeof setTimeout>>(undefined);
   const latest = useRef(run);
-  useEffect(() => { latest.current = run; });
+  useEffect(() => {
+    latest.current = run;
+  });
   useEffect(() => () => clearTimeout(timer.current), []);
   return useCallback(() => {
     if (timer.current !== undefined) return;

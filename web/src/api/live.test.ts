@@ -11,38 +11,80 @@ import { Live } from './live';
 import { backoff } from './resume';
 import { append, emptyTimeline } from '../lib/timeline';
 
-interface Item { seq: number; cursor: string }
-interface Data { feed: Item }
+interface Item {
+  seq: number;
+  cursor: string;
+}
+interface Data {
+  feed: Item;
+}
 
-const schema = buildSchema('type Query { a: Int } type Subscription { feed(after: String): Item! } type Item { seq: Int! cursor: String! }');
-const document = parse('subscription F($after: String) { feed(after: $after) { seq cursor } }') as TypedDocumentNode<Data, { after?: string }>;
+const schema = buildSchema(
+  'type Query { a: Int } type Subscription { feed(after: String): Item! } type Item { seq: Int! cursor: String! }',
+);
+const document = parse('subscription F($after: String) { feed(after: $after) { seq cursor } }') as TypedDocumentNode<
+  Data,
+  { after?: string }
+>;
 
 /** How the served feed behaves: which events it sends after which cursor, and how it ends. */
 type Behaviour = (after: string | undefined, connection: number) => AsyncGenerator<Data>;
 
-interface Served { port: number; asked: (string | undefined)[]; drop: (code?: number) => void; hush: (quiet: boolean) => void; stop: () => Promise<void> }
+interface Served {
+  port: number;
+  asked: (string | undefined)[];
+  drop: (code?: number) => void;
+  hush: (quiet: boolean) => void;
+  stop: () => Promise<void>;
+}
 
 const open: (() => Promise<void> | void)[] = [];
-afterEach(async () => { for (const close of open.splice(0).reverse()) await close(); });
+afterEach(async () => {
+  for (const close of open.splice(0).reverse()) await close();
+});
 
 async function serve(behaviour: Behaviour, port = 0): Promise<Served> {
   const asked: (string | undefined)[] = [];
   const http = createServer();
   const sockets = new WebSocketServer({ server: http, path: '/graphql' });
-  useServer({
-    schema,
-    roots: { subscription: { feed: ({ after }: { after?: string }) => { asked.push(after); return behaviour(after, asked.length); } } },
-  }, sockets);
+  useServer(
+    {
+      schema,
+      roots: {
+        subscription: {
+          feed: ({ after }: { after?: string }) => {
+            asked.push(after);
+            return behaviour(after, asked.length);
+          },
+        },
+      },
+    },
+    sockets,
+  );
   await new Promise<void>((resolve) => http.listen(port, '127.0.0.1', resolve));
-  const drop = (code?: number) => { for (const socket of sockets.clients) { if (code === undefined) socket.terminate(); else socket.close(code, 'test'); } };
-  const hush = (quiet: boolean) => { for (const socket of sockets.clients) { if (quiet) socket.pause(); else socket.resume(); } };
+  const drop = (code?: number) => {
+    for (const socket of sockets.clients) {
+      if (code === undefined) socket.terminate();
+      else socket.close(code, 'test');
+    }
+  };
+  const hush = (quiet: boolean) => {
+    for (const socket of sockets.clients) {
+      if (quiet) socket.pause();
+      else socket.resume();
+    }
+  };
   let stopped = false;
-  const stop = () => new Promise<void>((resolve) => {
-    if (stopped) { resolve(); return; }
-    stopped = true;
-    drop();
-    http.close(() => resolve());
-  });
+  const stop = () =>
+    new Promise<void>((resolve) => {
+      if (stopped) {
+        resolve();
+        return;
+      }
+      stopped = true;
+      drop();
+      http.close(() => resolve());
+    });
   open.push(stop);
   return { port: (http.address() as AddressInfo).port, asked, drop, hush, stop };
 }
@@ -58,19 +100,52 @@ async function* replay(after: string | undefined, upTo: number): AsyncGenerator<
 function watch(port: number) {
   let timeline = emptyTimeline<Item>();
   const seen = { restarts: 0, ends: [] as string[], sessionLost: 0, raw: [] as number[], timeline: () => timeline };
-  const live = new Live(`ws://127.0.0.1:${port}/graphql`, { onSessionLost: () => { seen.sessionLost++; }, onStruggling: () => undefined }, WebSocket);
-  const stop = live.follow(document, {}, {
-    cursorOf: (data) => data.feed.cursor,
-    onData: (data) => { seen.raw.push(data.feed.seq); timeline = append(timeline, [data.feed]); },
-    onRestart: () => { seen.restarts++; timeline = emptyTimeline(); },
-    onEnd: (problem) => { seen.ends.push(problem.code); },
+  const live = new Live(
+    `ws://127.0.0.1:${port}/graphql`,
+    {
+      onSessionLost: () => {
+        seen.sessionLost++;
+      },
+      onStruggling: () => undefined,
+    },
+    WebSocket,
+  );
+  const stop = live.follow(
+    document,
+    {},
+    {
+      cursorOf: (data) => data.feed.cursor,
+      onData: (data) => {
+        seen.raw.push(data.feed.seq);
+        timeline = append(timeline, [data.feed]);
+      },
+      onRestart: () => {
+        seen.restarts++;
+        timeline = emptyTimeline();
+      },
+      onEnd: (problem) => {
+        seen.ends.push(problem.code);
+      },
+    },
+  );
+  open.push(() => {
+    stop();
+    live.close();
   });
-  open.push(() => { stop(); live.close(); });
   return { ...seen, seen, live };
 }
 
 /** Waits for a state, not for a time. */
-const eventually = (check: () => void) => expect.poll(() => { check(); return true; }, { timeout: 15_000, interval: 20 }).toBe(true);
+const eventually = (check: () => void) =>
+  expect
+    .poll(
+      () => {
+        check();
+        return true;
+      },
+      { timeout: 15_000, interval: 20 },
+    )
+    .toBe(true);
 
 describe('a followed feed', () => {
   it('reads on from its last cursor after the server went away and came back, without gap or repeat', async () => {
@@ -122,7 +197,8 @@ describe('a followed feed', () => {
   it('resumes when the server completes or fails the subscription for a while', async () => {
     const server = await serve(async function* (after, connection) {
       yield* connection === 1 ? [item(1)] : [];
-      if (connection === 2) throw new GraphQLError('starting', { extensions: { code: 'UNAVAILABLE', retryable: true } });
+      if (connection === 2)
+        throw new GraphQLError('starting', { extensions: { code: 'UNAVAILABLE', retryable: true } });
       if (connection > 2) yield* replay(after, 2);
     });
     const { seen } = watch(server.port);
@@ -132,7 +208,10 @@ describe('a followed feed', () => {
 
   it('starts over when its cursor has expired', async () => {
     const server = await serve(async function* (after, connection) {
-      if (connection === 1) { yield item(7); return; }
+      if (connection === 1) {
+        yield item(7);
+        return;
+      }
       if (after !== undefined) throw new GraphQLError('too old', { extensions: { code: 'CURSOR_EXPIRED' } });
       yield* replay(after, 2);
     });
@@ -152,14 +231,18 @@ describe('a followed feed', () => {
     expect(server.asked).toHaveLength(1);
   }, 30_000);
 
-  it.each([4401, 4403])('asks for a login when the server closes with %d', async (code) => {
-    const server = await serve((after) => replay(after, 1));
-    const { seen } = watch(server.port);
-    await eventually(() => expect(seen.raw).toEqual([1]));
-    server.drop(code);
-    await eventually(() => expect(seen.sessionLost).toBe(1));
-    expect(seen.ends).toEqual(['UNAUTHENTICATED']);
-  }, 30_000);
+  it.each([4401, 4403])(
+    'asks for a login when the server closes with %d',
+    async (code) => {
+      const server = await serve((after) => replay(after, 1));
+      const { seen } = watch(server.port);
+      await eventually(() => expect(seen.raw).toEqual([1]));
+      server.drop(code);
+      await eventually(() => expect(seen.sessionLost).toBe(1));
+      expect(seen.ends).toEqual(['UNAUTHENTICATED']);
+    },
+    30_000,
+  );
 });
 
 it('waits longer each time, up to a bound, with jitter', () => {

@@ -43,7 +43,11 @@ export class Live {
   private heardAt = Date.now();
 
   /** Nothing is opened until the first feed is followed. webSocketImpl is for tests outside of a browser. */
-  constructor(url: string, private readonly hooks: LiveHooks, webSocketImpl?: unknown) {
+  constructor(
+    url: string,
+    private readonly hooks: LiveHooks,
+    webSocketImpl?: unknown,
+  ) {
     this.client = createClient({
       url,
       ...(webSocketImpl === undefined ? {} : { webSocketImpl }),
@@ -55,10 +59,16 @@ export class Live {
       shouldRetry: (cause) => !isSessionClose(cause),
       on: {
         connected: () => this.set({ state: 'open', epoch: this.current.epoch + 1 }),
-        message: () => { this.heardAt = Date.now(); },
+        message: () => {
+          this.heardAt = Date.now();
+        },
         closed: (event) => this.closed(event),
-        ping: (received) => { if (!received) this.expectPong(); },
-        pong: (received) => { if (received) this.heard(); },
+        ping: (received) => {
+          if (!received) this.expectPong();
+        },
+        pong: (received) => {
+          if (received) this.heard();
+        },
       },
     });
   }
@@ -111,13 +121,20 @@ export class Live {
       return;
     }
     const wanted = !(isClose(event) && event.code === 1000 && event.wasClean === true);
-    this.set(wanted ? { state: 'reconnecting', epoch: this.current.epoch, asOf: this.current.asOf ?? this.heardAt } : { state: 'idle', epoch: this.current.epoch });
+    this.set(
+      wanted
+        ? { state: 'reconnecting', epoch: this.current.epoch, asOf: this.current.asOf ?? this.heardAt }
+        : { state: 'idle', epoch: this.current.epoch },
+    );
   }
 
   /** A peer that does not answer a ping is not heard, and then considered lost, even if the network has not noticed. */
   private expectPong(): void {
     if (this.pongTimer !== undefined) return; // the answer to an earlier ping is still expected
-    this.quietTimer = setTimeout(() => this.set({ state: 'reconnecting', epoch: this.current.epoch, asOf: this.heardAt }), quietAfter);
+    this.quietTimer = setTimeout(
+      () => this.set({ state: 'reconnecting', epoch: this.current.epoch, asOf: this.heardAt }),
+      quietAfter,
+    );
     this.pongTimer = setTimeout(() => this.client.terminate(), pongWithin);
   }
 

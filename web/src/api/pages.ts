@@ -23,11 +23,17 @@ export interface Rows<Row> {
   readonly refresh: () => void;
 }
 
-interface Later<Row> { key: string; rows: readonly Row[]; pageInfo: Connection<Row>['pageInfo'] }
+interface Later<Row> {
+  key: string;
+  rows: readonly Row[];
+  pageInfo: Connection<Row>['pageInfo'];
+}
 
 /** Reads a list; `pick` finds the connection. A row that is read twice because the list moved is shown once. */
 export function useRows<Data, Variables extends Record<string, unknown>, Row extends { readonly id: string }>(
-  document: TypedDocumentNode<Data, Variables>, variables: Variables, pick: (data: Data) => Connection<Row>,
+  document: TypedDocumentNode<Data, Variables>,
+  variables: Variables,
+  pick: (data: Data) => Connection<Row>,
 ): Rows<Row> {
   const key = JSON.stringify(variables);
   const { data, problem, loading, refresh } = useRead(document, variables);

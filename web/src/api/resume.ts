@@ -6,7 +6,10 @@ import { needsLogin, problemOfSubscription } from './errors';
 
 /** The part of a graphql-ws client that feeds need. */
 export interface Transport {
-  subscribe(payload: { query: string; variables: Record<string, unknown> }, sink: Sink<{ data?: unknown; errors?: unknown }>): () => void;
+  subscribe(
+    payload: { query: string; variables: Record<string, unknown> },
+    sink: Sink<{ data?: unknown; errors?: unknown }>,
+  ): () => void;
 }
 
 /** What to read, and the callbacks. */
@@ -28,7 +31,12 @@ export interface Feed<Data> {
 
 /** Codes after which a retry is useless. */
 const finalCodes: ReadonlySet<string> = new Set([
-  'FORBIDDEN', 'NOT_FOUND', 'PERMISSION_REVOKED', 'INVALID_ARGUMENT', 'DOCUMENT_INVALID', 'DOCUMENT_TOO_LARGE',
+  'FORBIDDEN',
+  'NOT_FOUND',
+  'PERMISSION_REVOKED',
+  'INVALID_ARGUMENT',
+  'DOCUMENT_INVALID',
+  'DOCUMENT_TOO_LARGE',
 ]);
 
 /** Codes after which the feed starts from the beginning. */
@@ -96,12 +104,13 @@ export function follow<Data>(transport: Transport, feed: Feed<Data>): () => void
         }
       },
       error: (cause) => end(() => fail(cause)),
-      complete: () => end(() => {
-        if (feed.completes === true) {
-          stopped = true;
-          feed.onComplete?.();
-        } else again(backoff(failures++));
-      }),
+      complete: () =>
+        end(() => {
+          if (feed.completes === true) {
+            stopped = true;
+            feed.onComplete?.();
+          } else again(backoff(failures++));
+        }),
     });
   };
 

@@ -46,12 +46,20 @@ export function useProjectId(): string {
 export function useActivity(listener: (event: Activity) => void): void {
   const { onActivity } = useSession();
   const latest = useRef(listener);
-  useEffect(() => { latest.current = listener; });
+  useEffect(() => {
+    latest.current = listener;
+  });
   useEffect(() => onActivity((event) => latest.current(event)), [onActivity]);
 }
 
 /** Reads the session and shows its children once it is known; until then `fallback` decides what is shown. */
-export function SessionGate({ children, fallback }: { children: ReactNode; fallback: (read: Read<SessionQuery>) => ReactNode }) {
+export function SessionGate({
+  children,
+  fallback,
+}: {
+  children: ReactNode;
+  fallback: (read: Read<SessionQuery>) => ReactNode;
+}) {
   const read = useRead(SessionDocument, {});
   if (read.data === undefined) return fallback(read);
   return <Provider viewer={read.data.viewer}>{children}</Provider>;
@@ -66,14 +74,25 @@ function Provider({ viewer, children }: { viewer: SessionQuery['viewer']; childr
     rememberProject(projectId);
   }, []);
   const shown = project?.id;
-  useEffect(() => { if (shown !== undefined) rememberProject(shown); }, [shown]); // "Why can't I?" is about this project
+  useEffect(() => {
+    if (shown !== undefined) rememberProject(shown);
+  }, [shown]); // "Why can't I?" is about this project
   const { data } = useRead(PermissionsDocument, { projectId: project?.id ?? '' }, project === undefined);
   const keys = useMemo(() => new Set(data?.viewer.permissions ?? []), [data]);
   useEffect(keepFresh, []);
   const onActivity = useProjectActivity(project?.id);
-  const session = useMemo<Session>(() => ({
-    viewer, projects, project, choose, onActivity, can: (key) => keys.has(key), staff: viewer.bindings.some((each) => each.tenantId === null),
-  }), [viewer, projects, project, choose, onActivity, keys]);
+  const session = useMemo<Session>(
+    () => ({
+      viewer,
+      projects,
+      project,
+      choose,
+      onActivity,
+      can: (key) => keys.has(key),
+      staff: viewer.bindings.some((each) => each.tenantId === null),
+    }),
+    [viewer, projects, project, choose, onActivity, keys],
+  );
   return <SessionContext value={session}>{children}</SessionContext>;
 }
 
@@ -82,14 +101,22 @@ function useProjectActivity(projectId: string | undefined): Session['onActivity'
   const listeners = useRef(new Set<(event: Activity) => void>());
   useEffect(() => {
     if (projectId === undefined) return undefined;
-    return live.follow(ProjectActivityDocument, { projectId }, {
-      cursorOf: (data) => data.projectActivity.cursor,
-      onData: (data) => { for (const listener of listeners.current) listener(data.projectActivity); },
-      onEnd: () => undefined, // without the permission to watch, pages still read on load and on demand
-    });
+    return live.follow(
+      ProjectActivityDocument,
+      { projectId },
+      {
+        cursorOf: (data) => data.projectActivity.cursor,
+        onData: (data) => {
+          for (const listener of listeners.current) listener(data.projectActivity);
+        },
+        onEnd: () => undefined, // without the permission to watch, pages still read on load and on demand
+      },
+    );
   }, [projectId]);
   return useCallback((listener) => {
     listeners.current.add(listener);
-    return () => { listeners.current.delete(listener); };
+    return () => {
+      listeners.current.delete(listener);
+    };
   }, []);
 }

@@ -6,7 +6,9 @@ const every = 2_500;
 /** Calls `run` regularly as long as the condition is true. */
 export function useWhile(condition: boolean, run: () => void): void {
   const latest = useRef(run);
-  useEffect(() => { latest.current = run; });
+  useEffect(() => {
+    latest.current = run;
+  });
   useEffect(() => {
     if (!condition) return undefined;
     const timer = setInterval(() => latest.current(), every);

@@ -22,14 +22,28 @@ export function AuditPage() {
   const [shown, setShown] = useState<Row>();
   const [search, setSearch] = useState(noSearch);
   const filter = useMemo<AuditFilterInput>(() => filterOf(search, projectId), [search, projectId]);
-  const list = useRows(AuditDocument, useMemo(() => ({ filter }), [filter]), pick);
+  const list = useRows(
+    AuditDocument,
+    useMemo(() => ({ filter }), [filter]),
+    pick,
+  );
   return (
     <div className="page">
-      <PageHead title="Audit" lede="Every privileged attempt in this project, allowed or refused, newest first. The entries are sealed into a chain, so that any change to them is detected." />
-      <RowsCard<Row> list={list} label="Audit entries" columns={columns(setShown)} empty={<Empty icon="audit" title="No entries found" />}>
+      <PageHead
+        title="Audit"
+        lede="Every privileged attempt in this project, allowed or refused, newest first. The entries are sealed into a chain, so that any change to them is detected."
+      />
+      <RowsCard<Row>
+        list={list}
+        label="Audit entries"
+        columns={columns(setShown)}
+        empty={<Empty icon="audit" title="No entries found" />}
+      >
         <Filters search={search} onSearch={setSearch} />
       </RowsCard>
-      <Modal opened={shown !== undefined} onClose={() => setShown(undefined)} title={<b>{shown?.action}</b>} size="lg">{shown !== undefined && <Entry row={shown} />}</Modal>
+      <Modal opened={shown !== undefined} onClose={() => setShown(undefined)} title={<b>{shown?.action}</b>} size="lg">
+        {shown !== undefined && <Entry row={shown} />}
+      </Modal>
     </div>
   );
 }
@@ -37,7 +51,10 @@ export function AuditPage() {
 function Filters({ search, onSearch }: { search: Search; onSearch: (search: Search) => void }) {
   const [draft, setDraft] = useState(search);
   const set = (change: Partial<Search>) => setDraft((before) => ({ ...before, ...change }));
-  const quick = (change: Partial<Search>) => { set(change); onSearch({ ...search, ...change }); };
+  const quick = (change: Partial<Search>) => {
+    set(change);
+    onSearch({ ...search, ...change });
+  };
   const send = (event: SyntheticEvent) => {
     event.preventDefault();
     onSearch(draft);
@@ -45,20 +62,90 @@ function Filters({ search, onSearch }: { search: Search; onSearch: (search: Sear
   return (
     <form className="card-body stack-s" style={{ borderBottom: '1px solid var(--line)' }} onSubmit={send}>
       <div className="row">
-        <SegmentedControl size="xs" aria-label="Whose attempts" value={draft.who} onChange={(who) => quick({ who })} data={[{ value: 'all', label: 'Everyone' }, { value: 'people', label: 'People and service accounts' }]} />
-        <SegmentedControl size="xs" aria-label="Outcome" value={draft.outcome} onChange={(outcome) => quick({ outcome })} data={[{ value: 'any', label: 'All' }, { value: 'allowed', label: 'Allowed' }, { value: 'denied', label: 'Refused' }, { value: 'glass', label: 'Break-glass' }]} />
+        <SegmentedControl
+          size="xs"
+          aria-label="Whose attempts"
+          value={draft.who}
+          onChange={(who) => quick({ who })}
+          data={[
+            { value: 'all', label: 'Everyone' },
+            { value: 'people', label: 'People and service accounts' },
+          ]}
+        />
+        <SegmentedControl
+          size="xs"
+          aria-label="Outcome"
+          value={draft.outcome}
+          onChange={(outcome) => quick({ outcome })}
+          data={[
+            { value: 'any', label: 'All' },
+            { value: 'allowed', label: 'Allowed' },
+            { value: 'denied', label: 'Refused' },
+            { value: 'glass', label: 'Break-glass' },
+          ]}
+        />
       </div>
       <div className="form-grid" style={{ gridTemplateColumns: 'repeat(auto-fit, minmax(150px, 1fr))' }}>
-        <TextInput size="xs" label="Who" placeholder="usr_… or sa_…" maxLength={64} value={draft.actor} onChange={(event) => set({ actor: event.currentTarget.value })} />
-        <TextInput size="xs" label="Object" placeholder="an id" maxLength={64} value={draft.object} onChange={(event) => set({ object: event.currentTarget.value })} />
-        <TextInput size="xs" label="Permission key" placeholder="apps.instance.create" maxLength={80} value={draft.key} onChange={(event) => set({ key: event.currentTarget.value })} />
-        <TextInput size="xs" label="Correlation id" maxLength={128} value={draft.correlation} onChange={(event) => set({ correlation: event.currentTarget.value })} />
-        <TextInput size="xs" type="datetime-local" label="Not before" value={draft.from} onChange={(event) => set({ from: event.currentTarget.value })} />
-        <TextInput size="xs" type="datetime-local" label="Before" value={draft.to} onChange={(event) => set({ to: event.currentTarget.value })} />
+        <TextInput
+          size="xs"
+          label="Who"
+          placeholder="usr_… or sa_…"
+          maxLength={64}
+          value={draft.actor}
+          onChange={(event) => set({ actor: event.currentTarget.value })}
+        />
+        <TextInput
+          size="xs"
+          label="Object"
+          placeholder="an id"
+          maxLength={64}
+          value={draft.object}
+          onChange={(event) => set({ object: event.currentTarget.value })}
+        />
+        <TextInput
+          size="xs"
+          label="Permission key"
+          placeholder="apps.instance.create"
+          maxLength={80}
+          value={draft.key}
+          onChange={(event) => set({ key: event.currentTarget.value })}
+        />
+        <TextInput
+          size="xs"
+          label="Correlation id"
+          maxLength={128}
+          value={draft.correlation}
+          onChange={(event) => set({ correlation: event.currentTarget.value })}
+        />
+        <TextInput
+          size="xs"
+          type="datetime-local"
+          label="Not before"
+          value={draft.from}
+          onChange={(event) => set({ from: event.currentTarget.value })}
+        />
+        <TextInput
+          size="xs"
+          type="datetime-local"
+          label="Before"
+          value={draft.to}
+          onChange={(event) => set({ to: event.currentTarget.value })}
+        />
       </div>
       <div className="row" style={{ justifyContent: 'flex-end' }}>
-        <Button size="xs" variant="default" onClick={() => { setDraft(noSearch); onSearch(noSearch); }}>Clear</Button>
-        <Button size="xs" type="submit">Search</Button>
+        <Button
+          size="xs"
+          variant="default"
+          onClick={() => {
+            setDraft(noSearch);
+            onSearch(noSearch);
+          }}
+        >
+          Clear
+        </Button>
+        <Button size="xs" type="submit">
+          Search
+        </Button>
       </div>
     </form>
   );
@@ -66,11 +153,55 @@ function Filters({ search, onSearch }: { search: Search; onSearch: (search: Sear
 
 function columns(show: (row: Row) => void) {
   return [
-    { head: 'What', cell: (row: Row) => <><button type="button" className="copy strong" style={{ color: 'var(--accent)' }} onClick={() => show(row)}>{row.action}</button>{row.breakGlass && <> <span className="tag" style={{ color: 'var(--bad)' }}>break-glass</span></>}<span className="sub mono">{row.permissionKey}</span></> },
-    { head: 'Outcome', cell: (row: Row) => <span className="row"><Status state={row.allowed ? 'SUCCEEDED' : 'FAILED'} label={row.allowed ? 'Allowed' : words(row.code === '' ? 'refused' : row.code)} />{row.repeats > 1 && <span className="small faint">× {row.repeats}</span>}</span> },
-    { head: 'Who', cell: (row: Row) => <span>{row.actor.name === '' ? row.actor.id : row.actor.name}<span className="sub">{words(row.actor.kind)}</span></span> },
-    { head: 'Object', cell: (row: Row) => <span className="mono fixed" title={row.objectId}>{row.objectId === '' ? '—' : shorten(row.objectId, 10, 6)}</span> },
-    { head: 'Reason', cell: (row: Row) => row.reason === '' ? <span className="faint">—</span> : row.reason },
+    {
+      head: 'What',
+      cell: (row: Row) => (
+        <>
+          <button type="button" className="copy strong" style={{ color: 'var(--accent)' }} onClick={() => show(row)}>
+            {row.action}
+          </button>
+          {row.breakGlass && (
+            <>
+              {' '}
+              <span className="tag" style={{ color: 'var(--bad)' }}>
+                break-glass
+              </span>
+            </>
+          )}
+          <span className="sub mono">{row.permissionKey}</span>
+        </>
+      ),
+    },
+    {
+      head: 'Outcome',
+      cell: (row: Row) => (
+        <span className="row">
+          <Status
+            state={row.allowed ? 'SUCCEEDED' : 'FAILED'}
+            label={row.allowed ? 'Allowed' : words(row.code === '' ? 'refused' : row.code)}
+          />
+          {row.repeats > 1 && <span className="small faint">× {row.repeats}</span>}
+        </span>
+      ),
+    },
+    {
+      head: 'Who',
+      cell: (row: Row) => (
+        <span>
+          {row.actor.name === '' ? row.actor.id : row.actor.name}
+          <span className="sub">{words(row.actor.kind)}</span>
+        </span>
+      ),
+    },
+    {
+      head: 'Object',
+      cell: (row: Row) => (
+        <span className="mono fixed" title={row.objectId}>
+          {row.objectId === '' ? '—' : shorten(row.objectId, 10, 6)}
+        </span>
+      ),
+    },
+    { head: 'Reason', cell: (row: Row) => (row.reason === '' ? <span className="faint">—</span> : row.reason) },
     { head: 'When', cell: (row: Row) => <Ago at={row.createdAt} /> },
   ];
 }
@@ -79,17 +210,33 @@ function Entry({ row }: { row: Row }) {
   return (
     <div className="stack">
       <dl className="facts">
-        <Fact term="Who">{row.actor.name} <Copy value={row.actor.id} what="actor id" /></Fact>
-        <Fact term="Key"><code>{row.permissionKey}</code></Fact>
+        <Fact term="Who">
+          {row.actor.name} <Copy value={row.actor.id} what="actor id" />
+        </Fact>
+        <Fact term="Key">
+          <code>{row.permissionKey}</code>
+        </Fact>
         <Fact term="Outcome">{row.allowed ? 'Allowed' : `Refused: ${row.code}`}</Fact>
         <Fact term="Object">{row.objectId === '' ? '—' : <Copy value={row.objectId} what="object id" />}</Fact>
         <Fact term="Reason">{row.reason === '' ? '—' : row.reason}</Fact>
         <Fact term="From">{row.origin}</Fact>
         <Fact term="When">{fullTime(row.createdAt)}</Fact>
-        <Fact term="Correlation id"><Copy value={row.correlationId} what="correlation id" /></Fact>
+        <Fact term="Correlation id">
+          <Copy value={row.correlationId} what="correlation id" />
+        </Fact>
       </dl>
-      {row.before !== null && <div className="stack-s"><h3>Before</h3><Json value={row.before} label="Before" /></div>}
-      {row.after !== null && <div className="stack-s"><h3>After</h3><Json value={row.after} label="After" /></div>}
+      {row.before !== null && (
+        <div className="stack-s">
+          <h3>Before</h3>
+          <Json value={row.before} label="Before" />
+        </div>
+      )}
+      {row.after !== null && (
+        <div className="stack-s">
+          <h3>After</h3>
+          <Json value={row.after} label="After" />
+        </div>
+      )}
     </div>
   );
 }

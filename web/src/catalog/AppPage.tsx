@@ -24,7 +24,17 @@ export function AppPage({ slug }: { slug: string }) {
   const projectId = useProjectId();
   const { data, problem, refresh } = useRead(AppDetailDocument, { slug, projectId });
   if (data === undefined) {
-    return <div className="page">{problem !== undefined ? <ProblemPage problem={problem} onRetry={refresh} /> : <div className="card"><Loading lines={8} /></div>}</div>;
+    return (
+      <div className="page">
+        {problem !== undefined ? (
+          <ProblemPage problem={problem} onRetry={refresh} />
+        ) : (
+          <div className="card">
+            <Loading lines={8} />
+          </div>
+        )}
+      </div>
+    );
   }
   return <AppView app={data.app} />;
 }
@@ -37,16 +47,30 @@ function AppView({ app }: { app: App }) {
         title={app.displayName}
         lede={app.summary}
         mark={<AppIcon slug={app.slug} icon={app.icon} size={48} />}
-        crumbs={<><Link to="/catalog">Catalog</Link><Icon name="right" size={12} /><span>{app.slug}</span></>}
+        crumbs={
+          <>
+            <Link to="/catalog">Catalog</Link>
+            <Icon name="right" size={12} />
+            <span>{app.slug}</span>
+          </>
+        }
         actions={<LaunchButton app={app} />}
       />
-      {!app.entitled && <Notice tone="warn" icon="info">This app is not enabled for the project. Someone with the key <code>entitlement.manage</code> can enable it.</Notice>}
+      {!app.entitled && (
+        <Notice tone="warn" icon="info">
+          This app is not enabled for the project. Someone with the key <code>entitlement.manage</code> can enable it.
+        </Notice>
+      )}
       <div className="workload">
         <div className="stack">
           <Card title="About">
-            {active === null || active.docs.trim() === ''
-              ? <p className="soft">The publisher provides no documentation{active === null ? ': there is no active version yet' : ''}.</p>
-              : <Markdown text={active.docs} />}
+            {active === null || active.docs.trim() === '' ? (
+              <p className="soft">
+                The publisher provides no documentation{active === null ? ': there is no active version yet' : ''}.
+              </p>
+            ) : (
+              <Markdown text={active.docs} />
+            )}
           </Card>
           <Versions app={app} />
         </div>
@@ -59,10 +83,33 @@ function AppView({ app }: { app: App }) {
 function LaunchButton({ app }: { app: App }) {
   const { can } = useSession();
   const key = `${app.permissionFamily}.instance.create`;
-  const why = app.activeManifest === null ? 'There is no active version' : !app.entitled ? 'Not enabled for this project' : can(key) ? '' : `You need the permission ${key}`;
-  if (why !== '') return <Tooltip label={why}><Button data-disabled leftSection={<Icon name="launch" size={15} />} onClick={(event) => event.preventDefault()}>Launch</Button></Tooltip>;
+  const why =
+    app.activeManifest === null
+      ? 'There is no active version'
+      : !app.entitled
+        ? 'Not enabled for this project'
+        : can(key)
+          ? ''
+          : `You need the permission ${key}`;
+  if (why !== '')
+    return (
+      <Tooltip label={why}>
+        <Button
+          data-disabled
+          leftSection={<Icon name="launch" size={15} />}
+          onClick={(event) => event.preventDefault()}
+        >
+          Launch
+        </Button>
+      </Tooltip>
+    );
   return (
-    <Button renderRoot={(props) => <Link {...props} to="/launch/$slug" params={{ slug: app.slug }} />} leftSection={<Icon name="launch" size={15} />}>Launch</Button>
+    <Button
+      renderRoot={(props) => <Link {...props} to="/launch/$slug" params={{ slug: app.slug }} />}
+      leftSection={<Icon name="launch" size={15} />}
+    >
+      Launch
+    </Button>
   );
 }
 
@@ -70,13 +117,39 @@ function Versions({ app }: { app: App }) {
   const versions = app.manifests.edges.map((edge) => edge.node);
   return (
     <Card title="Versions" pad={false} label="Versions">
-      {versions.length === 0 ? <Empty icon="catalog" title="No versions published" /> : (
+      {versions.length === 0 ? (
+        <Empty icon="catalog" title="No versions published" />
+      ) : (
         <DataTable<Version>
-          label="Versions" rows={versions} keyOf={(row) => row.id}
+          label="Versions"
+          rows={versions}
+          keyOf={(row) => row.id}
           columns={[
-            { head: 'Version', cell: (row) => <Link to="/releases/$id" params={{ id: row.id }} className="strong">{row.version}</Link> },
-            { head: 'Stage', cell: (row) => <span className="row"><Status state={row.stage} />{row.stage === 'CANARY' && <span className="small faint">{row.canaryHaltedAt === null ? `${row.canaryPercent} % of the projects` : 'halted'}</span>}</span> },
-            { head: 'Digest', cell: (row) => <Copy value={row.digest} shown={shorten(row.digest, 15, 4)} what="digest" /> },
+            {
+              head: 'Version',
+              cell: (row) => (
+                <Link to="/releases/$id" params={{ id: row.id }} className="strong">
+                  {row.version}
+                </Link>
+              ),
+            },
+            {
+              head: 'Stage',
+              cell: (row) => (
+                <span className="row">
+                  <Status state={row.stage} />
+                  {row.stage === 'CANARY' && (
+                    <span className="small faint">
+                      {row.canaryHaltedAt === null ? `${row.canaryPercent} % of the projects` : 'halted'}
+                    </span>
+                  )}
+                </span>
+              ),
+            },
+            {
+              head: 'Digest',
+              cell: (row) => <Copy value={row.digest} shown={shorten(row.digest, 15, 4)} what="digest" />,
+            },
             { head: 'Published', cell: (row) => <Ago at={row.createdAt} /> },
           ]}
         />
@@ -90,18 +163,35 @@ function Aside({ active }: { active: Active }) {
     <div className="stack">
       <Card title={`Version ${active.version}`}>
         <dl className="facts">
-          <Fact term="Needs"><span className="row">{needsOf(active.compatibility).map((need) => <span key={need} className="tag">{need}</span>)}</span></Fact>
+          <Fact term="Needs">
+            <span className="row">
+              {needsOf(active.compatibility).map((need) => (
+                <span key={need} className="tag">
+                  {need}
+                </span>
+              ))}
+            </span>
+          </Fact>
           {active.components.map((each) => (
-            <Fact key={each.key} term={each.displayName}>{each.min === each.max ? each.min : `${each.min} to ${each.max}`}<span className="faint">, {each.default} by default</span></Fact>
+            <Fact key={each.key} term={each.displayName}>
+              {each.min === each.max ? each.min : `${each.min} to ${each.max}`}
+              <span className="faint">, {each.default} by default</span>
+            </Fact>
           ))}
-          <Fact term="Digest"><Copy value={active.digest} shown={shorten(active.digest, 15, 4)} what="digest" /></Fact>
+          <Fact term="Digest">
+            <Copy value={active.digest} shown={shorten(active.digest, 15, 4)} what="digest" />
+          </Fact>
         </dl>
       </Card>
       {active.actions.length > 0 && (
         <Card title="What it can do">
           <ul className="stack-s" style={{ listStyle: 'none', padding: 0 }}>
             {active.actions.map((action) => (
-              <li key={action.name}><span className="strong">{action.displayName}</span> <span className="tag">{action.risk.toLowerCase()}</span><div className="small faint mono">{action.permissionKey}</div></li>
+              <li key={action.name}>
+                <span className="strong">{action.displayName}</span>{' '}
+                <span className="tag">{action.risk.toLowerCase()}</span>
+                <div className="small faint mono">{action.permissionKey}</div>
+              </li>
             ))}
           </ul>
         </Card>
@@ -112,7 +202,11 @@ function Aside({ active }: { active: Active }) {
         <Card title="Artifacts">
           {active.artifacts.map((each) => (
             <div key={each.id} className="stack-s" style={{ gap: 2 }}>
-              <div className="row"><span className="strong">{each.name}</span><Status state={each.stage} /><span className="small faint">{bytes(each.sizeBytes)}</span></div>
+              <div className="row">
+                <span className="strong">{each.name}</span>
+                <Status state={each.stage} />
+                <span className="small faint">{bytes(each.sizeBytes)}</span>
+              </div>
               <Copy value={each.ref} shown={shorten(each.digest, 15, 4)} what="reference" />
             </div>
           ))}

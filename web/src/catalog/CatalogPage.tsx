@@ -21,28 +21,55 @@ export function CatalogPage() {
   const projectId = useProjectId();
   const [typed, setTyped] = useState('');
   const search = useSettled(typed.trim());
-  const variables = useMemo(() => ({ projectId, search: search === '' ? null : search.slice(0, 100) }), [projectId, search]);
+  const variables = useMemo(
+    () => ({ projectId, search: search === '' ? null : search.slice(0, 100) }),
+    [projectId, search],
+  );
   const list = useRows(CatalogDocument, variables, pick);
   return (
     <div className="page">
       <PageHead
         title="Catalog"
         lede="Apps you can run on the capacity your project rents."
-        actions={<TextInput
-          aria-label="Search apps" placeholder="Search apps" type="search" w={260} maxLength={100} leftSection={<Icon name="search" size={15} />}
-          value={typed} onChange={(event) => setTyped(event.currentTarget.value)}
-        />}
+        actions={
+          <TextInput
+            aria-label="Search apps"
+            placeholder="Search apps"
+            type="search"
+            w={260}
+            maxLength={100}
+            leftSection={<Icon name="search" size={15} />}
+            value={typed}
+            onChange={(event) => setTyped(event.currentTarget.value)}
+          />
+        }
       />
-      {list.loading && <div className="card"><Loading lines={5} /></div>}
-      {list.problem !== undefined && list.rows.length === 0 && !list.loading && <ProblemPage problem={list.problem} onRetry={list.refresh} />}
-      {!list.loading && list.problem === undefined && list.rows.length === 0 && (
+      {list.loading && (
         <div className="card">
-          {search === ''
-            ? <Empty icon="catalog" title="The catalog is empty">An app appears here once its publisher has promoted a version to active.</Empty>
-            : <Empty icon="search" title="No app matches">No app is named “{search}”.</Empty>}
+          <Loading lines={5} />
         </div>
       )}
-      <div className="grid-cards">{list.rows.map((app) => <AppCard key={app.id} app={app} />)}</div>
+      {list.problem !== undefined && list.rows.length === 0 && !list.loading && (
+        <ProblemPage problem={list.problem} onRetry={list.refresh} />
+      )}
+      {!list.loading && list.problem === undefined && list.rows.length === 0 && (
+        <div className="card">
+          {search === '' ? (
+            <Empty icon="catalog" title="The catalog is empty">
+              An app appears here once its publisher has promoted a version to active.
+            </Empty>
+          ) : (
+            <Empty icon="search" title="No app matches">
+              No app is named “{search}”.
+            </Empty>
+          )}
+        </div>
+      )}
+      <div className="grid-cards">
+        {list.rows.map((app) => (
+          <AppCard key={app.id} app={app} />
+        ))}
+      </div>
       <More list={list} />
     </div>
   );
@@ -57,15 +84,44 @@ function AppCard({ app }: { app: App }) {
       <div className="row" style={{ flexWrap: 'nowrap', gap: 12 }}>
         <AppIcon slug={app.slug} icon={app.icon} />
         <div className="grow">
-          <h2><Link to="/catalog/$slug" params={{ slug: app.slug }}>{app.displayName}</Link></h2>
-          <span className="small faint">{app.slug}{manifest !== null && ` · ${manifest.version}`}{app.canaryManifest !== null && app.canaryManifest.canaryHaltedAt === null && ` · ${app.canaryManifest.version} in canary`}</span>
+          <h2>
+            <Link to="/catalog/$slug" params={{ slug: app.slug }}>
+              {app.displayName}
+            </Link>
+          </h2>
+          <span className="small faint">
+            {app.slug}
+            {manifest !== null && ` · ${manifest.version}`}
+            {app.canaryManifest !== null &&
+              app.canaryManifest.canaryHaltedAt === null &&
+              ` · ${app.canaryManifest.version} in canary`}
+          </span>
         </div>
       </div>
       <p>{app.summary}</p>
-      <div className="row">{needsOf(manifest?.compatibility).map((need) => <span key={need} className="tag">{need}</span>)}</div>
+      <div className="row">
+        {needsOf(manifest?.compatibility).map((need) => (
+          <span key={need} className="tag">
+            {need}
+          </span>
+        ))}
+      </div>
       <div className="foot">
-        <span className="small faint">{manifest === null ? 'No active version' : app.entitled ? 'Enabled for this project' : 'Not enabled for this project'}</span>
-        {launchable && <Button renderRoot={(props) => <Link {...props} to="/launch/$slug" params={{ slug: app.slug }} />} size="compact-sm">Launch</Button>}
+        <span className="small faint">
+          {manifest === null
+            ? 'No active version'
+            : app.entitled
+              ? 'Enabled for this project'
+              : 'Not enabled for this project'}
+        </span>
+        {launchable && (
+          <Button
+            renderRoot={(props) => <Link {...props} to="/launch/$slug" params={{ slug: app.slug }} />}
+            size="compact-sm"
+          >
+            Launch
+          </Button>
+        )}
       </div>
     </article>
   );

@@ -28,8 +28,29 @@ afterEach(() => {
 });
 
 const plan: PlanBitsFragment = {
-  hash: 'one', kind: 'MEMBER_REMOVE', allowed: true, members: [], workLost: [], workLostTotal: 0, force: false, deadlineSeconds: 3600, onDeadline: 'FAIL', keepFailed: false, workAtRisk: [], workAtRiskTotal: null, reversible: true, reversal: '', supersedes: [], impact: { controlPlaneScope: 'PROJECT', attachedTotal: 0, membersTotal: 1, openOperations: 0, projects: [] }, change: {},
-  cost: { totals: [{ currency: 'EUR', before: '9.6', after: '9.6', delta: '0', left: '4.8' }], unpriced: 1, capacity: [{ effect: 'LEFT', count: 1, shape: 'BAREMETAL', gpuCount: 4, sku: '', region: '', hourly: null }], usage: [{ dimension: 'jobs', unit: 'job', price: null }] },
+  hash: 'one',
+  kind: 'MEMBER_REMOVE',
+  allowed: true,
+  members: [],
+  workLost: [],
+  workLostTotal: 0,
+  force: false,
+  deadlineSeconds: 3600,
+  onDeadline: 'FAIL',
+  keepFailed: false,
+  workAtRisk: [],
+  workAtRiskTotal: null,
+  reversible: true,
+  reversal: '',
+  supersedes: [],
+  impact: { controlPlaneScope: 'PROJECT', attachedTotal: 0, membersTotal: 1, openOperations: 0, projects: [] },
+  change: {},
+  cost: {
+    totals: [{ currency: 'EUR', before: '9.6', after: '9.6', delta: '0', left: '4.8' }],
+    unpriced: 1,
+    capacity: [{ effect: 'LEFT', count: 1, shape: 'BAREMETAL', gpuCount: 4, sku: '', region: '', hourly: null }],
+    usage: [{ dimension: 'jobs', unit: 'job', price: null }],
+  },
   verdicts: [{ source: 'STATE', outcome: 'ALLOWED', reasons: [] }],
 };
 
@@ -38,23 +59,39 @@ function problem(code: string, ...reasons: Problem['reasons']): Answer<never> {
 }
 
 /** Returns a change with the given plans and answers, and the list of what it sends. */
-function change(given: Partial<Change> = {}, plans: Answer<PlanBitsFragment>[] = [{ data: plan }], answers: Answer<unknown>[] = [{ data: {} }]) {
+function change(
+  given: Partial<Change> = {},
+  plans: Answer<PlanBitsFragment>[] = [{ data: plan }],
+  answers: Answer<unknown>[] = [{ data: {} }],
+) {
   const sent: unknown[] = [];
   const made: Change = {
-    title: 'Remove worker 0', act: 'Remove', intro: 'It is taken out.', fields: ['count', 'config'], reasonNeeded: false,
-    plan: () => Promise.resolve(plans.length > 1 ? (plans.shift() ?? plans[0] ?? problem('X')) : (plans[0] ?? problem('X'))),
+    title: 'Remove worker 0',
+    act: 'Remove',
+    intro: 'It is taken out.',
+    fields: ['count', 'config'],
+    reasonNeeded: false,
+    plan: () =>
+      Promise.resolve(plans.length > 1 ? (plans.shift() ?? plans[0] ?? problem('X')) : (plans[0] ?? problem('X'))),
     send: (input) => {
       sent.push(input);
       return Promise.resolve(answers.shift() ?? { data: {} });
     },
-    form: (errors) => <p data-form>{[...errors].map(([path, message]) => `${path}: ${message}`).join()}</p>, ...given,
+    form: (errors) => <p data-form>{[...errors].map(([path, message]) => `${path}: ${message}`).join()}</p>,
+    ...given,
   };
   return { made, sent };
 }
 
 async function show(made: Change) {
   const done = vi.fn();
-  await act(async () => root.render(<MantineProvider><ChangeForm change={made} onClose={() => undefined} onDone={done} /></MantineProvider>));
+  await act(async () =>
+    root.render(
+      <MantineProvider>
+        <ChangeForm change={made} onClose={() => undefined} onDone={done} />
+      </MantineProvider>,
+    ),
+  );
   return done;
 }
 
@@ -102,7 +139,9 @@ it('plans nothing while the form itself is wrong, and says what', async () => {
 });
 
 it('shows why there is no plan at the field that is at fault', async () => {
-  const { made } = change({}, [problem('INVALID_ARGUMENT', { code: 'INVALID_ARGUMENT', message: 'must be 1 to 64', path: 'input.count' })]);
+  const { made } = change({}, [
+    problem('INVALID_ARGUMENT', { code: 'INVALID_ARGUMENT', message: 'must be 1 to 64', path: 'input.count' }),
+  ]);
   await show(made);
   await press('See the plan');
   expect(box.querySelector('[data-form]')?.textContent).toBe('count: Must be 1 to 64.');
@@ -110,7 +149,13 @@ it('shows why there is no plan at the field that is at fault', async () => {
 });
 
 it('cannot go on with a plan that says no', async () => {
-  const refused: PlanBitsFragment = { ...plan, allowed: false, verdicts: [{ source: 'COMPATIBILITY', outcome: 'REFUSED', reasons: [{ code: 'X', message: 'needs one worker', path: '' }] }] };
+  const refused: PlanBitsFragment = {
+    ...plan,
+    allowed: false,
+    verdicts: [
+      { source: 'COMPATIBILITY', outcome: 'REFUSED', reasons: [{ code: 'X', message: 'needs one worker', path: '' }] },
+    ],
+  };
   const { made, sent } = change({}, [{ data: refused }]);
   await show(made);
   await press('See the plan');
@@ -132,7 +177,16 @@ it('waits for a reason where one is needed', async () => {
 });
 
 it('waits for a reason when the plan says that one is needed', async () => {
-  const wanting: PlanBitsFragment = { ...plan, verdicts: [{ source: 'STATE', outcome: 'ALLOWED', reasons: [{ code: 'REQUIRED', message: 'a reason must be given', path: 'input.reason' }] }] };
+  const wanting: PlanBitsFragment = {
+    ...plan,
+    verdicts: [
+      {
+        source: 'STATE',
+        outcome: 'ALLOWED',
+        reasons: [{ code: 'REQUIRED', message: 'a reason must be given', path: 'input.reason' }],
+      },
+    ],
+  };
   const { made, sent } = change({}, [{ data: wanting }]);
   await show(made);
   await press('See the plan');
@@ -163,12 +217,19 @@ it('makes a stale plan anew, says what moved, and sends only after the new one w
   expect(box.textContent).toContain('the member is draining now');
   expect(box.querySelector('[data-plan="two"]')).not.toBeNull();
   await press('Remove');
-  expect(sent).toEqual([{ planHash: 'one', reason: null }, { planHash: 'two', reason: null }]);
+  expect(sent).toEqual([
+    { planHash: 'one', reason: null },
+    { planHash: 'two', reason: null },
+  ]);
   expect(done).toHaveBeenCalledOnce();
 });
 
 it('keeps the plan on the page when sending is refused for another reason', async () => {
-  const { made } = change({}, [{ data: plan }], [problem('CONFLICT', { code: 'CONFLICT', message: 'op_7 is under way', path: '' })]);
+  const { made } = change(
+    {},
+    [{ data: plan }],
+    [problem('CONFLICT', { code: 'CONFLICT', message: 'op_7 is under way', path: '' })],
+  );
   const done = await show(made);
   await press('See the plan');
   await press('Remove');
@@ -190,7 +251,18 @@ it('goes back to the form, which then plans again', async () => {
 it('sends a change without a plan at once, with the reason', async () => {
   const { title, act: word, intro, fields, form } = change().made;
   const sent: unknown[] = [];
-  const done = await show({ title, act: word, intro, fields, form, reasonNeeded: false, send: (given) => { sent.push(given); return Promise.resolve({ data: {} }); } });
+  const done = await show({
+    title,
+    act: word,
+    intro,
+    fields,
+    form,
+    reasonNeeded: false,
+    send: (given) => {
+      sent.push(given);
+      return Promise.resolve({ data: {} });
+    },
+  });
   await write('quiet hours');
   await press('Remove');
   expect(sent).toEqual([{ planHash: null, reason: 'quiet hours' }]);

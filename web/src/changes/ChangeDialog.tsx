@@ -51,15 +51,44 @@ export function ChangeForm({ change, onClose, onDone }: { change: Change; onClos
   const previewing = flow.plan !== undefined && (flow.step === 'preview' || flow.step === 'sending');
   return (
     <form className="stack" onSubmit={way.submit} noValidate data-step={flow.step}>
-      {flow.stale !== undefined && <StaleNotice messages={flow.stale.reasons.map((reason) => reason.message)} ready={previewing} />}
-      {flow.step === 'planning' && <div style={{ minHeight: 260 }}><p className="small soft">Planning the change …</p><Loading lines={7} /></div>}
+      {flow.stale !== undefined && (
+        <StaleNotice messages={flow.stale.reasons.map((reason) => reason.message)} ready={previewing} />
+      )}
+      {flow.step === 'planning' && (
+        <div style={{ minHeight: 260 }}>
+          <p className="small soft">Planning the change …</p>
+          <Loading lines={7} />
+        </div>
+      )}
       {flow.step !== 'planning' && previewing && <PlanPreview plan={flow.plan} />}
-      {flow.step !== 'planning' && !previewing && <><div className="soft">{change.intro}</div>{change.form(way.errors)}</>}
-      {flow.step !== 'planning' && (previewing || change.plan === undefined) && (flow.plan?.allowed !== false) && (
-        <Textarea label="Reason" description={way.reasonNeeded ? 'Required for this change, and stored in the audit log' : 'Stored in the audit log'} required={way.reasonNeeded} autosize minRows={2} maxRows={5} maxLength={maxReason} value={way.reason} onChange={(event) => way.setReason(event.currentTarget.value)} error={way.errors.get('reason')} />
+      {flow.step !== 'planning' && !previewing && (
+        <>
+          <div className="soft">{change.intro}</div>
+          {change.form(way.errors)}
+        </>
+      )}
+      {flow.step !== 'planning' && (previewing || change.plan === undefined) && flow.plan?.allowed !== false && (
+        <Textarea
+          label="Reason"
+          description={
+            way.reasonNeeded ? 'Required for this change, and stored in the audit log' : 'Stored in the audit log'
+          }
+          required={way.reasonNeeded}
+          autosize
+          minRows={2}
+          maxRows={5}
+          maxLength={maxReason}
+          value={way.reason}
+          onChange={(event) => way.setReason(event.currentTarget.value)}
+          error={way.errors.get('reason')}
+        />
       )}
       {previewing && flow.plan.allowed && needsSure(flow.plan) && (
-        <Checkbox label={flow.plan.reversible ? 'I know that work may be lost' : 'I know that this cannot be undone'} checked={way.sure} onChange={(event) => way.setSure(event.currentTarget.checked)} />
+        <Checkbox
+          label={flow.plan.reversible ? 'I know that work may be lost' : 'I know that this cannot be undone'}
+          checked={way.sure}
+          onChange={(event) => way.setSure(event.currentTarget.checked)}
+        />
       )}
       {flow.problem !== undefined && <ProblemNotice problem={flow.problem} reasons={way.rest} />}
       <Foot change={change} way={way} previewing={previewing} onClose={onClose} />
@@ -69,15 +98,39 @@ export function ChangeForm({ change, onClose, onDone }: { change: Change; onClos
 
 type Way = ReturnType<typeof useChange>;
 
-function Foot({ change, way, previewing, onClose }: { change: Change; way: Way; previewing: boolean; onClose: () => void }) {
+function Foot({
+  change,
+  way,
+  previewing,
+  onClose,
+}: {
+  change: Change;
+  way: Way;
+  previewing: boolean;
+  onClose: () => void;
+}) {
   const { flow } = way;
   const colour = change.danger === true ? { color: 'red' } : {};
   return (
     <div className="dialog-foot">
-      {previewing ? <Button variant="default" onClick={way.back} disabled={flow.step === 'sending'}>Back</Button> : <Button variant="default" onClick={onClose}>Cancel</Button>}
-      {change.plan !== undefined && !previewing
-        ? <Button type="submit" loading={flow.step === 'planning'} rightSection={<Icon name="right" size={14} />}>See the plan</Button>
-        : <Button type="submit" loading={flow.step === 'sending'} disabled={!way.ready} {...colour}>{change.act}</Button>}
+      {previewing ? (
+        <Button variant="default" onClick={way.back} disabled={flow.step === 'sending'}>
+          Back
+        </Button>
+      ) : (
+        <Button variant="default" onClick={onClose}>
+          Cancel
+        </Button>
+      )}
+      {change.plan !== undefined && !previewing ? (
+        <Button type="submit" loading={flow.step === 'planning'} rightSection={<Icon name="right" size={14} />}>
+          See the plan
+        </Button>
+      ) : (
+        <Button type="submit" loading={flow.step === 'sending'} disabled={!way.ready} {...colour}>
+          {change.act}
+        </Button>
+      )}
     </div>
   );
 }
@@ -86,8 +139,20 @@ function StaleNotice({ messages, ready }: { messages: readonly string[]; ready: 
   return (
     <Notice tone="warn" icon="info" role="alert">
       <b>The plan is out of date, and nothing was changed.</b>
-      {messages.length > 0 && <ul>{messages.map((message, at) => <li key={at} className="said">{message}</li>)}</ul>}
-      <p>{ready ? 'Below is the new plan. Read it, and continue if it is still what you want.' : 'A new plan is being made.'}</p>
+      {messages.length > 0 && (
+        <ul>
+          {messages.map((message, at) => (
+            <li key={at} className="said">
+              {message}
+            </li>
+          ))}
+        </ul>
+      )}
+      <p>
+        {ready
+          ? 'Below is the new plan. Read it, and continue if it is still what you want.'
+          : 'A new plan is being made.'}
+      </p>
     </Notice>
   );
 }
@@ -98,18 +163,28 @@ function useChange(change: Change, onDone: () => void) {
   const [reason, setReason] = useState('');
   const [sure, setSure] = useState(false);
   const [tried, setTried] = useState(false);
-  const placed = placeReasons(flow.problem?.reasons ?? [], (path) => change.fields.some((field) => path === field || path.startsWith(`${field}.`)) || path === 'reason');
+  const placed = placeReasons(
+    flow.problem?.reasons ?? [],
+    (path) => change.fields.some((field) => path === field || path.startsWith(`${field}.`)) || path === 'reason',
+  );
   const own = change.wrong ?? new Map<string, string>();
   const errors = new Map([...placed.fields, ...(tried ? own : [])]);
   const given = reason.trim();
   const planned = flow.plan;
   const reasonNeeded = change.reasonNeeded || planWantsReason(planned);
-  const ready = flow.step !== 'planning' && (!reasonNeeded || given !== '') && (planned === undefined || (planned.allowed && (!needsSure(planned) || sure)));
+  const ready =
+    flow.step !== 'planning' &&
+    (!reasonNeeded || given !== '') &&
+    (planned === undefined || (planned.allowed && (!needsSure(planned) || sure)));
 
   const makePlan = async (plan: NonNullable<Change['plan']>) => {
     setSure(false);
     const answer = await plan();
-    dispatch(answer.problem === undefined ? { kind: 'planned', plan: answer.data } : { kind: 'failed', problem: answer.problem });
+    dispatch(
+      answer.problem === undefined
+        ? { kind: 'planned', plan: answer.data }
+        : { kind: 'failed', problem: answer.problem },
+    );
   };
   const send = async () => {
     dispatch({ kind: 'send' });
@@ -119,7 +194,8 @@ function useChange(change: Change, onDone: () => void) {
       return;
     }
     dispatch({ kind: 'failed', problem: answer.problem });
-    if (answer.problem.code === staleCode && planned !== undefined && change.plan !== undefined) await makePlan(change.plan);
+    if (answer.problem.code === staleCode && planned !== undefined && change.plan !== undefined)
+      await makePlan(change.plan);
   };
   const submit = (event: SyntheticEvent) => {
     event.preventDefault();

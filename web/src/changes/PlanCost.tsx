@@ -16,8 +16,26 @@ export function PlanCost({ cost }: { cost: CostBitsFragment }) {
     <section className="stack-s" data-cost="">
       <h3>Cost by the hour</h3>
       <CostWords cost={cost} />
-      {cost.capacity.length > 0 && <div className="framed"><DataTable label="Capacity and its price" columns={lineColumns} rows={cost.capacity.map((row, at) => ({ ...row, at }))} keyOf={(row) => String(row.at)} /></div>}
-      {cost.usage.length > 0 && <div className="framed"><DataTable label="Prices of the app’s use" columns={rateColumns} rows={cost.usage} keyOf={(row) => row.dimension} /></div>}
+      {cost.capacity.length > 0 && (
+        <div className="framed">
+          <DataTable
+            label="Capacity and its price"
+            columns={lineColumns}
+            rows={cost.capacity.map((row, at) => ({ ...row, at }))}
+            keyOf={(row) => String(row.at)}
+          />
+        </div>
+      )}
+      {cost.usage.length > 0 && (
+        <div className="framed">
+          <DataTable
+            label="Prices of the app’s use"
+            columns={rateColumns}
+            rows={cost.usage}
+            keyOf={(row) => row.dimension}
+          />
+        </div>
+      )}
     </section>
   );
 }
@@ -29,24 +47,72 @@ export function CostWords({ cost }: { cost: CostBitsFragment }) {
     <ul className="plan-facts">
       {cost.totals.map((total) => (
         <li key={total.currency}>
-          <b>{amount(total.after, total.currency)}</b> an hour{total.delta === '0' ? ', as before' : ` after it, ${amount(total.before, total.currency)} now: ${difference(total.delta, total.currency)}`}
-          {total.left !== '0' && <>; {amount(total.left, total.currency)} of it for capacity that would be unused, and costs until it is released</>}
+          <b>{amount(total.after, total.currency)}</b> an hour
+          {total.delta === '0'
+            ? ', as before'
+            : ` after it, ${amount(total.before, total.currency)} now: ${difference(total.delta, total.currency)}`}
+          {total.left !== '0' && (
+            <>
+              ; {amount(total.left, total.currency)} of it for capacity that would be unused, and costs until it is
+              released
+            </>
+          )}
         </li>
       ))}
-      {cost.unpriced > 0 && <li>{noPrice} for {plural(cost.unpriced, 'allocation')}: what that costs is not known</li>}
+      {cost.unpriced > 0 && (
+        <li>
+          {noPrice} for {plural(cost.unpriced, 'allocation')}: what that costs is not known
+        </li>
+      )}
     </ul>
   );
 }
 
-const effects: Readonly<Record<Line['effect'], string>> = { RENTED: 'would be rented', KEPT: 'stays in use', LEFT: 'stays rented, unused', RELEASED: 'would be given back' };
+const effects: Readonly<Record<Line['effect'], string>> = {
+  RENTED: 'would be rented',
+  KEPT: 'stays in use',
+  LEFT: 'stays rented, unused',
+  RELEASED: 'would be given back',
+};
 
 const lineColumns = [
-  { head: 'Capacity', cell: (row: Line) => <span><span className="strong">{row.count} × {row.sku === '' ? words(row.shape) : row.sku}</span><span className="sub">{[words(row.shape), plural(row.gpuCount, 'GPU'), row.region].filter((each) => each !== '').join(', ')}</span></span> },
+  {
+    head: 'Capacity',
+    cell: (row: Line) => (
+      <span>
+        <span className="strong">
+          {row.count} × {row.sku === '' ? words(row.shape) : row.sku}
+        </span>
+        <span className="sub">
+          {[words(row.shape), plural(row.gpuCount, 'GPU'), row.region].filter((each) => each !== '').join(', ')}
+        </span>
+      </span>
+    ),
+  },
   { head: 'What', cell: (row: Line) => effects[row.effect] },
-  { head: 'An hour', cell: (row: Line) => row.hourly === null ? <span className="faint">{noPrice}</span> : amount(row.hourly.amount, row.hourly.currency) },
+  {
+    head: 'An hour',
+    cell: (row: Line) =>
+      row.hourly === null ? <span className="faint">{noPrice}</span> : amount(row.hourly.amount, row.hourly.currency),
+  },
 ];
 
 const rateColumns = [
   { head: 'The app’s use', cell: (row: Rate) => <span className="strong">{row.dimension}</span> },
-  { head: 'Price', cell: (row: Rate) => row.price === null ? <span className="faint">{noPrice}</span> : <span>{row.price.tiers.map((tier) => `${tier.price} ${row.price?.currency ?? ''}${tier.upTo === null ? '' : ` up to ${tier.upTo}`}`).join(', then ')} for {row.price.per === '1' ? `a ${row.unit}` : `${row.price.per} of ${row.unit}`}</span> },
+  {
+    head: 'Price',
+    cell: (row: Rate) =>
+      row.price === null ? (
+        <span className="faint">{noPrice}</span>
+      ) : (
+        <span>
+          {row.price.tiers
+            .map(
+              (tier) => `${tier.price} ${row.price?.currency ?? ''}${tier.upTo === null ? '' : ` up to ${tier.upTo}`}`,
+            )
+            .join(', then ')}{' '}
+          for {row.price.per === '1' ? `a ${row.unit}` : `${row.price.per} of ${row.unit}`}
+        </span>
+      ),
+  },
 ];

@@ -28,66 +28,175 @@ export function PlanPreview({ plan }: { plan: PlanBitsFragment }) {
           <li>{plural(plan.members.length, 'member')} would be affected</li>
           <li>{lostWord(plan)}</li>
           <li>{deadlineWord(plan)}</li>
-          <li>{plan.reversible ? 'It can be undone' : 'It cannot be undone'}{plan.reversal === '' ? '' : `: ${plan.reversal}`}</li>
-          {plan.supersedes.map((each) => <li key={each.id}><Link to="/operations/$id" params={{ id: each.id }}>{operationName(each.kind)}</Link>, which is {words(each.state).toLowerCase()}, would be superseded</li>)}
+          <li>
+            {plan.reversible ? 'It can be undone' : 'It cannot be undone'}
+            {plan.reversal === '' ? '' : `: ${plan.reversal}`}
+          </li>
+          {plan.supersedes.map((each) => (
+            <li key={each.id}>
+              <Link to="/operations/$id" params={{ id: each.id }}>
+                {operationName(each.kind)}
+              </Link>
+              , which is {words(each.state).toLowerCase()}, would be superseded
+            </li>
+          ))}
         </ul>
       </Notice>
       {plan.members.length > 0 && (
-        <section className="stack-s"><h3>Members</h3>
-          <div className="framed"><DataTable label="Affected members" columns={memberColumns} rows={plan.members.map((row, at) => ({ ...row, at }))} keyOf={(row) => String(row.at)} /></div>
+        <section className="stack-s">
+          <h3>Members</h3>
+          <div className="framed">
+            <DataTable
+              label="Affected members"
+              columns={memberColumns}
+              rows={plan.members.map((row, at) => ({ ...row, at }))}
+              keyOf={(row) => String(row.at)}
+            />
+          </div>
         </section>
       )}
-      {plan.workLost.length > 0 && <section className="stack-s"><h3>Work that would be lost</h3><WorkTable work={plan.workLost} total={plan.workLostTotal} /></section>}
-      {plan.workAtRisk.length > 0 && <section className="stack-s"><h3>Work that would be lost at the deadline</h3><WorkTable work={plan.workAtRisk} total={plan.workAtRiskTotal} /></section>}
+      {plan.workLost.length > 0 && (
+        <section className="stack-s">
+          <h3>Work that would be lost</h3>
+          <WorkTable work={plan.workLost} total={plan.workLostTotal} />
+        </section>
+      )}
+      {plan.workAtRisk.length > 0 && (
+        <section className="stack-s">
+          <h3>Work that would be lost at the deadline</h3>
+          <WorkTable work={plan.workAtRisk} total={plan.workAtRiskTotal} />
+        </section>
+      )}
       {plan.impact.controlPlaneScope === 'TENANT' && <ImpactTable impact={plan.impact} />}
       <PlanCost cost={plan.cost} />
-      <section className="stack-s"><h3>Checks</h3>
-        <ul className="verdicts">{plan.verdicts.map((verdict) => <VerdictRow key={verdict.source} verdict={verdict} />)}</ul>
+      <section className="stack-s">
+        <h3>Checks</h3>
+        <ul className="verdicts">
+          {plan.verdicts.map((verdict) => (
+            <VerdictRow key={verdict.source} verdict={verdict} />
+          ))}
+        </ul>
       </section>
-      {hasContent(plan.change) && <details className="fold"><summary>What else would change</summary><Json value={plan.change} label="What else would change" /></details>}
+      {hasContent(plan.change) && (
+        <details className="fold">
+          <summary>What else would change</summary>
+          <Json value={plan.change} label="What else would change" />
+        </details>
+      )}
     </div>
   );
 }
 
 const memberColumns = [
-  { head: 'Member', cell: (row: Planned) => row.member === null ? <span>{row.componentKey} <span className="faint">new</span></span> : <span className="strong">{row.member.componentKey} {row.member.index}</span> },
+  {
+    head: 'Member',
+    cell: (row: Planned) =>
+      row.member === null ? (
+        <span>
+          {row.componentKey} <span className="faint">new</span>
+        </span>
+      ) : (
+        <span className="strong">
+          {row.member.componentKey} {row.member.index}
+        </span>
+      ),
+  },
   { head: 'What', cell: (row: Planned) => actionWords[row.action] },
-  { head: 'Now', cell: (row: Planned) => row.member === null ? <span className="faint">—</span> : <Status state={row.member.status} bare /> },
-  { head: 'Allocation', cell: (row: Planned) => row.allocation === null ? <Chosen capacity={row.capacity} /> : allocationName(row.allocation) },
-  { head: 'Walls', cell: (row: Planned) => <span>{words(row.profile)}<span className="sub">{row.isolationClass === null ? '' : words(row.isolationClass)}</span></span> },
-  { head: 'Node', cell: (row: Planned) => row.reachable ? (row.member?.node?.name ?? <span className="faint">—</span>) : <Status state="OFFLINE" bare label={`${row.member?.node?.name ?? 'Its node'} does not answer`} /> },
+  {
+    head: 'Now',
+    cell: (row: Planned) =>
+      row.member === null ? <span className="faint">—</span> : <Status state={row.member.status} bare />,
+  },
+  {
+    head: 'Allocation',
+    cell: (row: Planned) =>
+      row.allocation === null ? <Chosen capacity={row.capacity} /> : allocationName(row.allocation),
+  },
+  {
+    head: 'Walls',
+    cell: (row: Planned) => (
+      <span>
+        {words(row.profile)}
+        <span className="sub">{row.isolationClass === null ? '' : words(row.isolationClass)}</span>
+      </span>
+    ),
+  },
+  {
+    head: 'Node',
+    cell: (row: Planned) =>
+      row.reachable ? (
+        (row.member?.node?.name ?? <span className="faint">—</span>)
+      ) : (
+        <Status state="OFFLINE" bare label={`${row.member?.node?.name ?? 'Its node'} does not answer`} />
+      ),
+  },
 ];
 
 /** What would be rented for a member, with its price. */
 function Chosen({ capacity }: { capacity: Planned['capacity'] }) {
   if (capacity === null) return <span className="faint">to be requested</span>;
   const price = capacity.hourlyPrice;
-  return <span>{[capacity.sku, capacity.region].filter((each) => each !== '').join(', ')}<span className="sub">{price === null ? noPrice : `${amount(price.amount, price.currency)} an hour`}</span></span>;
+  return (
+    <span>
+      {[capacity.sku, capacity.region].filter((each) => each !== '').join(', ')}
+      <span className="sub">{price === null ? noPrice : `${amount(price.amount, price.currency)} an hour`}</span>
+    </span>
+  );
 }
 
 const actionWords: Readonly<Record<Planned['action'], string>> = {
-  ADD: 'is added', DRAIN: 'is drained and stays', REMOVE: 'is removed', REPLACE: 'is replaced', RECOVER: 'is recovered', CHANGE: 'is changed in place',
+  ADD: 'is added',
+  DRAIN: 'is drained and stays',
+  REMOVE: 'is removed',
+  REPLACE: 'is replaced',
+  RECOVER: 'is recovered',
+  CHANGE: 'is changed in place',
 };
 
 /** Running work, as the app names it; at most 100 rows are sent, and the number of the others is shown. */
 export function WorkTable({ work, total }: { work: readonly WorkBitsFragment[]; total?: number | null }) {
   return (
     <div className="framed">
-      <DataTable label="Work" columns={workColumns} rows={work.map((row, at) => ({ ...row, at }))} keyOf={(row) => String(row.at)} />
-      {typeof total === 'number' && total > work.length && <p className="card-body small faint">{total - work.length} more are not shown.</p>}
+      <DataTable
+        label="Work"
+        columns={workColumns}
+        rows={work.map((row, at) => ({ ...row, at }))}
+        keyOf={(row) => String(row.at)}
+      />
+      {typeof total === 'number' && total > work.length && (
+        <p className="card-body small faint">{total - work.length} more are not shown.</p>
+      )}
     </div>
   );
 }
 
 const workColumns = [
-  { head: 'Work', cell: (row: WorkBitsFragment) => <span><span className="strong">{row.name === '' ? row.workId : row.name}</span><span className="sub">{words(row.kind)} <span className="mono">{row.workId}</span></span></span> },
-  { head: 'Owner', cell: (row: WorkBitsFragment) => row.owner === '' ? <span className="faint">—</span> : row.owner },
+  {
+    head: 'Work',
+    cell: (row: WorkBitsFragment) => (
+      <span>
+        <span className="strong">{row.name === '' ? row.workId : row.name}</span>
+        <span className="sub">
+          {words(row.kind)} <span className="mono">{row.workId}</span>
+        </span>
+      </span>
+    ),
+  },
+  { head: 'Owner', cell: (row: WorkBitsFragment) => (row.owner === '' ? <span className="faint">—</span> : row.owner) },
   { head: 'Since', cell: (row: WorkBitsFragment) => <Ago at={row.since} /> },
-  { head: 'Note', cell: (row: WorkBitsFragment) => row.message === '' ? <span className="faint">—</span> : <span className="wrap-any">{row.message}</span> },
+  {
+    head: 'Note',
+    cell: (row: WorkBitsFragment) =>
+      row.message === '' ? <span className="faint">—</span> : <span className="wrap-any">{row.message}</span>,
+  },
 ];
 
 const sources: Readonly<Record<Verdict['source'], string>> = {
-  STATE: 'State', COMPATIBILITY: 'Manifest', QUOTA: 'Quota', POLICY: 'Policy', ADAPTER: 'The app’s adapter',
+  STATE: 'State',
+  COMPATIBILITY: 'Manifest',
+  QUOTA: 'Quota',
+  POLICY: 'Policy',
+  ADAPTER: 'The app’s adapter',
 };
 const outcomes: Readonly<Record<Verdict['outcome'], { text: string; tone: Tone; icon: IconName }>> = {
   ALLOWED: { text: 'allows it', tone: 'good', icon: 'check' },
@@ -100,8 +209,13 @@ function VerdictRow({ verdict }: { verdict: Verdict }) {
   return (
     <li className={`tone-${tone}`} data-source={verdict.source} data-outcome={verdict.outcome}>
       <Icon name={icon} size={15} />
-      <span><b>{sources[verdict.source]}</b> <span className="soft">{text}</span>
-        {verdict.reasons.map((reason, at) => <span key={at} className="msg said">{reason.message} <code>{reason.code}</code></span>)}
+      <span>
+        <b>{sources[verdict.source]}</b> <span className="soft">{text}</span>
+        {verdict.reasons.map((reason, at) => (
+          <span key={at} className="msg said">
+            {reason.message} <code>{reason.code}</code>
+          </span>
+        ))}
       </span>
     </li>
   );

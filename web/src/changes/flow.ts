@@ -70,14 +70,22 @@ export function needsReason({ force = false, onDeadline = 'FAIL', always = false
 
 /** Reports whether a plan states that the change requires a reason. */
 export function planWantsReason(plan: Pick<PlanBitsFragment, 'verdicts'> | undefined): boolean {
-  return plan?.verdicts.some((verdict) => verdict.reasons.some((reason) => reason.code === 'REQUIRED' && reason.path.endsWith('reason'))) ?? false;
+  return (
+    plan?.verdicts.some((verdict) =>
+      verdict.reasons.some((reason) => reason.code === 'REQUIRED' && reason.path.endsWith('reason')),
+    ) ?? false
+  );
 }
 
 /** Returns the text of a plan's overall verdict. */
-export function planWord(plan: Pick<PlanBitsFragment, 'allowed' | 'verdicts' | 'workLostTotal' | 'onDeadline' | 'workAtRiskTotal'>): { text: string; tone: 'good' | 'warn' | 'bad' } {
+export function planWord(
+  plan: Pick<PlanBitsFragment, 'allowed' | 'verdicts' | 'workLostTotal' | 'onDeadline' | 'workAtRiskTotal'>,
+): { text: string; tone: 'good' | 'warn' | 'bad' } {
   if (!plan.allowed) return { text: 'This would be refused', tone: 'bad' };
-  if (plan.workLostTotal !== null && plan.workLostTotal > 0) return { text: 'This can be done, and work would be lost', tone: 'warn' };
-  if (mayLoseLater(plan)) return { text: 'This can be done, and work may be lost when the deadline passes', tone: 'warn' };
+  if (plan.workLostTotal !== null && plan.workLostTotal > 0)
+    return { text: 'This can be done, and work would be lost', tone: 'warn' };
+  if (mayLoseLater(plan))
+    return { text: 'This can be done, and work may be lost when the deadline passes', tone: 'warn' };
   const unknown = plan.verdicts.filter((verdict) => verdict.outcome === 'UNKNOWN');
   if (unknown.length > 0) return { text: 'No check refused it, but not every check could answer', tone: 'warn' };
   return { text: 'This can be done', tone: 'good' };
@@ -89,9 +97,12 @@ function mayLoseLater(plan: Pick<PlanBitsFragment, 'onDeadline' | 'workAtRiskTot
 }
 
 /** Returns a text for the time that the change has, and for what happens then. */
-export function deadlineWord(plan: Pick<PlanBitsFragment, 'deadlineSeconds' | 'onDeadline' | 'workAtRiskTotal' | 'keepFailed'>): string {
+export function deadlineWord(
+  plan: Pick<PlanBitsFragment, 'deadlineSeconds' | 'onDeadline' | 'workAtRiskTotal' | 'keepFailed'>,
+): string {
   const after = `After ${duration(plan.deadlineSeconds * 1000)} it`;
-  if (plan.onDeadline === 'FAIL') return plan.keepFailed ? `${after} fails, and members that could not join are kept` : `${after} fails`;
+  if (plan.onDeadline === 'FAIL')
+    return plan.keepFailed ? `${after} fails, and members that could not join are kept` : `${after} fails`;
   if (plan.workAtRiskTotal === null) return `${after} is forced; it is unknown what work would be lost then`;
   return `${after} is forced; ${plan.workAtRiskTotal === 0 ? 'no work' : plural(plan.workAtRiskTotal, 'piece')}${plan.workAtRiskTotal === 0 ? '' : ' of work'} would be lost if that were now`;
 }
@@ -100,10 +111,14 @@ export function deadlineWord(plan: Pick<PlanBitsFragment, 'deadlineSeconds' | 'o
 export function lostWord(plan: Pick<PlanBitsFragment, 'workLost' | 'workLostTotal'>): string {
   if (plan.workLostTotal === null) return 'It is unknown what work would be lost';
   if (plan.workLostTotal === 0) return 'No work would be lost';
-  return plan.workLostTotal === 1 ? '1 piece of work would be lost' : `${plan.workLostTotal} pieces of work would be lost`;
+  return plan.workLostTotal === 1
+    ? '1 piece of work would be lost'
+    : `${plan.workLostTotal} pieces of work would be lost`;
 }
 
 /** Reports whether the person must confirm that work may be lost or that the change cannot be undone. */
-export function needsSure(plan: Pick<PlanBitsFragment, 'reversible' | 'workLostTotal' | 'onDeadline' | 'workAtRiskTotal'>): boolean {
+export function needsSure(
+  plan: Pick<PlanBitsFragment, 'reversible' | 'workLostTotal' | 'onDeadline' | 'workAtRiskTotal'>,
+): boolean {
   return !plan.reversible || plan.workLostTotal !== 0 || mayLoseLater(plan);
 }

@@ -18,7 +18,15 @@ export function ownerWord(owner: string): string {
 }
 
 /** The blockers of an operation that is simply in progress; docs/blockers.md lists them as such. */
-const underWay: ReadonlySet<string> = new Set(['TASK_FAILED', 'TASK_RUNNING', 'COMPENSATING', 'ADAPTER_WORKING', 'STEP_RUNNING', 'DEADLINE_NEAR', 'FEED_SILENT']);
+const underWay: ReadonlySet<string> = new Set([
+  'TASK_FAILED',
+  'TASK_RUNNING',
+  'COMPENSATING',
+  'ADAPTER_WORKING',
+  'STEP_RUNNING',
+  'DEADLINE_NEAR',
+  'FEED_SILENT',
+]);
 
 /** Reports whether a blocker only means that work is in progress. A code unknown to the console counts as real. */
 export function isUnderWay(code: string): boolean {
@@ -36,9 +44,15 @@ export function untilWord(instant: string, now: number): string {
 export function outcomeWord(outcome: string | null): { title: string; text: string } | undefined {
   switch (outcome) {
     case 'FORCED':
-      return { title: 'Done by force', text: 'It did not wait for running work. The nodes have proved that nothing is left, but work may have been lost.' };
+      return {
+        title: 'Done by force',
+        text: 'It did not wait for running work. The nodes have proved that nothing is left, but work may have been lost.',
+      };
     case 'UNVERIFIED':
-      return { title: 'Done, but not proved', text: 'A node did not answer, so it is not proved that nothing is left there. What may be left is listed as an orphan and is cleaned up once the node answers.' };
+      return {
+        title: 'Done, but not proved',
+        text: 'A node did not answer, so it is not proved that nothing is left there. What may be left is listed as an orphan and is cleaned up once the node answers.',
+      };
     case null:
     case 'NORMAL':
       return undefined;

@@ -14,9 +14,19 @@ export function CostsPage() {
   const read = useRead(ProjectCostsDocument, { projectId });
   return (
     <div className="page">
-      <PageHead title="Costs" lede="What this project costs this month, summed from the books. Usage of the last minutes is not in them yet." />
+      <PageHead
+        title="Costs"
+        lede="What this project costs this month, summed from the books. Usage of the last minutes is not in them yet."
+      />
       {read.data !== undefined && <Costs data={read.data} />}
-      {read.data === undefined && (read.problem !== undefined && !read.loading ? <ProblemPage problem={read.problem} onRetry={read.refresh} /> : <div className="card"><Loading lines={8} /></div>)}
+      {read.data === undefined &&
+        (read.problem !== undefined && !read.loading ? (
+          <ProblemPage problem={read.problem} onRetry={read.refresh} />
+        ) : (
+          <div className="card">
+            <Loading lines={8} />
+          </div>
+        ))}
     </div>
   );
 }
@@ -25,12 +35,19 @@ function Costs({ data }: { data: ProjectCostsQuery }) {
   const { currency, spent, hourly, forecast, unpriced } = data.costSummary;
   return (
     <div className="stack">
-      {unpriced > 0 && <Notice tone="warn" icon="info">No price set for {plural(unpriced, 'allocation')}: what that costs is in no sum below.</Notice>}
+      {unpriced > 0 && (
+        <Notice tone="warn" icon="info">
+          No price set for {plural(unpriced, 'allocation')}: what that costs is in no sum below.
+        </Notice>
+      )}
       <section className="card card-body" aria-label="This month" data-costs="">
         <dl className="facts">
-          <dt>So far</dt><dd data-spent={spent}>{amount(spent, currency)}</dd>
-          <dt>An hour now</dt><dd>{amount(hourly, currency)}</dd>
-          <dt>Forecast for the month</dt><dd>{amount(forecast, currency)}</dd>
+          <dt>So far</dt>
+          <dd data-spent={spent}>{amount(spent, currency)}</dd>
+          <dt>An hour now</dt>
+          <dd>{amount(hourly, currency)}</dd>
+          <dt>Forecast for the month</dt>
+          <dd>{amount(forecast, currency)}</dd>
         </dl>
         <Days shares={data.byDay} />
       </section>
@@ -60,35 +77,115 @@ function Days({ shares }: { shares: readonly CostShareBitsFragment[] }) {
 }
 
 /** Shares of costs, the dearest first. */
-export function ShareTable({ title, none, shares }: { title: string; none: string; shares: readonly CostShareBitsFragment[] }) {
+export function ShareTable({
+  title,
+  none,
+  shares,
+}: {
+  title: string;
+  none: string;
+  shares: readonly CostShareBitsFragment[];
+}) {
   return (
     <section className="card" aria-label={title}>
-      <header className="card-head"><h2>{title}</h2></header>
-      {shares.length === 0 ? <div className="card-body soft">Nothing yet.</div> : <DataTable label={title} columns={shareColumns(none)} rows={[...shares]} keyOf={(row) => `${row.key} ${row.currency}`} />}
+      <header className="card-head">
+        <h2>{title}</h2>
+      </header>
+      {shares.length === 0 ? (
+        <div className="card-body soft">Nothing yet.</div>
+      ) : (
+        <DataTable
+          label={title}
+          columns={shareColumns(none)}
+          rows={[...shares]}
+          keyOf={(row) => `${row.key} ${row.currency}`}
+        />
+      )}
     </section>
   );
 }
 
 const shareColumns = (none: string) => [
-  { head: 'Of', cell: (row: CostShareBitsFragment) => row.key === '' ? <span className="faint">{none}</span> : <span><span className="strong">{row.name}</span>{row.name !== row.key && <span className="sub mono">{row.key}</span>}</span> },
+  {
+    head: 'Of',
+    cell: (row: CostShareBitsFragment) =>
+      row.key === '' ? (
+        <span className="faint">{none}</span>
+      ) : (
+        <span>
+          <span className="strong">{row.name}</span>
+          {row.name !== row.key && <span className="sub mono">{row.key}</span>}
+        </span>
+      ),
+  },
   { head: 'Cost', cell: (row: CostShareBitsFragment) => amount(row.amount, row.currency) },
 ];
 
 function Budgets({ budgets }: { budgets: readonly BudgetBitsFragment[] }) {
   return (
     <section className="card" aria-label="Budgets">
-      <header className="card-head"><h2>Budgets</h2></header>
-      {budgets.length === 0 ? <div className="card-body soft">None is set. An admin of the tenant sets one: <code>appctl budget set</code></div> : <DataTable label="Budgets" columns={budgetColumns} rows={[...budgets]} keyOf={(row) => row.id} />}
+      <header className="card-head">
+        <h2>Budgets</h2>
+      </header>
+      {budgets.length === 0 ? (
+        <div className="card-body soft">
+          None is set. An admin of the tenant sets one: <code>appctl budget set</code>
+        </div>
+      ) : (
+        <DataTable label="Budgets" columns={budgetColumns} rows={[...budgets]} keyOf={(row) => row.id} />
+      )}
     </section>
   );
 }
 
-const outcomes: Readonly<Record<BudgetBitsFragment['atLimit'], string>> = { TELL: 'it is only told', REFUSE: 'what is new is refused', DRAIN: 'members are drained', DECOMMISSION: 'capacity is given back' };
+const outcomes: Readonly<Record<BudgetBitsFragment['atLimit'], string>> = {
+  TELL: 'it is only told',
+  REFUSE: 'what is new is refused',
+  DRAIN: 'members are drained',
+  DECOMMISSION: 'capacity is given back',
+};
 
 const budgetColumns = [
-  { head: 'For', cell: (row: BudgetBitsFragment) => <span><span className="strong">{words(row.scope)}</span><span className="sub mono">{row.targetId}</span></span> },
-  { head: 'Budget', cell: (row: BudgetBitsFragment) => <span>{amount(row.amount, row.currency)}<span className="sub">{row.span === 'MONTH' ? 'a month' : 'in total'}</span></span> },
-  { head: 'Spent', cell: (row: BudgetBitsFragment) => <span>{amount(row.spent, row.currency)}<span className="sub">{amount(row.held, row.currency)} held</span></span> },
+  {
+    head: 'For',
+    cell: (row: BudgetBitsFragment) => (
+      <span>
+        <span className="strong">{words(row.scope)}</span>
+        <span className="sub mono">{row.targetId}</span>
+      </span>
+    ),
+  },
+  {
+    head: 'Budget',
+    cell: (row: BudgetBitsFragment) => (
+      <span>
+        {amount(row.amount, row.currency)}
+        <span className="sub">{row.span === 'MONTH' ? 'a month' : 'in total'}</span>
+      </span>
+    ),
+  },
+  {
+    head: 'Spent',
+    cell: (row: BudgetBitsFragment) => (
+      <span>
+        {amount(row.spent, row.currency)}
+        <span className="sub">{amount(row.held, row.currency)} held</span>
+      </span>
+    ),
+  },
   { head: 'Left', cell: (row: BudgetBitsFragment) => amount(row.left, row.currency) },
-  { head: 'At the limit', cell: (row: BudgetBitsFragment) => <span>{outcomes[row.atLimit]}<span className="sub">{row.largestOvershoot === null ? 'what runs goes on' : `passed by at most ${amount(row.largestOvershoot, row.currency)}`}{row.trouble !== '' && `; ${row.trouble}`}</span></span> },
+  {
+    head: 'At the limit',
+    cell: (row: BudgetBitsFragment) => (
+      <span>
+        {outcomes[row.atLimit]}
+        <span className="sub">
+          {row.largestOvershoot === null
+            ? 'what runs goes on'
+            : `passed by at most ${amount(row.largestOvershoot, row.currency)}`}
+          {row.trouble !== '' && `; ${row.trouble}`}
+        </span>
+      </span>
+    ),
+  },
 ];

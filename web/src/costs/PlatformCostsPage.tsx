@@ -11,7 +11,10 @@ export function PlatformCostsPage() {
   const data = read.data;
   return (
     <div className="page">
-      <PageHead title="Platform costs" lede="What every tenant costs this month, and what the platform bears itself: failed additions, orphans, silent nodes." />
+      <PageHead
+        title="Platform costs"
+        lede="What every tenant costs this month, and what the platform bears itself: failed additions, orphans, silent nodes."
+      />
       {data !== undefined && (
         <div className="stack">
           <ShareTable title="By tenant" none="" shares={data.byTenant} />
@@ -20,7 +23,14 @@ export function PlatformCostsPage() {
           <ShareTable title="Borne by the platform" none="" shares={data.borne} />
         </div>
       )}
-      {data === undefined && (read.problem !== undefined && !read.loading ? <ProblemPage problem={read.problem} onRetry={read.refresh} /> : <div className="card"><Loading lines={8} /></div>)}
+      {data === undefined &&
+        (read.problem !== undefined && !read.loading ? (
+          <ProblemPage problem={read.problem} onRetry={read.refresh} />
+        ) : (
+          <div className="card">
+            <Loading lines={8} />
+          </div>
+        ))}
     </div>
   );
 }

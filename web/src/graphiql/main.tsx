@@ -10,7 +10,10 @@ import './graphiql.css';
 
 const fetcher = createGraphiQLFetcher({
   url: '/graphql',
-  wsClient: createClient({ url: `${location.protocol === 'https:' ? 'wss' : 'ws'}://${location.host}/graphql`, lazy: true }),
+  wsClient: createClient({
+    url: `${location.protocol === 'https:' ? 'wss' : 'ws'}://${location.host}/graphql`,
+    lazy: true,
+  }),
 });
 
 const welcome = `# The public API of the platform. Log in to the console first, or put a key into the headers below:
@@ -25,4 +28,5 @@ query Whoami {
 `;
 
 const container = document.getElementById('graphiql');
-if (container !== null) createRoot(container).render(<GraphiQL fetcher={fetcher} defaultQuery={welcome} defaultEditorToolsVisibility />);
+if (container !== null)
+  createRoot(container).render(<GraphiQL fetcher={fetcher} defaultQuery={welcome} defaultEditorToolsVisibility />);

@@ -19,18 +19,58 @@ export function LaunchPage({ slug, version }: { slug: string; version: string | 
   return (
     <div className="page" style={{ maxWidth: 980 }}>
       <PageHead
-        title={`Launch ${options?.manifest.displayName ?? slug}`} mark={<Glyph slug={slug} size={48} />}
-        lede={options === undefined ? undefined : <>Version {options.manifest.version}. {options.manifest.summary}</>}
-        actions={options !== undefined && options.versions.length > 1 && (
-          <Select
-            label="Version" data={versionChoices(options.versions)} value={options.manifest.version} allowDeselect={false} w={260}
-            onChange={(next) => { if (next !== null) void navigate({ to: '/launch/$slug', params: { slug }, search: { version: next } }); }}
-          />
-        )}
-        crumbs={<><Link to="/catalog">Catalog</Link><Icon name="right" size={12} /><Link to="/catalog/$slug" params={{ slug }}>{slug}</Link><Icon name="right" size={12} /><span>Launch</span></>}
+        title={`Launch ${options?.manifest.displayName ?? slug}`}
+        mark={<Glyph slug={slug} size={48} />}
+        lede={
+          options === undefined ? undefined : (
+            <>
+              Version {options.manifest.version}. {options.manifest.summary}
+            </>
+          )
+        }
+        actions={
+          options !== undefined &&
+          options.versions.length > 1 && (
+            <Select
+              label="Version"
+              data={versionChoices(options.versions)}
+              value={options.manifest.version}
+              allowDeselect={false}
+              w={260}
+              onChange={(next) => {
+                if (next !== null) void navigate({ to: '/launch/$slug', params: { slug }, search: { version: next } });
+              }}
+            />
+          )
+        }
+        crumbs={
+          <>
+            <Link to="/catalog">Catalog</Link>
+            <Icon name="right" size={12} />
+            <Link to="/catalog/$slug" params={{ slug }}>
+              {slug}
+            </Link>
+            <Icon name="right" size={12} />
+            <span>Launch</span>
+          </>
+        }
       />
-      {options !== undefined && <LaunchForm key={`${projectId} ${options.manifest.id}`} options={options} projectId={projectId} refresh={read.refresh} />}
-      {options === undefined && (read.problem !== undefined && !read.loading ? <ProblemPage problem={read.problem} onRetry={read.refresh} /> : <div className="card"><Loading lines={9} /></div>)}
+      {options !== undefined && (
+        <LaunchForm
+          key={`${projectId} ${options.manifest.id}`}
+          options={options}
+          projectId={projectId}
+          refresh={read.refresh}
+        />
+      )}
+      {options === undefined &&
+        (read.problem !== undefined && !read.loading ? (
+          <ProblemPage problem={read.problem} onRetry={read.refresh} />
+        ) : (
+          <div className="card">
+            <Loading lines={9} />
+          </div>
+        ))}
     </div>
   );
 }

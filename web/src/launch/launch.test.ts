@@ -12,11 +12,17 @@ it.each([
 ])('says what is wrong with %s', (name, problem) => expect(nameProblem(name)).toBe(problem));
 
 it('suggests names that are themselves valid, however long the slug', () => {
-  for (const slug of ['a', 'some-app', 'x'.repeat(40)]) expect(nameProblem(suggestName(slug, () => 0.99))).toBeUndefined();
+  for (const slug of ['a', 'some-app', 'x'.repeat(40)])
+    expect(nameProblem(suggestName(slug, () => 0.99))).toBeUndefined();
 });
 
 it('lists the versions of every stage, and says why one cannot be launched', () => {
-  expect(versionChoices([{ version: '1.2.0', stage: 'ACTIVE', reasons: [] }, { version: '1.3.0', stage: 'CANARY', reasons: [{ message: 'the project is not part of its canary' }] }])).toEqual([
+  expect(
+    versionChoices([
+      { version: '1.2.0', stage: 'ACTIVE', reasons: [] },
+      { version: '1.3.0', stage: 'CANARY', reasons: [{ message: 'the project is not part of its canary' }] },
+    ]),
+  ).toEqual([
     { value: '1.2.0', label: '1.2.0, active', disabled: false },
     { value: '1.3.0', label: '1.3.0, the project is not part of its canary', disabled: true },
   ]);
@@ -26,7 +32,16 @@ it('sends where further members live only where it is stated', () => {
   const slice = { shape: 'GPU_SLICE', gpuCount: '2', sku: ' h100 ', region: '' } as const;
   expect([furtherOf(undefined), furtherOf({ ...slice, shape: 'NONE' })]).toEqual([null, null]);
   expect(furtherOf(slice)).toEqual({ shape: 'GPU_SLICE', gpuCount: 2, sku: 'h100', region: null });
-  expect(furtherOf({ ...slice, shape: 'BAREMETAL' })).toEqual({ shape: 'BAREMETAL', gpuCount: null, sku: 'h100', region: null });
-  expect([furtherProblem(slice), furtherProblem({ ...slice, shape: 'BAREMETAL', gpuCount: '' }), furtherProblem({ ...slice, gpuCount: 65 }), furtherProblem({ ...slice, gpuCount: '' })])
-    .toEqual([undefined, undefined, 'A slice has 1 to 64 GPUs.', 'A slice has 1 to 64 GPUs.']);
+  expect(furtherOf({ ...slice, shape: 'BAREMETAL' })).toEqual({
+    shape: 'BAREMETAL',
+    gpuCount: null,
+    sku: 'h100',
+    region: null,
+  });
+  expect([
+    furtherProblem(slice),
+    furtherProblem({ ...slice, shape: 'BAREMETAL', gpuCount: '' }),
+    furtherProblem({ ...slice, gpuCount: 65 }),
+    furtherProblem({ ...slice, gpuCount: '' }),
+  ]).toEqual([undefined, undefined, 'A slice has 1 to 64 GPUs.', 'A slice has 1 to 64 GPUs.']);
 });

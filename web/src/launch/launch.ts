@@ -13,10 +13,16 @@ export const deadlines = [
 ];
 
 /** Whom a control plane can serve. */
-export const planeScopes = [{ value: 'PROJECT', label: 'This project' }, { value: 'TENANT', label: 'The whole tenant' }];
+export const planeScopes = [
+  { value: 'PROJECT', label: 'This project' },
+  { value: 'TENANT', label: 'The whole tenant' },
+];
 
 /** Who can run a control plane. */
-export const modes = [{ value: 'TENANT_DEDICATED', label: 'The tenant itself' }, { value: 'PLATFORM_MANAGED', label: 'The platform, where policy allows it' }];
+export const modes = [
+  { value: 'TENANT_DEDICATED', label: 'The tenant itself' },
+  { value: 'PLATFORM_MANAGED', label: 'The platform, where policy allows it' },
+];
 
 /** Returns the error of a workload's name, or undefined. */
 export function nameProblem(name: string): string | undefined {
@@ -41,10 +47,16 @@ export interface VersionOption {
 }
 
 /** Returns the versions to choose from; one that this project may not launch shows why and cannot be chosen. */
-export function versionChoices(versions: readonly VersionOption[]): { value: string; label: string; disabled: boolean }[] {
+export function versionChoices(
+  versions: readonly VersionOption[],
+): { value: string; label: string; disabled: boolean }[] {
   return versions.map(({ version, stage, reasons }) => {
     const [first] = reasons;
-    return { value: version, label: `${version}, ${first === undefined ? words(stage).toLowerCase() : first.message}`, disabled: first !== undefined };
+    return {
+      value: version,
+      label: `${version}, ${first === undefined ? words(stage).toLowerCase() : first.message}`,
+      disabled: first !== undefined,
+    };
   });
 }
 
@@ -52,12 +64,19 @@ export function versionChoices(versions: readonly VersionOption[]): { value: str
 export function furtherOf(further: Further | undefined): CapacityIntentInput | null {
   if (further === undefined || further.shape === 'NONE') return null;
   const text = (value: string) => (value.trim() === '' ? null : value.trim());
-  return { shape: further.shape, gpuCount: further.shape === 'GPU_SLICE' ? Number(further.gpuCount) : null, sku: text(further.sku), region: text(further.region) };
+  return {
+    shape: further.shape,
+    gpuCount: further.shape === 'GPU_SLICE' ? Number(further.gpuCount) : null,
+    sku: text(further.sku),
+    region: text(further.region),
+  };
 }
 
 /** Returns the error that the form itself finds in where further members live. */
 export function furtherProblem(further: Further | undefined): string | undefined {
   if (further?.shape !== 'GPU_SLICE') return undefined;
   const gpus = Number(further.gpuCount);
-  return further.gpuCount !== '' && Number.isInteger(gpus) && gpus >= 1 && gpus <= 64 ? undefined : 'A slice has 1 to 64 GPUs.';
+  return further.gpuCount !== '' && Number.isInteger(gpus) && gpus >= 1 && gpus <= 64
+    ? undefined
+    : 'A slice has 1 to 64 GPUs.';
 }

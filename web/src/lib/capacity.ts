@@ -23,7 +23,11 @@ const spans: Readonly<Record<string, string>> = {
 };
 
 /** Returns an allocation's display name: its name or, because names are optional, its shape with the end of its id. */
-export function allocationName(allocation: { readonly id: string; readonly name: string; readonly shape: string }): string {
+export function allocationName(allocation: {
+  readonly id: string;
+  readonly name: string;
+  readonly shape: string;
+}): string {
   return allocation.name === '' ? `${shapeName(allocation.shape)} …${allocation.id.slice(-5)}` : allocation.name;
 }
 

@@ -3,7 +3,10 @@ import { parseDocument } from './document';
 
 describe('a policy document as text', () => {
   it('is one JSON object', () => {
-    expect(parseDocument('{"regions": {"allow": ["eu"]}}')).toEqual({ document: { regions: { allow: ['eu'] } }, wrong: undefined });
+    expect(parseDocument('{"regions": {"allow": ["eu"]}}')).toEqual({
+      document: { regions: { allow: ['eu'] } },
+      wrong: undefined,
+    });
     expect(parseDocument('')).toEqual({ document: {}, wrong: undefined });
   });
 

@@ -7,7 +7,8 @@ export const startingDocument = {};
 export function parseDocument(text: string): { readonly document: unknown; readonly wrong: string | undefined } {
   try {
     const document: unknown = JSON.parse(text === '' ? '{}' : text);
-    if (typeof document !== 'object' || document === null || Array.isArray(document)) return { document: {}, wrong: 'The document must be one JSON object.' };
+    if (typeof document !== 'object' || document === null || Array.isArray(document))
+      return { document: {}, wrong: 'The document must be one JSON object.' };
     return { document, wrong: undefined };
   } catch {
     return { document: {}, wrong: 'This is not JSON.' };

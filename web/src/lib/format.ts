@@ -34,7 +34,9 @@ export function between(from: string | null, to: string | null, now: number): st
 /** Returns an instant in the reader's time zone and locale. */
 export function fullTime(instant: string): string {
   const date = new Date(instant);
-  return Number.isNaN(date.getTime()) ? instant : date.toLocaleString(undefined, { dateStyle: 'medium', timeStyle: 'medium' });
+  return Number.isNaN(date.getTime())
+    ? instant
+    : date.toLocaleString(undefined, { dateStyle: 'medium', timeStyle: 'medium' });
 }
 
 /** Returns the clock time of an instant, with seconds. */

@@ -11,7 +11,11 @@ const schema: Schema = {
     partition: { type: 'string', pattern: '^[a-z]+$', title: 'Partition' },
     mode: { enum: ['fast', 'safe'], default: 'safe' },
     notes: { type: 'string', maxLength: 4000 },
-    limits: { type: 'object', properties: { hours: { type: 'number', default: 1.5 }, user: { type: 'string' } }, required: ['user'] },
+    limits: {
+      type: 'object',
+      properties: { hours: { type: 'number', default: 1.5 }, user: { type: 'string' } },
+      required: ['user'],
+    },
     tags: { type: 'array', items: { type: 'string', maxLength: 3 } },
     anything: { oneOf: [{ type: 'string' }, { type: 'object' }] },
   },
@@ -20,7 +24,15 @@ const schema: Schema = {
 describe('fieldsOf', () => {
   it('puts what must be given first and labels the rest by name', () => {
     expect(fieldsOf(schema).map((field) => [field.label, field.required])[0]).toEqual(['Partition', true]);
-    expect(fieldsOf(schema).map((field) => field.key)).toEqual(['partition', 'workers', 'mode', 'notes', 'limits', 'tags', 'anything']);
+    expect(fieldsOf(schema).map((field) => field.key)).toEqual([
+      'partition',
+      'workers',
+      'mode',
+      'notes',
+      'limits',
+      'tags',
+      'anything',
+    ]);
   });
 
   it('gives paths below a group', () => {
@@ -81,7 +93,12 @@ describe('validate', () => {
 
 it('knows which paths have a field', () => {
   expect(['workers', 'limits.user', 'limits', 'limits.none', 'tags.0'].map((path) => hasField(schema, path))).toEqual([
-    true, true, true, false, false]);
+    true,
+    true,
+    true,
+    false,
+    false,
+  ]);
 });
 
 it('takes an emptied key out', () => {
@@ -91,7 +108,9 @@ it('takes an emptied key out', () => {
 it('leaves out a group that may be left out, with what it asks for', () => {
   const group = { type: 'object', required: ['policy'], properties: { policy: { type: 'string' } } } as const;
   expect(initialValue({ type: 'object', properties: { restart: group } })).toEqual({});
-  expect(initialValue({ type: 'object', required: ['restart'], properties: { restart: group } })).toEqual({ restart: {} });
+  expect(initialValue({ type: 'object', required: ['restart'], properties: { restart: group } })).toEqual({
+    restart: {},
+  });
   expect(validate({ type: 'object', properties: { restart: group } }, {}).size).toBe(0);
   expect([{}, { a: undefined }, { a: 0 }, [], null, ''].map(isEmpty)).toEqual([true, true, false, false, false, false]);
 });

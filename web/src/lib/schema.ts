@@ -33,7 +33,19 @@ export interface Schema {
 }
 
 /** The kind of input for a value. `json` is the fallback where no field fits, such as for oneOf. */
-export type Widget = 'text' | 'multiline' | 'secret' | 'select' | 'number' | 'integer' | 'switch' | 'group' | 'list' | 'choices' | 'json' | 'fixed';
+export type Widget =
+  | 'text'
+  | 'multiline'
+  | 'secret'
+  | 'select'
+  | 'number'
+  | 'integer'
+  | 'switch'
+  | 'group'
+  | 'list'
+  | 'choices'
+  | 'json'
+  | 'fixed';
 
 /** One field of a form. */
 export interface Field {
@@ -53,7 +65,7 @@ const oneLine = 300;
 
 /** Returns the value as a schema; a value that is not an object becomes an empty schema. */
 export function asSchema(value: unknown): Schema {
-  return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value) : {};
+  return typeof value === 'object' && value !== null && !Array.isArray(value) ? value : {};
 }
 
 /** Returns the fields of an object schema: the required ones first, each group in the schema's order. */
@@ -97,7 +109,9 @@ function textWidget(schema: Schema): Widget {
   if (schema.writeOnly === true || schema.format === 'password') return 'secret';
   const long = schema.maxLength !== undefined && schema.maxLength > oneLine;
   const shaped = schema.pattern !== undefined || (schema.format !== undefined && schema.format !== 'textarea');
-  return schema.format === 'textarea' || schema.contentMediaType !== undefined || (long && !shaped) ? 'multiline' : 'text';
+  return schema.format === 'textarea' || schema.contentMediaType !== undefined || (long && !shaped)
+    ? 'multiline'
+    : 'text';
 }
 
 /** Returns the widget of a list: texts or numbers are typed one per line, given texts are chosen. */
@@ -110,7 +124,9 @@ function listWidget(schema: Schema): Widget {
 
 /** Returns the only type of a schema, apart from null; undefined when it has none or several. */
 export function typeOf(schema: Schema): string | undefined {
-  const types = (typeof schema.type === 'string' ? [schema.type] : (schema.type ?? [])).filter((type) => type !== 'null');
+  const types = (typeof schema.type === 'string' ? [schema.type] : (schema.type ?? [])).filter(
+    (type) => type !== 'null',
+  );
   if (types.length > 1) return undefined;
   return types[0] ?? (schema.properties === undefined ? undefined : 'object');
 }
@@ -123,13 +139,24 @@ export function initialValue(schema: Schema): unknown {
   if (schema.const !== undefined) return schema.const;
   if (schema.default !== undefined) return structuredClone(schema.default);
   if (widgetOf(schema) !== 'group') return undefined;
-  const entries = Object.entries(schema.properties ?? {}).map(([key, property]) => [key, initialValue(property)] as const);
-  return Object.fromEntries(entries.filter(([key, value]) => value !== undefined && (schema.required?.includes(key) === true || !isEmpty(value))));
+  const entries = Object.entries(schema.properties ?? {}).map(
+    ([key, property]) => [key, initialValue(property)] as const,
+  );
+  return Object.fromEntries(
+    entries.filter(
+      ([key, value]) => value !== undefined && (schema.required?.includes(key) === true || !isEmpty(value)),
+    ),
+  );
 }
 
 /** Reports whether a value is an object without members. */
 export function isEmpty(value: unknown): boolean {
-  return typeof value === 'object' && value !== null && !Array.isArray(value) && Object.values(value).every((each) => each === undefined);
+  return (
+    typeof value === 'object' &&
+    value !== null &&
+    !Array.isArray(value) &&
+    Object.values(value).every((each) => each === undefined)
+  );
 }
 
 /** Reports whether a form of this schema has a field of the dotted path. */
@@ -157,7 +184,15 @@ export function validate(schema: Schema, value: unknown): ReadonlyMap<string, st
 }
 
 /** Keywords whose error only means that a value below is wrong. */
-const containers: ReadonlySet<string> = new Set(['properties', 'items', 'prefixItems', 'additionalProperties', 'allOf', '$ref', 'patternProperties']);
+const containers: ReadonlySet<string> = new Set([
+  'properties',
+  'items',
+  'prefixItems',
+  'additionalProperties',
+  'allOf',
+  '$ref',
+  'patternProperties',
+]);
 
 function complaint(error: OutputUnit): { path: string; message: string } | undefined {
   const path = error.instanceLocation.replace(/^#\/?/, '').split('/').filter(Boolean).map(unescapePointer).join('.');
@@ -199,7 +234,9 @@ function unescapePointer(part: string): string {
 
 /** Returns the object with the value at the key; undefined removes the key, so that an emptied field is not sent. */
 export function withKey(object: unknown, key: string, value: unknown): Record<string, unknown> {
-  const copy: Record<string, unknown> = { ...(typeof object === 'object' && object !== null ? (object as Record<string, unknown>) : {}) };
+  const copy: Record<string, unknown> = {
+    ...(typeof object === 'object' && object !== null ? (object as Record<string, unknown>) : {}),
+  };
   if (value === undefined) Reflect.deleteProperty(copy, key);
   else copy[key] = value;
   return copy;
@@ -216,6 +253,7 @@ export function boundsOf(schema: Schema): string {
   if (min !== undefined && max !== undefined) return `${min} to ${max}`;
   if (min !== undefined) return `at least ${min}`;
   if (max !== undefined) return `at most ${max}`;
-  if (minLength !== undefined && minLength > 1 && maxLength !== undefined) return `${minLength} to ${maxLength} characters`;
+  if (minLength !== undefined && minLength > 1 && maxLength !== undefined)
+    return `${minLength} to ${maxLength} characters`;
   return '';
 }

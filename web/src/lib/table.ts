@@ -22,13 +22,17 @@ export function tablesOf(output: unknown): Table[] {
   const direct = tableOf('', output);
   if (direct !== undefined) return [direct];
   if (!isRecord(output)) return [];
-  return Object.entries(output).map(([name, value]) => tableOf(name, value)).filter((table) => table !== undefined);
+  return Object.entries(output)
+    .map(([name, value]) => tableOf(name, value))
+    .filter((table) => table !== undefined);
 }
 
 /** Returns the properties of an answer that are plain values, for a list of terms. */
 export function factsOf(output: unknown): [string, string][] {
   if (!isRecord(output)) return [];
-  return Object.entries(output).filter(([, value]) => !isNested(value)).map(([key, value]) => [key, cellText(value)]);
+  return Object.entries(output)
+    .filter(([, value]) => !isNested(value))
+    .map(([key, value]) => [key, cellText(value)]);
 }
 
 /**
@@ -37,7 +41,10 @@ export function factsOf(output: unknown): [string, string][] {
  */
 export function cellText(value: unknown): string {
   if (value === null || value === undefined) return '';
-  if (typeof value !== 'string') return Array.isArray(value) && value.every((each) => typeof each === 'string') ? value.join('\n') : JSON.stringify(value);
+  if (typeof value !== 'string')
+    return Array.isArray(value) && value.every((each) => typeof each === 'string')
+      ? value.join('\n')
+      : JSON.stringify(value);
   return /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z$/.test(value) ? fullTime(value) : value;
 }
 
@@ -50,7 +57,8 @@ function tableOf(name: string, value: unknown): Table | undefined {
   if (!Array.isArray(value) || value.length === 0 || !value.every(isRecord)) return undefined;
   const columns: string[] = [];
   for (const row of value) {
-    for (const [key, cell] of Object.entries(row)) if (!columns.includes(key) && cellText(cell) !== '') columns.push(key);
+    for (const [key, cell] of Object.entries(row))
+      if (!columns.includes(key) && cellText(cell) !== '') columns.push(key);
   }
   return { name, columns: columns.slice(0, maxColumns), rows: value.slice(0, maxRows) };
 }

@@ -13,13 +13,37 @@ type Errors = ReadonlyMap<string, string>;
 
 /** The deadlines to choose from, in seconds. */
 const deadlines = [
-  { value: '300', label: '5 minutes' }, { value: '900', label: '15 minutes' }, { value: '1800', label: '30 minutes' },
-  { value: '3600', label: '1 hour' }, { value: '14400', label: '4 hours' }, { value: '86400', label: '1 day' },
+  { value: '300', label: '5 minutes' },
+  { value: '900', label: '15 minutes' },
+  { value: '1800', label: '30 minutes' },
+  { value: '3600', label: '1 hour' },
+  { value: '14400', label: '4 hours' },
+  { value: '86400', label: '1 day' },
 ];
 
 /** A choice of deadline. */
-export function DeadlineField({ value, onChange, errors, help = 'After this it counts as failed' }: { value: string; onChange: (value: string) => void; errors: Errors; help?: string }) {
-  return <Select label="Deadline" description={help} data={deadlines} value={value} onChange={(next) => onChange(next ?? value)} allowDeselect={false} error={errors.get('deadlineSeconds')} />;
+export function DeadlineField({
+  value,
+  onChange,
+  errors,
+  help = 'After this it counts as failed',
+}: {
+  value: string;
+  onChange: (value: string) => void;
+  errors: Errors;
+  help?: string;
+}) {
+  return (
+    <Select
+      label="Deadline"
+      description={help}
+      data={deadlines}
+      value={value}
+      onChange={(next) => onChange(next ?? value)}
+      allowDeselect={false}
+      error={errors.get('deadlineSeconds')}
+    />
+  );
 }
 
 /** How a change that can lose work may end. */
@@ -35,17 +59,47 @@ export function endOf(value: Ending) {
 }
 
 /** Deadline, what happens at it, and whether to wait at all. */
-export function EndingFields({ value, onChange, errors, forceHelp }: { value: Ending; onChange: (value: Ending) => void; errors: Errors; forceHelp: string }) {
+export function EndingFields({
+  value,
+  onChange,
+  errors,
+  forceHelp,
+}: {
+  value: Ending;
+  onChange: (value: Ending) => void;
+  errors: Errors;
+  forceHelp: string;
+}) {
   return (
     <div className="stack">
       <div className="form-grid">
-        <DeadlineField value={value.deadline} onChange={(deadline) => onChange({ ...value, deadline })} errors={errors} help={value.force ? 'Counted from now' : 'How long to wait for running work'} />
+        <DeadlineField
+          value={value.deadline}
+          onChange={(deadline) => onChange({ ...value, deadline })}
+          errors={errors}
+          help={value.force ? 'Counted from now' : 'How long to wait for running work'}
+        />
         <Select
-          label="When the deadline passes" description={value.onDeadline === 'FORCE' ? 'Work may be lost' : 'The failure names what it waited for'} allowDeselect={false} disabled={value.force} error={errors.get('onDeadline')}
-          data={[{ value: 'FAIL', label: 'It fails' }, { value: 'FORCE', label: 'It continues by force' }]} value={value.onDeadline} onChange={(next) => onChange({ ...value, onDeadline: next === 'FORCE' ? 'FORCE' : 'FAIL' })}
+          label="When the deadline passes"
+          description={value.onDeadline === 'FORCE' ? 'Work may be lost' : 'The failure names what it waited for'}
+          allowDeselect={false}
+          disabled={value.force}
+          error={errors.get('onDeadline')}
+          data={[
+            { value: 'FAIL', label: 'It fails' },
+            { value: 'FORCE', label: 'It continues by force' },
+          ]}
+          value={value.onDeadline}
+          onChange={(next) => onChange({ ...value, onDeadline: next === 'FORCE' ? 'FORCE' : 'FAIL' })}
         />
       </div>
-      <Checkbox label="Do it now, by force" description={forceHelp} checked={value.force} onChange={(event) => onChange({ ...value, force: event.currentTarget.checked })} error={errors.get('force')} />
+      <Checkbox
+        label="Do it now, by force"
+        description={forceHelp}
+        checked={value.force}
+        onChange={(event) => onChange({ ...value, force: event.currentTarget.checked })}
+        error={errors.get('force')}
+      />
     </div>
   );
 }
@@ -61,25 +115,56 @@ export interface Place {
 }
 
 /** The initial place. */
-export const firstPlace: Place = { mode: 'existing', allocationIds: [], shape: 'GPU_SLICE', gpuCount: 1, sku: '', region: '' };
+export const firstPlace: Place = {
+  mode: 'existing',
+  allocationIds: [],
+  shape: 'GPU_SLICE',
+  gpuCount: 1,
+  sku: '',
+  region: '',
+};
 
 /** Returns the capacity that a place requests; null when it exists already. */
 export function intentOf(place: Place): CapacityIntentInput | null {
   if (place.mode !== 'new') return null;
   const text = (value: string) => (value.trim() === '' ? null : value.trim());
-  return { shape: place.shape, gpuCount: place.shape === 'GPU_SLICE' ? Number(place.gpuCount) : null, sku: text(place.sku), region: text(place.region) };
+  return {
+    shape: place.shape,
+    gpuCount: place.shape === 'GPU_SLICE' ? Number(place.gpuCount) : null,
+    sku: text(place.sku),
+    region: text(place.region),
+  };
 }
 
 /** Returns the error that the form itself finds in a place. */
 export function placeProblem(place: Place): string | undefined {
   if (place.mode === 'existing' && place.allocationIds.length === 0) return 'Choose at least one allocation.';
-  if (place.mode === 'new' && place.shape === 'GPU_SLICE' && !(Number(place.gpuCount) >= 1 && Number(place.gpuCount) <= 64)) return 'A slice has 1 to 64 GPUs.';
+  if (
+    place.mode === 'new' &&
+    place.shape === 'GPU_SLICE' &&
+    !(Number(place.gpuCount) >= 1 && Number(place.gpuCount) <= 64)
+  )
+    return 'A slice has 1 to 64 GPUs.';
   return undefined;
 }
 
 /** The choice of a place. `same` offers a place that is known already, such as the old member's; `single` lets one allocation be chosen. */
-export function PlaceFields({ value, onChange, errors, instanceId, same, sameName = 'The same place', single = false }: {
-  value: Place; onChange: (value: Place) => void; errors: Errors; instanceId: string; same?: string; sameName?: string; single?: boolean;
+export function PlaceFields({
+  value,
+  onChange,
+  errors,
+  instanceId,
+  same,
+  sameName = 'The same place',
+  single = false,
+}: {
+  value: Place;
+  onChange: (value: Place) => void;
+  errors: Errors;
+  instanceId: string;
+  same?: string;
+  sameName?: string;
+  single?: boolean;
 }) {
   const { can } = useSession();
   const modes = [
@@ -90,45 +175,132 @@ export function PlaceFields({ value, onChange, errors, instanceId, same, sameNam
   const error = errors.get('allocationIds') ?? errors.get('allocationId') ?? errors.get('intent');
   return (
     <div className="stack-s" role="group" aria-label="Where">
-      <SegmentedControl fullWidth aria-label="Where" data={modes} value={value.mode} onChange={(mode) => onChange({ ...value, mode: mode as Place['mode'] })} />
+      <SegmentedControl
+        fullWidth
+        aria-label="Where"
+        data={modes}
+        value={value.mode}
+        onChange={(mode) => onChange({ ...value, mode: mode as Place['mode'] })}
+      />
       {value.mode === 'same' && <p className="small soft">{same}</p>}
-      {value.mode === 'existing' && <ExistingPlaces value={value} onChange={onChange} instanceId={instanceId} single={single} />}
+      {value.mode === 'existing' && (
+        <ExistingPlaces value={value} onChange={onChange} instanceId={instanceId} single={single} />
+      )}
       {value.mode === 'new' && <NewPlace value={value} onChange={onChange} errors={errors} single={single} />}
-      {error !== undefined && <p className="small" role="alert" style={{ color: 'var(--bad)' }}>{error}</p>}
+      {error !== undefined && (
+        <p className="small" role="alert" style={{ color: 'var(--bad)' }}>
+          {error}
+        </p>
+      )}
     </div>
   );
 }
 
-function ExistingPlaces({ value, onChange, instanceId, single }: { value: Place; onChange: (value: Place) => void; instanceId: string; single: boolean }) {
+function ExistingPlaces({
+  value,
+  onChange,
+  instanceId,
+  single,
+}: {
+  value: Place;
+  onChange: (value: Place) => void;
+  instanceId: string;
+  single: boolean;
+}) {
   const projectId = useProjectId();
   const { data, problem, refresh } = useRead(FreeAllocationsDocument, { projectId });
-  if (data === undefined) return problem === undefined ? <Loading lines={2} /> : <ProblemNotice problem={problem} onRetry={refresh} />;
-  const rows = data.allocations.edges.map((edge) => edge.node).filter((each) => each.instance === null || each.instance.id === instanceId);
+  if (data === undefined)
+    return problem === undefined ? <Loading lines={2} /> : <ProblemNotice problem={problem} onRetry={refresh} />;
+  const rows = data.allocations.edges
+    .map((edge) => edge.node)
+    .filter((each) => each.instance === null || each.instance.id === instanceId);
   if (rows.length === 0) return <p className="soft small">The project has no allocation that is ready and free.</p>;
   const pick = (id: string) => {
     const without = value.allocationIds.filter((each) => each !== id);
-    onChange({ ...value, allocationIds: single ? [id] : without.length === value.allocationIds.length ? [...without, id] : without });
+    onChange({
+      ...value,
+      allocationIds: single ? [id] : without.length === value.allocationIds.length ? [...without, id] : without,
+    });
   };
   return (
     <div className="picks">
       {rows.map((row) => {
-        const facts = [shapeName(row.shape), plural(row.gpuCount, 'GPU'), row.node?.name, row.instance === null ? 'free' : 'used by this workload'].filter(Boolean).join(' · ');
-        const shared = { label: allocationName(row), description: facts, checked: value.allocationIds.includes(row.id), onChange: () => pick(row.id), 'data-allocation': row.id };
+        const facts = [
+          shapeName(row.shape),
+          plural(row.gpuCount, 'GPU'),
+          row.node?.name,
+          row.instance === null ? 'free' : 'used by this workload',
+        ]
+          .filter(Boolean)
+          .join(' · ');
+        const shared = {
+          label: allocationName(row),
+          description: facts,
+          checked: value.allocationIds.includes(row.id),
+          onChange: () => pick(row.id),
+          'data-allocation': row.id,
+        };
         return single ? <Radio key={row.id} {...shared} /> : <Checkbox key={row.id} {...shared} />;
       })}
     </div>
   );
 }
 
-function NewPlace({ value, onChange, errors, single }: { value: Place; onChange: (value: Place) => void; errors: Errors; single: boolean }) {
+function NewPlace({
+  value,
+  onChange,
+  errors,
+  single,
+}: {
+  value: Place;
+  onChange: (value: Place) => void;
+  errors: Errors;
+  single: boolean;
+}) {
   return (
     <div className="stack-s">
-      <p className="small soft">{single ? 'One allocation is' : 'One allocation for each member is'} requested with the change, and released if the change fails.</p>
-      <SegmentedControl fullWidth aria-label="Shape" value={value.shape} onChange={(shape) => onChange({ ...value, shape: shape })} data={[{ value: 'GPU_SLICE', label: 'GPU slice' }, { value: 'BAREMETAL', label: 'Bare metal' }]} />
+      <p className="small soft">
+        {single ? 'One allocation is' : 'One allocation for each member is'} requested with the change, and released if
+        the change fails.
+      </p>
+      <SegmentedControl
+        fullWidth
+        aria-label="Shape"
+        value={value.shape}
+        onChange={(shape) => onChange({ ...value, shape: shape })}
+        data={[
+          { value: 'GPU_SLICE', label: 'GPU slice' },
+          { value: 'BAREMETAL', label: 'Bare metal' },
+        ]}
+      />
       <div className="form-grid thirds">
-        {value.shape === 'GPU_SLICE' && <NumberInput label="GPUs per slice" min={1} max={64} allowDecimal={false} value={value.gpuCount} onChange={(gpuCount) => onChange({ ...value, gpuCount })} error={errors.get('intent.gpuCount')} />}
-        <TextInput label="SKU" placeholder="Any" maxLength={100} value={value.sku} onChange={(event) => onChange({ ...value, sku: event.currentTarget.value })} error={errors.get('intent.sku')} />
-        <TextInput label="Region" placeholder="Any" maxLength={100} value={value.region} onChange={(event) => onChange({ ...value, region: event.currentTarget.value })} error={errors.get('intent.region')} />
+        {value.shape === 'GPU_SLICE' && (
+          <NumberInput
+            label="GPUs per slice"
+            min={1}
+            max={64}
+            allowDecimal={false}
+            value={value.gpuCount}
+            onChange={(gpuCount) => onChange({ ...value, gpuCount })}
+            error={errors.get('intent.gpuCount')}
+          />
+        )}
+        <TextInput
+          label="SKU"
+          placeholder="Any"
+          maxLength={100}
+          value={value.sku}
+          onChange={(event) => onChange({ ...value, sku: event.currentTarget.value })}
+          error={errors.get('intent.sku')}
+        />
+        <TextInput
+          label="Region"
+          placeholder="Any"
+          maxLength={100}
+          value={value.region}
+          onChange={(event) => onChange({ ...value, region: event.currentTarget.value })}
+          error={errors.get('intent.region')}
+        />
       </div>
     </div>
   );

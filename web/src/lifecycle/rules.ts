@@ -63,7 +63,15 @@ export function memberCan(member: Standing, act: MemberAct): boolean {
 }
 
 /** The changes in the order of the menu. */
-export const memberActs: readonly MemberAct[] = ['drain', 'cordon', 'uncordon', 'label', 'recover', 'replace', 'remove'];
+export const memberActs: readonly MemberAct[] = [
+  'drain',
+  'cordon',
+  'uncordon',
+  'label',
+  'recover',
+  'replace',
+  'remove',
+];
 
 /** Returns the changes that are offered for a member of a running instance. */
 export function offered(member: Standing, family: string, can: (key: string) => boolean): MemberAct[] {
@@ -72,6 +80,16 @@ export function offered(member: Standing, family: string, can: (key: string) => 
 
 /** The display names of the changes. */
 export const actNames: Readonly<Record<MemberAct | InstanceAct, string>> = {
-  drain: 'Drain', cordon: 'Cordon', uncordon: 'Return to service', label: 'Edit labels', remove: 'Remove', replace: 'Replace', recover: 'Recover',
-  add: 'Add members', scale: 'Scale', upgrade: 'Upgrade', rollback: 'Roll back', decommission: 'Decommission',
+  drain: 'Drain',
+  cordon: 'Cordon',
+  uncordon: 'Return to service',
+  label: 'Edit labels',
+  remove: 'Remove',
+  replace: 'Replace',
+  recover: 'Recover',
+  add: 'Add members',
+  scale: 'Scale',
+  upgrade: 'Upgrade',
+  rollback: 'Roll back',
+  decommission: 'Decommission',
 };

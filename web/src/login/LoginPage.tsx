@@ -17,22 +17,36 @@ const words: Readonly<Record<string, string>> = {
 };
 
 /** The login page. */
-export function LoginPage({ reason, next, refused }: { reason: string | undefined; next: string | undefined; refused: Problem | undefined }) {
+export function LoginPage({
+  reason,
+  next,
+  refused,
+}: {
+  reason: string | undefined;
+  next: string | undefined;
+  refused: Problem | undefined;
+}) {
   const [pasted, setPasted] = useState('');
   const [problem, setProblem] = useState<Problem>();
   const [busy, setBusy] = useState(false);
   const methods = useMethods();
-  const redeem = useCallback(async (code: string) => {
-    setBusy(true);
-    const failed = await login(code);
-    if (failed === undefined) location.assign(safeNext(next)); // a full load: the new session starts clean
-    else {
-      setProblem(failed);
-      setBusy(false);
-    }
-  }, [next]);
+  const redeem = useCallback(
+    async (code: string) => {
+      setBusy(true);
+      const failed = await login(code);
+      if (failed === undefined)
+        location.assign(safeNext(next)); // a full load: the new session starts clean
+      else {
+        setProblem(failed);
+        setBusy(false);
+      }
+    },
+    [next],
+  );
   useCodeOfFragment(redeem);
-  useEffect(() => { document.title = 'Log in · GPUaaS'; }, []);
+  useEffect(() => {
+    document.title = 'Log in · GPUaaS';
+  }, []);
 
   const submit = (event: SyntheticEvent) => {
     event.preventDefault();
@@ -44,10 +58,18 @@ export function LoginPage({ reason, next, refused }: { reason: string | undefine
   return (
     <div className="login">
       <section className="login-art">
-        <div className="brand"><img src="/icon.svg" alt="" /><span>GPUaaS<small>App Platform</small></span></div>
+        <div className="brand">
+          <img src="/icon.svg" alt="" />
+          <span>
+            GPUaaS<small>App Platform</small>
+          </span>
+        </div>
         <div>
           <h1>Clusters on the GPUs you rent.</h1>
-          <p>Launch an app from the catalog, watch it start live, operate it, and release it with proof that nothing is left.</p>
+          <p>
+            Launch an app from the catalog, watch it start live, operate it, and release it with proof that nothing is
+            left.
+          </p>
         </div>
         <Pattern />
       </section>
@@ -55,17 +77,42 @@ export function LoginPage({ reason, next, refused }: { reason: string | undefine
         <form onSubmit={submit}>
           <div>
             <h2 style={{ fontSize: 20 }}>Log in</h2>
-            <p className="soft" style={{ marginTop: 4 }}>{methods.link ? 'Open your login link, or paste it here. Each link works once.' : 'You are sent to your organisation’s login and back.'}</p>
+            <p className="soft" style={{ marginTop: 4 }}>
+              {methods.link
+                ? 'Open your login link, or paste it here. Each link works once.'
+                : 'You are sent to your organisation’s login and back.'}
+            </p>
           </div>
-          {word !== undefined && problem === undefined && <Notice tone="idle" icon="info" role="status">{word}</Notice>}
+          {word !== undefined && problem === undefined && (
+            <Notice tone="idle" icon="info" role="status">
+              {word}
+            </Notice>
+          )}
           {problem !== undefined && <ProblemNotice problem={problem} />}
           {refused !== undefined && problem === undefined && <ProblemNotice problem={refused} />}
-          {methods.oidc !== undefined && <Button component="a" size="md" href={providerAddress(next)} variant={methods.link ? 'default' : 'filled'}>Log in with {methods.oidc}</Button>}
-          {methods.link && <><TextInput
-            label="Login code or link" size="md" autoFocus autoComplete="one-time-code" spellCheck={false} maxLength={2048}
-            value={pasted} onChange={(event) => setPasted(event.currentTarget.value)} disabled={busy}
-          />
-          <Button type="submit" size="md" loading={busy} disabled={pasted.trim() === ''}>Log in</Button></>}
+          {methods.oidc !== undefined && (
+            <Button component="a" size="md" href={providerAddress(next)} variant={methods.link ? 'default' : 'filled'}>
+              Log in with {methods.oidc}
+            </Button>
+          )}
+          {methods.link && (
+            <>
+              <TextInput
+                label="Login code or link"
+                size="md"
+                autoFocus
+                autoComplete="one-time-code"
+                spellCheck={false}
+                maxLength={2048}
+                value={pasted}
+                onChange={(event) => setPasted(event.currentTarget.value)}
+                disabled={busy}
+              />
+              <Button type="submit" size="md" loading={busy} disabled={pasted.trim() === ''}>
+                Log in
+              </Button>
+            </>
+          )}
         </form>
       </main>
     </div>
@@ -92,10 +139,25 @@ function useCodeOfFragment(redeem: (code: string) => Promise<void>): void {
 
 /** Racks of cells, some of them lit. */
 function Pattern() {
-  const cells = Array.from({ length: 64 }, (_, at) => ({ x: (at % 8) * 26, y: Math.floor(at / 8) * 26, lit: (at * 7 + (at >> 3) * 5) % 11 < 4 }));
+  const cells = Array.from({ length: 64 }, (_, at) => ({
+    x: (at % 8) * 26,
+    y: Math.floor(at / 8) * 26,
+    lit: (at * 7 + (at >> 3) * 5) % 11 < 4,
+  }));
   return (
     <svg className="login-grid" viewBox="0 0 208 208" aria-hidden="true">
-      {cells.map(({ x, y, lit }) => <rect key={`${x}-${y}`} x={x} y={y} width="20" height="20" rx="5" fill={lit ? '#7fd1b9' : '#1d4643'} opacity={lit ? 0.75 : 1} />)}
+      {cells.map(({ x, y, lit }) => (
+        <rect
+          key={`${x}-${y}`}
+          x={x}
+          y={y}
+          width="20"
+          height="20"
+          rx="5"
+          fill={lit ? '#7fd1b9' : '#1d4643'}
+          opacity={lit ? 0.75 : 1}
+        />
+      ))}
     </svg>
   );
 }

@@ -23,10 +23,16 @@ it.each([
 it.each([
   ['/workloads?show=all', '/auth/oidc/start?returnTo=%2Fworkloads%3Fshow%3Dall'],
   ['//evil.example', '/auth/oidc/start?returnTo=%2Fworkloads'],
-])('begins at the provider and comes back to a path of its own from %j', (next, address) => expect(providerAddress(next)).toBe(address));
+])('begins at the provider and comes back to a path of its own from %j', (next, address) =>
+  expect(providerAddress(next)).toBe(address),
+);
 
 it('has words for a refusal, the platform’s own beside them, and none for other reasons', () => {
-  expect(refusalOf('LOGIN_REFUSED', 'ask Ann', 'c-1')).toMatchObject({ code: 'LOGIN_REFUSED', correlationId: 'c-1', reasons: [{ message: 'ask Ann' }] });
+  expect(refusalOf('LOGIN_REFUSED', 'ask Ann', 'c-1')).toMatchObject({
+    code: 'LOGIN_REFUSED',
+    correlationId: 'c-1',
+    reasons: [{ message: 'ask Ann' }],
+  });
   expect(refusalOf('SOMETHING_NEW', undefined, undefined)?.message).toMatch(/Start again/);
   expect(refusalOf('<script>', 'x', 'y')).toBeUndefined();
   expect(refusalOf(undefined, undefined, undefined)).toBeUndefined();

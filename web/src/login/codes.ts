@@ -23,7 +23,8 @@ function decode(text: string): string {
 
 /** Returns where to go after the login: a path of the console itself, never another site. */
 export function safeNext(next: unknown): string {
-  if (typeof next !== 'string' || !next.startsWith('/') || next.startsWith('//') || next.includes('\\')) return '/workloads';
+  if (typeof next !== 'string' || !next.startsWith('/') || next.startsWith('//') || next.includes('\\'))
+    return '/workloads';
   return next.startsWith('/login') ? '/workloads' : next;
 }
 
@@ -34,7 +35,8 @@ export function providerAddress(next: unknown): string {
 
 /** Why a login at the identity provider failed, by the code that it returned with. */
 const refusals: Readonly<Record<string, string>> = {
-  LOGIN_REFUSED: 'Your identity provider knows you, but you have no account here. Ask an administrator of your tenant to add you with the email address of that account.',
+  LOGIN_REFUSED:
+    'Your identity provider knows you, but you have no account here. Ask an administrator of your tenant to add you with the email address of that account.',
   UNAUTHENTICATED: 'The login could not be verified. Start again.',
   RATE_LIMITED: 'Too many logins failed. Wait a while, then start again.',
   UNAVAILABLE: 'The identity provider cannot be reached right now. Try again soon.',
@@ -44,7 +46,11 @@ const refusals: Readonly<Record<string, string>> = {
  * Returns the problem that a login at the identity provider returned with; undefined when there was none. `message` is
  * the platform's own message, where it has one.
  */
-export function refusalOf(code: string | undefined, message: string | undefined, correlationId: string | undefined): Problem | undefined {
+export function refusalOf(
+  code: string | undefined,
+  message: string | undefined,
+  correlationId: string | undefined,
+): Problem | undefined {
   if (code === undefined || !/^[A-Z][A-Z_]{2,40}$/.test(code)) return undefined;
   const words = refusals[code] ?? 'The login failed. Start again.';
   const said = message === undefined || message === '' ? [] : [{ code, message: message.slice(0, 300), path: '' }];

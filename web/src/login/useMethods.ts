@@ -2,7 +2,10 @@
 import { useEffect, useState } from 'react';
 
 /** Whether login links work, and the identity provider's name when there is one. */
-export interface Methods { readonly link: boolean; readonly oidc: string | undefined }
+export interface Methods {
+  readonly link: boolean;
+  readonly oidc: string | undefined;
+}
 
 /** The methods until the platform has answered, and when it cannot: by link, which needs nothing else. */
 const unknown: Methods = { link: true, oidc: undefined };
@@ -12,8 +15,12 @@ export function useMethods(): Methods {
   const [methods, setMethods] = useState(unknown);
   useEffect(() => {
     let over = false;
-    void read().then((found) => { if (!over) setMethods(found); });
-    return () => { over = true; };
+    void read().then((found) => {
+      if (!over) setMethods(found);
+    });
+    return () => {
+      over = true;
+    };
   }, []);
   return methods;
 }

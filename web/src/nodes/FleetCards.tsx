@@ -18,15 +18,44 @@ type Stuck = Fleet['stuck'][number];
 
 /** The cards above the list of nodes; what is well takes no space. */
 export function FleetCards() {
-  const read = useRead(FleetDocument, useMemo(() => ({}), []));
+  const read = useRead(
+    FleetDocument,
+    useMemo(() => ({}), []),
+  );
   useWhile(true, useThrottled(read.refresh));
-  if (read.data === undefined) return read.problem === undefined ? <Loading lines={2} /> : <ProblemNotice problem={read.problem} />;
+  if (read.data === undefined)
+    return read.problem === undefined ? <Loading lines={2} /> : <ProblemNotice problem={read.problem} />;
   const { capacity, troubled, stuck } = read.data.fleet;
   return (
     <>
-      <Card title="Capacity" pad={false}><DataTable<Capacity> label="Capacity" columns={capacityColumns} rows={capacity} keyOf={(row) => `${row.region} ${row.sku}`} /></Card>
-      {troubled.length > 0 && <Card title="Take no new members" pad={false}><DataTable<Troubled> label="Nodes that take no new members" columns={troubledColumns} rows={troubled} keyOf={(row) => row.id} /></Card>}
-      {stuck.length > 0 && <Card title="Operations that do not go on" pad={false}><DataTable<Stuck> label="Operations that do not go on" columns={stuckColumns} rows={stuck} keyOf={(row) => row.id} /></Card>}
+      <Card title="Capacity" pad={false}>
+        <DataTable<Capacity>
+          label="Capacity"
+          columns={capacityColumns}
+          rows={capacity}
+          keyOf={(row) => `${row.region} ${row.sku}`}
+        />
+      </Card>
+      {troubled.length > 0 && (
+        <Card title="Take no new members" pad={false}>
+          <DataTable<Troubled>
+            label="Nodes that take no new members"
+            columns={troubledColumns}
+            rows={troubled}
+            keyOf={(row) => row.id}
+          />
+        </Card>
+      )}
+      {stuck.length > 0 && (
+        <Card title="Operations that do not go on" pad={false}>
+          <DataTable<Stuck>
+            label="Operations that do not go on"
+            columns={stuckColumns}
+            rows={stuck}
+            keyOf={(row) => row.id}
+          />
+        </Card>
+      )}
     </>
   );
 }
@@ -34,19 +63,53 @@ export function FleetCards() {
 const capacityColumns = [
   { head: 'Region', cell: (row: Capacity) => row.region || '—' },
   { head: 'SKU', cell: (row: Capacity) => row.sku || '—' },
-  { head: 'Nodes', cell: (row: Capacity) => <span className="num">{row.taking} of {row.nodes} take members<span className="sub">{row.online} online, {row.freeNodes} free</span></span> },
-  { head: 'GPUs', cell: (row: Capacity) => <span className="num">{row.gpusRented} of {row.gpus} rented<span className="sub">{row.gpusFree} could be rented now</span></span> },
+  {
+    head: 'Nodes',
+    cell: (row: Capacity) => (
+      <span className="num">
+        {row.taking} of {row.nodes} take members
+        <span className="sub">
+          {row.online} online, {row.freeNodes} free
+        </span>
+      </span>
+    ),
+  },
+  {
+    head: 'GPUs',
+    cell: (row: Capacity) => (
+      <span className="num">
+        {row.gpusRented} of {row.gpus} rented<span className="sub">{row.gpusFree} could be rented now</span>
+      </span>
+    ),
+  },
 ];
 
 const troubledColumns = [
-  { head: 'Node', cell: (row: Troubled) => <Link to="/nodes/$id" params={{ id: row.id }}>{row.name}</Link> },
+  {
+    head: 'Node',
+    cell: (row: Troubled) => (
+      <Link to="/nodes/$id" params={{ id: row.id }}>
+        {row.name}
+      </Link>
+    ),
+  },
   { head: 'Status', cell: (row: Troubled) => <Status state={row.status} /> },
   { head: 'Why', cell: (row: Troubled) => <span className="wrap-any">{whyNot(row) ?? ''}</span> },
 ];
 
 const stuckColumns = [
-  { head: 'Operation', cell: (row: Stuck) => <Link to="/operations/$id" params={{ id: row.id }}>{operationName(row.kind)}</Link> },
+  {
+    head: 'Operation',
+    cell: (row: Stuck) => (
+      <Link to="/operations/$id" params={{ id: row.id }}>
+        {operationName(row.kind)}
+      </Link>
+    ),
+  },
   { head: 'State', cell: (row: Stuck) => <Status state={row.state} operation /> },
   { head: 'Began', cell: (row: Stuck) => <Ago at={row.createdAt} /> },
-  { head: 'Waits for', cell: (row: Stuck) => <span className="wrap-any">{row.blockers[0]?.message ?? row.message}</span> },
+  {
+    head: 'Waits for',
+    cell: (row: Stuck) => <span className="wrap-any">{row.blockers[0]?.message ?? row.message}</span>,
+  },
 ];

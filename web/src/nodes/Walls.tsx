@@ -8,16 +8,38 @@ type Row = NodesQuery['nodes']['edges'][number]['node'];
 /** The isolation classes of a node with its runtime and what does not hold there. */
 export function Walls({ row }: { row: Row }) {
   const walls = row.walls;
-  if (walls === null) return <span>{words(row.isolation)}<span className="sub">its agent reports no walls</span></span>;
-  const runtime = [walls.runtime, walls.runtimeVersion, walls.cgroupVersion === 0 ? 'no control groups' : `cgroup v${walls.cgroupVersion}`].filter(Boolean).join(' ');
+  if (walls === null)
+    return (
+      <span>
+        {words(row.isolation)}
+        <span className="sub">its agent reports no walls</span>
+      </span>
+    );
+  const runtime = [
+    walls.runtime,
+    walls.runtimeVersion,
+    walls.cgroupVersion === 0 ? 'no control groups' : `cgroup v${walls.cgroupVersion}`,
+  ]
+    .filter(Boolean)
+    .join(' ');
   return (
     <span>
-      {walls.classes.length === 0 ? <Status state="FAILED" bare label="Can start no member" /> : walls.classes.map(words).join(', ')}
+      {walls.classes.length === 0 ? (
+        <Status state="FAILED" bare label="Can start no member" />
+      ) : (
+        walls.classes.map(words).join(', ')
+      )}
       <span className="sub">{[walls.profiles.map(words).join(' and '), runtime].filter(Boolean).join(' · ')}</span>
       {walls.gaps.length > 0 && (
         <details className="fold">
           <summary>{plural(walls.gaps.length, 'wall')} not held</summary>
-          <ul>{walls.gaps.map((gap) => <li key={gap.wall}><b>{words(gap.wall)}</b>: {gap.reason}</li>)}</ul>
+          <ul>
+            {walls.gaps.map((gap) => (
+              <li key={gap.wall}>
+                <b>{words(gap.wall)}</b>: {gap.reason}
+              </li>
+            ))}
+          </ul>
         </details>
       )}
     </span>
@@ -34,7 +56,14 @@ export function Gpus({ row }: { row: Row }) {
       {row.devices !== null && (
         <details className="fold">
           <summary>Identities</summary>
-          <ul>{row.devices.map((device) => <li key={device.uuid} className="mono">{device.uuid}<span className="sub">{[device.path, device.pciAddress].filter(Boolean).join(' · ')}</span></li>)}</ul>
+          <ul>
+            {row.devices.map((device) => (
+              <li key={device.uuid} className="mono">
+                {device.uuid}
+                <span className="sub">{[device.path, device.pciAddress].filter(Boolean).join(' · ')}</span>
+              </li>
+            ))}
+          </ul>
         </details>
       )}
     </span>

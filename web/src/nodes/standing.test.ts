@@ -1,9 +1,29 @@
 import { expect, test } from 'vitest';
 import { verbsOn, whyNot } from './standing';
 
-const well = { status: 'ONLINE' as const, cordoned: false, cordonReason: '', lost: false, conditions: null, drain: null };
-const drain = { since: '2026-01-01T00:00:00Z', by: 'Olga', reason: '', deadlineSeconds: 600, force: false, ending: false };
-const bad = { name: 'gpu', state: 'BAD' as const, message: 'an error', since: '2026-01-01T00:00:00Z', effect: 'NO_NEW_MEMBERS' as const };
+const well = {
+  status: 'ONLINE' as const,
+  cordoned: false,
+  cordonReason: '',
+  lost: false,
+  conditions: null,
+  drain: null,
+};
+const drain = {
+  since: '2026-01-01T00:00:00Z',
+  by: 'Olga',
+  reason: '',
+  deadlineSeconds: 600,
+  force: false,
+  ending: false,
+};
+const bad = {
+  name: 'gpu',
+  state: 'BAD' as const,
+  message: 'an error',
+  since: '2026-01-01T00:00:00Z',
+  effect: 'NO_NEW_MEMBERS' as const,
+};
 
 test('a node says in a sentence why it takes no members', () => {
   expect(whyNot(well)).toBeUndefined();

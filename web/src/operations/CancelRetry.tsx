@@ -25,30 +25,63 @@ export function retryable(state: OperationState): boolean {
 }
 
 /** The two buttons, each where it applies and is allowed. */
-export function CancelRetry({ detail, state, refresh }: { detail: Detail; state: OperationState; refresh: () => void }) {
+export function CancelRetry({
+  detail,
+  state,
+  refresh,
+}: {
+  detail: Detail;
+  state: OperationState;
+  refresh: () => void;
+}) {
   const { can } = useSession();
   const [asked, setAsked] = useState<'cancel' | 'retry'>();
   const close = () => setAsked(undefined);
-  const props = { detail, onClose: close, onDone: () => { close(); refresh(); } };
+  const props = {
+    detail,
+    onClose: close,
+    onDone: () => {
+      close();
+      refresh();
+    },
+  };
   return (
     <>
-      {cancelable(detail.kind, state) && can('operation.cancel') && <Button variant="default" leftSection={<Icon name="cross" size={14} />} onClick={() => setAsked('cancel')}>Cancel the operation</Button>}
-      {retryable(state) && can('operation.retry') && <Button leftSection={<Icon name="retry" size={14} />} onClick={() => setAsked('retry')}>Try again</Button>}
+      {cancelable(detail.kind, state) && can('operation.cancel') && (
+        <Button variant="default" leftSection={<Icon name="cross" size={14} />} onClick={() => setAsked('cancel')}>
+          Cancel the operation
+        </Button>
+      )}
+      {retryable(state) && can('operation.retry') && (
+        <Button leftSection={<Icon name="retry" size={14} />} onClick={() => setAsked('retry')}>
+          Try again
+        </Button>
+      )}
       {asked === 'cancel' && <CancelDialog {...props} />}
       {asked === 'retry' && <RetryDialog {...props} />}
     </>
   );
 }
 
-interface Props { detail: Detail; onClose: () => void; onDone: () => void }
+interface Props {
+  detail: Detail;
+  onClose: () => void;
+  onDone: () => void;
+}
 
 function CancelDialog({ detail, onClose, onDone }: Props) {
   return (
     <ChangeDialog
-      onClose={onClose} onDone={onDone}
+      onClose={onClose}
+      onDone={onDone}
       change={{
-        title: `Cancel: ${operationName(detail.kind)}`, act: 'Request cancellation', danger: true, fields: [], reasonNeeded: false,
-        intro: 'What was started is undone as far as that is safe. The app decides whether it is too late, and its answer is shown here; until then the operation continues.',
+        title: `Cancel: ${operationName(detail.kind)}`,
+        act: 'Request cancellation',
+        danger: true,
+        fields: [],
+        reasonNeeded: false,
+        intro:
+          'What was started is undone as far as that is safe. The app decides whether it is too late, and its answer is shown here; until then the operation continues.',
         send: ({ reason }) => tell(CancelOperationDocument, { input: { operationId: detail.id, reason } }),
         form: () => null,
       }}
@@ -61,13 +94,19 @@ function RetryDialog({ detail, onClose, onDone }: Props) {
   const send = useSender(RetryOperationDocument);
   return (
     <ChangeDialog
-      onClose={onClose} onDone={onDone}
+      onClose={onClose}
+      onDone={onDone}
       change={{
-        title: `Try again: ${operationName(detail.kind)}`, act: 'Try again', fields: ['deadlineSeconds'], reasonNeeded: false,
-        intro: 'A new operation requests the same change again, with the same deadline. All rules are checked again against the current state.',
+        title: `Try again: ${operationName(detail.kind)}`,
+        act: 'Try again',
+        fields: ['deadlineSeconds'],
+        reasonNeeded: false,
+        intro:
+          'A new operation requests the same change again, with the same deadline. All rules are checked again against the current state.',
         send: async ({ reason }) => {
           const answer = await send({ operationId: detail.id, reason });
-          if (answer.data !== undefined) void navigate({ to: '/operations/$id', params: { id: answer.data.retryOperation.operation.id } });
+          if (answer.data !== undefined)
+            void navigate({ to: '/operations/$id', params: { id: answer.data.retryOperation.operation.id } });
           return answer;
         },
         form: () => null,

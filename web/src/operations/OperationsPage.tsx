@@ -31,13 +31,31 @@ export function OperationsPage() {
   const list = useRows(OperationsDocument, variables, pick);
   const refresh = useThrottled(list.refresh);
   useActivity(refresh);
-  useWhile(list.rows.some((row) => !hasEnded(row.state)), refresh);
+  useWhile(
+    list.rows.some((row) => !hasEnded(row.state)),
+    refresh,
+  );
   return (
     <div className="page">
       <PageHead title="Operations" lede="All operations that were requested in this project, newest first." />
-      <RowsCard<Row> list={list} label="Operations" columns={columns} empty={<Empty icon="operations" title="No operations" />}>
+      <RowsCard<Row>
+        list={list}
+        label="Operations"
+        columns={columns}
+        empty={<Empty icon="operations" title="No operations" />}
+      >
         <div className="card-head">
-          <SegmentedControl size="xs" aria-label="Which operations" value={show} onChange={setShow} data={[{ value: 'all', label: 'All' }, { value: 'open', label: 'In progress' }, { value: 'failed', label: 'Failed' }]} />
+          <SegmentedControl
+            size="xs"
+            aria-label="Which operations"
+            value={show}
+            onChange={setShow}
+            data={[
+              { value: 'all', label: 'All' },
+              { value: 'open', label: 'In progress' },
+              { value: 'failed', label: 'Failed' },
+            ]}
+          />
         </div>
       </RowsCard>
     </div>
@@ -45,10 +63,46 @@ export function OperationsPage() {
 }
 
 const columns = [
-  { head: 'Operation', cell: (row: Row) => <><Link to="/operations/$id" params={{ id: row.id }} className="strong">{operationName(row.kind)}</Link><span className="sub mono">{row.id}</span></> },
-  { head: 'State', cell: (row: Row) => <Status state={row.state} operation title={row.error?.message ?? row.message} label={hasEnded(row.state) ? undefined : `${words(row.state)} ${row.percent} %`} /> },
-  { head: 'Workload', cell: (row: Row) => row.instance === null ? <span className="faint">—</span> : <Link to="/workloads/$id" params={{ id: row.instance.id }}>{row.instance.name}</Link> },
+  {
+    head: 'Operation',
+    cell: (row: Row) => (
+      <>
+        <Link to="/operations/$id" params={{ id: row.id }} className="strong">
+          {operationName(row.kind)}
+        </Link>
+        <span className="sub mono">{row.id}</span>
+      </>
+    ),
+  },
+  {
+    head: 'State',
+    cell: (row: Row) => (
+      <Status
+        state={row.state}
+        operation
+        title={row.error?.message ?? row.message}
+        label={hasEnded(row.state) ? undefined : `${words(row.state)} ${row.percent} %`}
+      />
+    ),
+  },
+  {
+    head: 'Workload',
+    cell: (row: Row) =>
+      row.instance === null ? (
+        <span className="faint">—</span>
+      ) : (
+        <Link to="/workloads/$id" params={{ id: row.instance.id }}>
+          {row.instance.name}
+        </Link>
+      ),
+  },
   { head: 'Requested by', cell: (row: Row) => row.requester.name },
   { head: 'Requested', cell: (row: Row) => <Ago at={row.createdAt} /> },
-  { head: 'Duration', cell: (row: Row) => <span className="num">{row.endedAt === null ? '' : between(row.createdAt, row.endedAt, 0)}</span>, right: true },
+  {
+    head: 'Duration',
+    cell: (row: Row) => (
+      <span className="num">{row.endedAt === null ? '' : between(row.createdAt, row.endedAt, 0)}</span>
+    ),
+    right: true,
+  },
 ];

@@ -19,11 +19,15 @@ export function useOperation(read: OperationView | null): OperationView | null {
   const watched = read !== null && !hasEnded(read.state) ? read.id : undefined;
   useEffect(() => {
     if (watched === undefined) return undefined;
-    return live.follow(OperationProgressDocument, { operationId: watched }, {
-      onData: (data) => setFollowed(data.operationProgress),
-      onEnd: () => undefined, // what was read stays on the page; the page reads again with each event of the workload
-      completes: true,
-    });
+    return live.follow(
+      OperationProgressDocument,
+      { operationId: watched },
+      {
+        onData: (data) => setFollowed(data.operationProgress),
+        onEnd: () => undefined, // what was read stays on the page; the page reads again with each event of the workload
+        completes: true,
+      },
+    );
   }, [watched]);
   if (read === null || followed?.id !== read.id) return read;
   return isFurther(followed, read) ? followed : read;

@@ -21,14 +21,38 @@ export function OrphansPage() {
   const list = useRows(OrphansDocument, variables, pick);
   const refresh = useThrottled(list.refresh);
   useActivity(refresh);
-  useWhile(list.rows.some((row) => row.resolvedAt === null), refresh);
+  useWhile(
+    list.rows.some((row) => row.resolvedAt === null),
+    refresh,
+  );
   const columns = useMemo(() => orphanColumns(list.refresh, true), [list.refresh]);
   return (
     <div className="page">
-      <PageHead title="Orphans" lede="What operations left behind: residue on nodes that did not answer, and capacity that could not be released. Each is retried until it is cleaned up." />
-      <RowsCard<OrphanBitsFragment> list={list} label="Orphans" columns={columns} empty={<Empty icon="check" title="Nothing is left behind">What an operation cannot clean up is listed here, with its age and its cost.</Empty>}>
+      <PageHead
+        title="Orphans"
+        lede="What operations left behind: residue on nodes that did not answer, and capacity that could not be released. Each is retried until it is cleaned up."
+      />
+      <RowsCard<OrphanBitsFragment>
+        list={list}
+        label="Orphans"
+        columns={columns}
+        empty={
+          <Empty icon="check" title="Nothing is left behind">
+            What an operation cannot clean up is listed here, with its age and its cost.
+          </Empty>
+        }
+      >
         <div className="card-head">
-          <SegmentedControl size="xs" aria-label="Which orphans" value={resolved ? 'all' : 'open'} onChange={(next) => setResolved(next === 'all')} data={[{ value: 'open', label: 'Open' }, { value: 'all', label: 'Including resolved' }]} />
+          <SegmentedControl
+            size="xs"
+            aria-label="Which orphans"
+            value={resolved ? 'all' : 'open'}
+            onChange={(next) => setResolved(next === 'all')}
+            data={[
+              { value: 'open', label: 'Open' },
+              { value: 'all', label: 'Including resolved' },
+            ]}
+          />
         </div>
       </RowsCard>
     </div>

@@ -15,17 +15,38 @@ import { parseDocument, startingDocument } from '../lib/document';
 
 type Overlay = PolicyOverlaysQuery['policyOverlays']['edges'][number]['node'];
 
-interface Place { scope: PolicyScope; tenantId: string | null; projectId: string | null; onWritten: () => void }
+interface Place {
+  scope: PolicyScope;
+  tenantId: string | null;
+  projectId: string | null;
+  onWritten: () => void;
+}
 
 /** The card; a viewer without the permission to write sees only the rules. */
 export function OverlayCard(place: Place) {
-  const { data, problem, refresh } = useRead(PolicyOverlaysDocument, { tenantId: place.tenantId, projectId: place.projectId });
-  if (data === undefined) return <Card title="Overlay">{problem === undefined ? <Loading /> : <ProblemNotice problem={problem} onRetry={refresh} />}</Card>;
+  const { data, problem, refresh } = useRead(PolicyOverlaysDocument, {
+    tenantId: place.tenantId,
+    projectId: place.projectId,
+  });
+  if (data === undefined)
+    return (
+      <Card title="Overlay">
+        {problem === undefined ? <Loading /> : <ProblemNotice problem={problem} onRetry={refresh} />}
+      </Card>
+    );
   const overlays = data.policyOverlays.edges.map((edge) => edge.node);
   const live = overlays.find((each) => each.supersededAt === null);
   return (
     <>
-      <Editor key={live?.id ?? 'none'} place={place} live={live} onWritten={() => { refresh(); place.onWritten(); }} />
+      <Editor
+        key={live?.id ?? 'none'}
+        place={place}
+        live={live}
+        onWritten={() => {
+          refresh();
+          place.onWritten();
+        }}
+      />
       {overlays.length > 0 && <History overlays={overlays} />}
     </>
   );
@@ -40,7 +61,12 @@ function Editor({ place, live, onWritten }: { place: Place; live: Overlay | unde
   const [busy, setBusy] = useState(false);
   const [writing, setWriting] = useState(false);
   const parsed = parseDocument(text);
-  const input = { tenantId: place.tenantId, projectId: place.projectId, document: parsed.document, expectedRevision: live?.revision ?? 0 };
+  const input = {
+    tenantId: place.tenantId,
+    projectId: place.projectId,
+    document: parsed.document,
+    expectedRevision: live?.revision ?? 0,
+  };
   const look = async () => {
     setBusy(true);
     const answer = await ask(PreviewPolicyDocument, { input: { ...input, reason: 'a preview' } });
@@ -52,20 +78,65 @@ function Editor({ place, live, onWritten }: { place: Place; live: Overlay | unde
     setText(next);
     setPreview(undefined);
   };
-  if (!manage) return <Card title="Overlay">{live === undefined ? <p className="soft">This level has no rules of its own.</p> : <Json value={live.document} label="Rules" />}</Card>;
+  if (!manage)
+    return (
+      <Card title="Overlay">
+        {live === undefined ? (
+          <p className="soft">This level has no rules of its own.</p>
+        ) : (
+          <Json value={live.document} label="Rules" />
+        )}
+      </Card>
+    );
   return (
-    <Card title={live === undefined ? 'No overlay yet' : `Overlay, revision ${live.revision}`} aside={live !== undefined && <span className="small faint">written <Ago at={live.createdAt} /></span>}>
+    <Card
+      title={live === undefined ? 'No overlay yet' : `Overlay, revision ${live.revision}`}
+      aside={
+        live !== undefined && (
+          <span className="small faint">
+            written <Ago at={live.createdAt} />
+          </span>
+        )
+      }
+    >
       <div className="stack">
-        <JsonInput label="Rules" description="Lists allow or deny; ceilings set limits. An empty object removes every rule of this level." autosize minRows={8} maxRows={26} formatOnBlur spellCheck={false} value={text} onChange={change} error={parsed.wrong} styles={{ input: { fontFamily: 'var(--mantine-font-family-monospace)', fontSize: 12.5 } }} />
+        <JsonInput
+          label="Rules"
+          description="Lists allow or deny; ceilings set limits. An empty object removes every rule of this level."
+          autosize
+          minRows={8}
+          maxRows={26}
+          formatOnBlur
+          spellCheck={false}
+          value={text}
+          onChange={change}
+          error={parsed.wrong}
+          styles={{ input: { fontFamily: 'var(--mantine-font-family-monospace)', fontSize: 12.5 } }}
+        />
         {problem !== undefined && <ProblemNotice problem={problem} />}
         {preview !== undefined && <Preview preview={preview} />}
         <div className="row" style={{ justifyContent: 'flex-end' }}>
-          <Button variant="default" loading={busy} disabled={parsed.wrong !== undefined} onClick={() => void look()}>See what it would deny</Button>
-          <Button disabled={preview === undefined || preview.problems.length > 0} onClick={() => setWriting(true)}>Save</Button>
+          <Button variant="default" loading={busy} disabled={parsed.wrong !== undefined} onClick={() => void look()}>
+            See what it would deny
+          </Button>
+          <Button disabled={preview === undefined || preview.problems.length > 0} onClick={() => setWriting(true)}>
+            Save
+          </Button>
         </div>
       </div>
       {writing && (
-        <AskDialog title="Save the overlay" act="Save" reasonNeeded danger={(preview?.newlyDeniedTotal ?? 0) > 0} send={(reason) => tell(SetPolicyDocument, { input: { ...input, reason: reason ?? '' } })} onClose={() => setWriting(false)} onDone={() => { setWriting(false); onWritten(); }}>
+        <AskDialog
+          title="Save the overlay"
+          act="Save"
+          reasonNeeded
+          danger={(preview?.newlyDeniedTotal ?? 0) > 0}
+          send={(reason) => tell(SetPolicyDocument, { input: { ...input, reason: reason ?? '' } })}
+          onClose={() => setWriting(false)}
+          onDone={() => {
+            setWriting(false);
+            onWritten();
+          }}
+        >
           {deniedWord(preview)}
         </AskDialog>
       )}
@@ -75,23 +146,51 @@ function Editor({ place, live, onWritten }: { place: Place; live: Overlay | unde
 
 function deniedWord(preview: PreviewBitsFragment | undefined): string {
   const total = preview?.newlyDeniedTotal ?? 0;
-  return total === 0 ? 'Nothing that exists today would be refused.' : `${plural(total, 'thing')} would newly be refused. Running workloads continue, but can no longer be changed where a rule forbids it.`;
+  return total === 0
+    ? 'Nothing that exists today would be refused.'
+    : `${plural(total, 'thing')} would newly be refused. Running workloads continue, but can no longer be changed where a rule forbids it.`;
 }
 
 function Preview({ preview }: { preview: PreviewBitsFragment }) {
   if (preview.problems.length > 0) {
-    return <Notice tone="bad" icon="warn" role="alert"><b>It would be refused.</b><ul>{preview.problems.map((reason, at) => <li key={at} className="said">{reason.message} <code>{reason.path}</code></li>)}</ul></Notice>;
+    return (
+      <Notice tone="bad" icon="warn" role="alert">
+        <b>It would be refused.</b>
+        <ul>
+          {preview.problems.map((reason, at) => (
+            <li key={at} className="said">
+              {reason.message} <code>{reason.path}</code>
+            </li>
+          ))}
+        </ul>
+      </Notice>
+    );
   }
   return (
-    <div data-denied={preview.newlyDeniedTotal}><Notice tone={preview.newlyDeniedTotal === 0 ? 'good' : 'warn'} icon={preview.newlyDeniedTotal === 0 ? 'check' : 'warn'} role="status">
-      <b>{deniedWord(preview)}</b>
-      {preview.newlyAllowedTotal > 0 && <p>{plural(preview.newlyAllowedTotal, 'thing')} would be allowed again.</p>}
-      <ul>
-        {preview.newlyDenied.map((each, at) => (
-          <li key={at}>{each.objectId?.startsWith('ins_') === true ? <Link to="/workloads/$id" params={{ id: each.objectId }}>{each.name}</Link> : each.name}: {each.reasons.map((reason) => reason.message).join('; ')}</li>
-        ))}
-      </ul>
-    </Notice></div>
+    <div data-denied={preview.newlyDeniedTotal}>
+      <Notice
+        tone={preview.newlyDeniedTotal === 0 ? 'good' : 'warn'}
+        icon={preview.newlyDeniedTotal === 0 ? 'check' : 'warn'}
+        role="status"
+      >
+        <b>{deniedWord(preview)}</b>
+        {preview.newlyAllowedTotal > 0 && <p>{plural(preview.newlyAllowedTotal, 'thing')} would be allowed again.</p>}
+        <ul>
+          {preview.newlyDenied.map((each, at) => (
+            <li key={at}>
+              {each.objectId?.startsWith('ins_') === true ? (
+                <Link to="/workloads/$id" params={{ id: each.objectId }}>
+                  {each.name}
+                </Link>
+              ) : (
+                each.name
+              )}
+              : {each.reasons.map((reason) => reason.message).join('; ')}
+            </li>
+          ))}
+        </ul>
+      </Notice>
+    </div>
   );
 }
 
@@ -101,7 +200,15 @@ function History({ overlays }: { overlays: readonly Overlay[] }) {
       <ul style={{ listStyle: 'none', padding: '6px 16px 10px' }}>
         {overlays.map((each) => (
           <li key={each.id} style={{ padding: '5px 0' }}>
-            <details className="fold"><summary><span className="strong">Revision {each.revision}</span> <span className="small faint"><Ago at={each.createdAt} /> · {each.reason}</span></summary><Json value={each.document} label={`Revision ${each.revision}`} /></details>
+            <details className="fold">
+              <summary>
+                <span className="strong">Revision {each.revision}</span>{' '}
+                <span className="small faint">
+                  <Ago at={each.createdAt} /> · {each.reason}
+                </span>
+              </summary>
+              <Json value={each.document} label={`Revision ${each.revision}`} />
+            </details>
           </li>
         ))}
       </ul>

@@ -11,8 +11,17 @@ export function HistoryCard({ history }: { history: readonly StepBitsOfStageFrag
       <ol className="stack-s" style={{ listStyle: 'none', padding: 0 }}>
         {history.map((each) => (
           <li key={each.id} data-step={each.to}>
-            <div className="row"><Status state={each.from} bare />→<Status state={each.to} />{each.canaryPercent !== null && <span className="tag">{each.canaryPercent} %</span>}<span className="small faint"><Ago at={each.createdAt} /></span></div>
-            <div className="small soft">{each.actor.name === '' ? each.actor.id : each.actor.name}{each.reason !== '' && <>: {each.reason}</>}</div>
+            <div className="row">
+              <Status state={each.from} bare />→<Status state={each.to} />
+              {each.canaryPercent !== null && <span className="tag">{each.canaryPercent} %</span>}
+              <span className="small faint">
+                <Ago at={each.createdAt} />
+              </span>
+            </div>
+            <div className="small soft">
+              {each.actor.name === '' ? each.actor.id : each.actor.name}
+              {each.reason !== '' && <>: {each.reason}</>}
+            </div>
             {each.override !== '' && <div className="small soft">Terms set aside: {each.override}</div>}
           </li>
         ))}

@@ -8,6 +8,23 @@ export function isTerm(reason: ReasonBitsFragment): boolean {
 }
 
 /** The field. */
-export function OverrideField({ value, onChange, error }: { value: string; onChange: (value: string) => void; error: string | undefined }) {
-  return <TextInput label="Set the terms aside, because" description="Left empty, the step is held to its terms. The history and the audit log keep what you write" maxLength={500} value={value} onChange={(event) => onChange(event.currentTarget.value)} error={error} />;
+export function OverrideField({
+  value,
+  onChange,
+  error,
+}: {
+  value: string;
+  onChange: (value: string) => void;
+  error: string | undefined;
+}) {
+  return (
+    <TextInput
+      label="Set the terms aside, because"
+      description="Left empty, the step is held to its terms. The history and the audit log keep what you write"
+      maxLength={500}
+      value={value}
+      onChange={(event) => onChange(event.currentTarget.value)}
+      error={error}
+    />
+  );
 }

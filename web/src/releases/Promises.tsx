@@ -10,7 +10,13 @@ export function Promises({ lifecycle }: { lifecycle: unknown }) {
   if (lifecycle === null || lifecycle === undefined) return null;
   return (
     <Card title="What its publisher promises">
-      <dl className="facts">{parts.map((part) => <Fact key={part} term={words(part)}><Behaviour value={atKey(lifecycle, part)} /></Fact>)}</dl>
+      <dl className="facts">
+        {parts.map((part) => (
+          <Fact key={part} term={words(part)}>
+            <Behaviour value={atKey(lifecycle, part)} />
+          </Fact>
+        ))}
+      </dl>
     </Card>
   );
 }
@@ -22,8 +28,20 @@ function Behaviour({ value }: { value: unknown }) {
   if (typeof mode !== 'string') return <span className="faint">—</span>;
   return (
     <>
-      {words(mode)}<span className="faint">, work {atKey(value, 'keepsWork') === true ? 'continues' : 'ends'}</span>
-      {Array.isArray(from) && from.length > 0 && <div className="small">from {from.filter((each) => typeof each === 'string').map((each) => <code key={each} style={{ marginRight: 6 }}>{each}</code>)}</div>}
+      {words(mode)}
+      <span className="faint">, work {atKey(value, 'keepsWork') === true ? 'continues' : 'ends'}</span>
+      {Array.isArray(from) && from.length > 0 && (
+        <div className="small">
+          from{' '}
+          {from
+            .filter((each) => typeof each === 'string')
+            .map((each) => (
+              <code key={each} style={{ marginRight: 6 }}>
+                {each}
+              </code>
+            ))}
+        </div>
+      )}
       {typeof notes === 'string' && notes !== '' && <div className="small soft">{notes}</div>}
     </>
   );

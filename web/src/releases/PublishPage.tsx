@@ -20,19 +20,59 @@ export function PublishPage() {
   return (
     <div className="page">
       <PageHead
-        title="Publish a version" lede="A manifest says what an app consists of, what it needs and how it is configured. Once published it never changes."
-        crumbs={<><Link to="/releases">Releases</Link><Icon name="right" size={12} /><span>Publish</span></>}
-        actions={<FileButton accept="application/json,.json" onChange={(file) => void way.load(file)}>{(props) => <Button variant="default" {...props}>Load a file</Button>}</FileButton>}
+        title="Publish a version"
+        lede="A manifest says what an app consists of, what it needs and how it is configured. Once published it never changes."
+        crumbs={
+          <>
+            <Link to="/releases">Releases</Link>
+            <Icon name="right" size={12} />
+            <span>Publish</span>
+          </>
+        }
+        actions={
+          <FileButton accept="application/json,.json" onChange={(file) => void way.load(file)}>
+            {(props) => (
+              <Button variant="default" {...props}>
+                Load a file
+              </Button>
+            )}
+          </FileButton>
+        }
       />
       <Card title="Manifest">
         <div className="stack">
-          {way.tooLarge && <Notice tone="bad" icon="warn" role="alert">A manifest has at most 256 KiB.</Notice>}
-          <JsonInput label="Document" description="JSON, by the schema that appctl manifest schema prints" autosize minRows={16} maxRows={30} formatOnBlur spellCheck={false} value={way.text} onChange={way.change} error={way.text === '' ? undefined : way.wrong} styles={{ input: { fontFamily: 'var(--mantine-font-family-monospace)', fontSize: 12.5 } }} />
+          {way.tooLarge && (
+            <Notice tone="bad" icon="warn" role="alert">
+              A manifest has at most 256 KiB.
+            </Notice>
+          )}
+          <JsonInput
+            label="Document"
+            description="JSON, by the schema that appctl manifest schema prints"
+            autosize
+            minRows={16}
+            maxRows={30}
+            formatOnBlur
+            spellCheck={false}
+            value={way.text}
+            onChange={way.change}
+            error={way.text === '' ? undefined : way.wrong}
+            styles={{ input: { fontFamily: 'var(--mantine-font-family-monospace)', fontSize: 12.5 } }}
+          />
           {way.lint !== undefined && <LintNotice lint={way.lint} />}
           {way.problem !== undefined && <ProblemNotice problem={way.problem} />}
           <div className="row" style={{ justifyContent: 'flex-end' }}>
-            <Button variant="default" loading={way.linting} disabled={way.wrong !== undefined} onClick={() => void way.check()}>Lint</Button>
-            <Button loading={way.busy} disabled={way.lint?.ok !== true} onClick={() => void way.publish()}>Publish as a draft</Button>
+            <Button
+              variant="default"
+              loading={way.linting}
+              disabled={way.wrong !== undefined}
+              onClick={() => void way.check()}
+            >
+              Lint
+            </Button>
+            <Button loading={way.busy} disabled={way.lint?.ok !== true} onClick={() => void way.publish()}>
+              Publish as a draft
+            </Button>
           </div>
         </div>
       </Card>
@@ -73,11 +113,23 @@ function usePublishing() {
 }
 
 function LintNotice({ lint }: { lint: LintDocumentQuery['lintManifest'] }) {
-  if (lint.ok) return <Notice tone="good" icon="check" role="status"><b>Lint passed.</b> It fits the schema and the catalog.</Notice>;
+  if (lint.ok)
+    return (
+      <Notice tone="good" icon="check" role="status">
+        <b>Lint passed.</b> It fits the schema and the catalog.
+      </Notice>
+    );
   return (
     <Notice tone="bad" icon="warn" role="alert">
       <b>It would be refused.</b>
-      <ul>{lint.reasons.map((reason, at) => <li key={at}><code>{reason.path}</code> <span className="said">{reason.message}</span> <span className="faint">{reason.code}</span></li>)}</ul>
+      <ul>
+        {lint.reasons.map((reason, at) => (
+          <li key={at}>
+            <code>{reason.path}</code> <span className="said">{reason.message}</span>{' '}
+            <span className="faint">{reason.code}</span>
+          </li>
+        ))}
+      </ul>
     </Notice>
   );
 }

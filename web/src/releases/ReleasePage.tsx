@@ -31,7 +31,17 @@ export function ReleasePage({ id }: { id: string }) {
   const { data, problem, refresh } = useRead(ReleaseDetailDocument, { id });
   const release = data?.node;
   if (release === undefined || release.__typename !== 'Manifest') {
-    return <div className="page">{problem !== undefined ? <ProblemPage problem={problem} onRetry={refresh} /> : <div className="card"><Loading lines={8} /></div>}</div>;
+    return (
+      <div className="page">
+        {problem !== undefined ? (
+          <ProblemPage problem={problem} onRetry={refresh} />
+        ) : (
+          <div className="card">
+            <Loading lines={8} />
+          </div>
+        )}
+      </div>
+    );
   }
   return <ReleaseView release={release} refresh={refresh} />;
 }
@@ -42,8 +52,18 @@ function ReleaseView({ release, refresh }: { release: Release; refresh: () => vo
   return (
     <div className="page">
       <PageHead
-        title={`${release.appSlug} ${release.version}`} lede={release.summary} mark={<Glyph slug={release.appSlug} size={48} />}
-        crumbs={<><Link to="/releases">Releases</Link><Icon name="right" size={12} /><Link to="/catalog/$slug" params={{ slug: release.appSlug }}>{release.appSlug}</Link></>}
+        title={`${release.appSlug} ${release.version}`}
+        lede={release.summary}
+        mark={<Glyph slug={release.appSlug} size={48} />}
+        crumbs={
+          <>
+            <Link to="/releases">Releases</Link>
+            <Icon name="right" size={12} />
+            <Link to="/catalog/$slug" params={{ slug: release.appSlug }}>
+              {release.appSlug}
+            </Link>
+          </>
+        }
         actions={<Steps release={release} onStep={setStep} />}
       />
       <div className="workload">
@@ -52,12 +72,29 @@ function ReleaseView({ release, refresh }: { release: Release; refresh: () => vo
           {wasCanary && <CanaryCard manifestId={release.id} running={release.stage === 'CANARY'} onChanged={refresh} />}
           <EvidenceCard release={release} onBrought={refresh} />
           <HistoryCard history={release.history} />
-          {release.docs.trim() !== '' && <Card title="Documentation"><Markdown text={release.docs} /></Card>}
-          <Card title="Document"><Json value={release.document} label="The manifest’s document" /></Card>
+          {release.docs.trim() !== '' && (
+            <Card title="Documentation">
+              <Markdown text={release.docs} />
+            </Card>
+          )}
+          <Card title="Document">
+            <Json value={release.document} label="The manifest’s document" />
+          </Card>
         </div>
         <Aside release={release} />
       </div>
-      {step !== undefined && <PromoteDialog release={release} step={step} lacks={release.lacks} onClose={() => setStep(undefined)} onDone={() => { setStep(undefined); refresh(); }} />}
+      {step !== undefined && (
+        <PromoteDialog
+          release={release}
+          step={step}
+          lacks={release.lacks}
+          onClose={() => setStep(undefined)}
+          onDone={() => {
+            setStep(undefined);
+            refresh();
+          }}
+        />
+      )}
     </div>
   );
 }
@@ -65,8 +102,28 @@ function ReleaseView({ release, refresh }: { release: Release; refresh: () => vo
 function Steps({ release, onStep }: { release: Release; onStep: (step: Step) => void }) {
   const may = useMay('manifest.promote', release.id);
   if (may === undefined) return null;
-  if (!may) return <>{stepsFrom(release.stage).map((step) => <DeniedButton key={step.to} label={step.act} permissionKey="manifest.promote" objectId={release.id} />)}</>;
-  return <>{stepsFrom(release.stage).map((step) => <Button key={step.to} variant={step.danger ? 'light' : 'filled'} {...(step.danger ? { color: 'red' } : {})} onClick={() => onStep(step)}>{step.act}</Button>)}</>;
+  if (!may)
+    return (
+      <>
+        {stepsFrom(release.stage).map((step) => (
+          <DeniedButton key={step.to} label={step.act} permissionKey="manifest.promote" objectId={release.id} />
+        ))}
+      </>
+    );
+  return (
+    <>
+      {stepsFrom(release.stage).map((step) => (
+        <Button
+          key={step.to}
+          variant={step.danger ? 'light' : 'filled'}
+          {...(step.danger ? { color: 'red' } : {})}
+          onClick={() => onStep(step)}
+        >
+          {step.act}
+        </Button>
+      ))}
+    </>
+  );
 }
 
 type Report = Release['reports'][number];
@@ -76,22 +133,76 @@ function EvidenceCard({ release, onBrought }: { release: Release; onBrought: () 
   const [asking, setAsking] = useState(false);
   const bring = can('manifest.publish') && release.stage === 'DRAFT';
   return (
-    <Card title="Evidence" label="Evidence" pad={false} aside={bring && <Button size="compact-xs" variant="default" onClick={() => setAsking(true)}>Submit a report</Button>}>
-      {release.reports.length === 0 && release.evidence === null && <Empty icon="policy" title="None yet">Lint and smoke launch are recorded when it is staged; its publisher submits the reports.</Empty>}
+    <Card
+      title="Evidence"
+      label="Evidence"
+      pad={false}
+      aside={
+        bring && (
+          <Button size="compact-xs" variant="default" onClick={() => setAsking(true)}>
+            Submit a report
+          </Button>
+        )
+      }
+    >
+      {release.reports.length === 0 && release.evidence === null && (
+        <Empty icon="policy" title="None yet">
+          Lint and smoke launch are recorded when it is staged; its publisher submits the reports.
+        </Empty>
+      )}
       {release.reports.length > 0 && (
         <DataTable<Report>
-          label="Reports" rows={release.reports} keyOf={(row) => row.id}
+          label="Reports"
+          rows={release.reports}
+          keyOf={(row) => row.id}
           columns={[
             { head: 'Report', cell: (row) => <span className="strong">{words(row.kind)}</span> },
-            { head: 'Outcome', cell: (row) => <Status state={row.passed ? 'SUCCEEDED' : 'FAILED'} label={row.passed ? 'Passed' : 'Failed'} /> },
-            { head: 'Digest', cell: (row) => <Copy value={row.digest} shown={shorten(row.digest, 15, 4)} what="digest" /> },
-            { head: 'Submitted', cell: (row) => <span><Ago at={row.createdAt} /><span className="sub">{row.submittedBy}</span></span> },
-            { head: 'Signed by', cell: (row) => row.runnerId === '' ? <span className="faint">Its publisher’s own</span> : <Copy value={row.runnerId} shown={shorten(row.runnerId, 8, 4)} what="runner" /> },
+            {
+              head: 'Outcome',
+              cell: (row) => (
+                <Status state={row.passed ? 'SUCCEEDED' : 'FAILED'} label={row.passed ? 'Passed' : 'Failed'} />
+              ),
+            },
+            {
+              head: 'Digest',
+              cell: (row) => <Copy value={row.digest} shown={shorten(row.digest, 15, 4)} what="digest" />,
+            },
+            {
+              head: 'Submitted',
+              cell: (row) => (
+                <span>
+                  <Ago at={row.createdAt} />
+                  <span className="sub">{row.submittedBy}</span>
+                </span>
+              ),
+            },
+            {
+              head: 'Signed by',
+              cell: (row) =>
+                row.runnerId === '' ? (
+                  <span className="faint">Its publisher’s own</span>
+                ) : (
+                  <Copy value={row.runnerId} shown={shorten(row.runnerId, 8, 4)} what="runner" />
+                ),
+            },
           ]}
         />
       )}
-      {release.evidence !== null && <div className="card-body"><Json value={release.evidence} label="What lint and smoke found" /></div>}
-      {asking && <EvidenceDialog manifestId={release.id} onClose={() => setAsking(false)} onDone={() => { setAsking(false); onBrought(); }} />}
+      {release.evidence !== null && (
+        <div className="card-body">
+          <Json value={release.evidence} label="What lint and smoke found" />
+        </div>
+      )}
+      {asking && (
+        <EvidenceDialog
+          manifestId={release.id}
+          onClose={() => setAsking(false)}
+          onDone={() => {
+            setAsking(false);
+            onBrought();
+          }}
+        />
+      )}
     </Card>
   );
 }
@@ -101,19 +212,41 @@ function Aside({ release }: { release: Release }) {
     <div className="stack">
       <Card title="Version">
         <dl className="facts">
-          <Fact term="Stage"><Status state={release.stage} /></Fact>
+          <Fact term="Stage">
+            <Status state={release.stage} />
+          </Fact>
           <Fact term="Kind">{words(release.artifactKind)}</Fact>
-          <Fact term="Needs"><span className="row">{needsOf(release.compatibility).map((need) => <span key={need} className="tag">{need}</span>)}</span></Fact>
-          <Fact term="Digest"><Copy value={release.digest} shown={shorten(release.digest, 15, 4)} what="digest" /></Fact>
-          <Fact term="Published"><Ago at={release.createdAt} /></Fact>
+          <Fact term="Needs">
+            <span className="row">
+              {needsOf(release.compatibility).map((need) => (
+                <span key={need} className="tag">
+                  {need}
+                </span>
+              ))}
+            </span>
+          </Fact>
+          <Fact term="Digest">
+            <Copy value={release.digest} shown={shorten(release.digest, 15, 4)} what="digest" />
+          </Fact>
+          <Fact term="Published">
+            <Ago at={release.createdAt} />
+          </Fact>
         </dl>
       </Card>
       <TermsCard slug={release.appSlug} stage={release.stage} kind={release.artifactKind} lacks={release.lacks} />
       <Card title="Artifacts">
         {release.artifacts.map((each) => (
           <div key={each.id} className="stack-s" style={{ gap: 2 }}>
-            <div className="row"><Link to="/artifacts" search={{ id: each.id }} className="strong">{each.name}</Link><Status state={each.stage} />{each.quarantinedAt !== null && <Status state="FAILED" label="Quarantine" />}</div>
-            <span className="small faint">{bytes(each.sizeBytes)} · {words(each.signature)} · {each.smoked ? 'smoked' : 'not smoked'}</span>
+            <div className="row">
+              <Link to="/artifacts" search={{ id: each.id }} className="strong">
+                {each.name}
+              </Link>
+              <Status state={each.stage} />
+              {each.quarantinedAt !== null && <Status state="FAILED" label="Quarantine" />}
+            </div>
+            <span className="small faint">
+              {bytes(each.sizeBytes)} · {words(each.signature)} · {each.smoked ? 'smoked' : 'not smoked'}
+            </span>
           </div>
         ))}
       </Card>

@@ -24,20 +24,61 @@ export function ReleasesPage() {
   const { can } = useSession();
   const [typed, setTyped] = useState('');
   const search = useSettled(typed.trim());
-  const list = useRows(ReleasesDocument, useMemo(() => ({ search: search === '' ? null : search.slice(0, 100), appSlug: null }), [search]), pick);
+  const list = useRows(
+    ReleasesDocument,
+    useMemo(() => ({ search: search === '' ? null : search.slice(0, 100), appSlug: null }), [search]),
+    pick,
+  );
   return (
     <div className="page wide">
       <PageHead
-        title="Releases" lede="Versions of the apps on their way from draft to retired. Each step needs its evidence, and is recorded with who took it and why."
-        actions={<>
-          <TextInput aria-label="Search versions" placeholder="Search versions" type="search" w={220} maxLength={100} leftSection={<Icon name="search" size={15} />} value={typed} onChange={(event) => setTyped(event.currentTarget.value)} />
-          {can('manifest.publish') && <Button leftSection={<Icon name="plus" size={14} />} renderRoot={(props) => <Link {...props} to="/publish" />}>Publish a version</Button>}
-        </>}
+        title="Releases"
+        lede="Versions of the apps on their way from draft to retired. Each step needs its evidence, and is recorded with who took it and why."
+        actions={
+          <>
+            <TextInput
+              aria-label="Search versions"
+              placeholder="Search versions"
+              type="search"
+              w={220}
+              maxLength={100}
+              leftSection={<Icon name="search" size={15} />}
+              value={typed}
+              onChange={(event) => setTyped(event.currentTarget.value)}
+            />
+            {can('manifest.publish') && (
+              <Button
+                leftSection={<Icon name="plus" size={14} />}
+                renderRoot={(props) => <Link {...props} to="/publish" />}
+              >
+                Publish a version
+              </Button>
+            )}
+          </>
+        }
       />
-      {list.loading && <div className="card"><Loading lines={6} /></div>}
-      {list.problem !== undefined && list.rows.length === 0 && !list.loading && <ProblemPage problem={list.problem} onRetry={list.refresh} />}
-      {!list.loading && list.problem === undefined && list.rows.length === 0 && <div className="card"><Empty icon="catalog" title={search === '' ? 'No versions published' : 'No version matches'}>Publishers add versions as drafts.</Empty></div>}
-      {list.rows.length > 0 && <div className="board">{stages.map((stage) => <Column key={stage} stage={stage} rows={list.rows.filter((row) => row.stage === stage)} />)}</div>}
+      {list.loading && (
+        <div className="card">
+          <Loading lines={6} />
+        </div>
+      )}
+      {list.problem !== undefined && list.rows.length === 0 && !list.loading && (
+        <ProblemPage problem={list.problem} onRetry={list.refresh} />
+      )}
+      {!list.loading && list.problem === undefined && list.rows.length === 0 && (
+        <div className="card">
+          <Empty icon="catalog" title={search === '' ? 'No versions published' : 'No version matches'}>
+            Publishers add versions as drafts.
+          </Empty>
+        </div>
+      )}
+      {list.rows.length > 0 && (
+        <div className="board">
+          {stages.map((stage) => (
+            <Column key={stage} stage={stage} rows={list.rows.filter((row) => row.stage === stage)} />
+          ))}
+        </div>
+      )}
       <More list={list} />
       {can('manifest.read') && <RunnersCard />}
     </div>
@@ -47,8 +88,12 @@ export function ReleasesPage() {
 function Column({ stage, rows }: { stage: Stage; rows: readonly Release[] }) {
   return (
     <section className="board-column" aria-label={words(stage)} data-stage={stage}>
-      <h2><Status state={stage} bare /> <span className="small faint num">{rows.length}</span></h2>
-      {rows.map((row) => <ReleaseCard key={row.id} row={row} />)}
+      <h2>
+        <Status state={stage} bare /> <span className="small faint num">{rows.length}</span>
+      </h2>
+      {rows.map((row) => (
+        <ReleaseCard key={row.id} row={row} />
+      ))}
       {rows.length === 0 && <p className="small faint">None</p>}
     </section>
   );
@@ -60,12 +105,27 @@ function ReleaseCard({ row }: { row: Release }) {
       <div className="row" style={{ flexWrap: 'nowrap', gap: 10 }}>
         <Glyph slug={row.appSlug} size={28} />
         <div className="grow">
-          <h3><Link to="/releases/$id" params={{ id: row.id }}>{row.appSlug} {row.version}</Link></h3>
-          <span className="small faint">{words(row.artifactKind)} · <Ago at={row.createdAt} /></span>
+          <h3>
+            <Link to="/releases/$id" params={{ id: row.id }}>
+              {row.appSlug} {row.version}
+            </Link>
+          </h3>
+          <span className="small faint">
+            {words(row.artifactKind)} · <Ago at={row.createdAt} />
+          </span>
         </div>
       </div>
-      {row.stage === 'CANARY' && <Status state={row.canaryHaltedAt === null ? 'CANARY' : 'FAILED'} label={row.canaryHaltedAt === null ? `${row.canaryPercent} % of the projects` : 'Halted'} />}
-      {row.lacks.length > 0 && <span className="small soft" title={row.lacks.map((reason) => reason.message).join('\n')}>{plural(row.lacks.length, 'thing')} missing for its next stage</span>}
+      {row.stage === 'CANARY' && (
+        <Status
+          state={row.canaryHaltedAt === null ? 'CANARY' : 'FAILED'}
+          label={row.canaryHaltedAt === null ? `${row.canaryPercent} % of the projects` : 'Halted'}
+        />
+      )}
+      {row.lacks.length > 0 && (
+        <span className="small soft" title={row.lacks.map((reason) => reason.message).join('\n')}>
+          {plural(row.lacks.length, 'thing')} missing for its next stage
+        </span>
+      )}
     </article>
   );
 }

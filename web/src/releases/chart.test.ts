@@ -1,7 +1,13 @@
 import { describe, expect, it } from 'vitest';
 import { linesOf, percentOf } from './chart';
 
-const point = (canaryLaunches: number, canaryFailed: number, activeLaunches: number, activeFailed: number, evidence = 0) => ({ canaryLaunches, canaryFailed, activeLaunches, activeFailed, evidence });
+const point = (
+  canaryLaunches: number,
+  canaryFailed: number,
+  activeLaunches: number,
+  activeFailed: number,
+  evidence = 0,
+) => ({ canaryLaunches, canaryFailed, activeLaunches, activeFailed, evidence });
 
 describe('the chart of a canary', () => {
   it('begins a line with the first launch of its version', () => {

@@ -20,10 +20,15 @@ export interface Lines {
 /** Draws the points from left to right; shares from 0 at the bottom to 1 at the top. */
 export function linesOf(points: readonly Point[], threshold: number, width: number, height: number): Lines {
   const x = (at: number) => (points.length < 2 ? width : (at / (points.length - 1)) * width);
-  const line = (share: (point: Point) => number | undefined) => points
-    .map((point, at) => [x(at), share(point)] as const)
-    .flatMap(([left, value]) => (value === undefined ? [] : [`${left.toFixed(1)},${(height - Math.min(1, Math.max(0, value)) * height).toFixed(1)}`]))
-    .join(' ');
+  const line = (share: (point: Point) => number | undefined) =>
+    points
+      .map((point, at) => [x(at), share(point)] as const)
+      .flatMap(([left, value]) =>
+        value === undefined
+          ? []
+          : [`${left.toFixed(1)},${(height - Math.min(1, Math.max(0, value)) * height).toFixed(1)}`],
+      )
+      .join(' ');
   return {
     canary: line((point) => rate(point.canaryFailed, point.canaryLaunches)),
     active: line((point) => rate(point.activeFailed, point.activeLaunches)),

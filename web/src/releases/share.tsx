@@ -8,6 +8,27 @@ export function shareProblem(typed: number | string): string | undefined {
 }
 
 /** The field. */
-export function ShareField({ value, onChange, error }: { value: number | string; onChange: (value: number | string) => void; error: string | undefined }) {
-  return <NumberInput label="Share of the projects" description="A project that is included stays included when the share grows" suffix=" %" min={1} max={100} required value={value} onChange={onChange} error={error} data-autofocus />;
+export function ShareField({
+  value,
+  onChange,
+  error,
+}: {
+  value: number | string;
+  onChange: (value: number | string) => void;
+  error: string | undefined;
+}) {
+  return (
+    <NumberInput
+      label="Share of the projects"
+      description="A project that is included stays included when the share grows"
+      suffix=" %"
+      min={1}
+      max={100}
+      required
+      value={value}
+      onChange={onChange}
+      error={error}
+      data-autofocus
+    />
+  );
 }

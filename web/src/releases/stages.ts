@@ -16,14 +16,52 @@ export interface Step {
 }
 
 const steps: Readonly<Record<Stage, readonly Step[]>> = {
-  DRAFT: [{ to: 'STAGED', act: 'Stage', danger: false, means: 'It can then be rolled out. Lint, smoke launch and reports are checked again.' }],
-  STAGED: [{ to: 'CANARY', act: 'Start the canary', danger: false, means: 'New launches in some of the projects get it, always in the same ones.' }],
-  CANARY: [
-    { to: 'ACTIVE', act: 'Make it active', danger: false, means: 'Every new launch gets it, and the version that was active is deprecated.' },
-    { to: 'STAGED', act: 'Roll back', danger: true, means: 'New launches no longer get it. Running workloads continue.' },
+  DRAFT: [
+    {
+      to: 'STAGED',
+      act: 'Stage',
+      danger: false,
+      means: 'It can then be rolled out. Lint, smoke launch and reports are checked again.',
+    },
   ],
-  ACTIVE: [{ to: 'DEPRECATED', act: 'Deprecate', danger: true, means: 'It can no longer be launched. Running workloads continue.' }],
-  DEPRECATED: [{ to: 'RETIRED', act: 'Retire', danger: true, means: 'It is withdrawn for good; refused while a live instance uses it.' }],
+  STAGED: [
+    {
+      to: 'CANARY',
+      act: 'Start the canary',
+      danger: false,
+      means: 'New launches in some of the projects get it, always in the same ones.',
+    },
+  ],
+  CANARY: [
+    {
+      to: 'ACTIVE',
+      act: 'Make it active',
+      danger: false,
+      means: 'Every new launch gets it, and the version that was active is deprecated.',
+    },
+    {
+      to: 'STAGED',
+      act: 'Roll back',
+      danger: true,
+      means: 'New launches no longer get it. Running workloads continue.',
+    },
+  ],
+  ACTIVE: [
+    {
+      to: 'DEPRECATED',
+      act: 'Deprecate',
+      danger: true,
+      means: 'It can no longer be launched. Running workloads continue.',
+    },
+  ],
+  DEPRECATED: [
+    {
+      to: 'RETIRED',
+      act: 'Retire',
+      danger: true,
+      means: 'It is withdrawn for good; refused while a live instance uses it.',
+    },
+  ],
   RETIRED: [],
 };
 

@@ -15,7 +15,15 @@ export function UseDialog({ share, onClose }: { share: ShareBitsFragment; onClos
     <Modal opened onClose={onClose} title={<b>Use {plane.name}</b>} size="xl">
       <div className="action-list">
         {plane.actions.map((action) => (
-          <ActionItem key={action.name} instanceId={share.instanceId} projectId={projectId} action={action} running={plane.status === 'RUNNING'} open={open === action.name} onToggle={() => setOpen(open === action.name ? undefined : action.name)} />
+          <ActionItem
+            key={action.name}
+            instanceId={share.instanceId}
+            projectId={projectId}
+            action={action}
+            running={plane.status === 'RUNNING'}
+            open={open === action.name}
+            onToggle={() => setOpen(open === action.name ? undefined : action.name)}
+          />
         ))}
       </div>
     </Modal>

@@ -14,7 +14,8 @@ describe('what can be done with a share', () => {
   });
 
   it('is nothing once it has ended, or without the keys', () => {
-    for (const status of ['DECLINED', 'WITHDRAWN', 'DETACHED']) expect(movesOf(share(status), 'prj_owner', all)).toEqual([]);
+    for (const status of ['DECLINED', 'WITHDRAWN', 'DETACHED'])
+      expect(movesOf(share(status), 'prj_owner', all)).toEqual([]);
     expect(movesOf(share('OFFERED'), 'prj_other', () => false)).toEqual([]);
   });
 });

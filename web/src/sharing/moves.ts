@@ -4,7 +4,11 @@
 export type Move = 'accept' | 'decline' | 'withdraw' | 'detach';
 
 /** The part of a share that decides. */
-export interface Standing { readonly status: string; readonly ownerProjectId: string; readonly projectId: string }
+export interface Standing {
+  readonly status: string;
+  readonly ownerProjectId: string;
+  readonly projectId: string;
+}
 
 /** Returns what the viewer may do with the share from this project. */
 export function movesOf(share: Standing, projectId: string, can: (key: string) => boolean): Move[] {
@@ -12,6 +16,11 @@ export function movesOf(share: Standing, projectId: string, can: (key: string) =
   const ours = share.projectId === projectId;
   if (share.status === 'OFFERED' && ours && can('control_plane.attach')) moves.push('accept', 'decline');
   if (share.status === 'ATTACHED' && ours && can('control_plane.detach')) moves.push('detach');
-  if ((share.status === 'OFFERED' || share.status === 'ATTACHED') && share.ownerProjectId === projectId && can('control_plane.offer')) moves.push('withdraw');
+  if (
+    (share.status === 'OFFERED' || share.status === 'ATTACHED') &&
+    share.ownerProjectId === projectId &&
+    can('control_plane.offer')
+  )
+    moves.push('withdraw');
   return moves;
 }

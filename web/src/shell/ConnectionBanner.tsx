@@ -18,7 +18,13 @@ export function ConnectionBanner() {
   }, [down]);
   return (
     <div role="status" aria-live="polite">
-      {shown && <div className="banner"><Loader size={14} color="currentColor" />Offline, reconnecting…{asOf !== undefined && <span> What you see is as of {clockTime(new Date(asOf).toISOString())}.</span>}</div>}
+      {shown && (
+        <div className="banner">
+          <Loader size={14} color="currentColor" />
+          Offline, reconnecting…
+          {asOf !== undefined && <span> What you see is as of {clockTime(new Date(asOf).toISOString())}.</span>}
+        </div>
+      )}
     </div>
   );
 }

@@ -17,9 +17,17 @@ export function Shell() {
   return (
     <SessionGate
       fallback={(read) => (
-        <main className="main"><div className="page">
-          {read.problem !== undefined && !read.loading ? <ProblemPage problem={read.problem} onRetry={read.refresh} /> : <div className="card"><Loading lines={6} /></div>}
-        </div></main>
+        <main className="main">
+          <div className="page">
+            {read.problem !== undefined && !read.loading ? (
+              <ProblemPage problem={read.problem} onRetry={read.refresh} />
+            ) : (
+              <div className="card">
+                <Loading lines={6} />
+              </div>
+            )}
+          </div>
+        </main>
       )}
     >
       <Frame />
@@ -34,16 +42,38 @@ function Frame() {
   useEffect(() => close(), [pathname, close]);
   return (
     <div className="shell">
-      <a className="skip" href="#content">Skip to the content</a>
+      <a className="skip" href="#content">
+        Skip to the content
+      </a>
       <header className="top">
-        <ActionIcon variant="subtle" color="gray" size="lg" aria-label="Open navigation" aria-expanded={open} onClick={drawer.open}><Icon name="menu" size={20} /></ActionIcon>
-        <Link to="/workloads" className="brand" style={{ padding: 0 }}><img src="/icon.svg" alt="" />GPUaaS</Link>
+        <ActionIcon
+          variant="subtle"
+          color="gray"
+          size="lg"
+          aria-label="Open navigation"
+          aria-expanded={open}
+          onClick={drawer.open}
+        >
+          <Icon name="menu" size={20} />
+        </ActionIcon>
+        <Link to="/workloads" className="brand" style={{ padding: 0 }}>
+          <img src="/icon.svg" alt="" />
+          GPUaaS
+        </Link>
         <span className="grow" />
         <SchemeToggle />
       </header>
-      <aside className="side fixed"><SideContent /></aside>
-      <Drawer opened={open} onClose={drawer.close} size={276} title="Navigation" padding="md"><div className="side drawer"><SideContent /></div></Drawer>
-      <main className="main" id="content" tabIndex={-1} style={{ outline: 'none' }}><Page /></main>
+      <aside className="side fixed">
+        <SideContent />
+      </aside>
+      <Drawer opened={open} onClose={drawer.close} size={276} title="Navigation" padding="md">
+        <div className="side drawer">
+          <SideContent />
+        </div>
+      </Drawer>
+      <main className="main" id="content" tabIndex={-1} style={{ outline: 'none' }}>
+        <Page />
+      </main>
       <ConnectionBanner />
     </div>
   );
@@ -54,9 +84,13 @@ function Page() {
   const { project } = useSession();
   if (project === undefined) {
     return (
-      <div className="page"><div className="card">
-        <Empty icon="allocations" title="No project yet">You are logged in, but you have no access to any project. Ask an administrator of your tenant for a role.</Empty>
-      </div></div>
+      <div className="page">
+        <div className="card">
+          <Empty icon="allocations" title="No project yet">
+            You are logged in, but you have no access to any project. Ask an administrator of your tenant for a role.
+          </Empty>
+        </div>
+      </div>
     );
   }
   return <Outlet />;
@@ -66,7 +100,12 @@ function SideContent() {
   const { can } = useSession();
   return (
     <>
-      <Link to="/workloads" className="brand"><img src="/icon.svg" alt="" /><span>GPUaaS<small>App Platform</small></span></Link>
+      <Link to="/workloads" className="brand">
+        <img src="/icon.svg" alt="" />
+        <span>
+          GPUaaS<small>App Platform</small>
+        </span>
+      </Link>
       <ProjectSwitcher />
       <nav className="nav" aria-label="Main">
         <h2>Project</h2>
@@ -78,21 +117,62 @@ function SideContent() {
         <NavLink to="/control-planes" icon="nodes" text="Sharing" />
         {can('billing.read') && <NavLink to="/costs" icon="cost" text="Costs" />}
         {can('webhook.read') && <NavLink to="/webhooks" icon="out" text="Webhooks" />}
-        {can('manifest.read') && <><h2>Publishing</h2><NavLink to="/releases" icon="launch" text="Releases" /></>}
+        {can('manifest.read') && (
+          <>
+            <h2>Publishing</h2>
+            <NavLink to="/releases" icon="launch" text="Releases" />
+          </>
+        )}
         {can('artifact.read') && <NavLink to="/artifacts" icon="allocations" text="Artifacts" />}
         {can('source.read') && <NavLink to="/sources" icon="out" text="Sources" />}
         <h2>Control</h2>
         <NavLink to="/access" icon="key" text="Access" />
         {can('policy.read') && <NavLink to="/policy" icon="policy" text="Policy" />}
         {can('audit.read') && <NavLink to="/audit" icon="audit" text="Audit" />}
-        {can('node.read') && <><h2>Platform</h2><NavLink to="/nodes" icon="nodes" text="Nodes" /></>}
+        {can('node.read') && (
+          <>
+            <h2>Platform</h2>
+            <NavLink to="/nodes" icon="nodes" text="Nodes" />
+          </>
+        )}
         {can('node.read') && can('billing.read') && <NavLink to="/platform-costs" icon="cost" text="Platform costs" />}
       </nav>
-      <div className="side-foot"><ViewerMenu /></div>
+      <div className="side-foot">
+        <ViewerMenu />
+      </div>
     </>
   );
 }
 
-function NavLink({ to, icon, text }: { to: '/workloads' | '/catalog' | '/allocations' | '/operations' | '/orphans' | '/costs' | '/platform-costs' | '/audit' | '/nodes' | '/access' | '/policy' | '/control-planes' | '/webhooks' | '/releases' | '/artifacts' | '/sources'; icon: IconName; text: string }) {
-  return <Link to={to} activeOptions={{ includeSearch: false }}><Icon name={icon} />{text}</Link>;
+function NavLink({
+  to,
+  icon,
+  text,
+}: {
+  to:
+    | '/workloads'
+    | '/catalog'
+    | '/allocations'
+    | '/operations'
+    | '/orphans'
+    | '/costs'
+    | '/platform-costs'
+    | '/audit'
+    | '/nodes'
+    | '/access'
+    | '/policy'
+    | '/control-planes'
+    | '/webhooks'
+    | '/releases'
+    | '/artifacts'
+    | '/sources';
+  icon: IconName;
+  text: string;
+}) {
+  return (
+    <Link to={to} activeOptions={{ includeSearch: false }}>
+      <Icon name={icon} />
+      {text}
+    </Link>
+  );
 }

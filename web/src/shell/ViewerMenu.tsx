@@ -13,7 +13,13 @@ export function SchemeToggle() {
   const scheme = useComputedColorScheme('light');
   const next = scheme === 'dark' ? 'light' : 'dark';
   return (
-    <ActionIcon variant="subtle" color="gray" size="lg" aria-label={`Switch to the ${next} scheme`} onClick={() => setColorScheme(next)}>
+    <ActionIcon
+      variant="subtle"
+      color="gray"
+      size="lg"
+      aria-label={`Switch to the ${next} scheme`}
+      onClick={() => setColorScheme(next)}
+    >
       <Icon name={scheme === 'dark' ? 'sun' : 'moon'} size={18} />
     </ActionIcon>
   );
@@ -29,16 +35,26 @@ export function ViewerMenu() {
       <Menu width={250} position="top-start" shadow="md">
         <Menu.Target>
           <button type="button" className="switcher">
-            <span className="grow"><span className="hidden-visually">Account of </span><b>{viewer.actor.name}</b><small>{roles.join(', ') || words(viewer.actor.kind)}</small></span>
+            <span className="grow">
+              <span className="hidden-visually">Account of </span>
+              <b>{viewer.actor.name}</b>
+              <small>{roles.join(', ') || words(viewer.actor.kind)}</small>
+            </span>
             <Icon name="updown" size={16} />
           </button>
         </Menu.Target>
         <Menu.Dropdown>
           <Menu.Label>{words(viewer.actor.kind)}</Menu.Label>
-          <Menu.Item disabled style={{ opacity: 1 }}><span className="mono">{viewer.actor.id}</span></Menu.Item>
+          <Menu.Item disabled style={{ opacity: 1 }}>
+            <span className="mono">{viewer.actor.id}</span>
+          </Menu.Item>
           <Menu.Divider />
-          <Menu.Item leftSection={<Icon name="key" size={16} />} onClick={() => setSessions(true)}>Your sessions</Menu.Item>
-          <Menu.Item leftSection={<Icon name="out" size={16} />} onClick={() => void logout()}>Log out</Menu.Item>
+          <Menu.Item leftSection={<Icon name="key" size={16} />} onClick={() => setSessions(true)}>
+            Your sessions
+          </Menu.Item>
+          <Menu.Item leftSection={<Icon name="out" size={16} />} onClick={() => void logout()}>
+            Log out
+          </Menu.Item>
         </Menu.Dropdown>
       </Menu>
       <SchemeToggle />

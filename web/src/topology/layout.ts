@@ -72,7 +72,10 @@ const large = { width: 178, height: 54 };
 const small = { width: 60, height: 34 };
 
 /** Returns the diagram of the members; removed members are left out. */
-export function layout<Member extends Placed>(components: readonly Component[], all: readonly Member[]): Picture<Member> {
+export function layout<Member extends Placed>(
+  components: readonly Component[],
+  all: readonly Member[],
+): Picture<Member> {
   const members = all.filter((member) => member.status !== 'REMOVED');
   const dense = members.length >= denseFrom;
   const stacked = stackGroups(components, members, dense ? small : large);
@@ -80,7 +83,12 @@ export function layout<Member extends Placed>(components: readonly Component[], 
   const groups = stacked.map((group) => ({ ...group, width })); // equal widths, so that no line runs behind another group
   const right = width + aisle;
   const height = Math.max(0, ...groups.map((group) => group.y + group.height));
-  return { groups, hosts: stackHosts(members, right, height), links: dense ? linksByGroup(members) : linksByMember(members), dense };
+  return {
+    groups,
+    hosts: stackHosts(members, right, height),
+    links: dense ? linksByGroup(members) : linksByMember(members),
+    dense,
+  };
 }
 
 /** Returns how many members are in a row, so that a group is a little wider than high. */
@@ -89,7 +97,11 @@ export function columnsOf(count: number, tile: { readonly width: number; readonl
   return Math.min(16, Math.max(2, Math.round(Math.sqrt((count * tile.height * 1.5) / tile.width))));
 }
 
-function stackGroups<Member extends Placed>(components: readonly Component[], members: readonly Member[], tile: { width: number; height: number }): Group<Member>[] {
+function stackGroups<Member extends Placed>(
+  components: readonly Component[],
+  members: readonly Member[],
+  tile: { width: number; height: number },
+): Group<Member>[] {
   const known = new Set(components.map((each) => each.componentKey));
   const strays = [...new Set(members.map((member) => member.componentKey))].filter((key) => !known.has(key)).sort();
   const named = [...components, ...strays.map((key) => ({ componentKey: key, displayName: key }))];
@@ -99,11 +111,19 @@ function stackGroups<Member extends Placed>(components: readonly Component[], me
     const columns = columnsOf(own.length, tile);
     const rows = Math.max(1, Math.ceil(own.length / columns));
     const tiles = own.map((member, at) => ({
-      member, ...tile, x: pad + (at % columns) * (tile.width + gap), y: head + Math.floor(at / columns) * (tile.height + gap),
+      member,
+      ...tile,
+      x: pad + (at % columns) * (tile.width + gap),
+      y: head + Math.floor(at / columns) * (tile.height + gap),
     }));
     const group = {
-      key: componentKey, name: displayName, tiles, x: 0, y,
-      width: Math.max(2 * pad + large.width, 2 * pad + columns * (tile.width + gap) - gap), height: head + rows * (tile.height + gap) - gap + pad,
+      key: componentKey,
+      name: displayName,
+      tiles,
+      x: 0,
+      y,
+      width: Math.max(2 * pad + large.width, 2 * pad + columns * (tile.width + gap) - gap),
+      height: head + rows * (tile.height + gap) - gap + pad,
     };
     y += group.height + groupGap;
     return group;
@@ -126,22 +146,38 @@ function stackHosts(members: readonly Placed[], left: number, height: number): H
   const perColumn = Math.max(4, Math.floor((height + gap) / Math.max(1, tallest)));
   const columns: number[][] = [];
   hosts.forEach((_, at) => (columns[Math.floor(at / perColumn)] ??= []).push(at));
-  const total = (column: readonly number[]) => column.reduce((sum, at) => sum + (heights[at] ?? 0) + gap * 1.6, -gap * 1.6);
+  const total = (column: readonly number[]) =>
+    column.reduce((sum, at) => sum + (heights[at] ?? 0) + gap * 1.6, -gap * 1.6);
   return columns.flatMap((column, number) => {
     let y = Math.max(0, (height - total(column)) / 2);
     return column.map((at) => {
       const host = hosts[at];
       const box = { x: left + number * (hostWidth + 40), y, width: hostWidth, height: heights[at] ?? 0 };
       y += box.height + gap * 1.6;
-      return { ...box, id: host?.id ?? '', members: host?.members ?? 0, allocationIds: [...(host?.allocations ?? [])].sort() };
+      return {
+        ...box,
+        id: host?.id ?? '',
+        members: host?.members ?? 0,
+        allocationIds: [...(host?.allocations ?? [])].sort(),
+      };
     });
   });
 }
 
 function linksByMember(members: readonly Placed[]): Link[] {
-  return members.flatMap((member) => (member.node === null ? [] : [{
-    id: `${member.id}→${member.node.id}`, source: member.id, target: member.node.id, count: 1, allocationId: member.allocation?.id,
-  }]));
+  return members.flatMap((member) =>
+    member.node === null
+      ? []
+      : [
+          {
+            id: `${member.id}→${member.node.id}`,
+            source: member.id,
+            target: member.node.id,
+            count: 1,
+            allocationId: member.allocation?.id,
+          },
+        ],
+  );
 }
 
 function linksByGroup(members: readonly Placed[]): Link[] {
@@ -150,7 +186,13 @@ function linksByGroup(members: readonly Placed[]): Link[] {
     if (node === null) continue;
     const id = `${componentKey}→${node.id}`;
     const before = found.get(id);
-    found.set(id, { id, source: groupId(componentKey), target: node.id, count: (before?.count ?? 0) + 1, allocationId: undefined });
+    found.set(id, {
+      id,
+      source: groupId(componentKey),
+      target: node.id,
+      count: (before?.count ?? 0) + 1,
+      allocationId: undefined,
+    });
   }
   return [...found.values()];
 }

@@ -10,9 +10,12 @@ export function useAnswer(permissionKey: string, objectId: string): string {
   useEffect(() => {
     let gone = false;
     void ask(ExplainPermissionDocument, { input: { permissionKey, objectId, subjectId: null } }).then((answer) => {
-      if (!gone && answer.data !== undefined) setWhom(answer.data.explainPermission.askWhom.map((actor) => (actor.name === '' ? actor.id : actor.name)));
+      if (!gone && answer.data !== undefined)
+        setWhom(answer.data.explainPermission.askWhom.map((actor) => (actor.name === '' ? actor.id : actor.name)));
     });
-    return () => { gone = true; };
+    return () => {
+      gone = true;
+    };
   }, [permissionKey, objectId]);
   return answerOf(permissionKey, whom);
 }
@@ -24,21 +27,49 @@ export function answerOf(permissionKey: string, whom: readonly string[]): string
 }
 
 /** A button that does nothing but tell why; it can be focused, so that the keyboard finds the answer too. */
-export function DeniedButton({ label, permissionKey, objectId }: { label: string; permissionKey: string; objectId: string }) {
+export function DeniedButton({
+  label,
+  permissionKey,
+  objectId,
+}: {
+  label: string;
+  permissionKey: string;
+  objectId: string;
+}) {
   const answer = useAnswer(permissionKey, objectId);
   return (
     <Tooltip label={answer} multiline maw={320} events={{ hover: true, focus: true, touch: true }}>
-      <Button variant="default" data-disabled aria-disabled="true" data-denied={permissionKey} onClick={(event) => event.preventDefault()}>{label}<span className="hidden-visually">. {answer}</span></Button>
+      <Button
+        variant="default"
+        data-disabled
+        aria-disabled="true"
+        data-denied={permissionKey}
+        onClick={(event) => event.preventDefault()}
+      >
+        {label}
+        <span className="hidden-visually">. {answer}</span>
+      </Button>
     </Tooltip>
   );
 }
 
 /** An item of a menu that does nothing but tell why. */
-export function DeniedItem({ label, permissionKey, objectId }: { label: string; permissionKey: string; objectId: string }) {
+export function DeniedItem({
+  label,
+  permissionKey,
+  objectId,
+}: {
+  label: string;
+  permissionKey: string;
+  objectId: string;
+}) {
   const answer = useAnswer(permissionKey, objectId);
   return (
     <Menu.Item component="div" data-disabled aria-disabled="true" data-denied={permissionKey} closeMenuOnClick={false}>
-      {label}<span className="sub" style={{ maxWidth: 260, whiteSpace: 'normal' }}>{answer}</span>
+      {label}
+      <span className="sub" style={{ maxWidth: 260, whiteSpace: 'normal' }}>
+        {answer}
+      </span>
     </Menu.Item>
   );
 }

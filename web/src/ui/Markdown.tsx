@@ -10,10 +10,13 @@ export function Markdown({ text }: { text: string }) {
       <ReactMarkdown
         remarkPlugins={[remarkGfm]}
         components={{
-          a: ({ href, children }) => <a href={href} target="_blank" rel="noreferrer noopener">{children}</a>,
+          a: ({ href, children }) => (
+            <a href={href} target="_blank" rel="noreferrer noopener">
+              {children}
+            </a>
+          ),
           img: ({ alt }) => <em>[{alt}]</em>,
           // A box that scrolls must be reachable with the keyboard.
-          // eslint-disable-next-line jsx-a11y/no-noninteractive-tabindex
           pre: ({ children }) => <pre tabIndex={0}>{children}</pre>,
           h1: ({ children }) => <h2>{children}</h2>,
           h2: ({ children }) => <h2>{children}</h2>,

@@ -15,7 +15,17 @@ import type { Tone } from './Status';
 export const ProblemExtra = createContext<(problem: Problem) => ReactNode>(() => null);
 
 /** A coloured notice. */
-export function Notice({ tone, icon, children, role }: { tone: Tone; icon: IconName; children: ReactNode; role?: 'alert' | 'status' }) {
+export function Notice({
+  tone,
+  icon,
+  children,
+  role,
+}: {
+  tone: Tone;
+  icon: IconName;
+  children: ReactNode;
+  role?: 'alert' | 'status';
+}) {
   return (
     <div className={`notice tone-${tone}`} role={role}>
       <Icon name={icon} size={18} />
@@ -28,15 +38,33 @@ export function Notice({ tone, icon, children, role }: { tone: Tone; icon: IconN
  * A problem in the place where it happened. `reasons` overrides which reasons are listed, for a form that shows the
  * others at its fields.
  */
-export function ProblemNotice({ problem, reasons = problem.reasons, onRetry }: {
-  problem: Problem; reasons?: readonly Reason[]; onRetry?: () => void;
+export function ProblemNotice({
+  problem,
+  reasons = problem.reasons,
+  onRetry,
+}: {
+  problem: Problem;
+  reasons?: readonly Reason[];
+  onRetry?: () => void;
 }) {
   const listed = reasons.filter((reason) => reason.message !== problem.message.replace(/\.$/, '').toLowerCase());
   return (
     <Notice tone={problem.code === 'NETWORK' ? 'warn' : 'bad'} icon="warn" role="alert">
       <b>{problem.message}</b>
       {listed.length > 0 && (
-        <ul>{listed.map((reason, at) => <li key={at}>{reason.message}{reason.path !== '' && <> <code>{reason.path}</code></>}</li>)}</ul>
+        <ul>
+          {listed.map((reason, at) => (
+            <li key={at}>
+              {reason.message}
+              {reason.path !== '' && (
+                <>
+                  {' '}
+                  <code>{reason.path}</code>
+                </>
+              )}
+            </li>
+          ))}
+        </ul>
       )}
       <ProblemTail problem={problem} onRetry={onRetry} />
     </Notice>
@@ -48,9 +76,17 @@ function ProblemTail({ problem, onRetry }: { problem: Problem; onRetry?: (() => 
   return (
     <div className="tail">
       <code data-code={problem.code}>{problem.code}</code>
-      {problem.correlationId !== '' && <span>Correlation id <Copy value={problem.correlationId} what="correlation id" /></span>}
+      {problem.correlationId !== '' && (
+        <span>
+          Correlation id <Copy value={problem.correlationId} what="correlation id" />
+        </span>
+      )}
       {extra(problem)}
-      {onRetry !== undefined && <Button size="compact-xs" variant="default" leftSection={<Icon name="retry" size={13} />} onClick={onRetry}>Try again</Button>}
+      {onRetry !== undefined && (
+        <Button size="compact-xs" variant="default" leftSection={<Icon name="retry" size={13} />} onClick={onRetry}>
+          Try again
+        </Button>
+      )}
     </div>
   );
 }

@@ -24,7 +24,11 @@ const maxReason = 500;
 
 /** The dialog; the reason is stored in the audit log. */
 export function ReasonDialog(props: ReasonDialogProps) {
-  return <Modal opened={props.opened} onClose={props.onClose} title={<b>{props.title}</b>}><ReasonForm {...props} /></Modal>;
+  return (
+    <Modal opened={props.opened} onClose={props.onClose} title={<b>{props.title}</b>}>
+      <ReasonForm {...props} />
+    </Modal>
+  );
 }
 
 function ReasonForm({ children, confirm, act, busy, problem, onClose, onAct }: ReasonDialogProps) {
@@ -37,12 +41,27 @@ function ReasonForm({ children, confirm, act, busy, problem, onClose, onAct }: R
   return (
     <form className="stack" onSubmit={send}>
       <div className="soft">{children}</div>
-      <Textarea label="Reason" description="Stored in the audit log" required autosize minRows={2} maxRows={6} maxLength={maxReason} value={reason} onChange={(event) => setReason(event.currentTarget.value)} data-autofocus />
+      <Textarea
+        label="Reason"
+        description="Stored in the audit log"
+        required
+        autosize
+        minRows={2}
+        maxRows={6}
+        maxLength={maxReason}
+        value={reason}
+        onChange={(event) => setReason(event.currentTarget.value)}
+        data-autofocus
+      />
       <Checkbox label={confirm} checked={sure} onChange={(event) => setSure(event.currentTarget.checked)} />
       {problem !== undefined && <ProblemNotice problem={problem} />}
       <div className="row" style={{ justifyContent: 'flex-end' }}>
-        <Button variant="default" onClick={onClose}>Cancel</Button>
-        <Button type="submit" color="red" loading={busy} disabled={!sure || reason.trim() === ''}>{act}</Button>
+        <Button variant="default" onClick={onClose}>
+          Cancel
+        </Button>
+        <Button type="submit" color="red" loading={busy} disabled={!sure || reason.trim() === ''}>
+          {act}
+        </Button>
       </div>
     </form>
   );

@@ -24,7 +24,13 @@ export function SchemaForm({ schema, value, onChange, errors, path = '', idle = 
   return (
     <div className="form-grid">
       {fields.map((field) => (
-        <SchemaField key={field.key} field={field} value={atKey(value, field.key)} errors={errors} onChange={(next) => onChange(withKey(value, field.key, next))} />
+        <SchemaField
+          key={field.key}
+          field={field}
+          value={atKey(value, field.key)}
+          errors={errors}
+          onChange={(next) => onChange(withKey(value, field.key, next))}
+        />
       ))}
     </div>
   );
@@ -39,26 +45,60 @@ interface FieldProps {
 
 function SchemaField({ field, value, onChange, errors }: FieldProps) {
   const error = errorOf(errors, field);
-  const common = { label: field.label, description: help(field), required: field.required, withAsterisk: field.required, error, 'data-path': field.path };
+  const common = {
+    label: field.label,
+    description: help(field),
+    required: field.required,
+    withAsterisk: field.required,
+    error,
+    'data-path': field.path,
+  };
   switch (field.widget) {
     case 'group':
       return (
         <fieldset className="group wide">
           <legend>{field.label}</legend>
-          {field.help !== '' && <p className="small faint" style={{ marginBottom: 10 }}>{field.help}</p>}
-          <SchemaForm schema={field.schema} value={value ?? {}} onChange={(next) => onChange(isEmpty(next) && !field.required ? undefined : next)} errors={errors} path={field.path} idle={value === undefined && !field.required} />
+          {field.help !== '' && (
+            <p className="small faint" style={{ marginBottom: 10 }}>
+              {field.help}
+            </p>
+          )}
+          <SchemaForm
+            schema={field.schema}
+            value={value ?? {}}
+            onChange={(next) => onChange(isEmpty(next) && !field.required ? undefined : next)}
+            errors={errors}
+            path={field.path}
+            idle={value === undefined && !field.required}
+          />
         </fieldset>
       );
     case 'select':
       return <Choice field={field} value={value} onChange={onChange} common={common} />;
     case 'switch':
-      return <Switch mt="xs" label={field.label} description={help(field)} error={error} checked={value === true} onChange={(event) => onChange(event.currentTarget.checked)} />;
+      return (
+        <Switch
+          mt="xs"
+          label={field.label}
+          description={help(field)}
+          error={error}
+          checked={value === true}
+          onChange={(event) => onChange(event.currentTarget.checked)}
+        />
+      );
     case 'integer':
     case 'number':
       return (
         <NumberInput
-          {...common} allowDecimal={field.widget === 'number'} min={field.schema.minimum} max={field.schema.maximum} step={field.schema.multipleOf ?? 1} clampBehavior="none"
-          placeholder={example(field)} value={typeof value === 'number' ? value : ''} onChange={(next) => onChange(next === '' ? undefined : Number(next))}
+          {...common}
+          allowDecimal={field.widget === 'number'}
+          min={field.schema.minimum}
+          max={field.schema.maximum}
+          step={field.schema.multipleOf ?? 1}
+          clampBehavior="none"
+          placeholder={example(field)}
+          value={typeof value === 'number' ? value : ''}
+          onChange={(next) => onChange(next === '' ? undefined : Number(next))}
         />
       );
     case 'choices':
@@ -74,7 +114,14 @@ function SchemaField({ field, value, onChange, errors }: FieldProps) {
   }
 }
 
-interface Common { label: string; description: string | undefined; required: boolean; withAsterisk: boolean; error: string | undefined; 'data-path': string }
+interface Common {
+  label: string;
+  description: string | undefined;
+  required: boolean;
+  withAsterisk: boolean;
+  error: string | undefined;
+  'data-path': string;
+}
 type PartProps = Pick<FieldProps, 'field' | 'value' | 'onChange'> & { common: Common };
 
 /** Text on one line, on several, or hidden. An emptied text is removed from the value, not sent as an empty string. */
@@ -85,10 +132,21 @@ function Words({ field, value, onChange, common }: PartProps) {
     placeholder: example(field),
     spellCheck: false,
     value: typeof value === 'string' ? value : '',
-    onChange: (event: { currentTarget: { value: string } }) => onChange(event.currentTarget.value === '' ? undefined : event.currentTarget.value),
+    onChange: (event: { currentTarget: { value: string } }) =>
+      onChange(event.currentTarget.value === '' ? undefined : event.currentTarget.value),
   };
   if (field.widget === 'secret') return <PasswordInput {...props} autoComplete="new-password" />;
-  if (field.widget === 'multiline') return <Textarea {...props} className="wide" autosize minRows={4} maxRows={16} styles={{ input: { fontFamily: 'var(--mantine-font-family-monospace)', fontSize: 12.5 } }} />;
+  if (field.widget === 'multiline')
+    return (
+      <Textarea
+        {...props}
+        className="wide"
+        autosize
+        minRows={4}
+        maxRows={16}
+        styles={{ input: { fontFamily: 'var(--mantine-font-family-monospace)', fontSize: 12.5 } }}
+      />
+    );
   return <TextInput {...props} />;
 }
 
@@ -98,8 +156,15 @@ function Choice({ field, value, onChange, common }: PartProps) {
   const at = choices.findIndex((choice) => JSON.stringify(choice) === JSON.stringify(value));
   return (
     <Select
-      {...common} data={choices.map((choice, index) => ({ value: String(index), label: typeof choice === 'string' ? choice : JSON.stringify(choice) }))}
-      clearable={!field.required && field.schema.default === undefined} placeholder="Choose" value={at < 0 ? null : String(at)} onChange={(next) => onChange(next === null ? undefined : choices[Number(next)])}
+      {...common}
+      data={choices.map((choice, index) => ({
+        value: String(index),
+        label: typeof choice === 'string' ? choice : JSON.stringify(choice),
+      }))}
+      clearable={!field.required && field.schema.default === undefined}
+      placeholder="Choose"
+      value={at < 0 ? null : String(at)}
+      onChange={(next) => onChange(next === null ? undefined : choices[Number(next)])}
     />
   );
 }
@@ -110,8 +175,13 @@ function Choices({ field, value, onChange, common }: PartProps) {
   const chosen = Array.isArray(value) ? value.filter((each) => typeof each === 'string') : [];
   return (
     <MultiSelect
-      {...common} data={(items.enum ?? []).filter((each) => typeof each === 'string')} clearable maxValues={field.schema.maxItems ?? 100}
-      placeholder={chosen.length === 0 ? 'Any' : ''} value={chosen} onChange={(next) => onChange(next.length === 0 ? undefined : next)}
+      {...common}
+      data={(items.enum ?? []).filter((each) => typeof each === 'string')}
+      clearable
+      maxValues={field.schema.maxItems ?? 100}
+      placeholder={chosen.length === 0 ? 'Any' : ''}
+      value={chosen}
+      onChange={(next) => onChange(next.length === 0 ? undefined : next)}
     />
   );
 }
@@ -123,10 +193,27 @@ function LineList({ field, value, onChange, common }: PartProps) {
   const [text, setText] = useState(Array.isArray(value) ? value.map(String).join('\n') : '');
   const change = (next: string) => {
     setText(next);
-    const lines = next.split('\n').map((line) => line.trim()).filter((line) => line !== '');
-    onChange(lines.length === 0 ? undefined : lines.map((line) => (numeric && !Number.isNaN(Number(line)) ? Number(line) : line)));
+    const lines = next
+      .split('\n')
+      .map((line) => line.trim())
+      .filter((line) => line !== '');
+    onChange(
+      lines.length === 0
+        ? undefined
+        : lines.map((line) => (numeric && !Number.isNaN(Number(line)) ? Number(line) : line)),
+    );
   };
-  return <Textarea {...common} description={[common.description, 'One per line'].filter(Boolean).join('. ')} autosize minRows={2} maxRows={10} value={text} onChange={(event) => change(event.currentTarget.value)} />;
+  return (
+    <Textarea
+      {...common}
+      description={[common.description, 'One per line'].filter(Boolean).join('. ')}
+      autosize
+      minRows={2}
+      maxRows={10}
+      value={text}
+      onChange={(event) => change(event.currentTarget.value)}
+    />
+  );
 }
 
 /**
@@ -151,20 +238,36 @@ function Raw({ value, onChange, common }: Pick<PartProps, 'value' | 'onChange' |
       onChange(next);
     }
   };
-  return <JsonInput {...common} className="wide" description={[common.description, 'JSON'].filter(Boolean).join('. ')} error={broken ? 'This is not valid JSON.' : common.error} formatOnBlur autosize minRows={3} maxRows={16} value={text} onChange={change} />;
+  return (
+    <JsonInput
+      {...common}
+      className="wide"
+      description={[common.description, 'JSON'].filter(Boolean).join('. ')}
+      error={broken ? 'This is not valid JSON.' : common.error}
+      formatOnBlur
+      autosize
+      minRows={3}
+      maxRows={16}
+      value={text}
+      onChange={change}
+    />
+  );
 }
 
 /** Returns the error of a field, or of a value below it that has no field of its own. */
 function errorOf(errors: ReadonlyMap<string, string>, field: Field): string | undefined {
   const own = errors.get(field.path);
   if (own !== undefined || field.widget === 'group') return own;
-  for (const [path, message] of errors) if (path.startsWith(`${field.path}.`)) return `${path.slice(field.path.length + 1)}: ${message}`;
+  for (const [path, message] of errors)
+    if (path.startsWith(`${field.path}.`)) return `${path.slice(field.path.length + 1)}: ${message}`;
   return undefined;
 }
 
 function help(field: Field): string | undefined {
   const bounds = boundsOf(field.schema);
-  const text = [field.help, bounds === '' || field.help.includes(bounds) ? '' : bounds].filter((part) => part !== '').join(' · ');
+  const text = [field.help, bounds === '' || field.help.includes(bounds) ? '' : bounds]
+    .filter((part) => part !== '')
+    .join(' · ');
   return text === '' ? undefined : text;
 }
 

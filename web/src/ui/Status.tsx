@@ -8,13 +8,46 @@ export type Tone = 'good' | 'busy' | 'warn' | 'bad' | 'idle';
 
 /** The tone of every state that the console shows; a state means the same on every object. */
 const tones: Readonly<Record<string, Tone>> = {
-  CREATED: 'busy', STARTING: 'busy', RUNNING: 'good', STOPPING: 'warn', STOPPED: 'idle', FAILED: 'bad',
-  REQUESTED: 'busy', READY: 'good', RELEASING: 'warn', RELEASED: 'idle',
-  PENDING: 'idle', JOINING: 'busy', ACTIVE: 'good', DRAINING: 'warn', DRAINED: 'idle', REMOVING: 'warn', REMOVED: 'idle',
-  HEALTHY: 'good', DEGRADED: 'warn', UNHEALTHY: 'bad', UNKNOWN: 'idle',
-  GOOD: 'good', WARNING: 'warn', BAD: 'bad',
-  ONLINE: 'good', OFFLINE: 'bad', RETIRED: 'idle', DEPRECATED: 'warn', DRAFT: 'idle', STAGED: 'busy', CANARY: 'warn',
-  SUCCEEDED: 'good', WAITING: 'warn', CANCELING: 'warn', COMPENSATING: 'warn', CANCELED: 'idle', SKIPPED: 'idle', UNDOING: 'warn', UNDONE: 'idle', TIMED_OUT: 'bad',
+  CREATED: 'busy',
+  STARTING: 'busy',
+  RUNNING: 'good',
+  STOPPING: 'warn',
+  STOPPED: 'idle',
+  FAILED: 'bad',
+  REQUESTED: 'busy',
+  READY: 'good',
+  RELEASING: 'warn',
+  RELEASED: 'idle',
+  PENDING: 'idle',
+  JOINING: 'busy',
+  ACTIVE: 'good',
+  DRAINING: 'warn',
+  DRAINED: 'idle',
+  REMOVING: 'warn',
+  REMOVED: 'idle',
+  HEALTHY: 'good',
+  DEGRADED: 'warn',
+  UNHEALTHY: 'bad',
+  UNKNOWN: 'idle',
+  GOOD: 'good',
+  WARNING: 'warn',
+  BAD: 'bad',
+  ONLINE: 'good',
+  OFFLINE: 'bad',
+  RETIRED: 'idle',
+  DEPRECATED: 'warn',
+  DRAFT: 'idle',
+  STAGED: 'busy',
+  CANARY: 'warn',
+  SUCCEEDED: 'good',
+  WAITING: 'warn',
+  CANCELING: 'warn',
+  COMPENSATING: 'warn',
+  CANCELED: 'idle',
+  SKIPPED: 'idle',
+  UNDOING: 'warn',
+  UNDONE: 'idle',
+  TIMED_OUT: 'bad',
 };
 
 /** Returns the tone of a state; `operation` because a running operation is busy but a running workload is good. */
@@ -26,19 +59,43 @@ export function toneOf(state: string, operation = false): Tone {
 /** A tone's shape: idle is a ring, good a disc, busy a half disc, warn a square, bad a cross. */
 function Shape({ tone }: { tone: Tone }) {
   return (
-    <svg width="9" height="9" viewBox="0 0 10 10" aria-hidden="true" focusable="false" className={tone === 'busy' ? 'pulse' : undefined}>
+    <svg
+      width="9"
+      height="9"
+      viewBox="0 0 10 10"
+      aria-hidden="true"
+      focusable="false"
+      className={tone === 'busy' ? 'pulse' : undefined}
+    >
       {tone === 'good' && <circle cx="5" cy="5" r="4.2" fill="currentColor" />}
-      {tone === 'busy' && <><circle cx="5" cy="5" r="4" fill="none" stroke="currentColor" strokeWidth="1.6" /><path d="M5 1a4 4 0 0 1 0 8Z" fill="currentColor" /></>}
+      {tone === 'busy' && (
+        <>
+          <circle cx="5" cy="5" r="4" fill="none" stroke="currentColor" strokeWidth="1.6" />
+          <path d="M5 1a4 4 0 0 1 0 8Z" fill="currentColor" />
+        </>
+      )}
       {tone === 'warn' && <rect x="1.2" y="1.2" width="7.6" height="7.6" rx="1.6" fill="currentColor" />}
-      {tone === 'bad' && <path d="m1.5 1.5 7 7M8.5 1.5l-7 7" stroke="currentColor" strokeWidth="2.2" strokeLinecap="round" />}
+      {tone === 'bad' && (
+        <path d="m1.5 1.5 7 7M8.5 1.5l-7 7" stroke="currentColor" strokeWidth="2.2" strokeLinecap="round" />
+      )}
       {tone === 'idle' && <circle cx="5" cy="5" r="3.7" fill="none" stroke="currentColor" strokeWidth="1.7" />}
     </svg>
   );
 }
 
 /** A state as a chip. `bare` omits the background, for health beside a status. */
-export function Status({ state, operation = false, bare = false, title, label }: {
-  state: string; operation?: boolean; bare?: boolean; title?: string; label?: ReactNode;
+export function Status({
+  state,
+  operation = false,
+  bare = false,
+  title,
+  label,
+}: {
+  state: string;
+  operation?: boolean;
+  bare?: boolean;
+  title?: string;
+  label?: ReactNode;
 }) {
   const chip = (
     <span className={`chip tone-${toneOf(state, operation)}${bare ? ' bare' : ''}`} data-state={state}>

@@ -5,7 +5,12 @@ import type { Problem } from '../api/errors';
 import { tell } from '../api/hooks';
 import { useRows } from '../api/pages';
 import { useProjectId, useSession } from '../api/session';
-import { DeleteWebhookDocument, RotateWebhookSecretDocument, UpdateWebhookDocument, WebhooksDocument } from '../generated/graphql';
+import {
+  DeleteWebhookDocument,
+  RotateWebhookSecretDocument,
+  UpdateWebhookDocument,
+  WebhooksDocument,
+} from '../generated/graphql';
 import type { WebhookBitsFragment, WebhooksQuery } from '../generated/graphql';
 import { words } from '../lib/format';
 import { AskDialog } from '../changes/AskDialog';
@@ -19,7 +24,11 @@ import { DeliveriesDialog } from './DeliveriesDialog';
 import { WebhookDialog } from './WebhookDialog';
 
 const pick = (data: WebhooksQuery) => data.webhooks;
-const tones: Readonly<Record<WebhookBitsFragment['status'], string>> = { ACTIVE: 'ACTIVE', PAUSED: 'PENDING', FAILING: 'FAILED' };
+const tones: Readonly<Record<WebhookBitsFragment['status'], string>> = {
+  ACTIVE: 'ACTIVE',
+  PAUSED: 'PENDING',
+  FAILING: 'FAILED',
+};
 
 type Asked = { what: 'edit' | 'delete' | 'deliveries'; row: WebhookBitsFragment } | { what: 'create' };
 
@@ -30,9 +39,16 @@ export function WebhooksPage() {
   const [asked, setAsked] = useState<Asked>();
   const [secret, setSecret] = useState<string>();
   const [problem, setProblem] = useState<Problem>();
-  const list = useRows(WebhooksDocument, useMemo(() => ({ projectId }), [projectId]), pick);
+  const list = useRows(
+    WebhooksDocument,
+    useMemo(() => ({ projectId }), [projectId]),
+    pick,
+  );
   const close = () => setAsked(undefined);
-  const done = () => { close(); list.refresh(); };
+  const done = () => {
+    close();
+    list.refresh();
+  };
   const rotate = async (row: WebhookBitsFragment) => {
     const answer = await tell(RotateWebhookSecretDocument, { webhookId: row.id });
     setProblem(answer.problem);
@@ -46,36 +62,114 @@ export function WebhooksPage() {
   };
   const manage = can('webhook.manage');
   const columns = [
-    { head: 'Address', cell: (row: WebhookBitsFragment) => <span><span className="strong wrap-any">{row.url}</span><span className="sub">{row.description}</span></span> },
-    { head: 'Events', cell: (row: WebhookBitsFragment) => <span className="small">{row.eventTypes.map((type) => <code key={type} style={{ marginRight: 6 }}>{type}</code>)}</span> },
-    { head: 'State', cell: (row: WebhookBitsFragment) => <span><Status state={tones[row.status]} label={words(row.status)} />{row.lastError !== '' && <span className="sub wrap-any said">{row.lastError}</span>}</span> },
+    {
+      head: 'Address',
+      cell: (row: WebhookBitsFragment) => (
+        <span>
+          <span className="strong wrap-any">{row.url}</span>
+          <span className="sub">{row.description}</span>
+        </span>
+      ),
+    },
+    {
+      head: 'Events',
+      cell: (row: WebhookBitsFragment) => (
+        <span className="small">
+          {row.eventTypes.map((type) => (
+            <code key={type} style={{ marginRight: 6 }}>
+              {type}
+            </code>
+          ))}
+        </span>
+      ),
+    },
+    {
+      head: 'State',
+      cell: (row: WebhookBitsFragment) => (
+        <span>
+          <Status state={tones[row.status]} label={words(row.status)} />
+          {row.lastError !== '' && <span className="sub wrap-any said">{row.lastError}</span>}
+        </span>
+      ),
+    },
     { head: 'Last delivered', cell: (row: WebhookBitsFragment) => <Ago at={row.lastDeliveredAt} /> },
-    { head: '', right: true, cell: (row: WebhookBitsFragment) => (
-      <span className="row" style={{ justifyContent: 'flex-end' }}>
-        <Button size="compact-xs" variant="default" onClick={() => setAsked({ what: 'deliveries', row })}>Deliveries</Button>
-        {manage && (
-          <Menu position="bottom-end" shadow="md">
-            <Menu.Target><Button size="compact-xs" variant="default" aria-label={`More for ${row.url}`}><Icon name="more" size={14} /></Button></Menu.Target>
-            <Menu.Dropdown>
-              <Menu.Item onClick={() => setAsked({ what: 'edit', row })}>Change</Menu.Item>
-              <Menu.Item onClick={() => void pause(row)}>{row.status === 'ACTIVE' ? 'Pause' : 'Resume'}</Menu.Item>
-              <Menu.Item onClick={() => void rotate(row)}>Rotate the secret</Menu.Item>
-              <Menu.Item color="red" onClick={() => setAsked({ what: 'delete', row })}>Delete</Menu.Item>
-            </Menu.Dropdown>
-          </Menu>
-        )}
-      </span>
-    ) },
+    {
+      head: '',
+      right: true,
+      cell: (row: WebhookBitsFragment) => (
+        <span className="row" style={{ justifyContent: 'flex-end' }}>
+          <Button size="compact-xs" variant="default" onClick={() => setAsked({ what: 'deliveries', row })}>
+            Deliveries
+          </Button>
+          {manage && (
+            <Menu position="bottom-end" shadow="md">
+              <Menu.Target>
+                <Button size="compact-xs" variant="default" aria-label={`More for ${row.url}`}>
+                  <Icon name="more" size={14} />
+                </Button>
+              </Menu.Target>
+              <Menu.Dropdown>
+                <Menu.Item onClick={() => setAsked({ what: 'edit', row })}>Change</Menu.Item>
+                <Menu.Item onClick={() => void pause(row)}>{row.status === 'ACTIVE' ? 'Pause' : 'Resume'}</Menu.Item>
+                <Menu.Item onClick={() => void rotate(row)}>Rotate the secret</Menu.Item>
+                <Menu.Item color="red" onClick={() => setAsked({ what: 'delete', row })}>
+                  Delete
+                </Menu.Item>
+              </Menu.Dropdown>
+            </Menu>
+          )}
+        </span>
+      ),
+    },
   ];
   return (
     <div className="page">
-      <PageHead title="Webhooks" lede="Events of this project, sent to your own services as they happen: signed, retried, and listed as dead letters when delivery fails for good." actions={manage && <Button leftSection={<Icon name="plus" size={14} />} onClick={() => setAsked({ what: 'create' })}>Create a webhook</Button>} />
+      <PageHead
+        title="Webhooks"
+        lede="Events of this project, sent to your own services as they happen: signed, retried, and listed as dead letters when delivery fails for good."
+        actions={
+          manage && (
+            <Button leftSection={<Icon name="plus" size={14} />} onClick={() => setAsked({ what: 'create' })}>
+              Create a webhook
+            </Button>
+          )
+        }
+      />
       {problem !== undefined && <ProblemNotice problem={problem} />}
-      <RowsCard<WebhookBitsFragment> list={list} label="Webhooks" columns={columns} empty={<Empty icon="out" title="No webhooks">Events of this project are not sent anywhere.</Empty>} />
-      {asked?.what === 'create' && <WebhookDialog webhook={undefined} onClose={close} onDone={(made) => { setSecret(made); done(); }} />}
+      <RowsCard<WebhookBitsFragment>
+        list={list}
+        label="Webhooks"
+        columns={columns}
+        empty={
+          <Empty icon="out" title="No webhooks">
+            Events of this project are not sent anywhere.
+          </Empty>
+        }
+      />
+      {asked?.what === 'create' && (
+        <WebhookDialog
+          webhook={undefined}
+          onClose={close}
+          onDone={(made) => {
+            setSecret(made);
+            done();
+          }}
+        />
+      )}
       {asked?.what === 'edit' && <WebhookDialog webhook={asked.row} onClose={close} onDone={done} />}
       {asked?.what === 'deliveries' && <DeliveriesDialog webhook={asked.row} onClose={close} />}
-      {asked?.what === 'delete' && <AskDialog title="Delete the webhook" act="Delete" danger send={(reason) => tell(DeleteWebhookDocument, { webhookId: asked.row.id, reason })} onClose={close} onDone={done}>Pending deliveries are dropped.</AskDialog>}
+      {asked?.what === 'delete' && (
+        <AskDialog
+          title="Delete the webhook"
+          act="Delete"
+          danger
+          send={(reason) => tell(DeleteWebhookDocument, { webhookId: asked.row.id, reason })}
+          onClose={close}
+          onDone={done}
+        >
+          Pending deliveries are dropped.
+        </AskDialog>
+      )}
       <SecretOnce title="The webhook’s signing secret" secret={secret} onClose={() => setSecret(undefined)} />
     </div>
   );

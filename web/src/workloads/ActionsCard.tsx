@@ -25,17 +25,37 @@ export function ActionsCard({ workload }: { workload: Workload }) {
   if (workload.actions.length === 0 || workload.releasedAt !== null) return null;
   const running = workload.status === 'RUNNING';
   return (
-    <Card title="Actions" pad={false} label="Actions" aside={!running && <span className="small faint">Available while it runs</span>}>
+    <Card
+      title="Actions"
+      pad={false}
+      label="Actions"
+      aside={!running && <span className="small faint">Available while it runs</span>}
+    >
       <div className="action-list">
         {workload.actions.map((action) => (
-          <ActionItem key={action.name} instanceId={workload.id} projectId={null} action={action} running={running} open={open === action.name} onToggle={() => setOpen(open === action.name ? undefined : action.name)} />
+          <ActionItem
+            key={action.name}
+            instanceId={workload.id}
+            projectId={null}
+            action={action}
+            running={running}
+            open={open === action.name}
+            onToggle={() => setOpen(open === action.name ? undefined : action.name)}
+          />
         ))}
       </div>
     </Card>
   );
 }
 
-interface ItemProps { instanceId: string; projectId: string | null; action: Action; running: boolean; open: boolean; onToggle: () => void }
+interface ItemProps {
+  instanceId: string;
+  projectId: string | null;
+  action: Action;
+  running: boolean;
+  open: boolean;
+  onToggle: () => void;
+}
 
 /** One action; `projectId` names the requesting project when it is attached to a shared control plane. */
 export function ActionItem({ instanceId, projectId, action, running, open, onToggle }: ItemProps) {
@@ -45,15 +65,39 @@ export function ActionItem({ instanceId, projectId, action, running, open, onTog
     <div className="action-item" data-action={action.name}>
       <button type="button" className="action-toggle" aria-expanded={open} onClick={onToggle}>
         <Icon name="right" size={14} className="turn" />
-        <span className="grow"><span className="strong">{action.displayName}</span> <span className="small faint mono">{action.name}</span></span>
-        {action.risk !== 'READ' && <span className="tag">{action.risk === 'DESTRUCTIVE' ? 'can lose work' : 'changes state'}</span>}
+        <span className="grow">
+          <span className="strong">{action.displayName}</span> <span className="small faint mono">{action.name}</span>
+        </span>
+        {action.risk !== 'READ' && (
+          <span className="tag">{action.risk === 'DESTRUCTIVE' ? 'can lose work' : 'changes state'}</span>
+        )}
       </button>
-      {open && <ActionForm instanceId={instanceId} projectId={projectId} action={action} runnable={running && allowed} why={allowed ? '' : `You need the permission ${action.permissionKey}.`} />}
+      {open && (
+        <ActionForm
+          instanceId={instanceId}
+          projectId={projectId}
+          action={action}
+          runnable={running && allowed}
+          why={allowed ? '' : `You need the permission ${action.permissionKey}.`}
+        />
+      )}
     </div>
   );
 }
 
-function ActionForm({ instanceId, projectId, action, runnable, why }: { instanceId: string; projectId: string | null; action: Action; runnable: boolean; why: string }) {
+function ActionForm({
+  instanceId,
+  projectId,
+  action,
+  runnable,
+  why,
+}: {
+  instanceId: string;
+  projectId: string | null;
+  action: Action;
+  runnable: boolean;
+  why: string;
+}) {
   const schema = useMemo(() => asSchema(action.inputSchema), [action.inputSchema]);
   const [input, setInput] = useState<unknown>(() => initialValue(schema) ?? {});
   const [tried, setTried] = useState(false);
@@ -75,9 +119,22 @@ function ActionForm({ instanceId, projectId, action, runnable, why }: { instance
   return (
     <form className="action-body" onSubmit={(event) => void send(event)} noValidate aria-label={action.displayName}>
       {fieldsOf(schema).length > 0 && <SchemaForm schema={schema} value={input} onChange={setInput} errors={errors} />}
-      {destructive && <Checkbox label="I know that this can lose work" checked={sure} onChange={(event) => setSure(event.currentTarget.checked)} />}
+      {destructive && (
+        <Checkbox
+          label="I know that this can lose work"
+          checked={sure}
+          onChange={(event) => setSure(event.currentTarget.checked)}
+        />
+      )}
       <div className="row">
-        <Button type="submit" loading={busy} disabled={!runnable || (destructive && !sure)} {...(destructive ? { color: 'red' } : {})}>{action.risk === 'READ' ? 'Read' : 'Run'}</Button>
+        <Button
+          type="submit"
+          loading={busy}
+          disabled={!runnable || (destructive && !sure)}
+          {...(destructive ? { color: 'red' } : {})}
+        >
+          {action.risk === 'READ' ? 'Read' : 'Run'}
+        </Button>
         {why !== '' && <span className="small faint">{why}</span>}
       </div>
       {problem !== undefined && <ProblemNotice problem={problem} reasons={placed.rest} />}
@@ -96,15 +153,40 @@ export function ActionResult({ answer }: { answer: InvokeActionMutation['invokeA
     <div className="stack-s" role="region" aria-label="Result" data-result={answer.action}>
       <div className="row" style={{ justifyContent: 'space-between' }}>
         <h3>Result</h3>
-        {shaped && <SegmentedControl size="xs" aria-label="How the result is shown" value={view} onChange={setView} data={[{ value: 'view', label: 'Table' }, { value: 'json', label: 'JSON' }]} />}
+        {shaped && (
+          <SegmentedControl
+            size="xs"
+            aria-label="How the result is shown"
+            value={view}
+            onChange={setView}
+            data={[
+              { value: 'view', label: 'Table' },
+              { value: 'json', label: 'JSON' },
+            ]}
+          />
+        )}
       </div>
       {shaped && view === 'view' ? (
         <>
-          {facts.length > 0 && <dl className="facts">{facts.map(([key, value]) => <Fact key={key} term={labelOf(key)}><span className={isOutput(key, value) ? 'mono output' : undefined}>{value}</span></Fact>)}</dl>}
-          {tables.map((table) => <ResultTable key={table.name} table={table} />)}
+          {facts.length > 0 && (
+            <dl className="facts">
+              {facts.map(([key, value]) => (
+                <Fact key={key} term={labelOf(key)}>
+                  <span className={isOutput(key, value) ? 'mono output' : undefined}>{value}</span>
+                </Fact>
+              ))}
+            </dl>
+          )}
+          {tables.map((table) => (
+            <ResultTable key={table.name} table={table} />
+          ))}
         </>
-      ) : <Json value={answer.output} label="Result as JSON" />}
-      <div className="small faint">Correlation id <Copy value={answer.correlationId} what="correlation id" /></div>
+      ) : (
+        <Json value={answer.output} label="Result as JSON" />
+      )}
+      <div className="small faint">
+        Correlation id <Copy value={answer.correlationId} what="correlation id" />
+      </div>
     </div>
   );
 }
@@ -112,11 +194,32 @@ export function ActionResult({ answer }: { answer: InvokeActionMutation['invokeA
 function ResultTable({ table }: { table: Table }) {
   return (
     // A box that scrolls must be reachable with the keyboard.
-    // eslint-disable-next-line jsx-a11y/no-noninteractive-tabindex
-    <div className="table-box card" style={{ boxShadow: 'none' }} role="region" tabIndex={0} aria-label={table.name === '' ? 'Result' : labelOf(table.name)}>
+    <div
+      className="table-box card"
+      style={{ boxShadow: 'none' }}
+      role="region"
+      tabIndex={0}
+      aria-label={table.name === '' ? 'Result' : labelOf(table.name)}
+    >
       <table className="table dense" aria-label={table.name === '' ? 'Result' : labelOf(table.name)}>
-        <thead><tr>{table.columns.map((column) => <th key={column} scope="col">{labelOf(column)}</th>)}</tr></thead>
-        <tbody>{table.rows.map((row, at) => <tr key={at}>{table.columns.map((column) => <Cell key={column} name={column} text={cellText(row[column])} />)}</tr>)}</tbody>
+        <thead>
+          <tr>
+            {table.columns.map((column) => (
+              <th key={column} scope="col">
+                {labelOf(column)}
+              </th>
+            ))}
+          </tr>
+        </thead>
+        <tbody>
+          {table.rows.map((row, at) => (
+            <tr key={at}>
+              {table.columns.map((column) => (
+                <Cell key={column} name={column} text={cellText(row[column])} />
+              ))}
+            </tr>
+          ))}
+        </tbody>
       </table>
     </div>
   );

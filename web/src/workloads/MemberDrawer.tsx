@@ -15,40 +15,130 @@ import { Labels } from './Labels';
 import type { Workload } from '../lifecycle/workload';
 
 /** The drawer, open while there is a member. */
-export function MemberDrawer({ member, workload, drift, onClose, onAct }: {
-  member: MemberBitsFragment | undefined; workload: Workload; drift: string | undefined; onClose: () => void; onAct: (member: MemberBitsFragment, act: MemberAct) => void;
+export function MemberDrawer({
+  member,
+  workload,
+  drift,
+  onClose,
+  onAct,
+}: {
+  member: MemberBitsFragment | undefined;
+  workload: Workload;
+  drift: string | undefined;
+  onClose: () => void;
+  onAct: (member: MemberBitsFragment, act: MemberAct) => void;
 }) {
   return (
-    <Drawer opened={member !== undefined} onClose={onClose} position="right" size="md" title={member === undefined ? '' : <b>{member.componentKey} {member.index}</b>}>
+    <Drawer
+      opened={member !== undefined}
+      onClose={onClose}
+      position="right"
+      size="md"
+      title={
+        member === undefined ? (
+          ''
+        ) : (
+          <b>
+            {member.componentKey} {member.index}
+          </b>
+        )
+      }
+    >
       {member !== undefined && <MemberView member={member} workload={workload} drift={drift} onAct={onAct} />}
     </Drawer>
   );
 }
 
-function MemberView({ member, workload, drift, onAct }: { member: MemberBitsFragment; workload: Workload; drift: string | undefined; onAct: (member: MemberBitsFragment, act: MemberAct) => void }) {
+function MemberView({
+  member,
+  workload,
+  drift,
+  onAct,
+}: {
+  member: MemberBitsFragment;
+  workload: Workload;
+  drift: string | undefined;
+  onAct: (member: MemberBitsFragment, act: MemberAct) => void;
+}) {
   const { can } = useSession();
   const acts = changeable(workload) ? offered(member, workload.permissionFamily, can) : [];
   return (
     <div className="stack" data-member-view={member.id}>
-      {drift !== undefined && <Notice tone="warn" icon="warn"><span className="said">{drift}</span></Notice>}
+      {drift !== undefined && (
+        <Notice tone="warn" icon="warn">
+          <span className="said">{drift}</span>
+        </Notice>
+      )}
       <dl className="facts">
-        <Fact term="Status"><span className="row"><Status state={member.status} />{member.cordoned && <span className="tag">cordoned</span>}</span></Fact>
-        <Fact term="Health"><HealthMark health={member.health} message={member.healthMessage} over={member.status === 'REMOVED'} />{member.healthMessage !== '' && <div className="small soft said">{member.healthMessage}</div>}</Fact>
-        <Fact term="Node">{member.node === null ? <span className="faint">none yet</span> : <span>{member.node.name} <span className="mono faint">{member.node.address}</span> {member.node.status === 'OFFLINE' && <Status state="OFFLINE" bare label="Does not answer" />}</span>}</Fact>
-        <Fact term="Allocation">{member.allocation === null ? <span className="faint">—</span> : allocationName(member.allocation)}</Fact>
-        <Fact term="Labels"><Labels value={member.labels} /></Fact>
-        <Fact term="Last operation">{member.lastOperation === null ? <span className="faint">—</span> : <Link to="/operations/$id" params={{ id: member.lastOperation.id }}>{operationName(member.lastOperation.kind)} <Status state={member.lastOperation.state} operation bare /></Link>}</Fact>
-        <Fact term="Requested"><Ago at={member.createdAt} /></Fact>
-        <Fact term="Last change"><Ago at={member.updatedAt} /></Fact>
-        <Fact term="Id"><Copy value={member.id} what="member id" /></Fact>
-        <Fact term="Correlation id"><Copy value={member.correlationId} what="correlation id" /></Fact>
+        <Fact term="Status">
+          <span className="row">
+            <Status state={member.status} />
+            {member.cordoned && <span className="tag">cordoned</span>}
+          </span>
+        </Fact>
+        <Fact term="Health">
+          <HealthMark health={member.health} message={member.healthMessage} over={member.status === 'REMOVED'} />
+          {member.healthMessage !== '' && <div className="small soft said">{member.healthMessage}</div>}
+        </Fact>
+        <Fact term="Node">
+          {member.node === null ? (
+            <span className="faint">none yet</span>
+          ) : (
+            <span>
+              {member.node.name} <span className="mono faint">{member.node.address}</span>{' '}
+              {member.node.status === 'OFFLINE' && <Status state="OFFLINE" bare label="Does not answer" />}
+            </span>
+          )}
+        </Fact>
+        <Fact term="Allocation">
+          {member.allocation === null ? <span className="faint">—</span> : allocationName(member.allocation)}
+        </Fact>
+        <Fact term="Labels">
+          <Labels value={member.labels} />
+        </Fact>
+        <Fact term="Last operation">
+          {member.lastOperation === null ? (
+            <span className="faint">—</span>
+          ) : (
+            <Link to="/operations/$id" params={{ id: member.lastOperation.id }}>
+              {operationName(member.lastOperation.kind)} <Status state={member.lastOperation.state} operation bare />
+            </Link>
+          )}
+        </Fact>
+        <Fact term="Requested">
+          <Ago at={member.createdAt} />
+        </Fact>
+        <Fact term="Last change">
+          <Ago at={member.updatedAt} />
+        </Fact>
+        <Fact term="Id">
+          <Copy value={member.id} what="member id" />
+        </Fact>
+        <Fact term="Correlation id">
+          <Copy value={member.correlationId} what="correlation id" />
+        </Fact>
       </dl>
       {acts.length > 0 && (
         <div className="row" role="group" aria-label="Actions">
-          {acts.map((act) => <Button key={act} size="xs" variant={act === 'remove' ? 'light' : 'default'} {...(act === 'remove' ? { color: 'red' } : {})} onClick={() => onAct(member, act)}>{actNames[act]}</Button>)}
+          {acts.map((act) => (
+            <Button
+              key={act}
+              size="xs"
+              variant={act === 'remove' ? 'light' : 'default'}
+              {...(act === 'remove' ? { color: 'red' } : {})}
+              onClick={() => onAct(member, act)}
+            >
+              {actNames[act]}
+            </Button>
+          ))}
         </div>
       )}
-      {member.adapterDetail !== null && <div className="stack-s"><h3>Details from the adapter</h3><Json value={member.adapterDetail} label="Adapter detail" /></div>}
+      {member.adapterDetail !== null && (
+        <div className="stack-s">
+          <h3>Details from the adapter</h3>
+          <Json value={member.adapterDetail} label="Adapter detail" />
+        </div>
+      )}
     </div>
   );
 }

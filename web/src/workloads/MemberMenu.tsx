@@ -14,18 +14,34 @@ export function changeable(workload: Pick<Workload, 'status' | 'releasedAt'>): b
 }
 
 /** The menu; nothing when the member's state allows no change. What the person may not do tells why. */
-export function MemberMenu({ member, workload, onAct }: { member: MemberBitsFragment; workload: Workload; onAct: (member: MemberBitsFragment, act: MemberAct) => void }) {
+export function MemberMenu({
+  member,
+  workload,
+  onAct,
+}: {
+  member: MemberBitsFragment;
+  workload: Workload;
+  onAct: (member: MemberBitsFragment, act: MemberAct) => void;
+}) {
   const { can } = useSession();
   const acts = changeable(workload) ? memberActs.filter((act) => memberCan(member, act)) : [];
   if (acts.length === 0) return null;
   return (
     <Menu position="bottom-end" withinPortal shadow="md">
-      <Menu.Target><ActionIcon variant="subtle" color="gray" aria-label={`Actions for ${member.componentKey} ${member.index}`}><Icon name="more" size={18} /></ActionIcon></Menu.Target>
+      <Menu.Target>
+        <ActionIcon variant="subtle" color="gray" aria-label={`Actions for ${member.componentKey} ${member.index}`}>
+          <Icon name="more" size={18} />
+        </ActionIcon>
+      </Menu.Target>
       <Menu.Dropdown>
         {acts.map((act) => {
           const key = memberKey(workload.permissionFamily, act);
           if (!can(key)) return <DeniedItem key={act} label={actNames[act]} permissionKey={key} objectId={member.id} />;
-          return <Menu.Item key={act} {...(act === 'remove' ? { color: 'red' } : {})} onClick={() => onAct(member, act)}>{actNames[act]}</Menu.Item>;
+          return (
+            <Menu.Item key={act} {...(act === 'remove' ? { color: 'red' } : {})} onClick={() => onAct(member, act)}>
+              {actNames[act]}
+            </Menu.Item>
+          );
         })}
       </Menu.Dropdown>
     </Menu>

@@ -32,17 +32,61 @@ export function TimelineCard({ followed }: { followed: Followed }) {
     pinned.current = list.scrollHeight - list.scrollTop - list.clientHeight < 40;
   };
   return (
-    <Card title="Timeline" pad={false} label="Timeline" className="timeline-card" aside={<span className="row"><LiveMark /><Switch size="xs" label="Progress" checked={minor} onChange={(event) => setMinor(event.currentTarget.checked)} /></span>}>
-      {problem !== undefined && <div className="card-body"><ProblemNotice problem={problem} /></div>}
-      {timeline.missing > 0 && <div className="card-body"><Notice tone="warn" icon="warn" role="alert">{plural(timeline.missing, 'event')} did not arrive. Load the page again to read the timeline from its beginning.</Notice></div>}
+    <Card
+      title="Timeline"
+      pad={false}
+      label="Timeline"
+      className="timeline-card"
+      aside={
+        <span className="row">
+          <LiveMark />
+          <Switch
+            size="xs"
+            label="Progress"
+            checked={minor}
+            onChange={(event) => setMinor(event.currentTarget.checked)}
+          />
+        </span>
+      }
+    >
+      {problem !== undefined && (
+        <div className="card-body">
+          <ProblemNotice problem={problem} />
+        </div>
+      )}
+      {timeline.missing > 0 && (
+        <div className="card-body">
+          <Notice tone="warn" icon="warn" role="alert">
+            {plural(timeline.missing, 'event')} did not arrive. Load the page again to read the timeline from its
+            beginning.
+          </Notice>
+        </div>
+      )}
       {timeline.events.length === 0 && problem === undefined && <TimelineStart />}
-      {hiddenCount > 0 && events.length > visible.length && <div className="card-body tight"><Button size="compact-xs" variant="default" onClick={() => setOlder(older + drawn)}>Show {Math.min(drawn, events.length - visible.length)} earlier</Button></div>}
+      {hiddenCount > 0 && events.length > visible.length && (
+        <div className="card-body tight">
+          <Button size="compact-xs" variant="default" onClick={() => setOlder(older + drawn)}>
+            Show {Math.min(drawn, events.length - visible.length)} earlier
+          </Button>
+        </div>
+      )}
       {/* A box that scrolls must be reachable with the keyboard. */}
-      {/* eslint-disable-next-line jsx-a11y/no-noninteractive-tabindex */}
-      <ol className="tl" ref={box} onScroll={onScroll} tabIndex={0} aria-label="Events, oldest first" data-last-seq={timeline.lastSeq} data-missing={timeline.missing}>
-        {visible.map((event) => <TimelineRow key={event.seq} event={event} />)}
+      <ol
+        className="tl"
+        ref={box}
+        onScroll={onScroll}
+        tabIndex={0}
+        aria-label="Events, oldest first"
+        data-last-seq={timeline.lastSeq}
+        data-missing={timeline.missing}
+      >
+        {visible.map((event) => (
+          <TimelineRow key={event.seq} event={event} />
+        ))}
       </ol>
-      <p className="hidden-visually" role="status">{timeline.events.at(-1)?.message}</p>
+      <p className="hidden-visually" role="status">
+        {timeline.events.at(-1)?.message}
+      </p>
     </Card>
   );
 }
@@ -54,8 +98,13 @@ function TimelineStart() {
 
 function LiveMark() {
   const { state, asOf } = useLiveStatus();
-  if (asOf !== undefined) return <Status state="OFFLINE" bare label={`As of ${clockTime(new Date(asOf).toISOString())}`} />;
-  return state === 'open' ? <Status state="RUNNING" bare label="Live" /> : <Status state="STARTING" bare label="Connecting" />;
+  if (asOf !== undefined)
+    return <Status state="OFFLINE" bare label={`As of ${clockTime(new Date(asOf).toISOString())}`} />;
+  return state === 'open' ? (
+    <Status state="RUNNING" bare label="Live" />
+  ) : (
+    <Status state="STARTING" bare label="Connecting" />
+  );
 }
 
 function TimelineRow({ event }: { event: EventBitsFragment }) {
@@ -64,12 +113,21 @@ function TimelineRow({ event }: { event: EventBitsFragment }) {
   const detailed = typeof event.payload === 'object' && event.payload !== null && Object.keys(event.payload).length > 0;
   return (
     <li className={`tone-${tone} ${minor ? '' : 'major'}`} data-seq={event.seq} data-type={event.type}>
-      <time dateTime={event.occurredAt} title={fullTime(event.occurredAt)}>{clockTime(event.occurredAt)}</time>
-      <span className="knot"><i /></span>
+      <time dateTime={event.occurredAt} title={fullTime(event.occurredAt)}>
+        {clockTime(event.occurredAt)}
+      </time>
+      <span className="knot">
+        <i />
+      </span>
       <div>
         <div className="what said">{event.message === '' ? eventName(event.type) : event.message}</div>
         {!minor && <div className="kind">{event.type}</div>}
-        {detailed && !minor && <details><summary>Details</summary><pre className="json">{JSON.stringify(event.payload, null, 2)}</pre></details>}
+        {detailed && !minor && (
+          <details>
+            <summary>Details</summary>
+            <pre className="json">{JSON.stringify(event.payload, null, 2)}</pre>
+          </details>
+        )}
       </div>
     </li>
   );

@@ -18,18 +18,42 @@ export function Troubles({ workload, refresh }: { workload: Workload; refresh: (
     <>
       <BlockersCard blockers={stuck} title="Blockers" />
       {workload.drift.length > 0 && (
-        <Card title="Drift" label="Drift" pad={false} aside={workload.observedAt !== null && <span className="small faint">observed by the adapter <Ago at={workload.observedAt} /></span>}>
+        <Card
+          title="Drift"
+          label="Drift"
+          pad={false}
+          aside={
+            workload.observedAt !== null && (
+              <span className="small faint">
+                observed by the adapter <Ago at={workload.observedAt} />
+              </span>
+            )
+          }
+        >
           <DataTable
-            label="Drift" rows={workload.drift.map((row, at) => ({ ...row, at }))} keyOf={(row) => String(row.at)}
+            label="Drift"
+            rows={workload.drift.map((row, at) => ({ ...row, at }))}
+            keyOf={(row) => String(row.at)}
             columns={[
               { head: 'Part', cell: (row) => <span className="strong">{name(row.memberId)}</span> },
-              { head: 'What is different', cell: (row) => <span className="said wrap-any" style={{ display: 'inline-block' }}>{row.message}</span> },
+              {
+                head: 'What is different',
+                cell: (row) => (
+                  <span className="said wrap-any" style={{ display: 'inline-block' }}>
+                    {row.message}
+                  </span>
+                ),
+              },
               { head: 'Kind', cell: (row) => <code>{row.code}</code> },
             ]}
           />
         </Card>
       )}
-      {workload.orphans.length > 0 && <Card title="Orphans" label="Orphans" pad={false}><DataTable label="Orphans" rows={workload.orphans} keyOf={(row) => row.id} columns={columns} /></Card>}
+      {workload.orphans.length > 0 && (
+        <Card title="Orphans" label="Orphans" pad={false}>
+          <DataTable label="Orphans" rows={workload.orphans} keyOf={(row) => row.id} columns={columns} />
+        </Card>
+      )}
     </>
   );
 }

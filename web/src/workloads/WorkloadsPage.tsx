@@ -31,35 +31,76 @@ export function isOver(status: InstanceStatus): boolean {
 }
 
 /** The list with its filter, which is part of the address. */
-export function WorkloadsPage({ show = 'live', search = '' }: { show: string | undefined; search: string | undefined }) {
+export function WorkloadsPage({
+  show = 'live',
+  search = '',
+}: {
+  show: string | undefined;
+  search: string | undefined;
+}) {
   const projectId = useProjectId();
   const navigate = useNavigate();
   const [typed, setTyped] = useState(search);
   const settled = useSettled(typed.trim());
   useEffect(() => {
-    if (settled !== search) void navigate({ to: '/workloads', search: { show, ...(settled === '' ? {} : { q: settled }) }, replace: true });
+    if (settled !== search)
+      void navigate({ to: '/workloads', search: { show, ...(settled === '' ? {} : { q: settled }) }, replace: true });
   }, [settled, search, show, navigate]);
-  const variables = useMemo(() => ({
-    projectId,
-    filter: { statuses: shows[show] ?? null, search: settled === '' ? null : settled.slice(0, 100) },
-  }), [projectId, show, settled]);
+  const variables = useMemo(
+    () => ({
+      projectId,
+      filter: { statuses: shows[show] ?? null, search: settled === '' ? null : settled.slice(0, 100) },
+    }),
+    [projectId, show, settled],
+  );
   const list = useRows(WorkloadsDocument, variables, pick);
   useActivity(useThrottled(list.refresh));
   const filtered = settled !== '' || show !== 'live';
   return (
     <div className="page">
       <PageHead
-        title="Workloads" lede="Clusters and apps that run in this project, newest first."
-        actions={<Button renderRoot={(props) => <Link {...props} to="/catalog" />} leftSection={<Icon name="plus" size={15} />}>Launch an app</Button>}
+        title="Workloads"
+        lede="Clusters and apps that run in this project, newest first."
+        actions={
+          <Button
+            renderRoot={(props) => <Link {...props} to="/catalog" />}
+            leftSection={<Icon name="plus" size={15} />}
+          >
+            Launch an app
+          </Button>
+        }
       />
       <RowsCard<Row> list={list} label="Workloads" columns={columns} empty={<NoRows filtered={filtered} />}>
         <div className="card-head">
           <SegmentedControl
-            size="xs" aria-label="Which workloads" value={show}
-            onChange={(next) => void navigate({ to: '/workloads', search: { show: next, ...(settled === '' ? {} : { q: settled }) }, replace: true })}
-            data={[{ value: 'live', label: 'Current' }, { value: 'running', label: 'Running' }, { value: 'failed', label: 'Failed' }, { value: 'stopped', label: 'Stopped' }, { value: 'all', label: 'All' }]}
+            size="xs"
+            aria-label="Which workloads"
+            value={show}
+            onChange={(next) =>
+              void navigate({
+                to: '/workloads',
+                search: { show: next, ...(settled === '' ? {} : { q: settled }) },
+                replace: true,
+              })
+            }
+            data={[
+              { value: 'live', label: 'Current' },
+              { value: 'running', label: 'Running' },
+              { value: 'failed', label: 'Failed' },
+              { value: 'stopped', label: 'Stopped' },
+              { value: 'all', label: 'All' },
+            ]}
           />
-          <TextInput aria-label="Search by name" placeholder="Search by name" type="search" size="xs" maxLength={100} leftSection={<Icon name="search" size={14} />} value={typed} onChange={(event) => setTyped(event.currentTarget.value)} />
+          <TextInput
+            aria-label="Search by name"
+            placeholder="Search by name"
+            type="search"
+            size="xs"
+            maxLength={100}
+            leftSection={<Icon name="search" size={14} />}
+            value={typed}
+            onChange={(event) => setTyped(event.currentTarget.value)}
+          />
         </div>
       </RowsCard>
     </div>
@@ -67,9 +108,18 @@ export function WorkloadsPage({ show = 'live', search = '' }: { show: string | u
 }
 
 function NoRows({ filtered }: { filtered: boolean }) {
-  if (filtered) return <Empty icon="search" title="No workload matches">Change the filter to see others.</Empty>;
+  if (filtered)
+    return (
+      <Empty icon="search" title="No workload matches">
+        Change the filter to see others.
+      </Empty>
+    );
   return (
-    <Empty icon="workloads" title="Nothing runs here yet" action={<Button renderRoot={(props) => <Link {...props} to="/catalog" />}>Open the catalog</Button>}>
+    <Empty
+      icon="workloads"
+      title="Nothing runs here yet"
+      action={<Button renderRoot={(props) => <Link {...props} to="/catalog" />}>Open the catalog</Button>}
+    >
       Launch an app from the catalog into capacity your project rents, and watch it start.
     </Empty>
   );
@@ -77,16 +127,44 @@ function NoRows({ filtered }: { filtered: boolean }) {
 
 const columns = [
   {
-    head: 'Name', cell: (row: Row) => (
+    head: 'Name',
+    cell: (row: Row) => (
       <span className="row" style={{ flexWrap: 'nowrap', gap: 11 }}>
         <Glyph slug={row.appSlug} size={30} />
-        <span><Link to="/workloads/$id" params={{ id: row.id }} className="strong">{row.name}</Link>{row.smoke && <> <span className="tag">smoke test</span></>}<span className="sub">{row.appSlug} {row.appVersion}</span></span>
+        <span>
+          <Link to="/workloads/$id" params={{ id: row.id }} className="strong">
+            {row.name}
+          </Link>
+          {row.smoke && (
+            <>
+              {' '}
+              <span className="tag">smoke test</span>
+            </>
+          )}
+          <span className="sub">
+            {row.appSlug} {row.appVersion}
+          </span>
+        </span>
       </span>
     ),
   },
   { head: 'Status', cell: (row: Row) => <Status state={row.status} /> },
-  { head: 'Health', cell: (row: Row) => <HealthMark health={row.health} message={row.healthMessage} over={isOver(row.status)} /> },
-  { head: 'Members', cell: (row: Row) => <span className="num">{row.roles.map((role) => <span key={role.componentKey} className="sub" style={{ color: 'inherit' }}>{role.displayName}: {role.current} of {role.desired}</span>)}</span> },
+  {
+    head: 'Health',
+    cell: (row: Row) => <HealthMark health={row.health} message={row.healthMessage} over={isOver(row.status)} />,
+  },
+  {
+    head: 'Members',
+    cell: (row: Row) => (
+      <span className="num">
+        {row.roles.map((role) => (
+          <span key={role.componentKey} className="sub" style={{ color: 'inherit' }}>
+            {role.displayName}: {role.current} of {role.desired}
+          </span>
+        ))}
+      </span>
+    ),
+  },
   { head: 'Last operation', cell: (row: Row) => <LastOperation row={row} /> },
   { head: 'Created', cell: (row: Row) => <Ago at={row.createdAt} /> },
 ];
@@ -95,6 +173,13 @@ function LastOperation({ row }: { row: Row }) {
   const operation = row.lastOperation;
   if (operation === null) return <span className="faint">—</span>;
   const tone = toneOf(operation.state, true);
-  const text = tone === 'busy' ? `${operationName(operation.kind)} ${operation.percent} %` : `${operationName(operation.kind)} ${words(operation.state).toLowerCase()}`;
-  return <Link to="/operations/$id" params={{ id: operation.id }} className="soft" title={operation.message}>{text}</Link>;
+  const text =
+    tone === 'busy'
+      ? `${operationName(operation.kind)} ${operation.percent} %`
+      : `${operationName(operation.kind)} ${words(operation.state).toLowerCase()}`;
+  return (
+    <Link to="/operations/$id" params={{ id: operation.id }} className="soft" title={operation.message}>
+      {text}
+    </Link>
+  );
 }

@@ -7,9 +7,23 @@ it('counts a drained worker as drained, not as active', () => {
 });
 
 it('draws each member in the tone of its status', () => {
-  const member = (componentKey: string, status: 'ACTIVE' | 'DRAINED' | 'DRAINING' | 'FAILED' | 'REMOVED', health: 'HEALTHY' | 'UNKNOWN') => ({ componentKey, status, health });
-  expect(marksOf([
-    member('worker', 'FAILED', 'UNKNOWN'), member('worker', 'DRAINED', 'HEALTHY'), member('worker', 'ACTIVE', 'UNKNOWN'), member('worker', 'ACTIVE', 'HEALTHY'),
-    member('worker', 'REMOVED', 'HEALTHY'), member('controller', 'ACTIVE', 'HEALTHY'), member('worker', 'DRAINING', 'HEALTHY'),
-  ], 'worker')).toEqual(['there', 'healthy', 'tone-warn', 'tone-idle', 'tone-bad']);
+  const member = (
+    componentKey: string,
+    status: 'ACTIVE' | 'DRAINED' | 'DRAINING' | 'FAILED' | 'REMOVED',
+    health: 'HEALTHY' | 'UNKNOWN',
+  ) => ({ componentKey, status, health });
+  expect(
+    marksOf(
+      [
+        member('worker', 'FAILED', 'UNKNOWN'),
+        member('worker', 'DRAINED', 'HEALTHY'),
+        member('worker', 'ACTIVE', 'UNKNOWN'),
+        member('worker', 'ACTIVE', 'HEALTHY'),
+        member('worker', 'REMOVED', 'HEALTHY'),
+        member('controller', 'ACTIVE', 'HEALTHY'),
+        member('worker', 'DRAINING', 'HEALTHY'),
+      ],
+      'worker',
+    ),
+  ).toEqual(['there', 'healthy', 'tone-warn', 'tone-idle', 'tone-bad']);
 });

@@ -12,8 +12,18 @@ export function activeOf(role: { readonly summary: string; readonly current: num
 const order: readonly string[] = ['ACTIVE', 'JOINING', 'PENDING', 'DRAINING', 'DRAINED', 'REMOVING', 'FAILED'];
 
 /** Returns a class for each member of a component: `healthy` for one that serves well, else the tone of its status. */
-export function marksOf(members: readonly Pick<MemberBitsFragment, 'componentKey' | 'status' | 'health'>[], componentKey: string): string[] {
-  return members.filter((each) => each.componentKey === componentKey && each.status !== 'REMOVED')
+export function marksOf(
+  members: readonly Pick<MemberBitsFragment, 'componentKey' | 'status' | 'health'>[],
+  componentKey: string,
+): string[] {
+  return members
+    .filter((each) => each.componentKey === componentKey && each.status !== 'REMOVED')
     .sort((a, b) => order.indexOf(a.status) - order.indexOf(b.status))
-    .map((each) => (each.status === 'ACTIVE' && each.health === 'HEALTHY' ? 'healthy' : each.status === 'ACTIVE' ? 'there' : `tone-${toneOf(each.status)}`));
+    .map((each) =>
+      each.status === 'ACTIVE' && each.health === 'HEALTHY'
+        ? 'healthy'
+        : each.status === 'ACTIVE'
+          ? 'there'
+          : `tone-${toneOf(each.status)}`,
+    );
 }

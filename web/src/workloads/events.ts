@@ -19,7 +19,8 @@ export function isMinor(type: string): boolean {
 export function eventTone(type: string): Tone {
   const word = type.slice(type.lastIndexOf('.') + 1);
   if (/(failed|unhealthy|lost|rejected)/.test(word)) return 'bad';
-  if (/(deleting|removing|draining|releasing|degraded|stopping|canceling|compensating|rolled_back)/.test(word)) return 'warn';
+  if (/(deleting|removing|draining|releasing|degraded|stopping|canceling|compensating|rolled_back)/.test(word))
+    return 'warn';
   if (/(running|healthy|succeeded|completed|active|added|ready|upgraded)/.test(word)) return 'good';
   if (/(deleted|removed|drained|released|stopped|canceled)/.test(word)) return 'idle';
   return 'busy';

@@ -13,13 +13,21 @@ export const maxShown = 256;
 export function useMembers(workload: Workload): { members: readonly MemberBitsFragment[]; more: boolean } {
   const { id, revision } = workload;
   const { pageInfo, edges } = workload.members;
-  const [rest, setRest] = useState<{ id: string; members: readonly MemberBitsFragment[]; more: boolean }>({ id, members: [], more: false });
+  const [rest, setRest] = useState<{ id: string; members: readonly MemberBitsFragment[]; more: boolean }>({
+    id,
+    members: [],
+    more: false,
+  });
   const start = pageInfo.hasNextPage ? pageInfo.endCursor : null;
   useEffect(() => {
     if (start === null) return undefined;
     let left = false;
-    void readOn(id, start, maxShown - edges.length).then((found) => { if (!left) setRest({ id, ...found }); });
-    return () => { left = true; };
+    void readOn(id, start, maxShown - edges.length).then((found) => {
+      if (!left) setRest({ id, ...found });
+    });
+    return () => {
+      left = true;
+    };
   }, [id, revision, start, edges.length]);
   const further = start !== null && rest.id === id ? rest : undefined;
   const members = useMemo(() => {
@@ -31,7 +39,11 @@ export function useMembers(workload: Workload): { members: readonly MemberBitsFr
 }
 
 /** Reads page after page. A page that cannot be read is skipped; it is read again after the next change. */
-async function readOn(id: string, from: string, wanted: number): Promise<{ members: MemberBitsFragment[]; more: boolean }> {
+async function readOn(
+  id: string,
+  from: string,
+  wanted: number,
+): Promise<{ members: MemberBitsFragment[]; more: boolean }> {
   const members: MemberBitsFragment[] = [];
   let after: string | null = from;
   while (after !== null && members.length < wanted) {

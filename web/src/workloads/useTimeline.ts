@@ -13,7 +13,8 @@ export interface Followed {
   readonly problem: Problem | undefined;
 }
 
-type Change = { kind: 'events'; events: readonly EventBitsFragment[] } | { kind: 'restart' } | { kind: 'end'; problem: Problem };
+type Change =
+  { kind: 'events'; events: readonly EventBitsFragment[] } | { kind: 'restart' } | { kind: 'end'; problem: Problem };
 
 /** Milliseconds for which events are collected before the page is drawn: a replay draws a few times, not a thousand. */
 const gather = 60;
@@ -31,7 +32,10 @@ function reduce(state: Followed, change: Change): Followed {
 
 /** Follows the timeline from its beginning; it survives reconnects and restarts of the server. */
 export function useTimeline(instanceId: string): Followed {
-  const [state, dispatch] = useReducer(reduce, undefined, (): Followed => ({ timeline: emptyTimeline(), problem: undefined }));
+  const [state, dispatch] = useReducer(reduce, undefined, (): Followed => ({
+    timeline: emptyTimeline(),
+    problem: undefined,
+  }));
   const waiting = useRef<EventBitsFragment[]>([]);
   useEffect(() => {
     let timer: ReturnType<typeof setTimeout> | undefined;
@@ -39,18 +43,22 @@ export function useTimeline(instanceId: string): Followed {
       timer = undefined;
       dispatch({ kind: 'events', events: waiting.current.splice(0) });
     };
-    const stop = live.follow(InstanceTimelineDocument, { instanceId }, {
-      cursorOf: (data) => data.instanceTimeline.cursor,
-      onData: (data) => {
-        waiting.current.push(data.instanceTimeline);
-        timer ??= setTimeout(flush, gather);
+    const stop = live.follow(
+      InstanceTimelineDocument,
+      { instanceId },
+      {
+        cursorOf: (data) => data.instanceTimeline.cursor,
+        onData: (data) => {
+          waiting.current.push(data.instanceTimeline);
+          timer ??= setTimeout(flush, gather);
+        },
+        onRestart: () => {
+          waiting.current = [];
+          dispatch({ kind: 'restart' });
+        },
+        onEnd: (problem) => dispatch({ kind: 'end', problem }),
       },
-      onRestart: () => {
-        waiting.current = [];
-        dispatch({ kind: 'restart' });
-      },
-      onEnd: (problem) => dispatch({ kind: 'end', problem }),
-    });
+    );
     return () => {
       clearTimeout(timer);
       waiting.current = [];
