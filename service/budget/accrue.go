@@ -30,29 +30,44 @@ func Due(ctx context.Context, t *tx.Tx) ([]ids.ID, error) {
 }
 
 // accrueSQL brings a budget up to the books, and returns the highest threshold that it has reached by now and whether
-// the amount is. A new month begins at nothing.
-const accrueSQL = `WITH b AS (SELECT *, CASE span WHEN 'MONTH' THEN date_trunc('month', now() AT TIME ZONE 'UTC') AT
-	TIME ZONE 'UTC' ELSE created_at END AS since
+// the amount is. A new month begins at nothing. Summed is what was booked since the mark of the last look: below it no
+// transaction is open, so what it left behind is settled for ever. A mark never goes back, as it would where this
+// statement began before another look ended.
+const accrueSQL = `WITH m AS (SELECT platform.generation() AS generation,
+		pg_snapshot_xmin(pg_current_snapshot()) AS xid),
+	b AS (SELECT *, CASE span WHEN 'MONTH' THEN ` + monthStart + ` ELSE created_at END AS since
 		FROM budget WHERE id = $1 AND removed_at IS NULL FOR UPDATE SKIP LOCKED),
-	s AS (SELECT coalesce(sum(e.amount), 0) AS spent FROM b JOIN ledger_entry e ON e.tenant_id = b.tenant_id
-	AND e.account = 'ACCRUED' AND e.currency = b.currency
+	f AS (SELECT b.*, w.goes_on, CASE WHEN w.goes_on THEN b.settled ELSE 0 END AS base,
+			CASE WHEN w.goes_on THEN b.mark_generation ELSE 0 END AS from_generation,
+			CASE WHEN w.goes_on THEN b.mark_xid ELSE '0' END AS from_xid,
+			CASE WHEN v.ahead THEN b.mark_generation ELSE m.generation END AS to_generation,
+			CASE WHEN v.ahead THEN b.mark_xid ELSE m.xid END AS to_xid
+		FROM b CROSS JOIN m
+		CROSS JOIN LATERAL (SELECT b.period_start IS NOT DISTINCT FROM b.since AND b.mark_xid IS NOT NULL AS goes_on) w
+		CROSS JOIN LATERAL (SELECT w.goes_on AND (b.mark_generation, b.mark_xid) > (m.generation, m.xid) AS ahead) v),
+	s AS (SELECT coalesce(sum(e.amount), 0) AS added,
+			coalesce(sum(e.amount) FILTER (WHERE (e.booked_generation, e.booked_xid)
+				< (f.to_generation, f.to_xid)), 0) AS settled
+		FROM f JOIN ledger_entry e ON e.tenant_id = f.tenant_id AND e.account = 'ACCRUED' AND e.currency = f.currency
+			AND (e.booked_generation, e.booked_xid) >= (f.from_generation, f.from_xid)
 		JOIN ledger_tx x ON x.id = e.tx_id AND x.kind IN ('USAGE', 'CORRECTION')
 		JOIN billing_period p ON p.id = x.of_period_id
-		WHERE CASE b.span WHEN 'MONTH' THEN p.starts_at = b.since ELSE x.booked_at > b.since END
-			AND CASE b.scope WHEN 'TENANT' THEN true WHEN 'PROJECT' THEN e.project_id = b.target_id
-			WHEN 'INSTANCE' THEN e.instance_id = b.target_id
+		WHERE CASE f.span WHEN 'MONTH' THEN p.starts_at = f.since ELSE x.booked_at > f.since END
+			AND CASE f.scope WHEN 'TENANT' THEN true WHEN 'PROJECT' THEN e.project_id = f.target_id
+			WHEN 'INSTANCE' THEN e.instance_id = f.target_id
 				ELSE EXISTS (SELECT FROM allocation_requester r WHERE r.allocation_id = e.allocation_id
-				AND r.subject_id = b.target_id)
+				AND r.subject_id = f.target_id)
 					OR e.allocation_id IS NULL AND EXISTS (SELECT FROM operation o WHERE o.instance_id = e.instance_id
-					AND o.kind = 'INSTANCE_CREATE' AND o.requester_id = b.target_id) END),
-	n AS (SELECT b.id, s.spent, b.since, coalesce((SELECT max(h) FROM unnest(b.thresholds) h
-	WHERE s.spent * 100 >= b.amount * h), 0) AS now_reached,
-			CASE WHEN b.period_start IS NOT DISTINCT FROM b.since THEN b.reached ELSE 0 END AS before_reached,
-			CASE WHEN b.period_start IS NOT DISTINCT FROM b.since THEN b.limit_at END AS before_limit, s.spent
-			>= b.amount AS full_now
-		FROM b CROSS JOIN s)
-	UPDATE budget SET spent = n.spent, spent_at = now(), period_start = n.since, reached = greatest(n.now_reached,
-	n.before_reached),
+					AND o.kind = 'INSTANCE_CREATE' AND o.requester_id = f.target_id) END),
+	t AS (SELECT f.*, f.base + s.added AS spent_now, f.base + s.settled AS settled_now FROM f CROSS JOIN s),
+	n AS (SELECT t.*, coalesce((SELECT max(h) FROM unnest(t.thresholds) h
+			WHERE t.spent_now * 100 >= t.amount * h), 0) AS now_reached,
+			CASE WHEN t.period_start IS NOT DISTINCT FROM t.since THEN t.reached ELSE 0 END AS before_reached,
+			CASE WHEN t.period_start IS NOT DISTINCT FROM t.since THEN t.limit_at END AS before_limit,
+			t.spent_now >= t.amount AS full_now
+		FROM t)
+	UPDATE budget SET spent = n.spent_now, spent_at = now(), period_start = n.since, settled = n.settled_now,
+		mark_generation = n.to_generation, mark_xid = n.to_xid, reached = greatest(n.now_reached, n.before_reached),
 		limit_at = CASE WHEN n.full_now THEN coalesce(n.before_limit, now()) END
 	FROM n WHERE budget.id = n.id RETURNING greatest(n.now_reached - n.before_reached, 0) > 0, n.full_now
 	AND n.before_limit IS NULL`

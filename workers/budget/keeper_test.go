@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/stretchr/testify/require"
 
 	"github.com/gpuaas/app-platform/authz"
@@ -84,9 +85,19 @@ func (b *bench) input(amount string, at spending.Outcome) budget.SetInput {
 // book writes an amount into the ledger, as the billing role does for the instance's allocation.
 func (b *bench) book(amount string) {
 	b.t.Helper()
+	b.bookIn(b.Admin, amount)
+}
+
+// execer is a transaction, or what makes one of each statement.
+type execer interface {
+	Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error)
+}
+
+func (b *bench) bookIn(in execer, amount string) {
+	b.t.Helper()
 	b.booked++
 	id := fmt.Sprint("ltx_", b.booked)
-	b.SQL(`WITH x AS (INSERT INTO ledger_tx (id, tenant_id, project_id, kind, period_id, of_period_id, meter, amount,
+	_, err := in.Exec(context.Background(), `WITH x AS (INSERT INTO ledger_tx (id, tenant_id, project_id, kind, period_id, of_period_id, meter, amount,
 		currency, effective_at)
 			VALUES ($1, $2, $3, 'USAGE', 'bpr_1', 'bpr_1', 'node_seconds', $4::text::numeric, 'EUR', now())
 			RETURNING id, tenant_id, project_id, amount, currency)
@@ -95,6 +106,7 @@ func (b *bench) book(amount string) {
 			SELECT x.id, s.n, x.tenant_id, x.project_id, s.account, s.dimension, x.amount * s.sign, x.currency, $5, $6
 			FROM x, (VALUES (0, 'ACCRUED', '', 1), (1, 'REVENUE', 'node_seconds', -1)) s (n, account, dimension, sign)`,
 		id, b.tenant.ID, b.project.ID, amount, b.instance.ID, b.held.ID)
+	require.NoError(b.t, err)
 }
 
 func (b *bench) shown() *budget.Budget {
