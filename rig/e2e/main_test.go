@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -65,13 +66,19 @@ func run(m *testing.M) int {
 	return code
 }
 
-// printLogs shows the end of every program's log: what a failed run leaves behind is gone with its
-// folder.
+// printLogs shows what every program logged last that is no ordinary progress: what a failed run leaves behind is gone
+// with its folder, and a record of a run keeps only so much.
 func printLogs(dir string) {
 	files, _ := filepath.Glob(filepath.Join(dir, "*.log"))
 	for _, file := range files {
 		content, _ := os.ReadFile(file)
-		fmt.Fprintf(os.Stderr, "---- %s\n%s\n", filepath.Base(file), content[max(0, len(content)-6_000):])
+		var shown strings.Builder
+		for line := range strings.Lines(string(content)) {
+			if !strings.Contains(line, `"level":"INFO"`) {
+				shown.WriteString(line)
+			}
+		}
+		fmt.Fprintf(os.Stderr, "---- %s\n%s\n", filepath.Base(file), shown.String()[max(0, shown.Len()-2_000):])
 	}
 }
 
