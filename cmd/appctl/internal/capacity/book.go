@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -19,7 +18,7 @@ func book(t *command.Tool) *cobra.Command {
 	var filter gql.PriceFilterInput
 	cmd := command.Pages(t, "book", "List the price book, newest first", bookTable, nil,
 		func(ctx context.Context, _ string, first int, after string) (*gql.PricePage, error) {
-			filter.TenantId, filter.ProjectId = given(tenant), given(project)
+			filter.TenantId, filter.ProjectId = command.Given(tenant), command.Given(project)
 			answer, err := gql.ListPrices(ctx, t, filter, first, after)
 			return &answer.Prices, err
 		})
@@ -28,13 +27,6 @@ func book(t *command.Tool) *cobra.Command {
 	cmd.Flags().StringVar(&filter.Meter, "meter", "", "only of this meter")
 	cmd.Flags().StringVar(&filter.Sku, "sku", "", "only of this SKU")
 	return cmd
-}
-
-func given(text string) *string {
-	if text == "" {
-		return nil
-	}
-	return &text
 }
 
 var bookTable = command.Table[gql.Price]{
@@ -100,8 +92,8 @@ func (f *priceFlags) read(args []string) (*gql.SetPriceInput, error) {
 	if f.time {
 		in.Measure = gql.PriceMeasureTime
 	}
-	in.Sku, in.Region, in.TenantId, in.ProjectId = given(f.sku), given(f.region), given(f.tenant), given(f.project)
-	in.Minimum, in.RoundUpTo = given(f.least), given(f.step)
+	in.Sku, in.Region, in.TenantId, in.ProjectId = command.Given(f.sku), command.Given(f.region), command.Given(f.tenant), command.Given(f.project)
+	in.Minimum, in.RoundUpTo = command.Given(f.least), command.Given(f.step)
 	for _, tier := range f.tiers {
 		upTo, price, ok := strings.Cut(tier, "=")
 		if !ok {
@@ -111,22 +103,11 @@ func (f *priceFlags) read(args []string) (*gql.SetPriceInput, error) {
 	}
 	in.Tiers = append(in.Tiers, gql.PriceTierInput{Price: args[1]})
 	var err error
-	if in.ValidFrom, err = moment("--from", f.from); err != nil {
+	if in.ValidFrom, err = command.Moment("from", f.from); err != nil {
 		return nil, err
 	}
-	in.ValidTo, err = moment("--until", f.to)
+	in.ValidTo, err = command.Moment("until", f.to)
 	return &in, err
-}
-
-func moment(flag, text string) (*time.Time, error) {
-	if text == "" {
-		return nil, nil
-	}
-	at, err := time.Parse(time.RFC3339, text)
-	if err != nil {
-		return nil, command.Usage(fmt.Errorf("%s %s: want RFC 3339, such as 2026-12-01T00:00:00Z", flag, text))
-	}
-	return &at, nil
 }
 
 // addPrice returns the command that puts a price into the book.

@@ -41,11 +41,8 @@ func lint(t *command.Tool) *cobra.Command {
 
 // lintError returns the error of a document that does not hold, with every reason.
 func lintError(path string, reasons []gql.Reason) error {
-	failed := &client.Error{Code: client.CodeManifestInvalid, Message: path + " may not be published"}
-	for _, reason := range reasons {
-		failed.Reasons = append(failed.Reasons, client.Reason{Code: reason.Code, Message: reason.Message, Path: reason.Path})
-	}
-	return failed
+	return &client.Error{Code: client.CodeManifestInvalid, Message: path + " may not be published",
+		Reasons: command.Reasons(reasons)}
 }
 
 // publish returns the command that stores a document as a draft.

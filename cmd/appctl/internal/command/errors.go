@@ -8,6 +8,7 @@ import (
 
 	"github.com/gpuaas/app-platform/cmd/appctl/internal/render"
 	"github.com/gpuaas/app-platform/sdk/client"
+	"github.com/gpuaas/app-platform/sdk/client/generated/gql"
 )
 
 // Exit codes, each with one meaning for scripts.
@@ -213,4 +214,13 @@ func reasonLine(reason client.Reason, message string) string {
 	default:
 		return path + ": " + text
 	}
+}
+
+// Reasons returns the reasons of an answer as those of an error.
+func Reasons(given []gql.Reason) []client.Reason {
+	reasons := make([]client.Reason, len(given))
+	for i, one := range given {
+		reasons[i] = client.Reason(one)
+	}
+	return reasons
 }

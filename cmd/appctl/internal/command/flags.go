@@ -92,6 +92,18 @@ func Instant(flag, text string) (*time.Time, error) {
 	return &at, nil
 }
 
+// Moment reads a time; nil when empty.
+func Moment(flag, text string) (*time.Time, error) {
+	if text == "" {
+		return nil, nil
+	}
+	at, err := time.Parse(time.RFC3339, text)
+	if err != nil {
+		return nil, Usagef("--%s %s: want RFC 3339, such as 2026-12-01T00:00:00Z", flag, text)
+	}
+	return &at, nil
+}
+
 // GivenFlag returns the value of a flag that was set, zero too, and nil for one that was left out.
 func GivenFlag[T any](cmd *cobra.Command, flag string, value T) *T {
 	if !cmd.Flags().Changed(flag) {

@@ -80,7 +80,7 @@ func by(t *command.Tool) *cobra.Command {
 					return nil, err
 				}
 			}
-			answer, err := gql.ListCosts(ctx, t, tenant, project, way, given(label), since, until)
+			answer, err := gql.ListCosts(ctx, t, tenant, project, way, command.Given(label), since, until)
 			return answer.Costs, err
 		}))
 	cmd.Flags().BoolVar(&platform, "platform", false, "of the whole platform; then by tenant and platform-borne as well")
@@ -91,29 +91,11 @@ func by(t *command.Tool) *cobra.Command {
 	return cmd
 }
 
-func given(text string) *string {
-	if text == "" {
-		return nil
-	}
-	return &text
-}
-
 func window(from, to string) (since, until *time.Time, err error) {
-	if since, err = moment("--from", from); err == nil {
-		until, err = moment("--until", to)
+	if since, err = command.Moment("from", from); err == nil {
+		until, err = command.Moment("until", to)
 	}
 	return since, until, err
-}
-
-func moment(flag, text string) (*time.Time, error) {
-	if text == "" {
-		return nil, nil
-	}
-	at, err := time.Parse(time.RFC3339, text)
-	if err != nil {
-		return nil, command.Usagef("%s %s: want RFC 3339, such as 2026-12-01T00:00:00Z", flag, text)
-	}
-	return &at, nil
 }
 
 var shares = command.Table[gql.CostShare]{

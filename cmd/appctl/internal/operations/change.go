@@ -183,9 +183,7 @@ func Refused(verdicts []gql.Verdict) error {
 		if verdict.Code != nil {
 			code = cmp.Or(code, *verdict.Code)
 		}
-		for _, reason := range verdict.Reasons {
-			reasons = append(reasons, client.Reason{Code: reason.Code, Message: reason.Message, Path: reason.Path})
-		}
+		reasons = append(reasons, command.Reasons(verdict.Reasons)...)
 	}
 	if !refused {
 		return nil
@@ -201,15 +199,11 @@ func RefusedRelease(plan *gql.ReleasePlan) error {
 	if plan.Allowed {
 		return nil
 	}
-	var reasons []client.Reason
-	for _, reason := range plan.Reasons {
-		reasons = append(reasons, client.Reason{Code: reason.Code, Message: reason.Message, Path: reason.Path})
-	}
 	code := ""
 	if plan.Code != nil {
 		code = *plan.Code
 	}
-	return refusedWith(code, reasons)
+	return refusedWith(code, command.Reasons(plan.Reasons))
 }
 
 func refusedWith(code string, reasons []client.Reason) error {
