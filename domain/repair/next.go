@@ -28,6 +28,9 @@ type Member struct {
 	NodeUp bool
 	// Busy reports whether an operation works on it.
 	Busy bool
+	// Proving reports that the operation has done its work at the adapter, and that the node's proof is awaited: that may
+	// need members of later components, as a scheduler's first job needs a worker.
+	Proving bool
 	// Tries are the repairs of it that began within Window and have ended, oldest first.
 	Tries []Try
 }
@@ -67,7 +70,7 @@ type Decision struct {
 }
 
 // Next decides. Members of the component that comes first in the manifest are brought back first; the others wait until
-// those are in service or have been given up.
+// the adapter has brought those back, or they have been given up.
 func Next(f Facts) Decision {
 	var out Decision
 	members := slices.Clone(f.Members)
@@ -93,11 +96,11 @@ func Next(f Facts) Decision {
 	return out
 }
 
-// waiting reports whether a member is under repair, or will be tried again.
+// waiting reports whether a member is still to be brought back by its adapter, or will be tried again.
 func waiting(f Facts, members []Member) bool {
 	return slices.ContainsFunc(members, func(m Member) bool {
 		if m.Busy {
-			return true
+			return !m.Proving
 		}
 		policy, mine := f.policyFor(m)
 		_, stopped, _ := f.of(m, f.Begun)

@@ -42,6 +42,9 @@ var cases = []struct {
 	{"the first component is under repair", repair.Manual, 1, []repair.Member{
 		{Name: "controller 0", Order: 0, Failure: "NODE_RESTARTED", NodeUp: true, Busy: true},
 		{Name: "worker 0", Order: 1, Failure: "NODE_RESTARTED", NodeUp: true}}},
+	{"the first component is back and waits for its proof", repair.Manual, 1, []repair.Member{
+		{Name: "controller 0", Order: 0, Failure: "NODE_RESTARTED", NodeUp: true, Busy: true, Proving: true},
+		{Name: "worker 0", Order: 1, Failure: "NODE_RESTARTED", NodeUp: true}}},
 	{"the first component waits for its back-off", repair.Manual, 1, []repair.Member{
 		{Name: "controller 0", Order: 0, Failure: "NODE_RESTARTED", NodeUp: true,
 			Tries: tries(lifecycle.MemberRecover, time.Second)},

@@ -94,6 +94,39 @@ func TestASlurmClusterComesUpRunsAJobAndLeavesNothing(t *testing.T) {
 	requireGone(t, ctx, members)
 }
 
+// A controller is proved by a job, which needs a worker: where both have died, the platform brings back one after the
+// other, and proves them together.
+func TestASlurmClusterWhoseMembersAllDieComesBack(t *testing.T) {
+	needsRoot(t)
+	t.Parallel()
+	ctx, c := bounded(t), automation(t)
+	instance, operation := launch(t, ctx, c, "slurm", "slurm-dies", rent(t, ctx, c))
+	succeeds(t, ctx, c, operation)
+	_, err := gql.SetRepairPolicy(ctx, c, gql.SetRepairPolicyInput{InstanceId: instance, Mode: gql.RepairModeAutomatic,
+		Budget: 10, BackOffSeconds: 5, Reason: "end-to-end test"})
+	require.NoError(t, err)
+	k := &clusterUnderTest{t: t, ctx: ctx, c: c, instance: instance}
+	members := func() (list []gql.Member) {
+		page, err := gql.ListMembers(ctx, c, instance, 50, "")
+		require.NoError(t, err)
+		for _, edge := range page.Instance.Members.Edges {
+			list = append(list, edge.Node)
+		}
+		return list
+	}
+	for _, one := range members() {
+		killInit(t, ctx, k.node(one), one.Id)
+	}
+	require.Eventually(t, func() bool {
+		return !slices.ContainsFunc(members(), func(one gql.Member) bool {
+			return one.Status != gql.MemberStatusActive || one.LastOperation.Kind != gql.OperationKindMemberRecover
+		})
+	}, 3*time.Minute, time.Second, "not all members were recovered")
+	job := k.submit("#!/bin/sh\ntrue\n")
+	awaitJob(t, ctx, c, instance, job)
+	decommission(t, ctx, c, instance)
+}
+
 // requireCounted waits until the command line shows a record of an instance's app, and requires that it is one and that
 // the adapter's other records were taken too.
 func requireCounted(t *testing.T, ctx context.Context, instance, meter, id string) {

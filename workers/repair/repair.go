@@ -237,9 +237,11 @@ const lostSQL = `SELECT m.id, m.component_key, m.ordinal, m.status, coalesce(m.f
 	FROM member m LEFT JOIN compute_node n ON n.id = m.node_id
 	WHERE m.instance_id = $1 AND m.status IN ('FAILED', 'JOINING') ORDER BY m.component_key, m.ordinal`
 
-// triedSQL are the instance's operations that are open, and repairs of the last hour.
+// triedSQL are the instance's operations that are open, and repairs of the last hour. The step after the adapter's is the
+// proof.
 const triedSQL = `SELECT id, kind, state, coalesce(targets, '[]'), requester_kind = 'SYSTEM' AND requester_name = '` +
-	repairRequests + `', ended_at
+	repairRequests + `', ended_at, EXISTS (SELECT FROM operation_step s
+		WHERE s.operation_id = operation.id AND s.name = 'await' AND s.state = 'SUCCEEDED')
 	FROM operation WHERE instance_id = $1 AND (ended_at IS NULL OR created_at > now() - make_interval(secs => $2))
 	ORDER BY id`
 
@@ -251,6 +253,7 @@ type tried struct {
 	Targets []byte
 	Repair  bool
 	Ended   *time.Time
+	Proving bool
 }
 
 // repairFacts reads what a decision rests on; true while an operation on the whole instance is open.
@@ -335,7 +338,7 @@ func (o tried) about(m rules.Member) rules.Member {
 	}
 	switch {
 	case o.Ended == nil:
-		m.Busy = true
+		m.Busy, m.Proving = true, o.Proving
 	case o.Repair:
 		m.Tries = append(m.Tries, rules.Try{Kind: o.Kind, Ended: *o.Ended,
 			Succeeded: o.State == lifecycle.OperationSucceeded})
