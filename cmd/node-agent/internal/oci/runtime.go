@@ -142,13 +142,11 @@ func (r *Runtime) Delete(ctx context.Context, id string) error {
 	if _, err := exec.LookPath(r.Program); err != nil { // the caller has ended what lived
 		return r.forget(id)
 	}
-	return apart(func() error {
-		err := r.call(ctx, "delete", "--force", id)
-		if err == nil {
-			return nil
-		}
-		if !r.Knows(id) {
-			return nil
+	return apart(func() (err error) {
+		for range 2 { // crun fails where the init ends between its look and its kill
+			if err = r.call(ctx, "delete", "--force", id); err == nil || !r.Knows(id) {
+				return nil
+			}
 		}
 		return errors.Join(err, r.forget(id)) // a call that was killed half way leaves what it cannot read
 	})
