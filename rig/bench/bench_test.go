@@ -54,7 +54,7 @@ func TestEverySubjectIsMeasuredBesideItsReference(t *testing.T) {
 		"accepted to succeeded, one worker process", "three worker processes, beside one",
 		"resident memory after 3, 15 and 30", "20 operations that wait for an adapter: questions",
 		"a tenant's only operation", "beside 1 tenants with 4 launches each", "a claim of 8", "first 50 events of a timeline",
-		"usage records taken", "rated again to the same bytes"} {
+		"usage records taken", "rated again to the same bytes", "a plan with its price"} {
 		require.Contains(t, text.String(), figure)
 	}
 	for _, figure := range sheet.Figures {

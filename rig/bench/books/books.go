@@ -21,7 +21,8 @@ import (
 )
 
 // Subjects are what this package measures, in order.
-var Subjects = []kit.Subject{{Name: "ingest", Measure: on(ingest)}, {Name: "rating", Measure: on(rating)}}
+var Subjects = []kit.Subject{{Name: "ingest", Measure: on(ingest)}, {Name: "rating", Measure: on(rating)},
+	{Name: "plan", Measure: on(plan)}}
 
 // The bars.
 const (
