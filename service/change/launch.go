@@ -3,6 +3,7 @@ package change
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/gpuaas/app-platform/authz"
 	"github.com/gpuaas/app-platform/domain/fault"
@@ -35,6 +36,8 @@ type Component struct {
 	AllocationIDs []ids.ID // empty for all of the launch's
 	// Intent is what further members of it are to live in; nil for nothing.
 	Intent *capacity.Want `json:",omitempty"`
+	// Requests reports whether the launch requests an allocation of Intent for each member of it.
+	Requests bool `json:",omitempty"`
 }
 
 // locateLaunch loads the project and the app, requires the launch's keys and drafts the instance.
@@ -80,7 +83,8 @@ func (l *Launch) draft(project *db.Project, app *db.App) *db.Instance {
 }
 
 // authoriseLaunch requires <family>.instance.create on the project, control_plane.create on the tenant where the
-// control plane serves more than the project or is not the tenant's own, and manifest.smoke for a smoke launch.
+// control plane serves more than the project or is not the tenant's own, allocation.create where the launch requests
+// capacity, and manifest.smoke for a smoke launch.
 func (s *Subject) authoriseLaunch(t *tx.Tx, app *db.App, action string) error {
 	key, err := s.Key()
 	if err != nil {
@@ -97,10 +101,20 @@ func (s *Subject) authoriseLaunch(t *tx.Tx, app *db.App, action string) error {
 			return err
 		}
 	}
+	if s.Launch.requests() {
+		if err := audit.Require(t, action, authz.AllocationCreate, where, s.project.ID); err != nil {
+			return err
+		}
+	}
 	if !s.Launch.Smoke {
 		return nil
 	}
 	return audit.Require(t, action, authz.ManifestSmoke, SmokeScope(app, where), s.project.ID)
+}
+
+// requests reports whether the launch requests capacity.
+func (l *Launch) requests() bool {
+	return slices.ContainsFunc(l.Components, func(c Component) bool { return c.Requests })
 }
 
 // SmokeScope returns the object on which manifest.smoke is required. An untrusted version runs in projects of the

@@ -10,15 +10,18 @@ import (
 	"github.com/gpuaas/app-platform/domain/lifecycle"
 	"github.com/gpuaas/app-platform/domain/manifest"
 	"github.com/gpuaas/app-platform/service/change"
+	"github.com/gpuaas/app-platform/service/kit/capacity"
 	"github.com/gpuaas/app-platform/service/ledger/operation"
 )
 
 // LaunchInput describes the instance to launch.
 type LaunchInput struct {
-	ProjectID     ids.ID
-	AppSlug       string
-	Version       string // empty for the canary that has chosen the project, or else the active one
-	Name          string
+	ProjectID ids.ID
+	AppSlug   string
+	Version   string // empty for the canary that has chosen the project, or else the active one
+	Name      string
+	// AllocationIDs are those that it is launched into. Without any, members live in those that their components name, or
+	// in capacity that the launch requests by their components' intents.
 	AllocationIDs []ids.ID
 	Components    []Component // empty for the manifest's defaults
 	Config        json.RawMessage
@@ -43,13 +46,15 @@ type Started struct {
 }
 
 // Launch accepts a launch: the instance, its members bound to the nodes of their allocations, and the operation that
-// starts them. It requires <family>.instance.create on the project, manifest.smoke as well for a smoke launch, and
-// control_plane.create on the tenant when the control plane serves more than the project or is not the tenant's own.
+// starts them. It requires <family>.instance.create on the project, manifest.smoke as well for a smoke launch,
+// allocation.create for one that requests capacity, and control_plane.create on the tenant when the control plane serves
+// more than the project or is not the tenant's own.
 //
 // Faults: NOT_FOUND (project, app, version, allocation), NOT_ENTITLED, FAILED_PRECONDITION (no launchable version, with
 // reason NOT_IN_CANARY where a canary has not chosen the project or was halted; allocation not ready), CONFLICT
 // (allocation in use, name taken), INCOMPATIBLE, CONFIG_INVALID with the config's path, LIMIT_EXCEEDED at
-// input.components beyond the project's quota, POLICY_DENIED, INVALID_ARGUMENT, IDEMPOTENCY_KEY_REUSED.
+// input.components beyond the project's quota, CAPACITY_EXHAUSTED at the intent that nothing fits, POLICY_DENIED,
+// INVALID_ARGUMENT, IDEMPOTENCY_KEY_REUSED.
 func (s *Service) Launch(ctx context.Context, in LaunchInput) (*Started, error) {
 	in.settle()
 	if err := in.check(); err != nil {
@@ -92,6 +97,7 @@ func (in *LaunchInput) settle() {
 	if len(in.Components) == 0 { // an empty list and none are one input, so that an idempotency key takes either
 		in.Components = nil
 	}
+	in.house()
 }
 
 // check refuses input that is wrong by itself: INVALID_ARGUMENT with the paths.
@@ -105,8 +111,13 @@ func (in *LaunchInput) check() error {
 		bad("input.name", "2 to 40 lower-case letters, digits and hyphens, starting with a letter and not ending with a "+
 			"hyphen")
 	}
-	if len(in.AllocationIDs) < 1 || len(in.AllocationIDs) > maxAllocations {
-		bad("input.allocationIds", fmt.Sprintf("1 to %d allocations", maxAllocations))
+	if (len(in.AllocationIDs) < 1 && in.requested() == 0) || len(in.AllocationIDs) > maxAllocations {
+		bad("input.allocationIds", fmt.Sprintf("1 to %d allocations, or say in the intent of components what to request",
+			maxAllocations))
+	}
+	if in.requested() > capacity.MaxCount {
+		bad("input.components", fmt.Sprintf("a launch requests at most %d allocations, one for each member: bring the others",
+			capacity.MaxCount))
 	}
 	seen := make(map[ids.ID]bool)
 	for i, id := range in.AllocationIDs {

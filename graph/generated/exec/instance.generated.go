@@ -3704,6 +3704,9 @@ func (ec *executionContext) unmarshalInputLaunchInstanceInput(ctx context.Contex
 		asMap[k] = v
 	}
 
+	if _, present := asMap["allocationIds"]; !present {
+		asMap["allocationIds"] = []any{}
+	}
 	if _, present := asMap["operatingMode"]; !present {
 		asMap["operatingMode"] = "TENANT_DEDICATED"
 	}

@@ -2445,6 +2445,9 @@ func (ec *executionContext) unmarshalInputPlanLaunchInstanceInput(ctx context.Co
 		asMap[k] = v
 	}
 
+	if _, present := asMap["allocationIds"]; !present {
+		asMap["allocationIds"] = []any{}
+	}
 	if _, present := asMap["operatingMode"]; !present {
 		asMap["operatingMode"] = "TENANT_DEDICATED"
 	}

@@ -15157,9 +15157,9 @@ input ComponentInput {
   key: String!
   "Members wanted, within the manifest's bounds."
   count: Int!
-  "The allocations they are spread over in turn; left out for all of the launch's."
+  "The allocations they are spread over in turn; left out for all of the launch's, or for intent where the launch names none."
   allocationIds: [ID!]
-  "What each further member is to live in. It is kept and shown, and requested by a scaling that names no place."
+  "What each member is to live in. Where neither the launch nor the component names allocations, the launch requests one for each member. It is kept and shown, and requested for each further member by a scaling that names no place."
   intent: CapacityIntentInput
 }
 
@@ -15173,8 +15173,8 @@ input LaunchInstanceInput {
   version: String
   "Name, unique among the project's live instances: 2 to 40 lower-case letters, digits and hyphens."
   name: String!
-  "The allocations it is launched into, 1 to 256, ready and free."
-  allocationIds: [ID!]!
+  "The allocations it is launched into, at most 256, ready and free. Without any, members live in those that their components name, or in capacity that the launch requests by their components' intents, at most 64 allocations: they are the instance's own, and go back when it is torn down."
+  allocationIds: [ID!]! = []
   "Members by component; left out for the manifest's defaults."
   components: [ComponentInput!]
   "Config by the manifest's schema, at most 64 KiB; left out for its defaults."
@@ -15298,7 +15298,7 @@ type InvokeActionPayload {
 }
 
 extend type Mutation {
-  "Launch an app. Key: <family>.instance.create on the project."
+  "Launch an app. Key: <family>.instance.create on the project, and allocation.create when it requests capacity."
   launchInstance("What it is made from." input: LaunchInstanceInput!): LaunchInstancePayload!
   "Tear an instance down, with proof. Key: <family>.instance.delete on its project."
   decommissionInstance("Which." input: DecommissionInstanceInput!): DecommissionInstancePayload!
@@ -17196,8 +17196,8 @@ input PlanLaunchInstanceInput {
   version: String
   "Name, unique among the project's live instances: 2 to 40 lower-case letters, digits and hyphens."
   name: String!
-  "The allocations it would be launched into, 1 to 256, ready and free."
-  allocationIds: [ID!]!
+  "The allocations it would be launched into, at most 256, ready and free. Without any, members would live in those that their components name, or in capacity that would be requested by their components' intents."
+  allocationIds: [ID!]! = []
   "Members by component; left out for the manifest's defaults."
   components: [ComponentInput!]
   "Config by the manifest's schema, at most 64 KiB; left out for its defaults."

@@ -118,7 +118,7 @@ func write(ctx context.Context, t *tx.Tx, v *verdict.Verdicts, op *db.Operation)
 }
 
 // seat creates the members that come, PENDING on the nodes of their allocations, and binds those allocations to the
-// instance. A launch binds all that it names, whether or not a member sits there.
+// instance. A launch binds all that it names or requests, whether or not a member sits there.
 func seat(ctx context.Context, t *tx.Tx, v *verdict.Verdicts, op *db.Operation) error {
 	creates := make([]*db.MemberCreate, 0, len(v.Seats))
 	var bound []ids.ID
@@ -140,7 +140,10 @@ func seat(ctx context.Context, t *tx.Tx, v *verdict.Verdicts, op *db.Operation) 
 		}
 	}
 	if v.Launch != nil {
-		bound = v.AllocationIDs
+		bound = nil
+		for _, allocation := range v.Afterwards() {
+			bound = append(bound, allocation.ID)
+		}
 		if err := wakeShared(ctx, t, v.Instance); err != nil {
 			return err
 		}

@@ -31,7 +31,7 @@ func createInstance(ctx context.Context, t *tx.Tx, v *verdict.Verdicts) error {
 	create := t.Instance.Create().SetID(v.Minted.Instance).SetTenantID(draft.TenantID).SetProjectID(draft.ProjectID).
 		SetName(draft.Name).SetAppSlug(draft.AppSlug).SetAppVersion(v.To.Version).SetPermissionFamily(draft.PermissionFamily).
 		SetManifestID(v.To.ManifestID).SetStatus(draft.Status).SetConfig(v.To.Config).SetRoles(roles).
-		SetBoundCapacityShape(v.Named[0].Shape).SetRuntimeBackend(v.Target.AdapterName).SetSmoke(draft.Smoke).
+		SetBoundCapacityShape(v.Afterwards()[0].Shape).SetRuntimeBackend(v.Target.AdapterName).SetSmoke(draft.Smoke).
 		SetOperatingMode(draft.OperatingMode).SetControlPlaneScope(draft.ControlPlaneScope).
 		SetCorrelationID(t.Request.CorrelationID).SetCreatedAt(t.Now).SetUpdatedAt(t.Now)
 	if intent != nil {
@@ -82,14 +82,14 @@ func firstGeneration(ctx context.Context, t *tx.Tx, v *verdict.Verdicts, op *db.
 // launched returns the events of an accepted launch.
 func launched(v *verdict.Verdicts, op *db.Operation) []event.Draft {
 	row := v.Instance
-	return []event.Draft{
+	drafts := append([]event.Draft{
 		{Type: lifecycle.EventInstanceRequested, OperationID: op.ID,
 			Message: fmt.Sprintf("%s %s requested", row.AppSlug, row.AppVersion),
 			Payload: map[string]any{"name": row.Name, "version": row.AppVersion, "members": len(v.Seats),
 				"operatingMode": row.OperatingMode, "controlPlaneScope": row.ControlPlaneScope}},
-		{Type: lifecycle.EventOperationAccepted, OperationID: op.ID, Message: v.Rule.Noun + " accepted",
-			Payload: map[string]any{"kind": op.Kind, "deadline": op.Deadline}},
-	}
+	}, requested(v, op)...)
+	return append(drafts, event.Draft{Type: lifecycle.EventOperationAccepted, OperationID: op.ID,
+		Message: v.Rule.Noun + " accepted", Payload: map[string]any{"kind": op.Kind, "deadline": op.Deadline}})
 }
 
 // launchedState returns the audit's state after a launch.

@@ -281,7 +281,7 @@ func plannedMembers(v *verdict.Verdicts) []*change.PlannedMember {
 			ComponentKey: seat.ComponentKey, Action: lifecycle.PlanAdd, Profile: walls.Profile, IsolationClass: walls.Class,
 		}
 		coming.Reachable = v.Reachable(seat.Allocation.NodeID)
-		if v.Intent == nil {
+		if !slices.Contains(v.Created, seat.Allocation) {
 			coming.AllocationID = &seat.Allocation.ID
 		} else {
 			coming.Capacity = plannedCapacity(v, seat.Allocation)

@@ -18,18 +18,7 @@ func accepted(v *verdict.Verdicts, op *db.Operation) []event.Draft {
 	if v.Launch != nil {
 		return launched(v, op)
 	}
-	var drafts []event.Draft
-	for _, allocation := range v.Created {
-		payload := map[string]any{"allocation": allocation.ID, "createdBy": op.ID, "shape": allocation.Shape,
-			"gpuCount": allocation.GpuCount, "sku": allocation.Sku, "region": allocation.Region}
-		drafts = append(drafts, event.Draft{
-			Type: lifecycle.EventAllocationRequested, OperationID: op.ID, CorrelationID: op.CorrelationID,
-			Message: "allocation " + allocation.Name + " requested", Payload: payload,
-		}, event.Draft{
-			Type: lifecycle.EventAllocationReady, OperationID: op.ID, CorrelationID: op.CorrelationID,
-			Message: "allocation " + allocation.Name + " is ready", Payload: payload,
-		})
-	}
+	drafts := requested(v, op)
 	for _, kind := range v.Kind.Effects().Accepted {
 		drafts = append(drafts, event.Draft{
 			Type: kind, OperationID: op.ID, CorrelationID: op.CorrelationID,
@@ -41,6 +30,22 @@ func accepted(v *verdict.Verdicts, op *db.Operation) []event.Draft {
 		Message: v.Rule.Noun + " accepted",
 		Payload: map[string]any{"kind": v.Kind, "deadline": op.Deadline, "force": v.Force, "targets": v.Targets()},
 	})
+}
+
+// requested returns the timeline's events of capacity that was placed for the change.
+func requested(v *verdict.Verdicts, op *db.Operation) (drafts []event.Draft) {
+	for _, allocation := range v.Created {
+		payload := map[string]any{"allocation": allocation.ID, "createdBy": op.ID, "shape": allocation.Shape,
+			"gpuCount": allocation.GpuCount, "sku": allocation.Sku, "region": allocation.Region}
+		drafts = append(drafts, event.Draft{
+			Type: lifecycle.EventAllocationRequested, OperationID: op.ID, CorrelationID: op.CorrelationID,
+			Message: "allocation " + allocation.Name + " requested", Payload: payload,
+		}, event.Draft{
+			Type: lifecycle.EventAllocationReady, OperationID: op.ID, CorrelationID: op.CorrelationID,
+			Message: "allocation " + allocation.Name + " is ready", Payload: payload,
+		})
+	}
+	return drafts
 }
 
 // snapshot returns the state before or after the change, as the audit shows it. That of a launch is nil before.

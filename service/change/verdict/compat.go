@@ -133,7 +133,7 @@ func (v *Verdicts) shapes(allocations []*db.Allocation) []manifest.AllocationSha
 
 // fits checks the allocations that the instance uses afterwards against a manifest; counts are those of a launch.
 func (v *Verdicts) fits(m *manifest.Manifest, counts map[string]int) error {
-	after := v.afterwards()
+	after := v.Afterwards()
 	verdict := manifest.Compatible(m, v.shapes(after), counts)
 	for i, reason := range verdict.Reasons {
 		verdict.Reasons[i].Path = v.located(reason.Path, after)
@@ -143,15 +143,13 @@ func (v *Verdicts) fits(m *manifest.Manifest, counts map[string]int) error {
 
 // located returns the input field behind a path of the rules, such as "allocations.2".
 func (v *Verdicts) located(path string, after []*db.Allocation) string {
-	if v.Launch != nil { // after is in the request's order
-		if rest, ok := strings.CutPrefix(path, "allocations"); ok {
-			return "input.allocationIds" + rest
-		}
-		return path
-	}
 	number, one := strings.CutPrefix(path, "allocations.")
 	i, err := strconv.Atoi(number)
 	switch {
+	case v.Launch != nil && one && err == nil: // after is in the request's order
+		return v.allocationPath(i)
+	case v.Launch != nil:
+		return v.launchPath(path)
 	case v.Intent != nil:
 		return "input.intent"
 	case one && err == nil && slices.Contains(v.AllocationIDs, after[i].ID):

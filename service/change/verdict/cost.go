@@ -37,7 +37,7 @@ func (v *Verdicts) dimensions() []manifest.UsageDimension {
 // items are the allocations that the change bears on: those that the instance uses, and those that members come to.
 func (v *Verdicts) items() []tariff.Item {
 	used := make(map[ids.ID]*db.Allocation)
-	for _, allocation := range v.Named {
+	for _, allocation := range slices.Concat(v.Named, v.Created) {
 		used[allocation.ID] = allocation
 	}
 	for id, allocation := range v.Allocations {

@@ -27,6 +27,7 @@ func (v *Verdicts) evaluateLaunch(ctx context.Context, t *tx.Tx) error {
 		{lifecycle.VerdictState, v.launchVersion},
 		{lifecycle.VerdictState, v.launchAllocations},
 		{lifecycle.VerdictCompatibility, v.launchCounts},
+		{lifecycle.VerdictState, v.launchCapacity},
 		{lifecycle.VerdictPolicy, v.launchPermitted},
 		{lifecycle.VerdictCompatibility, v.launchFits},
 		{lifecycle.VerdictQuota, v.launchQuota},
@@ -104,7 +105,10 @@ func (v *Verdicts) launchFits(context.Context, *tx.Tx) error {
 // launchQuota seats the members and counts them against the project's quota.
 func (v *Verdicts) launchQuota(ctx context.Context, t *tx.Tx) error {
 	v.seatLaunch()
-	return capacity.Members(ctx, t, v.Project, len(v.Seats), "input.components")
+	if err := capacity.Members(ctx, t, v.Project, len(v.Seats), "input.components"); err != nil || len(v.Created) == 0 {
+		return err
+	}
+	return capacity.GPUs(ctx, t, v.Project, "input.components")
 }
 
 // seatLaunch spreads each component's members over its allocations, in the manifest's order. The caller decides where
@@ -118,6 +122,9 @@ func (v *Verdicts) seatLaunch() {
 	}
 	for _, component := range v.Next.Components {
 		allocations := chosen[component.Key]
+		if len(allocations) == 0 {
+			allocations = v.housed[component.Key]
+		}
 		if len(allocations) == 0 {
 			allocations = v.Named
 		}

@@ -34,9 +34,9 @@ func (v *Verdicts) launchPermitted(ctx context.Context, t *tx.Tx) error {
 		members += count
 	}
 	err := v.Terms.Entitlement.Within(overlay.Wanted{
-		Version: version, Instances: v.usage.AppInstances + 1, Members: members, GPUs: gpusOf(v.Named),
+		Version: version, Instances: v.usage.AppInstances + 1, Members: members, GPUs: gpusOf(v.Afterwards()),
 		VersionPath: "input.version", InstancesPath: "input.appSlug", MembersPath: "input.components",
-		GPUsPath: "input.allocationIds",
+		GPUsPath: v.capacityPath(),
 	})
 	if err != nil {
 		return err
@@ -47,11 +47,11 @@ func (v *Verdicts) launchPermitted(ctx context.Context, t *tx.Tx) error {
 		rules.Mode(v.Launch.OperatingMode, v.Launch.ControlPlaneScope, "input.operatingMode"),
 		rules.MembersOfInstance(members, "input.components"), rules.Members(v.usage.Members+members, "input.components"),
 		rules.Instances(v.usage.Instances+1, "input.projectId"),
-		rules.GPUs(v.usage.GPUs, "input.allocationIds"), rules.HourlyCost(v.usage.Spending, "input.allocationIds"),
+		rules.GPUs(v.usage.GPUs, v.capacityPath()), rules.HourlyCost(v.usage.Spending, v.capacityPath()),
 	}
 	answers = append(answers, ofManifest(rules, v.Next, "input.version")...)
 	if err := policy.Join(append(answers, v.placesPermitted()...)...); err != nil {
 		return err
 	}
-	return v.affordable(ctx, t, "input.allocationIds")
+	return v.affordable(ctx, t, v.capacityPath())
 }

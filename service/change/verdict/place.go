@@ -30,7 +30,8 @@ func (v *Verdicts) place(ctx context.Context, t *tx.Tx) error {
 		return err
 	}
 	if v.Intent != nil {
-		if chosen, err = v.create(ctx, t); err != nil {
+		chosen, err = v.create(ctx, t, v.walled(*v.Intent), len(v.Minted.Members), "input.intent")
+		if err != nil {
 			return err
 		}
 	}
@@ -83,10 +84,14 @@ func (v *Verdicts) usable(wanted []ids.ID) ([]*db.Allocation, error) {
 	return chosen, nil
 }
 
-// allocationPath returns the input field that names the i-th allocation.
+// allocationPath returns the input field that names the i-th allocation, or that requests it: a launch's named ones come
+// first.
 func (v *Verdicts) allocationPath(i int) string {
-	if v.Kind == lifecycle.MemberReplace {
+	switch {
+	case v.Kind == lifecycle.MemberReplace:
 		return "input.allocationId"
+	case v.Launch != nil && i >= len(v.Named) && i-len(v.Named) < len(v.asked):
+		return v.asked[i-len(v.Named)]
 	}
 	return fmt.Sprintf("input.allocationIds.%d", i)
 }
@@ -104,29 +109,28 @@ func (v *Verdicts) checkUsable(allocation *db.Allocation, id ids.ID, path string
 	return nil
 }
 
-// create places one allocation for each member that comes.
-func (v *Verdicts) create(ctx context.Context, t *tx.Tx) ([]*db.Allocation, error) {
-	for i := range v.Minted.Members {
+// create places allocations, one for each member that comes; the path is the input field that wants them.
+func (v *Verdicts) create(ctx context.Context, t *tx.Tx, want capacity.Want, count int, path string) (
+	made []*db.Allocation, err error) {
+	var nodes []ids.ID
+	for i := range count {
 		row, err := capacity.Place(ctx, t, capacity.Draft{
-			ID: ids.New(ids.Allocation), Project: v.Project, Want: v.walled(), Policy: v.Terms.Policy,
+			ID: ids.New(ids.Allocation), Project: v.Project, Want: want, Policy: v.Terms.Policy,
 			CreatedBy: v.Minted.Operation,
 		})
-		if refused := capacity.Exhausted(err, i+1, len(v.Minted.Members), "input.intent"); refused != nil {
+		if refused := capacity.Exhausted(err, i+1, count, path); refused != nil {
 			return nil, refused
 		}
 		if fault.Is(err, fault.ClassUnavailable) {
-			return nil, fault.From(err).At("input.intent")
+			return nil, fault.From(err).At(path)
 		}
 		if err != nil {
 			return nil, err
 		}
-		v.Created = append(v.Created, row)
+		made, nodes = append(made, row), append(nodes, *row.NodeID)
 	}
-	var nodes []ids.ID
-	for _, allocation := range v.Created {
-		nodes = append(nodes, *allocation.NodeID)
-	}
-	return v.Created, v.LoadNodes(ctx, t, nodes)
+	v.Created = append(v.Created, made...)
+	return made, v.LoadNodes(ctx, t, nodes)
 }
 
 // nextOrdinal returns the number of the component's next member, above all that were ever used.
@@ -139,10 +143,11 @@ func nextOrdinal(ctx context.Context, t *tx.Tx, instanceID ids.ID, key string) (
 	return next, nil
 }
 
-// afterwards returns the allocations that the instance uses once the change is done: by id, or of a launch as named.
-func (v *Verdicts) afterwards() []*db.Allocation {
+// Afterwards returns the allocations that the instance uses once the change is done: by id, or of a launch as named,
+// and behind them those that it requested.
+func (v *Verdicts) Afterwards() []*db.Allocation {
 	if v.Launch != nil {
-		return v.Named
+		return slices.Concat(v.Named, v.Created)
 	}
 	used := make(map[ids.ID]*db.Allocation)
 	for id, allocation := range v.Allocations {

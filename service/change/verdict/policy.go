@@ -105,10 +105,10 @@ func (v *Verdicts) placesPermitted() (answers []error) {
 }
 
 // comeTo returns the allocations that the members come to, each once, in the order in which they were named. Of several
-// that were placed alike, the first represents all of its region and SKU. A launch uses all that it names.
+// that were placed alike, the first represents all of its region and SKU. A launch uses all that it names and requests.
 func (v *Verdicts) comeTo() (list []*db.Allocation) {
 	if v.Launch != nil {
-		return v.Named
+		return v.Afterwards()
 	}
 	for _, seat := range v.Seats {
 		if !slices.ContainsFunc(list, func(a *db.Allocation) bool {
@@ -141,7 +141,7 @@ func (v *Verdicts) entitled() error {
 	if grows {
 		want.Members = len(v.Members) + v.Count
 	}
-	if more := gpusOf(v.afterwards()); v.Rule.Places && more > v.gpusNow() {
+	if more := gpusOf(v.Afterwards()); v.Rule.Places && more > v.gpusNow() {
 		want.GPUs = more
 	}
 	return v.Terms.Entitlement.Within(want)

@@ -42,6 +42,9 @@ type Verdicts struct {
 	// Counts are the members of each component of a launch, and Named its allocations in the request's order.
 	Counts map[string]int
 	Named  []*db.Allocation
+	// housed are the allocations that a launch requested, by component, and asked the input field of each of Created.
+	housed map[string][]*db.Allocation
+	asked  []string
 
 	// misfit is why the config does not fit Next; nil when it does.
 	misfit error

@@ -53,9 +53,9 @@ func (v *Verdicts) WallsOf(seat Seat) Walls {
 	return walls
 }
 
-// walled returns the capacity that the change asks for, with what the app demands of its nodes.
-func (v *Verdicts) walled() capacity.Want {
-	want, demand := *v.Intent, v.Manifest.Walls(nil)
+// walled returns capacity that the change asks for, with what the app demands of its nodes.
+func (v *Verdicts) walled(want capacity.Want) capacity.Want {
+	demand := v.coming().Walls(nil)
 	want.Class, want.Profile = isolation.Stronger(want.Class, demand.Class), demand.Profile
 	return want
 }

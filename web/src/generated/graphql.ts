@@ -448,9 +448,9 @@ export type ComponentInput = {
   readonly key: string;
   /** Members wanted, within the manifest's bounds. */
   readonly count: number;
-  /** The allocations they are spread over in turn; left out for all of the launch's. */
+  /** The allocations they are spread over in turn; left out for all of the launch's, or for intent where the launch names none. */
   readonly allocationIds?: ReadonlyArray<string> | null | undefined;
-  /** What each further member is to live in. It is kept and shown, and requested by a scaling that names no place. */
+  /** What each member is to live in. Where neither the launch nor the component names allocations, the launch requests one for each member. It is kept and shown, and requested for each further member by a scaling that names no place. */
   readonly intent?: CapacityIntentInput | null | undefined;
 };
 
@@ -464,8 +464,8 @@ export type LaunchInstanceInput = {
   readonly version?: string | null | undefined;
   /** Name, unique among the project's live instances: 2 to 40 lower-case letters, digits and hyphens. */
   readonly name: string;
-  /** The allocations it is launched into, 1 to 256, ready and free. */
-  readonly allocationIds: ReadonlyArray<string>;
+  /** The allocations it is launched into, at most 256, ready and free. Without any, members live in those that their components name, or in capacity that the launch requests by their components' intents, at most 64 allocations: they are the instance's own, and go back when it is torn down. */
+  readonly allocationIds?: ReadonlyArray<string>;
   /** Members by component; left out for the manifest's defaults. */
   readonly components?: ReadonlyArray<ComponentInput> | null | undefined;
   /** Config by the manifest's schema, at most 64 KiB; left out for its defaults. */
@@ -1107,8 +1107,8 @@ export type PlanLaunchInstanceInput = {
   readonly version?: string | null | undefined;
   /** Name, unique among the project's live instances: 2 to 40 lower-case letters, digits and hyphens. */
   readonly name: string;
-  /** The allocations it would be launched into, 1 to 256, ready and free. */
-  readonly allocationIds: ReadonlyArray<string>;
+  /** The allocations it would be launched into, at most 256, ready and free. Without any, members would live in those that their components name, or in capacity that would be requested by their components' intents. */
+  readonly allocationIds?: ReadonlyArray<string>;
   /** Members by component; left out for the manifest's defaults. */
   readonly components?: ReadonlyArray<ComponentInput> | null | undefined;
   /** Config by the manifest's schema, at most 64 KiB; left out for its defaults. */

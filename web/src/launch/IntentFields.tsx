@@ -1,4 +1,4 @@
-// What further members of a component are to live in, as a launch states it.
+// What members of a component are to live in, as a launch states it.
 import { NumberInput, Select, TextInput } from '@mantine/core';
 import type { CapacityShape } from '../generated/graphql';
 
@@ -32,11 +32,11 @@ export function IntentFields({
   error: string | undefined;
 }) {
   return (
-    <div className="stack-s" role="group" aria-label={`Further members of ${name}`}>
+    <div className="stack-s" role="group" aria-label={`Requested capacity of ${name}`}>
       <div className="form-grid">
         <Select
           label={name}
-          description="One allocation for each further member"
+          description="One allocation for each member"
           data={shapes}
           value={value.shape}
           onChange={(next) => onChange({ ...value, shape: (next ?? 'NONE') as Further['shape'] })}

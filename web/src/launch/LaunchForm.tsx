@@ -21,7 +21,7 @@ import { AllocationPicker } from './AllocationPicker';
 import { SchemaForm } from '../ui/SchemaForm';
 import { IntentFields, nowhere } from './IntentFields';
 import type { Further } from './IntentFields';
-import { deadlines, furtherOf, furtherProblem, modes, nameProblem, planeScopes, suggestName } from './launch';
+import { deadlines, furtherOf, furtherProblem, homeless, modes, nameProblem, planeScopes, suggestName } from './launch';
 
 type Options = LaunchOptionsQuery['launchOptions'];
 
@@ -65,7 +65,7 @@ export function LaunchForm({
       </Section>
       <Section
         title="Capacity"
-        text="The allocations it is launched into. Only those that are ready and free are listed."
+        text="The allocations it is launched into. Only those that are ready and free are listed. Choose none to request below what each component's members live in."
       >
         <AllocationPicker
           verdicts={options.allocations}
@@ -96,21 +96,28 @@ export function LaunchForm({
         </div>
       </Section>
       <Section
-        title="Further members"
-        text="What members that are added later live in. It is kept with the workload, and a scaling that names no place requests it."
+        title="Requested capacity"
+        text={
+          form.chosen.length === 0
+            ? 'What each member lives in. The launch requests one allocation for each: they belong to the workload, and go back when it is torn down. A scaling that names no place requests the same.'
+            : 'What members that are added later live in. It is kept with the workload, and a scaling that names no place requests it.'
+        }
       >
         {manifest.components
-          .filter((each) => each.max > each.min)
-          .map((each) => (
+          .filter((each) => form.chosen.length === 0 || each.max > each.min)
+          .map((each) => [each, manifest.components.indexOf(each)] as const)
+          .map(([each, at]) => (
             <IntentFields
               key={each.key}
               name={each.displayName}
               value={form.further[each.key] ?? nowhere}
               onChange={(next) => form.setFurther(each.key, next)}
-              error={form.errors.get(`components.${each.key}.intent`)}
+              error={
+                form.errors.get(`components.${each.key}.intent`) ?? form.errors.get(`components.${String(at)}.intent`)
+              }
             />
           ))}
-        {manifest.components.every((each) => each.max === each.min) && (
+        {form.chosen.length > 0 && manifest.components.every((each) => each.max === each.min) && (
           <p className="soft">Its components always have as many members.</p>
         )}
       </Section>
@@ -311,12 +318,15 @@ function complaints(
   const found = new Map<string, string>();
   const bad = nameProblem(name);
   if (bad !== undefined) found.set('name', bad);
-  if (chosen.length === 0) found.set('allocationIds', 'Choose at least one allocation.');
+  const stated = options.manifest.components.filter((each) => furtherOf(further[each.key]) !== null);
+  if (chosen.length === 0 && stated.length === 0)
+    found.set('allocationIds', 'Choose at least one allocation, or state below what each component lives in.');
   for (const { key, min, max } of options.manifest.components) {
     const count = Number(counts[key]);
     if (counts[key] === '' || !Number.isInteger(count) || count < min || count > max)
       found.set(`components.${key}`, min === max ? `Must be ${min}.` : `Must be ${min} to ${max}.`);
-    const wrong = furtherProblem(further[key]);
+    const wrong =
+      homeless({ chosen: chosen.length, stated: stated.length, count }, further[key]) ?? furtherProblem(further[key]);
     if (wrong !== undefined) found.set(`components.${key}.intent`, wrong);
   }
   return found;
@@ -326,7 +336,9 @@ function complaints(
 function knows(path: string, options: Options, schema: ReturnType<typeof asSchema>): boolean {
   if (['name', 'allocationIds', 'deadlineSeconds', 'controlPlaneScope', 'operatingMode'].includes(path)) return true;
   if (path.startsWith('config.')) return hasField(schema, path.slice('config.'.length));
-  return options.manifest.components.some((each, at) => [`components.${each.key}`, `components.${at}`].includes(path));
+  return options.manifest.components.some((each, at) =>
+    [`components.${each.key}`, `components.${at}`, `components.${at}.intent`].includes(path),
+  );
 }
 
 /** Returns the form's own errors and the server's of a prefix, without the prefix; the form's own win. */

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { furtherOf, furtherProblem, nameProblem, suggestName, versionChoices } from './launch';
+import { furtherOf, furtherProblem, homeless, nameProblem, suggestName, versionChoices } from './launch';
 
 it.each(['ab', 'slurm-2x', 'a'.repeat(40)])('accepts the name %s', (name) => expect(nameProblem(name)).toBeUndefined());
 
@@ -26,6 +26,20 @@ it('lists the versions of every stage, and says why one cannot be launched', () 
     { value: '1.2.0', label: '1.2.0, active', disabled: false },
     { value: '1.3.0', label: '1.3.0, the project is not part of its canary', disabled: true },
   ]);
+});
+
+it('asks where the members of every component live once one of them says what to request', () => {
+  const slice = { shape: 'GPU_SLICE', gpuCount: 1, sku: '', region: '' } as const;
+  const wrong = 'Say what each of its members is to live in.';
+  expect([
+    homeless({ chosen: 0, stated: 1, count: 1 }, undefined),
+    homeless({ chosen: 0, stated: 1, count: 1 }, slice),
+  ]).toEqual([wrong, undefined]);
+  expect([
+    homeless({ chosen: 1, stated: 1, count: 1 }, undefined),
+    homeless({ chosen: 0, stated: 1, count: 0 }, undefined),
+    homeless({ chosen: 0, stated: 0, count: 1 }, undefined),
+  ]).toEqual([undefined, undefined, undefined]);
 });
 
 it('sends where further members live only where it is stated', () => {

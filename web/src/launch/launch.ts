@@ -72,6 +72,16 @@ export function furtherOf(further: Further | undefined): CapacityIntentInput | n
   };
 }
 
+/** Returns the error of a component whose members would have nowhere to live: nothing is chosen, and others say what to request. */
+export function homeless(
+  launch: { readonly chosen: number; readonly stated: number; readonly count: number },
+  further: Further | undefined,
+): string | undefined {
+  return launch.chosen === 0 && launch.stated > 0 && launch.count > 0 && furtherOf(further) === null
+    ? 'Say what each of its members is to live in.'
+    : undefined;
+}
+
 /** Returns the error that the form itself finds in where further members live. */
 export function furtherProblem(further: Further | undefined): string | undefined {
   if (further?.shape !== 'GPU_SLICE') return undefined;

@@ -27,7 +27,8 @@ func (s *Shape) Register(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringArrayVar(&s.components, "component", nil, "members of a component, key=count; repeat for more")
 	flags.StringArrayVar(&s.further, "further", nil,
-		"what further members of a component live in, such as worker=gpu-slice:1, worker=baremetal or worker=gpu-slice:1:SKU:REGION; repeat for more")
+		"what further members of a component live in, such as worker=gpu-slice:1, worker=baremetal or worker=gpu-slice:1:SKU:REGION; "+
+			"without --allocation the launch requests one for each of its members too; repeat for more")
 	flags.StringArrayVar(&s.set, "set", nil, "a value of the config, path.to.key=value; repeat for more")
 	flags.StringVar(&s.config, "config", "", `JSON file with the config; "-" reads standard input`)
 	flags.DurationVar(&s.deadline, "deadline", 0,
@@ -110,9 +111,10 @@ type launchFlags struct {
 // launch returns the command that launches an app; --quiet writes the instance's id, for scripts that go on with it.
 func launch(t *command.Tool) *cobra.Command {
 	var f launchFlags
-	cmd := t.Command("launch APP", "Launch an app into allocations of the project",
+	cmd := t.Command("launch APP", "Launch an app into allocations of the project, or into capacity that it requests",
 		func(ctx context.Context, args []string) error { return f.launch(ctx, t, args[0]) })
 	cmd.Example = `  appctl launch hello --name demo --allocation alc-1 --component worker=2 --set greeting=hi --wait
+  appctl launch hello --name demo --component peer=2 --further peer=gpu-slice:1 --plan
   instance=$(appctl launch hello --name demo --allocation alc-1 --wait --quiet)`
 	flags := cmd.Flags()
 	flags.StringVar(&f.input.Name, "name", "", "name of the instance: 2 to 40 lower-case letters, digits and hyphens")
@@ -128,7 +130,7 @@ func launch(t *command.Tool) *cobra.Command {
 	command.ReasonFlag(cmd, &f.input.Reason)
 	f.wait.Register(cmd)
 	command.KeyFlag(cmd, &f.input.IdempotencyKey)
-	command.Need(cmd, "name", "allocation")
+	command.Need(cmd, "name")
 	cmd.ValidArgsFunction = lookup.CompleteApps(t)
 	return cmd
 }
@@ -136,6 +138,9 @@ func launch(t *command.Tool) *cobra.Command {
 // launch reads the flags, launches, and follows the launch when that is wanted.
 func (f *launchFlags) launch(ctx context.Context, t *command.Tool, app string) (err error) {
 	input := &f.input
+	if len(f.allocations) == 0 && len(f.shape.further) == 0 {
+		return command.Usagef("say where it is to live: --allocation NAME, or --further COMPONENT=SHAPE to request it")
+	}
 	if err := f.shape.Into(t, input); err != nil {
 		return err
 	}

@@ -2265,9 +2265,9 @@ type ComponentInput struct {
 	Key string `json:"key"`
 	// Members wanted, within the manifest's bounds.
 	Count int `json:"count"`
-	// The allocations they are spread over in turn; left out for all of the launch's.
+	// The allocations they are spread over in turn; left out for all of the launch's, or for intent where the launch names none.
 	AllocationIds []string `json:"allocationIds,omitempty"`
-	// What each further member is to live in. It is kept and shown, and requested by a scaling that names no place.
+	// What each member is to live in. Where neither the launch nor the component names allocations, the launch requests one for each member. It is kept and shown, and requested for each further member by a scaling that names no place.
 	Intent *CapacityIntentInput `json:"intent,omitempty"`
 }
 
@@ -7159,7 +7159,7 @@ type LaunchInstanceInput struct {
 	Version string `json:"version,omitempty"`
 	// Name, unique among the project's live instances: 2 to 40 lower-case letters, digits and hyphens.
 	Name string `json:"name"`
-	// The allocations it is launched into, 1 to 256, ready and free.
+	// The allocations it is launched into, at most 256, ready and free. Without any, members live in those that their components name, or in capacity that the launch requests by their components' intents, at most 64 allocations: they are the instance's own, and go back when it is torn down.
 	AllocationIds []string `json:"allocationIds"`
 	// Members by component; left out for the manifest's defaults.
 	Components []ComponentInput `json:"components,omitempty"`
@@ -7225,7 +7225,7 @@ func (v *LaunchInstanceInput) GetIdempotencyKey() string { return v.IdempotencyK
 
 // LaunchInstanceResponse is returned by LaunchInstance on success.
 type LaunchInstanceResponse struct {
-	// Launch an app. Key: <family>.instance.create on the project.
+	// Launch an app. Key: <family>.instance.create on the project, and allocation.create when it requests capacity.
 	LaunchInstance Launch `json:"launchInstance"`
 }
 
@@ -10972,7 +10972,7 @@ type PlanLaunchInstanceInput struct {
 	Version string `json:"version,omitempty"`
 	// Name, unique among the project's live instances: 2 to 40 lower-case letters, digits and hyphens.
 	Name string `json:"name"`
-	// The allocations it would be launched into, 1 to 256, ready and free.
+	// The allocations it would be launched into, at most 256, ready and free. Without any, members would live in those that their components name, or in capacity that would be requested by their components' intents.
 	AllocationIds []string `json:"allocationIds"`
 	// Members by component; left out for the manifest's defaults.
 	Components []ComponentInput `json:"components,omitempty"`
