@@ -57,6 +57,9 @@ func TestNodesAreReadAndJudged(t *testing.T) {
 	require.Equal(t, "slurmctld and slurmdbd are up", seen.Members[0].Message)
 	require.Equal(t, adapter.Unhealthy, seen.Members[2].Health)
 	require.Contains(t, seen.Members[3].Message, "not in Slurm")
+	require.Equal(t, []adapter.MemberStatus{"", adapter.MemberFailed, ""},
+		[]adapter.MemberStatus{seen.Members[2].Status, seen.Members[3].Status, seen.Members[4].Status},
+		"one that Slurm does not know comes back by a recovery alone; slurmd that is down is started again")
 	require.Equal(t, adapter.Unhealthy, seen.Members[4].Health)
 	require.Contains(t, seen.Members[4].Message, "takes no connection")
 	require.Equal(t, []adapter.RoleObservation{

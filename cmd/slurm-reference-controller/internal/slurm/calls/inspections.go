@@ -11,6 +11,8 @@ import (
 
 func observeCommand() adapter.RunCommand { return daemons.Shell(observeScript) }
 
+func stateCommand() adapter.RunCommand { return daemons.Shell(stateScript) }
+
 func planCommand() adapter.RunCommand {
 	return adapter.RunCommand{Command: []string{"sh", "-c", planScript, "plan", report.QueueFormat()}}
 }

@@ -30,6 +30,9 @@ grep -E "^NodeName=.* NodeAddr=" ` + layout.SlurmConfPath + ` | ` +
 }
 echo "=== nodes"; exec timeout 15 sinfo -a -N -h -o "` + report.NodeFormat + `"`
 
+// stateScript prints whether the controller still has what slurmctld saved: it is asked when slurmctld does not answer.
+const stateScript = `if test -s ` + daemons.SavedState + `; then echo kept; else echo gone; fi`
+
 // observed is what observeScript printed.
 type observed struct {
 	members             map[string]string // by node
@@ -77,9 +80,23 @@ func Observe(ctx context.Context, call *adapter.Call) (adapter.Observation, erro
 	}
 	found := parseObserved(result.Stdout, workers)
 	if found.slurmctld != "up" {
-		return unanswered(controllers[0], workers, adapter.Unhealthy, "slurmctld does not answer"), nil
+		seen := unanswered(controllers[0], workers, adapter.Unhealthy, "slurmctld does not answer")
+		seen.Lost = lost(ctx, call)
+		return seen, nil
 	}
 	return judge(controllers[0], workers, found), nil
+}
+
+// lost says that the cluster cannot come back: what slurmctld had saved is gone from the controller, and a recovery would
+// start another cluster, without the queue. Nil while it may come back, and when the controller cannot tell: an instance of a
+// manifest that does not name the command refuses it.
+func lost(ctx context.Context, call *adapter.Call) *adapter.OperationError {
+	result, err := onController(ctx, call, "state", stateCommand())
+	if err != nil || result.State != adapter.TaskSucceeded || strings.TrimSpace(result.Stdout) != "gone" {
+		return nil
+	}
+	return &adapter.OperationError{Code: "STATE_GONE", Owner: adapter.OwnerNode,
+		Message: "slurmctld is down, and its saved state is gone from the controller: the queue cannot be brought back"}
 }
 
 // unanswered returns the observation of a cluster whose controller did not answer.
@@ -182,8 +199,9 @@ func judgeController(controller adapter.Member, found observed) adapter.MemberOb
 // judgeWorker returns a worker's observation: its Slurm node, whether Slurm knows it, and whether its
 // slurmd accepts no connection.
 func judgeWorker(worker adapter.Member, one report.Node, known, silent bool) adapter.MemberObservation {
-	judged := adapter.MemberObservation{ID: worker.ID, Health: adapter.Unhealthy, Message: "not in Slurm"}
-	if !known {
+	judged := adapter.MemberObservation{ID: worker.ID, Health: adapter.Unhealthy}
+	if !known { // somebody took it out: slurmd asks in vain until a recovery brings it in again
+		judged.Message, judged.Status = "not in Slurm", adapter.MemberFailed
 		return judged
 	}
 	judged.Health, judged.Message = one.Health(), "Slurm node "+one.Name+" is "+one.State

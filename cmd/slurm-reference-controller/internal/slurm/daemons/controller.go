@@ -85,5 +85,8 @@ func (w Work) StartSlurmctld(
 	return nil
 }
 
+// SavedState is the file that slurmctld writes first of what it saves: without it, it starts an empty cluster.
+const SavedState = "/var/lib/slurm/slurmctld/clustername"
+
 // SlurmctldUp succeeds when slurmctld answers.
 const SlurmctldUp = `timeout 10 scontrol ping | grep -q "is UP"`
