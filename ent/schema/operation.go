@@ -16,7 +16,7 @@ type Operation struct{ ent.Schema }
 // Annotations of the table. Only workers read what belongs to the queue.
 func (Operation) Annotations() []schema.Annotation {
 	queue := map[string]bool{"adapter_status": true, "claimed_by": true, "failures": true, "next_run_at": true,
-		"step_plan": true, "seq": true, "end_refusal": true}
+		"step_plan": true, "seq": true, "end_refusal": true, "untold": true}
 	return append(table("operation"), Pipelined{Omit: queue, Lists: map[string]bool{}})
 }
 
@@ -62,6 +62,7 @@ func (Operation) Fields() []ent.Field {
 		str("step_plan", "which steps it is carried out by, as a worker's build names them; empty before it was begun"),
 		field.Int("failures").Default(0).Comment("tries of the current step that failed; for backoff"),
 		jsonb("end_refusal", "how often its end was refused in a row: the end's state, times, since and why"),
+		field.Bool("untold").Default(false).Comment("whether what it shows is not on its instance's timeline yet"),
 		field.Time("next_run_at").Default(now).Comment("when a worker should look at it again"),
 		field.Time("deadline"),
 		created(),
@@ -83,6 +84,8 @@ func (Operation) Indexes() []ent.Index {
 			Annotations(entsql.IndexWhere("claimed_by IS NOT NULL")),
 		index.Fields("instance_id").StorageKey("operation_open_by_instance").
 			Annotations(entsql.IndexWhere("((ended_at IS NULL) AND (instance_id IS NOT NULL))")),
+		index.Fields("id").StorageKey("operation_untold").
+			Annotations(entsql.IndexWhere("(untold AND (ended_at IS NULL))")),
 		index.Fields("created_at").StorageKey("operation_end_refused").
 			Annotations(entsql.IndexWhere("end_refusal IS NOT NULL")),
 		index.Fields("instance_id", "id"),

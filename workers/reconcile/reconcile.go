@@ -143,6 +143,7 @@ func (r *Reconciler) jobs() []job {
 		{"stuck operations", stuckEvery, r.stuck},
 		{"the feeds' watermark", watermarkEvery, r.watermark},
 		{"overdue transactions", watermarkEvery, r.endOverdue},
+		{"lines before quiet", untoldEvery, r.untold},
 		{"instances", observeEvery, r.observe},
 		{"allocations", allocationsEvery, r.allocations},
 		{"orphans", orphansEvery, r.orphans},

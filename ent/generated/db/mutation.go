@@ -30365,6 +30365,7 @@ type OperationMutation struct {
 	addfailures          *int
 	end_refusal          *json.RawMessage
 	appendend_refusal    json.RawMessage
+	untold               *bool
 	next_run_at          *time.Time
 	deadline             *time.Time
 	created_at           *time.Time
@@ -32166,6 +32167,42 @@ func (m *OperationMutation) ResetEndRefusal() {
 	delete(m.clearedFields, operation.FieldEndRefusal)
 }
 
+// SetUntold sets the "untold" field.
+func (m *OperationMutation) SetUntold(b bool) {
+	m.untold = &b
+}
+
+// Untold returns the value of the "untold" field in the mutation.
+func (m *OperationMutation) Untold() (r bool, exists bool) {
+	v := m.untold
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldUntold returns the old "untold" field's value of the Operation entity.
+// If the Operation object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *OperationMutation) OldUntold(ctx context.Context) (v bool, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldUntold is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldUntold requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldUntold: %w", err)
+	}
+	return oldValue.Untold, nil
+}
+
+// ResetUntold resets all changes to the "untold" field.
+func (m *OperationMutation) ResetUntold() {
+	m.untold = nil
+}
+
 // SetNextRunAt sets the "next_run_at" field.
 func (m *OperationMutation) SetNextRunAt(t time.Time) {
 	m.next_run_at = &t
@@ -32476,7 +32513,7 @@ func (m *OperationMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *OperationMutation) Fields() []string {
-	fields := make([]string, 0, 44)
+	fields := make([]string, 0, 45)
 	if m.tenant_id != nil {
 		fields = append(fields, operation.FieldTenantID)
 	}
@@ -32591,6 +32628,9 @@ func (m *OperationMutation) Fields() []string {
 	if m.end_refusal != nil {
 		fields = append(fields, operation.FieldEndRefusal)
 	}
+	if m.untold != nil {
+		fields = append(fields, operation.FieldUntold)
+	}
 	if m.next_run_at != nil {
 		fields = append(fields, operation.FieldNextRunAt)
 	}
@@ -32693,6 +32733,8 @@ func (m *OperationMutation) Field(name string) (ent.Value, bool) {
 		return m.Failures()
 	case operation.FieldEndRefusal:
 		return m.EndRefusal()
+	case operation.FieldUntold:
+		return m.Untold()
 	case operation.FieldNextRunAt:
 		return m.NextRunAt()
 	case operation.FieldDeadline:
@@ -32790,6 +32832,8 @@ func (m *OperationMutation) OldField(ctx context.Context, name string) (ent.Valu
 		return m.OldFailures(ctx)
 	case operation.FieldEndRefusal:
 		return m.OldEndRefusal(ctx)
+	case operation.FieldUntold:
+		return m.OldUntold(ctx)
 	case operation.FieldNextRunAt:
 		return m.OldNextRunAt(ctx)
 	case operation.FieldDeadline:
@@ -33076,6 +33120,13 @@ func (m *OperationMutation) SetField(name string, value ent.Value) error {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
 		m.SetEndRefusal(v)
+		return nil
+	case operation.FieldUntold:
+		v, ok := value.(bool)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetUntold(v)
 		return nil
 	case operation.FieldNextRunAt:
 		v, ok := value.(time.Time)
@@ -33437,6 +33488,9 @@ func (m *OperationMutation) ResetField(name string) error {
 		return nil
 	case operation.FieldEndRefusal:
 		m.ResetEndRefusal()
+		return nil
+	case operation.FieldUntold:
+		m.ResetUntold()
 		return nil
 	case operation.FieldNextRunAt:
 		m.ResetNextRunAt()

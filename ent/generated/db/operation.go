@@ -97,6 +97,8 @@ type Operation struct {
 	Failures int `json:"failures,omitempty"`
 	// how often its end was refused in a row: the end's state, times, since and why
 	EndRefusal json.RawMessage `json:"end_refusal,omitempty"`
+	// whether what it shows is not on its instance's timeline yet
+	Untold bool `json:"untold,omitempty"`
 	// when a worker should look at it again
 	NextRunAt time.Time `json:"next_run_at,omitempty"`
 	// Deadline holds the value of the "deadline" field.
@@ -119,7 +121,7 @@ func (*Operation) scanValues(columns []string) ([]any, error) {
 		switch columns[i] {
 		case operation.FieldDesiredChange, operation.FieldTargets, operation.FieldEvidence, operation.FieldAdapterStatus, operation.FieldEndRefusal:
 			values[i] = new([]byte)
-		case operation.FieldForce, operation.FieldErrorRetryable:
+		case operation.FieldForce, operation.FieldErrorRetryable, operation.FieldUntold:
 			values[i] = new(sql.NullBool)
 		case operation.FieldPercent, operation.FieldDispatchAttempt, operation.FieldClaimEpoch, operation.FieldFailures, operation.FieldSeq:
 			values[i] = new(sql.NullInt64)
@@ -393,6 +395,12 @@ func (_m *Operation) assignValues(columns []string, values []any) error {
 					return fmt.Errorf("unmarshal field end_refusal: %w", err)
 				}
 			}
+		case operation.FieldUntold:
+			if value, ok := values[i].(*sql.NullBool); !ok {
+				return fmt.Errorf("unexpected type %T for field untold", values[i])
+			} else if value.Valid {
+				_m.Untold = value.Bool
+			}
 		case operation.FieldNextRunAt:
 			if value, ok := values[i].(*sql.NullTime); !ok {
 				return fmt.Errorf("unexpected type %T for field next_run_at", values[i])
@@ -595,6 +603,9 @@ func (_m *Operation) String() string {
 	builder.WriteString(", ")
 	builder.WriteString("end_refusal=")
 	builder.WriteString(fmt.Sprintf("%v", _m.EndRefusal))
+	builder.WriteString(", ")
+	builder.WriteString("untold=")
+	builder.WriteString(fmt.Sprintf("%v", _m.Untold))
 	builder.WriteString(", ")
 	builder.WriteString("next_run_at=")
 	builder.WriteString(_m.NextRunAt.Format(time.ANSIC))

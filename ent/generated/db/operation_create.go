@@ -459,6 +459,20 @@ func (_c *OperationCreate) SetEndRefusal(v json.RawMessage) *OperationCreate {
 	return _c
 }
 
+// SetUntold sets the "untold" field.
+func (_c *OperationCreate) SetUntold(v bool) *OperationCreate {
+	_c.mutation.SetUntold(v)
+	return _c
+}
+
+// SetNillableUntold sets the "untold" field if the given value is not nil.
+func (_c *OperationCreate) SetNillableUntold(v *bool) *OperationCreate {
+	if v != nil {
+		_c.SetUntold(*v)
+	}
+	return _c
+}
+
 // SetNextRunAt sets the "next_run_at" field.
 func (_c *OperationCreate) SetNextRunAt(v time.Time) *OperationCreate {
 	_c.mutation.SetNextRunAt(v)
@@ -652,6 +666,10 @@ func (_c *OperationCreate) defaults() {
 		v := operation.DefaultFailures
 		_c.mutation.SetFailures(v)
 	}
+	if _, ok := _c.mutation.Untold(); !ok {
+		v := operation.DefaultUntold
+		_c.mutation.SetUntold(v)
+	}
 	if _, ok := _c.mutation.NextRunAt(); !ok {
 		v := operation.DefaultNextRunAt()
 		_c.mutation.SetNextRunAt(v)
@@ -761,6 +779,9 @@ func (_c *OperationCreate) check() error {
 	}
 	if _, ok := _c.mutation.Failures(); !ok {
 		return &ValidationError{Name: "failures", err: errors.New(`db: missing required field "Operation.failures"`)}
+	}
+	if _, ok := _c.mutation.Untold(); !ok {
+		return &ValidationError{Name: "untold", err: errors.New(`db: missing required field "Operation.untold"`)}
 	}
 	if _, ok := _c.mutation.NextRunAt(); !ok {
 		return &ValidationError{Name: "next_run_at", err: errors.New(`db: missing required field "Operation.next_run_at"`)}
@@ -957,6 +978,10 @@ func (_c *OperationCreate) createSpec() (*Operation, *sqlgraph.CreateSpec) {
 	if value, ok := _c.mutation.EndRefusal(); ok {
 		_spec.SetField(operation.FieldEndRefusal, field.TypeJSON, value)
 		_node.EndRefusal = value
+	}
+	if value, ok := _c.mutation.Untold(); ok {
+		_spec.SetField(operation.FieldUntold, field.TypeBool, value)
+		_node.Untold = value
 	}
 	if value, ok := _c.mutation.NextRunAt(); ok {
 		_spec.SetField(operation.FieldNextRunAt, field.TypeTime, value)

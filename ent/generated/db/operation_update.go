@@ -626,6 +626,20 @@ func (_u *OperationUpdate) ClearEndRefusal() *OperationUpdate {
 	return _u
 }
 
+// SetUntold sets the "untold" field.
+func (_u *OperationUpdate) SetUntold(v bool) *OperationUpdate {
+	_u.mutation.SetUntold(v)
+	return _u
+}
+
+// SetNillableUntold sets the "untold" field if the given value is not nil.
+func (_u *OperationUpdate) SetNillableUntold(v *bool) *OperationUpdate {
+	if v != nil {
+		_u.SetUntold(*v)
+	}
+	return _u
+}
+
 // SetNextRunAt sets the "next_run_at" field.
 func (_u *OperationUpdate) SetNextRunAt(v time.Time) *OperationUpdate {
 	_u.mutation.SetNextRunAt(v)
@@ -970,6 +984,9 @@ func (_u *OperationUpdate) sqlSave(ctx context.Context) (_node int, err error) {
 	}
 	if _u.mutation.EndRefusalCleared() {
 		_spec.ClearField(operation.FieldEndRefusal, field.TypeJSON)
+	}
+	if value, ok := _u.mutation.Untold(); ok {
+		_spec.SetField(operation.FieldUntold, field.TypeBool, value)
 	}
 	if value, ok := _u.mutation.NextRunAt(); ok {
 		_spec.SetField(operation.FieldNextRunAt, field.TypeTime, value)
@@ -1612,6 +1629,20 @@ func (_u *OperationUpdateOne) ClearEndRefusal() *OperationUpdateOne {
 	return _u
 }
 
+// SetUntold sets the "untold" field.
+func (_u *OperationUpdateOne) SetUntold(v bool) *OperationUpdateOne {
+	_u.mutation.SetUntold(v)
+	return _u
+}
+
+// SetNillableUntold sets the "untold" field if the given value is not nil.
+func (_u *OperationUpdateOne) SetNillableUntold(v *bool) *OperationUpdateOne {
+	if v != nil {
+		_u.SetUntold(*v)
+	}
+	return _u
+}
+
 // SetNextRunAt sets the "next_run_at" field.
 func (_u *OperationUpdateOne) SetNextRunAt(v time.Time) *OperationUpdateOne {
 	_u.mutation.SetNextRunAt(v)
@@ -1986,6 +2017,9 @@ func (_u *OperationUpdateOne) sqlSave(ctx context.Context) (_node *Operation, er
 	}
 	if _u.mutation.EndRefusalCleared() {
 		_spec.ClearField(operation.FieldEndRefusal, field.TypeJSON)
+	}
+	if value, ok := _u.mutation.Untold(); ok {
+		_spec.SetField(operation.FieldUntold, field.TypeBool, value)
 	}
 	if value, ok := _u.mutation.NextRunAt(); ok {
 		_spec.SetField(operation.FieldNextRunAt, field.TypeTime, value)

@@ -650,12 +650,16 @@ func init() {
 	operationDescFailures := operationFields[34].Descriptor()
 	// operation.DefaultFailures holds the default value on creation for the failures field.
 	operation.DefaultFailures = operationDescFailures.Default.(int)
+	// operationDescUntold is the schema descriptor for untold field.
+	operationDescUntold := operationFields[36].Descriptor()
+	// operation.DefaultUntold holds the default value on creation for the untold field.
+	operation.DefaultUntold = operationDescUntold.Default.(bool)
 	// operationDescNextRunAt is the schema descriptor for next_run_at field.
-	operationDescNextRunAt := operationFields[36].Descriptor()
+	operationDescNextRunAt := operationFields[37].Descriptor()
 	// operation.DefaultNextRunAt holds the default value on creation for the next_run_at field.
 	operation.DefaultNextRunAt = operationDescNextRunAt.Default.(func() time.Time)
 	// operationDescCreatedAt is the schema descriptor for created_at field.
-	operationDescCreatedAt := operationFields[38].Descriptor()
+	operationDescCreatedAt := operationFields[39].Descriptor()
 	// operation.DefaultCreatedAt holds the default value on creation for the created_at field.
 	operation.DefaultCreatedAt = operationDescCreatedAt.Default.(func() time.Time)
 	operationstepFields := schema.OperationStep{}.Fields()

@@ -66,3 +66,46 @@ func TestTheTimelineHasWhatTheOperationSaidAndNoRetries(t *testing.T) {
 	require.Equal(t, []string{"starting database", "starting slurmdbd", "restarting w1, 1 of 3", "restarting w2, 2 of 3",
 		"restarting w3, 3 of 3"}, told)
 }
+
+// A line that follows an event within its pace is told once the operation is quiet, and only once; that a try failed is
+// not, nor what another line has replaced.
+func TestTheLastLineBeforeQuietIsTold(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	op := b.Operation(b.made, lifecycle.InstanceUpgrade, lifecycle.OperationRunning)
+	says := func(since time.Duration, phase, message string, percent int) (untold bool) {
+		t.Helper()
+		require.NoError(t, b.DB.As(t.Context(), authz.System("test"), func(ctx context.Context, t *tx.Tx) error {
+			instance, row := b.Ent.Instance.GetX(ctx, b.made.ID), b.Ent.Operation.GetX(ctx, op.ID)
+			instance.UpdatedAt = t.Now.Add(-since)
+			return operation.Advance(ctx, t, instance, row, operation.Progress{Phase: phase, Message: message, Percent: percent})
+		}))
+		return b.Ent.Operation.GetX(t.Context(), op.ID).Untold
+	}
+	told := func() (lines []string) {
+		t.Helper()
+		require.NoError(t, b.DB.As(t.Context(), authz.System("test"), func(ctx context.Context, t *tx.Tx) error {
+			instance, err := t.Instance.Get(ctx, b.made.ID)
+			if err != nil {
+				return err
+			}
+			return operation.TellLast(ctx, t, instance, op.ID)
+		}))
+		for _, one := range b.Ent.Event.Query().Where(dbevent.OperationID(op.ID)).Order(dbevent.BySeq()).AllX(t.Context()) {
+			lines = append(lines, one.Message)
+		}
+		return lines
+	}
+	require.False(t, says(time.Hour, "restarting", "restarting w1", 10))
+	require.True(t, says(100*time.Millisecond, "restarting", "restarting w2", 20))
+	require.True(t, says(100*time.Millisecond, "restarting", "restarting w3", 30))
+	require.True(t, says(100*time.Millisecond, "restarting", "restarting w3", 40), "a percentage takes nothing back")
+	require.Equal(t, []string{"restarting w1", "restarting w3"}, told())
+	require.Equal(t, []string{"restarting w1", "restarting w3"}, told(), "once")
+	require.True(t, says(100*time.Millisecond, "restarting", "restarting w4", 50))
+	require.False(t, says(100*time.Millisecond, "restarting", "it is closed"+operation.TriedAgain, 50))
+	require.Equal(t, []string{"restarting w1", "restarting w3"}, told())
+	require.True(t, says(10*time.Millisecond, "ending", "ending", 60))
+	b.SQL(`UPDATE operation SET state = 'SUCCEEDED', ended_at = now() WHERE id = $1`, op.ID)
+	require.Equal(t, []string{"restarting w1", "restarting w3"}, told(), "its end is told")
+}

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -51,9 +52,10 @@ func QueueAdvance(batch *pgx.Batch, t *tx.Tx, instance *db.Instance, op *db.Oper
 	if p = p.within(op); p == (Progress{Phase: op.Phase, Message: op.Message, Percent: op.Percent}) {
 		return nil
 	}
-	batch.Queue(`UPDATE operation SET phase = $2, message = $3, percent = GREATEST(percent, $4)
-		WHERE id = $1`, op.ID, p.Phase, p.Message, p.Percent)
-	return p.noted(t, instance, op)
+	told, untold := p.noted(t, instance, op)
+	batch.Queue(`UPDATE operation SET phase = $2, message = $3, percent = GREATEST(percent, $4),
+		untold = coalesce($5, untold) WHERE id = $1`, op.ID, p.Phase, p.Message, p.Percent, untold)
+	return told
 }
 
 // within is the progress in its bounds, and never behind what the operation has reached.
@@ -62,22 +64,49 @@ func (p Progress) within(op *db.Operation) Progress {
 		Percent: max(p.Percent, op.Percent)}
 }
 
-// noted is what to tell the timeline of progress whose writing was queued. Nothing when it is where
-// the operation was, or when something was told just before.
-func (p Progress) noted(t *tx.Tx, instance *db.Instance, op *db.Operation) []event.Draft {
+// noted is what to tell the timeline of progress that is stored. Nothing when it is where the operation was, or when
+// something was told just before: then untold is true, so that it is told once the instance is quiet (TellLast). Untold
+// is nil when it stays as it is.
+func (p Progress) noted(t *tx.Tx, instance *db.Instance, op *db.Operation) (told []event.Draft, untold *bool) {
 	t.Wake(event.OperationTopic(op.ID))
 	if p == (Progress{Phase: op.Phase, Message: op.Message, Percent: op.Percent}) {
-		return nil
+		return nil, nil
 	}
-	pause := lifecycle.Pause(p.Phase != op.Phase, p.Message != op.Message, strings.HasSuffix(p.Message, TriedAgain))
+	line, failedTry := p.Phase != op.Phase || p.Message != op.Message, strings.HasSuffix(p.Message, TriedAgain)
+	pause := lifecycle.Pause(p.Phase != op.Phase, p.Message != op.Message, failedTry)
 	op.Phase, op.Message, op.Percent = p.Phase, p.Message, p.Percent
-	if instance == nil || t.Now.Sub(instance.UpdatedAt) < pause {
-		return nil
+	held := instance != nil && t.Now.Sub(instance.UpdatedAt) < pause
+	news := held && !failedTry // that a try failed is no news of the work
+	switch {
+	case instance == nil || held && !line:
+		return nil, nil
+	case held:
+		return nil, &news
 	}
-	return []event.Draft{{
+	return []event.Draft{p.event(op)}, &news
+}
+
+// event is the entry of the timeline that tells of the operation's progress.
+func (p Progress) event(op *db.Operation) event.Draft {
+	return event.Draft{
 		Type: lifecycle.EventOperationProgress, OperationID: op.ID, Message: p.Message, CorrelationID: op.CorrelationID,
 		Payload: map[string]any{"phase": p.Phase, "percent": p.Percent},
-	}}
+	}
+}
+
+// TellLast tells the timeline of the locked instance what its operation shows and was not told, unless the operation has
+// ended or somebody told it meanwhile.
+func TellLast(ctx context.Context, t *tx.Tx, instance *db.Instance, id ids.ID) error {
+	op, p := &db.Operation{ID: id}, Progress{}
+	err := t.QueryRow(ctx, `UPDATE operation SET untold = false WHERE id = $1 AND untold AND ended_at IS NULL
+		RETURNING phase, message, percent, correlation_id`, id).Scan(&p.Phase, &p.Message, &p.Percent, &op.CorrelationID)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("tell the last line of %s: %w", id, err)
+	}
+	return event.Append(ctx, t, instance, p.event(op))
 }
 
 // StoredStatus is the last status the adapter gave for the current dispatch; nil when there is none.
@@ -138,14 +167,16 @@ func QueueAbsorb(batch *pgx.Batch, t *tx.Tx, instance *db.Instance, op *db.Opera
 		return false, nil, fmt.Errorf("encode the status of %s: %w", op.ID, err)
 	}
 	encoded = Storable(encoded)
+	told, untold := progress.noted(t, instance, op)
 	batch.Queue(`UPDATE operation SET adapter_status = $2, phase = $3, message = $4, percent = GREATEST(percent, $5),
-		next_run_at = CASE WHEN $6 THEN LEAST(next_run_at, $7) ELSE next_run_at END WHERE id = $1`,
-		op.ID, encoded, progress.Phase, progress.Message, progress.Percent, ended, t.Now)
+		next_run_at = CASE WHEN $6 THEN LEAST(next_run_at, $7) ELSE next_run_at END, untold = coalesce($8, untold)
+		WHERE id = $1`,
+		op.ID, encoded, progress.Phase, progress.Message, progress.Percent, ended, t.Now, untold)
 	op.AdapterStatus = encoded
 	if ended {
 		t.Wake(event.WordTopic(op.ID))
 	}
-	return ended, progress.noted(t, instance, op), nil
+	return ended, told, nil
 }
 
 func storeStatus(ctx context.Context, t *tx.Tx, op *db.Operation, status adapter.Status) error {

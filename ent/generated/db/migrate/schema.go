@@ -1126,6 +1126,7 @@ var (
 		{Name: "step_plan", Type: field.TypeString, Default: "", SchemaType: map[string]string{"postgres": "text"}},
 		{Name: "failures", Type: field.TypeInt, Default: 0},
 		{Name: "end_refusal", Type: field.TypeJSON, Nullable: true},
+		{Name: "untold", Type: field.TypeBool, Default: false},
 		{Name: "next_run_at", Type: field.TypeTime},
 		{Name: "deadline", Type: field.TypeTime},
 		{Name: "created_at", Type: field.TypeTime},
@@ -1147,7 +1148,7 @@ var (
 			{
 				Name:    "operation_due",
 				Unique:  false,
-				Columns: []*schema.Column{OperationColumns[39], OperationColumns[0]},
+				Columns: []*schema.Column{OperationColumns[40], OperationColumns[0]},
 				Annotation: &entsql.IndexAnnotation{
 					Where: "((ended_at IS NULL) AND (claimed_by IS NULL))",
 				},
@@ -1155,7 +1156,7 @@ var (
 			{
 				Name:    "operation_due_by_adapter",
 				Unique:  false,
-				Columns: []*schema.Column{OperationColumns[8], OperationColumns[1], OperationColumns[2], OperationColumns[39], OperationColumns[0], OperationColumns[5], OperationColumns[36]},
+				Columns: []*schema.Column{OperationColumns[8], OperationColumns[1], OperationColumns[2], OperationColumns[40], OperationColumns[0], OperationColumns[5], OperationColumns[36]},
 				Annotation: &entsql.IndexAnnotation{
 					Where: "((ended_at IS NULL) AND (claimed_by IS NULL))",
 				},
@@ -1177,9 +1178,17 @@ var (
 				},
 			},
 			{
+				Name:    "operation_untold",
+				Unique:  false,
+				Columns: []*schema.Column{OperationColumns[0]},
+				Annotation: &entsql.IndexAnnotation{
+					Where: "(untold AND (ended_at IS NULL))",
+				},
+			},
+			{
 				Name:    "operation_end_refused",
 				Unique:  false,
-				Columns: []*schema.Column{OperationColumns[41]},
+				Columns: []*schema.Column{OperationColumns[42]},
 				Annotation: &entsql.IndexAnnotation{
 					Where: "end_refusal IS NOT NULL",
 				},

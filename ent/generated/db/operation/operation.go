@@ -91,6 +91,8 @@ const (
 	FieldFailures = "failures"
 	// FieldEndRefusal holds the string denoting the end_refusal field in the database.
 	FieldEndRefusal = "end_refusal"
+	// FieldUntold holds the string denoting the untold field in the database.
+	FieldUntold = "untold"
 	// FieldNextRunAt holds the string denoting the next_run_at field in the database.
 	FieldNextRunAt = "next_run_at"
 	// FieldDeadline holds the string denoting the deadline field in the database.
@@ -148,6 +150,7 @@ var Columns = []string{
 	FieldStepPlan,
 	FieldFailures,
 	FieldEndRefusal,
+	FieldUntold,
 	FieldNextRunAt,
 	FieldDeadline,
 	FieldCreatedAt,
@@ -203,6 +206,8 @@ var (
 	DefaultStepPlan string
 	// DefaultFailures holds the default value on creation for the "failures" field.
 	DefaultFailures int
+	// DefaultUntold holds the default value on creation for the "untold" field.
+	DefaultUntold bool
 	// DefaultNextRunAt holds the default value on creation for the "next_run_at" field.
 	DefaultNextRunAt func() time.Time
 	// DefaultCreatedAt holds the default value on creation for the "created_at" field.
@@ -422,6 +427,11 @@ func ByStepPlan(opts ...sql.OrderTermOption) OrderOption {
 // ByFailures orders the results by the failures field.
 func ByFailures(opts ...sql.OrderTermOption) OrderOption {
 	return sql.OrderByField(FieldFailures, opts...).ToFunc()
+}
+
+// ByUntold orders the results by the untold field.
+func ByUntold(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldUntold, opts...).ToFunc()
 }
 
 // ByNextRunAt orders the results by the next_run_at field.

@@ -208,6 +208,11 @@ func Failures(v int) predicate.Operation {
 	return predicate.Operation(sql.FieldEQ(FieldFailures, v))
 }
 
+// Untold applies equality check predicate on the "untold" field. It's identical to UntoldEQ.
+func Untold(v bool) predicate.Operation {
+	return predicate.Operation(sql.FieldEQ(FieldUntold, v))
+}
+
 // NextRunAt applies equality check predicate on the "next_run_at" field. It's identical to NextRunAtEQ.
 func NextRunAt(v time.Time) predicate.Operation {
 	return predicate.Operation(sql.FieldEQ(FieldNextRunAt, v))
@@ -2234,6 +2239,16 @@ func EndRefusalIsNil() predicate.Operation {
 // EndRefusalNotNil applies the NotNil predicate on the "end_refusal" field.
 func EndRefusalNotNil() predicate.Operation {
 	return predicate.Operation(sql.FieldNotNull(FieldEndRefusal))
+}
+
+// UntoldEQ applies the EQ predicate on the "untold" field.
+func UntoldEQ(v bool) predicate.Operation {
+	return predicate.Operation(sql.FieldEQ(FieldUntold, v))
+}
+
+// UntoldNEQ applies the NEQ predicate on the "untold" field.
+func UntoldNEQ(v bool) predicate.Operation {
+	return predicate.Operation(sql.FieldNEQ(FieldUntold, v))
 }
 
 // NextRunAtEQ applies the EQ predicate on the "next_run_at" field.
