@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/http/httptrace"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -29,6 +30,22 @@ func (b *bundle) running() *instance.Started {
 func submit(of *instance.Started) instance.ActionInput {
 	return instance.ActionInput{InstanceID: of.Instance.ID, Action: "queue.submit", Input: json.RawMessage(`{"n":1}`),
 		IdempotencyKey: "k"}
+}
+
+func TestTheReasonOfAnActionIsInTheAuditAndABadOneIsRefused(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	in := submit(b.running())
+	in.Reason = "the nightly run"
+	_, err := b.service.InvokeAction(b.ctx, in)
+	require.NoError(t, err)
+	require.Equal(t, 1, b.Count("audit_entry", "allowed AND action = 'invokeAction queue.submit' AND reason = 'the nightly run'"))
+
+	before, asked := b.written(), len(b.standIn.Actions)
+	in.IdempotencyKey, in.Reason = "another", strings.Repeat("x", 2_000)
+	_, err = b.service.InvokeAction(b.ctx, in)
+	platformtest.Refused(t, err, fault.InvalidArgument, "input.reason")
+	require.Equal(t, []any{before, asked}, []any{b.written(), len(b.standIn.Actions)}, "neither written nor sent")
 }
 
 func TestAnActionReachesTheAdapterAndItsAnswerTheCaller(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/domain/lifecycle"
 	"github.com/gpuaas/app-platform/ent/generated/db"
 	dboperation "github.com/gpuaas/app-platform/ent/generated/db/operation"
@@ -85,7 +86,7 @@ func TestAMachineThatIsLostForGoodFailsWhatWasOnIt(t *testing.T) {
 	t.Parallel()
 	l := newLab(t)
 	instance := l.running()
-	member := l.member(instance)
+	member, free := l.member(instance), l.Allocation(l.project, l.node)
 	l.silence(l.node.ID, 0)
 	l.SQL(`UPDATE compute_node SET status = 'OFFLINE' WHERE id = $1 AND status = 'ONLINE'`, l.node.ID)
 	l.SQL(`UPDATE compute_node SET status = 'RETIRED', lost = true WHERE id = $1`, l.node.ID)
@@ -94,6 +95,10 @@ func TestAMachineThatIsLostForGoodFailsWhatWasOnIt(t *testing.T) {
 	require.Equal(t, 1, l.Count("app_instance_event", "type = 'apps.instance.member_failed' AND member_id = $1",
 		member.ID))
 	l.until("so is what was rented there", func() bool {
-		return l.Count("allocation", "id = $1 AND status = 'FAILED'", *member.AllocationID) == 1
+		return l.Count("allocation", "id = ANY ($1) AND status = 'FAILED'", []ids.ID{*member.AllocationID, free.ID}) == 2
 	})
+	const told = "type = 'apps.allocation.failed' AND message LIKE '%is lost for good'"
+	require.Equal(t, 1, l.Count("app_instance_event", told+" AND instance_id = $1 AND allocation_id IS NULL", instance.ID))
+	require.Equal(t, 1, l.Count("app_instance_event", told+" AND instance_id IS NULL AND allocation_id = $1 AND seq = 1 "+
+		"AND permission_family = 'allocation'", free.ID), "what nobody used is told in the project's feed")
 }

@@ -43,6 +43,7 @@ import (
 	"github.com/gpuaas/app-platform/internal/periodic"
 	"github.com/gpuaas/app-platform/internal/tx"
 	"github.com/gpuaas/app-platform/service/ledger/event"
+	"github.com/gpuaas/app-platform/workers/lastline"
 	"github.com/gpuaas/app-platform/workers/leader"
 	"github.com/gpuaas/app-platform/workers/nodes"
 	"github.com/gpuaas/app-platform/workers/repair"
@@ -143,7 +144,7 @@ func (r *Reconciler) jobs() []job {
 		{"stuck operations", stuckEvery, r.stuck},
 		{"the feeds' watermark", watermarkEvery, r.watermark},
 		{"overdue transactions", watermarkEvery, r.endOverdue},
-		{"lines before quiet", untoldEvery, r.untold},
+		{"lines before quiet", lastline.Every, func(ctx context.Context) error { return lastline.Tell(ctx, r.DB) }},
 		{"instances", observeEvery, r.observe},
 		{"allocations", allocationsEvery, r.allocations},
 		{"orphans", orphansEvery, r.orphans},

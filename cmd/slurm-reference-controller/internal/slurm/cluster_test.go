@@ -165,3 +165,15 @@ func awaitJob(t *testing.T, p *adaptertest.Platform, base string, d adapter.Disp
 	}, patience, 100*time.Millisecond, "job %s never was %s", id, state)
 	return list
 }
+
+// isLostWithoutItsState requires that a cluster whose slurmctld is down may come back while its saved state is there, and
+// is reported lost without it.
+func isLostWithoutItsState(t *testing.T, b *bench, controller string) {
+	t.Helper()
+	down := b.observe()
+	require.Equal(t, adapter.Unhealthy, down.Health)
+	require.Nil(t, down.Lost, "a recovery brings it back")
+	b.on(controller, "mv /var/lib/slurm/slurmctld /var/lib/slurm/away; mkdir /var/lib/slurm/slurmctld")
+	require.Equal(t, "STATE_GONE", b.observe().Lost.Code, "what would come back is another cluster")
+	b.on(controller, "rmdir /var/lib/slurm/slurmctld; mv /var/lib/slurm/away /var/lib/slurm/slurmctld")
+}

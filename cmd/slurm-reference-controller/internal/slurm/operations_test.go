@@ -306,12 +306,7 @@ func TestMemberThatDoesNotComeUpLeavesNoTraceInSlurm(t *testing.T) {
 	status := b.run(adapter.MemberRecover, nil, bad.ID)
 	require.Equal(t, adapter.MemberActive, statuses(status)[bad.ID])
 	b.on(kept[0].ID, "pkill -9 slurmctld; pkill -9 slurmdbd; true")
-	down := b.observe()
-	require.Equal(t, adapter.Unhealthy, down.Health)
-	require.Nil(t, down.Lost, "a recovery brings it back")
-	b.on(kept[0].ID, "mv /var/lib/slurm/slurmctld /var/lib/slurm/away; mkdir /var/lib/slurm/slurmctld")
-	require.Equal(t, "STATE_GONE", b.observe().Lost.Code, "what would come back is another cluster")
-	b.on(kept[0].ID, "rmdir /var/lib/slurm/slurmctld; mv /var/lib/slurm/away /var/lib/slurm/slurmctld")
+	isLostWithoutItsState(t, b, kept[0].ID)
 	b.run(adapter.MemberRecover, nil, kept[0].ID)
 	require.Eventually(t, func() bool { return b.observe().Health == adapter.Healthy }, patience, 200*time.Millisecond)
 
