@@ -1,8 +1,8 @@
 package archtest
 
 // neverRequested is why no allocation is seen in a state that the source document names.
-const neverRequested = "public and deprecated: capacity is bound in the transaction that requests it, or refused; a row " +
-	"of an older build goes on by these moves"
+const neverRequested = "public and deprecated: capacity is bound in the transaction that requests it, or refused; a " +
+	"row of an older build goes on by these moves"
 
 // The exceptions that were looked at, each with its reason. One is named by the key of its finding,
 // or by the path of its file, or by a folder with a slash at its end.

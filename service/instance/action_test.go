@@ -39,7 +39,8 @@ func TestTheReasonOfAnActionIsInTheAuditAndABadOneIsRefused(t *testing.T) {
 	in.Reason = "the nightly run"
 	_, err := b.service.InvokeAction(b.ctx, in)
 	require.NoError(t, err)
-	require.Equal(t, 1, b.Count("audit_entry", "allowed AND action = 'invokeAction queue.submit' AND reason = 'the nightly run'"))
+	require.Equal(t, 1, b.Count("audit_entry",
+		"allowed AND action = 'invokeAction queue.submit' AND reason = 'the nightly run'"))
 
 	before, asked := b.written(), len(b.standIn.Actions)
 	in.IdempotencyKey, in.Reason = "another", strings.Repeat("x", 2_000)

@@ -25,7 +25,8 @@ func slice(gpus int) *capacity.Want {
 func (b *bundle) housed(change ...func(*instance.LaunchInput)) instance.LaunchInput {
 	return b.launch(append([]func(*instance.LaunchInput){func(in *instance.LaunchInput) {
 		in.AllocationIDs = nil
-		in.Components = []instance.Component{{Key: "head", Count: 1, Intent: slice(1)}, {Key: "worker", Count: 2, Intent: slice(2)}}
+		in.Components = []instance.Component{{Key: "head", Count: 1, Intent: slice(1)},
+			{Key: "worker", Count: 2, Intent: slice(2)}}
 	}}, change...)...)
 }
 
@@ -47,7 +48,8 @@ func TestALaunchRequestsWhatItsMembersLiveIn(t *testing.T) {
 	for _, line := range plan.Cost.Capacity {
 		require.Equal(t, tariff.Rented, line.Effect)
 	}
-	require.Equal(t, []string{"0", "3.75"}, []string{plan.Cost.Totals[0].Before.String(), plan.Cost.Totals[0].After.String()},
+	total := plan.Cost.Totals[0]
+	require.Equal(t, []string{"0", "3.75"}, []string{total.Before.String(), total.After.String()},
 		"three shares that nobody pays for yet")
 	require.Equal(t, before, b.written())
 	require.Equal(t, 2, b.Count("allocation", ""))
@@ -63,7 +65,8 @@ func TestALaunchRequestsWhatItsMembersLiveIn(t *testing.T) {
 	for _, told := range []lifecycle.EventType{lifecycle.EventAllocationRequested, lifecycle.EventAllocationReady} {
 		require.Equal(t, 3, b.Count("app_instance_event", "type = $1 AND instance_id = $2", told, started.Instance.ID))
 	}
-	require.Equal(t, 1, b.Count("audit_entry", "allowed AND action = 'launchInstance' AND permission_key = 'allocation.create'"))
+	require.Equal(t, 1, b.Count("audit_entry",
+		"allowed AND action = 'launchInstance' AND permission_key = 'allocation.create'"))
 
 	again, err := b.service.Launch(b.ctx, b.housed(func(in *instance.LaunchInput) { in.PlanHash = plan.Hash }))
 	require.NoError(t, err)
@@ -113,8 +116,9 @@ func TestALaunchThatRequestsIsRefusedWhole(t *testing.T) {
 		change func(*instance.LaunchInput)
 		before string
 	}{
-		"nothing named": {fault.InvalidArgument, "input.allocationIds", func(in *instance.LaunchInput) { in.Components = nil }, ""},
-		"no home":       {fault.InvalidArgument, "input.components.1.intent", worker(nil), ""},
+		"nothing named": {fault.InvalidArgument, "input.allocationIds",
+			func(in *instance.LaunchInput) { in.Components = nil }, ""},
+		"no home": {fault.InvalidArgument, "input.components.1.intent", worker(nil), ""},
 		"one unnamed": {fault.InvalidArgument, "input.components",
 			func(in *instance.LaunchInput) { in.Components = in.Components[:1] }, ""},
 		"too large": {fault.CapacityUnavailable, "input.components.1.intent", worker(slice(9)), ""},
@@ -124,7 +128,9 @@ func TestALaunchThatRequestsIsRefusedWhole(t *testing.T) {
 			b.SQL(c.before)
 		}
 		before, rented := b.written(), b.Count("allocation", "")
-		_, err := b.service.Launch(b.ctx, b.housed(c.change, func(in *instance.LaunchInput) { in.IdempotencyKey = strings.ReplaceAll(name, " ", "-") }))
+		_, err := b.service.Launch(b.ctx, b.housed(c.change, func(in *instance.LaunchInput) {
+			in.IdempotencyKey = strings.ReplaceAll(name, " ", "-")
+		}))
 		platformtest.Refused(t, err, c.code, c.path)
 		require.Equal(t, []any{before, rented}, []any{b.written(), b.Count("allocation", "")}, name)
 	}

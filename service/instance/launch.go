@@ -47,8 +47,8 @@ type Started struct {
 
 // Launch accepts a launch: the instance, its members bound to the nodes of their allocations, and the operation that
 // starts them. It requires <family>.instance.create on the project, manifest.smoke as well for a smoke launch,
-// allocation.create for one that requests capacity, and control_plane.create on the tenant when the control plane serves
-// more than the project or is not the tenant's own.
+// allocation.create for one that requests capacity, and control_plane.create on the tenant when the control plane
+// serves more than the project or is not the tenant's own.
 //
 // Faults: NOT_FOUND (project, app, version, allocation), NOT_ENTITLED, FAILED_PRECONDITION (no launchable version, with
 // reason NOT_IN_CANARY where a canary has not chosen the project or was halted; allocation not ready), CONFLICT

@@ -1,5 +1,6 @@
-// Package lastline tells timelines the last line that an operation shows before it is quiet. A line that follows an event
-// within its pace is on the operation alone, since the instance's row is hot; what comes next tells it, or nothing does.
+// Package lastline tells timelines the last line that an operation shows before it is quiet. A line that follows an
+// event within its pace is on the operation alone, since the instance's row is hot: without a next one, nothing would
+// tell it.
 package lastline
 
 import (

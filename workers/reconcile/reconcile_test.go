@@ -135,13 +135,15 @@ func TestTheLineBeforeQuietComesIntoTheTimeline(t *testing.T) {
 	l := newLab(t)
 	instance := l.running()
 	quiet := l.Operation(instance, lifecycle.InstanceUpgrade, lifecycle.OperationRunning)
-	l.SQL(`UPDATE operation SET untold = true, phase = 'restarting', message = 'restarting w3, 3 of 3' WHERE id = $1`, quiet.ID)
+	l.SQL(`UPDATE operation SET untold = true, phase = 'restarting', message = 'restarting w3, 3 of 3'
+		WHERE id = $1`, quiet.ID)
 	over := l.Operation(instance, lifecycle.InstanceUpgrade, lifecycle.OperationSucceeded)
 	l.SQL(`UPDATE operation SET untold = true, message = 'over', ended_at = now() WHERE id = $1`, over.ID)
 	l.SQL(`UPDATE instance SET updated_at = now() - interval '2 seconds' WHERE id = $1`, instance.ID)
 	l.reconcile()
 	l.until("it is told", func() bool { return !l.op(quiet.ID).Untold })
-	require.Equal(t, 1, l.Count("app_instance_event", "type = 'apps.operation.progress' AND message = 'restarting w3, 3 of 3'"))
+	require.Equal(t, 1, l.Count("app_instance_event",
+		"type = 'apps.operation.progress' AND message = 'restarting w3, 3 of 3'"))
 	require.True(t, l.op(over.ID).Untold)
 	require.Zero(t, l.Count("app_instance_event", "message = 'over'"))
 }

@@ -84,8 +84,8 @@ func (v *Verdicts) usable(wanted []ids.ID) ([]*db.Allocation, error) {
 	return chosen, nil
 }
 
-// allocationPath returns the input field that names the i-th allocation, or that requests it: a launch's named ones come
-// first.
+// allocationPath returns the input field that names the i-th allocation, or that requests it: a launch's named ones
+// come first.
 func (v *Verdicts) allocationPath(i int) string {
 	switch {
 	case v.Kind == lifecycle.MemberReplace:

@@ -94,8 +94,8 @@ func (p Progress) event(op *db.Operation) event.Draft {
 	}
 }
 
-// TellLast tells the timeline of the locked instance what its operation shows and was not told, unless the operation has
-// ended or somebody told it meanwhile.
+// TellLast tells the timeline of the locked instance what its operation shows and was not told, unless the operation
+// has ended or somebody told it meanwhile.
 func TellLast(ctx context.Context, t *tx.Tx, instance *db.Instance, id ids.ID) error {
 	op, p := &db.Operation{ID: id}, Progress{}
 	err := t.QueryRow(ctx, `UPDATE operation SET untold = false WHERE id = $1 AND untold AND ended_at IS NULL

@@ -27,8 +27,8 @@ func (s *Shape) Register(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringArrayVar(&s.components, "component", nil, "members of a component, key=count; repeat for more")
 	flags.StringArrayVar(&s.further, "further", nil,
-		"what further members of a component live in, such as worker=gpu-slice:1, worker=baremetal or worker=gpu-slice:1:SKU:REGION; "+
-			"without --allocation the launch requests one for each of its members too; repeat for more")
+		"what further members of a component live in, such as worker=gpu-slice:1, worker=baremetal or "+
+			"worker=gpu-slice:1:SKU:REGION; without --allocation the launch requests one for each of its members too; repeat for more")
 	flags.StringArrayVar(&s.set, "set", nil, "a value of the config, path.to.key=value; repeat for more")
 	flags.StringVar(&s.config, "config", "", `JSON file with the config; "-" reads standard input`)
 	flags.DurationVar(&s.deadline, "deadline", 0,

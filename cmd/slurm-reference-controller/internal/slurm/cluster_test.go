@@ -166,8 +166,8 @@ func awaitJob(t *testing.T, p *adaptertest.Platform, base string, d adapter.Disp
 	return list
 }
 
-// isLostWithoutItsState requires that a cluster whose slurmctld is down may come back while its saved state is there, and
-// is reported lost without it.
+// isLostWithoutItsState requires that a cluster whose slurmctld is down may come back while its saved state is there,
+// and is reported lost without it.
 func isLostWithoutItsState(t *testing.T, b *bench, controller string) {
 	t.Helper()
 	down := b.observe()

@@ -27,3 +27,16 @@ func TestForcedDrainEndsThoughTheWorkerIsDead(t *testing.T) {
 	require.Contains(t, string(status.Evidence["drained"]), `"jobs":0`)
 	b.job(id, "CANCELLED")
 }
+
+// endsWithASlowDatabase decommissions a cluster while its accounts' database takes no writes for some seconds:
+// slurmctld is kept until slurmdbd has taken what it hands on.
+func endsWithASlowDatabase(t *testing.T, b *bench) {
+	b.on(b.current.Members[0].ID, `mariadb --no-defaults -uroot --socket=/run/mysqld/mysqld.sock `+
+		`-e "FLUSH TABLES WITH READ LOCK; system touch /tmp/held; DO SLEEP(5)" > /dev/null 2>&1 & `+
+		`until test -e /tmp/held; do sleep 0.1; done`)
+	d := b.dispatch(adapter.InstanceDecommission, nil)
+	b.begin(d)
+	require.Never(t, func() bool { return b.status(d).Percent > 5 }, 3*time.Second, 100*time.Millisecond,
+		"daemons are stopped before slurmdbd has its accounts")
+	b.succeeds(b.awaits(d, "the decommission does not end", func(s adapter.Status) bool { return s.State.Terminal() }))
+}

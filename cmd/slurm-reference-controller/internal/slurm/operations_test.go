@@ -77,19 +77,6 @@ func TestClusterGrowsAndShrinksWhileAJobRuns(t *testing.T) {
 	require.Len(t, b.usage()["jobs job-"+long], 1, "what ends with the cluster is counted, by a slow database too")
 }
 
-// endsWithASlowDatabase decommissions a cluster while its accounts' database takes no writes for some seconds: slurmctld
-// is kept until slurmdbd has taken what it hands on.
-func endsWithASlowDatabase(t *testing.T, b *bench) {
-	b.on(b.current.Members[0].ID, `mariadb --no-defaults -uroot --socket=/run/mysqld/mysqld.sock `+
-		`-e "FLUSH TABLES WITH READ LOCK; system touch /tmp/held; DO SLEEP(5)" > /dev/null 2>&1 & `+
-		`until test -e /tmp/held; do sleep 0.1; done`)
-	d := b.dispatch(adapter.InstanceDecommission, nil)
-	b.begin(d)
-	require.Never(t, func() bool { return b.status(d).Percent > 5 }, 3*time.Second, 100*time.Millisecond,
-		"daemons are stopped before slurmdbd has its accounts")
-	b.succeeds(b.awaits(d, "the decommission does not end", func(s adapter.Status) bool { return s.State.Terminal() }))
-}
-
 // jobsAreCounted runs a job on two nodes, an array, and a job that is queued again: each run of each is counted once.
 func jobsAreCounted(t *testing.T, b *bench) {
 	wide := b.submit("#!/bin/sh\nsrun sleep 2\n", map[string]any{"nodes": 2})

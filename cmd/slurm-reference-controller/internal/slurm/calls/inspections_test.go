@@ -21,7 +21,8 @@ func TestTheManifestNamesWhatIsRunWhileTheAdapterOnlyLooks(t *testing.T) {
 		return one
 	}
 	adaptertest.Inspections(t, "../../../manifest.json", *rewrite,
-		named("observe", observeCommand()), named("state", stateCommand()), named("plan", planCommand()), named("nodes", nodesCommand()),
+		named("observe", observeCommand()), named("state", stateCommand()),
+		named("plan", planCommand()), named("nodes", nodesCommand()),
 		named("queue", listCommand("")), named("job", listCommand("{job}"), "job"),
 		named("output", outputCommand("{job}", "{bytes}"), "job", "bytes"),
 		named("accounts", accountCommand("{days}", "{limit}"), "days", "limit"),

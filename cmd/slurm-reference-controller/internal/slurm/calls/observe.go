@@ -87,9 +87,9 @@ func Observe(ctx context.Context, call *adapter.Call) (adapter.Observation, erro
 	return judge(controllers[0], workers, found), nil
 }
 
-// lost says that the cluster cannot come back: what slurmctld had saved is gone from the controller, and a recovery would
-// start another cluster, without the queue. Nil while it may come back, and when the controller cannot tell: an instance of a
-// manifest that does not name the command refuses it.
+// lost says that the cluster cannot come back: what slurmctld had saved is gone from the controller, and a recovery
+// would start another cluster, without the queue. Nil while it may come back, and when the controller cannot tell: an
+// instance of a manifest that does not name the command refuses it.
 func lost(ctx context.Context, call *adapter.Call) *adapter.OperationError {
 	result, err := onController(ctx, call, "state", stateCommand())
 	if err != nil || result.State != adapter.TaskSucceeded || strings.TrimSpace(result.Stdout) != "gone" {
