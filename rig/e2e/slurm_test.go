@@ -180,10 +180,15 @@ func payloadOf(t *testing.T, event *gql.Event) (payload map[string]json.RawMessa
 // awaitJob waits until the queue says that the job has completed.
 func awaitJob(t *testing.T, ctx context.Context, c *client.Client, instance, job string) {
 	t.Helper()
-	require.Eventually(t, func() bool {
-		var queue struct {
-			Jobs []map[string]json.RawMessage `json:"jobs"`
+	var queue struct {
+		Jobs []map[string]json.RawMessage `json:"jobs"`
+	}
+	defer func() {
+		if t.Failed() {
+			t.Logf("job %s did not complete: %s", job, queue.Jobs)
 		}
+	}()
+	require.Eventually(t, func() bool {
 		act(t, ctx, c, instance, "queue.list", map[string]any{}, &queue)
 		for _, row := range queue.Jobs {
 			id := strings.Trim(string(row["jobId"])+string(row["id"]), `"`)
