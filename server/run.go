@@ -143,9 +143,18 @@ func (s *Server) Run(ctx context.Context) error {
 	}
 	if err := p.serve(ctx, group, s.listeners, s.nodes); err != nil {
 		cancel() // what runs already must end before the database closes
-		return errors.Join(err, p.await(ctx, group))
+		return whyNot(err, p.await(ctx, group))
 	}
 	return p.await(ctx, group)
+}
+
+// whyNot is why a server did not begin. That what ran beside it was canceled for it is no reason: a process that was
+// canceled ends well.
+func whyNot(err, ended error) error {
+	if errors.Is(ended, context.Canceled) {
+		return err
+	}
+	return errors.Join(err, ended)
 }
 
 // await waits for the end of all that runs, and closes the database. A process whose clock is off gets skewMost from

@@ -102,12 +102,23 @@ func NewKeyring(issuer string) (*Keyring, error) {
 // AddKey makes a new key in the folder and answers its id. Running processes take it up within ReloadEvery; it
 // signs once it is three minutes old.
 func AddKey(dir string) (string, error) {
+	if err := folderOfServers(dir); err != nil {
+		return "", err
+	}
 	name, err := makeKey(dir, time.Now())
 	if err != nil {
 		return "", err
 	}
 	key, err := readKey(name)
 	return key.KeyID, err
+}
+
+// folderOfServers refuses a folder that no server has made: a key in it would sign nothing.
+func folderOfServers(dir string) error {
+	if found, err := os.Stat(dir); err != nil || !found.IsDir() {
+		return fmt.Errorf("signing keys: there is no folder %s: name the --keys-dir of the servers", dir)
+	}
+	return nil
 }
 
 // Reload reads the folder anew. On failure, an empty folder too, the ring keeps what it has.
@@ -175,6 +186,9 @@ func (r *Keyring) Public() ([]byte, error) {
 
 // ListKeys reads the keys of a folder, newest first. It makes none.
 func ListKeys(dir string) ([]KeyInfo, error) {
+	if err := folderOfServers(dir); err != nil {
+		return nil, err
+	}
 	ring := &Keyring{dir: dir, now: time.Now}
 	if err := ring.Reload(); err != nil {
 		return nil, err

@@ -83,6 +83,16 @@ func TestAFolderThatCannotBeReadLeavesTheRingAsItIs(t *testing.T) {
 	require.NoError(t, err)
 }
 
+func TestAKeyIsMadeOnlyInAFolderOfServers(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "mistyped")
+	_, err := token.AddKey(dir)
+	require.ErrorContains(t, err, "there is no folder "+dir+": name the --keys-dir of the servers")
+	_, err = token.ListKeys(dir)
+	require.ErrorContains(t, err, "there is no folder "+dir+": name the --keys-dir of the servers")
+	require.NoDirExists(t, dir)
+}
+
 func TestOneOfTwoYoungKeysSignsAndNoneIsOverwritten(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -17,6 +17,7 @@ var definers = map[string]string{
 	"note_requester":     "nothing: a trigger",
 	"budget_rate":        "what is rented in a tenant that the caller is seen in costs, as a sum",
 	"budgets_over":       "the budgets of a tenant that the caller is seen in, for what the caller asks for",
+	"projects_of":        "the ids of a tenant's projects, deleted ones too, to who is seen in the tenant",
 	"hold_devices":       "nothing: a trigger",
 	"name_devices":       "nothing: a trigger",
 	"bind_task":          "nothing: a trigger",

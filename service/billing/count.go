@@ -82,7 +82,7 @@ type counter struct {
 
 // count feeds the engine with the period's usage.
 func count(ctx context.Context, t *tx.Tx, p *Period, engine *rating.Engine, at mark) error {
-	projects, err := many(ctx, t, pgx.RowTo[string], `SELECT id FROM project WHERE tenant_id = $1`, p.TenantID)
+	projects, err := many(ctx, t, pgx.RowTo[string], `SELECT platform.projects_of($1)`, p.TenantID)
 	if err != nil {
 		return err
 	}

@@ -82,6 +82,23 @@ func TestSlicesAndLateUsageLeaveTheBooksOfOneRun(t *testing.T) {
 	require.True(t, verified.Same, verified.Differs)
 }
 
+func TestADeletedProjectsUsageStaysOnTheBooks(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.price("capacity", "h100", hourly("2"))
+	b.use("alc_1", "mem_1", "", 0, 3600)
+	run := b.step(b.past)
+	b.SQL(`UPDATE project SET deleted_at = now() WHERE id = $1`, b.project.ID)
+	for who, ctx := range map[string]context.Context{"an operator": b.operator, "the tenant's admin": b.admin} {
+		verified, err := b.service.Verify(ctx, run.ID)
+		require.NoError(t, err)
+		require.True(t, verified.Same, "%s: %s: %s, %s", who, verified.Differs, verified.Recorded, verified.Recomputed)
+	}
+	plan, err := b.service.PlanReopen(b.operator, b.past)
+	require.NoError(t, err)
+	require.Empty(t, plan.Changes, "nothing is new")
+}
+
 func TestSeveralWorkersBookOnce(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

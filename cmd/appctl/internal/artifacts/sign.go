@@ -52,6 +52,11 @@ func writeKeys(name string, private crypto.Signer) (signing.Public, error) {
 	if err != nil {
 		return public, err
 	}
+	for _, file := range []string{name + ".key", name + ".pub"} {
+		if _, err := os.Lstat(file); err == nil {
+			return public, command.Usagef("%s is there already and is kept: choose another name", file)
+		}
+	}
 	if err := writeNew(name+".key", secret, 0o600); err != nil {
 		return public, err
 	}

@@ -71,7 +71,12 @@ func TestAnImageIsBuiltAlikeWhereverItIsBuiltThenPushedAndSigned(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, os.FileMode(0o600), info.Mode().Perm())
 	taken := r.run(t.Context(), "", "artifact", "keygen", key)
-	require.Equal(t, 1, taken.code, "a key is never overwritten")
+	require.Equal(t, 2, taken.code, "a key is never overwritten")
+	require.Contains(t, taken.stderr, "release.key is there already and is kept: choose another name")
+	lonely := filepath.Join(r.dir, "lonely")
+	require.NoError(t, os.WriteFile(lonely+".pub", nil, 0o600))
+	require.Equal(t, 2, r.run(t.Context(), "", "artifact", "keygen", lonely).code)
+	require.NoFileExists(t, lonely+".key", "nothing is half-written")
 	for _, form := range [][]string{nil, {"--classic"}} {
 		signed := r.must(t, append([]string{"artifact", "sign", host + "/team/server:1.0.0", "--plain-http", "--key",
 			key + ".key"}, form...)...)

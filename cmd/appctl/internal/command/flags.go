@@ -55,7 +55,8 @@ func Enums[T ~string](flag string, given []string, known []T) ([]T, error) {
 	return found, nil
 }
 
-// Enum reads a name of an enum, in any case and with hyphens or underscores.
+// Enum reads a name of an enum, in any case and with hyphens or underscores, from a flag or from an argument, whose name
+// is in capitals.
 func Enum[T ~string](flag, given string, known []T) (T, error) {
 	name := T(strings.ToUpper(strings.ReplaceAll(given, "-", "_")))
 	if slices.Contains(known, name) {
@@ -65,7 +66,10 @@ func Enum[T ~string](flag, given string, known []T) (T, error) {
 	for _, possible := range known {
 		names = append(names, strings.ToLower(string(possible)))
 	}
-	return "", Usagef("--%s %q: must be one of %s", flag, given, strings.Join(names, ", "))
+	if flag != strings.ToUpper(flag) {
+		flag = "--" + flag
+	}
+	return "", Usagef("%s %q: must be one of %s", flag, given, strings.Join(names, ", "))
 }
 
 // Seconds returns a duration in whole seconds; 0 leaves it to the platform.

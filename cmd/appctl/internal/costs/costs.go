@@ -187,7 +187,7 @@ func set(t *command.Tool) *cobra.Command {
 	flags.StringVar(&in.Reason, "reason", "", "why, kept in the audit")
 	command.Need(cmd, "currency", "reason")
 	cmd.Example = "  appctl budget set project prj_… 5000 --currency EUR --at-limit refuse --reason 'training run'\n" +
-		"  appctl budget set service-account sva_… 200 --currency EUR --span total --reason 'nightly pipeline'"
+		"  appctl budget set service-account sa_… 200 --currency EUR --span total --reason 'nightly pipeline'"
 	return cmd
 }
 
