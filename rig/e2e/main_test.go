@@ -48,10 +48,14 @@ func run(m *testing.M) int {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
+	if hooks, err = startReceiver(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
 	shared, err = stack.Up(ctx, stack.Config{
 		Dir: filepath.Join(dir, "data"), Bin: bin, Listen: "127.0.0.1:0", Nodes: 5, NodeMemoryMiB: 8192, Throwaway: true,
 		Apps:       stack.Apps(),
-		Registries: []string{outside.host}, Out: os.Stderr,
+		Registries: []string{outside.host}, Webhooks: []string{hooks.host}, Out: os.Stderr,
 	})
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "e2e: bring the installation up:", err)

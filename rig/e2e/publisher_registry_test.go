@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strings"
 	"sync"
 
@@ -18,7 +19,8 @@ type publishers struct {
 	host   string
 	inner  http.Handler
 	mu     sync.Mutex
-	faults map[string]fault // by repository
+	faults map[string]fault  // by repository
+	public map[string]string // folders of what everybody may read, by its name
 }
 
 // fault answers a request in the registry's place, or does not.
@@ -50,7 +52,11 @@ func (p *publishers) breaks(repository string, how fault) {
 
 // ServeHTTP implements http.Handler.
 func (p *publishers) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if user, password, _ := r.BasicAuth(); user != registryUser || password != registryPassword {
+	if p.servesFile(w, r) {
+		return
+	}
+	user, password, _ := r.BasicAuth()
+	if (user != registryUser || password != registryPassword) && !p.everybodyReads(r) {
 		w.Header().Set("WWW-Authenticate", `Basic realm="publishers"`)
 		w.WriteHeader(http.StatusUnauthorized)
 		return
@@ -66,6 +72,43 @@ func (p *publishers) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if how == nil || !how(p.inner, w, r) {
 		p.inner.ServeHTTP(w, r)
 	}
+}
+
+// opens lets everybody read the repositories below a name, and the files of a folder below /files/NAME/.
+func (p *publishers) opens(name, folder string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.public == nil {
+		p.public = make(map[string]string)
+	}
+	p.public[name] = folder
+}
+
+// everybodyReads reports whether a request reads what is open.
+func (p *publishers) everybodyReads(r *http.Request) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	parts := strings.Split(r.URL.Path, "/")
+	_, open := p.public[parts[min(2, len(parts)-1)]]
+	return open && (r.Method == http.MethodGet || r.Method == http.MethodHead)
+}
+
+// servesFile answers a request for a file of an open folder.
+func (p *publishers) servesFile(w http.ResponseWriter, r *http.Request) bool {
+	below, isFile := strings.CutPrefix(r.URL.Path, "/files/")
+	if !isFile {
+		return false
+	}
+	name, file, _ := strings.Cut(below, "/")
+	p.mu.Lock()
+	folder := p.public[name]
+	p.mu.Unlock()
+	if folder == "" {
+		http.NotFound(w, r)
+		return true
+	}
+	http.ServeFileFS(w, r, os.DirFS(folder), file)
+	return true
 }
 
 // isBlob says whether a request reads a blob.

@@ -1,0 +1,58 @@
+package e2e_test
+
+// apart are documents that need no cluster of others: each is walked in a project of its own, beside the others.
+var apart = []walk{
+	// First, as the suite of conformance mostly waits.
+	{file: "docs/guides/write-an-adapter.md", setUp: (*walker).publishesPulse,
+		by:     map[string]string{"bin/": "newcomer", "go build": "newcomer", "export": "newcomer"},
+		goesOn: []string{"bin/adapter-in-an-hour --platform-url http"}, left: map[string]string{
+			"go test": "make test runs it",
+		}},
+	{file: "docs/guides/webhooks.md", setUp: (*walker).receives,
+		stands: map[string]string{"--project demo": "--project webhooks"},
+		makes:  map[string]func(*walker) string{"whd": (*walker).delivered}},
+	{file: "docs/guides/artifact-sources.md", setUp: (*walker).keepsPassword},
+	{file: "docs/guides/artifacts.md", setUp: (*walker).pushesModel},
+	{file: "docs/guides/signing.md", setUp: (*walker).builds, left: map[string]string{
+		"cosign sign": "another's program; sdk/signing holds what it wrote",
+	}},
+	{file: "docs/guides/secrets.md", setUp: (*walker).trains},
+	{file: "docs/guides/shared-control-planes.md", staff: []string{"nobody"}, setUp: (*walker).shares},
+	{file: "docs/guides/billing.md", staff: []string{"appctl prices", "appctl billing", "--platform"},
+		setUp: (*walker).hasBooks, left: map[string]string{
+			"billing reopen": "a period ends with its month; service/billing reopens one",
+			"billing why":    "a line is known when usage was rated; service/billing explains each",
+		}},
+	{file: "docs/guides/identity.md", staff: []string{"tenant domains"},
+		by: map[string]string{"app-platform": "newcomer", "appctl login": "newcomer", "sessions list": "lee",
+			"sessions end ses": "lee", "sessions end-all": "lee", "sessions end-all --user": "dana"},
+		setUp: (*walker).hasProvider, goesOn: []string{"app-platform serve"}, left: map[string]string{
+			"login --browser": "no browser here; graph/authhttp goes that way with a provider, cmd/appctl with a page",
+		}},
+	{file: "docs/guides/adapter-conformance.md", setUp: (*walker).checksPulse,
+		goesOn: []string{"bin/pulse --platform-url http"},
+		left:   map[string]string{"conformance.Command": "a line of a program; cmd/hello-cluster-controller has it"}},
+	{file: "docs/guides/operate-the-edge.md", setUp: (*walker).hasEdge, staff: []string{"adapter register"},
+		by:     map[string]string{"app-platform": "newcomer", "slurm-reference-controller": "newcomer"},
+		goesOn: []string{"app-platform serve", "slurm-reference-controller"}},
+	{file: "docs/guides/promotion.md", setUp: (*walker).promotes, left: map[string]string{
+		"adapter check":   "write-an-adapter's walk makes a controller's reports and brings them",
+		"evidence submit": "as above",
+		"artifact smoke":  "it starts the image in a container engine, for a runner that is registered; cmd/appctl does it",
+	}},
+	{file: "docs/guides/canaries.md", setUp: (*walker).stages},
+	{file: "README.md", setUp: (*walker).house, by: map[string]string{"bin/": "newcomer", "export": "newcomer"},
+		left: map[string]string{"make ": "builds, runs or tests everything; CI does"}},
+	{file: "examples/publish-ci/README.md", setUp: (*walker).house,
+		by:     map[string]string{"eval": "newcomer", "export": "newcomer", "APP=your-app": "newcomer"},
+		stands: map[string]string{"CANARY_SECONDS=20": "CANARY_SECONDS=1"}, left: map[string]string{
+			"platform.example.com": "the form of it: the lines below it, for make run, are run",
+		}},
+}
+
+// elsewhere are documents with commands that are not walked, with the reason.
+var elsewhere = map[string]string{
+	"docs/operations.md":                    "operates whole machines, as TestNodesLiveAndDie does; the guide of identity makes an operator",
+	"examples/node-graphql-ws/README.md":    "TestAClientInAnotherLanguageTailsATimeline runs the program",
+	"examples/typescript-adapter/README.md": "examples/typescript_test.go builds, starts and checks it",
+}
