@@ -70,3 +70,45 @@ func TestAComponentIsScaledUpAndDownAndItsPlaceIsKept(t *testing.T) {
 	succeeds(t, ctx, c, operation)
 	decommission(t, ctx, c, again)
 }
+
+// A launch that names no allocation requests what its members live in, and its teardown gives that back.
+func TestALaunchRequestsItsCapacityAndGivesItBack(t *testing.T) {
+	ctx, c := bounded(t), automation(t)
+	gpus, components := 1, []gql.ComponentInput{{Key: "peer", Count: 2,
+		Intent: &gql.CapacityIntentInput{Shape: gql.CapacityShapeGpuSlice}}}
+	components[0].Intent.GpuCount = &gpus
+	plan, err := gql.PlanLaunchInstance(ctx, c, gql.PlanLaunchInstanceInput{ProjectId: shared.Demo.ProjectID,
+		AppSlug: "hello-cluster", Name: "hello-housed", Components: components})
+	require.NoError(t, err)
+	require.True(t, plan.PlanLaunchInstance.Allowed, "%+v", plan.PlanLaunchInstance.Verdicts)
+	require.Len(t, plan.PlanLaunchInstance.Members, 2)
+	require.NotNil(t, plan.PlanLaunchInstance.Members[0].Capacity)
+	require.Empty(t, ofInstance(t, ctx, c, "hello-housed"), "a plan rents nothing")
+
+	made, err := gql.LaunchInstance(ctx, c, gql.LaunchInstanceInput{ProjectId: shared.Demo.ProjectID,
+		AppSlug: "hello-cluster", Name: "hello-housed", Components: components, PlanHash: plan.PlanLaunchInstance.Hash,
+		Reason: "end-to-end test", IdempotencyKey: client.NewKey()})
+	require.NoError(t, err)
+	succeeds(t, ctx, c, made.LaunchInstance.Operation.Id)
+	rented := ofInstance(t, ctx, c, "hello-housed")
+	require.Len(t, rented, 2, "one for each member")
+	decommission(t, ctx, c, made.LaunchInstance.Instance.Id)
+	live, err := gql.ListAllocations(ctx, c, shared.Demo.ProjectID, []gql.AllocationStatus{gql.AllocationStatusReady}, 100, "")
+	require.NoError(t, err)
+	for _, left := range live.Allocations.Edges {
+		require.NotContains(t, rented, left.Node.Id, "what the launch requested went with the instance")
+	}
+}
+
+// ofInstance lists the allocations that an instance of this name uses.
+func ofInstance(t *testing.T, ctx context.Context, c *client.Client, name string) (list []string) {
+	t.Helper()
+	found, err := gql.ListAllocations(ctx, c, shared.Demo.ProjectID, nil, 100, "")
+	require.NoError(t, err)
+	for _, edge := range found.Allocations.Edges {
+		if edge.Node.Instance != nil && edge.Node.Instance.Name == name {
+			list = append(list, edge.Node.Id)
+		}
+	}
+	return list
+}

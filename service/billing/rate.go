@@ -6,6 +6,7 @@ import (
 
 	"github.com/gpuaas/app-platform/domain/rating"
 	"github.com/gpuaas/app-platform/internal/tx"
+	"github.com/gpuaas/app-platform/service/billing/count"
 	"github.com/gpuaas/app-platform/service/price"
 )
 
@@ -37,7 +38,7 @@ func rateWith(ctx context.Context, t *tx.Tx, p *Period, eventTo time.Time, at ma
 	if err != nil {
 		return nil, err
 	}
-	if err := count(ctx, t, p, engine, at); err != nil {
+	if err := count.Usage(ctx, t, engine, at.generation, at.watermark); err != nil {
 		return nil, err
 	}
 	return engine.Result(), nil

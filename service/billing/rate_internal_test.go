@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"testing"
 	"time"
 
@@ -15,10 +16,14 @@ import (
 	"github.com/gpuaas/app-platform/domain/rating"
 	"github.com/gpuaas/app-platform/internal/tx"
 	"github.com/gpuaas/app-platform/rig/platformtest"
+	"github.com/gpuaas/app-platform/service/billing/count"
 )
 
 // Many statements add up what one would in production.
-func init() { perStatement = 9 }
+func TestMain(m *testing.M) {
+	count.PerStatement = 9
+	os.Exit(m.Run())
+}
 
 // The database adds usage up before it is rated. That must give the very bytes that the records themselves give, one by
 // one, in another order and twice.

@@ -3704,9 +3704,6 @@ func (ec *executionContext) unmarshalInputLaunchInstanceInput(ctx context.Contex
 		asMap[k] = v
 	}
 
-	if _, present := asMap["allocationIds"]; !present {
-		asMap["allocationIds"] = []any{}
-	}
 	if _, present := asMap["operatingMode"]; !present {
 		asMap["operatingMode"] = "TENANT_DEDICATED"
 	}
@@ -3757,7 +3754,7 @@ func (ec *executionContext) unmarshalInputLaunchInstanceInput(ctx context.Contex
 			it.Name = data
 		case "allocationIds":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("allocationIds"))
-			data, err := ec.unmarshalNID2ᚕgithubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋidsᚐIDᚄ(ctx, v)
+			data, err := ec.unmarshalOID2ᚕgithubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋidsᚐIDᚄ(ctx, v)
 			if err != nil {
 				return it, err
 			}

@@ -2445,9 +2445,6 @@ func (ec *executionContext) unmarshalInputPlanLaunchInstanceInput(ctx context.Co
 		asMap[k] = v
 	}
 
-	if _, present := asMap["allocationIds"]; !present {
-		asMap["allocationIds"] = []any{}
-	}
 	if _, present := asMap["operatingMode"]; !present {
 		asMap["operatingMode"] = "TENANT_DEDICATED"
 	}
@@ -2498,7 +2495,7 @@ func (ec *executionContext) unmarshalInputPlanLaunchInstanceInput(ctx context.Co
 			it.Name = data
 		case "allocationIds":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("allocationIds"))
-			data, err := ec.unmarshalNID2ᚕgithubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋidsᚐIDᚄ(ctx, v)
+			data, err := ec.unmarshalOID2ᚕgithubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋidsᚐIDᚄ(ctx, v)
 			if err != nil {
 				return it, err
 			}

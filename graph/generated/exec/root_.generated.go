@@ -15174,7 +15174,7 @@ input LaunchInstanceInput {
   "Name, unique among the project's live instances: 2 to 40 lower-case letters, digits and hyphens."
   name: String!
   "The allocations it is launched into, at most 256, ready and free. Without any, members live in those that their components name, or in capacity that the launch requests by their components' intents, at most 64 allocations: they are the instance's own, and go back when it is torn down."
-  allocationIds: [ID!]! = []
+  allocationIds: [ID!]
   "Members by component; left out for the manifest's defaults."
   components: [ComponentInput!]
   "Config by the manifest's schema, at most 64 KiB; left out for its defaults."
@@ -17197,7 +17197,7 @@ input PlanLaunchInstanceInput {
   "Name, unique among the project's live instances: 2 to 40 lower-case letters, digits and hyphens."
   name: String!
   "The allocations it would be launched into, at most 256, ready and free. Without any, members would live in those that their components name, or in capacity that would be requested by their components' intents."
-  allocationIds: [ID!]! = []
+  allocationIds: [ID!]
   "Members by component; left out for the manifest's defaults."
   components: [ComponentInput!]
   "Config by the manifest's schema, at most 64 KiB; left out for its defaults."

@@ -465,7 +465,7 @@ export type LaunchInstanceInput = {
   /** Name, unique among the project's live instances: 2 to 40 lower-case letters, digits and hyphens. */
   readonly name: string;
   /** The allocations it is launched into, at most 256, ready and free. Without any, members live in those that their components name, or in capacity that the launch requests by their components' intents, at most 64 allocations: they are the instance's own, and go back when it is torn down. */
-  readonly allocationIds?: ReadonlyArray<string>;
+  readonly allocationIds?: ReadonlyArray<string> | null | undefined;
   /** Members by component; left out for the manifest's defaults. */
   readonly components?: ReadonlyArray<ComponentInput> | null | undefined;
   /** Config by the manifest's schema, at most 64 KiB; left out for its defaults. */
@@ -1108,7 +1108,7 @@ export type PlanLaunchInstanceInput = {
   /** Name, unique among the project's live instances: 2 to 40 lower-case letters, digits and hyphens. */
   readonly name: string;
   /** The allocations it would be launched into, at most 256, ready and free. Without any, members would live in those that their components name, or in capacity that would be requested by their components' intents. */
-  readonly allocationIds?: ReadonlyArray<string>;
+  readonly allocationIds?: ReadonlyArray<string> | null | undefined;
   /** Members by component; left out for the manifest's defaults. */
   readonly components?: ReadonlyArray<ComponentInput> | null | undefined;
   /** Config by the manifest's schema, at most 64 KiB; left out for its defaults. */

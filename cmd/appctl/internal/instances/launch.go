@@ -153,9 +153,6 @@ func (f *launchFlags) launch(ctx context.Context, t *command.Tool, app string) (
 	if input.AllocationIds, err = lookup.AllocationIDs(ctx, t, f.allocations); err != nil {
 		return err
 	}
-	if input.AllocationIds == nil {
-		input.AllocationIds = []string{} // the launch requests what it lives in; null is no list
-	}
 	input.AppSlug = app
 	if f.plan {
 		return f.show(ctx, t)

@@ -1,4 +1,6 @@
-package billing
+// Package count adds a period's usage up in the database and feeds an engine with the sums: the bytes of a bill are
+// those that the records themselves would give, one by one.
+package count
 
 import (
 	"context"
@@ -14,9 +16,10 @@ import (
 	"github.com/gpuaas/app-platform/internal/tx"
 )
 
-// usageSQL adds up what begins in a slice, by what it is about; apart what reaches over the next change of a price, which
-// aloneSQL lists record by record: by such a key in the sums they would not be parallel. Each row says where one of its
-// records lies, which stays there: the tables are append only, and locked by the transaction against being rewritten.
+// usageSQL adds up what begins in a slice, by what it is about; apart what reaches over the next change of a price,
+// which aloneSQL lists record by record: by such a key in the sums they would not be parallel. Each row says where one
+// of its records lies, which stays there: the tables are append only, and locked by the transaction against being
+// rewritten.
 const (
 	usageSQL = `SELECT min(tableoid), min(ctid)::text, min(from_at), max(to_at), sum(quantity),
 			coalesce(extract(epoch FROM sum(CASE WHEN quantity > 0 THEN to_at - from_at
@@ -35,28 +38,30 @@ const countedSQL = sliceSQL + ` AND to_at >= $5 AND basis <> 'SHOWBACK'
 const sliceSQL = `project_id = ANY ($1::text[]) AND from_at >= $2 AND from_at < $3 AND tenant_id = $4`
 
 // aboutSQL reads what records are about.
-const aboutSQL = `SELECT w.n - 1, r.source, r.usage_id, r.project_id, r.meter, r.basis, r.unit, coalesce(r.sku, ''), coalesce(r.region, ''),
+const aboutSQL = `SELECT w.n - 1, r.source, r.usage_id, r.project_id, r.meter, r.basis, r.unit, coalesce(r.sku, ''),
+	coalesce(r.region, ''),
 		coalesce(r.borne_reason, ''), r.session, coalesce(r.app_instance_id, ''), coalesce(r.allocation_id, ''),
 		coalesce(r.member_id, ''), coalesce(r.component_key, ''), coalesce(r.operation_id, '')
 	FROM unnest($1::oid[], $2::text[]::tid[]) WITH ORDINALITY w (part, place, n)
 	CROSS JOIN LATERAL (SELECT * FROM usage_record u WHERE u.ctid = w.place AND u.tableoid = w.part LIMIT 1) r`
 
-// hashSQL has the sums made in a hash table: the planner takes columns for independent, expects as many groups as records,
-// and would sort them all, which was measured at seven times the work. And each statement is planned for its own slice: a
-// plan for any slice expects few records, and is not parallel.
+// hashSQL has the sums made in a hash table: the planner takes columns for independent, expects as many groups as
+// records, and would sort them all, which was measured at seven times the work. And each statement is planned for its
+// own slice: a plan for any slice expects few records, and is not parallel.
 const hashSQL = `SELECT set_config('enable_sort', 'off', true), set_config('work_mem', '64MB', true),
 	set_config('plan_cache_mode', 'force_custom_plan', true)`
 
-// perStatement is how many records a statement adds up, as the planner expects them: some seconds of work, a fifth of
-// what a statement may take. Slices are not smaller, since a plan for few records is not parallel.
-var perStatement = 2_000_000
+// PerStatement is how many records a statement adds up, as the planner expects them: some seconds of work, a fifth of
+// what a statement may take. Slices are not smaller, since a plan for few records is not parallel. Tests set it before
+// anything is counted.
+var PerStatement = 2_000_000
 
 // slice is the usage that begins from one instant on and before another, of which records that end by then may be added
 // up: no price changes between the two.
 type slice struct{ from, to time.Time }
 
-// cut cuts a slice into so many of the same length. Where it is cut changes nothing: what reaches over the end of a slice
-// is counted by itself.
+// cut cuts a slice into so many of the same length. Where it is cut changes nothing: what reaches over the end of a
+// slice is counted by itself.
 func (s slice) cut(parts int) []slice {
 	out := make([]slice, parts)
 	at := s.from
@@ -74,22 +79,23 @@ func (s slice) cut(parts int) []slice {
 // counter feeds an engine with a period's usage.
 type counter struct {
 	*tx.Tx
-	engine   *rating.Engine
-	tenant   string
-	projects []string
-	at       mark
+	engine     *rating.Engine
+	projects   []string
+	generation int64
+	watermark  string
 }
 
-// count feeds the engine with the period's usage.
-func count(ctx context.Context, t *tx.Tx, p *Period, engine *rating.Engine, at mark) error {
-	projects, err := many(ctx, t, pgx.RowTo[string], `SELECT platform.projects_of($1)`, p.TenantID)
+// Usage feeds an engine with the usage of its tenant and period, as far as it was recorded in an earlier generation of
+// the database, or in this one by a transaction before the watermark.
+func Usage(ctx context.Context, t *tx.Tx, engine *rating.Engine, generation int64, watermark string) error {
+	projects, err := many(ctx, t, pgx.RowTo[string], `SELECT platform.projects_of($1)`, engine.Tenant)
 	if err != nil {
 		return err
 	}
 	if _, err := t.Exec(ctx, hashSQL); err != nil {
 		return fmt.Errorf("read usage: %w", err)
 	}
-	c := &counter{t, engine, string(p.TenantID), projects, at}
+	c := &counter{t, engine, projects, generation, watermark}
 	if err := c.all(ctx); err != nil {
 		return fmt.Errorf("read usage: %w", err)
 	}
@@ -111,7 +117,7 @@ func (c *counter) all(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		for _, part := range whole.cut(1 + expected/perStatement) {
+		for _, part := range whole.cut(1 + expected/PerStatement) {
 			if err := c.slice(ctx, part); err != nil {
 				return err
 			}
@@ -129,7 +135,7 @@ func (c *counter) expected(ctx context.Context, in slice) (int, error) {
 		}
 	}
 	err := c.QueryRow(ctx, `EXPLAIN (FORMAT JSON) SELECT FROM usage_record WHERE `+sliceSQL, c.projects, in.from, in.to,
-		c.tenant).Scan(&raw)
+		c.engine.Tenant).Scan(&raw)
 	if err == nil {
 		err = json.Unmarshal(raw, &plans)
 	}
@@ -158,7 +164,7 @@ const perLookup = 5_000
 
 // slice counts what begins in a slice.
 func (c *counter) slice(ctx context.Context, in slice) error {
-	args := []any{c.projects, in.from, in.to, c.tenant, c.engine.From, c.at.generation, c.at.watermark}
+	args := []any{c.projects, in.from, in.to, c.engine.Tenant, c.engine.From, c.generation, c.watermark}
 	sums, err := many(ctx, c.Tx, scanSum, usageSQL, args...)
 	if err != nil {
 		return err
@@ -199,7 +205,8 @@ func (c *counter) describe(ctx context.Context, sums []*sum) error {
 	}
 	var n int
 	var r rating.Record
-	tag, err := pgx.ForEachRow(rows, []any{&n, &r.Source, &r.ID, &r.Project, &r.Meter, &r.Basis, &r.Unit, &r.SKU, &r.Region,
+	tag, err := pgx.ForEachRow(rows, []any{&n, &r.Source, &r.ID, &r.Project, &r.Meter, &r.Basis, &r.Unit, &r.SKU,
+		&r.Region,
 		&r.Borne, &r.Session, &r.Instance, &r.Allocation, &r.Member, &r.Component, &r.Operation}, func() error {
 		into := &sums[n].Record
 		r.From, r.To, r.Quantity = into.From, into.To, into.Quantity
@@ -210,4 +217,13 @@ func (c *counter) describe(ctx context.Context, sums []*sum) error {
 		err = fmt.Errorf("%d of %d records are where they were", tag.RowsAffected(), len(sums))
 	}
 	return err
+}
+
+// many reads the rows of a statement.
+func many[T any](ctx context.Context, t *tx.Tx, scan pgx.RowToFunc[T], sql string, args ...any) ([]T, error) {
+	rows, err := t.Query(ctx, sql, args...)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, scan)
 }
