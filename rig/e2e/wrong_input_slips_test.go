@@ -99,7 +99,7 @@ var slipsApart = []slip{
 	{"guides/billing.md", "dana",
 		"appctl budget set project prj_… 5000 --currency EUR --at-limit explode --reason x", 2, "USAGE"},
 	{"guides/billing.md", "dana",
-		"appctl budget set project prj_… 5000 --currency CHF --reason x", 6, "PRICE_MISSING"},
+		"appctl budget set project prj_… 5000 --currency euro --reason x", 6, "INVALID_ARGUMENT"},
 	{"guides/billing.md", "dana",
 		"appctl budget set service-account sa_1 200 --currency EUR --span total --reason x", 6, "INVALID_ARGUMENT"},
 	{"guides/identity.md", "staff",
