@@ -13,6 +13,7 @@ import (
 	"github.com/gpuaas/app-platform/graph/read"
 	"github.com/gpuaas/app-platform/service/instance"
 	"github.com/gpuaas/app-platform/service/ledger/operation"
+	"github.com/gpuaas/app-platform/service/orphan"
 	"github.com/gpuaas/app-platform/service/retry"
 )
 
@@ -57,6 +58,10 @@ func (r *operationResolver) Steps(ctx context.Context, obj *operation.View) ([]*
 		return obj.Loaded, nil
 	}
 	return read.Many(ctx, read.Of(ctx).Steps, obj.ID)
+}
+
+func (r *operationResolver) CostSoFar(ctx context.Context, obj *operation.View) (*orphan.Money, error) {
+	return read.Maybe(ctx, read.Of(ctx).Held, &obj.ID)
 }
 
 func (r *queryResolver) Operation(ctx context.Context, id ids.ID) (*operation.View, error) {

@@ -105,6 +105,32 @@ func TestOrphanIsListedWithItsAgeAndCost(t *testing.T) {
 	require.Nil(t, shown.CostSoFar)
 }
 
+// What a stuck drain costs is what the allocation of its target costs for as long as it goes on.
+func TestAnOpenOperationShowsWhatItHasCost(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	drain := b.Operation(b.instance, lifecycle.MemberDrain, lifecycle.OperationRunning)
+	b.SQL(`UPDATE operation SET created_at = now() - interval '2 hours', targets = $2 WHERE id = $1`,
+		drain.ID, []ids.ID{b.member.ID})
+	cost := func() *orphan.Money {
+		found, err := b.service.HeldBy(b.admin, []ids.ID{drain.ID})
+		require.NoError(t, err)
+		return found[drain.ID]
+	}
+	require.Equal(t, "EUR", cost().Currency)
+	require.Regexp(t, `^7\.2[0-9]{5}$`, cost().Amount)
+	b.SQL(`UPDATE operation SET targets = '[]'`)
+	require.Regexp(t, `^7\.2[0-9]{5}$`, cost().Amount, "the whole instance")
+	b.SQL(`UPDATE operation SET targets = '["mem_other"]'`)
+	require.Nil(t, cost(), "none of what it works on is rented")
+	b.SQL(`UPDATE operation SET targets = '[]'`)
+	b.SQL(`UPDATE allocation SET sku = ''`)
+	require.Nil(t, cost(), "nobody has set a price")
+	b.SQL(`UPDATE allocation SET sku = 'h100'`)
+	b.SQL(`UPDATE operation SET state = 'SUCCEEDED', outcome = 'NORMAL', ended_at = now()`)
+	require.Nil(t, cost(), "it has ended")
+}
+
 func TestResolvedOrphanIsShownOnRequestAndLetsGoOfItsAllocation(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

@@ -1,4 +1,5 @@
 // The stand-in's root fields over its world.
+import { costKeys, costMutations, costQueries } from './costs.mjs';
 import { changeMutations, changeQueries, costOf } from './changes.mjs';
 import { connection, correlation, id, past } from './kit.mjs';
 import { nodeMutations, nodeQueries } from './nodes.mjs';
@@ -23,7 +24,7 @@ const keys = [
   'manifest.publish',
   'manifest.promote',
   'operation.read',
-  'billing.read',
+  ...costKeys,
   'operation.cancel',
   'operation.retry',
   ...['apps', 'scheduler'].flatMap((family) =>
@@ -86,44 +87,7 @@ function queries(world, find) {
       world.apps.find((app) => app.slug === slug) ?? Promise.reject(world.fault('NOT_FOUND', 'there is no such app')),
     allocations: ({ projectId, statuses, ...args }) => connection(within(world.allocations, projectId, statuses), args),
     launchOptions: (args) => launchOptions(world, args),
-    costSummary: () => ({
-      currency: 'EUR',
-      from: past(60 * 24 * 20),
-      to: past(-60 * 24 * 10),
-      spent: '1284.4',
-      hourly: '19.2',
-      forecast: '5892.4',
-      unpriced: 1,
-    }),
-    costs: ({ by }) => sharesBy(world, by),
-    budgets: ({ projectId }) => [
-      {
-        id: 'bud_1',
-        tenantId: 'ten_1',
-        projectId,
-        scope: 'PROJECT',
-        targetId: projectId,
-        currency: 'EUR',
-        amount: '6000',
-        span: 'MONTH',
-        horizonSeconds: 3600,
-        thresholds: [50, 80, 100],
-        atLimit: 'DECOMMISSION',
-        spent: '1284.4',
-        spentAt: past(1),
-        held: '19.2',
-        left: '4696.4',
-        hourly: '19.2',
-        unpriced: 0,
-        reached: 0,
-        limitAt: null,
-        largestOvershoot: '10.4',
-        trouble: '',
-        reason: 'training',
-        createdAt: past(9_000),
-        updatedAt: past(9_000),
-      },
-    ],
+    ...costQueries(world),
     planLaunchInstance: ({ input }) => planLaunch(world, input),
     planReleaseAllocation: ({ allocationId }) => planRelease(world, allocationId),
     explainPermission: ({ input: { permissionKey } }) => ({
@@ -172,27 +136,6 @@ function soughtBy({ actorKinds, actorId, objectId, permissionKey, allowed, break
     fits(allowed, row.allowed) &&
     fits(breakGlass, row.breakGlass) &&
     fits(correlationId, row.correlationId)
-  );
-}
-
-function sharesBy(world, by) {
-  const share = (key, name, amount) => ({ key, name, currency: 'EUR', amount });
-  const days = Array.from({ length: 20 }, (_, at) =>
-    share(`2026-11-${String(at + 1).padStart(2, '0')}`, '', String(30 + ((at * 17) % 70))),
-  );
-  return (
-    {
-      DAY: days,
-      APP: [share('slurm', 'slurm', '980.4'), share('', '', '304')],
-      PERSON: [share('usr_1', 'Dana Admin', '1100'), share('sva_1', 'cluster-automation', '184.4')],
-      INSTANCE: [
-        share(world.instances[0]?.id ?? 'ins_1', world.instances[0]?.name ?? 'one', '980.4'),
-        share('', '', '304'),
-      ],
-      METER: [share('node_seconds', 'node_seconds', '1200'), share('jobs', 'jobs', '84.4')],
-      TENANT: [share('ten_1', 'Demo', '1284.4'), share('ten_2', 'Acme', '310.12')],
-      PLATFORM_BORNE: [share('FAILED_ADD', 'FAILED_ADD', '3.2'), share('NODE_SILENT', 'NODE_SILENT', '0.45')],
-    }[by] ?? []
   );
 }
 
@@ -286,6 +229,7 @@ function mutations(world, find) {
   return {
     launchInstance: once((input) => world.launch(input)),
     ...changeMutations(world, once),
+    ...costMutations(),
     ...nodeMutations(world, find),
     setRepairPolicy: async ({ input: { instanceId, ...policy } }) => {
       const repair = { ...policy };

@@ -20,6 +20,7 @@ import (
 	"github.com/gpuaas/app-platform/graph/generated/model"
 	"github.com/gpuaas/app-platform/service/instance"
 	"github.com/gpuaas/app-platform/service/ledger/operation"
+	"github.com/gpuaas/app-platform/service/orphan"
 	"github.com/gpuaas/app-platform/service/retry"
 	"github.com/vektah/gqlparser/v2/ast"
 )
@@ -32,6 +33,8 @@ type OperationResolver interface {
 	Blockers(ctx context.Context, obj *operation.View) ([]*blocker.Blocker, error)
 
 	Steps(ctx context.Context, obj *operation.View) ([]*db.OperationStep, error)
+
+	CostSoFar(ctx context.Context, obj *operation.View) (*orphan.Money, error)
 }
 
 // endregion ************************** generated!.gotpl **************************
@@ -977,6 +980,38 @@ func (ec *executionContext) _Operation_claimEpoch(ctx context.Context, field gra
 }
 func (ec *executionContext) fieldContext_Operation_claimEpoch(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("Operation", field, false, false, errors.New("field of type Int does not have child fields"))
+}
+
+func (ec *executionContext) _Operation_costSoFar(ctx context.Context, field graphql.CollectedField, obj *operation.View) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Operation_costSoFar(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return ec.Resolvers.Operation().CostSoFar(ctx, obj)
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *orphan.Money) graphql.Marshaler {
+			return ec.marshalOMoney2ᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋorphanᚐMoney(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_Operation_costSoFar(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Operation",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Money(ctx, field)
+		},
+	}
+	return fc, nil
 }
 
 func (ec *executionContext) _Operation_deadline(ctx context.Context, field graphql.CollectedField, obj *operation.View) (ret graphql.Marshaler) {
@@ -2109,6 +2144,44 @@ func (ec *executionContext) _Operation(ctx context.Context, sel ast.SelectionSet
 			if out.Values[i] == graphql.Null {
 				atomic.AddUint32(&out.Invalids, 1)
 			}
+		case "costSoFar":
+			field := field
+
+			innerFunc := func(ctx context.Context, fs *graphql.FieldSet) (res graphql.Marshaler) {
+				defer func() {
+					if r := recover(); r != nil {
+						ec.Error(ctx, ec.Recover(ctx, r))
+					}
+				}()
+				res = ec._Operation_costSoFar(ctx, field, obj)
+				if res == graphql.RequiredNull {
+					atomic.AddUint32(&fs.Invalids, 1)
+				}
+				return res
+			}
+
+			if field.IsDeferred() {
+				deferredFieldSet.AddField(field)
+				fieldIndex := len(deferredFieldSet.Values) - 1
+				deferredFieldSet.Concurrently(fieldIndex, func(ctx context.Context) graphql.Marshaler {
+					return innerFunc(ctx, deferredFieldSet)
+				})
+
+				for _, deferrable := range field.Deferrables {
+					view, ok := deferLabelToView[deferrable.Label]
+					if !ok {
+						view = deferredFieldSet.NewView()
+						deferLabelToView[deferrable.Label] = view
+					}
+					view.AddIndices(fieldIndex)
+				}
+
+				// don't run the out.Concurrently() call below
+				out.Values[i] = graphql.Null
+				continue
+			}
+
+			out.Concurrently(i, func(ctx context.Context) graphql.Marshaler { return innerFunc(ctx, out) })
 		case "deadline":
 			out.Values[i] = ec._Operation_deadline(ctx, field, obj)
 			if out.Values[i] == graphql.Null {

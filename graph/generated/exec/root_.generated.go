@@ -1312,6 +1312,7 @@ type ComplexityRoot struct {
 		CancelRequester   func(childComplexity int) int
 		ClaimEpoch        func(childComplexity int) int
 		CorrelationID     func(childComplexity int) int
+		CostSoFar         func(childComplexity int) int
 		CreatedAt         func(childComplexity int) int
 		Deadline          func(childComplexity int) int
 		DispatchAttempt   func(childComplexity int) int
@@ -8069,6 +8070,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Operation.CorrelationID(childComplexity), true
+	case "Operation.costSoFar":
+		if e.ComplexityRoot.Operation.CostSoFar == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Operation.CostSoFar(childComplexity), true
 	case "Operation.createdAt":
 		if e.ComplexityRoot.Operation.CreatedAt == nil {
 			break
@@ -16497,6 +16504,8 @@ type Operation implements Node {
   dispatchAttempt: Int!
   "How often a worker has claimed it."
   claimEpoch: Int!
+  "What the allocations that it works on have cost since it was requested, at the prices of now: those of its targets, or of the whole instance where it names none. Null once it has ended, and where a price is missing."
+  costSoFar: Money
   "When it counts as failed."
   deadline: DateTime!
   "When it was requested."
@@ -20706,6 +20715,8 @@ func (ec *executionContext) childFields_Operation(ctx context.Context, field gra
 		return ec.fieldContext_Operation_dispatchAttempt(ctx, field)
 	case "claimEpoch":
 		return ec.fieldContext_Operation_claimEpoch(ctx, field)
+	case "costSoFar":
+		return ec.fieldContext_Operation_costSoFar(ctx, field)
 	case "deadline":
 		return ec.fieldContext_Operation_deadline(ctx, field)
 	case "createdAt":

@@ -445,7 +445,7 @@ func nodeWallsTable(t tables, r exec.ResolverRoot) *engine.Type {
 	}}
 }
 
-// operationTable is the table of Operation. The executor answers instance, targetIds, blockers.
+// operationTable is the table of Operation. The executor answers instance, targetIds, blockers, costSoFar.
 func operationTable(t tables, r exec.ResolverRoot) *engine.Type {
 	type object = operation.View
 	resolver := r.Operation()

@@ -2,11 +2,12 @@
 import { useRead } from '../api/hooks';
 import { useProjectId } from '../api/session';
 import { ProjectCostsDocument } from '../generated/graphql';
-import type { BudgetBitsFragment, ProjectCostsQuery, CostShareBitsFragment } from '../generated/graphql';
-import { plural, words } from '../lib/format';
+import type { ProjectCostsQuery, CostShareBitsFragment } from '../generated/graphql';
+import { plural } from '../lib/format';
 import { amount, portion } from '../lib/money';
 import { Notice, ProblemPage } from '../ui/Problem';
 import { DataTable, Empty, Loading, PageHead } from '../ui/parts';
+import { Budgets } from './Budgets';
 
 /** The costs of the chosen project. */
 export function CostsPage() {
@@ -18,7 +19,7 @@ export function CostsPage() {
         title="Costs"
         lede="What this project costs this month, summed from the books. Usage of the last minutes is not in them yet."
       />
-      {read.data !== undefined && <Costs data={read.data} />}
+      {read.data !== undefined && <Costs data={read.data} refresh={read.refresh} />}
       {read.data === undefined &&
         (read.problem !== undefined && !read.loading ? (
           <ProblemPage problem={read.problem} onRetry={read.refresh} />
@@ -31,7 +32,7 @@ export function CostsPage() {
   );
 }
 
-function Costs({ data }: { data: ProjectCostsQuery }) {
+function Costs({ data, refresh }: { data: ProjectCostsQuery; refresh: () => void }) {
   const { currency, spent, hourly, forecast, unpriced } = data.costSummary;
   return (
     <div className="stack">
@@ -51,7 +52,7 @@ function Costs({ data }: { data: ProjectCostsQuery }) {
         </dl>
         <Days shares={data.byDay} />
       </section>
-      <Budgets budgets={data.budgets} />
+      <Budgets budgets={data.budgets} currency={currency} refresh={refresh} />
       <ShareTable title="By app" none="capacity that no instance used" shares={data.byApp} />
       <ShareTable title="By person" none="nobody in particular" shares={data.byPerson} />
       <ShareTable title="By workload" none="capacity that no instance used" shares={data.byInstance} />
@@ -119,73 +120,4 @@ const shareColumns = (none: string) => [
       ),
   },
   { head: 'Cost', cell: (row: CostShareBitsFragment) => amount(row.amount, row.currency) },
-];
-
-function Budgets({ budgets }: { budgets: readonly BudgetBitsFragment[] }) {
-  return (
-    <section className="card" aria-label="Budgets">
-      <header className="card-head">
-        <h2>Budgets</h2>
-      </header>
-      {budgets.length === 0 ? (
-        <div className="card-body soft">
-          None is set. An admin of the tenant sets one: <code>appctl budget set</code>
-        </div>
-      ) : (
-        <DataTable label="Budgets" columns={budgetColumns} rows={[...budgets]} keyOf={(row) => row.id} />
-      )}
-    </section>
-  );
-}
-
-const outcomes: Readonly<Record<BudgetBitsFragment['atLimit'], string>> = {
-  TELL: 'it is only told',
-  REFUSE: 'what is new is refused',
-  DRAIN: 'members are drained',
-  DECOMMISSION: 'capacity is given back',
-};
-
-const budgetColumns = [
-  {
-    head: 'For',
-    cell: (row: BudgetBitsFragment) => (
-      <span>
-        <span className="strong">{words(row.scope)}</span>
-        <span className="sub mono">{row.targetId}</span>
-      </span>
-    ),
-  },
-  {
-    head: 'Budget',
-    cell: (row: BudgetBitsFragment) => (
-      <span>
-        {amount(row.amount, row.currency)}
-        <span className="sub">{row.span === 'MONTH' ? 'a month' : 'in total'}</span>
-      </span>
-    ),
-  },
-  {
-    head: 'Spent',
-    cell: (row: BudgetBitsFragment) => (
-      <span>
-        {amount(row.spent, row.currency)}
-        <span className="sub">{amount(row.held, row.currency)} held</span>
-      </span>
-    ),
-  },
-  { head: 'Left', cell: (row: BudgetBitsFragment) => amount(row.left, row.currency) },
-  {
-    head: 'At the limit',
-    cell: (row: BudgetBitsFragment) => (
-      <span>
-        {outcomes[row.atLimit]}
-        <span className="sub">
-          {row.largestOvershoot === null
-            ? 'what runs goes on'
-            : `passed by at most ${amount(row.largestOvershoot, row.currency)}`}
-          {row.trouble !== '' && `; ${row.trouble}`}
-        </span>
-      </span>
-    ),
-  },
 ];

@@ -3,6 +3,7 @@ import { Link } from '@tanstack/react-router';
 import { useMemo } from 'react';
 import { useRead, useThrottled } from '../api/hooks';
 import { useWhile } from '../api/useWhile';
+import { moneyWord } from '../changes/words';
 import { FleetDocument } from '../generated/graphql';
 import type { FleetQuery } from '../generated/graphql';
 import { operationName } from '../lib/format';
@@ -108,6 +109,7 @@ const stuckColumns = [
   },
   { head: 'State', cell: (row: Stuck) => <Status state={row.state} operation /> },
   { head: 'Began', cell: (row: Stuck) => <Ago at={row.createdAt} /> },
+  { head: 'Cost so far', cell: (row: Stuck) => moneyWord(row.costSoFar) },
   {
     head: 'Waits for',
     cell: (row: Stuck) => <span className="wrap-any">{row.blockers[0]?.message ?? row.message}</span>,

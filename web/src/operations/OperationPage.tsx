@@ -5,7 +5,7 @@ import { useWhile } from '../api/useWhile';
 import { useRead } from '../api/hooks';
 import { BlockersCard } from '../changes/Blockers';
 import { WorkTable } from '../changes/PlanPreview';
-import { isUnderWay, outcomeWord } from '../changes/words';
+import { isUnderWay, moneyWord, outcomeWord } from '../changes/words';
 import { OperationDetailDocument } from '../generated/graphql';
 import { fullTime, operationName, plural, words } from '../lib/format';
 import { Icon } from '../ui/Icons';
@@ -125,6 +125,7 @@ function Facts({ detail, now }: { detail: Detail; now: Pick<Detail, 'startedAt' 
         <Fact term="Ended">
           <Ago at={now.endedAt} />
         </Fact>
+        {detail.costSoFar !== null && <Fact term="Cost so far">{moneyWord(detail.costSoFar)}</Fact>}
         <Fact term="Reason">{detail.reason === '' ? <span className="faint">—</span> : detail.reason}</Fact>
         {detail.targetIds.length > 0 && (
           <Fact term={plural(detail.targetIds.length, 'member')}>

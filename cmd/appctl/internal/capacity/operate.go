@@ -9,6 +9,7 @@ import (
 
 	"github.com/gpuaas/app-platform/cmd/appctl/internal/command"
 	"github.com/gpuaas/app-platform/cmd/appctl/internal/operations"
+	"github.com/gpuaas/app-platform/cmd/appctl/internal/parts"
 	"github.com/gpuaas/app-platform/cmd/appctl/internal/render"
 	"github.com/gpuaas/app-platform/sdk/client/generated/gql"
 )
@@ -163,13 +164,13 @@ var capacityTable = command.Table[gql.FleetCapacity]{
 }
 
 var stuckTable = command.Table[gql.StuckOperation]{
-	Heading: []string{"OPERATION", "KIND", "STATE", "PROJECT", "BEGAN", "DEADLINE", "WAITS FOR"},
+	Heading: []string{"OPERATION", "KIND", "STATE", "PROJECT", "BEGAN", "DEADLINE", "COST SO FAR", "WAITS FOR"},
 	Row: func(op *gql.StuckOperation) []string {
 		waits := op.Message
 		if len(op.Blockers) > 0 {
 			waits = op.Blockers[0].Message
 		}
 		return []string{op.Id, string(op.Kind), string(op.State), op.ProjectId, render.Time(&op.CreatedAt),
-			render.Time(&op.Deadline), waits}
+			render.Time(&op.Deadline), parts.Money(op.CostSoFar), waits}
 	},
 }

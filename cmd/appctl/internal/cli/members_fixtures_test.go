@@ -64,7 +64,7 @@ func stuckOperation() object {
 	op["id"], op["targetIds"], op["onDeadline"], op["retryOf"] = "op_9", []string{"mem_1"}, "FORCE", "op_8"
 	op["blockers"], op["waitsFor"] = []object{blocker()}, []object{work()}
 	op["cancelRequestedAt"], op["cancelRequester"], op["cancelMessage"] = at, "Ada", "too late: the last job has ended"
-	op["evidence"] = object{"jobs": 0}
+	op["evidence"], op["costSoFar"] = object{"jobs": 0}, object{"currency": "EUR", "amount": "3.75"}
 	return op
 }
 

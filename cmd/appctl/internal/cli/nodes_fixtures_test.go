@@ -20,6 +20,7 @@ func addNodeFixtures(s *clienttest.Server) {
 				standing("ONLINE", object{"cordoned": true, "drain": nodeDrain(false)}),
 			},
 			"stuck": []object{{"id": "op_9", "kind": "MEMBER_DRAIN", "state": "RUNNING", "message": "waits for work to end",
+				"costSoFar": object{"currency": "EUR", "amount": "3.75"},
 				"projectId": "prj_1", "createdAt": at, "blockers": []object{blocker()}}},
 		},
 	} {

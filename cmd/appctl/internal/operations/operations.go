@@ -24,9 +24,9 @@ func Command(t *command.Tool) *cobra.Command {
 }
 
 func show(t *command.Tool) *cobra.Command {
-	return command.Verb(t, "show OPERATION", "Show an operation with its steps and evidence", view,
-		func(ctx context.Context, args []string) (*gql.OperationDetail, error) {
-			answer, err := gql.GetOperation(ctx, t, args[0])
+	return command.Verb(t, "show OPERATION", "Show an operation with its steps, evidence and cost", viewWithCost,
+		func(ctx context.Context, args []string) (*gql.ShowOperationOperation, error) {
+			answer, err := gql.ShowOperation(ctx, t, args[0])
 			return &answer.Operation, err
 		})
 }

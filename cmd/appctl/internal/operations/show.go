@@ -26,6 +26,17 @@ func view(op *gql.OperationDetail) command.View {
 	return command.Detail(op, op.Id, func(p *render.Page) { page(p, op) })
 }
 
+// viewWithCost shows what an open operation has cost so far as well.
+func viewWithCost(op *gql.ShowOperationOperation) command.View {
+	return command.Detail(op, op.Id, func(p *render.Page) {
+		page(p, &op.OperationDetail)
+		if op.CostSoFar != nil {
+			p.Section("Cost so far of the allocations that it works on")
+			p.Line(parts.Money(op.CostSoFar))
+		}
+	})
+}
+
 // page shows an operation with what it waits for, its steps and its evidence.
 func page(p *render.Page, op *gql.OperationDetail) {
 	outcome, problem := "", ""

@@ -14678,6 +14678,276 @@ func (v *SharedControlPlane) GetHealth() Health { return v.Health }
 // GetActions returns SharedControlPlane.Actions, and is useful for accessing the field via an interface.
 func (v *SharedControlPlane) GetActions() []ActionSpec { return v.Actions }
 
+// ShowOperationOperation includes the requested fields of the GraphQL type Operation.
+// The GraphQL type's documentation follows.
+//
+// A durable piece of work that a caller requested: one identity, one deadline, one end.
+type ShowOperationOperation struct {
+	OperationDetail `json:"-"`
+	// What the allocations that it works on have cost since it was requested, at the prices of now: those of its targets, or of the whole instance where it names none. Null once it has ended, and where a price is missing.
+	CostSoFar *Money `json:"costSoFar"`
+}
+
+// GetCostSoFar returns ShowOperationOperation.CostSoFar, and is useful for accessing the field via an interface.
+func (v *ShowOperationOperation) GetCostSoFar() *Money { return v.CostSoFar }
+
+// GetId returns ShowOperationOperation.Id, and is useful for accessing the field via an interface.
+func (v *ShowOperationOperation) GetId() string { return v.OperationDetail.Id }
+
+// GetKind returns ShowOperationOperation.Kind, and is useful for accessing the field via an interface.
+func (v *ShowOperationOperation) GetKind() OperationKind { return v.OperationDetail.Kind }
+
+// GetState returns ShowOperationOperation.State, and is useful for accessing the field via an interface.
+func (v *ShowOperationOperation) GetState() OperationState { return v.OperationDetail.State }
+
+// GetOutcome returns ShowOperationOperation.Outcome, and is useful for accessing the field via an interface.
+func (v *ShowOperationOperation) GetOutcome() *Outcome { return v.OperationDetail.Outcome }
+
+// GetProjectId returns ShowOperationOperation.ProjectId, and is useful for accessing the field via an interface.
+func (v *ShowOperationOperation) GetProjectId() string { return v.OperationDetail.ProjectId }
+
+// GetInstanceId returns ShowOperationOperation.InstanceId, and is useful for accessing the field via an interface.
+func (v *ShowOperationOperation) GetInstanceId() *string { return v.OperationDetail.InstanceId }
+
+// GetAllocationId returns ShowOperationOperation.AllocationId, and is useful for accessing the field via an interface.
+func (v *ShowOperationOperation) GetAllocationId() *string { return v.OperationDetail.AllocationId }
+
+// GetPhase returns ShowOperationOperation.Phase, and is useful for accessing the field via an interface.
+func (v *ShowOperationOperation) GetPhase() string { return v.OperationDetail.Phase }
+
+// GetPercent returns ShowOperationOperation.Percent, and is useful for accessing the field via an interface.
+func (v *ShowOperationOperation) GetPercent() int { return v.OperationDetail.Percent }
+
+// GetMessage returns ShowOperationOperation.Message, and is useful for accessing the field via an interface.
+func (v *ShowOperationOperation) GetMessage() string { return v.OperationDetail.Message }
+
+// GetRequester returns ShowOperationOperation.Requester, and is useful for accessing the field via an interface.
+func (v *ShowOperationOperation) GetRequester() Actor { return v.OperationDetail.Requester }
+
+// GetReason returns ShowOperationOperation.Reason, and is useful for accessing the field via an interface.
+func (v *ShowOperationOperation) GetReason() string { return v.OperationDetail.Reason }
+
+// GetCorrelationId returns ShowOperationOperation.CorrelationId, and is useful for accessing the field via an interface.
+func (v *ShowOperationOperation) GetCorrelationId() string { return v.OperationDetail.CorrelationId }
+
+// GetDesiredChange returns ShowOperationOperation.DesiredChange, and is useful for accessing the field via an interface.
+func (v *ShowOperationOperation) GetDesiredChange() json.RawMessage {
+	return v.OperationDetail.DesiredChange
+}
+
+// GetEvidence returns ShowOperationOperation.Evidence, and is useful for accessing the field via an interface.
+func (v *ShowOperationOperation) GetEvidence() json.RawMessage { return v.OperationDetail.Evidence }
+
+// GetError returns ShowOperationOperation.Error, and is useful for accessing the field via an interface.
+func (v *ShowOperationOperation) GetError() *Failure { return v.OperationDetail.Error }
+
+// GetSteps returns ShowOperationOperation.Steps, and is useful for accessing the field via an interface.
+func (v *ShowOperationOperation) GetSteps() []OperationStep { return v.OperationDetail.Steps }
+
+// GetTargetIds returns ShowOperationOperation.TargetIds, and is useful for accessing the field via an interface.
+func (v *ShowOperationOperation) GetTargetIds() []string { return v.OperationDetail.TargetIds }
+
+// GetForce returns ShowOperationOperation.Force, and is useful for accessing the field via an interface.
+func (v *ShowOperationOperation) GetForce() bool { return v.OperationDetail.Force }
+
+// GetOnDeadline returns ShowOperationOperation.OnDeadline, and is useful for accessing the field via an interface.
+func (v *ShowOperationOperation) GetOnDeadline() DeadlineOutcome { return v.OperationDetail.OnDeadline }
+
+// GetForcedAt returns ShowOperationOperation.ForcedAt, and is useful for accessing the field via an interface.
+func (v *ShowOperationOperation) GetForcedAt() *time.Time { return v.OperationDetail.ForcedAt }
+
+// GetBlockers returns ShowOperationOperation.Blockers, and is useful for accessing the field via an interface.
+func (v *ShowOperationOperation) GetBlockers() []Blocker { return v.OperationDetail.Blockers }
+
+// GetWaitsFor returns ShowOperationOperation.WaitsFor, and is useful for accessing the field via an interface.
+func (v *ShowOperationOperation) GetWaitsFor() []Work { return v.OperationDetail.WaitsFor }
+
+// GetCancelRequestedAt returns ShowOperationOperation.CancelRequestedAt, and is useful for accessing the field via an interface.
+func (v *ShowOperationOperation) GetCancelRequestedAt() *time.Time {
+	return v.OperationDetail.CancelRequestedAt
+}
+
+// GetCancelRequester returns ShowOperationOperation.CancelRequester, and is useful for accessing the field via an interface.
+func (v *ShowOperationOperation) GetCancelRequester() string {
+	return v.OperationDetail.CancelRequester
+}
+
+// GetCancelMessage returns ShowOperationOperation.CancelMessage, and is useful for accessing the field via an interface.
+func (v *ShowOperationOperation) GetCancelMessage() string { return v.OperationDetail.CancelMessage }
+
+// GetRetryOf returns ShowOperationOperation.RetryOf, and is useful for accessing the field via an interface.
+func (v *ShowOperationOperation) GetRetryOf() *string { return v.OperationDetail.RetryOf }
+
+// GetDispatchAttempt returns ShowOperationOperation.DispatchAttempt, and is useful for accessing the field via an interface.
+func (v *ShowOperationOperation) GetDispatchAttempt() int { return v.OperationDetail.DispatchAttempt }
+
+// GetClaimEpoch returns ShowOperationOperation.ClaimEpoch, and is useful for accessing the field via an interface.
+func (v *ShowOperationOperation) GetClaimEpoch() int { return v.OperationDetail.ClaimEpoch }
+
+// GetDeadline returns ShowOperationOperation.Deadline, and is useful for accessing the field via an interface.
+func (v *ShowOperationOperation) GetDeadline() time.Time { return v.OperationDetail.Deadline }
+
+// GetCreatedAt returns ShowOperationOperation.CreatedAt, and is useful for accessing the field via an interface.
+func (v *ShowOperationOperation) GetCreatedAt() time.Time { return v.OperationDetail.CreatedAt }
+
+// GetStartedAt returns ShowOperationOperation.StartedAt, and is useful for accessing the field via an interface.
+func (v *ShowOperationOperation) GetStartedAt() *time.Time { return v.OperationDetail.StartedAt }
+
+// GetEndedAt returns ShowOperationOperation.EndedAt, and is useful for accessing the field via an interface.
+func (v *ShowOperationOperation) GetEndedAt() *time.Time { return v.OperationDetail.EndedAt }
+
+func (v *ShowOperationOperation) UnmarshalJSON(b []byte) error {
+
+	if string(b) == "null" {
+		return nil
+	}
+
+	var firstPass struct {
+		*ShowOperationOperation
+		graphql.NoUnmarshalJSON
+	}
+	firstPass.ShowOperationOperation = v
+
+	err := json.Unmarshal(b, &firstPass)
+	if err != nil {
+		return err
+	}
+
+	err = json.Unmarshal(
+		b, &v.OperationDetail)
+	if err != nil {
+		return err
+	}
+	return nil
+}
+
+type __premarshalShowOperationOperation struct {
+	CostSoFar *Money `json:"costSoFar"`
+
+	Id string `json:"id"`
+
+	Kind OperationKind `json:"kind"`
+
+	State OperationState `json:"state"`
+
+	Outcome *Outcome `json:"outcome"`
+
+	ProjectId string `json:"projectId"`
+
+	InstanceId *string `json:"instanceId"`
+
+	AllocationId *string `json:"allocationId"`
+
+	Phase string `json:"phase"`
+
+	Percent int `json:"percent"`
+
+	Message string `json:"message"`
+
+	Requester Actor `json:"requester"`
+
+	Reason string `json:"reason"`
+
+	CorrelationId string `json:"correlationId"`
+
+	DesiredChange json.RawMessage `json:"desiredChange"`
+
+	Evidence json.RawMessage `json:"evidence"`
+
+	Error *Failure `json:"error"`
+
+	Steps []OperationStep `json:"steps"`
+
+	TargetIds []string `json:"targetIds"`
+
+	Force bool `json:"force"`
+
+	OnDeadline DeadlineOutcome `json:"onDeadline"`
+
+	ForcedAt *time.Time `json:"forcedAt"`
+
+	Blockers []Blocker `json:"blockers"`
+
+	WaitsFor []Work `json:"waitsFor"`
+
+	CancelRequestedAt *time.Time `json:"cancelRequestedAt"`
+
+	CancelRequester string `json:"cancelRequester"`
+
+	CancelMessage string `json:"cancelMessage"`
+
+	RetryOf *string `json:"retryOf"`
+
+	DispatchAttempt int `json:"dispatchAttempt"`
+
+	ClaimEpoch int `json:"claimEpoch"`
+
+	Deadline time.Time `json:"deadline"`
+
+	CreatedAt time.Time `json:"createdAt"`
+
+	StartedAt *time.Time `json:"startedAt"`
+
+	EndedAt *time.Time `json:"endedAt"`
+}
+
+func (v *ShowOperationOperation) MarshalJSON() ([]byte, error) {
+	premarshaled, err := v.__premarshalJSON()
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(premarshaled)
+}
+
+func (v *ShowOperationOperation) __premarshalJSON() (*__premarshalShowOperationOperation, error) {
+	var retval __premarshalShowOperationOperation
+
+	retval.CostSoFar = v.CostSoFar
+	retval.Id = v.OperationDetail.Id
+	retval.Kind = v.OperationDetail.Kind
+	retval.State = v.OperationDetail.State
+	retval.Outcome = v.OperationDetail.Outcome
+	retval.ProjectId = v.OperationDetail.ProjectId
+	retval.InstanceId = v.OperationDetail.InstanceId
+	retval.AllocationId = v.OperationDetail.AllocationId
+	retval.Phase = v.OperationDetail.Phase
+	retval.Percent = v.OperationDetail.Percent
+	retval.Message = v.OperationDetail.Message
+	retval.Requester = v.OperationDetail.Requester
+	retval.Reason = v.OperationDetail.Reason
+	retval.CorrelationId = v.OperationDetail.CorrelationId
+	retval.DesiredChange = v.OperationDetail.DesiredChange
+	retval.Evidence = v.OperationDetail.Evidence
+	retval.Error = v.OperationDetail.Error
+	retval.Steps = v.OperationDetail.Steps
+	retval.TargetIds = v.OperationDetail.TargetIds
+	retval.Force = v.OperationDetail.Force
+	retval.OnDeadline = v.OperationDetail.OnDeadline
+	retval.ForcedAt = v.OperationDetail.ForcedAt
+	retval.Blockers = v.OperationDetail.Blockers
+	retval.WaitsFor = v.OperationDetail.WaitsFor
+	retval.CancelRequestedAt = v.OperationDetail.CancelRequestedAt
+	retval.CancelRequester = v.OperationDetail.CancelRequester
+	retval.CancelMessage = v.OperationDetail.CancelMessage
+	retval.RetryOf = v.OperationDetail.RetryOf
+	retval.DispatchAttempt = v.OperationDetail.DispatchAttempt
+	retval.ClaimEpoch = v.OperationDetail.ClaimEpoch
+	retval.Deadline = v.OperationDetail.Deadline
+	retval.CreatedAt = v.OperationDetail.CreatedAt
+	retval.StartedAt = v.OperationDetail.StartedAt
+	retval.EndedAt = v.OperationDetail.EndedAt
+	return &retval, nil
+}
+
+// ShowOperationResponse is returned by ShowOperation on success.
+type ShowOperationResponse struct {
+	// An operation. Key: operation.read on its project.
+	Operation ShowOperationOperation `json:"operation"`
+}
+
+// GetOperation returns ShowOperationResponse.Operation, and is useful for accessing the field via an interface.
+func (v *ShowOperationResponse) GetOperation() ShowOperationOperation { return v.Operation }
+
 // What becomes of an artifact that no trusted key of its source has signed.
 type SignaturePolicy string
 
@@ -15326,6 +15596,8 @@ type StuckOperation struct {
 	Deadline time.Time `json:"deadline"`
 	// When it was requested.
 	CreatedAt time.Time `json:"createdAt"`
+	// What the allocations that it works on have cost since it was requested, at the prices of now: those of its targets, or of the whole instance where it names none. Null once it has ended, and where a price is missing.
+	CostSoFar *Money `json:"costSoFar"`
 	// What keeps it from ending, the thing to mend first; empty once it has ended.
 	Blockers []Blocker `json:"blockers"`
 }
@@ -15350,6 +15622,9 @@ func (v *StuckOperation) GetDeadline() time.Time { return v.Deadline }
 
 // GetCreatedAt returns StuckOperation.CreatedAt, and is useful for accessing the field via an interface.
 func (v *StuckOperation) GetCreatedAt() time.Time { return v.CreatedAt }
+
+// GetCostSoFar returns StuckOperation.CostSoFar, and is useful for accessing the field via an interface.
+func (v *StuckOperation) GetCostSoFar() *Money { return v.CostSoFar }
 
 // GetBlockers returns StuckOperation.Blockers, and is useful for accessing the field via an interface.
 func (v *StuckOperation) GetBlockers() []Blocker { return v.Blockers }
@@ -18582,6 +18857,14 @@ type __SetTenantDomainsInput struct {
 
 // GetInput returns __SetTenantDomainsInput.Input, and is useful for accessing the field via an interface.
 func (v *__SetTenantDomainsInput) GetInput() SetTenantDomainsInput { return v.Input }
+
+// __ShowOperationInput is used internally by genqlient
+type __ShowOperationInput struct {
+	Id string `json:"id"`
+}
+
+// GetId returns __ShowOperationInput.Id, and is useful for accessing the field via an interface.
+func (v *__ShowOperationInput) GetId() string { return v.Id }
 
 // __SubmitArtifactSmokeInput is used internally by genqlient
 type __SubmitArtifactSmokeInput struct {
@@ -30032,6 +30315,9 @@ query ReadFleet {
 			projectId
 			deadline
 			createdAt
+			costSoFar {
+				... Money
+			}
 			blockers {
 				... Blocker
 			}
@@ -30061,6 +30347,10 @@ fragment StandingNode on ComputeNode {
 	bootedAt
 	retiredAt
 	lost
+}
+fragment Money on Money {
+	currency
+	amount
 }
 fragment Blocker on Blocker {
 	code
@@ -33366,6 +33656,134 @@ func SetTenantDomains(
 	}
 
 	data_ = &SetTenantDomainsResponse{}
+	resp_ := &graphql.Response{Data: data_}
+
+	err_ = client_.MakeRequest(
+		ctx_,
+		req_,
+		resp_,
+	)
+
+	return data_, err_
+}
+
+// The query executed by ShowOperation.
+const ShowOperation_Operation = `
+query ShowOperation ($id: ID!) {
+	operation(id: $id) {
+		... OperationDetail
+		costSoFar {
+			... Money
+		}
+	}
+}
+fragment OperationDetail on Operation {
+	id
+	kind
+	state
+	outcome
+	projectId
+	instanceId
+	allocationId
+	phase
+	percent
+	message
+	requester {
+		... Actor
+	}
+	reason
+	correlationId
+	desiredChange
+	evidence
+	error {
+		... Failure
+	}
+	steps {
+		... OperationStep
+	}
+	targetIds
+	force
+	onDeadline
+	forcedAt
+	blockers {
+		... Blocker
+	}
+	waitsFor {
+		... Work
+	}
+	cancelRequestedAt
+	cancelRequester
+	cancelMessage
+	retryOf
+	dispatchAttempt
+	claimEpoch
+	deadline
+	createdAt
+	startedAt
+	endedAt
+}
+fragment Money on Money {
+	currency
+	amount
+}
+fragment Actor on Actor {
+	kind
+	id
+	name
+}
+fragment Failure on Failure {
+	code
+	message
+	owner
+	retryable
+}
+fragment OperationStep on OperationStep {
+	id
+	name
+	ordinal
+	state
+	attempt
+	message
+	evidence
+	startedAt
+	endedAt
+}
+fragment Blocker on Blocker {
+	code
+	message
+	owner
+	subject
+	since
+	nextRetryAt
+	permissionKey
+}
+fragment Work on Work {
+	kind
+	id
+	workId
+	name
+	memberId
+	owner
+	since
+	message
+}
+`
+
+// With what it has cost so far, which a wait for its end does not ask for again and again.
+func ShowOperation(
+	ctx_ context.Context,
+	client_ graphql.Client,
+	id string,
+) (data_ *ShowOperationResponse, err_ error) {
+	req_ := &graphql.Request{
+		OpName: "ShowOperation",
+		Query:  ShowOperation_Operation,
+		Variables: &__ShowOperationInput{
+			Id: id,
+		},
+	}
+
+	data_ = &ShowOperationResponse{}
 	resp_ := &graphql.Response{Data: data_}
 
 	err_ = client_.MakeRequest(

@@ -1,0 +1,47 @@
+package orphan
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/gpuaas/app-platform/domain/ids"
+	"github.com/gpuaas/app-platform/domain/money"
+	"github.com/gpuaas/app-platform/internal/tx"
+)
+
+// heldSQL is what the allocations that open operations work on have cost since these were requested, at the prices of
+// now: those of their targets, or of the whole instance where they name none. There is no row for one of which a price
+// is missing.
+const heldSQL = `SELECT o.id, min(price.price_currency),
+		round(sum(price.price_hourly) * greatest(extract(epoch FROM now() - o.created_at), 0) / 3600, 6)
+	FROM operation o CROSS JOIN LATERAL (
+		SELECT a.* FROM allocation a WHERE a.released_at IS NULL AND (a.id = o.allocation_id OR EXISTS (
+			SELECT FROM member m WHERE m.allocation_id = a.id AND m.instance_id = o.instance_id AND m.status <> 'REMOVED'
+				AND (coalesce(o.targets, '[]') = '[]' OR o.targets ? m.id)))) held
+	LEFT JOIN LATERAL platform.hourly_now(held.tenant_id, held.project_id, platform.billing_currency(held.tenant_id),
+		held.shape, held.gpu_count, held.sku, held.region) price ON true
+	WHERE o.id = ANY ($1) AND o.ended_at IS NULL
+	GROUP BY o.id, o.created_at HAVING bool_and(price.price_currency IS NOT NULL)`
+
+// held is a row of heldSQL.
+type held struct {
+	Operation ids.ID
+	Currency  string
+	Cost      money.Decimal
+}
+
+// HeldBy reads what open operations hold has cost so far, by operation; nothing for one that has ended, or of which a
+// price is missing. The caller has authorised the operations.
+func (s *Service) HeldBy(ctx context.Context, operations []ids.ID) (map[ids.ID]*Money, error) {
+	var rows []held
+	if _, err := s.DB.Read(ctx, tx.Rows(&rows, pgx.RowToStructByPos[held], heldSQL, operations)); err != nil {
+		return nil, fmt.Errorf("read what operations hold: %w", err)
+	}
+	out := make(map[ids.ID]*Money, len(rows))
+	for _, row := range rows {
+		out[row.Operation] = MoneyOf(row.Currency, row.Cost)
+	}
+	return out, nil
+}
