@@ -49,7 +49,7 @@ test: build ## Run every test; installs what the tests need
 	bin/lab -prepare
 	cd web && npm test
 	$(MAKE) -j 2 --output-sync=target test-packages test-workers
-	$(TESTS) -p 2 -parallel 4 ./rig/e2e ./rig/chaos # whole installations, which wait more than they work
+	$(TESTS) -p 2 ./rig/e2e ./rig/chaos # whole installations, which wait more than they work
 
 # Beside each other, since the workers' tests wait more than they work.
 .PHONY: test-packages test-workers

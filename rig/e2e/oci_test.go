@@ -120,11 +120,14 @@ func (k *containersUnderTest) says(addresses map[string]string, text string) {
 	}
 }
 
-// comesBack kills every container's process on every node; the agents start them again.
+// comesBack kills the process of every container of the instance; the agents start them again. Other tests run
+// notebooks too.
 func (k *containersUnderTest) comesBack(replicas map[string]string) {
 	k.t.Helper()
+	own := strings.Join(memberIDs(k.t, k.ctx, k.c, k.instance), "|")
 	printed := onNodes(k.t, k.ctx, `for f in /proc/[0-9]*; do
-		if [ "$(cat $f/comm 2>/dev/null)" = web-notebook ]; then kill -9 ${f#/proc/} && echo killed; fi
+		[ "$(cat $f/comm 2>/dev/null)" = web-notebook ] && grep -qE '`+own+`' $f/cgroup || continue
+		kill -9 ${f#/proc/} && echo killed
 	done`)
 	require.Equal(k.t, len(replicas), strings.Count(printed, "killed"))
 	k.says(replicas, "Good evening")

@@ -132,6 +132,11 @@ func TestASlurmClusterWhoseMembersAllDieComesBack(t *testing.T) {
 func requireCounted(t *testing.T, ctx context.Context, instance, meter, id string) {
 	t.Helper()
 	var found []gql.UsageRecord
+	defer func() {
+		if t.Failed() {
+			t.Log(appctl(t, ctx, "usage", "sources", "-o", "json"), appctl(t, ctx, "usage", "list", "--instance", instance))
+		}
+	}()
 	require.Eventually(t, func() bool {
 		var listed []gql.UsageRecord
 		text := appctl(t, ctx, "usage", "list", "--instance", instance, "--meter", meter, "-o", "json")

@@ -28,6 +28,17 @@ func TestForcedDrainEndsThoughTheWorkerIsDead(t *testing.T) {
 	b.job(id, "CANCELLED")
 }
 
+// slurmdbd shows a job some seconds after it has taken it. One that began just before its cluster ends is counted all the
+// same.
+func TestAJobThatHasJustBegunIsCountedWithItsCluster(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, "ins_just", 1)
+	just := b.submit(longJob, nil)
+	b.job(just, "RUNNING")
+	b.run(adapter.InstanceDecommission, nil)
+	require.Len(t, b.usage()["jobs job-"+just], 1)
+}
+
 // endsWithASlowDatabase decommissions a cluster while its accounts' database takes no writes for some seconds:
 // slurmctld is kept until slurmdbd has taken what it hands on.
 func endsWithASlowDatabase(t *testing.T, b *bench) {

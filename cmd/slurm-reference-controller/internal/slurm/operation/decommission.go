@@ -11,16 +11,19 @@ import (
 
 const cancelScript = `command -v squeue > /dev/null && timeout 10 squeue -h -o %A | xargs -r timeout 10 scancel`
 
-// handOnScript waits until no job runs and slurmdbd has taken every account, about 20 seconds at most. slurmctld writes
-// what it could not hand on by its end to a file, which goes with the cluster: those jobs would never be counted.
-const handOnScript = `command -v sdiag > /dev/null || exit 0
-for i in $(seq 60); do
-    running=$(timeout 10 squeue -a -h -t RUNNING,SUSPENDED,STOPPED,CONFIGURING -o %A) || exit 0
-    state=$(timeout 10 sdiag) || exit 0
-    test -z "$running" && echo "$state" | grep -q "DBD Agent queue size: 0" && exit 0
-    sleep 0.3
+// handOnScript waits until the accounts show the end of every job that slurmctld knows, about 20 seconds at most.
+// slurmctld writes what it could not hand on by its end to a file, which goes with the cluster, and slurmdbd shows what it
+// has taken some seconds late: those jobs would never be counted.
+const handOnScript = `grep -q accounting_storage/slurmdbd ` + layout.SlurmConfPath + ` || exit 0
+for i in $(seq 40); do
+    jobs=$(timeout 10 squeue -a -h -r -t all -o %A) || exit 0
+    accounts=$(timeout 10 sacct -a -D -X -n -P -S now-2days -o JobIDRaw,End)
+    open=$(echo "$accounts" | grep "|Unknown$")
+    missing=$(echo "$jobs" | grep -vxF "$(echo "$accounts" | cut -d "|" -f 1)")
+    test -z "$open$missing" && exit 0
+    sleep 0.5
 done
-echo "slurmdbd has not taken all accounts" >&2
+echo "the accounts do not show the end of every job: $missing $open" >&2
 exit 1`
 
 // decommission stops a cluster in good order (jobs, workers, slurmctld, then what it wrote its
