@@ -9,12 +9,23 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
+
+// goCaches are the caches of whoever runs the tests: in a home of its own a program would be built from nothing.
+var goCaches = sync.OnceValue(func() (set []string) {
+	for _, name := range []string{"GOCACHE", "GOMODCACHE"} {
+		if at, err := exec.Command("go", "env", name).Output(); err == nil {
+			set = append(set, name+"="+strings.TrimSpace(string(at)))
+		}
+	}
+	return set
+})
 
 // environment is a shell of one person: the project and the programs are found, and a session was opened.
 func (w *walker) environment(who string) []string {
@@ -23,7 +34,7 @@ func (w *walker) environment(who string) []string {
 	env := append(os.Environ(), "PATH="+w.bin+":"+os.Getenv("PATH"), "HOME="+home, "XDG_CONFIG_HOME="+home,
 		"APPCTL_SERVER="+shared.URL, "APPCTL_PROJECT="+w.project, "TERM=dumb", "RUN=7",
 		"EXAMPLES="+filepath.Join(filepath.Dir(w.bin), "examples"), "DATABASE_URL="+shared.AdminDSN())
-	env = append(env, w.variables...)
+	env = append(append(env, goCaches()...), w.variables...)
 	if _, err := os.Stat(home); err == nil {
 		return env
 	}
