@@ -2,6 +2,7 @@ package e2e_test
 
 import (
 	"context"
+	"slices"
 	"testing"
 	"time"
 
@@ -109,16 +110,11 @@ func (l *lodging) uncordon(node string) {
 }
 
 // peers are the members that have not left.
-func (l *lodging) peers() (list []gql.Member) {
+func (l *lodging) peers() []gql.Member {
 	l.t.Helper()
-	page, err := gql.ListMembers(l.ctx, l.c, l.instance, 50, "")
-	require.NoError(l.t, err)
-	for _, edge := range page.Instance.Members.Edges {
-		if edge.Node.Status != gql.MemberStatusRemoved {
-			list = append(list, edge.Node)
-		}
-	}
-	return list
+	return slices.DeleteFunc(membersOf(l.t, l.ctx, l.c, l.instance), func(member gql.Member) bool {
+		return member.Status == gql.MemberStatusRemoved
+	})
 }
 
 // on is the first member on a node.

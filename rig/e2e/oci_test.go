@@ -82,14 +82,12 @@ func fromANode() *http.Client {
 // replicas are where the members that serve listen.
 func (k *containersUnderTest) replicas() map[string]string {
 	k.t.Helper()
-	page, err := gql.ListMembers(k.ctx, k.c, k.instance, 50, "")
-	require.NoError(k.t, err)
 	found := make(map[string]string)
-	for _, edge := range page.Instance.Members.Edges {
+	for _, member := range membersOf(k.t, k.ctx, k.c, k.instance) {
 		var detail struct{ Endpoints map[string]string }
-		if edge.Node.Status == gql.MemberStatusActive {
-			require.NoError(k.t, json.Unmarshal(edge.Node.AdapterDetail, &detail))
-			found[edge.Node.Id] = detail.Endpoints["http"]
+		if member.Status == gql.MemberStatusActive {
+			require.NoError(k.t, json.Unmarshal(member.AdapterDetail, &detail))
+			found[member.Id] = detail.Endpoints["http"]
 		}
 	}
 	return found

@@ -78,12 +78,21 @@ func requireCleanNodes(t *testing.T, ctx context.Context) {
 	require.Empty(t, onNodes(t, ctx, memberDirs))
 }
 
-func memberIDs(t *testing.T, ctx context.Context, c *client.Client, instance string) (members []string) {
+// membersOf lists an instance's members, those that have left among them, at most 50.
+func membersOf(t *testing.T, ctx context.Context, c *client.Client, instance string) (members []gql.Member) {
 	t.Helper()
 	page, err := gql.ListMembers(ctx, c, instance, 50, "")
 	require.NoError(t, err)
 	for _, edge := range page.Instance.Members.Edges {
-		members = append(members, edge.Node.Id)
+		members = append(members, edge.Node)
+	}
+	return members
+}
+
+func memberIDs(t *testing.T, ctx context.Context, c *client.Client, instance string) (members []string) {
+	t.Helper()
+	for _, member := range membersOf(t, ctx, c, instance) {
+		members = append(members, member.Id)
 	}
 	return members
 }

@@ -82,16 +82,14 @@ func (k *clusterUnderTest) untouched() {
 // workers are the members of the worker component that have not left, by Slurm's name for them.
 func (k *clusterUnderTest) workers() map[string]gql.Member {
 	k.t.Helper()
-	page, err := gql.ListMembers(k.ctx, k.c, k.instance, 50, "")
-	require.NoError(k.t, err)
 	list := make(map[string]gql.Member)
-	for _, edge := range page.Instance.Members.Edges {
+	for _, member := range membersOf(k.t, k.ctx, k.c, k.instance) {
 		var detail struct {
 			SlurmNode string `json:"slurmNode"`
 		}
-		_ = json.Unmarshal(edge.Node.AdapterDetail, &detail)
-		if edge.Node.ComponentKey == "worker" && edge.Node.Status != gql.MemberStatusRemoved {
-			list[detail.SlurmNode] = edge.Node
+		_ = json.Unmarshal(member.AdapterDetail, &detail)
+		if member.ComponentKey == "worker" && member.Status != gql.MemberStatusRemoved {
+			list[detail.SlurmNode] = member
 		}
 	}
 	return list
@@ -100,11 +98,9 @@ func (k *clusterUnderTest) workers() map[string]gql.Member {
 // controller is the member of the controller component.
 func (k *clusterUnderTest) controller() gql.Member {
 	k.t.Helper()
-	page, err := gql.ListMembers(k.ctx, k.c, k.instance, 50, "")
-	require.NoError(k.t, err)
-	for _, edge := range page.Instance.Members.Edges {
-		if edge.Node.ComponentKey == "controller" {
-			return edge.Node
+	for _, member := range membersOf(k.t, k.ctx, k.c, k.instance) {
+		if member.ComponentKey == "controller" {
+			return member
 		}
 	}
 	k.t.Fatal("the cluster has no controller")

@@ -106,19 +106,11 @@ func TestASlurmClusterWhoseMembersAllDieComesBack(t *testing.T) {
 		Budget: 10, BackOffSeconds: 5, Reason: "end-to-end test"})
 	require.NoError(t, err)
 	k := &clusterUnderTest{t: t, ctx: ctx, c: c, instance: instance}
-	members := func() (list []gql.Member) {
-		page, err := gql.ListMembers(ctx, c, instance, 50, "")
-		require.NoError(t, err)
-		for _, edge := range page.Instance.Members.Edges {
-			list = append(list, edge.Node)
-		}
-		return list
-	}
-	for _, one := range members() {
+	for _, one := range membersOf(t, ctx, c, instance) {
 		killInit(t, ctx, k.node(one), one.Id)
 	}
 	require.Eventually(t, func() bool {
-		return !slices.ContainsFunc(members(), func(one gql.Member) bool {
+		return !slices.ContainsFunc(membersOf(t, ctx, c, instance), func(one gql.Member) bool {
 			return one.Status != gql.MemberStatusActive || one.LastOperation.Kind != gql.OperationKindMemberRecover
 		})
 	}, 3*time.Minute, time.Second, "not all members were recovered")

@@ -23,14 +23,14 @@ export function BudgetDialog({
   onDone: () => void;
 }) {
   const [scope, setScope] = useState<BudgetScope>(budget?.scope ?? 'PROJECT');
-  const [chosen, setChosen] = useState(budget?.targetId ?? '');
+  const [chosen, setChosen] = useState('');
   const [amount, setAmount] = useState(budget === undefined ? '' : plain(budget.amount));
   const [span, setSpan] = useState<BudgetSpan>(budget?.span ?? 'MONTH');
   const [atLimit, setAtLimit] = useState<BudgetOutcome>(budget?.atLimit ?? 'REFUSE');
   const [thresholds, setThresholds] = useState<string[]>((budget?.thresholds ?? [50, 80, 100]).map(String));
   const targets = useTargets(scope);
-  const targetId = targets === undefined ? chosen : (targets.find((each) => each.value === chosen)?.value ?? '');
-  const whose = budget?.targetId ?? (targets?.length === 1 ? (targets[0]?.value ?? '') : targetId);
+  const known = targets?.length === 1 ? targets[0] : targets?.find((each) => each.value === chosen);
+  const whose = budget?.targetId ?? known?.value ?? '';
   return (
     <ChangeDialog
       onClose={onClose}
