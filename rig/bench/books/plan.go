@@ -29,7 +29,7 @@ type began struct{}
 
 // TraceQueryStart implements pgx.QueryTracer.
 func (p *pricing) TraceQueryStart(ctx context.Context, _ *pgx.Conn, data pgx.TraceQueryStartData) context.Context {
-	if strings.Contains(data.SQL, "platform.hourly_now") || strings.Contains(data.SQL, "platform.price_now") {
+	if strings.Contains(data.SQL, "platform.prices_now") {
 		return context.WithValue(ctx, began{}, time.Now())
 	}
 	return ctx

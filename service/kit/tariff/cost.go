@@ -77,13 +77,14 @@ func Reckon(ctx context.Context, t *tx.Tx, by Payer, items []Item,
 	for _, line := range out.Capacity {
 		kinds = append(kinds, line.Capacity)
 	}
-	prices, err := OfCapacity(ctx, t, by, kinds)
+	prices, err := Read(ctx, t, by, kinds, out.list(dimensions))
 	if err != nil {
 		return nil, err
 	}
-	out.prices = prices
-	out.sum(prices)
-	return out, out.rate(ctx, t, by, dimensions)
+	out.prices = prices.Capacity
+	out.sum()
+	out.rate(prices.Dimensions)
+	return out, nil
 }
 
 // grouped puts items of one kind and effect together, in a fixed order.
@@ -107,9 +108,9 @@ func grouped(items []Item) []*Line {
 }
 
 // sum prices each line and adds it to its currency's total.
-func (c *Cost) sum(prices map[Capacity]Hourly) {
+func (c *Cost) sum() {
 	for _, line := range c.Capacity {
-		price, known := prices[line.Capacity]
+		price, known := c.prices[line.Capacity]
 		if !known {
 			c.Unpriced += line.Count
 			continue
@@ -144,25 +145,24 @@ func (t *Total) add(effect Effect, amount money.Decimal) {
 	t.Delta = t.After.Sub(t.Before)
 }
 
-// rate lists what the app's use is metered in. What is shown and priced nowhere is left out.
-func (c *Cost) rate(ctx context.Context, t *tx.Tx, by Payer, dimensions []manifest.UsageDimension) error {
-	var names []string
+// list lists what the app's use is metered in, and returns the names. What is shown and priced nowhere is left out.
+func (c *Cost) list(dimensions []manifest.UsageDimension) (names []string) {
 	for _, dimension := range dimensions {
 		if metering.DimensionKind(dimension.Kind) != metering.KindShowback {
 			names = append(names, dimension.Name)
 			c.Usage = append(c.Usage, &Rate{Dimension: dimension.Name, Unit: dimension.Unit})
 		}
 	}
-	prices, err := OfDimensions(ctx, t, by, names)
-	if err != nil {
-		return err
-	}
+	return names
+}
+
+// rate notes the prices of what was listed.
+func (c *Cost) rate(prices map[string]Metered) {
 	for _, rate := range c.Usage {
 		if price, known := prices[rate.Dimension]; known {
 			rate.Price = &price
 		}
 	}
-	return nil
 }
 
 // Of returns what an hour of one allocation of the kind costs; nil when no price is set, and when there is no cost.

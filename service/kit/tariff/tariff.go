@@ -36,39 +36,6 @@ type Hourly struct {
 	Amount money.Decimal
 }
 
-const hourlySQL = `SELECT w.n, h.price_id, h.price_currency, h.price_hourly
-	FROM unnest($3::text[], $4::bigint[], $5::text[], $6::text[]) WITH ORDINALITY w (shape, gpus, sku, region, n)
-	CROSS JOIN (SELECT platform.billing_currency($1) AS currency) b
-	CROSS JOIN LATERAL platform.hourly_now($1, $2, b.currency, w.shape, w.gpus, w.sku, w.region) h`
-
-// OfCapacity reads what an hour of each kind of capacity costs; what has no price is missing.
-func OfCapacity(ctx context.Context, t *tx.Tx, by Payer, kinds []Capacity) (map[Capacity]Hourly, error) {
-	out := make(map[Capacity]Hourly, len(kinds))
-	if len(kinds) == 0 {
-		return out, nil
-	}
-	var shapes, skus, regions []string
-	var gpus []int64
-	for _, kind := range kinds {
-		shapes, gpus = append(shapes, string(kind.Shape)), append(gpus, int64(kind.GPUs))
-		skus, regions = append(skus, kind.SKU), append(regions, kind.Region)
-	}
-	found, err := t.Query(ctx, hourlySQL, by.TenantID, by.ProjectID, shapes, gpus, skus, regions)
-	if err != nil {
-		return nil, fmt.Errorf("read what capacity costs: %w", err)
-	}
-	var n int
-	var one Hourly
-	_, err = pgx.ForEachRow(found, []any{&n, &one.PriceID, &one.Currency, &one.Amount}, func() error {
-		out[kinds[n-1]] = one
-		return nil
-	})
-	if err != nil {
-		return nil, fmt.Errorf("read what capacity costs: %w", err)
-	}
-	return out, nil
-}
-
 // Metered is what a dimension of an app costs.
 type Metered struct {
 	// ID is the version of the price book.
@@ -77,32 +44,53 @@ type Metered struct {
 	rating.Terms
 }
 
-const meteredSQL = `SELECT w.meter, v.id, v.currency, v.terms FROM unnest($3::text[]) w (meter)
-	CROSS JOIN (SELECT platform.billing_currency($1) AS currency) b
-	CROSS JOIN LATERAL platform.price_now($1, $2, b.currency, w.meter, false, '', '') v`
+// Prices are what holds now; what has no price is missing.
+type Prices struct {
+	Capacity   map[Capacity]Hourly
+	Dimensions map[string]Metered
+}
 
-// OfDimensions reads what the dimensions of an app cost, by name; what has no price is missing.
-func OfDimensions(ctx context.Context, t *tx.Tx, by Payer, names []string) (map[string]Metered, error) {
-	out := make(map[string]Metered, len(names))
-	if len(names) == 0 {
+const pricesSQL = `SELECT n, price_id, price_currency, price_hourly, price_terms
+	FROM platform.prices_now($1, $2, $3::text[], $4::bigint[], $5::text[], $6::text[], $7::text[])`
+
+// Read reads what an hour of each kind of capacity costs, and what the dimensions of an app do, by name: in one
+// statement, and in none when nothing is wanted.
+func Read(ctx context.Context, t *tx.Tx, by Payer, kinds []Capacity, dimensions []string) (*Prices, error) {
+	out := &Prices{Capacity: make(map[Capacity]Hourly, len(kinds)), Dimensions: make(map[string]Metered, len(dimensions))}
+	if len(kinds)+len(dimensions) == 0 {
 		return out, nil
 	}
-	found, err := t.Query(ctx, meteredSQL, by.TenantID, by.ProjectID, names)
-	if err != nil {
-		return nil, fmt.Errorf("read what usage costs: %w", err)
+	var shapes, skus, regions []string
+	var gpus []int64
+	for _, kind := range kinds {
+		shapes, gpus = append(shapes, string(kind.Shape)), append(gpus, int64(kind.GPUs))
+		skus, regions = append(skus, kind.SKU), append(regions, kind.Region)
 	}
-	var name, terms string
-	var one Metered
-	_, err = pgx.ForEachRow(found, []any{&name, &one.ID, &one.Currency, &terms}, func() error {
-		one.Terms = rating.Terms{}
-		if err := json.Unmarshal([]byte(terms), &one.Terms); err != nil {
+	found, err := t.Query(ctx, pricesSQL, by.TenantID, by.ProjectID, shapes, gpus, skus, regions, dimensions)
+	if err != nil {
+		return nil, fmt.Errorf("read prices: %w", err)
+	}
+	var row struct {
+		n        int
+		id       ids.ID
+		currency string
+		hourly   *money.Decimal
+		terms    *string
+	}
+	_, err = pgx.ForEachRow(found, []any{&row.n, &row.id, &row.currency, &row.hourly, &row.terms}, func() error {
+		if row.hourly != nil {
+			out.Capacity[kinds[row.n-1]] = Hourly{PriceID: row.id, Currency: row.currency, Amount: *row.hourly}
+			return nil
+		}
+		one := Metered{ID: row.id, Currency: row.currency}
+		if err := json.Unmarshal([]byte(*row.terms), &one.Terms); err != nil {
 			return err
 		}
-		out[name] = one
+		out.Dimensions[dimensions[row.n-1]] = one
 		return nil
 	})
 	if err != nil {
-		return nil, fmt.Errorf("read what usage costs: %w", err)
+		return nil, fmt.Errorf("read prices: %w", err)
 	}
 	return out, nil
 }

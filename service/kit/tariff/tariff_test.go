@@ -97,11 +97,12 @@ func TestAnHourCostsWhatTheBooksChargeForIt(t *testing.T) {
 				tariff.Kind(lifecycle.ShapeGPUSlice, 2, sku, region))
 		}
 	}
-	var found map[tariff.Capacity]tariff.Hourly
+	var read *tariff.Prices
 	require.NoError(t, k.DB.As(t.Context(), authz.System("billing"), func(ctx context.Context, tr *tx.Tx) (err error) {
-		found, err = tariff.OfCapacity(ctx, tr, payer, kinds)
+		read, err = tariff.Read(ctx, tr, payer, kinds, nil)
 		return err
 	}))
+	found := read.Capacity
 	require.NotEmpty(t, found)
 	for _, kind := range kinds {
 		wanted := booked(t, prices, payer, kind)
