@@ -20,6 +20,7 @@ import (
 
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/agent"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/idrange"
+	"github.com/gpuaas/app-platform/cmd/node-agent/internal/logfile"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/memberinit"
 )
 
@@ -98,6 +99,10 @@ func command() *cobra.Command {
 	flags.StringToStringVar(&options.Labels, "label", nil, "free label, key=value; may be repeated")
 	flags.Int64Var(&options.CacheBytes, "cache-bytes", agent.DefaultCacheBytes,
 		"how much of artifacts the node keeps in the state directory, in bytes")
+	flags.Int64Var(&options.ProcessLogBytes, "process-log-bytes", logfile.DefaultBound,
+		"how much the node keeps of what each process of a member prints, in bytes; members that run keep theirs")
+	flags.Int64Var(&options.LogBytes, "log-bytes", agent.DefaultLogBytes,
+		"how much the node keeps of what all processes of its members print, in bytes")
 	flags.StringVar(&options.ChecksDir, "checks-dir", "",
 		"folder of executables that check this node once a minute, 16 at most, 10 seconds each; they exit with 0 (good), 1 (warning) or 2 (bad) and print one line")
 	flags.StringVar(&options.Runtime, "runtime", "",

@@ -19,6 +19,9 @@ import (
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/fetch"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/health"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/journal"
+	"github.com/gpuaas/app-platform/cmd/node-agent/internal/logfile"
+	"github.com/gpuaas/app-platform/cmd/node-agent/internal/logs"
+	"github.com/gpuaas/app-platform/cmd/node-agent/internal/masks"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/network"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/pace"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/platform"
@@ -36,6 +39,8 @@ const (
 	rereadDelay = 5 * time.Second
 	// DefaultCacheBytes is how much of artifacts a node keeps, in bytes, unless it is told otherwise.
 	DefaultCacheBytes = 20 << 30
+	// DefaultLogBytes is how much a node keeps of what its members print, in bytes, unless it is told otherwise.
+	DefaultLogBytes = 1 << 30
 	// cacheDir holds what is kept of artifacts, in the state directory.
 	cacheDir = "cache"
 )
@@ -77,6 +82,9 @@ type Options struct {
 	ChecksDir string
 	// CacheBytes bounds what is kept of artifacts on the node's disk; 0 is DefaultCacheBytes.
 	CacheBytes int64
+	// LogBytes bounds what is kept of what all members print, and ProcessLogBytes that of one process, in bytes; 0 is
+	// DefaultLogBytes and logfile.DefaultBound.
+	LogBytes, ProcessLogBytes int64
 	// Transport reaches the platform; nil is the default.
 	Transport http.RoundTripper
 }
@@ -89,6 +97,8 @@ type Agent struct {
 	client      *platform.Client
 	key         *seal.Key
 	sandboxes   *sandbox.Manager
+	masks       *masks.Keeper
+	logs        *logs.Store
 	watcher     *watch.Watcher
 	network     *network.Fabric // nil where members have the node's
 	journal     *journal.Journal
@@ -133,6 +143,10 @@ func (o Options) check() error {
 		return errors.New("address: must be given")
 	case o.CacheBytes < 0:
 		return fmt.Errorf("cache-bytes: %d is negative", o.CacheBytes)
+	case o.LogBytes < 0:
+		return fmt.Errorf("log-bytes: %d is negative", o.LogBytes)
+	case o.ProcessLogBytes != 0 && o.ProcessLogBytes < logfile.MinBound:
+		return fmt.Errorf("process-log-bytes: %d is less than %d", o.ProcessLogBytes, logfile.MinBound)
 	case o.GPUs > 64:
 		return fmt.Errorf("gpus: %d is more than 64", o.GPUs)
 	}
@@ -150,11 +164,14 @@ func (a *Agent) open(ctx context.Context) error {
 	if a.key, err = seal.LoadOrCreate(a.options.StateDir); err != nil {
 		return err
 	}
+	if err = a.openLogs(); err != nil {
+		return err
+	}
 	given := sandbox.Options{
 		StateDir: a.options.StateDir, ForceProcess: a.options.ForceProcess, SingleTenant: a.options.SingleTenant,
 		Runtime: a.options.Runtime, Root: a.options.MemberRoot,
 		IDFirst: a.options.IDFirst, CgroupParent: a.options.CgroupParent, ClassRuntimes: a.options.classRuntimes(),
-		Log: a.log,
+		LogBytes: a.options.ProcessLogBytes, Ending: a.keepLast, Log: a.log,
 	}
 	if given.NoNetwork = a.openNetwork(ctx); given.NoNetwork == "" {
 		given.Network = a.network
@@ -199,6 +216,9 @@ func (a *Agent) Close() {
 	if a.journal != nil {
 		_ = a.journal.Close()
 	}
+	if a.logs != nil {
+		a.logs.Close()
+	}
 	if a.lock != nil {
 		_ = a.lock.Close()
 	}
@@ -232,6 +252,7 @@ func (a *Agent) work(ctx context.Context) error {
 	group.Go(func() error { return a.health.Run(ctx) })
 	group.Go(func() error { return a.keepStreaming(ctx, desk) })
 	group.Go(func() error { return a.keepNetwork(ctx) })
+	group.Go(func() error { return a.logs.KeepBound(ctx) })
 	err := group.Wait()
 	desk.wait.Wait()
 	reporter.wait.Wait()
@@ -241,7 +262,8 @@ func (a *Agent) work(ctx context.Context) error {
 func (a *Agent) executor() *task.Executor {
 	return &task.Executor{
 		Sandboxes: a.sandboxes, Key: a.key, Started: a.journal.Started, Redeem: a.redeem,
-		Artifacts:   fetch.New(a.cache, a.openDelivery, a.options.Transport, a.log),
+		Artifacts: fetch.New(a.cache, a.openDelivery, a.options.Transport, a.log),
+		Logs:      a.logs, Masks: a.masks,
 		NodeAddress: a.options.Address, Log: a.log,
 	}
 }

@@ -107,7 +107,7 @@ func (d *desk) conclude(held *job, outcome journal.Outcome, output *pump) {
 	work := held.task
 	d.log.Info("task done", "task", work.ID, "kind", work.Kind, "member", work.MemberID, "fence", work.Fence, "state",
 		outcome.State)
-	d.executor.Settle(context.WithoutCancel(d.ctx), work)
+	d.executor.Settle(context.WithoutCancel(d.ctx), work, outcome)
 	d.reporter.add(journal.Entry{TaskID: work.ID, Fence: work.Fence, Kind: string(work.Kind), State: outcome.State,
 		Outcome: &outcome}, output)
 }

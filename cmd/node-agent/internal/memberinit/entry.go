@@ -75,6 +75,8 @@ type Settings struct {
 	Root string `json:"root"`
 	// Env is added to the environment of every command: what the member's devices want.
 	Env []string `json:"env,omitempty"`
+	// LogBytes bounds what is kept of the lines of each process, in bytes; 0 is logfile.DefaultBound.
+	LogBytes int64 `json:"logBytes,omitempty"`
 }
 
 // The modes of isolation.
@@ -100,7 +102,8 @@ const (
 	SocketName   = "init.sock" // in DirRun
 	DirScratch   = "scratch"   // in DirFS: what is at ScratchPath in a container
 	dirResults   = "results"   // in DirState
-	dirProcesses = "processes" // in DirState
+	DirLogs      = "logs"      // in DirState: a folder for each supervised process, see package logfile
+	dirProcesses = "processes" // in DirState: logs by inits of earlier agents
 	initLog      = "init.log"  // in DirState
 	// SettingsFile in DirState is written by the agent before it starts the init.
 	SettingsFile = "settings.json"

@@ -51,6 +51,33 @@ func (p *pipes) closeChild() {
 	}
 }
 
+// openDucts opens pipes; with an error none is open.
+func openDucts(count int) ([]duct, error) {
+	var list []duct
+	for range count {
+		read, write, err := os.Pipe()
+		if err != nil {
+			closeReaders(list)
+			closeWriters(list)
+			return nil, err
+		}
+		list = append(list, duct{read: read, write: write})
+	}
+	return list, nil
+}
+
+func closeReaders(list []duct) {
+	for _, end := range list {
+		_ = end.read.Close()
+	}
+}
+
+func closeWriters(list []duct) {
+	for _, end := range list {
+		_ = end.write.Close()
+	}
+}
+
 func (p *pipes) closeAll() {
 	for _, end := range []duct{p.stdin, p.stdout, p.stderr, p.spec} {
 		if end.read != nil {

@@ -10,7 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/gpuaas/app-platform/cmd/node-agent/internal/memberinit/output"
+	"github.com/gpuaas/app-platform/cmd/node-agent/internal/logfile"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/wire"
 )
 
@@ -42,9 +42,10 @@ type process struct {
 	spec    wire.ProcessSpec
 	command prepared
 	reap    *reaper
-	log     *output.Log
-	stop    chan struct{} // closed by halt
-	done    chan struct{} // closed when supervision has ended
+	log     *logfile.Writer // of all processes by this name
+	printed *sync.WaitGroup // waits until what the member's processes have printed is written
+	stop    chan struct{}   // closed by halt
+	done    chan struct{}   // closed when supervision has ended
 
 	mu       sync.Mutex
 	first    time.Time // when a request started it
@@ -60,7 +61,6 @@ type process struct {
 func (p *process) launch() error {
 	ended, err := p.spawn()
 	if err != nil {
-		p.log.Close()
 		return err
 	}
 	go p.supervise(ended)
@@ -68,30 +68,30 @@ func (p *process) launch() error {
 }
 
 func (p *process) spawn() (<-chan int, error) {
-	read, write, err := os.Pipe()
+	out, err := openDucts(2)
 	if err != nil {
 		return nil, fmt.Errorf("start process: %w", err)
 	}
-	defer write.Close()
+	defer closeWriters(out)
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	if err != nil {
-		_ = read.Close()
+		closeReaders(out)
 		return nil, fmt.Errorf("start process: %w", err)
 	}
 	defer null.Close()
-	_ = unix.SetNonblock(int(write.Fd()), false)
+	for _, pipe := range out {
+		_ = unix.SetNonblock(int(pipe.write.Fd()), false)
+	}
 	pid, ended, err := p.reap.start(childSpec{
 		path: p.command.path, args: p.command.args, dir: p.command.dir, env: p.command.env,
-		credential: p.command.credential, files: []*os.File{null, write, write},
+		credential: p.command.credential, files: []*os.File{null, out[0].write, out[1].write},
 	})
 	if err != nil {
-		_ = read.Close()
+		closeReaders(out)
 		return nil, wire.Errorf(wire.CodeStartFailed, "command: %v", err)
 	}
-	go func() { // ends with the last holder of the pipe, at the latest with the member
-		_, _ = io.Copy(p.log, read)
-		_ = read.Close()
-	}()
+	p.keep(out[0].read, logfile.Stdout)
+	p.keep(out[1].read, logfile.Stderr)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.pid, p.state, p.started = pid, StateRunning, time.Now()
@@ -99,6 +99,16 @@ func (p *process) spawn() (<-chan int, error) {
 		p.first = p.started
 	}
 	return ended, nil
+}
+
+// keep writes what comes by a pipe to the log; it ends with the last holder of the pipe, at the latest with the member.
+func (p *process) keep(pipe *os.File, stream logfile.Stream) {
+	lines := p.log.Lines(stream)
+	p.printed.Go(func() {
+		_, _ = io.Copy(lines, pipe)
+		lines.Close()
+		_ = pipe.Close()
+	})
 }
 
 // supervise waits for ends and starts again as the policy says, until it says no more or halt is called.

@@ -9,22 +9,33 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
+	"github.com/gpuaas/app-platform/cmd/node-agent/internal/logfile"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/memberinit/output"
+	"github.com/gpuaas/app-platform/cmd/node-agent/internal/text"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/wire"
 )
 
-// maxProcesses bounds the names of supervised processes in a member, running or not.
-const maxProcesses = 64
+const (
+	// maxProcesses bounds the names of supervised processes in a member, running or not.
+	maxProcesses = 64
+	// maxTail is how much of a log an inspection shows, in bytes.
+	maxTail = 16 << 10
+	// printedPatience bounds how long the end of a member waits for what its processes printed last.
+	printedPatience = time.Second
+)
 
 // processes is the member's table of supervised processes.
 type processes struct {
 	settings Settings
 	reap     *reaper
 	logs     *os.Root
+	printed  sync.WaitGroup
 
 	mu     sync.Mutex
 	byName map[string]*process
+	logOf  map[string]*logfile.Writer // open until the member ends
 	closed bool
 }
 
@@ -56,12 +67,12 @@ func (t *processes) launch(spec wire.ProcessSpec) (wire.Process, error) {
 	if err != nil {
 		return wire.Process{}, err
 	}
-	log, err := output.OpenLog(t.logs, spec.Name+".log")
+	log, err := t.logFor(spec.Name)
 	if err != nil {
 		return wire.Process{}, err
 	}
 	started := &process{
-		spec: spec, command: command, reap: t.reap, log: log,
+		spec: spec, command: command, reap: t.reap, log: log, printed: &t.printed,
 		stop: make(chan struct{}), done: make(chan struct{}),
 	}
 	if err := started.launch(); err != nil {
@@ -69,6 +80,19 @@ func (t *processes) launch(spec wire.ProcessSpec) (wire.Process, error) {
 	}
 	t.byName[spec.Name] = started
 	return started.report(), nil
+}
+
+// logFor returns the log of the processes by a name, of which an ended one may have left something that still prints.
+func (t *processes) logFor(name string) (*logfile.Writer, error) {
+	if log := t.logOf[name]; log != nil {
+		return log, nil
+	}
+	log, err := logfile.Open(t.logs, name, t.settings.LogBytes)
+	if err != nil {
+		return nil, err
+	}
+	t.logOf[name] = log
+	return log, nil
 }
 
 // stop ends a process and reports how; one that is not known is absent, which is what was asked for.
@@ -91,9 +115,38 @@ func (t *processes) inspect(name string) (wire.Process, error) {
 	if known != nil {
 		report = known.report()
 	}
-	tail, err := output.Tail(t.logs, name+".log")
-	report.LogTail = tail
+	var err error
+	report.LogTail, _, err = tailOf(t.logs, name)
 	return report, err
+}
+
+// tailOf returns the end of a process's log, and false when there is none.
+func tailOf(logs *os.Root, name string) (string, bool, error) {
+	dir, err := logs.OpenRoot(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", false, nil
+	}
+	if err != nil {
+		return "", false, err
+	}
+	defer dir.Close()
+	printed, err := logfile.Tail(dir, maxTail)
+	return text.Tail(text.Clean(printed), maxTail), true, err
+}
+
+// settle waits until what the processes have printed is written, when nothing of them is left that prints.
+func (t *processes) settle() {
+	written := make(chan struct{})
+	go func() {
+		defer close(written)
+		t.printed.Wait()
+	}()
+	timer := time.NewTimer(printedPatience)
+	defer timer.Stop()
+	select {
+	case <-written:
+	case <-timer.C:
+	}
 }
 
 // list returns how every process fares, by name.
@@ -128,18 +181,42 @@ func (t *processes) stopAll() {
 // init is gone: it failed, if it was ever started.
 func LostProcess(dir, name string) (wire.Process, error) {
 	report := wire.Process{Name: name, State: StateAbsent}
-	root, err := os.OpenRoot(filepath.Join(dir, DirState, dirProcesses))
+	state, err := os.OpenRoot(filepath.Join(dir, DirState))
 	if errors.Is(err, fs.ErrNotExist) {
 		return report, nil
 	}
 	if err != nil {
 		return report, err
 	}
-	defer root.Close()
-	if _, err := root.Lstat(name + ".log"); errors.Is(err, fs.ErrNotExist) {
-		return report, nil
+	defer state.Close()
+	for _, tail := range []func(*os.Root, string) (string, bool, error){newTail, oldTail} {
+		text, found, err := tail(state, name)
+		if found || err != nil {
+			report.State, report.LogTail = StateFailed, text
+			return report, err
+		}
 	}
-	report.State = StateFailed
-	report.LogTail, err = output.Tail(root, name+".log")
-	return report, err
+	return report, nil
+}
+
+func newTail(state *os.Root, name string) (string, bool, error) {
+	logs, err := state.OpenRoot(DirLogs)
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", false, nil
+	}
+	if err != nil {
+		return "", false, err
+	}
+	defer logs.Close()
+	return tailOf(logs, name)
+}
+
+// oldTail finds the log that an init of an earlier agent has written.
+func oldTail(state *os.Root, name string) (string, bool, error) {
+	name = filepath.Join(dirProcesses, name+".log")
+	if _, err := state.Lstat(name); err != nil {
+		return "", false, nil
+	}
+	tail, err := output.Tail(state, name)
+	return tail, true, err
 }

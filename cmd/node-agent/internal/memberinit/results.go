@@ -21,7 +21,7 @@ const maxResults = 256
 type results struct{ root *os.Root }
 
 func openResults(state *os.Root) (*results, error) {
-	for _, dir := range []string{dirResults, dirProcesses} {
+	for _, dir := range []string{dirResults, DirLogs} {
 		if err := state.Mkdir(dir, 0o700); err != nil && !errors.Is(err, os.ErrExist) {
 			return nil, fmt.Errorf("open results: %w", err)
 		}

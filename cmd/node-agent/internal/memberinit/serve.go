@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/gpuaas/app-platform/cmd/node-agent/internal/logfile"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/memberinit/output"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/procfs"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/wire"
@@ -106,7 +107,7 @@ func assemble(with opened) (*server, *reaper, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	logs, err := with.state.OpenRoot(dirProcesses)
+	logs, err := with.state.OpenRoot(DirLogs)
 	if err != nil {
 		return nil, nil, fmt.Errorf("open process logs: %w", err)
 	}
@@ -120,9 +121,11 @@ func assemble(with opened) (*server, *reaper, error) {
 	reap := newReaper()
 	return &server{
 		settings: settings, log: slog.New(slog.NewJSONHandler(own, nil)), listener: with.listener,
-		exit:      make(chan time.Duration, 1),
-		runs:      &runs{settings: settings, reap: reap, results: stored, byKey: map[string]*run{}},
-		processes: &processes{settings: settings, reap: reap, logs: logs, byName: map[string]*process{}},
+		exit: make(chan time.Duration, 1),
+		runs: &runs{settings: settings, reap: reap, results: stored, byKey: map[string]*run{}},
+		processes: &processes{
+			settings: settings, reap: reap, logs: logs, byName: map[string]*process{}, logOf: map[string]*logfile.Writer{},
+		},
 	}, reap, nil
 }
 
@@ -292,6 +295,7 @@ func (s *server) shutdown(grace time.Duration) {
 	case <-timer.C:
 	}
 	err := procfs.KillTree(os.Getpid(), killPatience)
+	s.processes.settle()
 	s.log.Info("member ends", "member", s.settings.MemberID, "error", err)
 	_ = s.listener.Close()
 }

@@ -34,6 +34,7 @@ func (m *Manager) create(ctx context.Context, dir string, member Member) (*Clien
 	}
 	settings := memberinit.Settings{
 		Dir: dir, MemberID: member.ID, InstanceID: member.InstanceID, Epoch: rand.Text(), Mode: isolation.Mode, Root: "/",
+		LogBytes: m.options.LogBytes,
 	}
 	start := m.startContainer
 	if settings.Mode == memberinit.ModeProcess {

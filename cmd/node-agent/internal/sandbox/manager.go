@@ -58,7 +58,11 @@ type Options struct {
 	// Network gives members networks of their own; nil leaves them the node's, for NoNetwork.
 	Network   Network
 	NoNetwork string
-	Log       *slog.Logger
+	// LogBytes bounds the lines that are kept of each process, in bytes; 0 is logfile.DefaultBound.
+	LogBytes int64
+	// Ending is called when everything of a member has ended and its files are about to be deleted; it may be nil.
+	Ending func(ctx context.Context, memberID string)
+	Log    *slog.Logger
 }
 
 // Network gives members network namespaces with an address. Its methods may be called by many goroutines.

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
+	"github.com/gpuaas/app-platform/cmd/node-agent/internal/logfile"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/memberinit"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/sandbox"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/wire"
@@ -114,7 +115,7 @@ func TestStopSignalIsSentAndStubbornProcessesAreKilled(t *testing.T) {
 		stopped, err := client.StopProcess(t.Context(), "polite")
 		require.NoError(t, err)
 		require.Equal(t, 0, *stopped.ExitCode)
-		eventually(t, func() bool { return strings.HasSuffix(inspect(t, client, "polite").LogTail, "asked\n") },
+		eventually(t, func() bool { return strings.Contains(inspect(t, client, "polite").LogTail, "\nasked\n") },
 			"its last words are kept")
 		stopped, err = client.StopProcess(t.Context(), "stubborn")
 		require.NoError(t, err)
@@ -129,21 +130,21 @@ func TestLogOfAProcessIsBounded(t *testing.T) {
 	t.Parallel()
 	bothModes(t, func(t *testing.T, b bundle) {
 		client := b.ensure(t)
-		start(t, client, daemon("loud", "head -c 5000000 /dev/zero | tr '\\0' x; echo; echo end", "never"))
+		start(t, client, daemon("loud", "head -c 12000000 /dev/zero | tr '\\0' x; echo; echo end", "never"))
 		eventually(t, func() bool {
 			p := inspect(t, client, "loud")
 			return p.State == "exited" && strings.HasSuffix(p.LogTail, "x\nend\n")
 		}, "it ends")
 		require.LessOrEqual(t, len(inspect(t, client, "loud").LogTail), 16<<10)
 		var total int64
-		logs, err := filepath.Glob(filepath.Join(b.dir, "members", memberID, "state", "processes", "loud.log*"))
+		logs, err := filepath.Glob(filepath.Join(b.dir, "members", memberID, "state", "logs", "loud", "*.log"))
 		require.NoError(t, err)
 		for _, log := range logs {
 			info, err := os.Stat(log)
 			require.NoError(t, err)
 			total += info.Size()
 		}
-		require.LessOrEqual(t, total, int64(1200<<10))
+		require.LessOrEqual(t, total, int64(logfile.DefaultBound))
 	})
 }
 

@@ -45,6 +45,9 @@ func (m *Manager) remove(ctx context.Context, dir, memberID string) error {
 		endInit(ctx, dir, *known)
 	}
 	err := m.killStrays(dir)
+	if m.options.Ending != nil {
+		m.options.Ending(context.WithoutCancel(ctx), memberID)
+	}
 	err = errors.Join(err, m.dismantle(ctx, memberID), procfs.UnmountBelow(dir))
 	return errors.Join(err, removeTree(dir))
 }

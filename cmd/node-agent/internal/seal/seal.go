@@ -76,6 +76,19 @@ func fromPrivate(private [32]byte) (*Key, error) {
 // Public is the public key in base64, as it is enrolled.
 func (k *Key) Public() string { return base64.StdEncoding.EncodeToString(k.public[:]) }
 
+// Seal seals a value to this node itself, for what it keeps on its own disk. Owner is what Open is given.
+func (k *Key) Seal(value []byte, owner string) (string, error) {
+	plain, err := json.Marshal(payload{InstanceID: owner, Value: value})
+	if err != nil {
+		return "", fmt.Errorf("seal: %w", err)
+	}
+	sealed, err := box.SealAnonymous(nil, plain, &k.public, rand.Reader)
+	if err != nil {
+		return "", fmt.Errorf("seal: %w", err)
+	}
+	return base64.StdEncoding.EncodeToString(sealed), nil
+}
+
 // Open gives the value, or ErrInvalid when the text is no box for this key or names another instance.
 func (k *Key) Open(sealed, instanceID string) ([]byte, error) {
 	if len(sealed) > MaxSealed {

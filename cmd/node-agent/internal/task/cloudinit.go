@@ -18,7 +18,8 @@ import (
 func (e *Executor) cloudInit(
 	ctx context.Context, task Task, spec *nodetask.CloudInit, attempt Attempt,
 ) (journal.Outcome, error) {
-	request, err := e.cloudRequest(task, spec)
+	opener := e.opener(task)
+	request, err := opener.cloudRequest(spec)
 	if err != nil {
 		return journal.Outcome{}, err
 	}
@@ -31,7 +32,7 @@ func (e *Executor) cloudInit(
 	if err := e.nameHost(ctx, task, spec, attempt); err != nil {
 		return journal.Outcome{}, err
 	}
-	result, err := e.kept(ctx, task, attempt, request, nil)
+	result, err := e.kept(ctx, opener, attempt, request, nil)
 	if err != nil {
 		return journal.Outcome{}, err
 	}
@@ -50,15 +51,16 @@ func (e *Executor) nameHost(ctx context.Context, task Task, spec *nodetask.Cloud
 	return client.SetHostname(spec.Hostname)
 }
 
-func (e *Executor) cloudRequest(task Task, spec *nodetask.CloudInit) (wire.Run, error) {
-	if e.Sandboxes.Isolation().Mode != memberinit.ModeContainer {
+func (o *opener) cloudRequest(spec *nodetask.CloudInit) (wire.Run, error) {
+	task := o.task
+	if o.executor.Sandboxes.Isolation().Mode != memberinit.ModeContainer {
 		return wire.Run{}, wire.Errorf(wire.CodeCloudInitMissing,
 			"members of this node are no containers, in which cloud-init could boot them")
 	}
 	data := []byte(spec.UserData)
 	if spec.UserDataSealed != nil {
 		var err error
-		if data, err = e.opener(task).unseal("userDataSealed", *spec.UserDataSealed); err != nil {
+		if data, err = o.unseal("userDataSealed", *spec.UserDataSealed); err != nil {
 			return wire.Run{}, err
 		}
 	}

@@ -11,7 +11,7 @@
 //	FETCH_ARTIFACT   {digest, manifest, path, bytes, fetchedBytes, parts, cached}
 //	CLOUD_INIT       {status, errors, stages, output}
 //	RESIDUE          {residue: {sandbox, processes, mounts, files, bytes, names}}
-//	TEARDOWN         {residue} as it is afterwards; empty when it succeeded
+//	TEARDOWN         {residue, logs}: residue as it is afterwards, empty when it succeeded; the last lines of processes
 //
 // A task that could not be done at all has {code} and a message. A specification with an unknown
 // field is refused by its name, since a misspelt bound or user must not be ignored.

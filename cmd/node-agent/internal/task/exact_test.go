@@ -34,7 +34,7 @@ func TestFractionsOfAnAdapterArriveAtTheMember(t *testing.T) {
 		Name: "a", Command: []string{"x"}, StopTimeout: 1500 * time.Millisecond,
 		Restart: adapter.Restart{Policy: "always", Backoff: 250 * time.Millisecond},
 	}).(*nodetask.StartProcess)
-	wanted, err := (&Executor{}).processSpec(t.Context(), Task{}, start)
+	wanted, err := processSpec(t.Context(), (&Executor{}).opener(Task{}), start)
 	require.NoError(t, err)
 	require.Equal(t, int64(250), wanted.BackoffMillis)
 	require.Equal(t, int64(1500), wanted.StopTimeoutMillis)
@@ -46,7 +46,7 @@ func TestFractionsOfAnAdapterArriveAtTheMember(t *testing.T) {
 	whole := arrived(t, adapter.StartProcess{
 		Name: "a", Command: []string{"x"}, StopTimeoutSeconds: 3, Restart: adapter.Restart{BackoffSeconds: 2},
 	}).(*nodetask.StartProcess)
-	wanted, err = (&Executor{}).processSpec(t.Context(), Task{}, whole)
+	wanted, err = processSpec(t.Context(), (&Executor{}).opener(Task{}), whole)
 	require.NoError(t, err)
 	require.Equal(t, []int64{2000, 3000}, []int64{wanted.BackoffMillis, wanted.StopTimeoutMillis})
 }
@@ -55,14 +55,14 @@ func TestFractionsOfAnAdapterArriveAtTheMember(t *testing.T) {
 // instead of sealed ones. A field of a task that they leave out would be lost in silence.
 func TestEveryFieldOfACommandReachesTheInit(t *testing.T) {
 	t.Parallel()
-	e := &Executor{}
+	opener := (&Executor{}).opener(Task{})
 	run := func(spec *nodetask.Run) any {
-		request, err := e.runRequest(t.Context(), Task{}, spec)
+		request, err := runRequest(t.Context(), opener, spec)
 		require.NoError(t, err)
 		return request
 	}
 	start := func(spec *nodetask.StartProcess) any {
-		wanted, err := e.processSpec(t.Context(), Task{}, spec)
+		wanted, err := processSpec(t.Context(), opener, spec)
 		require.NoError(t, err)
 		return wanted
 	}

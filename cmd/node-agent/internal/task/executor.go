@@ -10,6 +10,8 @@ import (
 
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/fetch"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/journal"
+	"github.com/gpuaas/app-platform/cmd/node-agent/internal/logs"
+	"github.com/gpuaas/app-platform/cmd/node-agent/internal/masks"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/sandbox"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/seal"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/text"
@@ -86,6 +88,9 @@ type Executor struct {
 	Redeem func(ctx context.Context, id string) (sealed string, err error)
 	// Artifacts fetches into the node's cache.
 	Artifacts *fetch.Fetcher
+	// Logs has what members print, and Masks what is hidden of it.
+	Logs  *logs.Store
+	Masks *masks.Keeper
 	// NodeAddress is tried by probes beside the loopback address.
 	NodeAddress string
 	Log         *slog.Logger
@@ -174,8 +179,12 @@ func (e *Executor) dispatch(ctx context.Context, task Task, attempt Attempt) (jo
 	return e.teardown(ctx, task)
 }
 
-// Settle lets the member forget a run whose outcome is journalled. Failure costs a little disk.
-func (e *Executor) Settle(ctx context.Context, task Task) {
+// Settle lets go of what an outcome was made from, once the outcome is journalled: the result that a member keeps of a
+// run, and the last lines of a member that is gone. Failure costs a little disk.
+func (e *Executor) Settle(ctx context.Context, task Task, outcome journal.Outcome) {
+	if task.Kind == nodetask.KindTeardown && outcome.State == StateSucceeded {
+		e.Logs.Drop(task.MemberID)
+	}
 	if !keptByInit(task.Kind) {
 		return
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/journal"
+	"github.com/gpuaas/app-platform/cmd/node-agent/internal/logs"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/memberinit"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/sandbox"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/wire"
@@ -12,12 +13,16 @@ import (
 )
 
 func (e *Executor) writeFile(ctx context.Context, task Task, spec *nodetask.WriteFile) (journal.Outcome, error) {
-	content, err := e.opener(task).content(ctx, spec)
+	opener := e.opener(task)
+	content, err := opener.content(ctx, spec)
 	if err != nil {
 		return journal.Outcome{}, err
 	}
 	client, err := e.ensure(ctx, task)
 	if err != nil {
+		return journal.Outcome{}, err
+	}
+	if err := opener.hide(); err != nil {
 		return journal.Outcome{}, err
 	}
 	file := wire.File{
@@ -35,12 +40,16 @@ type processResult struct {
 }
 
 func (e *Executor) startProcess(ctx context.Context, task Task, spec *nodetask.StartProcess) (journal.Outcome, error) {
-	wanted, err := e.processSpec(ctx, task, spec)
+	opener := e.opener(task)
+	wanted, err := processSpec(ctx, opener, spec)
 	if err != nil {
 		return journal.Outcome{}, err
 	}
 	client, err := e.ensure(ctx, task)
 	if err != nil {
+		return journal.Outcome{}, err
+	}
+	if err := opener.hide(); err != nil {
 		return journal.Outcome{}, err
 	}
 	process, err := client.StartProcess(ctx, wanted)
@@ -52,8 +61,8 @@ func (e *Executor) startProcess(ctx context.Context, task Task, spec *nodetask.S
 
 // processSpec returns what the member's init is to supervise: the details with every default filled in and every secret
 // opened.
-func (e *Executor) processSpec(ctx context.Context, task Task, spec *nodetask.StartProcess) (wire.ProcessSpec, error) {
-	env, err := e.opener(task).environment(ctx, spec.Env)
+func processSpec(ctx context.Context, opener *opener, spec *nodetask.StartProcess) (wire.ProcessSpec, error) {
+	env, err := opener.environment(ctx, spec.Env)
 	return wire.ProcessSpec{
 		Name: spec.Name, Command: spec.Command, Env: env, WorkDir: spec.WorkDir, User: spec.User,
 		Policy: cmp.Or(spec.Restart.Policy, memberinit.PolicyNever), MaxRestarts: spec.Restart.MaxRestarts,
@@ -78,6 +87,9 @@ func (e *Executor) namedProcess(ctx context.Context, task Task, name string) (jo
 	if err != nil {
 		return journal.Outcome{}, err
 	}
+	if process.LogTail, err = e.Masks.Hide(task.MemberID, process.LogTail); err != nil {
+		return journal.Outcome{}, err
+	}
 	return success(processResult{process}), nil
 }
 
@@ -85,6 +97,8 @@ func (e *Executor) namedProcess(ctx context.Context, task Task, name string) (jo
 type residueResult struct {
 	Residue sandbox.Residue `json:"residue"`
 	Code    string          `json:"code,omitempty"`
+	// Logs are the last lines of the processes of a member that was torn down.
+	Logs []logs.Last `json:"logs,omitempty"`
 }
 
 func (e *Executor) residue(task Task) (journal.Outcome, error) {
@@ -98,14 +112,21 @@ func (e *Executor) residue(task Task) (journal.Outcome, error) {
 // teardown succeeds only when nothing is left. What is left is in the result either way.
 func (e *Executor) teardown(ctx context.Context, task Task) (journal.Outcome, error) {
 	left, err := e.Sandboxes.Teardown(ctx, task.MemberID)
+	result := residueResult{Residue: left}
+	var logsErr error
+	if result.Logs, logsErr = e.Logs.Last(task.MemberID); logsErr != nil {
+		e.Log.WarnContext(ctx, "the last lines of the member are lost", "member", task.MemberID, "error", logsErr)
+	}
 	switch {
 	case wire.HasCode(err, wire.CodeSpecInvalid):
 		return journal.Outcome{}, err
 	case err != nil:
-		return failure(StateFailed, residueResult{Residue: left, Code: wire.CodeResidueLeft}, err.Error()), nil
+		result.Code = wire.CodeResidueLeft
+		return failure(StateFailed, result, err.Error()), nil
 	case !left.Empty():
-		return failure(StateFailed, residueResult{Residue: left, Code: wire.CodeResidueLeft},
-			"something of the member is still on the node"), nil
+		result.Code = wire.CodeResidueLeft
+		return failure(StateFailed, result, "something of the member is still on the node"), nil
 	}
-	return success(residueResult{Residue: left}), nil
+	e.Masks.Forget(task.MemberID)
+	return success(result), nil
 }

@@ -32,12 +32,13 @@ type RunResult struct {
 }
 
 func (e *Executor) run(ctx context.Context, task Task, spec *nodetask.Run, attempt Attempt) (journal.Outcome, error) {
-	request, err := e.runRequest(ctx, task, spec)
+	opener := e.opener(task)
+	request, err := runRequest(ctx, opener, spec)
 	spent := spentBefore(err, attempt)
 	if err != nil && spent == nil {
 		return journal.Outcome{}, err
 	}
-	result, err := e.kept(ctx, task, attempt, request, spent)
+	result, err := e.kept(ctx, opener, attempt, request, spent)
 	if err != nil {
 		return journal.Outcome{}, err
 	}
@@ -46,14 +47,18 @@ func (e *Executor) run(ctx context.Context, task Task, spec *nodetask.Run, attem
 
 // kept has the member's init do what is asked, or finds what came of it. With spent it is never started, and what is
 // not known fails so.
-func (e *Executor) kept(ctx context.Context, task Task, attempt Attempt, request wire.Run, spent error) (wire.RunResult,
-	error) {
+func (e *Executor) kept(ctx context.Context, opener *opener, attempt Attempt, request wire.Run, spent error) (
+	wire.RunResult, error) {
+	task := opener.task
 	request.AttachOnly = spent != nil
 	client, err := e.clientForRun(ctx, task, attempt, &request)
 	if client == nil && (err == nil || wire.HasCode(err, wire.CodeSandboxLost)) {
 		return e.storedOr(task, interrupted())
 	}
 	if err != nil {
+		return wire.RunResult{}, err
+	}
+	if err := opener.hide(); err != nil {
 		return wire.RunResult{}, err
 	}
 	if err := e.Started(task.ID, client.Epoch()); err != nil {
@@ -80,11 +85,12 @@ func spentBefore(err error, attempt Attempt) error {
 	return nil
 }
 
-func (e *Executor) runRequest(ctx context.Context, task Task, spec *nodetask.Run) (wire.Run, error) {
+func runRequest(ctx context.Context, opener *opener, spec *nodetask.Run) (wire.Run, error) {
+	task := opener.task
 	if len(spec.Stdin) > maxContent {
 		return wire.Run{}, invalid("stdin", "has %d bytes, at most %d are possible", len(spec.Stdin), maxContent)
 	}
-	env, err := e.opener(task).environment(ctx, spec.Env)
+	env, err := opener.environment(ctx, spec.Env)
 	return wire.Run{
 		Key: task.ID, Fence: task.Fence, Command: spec.Command, Env: env, WorkDir: spec.WorkDir, User: spec.User,
 		Stdin: []byte(spec.Stdin), TimeoutMillis: task.Timeout.Milliseconds(),

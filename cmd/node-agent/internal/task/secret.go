@@ -16,11 +16,16 @@ type opener struct {
 	executor *Executor
 	task     Task
 	redeemed map[string][]byte
+	opened   [][]byte
 }
 
 func (e *Executor) opener(task Task) *opener {
 	return &opener{executor: e, task: task, redeemed: map[string][]byte{}}
 }
+
+// hide has what was opened masked in what the member's processes print. It is called when the member is there and
+// before it gets anything.
+func (o *opener) hide() error { return o.executor.Masks.Keep(o.task.MemberID, o.opened) }
 
 // environment returns the assignments of variables.
 func (o *opener) environment(ctx context.Context, env []nodetask.EnvVar) ([]string, error) {
@@ -76,6 +81,7 @@ func (o *opener) unseal(field, sealed string) ([]byte, error) {
 	if err != nil {
 		return nil, wire.Errorf(wire.CodeSealedInvalid, "%s: %v", field, err)
 	}
+	o.opened = append(o.opened, value)
 	return value, nil
 }
 

@@ -16,6 +16,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/journal"
+	"github.com/gpuaas/app-platform/cmd/node-agent/internal/logs"
+	"github.com/gpuaas/app-platform/cmd/node-agent/internal/masks"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/memberinit"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/sandbox"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/seal"
@@ -38,15 +40,21 @@ func setup(t *testing.T) *task.Executor {
 	t.Helper()
 	dir := t.TempDir()
 	log := slog.New(slog.DiscardHandler)
-	manager, err := sandbox.NewManager(t.Context(), sandbox.Options{StateDir: dir, ForceProcess: true, Log: log})
+	key, err := seal.LoadOrCreate(dir)
+	require.NoError(t, err)
+	hidden := masks.NewKeeper(dir, key)
+	kept, err := logs.New(logs.Options{StateDir: dir, Masks: hidden, Log: log})
+	require.NoError(t, err)
+	t.Cleanup(kept.Close)
+	manager, err := sandbox.NewManager(t.Context(), sandbox.Options{StateDir: dir, ForceProcess: true, Log: log,
+		Ending: func(ctx context.Context, id string) { _ = kept.Keep(ctx, id) }})
 	require.NoError(t, err)
 	t.Cleanup(func() {
 		_, err := manager.Teardown(context.Background(), member)
 		require.NoError(t, err)
 	})
-	key, err := seal.LoadOrCreate(dir)
-	require.NoError(t, err)
-	return &task.Executor{Sandboxes: manager, Key: key, Started: func(string, string) error { return nil }, Log: log}
+	return &task.Executor{Sandboxes: manager, Key: key, Started: func(string, string) error { return nil }, Log: log,
+		Logs: kept, Masks: hidden}
 }
 
 func do(t *testing.T, e *task.Executor, kind, spec string) journal.Outcome {
