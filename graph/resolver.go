@@ -18,6 +18,7 @@ import (
 	"github.com/gpuaas/app-platform/service/blocker"
 	"github.com/gpuaas/app-platform/service/breakglass"
 	"github.com/gpuaas/app-platform/service/budget"
+	"github.com/gpuaas/app-platform/service/endpoint"
 	"github.com/gpuaas/app-platform/service/canary"
 	"github.com/gpuaas/app-platform/service/catalog"
 	"github.com/gpuaas/app-platform/service/catalog/trust"
@@ -90,6 +91,8 @@ type Resolver struct {
 	Prices *price.Service
 	// Budgets holds budgets and the reads of costs.
 	Budgets *budget.Service
+	// Endpoints holds the verbs by which people reach what runs.
+	Endpoints *endpoint.Service
 	// Billing holds the books: runs, statements, credit.
 	Billing *billing.Service
 	// Explain says who may do what, and why.

@@ -33,7 +33,11 @@ type Config struct {
 	PublicURL  string
 	GraphQLURL string
 	NodeURL    string
-	KeysDir    string
+	// AppsURL is the address below which endpoints of apps have hosts of their own, such as https://apps.example.com; empty
+	// where browsers open none. PeerURL is where the platform's other processes reach this one.
+	AppsURL string
+	PeerURL string
+	KeysDir string
 	// SecretsKeeper names the keeper of secrets by URL; empty for a local key in KeysDir.
 	SecretsKeeper string
 	// SecretsKeepersBefore still unwrap what they wrapped, until it was wrapped anew.
@@ -106,6 +110,12 @@ func (c *Config) Bind(flags *pflag.FlagSet) {
 		"address of the API that adapters are told (default <public-url>/graphql)")
 	flags.StringVar(&c.NodeURL, "node-url", "",
 		"address of the platform as nodes reach it, which they fetch artifacts from (default <public-url>)")
+	flags.StringVar(&c.AppsURL, "apps-url", "",
+		"address below which endpoints of apps have hosts of their own, such as https://apps.example.com; the certificate "+
+			"covers *.apps.example.com too (default with --dev http://apps.localhost and the port of <public-url>)")
+	flags.StringVar(&c.PeerURL, "peer-url", "",
+		"address at which the platform's other processes reach this one, and not any of them (default the first --listen, by "+
+			"this machine's name where that is of no one address)")
 	flags.StringVar(&c.KeysDir, "keys-dir", c.KeysDir, "folder of the signing keys; a first key is made when it is empty")
 	KeeperFlags(flags, &c.SecretsKeeper, &c.SecretsKeepersBefore)
 	flags.StringSliceVar(&c.Roles, "roles", c.Roles, "what this process does: api, worker, billing")
@@ -204,6 +214,10 @@ func (c *Config) complete() error {
 		c.NodeURL = c.PublicURL
 	}
 	c.NodeURL = strings.TrimRight(c.NodeURL, "/")
+	c.completePeer()
+	if err := c.completeApps(); err != nil {
+		return err
+	}
 	if (c.AdapterCert == "") != (c.AdapterKey == "") {
 		return errors.New("--adapter-client-cert and --adapter-client-key go together")
 	}

@@ -104,9 +104,9 @@ func newGate(config *EdgeConfig) (*gate, error) {
 	return &gate{proxies: proxies, limits: edge.NewLimits(config.Limits), guesses: edge.NewGuesses()}, nil
 }
 
-// around wraps the handler of everything.
+// around wraps the handler of everything: what knows whom a request comes from, and counts it.
 func (g *gate) around(next http.Handler) http.Handler {
-	return g.proxies.Handler(edge.Headers(g.limits.Handler(next)))
+	return g.proxies.Handler(g.limits.Handler(next))
 }
 
 // admit counts an operation for the credential that asks for it. Nobody has verified it yet, so that

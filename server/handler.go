@@ -60,12 +60,14 @@ func (p *platform) handler(ctx context.Context, group *errgroup.Group) (*serves,
 		each.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("ok\n")) })
 		each.HandleFunc("GET /readyz", p.ready)
 	}
+	apps := func(next http.Handler) http.Handler { return next }
 	if p.config.has("api") {
-		if err := p.api(ctx, group, gate, mux, nodes, registry); err != nil {
+		if apps, err = p.api(ctx, group, gate, mux, nodes, registry); err != nil {
 			return nil, err
 		}
 	}
-	return &serves{all: gate.around(p.hostCookies(mux)), nodes: gate.around(nodes), metrics: own}, nil
+	return &serves{all: gate.around(apps(edge.Headers(p.hostCookies(mux)))), nodes: gate.around(edge.Headers(nodes)),
+		metrics: own}, nil
 }
 
 // hostCookies notes on every request that browsers reach this installation by TLS, where its public address says so.
@@ -89,16 +91,18 @@ func (p *platform) ready(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write([]byte("ok\n"))
 }
 
-// api adds GraphQL, logins, the published keys and the console; for nodes, what they ask for.
-func (p *platform) api(ctx context.Context, group *errgroup.Group, gate *gate, mux, nodes *http.ServeMux, registry *prometheus.Registry) error {
+// api adds GraphQL, logins, the published keys and the console; for nodes, what they ask for. It returns what serves the
+// hosts of apps around the rest.
+func (p *platform) api(ctx context.Context, group *errgroup.Group, gate *gate, mux, nodes *http.ServeMux,
+	registry *prometheus.Registry) (apps func(http.Handler) http.Handler, err error) {
 	sentinel := live.NewSentinel()
 	feeds, err := event.NewFeeds(ctx, p.db.Feed())
 	if err != nil {
-		return err
+		return nil, err
 	}
 	resolver, err := p.resolver(ctx, sentinel, feeds)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	engine, err := transport.NewEngine(transport.Config{
 		Schema: exec.NewExecutableSchema(exec.Config{Resolvers: resolver}), Present: denial.Present, Log: p.log,
@@ -107,7 +111,7 @@ func (p *platform) api(ctx context.Context, group *errgroup.Group, gate *gate, m
 		Extensions: []graphql.HandlerExtension{graph.Extension{Resolver: resolver}},
 	})
 	if err != nil {
-		return err
+		return nil, err
 	}
 	streams := &live.Server{Engine: engine, Hub: p.hub, Log: p.log, Sentinel: sentinel,
 		Sources: feed.Sources(resolver.DB, resolver.Instances, feeds), Subject: p.whose}
@@ -116,7 +120,7 @@ func (p *platform) api(ctx context.Context, group *errgroup.Group, gate *gate, m
 		Context: withCorrelation, Subject: subject, Origins: p.config.Origins,
 	})
 	if err != nil {
-		return err
+		return nil, err
 	}
 	for _, run := range []func(context.Context) error{streams.Run, sentinel.Run, sockets.Run} {
 		group.Go(func() error { return run(ctx) })
@@ -137,14 +141,14 @@ func (p *platform) api(ctx context.Context, group *errgroup.Group, gate *gate, m
 	}
 	api, err := httpapi.New(options)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	logins, err := authhttp.New(authhttp.Options{
 		Identity: resolver.Identity, Origins: p.config.Origins, Log: p.log, Secure: p.config.secure(),
 		Guesses: gate.guesses, OIDC: p.config.OIDC.provider(p.config.PublicURL),
 	})
 	if err != nil {
-		return err
+		return nil, err
 	}
 	for _, each := range []*http.ServeMux{mux, nodes} {
 		each.Handle("/graphql", api)
@@ -155,7 +159,7 @@ func (p *platform) api(ctx context.Context, group *errgroup.Group, gate *gate, m
 	mux.HandleFunc("GET /schemas/manifest.v1.json", manifestSchema)
 	mux.Handle("/auth/", logins)
 	mux.Handle("/", web.Handler())
-	return nil
+	return p.relay(ctx, group, gate, sentinel, resolver.Endpoints, mux, nodes, registry), nil
 }
 
 // manifestSchema answers the JSON Schema of manifest documents, for editors and other tools.

@@ -65,6 +65,9 @@ var recipes = joined(recipesOfBooks, recipesOfNodes, recipesOfMembers, map[strin
 	"query impactOf":  func(v, _ *house) []arguments { return one("instanceId", v.Instance) },
 	"query orphans":   func(v, _ *house) []arguments { return []arguments{{"projectId": v.Project, "resolved": true}} },
 	"query skuPrices": none,
+	"mutation openEndpoint": plain(func(v, _ *house) []object {
+		return []object{{"instanceId": v.Instance, "endpoint": "web"}}
+	}),
 	"query usageRecords": func(v, _ *house) []arguments {
 		return []arguments{{"filter": object{"projectId": v.Project}}, {"filter": object{"projectId": v.Project, "instanceId": v.Instance}}}
 	},

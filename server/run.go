@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -55,6 +56,7 @@ type platform struct {
 	vault   *custody.Vault
 	trust   adapterclient.Trust
 	denials *audit.Denials
+	process string          // names this process among its peers
 	found   reconcile.Stats // by the reconcilers, when this process works
 	sent    hooks.Stats     // of webhooks, likewise
 	metered meter.Stats     // of usage, likewise
@@ -204,7 +206,8 @@ func open(ctx context.Context, config *Config, log *slog.Logger) (*platform, err
 	if err != nil {
 		return nil, err
 	}
-	p := &platform{config: config, log: log, ring: ring, vault: vault, trust: trust, denials: audit.NewDenials()}
+	p := &platform{config: config, log: log, ring: ring, vault: vault, trust: trust, denials: audit.NewDenials(),
+		process: rand.Text()}
 	p.db, err = tx.Open(ctx, config.DatabaseURL, tx.Options{Connections: config.Connections, Denials: p.denials,
 		Now: config.Clock,
 		Began: func(generation int64) {

@@ -104,6 +104,7 @@ func (p *platform) resolver(ctx context.Context, sentinel *live.Sentinel, feeds 
 		Secrets:    &secret.Service{DB: p.db, Vault: p.vault, Keys: p.ring},
 		Usage:      &usage.Service{DB: p.db},
 		Budgets:    &budget.Service{DB: p.db},
+		Endpoints:  p.endpoints(),
 		Webhooks: &webhook.Service{DB: p.db, Vault: p.vault, Feeds: feeds,
 			Allow: allowWebhook(hooks, len(p.config.WebhookHosts) > 0)},
 	}, nil

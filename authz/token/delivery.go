@@ -45,23 +45,13 @@ func (r *Keyring) SignDelivery(of Delivery, now time.Time) (string, error) {
 	if of.ExpiresAt.Sub(now) > MaxDeliveryLife {
 		return "", fmt.Errorf("sign a delivery token: a life of %s is more than %s", of.ExpiresAt.Sub(now), MaxDeliveryLife)
 	}
-	private, kid := r.SigningKey()
-	signer, err := jose.NewSigner(jose.SigningKey{Algorithm: jose.EdDSA, Key: jose.JSONWebKey{Key: private, KeyID: kid}},
-		(&jose.SignerOptions{}).WithType(deliveryType))
-	if err != nil {
-		return "", fmt.Errorf("sign a delivery token: %w", err)
-	}
 	said := delivered{Node: of.Node, Artifact: of.Artifact, Credential: of.Credential, registered: jwt.Claims{
 		Issuer: r.issuer, Audience: jwt.Audience{deliveryAudience}, ID: string(ids.New(ids.Session)),
 		Subject:  string(of.Task),
 		IssuedAt: jwt.NewNumericDate(now), NotBefore: jwt.NewNumericDate(now.Add(-time.Minute)),
 		Expiry: jwt.NewNumericDate(of.ExpiresAt),
 	}}
-	text, err := jwt.Signed(signer).Claims(said).Serialize()
-	if err != nil {
-		return "", fmt.Errorf("sign a delivery token: %w", err)
-	}
-	return text, nil
+	return r.sign("a delivery token", deliveryType, said)
 }
 
 // VerifyDelivery reads a delivery token of this platform. UNAUTHENTICATED when it is malformed, signed by another key

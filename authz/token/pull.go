@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/go-jose/go-jose/v4"
 	"github.com/go-jose/go-jose/v4/jwt"
 
 	"github.com/gpuaas/app-platform/domain/ids"
@@ -44,12 +43,6 @@ func (r *Keyring) SignPull(pull Pull, now time.Time) (string, error) {
 	if pull.ExpiresAt.Sub(now) > MaxPullLife {
 		return "", fmt.Errorf("sign a pull token: a life of %s is more than %s", pull.ExpiresAt.Sub(now), MaxPullLife)
 	}
-	private, kid := r.SigningKey()
-	signer, err := jose.NewSigner(jose.SigningKey{Algorithm: jose.EdDSA, Key: jose.JSONWebKey{Key: private, KeyID: kid}},
-		(&jose.SignerOptions{}).WithType("JWT"))
-	if err != nil {
-		return "", fmt.Errorf("sign a pull token: %w", err)
-	}
 	registered := jwt.Claims{
 		Issuer: r.Issuer(), Audience: jwt.Audience{pull.Registry}, ID: string(pull.Secret), Subject: string(pull.Subject),
 		IssuedAt: jwt.NewNumericDate(now), NotBefore: jwt.NewNumericDate(now.Add(-time.Minute)),
@@ -57,9 +50,5 @@ func (r *Keyring) SignPull(pull Pull, now time.Time) (string, error) {
 	}
 	claims := pullClaims{Access: []access{{Type: "repository", Name: pull.Repository, Actions: []string{"pull"}}},
 		Digest: pull.Digest}
-	text, err := jwt.Signed(signer).Claims(registered).Claims(claims).Serialize()
-	if err != nil {
-		return "", fmt.Errorf("sign a pull token: %w", err)
-	}
-	return text, nil
+	return r.sign("a pull token", "JWT", registered, claims)
 }

@@ -29,6 +29,8 @@ const (
 	Login     Kind = "lnk" // a one-time login
 	Attempt   Kind = "lat" // a login that is under way at an identity provider
 	Invite    Kind = "inv" // an invitation, which the person accepts by a login of their own
+	Ticket    Kind = "tic" // a one-time ticket to an endpoint of an app
+	Opening   Kind = "opn" // an endpoint that was opened: the cookie of its host
 	Bootstrap Kind = "bst" // the first operator's one-time login, which only an administrator of the database can mint
 )
 
@@ -37,6 +39,7 @@ var idKinds = map[Kind]ids.Kind{
 	Session: ids.Session, Key: ids.ServiceKey, Node: ids.NodeCredential, Enrolment: ids.NodeEnrolment,
 	Login:   ids.LoginLink,
 	Attempt: ids.LoginAttempt, Invite: ids.Invitation, Bootstrap: ids.LoginLink,
+	Ticket: ids.Opening, Opening: ids.Opening,
 }
 
 const (
@@ -55,10 +58,12 @@ type Secret struct {
 
 // Mint makes a secret of a kind with a new id. The text is for its holder alone: only ID and Hash
 // are stored.
-func Mint(kind Kind) (text string, secret Secret) {
+func Mint(kind Kind) (text string, secret Secret) { return MintFor(kind, ids.New(idKinds[kind])) }
+
+// MintFor makes another secret of a row that has its id already.
+func MintFor(kind Kind, id ids.ID) (text string, secret Secret) {
 	var random [32]byte
 	_, _ = rand.Read(random[:]) // never fails: crypto/rand ends the program instead
-	id := ids.New(idKinds[kind])
 	body := "gpu_" + string(kind) + "_" + id.Suffix() + "_" + base62(new(big.Int).SetBytes(random[:]), secretChars)
 	text = body + checksum(body)
 	return text, Secret{Kind: kind, ID: id, Hash: hash(text)}

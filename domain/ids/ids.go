@@ -76,6 +76,7 @@ const (
 	LedgerTx         Kind = "ltx"
 	CreditGrant      Kind = "crg"
 	Budget           Kind = "bud"
+	Opening          Kind = "opn"
 )
 
 // kindNames is the catalogue of kinds with the word an error message uses for each.
@@ -96,7 +97,7 @@ var kindNames = map[Kind]string{
 	ArtifactPart: "artifact part", Runner: "runner", ArtifactSmoke: "artifact smoke",
 	QuarantinedUsage: "quarantined usage record",
 	PriceVersion:     "price", BillingPeriod: "billing period", BillingRun: "billing run", LedgerTx: "ledger transaction",
-	CreditGrant: "credit grant", Budget: "budget",
+	CreditGrant: "credit grant", Budget: "budget", Opening: "opening of an endpoint",
 }
 
 const (

@@ -56,6 +56,8 @@ type Manifest struct {
 	SecretPurposes []string `json:"secretPurposes"`
 	// Network is what members have on the members' network besides an address; nil for nothing.
 	Network *Network `json:"network,omitempty"`
+	// Endpoints are what people reach of an instance through the platform, at most 16.
+	Endpoints []Endpoint `json:"endpoints,omitempty"`
 	// UsageDimensions are what the app's use is metered in.
 	UsageDimensions []UsageDimension `json:"usageDimensions"`
 	// RuntimeProfile is the adapter's own; the platform reads no meaning into it. Of ArtifactKind "launchable" its

@@ -8,7 +8,7 @@ type Network struct {
 	// to the member, and open to the members of its instance. What runs inside of a member has addresses of them.
 	Ranges []NetworkRange `json:"ranges,omitempty"`
 	// Endpoints are ports that may be reached by others than the members of the instance.
-	Endpoints []Endpoint `json:"endpoints,omitempty"`
+	Endpoints []OpenPort `json:"endpoints,omitempty"`
 }
 
 // NetworkRange is a block for each member.
@@ -21,8 +21,8 @@ type NetworkRange struct {
 	Bits int `json:"bits"`
 }
 
-// Endpoint is a port that is open.
-type Endpoint struct {
+// OpenPort is a port that is open on the members' network.
+type OpenPort struct {
 	// Name is unique in the manifest.
 	Name string `json:"name"`
 	// ComponentKey is the component whose members have it; empty for all.

@@ -101,6 +101,7 @@ func lint(m *Manifest) []fault.Reason {
 	l.actions(m)
 	l.readiness(m)
 	l.network(m)
+	l.endpoints(m)
 	l.inspections(m)
 	l.unique(len(m.UsageDimensions), func(i int) string { return m.UsageDimensions[i].Name },
 		at("usageDimensions", "name"))
@@ -157,9 +158,7 @@ func (l *linter) actions(m *Manifest) {
 	for i, action := range m.Actions {
 		switch {
 		case !inFamily(m.PermissionFamily, action.PermissionKey):
-			l.add(fault.KeyOutsideFamily, at("actions", "permissionKey")(i),
-				"must be a permission key of the family "+m.PermissionFamily+": "+strings.Join(familyKeys(m.PermissionFamily),
-					", "))
+			l.outside(m, at("actions", "permissionKey")(i))
 		case action.Risk != "read" && strings.HasSuffix(action.PermissionKey, ".read"):
 			l.add(fault.BadValue, at("actions", "permissionKey")(i),
 				"an action that changes something must ask for more than a read key")
@@ -167,6 +166,12 @@ func (l *linter) actions(m *Manifest) {
 		l.schema(action.InputSchema, at("actions", "inputSchema")(i), true)
 		l.schema(action.OutputSchema, at("actions", "outputSchema")(i), false)
 	}
+}
+
+// outside notes a permission key that is not of the manifest's family.
+func (l *linter) outside(m *Manifest, path string) {
+	l.add(fault.KeyOutsideFamily, path, "must be a permission key of the family "+m.PermissionFamily+": "+
+		strings.Join(familyKeys(m.PermissionFamily), ", "))
 }
 
 // readiness holds each probe against the components.

@@ -4,16 +4,15 @@ package deliveryhttp
 
 import (
 	"context"
-	"encoding/json"
 	"log/slog"
 	"net/http"
 	"strconv"
 	"strings"
 	"sync/atomic"
-	"time"
 
 	"github.com/gpuaas/app-platform/authz"
 	"github.com/gpuaas/app-platform/domain/fault"
+	"github.com/gpuaas/app-platform/graph/denial"
 	"github.com/gpuaas/app-platform/internal/edge"
 	"github.com/gpuaas/app-platform/service/delivery"
 	"github.com/gpuaas/app-platform/transport"
@@ -21,9 +20,6 @@ import (
 
 // Path is where parts are served: the path of delivery.Service.URL.
 const Path = "/v1/artifacts/"
-
-// retryAfter is how long a node waits after an answer that says try again.
-const retryAfter = 2 * time.Second
 
 // Handler serves the parts of artifacts. Fields are set before it is used and not changed.
 type Handler struct {
@@ -104,29 +100,7 @@ func (h *Handler) refuse(ctx context.Context, w http.ResponseWriter, err error, 
 	if refused.Code == fault.Internal {
 		h.note(ctx, slog.LevelError, "a part of an artifact could not be delivered", err)
 	}
-	if status == 0 {
-		status = refused.HTTPStatus()
-	}
-	header := w.Header()
-	header.Set("Content-Type", "application/json; charset=utf-8")
-	switch status {
-	case http.StatusTooManyRequests, http.StatusServiceUnavailable:
-		header.Set("Retry-After", strconv.Itoa(int(retryAfter/time.Second)))
-	case http.StatusUnauthorized:
-		header.Set("WWW-Authenticate", "Bearer")
-	}
-	w.WriteHeader(status)
-	reasons := refused.Reasons
-	if reasons == nil {
-		reasons = []fault.Reason{}
-	}
-	_ = json.NewEncoder(w).Encode(map[string]any{"errors": []any{map[string]any{ // the caller may have disconnected
-		"message": refused.Message,
-		"extensions": map[string]any{
-			"code": refused.Code, "correlation_id": transport.CorrelationID(ctx), "retryable": refused.CanRetry(),
-			"reasons": reasons,
-		},
-	}}})
+	denial.Answer(ctx, w, refused, status)
 }
 
 // note logs what must not be answered.

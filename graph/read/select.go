@@ -31,7 +31,7 @@ func Wanted(ctx context.Context) instance.Want {
 			want.Steps = selected(ctx, field)["steps"]
 		case "allocations":
 			want.Allocations = true
-		case "manifest", "actions":
+		case "manifest", "actions", "endpoints":
 			want.Manifest = true
 		}
 	}

@@ -52,6 +52,27 @@ func fromSecret(text string) (Credential, error) {
 	return Credential{kind: kind, id: secret.ID, hash: secret.Hash}, nil
 }
 
+// opening is the kind of an endpoint that was opened.
+const opening = "opening"
+
+// OpeningCredential is the credential of an endpoint that was opened, by the secret of its cookie. It is for the host of
+// that endpoint alone: ParseCredential does not read it.
+func OpeningCredential(secret token.Secret) Credential {
+	return Credential{kind: opening, id: secret.ID, hash: secret.Hash}
+}
+
+// Opens returns what an endpoint is opened with, as endpoint_opening keeps it: a session, or the key that a service
+// account showed or made its token of. Not ok for any other credential.
+func (c Credential) Opens() (kind string, id ids.ID, ok bool) {
+	switch c.kind {
+	case "session":
+		return "session", c.id, true
+	case "key", "exchange":
+		return "exchange", c.id, true
+	}
+	return "", "", false
+}
+
 // ID names the credential, for logs and for what was learnt of it once the database had verified it;
 // it is no secret, and anybody who knows it can make a credential that says the same.
 func (c Credential) ID() string {

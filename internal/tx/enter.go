@@ -17,6 +17,19 @@ import (
 const enterSQL = `SELECT subject_kind, subject_id, subject_name, tenant, project, bindings, allow, expires, limits,
 	clock_timestamp() FROM platform.enter($1, $2, $3)`
 
+// enterOpeningSQL is enterSQL for an endpoint that was opened in a browser.
+const enterOpeningSQL = `SELECT subject_kind, subject_id, subject_name, tenant, project, bindings, allow, expires,
+	limits, clock_timestamp() FROM platform.enter_opening($2, $3) WHERE $1 = 'opening'`
+
+// queue asks who the credential is of, as the first statement of a batch.
+func (e *entered) queue(batch *pgx.Batch, credential Credential) {
+	sql := enterSQL
+	if credential.kind == opening {
+		sql = enterOpeningSQL
+	}
+	batch.Queue(sql, credential.kind, string(credential.id), credential.hash).QueryRow(e.scan)
+}
+
 // expired is the kind that platform.enter answers for a key that was good once.
 const expired = "EXPIRED"
 

@@ -62,7 +62,7 @@ func (db *DB) readFrom(ctx context.Context, from *pool, credential Credential, q
 	defer cancel()
 	batch := &pgx.Batch{}
 	var caller entered
-	batch.Queue(enterSQL, credential.kind, string(credential.id), credential.hash).QueryRow(caller.scan)
+	caller.queue(batch, credential)
 	for _, query := range queries {
 		batch.Queue(query.SQL, query.Args...).Query(func(rows pgx.Rows) error { return query.Scan(rows) })
 	}

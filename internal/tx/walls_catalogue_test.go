@@ -18,6 +18,8 @@ var definers = map[string]string{
 	"budget_rate":        "what is rented in a tenant that the caller is seen in costs, as a sum",
 	"budgets_over":       "the budgets of a tenant that the caller is seen in, for what the caller asks for",
 	"projects_of":        "the ids of a tenant's projects, deleted ones too, to who is seen in the tenant",
+	"redeem_opening":     "when an opening ends, to who shows its ticket",
+	"enter_opening":      "who opened an endpoint, with their rights, to who shows its secret",
 	"hold_devices":       "nothing: a trigger",
 	"name_devices":       "nothing: a trigger",
 	"bind_task":          "nothing: a trigger",

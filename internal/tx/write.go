@@ -118,7 +118,7 @@ func (d *DB) writeFrom(ctx context.Context, from *pool, credential Credential,
 	fn func(context.Context, *Tx) error) error {
 	var caller entered
 	enter := func(_ *Tx, batch *pgx.Batch) {
-		batch.Queue(enterSQL, credential.kind, string(credential.id), credential.hash).QueryRow(caller.scan)
+		caller.queue(batch, credential)
 	}
 	return d.beyondNode(from, d.inTx(ctx, from, enter, func(ctx context.Context, t *Tx) error {
 		t.Now = caller.now.UTC()

@@ -37,6 +37,7 @@ import (
 	"github.com/gpuaas/app-platform/service/catalog/trust"
 	"github.com/gpuaas/app-platform/service/change"
 	"github.com/gpuaas/app-platform/service/delivery"
+	"github.com/gpuaas/app-platform/service/endpoint"
 	"github.com/gpuaas/app-platform/service/entitlement"
 	"github.com/gpuaas/app-platform/service/explain"
 	"github.com/gpuaas/app-platform/service/fleet"
@@ -85,6 +86,7 @@ type MutationResolver interface {
 	GrantEntitlement(ctx context.Context, projectID ids.ID, appSlug string, limits *entitlement.Limits, expiresAt *time.Time, reason *string) (*db.Entitlement, error)
 	RevokeEntitlement(ctx context.Context, projectID ids.ID, appSlug string, reason *string) (*db.Entitlement, error)
 	OpenArtifactDelivery(ctx context.Context, taskID ids.ID) (*delivery.Delivery, error)
+	OpenEndpoint(ctx context.Context, input endpoint.OpenInput) (*endpoint.Opened, error)
 	BreakGlassEndOperation(ctx context.Context, input breakglass.EndOperationInput) (*operation.View, error)
 	BreakGlassGrantRole(ctx context.Context, input breakglass.GrantRoleInput) (*db.RoleBinding, error)
 	CreateTenant(ctx context.Context, input identity.CreateTenantInput) (*db.Tenant, error)
@@ -955,6 +957,20 @@ func (ec *executionContext) field_Mutation_openArtifactDelivery_args(ctx context
 		return nil, err
 	}
 	args["taskId"] = arg0
+	return args, nil
+}
+
+func (ec *executionContext) field_Mutation_openEndpoint_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
+		func(ctx context.Context, v any) (endpoint.OpenInput, error) {
+			return ec.unmarshalNOpenEndpointInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋendpointᚐOpenInput(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["input"] = arg0
 	return args, nil
 }
 
@@ -4845,6 +4861,50 @@ func (ec *executionContext) fieldContext_Mutation_openArtifactDelivery(ctx conte
 	}()
 	ctx = graphql.WithFieldContext(ctx, fc)
 	if fc.Args, err = ec.field_Mutation_openArtifactDelivery_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Mutation_openEndpoint(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Mutation_openEndpoint(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Mutation().OpenEndpoint(ctx, fc.Args["input"].(endpoint.OpenInput))
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *endpoint.Opened) graphql.Marshaler {
+			return ec.marshalNOpenedEndpoint2ᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋendpointᚐOpened(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Mutation_openEndpoint(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Mutation",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_OpenedEndpoint(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Mutation_openEndpoint_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
 		ec.Error(ctx, err)
 		return fc, err
 	}
@@ -12876,6 +12936,13 @@ func (ec *executionContext) _Mutation(ctx context.Context, sel ast.SelectionSet)
 		case "openArtifactDelivery":
 			out.Values[i] = ec.OperationContext.RootResolverMiddleware(innerCtx, func(ctx context.Context) (res graphql.Marshaler) {
 				return ec._Mutation_openArtifactDelivery(ctx, field)
+			})
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "openEndpoint":
+			out.Values[i] = ec.OperationContext.RootResolverMiddleware(innerCtx, func(ctx context.Context) (res graphql.Marshaler) {
+				return ec._Mutation_openEndpoint(ctx, field)
 			})
 			if out.Values[i] == graphql.Null {
 				out.Invalids++

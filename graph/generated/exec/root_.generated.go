@@ -24,6 +24,7 @@ import (
 	"github.com/gpuaas/app-platform/service/budget"
 	"github.com/gpuaas/app-platform/service/catalog"
 	"github.com/gpuaas/app-platform/service/catalog/trust"
+	"github.com/gpuaas/app-platform/service/endpoint"
 	"github.com/gpuaas/app-platform/service/entitlement"
 	"github.com/gpuaas/app-platform/service/explain"
 	"github.com/gpuaas/app-platform/service/fleet"
@@ -672,6 +673,16 @@ type ComplexityRoot struct {
 		Values    func(childComplexity int) int
 	}
 
+	Endpoint struct {
+		Address       func(childComplexity int) int
+		ComponentKey  func(childComplexity int) int
+		Name          func(childComplexity int) int
+		PermissionKey func(childComplexity int) int
+		Protocol      func(childComplexity int) int
+		Serving       func(childComplexity int) int
+		Title         func(childComplexity int) int
+	}
+
 	EnrolNodePayload struct {
 		Credential func(childComplexity int) int
 		ExpiresAt  func(childComplexity int) int
@@ -804,6 +815,7 @@ type ComplexityRoot struct {
 		CorrelationID      func(childComplexity int) int
 		CreatedAt          func(childComplexity int) int
 		Drift              func(childComplexity int) int
+		Endpoints          func(childComplexity int) int
 		Events             func(childComplexity int, first *int, after *string) int
 		Failure            func(childComplexity int) int
 		Generation         func(childComplexity int) int
@@ -1118,6 +1130,7 @@ type ComplexityRoot struct {
 		NodeHeartbeat           func(childComplexity int, input node.HeartbeatInput) int
 		OfferControlPlane       func(childComplexity int, input share.OfferInput) int
 		OpenArtifactDelivery    func(childComplexity int, taskID ids.ID) int
+		OpenEndpoint            func(childComplexity int, input endpoint.OpenInput) int
 		PromoteArtifact         func(childComplexity int, input artifact.PromoteArtifactInput) int
 		PromoteManifest         func(childComplexity int, input catalog.PromoteManifestInput) int
 		PublishArtifact         func(childComplexity int, input artifact.PublishArtifactInput) int
@@ -1302,6 +1315,11 @@ type ComplexityRoot struct {
 		Profiles       func(childComplexity int) int
 		Runtime        func(childComplexity int) int
 		RuntimeVersion func(childComplexity int) int
+	}
+
+	OpenedEndpoint struct {
+		ExpiresAt func(childComplexity int) int
+		URL       func(childComplexity int) int
 	}
 
 	Operation struct {
@@ -4643,6 +4661,49 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 
 		return e.ComplexityRoot.EffectiveRule.Values(childComplexity), true
 
+	case "Endpoint.address":
+		if e.ComplexityRoot.Endpoint.Address == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Endpoint.Address(childComplexity), true
+	case "Endpoint.componentKey":
+		if e.ComplexityRoot.Endpoint.ComponentKey == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Endpoint.ComponentKey(childComplexity), true
+	case "Endpoint.name":
+		if e.ComplexityRoot.Endpoint.Name == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Endpoint.Name(childComplexity), true
+	case "Endpoint.permissionKey":
+		if e.ComplexityRoot.Endpoint.PermissionKey == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Endpoint.PermissionKey(childComplexity), true
+	case "Endpoint.protocol":
+		if e.ComplexityRoot.Endpoint.Protocol == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Endpoint.Protocol(childComplexity), true
+	case "Endpoint.serving":
+		if e.ComplexityRoot.Endpoint.Serving == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Endpoint.Serving(childComplexity), true
+	case "Endpoint.title":
+		if e.ComplexityRoot.Endpoint.Title == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Endpoint.Title(childComplexity), true
+
 	case "EnrolNodePayload.credential":
 		if e.ComplexityRoot.EnrolNodePayload.Credential == nil {
 			break
@@ -5191,6 +5252,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Instance.Drift(childComplexity), true
+	case "Instance.endpoints":
+		if e.ComplexityRoot.Instance.Endpoints == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Instance.Endpoints(childComplexity), true
 	case "Instance.events":
 		if e.ComplexityRoot.Instance.Events == nil {
 			break
@@ -6829,6 +6896,17 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Mutation.OpenArtifactDelivery(childComplexity, args["taskId"].(ids.ID)), true
+	case "Mutation.openEndpoint":
+		if e.ComplexityRoot.Mutation.OpenEndpoint == nil {
+			break
+		}
+
+		args, err := ec.field_Mutation_openEndpoint_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Mutation.OpenEndpoint(childComplexity, args["input"].(endpoint.OpenInput)), true
 	case "Mutation.promoteArtifact":
 		if e.ComplexityRoot.Mutation.PromoteArtifact == nil {
 			break
@@ -8027,6 +8105,19 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.NodeWalls.RuntimeVersion(childComplexity), true
+
+	case "OpenedEndpoint.expiresAt":
+		if e.ComplexityRoot.OpenedEndpoint.ExpiresAt == nil {
+			break
+		}
+
+		return e.ComplexityRoot.OpenedEndpoint.ExpiresAt(childComplexity), true
+	case "OpenedEndpoint.url":
+		if e.ComplexityRoot.OpenedEndpoint.URL == nil {
+			break
+		}
+
+		return e.ComplexityRoot.OpenedEndpoint.URL(childComplexity), true
 
 	case "Operation.allocationId":
 		if e.ComplexityRoot.Operation.AllocationID == nil {
@@ -12234,6 +12325,7 @@ func (e *executableSchema) Exec(ctx context.Context) graphql.ResponseHandler {
 		ec.unmarshalInputNodeOperateInput,
 		ec.unmarshalInputNodeWallsInput,
 		ec.unmarshalInputOfferControlPlaneInput,
+		ec.unmarshalInputOpenEndpointInput,
 		ec.unmarshalInputPlanAddMembersInput,
 		ec.unmarshalInputPlanDecommissionInstanceInput,
 		ec.unmarshalInputPlanLaunchInstanceInput,
@@ -13910,6 +14002,52 @@ type ArtifactDelivery {
 extend type Mutation {
   "Open the delivery of the artifact that one of the calling node's running FETCH_ARTIFACT tasks is for. ARTIFACT_QUARANTINED, NOT_FOUND or CONFLICT when it may not be had any more. Key: task.execute."
   openArtifactDelivery("The task." taskId: ID!): ArtifactDelivery!
+}
+`, BuiltIn: false},
+	{Name: "../../schema/endpoint.graphql", Input: `"Something that people reach of an instance, as its manifest declares it."
+type Endpoint {
+  "Its name in the manifest."
+  name: String!
+  "Name for people."
+  title: String!
+  "The component whose members serve it."
+  componentKey: String!
+  "What is spoken there: ` + "`" + `http` + "`" + `, ` + "`" + `https` + "`" + `, ` + "`" + `tcp` + "`" + ` or ` + "`" + `ssh` + "`" + `."
+  protocol: String!
+  "The permission key that opens it, on the instance's project."
+  permissionKey: String!
+  "The origin at which browsers have it, once it was opened by ` + "`" + `openEndpoint` + "`" + `; programs show their access token there as a bearer. Empty where browsers do not open it: ` + "`" + `appctl forward` + "`" + ` does."
+  address: String!
+  "How many members in service serve it, by the adapter's word of their health."
+  serving: Int!
+}
+
+extend type Instance {
+  "What people reach of it."
+  endpoints: [Endpoint!]!
+}
+
+"The endpoint to open in a browser."
+input OpenEndpointInput {
+  "The instance."
+  instanceId: ID!
+  "The endpoint's name."
+  endpoint: String!
+  "Why, kept in the audit."
+  reason: String
+}
+
+"Where the browser goes."
+type OpenedEndpoint {
+  "An address that works once: it gives the browser a cookie for the endpoint's own origin."
+  url: String!
+  "Until when it works."
+  expiresAt: DateTime!
+}
+
+extend type Mutation {
+  "Opens an endpoint in a browser. What is opened ends with the login or key that opened it, and within seconds of the right. Key: the permission key of the endpoint."
+  openEndpoint(input: OpenEndpointInput!): OpenedEndpoint!
 }
 `, BuiltIn: false},
 	{Name: "../../schema/event.graphql", Input: `"Something that happened to an instance, or to an allocation that no instance uses. Its number has no gaps within the one that it is about."
@@ -19609,6 +19747,26 @@ func (ec *executionContext) childFields_EffectiveRule(ctx context.Context, field
 	return nil, fmt.Errorf("no field named %q was found under type EffectiveRule", field.Name)
 }
 
+func (ec *executionContext) childFields_Endpoint(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "name":
+		return ec.fieldContext_Endpoint_name(ctx, field)
+	case "title":
+		return ec.fieldContext_Endpoint_title(ctx, field)
+	case "componentKey":
+		return ec.fieldContext_Endpoint_componentKey(ctx, field)
+	case "protocol":
+		return ec.fieldContext_Endpoint_protocol(ctx, field)
+	case "permissionKey":
+		return ec.fieldContext_Endpoint_permissionKey(ctx, field)
+	case "address":
+		return ec.fieldContext_Endpoint_address(ctx, field)
+	case "serving":
+		return ec.fieldContext_Endpoint_serving(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type Endpoint", field.Name)
+}
+
 func (ec *executionContext) childFields_EnrolNodePayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "node":
@@ -19931,6 +20089,8 @@ func (ec *executionContext) childFields_Instance(ctx context.Context, field grap
 		return ec.fieldContext_Instance_repairStopped(ctx, field)
 	case "unservedAt":
 		return ec.fieldContext_Instance_unservedAt(ctx, field)
+	case "endpoints":
+		return ec.fieldContext_Instance_endpoints(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type Instance", field.Name)
 }
@@ -20651,6 +20811,16 @@ func (ec *executionContext) childFields_NodeWalls(ctx context.Context, field gra
 		return ec.fieldContext_NodeWalls_gaps(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type NodeWalls", field.Name)
+}
+
+func (ec *executionContext) childFields_OpenedEndpoint(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "url":
+		return ec.fieldContext_OpenedEndpoint_url(ctx, field)
+	case "expiresAt":
+		return ec.fieldContext_OpenedEndpoint_expiresAt(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type OpenedEndpoint", field.Name)
 }
 
 func (ec *executionContext) childFields_Operation(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {

@@ -238,7 +238,7 @@ func failureTable(t tables, r exec.ResolverRoot) *engine.Type {
 	}}
 }
 
-// instanceTable is the table of Instance. The executor answers generations, blockers, orphans.
+// instanceTable is the table of Instance. The executor answers generations, blockers, orphans, endpoints.
 func instanceTable(t tables, r exec.ResolverRoot) *engine.Type {
 	type object = instance.View
 	resolver := r.Instance()

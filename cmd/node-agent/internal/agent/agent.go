@@ -253,6 +253,7 @@ func (a *Agent) work(ctx context.Context) error {
 	group.Go(func() error { return a.keepStreaming(ctx, desk) })
 	group.Go(func() error { return a.keepNetwork(ctx) })
 	group.Go(func() error { return a.logs.KeepBound(ctx) })
+	group.Go(func() error { return a.keepTunnel(ctx) })
 	err := group.Wait()
 	desk.wait.Wait()
 	reporter.wait.Wait()

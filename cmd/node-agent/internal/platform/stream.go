@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 
 	"github.com/gpuaas/app-platform/sdk/client"
 	"github.com/gpuaas/app-platform/sdk/client/generated/gql"
+	"github.com/gpuaas/app-platform/sdk/tunnel"
 )
 
 // errStreamEnded is the platform's own, orderly end of the stream.
@@ -29,6 +31,22 @@ func (c *Client) Tasks(ctx context.Context, who Credentials, ready func(), take 
 		who.Refused(token)
 	}
 	return fmt.Errorf("task stream: %w", err)
+}
+
+// Tunnel opens the connection over which the platform reaches what runs on the node.
+func (c *Client) Tunnel(ctx context.Context, who Credentials) (io.ReadWriteCloser, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	token := who.Token()
+	conn, err := tunnel.Dial(ctx, c.base+tunnel.NodePath, token, c.http.Transport)
+	var refused *tunnel.Refusal
+	switch {
+	case err == nil:
+		who.Accepted(token)
+	case errors.As(err, &refused) && refused.Code == client.CodeUnauthenticated:
+		who.Refused(token)
+	}
+	return conn, err
 }
 
 // tasks reads the feed over one connection.

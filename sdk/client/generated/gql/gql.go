@@ -3586,6 +3586,48 @@ type EndSessionResponse struct {
 // GetEndSession returns EndSessionResponse.EndSession, and is useful for accessing the field via an interface.
 func (v *EndSessionResponse) GetEndSession() Session { return v.EndSession }
 
+// Endpoint includes the GraphQL fields of Endpoint requested by the fragment Endpoint.
+// The GraphQL type's documentation follows.
+//
+// Something that people reach of an instance, as its manifest declares it.
+type Endpoint struct {
+	// Its name in the manifest.
+	Name string `json:"name"`
+	// Name for people.
+	Title string `json:"title"`
+	// The component whose members serve it.
+	ComponentKey string `json:"componentKey"`
+	// What is spoken there: `http`, `https`, `tcp` or `ssh`.
+	Protocol string `json:"protocol"`
+	// The permission key that opens it, on the instance's project.
+	PermissionKey string `json:"permissionKey"`
+	// The origin at which browsers have it, once it was opened by `openEndpoint`; programs show their access token there as a bearer. Empty where browsers do not open it: `appctl forward` does.
+	Address string `json:"address"`
+	// How many members in service serve it, by the adapter's word of their health.
+	Serving int `json:"serving"`
+}
+
+// GetName returns Endpoint.Name, and is useful for accessing the field via an interface.
+func (v *Endpoint) GetName() string { return v.Name }
+
+// GetTitle returns Endpoint.Title, and is useful for accessing the field via an interface.
+func (v *Endpoint) GetTitle() string { return v.Title }
+
+// GetComponentKey returns Endpoint.ComponentKey, and is useful for accessing the field via an interface.
+func (v *Endpoint) GetComponentKey() string { return v.ComponentKey }
+
+// GetProtocol returns Endpoint.Protocol, and is useful for accessing the field via an interface.
+func (v *Endpoint) GetProtocol() string { return v.Protocol }
+
+// GetPermissionKey returns Endpoint.PermissionKey, and is useful for accessing the field via an interface.
+func (v *Endpoint) GetPermissionKey() string { return v.PermissionKey }
+
+// GetAddress returns Endpoint.Address, and is useful for accessing the field via an interface.
+func (v *Endpoint) GetAddress() string { return v.Address }
+
+// GetServing returns Endpoint.Serving, and is useful for accessing the field via an interface.
+func (v *Endpoint) GetServing() int { return v.Serving }
+
 // How an agent enrols its node.
 type EnrolNodeInput struct {
 	// Host name, unique on the platform.
@@ -7776,6 +7818,27 @@ type ListCreditGrantsResponse struct {
 // GetCreditGrants returns ListCreditGrantsResponse.CreditGrants, and is useful for accessing the field via an interface.
 func (v *ListCreditGrantsResponse) GetCreditGrants() []CreditGrant { return v.CreditGrants }
 
+// ListEndpointsInstance includes the requested fields of the GraphQL type Instance.
+// The GraphQL type's documentation follows.
+//
+// A running (or once running) app: a cluster of members in a project's allocations.
+type ListEndpointsInstance struct {
+	// What people reach of it.
+	Endpoints []Endpoint `json:"endpoints"`
+}
+
+// GetEndpoints returns ListEndpointsInstance.Endpoints, and is useful for accessing the field via an interface.
+func (v *ListEndpointsInstance) GetEndpoints() []Endpoint { return v.Endpoints }
+
+// ListEndpointsResponse is returned by ListEndpoints on success.
+type ListEndpointsResponse struct {
+	// An instance. Key: <family>.instance.read on its project.
+	Instance ListEndpointsInstance `json:"instance"`
+}
+
+// GetInstance returns ListEndpointsResponse.Instance, and is useful for accessing the field via an interface.
+func (v *ListEndpointsResponse) GetInstance() ListEndpointsInstance { return v.Instance }
+
 // ListEntitlementsResponse is returned by ListEntitlements on success.
 type ListEntitlementsResponse struct {
 	// The entitlements of a project, newest first. Key: entitlement.read.
@@ -9923,6 +9986,53 @@ type OpenArtifactDeliveryResponse struct {
 // GetOpenArtifactDelivery returns OpenArtifactDeliveryResponse.OpenArtifactDelivery, and is useful for accessing the field via an interface.
 func (v *OpenArtifactDeliveryResponse) GetOpenArtifactDelivery() ArtifactDelivery {
 	return v.OpenArtifactDelivery
+}
+
+// The endpoint to open in a browser.
+type OpenEndpointInput struct {
+	// The instance.
+	InstanceId string `json:"instanceId"`
+	// The endpoint's name.
+	Endpoint string `json:"endpoint"`
+	// Why, kept in the audit.
+	Reason string `json:"reason,omitempty"`
+}
+
+// GetInstanceId returns OpenEndpointInput.InstanceId, and is useful for accessing the field via an interface.
+func (v *OpenEndpointInput) GetInstanceId() string { return v.InstanceId }
+
+// GetEndpoint returns OpenEndpointInput.Endpoint, and is useful for accessing the field via an interface.
+func (v *OpenEndpointInput) GetEndpoint() string { return v.Endpoint }
+
+// GetReason returns OpenEndpointInput.Reason, and is useful for accessing the field via an interface.
+func (v *OpenEndpointInput) GetReason() string { return v.Reason }
+
+// OpenEndpointOpenEndpointOpenedEndpoint includes the requested fields of the GraphQL type OpenedEndpoint.
+// The GraphQL type's documentation follows.
+//
+// Where the browser goes.
+type OpenEndpointOpenEndpointOpenedEndpoint struct {
+	// An address that works once: it gives the browser a cookie for the endpoint's own origin.
+	Url string `json:"url"`
+	// Until when it works.
+	ExpiresAt time.Time `json:"expiresAt"`
+}
+
+// GetUrl returns OpenEndpointOpenEndpointOpenedEndpoint.Url, and is useful for accessing the field via an interface.
+func (v *OpenEndpointOpenEndpointOpenedEndpoint) GetUrl() string { return v.Url }
+
+// GetExpiresAt returns OpenEndpointOpenEndpointOpenedEndpoint.ExpiresAt, and is useful for accessing the field via an interface.
+func (v *OpenEndpointOpenEndpointOpenedEndpoint) GetExpiresAt() time.Time { return v.ExpiresAt }
+
+// OpenEndpointResponse is returned by OpenEndpoint on success.
+type OpenEndpointResponse struct {
+	// Opens an endpoint in a browser. What is opened ends with the login or key that opened it, and within seconds of the right. Key: the permission key of the endpoint.
+	OpenEndpoint OpenEndpointOpenEndpointOpenedEndpoint `json:"openEndpoint"`
+}
+
+// GetOpenEndpoint returns OpenEndpointResponse.OpenEndpoint, and is useful for accessing the field via an interface.
+func (v *OpenEndpointResponse) GetOpenEndpoint() OpenEndpointOpenEndpointOpenedEndpoint {
+	return v.OpenEndpoint
 }
 
 // Who runs an instance's control plane.
@@ -17730,6 +17840,14 @@ type __ListCreditGrantsInput struct {
 // GetTenantId returns __ListCreditGrantsInput.TenantId, and is useful for accessing the field via an interface.
 func (v *__ListCreditGrantsInput) GetTenantId() string { return v.TenantId }
 
+// __ListEndpointsInput is used internally by genqlient
+type __ListEndpointsInput struct {
+	Id string `json:"id"`
+}
+
+// GetId returns __ListEndpointsInput.Id, and is useful for accessing the field via an interface.
+func (v *__ListEndpointsInput) GetId() string { return v.Id }
+
 // __ListEntitlementsInput is used internally by genqlient
 type __ListEntitlementsInput struct {
 	ProjectId string `json:"projectId"`
@@ -18209,6 +18327,14 @@ type __OpenArtifactDeliveryInput struct {
 
 // GetTaskId returns __OpenArtifactDeliveryInput.TaskId, and is useful for accessing the field via an interface.
 func (v *__OpenArtifactDeliveryInput) GetTaskId() string { return v.TaskId }
+
+// __OpenEndpointInput is used internally by genqlient
+type __OpenEndpointInput struct {
+	Input OpenEndpointInput `json:"input"`
+}
+
+// GetInput returns __OpenEndpointInput.Input, and is useful for accessing the field via an interface.
+func (v *__OpenEndpointInput) GetInput() OpenEndpointInput { return v.Input }
 
 // __PlanAddMembersInput is used internally by genqlient
 type __PlanAddMembersInput struct {
@@ -24534,6 +24660,51 @@ func ListCreditGrants(
 	return data_, err_
 }
 
+// The query executed by ListEndpoints.
+const ListEndpoints_Operation = `
+query ListEndpoints ($id: ID!) {
+	instance(id: $id) {
+		endpoints {
+			... Endpoint
+		}
+	}
+}
+fragment Endpoint on Endpoint {
+	name
+	title
+	componentKey
+	protocol
+	permissionKey
+	address
+	serving
+}
+`
+
+func ListEndpoints(
+	ctx_ context.Context,
+	client_ graphql.Client,
+	id string,
+) (data_ *ListEndpointsResponse, err_ error) {
+	req_ := &graphql.Request{
+		OpName: "ListEndpoints",
+		Query:  ListEndpoints_Operation,
+		Variables: &__ListEndpointsInput{
+			Id: id,
+		},
+	}
+
+	data_ = &ListEndpointsResponse{}
+	resp_ := &graphql.Response{Data: data_}
+
+	err_ = client_.MakeRequest(
+		ctx_,
+		req_,
+		resp_,
+	)
+
+	return data_, err_
+}
+
 // The query executed by ListEntitlements.
 const ListEntitlements_Operation = `
 query ListEntitlements ($projectId: ID!, $ended: Boolean!, $first: Int, $after: String) {
@@ -26967,6 +27138,41 @@ func OpenArtifactDelivery(
 	}
 
 	data_ = &OpenArtifactDeliveryResponse{}
+	resp_ := &graphql.Response{Data: data_}
+
+	err_ = client_.MakeRequest(
+		ctx_,
+		req_,
+		resp_,
+	)
+
+	return data_, err_
+}
+
+// The mutation executed by OpenEndpoint.
+const OpenEndpoint_Operation = `
+mutation OpenEndpoint ($input: OpenEndpointInput!) {
+	openEndpoint(input: $input) {
+		url
+		expiresAt
+	}
+}
+`
+
+func OpenEndpoint(
+	ctx_ context.Context,
+	client_ graphql.Client,
+	input OpenEndpointInput,
+) (data_ *OpenEndpointResponse, err_ error) {
+	req_ := &graphql.Request{
+		OpName: "OpenEndpoint",
+		Query:  OpenEndpoint_Operation,
+		Variables: &__OpenEndpointInput{
+			Input: input,
+		},
+	}
+
+	data_ = &OpenEndpointResponse{}
 	resp_ := &graphql.Response{Data: data_}
 
 	err_ = client_.MakeRequest(

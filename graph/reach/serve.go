@@ -1,0 +1,211 @@
+package reach
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"time"
+
+	"github.com/gpuaas/app-platform/domain/fault"
+	"github.com/gpuaas/app-platform/domain/ids"
+	"github.com/gpuaas/app-platform/graph/denial"
+	"github.com/gpuaas/app-platform/sdk/tunnel"
+	"github.com/gpuaas/app-platform/service/endpoint"
+	"github.com/gpuaas/app-platform/transport"
+)
+
+// Authenticate reads a credential into the context, as for the API.
+type Authenticate func(context.Context, transport.Credential, *http.Request) (context.Context, error)
+
+// Run closes every tunnel when ctx ends.
+func (r *Relay) Run(ctx context.Context) error {
+	<-ctx.Done()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, session := range r.nodes {
+		_ = session.Close()
+	}
+	for _, session := range r.peers {
+		_ = session.Close()
+	}
+	return nil
+}
+
+// Nodes serves tunnel.NodePath: it takes the connection of an agent and holds it until it breaks, or until the node's
+// credential ends. A node has one: a newer connection takes the place of an older one.
+func (r *Relay) Nodes(authenticate Authenticate) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
+		ctx, err := begin(w, request, authenticate)
+		if err != nil {
+			denial.Answer(ctx, w, err, 0)
+			return
+		}
+		node, err := r.Endpoints.Node(ctx)
+		if err != nil {
+			denial.Answer(ctx, w, err, 0)
+			return
+		}
+		session, err := accept(w, true)
+		if err != nil {
+			r.Log.WarnContext(ctx, "a node's tunnel broke as it began", "node", node, "error", err)
+			return
+		}
+		forget := r.Sentinel.Watch(ctx, "tunnel", func(ctx context.Context) error {
+			_, err := r.Endpoints.Node(ctx)
+			return err
+		}, func(error) { _ = session.Close() })
+		defer forget()
+		r.hold(context.WithoutCancel(ctx), node, session)
+	})
+}
+
+// hold keeps a node's tunnel until it ends.
+func (r *Relay) hold(ctx context.Context, node ids.ID, session *tunnel.Session) {
+	r.mu.Lock()
+	before := r.nodes[node]
+	if r.nodes == nil {
+		r.nodes = make(map[ids.ID]*tunnel.Session)
+	}
+	r.nodes[node] = session
+	r.mu.Unlock()
+	if before != nil {
+		_ = before.Close()
+	}
+	defer func() { _ = session.Close() }()
+	if err := r.Endpoints.Attach(ctx, node); err != nil {
+		r.Log.WarnContext(ctx, "a node's tunnel could not be noted", "node", node, "error", err)
+	}
+	<-session.Done()
+	r.mu.Lock()
+	last := r.nodes[node] == session
+	if last {
+		delete(r.nodes, node)
+	}
+	r.mu.Unlock()
+	if !last {
+		return
+	}
+	if err := r.Endpoints.Detach(ctx, node); err != nil {
+		r.Log.WarnContext(ctx, "the end of a node's tunnel could not be noted", "node", node, "error", err)
+	}
+}
+
+// Peers serves tunnel.PeerPath: other processes of the platform reach the nodes whose tunnels are held here.
+func (r *Relay) Peers() http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
+		ctx := request.Context()
+		text, _ := transport.Bearer(request.Header.Get("Authorization"))
+		if _, err := r.Keys.VerifyPeer(text, time.Now()); err != nil || !tunnel.Wanted(request) {
+			denial.Answer(ctx, w, fault.New(fault.Unauthenticated, "this is for the platform's own processes"), 0)
+			return
+		}
+		session, err := accept(w, false)
+		if err != nil {
+			r.Log.WarnContext(ctx, "a peer's connection broke as it began", "error", err)
+			return
+		}
+		err = session.Serve(context.WithoutCancel(ctx), r.pass)
+		r.Log.DebugContext(ctx, "a peer's connection ended", "error", err)
+	})
+}
+
+// pass passes a peer's stream on to the agent of a node.
+func (r *Relay) pass(_ context.Context, open tunnel.Open, stream *tunnel.Stream) error {
+	var wanted tunnel.Node
+	if err := json.Unmarshal(open.Spec, &wanted); err != nil || open.Kind != tunnel.KindNode {
+		return &tunnel.Refusal{Code: tunnel.Invalid, Message: "a peer asks for a node"}
+	}
+	away := &tunnel.Refusal{Code: tunnel.NoMember, Message: "the node's tunnel is not here"}
+	held := r.held(ids.ID(wanted.NodeID))
+	if held == nil {
+		return away
+	}
+	conn, err := held.Through()
+	if err != nil {
+		return away
+	}
+	if err := stream.Granted(); err != nil {
+		_ = conn.Close()
+		return err
+	}
+	tunnel.Join(stream.Conn, conn)
+	return nil
+}
+
+// Connections serves tunnel.ConnectPath: a program's connection to an endpoint, with its own credential. It ends within
+// five seconds of the right's end.
+func (r *Relay) Connections(authenticate Authenticate) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
+		ctx, err := begin(w, request, authenticate)
+		if err == nil {
+			err = r.connect(ctx, w, request)
+		}
+		if err != nil {
+			denial.Answer(ctx, w, err, 0)
+		}
+	})
+}
+
+// connect returns an error only where nothing has been answered yet.
+func (r *Relay) connect(ctx context.Context, w http.ResponseWriter, request *http.Request) error {
+	query := request.URL.Query()
+	wanted := endpoint.Wanted{InstanceID: ids.ID(query.Get("instance")), Endpoint: query.Get("endpoint"),
+		MemberID: ids.ID(query.Get("member"))}
+	to, err := r.Endpoints.Find(ctx, wanted)
+	if err != nil {
+		return err
+	}
+	if err := r.Endpoints.Note(ctx, to, "connection"); err != nil {
+		return err
+	}
+	there, err := r.Dial(ctx, to)
+	if err != nil {
+		return err
+	}
+	here, err := tunnel.Accept(w)
+	if err != nil {
+		_ = there.Close()
+		r.Log.WarnContext(ctx, "a connection to an endpoint broke as it began", "error", err)
+		return nil
+	}
+	forget := r.Sentinel.Watch(ctx, "connection "+string(to.Instance.ID)+" "+to.Endpoint.Name,
+		func(ctx context.Context) error {
+			_, err := r.Endpoints.Find(ctx, wanted)
+			return err
+		}, func(error) { _, _ = here.Close(), there.Close() })
+	defer forget()
+	tunnel.Join(here, there)
+	return nil
+}
+
+// begin reads who calls, of a request that asks for an upgrade.
+func begin(w http.ResponseWriter, r *http.Request, authenticate Authenticate) (context.Context, error) {
+	id := transport.RequestCorrelationID(r)
+	w.Header().Set(transport.CorrelationHeader, id)
+	ctx := transport.WithCorrelationID(r.Context(), id)
+	if !tunnel.Wanted(r) {
+		return ctx, fault.New(fault.RequestInvalid, "this asks for an upgrade to %s", tunnel.Protocol)
+	}
+	text, ok := transport.Bearer(r.Header.Get("Authorization"))
+	if !ok {
+		return ctx, fault.New(fault.Unauthenticated, "the Authorization header must be: Bearer <token>")
+	}
+	entered, err := authenticate(ctx, transport.Credential{Raw: text, Source: transport.SourceBearer}, r)
+	if err != nil {
+		return ctx, err
+	}
+	return entered, nil
+}
+
+// accept takes a connection over as a session.
+func accept(w http.ResponseWriter, opener bool) (*tunnel.Session, error) {
+	conn, err := tunnel.Accept(w)
+	if err != nil {
+		return nil, err
+	}
+	session, err := tunnel.NewSession(conn, opener)
+	if err != nil {
+		_ = conn.Close()
+	}
+	return session, err
+}

@@ -1,0 +1,101 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/gpuaas/app-platform/graph/apphttp"
+	"github.com/gpuaas/app-platform/graph/live"
+	"github.com/gpuaas/app-platform/graph/reach"
+	"github.com/gpuaas/app-platform/sdk/tunnel"
+	"github.com/gpuaas/app-platform/service/endpoint"
+)
+
+// completeApps fills the address of apps, and refuses one at which an app could get at the console's cookies.
+func (c *Config) completeApps() error {
+	public, err := url.Parse(c.PublicURL)
+	if err != nil {
+		return fmt.Errorf("--public-url: %w", err)
+	}
+	if c.AppsURL == "" && c.Dev {
+		c.AppsURL = (&url.URL{Scheme: "http", Host: hostPort("apps.localhost", public.Port())}).String()
+	}
+	if c.AppsURL == "" {
+		return nil
+	}
+	apps, err := url.Parse(strings.TrimRight(c.AppsURL, "/"))
+	if err != nil || apps.Host == "" || apps.Path != "" || apps.Scheme != "http" && apps.Scheme != "https" ||
+		net.ParseIP(apps.Hostname()) != nil {
+		return fmt.Errorf("--apps-url: %q is not an address with a host name, such as https://apps.example.com", c.AppsURL)
+	}
+	if strings.HasSuffix("."+public.Hostname(), "."+apps.Hostname()) {
+		return fmt.Errorf("--apps-url: the console at %s would be one of the apps' hosts: take another name for them", c.PublicURL)
+	}
+	c.AppsURL = apps.String()
+	return nil
+}
+
+// completePeer fills where this process is reached: at its own listener, since behind the public address is any process.
+func (c *Config) completePeer() {
+	if c.PeerURL != "" || len(c.Listen) == 0 {
+		return
+	}
+	host, port, err := net.SplitHostPort(c.Listen[0])
+	if err != nil {
+		return
+	}
+	if address := net.ParseIP(host); host == "" || address != nil && address.IsUnspecified() {
+		if host, err = os.Hostname(); err != nil {
+			return
+		}
+	}
+	c.PeerURL = "http://" + net.JoinHostPort(host, port)
+	if c.Edge.TLSCert != "" {
+		c.PeerURL = "https://" + net.JoinHostPort(host, port)
+	}
+}
+
+// hostPort is a host with a port, if there is one.
+func hostPort(host, port string) string {
+	if port == "" {
+		return host
+	}
+	return net.JoinHostPort(host, port)
+}
+
+// endpoints holds the verbs by which people reach what runs.
+func (p *platform) endpoints() *endpoint.Service {
+	service := &endpoint.Service{DB: p.db, Keys: p.ring, Process: p.process, Address: p.config.PeerURL}
+	if p.config.AppsURL != "" {
+		service.Apps, _ = url.Parse(p.config.AppsURL) // completeApps has read it
+	}
+	return service
+}
+
+// relay adds what agents, peers and programs connect to, and returns what serves the hosts of apps around next.
+func (p *platform) relay(ctx context.Context, group *errgroup.Group, gate *gate, sentinel *live.Sentinel,
+	service *endpoint.Service, mux, nodes *http.ServeMux, registry *prometheus.Registry) func(http.Handler) http.Handler {
+	relay := &reach.Relay{Endpoints: service, Keys: p.ring, Sentinel: sentinel, Log: p.log}
+	group.Go(func() error { return relay.Run(ctx) })
+	registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "app_platform_streams", Help: "Connections of people to what runs, now open through this process.",
+	}, func() float64 { return float64(relay.Streams()) }))
+	for _, each := range []*http.ServeMux{mux, nodes} {
+		each.Handle("GET "+tunnel.NodePath, relay.Nodes(p.authenticate(gate)))
+	}
+	mux.Handle("GET "+tunnel.PeerPath, relay.Peers())
+	mux.Handle("GET "+tunnel.ConnectPath, relay.Connections(p.authenticate(gate)))
+	console, _ := url.Parse(p.config.PublicURL) // completeApps has read it
+	return func(next http.Handler) http.Handler {
+		return apphttp.New(apphttp.Options{Endpoints: service, Relay: relay, Keys: p.ring, Sentinel: sentinel,
+			Authenticate: p.authenticate(gate), Console: console, Log: p.log}, next)
+	}
+}
