@@ -34,7 +34,7 @@ func (r *mutationResolver) ReopenPeriod(ctx context.Context, periodID ids.ID, pl
 }
 
 func (r *queryResolver) Prices(ctx context.Context, filter *price.Filter, first *int, after *string) (*model.PriceConnection, error) {
-	return read.ListOf[model.PriceConnection](ctx, value(filter), first, after, r.Resolver.Prices.Versions)
+	return read.ListOf[model.PriceConnection](ctx, read.Value(filter), first, after, r.Resolver.Prices.Versions)
 }
 
 func (r *queryResolver) BillingPeriods(ctx context.Context, tenantID ids.ID) ([]*billing.Period, error) {

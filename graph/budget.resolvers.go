@@ -2,6 +2,7 @@ package graph
 
 import (
 	"context"
+	"github.com/gpuaas/app-platform/graph/read"
 	"time"
 
 	"github.com/gpuaas/app-platform/domain/ids"
@@ -23,7 +24,7 @@ func (r *queryResolver) Budgets(ctx context.Context, tenantID *ids.ID, projectID
 
 func (r *queryResolver) Costs(ctx context.Context, tenantID *ids.ID, projectID *ids.ID, by spending.By, label *string, from *time.Time, to *time.Time) ([]*budget.Share, error) {
 	return r.Resolver.Budgets.Costs(ctx, budget.CostFilter{TenantID: tenantID, ProjectID: projectID, By: by,
-		Label: value(label), From: from, To: to})
+		Label: read.Value(label), From: from, To: to})
 }
 
 func (r *queryResolver) CostSummary(ctx context.Context, tenantID *ids.ID, projectID *ids.ID) (*budget.Summary, error) {

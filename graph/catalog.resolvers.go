@@ -180,12 +180,12 @@ func (r *mutationResolver) RegisterAdapter(ctx context.Context, input adapter.Re
 
 func (r *mutationResolver) GrantEntitlement(ctx context.Context, projectID ids.ID, appSlug string, limits *entitlement.Limits, expiresAt *time.Time, reason *string) (*db.Entitlement, error) {
 	return r.Entitlements.GrantEntitlement(ctx, entitlement.GrantInput{
-		ProjectID: projectID, AppSlug: appSlug, Limits: value(limits), ExpiresAt: expiresAt, Reason: value(reason),
+		ProjectID: projectID, AppSlug: appSlug, Limits: read.Value(limits), ExpiresAt: expiresAt, Reason: read.Value(reason),
 	})
 }
 
 func (r *mutationResolver) RevokeEntitlement(ctx context.Context, projectID ids.ID, appSlug string, reason *string) (*db.Entitlement, error) {
-	return r.Entitlements.RevokeEntitlement(ctx, projectID, appSlug, value(reason))
+	return r.Entitlements.RevokeEntitlement(ctx, projectID, appSlug, read.Value(reason))
 }
 
 func (r *queryResolver) Entitlements(ctx context.Context, projectID ids.ID, ended bool, first *int, after *string) (*model.EntitlementConnection, error) {
@@ -197,7 +197,7 @@ func (r *queryResolver) Entitlements(ctx context.Context, projectID ids.ID, ende
 }
 
 func (r *queryResolver) Apps(ctx context.Context, search *string, first *int, after *string) (*model.AppConnection, error) {
-	return read.ListOf[model.AppConnection](ctx, value(search), first, after, r.Catalog.Apps)
+	return read.ListOf[model.AppConnection](ctx, read.Value(search), first, after, r.Catalog.Apps)
 }
 
 func (r *queryResolver) App(ctx context.Context, slug string) (*db.App, error) {
@@ -218,7 +218,7 @@ func (r *queryResolver) Manifests(ctx context.Context, search *string, appSlug *
 		return nil, err
 	}
 	return read.Connection[model.ManifestConnection](r.Catalog.ManifestList(ctx,
-		catalog.ManifestFilter{Search: value(search), AppSlug: value(appSlug), Stages: stages}, args))
+		catalog.ManifestFilter{Search: read.Value(search), AppSlug: read.Value(appSlug), Stages: stages}, args))
 }
 
 func (r *queryResolver) Artifact(ctx context.Context, digest string, tenantID *ids.ID) (*db.Artifact, error) {
@@ -231,7 +231,7 @@ func (r *queryResolver) Artifacts(ctx context.Context, search *string, stages []
 		return nil, err
 	}
 	return read.Connection[model.ArtifactConnection](r.Resolver.Artifacts.Artifacts(ctx,
-		artifact.Filter{Search: value(search), Stages: stages, Quarantined: quarantined}, args))
+		artifact.Filter{Search: read.Value(search), Stages: stages, Quarantined: quarantined}, args))
 }
 
 func (r *queryResolver) Adapters(ctx context.Context, first *int, after *string) (*model.AdapterRegistrationConnection, error) {

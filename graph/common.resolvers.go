@@ -7,27 +7,48 @@ import (
 	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/graph/generated/exec"
 	"github.com/gpuaas/app-platform/graph/generated/model"
+	"github.com/gpuaas/app-platform/graph/people"
+	"github.com/gpuaas/app-platform/service/identity"
 )
 
 func (r *queryResolver) Node(ctx context.Context, id ids.ID) (model.Node, error) {
 	return r.nodeReads().Node(ctx, r.DB, id)
 }
 
+// Viewer is said here, since the root has the resolver of its fields by the same name.
+func (r *queryResolver) Viewer(ctx context.Context) (*identity.Viewer, error) {
+	return r.Queries.Viewer(ctx)
+}
+
 func (r *reasonResolver) Code(ctx context.Context, obj *fault.Reason) (string, error) {
 	return string(obj.Code), nil
 }
 
-func (r *Resolver) Mutation() exec.MutationResolver { return &mutationResolver{r} }
+func (r *Resolver) Mutation() exec.MutationResolver {
+	return &mutationResolver{r, people.NewMutations(r.Identity)}
+}
 
-func (r *Resolver) Query() exec.QueryResolver { return &queryResolver{r} }
+func (r *Resolver) Query() exec.QueryResolver {
+	return &queryResolver{r, people.NewQueries(r.Identity, r.Explain)}
+}
 
 func (r *Resolver) Reason() exec.ReasonResolver { return &reasonResolver{r} }
+
+func (r *Resolver) ServiceAccount() exec.ServiceAccountResolver { return people.ServiceAccounts{} }
+
+func (r *Resolver) Viewer() exec.ViewerResolver { return people.NewViewer(r.Identity) }
 
 func (r *Resolver) Subscription() exec.SubscriptionResolver { return &subscriptionResolver{r} }
 
 type (
-	mutationResolver     struct{ *Resolver }
-	queryResolver        struct{ *Resolver }
+	mutationResolver struct {
+		*Resolver
+		people.Mutations
+	}
+	queryResolver struct {
+		*Resolver
+		people.Queries
+	}
 	reasonResolver       struct{ *Resolver }
 	subscriptionResolver struct{ *Resolver }
 )

@@ -18,12 +18,3 @@ func (r *Resolver) instance(ctx context.Context, id ids.ID) (*instance.View, err
 	read.Of(ctx).Prime(view.Loaded)
 	return view, nil
 }
-
-// value returns what a nullable argument holds, or the zero value.
-func value[T any](v *T) T {
-	if v == nil {
-		var zero T
-		return zero
-	}
-	return *v
-}

@@ -148,13 +148,13 @@ func (r *queryResolver) Instances(ctx context.Context, projectID ids.ID, filter 
 	if err != nil {
 		return nil, err
 	}
-	which := value(filter)
+	which := read.Value(filter)
 	which.LastOperations = read.ListWants(ctx, "lastOperation")
 	return read.Connection[model.InstanceConnection](r.Resolver.Instances.List(ctx, projectID, which, args))
 }
 
 func (r *queryResolver) LaunchOptions(ctx context.Context, projectID ids.ID, appSlug string, version *string) (*model.LaunchOptions, error) {
-	options, err := r.Resolver.Instances.LaunchOptions(ctx, projectID, appSlug, value(version))
+	options, err := r.Resolver.Instances.LaunchOptions(ctx, projectID, appSlug, read.Value(version))
 	if err != nil {
 		return nil, err
 	}
@@ -162,7 +162,7 @@ func (r *queryResolver) LaunchOptions(ctx context.Context, projectID ids.ID, app
 }
 
 func (r *invokeActionInputResolver) ProjectID(ctx context.Context, obj *instance.ActionInput, data *ids.ID) error {
-	obj.ProjectID = value(data)
+	obj.ProjectID = read.Value(data)
 	return nil
 }
 

@@ -2,6 +2,7 @@ package graph
 
 import (
 	"context"
+	"github.com/gpuaas/app-platform/graph/read"
 
 	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/ent/generated/db"
@@ -77,7 +78,7 @@ func (r *queryResolver) Member(ctx context.Context, id ids.ID) (*db.Member, erro
 }
 
 func (r *replaceMemberInputResolver) AllocationID(ctx context.Context, obj *member.ReplaceInput, data *ids.ID) error {
-	obj.AllocationID = value(data)
+	obj.AllocationID = read.Value(data)
 	return nil
 }
 

@@ -98,7 +98,7 @@ func (r *queryResolver) Nodes(ctx context.Context, first *int, after *string) (*
 }
 
 func (r *queryResolver) NodeMembers(ctx context.Context, nodeID ids.ID, after *ids.ID) ([]*fleet.Member, error) {
-	return r.Resolver.Fleet.Tenancy(ctx, nodeID, value(after))
+	return r.Resolver.Fleet.Tenancy(ctx, nodeID, read.Value(after))
 }
 
 func (r *queryResolver) Fleet(ctx context.Context) (*fleet.Overview, error) {
@@ -110,7 +110,7 @@ func (r *queryResolver) NodeNetwork(ctx context.Context, known string, waitSecon
 }
 
 func (r *queryResolver) NodeTask(ctx context.Context, id ids.ID, waitSeconds *int) (*db.NodeTask, error) {
-	return r.Tasks.Get(ctx, id, value(waitSeconds))
+	return r.Tasks.Get(ctx, id, read.Value(waitSeconds))
 }
 
 func (r *queryResolver) NodeTasks(ctx context.Context, memberID ids.ID, first *int, after *string) (*model.NodeTaskConnection, error) {

@@ -18,7 +18,7 @@ import (
 )
 
 func (r *mutationResolver) CancelOperation(ctx context.Context, input model.CancelOperationInput) (*model.CancelOperationPayload, error) {
-	stopped, err := operation.Cancel(ctx, r.DB, input.OperationID, value(input.Reason))
+	stopped, err := operation.Cancel(ctx, r.DB, input.OperationID, read.Value(input.Reason))
 	if err != nil {
 		return nil, err
 	}

@@ -110,7 +110,7 @@ func (r *releasePlanResolver) Instance(ctx context.Context, obj *allocation.Plan
 }
 
 func (r *planReplaceMemberInputResolver) AllocationID(ctx context.Context, obj *member.ReplaceInput, data *ids.ID) error {
-	obj.AllocationID = value(data)
+	obj.AllocationID = read.Value(data)
 	return nil
 }
 

@@ -20,11 +20,11 @@ func (r *mutationResolver) RedeemRuntimeSecret(ctx context.Context, secretID ids
 
 func (r *mutationResolver) RotateRuntimeSecret(ctx context.Context, secretID ids.ID, overlapSeconds int, reason *string) (*secret.View, error) {
 	return r.Secrets.Rotate(ctx, secret.RotateInput{SecretID: secretID, OverlapSeconds: overlapSeconds,
-		Reason: value(reason)})
+		Reason: read.Value(reason)})
 }
 
 func (r *mutationResolver) RevokeRuntimeSecret(ctx context.Context, secretID ids.ID, reason *string) (*secret.View, error) {
-	return r.Secrets.Revoke(ctx, secretID, value(reason))
+	return r.Secrets.Revoke(ctx, secretID, read.Value(reason))
 }
 
 func (r *queryResolver) RuntimeSecrets(ctx context.Context, instanceID ids.ID, ended bool, first *int, after *string) (*model.RuntimeSecretConnection, error) {

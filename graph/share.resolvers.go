@@ -23,11 +23,11 @@ func (r *mutationResolver) OfferControlPlane(ctx context.Context, input share.Of
 }
 
 func (r *mutationResolver) AcceptControlPlane(ctx context.Context, shareID ids.ID, reason *string) (*db.ControlPlaneShare, error) {
-	return r.Shares.Accept(ctx, share.Input{ShareID: shareID, Reason: value(reason)})
+	return r.Shares.Accept(ctx, share.Input{ShareID: shareID, Reason: read.Value(reason)})
 }
 
 func (r *mutationResolver) DeclineControlPlane(ctx context.Context, shareID ids.ID, reason *string) (*db.ControlPlaneShare, error) {
-	return r.Shares.Decline(ctx, share.Input{ShareID: shareID, Reason: value(reason)})
+	return r.Shares.Decline(ctx, share.Input{ShareID: shareID, Reason: read.Value(reason)})
 }
 
 func (r *mutationResolver) WithdrawControlPlane(ctx context.Context, shareID ids.ID, reason string) (*db.ControlPlaneShare, error) {
@@ -35,7 +35,7 @@ func (r *mutationResolver) WithdrawControlPlane(ctx context.Context, shareID ids
 }
 
 func (r *mutationResolver) DetachControlPlane(ctx context.Context, shareID ids.ID, reason *string) (*db.ControlPlaneShare, error) {
-	return r.Shares.Detach(ctx, share.Input{ShareID: shareID, Reason: value(reason)})
+	return r.Shares.Detach(ctx, share.Input{ShareID: shareID, Reason: read.Value(reason)})
 }
 
 func (r *queryResolver) ControlPlaneShares(ctx context.Context, projectID ids.ID, ended bool, first *int, after *string) (*model.ControlPlaneShareConnection, error) {

@@ -21,7 +21,7 @@ func (r *mutationResolver) UpdateWebhook(ctx context.Context, input webhook.Upda
 }
 
 func (r *mutationResolver) DeleteWebhook(ctx context.Context, webhookID ids.ID, reason *string) (*db.Webhook, error) {
-	return r.Resolver.Webhooks.Delete(ctx, webhookID, value(reason))
+	return r.Resolver.Webhooks.Delete(ctx, webhookID, read.Value(reason))
 }
 
 func (r *mutationResolver) RotateWebhookSecret(ctx context.Context, webhookID ids.ID, overlapSeconds int) (*webhook.Created, error) {
@@ -29,7 +29,7 @@ func (r *mutationResolver) RotateWebhookSecret(ctx context.Context, webhookID id
 }
 
 func (r *mutationResolver) ReplayWebhook(ctx context.Context, webhookID ids.ID, after string, reason *string) (*db.Webhook, error) {
-	return r.Resolver.Webhooks.Replay(ctx, webhookID, after, value(reason))
+	return r.Resolver.Webhooks.Replay(ctx, webhookID, after, read.Value(reason))
 }
 
 func (r *mutationResolver) RedeliverWebhook(ctx context.Context, deliveryID ids.ID) (*db.WebhookDelivery, error) {

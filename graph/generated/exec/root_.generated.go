@@ -14047,7 +14047,7 @@ type OpenedEndpoint {
 
 extend type Mutation {
   "Opens an endpoint in a browser. What is opened ends with the login or key that opened it, and within seconds of the right. Key: the permission key of the endpoint."
-  openEndpoint(input: OpenEndpointInput!): OpenedEndpoint!
+  openEndpoint("Which one." input: OpenEndpointInput!): OpenedEndpoint!
 }
 `, BuiltIn: false},
 	{Name: "../../schema/event.graphql", Input: `"Something that happened to an instance, or to an allocation that no instance uses. Its number has no gaps within the one that it is about."

@@ -250,10 +250,12 @@ func (a *Agent) work(ctx context.Context) error {
 	group.Go(func() error { return a.keepCredential(ctx) })
 	group.Go(func() error { return a.keepBeating(ctx) })
 	group.Go(func() error { return a.health.Run(ctx) })
-	group.Go(func() error { return a.keepStreaming(ctx, desk) })
+	group.Go(func() error {
+		return a.again(ctx, "task stream", func(ctx context.Context) error { return a.stream(ctx, desk) })
+	})
 	group.Go(func() error { return a.keepNetwork(ctx) })
 	group.Go(func() error { return a.logs.KeepBound(ctx) })
-	group.Go(func() error { return a.keepTunnel(ctx) })
+	group.Go(func() error { return a.again(ctx, "tunnel", a.tunnel) })
 	err := group.Wait()
 	desk.wait.Wait()
 	reporter.wait.Wait()
@@ -269,16 +271,16 @@ func (a *Agent) executor() *task.Executor {
 	}
 }
 
-// keepStreaming reads tasks, and after every break connects again, which brings all that are open.
-func (a *Agent) keepStreaming(ctx context.Context, desk *desk) error {
+// again opens a connection to the platform, and after every break opens it again, until ctx ends.
+func (a *Agent) again(ctx context.Context, what string, open func(context.Context) error) error {
 	retry := pace.New(maxBackoff)
 	for {
 		opened := time.Now()
-		err := a.stream(ctx, desk)
+		err := open(ctx)
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		a.log.WarnContext(ctx, "task stream will be opened again", "error", err)
+		a.log.WarnContext(ctx, what+" will be opened again", "error", err)
 		if time.Since(opened) > steadyStream {
 			retry.Reset()
 		}
@@ -288,6 +290,7 @@ func (a *Agent) keepStreaming(ctx context.Context, desk *desk) error {
 	}
 }
 
+// stream reads tasks until the stream breaks. Each new one brings all that are open.
 func (a *Agent) stream(ctx context.Context, desk *desk) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
