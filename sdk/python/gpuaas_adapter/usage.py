@@ -1,0 +1,65 @@
+"""A durable list of usage records, for adapters that count while they act. A record is on disk before it is answered,
+and its id makes it one: a record that is added again is not counted again."""
+
+from __future__ import annotations
+
+import re
+import secrets
+import threading
+from pathlib import Path
+from typing import Any, Mapping
+
+from .contract import MAX_USAGE_RECORDS
+from .files import append_line, read_lines
+
+_INSTANCE = re.compile(r"[A-Za-z0-9_-]{1,64}")
+
+
+class UsageLog:
+    """UsageLog keeps the records of instances in a folder, one file for each instance; its first line is the epoch."""
+
+    def __init__(self, folder: Path) -> None:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._folder, self._lock = folder, threading.Lock()
+        self._books: dict[str, tuple[str, list[dict[str, Any]], set[str]]] = {}
+
+    def _open(self, instance: str) -> tuple[str, list[dict[str, Any]], set[str]]:
+        if instance in self._books:
+            return self._books[instance]
+        path = self._path(instance)
+        lines = read_lines(path) if path.exists() else []
+        if not lines:
+            lines = [secrets.token_hex(4)]
+            append_line(path, lines[0], durable=True)
+        book = (str(lines[0]), lines[1:], {record["id"] for record in lines[1:]})
+        self._books[instance] = book
+        return book
+
+    def _path(self, instance: str) -> Path:
+        if not _INSTANCE.fullmatch(instance):
+            raise ValueError(f"{instance!r} is not an instance's id")
+        return self._folder / f"{instance}.usage"
+
+    def add(self, instance: str, *records: Mapping[str, Any]) -> None:
+        """add writes records that are not in the log yet, and returns when they are on the disk."""
+        with self._lock:
+            _, held, known = self._open(instance)
+            for record in records:
+                if record["id"] not in known:
+                    append_line(self._path(instance), dict(record), durable=True)
+                    held.append(dict(record))
+                    known.add(record["id"])
+
+    def records(self, instance: str) -> list[dict[str, Any]]:
+        """records returns all records of an instance, in the order in which they were added."""
+        with self._lock:
+            return list(self._open(instance)[1])
+
+    def page(self, instance: str, after: str) -> dict[str, Any]:
+        """page returns the records after a cursor. A cursor of another log, or none, begins at the first record."""
+        with self._lock:
+            epoch, held, _ = self._open(instance)
+            own, _, number = after.partition(".")
+            begin = min(int(number), len(held)) if own == epoch and number.isdecimal() else 0
+            end = min(begin + MAX_USAGE_RECORDS, len(held))
+            return {"cursor": f"{epoch}.{end}", "count": end, "records": held[begin:end]}
