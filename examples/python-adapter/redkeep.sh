@@ -1,10 +1,13 @@
 #!/bin/sh
-# Everything that happens in a member of redkeep, by its first argument. It needs a POSIX shell, redis-server, redis-cli.
+# Everything that happens in a member of redkeep, by its first argument. It needs a POSIX shell and Redis 6.2 or newer.
 dir="${GPUAAS_MEMBER_ROOT:-}/srv/redkeep"
 mkdir -p "$dir/closed" "$dir/data"
 
 host() { sed -n 's/^bind //p' "$dir/settings"; }
-cli() { REDISCLI_AUTH=$(sed -n 's/^keeper //p' "$dir/secret") redis-cli -e -h "$(host)" -p "$(cat "$dir/port")" --user keeper "$@"; }
+cli() {
+    REDISCLI_AUTH=$(sed -n 's/^keeper //p' "$dir/secret") \
+        redis-cli -e -h "$(host)" -p "$(cat "$dir/port")" --user keeper "$@"
+}
 of() { cli info everything | tr -d '\r' | sed -n "s/^$1://p"; }
 
 # port FIRST prints the member's port: the first free one from FIRST on, the same for as long as the member exists.
@@ -31,7 +34,7 @@ serve() {
         grep -v '^#' "$dir/settings"
         echo "port $(cat "$dir/port")"
         echo "dir $dir/data"
-        echo "masteruser keeper"
+        printf 'masteruser keeper\nprotected-mode no\nsave ""\nshutdown-timeout 0\nrepl-diskless-sync-delay 0\n'
         sed -n 's/^keeper /masterauth /p' "$dir/secret"
         sed -n 's/^keeper \(.*\)/user keeper on >\1 ~* \&* +@all/p' "$dir/secret"
         sed -n "s/^client \(.*\)/user default $(door) >\1 ~* \&* +@all -@dangerous/p" "$dir/secret"
@@ -40,7 +43,10 @@ serve() {
     exec redis-server "$dir/redis.conf"
 }
 fresh() { rm -f "$dir/running"; }
-up() { cmp -s "$dir/settings" "$dir/running" && cli ping | grep -q PONG && { test ! -s "$dir/leader" || test "$(of master_link_status)" = up; }; }
+up() {
+    cmp -s "$dir/settings" "$dir/running" && cli ping | grep -q PONG || exit 1
+    test ! -s "$dir/leader" || test "$(of master_link_status)" = up
+}
 
 # follow HOST PORT makes the member a replica, now where it runs and at its next start; lead makes it the primary.
 follow() { echo "$1 $2" > "$dir/leader" && { test ! -f "$dir/running" || cli replicaof "$1" "$2"; }; }
@@ -61,7 +67,8 @@ handover() {
 # state prints what the server is, as words NAME=VALUE.
 state() {
     test -f "$dir/running" || exit 1
-    cli info everything | tr -d '\r' | sed -n 's/^\(role\|master_link_status\|master_repl_offset\|slave_repl_offset\|connected_slaves\|run_id\|total_commands_processed\|redis_version\):/\1=/p'
+    cli info everything | tr -d '\r' | sed -n -E \
+        's/^(role|master_link_status|slave_repl_offset|connected_slaves|run_id|total_commands_processed):/\1=/p'
     echo "port=$(cat "$dir/port")"
     echo "keys=$(cli dbsize)"
     echo "runs=$(sed -n 's/^# version //p' "$dir/running")"
@@ -74,7 +81,7 @@ shut() { : > "$dir/closed/$1" && apply; }
 reopen() { rm -f "$dir/closed/$1" && apply; }
 unbolt() { rm -f "$dir"/closed/* && apply; }
 
-# clients prints the connections of clients, a line each; change COUNT SECONDS prints them as soon as they are not COUNT.
+# clients prints the connections of clients, a line each; change COUNT SECONDS does when they are not COUNT any more.
 clients() { cli client list | grep -v -e user=keeper -e 'flags=[A-Z]*[SM]' || true; }
 change() {
     left=$2
@@ -89,7 +96,9 @@ evict() { clients && cli client kill user default > /dev/null; }
 verb=$1
 shift
 case $verb in
-port | serve | fresh | up | follow | lead | handover | state | put | shut | reopen | unbolt | clients | change | evict) "$verb" "$@" ;;
+port | serve | fresh | up | follow | lead | handover | state | put | shut | reopen | unbolt | clients | change | evict)
+    "$verb" "$@"
+    ;;
 *)
     echo "unknown verb $verb" >&2
     exit 2

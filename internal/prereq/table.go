@@ -22,6 +22,8 @@ const (
 	CloudInit Feature = "cloud-init"
 	// Containers is OCI images run in members; some 100 MB on the disk, podman and its network plugins.
 	Containers Feature = "containers"
+	// Python is what the adapter in Python runs on: Debian's interpreter with NaCl and JSON Schema, and its app, Redis.
+	Python Feature = "python"
 )
 
 // need is one row of the table: a thing to look for, and what brings it.
@@ -63,6 +65,13 @@ var table = map[Feature][]need{
 		{"podman", []string{"podman"}, program("podman")},
 		{"crun", []string{"crun"}, program("crun")},
 		{"netavark", []string{"netavark"}, file("/usr/lib/podman/netavark")},
+	},
+	Python: {
+		{"Python", []string{"python3"}, file("/usr/bin/python3")},
+		{"NaCl for Python", []string{"python3-nacl"}, file("/usr/lib/python3/dist-packages/nacl/__init__.py")},
+		{"JSON Schema for Python", []string{"python3-jsonschema"},
+			file("/usr/lib/python3/dist-packages/jsonschema/__init__.py")},
+		{"redis-server", []string{"redis-server"}, program("redis-server", "redis-cli")},
 	},
 	Browser: {
 		{"Chromium", []string{"chromium"}, anyProgram("chromium", "chromium-browser", "google-chrome",

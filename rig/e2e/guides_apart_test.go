@@ -55,4 +55,8 @@ var elsewhere = map[string]string{
 	"docs/operations.md":                    "operates whole machines, as TestNodesLiveAndDie does; the guide of identity makes an operator",
 	"examples/node-graphql-ws/README.md":    "TestAClientInAnotherLanguageTailsATimeline runs the program",
 	"examples/typescript-adapter/README.md": "examples/typescript_test.go builds, starts and checks it",
+	"examples/python-adapter/README.md":     "examples/python_test.go starts and checks it",
+	"sdk/python/README.md":                  "examples/python_test.go runs the kit's tests",
+	"docs/guides/write-an-adapter-in-python.md": "examples/python_test.go runs, checks and quotes its program; the walk of " +
+		"write-an-adapter publishes one",
 }

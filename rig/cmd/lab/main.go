@@ -76,7 +76,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	}
 	if o.prepare {
 		return prereq.EnsureTo(ctx, out, prereq.Postgres, prereq.Lab, prereq.Slurm, prereq.CloudInit, prereq.Containers,
-			prereq.Browser)
+			prereq.Browser, prereq.Python)
 	}
 	for _, path := range []*string{&o.data, &o.bin} {
 		if *path, err = filepath.Abs(*path); err != nil {

@@ -10,21 +10,21 @@ and what a step sends is on disk before it is sent.
 """
 
 from . import tasks
-from .app import App, Call, PlanCall, check_counts, observe_members
+from .app import App, Call, PlanCall, check_counts, observe_members, plan_of_work
 from .contract import Failure, Health, Json, MemberStatus, Refusal, is_unreachable, malformed, refuse
 from .controller import Controller, listen, main
 from .log import Log, hide, new_log
 from .platform import ApiError, Client
-from .run import Run
+from .run import Ask, Run
 from .scope import Interrupted, pause, within
-from .seal import seal
+from .seal import Keys, seal
 from .tasks import Task, TaskResult
 from .types import Asked, Dispatch, Instance, Member, Node, PlanRequest, write_time
 from .usage import UsageLog
 
 __all__ = [
-    "ApiError", "App", "Asked", "Call", "Client", "Controller", "Dispatch", "Failure", "Health", "Instance",
-    "Interrupted", "Json", "Log", "Member", "MemberStatus", "Node", "PlanCall", "PlanRequest", "Refusal", "Run", "Task",
-    "TaskResult", "UsageLog", "check_counts", "hide", "is_unreachable", "listen", "main", "malformed", "new_log", "observe_members",
-    "pause", "refuse", "seal", "tasks", "within", "write_time",
+    "ApiError", "App", "Ask", "Asked", "Call", "Client", "Controller", "Dispatch", "Failure", "Health", "Instance",
+    "Interrupted", "Json", "Keys", "Log", "Member", "MemberStatus", "Node", "PlanCall", "PlanRequest", "Refusal", "Run",
+    "Task", "TaskResult", "UsageLog", "check_counts", "hide", "is_unreachable", "listen", "main", "malformed",
+    "new_log", "observe_members", "pause", "plan_of_work", "refuse", "seal", "tasks", "within", "write_time",
 ]

@@ -264,3 +264,16 @@ def observe_members(call: Call, what: str, one: Callable[[Member], tuple[Health,
         health = "unknown"
     members = [{"id": m.id, "health": seen[m.id][0], "message": seen[m.id][1]} for m in call.members]
     return {"health": health, "message": message, "members": members}
+
+
+def plan_of_work(work: list[dict[str, Json]], silent: list[str], *, lost: bool, reversible: bool,
+                 what: str) -> dict[str, Json]:
+    """plan_of_work is a plan by the work that there is: lost, it makes the operation unsafe; else it is waited for.
+    silent names the members that could not be asked: what is not known is not safe. what names the work: "clients"."""
+    said = f"{len(work)} {what} {'are lost' if lost else 'are waited for'}" if work else f"no {what} there"
+    reasons = [{"code": "WORK_LOST" if lost else "WORK_AWAITED", "message": said}] if work else []
+    for name in silent:
+        reasons.append({"code": "NODE_UNREACHABLE", "message": f"{name} cannot be asked", "path": "members"})
+    verdict = "unsafe" if work and lost else "unknown" if silent else "safe"
+    return {"verdict": verdict, "reversible": reversible, "reasons": reasons, "workLost": work if lost else [],
+            "message": said}

@@ -37,6 +37,10 @@ _REPORT_SECONDS = 5
 _MAX_SAVED = 256 << 10
 
 
+Ask = Callable[[Member, str, Task], "TaskResult | None"]
+"""Ask is how Run and Call look at a member alike: None when it does not answer."""
+
+
 class Run:
     """Run is what an operation's function works with. It is safe for many threads."""
 
@@ -230,6 +234,18 @@ class Run:
         self._reach(member, step)
         return self._send(member, step, f"{self._key(member, step)}.{secrets.token_hex(6)}", task)
 
+    def ask(self, member: Member, step: str, task: Task, seconds: float = 10) -> TaskResult | None:
+        """ask is look for at most so many seconds, whatever becomes of the node: None when it did not answer or the
+        task did not succeed."""
+        if not member.node.reachable:
+            return None
+        try:
+            with within(seconds):
+                result = self.look(member, step, task.within(max(1, int(seconds))))
+        except (TimeoutError, Failure):
+            return None
+        return result if result.succeeded else None
+
     def _key(self, member: Member, step: str) -> str:
         return f"{self.op.id}.{self.generation}.{member.id}.{step}"
 
@@ -274,6 +290,16 @@ class Run:
             self.log.warning("not everything was undone", error=str(error))
         finally:
             hook()
+
+    @contextlib.contextmanager
+    def undoing(self, undo: Callable[[], None]) -> Iterator[None]:
+        """undoing calls undo, as a cleanup, when what is done in it fails or is interrupted."""
+        try:
+            yield
+        except BaseException:
+            with self.cleanup():
+                undo()
+            raise
 
     def teardown(self, members: Iterable[Member]) -> None:
         """teardown deletes the sandboxes of members and reports each as removed once its node says that nothing is

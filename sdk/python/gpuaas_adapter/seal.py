@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import base64
 import binascii
+import hashlib
+import hmac
 import json
+import secrets
+from pathlib import Path
 
 from nacl.public import PublicKey, SealedBox
 
 from .contract import MAX_SEALED
+from .files import replace_file
 
 
 def seal(sealing_key: str, instance_id: str, value: bytes) -> str:
@@ -26,3 +31,17 @@ def seal(sealing_key: str, instance_id: str, value: bytes) -> str:
         raise ValueError("seal: the sealing key is not 32 bytes")
     payload = json.dumps({"instanceId": instance_id, "value": base64.b64encode(value).decode()})
     return base64.b64encode(SealedBox(PublicKey(raw)).encrypt(payload.encode())).decode()
+
+
+class Keys:
+    """Keys makes passwords from a key of the adapter's own, which is on its disk alone: the same words are the same
+    password, so that no password has to be kept."""
+
+    def __init__(self, path: Path) -> None:
+        if not path.exists():
+            replace_file(path, secrets.token_bytes(32))
+        self._key = path.read_bytes()
+
+    def password(self, *words: str) -> str:
+        """password is 64 hexadecimal digits for these words, such as an instance's id and a user's name."""
+        return hmac.new(self._key, json.dumps(words).encode(), hashlib.sha256).hexdigest()

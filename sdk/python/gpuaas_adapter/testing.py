@@ -64,7 +64,8 @@ class FakePlatform:
         threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
         return self
 
-    def __exit__(self, _kind: type[BaseException] | None, _error: BaseException | None, _trace: TracebackType | None) -> None:
+    def __exit__(self, _kind: type[BaseException] | None, _error: BaseException | None,
+                 _trace: TracebackType | None) -> None:
         self._server.shutdown()
         self._server.server_close()
 
@@ -195,8 +196,8 @@ class FakePlatform:
             fresh = {"id": "/".join(key), "input": given, "state": "PENDING", "message": "", "begun": 0}
             task = self.tasks.setdefault(key, fresh)
         if task["input"] != given:
-            error = {"message": "the key was used", "extensions": {"code": "IDEMPOTENCY_KEY_REUSED", "retryable": False}}
-            return 200, {"errors": [error]}
+            said = {"code": "IDEMPOTENCY_KEY_REUSED", "retryable": False}
+            return 200, {"errors": [{"message": "the key was used", "extensions": said}]}
         return 200, {"data": {"runNodeTask": self._advance(task)}}
 
     def _advance(self, task: dict[str, Any]) -> Mapping[str, Any]:

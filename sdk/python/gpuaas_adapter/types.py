@@ -45,6 +45,10 @@ class Member:
     ranges: Mapping[str, str]
     node: Node
 
+    def __hash__(self) -> int:
+        """A member is known by its id, also as the key of a dictionary."""
+        return hash(self.id)
+
     @property
     def name(self) -> str:
         """name is the component and the index, such as "peer-0"."""

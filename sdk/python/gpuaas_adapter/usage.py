@@ -6,11 +6,13 @@ from __future__ import annotations
 import re
 import secrets
 import threading
+import time
 from pathlib import Path
-from typing import Any, Mapping
+from typing import Any, Iterable, Mapping
 
 from .contract import MAX_USAGE_RECORDS
 from .files import append_line, read_lines
+from .types import write_time
 
 _INSTANCE = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
@@ -22,6 +24,7 @@ class UsageLog:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._folder, self._lock = folder, threading.Lock()
         self._books: dict[str, tuple[str, list[dict[str, Any]], set[str]]] = {}
+        self._read: dict[str, float] = {}
 
     def _open(self, instance: str) -> tuple[str, list[dict[str, Any]], set[str]]:
         if instance in self._books:
@@ -43,12 +46,37 @@ class UsageLog:
     def add(self, instance: str, *records: Mapping[str, Any]) -> None:
         """add writes records that are not in the log yet, and returns when they are on the disk."""
         with self._lock:
-            _, held, known = self._open(instance)
-            for record in records:
-                if record["id"] not in known:
-                    append_line(self._path(instance), dict(record), durable=True)
-                    held.append(dict(record))
-                    known.add(record["id"])
+            self._add(instance, records)
+
+    def _add(self, instance: str, records: Iterable[Mapping[str, Any]]) -> None:
+        _, held, known = self._open(instance)
+        for record in records:
+            if record["id"] not in known:
+                append_line(self._path(instance), dict(record), durable=True)
+                held.append(dict(record))
+                known.add(record["id"])
+
+    def due(self, instance: str, seconds: float = 10) -> bool:
+        """due reports whether an instance's counters are to be read again, and takes note that they are."""
+        with self._lock:
+            now = time.monotonic()
+            if now - self._read.get(instance, float("-inf")) < seconds:
+                return False
+            self._read[instance] = now
+            return True
+
+    def count(self, instance: str, member: str, dimension: str, source: str, total: int) -> None:
+        """count adds what a counter went on by since it was read last. source names one life of the counter, such as a
+        process that counts from nothing. The record's id is made of source and total, so the same reading is the same
+        record, and the counter's last reading is found again after a kill."""
+        now = write_time(time.time())
+        with self._lock:
+            _, held, _ = self._open(instance)
+            seen = [record for record in held if str(record["id"]).rpartition(".")[0] == source]
+            before, begin = (int(str(seen[-1]["id"]).rpartition(".")[2]), seen[-1]["to"]) if seen else (0, now)
+            if total > before:
+                self._add(instance, [{"id": f"{source}.{total}", "dimension": dimension, "memberId": member,
+                                      "quantity": str(total - before), "from": begin, "to": now}])
 
     def records(self, instance: str) -> list[dict[str, Any]]:
         """records returns all records of an instance, in the order in which they were added."""

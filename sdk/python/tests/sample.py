@@ -7,7 +7,7 @@ import unittest
 from pathlib import Path
 from typing import Any
 
-from gpuaas_adapter import App, Call, PlanCall, Run, check_counts, observe_members, seal, tasks
+from gpuaas_adapter import App, Call, PlanCall, Run, check_counts, observe_members, plan_of_work, seal, tasks
 from gpuaas_adapter.controller import Controller
 from gpuaas_adapter.testing import FakePlatform
 
@@ -61,8 +61,8 @@ def pulse() -> App:
 
     @app.plan
     def plan(_call: PlanCall) -> Any:
-        work = {"kind": "job", "id": "1", "name": "x" * 500, "owner": "", "since": "2026-01-01T00:00:00Z", "message": ""}
-        return {"verdict": "unsafe", "reasons": [{"code": "WORK_LOST", "message": "it is lost"}], "workLost": [work] * 200}
+        work = {"kind": "job", "id": "1", "name": "x" * 500, "owner": "", "since": "2026-01-01T00:00:00Z"}
+        return plan_of_work([work] * 200, [], lost=True, reversible=False, what="jobs")
 
     return app
 

@@ -121,8 +121,8 @@ class OperationTest(KitTest):
         adapter = self.start()
         self.put(adapter, self.create())
         self.assertTrue(held.reached.wait(30))
-        held.go.set()
         self.put(adapter, self.create(attempt=2, force=True))
+        held.go.set()
         status = self.platform.await_end(adapter, "op_1")
         self.assertEqual(("succeeded", 2), (status["state"], status["attempt"]))
         self.assertIn(("mem_0", "op_1.2.mem_0.start"), self.platform.tasks)
@@ -263,7 +263,8 @@ class SignatureTest(KitTest):
         wrong: dict[str, dict[str, Any]] = {
             "issuer": {"iss": "http://other"}, "audience": {"aud": "other"}, "expired": {"iat": 1, "exp": 61},
             "future": {"iat": int(time.time()) + 300, "exp": int(time.time()) + 360}, "method": {"htm": "PUT"},
-            "life": {"exp": int(time.time()) + 3600}, "target": {"htu": "/v1/plans"}, "body": {"bd": "x"}, "jti": {"jti": ""},
+            "life": {"exp": int(time.time()) + 3600}, "target": {"htu": "/v1/plans"}, "body": {"bd": "x"},
+            "jti": {"jti": ""},
         }
         for what, claims in wrong.items():
             token = self.platform.sign("GET", target, b"", **claims)

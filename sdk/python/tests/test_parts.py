@@ -10,7 +10,7 @@ import unittest
 from pathlib import Path
 from unittest import mock
 
-from gpuaas_adapter import Interrupted, UsageLog, pause, seal, within
+from gpuaas_adapter import Interrupted, Keys, UsageLog, pause, seal, within
 from gpuaas_adapter.contract import clip
 from gpuaas_adapter.feed import BLOCK, Feed
 from gpuaas_adapter.journal import Journal
@@ -108,6 +108,19 @@ class PartsTest(unittest.TestCase):
         self.assertEqual(page["records"] + [{"id": "c", "quantity": "3"}], again.page("ins_1", "other.7")["records"])
         with self.assertRaises(ValueError):
             again.page("../x", "")
+
+    def test_a_counter_is_read_on_where_it_was(self) -> None:
+        for total in (3, 3, 10):
+            UsageLog(self.folder).count("ins_1", "mem_1", "beats", "run-a", total)
+        UsageLog(self.folder).count("ins_1", "mem_1", "beats", "run-b", 2)
+        records = UsageLog(self.folder).records("ins_1")
+        self.assertEqual(["3", "7", "2"], [record["quantity"] for record in records])
+        self.assertEqual(records[0]["to"], records[1]["from"])
+
+    def test_the_same_words_are_the_same_password(self) -> None:
+        first, again = Keys(self.folder / "key"), Keys(self.folder / "key")
+        self.assertEqual(first.password("a", "bc"), again.password("a", "bc"))
+        self.assertNotEqual(first.password("a", "bc"), first.password("ab", "c"))
 
     def test_texts_are_cut_between_characters(self) -> None:
         self.assertEqual("ä", clip("äö", 3))
