@@ -196,6 +196,8 @@ func TestARetiredDimensionTakesWhatWasUsedBefore(t *testing.T) {
 	in.Records[0].Dimension = "tasks"
 	_, err = b.service.Report(b.robot, in)
 	require.Equal(t, fault.DimensionUnknown, fault.From(err).Reasons[0].Code, "it was not declared yet")
+	require.Equal(t, []int{2, 0}, []int{b.Count("usage_record", ""), b.Count("usage_quarantine", "")},
+		"what is refused is not recorded")
 }
 
 func TestHowFarUsageIsRecordedIsShown(t *testing.T) {

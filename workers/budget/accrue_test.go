@@ -98,3 +98,34 @@ func TestALookReadsTheEntriesSinceTheMarkAlone(t *testing.T) {
 	require.NoError(t, b.keeper.Once(t.Context()))
 	require.Equal(t, "7", b.shown().Spent.String())
 }
+
+// TestAMarkNeverGoesBack has a look whose view of the database is older than what another look has settled by then: that
+// one has counted an entry of a transaction that is younger than one which this look still sees open.
+func TestAMarkNeverGoesBack(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.set("100", spending.Tell)
+	b.book("3")
+	require.NoError(t, b.keeper.Once(t.Context()))
+	open, err := b.Admin.Begin(t.Context())
+	require.NoError(t, err)
+	defer func() { _ = open.Rollback(context.WithoutCancel(t.Context())) }()
+	_, err = open.Exec(t.Context(), `SELECT pg_current_xact_id()`)
+	require.NoError(t, err)
+	b.book("4")
+	b.SQL(`UPDATE budget SET settled = 7, spent = 7, mark_xid = pg_snapshot_xmax(pg_current_snapshot())`)
+	mark := func() (settled, xid string) {
+		require.NoError(t, b.Admin.QueryRow(t.Context(), `SELECT trim_scale(settled)::text, mark_xid::text
+			FROM budget`).Scan(&settled, &xid))
+		return settled, xid
+	}
+	_, before := mark()
+	require.NoError(t, b.keeper.Once(t.Context()))
+	settled, after := mark()
+	require.Equal(t, []string{"7", before}, []string{settled, after})
+	require.NoError(t, open.Commit(t.Context()))
+	for range 2 {
+		require.NoError(t, b.keeper.Once(t.Context()))
+		require.Equal(t, "7", b.shown().Spent.String(), "and nothing is counted twice")
+	}
+}
