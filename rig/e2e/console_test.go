@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/gpuaas/app-platform/sdk/client/generated/gql"
 )
 
 // TestTheConsoleAddsDrainsAndRemovesAMember drives real headless Chromium through plans and changes of a running
@@ -17,11 +19,26 @@ import (
 func TestTheConsoleAddsDrainsAndRemovesAMember(t *testing.T) {
 	ctx, c := bounded(t), automation(t)
 	rent(t, ctx, c)
-	events := walkConsole(t, ctx, "hello-cluster")
-	for _, wanted := range []string{"running", "member-added", "member-drained", "member-removed", "stopped",
-		"service-account", "explained", "policy", "webhook", "audit"} {
+	bill(t, ctx)
+	_, code, err := shared.LoginLink(ctx, shared.Demo.OperatorID)
+	require.NoError(t, err)
+	events := walkConsole(t, ctx, "hello-cluster", "--operator-code", code)
+	for _, wanted := range []string{"running", "costs", "budget", "member-added", "member-drained", "member-removed",
+		"stopped", "service-account", "explained", "policy", "webhook", "audit", "platform-costs"} {
 		require.Contains(t, events, wanted)
 	}
+}
+
+// bill sets a price for what is rented, and opens the tenant's account without waiting for the billing role's first look:
+// what an hour costs is shown from then on.
+func bill(t *testing.T, ctx context.Context) {
+	t.Helper()
+	_, err := gql.SetPrice(ctx, shared.Operator, gql.SetPriceInput{Meter: "gpu_seconds", Per: "3600", Currency: "EUR",
+		Measure: gql.PriceMeasureQuantity, Tiers: []gql.PriceTierInput{{Price: "2.40"}}, Reason: "end-to-end test"})
+	require.NoError(t, err)
+	_, err = gql.SetBillingAccount(ctx, shared.Operator, gql.SetBillingAccountInput{TenantId: shared.Demo.TenantID,
+		Currency: "EUR", GraceSeconds: 3600, Reason: "end-to-end test"})
+	require.NoError(t, err)
 }
 
 // walkConsole runs the walk through the console with an app, restarts the server where the walk asks for it, and

@@ -33,14 +33,17 @@ const first = (projectId) => ({
 
 let kept;
 
+/** When this month begins, or one so many later. */
+const monthStart = (later) => new Date(Date.UTC(new Date().getUTCFullYear(), new Date().getUTCMonth() + later, 1));
+
 const budgetsOf = (projectId) => (kept ??= [first(projectId)]);
 
 /** The queries. */
 export const costQueries = (world) => ({
   costSummary: () => ({
     currency: 'EUR',
-    from: past(60 * 24 * 20),
-    to: past(-60 * 24 * 10),
+    from: monthStart(0).toISOString(),
+    to: monthStart(1).toISOString(),
     spent: '1284.4',
     hourly: '19.2',
     forecast: '5892.4',
@@ -66,9 +69,13 @@ export const costMutations = () => ({
 
 function sharesBy(world, by) {
   const share = (key, name, amount) => ({ key, name, currency: 'EUR', amount });
-  const days = Array.from({ length: 20 }, (_, at) =>
-    share(`2026-11-${String(at + 1).padStart(2, '0')}`, '', String(30 + ((at * 17) % 70))),
-  );
+  const days = Array.from({ length: new Date().getUTCDate() }, (_, at) =>
+    share(
+      new Date(monthStart(0).getTime() + at * 86_400_000).toISOString().slice(0, 10),
+      '',
+      String(30 + ((at * 17) % 70)),
+    ),
+  ).filter((_, at) => at % 6 !== 3);
   return (
     {
       DAY: days,

@@ -9,6 +9,7 @@ import { chromium } from 'playwright-core';
 const options = {
   base: { type: 'string' },
   'login-code': { type: 'string' },
+  'operator-code': { type: 'string' },
   shots: { type: 'string' },
   app: { type: 'string', default: 'slurm' },
   restart: { type: 'boolean', default: false },
@@ -30,7 +31,7 @@ export function readArgs() {
   for (const needed of ['base', 'login-code']) {
     if (values[needed] === undefined) {
       console.error(
-        `usage: node web/e2e/main.mjs --base URL --login-code CODE [--app SLUG] [--restart] [--shots DIR] [--chromium PATH] [--wait-seconds N]\nmissing: --${needed}`,
+        `usage: node web/e2e/main.mjs --base URL --login-code CODE [--operator-code CODE] [--app SLUG] [--restart] [--shots DIR] [--chromium PATH] [--wait-seconds N]\nmissing: --${needed}`,
       );
       process.exit(2);
     }

@@ -11,6 +11,7 @@ import { ask, insist, open, readArgs, say } from './harness.mjs';
 import { scenarios } from './scenarios.mjs';
 import { access } from './access.mjs';
 import { changes } from './changes.mjs';
+import { asOperator, costs } from './costs.mjs';
 import { publishing } from './publishing.mjs';
 import * as steps from './steps.mjs';
 
@@ -19,6 +20,8 @@ const base = args.base.replace(/\/$/, '');
 const scenario = scenarios[args.app] ?? {};
 const session = await open(args);
 const { page, shoot, faults } = session;
+/** Whether prices are set, so that what costs something says so. */
+const priced = scenario.costs === true;
 const name = `e2e-${Date.now().toString(36)}`;
 
 /** The login, and the pages before anything is launched. */
@@ -38,7 +41,7 @@ async function arrive() {
 
 /** The launch up to a running cluster, with a restart of the server when --restart is given. */
 async function comeUp() {
-  const id = await steps.launch(page, { slug: args.app, name, shoot });
+  const id = await steps.launch(page, { slug: args.app, name, shoot, priced });
   say('launched', { instance: id, name });
   await steps.checkTimeline(page, 'requested');
   if (args.restart) await overRestart(); // before the photographs, which take longer than a small cluster needs
@@ -98,13 +101,21 @@ async function change() {
 
 /** The decommission of the cluster, with proof. */
 async function goDown() {
-  await steps.decommission(page, shoot);
+  await steps.decommission(page, { shoot, priced });
   say('decommissioning');
   await shoot('stopping');
   await steps.untilStatus(page, 'STOPPED', args.wait);
   await steps.checkTimeline(page, 'deleted');
   say('stopped');
   await shoot('stopped');
+}
+
+/** The pages of costs and budgets, where the tenant is billed. */
+async function spent() {
+  if (!priced) return;
+  const workload = page.url();
+  await costs(session);
+  await page.goto(workload);
 }
 
 /** The pages of access and publishing; one of the walks is enough. */
@@ -142,10 +153,11 @@ async function tour() {
   await page.goto(`${base}/workloads`);
   await steps.logout(page, base);
   say('logged-out');
+  if (args['operator-code'] !== undefined) await asOperator(session, base, args['operator-code']);
 }
 
 try {
-  for (const part of [arrive, comeUp, act, used, change, goDown, govern, tour]) await part();
+  for (const part of [arrive, comeUp, act, used, spent, change, goDown, govern, tour]) await part();
   insist(faults.length === 0, `the page complained: ${[...new Set(faults)].join('; ')}`);
   say('done');
 } catch (error) {

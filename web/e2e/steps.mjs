@@ -13,8 +13,8 @@ export async function login({ page }, { base, 'login-code': code }) {
 
 /** Goes to a page by the navigation. */
 export async function go(page, name) {
-  await page.getByRole('navigation', { name: 'Main' }).getByRole('link', { name }).click();
-  await page.getByRole('heading', { name, level: 1 }).waitFor();
+  await page.getByRole('navigation', { name: 'Main' }).getByRole('link', { name, exact: true }).click();
+  await page.getByRole('heading', { name, level: 1, exact: true }).waitFor();
 }
 
 /** Finds the app in the catalog and opens its page. */
@@ -27,8 +27,8 @@ export async function openApp(page, slug) {
   await page.getByRole('heading', { name: 'Versions' }).waitFor();
 }
 
-/** Fills the launch form, requesting capacity where none fits, and sends it; returns the workload's id. */
-export async function launch(page, { slug, name, shoot }) {
+/** Fills the launch form, requesting capacity where none fits, and sends it; returns the workload's id. Where it is priced the form says what it costs. */
+export async function launch(page, { slug, name, shoot, priced }) {
   await page.locator('.page-actions').getByRole('link', { name: 'Launch' }).click();
   await page.waitForURL(`**/launch/${slug}**`);
   await page.getByRole('textbox', { name: 'Name', exact: true }).fill('No Capitals');
@@ -36,11 +36,15 @@ export async function launch(page, { slug, name, shoot }) {
   await page.getByText('Only lower-case letters, digits and hyphens.').waitFor();
   await page.getByRole('textbox', { name: 'Name', exact: true }).fill(name);
   await chooseAllocation(page);
+  if (priced) await page.locator('form [data-cost]', { hasText: costsSomething }).waitFor();
   await shoot('launch-form');
   await page.locator('form').getByRole('button', { name: 'Launch' }).click();
   await page.waitForURL('**/workloads/*');
   return page.url().split('/').at(-1);
 }
+
+/** What a cost says that knows a price. */
+const costsSomething = /\d [A-Z]{3} an hour/;
 
 async function chooseAllocation(page) {
   const fitting = page.locator('[data-compatible="true"]');
@@ -93,14 +97,15 @@ export async function action(page, { action: name, fields = {}, optional = {} })
 }
 
 /** Decommissions the open workload with a reason, once the plan says that it can be. */
-export async function decommission(page, shoot) {
+export async function decommission(page, { shoot, priced }) {
   await page.getByRole('button', { name: 'Decommission' }).click();
-  await throughPlan(page, {
+  const said = await throughPlan(page, {
     act: 'Decommission',
     reason: 'the walk through the console is over',
     shoot,
     shot: 'decommission-dialog',
   });
+  insist(!priced || costsSomething.test(said), `the plan shows no price: ${said}`);
 }
 
 /** Shows the plan of the open dialog and confirms it; returns the plan's text. */

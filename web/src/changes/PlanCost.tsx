@@ -1,6 +1,7 @@
 // What a change makes of the price of an hour. What has no price is said so, and never shown as zero.
 import type { CostBitsFragment } from '../generated/graphql';
-import { plural, words } from '../lib/format';
+import { shapeName } from '../lib/capacity';
+import { plural } from '../lib/format';
 import { amount, difference } from '../lib/money';
 import { DataTable } from '../ui/parts';
 
@@ -81,10 +82,10 @@ const lineColumns = [
     cell: (row: Line) => (
       <span>
         <span className="strong">
-          {row.count} × {row.sku === '' ? words(row.shape) : row.sku}
+          {row.count} × {row.sku === '' ? shapeName(row.shape) : row.sku}
         </span>
         <span className="sub">
-          {[words(row.shape), plural(row.gpuCount, 'GPU'), row.region].filter((each) => each !== '').join(', ')}
+          {[shapeName(row.shape), plural(row.gpuCount, 'GPU'), row.region].filter((each) => each !== '').join(', ')}
         </span>
       </span>
     ),
@@ -92,6 +93,7 @@ const lineColumns = [
   { head: 'What', cell: (row: Line) => effects[row.effect] },
   {
     head: 'An hour',
+    right: true,
     cell: (row: Line) =>
       row.hourly === null ? <span className="faint">{noPrice}</span> : amount(row.hourly.amount, row.hourly.currency),
   },

@@ -3,11 +3,12 @@ import { useRead } from '../api/hooks';
 import { useProjectId } from '../api/session';
 import { ProjectCostsDocument } from '../generated/graphql';
 import type { ProjectCostsQuery, CostShareBitsFragment } from '../generated/graphql';
-import { plural } from '../lib/format';
-import { amount, portion } from '../lib/money';
+import { plural, words } from '../lib/format';
+import { about, amount } from '../lib/money';
 import { Notice, ProblemPage } from '../ui/Problem';
 import { DataTable, Empty, Loading, PageHead } from '../ui/parts';
 import { Budgets } from './Budgets';
+import { date, daysOf } from './days';
 
 /** The costs of the chosen project. */
 export function CostsPage() {
@@ -46,11 +47,11 @@ function Costs({ data, refresh }: { data: ProjectCostsQuery; refresh: () => void
           <dt>So far</dt>
           <dd data-spent={spent}>{amount(spent, currency)}</dd>
           <dt>An hour now</dt>
-          <dd>{amount(hourly, currency)}</dd>
+          <dd data-hourly={hourly}>{amount(hourly, currency)}</dd>
           <dt>Forecast for the month</dt>
-          <dd>{amount(forecast, currency)}</dd>
+          <dd>{about(forecast, currency)}</dd>
         </dl>
-        <Days shares={data.byDay} />
+        <Days summary={data.costSummary} shares={data.byDay} />
       </section>
       <Budgets budgets={data.budgets} currency={currency} refresh={refresh} />
       <ShareTable title="By app" none="capacity that no instance used" shares={data.byApp} />
@@ -61,31 +62,43 @@ function Costs({ data, refresh }: { data: ProjectCostsQuery; refresh: () => void
   );
 }
 
-/** A bar for each day that cost something. */
-function Days({ shares }: { shares: readonly CostShareBitsFragment[] }) {
-  if (shares.length === 0) return <Empty icon="cost" title="Nothing is booked this month yet." />;
-  const most = shares.map((each) => each.amount);
+/** A bar for each day of the month, and which was the dearest. */
+function Days({
+  summary,
+  shares,
+}: {
+  summary: ProjectCostsQuery['costSummary'];
+  shares: readonly CostShareBitsFragment[];
+}) {
+  const { days, dearest } = daysOf(summary, shares);
+  if (dearest === undefined) return <Empty icon="cost" title="Nothing is booked this month yet." />;
+  const said = `${date(dearest.key)} cost the most: ${amount(dearest.amount, dearest.currency)}`;
   return (
-    <figure className="cost-days" aria-label="Cost by day">
-      {shares.map((each) => (
-        <div key={each.key} title={`${each.key}: ${amount(each.amount, each.currency)}`}>
-          <span className="bar" style={{ height: `${portion(each.amount, most)}%` }} />
-          <span className="day">{each.key.slice(8, 10)}</span>
-        </div>
-      ))}
+    <figure className="cost-figure">
+      <div className="cost-days" role="img" aria-label={`Cost by day. ${said}.`}>
+        {days.map((day) => (
+          <div key={day.key} data-day={day.key} title={`${date(day.key)}: ${amount(day.amount, summary.currency)}`}>
+            {day.height > 0 && <span className="bar" style={{ height: `${day.height}%` }} />}
+            <span className="day">{day.label}</span>
+          </div>
+        ))}
+      </div>
+      <figcaption className="soft">By day, in UTC. {said}.</figcaption>
     </figure>
   );
 }
 
-/** Shares of costs, the dearest first. */
+/** Shares of costs, the dearest first; reasons of the platform are written as words. */
 export function ShareTable({
   title,
   none,
   shares,
+  reasons = false,
 }: {
   title: string;
   none: string;
   shares: readonly CostShareBitsFragment[];
+  reasons?: boolean;
 }) {
   return (
     <section className="card" aria-label={title}>
@@ -97,7 +110,7 @@ export function ShareTable({
       ) : (
         <DataTable
           label={title}
-          columns={shareColumns(none)}
+          columns={shareColumns(none, reasons)}
           rows={[...shares]}
           keyOf={(row) => `${row.key} ${row.currency}`}
         />
@@ -106,7 +119,7 @@ export function ShareTable({
   );
 }
 
-const shareColumns = (none: string) => [
+const shareColumns = (none: string, reasons: boolean) => [
   {
     head: 'Of',
     cell: (row: CostShareBitsFragment) =>
@@ -114,10 +127,10 @@ const shareColumns = (none: string) => [
         <span className="faint">{none}</span>
       ) : (
         <span>
-          <span className="strong">{row.name}</span>
+          <span className="strong">{reasons ? words(row.name) : row.name}</span>
           {row.name !== row.key && <span className="sub mono">{row.key}</span>}
         </span>
       ),
   },
-  { head: 'Cost', cell: (row: CostShareBitsFragment) => amount(row.amount, row.currency) },
+  { head: 'Cost', right: true, cell: (row: CostShareBitsFragment) => amount(row.amount, row.currency) },
 ];

@@ -20,7 +20,7 @@ export function PlatformCostsPage() {
           <ShareTable title="By tenant" none="" shares={data.byTenant} />
           <ShareTable title="By app" none="capacity that no instance used" shares={data.byApp} />
           <ShareTable title="By what is metered" none="" shares={data.byMeter} />
-          <ShareTable title="Borne by the platform" none="" shares={data.borne} />
+          <ShareTable title="Borne by the platform" none="" shares={data.borne} reasons />
         </div>
       )}
       {data === undefined &&

@@ -10,6 +10,14 @@ export function difference(text: string, currency: string): string {
   return text.startsWith('-') ? `${amount(text.slice(1), currency)} less` : `${amount(text, currency)} more`;
 }
 
+/** An estimate with its currency: in two places, halves up. */
+export function about(text: string, currency: string): string {
+  const [whole = '0', rest = ''] = text.split('.');
+  const cents = BigInt(whole + rest.padEnd(2, '0').slice(0, 2)) + (/^..[5-9]/.test(rest) ? 1n : 0n);
+  const digits = String(cents).padStart(3, '0');
+  return amount(`${digits.slice(0, -2)}.${digits.slice(-2)}`, currency);
+}
+
 /** A decimal text with at least two places, and no zeros after those. */
 function places(text: string): string {
   const [whole = '0', rest = ''] = text.split('.');
