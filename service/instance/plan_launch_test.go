@@ -1,6 +1,7 @@
 package instance_test
 
 import (
+	"encoding/json"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -9,6 +10,7 @@ import (
 	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/domain/lifecycle"
 	"github.com/gpuaas/app-platform/rig/platformtest"
+	"github.com/gpuaas/app-platform/service/change"
 	"github.com/gpuaas/app-platform/service/instance"
 )
 
@@ -48,6 +50,52 @@ func TestALaunchsPlanShowsItsMembersAndItsPriceAndWritesNothing(t *testing.T) {
 	in.PlanHash = again.Hash
 	_, err = b.service.Launch(b.ctx, in)
 	require.NoError(t, err)
+}
+
+// A launch, a change of version or config, going back and a teardown have their price in the plan, and in its hash.
+func TestThePriceIsInEveryPlanAndItsHash(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	three := b.allocation()
+	started := b.runs()
+	config := json.RawMessage(`{"size": 3}`)
+	upgraded, err := b.service.Upgrade(b.ctx, upgradeOf(started.Instance.ID, "first",
+		func(in *instance.UpgradeInput) { in.Config = config }))
+	require.NoError(t, err)
+	b.ended(upgraded.Operation.ID, lifecycle.OperationSucceeded)
+	b.SQL(`UPDATE allocation SET sku = 'small'`)
+	generation := 1
+	plans := map[string]func() (*change.Plan, error){
+		"launch": func() (*change.Plan, error) {
+			return b.service.PlanLaunch(b.ctx, b.launch(func(in *instance.LaunchInput) {
+				in.Name, in.AllocationIDs = "another", []ids.ID{three.ID}
+			}))
+		},
+		"upgrade": func() (*change.Plan, error) {
+			return b.service.PlanUpgrade(b.ctx, upgradeOf(started.Instance.ID, "", func(in *instance.UpgradeInput) {
+				in.Config = json.RawMessage(`{"size": 4}`)
+			}))
+		},
+		"rollback": func() (*change.Plan, error) {
+			return b.service.PlanRollback(b.ctx, rollbackOf(started.Instance.ID, "", &generation))
+		},
+		"decommission": func() (*change.Plan, error) {
+			return b.service.PlanDecommission(b.ctx, b.teardown(started.Instance.ID, ""))
+		},
+	}
+	hashes := map[string]string{}
+	for _, price := range []string{"1.5", "1.75"} {
+		b.ListPrice("small", "EUR", price)
+		for name, plan := range plans {
+			shown, err := plan()
+			require.NoError(t, err, name)
+			require.True(t, shown.Allowed, name)
+			require.Len(t, shown.Cost.Totals, 1, name)
+			require.Positive(t, shown.Cost.Totals[0].After.Sign(), name)
+			require.NotEqual(t, hashes[name], shown.Hash, "%s: another price is another plan", name)
+			hashes[name] = shown.Hash
+		}
+	}
 }
 
 func TestALaunchsPlanSaysWhatWouldRefuseIt(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/domain/lifecycle"
 	"github.com/gpuaas/app-platform/rig/platformtest"
+	"github.com/gpuaas/app-platform/service/change"
 	"github.com/gpuaas/app-platform/service/kit/tariff"
 	"github.com/gpuaas/app-platform/service/member"
 )
@@ -84,6 +85,43 @@ func TestAPlanOfAScalingShowsThePriceBothUpAndDown(t *testing.T) {
 		MemberIDs: []ids.ID{b.members[0].ID, b.members[1].ID}})
 	require.NoError(t, err)
 	require.Equal(t, []string{"EUR", "3", "3", "0", "1.5"}, totals(several.Cost))
+}
+
+// Every change of members has its price in its plan, and in the hash that authorises it.
+func TestThePriceIsInEveryPlanAndItsHash(t *testing.T) {
+	t.Parallel()
+	b := setup(t, roomy)
+	three := b.allocation()
+	b.SQL(`UPDATE allocation SET sku = 'small'`)
+	both := member.RemoveInput{DeadlineSeconds: 600, MemberIDs: []ids.ID{b.members[0].ID, b.members[1].ID}}
+	plans := map[string]func() (*change.Plan, error){
+		"add":         func() (*change.Plan, error) { return b.service.PlanAdd(b.admin, b.add("", 1, three)) },
+		"scale":       func() (*change.Plan, error) { return b.service.PlanScale(b.admin, b.scale("", 4, three)) },
+		"drain":       func() (*change.Plan, error) { return b.service.PlanDrain(b.admin, b.on(2, "")) },
+		"remove":      func() (*change.Plan, error) { return b.service.PlanRemove(b.admin, b.on(2, "")) },
+		"remove both": func() (*change.Plan, error) { return b.service.PlanRemoveMany(b.admin, both) },
+		"replace": func() (*change.Plan, error) {
+			return b.service.PlanReplace(b.admin, member.ReplaceInput{Input: b.on(2, ""), AllocationID: three.ID})
+		},
+	}
+	hashes := map[string]string{}
+	for _, price := range []string{"1.5", "1.75"} {
+		b.ListPrice("small", "EUR", price)
+		for name, plan := range plans {
+			shown, err := plan()
+			require.NoError(t, err, name)
+			require.True(t, shown.Allowed, name)
+			require.Len(t, shown.Cost.Totals, 1, name)
+			require.Positive(t, shown.Cost.Totals[0].After.Sign(), name)
+			require.NotEqual(t, hashes[name], shown.Hash, "%s: another price is another plan", name)
+			hashes[name] = shown.Hash
+		}
+	}
+	for name, plan := range plans {
+		again, err := plan()
+		require.NoError(t, err, name)
+		require.Equal(t, hashes[name], again.Hash, name)
+	}
 }
 
 // A person who agreed to one price is not made to pay another, whatever the change is.
