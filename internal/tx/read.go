@@ -75,6 +75,15 @@ func (db *DB) readFrom(ctx context.Context, from *pool, credential Credential, q
 	return caller.actor(credential, &db.actors)
 }
 
+// Collect runs a query within a transaction and collects its rows, with scan for each.
+func Collect[T any](ctx context.Context, t *Tx, scan pgx.RowToFunc[T], sql string, args ...any) ([]T, error) {
+	rows, err := t.Query(ctx, sql, args...)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, scan)
+}
+
 // Rows makes a Query that collects every row into a slice, with scan for each.
 func Rows[T any](into *[]T, scan func(row pgx.CollectableRow) (T, error), sql string, args ...any) Query {
 	return Query{SQL: sql, Args: args, Scan: func(rows pgx.Rows) error {

@@ -96,12 +96,9 @@ func one[T any](ctx context.Context, t *tx.Tx, scan func(pgx.CollectableRow) (*T
 	return found[0], nil
 }
 
-func many[T any](ctx context.Context, t *tx.Tx, scan func(pgx.CollectableRow) (T, error), sql string, args ...any) ([]T, error) {
-	rows, err := t.Query(ctx, sql, args...)
-	if err != nil {
-		return nil, fmt.Errorf("read the books: %w", err)
-	}
-	found, err := pgx.CollectRows(rows, scan)
+// many reads rows of the books.
+func many[T any](ctx context.Context, t *tx.Tx, scan pgx.RowToFunc[T], sql string, args ...any) ([]T, error) {
+	found, err := tx.Collect(ctx, t, scan, sql, args...)
 	if err != nil {
 		return nil, fmt.Errorf("read the books: %w", err)
 	}

@@ -88,9 +88,9 @@ type counter struct {
 // Usage feeds an engine with the usage of its tenant and period, as far as it was recorded in an earlier generation of
 // the database, or in this one by a transaction before the watermark.
 func Usage(ctx context.Context, t *tx.Tx, engine *rating.Engine, generation int64, watermark string) error {
-	projects, err := many(ctx, t, pgx.RowTo[string], `SELECT platform.projects_of($1)`, engine.Tenant)
+	projects, err := tx.Collect(ctx, t, pgx.RowTo[string], `SELECT platform.projects_of($1)`, engine.Tenant)
 	if err != nil {
-		return err
+		return fmt.Errorf("read usage: %w", err)
 	}
 	if _, err := t.Exec(ctx, hashSQL); err != nil {
 		return fmt.Errorf("read usage: %w", err)
@@ -165,7 +165,7 @@ const perLookup = 5_000
 // slice counts what begins in a slice.
 func (c *counter) slice(ctx context.Context, in slice) error {
 	args := []any{c.projects, in.from, in.to, c.engine.Tenant, c.engine.From, c.generation, c.watermark}
-	sums, err := many(ctx, c.Tx, scanSum, usageSQL, args...)
+	sums, err := tx.Collect(ctx, c.Tx, scanSum, usageSQL, args...)
 	if err != nil {
 		return err
 	}
@@ -174,7 +174,7 @@ func (c *counter) slice(ctx context.Context, in slice) error {
 	if err := c.feed(ctx, sums, func(s *sum) { c.engine.AddTotal(&s.Record, s.seconds) }); err != nil || len(sums) == all {
 		return err
 	}
-	if sums, err = many(ctx, c.Tx, scanSum, aloneSQL, args...); err != nil {
+	if sums, err = tx.Collect(ctx, c.Tx, scanSum, aloneSQL, args...); err != nil {
 		return err
 	}
 	return c.feed(ctx, sums, func(s *sum) { c.engine.Add(&s.Record) })
@@ -217,13 +217,4 @@ func (c *counter) describe(ctx context.Context, sums []*sum) error {
 		err = fmt.Errorf("%d of %d records are where they were", tag.RowsAffected(), len(sums))
 	}
 	return err
-}
-
-// many reads the rows of a statement.
-func many[T any](ctx context.Context, t *tx.Tx, scan pgx.RowToFunc[T], sql string, args ...any) ([]T, error) {
-	rows, err := t.Query(ctx, sql, args...)
-	if err != nil {
-		return nil, err
-	}
-	return pgx.CollectRows(rows, scan)
 }

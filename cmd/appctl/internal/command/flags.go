@@ -82,18 +82,16 @@ func Seconds(deadline time.Duration) (int, error) {
 
 // Instant reads a time, or a duration from now; nil when empty.
 func Instant(flag, text string) (*time.Time, error) {
-	if text == "" {
-		return nil, nil
+	at, err := Moment(flag, text)
+	if err == nil {
+		return at, nil
 	}
-	if at, err := time.Parse(time.RFC3339, text); err == nil {
-		return &at, nil
+	ahead, wrong := time.ParseDuration(text)
+	if wrong != nil || ahead <= 0 {
+		return nil, Usagef("%w, or a duration such as 720h", err)
 	}
-	ahead, err := time.ParseDuration(text)
-	if err != nil || ahead <= 0 {
-		return nil, Usagef("--%s %q: must be a time such as 2026-12-31T00:00:00Z, or a duration such as 720h", flag, text)
-	}
-	at := time.Now().Add(ahead).UTC()
-	return &at, nil
+	then := time.Now().Add(ahead).UTC()
+	return &then, nil
 }
 
 // Moment reads a time; nil when empty.
@@ -103,7 +101,7 @@ func Moment(flag, text string) (*time.Time, error) {
 	}
 	at, err := time.Parse(time.RFC3339, text)
 	if err != nil {
-		return nil, Usagef("--%s %s: want RFC 3339, such as 2026-12-01T00:00:00Z", flag, text)
+		return nil, Usagef("--%s %q: must be a time such as 2026-12-31T00:00:00Z", flag, text)
 	}
 	return &at, nil
 }
