@@ -7,7 +7,7 @@ CREATE TABLE endpoint_opening (
   id text PRIMARY KEY,
   tenant_id text NOT NULL,
   project_id text NOT NULL,
-  instance_id text NOT NULL REFERENCES instance (id),
+  instance_id text NOT NULL,
   endpoint text NOT NULL,
   credential_kind text NOT NULL CHECK (credential_kind IN ('session', 'exchange')),
   credential_id text NOT NULL,
@@ -17,7 +17,8 @@ CREATE TABLE endpoint_opening (
   secret_hash bytea,                          -- SHA-256 of the cookie's secret
   expires_at timestamptz NOT NULL,
   created_at timestamptz NOT NULL,
-  FOREIGN KEY (project_id, tenant_id) REFERENCES project (id, tenant_id)
+  FOREIGN KEY (project_id, tenant_id) REFERENCES project (id, tenant_id),
+  FOREIGN KEY (instance_id, tenant_id) REFERENCES instance (id, tenant_id)
 );
 CREATE INDEX endpoint_opening_expires ON endpoint_opening (expires_at);
 CREATE INDEX endpoint_opening_instance ON endpoint_opening (instance_id);
@@ -60,6 +61,15 @@ BEGIN
 END $$;
 -- +goose StatementEnd
 
+-- Openings that are over are forgotten after a day.
+CREATE FUNCTION platform.forget_openings() RETURNS bigint
+  LANGUAGE sql VOLATILE SET search_path = public, pg_temp AS $$
+  WITH gone AS (
+    DELETE FROM endpoint_opening WHERE id IN (
+      SELECT id FROM endpoint_opening WHERE expires_at < now() - interval '1 day' LIMIT 1000) RETURNING id
+  )
+  SELECT count(*) FROM gone $$;
+
 -- +goose StatementBegin
 DO $$
 DECLARE t text;
@@ -78,6 +88,8 @@ CREATE POLICY api_scope ON endpoint_opening TO app_api USING (project_id = ANY (
   OR tenant_id = ANY ((SELECT platform.scope('app.tenants'))::text[]))
   WITH CHECK (project_id = ANY ((SELECT platform.scope('app.projects'))::text[]) OR tenant_id = ANY ((SELECT platform.scope('app.tenants'))::text[]));
 GRANT INSERT, SELECT (id, instance_id, endpoint) ON endpoint_opening TO app_api, app_operator;
-REVOKE ALL ON FUNCTION platform.redeem_opening(text, bytea, bytea), platform.enter_opening(text, bytea) FROM PUBLIC;
+REVOKE ALL ON FUNCTION platform.redeem_opening(text, bytea, bytea), platform.enter_opening(text, bytea),
+  platform.forget_openings() FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION platform.forget_openings() TO app_worker;
 GRANT EXECUTE ON FUNCTION platform.redeem_opening(text, bytea, bytea) TO app_api;
 GRANT EXECUTE ON FUNCTION platform.enter_opening(text, bytea) TO app_api, app_operator;

@@ -12,7 +12,7 @@ import (
 var overs = []struct{ what, sql string }{
 	{"secrets", `SELECT platform.forget_secrets()`},
 	{"idempotency keys", `SELECT platform.forget_keys()`},
-	{"credentials", `SELECT platform.forget_credentials()`},
+	{"credentials", `SELECT platform.forget_credentials()`}, {"openings", `SELECT platform.forget_openings()`},
 }
 
 // clean forgets what nobody can use any more.
