@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"github.com/vektah/gqlparser/v2"
+	graphql "github.com/vektah/gqlparser/v2/ast"
 
 	"github.com/gpuaas/app-platform/sdk/nodetask"
 )
@@ -40,6 +42,25 @@ func TestDocumentHasTheFieldsOfEveryKind(t *testing.T) {
 		return
 	}
 	require.Equal(t, want, tables, "write the tables again: go test ./sdk/nodetask -update")
+}
+
+// The calls that the document shows are calls of the public API.
+func TestDocumentShowsCallsOfThePublicAPI(t *testing.T) {
+	t.Parallel()
+	schema, err := os.ReadFile("../../docs/api/schema.graphql")
+	require.NoError(t, err)
+	loaded, err := gqlparser.LoadSchema(&graphql.Source{Input: string(schema)})
+	require.NoError(t, err)
+	raw, err := os.ReadFile(document)
+	require.NoError(t, err)
+	calls := strings.Split(string(raw), "```graphql\n")[1:]
+	require.Len(t, calls, 5)
+	for _, call := range calls {
+		query, _, closed := strings.Cut(call, "```")
+		require.True(t, closed)
+		_, list := gqlparser.LoadQuery(loaded, query)
+		require.Empty(t, list, query)
+	}
 }
 
 // rows returns a table for each kind that has fields.

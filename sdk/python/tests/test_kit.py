@@ -15,6 +15,7 @@ from typing import Any, Callable, Mapping
 from nacl.public import SealedBox
 from nacl.signing import SigningKey
 
+from gpuaas_adapter import tasks
 from gpuaas_adapter.log import new_log
 from gpuaas_adapter.testing import succeed
 
@@ -134,6 +135,19 @@ class OperationTest(KitTest):
         self.put(adapter, body)
         status = self.platform.await_end(adapter, "op_2")
         self.assertEqual({"notTornDown": ["mem_1"], "residue": {"mem_0": 0}}, status["evidence"])
+
+    def test_any_name_of_a_step_makes_a_key_that_the_platform_takes(self) -> None:
+        @self.app.operation("member.label")
+        def label(run: Any) -> None:
+            for step in ("with spaces", "ä", "x" * 200):
+                run.look(run.members[0], step, tasks.run(["true"]))
+
+        adapter = self.start()
+        self.put(adapter, self.platform.dispatch("op_1", "member.label", self.app))
+        self.assertEqual("succeeded", self.platform.await_end(adapter, "op_1")["state"])
+        keys = [key for _, key in self.platform.tasks]
+        self.assertEqual([], [key for key in keys if not key.isascii() or " " in key or len(key) > 128])
+        self.assertEqual(3, len({key.rsplit(".", 1)[0] for key in keys}))
 
     def test_a_failed_task_fails_the_operation_with_the_nodes_words(self) -> None:
         self.platform.node = lambda *_: {"state": "FAILED", "message": "exit 1", "stderr": "no such file"}

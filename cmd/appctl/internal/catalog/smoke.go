@@ -46,7 +46,7 @@ func smoke(t *command.Tool) *cobra.Command {
 it down with proof, and gives back what was rented, whatever happens. With --quiet it writes the instance's id alone:
 
   instance=$(appctl manifest smoke hello@1.2.0 --quiet)
-  appctl promote manifest hello@1.2.0 --to staged --smoke-instance "$instance" --reason "smoke test passed"`
+  appctl manifest promote hello@1.2.0 --to staged --smoke-instance "$instance" --reason "smoke test passed"`
 	flags := cmd.Flags()
 	flags.StringSliceVar(&s.allocations, "allocation", nil,
 		"allocation by id or name instead of renting; repeat or separate by commas")
