@@ -82,9 +82,11 @@ func TestFocusKeepsTheRulesOfTheSpecification(t *testing.T) {
 			for i, cell := range rows[1] {
 				conforms(t, columns[rows[0][i]], cell)
 			}
-			class := rows[1][slices.Index(rows[0], "ChargeClass")]
-			require.Equal(t, period == b.present, class == "Correction")
-			require.Equal(t, "2.00", rows[1][slices.Index(rows[0], "BilledCost")])
+			cell := func(name string) string { return rows[1][slices.Index(rows[0], name)] }
+			require.Equal(t, period == b.present, cell("ChargeClass") == "Correction")
+			require.Equal(t, "2.00", cell("BilledCost"))
+			require.Equal(t, []string{b.tenant.DisplayName, b.project.DisplayName},
+				[]string{cell("BillingAccountName"), cell("SubAccountName")}, "accounts that have a name are called by it")
 		}
 	}
 	_, err := export.Statement(b.admin, b.service, billing.Filter{ProjectID: &b.project.ID}, rating.FocusCSV, "9")

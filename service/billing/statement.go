@@ -44,6 +44,14 @@ type Statement struct {
 	Charges, Credits, Total money.Decimal
 	// Unpriced counts the lines without a price, which are in no sum.
 	Unpriced int
+	// Names are the display names of the tenant and of its projects, as far as the caller sees them.
+	Names map[ids.ID]string
+}
+
+// name is what something is called.
+type name struct {
+	ID   ids.ID
+	Name string
 }
 
 // Filter chooses a statement: of a tenant or of a project, of a period or of the present one.
@@ -95,12 +103,19 @@ func (s *Service) Statement(ctx context.Context, filter Filter) (*Statement, err
 // sum reads the lines and adds them up.
 func (s *Service) sum(ctx context.Context, out *Statement) (*Statement, error) {
 	var paid []owing
-	_, err := s.DB.Read(ctx, tx.Rows(&out.Lines, scanLine, statementSQL, out.Period.ID, out.ProjectID),
+	var names []name
+	_, err := s.DB.Read(ctx, tx.Rows(&names, pgx.RowToStructByPos[name], `SELECT id, display_name FROM tenant WHERE id = $1
+		UNION ALL SELECT id, display_name FROM project WHERE tenant_id = $1 AND ($2::text IS NULL OR id = $2)`, out.TenantID,
+		out.ProjectID), tx.Rows(&out.Lines, scanLine, statementSQL, out.Period.ID, out.ProjectID),
 		tx.Rows(&paid, scanOwing, `SELECT x.project_id, sum(e.amount) FROM ledger_tx x JOIN ledger_entry e ON e.tx_id = x.id
 			WHERE x.period_id = $1 AND x.kind IN ('CREDIT_USED', 'REOPEN') AND e.account = 'CREDIT' AND ($2::text IS NULL OR x.project_id = $2)
 			GROUP BY x.project_id`, out.Period.ID, out.ProjectID))
 	if err != nil {
 		return nil, err
+	}
+	out.Names = make(map[ids.ID]string, len(names))
+	for _, one := range names {
+		out.Names[one.ID] = one.Name
 	}
 	for _, line := range out.Lines {
 		if line.Amount == nil {

@@ -3,6 +3,7 @@ package export
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/csv"
 	"encoding/json"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"github.com/gpuaas/app-platform/domain/fault"
+	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/domain/money"
 	"github.com/gpuaas/app-platform/domain/rating"
 	"github.com/gpuaas/app-platform/service/billing"
@@ -133,7 +135,8 @@ func lineRows(s *billing.Statement) (out [][]string) {
 func charges(s *billing.Statement) (out []focus.Charge) {
 	for _, line := range s.Lines {
 		l := shown(s, line)
-		charge := focus.Charge{Tenant: string(s.TenantID), Project: l.Project, Currency: l.Currency,
+		charge := focus.Charge{Tenant: string(s.TenantID), TenantName: called(s, s.TenantID), Project: l.Project,
+			ProjectName: called(s, line.ProjectID), Currency: l.Currency,
 			PeriodStart: stamp(s.Period.StartsAt),
 			PeriodEnd:   stamp(s.Period.EndsAt), Start: l.From, End: l.To, Cost: orEmpty(l.Amount), Correction: l.Correction,
 			Meter: l.Meter,
@@ -145,6 +148,9 @@ func charges(s *billing.Statement) (out []focus.Charge) {
 	}
 	return out
 }
+
+// called is the name of a tenant or a project; its id where the caller does not see the name.
+func called(s *billing.Statement, id ids.ID) string { return cmp.Or(s.Names[id], string(id)) }
 
 func orEmpty(s *string) string {
 	if s == nil {

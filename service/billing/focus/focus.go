@@ -12,7 +12,8 @@ const issuer = "GPUaaS App Platform"
 
 // Charge is a line of a statement, as text.
 type Charge struct {
-	Tenant, Project, Currency string
+	// Tenant and Project are ids, TenantName and ProjectName what they are called.
+	Tenant, TenantName, Project, ProjectName, Currency string
 	// PeriodStart and PeriodEnd are the statement's, Start and End those of the usage.
 	PeriodStart, PeriodEnd, Start, End string
 	// Invoice names the statement; empty until it is final.
@@ -52,7 +53,7 @@ func cost(c *Charge) string {
 var Columns = []Column{
 	{Name: "BilledCost", Kind: "decimal", cell: cost},
 	{Name: "BillingAccountId", Kind: "string", cell: func(c *Charge) string { return c.Tenant }},
-	{Name: "BillingAccountName", Kind: "string", Null: true, cell: fixed("")},
+	{Name: "BillingAccountName", Kind: "string", cell: func(c *Charge) string { return c.TenantName }},
 	{Name: "BillingCurrency", Kind: "currency", cell: func(c *Charge) string { return c.Currency }},
 	{Name: "BillingPeriodEnd", Kind: "time", cell: func(c *Charge) string { return c.PeriodEnd }},
 	{Name: "BillingPeriodStart", Kind: "time", cell: func(c *Charge) string { return c.PeriodStart }},
@@ -88,6 +89,7 @@ var Columns = []Column{
 	{Name: "SkuMeter", Kind: "string", Null: true, cell: func(c *Charge) string { return c.Meter }},
 	{Name: "SkuPriceId", Kind: "string", Null: true, cell: func(c *Charge) string { return c.Price }},
 	{Name: "SubAccountId", Kind: "string", Null: true, cell: func(c *Charge) string { return c.Project }},
+	{Name: "SubAccountName", Kind: "string", Null: true, cell: func(c *Charge) string { return c.ProjectName }},
 }
 
 func correctionClass(c *Charge) string {
