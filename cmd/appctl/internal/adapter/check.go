@@ -24,7 +24,7 @@ import (
 // Command returns the commands about adapters.
 func Command(t *command.Tool) *cobra.Command {
 	return command.Group("adapter", "Adapters: programs that know how an app boots, drains and leaves", check(t),
-		clauses(t))
+		clauses(t), initialise(t))
 }
 
 // checkFlags are the flags of adapter check.

@@ -174,3 +174,27 @@ func TestAdapterClausesAreListed(t *testing.T) {
 	require.Len(t, strings.Fields(got.stdout), len(conformance.Clauses()))
 	require.Contains(t, got.stdout, "dispatch.idempotent\n")
 }
+
+func TestAdapterInitWritesASkeletonAndOverwritesNothing(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "beat")
+	line := []string{"adapter", "init", "beat", "--lang", "python", "--dir", dir}
+	got := newRig(t).run(t.Context(), "", line...)
+	require.Zero(t, got.code, got.stderr)
+	require.Contains(t, got.stdout, "ci.sh runs its tests")
+	require.FileExists(t, filepath.Join(dir, "gpuaas_adapter", "run.py"))
+	text, err := os.ReadFile(filepath.Join(dir, "manifest.json"))
+	require.NoError(t, err)
+	require.Contains(t, string(text), `"app": "beat"`)
+
+	for says, line := range map[string][]string{
+		"is not empty":         line,
+		"is not an app's name": {"adapter", "init", "Beat", "--lang", "python"},
+		"choose go or python":  {"adapter", "init", "beat", "--lang", "cobol"},
+		`"lang" not set`:       {"adapter", "init", "beat"},
+	} {
+		got := newRig(t).run(t.Context(), "", line...)
+		require.NotZero(t, got.code)
+		require.Contains(t, got.stderr, says)
+	}
+}
