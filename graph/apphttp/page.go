@@ -57,7 +57,7 @@ func (h *Handler) refuse(w http.ResponseWriter, r *http.Request, err error, inst
 	}
 	link := h.Console.String()
 	if instance != "" {
-		link = h.Console.JoinPath("instances", string(instance)).String()
+		link = h.Console.JoinPath("workloads", string(instance)).String()
 	}
 	h.page(w, refused.HTTPStatus(), title, refused.Message, link)
 }

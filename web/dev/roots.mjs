@@ -2,6 +2,7 @@
 import { costKeys, costMutations, costQueries } from './costs.mjs';
 import { changeMutations, changeQueries, costOf } from './changes.mjs';
 import { connection, correlation, id, past } from './kit.mjs';
+import { endpointMutations } from './endpoints.mjs';
 import { nodeMutations, nodeQueries } from './nodes.mjs';
 import { makeReleases } from './releases.mjs';
 import { usageKeys, usageQueries } from './usage.mjs';
@@ -231,6 +232,7 @@ function mutations(world, find) {
     ...changeMutations(world, once),
     ...costMutations(),
     ...nodeMutations(world, find),
+    ...endpointMutations(world, find),
     setRepairPolicy: async ({ input: { instanceId, ...policy } }) => {
       const repair = { ...policy };
       delete repair.reason;

@@ -11,6 +11,7 @@ import { fileURLToPath } from 'node:url';
 import { GraphQLError, buildSchema, execute, parse, validate } from 'graphql';
 import { useServer } from 'graphql-ws/use/ws';
 import { WebSocketServer } from 'ws';
+import { endpointPage, isEndpoint } from './endpoints.mjs';
 import { makeRoots } from './roots.mjs';
 import { World } from './world.mjs';
 
@@ -107,6 +108,8 @@ async function file(request, response) {
 }
 
 async function answer(request, response) {
+  if (isEndpoint(request.headers.host))
+    return send(response, 200, endpointPage, { 'content-type': 'text/html; charset=utf-8' });
   const path = new URL(request.url, 'http://x').pathname;
   if (request.method === 'POST' && path === '/graphql') return graphql(request, response);
   if (request.method === 'GET' && path === '/graphql') return file({ url: '/graphiql.html' }, response);

@@ -2,6 +2,7 @@
 // operations move on by timers.
 import { appList } from './apps.mjs';
 import { memberFields, operationFields, readableChanges, seedOrphan } from './changes.mjs';
+import { endpointsOf } from './endpoints.mjs';
 import { Log, connection, correlation, id, now, past } from './kit.mjs';
 import { standingOf } from './nodes.mjs';
 
@@ -421,6 +422,7 @@ export class World {
     return Object.assign(instance, {
       lastOperation: () => operations()[0] ?? null,
       operations: (args) => connection(operations(), args),
+      endpoints: () => endpointsOf(instance, process.env.PORT ?? 8090),
       members: (args) => connection(instance.rows, args),
       events: (args) => connection(instance.log.items, args),
       roles: () =>

@@ -17,6 +17,7 @@ import { Notice, ProblemPage } from '../ui/Problem';
 import { HealthMark, Status } from '../ui/Status';
 import { Ago, Card, Copy, Fact, Glyph, Json, Loading, PageHead } from '../ui/parts';
 import { ActionsCard } from './ActionsCard';
+import { ConnectCard } from './ConnectCard';
 import { MembersCard } from './MembersCard';
 import { RepairCard } from './RepairCard';
 import { TimelineCard } from './Timeline';
@@ -97,6 +98,7 @@ function WorkloadView({
         actions={<WorkloadActions workload={workload} refresh={refresh} />}
       />
       <Failed workload={workload} />
+      <ConnectCard workload={workload} />
       <Troubles workload={workload} refresh={refresh} />
       <div className="workload live">
         <div className="stack">

@@ -1,0 +1,155 @@
+// How people reach what runs: each endpoint with a button that opens it, or the line that forwards it.
+import { Button } from '@mantine/core';
+import { useState } from 'react';
+import { tell } from '../api/hooks';
+import type { Answer } from '../api/hooks';
+import type { Problem } from '../api/errors';
+import { useSession } from '../api/session';
+import { OpenEndpointDocument } from '../generated/graphql';
+import type { OpenEndpointMutation } from '../generated/graphql';
+import { plural } from '../lib/format';
+import type { Workload } from '../lifecycle/workload';
+import { useAnswer } from '../ui/Denied';
+import { Icon } from '../ui/Icons';
+import { Notice, ProblemNotice } from '../ui/Problem';
+import { Card, Copy } from '../ui/parts';
+import { isOver } from './WorkloadsPage';
+import { openTab } from './tab';
+
+type Endpoint = Workload['endpoints'][number];
+
+/** Asks the platform for the address of an endpoint, which works once and for seconds. */
+type Asked = (endpoint: string) => Promise<Answer<OpenEndpointMutation>>;
+
+/** The card; nothing for apps without endpoints, and once the workload is over. */
+export function ConnectCard({ workload }: { workload: Workload }) {
+  const { can } = useSession();
+  if (workload.endpoints.length === 0 || workload.releasedAt !== null || isOver(workload.status)) return null;
+  return (
+    <Card title="Connect" label="Connect" pad={false} className="connect-card">
+      <ul className="endpoints">
+        {workload.endpoints.map((endpoint) => (
+          <EndpointRow
+            key={endpoint.name}
+            endpoint={endpoint}
+            workload={workload}
+            allowed={can(endpoint.permissionKey)}
+            ask={(name) => tell(OpenEndpointDocument, { input: { instanceId: workload.id, endpoint: name } })}
+          />
+        ))}
+      </ul>
+    </Card>
+  );
+}
+
+/** One endpoint. */
+export function EndpointRow({
+  endpoint,
+  workload,
+  allowed,
+  ask,
+}: {
+  endpoint: Endpoint;
+  workload: Pick<Workload, 'id' | 'status'>;
+  allowed: boolean;
+  ask: Asked;
+}) {
+  const opening = useOpening(endpoint, ask);
+  const early = endpoint.serving === 0 && workload.status !== 'RUNNING';
+  return (
+    <li data-endpoint={endpoint.name} data-serving={endpoint.serving}>
+      <Icon name={endpoint.address === '' ? 'terminal' : 'globe'} size={18} />
+      <div className="grow stack-s">
+        <div>
+          <span className="strong">{endpoint.title}</span> <span className="tag">{endpoint.protocol}</span>{' '}
+          <span className="small faint">{servedBy(endpoint, early)}</span>
+        </div>
+        {!allowed ? (
+          <Denied permissionKey={endpoint.permissionKey} objectId={workload.id} />
+        ) : (
+          <Ways endpoint={endpoint} instanceId={workload.id} />
+        )}
+        {opening.blocked !== undefined && <Blocked title={endpoint.title} {...opening.blocked} />}
+        {opening.problem !== undefined && <ProblemNotice problem={opening.problem} />}
+      </div>
+      {endpoint.address !== '' && (
+        <Button
+          loading={opening.busy}
+          disabled={!allowed || early}
+          onClick={() => void opening.open()}
+          rightSection={<Icon name="external" size={15} />}
+        >
+          Open
+          <span className="hidden-visually"> {endpoint.title} in a new tab</span>
+        </Button>
+      )}
+    </li>
+  );
+}
+
+function servedBy({ serving, componentKey }: Endpoint, early: boolean): string {
+  if (serving > 0) return `served by ${plural(serving, componentKey)}`;
+  return early ? `nothing serves it yet` : `no healthy ${componentKey} serves it now`;
+}
+
+/** How the endpoint is reached without the button. */
+function Ways({ endpoint, instanceId }: { endpoint: Endpoint; instanceId: string }) {
+  const line = `appctl forward ${instanceId} ${endpoint.name}`;
+  return (
+    <div className="row small ways">
+      {endpoint.address !== '' && <Copy value={endpoint.address} what="the address" />}
+      <Copy value={line} what="the command that forwards it to a port of your machine" />
+    </div>
+  );
+}
+
+function Denied({ permissionKey, objectId }: { permissionKey: string; objectId: string }) {
+  const answer = useAnswer(permissionKey, objectId);
+  return (
+    <div className="small faint" data-denied={permissionKey}>
+      {answer}
+    </div>
+  );
+}
+
+/** The address as a link, where the browser blocks new tabs: a click on a link is never blocked. */
+function Blocked({ title, address, onUse }: { title: string; address: string; onUse: () => void }) {
+  return (
+    <Notice tone="warn" icon="warn">
+      Your browser blocked the new tab.{' '}
+      <a href={address} target="_blank" rel="noopener noreferrer" onClick={onUse}>
+        Open {title}
+      </a>{' '}
+      within 30 seconds, or click Open again.
+    </Notice>
+  );
+}
+
+interface Opening {
+  readonly open: () => Promise<void>;
+  readonly busy: boolean;
+  readonly problem: Problem | undefined;
+  readonly blocked: { readonly address: string; readonly onUse: () => void } | undefined;
+}
+
+/** Opens an endpoint: the tab in the click, and its address when the platform has answered. */
+function useOpening(endpoint: Endpoint, ask: Asked): Opening {
+  const [busy, setBusy] = useState(false);
+  const [problem, setProblem] = useState<Problem>();
+  const [address, setAddress] = useState<string>();
+  const open = async () => {
+    const tab = openTab(`Opening ${endpoint.title}…`);
+    setBusy(true);
+    setProblem(undefined);
+    setAddress(undefined);
+    const answer = await ask(endpoint.name);
+    setBusy(false);
+    if (answer.problem !== undefined) {
+      tab?.close();
+      setProblem(answer.problem);
+    } else if (tab === undefined) setAddress(answer.data.openEndpoint.url);
+    else tab.go(answer.data.openEndpoint.url);
+  };
+  const blocked = address === undefined ? undefined : { address, onUse: () => setAddress(undefined) };
+  return { open, busy, problem, blocked };
+}
