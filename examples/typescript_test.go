@@ -47,6 +47,9 @@ var builtTypescript = sync.OnceValues(func() (string, error) {
 	if err := copySources("typescript-adapter", folder); err != nil {
 		return "", err
 	}
+	if err := copySources("../sdk/typescript/src", filepath.Join(folder, "src/kit")); err != nil {
+		return "", err
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
 	for _, arguments := range [][]string{{"ci", "--no-audit", "--no-fund"}, {"run", "build"}} {

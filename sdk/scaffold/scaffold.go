@@ -14,6 +14,7 @@ import (
 	"strings"
 
 	"github.com/gpuaas/app-platform/sdk/python"
+	"github.com/gpuaas/app-platform/sdk/typescript"
 )
 
 //go:embed all:files
@@ -26,7 +27,7 @@ const placeholder = "__NAME__"
 var name = regexp.MustCompile(`^[a-z][a-z0-9-]{1,38}[a-z0-9]$`)
 
 // Languages returns the languages that there are skeletons in.
-func Languages() []string { return []string{"go", "python"} }
+func Languages() []string { return []string{"go", "python", "typescript"} }
 
 // Options is what a skeleton is made of.
 type Options struct {
@@ -46,9 +47,9 @@ func Write(o Options) ([]string, error) {
 	case !name.MatchString(o.Name):
 		return nil, fmt.Errorf("%q is not an app's name: use 3 to 40 small letters, digits and hyphens", o.Name)
 	case !slices.Contains(Languages(), o.Language):
-		return nil, fmt.Errorf("there is no skeleton in %q: choose %s", o.Language, strings.Join(Languages(), " or "))
+		return nil, fmt.Errorf("there is no skeleton in %q: choose %s", o.Language, strings.Join(Languages(), ", "))
 	case o.SDK != "" && o.Language != "go":
-		return nil, errors.New("the SDK's sources are for Go: in Python the kit comes with the skeleton")
+		return nil, errors.New("the SDK's sources are for Go: elsewhere the kit comes with the skeleton")
 	}
 	if there, err := os.ReadDir(o.Dir); err == nil && len(there) > 0 {
 		return nil, fmt.Errorf("%s is not empty: choose a new folder", o.Dir)
@@ -79,10 +80,12 @@ func (o Options) content() (map[string][]byte, error) {
 	for path, text := range content {
 		content[path] = []byte(strings.ReplaceAll(string(text), placeholder, o.Name))
 	}
-	if o.Language == "python" {
+	switch {
+	case o.Language == "python":
 		return content, collect(python.Kit, "gpuaas_adapter", "gpuaas_adapter", content)
-	}
-	if o.SDK == "" {
+	case o.Language == "typescript":
+		return content, collect(typescript.Kit, "src", "src/kit", content)
+	case o.SDK == "":
 		return content, nil
 	}
 	sdk, err := filepath.Abs(o.SDK)
@@ -98,13 +101,19 @@ func (o Options) content() (map[string][]byte, error) {
 	return content, nil
 }
 
-// collect reads a folder's files. Sources of Go are stored as text, so that they are no part of this module.
+// collect reads a folder's files, and those of folders in it. Sources of Go are stored as text, so that they are no part of this module.
 func collect(from fs.FS, folder, to string, content map[string][]byte) error {
 	entries, err := fs.ReadDir(from, folder)
 	if err != nil {
 		return err
 	}
 	for _, entry := range entries {
+		if entry.IsDir() {
+			if err := collect(from, folder+"/"+entry.Name(), filepath.Join(to, entry.Name()), content); err != nil {
+				return err
+			}
+			continue
+		}
 		text, err := fs.ReadFile(from, folder+"/"+entry.Name())
 		if err != nil {
 			return err

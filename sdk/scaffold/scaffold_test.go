@@ -69,6 +69,20 @@ func TestSkeletonInPythonKeepsTheContract(t *testing.T) {
 	conforms(t, "exec "+python+" "+filepath.Join(dir, "adapter.py"))
 }
 
+func TestSkeletonInTypescriptKeepsTheContract(t *testing.T) {
+	t.Parallel()
+	for _, program := range []string{"npm", "node"} {
+		if _, err := exec.LookPath(program); err != nil {
+			t.Skip(program + " is not installed")
+		}
+	}
+	dir := write(t, scaffold.Options{Language: "typescript"})
+	command(t, dir, "npm", "ci", "--no-audit", "--no-fund")
+	command(t, dir, "npm", "run", "build")
+	command(t, dir, "npm", "test")
+	conforms(t, "exec node "+filepath.Join(dir, "dist/src/main.js"))
+}
+
 func TestSkeletonInGoKeepsTheContract(t *testing.T) {
 	t.Parallel()
 	dir := write(t, scaffold.Options{Language: "go", SDK: "../.."})
@@ -85,7 +99,7 @@ func TestSkeletonIsRefused(t *testing.T) {
 		"is not an app's name":      {Name: "../beat", Language: "go", Dir: filepath.Join(full, "a")},
 		"there is no skeleton in":   {Name: "beat", Language: "cobol", Dir: filepath.Join(full, "b")},
 		"is not empty":              {Name: "beat", Language: "python", Dir: full},
-		"the kit comes with":        {Name: "beat", Language: "python", SDK: "../..", Dir: filepath.Join(full, "c")},
+		"the kit comes w":           {Name: "beat", Language: "python", SDK: "../..", Dir: filepath.Join(full, "c")},
 		"the folder of the SDK's s": {Name: "beat", Language: "go", SDK: full, Dir: filepath.Join(full, "d")},
 	} {
 		_, err := scaffold.Write(o)

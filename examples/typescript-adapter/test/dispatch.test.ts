@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { canonical, specHash } from "../src/canonical.js";
-import { Refusal, type Dispatch } from "../src/contract.js";
+import { canonical, specHash } from "../src/kit/canonical.js";
+import { Refusal, type Dispatch } from "../src/kit/contract.js";
 import { dispatch } from "./sample.js";
-import { fault, type Schema } from "../src/schema.js";
-import { readDispatch } from "../src/validate.js";
+import { fault, type Schema } from "../src/kit/schema.js";
+import { readDispatch } from "../src/kit/validate.js";
 
 const copy = (): Record<string, any> => structuredClone(dispatch()) as unknown as Record<string, any>;
 

@@ -3,11 +3,11 @@ import * as fs from "node:fs";
 import * as os from "node:os";
 import * as path from "node:path";
 import { test } from "node:test";
-import type { Status } from "../src/contract.js";
-import { Feed } from "../src/feed.js";
-import { readLines } from "../src/files.js";
-import { Instances } from "../src/instances.js";
-import { accepted, Journal, Operation } from "../src/operation.js";
+import type { Status } from "../src/kit/contract.js";
+import { Feed } from "../src/kit/feed.js";
+import { readLines } from "../src/kit/files.js";
+import { Instances } from "../src/kit/instances.js";
+import { accepted, Journal, Operation } from "../src/kit/operation.js";
 import { dispatch } from "./sample.js";
 
 const folder = (): string => fs.mkdtempSync(path.join(os.tmpdir(), "counter-"));

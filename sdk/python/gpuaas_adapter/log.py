@@ -13,7 +13,7 @@ from typing import Any, MutableMapping, TextIO
 
 _MASK = "[hidden]"
 _MAX_SECRETS = 8192
-_TOKENS = re.compile(r"(?i)bearer +[A-Za-z0-9._~+/=-]+|eyJ[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+")
+_TOKENS = re.compile(r"(?i)bearer +[A-Za-z0-9._~+/=-]{12,}|eyJ[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+")
 
 
 class _Secrets:

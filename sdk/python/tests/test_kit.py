@@ -204,9 +204,9 @@ class PlatformTest(KitTest):
         self.platform.await_end(adapter, "op_1")
         self.assertIn('"correlation_id": "cor-1"', out.getvalue())
         self.assertNotIn("token-op_1", out.getvalue())
-        adapter.server.log.info("an author wrote token-op_1 and Bearer abc.def")
+        adapter.server.log.info("an author wrote token-op_1 and Bearer abcdef.ghijkl; no bearer token")
         last = json.loads(out.getvalue().splitlines()[-1])
-        self.assertEqual("an author wrote [hidden] and [hidden]", last["message"])
+        self.assertEqual("an author wrote [hidden] and [hidden]; no bearer token", last["message"])
 
 
 class RouteTest(KitTest):

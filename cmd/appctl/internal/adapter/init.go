@@ -38,11 +38,11 @@ func initialise(t *command.Tool) *cobra.Command {
 			return skeleton{Dir: o.Dir, Files: written}, nil
 		})
 	cmd.Long = `Writes a folder with an adapter for a small app of that name, its manifest, tests, and ci.sh, a recipe for CI that
-runs the tests and appctl adapter check. Change the app from there. In Python the kit is part of it.`
+runs the tests and appctl adapter check. Change the app from there. In Python and TypeScript the kit is part of it.`
 	cmd.Example = `  appctl adapter init --lang python pulse
   appctl adapter init --lang go --sdk ../app-platform pulse`
 	flags := cmd.Flags()
-	flags.StringVar(&o.Language, "lang", "", "language: "+strings.Join(scaffold.Languages(), " or "))
+	flags.StringVar(&o.Language, "lang", "", "language: "+strings.Join(scaffold.Languages(), ", "))
 	flags.StringVar(&o.Dir, "dir", "", "folder to make; one of the adapter's name if not given")
 	flags.StringVar(&o.SDK, "sdk", "", "folder with the SDK's sources, for Go; without it go.mod names the module")
 	command.Need(cmd, "lang")

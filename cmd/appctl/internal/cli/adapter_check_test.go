@@ -190,7 +190,7 @@ func TestAdapterInitWritesASkeletonAndOverwritesNothing(t *testing.T) {
 	for says, line := range map[string][]string{
 		"is not empty":         line,
 		"is not an app's name": {"adapter", "init", "Beat", "--lang", "python"},
-		"choose go or python":  {"adapter", "init", "beat", "--lang", "cobol"},
+		"choose go, python":    {"adapter", "init", "beat", "--lang", "cobol"},
 		`"lang" not set`:       {"adapter", "init", "beat"},
 	} {
 		got := newRig(t).run(t.Context(), "", line...)

@@ -1,6 +1,6 @@
 // The app counter: every member is a process that counts, and runs batches beside it.
-import type { App } from "../app.js";
-import { refuse, type Asked, type ComponentCount } from "../contract.js";
+import type { App } from "../kit/app.js";
+import { refuse, type Asked, type ComponentCount } from "../kit/contract.js";
 import { actions, observe, plan } from "./ask.js";
 import { add, cordon, create, decommissioning, drain, label, recover, removing, replacing, uncordon } from "./members.js";
 import { component } from "./node.js";

@@ -1,10 +1,10 @@
 // Observation, plans and actions: what only looks, or is done at once.
-import type { AppAction, Call } from "../app.js";
+import type { AppAction, Call } from "../kit/app.js";
 import {
   Failure, maxWork, reachable, refuse, targetsOf, type ActionRequest, type Asked, type Health, type Member, type MemberObservation,
   type PlanAnswer, type Work,
-} from "../contract.js";
-import type { Task, TaskResult } from "../platform.js";
+} from "../kit/contract.js";
+import type { Task, TaskResult } from "../kit/platform.js";
 import { askTime, inspect, judge, name, oldest, quick, succeeded, verb, within, workOf } from "./node.js";
 import { serving } from "./upgrade.js";
 

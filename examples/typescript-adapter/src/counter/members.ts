@@ -1,7 +1,7 @@
 // The operations on members, and create and decommission.
-import { Failure, host, maxWork, reachable, type Member, type MemberStatus, type Work } from "../contract.js";
-import { pause } from "../platform.js";
-import { isAway, type Run } from "../run.js";
+import { Failure, host, maxWork, reachable, type Member, type MemberStatus, type Work } from "../kit/contract.js";
+import { pause } from "../kit/platform.js";
+import { isAway, type Run } from "../kit/run.js";
 import { health, instanceSettings, launch, name, names, oldest, quick, readLabels, stopProcess, succeeded, verb, within, workOf, writeLabels } from "./node.js";
 import type { Meter } from "./usage.js";
 

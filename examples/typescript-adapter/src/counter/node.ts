@@ -1,8 +1,8 @@
 // What the counter asks of nodes: one script with verbs, files, and one supervised process for each member.
 import * as fs from "node:fs";
-import type { Health, Instance, Member, Work } from "../contract.js";
-import type { Task, TaskResult } from "../platform.js";
-import type { Run } from "../run.js";
+import type { Health, Instance, Member, Work } from "../kit/contract.js";
+import type { Task, TaskResult } from "../kit/platform.js";
+import type { Run } from "../kit/run.js";
 
 export const component = "counter";
 const processName = "counter";

@@ -1,7 +1,7 @@
 // Upgrade and rollback: one member at a time in the order of their numbers, so that the first shows whether it works
 // before another is touched. Batches go on meanwhile. When it fails or is canceled the changed members are changed back.
-import { Failure, host, reachable, type Member } from "../contract.js";
-import type { Run } from "../run.js";
+import { Failure, host, reachable, type Member } from "../kit/contract.js";
+import type { Run } from "../kit/run.js";
 import { health, instanceSettings, launch, name, runningVersion, settingsOf, succeeded, type Settings } from "./node.js";
 
 interface Change { from: { version: string; config?: unknown } }

@@ -2,10 +2,10 @@
 // is never given again, so that a reader who crashed may ask again and counts nothing twice.
 import * as fs from "node:fs";
 import * as path from "node:path";
-import type { Call } from "../app.js";
-import { malformed, maxUsageRecords, type Member, type UsagePage, type UsageRecord } from "../contract.js";
-import { appendFile, readLines } from "../files.js";
-import type { Run } from "../run.js";
+import type { Call } from "../kit/app.js";
+import { malformed, maxUsageRecords, type Member, type UsagePage, type UsageRecord } from "../kit/contract.js";
+import { appendFile, readLines } from "../kit/files.js";
+import type { Run } from "../kit/run.js";
 import { tryAsk } from "./ask.js";
 import { quick, succeeded, verb, within } from "./node.js";
 

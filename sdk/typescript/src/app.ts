@@ -22,7 +22,7 @@ export interface App {
   info: AppInfo & { configSchema: Schema };
   /** check refuses what would be unsafe, before anything is done. It is quick and asks nobody. */
   check(asked: Asked): void;
-  operations: Record<Kind, (run: Run) => Promise<void>>;
+  operations: Partial<Record<Kind, (run: Run) => Promise<void>>>;
   actions: AppAction[];
   observe(call: Call): Promise<Pick<Observation, "health" | "message" | "members">>;
   plan(call: Call, asked: Asked): Promise<PlanAnswer>;

@@ -142,7 +142,7 @@ export class Engine implements Keeper {
         // What was interrupted before it did anything has nothing to undo.
         if (!got && !began) throw run.signal.reason;
         this.update(run, true, (s) => { s.state = "running"; });
-        await this.app.operations[run.dispatch.kind](run);
+        await work(this.app, run)(run);
       } finally {
         if (got) this.free();
       }
@@ -246,6 +246,13 @@ export class Engine implements Keeper {
       this.feed.drop(op.id);
     }
   }
+}
+
+/** work is the function for a run's kind: one that an earlier build began may have none in this one. */
+function work(app: App, run: Run): (run: Run) => Promise<void> {
+  const found = app.operations[run.dispatch.kind];
+  if (found === undefined) throw new Failure("UNSUPPORTED_OPERATION", "adapter", false, `this build does not support ${run.dispatch.kind}`);
+  return found;
 }
 
 function canceled(op: Operation): CancelResult {
