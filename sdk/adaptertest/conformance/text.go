@@ -4,7 +4,13 @@ import (
 	"fmt"
 	"io"
 	"strings"
+
+	"github.com/gpuaas/app-platform/sdk/adaptertest/conformance/internal/text"
 )
+
+// maxShown is how much of a request, an answer or a line of a log is shown to a person, in bytes; the report in JSON has
+// more.
+const maxShown = 400
 
 // WriteText writes the report for a person: what was tested within which bounds, a line for each
 // clause, and for each failure the rule, the request, the answer and the remedy.
@@ -33,7 +39,10 @@ func (r Report) WriteText(w io.Writer) error {
 func explainResult(r Result, b *strings.Builder) {
 	fmt.Fprintf(b, "\n%s\n  rule   %s\n         (%s)\n  wrong  %s\n", r.ID, r.Rule, r.Section, r.Reason)
 	for _, exchange := range r.Exchanges {
-		fmt.Fprintf(b, "  sent   %s\n  came   %s\n", exchange.Sent, exchange.Came)
+		fmt.Fprintf(b, "  sent   %s\n  came   %s\n", text.Clip(exchange.Sent, maxShown), text.Clip(exchange.Came, maxShown))
+	}
+	for _, line := range r.Log {
+		fmt.Fprintf(b, "  log    %s\n", text.Clip(line, maxShown))
 	}
 	fmt.Fprintf(b, "  do     %s\n", r.Fix)
 }

@@ -28,8 +28,10 @@ type Result struct {
 	Outcome Outcome `json:"outcome"`
 	// Reason is what was wrong, or why it did not apply; empty when it passed.
 	Reason string `json:"reason,omitempty"`
-	// Exchanges are the last requests and answers of a failed clause, oldest first, shortened.
+	// Exchanges are the last requests and answers of a failed clause, oldest first.
 	Exchanges []Exchange `json:"exchanges,omitempty"`
+	// Log is what the adapter wrote to its log last, before a clause failed, where the suite started the adapter.
+	Log []string `json:"log,omitempty"`
 	// Fix is the remedy of a failure.
 	Fix string `json:"fix,omitempty"`
 	// Seconds is how long it took.
@@ -38,9 +40,9 @@ type Result struct {
 
 // Exchange is one request and its answer.
 type Exchange struct {
-	// Sent is method, path and the beginning of the body.
+	// Sent is method, path and body, without tokens, the first 64 KiB.
 	Sent string `json:"sent"`
-	// Came is the status and the beginning of the answer, or why there was none.
+	// Came is the status and the answer, as long, or why there was none.
 	Came string `json:"came"`
 }
 

@@ -23,7 +23,8 @@ func Action() []trial.Clause {
 			Fix:  "answer 404 with {code, message} for names you do not describe"},
 		{ID: "action.output", Section: inActions, Needs: []string{trial.Created, "describe.schemas"}, Run: actionOutput,
 			Rule: "an action's output fits its output schema",
-			Fix:  "validate the output before you answer, or correct the schema"},
+			Fix: "answer 200 with an output that fits the schema; an action that the app refuses with this input needs one " +
+				"by --input"},
 		{ID: "action.input", Section: inActions, Needs: []string{trial.Created, "describe.schemas"}, Run: actionInput,
 			Rule: "an input that breaks the schema is refused with 422 and its path, and nothing is done",
 			Fix:  "validate the input against the schema you describe and answer 422 with a path that begins with input"},

@@ -18,7 +18,7 @@ func Answers() []trial.Clause {
 		{ID: "secret.answers", Section: "Dispatch.platform.token", Run: secretAnswers,
 			Rule: "no platform token was seen in any answer or report of the whole run",
 			Fix:  "never put the token into a status, a message, evidence or an error"},
-		{ID: "secret.log", Section: "Dispatch.platform.token", Run: secretLog,
+		{ID: "secret.log", Section: "Dispatch.platform.token", Needs: []string{trial.Created}, Run: secretLog,
 			Rule: "no platform token was seen in what the adapter wrote to its log",
 			Fix:  "never log a dispatch or a header as a whole"},
 	}

@@ -14,7 +14,8 @@ func Versions() []trial.Clause {
 	return []trial.Clause{
 		{ID: "upgrade.completes", Section: "instance.upgrade", Needs: []string{trial.Created}, Run: upgradeCompletes,
 			Rule: "an instance can be upgraded to another version and goes on serving",
-			Fix:  "take version and config of the dispatch's instance as the new ones; change.from says what ran before"},
+			Fix: "where a task failed, read its error and the log; take version and config of the dispatch's instance as the " +
+				"new ones"},
 		{ID: "rollback.completes", Section: "instance.rollback",
 			Needs: []string{"upgrade.completes"}, Run: rollbackCompletes,
 			Rule: "an upgraded instance can be rolled back to exactly what it ran",

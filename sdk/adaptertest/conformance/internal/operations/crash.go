@@ -18,8 +18,8 @@ func Crash() []trial.Clause {
 			Fix:  "write the operation to disk before you answer, and resume what has not ended when you start"},
 		{ID: "crash.once", Section: inCrash, Needs: []string{"crash.resumes"}, Run: crashOnce,
 			Rule: "after kill -9 in the middle nothing is done a second time",
-			Fix: "give each step an idempotency key made of operation, member and step, so that a resumed step is the same " +
-				"node task"},
+			Fix: "give each step an idempotency key made of operation, attempt of the run, member and step, so that a resumed " +
+				"step is the same node task"},
 		{ID: "crash.remembers", Section: inCrash, Needs: []string{trial.Created}, Run: crashRemembers,
 			Rule: "after kill -9 an operation that had ended is still known, and its repeat does nothing",
 			Fix:  "keep ended operations on disk"},

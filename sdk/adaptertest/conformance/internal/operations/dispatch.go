@@ -24,7 +24,7 @@ func Dispatch() []trial.Clause {
 		{ID: trial.Created, Section: trial.InDispatch, Run: dispatchCompletes,
 			Rule: "a create is accepted with 202 and comes to succeeded with every member active",
 			Fix: "the members' states in the status and the error, if there is one, say where it stopped; the adapter's " +
-				"log says more"},
+				"last log lines are shown where the check started it, and are in the report of --json"},
 		{ID: "dispatch.idempotent", Section: inIdempotency, Needs: needs, Run: dispatchIdempotent,
 			Rule: "a repeat of an operation that has ended is answered 200 with how it ended, and nothing is done again",
 			Fix:  "keep ended operations by id and answer a repeat from what was kept"},
@@ -200,7 +200,7 @@ func dispatchMismatch(c *trial.Check) {
 			d.Members[0].Node.ID = "nod_other"
 		}},
 		{"targets", func(d *adapter.Dispatch) { d.Targets = []string{d.Members[0].ID} }},
-		{"change", func(d *adapter.Dispatch) { d.Change = json.RawMessage(`{"conformance":true}`) }},
+		{`change ({"conformance":true}, of which every name counts)`, func(d *adapter.Dispatch) { d.Change = json.RawMessage(`{"conformance":true}`) }},
 		{"kind", func(d *adapter.Dispatch) { d.Kind = adapter.InstanceDecommission }},
 	} {
 		other := d

@@ -91,9 +91,9 @@ func (c *Check) Call(l Letter) Reply {
 
 // Remember keeps an exchange for the report of a failure, without tokens.
 func (c *Check) Remember(l Letter, answer Reply, err error) {
-	exchange := run.Exchange{Sent: l.Method + " " + l.Target, Came: answer.Say()}
+	exchange := run.Exchange{Sent: l.Method + " " + l.Target, Came: answer.whole()}
 	if len(l.Body) > 0 {
-		exchange.Sent += " " + text.Clip(string(l.Body), 400)
+		exchange.Sent += " " + text.Clip(string(l.Body), maxKept)
 	}
 	if err != nil {
 		exchange.Came = "no answer: " + err.Error()

@@ -228,7 +228,7 @@ func (s *Suite) Run(clause Clause) run.Result {
 		result.Outcome, result.Reason = run.NotRun, err.Error()
 	}
 	if result.Outcome == run.Failed {
-		result.Exchanges, result.Fix = c.exchanges, clause.Fix
+		result.Exchanges, result.Fix, result.Log = c.exchanges, clause.Fix, s.lastLines()
 	}
 	c.settle()
 	result.Seconds = time.Since(began).Seconds()
@@ -237,6 +237,18 @@ func (s *Suite) Run(clause Clause) run.Result {
 		s.Options.Progress(result)
 	}
 	return result
+}
+
+// maxLines is how many lines of the adapter's log a failure shows.
+const maxLines = 10
+
+// lastLines returns what the adapter wrote to its log last, where the suite started it.
+func (s *Suite) lastLines() []string {
+	if s.Options.Launcher == nil {
+		return nil
+	}
+	lines := strings.Split(strings.TrimSpace(text.HideTokens(s.Options.Launcher.Output())), "\n")
+	return slices.DeleteFunc(lines[max(0, len(lines)-maxLines):], func(line string) bool { return line == "" })
 }
 
 // pause waits for d; it returns false when ctx ended first.

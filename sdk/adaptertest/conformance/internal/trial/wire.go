@@ -45,6 +45,14 @@ func (r Reply) Say() string {
 	return fmt.Sprintf("%d %s", r.Status, text.Clip(strings.TrimSpace(string(r.Body)), 300))
 }
 
+// maxKept is how much of a body a report holds, in bytes: all of every body that the suite makes but one.
+const maxKept = 64 << 10
+
+// whole returns the answer for a report.
+func (r Reply) whole() string {
+	return fmt.Sprintf("%d %s", r.Status, text.Clip(strings.TrimSpace(string(r.Body)), maxKept))
+}
+
 // send sends one request and reads the whole answer, within the bound of a request.
 func (s *Suite) send(ctx context.Context, l Letter) (Reply, error) {
 	patience := l.Patience
