@@ -13,6 +13,7 @@ import (
 	"github.com/gpuaas/app-platform/service/instance"
 	"github.com/gpuaas/app-platform/service/kit/page"
 	"github.com/gpuaas/app-platform/service/ledger/operation"
+	"github.com/gpuaas/app-platform/service/orphan"
 )
 
 func (r *allocationResolver) Node(ctx context.Context, obj *db.Allocation) (*db.ComputeNode, error) {
@@ -25,6 +26,10 @@ func (r *allocationResolver) Instance(ctx context.Context, obj *db.Allocation) (
 
 func (r *allocationResolver) ReleaseOperation(ctx context.Context, obj *db.Allocation) (*operation.View, error) {
 	return read.Maybe(ctx, read.Of(ctx).Operations, obj.ReleaseOperationID)
+}
+
+func (r *allocationResolver) HourlyCost(ctx context.Context, obj *db.Allocation) (*orphan.Money, error) {
+	return read.Maybe(ctx, read.Of(ctx).Hourly, &obj.ID)
 }
 
 func (r *mutationResolver) RequestAllocation(ctx context.Context, input allocation.RequestInput) (*model.RequestAllocationPayload, error) {

@@ -72,7 +72,7 @@ type Loaders struct {
 	ControlPlanes *Loader[ids.ID, *share.ControlPlane]
 	Generations   *Loader[ids.ID, []*db.Generation]
 	Orphans       *Loader[ids.ID, []*orphan.View]
-	Held          *Loader[ids.ID, *orphan.Money]
+	Held, Hourly  *Loader[ids.ID, *orphan.Money]
 
 	OperationBlockers, InstanceBlockers *Loader[ids.ID, []*blocker.Blocker]
 }
@@ -99,6 +99,7 @@ func With(ctx context.Context, s Services) context.Context {
 		Generations:       loader(wait, s.Instances.Generations),
 		Orphans:           loader(wait, s.Orphans.OfInstances),
 		Held:              loader(wait, s.Orphans.HeldBy),
+		Hourly:            loader(wait, s.Orphans.HourlyOf),
 		OperationBlockers: loader(wait, s.Blockers.Operations),
 		InstanceBlockers:  loader(wait, s.Blockers.Instances),
 	})

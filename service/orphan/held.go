@@ -25,23 +25,40 @@ const heldSQL = `SELECT o.id, min(price.price_currency),
 	WHERE o.id = ANY ($1) AND o.ended_at IS NULL
 	GROUP BY o.id, o.created_at HAVING bool_and(price.price_currency IS NOT NULL)`
 
-// held is a row of heldSQL.
+// held is what an operation or an allocation costs.
 type held struct {
-	Operation ids.ID
-	Currency  string
-	Cost      money.Decimal
+	Of       ids.ID
+	Currency string
+	Cost     money.Decimal
 }
 
 // HeldBy reads what open operations hold has cost so far, by operation; nothing for one that has ended, or of which a
 // price is missing. The caller has authorised the operations.
 func (s *Service) HeldBy(ctx context.Context, operations []ids.ID) (map[ids.ID]*Money, error) {
+	return s.costs(ctx, heldSQL, operations)
+}
+
+// hourlySQL is what an hour of allocations that are rented costs now. There is no row for one without a price.
+const hourlySQL = `SELECT a.id, price.price_currency, price.price_hourly FROM allocation a
+	CROSS JOIN LATERAL platform.hourly_now(a.tenant_id, a.project_id, platform.billing_currency(a.tenant_id),
+		a.shape, a.gpu_count, a.sku, a.region) price
+	WHERE a.id = ANY ($1) AND a.released_at IS NULL`
+
+// HourlyOf reads what an hour of allocations costs, by allocation; nothing for one that is released, or without a price.
+// The caller has authorised the allocations.
+func (s *Service) HourlyOf(ctx context.Context, allocations []ids.ID) (map[ids.ID]*Money, error) {
+	return s.costs(ctx, hourlySQL, allocations)
+}
+
+// costs reads what each of some things costs.
+func (s *Service) costs(ctx context.Context, sql string, of []ids.ID) (map[ids.ID]*Money, error) {
 	var rows []held
-	if _, err := s.DB.Read(ctx, tx.Rows(&rows, pgx.RowToStructByPos[held], heldSQL, operations)); err != nil {
-		return nil, fmt.Errorf("read what operations hold: %w", err)
+	if _, err := s.DB.Read(ctx, tx.Rows(&rows, pgx.RowToStructByPos[held], sql, of)); err != nil {
+		return nil, fmt.Errorf("read what is rented costs: %w", err)
 	}
 	out := make(map[ids.ID]*Money, len(rows))
 	for _, row := range rows {
-		out[row.Operation] = MoneyOf(row.Currency, row.Cost)
+		out[row.Of] = MoneyOf(row.Currency, row.Cost)
 	}
 	return out, nil
 }

@@ -131,6 +131,27 @@ func TestAnOpenOperationShowsWhatItHasCost(t *testing.T) {
 	require.Nil(t, cost(), "it has ended")
 }
 
+func TestARentedAllocationShowsWhatAnHourCosts(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	hourly := func(ctx context.Context) *orphan.Money {
+		found, err := b.service.HourlyOf(ctx, []ids.ID{*b.member.AllocationID})
+		require.NoError(t, err)
+		return found[*b.member.AllocationID]
+	}
+	require.Equal(t, &orphan.Money{Currency: "EUR", Amount: "3.600000"}, hourly(b.admin))
+	require.Nil(t, hourly(b.As(b.User(b.Tenant()))), "nobody else is told")
+	b.SQL(`UPDATE allocation SET sku = ''`)
+	require.Nil(t, hourly(b.admin), "nobody has set a price, which is not zero")
+	b.SQL(`UPDATE allocation SET sku = 'h100', status = 'RELEASING'`)
+	require.NotNil(t, hourly(b.admin), "it costs until it is proved gone")
+	for _, end := range []string{`UPDATE member SET status = 'REMOVING'`, `UPDATE member SET status = 'REMOVED'`,
+		`UPDATE allocation SET instance_id = NULL, status = 'RELEASED', released_at = now()`} {
+		b.SQL(end)
+	}
+	require.Nil(t, hourly(b.admin))
+}
+
 func TestResolvedOrphanIsShownOnRequestAndLetsGoOfItsAllocation(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

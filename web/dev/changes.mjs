@@ -73,7 +73,8 @@ function workOn(world, member) {
     .jobs.filter((job) => job.state === 'RUNNING')
     .map((job) => ({
       kind: 'job',
-      id: job.jobId,
+      id: `${instanceOf(world, member.instanceId).id}/${job.jobId}`,
+      workId: job.jobId,
       name: job.name,
       memberId: member.id,
       owner: job.user,

@@ -158,6 +158,7 @@ export class World {
       shape,
       gpuCount,
       sku: 'lab-4x',
+      hourlyCost: { currency: 'EUR', amount: '9.600000' },
       region: 'eu-central',
       status: 'READY',
       node,

@@ -13,6 +13,10 @@ export async function costs(session) {
 }
 
 async function project({ page, shoot }) {
+  await page
+    .getByText(/\d [A-Z]{3} an hour/)
+    .first()
+    .waitFor(); // among the details of the workload
   await go(page, 'Costs');
   await page.locator('[data-costs]').waitFor();
   const hourly = await page.locator('[data-hourly]').getAttribute('data-hourly');

@@ -143,6 +143,7 @@ async function tour() {
       continue;
     await steps.go(page, each);
     await page.locator('table, .empty').first().waitFor();
+    if (priced && each === 'Allocations') await page.locator('[data-hourly]').first().waitFor();
     await shoot(each.toLowerCase());
   }
   await page.goto(`${base}/workloads/ins_00000000000000000000000000`);

@@ -142,6 +142,7 @@ type ComplexityRoot struct {
 		CreatedByOperationID func(childComplexity int) int
 		Devices              func(childComplexity int) int
 		GpuCount             func(childComplexity int) int
+		HourlyCost           func(childComplexity int) int
 		ID                   func(childComplexity int) int
 		Instance             func(childComplexity int) int
 		IntegrationMetadata  func(childComplexity int) int
@@ -2411,6 +2412,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Allocation.GpuCount(childComplexity), true
+	case "Allocation.hourlyCost":
+		if e.ComplexityRoot.Allocation.HourlyCost == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Allocation.HourlyCost(childComplexity), true
 	case "Allocation.id":
 		if e.ComplexityRoot.Allocation.ID == nil {
 			break
@@ -12533,6 +12540,8 @@ type Allocation implements Node {
   createdByOperationId: ID
   "The operation that releases it; null until then."
   releaseOperation: Operation
+  "What an hour of it costs by the price book now, at most. Null once it is released, and where no price is set."
+  hourlyCost: Money
   "When it was requested."
   createdAt: DateTime!
   "When it was proved gone."
@@ -18711,6 +18720,8 @@ func (ec *executionContext) childFields_Allocation(ctx context.Context, field gr
 		return ec.fieldContext_Allocation_createdByOperationId(ctx, field)
 	case "releaseOperation":
 		return ec.fieldContext_Allocation_releaseOperation(ctx, field)
+	case "hourlyCost":
+		return ec.fieldContext_Allocation_hourlyCost(ctx, field)
 	case "createdAt":
 		return ec.fieldContext_Allocation_createdAt(ctx, field)
 	case "releasedAt":

@@ -85,7 +85,7 @@ func actorTable(t tables, r exec.ResolverRoot) *engine.Type {
 	}}
 }
 
-// allocationTable is the table of Allocation. The executor answers devices, memoryMiB, cpuMillis, node, instance, releaseOperation.
+// allocationTable is the table of Allocation. The executor answers devices, memoryMiB, cpuMillis, node, instance, releaseOperation, hourlyCost.
 func allocationTable(t tables, r exec.ResolverRoot) *engine.Type {
 	type object = db.Allocation
 	return &engine.Type{Name: "Allocation", Implements: []string{"Node"}, Fields: map[string]engine.Field{

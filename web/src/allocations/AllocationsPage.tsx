@@ -9,6 +9,7 @@ import { allocationName, shapeName } from '../lib/capacity';
 import { AllocationsDocument } from '../generated/graphql';
 import type { AllocationBitsFragment, AllocationStatus, AllocationsQuery } from '../generated/graphql';
 import { bytes, plural, words } from '../lib/format';
+import { amount, noPrice } from '../lib/money';
 import { Icon } from '../ui/Icons';
 import { RowsCard } from '../ui/Rows';
 import { Status } from '../ui/Status';
@@ -132,6 +133,16 @@ function columns(mayRelease: boolean, release: (row: AllocationBitsFragment) => 
           <Link to="/workloads/$id" params={{ id: row.instance.id }}>
             {row.instance.name}
           </Link>
+        ),
+    },
+    {
+      head: 'An hour',
+      right: true,
+      cell: (row: AllocationBitsFragment) =>
+        row.hourlyCost === null ? (
+          <span className="faint">{row.releasedAt === null ? noPrice : '—'}</span>
+        ) : (
+          <span data-hourly={row.hourlyCost.amount}>{amount(row.hourlyCost.amount, row.hourlyCost.currency)}</span>
         ),
     },
     { head: 'Since', cell: (row: AllocationBitsFragment) => <Ago at={row.createdAt} /> },

@@ -2,14 +2,11 @@
 import type { CostBitsFragment } from '../generated/graphql';
 import { shapeName } from '../lib/capacity';
 import { plural } from '../lib/format';
-import { amount, difference } from '../lib/money';
+import { amount, difference, noPrice } from '../lib/money';
 import { DataTable } from '../ui/parts';
 
 type Line = CostBitsFragment['capacity'][number];
 type Rate = CostBitsFragment['usage'][number];
-
-/** Said of whatever the price book has no price of. */
-export const noPrice = 'No price set';
 
 /** The sums of a plan, and what they are made of. */
 export function PlanCost({ cost }: { cost: CostBitsFragment }) {

@@ -3,7 +3,7 @@ import { Link } from '@tanstack/react-router';
 import { allocationName } from '../lib/capacity';
 import type { PlanBitsFragment, WorkBitsFragment } from '../generated/graphql';
 import { operationName, plural, words } from '../lib/format';
-import { amount } from '../lib/money';
+import { amount, noPrice } from '../lib/money';
 import { Icon } from '../ui/Icons';
 import type { IconName } from '../ui/Icons';
 import { Notice } from '../ui/Problem';
@@ -11,7 +11,7 @@ import { Status } from '../ui/Status';
 import type { Tone } from '../ui/Status';
 import { Ago, DataTable, Json } from '../ui/parts';
 import { ImpactTable } from './ImpactTable';
-import { PlanCost, noPrice } from './PlanCost';
+import { PlanCost } from './PlanCost';
 import { deadlineWord, lostWord, planWord } from './flow';
 
 type Planned = PlanBitsFragment['members'][number];

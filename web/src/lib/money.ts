@@ -5,6 +5,32 @@ export function amount(text: string, currency: string): string {
   return `${places(text)} ${currency}`;
 }
 
+/** Said of whatever the price book has no price of. */
+export const noPrice = 'No price set';
+
+/** What an hour of some capacity costs, in words: a sum for each currency, and how much of it has no price. */
+export function hourlyWord(
+  rented: readonly { readonly hourlyCost: { readonly amount: string; readonly currency: string } | null }[],
+): string {
+  const sums = new Map<string, bigint>();
+  for (const { hourlyCost } of rented)
+    if (hourlyCost !== null)
+      sums.set(hourlyCost.currency, (sums.get(hourlyCost.currency) ?? 0n) + millionths(hourlyCost.amount));
+  const said = [...sums].map(([currency, sum]) => {
+    const digits = String(sum).padStart(7, '0');
+    return `${amount(`${digits.slice(0, -6)}.${digits.slice(-6)}`, currency)} an hour`;
+  });
+  const unpriced = rented.filter(({ hourlyCost }) => hourlyCost === null).length;
+  if (unpriced > 0) said.push(said.length === 0 ? noPrice : `no price set for ${unpriced} of it`);
+  return said.join(', ');
+}
+
+/** An amount of at most six places in millionths. */
+function millionths(text: string): bigint {
+  const [whole = '0', rest = ''] = text.split('.');
+  return BigInt(whole + rest.slice(0, 6).padEnd(6, '0'));
+}
+
 /** A difference in words: what more or less it costs. */
 export function difference(text: string, currency: string): string {
   return text.startsWith('-') ? `${amount(text.slice(1), currency)} less` : `${amount(text, currency)} more`;

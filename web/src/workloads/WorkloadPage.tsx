@@ -6,6 +6,7 @@ import { useRead, useThrottled } from '../api/hooks';
 import { allocationName, shapeName } from '../lib/capacity';
 import { WorkloadDocument } from '../generated/graphql';
 import { operationName, words } from '../lib/format';
+import { hourlyWord } from '../lib/money';
 import type { Workload } from '../lifecycle/workload';
 import { isUnderWay } from '../changes/words';
 import { OperationProgress, Steps } from '../operations/OperationParts';
@@ -195,6 +196,7 @@ function AboutCard({ workload }: { workload: Workload }) {
               ? shapeName(workload.boundCapacityShape)
               : workload.allocations.map(allocationName).join(', ')}
           </Fact>
+          {workload.allocations.length > 0 && <Fact term="Cost">{hourlyWord(workload.allocations)}</Fact>}
           <Fact term="Control plane">
             {words(workload.operatingMode)}, for{' '}
             {workload.controlPlaneScope === 'TENANT' ? (
