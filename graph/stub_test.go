@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// gqlgen writes a resolver that panics where a field no longer binds to a Go type, and says so in its log alone.
+// Stubs that gqlgen wrote before panic; a resolver that is missing now does not compile.
 func TestNoResolverIsAStub(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("*.resolvers.go")
