@@ -9,6 +9,7 @@ import (
 
 	"github.com/gpuaas/app-platform/authz"
 	"github.com/gpuaas/app-platform/domain/fault"
+	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/domain/money"
 	"github.com/gpuaas/app-platform/domain/rating"
 	"github.com/gpuaas/app-platform/internal/tx"
@@ -85,6 +86,40 @@ func TestCreditPaysByPriorityAndExpiresAndComesBackWhenAPeriodIsReopened(t *test
 	}
 	b.balanced()
 	require.Equal(t, "-2.5", b.account("BREAKAGE"), "once")
+}
+
+func TestARefusedReopeningWritesNothing(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.price("capacity", "h100", hourly("2"))
+	b.use("alc_1", "mem_1", "", 0, 3600)
+	b.step(b.past)
+	plan, err := b.service.PlanReopen(b.operator, b.past)
+	require.NoError(t, err)
+	written := func() string {
+		return b.text(`SELECT concat_ws(' ', (SELECT count(*) FROM ledger_tx), (SELECT count(*) FROM ledger_entry),
+			(SELECT count(*) FROM billing_run), (SELECT string_agg(status, ' ' ORDER BY id) FROM billing_period))`)
+	}
+	before := written()
+	for name, bad := range map[string]struct {
+		who          context.Context
+		period       ids.ID
+		hash, reason string
+		code         fault.Code
+	}{
+		"another plan":           {b.operator, b.past, "another", "late usage", fault.PlanStale},
+		"no plan":                {b.operator, b.past, "", "late usage", fault.PlanStale},
+		"no reason":              {b.operator, b.past, plan.Hash, "", fault.InvalidArgument},
+		"a month that is open":   {b.operator, b.present, plan.Hash, "late usage", fault.FailedPrecondition},
+		"a month that is none":   {b.operator, ids.New(ids.BillingPeriod), plan.Hash, "late usage", fault.NotFound},
+		"an admin of the tenant": {b.admin, b.past, plan.Hash, "late usage", fault.Forbidden},
+	} {
+		_, err := b.service.Reopen(bad.who, bad.period, bad.hash, bad.reason)
+		require.Equal(t, bad.code, fault.From(err).Code, "%s: %v", name, err)
+		require.Equal(t, before, written(), name)
+	}
+	_, err = b.service.Reopen(b.operator, b.past, plan.Hash, "late usage")
+	require.NoError(t, err)
 }
 
 func TestBadCreditAndAccountsAreRefusedByFieldAndWriteNothing(t *testing.T) {
