@@ -47,9 +47,15 @@ func walkConsole(t *testing.T, ctx context.Context, app string, more ...string) 
 	t.Helper()
 	_, code, err := shared.LoginLink(ctx, shared.Demo.AdminID)
 	require.NoError(t, err)
-	arguments := append([]string{"e2e/main.mjs", "--base", shared.URL, "--login-code", code, "--app", app}, more...)
+	return browses(t, ctx, app, append([]string{"e2e/main.mjs", "--base", shared.URL, "--login-code", code, "--app", app},
+		more...)...)
+}
+
+// browses runs a script that drives a browser, and answers what happened, as walkConsole does.
+func browses(t *testing.T, ctx context.Context, name string, arguments ...string) []string {
+	t.Helper()
 	if shots := os.Getenv("E2E_SHOTS"); shots != "" {
-		dir, err := filepath.Abs(filepath.Join(shots, app))
+		dir, err := filepath.Abs(filepath.Join(shots, name))
 		require.NoError(t, err)
 		arguments = append(arguments, "--shots", dir)
 	}

@@ -40,6 +40,7 @@ var apart = []walk{
 		"evidence submit": "as above",
 		"artifact smoke":  "it starts the image in a container engine, for a runner that is registered; cmd/appctl does it",
 	}},
+	{file: "docs/guides/endpoints.md", setUp: (*walker).takesNotes, goesOn: []string{"appctl forward"}},
 	{file: "docs/guides/canaries.md", setUp: (*walker).stages},
 	{file: "README.md", setUp: (*walker).house, by: map[string]string{"bin/": "newcomer", "export": "newcomer"},
 		left: map[string]string{"make ": "builds, runs or tests everything; CI does"}},

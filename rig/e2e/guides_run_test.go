@@ -100,8 +100,8 @@ func (w *walker) freshTerminals() {
 	}
 }
 
-// listening is the address that a program's line names.
-var listening = regexp.MustCompile(`--listen (\S+)`)
+// listening is the address, or the port of this machine, that a program's line names.
+var listening = regexp.MustCompile(`--listen (\S+)|appctl forward \S+ \S+ (\d+)`)
 
 // starts runs a program until the walk ends, and waits until it listens.
 func (w *walker) starts(who, line string) {
@@ -124,8 +124,12 @@ func (w *walker) starts(who, line string) {
 	})
 	found := listening.FindStringSubmatch(line)
 	require.NotNil(w.t, found, "%s: a program that goes on names its address", line)
+	at := found[1]
+	if at == "" {
+		at = net.JoinHostPort("127.0.0.1", found[2])
+	}
 	require.Eventually(w.t, func() bool {
-		connection, err := net.Dial("tcp", found[1])
+		connection, err := net.Dial("tcp", at)
 		if err == nil {
 			_ = connection.Close()
 		}

@@ -45,7 +45,7 @@ func TestContainersRunOnNodesAndLeaveNothing(t *testing.T) {
 		ProjectId: shared.Demo.ProjectID, AppSlug: notebook, Version: "1.0.0", Name: "notebooks",
 		AllocationIds:   []string{rent(t, ctx, c), rent(t, ctx, c)},
 		Components:      []gql.ComponentInput{{Key: "replica", Count: 2}},
-		Config:          json.RawMessage(`{"env":{"GREETING":"Good evening"}}`),
+		Config:          notebookConfig(t, ctx, "Good evening"),
 		DeadlineSeconds: 180, Reason: "end-to-end test", IdempotencyKey: client.NewKey(),
 	})
 	require.NoError(t, err)
@@ -56,6 +56,7 @@ func TestContainersRunOnNodesAndLeaveNothing(t *testing.T) {
 	for id, at := range replicas {
 		require.Equal(t, "Good evening from "+id+", build 1\n", k.get(at), "at %s", at)
 	}
+	k.opensInABrowser()
 	k.newVersion("2.0.0", "two") // which deprecates the first
 	k.comesBack(replicas)
 	k.tellsItsLog()

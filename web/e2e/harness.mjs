@@ -10,6 +10,8 @@ const options = {
   base: { type: 'string' },
   'login-code': { type: 'string' },
   'operator-code': { type: 'string' },
+  instance: { type: 'string' },
+  caller: { type: 'string' },
   shots: { type: 'string' },
   app: { type: 'string', default: 'slurm' },
   restart: { type: 'boolean', default: false },

@@ -54,9 +54,7 @@ func serve(listen string) error {
 
 func routes() http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) {
-		fmt.Fprintf(w, "%s from %s, build %s\n", os.Getenv("GREETING"), os.Getenv("GPUAAS_MEMBER_ID"), build)
-	})
+	notebook(mux)
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
 	mux.HandleFunc("GET /env", func(w http.ResponseWriter, _ *http.Request) {
 		all := os.Environ()
