@@ -16,19 +16,23 @@ var update = flag.Bool("update", false, "rewrite docs/adapter-contract/schema.js
 
 const (
 	schemaFile = "../../docs/adapter-contract/schema.json"
-	schemaID   = "https://gpuaas.app/adapter-contract/v1/schema.json"
+	// The conformance suite holds answers against the schema, and carries it.
+	suiteSchemaFile = "../adaptertest/conformance/internal/trial/schema.json"
+	schemaID        = "https://gpuaas.app/adapter-contract/v1/schema.json"
 )
 
 // The JSON Schema of the bodies is written from the OpenAPI document, which the types are held against.
 func TestSchemaOfTheBodiesIsThatOfTheDocument(t *testing.T) {
 	t.Parallel()
 	want := jsonSchema(t)
-	if *update {
-		require.NoError(t, os.WriteFile(schemaFile, want, 0o644))
+	for _, file := range []string{schemaFile, suiteSchemaFile} {
+		if *update {
+			require.NoError(t, os.WriteFile(file, want, 0o644))
+		}
+		got, err := os.ReadFile(file)
+		require.NoError(t, err)
+		require.Equal(t, string(want), string(got), "write it again: go test ./sdk/adapter -run SchemaOfTheBodies -update")
 	}
-	got, err := os.ReadFile(schemaFile)
-	require.NoError(t, err)
-	require.Equal(t, string(want), string(got), "write it again: go test ./sdk/adapter -run SchemaOfTheBodies -update")
 }
 
 // jsonSchema returns the document's schemas as one JSON Schema with a definition for each.

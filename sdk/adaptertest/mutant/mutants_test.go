@@ -72,7 +72,10 @@ func TestEachMutantFailsExactlyTheClauseItBreaks(t *testing.T) {
 
 // more are faults that break a clause which another mutant breaks in another way.
 var more = map[string]string{
-	"usage.skips": "usage.cursor", // its cursor passes over records
+	"usage.skips":     "usage.cursor",       // its cursor passes over records
+	"describe.fields": "describe.valid",     // a component has no displayName
+	"status.fields":   "dispatch.completes", // a status has no message
+	"status.words":    "dispatch.completes", // a member's health is "ok"
 }
 
 // clauseOf is the clause that a fault breaks.
@@ -101,7 +104,7 @@ func usual() []string {
 		"body.config",
 		"signature.symmetric", "tenancy.instance", "tenancy.token", "observe.honest", "observe.patient", "action.idempotent",
 		"usage.cursor",
-		"usage.stable", "usage.skips", "crash.usage",
+		"usage.stable", "usage.skips", "crash.usage", "describe.fields", "status.fields", "status.words",
 		"plan.harmless",
 		"add.undone", "drain.canceled", "remove.several",
 		"force.redispatch", "decommission.clean", "decommission.config", "crash.resumes", "crash.once", "secret.answers",

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -54,6 +55,7 @@ func (t *tiny) serve(w http.ResponseWriter, r *http.Request, next func(*http.Req
 	if err != nil {
 		answer.status, raw = http.StatusInternalServerError, []byte(`{"code":"INTERNAL","message":"not written"}`)
 	}
+	raw = t.unshaped(r.URL.Path, raw)
 	media := "application/json"
 	if t.broken("answer.form") && r.URL.Path == adapter.AdapterPath {
 		media = "text/plain"
@@ -61,6 +63,22 @@ func (t *tiny) serve(w http.ResponseWriter, r *http.Request, next func(*http.Req
 	w.Header().Set("Content-Type", media)
 	w.WriteHeader(answer.status)
 	_, _ = w.Write(raw)
+}
+
+var healthWord = regexp.MustCompile(`"health":"[a-z]*"`)
+
+// unshaped takes away, or spoils, what the contract's schema requires of an answer.
+func (t *tiny) unshaped(path string, raw []byte) []byte {
+	operation := strings.HasPrefix(path, adapter.OperationsPath+"/")
+	switch {
+	case t.broken("describe.fields") && path == adapter.AdapterPath:
+		return bytes.Replace(raw, []byte(`"displayName":"Unit",`), nil, 1)
+	case t.broken("status.fields") && operation:
+		return bytes.Replace(raw, []byte(`"message":"",`), nil, 1)
+	case t.broken("status.words") && operation:
+		return healthWord.ReplaceAll(raw, []byte(`"health":"ok"`))
+	}
+	return raw
 }
 
 func (t *tiny) unknown(*http.Request, []byte) reply {

@@ -36,6 +36,7 @@ func describeValid(c *trial.Check) {
 	var d adapter.Description
 	answer := c.Get(adapter.AdapterPath, &d)
 	c.Require(answer.Status == http.StatusOK, "it was answered %s", answer.Say())
+	c.Shape(answer, "Description")
 	c.Require(d.Name == c.Options.Name, "name is %q, and the adapter is registered as %q", d.Name, c.Options.Name)
 	c.Require(d.Build != "", "build is empty: support cannot tell which build runs")
 	c.Require(len(d.Apps) > 0, "apps is empty")

@@ -39,6 +39,7 @@ func observeValid(c *trial.Check) {
 	c.Require(seen.InstanceID == i.Wire.ID, "instanceId is %q", seen.InstanceID)
 	c.Require(seen.Health.Valid(), "health is %q", seen.Health)
 	age := time.Since(seen.ObservedAt)
+	c.Shape(answer, "Observation")
 	c.Require(age > -5*time.Minute && age < 5*time.Minute, "observedAt is %s, which is not now", seen.ObservedAt)
 	for n, member := range seen.Members {
 		known := slices.ContainsFunc(i.Members, func(m adapter.Member) bool { return m.ID == member.ID })

@@ -50,6 +50,7 @@ func planValid(c *trial.Check) {
 	c.Require(answer.Status == http.StatusOK, "it was answered %s", answer.Say())
 	var plan adapter.PlanAnswer
 	c.Decode(answer, "the plan", &plan)
+	c.Shape(answer, "PlanAnswer")
 	c.Require(plan.Verdict.Valid(), "verdict is %q, not safe, unsafe or unknown", plan.Verdict)
 	c.Require(plan.Verdict == adapter.VerdictSafe || len(plan.Reasons) > 0,
 		"the verdict is %s without a reason", plan.Verdict)

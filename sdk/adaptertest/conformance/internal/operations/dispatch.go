@@ -64,9 +64,11 @@ func dispatchCompletes(c *trial.Check) {
 	c.Require(answer.Status == http.StatusAccepted,
 		"a new operation ought to be answered 202, and was answered %s", answer.Say())
 	first := c.Taken(d, answer)
+	c.Shape(answer, "Status")
 	c.Require(first.State.Valid() && first.Attempt == d.Attempt,
 		"the status says state %q and attempt %d", first.State, first.Attempt)
 	status := c.Succeed(d.OperationID)
+	c.Shape(c.Call(trial.Letter{Method: http.MethodGet, Target: adapter.OperationPath(d.OperationID)}), "Status")
 	c.Require(status.Percent >= 0 && status.Percent <= 100, "percent is %d", status.Percent)
 	for _, member := range i.Members {
 		at := slices.IndexFunc(status.Members, func(u adapter.MemberUpdate) bool { return u.ID == member.ID })
