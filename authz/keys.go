@@ -105,6 +105,7 @@ const (
 	AppsMemberRemove
 	AppsMemberReplace
 	AppsMemberRecover
+	AppsMemberLogs
 	SchedulerCatalogRead
 	SchedulerInstanceRead
 	SchedulerInstanceCreate
@@ -119,6 +120,7 @@ const (
 	SchedulerMemberRemove
 	SchedulerMemberReplace
 	SchedulerMemberRecover
+	SchedulerMemberLogs
 )
 
 // KeyEntry describes a key of the catalogue.
@@ -225,6 +227,7 @@ var catalogue = [...]KeyEntry{
 	AppsMemberRemove:        {"apps.member.remove", "Remove a member."},
 	AppsMemberReplace:       {"apps.member.replace", "Replace a member."},
 	AppsMemberRecover:       {"apps.member.recover", "Bootstrap a failed member again."},
+	AppsMemberLogs:          {"apps.member.logs", "Read what a member's processes print."},
 	SchedulerCatalogRead:    {"scheduler.catalog.read", "See the family's apps in the catalog."},
 	SchedulerInstanceRead:   {"scheduler.instance.read", "See instances, members, their timeline and health."},
 	SchedulerInstanceCreate: {"scheduler.instance.create", "Launch an instance."},
@@ -239,6 +242,7 @@ var catalogue = [...]KeyEntry{
 	SchedulerMemberRemove:   {"scheduler.member.remove", "Remove a member."},
 	SchedulerMemberReplace:  {"scheduler.member.replace", "Replace a member."},
 	SchedulerMemberRecover:  {"scheduler.member.recover", "Bootstrap a failed member again."},
+	SchedulerMemberLogs:     {"scheduler.member.logs", "Read what a member's processes print."},
 }
 
 // families are the permission families a manifest may name. Verbs and actions of an app ask for keys of its family.

@@ -29,6 +29,7 @@ import (
 	"github.com/gpuaas/app-platform/service/identity"
 	"github.com/gpuaas/app-platform/service/instance"
 	"github.com/gpuaas/app-platform/service/member"
+	"github.com/gpuaas/app-platform/service/memberlog"
 	"github.com/gpuaas/app-platform/service/node"
 	"github.com/gpuaas/app-platform/service/orphan"
 	"github.com/gpuaas/app-platform/service/policy"
@@ -79,6 +80,10 @@ type Resolver struct {
 	Tasks *task.Service
 	// Members holds the verbs on members.
 	Members *member.Service
+	// MemberLogs holds the reads of what members print.
+	MemberLogs *memberlog.Service
+	// Logs follows what members print.
+	Logs *live.Logs
 	// Retries holds the verb that tries operations again.
 	Retries *retry.Service
 	// Blockers reads what stands in the way.

@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/url"
@@ -12,9 +13,12 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/gpuaas/app-platform/domain/ids"
+	"github.com/gpuaas/app-platform/graph"
 	"github.com/gpuaas/app-platform/graph/apphttp"
 	"github.com/gpuaas/app-platform/graph/live"
 	"github.com/gpuaas/app-platform/graph/reach"
+	"github.com/gpuaas/app-platform/sdk/nodelogs"
 	"github.com/gpuaas/app-platform/sdk/tunnel"
 	"github.com/gpuaas/app-platform/service/endpoint"
 )
@@ -82,8 +86,11 @@ func (p *platform) endpoints() *endpoint.Service {
 
 // relay adds what agents, peers and programs connect to, and returns what serves the hosts of apps around next.
 func (p *platform) relay(ctx context.Context, group *errgroup.Group, gate *gate, sentinel *live.Sentinel,
-	service *endpoint.Service, mux, nodes *http.ServeMux, registry *prometheus.Registry) func(http.Handler) http.Handler {
-	relay := &reach.Relay{Endpoints: service, Keys: p.ring, Sentinel: sentinel, Log: p.log}
+	resolver *graph.Resolver, mux, nodes *http.ServeMux, registry *prometheus.Registry) func(http.Handler) http.Handler {
+	relay := &reach.Relay{Endpoints: resolver.Endpoints, Keys: p.ring, Sentinel: sentinel, Log: p.log}
+	resolver.MemberLogs.Open = func(ctx context.Context, tenant, node, member ids.ID) (io.ReadWriteCloser, error) {
+		return relay.Open(ctx, tenant, node, tunnel.Open{Kind: nodelogs.Kind, MemberID: string(member)})
+	}
 	group.Go(func() error { return relay.Run(ctx) })
 	registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "app_platform_streams", Help: "Connections of people to what runs, now open through this process.",
@@ -95,7 +102,7 @@ func (p *platform) relay(ctx context.Context, group *errgroup.Group, gate *gate,
 	mux.Handle("GET "+tunnel.ConnectPath, relay.Connections(p.authenticate(gate)))
 	console, _ := url.Parse(p.config.PublicURL) // completeApps has read it
 	return func(next http.Handler) http.Handler {
-		return apphttp.New(apphttp.Options{Endpoints: service, Relay: relay, Keys: p.ring, Sentinel: sentinel,
+		return apphttp.New(apphttp.Options{Endpoints: resolver.Endpoints, Relay: relay, Keys: p.ring, Sentinel: sentinel,
 			Authenticate: p.authenticate(gate), Console: console, Log: p.log}, next)
 	}
 }

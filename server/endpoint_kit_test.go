@@ -22,6 +22,7 @@ import (
 	"github.com/gpuaas/app-platform/domain/lifecycle"
 	"github.com/gpuaas/app-platform/ent/generated/db"
 	"github.com/gpuaas/app-platform/rig/platformtest"
+	"github.com/gpuaas/app-platform/sdk/nodelogs"
 	"github.com/gpuaas/app-platform/sdk/tunnel"
 )
 
@@ -38,6 +39,7 @@ type reachable struct {
 	app        *httptest.Server
 	seen       chan *http.Request // what the app was asked
 	entered    chan struct{}      // somebody reads the app's endless answer
+	logs       nodelogs.Source    // what its member prints
 }
 
 func newReachable(t *testing.T) *reachable {
@@ -131,6 +133,9 @@ func (r *reachable) agent(ctx context.Context, at *serverProcess) {
 	require.NoError(r.t, err)
 	go func() {
 		_ = session.Serve(ctx, func(_ context.Context, open tunnel.Open, stream *tunnel.Stream) error {
+			if open.Kind == nodelogs.Kind && r.logs != nil && stream.Granted() == nil {
+				return nodelogs.Serve(ctx, stream, open.MemberID, r.logs)
+			}
 			var port tunnel.Port
 			if err := json.Unmarshal(open.Spec, &port); err != nil || open.Kind != tunnel.KindPort {
 				return &tunnel.Refusal{Code: tunnel.Unserved, Message: "no such kind"}

@@ -159,7 +159,7 @@ func (p *platform) api(ctx context.Context, group *errgroup.Group, gate *gate, m
 	mux.HandleFunc("GET /schemas/manifest.v1.json", manifestSchema)
 	mux.Handle("/auth/", logins)
 	mux.Handle("/", web.Handler())
-	return p.relay(ctx, group, gate, sentinel, resolver.Endpoints, mux, nodes, registry), nil
+	return p.relay(ctx, group, gate, sentinel, resolver, mux, nodes, registry), nil
 }
 
 // manifestSchema answers the JSON Schema of manifest documents, for editors and other tools.

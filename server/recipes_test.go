@@ -343,6 +343,7 @@ var recipes = joined(recipesOfBooks, recipesOfNodes, recipesOfMembers, map[strin
 	"mutation renewOperationToken": none,
 
 	"subscription nodeTasks":         none,
+	"subscription memberLogs":        func(v, _ *house) []arguments { return one("memberId", v.Member) },
 	"subscription instanceTimeline":  func(v, _ *house) []arguments { return one("instanceId", v.Instance) },
 	"subscription projectActivity":   inProject,
 	"subscription operationProgress": func(v, _ *house) []arguments { return one("operationId", v.Operation) },

@@ -34,6 +34,7 @@ import (
 	"github.com/gpuaas/app-platform/service/instance"
 	"github.com/gpuaas/app-platform/service/ledger/event"
 	"github.com/gpuaas/app-platform/service/member"
+	"github.com/gpuaas/app-platform/service/memberlog"
 	"github.com/gpuaas/app-platform/service/node"
 	"github.com/gpuaas/app-platform/service/orphan"
 	policies "github.com/gpuaas/app-platform/service/policy"
@@ -71,6 +72,7 @@ func (p *platform) resolver(ctx context.Context, sentinel *live.Sentinel, feeds 
 	calls := contract.New(adapterclient.NewTrusting(p.ring, policy, p.trust), p.ring, p.config.GraphQLURL)
 	instances := &instance.Service{DB: p.db, Calls: calls}
 	members := &member.Service{DB: p.db, Calls: calls}
+	logs := &memberlog.Service{DB: p.db}
 	return &graph.Resolver{
 		DB: p.db, Keys: p.ring, Progress: &live.Progress{DB: p.db, Hub: p.hub, Sentinel: sentinel, Log: p.log},
 		Identity: &identity.Service{DB: p.db, DevLogins: p.config.Dev, PublicURL: p.config.PublicURL, Keys: p.ring,
@@ -91,6 +93,8 @@ func (p *platform) resolver(ctx context.Context, sentinel *live.Sentinel, feeds 
 		Tasks:       &task.Service{DB: p.db, Hub: p.hub},
 		Instances:   instances,
 		Members:     members,
+		MemberLogs:  logs,
+		Logs:        &live.Logs{Service: logs, Sentinel: sentinel},
 		Retries: &retry.Service{DB: p.db, Members: members.Again, Instances: instances.Again,
 			PlanMembers: members.PlanAgain, PlanInstances: instances.PlanAgain},
 		Blockers:   &blocker.Service{DB: p.db},

@@ -192,6 +192,7 @@ func TestEveryListOfWordsReadsAndWritesItself(t *testing.T) {
 	list[ControlPlaneScope](t)
 	list[NodeIsolation](t)
 	list[OutputStream](t)
+	list[LogSource](t)
 	list[ActionRisk](t)
 	list[AccountLimit](t)
 	list[PolicyScope](t)

@@ -123,3 +123,17 @@ const (
 
 // Values lists every OutputStream as it is stored and published.
 func (OutputStream) Values() []string { return names(StreamStdout, StreamStderr) }
+
+// LogSource is where lines of a member's logs came from.
+type LogSource string
+
+// The sources of logs.
+const (
+	// LogOfNode are lines that the member's node keeps.
+	LogOfNode LogSource = "NODE"
+	// LogOfEvidence are the last lines of a member that was torn down.
+	LogOfEvidence LogSource = "EVIDENCE"
+)
+
+// Values lists every LogSource as it is published.
+func (LogSource) Values() []string { return names(LogOfNode, LogOfEvidence) }

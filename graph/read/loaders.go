@@ -6,11 +6,13 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"sync/atomic"
 	"time"
 
 	"github.com/vikstrous/dataloadgen"
 
 	"github.com/gpuaas/app-platform/domain/blocker"
+	"github.com/gpuaas/app-platform/domain/fault"
 	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/ent/generated/db"
 	"github.com/gpuaas/app-platform/internal/tx"
@@ -75,6 +77,20 @@ type Loaders struct {
 	Held, Hourly  *Loader[ids.ID, *orphan.Money]
 
 	OperationBlockers, InstanceBlockers *Loader[ids.ID, []*blocker.Blocker]
+
+	logs atomic.Int32 // members whose logs are read
+}
+
+// maxLogs bounds the members whose logs one response reads: each takes a stream to a node.
+const maxLogs = 8
+
+// CountLogs counts a member whose logs are read, and refuses it over the bound.
+func (l *Loaders) CountLogs() error {
+	if l.logs.Add(1) > maxLogs {
+		return fault.New(fault.LimitExceeded, "a document may read the logs of %d members: read those of others by another",
+			maxLogs)
+	}
+	return nil
 }
 
 type loadersKey struct{}

@@ -101,6 +101,7 @@ var bound = map[string]valued{
 	"Outcome":             lifecycle.Outcome(""),
 	"OrphanKind":          lifecycle.OrphanKind(""),
 	"OutputStream":        lifecycle.OutputStream(""),
+	"LogSource":           lifecycle.LogSource(""),
 	"PlanAction":          lifecycle.PlanAction(""),
 	"PolicyEffect":        policy.Effect(""),
 	"PolicyScope":         lifecycle.PolicyScope(""),

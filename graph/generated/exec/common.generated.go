@@ -48,6 +48,7 @@ import (
 	"github.com/gpuaas/app-platform/service/ledger/event"
 	"github.com/gpuaas/app-platform/service/ledger/operation"
 	"github.com/gpuaas/app-platform/service/member"
+	"github.com/gpuaas/app-platform/service/memberlog"
 	"github.com/gpuaas/app-platform/service/node"
 	"github.com/gpuaas/app-platform/service/orphan"
 	"github.com/gpuaas/app-platform/service/policy"
@@ -262,6 +263,7 @@ type ReasonResolver interface {
 type SubscriptionResolver interface {
 	InstanceTimeline(ctx context.Context, instanceID ids.ID, after *string) (<-chan *event.Event, error)
 	ProjectActivity(ctx context.Context, projectID ids.ID, after *string) (<-chan *event.Event, error)
+	MemberLogs(ctx context.Context, memberID ids.ID, process *string, after *string, tail *int, since *time.Time) (<-chan *memberlog.Line, error)
 	NodeTasks(ctx context.Context) (<-chan *db.NodeTask, error)
 	OperationProgress(ctx context.Context, operationID ids.ID) (<-chan *operation.View, error)
 }
@@ -3831,6 +3833,52 @@ func (ec *executionContext) field_Subscription_instanceTimeline_args(ctx context
 		return nil, err
 	}
 	args["after"] = arg1
+	return args, nil
+}
+
+func (ec *executionContext) field_Subscription_memberLogs_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "memberId",
+		func(ctx context.Context, v any) (ids.ID, error) {
+			return ec.unmarshalNID2githubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋidsᚐID(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["memberId"] = arg0
+	arg1, err := graphql.ProcessArgField(ctx, rawArgs, "process",
+		func(ctx context.Context, v any) (*string, error) {
+			return ec.unmarshalOString2ᚖstring(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["process"] = arg1
+	arg2, err := graphql.ProcessArgField(ctx, rawArgs, "after",
+		func(ctx context.Context, v any) (*string, error) {
+			return ec.unmarshalOString2ᚖstring(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["after"] = arg2
+	arg3, err := graphql.ProcessArgField(ctx, rawArgs, "tail",
+		func(ctx context.Context, v any) (*int, error) {
+			return ec.unmarshalOInt2ᚖint(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["tail"] = arg3
+	arg4, err := graphql.ProcessArgField(ctx, rawArgs, "since",
+		func(ctx context.Context, v any) (*time.Time, error) {
+			return ec.unmarshalODateTime2ᚖtimeᚐTime(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["since"] = arg4
 	return args, nil
 }
 
@@ -12444,6 +12492,50 @@ func (ec *executionContext) fieldContext_Subscription_projectActivity(ctx contex
 	return fc, nil
 }
 
+func (ec *executionContext) _Subscription_memberLogs(ctx context.Context, field graphql.CollectedField) (ret func(ctx context.Context) graphql.Marshaler) {
+	return graphql.ResolveFieldStream(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Subscription_memberLogs(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Subscription().MemberLogs(ctx, fc.Args["memberId"].(ids.ID), fc.Args["process"].(*string), fc.Args["after"].(*string), fc.Args["tail"].(*int), fc.Args["since"].(*time.Time))
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *memberlog.Line) graphql.Marshaler {
+			return ec.marshalNLogLine2ᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋmemberlogᚐLine(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Subscription_memberLogs(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Subscription",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_LogLine(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Subscription_memberLogs_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
 func (ec *executionContext) _Subscription_nodeTasks(ctx context.Context, field graphql.CollectedField) (ret func(ctx context.Context) graphql.Marshaler) {
 	return graphql.ResolveFieldStream(
 		ctx,
@@ -15521,6 +15613,8 @@ func (ec *executionContext) _Subscription(ctx context.Context, sel ast.Selection
 		return ec._Subscription_instanceTimeline(ctx, fields[0])
 	case "projectActivity":
 		return ec._Subscription_projectActivity(ctx, fields[0])
+	case "memberLogs":
+		return ec._Subscription_memberLogs(ctx, fields[0])
 	case "nodeTasks":
 		return ec._Subscription_nodeTasks(ctx, fields[0])
 	case "operationProgress":

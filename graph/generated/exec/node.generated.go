@@ -7159,6 +7159,25 @@ func (ec *executionContext) unmarshalONodeWallsInput2ᚖgithubᚗcomᚋgpuaasᚋ
 	return &res, graphql.ErrorOnPath(ctx, err)
 }
 
+func (ec *executionContext) unmarshalOOutputStream2ᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋlifecycleᚐOutputStream(ctx context.Context, v any) (*lifecycle.OutputStream, error) {
+	if v == nil {
+		return nil, nil
+	}
+	tmp, err := graphql.UnmarshalString(v)
+	res := lifecycle.OutputStream(tmp)
+	return &res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalOOutputStream2ᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋlifecycleᚐOutputStream(ctx context.Context, sel ast.SelectionSet, v *lifecycle.OutputStream) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	_ = sel
+	_ = ctx
+	res := graphql.MarshalString(string(*v))
+	return res
+}
+
 func (ec *executionContext) unmarshalOProcessRestartsInput2ᚕgithubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋnodeᚐProcessRestartsᚄ(ctx context.Context, v any) ([]node.ProcessRestarts, error) {
 	if v == nil {
 		return nil, nil

@@ -972,6 +972,29 @@ type ComplexityRoot struct {
 		Reasons func(childComplexity int) int
 	}
 
+	LogGap struct {
+		Lines     func(childComplexity int) int
+		Restarted func(childComplexity int) int
+	}
+
+	LogLine struct {
+		At        func(childComplexity int) int
+		Continues func(childComplexity int) int
+		Cursor    func(childComplexity int) int
+		Gap       func(childComplexity int) int
+		Process   func(childComplexity int) int
+		Stream    func(childComplexity int) int
+		Text      func(childComplexity int) int
+	}
+
+	LogPage struct {
+		Cursor    func(childComplexity int) int
+		Lines     func(childComplexity int) int
+		More      func(childComplexity int) int
+		Processes func(childComplexity int) int
+		Source    func(childComplexity int) int
+	}
+
 	LoginLinkPayload struct {
 		Code      func(childComplexity int) int
 		ExpiresAt func(childComplexity int) int
@@ -1033,6 +1056,7 @@ type ComplexityRoot struct {
 		IsolationClass func(childComplexity int) int
 		Labels         func(childComplexity int) int
 		LastOperation  func(childComplexity int) int
+		Logs           func(childComplexity int, process *string, after *string, tail *int, since *time.Time) int
 		Node           func(childComplexity int) int
 		Ordinal        func(childComplexity int) int
 		Profile        func(childComplexity int) int
@@ -2019,6 +2043,7 @@ type ComplexityRoot struct {
 
 	Subscription struct {
 		InstanceTimeline  func(childComplexity int, instanceID ids.ID, after *string) int
+		MemberLogs        func(childComplexity int, memberID ids.ID, process *string, after *string, tail *int, since *time.Time) int
 		NodeTasks         func(childComplexity int) int
 		OperationProgress func(childComplexity int, operationID ids.ID) int
 		ProjectActivity   func(childComplexity int, projectID ids.ID, after *string) int
@@ -5944,6 +5969,93 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 
 		return e.ComplexityRoot.LintResult.Reasons(childComplexity), true
 
+	case "LogGap.lines":
+		if e.ComplexityRoot.LogGap.Lines == nil {
+			break
+		}
+
+		return e.ComplexityRoot.LogGap.Lines(childComplexity), true
+	case "LogGap.restarted":
+		if e.ComplexityRoot.LogGap.Restarted == nil {
+			break
+		}
+
+		return e.ComplexityRoot.LogGap.Restarted(childComplexity), true
+
+	case "LogLine.at":
+		if e.ComplexityRoot.LogLine.At == nil {
+			break
+		}
+
+		return e.ComplexityRoot.LogLine.At(childComplexity), true
+	case "LogLine.continues":
+		if e.ComplexityRoot.LogLine.Continues == nil {
+			break
+		}
+
+		return e.ComplexityRoot.LogLine.Continues(childComplexity), true
+	case "LogLine.cursor":
+		if e.ComplexityRoot.LogLine.Cursor == nil {
+			break
+		}
+
+		return e.ComplexityRoot.LogLine.Cursor(childComplexity), true
+	case "LogLine.gap":
+		if e.ComplexityRoot.LogLine.Gap == nil {
+			break
+		}
+
+		return e.ComplexityRoot.LogLine.Gap(childComplexity), true
+	case "LogLine.process":
+		if e.ComplexityRoot.LogLine.Process == nil {
+			break
+		}
+
+		return e.ComplexityRoot.LogLine.Process(childComplexity), true
+	case "LogLine.stream":
+		if e.ComplexityRoot.LogLine.Stream == nil {
+			break
+		}
+
+		return e.ComplexityRoot.LogLine.Stream(childComplexity), true
+	case "LogLine.text":
+		if e.ComplexityRoot.LogLine.Text == nil {
+			break
+		}
+
+		return e.ComplexityRoot.LogLine.Text(childComplexity), true
+
+	case "LogPage.cursor":
+		if e.ComplexityRoot.LogPage.Cursor == nil {
+			break
+		}
+
+		return e.ComplexityRoot.LogPage.Cursor(childComplexity), true
+	case "LogPage.lines":
+		if e.ComplexityRoot.LogPage.Lines == nil {
+			break
+		}
+
+		return e.ComplexityRoot.LogPage.Lines(childComplexity), true
+	case "LogPage.more":
+		if e.ComplexityRoot.LogPage.More == nil {
+			break
+		}
+
+		return e.ComplexityRoot.LogPage.More(childComplexity), true
+	case "LogPage.processes":
+		if e.ComplexityRoot.LogPage.Processes == nil {
+			break
+		}
+
+		return e.ComplexityRoot.LogPage.Processes(childComplexity), true
+	case "LogPage.source":
+		if e.ComplexityRoot.LogPage.Source == nil {
+			break
+		}
+
+		return e.ComplexityRoot.LogPage.Source(childComplexity), true
+
 	case "LoginLinkPayload.code":
 		if e.ComplexityRoot.LoginLinkPayload.Code == nil {
 			break
@@ -6236,6 +6348,17 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Member.LastOperation(childComplexity), true
+	case "Member.logs":
+		if e.ComplexityRoot.Member.Logs == nil {
+			break
+		}
+
+		args, err := ec.field_Member_logs_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Member.Logs(childComplexity, args["process"].(*string), args["after"].(*string), args["tail"].(*int), args["since"].(*time.Time)), true
 	case "Member.node":
 		if e.ComplexityRoot.Member.Node == nil {
 			break
@@ -11494,6 +11617,17 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Subscription.InstanceTimeline(childComplexity, args["instanceId"].(ids.ID), args["after"].(*string)), true
+	case "Subscription.memberLogs":
+		if e.ComplexityRoot.Subscription.MemberLogs == nil {
+			break
+		}
+
+		args, err := ec.field_Subscription_memberLogs_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Subscription.MemberLogs(childComplexity, args["memberId"].(ids.ID), args["process"].(*string), args["after"].(*string), args["tail"].(*int), args["since"].(*time.Time)), true
 	case "Subscription.nodeTasks":
 		if e.ComplexityRoot.Subscription.NodeTasks == nil {
 			break
@@ -15464,6 +15598,64 @@ extend type Mutation {
   rollbackInstance("To what." input: RollbackInstanceInput!): InstancePayload!
   "Ask an instance's app to do something it declared. Key: the action's own, on the instance's project."
   invokeAction("What." input: InvokeActionInput!): InvokeActionPayload!
+}
+`, BuiltIn: false},
+	{Name: "../../schema/log.graphql", Input: `"Where lines came from."
+enum LogSource {
+  "The member's node, which keeps a bounded part of what each process prints."
+  NODE
+  "The evidence of the member's teardown, which has the last lines of each process."
+  EVIDENCE
+}
+
+"Lines that are not there any more."
+type LogGap {
+  "How many, at most; null when the node restarted: then some lines may be lost, and how many is not known."
+  lines: Int
+  "Whether the node restarted."
+  restarted: Boolean!
+}
+
+"A line that a process of a member printed, a part of a long one, or a gap: plain text, with secrets that the platform issued to the member masked."
+type LogLine {
+  "Reads on after this line: pass it as ` + "`" + `after` + "`" + `."
+  cursor: String!
+  "The process, by its name in the member."
+  process: String!
+  "When it was printed, by the node's clock; null at a gap."
+  at: DateTime
+  "What it was printed to; null at a gap."
+  stream: OutputStream
+  "The text, without the end of the line; empty at a gap."
+  text: String!
+  "Whether the line goes on in the next one of its process and stream: it was longer than 8 KiB."
+  continues: Boolean!
+  "Lines that are not there, in place of a line; null at a line."
+  gap: LogGap
+}
+
+"A part of what a member's processes printed, in the order of time."
+type LogPage {
+  "The lines, at most 1,000."
+  lines: [LogLine!]!
+  "Reads on after the page; of use when there are no lines, too."
+  cursor: String!
+  "Whether more lines are there already."
+  more: Boolean!
+  "Where the lines came from."
+  source: LogSource!
+  "The processes of which there are lines, by name."
+  processes: [String!]!
+}
+
+extend type Member {
+  "What its processes print: the last lines, or those after a cursor. A document may read the logs of 8 members. Every reading is in the audit. Key: <family>.member.logs."
+  logs("The only process, by its name; left out for all." process: String, "Read on after this cursor." after: String, "Begin so many lines before the end, at most 1,000; 0 for the first line that is kept; not read with a cursor." tail: Int = 200, "Leave out lines from before it." since: DateTime): LogPage!
+}
+
+extend type Subscription {
+  "What a member's processes print, as it is printed: first the last lines, or those after a cursor; completes when the member was removed. An agent that is away is waited for; each line comes once. Every opening is in the audit. Key: <family>.member.logs."
+  memberLogs("The member." memberId: ID!, "The only process, by its name; left out for all." process: String, "Read on after this cursor." after: String, "Begin so many lines before the end, at most 1,000; 0 for the first line that is kept; not read with a cursor." tail: Int = 200, "Leave out lines from before it." since: DateTime): LogLine!
 }
 `, BuiltIn: false},
 	{Name: "../../schema/member.graphql", Input: `"What becomes of an operation whose deadline passes."
@@ -20356,6 +20548,52 @@ func (ec *executionContext) childFields_LintResult(ctx context.Context, field gr
 	return nil, fmt.Errorf("no field named %q was found under type LintResult", field.Name)
 }
 
+func (ec *executionContext) childFields_LogGap(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "lines":
+		return ec.fieldContext_LogGap_lines(ctx, field)
+	case "restarted":
+		return ec.fieldContext_LogGap_restarted(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type LogGap", field.Name)
+}
+
+func (ec *executionContext) childFields_LogLine(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "cursor":
+		return ec.fieldContext_LogLine_cursor(ctx, field)
+	case "process":
+		return ec.fieldContext_LogLine_process(ctx, field)
+	case "at":
+		return ec.fieldContext_LogLine_at(ctx, field)
+	case "stream":
+		return ec.fieldContext_LogLine_stream(ctx, field)
+	case "text":
+		return ec.fieldContext_LogLine_text(ctx, field)
+	case "continues":
+		return ec.fieldContext_LogLine_continues(ctx, field)
+	case "gap":
+		return ec.fieldContext_LogLine_gap(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type LogLine", field.Name)
+}
+
+func (ec *executionContext) childFields_LogPage(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "lines":
+		return ec.fieldContext_LogPage_lines(ctx, field)
+	case "cursor":
+		return ec.fieldContext_LogPage_cursor(ctx, field)
+	case "more":
+		return ec.fieldContext_LogPage_more(ctx, field)
+	case "source":
+		return ec.fieldContext_LogPage_source(ctx, field)
+	case "processes":
+		return ec.fieldContext_LogPage_processes(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type LogPage", field.Name)
+}
+
 func (ec *executionContext) childFields_LoginLinkPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "code":
@@ -20492,6 +20730,8 @@ func (ec *executionContext) childFields_Member(ctx context.Context, field graphq
 		return ec.fieldContext_Member_failedAt(ctx, field)
 	case "restarts":
 		return ec.fieldContext_Member_restarts(ctx, field)
+	case "logs":
+		return ec.fieldContext_Member_logs(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type Member", field.Name)
 }

@@ -35,6 +35,7 @@ const finalCodes: ReadonlySet<string> = new Set([
   'NOT_FOUND',
   'PERMISSION_REVOKED',
   'INVALID_ARGUMENT',
+  'FAILED_PRECONDITION',
   'DOCUMENT_INVALID',
   'DOCUMENT_TOO_LARGE',
 ]);

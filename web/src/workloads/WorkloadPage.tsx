@@ -19,6 +19,7 @@ import { HealthMark, Status } from '../ui/Status';
 import { Ago, Card, Copy, Fact, Glyph, Json, Loading, PageHead } from '../ui/parts';
 import { ActionsCard } from './ActionsCard';
 import { ConnectCard } from './ConnectCard';
+import { LogsCard } from './LogsCard';
 import { MembersCard } from './MembersCard';
 import { RepairCard } from './RepairCard';
 import { TimelineCard } from './Timeline';
@@ -111,6 +112,7 @@ function WorkloadView({
             />
           )}
           <MembersCard workload={workload} refresh={refresh} />
+          <LogsCard workload={workload} />
           <ActionsCard workload={workload} />
           <RepairCard workload={workload} refresh={refresh} />
           <UsageCard workload={workload} />

@@ -175,6 +175,14 @@ func addFixtures(s *clienttest.Server) {
 		_ = emit(event(1, "apps.instance.requested"))
 		return emit(event(2, "apps.instance.running"))
 	})
+	s.HandleStream("memberLogs", func(_ clienttest.Call, emit func(any) error) error {
+		for _, line := range logLines() {
+			if err := emit(line); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 	s.HandleStream("projectActivity", func(_ clienttest.Call, emit func(any) error) error {
 		return emit(event(7, "apps.instance.deleted"))
 	})

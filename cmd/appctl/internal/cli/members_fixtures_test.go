@@ -10,6 +10,8 @@ func member() object {
 		"allocation":    object{"id": "alc_1", "name": "slot-1"},
 		"lastOperation": operation("MEMBER_CORDON", "SUCCEEDED", 100), "adapterDetail": object{"load": 3}, "createdAt": at,
 		"updatedAt": at,
+		"logs": object{"lines": logLines(), "cursor": "l4", "more": false, "source": "NODE",
+			"processes": []string{"server", "worker"}},
 	}
 }
 
@@ -176,4 +178,14 @@ func task() object {
 		"exitCode":       0, "result": object{"exitCode": 0}, "message": "done", "stdout": "node-1\nnode-2\n", "stderr": "",
 		"createdAt": at,
 		"startedAt": at, "endedAt": at}
+}
+
+// logLines are a line, one on standard error with what a terminal would obey, and two gaps.
+func logLines() []object {
+	return []object{
+		{"cursor": "l1", "process": "server", "at": at, "stream": "STDOUT", "text": "listening", "continues": false},
+		{"cursor": "l2", "process": "server", "at": at, "stream": "STDERR", "text": "a \x1b[31mred\x1b[0m word", "continues": false},
+		{"cursor": "l3", "process": "server", "text": "", "continues": false, "gap": object{"lines": 12, "restarted": false}},
+		{"cursor": "l4", "process": "worker", "text": "", "continues": false, "gap": object{"restarted": true}},
+	}
 }

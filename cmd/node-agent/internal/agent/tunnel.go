@@ -20,5 +20,5 @@ func (a *Agent) tunnel(ctx context.Context) error {
 		return err
 	}
 	a.log.InfoContext(ctx, "tunnel open")
-	return session.Serve(ctx, (&streams.Server{Members: a.sandboxes}).Serve)
+	return session.Serve(ctx, (&streams.Server{Members: a.sandboxes, Logs: a.logs}).Serve)
 }

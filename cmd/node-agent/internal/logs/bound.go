@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/roster"
+	"github.com/gpuaas/app-platform/sdk/nodelogs"
 )
 
 const (
@@ -99,7 +100,7 @@ func heldBy(folder *os.Root, name string) *held {
 		return nil
 	}
 	defer dir.Close()
-	entries, _ := dir.ReadDir(4 * maxProcesses)
+	entries, _ := dir.ReadDir(4 * nodelogs.MaxProcesses)
 	slices.SortFunc(entries, func(a, b os.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
 	one := &held{process: name}
 	for _, entry := range entries {

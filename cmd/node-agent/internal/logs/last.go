@@ -23,15 +23,6 @@ const (
 	lastTail = 500
 )
 
-// Last is the last lines of a process of a member that was removed.
-type Last struct {
-	Process string `json:"process"`
-	// Lines are in the order of their numbers.
-	Lines []Line `json:"lines"`
-	// Earlier reports that there were lines before them.
-	Earlier bool `json:"earlier,omitempty"`
-}
-
 // Keep keeps the last lines of a member, which is about to be removed, until Drop.
 func (s *Store) Keep(ctx context.Context, memberID string) error {
 	found, err := s.Processes(memberID)
@@ -67,7 +58,9 @@ func (s *Store) lastPath(memberID string) string {
 func (s *Store) lastOf(ctx context.Context, memberID, process string, limit int) (Last, error) {
 	last := Last{Process: process, Lines: []Line{}}
 	err := s.Read(ctx, Query{Member: memberID, Process: process, Tail: lastTail}, func(line Line) error {
-		last.Lines = append(last.Lines, line)
+		if !line.Mark {
+			last.Lines = append(last.Lines, line)
+		}
 		return nil
 	})
 	if err != nil {
@@ -84,16 +77,8 @@ func (s *Store) lastOf(ctx context.Context, memberID, process string, limit int)
 		}
 	}
 	last.Lines = last.Lines[from:]
-	last.Earlier = len(last.Lines) > 0 && last.Lines[0].first() > 1
+	last.Earlier = len(last.Lines) > 0 && last.Lines[0].First() > 1
 	return last, nil
-}
-
-// first is the first number that a line or gap covers.
-func (l Line) first() int64 {
-	if l.Gap != nil {
-		return l.Gap.From
-	}
-	return l.Number
 }
 
 // join keeps, of each process, what goes further: a removal that was broken off may have deleted some of the lines.
@@ -102,13 +87,13 @@ func join(kept []Last, one Last) []Last {
 	if at < 0 {
 		return append(kept, one)
 	}
-	if old := kept[at]; one.end() > old.end() || one.end() == old.end() && len(one.Lines) > len(old.Lines) {
+	if old := kept[at]; end(one) > end(old) || end(one) == end(old) && len(one.Lines) > len(old.Lines) {
 		kept[at] = one
 	}
 	return kept
 }
 
-func (l Last) end() int64 {
+func end(l Last) int64 {
 	if len(l.Lines) == 0 {
 		return 0
 	}

@@ -85,6 +85,10 @@ func (g *ground) read(query logs.Query) (lines []logs.Line) {
 // short is each line as "process number text", and each gap as "process from..to".
 func short(lines []logs.Line) (list []string) {
 	for _, line := range lines {
+		if line.Mark {
+			list = append(list, fmt.Sprintf("%s after %d", line.Process, line.Number))
+			continue
+		}
 		text := fmt.Sprintf("%s %d %s", line.Process, line.Number, line.Text)
 		if line.Gap != nil {
 			text = fmt.Sprintf("%s %d..%d", line.Process, line.Gap.From, line.Gap.To)
@@ -112,7 +116,10 @@ func TestLinesOfAllProcessesComeInTheOrderOfTime(t *testing.T) {
 	require.Equal(t, "stderr", all[2].Stream)
 	require.WithinDuration(t, time.Now(), all[0].Time, time.Minute)
 	require.Equal(t, []string{"a 1 two", "a 2 four"}, short(g.read(logs.Query{Process: "a"})))
-	require.Equal(t, []string{"b 2 three", "a 2 four"}, short(g.read(logs.Query{Tail: 2})))
+	require.Equal(t, []string{"a after 1", "b after 1", "b 2 three", "a 2 four"}, short(g.read(logs.Query{Tail: 2})))
+	require.Equal(t, []string{"a after 1", "b after 2", "a 2 four"}, short(g.read(logs.Query{Tail: 1})),
+		"who goes on gets nothing that the tail left out")
+	require.Equal(t, []string{"b 1 one", "a 1 two", "b 2 three", "a 2 four"}, short(g.read(logs.Query{Tail: 9})))
 	require.Equal(t, []string{"b 1 one", "a 1 two"}, short(g.read(logs.Query{Limit: 2})))
 	require.Equal(t, []string{"b 2 three", "a 2 four"}, short(g.read(logs.Query{After: map[string]int64{"b": 1, "a": 1}})))
 	require.Equal(t, []string{"b 2 three", "a 2 four"}, short(g.read(logs.Query{Since: all[2].Time})))
@@ -153,7 +160,7 @@ func TestCursorWhoseLinesWereRotatedAwayGivesAGap(t *testing.T) {
 	lines := short(g.read(logs.Query{After: map[string]int64{"a": 5}}))
 	require.Regexp(t, `^a 6\.\.\d+$`, lines[0])
 	require.Regexp(t, `^a 10000 line 10000 x`, lines[len(lines)-1])
-	require.Len(t, g.read(logs.Query{Tail: 100}), 100)
+	require.Len(t, g.read(logs.Query{Tail: 100}), 1+100)
 }
 
 // A line with everything that a terminal or a page would obey, and a secret with an escape sequence in its middle.
@@ -214,6 +221,7 @@ func TestFollowerGetsLinesProcessesAndTheEnd(t *testing.T) {
 		printTo(a, "early %d", i+1)
 	}
 	lines, ended, _ := g.follow(logs.Query{Tail: 1})
+	require.Equal(t, "a after 4", g.next(lines))
 	require.Equal(t, "a 5 early 5", g.next(lines))
 	printTo(a, "later")
 	require.Equal(t, "a 6 later", g.next(lines))

@@ -5,57 +5,27 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/logfile"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/masks"
+	"github.com/gpuaas/app-platform/sdk/nodelogs"
 )
 
-// MaxTail bounds the lines of a tail.
-const MaxTail = 5000
-
-// Query says what to read.
-type Query struct {
-	Member string
-	// Process is the only process to read; empty reads all, in the order of their lines' times.
-	Process string
-	// After has, by process, the number of the last line that the reader has. Of a process that is not in it everything
-	// is read, or the Tail.
-	After map[string]int64
-	// Tail begins with the last lines of all processes together; 0 begins with the first. It is at most MaxTail.
-	Tail int
-	// Since leaves out lines that were printed before it.
-	Since time.Time
-	// Limit ends the reading after so many lines and gaps; 0 is no limit.
-	Limit int
-	// Follow goes on with lines as they are printed, until the context ends or the member is removed.
-	Follow bool
-}
-
-// Line is one line, a part of a long one, or a gap.
-type Line struct {
-	Process string `json:"process"`
-	// Number is the cursor after this line; of a gap, the last number of what is not there.
-	Number int64 `json:"number"`
-	// Time and Stream are absent at a gap.
-	Time   time.Time `json:"time,omitzero"`
-	Stream string    `json:"stream,omitempty"`
-	Text   string    `json:"text,omitempty"`
-	// Part reports that the line goes on in the next one of its stream.
-	Part bool `json:"part,omitempty"`
-	// Gap reports lines that are not there.
-	Gap *Gap `json:"gap,omitempty"`
-}
-
-// Gap is a range of lines that are not there any more.
-type Gap struct {
-	// From and To are the first and the last number.
-	From int64 `json:"from"`
-	To   int64 `json:"to"`
-	// Restarted reports that the node restarted, and that few of the numbers have ever been lines.
-	Restarted bool `json:"restarted,omitempty"`
-}
+// What readers elsewhere send and get.
+type (
+	// Query says what to read.
+	Query = nodelogs.Query
+	// Line is one line, a part of a long one, or a gap.
+	Line = nodelogs.Line
+	// Gap is a range of lines that are not there any more.
+	Gap = nodelogs.Gap
+	// Last is the last lines of a process.
+	Last = nodelogs.Last
+)
 
 // source is one process that is read.
 type source struct {
@@ -71,7 +41,8 @@ type reading struct {
 	folder  *os.Root
 	waiter  *waiter
 	sources map[string]*source
-	first   bool // the processes that are there at the beginning are not opened yet
+	skipped map[string]int64 // by the tail: the last number, by process
+	first   bool             // the processes that are there at the beginning are not opened yet
 	count   int
 }
 
@@ -83,7 +54,7 @@ func (s *Store) Read(ctx context.Context, query Query, each func(Line) error) er
 		return err
 	}
 	r := &reading{store: s, query: query, folder: folder, waiter: &waiter{wake: make(chan struct{}, 1)},
-		sources: map[string]*source{}, first: true}
+		sources: map[string]*source{}, skipped: map[string]int64{}, first: true}
 	defer r.close()
 	err = r.run(ctx, each)
 	if errors.Is(err, errEnough) {
@@ -109,7 +80,7 @@ func (r *reading) run(ctx context.Context, each func(Line) error) error {
 	}
 	emit := r.limited(each)
 	if r.query.Tail > 0 {
-		if err := r.tail(ctx, emit); err != nil {
+		if err := r.tail(ctx, each, emit); err != nil {
 			return err
 		}
 	}
@@ -140,21 +111,41 @@ func (r *reading) limited(each func(Line) error) func(Line) error {
 }
 
 // tail hands on the last lines of all processes together.
-func (r *reading) tail(ctx context.Context, emit func(Line) error) error {
+func (r *reading) tail(ctx context.Context, each, emit func(Line) error) error {
 	var last []Line
-	keep := min(r.query.Tail, MaxTail)
+	keep := min(r.query.Tail, nodelogs.MaxTail)
+	cut := func(to int) {
+		for _, line := range last[:max(0, len(last)-to)] {
+			r.skipped[line.Process] = line.Number
+		}
+		last = append(last[:0], last[max(0, len(last)-to):]...)
+	}
 	err := r.drain(ctx, func(line Line) error {
 		if last = append(last, line); len(last) >= 2*keep {
-			last = append(last[:0], last[len(last)-keep:]...)
+			cut(keep)
 		}
 		return nil
 	})
-	for _, line := range last[max(0, len(last)-keep):] {
+	cut(keep)
+	if err == nil {
+		err = r.marks(each)
+	}
+	for _, line := range last {
 		if err == nil {
 			err = emit(line)
 		}
 	}
 	return err
+}
+
+// marks reports what the tail leaves out, by process, so that a reader that goes on does not get it.
+func (r *reading) marks(each func(Line) error) error {
+	for _, name := range slices.Sorted(maps.Keys(r.skipped)) {
+		if err := each(Line{Process: name, Number: r.skipped[name], Mark: true}); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // watchMember has the follower woken by another process, and by the member's end.
@@ -254,7 +245,7 @@ func (r *reading) open() error {
 		}
 	}
 	if r.first && r.query.Process != "" && !known {
-		return fmt.Errorf("%w: %s", ErrNoProcess, r.query.Process)
+		return ErrNoProcess
 	}
 	r.first = false
 	return nil
@@ -283,13 +274,17 @@ func (r *reading) start(dir *os.Root, name string) (int64, error) {
 	after, has := r.query.After[name]
 	if !has {
 		if r.first && r.query.Tail > 0 {
-			return logfile.Before(dir, min(r.query.Tail, MaxTail))
+			before, err := logfile.Before(dir, min(r.query.Tail, nodelogs.MaxTail))
+			if before > 0 {
+				r.skipped[name] = before
+			}
+			return before, err
 		}
 		return 0, nil
 	}
 	last, err := logfile.Last(dir)
 	if err == nil && (after > last || after < 0) {
-		err = fmt.Errorf("%w: process %s has no line %d, and its last is %d", ErrAhead, name, after, last)
+		err = ErrAhead
 	}
 	return after, err
 }
@@ -320,8 +315,8 @@ func lineOf(process string, item logfile.Item, set *masks.Set) Line {
 	}
 	entry := item.Entry
 	text := masks.Text{Bytes: entry.Text, Before: entry.Continued, Follows: entry.Part}
-	shown := plain(set.Hide(text))
-	if !isPlain(entry.Text) { // what only now reads as a secret
+	shown := nodelogs.Plain(set.Hide(text))
+	if !nodelogs.IsPlain(entry.Text) { // what only now reads as a secret
 		text.Bytes = []byte(shown)
 		shown = string(set.Hide(text))
 	}

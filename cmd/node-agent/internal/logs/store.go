@@ -14,22 +14,17 @@ import (
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/masks"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/memberinit"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/roster"
+	"github.com/gpuaas/app-platform/sdk/nodelogs"
 )
 
 // The reasons for which nothing is read.
 var (
-	ErrNoMember  = errors.New("the node has no logs of this member")
-	ErrNoProcess = errors.New("the member has started no process by this name")
-	ErrAhead     = errors.New("the cursor is beyond the last line")
+	ErrNoMember  = &nodelogs.Error{Code: nodelogs.MemberUnknown, Message: "the node has no logs of this member"}
+	ErrNoProcess = &nodelogs.Error{Code: nodelogs.ProcessUnknown, Message: "the member has started no process by this name"}
+	ErrAhead     = &nodelogs.Error{Code: nodelogs.CursorAhead, Message: "the cursor is beyond the last line"}
 )
 
-// maxProcesses bounds the processes of a member whose lines are read.
-const maxProcesses = 256
-
-var (
-	memberForm  = regexp.MustCompile(`^[a-z]{1,8}_[0-9a-z]{1,64}$`)
-	processForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
-)
+var memberForm = regexp.MustCompile(`^[a-z]{1,8}_[0-9a-z]{1,64}$`)
 
 // Options say where lines are and how much of them is kept.
 type Options struct {
@@ -63,7 +58,7 @@ func (s *Store) Close() { s.notices.close() }
 // state opens the folder that a member's init writes to.
 func (s *Store) state(memberID string) (*os.Root, error) {
 	if !memberForm.MatchString(memberID) {
-		return nil, fmt.Errorf("%w: %q is not an id", ErrNoMember, memberID)
+		return nil, ErrNoMember
 	}
 	state, err := os.OpenRoot(filepath.Join(s.options.StateDir, roster.Dir, memberID, memberinit.DirState))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -109,13 +104,13 @@ func names(folder *os.Root) ([]string, error) {
 		return nil, fmt.Errorf("list logs: %w", err)
 	}
 	defer dir.Close()
-	found, err := dir.Readdirnames(maxProcesses)
+	found, err := dir.Readdirnames(nodelogs.MaxProcesses)
 	if err != nil && !errors.Is(err, io.EOF) {
 		return nil, fmt.Errorf("list logs: %w", err)
 	}
 	found = slices.DeleteFunc(found, func(name string) bool {
 		info, err := folder.Lstat(name)
-		return err != nil || !info.IsDir() || !processForm.MatchString(name)
+		return err != nil || !info.IsDir() || !nodelogs.IsProcess(name)
 	})
 	slices.Sort(found)
 	return found, nil

@@ -1,4 +1,5 @@
-// Package streams serves what the platform opens over the agent's tunnel: each stream is a port of a member.
+// Package streams serves what the platform opens over the agent's tunnel: each stream is a port of a member, or its
+// logs.
 package streams
 
 import (
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/sandbox"
+	"github.com/gpuaas/app-platform/sdk/nodelogs"
 	"github.com/gpuaas/app-platform/sdk/tunnel"
 )
 
@@ -20,13 +22,22 @@ type Members interface {
 }
 
 // Server serves streams.
-type Server struct{ Members Members }
+type Server struct {
+	Members Members
+	// Logs is what members print.
+	Logs nodelogs.Source
+}
 
 // Serve serves one stream by its kind.
 func (s *Server) Serve(ctx context.Context, open tunnel.Open, stream *tunnel.Stream) error {
 	switch open.Kind {
 	case tunnel.KindPort:
 		return s.port(ctx, open, stream)
+	case nodelogs.Kind:
+		if err := stream.Granted(); err != nil {
+			return err
+		}
+		return nodelogs.Serve(ctx, stream, open.MemberID, s.Logs)
 	default:
 		return &tunnel.Refusal{Code: tunnel.Unserved, Message: fmt.Sprintf("this agent knows no %.40q", open.Kind)}
 	}

@@ -6156,6 +6156,59 @@ func (v *GetManifestResponse) __premarshalJSON() (*__premarshalGetManifestRespon
 	return &retval, nil
 }
 
+// GetMemberLogsMember includes the requested fields of the GraphQL type Member.
+// The GraphQL type's documentation follows.
+//
+// One realised member of a component, bound to a node.
+type GetMemberLogsMember struct {
+	// What its processes print: the last lines, or those after a cursor. A document may read the logs of 8 members. Every reading is in the audit. Key: <family>.member.logs.
+	Logs GetMemberLogsMemberLogsLogPage `json:"logs"`
+}
+
+// GetLogs returns GetMemberLogsMember.Logs, and is useful for accessing the field via an interface.
+func (v *GetMemberLogsMember) GetLogs() GetMemberLogsMemberLogsLogPage { return v.Logs }
+
+// GetMemberLogsMemberLogsLogPage includes the requested fields of the GraphQL type LogPage.
+// The GraphQL type's documentation follows.
+//
+// A part of what a member's processes printed, in the order of time.
+type GetMemberLogsMemberLogsLogPage struct {
+	// The lines, at most 1,000.
+	Lines []LogLine `json:"lines"`
+	// Reads on after the page; of use when there are no lines, too.
+	Cursor string `json:"cursor"`
+	// Whether more lines are there already.
+	More bool `json:"more"`
+	// Where the lines came from.
+	Source LogSource `json:"source"`
+	// The processes of which there are lines, by name.
+	Processes []string `json:"processes"`
+}
+
+// GetLines returns GetMemberLogsMemberLogsLogPage.Lines, and is useful for accessing the field via an interface.
+func (v *GetMemberLogsMemberLogsLogPage) GetLines() []LogLine { return v.Lines }
+
+// GetCursor returns GetMemberLogsMemberLogsLogPage.Cursor, and is useful for accessing the field via an interface.
+func (v *GetMemberLogsMemberLogsLogPage) GetCursor() string { return v.Cursor }
+
+// GetMore returns GetMemberLogsMemberLogsLogPage.More, and is useful for accessing the field via an interface.
+func (v *GetMemberLogsMemberLogsLogPage) GetMore() bool { return v.More }
+
+// GetSource returns GetMemberLogsMemberLogsLogPage.Source, and is useful for accessing the field via an interface.
+func (v *GetMemberLogsMemberLogsLogPage) GetSource() LogSource { return v.Source }
+
+// GetProcesses returns GetMemberLogsMemberLogsLogPage.Processes, and is useful for accessing the field via an interface.
+func (v *GetMemberLogsMemberLogsLogPage) GetProcesses() []string { return v.Processes }
+
+// GetMemberLogsResponse is returned by GetMemberLogs on success.
+type GetMemberLogsResponse struct {
+	// A member. Key: <family>.node.read on its instance's project.
+	Member GetMemberLogsMember `json:"member"`
+}
+
+// GetMember returns GetMemberLogsResponse.Member, and is useful for accessing the field via an interface.
+func (v *GetMemberLogsResponse) GetMember() GetMemberLogsMember { return v.Member }
+
 // GetMemberResponse is returned by GetMember on success.
 type GetMemberResponse struct {
 	// A member. Key: <family>.node.read on its instance's project.
@@ -8218,6 +8271,80 @@ type ListWebhooksResponse struct {
 
 // GetWebhooks returns ListWebhooksResponse.Webhooks, and is useful for accessing the field via an interface.
 func (v *ListWebhooksResponse) GetWebhooks() WebhookPage { return v.Webhooks }
+
+// LogLine includes the GraphQL fields of LogLine requested by the fragment LogLine.
+// The GraphQL type's documentation follows.
+//
+// A line that a process of a member printed, a part of a long one, or a gap: plain text, with secrets that the platform issued to the member masked.
+type LogLine struct {
+	// Reads on after this line: pass it as `after`.
+	Cursor string `json:"cursor"`
+	// The process, by its name in the member.
+	Process string `json:"process"`
+	// When it was printed, by the node's clock; null at a gap.
+	At *time.Time `json:"at"`
+	// What it was printed to; null at a gap.
+	Stream *OutputStream `json:"stream"`
+	// The text, without the end of the line; empty at a gap.
+	Text string `json:"text"`
+	// Whether the line goes on in the next one of its process and stream: it was longer than 8 KiB.
+	Continues bool `json:"continues"`
+	// Lines that are not there, in place of a line; null at a line.
+	Gap *LogLineGapLogGap `json:"gap"`
+}
+
+// GetCursor returns LogLine.Cursor, and is useful for accessing the field via an interface.
+func (v *LogLine) GetCursor() string { return v.Cursor }
+
+// GetProcess returns LogLine.Process, and is useful for accessing the field via an interface.
+func (v *LogLine) GetProcess() string { return v.Process }
+
+// GetAt returns LogLine.At, and is useful for accessing the field via an interface.
+func (v *LogLine) GetAt() *time.Time { return v.At }
+
+// GetStream returns LogLine.Stream, and is useful for accessing the field via an interface.
+func (v *LogLine) GetStream() *OutputStream { return v.Stream }
+
+// GetText returns LogLine.Text, and is useful for accessing the field via an interface.
+func (v *LogLine) GetText() string { return v.Text }
+
+// GetContinues returns LogLine.Continues, and is useful for accessing the field via an interface.
+func (v *LogLine) GetContinues() bool { return v.Continues }
+
+// GetGap returns LogLine.Gap, and is useful for accessing the field via an interface.
+func (v *LogLine) GetGap() *LogLineGapLogGap { return v.Gap }
+
+// LogLineGapLogGap includes the requested fields of the GraphQL type LogGap.
+// The GraphQL type's documentation follows.
+//
+// Lines that are not there any more.
+type LogLineGapLogGap struct {
+	// How many, at most; null when the node restarted: then some lines may be lost, and how many is not known.
+	Lines *int `json:"lines"`
+	// Whether the node restarted.
+	Restarted bool `json:"restarted"`
+}
+
+// GetLines returns LogLineGapLogGap.Lines, and is useful for accessing the field via an interface.
+func (v *LogLineGapLogGap) GetLines() *int { return v.Lines }
+
+// GetRestarted returns LogLineGapLogGap.Restarted, and is useful for accessing the field via an interface.
+func (v *LogLineGapLogGap) GetRestarted() bool { return v.Restarted }
+
+// Where lines came from.
+type LogSource string
+
+const (
+	// The member's node, which keeps a bounded part of what each process prints.
+	LogSourceNode LogSource = "NODE"
+	// The evidence of the member's teardown, which has the last lines of each process.
+	LogSourceEvidence LogSource = "EVIDENCE"
+)
+
+var AllLogSource = []LogSource{
+	LogSourceNode,
+	LogSourceEvidence,
+}
 
 // LoginLink includes the requested fields of the GraphQL type LoginLinkPayload.
 // The GraphQL type's documentation follows.
@@ -16698,6 +16825,15 @@ func (v *VerifyBillingRunResponse) GetVerifyBillingRun() BillingVerification {
 	return v.VerifyBillingRun
 }
 
+// WatchMemberLogsResponse is returned by WatchMemberLogs on success.
+type WatchMemberLogsResponse struct {
+	// What a member's processes print, as it is printed: first the last lines, or those after a cursor; completes when the member was removed. An agent that is away is waited for; each line comes once. Every opening is in the audit. Key: <family>.member.logs.
+	MemberLogs LogLine `json:"memberLogs"`
+}
+
+// GetMemberLogs returns WatchMemberLogsResponse.MemberLogs, and is useful for accessing the field via an interface.
+func (v *WatchMemberLogsResponse) GetMemberLogs() LogLine { return v.MemberLogs }
+
 // WatchNodeTasksResponse is returned by WatchNodeTasks on success.
 type WatchNodeTasksResponse struct {
 	// The tasks of the calling node that have not ended: first all there are, then each new or changed one.
@@ -17487,6 +17623,30 @@ type __GetMemberInput struct {
 
 // GetId returns __GetMemberInput.Id, and is useful for accessing the field via an interface.
 func (v *__GetMemberInput) GetId() string { return v.Id }
+
+// __GetMemberLogsInput is used internally by genqlient
+type __GetMemberLogsInput struct {
+	Id      string     `json:"id"`
+	Process string     `json:"process,omitempty"`
+	After   string     `json:"after,omitempty"`
+	Tail    *int       `json:"tail,omitempty"`
+	Since   *time.Time `json:"since,omitempty"`
+}
+
+// GetId returns __GetMemberLogsInput.Id, and is useful for accessing the field via an interface.
+func (v *__GetMemberLogsInput) GetId() string { return v.Id }
+
+// GetProcess returns __GetMemberLogsInput.Process, and is useful for accessing the field via an interface.
+func (v *__GetMemberLogsInput) GetProcess() string { return v.Process }
+
+// GetAfter returns __GetMemberLogsInput.After, and is useful for accessing the field via an interface.
+func (v *__GetMemberLogsInput) GetAfter() string { return v.After }
+
+// GetTail returns __GetMemberLogsInput.Tail, and is useful for accessing the field via an interface.
+func (v *__GetMemberLogsInput) GetTail() *int { return v.Tail }
+
+// GetSince returns __GetMemberLogsInput.Since, and is useful for accessing the field via an interface.
+func (v *__GetMemberLogsInput) GetSince() *time.Time { return v.Since }
 
 // __GetNodeInput is used internally by genqlient
 type __GetNodeInput struct {
@@ -19107,6 +19267,30 @@ type __VerifyBillingRunInput struct {
 
 // GetId returns __VerifyBillingRunInput.Id, and is useful for accessing the field via an interface.
 func (v *__VerifyBillingRunInput) GetId() string { return v.Id }
+
+// __WatchMemberLogsInput is used internally by genqlient
+type __WatchMemberLogsInput struct {
+	MemberId string     `json:"memberId"`
+	Process  string     `json:"process,omitempty"`
+	After    string     `json:"after,omitempty"`
+	Tail     *int       `json:"tail,omitempty"`
+	Since    *time.Time `json:"since,omitempty"`
+}
+
+// GetMemberId returns __WatchMemberLogsInput.MemberId, and is useful for accessing the field via an interface.
+func (v *__WatchMemberLogsInput) GetMemberId() string { return v.MemberId }
+
+// GetProcess returns __WatchMemberLogsInput.Process, and is useful for accessing the field via an interface.
+func (v *__WatchMemberLogsInput) GetProcess() string { return v.Process }
+
+// GetAfter returns __WatchMemberLogsInput.After, and is useful for accessing the field via an interface.
+func (v *__WatchMemberLogsInput) GetAfter() string { return v.After }
+
+// GetTail returns __WatchMemberLogsInput.Tail, and is useful for accessing the field via an interface.
+func (v *__WatchMemberLogsInput) GetTail() *int { return v.Tail }
+
+// GetSince returns __WatchMemberLogsInput.Since, and is useful for accessing the field via an interface.
+func (v *__WatchMemberLogsInput) GetSince() *time.Time { return v.Since }
 
 // __WatchOperationInput is used internally by genqlient
 type __WatchOperationInput struct {
@@ -22777,6 +22961,69 @@ func GetMember(
 	}
 
 	data_ = &GetMemberResponse{}
+	resp_ := &graphql.Response{Data: data_}
+
+	err_ = client_.MakeRequest(
+		ctx_,
+		req_,
+		resp_,
+	)
+
+	return data_, err_
+}
+
+// The query executed by GetMemberLogs.
+const GetMemberLogs_Operation = `
+query GetMemberLogs ($id: ID!, $process: String, $after: String, $tail: Int, $since: DateTime) {
+	member(id: $id) {
+		logs(process: $process, after: $after, tail: $tail, since: $since) {
+			lines {
+				... LogLine
+			}
+			cursor
+			more
+			source
+			processes
+		}
+	}
+}
+fragment LogLine on LogLine {
+	cursor
+	process
+	at
+	stream
+	text
+	continues
+	gap {
+		lines
+		restarted
+	}
+}
+`
+
+// A part of what a member's processes printed.
+func GetMemberLogs(
+	ctx_ context.Context,
+	client_ graphql.Client,
+	id string,
+	process string,
+	after string,
+	tail *int,
+	since *time.Time,
+) (data_ *GetMemberLogsResponse, err_ error) {
+	req_ := &graphql.Request{
+		OpName: "GetMemberLogs",
+		Query:  GetMemberLogs_Operation,
+		Variables: &__GetMemberLogsInput{
+			Id:      id,
+			Process: process,
+			After:   after,
+			Tail:    tail,
+			Since:   since,
+		},
+	}
+
+	data_ = &GetMemberLogsResponse{}
 	resp_ := &graphql.Response{Data: data_}
 
 	err_ = client_.MakeRequest(
@@ -34890,6 +35137,81 @@ func VerifyBillingRun(
 	)
 
 	return data_, err_
+}
+
+// The subscription executed by WatchMemberLogs.
+const WatchMemberLogs_Operation = `
+subscription WatchMemberLogs ($memberId: ID!, $process: String, $after: String, $tail: Int, $since: DateTime) {
+	memberLogs(memberId: $memberId, process: $process, after: $after, tail: $tail, since: $since) {
+		... LogLine
+	}
+}
+fragment LogLine on LogLine {
+	cursor
+	process
+	at
+	stream
+	text
+	continues
+	gap {
+		lines
+		restarted
+	}
+}
+`
+
+// What a member's processes print, as it is printed; Client.MemberLogs runs it.
+// To unsubscribe, use [graphql.WebSocketClient.Unsubscribe]
+func WatchMemberLogs(
+	ctx_ context.Context,
+	client_ graphql.WebSocketClient,
+	memberId string,
+	process string,
+	after string,
+	tail *int,
+	since *time.Time,
+) (dataChan_ chan WatchMemberLogsWsResponse, subscriptionID_ string, err_ error) {
+	req_ := &graphql.Request{
+		OpName: "WatchMemberLogs",
+		Query:  WatchMemberLogs_Operation,
+		Variables: &__WatchMemberLogsInput{
+			MemberId: memberId,
+			Process:  process,
+			After:    after,
+			Tail:     tail,
+			Since:    since,
+		},
+	}
+
+	dataChan_ = make(chan WatchMemberLogsWsResponse)
+	subscriptionID_, err_ = client_.Subscribe(req_, dataChan_, WatchMemberLogsForwardData)
+
+	return dataChan_, subscriptionID_, err_
+}
+
+type WatchMemberLogsWsResponse graphql.BaseResponse[*WatchMemberLogsResponse]
+
+func WatchMemberLogsForwardData(interfaceChan interface{}, jsonRawMsg json.RawMessage) error {
+	var gqlResp graphql.Response
+	var wsResp WatchMemberLogsWsResponse
+	err := json.Unmarshal(jsonRawMsg, &gqlResp)
+	if err != nil {
+		return err
+	}
+	if len(gqlResp.Errors) == 0 {
+		err = json.Unmarshal(jsonRawMsg, &wsResp)
+		if err != nil {
+			return err
+		}
+	} else {
+		wsResp.Errors = gqlResp.Errors
+	}
+	dataChan_, ok := interfaceChan.(chan WatchMemberLogsWsResponse)
+	if !ok {
+		return errors.New("failed to cast interface into 'chan WatchMemberLogsWsResponse'")
+	}
+	dataChan_ <- wsResp
+	return nil
 }
 
 // The subscription executed by WatchNodeTasks.

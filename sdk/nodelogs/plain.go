@@ -1,4 +1,4 @@
-package logs
+package nodelogs
 
 import (
 	"regexp"
@@ -10,11 +10,11 @@ import (
 // escapes are the sequences by which a program moves, colours or reprograms a terminal: of ECMA-48, section 5.4 and 5.6.
 var escapes = regexp.MustCompile(`\x1b\[[0-?]*[ -/]*[@-~]|\x1b[\]PX^_][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b[ -/]*[0-~]`)
 
-// plain returns text that does nothing to a terminal or a page: valid UTF-8, without escape sequences, and with U+FFFD
+// Plain returns text that does nothing to a terminal or a page: valid UTF-8, without escape sequences, and with U+FFFD
 // in place of control characters and of those that turn the direction of writing. Tabs are kept.
-func plain(printed []byte) string {
+func Plain(printed []byte) string {
 	printed = trimReturn(printed)
-	if isPlain(printed) {
+	if IsPlain(printed) {
 		return string(printed)
 	}
 	kept := escapes.ReplaceAll(printed, nil)
@@ -34,8 +34,8 @@ func trimReturn(line []byte) []byte {
 	return line
 }
 
-// isPlain reports whether there is nothing but printable ASCII and tabs.
-func isPlain(line []byte) bool {
+// IsPlain reports whether there is nothing but printable ASCII and tabs.
+func IsPlain(line []byte) bool {
 	for _, b := range line {
 		if (b < ' ' || b > '~') && b != '\t' {
 			return false
