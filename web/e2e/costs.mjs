@@ -62,10 +62,12 @@ async function budget({ page, shoot }) {
   say('budget');
 }
 
+const platformLink = (page) =>
+  page.getByRole('navigation', { name: 'Main' }).getByRole('link', { name: 'Platform costs' });
+
 /** The operator's page, where the viewer has it. */
 async function platform({ page, shoot }) {
-  const link = page.getByRole('navigation', { name: 'Main' }).getByRole('link', { name: 'Platform costs' });
-  if ((await link.count()) === 0) return;
+  if ((await platformLink(page).count()) === 0) return;
   await go(page, 'Platform costs');
   await page.getByRole('heading', { name: 'Borne by the platform' }).waitFor();
   await shoot('platform-costs');
@@ -75,6 +77,7 @@ async function platform({ page, shoot }) {
 /** Logs in as an operator by a code of theirs, sees the operator's page, and logs out. */
 export async function asOperator(session, base, code) {
   await login(session, { base, 'login-code': code });
+  await platformLink(session.page).waitFor();
   await platform(session);
   await logout(session.page, base);
 }
