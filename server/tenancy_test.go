@@ -240,6 +240,10 @@ func TestTheSameReadsWorkForTheHouseItself(t *testing.T) {
 		}
 		var answered int
 		for _, with := range recipes[r.String()](mine, mine) {
+			// Logs need a node's agent, which the house has none of: TestLogsAreFollowedThroughTheTunnel reads them.
+			if r.String() == "subscription memberLogs" {
+				continue
+			}
 			// A feed of a project begins now, so it would have nothing to say until something happens.
 			if r.String() == "subscription projectActivity" {
 				continue
@@ -254,7 +258,8 @@ func TestTheSameReadsWorkForTheHouseItself(t *testing.T) {
 		}
 		if r.String() == "query node" {
 			require.GreaterOrEqual(t, answered, 14, "objects of the house that it can see by id")
-		} else if withheld[r.String()] == "" && r.String() != "subscription projectActivity" {
+		} else if withheld[r.String()] == "" && r.String() != "subscription projectActivity" &&
+			r.String() != "subscription memberLogs" {
 			require.Positive(t, answered, r.String())
 		}
 	}

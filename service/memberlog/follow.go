@@ -39,7 +39,8 @@ type Following struct {
 }
 
 // Run hands on lines until the member was removed, ctx ends, or each returns an error. It waits for each. An agent that
-// goes away is waited for, and goes on where it was: each line comes once. Run is called once.
+// goes away is waited for, and goes on where it was: each line comes once. One that is away at the beginning is
+// NODE_UNREACHABLE. Run is called once.
 func (f *Following) Run(ctx context.Context, each func(*Line) error) error {
 	pass := func(line nodelogs.Line) error {
 		f.position.pass(line)
@@ -52,13 +53,13 @@ func (f *Following) Run(ctx context.Context, each func(*Line) error) error {
 	if f.at.evidence != nil {
 		return last(f.at.evidence, f.query, names, pass)
 	}
-	pause, waited := againFirst, time.Duration(0)
+	pause, waited, reached := againFirst, time.Duration(0), false
 	for {
 		err := f.service.read(ctx, f.at, f.query, func([]string) error {
-			pause, waited = againFirst, 0 // it is back
+			pause, waited, reached = againFirst, 0, true // it is back
 			return nil
 		}, pass)
-		if !fault.Is(err, fault.NodeUnreachable) || ctx.Err() != nil || waited > awayPatience {
+		if !fault.Is(err, fault.NodeUnreachable) || ctx.Err() != nil || !reached || waited > awayPatience {
 			return err
 		}
 		f.goOn()
