@@ -33,7 +33,7 @@ func (r *reaper) start(spec childSpec) (pid int, ended <-chan int, err error) {
 	}
 	pid, err = syscall.ForkExec(spec.path, spec.args, &syscall.ProcAttr{
 		Dir: spec.dir, Env: spec.env, Files: files,
-		Sys: &syscall.SysProcAttr{Setsid: true, Credential: spec.credential},
+		Sys: &syscall.SysProcAttr{Setsid: true, Setctty: spec.tty, Credential: spec.credential},
 	})
 	if err != nil {
 		return 0, nil, fmt.Errorf("start %s: %w", spec.path, err)
@@ -51,6 +51,7 @@ type childSpec struct {
 	env        []string
 	files      []*os.File
 	credential *syscall.Credential
+	tty        bool // the first file is its controlling terminal
 }
 
 // run collects until ctx ends. The tick covers a signal lost to the channel's bound.

@@ -168,6 +168,10 @@ func (s *server) handle(conn net.Conn) {
 		s.handleRun(conn, *request.Run)
 		return
 	}
+	if request.Op == wire.OpExec && request.Exec != nil {
+		s.handleExec(conn, *request.Exec)
+		return
+	}
 	if request.Op == wire.OpPlace && request.File != nil {
 		s.handlePlace(conn, request)
 		return

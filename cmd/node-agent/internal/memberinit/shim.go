@@ -34,6 +34,8 @@ type shimSpec struct {
 	Dir        string              `json:"dir"`
 	Env        []string            `json:"env"`
 	Credential *syscall.Credential `json:"credential,omitempty"`
+	// TTY makes the standard input the command's controlling terminal.
+	TTY bool `json:"tty,omitempty"`
 }
 
 // shim runs one command as its only child, inherits all that the command leaves behind while it runs,
@@ -53,7 +55,7 @@ func shim() int {
 	defer stop()
 	reap := newReaper()
 	_, ended, err := reap.start(childSpec{
-		path: spec.Path, args: spec.Args, dir: spec.Dir, env: spec.Env, credential: spec.Credential,
+		path: spec.Path, args: spec.Args, dir: spec.Dir, env: spec.Env, credential: spec.Credential, tty: spec.TTY,
 		files: []*os.File{os.Stdin, os.Stdout, os.Stderr},
 	})
 	if err != nil {

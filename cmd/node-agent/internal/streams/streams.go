@@ -1,5 +1,5 @@
-// Package streams serves what the platform opens over the agent's tunnel: each stream is a port of a member, or its
-// logs.
+// Package streams serves what the platform opens over the agent's tunnel: each stream is a port of a member, its logs, or
+// a command in it.
 package streams
 
 import (
@@ -19,6 +19,7 @@ import (
 // Members finds the way to a member.
 type Members interface {
 	Reach(memberID string) (sandbox.Way, error)
+	Lookup(ctx context.Context, memberID string) (*sandbox.Client, error)
 }
 
 // Server serves streams.
@@ -38,6 +39,8 @@ func (s *Server) Serve(ctx context.Context, open tunnel.Open, stream *tunnel.Str
 			return err
 		}
 		return nodelogs.Serve(ctx, stream, open.MemberID, s.Logs)
+	case tunnel.KindExec:
+		return s.exec(ctx, open, stream)
 	default:
 		return &tunnel.Refusal{Code: tunnel.Unserved, Message: fmt.Sprintf("this agent knows no %.40q", open.Kind)}
 	}

@@ -37,7 +37,9 @@ const (
 	OpInspect Op = "inspect"
 	// OpProcesses lists the supervised processes; an init of an older agent does not know it.
 	OpProcesses Op = "processes"
-	OpExit      Op = "exit"
+	// OpExec runs a command that somebody works with; an init of an older agent does not know it.
+	OpExec Op = "exec"
+	OpExit Op = "exit"
 )
 
 // Request is what the agent sends; the field that belongs to Op is set.
@@ -47,6 +49,7 @@ type Request struct {
 	Key     string       `json:"key,omitempty"`
 	File    *File        `json:"file,omitempty"`
 	Process *ProcessSpec `json:"process,omitempty"`
+	Exec    *Exec        `json:"exec,omitempty"`
 	Name    string       `json:"name,omitempty"`
 	// Size is how many bytes of File follow an OpPlace, in bytes.
 	Size int64 `json:"size,omitempty"`
@@ -70,6 +73,27 @@ type Run struct {
 	Builtin string `json:"builtin,omitempty"`
 	// AttachOnly refuses with CodeUnknownRun instead of starting a run that is not known.
 	AttachOnly bool `json:"attachOnly,omitempty"`
+}
+
+// Exec asks to run a command that somebody works with. The init answers Done when it has started; from then on the
+// connection carries ExecInput one way, and Output and at last a Result the other way. The command ends with the
+// connection.
+type Exec struct {
+	Command []string `json:"command"`
+	Env     []string `json:"env,omitempty"`
+	User    string   `json:"user,omitempty"`
+	// TTY gives it a terminal of Rows and Cols, whose output is all stdout.
+	TTY  bool   `json:"tty,omitempty"`
+	Rows uint16 `json:"rows,omitempty"`
+	Cols uint16 `json:"cols,omitempty"`
+}
+
+// ExecInput is what the command gets next: data, the end of its input, or another size of its terminal.
+type ExecInput struct {
+	Data []byte `json:"data,omitempty"`
+	End  bool   `json:"end,omitempty"`
+	Rows uint16 `json:"rows,omitempty"`
+	Cols uint16 `json:"cols,omitempty"`
 }
 
 // BuiltinCloudInit applies the user data on standard input; its standard error is its result alone.

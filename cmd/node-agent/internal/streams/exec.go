@@ -1,0 +1,85 @@
+package streams
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+
+	"github.com/gpuaas/app-platform/cmd/node-agent/internal/sandbox"
+	"github.com/gpuaas/app-platform/cmd/node-agent/internal/wire"
+	"github.com/gpuaas/app-platform/sdk/tunnel"
+)
+
+// exec runs a command in a member and passes its frames on, until it ends or the stream does.
+func (s *Server) exec(ctx context.Context, open tunnel.Open, stream *tunnel.Stream) error {
+	var wanted tunnel.Exec
+	if err := json.Unmarshal(open.Spec, &wanted); err != nil || len(wanted.Command) == 0 {
+		return &tunnel.Refusal{Code: tunnel.Invalid, Message: "a command names a program"}
+	}
+	member, err := s.Members.Lookup(ctx, open.MemberID)
+	if err == nil && member == nil {
+		err = errors.New("the member has no sandbox on this node")
+	}
+	if err != nil {
+		return &tunnel.Refusal{Code: tunnel.NoMember, Message: err.Error()}
+	}
+	command := wire.Exec{Command: wanted.Command, User: wanted.User, TTY: wanted.TTY, Rows: wanted.Rows, Cols: wanted.Cols}
+	if wanted.TTY {
+		command.Env = []string{"TERM=xterm-256color"}
+	}
+	running, err := member.Exec(ctx, command)
+	if err != nil {
+		return &tunnel.Refusal{Code: tunnel.Invalid, Message: err.Error()}
+	}
+	defer func() { _ = running.Close() }()
+	if err := stream.Granted(); err != nil {
+		return err
+	}
+	go func() {
+		defer func() { _ = running.Close() }() // whoever worked with it has gone
+		for feed(stream, running) == nil {
+		}
+	}()
+	return follow(ctx, running, stream)
+}
+
+// feed gives the command one frame of input.
+func feed(stream *tunnel.Stream, running *sandbox.Execution) error {
+	kind, carries, err := tunnel.ReadFrame(stream)
+	if err != nil {
+		return err
+	}
+	switch kind {
+	case tunnel.Input:
+		return running.Send(wire.ExecInput{Data: carries})
+	case tunnel.InputEnd:
+		return running.Send(wire.ExecInput{End: true})
+	case tunnel.Size:
+		rows, cols := tunnel.ReadSize(carries)
+		return running.Send(wire.ExecInput{Rows: rows, Cols: cols})
+	default:
+		return errors.New("no frame of input")
+	}
+}
+
+// follow passes on what comes of the command.
+func follow(ctx context.Context, running *sandbox.Execution, stream *tunnel.Stream) error {
+	for {
+		next, err := running.Next(ctx)
+		switch {
+		case err != nil:
+			return err
+		case next.Result != nil:
+			return tunnel.WriteFrame(stream, tunnel.Exit, tunnel.ExitOf(next.Result.ExitCode))
+		case next.Output == nil:
+			continue
+		}
+		kind := tunnel.Output
+		if next.Output.Stream == "stderr" {
+			kind = tunnel.ErrorOutput
+		}
+		if err := tunnel.WriteFrame(stream, kind, next.Output.Data); err != nil {
+			return err
+		}
+	}
+}
