@@ -106,6 +106,7 @@ const (
 	AppsMemberReplace
 	AppsMemberRecover
 	AppsMemberLogs
+	AppsMemberExec
 	SchedulerCatalogRead
 	SchedulerInstanceRead
 	SchedulerInstanceCreate
@@ -121,6 +122,7 @@ const (
 	SchedulerMemberReplace
 	SchedulerMemberRecover
 	SchedulerMemberLogs
+	SchedulerMemberExec
 )
 
 // KeyEntry describes a key of the catalogue.
@@ -228,6 +230,7 @@ var catalogue = [...]KeyEntry{
 	AppsMemberReplace:       {"apps.member.replace", "Replace a member."},
 	AppsMemberRecover:       {"apps.member.recover", "Bootstrap a failed member again."},
 	AppsMemberLogs:          {"apps.member.logs", "Read what a member's processes print."},
+	AppsMemberExec:          {"apps.member.exec", "Run commands in a member, as its root."},
 	SchedulerCatalogRead:    {"scheduler.catalog.read", "See the family's apps in the catalog."},
 	SchedulerInstanceRead:   {"scheduler.instance.read", "See instances, members, their timeline and health."},
 	SchedulerInstanceCreate: {"scheduler.instance.create", "Launch an instance."},
@@ -243,6 +246,7 @@ var catalogue = [...]KeyEntry{
 	SchedulerMemberReplace:  {"scheduler.member.replace", "Replace a member."},
 	SchedulerMemberRecover:  {"scheduler.member.recover", "Bootstrap a failed member again."},
 	SchedulerMemberLogs:     {"scheduler.member.logs", "Read what a member's processes print."},
+	SchedulerMemberExec:     {"scheduler.member.exec", "Run commands in a member, as its root."},
 }
 
 // families are the permission families a manifest may name. Verbs and actions of an app ask for keys of its family.

@@ -100,6 +100,7 @@ func (p *platform) relay(ctx context.Context, group *errgroup.Group, gate *gate,
 	}
 	mux.Handle("GET "+tunnel.PeerPath, relay.Peers())
 	mux.Handle("GET "+tunnel.ConnectPath, relay.Connections(p.authenticate(gate)))
+	mux.Handle("GET "+tunnel.ExecPath, relay.Commands(p.authenticate(gate)))
 	console, _ := url.Parse(p.config.PublicURL) // completeApps has read it
 	return func(next http.Handler) http.Handler {
 		return apphttp.New(apphttp.Options{Endpoints: resolver.Endpoints, Relay: relay, Keys: p.ring, Sentinel: sentinel,

@@ -136,6 +136,9 @@ func (r *reachable) agent(ctx context.Context, at *serverProcess) {
 			if open.Kind == nodelogs.Kind && r.logs != nil && stream.Granted() == nil {
 				return nodelogs.Serve(ctx, stream, open.MemberID, r.logs)
 			}
+			if open.Kind == tunnel.KindExec {
+				return playCommand(open, stream)
+			}
 			var port tunnel.Port
 			if err := json.Unmarshal(open.Spec, &port); err != nil || open.Kind != tunnel.KindPort {
 				return &tunnel.Refusal{Code: tunnel.Unserved, Message: "no such kind"}
@@ -153,6 +156,28 @@ func (r *reachable) agent(ctx context.Context, at *serverProcess) {
 	}()
 	require.Eventually(r.t, func() bool { return r.Count("node_tunnel", "node_id = $1", r.node.ID) == 1 }, time.Minute,
 		10*time.Millisecond)
+}
+
+// playCommand plays a command that says what it was asked for, echoes its input, and ends by itself with code 5.
+func playCommand(open tunnel.Open, stream *tunnel.Stream) error {
+	if err := stream.Granted(); err != nil {
+		return err
+	}
+	if err := tunnel.WriteFrame(stream, tunnel.ErrorOutput, open.Spec); err != nil {
+		return err
+	}
+	for {
+		kind, carries, err := tunnel.ReadFrame(stream)
+		switch {
+		case err != nil:
+			return err
+		case kind == tunnel.InputEnd:
+			return tunnel.WriteFrame(stream, tunnel.Exit, tunnel.ExitOf(5))
+		}
+		if err := tunnel.WriteFrame(stream, tunnel.Output, carries); err != nil {
+			return err
+		}
+	}
 }
 
 // host is the host of an endpoint.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"strings"
 	"testing"
 	"time"
@@ -41,6 +42,7 @@ func TestPeopleReachWhatRuns(t *testing.T) {
 	t.Run("a page of another origin gets nothing", func(*testing.T) { r.foreign(session, web) })
 	t.Run("nobody else gets in", func(*testing.T) { r.strangers(session, web) })
 	t.Run("a program connects to a port", func(*testing.T) { r.connects(session) })
+	t.Run("an admin works with a command", func(*testing.T) { r.worksWithACommand(session) })
 	t.Run("all ends with the right", func(*testing.T) { r.ends(web) })
 
 	stop() // the agent loses its process, and comes back at another
@@ -202,6 +204,51 @@ func (r *reachable) connects(session string) {
 	require.Equal(t, "HTTP/1.0 200 OK\r\n", line)
 	<-r.seen
 	require.Equal(t, 1, r.Count("audit_entry", "action = 'connectEndpoint' AND allowed AND after ->> 'endpoint' = 'raw'"))
+}
+
+// command is the address of a command in the instance's member.
+func (r *reachable) command(reason string, words ...string) string {
+	var member string
+	require.NoError(r.t, r.Admin.QueryRow(r.t.Context(), `SELECT id FROM member WHERE instance_id = $1`,
+		r.instance.ID).Scan(&member))
+	return r.far.url + tunnel.ExecPath + "?" + url.Values{"member": {member}, "reason": {reason}, "command": words}.Encode()
+}
+
+func (r *reachable) worksWithACommand(session string) {
+	t := r.t
+	admin := r.Session(r.User(r.tenant, platformtest.In(authz.ProjectAdmin, r.project)))
+	refused := func(credential, reason string, want fault.Code, words ...string) {
+		t.Helper()
+		_, err := tunnel.Dial(t.Context(), r.command(reason, words...), credential, nil)
+		var why *tunnel.Refusal
+		require.ErrorAs(t, err, &why)
+		require.Equal(t, string(want), why.Code, "%s", why.Message)
+	}
+	refused(session, "to look", fault.Forbidden, "sh")
+	refused(admin, "", fault.InvalidArgument, "sh")
+	refused(admin, "to look", fault.InvalidArgument)
+	r.Policy(r.project, `{"access": {"deny": ["EXEC"]}}`)
+	refused(admin, "to look", fault.PolicyDenied, "sh")
+	r.Policy(r.project, `{}`)
+	require.Zero(t, r.Count("audit_entry", "action = 'execMember' AND allowed"))
+
+	conn, err := tunnel.Dial(t.Context(), r.command("to look", "sh", "-c", "secret"), admin, nil)
+	require.NoError(t, err)
+	defer func() { _ = conn.Close() }()
+	read := func(want tunnel.Frame) string {
+		t.Helper()
+		kind, carries, err := tunnel.ReadFrame(conn)
+		require.NoError(t, err)
+		require.Equal(t, want, kind)
+		return string(carries)
+	}
+	require.JSONEq(t, `{"command": ["sh", "-c", "secret"]}`, read(tunnel.ErrorOutput))
+	require.NoError(t, tunnel.WriteFrame(conn, tunnel.Input, []byte("hello")))
+	require.Equal(t, "hello", read(tunnel.Output))
+	require.NoError(t, tunnel.WriteFrame(conn, tunnel.InputEnd, nil))
+	require.Equal(t, 5, tunnel.ReadExit([]byte(read(tunnel.Exit))))
+	require.Equal(t, 1, r.Count("audit_entry", `action = 'execMember' AND allowed AND reason = 'to look'
+		AND after ->> 'program' = 'sh' AND after::text NOT LIKE '%secret%'`))
 }
 
 // ends opens what stays open, and takes the right away.

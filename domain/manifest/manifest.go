@@ -234,7 +234,7 @@ var (
 	suffixes = []string{
 		"catalog.read", "instance.read", "instance.create", "instance.update", "instance.delete",
 		"queue.submit", "queue.read", "queue.cancel", "node.read", "node.operate",
-		"member.add", "member.remove", "member.replace", "member.recover", "member.logs",
+		"member.add", "member.remove", "member.replace", "member.recover", "member.logs", "member.exec",
 	}
 )
 

@@ -276,6 +276,8 @@ func normalise(of list, word string) (normal, want string) {
 	case profiles:
 		return word, unless(slices.Contains(isolation.Profile("").Values(), word),
 			"one of "+strings.Join(isolation.Profile("").Values(), ", "))
+	case access:
+		return word, unless(slices.Contains(accessWords, word), "one of "+strings.Join(accessWords, ", "))
 	case planes:
 		return word, unless(slices.Contains(lifecycle.ControlPlaneScope("").Values(), word),
 			"one of "+strings.Join(lifecycle.ControlPlaneScope("").Values(), ", "))

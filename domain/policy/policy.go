@@ -79,6 +79,7 @@ const (
 	purposes
 	classes
 	profiles
+	access
 	lists // how many there are
 )
 
@@ -96,10 +97,10 @@ const (
 var (
 	listNames = [lists]string{"regions", "skus", "artifactSources", "apps", "versions", "operatingModes",
 		"controlPlaneScopes", "secretPurposes",
-		"isolationClasses", "memberProfiles"}
+		"isolationClasses", "memberProfiles", "access"}
 	listNouns = [lists]string{"region", "SKU", "artifact source", "app", "version", "operating mode",
 		"control-plane scope", "secret purpose",
-		"isolation class", "member profile"}
+		"isolation class", "member profile", "way of access"}
 	ceilingNames = [ceilings]string{"maxMembersPerInstance", "maxMembers", "maxGpus", "maxInstances"}
 	ceilingNouns = [ceilings]string{"members in one instance", "members in a project", "GPUs in a project",
 		"instances in a project"}

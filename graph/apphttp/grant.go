@@ -8,6 +8,7 @@ import (
 
 	"github.com/gpuaas/app-platform/domain/fault"
 	"github.com/gpuaas/app-platform/domain/ids"
+	"github.com/gpuaas/app-platform/graph/denial"
 	"github.com/gpuaas/app-platform/internal/tx"
 	"github.com/gpuaas/app-platform/service/endpoint"
 	"github.com/gpuaas/app-platform/transport"
@@ -82,6 +83,7 @@ func (h *Handler) grant(ctx context.Context, name string, instance ids.ID, beare
 	wanted := endpoint.Wanted{InstanceID: instance, Endpoint: name, Spread: credential.ID()}
 	target, err := h.Endpoints.Find(ctx, wanted)
 	if err != nil {
+		denial.Note(ctx, h.Endpoints.DB, err, endpoint.ConnectAction, string(instance))
 		return nil, err
 	}
 	if !target.Endpoint.Web() {

@@ -59,9 +59,25 @@ func deny(ctx context.Context, db *tx.DB, one *gqlerror.Error, refused *fault.Fa
 	if field == nil {
 		return
 	}
+	note(ctx, db, refused, field.Name, keyOf(field), object)
+}
+
+// Note records a refusal of a request that is not GraphQL, unless a verb has: what was asked, and of which object.
+func Note(ctx context.Context, db *tx.DB, err error, action, object string) {
+	var known *audit.Recorded
+	refused, ok := fault.As(err)
+	if ok && (refused.Code == fault.Forbidden || refused.Code == fault.NotFound) && !errors.As(refused, &known) {
+		note(ctx, db, refused, action, unnamedKey, object)
+	}
+}
+
+// note records a refusal, with whose it was as far as that is known.
+func note(ctx context.Context, db *tx.DB, refused *fault.Fault, action, key, object string) {
 	denial := tx.Denial{
-		Request: authz.Request(ctx), Action: field.Name, Key: keyOf(field), Code: string(refused.Code),
-		ObjectID: object, At: db.Now(),
+		Request: authz.Request(ctx), Action: action, Key: key, Code: string(refused.Code), ObjectID: object, At: db.Now(),
+	}
+	if len(denial.ObjectID) > maxNamed {
+		denial.ObjectID = denial.ObjectID[:maxNamed]
 	}
 	var cause *authz.Refusal
 	if errors.As(refused, &cause) {

@@ -3,7 +3,9 @@ package reach
 import (
 	"context"
 	"encoding/json"
+	"net"
 	"net/http"
+	"strconv"
 	"time"
 
 	"github.com/gpuaas/app-platform/domain/fault"
@@ -153,6 +155,7 @@ func (r *Relay) connect(ctx context.Context, w http.ResponseWriter, request *htt
 		MemberID: ids.ID(query.Get("member"))}
 	to, err := r.Endpoints.Find(ctx, wanted)
 	if err != nil {
+		denial.Note(ctx, r.Endpoints.DB, err, endpoint.ConnectAction, query.Get("instance"))
 		return err
 	}
 	if err := r.Endpoints.Note(ctx, to, "connection"); err != nil {
@@ -162,17 +165,60 @@ func (r *Relay) connect(ctx context.Context, w http.ResponseWriter, request *htt
 	if err != nil {
 		return err
 	}
-	here, err := tunnel.Accept(w)
-	if err != nil {
-		_ = there.Close()
-		r.Log.WarnContext(ctx, "a connection to an endpoint broke as it began", "error", err)
-		return nil
-	}
-	forget := r.Sentinel.Watch(ctx, "connection "+string(to.Instance.ID)+" "+to.Endpoint.Name,
+	return r.join(ctx, w, there, "connection "+string(to.Instance.ID)+" "+to.Endpoint.Name,
 		func(ctx context.Context) error {
 			_, err := r.Endpoints.Find(ctx, wanted)
 			return err
-		}, func(error) { _, _ = here.Close(), there.Close() })
+		})
+}
+
+// Commands serves tunnel.ExecPath: a command in a member that somebody works with. It ends within five seconds of the
+// right's end.
+func (r *Relay) Commands(authenticate Authenticate) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
+		ctx, err := begin(w, request, authenticate)
+		if err == nil {
+			err = r.command(ctx, w, request)
+		}
+		if err != nil {
+			denial.Answer(ctx, w, err, 0)
+		}
+	})
+}
+
+// command returns an error only where nothing has been answered yet.
+func (r *Relay) command(ctx context.Context, w http.ResponseWriter, request *http.Request) error {
+	query := request.URL.Query()
+	size := func(name string) uint16 {
+		number, _ := strconv.ParseUint(query.Get(name), 10, 16)
+		return uint16(number)
+	}
+	in := endpoint.CommandInput{MemberID: ids.ID(query.Get("member")), Reason: query.Get("reason"),
+		Exec: tunnel.Exec{Command: query["command"], User: query.Get("user"), TTY: query.Get("tty") == "1",
+			Rows: size("rows"), Cols: size("cols")}}
+	node, tenant, open, err := r.Endpoints.Command(ctx, in)
+	if err != nil {
+		return err
+	}
+	there, err := r.Open(ctx, tenant, node, open)
+	if err != nil {
+		return err
+	}
+	return r.join(ctx, w, there, "command "+string(in.MemberID), func(ctx context.Context) error {
+		return r.Endpoints.MayCommand(ctx, in.MemberID)
+	})
+}
+
+// join takes the request's connection over and passes bytes until either side ends, or the right does.
+func (r *Relay) join(ctx context.Context, w http.ResponseWriter, there net.Conn, what string,
+	still func(context.Context) error) error {
+	here, err := tunnel.Accept(w)
+	if err != nil {
+		_ = there.Close()
+		r.Log.WarnContext(ctx, "a connection of somebody broke as it began", "error", err)
+		return nil
+	}
+	forget := r.Sentinel.Watch(ctx, what, still, func(error) { _, _ = here.Close(), there.Close() })
 	defer forget()
 	tunnel.Join(here, there)
 	return nil

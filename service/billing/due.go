@@ -49,12 +49,15 @@ type Look struct {
 var ErrBusy = errors.New("another process has the period in hand")
 
 const (
-	// freshSQL is what was not committed before the last look, or reaches beyond it.
+	// freshSQL is what was not committed before the last look, or reaches beyond it, by the periods that it begins and ends
+	// in: a look at a month of everybody's usage goes through all of it, so that the months of each record are found among
+	// the periods' own bounds, and not by the calendar.
 	freshSQL = `SELECT tenant_id, min(from_at) AS starts, max(to_at) AS ends FROM usage_record
 		WHERE basis <> 'SHOWBACK' AND from_at <= $4 AND (recorded_generation > $1
 			OR recorded_generation = $1 AND recorded_xid::text::bigint >= $2::text::bigint OR to_at >= $3)
-		GROUP BY tenant_id, date_trunc('month', from_at), date_trunc('month', to_at)`
-	dueSQL = `SELECT p.id, bool_or(new) FROM (
+		GROUP BY tenant_id, width_bucket(from_at, (` + boundsSQL + `)), width_bucket(to_at, (` + boundsSQL + `))`
+	boundsSQL = `SELECT array_agg(starts_at ORDER BY starts_at) FROM (SELECT DISTINCT starts_at FROM billing_period) b`
+	dueSQL    = `SELECT p.id, bool_or(new) FROM (
 			SELECT p.id, true AS new FROM (` + freshSQL + `) u JOIN billing_period p ON p.tenant_id = u.tenant_id AND u.starts < p.ends_at AND u.ends >= p.starts_at
 			UNION ALL SELECT p.id, true FROM price_version v JOIN billing_period p ON p.currency = v.currency AND (v.tenant_id IS NULL OR v.tenant_id = p.tenant_id)
 					AND v.valid_from < p.ends_at AND (v.valid_to IS NULL OR v.valid_to > p.starts_at)

@@ -10,8 +10,10 @@ import (
 	"github.com/gpuaas/app-platform/domain/fault"
 	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/domain/lifecycle"
+	"github.com/gpuaas/app-platform/domain/policy"
 	"github.com/gpuaas/app-platform/internal/tx"
 	"github.com/gpuaas/app-platform/service/kit/check"
+	"github.com/gpuaas/app-platform/service/kit/overlay"
 	"github.com/gpuaas/app-platform/service/ledger/audit"
 )
 
@@ -36,7 +38,8 @@ const openAction = "openEndpoint"
 // the endpoint declares, on the instance's project. What is opened ends with the credential that opened it.
 //
 // Faults: those of Find; FAILED_PRECONDITION, at input.endpoint, of an endpoint that is not for browsers, or where this
-// installation has no domain for apps; FORBIDDEN of a credential that is no login and no key.
+// installation has no domain for apps; FORBIDDEN of a credential that is no login and no key; POLICY_DENIED (access:
+// ENDPOINTS).
 func (s *Service) Open(ctx context.Context, in OpenInput) (*Opened, error) {
 	wrong := &check.Input{}
 	wrong.Reason("input.reason", in.Reason)
@@ -70,6 +73,9 @@ func (s *Service) Open(ctx context.Context, in OpenInput) (*Opened, error) {
 		if err := t.Actor.RequireRisk(lifecycle.RiskWrite); err != nil {
 			return audit.Refused(t, openAction, found.Key, where, in.InstanceID, err)
 		}
+		if err := allowed(ctx, t, openAction, found); err != nil {
+			return err
+		}
 		out.ExpiresAt = t.Now.Add(TicketLife)
 		if err := store(ctx, t, in, ticket, kind, opener); err != nil {
 			return err
@@ -81,6 +87,17 @@ func (s *Service) Open(ctx context.Context, in OpenInput) (*Opened, error) {
 		return nil, err
 	}
 	return out, nil
+}
+
+// allowed asks policy for endpoints.
+func allowed(ctx context.Context, t *tx.Tx, action string, to *Target) error {
+	where := object(to.Instance)
+	rules, err := overlay.Load(ctx, t, where.TenantID, where.ProjectID)
+	if err != nil {
+		return err
+	}
+	return audit.RefusedByPolicy(t, action, to.Key, where, where.InstanceID,
+		rules.Access(policy.AccessEndpoints, "input.endpoint"))
 }
 
 // store writes the opening: it ends with the credential that opened it, or after OpeningLife.

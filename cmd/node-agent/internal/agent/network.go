@@ -12,7 +12,7 @@ import (
 
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/network"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/pace"
-	"github.com/gpuaas/app-platform/cmd/node-agent/internal/sandbox"
+	"github.com/gpuaas/app-platform/cmd/node-agent/internal/roster"
 )
 
 // networkWait is how long one question for the network waits for a change; less than a call may take.
@@ -26,7 +26,7 @@ func (a *Agent) openNetwork(ctx context.Context) (reason string) {
 	case a.options.ForceProcess || os.Geteuid() != 0:
 		return "the agent is not root"
 	}
-	if old := sandbox.Sharing(a.options.StateDir); len(old) > 0 {
+	if old := roster.Sharing(a.options.StateDir); len(old) > 0 {
 		return fmt.Sprintf("%d members from before are in the node's network, %s among them: remove or replace them, then "+
 			"start the agent again",
 			len(old), old[0])

@@ -82,3 +82,17 @@ func List(members string) (list []Record) {
 	}
 	return list
 }
+
+// Sharing returns the members below a state directory whose init is in the calling process's own network: an agent that
+// gave them none has started them.
+func Sharing(stateDir string) (ids []string) {
+	files, _ := filepath.Glob(filepath.Join(stateDir, Dir, "*", File))
+	own := procfs.Namespace(os.Getpid(), "net")
+	for _, file := range files {
+		known := Read(filepath.Dir(file))
+		if known != nil && known.Alive() && procfs.Namespace(known.InitPID, "net") == own {
+			ids = append(ids, known.MemberID)
+		}
+	}
+	return ids
+}

@@ -149,6 +149,23 @@ func (c *Client) Run(ctx context.Context, run wire.Run, output func(wire.Output)
 	}
 }
 
+// Exec starts a command that somebody works with, and answers its connection, which speaks as wire.Exec says. The command
+// ends when that is closed.
+func (c *Client) Exec(ctx context.Context, command wire.Exec) (net.Conn, error) {
+	conn, err := c.dial(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err = wire.Write(conn, wire.Request{Op: wire.OpExec, Exec: &command}); err == nil {
+		err = c.confirmed(ctx, conn, nil)
+	}
+	if err != nil {
+		_ = conn.Close()
+		return nil, err
+	}
+	return conn, nil
+}
+
 // Cancel kills a run; its result says so. A run that is not known is no error.
 func (c *Client) Cancel(ctx context.Context, key string) error {
 	_, err := c.call(ctx, wire.Request{Op: wire.OpCancel, Key: key})

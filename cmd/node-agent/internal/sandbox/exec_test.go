@@ -1,12 +1,12 @@
 package sandbox_test
 
 import (
+	"net"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/gpuaas/app-platform/cmd/node-agent/internal/sandbox"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/wire"
 )
 
@@ -17,11 +17,11 @@ type worked struct {
 }
 
 // until reads what comes until a text is among the output.
-func until(t *testing.T, running *sandbox.Execution, had *worked, text string) {
+func until(t *testing.T, running net.Conn, had *worked, text string) {
 	t.Helper()
 	for !strings.Contains(had.out.String(), text) {
-		next, err := running.Next(t.Context())
-		require.NoError(t, err)
+		var next wire.Response
+		require.NoError(t, wire.Read(running, &next))
 		require.NotNil(t, next.Output, "the command ended with %+v after %q", next.Result, had.out.String())
 		had.take(next)
 	}
@@ -36,11 +36,11 @@ func (w *worked) take(next wire.Response) {
 }
 
 // rest reads to the end.
-func rest(t *testing.T, running *sandbox.Execution, had *worked) {
+func rest(t *testing.T, running net.Conn, had *worked) {
 	t.Helper()
 	for {
-		next, err := running.Next(t.Context())
-		require.NoError(t, err)
+		var next wire.Response
+		require.NoError(t, wire.Read(running, &next))
 		had.take(next)
 		if next.Result != nil {
 			had.code = next.Result.ExitCode
@@ -58,11 +58,11 @@ func TestSomebodyWorksWithACommand(t *testing.T) {
 		require.NoError(t, err)
 		defer func() { _ = running.Close() }()
 		had := &worked{}
-		require.NoError(t, running.Send(wire.ExecInput{Data: []byte("one\n")}))
+		require.NoError(t, wire.Write(running, wire.ExecInput{Data: []byte("one\n")}))
 		until(t, running, had, "got one\n")
-		require.NoError(t, running.Send(wire.ExecInput{Data: []byte("two\n")}))
+		require.NoError(t, wire.Write(running, wire.ExecInput{Data: []byte("two\n")}))
 		until(t, running, had, "two\n")
-		require.NoError(t, running.Send(wire.ExecInput{End: true}))
+		require.NoError(t, wire.Write(running, wire.ExecInput{End: true}))
 		rest(t, running, had)
 		require.Equal(t, 7, had.code)
 		require.Equal(t, "oops\n", had.err.String())
@@ -81,11 +81,11 @@ func TestACommandHasATerminal(t *testing.T) {
 		require.NoError(t, err)
 		defer func() { _ = running.Close() }()
 		had := &worked{}
-		enter := func(line string) { require.NoError(t, running.Send(wire.ExecInput{Data: []byte(line)})) }
+		enter := func(line string) { require.NoError(t, wire.Write(running, wire.ExecInput{Data: []byte(line)})) }
 		enter("tty; stty size\n")
 		until(t, running, had, "/dev/pts/")
 		until(t, running, had, "30 100")
-		require.NoError(t, running.Send(wire.ExecInput{Rows: 50, Cols: 132}))
+		require.NoError(t, wire.Write(running, wire.ExecInput{Rows: 50, Cols: 132}))
 		enter("stty size\n")
 		until(t, running, had, "50 132")
 		enter("trap 'echo stopped' INT; echo ready$((1+1)); cat\n")

@@ -4,11 +4,8 @@ import (
 	"context"
 	"errors"
 	"net"
-	"os"
-	"path/filepath"
 
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/memberinit"
-	"github.com/gpuaas/app-platform/cmd/node-agent/internal/procfs"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/roster"
 )
 
@@ -44,18 +41,4 @@ func (m *Manager) Reach(memberID string) (Way, error) {
 		Dial: func(ctx context.Context, network, address string) (net.Conn, error) {
 			return m.options.Network.Dial(ctx, known.InitPID, network, address)
 		}}, nil
-}
-
-// Sharing returns the members below a state directory whose init is in the calling process's own network: an agent that
-// gave them none has started them.
-func Sharing(stateDir string) (ids []string) {
-	files, _ := filepath.Glob(filepath.Join(stateDir, roster.Dir, "*", roster.File))
-	own := procfs.Namespace(os.Getpid(), "net")
-	for _, file := range files {
-		known := roster.Read(filepath.Dir(file))
-		if known != nil && known.Alive() && procfs.Namespace(known.InitPID, "net") == own {
-			ids = append(ids, known.MemberID)
-		}
-	}
-	return ids
 }

@@ -4,8 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"net"
 
-	"github.com/gpuaas/app-platform/cmd/node-agent/internal/sandbox"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/wire"
 	"github.com/gpuaas/app-platform/sdk/tunnel"
 )
@@ -40,33 +40,33 @@ func (s *Server) exec(ctx context.Context, open tunnel.Open, stream *tunnel.Stre
 		for feed(stream, running) == nil {
 		}
 	}()
-	return follow(ctx, running, stream)
+	return follow(running, stream)
 }
 
 // feed gives the command one frame of input.
-func feed(stream *tunnel.Stream, running *sandbox.Execution) error {
+func feed(stream *tunnel.Stream, running net.Conn) error {
 	kind, carries, err := tunnel.ReadFrame(stream)
 	if err != nil {
 		return err
 	}
 	switch kind {
 	case tunnel.Input:
-		return running.Send(wire.ExecInput{Data: carries})
+		return wire.Write(running, wire.ExecInput{Data: carries})
 	case tunnel.InputEnd:
-		return running.Send(wire.ExecInput{End: true})
+		return wire.Write(running, wire.ExecInput{End: true})
 	case tunnel.Size:
 		rows, cols := tunnel.ReadSize(carries)
-		return running.Send(wire.ExecInput{Rows: rows, Cols: cols})
+		return wire.Write(running, wire.ExecInput{Rows: rows, Cols: cols})
 	default:
 		return errors.New("no frame of input")
 	}
 }
 
 // follow passes on what comes of the command.
-func follow(ctx context.Context, running *sandbox.Execution, stream *tunnel.Stream) error {
+func follow(running net.Conn, stream *tunnel.Stream) error {
 	for {
-		next, err := running.Next(ctx)
-		switch {
+		var next wire.Response
+		switch err := wire.Read(running, &next); {
 		case err != nil:
 			return err
 		case next.Result != nil:
