@@ -101,7 +101,6 @@ const (
 	DirState     = "state"     // results, logs
 	SocketName   = "init.sock" // in DirRun
 	DirScratch   = "scratch"   // in DirFS: what is at ScratchPath in a container
-	dirResults   = "results"   // in DirState
 	DirLogs      = "logs"      // in DirState: a folder for each supervised process, see package logfile
 	dirProcesses = "processes" // in DirState: logs by inits of earlier agents
 	initLog      = "init.log"  // in DirState

@@ -12,6 +12,7 @@ import (
 	"github.com/creack/pty"
 	"golang.org/x/sys/unix"
 
+	"github.com/gpuaas/app-platform/cmd/node-agent/internal/memberinit/reaper"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/procfs"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/wire"
 )
@@ -93,7 +94,7 @@ func (e *execution) open(request wire.Exec) error {
 }
 
 // begin starts the shim, which runs the command and inherits all that it leaves behind.
-func (e *execution) begin(reap *reaper, command prepared, tty bool) error {
+func (e *execution) begin(reap *reaper.Reaper, command prepared, tty bool) error {
 	if tty && command.credential != nil { // its owner may open it again, as programs do
 		_ = e.child[0].Chown(int(command.credential.Uid), int(command.credential.Gid))
 	}
@@ -102,9 +103,9 @@ func (e *execution) begin(reap *reaper, command prepared, tty bool) error {
 			return fmt.Errorf("start command: %w", err)
 		}
 	}
-	pid, ended, err := reap.start(childSpec{
-		path: "/proc/self/exe", args: []string{"member-shim", ArgShim}, dir: "/",
-		env: []string{"GOMAXPROCS=1", "PATH=" + DefaultPath}, files: e.child,
+	pid, ended, err := reap.Start(reaper.Child{
+		Path: "/proc/self/exe", Args: []string{"member-shim", ArgShim}, Dir: "/",
+		Env: []string{"GOMAXPROCS=1", "PATH=" + DefaultPath}, Files: e.child,
 	})
 	if err != nil {
 		return err

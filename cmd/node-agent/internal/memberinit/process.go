@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/logfile"
+	"github.com/gpuaas/app-platform/cmd/node-agent/internal/memberinit/reaper"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/wire"
 )
 
@@ -41,7 +42,7 @@ const (
 type process struct {
 	spec    wire.ProcessSpec
 	command prepared
-	reap    *reaper
+	reap    *reaper.Reaper
 	log     *logfile.Writer // of all processes by this name
 	printed *sync.WaitGroup // waits until what the member's processes have printed is written
 	stop    chan struct{}   // closed by halt
@@ -82,9 +83,9 @@ func (p *process) spawn() (<-chan int, error) {
 	for _, pipe := range out {
 		_ = unix.SetNonblock(int(pipe.write.Fd()), false)
 	}
-	pid, ended, err := p.reap.start(childSpec{
-		path: p.command.path, args: p.command.args, dir: p.command.dir, env: p.command.env,
-		credential: p.command.credential, files: []*os.File{null, out[0].write, out[1].write},
+	pid, ended, err := p.reap.Start(reaper.Child{
+		Path: p.command.path, Args: p.command.args, Dir: p.command.dir, Env: p.command.env,
+		Credential: p.command.credential, Files: []*os.File{null, out[0].write, out[1].write},
 	})
 	if err != nil {
 		closeReaders(out)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/logfile"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/memberinit/output"
+	"github.com/gpuaas/app-platform/cmd/node-agent/internal/memberinit/reaper"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/text"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/wire"
 )
@@ -29,7 +30,7 @@ const (
 // processes is the member's table of supervised processes.
 type processes struct {
 	settings Settings
-	reap     *reaper
+	reap     *reaper.Reaper
 	logs     *os.Root
 	printed  sync.WaitGroup
 

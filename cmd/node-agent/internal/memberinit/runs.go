@@ -10,6 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/memberinit/output"
+	"github.com/gpuaas/app-platform/cmd/node-agent/internal/memberinit/reaper"
+	"github.com/gpuaas/app-platform/cmd/node-agent/internal/memberinit/results"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/procfs"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/wire"
 )
@@ -20,8 +22,8 @@ const maxRuns = 64
 // runs is the member's table of commands: one execution per key and fence.
 type runs struct {
 	settings Settings
-	reap     *reaper
-	results  *results
+	reap     *reaper.Reaper
+	results  *results.Store
 
 	mu     sync.Mutex
 	byKey  map[string]*run
@@ -94,7 +96,7 @@ func (t *runs) known(key string) (*run, error) {
 	if found, ok := t.byKey[key]; ok {
 		return found, nil
 	}
-	stored, err := t.results.get(key)
+	stored, err := t.results.Get(key)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -155,10 +157,10 @@ type watched struct {
 	ended   <-chan int
 }
 
-func (r *run) start(reap *reaper, pipes *pipes) (<-chan int, error) {
-	pid, ended, err := reap.start(childSpec{
-		path: "/proc/self/exe", args: []string{"member-shim", ArgShim}, dir: "/",
-		env: []string{"GOMAXPROCS=1", "PATH=" + DefaultPath}, files: pipes.child(),
+func (r *run) start(reap *reaper.Reaper, pipes *pipes) (<-chan int, error) {
+	pid, ended, err := reap.Start(reaper.Child{
+		Path: "/proc/self/exe", Args: []string{"member-shim", ArgShim}, Dir: "/",
+		Env: []string{"GOMAXPROCS=1", "PATH=" + DefaultPath}, Files: pipes.child(),
 	})
 	if err != nil {
 		return nil, err
@@ -197,7 +199,7 @@ func (t *runs) finish(r *run, code int) {
 	defer t.mu.Unlock()
 	// Stored before it is forgotten here: at every moment the key is known in one of the two places. What
 	// the disk does not take stays in memory.
-	if t.results.put(r.result) == nil {
+	if t.results.Put(r.result) == nil {
 		delete(t.byKey, r.key)
 	}
 	close(r.done)
@@ -241,7 +243,7 @@ func (t *runs) ack(key string) error {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.results.drop(key)
+	t.results.Drop(key)
 	if found := t.byKey[key]; found != nil && found.ended() {
 		delete(t.byKey, key)
 	}

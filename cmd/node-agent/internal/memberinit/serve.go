@@ -14,6 +14,8 @@ import (
 
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/logfile"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/memberinit/output"
+	"github.com/gpuaas/app-platform/cmd/node-agent/internal/memberinit/reaper"
+	"github.com/gpuaas/app-platform/cmd/node-agent/internal/memberinit/results"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/procfs"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/wire"
 )
@@ -88,14 +90,14 @@ func serve(with opened, err error) error {
 	// Members end by OpExit or with their node, not by a stray signal. Caught rather than ignored: children
 	// would inherit an ignored signal.
 	signal.Notify(make(chan os.Signal, 1), unix.SIGHUP, unix.SIGINT, unix.SIGTERM)
-	go reap.run(ctx)
+	go reap.Run(ctx)
 	go s.accept()
 	s.log.Info("member is up", "member", s.settings.MemberID, "mode", s.settings.Mode, "epoch", s.settings.Epoch)
 	s.shutdown(<-s.exit)
 	return nil
 }
 
-func assemble(with opened) (*server, *reaper, error) {
+func assemble(with opened) (*server, *reaper.Reaper, error) {
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return nil, nil, fmt.Errorf("become subreaper: %w", err)
 	}
@@ -103,7 +105,7 @@ func assemble(with opened) (*server, *reaper, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	stored, err := openResults(with.state)
+	stored, err := results.Open(with.state, DirLogs)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -118,7 +120,7 @@ func assemble(with opened) (*server, *reaper, error) {
 	if err := skeleton(settings); err != nil {
 		return nil, nil, err
 	}
-	reap := newReaper()
+	reap := reaper.New()
 	return &server{
 		settings: settings, log: slog.New(slog.NewJSONHandler(own, nil)), listener: with.listener,
 		exit: make(chan time.Duration, 1),

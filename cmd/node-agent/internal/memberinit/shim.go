@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/gpuaas/app-platform/cmd/node-agent/internal/memberinit/reaper"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/procfs"
 )
 
@@ -53,17 +54,17 @@ func shim() int {
 	signal.Notify(terminate, unix.SIGTERM)
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
-	reap := newReaper()
-	_, ended, err := reap.start(childSpec{
-		path: spec.Path, args: spec.Args, dir: spec.Dir, env: spec.Env, credential: spec.Credential, tty: spec.TTY,
-		files: []*os.File{os.Stdin, os.Stdout, os.Stderr},
+	reap := reaper.New()
+	_, ended, err := reap.Start(reaper.Child{
+		Path: spec.Path, Args: spec.Args, Dir: spec.Dir, Env: spec.Env, Credential: spec.Credential, TTY: spec.TTY,
+		Files: []*os.File{os.Stdin, os.Stdout, os.Stderr},
 	})
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "member-shim:", err)
 		return exitNotStarted
 	}
 	releaseOutput()
-	go reap.run(ctx)
+	go reap.Run(ctx)
 	select {
 	case code := <-ended:
 		return code

@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/memberinit"
+	"github.com/gpuaas/app-platform/cmd/node-agent/internal/memberinit/results"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/roster"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/wire"
 )
@@ -168,7 +169,7 @@ func (m *Manager) StoredResult(memberID, key string) (wire.RunResult, bool) {
 	if err != nil {
 		return wire.RunResult{}, false
 	}
-	result, err := memberinit.StoredResult(dir, key)
+	result, err := results.Read(filepath.Join(dir, memberinit.DirState), key)
 	return result, err == nil
 }
 

@@ -1,4 +1,5 @@
-package memberinit
+// Package results keeps how a member's runs ended on its node's disk, until that is acknowledged.
+package results
 
 import (
 	"encoding/json"
@@ -17,24 +18,28 @@ import (
 // maxResults bounds the results that wait for their acknowledgement; the oldest go first.
 const maxResults = 256
 
-// results keeps the outcome of runs on the disk until they are acknowledged.
-type results struct{ root *os.Root }
+// Store keeps the outcome of runs on the disk until they are acknowledged.
+type Store struct{ root *os.Root }
 
-func openResults(state *os.Root) (*results, error) {
-	for _, dir := range []string{dirResults, DirLogs} {
+// dir holds the results, in a member's folder of state.
+const dir = "results"
+
+// Open opens the results in a member's folder of state, and makes their folder and others there.
+func Open(state *os.Root, others ...string) (*Store, error) {
+	for _, dir := range append(others, dir) {
 		if err := state.Mkdir(dir, 0o700); err != nil && !errors.Is(err, os.ErrExist) {
 			return nil, fmt.Errorf("open results: %w", err)
 		}
 	}
-	root, err := state.OpenRoot(dirResults)
+	root, err := state.OpenRoot(dir)
 	if err != nil {
 		return nil, fmt.Errorf("open results: %w", err)
 	}
-	return &results{root: root}, nil
+	return &Store{root: root}, nil
 }
 
-// put stores a result so that it is there after a crash, and drops the oldest over the bound.
-func (r *results) put(result wire.RunResult) error {
+// Put stores a result so that it is there after a crash, and drops the oldest over the bound.
+func (r *Store) Put(result wire.RunResult) error {
 	raw, err := json.Marshal(result)
 	if err != nil {
 		return fmt.Errorf("store result: %w", err)
@@ -56,17 +61,17 @@ func (r *results) put(result wire.RunResult) error {
 	return r.trim()
 }
 
-// get reads a stored result; fs.ErrNotExist when there is none.
-func (r *results) get(key string) (wire.RunResult, error) {
+// Get reads a stored result; fs.ErrNotExist when there is none.
+func (r *Store) Get(key string) (wire.RunResult, error) {
 	file, err := r.root.Open(key + ".json")
 	if err != nil {
 		return wire.RunResult{}, err
 	}
 	defer file.Close()
-	return decodeResult(file)
+	return decode(file)
 }
 
-func decodeResult(file io.Reader) (wire.RunResult, error) {
+func decode(file io.Reader) (wire.RunResult, error) {
 	var result wire.RunResult
 	if err := json.NewDecoder(io.LimitReader(file, 4*wire.StreamCap)).Decode(&result); err != nil {
 		return result, fmt.Errorf("read result: %w", err)
@@ -74,15 +79,16 @@ func decodeResult(file io.Reader) (wire.RunResult, error) {
 	return result, nil
 }
 
-func (r *results) drop(key string) { _ = r.root.Remove(key + ".json") }
+// Drop forgets a result.
+func (r *Store) Drop(key string) { _ = r.root.Remove(key + ".json") }
 
-func (r *results) trim() error {
-	dir, err := r.root.Open(".")
+func (r *Store) trim() error {
+	folder, err := r.root.Open(".")
 	if err != nil {
 		return fmt.Errorf("bound results: %w", err)
 	}
-	defer dir.Close()
-	entries, err := dir.ReadDir(-1)
+	defer folder.Close()
+	entries, err := folder.ReadDir(-1)
 	if err != nil {
 		return fmt.Errorf("bound results: %w", err)
 	}
@@ -91,7 +97,7 @@ func (r *results) trim() error {
 	}
 	sort.Slice(entries, func(i, j int) bool { return modified(entries[i]).Before(modified(entries[j])) })
 	for _, entry := range entries[:len(entries)-maxResults] {
-		r.drop(strings.TrimSuffix(entry.Name(), ".json"))
+		r.Drop(strings.TrimSuffix(entry.Name(), ".json"))
 	}
 	return nil
 }
@@ -104,13 +110,13 @@ func modified(entry os.DirEntry) time.Time {
 	return info.ModTime()
 }
 
-// StoredResult reads a result from a member's directory on the node, for an agent that finds the
-// member's init gone. fs.ErrNotExist means that there is none.
-func StoredResult(dir, key string) (wire.RunResult, error) {
-	file, err := os.OpenInRoot(filepath.Join(dir, DirState), filepath.Join(dirResults, key+".json"))
+// Read reads a result from a member's folder of state, for an agent that finds the member's init gone. fs.ErrNotExist
+// means that there is none.
+func Read(state, key string) (wire.RunResult, error) {
+	file, err := os.OpenInRoot(state, filepath.Join(dir, key+".json"))
 	if err != nil {
 		return wire.RunResult{}, err
 	}
 	defer file.Close()
-	return decodeResult(file)
+	return decode(file)
 }
