@@ -88,10 +88,11 @@ func TestACommandHasATerminal(t *testing.T) {
 		require.NoError(t, wire.Write(running, wire.ExecInput{Rows: 50, Cols: 132}))
 		enter("stty size\n")
 		until(t, running, had, "50 132")
-		enter("trap 'echo stopped' INT; echo ready$((1+1)); cat\n")
+		// what is typed is shown too: what is waited for is nothing that was typed
+		enter(`sh -c 'trap "echo stop\$((40+2)); exit" INT; echo ready$((1+1)); while :; do sleep 1; done'` + "\n")
 		until(t, running, had, "ready2")
 		enter("\x03")
-		until(t, running, had, "stopped") // the terminal's own key reaches what runs in it
+		until(t, running, had, "stop42") // the terminal's own key reaches what runs in it
 		enter("echo open > /dev/tty; exit 3\n")
 		rest(t, running, had)
 		require.Equal(t, 3, had.code)
