@@ -123,10 +123,8 @@ func (k *clusterUnderTest) drainsWithAJob() {
 	k.job(job, "COMPLETED")
 	require.Equal(k.t, gql.MemberStatusDrained, k.workers()["w1"].Status)
 
-	back, err := gql.UncordonMember(k.ctx, k.c, gql.MemberInput{MemberId: worker.Id, IdempotencyKey: client.NewKey()})
-	require.NoError(k.t, err)
-	k.succeeds(back.UncordonMember.Operation)
-	require.Equal(k.t, gql.MemberStatusActive, k.workers()["w1"].Status)
+	k.returns(worker.Id)
+	k.drainIsClearedInTwoClicks(worker.Id)
 }
 
 // waitsFor requires that an operation says what it waits for while it does.

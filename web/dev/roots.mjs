@@ -280,9 +280,19 @@ const actions = {
     return { jobId: jobs[0].jobId, state: 'PENDING' };
   },
   'queue.list': (_, { jobs }) => ({ jobs }),
-  'queue.cancel': (_, __, { jobId }) => ({ jobId, canceled: true }),
+  'queue.cancel': cancelJob,
   echo: (_, { rows }, { text }) => ({ text, member: rows[0]?.id }),
 };
+
+/** Cancels a job; what waits for it waits no longer. */
+function cancelJob(world, instance, { jobId }) {
+  for (const job of instance.jobs) if (job.jobId === jobId) job.state = 'CANCELED';
+  for (const op of world.operations.filter((each) => each.instanceId === instance.id)) {
+    op.waitsFor = op.waitsFor.filter((work) => work.workId !== jobId);
+    if (op.waitsFor.length === 0) op.blockers = op.blockers.filter((each) => each.code !== 'WORK_RUNNING');
+  }
+  return { jobId, canceled: true };
+}
 
 function subscriptions(world, find) {
   return {

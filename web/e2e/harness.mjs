@@ -12,6 +12,7 @@ const options = {
   'operator-code': { type: 'string' },
   instance: { type: 'string' },
   caller: { type: 'string' },
+  work: { type: 'string' },
   shots: { type: 'string' },
   app: { type: 'string', default: 'slurm' },
   restart: { type: 'boolean', default: false },

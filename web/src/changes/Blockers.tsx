@@ -1,4 +1,5 @@
 // The blockers of an operation or a workload, the one to clear first on top.
+import type { ReactNode } from 'react';
 import { useSession } from '../api/session';
 import type { BlockerBitsFragment } from '../generated/graphql';
 import { Icon } from '../ui/Icons';
@@ -13,8 +14,21 @@ const icons: Readonly<Record<string, IconName>> = {
   node: 'nodes',
 };
 
-/** The card; nothing when there are no blockers. */
-export function BlockersCard({ blockers, title }: { blockers: readonly BlockerBitsFragment[]; title: string }) {
+/**
+ * The card; nothing when there are no blockers. `verbs` draws what clears a blocker; `nameOf` names what people know by
+ * another name than its id.
+ */
+export function BlockersCard({
+  blockers,
+  title,
+  verbs = () => null,
+  nameOf = () => undefined,
+}: {
+  blockers: readonly BlockerBitsFragment[];
+  title: string;
+  verbs?: (blocker: BlockerBitsFragment) => ReactNode;
+  nameOf?: (id: string) => string | undefined;
+}) {
   const { can } = useSession();
   const now = useNow(1_000);
   if (blockers.length === 0) return null;
@@ -31,11 +45,11 @@ export function BlockersCard({ blockers, title }: { blockers: readonly BlockerBi
           >
             <Icon name={icons[each.owner] ?? 'info'} size={17} />
             <div>
-              <div className="said wrap-any">{each.message}</div>
+              <div className="said wrap-any">{withNames(each.message, nameOf)}</div>
               <div className="tail">
                 <code>{each.code}</code>
                 <span>{ownerWord(each.owner)}</span>
-                {each.subject !== '' && <span className="mono">{each.subject}</span>}
+                {each.subject !== '' && <Subject id={each.subject} name={nameOf(each.subject)} />}
                 <span>
                   since <Ago at={each.since} />
                 </span>
@@ -49,10 +63,21 @@ export function BlockersCard({ blockers, title }: { blockers: readonly BlockerBi
                   </span>
                 )}
               </div>
+              {verbs(each)}
             </div>
           </li>
         ))}
       </ol>
     </Card>
   );
+}
+
+/** What a blocker is about: by its name, or else by its id. */
+function Subject({ id, name }: { id: string; name: string | undefined }) {
+  return name === undefined ? <span className="mono">{id}</span> : <span title={id}>{name}</span>;
+}
+
+/** Returns a text with the names of the members in it. */
+export function withNames(text: string, nameOf: (id: string) => string | undefined): string {
+  return text.replace(/\bmem_[0-9a-z]{26}\b/g, (id) => nameOf(id) ?? id);
 }

@@ -17,6 +17,8 @@ export interface Change {
   readonly title: string;
   /** The label of the button that sends the change. */
   readonly act: string;
+  /** The label of the button that changes nothing, where "Cancel" could mean the change itself. */
+  readonly dismiss?: string;
   readonly danger?: boolean;
   readonly intro: ReactNode;
   /** The input's fields whose errors are shown at the form's field; `config` includes everything below it. */
@@ -119,7 +121,7 @@ function Foot({
         </Button>
       ) : (
         <Button variant="default" onClick={onClose}>
-          Cancel
+          {change.dismiss ?? 'Cancel'}
         </Button>
       )}
       {change.plan !== undefined && !previewing ? (

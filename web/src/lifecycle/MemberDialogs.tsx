@@ -30,6 +30,8 @@ import type { MemberAct } from './rules';
 export interface MemberDialogProps {
   readonly member: MemberBitsFragment;
   readonly instanceId: string;
+  /** Whether a removal is by force unless the person chooses otherwise. */
+  readonly force?: boolean;
   readonly onClose: () => void;
   readonly onDone: () => void;
 }
@@ -96,8 +98,8 @@ function DrainDialog({ member, onClose, onDone }: MemberDialogProps) {
   );
 }
 
-function RemoveDialog({ member, onClose, onDone }: MemberDialogProps) {
-  const [value, setValue] = useState(ending);
+function RemoveDialog({ member, force = false, onClose, onDone }: MemberDialogProps) {
+  const [value, setValue] = useState({ ...ending, force });
   const send = useSender(RemoveMemberDocument);
   return (
     <ChangeDialog

@@ -64,12 +64,13 @@ export function CancelRetry({
 }
 
 interface Props {
-  detail: Detail;
+  detail: Pick<Detail, 'id' | 'kind'>;
   onClose: () => void;
   onDone: () => void;
 }
 
-function CancelDialog({ detail, onClose, onDone }: Props) {
+/** Requests the cancellation of an operation. */
+export function CancelDialog({ detail, onClose, onDone }: Props) {
   return (
     <ChangeDialog
       onClose={onClose}
@@ -77,6 +78,7 @@ function CancelDialog({ detail, onClose, onDone }: Props) {
       change={{
         title: `Cancel: ${operationName(detail.kind)}`,
         act: 'Request cancellation',
+        dismiss: 'Let it go on',
         danger: true,
         fields: [],
         reasonNeeded: false,
@@ -89,7 +91,8 @@ function CancelDialog({ detail, onClose, onDone }: Props) {
   );
 }
 
-function RetryDialog({ detail, onClose, onDone }: Props) {
+/** Requests the same change again. */
+export function RetryDialog({ detail, onClose, onDone }: Props) {
   const navigate = useNavigate();
   const send = useSender(RetryOperationDocument);
   return (

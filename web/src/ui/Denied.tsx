@@ -31,16 +31,19 @@ export function DeniedButton({
   label,
   permissionKey,
   objectId,
+  size = 'sm',
 }: {
   label: string;
   permissionKey: string;
   objectId: string;
+  size?: 'xs' | 'sm';
 }) {
   const answer = useAnswer(permissionKey, objectId);
   return (
     <Tooltip label={answer} multiline maw={320} events={{ hover: true, focus: true, touch: true }}>
       <Button
         variant="default"
+        size={size}
         data-disabled
         aria-disabled="true"
         data-denied={permissionKey}

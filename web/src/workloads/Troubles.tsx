@@ -5,6 +5,8 @@ import { isUnderWay } from '../changes/words';
 import { orphanColumns } from '../orphans/OrphanTable';
 import { Ago, Card, DataTable } from '../ui/parts';
 import type { Workload } from '../lifecycle/workload';
+import { Clearings } from './Clearings';
+import { nameIn } from './clearing';
 
 /** The cards; nothing while there are no blockers, drift or orphans. */
 export function Troubles({ workload, refresh }: { workload: Workload; refresh: () => void }) {
@@ -16,7 +18,12 @@ export function Troubles({ workload, refresh }: { workload: Workload; refresh: (
   };
   return (
     <>
-      <BlockersCard blockers={stuck} title="Blockers" />
+      <BlockersCard
+        blockers={stuck}
+        title="Blockers"
+        nameOf={nameIn(workload)}
+        verbs={(blocker) => <Clearings blocker={blocker} workload={workload} refresh={refresh} />}
+      />
       {workload.drift.length > 0 && (
         <Card
           title="Drift"
