@@ -108,12 +108,14 @@ func (l *Limits) Handler(next http.Handler) http.Handler {
 func (l *Limits) admit(r *http.Request) (release func(), err error) {
 	network := Network(Address(r))
 	switch {
-	case strings.HasPrefix(r.URL.Path, "/auth/"):
+	case strings.HasPrefix(r.URL.Path, "/auth/"), strings.HasPrefix(r.URL.Path, "/.platform/"): // a ticket is a login
 		if _, err := l.take(l.login, network); err != nil {
 			return nil, err
 		}
 	case strings.HasPrefix(r.URL.Path, "/v1/artifacts/"):
 		return l.take(l.delivery, network)
+	case r.URL.Path == "/v1/connect", r.URL.Path == "/v1/exec":
+		return l.take(l.socket, network)
 	case r.URL.Path != "/graphql":
 		return func() {}, nil
 	case r.Method == http.MethodGet && websocket.IsWebSocketUpgrade(r):

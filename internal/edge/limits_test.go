@@ -107,6 +107,9 @@ func TestAnAddressIsBoundByWhatItAsksFor(t *testing.T) {
 		"sockets":            {Config{SocketRate: 1}, "GET", "/graphql", upgrade, "socket"},
 		"parts of artifacts": {Config{DeliveryRate: 1}, "GET", "/v1/artifacts/sha256:0", nil, "delivery"},
 		"logins":             {Config{LoginRate: 1}, "POST", "/auth/login", nil, "login"},
+		"tickets":            {Config{LoginRate: 1}, "GET", "/.platform/open", nil, "login"},
+		"connections":        {Config{SocketRate: 1}, "GET", "/v1/connect", nil, "socket"},
+		"commands":           {Config{SocketRate: 1}, "GET", "/v1/exec", nil, "socket"},
 		"requests to /auth/": {Config{AddressRate: 1}, "GET", "/auth/x", nil, "address"},
 	} {
 		t.Run(name, func(t *testing.T) {
