@@ -267,26 +267,30 @@ func (b *bench) month(ctx context.Context) (run ids.ID, err error) {
 			return "", fmt.Errorf("write a month of usage: %w", err)
 		}
 	}
-	err = b.db.As(ctx, authz.System("bench"), func(ctx context.Context, t *tx.Tx) error {
-		look, err := billing.Begin(ctx, t)
-		if err != nil {
-			return err
-		}
-		for _, due := range look.Due {
+	var look *billing.Look
+	err = b.db.As(ctx, authz.System("bench"), func(ctx context.Context, t *tx.Tx) (err error) {
+		look, err = billing.Begin(ctx, t)
+		return err
+	})
+	if err != nil {
+		return "", fmt.Errorf("look for what is due: %w", err)
+	}
+	for _, due := range look.Due { // a transaction each, as the billing role has it
+		err := b.db.As(ctx, authz.System("bench"), func(ctx context.Context, t *tx.Tx) error {
 			made, err := billing.Step(ctx, t, due)
-			if err != nil {
-				return err
-			}
-			if made != nil {
+			if err == nil && made != nil {
 				run = made.ID
 			}
+			return err
+		})
+		if err != nil {
+			return "", fmt.Errorf("book the month: %w", err)
 		}
-		return nil
-	})
-	if err == nil && run == "" {
-		err = errors.New("the month was not booked")
 	}
-	return run, err
+	if run == "" {
+		return "", errors.New("the month was not booked")
+	}
+	return run, nil
 }
 
 // again makes the run again. It fails when a byte differs.
