@@ -302,45 +302,6 @@ func ParseKey(name string) (Key, error) {
 	return 0, fault.New(fault.InvalidArgument, "%.80q is not a permission key", name)
 }
 
-// Families lists the permission families a manifest may name.
-func Families() []string { return slices.Clone(families) }
-
-// FamilyKey is the key of a family and a suffix, such as "scheduler" and "queue.submit". It fails with
-// INVALID_ARGUMENT when the family or the suffix is unknown.
-func FamilyKey(family, suffix string) (Key, error) {
-	if !slices.Contains(families, family) {
-		return 0, fault.New(fault.InvalidArgument, "%.40q is not a permission family: want %s", family,
-			strings.Join(families, " or "))
-	}
-	return ParseKey(family + "." + suffix)
-}
-
-// FamilyKeys is the keys of a suffix in every family: any of them lets a caller see what is of no one family.
-// It is empty for an unknown suffix.
-func FamilyKeys(suffix string) []Key {
-	var keys []Key
-	for _, family := range families {
-		if key, ok := byName[family+"."+suffix]; ok {
-			keys = append(keys, key)
-		}
-	}
-	return keys
-}
-
-// AllocationFamily is the family of events of allocations that no instance uses. No manifest names it.
-const AllocationFamily = "allocation"
-
-// EventFamilies lists the families that an event can be of: those of apps, and AllocationFamily.
-func EventFamilies() []string { return append(Families(), AllocationFamily) }
-
-// EventKey is the key that reading a family's events requires. INVALID_ARGUMENT when the family is unknown.
-func EventKey(family string) (Key, error) {
-	if family == AllocationFamily {
-		return AllocationRead, nil
-	}
-	return FamilyKey(family, "instance.read")
-}
-
 // readKeys are the keys that let an actor know that things exist in a scope.
 var readKeys = func() Mask {
 	var mask Mask
