@@ -178,6 +178,13 @@ func (r *reachable) strangers(session, web string) {
 		_, code := r.open(session, r.instance.ID, endpoint)
 		require.Equal(t, string(want), code, endpoint)
 	}
+	r.Policy(r.project, `{"access": {"deny": ["ENDPOINTS"]}}`)
+	_, code := r.open(session, r.instance.ID, "web")
+	require.Equal(t, string(fault.PolicyDenied), code)
+	fresh := r.Session(r.User(r.tenant, platformtest.In(authz.ProjectMember, r.project)))
+	denied := r.ask(t.Context(), http.MethodGet, web+"/", "Authorization", "Bearer "+fresh)
+	require.Contains(t, bodyOf(t, denied), string(fault.PolicyDenied))
+	r.Policy(r.project, `{}`)
 	require.Equal(t, before, r.Count("endpoint_opening", "true"), "nothing was opened")
 	sibling := r.launch(r.project, r.node)
 	cookie := r.browse(session, sibling.ID)

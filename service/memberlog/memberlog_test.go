@@ -190,6 +190,9 @@ func TestWhoMayNotReadLearnsNothing(t *testing.T) {
 		require.True(t, fault.Is(b.service.Check(c.who, b.member.ID), c.code))
 	}
 	require.NoError(t, b.service.Check(b.admin, b.member.ID))
+	b.Policy(b.project, `{"access": {"deny": ["LOGS"]}}`)
+	_, err := b.service.Page(b.admin, b.input())
+	require.True(t, fault.Is(err, fault.PolicyDenied), "%v", err)
 	require.Empty(t, b.queries, "no node was asked")
 	require.Empty(t, b.audited("readMemberLogs"), "nothing allowed was recorded")
 }

@@ -18,9 +18,11 @@ import (
 	"github.com/gpuaas/app-platform/domain/fault"
 	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/domain/lifecycle"
+	"github.com/gpuaas/app-platform/domain/policy"
 	"github.com/gpuaas/app-platform/internal/tx"
 	"github.com/gpuaas/app-platform/sdk/nodelogs"
 	"github.com/gpuaas/app-platform/service/kit/check"
+	"github.com/gpuaas/app-platform/service/kit/overlay"
 	"github.com/gpuaas/app-platform/service/ledger/audit"
 )
 
@@ -124,7 +126,7 @@ func scanPlace(row pgx.CollectableRow) (*place, error) {
 	return p, row.Scan(&p.object.TenantID, &p.object.ProjectID, &p.object.InstanceID, &p.node, &p.family, &p.evidence)
 }
 
-// admit asks for <family>.member.logs and records the opening.
+// admit asks for <family>.member.logs, and policy (access: LOGS), and records the opening.
 func (s *Service) admit(ctx context.Context, in Input, follow bool) (*place, error) {
 	var found *place
 	err := s.DB.Write(ctx, func(ctx context.Context, t *tx.Tx) error {
@@ -146,6 +148,13 @@ func (s *Service) admit(ctx context.Context, in Input, follow bool) (*place, err
 		}
 		if err := audit.Require(t, action, key, found.object, in.MemberID); err != nil {
 			return err
+		}
+		rules, err := overlay.Load(ctx, t, found.object.TenantID, found.object.ProjectID)
+		if err != nil {
+			return err
+		}
+		if err := rules.Access(policy.AccessLogs, "memberId"); err != nil {
+			return audit.RefusedByPolicy(t, action, key, found.object, in.MemberID, err)
 		}
 		return audit.Write(ctx, t, audit.Entry{Action: action, Key: key, Object: found.object, ObjectID: in.MemberID,
 			After: map[string]any{"process": in.Process, "follow": follow}})
