@@ -14,7 +14,8 @@ of() { cli info everything | tr -d '\r' | sed -n "s/^$1://p"; }
 port() {
     if ! test -s "$dir/port"; then
         n=$1
-        while redis-cli -h "$(host)" -p "$n" ping > /dev/null 2>&1; do n=$((n + 1)); done
+        # free is what refuses a connection: something else may listen there, and never answer
+        until timeout 2 redis-cli -h "$(host)" -p "$n" ping 2>&1 | grep -q refused; do n=$((n + 1)); done
         echo "$n" > "$dir/port.new" && mv "$dir/port.new" "$dir/port"
     fi
     cat "$dir/port"

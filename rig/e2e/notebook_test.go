@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/gpuaas/app-platform/sdk/client"
 	"github.com/gpuaas/app-platform/sdk/client/generated/gql"
 )
 
@@ -38,6 +39,30 @@ func (k *containersUnderTest) opensInABrowser() {
 	events := browses(k.t, k.ctx, notebook, "e2e/notebook.mjs", "--base", shared.URL, "--login-code", code,
 		"--instance", k.instance, "--caller", "Dana Admin")
 	require.Subset(k.t, events, []string{"opened", "ran", "apart"})
+}
+
+// worksInAMember runs a command in a replica and reads what it prints, as a person with the command line. The automation
+// account, whose keys do not hold it, is refused.
+func (k *containersUnderTest) worksInAMember() {
+	k.t.Helper()
+	_, code, err := shared.LoginLink(k.ctx, shared.Demo.AdminID)
+	require.NoError(k.t, err)
+	anybody, err := client.New(shared.URL, client.Options{})
+	require.NoError(k.t, err)
+	dana, err := anybody.Login(k.ctx, code)
+	require.NoError(k.t, err)
+	command := []string{"exec", "notebooks/replica/0", "--reason", "end-to-end test", "--", "sh", "-c",
+		"echo in $GPUAAS_MEMBER_ID; echo oops >&2; exit 3"}
+	said, complaint, exit := appctlAs(k.t, k.ctx, dana.Token, command...)
+	require.Equal(k.t, 1, exit, complaint)
+	require.Contains(k.t, memberIDs(k.t, k.ctx, k.c, k.instance), strings.TrimSpace(strings.TrimPrefix(said, "in ")))
+	require.Contains(k.t, complaint, "oops\n")
+	require.Contains(k.t, complaint, "exit code 3")
+	_, complaint, exit = appctlAs(k.t, k.ctx, shared.Demo.ServiceAccountKey, command...)
+	require.Equal(k.t, 4, exit)
+	require.Contains(k.t, complaint, "apps.member.exec")
+	_, complaint, exit = appctlAs(k.t, k.ctx, dana.Token, "logs", "notebooks/replica/0", "--tail", "5")
+	require.Zero(k.t, exit, complaint)
 }
 
 // takesNotes has a notebook that runs, and a key of an account that may open it.

@@ -57,6 +57,7 @@ func TestContainersRunOnNodesAndLeaveNothing(t *testing.T) {
 		require.Equal(t, "Good evening from "+id+", build 1\n", k.get(at), "at %s", at)
 	}
 	k.opensInABrowser()
+	k.worksInAMember()
 	k.newVersion("2.0.0", "two") // which deprecates the first
 	k.comesBack(replicas)
 	k.tellsItsLog()
