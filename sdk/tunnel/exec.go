@@ -71,7 +71,7 @@ func ReadFrame(from io.Reader) (kind Frame, carries []byte, err error) {
 	}
 	carries = make([]byte, length)
 	_, err = io.ReadFull(from, carries)
-	return Frame(head[0]), carries, err
+	return Frame(head[0]), carries, err // #nosec G602 -- an array of five bytes
 }
 
 // SizeOf is what a Size carries.
