@@ -21,6 +21,11 @@ var slipsApart = []slip{
 		"echo '{}' > body.json; echo whsec_AAAA > secret; " +
 			"appctl webhooks verify body.json --id whd_1 --timestamp 1795348800 --signature v1,AAAA --secret-file secret " +
 			"--any-time", 1, "FAILED"},
+	{"guides/endpoints.md", "dana", "appctl endpoints nothing", 3, "NOT_FOUND"},
+	{"guides/endpoints.md", "dana", "appctl open demo", 2, "USAGE"},
+	{"guides/endpoints.md", "dana", "appctl open demo notebook", 3, "NOT_FOUND"},
+	{"guides/endpoints.md", "dana", "appctl forward demo notebook 99999", 2, "USAGE"},
+	{"guides/endpoints.md", "dana", "appctl forward demo notebook 8888", 3, "NOT_FOUND"},
 	{"guides/artifact-sources.md", "dana", "appctl source add wrong Registry.example.com/team", 6, "INVALID_ARGUMENT"},
 	{"guides/artifact-sources.md", "dana",
 		"appctl source add wrong https://user@s3.example.com/weights/ --kind s3 --region eu-central-1", 6,

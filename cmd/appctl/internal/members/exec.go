@@ -21,19 +21,18 @@ import (
 func Exec(t *command.Tool) *cobra.Command {
 	var interactive, tty bool
 	var user, reason string
-	cmd := &cobra.Command{
-		Use: "exec MEMBER -- COMMAND…", Short: "Run a command in a member, and work with it", Args: cobra.MinimumNArgs(2),
-		Example: `  appctl exec -it training/worker/0 --reason "look at the disk" -- bash
-  appctl exec mem_1 --reason "count" -- nproc`,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			member, err := find(cmd.Context(), t, args[0])
+	cmd := t.Command("exec MEMBER COMMAND", "Run a command in a member, and work with it",
+		func(ctx context.Context, args []string) error {
+			member, err := find(ctx, t, args[0])
 			if err != nil {
 				return err
 			}
 			wanted := tunnel.Exec{Command: args[1:], User: user, TTY: tty}
-			return work(cmd.Context(), t, member, reason, wanted, interactive)
-		},
-	}
+			return work(ctx, t, member, reason, wanted, interactive)
+		})
+	cmd.Use, cmd.Args = "exec MEMBER -- COMMAND…", cobra.MinimumNArgs(2)
+	cmd.Example = `  appctl exec -it training/worker/0 --reason "look at the disk" -- bash
+  appctl exec mem_1 --reason "count" -- nproc`
 	flags := cmd.Flags()
 	flags.BoolVarP(&interactive, "interactive", "i", false, "pass standard input on")
 	flags.BoolVarP(&tty, "tty", "t", false, "give the command a terminal")
