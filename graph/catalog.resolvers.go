@@ -109,6 +109,11 @@ func (r *manifestResolver) Actions(ctx context.Context, obj *db.Manifest) ([]*mo
 	return shape.Actions(actions), err
 }
 
+func (r *manifestResolver) Work(_ context.Context, obj *db.Manifest) (out *manifest.Work, err error) {
+	err = shape.Within(obj, "work", &out)
+	return out, err
+}
+
 func (r *manifestResolver) Artifacts(ctx context.Context, obj *db.Manifest) ([]*db.Artifact, error) {
 	return read.Many(ctx, read.Of(ctx).Artifacts, obj.ID)
 }

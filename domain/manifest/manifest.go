@@ -48,6 +48,8 @@ type Manifest struct {
 	ConfigSchema json.RawMessage `json:"configSchema"`
 	// Actions are what the app can be asked to do.
 	Actions []Action `json:"actions"`
+	// Work is which actions list, show and stop what the app works on; nil where it does not say.
+	Work *Work `json:"work,omitempty"`
 	// Inspections are the commands that the adapter may run while it only looks, at most 64.
 	Inspections []Inspection `json:"inspections,omitempty"`
 	// Readiness are the probes that must pass, on every member of their component, before an instance is running.

@@ -99,6 +99,7 @@ func lint(m *Manifest) []fault.Reason {
 	l.components(m)
 	l.schema(m.ConfigSchema, "configSchema", true)
 	l.actions(m)
+	l.work(m)
 	l.readiness(m)
 	l.network(m)
 	l.endpoints(m)
@@ -152,6 +153,9 @@ func (l *linter) components(m *Manifest) {
 	}
 }
 
+// riskRead is the risk of an action that changes nothing.
+const riskRead = "read"
+
 // actions holds each action against the permission family, and its risk against its key.
 func (l *linter) actions(m *Manifest) {
 	l.unique(len(m.Actions), func(i int) string { return m.Actions[i].Name }, at("actions", "name"))
@@ -159,7 +163,7 @@ func (l *linter) actions(m *Manifest) {
 		switch {
 		case !inFamily(m.PermissionFamily, action.PermissionKey):
 			l.outside(m, at("actions", "permissionKey")(i))
-		case action.Risk != "read" && strings.HasSuffix(action.PermissionKey, ".read"):
+		case action.Risk != riskRead && strings.HasSuffix(action.PermissionKey, ".read"):
 			l.add(fault.BadValue, at("actions", "permissionKey")(i),
 				"an action that changes something must ask for more than a read key")
 		}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/gpuaas/app-platform/authz"
 	"github.com/gpuaas/app-platform/domain/fault"
@@ -70,7 +71,8 @@ type preparedAction struct {
 // InvokeAction passes an action that the manifest declares to the adapter. It requires the key that the action
 // declares, on the instance's project or on the attached one that calls. The call to the adapter lies between two
 // transactions: one accepts and audits it, one stores the answer; a repeat with the same key gets the stored answer, or
-// calls the adapter again under the same key if none was stored.
+// calls the adapter again under the same key if none was stored. Answers of actions that only read are not stored, and
+// the audit has one entry for readsNotedFor of them, unless a reason is given.
 //
 // Faults: NOT_FOUND (instance, also when the project is not attached to it; action), FORBIDDEN, FAILED_PRECONDITION
 // when the instance does not run, INVALID_ARGUMENT with the input's path, ADAPTER_REJECTED, ADAPTER_UNAVAILABLE,
@@ -102,6 +104,9 @@ func (s *Service) InvokeAction(ctx context.Context, in ActionInput) (*ActionOutp
 	out.Output, err = s.callAdapter(ctx, prepared)
 	if err != nil {
 		return nil, err
+	}
+	if prepared.spec.Risk == "read" { // a repeat may read again
+		return out, nil
 	}
 	// The action has happened: its answer is stored even if the caller has left.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
@@ -158,8 +163,25 @@ func (s *Service) acceptAction(ctx context.Context, t *tx.Tx, in ActionInput) (*
 	if err != nil || repeated {
 		return p, err
 	}
-	return p, audit.Write(ctx, t, audit.Entry{
-		Action: verb + " " + in.Action, Key: p.key, Object: where, ObjectID: row.ID, Reason: in.Reason,
+	return p, p.note(ctx, t, in)
+}
+
+// readsNotedFor is how long one entry of the audit stands for all reads of the same action of the same instance by the
+// same caller: somebody who watches a queue reads it every few seconds.
+const readsNotedFor = 10 * time.Minute
+
+// note writes the attempt to the audit.
+func (p *preparedAction) note(ctx context.Context, t *tx.Tx, in ActionInput) error {
+	if p.spec.Risk == "read" && in.Reason == "" {
+		window := fmt.Sprintf("%s.%s.%d", in.InstanceID, in.Action, t.Now.Unix()/int64(readsNotedFor.Seconds()))
+		noted, err := idem.Claim(ctx, t, idem.Key{Verb: "noteRead", TenantID: p.where.TenantID,
+			ProjectID: p.where.ProjectID, Value: window}, new(struct{}))
+		if err != nil || noted {
+			return err
+		}
+	}
+	return audit.Write(ctx, t, audit.Entry{
+		Action: "invokeAction " + in.Action, Key: p.key, Object: p.where, ObjectID: in.InstanceID, Reason: in.Reason,
 		After: map[string]any{"action": in.Action, "risk": p.spec.Risk},
 	})
 }
@@ -277,14 +299,11 @@ func (s *Service) callAdapter(ctx context.Context, p *preparedAction) (json.RawM
 	return output, nil
 }
 
-// storeAnswer stores the answer for repeats, and writes an event for actions that change something.
+// storeAnswer stores the answer for repeats, and writes the event of an action that changed something.
 func (s *Service) storeAnswer(ctx context.Context, p *preparedAction, output json.RawMessage) error {
 	return s.DB.Write(ctx, func(ctx context.Context, t *tx.Tx) error {
 		if err := idem.Store(ctx, t, p.claim, answered{Output: output}); err != nil {
 			return err
-		}
-		if p.spec.Risk == "read" {
-			return nil
 		}
 		told := event.Draft{
 			Type: lifecycle.EventActionInvoked, Message: p.spec.DisplayName, CorrelationID: t.Request.CorrelationID,

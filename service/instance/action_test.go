@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/http/httptrace"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -83,6 +84,35 @@ func TestAnActionReachesTheAdapterAndItsAnswerTheCaller(t *testing.T) {
 	require.JSONEq(t, `{}`, string(b.standIn.Actions[1].Input), "no input is the empty object")
 	require.Equal(t, 1, b.Count("app_instance_event", "type = $1", lifecycle.EventActionInvoked),
 		"reading is not told on the timeline")
+}
+
+// A console reads a queue every few seconds for hours: neither audit nor stored answers may grow with that.
+func TestWhoeverWatchesIsInTheAuditOnceInTenMinutes(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	started := b.running()
+	b.standIn.Act = platformtest.Outputs(`{}`)
+	reads := 0
+	read := func(ctx context.Context, reason string) int {
+		t.Helper()
+		reads++
+		_, err := b.service.InvokeAction(ctx, instance.ActionInput{InstanceID: started.Instance.ID, Action: "queue.read",
+			Reason: reason, IdempotencyKey: "r" + strconv.Itoa(reads)})
+		require.NoError(t, err)
+		require.Len(t, b.standIn.Actions, reads, "each read is one")
+		return b.Count("audit_entry", "allowed AND action = 'invokeAction queue.read'")
+	}
+	require.Equal(t, 1, read(b.ctx, ""))
+	for range 3 {
+		read(b.ctx, "")
+	}
+	noted := read(b.ctx, "")
+	require.LessOrEqual(t, noted, 2, "two, where ten minutes end meanwhile")
+	require.Greater(t, read(b.As(b.User(b.tenant, platformtest.In(authz.ProjectMember, b.project))), ""), noted,
+		"somebody else is somebody else")
+	noted = read(b.ctx, "")
+	require.Equal(t, noted+1, read(b.ctx, "an inquiry"), "a reason is kept")
+	require.Zero(t, b.Count("idempotency", "result ? 'output'"), "what was read is not kept")
 }
 
 func TestARepeatedActionGetsTheStoredAnswerWhateverHasHappenedSince(t *testing.T) {

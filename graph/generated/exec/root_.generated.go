@@ -1027,6 +1027,7 @@ type ComplexityRoot struct {
 		Stage            func(childComplexity int) int
 		Summary          func(childComplexity int) int
 		Version          func(childComplexity int) int
+		Work             func(childComplexity int) int
 	}
 
 	ManifestConnection struct {
@@ -2234,6 +2235,35 @@ type ComplexityRoot struct {
 		Owner    func(childComplexity int) int
 		Since    func(childComplexity int) int
 		WorkID   func(childComplexity int) int
+	}
+
+	WorkListSpec struct {
+		Action  func(childComplexity int) int
+		Columns func(childComplexity int) int
+		Ended   func(childComplexity int) int
+		ID      func(childComplexity int) int
+		Items   func(childComplexity int) int
+		State   func(childComplexity int) int
+	}
+
+	WorkOutputSpec struct {
+		Action func(childComplexity int) int
+		ID     func(childComplexity int) int
+		Text   func(childComplexity int) int
+	}
+
+	WorkSpec struct {
+		Cancel func(childComplexity int) int
+		Kind   func(childComplexity int) int
+		List   func(childComplexity int) int
+		Output func(childComplexity int) int
+		Submit func(childComplexity int) int
+		Title  func(childComplexity int) int
+	}
+
+	WorkVerbSpec struct {
+		Action func(childComplexity int) int
+		ID     func(childComplexity int) int
 	}
 }
 
@@ -6225,6 +6255,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Manifest.Version(childComplexity), true
+	case "Manifest.work":
+		if e.ComplexityRoot.Manifest.Work == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Manifest.Work(childComplexity), true
 
 	case "ManifestConnection.edges":
 		if e.ComplexityRoot.ManifestConnection.Edges == nil {
@@ -12415,6 +12451,112 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 
 		return e.ComplexityRoot.Work.WorkID(childComplexity), true
 
+	case "WorkListSpec.action":
+		if e.ComplexityRoot.WorkListSpec.Action == nil {
+			break
+		}
+
+		return e.ComplexityRoot.WorkListSpec.Action(childComplexity), true
+	case "WorkListSpec.columns":
+		if e.ComplexityRoot.WorkListSpec.Columns == nil {
+			break
+		}
+
+		return e.ComplexityRoot.WorkListSpec.Columns(childComplexity), true
+	case "WorkListSpec.ended":
+		if e.ComplexityRoot.WorkListSpec.Ended == nil {
+			break
+		}
+
+		return e.ComplexityRoot.WorkListSpec.Ended(childComplexity), true
+	case "WorkListSpec.id":
+		if e.ComplexityRoot.WorkListSpec.ID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.WorkListSpec.ID(childComplexity), true
+	case "WorkListSpec.items":
+		if e.ComplexityRoot.WorkListSpec.Items == nil {
+			break
+		}
+
+		return e.ComplexityRoot.WorkListSpec.Items(childComplexity), true
+	case "WorkListSpec.state":
+		if e.ComplexityRoot.WorkListSpec.State == nil {
+			break
+		}
+
+		return e.ComplexityRoot.WorkListSpec.State(childComplexity), true
+
+	case "WorkOutputSpec.action":
+		if e.ComplexityRoot.WorkOutputSpec.Action == nil {
+			break
+		}
+
+		return e.ComplexityRoot.WorkOutputSpec.Action(childComplexity), true
+	case "WorkOutputSpec.id":
+		if e.ComplexityRoot.WorkOutputSpec.ID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.WorkOutputSpec.ID(childComplexity), true
+	case "WorkOutputSpec.text":
+		if e.ComplexityRoot.WorkOutputSpec.Text == nil {
+			break
+		}
+
+		return e.ComplexityRoot.WorkOutputSpec.Text(childComplexity), true
+
+	case "WorkSpec.cancel":
+		if e.ComplexityRoot.WorkSpec.Cancel == nil {
+			break
+		}
+
+		return e.ComplexityRoot.WorkSpec.Cancel(childComplexity), true
+	case "WorkSpec.kind":
+		if e.ComplexityRoot.WorkSpec.Kind == nil {
+			break
+		}
+
+		return e.ComplexityRoot.WorkSpec.Kind(childComplexity), true
+	case "WorkSpec.list":
+		if e.ComplexityRoot.WorkSpec.List == nil {
+			break
+		}
+
+		return e.ComplexityRoot.WorkSpec.List(childComplexity), true
+	case "WorkSpec.output":
+		if e.ComplexityRoot.WorkSpec.Output == nil {
+			break
+		}
+
+		return e.ComplexityRoot.WorkSpec.Output(childComplexity), true
+	case "WorkSpec.submit":
+		if e.ComplexityRoot.WorkSpec.Submit == nil {
+			break
+		}
+
+		return e.ComplexityRoot.WorkSpec.Submit(childComplexity), true
+	case "WorkSpec.title":
+		if e.ComplexityRoot.WorkSpec.Title == nil {
+			break
+		}
+
+		return e.ComplexityRoot.WorkSpec.Title(childComplexity), true
+
+	case "WorkVerbSpec.action":
+		if e.ComplexityRoot.WorkVerbSpec.Action == nil {
+			break
+		}
+
+		return e.ComplexityRoot.WorkVerbSpec.Action(childComplexity), true
+	case "WorkVerbSpec.id":
+		if e.ComplexityRoot.WorkVerbSpec.ID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.WorkVerbSpec.ID(childComplexity), true
+
 	}
 	return 0, false
 }
@@ -13593,6 +13735,56 @@ type ActionSpec {
   outputSchema: JSON!
 }
 
+"How people see and stop what an app works on, such as jobs, by its own actions."
+type WorkSpec {
+  "What a list of it is called, such as ` + "`" + `Jobs` + "`" + `."
+  title: String!
+  "What one of it is called in a sentence, such as ` + "`" + `job` + "`" + `."
+  kind: String!
+  "The action that lists it."
+  list: WorkListSpec!
+  "The action that shows what one of it printed; null where none does."
+  output: WorkOutputSpec
+  "The action that stops one of it; null where none can be stopped."
+  cancel: WorkVerbSpec
+  "The action that begins one of it; null where people begin none."
+  submit: WorkVerbSpec
+}
+
+"An action that needs no input and answers the newest first."
+type WorkListSpec {
+  "The action's name."
+  action: String!
+  "The field of its output with the list."
+  items: String!
+  "The field of each row that names it."
+  id: String!
+  "The field of each row that says how it is now."
+  state: String!
+  "The fields of each row that a table shows, in order."
+  columns: [String!]!
+  "The states that do not change any more."
+  ended: [String!]!
+}
+
+"An action that answers the end of what one piece of work printed."
+type WorkOutputSpec {
+  "The action's name."
+  action: String!
+  "The field of its input that takes the id, the only one it needs."
+  id: String!
+  "The field of its output with the text."
+  text: String!
+}
+
+"An action that changes work."
+type WorkVerbSpec {
+  "The action's name."
+  action: String!
+  "The field with the id: of the input to stop, of the output to begin."
+  id: String!
+}
+
 "A version of an app: what it needs, how it is configured, what it can do. Immutable."
 type Manifest implements Node {
   "Typed id, ` + "`" + `man_…` + "`" + `."
@@ -13619,6 +13811,8 @@ type Manifest implements Node {
   components: [ComponentSpec!]!
   "Its actions."
   actions: [ActionSpec!]!
+  "Which of its actions list, show, stop and begin what it works on; null where it does not say."
+  work: WorkSpec
   "The artifacts it pins, each by digest."
   artifacts: [Artifact!]!
   "Documentation in Markdown."
@@ -20632,6 +20826,8 @@ func (ec *executionContext) childFields_Manifest(ctx context.Context, field grap
 		return ec.fieldContext_Manifest_components(ctx, field)
 	case "actions":
 		return ec.fieldContext_Manifest_actions(ctx, field)
+	case "work":
+		return ec.fieldContext_Manifest_work(ctx, field)
 	case "artifacts":
 		return ec.fieldContext_Manifest_artifacts(ctx, field)
 	case "docs":
@@ -22670,6 +22866,64 @@ func (ec *executionContext) childFields_Work(ctx context.Context, field graphql.
 		return ec.fieldContext_Work_message(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type Work", field.Name)
+}
+
+func (ec *executionContext) childFields_WorkListSpec(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "action":
+		return ec.fieldContext_WorkListSpec_action(ctx, field)
+	case "items":
+		return ec.fieldContext_WorkListSpec_items(ctx, field)
+	case "id":
+		return ec.fieldContext_WorkListSpec_id(ctx, field)
+	case "state":
+		return ec.fieldContext_WorkListSpec_state(ctx, field)
+	case "columns":
+		return ec.fieldContext_WorkListSpec_columns(ctx, field)
+	case "ended":
+		return ec.fieldContext_WorkListSpec_ended(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type WorkListSpec", field.Name)
+}
+
+func (ec *executionContext) childFields_WorkOutputSpec(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "action":
+		return ec.fieldContext_WorkOutputSpec_action(ctx, field)
+	case "id":
+		return ec.fieldContext_WorkOutputSpec_id(ctx, field)
+	case "text":
+		return ec.fieldContext_WorkOutputSpec_text(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type WorkOutputSpec", field.Name)
+}
+
+func (ec *executionContext) childFields_WorkSpec(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "title":
+		return ec.fieldContext_WorkSpec_title(ctx, field)
+	case "kind":
+		return ec.fieldContext_WorkSpec_kind(ctx, field)
+	case "list":
+		return ec.fieldContext_WorkSpec_list(ctx, field)
+	case "output":
+		return ec.fieldContext_WorkSpec_output(ctx, field)
+	case "cancel":
+		return ec.fieldContext_WorkSpec_cancel(ctx, field)
+	case "submit":
+		return ec.fieldContext_WorkSpec_submit(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type WorkSpec", field.Name)
+}
+
+func (ec *executionContext) childFields_WorkVerbSpec(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "action":
+		return ec.fieldContext_WorkVerbSpec_action(ctx, field)
+	case "id":
+		return ec.fieldContext_WorkVerbSpec_id(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type WorkVerbSpec", field.Name)
 }
 
 func (ec *executionContext) childFields___Directive(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
