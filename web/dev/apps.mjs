@@ -48,8 +48,25 @@ const queueActions = [
     displayName: 'List jobs',
     permissionKey: 'scheduler.queue.read',
     risk: 'READ',
-    inputSchema: { type: 'object', properties: {} },
-    outputSchema: { type: 'object' },
+    inputSchema: { type: 'object', properties: { jobId: { type: 'string', title: 'Job' } } },
+    outputSchema: {
+      type: 'object',
+      properties: {
+        jobs: {
+          type: 'array',
+          items: {
+            type: 'object',
+            properties: {
+              jobId: { type: 'string', title: 'Job' },
+              name: { type: 'string', title: 'Name' },
+              state: { type: 'string', title: 'State' },
+              startedAt: { type: 'string', title: 'Started' },
+            },
+          },
+        },
+        output: { type: 'string' },
+      },
+    },
   },
   {
     name: 'queue.cancel',
@@ -64,6 +81,22 @@ const queueActions = [
     },
   },
 ];
+
+const queueWork = {
+  title: 'Jobs',
+  kind: 'job',
+  list: {
+    action: 'queue.list',
+    items: 'jobs',
+    id: 'jobId',
+    state: 'state',
+    columns: ['jobId', 'name', 'state', 'startedAt'],
+    ended: ['COMPLETED', 'CANCELED'],
+  },
+  output: { action: 'queue.list', id: 'jobId', text: 'output' },
+  cancel: { action: 'queue.cancel', id: 'jobId' },
+  submit: { action: 'queue.submit', id: 'jobId' },
+};
 
 const specs = [
   {
@@ -111,6 +144,7 @@ const specs = [
       },
     },
     actions: queueActions,
+    work: queueWork,
     docs,
   },
   {
@@ -168,6 +202,7 @@ export function appList() {
             configSchema: spec.configSchema,
             components: spec.components,
             actions: spec.actions,
+            work: spec.work ?? null,
             docs: spec.docs,
             artifacts: [
               {

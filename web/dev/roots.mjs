@@ -279,7 +279,12 @@ const actions = {
     });
     return { jobId: jobs[0].jobId, state: 'PENDING' };
   },
-  'queue.list': (_, { jobs }) => ({ jobs }),
+  'queue.list': (_, { jobs }, { jobId }) => {
+    if (jobId === undefined) return { jobs };
+    const job = jobs.find((each) => each.jobId === jobId);
+    if (job.state === 'RUNNING') job.output += `step ${job.output.split('\n').length}\n`; // it grows as it is looked at
+    return { jobs: [job], output: job.output };
+  },
   'queue.cancel': cancelJob,
   echo: (_, { rows }, { text }) => ({ text, member: rows[0]?.id }),
 };

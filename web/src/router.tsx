@@ -96,8 +96,11 @@ const workloads = createRoute({
 const workload = createRoute({
   getParentRoute: () => shell,
   path: '/workloads/$id',
+  validateSearch: (search: Record<string, unknown>) => texts(search, 'tab', 'of'),
   component: function Workload() {
-    return <WorkloadPage key={workload.useParams().id} id={workload.useParams().id} />;
+    const { id } = workload.useParams();
+    const { tab, of } = workload.useSearch();
+    return <WorkloadPage key={id} id={id} tab={tab} of={of} />;
   },
 });
 

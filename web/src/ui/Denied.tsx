@@ -36,7 +36,7 @@ export function DeniedButton({
   label: string;
   permissionKey: string;
   objectId: string;
-  size?: 'xs' | 'sm';
+  size?: 'compact-xs' | 'xs' | 'sm';
 }) {
   const answer = useAnswer(permissionKey, objectId);
   return (

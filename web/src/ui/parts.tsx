@@ -1,5 +1,5 @@
 // Small parts that every page uses.
-import { Skeleton, Tooltip } from '@mantine/core';
+import { Button, Skeleton, Tooltip } from '@mantine/core';
 import { useEffect, useState } from 'react';
 import type { CSSProperties, ReactNode } from 'react';
 import { useLiveStatus } from '../api/hooks';
@@ -146,6 +146,22 @@ export function Copy({ value, shown, what }: { value: string; shown?: string; wh
         {copied ? 'Copied' : ''}
       </span>
     </button>
+  );
+}
+
+/** A button that copies a text which is shown elsewhere. */
+export function CopyButton({ value, what }: { value: string; what: string }) {
+  const [copied, setCopied] = useState(false);
+  useEffect(() => {
+    if (!copied) return undefined;
+    const timer = setTimeout(() => setCopied(false), 1_600);
+    return () => clearTimeout(timer);
+  }, [copied]);
+  return (
+    <Button size="compact-xs" variant="subtle" onClick={() => void copyText(value).then(setCopied)}>
+      {copied ? 'Copied' : 'Copy'}
+      <span className="hidden-visually"> {what}</span>
+    </Button>
   );
 }
 

@@ -5,6 +5,7 @@ import type { SyntheticEvent } from 'react';
 import { placeReasons } from '../api/errors';
 import { useSubmission } from '../api/hooks';
 import { useSession } from '../api/session';
+import { useDraft } from '../api/useDraft';
 import { InvokeActionDocument } from '../generated/graphql';
 import type { InvokeActionMutation } from '../generated/graphql';
 import { SchemaForm } from '../ui/SchemaForm';
@@ -12,6 +13,7 @@ import { labelOf } from '../lib/format';
 import { asSchema, fieldsOf, hasField, initialValue, validate } from '../lib/schema';
 import { cellText, factsOf, isOutput, tablesOf } from '../lib/table';
 import type { Table } from '../lib/table';
+import { useAnswer } from '../ui/Denied';
 import { Icon } from '../ui/Icons';
 import { ProblemNotice } from '../ui/Problem';
 import { Card, Copy, Fact, Json } from '../ui/parts';
@@ -55,10 +57,12 @@ interface ItemProps {
   running: boolean;
   open: boolean;
   onToggle: () => void;
+  /** Takes an answer's output; true where it needs not be shown here. */
+  onAnswer?: (output: unknown) => boolean;
 }
 
 /** One action; `projectId` names the requesting project when it is attached to a shared control plane. */
-export function ActionItem({ instanceId, projectId, action, running, open, onToggle }: ItemProps) {
+export function ActionItem({ instanceId, projectId, action, running, open, onToggle, onAnswer }: ItemProps) {
   const { can } = useSession();
   const allowed = can(action.permissionKey);
   return (
@@ -78,7 +82,8 @@ export function ActionItem({ instanceId, projectId, action, running, open, onTog
           projectId={projectId}
           action={action}
           runnable={running && allowed}
-          why={allowed ? '' : `You need the permission ${action.permissionKey}.`}
+          allowed={allowed}
+          onAnswer={onAnswer}
         />
       )}
     </div>
@@ -90,16 +95,18 @@ function ActionForm({
   projectId,
   action,
   runnable,
-  why,
+  allowed,
+  onAnswer,
 }: {
   instanceId: string;
   projectId: string | null;
   action: Action;
   runnable: boolean;
-  why: string;
+  allowed: boolean;
+  onAnswer: ItemProps['onAnswer'] | undefined;
 }) {
   const schema = useMemo(() => asSchema(action.inputSchema), [action.inputSchema]);
-  const [input, setInput] = useState<unknown>(() => initialValue(schema) ?? {});
+  const [input, setInput] = useDraft<unknown>(`${instanceId} ${action.name}`, () => initialValue(schema) ?? {});
   const [tried, setTried] = useState(false);
   const [sure, setSure] = useState(false);
   const [answer, setAnswer] = useState<InvokeActionMutation['invokeAction']>();
@@ -113,7 +120,7 @@ function ActionForm({
     setTried(true);
     if (own.size > 0) return;
     const given = await submit({ instanceId, projectId, action: action.name, input });
-    if (given !== undefined) setAnswer(given.invokeAction);
+    if (given !== undefined && onAnswer?.(given.invokeAction.output) !== true) setAnswer(given.invokeAction);
     setSure(false);
   };
   return (
@@ -135,12 +142,17 @@ function ActionForm({
         >
           {action.risk === 'READ' ? 'Read' : 'Run'}
         </Button>
-        {why !== '' && <span className="small faint">{why}</span>}
+        {!allowed && <Whom permissionKey={action.permissionKey} objectId={instanceId} />}
       </div>
       {problem !== undefined && <ProblemNotice problem={problem} reasons={placed.rest} />}
       {answer !== undefined && <ActionResult answer={answer} />}
     </form>
   );
+}
+
+/** The permission that lacks, and who can give it. */
+function Whom({ permissionKey, objectId }: { permissionKey: string; objectId: string }) {
+  return <span className="small faint">{useAnswer(permissionKey, objectId)}</span>;
 }
 
 /** An answer as facts and tables where it has that shape, otherwise as JSON. */

@@ -1,10 +1,7 @@
 // The buttons of a blocker: each does what clears it, or tells whom to ask.
 import { Button } from '@mantine/core';
 import { useState } from 'react';
-import { useSender } from '../api/hooks';
 import { useSession } from '../api/session';
-import { ChangeDialog } from '../changes/ChangeDialog';
-import { InvokeActionDocument } from '../generated/graphql';
 import type { BlockerBitsFragment } from '../generated/graphql';
 import { DecommissionDialog } from '../lifecycle/InstanceDialogs';
 import { MemberDialog } from '../lifecycle/MemberDialogs';
@@ -13,6 +10,7 @@ import { CancelDialog, RetryDialog } from '../operations/CancelRetry';
 import { DeniedButton } from '../ui/Denied';
 import { clearingsOf } from './clearing';
 import type { Clearing } from './clearing';
+import { StopDialog } from './StopDialog';
 
 interface Props {
   workload: Workload;
@@ -66,7 +64,16 @@ interface DialogProps {
 function Dialog({ chosen, ...props }: DialogProps & { chosen: Clearing }) {
   switch (chosen.does) {
     case 'stop-work':
-      return <StopDialog chosen={chosen} {...props} />;
+      return (
+        <StopDialog
+          label={chosen.label}
+          instanceId={props.workload.id}
+          action={chosen.action}
+          input={chosen.input}
+          onClose={props.onClose}
+          onDone={props.onDone}
+        />
+      );
     case 'cancel':
       return <CancelDialog detail={chosen.operation} {...props} />;
     case 'retry':
@@ -85,26 +92,4 @@ function Dialog({ chosen, ...props }: DialogProps & { chosen: Clearing }) {
         />
       );
   }
-}
-
-function StopDialog({ chosen, workload, onClose, onDone }: DialogProps & { chosen: Clearing & { does: 'stop-work' } }) {
-  const send = useSender(InvokeActionDocument);
-  return (
-    <ChangeDialog
-      onClose={onClose}
-      onDone={onDone}
-      change={{
-        title: chosen.label,
-        act: chosen.label,
-        dismiss: 'Let it go on',
-        danger: true,
-        fields: [],
-        reasonNeeded: false,
-        intro: 'The app stops it. What it has not stored is lost; what waits for it goes on at once.',
-        send: ({ reason }) =>
-          send({ instanceId: workload.id, projectId: null, action: chosen.action, input: chosen.input, reason }),
-        form: () => null,
-      }}
-    />
-  );
 }

@@ -12,18 +12,26 @@ import { Card } from '../ui/parts';
 import { useMembers } from './useMembers';
 import { gapText, textOf } from './logLines';
 import type { LogLine } from './logLines';
+import { save } from './save';
 import { readAll, useLogs } from './useLogs';
 
 /** The card. Nothing is read until it is opened, since every opening is in the audit. */
-export function LogsCard({ workload }: { workload: Workload }) {
+export function LogsCard({
+  workload,
+  of: shown,
+  onChoose,
+}: {
+  workload: Workload;
+  /** Whose logs are shown. */
+  of: string | undefined;
+  onChoose: (memberId: string | undefined) => void;
+}) {
   const { members } = useMembers(workload);
-  const [shown, setShown] = useState<string>();
   const { can } = useSession();
   const key = `${workload.permissionFamily}.member.logs`;
   const current = members.filter((member) => member.status !== 'REMOVED');
   const choice = current.length === 0 ? members : current;
   const member = members.find((each) => each.id === shown);
-  if (choice.length === 0) return null;
   return (
     <Card
       title="Logs"
@@ -36,15 +44,19 @@ export function LogsCard({ workload }: { workload: Workload }) {
             placeholder="Choose a member"
             data={choice.map((each) => ({ value: each.id, label: memberName(each) }))}
             value={shown ?? null}
-            onChange={(value) => setShown(value ?? undefined)}
+            onChange={(value) => onChoose(value ?? undefined)}
           />
         ) : (
           <DeniedButton label="Read logs" permissionKey={key} objectId={workload.id} />
         )
       }
     >
-      {member === undefined ? (
-        <p className="small faint">What the processes of a member print, as it is printed.</p>
+      {member === undefined || !can(key) ? (
+        <p className="small faint">
+          {choice.length === 0
+            ? 'There are no members yet.'
+            : 'What the processes of a member print, as it is printed. Choose a member; the opening is recorded in the audit log.'}
+        </p>
       ) : (
         <MemberLogs key={member.id} member={member} />
       )}
@@ -148,13 +160,4 @@ function Line({ line }: { line: LogLine }) {
       <span className="faint">{line.process}</span> {line.text}
     </div>
   );
-}
-
-/** Gives the browser a text to store. */
-function save(name: string, text: string): void {
-  const link = document.createElement('a');
-  link.href = URL.createObjectURL(new Blob([text], { type: 'text/plain;charset=utf-8' }));
-  link.download = name;
-  link.click();
-  setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
 }

@@ -19,19 +19,19 @@ import { HealthMark, Status } from '../ui/Status';
 import { Ago, Card, Copy, Fact, Glyph, Json, Loading, PageHead } from '../ui/parts';
 import { ActionsCard } from './ActionsCard';
 import { ConnectCard } from './ConnectCard';
-import { LogsCard } from './LogsCard';
 import { MembersCard } from './MembersCard';
 import { RepairCard } from './RepairCard';
 import { TimelineCard } from './Timeline';
 import { Troubles } from './Troubles';
 import { UsageCard } from './UsageCard';
 import { WorkloadActions } from './WorkloadActions';
+import { WorkloadTabs } from './WorkloadTabs';
 import { useTimeline } from './useTimeline';
 import type { Followed } from './useTimeline';
 import { isOver } from './WorkloadsPage';
 
 /** The page of a workload: read once, then again whenever its timeline is ahead of what was read. */
-export function WorkloadPage({ id }: { id: string }) {
+export function WorkloadPage({ id, ...place }: { id: string } & Place) {
   const { data, problem, refresh } = useRead(WorkloadDocument, { id });
   const followed = useTimeline(id);
   const soon = useThrottled(refresh, 350);
@@ -52,17 +52,25 @@ export function WorkloadPage({ id }: { id: string }) {
       </div>
     );
   }
-  return <WorkloadView workload={data.instance} followed={followed} refresh={refresh} />;
+  return <WorkloadView workload={data.instance} followed={followed} refresh={refresh} place={place} />;
+}
+
+/** Where on the page somebody is: a tab, and what it is about, such as a job or a member. */
+interface Place {
+  tab: string | undefined;
+  of: string | undefined;
 }
 
 function WorkloadView({
   workload,
   followed,
   refresh,
+  place,
 }: {
   workload: Workload;
   followed: Followed;
   refresh: () => void;
+  place: Place;
 }) {
   const operation = useOperation(workload.lastOperation);
   const finished =
@@ -102,28 +110,29 @@ function WorkloadView({
       <Failed workload={workload} />
       <ConnectCard workload={workload} />
       <Troubles workload={workload} refresh={refresh} />
-      <div className="workload live">
-        <div className="stack">
-          {operation !== null && (
-            <OperationCard
-              operation={operation}
-              told={workload.failure?.message}
-              waiting={workload.blockers.some((each) => !isUnderWay(each.code))}
-            />
-          )}
-          <MembersCard workload={workload} refresh={refresh} />
-          <LogsCard workload={workload} />
-          <ActionsCard workload={workload} />
-          <RepairCard workload={workload} refresh={refresh} />
-          <UsageCard workload={workload} />
-          <SecretsCard instanceId={workload.id} />
-          <AboutCard workload={workload} />
+      <WorkloadTabs workload={workload} {...place}>
+        <div className="workload live">
+          <div className="stack">
+            {operation !== null && (
+              <OperationCard
+                operation={operation}
+                told={workload.failure?.message}
+                waiting={workload.blockers.some((each) => !isUnderWay(each.code))}
+              />
+            )}
+            <MembersCard workload={workload} refresh={refresh} />
+            <ActionsCard workload={workload} />
+            <RepairCard workload={workload} refresh={refresh} />
+            <UsageCard workload={workload} />
+            <SecretsCard instanceId={workload.id} />
+            <AboutCard workload={workload} />
+          </div>
+          <div className="stack">
+            <TimelineCard followed={followed} />
+            <HistoryCard workload={workload} />
+          </div>
         </div>
-        <div className="stack">
-          <TimelineCard followed={followed} />
-          <HistoryCard workload={workload} />
-        </div>
-      </div>
+      </WorkloadTabs>
     </div>
   );
 }

@@ -27,6 +27,7 @@ function workload({ kind = 'MEMBER_DRAIN', state = 'RUNNING', field = 'string', 
   const properties = { jobId: { type: field } };
   return {
     permissionFamily: 'scheduler',
+    manifest: { work: null },
     members: { edges: [{ node: member }] },
     actions: [{ name: 'stop', permissionKey: 'scheduler.queue.cancel', inputSchema: { required, properties } }],
     lastOperation: { id: 'op_1', kind, state, cancelRequestedAt: null, waitsFor: [work] },
@@ -71,4 +72,16 @@ it('names members in a text, and leaves what it does not know', () => {
   const name = nameIn(workload());
   const other = 'mem_01m84z4rmyeanayg95np1hfjxx';
   expect(withNames(`work on ${id} and ${other}`, name)).toBe(`work on worker 1 and ${other}`);
+});
+
+it('stops work by the action that the app declares for it', () => {
+  const standing = workload();
+  const kill = { name: 'kill', permissionKey: 'scheduler.queue.cancel' };
+  const schema = { required: [], properties: { run: { type: 'integer' } } };
+  const declared = {
+    ...standing,
+    actions: [...standing.actions, { ...kill, inputSchema: schema }],
+    manifest: { work: { cancel: { action: 'kill', id: 'run' } } },
+  } as unknown as Standing;
+  expect(clearingsOf(waits, declared)[0]).toMatchObject({ action: 'kill', input: { run: 4 } });
 });

@@ -4,12 +4,13 @@ import { operationName } from '../lib/format';
 import { memberCan } from '../lifecycle/rules';
 import type { Workload } from '../lifecycle/workload';
 import { cancelable, retryable } from '../operations/CancelRetry';
+import { inputWith } from './work';
 
 type Action = Workload['actions'][number];
 type Member = Workload['members']['edges'][number]['node'];
 
 /** What rules read of a workload. */
-export type Standing = Pick<Workload, 'permissionFamily' | 'actions' | 'lastOperation' | 'members'>;
+export type Standing = Pick<Workload, 'permissionFamily' | 'actions' | 'lastOperation' | 'members' | 'manifest'>;
 
 /** One thing to do: its button, the permission that it needs, and what it does. */
 export type Clearing = { readonly label: string; readonly permissionKey: string } & (
@@ -56,33 +57,34 @@ function memberOf(subject: string, { members }: Standing): Member | undefined {
   return there.find((each) => each.id === subject) ?? (on.length === 1 ? on[0] : undefined);
 }
 
-/** Stops each piece of work by the app's own action, where the app declares one. */
-function stopWork({ permissionFamily, actions, lastOperation }: Standing): Clearing[] {
-  const action = actions.find((each) => each.permissionKey === `${permissionFamily}.queue.cancel`);
-  const field = action === undefined ? undefined : onlyField(action);
+/** Stops each piece of work by the app's own action: the one that it declares for that, or the only one with the key. */
+function stopWork({ permissionFamily, actions, lastOperation, manifest: { work } }: Standing): Clearing[] {
+  const action = actions.find((each) =>
+    work?.cancel ? each.name === work.cancel.action : each.permissionKey === `${permissionFamily}.queue.cancel`,
+  );
+  const field = action === undefined ? undefined : (work?.cancel?.id ?? onlyField(action));
   if (action === undefined || field === undefined || lastOperation === null) return [];
   return lastOperation.waitsFor
-    .filter((work) => work.workId !== '')
+    .filter((each) => each.workId !== '')
     .slice(0, maxWork)
-    .map((work) => ({
+    .map((each) => ({
       does: 'stop-work',
-      label: `Cancel ${work.kind} ${work.workId}`,
+      label: `Cancel ${each.kind} ${each.workId}`,
       permissionKey: action.permissionKey,
       action: action.name,
-      input: { [field.name]: field.number ? Number(work.workId) : work.workId },
+      input: inputWith(action, field, each.workId),
     }));
 }
 
 /** The only field that an action needs: there the id of the work goes. */
-function onlyField({ inputSchema }: Action): { name: string; number: boolean } | undefined {
+function onlyField({ inputSchema }: Action): string | undefined {
   const { required, properties } = inputSchema as {
     required?: readonly string[];
     properties?: Readonly<Record<string, { type?: string }>>;
   };
   const [name] = required ?? [];
   const type = name === undefined ? undefined : properties?.[name]?.type;
-  if (name === undefined || required?.length !== 1 || (type !== 'string' && type !== 'integer')) return undefined;
-  return { name, number: type === 'integer' };
+  return required?.length === 1 && (type === 'string' || type === 'integer') ? name : undefined;
 }
 
 function cancel({ lastOperation: of }: Standing): Clearing[] {
