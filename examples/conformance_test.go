@@ -1,6 +1,8 @@
 package examples_test
 
 import (
+	"encoding/json"
+	"os"
 	"path/filepath"
 	"testing"
 	"time"
@@ -19,8 +21,13 @@ func TestTypescriptAdapterConformsToTheContract(t *testing.T) {
 	}
 	const name = "counter"
 	program := filepath.Join(typescriptAdapter(t), "dist/src/main.js")
+	manifest, err := os.ReadFile("typescript-adapter/manifest.json")
+	require.NoError(t, err)
 	report := conformance.Test(t, conformance.Options{
-		Name: name,
+		Name: name, Manifest: manifest,
+		Work: &conformance.Work{
+			Action: "counter.batch", Input: json.RawMessage(`{"seconds":600,"counter":"{member}"}`),
+		},
 		Launcher: &conformance.Command{
 			Line: "node " + program + ` --platform-url "$PLATFORM_URL" --name "$ADAPTER_NAME" --listen "$ADAPTER_LISTEN" --state-dir "$ADAPTER_STATE_DIR"`,
 			Name: name, StateDir: t.TempDir(),

@@ -149,6 +149,11 @@ func TestPythonKitsOwnTestsPass(t *testing.T) {
 	require.NoError(t, err, string(output))
 }
 
+// client is a client of a server of redkeep that stays connected.
+const client = `dir="$GPUAAS_MEMBER_ROOT/srv/redkeep"
+export REDISCLI_AUTH=$(sed -n 's/^client //p' "$dir/secret")
+exec redis-cli -h "$(sed -n 's/^bind //p' "$dir/settings")" -p "$(cat "$dir/port")" subscribe conformance`
+
 // TestPythonAdapterConformsToTheContract runs the whole suite over the adapter, with kill -9 in the middle of its work.
 func TestPythonAdapterConformsToTheContract(t *testing.T) {
 	t.Parallel()
@@ -158,9 +163,11 @@ func TestPythonAdapterConformsToTheContract(t *testing.T) {
 	needsPython(t)
 	program, err := filepath.Abs("python-adapter/redkeep.py")
 	require.NoError(t, err)
+	manifest, err := os.ReadFile("python-adapter/manifest.json")
+	require.NoError(t, err)
 	const name = "redkeep"
 	report := conformance.Test(t, conformance.Options{
-		Name: name,
+		Name: name, Manifest: manifest, Work: &conformance.Work{Command: client},
 		Launcher: &conformance.Command{
 			Line: "exec env PYTHONDONTWRITEBYTECODE=1 " + kitPath(t) + " " + python + " " + program +
 				` --platform-url "$PLATFORM_URL" --name "$ADAPTER_NAME" --listen "$ADAPTER_LISTEN" --state-dir "$ADAPTER_STATE_DIR"`,

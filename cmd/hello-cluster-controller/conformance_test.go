@@ -27,7 +27,8 @@ func TestControllerConformsToTheContract(t *testing.T) {
 	require.NoError(t, err, "%s", out)
 	const name = "hello-cluster"
 	report := conformance.Test(t, conformance.Options{
-		Name: name,
+		Name: name, Manifest: manifest,
+		Work: &conformance.Work{Action: "work.start", Input: json.RawMessage(`{"seconds":600,"member":"{member}"}`)},
 		Launcher: &conformance.Command{
 			Line: program + ` --platform-url "$PLATFORM_URL" --name "$ADAPTER_NAME" --listen "$ADAPTER_LISTEN" --state-dir "$ADAPTER_STATE_DIR"`,
 			Name: name, StateDir: t.TempDir(),

@@ -8,6 +8,9 @@ type Options = run.Options
 // Bounds bound every wait of a run. In JSON they are nanoseconds.
 type Bounds = run.Bounds
 
+// Work is how work begins that a drain must wait for.
+type Work = run.Work
+
 // Launcher starts the adapter and ends it as kill -9 does. The suite calls it from one goroutine.
 type Launcher = run.Launcher
 
@@ -19,6 +22,9 @@ type Result = run.Result
 
 // Exchange is one request and its answer.
 type Exchange = run.Exchange
+
+// FailedTask is a node task that failed during a clause.
+type FailedTask = run.FailedTask
 
 // Outcome is how a clause ended.
 type Outcome = run.Outcome

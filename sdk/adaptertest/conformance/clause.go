@@ -37,6 +37,7 @@ func Clauses() []Clause {
 func all() []trial.Clause {
 	return slices.Concat(
 		calls.Describe(),
+		[]trial.Clause{calls.Manifest()},
 		operations.Dispatch(),
 		operations.Attempt(),
 		calls.Status(),
@@ -52,7 +53,9 @@ func all() []trial.Clause {
 		instances.Tenancy(),
 		calls.Plan(),
 		instances.Member(),
+		instances.Work(),
 		instances.Leave(),
+		instances.Each(),
 		instances.Versions(),
 		instances.Decommission(),
 		operations.Crash(),

@@ -8,7 +8,7 @@ import (
 )
 
 // Version is the version of this suite. It rises when a clause is added, changed or deleted.
-const Version = "1.1"
+const Version = "1.2"
 
 // maxNodes is the largest number of nodes that members are spread over.
 const maxNodes = 16
@@ -38,6 +38,12 @@ func checkOptions(o Options) error {
 		if count < 0 || count > 64 {
 			return optionf("members: %s=%d must be 0 to 64", key, count)
 		}
+	}
+	if o.Manifest != nil && !json.Valid(o.Manifest) {
+		return optionf("manifest: is not JSON")
+	}
+	if w := o.Work; w != nil && ((w.Action == "") == (w.Command == "") || w.Action != "" && !json.Valid(w.Input)) {
+		return optionf("work: needs either an action with its input as JSON or a command")
 	}
 	for name, input := range o.Inputs {
 		if !json.Valid(input) {

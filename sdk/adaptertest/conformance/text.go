@@ -39,10 +39,36 @@ func (r Report) WriteText(w io.Writer) error {
 func explainResult(r Result, b *strings.Builder) {
 	fmt.Fprintf(b, "\n%s\n  rule   %s\n         (%s)\n  wrong  %s\n", r.ID, r.Rule, r.Section, r.Reason)
 	for _, exchange := range r.Exchanges {
-		fmt.Fprintf(b, "  sent   %s\n  came   %s\n", text.Clip(exchange.Sent, maxShown), text.Clip(exchange.Came, maxShown))
+		fmt.Fprintf(b, "  sent   %s\n", text.Clip(exchange.Sent, maxShown))
+		for _, line := range exchange.SentDiff {
+			fmt.Fprintf(b, "         differs: %s\n", line)
+		}
+		fmt.Fprintf(b, "  came   %s\n", text.Clip(exchange.Came, maxShown))
+		for _, line := range exchange.CameDiff {
+			fmt.Fprintf(b, "         differs: %s\n", line)
+		}
+	}
+	for _, task := range r.Tasks {
+		explainTask(task, b)
 	}
 	for _, line := range r.Log {
 		fmt.Fprintf(b, "  log    %s\n", text.Clip(line, maxShown))
 	}
 	fmt.Fprintf(b, "  do     %s\n", r.Fix)
+}
+
+// explainTask writes a node task that failed, with the end of what it wrote.
+func explainTask(task FailedTask, b *strings.Builder) {
+	fmt.Fprintf(b, "  task   %s on %s %s: %s\n", task.Kind, task.Member, task.State, text.Clip(task.Message, maxShown))
+	if task.ExitCode != nil {
+		fmt.Fprintf(b, "         exit code %d\n", *task.ExitCode)
+	}
+	name, written := "stderr", strings.TrimSpace(task.Stderr)
+	if written == "" {
+		name, written = "stdout", strings.TrimSpace(task.Stdout)
+	}
+	if written != "" {
+		end := written[max(0, len(written)-maxShown):]
+		fmt.Fprintf(b, "  %s %s\n", name, strings.ToValidUTF8(strings.ReplaceAll(end, "\n", "\n         "), ""))
+	}
 }

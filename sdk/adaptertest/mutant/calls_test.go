@@ -28,6 +28,7 @@ func (t *tiny) find(id string) (known, bool) {
 		for _, other := range t.disk.instances {
 			if other != held && !other.gone && other.instance.Name == held.instance.Name {
 				held = other
+				break
 			}
 		}
 	}
@@ -63,6 +64,9 @@ func (t *tiny) observe(r *http.Request, _ []byte) reply {
 				one.Status = adapter.MemberFailed
 			}
 		}
+		if t.broken("upgrade.looks") {
+			_ = t.look(r.Context(), access, member.ID, key+".look", adapter.TaskRun, looking)
+		}
 		if t.broken("observe.harmless") {
 			_ = t.look(
 				r.Context(), access, member.ID, key+".mend", adapter.TaskWriteFile,
@@ -70,6 +74,9 @@ func (t *tiny) observe(r *http.Request, _ []byte) reply {
 			)
 		}
 		seen.Members = append(seen.Members, one)
+	}
+	if held.headless {
+		seen.Health = adapter.Unhealthy
 	}
 	if t.broken("observe.valid") {
 		seen.Health = "fine"
@@ -82,6 +89,11 @@ func (t *tiny) observe(r *http.Request, _ []byte) reply {
 	}
 	return reply{http.StatusOK, seen}
 }
+
+// looking is a command that changes nothing; workPath is a file that stands for work, for as long as it is there.
+var looking = adapter.RunCommand{Command: []string{"true"}}
+
+const workPath = "/srv/tiny/work"
 
 // others names the instances beside one.
 func (t *tiny) others(id string) (text string) {
@@ -136,6 +148,9 @@ func (t *tiny) act(r *http.Request, body []byte) reply {
 	if before && used != text && !t.broken("action.key_reused") {
 		return refuse(http.StatusConflict, "IDEMPOTENCY_KEY_REUSED", "idempotencyKey", "used with another input")
 	}
+	if t.broken("action.refused") {
+		return refuse(http.StatusUnprocessableEntity, "NO_REPLICA", "", "there is nobody to note it")
+	}
 	if before && t.broken("tenancy.keys") {
 		raw, _ := json.Marshal(map[string]any{"noted": text})
 		return reply{http.StatusOK, adapter.ActionResult{Output: raw}}
@@ -143,6 +158,9 @@ func (t *tiny) act(r *http.Request, body []byte) reply {
 	note := adapter.WriteFile{Path: "/srv/tiny/note", Content: text, MakeDirs: true}
 	taskKey := "act." + key + "." + text + nonceOr(t.broken("action.idempotent"))
 	member := request.Members[0].ID
+	if _, of, work := strings.Cut(text, "work on "); work {
+		note.Path, member = workPath, of
+	}
 	if err := t.look(r.Context(), request.Platform, member, taskKey, adapter.TaskWriteFile, note); err != nil {
 		return refuse(http.StatusUnprocessableEntity, "NODE_TASK_FAILED", "", err.Error())
 	}

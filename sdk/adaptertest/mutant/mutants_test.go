@@ -1,6 +1,7 @@
 package mutant
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
 	"slices"
@@ -19,9 +20,12 @@ import (
 const together = 32
 
 // exercise runs the whole suite over one mutant.
-func exercise(t *testing.T, fault string, burst int, runner standin.Nodes) (conformance.Report, error) {
+func exercise(
+	t *testing.T, fault string, burst int, runner standin.Nodes, only ...string,
+) (conformance.Report, error) {
 	return conformance.Run(t.Context(), conformance.Options{
-		Name: name, Launcher: newLauncher(fault), Runner: runner,
+		Name: name, Launcher: newLauncher(fault), Runner: runner, Only: only, Manifest: json.RawMessage(manifest),
+		Work: &conformance.Work{Action: "tiny.note", Input: json.RawMessage(`{"text":"work on {member}"}`)},
 		Bounds: conformance.Bounds{
 			Overall: 2 * time.Minute, Clause: 30 * time.Second, Operation: 5 * time.Second, Request: 5 * time.Second,
 			Start: 10 * time.Second, Settle: 200 * time.Millisecond, Near: 500 * time.Millisecond,
@@ -76,6 +80,75 @@ var more = map[string]string{
 	"describe.fields": "describe.valid",     // a component has no displayName
 	"status.fields":   "dispatch.completes", // a status has no message
 	"status.words":    "dispatch.completes", // a member's health is "ok"
+	"observe.words":   "observe.valid",      // a member's health is "ok" in an observation
+	"cancel.fields":   "answer.schema",      // the result of a cancel has no message
+	"upgrade.looks":   "upgrade.changes",    // an upgrade only looks, as an observation does
+	"remove.headless": "remove.each",        // nobody leads after the first member has left
+	"secret.failure":  "secret.log",         // the token is logged of what fails
+}
+
+// The faults that an outsider planted and that passed once: each is caught when its group alone is run.
+func TestAFaultIsCaughtWhenItsGroupAloneIsRun(t *testing.T) {
+	t.Parallel()
+	for fault, only := range map[string]string{
+		"secret.log": "secret.log", "secret.failure": "secret.log", "drain.waits": "drain", "upgrade.changes": "upgrade",
+		"remove.headless": "remove",
+	} {
+		t.Run(fault, func(t *testing.T) {
+			t.Parallel()
+			report, err := exercise(t, fault, 20, newNodes(), only)
+			require.NoError(t, err)
+			require.Equal(t, []string{clauseOf(fault)}, report.Failures(), "%s", told(report))
+		})
+	}
+}
+
+// An action that may be refused is no failure, and one that may not is.
+func TestAnActionThatMayBeRefusedIsNoFailure(t *testing.T) {
+	t.Parallel()
+	for _, refusable := range [][]string{{"tiny.note"}, nil} {
+		report, err := conformance.Run(t.Context(), conformance.Options{
+			Name: name, Launcher: newLauncher("action.refused"), Runner: newNodes(), Refusable: refusable,
+			Only: []string{"action.output", "tenancy.keys"}, Bounds: conformance.Bounds{Settle: 50 * time.Millisecond},
+		})
+		require.NoError(t, err)
+		if refusable != nil {
+			require.Empty(t, report.Failures(), told(report))
+			continue
+		}
+		require.Equal(t, []string{"action.output", "tenancy.keys"}, report.Failures(), told(report))
+	}
+}
+
+// A failure tells what differed, which task failed and what it wrote.
+func TestAFailureTellsWhatDifferedAndWhatATaskWrote(t *testing.T) {
+	t.Parallel()
+	report, err := exercise(t, "dispatch.mismatch", 20, newNodes(), "dispatch.mismatch")
+	require.NoError(t, err)
+	failed := resultOf(t, report, "dispatch.mismatch")
+	last := failed.Exchanges[len(failed.Exchanges)-1]
+	require.Contains(t, last.SentDiff, "change.conformance: true was added")
+	require.NotContains(t, last.Sent+last.Came, "gpu_op_")
+
+	report, err = exercise(t, "task.fails", 20, nil, "dispatch.completes")
+	require.NoError(t, err)
+	failed = resultOf(t, report, "dispatch.completes")
+	require.Len(t, failed.Tasks, 1)
+	require.Equal(t, "RUN", failed.Tasks[0].Kind)
+	require.Equal(t, 3, *failed.Tasks[0].ExitCode)
+	require.Contains(t, failed.Tasks[0].Stderr, "no such disk")
+	var text strings.Builder
+	require.NoError(t, report.WriteText(&text))
+	require.Contains(t, text.String(), "stderr no such disk")
+	require.Contains(t, text.String(), "exit code 3")
+}
+
+func resultOf(t *testing.T, report conformance.Report, id string) conformance.Result {
+	t.Helper()
+	at := slices.IndexFunc(report.Results, func(r conformance.Result) bool { return r.ID == id })
+	require.GreaterOrEqual(t, at, 0)
+	require.Equal(t, conformance.Failed, report.Results[at].Outcome)
+	return report.Results[at]
 }
 
 // clauseOf is the clause that a fault breaks.
@@ -105,7 +178,8 @@ func usual() []string {
 		"signature.symmetric", "tenancy.instance", "tenancy.token", "observe.honest", "observe.patient", "action.idempotent",
 		"usage.cursor",
 		"usage.stable", "usage.skips", "crash.usage", "describe.fields", "status.fields", "status.words",
-		"plan.harmless",
+		"plan.harmless", "answer.schema", "observe.words", "drain.asks", "drain.waits", "drain.each", "upgrade.changes",
+		"upgrade.looks", "remove.headless", "recover.each", "describe.manifest",
 		"add.undone", "drain.canceled", "remove.several",
 		"force.redispatch", "decommission.clean", "decommission.config", "crash.resumes", "crash.once", "secret.answers",
 	}

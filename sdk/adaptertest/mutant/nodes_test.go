@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"strings"
 	"sync"
 
 	"github.com/gpuaas/app-platform/sdk/adapter"
@@ -37,6 +38,10 @@ func (n *nodes) do(task sandbox.Task) error {
 	switch task.Kind {
 	case adapter.TaskTeardown:
 		delete(n.files, task.MemberID)
+	case adapter.TaskRun:
+		if strings.Contains(string(task.Spec), workPath) && n.files[task.MemberID][workPath] {
+			return errors.New("there is work")
+		}
 	case adapter.TaskWriteFile:
 		var spec adapter.WriteFile
 		if err := json.Unmarshal(task.Spec, &spec); err != nil || spec.Path == "" {

@@ -100,7 +100,8 @@ func (t *tiny) place(r *http.Request, d adapter.Dispatch, hash string) reply {
 // know takes a dispatch for the truth about its instance. The disk is locked.
 func (t *tiny) know(d adapter.Dispatch) {
 	held := t.disk.instances[d.Instance.ID]
-	t.disk.instances[d.Instance.ID] = &known{instance: d.Instance, members: d.Members, gone: held != nil && held.gone}
+	t.disk.instances[d.Instance.ID] = &known{instance: d.Instance, members: d.Members, gone: held != nil && held.gone,
+		headless: held != nil && held.headless}
 }
 
 // repeat answers a dispatch of a known operation. The disk is locked.
@@ -147,7 +148,8 @@ func (t *tiny) second(held *record) {
 // raise takes a higher attempt. The disk is locked.
 func (t *tiny) raise(held *record, d adapter.Dispatch) reply {
 	before := held.dispatch
-	forced := d.Force && !before.Force && !t.broken("force.redispatch")
+	deaf := t.broken("force.redispatch") && d.Kind == adapter.MemberRemove
+	forced := d.Force && !before.Force && !deaf
 	ended := held.status.State
 	if t.broken("attempt.token") {
 		d.Platform = before.Platform
@@ -155,7 +157,7 @@ func (t *tiny) raise(held *record, d adapter.Dispatch) reply {
 	if t.broken("attempt.deadline") {
 		d.Deadline = before.Deadline
 	}
-	if t.broken("force.redispatch") {
+	if deaf {
 		d.Force, d.Members = before.Force, before.Members
 	}
 	held.dispatch = d

@@ -75,6 +75,13 @@ func (t *tiny) unshaped(path string, raw []byte) []byte {
 		return bytes.Replace(raw, []byte(`"displayName":"Unit",`), nil, 1)
 	case t.broken("status.fields") && operation:
 		return bytes.Replace(raw, []byte(`"message":"",`), nil, 1)
+	case t.broken("cancel.fields") && strings.HasSuffix(path, "/cancel"):
+		return bytes.Replace(raw, []byte(`,"message":"so it is"`), nil, 1)
+	case t.broken("answer.schema") && operation && bytes.Contains(raw, []byte(`"drained"`)),
+		t.broken("observe.words") && strings.HasPrefix(path, adapter.InstancePath("")):
+		before, members, _ := bytes.Cut(raw, []byte(`"members"`))
+		members = healthWord.ReplaceAll(members, []byte(`"health":"ok"`))
+		return slices.Concat(before, []byte(`"members"`), members)
 	case t.broken("status.words") && operation:
 		return healthWord.ReplaceAll(raw, []byte(`"health":"ok"`))
 	}
@@ -91,13 +98,7 @@ func (t *tiny) unknown(*http.Request, []byte) reply {
 func (t *tiny) describe(*http.Request, []byte) reply {
 	note := adapter.Action{
 		Name: "tiny.note", DisplayName: "Note", PermissionKey: "apps.queue.submit", Risk: adapter.RiskWrite,
-		InputSchema: json.RawMessage(
-			`{"type":"object","additionalProperties":false,"required":["text"],` +
-				`"properties":{"text":{"type":"string","minLength":1}}}`,
-		),
-		OutputSchema: json.RawMessage(
-			`{"type":"object","additionalProperties":false,"required":["noted"],"properties":{"noted":{"type":"string"}}}`,
-		),
+		InputSchema: json.RawMessage(noteInput), OutputSchema: json.RawMessage(noteOutput),
 	}
 	d := adapter.Description{ContractVersions: []string{"1.1", "1.0"}, Name: name, Build: "test", Apps: []adapter.AppInfo{{
 		Slug: name, Operations: adapter.Kinds(), ConfigSchema: json.RawMessage(configSchema),
@@ -109,6 +110,8 @@ func (t *tiny) describe(*http.Request, []byte) reply {
 		d.Apps[0].Components[0].Default = 9
 	case t.broken("describe.schemas"):
 		note.OutputSchema = json.RawMessage(`{"type":"nonsense"}`)
+	case t.broken("describe.manifest"):
+		note.PermissionKey = "apps.tiny.note"
 	case t.broken("describe.versions"):
 		d.ContractVersions = []string{"0.9"}
 	case t.broken("describe.stable"):
@@ -120,6 +123,19 @@ func (t *tiny) describe(*http.Request, []byte) reply {
 	d.Apps[0].Actions = []adapter.Action{note}
 	return reply{http.StatusOK, d}
 }
+
+// manifest is that of the app.
+const manifest = `{"app":"tiny","permissionFamily":"apps","configSchema":` + configSchema + `,` +
+	`"components":[{"key":"unit","min":1,"max":4,"default":2}],` +
+	`"actions":[{"name":"tiny.note","permissionKey":"apps.queue.submit","risk":"write","inputSchema":` + noteInput +
+	`,"outputSchema":` + noteOutput + `}],"usageDimensions":[{"name":"unit.seconds","unit":"second"}]}`
+
+const (
+	noteInput = `{"type":"object","additionalProperties":false,"required":["text"],` +
+		`"properties":{"text":{"type":"string","minLength":1}}}`
+	noteOutput = `{"type":"object","additionalProperties":false,"required":["noted"],` +
+		`"properties":{"noted":{"type":"string"}}}`
+)
 
 const configSchema = `{"type":"object","additionalProperties":false,` +
 	`"properties":{"size":{"type":"integer","minimum":1,"maximum":9}}}`

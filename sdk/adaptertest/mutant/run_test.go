@@ -107,6 +107,9 @@ func (r *run) end(err, cause error) {
 		} else if r.t.broken("attempt.failure") {
 			status.Error.Owner = "somebody"
 		}
+		if r.t.broken("secret.failure") {
+			fmt.Fprintf(r.t.log, "failed with %+v\n", d)
+		}
 		if r.t.broken("secret.answers") {
 			status.Error.Message += " with " + d.Platform.Token
 		}
@@ -138,7 +141,8 @@ func (r *run) settle(status adapter.Status) {
 	}
 	left := map[string]bool{}
 	for _, member := range status.Members {
-		left[member.ID] = member.Status == adapter.MemberRemoved && !r.t.broken("remove.forgotten")
+		left[member.ID] = member.Status == adapter.MemberRemoved &&
+			!(r.t.broken("remove.forgotten") && r.d.Kind == adapter.MemberRemove)
 	}
 	if r.d.Kind == adapter.MembersAdd && status.State != adapter.StateSucceeded && !r.t.broken("add.undone") {
 		for _, id := range r.d.Targets {

@@ -21,6 +21,9 @@ import (
 
 const name = "tiny"
 
+// errTask is wrapped where a node task did not succeed.
+var errTask = errors.New("the node task ended")
+
 // disk is what outlives a kill: everything a tiny adapter knows. A killed one writes no more.
 type disk struct {
 	mu         sync.Mutex
@@ -51,6 +54,7 @@ type known struct {
 	instance adapter.Instance
 	members  []adapter.Member
 	gone     bool
+	headless bool // nobody leads
 }
 
 // tiny is one process of the adapter, started over a disk.
@@ -279,7 +283,7 @@ func node(
 		)
 	}
 	if err == nil && task.State != adapter.TaskSucceeded {
-		err = errors.New("the node task ended " + string(task.State) + ": " + task.Message)
+		err = fmt.Errorf("%w %s: %s", errTask, task.State, task.Message)
 	}
 	return err
 }

@@ -48,6 +48,10 @@ func (r *run) say(member string, status adapter.MemberStatus) {
 // bring brings a member up.
 func (r *run) bring(member string) error {
 	err := r.file(member, "/srv/tiny/config", string(r.d.Instance.Config))
+	if r.t.broken("task.fails") {
+		broken := adapter.RunCommand{Command: []string{"sh", "-c", "echo no such disk >&2; exit 3"}}
+		err = r.step(member, "broken", adapter.TaskRun, broken)
+	}
 	if err == nil {
 		err = r.file(member, "/srv/tiny/ready", r.d.Instance.Version)
 	}
@@ -103,6 +107,9 @@ func (r *run) work() error {
 			r.say(r.d.Targets[0], adapter.MemberActive)
 			return nil
 		}
+		if r.leads(r.d.Targets[0], "recover.each") {
+			return errLeads
+		}
 		return each(r.d.Targets, r.bring)
 	case adapter.MemberDrain:
 		return each(r.d.Targets, r.drain)
@@ -131,7 +138,7 @@ func each(ids []string, work func(string) error) error {
 
 func (r *run) move() error {
 	for _, id := range r.all() {
-		if err := r.file(id, "/srv/tiny/ready", r.d.Instance.Version); err != nil {
+		if err := r.moveOne(id); err != nil {
 			return err
 		}
 		if r.t.broken("upgrade.completes") && r.d.Kind == adapter.InstanceUpgrade {
@@ -144,6 +151,17 @@ func (r *run) move() error {
 		r.say(id, said)
 	}
 	return nil
+}
+
+func (r *run) moveOne(id string) error {
+	up := r.d.Kind == adapter.InstanceUpgrade
+	switch {
+	case up && r.t.broken("upgrade.changes"), !up && r.t.broken("rollback.changes"):
+		return nil
+	case up && r.t.broken("upgrade.looks"):
+		return r.step(id, "look", adapter.TaskRun, looking)
+	}
+	return r.file(id, "/srv/tiny/ready", r.d.Instance.Version)
 }
 
 func (r *run) decommission() error {
@@ -173,22 +191,13 @@ func (r *run) halfBorn() (failed bool) {
 	return failed
 }
 
-func (r *run) drain(id string) error {
-	r.say(id, adapter.MemberDraining)
-	look := adapter.RunCommand{Command: []string{"true"}}
-	if err := r.step(id, "idle", adapter.TaskRun, look); err != nil {
-		return err
-	}
-	r.set(func(s *adapter.Status) {
-		if !r.t.broken("drain.completes") {
-			s.Evidence = map[string]json.RawMessage{"running": json.RawMessage("0")}
-		}
-		r.member(id, adapter.MemberDrained)
-	})
-	return nil
-}
-
 func (r *run) remove(id string) error {
+	if r.leads(id, "remove.each") {
+		return errLeads
+	}
+	if r.leads(id, "remove.headless") {
+		r.t.write(func() { r.t.disk.instances[r.d.Instance.ID].headless = true })
+	}
 	if r.t.broken("remove.completes") {
 		r.say(id, adapter.MemberRemoved)
 		return nil
@@ -208,6 +217,9 @@ func (r *run) replace() error {
 	if err := json.Unmarshal(r.d.Change, &change); err != nil {
 		return err
 	}
+	if r.leads(r.d.Targets[0], "replace.each") {
+		return errLeads
+	}
 	if err := r.bring(change.ReplacementID); err != nil {
 		return err
 	}
@@ -221,6 +233,10 @@ func (r *run) replace() error {
 // mark cordons, uncordons and labels: a file says which.
 func (r *run) mark() error {
 	id := r.d.Targets[0]
+	if r.d.Kind == adapter.MemberLabel && r.leads(id, "label.each") ||
+		r.d.Kind == adapter.MemberCordon && r.leads(id, "cordon.each") {
+		return errLeads
+	}
 	var change adapter.LabelChange
 	if err := json.Unmarshal(r.d.Change, &change); err != nil {
 		return err

@@ -34,6 +34,7 @@ type checkFlags struct {
 	config, report string
 	profile        string
 	inputs         []string
+	manifest, work string
 	artifacts      []string
 	start, state   string
 	signKey, kind  string
@@ -73,6 +74,12 @@ func check(t *command.Tool) *cobra.Command {
 		"address of every node, for apps that will not do with 127.0.0.1, 127.0.0.2 and so on")
 	flags.StringArrayVar(&f.inputs, "input", nil,
 		"input of an action, name=JSON; repeat for more; made from the schema if not given")
+	flags.StringSliceVar(&o.Refusable, "refusable", nil,
+		"actions that the app may refuse with 422 on a new instance, such as a failover")
+	flags.StringVar(&f.work, "work", "",
+		`what begins work that a drain waits for: an action, name=JSON with {member}, {component}, {index}; or sh:COMMAND, run in the member`)
+	flags.StringVar(&f.manifest, "manifest", "",
+		"the app's manifest: the description is held against it, and it is linted where a platform is known")
 	flags.StringSliceVar(&o.Only, "only", nil,
 		"only these clauses or groups, such as cancel or feed.waits, with those they need")
 	flags.StringVar(&f.report, "json", "", `file for the machine-readable report; "-" writes it to standard output`)
@@ -111,6 +118,9 @@ func (f *checkFlags) run(ctx context.Context, t *command.Tool, args []string) er
 		return err
 	}
 	defer drop()
+	if err := f.lint(ctx, t); err != nil {
+		return err
+	}
 	if !f.digest {
 		t.Remark("bounds: %s", f.options.Bounds.Full())
 		f.options.Progress = func(result conformance.Result) { t.Remark("%s", result.Line()) }
@@ -149,6 +159,14 @@ func (f *checkFlags) complete(t *command.Tool, args []string) (drop func(), err 
 		}
 		f.options.Inputs[name] = json.RawMessage(text)
 	}
+	if err := f.works(); err != nil {
+		return drop, err
+	}
+	if f.manifest != "" {
+		if f.options.Manifest, err = t.ReadDocument("--manifest", f.manifest); err != nil {
+			return drop, err
+		}
+	}
 	if err := f.load(); err != nil {
 		return drop, err
 	}
@@ -156,6 +174,37 @@ func (f *checkFlags) complete(t *command.Tool, args []string) (drop func(), err 
 		return drop, nil
 	}
 	return f.launcher()
+}
+
+// works reads what begins work.
+func (f *checkFlags) works() error {
+	if f.work == "" {
+		return nil
+	}
+	if command, ok := strings.CutPrefix(f.work, "sh:"); ok {
+		f.options.Work = &conformance.Work{Command: command}
+		return nil
+	}
+	name, input, found := strings.Cut(f.work, "=")
+	if !found {
+		return command.Usagef("--work %q: must be an action, name=JSON, or sh:COMMAND", f.work)
+	}
+	f.options.Work = &conformance.Work{Action: name, Input: json.RawMessage(input)}
+	return nil
+}
+
+// lint has the platform check the manifest, where one is known: what the suite cannot know, such as the permission keys
+// that there are.
+func (f *checkFlags) lint(ctx context.Context, t *command.Tool) error {
+	if f.manifest == "" {
+		return nil
+	}
+	if _, token, err := t.Target(); err != nil || token == "" {
+		t.Remark("the manifest is not linted, since no platform is known: appctl manifest lint %s does it", f.manifest)
+		return nil
+	}
+	_, err := parts.Lint(ctx, t, f.manifest, f.options.Manifest)
+	return err
 }
 
 // load reads the artifacts that the members may fetch.

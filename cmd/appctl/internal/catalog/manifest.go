@@ -13,7 +13,6 @@ import (
 	"github.com/gpuaas/app-platform/cmd/appctl/internal/command"
 	"github.com/gpuaas/app-platform/cmd/appctl/internal/parts"
 	"github.com/gpuaas/app-platform/cmd/appctl/internal/render"
-	"github.com/gpuaas/app-platform/sdk/client"
 	"github.com/gpuaas/app-platform/sdk/client/generated/gql"
 )
 
@@ -28,21 +27,12 @@ func lint(t *command.Tool) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			answer, err := gql.LintManifest(ctx, t, document)
+			result, err := parts.Lint(ctx, t, args[0], document)
 			if err != nil {
 				return err
 			}
-			if result := answer.LintManifest; !result.Ok {
-				return lintError(args[0], result.Reasons)
-			}
-			return t.Show(command.Line(answer.LintManifest, args[0]+": may be published"))
+			return t.Show(command.Line(result, args[0]+": may be published"))
 		})
-}
-
-// lintError returns the error of a document that does not hold, with every reason.
-func lintError(path string, reasons []gql.Reason) error {
-	return &client.Error{Code: client.CodeManifestInvalid, Message: path + " may not be published",
-		Reasons: command.Reasons(reasons)}
 }
 
 // publish returns the command that stores a document as a draft.

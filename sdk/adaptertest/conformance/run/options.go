@@ -40,6 +40,13 @@ type Options struct {
 	Address string
 	// Inputs are action inputs by name, where none can be made from the schema.
 	Inputs map[string]json.RawMessage
+	// Refusable are actions that the app may refuse, with 422, as it is for good reasons on an instance that is otherwise
+	// well: a failover where there is nobody to fail over to.
+	Refusable []string
+	// Work is how work begins that a drain must wait for; nil leaves the clause on that out.
+	Work *Work
+	// Manifest is the app's manifest, which the description must agree with; nil leaves the clause on that out.
+	Manifest json.RawMessage
 	// Only runs the clauses with these ids, or ids below these prefixes such as "cancel", with
 	// those they need. Empty runs all.
 	Only []string
@@ -57,6 +64,16 @@ type Options struct {
 	Bounds Bounds
 	// Progress is called with the result of each clause as it ends; may be nil.
 	Progress func(Result)
+}
+
+// Work is how work begins in a member: by an action, or by a command that is the work for as long as it runs.
+type Work struct {
+	// Action is an action's name, and Input its input, in which {member} is the member's id, {component} its component's key
+	// and {index} its index.
+	Action string
+	Input  json.RawMessage
+	// Command is run by sh in the member.
+	Command string
 }
 
 // Bounds bound every wait of a run. In JSON they are nanoseconds.

@@ -30,6 +30,8 @@ type Result struct {
 	Reason string `json:"reason,omitempty"`
 	// Exchanges are the last requests and answers of a failed clause, oldest first.
 	Exchanges []Exchange `json:"exchanges,omitempty"`
+	// Tasks are the last node tasks that failed during a failed clause, with what they wrote.
+	Tasks []FailedTask `json:"tasks,omitempty"`
 	// Log is what the adapter wrote to its log last, before a clause failed, where the suite started the adapter.
 	Log []string `json:"log,omitempty"`
 	// Fix is the remedy of a failure.
@@ -44,6 +46,25 @@ type Exchange struct {
 	Sent string `json:"sent"`
 	// Came is the status and the answer, as long, or why there was none.
 	Came string `json:"came"`
+	// SentDiff is what differs in the body from the clause's last request to the same route, CameDiff in the answer of the
+	// same status: a line for each place.
+	SentDiff []string `json:"sentDiff,omitempty"`
+	CameDiff []string `json:"cameDiff,omitempty"`
+}
+
+// FailedTask is a node task that failed.
+type FailedTask struct {
+	// Member is whose it was; Kind, Key and Spec are what was asked for.
+	Member string `json:"member"`
+	Kind   string `json:"kind"`
+	Key    string `json:"key"`
+	Spec   string `json:"spec"`
+	// State and Message are how it ended; ExitCode, Stdout and Stderr a command's.
+	State    string `json:"state"`
+	Message  string `json:"message"`
+	ExitCode *int   `json:"exitCode,omitempty"`
+	Stdout   string `json:"stdout,omitempty"`
+	Stderr   string `json:"stderr,omitempty"`
 }
 
 // Line returns the result in one line.

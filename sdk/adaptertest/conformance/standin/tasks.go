@@ -48,6 +48,36 @@ type Entry struct {
 	// Begun is whether it was carried out at all, State its present state.
 	Begun bool
 	State adapter.TaskState
+	// Message, ExitCode, Stdout and Stderr are how it ended.
+	Message        string
+	ExitCode       *int
+	Stdout, Stderr string
+}
+
+// entry returns the task for a ledger. The caller holds the platform's lock.
+func (t *task) entry() Entry {
+	return Entry{
+		ID: t.id, Operation: t.grant.operation, Member: t.input.MemberID, Kind: t.input.Kind, Spec: t.input.Spec,
+		Key: t.input.IdempotencyKey, Created: t.created, Begun: t.begun, State: t.state, Message: t.outcome.Message,
+		ExitCode: t.outcome.ExitCode, Stdout: t.outcome.Stdout, Stderr: t.outcome.Stderr,
+	}
+}
+
+// Requested returns how many node tasks were requested so far.
+func (p *Platform) Requested() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.ledger)
+}
+
+// Since returns the node tasks of every instance after the first so many, oldest first.
+func (p *Platform) Since(first int) (list []Entry) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, t := range p.ledger[min(first, len(p.ledger)):] {
+		list = append(list, t.entry())
+	}
+	return list
 }
 
 // Acts reports whether a task of this kind changes the member: probes and inspections only look.
@@ -67,10 +97,7 @@ func (p *Platform) Ledger(instance string) []Entry {
 	var list []Entry
 	for _, t := range p.ledger {
 		if t.grant.instance == instance {
-			list = append(list, Entry{
-				ID: t.id, Operation: t.grant.operation, Member: t.input.MemberID, Kind: t.input.Kind,
-				Spec: t.input.Spec, Key: t.input.IdempotencyKey, Created: t.created, Begun: t.begun, State: t.state,
-			})
+			list = append(list, t.entry())
 		}
 	}
 	return list

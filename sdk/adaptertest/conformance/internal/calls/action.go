@@ -24,7 +24,7 @@ func Action() []trial.Clause {
 		{ID: "action.output", Section: inActions, Needs: []string{trial.Created, "describe.schemas"}, Run: actionOutput,
 			Rule: "an action's output fits its output schema",
 			Fix: "answer 200 with an output that fits the schema; an action that the app refuses with this input needs one " +
-				"by --input"},
+				"by --input, one that it may refuse whatever the input is named by --refusable"},
 		{ID: "action.input", Section: inActions, Needs: []string{trial.Created, "describe.schemas"}, Run: actionInput,
 			Rule: "an input that breaks the schema is refused with 422 and its path, and nothing is done",
 			Fix:  "validate the input against the schema you describe and answer 422 with a path that begins with input"},
@@ -35,18 +35,6 @@ func Action() []trial.Clause {
 			Rule: "the same key with another input is refused with 409 IDEMPOTENCY_KEY_REUSED",
 			Fix:  "keep a hash of the input beside the key for some hours"},
 	}
-}
-
-// act calls an action of the instance.
-func act(c *trial.Check, i *trial.Instance, name, key string, input json.RawMessage) trial.Reply {
-	body := adapter.ActionRequest{
-		Input: input, IdempotencyKey: key, Requester: adapter.Requester{ID: "usr_conformance", Kind: "user"},
-		Instance: i.Wire, Members: i.Members, Platform: c.Grant(i, trial.NewID("call")).Access(),
-	}
-	return c.Call(trial.Letter{
-		Method: http.MethodPost, Target: adapter.ActionPath(i.Wire.ID, name), Body: c.Encode(body),
-		Patience: c.Bounds.Operation,
-	})
 }
 
 // inputs returns good inputs of the described actions; without any the clause does not apply.
@@ -67,7 +55,7 @@ func inputs(c *trial.Check) map[string]json.RawMessage {
 }
 
 func actionUnknown(c *trial.Check) {
-	answer := act(c, c.Shared(), "conformance.no-such-action", trial.NewID("key"), json.RawMessage(`{}`))
+	answer := c.Act(c.Shared(), "conformance.no-such-action", trial.NewID("key"), json.RawMessage(`{}`))
 	c.Refused("an unknown action", answer, http.StatusNotFound)
 }
 
@@ -76,17 +64,25 @@ func actionUnknown(c *trial.Check) {
 func actionOutput(c *trial.Check) {
 	i := c.Shared()
 	inputs := inputs(c)
+	var refused []string
 	for _, action := range c.App.Actions {
 		input, ok := inputs[action.Name]
 		if !ok {
 			continue
 		}
-		answer := act(c, i, action.Name, trial.NewID("key"), input)
+		answer := c.Act(i, action.Name, trial.NewID("key"), input)
+		if c.Excused(action.Name, answer) {
+			refused = append(refused, action.Name)
+			continue
+		}
 		c.Require(answer.Status == http.StatusOK, "action %s with input %s was answered %s", action.Name, input, answer.Say())
 		var result adapter.ActionResult
 		c.Decode(answer, "the action", &result)
 		c.Require(trial.Fits(action.OutputSchema, result.Output),
 			"the output of %s breaks its schema: %s", action.Name, text.Clip(string(result.Output), 300))
+	}
+	if len(refused) == len(inputs) {
+		c.Skip("the app refuses %s, as it may", strings.Join(refused, ", "))
 	}
 }
 
@@ -102,7 +98,7 @@ func actionInput(c *trial.Check) {
 		}
 		tried++
 		before := len(c.Platform.Ledger(i.Wire.ID))
-		answer := act(c, i, action.Name, trial.NewID("key"), c.Encode(wrong))
+		answer := c.Act(i, action.Name, trial.NewID("key"), c.Encode(wrong))
 		body := c.Refused("action "+action.Name+" with a wrong input", answer, http.StatusUnprocessableEntity)
 		c.Require(strings.HasPrefix(body.Path, "input"),
 			"a wrong input of %s was refused with path %q", action.Name, body.Path)
@@ -125,9 +121,9 @@ func actionIdempotent(c *trial.Check) {
 			continue
 		}
 		key := trial.NewID("key")
-		first := act(c, i, action.Name, key, input)
+		first := c.Act(i, action.Name, key, input)
 		before := i.Begun()
-		second := act(c, i, action.Name, key, input)
+		second := c.Act(i, action.Name, key, input)
 		c.Require(second.Status == first.Status, "the repeat of %s was answered %s", action.Name, second.Say())
 		if begun := i.BegunAfter(before); action.Risk != adapter.RiskRead && len(begun) > 0 {
 			c.Fail(
@@ -150,8 +146,8 @@ func actionKeyReused(c *trial.Check) {
 			continue
 		}
 		key := trial.NewID("key")
-		act(c, i, action.Name, key, inputs[action.Name])
-		body := c.Refused("the same key with another input", act(c, i, action.Name, key, other), http.StatusConflict)
+		c.Act(i, action.Name, key, inputs[action.Name])
+		body := c.Refused("the same key with another input", c.Act(i, action.Name, key, other), http.StatusConflict)
 		c.Require(body.Code == adapter.CodeKeyReused, "it was refused with %s, not %s", body.Code, adapter.CodeKeyReused)
 		return
 	}

@@ -1,8 +1,6 @@
 package calls
 
 import (
-	"strings"
-
 	"github.com/gpuaas/app-platform/sdk/adaptertest/conformance/internal/trial"
 )
 
@@ -15,6 +13,10 @@ func Answers() []trial.Clause {
 		{ID: "answer.size", Section: "Bodies", Run: answerSize,
 			Rule: "no answer of the whole run was larger than 1 MiB",
 			Fix:  "cut pages and details before they grow so large"},
+		{ID: "answer.schema", Section: "Bodies", Run: answerSchema,
+			Rule: "every answer of the whole run was valid against the contract's JSON Schema",
+			Fix: "hold your answers against docs/adapter-contract/schema.json: required fields, words of enums; no field may " +
+				"be left out because it is empty"},
 		{ID: "secret.answers", Section: "Dispatch.platform.token", Run: secretAnswers,
 			Rule: "no platform token was seen in any answer or report of the whole run",
 			Fix:  "never put the token into a status, a message, evidence or an error"},
@@ -31,27 +33,27 @@ func answerSize(c *trial.Check) { c.Require(c.Seen.Large == "", "%s", c.Seen.Lar
 func secretAnswers(c *trial.Check) {
 	c.Require(c.Seen.Leak == "", "the answer of %s held a platform token", c.Seen.Leak)
 	for _, report := range c.Platform.Reports() {
-		c.Require(!holdsToken(c, string(report)), "a report of an operation held a platform token")
+		c.Require(!c.HoldsToken(string(report)), "a report of an operation held a platform token")
 	}
 }
 
+// secretLog calls what most tempts to log a whole request, a work that fails among it, so that the clause says something
+// also when it is run alone.
 func secretLog(c *trial.Check) {
 	if c.Options.Launcher == nil {
 		c.NotRun("the suite did not start the adapter and so does not see its log")
 	}
-	c.Require(!holdsToken(c, c.Options.Launcher.Output()), "the adapter's output holds a platform token")
+	i := c.Shared()
+	c.Observe(i)
+	fresh, d := c.Fresh()
+	c.Rule(trial.RuleFailing(fresh, d, 0))
+	c.Accept(d)
+	c.Ends(d.OperationID, c.Bounds.Operation) // whether it does is another clause
+	c.Require(c.Seen.Logged == "", "the adapter's output holds a platform token: first seen after %s", c.Seen.Logged)
+	c.Require(!c.HoldsToken(c.Options.Launcher.Output()), "the adapter's output holds a platform token")
 }
 
-// holdsToken reports whether a text holds a token that the suite issued. All tokens share a
-// beginning, which it looks for first.
-func holdsToken(c *trial.Check, text string) bool {
-	if !strings.Contains(text, "gpu_op_") {
-		return false
-	}
-	for _, token := range c.Platform.Tokens() {
-		if strings.Contains(text, token) {
-			return true
-		}
-	}
-	return false
+func answerSchema(c *trial.Check) {
+	wrong := c.Seen.Misfit()
+	c.Require(wrong == "", "%s", wrong)
 }

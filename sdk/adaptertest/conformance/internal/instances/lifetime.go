@@ -16,10 +16,18 @@ func Versions() []trial.Clause {
 			Rule: "an instance can be upgraded to another version and goes on serving",
 			Fix: "where a task failed, read its error and the log; take version and config of the dispatch's instance as the " +
 				"new ones"},
+		{ID: "upgrade.changes", Section: "instance.upgrade",
+			Needs: []string{"upgrade.completes", "observe.valid"}, Run: upgradeChanges,
+			Rule: "an upgrade does something to the members",
+			Fix:  "bring every member to the version and config of the dispatch: write, fetch or restart what they depend on"},
 		{ID: "rollback.completes", Section: "instance.rollback",
 			Needs: []string{"upgrade.completes"}, Run: rollbackCompletes,
 			Rule: "an upgraded instance can be rolled back to exactly what it ran",
 			Fix:  "treat a rollback as an upgrade to change.to"},
+		{ID: "rollback.changes", Section: "instance.rollback",
+			Needs: []string{"rollback.completes", "observe.valid"}, Run: rollbackChanges,
+			Rule: "a rollback does something to the members",
+			Fix:  "bring every member back to the version and config of the dispatch, as an upgrade does"},
 	}
 }
 
@@ -85,6 +93,36 @@ func rollbackCompletes(c *trial.Check) {
 	first := i.Wire.Version
 	move(c, i, adapter.InstanceUpgrade, first+".1")
 	move(c, i, adapter.InstanceRollback, first)
+}
+
+func upgradeChanges(c *trial.Check) {
+	c.Supports(adapter.InstanceUpgrade)
+	i, _ := c.Create()
+	changes(c, i, adapter.InstanceUpgrade, i.Wire.Version+".1")
+}
+
+func rollbackChanges(c *trial.Check) {
+	c.Supports(adapter.InstanceUpgrade, adapter.InstanceRollback)
+	i, _ := c.Create()
+	first := i.Wire.Version
+	move(c, i, adapter.InstanceUpgrade, first+".1")
+	changes(c, i, adapter.InstanceRollback, first)
+}
+
+// changes moves an instance and requires that something was done to its members: a node task that acts, and a command
+// only where an observation does not run the same one to look.
+func changes(c *trial.Check, i *trial.Instance, kind adapter.Kind, version string) {
+	if c.Baseline.Total() == 0 {
+		c.Skip("a create of this app does nothing to its members either")
+	}
+	looks, known := c.Looks(i), i.Begun()
+	move(c, i, kind, version)
+	for _, entry := range i.BegunAfter(known) {
+		if entry.Kind != adapter.TaskRun || !looks[string(entry.Spec)] {
+			return
+		}
+	}
+	c.Fail("the %s succeeded, and no member was changed: nothing was written, fetched, started, stopped or run", kind)
 }
 
 func decommissionClean(c *trial.Check) {

@@ -31,6 +31,8 @@ type Check struct {
 	instances []*Instance
 	rules     []*standin.Rule
 	Opened    []string
+	sent      map[string]letterSent
+	began     int // node tasks that were requested before the clause
 }
 
 // perform runs the clause and returns how it ended; nil when it passed.
@@ -98,6 +100,7 @@ func (c *Check) Remember(l Letter, answer Reply, err error) {
 	if err != nil {
 		exchange.Came = "no answer: " + err.Error()
 	}
+	c.differ(l, answer, &exchange)
 	for _, part := range []*string{&exchange.Sent, &exchange.Came} {
 		*part = text.HideTokens(*part)
 	}
@@ -181,6 +184,18 @@ func (c *Check) AwaitFor(id string, patience time.Duration) adapter.Status {
 		c.Pause(step)
 		step = min(2*step, 250*time.Millisecond)
 	}
+}
+
+// Ends waits for the end of an operation, and reports whether it came within patience.
+func (c *Check) Ends(id string, patience time.Duration) bool {
+	ctx, cancel := context.WithTimeout(c.Ctx, patience)
+	defer cancel()
+	for c.open(ctx, id) {
+		if !pause(ctx, 10*time.Millisecond) {
+			return false
+		}
+	}
+	return ctx.Err() == nil
 }
 
 // Cancel requests a cancel once and returns the result.

@@ -139,3 +139,16 @@ func (c *Check) StaysUntouched(i *Instance, operation, after string) {
 		c.Fail("after %s the adapter asked for the node task %s", after, entries[0].Kind)
 	}
 }
+
+// Looks returns the specs of the commands that an observation of the instance runs: they change nothing.
+func (c *Check) Looks(i *Instance) map[string]bool {
+	before := len(c.Platform.Ledger(i.Wire.ID))
+	c.Observe(i)
+	specs := map[string]bool{}
+	for _, entry := range c.Platform.Ledger(i.Wire.ID)[before:] {
+		if entry.Kind == adapter.TaskRun {
+			specs[string(entry.Spec)] = true
+		}
+	}
+	return specs
+}

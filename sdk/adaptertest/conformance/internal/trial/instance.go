@@ -217,3 +217,35 @@ func (c *Check) Observe(i *Instance) (adapter.Observation, Reply) {
 	}
 	return seen, answer
 }
+
+// Act calls an action of the instance.
+func (c *Check) Act(i *Instance, name, key string, input json.RawMessage) Reply {
+	body := adapter.ActionRequest{
+		Input: input, IdempotencyKey: key, Requester: adapter.Requester{ID: "usr_conformance", Kind: "user"},
+		Instance: i.Wire, Members: i.Members, Platform: c.Grant(i, NewID("call")).Access(),
+	}
+	answer := c.Call(Letter{
+		Method: http.MethodPost, Target: adapter.ActionPath(i.Wire.ID, name), Body: c.Encode(body),
+		Patience: c.Bounds.Operation,
+	})
+	c.Acted[name] = c.Acted[name] || answer.Status == http.StatusOK
+	return answer
+}
+
+// Excused reports whether an answer refuses an action that the app may refuse, with an error that says why.
+func (c *Check) Excused(name string, answer Reply) bool {
+	if answer.Status != http.StatusUnprocessableEntity || !slices.Contains(c.Options.Refusable, name) {
+		return false
+	}
+	_, ok := answer.fault()
+	return ok
+}
+
+// Set changes what the platform knows of a member.
+func (i *Instance) Set(id string, change func(*adapter.Member)) {
+	for n := range i.Members {
+		if i.Members[n].ID == id {
+			change(&i.Members[n])
+		}
+	}
+}

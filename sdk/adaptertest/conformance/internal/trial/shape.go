@@ -4,11 +4,13 @@ import (
 	"bytes"
 	_ "embed"
 	"fmt"
+	"net/http"
 	"strings"
 	"sync"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
+	"github.com/gpuaas/app-platform/sdk/adapter"
 	"github.com/gpuaas/app-platform/sdk/adaptertest/conformance/internal/text"
 )
 
@@ -16,6 +18,62 @@ import (
 //
 //go:embed schema.json
 var contractSchema []byte
+
+// definitions are the schemas that answers are held against.
+var definitions = []string{
+	"Description", "Status", "OperationsPage", "CancelResult", "PlanAnswer", "Observation", "ActionResult", "UsagePage",
+	"ErrorBody",
+}
+
+// answered returns the definition that the answer of a request must fit; empty for answers of which the contract
+// defines no body.
+func answered(l Letter, status int) string {
+	path, _, _ := strings.Cut(l.Target, "?")
+	switch {
+	case status >= http.StatusBadRequest:
+		return "ErrorBody"
+	case status != http.StatusOK && status != http.StatusAccepted:
+		return ""
+	case path == adapter.AdapterPath:
+		return "Description"
+	case path == adapter.OperationsPath:
+		return "OperationsPage"
+	case path == adapter.PlansPath:
+		return "PlanAnswer"
+	case strings.HasPrefix(path, adapter.OperationsPath+"/") && strings.HasSuffix(path, "/cancel"):
+		return "CancelResult"
+	case strings.HasPrefix(path, adapter.OperationsPath+"/"):
+		return "Status"
+	case strings.Contains(path, "/actions/"):
+		return "ActionResult"
+	case strings.HasSuffix(path, "/usage"):
+		return "UsagePage"
+	case strings.HasPrefix(path, adapter.InstancePath("")):
+		return "Observation"
+	}
+	return ""
+}
+
+// misfit returns why a body is not valid against a definition; empty where it is. An optional field may be null, which
+// says as much as its absence.
+func misfit(body []byte, name string) string {
+	compiled, err := shapes()
+	if err != nil {
+		return "" // Shape reports it
+	}
+	value, err := jsonschema.UnmarshalJSON(bytes.NewReader(body))
+	if err != nil {
+		return "the answer is not JSON: " + err.Error()
+	}
+	if compiled[name].Validate(value) == nil {
+		return ""
+	}
+	if err = compiled[name].Validate(withoutNull(value)); err == nil {
+		return ""
+	}
+	wrong := strings.Join(strings.Fields(fmt.Sprint(err)), " ")
+	return fmt.Sprintf("the answer breaks the definition %s of the contract's schema: %s", name, text.Clip(wrong, 400))
+}
 
 // shapes returns the compiled schemas of the answers that are held against them, by name.
 var shapes = sync.OnceValues(func() (map[string]*jsonschema.Schema, error) {
@@ -29,7 +87,7 @@ var shapes = sync.OnceValues(func() (map[string]*jsonschema.Schema, error) {
 		return nil, err
 	}
 	compiled := make(map[string]*jsonschema.Schema)
-	for _, name := range []string{"Description", "Status", "Observation", "PlanAnswer", "UsagePage"} {
+	for _, name := range definitions {
 		if compiled[name], err = compiler.Compile("suite:contract#/$defs/" + name); err != nil {
 			return nil, err
 		}
@@ -38,23 +96,14 @@ var shapes = sync.OnceValues(func() (map[string]*jsonschema.Schema, error) {
 })
 
 // Shape requires that an answer is valid against a definition of the contract's JSON Schema: required fields are there,
-// words are those of the contract. An optional field may be null, which says as much as its absence.
+// words are those of the contract.
 func (c *Check) Shape(answer Reply, name string) {
-	compiled, err := shapes()
-	if err != nil {
+	if _, err := shapes(); err != nil {
 		c.NotRun("the suite could not read its own schema: %v", err)
 	}
-	value, err := jsonschema.UnmarshalJSON(bytes.NewReader(answer.Body))
-	c.Require(err == nil, "the answer is not JSON: %v", err)
-	if compiled[name].Validate(value) == nil {
-		return
+	if wrong := misfit(answer.Body, name); wrong != "" {
+		c.Fail("%s", wrong)
 	}
-	err = compiled[name].Validate(withoutNull(value))
-	if err == nil {
-		return
-	}
-	wrong := strings.Join(strings.Fields(fmt.Sprint(err)), " ")
-	c.Fail("the answer breaks the definition %s of the contract's schema: %s", name, text.Clip(wrong, 400))
 }
 
 // withoutNull returns a value without the fields that are null.

@@ -44,6 +44,9 @@ type Suite struct {
 	NeighbourBegan string
 	NeighbourTasks int
 
+	// Acted are the actions that were answered 200.
+	Acted map[string]bool
+
 	// Seen is what the clauses on all answers check.
 	Seen watch
 }
@@ -219,7 +222,8 @@ func (s *Suite) Run(clause Clause) run.Result {
 	result := run.Result{ID: clause.ID, Rule: clause.Rule, Section: clause.Section, Outcome: run.Passed}
 	ctx, cancel := context.WithTimeout(s.Ctx, s.Bounds.Clause)
 	defer cancel()
-	c := &Check{Suite: s, Ctx: ctx, clause: clause}
+	c := &Check{Suite: s, Ctx: ctx, clause: clause, began: s.Platform.Requested()}
+	s.Seen.begin()
 	if ended := c.perform(); ended != nil {
 		result.Outcome, result.Reason = ended.outcome, ended.reason
 	}
@@ -229,14 +233,33 @@ func (s *Suite) Run(clause Clause) run.Result {
 	}
 	if result.Outcome == run.Failed {
 		result.Exchanges, result.Fix, result.Log = c.exchanges, clause.Fix, s.lastLines()
+		result.Tasks = c.failedTasks()
+		s.Seen.failed()
 	}
 	c.settle()
+	s.readLog(clause.ID)
 	result.Seconds = time.Since(began).Seconds()
 	s.Results[clause.ID] = result.Outcome
 	if s.Options.Progress != nil {
 		s.Options.Progress(result)
 	}
 	return result
+}
+
+// readLog looks for tokens in what the adapter has written so far: of a long log only the end is kept.
+func (s *Suite) readLog(clause string) {
+	if s.Options.Launcher != nil && s.Seen.Logged == "" && s.HoldsToken(s.Options.Launcher.Output()) {
+		s.Seen.Logged = clause
+	}
+}
+
+// HoldsToken reports whether a text holds a token that the suite issued. All tokens share a beginning, which it looks
+// for first.
+func (s *Suite) HoldsToken(text string) bool {
+	if !strings.Contains(text, "gpu_op_") {
+		return false
+	}
+	return slices.ContainsFunc(s.Platform.Tokens(), func(token string) bool { return strings.Contains(text, token) })
 }
 
 // maxLines is how many lines of the adapter's log a failure shows.

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"strings"
 	"sync"
@@ -109,6 +110,64 @@ type watch struct {
 	mu sync.Mutex
 	// leak, odd and large describe the first answer with a token in it, of a wrong form, too large.
 	Leak, Odd, Large string
+	// logged is the clause after which a token was first seen in the adapter's log.
+	Logged string
+	// misfits are the first answers that broke a definition of the contract's schema, by its name; now are the definitions
+	// that were broken during the present clause, reported those that were during one that failed.
+	misfits       map[string]string
+	now, reported map[string]bool
+}
+
+// begin begins a clause.
+func (w *watch) begin() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.now = map[string]bool{}
+}
+
+// failed ends a clause that has failed: what was broken meanwhile is not reported a second time.
+func (w *watch) failed() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.reported == nil {
+		w.reported = map[string]bool{}
+	}
+	maps.Copy(w.reported, w.now)
+}
+
+// Misfit returns an answer that broke the contract's schema and for which no clause has failed yet; empty when there was
+// none.
+func (w *watch) Misfit() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, name := range definitions {
+		if wrong := w.misfits[name]; wrong != "" && !w.reported[name] {
+			return wrong
+		}
+	}
+	return ""
+}
+
+// fit keeps the answer when it is the first that breaks its definition. The watch is locked.
+func (w *watch) fit(where string, l Letter, answer Reply) {
+	name := answered(l, answer.Status)
+	if name == "" {
+		return
+	}
+	wrong := misfit(answer.Body, name)
+	if wrong == "" {
+		return
+	}
+	if w.now != nil {
+		w.now[name] = true
+	}
+	if w.misfits == nil {
+		w.misfits = map[string]string{}
+	}
+	if w.misfits[name] != "" {
+		return
+	}
+	w.misfits[name] = fmt.Sprintf("%s was answered %s: %s", where, answer.Say(), wrong)
 }
 
 // note checks one answer. It looks first for the beginning that all tokens share.
@@ -123,6 +182,7 @@ func (w *watch) note(l Letter, answer Reply, tokens func() []string) {
 			}
 		}
 	}
+	w.fit(where, l, answer)
 	if w.Large == "" && len(answer.Body) > adapter.MaxBody {
 		w.Large = fmt.Sprintf("%s was answered with %d bytes", where, len(answer.Body))
 	}

@@ -1,0 +1,89 @@
+package calls
+
+import (
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/gpuaas/app-platform/sdk/adapter"
+	"github.com/gpuaas/app-platform/sdk/adaptertest/conformance/internal/trial"
+)
+
+// Manifest returns the clause on the app's manifest.
+func Manifest() trial.Clause {
+	return trial.Clause{
+		ID: "describe.manifest", Section: inDescribe, Needs: []string{"describe.valid", "describe.schemas"}, Run: describeManifest,
+		Rule: "the description is what the manifest says: app, components, actions with their permission " +
+			"keys, usage dimensions",
+		Fix: "make the description from the manifest, or change the one that is wrong; appctl manifest lint says which " +
+			"permission keys there are",
+	}
+}
+
+// describeManifest holds the description against the manifest: the platform sends what the manifest allows, and shows and
+// authorises by it.
+func describeManifest(c *trial.Check) {
+	if c.Options.Manifest == nil {
+		c.Skip("no manifest is at hand to hold the description against")
+	}
+	var manifest struct {
+		App    string
+		Family string `json:"permissionFamily"`
+		adapter.AppInfo
+	}
+	err := json.Unmarshal(c.Options.Manifest, &manifest)
+	c.Require(err == nil, "the manifest cannot be read: %v", err)
+	if c.App.Slug != adapter.AnyApp {
+		c.Require(manifest.App == c.App.Slug, "the manifest's app is %q, the description's %q", manifest.App, c.App.Slug)
+	}
+	for _, said := range c.App.Components {
+		at := slices.IndexFunc(manifest.Components, func(m adapter.Component) bool { return m.Key == said.Key })
+		c.Require(at >= 0, "the manifest has no component %q", said.Key)
+		stated := manifest.Components[at]
+		c.Require(stated.Min >= said.Min && stated.Max <= said.Max,
+			"component %q may have %d to %d members in the manifest, and %d to %d in the description", said.Key, stated.Min,
+			stated.Max, said.Min, said.Max)
+	}
+	for _, stated := range manifest.Actions {
+		c.Require(strings.HasPrefix(stated.PermissionKey, manifest.Family+"."),
+			"the action %s of the manifest asks for %q, which is no key of the family %q", stated.Name, stated.PermissionKey,
+			manifest.Family)
+		at := slices.IndexFunc(c.App.Actions, func(a adapter.Action) bool { return a.Name == stated.Name })
+		c.Require(at >= 0, "the manifest has the action %q, and the description has not", stated.Name)
+		wrong := wrongAction(c.App.Actions[at], stated)
+		c.Require(wrong == "", "%s", wrong)
+	}
+	for _, stated := range manifest.UsageDimensions {
+		known := slices.ContainsFunc(c.App.UsageDimensions, func(d adapter.UsageDimension) bool {
+			return d.Name == stated.Name && d.Unit == stated.Unit
+		})
+		c.Require(known, "the manifest meters %q in %q, and the description does not", stated.Name, stated.Unit)
+	}
+}
+
+// wrongAction returns how an action differs from that of the manifest; empty when it does not.
+func wrongAction(said, stated adapter.Action) string {
+	switch {
+	case said.PermissionKey != stated.PermissionKey:
+		return fmt.Sprintf("the action %s asks for %q in the manifest, and for %q in the description", said.Name,
+			stated.PermissionKey, said.PermissionKey)
+	case said.Risk != stated.Risk:
+		return fmt.Sprintf("the action %s has the risk %q in the manifest, and %q in the description", said.Name, stated.Risk,
+			said.Risk)
+	case !sameSchema(said.InputSchema, stated.InputSchema):
+		return fmt.Sprintf("the action %s has another inputSchema in the manifest", said.Name)
+	case !sameSchema(said.OutputSchema, stated.OutputSchema):
+		return fmt.Sprintf("the action %s has another outputSchema in the manifest", said.Name)
+	}
+	return ""
+}
+
+// sameSchema reports whether two schemas are the same JSON; an absent one is null.
+func sameSchema(one, other json.RawMessage) bool {
+	var a, b any
+	_ = json.Unmarshal(one, &a) // what is no JSON is another clause's
+	_ = json.Unmarshal(other, &b)
+	return reflect.DeepEqual(a, b)
+}
