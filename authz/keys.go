@@ -48,6 +48,7 @@ const (
 	ManifestPromote
 	AdapterRead
 	AdapterRegister
+	SandboxManage
 	NodeEnrol
 	NodeRead
 	NodeOperate
@@ -169,6 +170,7 @@ var catalogue = [...]KeyEntry{
 	ManifestPromote:         {"manifest.promote", "Move a manifest to another stage."},
 	AdapterRead:             {"adapter.read", "See registered adapters."},
 	AdapterRegister:         {"adapter.register", "Register an adapter's name and address."},
+	SandboxManage:           {"sandbox.manage", "Create apps and register adapters for one's own project alone."},
 	NodeEnrol:               {"node.enrol", "Make a one-time enrolment token for a node."},
 	NodeRead:                {"node.read", "See the platform's nodes."},
 	NodeOperate:             {"node.operate", "Cordon or retire a node of the platform."},

@@ -18,6 +18,7 @@ import (
 	"github.com/gpuaas/app-platform/service/adapter"
 	"github.com/gpuaas/app-platform/service/artifact"
 	"github.com/gpuaas/app-platform/service/catalog"
+	"github.com/gpuaas/app-platform/service/catalog/entry"
 	"github.com/gpuaas/app-platform/service/entitlement"
 	"github.com/gpuaas/app-platform/service/kit/page"
 )
@@ -147,8 +148,16 @@ func (r *manifestResolver) Lacks(ctx context.Context, obj *db.Manifest) ([]*faul
 	return read.Many(ctx, read.Of(ctx).Lacks, obj.ID)
 }
 
-func (r *mutationResolver) CreateApp(ctx context.Context, input catalog.CreateAppInput) (*db.App, error) {
-	return r.Catalog.CreateApp(ctx, input)
+func (r *mutationResolver) CreateApp(ctx context.Context, input entry.CreateAppInput) (*db.App, error) {
+	return r.Entries.CreateApp(ctx, input)
+}
+
+func (r *mutationResolver) CreateSandboxApp(ctx context.Context, input entry.CreateSandboxAppInput) (*db.App, error) {
+	return r.Entries.CreateSandboxApp(ctx, input)
+}
+
+func (r *mutationResolver) OpenApp(ctx context.Context, input entry.OpenAppInput) (*db.App, error) {
+	return r.Entries.OpenApp(ctx, input)
 }
 
 func (r *mutationResolver) PublishArtifact(ctx context.Context, input artifact.PublishArtifactInput) (*db.Artifact, error) {
@@ -181,6 +190,10 @@ func (r *mutationResolver) PromoteManifest(ctx context.Context, input catalog.Pr
 
 func (r *mutationResolver) RegisterAdapter(ctx context.Context, input adapter.RegisterInput) (*db.Adapter, error) {
 	return r.Adapters.Register(ctx, input)
+}
+
+func (r *mutationResolver) RegisterSandboxAdapter(ctx context.Context, input adapter.SandboxInput) (*db.Adapter, error) {
+	return r.Adapters.RegisterSandbox(ctx, input)
 }
 
 func (r *mutationResolver) GrantEntitlement(ctx context.Context, projectID ids.ID, appSlug string, limits *entitlement.Limits, expiresAt *time.Time, reason *string) (*db.Entitlement, error) {
@@ -239,9 +252,12 @@ func (r *queryResolver) Artifacts(ctx context.Context, search *string, stages []
 		artifact.Filter{Search: read.Value(search), Stages: stages, Quarantined: quarantined}, args))
 }
 
-func (r *queryResolver) Adapters(ctx context.Context, first *int, after *string) (*model.AdapterRegistrationConnection, error) {
-	return read.List[model.AdapterRegistrationConnection](ctx, first, after, read.StandardPage,
-		r.Resolver.Adapters.Adapters)
+func (r *queryResolver) Adapters(ctx context.Context, projectID *ids.ID, first *int, after *string) (*model.AdapterRegistrationConnection, error) {
+	list := r.Resolver.Adapters.Adapters
+	if projectID != nil {
+		list = r.Resolver.Adapters.InSandbox(*projectID)
+	}
+	return read.List[model.AdapterRegistrationConnection](ctx, first, after, read.StandardPage, list)
 }
 
 func (r *Resolver) App() exec.AppResolver { return &appResolver{r} }

@@ -20,6 +20,7 @@ import (
 	"github.com/gpuaas/app-platform/service/budget"
 	"github.com/gpuaas/app-platform/service/canary"
 	"github.com/gpuaas/app-platform/service/catalog"
+	"github.com/gpuaas/app-platform/service/catalog/entry"
 	"github.com/gpuaas/app-platform/service/catalog/trust"
 	"github.com/gpuaas/app-platform/service/delivery"
 	"github.com/gpuaas/app-platform/service/endpoint"
@@ -56,6 +57,8 @@ type Resolver struct {
 	Identity *identity.Service
 	// Catalog holds the verbs on apps and manifests.
 	Catalog *catalog.Service
+	// Entries holds the verbs that make apps and open them.
+	Entries *entry.Service
 	// Trust holds the verbs on runners and terms, and what was brought and taken.
 	Trust *trust.Service
 	// Entitlements holds the verbs on the right to launch an app.

@@ -17,7 +17,6 @@ import (
 
 	"github.com/gpuaas/app-platform/domain/money"
 	"github.com/gpuaas/app-platform/internal/adapterclient"
-	"github.com/gpuaas/app-platform/internal/edge"
 )
 
 // Config is everything the server can be told.
@@ -62,6 +61,9 @@ type Config struct {
 	AdapterCert, AdapterKey string
 	// InsecureAdapters lets adapters off loopback that were registered without an authority go on being called.
 	InsecureAdapters bool
+	// SandboxHosts is where adapters that tenants registered for themselves may be besides the public Internet, in the
+	// same form; only there without TLS.
+	SandboxHosts []string
 	// WebhookHosts is where webhooks may be sent besides the public Internet, in the same form; only there without TLS.
 	WebhookHosts []string
 	// InsecureRegistries are registries spoken to without TLS.
@@ -135,6 +137,9 @@ func (c *Config) Bind(flags *pflag.FlagSet) {
 	flags.BoolVar(&c.InsecureAdapters, "adapter-insecure", false,
 		"go on calling adapters off loopback that are registered without TLS that can be verified; for the time until they "+
 			"are registered by https")
+	flags.StringSliceVar(&c.SandboxHosts, "sandbox-allow", nil,
+		"where the adapters of tenants' sandboxes may be besides the public Internet, there by http too: IP or CIDR with an "+
+			"optional port, repeatable")
 	flags.StringSliceVar(&c.RegistryHosts, "registry-allow", nil,
 		"registries inside the network that artifacts may come from, besides public ones: IP or CIDR with an optional "+
 			"port, repeatable")
@@ -266,24 +271,6 @@ func (c *Config) completeBilling() error {
 		return errors.New("--billing-every must be more than 0")
 	}
 	return nil
-}
-
-// adapterTrust is how adapters off this machine are known to be the ones that are meant.
-func (c *Config) adapterTrust(log *slog.Logger) (adapterclient.Trust, error) {
-	trust := adapterclient.Trust{Insecure: c.InsecureAdapters}
-	if c.InsecureAdapters {
-		log.Warn("--adapter-insecure: adapters off loopback are called without TLS that proves who answers; register them " +
-			"by https with their authority, and leave the flag out")
-	}
-	if c.AdapterCert == "" {
-		return trust, nil
-	}
-	shown, err := edge.LoadCertificates(c.AdapterCert, c.AdapterKey, log)
-	if err != nil {
-		return trust, fmt.Errorf("--adapter-client-cert: %w", err)
-	}
-	trust.Certificate = shown.Current
-	return trust, nil
 }
 
 // secure reports whether people reach the installation by TLS.

@@ -24,6 +24,7 @@ import (
 	"github.com/gpuaas/app-platform/service/budget"
 	"github.com/gpuaas/app-platform/service/canary"
 	"github.com/gpuaas/app-platform/service/catalog"
+	"github.com/gpuaas/app-platform/service/catalog/entry"
 	"github.com/gpuaas/app-platform/service/catalog/trust"
 	"github.com/gpuaas/app-platform/service/contract"
 	"github.com/gpuaas/app-platform/service/delivery"
@@ -78,6 +79,7 @@ func (p *platform) resolver(ctx context.Context, sentinel *live.Sentinel, feeds 
 		Identity: &identity.Service{DB: p.db, DevLogins: p.config.Dev, PublicURL: p.config.PublicURL, Keys: p.ring,
 			KeyLife: p.config.KeyLife},
 		Catalog:         &catalog.Service{DB: p.db},
+		Entries:         &entry.Service{DB: p.db},
 		Trust:           &trust.Service{DB: p.db},
 		Entitlements:    &entitlement.Service{DB: p.db},
 		Artifacts:       &artifact.Service{DB: p.db, Vault: p.vault, Reach: reach},

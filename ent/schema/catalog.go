@@ -29,6 +29,7 @@ func (App) Fields() []ent.Field {
 		optionalID("publisher_tenant_id", "the tenant of its publisher; none for the platform's"),
 		optionalID("publisher_project_id", "the project that publishes it; none for the platform's"),
 		jsonb("promotion_terms", "what a version's steps need; none for the platform's defaults"),
+		field.Bool("sandbox").Default(false).Comment("only its publisher's project may launch it, and only the tenant sees it"),
 		created(),
 	}
 }
@@ -110,6 +111,7 @@ func (Manifest) Fields() []ent.Field {
 		instant("canary_started_at", "when its canary began"),
 		instant("canary_halted_at", "when its canary was halted; none while it is not"),
 		str("canary_halt_reason", "why it was halted"),
+		field.Bool("sandbox").Default(false).Comment("its app is in a sandbox: only the publisher's tenant sees it"),
 		created(),
 	}
 }
@@ -173,8 +175,15 @@ func (Adapter) Fields() []ent.Field {
 		str("feed_epoch", "epoch of its operations feed"),
 		str("feed_cursor", "how far its operations feed was read"),
 		optionalID("feed_holder", "the worker process that holds its long poll"),
+		optionalID("tenant_id", "the tenant that registered it for itself; none for the platform's"),
+		optionalID("project_id", "the project whose sandbox it is in; none for the platform's"),
 		created(),
 	}
+}
+
+// Indexes of the table.
+func (Adapter) Indexes() []ent.Index {
+	return []ent.Index{index.Fields("project_id").Annotations(entsql.IndexWhere("project_id IS NOT NULL"))}
 }
 
 // Entitlement lets a project launch an app.

@@ -31,8 +31,12 @@ const (
 )
 
 // Target is an adapter to call: its registered name, which is the audience of every request, its
-// base address, and the PEM certificates that alone vouch for it by https, empty for none.
-type Target struct{ Name, URL, Authority string }
+// base address, and the PEM certificates that alone vouch for it by https, empty for none. The address of a
+// Sandbox was chosen by a tenant.
+type Target struct {
+	Name, URL, Authority string
+	Sandbox              bool
+}
 
 // Trace ties a call to what caused it.
 type Trace struct{ CorrelationID, Traceparent string }

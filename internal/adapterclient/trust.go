@@ -31,6 +31,14 @@ type Trust struct {
 	Certificate func() *tls.Certificate
 	// Insecure lets adapters that were registered without either go on being called.
 	Insecure bool
+	// Sandbox is where adapters of tenants' sandboxes may be besides the public Internet, there by http too.
+	Sandbox dial.Policy
+}
+
+// AllowSandbox checks the address of an adapter that a tenant chose: https on the public Internet, or what Sandbox
+// allows. A name is checked again when it is dialled, on the address that it has then.
+func (t Trust) AllowSandbox(address *url.URL) error {
+	return dial.Check(t.Sandbox, address.Scheme == "https", address)
 }
 
 // Judge returns why an adapter at the address is not known to be the one that is meant: nil, or an error for people
@@ -88,21 +96,35 @@ type clients struct {
 	trust  Trust
 	local  *http.Client
 	public *http.Client
+	boxed  map[string]*http.Client // by scheme: for addresses that tenants chose
 
 	mu     sync.Mutex
-	pinned map[string]*list.Element
+	pinned map[pin]*list.Element
 	order  list.List // of *pinnedClient, the one used last in front
 }
 
-type pinnedClient struct {
+// A pin is what a client of its own is kept for: an authority, towards adapters of the platform's or of tenants.
+type pin struct {
 	authority string
-	client    *http.Client
+	sandbox   bool
+}
+
+type pinnedClient struct {
+	pin
+	client *http.Client
 }
 
 func newClients(policy dial.Policy, trust Trust) *clients {
-	c := &clients{policy: policy, trust: trust, pinned: make(map[string]*list.Element)}
+	c := &clients{policy: policy, trust: trust, pinned: make(map[pin]*list.Element)}
 	c.local, c.public = c.secured(policy.Local(), nil), c.secured(policy, nil)
+	c.boxed = map[string]*http.Client{"http": c.boxing("http", nil), "https": c.boxing("https", nil)}
 	return c
+}
+
+// boxing is a client for addresses that tenants chose. It never shows the platform's certificate.
+func (c *clients) boxing(scheme string, authorities *x509.CertPool) *http.Client {
+	config := &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: authorities}
+	return dial.NewTLSClient(c.trust.Sandbox, scheme == "https", 0, config)
 }
 
 // secured is a client that believes the authorities, nil for the machine's; each call has its own timeout.
@@ -118,6 +140,9 @@ func (c *clients) secured(policy dial.Policy, authorities *x509.CertPool) *http.
 
 // of returns the client for a target, or a Forbidden or Insecure error: nothing is then dialled.
 func (c *clients) of(target Target, address *url.URL) (*http.Client, error) {
+	if target.Sandbox {
+		return c.ofSandbox(target, address)
+	}
 	if err := dial.Check(c.policy, false, address); err != nil {
 		return nil, &Error{Kind: Forbidden, Target: target, Err: err}
 	}
@@ -133,11 +158,23 @@ func (c *clients) of(target Target, address *url.URL) (*http.Client, error) {
 	return c.public, nil
 }
 
+// ofSandbox is of for an address that a tenant chose.
+func (c *clients) ofSandbox(target Target, address *url.URL) (*http.Client, error) {
+	if err := c.trust.AllowSandbox(address); err != nil {
+		return nil, &Error{Kind: Forbidden, Target: target, Err: err}
+	}
+	if target.Authority != "" && address.Scheme == "https" {
+		return c.pinnedTo(target)
+	}
+	return c.boxed[address.Scheme], nil
+}
+
 // pinnedTo returns the client that believes the target's authority alone.
 func (c *clients) pinnedTo(target Target) (*http.Client, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if known, ok := c.pinned[target.Authority]; ok {
+	key := pin{target.Authority, target.Sandbox}
+	if known, ok := c.pinned[key]; ok {
 		c.order.MoveToFront(known)
 		return known.Value.(*pinnedClient).client, nil
 	}
@@ -145,11 +182,16 @@ func (c *clients) pinnedTo(target Target) (*http.Client, error) {
 	if err != nil {
 		return nil, &Error{Kind: Insecure, Target: target, Err: fmt.Errorf("its authority: %w", err)}
 	}
-	made := &pinnedClient{authority: target.Authority, client: c.secured(c.policy, authorities)}
-	c.pinned[target.Authority] = c.order.PushFront(made)
+	made := &pinnedClient{pin: key}
+	if target.Sandbox {
+		made.client = c.boxing("https", authorities)
+	} else {
+		made.client = c.secured(c.policy, authorities)
+	}
+	c.pinned[key] = c.order.PushFront(made)
 	if c.order.Len() > maxClients {
 		last := c.order.Remove(c.order.Back()).(*pinnedClient)
-		delete(c.pinned, last.authority)
+		delete(c.pinned, last.pin)
 		last.client.CloseIdleConnections()
 	}
 	return made.client, nil
@@ -161,6 +203,7 @@ func (c *clients) close() {
 	for at := c.order.Front(); at != nil; at = at.Next() {
 		at.Value.(*pinnedClient).client.CloseIdleConnections()
 	}
-	c.local.CloseIdleConnections()
-	c.public.CloseIdleConnections()
+	for _, client := range []*http.Client{c.local, c.public, c.boxed["http"], c.boxed["https"]} {
+		client.CloseIdleConnections()
+	}
 }

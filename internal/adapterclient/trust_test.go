@@ -135,3 +135,38 @@ func TestAnAdapterMayAskForThePlatformsCertificate(t *testing.T) {
 	require.NoError(t, err)
 	require.EqualValues(t, 1, reached.Load())
 }
+
+// A tenant's address is dialled by the policy of sandboxes, never by the one for the platform's adapters.
+func TestASandboxReachesWhatItsOwnPolicyAllows(t *testing.T) {
+	t.Parallel()
+	genuine, authority := certified(t)
+	shown, _ := certified(t)
+	url, reached := answering(t, genuine, "")
+	plain := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = fmt.Fprint(w, `{"operationId":"op_1","attempt":1,"state":"succeeded"}`)
+	}))
+	t.Cleanup(plain.Close)
+	inside, err := dial.ParsePolicy("127.0.0.0/8")
+	require.NoError(t, err)
+	ask := func(client *adapterclient.Client, target adapterclient.Target) error {
+		target.Name, target.Sandbox = "demo", true
+		_, err := client.Status(t.Context(), target, "op_1", adapterclient.Trace{})
+		return err
+	}
+	pinned := adapterclient.Target{URL: url, Authority: authority}
+	closed := trusting(t, "127.0.0.0/8", adapterclient.Trust{Insecure: true})
+	for _, address := range []string{plain.URL, url, strings.Replace(plain.URL, "127.0.0.1", "localhost", 1),
+		"http://169.254.169.254", "https://169.254.169.254", "http://8.8.8.8"} {
+		require.Equal(t, adapterclient.Forbidden, kindOf(t, ask(closed, adapterclient.Target{URL: address})), address)
+	}
+	require.Equal(t, adapterclient.Forbidden, kindOf(t, ask(closed, pinned)), "an authority opens no address")
+	require.Zero(t, reached.Load())
+
+	open := trusting(t, "", adapterclient.Trust{Sandbox: inside, Certificate: func() *tls.Certificate { return &shown }})
+	require.NoError(t, ask(open, pinned))
+	require.NoError(t, ask(open, adapterclient.Target{URL: plain.URL}), "the operator allows it")
+	require.Error(t, ask(open, adapterclient.Target{URL: url}), "the machine's authorities do not know it")
+	pinned.Sandbox = false
+	_, err = open.Status(t.Context(), pinned, "op_1", adapterclient.Trace{})
+	require.Equal(t, adapterclient.Forbidden, kindOf(t, err), "nor does the sandboxes' policy open the platform's")
+}

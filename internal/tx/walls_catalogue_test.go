@@ -119,8 +119,8 @@ var globals = map[string]string{
 	"person_tenant_email": "an address is one person's in a tenant, whose people the caller sees; of " +
 		"other tenants nobody learns anything",
 	"person_staff_email":                "an address is one person's among the platform's staff, who alone adds staff",
-	"app_slug_key":                      "the catalog's",
-	"adapter_name_key":                  "the platform's",
+	"app_slug_key":                      "the catalog's; a tenant's own begin with its short name",
+	"adapter_name_key":                  "the platform's; a tenant's own begin with its short name",
 	"compute_node_name_key":             "the platform's",
 	"artifact_platform_digest":          "of the platform's own artifacts",
 	"artifact_source_platform_name":     "of the platform's own sources",

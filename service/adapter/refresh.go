@@ -20,7 +20,7 @@ const (
 // rebuilt since. It runs as the workers; the caller decides how often. An adapter that does not answer keeps its last
 // description, and lastError gets the reason.
 func (s *Service) Refresh(ctx context.Context) error {
-	found, err := s.DB.Worker().Query(ctx, `SELECT `+columns+` FROM adapter ORDER BY name LIMIT $1`, refreshMost)
+	found, err := s.DB.Worker().Query(ctx, `SELECT `+columns+` FROM adapter ORDER BY project_id IS NOT NULL, name LIMIT $1`, refreshMost)
 	if err != nil {
 		return fmt.Errorf("list adapters: %w", err)
 	}
@@ -38,7 +38,8 @@ func (s *Service) Refresh(ctx context.Context) error {
 
 // refresh calls one adapter; nothing is written when its address was changed meanwhile.
 func (s *Service) refresh(ctx context.Context, row *db.Adapter) error {
-	said, unreached := s.describe(ctx, adapterclient.Target{Name: row.Name, URL: row.URL, Authority: row.Authority})
+	said, unreached := s.describe(ctx, adapterclient.Target{Name: row.Name, URL: row.URL, Authority: row.Authority,
+		Sandbox: row.ProjectID != nil})
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}

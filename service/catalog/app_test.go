@@ -12,31 +12,31 @@ import (
 	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/domain/lifecycle"
 	"github.com/gpuaas/app-platform/rig/platformtest"
-	"github.com/gpuaas/app-platform/service/catalog"
+	"github.com/gpuaas/app-platform/service/catalog/entry"
 	"github.com/gpuaas/app-platform/service/kit/page"
 )
 
 func TestAPublisherAddsAnAppOnce(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	in := catalog.CreateAppInput{Slug: "notebooks", DisplayName: "Notebooks", Summary: "Live code",
+	in := entry.CreateAppInput{Slug: "notebooks", DisplayName: "Notebooks", Summary: "Live code",
 		PermissionFamily: "apps", IdempotencyKey: "k"}
-	made, err := b.verbs.CreateApp(b.publisher, in)
+	made, err := b.entries.CreateApp(b.publisher, in)
 	require.NoError(t, err)
-	again, err := b.verbs.CreateApp(b.publisher, in)
+	again, err := b.entries.CreateApp(b.publisher, in)
 	require.NoError(t, err)
 	require.Equal(t, made.ID, again.ID)
 	require.Equal(t, 1, b.audited("createApp", ""))
 
 	in.IdempotencyKey = "k2"
-	_, err = b.verbs.CreateApp(b.publisher, in)
+	_, err = b.entries.CreateApp(b.publisher, in)
 	platformtest.Refused(t, err, fault.Conflict, "input.slug")
 	in.Slug, in.PermissionFamily = "x", "games"
-	_, err = b.verbs.CreateApp(b.publisher, in)
+	_, err = b.entries.CreateApp(b.publisher, in)
 	platformtest.Refused(t, err, fault.InvalidArgument, "input.slug", "input.permissionFamily")
 	tenant := b.Tenant()
-	in = catalog.CreateAppInput{Slug: "mine", DisplayName: "Mine", PermissionFamily: "apps", IdempotencyKey: "k"}
-	_, err = b.verbs.CreateApp(b.As(b.User(tenant, platformtest.Across(authz.TenantAdmin, tenant))), in)
+	in = entry.CreateAppInput{Slug: "mine", DisplayName: "Mine", PermissionFamily: "apps", IdempotencyKey: "k"}
+	_, err = b.entries.CreateApp(b.As(b.User(tenant, platformtest.Across(authz.TenantAdmin, tenant))), in)
 	platformtest.Refused(t, err, fault.Forbidden)
 	require.Equal(t, 1, b.Count("app", ""))
 	require.Equal(t, 1, b.audited("createApp", "FORBIDDEN"))
@@ -47,9 +47,9 @@ func TestAnAppIsGivenToTheProjectThatPublishesIt(t *testing.T) {
 	b := newBench(t)
 	project, gone := b.Project(b.Tenant()), b.Project(b.Tenant())
 	b.SQL(`UPDATE project SET deleted_at = now() WHERE id = $1`, gone.ID)
-	in := catalog.CreateAppInput{Slug: "notebooks", DisplayName: "Notebooks", PermissionFamily: "apps",
+	in := entry.CreateAppInput{Slug: "notebooks", DisplayName: "Notebooks", PermissionFamily: "apps",
 		PublisherProjectID: &project.ID, IdempotencyKey: "k"}
-	made, err := b.verbs.CreateApp(b.publisher, in)
+	made, err := b.entries.CreateApp(b.publisher, in)
 	require.NoError(t, err)
 	require.Equal(t, []any{&project.TenantID, &project.ID}, []any{made.PublisherTenantID, made.PublisherProjectID})
 	audited := false
@@ -57,11 +57,11 @@ func TestAnAppIsGivenToTheProjectThatPublishesIt(t *testing.T) {
 		audited = audited || entry.Action == "createApp" && strings.Contains(string(entry.After), string(project.ID))
 	}
 	require.True(t, audited)
-	again, err := b.verbs.CreateApp(b.publisher, in)
+	again, err := b.entries.CreateApp(b.publisher, in)
 	require.NoError(t, err)
 	require.Equal(t, made.ID, again.ID)
 	in.PublisherProjectID = &gone.ID
-	_, err = b.verbs.CreateApp(b.publisher, in)
+	_, err = b.entries.CreateApp(b.publisher, in)
 	platformtest.Refused(t, err, fault.IdempotencyKeyReused)
 
 	_, credential := b.ServiceAccount(project, authz.ManifestRead, authz.AppsCatalogRead)
@@ -79,7 +79,7 @@ func TestAnAppIsGivenToTheProjectThatPublishesIt(t *testing.T) {
 
 	missing := ids.New(ids.Project)
 	for _, id := range []*ids.ID{&gone.ID, &missing} {
-		_, err = b.verbs.CreateApp(b.publisher, catalog.CreateAppInput{Slug: "others", DisplayName: "Others",
+		_, err = b.entries.CreateApp(b.publisher, entry.CreateAppInput{Slug: "others", DisplayName: "Others",
 			PermissionFamily: "apps", PublisherProjectID: id, IdempotencyKey: "k2"})
 		platformtest.Refused(t, err, fault.NotFound, "input.publisherProjectId")
 	}
@@ -94,7 +94,7 @@ func TestTheCatalogIsPagedSearchedAndLimitedToFamiliesOfTheCaller(t *testing.T) 
 		{"alpha", "100% Alpha", "apps"}, {"beta", "Beta_one", "apps"}, {"gamma", "Gamma", "scheduler"},
 		{"zeta", "Beta two", "apps"},
 	} {
-		_, err := b.verbs.CreateApp(b.publisher, catalog.CreateAppInput{Slug: app.slug, DisplayName: app.name,
+		_, err := b.entries.CreateApp(b.publisher, entry.CreateAppInput{Slug: app.slug, DisplayName: app.name,
 			PermissionFamily: app.family, IdempotencyKey: app.slug})
 		require.NoError(t, err)
 	}

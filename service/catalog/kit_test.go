@@ -15,6 +15,7 @@ import (
 	"github.com/gpuaas/app-platform/rig/platformtest"
 	"github.com/gpuaas/app-platform/sdk/adaptertest/conformance"
 	"github.com/gpuaas/app-platform/service/catalog"
+	"github.com/gpuaas/app-platform/service/catalog/entry"
 	"github.com/gpuaas/app-platform/service/catalog/trust"
 )
 
@@ -22,6 +23,7 @@ import (
 type bench struct {
 	*platformtest.Kit
 	verbs               *catalog.Service
+	entries             *entry.Service
 	trust               *trust.Service
 	operator, publisher context.Context
 	t                   *testing.T
@@ -29,7 +31,8 @@ type bench struct {
 
 func newBench(t *testing.T) *bench {
 	kit := platformtest.New(t)
-	return &bench{Kit: kit, verbs: &catalog.Service{DB: kit.DB}, trust: &trust.Service{DB: kit.DB}, t: t,
+	return &bench{Kit: kit, verbs: &catalog.Service{DB: kit.DB},
+		entries: &entry.Service{DB: kit.DB}, trust: &trust.Service{DB: kit.DB}, t: t,
 		operator: kit.As(kit.Operator()), publisher: kit.As(kit.User(nil, platformtest.OnPlatform(authz.AppPublisher)))}
 }
 

@@ -37,11 +37,11 @@ type standing struct {
 	takers          []string
 }
 
-const standingSQL = `SELECT m.id, m.stage, m.adapter_name, m.document, m.canary_halted_at, m.canary_halt_reason, a.publisher_tenant_id, a.publisher_project_id,
+const standingSQL = `SELECT m.id, m.stage, m.sandbox, m.adapter_name, m.document, m.canary_halted_at, m.canary_halt_reason, a.publisher_tenant_id, a.publisher_project_id,
 	(SELECT d.description FROM adapter d WHERE d.name = m.adapter_name), ` + broughtSQL + `,
 	(SELECT coalesce(jsonb_agg(jsonb_build_object('Name', f.name, 'Digest', f.digest, 'Stage', f.stage, 'Quarantined', f.quarantined_at IS NOT NULL,
 		'Why', f.quarantine_reason, 'Kind', f.kind, 'Platform', f.tenant_id IS NULL,
-		'Smoked', m.stage = 'STAGED' AND platform.smoked(f.id)) ORDER BY f.id), '[]') FROM artifact f JOIN manifest_artifact p ON p.artifact_id = f.id WHERE p.manifest_id = m.id),
+		'Smoked', (m.stage = 'STAGED' OR m.sandbox) AND platform.smoked(f.id)) ORDER BY f.id), '[]') FROM artifact f JOIN manifest_artifact p ON p.artifact_id = f.id WHERE p.manifest_id = m.id),
 	(SELECT c.version FROM manifest c WHERE c.app_slug = m.app_slug AND c.stage = 'CANARY' AND c.id <> m.id),
 	m.stage = 'DRAFT' AND EXISTS (SELECT FROM instance i WHERE i.manifest_id = m.id AND i.smoke AND i.released_at IS NOT NULL
 		AND EXISTS (SELECT FROM operation o WHERE o.instance_id = i.id AND o.kind = 'INSTANCE_CREATE' AND o.state = 'SUCCEEDED' AND coalesce(o.outcome, 'NORMAL') = 'NORMAL')
@@ -59,7 +59,7 @@ const standingSQL = `SELECT m.id, m.stage, m.adapter_name, m.document, m.canary_
 func scanStanding(row pgx.CollectableRow) (*standing, error) {
 	x := &standing{}
 	var reports, artifacts []byte
-	err := row.Scan((*string)(&x.row.ID), (*string)(&x.row.Stage), &x.row.AdapterName, &x.row.Document, &x.row.CanaryHaltedAt, &x.row.CanaryHaltReason,
+	err := row.Scan((*string)(&x.row.ID), (*string)(&x.row.Stage), &x.row.Sandbox, &x.row.AdapterName, &x.row.Document, &x.row.CanaryHaltedAt, &x.row.CanaryHaltReason,
 		&x.tenant, &x.project, &x.description, &reports, &artifacts, &x.canary, &x.smoked, &x.users,
 		&x.terms, &x.row.CanaryStartedAt, &x.now, &x.launches, &x.whose, &x.takers, &x.deprecated)
 	if err != nil {

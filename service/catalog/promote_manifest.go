@@ -118,6 +118,9 @@ func toCanary(t *tx.Tx, update *db.ManifestUpdateOne, v *versions, in PromoteMan
 			At("input.to").Retry(false)
 	}
 	percent := defaultCanaryPercent
+	if v.row.Sandbox {
+		percent = 100 // of its one project
+	}
 	if in.CanaryPercent != nil {
 		percent = *in.CanaryPercent
 	}

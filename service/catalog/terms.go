@@ -47,15 +47,23 @@ func termsOf(ctx context.Context, t *tx.Tx, row *db.Manifest, to lifecycle.Stage
 	if withTerms[row.Stage] != to {
 		return nil, nil
 	}
-	found, err := t.Query(ctx, standingSQL, texts([]ids.ID{row.ID}))
+	one, err := standingOf(ctx, t, row.ID)
 	if err != nil {
-		return nil, fmt.Errorf("load what %s lacks: %w", row.ID, err)
+		return nil, err
+	}
+	return one.lacksTerms(t.Actor.ID)
+}
+
+func standingOf(ctx context.Context, t *tx.Tx, id ids.ID) (*standing, error) {
+	found, err := t.Query(ctx, standingSQL, texts([]ids.ID{id}))
+	if err != nil {
+		return nil, fmt.Errorf("load what %s lacks: %w", id, err)
 	}
 	one, err := pgx.CollectExactlyOneRow(found, scanStanding)
 	if err != nil {
-		return nil, fmt.Errorf("load what %s lacks: %w", row.ID, err)
+		return nil, fmt.Errorf("load what %s lacks: %w", id, err)
 	}
-	return one.lacksTerms(t.Actor.ID)
+	return one, nil
 }
 
 // withTerms are the steps that have terms, by the stage that they leave.
@@ -65,19 +73,16 @@ var withTerms = map[lifecycle.Stage]lifecycle.Stage{
 
 // lacksTerms is what of its next step's terms is not met, if the actor takes the step.
 func (x *standing) lacksTerms(actor ids.ID) ([]string, error) {
+	if x.row.Sandbox { // others get it only when the platform's staff opens the app, which asks for them
+		return nil, nil
+	}
 	wanted, err := rollout.TermsOf(x.terms)
 	if err != nil {
 		return nil, fmt.Errorf("read the terms of %s: %w", x.row.ID, err)
 	}
 	switch x.row.Stage {
 	case lifecycle.StageStaged:
-		lacking, err := x.lacksRunner()
-		for _, one := range x.artifacts {
-			if text := one.LacksSmoke(); text != "" && wanted.SmokedArtifacts {
-				lacking = append(lacking, text)
-			}
-		}
-		return lacking, err
+		return x.lacksOthers(wanted)
 	case lifecycle.StageCanary:
 		canary := rollout.Canary{Launches: x.launches, Whose: x.whose, Same: slices.Contains(x.takers, string(actor))}
 		if x.row.CanaryStartedAt != nil {
@@ -88,6 +93,39 @@ func (x *standing) lacksTerms(actor ids.ID) ([]string, error) {
 		return wanted.LacksRetired(x.now.Sub(x.deprecated)), nil
 	}
 	return nil, nil
+}
+
+// lacksOthers is what a version lacks that its publisher's word is not enough for, before other tenants get it.
+func (x *standing) lacksOthers(wanted rollout.Terms) ([]string, error) {
+	lacking, err := x.lacksRunner()
+	for _, one := range x.artifacts {
+		if text := one.LacksSmoke(); text != "" && wanted.SmokedArtifacts {
+			lacking = append(lacking, text)
+		}
+	}
+	return lacking, err
+}
+
+// LacksOpening is what versions of an app in a sandbox lack to be other tenants', in words, each with its version.
+func LacksOpening(ctx context.Context, t *tx.Tx, versions []*db.Manifest) (lacking []string, err error) {
+	for _, version := range versions {
+		x, err := standingOf(ctx, t, version.ID)
+		if err != nil {
+			return nil, err
+		}
+		wanted, err := rollout.TermsOf(x.terms)
+		if err != nil {
+			return nil, fmt.Errorf("read the terms of %s: %w", version.ID, err)
+		}
+		missing, err := x.lacksOthers(wanted)
+		if err != nil {
+			return nil, err
+		}
+		for _, text := range missing {
+			lacking = append(lacking, fmt.Sprintf("version %s: %s", version.Version, text))
+		}
+	}
+	return lacking, nil
 }
 
 // lacksRunner is what a version with a controller of its own lacks to be given to others than its publisher: reports that a

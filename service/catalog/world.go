@@ -36,7 +36,7 @@ type candidate struct {
 // worldSQL looks for an app, an adapter and artifacts. Of two artifacts of a digest the one of the publisher's tenant comes
 // before the platform's, and that of the reference which the manifest names before both.
 const worldSQL = `SELECT app.id, app.permission_family, app.publisher_tenant_id, app.publisher_project_id,
-	EXISTS (SELECT FROM adapter WHERE name = $2),
+	EXISTS (SELECT FROM adapter d WHERE d.name = $2 AND (d.project_id IS NULL OR app.sandbox AND d.project_id = app.publisher_project_id)),
 	(SELECT coalesce(jsonb_agg(jsonb_build_object('id', x.id, 'digest', x.digest, 'stage', x.stage, 'ref', x.ref, 'quarantined', x.quarantined_at IS NOT NULL)), '[]')
 		FROM (SELECT DISTINCT ON (f.digest) f.* FROM artifact f WHERE f.digest = ANY ($3)
 			AND (f.tenant_id IS NULL OR f.tenant_id = app.publisher_tenant_id) ORDER BY f.digest, f.ref = ANY ($4) DESC, f.tenant_id IS NULL) x)
@@ -125,12 +125,12 @@ func (w *world) named(m *manifest.Manifest) []fault.Reason {
 	}
 	switch {
 	case w.appID == nil:
-		add("app", "the catalog has no app %q", m.App)
+		add("app", "the catalog has no app %q: %s", m.App, w.whoseTurn("app.manage"))
 	case *w.family != m.PermissionFamily:
 		add("permissionFamily", "the app's family is %s", *w.family)
 	}
 	if !w.adapter {
-		add("adapter", "no adapter %q is registered", m.Adapter)
+		add("adapter", "no adapter %q is registered that the app may use: the platform's staff registers adapters for all (adapter.register), a publisher one for apps in its project's sandbox (sandbox.manage)", m.Adapter)
 	}
 	return found
 }
@@ -139,7 +139,7 @@ func (w *world) named(m *manifest.Manifest) []fault.Reason {
 func (w *world) whoseTurn(key string) string {
 	switch {
 	case w.appID == nil:
-		return "the platform's staff creates the app (app.manage) and names its publisher"
+		return "the platform's staff creates the app (app.manage) and names its publisher; or you create one of your own in a sandbox (sandbox.manage)"
 	case w.project == nil:
 		return "the app is published by the platform, whose staff does it (" + key + " on the platform); or the staff gives an app to your project (app.manage)"
 	}

@@ -77,7 +77,8 @@ func (c *Calls) show(of Subject, keys ...authz.Key) (shown, error) {
 
 // target returns the address of the subject's adapter.
 func (s Subject) target() adapterclient.Target {
-	return adapterclient.Target{Name: s.Adapter.Name, URL: s.Adapter.URL, Authority: s.Adapter.Authority}
+	return adapterclient.Target{Name: s.Adapter.Name, URL: s.Adapter.URL, Authority: s.Adapter.Authority,
+		Sandbox: s.Adapter.ProjectID != nil}
 }
 
 // trace ties a call to its request.

@@ -104,7 +104,11 @@ func (s *Service) LaunchOptions(ctx context.Context, projectID ids.ID, slug, ver
 		return nil, err
 	}
 	options.Profile = document.Walls(nil).Profile
-	whole := verdict.OfApp(terms, options.Manifest, document)
+	boxed := verdict.Reasons(change.InSandbox(app, project.ID, "appSlug"))
+	for i := range options.Versions {
+		options.Versions[i].Reasons = slices.Concat(boxed, options.Versions[i].Reasons)
+	}
+	whole := slices.Concat(boxed, verdict.OfApp(terms, options.Manifest, document))
 	where := authz.Object{TenantID: project.TenantID, ProjectID: project.ID}
 	smokes := actor.AllowsOn(authz.ManifestSmoke, change.SmokeScope(app, where))
 	if !smokes || !verdict.Testable(options.Manifest.Stage) {

@@ -27,12 +27,15 @@ import (
 
 // Bounds of reading.
 const (
-	scanEvery   = 2 * time.Second  // between two looks for adapters without a reader
-	pollWait    = 20 * time.Second // how long a poll waits at the adapter
-	deadAfter   = "10 seconds"     // silence after which a reader has lost its lease
-	backoffMin  = 500 * time.Millisecond
-	backoffMax  = 10 * time.Second
-	maxReaders  = 256 // adapters that one process reads at once
+	scanEvery  = 2 * time.Second  // between two looks for adapters without a reader
+	pollWait   = 20 * time.Second // how long a poll waits at the adapter
+	deadAfter  = "10 seconds"     // silence after which a reader has lost its lease
+	backoffMin = 500 * time.Millisecond
+	backoffMax = 10 * time.Second
+	maxReaders = 256 // adapters that one process reads at once
+	// maxSandbox is how many of them may be of tenants' sandboxes, so that these never keep the platform's out. The
+	// operations of the others are polled.
+	maxSandbox  = 64
 	storeWithin = 5 * time.Second
 	maxError    = 500 // bytes of a stored error
 	// idlePause is between two polls that brought nothing new: an adapter that answers at once, instead
@@ -49,13 +52,13 @@ type Reader struct {
 	actor  *authz.Actor
 
 	mu      sync.Mutex
-	reading map[ids.ID]struct{}
+	reading map[ids.ID]bool // whether of a sandbox
 }
 
 // New makes a reader whose leases are the worker's.
 func New(db *tx.DB, client *adapterclient.Client, worker ids.ID, log *slog.Logger) *Reader {
 	return &Reader{db: db, client: client, worker: worker, log: log, actor: authz.System("feed"),
-		reading: make(map[ids.ID]struct{})}
+		reading: make(map[ids.ID]bool)}
 }
 
 // source is an adapter with how far its feed was read.
@@ -67,6 +70,7 @@ type source struct {
 	problems           int
 	everFailed, opened bool
 	stood              bool // the last page ended where the one before did
+	Sandbox            bool // a tenant registered it for itself
 }
 
 // Run reads until ctx ends, and then gives its leases back.
@@ -94,12 +98,20 @@ func (r *Reader) Run(ctx context.Context) error {
 // scan takes the adapters that nobody reads and starts a goroutine for each.
 func (r *Reader) scan(ctx context.Context, readers *sync.WaitGroup) {
 	r.mu.Lock()
-	mine := make([]string, 0, len(r.reading))
-	for id := range r.reading {
+	mine, boxed := make([]string, 0, len(r.reading)), 0
+	for id, sandbox := range r.reading {
 		mine = append(mine, string(id))
+		if sandbox {
+			boxed++
+		}
 	}
 	r.mu.Unlock()
-	taken, err := r.take(ctx, mine)
+	taken, err := r.take(ctx, mine, false, maxReaders-len(mine))
+	if err == nil {
+		var more []*source
+		more, err = r.take(ctx, mine, true, min(maxSandbox-boxed, maxReaders-len(mine)-len(taken)))
+		taken = append(taken, more...)
+	}
 	if err != nil {
 		if ctx.Err() == nil {
 			r.log.Warn("adapters' feeds could not be taken", "error", err)
@@ -108,7 +120,7 @@ func (r *Reader) scan(ctx context.Context, readers *sync.WaitGroup) {
 	}
 	for _, one := range taken {
 		r.mu.Lock()
-		r.reading[one.ID] = struct{}{}
+		r.reading[one.ID] = one.Sandbox
 		r.mu.Unlock()
 		readers.Go(func() {
 			r.read(ctx, one)
@@ -119,18 +131,20 @@ func (r *Reader) scan(ctx context.Context, readers *sync.WaitGroup) {
 	}
 }
 
-func (r *Reader) take(ctx context.Context, mine []string) ([]*source, error) {
+// take takes adapters that no live worker reads: at most a number of the platform's, or of sandboxes.
+func (r *Reader) take(ctx context.Context, mine []string, sandbox bool, most int) ([]*source, error) {
 	found, err := r.db.Worker().Query(ctx, `UPDATE adapter SET feed_holder = $1 WHERE id IN (
-		SELECT a.id FROM adapter a WHERE NOT a.id = ANY ($2::text[]) AND (a.feed_holder IS NULL OR a.feed_holder = $1
+		SELECT a.id FROM adapter a WHERE NOT a.id = ANY ($2::text[]) AND (a.project_id IS NOT NULL) = $4
+		AND (a.feed_holder IS NULL OR a.feed_holder = $1
 		OR NOT EXISTS (
 			SELECT FROM worker_process w WHERE w.id = a.feed_holder AND w.heartbeat_at > now() - interval '`+deadAfter+`'))
 		ORDER BY a.id LIMIT $3 FOR UPDATE SKIP LOCKED)
-		RETURNING id, name, url, authority, feed_epoch, feed_cursor`, r.worker, mine, max(maxReaders-len(mine), 0))
+		RETURNING id, name, url, authority, feed_epoch, feed_cursor`, r.worker, mine, max(most, 0), sandbox)
 	if err != nil {
 		return nil, err
 	}
 	return pgx.CollectRows(found, func(row pgx.CollectableRow) (*source, error) {
-		s := &source{}
+		s := &source{Sandbox: sandbox}
 		return s, row.Scan(&s.ID, &s.Name, &s.URL, &s.Authority, &s.Epoch, &s.Cursor)
 	})
 }
@@ -183,8 +197,8 @@ func (r *Reader) poll(ctx context.Context, s *source) error {
 	if s.problems > 0 {
 		wait = 0 // the first answer after a failure must not be waited for
 	}
-	page, err := r.client.Changes(ctx, adapterclient.Target{Name: s.Name, URL: s.URL, Authority: s.Authority}, s.Cursor,
-		wait)
+	page, err := r.client.Changes(ctx, adapterclient.Target{Name: s.Name, URL: s.URL, Authority: s.Authority, Sandbox: s.Sandbox},
+		s.Cursor, wait)
 	if err != nil {
 		return err
 	}
@@ -208,7 +222,8 @@ func (r *Reader) poll(ctx context.Context, s *source) error {
 // describe asks the adapter again what it says of itself: it may have been started, or replaced,
 // after it was registered. What it said before stays if it does not answer.
 func (r *Reader) describe(ctx context.Context, s *source) {
-	said, err := r.client.Describe(ctx, adapterclient.Target{Name: s.Name, URL: s.URL, Authority: s.Authority})
+	said, err := r.client.Describe(ctx, adapterclient.Target{Name: s.Name, URL: s.URL, Authority: s.Authority,
+		Sandbox: s.Sandbox})
 	if err == nil {
 		_, err = r.db.Worker().Exec(ctx, `UPDATE adapter SET description = $3 WHERE id = $1 AND feed_holder = $2`, s.ID,
 			r.worker, said)
@@ -227,8 +242,8 @@ func (r *Reader) advance(ctx context.Context, s *source, epoch, cursor string) e
 	// A cursor that a crash of the database forgets is read from once more, which changes nothing.
 	batch.Queue(`SELECT set_config('synchronous_commit', 'off', true)`)
 	batch.Queue(`UPDATE adapter SET feed_epoch = $3, feed_cursor = $4, last_seen_at = now(), last_error = ''
-		WHERE id = $1 AND feed_holder = $2 AND url = $5 AND authority
-		= $6`, s.ID, r.worker, epoch, cursor, s.URL, s.Authority).
+		WHERE id = $1 AND feed_holder = $2 AND url = $5 AND authority = $6 AND (project_id IS NOT NULL) = $7`,
+		s.ID, r.worker, epoch, cursor, s.URL, s.Authority, s.Sandbox).
 		Exec(func(tag pgconn.CommandTag) error { held = tag.RowsAffected(); return nil })
 	if err := r.db.Worker().SendBatch(ctx, batch).Close(); err != nil {
 		return err
@@ -243,7 +258,8 @@ func (r *Reader) advance(ctx context.Context, s *source, epoch, cursor string) e
 // hold notes that the adapter answered, though nothing changed.
 func (r *Reader) hold(ctx context.Context, s *source) error {
 	tag, err := r.db.Worker().Exec(ctx, `UPDATE adapter SET last_seen_at = now()
-		WHERE id = $1 AND feed_holder = $2 AND url = $3 AND authority = $4`, s.ID, r.worker, s.URL, s.Authority)
+		WHERE id = $1 AND feed_holder = $2 AND url = $3 AND authority = $4 AND (project_id IS NOT NULL) = $5`,
+		s.ID, r.worker, s.URL, s.Authority, s.Sandbox)
 	if err == nil && tag.RowsAffected() == 0 {
 		return r.lost(ctx, s)
 	}

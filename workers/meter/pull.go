@@ -43,7 +43,7 @@ type metered struct {
 	Failures                        int
 	Released                        bool
 	Family, Adapter, URL, Authority string
-	NarrowCalls                     bool
+	NarrowCalls, Sandbox            bool
 }
 
 // Find makes sources of instances whose apps are metered.
@@ -93,7 +93,7 @@ func (m *Meter) claim(ctx context.Context) ([]metered, error) {
 		taken AS (UPDATE usage_source s SET due_at = now() + $2 * interval '1 second' FROM due WHERE s.source = due.source
 		RETURNING s.*)
 		SELECT i.id, s.cursor, s.failures, i.released_at IS NOT NULL, i.permission_family, a.name, a.url, a.authority,
-		a.narrow_calls
+		a.narrow_calls, a.project_id IS NOT NULL
 		FROM taken s JOIN instance i ON i.id = s.source JOIN adapter a ON a.name
 		= i.runtime_backend`, maxInstances, pullLease.Seconds(),
 		metering.App)
@@ -144,9 +144,8 @@ func (m *Meter) page(ctx context.Context, one metered) (*adapterclient.UsagePage
 	if err != nil {
 		return nil, err
 	}
-	return m.Client.Usage(ctx, adapterclient.Target{Name: one.Adapter, URL: one.URL, Authority: one.Authority},
-		string(one.ID),
-		one.Cursor, access.Text, adapterclient.Trace{CorrelationID: transport.NewCorrelationID()})
+	return m.Client.Usage(ctx, adapterclient.Target{Name: one.Adapter, URL: one.URL, Authority: one.Authority,
+		Sandbox: one.Sandbox}, string(one.ID), one.Cursor, access.Text, adapterclient.Trace{CorrelationID: transport.NewCorrelationID()})
 }
 
 // take records a page and moves the cursor, unless another process has moved it meanwhile.

@@ -82,7 +82,7 @@ func (s *Snapshot) Queue(batch *pgx.Batch, op *db.Operation) {
 		*op.InstanceID)
 	queue(batch, pgx.RowToStructByPos[callee], func(found []callee) {
 		s.target, s.narrow = first(found).Target, first(found).Narrow
-	}, `SELECT name, url, authority, narrow_calls FROM adapter WHERE name = $1`, op.AdapterName)
+	}, `SELECT name, url, authority, project_id IS NOT NULL, narrow_calls FROM adapter WHERE name = $1`, op.AdapterName)
 }
 
 // refresh reads the members again: of what a snapshot holds, only they change under a claim.

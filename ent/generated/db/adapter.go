@@ -40,6 +40,10 @@ type Adapter struct {
 	FeedCursor string `json:"feed_cursor,omitempty"`
 	// the worker process that holds its long poll
 	FeedHolder *ids.ID `json:"feed_holder,omitempty"`
+	// the tenant that registered it for itself; none for the platform's
+	TenantID *ids.ID `json:"tenant_id,omitempty"`
+	// the project whose sandbox it is in; none for the platform's
+	ProjectID *ids.ID `json:"project_id,omitempty"`
 	// when the row was made
 	CreatedAt    time.Time `json:"created_at,omitempty"`
 	selectValues sql.SelectValues
@@ -54,7 +58,7 @@ func (*Adapter) scanValues(columns []string) ([]any, error) {
 			values[i] = new([]byte)
 		case adapter.FieldNarrowCalls:
 			values[i] = new(sql.NullBool)
-		case adapter.FieldID, adapter.FieldName, adapter.FieldURL, adapter.FieldAuthority, adapter.FieldLastError, adapter.FieldFeedEpoch, adapter.FieldFeedCursor, adapter.FieldFeedHolder:
+		case adapter.FieldID, adapter.FieldName, adapter.FieldURL, adapter.FieldAuthority, adapter.FieldLastError, adapter.FieldFeedEpoch, adapter.FieldFeedCursor, adapter.FieldFeedHolder, adapter.FieldTenantID, adapter.FieldProjectID:
 			values[i] = new(sql.NullString)
 		case adapter.FieldLastSeenAt, adapter.FieldCreatedAt:
 			values[i] = new(sql.NullTime)
@@ -143,6 +147,20 @@ func (_m *Adapter) assignValues(columns []string, values []any) error {
 				_m.FeedHolder = new(ids.ID)
 				*_m.FeedHolder = ids.ID(value.String)
 			}
+		case adapter.FieldTenantID:
+			if value, ok := values[i].(*sql.NullString); !ok {
+				return fmt.Errorf("unexpected type %T for field tenant_id", values[i])
+			} else if value.Valid {
+				_m.TenantID = new(ids.ID)
+				*_m.TenantID = ids.ID(value.String)
+			}
+		case adapter.FieldProjectID:
+			if value, ok := values[i].(*sql.NullString); !ok {
+				return fmt.Errorf("unexpected type %T for field project_id", values[i])
+			} else if value.Valid {
+				_m.ProjectID = new(ids.ID)
+				*_m.ProjectID = ids.ID(value.String)
+			}
 		case adapter.FieldCreatedAt:
 			if value, ok := values[i].(*sql.NullTime); !ok {
 				return fmt.Errorf("unexpected type %T for field created_at", values[i])
@@ -216,6 +234,16 @@ func (_m *Adapter) String() string {
 	builder.WriteString(", ")
 	if v := _m.FeedHolder; v != nil {
 		builder.WriteString("feed_holder=")
+		builder.WriteString(fmt.Sprintf("%v", *v))
+	}
+	builder.WriteString(", ")
+	if v := _m.TenantID; v != nil {
+		builder.WriteString("tenant_id=")
+		builder.WriteString(fmt.Sprintf("%v", *v))
+	}
+	builder.WriteString(", ")
+	if v := _m.ProjectID; v != nil {
+		builder.WriteString("project_id=")
 		builder.WriteString(fmt.Sprintf("%v", *v))
 	}
 	builder.WriteString(", ")

@@ -138,6 +138,34 @@ func (_c *AdapterCreate) SetNillableFeedHolder(v *ids.ID) *AdapterCreate {
 	return _c
 }
 
+// SetTenantID sets the "tenant_id" field.
+func (_c *AdapterCreate) SetTenantID(v ids.ID) *AdapterCreate {
+	_c.mutation.SetTenantID(v)
+	return _c
+}
+
+// SetNillableTenantID sets the "tenant_id" field if the given value is not nil.
+func (_c *AdapterCreate) SetNillableTenantID(v *ids.ID) *AdapterCreate {
+	if v != nil {
+		_c.SetTenantID(*v)
+	}
+	return _c
+}
+
+// SetProjectID sets the "project_id" field.
+func (_c *AdapterCreate) SetProjectID(v ids.ID) *AdapterCreate {
+	_c.mutation.SetProjectID(v)
+	return _c
+}
+
+// SetNillableProjectID sets the "project_id" field if the given value is not nil.
+func (_c *AdapterCreate) SetNillableProjectID(v *ids.ID) *AdapterCreate {
+	if v != nil {
+		_c.SetProjectID(*v)
+	}
+	return _c
+}
+
 // SetCreatedAt sets the "created_at" field.
 func (_c *AdapterCreate) SetCreatedAt(v time.Time) *AdapterCreate {
 	_c.mutation.SetCreatedAt(v)
@@ -319,6 +347,14 @@ func (_c *AdapterCreate) createSpec() (*Adapter, *sqlgraph.CreateSpec) {
 	if value, ok := _c.mutation.FeedHolder(); ok {
 		_spec.SetField(adapter.FieldFeedHolder, field.TypeString, value)
 		_node.FeedHolder = &value
+	}
+	if value, ok := _c.mutation.TenantID(); ok {
+		_spec.SetField(adapter.FieldTenantID, field.TypeString, value)
+		_node.TenantID = &value
+	}
+	if value, ok := _c.mutation.ProjectID(); ok {
+		_spec.SetField(adapter.FieldProjectID, field.TypeString, value)
+		_node.ProjectID = &value
 	}
 	if value, ok := _c.mutation.CreatedAt(); ok {
 		_spec.SetField(adapter.FieldCreatedAt, field.TypeTime, value)

@@ -187,6 +187,46 @@ func (_u *AdapterUpdate) ClearFeedHolder() *AdapterUpdate {
 	return _u
 }
 
+// SetTenantID sets the "tenant_id" field.
+func (_u *AdapterUpdate) SetTenantID(v ids.ID) *AdapterUpdate {
+	_u.mutation.SetTenantID(v)
+	return _u
+}
+
+// SetNillableTenantID sets the "tenant_id" field if the given value is not nil.
+func (_u *AdapterUpdate) SetNillableTenantID(v *ids.ID) *AdapterUpdate {
+	if v != nil {
+		_u.SetTenantID(*v)
+	}
+	return _u
+}
+
+// ClearTenantID clears the value of the "tenant_id" field.
+func (_u *AdapterUpdate) ClearTenantID() *AdapterUpdate {
+	_u.mutation.ClearTenantID()
+	return _u
+}
+
+// SetProjectID sets the "project_id" field.
+func (_u *AdapterUpdate) SetProjectID(v ids.ID) *AdapterUpdate {
+	_u.mutation.SetProjectID(v)
+	return _u
+}
+
+// SetNillableProjectID sets the "project_id" field if the given value is not nil.
+func (_u *AdapterUpdate) SetNillableProjectID(v *ids.ID) *AdapterUpdate {
+	if v != nil {
+		_u.SetProjectID(*v)
+	}
+	return _u
+}
+
+// ClearProjectID clears the value of the "project_id" field.
+func (_u *AdapterUpdate) ClearProjectID() *AdapterUpdate {
+	_u.mutation.ClearProjectID()
+	return _u
+}
+
 // Mutation returns the AdapterMutation object of the builder.
 func (_u *AdapterUpdate) Mutation() *AdapterMutation {
 	return _u.mutation
@@ -271,6 +311,18 @@ func (_u *AdapterUpdate) sqlSave(ctx context.Context) (_node int, err error) {
 	}
 	if _u.mutation.FeedHolderCleared() {
 		_spec.ClearField(adapter.FieldFeedHolder, field.TypeString)
+	}
+	if value, ok := _u.mutation.TenantID(); ok {
+		_spec.SetField(adapter.FieldTenantID, field.TypeString, value)
+	}
+	if _u.mutation.TenantIDCleared() {
+		_spec.ClearField(adapter.FieldTenantID, field.TypeString)
+	}
+	if value, ok := _u.mutation.ProjectID(); ok {
+		_spec.SetField(adapter.FieldProjectID, field.TypeString, value)
+	}
+	if _u.mutation.ProjectIDCleared() {
+		_spec.ClearField(adapter.FieldProjectID, field.TypeString)
 	}
 	if _node, err = sqlgraph.UpdateNodes(ctx, _u.driver, _spec); err != nil {
 		if _, ok := err.(*sqlgraph.NotFoundError); ok {
@@ -448,6 +500,46 @@ func (_u *AdapterUpdateOne) ClearFeedHolder() *AdapterUpdateOne {
 	return _u
 }
 
+// SetTenantID sets the "tenant_id" field.
+func (_u *AdapterUpdateOne) SetTenantID(v ids.ID) *AdapterUpdateOne {
+	_u.mutation.SetTenantID(v)
+	return _u
+}
+
+// SetNillableTenantID sets the "tenant_id" field if the given value is not nil.
+func (_u *AdapterUpdateOne) SetNillableTenantID(v *ids.ID) *AdapterUpdateOne {
+	if v != nil {
+		_u.SetTenantID(*v)
+	}
+	return _u
+}
+
+// ClearTenantID clears the value of the "tenant_id" field.
+func (_u *AdapterUpdateOne) ClearTenantID() *AdapterUpdateOne {
+	_u.mutation.ClearTenantID()
+	return _u
+}
+
+// SetProjectID sets the "project_id" field.
+func (_u *AdapterUpdateOne) SetProjectID(v ids.ID) *AdapterUpdateOne {
+	_u.mutation.SetProjectID(v)
+	return _u
+}
+
+// SetNillableProjectID sets the "project_id" field if the given value is not nil.
+func (_u *AdapterUpdateOne) SetNillableProjectID(v *ids.ID) *AdapterUpdateOne {
+	if v != nil {
+		_u.SetProjectID(*v)
+	}
+	return _u
+}
+
+// ClearProjectID clears the value of the "project_id" field.
+func (_u *AdapterUpdateOne) ClearProjectID() *AdapterUpdateOne {
+	_u.mutation.ClearProjectID()
+	return _u
+}
+
 // Mutation returns the AdapterMutation object of the builder.
 func (_u *AdapterUpdateOne) Mutation() *AdapterMutation {
 	return _u.mutation
@@ -562,6 +654,18 @@ func (_u *AdapterUpdateOne) sqlSave(ctx context.Context) (_node *Adapter, err er
 	}
 	if _u.mutation.FeedHolderCleared() {
 		_spec.ClearField(adapter.FieldFeedHolder, field.TypeString)
+	}
+	if value, ok := _u.mutation.TenantID(); ok {
+		_spec.SetField(adapter.FieldTenantID, field.TypeString, value)
+	}
+	if _u.mutation.TenantIDCleared() {
+		_spec.ClearField(adapter.FieldTenantID, field.TypeString)
+	}
+	if value, ok := _u.mutation.ProjectID(); ok {
+		_spec.SetField(adapter.FieldProjectID, field.TypeString, value)
+	}
+	if _u.mutation.ProjectIDCleared() {
+		_spec.ClearField(adapter.FieldProjectID, field.TypeString)
 	}
 	_node = &Adapter{config: _u.config}
 	_spec.Assign = _node.assignValues

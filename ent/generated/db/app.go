@@ -34,6 +34,8 @@ type App struct {
 	PublisherProjectID *ids.ID `json:"publisher_project_id,omitempty"`
 	// what a version's steps need; none for the platform's defaults
 	PromotionTerms json.RawMessage `json:"promotion_terms,omitempty"`
+	// only its publisher's project may launch it, and only the tenant sees it
+	Sandbox bool `json:"sandbox,omitempty"`
 	// when the row was made
 	CreatedAt    time.Time `json:"created_at,omitempty"`
 	selectValues sql.SelectValues
@@ -46,6 +48,8 @@ func (*App) scanValues(columns []string) ([]any, error) {
 		switch columns[i] {
 		case app.FieldPromotionTerms:
 			values[i] = new([]byte)
+		case app.FieldSandbox:
+			values[i] = new(sql.NullBool)
 		case app.FieldID, app.FieldSlug, app.FieldDisplayName, app.FieldSummary, app.FieldPermissionFamily, app.FieldPublisherTenantID, app.FieldPublisherProjectID:
 			values[i] = new(sql.NullString)
 		case app.FieldCreatedAt:
@@ -117,6 +121,12 @@ func (_m *App) assignValues(columns []string, values []any) error {
 					return fmt.Errorf("unmarshal field promotion_terms: %w", err)
 				}
 			}
+		case app.FieldSandbox:
+			if value, ok := values[i].(*sql.NullBool); !ok {
+				return fmt.Errorf("unexpected type %T for field sandbox", values[i])
+			} else if value.Valid {
+				_m.Sandbox = value.Bool
+			}
 		case app.FieldCreatedAt:
 			if value, ok := values[i].(*sql.NullTime); !ok {
 				return fmt.Errorf("unexpected type %T for field created_at", values[i])
@@ -183,6 +193,9 @@ func (_m *App) String() string {
 	builder.WriteString(", ")
 	builder.WriteString("promotion_terms=")
 	builder.WriteString(fmt.Sprintf("%v", _m.PromotionTerms))
+	builder.WriteString(", ")
+	builder.WriteString("sandbox=")
+	builder.WriteString(fmt.Sprintf("%v", _m.Sandbox))
 	builder.WriteString(", ")
 	builder.WriteString("created_at=")
 	builder.WriteString(_m.CreatedAt.Format(time.ANSIC))

@@ -96,6 +96,20 @@ func (_c *AppCreate) SetPromotionTerms(v json.RawMessage) *AppCreate {
 	return _c
 }
 
+// SetSandbox sets the "sandbox" field.
+func (_c *AppCreate) SetSandbox(v bool) *AppCreate {
+	_c.mutation.SetSandbox(v)
+	return _c
+}
+
+// SetNillableSandbox sets the "sandbox" field if the given value is not nil.
+func (_c *AppCreate) SetNillableSandbox(v *bool) *AppCreate {
+	if v != nil {
+		_c.SetSandbox(*v)
+	}
+	return _c
+}
+
 // SetCreatedAt sets the "created_at" field.
 func (_c *AppCreate) SetCreatedAt(v time.Time) *AppCreate {
 	_c.mutation.SetCreatedAt(v)
@@ -159,6 +173,10 @@ func (_c *AppCreate) defaults() {
 		v := app.DefaultSummary
 		_c.mutation.SetSummary(v)
 	}
+	if _, ok := _c.mutation.Sandbox(); !ok {
+		v := app.DefaultSandbox
+		_c.mutation.SetSandbox(v)
+	}
 	if _, ok := _c.mutation.CreatedAt(); !ok {
 		v := app.DefaultCreatedAt()
 		_c.mutation.SetCreatedAt(v)
@@ -178,6 +196,9 @@ func (_c *AppCreate) check() error {
 	}
 	if _, ok := _c.mutation.PermissionFamily(); !ok {
 		return &ValidationError{Name: "permission_family", err: errors.New(`db: missing required field "App.permission_family"`)}
+	}
+	if _, ok := _c.mutation.Sandbox(); !ok {
+		return &ValidationError{Name: "sandbox", err: errors.New(`db: missing required field "App.sandbox"`)}
 	}
 	if _, ok := _c.mutation.CreatedAt(); !ok {
 		return &ValidationError{Name: "created_at", err: errors.New(`db: missing required field "App.created_at"`)}
@@ -244,6 +265,10 @@ func (_c *AppCreate) createSpec() (*App, *sqlgraph.CreateSpec) {
 	if value, ok := _c.mutation.PromotionTerms(); ok {
 		_spec.SetField(app.FieldPromotionTerms, field.TypeJSON, value)
 		_node.PromotionTerms = value
+	}
+	if value, ok := _c.mutation.Sandbox(); ok {
+		_spec.SetField(app.FieldSandbox, field.TypeBool, value)
+		_node.Sandbox = value
 	}
 	if value, ok := _c.mutation.CreatedAt(); ok {
 		_spec.SetField(app.FieldCreatedAt, field.TypeTime, value)

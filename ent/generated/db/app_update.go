@@ -144,6 +144,20 @@ func (_u *AppUpdate) ClearPromotionTerms() *AppUpdate {
 	return _u
 }
 
+// SetSandbox sets the "sandbox" field.
+func (_u *AppUpdate) SetSandbox(v bool) *AppUpdate {
+	_u.mutation.SetSandbox(v)
+	return _u
+}
+
+// SetNillableSandbox sets the "sandbox" field if the given value is not nil.
+func (_u *AppUpdate) SetNillableSandbox(v *bool) *AppUpdate {
+	if v != nil {
+		_u.SetSandbox(*v)
+	}
+	return _u
+}
+
 // Mutation returns the AppMutation object of the builder.
 func (_u *AppUpdate) Mutation() *AppMutation {
 	return _u.mutation
@@ -219,6 +233,9 @@ func (_u *AppUpdate) sqlSave(ctx context.Context) (_node int, err error) {
 	}
 	if _u.mutation.PromotionTermsCleared() {
 		_spec.ClearField(app.FieldPromotionTerms, field.TypeJSON)
+	}
+	if value, ok := _u.mutation.Sandbox(); ok {
+		_spec.SetField(app.FieldSandbox, field.TypeBool, value)
 	}
 	if _node, err = sqlgraph.UpdateNodes(ctx, _u.driver, _spec); err != nil {
 		if _, ok := err.(*sqlgraph.NotFoundError); ok {
@@ -354,6 +371,20 @@ func (_u *AppUpdateOne) ClearPromotionTerms() *AppUpdateOne {
 	return _u
 }
 
+// SetSandbox sets the "sandbox" field.
+func (_u *AppUpdateOne) SetSandbox(v bool) *AppUpdateOne {
+	_u.mutation.SetSandbox(v)
+	return _u
+}
+
+// SetNillableSandbox sets the "sandbox" field if the given value is not nil.
+func (_u *AppUpdateOne) SetNillableSandbox(v *bool) *AppUpdateOne {
+	if v != nil {
+		_u.SetSandbox(*v)
+	}
+	return _u
+}
+
 // Mutation returns the AppMutation object of the builder.
 func (_u *AppUpdateOne) Mutation() *AppMutation {
 	return _u.mutation
@@ -459,6 +490,9 @@ func (_u *AppUpdateOne) sqlSave(ctx context.Context) (_node *App, err error) {
 	}
 	if _u.mutation.PromotionTermsCleared() {
 		_spec.ClearField(app.FieldPromotionTerms, field.TypeJSON)
+	}
+	if value, ok := _u.mutation.Sandbox(); ok {
+		_spec.SetField(app.FieldSandbox, field.TypeBool, value)
 	}
 	_node = &App{config: _u.config}
 	_spec.Assign = _node.assignValues

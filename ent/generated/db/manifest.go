@@ -51,6 +51,8 @@ type Manifest struct {
 	CanaryHaltedAt *time.Time `json:"canary_halted_at,omitempty"`
 	// why it was halted
 	CanaryHaltReason string `json:"canary_halt_reason,omitempty"`
+	// its app is in a sandbox: only the publisher's tenant sees it
+	Sandbox bool `json:"sandbox,omitempty"`
 	// when the row was made
 	CreatedAt    time.Time `json:"created_at,omitempty"`
 	selectValues sql.SelectValues
@@ -63,6 +65,8 @@ func (*Manifest) scanValues(columns []string) ([]any, error) {
 		switch columns[i] {
 		case manifest.FieldDocument, manifest.FieldEvidence:
 			values[i] = new([]byte)
+		case manifest.FieldSandbox:
+			values[i] = new(sql.NullBool)
 		case manifest.FieldCanaryPercent:
 			values[i] = new(sql.NullInt64)
 		case manifest.FieldID, manifest.FieldAppID, manifest.FieldAppSlug, manifest.FieldVersion, manifest.FieldDisplayName, manifest.FieldSummary, manifest.FieldStage, manifest.FieldDigest, manifest.FieldAdapterName, manifest.FieldArtifactKind, manifest.FieldCanaryHaltReason:
@@ -184,6 +188,12 @@ func (_m *Manifest) assignValues(columns []string, values []any) error {
 			} else if value.Valid {
 				_m.CanaryHaltReason = value.String
 			}
+		case manifest.FieldSandbox:
+			if value, ok := values[i].(*sql.NullBool); !ok {
+				return fmt.Errorf("unexpected type %T for field sandbox", values[i])
+			} else if value.Valid {
+				_m.Sandbox = value.Bool
+			}
 		case manifest.FieldCreatedAt:
 			if value, ok := values[i].(*sql.NullTime); !ok {
 				return fmt.Errorf("unexpected type %T for field created_at", values[i])
@@ -274,6 +284,9 @@ func (_m *Manifest) String() string {
 	builder.WriteString(", ")
 	builder.WriteString("canary_halt_reason=")
 	builder.WriteString(_m.CanaryHaltReason)
+	builder.WriteString(", ")
+	builder.WriteString("sandbox=")
+	builder.WriteString(fmt.Sprintf("%v", _m.Sandbox))
 	builder.WriteString(", ")
 	builder.WriteString("created_at=")
 	builder.WriteString(_m.CreatedAt.Format(time.ANSIC))

@@ -177,6 +177,20 @@ func (_c *ManifestCreate) SetNillableCanaryHaltReason(v *string) *ManifestCreate
 	return _c
 }
 
+// SetSandbox sets the "sandbox" field.
+func (_c *ManifestCreate) SetSandbox(v bool) *ManifestCreate {
+	_c.mutation.SetSandbox(v)
+	return _c
+}
+
+// SetNillableSandbox sets the "sandbox" field if the given value is not nil.
+func (_c *ManifestCreate) SetNillableSandbox(v *bool) *ManifestCreate {
+	if v != nil {
+		_c.SetSandbox(*v)
+	}
+	return _c
+}
+
 // SetCreatedAt sets the "created_at" field.
 func (_c *ManifestCreate) SetCreatedAt(v time.Time) *ManifestCreate {
 	_c.mutation.SetCreatedAt(v)
@@ -256,6 +270,10 @@ func (_c *ManifestCreate) defaults() {
 		v := manifest.DefaultCanaryHaltReason
 		_c.mutation.SetCanaryHaltReason(v)
 	}
+	if _, ok := _c.mutation.Sandbox(); !ok {
+		v := manifest.DefaultSandbox
+		_c.mutation.SetSandbox(v)
+	}
 	if _, ok := _c.mutation.CreatedAt(); !ok {
 		v := manifest.DefaultCreatedAt()
 		_c.mutation.SetCreatedAt(v)
@@ -304,6 +322,9 @@ func (_c *ManifestCreate) check() error {
 	}
 	if _, ok := _c.mutation.CanaryHaltReason(); !ok {
 		return &ValidationError{Name: "canary_halt_reason", err: errors.New(`db: missing required field "Manifest.canary_halt_reason"`)}
+	}
+	if _, ok := _c.mutation.Sandbox(); !ok {
+		return &ValidationError{Name: "sandbox", err: errors.New(`db: missing required field "Manifest.sandbox"`)}
 	}
 	if _, ok := _c.mutation.CreatedAt(); !ok {
 		return &ValidationError{Name: "created_at", err: errors.New(`db: missing required field "Manifest.created_at"`)}
@@ -402,6 +423,10 @@ func (_c *ManifestCreate) createSpec() (*Manifest, *sqlgraph.CreateSpec) {
 	if value, ok := _c.mutation.CanaryHaltReason(); ok {
 		_spec.SetField(manifest.FieldCanaryHaltReason, field.TypeString, value)
 		_node.CanaryHaltReason = value
+	}
+	if value, ok := _c.mutation.Sandbox(); ok {
+		_spec.SetField(manifest.FieldSandbox, field.TypeBool, value)
+		_node.Sandbox = value
 	}
 	if value, ok := _c.mutation.CreatedAt(); ok {
 		_spec.SetField(manifest.FieldCreatedAt, field.TypeTime, value)

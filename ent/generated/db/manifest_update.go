@@ -251,6 +251,20 @@ func (_u *ManifestUpdate) SetNillableCanaryHaltReason(v *string) *ManifestUpdate
 	return _u
 }
 
+// SetSandbox sets the "sandbox" field.
+func (_u *ManifestUpdate) SetSandbox(v bool) *ManifestUpdate {
+	_u.mutation.SetSandbox(v)
+	return _u
+}
+
+// SetNillableSandbox sets the "sandbox" field if the given value is not nil.
+func (_u *ManifestUpdate) SetNillableSandbox(v *bool) *ManifestUpdate {
+	if v != nil {
+		_u.SetSandbox(*v)
+	}
+	return _u
+}
+
 // Mutation returns the ManifestMutation object of the builder.
 func (_u *ManifestUpdate) Mutation() *ManifestMutation {
 	return _u.mutation
@@ -363,6 +377,9 @@ func (_u *ManifestUpdate) sqlSave(ctx context.Context) (_node int, err error) {
 	}
 	if value, ok := _u.mutation.CanaryHaltReason(); ok {
 		_spec.SetField(manifest.FieldCanaryHaltReason, field.TypeString, value)
+	}
+	if value, ok := _u.mutation.Sandbox(); ok {
+		_spec.SetField(manifest.FieldSandbox, field.TypeBool, value)
 	}
 	if _node, err = sqlgraph.UpdateNodes(ctx, _u.driver, _spec); err != nil {
 		if _, ok := err.(*sqlgraph.NotFoundError); ok {
@@ -603,6 +620,20 @@ func (_u *ManifestUpdateOne) SetNillableCanaryHaltReason(v *string) *ManifestUpd
 	return _u
 }
 
+// SetSandbox sets the "sandbox" field.
+func (_u *ManifestUpdateOne) SetSandbox(v bool) *ManifestUpdateOne {
+	_u.mutation.SetSandbox(v)
+	return _u
+}
+
+// SetNillableSandbox sets the "sandbox" field if the given value is not nil.
+func (_u *ManifestUpdateOne) SetNillableSandbox(v *bool) *ManifestUpdateOne {
+	if v != nil {
+		_u.SetSandbox(*v)
+	}
+	return _u
+}
+
 // Mutation returns the ManifestMutation object of the builder.
 func (_u *ManifestUpdateOne) Mutation() *ManifestMutation {
 	return _u.mutation
@@ -745,6 +776,9 @@ func (_u *ManifestUpdateOne) sqlSave(ctx context.Context) (_node *Manifest, err 
 	}
 	if value, ok := _u.mutation.CanaryHaltReason(); ok {
 		_spec.SetField(manifest.FieldCanaryHaltReason, field.TypeString, value)
+	}
+	if value, ok := _u.mutation.Sandbox(); ok {
+		_spec.SetField(manifest.FieldSandbox, field.TypeBool, value)
 	}
 	_node = &Manifest{config: _u.config}
 	_spec.Assign = _node.assignValues

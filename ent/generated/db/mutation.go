@@ -142,6 +142,8 @@ type AdapterMutation struct {
 	feed_epoch        *string
 	feed_cursor       *string
 	feed_holder       *ids.ID
+	tenant_id         *ids.ID
+	project_id        *ids.ID
 	created_at        *time.Time
 	clearedFields     map[string]struct{}
 	done              bool
@@ -668,6 +670,104 @@ func (m *AdapterMutation) ResetFeedHolder() {
 	delete(m.clearedFields, adapter.FieldFeedHolder)
 }
 
+// SetTenantID sets the "tenant_id" field.
+func (m *AdapterMutation) SetTenantID(i ids.ID) {
+	m.tenant_id = &i
+}
+
+// TenantID returns the value of the "tenant_id" field in the mutation.
+func (m *AdapterMutation) TenantID() (r ids.ID, exists bool) {
+	v := m.tenant_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldTenantID returns the old "tenant_id" field's value of the Adapter entity.
+// If the Adapter object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *AdapterMutation) OldTenantID(ctx context.Context) (v *ids.ID, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldTenantID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldTenantID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldTenantID: %w", err)
+	}
+	return oldValue.TenantID, nil
+}
+
+// ClearTenantID clears the value of the "tenant_id" field.
+func (m *AdapterMutation) ClearTenantID() {
+	m.tenant_id = nil
+	m.clearedFields[adapter.FieldTenantID] = struct{}{}
+}
+
+// TenantIDCleared returns if the "tenant_id" field was cleared in this mutation.
+func (m *AdapterMutation) TenantIDCleared() bool {
+	_, ok := m.clearedFields[adapter.FieldTenantID]
+	return ok
+}
+
+// ResetTenantID resets all changes to the "tenant_id" field.
+func (m *AdapterMutation) ResetTenantID() {
+	m.tenant_id = nil
+	delete(m.clearedFields, adapter.FieldTenantID)
+}
+
+// SetProjectID sets the "project_id" field.
+func (m *AdapterMutation) SetProjectID(i ids.ID) {
+	m.project_id = &i
+}
+
+// ProjectID returns the value of the "project_id" field in the mutation.
+func (m *AdapterMutation) ProjectID() (r ids.ID, exists bool) {
+	v := m.project_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldProjectID returns the old "project_id" field's value of the Adapter entity.
+// If the Adapter object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *AdapterMutation) OldProjectID(ctx context.Context) (v *ids.ID, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldProjectID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldProjectID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldProjectID: %w", err)
+	}
+	return oldValue.ProjectID, nil
+}
+
+// ClearProjectID clears the value of the "project_id" field.
+func (m *AdapterMutation) ClearProjectID() {
+	m.project_id = nil
+	m.clearedFields[adapter.FieldProjectID] = struct{}{}
+}
+
+// ProjectIDCleared returns if the "project_id" field was cleared in this mutation.
+func (m *AdapterMutation) ProjectIDCleared() bool {
+	_, ok := m.clearedFields[adapter.FieldProjectID]
+	return ok
+}
+
+// ResetProjectID resets all changes to the "project_id" field.
+func (m *AdapterMutation) ResetProjectID() {
+	m.project_id = nil
+	delete(m.clearedFields, adapter.FieldProjectID)
+}
+
 // SetCreatedAt sets the "created_at" field.
 func (m *AdapterMutation) SetCreatedAt(t time.Time) {
 	m.created_at = &t
@@ -738,7 +838,7 @@ func (m *AdapterMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *AdapterMutation) Fields() []string {
-	fields := make([]string, 0, 11)
+	fields := make([]string, 0, 13)
 	if m.name != nil {
 		fields = append(fields, adapter.FieldName)
 	}
@@ -768,6 +868,12 @@ func (m *AdapterMutation) Fields() []string {
 	}
 	if m.feed_holder != nil {
 		fields = append(fields, adapter.FieldFeedHolder)
+	}
+	if m.tenant_id != nil {
+		fields = append(fields, adapter.FieldTenantID)
+	}
+	if m.project_id != nil {
+		fields = append(fields, adapter.FieldProjectID)
 	}
 	if m.created_at != nil {
 		fields = append(fields, adapter.FieldCreatedAt)
@@ -800,6 +906,10 @@ func (m *AdapterMutation) Field(name string) (ent.Value, bool) {
 		return m.FeedCursor()
 	case adapter.FieldFeedHolder:
 		return m.FeedHolder()
+	case adapter.FieldTenantID:
+		return m.TenantID()
+	case adapter.FieldProjectID:
+		return m.ProjectID()
 	case adapter.FieldCreatedAt:
 		return m.CreatedAt()
 	}
@@ -831,6 +941,10 @@ func (m *AdapterMutation) OldField(ctx context.Context, name string) (ent.Value,
 		return m.OldFeedCursor(ctx)
 	case adapter.FieldFeedHolder:
 		return m.OldFeedHolder(ctx)
+	case adapter.FieldTenantID:
+		return m.OldTenantID(ctx)
+	case adapter.FieldProjectID:
+		return m.OldProjectID(ctx)
 	case adapter.FieldCreatedAt:
 		return m.OldCreatedAt(ctx)
 	}
@@ -912,6 +1026,20 @@ func (m *AdapterMutation) SetField(name string, value ent.Value) error {
 		}
 		m.SetFeedHolder(v)
 		return nil
+	case adapter.FieldTenantID:
+		v, ok := value.(ids.ID)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetTenantID(v)
+		return nil
+	case adapter.FieldProjectID:
+		v, ok := value.(ids.ID)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetProjectID(v)
+		return nil
 	case adapter.FieldCreatedAt:
 		v, ok := value.(time.Time)
 		if !ok {
@@ -958,6 +1086,12 @@ func (m *AdapterMutation) ClearedFields() []string {
 	if m.FieldCleared(adapter.FieldFeedHolder) {
 		fields = append(fields, adapter.FieldFeedHolder)
 	}
+	if m.FieldCleared(adapter.FieldTenantID) {
+		fields = append(fields, adapter.FieldTenantID)
+	}
+	if m.FieldCleared(adapter.FieldProjectID) {
+		fields = append(fields, adapter.FieldProjectID)
+	}
 	return fields
 }
 
@@ -980,6 +1114,12 @@ func (m *AdapterMutation) ClearField(name string) error {
 		return nil
 	case adapter.FieldFeedHolder:
 		m.ClearFeedHolder()
+		return nil
+	case adapter.FieldTenantID:
+		m.ClearTenantID()
+		return nil
+	case adapter.FieldProjectID:
+		m.ClearProjectID()
 		return nil
 	}
 	return fmt.Errorf("unknown Adapter nullable field %s", name)
@@ -1018,6 +1158,12 @@ func (m *AdapterMutation) ResetField(name string) error {
 		return nil
 	case adapter.FieldFeedHolder:
 		m.ResetFeedHolder()
+		return nil
+	case adapter.FieldTenantID:
+		m.ResetTenantID()
+		return nil
+	case adapter.FieldProjectID:
+		m.ResetProjectID()
 		return nil
 	case adapter.FieldCreatedAt:
 		m.ResetCreatedAt()
@@ -2777,6 +2923,7 @@ type AppMutation struct {
 	publisher_project_id  *ids.ID
 	promotion_terms       *json.RawMessage
 	appendpromotion_terms json.RawMessage
+	sandbox               *bool
 	created_at            *time.Time
 	clearedFields         map[string]struct{}
 	done                  bool
@@ -3195,6 +3342,42 @@ func (m *AppMutation) ResetPromotionTerms() {
 	delete(m.clearedFields, app.FieldPromotionTerms)
 }
 
+// SetSandbox sets the "sandbox" field.
+func (m *AppMutation) SetSandbox(b bool) {
+	m.sandbox = &b
+}
+
+// Sandbox returns the value of the "sandbox" field in the mutation.
+func (m *AppMutation) Sandbox() (r bool, exists bool) {
+	v := m.sandbox
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldSandbox returns the old "sandbox" field's value of the App entity.
+// If the App object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *AppMutation) OldSandbox(ctx context.Context) (v bool, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldSandbox is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldSandbox requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldSandbox: %w", err)
+	}
+	return oldValue.Sandbox, nil
+}
+
+// ResetSandbox resets all changes to the "sandbox" field.
+func (m *AppMutation) ResetSandbox() {
+	m.sandbox = nil
+}
+
 // SetCreatedAt sets the "created_at" field.
 func (m *AppMutation) SetCreatedAt(t time.Time) {
 	m.created_at = &t
@@ -3265,7 +3448,7 @@ func (m *AppMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *AppMutation) Fields() []string {
-	fields := make([]string, 0, 8)
+	fields := make([]string, 0, 9)
 	if m.slug != nil {
 		fields = append(fields, app.FieldSlug)
 	}
@@ -3286,6 +3469,9 @@ func (m *AppMutation) Fields() []string {
 	}
 	if m.promotion_terms != nil {
 		fields = append(fields, app.FieldPromotionTerms)
+	}
+	if m.sandbox != nil {
+		fields = append(fields, app.FieldSandbox)
 	}
 	if m.created_at != nil {
 		fields = append(fields, app.FieldCreatedAt)
@@ -3312,6 +3498,8 @@ func (m *AppMutation) Field(name string) (ent.Value, bool) {
 		return m.PublisherProjectID()
 	case app.FieldPromotionTerms:
 		return m.PromotionTerms()
+	case app.FieldSandbox:
+		return m.Sandbox()
 	case app.FieldCreatedAt:
 		return m.CreatedAt()
 	}
@@ -3337,6 +3525,8 @@ func (m *AppMutation) OldField(ctx context.Context, name string) (ent.Value, err
 		return m.OldPublisherProjectID(ctx)
 	case app.FieldPromotionTerms:
 		return m.OldPromotionTerms(ctx)
+	case app.FieldSandbox:
+		return m.OldSandbox(ctx)
 	case app.FieldCreatedAt:
 		return m.OldCreatedAt(ctx)
 	}
@@ -3396,6 +3586,13 @@ func (m *AppMutation) SetField(name string, value ent.Value) error {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
 		m.SetPromotionTerms(v)
+		return nil
+	case app.FieldSandbox:
+		v, ok := value.(bool)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetSandbox(v)
 		return nil
 	case app.FieldCreatedAt:
 		v, ok := value.(time.Time)
@@ -3494,6 +3691,9 @@ func (m *AppMutation) ResetField(name string) error {
 		return nil
 	case app.FieldPromotionTerms:
 		m.ResetPromotionTerms()
+		return nil
+	case app.FieldSandbox:
+		m.ResetSandbox()
 		return nil
 	case app.FieldCreatedAt:
 		m.ResetCreatedAt()
@@ -23269,6 +23469,7 @@ type ManifestMutation struct {
 	canary_started_at  *time.Time
 	canary_halted_at   *time.Time
 	canary_halt_reason *string
+	sandbox            *bool
 	created_at         *time.Time
 	clearedFields      map[string]struct{}
 	done               bool
@@ -23995,6 +24196,42 @@ func (m *ManifestMutation) ResetCanaryHaltReason() {
 	m.canary_halt_reason = nil
 }
 
+// SetSandbox sets the "sandbox" field.
+func (m *ManifestMutation) SetSandbox(b bool) {
+	m.sandbox = &b
+}
+
+// Sandbox returns the value of the "sandbox" field in the mutation.
+func (m *ManifestMutation) Sandbox() (r bool, exists bool) {
+	v := m.sandbox
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldSandbox returns the old "sandbox" field's value of the Manifest entity.
+// If the Manifest object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ManifestMutation) OldSandbox(ctx context.Context) (v bool, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldSandbox is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldSandbox requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldSandbox: %w", err)
+	}
+	return oldValue.Sandbox, nil
+}
+
+// ResetSandbox resets all changes to the "sandbox" field.
+func (m *ManifestMutation) ResetSandbox() {
+	m.sandbox = nil
+}
+
 // SetCreatedAt sets the "created_at" field.
 func (m *ManifestMutation) SetCreatedAt(t time.Time) {
 	m.created_at = &t
@@ -24065,7 +24302,7 @@ func (m *ManifestMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *ManifestMutation) Fields() []string {
-	fields := make([]string, 0, 16)
+	fields := make([]string, 0, 17)
 	if m.app_id != nil {
 		fields = append(fields, manifest.FieldAppID)
 	}
@@ -24111,6 +24348,9 @@ func (m *ManifestMutation) Fields() []string {
 	if m.canary_halt_reason != nil {
 		fields = append(fields, manifest.FieldCanaryHaltReason)
 	}
+	if m.sandbox != nil {
+		fields = append(fields, manifest.FieldSandbox)
+	}
 	if m.created_at != nil {
 		fields = append(fields, manifest.FieldCreatedAt)
 	}
@@ -24152,6 +24392,8 @@ func (m *ManifestMutation) Field(name string) (ent.Value, bool) {
 		return m.CanaryHaltedAt()
 	case manifest.FieldCanaryHaltReason:
 		return m.CanaryHaltReason()
+	case manifest.FieldSandbox:
+		return m.Sandbox()
 	case manifest.FieldCreatedAt:
 		return m.CreatedAt()
 	}
@@ -24193,6 +24435,8 @@ func (m *ManifestMutation) OldField(ctx context.Context, name string) (ent.Value
 		return m.OldCanaryHaltedAt(ctx)
 	case manifest.FieldCanaryHaltReason:
 		return m.OldCanaryHaltReason(ctx)
+	case manifest.FieldSandbox:
+		return m.OldSandbox(ctx)
 	case manifest.FieldCreatedAt:
 		return m.OldCreatedAt(ctx)
 	}
@@ -24308,6 +24552,13 @@ func (m *ManifestMutation) SetField(name string, value ent.Value) error {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
 		m.SetCanaryHaltReason(v)
+		return nil
+	case manifest.FieldSandbox:
+		v, ok := value.(bool)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetSandbox(v)
 		return nil
 	case manifest.FieldCreatedAt:
 		v, ok := value.(time.Time)
@@ -24445,6 +24696,9 @@ func (m *ManifestMutation) ResetField(name string) error {
 		return nil
 	case manifest.FieldCanaryHaltReason:
 		m.ResetCanaryHaltReason()
+		return nil
+	case manifest.FieldSandbox:
+		m.ResetSandbox()
 		return nil
 	case manifest.FieldCreatedAt:
 		m.ResetCreatedAt()

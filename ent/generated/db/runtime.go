@@ -81,7 +81,7 @@ func init() {
 	// adapter.DefaultFeedCursor holds the default value on creation for the feed_cursor field.
 	adapter.DefaultFeedCursor = adapterDescFeedCursor.Default.(string)
 	// adapterDescCreatedAt is the schema descriptor for created_at field.
-	adapterDescCreatedAt := adapterFields[10].Descriptor()
+	adapterDescCreatedAt := adapterFields[12].Descriptor()
 	// adapter.DefaultCreatedAt holds the default value on creation for the created_at field.
 	adapter.DefaultCreatedAt = adapterDescCreatedAt.Default.(func() time.Time)
 	allocationFields := schema.Allocation{}.Fields()
@@ -116,8 +116,12 @@ func init() {
 	appDescSummary := appFields[2].Descriptor()
 	// app.DefaultSummary holds the default value on creation for the summary field.
 	app.DefaultSummary = appDescSummary.Default.(string)
+	// appDescSandbox is the schema descriptor for sandbox field.
+	appDescSandbox := appFields[7].Descriptor()
+	// app.DefaultSandbox holds the default value on creation for the sandbox field.
+	app.DefaultSandbox = appDescSandbox.Default.(bool)
 	// appDescCreatedAt is the schema descriptor for created_at field.
-	appDescCreatedAt := appFields[7].Descriptor()
+	appDescCreatedAt := appFields[8].Descriptor()
 	// app.DefaultCreatedAt holds the default value on creation for the created_at field.
 	app.DefaultCreatedAt = appDescCreatedAt.Default.(func() time.Time)
 	artifactFields := schema.Artifact{}.Fields()
@@ -488,8 +492,12 @@ func init() {
 	manifestDescCanaryHaltReason := manifestFields[14].Descriptor()
 	// manifest.DefaultCanaryHaltReason holds the default value on creation for the canary_halt_reason field.
 	manifest.DefaultCanaryHaltReason = manifestDescCanaryHaltReason.Default.(string)
+	// manifestDescSandbox is the schema descriptor for sandbox field.
+	manifestDescSandbox := manifestFields[15].Descriptor()
+	// manifest.DefaultSandbox holds the default value on creation for the sandbox field.
+	manifest.DefaultSandbox = manifestDescSandbox.Default.(bool)
 	// manifestDescCreatedAt is the schema descriptor for created_at field.
-	manifestDescCreatedAt := manifestFields[15].Descriptor()
+	manifestDescCreatedAt := manifestFields[16].Descriptor()
 	// manifest.DefaultCreatedAt holds the default value on creation for the created_at field.
 	manifest.DefaultCreatedAt = manifestDescCreatedAt.Default.(func() time.Time)
 	memberFields := schema.Member{}.Fields()

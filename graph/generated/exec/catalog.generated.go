@@ -22,6 +22,7 @@ import (
 	"github.com/gpuaas/app-platform/service/adapter"
 	"github.com/gpuaas/app-platform/service/artifact"
 	"github.com/gpuaas/app-platform/service/catalog"
+	"github.com/gpuaas/app-platform/service/catalog/entry"
 	"github.com/gpuaas/app-platform/service/catalog/trust"
 	"github.com/gpuaas/app-platform/service/entitlement"
 	"github.com/vektah/gqlparser/v2/ast"
@@ -36,6 +37,7 @@ type AppResolver interface {
 	CanaryManifest(ctx context.Context, obj *db.App) (*db.Manifest, error)
 	Manifests(ctx context.Context, obj *db.App, first *int, after *string) (*model.ManifestConnection, error)
 	PromotionTerms(ctx context.Context, obj *db.App) (*rollout.Terms, error)
+
 	Entitled(ctx context.Context, obj *db.App, projectID ids.ID) (bool, error)
 }
 type ArtifactResolver interface {
@@ -434,6 +436,29 @@ func (ec *executionContext) _AdapterRegistration_narrowCalls(ctx context.Context
 }
 func (ec *executionContext) fieldContext_AdapterRegistration_narrowCalls(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("AdapterRegistration", field, false, false, errors.New("field of type Boolean does not have child fields"))
+}
+
+func (ec *executionContext) _AdapterRegistration_projectId(ctx context.Context, field graphql.CollectedField, obj *db.Adapter) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_AdapterRegistration_projectId(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.ProjectID, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *ids.ID) graphql.Marshaler {
+			return ec.marshalOID2ᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋidsᚐID(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_AdapterRegistration_projectId(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("AdapterRegistration", field, false, false, errors.New("field of type ID does not have child fields"))
 }
 
 func (ec *executionContext) _AdapterRegistration_createdAt(ctx context.Context, field graphql.CollectedField, obj *db.Adapter) (ret graphql.Marshaler) {
@@ -877,6 +902,29 @@ func (ec *executionContext) fieldContext_App_promotionTerms(_ context.Context, f
 		},
 	}
 	return fc, nil
+}
+
+func (ec *executionContext) _App_sandbox(ctx context.Context, field graphql.CollectedField, obj *db.App) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_App_sandbox(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Sandbox, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v bool) graphql.Marshaler {
+			return ec.marshalNBoolean2bool(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_App_sandbox(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("App", field, false, false, errors.New("field of type Boolean does not have child fields"))
 }
 
 func (ec *executionContext) _App_entitled(ctx context.Context, field graphql.CollectedField, obj *db.App) (ret graphql.Marshaler) {
@@ -3736,8 +3784,8 @@ func (ec *executionContext) fieldContext_WorkVerbSpec_id(_ context.Context, fiel
 
 // region    **************************** input.gotpl *****************************
 
-func (ec *executionContext) unmarshalInputCreateAppInput(ctx context.Context, obj any) (catalog.CreateAppInput, error) {
-	var it catalog.CreateAppInput
+func (ec *executionContext) unmarshalInputCreateAppInput(ctx context.Context, obj any) (entry.CreateAppInput, error) {
+	var it entry.CreateAppInput
 	if obj == nil {
 		return it, nil
 	}
@@ -3801,6 +3849,71 @@ func (ec *executionContext) unmarshalInputCreateAppInput(ctx context.Context, ob
 	return it, nil
 }
 
+func (ec *executionContext) unmarshalInputCreateSandboxAppInput(ctx context.Context, obj any) (entry.CreateSandboxAppInput, error) {
+	var it entry.CreateSandboxAppInput
+	if obj == nil {
+		return it, nil
+	}
+
+	asMap := map[string]any{}
+	for k, v := range obj.(map[string]any) {
+		asMap[k] = v
+	}
+
+	fieldsInOrder := [...]string{"projectId", "slug", "displayName", "summary", "permissionFamily", "idempotencyKey"}
+	for _, k := range fieldsInOrder {
+		v, ok := asMap[k]
+		if !ok {
+			continue
+		}
+		switch k {
+		case "projectId":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("projectId"))
+			data, err := ec.unmarshalNID2githubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋidsᚐID(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.ProjectID = data
+		case "slug":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("slug"))
+			data, err := ec.unmarshalNString2string(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Slug = data
+		case "displayName":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("displayName"))
+			data, err := ec.unmarshalNString2string(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.DisplayName = data
+		case "summary":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("summary"))
+			data, err := ec.unmarshalNString2string(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Summary = data
+		case "permissionFamily":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("permissionFamily"))
+			data, err := ec.unmarshalNString2string(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.PermissionFamily = data
+		case "idempotencyKey":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("idempotencyKey"))
+			data, err := ec.unmarshalNString2string(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.IdempotencyKey = data
+		}
+	}
+	return it, nil
+}
+
 func (ec *executionContext) unmarshalInputEntitlementLimitsInput(ctx context.Context, obj any) (entitlement.Limits, error) {
 	var it entitlement.Limits
 	if obj == nil {
@@ -3847,6 +3960,50 @@ func (ec *executionContext) unmarshalInputEntitlementLimitsInput(ctx context.Con
 				return it, err
 			}
 			it.Versions = data
+		}
+	}
+	return it, nil
+}
+
+func (ec *executionContext) unmarshalInputOpenAppInput(ctx context.Context, obj any) (entry.OpenAppInput, error) {
+	var it entry.OpenAppInput
+	if obj == nil {
+		return it, nil
+	}
+
+	asMap := map[string]any{}
+	for k, v := range obj.(map[string]any) {
+		asMap[k] = v
+	}
+
+	fieldsInOrder := [...]string{"appSlug", "reason", "override"}
+	for _, k := range fieldsInOrder {
+		v, ok := asMap[k]
+		if !ok {
+			continue
+		}
+		switch k {
+		case "appSlug":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("appSlug"))
+			data, err := ec.unmarshalNString2string(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.AppSlug = data
+		case "reason":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("reason"))
+			data, err := ec.unmarshalNString2string(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Reason = data
+		case "override":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("override"))
+			data, err := ec.unmarshalOString2string(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Override = data
 		}
 	}
 	return it, nil
@@ -4121,6 +4278,64 @@ func (ec *executionContext) unmarshalInputRegisterAdapterInput(ctx context.Conte
 	return it, nil
 }
 
+func (ec *executionContext) unmarshalInputRegisterSandboxAdapterInput(ctx context.Context, obj any) (adapter.SandboxInput, error) {
+	var it adapter.SandboxInput
+	if obj == nil {
+		return it, nil
+	}
+
+	asMap := map[string]any{}
+	for k, v := range obj.(map[string]any) {
+		asMap[k] = v
+	}
+
+	fieldsInOrder := [...]string{"projectId", "name", "url", "authority", "narrowCalls"}
+	for _, k := range fieldsInOrder {
+		v, ok := asMap[k]
+		if !ok {
+			continue
+		}
+		switch k {
+		case "projectId":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("projectId"))
+			data, err := ec.unmarshalNID2githubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋidsᚐID(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.ProjectID = data
+		case "name":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("name"))
+			data, err := ec.unmarshalNString2string(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Name = data
+		case "url":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("url"))
+			data, err := ec.unmarshalNString2string(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.URL = data
+		case "authority":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("authority"))
+			data, err := ec.unmarshalOString2ᚖstring(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.Authority = data
+		case "narrowCalls":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("narrowCalls"))
+			data, err := ec.unmarshalOBoolean2ᚖbool(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.NarrowCalls = data
+		}
+	}
+	return it, nil
+}
+
 func (ec *executionContext) unmarshalInputSetPromotionTermsInput(ctx context.Context, obj any) (trust.TermsInput, error) {
 	var it trust.TermsInput
 	if obj == nil {
@@ -4330,6 +4545,11 @@ func (ec *executionContext) _AdapterRegistration(ctx context.Context, sel ast.Se
 		case "narrowCalls":
 			out.Values[i] = ec._AdapterRegistration_narrowCalls(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "projectId":
+			out.Values[i] = ec._AdapterRegistration_projectId(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
 				out.Invalids++
 			}
 		case "createdAt":
@@ -4676,6 +4896,11 @@ func (ec *executionContext) _App(ctx context.Context, sel ast.SelectionSet, obj 
 			}
 
 			out.Concurrently(i, func(ctx context.Context) graphql.Marshaler { return innerFunc(ctx, out) })
+		case "sandbox":
+			out.Values[i] = ec._App_sandbox(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
 		case "entitled":
 			field := field
 
@@ -6832,8 +7057,13 @@ func (ec *executionContext) marshalNComponentSpec2ᚖgithubᚗcomᚋgpuaasᚋapp
 	return ec._ComponentSpec(ctx, sel, v)
 }
 
-func (ec *executionContext) unmarshalNCreateAppInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋcatalogᚐCreateAppInput(ctx context.Context, v any) (catalog.CreateAppInput, error) {
+func (ec *executionContext) unmarshalNCreateAppInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋcatalogᚋentryᚐCreateAppInput(ctx context.Context, v any) (entry.CreateAppInput, error) {
 	res, err := ec.unmarshalInputCreateAppInput(ctx, v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) unmarshalNCreateSandboxAppInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋcatalogᚋentryᚐCreateSandboxAppInput(ctx context.Context, v any) (entry.CreateSandboxAppInput, error) {
+	res, err := ec.unmarshalInputCreateSandboxAppInput(ctx, v)
 	return res, graphql.ErrorOnPath(ctx, err)
 }
 
@@ -6955,6 +7185,11 @@ func (ec *executionContext) marshalNManifestEdge2ᚖgithubᚗcomᚋgpuaasᚋapp�
 	return ec._ManifestEdge(ctx, sel, v)
 }
 
+func (ec *executionContext) unmarshalNOpenAppInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋcatalogᚋentryᚐOpenAppInput(ctx context.Context, v any) (entry.OpenAppInput, error) {
+	res, err := ec.unmarshalInputOpenAppInput(ctx, v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
 func (ec *executionContext) unmarshalNPromoteArtifactInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋartifactᚐPromoteArtifactInput(ctx context.Context, v any) (artifact.PromoteArtifactInput, error) {
 	res, err := ec.unmarshalInputPromoteArtifactInput(ctx, v)
 	return res, graphql.ErrorOnPath(ctx, err)
@@ -6987,6 +7222,11 @@ func (ec *executionContext) unmarshalNPublishManifestInput2githubᚗcomᚋgpuaas
 
 func (ec *executionContext) unmarshalNRegisterAdapterInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋadapterᚐRegisterInput(ctx context.Context, v any) (adapter.RegisterInput, error) {
 	res, err := ec.unmarshalInputRegisterAdapterInput(ctx, v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) unmarshalNRegisterSandboxAdapterInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋadapterᚐSandboxInput(ctx context.Context, v any) (adapter.SandboxInput, error) {
+	res, err := ec.unmarshalInputRegisterSandboxAdapterInput(ctx, v)
 	return res, graphql.ErrorOnPath(ctx, err)
 }
 

@@ -34,6 +34,7 @@ import (
 	"github.com/gpuaas/app-platform/service/budget"
 	"github.com/gpuaas/app-platform/service/canary"
 	"github.com/gpuaas/app-platform/service/catalog"
+	"github.com/gpuaas/app-platform/service/catalog/entry"
 	"github.com/gpuaas/app-platform/service/catalog/trust"
 	"github.com/gpuaas/app-platform/service/change"
 	"github.com/gpuaas/app-platform/service/delivery"
@@ -75,7 +76,9 @@ type MutationResolver interface {
 	ReopenPeriod(ctx context.Context, periodID ids.ID, planHash string, reason string) (*billing.Period, error)
 	SetBudget(ctx context.Context, input budget.SetInput) (*budget.Budget, error)
 	RemoveBudget(ctx context.Context, budgetID ids.ID, reason string) (*budget.Budget, error)
-	CreateApp(ctx context.Context, input catalog.CreateAppInput) (*db.App, error)
+	CreateApp(ctx context.Context, input entry.CreateAppInput) (*db.App, error)
+	CreateSandboxApp(ctx context.Context, input entry.CreateSandboxAppInput) (*db.App, error)
+	OpenApp(ctx context.Context, input entry.OpenAppInput) (*db.App, error)
 	PublishArtifact(ctx context.Context, input artifact.PublishArtifactInput) (*db.Artifact, error)
 	PromoteArtifact(ctx context.Context, input artifact.PromoteArtifactInput) (*db.Artifact, error)
 	VerifyArtifact(ctx context.Context, artifactID ids.ID) (*db.Artifact, error)
@@ -84,6 +87,7 @@ type MutationResolver interface {
 	PublishManifest(ctx context.Context, input catalog.PublishManifestInput) (*db.Manifest, error)
 	PromoteManifest(ctx context.Context, input catalog.PromoteManifestInput) (*db.Manifest, error)
 	RegisterAdapter(ctx context.Context, input adapter.RegisterInput) (*db.Adapter, error)
+	RegisterSandboxAdapter(ctx context.Context, input adapter.SandboxInput) (*db.Adapter, error)
 	GrantEntitlement(ctx context.Context, projectID ids.ID, appSlug string, limits *entitlement.Limits, expiresAt *time.Time, reason *string) (*db.Entitlement, error)
 	RevokeEntitlement(ctx context.Context, projectID ids.ID, appSlug string, reason *string) (*db.Entitlement, error)
 	OpenArtifactDelivery(ctx context.Context, taskID ids.ID) (*delivery.Delivery, error)
@@ -199,7 +203,7 @@ type QueryResolver interface {
 	Manifests(ctx context.Context, search *string, appSlug *string, stages []lifecycle.Stage, first *int, after *string) (*model.ManifestConnection, error)
 	Artifact(ctx context.Context, digest string, tenantID *ids.ID) (*db.Artifact, error)
 	Artifacts(ctx context.Context, search *string, stages []lifecycle.Stage, quarantined *bool, first *int, after *string) (*model.ArtifactConnection, error)
-	Adapters(ctx context.Context, first *int, after *string) (*model.AdapterRegistrationConnection, error)
+	Adapters(ctx context.Context, projectID *ids.ID, first *int, after *string) (*model.AdapterRegistrationConnection, error)
 	SearchAudit(ctx context.Context, filter audit.Filter, first *int, after *string) (*model.AuditEntryConnection, error)
 	AuditChain(ctx context.Context, afterSeq int, first int) ([]*audit.Link, error)
 	AuditCheckpoints(ctx context.Context, afterSeq int) ([]*audit.Checkpoint, error)
@@ -424,8 +428,8 @@ func (ec *executionContext) field_Mutation_createApp_args(ctx context.Context, r
 	var err error
 	args := map[string]any{}
 	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
-		func(ctx context.Context, v any) (catalog.CreateAppInput, error) {
-			return ec.unmarshalNCreateAppInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋcatalogᚐCreateAppInput(ctx, v)
+		func(ctx context.Context, v any) (entry.CreateAppInput, error) {
+			return ec.unmarshalNCreateAppInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋcatalogᚋentryᚐCreateAppInput(ctx, v)
 		})
 	if err != nil {
 		return nil, err
@@ -482,6 +486,20 @@ func (ec *executionContext) field_Mutation_createProject_args(ctx context.Contex
 	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
 		func(ctx context.Context, v any) (identity.CreateProjectInput, error) {
 			return ec.unmarshalNCreateProjectInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋidentityᚐCreateProjectInput(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["input"] = arg0
+	return args, nil
+}
+
+func (ec *executionContext) field_Mutation_createSandboxApp_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
+		func(ctx context.Context, v any) (entry.CreateSandboxAppInput, error) {
+			return ec.unmarshalNCreateSandboxAppInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋcatalogᚋentryᚐCreateSandboxAppInput(ctx, v)
 		})
 	if err != nil {
 		return nil, err
@@ -948,6 +966,20 @@ func (ec *executionContext) field_Mutation_offerControlPlane_args(ctx context.Co
 	return args, nil
 }
 
+func (ec *executionContext) field_Mutation_openApp_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
+		func(ctx context.Context, v any) (entry.OpenAppInput, error) {
+			return ec.unmarshalNOpenAppInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋcatalogᚋentryᚐOpenAppInput(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["input"] = arg0
+	return args, nil
+}
+
 func (ec *executionContext) field_Mutation_openArtifactDelivery_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
 	var err error
 	args := map[string]any{}
@@ -1116,6 +1148,20 @@ func (ec *executionContext) field_Mutation_registerRunner_args(ctx context.Conte
 	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
 		func(ctx context.Context, v any) (trust.RunnerInput, error) {
 			return ec.unmarshalNRegisterRunnerInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋcatalogᚋtrustᚐRunnerInput(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["input"] = arg0
+	return args, nil
+}
+
+func (ec *executionContext) field_Mutation_registerSandboxAdapter_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
+		func(ctx context.Context, v any) (adapter.SandboxInput, error) {
+			return ec.unmarshalNRegisterSandboxAdapterInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋadapterᚐSandboxInput(ctx, v)
 		})
 	if err != nil {
 		return nil, err
@@ -2043,22 +2089,30 @@ func (ec *executionContext) field_Query___type_args(ctx context.Context, rawArgs
 func (ec *executionContext) field_Query_adapters_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
 	var err error
 	args := map[string]any{}
-	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "first",
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "projectId",
+		func(ctx context.Context, v any) (*ids.ID, error) {
+			return ec.unmarshalOID2ᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋidsᚐID(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["projectId"] = arg0
+	arg1, err := graphql.ProcessArgField(ctx, rawArgs, "first",
 		func(ctx context.Context, v any) (*int, error) {
 			return ec.unmarshalOInt2ᚖint(ctx, v)
 		})
 	if err != nil {
 		return nil, err
 	}
-	args["first"] = arg0
-	arg1, err := graphql.ProcessArgField(ctx, rawArgs, "after",
+	args["first"] = arg1
+	arg2, err := graphql.ProcessArgField(ctx, rawArgs, "after",
 		func(ctx context.Context, v any) (*string, error) {
 			return ec.unmarshalOString2ᚖstring(ctx, v)
 		})
 	if err != nil {
 		return nil, err
 	}
-	args["after"] = arg1
+	args["after"] = arg2
 	return args, nil
 }
 
@@ -4397,7 +4451,7 @@ func (ec *executionContext) _Mutation_createApp(ctx context.Context, field graph
 		},
 		func(ctx context.Context) (any, error) {
 			fc := graphql.GetFieldContext(ctx)
-			return ec.Resolvers.Mutation().CreateApp(ctx, fc.Args["input"].(catalog.CreateAppInput))
+			return ec.Resolvers.Mutation().CreateApp(ctx, fc.Args["input"].(entry.CreateAppInput))
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v *db.App) graphql.Marshaler {
@@ -4425,6 +4479,94 @@ func (ec *executionContext) fieldContext_Mutation_createApp(ctx context.Context,
 	}()
 	ctx = graphql.WithFieldContext(ctx, fc)
 	if fc.Args, err = ec.field_Mutation_createApp_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Mutation_createSandboxApp(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Mutation_createSandboxApp(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Mutation().CreateSandboxApp(ctx, fc.Args["input"].(entry.CreateSandboxAppInput))
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *db.App) graphql.Marshaler {
+			return ec.marshalNApp2ᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋentᚋgeneratedᚋdbᚐApp(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Mutation_createSandboxApp(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Mutation",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_App(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Mutation_createSandboxApp_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Mutation_openApp(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Mutation_openApp(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Mutation().OpenApp(ctx, fc.Args["input"].(entry.OpenAppInput))
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *db.App) graphql.Marshaler {
+			return ec.marshalNApp2ᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋentᚋgeneratedᚋdbᚐApp(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Mutation_openApp(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Mutation",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_App(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Mutation_openApp_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
 		ec.Error(ctx, err)
 		return fc, err
 	}
@@ -4777,6 +4919,50 @@ func (ec *executionContext) fieldContext_Mutation_registerAdapter(ctx context.Co
 	}()
 	ctx = graphql.WithFieldContext(ctx, fc)
 	if fc.Args, err = ec.field_Mutation_registerAdapter_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Mutation_registerSandboxAdapter(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Mutation_registerSandboxAdapter(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Mutation().RegisterSandboxAdapter(ctx, fc.Args["input"].(adapter.SandboxInput))
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *db.Adapter) graphql.Marshaler {
+			return ec.marshalNAdapterRegistration2ᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋentᚋgeneratedᚋdbᚐAdapter(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Mutation_registerSandboxAdapter(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Mutation",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_AdapterRegistration(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Mutation_registerSandboxAdapter_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
 		ec.Error(ctx, err)
 		return fc, err
 	}
@@ -9833,7 +10019,7 @@ func (ec *executionContext) _Query_adapters(ctx context.Context, field graphql.C
 		},
 		func(ctx context.Context) (any, error) {
 			fc := graphql.GetFieldContext(ctx)
-			return ec.Resolvers.Query().Adapters(ctx, fc.Args["first"].(*int), fc.Args["after"].(*string))
+			return ec.Resolvers.Query().Adapters(ctx, fc.Args["projectId"].(*ids.ID), fc.Args["first"].(*int), fc.Args["after"].(*string))
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v *model.AdapterRegistrationConnection) graphql.Marshaler {
@@ -12955,6 +13141,20 @@ func (ec *executionContext) _Mutation(ctx context.Context, sel ast.SelectionSet)
 			if out.Values[i] == graphql.Null {
 				out.Invalids++
 			}
+		case "createSandboxApp":
+			out.Values[i] = ec.OperationContext.RootResolverMiddleware(innerCtx, func(ctx context.Context) (res graphql.Marshaler) {
+				return ec._Mutation_createSandboxApp(ctx, field)
+			})
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "openApp":
+			out.Values[i] = ec.OperationContext.RootResolverMiddleware(innerCtx, func(ctx context.Context) (res graphql.Marshaler) {
+				return ec._Mutation_openApp(ctx, field)
+			})
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
 		case "publishArtifact":
 			out.Values[i] = ec.OperationContext.RootResolverMiddleware(innerCtx, func(ctx context.Context) (res graphql.Marshaler) {
 				return ec._Mutation_publishArtifact(ctx, field)
@@ -13007,6 +13207,13 @@ func (ec *executionContext) _Mutation(ctx context.Context, sel ast.SelectionSet)
 		case "registerAdapter":
 			out.Values[i] = ec.OperationContext.RootResolverMiddleware(innerCtx, func(ctx context.Context) (res graphql.Marshaler) {
 				return ec._Mutation_registerAdapter(ctx, field)
+			})
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "registerSandboxAdapter":
+			out.Values[i] = ec.OperationContext.RootResolverMiddleware(innerCtx, func(ctx context.Context) (res graphql.Marshaler) {
+				return ec._Mutation_registerSandboxAdapter(ctx, field)
 			})
 			if out.Values[i] == graphql.Null {
 				out.Invalids++

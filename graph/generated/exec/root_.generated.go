@@ -23,6 +23,7 @@ import (
 	"github.com/gpuaas/app-platform/service/breakglass"
 	"github.com/gpuaas/app-platform/service/budget"
 	"github.com/gpuaas/app-platform/service/catalog"
+	"github.com/gpuaas/app-platform/service/catalog/entry"
 	"github.com/gpuaas/app-platform/service/catalog/trust"
 	"github.com/gpuaas/app-platform/service/endpoint"
 	"github.com/gpuaas/app-platform/service/entitlement"
@@ -117,6 +118,7 @@ type ComplexityRoot struct {
 		LastSeenAt  func(childComplexity int) int
 		Name        func(childComplexity int) int
 		NarrowCalls func(childComplexity int) int
+		ProjectID   func(childComplexity int) int
 		URL         func(childComplexity int) int
 	}
 
@@ -188,6 +190,7 @@ type ComplexityRoot struct {
 		PermissionFamily   func(childComplexity int) int
 		PromotionTerms     func(childComplexity int) int
 		PublisherProjectID func(childComplexity int) int
+		Sandbox            func(childComplexity int) int
 		Slug               func(childComplexity int) int
 		Summary            func(childComplexity int) int
 	}
@@ -1123,11 +1126,12 @@ type ComplexityRoot struct {
 		CancelOperation         func(childComplexity int, input model.CancelOperationInput) int
 		CordonMember            func(childComplexity int, input member.Input) int
 		CordonNode              func(childComplexity int, input fleet.OperateInput) int
-		CreateApp               func(childComplexity int, input catalog.CreateAppInput) int
+		CreateApp               func(childComplexity int, input entry.CreateAppInput) int
 		CreateArtifactSource    func(childComplexity int, input source.CreateInput) int
 		CreateLoginLink         func(childComplexity int, userID ids.ID) int
 		CreateNodeEnrolment     func(childComplexity int, input node.EnrolmentInput) int
 		CreateProject           func(childComplexity int, input identity.CreateProjectInput) int
+		CreateSandboxApp        func(childComplexity int, input entry.CreateSandboxAppInput) int
 		CreateServiceAccount    func(childComplexity int, input identity.CreateServiceAccountInput) int
 		CreateServiceAccountKey func(childComplexity int, input model.CreateServiceAccountKeyInput) int
 		CreateTenant            func(childComplexity int, input identity.CreateTenantInput) int
@@ -1155,6 +1159,7 @@ type ComplexityRoot struct {
 		LogoutEverywhere        func(childComplexity int, userID *ids.ID, reason *string) int
 		NodeHeartbeat           func(childComplexity int, input node.HeartbeatInput) int
 		OfferControlPlane       func(childComplexity int, input share.OfferInput) int
+		OpenApp                 func(childComplexity int, input entry.OpenAppInput) int
 		OpenArtifactDelivery    func(childComplexity int, taskID ids.ID) int
 		OpenEndpoint            func(childComplexity int, input endpoint.OpenInput) int
 		PromoteArtifact         func(childComplexity int, input artifact.PromoteArtifactInput) int
@@ -1167,6 +1172,7 @@ type ComplexityRoot struct {
 		RedeliverWebhook        func(childComplexity int, deliveryID ids.ID) int
 		RegisterAdapter         func(childComplexity int, input adapter.RegisterInput) int
 		RegisterRunner          func(childComplexity int, input trust.RunnerInput) int
+		RegisterSandboxAdapter  func(childComplexity int, input adapter.SandboxInput) int
 		ReleaseAllocation       func(childComplexity int, input allocation.ReleaseInput) int
 		ReleaseArtifact         func(childComplexity int, artifactID ids.ID, reason string) int
 		RemoveBudget            func(childComplexity int, budgetID ids.ID, reason string) int
@@ -1697,7 +1703,7 @@ type ComplexityRoot struct {
 	}
 
 	Query struct {
-		Adapters                 func(childComplexity int, first *int, after *string) int
+		Adapters                 func(childComplexity int, projectID *ids.ID, first *int, after *string) int
 		Allocations              func(childComplexity int, projectID ids.ID, statuses []lifecycle.AllocationStatus, first *int, after *string) int
 		App                      func(childComplexity int, slug string) int
 		Apps                     func(childComplexity int, search *string, first *int, after *string) int
@@ -2385,6 +2391,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.AdapterRegistration.NarrowCalls(childComplexity), true
+	case "AdapterRegistration.projectId":
+		if e.ComplexityRoot.AdapterRegistration.ProjectID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.AdapterRegistration.ProjectID(childComplexity), true
 	case "AdapterRegistration.url":
 		if e.ComplexityRoot.AdapterRegistration.URL == nil {
 			break
@@ -2685,6 +2697,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.App.PublisherProjectID(childComplexity), true
+	case "App.sandbox":
+		if e.ComplexityRoot.App.Sandbox == nil {
+			break
+		}
+
+		return e.ComplexityRoot.App.Sandbox(childComplexity), true
 	case "App.slug":
 		if e.ComplexityRoot.App.Slug == nil {
 			break
@@ -6709,7 +6727,7 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 			return 0, false
 		}
 
-		return e.ComplexityRoot.Mutation.CreateApp(childComplexity, args["input"].(catalog.CreateAppInput)), true
+		return e.ComplexityRoot.Mutation.CreateApp(childComplexity, args["input"].(entry.CreateAppInput)), true
 	case "Mutation.createArtifactSource":
 		if e.ComplexityRoot.Mutation.CreateArtifactSource == nil {
 			break
@@ -6754,6 +6772,17 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Mutation.CreateProject(childComplexity, args["input"].(identity.CreateProjectInput)), true
+	case "Mutation.createSandboxApp":
+		if e.ComplexityRoot.Mutation.CreateSandboxApp == nil {
+			break
+		}
+
+		args, err := ec.field_Mutation_createSandboxApp_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Mutation.CreateSandboxApp(childComplexity, args["input"].(entry.CreateSandboxAppInput)), true
 	case "Mutation.createServiceAccount":
 		if e.ComplexityRoot.Mutation.CreateServiceAccount == nil {
 			break
@@ -7051,6 +7080,17 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Mutation.OfferControlPlane(childComplexity, args["input"].(share.OfferInput)), true
+	case "Mutation.openApp":
+		if e.ComplexityRoot.Mutation.OpenApp == nil {
+			break
+		}
+
+		args, err := ec.field_Mutation_openApp_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Mutation.OpenApp(childComplexity, args["input"].(entry.OpenAppInput)), true
 	case "Mutation.openArtifactDelivery":
 		if e.ComplexityRoot.Mutation.OpenArtifactDelivery == nil {
 			break
@@ -7183,6 +7223,17 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Mutation.RegisterRunner(childComplexity, args["input"].(trust.RunnerInput)), true
+	case "Mutation.registerSandboxAdapter":
+		if e.ComplexityRoot.Mutation.RegisterSandboxAdapter == nil {
+			break
+		}
+
+		args, err := ec.field_Mutation_registerSandboxAdapter_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Mutation.RegisterSandboxAdapter(childComplexity, args["input"].(adapter.SandboxInput)), true
 	case "Mutation.releaseAllocation":
 		if e.ComplexityRoot.Mutation.ReleaseAllocation == nil {
 			break
@@ -9771,7 +9822,7 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 			return 0, false
 		}
 
-		return e.ComplexityRoot.Query.Adapters(childComplexity, args["first"].(*int), args["after"].(*string)), true
+		return e.ComplexityRoot.Query.Adapters(childComplexity, args["projectId"].(*ids.ID), args["first"].(*int), args["after"].(*string)), true
 	case "Query.allocations":
 		if e.ComplexityRoot.Query.Allocations == nil {
 			break
@@ -12578,6 +12629,7 @@ func (e *executableSchema) Exec(ctx context.Context) graphql.ResponseHandler {
 		ec.unmarshalInputCreateArtifactSourceInput,
 		ec.unmarshalInputCreateNodeEnrolmentInput,
 		ec.unmarshalInputCreateProjectInput,
+		ec.unmarshalInputCreateSandboxAppInput,
 		ec.unmarshalInputCreateServiceAccountInput,
 		ec.unmarshalInputCreateServiceAccountKeyInput,
 		ec.unmarshalInputCreateTenantInput,
@@ -12608,6 +12660,7 @@ func (e *executableSchema) Exec(ctx context.Context) graphql.ResponseHandler {
 		ec.unmarshalInputNodeOperateInput,
 		ec.unmarshalInputNodeWallsInput,
 		ec.unmarshalInputOfferControlPlaneInput,
+		ec.unmarshalInputOpenAppInput,
 		ec.unmarshalInputOpenEndpointInput,
 		ec.unmarshalInputPlanAddMembersInput,
 		ec.unmarshalInputPlanDecommissionInstanceInput,
@@ -12628,6 +12681,7 @@ func (e *executableSchema) Exec(ctx context.Context) graphql.ResponseHandler {
 		ec.unmarshalInputPublishManifestInput,
 		ec.unmarshalInputRegisterAdapterInput,
 		ec.unmarshalInputRegisterRunnerInput,
+		ec.unmarshalInputRegisterSandboxAdapterInput,
 		ec.unmarshalInputReleaseAllocationInput,
 		ec.unmarshalInputRemoveMemberInput,
 		ec.unmarshalInputRemoveMembersInput,
@@ -13675,6 +13729,8 @@ type App implements Node {
   manifests("How many, 1 to 100." first: Int = 20, "Read on after this cursor." after: String): ManifestConnection!
   "What the steps of its versions need, beside evidence."
   promotionTerms: PromotionTerms!
+  "Whether it is in a sandbox: only the project that publishes it may launch it, and only that project's tenant and the platform's staff see it, until it is opened."
+  sandbox: Boolean!
   "Whether a project may launch it."
   entitled("The project." projectId: ID!): Boolean!
 }
@@ -13953,6 +14009,8 @@ type AdapterRegistration implements Node {
   lastError: String!
   "Whether its calls that only look (observations, plans, actions of risk READ) hold task.inspect: then they run what the app's manifest names as inspections, and nothing else. False for adapters that have not moved yet, whose calls may run any command."
   narrowCalls: Boolean!
+  "The project whose sandbox it is in, where alone it may be named; null for the platform's, which every app may name."
+  projectId: ID
   "When it was registered."
   createdAt: DateTime!
 }
@@ -14055,8 +14113,8 @@ extend type Query {
   artifact("` + "`" + `sha256:…` + "`" + `." digest: String!, "The tenant." tenantId: ID): Artifact!
   "The artifacts, newest first. Key: artifact.read in any scope."
   artifacts("Only those whose name or address contains this, 1 to 100 characters." search: String, "Only these stages." stages: [Stage!], "Only those in quarantine, or those that are not." quarantined: Boolean, "How many, 1 to 100." first: Int = 50, "Read on after this cursor." after: String): ArtifactConnection!
-  "The registered adapters, by name. Key: adapter.read, platform."
-  adapters("How many, 1 to 100." first: Int = 50, "Read on after this cursor." after: String): AdapterRegistrationConnection!
+  "The registered adapters, by name. Key: adapter.read, platform; for those of a project's sandbox, sandbox.manage on the project."
+  adapters("Only those in this project's sandbox." projectId: ID, "How many, 1 to 100." first: Int = 50, "Read on after this cursor." after: String): AdapterRegistrationConnection!
 }
 
 "What a new app is made from."
@@ -14073,6 +14131,46 @@ input CreateAppInput {
   publisherProjectId: ID
   "Makes a repeat harmless: same key and input, same app."
   idempotencyKey: String!
+}
+
+"What a publisher's own app is made from."
+input CreateSandboxAppInput {
+  "The project that publishes it, and that alone may launch it."
+  projectId: ID!
+  "Short name: 2 to 40 lower-case letters, digits and hyphens. It begins with the tenant's short name and a hyphen."
+  slug: String!
+  "Name for people."
+  displayName: String!
+  "One line on what it is."
+  summary: String!
+  "The family of permission keys: ` + "`" + `apps` + "`" + ` or ` + "`" + `scheduler` + "`" + `."
+  permissionFamily: String!
+  "Makes a repeat harmless: same key and input, same app."
+  idempotencyKey: String!
+}
+
+"The platform's word on an app that its publisher tried in a sandbox."
+input OpenAppInput {
+  "The app."
+  appSlug: String!
+  "Why, kept in the audit."
+  reason: String!
+  "Why its ACTIVE version reaches other tenants without what registered runners sign, kept in the audit; left out to ask for it."
+  override: String
+}
+
+"What a publisher's own adapter is registered by."
+input RegisterSandboxAdapterInput {
+  "The project in whose sandbox it is."
+  projectId: ID!
+  "Name: 2 to 40 lower-case letters, digits and hyphens. It begins with the tenant's short name and a hyphen. Registering it again changes the address."
+  name: String!
+  "Base address: https on the public Internet, or where the operator allows sandboxes besides."
+  url: String!
+  "Certificates that alone vouch for the address by https, PEM, at most 32 KiB; left out, those of the same address stay."
+  authority: String
+  "Narrow its calls that only look to the inspections of the app's manifest; left out to leave it as it is, which is off for a new adapter."
+  narrowCalls: Boolean
 }
 
 "What a new artifact is made from."
@@ -14174,6 +14272,10 @@ input RegisterAdapterInput {
 extend type Mutation {
   "Add an app to the catalog. Key: app.manage, platform."
   createApp("What it is made from." input: CreateAppInput!): App!
+  "Add an app that only one project may launch and only its tenant sees, and entitle the project to it; at most 20 of a tenant. Key: sandbox.manage on the project."
+  createSandboxApp("What it is made from." input: CreateSandboxAppInput!): App!
+  "Take an app out of its sandbox, with its versions as they are. Its ACTIVE version needs what other tenants' trust rests on (EVIDENCE_MISSING). Key: app.manage, platform."
+  openApp("The app." input: OpenAppInput!): App!
   "Publish an artifact: its manifest bytes are fetched and checked against the digest. Key: artifact.publish on the project, or on the platform."
   publishArtifact("What it is made from." input: PublishArtifactInput!): Artifact!
   "Move an artifact to its next stage. Key: artifact.promote on its project or tenant, or on the platform."
@@ -14188,8 +14290,10 @@ extend type Mutation {
   publishManifest("What it is made from." input: PublishManifestInput!): Manifest!
   "Move a manifest to its next stage. Key: manifest.promote on the app's publisher, or on the platform."
   promoteManifest("The step." input: PromoteManifestInput!): Manifest!
-  "Register an adapter or change its address; it is called to describe itself. Key: adapter.register, platform."
+  "Register an adapter or change its address; it is called to describe itself. One that is in a sandbox is opened to all by it. Key: adapter.register, platform."
   registerAdapter("What it is made from." input: RegisterAdapterInput!): AdapterRegistration!
+  "Register an adapter that only apps in the project's sandbox may name, or change its address; at most 20 of a tenant. Key: sandbox.manage on the project."
+  registerSandboxAdapter("What it is made from." input: RegisterSandboxAdapterInput!): AdapterRegistration!
   "Let a project launch an app; limits and end of one that holds already are replaced. Key: entitlement.manage on the project."
   grantEntitlement("The project." projectId: ID!, "The app." appSlug: String!, "How far it goes; left out for no bound." limits: EntitlementLimitsInput, "When it ends; left out for never." expiresAt: DateTime, "Why, kept in the audit." reason: String): Entitlement!
   "Stop a project from launching an app; what runs goes on. Key: entitlement.manage on the project."
@@ -19030,6 +19134,8 @@ func (ec *executionContext) childFields_AdapterRegistration(ctx context.Context,
 		return ec.fieldContext_AdapterRegistration_lastError(ctx, field)
 	case "narrowCalls":
 		return ec.fieldContext_AdapterRegistration_narrowCalls(ctx, field)
+	case "projectId":
+		return ec.fieldContext_AdapterRegistration_projectId(ctx, field)
 	case "createdAt":
 		return ec.fieldContext_AdapterRegistration_createdAt(ctx, field)
 	}
@@ -19174,6 +19280,8 @@ func (ec *executionContext) childFields_App(ctx context.Context, field graphql.C
 		return ec.fieldContext_App_manifests(ctx, field)
 	case "promotionTerms":
 		return ec.fieldContext_App_promotionTerms(ctx, field)
+	case "sandbox":
+		return ec.fieldContext_App_sandbox(ctx, field)
 	case "entitled":
 		return ec.fieldContext_App_entitled(ctx, field)
 	}

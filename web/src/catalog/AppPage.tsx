@@ -56,6 +56,12 @@ function AppView({ app }: { app: App }) {
         }
         actions={<LaunchButton app={app} />}
       />
+      {app.sandbox && (
+        <Notice tone="idle" icon="info">
+          This app is in a sandbox: only the project that made it can launch it, and no other tenant sees it, until the
+          platform’s staff opens it.
+        </Notice>
+      )}
       {!app.entitled && (
         <Notice tone="warn" icon="info">
           This app is not enabled for the project. Someone with the key <code>entitlement.manage</code> can enable it.

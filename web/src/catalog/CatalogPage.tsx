@@ -75,6 +75,11 @@ export function CatalogPage() {
   );
 }
 
+/** Says that an app is in a sandbox: the platform's staff has not opened it to others. */
+export function SandboxTag({ entitled }: { entitled: boolean }) {
+  return <span className="tag">{entitled ? 'Only your project' : 'Only another project'}</span>;
+}
+
 function AppCard({ app }: { app: App }) {
   const { can } = useSession();
   const manifest = app.activeManifest;
@@ -100,6 +105,7 @@ function AppCard({ app }: { app: App }) {
       </div>
       <p>{app.summary}</p>
       <div className="row">
+        {app.sandbox && <SandboxTag entitled={app.entitled} />}
         {needsOf(manifest?.compatibility).map((need) => (
           <span key={need} className="tag">
             {need}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/gpuaas/app-platform/cmd/appctl/internal/catalog"
 	"github.com/gpuaas/app-platform/cmd/appctl/internal/command"
 	"github.com/gpuaas/app-platform/cmd/appctl/internal/parts"
 	"github.com/gpuaas/app-platform/cmd/appctl/internal/render"
@@ -23,8 +24,8 @@ import (
 
 // Command returns the commands about adapters.
 func Command(t *command.Tool) *cobra.Command {
-	return command.Group("adapter", "Adapters: programs that know how an app boots, drains and leaves", check(t),
-		clauses(t), initialise(t))
+	return command.Group("adapter", "Adapters: programs that know how an app boots, drains and leaves",
+		append([]*cobra.Command{check(t), clauses(t), initialise(t)}, catalog.Sandbox(t)...)...)
 }
 
 // checkFlags are the flags of adapter check.

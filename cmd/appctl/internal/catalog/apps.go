@@ -21,7 +21,7 @@ import (
 // Commands returns the commands about apps and versions.
 func Commands(t *command.Tool) []*cobra.Command {
 	return []*cobra.Command{
-		command.Group("apps", "The catalog of apps", listApps(t), showApp(t), fit(t)),
+		command.Group("apps", "The catalog of apps", listApps(t), showApp(t), fit(t), createSandbox(t)),
 		command.Group("manifest", "Versions of apps: lint, publish and smoke-test them",
 			lint(t), publish(t), list(t), show(t), smoke(t), Promote(t), schema(t)),
 		command.Group("evidence", "Reports that a version's promotion rests on", submit(t), sign(t)),
@@ -32,7 +32,7 @@ func Commands(t *command.Tool) []*cobra.Command {
 // Admin returns the commands of publishers and operators: apps, manifests and adapters.
 func Admin(t *command.Tool) []*cobra.Command {
 	return []*cobra.Command{
-		command.Group("app", "Apps of the catalog", createApp(t), setTerms(t)),
+		command.Group("app", "Apps of the catalog", createApp(t), setTerms(t), open(t)),
 		command.Group("manifest", "Versions of apps", lint(t), publish(t), Promote(t)),
 		command.Group("adapter", "Adapters that the platform may call", listAdapters(t), registerAdapter(t)),
 		command.Group("runner", "Machines whose signed reports count", listRunners(t), registerRunner(t), revokeRunner(t)),
@@ -50,13 +50,13 @@ func listApps(t *command.Tool) *cobra.Command {
 }
 
 var appTable = command.Table[gql.App]{
-	Heading: []string{"SLUG", "NAME", "ACTIVE", "SUMMARY"},
+	Heading: []string{"SLUG", "NAME", "ACTIVE", "SANDBOX", "SUMMARY"},
 	Row: func(app *gql.App) []string {
 		version := ""
 		if app.ActiveManifest != nil {
 			version = app.ActiveManifest.Version
 		}
-		return []string{app.Slug, app.DisplayName, version, app.Summary}
+		return []string{app.Slug, app.DisplayName, version, render.Yes(app.Sandbox), app.Summary}
 	},
 }
 
@@ -78,7 +78,7 @@ func viewApp(app *gql.AppDetail) command.View {
 	}
 	return command.Detail(app, app.Id, func(p *render.Page) {
 		p.Fields("Slug", app.Slug, "Name", app.DisplayName, "Id", app.Id, "Summary", app.Summary,
-			"Family", app.PermissionFamily)
+			"Family", app.PermissionFamily, "Sandbox", render.YesNo(app.Sandbox))
 		if active := app.ActiveManifest; active != nil {
 			p.Section("Components of " + active.Version)
 			components.On(p, active.Components)
@@ -209,9 +209,19 @@ var adapterTable = command.Table[gql.Adapter]{
 }
 
 func registerAdapter(t *command.Tool) *cobra.Command {
+	return registering(t, "Register an adapter for all, or change its address; one that is in a sandbox is opened by it",
+		func(ctx context.Context, input gql.RegisterAdapterInput) (gql.Adapter, error) {
+			answer, err := gql.RegisterAdapter(ctx, t, input)
+			return answer.RegisterAdapter, err
+		})
+}
+
+// registering returns a command that registers an adapter by a call.
+func registering(t *command.Tool, short string,
+	call func(context.Context, gql.RegisterAdapterInput) (gql.Adapter, error)) *cobra.Command {
 	var file string
 	var narrow bool
-	cmd := command.Verb(t, "register NAME URL", "Register an adapter, or change its address",
+	cmd := command.Verb(t, "register NAME URL", short,
 		func(made gql.Adapter) command.View {
 			return command.One(made, made.Id, "Name", made.Name, "URL", made.Url,
 				"Last seen", render.Time(made.LastSeenAt), "Last error", made.LastError)
@@ -226,8 +236,7 @@ func registerAdapter(t *command.Tool) *cobra.Command {
 				authority := string(text)
 				input.Authority = &authority
 			}
-			answer, err := gql.RegisterAdapter(ctx, t, input)
-			return answer.RegisterAdapter, err
+			return call(ctx, input)
 		})
 	cmd.Flags().StringVar(&file, "authority", "",
 		"file of the certificates that alone vouch for the address by https, PEM; the ones of the same address stay if not "+

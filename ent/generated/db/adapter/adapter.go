@@ -33,6 +33,10 @@ const (
 	FieldFeedCursor = "feed_cursor"
 	// FieldFeedHolder holds the string denoting the feed_holder field in the database.
 	FieldFeedHolder = "feed_holder"
+	// FieldTenantID holds the string denoting the tenant_id field in the database.
+	FieldTenantID = "tenant_id"
+	// FieldProjectID holds the string denoting the project_id field in the database.
+	FieldProjectID = "project_id"
 	// FieldCreatedAt holds the string denoting the created_at field in the database.
 	FieldCreatedAt = "created_at"
 	// Table holds the table name of the adapter in the database.
@@ -52,6 +56,8 @@ var Columns = []string{
 	FieldFeedEpoch,
 	FieldFeedCursor,
 	FieldFeedHolder,
+	FieldTenantID,
+	FieldProjectID,
 	FieldCreatedAt,
 }
 
@@ -131,6 +137,16 @@ func ByFeedCursor(opts ...sql.OrderTermOption) OrderOption {
 // ByFeedHolder orders the results by the feed_holder field.
 func ByFeedHolder(opts ...sql.OrderTermOption) OrderOption {
 	return sql.OrderByField(FieldFeedHolder, opts...).ToFunc()
+}
+
+// ByTenantID orders the results by the tenant_id field.
+func ByTenantID(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldTenantID, opts...).ToFunc()
+}
+
+// ByProjectID orders the results by the project_id field.
+func ByProjectID(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldProjectID, opts...).ToFunc()
 }
 
 // ByCreatedAt orders the results by the created_at field.

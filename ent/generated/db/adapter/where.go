@@ -101,6 +101,18 @@ func FeedHolder(v ids.ID) predicate.Adapter {
 	return predicate.Adapter(sql.FieldEQ(FieldFeedHolder, vc))
 }
 
+// TenantID applies equality check predicate on the "tenant_id" field. It's identical to TenantIDEQ.
+func TenantID(v ids.ID) predicate.Adapter {
+	vc := string(v)
+	return predicate.Adapter(sql.FieldEQ(FieldTenantID, vc))
+}
+
+// ProjectID applies equality check predicate on the "project_id" field. It's identical to ProjectIDEQ.
+func ProjectID(v ids.ID) predicate.Adapter {
+	vc := string(v)
+	return predicate.Adapter(sql.FieldEQ(FieldProjectID, vc))
+}
+
 // CreatedAt applies equality check predicate on the "created_at" field. It's identical to CreatedAtEQ.
 func CreatedAt(v time.Time) predicate.Adapter {
 	return predicate.Adapter(sql.FieldEQ(FieldCreatedAt, v))
@@ -658,6 +670,194 @@ func FeedHolderEqualFold(v ids.ID) predicate.Adapter {
 func FeedHolderContainsFold(v ids.ID) predicate.Adapter {
 	vc := string(v)
 	return predicate.Adapter(sql.FieldContainsFold(FieldFeedHolder, vc))
+}
+
+// TenantIDEQ applies the EQ predicate on the "tenant_id" field.
+func TenantIDEQ(v ids.ID) predicate.Adapter {
+	vc := string(v)
+	return predicate.Adapter(sql.FieldEQ(FieldTenantID, vc))
+}
+
+// TenantIDNEQ applies the NEQ predicate on the "tenant_id" field.
+func TenantIDNEQ(v ids.ID) predicate.Adapter {
+	vc := string(v)
+	return predicate.Adapter(sql.FieldNEQ(FieldTenantID, vc))
+}
+
+// TenantIDIn applies the In predicate on the "tenant_id" field.
+func TenantIDIn(vs ...ids.ID) predicate.Adapter {
+	v := make([]any, len(vs))
+	for i := range v {
+		v[i] = string(vs[i])
+	}
+	return predicate.Adapter(sql.FieldIn(FieldTenantID, v...))
+}
+
+// TenantIDNotIn applies the NotIn predicate on the "tenant_id" field.
+func TenantIDNotIn(vs ...ids.ID) predicate.Adapter {
+	v := make([]any, len(vs))
+	for i := range v {
+		v[i] = string(vs[i])
+	}
+	return predicate.Adapter(sql.FieldNotIn(FieldTenantID, v...))
+}
+
+// TenantIDGT applies the GT predicate on the "tenant_id" field.
+func TenantIDGT(v ids.ID) predicate.Adapter {
+	vc := string(v)
+	return predicate.Adapter(sql.FieldGT(FieldTenantID, vc))
+}
+
+// TenantIDGTE applies the GTE predicate on the "tenant_id" field.
+func TenantIDGTE(v ids.ID) predicate.Adapter {
+	vc := string(v)
+	return predicate.Adapter(sql.FieldGTE(FieldTenantID, vc))
+}
+
+// TenantIDLT applies the LT predicate on the "tenant_id" field.
+func TenantIDLT(v ids.ID) predicate.Adapter {
+	vc := string(v)
+	return predicate.Adapter(sql.FieldLT(FieldTenantID, vc))
+}
+
+// TenantIDLTE applies the LTE predicate on the "tenant_id" field.
+func TenantIDLTE(v ids.ID) predicate.Adapter {
+	vc := string(v)
+	return predicate.Adapter(sql.FieldLTE(FieldTenantID, vc))
+}
+
+// TenantIDContains applies the Contains predicate on the "tenant_id" field.
+func TenantIDContains(v ids.ID) predicate.Adapter {
+	vc := string(v)
+	return predicate.Adapter(sql.FieldContains(FieldTenantID, vc))
+}
+
+// TenantIDHasPrefix applies the HasPrefix predicate on the "tenant_id" field.
+func TenantIDHasPrefix(v ids.ID) predicate.Adapter {
+	vc := string(v)
+	return predicate.Adapter(sql.FieldHasPrefix(FieldTenantID, vc))
+}
+
+// TenantIDHasSuffix applies the HasSuffix predicate on the "tenant_id" field.
+func TenantIDHasSuffix(v ids.ID) predicate.Adapter {
+	vc := string(v)
+	return predicate.Adapter(sql.FieldHasSuffix(FieldTenantID, vc))
+}
+
+// TenantIDIsNil applies the IsNil predicate on the "tenant_id" field.
+func TenantIDIsNil() predicate.Adapter {
+	return predicate.Adapter(sql.FieldIsNull(FieldTenantID))
+}
+
+// TenantIDNotNil applies the NotNil predicate on the "tenant_id" field.
+func TenantIDNotNil() predicate.Adapter {
+	return predicate.Adapter(sql.FieldNotNull(FieldTenantID))
+}
+
+// TenantIDEqualFold applies the EqualFold predicate on the "tenant_id" field.
+func TenantIDEqualFold(v ids.ID) predicate.Adapter {
+	vc := string(v)
+	return predicate.Adapter(sql.FieldEqualFold(FieldTenantID, vc))
+}
+
+// TenantIDContainsFold applies the ContainsFold predicate on the "tenant_id" field.
+func TenantIDContainsFold(v ids.ID) predicate.Adapter {
+	vc := string(v)
+	return predicate.Adapter(sql.FieldContainsFold(FieldTenantID, vc))
+}
+
+// ProjectIDEQ applies the EQ predicate on the "project_id" field.
+func ProjectIDEQ(v ids.ID) predicate.Adapter {
+	vc := string(v)
+	return predicate.Adapter(sql.FieldEQ(FieldProjectID, vc))
+}
+
+// ProjectIDNEQ applies the NEQ predicate on the "project_id" field.
+func ProjectIDNEQ(v ids.ID) predicate.Adapter {
+	vc := string(v)
+	return predicate.Adapter(sql.FieldNEQ(FieldProjectID, vc))
+}
+
+// ProjectIDIn applies the In predicate on the "project_id" field.
+func ProjectIDIn(vs ...ids.ID) predicate.Adapter {
+	v := make([]any, len(vs))
+	for i := range v {
+		v[i] = string(vs[i])
+	}
+	return predicate.Adapter(sql.FieldIn(FieldProjectID, v...))
+}
+
+// ProjectIDNotIn applies the NotIn predicate on the "project_id" field.
+func ProjectIDNotIn(vs ...ids.ID) predicate.Adapter {
+	v := make([]any, len(vs))
+	for i := range v {
+		v[i] = string(vs[i])
+	}
+	return predicate.Adapter(sql.FieldNotIn(FieldProjectID, v...))
+}
+
+// ProjectIDGT applies the GT predicate on the "project_id" field.
+func ProjectIDGT(v ids.ID) predicate.Adapter {
+	vc := string(v)
+	return predicate.Adapter(sql.FieldGT(FieldProjectID, vc))
+}
+
+// ProjectIDGTE applies the GTE predicate on the "project_id" field.
+func ProjectIDGTE(v ids.ID) predicate.Adapter {
+	vc := string(v)
+	return predicate.Adapter(sql.FieldGTE(FieldProjectID, vc))
+}
+
+// ProjectIDLT applies the LT predicate on the "project_id" field.
+func ProjectIDLT(v ids.ID) predicate.Adapter {
+	vc := string(v)
+	return predicate.Adapter(sql.FieldLT(FieldProjectID, vc))
+}
+
+// ProjectIDLTE applies the LTE predicate on the "project_id" field.
+func ProjectIDLTE(v ids.ID) predicate.Adapter {
+	vc := string(v)
+	return predicate.Adapter(sql.FieldLTE(FieldProjectID, vc))
+}
+
+// ProjectIDContains applies the Contains predicate on the "project_id" field.
+func ProjectIDContains(v ids.ID) predicate.Adapter {
+	vc := string(v)
+	return predicate.Adapter(sql.FieldContains(FieldProjectID, vc))
+}
+
+// ProjectIDHasPrefix applies the HasPrefix predicate on the "project_id" field.
+func ProjectIDHasPrefix(v ids.ID) predicate.Adapter {
+	vc := string(v)
+	return predicate.Adapter(sql.FieldHasPrefix(FieldProjectID, vc))
+}
+
+// ProjectIDHasSuffix applies the HasSuffix predicate on the "project_id" field.
+func ProjectIDHasSuffix(v ids.ID) predicate.Adapter {
+	vc := string(v)
+	return predicate.Adapter(sql.FieldHasSuffix(FieldProjectID, vc))
+}
+
+// ProjectIDIsNil applies the IsNil predicate on the "project_id" field.
+func ProjectIDIsNil() predicate.Adapter {
+	return predicate.Adapter(sql.FieldIsNull(FieldProjectID))
+}
+
+// ProjectIDNotNil applies the NotNil predicate on the "project_id" field.
+func ProjectIDNotNil() predicate.Adapter {
+	return predicate.Adapter(sql.FieldNotNull(FieldProjectID))
+}
+
+// ProjectIDEqualFold applies the EqualFold predicate on the "project_id" field.
+func ProjectIDEqualFold(v ids.ID) predicate.Adapter {
+	vc := string(v)
+	return predicate.Adapter(sql.FieldEqualFold(FieldProjectID, vc))
+}
+
+// ProjectIDContainsFold applies the ContainsFold predicate on the "project_id" field.
+func ProjectIDContainsFold(v ids.ID) predicate.Adapter {
+	vc := string(v)
+	return predicate.Adapter(sql.FieldContainsFold(FieldProjectID, vc))
 }
 
 // CreatedAtEQ applies the EQ predicate on the "created_at" field.

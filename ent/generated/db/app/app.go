@@ -27,6 +27,8 @@ const (
 	FieldPublisherProjectID = "publisher_project_id"
 	// FieldPromotionTerms holds the string denoting the promotion_terms field in the database.
 	FieldPromotionTerms = "promotion_terms"
+	// FieldSandbox holds the string denoting the sandbox field in the database.
+	FieldSandbox = "sandbox"
 	// FieldCreatedAt holds the string denoting the created_at field in the database.
 	FieldCreatedAt = "created_at"
 	// Table holds the table name of the app in the database.
@@ -43,6 +45,7 @@ var Columns = []string{
 	FieldPublisherTenantID,
 	FieldPublisherProjectID,
 	FieldPromotionTerms,
+	FieldSandbox,
 	FieldCreatedAt,
 }
 
@@ -61,6 +64,8 @@ var (
 	DefaultDisplayName string
 	// DefaultSummary holds the default value on creation for the "summary" field.
 	DefaultSummary string
+	// DefaultSandbox holds the default value on creation for the "sandbox" field.
+	DefaultSandbox bool
 	// DefaultCreatedAt holds the default value on creation for the "created_at" field.
 	DefaultCreatedAt func() time.Time
 )
@@ -101,6 +106,11 @@ func ByPublisherTenantID(opts ...sql.OrderTermOption) OrderOption {
 // ByPublisherProjectID orders the results by the publisher_project_id field.
 func ByPublisherProjectID(opts ...sql.OrderTermOption) OrderOption {
 	return sql.OrderByField(FieldPublisherProjectID, opts...).ToFunc()
+}
+
+// BySandbox orders the results by the sandbox field.
+func BySandbox(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldSandbox, opts...).ToFunc()
 }
 
 // ByCreatedAt orders the results by the created_at field.

@@ -87,6 +87,11 @@ func PublisherProjectID(v ids.ID) predicate.App {
 	return predicate.App(sql.FieldEQ(FieldPublisherProjectID, vc))
 }
 
+// Sandbox applies equality check predicate on the "sandbox" field. It's identical to SandboxEQ.
+func Sandbox(v bool) predicate.App {
+	return predicate.App(sql.FieldEQ(FieldSandbox, v))
+}
+
 // CreatedAt applies equality check predicate on the "created_at" field. It's identical to CreatedAtEQ.
 func CreatedAt(v time.Time) predicate.App {
 	return predicate.App(sql.FieldEQ(FieldCreatedAt, v))
@@ -548,6 +553,16 @@ func PromotionTermsIsNil() predicate.App {
 // PromotionTermsNotNil applies the NotNil predicate on the "promotion_terms" field.
 func PromotionTermsNotNil() predicate.App {
 	return predicate.App(sql.FieldNotNull(FieldPromotionTerms))
+}
+
+// SandboxEQ applies the EQ predicate on the "sandbox" field.
+func SandboxEQ(v bool) predicate.App {
+	return predicate.App(sql.FieldEQ(FieldSandbox, v))
+}
+
+// SandboxNEQ applies the NEQ predicate on the "sandbox" field.
+func SandboxNEQ(v bool) predicate.App {
+	return predicate.App(sql.FieldNEQ(FieldSandbox, v))
 }
 
 // CreatedAtEQ applies the EQ predicate on the "created_at" field.

@@ -45,6 +45,8 @@ const (
 	FieldCanaryHaltedAt = "canary_halted_at"
 	// FieldCanaryHaltReason holds the string denoting the canary_halt_reason field in the database.
 	FieldCanaryHaltReason = "canary_halt_reason"
+	// FieldSandbox holds the string denoting the sandbox field in the database.
+	FieldSandbox = "sandbox"
 	// FieldCreatedAt holds the string denoting the created_at field in the database.
 	FieldCreatedAt = "created_at"
 	// Table holds the table name of the manifest in the database.
@@ -69,6 +71,7 @@ var Columns = []string{
 	FieldCanaryStartedAt,
 	FieldCanaryHaltedAt,
 	FieldCanaryHaltReason,
+	FieldSandbox,
 	FieldCreatedAt,
 }
 
@@ -93,6 +96,8 @@ var (
 	DefaultCanaryPercent int
 	// DefaultCanaryHaltReason holds the default value on creation for the "canary_halt_reason" field.
 	DefaultCanaryHaltReason string
+	// DefaultSandbox holds the default value on creation for the "sandbox" field.
+	DefaultSandbox bool
 	// DefaultCreatedAt holds the default value on creation for the "created_at" field.
 	DefaultCreatedAt func() time.Time
 )
@@ -180,6 +185,11 @@ func ByCanaryHaltedAt(opts ...sql.OrderTermOption) OrderOption {
 // ByCanaryHaltReason orders the results by the canary_halt_reason field.
 func ByCanaryHaltReason(opts ...sql.OrderTermOption) OrderOption {
 	return sql.OrderByField(FieldCanaryHaltReason, opts...).ToFunc()
+}
+
+// BySandbox orders the results by the sandbox field.
+func BySandbox(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldSandbox, opts...).ToFunc()
 }
 
 // ByCreatedAt orders the results by the created_at field.

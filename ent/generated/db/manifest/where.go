@@ -122,6 +122,11 @@ func CanaryHaltReason(v string) predicate.Manifest {
 	return predicate.Manifest(sql.FieldEQ(FieldCanaryHaltReason, v))
 }
 
+// Sandbox applies equality check predicate on the "sandbox" field. It's identical to SandboxEQ.
+func Sandbox(v bool) predicate.Manifest {
+	return predicate.Manifest(sql.FieldEQ(FieldSandbox, v))
+}
+
 // CreatedAt applies equality check predicate on the "created_at" field. It's identical to CreatedAtEQ.
 func CreatedAt(v time.Time) predicate.Manifest {
 	return predicate.Manifest(sql.FieldEQ(FieldCreatedAt, v))
@@ -949,6 +954,16 @@ func CanaryHaltReasonEqualFold(v string) predicate.Manifest {
 // CanaryHaltReasonContainsFold applies the ContainsFold predicate on the "canary_halt_reason" field.
 func CanaryHaltReasonContainsFold(v string) predicate.Manifest {
 	return predicate.Manifest(sql.FieldContainsFold(FieldCanaryHaltReason, v))
+}
+
+// SandboxEQ applies the EQ predicate on the "sandbox" field.
+func SandboxEQ(v bool) predicate.Manifest {
+	return predicate.Manifest(sql.FieldEQ(FieldSandbox, v))
+}
+
+// SandboxNEQ applies the NEQ predicate on the "sandbox" field.
+func SandboxNEQ(v bool) predicate.Manifest {
+	return predicate.Manifest(sql.FieldNEQ(FieldSandbox, v))
 }
 
 // CreatedAtEQ applies the EQ predicate on the "created_at" field.

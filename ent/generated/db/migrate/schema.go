@@ -22,6 +22,8 @@ var (
 		{Name: "feed_epoch", Type: field.TypeString, Default: "", SchemaType: map[string]string{"postgres": "text"}},
 		{Name: "feed_cursor", Type: field.TypeString, Default: "", SchemaType: map[string]string{"postgres": "text"}},
 		{Name: "feed_holder", Type: field.TypeString, Nullable: true, SchemaType: map[string]string{"postgres": "text"}},
+		{Name: "tenant_id", Type: field.TypeString, Nullable: true, SchemaType: map[string]string{"postgres": "text"}},
+		{Name: "project_id", Type: field.TypeString, Nullable: true, SchemaType: map[string]string{"postgres": "text"}},
 		{Name: "created_at", Type: field.TypeTime},
 	}
 	// AdapterTable holds the schema information for the "adapter" table.
@@ -29,6 +31,16 @@ var (
 		Name:       "adapter",
 		Columns:    AdapterColumns,
 		PrimaryKey: []*schema.Column{AdapterColumns[0]},
+		Indexes: []*schema.Index{
+			{
+				Name:    "adapter_project_id",
+				Unique:  false,
+				Columns: []*schema.Column{AdapterColumns[12]},
+				Annotation: &entsql.IndexAnnotation{
+					Where: "project_id IS NOT NULL",
+				},
+			},
+		},
 	}
 	// AllocationColumns holds the columns for the "allocation" table.
 	AllocationColumns = []*schema.Column{
@@ -98,6 +110,7 @@ var (
 		{Name: "publisher_tenant_id", Type: field.TypeString, Nullable: true, SchemaType: map[string]string{"postgres": "text"}},
 		{Name: "publisher_project_id", Type: field.TypeString, Nullable: true, SchemaType: map[string]string{"postgres": "text"}},
 		{Name: "promotion_terms", Type: field.TypeJSON, Nullable: true},
+		{Name: "sandbox", Type: field.TypeBool, Default: false},
 		{Name: "created_at", Type: field.TypeTime},
 	}
 	// AppTable holds the schema information for the "app" table.
@@ -845,6 +858,7 @@ var (
 		{Name: "canary_started_at", Type: field.TypeTime, Nullable: true},
 		{Name: "canary_halted_at", Type: field.TypeTime, Nullable: true},
 		{Name: "canary_halt_reason", Type: field.TypeString, Default: "", SchemaType: map[string]string{"postgres": "text"}},
+		{Name: "sandbox", Type: field.TypeBool, Default: false},
 		{Name: "created_at", Type: field.TypeTime},
 	}
 	// ManifestTable holds the schema information for the "manifest" table.

@@ -40,6 +40,7 @@ const (
 		app.publisher_tenant_id,
 		app.publisher_project_id,
 		app.promotion_terms,
+		app.sandbox,
 		app.created_at`
 	ArtifactColumns = `artifact.id,
 		artifact.name,
@@ -171,6 +172,7 @@ const (
 		manifest.canary_started_at,
 		manifest.canary_halted_at,
 		manifest.canary_halt_reason,
+		manifest.sandbox,
 		manifest.created_at`
 	MemberColumns = `member.id,
 		member.tenant_id,
@@ -316,6 +318,7 @@ func App(row pgx.CollectableRow) (*db.App, error) {
 		&x.PublisherTenantID,
 		&x.PublisherProjectID,
 		(*[]byte)(&x.PromotionTerms), // as it is: as json.RawMessage it would be parsed again
+		&x.Sandbox,
 		&x.CreatedAt,
 	)
 }
@@ -489,6 +492,7 @@ func Manifest(row pgx.CollectableRow) (*db.Manifest, error) {
 		&x.CanaryStartedAt,
 		&x.CanaryHaltedAt,
 		&x.CanaryHaltReason,
+		&x.Sandbox,
 		&x.CreatedAt,
 	)
 }

@@ -158,6 +158,8 @@ type Adapter struct {
 	LastError string `json:"lastError"`
 	// Whether its calls that only look (observations, plans, actions of risk READ) hold task.inspect: then they run what the app's manifest names as inspections, and nothing else. False for adapters that have not moved yet, whose calls may run any command.
 	NarrowCalls bool `json:"narrowCalls"`
+	// The project whose sandbox it is in, where alone it may be named; null for the platform's, which every app may name.
+	ProjectId string `json:"projectId"`
 	// When it was registered.
 	CreatedAt time.Time `json:"createdAt"`
 }
@@ -185,6 +187,9 @@ func (v *Adapter) GetLastError() string { return v.LastError }
 
 // GetNarrowCalls returns Adapter.NarrowCalls, and is useful for accessing the field via an interface.
 func (v *Adapter) GetNarrowCalls() bool { return v.NarrowCalls }
+
+// GetProjectId returns Adapter.ProjectId, and is useful for accessing the field via an interface.
+func (v *Adapter) GetProjectId() string { return v.ProjectId }
 
 // GetCreatedAt returns Adapter.CreatedAt, and is useful for accessing the field via an interface.
 func (v *Adapter) GetCreatedAt() time.Time { return v.CreatedAt }
@@ -562,6 +567,8 @@ type App struct {
 	PermissionFamily string `json:"permissionFamily"`
 	// The project that publishes it; null for the platform's own, and for callers who may not read its manifests of every stage.
 	PublisherProjectId *string `json:"publisherProjectId"`
+	// Whether it is in a sandbox: only the project that publishes it may launch it, and only that project's tenant and the platform's staff see it, until it is opened.
+	Sandbox bool `json:"sandbox"`
 	// The manifest that new launches get; null while there is none.
 	ActiveManifest *Manifest `json:"activeManifest"`
 	// The manifest in stage CANARY, halted or not; null while there is none.
@@ -586,6 +593,9 @@ func (v *App) GetPermissionFamily() string { return v.PermissionFamily }
 // GetPublisherProjectId returns App.PublisherProjectId, and is useful for accessing the field via an interface.
 func (v *App) GetPublisherProjectId() *string { return v.PublisherProjectId }
 
+// GetSandbox returns App.Sandbox, and is useful for accessing the field via an interface.
+func (v *App) GetSandbox() bool { return v.Sandbox }
+
 // GetActiveManifest returns App.ActiveManifest, and is useful for accessing the field via an interface.
 func (v *App) GetActiveManifest() *Manifest { return v.ActiveManifest }
 
@@ -607,6 +617,8 @@ type AppDetail struct {
 	Summary string `json:"summary"`
 	// The family of permission keys its verbs ask for: `apps` or `scheduler`.
 	PermissionFamily string `json:"permissionFamily"`
+	// Whether it is in a sandbox: only the project that publishes it may launch it, and only that project's tenant and the platform's staff see it, until it is opened.
+	Sandbox bool `json:"sandbox"`
 	// The manifest that new launches get; null while there is none.
 	ActiveManifest *ManifestDetail `json:"activeManifest"`
 	// Its manifests, newest first.
@@ -627,6 +639,9 @@ func (v *AppDetail) GetSummary() string { return v.Summary }
 
 // GetPermissionFamily returns AppDetail.PermissionFamily, and is useful for accessing the field via an interface.
 func (v *AppDetail) GetPermissionFamily() string { return v.PermissionFamily }
+
+// GetSandbox returns AppDetail.Sandbox, and is useful for accessing the field via an interface.
+func (v *AppDetail) GetSandbox() bool { return v.Sandbox }
 
 // GetActiveManifest returns AppDetail.ActiveManifest, and is useful for accessing the field via an interface.
 func (v *AppDetail) GetActiveManifest() *ManifestDetail { return v.ActiveManifest }
@@ -2927,6 +2942,49 @@ type CreateProjectResponse struct {
 
 // GetCreateProject returns CreateProjectResponse.CreateProject, and is useful for accessing the field via an interface.
 func (v *CreateProjectResponse) GetCreateProject() Project { return v.CreateProject }
+
+// What a publisher's own app is made from.
+type CreateSandboxAppInput struct {
+	// The project that publishes it, and that alone may launch it.
+	ProjectId string `json:"projectId"`
+	// Short name: 2 to 40 lower-case letters, digits and hyphens. It begins with the tenant's short name and a hyphen.
+	Slug string `json:"slug"`
+	// Name for people.
+	DisplayName string `json:"displayName"`
+	// One line on what it is.
+	Summary string `json:"summary"`
+	// The family of permission keys: `apps` or `scheduler`.
+	PermissionFamily string `json:"permissionFamily"`
+	// Makes a repeat harmless: same key and input, same app.
+	IdempotencyKey string `json:"idempotencyKey"`
+}
+
+// GetProjectId returns CreateSandboxAppInput.ProjectId, and is useful for accessing the field via an interface.
+func (v *CreateSandboxAppInput) GetProjectId() string { return v.ProjectId }
+
+// GetSlug returns CreateSandboxAppInput.Slug, and is useful for accessing the field via an interface.
+func (v *CreateSandboxAppInput) GetSlug() string { return v.Slug }
+
+// GetDisplayName returns CreateSandboxAppInput.DisplayName, and is useful for accessing the field via an interface.
+func (v *CreateSandboxAppInput) GetDisplayName() string { return v.DisplayName }
+
+// GetSummary returns CreateSandboxAppInput.Summary, and is useful for accessing the field via an interface.
+func (v *CreateSandboxAppInput) GetSummary() string { return v.Summary }
+
+// GetPermissionFamily returns CreateSandboxAppInput.PermissionFamily, and is useful for accessing the field via an interface.
+func (v *CreateSandboxAppInput) GetPermissionFamily() string { return v.PermissionFamily }
+
+// GetIdempotencyKey returns CreateSandboxAppInput.IdempotencyKey, and is useful for accessing the field via an interface.
+func (v *CreateSandboxAppInput) GetIdempotencyKey() string { return v.IdempotencyKey }
+
+// CreateSandboxAppResponse is returned by CreateSandboxApp on success.
+type CreateSandboxAppResponse struct {
+	// Add an app that only one project may launch and only its tenant sees, and entitle the project to it; at most 20 of a tenant. Key: sandbox.manage on the project.
+	CreateSandboxApp App `json:"createSandboxApp"`
+}
+
+// GetCreateSandboxApp returns CreateSandboxAppResponse.CreateSandboxApp, and is useful for accessing the field via an interface.
+func (v *CreateSandboxAppResponse) GetCreateSandboxApp() App { return v.CreateSandboxApp }
 
 // What a new service account is made from.
 type CreateServiceAccountInput struct {
@@ -7761,7 +7819,7 @@ func (v *LintResult) GetReasons() []Reason { return v.Reasons }
 
 // ListAdaptersResponse is returned by ListAdapters on success.
 type ListAdaptersResponse struct {
-	// The registered adapters, by name. Key: adapter.read, platform.
+	// The registered adapters, by name. Key: adapter.read, platform; for those of a project's sandbox, sandbox.manage on the project.
 	Adapters AdapterPage `json:"adapters"`
 }
 
@@ -8174,6 +8232,15 @@ type ListRuntimeSecretsResponse struct {
 
 // GetRuntimeSecrets returns ListRuntimeSecretsResponse.RuntimeSecrets, and is useful for accessing the field via an interface.
 func (v *ListRuntimeSecretsResponse) GetRuntimeSecrets() RuntimeSecretPage { return v.RuntimeSecrets }
+
+// ListSandboxAdaptersResponse is returned by ListSandboxAdapters on success.
+type ListSandboxAdaptersResponse struct {
+	// The registered adapters, by name. Key: adapter.read, platform; for those of a project's sandbox, sandbox.manage on the project.
+	Adapters AdapterPage `json:"adapters"`
+}
+
+// GetAdapters returns ListSandboxAdaptersResponse.Adapters, and is useful for accessing the field via an interface.
+func (v *ListSandboxAdaptersResponse) GetAdapters() AdapterPage { return v.Adapters }
 
 // ListServiceAccountsResponse is returned by ListServiceAccounts on success.
 type ListServiceAccountsResponse struct {
@@ -10103,6 +10170,34 @@ type OfferControlPlaneResponse struct {
 func (v *OfferControlPlaneResponse) GetOfferControlPlane() ControlPlaneShare {
 	return v.OfferControlPlane
 }
+
+// The platform's word on an app that its publisher tried in a sandbox.
+type OpenAppInput struct {
+	// The app.
+	AppSlug string `json:"appSlug"`
+	// Why, kept in the audit.
+	Reason string `json:"reason"`
+	// Why its ACTIVE version reaches other tenants without what registered runners sign, kept in the audit; left out to ask for it.
+	Override string `json:"override,omitempty"`
+}
+
+// GetAppSlug returns OpenAppInput.AppSlug, and is useful for accessing the field via an interface.
+func (v *OpenAppInput) GetAppSlug() string { return v.AppSlug }
+
+// GetReason returns OpenAppInput.Reason, and is useful for accessing the field via an interface.
+func (v *OpenAppInput) GetReason() string { return v.Reason }
+
+// GetOverride returns OpenAppInput.Override, and is useful for accessing the field via an interface.
+func (v *OpenAppInput) GetOverride() string { return v.Override }
+
+// OpenAppResponse is returned by OpenApp on success.
+type OpenAppResponse struct {
+	// Take an app out of its sandbox, with its versions as they are. Its ACTIVE version needs what other tenants' trust rests on (EVIDENCE_MISSING). Key: app.manage, platform.
+	OpenApp App `json:"openApp"`
+}
+
+// GetOpenApp returns OpenAppResponse.OpenApp, and is useful for accessing the field via an interface.
+func (v *OpenAppResponse) GetOpenApp() App { return v.OpenApp }
 
 // OpenArtifactDeliveryResponse is returned by OpenArtifactDelivery on success.
 type OpenArtifactDeliveryResponse struct {
@@ -12753,7 +12848,7 @@ func (v *RegisterAdapterInput) GetNarrowCalls() *bool { return v.NarrowCalls }
 
 // RegisterAdapterResponse is returned by RegisterAdapter on success.
 type RegisterAdapterResponse struct {
-	// Register an adapter or change its address; it is called to describe itself. Key: adapter.register, platform.
+	// Register an adapter or change its address; it is called to describe itself. One that is in a sandbox is opened to all by it. Key: adapter.register, platform.
 	RegisterAdapter Adapter `json:"registerAdapter"`
 }
 
@@ -12787,6 +12882,46 @@ type RegisterRunnerResponse struct {
 
 // GetRegisterRunner returns RegisterRunnerResponse.RegisterRunner, and is useful for accessing the field via an interface.
 func (v *RegisterRunnerResponse) GetRegisterRunner() EvidenceRunner { return v.RegisterRunner }
+
+// What a publisher's own adapter is registered by.
+type RegisterSandboxAdapterInput struct {
+	// The project in whose sandbox it is.
+	ProjectId string `json:"projectId"`
+	// Name: 2 to 40 lower-case letters, digits and hyphens. It begins with the tenant's short name and a hyphen. Registering it again changes the address.
+	Name string `json:"name"`
+	// Base address: https on the public Internet, or where the operator allows sandboxes besides.
+	Url string `json:"url"`
+	// Certificates that alone vouch for the address by https, PEM, at most 32 KiB; left out, those of the same address stay.
+	Authority *string `json:"authority,omitempty"`
+	// Narrow its calls that only look to the inspections of the app's manifest; left out to leave it as it is, which is off for a new adapter.
+	NarrowCalls *bool `json:"narrowCalls,omitempty"`
+}
+
+// GetProjectId returns RegisterSandboxAdapterInput.ProjectId, and is useful for accessing the field via an interface.
+func (v *RegisterSandboxAdapterInput) GetProjectId() string { return v.ProjectId }
+
+// GetName returns RegisterSandboxAdapterInput.Name, and is useful for accessing the field via an interface.
+func (v *RegisterSandboxAdapterInput) GetName() string { return v.Name }
+
+// GetUrl returns RegisterSandboxAdapterInput.Url, and is useful for accessing the field via an interface.
+func (v *RegisterSandboxAdapterInput) GetUrl() string { return v.Url }
+
+// GetAuthority returns RegisterSandboxAdapterInput.Authority, and is useful for accessing the field via an interface.
+func (v *RegisterSandboxAdapterInput) GetAuthority() *string { return v.Authority }
+
+// GetNarrowCalls returns RegisterSandboxAdapterInput.NarrowCalls, and is useful for accessing the field via an interface.
+func (v *RegisterSandboxAdapterInput) GetNarrowCalls() *bool { return v.NarrowCalls }
+
+// RegisterSandboxAdapterResponse is returned by RegisterSandboxAdapter on success.
+type RegisterSandboxAdapterResponse struct {
+	// Register an adapter that only apps in the project's sandbox may name, or change its address; at most 20 of a tenant. Key: sandbox.manage on the project.
+	RegisterSandboxAdapter Adapter `json:"registerSandboxAdapter"`
+}
+
+// GetRegisterSandboxAdapter returns RegisterSandboxAdapterResponse.RegisterSandboxAdapter, and is useful for accessing the field via an interface.
+func (v *RegisterSandboxAdapterResponse) GetRegisterSandboxAdapter() Adapter {
+	return v.RegisterSandboxAdapter
+}
 
 // Which allocation is given back.
 type ReleaseAllocationInput struct {
@@ -17316,6 +17451,14 @@ type __CreateProjectInput struct {
 // GetInput returns __CreateProjectInput.Input, and is useful for accessing the field via an interface.
 func (v *__CreateProjectInput) GetInput() CreateProjectInput { return v.Input }
 
+// __CreateSandboxAppInput is used internally by genqlient
+type __CreateSandboxAppInput struct {
+	Input CreateSandboxAppInput `json:"input"`
+}
+
+// GetInput returns __CreateSandboxAppInput.Input, and is useful for accessing the field via an interface.
+func (v *__CreateSandboxAppInput) GetInput() CreateSandboxAppInput { return v.Input }
+
 // __CreateServiceAccountInput is used internally by genqlient
 type __CreateServiceAccountInput struct {
 	Input CreateServiceAccountInput `json:"input"`
@@ -18340,6 +18483,22 @@ func (v *__ListRuntimeSecretsInput) GetFirst() int { return v.First }
 // GetAfter returns __ListRuntimeSecretsInput.After, and is useful for accessing the field via an interface.
 func (v *__ListRuntimeSecretsInput) GetAfter() string { return v.After }
 
+// __ListSandboxAdaptersInput is used internally by genqlient
+type __ListSandboxAdaptersInput struct {
+	ProjectId string `json:"projectId"`
+	First     int    `json:"first,omitempty"`
+	After     string `json:"after,omitempty"`
+}
+
+// GetProjectId returns __ListSandboxAdaptersInput.ProjectId, and is useful for accessing the field via an interface.
+func (v *__ListSandboxAdaptersInput) GetProjectId() string { return v.ProjectId }
+
+// GetFirst returns __ListSandboxAdaptersInput.First, and is useful for accessing the field via an interface.
+func (v *__ListSandboxAdaptersInput) GetFirst() int { return v.First }
+
+// GetAfter returns __ListSandboxAdaptersInput.After, and is useful for accessing the field via an interface.
+func (v *__ListSandboxAdaptersInput) GetAfter() string { return v.After }
+
 // __ListServiceAccountsInput is used internally by genqlient
 type __ListServiceAccountsInput struct {
 	ProjectId string `json:"projectId"`
@@ -18479,6 +18638,14 @@ type __OfferControlPlaneInput struct {
 
 // GetInput returns __OfferControlPlaneInput.Input, and is useful for accessing the field via an interface.
 func (v *__OfferControlPlaneInput) GetInput() OfferControlPlaneInput { return v.Input }
+
+// __OpenAppInput is used internally by genqlient
+type __OpenAppInput struct {
+	Input OpenAppInput `json:"input"`
+}
+
+// GetInput returns __OpenAppInput.Input, and is useful for accessing the field via an interface.
+func (v *__OpenAppInput) GetInput() OpenAppInput { return v.Input }
 
 // __OpenArtifactDeliveryInput is used internally by genqlient
 type __OpenArtifactDeliveryInput struct {
@@ -18719,6 +18886,14 @@ type __RegisterRunnerInput struct {
 
 // GetInput returns __RegisterRunnerInput.Input, and is useful for accessing the field via an interface.
 func (v *__RegisterRunnerInput) GetInput() RegisterRunnerInput { return v.Input }
+
+// __RegisterSandboxAdapterInput is used internally by genqlient
+type __RegisterSandboxAdapterInput struct {
+	Input RegisterSandboxAdapterInput `json:"input"`
+}
+
+// GetInput returns __RegisterSandboxAdapterInput.Input, and is useful for accessing the field via an interface.
+func (v *__RegisterSandboxAdapterInput) GetInput() RegisterSandboxAdapterInput { return v.Input }
 
 // __ReleaseAllocationInput is used internally by genqlient
 type __ReleaseAllocationInput struct {
@@ -20215,6 +20390,7 @@ fragment App on App {
 	summary
 	permissionFamily
 	publisherProjectId
+	sandbox
 	activeManifest {
 		... Manifest
 	}
@@ -20431,6 +20607,69 @@ func CreateProject(
 	}
 
 	data_ = &CreateProjectResponse{}
+	resp_ := &graphql.Response{Data: data_}
+
+	err_ = client_.MakeRequest(
+		ctx_,
+		req_,
+		resp_,
+	)
+
+	return data_, err_
+}
+
+// The mutation executed by CreateSandboxApp.
+const CreateSandboxApp_Operation = `
+mutation CreateSandboxApp ($input: CreateSandboxAppInput!) {
+	createSandboxApp(input: $input) {
+		... App
+	}
+}
+fragment App on App {
+	id
+	slug
+	displayName
+	summary
+	permissionFamily
+	publisherProjectId
+	sandbox
+	activeManifest {
+		... Manifest
+	}
+	canaryManifest {
+		... Manifest
+	}
+}
+fragment Manifest on Manifest {
+	id
+	appSlug
+	version
+	displayName
+	summary
+	stage
+	digest
+	artifactKind
+	canaryPercent
+	canaryHaltedAt
+	canaryHaltReason
+	createdAt
+}
+`
+
+func CreateSandboxApp(
+	ctx_ context.Context,
+	client_ graphql.Client,
+	input CreateSandboxAppInput,
+) (data_ *CreateSandboxAppResponse, err_ error) {
+	req_ := &graphql.Request{
+		OpName: "CreateSandboxApp",
+		Query:  CreateSandboxApp_Operation,
+		Variables: &__CreateSandboxAppInput{
+			Input: input,
+		},
+	}
+
+	data_ = &CreateSandboxAppResponse{}
 	resp_ := &graphql.Response{Data: data_}
 
 	err_ = client_.MakeRequest(
@@ -21700,6 +21939,7 @@ fragment AppDetail on App {
 	displayName
 	summary
 	permissionFamily
+	sandbox
 	activeManifest {
 		... ManifestDetail
 	}
@@ -24091,6 +24331,7 @@ fragment Adapter on AdapterRegistration {
 	lastSeenAt
 	lastError
 	narrowCalls
+	projectId
 	createdAt
 }
 fragment PageInfo on PageInfo {
@@ -24245,6 +24486,7 @@ fragment App on App {
 	summary
 	permissionFamily
 	publisherProjectId
+	sandbox
 	activeManifest {
 		... Manifest
 	}
@@ -26589,6 +26831,72 @@ func ListRuntimeSecrets(
 	return data_, err_
 }
 
+// The query executed by ListSandboxAdapters.
+const ListSandboxAdapters_Operation = `
+query ListSandboxAdapters ($projectId: ID!, $first: Int, $after: String) {
+	adapters(projectId: $projectId, first: $first, after: $after) {
+		... AdapterPage
+	}
+}
+fragment AdapterPage on AdapterRegistrationConnection {
+	edges {
+		cursor
+		node {
+			... Adapter
+		}
+	}
+	pageInfo {
+		... PageInfo
+	}
+}
+fragment Adapter on AdapterRegistration {
+	id
+	name
+	url
+	authority
+	description
+	lastSeenAt
+	lastError
+	narrowCalls
+	projectId
+	createdAt
+}
+fragment PageInfo on PageInfo {
+	hasNextPage
+	endCursor
+}
+`
+
+// The adapters of a project's sandbox.
+func ListSandboxAdapters(
+	ctx_ context.Context,
+	client_ graphql.Client,
+	projectId string,
+	first int,
+	after string,
+) (data_ *ListSandboxAdaptersResponse, err_ error) {
+	req_ := &graphql.Request{
+		OpName: "ListSandboxAdapters",
+		Query:  ListSandboxAdapters_Operation,
+		Variables: &__ListSandboxAdaptersInput{
+			ProjectId: projectId,
+			First:     first,
+			After:     after,
+		},
+	}
+
+	data_ = &ListSandboxAdaptersResponse{}
+	resp_ := &graphql.Response{Data: data_}
+
+	err_ = client_.MakeRequest(
+		ctx_,
+		req_,
+		resp_,
+	)
+
+	return data_, err_
+}
+
 // The query executed by ListServiceAccounts.
 const ListServiceAccounts_Operation = `
 query ListServiceAccounts ($projectId: ID!, $first: Int, $after: String) {
@@ -27333,6 +27641,69 @@ func OfferControlPlane(
 	}
 
 	data_ = &OfferControlPlaneResponse{}
+	resp_ := &graphql.Response{Data: data_}
+
+	err_ = client_.MakeRequest(
+		ctx_,
+		req_,
+		resp_,
+	)
+
+	return data_, err_
+}
+
+// The mutation executed by OpenApp.
+const OpenApp_Operation = `
+mutation OpenApp ($input: OpenAppInput!) {
+	openApp(input: $input) {
+		... App
+	}
+}
+fragment App on App {
+	id
+	slug
+	displayName
+	summary
+	permissionFamily
+	publisherProjectId
+	sandbox
+	activeManifest {
+		... Manifest
+	}
+	canaryManifest {
+		... Manifest
+	}
+}
+fragment Manifest on Manifest {
+	id
+	appSlug
+	version
+	displayName
+	summary
+	stage
+	digest
+	artifactKind
+	canaryPercent
+	canaryHaltedAt
+	canaryHaltReason
+	createdAt
+}
+`
+
+func OpenApp(
+	ctx_ context.Context,
+	client_ graphql.Client,
+	input OpenAppInput,
+) (data_ *OpenAppResponse, err_ error) {
+	req_ := &graphql.Request{
+		OpName: "OpenApp",
+		Query:  OpenApp_Operation,
+		Variables: &__OpenAppInput{
+			Input: input,
+		},
+	}
+
+	data_ = &OpenAppResponse{}
 	resp_ := &graphql.Response{Data: data_}
 
 	err_ = client_.MakeRequest(
@@ -31144,6 +31515,7 @@ fragment Adapter on AdapterRegistration {
 	lastSeenAt
 	lastError
 	narrowCalls
+	projectId
 	createdAt
 }
 `
@@ -31204,6 +31576,52 @@ func RegisterRunner(
 	}
 
 	data_ = &RegisterRunnerResponse{}
+	resp_ := &graphql.Response{Data: data_}
+
+	err_ = client_.MakeRequest(
+		ctx_,
+		req_,
+		resp_,
+	)
+
+	return data_, err_
+}
+
+// The mutation executed by RegisterSandboxAdapter.
+const RegisterSandboxAdapter_Operation = `
+mutation RegisterSandboxAdapter ($input: RegisterSandboxAdapterInput!) {
+	registerSandboxAdapter(input: $input) {
+		... Adapter
+	}
+}
+fragment Adapter on AdapterRegistration {
+	id
+	name
+	url
+	authority
+	description
+	lastSeenAt
+	lastError
+	narrowCalls
+	projectId
+	createdAt
+}
+`
+
+func RegisterSandboxAdapter(
+	ctx_ context.Context,
+	client_ graphql.Client,
+	input RegisterSandboxAdapterInput,
+) (data_ *RegisterSandboxAdapterResponse, err_ error) {
+	req_ := &graphql.Request{
+		OpName: "RegisterSandboxAdapter",
+		Query:  RegisterSandboxAdapter_Operation,
+		Variables: &__RegisterSandboxAdapterInput{
+			Input: input,
+		},
+	}
+
+	data_ = &RegisterSandboxAdapterResponse{}
 	resp_ := &graphql.Response{Data: data_}
 
 	err_ = client_.MakeRequest(
