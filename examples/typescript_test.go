@@ -73,7 +73,7 @@ func copySources(from, to string) error {
 			return err
 		}
 		if entry.IsDir() {
-			if entry.Name() == "node_modules" || entry.Name() == "dist" {
+			if relative == filepath.Join("src", "kit") || entry.Name() == "node_modules" || entry.Name() == "dist" {
 				return filepath.SkipDir
 			}
 			return os.MkdirAll(filepath.Join(to, relative), 0o755)
@@ -113,20 +113,28 @@ func startTypescript(t *testing.T, p *adaptertest.Platform, state string) (base 
 		<-ended
 	}
 	t.Cleanup(kill)
-	lines := bufio.NewScanner(log)
-	require.True(t, lines.Scan(), "the adapter wrote nothing")
-	var line struct{ Message, Address string }
-	require.NoError(t, json.Unmarshal(lines.Bytes(), &line), lines.Text())
-	require.Equal(t, "listening", line.Message)
+	lines, first := bufio.NewScanner(log), make(chan string, 1)
 	go func() {
 		defer close(ended)
 		for lines.Scan() {
+			select {
+			case first <- lines.Text():
+			default:
+			}
 			if strings.Contains(lines.Text(), adaptertest.Token) {
 				t.Error("the token is in the log")
 			}
 		}
 		_ = cmd.Wait()
 	}()
+	var line struct{ Message, Address string }
+	select {
+	case text := <-first:
+		require.NoError(t, json.Unmarshal([]byte(text), &line), text)
+	case <-ended:
+		t.Fatal("the adapter ended and wrote nothing")
+	}
+	require.Equal(t, "listening", line.Message)
 	return "http://" + line.Address, kill
 }
 
@@ -165,10 +173,10 @@ func requireItsManifest(t *testing.T, app adapter.AppInfo) {
 	}
 }
 
-// What the adapter runs in plans and read actions is verb("list") and verb("total") of src/counter/ask.ts.
+// What the adapter runs in plans and read actions is verb("list") and verb("total") of src/counter.ts.
 func TestTheTypescriptManifestNamesWhatIsRunWhileItsAdapterOnlyLooks(t *testing.T) {
 	t.Parallel()
-	source, err := os.ReadFile("typescript-adapter/src/counter/node.ts")
+	source, err := os.ReadFile("typescript-adapter/src/node.ts")
 	require.NoError(t, err)
 	const guard = `f="$GPUAAS_MEMBER_ROOT${scriptPath}"; test -f "$f" || exit 0; exec sh "$f" "$@"`
 	require.Contains(t, string(source), "`"+guard+"`")
@@ -253,4 +261,55 @@ func TestTypescriptAdaptersOwnTestsPass(t *testing.T) {
 	cmd.Dir = typescriptAdapter(t)
 	output, err := cmd.CombinedOutput()
 	require.NoError(t, err, string(output))
+}
+
+// The kit's packages are the example's, so the kit is built in a folder below the example's packages.
+func TestTypescriptKitsOwnTestsPass(t *testing.T) {
+	t.Parallel()
+	folder := filepath.Join(typescriptAdapter(t), "kit")
+	require.NoError(t, copySources("../sdk/typescript", folder))
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "npm", "test")
+	cmd.Dir = folder
+	output, err := cmd.CombinedOutput()
+	require.NoError(t, err, string(output))
+}
+
+// TestTypescriptPackagesAreOfOneVersion requires that who copies the kit installs what the kit was tested with.
+func TestTypescriptPackagesAreOfOneVersion(t *testing.T) {
+	t.Parallel()
+	read := func(file string) (found struct{ Dependencies, DevDependencies, Engines map[string]string }) {
+		raw, err := os.ReadFile(file)
+		require.NoError(t, err)
+		require.NoError(t, json.Unmarshal(raw, &found))
+		return found
+	}
+	kit := read("../sdk/typescript/package.json")
+	require.NotEmpty(t, kit.Dependencies)
+	for _, file := range []string{"typescript-adapter/package.json", "../sdk/scaffold/files/typescript/package.json"} {
+		require.Equal(t, kit, read(file), file)
+	}
+}
+
+// The pieces of code in the guide are pieces of the program.
+func TestTheGuideOfTypescriptShowsTheProgram(t *testing.T) {
+	t.Parallel()
+	guide, err := os.ReadFile("../docs/guides/write-an-adapter-in-typescript.md")
+	require.NoError(t, err)
+	files, err := filepath.Glob("typescript-adapter/*/*.ts")
+	require.NoError(t, err)
+	var program strings.Builder
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		require.NoError(t, err)
+		program.Write(text)
+	}
+	pieces := strings.Split(string(guide), "```ts\n")[1:]
+	require.NotEmpty(t, pieces)
+	for _, piece := range pieces {
+		code, _, closed := strings.Cut(piece, "```")
+		require.True(t, closed)
+		require.Contains(t, program.String(), code)
+	}
 }

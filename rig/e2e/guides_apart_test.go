@@ -58,6 +58,8 @@ var elsewhere = map[string]string{
 	"examples/typescript-adapter/README.md": "examples/typescript_test.go builds, starts and checks it",
 	"examples/python-adapter/README.md":     "examples/python_test.go starts and checks it",
 	"sdk/python/README.md":                  "examples/python_test.go runs the kit's tests",
+	"docs/guides/write-an-adapter-in-typescript.md": "examples/typescript_test.go and conformance_test.go run, check and " +
+		"quote its program; the walk of write-an-adapter publishes one",
 	"docs/guides/write-an-adapter-in-python.md": "examples/python_test.go runs, checks and quotes its program; the walk of " +
 		"write-an-adapter publishes one",
 }

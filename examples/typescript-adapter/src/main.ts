@@ -1,5 +1,5 @@
 // The controller of counter.
-import { counter } from "./counter/app.js";
-import { main } from "./kit/main.js";
+import { counter, manifest } from "./counter.js";
+import { main } from "./kit/index.js";
 
-main({ name: "counter", build: "1.0.0", make: counter });
+await main({ name: "counter", build: "1.0.0", manifest, make: counter });

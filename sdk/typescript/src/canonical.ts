@@ -11,6 +11,7 @@ export function canonical(value: unknown): string {
   return `{${entries.map(([k, v]) => `${JSON.stringify(k)}:${canonical(v)}`).join(",")}}`;
 }
 
+/** digest is a short hash over several texts. */
 export function digest(...parts: string[]): string {
   const hash = createHash("sha256");
   for (const part of parts) hash.update(`${part.length}:${part}`);
@@ -21,11 +22,13 @@ export function digest(...parts: string[]): string {
  * labels, and whether its node can be reached. Fields of later versions of the contract are not looked at. */
 export function specHash(d: Dispatch): string {
   const i = d.instance;
-  const instance = [i.id, i.name, i.tenantId, i.projectId, i.app, i.version, i.config, i.components.map((c) => [c.key, c.count])];
+  const counts = i.components.map((c) => [c.key, c.count]);
+  const instance = [i.id, i.name, i.tenantId, i.projectId, i.app, i.version, i.config, counts];
   return digest(canonical([d.operationId, d.kind, instance, d.members.map(still), d.targets ?? [], d.change ?? null]));
 }
 
 function still(m: Member): unknown[] {
   const n = m.node;
-  return [m.id, m.componentKey, m.index, n.id, n.name, n.address, n.sealingKey, n.allocationId, n.shape, n.gpus, n.cpus, n.memoryMiB];
+  const node = [n.id, n.name, n.address, n.sealingKey, n.allocationId, n.shape, n.gpus, n.cpus, n.memoryMiB];
+  return [m.id, m.componentKey, m.index, ...node];
 }

@@ -23,6 +23,17 @@ export const maxMessage = 2 << 10;
 export const maxEvidence = 64 << 10;
 export const maxUsageRecords = 1000;
 export const maxWork = 100;
+export const maxReasons = 50;
+export const maxKey = 200;
+export const maxToken = 8 << 10;
+export const maxSealed = 256 << 10;
+
+export const healths: ReadonlySet<string> = new Set(["healthy", "degraded", "unhealthy", "unknown"]);
+export const memberStatuses: ReadonlySet<string> =
+  new Set(["joining", "active", "draining", "drained", "removed", "failed"]);
+export const verdicts: ReadonlySet<string> = new Set(["safe", "unsafe", "unknown"]);
+/** What is only taken away keeps whatever config it had: it is not judged. */
+export const takesAway: ReadonlySet<string> = new Set(["instance.decommission", "member.remove"]);
 
 export interface Component { key: string; displayName: string; min: number; max: number; default: number }
 export interface Action {
@@ -31,8 +42,8 @@ export interface Action {
 }
 export interface UsageDimension { name: string; unit: string }
 export interface AppInfo {
-  slug: string; components: Component[]; operations: Kind[]; configSchema: object; actions: Action[];
-  usageDimensions: UsageDimension[];
+  slug: string; components: Component[]; operations: Kind[]; configSchema: object | null; actions: Action[];
+  usageDimensions: UsageDimension[]; choosesLeaving?: boolean;
 }
 export interface Description { contractVersions: string[]; name: string; build: string; apps: AppInfo[] }
 
@@ -43,6 +54,8 @@ export interface Instance {
   runtimeProfile?: unknown; artifacts?: Artifact[];
 }
 export interface Artifact { name: string; digest: string; mediaType: string }
+/** Settings are the config of an instance, valid by the app's schema. */
+export type Settings = Readonly<Record<string, unknown>>;
 export interface Node {
   id: string; name: string; address: string; sealingKey: string; allocationId: string; shape: string;
   gpus: number; cpus: number; memoryMiB: number; reachable?: boolean;
@@ -54,6 +67,14 @@ export interface Member {
 
 /** Where other members of the instance reach a member: at its own address, or else at its node's. */
 export function host(member: Member): string { return member.address || member.node.address; }
+
+/** nameOf is the component and the index, such as "peer-0". */
+export function nameOf(member: Member): string { return `${member.componentKey}-${member.index}`; }
+
+/** of returns the members of one component, in the order of their indexes. */
+export function of(members: readonly Member[], component: string): Member[] {
+  return members.filter((m) => m.componentKey === component).sort((a, b) => a.index - b.index);
+}
 export interface Platform { graphqlUrl: string; token: string; tokenExpiresAt: string }
 
 /** What a dispatch and a plan request have in common. */
@@ -61,6 +82,8 @@ export interface Asked {
   kind: Kind; correlationId: string; instance: Instance; members: Member[]; targets?: string[]; change?: unknown;
   force?: boolean; platform: Platform;
 }
+/** PlanRequest asks what an operation would come to, or with choose, who leaves: targets are those that may. */
+export interface PlanRequest extends Asked { choose?: { componentKey: string; count: number } }
 export interface Dispatch extends Asked { operationId: string; attempt: number; deadline: string; traceparent?: string }
 
 export interface Work {
@@ -73,21 +96,25 @@ export interface Status {
   members: MemberUpdate[]; evidence?: Record<string, unknown>; error?: OperationError; waitsFor?: Work[];
 }
 export interface OperationsPage { epoch: string; cursor: string; operations: Status[] }
-export interface CancelResult { outcome: "canceled" | "too_late" | "unknown"; message: string }
+export interface CancelResult { outcome: "canceled" | "too_late" | "unknown"; message: string; tombstone?: boolean }
 
 export interface MemberObservation { id: string; health: Health; message: string; status?: "failed" }
 export interface Observation {
   instanceId: string; health: Health; message: string; members: MemberObservation[]; observedAt: string;
 }
 export interface ActionRequest {
-  input: unknown; idempotencyKey: string; requester: { id: string; kind: string }; instance: Instance;
+  input: unknown; idempotencyKey: string; requester: { id: string; kind: string; projectId: string };
+  instance: Instance;
   members: Member[]; platform: Platform;
 }
-export interface UsageRecord { id: string; dimension: string; quantity: string; from: string; to: string }
-export interface UsagePage { cursor: string; records: UsageRecord[] }
+export interface UsageRecord {
+  id: string; dimension: string; memberId?: string; quantity: string; from: string; to: string;
+}
+export interface UsagePage { cursor: string; count?: number; records: UsageRecord[] }
 export interface PlanReason { code: string; message: string; path?: string }
 export interface PlanAnswer {
   verdict: Verdict; reversible: boolean; reasons: PlanReason[]; workLost: Work[]; workTotal: number; message: string;
+  chosen?: string[];
 }
 export interface ErrorBody { code: string; message: string; path?: string; retryable?: boolean }
 
@@ -98,6 +125,11 @@ export function ended(state: State): boolean {
 /** Refusal is an answer that is no success: an HTTP status and the contract's error body. */
 export class Refusal extends Error {
   constructor(readonly status: number, readonly body: ErrorBody) { super(`${body.code}: ${body.message}`); }
+}
+
+/** missing refuses what does not exist here: 404. */
+export function missing(what: string): Refusal {
+  return new Refusal(404, { code: "NOT_FOUND", message: `no such ${what}` });
 }
 
 /** refuse is a request that was understood and is refused for a reason of the app's: 422. */
@@ -112,7 +144,15 @@ export function malformed(path: string, message: string): Refusal {
 
 /** Failure is how an operation fails: with a code, whose it is to mend, and whether it may work later. */
 export class Failure extends Error {
-  constructor(readonly code: string, readonly owner: Owner, readonly retryable: boolean, message: string) { super(message); }
+  constructor(readonly code: string, readonly owner: Owner, readonly retryable: boolean, message: string) {
+    super(message);
+  }
+
+  /** body is the contract's OperationError. */
+  body(): OperationError {
+    const { code, owner, retryable } = this;
+    return { code, message: clip(this.message, maxMessage), owner, retryable };
+  }
 }
 
 /** clip cuts a text to so many bytes without splitting a character. */
@@ -124,9 +164,21 @@ export function clip(text: string, limit: number): string {
   return raw.subarray(0, end).toString();
 }
 
+/** sizeOf returns how many bytes a value has as JSON. */
+export function sizeOf(value: unknown): number { return Buffer.byteLength(JSON.stringify(value) ?? "null"); }
+
+/** boundWork returns the first pieces of work, with their texts cut to the contract's bounds. */
+export function boundWork(work: readonly Work[]): Work[] {
+  return work.slice(0, maxWork).map((one) => ({
+    ...one, kind: clip(one.kind, 200), id: clip(one.id, 200), name: clip(one.name, 200), owner: clip(one.owner, 200),
+    message: clip(one.message, 500),
+  }));
+}
+
+/** reachable reports whether a member's node could be reached when the platform sent this. */
 export function reachable(member: Member): boolean { return member.node.reachable !== false; }
 
 /** targetsOf are the members that a dispatch or a plan is about. */
-export function targetsOf(asked: Asked): Member[] {
+export function targetsOf(asked: Pick<Asked, "members" | "targets">): Member[] {
   return asked.members.filter((m) => (asked.targets ?? []).includes(m.id));
 }

@@ -1,132 +1,165 @@
-// The engine takes dispatches, runs them, and resumes after a kill what had not ended.
+// The engine takes dispatches, runs them, answers cancels, and resumes after a kill what had not ended.
 import * as path from "node:path";
-import type { App } from "./app.js";
+import { setTimeout as sleep } from "node:timers/promises";
+import { Failure, Refusal, type CancelResult, type Dispatch, type Status } from "./contract.js";
 import { specHash } from "./canonical.js";
-import {
-  clip, ended, Failure, maxMessage, refuse, Refusal, type Asked, type CancelResult, type Dispatch, type OperationError, type Status,
-} from "./contract.js";
 import { Feed } from "./feed.js";
 import { lock } from "./files.js";
 import { Instances } from "./instances.js";
-import { accepted, isEnded, Journal, Operation, type Entry } from "./operation.js";
-import { fault } from "./schema.js";
-import { Interrupted, Run, type Keeper } from "./run.js";
+import type { Log } from "./log.js";
+import {
+  accepted, cancelAnswer, canceledBefore, final, Journal, staleFence, type Entry, type Operation,
+} from "./operation.js";
+import { Run, type Keeper } from "./run.js";
+import { Interrupted, using } from "./scope.js";
 
-const maxRunning = 64; // operations at once; more are accepted and wait
-const maxOperations = 10_000; // remembered; the oldest ended ones make room
-const cancelWait = 10_000; // how long the answer to a cancel waits for the run to end
+/** Bounds of what an engine keeps; times in milliseconds. */
+export const bounds = {
+  running: 64, // operations at once; more are accepted and wait
+  operations: 20_000, // remembered; the oldest ended ones make room
+  retention: 30 * 24 * 3600 * 1000, // how long ended operations are remembered
+  cancelWait: 10_000, // how long the answer to a cancel waits for the run to end
+  tombstones: 10_000,
+  tombstoneLife: 3600 * 1000,
+  endPause: 1000, // between two tries to write an end that the disk does not take
+};
+
+/** Perform is an operation's function. */
+export type Perform = (run: Run) => Promise<void>;
+/** Find returns the function for a kind; undefined where this build has none. */
+export type Find = (app: string, kind: string) => Perform | undefined;
+/** Taken is the answer to a dispatch; done says that nothing is left to do. */
+export interface Taken { status: Status; done: boolean }
 
 export class Engine implements Keeper {
   readonly feed: Feed;
   readonly instances: Instances;
   private readonly journal: Journal;
+  private readonly tombstones: ReturnType<Journal["tombstones"]>;
   private readonly operations = new Map<string, Operation>();
   private readonly running = new Map<Operation, Promise<void>>();
-  private slots = maxRunning;
+  private readonly stopping = new AbortController();
+  private readonly unlock: () => void;
   private readonly waiting: (() => void)[] = [];
-  private stopping = false;
+  private slots = bounds.running;
 
-  constructor(private readonly app: App, dir: string) {
-    lock(dir);
+  constructor(dir: string, readonly log: Log, private readonly find: Find) {
+    this.unlock = lock(dir);
     this.feed = new Feed(dir);
     this.instances = new Instances(path.join(dir, "instances"));
     this.journal = new Journal(path.join(dir, "operations"));
+    this.tombstones = this.journal.tombstones();
   }
+
+  /** stopped ends when the engine stops. */
+  get stopped(): AbortSignal { return this.stopping.signal; }
+
+  knows(id: string): boolean { return this.operations.has(id); }
 
   /** start resumes every operation that has not ended. */
   start(): void {
     for (const op of this.journal.load()) {
       this.operations.set(op.id, op);
-      if (isEnded(op)) {
-        this.feed.put(op.status, op.version);
-        continue;
-      }
-      this.feed.put(op.status, this.feed.version());
+      this.feed.put(op.status, op.ended ? op.version : this.feed.version());
+      if (op.ended) continue;
+      this.log.info("resuming operation", { operation: op.id, kind: op.dispatch.kind, phase: op.status.phase });
       this.begin(op);
     }
+    this.sweep();
   }
 
-  /** stop ends the runs without ending the operations: they are resumed at the next start. */
+  /** stop ends the runs without ending their operations, which the next start resumes. */
   async stop(): Promise<void> {
-    this.stopping = true;
+    this.stopping.abort(new Interrupted("stopping"));
     for (const op of this.operations.values()) op.run?.interrupt("stopping");
     await Promise.all(this.running.values());
+    this.unlock();
   }
 
-  /** admit refuses what would not be begun: another app, a kind that it cannot do, what it finds unsafe. */
-  admit(asked: Asked): void {
-    if (asked.instance.app !== this.app.info.slug) throw unsupported("this adapter does not run the app", "instance.app");
-    if (!this.app.info.operations.includes(asked.kind)) throw unsupported("this adapter does not support the operation kind", "kind");
-    // What is only taken away keeps whatever config it had.
-    const takesAway = asked.kind === "instance.decommission" || asked.kind === "member.remove";
-    const wrong = takesAway ? undefined : fault(this.app.info.configSchema, asked.instance.config ?? {}, "instance.config");
-    if (wrong !== undefined) throw refuse("CONFIG_INVALID", wrong.path, `${wrong.path} ${wrong.message}`);
-    this.app.check(asked);
-  }
-
-  /** take begins, repeats or refuses a dispatch; done says that there is nothing left to do. */
-  take(d: Dispatch): { status: Status; done: boolean } {
-    const hash = specHash(d);
+  /** take begins, repeats or refuses a dispatch. The operation is on disk when it returns. */
+  take(d: Dispatch): Taken {
     const op = this.operations.get(d.operationId);
-    if (op !== undefined) return this.repeat(op, d, hash);
-    this.admit(d);
-    return this.fresh(d, hash);
+    if (op !== undefined) return this.repeat(op, d);
+    const buried = d.attempt <= (this.tombstones.get(d.operationId)?.attempt ?? 0);
+    return buried ? this.stillborn(d) : this.fresh(d);
   }
 
-  private fresh(d: Dispatch, hash: string): { status: Status; done: boolean } {
-    const op = new Operation(d.operationId, d, accepted(d));
-    this.journal.append(op, { at: Date.now(), dispatch: d, hash, generation: d.attempt, status: op.status }, true);
+  private fresh(d: Dispatch): Taken {
+    const op = this.journal.open(d);
+    op.record({ dispatch: d, hash: specHash(d), generation: d.attempt, status: op.status });
+    try {
+      this.instances.learn(d);
+      this.feed.put(op.status, this.feed.version());
+    } catch (error) {
+      this.journal.remove(op.id); // it is refused, so the next start must not resume it
+      throw error;
+    }
     this.operations.set(op.id, op);
-    this.instances.learn(d);
-    this.feed.put(op.status, this.feed.version());
     this.begin(op);
-    this.sweep();
+    if (this.operations.size > bounds.operations) this.sweep();
     return { status: op.status, done: false };
   }
 
-  private repeat(op: Operation, d: Dispatch, hash: string): { status: Status; done: boolean } {
-    if (op.hash !== hash) throw new Refusal(409, { code: "BODY_MISMATCH", message: "the operation was dispatched with another specification" });
-    if (d.attempt < op.dispatch.attempt) throw staleFence(op);
-    if (d.attempt > op.dispatch.attempt) this.raise(op, d);
-    return { status: op.status, done: isEnded(op) };
+  /** stillborn answers a dispatch that arrives after its cancel: nothing of it is begun. */
+  private stillborn(d: Dispatch): Taken {
+    const op = this.journal.open(d);
+    op.apply({ at: Date.now(), dispatch: d, hash: specHash(d), generation: d.attempt, canceled: true, stillborn: true });
+    this.publish(op, canceledBefore(d));
+    this.operations.set(op.id, op);
+    return { status: op.status, done: true };
   }
 
-  /** raise takes a higher attempt: a run under way goes on with the new deadline and token, or begins anew when force
-   * came with the attempt; a failed one begins anew; what succeeded or was canceled stays. */
+  private repeat(op: Operation, d: Dispatch): Taken {
+    if (op.hash !== specHash(d)) {
+      const message = "the operation was dispatched with another specification";
+      throw new Refusal(409, { code: "BODY_MISMATCH", message });
+    }
+    if (d.attempt < op.dispatch.attempt) throw staleFence(op);
+    if (d.attempt > op.dispatch.attempt) this.raise(op, d);
+    return { status: op.status, done: op.ended };
+  }
+
+  /** raise takes a higher attempt: a run under way goes on with the new deadline and token, or begins again when force
+   * came with the attempt; a failed one begins again; what succeeded or was canceled stays. */
   private raise(op: Operation, d: Dispatch): void {
     const failed = op.status.state === "failed";
-    if (isEnded(op) && !failed) {
-      op.dispatch = { ...op.dispatch, attempt: d.attempt };
-      this.publish(op, { ...op.status, attempt: d.attempt });
-    } else if (failed || (d.force === true && op.dispatch.force !== true)) {
+    const before = op.dispatch;
+    if (op.ended && !failed) {
+      op.dispatch = { ...before, attempt: d.attempt };
+      try {
+        this.publish(op, { ...op.status, attempt: d.attempt });
+      } catch (error) {
+        op.dispatch = before; // or a repeat would be answered with the status of the attempt before
+        throw error;
+      }
+    } else if (failed || (d.force === true && before.force !== true)) {
       this.again(op, d, failed);
     } else {
-      const status = { ...op.status, attempt: d.attempt };
       // Force is not taken back from a run that began with it.
-      this.journal.append(op, { at: Date.now(), dispatch: { ...d, force: op.dispatch.force === true }, status }, true);
-      this.feed.put(status, this.feed.version());
+      op.record({ dispatch: { ...d, force: before.force === true }, status: { ...op.status, attempt: d.attempt } });
+      this.feed.put(op.status, this.feed.version());
       op.run?.extend(d);
     }
   }
 
-  /** again begins an operation anew. What its members came to and the point of no return stay true of one that was
+  /** again begins an operation again. What its members came to and the point of no return stay true of one that was
    * under way. */
   private again(op: Operation, d: Dispatch, failed: boolean): void {
-    const status = { ...accepted(d), members: failed ? [] : op.status.members };
-    const entry: Entry = { at: Date.now(), dispatch: d, generation: d.attempt, status };
-    this.journal.append(op, failed ? entry : { ...entry, committed: op.committed }, true);
-    this.feed.put(status, this.feed.version());
+    const entry: Omit<Entry, "at"> = { dispatch: d, generation: d.attempt };
+    if (failed) op.record({ ...entry, status: accepted(d) });
+    else op.record({ ...entry, status: accepted(d, op.status.members), committed: op.committed });
+    this.feed.put(op.status, this.feed.version());
     op.run?.interrupt("forced");
     this.begin(op);
   }
 
   /** begin runs an operation as soon as the run before it, if there is one, has let go. */
   private begin(op: Operation): void {
-    const before = this.running.get(op);
-    const run = new Run(this, op, op.dispatch);
+    const before = this.running.get(op) ?? Promise.resolve();
+    const run = new Run(this, op);
     op.run = run;
     if (op.canceled) run.interrupt("canceled");
-    const over = (before ?? Promise.resolve()).then(() => this.execute(run)).finally(() => {
+    const over = before.then(() => using(run.signal, () => this.execute(run))).finally(() => {
       run.release();
       if (op.run === run) op.run = undefined;
       if (this.running.get(op) === over) this.running.delete(op);
@@ -136,20 +169,28 @@ export class Engine implements Keeper {
 
   private async execute(run: Run): Promise<void> {
     const began = run.op.status.state !== "accepted";
+    let error: unknown;
+    const got = await this.slot(run.signal);
     try {
-      const got = await this.slot(run.signal);
-      try {
-        // What was interrupted before it did anything has nothing to undo.
-        if (!got && !began) throw run.signal.reason;
-        this.update(run, true, (s) => { s.state = "running"; });
-        await work(this.app, run)(run);
-      } finally {
-        if (got) this.free();
-      }
-      this.end(run, undefined);
-    } catch (error) {
-      this.end(run, error);
+      // What was interrupted before it did anything has nothing to undo.
+      if (!got && !(began && (run.why === "canceled" || run.why === "deadline"))) run.signal.throwIfAborted();
+      await this.call(run);
+    } catch (caught) {
+      error = caught ?? new Error("the app threw nothing");
+    } finally {
+      if (got) this.free();
     }
+    await this.end(run, error);
+  }
+
+  private async call(run: Run): Promise<void> {
+    const work = this.find(run.instance.app, run.dispatch.kind);
+    if (work === undefined) {
+      throw new Failure("UNSUPPORTED_OPERATION", "adapter", false, `this build does not support ${run.dispatch.kind}`);
+    }
+    this.update(run, true, (status) => { status.state = "running"; });
+    run.log.info("operation running", { attempt: run.dispatch.attempt });
+    await work(run);
   }
 
   /** slot waits for a free slot; false when the signal ended first. */
@@ -173,24 +214,28 @@ export class Engine implements Keeper {
     else next();
   }
 
-  /** end writes how a run ended. Success counts even when a cancel came meanwhile; a run that is only interrupted has
-   * no end to write. */
-  private end(run: Run, error: unknown): void {
-    if (run.why === "stopping" || run.why === "forced" || run.op.generation !== run.generation || isEnded(run.op)) return;
-    const { waitsFor: _, ...status } = run.op.status;
-    try {
-      this.publish(run.op, { ...status, ...outcome(run, error) });
-      this.instances.settle(run.dispatch, run.op.status);
-    } catch (failure) {
-      // Nothing was published: the operation is not over, and the next start will resume it.
-      log("error", run, "end of operation not journalled", failure);
+  /** end writes how a run ended. One that is only interrupted has no end to write. A journal that does not take it, being
+   * on a full disk for one, is tried until it does. */
+  private async end(run: Run, error: unknown): Promise<void> {
+    for (let tried = false; !this.stopped.aborted; tried = true) {
+      if (run.why === "stopping" || run.why === "forced" || run.op.generation !== run.generation) return;
+      try {
+        if (!run.op.ended) this.publish(run.op, final(run.op.status, run.why, error));
+        this.instances.settle(run.op.dispatch, run.op.status);
+        break;
+      } catch (failure) {
+        if (!tried) run.log.error("the end is not journalled; it is tried until it is", { error: String(failure) });
+        await sleep(bounds.endPause, undefined, { signal: this.stopped }).catch(() => undefined);
+      }
     }
-    log("info", run, `operation ${run.op.status.state}`, error);
+    const { state, error: said } = run.op.status;
+    const shown = said?.code === "INTERNAL" ? error : String(error);
+    run.log.info(`operation ${state}`, error === undefined ? {} : { error: shown });
   }
 
   private publish(op: Operation, status: Status): void {
     const version = this.feed.version();
-    this.journal.close(op, status, version);
+    op.close(status, version);
     this.feed.put(status, version);
   }
 
@@ -198,96 +243,73 @@ export class Engine implements Keeper {
     this.stands(run);
     const status = structuredClone(run.op.status);
     change(status);
-    if (durable) this.journal.append(run.op, { at: Date.now(), status }, false);
+    if (durable) run.op.record({ status }, false);
     else run.op.status = status;
     this.feed.put(status, this.feed.version());
   }
 
   commit(run: Run): void {
     this.stands(run);
-    this.journal.append(run.op, { at: Date.now(), committed: true }, true);
+    run.op.record({ committed: true });
   }
 
-  async keepStep(run: Run, step: string, spec: object): Promise<void> {
+  async keep(run: Run, entry: Pick<Entry, "step" | "spec" | "saved">): Promise<void> {
     this.stands(run);
-    await this.journal.appendStep(run.op, { at: Date.now(), step, spec });
+    const whole = { at: Date.now(), ...entry };
+    run.op.lines.append(whole, false);
+    await run.op.lines.sync();
     this.stands(run);
+    run.op.apply(whole); // only now: a step that is known has been on disk before
   }
 
   private stands(run: Run): void {
     if (run.op.generation !== run.generation) throw new Interrupted("forced");
-    if (isEnded(run.op)) throw new Error("the operation has ended");
+    if (run.op.ended) throw new Error("the operation has ended");
   }
 
   /** cancel asks a run to stop, if that is still safe, and says what came of it. */
   async cancel(id: string, attempt: number): Promise<CancelResult> {
     const op = this.operations.get(id);
-    if (op === undefined) return { outcome: "unknown", message: "no such operation has been dispatched" };
+    if (op === undefined) return this.bury(id, attempt);
     if (attempt < op.dispatch.attempt) throw staleFence(op);
-    if (isEnded(op) || op.committed) return canceled(op);
-    this.journal.append(op, { at: Date.now(), canceled: true }, true);
+    if (op.ended || op.committed) return cancelAnswer(op);
+    op.record({ canceled: true });
     op.run?.interrupt("canceled");
-    const timeout = new AbortController();
-    const timer = setTimeout(() => timeout.abort(), cancelWait);
-    await Promise.race([this.running.get(op), new Promise((resolve) => timeout.signal.addEventListener("abort", resolve))]);
-    clearTimeout(timer);
-    return canceled(op);
+    const over = new AbortController();
+    const waited = sleep(bounds.cancelWait, undefined, { signal: over.signal }).catch(() => undefined);
+    await Promise.race([this.running.get(op), waited]);
+    over.abort();
+    return cancelAnswer(op);
   }
 
-  get isStopping(): boolean { return this.stopping; }
+  /** bury leaves a tombstone: a dispatch that is under way when its operation is canceled may arrive after the cancel. */
+  private bury(id: string, attempt: number): CancelResult {
+    if (attempt > (this.tombstones.get(id)?.attempt ?? 0)) {
+      this.journal.bury(id, attempt);
+      this.tombstones.set(id, { attempt, at: Date.now() });
+      if (this.tombstones.size > bounds.tombstones) this.exhume();
+    }
+    const message = "no such operation has been dispatched; it is not begun any more by this attempt";
+    return { outcome: "unknown", tombstone: true, message };
+  }
 
-  /** sweep forgets the operations that ended first when there are too many. */
+  private exhume(): void {
+    for (const [id, { at }] of this.tombstones) {
+      if (Date.now() - at < bounds.tombstoneLife) continue;
+      this.journal.exhume(id);
+      this.tombstones.delete(id);
+    }
+  }
+
+  /** sweep forgets operations that ended long ago, and more when there are too many. */
   private sweep(): void {
-    if (this.operations.size <= maxOperations) return;
-    const old = [...this.operations.values()].filter(isEnded).sort((a, b) => a.touched - b.touched);
-    for (const op of old.slice(0, maxOperations / 10)) {
+    const old = [...this.operations.values()].filter((op) => op.ended).sort((a, b) => a.touched - b.touched);
+    const tooMany = this.operations.size - Math.floor(bounds.operations * 0.9);
+    for (const [n, op] of old.entries()) {
+      if (n >= tooMany && Date.now() - op.touched < bounds.retention) return;
       this.journal.remove(op.id);
       this.operations.delete(op.id);
       this.feed.drop(op.id);
     }
   }
-}
-
-/** work is the function for a run's kind: one that an earlier build began may have none in this one. */
-function work(app: App, run: Run): (run: Run) => Promise<void> {
-  const found = app.operations[run.dispatch.kind];
-  if (found === undefined) throw new Failure("UNSUPPORTED_OPERATION", "adapter", false, `this build does not support ${run.dispatch.kind}`);
-  return found;
-}
-
-function canceled(op: Operation): CancelResult {
-  if (op.status.state === "canceled") return { outcome: "canceled", message: "the operation was stopped" };
-  if (ended(op.status.state)) return { outcome: "too_late", message: `the operation has ${op.status.state}` };
-  if (op.committed) return { outcome: "too_late", message: "the operation can no longer be stopped safely" };
-  return { outcome: "unknown", message: "the operation was asked to stop and has not ended yet" };
-}
-
-/** outcome is the terminal part of a status. Text of unexpected errors stays in the log. */
-function outcome(run: Run, error: unknown): Pick<Status, "state" | "phase" | "percent" | "message"> & { error?: OperationError } {
-  const { phase, percent, message } = run.op.status;
-  if (error === undefined) return { state: "succeeded", phase: "done", percent: 100, message };
-  if (run.why === "canceled") {
-    return { state: "canceled", phase, percent, message, error: { code: "CANCELED", message: "canceled on request", owner: "user", retryable: false } };
-  }
-  const failure = reason(run, error);
-  return { state: "failed", phase, percent, message: failure.message, error: failure };
-}
-
-function reason(run: Run, error: unknown): OperationError {
-  if (error instanceof Failure) return { code: error.code, message: clip(error.message, maxMessage), owner: error.owner, retryable: error.retryable };
-  if (run.why === "deadline") return { code: "DEADLINE_EXCEEDED", message: "the deadline passed before the operation ended", owner: "adapter", retryable: true };
-  return { code: "INTERNAL", message: "the adapter met an internal error", owner: "adapter", retryable: true };
-}
-
-function staleFence(op: Operation): Refusal {
-  return new Refusal(409, { code: "STALE_FENCE", message: `attempt ${op.dispatch.attempt} has been dispatched`, path: "attempt" });
-}
-
-function unsupported(message: string, at: string): Refusal {
-  return new Refusal(422, { code: "UNSUPPORTED_OPERATION", message, path: at });
-}
-
-function log(level: string, run: Run, message: string, error: unknown): void {
-  const line = { level, time: new Date().toISOString(), operation: run.op.id, kind: run.dispatch.kind, correlationId: run.dispatch.correlationId, message };
-  console.error(JSON.stringify(error === undefined ? line : { ...line, error: String(error) }));
 }

@@ -2,7 +2,7 @@
 import { randomBytes } from "node:crypto";
 import * as fs from "node:fs";
 import * as path from "node:path";
-import { ended, malformed, maxBody, maxPage, type OperationsPage, type Status } from "./contract.js";
+import { ended, malformed, maxBody, maxPage, sizeOf, type OperationsPage, type Status } from "./contract.js";
 import { replaceFile } from "./files.js";
 
 const block = 1 << 16; // versions that are reserved by one write
@@ -33,11 +33,18 @@ export class Feed {
 
   /** version takes the next version; a terminal status is journalled with it before it is put. */
   version(): number {
-    if (this.next + 1 >= this.ceiling) {
-      this.ceiling = this.next + block;
-      replaceFile(path.join(this.dir, "ceiling"), String(this.ceiling));
-    }
+    if (this.next + block / 2 >= this.ceiling) this.reserve();
     return ++this.next;
+  }
+
+  /** A disk that does not take the next block is an error once the last one is used up. */
+  private reserve(): void {
+    try {
+      replaceFile(path.join(this.dir, "ceiling"), String(this.next + block));
+      this.ceiling = this.next + block;
+    } catch (error) {
+      if (this.next + 1 >= this.ceiling) throw error;
+    }
   }
 
   put(status: Status, version: number): void {
@@ -47,6 +54,7 @@ export class Feed {
     for (const wake of waiting) wake();
   }
 
+  /** get returns the newest status of an operation. */
   get(id: string): Status | undefined { return this.items.get(id)?.status; }
   drop(id: string): void { this.items.delete(id); }
 
@@ -77,13 +85,14 @@ export class Feed {
 
   private page(cursor: string): { page: OperationsPage; same: boolean } {
     const { after, same } = this.parse(cursor);
-    const list = [...this.items.values()].filter((item) => item.version > after && (same || !ended(item.status.state)));
+    const list = [...this.items.values()]
+      .filter((item) => item.version > after && (same || !ended(item.status.state)));
     list.sort((a, b) => a.version - b.version);
     const page: OperationsPage = { epoch: this.epoch, cursor: "", operations: [] };
     let last = after;
     let size = 0;
     for (const item of list) {
-      size += JSON.stringify(item.status).length;
+      size += sizeOf(item.status);
       if (page.operations.length === maxPage || (page.operations.length > 0 && size > maxPageBytes)) break;
       page.operations.push(item.status);
       last = item.version;

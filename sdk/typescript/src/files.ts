@@ -2,7 +2,7 @@
 import * as fs from "node:fs";
 import * as path from "node:path";
 
-export function syncDir(dir: string): void {
+function syncDir(dir: string): void {
   const handle = fs.openSync(dir, "r");
   try {
     fs.fsyncSync(handle);
@@ -12,64 +12,133 @@ export function syncDir(dir: string): void {
 }
 
 /** replaceFile leaves either the old or the new content. */
-export function replaceFile(file: string, content: string): void {
+export function replaceFile(file: string, content: string | Uint8Array): void {
   const temporary = `${file}.new`;
-  writeAndSync(temporary, content, "w", true);
-  fs.renameSync(temporary, file);
+  try {
+    const handle = fs.openSync(temporary, "w", 0o600);
+    try {
+      fs.writeFileSync(handle, content);
+      fs.fsyncSync(handle);
+    } finally {
+      fs.closeSync(handle);
+    }
+    fs.renameSync(temporary, file);
+  } catch (error) {
+    fs.rmSync(temporary, { force: true });
+    throw error;
+  }
   syncDir(path.dirname(file));
 }
 
-/** appendFile adds a line; a durable one is on disk before it returns. */
-export function appendFile(file: string, line: string, durable: boolean): void {
-  const fresh = !fs.existsSync(file);
-  writeAndSync(file, `${line}\n`, "a", durable);
-  if (durable && fresh) syncDir(path.dirname(file));
-}
+/** Lines is a file of JSON lines. Of a line that the disk did not take, being full for one, nothing stays: half of it
+ * is cut off, at once or before the next line. */
+export class Lines {
+  private torn: number | undefined;
 
-/** appendLater is a durable appendFile to a file that exists, off the main thread. */
-export async function appendLater(file: string, line: string): Promise<void> {
-  const handle = await fs.promises.open(file, "a", 0o600);
-  try {
-    await handle.write(`${line}\n`);
-    await handle.sync();
-  } finally {
-    await handle.close();
+  constructor(readonly file: string) {}
+
+  /** append adds a line; a durable one is on disk when the call returns. */
+  append(value: unknown, durable: boolean): void {
+    const fresh = !fs.existsSync(this.file);
+    const handle = fs.openSync(this.file, "a", 0o600);
+    try {
+      this.mend(handle);
+      const start = fs.fstatSync(handle).size;
+      try {
+        fs.writeFileSync(handle, `${JSON.stringify(value)}\n`);
+        if (durable) fs.fsyncSync(handle);
+      } catch (error) {
+        this.torn = start;
+        this.tryMend(handle);
+        throw error;
+      }
+    } finally {
+      fs.closeSync(handle);
+    }
+    if (durable && fresh) syncDir(path.dirname(this.file));
+  }
+
+  private mend(handle: number): void {
+    if (this.torn === undefined) return;
+    fs.ftruncateSync(handle, this.torn);
+    this.torn = undefined;
+  }
+
+  private tryMend(handle: number): void {
+    try {
+      this.mend(handle);
+    } catch {
+      // The next line begins with it.
+    }
+  }
+
+  /** sync brings what was appended to the disk, off the main thread. */
+  async sync(): Promise<void> {
+    const handle = await fs.promises.open(this.file, "r");
+    try {
+      await handle.sync();
+    } finally {
+      await handle.close();
+    }
+  }
+
+  /** replace leaves one line. */
+  replace(value: unknown): void {
+    replaceFile(this.file, `${JSON.stringify(value)}\n`);
+    this.torn = undefined;
+  }
+
+  /** read returns the lines, and cuts off a last one that a kill has torn. */
+  read<T>(): T[] {
+    if (!fs.existsSync(this.file)) return [];
+    const raw = fs.readFileSync(this.file);
+    const whole = raw.lastIndexOf(0x0a) + 1;
+    if (whole < raw.length) fs.truncateSync(this.file, whole);
+    const text = raw.subarray(0, whole).toString();
+    return text.split("\n").filter((line) => line !== "").map((line) => JSON.parse(line) as T);
   }
 }
 
-function writeAndSync(file: string, content: string, flags: string, durable: boolean): void {
-  const handle = fs.openSync(file, flags, 0o600);
-  try {
-    fs.writeSync(handle, content);
-    if (durable) fs.fsyncSync(handle);
-  } finally {
-    fs.closeSync(handle);
-  }
+/** isFull reports whether an error says that the disk takes no more. */
+export function isFull(error: unknown): boolean {
+  return (error as { code?: unknown } | null)?.code === "ENOSPC";
 }
 
-/** readLines parses a file of JSON lines and cuts off a last line that a kill has torn. */
-export function readLines<T>(file: string): T[] {
-  if (!fs.existsSync(file)) return [];
-  const raw = fs.readFileSync(file);
-  const whole = raw.lastIndexOf(0x0a) + 1;
-  if (whole < raw.length) fs.truncateSync(file, whole);
-  const text = raw.subarray(0, whole).toString();
-  return text.split("\n").filter((line) => line !== "").map((line) => JSON.parse(line) as T);
-}
+const held = new Set<string>();
 
-/** lock refuses a directory that another live process uses. The lock of a killed process is taken over. */
-export function lock(dir: string): void {
+/** lock refuses a folder that another live process uses, or this one already, and returns what frees it. The lock of a
+ * process that was killed is taken over. */
+export function lock(dir: string): () => void {
   fs.mkdirSync(dir, { recursive: true, mode: 0o700 });
-  const file = path.join(dir, "lock");
-  const holder = fs.existsSync(file) ? Number(fs.readFileSync(file, "utf8")) : 0;
-  if (holder > 0 && holder !== process.pid && alive(holder)) throw new Error(`${dir} is in use by process ${holder}`);
-  replaceFile(file, String(process.pid));
+  const file = path.join(fs.realpathSync(dir), "lock");
+  const holder = fs.existsSync(file) ? fs.readFileSync(file, "utf8") : "";
+  const [pid = ""] = holder.split(" ");
+  const other = Number(pid) !== process.pid && holder !== "" && life(Number(pid)) === holder;
+  if (held.has(file) || other) throw new Error(`${dir} is in use by process ${pid}`);
+  replaceFile(file, life(process.pid));
+  held.add(file);
+  return () => {
+    held.delete(file);
+    fs.rmSync(file, { force: true });
+  };
 }
 
-/** A process id that was given to another program since is told from ours by its name. */
+/** life names one life of a process: its id, and when it began, because ids are given to other processes later. */
+function life(pid: number): string {
+  if (!(pid > 0)) return "";
+  try {
+    const stat = fs.readFileSync(`/proc/${pid}/stat`, "utf8");
+    return `${pid} ${stat.slice(stat.lastIndexOf(")") + 2).split(" ")[19] ?? ""}`;
+  } catch {
+    return alive(pid) ? `${pid} ` : "";
+  }
+}
+
+/** alive reports whether a process has this id, where there is no /proc. */
 function alive(pid: number): boolean {
   try {
-    return fs.readFileSync(`/proc/${pid}/cmdline`, "utf8").includes("main.js");
+    process.kill(pid, 0);
+    return true;
   } catch {
     return false;
   }

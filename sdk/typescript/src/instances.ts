@@ -4,7 +4,11 @@ import * as path from "node:path";
 import type { Dispatch, Instance, Member, Status } from "./contract.js";
 import { replaceFile } from "./files.js";
 
-export interface Known { instance: Instance; members: Member[] }
+/** Known is one instance; gone is when it was decommissioned, in milliseconds. */
+export interface Known { instance: Instance; members: Member[]; gone?: number }
+
+/** remembered is how long a decommissioned instance is known to usage, in milliseconds. */
+const remembered = 30 * 24 * 3600 * 1000;
 
 export class Instances {
   private readonly known = new Map<string, Known>();
@@ -13,13 +17,18 @@ export class Instances {
     fs.mkdirSync(dir, { recursive: true, mode: 0o700 });
     for (const name of fs.readdirSync(dir).filter((n) => n.endsWith(".json"))) {
       const one = JSON.parse(fs.readFileSync(path.join(dir, name), "utf8")) as Known;
-      this.known.set(one.instance.id, one);
+      if (one.gone !== undefined && Date.now() - one.gone > remembered) fs.rmSync(path.join(dir, name), { force: true });
+      else this.known.set(one.instance.id, one);
     }
   }
 
-  get(id: string): Known | undefined { return this.known.get(id); }
+  /** get returns an instance that exists; with gone also one that was decommissioned. */
+  get(id: string, gone = false): Known | undefined {
+    const one = this.known.get(id);
+    return one?.gone === undefined || gone ? one : undefined;
+  }
 
-  /** learn takes the members of a dispatch for the truth. Whether a node can be reached was so then only. */
+  /** learn takes the members of a dispatch for the truth. Whether a node could be reached was so then only. */
   learn(d: Dispatch): void {
     const members = d.members.map((m) => {
       const { reachable: _, ...node } = m.node;
@@ -28,14 +37,13 @@ export class Instances {
     this.store({ instance: d.instance, members });
   }
 
-  /** settle forgets what an operation took away: the instance when it was decommissioned, else the members that left
+  /** settle forgets what an ended operation took away: the members of a decommissioned instance, else those that left
    * and those of an add that came to nothing. */
   settle(d: Dispatch, status: Status): void {
     const one = this.known.get(d.instance.id);
     if (one === undefined) return;
     if (d.kind === "instance.decommission" && status.state === "succeeded") {
-      fs.rmSync(this.file(d.instance.id), { force: true });
-      this.known.delete(d.instance.id);
+      this.store({ ...one, members: [], gone: Date.now() });
       return;
     }
     const left = status.members.filter((m) => m.status === "removed").map((m) => m.id);
@@ -44,9 +52,7 @@ export class Instances {
   }
 
   private store(one: Known): void {
-    replaceFile(this.file(one.instance.id), JSON.stringify(one));
+    replaceFile(path.join(this.dir, `${one.instance.id}.json`), JSON.stringify(one));
     this.known.set(one.instance.id, one);
   }
-
-  private file(id: string): string { return path.join(this.dir, `${id}.json`); }
 }

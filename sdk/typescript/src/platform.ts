@@ -1,135 +1,191 @@
-// The public GraphQL API, as any outsider uses it: node tasks and reports, with the narrowed token of a dispatch.
-import { Failure, type Health, type MemberStatus, type Platform, type Status } from "./contract.js";
+// The public GraphQL API, as any outsider uses it: node tasks, reports and secrets, with a narrowed token.
+import { randomBytes } from "node:crypto";
+import { clip, Failure, maxMessage, type Platform, type Status } from "./contract.js";
+import { hide, Log } from "./log.js";
+import { Interrupted, pause, signal, using, within } from "./scope.js";
+import { TaskResult, type Answer, type Task } from "./tasks.js";
 
-const callTimeout = 40_000; // longer than any wait the API offers
-const taskWait = 20; // seconds one question after a task waits at the platform
+const callSeconds = 40; // longer than any wait the API offers
+const taskWait = 20; // seconds that one question after a task waits at the platform
 const maxAnswer = 4 << 20;
 const renewBefore = 120_000;
 const renewPause = 15_000;
-const backoffFirst = 200;
-const backoffMost = 5000;
+const firstPause = 0.2;
+const longestPause = 5;
+const maxReported = 256; // members of one report
 
-export interface Task { kind: string; spec: object; timeoutSeconds?: number }
-export interface TaskResult {
-  id: string; state: string; message: string; exitCode?: number | null; stdout?: string; stderr?: string;
-  result?: Record<string, unknown> | null;
-}
-
-/** ApiError is a refusal of the public API. */
+/** ApiError is a refusal of the public API, or an answer that did not come. */
 export class ApiError extends Error {
-  constructor(readonly code: string, message: string, readonly retryable: boolean) { super(message); }
+  constructor(readonly code: string, readonly said: string, readonly retryable: boolean,
+    readonly reasons: readonly { code: string; message: string; path?: string }[] = []) {
+    super(`${code}: ${said}`);
+  }
 }
 
-export function pause(milliseconds: number, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve, reject) => {
-    if (signal.aborted) return reject(signal.reason);
-    const stop = (): void => { clearTimeout(timer); reject(signal.reason); };
-    const timer = setTimeout(() => { signal.removeEventListener("abort", stop); resolve(); }, milliseconds);
-    signal.addEventListener("abort", stop, { once: true });
-  });
-}
-
-const taskFields = "id state message exitCode stdout stderr result";
+const fields = "id state message exitCode stdout stderr result";
 const documents = {
-  run: `mutation RunNodeTask($input: RunNodeTaskInput!) { runNodeTask(input: $input) { ${taskFields} } }`,
-  get: `query GetNodeTask($id: ID!, $waitSeconds: Int) { nodeTask(id: $id, waitSeconds: $waitSeconds) { ${taskFields} } }`,
+  run: `mutation RunNodeTask($input: RunNodeTaskInput!) { runNodeTask(input: $input) { ${fields} } }`,
+  get: `query GetNodeTask($id: ID!, $waitSeconds: Int) { nodeTask(id: $id, waitSeconds: $waitSeconds) { ${fields} } }`,
   cancel: "mutation CancelNodeTask($taskId: ID!) { cancelNodeTask(taskId: $taskId) { id } }",
   report: "mutation ReportOperation($input: ReportOperationInput!) { reportOperation(input: $input) { id } }",
   renew: "mutation RenewOperationToken { renewOperationToken { token expiresAt } }",
+  issue: "mutation IssueRuntimeSecret($input: IssueRuntimeSecretInput!) { issueRuntimeSecret(input: $input) { id } }",
+  redeem: "mutation RedeemRuntimeSecret($secretId: ID!) { redeemRuntimeSecret(secretId: $secretId) { value } }",
 };
 
-export class PlatformClient {
-  private renewedAt = 0;
+/** SecretOptions say whom a runtime secret is for. With a member it is for that member's node, by a task's secretRef;
+ * without, for the adapter itself. again lets it be delivered until it expires: a task that must survive a restart of
+ * the node's agent needs that. */
+export interface SecretOptions {
+  memberId?: string; artifactDigest?: string; ttlSeconds?: number; again?: boolean; key?: string;
+}
 
-  constructor(private access: Platform, private readonly correlationId: string, private readonly renews: boolean) {}
+/** PlatformClient speaks to the public API with a token that it renews before its end. */
+export class PlatformClient {
+  private renewedAt = -Infinity;
+
+  constructor(private access: Platform, private readonly correlationId = "", private readonly log = new Log("error"),
+    private readonly renews = true) {
+    hide(access.token);
+  }
 
   /** take replaces the access, when a new dispatch brought a new token. */
-  take(access: Platform): void { this.access = access; }
+  take(access: Platform): void {
+    hide(access.token);
+    this.access = access;
+  }
 
-  /** run asks for a node task in the sandbox of a member and waits until it has ended. When the signal ends first,
-   * the node is asked to stop the task, unless keep says that somebody will ask after it again. */
-  async run(memberId: string, key: string, task: Task, signal: AbortSignal, keep: () => boolean): Promise<TaskResult> {
-    signal.throwIfAborted();
-    const input = { memberId, kind: task.kind, spec: task.spec, timeoutSeconds: task.timeoutSeconds ?? 60, idempotencyKey: key };
-    // The order itself is not cut off: without its answer nobody would know the id of a task that was made.
-    const made = await this.persist<{ runNodeTask: TaskResult }>(documents.run, { input }, signal, false);
+  /** execute sends one query or mutation, once, and returns its data; a refusal is an ApiError. */
+  async execute<T>(query: string, variables: object = {}): Promise<T> {
+    await this.renewIfDue();
+    return this.send<T>(query, variables);
+  }
+
+  /** persist repeats a call until it succeeds, is refused for good, or the scope ends. Without cut the end of the scope
+   * does not cut off a request that is under way: whatever it makes is known. */
+  async persist<T>(query: string, variables: object, cut = true): Promise<T> {
+    for (let wait = firstPause; ; wait = Math.min(2 * wait, longestPause)) {
+      signal().throwIfAborted();
+      try {
+        await this.renewIfDue();
+        const call = (): Promise<T> => this.send<T>(query, variables);
+        return await (cut ? call() : using(new AbortController().signal, call));
+      } catch (error) {
+        if (!(error instanceof ApiError && error.retryable)) throw error;
+        this.log.debug("the platform did not answer; trying again", { error: String(error), wait });
+      }
+      await pause(wait);
+    }
+  }
+
+  /** run asks for a node task in the sandbox of a member and waits until it has ended. The result may be a failure of
+   * the task. When the scope ends first the node is asked to stop the task, except when the adapter stops: then it will
+   * be asked after again. */
+  async run(memberId: string, key: string, task: Task): Promise<TaskResult> {
+    const { kind, spec, timeoutSeconds = 60 } = task;
+    const input = { memberId, kind, spec, timeoutSeconds, idempotencyKey: key };
+    const { runNodeTask } = await this.persist<{ runNodeTask: Answer }>(documents.run, { input }, false);
     try {
-      return await this.await(made.runNodeTask, signal);
+      return await this.await(new TaskResult(runNodeTask));
     } catch (error) {
-      if (!keep()) await this.abandon(made.runNodeTask.id);
+      if (!(error instanceof Interrupted && error.why === "stopping")) await this.abandon(runNodeTask.id);
       throw error;
     }
   }
 
-  private async await(task: TaskResult, signal: AbortSignal): Promise<TaskResult> {
-    while (task.state === "PENDING" || task.state === "RUNNING") {
+  private async await(task: TaskResult): Promise<TaskResult> {
+    while (!task.ended) {
       const asked = Date.now();
-      const seen = await this.persist<{ nodeTask: TaskResult }>(documents.get, { id: task.id, waitSeconds: taskWait }, signal, true);
-      task = seen.nodeTask;
+      const variables = { id: task.id, waitSeconds: taskWait };
+      task = new TaskResult((await this.persist<{ nodeTask: Answer }>(documents.get, variables)).nodeTask);
       // A platform that answers without waiting must not be asked in a tight loop.
-      if ((task.state === "PENDING" || task.state === "RUNNING") && Date.now() - asked < backoffFirst) await pause(backoffFirst, signal);
+      if (!task.ended && Date.now() - asked < 1000 * firstPause) await pause(firstPause);
     }
-    return { ...task, ...plain(task.result) };
+    return task;
   }
 
+  /** Best effort: every task also has a timeout of its own. */
   private async abandon(taskId: string): Promise<void> {
     try {
-      await this.call(documents.cancel, { taskId }, AbortSignal.timeout(backoffMost));
-    } catch {
-      // Best effort: every task also has a timeout of its own.
+      await using(AbortSignal.timeout(1000 * longestPause), () => this.send(documents.cancel, { taskId }));
+    } catch (error) {
+      this.log.debug("node task not canceled", { task: taskId, error: String(error) });
     }
   }
 
-  /** report says how an operation goes, once: the platform also reads the feed. */
-  async report(status: Status, signal: AbortSignal): Promise<void> {
-    const members = status.members.slice(0, 256).map((m) => ({
-      id: m.id, status: upper(m.status), health: upper(m.health), ...(m.detail === undefined ? {} : { detail: m.detail }),
-    }));
+  /** report says how an operation goes, once: the platform reads the feed as well. */
+  async report(status: Status): Promise<void> {
     const { operationId, attempt, phase, percent, message } = status;
-    await this.call(documents.report, { input: { operationId, attempt, phase, percent, message: message.slice(0, 2000), members } }, signal);
-  }
-
-  /** persist repeats a call until it succeeds, is refused for good, or the signal ends. */
-  private async persist<T>(query: string, variables: object, signal: AbortSignal, cut: boolean): Promise<T> {
-    for (let wait = backoffFirst; ; wait = Math.min(2 * wait, backoffMost)) {
-      try {
-        await this.renew();
-        return await this.call<T>(query, variables, cut ? signal : new AbortController().signal);
-      } catch (error) {
-        signal.throwIfAborted();
-        if (error instanceof ApiError && !error.retryable) throw error;
-        await pause(wait, signal);
-      }
+    const members = status.members.map((m) => ({
+      id: m.id, status: m.status.toUpperCase(), health: m.health.toUpperCase(),
+      ...(m.detail === undefined ? {} : { detail: m.detail }),
+    }));
+    const said = { operationId, attempt, phase, percent, message: clip(message, 2000) };
+    for (let n = 0; n === 0 || n < members.length; n += maxReported) {
+      await this.execute(documents.report, { input: { ...said, members: members.slice(n, n + maxReported) } });
     }
   }
 
-  /** renew gets a fresh token shortly before the old one ends. Its failure is left to the call, which says more. */
-  private async renew(): Promise<void> {
+  /** issueSecret makes a runtime secret of the instance and returns its id. */
+  async issueSecret(instanceId: string, purpose: string, o: SecretOptions = {}): Promise<string> {
+    const { again, key, ...rest } = o;
+    const input = {
+      instanceId, purpose, audience: o.memberId === undefined ? "ADAPTER" : "NODE",
+      delivery: again === true ? "UNTIL_EXPIRY" : "ONCE", idempotencyKey: key ?? randomBytes(16).toString("hex"), ...rest,
+    };
+    return (await this.persist<{ issueRuntimeSecret: { id: string } }>(documents.issue, { input })).issueRuntimeSecret.id;
+  }
+
+  /** redeemSecret takes delivery of a secret that is bound to the adapter. It is masked in the log from then on; write
+   * it nowhere else either. */
+  async redeemSecret(secretId: string): Promise<string> {
+    type Redeemed = { redeemRuntimeSecret: { value: string | null } };
+    const { value } = (await this.persist<Redeemed>(documents.redeem, { secretId })).redeemRuntimeSecret;
+    if (value === null || value === "") throw new ApiError("INTERNAL", "the platform answered no value", false);
+    hide(value);
+    return value;
+  }
+
+  /** Its failure is left to the call itself, whose refusal says more. A token without an end is not renewed. */
+  private async renewIfDue(): Promise<void> {
     const left = Date.parse(this.access.tokenExpiresAt) - Date.now();
     if (!this.renews || !(left < renewBefore) || Date.now() - this.renewedAt <= renewPause) return;
     this.renewedAt = Date.now();
     try {
-      const fresh = await this.call<{ renewOperationToken: { token: string; expiresAt: string } }>(documents.renew, {}, AbortSignal.timeout(backoffMost));
-      this.access = { ...this.access, token: fresh.renewOperationToken.token, tokenExpiresAt: fresh.renewOperationToken.expiresAt };
-    } catch {
-      // The old token may still do.
+      type Renewed = { renewOperationToken: { token: string; expiresAt: string } };
+      const { token, expiresAt } = (await within(longestPause, () => this.send<Renewed>(documents.renew, {}))).renewOperationToken;
+      this.take({ ...this.access, token, tokenExpiresAt: expiresAt });
+    } catch (error) {
+      this.log.debug("operation token not renewed", { error: String(error) });
     }
   }
 
-  private async call<T>(query: string, variables: object, signal: AbortSignal): Promise<T> {
-    const response = await fetch(this.access.graphqlUrl, {
-      method: "POST", redirect: "error", body: JSON.stringify({ query, variables }),
-      headers: { "Content-Type": "application/json", Authorization: `Bearer ${this.access.token}`, "X-Correlation-ID": this.correlationId },
-      signal: AbortSignal.any([signal, AbortSignal.timeout(callTimeout)]),
-    });
-    const text = await bounded(response);
-    if (response.status === 429 || response.status >= 500) throw new ApiError("UNAVAILABLE", `the platform answers ${response.status}`, true);
-    const answer = JSON.parse(text) as { data?: T; errors?: { message: string; extensions?: { code?: string; retryable?: boolean } }[] };
-    const refused = answer.errors?.[0];
-    if (refused !== undefined) throw new ApiError(refused.extensions?.code ?? "INTERNAL", refused.message, refused.extensions?.retryable === true);
-    if (answer.data === undefined) throw new ApiError("INTERNAL", `the platform answers ${response.status} without data`, false);
-    return answer.data;
+  private async send<T>(query: string, variables: object): Promise<T> {
+    const scope = signal();
+    scope.throwIfAborted();
+    const headers: Record<string, string> = {
+      "Content-Type": "application/json", Authorization: `Bearer ${this.access.token}`,
+      "User-Agent": "gpuaas-adapter-typescript",
+    };
+    if (/^[A-Za-z0-9._-]{1,64}$/.test(this.correlationId)) headers["X-Correlation-ID"] = this.correlationId;
+    try {
+      const response = await fetch(this.access.graphqlUrl, {
+        method: "POST", redirect: "error", body: JSON.stringify({ query, variables }), headers,
+        signal: AbortSignal.any([scope, AbortSignal.timeout(1000 * callSeconds)]),
+      });
+      return dataOf<T>(response.status, await bounded(response));
+    } catch (error) {
+      scope.throwIfAborted();
+      if (error instanceof ApiError) throw error;
+      throw new ApiError("UNAVAILABLE", `the platform does not answer: ${causeOf(error)}`, true);
+    }
   }
+}
+
+/** fetch says only that it failed; its cause says why. */
+function causeOf(error: unknown): string {
+  const cause = (error as { cause?: { code?: string; message?: string } } | null)?.cause;
+  return cause?.code ?? cause?.message ?? String(error);
 }
 
 async function bounded(response: Response): Promise<string> {
@@ -137,31 +193,38 @@ async function bounded(response: Response): Promise<string> {
   let size = 0;
   for await (const part of response.body ?? []) {
     size += (part as Uint8Array).length;
-    if (size > maxAnswer) throw new ApiError("DOCUMENT_TOO_LARGE", `the platform's answer is longer than ${maxAnswer} bytes`, false);
+    if (size > maxAnswer) {
+      throw new ApiError("DOCUMENT_TOO_LARGE", `the platform's answer is longer than ${maxAnswer} bytes`, false);
+    }
     parts.push(part as Uint8Array);
   }
   return Buffer.concat(parts).toString();
 }
 
-/** plain takes the output fields from a result object, where the agent put them there. */
-function plain(result: TaskResult["result"]): Partial<TaskResult> {
-  const found: Partial<TaskResult> = {};
-  if (typeof result?.["exitCode"] === "number") found.exitCode = result["exitCode"];
-  if (typeof result?.["stdout"] === "string") found.stdout = result["stdout"];
-  if (typeof result?.["stderr"] === "string") found.stderr = result["stderr"];
-  return found;
+interface Envelope<T> {
+  data?: T | null;
+  errors?: { message: string; extensions?: { code?: string; retryable?: boolean; reasons?: ApiError["reasons"] } }[];
 }
 
-const upper = (word: MemberStatus | Health): string => word.toUpperCase();
-
-/** taskFailure is a node task that did not succeed, as the failure of what needed it. */
-export function taskFailure(step: string, memberId: string, result: TaskResult): Failure {
-  const tail = (result.stderr ?? "").trim().slice(-800);
-  return new Failure("NODE_TASK_FAILED", "node", true, `step ${step} on member ${memberId} ended ${result.state}: ${result.message}${tail === "" ? "" : `: ${tail}`}`);
+function dataOf<T>(status: number, text: string): T {
+  if (status === 429 || status >= 500) throw new ApiError("UNAVAILABLE", `the platform answers ${status}`, true);
+  let answer: Envelope<T>;
+  try {
+    answer = JSON.parse(text) as Envelope<T>;
+  } catch {
+    throw new ApiError("INTERNAL", `the platform answers ${status} and no JSON`, false);
+  }
+  const refused = answer.errors?.[0];
+  if (refused !== undefined) {
+    const { code = "INTERNAL", retryable, reasons } = refused.extensions ?? {};
+    throw new ApiError(code, refused.message, retryable === true, reasons);
+  }
+  if (answer.data == null) throw new ApiError("INTERNAL", `the platform answers ${status} without data`, false);
+  return answer.data;
 }
 
 /** asFailure gives a refusal of the public API its owner; other errors pass. */
 export function asFailure(step: string, error: unknown): unknown {
   if (!(error instanceof ApiError)) return error;
-  return new Failure("PLATFORM_REFUSED", "platform", true, `step ${step}: ${error.code} ${error.message}`);
+  return new Failure("PLATFORM_REFUSED", "platform", true, clip(`step ${step}: ${error.message}`, maxMessage));
 }

@@ -1,198 +1,115 @@
-// The routes of the contract. Nothing is answered without a valid request token, and its signature is verified before
-// the body is read, so that strangers cannot make the adapter hold bodies.
+// HTTP around the routes: nothing is answered without a valid request token, whose signature is verified before the
+// body is read, so that strangers cannot make the adapter hold bodies.
+import * as fs from "node:fs";
 import * as http from "node:http";
-import type { App, Call } from "./app.js";
-import { canonical, digest } from "./canonical.js";
-import {
-  clip, contractVersions, Failure, malformed, maxBody, maxMessage, maxUsageRecords, maxWaitSeconds, maxWork, refuse, Refusal, type Instance,
-  type Member, type Platform, type PlanAnswer,
-} from "./contract.js";
-import type { Engine } from "./engine.js";
-import { ApiError, PlatformClient } from "./platform.js";
-import { fault } from "./schema.js";
-import { readAction, readAsked, readAttempt, readDispatch } from "./validate.js";
+import * as https from "node:https";
+import type { AddressInfo } from "node:net";
+import * as tls from "node:tls";
+import { clip, maxBody, maxMessage, Refusal } from "./contract.js";
+import type { Log } from "./log.js";
+import type { Answer, Routes } from "./routes.js";
 import type { Verifier } from "./verify.js";
 
-const maxToken = 8 << 10;
-const maxCursor = 200;
-const maxActionKeys = 4096;
-const callTime = 120_000; // an action, an observation or a usage query
-const planTime = 30_000;
+const maxConnections = 256;
+const readTime = 30_000;
+const stopTime = 5000;
 
-interface Request { method: string; url: URL; id: string; name: string; headers: http.IncomingHttpHeaders; body: Buffer; signal: AbortSignal }
-interface Answer { status: number; body: unknown }
-type Route = (r: Request) => Promise<Answer> | Answer;
+/** Tls names the files to serve https with, which are read again for every handshake. */
+export interface Tls { cert: string; key: string; clientCa?: string }
 
+/** Server serves the contract on one address. */
 export class Server {
-  private readonly actionKeys = new Map<string, string>();
-  private readonly stopped = new AbortController();
-  private readonly routes: [string, RegExp, Route][] = [
-    ["GET", /^\/v1\/adapter$/, () => this.describe()],
-    ["GET", /^\/v1\/operations$/, (r) => this.changes(r)],
-    ["PUT", /^\/v1\/operations\/(?<id>[^/]+)$/, (r) => this.dispatch(r)],
-    ["GET", /^\/v1\/operations\/(?<id>[^/]+)$/, (r) => this.status(r)],
-    ["POST", /^\/v1\/operations\/(?<id>[^/]+)\/cancel$/, (r) => this.cancel(r)],
-    ["POST", /^\/v1\/plans$/, (r) => this.plan(r)],
-    ["GET", /^\/v1\/instances\/(?<id>[^/]+)$/, (r) => this.observe(r)],
-    ["POST", /^\/v1\/instances\/(?<id>[^/]+)\/actions\/(?<name>[^/]+)$/, (r) => this.action(r)],
-    ["GET", /^\/v1\/instances\/(?<id>[^/]+)\/usage$/, (r) => this.usage(r)],
-  ];
-  readonly http: http.Server;
+  private readonly http: http.Server;
 
-  constructor(private readonly engine: Engine, private readonly app: App, private readonly verifier: Verifier,
-    private readonly about: { name: string; build: string; graphqlUrl: string }) {
-    this.http = http.createServer({ requestTimeout: 30_000, headersTimeout: 30_000, maxHeaderSize: 64 << 10 }, (req, res) => void this.serve(req, res));
-    this.http.maxConnections = 256;
+  constructor(private readonly routes: Routes, private readonly verifier: Verifier, private readonly log: Log,
+    files?: Tls) {
+    const options = { requestTimeout: readTime, headersTimeout: readTime, maxHeaderSize: 64 << 10 };
+    const serve = (req: http.IncomingMessage, res: http.ServerResponse): void => void this.serve(req, res);
+    this.http = files === undefined ? http.createServer(options, serve) : secured(files, options, serve, log);
+    this.http.maxConnections = maxConnections;
+    this.http.on("tlsClientError", (error: Error) => log.debug("connection refused", { error: error.message }));
   }
 
-  /** stop ends the long polls and lets open requests come to their ends. */
+  /** listen serves on a host and port, and returns the address as HOST:PORT. */
+  listen(host: string, port: number): Promise<string> {
+    return new Promise((resolve, reject) => {
+      this.http.once("error", reject);
+      this.http.listen(port, host, () => {
+        const at = this.http.address() as AddressInfo;
+        resolve(at.family === "IPv6" ? `[${at.address}]:${at.port}` : `${at.address}:${at.port}`);
+      });
+    });
+  }
+
+  /** stop lets open requests come to their ends, for five seconds. */
   stop(): Promise<void> {
-    this.stopped.abort();
     return new Promise((resolve) => {
       this.http.close(() => resolve());
       this.http.closeIdleConnections();
-      setTimeout(() => this.http.closeAllConnections(), 5000).unref();
+      setTimeout(() => this.http.closeAllConnections(), stopTime).unref();
     });
   }
 
   private async serve(req: http.IncomingMessage, res: http.ServerResponse): Promise<void> {
-    const gone = new AbortController();
-    res.on("close", () => gone.abort());
-    let answer: Answer;
-    try {
-      answer = await this.handle(req, AbortSignal.any([gone.signal, this.stopped.signal]));
-    } catch (error) {
-      answer = refused(error);
+    if (req.method === "GET" && req.url === "/healthz") {
+      return void res.writeHead(200, { "Content-Type": "text/plain" }).end("ok\n");
     }
-    const correlation = req.headers["x-correlation-id"];
-    if (typeof correlation === "string" && /^[A-Za-z0-9._-]{1,64}$/.test(correlation)) res.setHeader("X-Correlation-ID", correlation);
+    const correlation = header(req, "x-correlation-id");
+    const known = /^[A-Za-z0-9._-]{1,64}$/.test(correlation);
+    const path = req.url?.split("?")[0];
+    const log = this.log.bind({ method: req.method, path, ...(known ? { correlation_id: correlation } : {}) });
+    let answer = await this.handle(req, res, log).catch((error: unknown) => refused(error, log));
     let raw = JSON.stringify(answer.body);
     if (Buffer.byteLength(raw) > maxBody) {
-      answer.status = 500;
-      raw = JSON.stringify({ code: "INTERNAL", message: "the answer could not be written" });
+      log.error("the answer is larger than 1 MiB", { status: answer.status });
+      answer = refused(new Error("too large"), log);
+      raw = JSON.stringify(answer.body);
     }
+    log.debug("request", { status: answer.status });
+    if (known) res.setHeader("X-Correlation-ID", correlation);
     if (answer.status === 413) res.setHeader("Connection", "close");
     res.writeHead(answer.status, { "Content-Type": "application/json", "Cache-Control": "no-store" }).end(raw);
     req.resume(); // what was not read of a refused request
   }
 
-  private async handle(req: http.IncomingMessage, signal: AbortSignal): Promise<Answer> {
+  private async handle(req: http.IncomingMessage, res: http.ServerResponse, log: Log): Promise<Answer> {
+    const gone = new AbortController();
+    res.on("close", () => gone.abort(new Error("the caller went away")));
     const target = req.url ?? "/";
     const claims = await this.verifier.open(req.headers.authorization);
     const body = await read(req);
-    this.verifier.check(claims, req.method ?? "", target, body);
-    if (this.engine.isStopping) throw new Refusal(503, { code: "UNAVAILABLE", message: "the adapter is stopping", retryable: true });
-    const url = new URL(target, "http://adapter");
-    for (const [method, pattern, route] of this.routes) {
-      const found = req.method === method ? pattern.exec(url.pathname) : null;
-      if (found === null) continue;
-      const id = decode(found.groups?.["id"] ?? "");
-      return await route({ method, url, id, name: decode(found.groups?.["name"] ?? ""), headers: req.headers, body, signal });
-    }
-    throw missing("route");
+    const method = req.method ?? "";
+    this.verifier.check(claims, method, target, body);
+    const url = new URL(`http://adapter${target.startsWith("/") ? target : "/"}`);
+    return await this.routes.answer({
+      method, url, body, log, signal: gone.signal, header: (name) => header(req, name),
+    });
   }
+}
 
-  private describe(): Answer {
-    return { status: 200, body: { contractVersions, name: this.about.name, build: this.about.build, apps: [this.app.info] } };
-  }
+function secure(files: Tls): tls.SecureContextOptions & Pick<tls.TlsOptions, "requestCert" | "rejectUnauthorized"> {
+  const own = { cert: fs.readFileSync(files.cert), key: fs.readFileSync(files.key), minVersion: "TLSv1.2" as const };
+  if (files.clientCa === undefined) return own;
+  return { ...own, ca: fs.readFileSync(files.clientCa), requestCert: true, rejectUnauthorized: true };
+}
 
-  private async changes(r: Request): Promise<Answer> {
-    const wait = r.url.searchParams.get("wait") ?? "0";
-    if (!/^[0-9]{1,2}$/.test(wait) || Number(wait) > maxWaitSeconds) throw malformed("wait", `must be 0 to ${maxWaitSeconds} seconds`);
-    return { status: 200, body: await this.engine.feed.wait(r.url.searchParams.get("after") ?? "", Number(wait), r.signal) };
-  }
-
-  private dispatch(r: Request): Answer {
-    const { status, done } = this.engine.take(readDispatch(json(r), r.id));
-    return { status: done ? 200 : 202, body: status };
-  }
-
-  private status(r: Request): Answer {
-    const status = this.engine.feed.get(r.id);
-    if (status === undefined) throw missing("operation");
-    return { status: 200, body: status };
-  }
-
-  private async cancel(r: Request): Promise<Answer> {
-    return { status: 200, body: await this.engine.cancel(r.id, readAttempt(json(r))) };
-  }
-
-  /** What a dispatch would be refused for is no error of a plan: it is the reason of its verdict. */
-  private async plan(r: Request): Promise<Answer> {
-    const asked = readAsked(json(r));
-    if (asked.instance.app !== this.app.info.slug) throw new Refusal(404, { code: "PLANS_UNSUPPORTED", message: "this adapter does not run the app" });
+/** secured serves https with what the files hold at each connection, so that a new certificate needs no restart. Files
+ * that cannot be read leave the last ones in use. */
+function secured(files: Tls, options: http.ServerOptions, serve: http.RequestListener, log: Log): https.Server {
+  const server = https.createServer({ ...options, ...secure(files) }, serve);
+  server.prependListener("connection", () => {
     try {
-      this.engine.admit(asked);
-      const key = `plan.${digest(String(Date.now()), String(Math.random()))}`;
-      return { status: 200, body: bounded(await this.app.plan(this.call(r, asked.instance, asked.members, asked.platform, key, planTime), asked)) };
+      server.setSecureContext(secure(files));
     } catch (error) {
-      if (!(error instanceof Refusal)) throw error;
-      const { code, message, path } = error.body;
-      const reasons = [path === undefined ? { code, message } : { code, message, path }];
-      return { status: 200, body: { verdict: "unsafe", reversible: false, reasons, workLost: [], workTotal: 0, message } };
+      log.error("the certificate was not read again", { error: String(error) });
     }
-  }
+  });
+  return server;
+}
 
-  private async observe(r: Request): Promise<Answer> {
-    const seen = await this.app.observe(this.known(r));
-    return { status: 200, body: { instanceId: r.id, ...seen, observedAt: new Date().toISOString() } };
-  }
-
-  private async usage(r: Request): Promise<Answer> {
-    const after = r.url.searchParams.get("after") ?? "";
-    if (after.length > maxCursor) throw malformed("after", `must be at most ${maxCursor} bytes`);
-    if (this.engine.instances.get(r.id) === undefined) {
-      const past = this.app.pastUsage(r.id, after);
-      if (past === undefined) throw missing("instance");
-      return { status: 200, body: past };
-    }
-    const page = await this.app.usage(this.known(r), after);
-    if (page.records.length > maxUsageRecords) throw new Error("more usage records than a page may hold");
-    return { status: 200, body: page };
-  }
-
-  private async action(r: Request): Promise<Answer> {
-    const request = readAction(json(r), r.id);
-    const action = request.instance.app === this.app.info.slug ? this.app.actions.find((a) => a.name === r.name) : undefined;
-    if (action === undefined) throw missing("action");
-    const key = digest(request.instance.id, action.name, request.idempotencyKey);
-    const call = this.call(r, request.instance, request.members, request.platform, `act.${key}`, callTime);
-    const wrong = fault(action.inputSchema, request.input, "input");
-    if (wrong !== undefined) throw refuse("INVALID_ARGUMENT", wrong.path, `${wrong.path} ${wrong.message}`);
-    this.once(key, request.input);
-    const output = await action.do(call, request);
-    return { status: 200, body: { output } };
-  }
-
-  /** once refuses a key that was used with another input; the platform refuses it as well, after a restart. */
-  private once(key: string, input: unknown): void {
-    const hash = digest(canonical(input));
-    const held = this.actionKeys.get(key);
-    if (held !== undefined && held !== hash) throw reused();
-    if (this.actionKeys.size >= maxActionKeys) this.actionKeys.delete(this.actionKeys.keys().next().value ?? "");
-    this.actionKeys.set(key, hash);
-  }
-
-  /** known makes a call about an instance that is remembered, with the access of this request. */
-  private known(r: Request): Call {
-    const token = r.headers["x-platform-token"];
-    if (typeof token !== "string" || token === "" || token.length > maxToken) throw malformed("X-Platform-Token", "is missing or too long");
-    const known = this.engine.instances.get(r.id);
-    if (known === undefined) throw missing("instance");
-    const access = { graphqlUrl: this.about.graphqlUrl, token, tokenExpiresAt: "" };
-    // Every observation looks anew, so its tasks must be new ones.
-    return this.call(r, known.instance, known.members, access, `obs.${digest(String(Date.now()), String(Math.random()))}`, callTime);
-  }
-
-  private call(r: Request, instance: Instance, members: Member[], access: Platform, key: string, time: number): Call {
-    const correlation = r.headers["x-correlation-id"];
-    const client = new PlatformClient(access, typeof correlation === "string" ? correlation : "", false);
-    const signal = AbortSignal.any([r.signal, AbortSignal.timeout(time)]);
-    return {
-      instance, members, signal,
-      ask: (member, step, task, within) => client.run(member.id, `${key}.${step}`, task, within === undefined ? signal : AbortSignal.any([signal, within]), () => false),
-    };
-  }
+function header(req: http.IncomingMessage, name: string): string {
+  const value = req.headers[name];
+  return typeof value === "string" ? value : "";
 }
 
 async function read(req: http.IncomingMessage): Promise<Buffer> {
@@ -206,44 +123,12 @@ async function read(req: http.IncomingMessage): Promise<Buffer> {
   return Buffer.concat(parts);
 }
 
-function json(r: Request): unknown {
-  if ((r.headers["content-type"] ?? "").split(";")[0]?.trim().toLowerCase() !== "application/json") throw malformed("Content-Type", "must be application/json");
-  try {
-    return JSON.parse(r.body.toString()) as unknown;
-  } catch {
-    throw new Refusal(400, { code: "INVALID_ARGUMENT", message: "the body is not JSON" });
-  }
-}
-
-function decode(part: string): string {
-  try {
-    return decodeURIComponent(part);
-  } catch {
-    throw missing("route");
-  }
-}
-
-function missing(what: string): Refusal { return new Refusal(404, { code: "NOT_FOUND", message: `no such ${what}` }); }
-
-function reused(): Refusal {
-  return new Refusal(409, { code: "IDEMPOTENCY_KEY_REUSED", message: "the idempotency key was used with another input", path: "idempotencyKey" });
-}
-
-/** bounded brings a plan within the bounds of the contract. */
-function bounded(plan: PlanAnswer): PlanAnswer {
-  return { ...plan, workTotal: Math.max(plan.workTotal, plan.workLost.length), workLost: plan.workLost.slice(0, maxWork), reasons: plan.reasons.slice(0, 50) };
-}
-
 /** refused turns an error into an answer. What it says beyond the contract is only logged. */
-function refused(error: unknown): Answer {
+function refused(error: unknown, log: Log): Answer {
   if (error instanceof Refusal) {
-    if (error.status === 401) console.error(JSON.stringify({ level: "warn", message: "request refused", reason: String(error.cause) }));
-    return { status: error.status, body: error.body };
+    if (error.status === 401) log.warn("request refused", { reason: String(error.cause) });
+    return { status: error.status, body: { ...error.body, message: clip(error.body.message, maxMessage) } };
   }
-  if (error instanceof ApiError && error.code === "IDEMPOTENCY_KEY_REUSED") return refused(reused());
-  if (error instanceof ApiError) return { status: 422, body: { code: "PLATFORM_REFUSED", message: clip(`${error.code}: ${error.message}`, maxMessage), retryable: error.retryable } };
-  if (error instanceof Failure) return { status: 422, body: { code: error.code, message: clip(error.message, maxMessage), retryable: error.retryable } };
-  if (error instanceof DOMException && error.name === "TimeoutError") return { status: 503, body: { code: "UNAVAILABLE", message: "it did not end in time", retryable: true } };
-  console.error(JSON.stringify({ level: "error", message: "request failed", error: String(error) }));
+  log.error("request failed", { error });
   return { status: 500, body: { code: "INTERNAL", message: "the adapter met an internal error", retryable: true } };
 }

@@ -1,14 +1,13 @@
 // The shape of what the platform sends. Unknown fields pass: a newer platform may send them. What is wrong is
 // answered 400 and named by its path.
 import {
-  kinds, malformed, maxMembers, type ActionRequest, type Asked, type Dispatch, type Instance, type Kind, type Member, type Node,
-  type Platform,
+  kinds, malformed, maxKey, maxMembers, type ActionRequest, type Artifact, type Asked, type Dispatch, type Instance,
+  type Kind, type Member, type Node, type PlanRequest, type Platform,
 } from "./contract.js";
 
 type Json = Record<string, unknown>;
 
-const idPattern = /^[A-Za-z0-9][A-Za-z0-9_-]{0,99}$/;
-const maxKey = 200;
+export const idPattern = /^[A-Za-z0-9][A-Za-z0-9_-]{0,99}$/;
 
 function object(value: unknown, path: string): Json {
   if (typeof value !== "object" || value === null || Array.isArray(value)) throw malformed(path, "must be an object");
@@ -38,9 +37,14 @@ function flag(value: unknown, path: string): boolean {
   return value === true;
 }
 
+function texts(value: unknown, path: string): Record<string, string> {
+  const entries = Object.entries(object(value ?? {}, path));
+  return Object.fromEntries(entries.map(([name, one]) => [name, text(one, `${path}.${name}`)]));
+}
+
 function id(value: unknown, path: string): string {
   const found = text(value, path);
-  if (!idPattern.test(found)) throw malformed(path, "is not an id");
+  if (!idPattern.test(found)) throw malformed(path, "is missing or is not an id");
   return found;
 }
 
@@ -53,10 +57,12 @@ function readInstance(value: unknown): Instance {
     const c = object(item, at);
     return { key: text(c["key"], `${at}.key`), count: whole(c["count"], `${at}.count`) };
   });
+  const word = (name: string): string => text(o[name], `instance.${name}`);
   return {
-    id: id(o["id"], "instance.id"), name: text(o["name"], "instance.name"), tenantId: text(o["tenantId"], "instance.tenantId"),
-    projectId: text(o["projectId"], "instance.projectId"), app, version: text(o["version"], "instance.version"),
-    config: o["config"] ?? null, components,
+    id: id(o["id"], "instance.id"), name: word("name"), tenantId: word("tenantId"), projectId: word("projectId"), app,
+    version: word("version"), config: o["config"] == null ? null : object(o["config"], "instance.config"), components,
+    operatingMode: word("operatingMode"), controlPlaneScope: word("controlPlaneScope"),
+    runtimeProfile: o["runtimeProfile"] ?? null, artifacts: list(o["artifacts"], "instance.artifacts") as Artifact[],
   };
 }
 
@@ -85,8 +91,8 @@ function readMembers(value: unknown): Member[] {
     return {
       id: own, componentKey: text(o["componentKey"], `${at}.componentKey`), index: whole(o["index"], `${at}.index`),
       status: text(o["status"], `${at}.status`), cordoned: flag(o["cordoned"], `${at}.cordoned`),
-      labels: object(o["labels"] ?? {}, `${at}.labels`) as Record<string, string>, address: text(o["address"] ?? "", `${at}.address`),
-      ranges: object(o["ranges"] ?? {}, `${at}.ranges`) as Record<string, string>, node: readNode(o["node"], `${at}.node`),
+      labels: texts(o["labels"], `${at}.labels`), address: text(o["address"], `${at}.address`),
+      ranges: texts(o["ranges"], `${at}.ranges`), node: readNode(o["node"], `${at}.node`),
     };
   });
 }
@@ -104,7 +110,9 @@ function readPlatform(value: unknown): Platform {
 export function readAsked(value: unknown): Asked {
   const o = object(value, "body");
   const kind = text(o["kind"], "kind");
-  if (!(kinds as readonly string[]).includes(kind)) throw malformed("kind", `${JSON.stringify(kind.slice(0, 64))} is not an operation kind`);
+  if (!(kinds as readonly string[]).includes(kind)) {
+    throw malformed("kind", `${JSON.stringify(kind.slice(0, 64))} is not an operation kind`);
+  }
   const targets = list(o["targets"], "targets").map((t, n) => text(t, `targets[${n}]`));
   if (targets.length > maxMembers) throw malformed("targets", `must not be more than ${maxMembers}`);
   const platform = readPlatform(o["platform"]);
@@ -114,8 +122,8 @@ export function readAsked(value: unknown): Asked {
     if (!members.some((m) => m.id === target)) throw malformed(`targets[${n}]`, "is not one of members");
   });
   return {
-    kind: kind as Kind, correlationId: text(o["correlationId"], "correlationId"), instance, members, targets, change: o["change"] ?? null,
-    force: flag(o["force"], "force"), platform,
+    kind: kind as Kind, correlationId: text(o["correlationId"], "correlationId"), instance, members, targets,
+    change: o["change"] ?? null, force: flag(o["force"], "force"), platform,
   };
 }
 
@@ -140,10 +148,29 @@ export function readAction(value: unknown, pathId: string): ActionRequest {
   const instance = readInstance(o["instance"]);
   if (instance.id !== pathId) throw malformed("instance.id", "is not the id of the path");
   const idempotencyKey = text(o["idempotencyKey"], "idempotencyKey");
-  if (idempotencyKey === "" || Buffer.byteLength(idempotencyKey) > maxKey) throw malformed("idempotencyKey", `must be 1 to ${maxKey} bytes`);
+  if (idempotencyKey === "" || Buffer.byteLength(idempotencyKey) > maxKey) {
+    throw malformed("idempotencyKey", `must be 1 to ${maxKey} bytes`);
+  }
   const requester = object(o["requester"] ?? {}, "requester");
   return {
-    input: o["input"] ?? {}, idempotencyKey, instance, members: readMembers(o["members"]), platform: readPlatform(o["platform"]),
-    requester: { id: text(requester["id"], "requester.id"), kind: text(requester["kind"], "requester.kind") },
+    input: o["input"] ?? {}, idempotencyKey, instance, members: readMembers(o["members"]),
+    platform: readPlatform(o["platform"]),
+    requester: {
+      id: text(requester["id"], "requester.id"), kind: text(requester["kind"], "requester.kind"),
+      projectId: text(requester["projectId"], "requester.projectId"),
+    },
   };
+}
+
+/** readPlan reads the body of a plan request. */
+export function readPlan(value: unknown): PlanRequest {
+  const asked = readAsked(value);
+  const choose = object(value, "body")["choose"];
+  if (choose === undefined || choose === null) return asked;
+  const o = object(choose, "choose");
+  const count = whole(o["count"], "choose.count");
+  if (count < 1 || count > (asked.targets ?? []).length) {
+    throw malformed("choose.count", "must be at least 1 and at most the number of targets");
+  }
+  return { ...asked, choose: { componentKey: text(o["componentKey"], "choose.componentKey"), count } };
 }

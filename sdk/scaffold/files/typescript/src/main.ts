@@ -1,5 +1,5 @@
 // The controller of __NAME__.
-import { app } from "./app.js";
-import { main } from "./kit/main.js";
+import { app, manifest } from "./app.js";
+import { main } from "./kit/index.js";
 
-main({ name: "__NAME__", build: "0.1.0", make: app });
+await main({ name: "__NAME__", build: "0.1.0", manifest, make: app });

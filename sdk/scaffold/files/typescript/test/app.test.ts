@@ -1,11 +1,39 @@
+// The adapter without a platform. "appctl adapter check" executes the node tasks, too.
 import assert from "node:assert/strict";
-import { test } from "node:test";
+import * as fs from "node:fs";
+import * as os from "node:os";
+import * as path from "node:path";
+import { test, type TestContext } from "node:test";
 import { app } from "../src/app.js";
-import { Refusal, type Asked } from "../src/kit/contract.js";
+import type { App } from "../src/kit/index.js";
+import { FakePlatform, type FakeAdapter } from "../src/kit/testing.js";
 
-test("more members than the manifest allows are refused", () => {
-  const asked = { kind: "instance.create", members: [], instance: { components: [{ key: "worker", count: 17 }] } } as unknown as Asked;
-  assert.throws(() => app("").check(asked), (error: unknown) => error instanceof Refusal && error.body.code === "ABOVE_MAXIMUM");
+async function start(t: TestContext): Promise<{ platform: FakePlatform; adapter: FakeAdapter; own: App }> {
+  const folder = fs.mkdtempSync(path.join(os.tmpdir(), "__NAME__-"));
+  const own = app(folder);
+  const platform = await new FakePlatform().open();
+  const adapter = await platform.adapter([own], folder);
+  t.after(async () => {
+    await adapter.stop();
+    platform.close();
+    fs.rmSync(folder, { recursive: true });
+  });
+  return { platform, adapter, own };
+}
+
+test("an instance lives from launch to teardown", async (t) => {
+  const { platform, adapter, own } = await start(t);
+  for (const [id, kind] of [["op_1", "instance.create"], ["op_2", "instance.decommission"]] as const) {
+    await adapter.put(platform.dispatch(id, kind, own));
+    const status = await adapter.end(id);
+    assert.equal(status.state, "succeeded", JSON.stringify(status.error));
+  }
+});
+
+test("more members than the manifest allows are refused", async (t) => {
+  const { platform, adapter, own } = await start(t);
+  const { code, body } = await adapter.put(platform.dispatch("op_1", "instance.create", own, 17));
+  assert.deepEqual([code, body.code], [422, "ABOVE_MAXIMUM"]);
 });
 
 test("the adapter describes itself with the manifest", () => {

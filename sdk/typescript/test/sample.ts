@@ -1,4 +1,4 @@
-import type { Dispatch } from "../src/kit/contract.js";
+import type { Dispatch } from "../src/contract.js";
 
 /** dispatch is a valid one. */
 export function dispatch(id = "op_1"): Dispatch {

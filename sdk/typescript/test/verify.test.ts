@@ -4,8 +4,8 @@ import * as http from "node:http";
 import type { AddressInfo } from "node:net";
 import { after, before, test } from "node:test";
 import { exportJWK, generateKeyPair, SignJWT, type JWTPayload } from "jose";
-import { Refusal } from "../src/kit/contract.js";
-import { Verifier } from "../src/kit/verify.js";
+import { Refusal } from "../src/contract.js";
+import { Verifier } from "../src/verify.js";
 
 const issuer = "https://platform.test";
 const body = Buffer.from('{"a":1}');

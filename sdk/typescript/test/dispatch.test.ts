@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { canonical, specHash } from "../src/kit/canonical.js";
-import { Refusal, type Dispatch } from "../src/kit/contract.js";
+import { canonical, specHash } from "../src/canonical.js";
+import { Refusal, type Dispatch } from "../src/contract.js";
 import { dispatch } from "./sample.js";
-import { fault, type Schema } from "../src/kit/schema.js";
-import { readDispatch } from "../src/kit/validate.js";
+import { compile } from "../src/schema.js";
+import { readDispatch } from "../src/validate.js";
 
 const copy = (): Record<string, any> => structuredClone(dispatch()) as unknown as Record<string, any>;
 
@@ -49,14 +49,18 @@ test("a malformed dispatch is refused by the path of its field", () => {
 });
 
 test("a schema names the first field that breaks it", () => {
-  const schema: Schema = {
+  const check = compile({
     type: "object", additionalProperties: false, required: ["n"],
     properties: { n: { type: "integer", minimum: 1, maximum: 3 }, s: { type: "string", minLength: 1, pattern: "^[a-z]+$" } },
-  };
-  assert.equal(fault(schema, { n: 2, s: "ab" }, "input"), undefined);
+  });
+  assert.equal(check({ n: 2, s: "ab" }, "input"), undefined);
   const broken: [unknown, string][] = [
-    [{}, "input.n"], [{ n: 4 }, "input.n"], [{ n: 1.5 }, "input.n"], [{ n: 1, x: 1 }, "input.x"], [{ n: 1, s: "" }, "input.s"],
+    [{}, "input"], [{ n: 4 }, "input.n"], [{ n: 1.5 }, "input.n"], [{ n: 1, x: 1 }, "input.x"], [{ n: 1, s: "" }, "input.s"],
     [{ n: 1, s: "A" }, "input.s"], [[], "input"], [null, "input"], [JSON.parse('{"n":1,"__proto__":1}'), "input.__proto__"],
   ];
-  for (const [value, path] of broken) assert.equal(fault(schema, value, "input")?.path, path, JSON.stringify(value));
+  for (const [value, path] of broken) assert.equal(check(value, "input")?.path, path, JSON.stringify(value));
+  const one = compile({ oneOf: [{ type: "string" }, { type: "array", items: { $ref: "#/$defs/n" } }], $defs: { n: { minimum: 2 } } });
+  assert.equal(one([2, 3], "x"), undefined);
+  assert.equal(one([2, 1], "x")?.path, "x[1]");
+  assert.equal(compile(null)({ a: 1 }, "config")?.path, "config");
 });

@@ -1,46 +1,89 @@
 import assert from "node:assert/strict";
-import * as fs from "node:fs";
+import builtin, * as fs from "node:fs";
+import { syncBuiltinESMExports } from "node:module";
 import * as os from "node:os";
 import * as path from "node:path";
 import { test } from "node:test";
-import type { Status } from "../src/kit/contract.js";
-import { Feed } from "../src/kit/feed.js";
-import { readLines } from "../src/kit/files.js";
-import { Instances } from "../src/kit/instances.js";
-import { accepted, Journal, Operation } from "../src/kit/operation.js";
+import type { Status } from "../src/contract.js";
+import { Feed } from "../src/feed.js";
+import { Lines, lock } from "../src/files.js";
+import { Instances } from "../src/instances.js";
+import { Journal } from "../src/operation.js";
 import { dispatch } from "./sample.js";
 
 const folder = (): string => fs.mkdtempSync(path.join(os.tmpdir(), "counter-"));
 const never = new AbortController().signal;
 const status = (id: string, state: Status["state"]): Status => ({ operationId: id, attempt: 1, state, phase: "", percent: 0, message: "", members: [] });
 
-test("a torn last line is cut off, and a file without a whole first line is no operation", async () => {
+test("a torn last line is cut off, and a file without a whole first line is no operation", () => {
   const dir = folder();
   const journal = new Journal(dir);
-  const op = new Operation("op_1", dispatch(), accepted(dispatch()));
-  journal.append(op, { at: 1, dispatch: op.dispatch, hash: "h", generation: 1, status: op.status }, true);
-  await journal.appendStep(op, { at: 2, step: "s", spec: { a: 1 } });
+  const op = journal.open(dispatch());
+  op.record({ dispatch: op.dispatch, hash: "h", generation: 1, status: op.status });
+  op.record({ step: "s", spec: { a: 1 } });
+  op.record({ saved: { name: "made" } });
   fs.appendFileSync(path.join(dir, "op_1.jsonl"), '{"at":3,"sta');
   fs.writeFileSync(path.join(dir, "op_2.jsonl"), '{"at":1,"dispatch":{');
   const found = new Journal(dir).load();
   assert.deepEqual(found.map((o) => o.id), ["op_1"]);
   assert.deepEqual(found[0]?.steps.get("s"), { a: 1 });
-  assert.equal(readLines(path.join(dir, "op_1.jsonl")).length, 2);
+  assert.equal(found[0]?.saved.get("name"), "made");
+  assert.equal(new Lines(path.join(dir, "op_1.jsonl")).read().length, 3);
 });
 
-test("an ended operation keeps neither token nor steps", async () => {
+test("of a line that the disk did not take nothing stays", (t) => {
+  const lines = new Lines(path.join(folder(), "lines"));
+  lines.append(1, true);
+  const full = Object.assign(new Error("no space left"), { code: "ENOSPC" });
+  let free = false;
+  for (const name of ["fsyncSync", "ftruncateSync"] as const) {
+    const own = builtin[name] as (...args: unknown[]) => void;
+    t.mock.method(builtin, name, (...args: unknown[]) => { if (free) own(...args); else throw full; });
+  }
+  syncBuiltinESMExports();
+  assert.throws(() => lines.append(2, true), { code: "ENOSPC" });
+  free = true;
+  lines.append(3, true);
+  assert.deepEqual(lines.read(), [1, 3]);
+  t.mock.restoreAll();
+  syncBuiltinESMExports();
+});
+
+test("a folder has one user", () => {
   const dir = folder();
-  const journal = new Journal(dir);
-  const op = new Operation("op_1", dispatch(), accepted(dispatch()));
-  journal.append(op, { at: 1, dispatch: op.dispatch, hash: "h", generation: 1, status: op.status }, true);
-  await journal.appendStep(op, { at: 2, step: "secret-step", spec: {} });
-  journal.close(op, { ...op.status, state: "succeeded" }, 9);
+  const unlock = lock(dir);
+  assert.throws(() => lock(dir), /in use/);
+  unlock();
+  fs.writeFileSync(path.join(dir, "lock"), fs.readFileSync("/proc/1/stat", "utf8").split(" ")[0] + " 0");
+  lock(dir)(); // the id was given to another process since
+  fs.writeFileSync(path.join(dir, "lock"), `1 ${startOf(1)}`);
+  assert.throws(() => lock(dir), /in use by process 1/);
+});
+
+const startOf = (pid: number): string => {
+  const stat = fs.readFileSync(`/proc/${pid}/stat`, "utf8");
+  return stat.slice(stat.lastIndexOf(")") + 2).split(" ")[19] ?? "";
+};
+
+test("an ended operation keeps neither token nor steps", () => {
+  const dir = folder();
+  const op = new Journal(dir).open(dispatch());
+  op.record({ dispatch: op.dispatch, hash: "h", generation: 1, status: op.status });
+  const { began } = op;
+  op.record({ step: "secret-step", spec: {} });
+  op.close({ ...op.status, state: "succeeded" }, 9);
   const raw = fs.readFileSync(path.join(dir, "op_1.jsonl"), "utf8");
   assert.ok(!raw.includes("secret-step") && !raw.includes('"token":"t"'));
   assert.equal(fs.statSync(path.join(dir, "op_1.jsonl")).mode & 0o777, 0o600);
   const again = new Journal(dir).load()[0];
-  assert.equal(again?.began, 1);
+  assert.equal(again?.began, began);
   assert.equal(again?.version, 9);
+});
+
+test("a tombstone is found by the next process", () => {
+  const dir = folder();
+  new Journal(dir).bury("op_1", 3);
+  assert.equal(new Journal(dir).tombstones().get("op_1")?.attempt, 3);
 });
 
 test("the feed waits for a change, and its cursor outlives a restart", async () => {
@@ -86,4 +129,5 @@ test("members that left and those that never came are forgotten, also by the nex
   assert.deepEqual(known.get("ins_1")?.members, []);
   known.settle({ ...d, kind: "instance.decommission" }, status("op_3", "succeeded"));
   assert.equal(new Instances(dir).get("ins_1"), undefined);
+  assert.deepEqual(new Instances(dir).get("ins_1", true)?.members, [], "usage still knows it");
 });
