@@ -27,6 +27,7 @@ import (
 	"github.com/gpuaas/app-platform/service/adapter"
 	"github.com/gpuaas/app-platform/service/artifact"
 	"github.com/gpuaas/app-platform/service/catalog"
+	"github.com/gpuaas/app-platform/service/catalog/entry"
 	"github.com/gpuaas/app-platform/service/catalog/trust"
 	"github.com/gpuaas/app-platform/service/entitlement"
 	"github.com/gpuaas/app-platform/service/identity"
@@ -51,7 +52,7 @@ func newBench(t *testing.T) *bench {
 	resolver := &graph.Resolver{
 		DB: kit.DB, Instances: &instance.Service{DB: kit.DB},
 		Identity: &identity.Service{DB: kit.DB, DevLogins: true, PublicURL: platformtest.Issuer},
-		Catalog:  &catalog.Service{DB: kit.DB}, Trust: &trust.Service{DB: kit.DB},
+		Catalog:  &catalog.Service{DB: kit.DB}, Entries: &entry.Service{DB: kit.DB}, Trust: &trust.Service{DB: kit.DB},
 		Entitlements: &entitlement.Service{DB: kit.DB}, Artifacts: &artifact.Service{DB: kit.DB},
 		Adapters: &adapter.Service{DB: kit.DB, Describe: nobodyAnswers},
 	}

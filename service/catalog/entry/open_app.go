@@ -33,12 +33,12 @@ func (in OpenAppInput) check() error {
 }
 
 // OpenApp takes an app out of its sandbox: it is an app of the catalog like every other, with its publisher, versions,
-// stages, evidence and instances. Key: app.manage on the platform. An app that is open already is answered as it is.
+// stages, evidence and instances. Key: app.manage on the platform.
 //
 // Its ACTIVE version becomes everybody's, so that it needs what others' trust rests on: reports and smokes signed by
-// registered runners (EVIDENCE_MISSING naming what is missing; override sets it aside). FAILED_PRECONDITION while a
-// version that others get is a canary, which the sandbox's one project was all of, or names an adapter that is in a
-// sandbox itself. INVALID_ARGUMENT naming the field, NOT_FOUND at input.appSlug.
+// registered runners (EVIDENCE_MISSING naming what is missing; override sets it aside). FAILED_PRECONDITION for an
+// app that is in no sandbox, while a version is a canary, which the sandbox's one project was all of, and while one
+// names an adapter that is in a sandbox itself. INVALID_ARGUMENT naming the field, NOT_FOUND at input.appSlug.
 func (s *Service) OpenApp(ctx context.Context, in OpenAppInput) (out *db.App, err error) {
 	if err := in.check(); err != nil {
 		return nil, err
@@ -63,7 +63,8 @@ func openApp(ctx context.Context, t *tx.Tx, in OpenAppInput) (*db.App, error) {
 		return nil, fmt.Errorf("load app %s: %w", in.AppSlug, err)
 	}
 	if !row.Sandbox {
-		return row, nil
+		return nil, fault.New(fault.FailedPrecondition, "app %q is in no sandbox: it is open already", in.AppSlug).
+			At("input.appSlug")
 	}
 	versions, err := t.Manifest.Query().Where(dbmanifest.AppID(row.ID), dbmanifest.StageNEQ(lifecycle.StageRetired)).
 		Order(db.Asc(dbmanifest.FieldID)).ForUpdate().All(ctx)
