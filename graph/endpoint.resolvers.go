@@ -22,3 +22,12 @@ func (r *instanceResolver) Endpoints(ctx context.Context, obj *instance.View) ([
 func (r *mutationResolver) OpenEndpoint(ctx context.Context, input endpoint.OpenInput) (*endpoint.Opened, error) {
 	return r.Resolver.Endpoints.Open(ctx, input)
 }
+
+func (r *mutationResolver) IssueSSHCertificate(ctx context.Context, input endpoint.CertificateInput) (*endpoint.Certified, error) {
+	return r.Resolver.Endpoints.Certify(ctx, input)
+}
+
+func (r *mutationResolver) IssueSSHHostCertificate(ctx context.Context, input endpoint.HostCertificateInput) (
+	*endpoint.HostCertified, error) {
+	return r.Resolver.Endpoints.CertifyHost(ctx, input)
+}

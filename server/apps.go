@@ -77,7 +77,7 @@ func hostPort(host, port string) string {
 
 // endpoints holds the verbs by which people reach what runs.
 func (p *platform) endpoints() *endpoint.Service {
-	service := &endpoint.Service{DB: p.db, Keys: p.ring, Process: p.process, Address: p.config.PeerURL}
+	service := &endpoint.Service{DB: p.db, Keys: p.ring, SSH: p.ssh, Process: p.process, Address: p.config.PeerURL}
 	if p.config.AppsURL != "" {
 		service.Apps, _ = url.Parse(p.config.AppsURL) // completeApps has read it
 	}

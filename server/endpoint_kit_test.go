@@ -73,7 +73,7 @@ func (r *reachable) launch(project *db.Project, node *db.ComputeNode) *db.Instan
 		return map[string]any{"name": name, "title": "The " + name, "componentKey": "worker", "port": number,
 			"protocol": protocol, "permissionKey": "apps.queue.submit"}
 	}
-	document["endpoints"] = []any{declare("web", "http"), declare("raw", "tcp")}
+	document["endpoints"] = []any{declare("web", "http"), declare("raw", "tcp"), declare("login", "ssh")}
 	stored := r.Manifest(lifecycle.StageActive, document)
 	return r.Instance(project, stored, lifecycle.InstanceRunning, r.Allocation(project, node))
 }
@@ -136,8 +136,11 @@ func (r *reachable) agent(ctx context.Context, at *serverProcess) {
 			if open.Kind == nodelogs.Kind && r.logs != nil && stream.Granted() == nil {
 				return nodelogs.Serve(ctx, stream, open.MemberID, r.logs)
 			}
-			if open.Kind == tunnel.KindExec {
+			switch open.Kind {
+			case tunnel.KindExec:
 				return playCommand(open, stream)
+			case tunnel.KindSSH:
+				return playLogin(open, stream)
 			}
 			var port tunnel.Port
 			if err := json.Unmarshal(open.Spec, &port); err != nil || open.Kind != tunnel.KindPort {

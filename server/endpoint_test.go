@@ -34,6 +34,7 @@ func TestPeopleReachWhatRuns(t *testing.T) {
 	r.agent(agent, r.near)
 	member := r.User(r.tenant, platformtest.In(authz.ProjectMember, r.project))
 	session := r.Session(member)
+	admin := r.User(r.tenant, platformtest.In(authz.ProjectAdmin, r.project))
 	web := "http://" + host("web", r.instance.ID)
 
 	t.Run("in a browser, with a ticket that works once", func(*testing.T) { r.inABrowser(session, web) })
@@ -43,6 +44,7 @@ func TestPeopleReachWhatRuns(t *testing.T) {
 	t.Run("nobody else gets in", func(*testing.T) { r.strangers(session, web) })
 	t.Run("a program connects to a port", func(*testing.T) { r.connects(session) })
 	t.Run("an admin works with a command", func(*testing.T) { r.worksWithACommand(session) })
+	t.Run("an admin logs in to a member", func(*testing.T) { r.logsIn(session, admin) })
 	t.Run("all ends with the right", func(*testing.T) { r.ends(web) })
 
 	stop() // the agent loses its process, and comes back at another

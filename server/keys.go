@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"errors"
 	"os"
 	"os/signal"
 	"syscall"
@@ -26,7 +27,7 @@ func (p *platform) reloadKeys(ctx context.Context) error {
 		case <-hangup:
 		case <-every.C:
 		}
-		if err := p.ring.Reload(); err != nil {
+		if err := errors.Join(p.ring.Reload(), p.ssh.Reload()); err != nil {
 			p.log.ErrorContext(ctx, "the signing keys were not read anew", "error", err)
 			continue
 		}

@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/gpuaas/app-platform/authz/sshca"
 	"github.com/gpuaas/app-platform/internal/custody"
 	"github.com/gpuaas/app-platform/rig/platformtest"
 )
@@ -51,7 +52,9 @@ func newBenchWith(t *testing.T, log *slog.Logger, change ...func(*Config)) *benc
 	require.NoError(t, config.complete())
 	vault, err := custody.Open(t.Context(), "", t.TempDir())
 	require.NoError(t, err)
-	p := &platform{config: config, log: log, db: kit.DB, hub: kit.Hub, ring: kit.Ring, vault: vault}
+	authorities, err := sshca.New()
+	require.NoError(t, err)
+	p := &platform{config: config, log: log, db: kit.DB, hub: kit.Hub, ring: kit.Ring, ssh: authorities, vault: vault}
 	ctx, cancel := context.WithCancel(context.Background())
 	group, ctx := errgroup.WithContext(ctx)
 	serves, err := p.handler(ctx, group)

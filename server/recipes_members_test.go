@@ -2,6 +2,13 @@ package server
 
 // recipesOfMembers are the recipes of changes of several members.
 var recipesOfMembers = map[string]func(v, a *house) []arguments{
+	"mutation issueSshCertificate": plain(func(v, _ *house) []object {
+		return []object{{"instanceId": v.Instance, "publicKey": someKey, "reason": "to look"},
+			{"instanceId": v.Instance, "publicKey": someKey, "endpoint": "login"}}
+	}),
+	"mutation issueSshHostCertificate": plain(func(v, _ *house) []object {
+		return []object{{"memberId": v.Member, "publicKey": someKey}}
+	}),
 	"query planRemoveMembers": plain(func(v, _ *house) []object { return []object{{"memberIds": []any{v.Member}}} }),
 	"query planScaleComponent": plain(func(v, _ *house) []object {
 		return []object{

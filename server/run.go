@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/gpuaas/app-platform/authz"
+	"github.com/gpuaas/app-platform/authz/sshca"
 	"github.com/gpuaas/app-platform/authz/token"
 	"github.com/gpuaas/app-platform/graph/deliveryhttp"
 	"github.com/gpuaas/app-platform/internal/adapterclient"
@@ -53,6 +54,7 @@ type platform struct {
 	db      *tx.DB
 	hub     *event.Hub
 	ring    *token.Keyring
+	ssh     *sshca.Authorities
 	vault   *custody.Vault
 	trust   adapterclient.Trust
 	denials *audit.Denials
@@ -192,6 +194,10 @@ func open(ctx context.Context, config *Config, log *slog.Logger) (*platform, err
 	if err != nil {
 		return nil, err
 	}
+	authorities, err := sshca.Load(config.KeysDir)
+	if err != nil {
+		return nil, err
+	}
 	vault, err := custody.Open(ctx, config.SecretsKeeper, config.KeysDir, config.SecretsKeepersBefore...)
 	if err != nil {
 		return nil, err
@@ -206,7 +212,7 @@ func open(ctx context.Context, config *Config, log *slog.Logger) (*platform, err
 	if err != nil {
 		return nil, err
 	}
-	p := &platform{config: config, log: log, ring: ring, vault: vault, trust: trust, denials: audit.NewDenials(),
+	p := &platform{config: config, log: log, ring: ring, ssh: authorities, vault: vault, trust: trust, denials: audit.NewDenials(),
 		process: rand.Text()}
 	p.db, err = tx.Open(ctx, config.DatabaseURL, tx.Options{Connections: config.Connections, Denials: p.denials,
 		Now: config.Clock,

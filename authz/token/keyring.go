@@ -184,6 +184,15 @@ func (r *Keyring) Public() ([]byte, error) {
 	return json.Marshal(published)
 }
 
+// PublicKeys are the public halves of all keys, newest first.
+func (r *Keyring) PublicKeys() []ed25519.PublicKey {
+	var all []ed25519.PublicKey
+	for _, key := range r.set().keys {
+		all = append(all, key.Key.(ed25519.PrivateKey).Public().(ed25519.PublicKey))
+	}
+	return all
+}
+
 // ListKeys reads the keys of a folder, newest first. It makes none.
 func ListKeys(dir string) ([]KeyInfo, error) {
 	if err := folderOfServers(dir); err != nil {

@@ -2,19 +2,35 @@ package main
 
 import (
 	"fmt"
+	"path/filepath"
 	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/gpuaas/app-platform/authz/sshca"
 	"github.com/gpuaas/app-platform/authz/token"
 )
 
-// keysCommand looks after the keys that sign tokens. Running servers take changes up by themselves.
+// tokenKeys are the keys that sign tokens.
+const tokenKeys = "tokens"
+
+// keysCommand looks after the keys that sign tokens and SSH certificates. Running servers take changes up by themselves.
 func keysCommand() *cobra.Command {
-	var dir string
-	command := &cobra.Command{Use: "keys", Short: "Look after the keys that sign tokens"}
+	var dir, of string
+	command := &cobra.Command{Use: "keys", Short: "Look after the keys that sign tokens and SSH certificates"}
 	command.PersistentFlags().StringVar(&dir, "keys-dir", "keys", "folder of the signing keys")
+	command.PersistentFlags().StringVar(&of, "of", tokenKeys, "what they sign: tokens, ssh-people or ssh-hosts")
+	command.PersistentPreRunE = func(*cobra.Command, []string) error {
+		switch of {
+		case sshca.PeopleDir, sshca.HostsDir:
+			dir = filepath.Join(dir, of)
+		case tokenKeys:
+		default:
+			return fmt.Errorf("--of %q: must be tokens, ssh-people or ssh-hosts", of)
+		}
+		return nil
+	}
 	command.AddCommand(&cobra.Command{
 		Use: "rotate", Short: "Make a new key; it verifies within a minute, and signs after three", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {

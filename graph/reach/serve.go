@@ -134,13 +134,17 @@ func (r *Relay) pass(_ context.Context, open tunnel.Open, stream *tunnel.Stream)
 	return nil
 }
 
-// Connections serves tunnel.ConnectPath: a program's connection to an endpoint, with its own credential. It ends within
-// five seconds of the right's end.
+// Connections serves tunnel.ConnectPath: a program's connection to an endpoint, or to the SSH server of a member, with its
+// own credential. It ends within five seconds of the right's end.
 func (r *Relay) Connections(authenticate Authenticate) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
 		ctx, err := begin(w, request, authenticate)
-		if err == nil {
+		switch query := request.URL.Query(); {
+		case err != nil:
+		case query.Has("instance") || query.Has("endpoint"):
 			err = r.connect(ctx, w, request)
+		default:
+			err = r.session(ctx, w, ids.ID(query.Get("member")), query.Get("reason"))
 		}
 		if err != nil {
 			denial.Answer(ctx, w, err, 0)
@@ -170,6 +174,26 @@ func (r *Relay) connect(ctx context.Context, w http.ResponseWriter, request *htt
 			_, err := r.Endpoints.Find(ctx, wanted)
 			return err
 		})
+}
+
+// session connects to the SSH server of a member; it returns an error only where nothing has been answered yet.
+func (r *Relay) session(ctx context.Context, w http.ResponseWriter, member ids.ID, reason string) error {
+	to, err := r.Endpoints.Session(ctx, member, reason)
+	if err != nil {
+		return err
+	}
+	there, err := r.Open(ctx, to.TenantID, to.NodeID, to.Open)
+	if err != nil {
+		return err
+	}
+	err = tunnel.CertifyHost(ctx, there, func(key string) (string, error) { return r.Endpoints.HostKey(to, key) })
+	if err != nil {
+		_ = there.Close()
+		return err
+	}
+	return r.join(ctx, w, there, "ssh "+string(member), func(ctx context.Context) error {
+		return r.Endpoints.MayCommand(ctx, member)
+	})
 }
 
 // Commands serves tunnel.ExecPath: a command in a member that somebody works with. It ends within five seconds of the

@@ -45,6 +45,7 @@ var table = map[Feature][]need{
 		{"nsenter and setpriv", []string{"util-linux"}, program("nsenter", "setpriv")},
 		// Members are containers: crun runs them, and where only runc is installed that does.
 		{"an OCI runtime", []string{"crun"}, anyProgram("crun", "runc")},
+		{"ssh, scp and sftp", []string{"openssh-client"}, program("ssh", "scp", "sftp")}, // people log in to members by them
 	},
 	Slurm: {
 		{"slurmctld", []string{"slurmctld"}, program("slurmctld")},

@@ -58,6 +58,7 @@ func TestContainersRunOnNodesAndLeaveNothing(t *testing.T) {
 	}
 	k.opensInABrowser()
 	k.worksInAMember()
+	k.logsIn()
 	k.newVersion("2.0.0", "two") // which deprecates the first
 	k.comesBack(replicas)
 	k.tellsItsLog()

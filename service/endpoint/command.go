@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"time"
 
 	"github.com/gpuaas/app-platform/authz"
 	"github.com/gpuaas/app-platform/domain/fault"
@@ -100,44 +101,70 @@ func (s *Service) Command(ctx context.Context, in CommandInput) (node, tenant id
 	if err != nil {
 		return "", "", open, err
 	}
+	entered, err := s.enter(ctx, in.MemberID, execAction, in.Reason,
+		map[string]any{"program": in.Exec.Command[0], "user": in.Exec.User, "tty": in.Exec.TTY})
+	if err != nil {
+		return "", "", open, err
+	}
+	return *entered.member.NodeID, entered.instance.TenantID,
+		tunnel.Open{Kind: tunnel.KindExec, MemberID: string(in.MemberID), Spec: spec}, nil
+}
+
+// entered is a member that somebody may work in, who that is, and when they were let in.
+type entered struct {
+	member   *db.Member
+	instance *db.Instance
+	actor    *authz.Actor
+	now      time.Time
+}
+
+// enter lets somebody work in a member, and notes it in the audit. The faults are those of Command.
+func (s *Service) enter(ctx context.Context, id ids.ID, action, reason string, after map[string]any) (in entered, err error) {
 	err = s.DB.Write(ctx, func(ctx context.Context, t *tx.Tx) error {
-		member, instance, err := memberOf(ctx, t, in.MemberID)
+		member, instance, err := memberOf(ctx, t, action, authz.FamilyKeys("member.exec")[0], id)
 		if err != nil {
 			return err
 		}
-		key, err := authz.FamilyKey(instance.PermissionFamily, "member.exec")
+		key, err := mayEnter(ctx, t, action, instance, member.ID, "memberId")
 		if err != nil {
 			return err
-		}
-		where := object(instance)
-		if err := audit.Require(t, execAction, key, where, member.ID); err != nil {
-			return err
-		}
-		if err := t.Actor.RequireRisk(lifecycle.RiskDestructive); err != nil {
-			return audit.Refused(t, execAction, key, where, member.ID, err)
-		}
-		rules, err := overlay.Load(ctx, t, where.TenantID, where.ProjectID)
-		if err != nil {
-			return err
-		}
-		if err := rules.Access(policy.AccessExec, "memberId"); err != nil {
-			return audit.RefusedByPolicy(t, execAction, key, where, member.ID, err)
 		}
 		if member.NodeID == nil || member.Status == lifecycle.MemberRemoved {
 			return fault.New(fault.FailedPrecondition, "member %s is %s, and on no node", member.ID, member.Status).At("memberId")
 		}
-		node, tenant = *member.NodeID, where.TenantID
-		return audit.Write(ctx, t, audit.Entry{Action: execAction, Key: key, Object: where, ObjectID: member.ID,
-			Reason: in.Reason, After: map[string]any{"program": in.Exec.Command[0], "user": in.Exec.User, "tty": in.Exec.TTY}})
+		in = entered{member: member, instance: instance, actor: t.Actor, now: t.Now}
+		return audit.Write(ctx, t, audit.Entry{Action: action, Key: key, Object: object(instance), ObjectID: member.ID,
+			Reason: reason, After: after})
 	})
-	return node, tenant, tunnel.Open{Kind: tunnel.KindExec, MemberID: string(in.MemberID), Spec: spec}, err
+	return in, err
+}
+
+// mayEnter asks whether the caller may work in the members of an instance: for <family>.member.exec, for the highest risk
+// and for what policy says of EXEC. A refusal is in the audit; at is the field that policy is said to deny.
+func mayEnter(ctx context.Context, t *tx.Tx, action string, of *db.Instance, objectID ids.ID, at string) (authz.Key, error) {
+	key, err := authz.FamilyKey(of.PermissionFamily, "member.exec")
+	if err != nil {
+		return key, err
+	}
+	where := object(of)
+	if err := audit.Require(t, action, key, where, objectID); err != nil {
+		return key, err
+	}
+	if err := t.Actor.RequireRisk(lifecycle.RiskDestructive); err != nil {
+		return key, audit.Refused(t, action, key, where, objectID, err)
+	}
+	rules, err := overlay.Load(ctx, t, where.TenantID, where.ProjectID)
+	if err != nil {
+		return key, err
+	}
+	return key, audit.RefusedByPolicy(t, action, key, where, objectID, rules.Access(policy.AccessExec, at))
 }
 
 // memberOf loads a member with its instance.
-func memberOf(ctx context.Context, t *tx.Tx, id ids.ID) (*db.Member, *db.Instance, error) {
+func memberOf(ctx context.Context, t *tx.Tx, action string, key authz.Key, id ids.ID) (*db.Member, *db.Instance, error) {
 	member, err := t.Member.Get(ctx, id)
 	if db.IsNotFound(err) {
-		return nil, nil, audit.Missing(t, execAction, authz.FamilyKeys("member.exec")[0], id)
+		return nil, nil, audit.Missing(t, action, key, id)
 	}
 	if err != nil {
 		return nil, nil, fmt.Errorf("load member %s: %w", id, err)

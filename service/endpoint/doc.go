@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"time"
 
+	"github.com/gpuaas/app-platform/authz/sshca"
 	"github.com/gpuaas/app-platform/authz/token"
 	"github.com/gpuaas/app-platform/internal/tx"
 )
@@ -20,6 +21,8 @@ type Service struct {
 	DB *tx.DB
 	// Keys sign what apps learn of their callers.
 	Keys *token.Keyring
+	// SSH are the authorities that sign certificates of people and of hosts.
+	SSH *sshca.Authorities
 	// Apps is the address below which endpoints have hosts of their own; nil where browsers open none.
 	Apps *url.URL
 	// Process names this process among those that hold tunnels, and Address is where the others reach it.

@@ -1154,6 +1154,8 @@ type ComplexityRoot struct {
 		InviteUser              func(childComplexity int, userID ids.ID) int
 		InvokeAction            func(childComplexity int, input instance.ActionInput) int
 		IssueRuntimeSecret      func(childComplexity int, input secret.IssueInput) int
+		IssueSSHCertificate     func(childComplexity int, input endpoint.CertificateInput) int
+		IssueSSHHostCertificate func(childComplexity int, input endpoint.HostCertificateInput) int
 		LabelMember             func(childComplexity int, input member.LabelInput) int
 		LaunchInstance          func(childComplexity int, input instance.LaunchInput) int
 		LogoutEverywhere        func(childComplexity int, userID *ids.ID, reason *string) int
@@ -2011,6 +2013,22 @@ type ComplexityRoot struct {
 		ID        func(childComplexity int) int
 		Sku       func(childComplexity int) int
 		UpdatedAt func(childComplexity int) int
+	}
+
+	SshCertificate struct {
+		Certificate     func(childComplexity int) int
+		ExpiresAt       func(childComplexity int) int
+		HostAuthorities func(childComplexity int) int
+		HostNames       func(childComplexity int) int
+		Principals      func(childComplexity int) int
+	}
+
+	SshHostCertificate struct {
+		Certificate        func(childComplexity int) int
+		EndpointPrincipals func(childComplexity int) int
+		ExpiresAt          func(childComplexity int) int
+		PeopleAuthorities  func(childComplexity int) int
+		Principals         func(childComplexity int) int
 	}
 
 	Statement struct {
@@ -7025,6 +7043,28 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Mutation.IssueRuntimeSecret(childComplexity, args["input"].(secret.IssueInput)), true
+	case "Mutation.issueSshCertificate":
+		if e.ComplexityRoot.Mutation.IssueSSHCertificate == nil {
+			break
+		}
+
+		args, err := ec.field_Mutation_issueSshCertificate_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Mutation.IssueSSHCertificate(childComplexity, args["input"].(endpoint.CertificateInput)), true
+	case "Mutation.issueSshHostCertificate":
+		if e.ComplexityRoot.Mutation.IssueSSHHostCertificate == nil {
+			break
+		}
+
+		args, err := ec.field_Mutation_issueSshHostCertificate_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Mutation.IssueSSHHostCertificate(childComplexity, args["input"].(endpoint.HostCertificateInput)), true
 	case "Mutation.labelMember":
 		if e.ComplexityRoot.Mutation.LabelMember == nil {
 			break
@@ -11534,6 +11574,68 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 
 		return e.ComplexityRoot.SkuPrice.UpdatedAt(childComplexity), true
 
+	case "SshCertificate.certificate":
+		if e.ComplexityRoot.SshCertificate.Certificate == nil {
+			break
+		}
+
+		return e.ComplexityRoot.SshCertificate.Certificate(childComplexity), true
+	case "SshCertificate.expiresAt":
+		if e.ComplexityRoot.SshCertificate.ExpiresAt == nil {
+			break
+		}
+
+		return e.ComplexityRoot.SshCertificate.ExpiresAt(childComplexity), true
+	case "SshCertificate.hostAuthorities":
+		if e.ComplexityRoot.SshCertificate.HostAuthorities == nil {
+			break
+		}
+
+		return e.ComplexityRoot.SshCertificate.HostAuthorities(childComplexity), true
+	case "SshCertificate.hostNames":
+		if e.ComplexityRoot.SshCertificate.HostNames == nil {
+			break
+		}
+
+		return e.ComplexityRoot.SshCertificate.HostNames(childComplexity), true
+	case "SshCertificate.principals":
+		if e.ComplexityRoot.SshCertificate.Principals == nil {
+			break
+		}
+
+		return e.ComplexityRoot.SshCertificate.Principals(childComplexity), true
+
+	case "SshHostCertificate.certificate":
+		if e.ComplexityRoot.SshHostCertificate.Certificate == nil {
+			break
+		}
+
+		return e.ComplexityRoot.SshHostCertificate.Certificate(childComplexity), true
+	case "SshHostCertificate.endpointPrincipals":
+		if e.ComplexityRoot.SshHostCertificate.EndpointPrincipals == nil {
+			break
+		}
+
+		return e.ComplexityRoot.SshHostCertificate.EndpointPrincipals(childComplexity), true
+	case "SshHostCertificate.expiresAt":
+		if e.ComplexityRoot.SshHostCertificate.ExpiresAt == nil {
+			break
+		}
+
+		return e.ComplexityRoot.SshHostCertificate.ExpiresAt(childComplexity), true
+	case "SshHostCertificate.peopleAuthorities":
+		if e.ComplexityRoot.SshHostCertificate.PeopleAuthorities == nil {
+			break
+		}
+
+		return e.ComplexityRoot.SshHostCertificate.PeopleAuthorities(childComplexity), true
+	case "SshHostCertificate.principals":
+		if e.ComplexityRoot.SshHostCertificate.Principals == nil {
+			break
+		}
+
+		return e.ComplexityRoot.SshHostCertificate.Principals(childComplexity), true
+
 	case "Statement.charges":
 		if e.ComplexityRoot.Statement.Charges == nil {
 			break
@@ -12648,6 +12750,8 @@ func (e *executableSchema) Exec(ctx context.Context) graphql.ResponseHandler {
 		ec.unmarshalInputInvokeActionInput,
 		ec.unmarshalInputIsolationGapInput,
 		ec.unmarshalInputIssueRuntimeSecretInput,
+		ec.unmarshalInputIssueSshCertificateInput,
+		ec.unmarshalInputIssueSshHostCertificateInput,
 		ec.unmarshalInputLabelMemberInput,
 		ec.unmarshalInputLaunchInstanceInput,
 		ec.unmarshalInputMemberFindingInput,
@@ -14486,7 +14590,61 @@ type OpenedEndpoint {
   expiresAt: DateTime!
 }
 
+"A certificate to log in with over SSH, for the caller's own key."
+input IssueSshCertificateInput {
+  "The instance whose members are logged in to."
+  instanceId: ID!
+  "An endpoint of protocol ` + "`" + `ssh` + "`" + `, whose own server is logged in to. Without one, the certificate is for the SSH server that the platform runs for every member."
+  endpoint: String
+  "The caller's public key, one line as ` + "`" + `ssh-keygen` + "`" + ` writes it."
+  publicKey: String!
+  "Why, kept in the audit. It must be given without an endpoint."
+  reason: String
+}
+
+"A certificate to log in with over SSH, and what a client must know."
+type SshCertificate {
+  "The certificate, one line of a file such as ` + "`" + `id_ed25519-cert.pub` + "`" + `."
+  certificate: String!
+  "What it is good for: the caller at this instance; for an endpoint also the endpoint at this instance. None is a login name."
+  principals: [String!]!
+  "Until when somebody can log in with it. What has begun ends with the right."
+  expiresAt: DateTime!
+  "The keys that sign the certificates of hosts, each as a line of type and key: for ` + "`" + `@cert-authority` + "`" + ` in ` + "`" + `known_hosts` + "`" + `."
+  hostAuthorities: [String!]!
+  "The patterns of the names that members have in those certificates."
+  hostNames: [String!]!
+}
+
+"The SSH server of a member, to be certified as its host."
+input IssueSshHostCertificateInput {
+  "The member."
+  memberId: ID!
+  "The server's public host key, one line as ` + "`" + `ssh-keygen` + "`" + ` writes it."
+  publicKey: String!
+  "Why, kept in the audit."
+  reason: String
+}
+
+"The certificate of a host, and what its server must know."
+type SshHostCertificate {
+  "The certificate, for ` + "`" + `HostCertificate` + "`" + ` of sshd."
+  certificate: String!
+  "The names in it: the member's id, ` + "`" + `COMPONENT.NUMBER.INSTANCE` + "`" + `, and the instance."
+  principals: [String!]!
+  "When it ends. Renew it well before."
+  expiresAt: DateTime!
+  "The keys that sign the certificates of people: lines for ` + "`" + `TrustedUserCAKeys` + "`" + ` of sshd."
+  peopleAuthorities: [String!]!
+  "What the certificates of all who may open an endpoint of this member name: lines for ` + "`" + `AuthorizedPrincipalsFile` + "`" + ` of sshd. For one person, put their id and ` + "`" + `@` + "`" + ` before one."
+  endpointPrincipals: [String!]!
+}
+
 extend type Mutation {
+  "Signs a certificate of minutes with which the caller logs in at the members of an instance. Key: ` + "`" + `<family>.member.exec` + "`" + `, or the permission key of the endpoint."
+  issueSshCertificate("For what." input: IssueSshCertificateInput!): SshCertificate!
+  "Signs the host key of a member's own SSH server, for its adapter. Key: ` + "`" + `task.run` + "`" + ` on the instance."
+  issueSshHostCertificate("For what." input: IssueSshHostCertificateInput!): SshHostCertificate!
   "Opens an endpoint in a browser. What is opened ends with the login or key that opened it, and within seconds of the right. Key: the permission key of the endpoint."
   openEndpoint("Which one." input: OpenEndpointInput!): OpenedEndpoint!
 }
@@ -22530,6 +22688,38 @@ func (ec *executionContext) childFields_SkuPrice(ctx context.Context, field grap
 		return ec.fieldContext_SkuPrice_updatedAt(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type SkuPrice", field.Name)
+}
+
+func (ec *executionContext) childFields_SshCertificate(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "certificate":
+		return ec.fieldContext_SshCertificate_certificate(ctx, field)
+	case "principals":
+		return ec.fieldContext_SshCertificate_principals(ctx, field)
+	case "expiresAt":
+		return ec.fieldContext_SshCertificate_expiresAt(ctx, field)
+	case "hostAuthorities":
+		return ec.fieldContext_SshCertificate_hostAuthorities(ctx, field)
+	case "hostNames":
+		return ec.fieldContext_SshCertificate_hostNames(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type SshCertificate", field.Name)
+}
+
+func (ec *executionContext) childFields_SshHostCertificate(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "certificate":
+		return ec.fieldContext_SshHostCertificate_certificate(ctx, field)
+	case "principals":
+		return ec.fieldContext_SshHostCertificate_principals(ctx, field)
+	case "expiresAt":
+		return ec.fieldContext_SshHostCertificate_expiresAt(ctx, field)
+	case "peopleAuthorities":
+		return ec.fieldContext_SshHostCertificate_peopleAuthorities(ctx, field)
+	case "endpointPrincipals":
+		return ec.fieldContext_SshHostCertificate_endpointPrincipals(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type SshHostCertificate", field.Name)
 }
 
 func (ec *executionContext) childFields_Statement(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {

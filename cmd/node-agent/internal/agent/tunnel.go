@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 
+	"github.com/gpuaas/app-platform/cmd/node-agent/internal/sshd"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/streams"
 	"github.com/gpuaas/app-platform/sdk/tunnel"
 )
@@ -10,6 +11,10 @@ import (
 // tunnel holds the connection over which the platform reaches what runs on this node, and serves its streams until it
 // breaks.
 func (a *Agent) tunnel(ctx context.Context) error {
+	logins, err := sshd.New(a.sandboxes)
+	if err != nil {
+		return err
+	}
 	conn, err := a.client.Tunnel(ctx, a.credentials)
 	if err != nil {
 		return err
@@ -20,5 +25,5 @@ func (a *Agent) tunnel(ctx context.Context) error {
 		return err
 	}
 	a.log.InfoContext(ctx, "tunnel open")
-	return session.Serve(ctx, (&streams.Server{Members: a.sandboxes, Logs: a.logs}).Serve)
+	return session.Serve(ctx, (&streams.Server{Members: a.sandboxes, Logs: a.logs, SSH: logins}).Serve)
 }

@@ -3,10 +3,10 @@ package memberinit
 import (
 	"os"
 	"path/filepath"
-	"strings"
 	"syscall"
 
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/memberinit/accounts"
+	"github.com/gpuaas/app-platform/cmd/node-agent/internal/memberinit/program"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/wire"
 )
 
@@ -36,7 +36,7 @@ func (s Settings) prepare(command, env []string, workDir, user string) (prepared
 		return prepared{}, err
 	}
 	full := s.environment(who, env)
-	path, err := lookPath(s.shadowed(command[0]), dir, valueOf(full, "PATH"))
+	path, err := program.Find(s.shadowed(command[0]), dir, program.ValueOf(full, "PATH"))
 	return prepared{path: path, args: command, dir: dir, env: full, credential: credential}, err
 }
 
@@ -82,68 +82,15 @@ func (s Settings) environment(who accounts.Account, env []string) []string {
 		"TMPDIR=" + temp}
 	full = append(append(append(full, s.Env...), env...), EnvMember+"="+s.MemberID, EnvInstance+"="+s.InstanceID,
 		EnvRoot+"="+root)
-	return lastWins(full)
-}
-
-// lastWins drops all but the last assignment of each name: with two, C programs would see the first.
-func lastWins(env []string) []string {
-	at := map[string]int{}
-	var unique []string
-	for _, entry := range env {
-		name, _, _ := strings.Cut(entry, "=")
-		if index, seen := at[name]; seen {
-			unique[index] = entry
-			continue
-		}
-		at[name] = len(unique)
-		unique = append(unique, entry)
-	}
-	return unique
-}
-
-func valueOf(env []string, name string) string {
-	for _, entry := range env {
-		if rest, ok := strings.CutPrefix(entry, name+"="); ok {
-			return rest
-		}
-	}
-	return ""
+	return program.LastWins(full)
 }
 
 // shadowed gives the member's own file for an absolute name, if it has one: without namespaces the
 // member's directory lies over the node's files as far as tasks can tell.
-func (s Settings) shadowed(program string) string {
-	own := filepath.Join(s.Root, program)
-	if s.Mode == ModeProcess && filepath.IsAbs(program) && executable(own) == nil {
+func (s Settings) shadowed(name string) string {
+	own := filepath.Join(s.Root, name)
+	if s.Mode == ModeProcess && filepath.IsAbs(name) && program.Executable(own) == nil {
 		return own
 	}
-	return program
-}
-
-// lookPath finds a program as execvp does, with the PATH of the command instead of init's.
-func lookPath(program, dir, path string) (string, error) {
-	if strings.Contains(program, "/") {
-		if !filepath.IsAbs(program) {
-			program = filepath.Join(dir, program)
-		}
-		return program, executable(program)
-	}
-	for _, folder := range filepath.SplitList(path) {
-		candidate := filepath.Join(folder, program)
-		if filepath.IsAbs(candidate) && executable(candidate) == nil {
-			return candidate, nil
-		}
-	}
-	return "", wire.Errorf(wire.CodeStartFailed, "command: program %q is not in PATH", program)
-}
-
-func executable(program string) error {
-	info, err := os.Stat(program)
-	switch {
-	case err != nil:
-		return wire.Errorf(wire.CodeStartFailed, "command: there is no program %q", program)
-	case info.IsDir() || info.Mode()&0o111 == 0:
-		return wire.Errorf(wire.CodeStartFailed, "command: %q is not an executable file", program)
-	}
-	return nil
+	return name
 }

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/cloudinit"
+	"github.com/gpuaas/app-platform/cmd/node-agent/internal/memberinit/files"
 )
 
 // The hidden first arguments under which the agent's binary becomes a part of a member.
@@ -21,6 +22,8 @@ const (
 	ArgShim = "member-shim"
 	// ArgCloudInit applies user data in a member.
 	ArgCloudInit = "member-cloud-init"
+	// ArgFiles serves files of a member.
+	ArgFiles = "member-files"
 )
 
 // The descriptors that boot and init are started with. Those that boot places itself are beyond all
@@ -50,6 +53,8 @@ func Dispatch(args []string) {
 		os.Exit(shim())
 	case ArgCloudInit:
 		os.Exit(cloudinit.Main())
+	case ArgFiles:
+		os.Exit(files.Main(args[2:]))
 	default:
 		return
 	}

@@ -46,7 +46,7 @@ type execPipe struct {
 
 // handleExec runs a command until it ends, or the connection does.
 func (s *server) handleExec(conn net.Conn, request wire.Exec) {
-	command, err := s.settings.prepare(request.Command, request.Env, "", request.User)
+	command, err := s.settings.prepareExec(request)
 	if err != nil {
 		_ = wire.Write(conn, done(err))
 		return

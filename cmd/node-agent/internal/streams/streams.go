@@ -1,5 +1,5 @@
-// Package streams serves what the platform opens over the agent's tunnel: each stream is a port of a member, its logs, or
-// a command in it.
+// Package streams serves what the platform opens over the agent's tunnel: each stream is a port of a member, its logs, a
+// command in it, or a login.
 package streams
 
 import (
@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/sandbox"
+	"github.com/gpuaas/app-platform/cmd/node-agent/internal/sshd"
 	"github.com/gpuaas/app-platform/sdk/nodelogs"
 	"github.com/gpuaas/app-platform/sdk/tunnel"
 )
@@ -27,6 +28,8 @@ type Server struct {
 	Members Members
 	// Logs is what members print.
 	Logs nodelogs.Source
+	// SSH logs people in to members.
+	SSH *sshd.Server
 }
 
 // Serve serves one stream by its kind.
@@ -41,6 +44,8 @@ func (s *Server) Serve(ctx context.Context, open tunnel.Open, stream *tunnel.Str
 		return nodelogs.Serve(ctx, stream, open.MemberID, s.Logs)
 	case tunnel.KindExec:
 		return s.exec(ctx, open, stream)
+	case tunnel.KindSSH:
+		return s.SSH.Serve(ctx, open, stream)
 	default:
 		return &tunnel.Refusal{Code: tunnel.Unserved, Message: fmt.Sprintf("this agent knows no %.40q", open.Kind)}
 	}

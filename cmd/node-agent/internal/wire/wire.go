@@ -82,6 +82,12 @@ type Exec struct {
 	Command []string `json:"command"`
 	Env     []string `json:"env,omitempty"`
 	User    string   `json:"user,omitempty"`
+	// Login runs the user's own shell in their home: with Line, for that line; else for somebody who types. It takes the
+	// place of Command; an init of an older agent refuses it as a command without a program.
+	Login bool   `json:"login,omitempty"`
+	Line  string `json:"line,omitempty"`
+	// Builtin is BuiltinFiles to run that part of the init's own program instead, in the home of the user.
+	Builtin string `json:"builtin,omitempty"`
 	// TTY gives it a terminal of Rows and Cols, whose output is all stdout.
 	TTY  bool   `json:"tty,omitempty"`
 	Rows uint16 `json:"rows,omitempty"`
@@ -98,6 +104,9 @@ type ExecInput struct {
 
 // BuiltinCloudInit applies the user data on standard input; its standard error is its result alone.
 const BuiltinCloudInit = "cloud-init"
+
+// BuiltinFiles serves the member's files by SFTP on its input and output.
+const BuiltinFiles = "files"
 
 // RunResult is how a run ended. Stdout and Stderr hold everything when it fits StreamCap, else the tail.
 type RunResult struct {

@@ -7247,6 +7247,145 @@ func (v *IssueRuntimeSecretResponse) GetIssueRuntimeSecret() RuntimeSecret {
 	return v.IssueRuntimeSecret
 }
 
+// A certificate to log in with over SSH, for the caller's own key.
+type IssueSshCertificateInput struct {
+	// The instance whose members are logged in to.
+	InstanceId string `json:"instanceId"`
+	// An endpoint of protocol `ssh`, whose own server is logged in to. Without one, the certificate is for the SSH server that the platform runs for every member.
+	Endpoint *string `json:"endpoint,omitempty"`
+	// The caller's public key, one line as `ssh-keygen` writes it.
+	PublicKey string `json:"publicKey"`
+	// Why, kept in the audit. It must be given without an endpoint.
+	Reason string `json:"reason,omitempty"`
+}
+
+// GetInstanceId returns IssueSshCertificateInput.InstanceId, and is useful for accessing the field via an interface.
+func (v *IssueSshCertificateInput) GetInstanceId() string { return v.InstanceId }
+
+// GetEndpoint returns IssueSshCertificateInput.Endpoint, and is useful for accessing the field via an interface.
+func (v *IssueSshCertificateInput) GetEndpoint() *string { return v.Endpoint }
+
+// GetPublicKey returns IssueSshCertificateInput.PublicKey, and is useful for accessing the field via an interface.
+func (v *IssueSshCertificateInput) GetPublicKey() string { return v.PublicKey }
+
+// GetReason returns IssueSshCertificateInput.Reason, and is useful for accessing the field via an interface.
+func (v *IssueSshCertificateInput) GetReason() string { return v.Reason }
+
+// IssueSshCertificateIssueSshCertificate includes the requested fields of the GraphQL type SshCertificate.
+// The GraphQL type's documentation follows.
+//
+// A certificate to log in with over SSH, and what a client must know.
+type IssueSshCertificateIssueSshCertificate struct {
+	// The certificate, one line of a file such as `id_ed25519-cert.pub`.
+	Certificate string `json:"certificate"`
+	// What it is good for: the caller at this instance; for an endpoint also the endpoint at this instance. None is a login name.
+	Principals []string `json:"principals"`
+	// Until when somebody can log in with it. What has begun ends with the right.
+	ExpiresAt time.Time `json:"expiresAt"`
+	// The keys that sign the certificates of hosts, each as a line of type and key: for `@cert-authority` in `known_hosts`.
+	HostAuthorities []string `json:"hostAuthorities"`
+	// The patterns of the names that members have in those certificates.
+	HostNames []string `json:"hostNames"`
+}
+
+// GetCertificate returns IssueSshCertificateIssueSshCertificate.Certificate, and is useful for accessing the field via an interface.
+func (v *IssueSshCertificateIssueSshCertificate) GetCertificate() string { return v.Certificate }
+
+// GetPrincipals returns IssueSshCertificateIssueSshCertificate.Principals, and is useful for accessing the field via an interface.
+func (v *IssueSshCertificateIssueSshCertificate) GetPrincipals() []string { return v.Principals }
+
+// GetExpiresAt returns IssueSshCertificateIssueSshCertificate.ExpiresAt, and is useful for accessing the field via an interface.
+func (v *IssueSshCertificateIssueSshCertificate) GetExpiresAt() time.Time { return v.ExpiresAt }
+
+// GetHostAuthorities returns IssueSshCertificateIssueSshCertificate.HostAuthorities, and is useful for accessing the field via an interface.
+func (v *IssueSshCertificateIssueSshCertificate) GetHostAuthorities() []string {
+	return v.HostAuthorities
+}
+
+// GetHostNames returns IssueSshCertificateIssueSshCertificate.HostNames, and is useful for accessing the field via an interface.
+func (v *IssueSshCertificateIssueSshCertificate) GetHostNames() []string { return v.HostNames }
+
+// IssueSshCertificateResponse is returned by IssueSshCertificate on success.
+type IssueSshCertificateResponse struct {
+	// Signs a certificate of minutes with which the caller logs in at the members of an instance. Key: `<family>.member.exec`, or the permission key of the endpoint.
+	IssueSshCertificate IssueSshCertificateIssueSshCertificate `json:"issueSshCertificate"`
+}
+
+// GetIssueSshCertificate returns IssueSshCertificateResponse.IssueSshCertificate, and is useful for accessing the field via an interface.
+func (v *IssueSshCertificateResponse) GetIssueSshCertificate() IssueSshCertificateIssueSshCertificate {
+	return v.IssueSshCertificate
+}
+
+// The SSH server of a member, to be certified as its host.
+type IssueSshHostCertificateInput struct {
+	// The member.
+	MemberId string `json:"memberId"`
+	// The server's public host key, one line as `ssh-keygen` writes it.
+	PublicKey string `json:"publicKey"`
+	// Why, kept in the audit.
+	Reason string `json:"reason,omitempty"`
+}
+
+// GetMemberId returns IssueSshHostCertificateInput.MemberId, and is useful for accessing the field via an interface.
+func (v *IssueSshHostCertificateInput) GetMemberId() string { return v.MemberId }
+
+// GetPublicKey returns IssueSshHostCertificateInput.PublicKey, and is useful for accessing the field via an interface.
+func (v *IssueSshHostCertificateInput) GetPublicKey() string { return v.PublicKey }
+
+// GetReason returns IssueSshHostCertificateInput.Reason, and is useful for accessing the field via an interface.
+func (v *IssueSshHostCertificateInput) GetReason() string { return v.Reason }
+
+// IssueSshHostCertificateIssueSshHostCertificate includes the requested fields of the GraphQL type SshHostCertificate.
+// The GraphQL type's documentation follows.
+//
+// The certificate of a host, and what its server must know.
+type IssueSshHostCertificateIssueSshHostCertificate struct {
+	// The certificate, for `HostCertificate` of sshd.
+	Certificate string `json:"certificate"`
+	// The names in it: the member's id, `COMPONENT.NUMBER.INSTANCE`, and the instance.
+	Principals []string `json:"principals"`
+	// When it ends. Renew it well before.
+	ExpiresAt time.Time `json:"expiresAt"`
+	// The keys that sign the certificates of people: lines for `TrustedUserCAKeys` of sshd.
+	PeopleAuthorities []string `json:"peopleAuthorities"`
+	// What the certificates of all who may open an endpoint of this member name: lines for `AuthorizedPrincipalsFile` of sshd. For one person, put their id and `@` before one.
+	EndpointPrincipals []string `json:"endpointPrincipals"`
+}
+
+// GetCertificate returns IssueSshHostCertificateIssueSshHostCertificate.Certificate, and is useful for accessing the field via an interface.
+func (v *IssueSshHostCertificateIssueSshHostCertificate) GetCertificate() string {
+	return v.Certificate
+}
+
+// GetPrincipals returns IssueSshHostCertificateIssueSshHostCertificate.Principals, and is useful for accessing the field via an interface.
+func (v *IssueSshHostCertificateIssueSshHostCertificate) GetPrincipals() []string {
+	return v.Principals
+}
+
+// GetExpiresAt returns IssueSshHostCertificateIssueSshHostCertificate.ExpiresAt, and is useful for accessing the field via an interface.
+func (v *IssueSshHostCertificateIssueSshHostCertificate) GetExpiresAt() time.Time { return v.ExpiresAt }
+
+// GetPeopleAuthorities returns IssueSshHostCertificateIssueSshHostCertificate.PeopleAuthorities, and is useful for accessing the field via an interface.
+func (v *IssueSshHostCertificateIssueSshHostCertificate) GetPeopleAuthorities() []string {
+	return v.PeopleAuthorities
+}
+
+// GetEndpointPrincipals returns IssueSshHostCertificateIssueSshHostCertificate.EndpointPrincipals, and is useful for accessing the field via an interface.
+func (v *IssueSshHostCertificateIssueSshHostCertificate) GetEndpointPrincipals() []string {
+	return v.EndpointPrincipals
+}
+
+// IssueSshHostCertificateResponse is returned by IssueSshHostCertificate on success.
+type IssueSshHostCertificateResponse struct {
+	// Signs the host key of a member's own SSH server, for its adapter. Key: `task.run` on the instance.
+	IssueSshHostCertificate IssueSshHostCertificateIssueSshHostCertificate `json:"issueSshHostCertificate"`
+}
+
+// GetIssueSshHostCertificate returns IssueSshHostCertificateResponse.IssueSshHostCertificate, and is useful for accessing the field via an interface.
+func (v *IssueSshHostCertificateResponse) GetIssueSshHostCertificate() IssueSshHostCertificateIssueSshHostCertificate {
+	return v.IssueSshHostCertificate
+}
+
 // How a member is labelled.
 type LabelMemberInput struct {
 	// The member.
@@ -17923,6 +18062,22 @@ type __IssueRuntimeSecretInput struct {
 // GetInput returns __IssueRuntimeSecretInput.Input, and is useful for accessing the field via an interface.
 func (v *__IssueRuntimeSecretInput) GetInput() IssueRuntimeSecretInput { return v.Input }
 
+// __IssueSshCertificateInput is used internally by genqlient
+type __IssueSshCertificateInput struct {
+	Input IssueSshCertificateInput `json:"input"`
+}
+
+// GetInput returns __IssueSshCertificateInput.Input, and is useful for accessing the field via an interface.
+func (v *__IssueSshCertificateInput) GetInput() IssueSshCertificateInput { return v.Input }
+
+// __IssueSshHostCertificateInput is used internally by genqlient
+type __IssueSshHostCertificateInput struct {
+	Input IssueSshHostCertificateInput `json:"input"`
+}
+
+// GetInput returns __IssueSshHostCertificateInput.Input, and is useful for accessing the field via an interface.
+func (v *__IssueSshHostCertificateInput) GetInput() IssueSshHostCertificateInput { return v.Input }
+
 // __LabelMemberInput is used internally by genqlient
 type __LabelMemberInput struct {
 	Input LabelMemberInput `json:"input"`
@@ -24028,6 +24183,82 @@ func IssueRuntimeSecret(
 	}
 
 	data_ = &IssueRuntimeSecretResponse{}
+	resp_ := &graphql.Response{Data: data_}
+
+	err_ = client_.MakeRequest(
+		ctx_,
+		req_,
+		resp_,
+	)
+
+	return data_, err_
+}
+
+// The mutation executed by IssueSshCertificate.
+const IssueSshCertificate_Operation = `
+mutation IssueSshCertificate ($input: IssueSshCertificateInput!) {
+	issueSshCertificate(input: $input) {
+		certificate
+		principals
+		expiresAt
+		hostAuthorities
+		hostNames
+	}
+}
+`
+
+func IssueSshCertificate(
+	ctx_ context.Context,
+	client_ graphql.Client,
+	input IssueSshCertificateInput,
+) (data_ *IssueSshCertificateResponse, err_ error) {
+	req_ := &graphql.Request{
+		OpName: "IssueSshCertificate",
+		Query:  IssueSshCertificate_Operation,
+		Variables: &__IssueSshCertificateInput{
+			Input: input,
+		},
+	}
+
+	data_ = &IssueSshCertificateResponse{}
+	resp_ := &graphql.Response{Data: data_}
+
+	err_ = client_.MakeRequest(
+		ctx_,
+		req_,
+		resp_,
+	)
+
+	return data_, err_
+}
+
+// The mutation executed by IssueSshHostCertificate.
+const IssueSshHostCertificate_Operation = `
+mutation IssueSshHostCertificate ($input: IssueSshHostCertificateInput!) {
+	issueSshHostCertificate(input: $input) {
+		certificate
+		principals
+		expiresAt
+		peopleAuthorities
+		endpointPrincipals
+	}
+}
+`
+
+func IssueSshHostCertificate(
+	ctx_ context.Context,
+	client_ graphql.Client,
+	input IssueSshHostCertificateInput,
+) (data_ *IssueSshHostCertificateResponse, err_ error) {
+	req_ := &graphql.Request{
+		OpName: "IssueSshHostCertificate",
+		Query:  IssueSshHostCertificate_Operation,
+		Variables: &__IssueSshHostCertificateInput{
+			Input: input,
+		},
+	}
+
+	data_ = &IssueSshHostCertificateResponse{}
 	resp_ := &graphql.Response{Data: data_}
 
 	err_ = client_.MakeRequest(

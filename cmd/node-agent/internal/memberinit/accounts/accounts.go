@@ -17,6 +17,8 @@ type Account struct {
 	Name     string
 	UID, GID uint32
 	Home     string
+	// Shell is what the user logs in to; empty where the member's file has none.
+	Shell string
 }
 
 // Files resolves users and groups by the member's files, line by line; no name service is asked.
@@ -40,7 +42,7 @@ func (a Files) user(name string) (Account, error) {
 		uid, okUID := parseID(field(fields, 2))
 		gid, okGID := parseID(field(fields, 3))
 		if okUID && okGID && (fields[0] == name || numeric && uid == id) {
-			found = &Account{Name: fields[0], UID: uid, GID: gid, Home: field(fields, 5)}
+			found = &Account{Name: fields[0], UID: uid, GID: gid, Home: field(fields, 5), Shell: field(fields, 6)}
 		}
 		return found == nil
 	})
