@@ -28,6 +28,7 @@ import (
 	"github.com/gpuaas/app-platform/rig/bench/platform"
 	"github.com/gpuaas/app-platform/rig/bench/process"
 	"github.com/gpuaas/app-platform/rig/bench/reference"
+	"github.com/gpuaas/app-platform/rig/bench/relay"
 )
 
 // roles are what this program can be besides the bench itself.
@@ -36,6 +37,7 @@ var roles = map[process.Role]process.Main{
 	platform.Role: platform.Main, reference.Role: reference.Main, reference.BroadcastRole: reference.Broadcast,
 	load.SocketsRole: load.Sockets,
 	kit.AdapterRole:  kit.AdapterMain, kit.NoopRole: kit.NoopMain,
+	relay.SourceRole: relay.Source, relay.AgentRole: relay.Agent, relay.HopRole: relay.Hop,
 }
 
 // errMissed says that a figure missed its bar.
@@ -72,7 +74,7 @@ func subjects() []kit.Subject {
 		{Name: "delivery", Measure: on(measureDelivery)},
 		{Name: "members", Measure: on(measureMembers)},
 		{Name: "fanout", Measure: on(measureFanout)},
-	}, operations.Subjects, books.Subjects, []kit.Subject{{Name: "scale", Measure: on(measureScale)}})
+	}, relay.Subjects, operations.Subjects, books.Subjects, []kit.Subject{{Name: "scale", Measure: on(measureScale)}})
 }
 
 // on makes a measurement of this program one of the kit's.

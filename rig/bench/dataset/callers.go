@@ -113,3 +113,36 @@ func (s *Set) session(ctx context.Context, secret token.Secret, project int) err
 	}
 	return nil
 }
+
+// Endpoint is the endpoint that the catalog's manifest declares.
+const Endpoint = "bytes"
+
+// Reach is an endpoint of an instance with one who may connect to it, and what its node's agent connects with.
+type Reach struct {
+	Instance, Member, Node ids.ID
+	// Caller is a session's secret, and Agent the node's credential.
+	Caller, Agent string
+}
+
+// Reach returns the first instance's endpoint at its first member. ForgetReach takes away what was made for it.
+func (s *Set) Reach(ctx context.Context) (made Reach, err error) {
+	made = Reach{Instance: Instance(0), Member: ID(ids.Member, 0), Node: ID(ids.Node, 0)}
+	var session, node token.Secret
+	made.Caller, session = token.Mint(token.Session)
+	made.Agent, node = token.Mint(token.Node)
+	if err := s.session(ctx, session, 0); err != nil {
+		return made, err
+	}
+	_, err = s.Admin.Exec(ctx, `INSERT INTO node_credential (id, node_id, secret_hash, expires_at, created_at)
+		VALUES ($1, $2, $3, $4, now())`, node.ID, made.Node, node.Hash, time.Now().Add(sessionLife))
+	if err != nil {
+		return made, fmt.Errorf("give a node a credential: %w", err)
+	}
+	return made, nil
+}
+
+// ForgetReach takes away what Reach made.
+func (s *Set) ForgetReach(ctx context.Context, made Reach) error {
+	_, err := s.Admin.Exec(ctx, `DELETE FROM node_credential WHERE node_id = $1`, made.Node)
+	return err
+}

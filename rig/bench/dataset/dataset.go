@@ -20,7 +20,7 @@ import (
 )
 
 // generation changes whenever generated rows do, so that a kept database is made anew.
-const generation = 1
+const generation = 2
 
 // Size is how much is generated.
 type Size struct {

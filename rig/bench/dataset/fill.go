@@ -118,6 +118,8 @@ func Manifest() map[string]any {
 		"configSchema": map[string]any{"type": "object",
 			"properties": map[string]any{"size": map[string]any{"type": "integer", "default": 2}}},
 		"actions": []any{}, "readiness": []any{}, "secretPurposes": []any{}, "usageDimensions": []any{},
+		"endpoints": []map[string]any{{"name": Endpoint, "title": "Bytes", "componentKey": "worker", "port": 7000,
+			"protocol": manifest.ProtocolTCP, "permissionKey": "apps.instance.read"}},
 		"docs": "# Bench",
 	}
 }

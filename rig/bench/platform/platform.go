@@ -34,6 +34,8 @@ type Config struct {
 	Work bool
 	// Sources are hosts that artifacts come from, reached without TLS.
 	Sources []string
+	// Certificate and Key are files to serve TLS with; empty for plain HTTP.
+	Certificate, Key string
 }
 
 // platform is the running platform.
@@ -82,6 +84,7 @@ func (c *Config) server() *server.Config {
 	config.Listen, config.Connections = []string{"127.0.0.1:0"}, c.Connections
 	config.AdapterHosts, config.InsecureRegistries = []string{"127.0.0.0/8"}, c.Sources
 	config.RegistryHosts = []string{"127.0.0.0/8"}
+	config.Edge.TLSCert, config.Edge.TLSKey = c.Certificate, c.Key
 	config.Edge.Limits = edge.Config{
 		SubjectRate: outOfReach, SubjectAtOnce: outOfReach, AddressRate: outOfReach, AddressAtOnce: outOfReach,
 		SocketRate: outOfReach,

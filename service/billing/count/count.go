@@ -51,10 +51,10 @@ const aboutSQL = `SELECT w.n - 1, r.source, r.usage_id, r.project_id, r.meter, r
 const hashSQL = `SELECT set_config('enable_sort', 'off', true), set_config('work_mem', '64MB', true),
 	set_config('plan_cache_mode', 'force_custom_plan', true)`
 
-// PerStatement is how many records a statement adds up, as the planner expects them: some seconds of work, a fifth of
+// PerStatement is how many records a statement adds up, as the planner expects them: some seconds of work, a third of
 // what a statement may take. Slices are not smaller, since a plan for few records is not parallel. Tests set it before
 // anything is counted.
-var PerStatement = 2_000_000
+var PerStatement = 4_000_000
 
 // slice is the usage that begins from one instant on and before another, of which records that end by then may be added
 // up: no price changes between the two.
