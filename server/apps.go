@@ -87,7 +87,8 @@ func (p *platform) endpoints() *endpoint.Service {
 // relay adds what agents, peers and programs connect to, and returns what serves the hosts of apps around next.
 func (p *platform) relay(ctx context.Context, group *errgroup.Group, gate *gate, sentinel *live.Sentinel,
 	resolver *graph.Resolver, mux, nodes *http.ServeMux, registry *prometheus.Registry) func(http.Handler) http.Handler {
-	relay := &reach.Relay{Endpoints: resolver.Endpoints, Keys: p.ring, Sentinel: sentinel, Log: p.log}
+	relay := &reach.Relay{Endpoints: resolver.Endpoints, Keys: p.ring, Sentinel: sentinel, Log: p.log,
+		Origins: p.config.Origins}
 	resolver.MemberLogs.Open = func(ctx context.Context, tenant, node, member ids.ID) (io.ReadWriteCloser, error) {
 		return relay.Open(ctx, tenant, node, tunnel.Open{Kind: nodelogs.Kind, MemberID: string(member)})
 	}

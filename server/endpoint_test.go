@@ -45,6 +45,7 @@ func TestPeopleReachWhatRuns(t *testing.T) {
 	t.Run("a program connects to a port", func(*testing.T) { r.connects(session) })
 	t.Run("an admin works with a command", func(*testing.T) { r.worksWithACommand(session) })
 	t.Run("an admin logs in to a member", func(*testing.T) { r.logsIn(session, admin) })
+	t.Run("an admin opens a terminal in the console", func(*testing.T) { r.opensATerminal(session) })
 	t.Run("all ends with the right", func(*testing.T) { r.ends(web) })
 
 	stop() // the agent loses its process, and comes back at another
@@ -217,10 +218,15 @@ func (r *reachable) connects(session string) {
 
 // command is the address of a command in the instance's member.
 func (r *reachable) command(reason string, words ...string) string {
-	var member string
+	query := url.Values{"member": {string(r.memberID())}, "reason": {reason}, "command": words}
+	return r.far.url + tunnel.ExecPath + "?" + query.Encode()
+}
+
+// memberID is the instance's one member.
+func (r *reachable) memberID() (member ids.ID) {
 	require.NoError(r.t, r.Admin.QueryRow(r.t.Context(), `SELECT id FROM member WHERE instance_id = $1`,
 		r.instance.ID).Scan(&member))
-	return r.far.url + tunnel.ExecPath + "?" + url.Values{"member": {member}, "reason": {reason}, "command": words}.Encode()
+	return member
 }
 
 func (r *reachable) worksWithACommand(session string) {

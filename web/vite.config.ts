@@ -26,7 +26,9 @@ export default defineConfig({
     },
   },
   worker: { format: 'es' },
-  server: { proxy: { '/graphql': { target: api, ws: true }, '/auth': { target: api } } },
+  server: {
+    proxy: { '/graphql': { target: api, ws: true }, '/auth': { target: api }, '/v1': { target: api, ws: true } },
+  },
   test: {
     include: ['src/**/*.test.{ts,tsx}'],
     environment: 'node',

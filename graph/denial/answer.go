@@ -29,15 +29,21 @@ func Answer(ctx context.Context, w http.ResponseWriter, err error, status int) {
 		header.Set("WWW-Authenticate", "Bearer")
 	}
 	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(Envelope(ctx, refused)) // the caller may have disconnected
+}
+
+// Envelope is a fault as every answer of the platform carries it, for encoding/json.
+func Envelope(ctx context.Context, err error) any {
+	refused := fault.From(err)
 	reasons := refused.Reasons
 	if reasons == nil {
 		reasons = []fault.Reason{}
 	}
-	_ = json.NewEncoder(w).Encode(map[string]any{"errors": []any{map[string]any{ // the caller may have disconnected
+	return map[string]any{"errors": []any{map[string]any{
 		"message": refused.Message,
 		"extensions": map[string]any{
 			"code": refused.Code, "correlation_id": transport.CorrelationID(ctx), "retryable": refused.CanRetry(),
 			"reasons": reasons,
 		},
-	}}})
+	}}}
 }

@@ -36,6 +36,8 @@ type Relay struct {
 	Keys *token.Keyring
 	// Sentinel rechecks rights while connections are open. Required.
 	Sentinel *live.Sentinel
+	// Origins are pages besides our own that may open a terminal with the cookie of a login.
+	Origins []string
 	// Log takes what must not be answered. Required.
 	Log *slog.Logger
 

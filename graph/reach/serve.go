@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/gorilla/websocket"
+
 	"github.com/gpuaas/app-platform/domain/fault"
 	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/graph/denial"
@@ -196,10 +198,14 @@ func (r *Relay) session(ctx context.Context, w http.ResponseWriter, member ids.I
 	})
 }
 
-// Commands serves tunnel.ExecPath: a command in a member that somebody works with. It ends within five seconds of the
-// right's end.
+// Commands serves tunnel.ExecPath: a command in a member that somebody works with, from a program or, by WebSocket, from
+// the console. It ends within five seconds of the right's end.
 func (r *Relay) Commands(authenticate Authenticate) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
+		if websocket.IsWebSocketUpgrade(request) {
+			r.browser(w, request, authenticate)
+			return
+		}
 		ctx, err := begin(w, request, authenticate)
 		if err == nil {
 			err = r.command(ctx, w, request)

@@ -44,6 +44,7 @@ const keys = [
       'queue.read',
       'queue.cancel',
       'node.read',
+      'member.exec',
     ].map((key) => `${family}.${key}`),
   ),
 ];

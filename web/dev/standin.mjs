@@ -132,7 +132,31 @@ function listen() {
     { schema, roots: { subscription: roots.subscription }, onConnect: ({ extra }) => loggedIn(extra.request) },
     sockets,
   );
+  const terminals = new WebSocketServer({ noServer: true });
+  http.on('upgrade', (request, socket, head) => {
+    if (request.url === '/v1/exec') terminals.handleUpgrade(request, socket, head, playTerminal);
+  });
   http.listen(port, '127.0.0.1', () => console.log(`stand-in of the API: http://127.0.0.1:${port}/login#code=dev`));
+}
+
+/** A shell that echoes what is typed, and ends with exit. */
+function playTerminal(socket) {
+  let line = '';
+  const frame = (kind, text) => socket.send(Buffer.concat([Buffer.from([kind]), Buffer.from(text)]));
+  socket.once('message', () => {
+    socket.send('{"opened":true}');
+    frame(3, '\x1b[32mroot@worker-0\x1b[0m:~# ');
+    socket.on('message', (data) => {
+      if (data[0] !== 0) return;
+      const typed = data.subarray(1).toString();
+      frame(3, typed.replace('\r', '\r\n'));
+      line += typed;
+      if (!typed.includes('\r')) return;
+      if (line.startsWith('exit')) frame(5, '\0\0\0\0');
+      else frame(3, `\x1b[38;2;255;120;0m${line.trim()}\x1b[0m: not found\r\n\x1b[32mroot@worker-0\x1b[0m:~# `);
+      line = '';
+    });
+  });
 }
 
 function restart(response) {

@@ -23,6 +23,7 @@ export const floors: readonly (readonly string[])[] = [
     'releases',
     'secrets',
     'sources',
+    'terminal',
     'topology',
     'webhooks',
   ], // features that stand alone

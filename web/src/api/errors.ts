@@ -72,21 +72,25 @@ export function problemOfSubscription(cause: unknown): Problem {
 
 /** Returns the problem of a refused login: from the envelope where there is one, else from the HTTP status. */
 export function problemOfAnswer(status: number, body: string): Problem {
-  try {
-    const first = (JSON.parse(body) as { errors?: RawError[] }).errors?.[0];
-    if (first !== undefined) {
-      const problem = problemOfGraphQL(first);
-      return needsLogin(problem)
-        ? { ...problem, message: 'This code is unknown, was already used, or has expired. Ask for a new login link.' }
-        : problem;
-    }
-  } catch {
-    // no envelope: something between the page and the platform has responded
-  }
+  const problem = problemOfEnvelope(body);
+  if (problem !== undefined)
+    return needsLogin(problem)
+      ? { ...problem, message: 'This code is unknown, was already used, or has expired. Ask for a new login link.' }
+      : problem;
   return {
     ...plain('UNAVAILABLE', `The platform could not log you in right now (HTTP ${status}).`, ''),
     retryable: true,
   };
+}
+
+/** Returns the problem of a text that may be the envelope; undefined for any other. */
+export function problemOfEnvelope(body: string): Problem | undefined {
+  try {
+    const first = (JSON.parse(body) as { errors?: RawError[] }).errors?.[0];
+    return first === undefined ? undefined : problemOfGraphQL(first);
+  } catch {
+    return undefined; // something between the page and the platform has responded
+  }
 }
 
 /** Returns a problem without reasons that is not retryable. */

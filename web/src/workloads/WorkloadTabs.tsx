@@ -4,12 +4,15 @@ import { useNavigate } from '@tanstack/react-router';
 import type { ReactNode } from 'react';
 import type { Workload } from '../lifecycle/workload';
 import { LogsCard } from './LogsCard';
+import { TerminalTab } from './TerminalTab';
 import { WorkTab } from './WorkTab';
 
 interface Tab {
   readonly value: string;
   readonly label: string;
   readonly content: ReactNode;
+  /** Whether it stays when another tab is shown. */
+  readonly stays?: boolean;
 }
 
 /** The tabs; the children are the first one, and the whole page where there is nothing else. */
@@ -45,9 +48,16 @@ export function WorkloadTabs({
     label: 'Logs',
     content: <LogsCard workload={workload} of={of} onChoose={(id) => go('logs', id)} />,
   });
+  if (workload.releasedAt === null)
+    tabs.push({
+      value: 'terminal',
+      label: 'Terminal',
+      content: <TerminalTab workload={workload} of={of} />,
+      stays: true,
+    });
   const shown = tabs.find((each) => each.value === tab)?.value ?? 'overview';
   return (
-    <Tabs value={shown} onChange={(next) => go(next ?? 'overview')} keepMounted={false} className="workload-tabs">
+    <Tabs value={shown} onChange={(next) => go(next ?? 'overview')} className="workload-tabs">
       <Tabs.List mb="md" aria-label={`Parts of ${workload.name}`}>
         {tabs.map((each) => (
           <Tabs.Tab key={each.value} value={each.value}>
@@ -56,7 +66,7 @@ export function WorkloadTabs({
         ))}
       </Tabs.List>
       {tabs.map((each) => (
-        <Tabs.Panel key={each.value} value={each.value}>
+        <Tabs.Panel key={each.value} value={each.value} keepMounted={each.stays === true}>
           {each.content}
         </Tabs.Panel>
       ))}
