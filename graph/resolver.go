@@ -31,6 +31,7 @@ import (
 	"github.com/gpuaas/app-platform/service/instance"
 	"github.com/gpuaas/app-platform/service/member"
 	"github.com/gpuaas/app-platform/service/memberlog"
+	"github.com/gpuaas/app-platform/service/membermetric"
 	"github.com/gpuaas/app-platform/service/node"
 	"github.com/gpuaas/app-platform/service/orphan"
 	"github.com/gpuaas/app-platform/service/policy"
@@ -85,6 +86,8 @@ type Resolver struct {
 	Members *member.Service
 	// MemberLogs holds the reads of what members print.
 	MemberLogs *memberlog.Service
+	// MemberMetrics holds the reads of what members use.
+	MemberMetrics *membermetric.Service
 	// Logs follows what members print.
 	Logs *live.Logs
 	// Retries holds the verb that tries operations again.

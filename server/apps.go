@@ -18,7 +18,9 @@ import (
 	"github.com/gpuaas/app-platform/graph/apphttp"
 	"github.com/gpuaas/app-platform/graph/live"
 	"github.com/gpuaas/app-platform/graph/reach"
+	"github.com/gpuaas/app-platform/graph/scrape"
 	"github.com/gpuaas/app-platform/sdk/nodelogs"
+	"github.com/gpuaas/app-platform/sdk/nodemetrics"
 	"github.com/gpuaas/app-platform/sdk/tunnel"
 	"github.com/gpuaas/app-platform/service/endpoint"
 )
@@ -92,6 +94,9 @@ func (p *platform) relay(ctx context.Context, group *errgroup.Group, gate *gate,
 	resolver.MemberLogs.Open = func(ctx context.Context, tenant, node, member ids.ID) (io.ReadWriteCloser, error) {
 		return relay.Open(ctx, tenant, node, tunnel.Open{Kind: nodelogs.Kind, MemberID: string(member)})
 	}
+	resolver.MemberMetrics.Open = func(ctx context.Context, tenant, node, member ids.ID) (io.ReadWriteCloser, error) {
+		return relay.Open(ctx, tenant, node, tunnel.Open{Kind: nodemetrics.Kind, MemberID: string(member)})
+	}
 	group.Go(func() error { return relay.Run(ctx) })
 	registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "app_platform_streams", Help: "Connections of people to what runs, now open through this process.",
@@ -99,6 +104,7 @@ func (p *platform) relay(ctx context.Context, group *errgroup.Group, gate *gate,
 	for _, each := range []*http.ServeMux{mux, nodes} {
 		each.Handle("GET "+tunnel.NodePath, relay.Nodes(p.authenticate(gate)))
 	}
+	mux.Handle("GET "+scrape.Path, &scrape.Handler{Members: resolver.MemberMetrics, Authenticate: p.authenticate(gate), Log: p.log})
 	mux.Handle("GET "+tunnel.PeerPath, relay.Peers())
 	mux.Handle("GET "+tunnel.ConnectPath, relay.Connections(p.authenticate(gate)))
 	mux.Handle("GET "+tunnel.ExecPath, relay.Commands(p.authenticate(gate)))

@@ -23,6 +23,7 @@ import (
 	"github.com/gpuaas/app-platform/ent/generated/db"
 	"github.com/gpuaas/app-platform/rig/platformtest"
 	"github.com/gpuaas/app-platform/sdk/nodelogs"
+	"github.com/gpuaas/app-platform/sdk/nodemetrics"
 	"github.com/gpuaas/app-platform/sdk/tunnel"
 )
 
@@ -40,6 +41,7 @@ type reachable struct {
 	seen       chan *http.Request // what the app was asked
 	entered    chan struct{}      // somebody reads the app's endless answer
 	logs       nodelogs.Source    // what its member prints
+	metrics    nodemetrics.Source // what its member uses
 }
 
 func newReachable(t *testing.T) *reachable {
@@ -135,6 +137,9 @@ func (r *reachable) agent(ctx context.Context, at *serverProcess) {
 		_ = session.Serve(ctx, func(_ context.Context, open tunnel.Open, stream *tunnel.Stream) error {
 			if open.Kind == nodelogs.Kind && r.logs != nil && stream.Granted() == nil {
 				return nodelogs.Serve(ctx, stream, open.MemberID, r.logs)
+			}
+			if open.Kind == nodemetrics.Kind && r.metrics != nil && stream.Granted() == nil {
+				return nodemetrics.Serve(stream, open.MemberID, r.metrics)
 			}
 			switch open.Kind {
 			case tunnel.KindExec:

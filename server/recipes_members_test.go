@@ -16,6 +16,12 @@ var recipesOfMembers = map[string]func(v, a *house) []arguments{
 			{"instanceId": v.Instance, "componentKey": "worker", "count": 9, "allocationIds": []any{v.Free}},
 		}
 	}),
+	"query memberUsage": func(v, a *house) []arguments {
+		return []arguments{
+			{"projectId": v.Project}, {"projectId": v.Project, "instanceId": v.Instance},
+			{"projectId": v.Project, "instanceId": a.Instance}, {"projectId": a.Project, "instanceId": v.Instance},
+		}
+	},
 	"mutation removeMembers": input(func(v, _ *house) []object {
 		return []object{{"memberIds": []any{v.Member}, "reason": "mine"}}
 	}),

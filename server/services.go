@@ -36,6 +36,7 @@ import (
 	"github.com/gpuaas/app-platform/service/ledger/event"
 	"github.com/gpuaas/app-platform/service/member"
 	"github.com/gpuaas/app-platform/service/memberlog"
+	"github.com/gpuaas/app-platform/service/membermetric"
 	"github.com/gpuaas/app-platform/service/node"
 	"github.com/gpuaas/app-platform/service/orphan"
 	policies "github.com/gpuaas/app-platform/service/policy"
@@ -87,16 +88,17 @@ func (p *platform) resolver(ctx context.Context, sentinel *live.Sentinel, feeds 
 		Deliveries: &delivery.Service{
 			DB: p.db, Vault: p.vault, Keys: p.ring, URL: p.config.NodeURL + deliveryhttp.Path, Log: p.log, Reach: reach,
 		},
-		Canaries:    &canary.Service{DB: p.db},
-		Adapters:    &adapter.Service{DB: p.db, Describe: calls.Describe, Allow: allowAddress(policy), Trust: p.trust},
-		Allocations: &allocation.Service{DB: p.db},
-		Nodes:       &node.Service{DB: p.db, Hub: p.hub, Stopping: ctx.Done()},
-		Fleet:       &fleet.Service{DB: p.db},
-		Tasks:       &task.Service{DB: p.db, Hub: p.hub},
-		Instances:   instances,
-		Members:     members,
-		MemberLogs:  logs,
-		Logs:        &live.Logs{Service: logs, Sentinel: sentinel},
+		Canaries:      &canary.Service{DB: p.db},
+		Adapters:      &adapter.Service{DB: p.db, Describe: calls.Describe, Allow: allowAddress(policy), Trust: p.trust},
+		Allocations:   &allocation.Service{DB: p.db},
+		Nodes:         &node.Service{DB: p.db, Hub: p.hub, Stopping: ctx.Done()},
+		Fleet:         &fleet.Service{DB: p.db},
+		Tasks:         &task.Service{DB: p.db, Hub: p.hub},
+		Instances:     instances,
+		Members:       members,
+		MemberLogs:    logs,
+		MemberMetrics: &membermetric.Service{DB: p.db},
+		Logs:          &live.Logs{Service: logs, Sentinel: sentinel},
 		Retries: &retry.Service{DB: p.db, Members: members.Again, Instances: instances.Again,
 			PlanMembers: members.PlanAgain, PlanInstances: instances.PlanAgain},
 		Blockers:   &blocker.Service{DB: p.db},

@@ -193,6 +193,7 @@ func TestEveryListOfWordsReadsAndWritesItself(t *testing.T) {
 	list[NodeIsolation](t)
 	list[OutputStream](t)
 	list[LogSource](t)
+	list[MetricsRange](t)
 	list[ActionRisk](t)
 	list[AccountLimit](t)
 	list[PolicyScope](t)

@@ -137,3 +137,19 @@ const (
 
 // Values lists every LogSource as it is published.
 func (LogSource) Values() []string { return names(LogOfNode, LogOfEvidence) }
+
+// MetricsRange is how far back a member's series goes.
+type MetricsRange string
+
+// The ranges.
+const (
+	MetricsQuarter MetricsRange = "QUARTER_HOUR"
+	MetricsHour    MetricsRange = "HOUR"
+	MetricsDay     MetricsRange = "DAY"
+	MetricsWeek    MetricsRange = "WEEK"
+)
+
+// Values lists every MetricsRange as it is published.
+func (MetricsRange) Values() []string {
+	return names(MetricsQuarter, MetricsHour, MetricsDay, MetricsWeek)
+}

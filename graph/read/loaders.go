@@ -78,16 +78,25 @@ type Loaders struct {
 
 	OperationBlockers, InstanceBlockers *Loader[ids.ID, []*blocker.Blocker]
 
-	logs atomic.Int32 // members whose logs are read
+	logs, metrics atomic.Int32 // members whose logs and series are read
 }
 
-// maxLogs bounds the members whose logs one response reads: each takes a stream to a node.
+// maxLogs bounds the members whose logs one response reads, and those whose series: each takes a stream to a node.
 const maxLogs = 8
 
 // CountLogs counts a member whose logs are read, and refuses it over the bound.
 func (l *Loaders) CountLogs() error {
 	if l.logs.Add(1) > maxLogs {
 		return fault.New(fault.LimitExceeded, "a document may read the logs of %d members: read those of others by another",
+			maxLogs)
+	}
+	return nil
+}
+
+// CountMetrics counts a member whose series is read, and refuses it over the bound.
+func (l *Loaders) CountMetrics() error {
+	if l.metrics.Add(1) > maxLogs {
+		return fault.New(fault.LimitExceeded, "a document may read the series of %d members: read those of others by another",
 			maxLogs)
 	}
 	return nil

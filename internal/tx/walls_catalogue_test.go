@@ -28,6 +28,7 @@ var definers = map[string]string{
 	"take_ranges":        "ranges that no member has; for give_network alone",
 	"give_network":       "nothing: a trigger",
 	"free_ranges":        "nothing: a trigger",
+	"note_usage":         "nothing: the calling node's own members, of which it keeps samples",
 	"seat_network":       "the instances of the calling node's own members, to which it gives addresses",
 	"node_network":       "the network of the calling node's own members; nothing for any other caller",
 	"any_walls":          "whether some node has such walls",

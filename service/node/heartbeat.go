@@ -35,6 +35,8 @@ type HeartbeatInput struct {
 	ProcessRestarts []ProcessRestarts
 	// Conditions are what the agent's checks found, all of them; nil when nothing changed.
 	Conditions []nodehealth.Condition
+	// MemberUsage is what members use, all that are measured; nil without a newer sample.
+	MemberUsage []MemberUsage
 }
 
 const (
@@ -63,6 +65,7 @@ func (s *Service) Heartbeat(ctx context.Context, in HeartbeatInput) (*db.Compute
 	checkFindings(wrong, in.MemberFindings)
 	checkRestarts(wrong, in.ProcessRestarts)
 	checkConditions(wrong, in.Conditions)
+	checkUsage(wrong, in.MemberUsage)
 	if err := wrong.Err(); err != nil {
 		return nil, err
 	}
@@ -79,6 +82,7 @@ func (s *Service) Heartbeat(ctx context.Context, in HeartbeatInput) (*db.Compute
 			out, err = first(found)
 			return err
 		})
+		queueUsage(batch, in.MemberUsage)
 		if err = t.SendBatch(ctx, batch).Close(); err == nil && out != nil && in.Inventory != nil {
 			v := in.Inventory
 			out, err = one(ctx, t, changeSQL, t.Actor.NodeID, v.Region, v.SKU, v.CPUs, v.MemoryMiB, v.GPUs, v.GPUModel,

@@ -4135,7 +4135,7 @@ func (ec *executionContext) unmarshalInputNodeHeartbeatInput(ctx context.Context
 		asMap[k] = v
 	}
 
-	fieldsInOrder := [...]string{"agentVersion", "bootId", "inventory", "memoryKills", "memberFindings", "processRestarts", "conditions"}
+	fieldsInOrder := [...]string{"agentVersion", "bootId", "inventory", "memoryKills", "memberFindings", "processRestarts", "conditions", "memberUsage"}
 	for _, k := range fieldsInOrder {
 		v, ok := asMap[k]
 		if !ok {
@@ -4191,6 +4191,13 @@ func (ec *executionContext) unmarshalInputNodeHeartbeatInput(ctx context.Context
 				return it, err
 			}
 			it.Conditions = data
+		case "memberUsage":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("memberUsage"))
+			data, err := ec.unmarshalOMemberUsageInput2ᚕgithubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋnodeᚐMemberUsageᚄ(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.MemberUsage = data
 		}
 	}
 	return it, nil

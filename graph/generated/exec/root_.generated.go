@@ -1061,6 +1061,7 @@ type ComplexityRoot struct {
 		Labels         func(childComplexity int) int
 		LastOperation  func(childComplexity int) int
 		Logs           func(childComplexity int, process *string, after *string, tail *int, since *time.Time) int
+		Metrics        func(childComplexity int, rangeArg lifecycle.MetricsRange, step *int) int
 		Node           func(childComplexity int) int
 		Ordinal        func(childComplexity int) int
 		Profile        func(childComplexity int) int
@@ -1091,6 +1092,11 @@ type ComplexityRoot struct {
 		Node   func(childComplexity int) int
 	}
 
+	MemberMetrics struct {
+		Points      func(childComplexity int) int
+		StepSeconds func(childComplexity int) int
+	}
+
 	MemberPayload struct {
 		Member    func(childComplexity int) int
 		Operation func(childComplexity int) int
@@ -1101,6 +1107,36 @@ type ComplexityRoot struct {
 		Name func(childComplexity int) int
 	}
 
+	MemberUsage struct {
+		AllocationID         func(childComplexity int) int
+		At                   func(childComplexity int) int
+		CPU                  func(childComplexity int) int
+		CPULimit             func(childComplexity int) int
+		CPUSeconds           func(childComplexity int) int
+		ComponentKey         func(childComplexity int) int
+		DiskReadBytes        func(childComplexity int) int
+		DiskReadPerSecond    func(childComplexity int) int
+		DiskWrittenBytes     func(childComplexity int) int
+		DiskWrittenPerSecond func(childComplexity int) int
+		GPU                  func(childComplexity int) int
+		GPUMemoryBytes       func(childComplexity int) int
+		GPUMemoryTotalBytes  func(childComplexity int) int
+		GPUs                 func(childComplexity int) int
+		GPUsSimulated        func(childComplexity int) int
+		Index                func(childComplexity int) int
+		InstanceID           func(childComplexity int) int
+		InstanceName         func(childComplexity int) int
+		MemberID             func(childComplexity int) int
+		MemoryBytes          func(childComplexity int) int
+		MemoryLimitBytes     func(childComplexity int) int
+		NetReceivedBytes     func(childComplexity int) int
+		NetReceivedPerSecond func(childComplexity int) int
+		NetSentBytes         func(childComplexity int) int
+		NetSentPerSecond     func(childComplexity int) int
+		Stale                func(childComplexity int) int
+		Status               func(childComplexity int) int
+	}
+
 	MeteredPrice struct {
 		Currency  func(childComplexity int) int
 		ID        func(childComplexity int) int
@@ -1108,6 +1144,24 @@ type ComplexityRoot struct {
 		Per       func(childComplexity int) int
 		RoundUpTo func(childComplexity int) int
 		Tiers     func(childComplexity int) int
+	}
+
+	MetricPoint struct {
+		At                   func(childComplexity int) int
+		CPU                  func(childComplexity int) int
+		DiskReadPerSecond    func(childComplexity int) int
+		DiskWrittenPerSecond func(childComplexity int) int
+		GPU                  func(childComplexity int) int
+		GPUMemoryBytes       func(childComplexity int) int
+		MemoryBytes          func(childComplexity int) int
+		NetReceivedPerSecond func(childComplexity int) int
+		NetSentPerSecond     func(childComplexity int) int
+		Samples              func(childComplexity int) int
+	}
+
+	MetricValue struct {
+		Average func(childComplexity int) int
+		Max     func(childComplexity int) int
 	}
 
 	Money struct {
@@ -1738,6 +1792,7 @@ type ComplexityRoot struct {
 		MadeUnder                func(childComplexity int, bindingID ids.ID) int
 		Manifests                func(childComplexity int, search *string, appSlug *string, stages []lifecycle.Stage, first *int, after *string) int
 		Member                   func(childComplexity int, id ids.ID) int
+		MemberUsage              func(childComplexity int, projectID ids.ID, instanceID *ids.ID) int
 		Node                     func(childComplexity int, id ids.ID) int
 		NodeMembers              func(childComplexity int, nodeID ids.ID, after *ids.ID) int
 		NodeNetwork              func(childComplexity int, known string, waitSeconds int) int
@@ -6431,6 +6486,17 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Member.Logs(childComplexity, args["process"].(*string), args["after"].(*string), args["tail"].(*int), args["since"].(*time.Time)), true
+	case "Member.metrics":
+		if e.ComplexityRoot.Member.Metrics == nil {
+			break
+		}
+
+		args, err := ec.field_Member_metrics_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Member.Metrics(childComplexity, args["range"].(lifecycle.MetricsRange), args["step"].(*int)), true
 	case "Member.node":
 		if e.ComplexityRoot.Member.Node == nil {
 			break
@@ -6549,6 +6615,19 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 
 		return e.ComplexityRoot.MemberEdge.Node(childComplexity), true
 
+	case "MemberMetrics.points":
+		if e.ComplexityRoot.MemberMetrics.Points == nil {
+			break
+		}
+
+		return e.ComplexityRoot.MemberMetrics.Points(childComplexity), true
+	case "MemberMetrics.stepSeconds":
+		if e.ComplexityRoot.MemberMetrics.StepSeconds == nil {
+			break
+		}
+
+		return e.ComplexityRoot.MemberMetrics.StepSeconds(childComplexity), true
+
 	case "MemberPayload.member":
 		if e.ComplexityRoot.MemberPayload.Member == nil {
 			break
@@ -6574,6 +6653,169 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.MemberRange.Name(childComplexity), true
+
+	case "MemberUsage.allocationId":
+		if e.ComplexityRoot.MemberUsage.AllocationID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.MemberUsage.AllocationID(childComplexity), true
+	case "MemberUsage.at":
+		if e.ComplexityRoot.MemberUsage.At == nil {
+			break
+		}
+
+		return e.ComplexityRoot.MemberUsage.At(childComplexity), true
+	case "MemberUsage.cpu":
+		if e.ComplexityRoot.MemberUsage.CPU == nil {
+			break
+		}
+
+		return e.ComplexityRoot.MemberUsage.CPU(childComplexity), true
+	case "MemberUsage.cpuLimit":
+		if e.ComplexityRoot.MemberUsage.CPULimit == nil {
+			break
+		}
+
+		return e.ComplexityRoot.MemberUsage.CPULimit(childComplexity), true
+	case "MemberUsage.cpuSeconds":
+		if e.ComplexityRoot.MemberUsage.CPUSeconds == nil {
+			break
+		}
+
+		return e.ComplexityRoot.MemberUsage.CPUSeconds(childComplexity), true
+	case "MemberUsage.componentKey":
+		if e.ComplexityRoot.MemberUsage.ComponentKey == nil {
+			break
+		}
+
+		return e.ComplexityRoot.MemberUsage.ComponentKey(childComplexity), true
+	case "MemberUsage.diskReadBytes":
+		if e.ComplexityRoot.MemberUsage.DiskReadBytes == nil {
+			break
+		}
+
+		return e.ComplexityRoot.MemberUsage.DiskReadBytes(childComplexity), true
+	case "MemberUsage.diskReadPerSecond":
+		if e.ComplexityRoot.MemberUsage.DiskReadPerSecond == nil {
+			break
+		}
+
+		return e.ComplexityRoot.MemberUsage.DiskReadPerSecond(childComplexity), true
+	case "MemberUsage.diskWrittenBytes":
+		if e.ComplexityRoot.MemberUsage.DiskWrittenBytes == nil {
+			break
+		}
+
+		return e.ComplexityRoot.MemberUsage.DiskWrittenBytes(childComplexity), true
+	case "MemberUsage.diskWrittenPerSecond":
+		if e.ComplexityRoot.MemberUsage.DiskWrittenPerSecond == nil {
+			break
+		}
+
+		return e.ComplexityRoot.MemberUsage.DiskWrittenPerSecond(childComplexity), true
+	case "MemberUsage.gpu":
+		if e.ComplexityRoot.MemberUsage.GPU == nil {
+			break
+		}
+
+		return e.ComplexityRoot.MemberUsage.GPU(childComplexity), true
+	case "MemberUsage.gpuMemoryBytes":
+		if e.ComplexityRoot.MemberUsage.GPUMemoryBytes == nil {
+			break
+		}
+
+		return e.ComplexityRoot.MemberUsage.GPUMemoryBytes(childComplexity), true
+	case "MemberUsage.gpuMemoryTotalBytes":
+		if e.ComplexityRoot.MemberUsage.GPUMemoryTotalBytes == nil {
+			break
+		}
+
+		return e.ComplexityRoot.MemberUsage.GPUMemoryTotalBytes(childComplexity), true
+	case "MemberUsage.gpus":
+		if e.ComplexityRoot.MemberUsage.GPUs == nil {
+			break
+		}
+
+		return e.ComplexityRoot.MemberUsage.GPUs(childComplexity), true
+	case "MemberUsage.gpusSimulated":
+		if e.ComplexityRoot.MemberUsage.GPUsSimulated == nil {
+			break
+		}
+
+		return e.ComplexityRoot.MemberUsage.GPUsSimulated(childComplexity), true
+	case "MemberUsage.index":
+		if e.ComplexityRoot.MemberUsage.Index == nil {
+			break
+		}
+
+		return e.ComplexityRoot.MemberUsage.Index(childComplexity), true
+	case "MemberUsage.instanceId":
+		if e.ComplexityRoot.MemberUsage.InstanceID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.MemberUsage.InstanceID(childComplexity), true
+	case "MemberUsage.instanceName":
+		if e.ComplexityRoot.MemberUsage.InstanceName == nil {
+			break
+		}
+
+		return e.ComplexityRoot.MemberUsage.InstanceName(childComplexity), true
+	case "MemberUsage.memberId":
+		if e.ComplexityRoot.MemberUsage.MemberID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.MemberUsage.MemberID(childComplexity), true
+	case "MemberUsage.memoryBytes":
+		if e.ComplexityRoot.MemberUsage.MemoryBytes == nil {
+			break
+		}
+
+		return e.ComplexityRoot.MemberUsage.MemoryBytes(childComplexity), true
+	case "MemberUsage.memoryLimitBytes":
+		if e.ComplexityRoot.MemberUsage.MemoryLimitBytes == nil {
+			break
+		}
+
+		return e.ComplexityRoot.MemberUsage.MemoryLimitBytes(childComplexity), true
+	case "MemberUsage.netReceivedBytes":
+		if e.ComplexityRoot.MemberUsage.NetReceivedBytes == nil {
+			break
+		}
+
+		return e.ComplexityRoot.MemberUsage.NetReceivedBytes(childComplexity), true
+	case "MemberUsage.netReceivedPerSecond":
+		if e.ComplexityRoot.MemberUsage.NetReceivedPerSecond == nil {
+			break
+		}
+
+		return e.ComplexityRoot.MemberUsage.NetReceivedPerSecond(childComplexity), true
+	case "MemberUsage.netSentBytes":
+		if e.ComplexityRoot.MemberUsage.NetSentBytes == nil {
+			break
+		}
+
+		return e.ComplexityRoot.MemberUsage.NetSentBytes(childComplexity), true
+	case "MemberUsage.netSentPerSecond":
+		if e.ComplexityRoot.MemberUsage.NetSentPerSecond == nil {
+			break
+		}
+
+		return e.ComplexityRoot.MemberUsage.NetSentPerSecond(childComplexity), true
+	case "MemberUsage.stale":
+		if e.ComplexityRoot.MemberUsage.Stale == nil {
+			break
+		}
+
+		return e.ComplexityRoot.MemberUsage.Stale(childComplexity), true
+	case "MemberUsage.status":
+		if e.ComplexityRoot.MemberUsage.Status == nil {
+			break
+		}
+
+		return e.ComplexityRoot.MemberUsage.Status(childComplexity), true
 
 	case "MeteredPrice.currency":
 		if e.ComplexityRoot.MeteredPrice.Currency == nil {
@@ -6611,6 +6853,80 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.MeteredPrice.Tiers(childComplexity), true
+
+	case "MetricPoint.at":
+		if e.ComplexityRoot.MetricPoint.At == nil {
+			break
+		}
+
+		return e.ComplexityRoot.MetricPoint.At(childComplexity), true
+	case "MetricPoint.cpu":
+		if e.ComplexityRoot.MetricPoint.CPU == nil {
+			break
+		}
+
+		return e.ComplexityRoot.MetricPoint.CPU(childComplexity), true
+	case "MetricPoint.diskReadPerSecond":
+		if e.ComplexityRoot.MetricPoint.DiskReadPerSecond == nil {
+			break
+		}
+
+		return e.ComplexityRoot.MetricPoint.DiskReadPerSecond(childComplexity), true
+	case "MetricPoint.diskWrittenPerSecond":
+		if e.ComplexityRoot.MetricPoint.DiskWrittenPerSecond == nil {
+			break
+		}
+
+		return e.ComplexityRoot.MetricPoint.DiskWrittenPerSecond(childComplexity), true
+	case "MetricPoint.gpu":
+		if e.ComplexityRoot.MetricPoint.GPU == nil {
+			break
+		}
+
+		return e.ComplexityRoot.MetricPoint.GPU(childComplexity), true
+	case "MetricPoint.gpuMemoryBytes":
+		if e.ComplexityRoot.MetricPoint.GPUMemoryBytes == nil {
+			break
+		}
+
+		return e.ComplexityRoot.MetricPoint.GPUMemoryBytes(childComplexity), true
+	case "MetricPoint.memoryBytes":
+		if e.ComplexityRoot.MetricPoint.MemoryBytes == nil {
+			break
+		}
+
+		return e.ComplexityRoot.MetricPoint.MemoryBytes(childComplexity), true
+	case "MetricPoint.netReceivedPerSecond":
+		if e.ComplexityRoot.MetricPoint.NetReceivedPerSecond == nil {
+			break
+		}
+
+		return e.ComplexityRoot.MetricPoint.NetReceivedPerSecond(childComplexity), true
+	case "MetricPoint.netSentPerSecond":
+		if e.ComplexityRoot.MetricPoint.NetSentPerSecond == nil {
+			break
+		}
+
+		return e.ComplexityRoot.MetricPoint.NetSentPerSecond(childComplexity), true
+	case "MetricPoint.samples":
+		if e.ComplexityRoot.MetricPoint.Samples == nil {
+			break
+		}
+
+		return e.ComplexityRoot.MetricPoint.Samples(childComplexity), true
+
+	case "MetricValue.average":
+		if e.ComplexityRoot.MetricValue.Average == nil {
+			break
+		}
+
+		return e.ComplexityRoot.MetricValue.Average(childComplexity), true
+	case "MetricValue.max":
+		if e.ComplexityRoot.MetricValue.Max == nil {
+			break
+		}
+
+		return e.ComplexityRoot.MetricValue.Max(childComplexity), true
 
 	case "Money.amount":
 		if e.ComplexityRoot.Money.Amount == nil {
@@ -10206,6 +10522,17 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Query.Member(childComplexity, args["id"].(ids.ID)), true
+	case "Query.memberUsage":
+		if e.ComplexityRoot.Query.MemberUsage == nil {
+			break
+		}
+
+		args, err := ec.field_Query_memberUsage_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Query.MemberUsage(childComplexity, args["projectId"].(ids.ID), args["instanceId"].(*ids.ID)), true
 	case "Query.node":
 		if e.ComplexityRoot.Query.Node == nil {
 			break
@@ -12757,6 +13084,7 @@ func (e *executableSchema) Exec(ctx context.Context) graphql.ResponseHandler {
 		ec.unmarshalInputMemberFindingInput,
 		ec.unmarshalInputMemberInput,
 		ec.unmarshalInputMemberReportInput,
+		ec.unmarshalInputMemberUsageInput,
 		ec.unmarshalInputMemoryKillsInput,
 		ec.unmarshalInputNodeConditionInput,
 		ec.unmarshalInputNodeHeartbeatInput,
@@ -16354,6 +16682,168 @@ extend type Mutation {
   recoverMember("Which." input: MemberInput!): MemberPayload!
 }
 `, BuiltIn: false},
+	{Name: "../../schema/metric.graphql", Input: `"How far back a member's series goes."
+enum MetricsRange {
+  "15 minutes, of single samples."
+  QUARTER_HOUR
+  "An hour, of single samples."
+  HOUR
+  "24 hours, of averages over ten minutes."
+  DAY
+  "A week, of averages over ten minutes."
+  WEEK
+}
+
+"A number that is measured, over a step of a series."
+type MetricValue {
+  "The average over the samples in the step."
+  average: Float!
+  "The highest sample in the step."
+  max: Float!
+}
+
+"What was measured in one step of a series; every number is null in a gap, and where it is not known."
+type MetricPoint {
+  "The end of the step, by the node's clock."
+  at: DateTime!
+  "How many samples it has, one every 10 seconds; 0 in a gap: the member did not run, or its node's agent did not."
+  samples: Int!
+  "Processor time: seconds of CPU per second."
+  cpu: MetricValue
+  "Memory that cannot be taken back without writing it away, in bytes."
+  memoryBytes: MetricValue
+  "What the member's own network interfaces received, in bytes per second; null where it has none."
+  netReceivedPerSecond: MetricValue
+  "What the member's own network interfaces sent, in bytes per second; null where it has none."
+  netSentPerSecond: MetricValue
+  "What was read from block devices, in bytes per second."
+  diskReadPerSecond: MetricValue
+  "What was written to block devices, in bytes per second."
+  diskWrittenPerSecond: MetricValue
+  "The fraction of time in which the member's GPUs were at work, 0 to 1, on average of them; null without GPUs, and for simulated ones."
+  gpu: MetricValue
+  "Memory in use on the member's GPUs together, in bytes; null without GPUs, and for simulated ones."
+  gpuMemoryBytes: MetricValue
+}
+
+"What a member used, measured every 10 seconds by its node's agent, from the member's own cgroup and network."
+type MemberMetrics {
+  "The step of the points, in seconds."
+  stepSeconds: Int!
+  "A point for each step of the range, in the order of time; one without samples is a gap."
+  points: [MetricPoint!]!
+}
+
+"What a member uses now: its newest sample. A number is null where it is not known: rates before the second sample of a start, the network where the member has none of its own, GPUs without any and simulated ones."
+type MemberUsage {
+  "The member."
+  memberId: ID!
+  "Its instance."
+  instanceId: ID!
+  "The instance's name."
+  instanceName: String!
+  "Its component."
+  componentKey: String!
+  "Its number in the component."
+  index: Int!
+  "Its status."
+  status: MemberStatus!
+  "The allocation that it has its capacity from."
+  allocationId: ID
+  "When the platform received the sample; null for a member that was not measured yet, and on nodes that measure none."
+  at: DateTime
+  "Whether the sample is older than a minute: the member ended, or its node is away."
+  stale: Boolean!
+  "Processor time: seconds of CPU per second."
+  cpu: Float
+  "The most of it, in seconds of CPU per second; null without a limit."
+  cpuLimit: Float
+  "Processor time since the member started, in seconds."
+  cpuSeconds: Float
+  "Memory that cannot be taken back without writing it away, in bytes."
+  memoryBytes: Float
+  "The most of it, in bytes; null without a limit."
+  memoryLimitBytes: Float
+  "Received by its network interfaces, in bytes per second."
+  netReceivedPerSecond: Float
+  "Sent by its network interfaces, in bytes per second."
+  netSentPerSecond: Float
+  "Received since the member started, in bytes."
+  netReceivedBytes: Float
+  "Sent since the member started, in bytes."
+  netSentBytes: Float
+  "Read from block devices, in bytes per second."
+  diskReadPerSecond: Float
+  "Written to block devices, in bytes per second."
+  diskWrittenPerSecond: Float
+  "Read from block devices since the member started, in bytes."
+  diskReadBytes: Float
+  "Written to block devices since the member started, in bytes."
+  diskWrittenBytes: Float
+  "How many GPUs it has."
+  gpus: Int!
+  "Whether its GPUs are declared for a lab and not there: nothing is measured of them."
+  gpusSimulated: Boolean!
+  "The fraction of time in which its GPUs were at work, 0 to 1, on average of them."
+  gpu: Float
+  "Memory in use on its GPUs together, in bytes."
+  gpuMemoryBytes: Float
+  "The memory of its GPUs together, in bytes."
+  gpuMemoryTotalBytes: Float
+}
+
+"What a member uses now, by its node's agent."
+input MemberUsageInput {
+  "The member."
+  memberId: ID!
+  "Seconds of CPU per second."
+  cpu: Float
+  "The most of it."
+  cpuLimit: Float
+  "Seconds of CPU since the member started."
+  cpuSeconds: Float
+  "Bytes of memory."
+  memoryBytes: Float
+  "The most of it."
+  memoryLimitBytes: Float
+  "Bytes per second."
+  netReceivedPerSecond: Float
+  "Bytes per second."
+  netSentPerSecond: Float
+  "Bytes since the member started."
+  netReceivedBytes: Float
+  "Bytes since the member started."
+  netSentBytes: Float
+  "Bytes per second."
+  diskReadPerSecond: Float
+  "Bytes per second."
+  diskWrittenPerSecond: Float
+  "Bytes since the member started."
+  diskReadBytes: Float
+  "Bytes since the member started."
+  diskWrittenBytes: Float
+  "How many GPUs, at most 64."
+  gpus: Int! = 0
+  "Whether they are declared and not there."
+  gpusSimulated: Boolean! = false
+  "A fraction, 0 to 1."
+  gpu: Float
+  "Bytes."
+  gpuMemoryBytes: Float
+  "Bytes."
+  gpuMemoryTotalBytes: Float
+}
+
+extend type Member {
+  "What it used: a series that its node keeps, an hour of samples and a week of averages over ten minutes, for as long after the member's end too. A document may read the series of 8 members. Faults: NODE_UNREACHABLE while the node is away, FAILED_PRECONDITION for a member that was never measured. Key: <family>.node.read."
+  metrics("How far back." range: MetricsRange! = HOUR, "The step in seconds, a multiple of 10 up to an hour and of 600 beyond it; left out for that. At least one point must fit." step: Int): MemberMetrics!
+}
+
+extend type Query {
+  "What the members of a project use now, at most 1,000 of them, by instance, component and number, those of instances that the caller may see. Key: <family>.node.read."
+  memberUsage("The project." projectId: ID!, "An instance of it; left out for all." instanceId: ID): [MemberUsage!]!
+}
+`, BuiltIn: false},
 	{Name: "../../schema/node.graphql", Input: `"Whether a node's agent is heard."
 enum NodeStatus {
   "Its agent beats."
@@ -17005,6 +17495,8 @@ input NodeHeartbeatInput {
   processRestarts: [ProcessRestartsInput!]
   "What its checks found, all of them, at most 32; left out when nothing changed."
   conditions: [NodeConditionInput!]
+  "What its members use, all that are measured, at most 1,000; left out when there is no newer sample. Members of others are ignored."
+  memberUsage: [MemberUsageInput!]
 }
 
 "A member that was lost on its node."
@@ -21194,6 +21686,8 @@ func (ec *executionContext) childFields_Member(ctx context.Context, field graphq
 		return ec.fieldContext_Member_restarts(ctx, field)
 	case "logs":
 		return ec.fieldContext_Member_logs(ctx, field)
+	case "metrics":
+		return ec.fieldContext_Member_metrics(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type Member", field.Name)
 }
@@ -21240,6 +21734,16 @@ func (ec *executionContext) childFields_MemberEdge(ctx context.Context, field gr
 	return nil, fmt.Errorf("no field named %q was found under type MemberEdge", field.Name)
 }
 
+func (ec *executionContext) childFields_MemberMetrics(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "stepSeconds":
+		return ec.fieldContext_MemberMetrics_stepSeconds(ctx, field)
+	case "points":
+		return ec.fieldContext_MemberMetrics_points(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type MemberMetrics", field.Name)
+}
+
 func (ec *executionContext) childFields_MemberPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "member":
@@ -21260,6 +21764,66 @@ func (ec *executionContext) childFields_MemberRange(ctx context.Context, field g
 	return nil, fmt.Errorf("no field named %q was found under type MemberRange", field.Name)
 }
 
+func (ec *executionContext) childFields_MemberUsage(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "memberId":
+		return ec.fieldContext_MemberUsage_memberId(ctx, field)
+	case "instanceId":
+		return ec.fieldContext_MemberUsage_instanceId(ctx, field)
+	case "instanceName":
+		return ec.fieldContext_MemberUsage_instanceName(ctx, field)
+	case "componentKey":
+		return ec.fieldContext_MemberUsage_componentKey(ctx, field)
+	case "index":
+		return ec.fieldContext_MemberUsage_index(ctx, field)
+	case "status":
+		return ec.fieldContext_MemberUsage_status(ctx, field)
+	case "allocationId":
+		return ec.fieldContext_MemberUsage_allocationId(ctx, field)
+	case "at":
+		return ec.fieldContext_MemberUsage_at(ctx, field)
+	case "stale":
+		return ec.fieldContext_MemberUsage_stale(ctx, field)
+	case "cpu":
+		return ec.fieldContext_MemberUsage_cpu(ctx, field)
+	case "cpuLimit":
+		return ec.fieldContext_MemberUsage_cpuLimit(ctx, field)
+	case "cpuSeconds":
+		return ec.fieldContext_MemberUsage_cpuSeconds(ctx, field)
+	case "memoryBytes":
+		return ec.fieldContext_MemberUsage_memoryBytes(ctx, field)
+	case "memoryLimitBytes":
+		return ec.fieldContext_MemberUsage_memoryLimitBytes(ctx, field)
+	case "netReceivedPerSecond":
+		return ec.fieldContext_MemberUsage_netReceivedPerSecond(ctx, field)
+	case "netSentPerSecond":
+		return ec.fieldContext_MemberUsage_netSentPerSecond(ctx, field)
+	case "netReceivedBytes":
+		return ec.fieldContext_MemberUsage_netReceivedBytes(ctx, field)
+	case "netSentBytes":
+		return ec.fieldContext_MemberUsage_netSentBytes(ctx, field)
+	case "diskReadPerSecond":
+		return ec.fieldContext_MemberUsage_diskReadPerSecond(ctx, field)
+	case "diskWrittenPerSecond":
+		return ec.fieldContext_MemberUsage_diskWrittenPerSecond(ctx, field)
+	case "diskReadBytes":
+		return ec.fieldContext_MemberUsage_diskReadBytes(ctx, field)
+	case "diskWrittenBytes":
+		return ec.fieldContext_MemberUsage_diskWrittenBytes(ctx, field)
+	case "gpus":
+		return ec.fieldContext_MemberUsage_gpus(ctx, field)
+	case "gpusSimulated":
+		return ec.fieldContext_MemberUsage_gpusSimulated(ctx, field)
+	case "gpu":
+		return ec.fieldContext_MemberUsage_gpu(ctx, field)
+	case "gpuMemoryBytes":
+		return ec.fieldContext_MemberUsage_gpuMemoryBytes(ctx, field)
+	case "gpuMemoryTotalBytes":
+		return ec.fieldContext_MemberUsage_gpuMemoryTotalBytes(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type MemberUsage", field.Name)
+}
+
 func (ec *executionContext) childFields_MeteredPrice(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "id":
@@ -21276,6 +21840,42 @@ func (ec *executionContext) childFields_MeteredPrice(ctx context.Context, field 
 		return ec.fieldContext_MeteredPrice_roundUpTo(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type MeteredPrice", field.Name)
+}
+
+func (ec *executionContext) childFields_MetricPoint(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "at":
+		return ec.fieldContext_MetricPoint_at(ctx, field)
+	case "samples":
+		return ec.fieldContext_MetricPoint_samples(ctx, field)
+	case "cpu":
+		return ec.fieldContext_MetricPoint_cpu(ctx, field)
+	case "memoryBytes":
+		return ec.fieldContext_MetricPoint_memoryBytes(ctx, field)
+	case "netReceivedPerSecond":
+		return ec.fieldContext_MetricPoint_netReceivedPerSecond(ctx, field)
+	case "netSentPerSecond":
+		return ec.fieldContext_MetricPoint_netSentPerSecond(ctx, field)
+	case "diskReadPerSecond":
+		return ec.fieldContext_MetricPoint_diskReadPerSecond(ctx, field)
+	case "diskWrittenPerSecond":
+		return ec.fieldContext_MetricPoint_diskWrittenPerSecond(ctx, field)
+	case "gpu":
+		return ec.fieldContext_MetricPoint_gpu(ctx, field)
+	case "gpuMemoryBytes":
+		return ec.fieldContext_MetricPoint_gpuMemoryBytes(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type MetricPoint", field.Name)
+}
+
+func (ec *executionContext) childFields_MetricValue(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "average":
+		return ec.fieldContext_MetricValue_average(ctx, field)
+	case "max":
+		return ec.fieldContext_MetricValue_max(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type MetricValue", field.Name)
 }
 
 func (ec *executionContext) childFields_Money(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {

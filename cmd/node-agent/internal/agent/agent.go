@@ -16,12 +16,14 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/content"
+	"github.com/gpuaas/app-platform/cmd/node-agent/internal/device"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/fetch"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/health"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/journal"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/logfile"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/logs"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/masks"
+	"github.com/gpuaas/app-platform/cmd/node-agent/internal/metrics"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/network"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/pace"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/platform"
@@ -99,6 +101,7 @@ type Agent struct {
 	sandboxes   *sandbox.Manager
 	masks       *masks.Keeper
 	logs        *logs.Store
+	metrics     *metrics.Recorder
 	watcher     *watch.Watcher
 	network     *network.Fabric // nil where members have the node's
 	journal     *journal.Journal
@@ -179,6 +182,12 @@ func (a *Agent) open(ctx context.Context) error {
 	if a.sandboxes, err = sandbox.NewManager(ctx, given); err != nil {
 		return err
 	}
+	if a.metrics, err = metrics.New(metrics.Options{
+		StateDir: a.options.StateDir, Cgroups: a.sandboxes.Cgroups(), GPUs: device.Here(), SimulatedGPUs: a.options.SimulatedGPUs,
+		Now: a.now, Log: a.log,
+	}); err != nil {
+		return err
+	}
 	a.watcher = watch.New(a.options.StateDir, a.sandboxes, a.now)
 	a.inventory = a.options.inventory(ctx, a.sandboxes.Isolation())
 	a.health = a.checker()
@@ -255,6 +264,7 @@ func (a *Agent) work(ctx context.Context) error {
 	})
 	group.Go(func() error { return a.keepNetwork(ctx) })
 	group.Go(func() error { return a.logs.KeepBound(ctx) })
+	group.Go(func() error { return a.metrics.Run(ctx) })
 	group.Go(func() error { return a.again(ctx, "tunnel", a.tunnel) })
 	err := group.Wait()
 	desk.wait.Wait()

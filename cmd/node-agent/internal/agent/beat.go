@@ -59,12 +59,15 @@ func (a *Agent) beat(ctx context.Context) error {
 	lost, restarts := a.watcher.Look(ctx, maxKills)
 	input.MemberFindings, input.ProcessRestarts = findingsInput(lost), restartsInput(restarts)
 	input.Conditions = a.health.News(a.now())
+	var round int
+	input.MemberUsage, round = a.metrics.News()
 	sent := a.now()
 	theirs, err := a.client.Heartbeat(ctx, a.credentials, input)
 	if err == nil {
 		a.told.Store(true)
 		a.sandboxes.KillsReported(kills)
 		a.watcher.Reported(restarts)
+		a.metrics.Told(round)
 		a.heard(input.Conditions, theirs, sent)
 	}
 	return err

@@ -2,8 +2,6 @@ package agent
 
 import (
 	"context"
-	"os/exec"
-	"path/filepath"
 
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/device"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/oci"
@@ -62,8 +60,7 @@ func (o Options) devices(ctx context.Context, gpus int) []gql.DeviceInput {
 	if o.SimulatedGPUs {
 		return device.StandIns(o.Name, o.GPUModel, gpus)
 	}
-	smi, _ := exec.LookPath("nvidia-smi")
-	found := device.Source{Root: string(filepath.Separator), SMI: smi}.List(ctx)
+	found := device.Here().List(ctx)
 	if len(found) < gpus {
 		return nil
 	}

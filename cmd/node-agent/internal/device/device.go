@@ -4,6 +4,7 @@ package device
 
 import (
 	"context"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -21,6 +22,12 @@ type Source struct {
 	Root string
 	// SMI is the vendor's program; empty to do without.
 	SMI string
+}
+
+// Here is the node itself, with the vendor's program if it is installed.
+func Here() Source {
+	smi, _ := exec.LookPath("nvidia-smi")
+	return Source{Root: string(filepath.Separator), SMI: smi}
 }
 
 // List returns the node's GPUs by their number. Without any, or when not every one of them has an identity, it returns

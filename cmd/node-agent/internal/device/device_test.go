@@ -1,6 +1,7 @@
 package device_test
 
 import (
+	"math"
 	"os"
 	"path/filepath"
 	"syscall"
@@ -59,6 +60,24 @@ func TestAmdIsReadFromTheKernel(t *testing.T) {
 	require.Equal(t, []gql.DeviceInput{
 		{Uuid: "AMD-f00d", Minor: 128, PciAddress: "0000:c1:00.0", Path: "/dev/dri/renderD128", MemoryMiB: 65520},
 	}, device.Source{Root: root}.List(t.Context()))
+}
+
+func TestWhatGPUsDoIsAskedOfTheirVendors(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	write(t, root, "sys/devices/0000:c1:00.0/unique_id", "f00d\n")
+	write(t, root, "sys/devices/0000:c1:00.0/gpu_busy_percent", "25\n")
+	write(t, root, "sys/devices/0000:c1:00.0/mem_info_vram_used", "2048\n")
+	write(t, root, "sys/devices/0000:c1:00.0/mem_info_vram_total", "4096\n")
+	write(t, root, "sys/class/drm/renderD128/dev", "226:128\n")
+	require.NoError(t, os.Symlink("../../../devices/0000:c1:00.0", filepath.Join(root, "sys/class/drm/renderD128/device")))
+	smi := program(t, `echo "GPU-a, 50, 10, 100"; echo "GPU-b, [N/A], 20, 100"; echo garbage`)
+	uses := device.Source{Root: root, SMI: smi}.Uses(t.Context())
+	require.Len(t, uses, 3)
+	require.Equal(t, device.Use{Busy: 0.5, Memory: 10 << 20, MemoryTotal: 100 << 20}, uses["GPU-a"])
+	require.True(t, math.IsNaN(uses["GPU-b"].Busy))
+	require.Equal(t, device.Use{Busy: 0.25, Memory: 2048, MemoryTotal: 4096}, uses["AMD-f00d"])
+	require.Empty(t, device.Source{Root: t.TempDir(), SMI: program(t, "exit 9")}.Uses(t.Context()))
 }
 
 func TestStandInsSaySo(t *testing.T) {

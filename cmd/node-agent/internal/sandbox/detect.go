@@ -224,11 +224,8 @@ func (m *Manager) try(ctx context.Context, runtime *oci.Runtime) error {
 	}
 	defer func() { _ = errors.Join(procfs.UnmountBelow(dir), os.RemoveAll(dir)) }()
 	err = m.oci.try(ctx, runtime, dir)
-	if have, _ := m.oci.ids.Members(); wire.HasCode(err, wire.CodeMemberIDsExhausted) && len(have) > 0 {
+	if have, _ := m.oci.ids.Members(); err == nil || wire.HasCode(err, wire.CodeMemberIDsExhausted) && len(have) > 0 {
 		return nil
 	}
-	if err != nil {
-		return fmt.Errorf("try a container: %w", err)
-	}
-	return nil
+	return fmt.Errorf("try a container: %w", err)
 }

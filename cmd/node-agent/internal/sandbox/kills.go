@@ -26,9 +26,8 @@ func (m *Manager) MemoryKills(most int) (fresh []MemoryKills) {
 	if m.oci == nil {
 		return nil
 	}
-	files, _ := filepath.Glob(filepath.Join(m.dir, "*", roster.File))
-	for _, file := range files {
-		m.noteKills(filepath.Base(filepath.Dir(file)))
+	for _, known := range roster.List(m.dir) {
+		m.noteKills(known.MemberID)
 	}
 	m.killsMu.Lock()
 	defer m.killsMu.Unlock()

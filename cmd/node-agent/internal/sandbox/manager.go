@@ -14,6 +14,7 @@ import (
 
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/memberinit"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/memberinit/results"
+	"github.com/gpuaas/app-platform/cmd/node-agent/internal/oci"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/roster"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/wire"
 )
@@ -24,13 +25,13 @@ var idForm = regexp.MustCompile(`^[a-z]{1,8}_[0-9a-z]{1,64}$`)
 
 // Manager owns the members directory of one agent.
 type Manager struct {
-	state     string
-	dir       string
-	options   Options
-	isolation atomic.Pointer[Isolation]
-	oci       *containers // nil without containers
-	log       *slog.Logger
-	locks     [64]sync.Mutex // by hash of the member: bounded, and rarely shared
+	state, dir string
+	options    Options
+	isolation  atomic.Pointer[Isolation]
+	oci        *containers // nil without containers
+	cgroups    *oci.Cgroups
+	log        *slog.Logger
+	locks      [64]sync.Mutex // by hash of the member: bounded, and rarely shared
 
 	killsMu sync.Mutex
 	kills   map[memberStart]killCount // by starts that had any
@@ -99,6 +100,7 @@ func NewManager(ctx context.Context, options Options) (*Manager, error) {
 	}
 	m.isolation.Store(&found)
 	if m.oci != nil {
+		m.cgroups = m.oci.cgroups
 		m.sweep(ctx)
 	}
 	return m, nil
@@ -106,6 +108,9 @@ func NewManager(ctx context.Context, options Options) (*Manager, error) {
 
 // Isolation tells how members are isolated.
 func (m *Manager) Isolation() Isolation { return *m.isolation.Load() }
+
+// Cgroups are those of members; nil where they have none.
+func (m *Manager) Cgroups() *oci.Cgroups { return m.cgroups }
 
 // memberDir gives the member's directory; an id that could lead elsewhere is refused.
 func (m *Manager) memberDir(memberID string) (string, error) {

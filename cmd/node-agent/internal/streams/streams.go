@@ -1,5 +1,5 @@
-// Package streams serves what the platform opens over the agent's tunnel: each stream is a port of a member, its logs, a
-// command in it, or a login.
+// Package streams serves what the platform opens over the agent's tunnel: each stream is a port of a member, its logs, the
+// series of what it uses, a command in it, or a login.
 package streams
 
 import (
@@ -14,6 +14,7 @@ import (
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/sandbox"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/sshd"
 	"github.com/gpuaas/app-platform/sdk/nodelogs"
+	"github.com/gpuaas/app-platform/sdk/nodemetrics"
 	"github.com/gpuaas/app-platform/sdk/tunnel"
 )
 
@@ -28,6 +29,8 @@ type Server struct {
 	Members Members
 	// Logs is what members print.
 	Logs nodelogs.Source
+	// Metrics is what members use.
+	Metrics nodemetrics.Source
 	// SSH logs people in to members.
 	SSH *sshd.Server
 }
@@ -42,6 +45,11 @@ func (s *Server) Serve(ctx context.Context, open tunnel.Open, stream *tunnel.Str
 			return err
 		}
 		return nodelogs.Serve(ctx, stream, open.MemberID, s.Logs)
+	case nodemetrics.Kind:
+		if err := stream.Granted(); err != nil {
+			return err
+		}
+		return nodemetrics.Serve(stream, open.MemberID, s.Metrics)
 	case tunnel.KindExec:
 		return s.exec(ctx, open, stream)
 	case tunnel.KindSSH:

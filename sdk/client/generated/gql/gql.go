@@ -6267,6 +6267,115 @@ type GetMemberLogsResponse struct {
 // GetMember returns GetMemberLogsResponse.Member, and is useful for accessing the field via an interface.
 func (v *GetMemberLogsResponse) GetMember() GetMemberLogsMember { return v.Member }
 
+// GetMemberMetricsMember includes the requested fields of the GraphQL type Member.
+// The GraphQL type's documentation follows.
+//
+// One realised member of a component, bound to a node.
+type GetMemberMetricsMember struct {
+	// What it used: a series that its node keeps, an hour of samples and a week of averages over ten minutes, for as long after the member's end too. A document may read the series of 8 members. Faults: NODE_UNREACHABLE while the node is away, FAILED_PRECONDITION for a member that was never measured. Key: <family>.node.read.
+	Metrics GetMemberMetricsMemberMetrics `json:"metrics"`
+}
+
+// GetMetrics returns GetMemberMetricsMember.Metrics, and is useful for accessing the field via an interface.
+func (v *GetMemberMetricsMember) GetMetrics() GetMemberMetricsMemberMetrics { return v.Metrics }
+
+// GetMemberMetricsMemberMetrics includes the requested fields of the GraphQL type MemberMetrics.
+// The GraphQL type's documentation follows.
+//
+// What a member used, measured every 10 seconds by its node's agent, from the member's own cgroup and network.
+type GetMemberMetricsMemberMetrics struct {
+	// The step of the points, in seconds.
+	StepSeconds int `json:"stepSeconds"`
+	// A point for each step of the range, in the order of time; one without samples is a gap.
+	Points []GetMemberMetricsMemberMetricsPointsMetricPoint `json:"points"`
+}
+
+// GetStepSeconds returns GetMemberMetricsMemberMetrics.StepSeconds, and is useful for accessing the field via an interface.
+func (v *GetMemberMetricsMemberMetrics) GetStepSeconds() int { return v.StepSeconds }
+
+// GetPoints returns GetMemberMetricsMemberMetrics.Points, and is useful for accessing the field via an interface.
+func (v *GetMemberMetricsMemberMetrics) GetPoints() []GetMemberMetricsMemberMetricsPointsMetricPoint {
+	return v.Points
+}
+
+// GetMemberMetricsMemberMetricsPointsMetricPoint includes the requested fields of the GraphQL type MetricPoint.
+// The GraphQL type's documentation follows.
+//
+// What was measured in one step of a series; every number is null in a gap, and where it is not known.
+type GetMemberMetricsMemberMetricsPointsMetricPoint struct {
+	// The end of the step, by the node's clock.
+	At time.Time `json:"at"`
+	// How many samples it has, one every 10 seconds; 0 in a gap: the member did not run, or its node's agent did not.
+	Samples int `json:"samples"`
+	// Processor time: seconds of CPU per second.
+	Cpu *MetricValue `json:"cpu"`
+	// Memory that cannot be taken back without writing it away, in bytes.
+	MemoryBytes *MetricValue `json:"memoryBytes"`
+	// What the member's own network interfaces received, in bytes per second; null where it has none.
+	NetReceivedPerSecond *MetricValue `json:"netReceivedPerSecond"`
+	// What the member's own network interfaces sent, in bytes per second; null where it has none.
+	NetSentPerSecond *MetricValue `json:"netSentPerSecond"`
+	// What was read from block devices, in bytes per second.
+	DiskReadPerSecond *MetricValue `json:"diskReadPerSecond"`
+	// What was written to block devices, in bytes per second.
+	DiskWrittenPerSecond *MetricValue `json:"diskWrittenPerSecond"`
+	// The fraction of time in which the member's GPUs were at work, 0 to 1, on average of them; null without GPUs, and for simulated ones.
+	Gpu *MetricValue `json:"gpu"`
+	// Memory in use on the member's GPUs together, in bytes; null without GPUs, and for simulated ones.
+	GpuMemoryBytes *MetricValue `json:"gpuMemoryBytes"`
+}
+
+// GetAt returns GetMemberMetricsMemberMetricsPointsMetricPoint.At, and is useful for accessing the field via an interface.
+func (v *GetMemberMetricsMemberMetricsPointsMetricPoint) GetAt() time.Time { return v.At }
+
+// GetSamples returns GetMemberMetricsMemberMetricsPointsMetricPoint.Samples, and is useful for accessing the field via an interface.
+func (v *GetMemberMetricsMemberMetricsPointsMetricPoint) GetSamples() int { return v.Samples }
+
+// GetCpu returns GetMemberMetricsMemberMetricsPointsMetricPoint.Cpu, and is useful for accessing the field via an interface.
+func (v *GetMemberMetricsMemberMetricsPointsMetricPoint) GetCpu() *MetricValue { return v.Cpu }
+
+// GetMemoryBytes returns GetMemberMetricsMemberMetricsPointsMetricPoint.MemoryBytes, and is useful for accessing the field via an interface.
+func (v *GetMemberMetricsMemberMetricsPointsMetricPoint) GetMemoryBytes() *MetricValue {
+	return v.MemoryBytes
+}
+
+// GetNetReceivedPerSecond returns GetMemberMetricsMemberMetricsPointsMetricPoint.NetReceivedPerSecond, and is useful for accessing the field via an interface.
+func (v *GetMemberMetricsMemberMetricsPointsMetricPoint) GetNetReceivedPerSecond() *MetricValue {
+	return v.NetReceivedPerSecond
+}
+
+// GetNetSentPerSecond returns GetMemberMetricsMemberMetricsPointsMetricPoint.NetSentPerSecond, and is useful for accessing the field via an interface.
+func (v *GetMemberMetricsMemberMetricsPointsMetricPoint) GetNetSentPerSecond() *MetricValue {
+	return v.NetSentPerSecond
+}
+
+// GetDiskReadPerSecond returns GetMemberMetricsMemberMetricsPointsMetricPoint.DiskReadPerSecond, and is useful for accessing the field via an interface.
+func (v *GetMemberMetricsMemberMetricsPointsMetricPoint) GetDiskReadPerSecond() *MetricValue {
+	return v.DiskReadPerSecond
+}
+
+// GetDiskWrittenPerSecond returns GetMemberMetricsMemberMetricsPointsMetricPoint.DiskWrittenPerSecond, and is useful for accessing the field via an interface.
+func (v *GetMemberMetricsMemberMetricsPointsMetricPoint) GetDiskWrittenPerSecond() *MetricValue {
+	return v.DiskWrittenPerSecond
+}
+
+// GetGpu returns GetMemberMetricsMemberMetricsPointsMetricPoint.Gpu, and is useful for accessing the field via an interface.
+func (v *GetMemberMetricsMemberMetricsPointsMetricPoint) GetGpu() *MetricValue { return v.Gpu }
+
+// GetGpuMemoryBytes returns GetMemberMetricsMemberMetricsPointsMetricPoint.GpuMemoryBytes, and is useful for accessing the field via an interface.
+func (v *GetMemberMetricsMemberMetricsPointsMetricPoint) GetGpuMemoryBytes() *MetricValue {
+	return v.GpuMemoryBytes
+}
+
+// GetMemberMetricsResponse is returned by GetMemberMetrics on success.
+type GetMemberMetricsResponse struct {
+	// A member. Key: <family>.node.read on its instance's project.
+	Member GetMemberMetricsMember `json:"member"`
+}
+
+// GetMember returns GetMemberMetricsResponse.Member, and is useful for accessing the field via an interface.
+func (v *GetMemberMetricsResponse) GetMember() GetMemberMetricsMember { return v.Member }
+
 // GetMemberResponse is returned by GetMember on success.
 type GetMemberResponse struct {
 	// A member. Key: <family>.node.read on its instance's project.
@@ -6275,6 +6384,15 @@ type GetMemberResponse struct {
 
 // GetMember returns GetMemberResponse.Member, and is useful for accessing the field via an interface.
 func (v *GetMemberResponse) GetMember() Member { return v.Member }
+
+// GetMemberUsageResponse is returned by GetMemberUsage on success.
+type GetMemberUsageResponse struct {
+	// What the members of a project use now, at most 1,000 of them, by instance, component and number, those of instances that the caller may see. Key: <family>.node.read.
+	MemberUsage []MemberUsage `json:"memberUsage"`
+}
+
+// GetMemberUsage returns GetMemberUsageResponse.MemberUsage, and is useful for accessing the field via an interface.
+func (v *GetMemberUsageResponse) GetMemberUsage() []MemberUsage { return v.MemberUsage }
 
 // GetNodeNode includes the requested fields of the GraphQL type Node.
 // The GraphQL type's documentation follows.
@@ -9226,6 +9344,244 @@ var AllMemberStatus = []MemberStatus{
 	MemberStatusFailed,
 }
 
+// What a member uses now; every number may be missing.
+type MemberUsage struct {
+	// The member.
+	MemberId string `json:"memberId"`
+	// Its instance.
+	InstanceId string `json:"instanceId"`
+	// The instance's name.
+	InstanceName string `json:"instanceName"`
+	// Its component.
+	ComponentKey string `json:"componentKey"`
+	// Its number in the component.
+	Index int `json:"index"`
+	// Its status.
+	Status MemberStatus `json:"status"`
+	// The allocation that it has its capacity from.
+	AllocationId *string `json:"allocationId"`
+	// When the platform received the sample; null for a member that was not measured yet, and on nodes that measure none.
+	At *time.Time `json:"at"`
+	// Whether the sample is older than a minute: the member ended, or its node is away.
+	Stale bool `json:"stale"`
+	// Processor time: seconds of CPU per second.
+	Cpu *float64 `json:"cpu"`
+	// The most of it, in seconds of CPU per second; null without a limit.
+	CpuLimit *float64 `json:"cpuLimit"`
+	// Processor time since the member started, in seconds.
+	CpuSeconds *float64 `json:"cpuSeconds"`
+	// Memory that cannot be taken back without writing it away, in bytes.
+	MemoryBytes *float64 `json:"memoryBytes"`
+	// The most of it, in bytes; null without a limit.
+	MemoryLimitBytes *float64 `json:"memoryLimitBytes"`
+	// Received by its network interfaces, in bytes per second.
+	NetReceivedPerSecond *float64 `json:"netReceivedPerSecond"`
+	// Sent by its network interfaces, in bytes per second.
+	NetSentPerSecond *float64 `json:"netSentPerSecond"`
+	// Received since the member started, in bytes.
+	NetReceivedBytes *float64 `json:"netReceivedBytes"`
+	// Sent since the member started, in bytes.
+	NetSentBytes *float64 `json:"netSentBytes"`
+	// Read from block devices, in bytes per second.
+	DiskReadPerSecond *float64 `json:"diskReadPerSecond"`
+	// Written to block devices, in bytes per second.
+	DiskWrittenPerSecond *float64 `json:"diskWrittenPerSecond"`
+	// Read from block devices since the member started, in bytes.
+	DiskReadBytes *float64 `json:"diskReadBytes"`
+	// Written to block devices since the member started, in bytes.
+	DiskWrittenBytes *float64 `json:"diskWrittenBytes"`
+	// How many GPUs it has.
+	Gpus int `json:"gpus"`
+	// Whether its GPUs are declared for a lab and not there: nothing is measured of them.
+	GpusSimulated bool `json:"gpusSimulated"`
+	// The fraction of time in which its GPUs were at work, 0 to 1, on average of them.
+	Gpu *float64 `json:"gpu"`
+	// Memory in use on its GPUs together, in bytes.
+	GpuMemoryBytes *float64 `json:"gpuMemoryBytes"`
+	// The memory of its GPUs together, in bytes.
+	GpuMemoryTotalBytes *float64 `json:"gpuMemoryTotalBytes"`
+}
+
+// GetMemberId returns MemberUsage.MemberId, and is useful for accessing the field via an interface.
+func (v *MemberUsage) GetMemberId() string { return v.MemberId }
+
+// GetInstanceId returns MemberUsage.InstanceId, and is useful for accessing the field via an interface.
+func (v *MemberUsage) GetInstanceId() string { return v.InstanceId }
+
+// GetInstanceName returns MemberUsage.InstanceName, and is useful for accessing the field via an interface.
+func (v *MemberUsage) GetInstanceName() string { return v.InstanceName }
+
+// GetComponentKey returns MemberUsage.ComponentKey, and is useful for accessing the field via an interface.
+func (v *MemberUsage) GetComponentKey() string { return v.ComponentKey }
+
+// GetIndex returns MemberUsage.Index, and is useful for accessing the field via an interface.
+func (v *MemberUsage) GetIndex() int { return v.Index }
+
+// GetStatus returns MemberUsage.Status, and is useful for accessing the field via an interface.
+func (v *MemberUsage) GetStatus() MemberStatus { return v.Status }
+
+// GetAllocationId returns MemberUsage.AllocationId, and is useful for accessing the field via an interface.
+func (v *MemberUsage) GetAllocationId() *string { return v.AllocationId }
+
+// GetAt returns MemberUsage.At, and is useful for accessing the field via an interface.
+func (v *MemberUsage) GetAt() *time.Time { return v.At }
+
+// GetStale returns MemberUsage.Stale, and is useful for accessing the field via an interface.
+func (v *MemberUsage) GetStale() bool { return v.Stale }
+
+// GetCpu returns MemberUsage.Cpu, and is useful for accessing the field via an interface.
+func (v *MemberUsage) GetCpu() *float64 { return v.Cpu }
+
+// GetCpuLimit returns MemberUsage.CpuLimit, and is useful for accessing the field via an interface.
+func (v *MemberUsage) GetCpuLimit() *float64 { return v.CpuLimit }
+
+// GetCpuSeconds returns MemberUsage.CpuSeconds, and is useful for accessing the field via an interface.
+func (v *MemberUsage) GetCpuSeconds() *float64 { return v.CpuSeconds }
+
+// GetMemoryBytes returns MemberUsage.MemoryBytes, and is useful for accessing the field via an interface.
+func (v *MemberUsage) GetMemoryBytes() *float64 { return v.MemoryBytes }
+
+// GetMemoryLimitBytes returns MemberUsage.MemoryLimitBytes, and is useful for accessing the field via an interface.
+func (v *MemberUsage) GetMemoryLimitBytes() *float64 { return v.MemoryLimitBytes }
+
+// GetNetReceivedPerSecond returns MemberUsage.NetReceivedPerSecond, and is useful for accessing the field via an interface.
+func (v *MemberUsage) GetNetReceivedPerSecond() *float64 { return v.NetReceivedPerSecond }
+
+// GetNetSentPerSecond returns MemberUsage.NetSentPerSecond, and is useful for accessing the field via an interface.
+func (v *MemberUsage) GetNetSentPerSecond() *float64 { return v.NetSentPerSecond }
+
+// GetNetReceivedBytes returns MemberUsage.NetReceivedBytes, and is useful for accessing the field via an interface.
+func (v *MemberUsage) GetNetReceivedBytes() *float64 { return v.NetReceivedBytes }
+
+// GetNetSentBytes returns MemberUsage.NetSentBytes, and is useful for accessing the field via an interface.
+func (v *MemberUsage) GetNetSentBytes() *float64 { return v.NetSentBytes }
+
+// GetDiskReadPerSecond returns MemberUsage.DiskReadPerSecond, and is useful for accessing the field via an interface.
+func (v *MemberUsage) GetDiskReadPerSecond() *float64 { return v.DiskReadPerSecond }
+
+// GetDiskWrittenPerSecond returns MemberUsage.DiskWrittenPerSecond, and is useful for accessing the field via an interface.
+func (v *MemberUsage) GetDiskWrittenPerSecond() *float64 { return v.DiskWrittenPerSecond }
+
+// GetDiskReadBytes returns MemberUsage.DiskReadBytes, and is useful for accessing the field via an interface.
+func (v *MemberUsage) GetDiskReadBytes() *float64 { return v.DiskReadBytes }
+
+// GetDiskWrittenBytes returns MemberUsage.DiskWrittenBytes, and is useful for accessing the field via an interface.
+func (v *MemberUsage) GetDiskWrittenBytes() *float64 { return v.DiskWrittenBytes }
+
+// GetGpus returns MemberUsage.Gpus, and is useful for accessing the field via an interface.
+func (v *MemberUsage) GetGpus() int { return v.Gpus }
+
+// GetGpusSimulated returns MemberUsage.GpusSimulated, and is useful for accessing the field via an interface.
+func (v *MemberUsage) GetGpusSimulated() bool { return v.GpusSimulated }
+
+// GetGpu returns MemberUsage.Gpu, and is useful for accessing the field via an interface.
+func (v *MemberUsage) GetGpu() *float64 { return v.Gpu }
+
+// GetGpuMemoryBytes returns MemberUsage.GpuMemoryBytes, and is useful for accessing the field via an interface.
+func (v *MemberUsage) GetGpuMemoryBytes() *float64 { return v.GpuMemoryBytes }
+
+// GetGpuMemoryTotalBytes returns MemberUsage.GpuMemoryTotalBytes, and is useful for accessing the field via an interface.
+func (v *MemberUsage) GetGpuMemoryTotalBytes() *float64 { return v.GpuMemoryTotalBytes }
+
+// What a member uses now, by its node's agent.
+type MemberUsageInput struct {
+	// The member.
+	MemberId string `json:"memberId"`
+	// Seconds of CPU per second.
+	Cpu *float64 `json:"cpu,omitempty"`
+	// The most of it.
+	CpuLimit *float64 `json:"cpuLimit,omitempty"`
+	// Seconds of CPU since the member started.
+	CpuSeconds *float64 `json:"cpuSeconds,omitempty"`
+	// Bytes of memory.
+	MemoryBytes *float64 `json:"memoryBytes,omitempty"`
+	// The most of it.
+	MemoryLimitBytes *float64 `json:"memoryLimitBytes,omitempty"`
+	// Bytes per second.
+	NetReceivedPerSecond *float64 `json:"netReceivedPerSecond,omitempty"`
+	// Bytes per second.
+	NetSentPerSecond *float64 `json:"netSentPerSecond,omitempty"`
+	// Bytes since the member started.
+	NetReceivedBytes *float64 `json:"netReceivedBytes,omitempty"`
+	// Bytes since the member started.
+	NetSentBytes *float64 `json:"netSentBytes,omitempty"`
+	// Bytes per second.
+	DiskReadPerSecond *float64 `json:"diskReadPerSecond,omitempty"`
+	// Bytes per second.
+	DiskWrittenPerSecond *float64 `json:"diskWrittenPerSecond,omitempty"`
+	// Bytes since the member started.
+	DiskReadBytes *float64 `json:"diskReadBytes,omitempty"`
+	// Bytes since the member started.
+	DiskWrittenBytes *float64 `json:"diskWrittenBytes,omitempty"`
+	// How many GPUs, at most 64.
+	Gpus int `json:"gpus,omitempty"`
+	// Whether they are declared and not there.
+	GpusSimulated bool `json:"gpusSimulated,omitempty"`
+	// A fraction, 0 to 1.
+	Gpu *float64 `json:"gpu,omitempty"`
+	// Bytes.
+	GpuMemoryBytes *float64 `json:"gpuMemoryBytes,omitempty"`
+	// Bytes.
+	GpuMemoryTotalBytes *float64 `json:"gpuMemoryTotalBytes,omitempty"`
+}
+
+// GetMemberId returns MemberUsageInput.MemberId, and is useful for accessing the field via an interface.
+func (v *MemberUsageInput) GetMemberId() string { return v.MemberId }
+
+// GetCpu returns MemberUsageInput.Cpu, and is useful for accessing the field via an interface.
+func (v *MemberUsageInput) GetCpu() *float64 { return v.Cpu }
+
+// GetCpuLimit returns MemberUsageInput.CpuLimit, and is useful for accessing the field via an interface.
+func (v *MemberUsageInput) GetCpuLimit() *float64 { return v.CpuLimit }
+
+// GetCpuSeconds returns MemberUsageInput.CpuSeconds, and is useful for accessing the field via an interface.
+func (v *MemberUsageInput) GetCpuSeconds() *float64 { return v.CpuSeconds }
+
+// GetMemoryBytes returns MemberUsageInput.MemoryBytes, and is useful for accessing the field via an interface.
+func (v *MemberUsageInput) GetMemoryBytes() *float64 { return v.MemoryBytes }
+
+// GetMemoryLimitBytes returns MemberUsageInput.MemoryLimitBytes, and is useful for accessing the field via an interface.
+func (v *MemberUsageInput) GetMemoryLimitBytes() *float64 { return v.MemoryLimitBytes }
+
+// GetNetReceivedPerSecond returns MemberUsageInput.NetReceivedPerSecond, and is useful for accessing the field via an interface.
+func (v *MemberUsageInput) GetNetReceivedPerSecond() *float64 { return v.NetReceivedPerSecond }
+
+// GetNetSentPerSecond returns MemberUsageInput.NetSentPerSecond, and is useful for accessing the field via an interface.
+func (v *MemberUsageInput) GetNetSentPerSecond() *float64 { return v.NetSentPerSecond }
+
+// GetNetReceivedBytes returns MemberUsageInput.NetReceivedBytes, and is useful for accessing the field via an interface.
+func (v *MemberUsageInput) GetNetReceivedBytes() *float64 { return v.NetReceivedBytes }
+
+// GetNetSentBytes returns MemberUsageInput.NetSentBytes, and is useful for accessing the field via an interface.
+func (v *MemberUsageInput) GetNetSentBytes() *float64 { return v.NetSentBytes }
+
+// GetDiskReadPerSecond returns MemberUsageInput.DiskReadPerSecond, and is useful for accessing the field via an interface.
+func (v *MemberUsageInput) GetDiskReadPerSecond() *float64 { return v.DiskReadPerSecond }
+
+// GetDiskWrittenPerSecond returns MemberUsageInput.DiskWrittenPerSecond, and is useful for accessing the field via an interface.
+func (v *MemberUsageInput) GetDiskWrittenPerSecond() *float64 { return v.DiskWrittenPerSecond }
+
+// GetDiskReadBytes returns MemberUsageInput.DiskReadBytes, and is useful for accessing the field via an interface.
+func (v *MemberUsageInput) GetDiskReadBytes() *float64 { return v.DiskReadBytes }
+
+// GetDiskWrittenBytes returns MemberUsageInput.DiskWrittenBytes, and is useful for accessing the field via an interface.
+func (v *MemberUsageInput) GetDiskWrittenBytes() *float64 { return v.DiskWrittenBytes }
+
+// GetGpus returns MemberUsageInput.Gpus, and is useful for accessing the field via an interface.
+func (v *MemberUsageInput) GetGpus() int { return v.Gpus }
+
+// GetGpusSimulated returns MemberUsageInput.GpusSimulated, and is useful for accessing the field via an interface.
+func (v *MemberUsageInput) GetGpusSimulated() bool { return v.GpusSimulated }
+
+// GetGpu returns MemberUsageInput.Gpu, and is useful for accessing the field via an interface.
+func (v *MemberUsageInput) GetGpu() *float64 { return v.Gpu }
+
+// GetGpuMemoryBytes returns MemberUsageInput.GpuMemoryBytes, and is useful for accessing the field via an interface.
+func (v *MemberUsageInput) GetGpuMemoryBytes() *float64 { return v.GpuMemoryBytes }
+
+// GetGpuMemoryTotalBytes returns MemberUsageInput.GpuMemoryTotalBytes, and is useful for accessing the field via an interface.
+func (v *MemberUsageInput) GetGpuMemoryTotalBytes() *float64 { return v.GpuMemoryTotalBytes }
+
 // MembersAdded includes the requested fields of the GraphQL type AddMembersPayload.
 // The GraphQL type's documentation follows.
 //
@@ -9325,6 +9681,44 @@ func (v *MeteredPrice) GetMinimum() string { return v.Minimum }
 
 // GetRoundUpTo returns MeteredPrice.RoundUpTo, and is useful for accessing the field via an interface.
 func (v *MeteredPrice) GetRoundUpTo() string { return v.RoundUpTo }
+
+// MetricValue includes the GraphQL fields of MetricValue requested by the fragment MetricValue.
+// The GraphQL type's documentation follows.
+//
+// A number that is measured, over a step of a series.
+type MetricValue struct {
+	// The average over the samples in the step.
+	Average float64 `json:"average"`
+	// The highest sample in the step.
+	Max float64 `json:"max"`
+}
+
+// GetAverage returns MetricValue.Average, and is useful for accessing the field via an interface.
+func (v *MetricValue) GetAverage() float64 { return v.Average }
+
+// GetMax returns MetricValue.Max, and is useful for accessing the field via an interface.
+func (v *MetricValue) GetMax() float64 { return v.Max }
+
+// How far back a member's series goes.
+type MetricsRange string
+
+const (
+	// 15 minutes, of single samples.
+	MetricsRangeQuarterHour MetricsRange = "QUARTER_HOUR"
+	// An hour, of single samples.
+	MetricsRangeHour MetricsRange = "HOUR"
+	// 24 hours, of averages over ten minutes.
+	MetricsRangeDay MetricsRange = "DAY"
+	// A week, of averages over ten minutes.
+	MetricsRangeWeek MetricsRange = "WEEK"
+)
+
+var AllMetricsRange = []MetricsRange{
+	MetricsRangeQuarterHour,
+	MetricsRangeHour,
+	MetricsRangeDay,
+	MetricsRangeWeek,
+}
 
 // Money includes the GraphQL fields of Money requested by the fragment Money.
 // The GraphQL type's documentation follows.
@@ -9610,6 +10004,8 @@ type NodeHeartbeatInput struct {
 	ProcessRestarts []ProcessRestartsInput `json:"processRestarts,omitempty"`
 	// What its checks found, all of them, at most 32; left out when nothing changed.
 	Conditions []NodeConditionInput `json:"conditions,omitempty"`
+	// What its members use, all that are measured, at most 1,000; left out when there is no newer sample. Members of others are ignored.
+	MemberUsage []MemberUsageInput `json:"memberUsage,omitempty"`
 }
 
 // GetAgentVersion returns NodeHeartbeatInput.AgentVersion, and is useful for accessing the field via an interface.
@@ -9632,6 +10028,9 @@ func (v *NodeHeartbeatInput) GetProcessRestarts() []ProcessRestartsInput { retur
 
 // GetConditions returns NodeHeartbeatInput.Conditions, and is useful for accessing the field via an interface.
 func (v *NodeHeartbeatInput) GetConditions() []NodeConditionInput { return v.Conditions }
+
+// GetMemberUsage returns NodeHeartbeatInput.MemberUsage, and is useful for accessing the field via an interface.
+func (v *NodeHeartbeatInput) GetMemberUsage() []MemberUsageInput { return v.MemberUsage }
 
 // NodeHeartbeatResponse is returned by NodeHeartbeat on success.
 type NodeHeartbeatResponse struct {
@@ -17930,6 +18329,34 @@ func (v *__GetMemberLogsInput) GetTail() *int { return v.Tail }
 // GetSince returns __GetMemberLogsInput.Since, and is useful for accessing the field via an interface.
 func (v *__GetMemberLogsInput) GetSince() *time.Time { return v.Since }
 
+// __GetMemberMetricsInput is used internally by genqlient
+type __GetMemberMetricsInput struct {
+	Id   string       `json:"id"`
+	Span MetricsRange `json:"span"`
+	Step *int         `json:"step,omitempty"`
+}
+
+// GetId returns __GetMemberMetricsInput.Id, and is useful for accessing the field via an interface.
+func (v *__GetMemberMetricsInput) GetId() string { return v.Id }
+
+// GetSpan returns __GetMemberMetricsInput.Span, and is useful for accessing the field via an interface.
+func (v *__GetMemberMetricsInput) GetSpan() MetricsRange { return v.Span }
+
+// GetStep returns __GetMemberMetricsInput.Step, and is useful for accessing the field via an interface.
+func (v *__GetMemberMetricsInput) GetStep() *int { return v.Step }
+
+// __GetMemberUsageInput is used internally by genqlient
+type __GetMemberUsageInput struct {
+	ProjectId  string `json:"projectId"`
+	InstanceId string `json:"instanceId,omitempty"`
+}
+
+// GetProjectId returns __GetMemberUsageInput.ProjectId, and is useful for accessing the field via an interface.
+func (v *__GetMemberUsageInput) GetProjectId() string { return v.ProjectId }
+
+// GetInstanceId returns __GetMemberUsageInput.InstanceId, and is useful for accessing the field via an interface.
+func (v *__GetMemberUsageInput) GetInstanceId() string { return v.InstanceId }
+
 // __GetNodeInput is used internally by genqlient
 type __GetNodeInput struct {
 	Id string `json:"id"`
@@ -23419,6 +23846,145 @@ func GetMemberLogs(
 	}
 
 	data_ = &GetMemberLogsResponse{}
+	resp_ := &graphql.Response{Data: data_}
+
+	err_ = client_.MakeRequest(
+		ctx_,
+		req_,
+		resp_,
+	)
+
+	return data_, err_
+}
+
+// The query executed by GetMemberMetrics.
+const GetMemberMetrics_Operation = `
+query GetMemberMetrics ($id: ID!, $span: MetricsRange!, $step: Int) {
+	member(id: $id) {
+		metrics(range: $span, step: $step) {
+			stepSeconds
+			points {
+				at
+				samples
+				cpu {
+					... MetricValue
+				}
+				memoryBytes {
+					... MetricValue
+				}
+				netReceivedPerSecond {
+					... MetricValue
+				}
+				netSentPerSecond {
+					... MetricValue
+				}
+				diskReadPerSecond {
+					... MetricValue
+				}
+				diskWrittenPerSecond {
+					... MetricValue
+				}
+				gpu {
+					... MetricValue
+				}
+				gpuMemoryBytes {
+					... MetricValue
+				}
+			}
+		}
+	}
+}
+fragment MetricValue on MetricValue {
+	average
+	max
+}
+`
+
+// What a member used.
+func GetMemberMetrics(
+	ctx_ context.Context,
+	client_ graphql.Client,
+	id string,
+	span MetricsRange,
+	step *int,
+) (data_ *GetMemberMetricsResponse, err_ error) {
+	req_ := &graphql.Request{
+		OpName: "GetMemberMetrics",
+		Query:  GetMemberMetrics_Operation,
+		Variables: &__GetMemberMetricsInput{
+			Id:   id,
+			Span: span,
+			Step: step,
+		},
+	}
+
+	data_ = &GetMemberMetricsResponse{}
+	resp_ := &graphql.Response{Data: data_}
+
+	err_ = client_.MakeRequest(
+		ctx_,
+		req_,
+		resp_,
+	)
+
+	return data_, err_
+}
+
+// The query executed by GetMemberUsage.
+const GetMemberUsage_Operation = `
+query GetMemberUsage ($projectId: ID!, $instanceId: ID) {
+	memberUsage(projectId: $projectId, instanceId: $instanceId) {
+		... MemberUsage
+	}
+}
+fragment MemberUsage on MemberUsage {
+	memberId
+	instanceId
+	instanceName
+	componentKey
+	index
+	status
+	allocationId
+	at
+	stale
+	cpu
+	cpuLimit
+	cpuSeconds
+	memoryBytes
+	memoryLimitBytes
+	netReceivedPerSecond
+	netSentPerSecond
+	netReceivedBytes
+	netSentBytes
+	diskReadPerSecond
+	diskWrittenPerSecond
+	diskReadBytes
+	diskWrittenBytes
+	gpus
+	gpusSimulated
+	gpu
+	gpuMemoryBytes
+	gpuMemoryTotalBytes
+}
+`
+
+// What the members of a project use now, or those of an instance of it.
+func GetMemberUsage(
+	ctx_ context.Context,
+	client_ graphql.Client,
+	projectId string,
+	instanceId string,
+) (data_ *GetMemberUsageResponse, err_ error) {
+	req_ := &graphql.Request{
+		OpName: "GetMemberUsage",
+		Query:  GetMemberUsage_Operation,
+		Variables: &__GetMemberUsageInput{
+			ProjectId:  projectId,
+			InstanceId: instanceId,
+		},
+	}
+
+	data_ = &GetMemberUsageResponse{}
 	resp_ := &graphql.Response{Data: data_}
 
 	err_ = client_.MakeRequest(
