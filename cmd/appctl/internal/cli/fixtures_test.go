@@ -175,6 +175,7 @@ func addFixtures(s *clienttest.Server) {
 		_ = emit(event(1, "apps.instance.requested"))
 		return emit(event(2, "apps.instance.running"))
 	})
+	addUsageFixtures(s)
 	s.HandleStream("memberLogs", func(_ clienttest.Call, emit func(any) error) error {
 		for _, line := range logLines() {
 			if err := emit(line); err != nil {

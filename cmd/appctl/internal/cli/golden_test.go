@@ -43,7 +43,7 @@ var answering = []string{
 	"instances decommission one --plan-hash abc",
 	"operations show op_9", "operations wait op_1", "operations cancel op_1 --reason wrong",
 	"operations retry op_9 --deadline 10m", "operations retry op_9 --plan",
-	"tasks list one/worker/0", "tasks show tsk_1", "logs one/worker/0 --tail 5", "logs -f one --process server --since 10m", "admin tenant list",
+	"tasks list one/worker/0", "tasks show tsk_1", "logs one/worker/0 --tail 5", "top one", "top --sort memory", "logs -f one --process server --since 10m", "admin tenant list",
 	"secrets list one --ended", "secrets issue one joining --life 10m --reason joins",
 	"secrets rotate sec_1 --overlap 1m",
 	"secrets revoke sec_1 --reason leaked",

@@ -2,6 +2,7 @@ package render
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -83,4 +84,15 @@ func Document(text []byte) string {
 		return ""
 	}
 	return string(text)
+}
+
+// Bytes returns an amount with a unit of a power of 1024, and at most one digit after the point.
+func Bytes(amount float64) string {
+	for _, unit := range []string{"B", "KiB", "MiB", "GiB"} {
+		if amount < 1000 {
+			return strings.TrimSuffix(strconv.FormatFloat(amount, 'f', 1, 64), ".0") + " " + unit
+		}
+		amount /= 1024
+	}
+	return strings.TrimSuffix(strconv.FormatFloat(amount, 'f', 1, 64), ".0") + " TiB"
 }
