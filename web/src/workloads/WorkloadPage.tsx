@@ -19,6 +19,7 @@ import { HealthMark, Status } from '../ui/Status';
 import { Ago, Card, Copy, Fact, Glyph, Json, Loading, PageHead } from '../ui/parts';
 import { ActionsCard } from './ActionsCard';
 import { ConnectCard } from './ConnectCard';
+import { MetricsCard } from './MetricsCard';
 import { MembersCard } from './MembersCard';
 import { RepairCard } from './RepairCard';
 import { TimelineCard } from './Timeline';
@@ -128,6 +129,7 @@ function WorkloadView({
             <AboutCard workload={workload} />
           </div>
           <div className="stack">
+            <MetricsCard workload={workload} />
             <TimelineCard followed={followed} />
             <HistoryCard workload={workload} />
           </div>
