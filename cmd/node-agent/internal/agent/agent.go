@@ -182,10 +182,8 @@ func (a *Agent) open(ctx context.Context) error {
 	if a.sandboxes, err = sandbox.NewManager(ctx, given); err != nil {
 		return err
 	}
-	if a.metrics, err = metrics.New(metrics.Options{
-		StateDir: a.options.StateDir, Cgroups: a.sandboxes.Cgroups(), GPUs: device.Here(), SimulatedGPUs: a.options.SimulatedGPUs,
-		Now: a.now, Log: a.log,
-	}); err != nil {
+	if a.metrics, err = metrics.New(metrics.Options{StateDir: a.options.StateDir, Cgroups: a.sandboxes.Cgroups(),
+		GPUs: device.Here(), SimulatedGPUs: a.options.SimulatedGPUs, Now: a.now, Log: a.log}); err != nil {
 		return err
 	}
 	a.watcher = watch.New(a.options.StateDir, a.sandboxes, a.now)

@@ -25,6 +25,5 @@ func (a *Agent) tunnel(ctx context.Context) error {
 		return err
 	}
 	a.log.InfoContext(ctx, "tunnel open")
-	server := &streams.Server{Members: a.sandboxes, Logs: a.logs, Metrics: a.metrics, SSH: logins}
-	return session.Serve(ctx, server.Serve)
+	return session.Serve(ctx, (&streams.Server{Members: a.sandboxes, Logs: a.logs, Metrics: a.metrics, SSH: logins}).Serve)
 }
