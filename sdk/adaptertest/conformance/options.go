@@ -1,54 +1,14 @@
 package conformance
 
-import (
-	"encoding/json"
-	"fmt"
-
-	"github.com/gpuaas/app-platform/sdk/adaptertest/conformance/sandbox"
-)
+import "fmt"
 
 // Version is the version of this suite. It rises when a clause is added, changed or deleted.
 const Version = "1.2"
 
-// maxNodes is the largest number of nodes that members are spread over.
-const maxNodes = 16
-
 // checkOptions returns what is wrong with the options, before anything is started.
 func checkOptions(o Options) error {
-	switch {
-	case o.Name == "":
-		return optionf("name: the adapter's registered name is missing")
-	case o.URL == "" && o.Launcher == nil:
-		return optionf("url: the adapter's address is missing")
-	case o.Launcher == nil && o.Listen == "":
-		return optionf(
-			"listen: an adapter that the suite does not start must know the issuer before: give an address with a port",
-		)
-	case o.Nodes < 0 || o.Nodes > maxNodes:
-		return optionf("nodes: must be 1 to %d", maxNodes)
-	case len(o.Config) > 0 && !json.Valid(o.Config):
-		return optionf("config: is not JSON")
-	}
-	if o.Namespaces {
-		if err := sandbox.Enclosable(); err != nil {
-			return optionf("namespaces: %v", err)
-		}
-	}
-	for key, count := range o.Members {
-		if count < 0 || count > 64 {
-			return optionf("members: %s=%d must be 0 to 64", key, count)
-		}
-	}
-	if o.Manifest != nil && !json.Valid(o.Manifest) {
-		return optionf("manifest: is not JSON")
-	}
-	if w := o.Work; w != nil && ((w.Action == "") == (w.Command == "") || w.Action != "" && !json.Valid(w.Input)) {
-		return optionf("work: needs either an action with its input as JSON or a command")
-	}
-	for name, input := range o.Inputs {
-		if !json.Valid(input) {
-			return optionf("inputs: the input of %s is not JSON", name)
-		}
+	if err := o.Check(); err != nil {
+		return err
 	}
 	return knownClauses(o.Only)
 }

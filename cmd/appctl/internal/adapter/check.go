@@ -1,4 +1,5 @@
-// Package adapter is the commands about adapters: check one against the contract, and list the contract's clauses.
+// Package adapter is the commands about adapters: begin one, try it, check it against the contract, and list the contract's
+// clauses.
 package adapter
 
 import (
@@ -25,7 +26,7 @@ import (
 // Command returns the commands about adapters.
 func Command(t *command.Tool) *cobra.Command {
 	return command.Group("adapter", "Adapters: programs that know how an app boots, drains and leaves",
-		append([]*cobra.Command{check(t), clauses(t), initialise(t)}, catalog.Sandbox(t)...)...)
+		append([]*cobra.Command{check(t), clauses(t), initialise(t), develop(t)}, catalog.Sandbox(t)...)...)
 }
 
 // checkFlags are the flags of adapter check.
@@ -51,6 +52,26 @@ func check(t *command.Tool) *cobra.Command {
 	cmd.Long = checkHelp
 	cmd.Example = `  appctl adapter check --name pulse --start 'bin/pulse --platform-url $PLATFORM_URL --listen $ADAPTER_LISTEN --state-dir $ADAPTER_STATE_DIR'
   appctl adapter check http://127.0.0.1:9100 --name pulse --issuer-listen 127.0.0.1:9000 --json report.json`
+	f.common(cmd)
+	flags, o := cmd.Flags(), &f.options
+	flags.StringSliceVar(&o.Refusable, "refusable", nil,
+		"actions that the app may refuse with 422 on a new instance, such as a failover")
+	flags.StringVar(&f.work, "work", "",
+		`what begins work that a drain waits for: an action, name=JSON with {member}, {component}, {index}; or sh:COMMAND, run in the member`)
+	flags.StringSliceVar(&o.Only, "only", nil,
+		"only these clauses or groups, such as cancel or feed.waits, with those they need")
+	flags.StringVar(&f.report, "json", "", `file for the machine-readable report; "-" writes it to standard output`)
+	flags.StringVar(&f.signKey, "sign-key", "",
+		"PEM file with a runner's Ed25519 private key: signs the report of --json into that file's name with .sig")
+	flags.StringVar(&f.kind, "kind", "conformance", "what the signed report shows: conformance or tenancy")
+	flags.BoolVar(&f.digest, "digest", false, "write only the digest of the report")
+	flags.DurationVar(&o.Bounds.Overall, "timeout", 20*time.Minute, "bound of the whole run")
+	flags.DurationVar(&o.Bounds.Settle, "settle", time.Second, "how long to watch that nothing more happens")
+	return cmd
+}
+
+// common adds the flags of all commands that act as the platform towards an adapter.
+func (f *checkFlags) common(cmd *cobra.Command) {
 	flags, o := cmd.Flags(), &f.options
 	flags.StringVar(&o.Name, "name", "", "the adapter's registered name: the audience of every request")
 	flags.StringVar(&o.Listen, "issuer-listen", "",
@@ -75,24 +96,10 @@ func check(t *command.Tool) *cobra.Command {
 		"address of every node, for apps that will not do with 127.0.0.1, 127.0.0.2 and so on")
 	flags.StringArrayVar(&f.inputs, "input", nil,
 		"input of an action, name=JSON; repeat for more; made from the schema if not given")
-	flags.StringSliceVar(&o.Refusable, "refusable", nil,
-		"actions that the app may refuse with 422 on a new instance, such as a failover")
-	flags.StringVar(&f.work, "work", "",
-		`what begins work that a drain waits for: an action, name=JSON with {member}, {component}, {index}; or sh:COMMAND, run in the member`)
 	flags.StringVar(&f.manifest, "manifest", "",
-		"the app's manifest: the description is held against it, and it is linted where a platform is known")
-	flags.StringSliceVar(&o.Only, "only", nil,
-		"only these clauses or groups, such as cancel or feed.waits, with those they need")
-	flags.StringVar(&f.report, "json", "", `file for the machine-readable report; "-" writes it to standard output`)
-	flags.StringVar(&f.signKey, "sign-key", "",
-		"PEM file with a runner's Ed25519 private key: signs the report of --json into that file's name with .sig")
-	flags.StringVar(&f.kind, "kind", "conformance", "what the signed report shows: conformance or tenancy")
-	flags.BoolVar(&f.digest, "digest", false, "write only the digest of the report")
-	flags.DurationVar(&o.Bounds.Overall, "timeout", 20*time.Minute, "bound of the whole run")
+		"the app's manifest: check holds the description against it and lints it where a platform is known, dev runs its readiness probes")
 	flags.DurationVar(&o.Bounds.Operation, "operation-timeout", time.Minute, "bound of one operation of the app")
-	flags.DurationVar(&o.Bounds.Settle, "settle", time.Second, "how long to watch that nothing more happens")
 	command.Need(cmd, "name")
-	return cmd
 }
 
 const checkHelp = `Acts as the platform towards an adapter: signs requests, serves the key set and the public API, really carries out the

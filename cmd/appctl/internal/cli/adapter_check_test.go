@@ -198,3 +198,62 @@ func TestAdapterInitWritesASkeletonAndOverwritesNothing(t *testing.T) {
 		require.Contains(t, got.stderr, says)
 	}
 }
+
+func TestAdapterDevCarriesOutLinesAndEndsAtTheFirstThatFails(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	// An adapter for each session: one that has known another platform at its address fetches keys every few seconds only.
+	session := func(more ...string) []string {
+		address := issuerAddress(t)
+		url := serveAdapter(t, "http://"+address, sound)
+		return append([]string{"adapter", "dev", url, "--name", "trivial", "--issuer-listen", address}, more...)
+	}
+	file := filepath.Join(r.dir, "scenario.json")
+	require.NoError(t, os.WriteFile(file,
+		[]byte(`{"steps": ["launch", "expect accepted", "plan member.drain one-0", "# a remark", "help", "quit"]}`), 0o600))
+	got := r.run(t.Context(), "", session("--scenario", file)...)
+	require.Zero(t, got.code, got.stderr+got.stdout)
+	require.Contains(t, got.stdout, "instance.create succeeded")
+	require.Contains(t, got.stdout, "the platform would accept it; no readiness probe was run, since no manifest is named")
+	require.Contains(t, got.stdout, "kill -9 the adapter, and start it again")
+
+	got = r.run(t.Context(), "launch\nexpect failed\nlaunch\n", session()...)
+	require.Equal(t, 1, got.code, got.stderr+got.stdout)
+	require.Contains(t, got.stderr,
+		"line 2, expect failed: it is not as expected: instance.create ended succeeded")
+	require.Equal(t, 1, strings.Count(got.stdout, "is dispatched"), "it ends there")
+
+	// Who types goes on after a line that cannot be carried out.
+	wrong := []struct{ typed, says string }{
+		{"drain one-0", "there is no instance yet: launch one"},
+		{"launch two=1", "the app has no component \"two\""},
+		{"jump", "there is no verb \"jump\"; help lists them"},
+		{"kill", "the adapter was not started here"},
+		{"deadline soon", "must be seconds"},
+		{"hold x", "must be a number of node tasks"},
+		{"launch", ""},
+		{"expect wonderful", "is neither succeeded, failed nor canceled"},
+		{"drain one-7", "\"one-7\" is no member; there are one-0"},
+		{"drain one-0", "ought to be answered 202"},
+		{"action no.such", "the app has no action \"no.such\""},
+		{"rollback", "the instance was not upgraded"},
+		{"upgrade 2 {no json", "the config is not JSON"},
+		{"scale one=1", "one has 1 members already"},
+		{"label one-0 no-value", "must be NAME=VALUE"},
+	}
+	var typed strings.Builder
+	for _, one := range wrong {
+		typed.WriteString(one.typed + "\n")
+	}
+	got = r.runAt(t.Context(), true, typed.String()+"expect accepted\n", session()...)
+	require.Zero(t, got.code, got.stderr+got.stdout)
+	for _, one := range wrong {
+		require.Contains(t, got.stderr, one.says, one.typed)
+	}
+	got = r.run(t.Context(), "", session("--scenario", "nothing.json")...)
+	require.Equal(t, 2, got.code, got.stderr)
+	require.NoError(t, os.WriteFile(file, []byte(`{"lines": []}`), 0o600))
+	got = r.run(t.Context(), "", session("--scenario", file)...)
+	require.Equal(t, 2, got.code)
+	require.Contains(t, got.stderr, "steps")
+}

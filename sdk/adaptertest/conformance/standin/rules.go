@@ -16,7 +16,7 @@ const (
 
 // Rule decides the fate of node tasks of an instance from now on.
 type Rule struct {
-	// Instance is the instance whose tasks the rule is for. Member narrows it to one member where
+	// Instance is the instance whose tasks the rule is for; empty for all. Member narrows it to one member where
 	// it is not empty, Operation to one operation.
 	Instance, Member, Operation string
 	// Fate is what happens to the tasks.
@@ -85,7 +85,7 @@ func (p *Platform) fateLocked(t *task) Fate {
 }
 
 func (r *Rule) fits(t *task) bool {
-	return !r.lifted && !r.closed && r.Instance == t.grant.instance && (r.Member == "" || r.Member == t.input.MemberID) &&
+	return !r.lifted && !r.closed && (r.Instance == "" || r.Instance == t.grant.instance) && (r.Member == "" || r.Member == t.input.MemberID) &&
 		(r.Operation == "" || r.Operation == t.grant.operation) && (r.Looks || Acts(t.input.Kind))
 }
 

@@ -1,12 +1,8 @@
 package operations
 
 import (
-	"bufio"
 	"encoding/json"
-	"fmt"
-	"net"
 	"net/http"
-	"net/url"
 	"slices"
 	"sync"
 	"time"
@@ -244,8 +240,7 @@ func dispatchLostReply(c *trial.Check) {
 	i := c.NewInstance()
 	d := c.Dispatch(i, adapter.InstanceCreate)
 	rule := c.Hold(i, d, 0)
-	cutOff(
-		c,
+	c.CutOff(
 		trial.Letter{Method: http.MethodPut, Target: adapter.OperationPath(d.OperationID), Body: c.Encode(d)},
 		rule.Caught(),
 	)
@@ -254,36 +249,4 @@ func dispatchLostReply(c *trial.Check) {
 	rule.Lift()
 	c.Succeed(d.OperationID)
 	c.ActsOnce(i)
-}
-
-// cutOff sends a whole request and drops the connection without reading the answer, once the
-// adapter has begun or at the latest when things have settled.
-func cutOff(c *trial.Check, l trial.Letter, begun <-chan struct{}) {
-	req, err := c.Request(c.Ctx, l)
-	if err != nil {
-		c.NotRun("%v", err)
-	}
-	at, err := url.Parse(c.URL)
-	if err != nil || at.Scheme != "http" {
-		c.NotRun("the connection can be cut only of a plain http adapter")
-	}
-	port := at.Port()
-	if port == "" {
-		port = "80"
-	}
-	conn, err := (&net.Dialer{}).DialContext(c.Ctx, "tcp", net.JoinHostPort(at.Hostname(), port))
-	c.Require(err == nil, "no connection: %v", err)
-	defer conn.Close()
-	writer := bufio.NewWriter(conn)
-	err = req.Write(writer)
-	if err == nil {
-		err = writer.Flush()
-	}
-	c.Require(err == nil, "the request could not be sent: %v", err)
-	select {
-	case <-begun:
-	case <-time.After(c.Bounds.Settle):
-	case <-c.Ctx.Done():
-	}
-	c.Remember(l, trial.Reply{}, fmt.Errorf("the suite cut the connection"))
 }

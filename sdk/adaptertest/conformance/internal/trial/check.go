@@ -276,12 +276,8 @@ func (c *Check) settle() {
 
 // open reports whether an operation is under way.
 func (c *Check) open(ctx context.Context, id string) bool {
-	answer, err := c.send(ctx, Letter{Method: http.MethodGet, Target: adapter.OperationPath(id)})
-	var status adapter.Status
-	if err != nil || answer.Status != http.StatusOK || json.Unmarshal(answer.Body, &status) != nil {
-		return false
-	}
-	return !status.State.Terminal()
+	status, known := c.Known(ctx, id)
+	return known && !status.State.Terminal()
 }
 
 // halt is thrown to end a clause from anywhere below it. Only [Check.perform] recovers it.

@@ -246,6 +246,26 @@ func (s *Suite) Run(clause Clause) run.Result {
 	return result
 }
 
+// Once does work outside all clauses: nothing is settled afterwards, so that what it made stays.
+func (s *Suite) Once(ctx context.Context, id string, work func(*Check)) run.Result {
+	c := &Check{Suite: s, Ctx: ctx, clause: Clause{ID: id, Run: work}, began: s.Platform.Requested()}
+	result := run.Result{ID: id, Outcome: run.Passed}
+	if ended := c.perform(); ended != nil {
+		result.Outcome, result.Reason = ended.outcome, ended.reason
+		result.Exchanges, result.Log, result.Tasks = c.exchanges, s.lastLines(), c.failedTasks()
+	}
+	return result
+}
+
+// Known returns the status of an operation, as far as the adapter answers and knows it.
+func (s *Suite) Known(ctx context.Context, id string) (status adapter.Status, ok bool) {
+	answer, err := s.send(ctx, Letter{Method: http.MethodGet, Target: adapter.OperationPath(id)})
+	if err != nil || answer.Status != http.StatusOK || json.Unmarshal(answer.Body, &status) != nil {
+		return status, false
+	}
+	return status, true
+}
+
 // readLog looks for tokens in what the adapter has written so far: of a long log only the end is kept.
 func (s *Suite) readLog(clause string) {
 	if s.Options.Launcher != nil && s.Seen.Logged == "" && s.HoldsToken(s.Options.Launcher.Output()) {
