@@ -44,6 +44,11 @@ build: tools web/dist/index.html ## Build the console and every program into bin
 run: build ## Bring a whole local installation up; Ctrl-C takes it down again
 	@exec bin/lab -bin bin -data $(DATA) -listen $(LISTEN) -webhooks $(WEBHOOKS)
 
+.PHONY: outsider
+outsider: ## Play the outsider beside a running make run: an app that nobody has seen, in Python, Go and TypeScript
+	@eval "$$(cat $(DATA)/publisher.env)" && export PATH=$(CURDIR)/bin:$$PATH REGISTRY_FLAGS=--plain-http SDK=$(CURDIR) GOFLAGS= && \
+	for lang in python go typescript; do NAME=demo-$$lang-$$(date +%s) examples/outsider/walk.sh $$lang || exit 1; done
+
 .PHONY: test
 test: build ## Run every test; installs what the tests need
 	bin/lab -prepare

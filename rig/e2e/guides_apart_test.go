@@ -39,6 +39,7 @@ var apart = []walk{
 		"adapter check":   "write-an-adapter's walk makes a controller's reports and brings them",
 		"evidence submit": "as above",
 		"artifact smoke":  "it starts the image in a container engine, for a runner that is registered; cmd/appctl does it",
+		"demo-pulse":      "TestAnOutsiderTakesAnAppOfItsOwnTheWholeWay adds an app and an adapter, and opens both",
 	}},
 	{file: "docs/guides/endpoints.md", setUp: (*walker).takesNotes, goesOn: []string{"appctl forward"}},
 	{file: "docs/guides/canaries.md", setUp: (*walker).stages},
@@ -56,6 +57,7 @@ var elsewhere = map[string]string{
 	"docs/operations.md":                    "operates whole machines, as TestNodesLiveAndDie does; the guide of identity makes an operator",
 	"examples/node-graphql-ws/README.md":    "TestAClientInAnotherLanguageTailsATimeline runs the program",
 	"examples/typescript-adapter/README.md": "examples/typescript_test.go builds, starts and checks it",
+	"examples/outsider/README.md":           "TestAnOutsiderTakesAnAppOfItsOwnTheWholeWay runs the walk",
 	"examples/python-adapter/README.md":     "examples/python_test.go starts and checks it",
 	"sdk/python/README.md":                  "examples/python_test.go runs the kit's tests",
 	"docs/guides/write-an-adapter-in-typescript.md": "examples/typescript_test.go and conformance_test.go run, check and " +

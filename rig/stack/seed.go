@@ -44,13 +44,14 @@ var automationKeys = []string{
 	"scheduler.member.add", "scheduler.member.remove", "scheduler.member.replace", "scheduler.member.recover",
 }
 
-// publisherKeys are what a publisher's service account may do: publish artifacts and manifests, test them, and take
-// them from stage to stage.
+// publisherKeys are what a publisher's service account may do: add apps and adapters to its project's sandbox, publish
+// artifacts and manifests, take them from stage to stage, and run what it publishes.
 var publisherKeys = []string{
 	"project.read", "source.read", "artifact.read", "artifact.publish", "artifact.promote", "manifest.read",
-	"manifest.publish", "manifest.smoke", "manifest.promote",
+	"manifest.publish", "manifest.smoke", "manifest.promote", "sandbox.manage",
 	"operation.read", "operation.cancel", "allocation.read", "allocation.create", "allocation.release",
-	"apps.catalog.read", "apps.instance.read", "apps.instance.create", "apps.instance.delete", "apps.node.read",
+	"apps.catalog.read", "apps.instance.read", "apps.instance.create", "apps.instance.update", "apps.instance.delete",
+	"apps.node.read", "apps.node.operate", "apps.queue.read",
 	"scheduler.catalog.read", "scheduler.instance.read", "scheduler.instance.create", "scheduler.instance.delete",
 	"scheduler.node.read",
 }

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -50,6 +51,14 @@ func (s *Stack) registryFlags() []string {
 	return flags
 }
 
+// sandboxFlags let publishers' adapters be on this machine. An earlier build has no sandboxes.
+func (s *Stack) sandboxFlags(number int) []string {
+	if number <= len(s.config.Programs) && s.config.Programs[number-1] != "" {
+		return nil
+	}
+	return []string{"--sandbox-allow", "127.0.0.0/8"}
+}
+
 // startServer starts the platform, listening on this machine and, through an inherited descriptor,
 // on the switch that only nodes see.
 func (s *Stack) startServer(ctx context.Context) error {
@@ -57,7 +66,7 @@ func (s *Stack) startServer(ctx context.Context) error {
 		s.serverProgram(1), "serve", "--listen", s.config.Listen, "--public-url", s.URL, "--dev",
 		"--keys-dir", filepath.Join(s.config.Dir, "keys"), "--roles", s.roles(1),
 	}
-	command = append(append(command, s.registryFlags()...), s.webhookFlags()...)
+	command = slices.Concat(command, s.registryFlags(), s.webhookFlags(), s.sandboxFlags(1))
 	spec := supervise.Spec{Name: "server", Restart: supervise.OnFailure,
 		Env: append(os.Environ(), "DATABASE_URL="+s.AdminDSN())}
 	if s.Network() != nil {
@@ -93,10 +102,10 @@ func (s *Stack) startOthers(ctx context.Context) error {
 		}
 		child, err := s.Program(supervise.Spec{
 			Name: name, Restart: supervise.OnFailure, Env: append(os.Environ(), "DATABASE_URL="+s.AdminDSN()),
-			Command: append([]string{
+			Command: slices.Concat([]string{
 				s.serverProgram(i), "serve", "--listen", address, "--public-url", s.URL, "--dev",
 				"--keys-dir", filepath.Join(s.config.Dir, "keys"), "--node-url", s.nodeURL, "--roles", s.roles(i),
-			}, append(s.registryFlags(), s.webhookFlags()...)...),
+			}, s.registryFlags(), s.webhookFlags(), s.sandboxFlags(i)),
 		})
 		if err != nil {
 			return err

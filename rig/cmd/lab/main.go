@@ -126,6 +126,7 @@ operator   %s
 automation export APPCTL_SERVER=%s APPCTL_PROJECT=%s APPCTL_TOKEN=$(cat %s)
 publisher  eval "$(cat %s)"
            of the app %s: key %s, signs with %s; examples/publish-ci is the way
+           an app and an adapter of its own, with nobody's help: make outsider
 registry   %s, user push, password in %s
 logs       %s
 
