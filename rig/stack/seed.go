@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/gpuaas/app-platform/sdk/client"
@@ -48,7 +49,7 @@ var automationKeys = []string{
 // artifacts and manifests, take them from stage to stage, and run what it publishes.
 var publisherKeys = []string{
 	"project.read", "source.read", "artifact.read", "artifact.publish", "artifact.promote", "manifest.read",
-	"manifest.publish", "manifest.smoke", "manifest.promote", "sandbox.manage",
+	"manifest.publish", "manifest.smoke", "manifest.promote",
 	"operation.read", "operation.cancel", "allocation.read", "allocation.create", "allocation.release",
 	"apps.catalog.read", "apps.instance.read", "apps.instance.create", "apps.instance.update", "apps.instance.delete",
 	"apps.node.read", "apps.node.operate", "apps.queue.read",
@@ -147,7 +148,11 @@ func (s *Stack) seedAccounts(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	s.Demo.PublisherKey, err = s.account(ctx, s.Demo.PublisherProjectID, "publisher", publisherKeys, s.PublisherKeyFile())
+	keys := publisherKeys
+	if len(s.sandboxFlags(1)) > 0 {
+		keys = append(slices.Clone(keys), "sandbox.manage")
+	}
+	s.Demo.PublisherKey, err = s.account(ctx, s.Demo.PublisherProjectID, "publisher", keys, s.PublisherKeyFile())
 	return err
 }
 
