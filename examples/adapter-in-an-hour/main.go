@@ -62,7 +62,7 @@ type config struct {
 func check(_ context.Context, dispatch adapter.Dispatch) error {
 	for i, member := range dispatch.Members {
 		if member.ComponentKey != component {
-			return adapter.Reject("UNKNOWN_COMPONENT", fmt.Sprintf("members.%d.componentKey", i), "pulse has no component %q",
+			return adapter.Reject("UNKNOWN_COMPONENT", fmt.Sprintf("members[%d].componentKey", i), "pulse has no component %q",
 				member.ComponentKey)
 		}
 	}

@@ -81,7 +81,7 @@ func TestAForeignComponentIsRefusedByItsField(t *testing.T) {
 	d.Members[1].ComponentKey = "queen"
 	code, body := p.Call(p.Start(app), http.MethodPut, adapter.OperationPath("op_1"), d, nil)
 	require.Equal(t, http.StatusUnprocessableEntity, code)
-	require.Contains(t, string(body), "members.1.componentKey")
+	require.Contains(t, string(body), "members[1].componentKey")
 }
 
 // The guide shows this program piece by piece: every piece it shows must be a piece of the program.
