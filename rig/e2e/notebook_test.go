@@ -87,7 +87,8 @@ func (k *containersUnderTest) logsIn() {
 		return strings.TrimSpace(said)
 	}
 	account := tool("admin", "service-account", "create", "logs-in", "-q", "--permission", "apps.member.exec", "--permission",
-		"apps.instance.read", "--permission", "apps.node.read", "--permission", "apps.catalog.read")
+		"apps.instance.read", "--permission", "apps.node.read", "--permission", "apps.catalog.read",
+		"--permission", "operation.read", "--permission", "allocation.read", "--permission", "manifest.read")
 	key := tool("admin", "key", "create", account, "-q")
 	said, complaint, exit := appctlAs(k.t, k.ctx, key, "ssh", "notebooks/replica/0", "--reason", "end-to-end test", "--",
 		"echo in $GPUAAS_MEMBER_ID; exit 3")
