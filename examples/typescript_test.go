@@ -266,8 +266,19 @@ func TestTypescriptAdaptersOwnTestsPass(t *testing.T) {
 // The kit's packages are the example's, so the kit is built in a folder below the example's packages.
 func TestTypescriptKitsOwnTestsPass(t *testing.T) {
 	t.Parallel()
-	folder := filepath.Join(typescriptAdapter(t), "kit")
-	require.NoError(t, copySources("../sdk/typescript", folder))
+	passesItsTests(t, "../sdk/typescript")
+}
+
+func TestTypescriptClientsOwnTestsPass(t *testing.T) {
+	t.Parallel()
+	passesItsTests(t, "../sdk/typescript-client")
+}
+
+// passesItsTests builds a package in a folder below the example's packages, and runs its tests.
+func passesItsTests(t *testing.T, sources string) {
+	t.Helper()
+	folder := filepath.Join(typescriptAdapter(t), filepath.Base(sources))
+	require.NoError(t, copySources(sources, folder))
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "npm", "test")
