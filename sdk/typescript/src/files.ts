@@ -123,12 +123,14 @@ export function lock(dir: string): () => void {
   };
 }
 
-/** life names one life of a process: its id, and when it began, because ids are given to other processes later. */
+/** life names one life of a process: its id, and when it began, because ids are given to other processes later. One that
+ * was killed and that nobody has reaped yet, as in a container without an init, lives no more. */
 function life(pid: number): string {
   if (!(pid > 0)) return "";
   try {
     const stat = fs.readFileSync(`/proc/${pid}/stat`, "utf8");
-    return `${pid} ${stat.slice(stat.lastIndexOf(")") + 2).split(" ")[19] ?? ""}`;
+    const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
+    return fields[0] === "Z" || fields[0] === "X" ? "" : `${pid} ${fields[19] ?? ""}`;
   } catch {
     return alive(pid) ? `${pid} ` : "";
   }
