@@ -34,6 +34,7 @@ var walks = []walk{
 		"budget set": "the account is the reader's own", "instance=$": "it is run with the account's key in examples/curl",
 		"appctl action run": "as above", "appctl decommission": "as above", "appctl token": "as above",
 	}},
+	{file: "docs/guides/numbers.md", left: map[string]string{"admin ": "the account and its key are the reader's own"}},
 	{file: "docs/guides/operate-a-cluster.md", staff: []string{"prices set", "quota --max"}, left: map[string]string{
 		"--version 1.3.0":  "there is no such version yet: the plan says so, and so does the exit code",
 		"members scale":    "the walk's cluster grows by members add, below it",

@@ -27,6 +27,8 @@ var slips = []slip{
 	{"runbooks/README.md", "dana", "appctl ops show op_1", 6, "INVALID_ARGUMENT"},
 	{"runbooks/README.md", "dana", "appctl events tail nothing", 3, "NOT_FOUND"},
 	{"runbooks/README.md", "dana", "appctl audit list --limit 0", 2, "USAGE"},
+	{"guides/numbers.md", "dana", "appctl top nothing", 3, "NOT_FOUND"},
+	{"guides/numbers.md", "dana", "appctl top demo --sort size", 2, "USAGE"},
 	{"runbooks/instance-stuck.md", "dana", "appctl decommission demo --deadline 1s --reason x --yes", 6,
 		"INVALID_ARGUMENT"},
 	{"runbooks/instance-stuck.md", "dana", "appctl ops list --state stuck", 2, "USAGE"},
