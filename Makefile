@@ -31,7 +31,7 @@ web/node_modules/.package-lock.json: web/package.json web/package-lock.json | to
 	cd web && npm ci --no-audit --no-fund
 	@touch $@
 
-web/dist/index.html: web/node_modules/.package-lock.json $(shell find web/src web/public -type f 2>/dev/null) web/index.html web/graphiql.html web/vite.config.ts
+web/dist/index.html: web/node_modules/.package-lock.json $(shell find web/src web/public sdk/typescript-client/src -type f 2>/dev/null) web/index.html web/graphiql.html web/vite.config.ts
 	cd web && npm run build
 	@touch $@
 

@@ -7,6 +7,8 @@ const api = process.env['GPUAAS_API'] ?? 'http://127.0.0.1:8090';
 
 export default defineConfig({
   plugins: [react()],
+  // The platform's own client, from its sources: there is no registry to take it from.
+  resolve: { alias: { '@gpuaas/client': resolve(import.meta.dirname, '../sdk/typescript-client/src/index.ts') } },
   build: {
     // No inlined assets and no source maps: the console's content security policy allows no data: scripts, and
     // what is built here is embedded into the server's binary.

@@ -66,20 +66,23 @@ export class Client {
     variables: Variables,
     o: CallOptions = {},
   ): Promise<Outcome<Data>> {
-    const headers: Record<string, string> = { 'content-type': 'application/json' };
-    const token = await this.token();
-    if (token !== '') headers['authorization'] = `Bearer ${token}`;
-    if (o.correlationId !== undefined) headers['x-correlation-id'] = o.correlationId;
-    const response = await (this.options.fetch ?? globalThis.fetch)(`${this.options.url.replace(/\/+$/, '')}/graphql`, {
-      method: 'POST',
-      redirect: 'error',
-      credentials: 'same-origin',
-      headers,
-      body: JSON.stringify({ query: document.toString(), variables }),
+    const response = await this.post(JSON.stringify({ query: document.toString(), variables }), {
+      headers: o.correlationId === undefined ? {} : { 'x-correlation-id': o.correlationId },
       signal: AbortSignal.any([AbortSignal.timeout(callTimeout), ...(o.signal === undefined ? [] : [o.signal])]),
     });
     const envelope = envelopeOf<Data>(await response.text());
     return { ...envelope, response };
+  }
+
+  /** post sends one body to the API, with the credential: for libraries that make and read bodies themselves. */
+  async post(body: string, o: { headers?: HeadersInit; signal?: AbortSignal | null } = {}): Promise<Response> {
+    const headers = new Headers(o.headers);
+    headers.set('content-type', 'application/json');
+    const token = await this.token();
+    if (token !== '') headers.set('authorization', `Bearer ${token}`);
+    const url = `${this.options.url.replace(/\/+$/, '')}/graphql`;
+    const init = { method: 'POST', redirect: 'error', credentials: 'same-origin', headers, body } as const;
+    return (this.options.fetch ?? globalThis.fetch)(url, { ...init, signal: o.signal ?? null });
   }
 
   /** request makes one request and returns its data, or throws a PlatformError. It repeats nothing: see repeat. */

@@ -1,17 +1,21 @@
 // The two ways to the platform: GraphQL by fetch with the session's cookie, and the live connection.
 import { Client, cacheExchange, fetchExchange } from '@urql/core';
+import { Client as Api } from '@gpuaas/client';
 import { Live } from './live';
 import { needsLogin, plain, problemOf, problemOfAnswer } from './errors';
 import type { Problem } from './errors';
 import { SessionDocument } from '../generated/graphql';
 
-/** Queries and mutations. The cookie is HttpOnly: no script, including the console's, ever sees the credential. */
+/** The platform's client, on the page's own host. */
+const api = new Api({ url: '' });
+
+/** Queries and mutations, cached by urql and sent by the platform's client. The cookie is HttpOnly: no script, including the console's, ever sees the credential. */
 export const client = new Client({
   url: '/graphql',
   exchanges: [cacheExchange, fetchExchange],
   requestPolicy: 'cache-and-network',
   preferGetMethod: false,
-  fetchOptions: { credentials: 'same-origin' },
+  fetch: (_url, init) => api.post(init?.body as string, { headers: init?.headers, signal: init?.signal }),
 });
 
 /** The live connection on the same host. */

@@ -1,35 +1,13 @@
 // One form of failure: every error, in the GraphQL envelope or on the network, becomes a Problem.
 import type { CombinedError } from '@urql/core';
+import { faultOf, faultOfFeed, needsLogin } from '@gpuaas/client';
+import type { Fault, RawError, Reason } from '@gpuaas/client';
 
-/** A cause of a refusal, with the path of the input field where there is one. */
-export interface Reason {
-  readonly code: string;
-  readonly message: string;
-  readonly path: string;
-}
+export { needsLogin };
+export type { Reason };
 
-/** An error, ready to be shown. correlationId is empty when the request never reached the platform. */
-export interface Problem {
-  readonly code: string;
-  readonly message: string;
-  readonly correlationId: string;
-  readonly retryable: boolean;
-  readonly reasons: readonly Reason[];
-}
-
-/** A GraphQL error in a response or in a subscription's error message. */
-interface RawError {
-  readonly message: string;
-  readonly extensions?: Readonly<Record<string, unknown>> | undefined;
-}
-
-/** Codes that require a new login. */
-const loginCodes: ReadonlySet<string> = new Set(['UNAUTHENTICATED', 'TOKEN_EXPIRED']);
-
-/** Reports whether only a new login helps. */
-export function needsLogin(problem: Problem): boolean {
-  return loginCodes.has(problem.code);
-}
+/** An error, ready to be shown: its message is a sentence. */
+export type Problem = Fault;
 
 /** Reports whether the platform could not be reached at all, as during a restart. */
 export function isUnreachable(problem: Problem): boolean {
@@ -52,22 +30,17 @@ export function problemOf(error: CombinedError): Problem {
 
 /** Returns the problem of one error of the GraphQL envelope. */
 export function problemOfGraphQL(error: RawError): Problem {
-  const extensions = error.extensions ?? {};
-  return {
-    code: text(extensions['code']) || 'INTERNAL',
-    message: sentence(error.message),
-    correlationId: text(extensions['correlation_id']),
-    retryable: extensions['retryable'] === true,
-    reasons: Array.isArray(extensions['reasons']) ? extensions['reasons'].map(reasonOf) : [],
-  };
+  return problemOfFault(faultOf(error));
 }
 
 /** Returns the problem that ended a subscription: from a list of GraphQL errors, a close event or an Error. */
 export function problemOfSubscription(cause: unknown): Problem {
-  if (Array.isArray(cause) && cause.length > 0) return problemOfGraphQL(cause[0] as RawError);
-  const code = (cause as { code?: unknown } | null)?.code;
-  if (code === 4401 || code === 4403) return plain('UNAUTHENTICATED', 'The session has ended.', '');
-  return { ...plain('NETWORK', 'The live connection was lost.', ''), retryable: true };
+  return problemOfFault(faultOfFeed(cause));
+}
+
+/** Returns a fault as a page shows it. */
+export function problemOfFault(fault: Fault): Problem {
+  return { ...fault, message: sentence(fault.message) };
 }
 
 /** Returns the problem of a refused login: from the envelope where there is one, else from the HTTP status. */
@@ -144,19 +117,10 @@ function fieldOf(path: string, known: (path: string) => boolean): string | undef
   return undefined;
 }
 
-function reasonOf(raw: unknown): Reason {
-  const reason = (raw ?? {}) as Record<string, unknown>;
-  return { code: text(reason['code']), message: text(reason['message']), path: text(reason['path']) };
-}
-
 /** The server's messages are lower case without a full stop; a page shows sentences. */
 function sentence(message: string): string {
   const trimmed = message.trim();
   if (trimmed === '') return '';
   const capital = trimmed.charAt(0).toUpperCase() + trimmed.slice(1);
   return /[.!?…]$/.test(capital) ? capital : `${capital}.`;
-}
-
-function text(value: unknown): string {
-  return typeof value === 'string' ? value : '';
 }

@@ -8,7 +8,7 @@ import { WebSocket, WebSocketServer } from 'ws';
 import type { TypedDocumentNode } from '@graphql-typed-document-node/core';
 import { GraphQLError } from 'graphql';
 import { Live } from './live';
-import { backoff } from './resume';
+import { backoff } from '@gpuaas/client';
 import { append, emptyTimeline } from '../lib/timeline';
 
 interface Item {

@@ -3,8 +3,10 @@ import { stringifyDocument } from '@urql/core';
 import type { TypedDocumentNode } from '@graphql-typed-document-node/core';
 import { createClient } from 'graphql-ws';
 import type { Client } from 'graphql-ws';
-import { backoff, follow } from './resume';
-import type { Feed } from './resume';
+import { backoff, follow } from '@gpuaas/client';
+import type { Feed } from '@gpuaas/client';
+import { problemOfFault } from './errors';
+import type { Problem } from './errors';
 
 /** The status of the connection. `epoch` grows each time it is opened: data read before may then be stale. */
 export interface LiveStatus {
@@ -77,9 +79,14 @@ export class Live {
   follow<Data, Variables extends Record<string, unknown>>(
     document: TypedDocumentNode<Data, Variables>,
     variables: Variables,
-    feed: Omit<Feed<Data>, 'query' | 'variables'>,
+    feed: Omit<Feed<Data>, 'query' | 'variables' | 'onEnd'> & { readonly onEnd: (problem: Problem) => void },
   ): () => void {
-    return follow<Data>(this.client, { ...feed, query: stringifyDocument(document), variables });
+    return follow<Data>(this.client, {
+      ...feed,
+      onEnd: (fault) => feed.onEnd(problemOfFault(fault)),
+      query: stringifyDocument(document),
+      variables,
+    });
   }
 
   readonly subscribe = (listener: () => void): (() => void) => {

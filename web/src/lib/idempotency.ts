@@ -1,23 +1,3 @@
-// Idempotency keys, which make a retry of a submission harmless.
-
-/** The key of the last attempt, and what was submitted with it. */
-export interface Attempt {
-  readonly key: string;
-  readonly fingerprint: string;
-}
-
-/**
- * Returns the attempt for this input: with the last key when the input is the same, so that a retry after a lost answer
- * does nothing twice; with a new key when the input changed, because one key must never be used with two inputs.
- */
-export function attemptFor(previous: Attempt | undefined, input: unknown, mint: () => string = newKey): Attempt {
-  const fingerprint = JSON.stringify(input);
-  return previous?.fingerprint === fingerprint ? previous : { key: mint(), fingerprint };
-}
-
-/** Returns a random key. randomUUID exists in secure contexts only, so a console over plain HTTP cannot use it. */
-export function newKey(): string {
-  const source = globalThis.crypto as Partial<Crypto> & Pick<Crypto, 'getRandomValues'>;
-  if (source.randomUUID !== undefined) return source.randomUUID();
-  return Array.from(source.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, '0')).join('');
-}
+// Idempotency keys, which make a retry of a submission harmless: the client's own.
+export { attemptFor, newKey } from '@gpuaas/client';
+export type { Attempt } from '@gpuaas/client';
