@@ -1,4 +1,6 @@
 import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { once } from "node:events";
 import builtin, * as fs from "node:fs";
 import { syncBuiltinESMExports } from "node:module";
 import * as os from "node:os";
@@ -58,6 +60,18 @@ test("a folder has one user", () => {
   lock(dir)(); // the id was given to another process since
   fs.writeFileSync(path.join(dir, "lock"), `1 ${startOf(1)}`);
   assert.throws(() => lock(dir), /in use by process 1/);
+});
+
+test("a killed process that nobody has reaped holds no folder", async () => {
+  const parent = spawn("sh", ["-c", "sleep 0 & echo $!; exec sleep 60"]);
+  const [said] = (await once(parent.stdout, "data")) as [Buffer];
+  const pid = Number(said.toString());
+  const stat = (): string => fs.readFileSync(`/proc/${pid}/stat`, "utf8");
+  while (!stat().includes(") Z ")) await new Promise(setImmediate);
+  const dir = folder();
+  fs.writeFileSync(path.join(dir, "lock"), `${pid} ${startOf(pid)}`);
+  lock(dir)();
+  parent.kill();
 });
 
 const startOf = (pid: number): string => {
