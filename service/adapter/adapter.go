@@ -114,7 +114,7 @@ func (s *Service) Register(ctx context.Context, in RegisterInput) (out *db.Adapt
 	const action = "registerAdapter"
 	err = s.DB.Write(ctx, func(ctx context.Context, t *tx.Tx) error {
 		if err := audit.Require(t, action, authz.AdapterRegister, authz.Object{}, ""); err != nil {
-			return err
+			return ownInstead(err)
 		}
 		if s.Allow != nil {
 			if err := s.Allow(address); err != nil {
@@ -126,7 +126,8 @@ func (s *Service) Register(ctx context.Context, in RegisterInput) (out *db.Adapt
 	if err != nil {
 		return nil, err
 	}
-	said, unreached := s.describe(ctx, adapterclient.Target{Name: in.Name, URL: in.URL, Authority: *in.Authority})
+	said, unreached := s.describe(ctx, adapterclient.Target{Name: in.Name, URL: in.URL, Authority: *in.Authority,
+		Sandbox: false})
 	if fault.Is(unreached, fault.DialRefused) {
 		return nil, placed(unreached)
 	}
@@ -138,6 +139,16 @@ func (s *Service) Register(ctx context.Context, in RegisterInput) (out *db.Adapt
 		return err
 	})
 	return out, err
+}
+
+// ownInstead adds to a refusal what a publisher can do alone.
+func ownInstead(err error) error {
+	refused, is := fault.As(err)
+	if !is || refused.Code != fault.Forbidden {
+		return err
+	}
+	return refused.With(fault.Reason{Code: fault.Forbidden, Message: "the platform's staff registers adapters for all; for apps of " +
+		"your own project registerSandboxAdapter (appctl adapter register) registers one, by sandbox.manage on the project"})
 }
 
 // placed returns the refusal at the field that named the address.

@@ -83,6 +83,9 @@ func TestAPublisherRegistersAnAdapterInItsSandboxUntilTheStaffOpensIt(t *testing
 			platformtest.Refused(t, err, c.code, c.path)
 		})
 	}
+	_, err = verbs.Register(publisher, adapter.RegisterInput{Name: in.Name, URL: in.URL})
+	platformtest.Refused(t, err, fault.Forbidden)
+	require.Contains(t, err.Error(), "sandbox.manage", "it says what a publisher can do alone")
 	require.Len(t, dialled, before, "nobody is dialled for a refusal")
 	require.Equal(t, 1, kit.Count("adapter", "url = $1", in.URL))
 

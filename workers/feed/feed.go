@@ -135,6 +135,7 @@ func (r *Reader) scan(ctx context.Context, readers *sync.WaitGroup) {
 func (r *Reader) take(ctx context.Context, mine []string, sandbox bool, most int) ([]*source, error) {
 	found, err := r.db.Worker().Query(ctx, `UPDATE adapter SET feed_holder = $1 WHERE id IN (
 		SELECT a.id FROM adapter a WHERE NOT a.id = ANY ($2::text[]) AND (a.project_id IS NOT NULL) = $4
+		AND NOT EXISTS (SELECT FROM project p WHERE p.id = a.project_id AND p.deleted_at IS NOT NULL)
 		AND (a.feed_holder IS NULL OR a.feed_holder = $1
 		OR NOT EXISTS (
 			SELECT FROM worker_process w WHERE w.id = a.feed_holder AND w.heartbeat_at > now() - interval '`+deadAfter+`'))

@@ -62,7 +62,7 @@ func (s *Service) CreateApp(ctx context.Context, in CreateAppInput) (out *db.App
 func createApp(ctx context.Context, t *tx.Tx, in CreateAppInput) (*db.App, error) {
 	const action = "createApp"
 	if err := audit.Require(t, action, authz.AppManage, authz.Object{}, ""); err != nil {
-		return nil, err
+		return nil, ownInstead(err)
 	}
 	made := made{ID: ids.New(ids.App)}
 	repeated, err := idem.Claim(ctx, t, idem.Key{Verb: action, Value: in.IdempotencyKey, Input: in}, &made)
@@ -88,6 +88,16 @@ func createApp(ctx context.Context, t *tx.Tx, in CreateAppInput) (*db.App, error
 	return row, audit.Write(ctx, t, audit.Entry{Action: action, Key: authz.AppManage, ObjectID: row.ID,
 		After: map[string]any{"slug": in.Slug, "displayName": in.DisplayName, "permissionFamily": in.PermissionFamily,
 			"publisherTenant": publisher, "publisherProject": in.PublisherProjectID}})
+}
+
+// ownInstead adds to a refusal what a publisher can do alone.
+func ownInstead(err error) error {
+	refused, is := fault.As(err)
+	if !is || refused.Code != fault.Forbidden {
+		return err
+	}
+	return refused.With(fault.Reason{Code: fault.Forbidden, Message: "the platform's staff creates apps for all; for your own " +
+		"project createSandboxApp (appctl apps create) adds one, by sandbox.manage on the project"})
 }
 
 // publisherOf is the tenant of the project that publishes an app; nil for no project. NOT_FOUND when there is no such
