@@ -142,6 +142,7 @@ func (ManifestArtifact) Fields() []ent.Field {
 	return []ent.Field{
 		id("manifest_id", "the manifest"),
 		id("artifact_id", "the artifact"),
+		field.Bool("sandbox").Default(false).Comment("the manifest's app is in a sandbox: the pin hides the artifact from nobody"),
 	}
 }
 

@@ -21,7 +21,9 @@ type ManifestArtifact struct {
 	// the manifest
 	ManifestID ids.ID `json:"manifest_id,omitempty"`
 	// the artifact
-	ArtifactID   ids.ID `json:"artifact_id,omitempty"`
+	ArtifactID ids.ID `json:"artifact_id,omitempty"`
+	// the manifest's app is in a sandbox: the pin hides the artifact from nobody
+	Sandbox      bool `json:"sandbox,omitempty"`
 	selectValues sql.SelectValues
 }
 
@@ -30,6 +32,8 @@ func (*ManifestArtifact) scanValues(columns []string) ([]any, error) {
 	values := make([]any, len(columns))
 	for i := range columns {
 		switch columns[i] {
+		case manifestartifact.FieldSandbox:
+			values[i] = new(sql.NullBool)
 		case manifestartifact.FieldID, manifestartifact.FieldManifestID, manifestartifact.FieldArtifactID:
 			values[i] = new(sql.NullString)
 		default:
@@ -64,6 +68,12 @@ func (_m *ManifestArtifact) assignValues(columns []string, values []any) error {
 				return fmt.Errorf("unexpected type %T for field artifact_id", values[i])
 			} else if value.Valid {
 				_m.ArtifactID = ids.ID(value.String)
+			}
+		case manifestartifact.FieldSandbox:
+			if value, ok := values[i].(*sql.NullBool); !ok {
+				return fmt.Errorf("unexpected type %T for field sandbox", values[i])
+			} else if value.Valid {
+				_m.Sandbox = value.Bool
 			}
 		default:
 			_m.selectValues.Set(columns[i], values[i])
@@ -106,6 +116,9 @@ func (_m *ManifestArtifact) String() string {
 	builder.WriteString(", ")
 	builder.WriteString("artifact_id=")
 	builder.WriteString(fmt.Sprintf("%v", _m.ArtifactID))
+	builder.WriteString(", ")
+	builder.WriteString("sandbox=")
+	builder.WriteString(fmt.Sprintf("%v", _m.Sandbox))
 	builder.WriteByte(')')
 	return builder.String()
 }

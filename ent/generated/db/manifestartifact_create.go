@@ -32,6 +32,20 @@ func (_c *ManifestArtifactCreate) SetArtifactID(v ids.ID) *ManifestArtifactCreat
 	return _c
 }
 
+// SetSandbox sets the "sandbox" field.
+func (_c *ManifestArtifactCreate) SetSandbox(v bool) *ManifestArtifactCreate {
+	_c.mutation.SetSandbox(v)
+	return _c
+}
+
+// SetNillableSandbox sets the "sandbox" field if the given value is not nil.
+func (_c *ManifestArtifactCreate) SetNillableSandbox(v *bool) *ManifestArtifactCreate {
+	if v != nil {
+		_c.SetSandbox(*v)
+	}
+	return _c
+}
+
 // SetID sets the "id" field.
 func (_c *ManifestArtifactCreate) SetID(v ids.ID) *ManifestArtifactCreate {
 	_c.mutation.SetID(v)
@@ -45,6 +59,7 @@ func (_c *ManifestArtifactCreate) Mutation() *ManifestArtifactMutation {
 
 // Save creates the ManifestArtifact in the database.
 func (_c *ManifestArtifactCreate) Save(ctx context.Context) (*ManifestArtifact, error) {
+	_c.defaults()
 	return withHooks(ctx, _c.sqlSave, _c.mutation, _c.hooks)
 }
 
@@ -70,6 +85,14 @@ func (_c *ManifestArtifactCreate) ExecX(ctx context.Context) {
 	}
 }
 
+// defaults sets the default values of the builder before save.
+func (_c *ManifestArtifactCreate) defaults() {
+	if _, ok := _c.mutation.Sandbox(); !ok {
+		v := manifestartifact.DefaultSandbox
+		_c.mutation.SetSandbox(v)
+	}
+}
+
 // check runs all checks and user-defined validators on the builder.
 func (_c *ManifestArtifactCreate) check() error {
 	if _, ok := _c.mutation.ManifestID(); !ok {
@@ -77,6 +100,9 @@ func (_c *ManifestArtifactCreate) check() error {
 	}
 	if _, ok := _c.mutation.ArtifactID(); !ok {
 		return &ValidationError{Name: "artifact_id", err: errors.New(`db: missing required field "ManifestArtifact.artifact_id"`)}
+	}
+	if _, ok := _c.mutation.Sandbox(); !ok {
+		return &ValidationError{Name: "sandbox", err: errors.New(`db: missing required field "ManifestArtifact.sandbox"`)}
 	}
 	return nil
 }
@@ -121,6 +147,10 @@ func (_c *ManifestArtifactCreate) createSpec() (*ManifestArtifact, *sqlgraph.Cre
 		_spec.SetField(manifestartifact.FieldArtifactID, field.TypeString, value)
 		_node.ArtifactID = value
 	}
+	if value, ok := _c.mutation.Sandbox(); ok {
+		_spec.SetField(manifestartifact.FieldSandbox, field.TypeBool, value)
+		_node.Sandbox = value
+	}
 	return _node, _spec
 }
 
@@ -142,6 +172,7 @@ func (_c *ManifestArtifactCreateBulk) Save(ctx context.Context) ([]*ManifestArti
 	for i := range _c.builders {
 		func(i int, root context.Context) {
 			builder := _c.builders[i]
+			builder.defaults()
 			var mut Mutator = MutateFunc(func(ctx context.Context, m Mutation) (Value, error) {
 				mutation, ok := m.(*ManifestArtifactMutation)
 				if !ok {

@@ -56,6 +56,20 @@ func (_u *ManifestArtifactUpdate) SetNillableArtifactID(v *ids.ID) *ManifestArti
 	return _u
 }
 
+// SetSandbox sets the "sandbox" field.
+func (_u *ManifestArtifactUpdate) SetSandbox(v bool) *ManifestArtifactUpdate {
+	_u.mutation.SetSandbox(v)
+	return _u
+}
+
+// SetNillableSandbox sets the "sandbox" field if the given value is not nil.
+func (_u *ManifestArtifactUpdate) SetNillableSandbox(v *bool) *ManifestArtifactUpdate {
+	if v != nil {
+		_u.SetSandbox(*v)
+	}
+	return _u
+}
+
 // Mutation returns the ManifestArtifactMutation object of the builder.
 func (_u *ManifestArtifactUpdate) Mutation() *ManifestArtifactMutation {
 	return _u.mutation
@@ -103,6 +117,9 @@ func (_u *ManifestArtifactUpdate) sqlSave(ctx context.Context) (_node int, err e
 	if value, ok := _u.mutation.ArtifactID(); ok {
 		_spec.SetField(manifestartifact.FieldArtifactID, field.TypeString, value)
 	}
+	if value, ok := _u.mutation.Sandbox(); ok {
+		_spec.SetField(manifestartifact.FieldSandbox, field.TypeBool, value)
+	}
 	if _node, err = sqlgraph.UpdateNodes(ctx, _u.driver, _spec); err != nil {
 		if _, ok := err.(*sqlgraph.NotFoundError); ok {
 			err = &NotFoundError{manifestartifact.Label}
@@ -147,6 +164,20 @@ func (_u *ManifestArtifactUpdateOne) SetArtifactID(v ids.ID) *ManifestArtifactUp
 func (_u *ManifestArtifactUpdateOne) SetNillableArtifactID(v *ids.ID) *ManifestArtifactUpdateOne {
 	if v != nil {
 		_u.SetArtifactID(*v)
+	}
+	return _u
+}
+
+// SetSandbox sets the "sandbox" field.
+func (_u *ManifestArtifactUpdateOne) SetSandbox(v bool) *ManifestArtifactUpdateOne {
+	_u.mutation.SetSandbox(v)
+	return _u
+}
+
+// SetNillableSandbox sets the "sandbox" field if the given value is not nil.
+func (_u *ManifestArtifactUpdateOne) SetNillableSandbox(v *bool) *ManifestArtifactUpdateOne {
+	if v != nil {
+		_u.SetSandbox(*v)
 	}
 	return _u
 }
@@ -227,6 +258,9 @@ func (_u *ManifestArtifactUpdateOne) sqlSave(ctx context.Context) (_node *Manife
 	}
 	if value, ok := _u.mutation.ArtifactID(); ok {
 		_spec.SetField(manifestartifact.FieldArtifactID, field.TypeString, value)
+	}
+	if value, ok := _u.mutation.Sandbox(); ok {
+		_spec.SetField(manifestartifact.FieldSandbox, field.TypeBool, value)
 	}
 	_node = &ManifestArtifact{config: _u.config}
 	_spec.Assign = _node.assignValues

@@ -24763,6 +24763,7 @@ type ManifestArtifactMutation struct {
 	id            *ids.ID
 	manifest_id   *ids.ID
 	artifact_id   *ids.ID
+	sandbox       *bool
 	clearedFields map[string]struct{}
 	done          bool
 	oldValue      func(context.Context) (*ManifestArtifact, error)
@@ -24945,6 +24946,42 @@ func (m *ManifestArtifactMutation) ResetArtifactID() {
 	m.artifact_id = nil
 }
 
+// SetSandbox sets the "sandbox" field.
+func (m *ManifestArtifactMutation) SetSandbox(b bool) {
+	m.sandbox = &b
+}
+
+// Sandbox returns the value of the "sandbox" field in the mutation.
+func (m *ManifestArtifactMutation) Sandbox() (r bool, exists bool) {
+	v := m.sandbox
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldSandbox returns the old "sandbox" field's value of the ManifestArtifact entity.
+// If the ManifestArtifact object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ManifestArtifactMutation) OldSandbox(ctx context.Context) (v bool, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldSandbox is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldSandbox requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldSandbox: %w", err)
+	}
+	return oldValue.Sandbox, nil
+}
+
+// ResetSandbox resets all changes to the "sandbox" field.
+func (m *ManifestArtifactMutation) ResetSandbox() {
+	m.sandbox = nil
+}
+
 // Where appends a list predicates to the ManifestArtifactMutation builder.
 func (m *ManifestArtifactMutation) Where(ps ...predicate.ManifestArtifact) {
 	m.predicates = append(m.predicates, ps...)
@@ -24979,12 +25016,15 @@ func (m *ManifestArtifactMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *ManifestArtifactMutation) Fields() []string {
-	fields := make([]string, 0, 2)
+	fields := make([]string, 0, 3)
 	if m.manifest_id != nil {
 		fields = append(fields, manifestartifact.FieldManifestID)
 	}
 	if m.artifact_id != nil {
 		fields = append(fields, manifestartifact.FieldArtifactID)
+	}
+	if m.sandbox != nil {
+		fields = append(fields, manifestartifact.FieldSandbox)
 	}
 	return fields
 }
@@ -24998,6 +25038,8 @@ func (m *ManifestArtifactMutation) Field(name string) (ent.Value, bool) {
 		return m.ManifestID()
 	case manifestartifact.FieldArtifactID:
 		return m.ArtifactID()
+	case manifestartifact.FieldSandbox:
+		return m.Sandbox()
 	}
 	return nil, false
 }
@@ -25011,6 +25053,8 @@ func (m *ManifestArtifactMutation) OldField(ctx context.Context, name string) (e
 		return m.OldManifestID(ctx)
 	case manifestartifact.FieldArtifactID:
 		return m.OldArtifactID(ctx)
+	case manifestartifact.FieldSandbox:
+		return m.OldSandbox(ctx)
 	}
 	return nil, fmt.Errorf("unknown ManifestArtifact field %s", name)
 }
@@ -25033,6 +25077,13 @@ func (m *ManifestArtifactMutation) SetField(name string, value ent.Value) error 
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
 		m.SetArtifactID(v)
+		return nil
+	case manifestartifact.FieldSandbox:
+		v, ok := value.(bool)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetSandbox(v)
 		return nil
 	}
 	return fmt.Errorf("unknown ManifestArtifact field %s", name)
@@ -25088,6 +25139,9 @@ func (m *ManifestArtifactMutation) ResetField(name string) error {
 		return nil
 	case manifestartifact.FieldArtifactID:
 		m.ResetArtifactID()
+		return nil
+	case manifestartifact.FieldSandbox:
+		m.ResetSandbox()
 		return nil
 	}
 	return fmt.Errorf("unknown ManifestArtifact field %s", name)

@@ -28,6 +28,7 @@ import (
 	"github.com/gpuaas/app-platform/ent/generated/db/loginattempt"
 	"github.com/gpuaas/app-platform/ent/generated/db/logincode"
 	"github.com/gpuaas/app-platform/ent/generated/db/manifest"
+	"github.com/gpuaas/app-platform/ent/generated/db/manifestartifact"
 	"github.com/gpuaas/app-platform/ent/generated/db/member"
 	"github.com/gpuaas/app-platform/ent/generated/db/nodecredential"
 	"github.com/gpuaas/app-platform/ent/generated/db/nodeenrolment"
@@ -500,6 +501,12 @@ func init() {
 	manifestDescCreatedAt := manifestFields[16].Descriptor()
 	// manifest.DefaultCreatedAt holds the default value on creation for the created_at field.
 	manifest.DefaultCreatedAt = manifestDescCreatedAt.Default.(func() time.Time)
+	manifestartifactFields := schema.ManifestArtifact{}.Fields()
+	_ = manifestartifactFields
+	// manifestartifactDescSandbox is the schema descriptor for sandbox field.
+	manifestartifactDescSandbox := manifestartifactFields[2].Descriptor()
+	// manifestartifact.DefaultSandbox holds the default value on creation for the sandbox field.
+	manifestartifact.DefaultSandbox = manifestartifactDescSandbox.Default.(bool)
 	memberFields := schema.Member{}.Fields()
 	_ = memberFields
 	// memberDescCordoned is the schema descriptor for cordoned field.

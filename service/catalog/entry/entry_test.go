@@ -14,6 +14,7 @@ import (
 	"github.com/gpuaas/app-platform/domain/lifecycle"
 	"github.com/gpuaas/app-platform/ent/generated/db"
 	"github.com/gpuaas/app-platform/rig/platformtest"
+	"github.com/gpuaas/app-platform/service/artifact"
 	"github.com/gpuaas/app-platform/service/catalog"
 	"github.com/gpuaas/app-platform/service/catalog/entry"
 	"github.com/gpuaas/app-platform/service/entitlement"
@@ -139,6 +140,11 @@ func TestNothingOfASandboxIsAnotherTenants(t *testing.T) {
 	versions, err := b.catalog.Manifests(b.stranger, app.Slug, page.Args{First: 10})
 	require.NoError(t, err)
 	require.Empty(t, versions.Rows)
+	var pinned string
+	require.NoError(t, b.Admin.QueryRow(t.Context(), `SELECT artifact_id FROM manifest_artifact WHERE manifest_id = $1`,
+		version.ID).Scan(&pinned))
+	_, err = (&artifact.Service{DB: b.DB}).Artifact(b.stranger, ids.ID(pinned))
+	require.NoError(t, err, "a sandbox hides nothing of the platform's")
 	reasons, err := b.catalog.LintManifest(b.stranger, version.Document)
 	require.NoError(t, err)
 	require.NotEmpty(t, reasons)

@@ -80,6 +80,10 @@ func openApp(ctx context.Context, t *tx.Tx, in OpenAppInput) (*db.App, error) {
 	if _, err := t.Exec(ctx, `UPDATE manifest SET sandbox = false WHERE app_id = $1`, row.ID); err != nil {
 		return nil, fmt.Errorf("open the versions of %s: %w", in.AppSlug, err)
 	}
+	if _, err := t.Exec(ctx, `UPDATE manifest_artifact SET sandbox = false WHERE sandbox AND manifest_id IN (
+		SELECT id FROM manifest WHERE app_id = $1)`, row.ID); err != nil {
+		return nil, fmt.Errorf("open the pins of %s: %w", in.AppSlug, err)
+	}
 	opened, err := row.Update().SetSandbox(false).Save(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("open app %s: %w", in.AppSlug, err)

@@ -15,6 +15,8 @@ const (
 	FieldManifestID = "manifest_id"
 	// FieldArtifactID holds the string denoting the artifact_id field in the database.
 	FieldArtifactID = "artifact_id"
+	// FieldSandbox holds the string denoting the sandbox field in the database.
+	FieldSandbox = "sandbox"
 	// Table holds the table name of the manifestartifact in the database.
 	Table = "manifest_artifact"
 )
@@ -24,6 +26,7 @@ var Columns = []string{
 	FieldID,
 	FieldManifestID,
 	FieldArtifactID,
+	FieldSandbox,
 }
 
 // ValidColumn reports if the column name is valid (part of the table columns).
@@ -35,6 +38,11 @@ func ValidColumn(column string) bool {
 	}
 	return false
 }
+
+var (
+	// DefaultSandbox holds the default value on creation for the "sandbox" field.
+	DefaultSandbox bool
+)
 
 // OrderOption defines the ordering options for the ManifestArtifact queries.
 type OrderOption func(*sql.Selector)
@@ -52,4 +60,9 @@ func ByManifestID(opts ...sql.OrderTermOption) OrderOption {
 // ByArtifactID orders the results by the artifact_id field.
 func ByArtifactID(opts ...sql.OrderTermOption) OrderOption {
 	return sql.OrderByField(FieldArtifactID, opts...).ToFunc()
+}
+
+// BySandbox orders the results by the sandbox field.
+func BySandbox(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldSandbox, opts...).ToFunc()
 }

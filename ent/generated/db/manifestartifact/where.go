@@ -65,6 +65,11 @@ func ArtifactID(v ids.ID) predicate.ManifestArtifact {
 	return predicate.ManifestArtifact(sql.FieldEQ(FieldArtifactID, vc))
 }
 
+// Sandbox applies equality check predicate on the "sandbox" field. It's identical to SandboxEQ.
+func Sandbox(v bool) predicate.ManifestArtifact {
+	return predicate.ManifestArtifact(sql.FieldEQ(FieldSandbox, v))
+}
+
 // ManifestIDEQ applies the EQ predicate on the "manifest_id" field.
 func ManifestIDEQ(v ids.ID) predicate.ManifestArtifact {
 	vc := string(v)
@@ -231,6 +236,16 @@ func ArtifactIDEqualFold(v ids.ID) predicate.ManifestArtifact {
 func ArtifactIDContainsFold(v ids.ID) predicate.ManifestArtifact {
 	vc := string(v)
 	return predicate.ManifestArtifact(sql.FieldContainsFold(FieldArtifactID, vc))
+}
+
+// SandboxEQ applies the EQ predicate on the "sandbox" field.
+func SandboxEQ(v bool) predicate.ManifestArtifact {
+	return predicate.ManifestArtifact(sql.FieldEQ(FieldSandbox, v))
+}
+
+// SandboxNEQ applies the NEQ predicate on the "sandbox" field.
+func SandboxNEQ(v bool) predicate.ManifestArtifact {
+	return predicate.ManifestArtifact(sql.FieldNEQ(FieldSandbox, v))
 }
 
 // And groups predicates with the AND operator between them.

@@ -900,6 +900,7 @@ var (
 		{Name: "id", Type: field.TypeString, Unique: true, SchemaType: map[string]string{"postgres": "text"}},
 		{Name: "manifest_id", Type: field.TypeString, SchemaType: map[string]string{"postgres": "text"}},
 		{Name: "artifact_id", Type: field.TypeString, SchemaType: map[string]string{"postgres": "text"}},
+		{Name: "sandbox", Type: field.TypeBool, Default: false},
 	}
 	// ManifestArtifactTable holds the schema information for the "manifest_artifact" table.
 	ManifestArtifactTable = &schema.Table{
