@@ -228,6 +228,7 @@ export function appList() {
       displayName: spec.displayName,
       summary: spec.summary,
       permissionFamily: spec.permissionFamily,
+      sandbox: false,
       activeManifest: manifest,
       manifests: (args) => connection(manifest === null ? [] : versions(), args),
       entitled: () => spec.slug !== 'ring-test',

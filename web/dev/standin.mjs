@@ -20,7 +20,7 @@ const dist = join(here, '..', 'dist');
 const schemaDir = join(here, '..', '..', 'graph', 'schema');
 const port = Number(process.env.PORT ?? 8090);
 const policy =
-  "default-src 'none'; script-src 'self'; worker-src 'self' blob:; style-src 'self' 'unsafe-inline'; img-src 'self' data:; font-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'";
+  "default-src 'none'; script-src 'self'; worker-src 'self' blob:; style-src 'self' 'nonce-standin'; img-src 'self' data:; font-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'";
 const types = {
   '.html': 'text/html; charset=utf-8',
   '.js': 'text/javascript; charset=utf-8',
@@ -93,15 +93,19 @@ async function login(request, response) {
   return send(response, 204, '', { 'set-cookie': 'gpuaas_session=dev; HttpOnly; SameSite=Strict; Path=/' });
 }
 
+const headersOf = (extension) => ({
+  'content-type': types[extension] ?? 'application/octet-stream',
+  'content-security-policy': policy,
+});
+
 async function file(request, response) {
   const path = normalize(new URL(request.url, 'http://x').pathname);
   const name = path === '/' || extname(path) === '' ? 'index.html' : path;
   try {
     const body = await readFile(join(dist, name));
-    return send(response, 200, body, {
-      'content-type': types[extname(name)] ?? 'application/octet-stream',
-      'content-security-policy': policy,
-    });
+    if (name === 'index.html')
+      return send(response, 200, String(body).replaceAll('CSP_NONCE', 'standin'), headersOf('.html'));
+    return send(response, 200, body, headersOf(extname(name)));
   } catch {
     return send(response, 404, 'not found');
   }
@@ -127,7 +131,7 @@ function listen() {
   http = createServer((request, response) => {
     answer(request, response).catch((error) => send(response, 500, { errors: [{ message: String(error) }] }));
   });
-  sockets = new WebSocketServer({ server: http, path: '/graphql' });
+  sockets = new WebSocketServer({ noServer: true });
   useServer(
     { schema, roots: { subscription: roots.subscription }, onConnect: ({ extra }) => loggedIn(extra.request) },
     sockets,
@@ -135,6 +139,7 @@ function listen() {
   const terminals = new WebSocketServer({ noServer: true });
   http.on('upgrade', (request, socket, head) => {
     if (request.url === '/v1/exec') terminals.handleUpgrade(request, socket, head, playTerminal);
+    else sockets.handleUpgrade(request, socket, head, (opened) => sockets.emit('connection', opened, request));
   });
   http.listen(port, '127.0.0.1', () => console.log(`stand-in of the API: http://127.0.0.1:${port}/login#code=dev`));
 }

@@ -6,7 +6,8 @@ import { allocationName } from '../lib/capacity';
 import { actNames, offered } from '../lifecycle/rules';
 import type { MemberAct } from '../lifecycle/rules';
 import type { MemberBitsFragment } from '../generated/graphql';
-import { operationName } from '../lib/format';
+import { labelOf, operationName } from '../lib/format';
+import { factsOf } from '../lib/table';
 import { Notice } from '../ui/Problem';
 import { HealthMark, Status } from '../ui/Status';
 import { Ago, Copy, Fact, Json } from '../ui/parts';
@@ -133,12 +134,31 @@ function MemberView({
           ))}
         </div>
       )}
-      {member.adapterDetail !== null && (
-        <div className="stack-s">
-          <h3>Details from the adapter</h3>
-          <Json value={member.adapterDetail} label="Adapter detail" />
-        </div>
+      <FromAdapter detail={member.adapterDetail} />
+    </div>
+  );
+}
+
+/** What the adapter says of the member beyond what the platform knows: plain values in words; lists and the rest stay folded. */
+function FromAdapter({ detail }: { detail: unknown }) {
+  const facts = factsOf(detail);
+  if (detail === null || detail === undefined) return null;
+  return (
+    <div className="stack-s">
+      <h3>From the app</h3>
+      {facts.length > 0 && (
+        <dl className="facts">
+          {facts.map(([key, value]) => (
+            <Fact key={key} term={labelOf(key)}>
+              <span className="wrap-any">{value === '' ? '—' : value}</span>
+            </Fact>
+          ))}
+        </dl>
       )}
+      <details>
+        <summary className="small faint">All that the adapter reports</summary>
+        <Json value={detail} label="Adapter detail" />
+      </details>
     </div>
   );
 }
