@@ -72,8 +72,8 @@ func TestWhatMembersUseIsRead(t *testing.T) {
 		return err
 	}
 	elsewhere, _ := r.Node(1)
-	other := r.launch(r.project, elsewhere) // a node says nothing about a member that is not on it
-	foreign, err := gql.GetMemberUsage(ctx, c, project, string(other.ID))
+	apart := r.launch(r.project, elsewhere) // a node says nothing about a member that is not on it
+	foreign, err := gql.GetMemberUsage(ctx, c, project, string(apart.ID))
 	require.NoError(t, err)
 	require.NoError(t, beat(
 		gql.MemberUsageInput{MemberId: own.MemberId, Cpu: new(0.25), CpuSeconds: new(12.5), MemoryBytes: new(64.0), Gpus: 1, GpusSimulated: true},
@@ -121,6 +121,10 @@ func TestWhatMembersUseIsRead(t *testing.T) {
 	require.NoError(t, err)
 	_, err = gql.GetMemberMetrics(ctx, stranger, own.MemberId, gql.MetricsRangeHour, nil)
 	require.Equal(t, client.CodeNotFound, client.CodeOf(err))
+	_, robot := r.ServiceAccount(r.project, authz.AllocationRead) // may read no members
+	status, text = r.scraped(project, robot)
+	require.Equal(t, http.StatusForbidden, status, text)
+	require.NotContains(t, text, own.MemberId)
 	coarser, err := gql.GetMemberMetrics(ctx, c, own.MemberId, gql.MetricsRangeHour, new(1800))
 	require.NoError(t, err)
 	require.Len(t, coarser.Member.Metrics.Points, 2)
