@@ -192,6 +192,11 @@ func chosen() (faults []string) {
 	if only == "" {
 		return usual()
 	}
+	for fault := range more {
+		if only == "all" || strings.HasPrefix(fault, only+".") {
+			faults = append(faults, fault)
+		}
+	}
 	for _, clause := range conformance.Clauses() {
 		if only == "all" || strings.HasPrefix(clause.ID, only+".") {
 			faults = append(faults, clause.ID)

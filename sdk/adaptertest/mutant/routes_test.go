@@ -79,7 +79,10 @@ func (t *tiny) unshaped(path string, raw []byte) []byte {
 		return bytes.Replace(raw, []byte(`,"message":"so it is"`), nil, 1)
 	case t.broken("answer.schema") && operation && bytes.Contains(raw, []byte(`"drained"`)),
 		t.broken("observe.words") && strings.HasPrefix(path, adapter.InstancePath("")):
-		before, members, _ := bytes.Cut(raw, []byte(`"members"`))
+		before, members, found := bytes.Cut(raw, []byte(`"members"`))
+		if !found {
+			return raw
+		}
 		members = healthWord.ReplaceAll(members, []byte(`"health":"ok"`))
 		return slices.Concat(before, []byte(`"members"`), members)
 	case t.broken("status.words") && operation:
