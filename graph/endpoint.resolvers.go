@@ -3,6 +3,8 @@ package graph
 import (
 	"context"
 
+	"github.com/gpuaas/app-platform/graph/generated/exec"
+	"github.com/gpuaas/app-platform/graph/read"
 	"github.com/gpuaas/app-platform/service/endpoint"
 	"github.com/gpuaas/app-platform/service/instance"
 )
@@ -19,6 +21,13 @@ func (r *instanceResolver) Endpoints(ctx context.Context, obj *instance.View) ([
 	return r.Resolver.Endpoints.Of(obj.Instance, stored, counts)
 }
 
+func (r *endpointResolver) Health(ctx context.Context, obj *endpoint.View) (*endpoint.Health, error) {
+	if err := read.Of(ctx).CountTries(); err != nil {
+		return nil, err
+	}
+	return r.Resolver.Endpoints.Health(ctx, obj)
+}
+
 func (r *mutationResolver) OpenEndpoint(ctx context.Context, input endpoint.OpenInput) (*endpoint.Opened, error) {
 	return r.Resolver.Endpoints.Open(ctx, input)
 }
@@ -31,3 +40,8 @@ func (r *mutationResolver) IssueSSHHostCertificate(ctx context.Context, input en
 	*endpoint.HostCertified, error) {
 	return r.Resolver.Endpoints.CertifyHost(ctx, input)
 }
+
+// Endpoint resolves endpoints.
+func (r *Resolver) Endpoint() exec.EndpointResolver { return &endpointResolver{r} }
+
+type endpointResolver struct{ *Resolver }

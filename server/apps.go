@@ -91,6 +91,7 @@ func (p *platform) relay(ctx context.Context, group *errgroup.Group, gate *gate,
 	resolver *graph.Resolver, mux, nodes *http.ServeMux, registry *prometheus.Registry) func(http.Handler) http.Handler {
 	relay := &reach.Relay{Endpoints: resolver.Endpoints, Keys: p.ring, Sentinel: sentinel, Log: p.log,
 		Origins: p.config.Origins}
+	resolver.Endpoints.Try = relay.Try
 	resolver.MemberLogs.Open = func(ctx context.Context, tenant, node, member ids.ID) (io.ReadWriteCloser, error) {
 		return relay.Open(ctx, tenant, node, tunnel.Open{Kind: nodelogs.Kind, MemberID: string(member)})
 	}

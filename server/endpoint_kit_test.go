@@ -75,7 +75,9 @@ func (r *reachable) launch(project *db.Project, node *db.ComputeNode) *db.Instan
 		return map[string]any{"name": name, "title": "The " + name, "componentKey": "worker", "port": number,
 			"protocol": protocol, "permissionKey": "apps.queue.submit"}
 	}
-	document["endpoints"] = []any{declare("web", "http"), declare("raw", "tcp"), declare("login", "ssh")}
+	broken, web := declare("broken", "http"), declare("web", "http")
+	broken["healthPath"], web["healthPath"] = "/garbage", "/healthz"
+	document["endpoints"] = []any{web, declare("raw", "tcp"), declare("login", "ssh"), broken}
 	stored := r.Manifest(lifecycle.StageActive, document)
 	return r.Instance(project, stored, lifecycle.InstanceRunning, r.Allocation(project, node))
 }
@@ -213,6 +215,37 @@ func (r *reachable) open(credential string, instance ids.ID, endpoint string) (a
 		return "", answer.Errors[0].Extensions.Code
 	}
 	return answer.Data.OpenEndpoint.URL, ""
+}
+
+// health asks whether endpoints answer, by name.
+func (r *reachable) health(credential string) map[string]string {
+	r.t.Helper()
+	var answer struct {
+		Data struct {
+			Instance struct {
+				Endpoints []struct {
+					Name   string
+					Health struct{ Status, Message string }
+				}
+			}
+		}
+		Errors []json.RawMessage
+	}
+	body := fmt.Sprintf(`{"query":"{ instance(id: \"%s\") { endpoints { name health { status message } } } }"}`, r.instance.ID)
+	request, err := http.NewRequestWithContext(r.t.Context(), http.MethodPost, r.far.url+"/graphql", strings.NewReader(body))
+	require.NoError(r.t, err)
+	request.Header.Set("Authorization", "Bearer "+credential)
+	request.Header.Set("Content-Type", "application/json")
+	response, err := http.DefaultClient.Do(request)
+	require.NoError(r.t, err)
+	defer func() { _ = response.Body.Close() }()
+	require.NoError(r.t, json.NewDecoder(response.Body).Decode(&answer))
+	require.Empty(r.t, answer.Errors)
+	out := make(map[string]string)
+	for _, one := range answer.Data.Instance.Endpoints {
+		out[one.Name] = one.Health.Status + ": " + one.Health.Message
+	}
+	return out
 }
 
 // ask asks an endpoint's host at far, as a program or a browser would; pairs are headers.

@@ -46,6 +46,7 @@ func TestPeopleReachWhatRuns(t *testing.T) {
 	t.Run("an admin works with a command", func(*testing.T) { r.worksWithACommand(session) })
 	t.Run("an admin logs in to a member", func(*testing.T) { r.logsIn(session, admin) })
 	t.Run("an admin opens a terminal in the console", func(*testing.T) { r.opensATerminal(session) })
+	t.Run("an endpoint says whether it answers", func(*testing.T) { r.answers(session) })
 	t.Run("all ends with the right", func(*testing.T) { r.ends(web) })
 
 	stop() // the agent loses its process, and comes back at another
@@ -53,9 +54,21 @@ func TestPeopleReachWhatRuns(t *testing.T) {
 	away := r.ask(t.Context(), http.MethodGet, web, "Authorization", "Bearer "+session)
 	require.Equal(t, http.StatusServiceUnavailable, away.StatusCode)
 	require.Contains(t, bodyOf(t, away), string(fault.NodeUnreachable))
+	require.Eventually(t, func() bool { // what was tried before is good for some seconds
+		return strings.HasPrefix(r.health(session)["raw"], "UNKNOWN: 0 of 1 members answer")
+	}, time.Minute, 100*time.Millisecond)
 	r.agent(t.Context(), r.far)
 	back := r.ask(t.Context(), http.MethodGet, web, "Authorization", "Bearer "+session)
 	require.Equal(t, "hello from the app", bodyOf(t, back))
+}
+
+// answers looks while the agent is there.
+func (r *reachable) answers(session string) {
+	found := r.health(session)
+	require.Equal(r.t, "HEALTHY: 1 of 1 members answer", found["web"])
+	require.Equal(r.t, "HEALTHY: 1 of 1 members answer", found["raw"])
+	require.Contains(r.t, found["broken"], "UNHEALTHY: 0 of 1 members answer; member "+string(r.memberID())+
+		": it breaks off, or answers no HTTP")
 }
 
 func (r *reachable) inABrowser(session, web string) {

@@ -45,6 +45,7 @@ type Relay struct {
 	nodes   map[ids.ID]*tunnel.Session // tunnels of agents, by node
 	peers   map[string]*tunnel.Session // to other processes, by their addresses
 	tenants map[ids.ID]int             // streams now open
+	tries   map[tryKey]try
 	open    atomic.Int64
 }
 

@@ -79,10 +79,23 @@ type Loaders struct {
 	OperationBlockers, InstanceBlockers *Loader[ids.ID, []*blocker.Blocker]
 
 	logs, metrics atomic.Int32 // members whose logs and series are read
+	tries         atomic.Int32 // endpoints that are tried
 }
 
 // maxLogs bounds the members whose logs one response reads, and those whose series: each takes a stream to a node.
 const maxLogs = 8
+
+// maxTries bounds the endpoints that one response tries: each takes streams to nodes.
+const maxTries = 16
+
+// CountTries counts an endpoint that is tried, and refuses it over the bound.
+func (l *Loaders) CountTries() error {
+	if l.tries.Add(1) > maxTries {
+		return fault.New(fault.LimitExceeded, "a document may ask for the health of %d endpoints: ask for others' by another",
+			maxTries)
+	}
+	return nil
+}
 
 // CountLogs counts a member whose logs are read, and refuses it over the bound.
 func (l *Loaders) CountLogs() error {

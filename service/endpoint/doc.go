@@ -7,6 +7,7 @@
 package endpoint
 
 import (
+	"context"
 	"net/url"
 	"time"
 
@@ -25,6 +26,8 @@ type Service struct {
 	SSH *sshca.Authorities
 	// Apps is the address below which endpoints have hosts of their own; nil where browsers open none.
 	Apps *url.URL
+	// Try asks a member whether it answers at an endpoint; set before use where there are tunnels.
+	Try func(context.Context, *Target) error
 	// Process names this process among those that hold tunnels, and Address is where the others reach it.
 	Process, Address string
 }

@@ -13,6 +13,9 @@ type View struct {
 	Address string
 	// Serving counts the members in service that serve it.
 	Serving int
+
+	instance *db.Instance
+	declared *manifest.Endpoint
 }
 
 // Of returns the endpoints of an instance, of its manifest and the counts of its components.
@@ -29,7 +32,7 @@ func (s *Service) Of(instance *db.Instance, stored *db.Manifest, counts []*roles
 	for i := range document.Endpoints {
 		one := &document.Endpoints[i]
 		out[i] = &View{Name: one.Name, Title: one.Title, ComponentKey: one.ComponentKey, Protocol: one.Protocol,
-			PermissionKey: one.PermissionKey, Serving: healthy[one.ComponentKey]}
+			PermissionKey: one.PermissionKey, Serving: healthy[one.ComponentKey], instance: instance, declared: one}
 		if one.Web() {
 			out[i].Address = s.Origin(one.Name, instance.ID)
 		}

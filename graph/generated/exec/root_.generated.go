@@ -63,6 +63,7 @@ type ResolverRoot interface {
 	ArtifactSource() ArtifactSourceResolver
 	AuditEntry() AuditEntryResolver
 	ControlPlaneShare() ControlPlaneShareResolver
+	Endpoint() EndpointResolver
 	Generation() GenerationResolver
 	Instance() InstanceResolver
 	Manifest() ManifestResolver
@@ -680,11 +681,17 @@ type ComplexityRoot struct {
 	Endpoint struct {
 		Address       func(childComplexity int) int
 		ComponentKey  func(childComplexity int) int
+		Health        func(childComplexity int) int
 		Name          func(childComplexity int) int
 		PermissionKey func(childComplexity int) int
 		Protocol      func(childComplexity int) int
 		Serving       func(childComplexity int) int
 		Title         func(childComplexity int) int
+	}
+
+	EndpointHealth struct {
+		Message func(childComplexity int) int
+		Status  func(childComplexity int) int
 	}
 
 	EnrolNodePayload struct {
@@ -4826,6 +4833,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Endpoint.ComponentKey(childComplexity), true
+	case "Endpoint.health":
+		if e.ComplexityRoot.Endpoint.Health == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Endpoint.Health(childComplexity), true
 	case "Endpoint.name":
 		if e.ComplexityRoot.Endpoint.Name == nil {
 			break
@@ -4856,6 +4869,19 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Endpoint.Title(childComplexity), true
+
+	case "EndpointHealth.message":
+		if e.ComplexityRoot.EndpointHealth.Message == nil {
+			break
+		}
+
+		return e.ComplexityRoot.EndpointHealth.Message(childComplexity), true
+	case "EndpointHealth.status":
+		if e.ComplexityRoot.EndpointHealth.Status == nil {
+			break
+		}
+
+		return e.ComplexityRoot.EndpointHealth.Status(childComplexity), true
 
 	case "EnrolNodePayload.credential":
 		if e.ComplexityRoot.EnrolNodePayload.Credential == nil {
@@ -14893,6 +14919,16 @@ type Endpoint {
   address: String!
   "How many members in service serve it, by the adapter's word of their health."
   serving: Int!
+  "Whether it answers, tried now at up to four members, at most every ten seconds: at its port, or by GET of the path that the manifest names. A document may ask for it of 16 endpoints."
+  health: EndpointHealth!
+}
+
+"Whether an endpoint answers."
+type EndpointHealth {
+  "HEALTHY when every member that was tried answers, DEGRADED when some do, UNHEALTHY when none does, UNKNOWN when no member is in service or none can be reached."
+  status: Health!
+  "How many answer, and why one does not."
+  message: String!
 }
 
 extend type Instance {
@@ -20918,8 +20954,20 @@ func (ec *executionContext) childFields_Endpoint(ctx context.Context, field grap
 		return ec.fieldContext_Endpoint_address(ctx, field)
 	case "serving":
 		return ec.fieldContext_Endpoint_serving(ctx, field)
+	case "health":
+		return ec.fieldContext_Endpoint_health(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type Endpoint", field.Name)
+}
+
+func (ec *executionContext) childFields_EndpointHealth(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "status":
+		return ec.fieldContext_EndpointHealth_status(ctx, field)
+	case "message":
+		return ec.fieldContext_EndpointHealth_message(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type EndpointHealth", field.Name)
 }
 
 func (ec *executionContext) childFields_EnrolNodePayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
