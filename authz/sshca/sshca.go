@@ -133,11 +133,14 @@ func ParseKey(text string) (ssh.PublicKey, error) {
 	case isCertificate(key):
 		return nil, errors.New("is a certificate: give the public key alone")
 	}
-	if bits := bitsOf(key); key.Type() == ssh.KeyAlgoRSA && bits < minRSA || key.Type() == ssh.InsecureKeyAlgoDSA {
+	if bits := bitsOf(key); key.Type() == ssh.KeyAlgoRSA && bits < minRSA || key.Type() == dsa {
 		return nil, errors.New("is too weak: make another one by `ssh-keygen -t ed25519`")
 	}
 	return key, nil
 }
+
+// dsa is the type of keys that have 1,024 bits and no more.
+const dsa = "ssh-dss"
 
 // isCertificate reports whether a key is a certificate.
 func isCertificate(key ssh.PublicKey) bool {
