@@ -7,11 +7,11 @@ import (
 	"github.com/gpuaas/app-platform/sdk/client/generated/gql"
 )
 
-// drainIsClearedInTwoClicks drains a worker with a job that would go on for long, and has a person cancel that job in
-// the console, at the blocker.
+// drainIsClearedInTwoClicks drains a worker with a job that would go on for long, and has a person read what the job
+// prints, cancel it at the blocker, and type a command in a terminal, all in the console.
 func (k *clusterUnderTest) drainIsClearedInTwoClicks(worker string) {
 	k.t.Helper()
-	job := k.submit("#!/bin/sh\n#SBATCH --constraint=pool=blue\nsleep 600\n")
+	job := k.submit("#!/bin/sh\n#SBATCH --constraint=pool=blue\nfor i in $(seq 600); do echo line $i; sleep 1; done\n")
 	require.Equal(k.t, "w1", k.job(job, "RUNNING").NodeList)
 	drained, err := gql.DrainMember(k.ctx, k.c, gql.DrainMemberInput{MemberId: worker, DeadlineSeconds: 120,
 		Reason: "end-to-end test", IdempotencyKey: client.NewKey()})
@@ -19,8 +19,11 @@ func (k *clusterUnderTest) drainIsClearedInTwoClicks(worker string) {
 	k.waitsFor(drained.DrainMember.Operation.Id, job, worker)
 	_, code, err := shared.LoginLink(k.ctx, shared.Demo.AdminID)
 	require.NoError(k.t, err)
-	require.Contains(k.t, browses(k.t, k.ctx, "blocker", "e2e/blocker.mjs", "--base", shared.URL, "--login-code", code,
-		"--instance", k.instance, "--work", "job "+job), "cleared")
+	seen := browses(k.t, k.ctx, "blocker", "e2e/blocker.mjs", "--base", shared.URL, "--login-code", code,
+		"--instance", k.instance, "--work", "job "+job, "--member", worker)
+	for _, event := range []string{"watched", "cleared", "typed"} {
+		require.Contains(k.t, seen, event)
+	}
 	k.succeeds(drained.DrainMember.Operation)
 	k.job(job, "CANCELLED")
 	k.returns(worker)

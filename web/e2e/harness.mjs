@@ -13,6 +13,7 @@ const options = {
   instance: { type: 'string' },
   caller: { type: 'string' },
   work: { type: 'string' },
+  member: { type: 'string' },
   shots: { type: 'string' },
   app: { type: 'string', default: 'slurm' },
   restart: { type: 'boolean', default: false },
