@@ -3,6 +3,7 @@ package graph
 import (
 	"context"
 
+	"github.com/gpuaas/app-platform/ent/generated/db"
 	"github.com/gpuaas/app-platform/graph/generated/exec"
 	"github.com/gpuaas/app-platform/graph/read"
 	"github.com/gpuaas/app-platform/service/endpoint"
@@ -19,6 +20,15 @@ func (r *instanceResolver) Endpoints(ctx context.Context, obj *instance.View) ([
 		return nil, err
 	}
 	return r.Resolver.Endpoints.Of(obj.Instance, stored, counts)
+}
+
+func (r *memberResolver) Endpoints(ctx context.Context, obj *db.Member) ([]*endpoint.View, error) {
+	of, err := read.Of(ctx).Instances.Load(ctx, obj.InstanceID)
+	if err != nil || of == nil {
+		return nil, err
+	}
+	all, err := (&instanceResolver{r.Resolver}).Endpoints(ctx, of)
+	return endpoint.At(all, obj), err
 }
 
 func (r *endpointResolver) Health(ctx context.Context, obj *endpoint.View) (*endpoint.Health, error) {

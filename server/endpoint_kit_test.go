@@ -227,11 +227,24 @@ func (r *reachable) health(credential string) map[string]string {
 					Name   string
 					Health struct{ Status, Message string }
 				}
+				Members struct {
+					Edges []struct {
+						Node struct {
+							Endpoints []struct {
+								Name    string
+								Serving int
+								Health  struct{ Status string }
+							}
+						}
+					}
+				}
 			}
 		}
 		Errors []json.RawMessage
 	}
-	body := fmt.Sprintf(`{"query":"{ instance(id: \"%s\") { endpoints { name health { status message } } } }"}`, r.instance.ID)
+	body := fmt.Sprintf(`{"query":"{ instance(id: \"%s\") { endpoints { name health { status message } } members { edges { node { endpoints {
+		name serving health { status } } } } } } }"}`, r.instance.ID)
+	body = strings.Join(strings.Fields(body), " ")
 	request, err := http.NewRequestWithContext(r.t.Context(), http.MethodPost, r.far.url+"/graphql", strings.NewReader(body))
 	require.NoError(r.t, err)
 	request.Header.Set("Authorization", "Bearer "+credential)
@@ -244,6 +257,11 @@ func (r *reachable) health(credential string) map[string]string {
 	out := make(map[string]string)
 	for _, one := range answer.Data.Instance.Endpoints {
 		out[one.Name] = one.Health.Status + ": " + one.Health.Message
+	}
+	for _, member := range answer.Data.Instance.Members.Edges {
+		for _, one := range member.Node.Endpoints {
+			out[one.Name+" of the member"] = fmt.Sprintf("%d %s", one.Serving, one.Health.Status)
+		}
 	}
 	return out
 }

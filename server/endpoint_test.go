@@ -67,6 +67,8 @@ func (r *reachable) answers(session string) {
 	found := r.health(session)
 	require.Equal(r.t, "HEALTHY: 1 of 1 members answer", found["web"])
 	require.Equal(r.t, "HEALTHY: 1 of 1 members answer", found["raw"])
+	require.Equal(r.t, "0 HEALTHY", found["web of the member"], "no adapter has said a word of its health")
+	require.Equal(r.t, "0 UNHEALTHY", found["broken of the member"])
 	require.Contains(r.t, found["broken"], "UNHEALTHY: 0 of 1 members answer; member "+string(r.memberID())+
 		": it breaks off, or answers no HTTP")
 }

@@ -32,11 +32,10 @@ const (
 const servingSQL = `SELECT ` + rows.MemberColumns + ` FROM member WHERE instance_id = $1 AND component_key = $2
 	AND node_id IS NOT NULL AND status = 'ACTIVE' ORDER BY ordinal LIMIT $3`
 
-// Health tries an endpoint at the first members in service, all at once. Whoever may read the instance may ask.
+// Health tries an endpoint at the first members in service, all at once, or at the one that it is read of. Whoever may read the instance may ask.
 func (s *Service) Health(ctx context.Context, of *View) (*Health, error) {
-	var members []*db.Member
-	if _, err := s.DB.Read(ctx, tx.Rows(&members, rows.Member, servingSQL, of.instance.ID, of.ComponentKey,
-		MaxTried)); err != nil {
+	members, err := s.serving(ctx, of)
+	if err != nil {
 		return nil, err
 	}
 	if len(members) == 0 || s.Try == nil {
@@ -54,6 +53,17 @@ func (s *Service) Health(ctx context.Context, of *View) (*Health, error) {
 	}
 	all.Wait()
 	return judge(members, tried), nil
+}
+
+// serving returns the members that are tried.
+func (s *Service) serving(ctx context.Context, of *View) (members []*db.Member, err error) {
+	switch {
+	case of.member == nil:
+		_, err = s.DB.Read(ctx, tx.Rows(&members, rows.Member, servingSQL, of.instance.ID, of.ComponentKey, MaxTried))
+	case of.member.Status == lifecycle.MemberActive && of.member.NodeID != nil:
+		members = []*db.Member{of.member}
+	}
+	return members, err
 }
 
 // judge says what the tries come to.

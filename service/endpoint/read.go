@@ -1,6 +1,7 @@
 package endpoint
 
 import (
+	"github.com/gpuaas/app-platform/domain/lifecycle"
 	"github.com/gpuaas/app-platform/domain/manifest"
 	"github.com/gpuaas/app-platform/ent/generated/db"
 	"github.com/gpuaas/app-platform/service/ledger/roles"
@@ -16,6 +17,24 @@ type View struct {
 
 	instance *db.Instance
 	declared *manifest.Endpoint
+	member   *db.Member // the only one that is meant; nil for all
+}
+
+// At returns the endpoints that a member serves, of those of its instance.
+func At(all []*View, member *db.Member) []*View {
+	out := make([]*View, 0, len(all))
+	for _, one := range all {
+		if one.ComponentKey != member.ComponentKey {
+			continue
+		}
+		mine := *one
+		mine.member, mine.Serving = member, 0
+		if member.Status == lifecycle.MemberActive && member.Health == lifecycle.HealthHealthy {
+			mine.Serving = 1
+		}
+		out = append(out, &mine)
+	}
+	return out
 }
 
 // Of returns the endpoints of an instance, of its manifest and the counts of its components.

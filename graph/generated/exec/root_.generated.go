@@ -1058,6 +1058,7 @@ type ComplexityRoot struct {
 		Cordoned       func(childComplexity int) int
 		CorrelationID  func(childComplexity int) int
 		CreatedAt      func(childComplexity int) int
+		Endpoints      func(childComplexity int) int
 		FailedAt       func(childComplexity int) int
 		Failure        func(childComplexity int) int
 		Health         func(childComplexity int) int
@@ -6447,6 +6448,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Member.CreatedAt(childComplexity), true
+	case "Member.endpoints":
+		if e.ComplexityRoot.Member.Endpoints == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Member.Endpoints(childComplexity), true
 	case "Member.failedAt":
 		if e.ComplexityRoot.Member.FailedAt == nil {
 			break
@@ -14936,6 +14943,11 @@ extend type Instance {
   endpoints: [Endpoint!]!
 }
 
+extend type Member {
+  "What people reach of it; ` + "`" + `serving` + "`" + ` and ` + "`" + `health` + "`" + ` are of this member alone."
+  endpoints: [Endpoint!]!
+}
+
 "The endpoint to open in a browser."
 input OpenEndpointInput {
   "The instance."
@@ -21732,6 +21744,8 @@ func (ec *executionContext) childFields_Member(ctx context.Context, field graphq
 		return ec.fieldContext_Member_failedAt(ctx, field)
 	case "restarts":
 		return ec.fieldContext_Member_restarts(ctx, field)
+	case "endpoints":
+		return ec.fieldContext_Member_endpoints(ctx, field)
 	case "logs":
 		return ec.fieldContext_Member_logs(ctx, field)
 	case "metrics":

@@ -366,7 +366,7 @@ func manifestTable(t tables, r exec.ResolverRoot) *engine.Type {
 	}}
 }
 
-// memberTable is the table of Member. The executor answers ranges, lastOperation, labels, logs, metrics.
+// memberTable is the table of Member. The executor answers ranges, lastOperation, labels, endpoints, logs, metrics.
 func memberTable(t tables, r exec.ResolverRoot) *engine.Type {
 	type object = db.Member
 	resolver := r.Member()

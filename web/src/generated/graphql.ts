@@ -1713,6 +1713,7 @@ export type ArtifactDetailQuery = { readonly node:
     | { readonly __typename: 'AdapterRegistration' }
     | { readonly __typename: 'Entitlement' }
     | { readonly __typename: 'Instance' }
+    | { readonly __typename: 'Member' }
     | { readonly __typename: 'Event' }
     | { readonly __typename: 'AuditEntry' }
     | { readonly __typename: 'Tenant' }
@@ -1721,7 +1722,6 @@ export type ArtifactDetailQuery = { readonly node:
     | { readonly __typename: 'ServiceAccount' }
     | { readonly __typename: 'ServiceAccountKey' }
     | { readonly __typename: 'RoleBinding' }
-    | { readonly __typename: 'Member' }
     | { readonly __typename: 'ComputeNode' }
     | { readonly __typename: 'NodeTask' }
     | { readonly __typename: 'Operation' }
@@ -2078,6 +2078,7 @@ export type NodeDetailQuery = { readonly node:
     | { readonly __typename: 'AdapterRegistration' }
     | { readonly __typename: 'Entitlement' }
     | { readonly __typename: 'Instance' }
+    | { readonly __typename: 'Member' }
     | { readonly __typename: 'Event' }
     | { readonly __typename: 'AuditEntry' }
     | { readonly __typename: 'Tenant' }
@@ -2086,7 +2087,6 @@ export type NodeDetailQuery = { readonly node:
     | { readonly __typename: 'ServiceAccount' }
     | { readonly __typename: 'ServiceAccountKey' }
     | { readonly __typename: 'RoleBinding' }
-    | { readonly __typename: 'Member' }
     | { readonly __typename: 'ComputeNode', readonly id: string, readonly name: string, readonly status: NodeStatus, readonly region: string, readonly sku: string, readonly cordoned: boolean, readonly cordonReason: string, readonly cordonedAt: string | null, readonly lost: boolean, readonly bootedAt: string | null, readonly lastSeenAt: string | null, readonly conditions: ReadonlyArray<{ readonly name: string, readonly state: NodeConditionState, readonly message: string, readonly since: string, readonly effect: NodeConditionEffect }> | null, readonly drain: { readonly since: string, readonly by: string, readonly reason: string, readonly deadlineSeconds: number, readonly force: boolean, readonly ending: boolean } | null }
     | { readonly __typename: 'NodeTask' }
     | { readonly __typename: 'Operation' }
@@ -2242,6 +2242,7 @@ export type ReleaseDetailQuery = { readonly node:
     | { readonly __typename: 'AdapterRegistration' }
     | { readonly __typename: 'Entitlement' }
     | { readonly __typename: 'Instance' }
+    | { readonly __typename: 'Member' }
     | { readonly __typename: 'Event' }
     | { readonly __typename: 'AuditEntry' }
     | { readonly __typename: 'Tenant' }
@@ -2250,7 +2251,6 @@ export type ReleaseDetailQuery = { readonly node:
     | { readonly __typename: 'ServiceAccount' }
     | { readonly __typename: 'ServiceAccountKey' }
     | { readonly __typename: 'RoleBinding' }
-    | { readonly __typename: 'Member' }
     | { readonly __typename: 'ComputeNode' }
     | { readonly __typename: 'NodeTask' }
     | { readonly __typename: 'Operation' }

@@ -7,7 +7,7 @@ import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import { plain } from '../api/errors';
 import type { Answer } from '../api/hooks';
 import type { OpenEndpointMutation } from '../generated/graphql';
-import { EndpointRow } from './ConnectCard';
+import { EndpointRow, ShellRow } from './ConnectCard';
 
 vi.stubGlobal('IS_REACT_ACT_ENVIRONMENT', true);
 Object.defineProperty(document, 'fonts', { value: new EventTarget() }); // which this environment lacks
@@ -118,4 +118,16 @@ it('waits for the first member that serves it, and opens an unhealthy one all th
   expect([button()?.disabled, box.textContent.includes('nothing serves it yet')]).toEqual([true, true]);
   draw({ ...web, serving: 0 });
   expect([button()?.disabled, box.textContent.includes('no healthy replica serves it now')]).toEqual([false, true]);
+});
+
+it('shows the lines that log in to a member', () => {
+  act(() =>
+    root.render(
+      <MantineProvider>
+        <ShellRow instanceId="ins_1" />
+      </MantineProvider>,
+    ),
+  );
+  expect(box.textContent).toContain('appctl ssh ins_1');
+  expect(box.textContent).toContain('appctl ssh-config ins_1');
 });

@@ -21,10 +21,12 @@ type Endpoint = Workload['endpoints'][number];
 /** Asks the platform for the address of an endpoint, which works once and for seconds. */
 type Asked = (endpoint: string) => Promise<Answer<OpenEndpointMutation>>;
 
-/** The card; nothing for apps without endpoints, and once the workload is over. */
+/** The card; nothing where nothing can be reached, and once the workload is over. */
 export function ConnectCard({ workload }: { workload: Workload }) {
   const { can } = useSession();
-  if (workload.endpoints.length === 0 || workload.releasedAt !== null || isOver(workload.status)) return null;
+  const shell = can(`${workload.permissionFamily}.member.exec`);
+  if (workload.releasedAt !== null || isOver(workload.status)) return null;
+  if (workload.endpoints.length === 0 && !shell) return null;
   return (
     <Card title="Connect" label="Connect" pad={false} className="connect-card">
       <ul className="endpoints">
@@ -37,8 +39,30 @@ export function ConnectCard({ workload }: { workload: Workload }) {
             ask={(name) => tell(OpenEndpointDocument, { input: { instanceId: workload.id, endpoint: name } })}
           />
         ))}
+        {shell && <ShellRow instanceId={workload.id} />}
       </ul>
     </Card>
+  );
+}
+
+/** How a person logs in to a member from a terminal of their own. */
+export function ShellRow({ instanceId }: { instanceId: string }) {
+  return (
+    <li data-endpoint="shell">
+      <Icon name="terminal" size={18} />
+      <div className="grow stack-s">
+        <div>
+          <span className="strong">Log in to a member</span> <span className="tag">ssh</span>
+        </div>
+        <div className="row small ways">
+          <Copy value={`appctl ssh ${instanceId}`} what="the command that logs in to a member" />
+          <Copy
+            value={`appctl ssh-config ${instanceId}`}
+            what="the command that prints a configuration for ssh, scp and editors"
+          />
+        </div>
+      </div>
+    </li>
   );
 }
 

@@ -2,8 +2,10 @@
 import { Tabs } from '@mantine/core';
 import { useNavigate } from '@tanstack/react-router';
 import type { ReactNode } from 'react';
+import { useSession } from '../api/session';
 import type { Workload } from '../lifecycle/workload';
 import { LogsCard } from './LogsCard';
+import { MetricsCard } from './MetricsCard';
 import { TerminalTab } from './TerminalTab';
 import { WorkTab } from './WorkTab';
 
@@ -28,6 +30,7 @@ export function WorkloadTabs({
   children: ReactNode;
 }) {
   const navigate = useNavigate();
+  const { can } = useSession();
   const go = (to: string, about?: string) =>
     void navigate({
       to: '/workloads/$id',
@@ -48,6 +51,8 @@ export function WorkloadTabs({
     label: 'Logs',
     content: <LogsCard workload={workload} of={of} onChoose={(id) => go('logs', id)} />,
   });
+  if (can(`${workload.permissionFamily}.node.read`))
+    tabs.push({ value: 'metrics', label: 'Metrics', content: <MetricsCard workload={workload} /> });
   if (workload.releasedAt === null)
     tabs.push({
       value: 'terminal',

@@ -2687,6 +2687,7 @@ export type GetNodeQuery = { readonly node:
     | { readonly __typename: 'AdapterRegistration', readonly id: string }
     | { readonly __typename: 'Entitlement', readonly id: string }
     | { readonly __typename: 'Instance', readonly id: string }
+    | { readonly __typename: 'Member', readonly id: string }
     | { readonly __typename: 'Event', readonly id: string }
     | { readonly __typename: 'AuditEntry', readonly id: string }
     | { readonly __typename: 'Tenant', readonly id: string }
@@ -2695,7 +2696,6 @@ export type GetNodeQuery = { readonly node:
     | { readonly __typename: 'ServiceAccount', readonly id: string }
     | { readonly __typename: 'ServiceAccountKey', readonly id: string }
     | { readonly __typename: 'RoleBinding', readonly id: string }
-    | { readonly __typename: 'Member', readonly id: string }
     | { readonly __typename: 'ComputeNode', readonly id: string }
     | { readonly __typename: 'NodeTask', readonly id: string }
     | { readonly __typename: 'Operation', readonly id: string }
