@@ -34,8 +34,8 @@ type place struct {
 // encode writes a place of a ring; those of the fine one have no maxima of their own.
 func (p *place) encode(coarse bool) []byte {
 	raw := make([]byte, 0, coarseBytes)
-	raw = binary.LittleEndian.AppendUint32(raw, uint32(p.at))      //nolint:gosec // until 2106
-	raw = binary.LittleEndian.AppendUint32(raw, uint32(p.samples)) //nolint:gosec // at most 60
+	raw = binary.LittleEndian.AppendUint32(raw, uint32(p.at))      // #nosec G115 -- until 2106
+	raw = binary.LittleEndian.AppendUint32(raw, uint32(p.samples)) // #nosec G115 -- at most 60
 	for _, value := range p.average {
 		raw = binary.LittleEndian.AppendUint64(raw, math.Float64bits(value))
 	}
