@@ -40,7 +40,7 @@ func TestAnAttachedProjectAsksTheAppForWhatItsOwnKeysAllow(t *testing.T) {
 	require.NotEmpty(t, call.Members[0].Node.AllocationID)
 	require.Equal(t, 2, b.Count("audit_entry",
 		"allowed AND permission_key = 'apps.queue.read' AND project_id = $1 AND object_id = $2", b.guest.ID, b.made.ID))
-	require.Equal(t, 2, b.Count("idempotency", "project_id = $1 AND result -> 'output' IS NOT NULL", b.guest.ID))
+	require.Zero(t, b.Count("idempotency", "result -> 'output' IS NOT NULL"), "what was read is not kept")
 
 	_, err = b.instances.InvokeAction(b.As(b.member),
 		instance.ActionInput{InstanceID: b.made.ID, Action: "queue.read", ProjectID: b.home.ID, IdempotencyKey: "own"})
