@@ -62,7 +62,13 @@ export function WorkloadTabs({
     });
   const shown = tabs.find((each) => each.value === tab)?.value ?? 'overview';
   return (
-    <Tabs value={shown} onChange={(next) => go(next ?? 'overview')} className="workload-tabs">
+    <Tabs
+      keepMounted={false}
+      keepMountedMode="display-none"
+      value={shown}
+      onChange={(next) => go(next ?? 'overview')}
+      className="workload-tabs"
+    >
       <Tabs.List mb="md" aria-label={`Parts of ${workload.name}`}>
         {tabs.map((each) => (
           <Tabs.Tab key={each.value} value={each.value}>
