@@ -147,8 +147,8 @@ func (l *lodging) becomes(node string, status gql.MemberStatus) (found gql.Membe
 }
 
 // hears waits until the timeline has an event about a member, or about none, after a moment and within the time in
-// which whatever dies is noticed, and returns it.
-func (l *lodging) hears(member, kind string, since time.Time) (found *gql.Event) {
+// which whatever dies is noticed, and returns it. Its payload has the keys that are named.
+func (l *lodging) hears(member, kind string, since time.Time, with ...string) (found *gql.Event) {
 	l.t.Helper()
 	require.Eventually(l.t, func() bool {
 		l.readOn()
@@ -157,7 +157,11 @@ func (l *lodging) hears(member, kind string, since time.Time) (found *gql.Event)
 			if told.MemberId != nil {
 				about = *told.MemberId
 			}
-			if told.Type == kind && about == member && told.OccurredAt.After(since) {
+			if told.Type != kind || about != member || !told.OccurredAt.After(since) {
+				continue
+			}
+			payload := payloadOf(l.t, &told)
+			if !slices.ContainsFunc(with, func(key string) bool { return payload[key] == nil }) {
 				found = &l.told[i]
 				return true
 			}
@@ -302,7 +306,7 @@ func (l *lodging) lostNodeIsReplacedAndWrittenOff(doomed *stack.Node) {
 	l.t.Helper()
 	member, since := l.on(doomed.Name()), time.Now()
 	require.NoError(l.t, doomed.Kill())
-	told := l.hears(member.Id, "apps.instance.member_changed", since)
+	told := l.hears(member.Id, "apps.instance.member_changed", since, "reachable") // the adapter may see it sick before
 	require.JSONEq(l.t, "false", string(payloadOf(l.t, told)["reachable"]))
 	retired, err := gql.RetireNode(l.ctx, shared.Operator,
 		gql.RetireNodeInput{NodeId: member.Node.Id, Lost: true, Reason: "it burned"})
