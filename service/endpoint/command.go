@@ -15,7 +15,6 @@ import (
 	"github.com/gpuaas/app-platform/internal/tx"
 	"github.com/gpuaas/app-platform/sdk/tunnel"
 	"github.com/gpuaas/app-platform/service/kit/check"
-	"github.com/gpuaas/app-platform/service/kit/overlay"
 	"github.com/gpuaas/app-platform/service/kit/rows"
 	"github.com/gpuaas/app-platform/service/ledger/audit"
 )
@@ -153,11 +152,8 @@ func mayEnter(ctx context.Context, t *tx.Tx, action string, of *db.Instance, obj
 	if err := t.Actor.RequireRisk(lifecycle.RiskDestructive); err != nil {
 		return key, audit.Refused(t, action, key, where, objectID, err)
 	}
-	rules, err := overlay.Load(ctx, t, where.TenantID, where.ProjectID)
-	if err != nil {
-		return key, err
-	}
-	return key, audit.RefusedByPolicy(t, action, key, where, objectID, rules.Access(policy.AccessExec, at))
+	return key, audit.Access(ctx, t, audit.Entry{Action: action, Key: key, Object: where, ObjectID: objectID},
+		policy.AccessExec, at)
 }
 
 // memberOf loads a member with its instance.

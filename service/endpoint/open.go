@@ -13,7 +13,6 @@ import (
 	"github.com/gpuaas/app-platform/domain/policy"
 	"github.com/gpuaas/app-platform/internal/tx"
 	"github.com/gpuaas/app-platform/service/kit/check"
-	"github.com/gpuaas/app-platform/service/kit/overlay"
 	"github.com/gpuaas/app-platform/service/ledger/audit"
 )
 
@@ -92,12 +91,8 @@ func (s *Service) Open(ctx context.Context, in OpenInput) (*Opened, error) {
 // allowed asks policy for endpoints.
 func allowed(ctx context.Context, t *tx.Tx, action string, to *Target) error {
 	where := object(to.Instance)
-	rules, err := overlay.Load(ctx, t, where.TenantID, where.ProjectID)
-	if err != nil {
-		return err
-	}
-	return audit.RefusedByPolicy(t, action, to.Key, where, where.InstanceID,
-		rules.Access(policy.AccessEndpoints, "input.endpoint"))
+	return audit.Access(ctx, t, audit.Entry{Action: action, Key: to.Key, Object: where, ObjectID: where.InstanceID},
+		policy.AccessEndpoints, "input.endpoint")
 }
 
 // store writes the opening: it ends with the credential that opened it, or after OpeningLife.

@@ -22,7 +22,6 @@ import (
 	"github.com/gpuaas/app-platform/internal/tx"
 	"github.com/gpuaas/app-platform/sdk/nodelogs"
 	"github.com/gpuaas/app-platform/service/kit/check"
-	"github.com/gpuaas/app-platform/service/kit/overlay"
 	"github.com/gpuaas/app-platform/service/ledger/audit"
 )
 
@@ -149,15 +148,12 @@ func (s *Service) admit(ctx context.Context, in Input, follow bool) (*place, err
 		if err := audit.Require(t, action, key, found.object, in.MemberID); err != nil {
 			return err
 		}
-		rules, err := overlay.Load(ctx, t, found.object.TenantID, found.object.ProjectID)
-		if err != nil {
+		attempt := audit.Entry{Action: action, Key: key, Object: found.object, ObjectID: in.MemberID,
+			After: map[string]any{"process": in.Process, "follow": follow}}
+		if err := audit.Access(ctx, t, attempt, policy.AccessLogs, "memberId"); err != nil {
 			return err
 		}
-		if err := rules.Access(policy.AccessLogs, "memberId"); err != nil {
-			return audit.RefusedByPolicy(t, action, key, found.object, in.MemberID, err)
-		}
-		return audit.Write(ctx, t, audit.Entry{Action: action, Key: key, Object: found.object, ObjectID: in.MemberID,
-			After: map[string]any{"process": in.Process, "follow": follow}})
+		return audit.Write(ctx, t, attempt)
 	})
 	return found, err
 }
