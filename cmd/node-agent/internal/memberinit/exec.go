@@ -211,6 +211,7 @@ func (e *execution) closeChild() {
 // close closes everything that is open.
 func (e *execution) close() {
 	e.closeChild()
+	_ = e.spec.Close()
 	_ = e.input.Close()
 	for _, one := range e.output {
 		_ = one.read.Close()
