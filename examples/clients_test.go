@@ -51,7 +51,8 @@ func platform(t *testing.T, end string) *clienttest.Server {
 	server.Handle("launchInstance", func(clienttest.Call) (any, error) {
 		return object{"instance": object{"id": "ins_1"}, "operation": object{"id": "op_1"}}, nil
 	})
-	server.Handle("decommissionInstance", func(clienttest.Call) (any, error) { return object{"operation": object{"id": "op_2"}}, nil })
+	server.Handle("decommissionInstance",
+		func(clienttest.Call) (any, error) { return object{"operation": object{"id": "op_2"}}, nil })
 	server.Handle("invokeAction", func(call clienttest.Call) (any, error) {
 		return object{"output": call.Input()["input"]},
 			nil

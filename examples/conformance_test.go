@@ -35,7 +35,8 @@ func TestTypescriptAdapterConformsToTheContract(t *testing.T) {
 		Bounds: conformance.Bounds{Settle: 300 * time.Millisecond, Near: time.Second},
 	})
 	for _, result := range report.Results {
-		require.Equal(t, conformance.Passed, result.Outcome, "%s: it has all that the contract has, and the suite can kill it",
+		require.Equal(t, conformance.Passed, result.Outcome,
+			"%s: it has all that the contract has, and the suite can kill it",
 			result.ID)
 	}
 }

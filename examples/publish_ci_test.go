@@ -86,7 +86,8 @@ func newDesk(t *testing.T) *desk {
 		}
 	}
 	d.Handle("publishArtifact", made("art_1", func(clienttest.Call) {}))
-	d.Handle("publishManifest", made("man_1", func(call clienttest.Call) { d.document = call.Input()["document"].(map[string]any) }))
+	d.Handle("publishManifest", made("man_1",
+		func(call clienttest.Call) { d.document = call.Input()["document"].(map[string]any) }))
 	d.Handle("promoteArtifact", d.promote("art_1"))
 	d.Handle("promoteManifest", d.promote("man_1"))
 	d.Handle("artifacts", func(call clienttest.Call) (any, error) { return d.in("art_1", call), nil })
@@ -102,7 +103,8 @@ func newDesk(t *testing.T) *desk {
 	d.Handle("canaryReport", func(clienttest.Call) (any, error) {
 		return object{"verdict": d.verdict, "canary": object{"manifest": object{"id": "man_1", "version": "1.2.0"}}}, nil
 	})
-	d.Handle("requestAllocation", func(clienttest.Call) (any, error) { return object{"allocations": []object{{"id": "alc_1"}}}, nil })
+	d.Handle("requestAllocation",
+		func(clienttest.Call) (any, error) { return object{"allocations": []object{{"id": "alc_1"}}}, nil })
 	for field, what := range map[string][2]string{"launchInstance": {"launch", "instance"},
 		"decommissionInstance": {"decommission", "instance"},
 		"releaseAllocation":    {"give back", "allocation"}} {
@@ -144,7 +146,8 @@ func (d *desk) pipeline(t *testing.T) func() (string, error) {
 			"APPCTL_SERVER="+d.URL, "APPCTL_TOKEN="+token, "APPCTL_PROJECT=prj_1", "APPCTL_SIGNING_KEY="+string(text),
 			"APP=server", "VERSION=1.2.0", "PROGRAM="+filepath.Join(folder, "server"),
 			"MANIFEST="+filepath.Join(folder, "manifest.json.in"),
-			"REPOSITORY="+strings.TrimPrefix(held.URL, "http://")+"/team/server", "REGISTRY_FLAGS=--plain-http", "CANARY_SECONDS=0", "POLL_SECONDS=0")
+			"REPOSITORY="+strings.TrimPrefix(held.URL, "http://")+"/team/server", "REGISTRY_FLAGS=--plain-http",
+			"CANARY_SECONDS=0", "POLL_SECONDS=0")
 		cmd.Env = append(cmd.Env, d.env...)
 		output, err := cmd.CombinedOutput()
 		require.NotContains(t, string(output), token)
@@ -201,7 +204,8 @@ func TestTheRecipeBringsReportsWithTheSignaturesBesideThem(t *testing.T) {
 	output, err := d.pipeline(t)()
 	require.NoError(t, err, output)
 	require.Equal(t, []string{"publish art_1", "art_1 STAGED", "publish man_1", "launch", "decommission", "give back",
-		"report CONFORMANCE", "report TENANCY", "man_1 STAGED", "art_1 CANARY", "man_1 CANARY", "art_1 ACTIVE", "man_1 ACTIVE"}, d.done)
+		"report CONFORMANCE", "report TENANCY", "man_1 STAGED", "art_1 CANARY", "man_1 CANARY", "art_1 ACTIVE",
+		"man_1 ACTIVE"}, d.done)
 	brought := d.CallsOf("submitEvidence")
 	require.Equal(t, signature, brought[0].Input()["signature"])
 	require.Equal(t, `{"digested":{}}`, brought[0].Input()["report"])

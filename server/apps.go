@@ -43,13 +43,15 @@ func (c *Config) completeApps() error {
 		return fmt.Errorf("--apps-url: %q is not an address with a host name, such as https://apps.example.com", c.AppsURL)
 	}
 	if strings.HasSuffix("."+public.Hostname(), "."+apps.Hostname()) {
-		return fmt.Errorf("--apps-url: the console at %s would be one of the apps' hosts: take another name for them", c.PublicURL)
+		return fmt.Errorf("--apps-url: the console at %s would be one of the apps' hosts: take another name for them",
+			c.PublicURL)
 	}
 	c.AppsURL = apps.String()
 	return nil
 }
 
-// completePeer fills where this process is reached: at its own listener, since behind the public address is any process.
+// completePeer fills where this process is reached: at its own listener, since behind the public address is any
+// process.
 func (c *Config) completePeer() {
 	if c.PeerURL != "" || len(c.Listen) == 0 {
 		return
@@ -105,7 +107,8 @@ func (p *platform) relay(ctx context.Context, group *errgroup.Group, gate *gate,
 	for _, each := range []*http.ServeMux{mux, nodes} {
 		each.Handle("GET "+tunnel.NodePath, relay.Nodes(p.authenticate(gate)))
 	}
-	mux.Handle("GET "+scrape.Path, &scrape.Handler{Members: resolver.MemberMetrics, Authenticate: p.authenticate(gate), Log: p.log})
+	mux.Handle("GET "+scrape.Path, &scrape.Handler{Members: resolver.MemberMetrics, Authenticate: p.authenticate(gate),
+		Log: p.log})
 	mux.Handle("GET "+tunnel.PeerPath, relay.Peers())
 	mux.Handle("GET "+tunnel.ConnectPath, relay.Connections(p.authenticate(gate)))
 	mux.Handle("GET "+tunnel.ExecPath, relay.Commands(p.authenticate(gate)))

@@ -32,8 +32,8 @@ type Config struct {
 	PublicURL  string
 	GraphQLURL string
 	NodeURL    string
-	// AppsURL is the address below which endpoints of apps have hosts of their own, such as https://apps.example.com; empty
-	// where browsers open none. PeerURL is where the platform's other processes reach this one.
+	// AppsURL is the address below which endpoints of apps have hosts of their own, such as https://apps.example.com;
+	// empty where browsers open none. PeerURL is where the platform's other processes reach this one.
 	AppsURL string
 	PeerURL string
 	KeysDir string

@@ -75,8 +75,8 @@ func document(schema *ast.Schema, r root, arguments map[string]any) string {
 // deeper is asked for where their pages are.
 var flat = map[string]bool{"Manifest": true, "Artifact": true}
 
-// reaching are types that are read from a node, which these tests have none of, and whose every reading is in the audit.
-// Strangers are told nothing of them: the subscription's recipe asks, and TestWhoMayNotReadLearnsNothing.
+// reaching are types that are read from a node, which these tests have none of, and whose every reading is in the
+// audit. Strangers are told nothing of them: the subscription's recipe asks, and TestWhoMayNotReadLearnsNothing.
 var reaching = map[string]bool{"LogPage": true, "MemberMetrics": true}
 
 // selection asks for what a type has, down to a depth; a page and its edges do not count.
@@ -94,7 +94,8 @@ func selection(schema *ast.Schema, of *ast.Definition, depth int) string {
 	}
 	for _, field := range of.Fields {
 		inner := schema.Types[field.Type.Name()]
-		if strings.HasPrefix(field.Name, "__") || needsArgument(field) || reaching[inner.Name] || (inner.IsCompositeType() && depth == 0) {
+		if strings.HasPrefix(field.Name, "__") || needsArgument(field) || reaching[inner.Name] ||
+			(inner.IsCompositeType() && depth == 0) {
 			continue
 		}
 		below := depth - 1

@@ -27,7 +27,8 @@ import (
 	"github.com/gpuaas/app-platform/sdk/tunnel"
 )
 
-// reachable is an installation of two server processes with an app that has endpoints, on a node whose agent a test plays.
+// reachable is an installation of two server processes with an app that has endpoints, on a node whose agent a test
+// plays.
 type reachable struct {
 	*platformtest.Kit
 	t          *testing.T
@@ -70,7 +71,8 @@ func (r *reachable) launch(project *db.Project, node *db.ComputeNode) *db.Instan
 	require.NoError(r.t, err)
 	number, err := strconv.Atoi(port)
 	require.NoError(r.t, err)
-	document := platformtest.Document(app, "1.0.0", r.Adapter("http://adapter.test", nil), r.Artifact(lifecycle.StageActive))
+	document := platformtest.Document(app, "1.0.0", r.Adapter("http://adapter.test", nil),
+		r.Artifact(lifecycle.StageActive))
 	declare := func(name, protocol string) map[string]any {
 		return map[string]any{"name": name, "title": "The " + name, "componentKey": "worker", "port": number,
 			"protocol": protocol, "permissionKey": "apps.queue.submit"}
@@ -245,7 +247,8 @@ func (r *reachable) health(credential string) map[string]string {
 	body := fmt.Sprintf(`{"query":"{ instance(id: \"%s\") { endpoints { name health { status message } } members { edges { node { endpoints {
 		name serving health { status } } } } } } }"}`, r.instance.ID)
 	body = strings.Join(strings.Fields(body), " ")
-	request, err := http.NewRequestWithContext(r.t.Context(), http.MethodPost, r.far.url+"/graphql", strings.NewReader(body))
+	request, err := http.NewRequestWithContext(r.t.Context(), http.MethodPost, r.far.url+"/graphql",
+		strings.NewReader(body))
 	require.NoError(r.t, err)
 	request.Header.Set("Authorization", "Bearer "+credential)
 	request.Header.Set("Content-Type", "application/json")

@@ -91,8 +91,8 @@ func (p *platform) ready(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write([]byte("ok\n"))
 }
 
-// api adds GraphQL, logins, the published keys and the console; for nodes, what they ask for. It returns what serves the
-// hosts of apps around the rest.
+// api adds GraphQL, logins, the published keys and the console; for nodes, what they ask for. It returns what serves
+// the hosts of apps around the rest.
 func (p *platform) api(ctx context.Context, group *errgroup.Group, gate *gate, mux, nodes *http.ServeMux,
 	registry *prometheus.Registry) (apps func(http.Handler) http.Handler, err error) {
 	sentinel := live.NewSentinel()
@@ -183,7 +183,8 @@ func (p *platform) publish(w http.ResponseWriter, _ *http.Request) {
 
 // authenticate reads the credential, without the database: each verb and read looks it up in the
 // round trip of what it loads.
-func (p *platform) authenticate(gate *gate) func(context.Context, transport.Credential, *http.Request) (context.Context, error) {
+func (p *platform) authenticate(gate *gate) func(context.Context, transport.Credential, *http.Request) (context.Context,
+	error) {
 	return func(ctx context.Context, shown transport.Credential, r *http.Request) (context.Context, error) {
 		ctx = authz.WithRequest(ctx, authz.RequestInfo{CorrelationID: transport.CorrelationID(ctx), Origin: edge.Address(r)})
 		if shown.Raw == "" {

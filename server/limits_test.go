@@ -49,7 +49,8 @@ func TestOneLimitIsChangedAndTheOthersStay(t *testing.T) {
 		`action = 'updateServiceAccount' AND after->'widens' = '["limits.maxRisk"]'`))
 	second := ids.New(ids.Instance)
 	faster := change(limitsDocument, object{"limits": object{"operationsPerHour": 3}})
-	require.Contains(t, faster.Data, `"limits":{"objectIds":["`+string(instance)+`"],"maxRisk":"WRITE","operationsPerHour":3}`)
+	require.Contains(t, faster.Data,
+		`"limits":{"objectIds":["`+string(instance)+`"],"maxRisk":"WRITE","operationsPerHour":3}`)
 	farther := change(limitsDocument, object{"limits": object{"objectIds": []ids.ID{instance, second}}})
 	require.Contains(t, farther.Data, `"`+string(second)+`"],"maxRisk":"WRITE","operationsPerHour":3}`)
 

@@ -41,7 +41,8 @@ func (p *printer) Read(ctx context.Context, query nodelogs.Query, each func(node
 		p.mu.Unlock()
 		for at < lines {
 			at++
-			if err := each(nodelogs.Line{Process: "app", Number: at, Time: time.Now(), Stream: "stdout", Text: fmt.Sprint(at)}); err != nil {
+			if err := each(nodelogs.Line{Process: "app", Number: at, Time: time.Now(), Stream: "stdout",
+				Text: fmt.Sprint(at)}); err != nil {
 				return err
 			}
 		}
@@ -103,5 +104,6 @@ func TestLogsAreFollowedThroughTheTunnel(t *testing.T) {
 	}
 	require.Equal(t, 6, at)
 	require.Equal(t, client.CodePermissionRevoked, client.CodeOf(ended), "%v", ended)
-	require.Equal(t, 2, r.Count("audit_entry", `action = 'readMemberLogs' AND allowed AND permission_key = 'apps.member.logs'`))
+	require.Equal(t, 2, r.Count("audit_entry",
+		`action = 'readMemberLogs' AND allowed AND permission_key = 'apps.member.logs'`))
 }

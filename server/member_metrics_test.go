@@ -16,7 +16,8 @@ import (
 	"github.com/gpuaas/app-platform/sdk/nodemetrics"
 )
 
-// measured is what a node has measured of any member: a sample of half a core 20 seconds ago, and one of a whole core now.
+// measured is what a node has measured of any member: a sample of half a core 20 seconds ago, and one of a whole core
+// now.
 type measured struct{ now int64 }
 
 // Series is an agent's.
@@ -35,7 +36,8 @@ func (m measured) Series(query nodemetrics.Query) ([]nodemetrics.Point, error) {
 // scraped asks for a project's numbers as a scraper does.
 func (r *reachable) scraped(project, credential string) (status int, body string) {
 	r.t.Helper()
-	request, err := http.NewRequestWithContext(r.t.Context(), http.MethodGet, r.far.url+"/v1/projects/"+project+"/metrics", nil)
+	request, err := http.NewRequestWithContext(r.t.Context(), http.MethodGet, r.far.url+"/v1/projects/"+project+"/metrics",
+		nil)
 	require.NoError(r.t, err)
 	if credential != "" {
 		request.Header.Set("Authorization", "Bearer "+credential)
@@ -48,8 +50,8 @@ func (r *reachable) scraped(project, credential string) (status int, body string
 	return response.StatusCode, string(raw)
 }
 
-// What a node's heartbeat brings is read at once by everybody who may read members, and by a scraper; the series comes from
-// the node by way of another process, with its gap.
+// What a node's heartbeat brings is read at once by everybody who may read members, and by a scraper; the series comes
+// from the node by way of another process, with its gap.
 func TestWhatMembersUseIsRead(t *testing.T) {
 	t.Parallel()
 	r := newReachable(t)
@@ -76,7 +78,8 @@ func TestWhatMembersUseIsRead(t *testing.T) {
 	foreign, err := gql.GetMemberUsage(ctx, c, project, string(apart.ID))
 	require.NoError(t, err)
 	require.NoError(t, beat(
-		gql.MemberUsageInput{MemberId: own.MemberId, Cpu: new(0.25), CpuSeconds: new(12.5), MemoryBytes: new(64.0), Gpus: 1, GpusSimulated: true},
+		gql.MemberUsageInput{MemberId: own.MemberId, Cpu: new(0.25), CpuSeconds: new(12.5), MemoryBytes: new(64.0), Gpus: 1,
+			GpusSimulated: true},
 		gql.MemberUsageInput{MemberId: foreign.MemberUsage[0].MemberId, Cpu: new(9.0)}))
 	require.Equal(t, 1, r.Count("member_usage", "true"))
 	now, err := gql.GetMemberUsage(ctx, c, project, string(r.instance.ID))
@@ -85,11 +88,13 @@ func TestWhatMembersUseIsRead(t *testing.T) {
 	require.InDelta(t, 0.25, *now.MemberUsage[0].Cpu, 0)
 	require.True(t, now.MemberUsage[0].GpusSimulated)
 	require.Nil(t, now.MemberUsage[0].Gpu)
-	require.Equal(t, client.CodeInvalidArgument, client.CodeOf(beat(gql.MemberUsageInput{MemberId: own.MemberId, Gpu: new(1.5)})))
+	require.Equal(t, client.CodeInvalidArgument,
+		client.CodeOf(beat(gql.MemberUsageInput{MemberId: own.MemberId, Gpu: new(1.5)})))
 
 	status, text := r.scraped(project, viewer)
 	require.Equal(t, http.StatusOK, status, text)
-	labels := `{allocation="` + *orEmpty(own.AllocationId) + `",component="` + own.ComponentKey + `",instance="` + own.InstanceId + `",member="` + own.MemberId + `"}`
+	labels := `{allocation="` + *orEmpty(own.AllocationId) + `",component="` + own.ComponentKey + `",instance="` +
+		own.InstanceId + `",member="` + own.MemberId + `"}`
 	require.Contains(t, text, "app_platform_member_cpu_seconds_total"+labels+" 12.5\n")
 	require.Contains(t, text, "app_platform_member_measured"+labels+" 1\n")
 	require.NotContains(t, text, "gpu_utilization_ratio{")
@@ -114,7 +119,8 @@ func TestWhatMembersUseIsRead(t *testing.T) {
 	if last[2].Samples == 0 { // a step of the clock has passed
 		last = points[len(points)-4 : len(points)-1]
 	}
-	require.Equal(t, []int{1, 0, 1}, []int{last[0].Samples, last[1].Samples, last[2].Samples}, "a gap is a point without samples")
+	require.Equal(t, []int{1, 0, 1}, []int{last[0].Samples, last[1].Samples, last[2].Samples},
+		"a gap is a point without samples")
 	require.Nil(t, last[1].Cpu)
 	require.InDelta(t, 0.5, last[0].Cpu.Average, 0)
 	stranger, err := client.New(r.far.url, client.Options{Token: r.Session(r.User(r.Tenant()))})

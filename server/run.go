@@ -212,7 +212,8 @@ func open(ctx context.Context, config *Config, log *slog.Logger) (*platform, err
 	if err != nil {
 		return nil, err
 	}
-	p := &platform{config: config, log: log, ring: ring, ssh: authorities, vault: vault, trust: trust, denials: audit.NewDenials(),
+	p := &platform{config: config, log: log, ring: ring, ssh: authorities, vault: vault, trust: trust,
+		denials: audit.NewDenials(),
 		process: rand.Text()}
 	p.db, err = tx.Open(ctx, config.DatabaseURL, tx.Options{Connections: config.Connections, Denials: p.denials,
 		Now: config.Clock,

@@ -26,7 +26,8 @@ import (
 // someKey is a public key whose private half nobody has kept.
 const someKey = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIEPWAUKk1hrNN5Oz0CDjmGkN1DjJ/e8KRMSRxBrbVi2H"
 
-// playLogin plays the SSH server of a member: it says what it was asked for and the certificate of its host, and echoes.
+// playLogin plays the SSH server of a member: it says what it was asked for and the certificate of its host, and
+// echoes.
 func playLogin(open tunnel.Open, stream *tunnel.Stream) error {
 	if err := stream.Granted(); err != nil {
 		return err
@@ -106,7 +107,8 @@ func (r *reachable) logsIn(session string, person *db.User) {
 	require.NoError(t, r.Admin.QueryRow(t.Context(), `SELECT id FROM member WHERE instance_id = $1`, at).Scan(&member))
 	r.noCertificate(session, admin, member)
 
-	got, code, message := r.issue(admin, map[string]any{"instanceId": at, "publicKey": someKey + " a comment", "reason": "to look"})
+	got, code, message := r.issue(admin,
+		map[string]any{"instanceId": at, "publicKey": someKey + " a comment", "reason": "to look"})
 	require.Empty(t, code, message)
 	certificate := parsed(t, got.Certificate)
 	require.EqualValues(t, ssh.UserCert, certificate.CertType)
@@ -134,9 +136,11 @@ func (r *reachable) logsIn(session string, person *db.User) {
 	require.EqualValues(t, ssh.HostCert, host.CertType)
 	require.Equal(t, []string{string(member), "worker.0." + at}, host.ValidPrincipals)
 	require.Contains(t, got.HostAuthorities, signedBy(host.SignatureKey))
-	require.Equal(t, 1, r.Count("audit_entry", `action = 'sshMember' AND allowed AND object_id = $1 AND reason = 'to look'`, member))
+	require.Equal(t, 1, r.Count("audit_entry",
+		`action = 'sshMember' AND allowed AND object_id = $1 AND reason = 'to look'`, member))
 
-	ofEndpoint, code, message := r.issue(session, map[string]any{"instanceId": at, "publicKey": someKey, "endpoint": "login"})
+	ofEndpoint, code, message := r.issue(session,
+		map[string]any{"instanceId": at, "publicKey": someKey, "endpoint": "login"})
 	require.Empty(t, code, message)
 	require.Len(t, ofEndpoint.Principals, 2)
 	require.Equal(t, "login."+at, ofEndpoint.Principals[1])
@@ -168,9 +172,11 @@ func (r *reachable) noCertificate(session, admin string, member ids.ID) {
 		"without a reason":       {admin, "input.reason", map[string]any{}, fault.InvalidArgument},
 		"of another protocol":    {admin, "speaks tcp", map[string]any{"endpoint": "raw"}, fault.FailedPrecondition},
 		"of no endpoint":         {admin, "nothing", map[string]any{"endpoint": "nothing"}, fault.NotFound},
-		"no key":                 {admin, "ssh-keygen writes it", map[string]any{"publicKey": "ssh-ed25519 x"}, fault.InvalidArgument},
-		"a key with options":     {admin, "input.publicKey", map[string]any{"publicKey": "no-pty " + someKey}, fault.InvalidArgument},
-		"two keys":               {admin, "one line", map[string]any{"publicKey": someKey + "\n" + someKey}, fault.InvalidArgument},
+		"no key": {admin, "ssh-keygen writes it", map[string]any{"publicKey": "ssh-ed25519 x"},
+			fault.InvalidArgument},
+		"a key with options": {admin, "input.publicKey", map[string]any{"publicKey": "no-pty " + someKey},
+			fault.InvalidArgument},
+		"two keys": {admin, "one line", map[string]any{"publicKey": someKey + "\n" + someKey}, fault.InvalidArgument},
 	} {
 		input := map[string]any{"instanceId": at, "publicKey": someKey}
 		for field, value := range refused.input {
@@ -198,5 +204,6 @@ func (r *reachable) noCertificate(session, admin string, member ids.ID) {
 		require.Equal(t, string(refused.want), why.Code, "%s: %s", name, why.Message)
 	}
 	r.Policy(r.project, `{}`)
-	require.Zero(t, r.Count("audit_entry", "action IN ('issueSshCertificate', 'sshMember') AND allowed"), "nothing was issued")
+	require.Zero(t, r.Count("audit_entry", "action IN ('issueSshCertificate', 'sshMember') AND allowed"),
+		"nothing was issued")
 }

@@ -18,7 +18,8 @@ import (
 )
 
 // terminal opens a terminal as the console does; status is that of a refused handshake.
-func (r *reachable) terminal(session string, opening map[string]any, headers ...string) (socket *websocket.Conn, status int) {
+func (r *reachable) terminal(session string, opening map[string]any, headers ...string) (socket *websocket.Conn,
+	status int) {
 	r.t.Helper()
 	header := http.Header{"Origin": {r.far.url}}
 	if session != "" {
@@ -28,7 +29,8 @@ func (r *reachable) terminal(session string, opening map[string]any, headers ...
 		header.Set(headers[i], headers[i+1])
 	}
 	dialer := websocket.Dialer{Subprotocols: []string{reach.TerminalProtocol}, HandshakeTimeout: patience}
-	socket, response, err := dialer.DialContext(r.t.Context(), "ws"+strings.TrimPrefix(r.far.url, "http")+tunnel.ExecPath, header)
+	socket, response, err := dialer.DialContext(r.t.Context(), "ws"+strings.TrimPrefix(r.far.url, "http")+tunnel.ExecPath,
+		header)
 	require.NotNil(r.t, response, "%v", err)
 	_ = response.Body.Close()
 	if err != nil {
@@ -70,7 +72,8 @@ func (r *reachable) opensATerminal(member string) {
 	admin := r.Session(person)
 	id := r.memberID()
 	opening := func(change ...any) map[string]any {
-		out := map[string]any{"member": id, "command": []string{"sh", "-c", "secret"}, "reason": "to look", "rows": 24, "cols": 80}
+		out := map[string]any{"member": id, "command": []string{"sh", "-c", "secret"}, "reason": "to look", "rows": 24,
+			"cols": 80}
 		for i := 0; i < len(change); i += 2 {
 			out[change[i].(string)] = change[i+1]
 		}
@@ -86,7 +89,8 @@ func (r *reachable) opensATerminal(member string) {
 		_, status := r.terminal(admin, opening(), headers...)
 		require.Equal(t, http.StatusForbidden, status, name)
 	}
-	for name, headers := range map[string][]string{"nobody": nil, "a program's token": {"Authorization", "Bearer " + admin}} {
+	for name, headers := range map[string][]string{"nobody": nil,
+		"a program's token": {"Authorization", "Bearer " + admin}} {
 		_, status := r.terminal("", opening(), headers...)
 		require.Equal(t, http.StatusUnauthorized, status, name)
 	}
@@ -128,7 +132,8 @@ func (r *reachable) opensATerminal(member string) {
 		require.Equal(t, want, frame)
 		return string(carries)
 	}
-	require.JSONEq(t, `{"command": ["sh", "-c", "secret"], "tty": true, "rows": 24, "cols": 80}`, reads(tunnel.ErrorOutput))
+	require.JSONEq(t, `{"command": ["sh", "-c", "secret"], "tty": true, "rows": 24, "cols": 80}`,
+		reads(tunnel.ErrorOutput))
 	send(tunnel.Input, []byte("hello"))
 	require.Equal(t, "hello", reads(tunnel.Output))
 	send(tunnel.Size, tunnel.SizeOf(30, 100))

@@ -82,7 +82,8 @@ func TestRemovalOfADeadMemberByForceIsUnverifiedAndCleanedWhenItsNodeReturns(t *
 		[]any{left.Kind, *left.MemberID, *left.NodeID, *left.AllocationID, *left.OperationID, left.Owner})
 	require.Contains(t, string(op.Evidence), "its node is not heard")
 	c.once(c.launched, "apps.orphan.found", "apps.instance.member_removed")
-	c.until("the reconciler says what it waits for", func() bool { return c.orphans()[0].LastError == "its node is not heard" })
+	c.until("the reconciler says what it waits for",
+		func() bool { return c.orphans()[0].LastError == "its node is not heard" })
 	require.Zero(t, c.orphans()[0].Attempts)
 
 	torn := c.comesBack()
@@ -312,7 +313,8 @@ func TestWhatIsSentAnewIsTheSameThoughTheInstanceHasGrownMeanwhile(t *testing.T)
 	require.Len(t, c.script.dispatched(string(c.op))[0].Members, 3)
 	c.says(adapter.StateSucceeded, "", adapter.MemberActive)
 	require.Equal(t, lifecycle.OperationSucceeded, c.end().State, "operations on different members run side by side")
-	c.until("the drain is sent anew", func() bool { all := c.script.dispatched(string(drain)); return all[len(all)-1].Attempt == 2 })
+	c.until("the drain is sent anew",
+		func() bool { all := c.script.dispatched(string(drain)); return all[len(all)-1].Attempt == 2 })
 	all := c.script.dispatched(string(drain))
 	first, err := all[0].SpecHash()
 	require.NoError(t, err)

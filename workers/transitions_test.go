@@ -51,9 +51,10 @@ var ways = map[transition]func(c *cluster) ids.ID{
 
 // elsewhere are moves that no worker makes.
 var elsewhere = map[transition]string{
-	{lifecycle.OperationPending, lifecycle.OperationFailed}:      "break-glass ends what no worker has claimed",
-	{lifecycle.OperationPending, lifecycle.OperationCanceled}:    "the verb that cancels, in its own transaction",
-	{lifecycle.OperationCanceling, lifecycle.OperationSucceeded}: "whoever asks to stop has an answer first, so that it is RUNNING again",
+	{lifecycle.OperationPending, lifecycle.OperationFailed}:   "break-glass ends what no worker has claimed",
+	{lifecycle.OperationPending, lifecycle.OperationCanceled}: "the verb that cancels, in its own transaction",
+	{lifecycle.OperationCanceling,
+		lifecycle.OperationSucceeded}: "whoever asks to stop has an answer first, so that it is RUNNING again",
 }
 
 // goes has the adapter end an operation of a kind.

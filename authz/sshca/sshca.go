@@ -1,7 +1,7 @@
-// Package sshca holds the platform's two SSH authorities. One signs the certificates of people, which members accept; the
-// other signs those of hosts, which people's clients accept. Neither is ever taken for the other. Their keys are files of
-// the folder of signing keys and are rotated as those are: a new key is published first, and signs when every process and
-// every client has had time to learn of it.
+// Package sshca holds the platform's two SSH authorities. One signs the certificates of people, which members accept;
+// the other signs those of hosts, which people's clients accept. Neither is ever taken for the other. Their keys are
+// files of the folder of signing keys and are rotated as those are: a new key is published first, and signs when every
+// process and every client has had time to learn of it.
 package sshca
 
 import (

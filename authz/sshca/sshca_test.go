@@ -60,7 +60,8 @@ func TestACertificateSaysWhatItIsGoodFor(t *testing.T) {
 	key, err := sshca.ParseKey(lineOf(t, public))
 	require.NoError(t, err)
 	now := time.Unix(1_800_000_000, 0)
-	what := sshca.Certificate{Key: key, KeyID: "usr_a", Principals: []string{"usr_a@ins_a"}, Now: now, Until: now.Add(time.Minute)}
+	what := sshca.Certificate{Key: key, KeyID: "usr_a", Principals: []string{"usr_a@ins_a"}, Now: now,
+		Until: now.Add(time.Minute)}
 	line, serial, err := authorities.SignPerson(what)
 	require.NoError(t, err)
 	read, _, _, _, err := ssh.ParseAuthorizedKey([]byte(line))

@@ -15,7 +15,8 @@ import (
 // tokenKeys are the keys that sign tokens.
 const tokenKeys = "tokens"
 
-// keysCommand looks after the keys that sign tokens and SSH certificates. Running servers take changes up by themselves.
+// keysCommand looks after the keys that sign tokens and SSH certificates. Running servers take changes up by
+// themselves.
 func keysCommand() *cobra.Command {
 	var dir, of string
 	command := &cobra.Command{Use: "keys", Short: "Look after the keys that sign tokens and SSH certificates"}

@@ -37,7 +37,8 @@ func TestControllerConformsToTheContractOnRealClusters(t *testing.T) {
 	require.NoError(t, err, "%s", out)
 	const name = "slurm-reference"
 	report := conformance.Test(t, conformance.Options{
-		Name: name, Manifest: manifest, Address: adaptertest.Address(t), Runner: adaptertest.NewNodes(t, adaptertest.Namespaces()), Only: slow(),
+		Name: name, Manifest: manifest, Address: adaptertest.Address(t),
+		Runner: adaptertest.NewNodes(t, adaptertest.Namespaces()), Only: slow(),
 		Launcher: &conformance.Command{
 			Line: program + ` --platform-url "$PLATFORM_URL" --name "$ADAPTER_NAME" ` +
 				`--listen "$ADAPTER_LISTEN" --state-dir "$ADAPTER_STATE_DIR"`,

@@ -190,7 +190,8 @@ func TestSchemaThatExplodesWhenWrittenOutIsRefused(t *testing.T) {
 		}
 		defs += `, "` + name + `": {"allOf": [{"$ref": "#/$defs/` + below + `"}, {"$ref": "#/$defs/` + below + `"}]}`
 	}
-	_, reason := compile(json.RawMessage(`{"type": "object", "properties": {"x": {"$ref": "#/$defs/u"}}, "$defs": {`+defs+`}}`), "s")
+	_, reason := compile(json.RawMessage(`{"type": "object", "properties": {"x": {"$ref": "#/$defs/u"}}, "$defs": {`+defs+
+		`}}`), "s")
 	require.NotNil(t, reason)
 	require.Contains(t, reason.Message, "subschemas")
 }

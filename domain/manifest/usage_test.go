@@ -39,7 +39,8 @@ func TestADimensionThatCountsCapacityIsRefused(t *testing.T) {
 	}
 	for _, dimension := range []string{`{"name": "tokens", "unit": "token"}`,
 		`{"name": "model.seconds", "unit": "second"}`,
-		`{"name": "pod.gpu_seconds", "unit": "gpu-second", "kind": "showback"}`, `{"name": "messages", "unit": "message", "description": "sent"}`} {
+		`{"name": "pod.gpu_seconds", "unit": "gpu-second", "kind": "showback"}`,
+		`{"name": "messages", "unit": "message", "description": "sent"}`} {
 		_, err := manifest.New(with(dimension))
 		require.NoError(t, err, dimension)
 	}

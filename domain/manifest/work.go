@@ -92,7 +92,8 @@ func (l *linter) work(m *Manifest) {
 	}
 	if submit := m.Work.Submit; submit != nil {
 		if _, out, ok := l.workAction(m, "work.submit", submit.Action, false); ok && !plain(out.Properties[submit.ID]) {
-			l.add(fault.BadValue, "work.submit.id", "must name a text or a whole number in the properties of the action's output")
+			l.add(fault.BadValue, "work.submit.id",
+				"must name a text or a whole number in the properties of the action's output")
 		}
 	}
 }

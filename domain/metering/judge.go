@@ -118,7 +118,8 @@ func (s *Sent) shape() *fault.Reason {
 	case s.ID == "":
 		return refuse(fault.Required, "id", "is missing: derive it from what is counted")
 	case !IsDecimal(s.Quantity):
-		return refuse(fault.UsageQuantity, "quantity", "must be a decimal number of at most 26 digits, and 12 behind the point")
+		return refuse(fault.UsageQuantity, "quantity",
+			"must be a decimal number of at most 26 digits, and 12 behind the point")
 	case negative && s.Retracts == "":
 		return refuse(fault.UsageQuantity, "quantity", "is negative: only a record that retracts another may be")
 	case !negative && s.Retracts != "" && Decimal(s.Quantity) != "0":

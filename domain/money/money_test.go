@@ -66,7 +66,8 @@ func TestArithmetic(t *testing.T) {
 		[]string{a.Add(b).String(), a.Sub(b).String(), a.Mul(b).String(), a.Neg().String()})
 	require.Equal(t, []string{"-0.5", "1.25"}, []string{a.Min(b).String(), b.Max(a).String()})
 	require.Equal(t, []string{"120", "60", "0", "-60"}, []string{money.Int(61).CeilTo(money.Int(60)).String(),
-		money.Int(60).CeilTo(money.Int(60)).String(), money.Int(0).CeilTo(money.Int(60)).String(), money.Int(-119).CeilTo(money.Int(60)).String()})
+		money.Int(60).CeilTo(money.Int(60)).String(), money.Int(0).CeilTo(money.Int(60)).String(),
+		money.Int(-119).CeilTo(money.Int(60)).String()})
 	require.Equal(t, "3.333333333333", money.Int(10).Part(1, 3).String())
 	require.Equal(t, "-3.333333333333", money.Int(-10).Part(1, 3).String())
 	require.Equal(t, []string{"0.01", "-1.50", "7"}, []string{money.Shift(1, 2).Fixed(2), money.Must("-1.5").Fixed(2),
@@ -135,7 +136,8 @@ func TestRoundingEqualsTheOracle(t *testing.T) {
 
 func TestADecimalIsScannedAndSentAsTheDatabaseHasIt(t *testing.T) {
 	t.Parallel()
-	for column, want := range map[string]string{"1.500000000000": "1.5", "-3.000": "-3", "100": "100", "0.000000000000": "0"} {
+	for column, want := range map[string]string{"1.500000000000": "1.5", "-3.000": "-3", "100": "100",
+		"0.000000000000": "0"} {
 		var got money.Decimal
 		require.NoError(t, got.Scan(column))
 		require.Equal(t, money.Must(want), got, "in its one form")

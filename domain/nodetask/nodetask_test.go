@@ -54,10 +54,12 @@ func TestEveryFieldOfEveryKindIsReadAndKept(t *testing.T) {
 
 func TestSameDetailsHaveTheSameCanonicalForm(t *testing.T) {
 	t.Parallel()
-	first, err := nodetask.Parse(lifecycle.TaskProbe, json.RawMessage(`{"attempts":2.0e0,"tcp":{"host":"","port":80},"exec":null}`))
+	first, err := nodetask.Parse(lifecycle.TaskProbe,
+		json.RawMessage(`{"attempts":2.0e0,"tcp":{"host":"","port":80},"exec":null}`))
 	require.Error(t, err, "a whole number is written as one")
 	require.Nil(t, first)
-	first, err = nodetask.Parse(lifecycle.TaskProbe, json.RawMessage(`{"intervalSeconds":2.0,"tcp":{"host":"","port":80},"exec":null}`))
+	first, err = nodetask.Parse(lifecycle.TaskProbe,
+		json.RawMessage(`{"intervalSeconds":2.0,"tcp":{"host":"","port":80},"exec":null}`))
 	require.NoError(t, err)
 	second, err := nodetask.Parse(lifecycle.TaskProbe, json.RawMessage(`{ "tcp": {"port": 80}, "intervalSeconds": 2 }`))
 	require.NoError(t, err)

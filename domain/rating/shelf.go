@@ -19,7 +19,8 @@ func Place(onShelf []Price, added Price, over bool) (Placing, error) {
 		}
 		tail := p.To.IsZero() && !p.From.After(added.From)
 		if !tail && !over {
-			return Placing{}, fault.New(fault.PriceOverlap, "another price holds from %s: end this one before, or name another scope",
+			return Placing{}, fault.New(fault.PriceOverlap,
+				"another price holds from %s: end this one before, or name another scope",
 				instant(p.From)).At("input.validTo")
 		}
 		out.Superseded = append(out.Superseded, p)

@@ -84,7 +84,8 @@ var shares = []float64{0, 0, 0, 0.25, 0.5, 0.875}
 // Add takes in the next launch that ended.
 func (t *Test) Add(o Outcome) {
 	all, block := &t.active, &t.blockActive
-	stands := o.Canary && t.active.launches > 0 && t.blockCanary.launches >= beyond*(1+t.blockActive.launches) // whatever its outcome
+	stands := o.Canary && t.active.launches > 0 &&
+		t.blockCanary.launches >= beyond*(1+t.blockActive.launches) // whatever its outcome
 	if o.Canary {
 		all, block = &t.canary, &t.blockCanary
 		for i := range t.tolerated {

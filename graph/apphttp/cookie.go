@@ -10,7 +10,8 @@ import (
 	"github.com/gpuaas/app-platform/transport"
 )
 
-// cookieName is the name of the cookie of an endpoint's host, behind transport.HostPrefix where browsers speak TLS to us.
+// cookieName is the name of the cookie of an endpoint's host, behind transport.HostPrefix where browsers speak TLS to
+// us.
 const cookieName = "app_platform_endpoint"
 
 // redeem trades a ticket for the cookie of this host.
@@ -46,8 +47,8 @@ func (h *Handler) cookie() string {
 	return cookieName
 }
 
-// openings are the secrets that a browser shows. A sibling host may have set a cookie of the same name where there is no
-// TLS, so that all are tried.
+// openings are the secrets that a browser shows. A sibling host may have set a cookie of the same name where there is
+// no TLS, so that all are tried.
 func (h *Handler) openings(r *http.Request) []token.Secret {
 	var out []token.Secret
 	for _, cookie := range r.CookiesNamed(h.cookie()) {

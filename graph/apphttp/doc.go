@@ -1,5 +1,5 @@
-// Package apphttp serves the HTTP endpoints of instances to people, each on an origin of its own, so that no app can read
-// the console's cookies or call the API as its user.
+// Package apphttp serves the HTTP endpoints of instances to people, each on an origin of its own, so that no app can
+// read the console's cookies or call the API as its user.
 //
 //	browser ── GET /.platform/open?ticket ── cookie of this host alone ── 303 to /
 //	browser ── cookie ──┐
@@ -24,8 +24,8 @@ import (
 )
 
 const (
-	// CallerHeader tells the app who calls: a token signed by the platform, for this instance alone, that the app verifies by
-	// the keys which the platform publishes at /.well-known/jwks.json.
+	// CallerHeader tells the app who calls: a token signed by the platform, for this instance alone, that the app verifies
+	// by the keys which the platform publishes at /.well-known/jwks.json.
 	CallerHeader = "X-App-Platform-Caller"
 	// maxHeaders bounds the headers of an app's answer, in bytes.
 	maxHeaders = 64 << 10

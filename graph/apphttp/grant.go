@@ -55,7 +55,8 @@ func (h *Handler) enter(r *http.Request, name string, instance ids.ID) (*grant, 
 
 // credentials reads who asks: a program by its bearer, where that seems to be the platform's, and so never reaches the
 // app; else a browser by its cookie. Any other bearer is between the browser and the app.
-func (h *Handler) credentials(r *http.Request, name string, instance ids.ID) (all []context.Context, bearer bool, err error) {
+func (h *Handler) credentials(r *http.Request, name string, instance ids.ID) (all []context.Context, bearer bool,
+	err error) {
 	if text, ok := transport.Bearer(r.Header.Get("Authorization")); ok && h.Keys.Seems(text) {
 		ctx, err := h.Authenticate(r.Context(), transport.Credential{Raw: text, Source: transport.SourceBearer}, r)
 		return []context.Context{ctx}, true, err

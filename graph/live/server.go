@@ -179,7 +179,8 @@ func (s *Server) replay(
 }
 
 // enter returns the group of an operation, a new one where there is none, and counts its user.
-func (s *Server) enter(ctx context.Context, whose string, op *graphql.OperationContext, opened *Opened) (*group, error) {
+func (s *Server) enter(ctx context.Context, whose string, op *graphql.OperationContext, opened *Opened) (*group,
+	error) {
 	key, err := groupKey(op, opened.Feed)
 	if err != nil {
 		return nil, err

@@ -17,8 +17,8 @@ import (
 	"github.com/gpuaas/app-platform/service/endpoint"
 )
 
-// Dial connects to the port of an endpoint at the member that serves it. Faults: NODE_UNREACHABLE while the node's agent
-// is not connected, UNAVAILABLE while nothing listens there, RATE_LIMITED beyond MaxPerTenant.
+// Dial connects to the port of an endpoint at the member that serves it. Faults: NODE_UNREACHABLE while the node's
+// agent is not connected, UNAVAILABLE while nothing listens there, RATE_LIMITED beyond MaxPerTenant.
 func (r *Relay) Dial(ctx context.Context, to *endpoint.Target) (net.Conn, error) {
 	spec, err := json.Marshal(tunnel.Port{Port: to.Endpoint.Port})
 	if err != nil {

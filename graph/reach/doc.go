@@ -1,5 +1,6 @@
-// Package reach passes people's connections to the members of instances. An agent of a node dials out and keeps a tunnel
-// to one process of the platform; a stream to a member goes over that tunnel, by way of the process that holds it.
+// Package reach passes people's connections to the members of instances. An agent of a node dials out and keeps a
+// tunnel to one process of the platform; a stream to a member goes over that tunnel, by way of the process that holds
+// it.
 //
 //	person ── this process ─────────────────────────── tunnel ── agent ── member
 //	person ── this process ── that of another process ── tunnel ── agent ── member

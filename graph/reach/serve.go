@@ -136,8 +136,8 @@ func (r *Relay) pass(_ context.Context, open tunnel.Open, stream *tunnel.Stream)
 	return nil
 }
 
-// Connections serves tunnel.ConnectPath: a program's connection to an endpoint, or to the SSH server of a member, with its
-// own credential. It ends within five seconds of the right's end.
+// Connections serves tunnel.ConnectPath: a program's connection to an endpoint, or to the SSH server of a member, with
+// its own credential. It ends within five seconds of the right's end.
 func (r *Relay) Connections(authenticate Authenticate) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
 		ctx, err := begin(w, request, authenticate)
@@ -198,8 +198,8 @@ func (r *Relay) session(ctx context.Context, w http.ResponseWriter, member ids.I
 	})
 }
 
-// Commands serves tunnel.ExecPath: a command in a member that somebody works with, from a program or, by WebSocket, from
-// the console. It ends within five seconds of the right's end.
+// Commands serves tunnel.ExecPath: a command in a member that somebody works with, from a program or, by WebSocket,
+// from the console. It ends within five seconds of the right's end.
 func (r *Relay) Commands(authenticate Authenticate) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
 		if websocket.IsWebSocketUpgrade(request) {

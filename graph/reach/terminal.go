@@ -19,9 +19,9 @@ import (
 	"github.com/gpuaas/app-platform/transport"
 )
 
-// TerminalProtocol is the WebSocket subprotocol of a terminal in the console, on tunnel.ExecPath. The first message is an
-// opening, as JSON. Then binary messages are frames: the kind in the first byte, what it carries in the rest. A text from
-// here is {"opened":true}, or why the terminal ends, in the platform's envelope.
+// TerminalProtocol is the WebSocket subprotocol of a terminal in the console, on tunnel.ExecPath. The first message is
+// an opening, as JSON. Then binary messages are frames: the kind in the first byte, what it carries in the rest. A text
+// from here is {"opened":true}, or why the terminal ends, in the platform's envelope.
 const TerminalProtocol = "app-platform-exec"
 
 const (
@@ -73,7 +73,8 @@ func (r *Relay) browser(w http.ResponseWriter, request *http.Request, authentica
 }
 
 // visitor reads who calls from the cookie, which acts for our own pages alone.
-func (r *Relay) visitor(ctx context.Context, request *http.Request, authenticate Authenticate) (context.Context, error) {
+func (r *Relay) visitor(ctx context.Context, request *http.Request, authenticate Authenticate) (context.Context,
+	error) {
 	if !transport.SameOrigin(request, r.Origins) {
 		return ctx, fault.New(fault.Forbidden, "a page of another origin may not open a terminal")
 	}
@@ -206,7 +207,8 @@ func (t *terminal) output(from io.Reader) error {
 
 // broken is the fault of a command whose connection broke.
 func broken() error {
-	return fault.New(fault.Unavailable, "the connection to the member broke, and the command has ended: open another terminal")
+	return fault.New(fault.Unavailable,
+		"the connection to the member broke, and the command has ended: open another terminal")
 }
 
 // await waits until the browser has drawn enough to take more; not ok when it has left.

@@ -34,8 +34,8 @@ type try struct {
 	err error
 }
 
-// Try asks a member whether it answers at an endpoint: at its port, or by GET of the path that the manifest names, which
-// is to be answered with 200 to 399. What the app answers is not passed on. Faults: those of Dial, UNAVAILABLE.
+// Try asks a member whether it answers at an endpoint: at its port, or by GET of the path that the manifest names,
+// which is to be answered with 200 to 399. What the app answers is not passed on. Faults: those of Dial, UNAVAILABLE.
 func (r *Relay) Try(ctx context.Context, to *endpoint.Target) error {
 	at := tryKey{to.MemberID, to.Endpoint.Name}
 	r.mu.Lock()

@@ -56,7 +56,8 @@ func List[C connection[E], E edge[T], T any](ctx context.Context, first *int, af
 // ListOf is List for what takes one argument more, such as whose list it is, with the standard page.
 func ListOf[C connection[E], E edge[T], T, Of any](ctx context.Context, of Of, first *int, after *string,
 	list func(context.Context, Of, page.Args) (*page.Page[T], error)) (*C, error) {
-	return List[C](ctx, first, after, StandardPage, func(ctx context.Context, args page.Args) (*page.Page[T], error) { return list(ctx, of, args) })
+	return List[C](ctx, first, after, StandardPage,
+		func(ctx context.Context, args page.Args) (*page.Page[T], error) { return list(ctx, of, args) })
 }
 
 // pageInfo returns where a page begins and ends, and whether there is more on either side.

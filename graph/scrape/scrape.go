@@ -1,5 +1,5 @@
-// Package scrape serves what a project's members use in Prometheus's text format, for a scraper with a credential of the
-// project's own. Each request is authorised, and answered from one statement; no node is asked.
+// Package scrape serves what a project's members use in Prometheus's text format, for a scraper with a credential of
+// the project's own. Each request is authorised, and answered from one statement; no node is asked.
 package scrape
 
 import (
@@ -132,7 +132,8 @@ var families = []family{
 		func(u *membermetric.Usage) *float64 { return u.GPUMemoryTotalBytes }),
 }
 
-// SeriesOfMember bounds the series of a member, and so those of an answer: membermetric.MaxUsages times as many, and one.
+// SeriesOfMember bounds the series of a member, and so those of an answer: membermetric.MaxUsages times as many, and
+// one.
 const SeriesOfMember = 14
 
 // Collect sends the series.

@@ -55,8 +55,8 @@ func fromSecret(text string) (Credential, error) {
 // opening is the kind of an endpoint that was opened.
 const opening = "opening"
 
-// OpeningCredential is the credential of an endpoint that was opened, by the secret of its cookie. It is for the host of
-// that endpoint alone: ParseCredential does not read it.
+// OpeningCredential is the credential of an endpoint that was opened, by the secret of its cookie. It is for the host
+// of that endpoint alone: ParseCredential does not read it.
 func OpeningCredential(secret token.Secret) Credential {
 	return Credential{kind: opening, id: secret.ID, hash: secret.Hash}
 }

@@ -36,7 +36,8 @@ func overdue(ctx context.Context, err error) error {
 	if _, said := fault.As(err); said {
 		return err
 	}
-	return fault.New(fault.Unavailable, "the change took longer than a transaction may; try again").Because(errors.Join(errOverdue, err))
+	return fault.New(fault.Unavailable,
+		"the change took longer than a transaction may; try again").Because(errors.Join(errOverdue, err))
 }
 
 // overdueSQL ends connections of the login role that have been in one writing transaction for too long. A role may end

@@ -29,8 +29,8 @@ func TestTheConsoleAddsDrainsAndRemovesAMember(t *testing.T) {
 	}
 }
 
-// bill sets a price for what is rented, and opens the tenant's account without waiting for the billing role's first look:
-// what an hour costs is shown from then on.
+// bill sets a price for what is rented, and opens the tenant's account without waiting for the billing role's first
+// look: what an hour costs is shown from then on.
 func bill(t *testing.T, ctx context.Context) {
 	t.Helper()
 	_, err := gql.SetPrice(ctx, shared.Operator, gql.SetPriceInput{Meter: "gpu_seconds", Per: "3600", Currency: "EUR",

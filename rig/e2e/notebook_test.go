@@ -46,8 +46,8 @@ func (k *containersUnderTest) opensInABrowser() {
 	require.Subset(k.t, events, []string{"opened", "ran", "apart"})
 }
 
-// worksInAMember runs a command in a replica and reads what it prints, as a person with the command line. The automation
-// account, whose keys do not hold it, is refused.
+// worksInAMember runs a command in a replica and reads what it prints, as a person with the command line. The
+// automation account, whose keys do not hold it, is refused.
 func (k *containersUnderTest) worksInAMember() {
 	k.t.Helper()
 	_, code, err := shared.LoginLink(k.ctx, shared.Demo.AdminID)
@@ -70,8 +70,8 @@ func (k *containersUnderTest) worksInAMember() {
 	require.Zero(k.t, exit, complaint)
 }
 
-// logsIn logs in to a replica with this machine's own ssh, copies a file there and back with its scp, and is cut when the
-// right ends.
+// logsIn logs in to a replica with this machine's own ssh, copies a file there and back with its scp, and is cut when
+// the right ends.
 func (k *containersUnderTest) logsIn() {
 	k.t.Helper()
 	_, code, err := shared.LoginLink(k.ctx, shared.Demo.AdminID)
@@ -86,7 +86,8 @@ func (k *containersUnderTest) logsIn() {
 		require.Zero(k.t, exit, "%v: %s", args, complaint)
 		return strings.TrimSpace(said)
 	}
-	account := tool("admin", "service-account", "create", "logs-in", "-q", "--permission", "apps.member.exec", "--permission",
+	account := tool("admin", "service-account", "create", "logs-in", "-q", "--permission", "apps.member.exec",
+		"--permission",
 		"apps.instance.read", "--permission", "apps.node.read", "--permission", "apps.catalog.read",
 		"--permission", "operation.read", "--permission", "allocation.read", "--permission", "manifest.read")
 	key := tool("admin", "key", "create", account, "-q")
@@ -95,7 +96,8 @@ func (k *containersUnderTest) logsIn() {
 	require.Equal(k.t, 1, exit, complaint)
 	require.Contains(k.t, complaint, "exit code 3")
 	require.Contains(k.t, memberIDs(k.t, k.ctx, k.c, k.instance), strings.TrimSpace(strings.TrimPrefix(said, "in ")))
-	_, complaint, exit = appctlAs(k.t, k.ctx, shared.Demo.ServiceAccountKey, "ssh", "notebooks/replica/0", "--reason", "test")
+	_, complaint, exit = appctlAs(k.t, k.ctx, shared.Demo.ServiceAccountKey, "ssh", "notebooks/replica/0", "--reason",
+		"test")
 	require.Equal(k.t, 4, exit)
 	require.Contains(k.t, complaint, "apps.member.exec")
 	k.cutOff(key, func() { tool("admin", "service-account", "delete", account, "--reason", "end-to-end test") })
@@ -119,7 +121,8 @@ func (k *containersUnderTest) cutOff(key string, deletes func()) {
 	text := strings.Repeat("a line\n", 10_000)
 	require.NoError(k.t, os.WriteFile(filepath.Join(dir, "up"), []byte(text), 0o600))
 	const host = "notebooks.replica.0"
-	for _, args := range [][]string{{filepath.Join(dir, "up"), host + ":/tmp/copied"}, {host + ":/tmp/copied", filepath.Join(dir, "down")}} {
+	for _, args := range [][]string{{filepath.Join(dir, "up"), host + ":/tmp/copied"},
+		{host + ":/tmp/copied", filepath.Join(dir, "down")}} {
 		printed, err := stock("scp", args...).CombinedOutput()
 		require.NoError(k.t, err, "%s\n%s", printed, config)
 	}

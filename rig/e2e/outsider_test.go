@@ -28,7 +28,8 @@ func TestAnOutsiderTakesAnAppOfItsOwnTheWholeWay(t *testing.T) {
 	require.NoError(t, err)
 	address, err := loopback.Address()
 	require.NoError(t, err)
-	walk := exec.CommandContext(ctx, "bash", "-c", `eval "$(cat "$1")" && exec ../../examples/outsider/walk.sh python`, "-",
+	walk := exec.CommandContext(ctx, "bash", "-c", `eval "$(cat "$1")" && exec ../../examples/outsider/walk.sh python`,
+		"-",
 		shared.PublisherEnvFile())
 	walk.Env = append(os.Environ(), "PATH="+bin+":"+os.Getenv("PATH"), "XDG_CONFIG_HOME="+t.TempDir(), "PYTHON="+python,
 		"NAME=demo-outsider", "ADDRESS="+address, "REGISTRY_FLAGS=--plain-http", "CHECK_FLAGS=--settle=300ms")

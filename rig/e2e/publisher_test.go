@@ -162,7 +162,8 @@ func (p *publisher) release(version string) string {
 	p.t.Helper()
 	said, complaint, code := p.run(p.environment("APP="+p.app, "VERSION="+version, "PROGRAM=../../bin/web-notebook",
 		"REPOSITORY="+p.repository,
-		"MANIFEST="+p.template, "PLATFORM=linux/"+runtime.GOARCH, "BUILD_FLAGS=--user 65532:65532 --env RELEASE="+version+" --env OF="+p.app, // no other publisher has these bytes
+		"MANIFEST="+p.template, "PLATFORM=linux/"+runtime.GOARCH,
+		"BUILD_FLAGS=--user 65532:65532 --env RELEASE="+version+" --env OF="+p.app, // no other publisher has these bytes
 		"REGISTRY_FLAGS=--plain-http", "CANARY_SECONDS=0", "POLL_SECONDS=0"), "bash", "../../examples/publish-ci/publish.sh")
 	require.Zero(p.t, code, "%s%s", said, complaint)
 	return strings.TrimSpace(said)

@@ -19,7 +19,8 @@ import (
 const (
 	daemons      = `for f in /proc/[0-9]*/comm; do cat $f 2>/dev/null; done | grep -E '^(slurm|munged)' || true`
 	memberMounts = `cat /proc/[0-9]*/mounts /proc/[0-9]*/cgroup 2>/dev/null | grep -o 'mem_[0-9a-z]*' | sort -u || true`
-	memberDirs   = `find ` + lab.Written + ` /run /tmp /dev/shm /var/lib/app-platform-node -xdev -name 'mem_*' -type d 2>/dev/null || true`
+	memberDirs   = `find ` + lab.Written +
+		` /run /tmp /dev/shm /var/lib/app-platform-node -xdev -name 'mem_*' -type d 2>/dev/null || true`
 )
 
 // onNodes runs a script on every node and answers all that it printed.

@@ -13,8 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// slip is a command of a guide with something wrong in it: who runs it, the exit code, and the code of the answer, or the
-// words of a program that has no codes.
+// slip is a command of a guide with something wrong in it: who runs it, the exit code, and the code of the answer, or
+// the words of a program that has no codes.
 type slip struct {
 	guide, who, line string
 	exit             int
@@ -61,12 +61,14 @@ var slips = []slip{
 	{"guides/service-accounts.md", "dana", "appctl admin key create sa_1 --expires 2160h", 6, "INVALID_ARGUMENT"},
 	{"guides/service-accounts.md", "dana", "appctl admin key create sa_1 --expires never", 2, "USAGE"},
 	{"guides/service-accounts.md", "dana", "appctl token --life 10y --permission apps.instance.read", 2, "USAGE"},
-	{"guides/service-accounts.md", "dana", "appctl launch hello-cluster --name x --allocation gpu-1 --set greeting=hello --wait", 3, "NOT_FOUND"},
+	{"guides/service-accounts.md", "dana",
+		"appctl launch hello-cluster --name x --allocation gpu-1 --set greeting=hello --wait", 3, "NOT_FOUND"},
 	{"guides/service-accounts.md", "dana", "appctl action run demo hello.say --input '{\"nome\":\"ci\"}'", 6,
 		"INVALID_ARGUMENT"},
 	{"guides/service-accounts.md", "dana", "appctl action run demo hello.sing", 3, "NOT_FOUND"},
 	{"guides/operate-a-cluster.md", "dana", "appctl members show demo/peer/9", 3, "NOT_FOUND"},
-	{"guides/operate-a-cluster.md", "dana", "appctl members add demo --component worker --count 1 --allocation slot-1 --plan", 6, "INVALID_ARGUMENT"},
+	{"guides/operate-a-cluster.md", "dana",
+		"appctl members add demo --component worker --count 1 --allocation slot-1 --plan", 6, "INVALID_ARGUMENT"},
 	{"guides/operate-a-cluster.md", "dana", "appctl members add demo --component peer --count 0 --allocation slot-1 --yes",
 		6, "INVALID_ARGUMENT"},
 	{"guides/operate-a-cluster.md", "dana", "appctl members add demo --component peer --count 1 --allocation slot-9 --yes",

@@ -80,7 +80,8 @@ func showWritten(upper, target string) error {
 	if err := unix.Mount(upper, target, "", unix.MS_BIND, ""); err != nil {
 		return err
 	}
-	return unix.Mount("", target, "", unix.MS_REMOUNT|unix.MS_BIND|unix.MS_RDONLY|unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, "")
+	return unix.Mount("", target, "",
+		unix.MS_REMOUNT|unix.MS_BIND|unix.MS_RDONLY|unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, "")
 }
 
 // writeIdentity writes the files that say who the node is. Without a name server inside the lab, resolving must fail at

@@ -57,8 +57,8 @@ func jsonSchema(t *testing.T) []byte {
 	return out.Bytes()
 }
 
-// inDraft2020 returns a node of an OpenAPI 3.0 schema as JSON Schema 2020-12 has it: references to definitions, and null
-// as a type.
+// inDraft2020 returns a node of an OpenAPI 3.0 schema as JSON Schema 2020-12 has it: references to definitions, and
+// null as a type.
 func inDraft2020(node any) any {
 	switch node := node.(type) {
 	case []any:

@@ -37,9 +37,9 @@ func (c *Client) Connect(ctx context.Context, instanceID, endpoint, memberID str
 	return c.upgrade(ctx, tunnel.ConnectPath, query)
 }
 
-// Shell opens a connection to the SSH server that the platform runs for a member; what passes is SSH. Whoever connects logs
-// in with a certificate by issueSshCertificate. The reason is kept in the audit. The connection stays after ctx ends, and
-// ends within seconds of the right. The error is an *Error where the platform refused.
+// Shell opens a connection to the SSH server that the platform runs for a member; what passes is SSH. Whoever connects
+// logs in with a certificate by issueSshCertificate. The reason is kept in the audit. The connection stays after ctx
+// ends, and ends within seconds of the right. The error is an *Error where the platform refused.
 func (c *Client) Shell(ctx context.Context, memberID, reason string) (io.ReadWriteCloser, error) {
 	return c.upgrade(ctx, tunnel.ConnectPath, url.Values{"member": {memberID}, "reason": {reason}})
 }

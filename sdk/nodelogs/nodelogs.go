@@ -1,8 +1,8 @@
 // Package nodelogs is how a node's agent hands on what the processes of its members print: the lines, and the stream by
 // which they are read.
 //
-// A reader sends one query. The agent answers with the names of the member's processes, then with lines, and with an end,
-// each a JSON document on a line of its own. A reader that wants no more closes the stream.
+// A reader sends one query. The agent answers with the names of the member's processes, then with lines, and with an
+// end, each a JSON document on a line of its own. A reader that wants no more closes the stream.
 //
 //	reader  {"memberId":"mem_…","tail":100,"follow":true}
 //	agent   {"processes":["server"]}

@@ -7,7 +7,8 @@ import (
 	"unicode/utf8"
 )
 
-// escapes are the sequences by which a program moves, colours or reprograms a terminal: of ECMA-48, section 5.4 and 5.6.
+// escapes are the sequences by which a program moves, colours or reprograms a terminal: of ECMA-48, section 5.4 and
+// 5.6.
 var escapes = regexp.MustCompile(`\x1b\[[0-?]*[ -/]*[@-~]|\x1b[\]PX^_][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b[ -/]*[0-~]`)
 
 // Plain returns text that does nothing to a terminal or a page: valid UTF-8, without escape sequences, and with U+FFFD

@@ -63,8 +63,8 @@ type Source interface {
 	Read(ctx context.Context, query Query, each func(Line) error) error
 }
 
-// Serve answers the query about a member that comes by a stream. It returns when the reader has everything or closes the
-// stream, and closes it.
+// Serve answers the query about a member that comes by a stream. It returns when the reader has everything or closes
+// the stream, and closes it.
 func Serve(ctx context.Context, stream io.ReadWriteCloser, memberID string, source Source) error {
 	defer stream.Close()
 	ctx, stop := context.WithCancel(ctx)
@@ -109,9 +109,9 @@ func endOf(err error) *Error {
 	return &Error{Failed, "the node could not read the logs"}
 }
 
-// Read sends a query by a stream and hands what comes to names, once, and to each. It returns nil after the last line, an
-// [*Error] that the agent sent, ErrBroken for what is not an answer, or the error of names or each. The caller closes the
-// stream, which ends a Read that waits.
+// Read sends a query by a stream and hands what comes to names, once, and to each. It returns nil after the last line,
+// an [*Error] that the agent sent, ErrBroken for what is not an answer, or the error of names or each. The caller
+// closes the stream, which ends a Read that waits.
 func Read(stream io.ReadWriter, query Query, names func([]string) error, each func(Line) error) error {
 	if err := json.NewEncoder(stream).Encode(query); err != nil {
 		return fmt.Errorf("%w: %w", ErrBroken, err)
@@ -171,7 +171,8 @@ func processes(found []string) []string {
 
 // check reports whether a line can be what was asked for, and makes its text plain.
 func (l *Line) check(query Query) bool {
-	if !IsProcess(l.Process) || query.Process != "" && l.Process != query.Process || l.Number < 1 || len(l.Text) > MaxText {
+	if !IsProcess(l.Process) || query.Process != "" && l.Process != query.Process || l.Number < 1 ||
+		len(l.Text) > MaxText {
 		return false
 	}
 	if l.Mark {

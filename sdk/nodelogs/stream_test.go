@@ -65,11 +65,14 @@ func read(t *testing.T, query nodelogs.Query, serve func(net.Conn)) (names []str
 func TestLinesComeAsTheyAre(t *testing.T) {
 	t.Parallel()
 	gap := nodelogs.Line{Process: "a", Number: 9, Gap: &nodelogs.Gap{From: 3, To: 9, Restarted: true}}
-	want := []nodelogs.Line{line(1, "one"), {Process: "a", Number: 2, Time: time.Unix(1, 0).UTC(), Stream: "stderr", Part: true},
+	want := []nodelogs.Line{line(1, "one"),
+		{Process: "a", Number: 2, Time: time.Unix(1, 0).UTC(), Stream: "stderr", Part: true},
 		gap, line(10, "ö\ttab")}
 	s := newSource(nil, want...)
-	query := nodelogs.Query{Member: "mem_a", After: map[string]int64{"a": 7}, Tail: 3, Limit: 9, Since: time.Unix(5, 0).UTC()}
-	names, lines, err := read(t, query, func(stream net.Conn) { _ = nodelogs.Serve(context.Background(), stream, query.Member, s) })
+	query := nodelogs.Query{Member: "mem_a", After: map[string]int64{"a": 7}, Tail: 3, Limit: 9,
+		Since: time.Unix(5, 0).UTC()}
+	names, lines, err := read(t, query,
+		func(stream net.Conn) { _ = nodelogs.Serve(context.Background(), stream, query.Member, s) })
 	require.NoError(t, err)
 	require.Equal(t, []string{"a", "b"}, names)
 	require.Equal(t, want, lines)
@@ -125,7 +128,8 @@ func TestHostileNodeIsNotBelieved(t *testing.T) {
 	}
 	const ok = `{"line":{"process":"a","number":1,"time":"2026-01-01T00:00:00Z","stream":"stdout","text":"`
 	for name, c := range map[string]func(net.Conn){
-		"garbage": answer("<html>"), "nothing": answer(), "no fields": answer("{}"), "endless": answer(strings.Repeat("x", 1<<20)),
+		"garbage": answer("<html>"), "nothing": answer(), "no fields": answer("{}"),
+		"endless":         answer(strings.Repeat("x", 1<<20)),
 		"another process": answer(strings.Replace(ok, `"a"`, `"b"`, 1) + `"}}`),
 		"a bad name":      answer(strings.Replace(ok, `"a"`, `"../a"`, 1) + `"}}`),
 		"a bad stream":    answer(strings.Replace(ok, `stdout`, `stdin`, 1) + `"}}`),
@@ -138,8 +142,9 @@ func TestHostileNodeIsNotBelieved(t *testing.T) {
 		require.ErrorIs(t, err, nodelogs.ErrBroken, name)
 		require.Empty(t, lines, name)
 	}
-	names, lines, err := read(t, nodelogs.Query{}, answer(`{"processes":["a","../b","\u001b"]}`, ok+`\u001b[31mred\u0007"}}`,
-		`{"end":{"code":"FAILED","message":"\u001b[2Jgone"}}`))
+	names, lines, err := read(t, nodelogs.Query{},
+		answer(`{"processes":["a","../b","\u001b"]}`, ok+`\u001b[31mred\u0007"}}`,
+			`{"end":{"code":"FAILED","message":"\u001b[2Jgone"}}`))
 	require.EqualError(t, err, "gone")
 	require.Equal(t, []string{"a"}, names)
 	require.Equal(t, "red\ufffd", lines[0].Text)

@@ -1,5 +1,5 @@
-// Package nodemetrics is how a node's agent hands on what its members use: the measures, a sample of them, and the stream
-// by which a member's series is read.
+// Package nodemetrics is how a node's agent hands on what its members use: the measures, a sample of them, and the
+// stream by which a member's series is read.
 //
 // A reader sends one query, and the agent one answer, each a JSON document on a line of its own:
 //
@@ -89,8 +89,8 @@ func Of(pointers []*float64) Values {
 }
 
 // Sample is what a member uses at a moment, with what that is a part of. Nil is what is not known: rates are not before
-// the second sample of a member's start, the network's numbers where it has none of its own, the GPUs' where it has none
-// or they are simulated.
+// the second sample of a member's start, the network's numbers where it has none of its own, the GPUs' where it has
+// none or they are simulated.
 type Sample struct {
 	// CPU is seconds per second, CPULimit the most of it, and CPUSeconds the time since the member started.
 	CPU        *float64 `json:"cpu,omitempty"`

@@ -86,8 +86,8 @@ func Serve(stream io.ReadWriteCloser, memberID string, source Source) error {
 	return json.NewEncoder(stream).Encode(answer{Points: points, Error: coded})
 }
 
-// Read sends a query by a stream and returns the points. It fails with an [*Error] that the agent sent, or with ErrBroken
-// for what is not an answer. The caller closes the stream, which ends a Read that waits.
+// Read sends a query by a stream and returns the points. It fails with an [*Error] that the agent sent, or with
+// ErrBroken for what is not an answer. The caller closes the stream, which ends a Read that waits.
 func Read(stream io.ReadWriter, query Query) ([]Point, error) {
 	if err := json.NewEncoder(stream).Encode(query); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrBroken, err)

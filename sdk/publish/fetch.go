@@ -72,7 +72,8 @@ func (f *Fetched) first(at name.Digest) bool {
 }
 
 // single reads the config and the layers of one manifest.
-func (f *Fetched) single(at name.Digest, found *remote.Descriptor, platform *v1.Platform, options []remote.Option) error {
+func (f *Fetched) single(at name.Digest, found *remote.Descriptor, platform *v1.Platform,
+	options []remote.Option) error {
 	image, err := found.Image()
 	if err != nil {
 		return err

@@ -101,7 +101,8 @@ func (o Options) content() (map[string][]byte, error) {
 	return content, nil
 }
 
-// collect reads a folder's files, and those of folders in it. Sources of Go are stored as text, so that they are no part of this module.
+// collect reads a folder's files, and those of folders in it. Sources of Go are stored as text, so that they are no
+// part of this module.
 func collect(from fs.FS, folder, to string, content map[string][]byte) error {
 	entries, err := fs.ReadDir(from, folder)
 	if err != nil {

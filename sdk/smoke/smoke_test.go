@@ -104,7 +104,9 @@ func TestARealEngineRunsAnImage(t *testing.T) {
 	}
 	dir := t.TempDir()
 	source, program := filepath.Join(dir, "main.go"), filepath.Join(dir, "program")
-	require.NoError(t, os.WriteFile(source, []byte("package main\nimport \"os\"\nfunc main() { println(\"hello\"); if len(os.Args) > 1 { os.Exit(4) } }\n"), 0o600))
+	require.NoError(t, os.WriteFile(source,
+		[]byte("package main\nimport \"os\"\nfunc main() { println(\"hello\"); if len(os.Args) > 1 { os.Exit(4) } }\n"),
+		0o600))
 	build := exec.Command("go", "build", "-o", program, source)
 	build.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=")
 	output, err := build.CombinedOutput()

@@ -7,8 +7,8 @@
 //	person ── platform ── stream ──┘
 //
 // The connection is an HTTP request that is upgraded to Protocol; after that it speaks yamux
-// (github.com/hashicorp/yamux). A stream begins with one line of JSON each way: what is asked for (Open), and whether it
-// was granted. What follows are the bytes of what was asked for.
+// (github.com/hashicorp/yamux). A stream begins with one line of JSON each way: what is asked for (Open), and whether
+// it was granted. What follows are the bytes of what was asked for.
 package tunnel
 
 import "time"
@@ -30,8 +30,8 @@ const (
 // KindPort asks for a TCP connection to a port of a member; its Spec is a Port.
 const KindPort = "port"
 
-// KindNode asks another process of the platform for a stream to the agent of a node, whose tunnel it holds; its Spec is a
-// Node. What the stream is to be is asked of the agent, on the same stream.
+// KindNode asks another process of the platform for a stream to the agent of a node, whose tunnel it holds; its Spec is
+// a Node. What the stream is to be is asked of the agent, on the same stream.
 const KindNode = "node"
 
 // Node is the Spec of KindNode.

@@ -157,7 +157,8 @@ func (s *Session) Serve(ctx context.Context, serve func(context.Context, Open, *
 }
 
 // one serves a stream.
-func (s *Session) one(ctx context.Context, stream *Stream, full bool, serve func(context.Context, Open, *Stream) error) {
+func (s *Session) one(ctx context.Context, stream *Stream, full bool,
+	serve func(context.Context, Open, *Stream) error) {
 	_ = stream.SetDeadline(time.Now().Add(openPatience))
 	var open Open
 	err := readLine(stream, &open)

@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// KindSSH asks for the SSH server of a member, which the agent runs for members that have none; its Spec is an SSH. Once it
-// is granted, the agent offers a public key by OfferHostKey and is answered a certificate for it by CertifyHost; what
-// follows is SSH. All that was begun ends with the stream.
+// KindSSH asks for the SSH server of a member, which the agent runs for members that have none; its Spec is an SSH.
+// Once it is granted, the agent offers a public key by OfferHostKey and is answered a certificate for it by
+// CertifyHost; what follows is SSH. All that was begun ends with the stream.
 const KindSSH = "ssh"
 
 // SSH is the Spec of KindSSH.

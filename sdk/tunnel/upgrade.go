@@ -120,7 +120,8 @@ func Accept(w http.ResponseWriter) (net.Conn, error) {
 		return nil, fmt.Errorf("take over the connection: %w", err)
 	}
 	_ = conn.SetDeadline(time.Time{})
-	_, err = conn.Write([]byte("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: " + Protocol + "\r\n\r\n"))
+	_, err = conn.Write([]byte("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: " + Protocol +
+		"\r\n\r\n"))
 	if err != nil {
 		_ = conn.Close()
 		return nil, fmt.Errorf("grant the upgrade: %w", err)

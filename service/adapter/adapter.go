@@ -147,8 +147,9 @@ func ownInstead(err error) error {
 	if !is || refused.Code != fault.Forbidden {
 		return err
 	}
-	return refused.With(fault.Reason{Code: fault.Forbidden, Message: "the platform's staff registers adapters for all; for apps of " +
-		"your own project registerSandboxAdapter (appctl adapter register) registers one, by sandbox.manage on the project"})
+	return refused.With(fault.Reason{Code: fault.Forbidden,
+		Message: "the platform's staff registers adapters for all; for apps of " +
+			"your own project registerSandboxAdapter (appctl adapter register) registers one, by sandbox.manage on the project"})
 }
 
 // placed returns the refusal at the field that named the address.

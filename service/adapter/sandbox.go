@@ -83,8 +83,9 @@ func (s *Service) enters(ctx context.Context, t *tx.Tx, projectID ids.ID, in *Re
 		return place, nil, err
 	}
 	if err := s.Trust.AllowSandbox(address); err != nil {
-		refused := fault.New(fault.DialRefused, "the adapter of a sandbox is at a public https address, or where the operator "+
-			"allows it besides (--sandbox-allow): %s is neither", address.Host).At("input.url")
+		refused := fault.New(fault.DialRefused,
+			"the adapter of a sandbox is at a public https address, or where the operator "+
+				"allows it besides (--sandbox-allow): %s is neither", address.Host).At("input.url")
 		return place, nil, audit.Refused(t, sandboxing, authz.SandboxManage, place.Object, projectID, refused)
 	}
 	old, err = t.Adapter.Query().Where(dbadapter.Name(in.Name)).Only(ctx)
@@ -94,8 +95,9 @@ func (s *Service) enters(ctx context.Context, t *tx.Tx, projectID ids.ID, in *Re
 	case err != nil:
 		return place, nil, fmt.Errorf("load adapter %s: %w", in.Name, err)
 	case old.ProjectID == nil:
-		return place, nil, fault.New(fault.FailedPrecondition, "adapter %q is registered for all: the platform's staff changes "+
-			"its address (adapter.register)", in.Name).At("input.name")
+		return place, nil, fault.New(fault.FailedPrecondition,
+			"adapter %q is registered for all: the platform's staff changes "+
+				"its address (adapter.register)", in.Name).At("input.name")
 	case *old.ProjectID != place.ProjectID:
 		return place, nil, taken(in.Name)
 	}

@@ -137,7 +137,8 @@ func (r *releasing) asPlanned(ctx context.Context, t *tx.Tx) error {
 	}
 	now, err := r.plan(ctx, t)
 	if err == nil && now.Hash != r.in.PlanHash {
-		err = fault.New(fault.PlanStale, "something that the plan rested on has changed since: plan again").At("input.planHash")
+		err = fault.New(fault.PlanStale,
+			"something that the plan rested on has changed since: plan again").At("input.planHash")
 	}
 	return err
 }

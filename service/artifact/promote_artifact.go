@@ -180,8 +180,9 @@ func (in PromoteArtifactInput) smoked(ctx context.Context, t *tx.Tx, row *db.Art
 	if smoked {
 		return nil
 	}
-	return fault.New(fault.EvidenceMissing, "the newest report that a registered runner signed of a smoke of its kind (%s) "+
-		"has not passed, or there is none: run appctl artifact smoke, or set it aside with input.override",
+	return fault.New(fault.EvidenceMissing,
+		"the newest report that a registered runner signed of a smoke of its kind (%s) "+
+			"has not passed, or there is none: run appctl artifact smoke, or set it aside with input.override",
 		strings.Join(reports.SmokeChecks(row.Kind), ", ")).At("input.to")
 }
 

@@ -38,7 +38,8 @@ const grantSQL = `SELECT g.id, g.tenant_id, g.currency, g.amount, g.priority, g.
 
 func scanGrant(row pgx.CollectableRow) (*Grant, error) {
 	g := &Grant{}
-	return g, row.Scan(&g.ID, &g.TenantID, &g.Currency, &g.Amount, &g.Priority, &g.ExpiresAt, &g.Reason, &g.CreatedAt, &g.Left)
+	return g, row.Scan(&g.ID, &g.TenantID, &g.Currency, &g.Amount, &g.Priority, &g.ExpiresAt, &g.Reason, &g.CreatedAt,
+		&g.Left)
 }
 
 // expiredSQL is whether a grant has expired by $2, and no period that it may still pay for waits: one that ended
@@ -158,7 +159,8 @@ func openPeriod(ctx context.Context, t *tx.Tx, tenant ids.ID) (*Period, error) {
 		AND status = 'OPEN'
 		ORDER BY starts_at DESC LIMIT 1`, tenant)
 	if err == nil && p == nil {
-		return nil, fault.New(fault.PeriodClosed, "the tenant has no open billing period: set its billing account, or wait for the billing worker")
+		return nil, fault.New(fault.PeriodClosed,
+			"the tenant has no open billing period: set its billing account, or wait for the billing worker")
 	}
 	return p, err
 }

@@ -16,8 +16,8 @@ import (
 // MaxTenants is how many tenants Tenants lists at once.
 const MaxTenants = 200
 
-// Tenants lists the tenants with projects for which Advance or Expire has something to do, in order, at most MaxTenants of
-// those after one: tenants without an account or the present month, and with expired credit that is not booked.
+// Tenants lists the tenants with projects for which Advance or Expire has something to do, in order, at most MaxTenants
+// of those after one: tenants without an account or the present month, and with expired credit that is not booked.
 func Tenants(ctx context.Context, t *tx.Tx, after ids.ID) ([]ids.ID, error) {
 	return many(ctx, t, pgx.RowTo[ids.ID], `SELECT t.id FROM (SELECT DISTINCT tenant_id AS id FROM project WHERE tenant_id > $1) t
 		WHERE (NOT EXISTS (SELECT FROM billing_account a WHERE a.tenant_id = t.id)
@@ -49,9 +49,9 @@ type Look struct {
 var ErrBusy = errors.New("another process has the period in hand")
 
 const (
-	// freshSQL is what was not committed before the last look, or reaches beyond it, by the periods that it begins and ends
-	// in: a look at a month of everybody's usage goes through all of it, so that the months of each record are found among
-	// the periods' own bounds, and not by the calendar.
+	// freshSQL is what was not committed before the last look, or reaches beyond it, by the periods that it begins and
+	// ends in: a look at a month of everybody's usage goes through all of it, so that the months of each record are found
+	// among the periods' own bounds, and not by the calendar.
 	freshSQL = `SELECT tenant_id, min(from_at) AS starts, max(to_at) AS ends FROM usage_record
 		WHERE basis <> 'SHOWBACK' AND from_at <= $4 AND (recorded_generation > $1
 			OR recorded_generation = $1 AND recorded_xid::text::bigint >= $2::text::bigint OR to_at >= $3)
@@ -69,8 +69,8 @@ const (
 		) d JOIN billing_period p ON p.id = d.id GROUP BY p.id ORDER BY p.starts_at, p.id`
 )
 
-// Begin lists the periods of which something may be new since the last look that was done: usage or prices were written, or
-// their time has come. What nothing was written for is not rated again.
+// Begin lists the periods of which something may be new since the last look that was done: usage or prices were
+// written, or their time has come. What nothing was written for is not rated again.
 func Begin(ctx context.Context, t *tx.Tx) (*Look, error) {
 	look := &Look{when: t.Now}
 	var err error
@@ -78,7 +78,8 @@ func Begin(ctx context.Context, t *tx.Tx) (*Look, error) {
 		return nil, err
 	}
 	since, until := mark{generation: -1, watermark: "0"}, time.Time{}
-	err = t.QueryRow(ctx, `SELECT generation, watermark::text, looked_at FROM billing_look`).Scan(&since.generation, &since.watermark, &until)
+	err = t.QueryRow(ctx, `SELECT generation, watermark::text, looked_at FROM billing_look`).Scan(&since.generation,
+		&since.watermark, &until)
 	if err != nil && !errors.Is(err, pgx.ErrNoRows) {
 		return nil, fmt.Errorf("read the last look: %w", err)
 	}

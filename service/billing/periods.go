@@ -19,8 +19,8 @@ type Standard struct {
 	Grace    time.Duration
 }
 
-// Advance opens the months of a tenant up to the present one, in the currency and with the grace of its account, which it
-// opens too. Months that several processes open are opened once.
+// Advance opens the months of a tenant up to the present one, in the currency and with the grace of its account, which
+// it opens too. Months that several processes open are opened once.
 func Advance(ctx context.Context, t *tx.Tx, tenant ids.ID, standard Standard) error {
 	var currency string
 	var grace int64
@@ -40,7 +40,8 @@ func Advance(ctx context.Context, t *tx.Tx, tenant ids.ID, standard Standard) er
 	for ; !start.After(t.Now); start = start.AddDate(0, 1, 0) {
 		_, err := t.Exec(ctx, `INSERT INTO billing_period (id, tenant_id, currency, grace_seconds, starts_at, ends_at, status)
 			VALUES ($1, $2, $3, $4, $5, $6, 'OPEN') ON CONFLICT (tenant_id, starts_at) DO NOTHING`,
-			derived(ids.BillingPeriod, string(tenant)+"|"+start.Format(time.RFC3339)), tenant, currency, grace, start, start.AddDate(0, 1, 0))
+			derived(ids.BillingPeriod, string(tenant)+"|"+start.Format(time.RFC3339)), tenant, currency, grace, start,
+			start.AddDate(0, 1, 0))
 		if err != nil {
 			return fmt.Errorf("open a period of %s: %w", tenant, err)
 		}
@@ -53,9 +54,9 @@ func month(of time.Time) time.Time {
 	return time.Date(of.Year(), of.Month(), 1, 0, 0, 0, 0, time.UTC)
 }
 
-// Step brings a period as far as it can go now: books what is new, and closes it once it has ended, the grace is over, every
-// producer of capacity has recorded up to its end, and all that was written for it is booked. It returns the run, nil for
-// none. ErrBusy when another process has the period in hand.
+// Step brings a period as far as it can go now: books what is new, and closes it once it has ended, the grace is over,
+// every producer of capacity has recorded up to its end, and all that was written for it is booked. It returns the run,
+// nil for none. ErrBusy when another process has the period in hand.
 //
 // Usage is rated before anything is written or locked for update: until then the transaction has no number, so that it
 // holds back no feed however long it takes (ADR 0058).
@@ -95,7 +96,8 @@ func Step(ctx context.Context, t *tx.Tx, due Due) (*Run, error) {
 // ended reports whether the period is to be moved on: it has ended and is not closed.
 func (p *Period) ended(now time.Time) bool { return p.Status != Closed && !now.Before(p.EndsAt) }
 
-// take reads a period and its last run for this process alone, until the transaction ends. nil when there is no such period.
+// take reads a period and its last run for this process alone, until the transaction ends. nil when there is no such
+// period.
 func take(ctx context.Context, t *tx.Tx, id ids.ID) (p *Period, before *Run, err error) {
 	var free bool
 	if err = t.QueryRow(ctx, `SELECT pg_try_advisory_xact_lock(hashtextextended($1, 0))`, id).Scan(&free); err != nil {
@@ -108,14 +110,16 @@ func take(ctx context.Context, t *tx.Tx, id ids.ID) (p *Period, before *Run, err
 	if err != nil || p == nil {
 		return nil, nil, err
 	}
-	before, err = one(ctx, t, scanRun, `SELECT `+runColumns+` FROM billing_run WHERE period_id = $1 ORDER BY seq DESC LIMIT 1`, id)
+	before, err = one(ctx, t, scanRun,
+		`SELECT `+runColumns+` FROM billing_run WHERE period_id = $1 ORDER BY seq DESC LIMIT 1`, id)
 	return p, before, err
 }
 
 // lock locks the row of a period that was taken. ErrBusy when it was reopened meanwhile.
 func lock(ctx context.Context, t *tx.Tx, p *Period) error {
 	var status Status
-	if err := t.QueryRow(ctx, `SELECT status FROM billing_period WHERE id = $1 FOR NO KEY UPDATE`, p.ID).Scan(&status); err != nil {
+	if err := t.QueryRow(ctx, `SELECT status FROM billing_period WHERE id = $1 FOR NO KEY UPDATE`,
+		p.ID).Scan(&status); err != nil {
 		return fmt.Errorf("lock period %s: %w", p.ID, err)
 	}
 	if status != p.Status {
@@ -170,7 +174,8 @@ func scanOwing(row pgx.CollectableRow) (o owing, err error) {
 
 // closePeriod turns what is accrued on the period's statement into what is owed, pays of it with credit, and closes.
 func closePeriod(ctx context.Context, t *tx.Tx, p *Period) error {
-	if _, err := t.Exec(ctx, `SELECT FROM billing_account WHERE tenant_id = $1 FOR NO KEY UPDATE`, p.TenantID); err != nil {
+	if _, err := t.Exec(ctx, `SELECT FROM billing_account WHERE tenant_id = $1 FOR NO KEY UPDATE`,
+		p.TenantID); err != nil {
 		return fmt.Errorf("lock the account of %s: %w", p.TenantID, err)
 	}
 	sums, err := many(ctx, t, scanOwing, `SELECT x.project_id, sum(e.amount) FROM ledger_tx x JOIN ledger_entry e ON e.tx_id = x.id
@@ -199,11 +204,13 @@ func closePeriod(ctx context.Context, t *tx.Tx, p *Period) error {
 
 // turnOf counts how often the period was closed before.
 func turnOf(ctx context.Context, t *tx.Tx, p *Period) (turn int, err error) {
-	err = t.QueryRow(ctx, `SELECT count(DISTINCT booked_xid) FROM ledger_tx WHERE period_id = $1 AND kind = 'REOPEN'`, p.ID).Scan(&turn)
+	err = t.QueryRow(ctx, `SELECT count(DISTINCT booked_xid) FROM ledger_tx WHERE period_id = $1 AND kind = 'REOPEN'`,
+		p.ID).Scan(&turn)
 	return turn, err
 }
 
 func (p *Period) posting(kind Kind, name string, project ids.ID, amount money.Decimal, now time.Time) *posting {
-	return &posting{id: derived(ids.LedgerTx, name), tenant: p.TenantID, project: project, statement: p.ID, period: p.ID, kind: kind,
+	return &posting{id: derived(ids.LedgerTx, name), tenant: p.TenantID, project: project, statement: p.ID, period: p.ID,
+		kind:     kind,
 		currency: p.Currency, effective: now, amount: amount}
 }

@@ -74,7 +74,8 @@ func checkPast(in *price.VersionInput, now time.Time) error {
 		return err
 	}
 	if in.ValidFrom == nil || !in.ValidFrom.Before(now) {
-		return fault.New(fault.InvalidArgument, "a rerate is for a time that has passed: set validFrom, or use setPrice").At("input.validFrom")
+		return fault.New(fault.InvalidArgument,
+			"a rerate is for a time that has passed: set validFrom, or use setPrice").At("input.validFrom")
 	}
 	return nil
 }
@@ -90,7 +91,8 @@ func planRerate(ctx context.Context, t *tx.Tx, in price.VersionInput) (*Plan, er
 		return nil, err
 	}
 	if len(periods) > maxPlanned {
-		return nil, fault.New(fault.LimitExceeded, "the price concerns more than %d periods: set it for a shorter time or a tenant", maxPlanned)
+		return nil, fault.New(fault.LimitExceeded,
+			"the price concerns more than %d periods: set it for a shorter time or a tenant", maxPlanned)
 	}
 	at, err := newMark(ctx, t)
 	if err != nil {
@@ -102,7 +104,8 @@ func planRerate(ctx context.Context, t *tx.Tx, in price.VersionInput) (*Plan, er
 			return nil, err
 		}
 	}
-	return plan, plan.seal([]any{in.Meter, in.SKU, in.Region, in.Currency, in.TenantID, in.ProjectID, in.ValidFrom, in.ValidTo, version.Terms})
+	return plan, plan.seal([]any{in.Meter, in.SKU, in.Region, in.Currency, in.TenantID, in.ProjectID, in.ValidFrom,
+		in.ValidTo, version.Terms})
 }
 
 // rerate adds what a period's books would change by with the price among the others.
@@ -158,7 +161,8 @@ func (p *Plan) differ(period *Period, before, after []rating.Line) {
 		key := subject{l.Project, l.Meter, l.SKU}
 		if sums[key] == nil {
 			order = append(order, key)
-			sums[key] = &Change{TenantID: period.TenantID, ProjectID: ids.ID(l.Project), PeriodID: period.ID, Meter: l.Meter, SKU: l.SKU,
+			sums[key] = &Change{TenantID: period.TenantID, ProjectID: ids.ID(l.Project), PeriodID: period.ID, Meter: l.Meter,
+				SKU:      l.SKU,
 				Currency: period.Currency}
 		}
 		return sums[key]
@@ -199,7 +203,8 @@ func (s *Service) Rerate(ctx context.Context, in price.VersionInput) (out *price
 		if out, err = price.Add(ctx, t, in.Version(t.Now, t.Actor.Subject.ID), true); err != nil {
 			return err
 		}
-		return audit.Write(ctx, t, audit.Entry{Action: action, Key: authz.SKUPriceManage, ObjectID: ids.ID(out.ID), After: price.Shown(out),
+		return audit.Write(ctx, t, audit.Entry{Action: action, Key: authz.SKUPriceManage, ObjectID: ids.ID(out.ID),
+			After:  price.Shown(out),
 			Before: map[string]any{"plan": plan.Hash, "changes": len(plan.Changes)}, Reason: in.Reason})
 	})
 	return out, err
@@ -253,8 +258,9 @@ func planReopen(ctx context.Context, t *tx.Tx, action string, id ids.ID) (*Perio
 // maxRuns is beyond every number of a run.
 const maxRuns = 1 << 40
 
-// Reopen opens a closed period again, as planned: what was owed is accrued again, late usage goes into it, and it closes
-// anew by the next step of the billing worker. Key: billing.manage on the platform. PLAN_STALE; else as PlanReopen.
+// Reopen opens a closed period again, as planned: what was owed is accrued again, late usage goes into it, and it
+// closes anew by the next step of the billing worker. Key: billing.manage on the platform. PLAN_STALE; else as
+// PlanReopen.
 func (s *Service) Reopen(ctx context.Context, id ids.ID, planHash, reason string) (out *Period, err error) {
 	wrong := &check.Input{}
 	wrong.Text("reason", reason, 1, check.MaxReason)
@@ -277,8 +283,10 @@ func (s *Service) Reopen(ctx context.Context, id ids.ID, planHash, reason string
 		if err != nil {
 			return err
 		}
-		return audit.Write(ctx, t, audit.Entry{Action: action, Key: authz.BillingManage, Object: authz.Object{TenantID: p.TenantID}, ObjectID: id,
-			Before: map[string]any{"status": "CLOSED", "plan": plan.Hash}, After: map[string]any{"status": "CLOSING"}, Reason: reason})
+		return audit.Write(ctx, t, audit.Entry{Action: action, Key: authz.BillingManage,
+			Object: authz.Object{TenantID: p.TenantID}, ObjectID: id,
+			Before: map[string]any{"status": "CLOSED", "plan": plan.Hash}, After: map[string]any{"status": "CLOSING"},
+			Reason: reason})
 	})
 	return out, err
 }

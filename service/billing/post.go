@@ -74,7 +74,8 @@ func (p *posting) queue(batch *pgx.Batch) {
 	batch.Queue(`INSERT INTO ledger_tx (id, tenant_id, project_id, kind, run_id, period_id, of_period_id, line_key, price_id, meter, unit, sku,
 			region, borne, quantity, billed, amount, currency, effective_at)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19)`,
-		p.id, p.tenant, none(p.project), string(p.kind), none(p.run), p.statement, p.period, none(line.Key), none(line.Price), none(line.Meter),
+		p.id, p.tenant, none(p.project), string(p.kind), none(p.run), p.statement, p.period, none(line.Key), none(line.Price),
+		none(line.Meter),
 		none(line.Unit), none(line.SKU), none(line.Region), none(line.Borne), line.Quantity, line.Billed, p.amount,
 		p.currency, p.effective)
 	for n, e := range p.entries {
@@ -92,8 +93,10 @@ func (c change) posting(p *Period, run *Run) *posting {
 	if delta.Price == "" {
 		return nil
 	}
-	out := &posting{id: derived(ids.LedgerTx, string(run.ID)+"|"+delta.Key), tenant: p.TenantID, project: ids.ID(delta.Project),
-		run: run.ID, statement: run.StatementID, period: p.ID, kind: Usage, currency: p.Currency, effective: run.EventTo, line: delta,
+	out := &posting{id: derived(ids.LedgerTx, string(run.ID)+"|"+delta.Key), tenant: p.TenantID,
+		project: ids.ID(delta.Project),
+		run:     run.ID, statement: run.StatementID, period: p.ID, kind: Usage, currency: p.Currency, effective: run.EventTo,
+		line:   delta,
 		amount: delta.Amount}
 	if run.StatementID != p.ID {
 		out.kind, out.effective = Correction, p.EndsAt.Add(-time.Microsecond) // in the period that it belongs to

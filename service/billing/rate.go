@@ -32,8 +32,10 @@ func rate(ctx context.Context, t *tx.Tx, p *Period, eventTo time.Time, at mark) 
 }
 
 // rateWith is rate with other prices.
-func rateWith(ctx context.Context, t *tx.Tx, p *Period, eventTo time.Time, at mark, prices []rating.Price) (*rating.Result, error) {
-	engine, err := rating.New(rating.Engine{Tenant: string(p.TenantID), Currency: p.Currency, From: p.StartsAt, To: eventTo,
+func rateWith(ctx context.Context, t *tx.Tx, p *Period, eventTo time.Time, at mark,
+	prices []rating.Price) (*rating.Result, error) {
+	engine, err := rating.New(rating.Engine{Tenant: string(p.TenantID), Currency: p.Currency, From: p.StartsAt,
+		To:     eventTo,
 		Prices: prices})
 	if err != nil {
 		return nil, err

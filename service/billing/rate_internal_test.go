@@ -50,7 +50,8 @@ func TestSumsOfTheDatabaseGiveTheBytesOfTheRecords(t *testing.T) {
 		from := start.Add(time.Duration(random.IntN(43_200)-3_600) * time.Second)
 		r := rating.Record{Source: fmt.Sprint("alc_", i%3), Meter: "gpu_seconds", ID: fmt.Sprint(i), Basis: rating.Capacity,
 			Project: string(project.ID),
-			Use:     rating.Use{Allocation: fmt.Sprint("alc_", i%3), Member: fmt.Sprint("mem_", i%4)}, SKU: "h100", Unit: "second",
+			Use:     rating.Use{Allocation: fmt.Sprint("alc_", i%3), Member: fmt.Sprint("mem_", i%4)}, SKU: "h100",
+			Unit:    "second",
 			Session: fmt.Sprint("s", i%5), Quantity: money.Shift(int64(random.IntN(9_999_999)), 3), From: from,
 			To: from.Add(time.Duration(random.IntN(9_000)) * time.Second)}
 		records = append(records, r, r)

@@ -36,7 +36,8 @@ func reopen(ctx context.Context, t *tx.Tx, p *Period) error {
 	batch := &pgx.Batch{}
 	for len(sums) > 0 {
 		end := 0
-		back := p.posting(Reopen, fmt.Sprintf("%s|reopen|%d|%s", p.ID, turn, sums[0].project), sums[0].project, money.Decimal{}, t.Now)
+		back := p.posting(Reopen, fmt.Sprintf("%s|reopen|%d|%s", p.ID, turn, sums[0].project), sums[0].project,
+			money.Decimal{}, t.Now)
 		for ; end < len(sums) && sums[end].project == back.project; end++ {
 			one := entry{account: sums[end].account, amount: sums[end].amount.Neg()}
 			if sums[end].grant != nil {

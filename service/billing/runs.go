@@ -13,13 +13,14 @@ import (
 // maxPeriods bounds a list of periods: ten years of months.
 const maxPeriods = 120
 
-// Periods reads a tenant's periods, the newest first, at most 120. Key: billing.read in the tenant. NOT_FOUND for a tenant
-// that the caller cannot see.
+// Periods reads a tenant's periods, the newest first, at most 120. Key: billing.read in the tenant. NOT_FOUND for a
+// tenant that the caller cannot see.
 func (s *Service) Periods(ctx context.Context, tenantID ids.ID) (found []*Period, err error) {
 	at := scope.Scope{TenantID: &tenantID}
 	found = []*Period{}
 	actor, err := s.DB.Read(ctx, at.With(
-		tx.Rows(&found, scanPeriod, `SELECT `+periodColumns+` FROM billing_period WHERE tenant_id = $1 ORDER BY starts_at DESC LIMIT $2`,
+		tx.Rows(&found, scanPeriod, `SELECT `+periodColumns+
+			` FROM billing_period WHERE tenant_id = $1 ORDER BY starts_at DESC LIMIT $2`,
 			tenantID, maxPeriods))...)
 	if err != nil {
 		return nil, err
@@ -27,8 +28,8 @@ func (s *Service) Periods(ctx context.Context, tenantID ids.ID) (found []*Period
 	return found, at.Require(actor, authz.BillingRead)
 }
 
-// Runs reads the runs of a tenant, the newest first. Key: billing.read on all of the tenant. NOT_FOUND for a tenant that
-// the caller cannot see.
+// Runs reads the runs of a tenant, the newest first. Key: billing.read on all of the tenant. NOT_FOUND for a tenant
+// that the caller cannot see.
 func (s *Service) Runs(ctx context.Context, tenantID ids.ID, args page.Args) (*page.Page[*Run], error) {
 	const list = "billingRuns"
 	after := [2]string{"9999-12-31T00:00:00Z", ""}
@@ -51,13 +52,14 @@ func (s *Service) Runs(ctx context.Context, tenantID ids.ID, args page.Args) (*p
 	}), nil
 }
 
-// Grants reads a tenant's credit, in the order in which it is used. Key: billing.read on all of the tenant. NOT_FOUND for a
-// tenant that the caller cannot see.
+// Grants reads a tenant's credit, in the order in which it is used. Key: billing.read on all of the tenant. NOT_FOUND
+// for a tenant that the caller cannot see.
 func (s *Service) Grants(ctx context.Context, tenantID ids.ID) ([]*Grant, error) {
 	at := scope.Scope{TenantID: &tenantID}
 	found := []*Grant{}
 	actor, err := s.DB.Read(ctx, at.With(
-		tx.Rows(&found, scanGrant, grantSQL+`WHERE g.tenant_id = $1 ORDER BY g.priority, g.expires_at NULLS LAST, g.id LIMIT $2`, tenantID, maxListed))...)
+		tx.Rows(&found, scanGrant, grantSQL+
+			`WHERE g.tenant_id = $1 ORDER BY g.priority, g.expires_at NULLS LAST, g.id LIMIT $2`, tenantID, maxListed))...)
 	if err != nil {
 		return nil, err
 	}

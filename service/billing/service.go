@@ -1,5 +1,5 @@
-// Package billing rates usage, books it in a double-entry ledger, closes periods and shows statements. Everything that it
-// shows is summed from the ledger's entries, and every run can be made again from what it notes of itself.
+// Package billing rates usage, books it in a double-entry ledger, closes periods and shows statements. Everything that
+// it shows is summed from the ledger's entries, and every run can be made again from what it notes of itself.
 package billing
 
 import (
@@ -48,7 +48,8 @@ const periodColumns = `billing_period.id, billing_period.tenant_id, billing_peri
 
 func scanPeriod(row pgx.CollectableRow) (*Period, error) {
 	p := &Period{}
-	err := row.Scan(&p.ID, &p.TenantID, &p.Currency, &p.GraceSeconds, &p.StartsAt, &p.EndsAt, &p.Status, &p.ClosedAt, &p.ReopenedAt)
+	err := row.Scan(&p.ID, &p.TenantID, &p.Currency, &p.GraceSeconds, &p.StartsAt, &p.EndsAt, &p.Status, &p.ClosedAt,
+		&p.ReopenedAt)
 	p.StartsAt, p.EndsAt = p.StartsAt.UTC(), p.EndsAt.UTC()
 	return p, err
 }
@@ -62,8 +63,8 @@ type Run struct {
 	StatementID ids.ID
 	// EventTo is up to when usage counts.
 	EventTo time.Time
-	// Generation and Watermark are which commits count: those before the watermark, in this generation of the database or an
-	// earlier one.
+	// Generation and Watermark are which commits count: those before the watermark, in this generation of the database or
+	// an earlier one.
 	Generation int64
 	Watermark  string
 	// Engine is the version of the rules.
@@ -81,14 +82,16 @@ const runColumns = `billing_run.id, billing_run.tenant_id, billing_run.period_id
 
 func scanRun(row pgx.CollectableRow) (*Run, error) {
 	r := &Run{}
-	err := row.Scan(&r.ID, &r.TenantID, &r.PeriodID, &r.Number, &r.StatementID, &r.EventTo, &r.Generation, &r.Watermark, &r.Engine,
+	err := row.Scan(&r.ID, &r.TenantID, &r.PeriodID, &r.Number, &r.StatementID, &r.EventTo, &r.Generation, &r.Watermark,
+		&r.Engine,
 		&r.PriceHash, &r.InputDigest, &r.OutputDigest, &r.Lines, &r.Unpriced, &r.CreatedAt)
 	r.EventTo = r.EventTo.UTC()
 	return r, err
 }
 
 // one reads a row that may be missing.
-func one[T any](ctx context.Context, t *tx.Tx, scan func(pgx.CollectableRow) (*T, error), sql string, args ...any) (*T, error) {
+func one[T any](ctx context.Context, t *tx.Tx, scan func(pgx.CollectableRow) (*T, error), sql string, args ...any) (*T,
+	error) {
 	found, err := many(ctx, t, scan, sql, args...)
 	if err != nil || len(found) == 0 {
 		return nil, err

@@ -72,7 +72,8 @@ const statementSQL = `SELECT line_key, x.project_id, o.starts_at, o.ends_at, x.k
 
 func scanLine(row pgx.CollectableRow) (*Line, error) {
 	l := &Line{}
-	return l, row.Scan(&l.Key, &l.ProjectID, &l.From, &l.To, &l.Correction, &l.Meter, &l.Unit, &l.SKU, &l.Region, &l.PriceID, &l.Quantity,
+	return l, row.Scan(&l.Key, &l.ProjectID, &l.From, &l.To, &l.Correction, &l.Meter, &l.Unit, &l.SKU, &l.Region,
+		&l.PriceID, &l.Quantity,
 		&l.Billed, &l.Amount)
 }
 
@@ -97,7 +98,8 @@ func (s *Service) Statement(ctx context.Context, filter Filter) (*Statement, err
 	if period == nil {
 		return nil, fault.NoSuch()
 	}
-	return s.sum(ctx, &Statement{Period: period, TenantID: period.TenantID, ProjectID: filter.ProjectID, Final: period.Status == Closed})
+	return s.sum(ctx, &Statement{Period: period, TenantID: period.TenantID, ProjectID: filter.ProjectID,
+		Final: period.Status == Closed})
 }
 
 // sum reads the lines and adds them up.

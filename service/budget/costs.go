@@ -36,7 +36,8 @@ type CostFilter struct {
 // grouping is how an entry's share is named; without a name it is its key.
 type grouping struct{ key, name string }
 
-const hourKey, dayKey = `to_char(x.effective_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:00:00"Z"')`, `to_char(x.effective_at AT TIME ZONE 'UTC', 'YYYY-MM-DD')`
+const hourKey, dayKey = `to_char(x.effective_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:00:00"Z"')`,
+	`to_char(x.effective_at AT TIME ZONE 'UTC', 'YYYY-MM-DD')`
 
 // groupings are the expressions of each way over an entry, with what it points at.
 var groupings = map[spending.By]grouping{
@@ -173,7 +174,8 @@ func (s *Service) Summarise(ctx context.Context, tenantID, projectID *ids.ID) (*
 		return nil, err
 	}
 	if out == nil {
-		return nil, fault.New(fault.FailedPrecondition, "the tenant has no billing account yet: the billing role opens it within a minute")
+		return nil, fault.New(fault.FailedPrecondition,
+			"the tenant has no billing account yet: the billing role opens it within a minute")
 	}
 	out.foresee(s.DB.Now())
 	return out, nil

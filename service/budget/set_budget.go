@@ -134,7 +134,8 @@ func (s *Service) Set(ctx context.Context, in SetInput) (out *Budget, err error)
 			return err
 		}
 		if out.Left().Sign() < 0 {
-			return fault.New(fault.BudgetBelowHeld, "%s is spent already and what is rented holds %s: set %s at least, or release capacity first",
+			return fault.New(fault.BudgetBelowHeld,
+				"%s is spent already and what is rented holds %s: set %s at least, or release capacity first",
 				out.Spent, out.Held, out.Spent.Add(out.Held)).At("input.amount")
 		}
 		entry := audit.Entry{Action: action, Key: authz.BudgetManage, ObjectID: out.ID, Reason: in.Reason, After: shown(out),

@@ -60,14 +60,15 @@ func (s *Subject) locateLaunch(ctx context.Context, t *tx.Tx, action string) err
 	return InSandbox(app, project.ID, "input.appSlug")
 }
 
-// InSandbox returns why a project may not launch an app that is in another project's sandbox: FAILED_PRECONDITION at the
-// path.
+// InSandbox returns why a project may not launch an app that is in another project's sandbox: FAILED_PRECONDITION at
+// the path.
 func InSandbox(app *db.App, projectID ids.ID, path string) error {
 	if !app.Sandbox || app.PublisherProjectID != nil && *app.PublisherProjectID == projectID {
 		return nil
 	}
-	return fault.New(fault.FailedPrecondition, "app %q is in a sandbox: only the project that made it launches it, until the "+
-		"platform's staff opens it (openApp)", app.Slug).At(path)
+	return fault.New(fault.FailedPrecondition,
+		"app %q is in a sandbox: only the project that made it launches it, until the "+
+			"platform's staff opens it (openApp)", app.Slug).At(path)
 }
 
 // launchedApp loads the app. A caller who may launch nothing in the project does not learn whether the app exists.

@@ -67,7 +67,8 @@ func (s *Subject) locateSeveral(ctx context.Context, t *tx.Tx, action string) (i
 		case instance[id] == "":
 			return "", audit.Missing(t, action, authz.FamilyKeys(s.Kind.Effects().Permission)[0], id)
 		case instance[id] != first:
-			return "", fault.New(fault.NotFound, "there is no member %s in instance %s: remove members of one instance at a time",
+			return "", fault.New(fault.NotFound,
+				"there is no member %s in instance %s: remove members of one instance at a time",
 				id, first).At(fmt.Sprintf("input.memberIds.%d", i))
 		}
 	}

@@ -19,8 +19,8 @@ import (
 	"github.com/gpuaas/app-platform/service/ledger/audit"
 )
 
-// CertificateLife is how long a person may log in with a certificate. It bounds what a stolen one is good for; a session
-// that has begun ends with the right, and not with the certificate.
+// CertificateLife is how long a person may log in with a certificate. It bounds what a stolen one is good for; a
+// session that has begun ends with the right, and not with the certificate.
 const CertificateLife = 5 * time.Minute
 
 // certifyAction is the verb's name in the audit.
@@ -53,13 +53,13 @@ type Certified struct {
 	HostNames []string
 }
 
-// Certify signs a certificate of CertificateLife for the caller's public key. Its principals are the caller's id at this
-// instance, and for an endpoint also the endpoint at this instance: no login name of a member ever is one, so that a
-// server that is not set up for them lets nobody in.
+// Certify signs a certificate of CertificateLife for the caller's public key. Its principals are the caller's id at
+// this instance, and for an endpoint also the endpoint at this instance: no login name of a member ever is one, so that
+// a server that is not set up for them lets nobody in.
 //
 // It asks for <family>.member.exec and the highest risk, or for the key of the endpoint. Faults: INVALID_ARGUMENT
-// (input.publicKey, input.reason), NOT_FOUND, FORBIDDEN, POLICY_DENIED (access: EXEC or ENDPOINTS), FAILED_PRECONDITION of
-// an endpoint of another protocol.
+// (input.publicKey, input.reason), NOT_FOUND, FORBIDDEN, POLICY_DENIED (access: EXEC or ENDPOINTS), FAILED_PRECONDITION
+// of an endpoint of another protocol.
 func (s *Service) Certify(ctx context.Context, in CertificateInput) (*Certified, error) {
 	key, err := in.check()
 	if err != nil {
@@ -83,7 +83,8 @@ func (s *Service) Certify(ctx context.Context, in CertificateInput) (*Certified,
 		return nil, err
 	}
 	if found.Endpoint.Protocol != manifest.ProtocolSSH {
-		return nil, fault.New(fault.FailedPrecondition, "endpoint %q speaks %s, and not ssh: use `appctl forward`", *in.Endpoint,
+		return nil, fault.New(fault.FailedPrecondition, "endpoint %q speaks %s, and not ssh: use `appctl forward`",
+			*in.Endpoint,
 			found.Endpoint.Protocol).At("input.endpoint")
 	}
 	return s.certify(ctx, in, key, *in.Endpoint, func(ctx context.Context, t *tx.Tx) (*db.Instance, authz.Key, error) {
@@ -138,8 +139,9 @@ func (s *Service) certify(ctx context.Context, in CertificateInput, key ssh.Publ
 			return err
 		}
 		out.Certificate = line
-		return audit.Write(ctx, t, audit.Entry{Action: certifyAction, Key: by, Object: object(instance), ObjectID: instance.ID,
-			Reason: in.Reason, After: map[string]any{"endpoint": endpoint, "serial": fmt.Sprint(serial),
+		return audit.Write(ctx, t, audit.Entry{Action: certifyAction, Key: by, Object: object(instance),
+			ObjectID: instance.ID,
+			Reason:   in.Reason, After: map[string]any{"endpoint": endpoint, "serial": fmt.Sprint(serial),
 				"publicKey": ssh.FingerprintSHA256(key), "principals": out.Principals, "expiresAt": out.ExpiresAt}})
 	})
 	if err != nil {

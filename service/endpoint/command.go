@@ -65,8 +65,8 @@ func (in *CommandInput) check() error {
 // maxReason bounds a reason, in characters.
 const maxReason = 1_000
 
-// MayCommand reports by its error whether the caller may run commands in a member now: it asks for <family>.member.exec on
-// the member's project. NOT_FOUND, FORBIDDEN.
+// MayCommand reports by its error whether the caller may run commands in a member now: it asks for <family>.member.exec
+// on the member's project. NOT_FOUND, FORBIDDEN.
 func (s *Service) MayCommand(ctx context.Context, memberID ids.ID) error {
 	var member *db.Member
 	var instance *db.Instance
@@ -118,7 +118,8 @@ type entered struct {
 }
 
 // enter lets somebody work in a member, and notes it in the audit. The faults are those of Command.
-func (s *Service) enter(ctx context.Context, id ids.ID, action, reason string, after map[string]any) (in entered, err error) {
+func (s *Service) enter(ctx context.Context, id ids.ID, action, reason string, after map[string]any) (in entered,
+	err error) {
 	err = s.DB.Write(ctx, func(ctx context.Context, t *tx.Tx) error {
 		member, instance, err := memberOf(ctx, t, action, authz.FamilyKeys("member.exec")[0], id)
 		if err != nil {
@@ -129,7 +130,8 @@ func (s *Service) enter(ctx context.Context, id ids.ID, action, reason string, a
 			return err
 		}
 		if member.NodeID == nil || member.Status == lifecycle.MemberRemoved {
-			return fault.New(fault.FailedPrecondition, "member %s is %s, and on no node", member.ID, member.Status).At("memberId")
+			return fault.New(fault.FailedPrecondition, "member %s is %s, and on no node", member.ID,
+				member.Status).At("memberId")
 		}
 		in = entered{member: member, instance: instance, actor: t.Actor, now: t.Now}
 		return audit.Write(ctx, t, audit.Entry{Action: action, Key: key, Object: object(instance), ObjectID: member.ID,
@@ -138,9 +140,10 @@ func (s *Service) enter(ctx context.Context, id ids.ID, action, reason string, a
 	return in, err
 }
 
-// mayEnter asks whether the caller may work in the members of an instance: for <family>.member.exec, for the highest risk
-// and for what policy says of EXEC. A refusal is in the audit; at is the field that policy is said to deny.
-func mayEnter(ctx context.Context, t *tx.Tx, action string, of *db.Instance, objectID ids.ID, at string) (authz.Key, error) {
+// mayEnter asks whether the caller may work in the members of an instance: for <family>.member.exec, for the highest
+// risk and for what policy says of EXEC. A refusal is in the audit; at is the field that policy is said to deny.
+func mayEnter(ctx context.Context, t *tx.Tx, action string, of *db.Instance, objectID ids.ID, at string) (authz.Key,
+	error) {
 	key, err := authz.FamilyKey(of.PermissionFamily, "member.exec")
 	if err != nil {
 		return key, err
@@ -157,7 +160,8 @@ func mayEnter(ctx context.Context, t *tx.Tx, action string, of *db.Instance, obj
 }
 
 // memberOf loads a member with its instance.
-func memberOf(ctx context.Context, t *tx.Tx, action string, key authz.Key, id ids.ID) (*db.Member, *db.Instance, error) {
+func memberOf(ctx context.Context, t *tx.Tx, action string, key authz.Key, id ids.ID) (*db.Member, *db.Instance,
+	error) {
 	member, err := t.Member.Get(ctx, id)
 	if db.IsNotFound(err) {
 		return nil, nil, audit.Missing(t, action, key, id)

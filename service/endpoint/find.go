@@ -42,8 +42,9 @@ type Target struct {
 
 const (
 	instanceSQL = `SELECT ` + rows.InstanceColumns + ` FROM instance WHERE id = $1`
-	manifestSQL = `SELECT ` + rows.ManifestColumns + ` FROM manifest WHERE id = (SELECT manifest_id FROM instance WHERE id = $1)`
-	openedSQL   = `SELECT true FROM endpoint_opening WHERE id = $1 AND instance_id = $2 AND endpoint = $3`
+	manifestSQL = `SELECT ` + rows.ManifestColumns +
+		` FROM manifest WHERE id = (SELECT manifest_id FROM instance WHERE id = $1)`
+	openedSQL = `SELECT true FROM endpoint_opening WHERE id = $1 AND instance_id = $2 AND endpoint = $3`
 	// membersSQL finds whoever may serve: in service, healthy ones first.
 	membersSQL = `SELECT ` + rows.MemberColumns + ` FROM member WHERE instance_id = $1 AND node_id IS NOT NULL
 		AND status IN ('ACTIVE', 'DRAINING', 'DRAINED') ORDER BY component_key, ordinal LIMIT 1000`
@@ -146,7 +147,8 @@ func object(row *db.Instance) authz.Object {
 // Holder returns the process that holds the tunnel of a node, and where it is reached; NODE_UNREACHABLE when none does.
 func (s *Service) Holder(ctx context.Context, node ids.ID) (process, address string, err error) {
 	err = s.DB.As(ctx, nil, func(ctx context.Context, t *tx.Tx) error {
-		return t.QueryRow(ctx, `SELECT process_id, address FROM node_tunnel WHERE node_id = $1`, node).Scan(&process, &address)
+		return t.QueryRow(ctx, `SELECT process_id, address FROM node_tunnel WHERE node_id = $1`, node).Scan(&process,
+			&address)
 	})
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):

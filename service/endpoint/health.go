@@ -32,7 +32,8 @@ const (
 const servingSQL = `SELECT ` + rows.MemberColumns + ` FROM member WHERE instance_id = $1 AND component_key = $2
 	AND node_id IS NOT NULL AND status = 'ACTIVE' ORDER BY ordinal LIMIT $3`
 
-// Health tries an endpoint at the first members in service, all at once, or at the one that it is read of. Whoever may read the instance may ask.
+// Health tries an endpoint at the first members in service, all at once, or at the one that it is read of. Whoever may
+// read the instance may ask.
 func (s *Service) Health(ctx context.Context, of *View) (*Health, error) {
 	members, err := s.serving(ctx, of)
 	if err != nil {

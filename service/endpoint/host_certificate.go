@@ -50,9 +50,9 @@ type HostCertified struct {
 	EndpointPrincipals []string
 }
 
-// CertifyHost signs the host key of a member's own SSH server. It asks for task.run on the member's instance: whoever runs
-// tasks in a member is the one who sets its server up. The certificate names this member alone, by id, by place, and as
-// one of its instance. It ends after HostCertificateLife.
+// CertifyHost signs the host key of a member's own SSH server. It asks for task.run on the member's instance: whoever
+// runs tasks in a member is the one who sets its server up. The certificate names this member alone, by id, by place,
+// and as one of its instance. It ends after HostCertificateLife.
 //
 // Faults: INVALID_ARGUMENT (input.publicKey), NOT_FOUND, FORBIDDEN, FAILED_PRECONDITION of a member that is removed.
 func (s *Service) CertifyHost(ctx context.Context, in HostCertificateInput) (*HostCertified, error) {

@@ -30,19 +30,24 @@ func TestAnAdapterHasItsMembersServerCertified(t *testing.T) {
 	project := k.Project(tenant)
 	node, _ := k.Node(1)
 	app := k.App("apps")
-	document := platformtest.Document(app, "1.0.0", k.Adapter("http://adapter.test", nil), k.Artifact(lifecycle.StageActive))
+	document := platformtest.Document(app, "1.0.0", k.Adapter("http://adapter.test", nil),
+		k.Artifact(lifecycle.StageActive))
 	document["endpoints"] = []any{map[string]any{"name": "login", "title": "Login", "componentKey": "worker", "port": 22,
 		"protocol": "ssh", "permissionKey": "apps.queue.submit"}}
 	instance := k.Instance(project, k.Manifest(lifecycle.StageActive, document), lifecycle.InstanceRunning,
 		k.Allocation(project, node))
 	other := k.Instance(project, k.Manifest(lifecycle.StageActive, platformtest.Document(k.App("apps"), "1.0.0",
-		k.Adapter("http://other.test", nil), k.Artifact(lifecycle.StageActive))), lifecycle.InstanceRunning, k.Allocation(project, node))
+		k.Adapter("http://other.test", nil), k.Artifact(lifecycle.StageActive))), lifecycle.InstanceRunning,
+		k.Allocation(project, node))
 	var member ids.ID
-	require.NoError(t, k.Admin.QueryRow(t.Context(), `SELECT id FROM member WHERE instance_id = $1`, instance.ID).Scan(&member))
+	require.NoError(t, k.Admin.QueryRow(t.Context(), `SELECT id FROM member WHERE instance_id = $1`,
+		instance.ID).Scan(&member))
 	in := endpoint.HostCertificateInput{MemberID: member, PublicKey: hostKey}
-	adapter := k.With(k.OperationToken(k.Operation(instance, lifecycle.InstanceUpgrade, lifecycle.OperationRunning), authz.TaskRun))
+	adapter := k.With(k.OperationToken(k.Operation(instance, lifecycle.InstanceUpgrade, lifecycle.OperationRunning),
+		authz.TaskRun))
 
-	intruder := k.With(k.OperationToken(k.Operation(other, lifecycle.InstanceUpgrade, lifecycle.OperationRunning), authz.TaskRun))
+	intruder := k.With(k.OperationToken(k.Operation(other, lifecycle.InstanceUpgrade, lifecycle.OperationRunning),
+		authz.TaskRun))
 	_, err = s.CertifyHost(intruder, in)
 	require.True(t, fault.Is(err, fault.NotFound), "the token of another instance: %v", err)
 	admin := k.As(k.User(tenant, platformtest.In(authz.ProjectAdmin, project)))
@@ -58,11 +63,13 @@ func TestAnAdapterHasItsMembersServerCertified(t *testing.T) {
 	require.NoError(t, err)
 	certificate := read.(*ssh.Certificate)
 	require.EqualValues(t, ssh.HostCert, certificate.CertType)
-	require.Equal(t, []string{string(member), "worker.0." + string(instance.ID), string(instance.ID)}, certificate.ValidPrincipals)
+	require.Equal(t, []string{string(member), "worker.0." + string(instance.ID), string(instance.ID)},
+		certificate.ValidPrincipals)
 	require.Equal(t, authorities.People(), got.PeopleAuthorities)
 	require.Equal(t, []string{"login." + string(instance.ID)}, got.EndpointPrincipals)
 	require.WithinDuration(t, time.Now().Add(endpoint.HostCertificateLife), got.ExpiresAt, time.Minute)
-	require.Equal(t, 1, k.Count("audit_entry", "action = 'issueSshHostCertificate' AND allowed AND object_id = $1", member))
+	require.Equal(t, 1, k.Count("audit_entry", "action = 'issueSshHostCertificate' AND allowed AND object_id = $1",
+		member))
 
 	name := "login"
 	person, err := s.Certify(k.As(k.User(tenant, platformtest.In(authz.ProjectMember, project))),

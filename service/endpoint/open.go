@@ -54,7 +54,8 @@ func (s *Service) Open(ctx context.Context, in OpenInput) (*Opened, error) {
 			in.Endpoint, found.Endpoint.Protocol).At("input.endpoint")
 	}
 	if s.Apps == nil {
-		return nil, fault.New(fault.FailedPrecondition, "this installation has no domain for apps: its operator sets --apps-url").
+		return nil, fault.New(fault.FailedPrecondition,
+			"this installation has no domain for apps: its operator sets --apps-url").
 			At("input.endpoint")
 	}
 	credential, _ := tx.CredentialFrom(ctx)

@@ -25,7 +25,8 @@ func (s *Service) Redeem(ctx context.Context, ticket string) (*Redeemed, error) 
 	}
 	text, fresh := token.MintFor(token.Opening, shown.ID)
 	var ends *time.Time
-	err = s.DB.API().QueryRow(ctx, `SELECT platform.redeem_opening($1, $2, $3)`, shown.ID, shown.Hash, fresh.Hash).Scan(&ends)
+	err = s.DB.API().QueryRow(ctx, `SELECT platform.redeem_opening($1, $2, $3)`, shown.ID, shown.Hash,
+		fresh.Hash).Scan(&ends)
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("redeem a ticket: %w", err)

@@ -26,8 +26,8 @@ type Session struct {
 }
 
 // Session accepts a connection to the SSH server that the node's agent runs for a member. It asks for what Command asks
-// for; whoever connects must then log in with a certificate of the same caller, for the same instance. The audit has the
-// connection and its reason, and nothing of what passes.
+// for; whoever connects must then log in with a certificate of the same caller, for the same instance. The audit has
+// the connection and its reason, and nothing of what passes.
 //
 // Faults: INVALID_ARGUMENT (reason), NOT_FOUND, FORBIDDEN, POLICY_DENIED (access: EXEC), FAILED_PRECONDITION when the
 // member is on no node.

@@ -61,8 +61,9 @@ func unrented(ctx context.Context, t *tx.Tx, node *db.ComputeNode) error {
 		return fmt.Errorf("count the allocations of %s: %w", node.ID, err)
 	}
 	if rented > 0 {
-		return fault.New(fault.FailedPrecondition, "%d allocations hold node %q: drain it, and have them released; or retire "+
-			"it as lost once its machine is gone", rented, node.Name).At("input.nodeId")
+		return fault.New(fault.FailedPrecondition,
+			"%d allocations hold node %q: drain it, and have them released; or retire "+
+				"it as lost once its machine is gone", rented, node.Name).At("input.nodeId")
 	}
 	return nil
 }

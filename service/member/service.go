@@ -103,7 +103,8 @@ func (s *Service) Again(
 }
 
 // PlanAgain shows what calling the verb of a kind again would do.
-func (s *Service) PlanAgain(ctx context.Context, kind lifecycle.OperationKind, again change.Again) (*change.Plan, error) {
+func (s *Service) PlanAgain(ctx context.Context, kind lifecycle.OperationKind, again change.Again) (*change.Plan,
+	error) {
 	request, err := requestAgain(kind, again.Input)
 	if err != nil {
 		return nil, err

@@ -15,8 +15,8 @@ const (
 	againFirst, againMost = 250 * time.Millisecond, 4 * time.Second
 )
 
-// Follow opens a member's logs to read them as they are printed, beginning as Page does. It asks for <family>.member.logs;
-// who keeps it open asks Check from time to time. Its faults are those of Page.
+// Follow opens a member's logs to read them as they are printed, beginning as Page does. It asks for
+// <family>.member.logs; who keeps it open asks Check from time to time. Its faults are those of Page.
 func (s *Service) Follow(ctx context.Context, in Input) (*Following, error) {
 	query, err := in.query()
 	if err != nil {

@@ -105,8 +105,9 @@ func (b *bench) Read(ctx context.Context, query nodelogs.Query, each func(nodelo
 func panicClosed(each func(nodelogs.Line) error) { _ = each(nodelogs.Line{Process: "broken off"}) }
 
 func line(process string, number int64, text string) nodelogs.Line {
-	return nodelogs.Line{Process: process, Number: number, Time: time.Unix(1_700_000_000+number, 0).UTC(), Stream: "stdout",
-		Text: text}
+	return nodelogs.Line{Process: process, Number: number, Time: time.Unix(1_700_000_000+number, 0).UTC(),
+		Stream: "stdout",
+		Text:   text}
 }
 
 func texts(lines []*memberlog.Line) (list []string) {

@@ -13,9 +13,9 @@ import (
 // errFull ends a page.
 var errFull = errors.New("the page is full")
 
-// Page reads a part of a member's logs: the last lines, or those after a cursor. It asks for <family>.member.logs. Faults:
-// NOT_FOUND, FORBIDDEN, INVALID_ARGUMENT at process and tail, CURSOR_INVALID at after, FAILED_PRECONDITION for a member
-// without logs, NODE_UNREACHABLE.
+// Page reads a part of a member's logs: the last lines, or those after a cursor. It asks for <family>.member.logs.
+// Faults: NOT_FOUND, FORBIDDEN, INVALID_ARGUMENT at process and tail, CURSOR_INVALID at after, FAILED_PRECONDITION for
+// a member without logs, NODE_UNREACHABLE.
 func (s *Service) Page(ctx context.Context, in Input) (*Page, error) {
 	query, err := in.query()
 	if err != nil {
@@ -94,7 +94,8 @@ func faultOf(err error) error {
 	switch {
 	case errors.As(err, &told):
 	case errors.Is(err, nodelogs.ErrBroken):
-		return fault.New(fault.NodeUnreachable, "the connection to the node's agent broke off: read on after the last cursor").
+		return fault.New(fault.NodeUnreachable,
+			"the connection to the node's agent broke off: read on after the last cursor").
 			Because(err)
 	default:
 		return err

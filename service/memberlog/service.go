@@ -92,7 +92,8 @@ func lineOf(line nodelogs.Line, cursor string) *Line {
 	if line.Stream == "stderr" {
 		stream = lifecycle.StreamStderr
 	}
-	return &Line{Cursor: cursor, Process: line.Process, At: &line.Time, Stream: &stream, Text: line.Text, Continues: line.Part}
+	return &Line{Cursor: cursor, Process: line.Process, At: &line.Time, Stream: &stream, Text: line.Text,
+		Continues: line.Part}
 }
 
 // Page is a part of what a member's processes printed.

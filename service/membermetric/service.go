@@ -1,5 +1,5 @@
-// Package membermetric reads what members use: their series from the agents of their nodes, and the newest sample of each
-// from the database, where heartbeats bring it.
+// Package membermetric reads what members use: their series from the agents of their nodes, and the newest sample of
+// each from the database, where heartbeats bring it.
 package membermetric
 
 import (
@@ -72,9 +72,10 @@ func scanPlace(row pgx.CollectableRow) (*place, error) {
 }
 
 // Series reads what a member used. It asks for <family>.node.read. A step of nil is the shortest one of the range.
-// Faults: NOT_FOUND, FORBIDDEN, INVALID_ARGUMENT at range and step, NODE_UNREACHABLE, FAILED_PRECONDITION for a member that
-// was never measured.
-func (s *Service) Series(ctx context.Context, memberID ids.ID, wanted lifecycle.MetricsRange, step *int) (*Metrics, error) {
+// Faults: NOT_FOUND, FORBIDDEN, INVALID_ARGUMENT at range and step, NODE_UNREACHABLE, FAILED_PRECONDITION for a member
+// that was never measured.
+func (s *Service) Series(ctx context.Context, memberID ids.ID, wanted lifecycle.MetricsRange, step *int) (*Metrics,
+	error) {
 	span, finest, err := steps(wanted, step)
 	if err != nil {
 		return nil, err

@@ -67,7 +67,8 @@ func scanUsage(row pgx.CollectableRow) (*Usage, error) {
 // Now reads what the members of a project use now, or those of an instance of it. It asks for <family>.node.read of any
 // family, and leaves out the instances of which the caller may not read members. More reports that there are
 // members beyond MaxUsages. Faults: NOT_FOUND for a project, and for an instance that is not of it, FORBIDDEN.
-func (s *Service) Now(ctx context.Context, projectID ids.ID, instanceID *ids.ID) (usages []*Usage, more bool, err error) {
+func (s *Service) Now(ctx context.Context, projectID ids.ID, instanceID *ids.ID) (usages []*Usage, more bool,
+	err error) {
 	var of *scope
 	var found []*Usage
 	actor, err := s.DB.Read(ctx, tx.Row(&of, scanScope, scopeSQL, projectID, instanceID),

@@ -44,8 +44,8 @@ const hourlySQL = `SELECT a.id, price.price_currency, price.price_hourly FROM al
 		a.shape, a.gpu_count, a.sku, a.region) price
 	WHERE a.id = ANY ($1) AND a.released_at IS NULL`
 
-// HourlyOf reads what an hour of allocations costs, by allocation; nothing for one that is released, or without a price.
-// The caller has authorised the allocations.
+// HourlyOf reads what an hour of allocations costs, by allocation; nothing for one that is released, or without a
+// price. The caller has authorised the allocations.
 func (s *Service) HourlyOf(ctx context.Context, allocations []ids.ID) (map[ids.ID]*Money, error) {
 	return s.costs(ctx, hourlySQL, allocations)
 }

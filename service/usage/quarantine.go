@@ -33,7 +33,8 @@ func scanQuarantined(row pgx.CollectableRow) (*Quarantined, error) {
 
 // Quarantine reads records that were not taken, newest first: a project's, or without one the platform's; of one
 // instance when it is given. It asks for usage.read there; NOT_FOUND for a project that the caller cannot see.
-func (s *Service) Quarantine(ctx context.Context, projectID, instanceID *ids.ID, args page.Args) (*page.Page[*Quarantined], error) {
+func (s *Service) Quarantine(ctx context.Context, projectID, instanceID *ids.ID,
+	args page.Args) (*page.Page[*Quarantined], error) {
 	var after ids.ID
 	if err := args.Decode(quarantined, &after); err != nil {
 		return nil, err

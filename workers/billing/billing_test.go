@@ -26,7 +26,8 @@ func TestTheWorkerOpensMonthsAndBooksOnceHoweverManyThereAre(t *testing.T) {
 	runs, err := worker.Once(t.Context())
 	require.NoError(t, err)
 	require.Zero(t, runs)
-	require.Equal(t, 2, k.Count("billing_period", "status = 'OPEN' AND currency = 'KWD' AND starts_at <= now() AND ends_at > now()"))
+	require.Equal(t, 2, k.Count("billing_period",
+		"status = 'OPEN' AND currency = 'KWD' AND starts_at <= now() AND ends_at > now()"))
 	k.SQL(`INSERT INTO price_version (id, origin, meter, sku, region, currency, scope, valid_from, version, terms, hash,
 		reason, created_by)
 		VALUES ('prc_1', 'prc_1', 'tokens', '', '', 'KWD', 'PLATFORM', '2020-01-01', 1,
@@ -48,7 +49,9 @@ func TestTheWorkerOpensMonthsAndBooksOnceHoweverManyThereAre(t *testing.T) {
 		require.NoError(t, <-ended)
 	}
 	require.Equal(t, 1, k.Count("billing_run", "lines = 1"))
-	require.Equal(t, 1, k.Count("ledger_entry", "account = 'ACCRUED' AND amount = 1.502 AND currency = 'KWD' AND instance_id = 'ins_1'"), "1.5015 to the fils, half to even")
+	require.Equal(t, 1, k.Count("ledger_entry",
+		"account = 'ACCRUED' AND amount = 1.502 AND currency = 'KWD' AND instance_id = 'ins_1'"),
+		"1.5015 to the fils, half to even")
 }
 
 // warnings counts what is warned of.

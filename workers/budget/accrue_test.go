@@ -39,8 +39,8 @@ func (l *ledgers) end(ctx context.Context, n int, commit bool) {
 	l.open = slices.Delete(l.open, n, n+1)
 }
 
-// TestALookAtABudgetSumsWhatCameSinceAndNothingTwice books in transactions that overlap looks, end in any order, and are
-// rolled back; and begins generations of the database, as a restore does.
+// TestALookAtABudgetSumsWhatCameSinceAndNothingTwice books in transactions that overlap looks, end in any order, and
+// are rolled back; and begins generations of the database, as a restore does.
 func TestALookAtABudgetSumsWhatCameSinceAndNothingTwice(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -65,7 +65,8 @@ func TestALookAtABudgetSumsWhatCameSinceAndNothingTwice(t *testing.T) {
 				l.begin(ctx)
 				l.bookIn(l.open[len(l.open)-1], "0.01")
 			case step == 1 && len(l.open) > 0:
-				l.bookIn(l.open[rapid.IntRange(0, len(l.open)-1).Draw(r, "which")], fmt.Sprintf("0.%02d", rapid.IntRange(1, 99).Draw(r, "cents")))
+				l.bookIn(l.open[rapid.IntRange(0, len(l.open)-1).Draw(r, "which")],
+					fmt.Sprintf("0.%02d", rapid.IntRange(1, 99).Draw(r, "cents")))
 			case step == 2 && len(l.open) > 0:
 				l.end(ctx, rapid.IntRange(0, len(l.open)-1).Draw(r, "which"), rapid.Bool().Draw(r, "commit"))
 			case step == 3 && len(l.open) == 0:
@@ -83,8 +84,8 @@ func TestALookAtABudgetSumsWhatCameSinceAndNothingTwice(t *testing.T) {
 	})
 }
 
-// TestALookReadsTheEntriesSinceTheMarkAlone holds that settled entries are not read again: what an owner smuggles in below
-// the mark is not seen.
+// TestALookReadsTheEntriesSinceTheMarkAlone holds that settled entries are not read again: what an owner smuggles in
+// below the mark is not seen.
 func TestALookReadsTheEntriesSinceTheMarkAlone(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -103,8 +104,8 @@ func TestALookReadsTheEntriesSinceTheMarkAlone(t *testing.T) {
 	require.Equal(t, "7", b.shown().Spent.String())
 }
 
-// TestAMarkNeverGoesBack has a look whose view of the database is older than what another look has settled by then: that
-// one has counted an entry of a transaction that is younger than one which this look still sees open.
+// TestAMarkNeverGoesBack has a look whose view of the database is older than what another look has settled by then:
+// that one has counted an entry of a transaction that is younger than one which this look still sees open.
 func TestAMarkNeverGoesBack(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

@@ -96,7 +96,8 @@ const (
 )
 
 // each ends everything that a statement lists, and returns the first refusal.
-func (k *Keeper) each(ctx context.Context, sql string, b *budget.Budget, end func(context.Context, ids.ID, string) error) (trouble string, err error) {
+func (k *Keeper) each(ctx context.Context, sql string, b *budget.Budget,
+	end func(context.Context, ids.ID, string) error) (trouble string, err error) {
 	found, err := k.DB.Worker().Query(ctx, sql, b.TenantID, string(b.Scope), b.TargetID, maxEnded)
 	if err != nil {
 		return "", fmt.Errorf("look for what budget %s ends: %w", b.ID, err)

@@ -189,7 +189,8 @@ func TestASpentBudgetDrainsItsMembers(t *testing.T) {
 	for range 2 {
 		require.NoError(t, b.keeper.Once(t.Context()))
 	}
-	require.Equal(t, 2, b.Count("operation", "kind = 'MEMBER_DRAIN' AND requester_kind = 'SYSTEM' AND requester_name = 'budget' AND reason LIKE 'budget %'"),
+	require.Equal(t, 2, b.Count("operation",
+		"kind = 'MEMBER_DRAIN' AND requester_kind = 'SYSTEM' AND requester_name = 'budget' AND reason LIKE 'budget %'"),
 		"each member once")
 	require.Empty(t, b.shown().Trouble)
 }
@@ -209,8 +210,10 @@ func TestASpentBudgetGivesItsCapacityBackWithinWhatIsStated(t *testing.T) {
 	for range 2 {
 		require.NoError(t, b.keeper.Once(t.Context()))
 	}
-	require.Equal(t, 1, b.Count("operation", "kind = 'INSTANCE_DECOMMISSION' AND deadline <= created_at + interval '15 minutes'"))
-	require.Equal(t, 1, b.Count("operation", "kind = 'ALLOCATION_RELEASE' AND deadline <= created_at + interval '30 minutes 1 second'"))
+	require.Equal(t, 1, b.Count("operation",
+		"kind = 'INSTANCE_DECOMMISSION' AND deadline <= created_at + interval '15 minutes'"))
+	require.Equal(t, 1, b.Count("operation",
+		"kind = 'ALLOCATION_RELEASE' AND deadline <= created_at + interval '30 minutes 1 second'"))
 	require.Equal(t, 1, b.Count("instance", "status = 'STOPPING'"))
 	require.Equal(t, 1, b.Count("allocation", "status = 'RELEASING'"))
 }

@@ -117,7 +117,8 @@ func (c *Context) Write(ctx context.Context, fn func(ctx context.Context, t *tx.
 
 // WriteAfter is Write with queries of the caller's own, which go out with the locks, in the same
 // round trip, and after them. What fn queues in locked.Writes goes out with the commit.
-func (c *Context) WriteAfter(ctx context.Context, reads func(*pgx.Batch), fn func(ctx context.Context, t *tx.Tx, locked *Locked) error) error {
+func (c *Context) WriteAfter(ctx context.Context, reads func(*pgx.Batch),
+	fn func(ctx context.Context, t *tx.Tx, locked *Locked) error) error {
 	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
 	var locking *queue.Locking

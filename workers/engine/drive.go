@@ -128,7 +128,8 @@ func (c *Context) begin() {
 		return
 	}
 	now := c.Now()
-	row.State, row.Attempt, row.StartedAt, row.Message, row.Dirty = lifecycle.StepRunning, row.Attempt+1, &now, step.Title, true
+	row.State, row.Attempt, row.StartedAt, row.Message, row.Dirty = lifecycle.StepRunning, row.Attempt+1, &now, step.Title,
+		true
 	c.failures = 0
 	c.progress.Phase, c.progress.Message = step.Name, step.Title
 }
@@ -245,7 +246,8 @@ func (c *Context) release(ctx context.Context, after time.Duration) error {
 	}
 	var woken bool
 	err := c.Write(ctx, func(_ context.Context, _ *tx.Tx, locked *Locked) error {
-		locked.Writes.Queue(queue.ReleaseSQL, c.released(until)...).QueryRow(func(row pgx.Row) error { return row.Scan(&woken) })
+		locked.Writes.Queue(queue.ReleaseSQL,
+			c.released(until)...).QueryRow(func(row pgx.Row) error { return row.Scan(&woken) })
 		return nil
 	})
 	return c.freed(until, woken, err)

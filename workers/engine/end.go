@@ -81,7 +81,8 @@ func (c *Context) stopSteps(failure operation.Failure) {
 			row.State, row.Message = lifecycle.StepSkipped, failure.Message
 		case i == c.at && row.State == lifecycle.StepRunning:
 			row.State, row.Message = lifecycle.StepFailed, failure.Message
-		case row.State == lifecycle.StepPending || row.State == lifecycle.StepRunning: // the last one runs when it sent back to another
+		case row.State == lifecycle.StepPending ||
+			row.State == lifecycle.StepRunning: // the last one runs when it sent back to another
 			row.State = lifecycle.StepSkipped
 		default:
 			continue
@@ -223,7 +224,8 @@ func (c *Context) complete(ctx context.Context) error {
 // succeed writes the success, in one transaction.
 func (c *Context) succeed(ctx context.Context) error {
 	row, now := c.rows[c.at], c.Now()
-	row.State, row.Attempt, row.StartedAt, row.EndedAt, row.Message, row.Dirty = lifecycle.StepSucceeded, row.Attempt+1, &now, &now, "done", true
+	row.State, row.Attempt, row.StartedAt, row.EndedAt, row.Message, row.Dirty = lifecycle.StepSucceeded, row.Attempt+1,
+		&now, &now, "done", true
 	c.progress = operation.Progress{}
 	return c.Write(ctx, func(ctx context.Context, t *tx.Tx, locked *Locked) error {
 		if locked.Op.State == lifecycle.OperationCanceling && !c.asked {

@@ -112,7 +112,8 @@ func TestAStepThatSentItsOperationBackEndsWithIt(t *testing.T) {
 		return &RerunStep{Step: "one"}
 	})
 	require.Eventually(t, func() bool {
-		return kit.Count("operation_step", "operation_id = $1 AND name = 'one' AND state = 'RUNNING' AND message = 'something is left'", op) == 1
+		return kit.Count("operation_step",
+			"operation_id = $1 AND name = 'one' AND state = 'RUNNING' AND message = 'something is left'", op) == 1
 	}, 20*time.Second, 10*time.Millisecond)
 	kit.SQL(`UPDATE operation SET deadline = now(), next_run_at = now() WHERE id = $1`, op)
 	kit.Hub.Wake(event.QueueTopic)

@@ -23,7 +23,8 @@ const defaultRefusals = 8
 // reason that lasts: its blockers say so from then on. After the last try an end without success is written as bare as
 // the database takes it. A success is tried until the deadline, and fails then. It returns cause unless the operation
 // has ended.
-func (c *Context) refused(ctx context.Context, as lifecycle.OperationState, failure operation.Failure, cause error) error {
+func (c *Context) refused(ctx context.Context, as lifecycle.OperationState, failure operation.Failure,
+	cause error) error {
 	why, lasts := lasting(cause)
 	if !lasts || ctx.Err() != nil {
 		return cause
@@ -33,7 +34,9 @@ func (c *Context) refused(ctx context.Context, as lifecycle.OperationState, fail
 	if err != nil || as == lifecycle.OperationSucceeded || times < c.engine.config.Refusals {
 		return errors.Join(cause, err)
 	}
-	return c.endBare(ctx, failure, fmt.Sprintf("the platform could not record it as %s in %d tries (%s), so that no more than its end is recorded", as, times, why))
+	return c.endBare(ctx, failure,
+		fmt.Sprintf("the platform could not record it as %s in %d tries (%s), so that no more than its end is recorded", as,
+			times, why))
 }
 
 // lasting returns why an end failed, and whether the next try would meet the same: everything does that is not the

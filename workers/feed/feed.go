@@ -198,7 +198,8 @@ func (r *Reader) poll(ctx context.Context, s *source) error {
 	if s.problems > 0 {
 		wait = 0 // the first answer after a failure must not be waited for
 	}
-	page, err := r.client.Changes(ctx, adapterclient.Target{Name: s.Name, URL: s.URL, Authority: s.Authority, Sandbox: s.Sandbox},
+	page, err := r.client.Changes(ctx,
+		adapterclient.Target{Name: s.Name, URL: s.URL, Authority: s.Authority, Sandbox: s.Sandbox},
 		s.Cursor, wait)
 	if err != nil {
 		return err

@@ -61,7 +61,8 @@ func (b *bench) settle() {
 	var written string
 	require.NoError(b.TB, b.Admin.QueryRow(b.TB.Context(), `SELECT pg_current_xact_id()::text`).Scan(&written))
 	require.Eventually(b.TB, func() bool {
-		return b.Count("pg_database", "datname = current_database() AND pg_snapshot_xmin(pg_current_snapshot()) > $1::text::xid8", written) == 1
+		return b.Count("pg_database",
+			"datname = current_database() AND pg_snapshot_xmin(pg_current_snapshot()) > $1::text::xid8", written) == 1
 	}, time.Minute, 10*time.Millisecond)
 }
 

@@ -120,7 +120,8 @@ func TestAnAllocationIsRecordedOnceByAnyNumberOfProcesses(t *testing.T) {
 	require.Equal(t, 1, b.Count("usage_source", "source = $1 AND ended_at IS NOT NULL", rented.ID))
 	sums, _ = b.recorded(rented.ID)
 	require.InDelta(t, 9*60, sums["TENANT"], 3, "from first to last")
-	require.Equal(t, 1, b.Count("usage_record", "source = $1 AND NOT EXISTS (SELECT FROM usage_record n WHERE n.source = usage_record.source AND n.from_at = usage_record.to_at)", rented.ID),
+	require.Equal(t, 1, b.Count("usage_record",
+		"source = $1 AND NOT EXISTS (SELECT FROM usage_record n WHERE n.source = usage_record.source AND n.from_at = usage_record.to_at)", rented.ID),
 		"each second once: every record but the last has one that follows")
 }
 
@@ -200,7 +201,8 @@ func TestRecordsStayAsTheyAre(t *testing.T) {
 	require.NoError(t, b.meter().Capacity(t.Context()))
 	for _, statement := range []string{"UPDATE usage_record SET quantity = 0", "DELETE FROM usage_record",
 		"TRUNCATE usage_record",
-		"DELETE FROM usage_record_0", "UPDATE allocation_fact SET at = now()", "DELETE FROM node_gap", "DELETE FROM usage_quarantine"} {
+		"DELETE FROM usage_record_0", "UPDATE allocation_fact SET at = now()", "DELETE FROM node_gap",
+		"DELETE FROM usage_quarantine"} {
 		_, err := b.Admin.Exec(t.Context(), statement)
 		require.ErrorContains(t, err, "append only", statement)
 		_, err = b.DB.Worker().Exec(t.Context(), statement)

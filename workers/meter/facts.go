@@ -91,7 +91,8 @@ func load(ctx context.Context, t *tx.Tx, sources []source) (map[string]*metering
 		found[sources[i].ID] = &metering.Allocation{ID: sources[i].ID}
 	}
 	batch := &pgx.Batch{}
-	batch.Queue(allocationsSQL, wanted, lifecycle.ShapeBaremetal).Query(func(rows pgx.Rows) error { return scanAllocations(rows, found) })
+	batch.Queue(allocationsSQL, wanted,
+		lifecycle.ShapeBaremetal).Query(func(rows pgx.Rows) error { return scanAllocations(rows, found) })
 	batch.Queue(factsSQL, wanted).Query(func(rows pgx.Rows) error { return scanFacts(rows, found) })
 	batch.Queue(proofsSQL, wanted).Query(func(rows pgx.Rows) error { return scanProofs(rows, found) })
 	if err := t.SendBatch(ctx, batch).Close(); err != nil {

@@ -145,7 +145,8 @@ func (m *Meter) page(ctx context.Context, one metered) (*adapterclient.UsagePage
 		return nil, err
 	}
 	return m.Client.Usage(ctx, adapterclient.Target{Name: one.Adapter, URL: one.URL, Authority: one.Authority,
-		Sandbox: one.Sandbox}, string(one.ID), one.Cursor, access.Text, adapterclient.Trace{CorrelationID: transport.NewCorrelationID()})
+		Sandbox: one.Sandbox}, string(one.ID), one.Cursor, access.Text,
+		adapterclient.Trace{CorrelationID: transport.NewCorrelationID()})
 }
 
 // take records a page and moves the cursor, unless another process has moved it meanwhile.

@@ -110,8 +110,10 @@ func TestUsageOfAnAppIsReadBehindADurableCursor(t *testing.T) {
 	b.look()
 	require.Equal(t, map[string]string{"jobs": "7.5"}, b.sums())
 	require.Equal(t, []string{"", "2", "4", "5"}, r.reads)
-	require.Equal(t, 1, b.Count("usage_source", "source = $1 AND cursor = '5' AND recorded_to IS NOT NULL AND due_at > now()", instance.ID))
-	require.Equal(t, 5, b.Count("usage_record", "app_instance_id = $1 AND session = 'job-1' AND unit = 'job' AND basis = 'APP'", instance.ID))
+	require.Equal(t, 1, b.Count("usage_source",
+		"source = $1 AND cursor = '5' AND recorded_to IS NOT NULL AND due_at > now()", instance.ID))
+	require.Equal(t, 5, b.Count("usage_record",
+		"app_instance_id = $1 AND session = 'job-1' AND unit = 'job' AND basis = 'APP'", instance.ID))
 	r.add(record("p", "pods", "100"))
 	b.look()
 	require.Equal(t, 1, b.Count("usage_record", "meter = 'pods' AND basis = 'SHOWBACK'"))
@@ -163,7 +165,8 @@ func TestAnAdapterThatFailsIsReadAgainLater(t *testing.T) {
 	r.status = http.StatusServiceUnavailable
 	b.look()
 	b.look()
-	require.Equal(t, 1, b.Count("usage_source", "source = $1 AND failures = 2 AND last_error LIKE '%it has no time%' AND due_at > now() + interval '8 seconds'",
+	require.Equal(t, 1, b.Count("usage_source",
+		"source = $1 AND failures = 2 AND last_error LIKE '%it has no time%' AND due_at > now() + interval '8 seconds'",
 		instance.ID))
 	r.status = 0
 	b.look()

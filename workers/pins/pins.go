@@ -80,7 +80,8 @@ func (m *Manifests) Unfit(ctx context.Context, pool *pgxpool.Pool, kind lifecycl
 func starts(kind lifecycle.OperationKind) bool {
 	return slices.ContainsFunc(kind.Effects().Succeeded, func(told lifecycle.EventType) bool {
 		switch told {
-		case lifecycle.EventInstanceRunning, lifecycle.EventInstanceUpgraded, lifecycle.EventInstanceRolledBack, lifecycle.EventMemberAdded:
+		case lifecycle.EventInstanceRunning, lifecycle.EventInstanceUpgraded, lifecycle.EventInstanceRolledBack,
+			lifecycle.EventMemberAdded:
 			return true
 		}
 		return false

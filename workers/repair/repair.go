@@ -237,8 +237,8 @@ const lostSQL = `SELECT m.id, m.component_key, m.ordinal, m.status, coalesce(m.f
 	FROM member m LEFT JOIN compute_node n ON n.id = m.node_id
 	WHERE m.instance_id = $1 AND m.status IN ('FAILED', 'JOINING') ORDER BY m.component_key, m.ordinal`
 
-// triedSQL are the instance's operations that are open, and repairs of the last hour. The step after the adapter's is the
-// proof.
+// triedSQL are the instance's operations that are open, and repairs of the last hour. The step after the adapter's is
+// the proof.
 const triedSQL = `SELECT id, kind, state, coalesce(targets, '[]'), requester_kind = 'SYSTEM' AND requester_name = '` +
 	repairRequests + `', ended_at, EXISTS (SELECT FROM operation_step s
 		WHERE s.operation_id = operation.id AND s.name = 'await' AND s.state = 'SUCCEEDED')
@@ -302,7 +302,8 @@ func (r *Repairer) componentOrder(ctx context.Context, id ids.ID) (map[string]in
 	return order, nil
 }
 
-func (r *Repairer) lostMembers(ctx context.Context, id ids.ID, order map[string]int, ops []tried) ([]rules.Member, error) {
+func (r *Repairer) lostMembers(ctx context.Context, id ids.ID, order map[string]int, ops []tried) ([]rules.Member,
+	error) {
 	found, err := r.DB.Worker().Query(ctx, lostSQL, id, r.nodeGrace().Seconds())
 	if err != nil {
 		return nil, fmt.Errorf("read the lost members of %s: %w", id, err)

@@ -35,7 +35,8 @@ func certify(folder string) (certificate, key string, err error) {
 		name, kind string
 		bytes      []byte
 	}{{certificate, "CERTIFICATE", der}, {key, "PRIVATE KEY", encoded}} {
-		if err := os.WriteFile(file.name, pem.EncodeToMemory(&pem.Block{Type: file.kind, Bytes: file.bytes}), 0o600); err != nil {
+		if err := os.WriteFile(file.name, pem.EncodeToMemory(&pem.Block{Type: file.kind, Bytes: file.bytes}),
+			0o600); err != nil {
 			return "", "", err
 		}
 	}

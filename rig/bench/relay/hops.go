@@ -170,7 +170,8 @@ func Agent(ctx context.Context, raw json.RawMessage) (process.Commands, func(), 
 	if err != nil {
 		return nil, nil, err
 	}
-	conn, err := tunnel.Dial(ctx, "https://"+config.To+tunnel.NodePath, config.Token, &http.Transport{TLSClientConfig: client})
+	conn, err := tunnel.Dial(ctx, "https://"+config.To+tunnel.NodePath, config.Token,
+		&http.Transport{TLSClientConfig: client})
 	if err != nil {
 		return nil, nil, err
 	}

@@ -142,7 +142,8 @@ func actionError(err error) error {
 func (k *Kit) known(r request) (*Call, *compiledApp, error) { return k.about(r, k.engine.Instance) }
 
 // about makes a call about an instance that find knows.
-func (k *Kit) about(r request, find func(string) (contract.Instance, []contract.Member, bool)) (*Call, *compiledApp, error) {
+func (k *Kit) about(r request, find func(string) (contract.Instance, []contract.Member, bool)) (*Call, *compiledApp,
+	error) {
 	token := r.Header.Get(contract.HeaderPlatformToken)
 	if token == "" || len(token) > maxPlatformToken {
 		return nil, nil, contract.Invalid(contract.HeaderPlatformToken, "is missing or too long")

@@ -16,7 +16,8 @@ func Run(ctx context.Context, options Options) (Report, error) {
 	if err := checkOptions(options); err != nil {
 		return Report{}, err
 	}
-	s := &trial.Suite{Options: options, Bounds: options.Bounds.Full(), Results: map[string]Outcome{}, Acted: map[string]bool{}}
+	s := &trial.Suite{Options: options, Bounds: options.Bounds.Full(), Results: map[string]Outcome{},
+		Acted: map[string]bool{}}
 	ctx, cancel := context.WithTimeout(ctx, s.Bounds.Overall)
 	defer cancel()
 	s.Ctx = ctx

@@ -8,8 +8,8 @@ import (
 	"github.com/gpuaas/app-platform/sdk/adaptertest/conformance/internal/text"
 )
 
-// maxShown is how much of a request, an answer or a line of a log is shown to a person, in bytes; the report in JSON has
-// more.
+// maxShown is how much of a request, an answer or a line of a log is shown to a person, in bytes; the report in JSON
+// has more.
 const maxShown = 400
 
 // WriteText writes the report for a person: what was tested within which bounds, a line for each

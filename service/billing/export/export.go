@@ -78,7 +78,8 @@ type shownLine struct {
 func shown(s *billing.Statement, l *billing.Line) shownLine {
 	out := shownLine{Key: l.Key, Project: string(l.ProjectID), From: stamp(l.From), To: stamp(l.To),
 		Correction: l.Correction, Meter: l.Meter,
-		Unit: l.Unit, SKU: l.SKU, Region: l.Region, Quantity: l.Quantity.String(), Billed: l.Billed.String(), Currency: s.Period.Currency}
+		Unit: l.Unit, SKU: l.SKU, Region: l.Region, Quantity: l.Quantity.String(), Billed: l.Billed.String(),
+		Currency: s.Period.Currency}
 	if l.PriceID != nil {
 		price := string(*l.PriceID)
 		out.Price = &price

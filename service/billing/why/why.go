@@ -145,7 +145,8 @@ func read(ctx context.Context, t *tx.Tx, q Question, period *billing.Period) (*E
 	}
 	out := &Explanation{Key: line.Key, ProjectID: q.ProjectID, PeriodID: q.PeriodID, Meter: line.Meter, Unit: line.Unit,
 		SKU:    line.SKU,
-		Region: line.Region, Currency: period.Currency, Quantity: line.Quantity, Billed: line.Billed, Exact: line.Exact, heading: line.Heading}
+		Region: line.Region, Currency: period.Currency, Quantity: line.Quantity, Billed: line.Billed, Exact: line.Exact,
+		heading: line.Heading}
 	if line.Price != "" {
 		price := ids.ID(line.Price)
 		out.PriceID, out.Amount = &price, &line.Amount
@@ -161,7 +162,8 @@ func (e *Explanation) shares(of []rating.Share) {
 	for _, share := range of[:min(len(of), maxShares)] {
 		e.Shares = append(e.Shares, &Share{InstanceID: named[ids.ID](share.Instance),
 			AllocationID: named[ids.ID](share.Allocation), MemberID: named[ids.ID](share.Member),
-			OperationID: named[ids.ID](share.Operation), ComponentKey: named[string](share.Component), Quantity: share.Quantity, Billed: share.Billed, Amount: share.Amount})
+			OperationID: named[ids.ID](share.Operation), ComponentKey: named[string](share.Component), Quantity: share.Quantity,
+			Billed: share.Billed, Amount: share.Amount})
 	}
 }
 

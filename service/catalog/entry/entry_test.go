@@ -75,7 +75,8 @@ func TestAPublisherAddsAnAppOfItsOwnWithoutAnOperator(t *testing.T) {
 	again, err := b.verbs.CreateSandboxApp(b.publisher, in)
 	require.NoError(t, err)
 	require.Equal(t, made.ID, again.ID)
-	require.Equal(t, 1, b.Count("audit_entry", "action = 'createSandboxApp' AND allowed AND project_id = $1", b.project.ID))
+	require.Equal(t, 1, b.Count("audit_entry", "action = 'createSandboxApp' AND allowed AND project_id = $1",
+		b.project.ID))
 
 	for name, c := range map[string]struct {
 		as   context.Context
@@ -83,7 +84,8 @@ func TestAPublisherAddsAnAppOfItsOwnWithoutAnOperator(t *testing.T) {
 		code fault.Code
 		path string
 	}{
-		"a name of somebody else's": {b.publisher, func(in *entry.CreateSandboxAppInput) { in.Slug, in.IdempotencyKey = "slurm", "x" },
+		"a name of somebody else's": {b.publisher,
+			func(in *entry.CreateSandboxAppInput) { in.Slug, in.IdempotencyKey = "slurm", "x" },
 			fault.InvalidArgument, "input.slug"},
 		"the name again": {b.publisher, func(in *entry.CreateSandboxAppInput) { in.IdempotencyKey = "two" },
 			fault.Conflict, "input.slug"},
@@ -164,15 +166,17 @@ func TestOnlyTheSandboxsProjectLaunchesTheApp(t *testing.T) {
 		project *db.Project
 		code    fault.Code
 	}{
-		"another project of the tenant":       {b.As(admin), sibling, fault.FailedPrecondition},
-		"another tenant":                      {b.As(b.User(&db.Tenant{ID: theirs.TenantID}, platformtest.In(authz.ProjectAdmin, theirs))), theirs, fault.NotFound},
+		"another project of the tenant": {b.As(admin), sibling, fault.FailedPrecondition},
+		"another tenant": {b.As(b.User(&db.Tenant{ID: theirs.TenantID},
+			platformtest.In(authz.ProjectAdmin, theirs))), theirs, fault.NotFound},
 		"staff, who see it, in their project": {b.As(staff), theirs, fault.FailedPrecondition},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b.SQL(`INSERT INTO entitlement (id, tenant_id, project_id, app_slug, created_at) VALUES ($1, $2, $3, $4, now())
 				ON CONFLICT DO NOTHING`, "etl_"+string(c.project.ID)[4:], c.project.TenantID, c.project.ID, app.Slug)
 			_, err := launches.Launch(c.as, instance.LaunchInput{ProjectID: c.project.ID, AppSlug: app.Slug, Name: "mine",
-				AllocationIDs: []ids.ID{ids.New(ids.Allocation)}, DeadlineSeconds: 600, OperatingMode: lifecycle.ModeTenantDedicated,
+				AllocationIDs: []ids.ID{ids.New(ids.Allocation)}, DeadlineSeconds: 600,
+				OperatingMode:     lifecycle.ModeTenantDedicated,
 				ControlPlaneScope: lifecycle.ControlPlaneProject, IdempotencyKey: "k"})
 			platformtest.Refused(t, err, c.code, "input.appSlug")
 		})
@@ -220,7 +224,8 @@ func TestAnOperatorOpensASandboxAndNothingIsLost(t *testing.T) {
 	platformtest.Refused(t, err, fault.EvidenceMissing, "input.appSlug")
 	require.True(t, b.Count("app", "sandbox") == 1 && b.Count("manifest", "sandbox") == 1, "a refusal opens nothing")
 
-	next := b.Manifest(lifecycle.StageCanary, platformtest.Document(app, "1.1.0", adapter, b.Artifact(lifecycle.StageActive)))
+	next := b.Manifest(lifecycle.StageCanary,
+		platformtest.Document(app, "1.1.0", adapter, b.Artifact(lifecycle.StageActive)))
 	in.Override = "known to us"
 	_, err = b.verbs.OpenApp(b.operator, in)
 	platformtest.Refused(t, err, fault.FailedPrecondition, "input.appSlug")

@@ -59,7 +59,8 @@ func tooDear(v *verdict.Verdicts) error {
 			continue
 		}
 		if line.Hourly == nil {
-			return fault.New(fault.LimitExceeded, "capacity of SKU %q has no price, and this change may cost at most %d millionths an hour",
+			return fault.New(fault.LimitExceeded,
+				"capacity of SKU %q has no price, and this change may cost at most %d millionths an hour",
 				line.SKU, *v.HourlyLimitMicros)
 		}
 		cost = cost.Add(line.Hourly.Amount)

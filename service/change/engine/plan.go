@@ -87,7 +87,8 @@ func (e *Engine) preview(ctx context.Context, request *change.Request, action st
 		if out.Verdicts, err = judge(ctx, t, request, action); err != nil {
 			return err
 		}
-		if action != request.Action && request.Launch == nil { // only a plan shows it, and only an instance that exists has one
+		if action != request.Action &&
+			request.Launch == nil { // only a plan shows it, and only an instance that exists has one
 			if out.impact, err = impact.Of(ctx, t, out.Instance.ID); err != nil {
 				return err
 			}
@@ -105,7 +106,8 @@ func (e *Engine) preview(ctx context.Context, request *change.Request, action st
 }
 
 // look evaluates the change in a transaction that is taken back, and returns whose question it is to the adapter.
-func (e *Engine) look(ctx context.Context, request *change.Request, action string) (v *verdict.Verdicts, by asking, err error) {
+func (e *Engine) look(ctx context.Context, request *change.Request, action string) (v *verdict.Verdicts, by asking,
+	err error) {
 	err = e.DB.Write(ctx, func(ctx context.Context, t *tx.Tx) (err error) {
 		by = asking{t.Request.CorrelationID, t.Actor.Ref()}
 		if v, err = judge(ctx, t, request, action); err != nil {

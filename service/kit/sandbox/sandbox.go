@@ -62,8 +62,9 @@ func (p Place) Room(ctx context.Context, t *tx.Tx, what, query string) error {
 		return fmt.Errorf("count the %s of %s: %w", what, p.TenantID, err)
 	}
 	if held >= Most {
-		return fault.New(fault.LimitExceeded, "a tenant may have %d %s in sandboxes: have one opened by the platform's staff, "+
-			"or use one again", Most, what).At("input.projectId")
+		return fault.New(fault.LimitExceeded,
+			"a tenant may have %d %s in sandboxes: have one opened by the platform's staff, "+
+				"or use one again", Most, what).At("input.projectId")
 	}
 	return nil
 }

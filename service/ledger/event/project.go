@@ -83,7 +83,8 @@ func (*Feeds) Parse(cursor string) (Position, error) {
 
 // Expired refuses a place in a past that is not the database's.
 func Expired() error {
-	return fault.New(fault.CursorExpired, "the cursor is of a past that the database does not have: begin again without one").At("after")
+	return fault.New(fault.CursorExpired,
+		"the cursor is of a past that the database does not have: begin again without one").At("after")
 }
 
 // keptSQL reports whether a place is of the database's own past.
@@ -130,7 +131,8 @@ const projectSQL = `SELECT ` + rows.EventColumns + ` FROM app_instance_event
 
 // Project reads up to limit events of a project after a position, in order. CURSOR_EXPIRED when the database does not
 // have that position any more: it became another one between two reads.
-func (f *Feeds) Project(ctx context.Context, projectID ids.ID, families []string, after Position, limit int) (events []*Event, err error) {
+func (f *Feeds) Project(ctx context.Context, projectID ids.ID, families []string, after Position,
+	limit int) (events []*Event, err error) {
 	batch := &pgx.Batch{}
 	queries := f.queries(&events, projectID, families, after, limit)
 	for _, query := range queries {
@@ -143,7 +145,8 @@ func (f *Feeds) Project(ctx context.Context, projectID ids.ID, families []string
 }
 
 // ProjectQueries are the same read as a caller's, under row-level security.
-func (f *Feeds) ProjectQueries(into *[]*Event, projectID ids.ID, families []string, after Position, limit int) []tx.Query {
+func (f *Feeds) ProjectQueries(into *[]*Event, projectID ids.ID, families []string, after Position,
+	limit int) []tx.Query {
 	return f.queries(into, projectID, families, after, limit)
 }
 
@@ -166,7 +169,8 @@ func stands(sql string, args ...any) tx.Query {
 
 // Instance reads up to limit events of an instance after a position, in order, for live readers that
 // were authorised one by one. CURSOR_EXPIRED as in Project.
-func (f *Feeds) Instance(ctx context.Context, instanceID ids.ID, after Position, limit int) (events []*Event, err error) {
+func (f *Feeds) Instance(ctx context.Context, instanceID ids.ID, after Position, limit int) (events []*Event,
+	err error) {
 	batch, lost := &pgx.Batch{}, false
 	for _, query := range Timeline(&events, &lost, instanceID, after, limit) {
 		batch.Queue(query.SQL, query.Args...).Query(query.Scan)

@@ -171,8 +171,10 @@ func endUnbegun(ctx context.Context, t *tx.Tx, op *db.Operation) error {
 	}
 	_, err := t.Exec(ctx, `UPDATE operation SET cancel_message = $2, claim_epoch = claim_epoch + 1
 		WHERE id = $1`, op.ID, failure.Message)
-	op.State, op.EndedAt, op.Message, op.CancelMessage = lifecycle.OperationCanceled, &t.Now, failure.Message, failure.Message
-	op.ErrorCode, op.ErrorMessage, op.ErrorOwner, op.ErrorRetryable = failure.Code, failure.Message, failure.Owner, failure.Retryable
+	op.State, op.EndedAt, op.Message, op.CancelMessage = lifecycle.OperationCanceled, &t.Now, failure.Message,
+		failure.Message
+	op.ErrorCode, op.ErrorMessage, op.ErrorOwner, op.ErrorRetryable = failure.Code, failure.Message, failure.Owner,
+		failure.Retryable
 	return err
 }
 

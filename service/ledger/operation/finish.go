@@ -102,7 +102,8 @@ func Compensate(ctx context.Context, t *tx.Tx, op *db.Operation, failure Failure
 		return fmt.Errorf("take %s back: %w", op.ID, err)
 	}
 	op.State = lifecycle.OperationCompensating
-	op.ErrorCode, op.ErrorMessage, op.ErrorOwner, op.ErrorRetryable = failure.Code, failure.Message, failure.Owner, failure.Retryable
+	op.ErrorCode, op.ErrorMessage, op.ErrorOwner, op.ErrorRetryable = failure.Code, failure.Message, failure.Owner,
+		failure.Retryable
 	t.Wake(event.OperationTopic(op.ID))
 	return nil
 }

@@ -35,7 +35,8 @@ func Teardown(ctx context.Context, t *tx.Tx, row *db.Instance, draft Draft) (*db
 	if err := Stop(ctx, t, row); err != nil {
 		return nil, err
 	}
-	draft.Kind, draft.TenantID, draft.ProjectID, draft.Instance = lifecycle.InstanceDecommission, row.TenantID, row.ProjectID, row
+	draft.Kind, draft.TenantID, draft.ProjectID, draft.Instance = lifecycle.InstanceDecommission, row.TenantID,
+		row.ProjectID, row
 	draft.AdapterName, draft.CorrelationID = row.RuntimeBackend, t.Request.CorrelationID
 	draft.DesiredChange, err = WithPrivate(struct{}{}, Private{Supersedes: gone, Input: draft.Input})
 	if err != nil {

@@ -14,7 +14,8 @@ import (
 
 // Columns are those of a View, which Scan reads. Of the adapter's status a view needs only what an
 // open operation waits for.
-const Columns = rows.OperationColumns + `, CASE WHEN operation.ended_at IS NULL THEN operation.adapter_status -> 'waitsFor' END`
+const Columns = rows.OperationColumns +
+	`, CASE WHEN operation.ended_at IS NULL THEN operation.adapter_status -> 'waitsFor' END`
 
 // Work is something that runs on members and that an operation waits for or would lose, by the
 // adapter's word.

@@ -110,7 +110,8 @@ func (d *Dimensions) Load(ctx context.Context, t *tx.Tx, instance ids.ID) (*mete
 }
 
 // eras reads which manifests the instance has run, and since when.
-func (d *Dimensions) eras(ctx context.Context, t *tx.Tx, instance, first ids.ID, m *metering.Metering) ([]ids.ID, error) {
+func (d *Dimensions) eras(ctx context.Context, t *tx.Tx, instance, first ids.ID, m *metering.Metering) ([]ids.ID,
+	error) {
 	found, err := t.Query(ctx, `SELECT manifest_id, created_at FROM instance_generation WHERE instance_id = $1
 		ORDER BY number`, instance)
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package adapter is the commands about adapters: begin one, try it, check it against the contract, and list the contract's
-// clauses.
+// Package adapter is the commands about adapters: begin one, try it, check it against the contract, and list the
+// contract's clauses.
 package adapter
 
 import (

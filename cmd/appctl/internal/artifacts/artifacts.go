@@ -261,7 +261,8 @@ func Promote(t *command.Tool) *cobra.Command {
 			return answer.PromoteArtifact, err
 		})
 	step.Register(cmd)
-	cmd.Flags().StringVar(&override, "override", "", "why a platform's artifact goes to active without a smoke of its kind, "+
-		"kept in history and audit; for the platform's staff")
+	cmd.Flags().StringVar(&override, "override", "",
+		"why a platform's artifact goes to active without a smoke of its kind, "+
+			"kept in history and audit; for the platform's staff")
 	return cmd
 }

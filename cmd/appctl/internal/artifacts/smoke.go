@@ -47,7 +47,8 @@ which never leaves this machine. A smoke that fails is brought too, and ends thi
 	flags.StringVar(&s.key, "key", "",
 		"PEM file with the runner's Ed25519 private key (appctl artifact keygen --algorithm ed25519)")
 	flags.StringVar(&s.report, "report", "", "file that the report is written to as well")
-	flags.StringVar(&s.engine, "engine", "podman", "container engine of this machine, with its own flags, such as podman or docker")
+	flags.StringVar(&s.engine, "engine", "podman",
+		"container engine of this machine, with its own flags, such as podman or docker")
 	flags.StringArrayVar(&s.flags, "engine-flag", nil, "flag of the engine's run command; repeat for more")
 	flags.DurationVar(&s.options.Up, "up", 5*time.Second, "how long a command that does not end must stay up")
 	flags.DurationVar(&s.options.Timeout, "timeout", 15*time.Minute, "how long all of it may take")

@@ -145,7 +145,8 @@ func noteOf(l *gql.StatementLine) string {
 }
 
 var formats = map[string]gql.StatementFormat{"json": gql.StatementFormatJson, "csv": gql.StatementFormatCsv,
-	"parquet": gql.StatementFormatParquet, "focus": gql.StatementFormatFocusCsv, "focus-json": gql.StatementFormatFocusJson}
+	"parquet": gql.StatementFormatParquet, "focus": gql.StatementFormatFocusCsv,
+	"focus-json": gql.StatementFormatFocusJson}
 
 // export returns the command that writes a statement to a file.
 func export(t *command.Tool) *cobra.Command {

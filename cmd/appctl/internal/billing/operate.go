@@ -48,7 +48,8 @@ func grantCredit(t *command.Tool) *cobra.Command {
 		})
 	cmd.Flags().StringVar(&in.Currency, "currency", "", "ISO 4217: that of the tenant's statements")
 	cmd.Flags().IntVar(&in.Priority, "priority", 100, "the lower is used first, 0 to 1000")
-	cmd.Flags().StringVar(&expires, "expires", "", "when what is left expires: a time, or a duration such as 720h (default never)")
+	cmd.Flags().StringVar(&expires, "expires", "",
+		"when what is left expires: a time, or a duration such as 720h (default never)")
 	command.NeededReasonFlag(cmd, &in.Reason)
 	command.Need(cmd, "currency")
 	command.KeyFlag(cmd, &in.IdempotencyKey)

@@ -78,7 +78,8 @@ func (f *priceFlags) bind(cmd *cobra.Command) *cobra.Command {
 	flags.StringVar(&f.to, "until", "", "until when, RFC 3339 (default for ever)")
 	flags.StringArrayVar(&f.tiers, "tier", nil, "a step before the price: UPTO=PRICE, repeatable")
 	flags.StringVar(&f.least, "minimum", "", "the least amount of a line with any usage")
-	flags.StringVar(&f.step, "round-up-to", "", "round each session up to a multiple, such as 60 for started minutes of seconds")
+	flags.StringVar(&f.step, "round-up-to", "",
+		"round each session up to a multiple, such as 60 for started minutes of seconds")
 	flags.BoolVar(&f.time, "by-time", false, "price the seconds, however much is metered in them")
 	flags.StringVar(&f.input.Reason, "reason", "", "why, kept in the audit")
 	command.Need(cmd, "currency", "reason")
@@ -92,7 +93,8 @@ func (f *priceFlags) read(args []string) (*gql.SetPriceInput, error) {
 	if f.time {
 		in.Measure = gql.PriceMeasureTime
 	}
-	in.Sku, in.Region, in.TenantId, in.ProjectId = command.Given(f.sku), command.Given(f.region), command.Given(f.tenant), command.Given(f.project)
+	in.Sku, in.Region, in.TenantId, in.ProjectId = command.Given(f.sku), command.Given(f.region), command.Given(f.tenant),
+		command.Given(f.project)
 	in.Minimum, in.RoundUpTo = command.Given(f.least), command.Given(f.step)
 	for _, tier := range f.tiers {
 		upTo, price, ok := strings.Cut(tier, "=")

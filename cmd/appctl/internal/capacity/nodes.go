@@ -15,7 +15,8 @@ import (
 )
 
 func nodes(t *command.Tool) *cobra.Command {
-	list := command.Pages(t, "nodes", "List the enrolled nodes (platform staff); see its subcommands for what to do with one",
+	list := command.Pages(t, "nodes",
+		"List the enrolled nodes (platform staff); see its subcommands for what to do with one",
 		nodeTable, nil,
 		func(ctx context.Context, _ string, first int, after string) (*gql.StandingNodePage, error) {
 			answer, err := gql.ListNodes(ctx, t, first, after)

@@ -91,13 +91,15 @@ func drain(t *command.Tool) *cobra.Command {
 			return answer.DrainNode, err
 		})
 	cmd.Flags().DurationVar(&deadline, "deadline", time.Hour, "how long the drain of each member may take, 30s to 24h")
-	cmd.Flags().BoolVar(&in.Force, "force", false, "lose the members' work at once; hastens a drain under way; needs --reason")
+	cmd.Flags().BoolVar(&in.Force, "force", false,
+		"lose the members' work at once; hastens a drain under way; needs --reason")
 	return cmd
 }
 
 func retire(t *command.Tool) *cobra.Command {
 	var in gql.RetireNodeInput
-	cmd := onNode(t, "retire NODE", "Take a node out for good, once nothing is rented there or its machine is lost (platform staff)",
+	cmd := onNode(t, "retire NODE",
+		"Take a node out for good, once nothing is rented there or its machine is lost (platform staff)",
 		"Node %s is taken out for good.", &in.Reason,
 		func(ctx context.Context, id string) (gql.StandingNode, error) {
 			in.NodeId = id

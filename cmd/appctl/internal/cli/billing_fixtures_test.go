@@ -13,7 +13,8 @@ func addBillingFixtures(s *clienttest.Server) {
 	period := object{"id": "bpr_1", "currency": "EUR", "startsAt": from, "endsAt": to, "status": "CLOSED", "closedAt": to}
 	run := object{"id": "brn_1", "periodId": "bpr_1", "statementId": "bpr_1", "number": 3, "eventTo": to,
 		"watermark": "812", "engine": 1,
-		"priceHash": "aa", "inputDigest": "bb", "outputDigest": "cc0123456789abcdef", "lines": 2, "unpriced": 1, "createdAt": to}
+		"priceHash": "aa", "inputDigest": "bb", "outputDigest": "cc0123456789abcdef", "lines": 2, "unpriced": 1,
+		"createdAt": to}
 	line := object{"key": "k1", "projectId": "prj_1", "from": from, "to": to, "correction": true, "meter": "tokens",
 		"unit": "token", "sku": "",
 		"region": "", "priceId": "prc_1", "quantity": "1500", "billed": "1500", "amount": "6.00"}
@@ -44,7 +45,8 @@ func addBillingFixtures(s *clienttest.Server) {
 		"currency": "EUR", "amount": "500",
 		"span": "MONTH", "horizonSeconds": 3600, "thresholds": []int{50, 80, 100}, "atLimit": "DECOMMISSION",
 		"spent": "412.5", "spentAt": to, "held": "9.6",
-		"left": "77.9", "hourly": "9.6", "unpriced": 0, "reached": 80, "largestOvershoot": "5.2", "trouble": "", "reason": "agreed"}
+		"left": "77.9", "hourly": "9.6", "unpriced": 0, "reached": 80, "largestOvershoot": "5.2", "trouble": "",
+		"reason": "agreed"}
 	for field, value := range map[string]any{
 		"budgets": []object{budget}, "setBudget": budget, "removeBudget": budget,
 		"costs": []object{{"key": "usr_2", "name": "Ada", "currency": "EUR", "amount": "12.5"},

@@ -167,7 +167,8 @@ var usageRecord = object{"source": "alc_1", "meter": "gpu_seconds", "usageId": "
 	"instanceId":   "ins_1",
 	"allocationId": "alc_1", "memberId": "mem_1", "componentKey": "worker", "operationId": "op_1", "sku": "gpu-large",
 	"region":  "eu",
-	"session": "alc_1", "retracts": nil, "borneBy": "TENANT", "borneReason": nil, "borneOwner": nil, "recordedAt": "2026-11-23T12:01:06Z"}
+	"session": "alc_1", "retracts": nil, "borneBy": "TENANT", "borneReason": nil, "borneOwner": nil,
+	"recordedAt": "2026-11-23T12:01:06Z"}
 
 // task is a command that ran on a node.
 func task() object {
@@ -184,7 +185,8 @@ func task() object {
 func logLines() []object {
 	return []object{
 		{"cursor": "l1", "process": "server", "at": at, "stream": "STDOUT", "text": "listening", "continues": false},
-		{"cursor": "l2", "process": "server", "at": at, "stream": "STDERR", "text": "a \x1b[31mred\x1b[0m word", "continues": false},
+		{"cursor": "l2", "process": "server", "at": at, "stream": "STDERR", "text": "a \x1b[31mred\x1b[0m word",
+			"continues": false},
 		{"cursor": "l3", "process": "server", "text": "", "continues": false, "gap": object{"lines": 12, "restarted": false}},
 		{"cursor": "l4", "process": "worker", "text": "", "continues": false, "gap": object{"restarted": true}},
 	}

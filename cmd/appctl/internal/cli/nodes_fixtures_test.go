@@ -32,7 +32,8 @@ func addNodeFixtures(s *clienttest.Server) {
 func standing(status string, more object) object {
 	node := object{"id": "nod_1", "name": "na", "address": "10.0.0.1", "status": status, "cpus": 8, "memoryMiB": 16000,
 		"gpus":     4,
-		"gpuModel": "X100", "gpusSimulated": true, "isolation": "NAMESPACE", "lastSeenAt": at, "cordoned": false, "lost": false}
+		"gpuModel": "X100", "gpusSimulated": true, "isolation": "NAMESPACE", "lastSeenAt": at, "cordoned": false,
+		"lost": false}
 	for field, value := range more {
 		node[field] = value
 	}

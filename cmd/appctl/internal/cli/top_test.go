@@ -10,7 +10,8 @@ import (
 	"github.com/gpuaas/app-platform/sdk/client/clienttest"
 )
 
-// addUsageFixtures adds what three members use: one with a GPU, one with simulated ones, and one on a node that is away.
+// addUsageFixtures adds what three members use: one with a GPU, one with simulated ones, and one on a node that is
+// away.
 func addUsageFixtures(s *clienttest.Server) {
 	usage := func(index int, more object) object {
 		one := object{"memberId": "mem_1", "instanceId": "ins_1", "instanceName": "one", "componentKey": "worker",
@@ -22,8 +23,9 @@ func addUsageFixtures(s *clienttest.Server) {
 	}
 	s.Handle("memberUsage", answer([]object{
 		usage(0, object{"cpu": 0.25, "cpuLimit": 2, "cpuSeconds": 99, "memoryBytes": 512 << 20, "memoryLimitBytes": 1 << 30,
-			"netReceivedPerSecond": 2048, "netSentPerSecond": 0, "diskReadPerSecond": 0, "diskWrittenPerSecond": 1.5e6, "gpus": 1,
-			"gpu": 0.875, "gpuMemoryBytes": 10 << 30, "gpuMemoryTotalBytes": 80 << 30}),
+			"netReceivedPerSecond": 2048, "netSentPerSecond": 0, "diskReadPerSecond": 0, "diskWrittenPerSecond": 1.5e6,
+			"gpus": 1,
+			"gpu":  0.875, "gpuMemoryBytes": 10 << 30, "gpuMemoryTotalBytes": 80 << 30}),
 		usage(1, object{"cpu": 1.5, "memoryBytes": 2 << 30, "gpus": 2, "gpusSimulated": true}),
 		usage(2, object{"at": at, "stale": true, "memoryBytes": 700}),
 	}))

@@ -55,8 +55,8 @@ func Enums[T ~string](flag string, given []string, known []T) ([]T, error) {
 	return found, nil
 }
 
-// Enum reads a name of an enum, in any case and with hyphens or underscores, from a flag or from an argument, whose name
-// is in capitals.
+// Enum reads a name of an enum, in any case and with hyphens or underscores, from a flag or from an argument, whose
+// name is in capitals.
 func Enum[T ~string](flag, given string, known []T) (T, error) {
 	name := T(strings.ToUpper(strings.ReplaceAll(given, "-", "_")))
 	if slices.Contains(known, name) {

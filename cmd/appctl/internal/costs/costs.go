@@ -64,7 +64,8 @@ func by(t *command.Tool) *cobra.Command {
 	var of place
 	var platform bool
 	var label, from, to string
-	cmd := of.bind(command.Verb(t, "by WHAT", "Share costs out by project, app, meter, instance, member, operation, person, label, hour or day", shares.View,
+	cmd := of.bind(command.Verb(t, "by WHAT",
+		"Share costs out by project, app, meter, instance, member, operation, person, label, hour or day", shares.View,
 		func(ctx context.Context, args []string) ([]gql.CostShare, error) {
 			way, err := command.Enum("WHAT", args[0], gql.AllCostBy)
 			if err != nil {
@@ -162,7 +163,8 @@ func set(t *command.Tool) *cobra.Command {
 	var in gql.SetBudgetInput
 	var span, outcome string
 	var horizon time.Duration
-	cmd := command.Verb(t, "set SCOPE TARGET AMOUNT", "Set what a tenant, a project, a service-account or an instance may spend", one,
+	cmd := command.Verb(t, "set SCOPE TARGET AMOUNT",
+		"Set what a tenant, a project, a service-account or an instance may spend", one,
 		func(ctx context.Context, args []string) (_ *gql.Budget, err error) {
 			if in.Scope, err = command.Enum("SCOPE", args[0], gql.AllBudgetScope); err != nil {
 				return nil, err
@@ -173,7 +175,8 @@ func set(t *command.Tool) *cobra.Command {
 			if in.AtLimit, err = command.Enum("at-limit", outcome, gql.AllBudgetOutcome); err != nil {
 				return nil, err
 			}
-			in.TargetId, in.Amount, in.Currency, in.HorizonSeconds = args[1], args[2], strings.ToUpper(in.Currency), int(horizon/time.Second)
+			in.TargetId, in.Amount, in.Currency, in.HorizonSeconds = args[1], args[2], strings.ToUpper(in.Currency),
+				int(horizon/time.Second)
 			answer, err := gql.SetBudget(ctx, t, in)
 			return &answer.SetBudget, err
 		})

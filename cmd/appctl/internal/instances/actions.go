@@ -81,7 +81,8 @@ func sure(ctx context.Context, t *command.Tool, yes bool, id string, args []stri
 	}
 	for _, action := range instance.Actions {
 		if action.Name == args[1] && action.Risk == gql.ActionRiskDestructive {
-			return operations.Confirm(t, yes, "Action "+args[1]+" of "+args[0]+" is destructive: what it takes away does not come back.")
+			return operations.Confirm(t, yes,
+				"Action "+args[1]+" of "+args[0]+" is destructive: what it takes away does not come back.")
 		}
 	}
 	return nil

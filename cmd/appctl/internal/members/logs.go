@@ -128,7 +128,8 @@ func (r *reading) members(ctx context.Context, t *command.Tool, given string) ([
 		return nil, command.NotFoundf("the instance %s has no members; name one that was removed by its place, such as %s/worker/0",
 			given, given)
 	case r.follow && len(found) > maxFollowed:
-		return nil, command.Usagef("%s has %d members, and %d can be followed at once: name one", given, len(found), maxFollowed)
+		return nil, command.Usagef("%s has %d members, and %d can be followed at once: name one", given, len(found),
+			maxFollowed)
 	}
 	return found, nil
 }

@@ -105,7 +105,8 @@ func showUsage(ctx context.Context, t *command.Tool, project, instance, order st
 }
 
 var usageTable = command.Table[gql.MemberUsage]{
-	Heading: []string{"MEMBER", "CPU", "MEMORY", "NET IN", "NET OUT", "DISK READ", "DISK WRITE", "GPUS", "GPU", "GPU MEMORY", "MEASURED"},
+	Heading: []string{"MEMBER", "CPU", "MEMORY", "NET IN", "NET OUT", "DISK READ", "DISK WRITE", "GPUS", "GPU",
+		"GPU MEMORY", "MEASURED"},
 	Row: func(u *gql.MemberUsage) []string {
 		gpus := ""
 		switch {

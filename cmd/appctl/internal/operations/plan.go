@@ -21,7 +21,8 @@ func pagePlan(p *render.Page, plan *gql.Plan) {
 		accepted(plan.Allowed),
 		"Work lost", lost(plan.WorkLostTotal), "At the deadline", atDeadline(plan), "Can be taken back",
 		render.Joined(": ", render.YesNo(plan.Reversible), plan.Reversal),
-		"Makes way", superseded(plan.Supersedes), "Cost", hourly(plan.Cost), "Change", render.Document(plan.Change), "Hash", plan.Hash)
+		"Makes way", superseded(plan.Supersedes), "Cost", hourly(plan.Cost), "Change", render.Document(plan.Change), "Hash",
+		plan.Hash)
 	p.Section("Members that it touches")
 	touched.On(p, plan.Members)
 	parts.Work.Under(p, "Work that would be lost", plan.WorkLost)

@@ -52,7 +52,8 @@ func endpoints(t *command.Tool) *cobra.Command {
 func open(t *command.Tool) *cobra.Command {
 	input := gql.OpenEndpointInput{}
 	var browse bool
-	cmd := command.Verb(t, "open INSTANCE ENDPOINT", "Open an endpoint in a browser, by an address that works once", opened,
+	cmd := command.Verb(t, "open INSTANCE ENDPOINT", "Open an endpoint in a browser, by an address that works once",
+		opened,
 		func(ctx context.Context, args []string) (_ *gql.OpenEndpointOpenEndpointOpenedEndpoint, err error) {
 			if input.InstanceId, err = lookup.Instance(ctx, t, args[0]); err != nil {
 				return nil, err

@@ -51,7 +51,8 @@ func (f folder) certify(ctx context.Context, t *command.Tool, to *place, reason 
 	for _, key := range said.HostAuthorities {
 		fmt.Fprintf(&known, "@cert-authority %s %s\n", strings.Join(said.HostNames, ","), key)
 	}
-	if err := errors.Join(replace(f.certificate(to), said.Certificate+"\n"), replace(f.hosts(to), known.String())); err != nil {
+	if err := errors.Join(replace(f.certificate(to), said.Certificate+"\n"),
+		replace(f.hosts(to), known.String())); err != nil {
 		return fmt.Errorf("keep the certificate: %w", err)
 	}
 	return nil

@@ -1,6 +1,6 @@
-// Package shell is the commands by which people log in to members with a stock OpenSSH client. The client does all that it
-// does anyway; appctl brings it the way (ssh-proxy), a certificate for a key of its own (ssh-certificate) and what it must
-// know of hosts.
+// Package shell is the commands by which people log in to members with a stock OpenSSH client. The client does all that
+// it does anyway; appctl brings it the way (ssh-proxy), a certificate for a key of its own (ssh-certificate) and what
+// it must know of hosts.
 //
 //	ssh, scp, sftp, rsync, editors ── ProxyCommand: appctl ssh-proxy ── platform ── member
 package shell
@@ -95,7 +95,8 @@ func run(ctx context.Context, t *command.Tool, to *place, w wanted, words []stri
 	for _, option := range append(options(kept, to, via), w.options...) {
 		args = append(args, "-o", option)
 	}
-	ssh := exec.CommandContext(ctx, program, append(append(args, "--", to.alias()), words...)...) // #nosec G204 -- the person's own
+	ssh := exec.CommandContext(ctx, program,
+		append(append(args, "--", to.alias()), words...)...) // #nosec G204 -- the person's own
 	ssh.Stdin, ssh.Stdout, ssh.Stderr = t.Env.Stdin, t.Env.Stdout, t.Env.Stderr
 	err = ssh.Run()
 	var ended *exec.ExitError

@@ -64,8 +64,9 @@ func TestMembersFromBeforeNetworksGoOnAndAreWhyThereIsNone(t *testing.T) {
 	require.Equal(t, "running", before.Process.State)
 
 	r.again(func() { r.options.MemberNetwork = true })
-	require.Contains(t, r.networkGap(), "1 members from before are in the node's network, "+member+" among them: remove or replace "+
-		"them, then start the agent again")
+	require.Contains(t, r.networkGap(),
+		"1 members from before are in the node's network, "+member+" among them: remove or replace "+
+			"them, then start the agent again")
 	require.Equal(t, before, inspect("tsk_after"), "the process is the same one")
 	result := resultOf[runResult](t, r.do(shell("tsk_run",
 		"readlink /proc/self/ns/net; echo 127.0.0.1 > /scratch/kept; cat /scratch/kept")))

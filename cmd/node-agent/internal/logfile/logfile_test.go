@@ -54,7 +54,8 @@ func (g ground) files() []string {
 	return files
 }
 
-// all reads what is there, each line as "number stream text", with what goes on marked by +, and each gap as "from..to".
+// all reads what is there, each line as "number stream text", with what goes on marked by +, and each gap as
+// "from..to".
 func all(t *testing.T, r *logfile.Reader) (lines []string) {
 	t.Helper()
 	for {
@@ -108,7 +109,8 @@ func TestLongLineIsSeveralMarkedParts(t *testing.T) {
 	out := g.writer(0).Lines(logfile.Stdout)
 	x := strings.Repeat("x", logfile.MaxText)
 	print(t, out, x+"\n", x+"y\n", x, x, "\n", "end\n")
-	require.Equal(t, []string{"1 stdout " + x, "2 stdout " + x + "+", "3 stdout +y", "4 stdout " + x + "+", "5 stdout +" + x,
+	require.Equal(t, []string{"1 stdout " + x, "2 stdout " + x + "+", "3 stdout +y", "4 stdout " + x + "+",
+		"5 stdout +" + x,
 		"6 stdout end"}, all(t, g.reader(0)))
 }
 
@@ -146,8 +148,8 @@ func TestRotationKeepsTheBoundAndLeavesAGap(t *testing.T) {
 	require.Greater(t, len(late), 1000)
 }
 
-// A reader and a writer that rotates under it, at once: numbers rise, each line is its number, and what is missing is in
-// a gap.
+// A reader and a writer that rotates under it, at once: numbers rise, each line is its number, and what is missing is
+// in a gap.
 func TestReaderUnderRotationMissesNothingInSilence(t *testing.T) {
 	t.Parallel()
 	g := newGround(t)

@@ -49,8 +49,8 @@ type heldFile struct {
 	size int64
 }
 
-// Trim deletes the oldest lines of those processes that hold most, until all lines together are within the node's bound.
-// The file that a process writes to is left.
+// Trim deletes the oldest lines of those processes that hold most, until all lines together are within the node's
+// bound. The file that a process writes to is left.
 func (s *Store) Trim() error {
 	all, err := s.held()
 	total := int64(0)

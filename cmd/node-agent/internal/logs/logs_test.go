@@ -147,7 +147,8 @@ func TestWhatIsNotThereIsSaid(t *testing.T) {
 		require.ErrorIs(t, g.store.Read(t.Context(), c.query, none), c.want, "%+v", c.query)
 	}
 	enough := errors.New("enough")
-	require.ErrorIs(t, g.store.Read(t.Context(), logs.Query{Member: member}, func(logs.Line) error { return enough }), enough)
+	require.ErrorIs(t, g.store.Read(t.Context(), logs.Query{Member: member}, func(logs.Line) error { return enough }),
+		enough)
 }
 
 func TestCursorWhoseLinesWereRotatedAwayGivesAGap(t *testing.T) {
@@ -277,12 +278,13 @@ func TestNodesBoundTakesFromWhoHoldsMost(t *testing.T) {
 	}
 	require.NoError(t, g.store.Trim())
 	var total int64
-	require.NoError(t, filepath.Walk(filepath.Join(g.state, roster.Dir), func(_ string, info os.FileInfo, err error) error {
-		if filepath.Ext(info.Name()) == ".log" {
-			total += info.Size()
-		}
-		return err
-	}))
+	require.NoError(t, filepath.Walk(filepath.Join(g.state, roster.Dir),
+		func(_ string, info os.FileInfo, err error) error {
+			if filepath.Ext(info.Name()) == ".log" {
+				total += info.Size()
+			}
+			return err
+		}))
 	require.LessOrEqual(t, total, int64(200<<10))
 	require.Equal(t, []string{"quiet 1 a word"}, short(g.read(logs.Query{Process: "quiet"})))
 	lines := short(g.read(logs.Query{Process: "loud"}))

@@ -20,8 +20,9 @@ import (
 // The reasons for which nothing is read.
 var (
 	ErrNoMember  = &nodelogs.Error{Code: nodelogs.MemberUnknown, Message: "the node has no logs of this member"}
-	ErrNoProcess = &nodelogs.Error{Code: nodelogs.ProcessUnknown, Message: "the member has started no process by this name"}
-	ErrAhead     = &nodelogs.Error{Code: nodelogs.CursorAhead, Message: "the cursor is beyond the last line"}
+	ErrNoProcess = &nodelogs.Error{Code: nodelogs.ProcessUnknown,
+		Message: "the member has started no process by this name"}
+	ErrAhead = &nodelogs.Error{Code: nodelogs.CursorAhead, Message: "the cursor is beyond the last line"}
 )
 
 var memberForm = regexp.MustCompile(`^[a-z]{1,8}_[0-9a-z]{1,64}$`)

@@ -29,12 +29,13 @@ func TestEveryFormOfASecretIsHidden(t *testing.T) {
 	quoted, err := json.Marshal(`p@ss/w+rd "ö" 7?&x`)
 	require.NoError(t, err)
 	for name, printed := range map[string]string{
-		"bytes":         secret,
-		"base64":        std.EncodeToString([]byte(secret)),
-		"base64 url":    raw.EncodeToString([]byte(secret)),
-		"query":         url.QueryEscape(secret),
-		"path":          url.PathEscape(secret),
-		"lower case":    strings.ToLower(url.QueryEscape("p@ss/w+rd")) + strings.TrimPrefix(lower(url.QueryEscape(secret)), lower(url.QueryEscape("p@ss/w+rd"))),
+		"bytes":      secret,
+		"base64":     std.EncodeToString([]byte(secret)),
+		"base64 url": raw.EncodeToString([]byte(secret)),
+		"query":      url.QueryEscape(secret),
+		"path":       url.PathEscape(secret),
+		"lower case": strings.ToLower(url.QueryEscape("p@ss/w+rd")) + strings.TrimPrefix(lower(url.QueryEscape(secret)),
+			lower(url.QueryEscape("p@ss/w+rd"))),
 		"base64, query": url.QueryEscape(std.EncodeToString([]byte(secret))),
 	} {
 		require.Equal(t, "a["+"[masked]"+"]b", hide(set, "a["+printed+"]b"), name)

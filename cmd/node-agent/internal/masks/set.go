@@ -128,8 +128,8 @@ type Text struct {
 	Before, Follows bool
 }
 
-// Hide returns the text with what is found of secrets in it replaced. Where a line was cut, the beginning and the end of
-// a secret are found too.
+// Hide returns the text with what is found of secrets in it replaced. Where a line was cut, the beginning and the end
+// of a secret are found too.
 func (s *Set) Hide(text Text) []byte {
 	if s == nil || len(s.patterns) == 0 {
 		return text.Bytes

@@ -69,8 +69,9 @@ func (b *bench) series(seconds int64) []nodemetrics.Point {
 	return points
 }
 
-// A week of samples and more: the file is no longer than stated, the last hour is each sample, the week its averages and
-// maxima; hours in which nothing was measured are gaps in both; and a recorder that was just started reads the same.
+// A week of samples and more: the file is no longer than stated, the last hour is each sample, the week its averages
+// and maxima; hours in which nothing was measured are gaps in both; and a recorder that was just started reads the
+// same.
 func TestASeriesIsBoundedAndItsGapsAreGaps(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, Options{})
@@ -214,10 +215,12 @@ func TestAMemberIsMeasuredFromItsCgroup(t *testing.T) {
 	require.NoError(t, err)
 	dir := filepath.Join(state, roster.Dir, member)
 	require.NoError(t, os.MkdirAll(dir, 0o700))
-	require.NoError(t, roster.Store(dir, roster.Record{MemberID: member, Epoch: "e", InitPID: stat.PID, InitStart: stat.Start,
-		Group: group, Devices: []string{"GPU-a", "GPU-b"}}))
+	require.NoError(t, roster.Store(dir,
+		roster.Record{MemberID: member, Epoch: "e", InitPID: stat.PID, InitStart: stat.Start,
+			Group: group, Devices: []string{"GPU-a", "GPU-b"}}))
 	smi := filepath.Join(t.TempDir(), "smi")
-	require.NoError(t, os.WriteFile(smi, []byte("#!/bin/sh\necho 'GPU-a, 50, 100, 1000'\necho 'GPU-b, 100, 200, 1000'\necho 'GPU-c, 0, 9, 9'\n"), 0o700))
+	require.NoError(t, os.WriteFile(smi,
+		[]byte("#!/bin/sh\necho 'GPU-a, 50, 100, 1000'\necho 'GPU-b, 100, 200, 1000'\necho 'GPU-c, 0, 9, 9'\n"), 0o700))
 	b := newBench(t, Options{StateDir: state, Cgroups: groups, GPUs: device.Source{Root: t.TempDir(), SMI: smi}})
 	b.Measure(t.Context())
 	b.now = b.now.Add(10 * time.Second)

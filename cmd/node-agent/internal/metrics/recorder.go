@@ -191,8 +191,8 @@ func (s *sum) add(value float64) {
 
 func (r *Recorder) file(memberID string) string { return filepath.Join(r.dir, memberID) }
 
-// Series returns the points of a member: single samples for an hour and less, else those of ten minutes, of which the last
-// may have begun only.
+// Series returns the points of a member: single samples for an hour and less, else those of ten minutes, of which the
+// last may have begun only.
 func (r *Recorder) Series(query nodemetrics.Query) ([]nodemetrics.Point, error) {
 	if r.options.Cgroups == nil {
 		return nil, errNoWalls

@@ -55,7 +55,8 @@ func TestUsageOfVersion1(t *testing.T) {
 
 func TestUsageOfAGroupThatIsGoneIsUnknown(t *testing.T) {
 	t.Parallel()
-	u := (&Cgroups{Version: 2, parent: "parent", roots: []hierarchy{tree(t, "", map[string]string{"a": ""})}}).Usage("alo/mem")
+	u := (&Cgroups{Version: 2, parent: "parent",
+		roots: []hierarchy{tree(t, "", map[string]string{"a": ""})}}).Usage("alo/mem")
 	for _, value := range []float64{u.CPUSeconds, u.CPULimit, u.Memory, u.MemoryLimit, u.DiskRead, u.DiskWritten} {
 		require.True(t, math.IsNaN(value))
 	}

@@ -111,7 +111,8 @@ func (c *Client) Rotate(ctx context.Context, who Credentials) (fresh gql.NodeCre
 }
 
 // Heartbeat says that the node is alive, and answers when that was by the platform's clock.
-func (c *Client) Heartbeat(ctx context.Context, who Credentials, input gql.NodeHeartbeatInput) (at time.Time, err error) {
+func (c *Client) Heartbeat(ctx context.Context, who Credentials, input gql.NodeHeartbeatInput) (at time.Time,
+	err error) {
 	err = c.call(who, "heartbeat", func(api *client.Client) error {
 		answer, err := gql.NodeHeartbeat(ctx, api, input)
 		if err == nil && answer.NodeHeartbeat.LastSeenAt != nil {

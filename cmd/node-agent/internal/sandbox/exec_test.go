@@ -104,7 +104,8 @@ func TestACommandEndsWithWhoeverWorkedWithIt(t *testing.T) {
 	t.Parallel()
 	bothModes(t, func(t *testing.T, b bundle) {
 		client := b.ensure(t)
-		running, err := client.Exec(t.Context(), wire.Exec{Command: []string{"sh", "-c", "setsid sleep 7811 & echo on; wait"}})
+		running, err := client.Exec(t.Context(),
+			wire.Exec{Command: []string{"sh", "-c", "setsid sleep 7811 & echo on; wait"}})
 		require.NoError(t, err)
 		until(t, running, &worked{}, "on\n")
 		look := func(key string) int { return runs(t, client, shell(key, "pgrep -f 'sleep 781[1]'")).ExitCode }

@@ -109,14 +109,16 @@ func setup(t *testing.T, process bool) *rig {
 		_, err := exec.LookPath(program)
 		require.NoError(t, err, "%s is wanted: install openssh-client", program)
 	}
-	r := &rig{t: t, dir: t.TempDir(), people: newAuthority(t), hosts: newAuthority(t), hostNames: []string{memberID, alias}}
+	r := &rig{t: t, dir: t.TempDir(), people: newAuthority(t), hosts: newAuthority(t),
+		hostNames: []string{memberID, alias}}
 	r.hostBy = r.hosts
 	r.key = newSigner(t, filepath.Join(r.dir, "id")).PublicKey()
 	r.certify(r.people.sign(t, r.key, ssh.UserCert, time.Minute, principal))
 	r.write("known_hosts", "@cert-authority mem_*,*."+instanceID+" "+r.hosts.line()+"\n")
 	var err error
-	r.manager, err = sandbox.NewManager(t.Context(), sandbox.Options{StateDir: t.TempDir(), ForceProcess: process || os.Geteuid() != 0,
-		Root: testRoot, Log: slog.New(slog.DiscardHandler)})
+	r.manager, err = sandbox.NewManager(t.Context(),
+		sandbox.Options{StateDir: t.TempDir(), ForceProcess: process || os.Geteuid() != 0,
+			Root: testRoot, Log: slog.New(slog.DiscardHandler)})
 	require.NoError(t, err)
 	t.Cleanup(func() {
 		_, err := r.manager.Teardown(context.Background(), memberID)
@@ -172,8 +174,9 @@ func (r *rig) pass(conn net.Conn) {
 
 // open opens the server of a member, and signs its host key.
 func (r *rig) open(member string) (net.Conn, error) {
-	spec, err := json.Marshal(tunnel.SSH{Authorities: []string{newAuthority(r.t).line(), r.people.line()}, Principal: principal,
-		At: time.Now().Unix()})
+	spec, err := json.Marshal(tunnel.SSH{Authorities: []string{newAuthority(r.t).line(), r.people.line()},
+		Principal: principal,
+		At:        time.Now().Unix()})
 	if err != nil {
 		return nil, err
 	}

@@ -1,6 +1,7 @@
-// Package sshd is the SSH server that an agent runs for members, which need none of their own. It serves connections that
-// the platform opens over the agent's tunnel, for a caller whom the platform has let in, and lets in nobody but that caller,
-// by a certificate of the platform's authority. Its host key lives in memory; the platform signs it anew for each connection.
+// Package sshd is the SSH server that an agent runs for members, which need none of their own. It serves connections
+// that the platform opens over the agent's tunnel, for a caller whom the platform has let in, and lets in nobody but
+// that caller, by a certificate of the platform's authority. Its host key lives in memory; the platform signs it anew
+// for each connection.
 //
 //	ssh ── platform ── tunnel ── this ──▶ the member's init: shells, commands, files
 //	                                └───▶ ports of the member itself
@@ -85,7 +86,10 @@ func (s *Server) Serve(ctx context.Context, open tunnel.Open, stream *tunnel.Str
 		return err
 	}
 	config := &ssh.ServerConfig{MaxAuthTries: maxTries, ServerVersion: "SSH-2.0-app-platform",
-		PublicKeyCallback: func(_ ssh.ConnMetadata, key ssh.PublicKey) (*ssh.Permissions, error) { return checker.check(key) }}
+		PublicKeyCallback: func(_ ssh.ConnMetadata, key ssh.PublicKey) (*ssh.Permissions,
+			error) {
+			return checker.check(key)
+		}}
 	config.AddHostKey(host)
 	return s.login(ctx, stream, config, &session{server: s, id: open.MemberID, member: member})
 }

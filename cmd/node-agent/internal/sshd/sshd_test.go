@@ -32,7 +32,8 @@ func bothModes(t *testing.T, test func(*rig)) {
 func TestTheSystemsSSHWorksInAMember(t *testing.T) {
 	t.Parallel()
 	bothModes(t, func(r *rig) {
-		out, complaint, code := r.run("ssh", "typed\n", "root@member", `echo in $GPUAAS_MEMBER_ID; read line; echo "got $line"; echo oops >&2; exit 7`)
+		out, complaint, code := r.run("ssh", "typed\n", "root@member",
+			`echo in $GPUAAS_MEMBER_ID; read line; echo "got $line"; echo oops >&2; exit 7`)
 		require.Equal(r.t, "in "+memberID+"\ngot typed\n", out, complaint)
 		require.Equal(r.t, "oops\n", complaint)
 		require.Equal(r.t, 7, code)
@@ -125,7 +126,8 @@ func TestAFalseHostIsRefusedByTheClient(t *testing.T) {
 func TestWhatWasBegunEndsWithTheConnection(t *testing.T) {
 	t.Parallel()
 	r := setup(t, false)
-	command := exec.CommandContext(t.Context(), "ssh", append(r.options(), "root@member", "setsid sleep 7911 & echo on; wait")...)
+	command := exec.CommandContext(t.Context(), "ssh",
+		append(r.options(), "root@member", "setsid sleep 7911 & echo on; wait")...)
 	out, err := command.StdoutPipe()
 	require.NoError(t, err)
 	require.NoError(t, command.Start())

@@ -28,8 +28,8 @@ func (p printed) Read(ctx context.Context, query nodelogs.Query, each func(nodel
 	return ctx.Err()
 }
 
-// Logs are served as a stream of a tunnel, about the member that the stream was opened for alone; a follower that closes
-// its stream ends the reading.
+// Logs are served as a stream of a tunnel, about the member that the stream was opened for alone; a follower that
+// closes its stream ends the reading.
 func TestLogsAreAStreamOfTheTunnel(t *testing.T) {
 	t.Parallel()
 	here, there := net.Pipe()

@@ -1,5 +1,5 @@
-// Package streams serves what the platform opens over the agent's tunnel: each stream is a port of a member, its logs, the
-// series of what it uses, a command in it, or a login.
+// Package streams serves what the platform opens over the agent's tunnel: each stream is a port of a member, its logs,
+// the series of what it uses, a command in it, or a login.
 package streams
 
 import (

@@ -113,7 +113,8 @@ func countersOf(instance adapter.Instance) map[string]string {
 }
 
 // take writes down what a member's counters have grown by since they were taken last.
-func (m *meter) take(instance string, member adapter.Member, counters map[string]string, result adapter.TaskResult, err error) error {
+func (m *meter) take(instance string, member adapter.Member, counters map[string]string, result adapter.TaskResult,
+	err error) error {
 	if err != nil {
 		return err
 	}

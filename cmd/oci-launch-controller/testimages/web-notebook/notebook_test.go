@@ -61,9 +61,18 @@ func TestACallerIsProvedByThePlatformsKeysAlone(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "Dana", name)
 	for wrong, check := range map[string]func() (string, error){
-		"no key of the platform":    func() (string, error) { return verify(sign(foreign, callerType), string(keys), "ins_1", now) },
-		"not of the type":           func() (string, error) { return verify(sign(private, "at+jwt"), string(keys), "ins_1", now) },
-		"not for this notebook now": func() (string, error) { return verify(sign(private, callerType), string(keys), "ins_2", now) },
+		"no key of the platform": func() (string,
+			error) {
+			return verify(sign(foreign, callerType), string(keys), "ins_1", now)
+		},
+		"not of the type": func() (string,
+			error) {
+			return verify(sign(private, "at+jwt"), string(keys), "ins_1", now)
+		},
+		"not for this notebook now": func() (string,
+			error) {
+			return verify(sign(private, callerType), string(keys), "ins_2", now)
+		},
 		"is expired": func() (string, error) {
 			return verify(sign(private, callerType), string(keys), "ins_1", now.Add(2*time.Minute))
 		},

@@ -28,8 +28,8 @@ func TestForcedDrainEndsThoughTheWorkerIsDead(t *testing.T) {
 	b.job(id, "CANCELLED")
 }
 
-// slurmdbd shows a job some seconds after it has taken it. One that began just before its cluster ends is counted all the
-// same.
+// slurmdbd shows a job some seconds after it has taken it. One that began just before its cluster ends is counted all
+// the same.
 func TestAJobThatHasJustBegunIsCountedWithItsCluster(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, "ins_just", 1)

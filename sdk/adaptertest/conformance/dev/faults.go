@@ -17,7 +17,8 @@ func faults() []verb {
 			}
 			return s.resume()
 		}},
-		{"stop", "", "kill -9 the adapter, and leave it so", func(s *Session, _ []string, _ string) error { return s.halt() }},
+		{"stop", "", "kill -9 the adapter, and leave it so",
+			func(s *Session, _ []string, _ string) error { return s.halt() }},
 		{"start", "", "start it again", func(s *Session, _ []string, _ string) error { return s.resume() }},
 		{"lose", "", "the reply of the next dispatch is lost, and it is dispatched again",
 			func(s *Session, _ []string, _ string) error {

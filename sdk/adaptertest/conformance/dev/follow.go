@@ -59,7 +59,8 @@ func (s *Session) tasks() {
 
 // taskLine says a node task in one line, and of one that failed why. The session is locked.
 func (s *Session) taskLine(entry standin.Entry) string {
-	line := fmt.Sprintf("%s %s %s %s", s.nameOf(entry.Member), entry.Kind, objectOf(entry), strings.ToLower(string(entry.State)))
+	line := fmt.Sprintf("%s %s %s %s", s.nameOf(entry.Member), entry.Kind, objectOf(entry),
+		strings.ToLower(string(entry.State)))
 	if !entry.State.Ended() || entry.State == adapter.TaskSucceeded {
 		return line
 	}
@@ -126,7 +127,8 @@ func (s *Session) changes(held *operation, status adapter.Status) {
 	defer s.mu.Unlock()
 	was := held.last
 	if !held.changed || was.State != status.State || was.Phase != status.Phase || was.Message != status.Message {
-		line := fmt.Sprintf("%s %s %d%% %s %s", held.dispatch.Kind, status.State, status.Percent, status.Phase, status.Message)
+		line := fmt.Sprintf("%s %s %d%% %s %s", held.dispatch.Kind, status.State, status.Percent, status.Phase,
+			status.Message)
 		s.say("operation", "%s", strings.TrimSpace(line))
 	}
 	for _, work := range status.WaitsFor {

@@ -98,7 +98,8 @@ func (s *Session) empty(id string) error {
 	}
 	left, err := s.suite.Platform.Residue(id)
 	if err == nil && !left.Empty() {
-		err = fmt.Errorf("%d processes and %d files of %s are left, such as %v", len(left.Processes), left.Files, name, left.Names)
+		err = fmt.Errorf("%d processes and %d files of %s are left, such as %v", len(left.Processes), left.Files, name,
+			left.Names)
 	}
 	return err
 }

@@ -1,6 +1,6 @@
-// Package dev is the conformance suite's platform left running: it starts an adapter, or meets one that runs, carries out
-// its node tasks in sandboxes, dispatches operations when it is told to, brings about faults on request, and tells what
-// happens as it happens, with the platform's judgement of each end.
+// Package dev is the conformance suite's platform left running: it starts an adapter, or meets one that runs, carries
+// out its node tasks in sandboxes, dispatches operations when it is told to, brings about faults on request, and tells
+// what happens as it happens, with the platform's judgement of each end.
 package dev
 
 import (

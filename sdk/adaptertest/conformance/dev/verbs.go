@@ -30,7 +30,8 @@ func asks() []verb {
 			_, err := s.wait()
 			return err
 		}},
-		{"expect", "STATE|accepted|refused|HEALTH", "wait for the end, and stop the scenario if it is another", (*Session).expect},
+		{"expect", "STATE|accepted|refused|HEALTH", "wait for the end, and stop the scenario if it is another",
+			(*Session).expect},
 		{"show", "", "the instance, its members and the operation", (*Session).show},
 		{"observe", "", "ask the adapter how the instance is", (*Session).observe},
 		{"action", "NAME [JSON]", "call an action; without input one is made from its schema", (*Session).action},
@@ -59,7 +60,8 @@ func (s *Session) expect(words []string, _ string) error {
 		}
 		return err
 	}
-	if state := adapter.State(wanted); wanted != "accepted" && wanted != "refused" && (!state.Valid() || !state.Terminal()) {
+	if state := adapter.State(wanted); wanted != "accepted" && wanted != "refused" &&
+		(!state.Valid() || !state.Terminal()) {
 		return badLine("%q is neither succeeded, failed nor canceled, accepted nor refused, nor a health", wanted)
 	}
 	held, err := s.wait()
@@ -89,7 +91,8 @@ func (s *Session) show([]string, string) error {
 		if s.away[member.ID] != nil {
 			away = ", away"
 		}
-		s.say("answer", "%s %s on %s (%s)%s %s", memberName(member), member.Status, member.Node.Name, member.Node.Address, away,
+		s.say("answer", "%s %s on %s (%s)%s %s", memberName(member), member.Status, member.Node.Name, member.Node.Address,
+			away,
 			member.ID)
 	}
 	if held := s.operation; held != nil {

@@ -68,8 +68,8 @@ type Options struct {
 
 // Work is how work begins in a member: by an action, or by a command that is the work for as long as it runs.
 type Work struct {
-	// Action is an action's name, and Input its input, in which {member} is the member's id, {component} its component's key
-	// and {index} its index.
+	// Action is an action's name, and Input its input, in which {member} is the member's id, {component} its component's
+	// key and {index} its index.
 	Action string
 	Input  json.RawMessage
 	// Command is run by sh in the member.

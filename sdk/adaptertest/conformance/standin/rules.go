@@ -85,7 +85,8 @@ func (p *Platform) fateLocked(t *task) Fate {
 }
 
 func (r *Rule) fits(t *task) bool {
-	return !r.lifted && !r.closed && (r.Instance == "" || r.Instance == t.grant.instance) && (r.Member == "" || r.Member == t.input.MemberID) &&
+	return !r.lifted && !r.closed && (r.Instance == "" || r.Instance == t.grant.instance) &&
+		(r.Member == "" || r.Member == t.input.MemberID) &&
 		(r.Operation == "" || r.Operation == t.grant.operation) && (r.Looks || Acts(t.input.Kind))
 }
 

@@ -1,5 +1,5 @@
-// Package files is the part of the agent's program that serves the files of a member, as the user who logs in, to sftp, scp
-// and the remote mode of editors: a member needs no program of its own for it.
+// Package files is the part of the agent's program that serves the files of a member, as the user who logs in, to sftp,
+// scp and the remote mode of editors: a member needs no program of its own for it.
 package files
 
 import (
@@ -11,8 +11,8 @@ import (
 	"github.com/pkg/sftp"
 )
 
-// Main serves the files that this process may reach by SFTP on its input and output, until the input ends. A name that is
-// not absolute is below the one folder of args.
+// Main serves the files that this process may reach by SFTP on its input and output, until the input ends. A name that
+// is not absolute is below the one folder of args.
 func Main(args []string) int {
 	if len(args) != 1 {
 		fmt.Fprintln(os.Stderr, "member-files: wants the folder to begin in")

@@ -12,8 +12,8 @@ import (
 const cancelScript = `command -v squeue > /dev/null && timeout 10 squeue -h -o %A | xargs -r timeout 10 scancel`
 
 // handOnScript waits until the accounts show the end of every job that slurmctld knows, about 20 seconds at most.
-// slurmctld writes what it could not hand on by its end to a file, which goes with the cluster, and slurmdbd shows what it
-// has taken some seconds late: those jobs would never be counted.
+// slurmctld writes what it could not hand on by its end to a file, which goes with the cluster, and slurmdbd shows what
+// it has taken some seconds late: those jobs would never be counted.
 const handOnScript = `grep -q accounting_storage/slurmdbd ` + layout.SlurmConfPath + ` || exit 0
 for i in $(seq 40); do
     jobs=$(timeout 10 squeue -a -h -r -t all -o %A) || exit 0

@@ -37,8 +37,8 @@ func secretAnswers(c *trial.Check) {
 	}
 }
 
-// secretLog calls what most tempts to log a whole request, a work that fails among it, so that the clause says something
-// also when it is run alone.
+// secretLog calls what most tempts to log a whole request, a work that fails among it, so that the clause says
+// something also when it is run alone.
 func secretLog(c *trial.Check) {
 	if c.Options.Launcher == nil {
 		c.NotRun("the suite did not start the adapter and so does not see its log")

@@ -14,7 +14,8 @@ import (
 // Manifest returns the clause on the app's manifest.
 func Manifest() trial.Clause {
 	return trial.Clause{
-		ID: "describe.manifest", Section: inDescribe, Needs: []string{"describe.valid", "describe.schemas"}, Run: describeManifest,
+		ID: "describe.manifest", Section: inDescribe, Needs: []string{"describe.valid", "describe.schemas"},
+		Run: describeManifest,
 		Rule: "the description is what the manifest says: app, components, actions with their permission " +
 			"keys, usage dimensions",
 		Fix: "make the description from the manifest, or change the one that is wrong; appctl manifest lint says which " +
@@ -22,8 +23,8 @@ func Manifest() trial.Clause {
 	}
 }
 
-// describeManifest holds the description against the manifest: the platform sends what the manifest allows, and shows and
-// authorises by it.
+// describeManifest holds the description against the manifest: the platform sends what the manifest allows, and shows
+// and authorises by it.
 func describeManifest(c *trial.Check) {
 	if c.Options.Manifest == nil {
 		c.Skip("no manifest is at hand to hold the description against")

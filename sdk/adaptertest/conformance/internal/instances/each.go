@@ -63,7 +63,8 @@ func tries(c *trial.Check, d adapter.Dispatch, member adapter.Member) (status ad
 	answer := c.Put(d)
 	if answer.Status == 422 {
 		body := c.Refused(fmt.Sprintf("%s of member %d", d.Kind, member.Index), answer, 422)
-		return status, fmt.Sprintf("the adapter refuses %s of member %d: %s: %s", d.Kind, member.Index, body.Code, body.Message)
+		return status, fmt.Sprintf("the adapter refuses %s of member %d: %s: %s", d.Kind, member.Index, body.Code,
+			body.Message)
 	}
 	c.Opened = append(c.Opened, d.OperationID)
 	c.Taken(d, answer)
@@ -245,8 +246,8 @@ func working(c *trial.Check, i *trial.Instance) (names []string) {
 	return names
 }
 
-// stillWork requires that actions work which worked before, and those that wrote on the shared instance. It comes last in
-// its clause: an action may begin work.
+// stillWork requires that actions work which worked before, and those that wrote on the shared instance. It comes last
+// in its clause: an action may begin work.
 func stillWork(c *trial.Check, i *trial.Instance, names []string, after string) {
 	for _, action := range c.App.Actions {
 		input, ok := c.Input(action)

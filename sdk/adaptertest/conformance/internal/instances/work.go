@@ -39,7 +39,8 @@ func drainAsks(c *trial.Check) {
 	c.Accept(d)
 	for rule.Count() == 0 {
 		status := c.Status(d.OperationID)
-		c.Require(!status.State.Terminal() || rule.Count() > 0, "the drain ended %q with the evidence %s, and no node was asked",
+		c.Require(!status.State.Terminal() || rule.Count() > 0,
+			"the drain ended %q with the evidence %s, and no node was asked",
 			status.State, c.Encode(status.Evidence))
 		c.Pause(10 * time.Millisecond)
 	}
@@ -98,7 +99,8 @@ func begin(c *trial.Check, i *trial.Instance, member adapter.Member) {
 		input = bytes.ReplaceAll(input, []byte(word), []byte(value))
 	}
 	answer := c.Act(i, work.Action, trial.NewID("key"), input)
-	c.Require(answer.Status == http.StatusOK, "the action %s, which begins work, was answered %s", work.Action, answer.Say())
+	c.Require(answer.Status == http.StatusOK, "the action %s, which begins work, was answered %s", work.Action,
+		answer.Say())
 }
 
 // carry has the suite itself do something in a member.

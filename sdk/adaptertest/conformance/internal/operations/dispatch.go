@@ -198,7 +198,8 @@ func dispatchMismatch(c *trial.Check) {
 			d.Members[0].Node.ID = "nod_other"
 		}},
 		{"targets", func(d *adapter.Dispatch) { d.Targets = []string{d.Members[0].ID} }},
-		{`change ({"conformance":true}, of which every name counts)`, func(d *adapter.Dispatch) { d.Change = json.RawMessage(`{"conformance":true}`) }},
+		{`change ({"conformance":true}, of which every name counts)`,
+			func(d *adapter.Dispatch) { d.Change = json.RawMessage(`{"conformance":true}`) }},
 		{"kind", func(d *adapter.Dispatch) { d.Kind = adapter.InstanceDecommission }},
 	} {
 		other := d

@@ -135,8 +135,8 @@ func (w *watch) failed() {
 	maps.Copy(w.reported, w.now)
 }
 
-// Misfit returns an answer that broke the contract's schema and for which no clause has failed yet; empty when there was
-// none.
+// Misfit returns an answer that broke the contract's schema and for which no clause has failed yet; empty when there
+// was none.
 func (w *watch) Misfit() string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
