@@ -154,8 +154,8 @@ func openPool(ctx context.Context, dsn, role string, connections int, options Op
 	if err != nil {
 		return nil, fmt.Errorf("database address: %w", err)
 	}
-	config.MaxConns, config.ConnConfig.Tracer = int32(connections),
-		options.Tracer // #nosec G115 -- the operator's number of connections
+	config.MaxConns = int32(connections) // #nosec G115 -- the operator's number of connections
+	config.ConnConfig.Tracer = options.Tracer
 	config.ConnConfig.RuntimeParams["statement_timeout"] = statementTimeout
 	config.ConnConfig.RuntimeParams["lock_timeout"] = lockTimeout
 	config.ConnConfig.RuntimeParams["idle_in_transaction_session_timeout"] = idleTimeout

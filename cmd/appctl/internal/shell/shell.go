@@ -95,8 +95,8 @@ func run(ctx context.Context, t *command.Tool, to *place, w wanted, words []stri
 	for _, option := range append(options(kept, to, via), w.options...) {
 		args = append(args, "-o", option)
 	}
-	ssh := exec.CommandContext(ctx, program,
-		append(append(args, "--", to.alias()), words...)...) // #nosec G204 -- the person's own
+	args = append(append(args, "--", to.alias()), words...)
+	ssh := exec.CommandContext(ctx, program, args...) // #nosec G204 -- the person's own
 	ssh.Stdin, ssh.Stdout, ssh.Stderr = t.Env.Stdin, t.Env.Stdout, t.Env.Stderr
 	err = ssh.Run()
 	var ended *exec.ExitError

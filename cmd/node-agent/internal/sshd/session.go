@@ -276,6 +276,6 @@ func (w *work) write(next wire.ExecInput) bool {
 // exit tells the client how it ended.
 func (w *work) exit(code int) {
 	_ = w.channel.CloseWrite()
-	_, _ = w.channel.SendRequest("exit-status", false,
-		binary.BigEndian.AppendUint32(nil, uint32(code))) // #nosec G115 -- small
+	status := binary.BigEndian.AppendUint32(nil, uint32(code)) // #nosec G115 -- small
+	_, _ = w.channel.SendRequest("exit-status", false, status)
 }
