@@ -49,8 +49,7 @@ func (c *cluster) grow(n int) []string {
 			at = c.members[at-1].Index + 1
 		}
 		id := fmt.Sprintf("mem_%d", at)
-		c.members = append(c.members,
-			adapter.Member{ID: id, ComponentKey: component, Index: at, Status: "pending", Node: c.p.Node("127.0.0.1")})
+		c.members = append(c.members, adapter.Member{ID: id, ComponentKey: component, Index: at, Status: "pending", Node: c.p.Node("127.0.0.1")})
 		ids = append(ids, id)
 	}
 	return ids
@@ -60,12 +59,10 @@ func (c *cluster) grow(n int) []string {
 func (c *cluster) op(kind adapter.Kind, targets ...string) adapter.Dispatch {
 	c.count++
 	return adapter.Dispatch{
-		OperationID: fmt.Sprintf("op_%d", c.count), Kind: kind, Attempt: 1, Deadline: time.Now().Add(patience),
-		CorrelationID: "cor-1",
+		OperationID: fmt.Sprintf("op_%d", c.count), Kind: kind, Attempt: 1, Deadline: time.Now().Add(patience), CorrelationID: "cor-1",
 		Instance: adapter.Instance{
 			ID: "ins_1", Name: "one", TenantID: "ten_1", ProjectID: "prj_1", App: "hello-cluster", Version: c.version,
-			Config:     json.RawMessage(c.config),
-			Components: []adapter.ComponentCount{{Key: component, Count: max(1, len(c.members))}},
+			Config: json.RawMessage(c.config), Components: []adapter.ComponentCount{{Key: component, Count: max(1, len(c.members))}},
 		},
 		Members: slices.Clone(c.members), Targets: targets, Platform: c.p.Access(),
 	}
@@ -92,8 +89,7 @@ func (c *cluster) await(d adapter.Dispatch, what string, is func(adapter.Status)
 func (c *cluster) cancel(d adapter.Dispatch) adapter.CancelResult {
 	c.t.Helper()
 	var result adapter.CancelResult
-	code, raw := c.p.Call(c.base, http.MethodPost, adapter.CancelPath(d.OperationID),
-		adapter.CancelRequest{Attempt: d.Attempt}, &result)
+	code, raw := c.p.Call(c.base, http.MethodPost, adapter.CancelPath(d.OperationID), adapter.CancelRequest{Attempt: d.Attempt}, &result)
 	require.Equal(c.t, http.StatusOK, code, "body: %s", raw)
 	return result
 }
@@ -114,8 +110,7 @@ func (c *cluster) work(member string, seconds int) string {
 	c.t.Helper()
 	var started struct{ ID, MemberID string }
 	c.count++
-	c.p.Action(c.base, "work.start", c.op(adapter.MemberCordon), fmt.Sprint("work-", c.count),
-		map[string]any{"member": member, "seconds": seconds, "name": "count sheep"}, &started)
+	c.p.Action(c.base, "work.start", c.op(adapter.MemberCordon), fmt.Sprint("work-", c.count), map[string]any{"member": member, "seconds": seconds, "name": "count sheep"}, &started)
 	require.Equal(c.t, member, started.MemberID)
 	return started.ID
 }
@@ -124,8 +119,7 @@ func (c *cluster) work(member string, seconds int) string {
 func (c *cluster) refuses(member string) {
 	c.t.Helper()
 	c.count++
-	code, raw := c.p.TryAction(c.base, "work.start", c.op(adapter.MemberCordon), fmt.Sprint("work-", c.count),
-		map[string]any{"member": member, "seconds": 1})
+	code, raw := c.p.TryAction(c.base, "work.start", c.op(adapter.MemberCordon), fmt.Sprint("work-", c.count), map[string]any{"member": member, "seconds": 1})
 	require.Equal(c.t, http.StatusUnprocessableEntity, code, "body: %s", raw)
 	require.Contains(c.t, string(raw), "NO_PEER_AVAILABLE")
 }

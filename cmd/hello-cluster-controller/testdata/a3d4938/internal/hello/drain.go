@@ -64,8 +64,7 @@ func mark(run *adapter.Run) string { return "drain-" + run.Dispatch().OperationI
 
 func emptyNow(ctx context.Context, run *adapter.Run, peers []adapter.Member) error {
 	for _, peer := range peers {
-		if _, err := run.Try(ctx, peer, "shut", verb("shut", mark(run)), adapter.Within(quick)); err != nil &&
-			!adapter.IsUnreachable(err) {
+		if _, err := run.Try(ctx, peer, "shut", verb("shut", mark(run)), adapter.Within(quick)); err != nil && !adapter.IsUnreachable(err) {
 			return err
 		}
 	}

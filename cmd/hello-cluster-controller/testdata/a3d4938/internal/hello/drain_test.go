@@ -21,8 +21,7 @@ func TestDrainWaitsForWorkSaysSoAndThenProvesIt(t *testing.T) {
 	status := c.await(d, "waiting", func(s adapter.Status) bool { return len(s.WaitsFor) > 0 || s.State.Terminal() })
 	work := status.WaitsFor[0]
 	require.Equal(t, adapter.Work{
-		Kind: "work", ID: id, Name: "count sheep", MemberID: "mem_1", Owner: "usr_1", Since: work.Since,
-		Message: "takes 4 seconds on peer-1",
+		Kind: "work", ID: id, Name: "count sheep", MemberID: "mem_1", Owner: "usr_1", Since: work.Since, Message: "takes 4 seconds on peer-1",
 	}, work)
 	require.True(t, work.Since.After(began))
 	require.Equal(t, adapter.MemberDraining, stateOf(status, "mem_1").Status)

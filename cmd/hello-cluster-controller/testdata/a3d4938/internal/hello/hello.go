@@ -53,8 +53,7 @@ func App(manifest []byte) (adapter.App, error) {
 func check(components []adapter.Component, d adapter.Dispatch) error {
 	for i, member := range d.Members {
 		if member.ComponentKey != component {
-			return adapter.Reject("UNKNOWN_COMPONENT", fmt.Sprintf("members[%d].componentKey", i),
-				"hello-cluster has no component %q", member.ComponentKey)
+			return adapter.Reject("UNKNOWN_COMPONENT", fmt.Sprintf("members[%d].componentKey", i), "hello-cluster has no component %q", member.ComponentKey)
 		}
 	}
 	if d.Kind != adapter.InstanceDecommission {
@@ -74,8 +73,7 @@ func checkCounts(components []adapter.Component, counts []adapter.ComponentCount
 		case at < 0:
 			return adapter.Reject("UNKNOWN_COMPONENT", path+".key", "hello-cluster has no component %q", count.Key)
 		case count.Count < components[at].Min:
-			return adapter.Reject("BELOW_MINIMUM", path+".count", "%d peers would be left, and %d are needed", count.Count,
-				components[at].Min)
+			return adapter.Reject("BELOW_MINIMUM", path+".count", "%d peers would be left, and %d are needed", count.Count, components[at].Min)
 		case count.Count > components[at].Max:
 			return adapter.Reject("ABOVE_MAXIMUM", path+".count", "%d peers are more than %d", count.Count, components[at].Max)
 		}

@@ -31,8 +31,7 @@ func dispatch(p *adaptertest.Platform, id string, kind adapter.Kind) adapter.Dis
 		},
 	}
 	for i, id := range []string{"mem_a", "mem_b"} {
-		d.Members = append(d.Members,
-			adapter.Member{ID: id, ComponentKey: component, Index: i, Status: "pending", Node: p.Node("127.0.0.1")})
+		d.Members = append(d.Members, adapter.Member{ID: id, ComponentKey: component, Index: i, Status: "pending", Node: p.Node("127.0.0.1")})
 	}
 	d.Platform = p.Access()
 	return d
@@ -95,10 +94,8 @@ func TestManifestIsValidOncePublished(t *testing.T) {
 	compiled, err := jsonschema.NewCompiler().Compile("../../../../domain/manifest/manifest.schema.json")
 	require.NoError(t, err)
 	digest := "sha256:" + strings.Repeat("a", 64)
-	text := strings.Replace(string(readManifest(t)), `"ref": ""`, `"ref": "registry.example/apps/controller@`+digest+`"`,
-		1)
-	document, err := jsonschema.UnmarshalJSON(strings.NewReader(strings.Replace(text, `"digest": ""`,
-		`"digest": "`+digest+`"`, 1)))
+	text := strings.Replace(string(readManifest(t)), `"ref": ""`, `"ref": "registry.example/apps/controller@`+digest+`"`, 1)
+	document, err := jsonschema.UnmarshalJSON(strings.NewReader(strings.Replace(text, `"digest": ""`, `"digest": "`+digest+`"`, 1)))
 	require.NoError(t, err)
 	require.NoError(t, compiled.Validate(document))
 }

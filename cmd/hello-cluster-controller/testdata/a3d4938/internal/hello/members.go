@@ -220,12 +220,10 @@ func label(ctx context.Context, run *adapter.Run) error {
 		return fmt.Errorf("encode labels: %w", err)
 	}
 	for _, peer := range run.Targets() {
-		if _, err := run.Do(ctx, peer, "label",
-			adapter.WriteFile{Path: labelsPath, Content: string(content), MakeDirs: true}); err != nil {
+		if _, err := run.Do(ctx, peer, "label", adapter.WriteFile{Path: labelsPath, Content: string(content), MakeDirs: true}); err != nil {
 			return err
 		}
-		result, err := run.Do(ctx, peer, "labels",
-			adapter.RunCommand{Command: shell(`cat "$GPUAAS_MEMBER_ROOT` + labelsPath + `"`)})
+		result, err := run.Do(ctx, peer, "labels", adapter.RunCommand{Command: shell(`cat "$GPUAAS_MEMBER_ROOT` + labelsPath + `"`)})
 		if err != nil {
 			return err
 		}

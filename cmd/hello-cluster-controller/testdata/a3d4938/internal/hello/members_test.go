@@ -158,8 +158,7 @@ func TestObservationTellsDeadFromUnknown(t *testing.T) {
 	for _, member := range seen.Members {
 		health[member.ID] = member.Health
 	}
-	require.Equal(t, map[string]adapter.Health{"mem_0": adapter.Unhealthy, "mem_1": adapter.HealthUnknown,
-		"mem_2": adapter.Healthy}, health)
+	require.Equal(t, map[string]adapter.Health{"mem_0": adapter.Unhealthy, "mem_1": adapter.HealthUnknown, "mem_2": adapter.Healthy}, health)
 	c.p.Away("mem_0", "mem_2")
 	require.Equal(t, adapter.HealthUnknown, c.observe().Health, "unknown is never read as good or bad")
 }
@@ -181,8 +180,7 @@ func TestForcedDecommissionPassesOverNodesThatAreAway(t *testing.T) {
 func TestWhatTheClusterCouldNotSurviveIsRefused(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 1)
-	below, above, unknown, other := c.op(adapter.MemberRemove, "mem_0"), c.op(adapter.MembersAdd, "mem_0"),
-		c.op(adapter.MembersAdd, "mem_0"), c.op(adapter.InstanceUpgrade)
+	below, above, unknown, other := c.op(adapter.MemberRemove, "mem_0"), c.op(adapter.MembersAdd, "mem_0"), c.op(adapter.MembersAdd, "mem_0"), c.op(adapter.InstanceUpgrade)
 	below.Instance.Components[0].Count = 0
 	above.Instance.Components[0].Count = 17
 	unknown.Instance.Components[0].Key = "queen"

@@ -56,8 +56,7 @@ func settingsOf(version string, config json.RawMessage) (settings, error) {
 }
 
 func (s settings) file() adapter.WriteFile {
-	return adapter.WriteFile{Path: settingsPath, MakeDirs: true,
-		Content: fmt.Sprintf("version %s\ngreeting %s\n", oneLine(s.version), oneLine(s.greeting))}
+	return adapter.WriteFile{Path: settingsPath, MakeDirs: true, Content: fmt.Sprintf("version %s\ngreeting %s\n", oneLine(s.version), oneLine(s.greeting))}
 }
 
 // launch brings a peer to these settings, whatever it ran with before: it is stopped, told, started
@@ -68,8 +67,7 @@ func launch(ctx context.Context, run *adapter.Run, peer adapter.Member, prefix s
 		Env:     []adapter.EnvVar{{Name: "PEER_NAME", Value: name(peer)}},
 		Restart: adapter.Restart{Policy: "on_failure", MaxRestarts: 5, BackoffSeconds: 1}, StopTimeoutSeconds: 5,
 	}
-	up := adapter.Probe{Exec: &adapter.ExecProbe{Command: verb("up").Command}, Attempts: 100, IntervalSeconds: 0.3,
-		TimeoutSeconds: 5}
+	up := adapter.Probe{Exec: &adapter.ExecProbe{Command: verb("up").Command}, Attempts: 100, IntervalSeconds: 0.3, TimeoutSeconds: 5}
 	for _, step := range []struct {
 		name string
 		task adapter.NodeTask
@@ -90,8 +88,7 @@ func launch(ctx context.Context, run *adapter.Run, peer adapter.Member, prefix s
 
 // tell runs a verb on every peer that can be reached and returns the names of those that did not do
 // it. What it is for is written anew by the next operation, so that one peer does not stop it.
-func tell(ctx context.Context, run *adapter.Run, peers []adapter.Member, step, what, lines string) (missed []string,
-	err error) {
+func tell(ctx context.Context, run *adapter.Run, peers []adapter.Member, step, what, lines string) (missed []string, err error) {
 	failed := make([]bool, len(peers))
 	at := make(map[string]int, len(peers))
 	for i, peer := range peers {

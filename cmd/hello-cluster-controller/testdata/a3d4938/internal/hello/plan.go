@@ -68,8 +68,7 @@ func ask(ctx context.Context, call *adapter.Call, peers []adapter.Member) []answ
 }
 
 // leaving is the plan of what takes peers out of service: now, or when their work has ended.
-func leaving(ctx context.Context, asked *adapter.PlanCall, peers []adapter.Member, now bool) (adapter.PlanAnswer,
-	error) {
+func leaving(ctx context.Context, asked *adapter.PlanCall, peers []adapter.Member, now bool) (adapter.PlanAnswer, error) {
 	var work []adapter.Work
 	var silent []string
 	for _, one := range ask(ctx, &asked.Call, peers) {
@@ -94,8 +93,7 @@ func leaving(ctx context.Context, asked *adapter.PlanCall, peers []adapter.Membe
 			answer.Verdict, answer.Message = adapter.VerdictUnknown, "not every peer can be asked what it does"
 		}
 		answer.Reasons = append(answer.Reasons, adapter.PlanReason{
-			Code: adapter.CodeNodeUnreachable, Message: "what these do cannot be asked: " + strings.Join(silent, ", "),
-			Path: "members",
+			Code: adapter.CodeNodeUnreachable, Message: "what these do cannot be asked: " + strings.Join(silent, ", "), Path: "members",
 		})
 	}
 	return answer, nil

@@ -31,8 +31,7 @@ func change(ctx context.Context, run *adapter.Run) error {
 		return err
 	}
 	for i, peer := range peers {
-		run.Progress("changing "+name(peer), 10+80*i/len(peers),
-			fmt.Sprintf("changing %s, %d of %d", name(peer), i+1, len(peers)))
+		run.Progress("changing "+name(peer), 10+80*i/len(peers), fmt.Sprintf("changing %s, %d of %d", name(peer), i+1, len(peers)))
 		if err := changeOne(ctx, run, peer, "", to); err != nil {
 			return restore(ctx, run, peers[:i+1], from, err)
 		}
@@ -42,8 +41,7 @@ func change(ctx context.Context, run *adapter.Run) error {
 
 // serving leaves out peers that failed: they get the new settings when they are recovered.
 func serving(peers []adapter.Member) []adapter.Member {
-	return slices.DeleteFunc(slices.Clone(peers),
-		func(m adapter.Member) bool { return m.Status == string(adapter.MemberFailed) })
+	return slices.DeleteFunc(slices.Clone(peers), func(m adapter.Member) bool { return m.Status == string(adapter.MemberFailed) })
 }
 
 // answering refuses to begin a change that would stop half way at a node that is away.
@@ -51,8 +49,7 @@ func answering(ctx context.Context, run *adapter.Run, peers []adapter.Member) er
 	run.Progress("asking the nodes", 5, fmt.Sprintf("asking the nodes of %d peers", len(peers)))
 	return run.Each(ctx, peers, func(ctx context.Context, peer adapter.Member) error {
 		if !peer.Node.IsReachable() || health(ctx, run, peer) == adapter.HealthUnknown {
-			return adapter.Fail(adapter.CodeNodeUnreachable, adapter.OwnerNode, true,
-				"the node of %s does not answer; nothing was changed", name(peer))
+			return adapter.Fail(adapter.CodeNodeUnreachable, adapter.OwnerNode, true, "the node of %s does not answer; nothing was changed", name(peer))
 		}
 		return nil
 	})

@@ -15,8 +15,7 @@ func (c *cluster) change(kind adapter.Kind, version, config string) adapter.Disp
 	from := adapter.VersionConfig{Version: c.version, Config: []byte(c.config)}
 	c.version, c.config = version, config
 	d := c.op(kind)
-	d.Change = raw(c.t, adapter.VersionChange{From: from,
-		To: adapter.VersionConfig{Version: version, Config: []byte(config)}})
+	d.Change = raw(c.t, adapter.VersionChange{From: from, To: adapter.VersionConfig{Version: version, Config: []byte(config)}})
 	return d
 }
 
@@ -26,8 +25,7 @@ func TestUpgradeChangesEveryPeerWhileItsWorkGoesOnAndRollbackBringsItBack(t *tes
 	id := c.work("mem_1", 600)
 	before := c.runs("mem_0")
 	status := c.succeed(c.change(adapter.InstanceUpgrade, "1.2.0", `{"greeting":"Ahoy"}`))
-	require.Equal(t, map[string]string{"peer-0": "1.2.0", "peer-1": "1.2.0", "peer-2": "1.2.0"},
-		evidence[map[string]string](t, status, "versions"))
+	require.Equal(t, map[string]string{"peer-0": "1.2.0", "peer-1": "1.2.0", "peer-2": "1.2.0"}, evidence[map[string]string](t, status, "versions"))
 	require.Equal(t, "version 1.2.0\ngreeting Ahoy\n", c.runs("mem_2"))
 	require.Equal(t, []string{id}, c.working(), "work is no part of the peer's process")
 
@@ -59,12 +57,10 @@ func TestCanceledUpgradeIsChangedBack(t *testing.T) {
 	c := newCluster(t, 3)
 	d := c.change(adapter.InstanceUpgrade, "1.2.0", `{}`)
 	c.p.Dispatch(c.base, d)
-	c.await(d, "at the second peer",
-		func(s adapter.Status) bool { return s.Phase == "changing peer-1" || s.State.Terminal() })
+	c.await(d, "at the second peer", func(s adapter.Status) bool { return s.Phase == "changing peer-1" || s.State.Terminal() })
 	c.cancel(d)
 	status := c.await(d, "canceled", func(s adapter.Status) bool { return s.State == adapter.StateCanceled })
-	require.Equal(t, map[string]string{"peer-0": "1.1.0", "peer-1": "1.1.0", "peer-2": "1.1.0"},
-		evidence[map[string]string](t, status, "versions"))
+	require.Equal(t, map[string]string{"peer-0": "1.1.0", "peer-1": "1.1.0", "peer-2": "1.1.0"}, evidence[map[string]string](t, status, "versions"))
 }
 
 func TestUpgradeDoesNotBeginWhileANodeIsAway(t *testing.T) {
