@@ -1,0 +1,121 @@
+package runbook
+
+// billing is the runbook in docs/runbooks/billing.md.
+var billing = Runbook{
+	Name:     "billing",
+	Title:    "App Runtime Billing Incident",
+	Incident: "App Runtime Billing Incident",
+	Symptom:  "usage records or billing alignment off: not recorded, not priced, not booked, not the same, not explained",
+	Checks: []Check{
+		{
+			Key: "start",
+			Ask: "Usage records or billing alignment are off: a bill is too high, too low, late, or not " +
+				"explained. Nothing here changes a book by hand: usage and ledger are written once, and what is " +
+				"wrong is corrected by a later entry.\n" +
+				"\n" +
+				"Work from the left: what is not recorded cannot be rated, what is not rated cannot be booked. " +
+				"Walk the five questions in order and stop at the first that answers no. " +
+				"`service/billing/runbook_test.go` walks each row below against that fault.\n" +
+				"\n" +
+				"    appctl usage sources                        # 1. is the usage recorded?    how far, with " +
+				"which failures\n" +
+				"    appctl usage quarantine                     #    and was any refused?\n" +
+				"    appctl billing statement                    # 2. does it have a price?     \"no price " +
+				"set\"\n" +
+				"    appctl billing runs TENANT                  # 3. is it booked?             the newest run's " +
+				"UP TO\n" +
+				"    appctl billing verify RUN                   # 4. are the books right?      the same bytes\n" +
+				"    appctl billing why PERIOD LINE              # 5. whose is this cent?       runs, shares, " +
+				"operations, records",
+			Columns: []string{"what is seen", "means", "do"},
+			Edges: []Edge{
+				{
+					Key:  "capacity-not-recorded",
+					Seen: "`usage sources`: a source of capacity is recorded to long ago",
+					Means: "its node's agent does not prove that it runs; silence is not billable, and is resolved " +
+						"within an hour",
+					Do: "[operator](operator.md): the node's agent. The period stays CLOSING until it is recorded",
+				},
+				{
+					Key:   "app-source-fails",
+					Seen:  "`usage sources`: failures and an error at an app's source",
+					Means: "its adapter does not answer, or answers what is no page of usage",
+					Do:    "the adapter's log; nothing is lost, the cursor stays where it is",
+				},
+				{
+					Key:   "quarantined",
+					Seen:  "`usage quarantine` lists records",
+					Means: "the adapter sent an id again with other content, or what its manifest does not declare",
+					Do:    "mend the adapter; it sends a record with a new id, or a retraction",
+				},
+				{
+					Key:   "no-price",
+					Seen:  "a line says `no price set`",
+					Means: "the book has no price for the meter, SKU, region and currency at that time",
+					Do: "`appctl prices rerate` for the time that has passed: the lines are booked by the next " +
+						"run",
+				},
+				{
+					Key:   "not-booked",
+					Seen:  "the newest run is older than minutes, and usage is recorded",
+					Means: "no process has the role `billing`, or it warns `background work failed` of `billing`",
+					Do:    "start one with `--roles billing`; the warning names tenant or period",
+				},
+				{
+					Key:  "differs-at-line",
+					Seen: "`verify`: differs at `line …`",
+					Means: "usage or prices are not those that were rated: something outside of the product wrote " +
+						"to the database",
+					Do: "keep the database as it is, compare with a restored dump: `verify` there gives the same " +
+						"bytes",
+				},
+				{
+					Key:   "differs-at-ledger",
+					Seen:  "`verify`: differs at `ledger of line …`",
+					Means: "the ledger is not what was rated, likewise",
+					Do:    "as above; the line's name finds it in `why`",
+				},
+				{
+					Key:   "differs-at-engine",
+					Seen:  "`verify`: differs at `engine`",
+					Means: "the run was made by another version of the rules",
+					Do:    "verify it with that version of the program",
+				},
+				{
+					Key:   "wrong-price",
+					Seen:  "the price itself was wrong",
+					Means: "a mistake in the book",
+					Do: "`appctl prices rerate METER PRICE --from … --until …` shows what changes; `--plan-hash` " +
+						"carries it out, as a correction",
+				},
+				{
+					Key:   "late-usage",
+					Seen:  "usage came after the period was closed",
+					Means: "it is a correction on the next statement, marked with its month",
+					Do:    "nothing; or `appctl billing reopen PERIOD`, which shows what changes first",
+				},
+				{
+					Key:   "billed-for-failure",
+					Seen:  "a tenant was billed for what failed",
+					Means: "the records say who bears them: `appctl usage sum`",
+					Do: "what is the platform's is on no statement; what is the tenant's and should not be: " +
+						"`appctl billing credit grant`",
+				},
+			},
+		},
+		{
+			Key:   "while-it-lasts",
+			Title: "While it lasts",
+			Ask: "- Do not stop the billing role: it only adds, and every run can be made again.\n" +
+				"- A dump before anything else. A run is verified on any restored copy, also on another server.\n" +
+				"- A run covers what was committed before its watermark. A transaction that hangs holds the " +
+				"watermark back, and with it the books: `app_platform_feed_holder_seconds` names it.",
+		},
+		{
+			Key:   "afterwards",
+			Title: "Afterwards",
+			Ask: "`appctl billing verify` for the runs of every period that was touched; the sum of all entries " +
+				"is zero in every currency, or the database would not have taken them.",
+		},
+	},
+}

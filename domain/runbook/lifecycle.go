@@ -1,0 +1,159 @@
+package runbook
+
+// lifecycle is the runbook in docs/runbooks/instance-stuck.md.
+var lifecycle = Runbook{
+	Name:     "instance-stuck",
+	Title:    "An instance that makes no progress",
+	Incident: "App Runtime Lifecycle Incident",
+	Symptom:  "in create, in start, in stop, in release",
+	Checks: []Check{
+		{
+			Key: "start",
+			On:  []string{"END_REFUSED", "DEADLINE_PASSED", "DEADLINE_EXCEEDED"},
+			Ask: "    appctl instances show NAME           # its status, and its last operation\n" +
+				"    appctl ops show OPERATION            # the step that runs, its attempt, what it waits for\n" +
+				"    appctl ops watch OPERATION           # the same, live\n" +
+				"\n" +
+				"An operation has a deadline; when it passes, the operation fails by itself and states why: " +
+				"nothing hangs for ever. One that\n" +
+				"failed with `END_REFUSED` ended with no more than its end: the message says what the database " +
+				"refused, the orphans what is left. The\n" +
+				"instance's status is its state; the *step* is what it is doing.",
+		},
+		{
+			Key:     "created",
+			Title:   "CREATED: the create has not started",
+			Columns: []string{"step", "waits for", "do"},
+			Edges: []Edge{
+				{
+					Key:   "pending",
+					On:    []string{"QUEUED"},
+					Seen:  "none, state PENDING",
+					Means: "a worker",
+					Do:    "is one running? `/readyz`, and *no worker* in [operator](operator.md)",
+				},
+				{
+					Key:   "prepare-node-unreachable",
+					On:    []string{"NODE_UNREACHABLE", "NODE_OFFLINE"},
+					Step:  "prepare",
+					Seen:  "`prepare`",
+					Means: "an agent: `NODE_UNREACHABLE` names the node",
+					Do:    "`appctl nodes`; start the agent on that node",
+				},
+				{
+					Key:   "prepare-failed",
+					Seen:  "`prepare`",
+					Means: "failed, owner user",
+					Do:    "an allocation of the launch was released meanwhile: launch again",
+				},
+			},
+		},
+		{
+			Key:     "starting",
+			On:      []string{"INSTANCE_FAILED"},
+			Title:   "STARTING: it was sent to the adapter",
+			Columns: []string{"step", "waits for", "do"},
+			Edges: []Edge{
+				{
+					Key:   "dispatch-adapter-unavailable",
+					On:    []string{"ADAPTER_UNAVAILABLE", "ADAPTER_BUSY", "ADAPTER_NOT_REGISTERED"},
+					Seen:  "`dispatch`",
+					Means: "`ADAPTER_UNAVAILABLE`: the adapter does not answer",
+					Do: "`appctl admin adapter list` shows address and last error; start the adapter, or " +
+						"register its new address",
+				},
+				{
+					Key:   "dispatch-dial-refused",
+					On:    []string{"DIAL_REFUSED"},
+					Seen:  "`dispatch`",
+					Means: "`DIAL_REFUSED`",
+					Do:    "the address is not on `--adapter-allow`",
+				},
+				{
+					Key:   "dispatch-adapter-rejected",
+					On:    []string{"ADAPTER_REJECTED"},
+					Seen:  "`dispatch`",
+					Means: "failed, `ADAPTER_REJECTED`",
+					Do:    "the adapter refused because it would not be safe: the message is the adapter's",
+				},
+				{
+					Key:   "await-working",
+					On:    []string{"ADAPTER_WORKING"},
+					Seen:  "`await`",
+					Means: "the adapter is working; it reports phase and percent",
+					Do:    "its log, same correlation id. Repeating the launch does not help",
+				},
+				{
+					Key:   "verify-probes",
+					On:    []string{"PROBE_FAILING", "READINESS_FAILED"},
+					Seen:  "`verify`",
+					Means: "the adapter reports that the app works, but the agents' probes do not pass yet",
+					Do: "the step names probe and member. `READINESS_FAILED` at the end: the app does not serve, " +
+						"whatever its adapter reports",
+				},
+			},
+			Then: "A failed create leaves what it started, so that it can be examined. Then tear it down; this " +
+				"also works for an instance that never started:\n" +
+				"\n" +
+				"    appctl decommission NAME --reason \"create failed\" --wait\n" +
+				"\n" +
+				"A second launch under the same name is possible once the first has ended. The same *command* " +
+				"with the same\n" +
+				"`--idempotency-key` never creates a second instance.",
+		},
+		{
+			Key:     "stopping",
+			Title:   "STOPPING: the teardown does not end",
+			Columns: []string{"step", "waits for", "do"},
+			Edges: []Edge{
+				{
+					Key:   "dispatch-await-drains",
+					Seen:  "`dispatch`, `await`",
+					Means: "the adapter drains and stops",
+					Do: "its log. An adapter that is lost for good must be registered again, or its replacement " +
+						"started with the same state directory",
+				},
+				{
+					Key:   "residue-residue-left",
+					On:    []string{"RESIDUE_LEFT"},
+					Seen:  "`residue`",
+					Means: "`RESIDUE_LEFT`: the agents still find something",
+					Do: "the evidence of the step lists processes, mounts and files by member. Usually an app " +
+						"process that ignores its signal: the agent keeps trying",
+				},
+				{
+					Key:   "residue-node-unreachable",
+					On:    []string{"NODE_UNREACHABLE", "NODE_OFFLINE"},
+					Step:  "residue",
+					Seen:  "`residue`",
+					Means: "`NODE_UNREACHABLE`",
+					Do: "the proof needs evidence from the node itself. Start the agent again; with its state " +
+						"directory, it knows its members",
+				},
+			},
+			Then: "Failed at its deadline? Request it again, with more time: a new operation continues where the " +
+				"old one stopped.\n" +
+				"\n" +
+				"    appctl decommission NAME --deadline 1h --reason \"second try\" --wait\n" +
+				"\n" +
+				"An instance stays STOPPING, and a failed one without its time of release, until the proof " +
+				"exists. That is intended: capacity\n" +
+				"that may still be in use is not given to anyone else.",
+		},
+		{
+			Key:   "releasing",
+			On:    []string{"ALLOCATION_RELEASING"},
+			Title: "RELEASING: an allocation is not released",
+			Ask: "    appctl allocations list\n" +
+				"    appctl ops list --state running\n" +
+				"\n" +
+				"The release of an allocation in use stops its instance first, with a separate operation that it " +
+				"follows: see STOPPING. Then it\n" +
+				"waits for the agents' proof that every member that was ever in the allocation is removed. If " +
+				"the stop has failed, the release fails with its\n" +
+				"reason: decommission the instance again, and when that has ended release the allocation again.\n" +
+				"\n" +
+				"    appctl allocations release NAME --reason \"second try\" --wait",
+		},
+	},
+}

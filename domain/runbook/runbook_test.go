@@ -1,0 +1,116 @@
+package runbook_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gpuaas/app-platform/domain/blocker"
+	"github.com/gpuaas/app-platform/domain/fault"
+	"github.com/gpuaas/app-platform/domain/runbook"
+)
+
+// pages is where the pages are, from here.
+const pages = "../../docs/runbooks"
+
+func TestThePagesAreWhatTheValuesSay(t *testing.T) {
+	t.Parallel()
+	for _, book := range runbook.All() {
+		page, err := os.ReadFile(filepath.Join(pages, book.Name+".md"))
+		require.NoError(t, err)
+		require.Equal(t, book.Page(), string(page), "%s.md is not what its runbook says: run make generate", book.Name)
+	}
+	list, err := os.ReadFile(filepath.Join(pages, "README.md"))
+	require.NoError(t, err)
+	listed, found := runbook.WithList(string(list))
+	require.True(t, found, "README.md has no place for the list")
+	require.Equal(t, listed, string(list), "README.md does not list the runbooks as they are: run make generate")
+}
+
+// The five of the documents that the platform was built from.
+func TestEveryIncidentOfTheDocumentsHasItsRunbook(t *testing.T) {
+	t.Parallel()
+	var found []string
+	for _, book := range runbook.All() {
+		found = append(found, book.Incident)
+	}
+	require.ElementsMatch(t, []string{"App Artifact Lifecycle Incident", "App Catalog Incident",
+		"App Platform Operator Incident", "App Runtime Billing Incident", "App Runtime Lifecycle Incident"}, found)
+}
+
+func TestPlacesHaveNamesOfTheirOwn(t *testing.T) {
+	t.Parallel()
+	seen := map[string]bool{}
+	once := func(ref string) {
+		require.Regexp(t, `^[a-z-]+(/[a-z][a-z0-9-]*){1,2}$`, ref)
+		require.False(t, seen[ref], "%s is there twice", ref)
+		seen[ref] = true
+	}
+	for _, book := range runbook.All() {
+		require.NotEmpty(t, book.Symptom)
+		for _, check := range book.Checks {
+			once(runbook.Branch{Runbook: book.Name, Check: check.Key}.Ref())
+			require.Contains(t, []int{0, 2, 3}, len(check.Columns))
+			require.Equal(t, len(check.Edges) > 0, len(check.Columns) > 0, "%s: edges and columns", check.Key)
+			for _, edge := range check.Edges {
+				once(runbook.Branch{Runbook: book.Name, Check: check.Key, Edge: edge.Key}.Ref())
+				require.NotEmpty(t, edge.Do)
+				require.Equal(t, len(check.Columns) == 3, edge.Means != "", "%s: the column of what it means", edge.Key)
+			}
+		}
+	}
+}
+
+// A code that a runbook goes by exists, and leads to one place only: in a step, or in all.
+func TestCodesAreKnownAndLeadToOnePlace(t *testing.T) {
+	t.Parallel()
+	known := func(code string) bool {
+		return fault.Code(code).Known() || strings.Contains(blocker.Catalogue(), "| `"+code+"` |") ||
+			code == "DISK_FULL" // a result of node tasks
+	}
+	taken := map[string]string{}
+	once := func(code, step, ref string) {
+		require.True(t, known(code), "%s goes by %s, which is no code of an error or a blocker", ref, code)
+		require.Empty(t, taken[code+" "+step], "%s and %s go by %s", taken[code+" "+step], ref, code)
+		taken[code+" "+step] = ref
+	}
+	for _, book := range runbook.All() {
+		for _, check := range book.Checks {
+			for _, code := range check.On {
+				once(code, "any, as a check", book.Name+"/"+check.Key)
+			}
+			for _, edge := range check.Edges {
+				for _, code := range edge.On {
+					once(code, edge.Step, book.Name+"/"+check.Key+"/"+edge.Key)
+				}
+			}
+		}
+	}
+}
+
+func TestACodeFindsItsBranch(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ code, step, want string }{
+		{"NODE_OFFLINE", "residue", "instance-stuck/stopping/residue-node-unreachable"},
+		{"NODE_OFFLINE", "prepare", "instance-stuck/created/prepare-node-unreachable"},
+		{"NODE_OFFLINE", "await", "operator/node-is-offline"},
+		{"NODE_OFFLINE", "", "operator/node-is-offline"},
+		{"RESIDUE_LEFT", "residue", "instance-stuck/stopping/residue-residue-left"},
+		{"ADAPTER_UNAVAILABLE", "dispatch", "instance-stuck/starting/dispatch-adapter-unavailable"},
+		{"NO_WORKER", "", "operator/no-worker"},
+		{"DISK_FULL", "prepare", "artifact/does-not-reach-a-node/disk-full"},
+		{"NOT_ENTITLED", "", "catalog/start/not-entitled"},
+	} {
+		branch, ok := runbook.Find(c.code, c.step)
+		require.True(t, ok, c.code)
+		require.Equal(t, c.want, branch.Ref())
+		if strings.Count(c.want, "/") == 2 {
+			require.NotEmpty(t, branch.Do)
+		}
+	}
+	_, ok := runbook.Find("NEVER_HEARD_OF", "await")
+	require.False(t, ok)
+}
