@@ -41,6 +41,7 @@ import (
 	"github.com/gpuaas/app-platform/service/share"
 	"github.com/gpuaas/app-platform/service/source"
 	"github.com/gpuaas/app-platform/service/task"
+	"github.com/gpuaas/app-platform/service/triage"
 	"github.com/gpuaas/app-platform/service/usage"
 	"github.com/gpuaas/app-platform/service/webhook"
 )
@@ -94,6 +95,8 @@ type Resolver struct {
 	Retries *retry.Service
 	// Blockers reads what stands in the way.
 	Blockers *blocker.Service
+	// Triages reports on single requests.
+	Triages *triage.Service
 	// Usage holds the reads of metered usage, and its report.
 	Usage *usage.Service
 	// Orphans holds the verbs on what operations left behind.

@@ -9,6 +9,9 @@ var recipesOfMembers = map[string]func(v, a *house) []arguments{
 	"mutation issueSshHostCertificate": plain(func(v, _ *house) []object {
 		return []object{{"memberId": v.Member, "publicKey": someKey}}
 	}),
+	"query triage": func(v, _ *house) []arguments {
+		return []arguments{{"id": v.Operation}, {"id": v.Instance}}
+	},
 	"query planRemoveMembers": plain(func(v, _ *house) []object { return []object{{"memberIds": []any{v.Member}}} }),
 	"query planScaleComponent": plain(func(v, _ *house) []object {
 		return []object{

@@ -46,6 +46,7 @@ import (
 	"github.com/gpuaas/app-platform/service/share"
 	"github.com/gpuaas/app-platform/service/source"
 	"github.com/gpuaas/app-platform/service/task"
+	"github.com/gpuaas/app-platform/service/triage"
 	"github.com/gpuaas/app-platform/service/usage"
 	"github.com/gpuaas/app-platform/service/webhook"
 	"github.com/gpuaas/app-platform/workers"
@@ -110,6 +111,7 @@ func (p *platform) resolver(ctx context.Context, sentinel *live.Sentinel, feeds 
 		Policies:   &policies.Service{DB: p.db},
 		Shares:     &share.Service{DB: p.db},
 		Secrets:    &secret.Service{DB: p.db, Vault: p.vault, Keys: p.ring},
+		Triages:    &triage.Service{DB: p.db},
 		Usage:      &usage.Service{DB: p.db},
 		Budgets:    &budget.Service{DB: p.db},
 		Endpoints:  p.endpoints(),

@@ -194,6 +194,8 @@ func TestEveryListOfWordsReadsAndWritesItself(t *testing.T) {
 	list[OutputStream](t)
 	list[LogSource](t)
 	list[MetricsRange](t)
+	list[TriageStand](t)
+	list[TriageEvidenceKind](t)
 	list[ActionRisk](t)
 	list[AccountLimit](t)
 	list[PolicyScope](t)

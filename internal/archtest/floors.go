@@ -62,6 +62,7 @@ var edges = []edge{
 	{"service/billing", "service/usage", "why a line costs what it costs shows the usage records that it counts"},
 	{"service/breakglass", "service/identity", "an emergency role is granted as identity grants one"},
 	{"service/breakglass", "service/ending", "an operator ends an operation as one ends whose end is refused"},
+	{"service/triage", "service/blocker", "a report reads an operation's blockers in its own transaction"},
 	{"service/ending", "service/orphan", "what an ended operation leaves is listed as an orphan"},
 }
 

@@ -126,6 +126,7 @@ var bound = map[string]valued{
 	"BudgetSpan":      spending.Span(""),
 	"BudgetOutcome":   spending.Outcome(""),
 	"CostBy":          spending.By(""),
+	"TriageStand":     lifecycle.TriageStand(""), "TriageEvidenceKind": lifecycle.TriageEvidenceKind(""),
 }
 
 func TestEnumsHaveTheValuesOfTheDomain(t *testing.T) {

@@ -49,3 +49,24 @@ func (s *Service) Instances(ctx context.Context, wanted []ids.ID) (map[ids.ID][]
 	}
 	return out, nil
 }
+
+// One is a reading of the blockers of one operation that another read takes along in its transaction.
+type One struct {
+	id   ids.ID
+	read *reading
+}
+
+// ForOne prepares the reading of an operation's blockers.
+func ForOne(id ids.ID) One { return One{id: id, read: newReading(ofOperations, []ids.ID{id})} }
+
+// Queries are what the read takes along.
+func (o One) Queries() []tx.Query { return o.read.queries() }
+
+// List is the blockers once the queries have run, the one to mend first at its head; empty for an operation that has
+// ended or does not exist.
+func (o One) List() []*blocker.Blocker {
+	if op := o.read.operation(o.id); op != nil {
+		return blocker.Of(o.read.ofOperation(op, true))
+	}
+	return []*blocker.Blocker{}
+}

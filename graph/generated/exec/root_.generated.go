@@ -1838,6 +1838,7 @@ type ComplexityRoot struct {
 		SkuPrices                func(childComplexity int) int
 		Statement                func(childComplexity int, tenantID *ids.ID, projectID *ids.ID, periodID *ids.ID) int
 		Tenants                  func(childComplexity int, first *int, after *string) int
+		Triage                   func(childComplexity int, id string) int
 		UsageQuarantine          func(childComplexity int, projectID *ids.ID, instanceID *ids.ID, first *int, after *string) int
 		UsageRecords             func(childComplexity int, filter usage.Filter, first *int, after *string) int
 		UsageSources             func(childComplexity int, projectID ids.ID, instanceID *ids.ID) int
@@ -2153,6 +2154,53 @@ type ComplexityRoot struct {
 	TenantEdge struct {
 		Cursor func(childComplexity int) int
 		Node   func(childComplexity int) int
+	}
+
+	Triage struct {
+		AllocationID  func(childComplexity int) int
+		Asked         func(childComplexity int) int
+		At            func(childComplexity int) int
+		Branch        func(childComplexity int) int
+		Code          func(childComplexity int) int
+		CorrelationID func(childComplexity int) int
+		Evidence      func(childComplexity int) int
+		InstanceID    func(childComplexity int) int
+		Message       func(childComplexity int) int
+		Next          func(childComplexity int) int
+		OperationID   func(childComplexity int) int
+		Owner         func(childComplexity int) int
+		ProjectID     func(childComplexity int) int
+		Reason        func(childComplexity int) int
+		Requester     func(childComplexity int) int
+		Stands        func(childComplexity int) int
+	}
+
+	TriageAction struct {
+		Allowed       func(childComplexity int) int
+		Argument      func(childComplexity int) int
+		Force         func(childComplexity int) int
+		Mutation      func(childComplexity int) int
+		PermissionKey func(childComplexity int) int
+		Plan          func(childComplexity int) int
+		Value         func(childComplexity int) int
+	}
+
+	TriageBranch struct {
+		Do      func(childComplexity int) int
+		Means   func(childComplexity int) int
+		Ref     func(childComplexity int) int
+		Runbook func(childComplexity int) int
+		Section func(childComplexity int) int
+		Title   func(childComplexity int) int
+	}
+
+	TriageEvidence struct {
+		At      func(childComplexity int) int
+		ID      func(childComplexity int) int
+		Kind    func(childComplexity int) int
+		Message func(childComplexity int) int
+		State   func(childComplexity int) int
+		What    func(childComplexity int) int
 	}
 
 	UsageRecord struct {
@@ -10958,6 +11006,17 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Query.Tenants(childComplexity, args["first"].(*int), args["after"].(*string)), true
+	case "Query.triage":
+		if e.ComplexityRoot.Query.Triage == nil {
+			break
+		}
+
+		args, err := ec.field_Query_triage_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Query.Triage(childComplexity, args["id"].(string)), true
 	case "Query.usageQuarantine":
 		if e.ComplexityRoot.Query.UsageQuarantine == nil {
 			break
@@ -12262,6 +12321,220 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.TenantEdge.Node(childComplexity), true
+
+	case "Triage.allocationId":
+		if e.ComplexityRoot.Triage.AllocationID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Triage.AllocationID(childComplexity), true
+	case "Triage.asked":
+		if e.ComplexityRoot.Triage.Asked == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Triage.Asked(childComplexity), true
+	case "Triage.at":
+		if e.ComplexityRoot.Triage.At == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Triage.At(childComplexity), true
+	case "Triage.branch":
+		if e.ComplexityRoot.Triage.Branch == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Triage.Branch(childComplexity), true
+	case "Triage.code":
+		if e.ComplexityRoot.Triage.Code == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Triage.Code(childComplexity), true
+	case "Triage.correlationId":
+		if e.ComplexityRoot.Triage.CorrelationID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Triage.CorrelationID(childComplexity), true
+	case "Triage.evidence":
+		if e.ComplexityRoot.Triage.Evidence == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Triage.Evidence(childComplexity), true
+	case "Triage.instanceId":
+		if e.ComplexityRoot.Triage.InstanceID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Triage.InstanceID(childComplexity), true
+	case "Triage.message":
+		if e.ComplexityRoot.Triage.Message == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Triage.Message(childComplexity), true
+	case "Triage.next":
+		if e.ComplexityRoot.Triage.Next == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Triage.Next(childComplexity), true
+	case "Triage.operationId":
+		if e.ComplexityRoot.Triage.OperationID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Triage.OperationID(childComplexity), true
+	case "Triage.owner":
+		if e.ComplexityRoot.Triage.Owner == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Triage.Owner(childComplexity), true
+	case "Triage.projectId":
+		if e.ComplexityRoot.Triage.ProjectID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Triage.ProjectID(childComplexity), true
+	case "Triage.reason":
+		if e.ComplexityRoot.Triage.Reason == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Triage.Reason(childComplexity), true
+	case "Triage.requester":
+		if e.ComplexityRoot.Triage.Requester == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Triage.Requester(childComplexity), true
+	case "Triage.stands":
+		if e.ComplexityRoot.Triage.Stands == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Triage.Stands(childComplexity), true
+
+	case "TriageAction.allowed":
+		if e.ComplexityRoot.TriageAction.Allowed == nil {
+			break
+		}
+
+		return e.ComplexityRoot.TriageAction.Allowed(childComplexity), true
+	case "TriageAction.argument":
+		if e.ComplexityRoot.TriageAction.Argument == nil {
+			break
+		}
+
+		return e.ComplexityRoot.TriageAction.Argument(childComplexity), true
+	case "TriageAction.force":
+		if e.ComplexityRoot.TriageAction.Force == nil {
+			break
+		}
+
+		return e.ComplexityRoot.TriageAction.Force(childComplexity), true
+	case "TriageAction.mutation":
+		if e.ComplexityRoot.TriageAction.Mutation == nil {
+			break
+		}
+
+		return e.ComplexityRoot.TriageAction.Mutation(childComplexity), true
+	case "TriageAction.permissionKey":
+		if e.ComplexityRoot.TriageAction.PermissionKey == nil {
+			break
+		}
+
+		return e.ComplexityRoot.TriageAction.PermissionKey(childComplexity), true
+	case "TriageAction.plan":
+		if e.ComplexityRoot.TriageAction.Plan == nil {
+			break
+		}
+
+		return e.ComplexityRoot.TriageAction.Plan(childComplexity), true
+	case "TriageAction.value":
+		if e.ComplexityRoot.TriageAction.Value == nil {
+			break
+		}
+
+		return e.ComplexityRoot.TriageAction.Value(childComplexity), true
+
+	case "TriageBranch.do":
+		if e.ComplexityRoot.TriageBranch.Do == nil {
+			break
+		}
+
+		return e.ComplexityRoot.TriageBranch.Do(childComplexity), true
+	case "TriageBranch.means":
+		if e.ComplexityRoot.TriageBranch.Means == nil {
+			break
+		}
+
+		return e.ComplexityRoot.TriageBranch.Means(childComplexity), true
+	case "TriageBranch.ref":
+		if e.ComplexityRoot.TriageBranch.Ref == nil {
+			break
+		}
+
+		return e.ComplexityRoot.TriageBranch.Ref(childComplexity), true
+	case "TriageBranch.runbook":
+		if e.ComplexityRoot.TriageBranch.Runbook == nil {
+			break
+		}
+
+		return e.ComplexityRoot.TriageBranch.Runbook(childComplexity), true
+	case "TriageBranch.section":
+		if e.ComplexityRoot.TriageBranch.Section == nil {
+			break
+		}
+
+		return e.ComplexityRoot.TriageBranch.Section(childComplexity), true
+	case "TriageBranch.title":
+		if e.ComplexityRoot.TriageBranch.Title == nil {
+			break
+		}
+
+		return e.ComplexityRoot.TriageBranch.Title(childComplexity), true
+
+	case "TriageEvidence.at":
+		if e.ComplexityRoot.TriageEvidence.At == nil {
+			break
+		}
+
+		return e.ComplexityRoot.TriageEvidence.At(childComplexity), true
+	case "TriageEvidence.id":
+		if e.ComplexityRoot.TriageEvidence.ID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.TriageEvidence.ID(childComplexity), true
+	case "TriageEvidence.kind":
+		if e.ComplexityRoot.TriageEvidence.Kind == nil {
+			break
+		}
+
+		return e.ComplexityRoot.TriageEvidence.Kind(childComplexity), true
+	case "TriageEvidence.message":
+		if e.ComplexityRoot.TriageEvidence.Message == nil {
+			break
+		}
+
+		return e.ComplexityRoot.TriageEvidence.Message(childComplexity), true
+	case "TriageEvidence.state":
+		if e.ComplexityRoot.TriageEvidence.State == nil {
+			break
+		}
+
+		return e.ComplexityRoot.TriageEvidence.State(childComplexity), true
+	case "TriageEvidence.what":
+		if e.ComplexityRoot.TriageEvidence.What == nil {
+			break
+		}
+
+		return e.ComplexityRoot.TriageEvidence.What(childComplexity), true
 
 	case "UsageRecord.allocationId":
 		if e.ComplexityRoot.UsageRecord.AllocationID == nil {
@@ -19379,6 +19652,127 @@ extend type Mutation {
   revokeSignerKey("The key." keyId: ID!, "Why, kept with the key." reason: String!): SignerKey!
 }
 `, BuiltIn: false},
+	{Name: "../../schema/triage.graphql", Input: `"Where what was requested is now."
+enum TriageStand {
+  "It is open, and nothing is wrong."
+  UNDER_WAY
+  "It is open, and something keeps it from going on."
+  BLOCKED
+  "It has ended as it should."
+  DONE
+  "It has ended without what it was for."
+  FAILED
+  "It was never accepted."
+  REFUSED
+  "It was done in the request itself, without an operation."
+  ACCEPTED
+}
+
+"What a piece of evidence is."
+enum TriageEvidenceKind {
+  "Something that keeps the operation from ending."
+  BLOCKER
+  "A step of the operation."
+  STEP
+  "A task on a node."
+  TASK
+  "An event of the instance's timeline."
+  EVENT
+  "An entry of the audit."
+  AUDIT
+}
+
+"What is known of one request, and what to do about it."
+type Triage {
+  "What ties together everything that the request caused."
+  correlationId: String!
+  "The operation; null where the request made none."
+  operationId: ID
+  "The instance; null for none."
+  instanceId: ID
+  "The allocation; null for none."
+  allocationId: ID
+  "The project; null for none."
+  projectId: ID
+  "What was requested: the kind of the operation, or the field that was called."
+  asked: String!
+  "Who requested it."
+  requester: Actor!
+  "Why it was requested."
+  reason: String!
+  "When it was requested."
+  at: DateTime!
+  "Where it is now."
+  stands: TriageStand!
+  "The cause: the code of the first blocker, of the failure or of the refusal; empty where nothing is wrong."
+  code: String!
+  "The cause, for a person; empty where nothing is wrong."
+  message: String!
+  "Who can clear it: ` + "`" + `adapter` + "`" + `, ` + "`" + `platform` + "`" + `, ` + "`" + `user` + "`" + ` or ` + "`" + `node` + "`" + `; empty where nothing is wrong."
+  owner: String!
+  "The branch of the runbook that applies; null where none does."
+  branch: TriageBranch
+  "The action that would clear it; null where waiting, or an action outside of the platform, is the only way."
+  next: TriageAction
+  "The rows that it rests on, at most 50 of each kind, each kind oldest first. Rows that need a key which the caller lacks are left out."
+  evidence: [TriageEvidence!]!
+}
+
+"An edge of a runbook."
+type TriageBranch {
+  "The edge in one word: runbook, check and edge; without the edge where a person has to see which one is taken."
+  ref: String!
+  "The name of the runbook's page."
+  runbook: String!
+  "The title of the runbook."
+  title: String!
+  "The heading of the check; empty for what the runbook begins with."
+  section: String!
+  "What it means, in Markdown; empty for a whole check."
+  means: String!
+  "What to do, in Markdown; empty for a whole check."
+  do: String!
+}
+
+"The action that would clear it."
+type TriageAction {
+  "The mutation."
+  mutation: String!
+  "The query that shows what it would do; empty where there is none."
+  plan: String!
+  "The field of its input that names the object."
+  argument: String!
+  "The object's id."
+  value: ID!
+  "Whether it has to be chosen with force."
+  force: Boolean!
+  "The permission key that it needs."
+  permissionKey: String!
+  "Whether the caller has that key."
+  allowed: Boolean!
+}
+
+"A row that a triage rests on."
+type TriageEvidence {
+  "What it is."
+  kind: TriageEvidenceKind!
+  "Reads the row by ` + "`" + `node` + "`" + `; null for a blocker and for a step, which are read with their operation."
+  id: ID
+  "When it happened, or began."
+  at: DateTime!
+  "Its name: the blocker's code, the step, the kind of the task, the type of the event, or the field that was called."
+  what: String!
+  "The state of a step or a task; ALLOWED, or the refusal's code, of an entry of the audit; empty otherwise."
+  state: String!
+  "What it says, for a person."
+  message: String!
+}
+
+extend type Query {
+  "What was requested, by whom, where it is now, which branch of which runbook applies, and what to do next. It needs no worker. Keys: operation.read on the operation's project; audit.read for a request that made no operation."
+  triage("A correlation id, or the id of an operation or an instance; of an instance its newest operation is meant." id: String!): Triage!
+}
+`, BuiltIn: false},
 	{Name: "../../schema/usage.graphql", Input: `"What a usage record is counted on."
 enum UsageBasis {
   "Capacity, metered by the platform from what nodes' agents prove."
@@ -23488,6 +23882,100 @@ func (ec *executionContext) childFields_TenantEdge(ctx context.Context, field gr
 		return ec.fieldContext_TenantEdge_node(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type TenantEdge", field.Name)
+}
+
+func (ec *executionContext) childFields_Triage(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "correlationId":
+		return ec.fieldContext_Triage_correlationId(ctx, field)
+	case "operationId":
+		return ec.fieldContext_Triage_operationId(ctx, field)
+	case "instanceId":
+		return ec.fieldContext_Triage_instanceId(ctx, field)
+	case "allocationId":
+		return ec.fieldContext_Triage_allocationId(ctx, field)
+	case "projectId":
+		return ec.fieldContext_Triage_projectId(ctx, field)
+	case "asked":
+		return ec.fieldContext_Triage_asked(ctx, field)
+	case "requester":
+		return ec.fieldContext_Triage_requester(ctx, field)
+	case "reason":
+		return ec.fieldContext_Triage_reason(ctx, field)
+	case "at":
+		return ec.fieldContext_Triage_at(ctx, field)
+	case "stands":
+		return ec.fieldContext_Triage_stands(ctx, field)
+	case "code":
+		return ec.fieldContext_Triage_code(ctx, field)
+	case "message":
+		return ec.fieldContext_Triage_message(ctx, field)
+	case "owner":
+		return ec.fieldContext_Triage_owner(ctx, field)
+	case "branch":
+		return ec.fieldContext_Triage_branch(ctx, field)
+	case "next":
+		return ec.fieldContext_Triage_next(ctx, field)
+	case "evidence":
+		return ec.fieldContext_Triage_evidence(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type Triage", field.Name)
+}
+
+func (ec *executionContext) childFields_TriageAction(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "mutation":
+		return ec.fieldContext_TriageAction_mutation(ctx, field)
+	case "plan":
+		return ec.fieldContext_TriageAction_plan(ctx, field)
+	case "argument":
+		return ec.fieldContext_TriageAction_argument(ctx, field)
+	case "value":
+		return ec.fieldContext_TriageAction_value(ctx, field)
+	case "force":
+		return ec.fieldContext_TriageAction_force(ctx, field)
+	case "permissionKey":
+		return ec.fieldContext_TriageAction_permissionKey(ctx, field)
+	case "allowed":
+		return ec.fieldContext_TriageAction_allowed(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type TriageAction", field.Name)
+}
+
+func (ec *executionContext) childFields_TriageBranch(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "ref":
+		return ec.fieldContext_TriageBranch_ref(ctx, field)
+	case "runbook":
+		return ec.fieldContext_TriageBranch_runbook(ctx, field)
+	case "title":
+		return ec.fieldContext_TriageBranch_title(ctx, field)
+	case "section":
+		return ec.fieldContext_TriageBranch_section(ctx, field)
+	case "means":
+		return ec.fieldContext_TriageBranch_means(ctx, field)
+	case "do":
+		return ec.fieldContext_TriageBranch_do(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type TriageBranch", field.Name)
+}
+
+func (ec *executionContext) childFields_TriageEvidence(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "kind":
+		return ec.fieldContext_TriageEvidence_kind(ctx, field)
+	case "id":
+		return ec.fieldContext_TriageEvidence_id(ctx, field)
+	case "at":
+		return ec.fieldContext_TriageEvidence_at(ctx, field)
+	case "what":
+		return ec.fieldContext_TriageEvidence_what(ctx, field)
+	case "state":
+		return ec.fieldContext_TriageEvidence_state(ctx, field)
+	case "message":
+		return ec.fieldContext_TriageEvidence_message(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type TriageEvidence", field.Name)
 }
 
 func (ec *executionContext) childFields_UsageRecord(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {

@@ -167,6 +167,7 @@ func addFixtures(s *clienttest.Server) {
 	addNodeFixtures(s)
 	addPolicyFixtures(s)
 	addWhyFixtures(s)
+	addTriageFixtures(s)
 	addShareFixtures(s)
 	addDeliveryFixtures(s)
 	addSourceFixtures(s)

@@ -15858,6 +15858,15 @@ type ShowOperationResponse struct {
 // GetOperation returns ShowOperationResponse.Operation, and is useful for accessing the field via an interface.
 func (v *ShowOperationResponse) GetOperation() ShowOperationOperation { return v.Operation }
 
+// ShowTriageResponse is returned by ShowTriage on success.
+type ShowTriageResponse struct {
+	// What was requested, by whom, where it is now, which branch of which runbook applies, and what to do next. It needs no worker. Keys: operation.read on the operation's project; audit.read for a request that made no operation.
+	Triage Triage `json:"triage"`
+}
+
+// GetTriage returns ShowTriageResponse.Triage, and is useful for accessing the field via an interface.
+func (v *ShowTriageResponse) GetTriage() Triage { return v.Triage }
+
 // What becomes of an artifact that no trusted key of its source has signed.
 type SignaturePolicy string
 
@@ -16703,6 +16712,260 @@ func (v *TenantPageEdgesTenantEdge) GetCursor() string { return v.Cursor }
 
 // GetNode returns TenantPageEdgesTenantEdge.Node, and is useful for accessing the field via an interface.
 func (v *TenantPageEdgesTenantEdge) GetNode() Tenant { return v.Node }
+
+// Triage includes the GraphQL fields of Triage requested by the fragment Triage.
+// The GraphQL type's documentation follows.
+//
+// What is known of one request, and what to do about it.
+type Triage struct {
+	// What ties together everything that the request caused.
+	CorrelationId string `json:"correlationId"`
+	// The operation; null where the request made none.
+	OperationId *string `json:"operationId"`
+	// The instance; null for none.
+	InstanceId *string `json:"instanceId"`
+	// The allocation; null for none.
+	AllocationId *string `json:"allocationId"`
+	// The project; null for none.
+	ProjectId *string `json:"projectId"`
+	// What was requested: the kind of the operation, or the field that was called.
+	Asked string `json:"asked"`
+	// Who requested it.
+	Requester Actor `json:"requester"`
+	// Why it was requested.
+	Reason string `json:"reason"`
+	// When it was requested.
+	At time.Time `json:"at"`
+	// Where it is now.
+	Stands TriageStand `json:"stands"`
+	// The cause: the code of the first blocker, of the failure or of the refusal; empty where nothing is wrong.
+	Code string `json:"code"`
+	// The cause, for a person; empty where nothing is wrong.
+	Message string `json:"message"`
+	// Who can clear it: `adapter`, `platform`, `user` or `node`; empty where nothing is wrong.
+	Owner string `json:"owner"`
+	// The branch of the runbook that applies; null where none does.
+	Branch *TriageBranch `json:"branch"`
+	// The action that would clear it; null where waiting, or an action outside of the platform, is the only way.
+	Next *TriageAction `json:"next"`
+	// The rows that it rests on, at most 50 of each kind, each kind oldest first. Rows that need a key which the caller lacks are left out.
+	Evidence []TriageEvidence `json:"evidence"`
+}
+
+// GetCorrelationId returns Triage.CorrelationId, and is useful for accessing the field via an interface.
+func (v *Triage) GetCorrelationId() string { return v.CorrelationId }
+
+// GetOperationId returns Triage.OperationId, and is useful for accessing the field via an interface.
+func (v *Triage) GetOperationId() *string { return v.OperationId }
+
+// GetInstanceId returns Triage.InstanceId, and is useful for accessing the field via an interface.
+func (v *Triage) GetInstanceId() *string { return v.InstanceId }
+
+// GetAllocationId returns Triage.AllocationId, and is useful for accessing the field via an interface.
+func (v *Triage) GetAllocationId() *string { return v.AllocationId }
+
+// GetProjectId returns Triage.ProjectId, and is useful for accessing the field via an interface.
+func (v *Triage) GetProjectId() *string { return v.ProjectId }
+
+// GetAsked returns Triage.Asked, and is useful for accessing the field via an interface.
+func (v *Triage) GetAsked() string { return v.Asked }
+
+// GetRequester returns Triage.Requester, and is useful for accessing the field via an interface.
+func (v *Triage) GetRequester() Actor { return v.Requester }
+
+// GetReason returns Triage.Reason, and is useful for accessing the field via an interface.
+func (v *Triage) GetReason() string { return v.Reason }
+
+// GetAt returns Triage.At, and is useful for accessing the field via an interface.
+func (v *Triage) GetAt() time.Time { return v.At }
+
+// GetStands returns Triage.Stands, and is useful for accessing the field via an interface.
+func (v *Triage) GetStands() TriageStand { return v.Stands }
+
+// GetCode returns Triage.Code, and is useful for accessing the field via an interface.
+func (v *Triage) GetCode() string { return v.Code }
+
+// GetMessage returns Triage.Message, and is useful for accessing the field via an interface.
+func (v *Triage) GetMessage() string { return v.Message }
+
+// GetOwner returns Triage.Owner, and is useful for accessing the field via an interface.
+func (v *Triage) GetOwner() string { return v.Owner }
+
+// GetBranch returns Triage.Branch, and is useful for accessing the field via an interface.
+func (v *Triage) GetBranch() *TriageBranch { return v.Branch }
+
+// GetNext returns Triage.Next, and is useful for accessing the field via an interface.
+func (v *Triage) GetNext() *TriageAction { return v.Next }
+
+// GetEvidence returns Triage.Evidence, and is useful for accessing the field via an interface.
+func (v *Triage) GetEvidence() []TriageEvidence { return v.Evidence }
+
+// TriageAction includes the GraphQL fields of TriageAction requested by the fragment TriageAction.
+// The GraphQL type's documentation follows.
+//
+// The action that would clear it.
+type TriageAction struct {
+	// The mutation.
+	Mutation string `json:"mutation"`
+	// The query that shows what it would do; empty where there is none.
+	Plan string `json:"plan"`
+	// The field of its input that names the object.
+	Argument string `json:"argument"`
+	// The object's id.
+	Value string `json:"value"`
+	// Whether it has to be chosen with force.
+	Force bool `json:"force"`
+	// The permission key that it needs.
+	PermissionKey string `json:"permissionKey"`
+	// Whether the caller has that key.
+	Allowed bool `json:"allowed"`
+}
+
+// GetMutation returns TriageAction.Mutation, and is useful for accessing the field via an interface.
+func (v *TriageAction) GetMutation() string { return v.Mutation }
+
+// GetPlan returns TriageAction.Plan, and is useful for accessing the field via an interface.
+func (v *TriageAction) GetPlan() string { return v.Plan }
+
+// GetArgument returns TriageAction.Argument, and is useful for accessing the field via an interface.
+func (v *TriageAction) GetArgument() string { return v.Argument }
+
+// GetValue returns TriageAction.Value, and is useful for accessing the field via an interface.
+func (v *TriageAction) GetValue() string { return v.Value }
+
+// GetForce returns TriageAction.Force, and is useful for accessing the field via an interface.
+func (v *TriageAction) GetForce() bool { return v.Force }
+
+// GetPermissionKey returns TriageAction.PermissionKey, and is useful for accessing the field via an interface.
+func (v *TriageAction) GetPermissionKey() string { return v.PermissionKey }
+
+// GetAllowed returns TriageAction.Allowed, and is useful for accessing the field via an interface.
+func (v *TriageAction) GetAllowed() bool { return v.Allowed }
+
+// TriageBranch includes the GraphQL fields of TriageBranch requested by the fragment TriageBranch.
+// The GraphQL type's documentation follows.
+//
+// An edge of a runbook.
+type TriageBranch struct {
+	// The edge in one word: runbook, check and edge; without the edge where a person has to see which one is taken.
+	Ref string `json:"ref"`
+	// The name of the runbook's page.
+	Runbook string `json:"runbook"`
+	// The title of the runbook.
+	Title string `json:"title"`
+	// The heading of the check; empty for what the runbook begins with.
+	Section string `json:"section"`
+	// What it means, in Markdown; empty for a whole check.
+	Means string `json:"means"`
+	// What to do, in Markdown; empty for a whole check.
+	Do string `json:"do"`
+}
+
+// GetRef returns TriageBranch.Ref, and is useful for accessing the field via an interface.
+func (v *TriageBranch) GetRef() string { return v.Ref }
+
+// GetRunbook returns TriageBranch.Runbook, and is useful for accessing the field via an interface.
+func (v *TriageBranch) GetRunbook() string { return v.Runbook }
+
+// GetTitle returns TriageBranch.Title, and is useful for accessing the field via an interface.
+func (v *TriageBranch) GetTitle() string { return v.Title }
+
+// GetSection returns TriageBranch.Section, and is useful for accessing the field via an interface.
+func (v *TriageBranch) GetSection() string { return v.Section }
+
+// GetMeans returns TriageBranch.Means, and is useful for accessing the field via an interface.
+func (v *TriageBranch) GetMeans() string { return v.Means }
+
+// GetDo returns TriageBranch.Do, and is useful for accessing the field via an interface.
+func (v *TriageBranch) GetDo() string { return v.Do }
+
+// TriageEvidence includes the GraphQL fields of TriageEvidence requested by the fragment TriageEvidence.
+// The GraphQL type's documentation follows.
+//
+// A row that a triage rests on.
+type TriageEvidence struct {
+	// What it is.
+	Kind TriageEvidenceKind `json:"kind"`
+	// Reads the row by `node`; null for a blocker and for a step, which are read with their operation.
+	Id *string `json:"id"`
+	// When it happened, or began.
+	At time.Time `json:"at"`
+	// Its name: the blocker's code, the step, the kind of the task, the type of the event, or the field that was called.
+	What string `json:"what"`
+	// The state of a step or a task; ALLOWED, or the refusal's code, of an entry of the audit; empty otherwise.
+	State string `json:"state"`
+	// What it says, for a person.
+	Message string `json:"message"`
+}
+
+// GetKind returns TriageEvidence.Kind, and is useful for accessing the field via an interface.
+func (v *TriageEvidence) GetKind() TriageEvidenceKind { return v.Kind }
+
+// GetId returns TriageEvidence.Id, and is useful for accessing the field via an interface.
+func (v *TriageEvidence) GetId() *string { return v.Id }
+
+// GetAt returns TriageEvidence.At, and is useful for accessing the field via an interface.
+func (v *TriageEvidence) GetAt() time.Time { return v.At }
+
+// GetWhat returns TriageEvidence.What, and is useful for accessing the field via an interface.
+func (v *TriageEvidence) GetWhat() string { return v.What }
+
+// GetState returns TriageEvidence.State, and is useful for accessing the field via an interface.
+func (v *TriageEvidence) GetState() string { return v.State }
+
+// GetMessage returns TriageEvidence.Message, and is useful for accessing the field via an interface.
+func (v *TriageEvidence) GetMessage() string { return v.Message }
+
+// What a piece of evidence is.
+type TriageEvidenceKind string
+
+const (
+	// Something that keeps the operation from ending.
+	TriageEvidenceKindBlocker TriageEvidenceKind = "BLOCKER"
+	// A step of the operation.
+	TriageEvidenceKindStep TriageEvidenceKind = "STEP"
+	// A task on a node.
+	TriageEvidenceKindTask TriageEvidenceKind = "TASK"
+	// An event of the instance's timeline.
+	TriageEvidenceKindEvent TriageEvidenceKind = "EVENT"
+	// An entry of the audit.
+	TriageEvidenceKindAudit TriageEvidenceKind = "AUDIT"
+)
+
+var AllTriageEvidenceKind = []TriageEvidenceKind{
+	TriageEvidenceKindBlocker,
+	TriageEvidenceKindStep,
+	TriageEvidenceKindTask,
+	TriageEvidenceKindEvent,
+	TriageEvidenceKindAudit,
+}
+
+// Where what was requested is now.
+type TriageStand string
+
+const (
+	// It is open, and nothing is wrong.
+	TriageStandUnderWay TriageStand = "UNDER_WAY"
+	// It is open, and something keeps it from going on.
+	TriageStandBlocked TriageStand = "BLOCKED"
+	// It has ended as it should.
+	TriageStandDone TriageStand = "DONE"
+	// It has ended without what it was for.
+	TriageStandFailed TriageStand = "FAILED"
+	// It was never accepted.
+	TriageStandRefused TriageStand = "REFUSED"
+	// It was done in the request itself, without an operation.
+	TriageStandAccepted TriageStand = "ACCEPTED"
+)
+
+var AllTriageStand = []TriageStand{
+	TriageStandUnderWay,
+	TriageStandBlocked,
+	TriageStandDone,
+	TriageStandFailed,
+	TriageStandRefused,
+	TriageStandAccepted,
+}
 
 // UncordonMemberResponse is returned by UncordonMember on success.
 type UncordonMemberResponse struct {
@@ -19908,6 +20171,14 @@ type __ShowOperationInput struct {
 
 // GetId returns __ShowOperationInput.Id, and is useful for accessing the field via an interface.
 func (v *__ShowOperationInput) GetId() string { return v.Id }
+
+// __ShowTriageInput is used internally by genqlient
+type __ShowTriageInput struct {
+	Id string `json:"id"`
+}
+
+// GetId returns __ShowTriageInput.Id, and is useful for accessing the field via an interface.
+func (v *__ShowTriageInput) GetId() string { return v.Id }
 
 // __SubmitArtifactSmokeInput is used internally by genqlient
 type __SubmitArtifactSmokeInput struct {
@@ -35452,6 +35723,96 @@ func ShowOperation(
 	}
 
 	data_ = &ShowOperationResponse{}
+	resp_ := &graphql.Response{Data: data_}
+
+	err_ = client_.MakeRequest(
+		ctx_,
+		req_,
+		resp_,
+	)
+
+	return data_, err_
+}
+
+// The query executed by ShowTriage.
+const ShowTriage_Operation = `
+query ShowTriage ($id: String!) {
+	triage(id: $id) {
+		... Triage
+	}
+}
+fragment Triage on Triage {
+	correlationId
+	operationId
+	instanceId
+	allocationId
+	projectId
+	asked
+	requester {
+		... Actor
+	}
+	reason
+	at
+	stands
+	code
+	message
+	owner
+	branch {
+		... TriageBranch
+	}
+	next {
+		... TriageAction
+	}
+	evidence {
+		... TriageEvidence
+	}
+}
+fragment Actor on Actor {
+	kind
+	id
+	name
+}
+fragment TriageBranch on TriageBranch {
+	ref
+	runbook
+	title
+	section
+	means
+	do
+}
+fragment TriageAction on TriageAction {
+	mutation
+	plan
+	argument
+	value
+	force
+	permissionKey
+	allowed
+}
+fragment TriageEvidence on TriageEvidence {
+	kind
+	id
+	at
+	what
+	state
+	message
+}
+`
+
+func ShowTriage(
+	ctx_ context.Context,
+	client_ graphql.Client,
+	id string,
+) (data_ *ShowTriageResponse, err_ error) {
+	req_ := &graphql.Request{
+		OpName: "ShowTriage",
+		Query:  ShowTriage_Operation,
+		Variables: &__ShowTriageInput{
+			Id: id,
+		},
+	}
+
+	data_ = &ShowTriageResponse{}
 	resp_ := &graphql.Response{Data: data_}
 
 	err_ = client_.MakeRequest(

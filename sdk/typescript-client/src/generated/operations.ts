@@ -2119,6 +2119,34 @@ export type AddSignerKeyInput = {
   readonly reason?: string | null | undefined;
 };
 
+/** Where what was requested is now. */
+export type TriageStand =
+  /** It is open, and nothing is wrong. */
+  | 'UNDER_WAY'
+  /** It is open, and something keeps it from going on. */
+  | 'BLOCKED'
+  /** It has ended as it should. */
+  | 'DONE'
+  /** It has ended without what it was for. */
+  | 'FAILED'
+  /** It was never accepted. */
+  | 'REFUSED'
+  /** It was done in the request itself, without an operation. */
+  | 'ACCEPTED';
+
+/** What a piece of evidence is. */
+export type TriageEvidenceKind =
+  /** Something that keeps the operation from ending. */
+  | 'BLOCKER'
+  /** A step of the operation. */
+  | 'STEP'
+  /** A task on a node. */
+  | 'TASK'
+  /** An event of the instance's timeline. */
+  | 'EVENT'
+  /** An entry of the audit. */
+  | 'AUDIT';
+
 /** What a usage record is counted on. */
 export type UsageBasis =
   /** Capacity, metered by the platform from what nodes' agents prove. */
@@ -4011,6 +4039,21 @@ export type RevokeSignerKeyMutationVariables = Exact<{
 
 
 export type RevokeSignerKeyMutation = { readonly revokeSignerKey: { readonly id: string, readonly sourceId: string, readonly name: string, readonly publicKey: string, readonly fingerprint: string, readonly algorithm: string, readonly validFrom: string, readonly validUntil: string | null, readonly revokedAt: string | null, readonly revokeReason: string, readonly createdBy: string, readonly createdAt: string } };
+
+export type TriageBranchFragment = { readonly ref: string, readonly runbook: string, readonly title: string, readonly section: string, readonly means: string, readonly do: string };
+
+export type TriageActionFragment = { readonly mutation: string, readonly plan: string, readonly argument: string, readonly value: string, readonly force: boolean, readonly permissionKey: string, readonly allowed: boolean };
+
+export type TriageEvidenceFragment = { readonly kind: TriageEvidenceKind, readonly id: string | null, readonly at: string, readonly what: string, readonly state: string, readonly message: string };
+
+export type TriageFragment = { readonly correlationId: string, readonly operationId: string | null, readonly instanceId: string | null, readonly allocationId: string | null, readonly projectId: string | null, readonly asked: string, readonly reason: string, readonly at: string, readonly stands: TriageStand, readonly code: string, readonly message: string, readonly owner: string, readonly requester: { readonly kind: string, readonly id: string, readonly name: string }, readonly branch: { readonly ref: string, readonly runbook: string, readonly title: string, readonly section: string, readonly means: string, readonly do: string } | null, readonly next: { readonly mutation: string, readonly plan: string, readonly argument: string, readonly value: string, readonly force: boolean, readonly permissionKey: string, readonly allowed: boolean } | null, readonly evidence: ReadonlyArray<{ readonly kind: TriageEvidenceKind, readonly id: string | null, readonly at: string, readonly what: string, readonly state: string, readonly message: string }> };
+
+export type ShowTriageQueryVariables = Exact<{
+  id: string;
+}>;
+
+
+export type ShowTriageQuery = { readonly triage: { readonly correlationId: string, readonly operationId: string | null, readonly instanceId: string | null, readonly allocationId: string | null, readonly projectId: string | null, readonly asked: string, readonly reason: string, readonly at: string, readonly stands: TriageStand, readonly code: string, readonly message: string, readonly owner: string, readonly requester: { readonly kind: string, readonly id: string, readonly name: string }, readonly branch: { readonly ref: string, readonly runbook: string, readonly title: string, readonly section: string, readonly means: string, readonly do: string } | null, readonly next: { readonly mutation: string, readonly plan: string, readonly argument: string, readonly value: string, readonly force: boolean, readonly permissionKey: string, readonly allowed: boolean } | null, readonly evidence: ReadonlyArray<{ readonly kind: TriageEvidenceKind, readonly id: string | null, readonly at: string, readonly what: string, readonly state: string, readonly message: string }> } };
 
 export type UsageRecordFragment = { readonly source: string, readonly meter: string, readonly usageId: string, readonly basis: UsageBasis, readonly unit: string, readonly quantity: string, readonly fromAt: string, readonly toAt: string, readonly projectId: string, readonly instanceId: string | null, readonly allocationId: string | null, readonly memberId: string | null, readonly componentKey: string | null, readonly operationId: string | null, readonly sku: string | null, readonly region: string | null, readonly session: string, readonly retracts: string | null, readonly borneBy: UsageBearer, readonly borneReason: string | null, readonly borneOwner: string | null, readonly recordedAt: string };
 
@@ -14254,6 +14297,68 @@ export const RevokeSignerKeyDocument = /* @__PURE__ */ new TypedDocument(`
   createdBy
   createdAt
 }`) as unknown as TypedDocument<RevokeSignerKeyMutation, RevokeSignerKeyMutationVariables>;
+export const ShowTriageDocument = /* @__PURE__ */ new TypedDocument(`
+    query ShowTriage($id: String!) {
+  triage(id: $id) {
+    ...Triage
+  }
+}
+    fragment Actor on Actor {
+  kind
+  id
+  name
+}
+fragment TriageBranch on TriageBranch {
+  ref
+  runbook
+  title
+  section
+  means
+  do
+}
+fragment TriageAction on TriageAction {
+  mutation
+  plan
+  argument
+  value
+  force
+  permissionKey
+  allowed
+}
+fragment TriageEvidence on TriageEvidence {
+  kind
+  id
+  at
+  what
+  state
+  message
+}
+fragment Triage on Triage {
+  correlationId
+  operationId
+  instanceId
+  allocationId
+  projectId
+  asked
+  requester {
+    ...Actor
+  }
+  reason
+  at
+  stands
+  code
+  message
+  owner
+  branch {
+    ...TriageBranch
+  }
+  next {
+    ...TriageAction
+  }
+  evidence {
+    ...TriageEvidence
+  }
+}`) as unknown as TypedDocument<ShowTriageQuery, ShowTriageQueryVariables>;
 export const ListUsageDocument = /* @__PURE__ */ new TypedDocument(`
     query ListUsage($filter: UsageFilter!, $first: Int, $after: String) {
   usageRecords(filter: $filter, first: $first, after: $after) {

@@ -1,0 +1,11 @@
+package graph
+
+import (
+	"context"
+
+	"github.com/gpuaas/app-platform/service/triage"
+)
+
+func (r *queryResolver) Triage(ctx context.Context, id string) (*triage.Report, error) {
+	return r.Resolver.Triages.Report(ctx, id)
+}

@@ -1,0 +1,102 @@
+package triage
+
+import (
+	"time"
+
+	"github.com/gpuaas/app-platform/authz"
+	"github.com/gpuaas/app-platform/domain/blocker"
+	"github.com/gpuaas/app-platform/domain/ids"
+	"github.com/gpuaas/app-platform/domain/lifecycle"
+	"github.com/gpuaas/app-platform/domain/runbook"
+	"github.com/gpuaas/app-platform/ent/generated/db"
+	"github.com/gpuaas/app-platform/service/ledger/event"
+	"github.com/gpuaas/app-platform/service/ledger/operation"
+)
+
+// Evidence is one row that the report rests on.
+type Evidence struct {
+	Kind lifecycle.TriageEvidenceKind
+	// ID reads the row by `node`; nil for a blocker, which is not stored, and for a step, which is read with its operation.
+	ID *ids.ID
+	// At is when it happened or began.
+	At time.Time
+	// What names it: the blocker's code, the step, the task's kind, the event's type, the field that was called.
+	What string
+	// State is that of a step or a task, and ALLOWED or the refusal's code of an audit entry; empty otherwise.
+	State string
+	// Message is for a person.
+	Message string
+}
+
+// Next is the action that would clear it.
+type Next struct {
+	// Mutation and Plan are the fields of the API that carry it out and that show it first; Plan is empty where there is none.
+	Mutation, Plan string
+	// Argument and Value are the input's field that names the object, and its id.
+	Argument string
+	Value    ids.ID
+	// Force reports whether the action has to be chosen with force.
+	Force bool
+	// PermissionKey is the key that it needs, and Allowed whether the caller has it.
+	PermissionKey string
+	Allowed       bool
+}
+
+// Report is what is known of one request, and what to do about it.
+type Report struct {
+	CorrelationID                                    string
+	OperationID, InstanceID, AllocationID, ProjectID *ids.ID
+	// Asked is the operation's kind, or the field that was called.
+	Asked     string
+	Requester *authz.Ref
+	Reason    string
+	At        time.Time
+	Stands    lifecycle.TriageStand
+	// Code and Message are the cause: the first blocker, the failure or the refusal; empty where nothing is wrong.
+	Code, Message string
+	// Owner is who can clear it: adapter, platform, user or node; empty where nothing is wrong.
+	Owner string
+	// Branch is the edge of the runbook that applies; nil where none does.
+	Branch *runbook.Branch
+	// Next is the action that would clear it; nil where waiting or an action outside of the platform is the only way.
+	Next *Next
+	// Evidence are the rows that it rests on, each kind oldest first.
+	Evidence []*Evidence
+}
+
+// Task is a node task without what the task itself printed.
+type Task struct {
+	ID             ids.ID
+	Kind, State    string
+	Message        string
+	CreatedAt      time.Time
+	InstanceID     ids.ID
+	NodeID         ids.ID
+	Tenant, InProj ids.ID
+}
+
+// Audit is an entry of the audit without what it keeps of before and after.
+type Audit struct {
+	ID                ids.ID
+	Tenant, Project   *ids.ID
+	Actor             authz.Ref
+	Action, ObjectID  string
+	Allowed           bool
+	Code, Correlation string
+	Reason            string
+	At                time.Time
+}
+
+// Rows are everything that a report is made from. The caller may read all of it.
+type Rows struct {
+	// Operation is nil where the request made none.
+	Operation *operation.View
+	// Family is the permission family of the operation's instance; empty where it has none.
+	Family string
+	// Blockers are the operation's, the one to clear first at the head; empty once it has ended.
+	Blockers []*blocker.Blocker
+	Steps    []*db.OperationStep
+	Tasks    []*Task
+	Events   []*event.Event
+	Audits   []*Audit
+}
