@@ -7,6 +7,7 @@ import { Provider } from 'urql';
 import { WhyButton } from './access/Why';
 import { client } from './api/client';
 import type { Problem } from './api/errors';
+import { TriageLink } from './operations/TriagePage';
 import { router } from './router';
 import './styles/base.css';
 import './styles/shell.css';
@@ -24,7 +25,12 @@ const schemes = localStorageColorSchemeManager({ key: 'gpuaas-color-scheme' }); 
 const nonce = document.querySelector<HTMLMetaElement>('meta[property="csp-nonce"]')?.nonce ?? '';
 Object.assign(globalThis, { __webpack_nonce__: nonce });
 
-const explain = (problem: Problem) => <WhyButton problem={problem} />;
+const explain = (problem: Problem) => (
+  <>
+    <WhyButton problem={problem} />
+    <TriageLink problem={problem} />
+  </>
+);
 
 const container = document.getElementById('root');
 if (container !== null) {

@@ -15,6 +15,7 @@ import { NodePage } from './nodes/NodePage';
 import { NodesPage } from './nodes/NodesPage';
 import { OperationPage } from './operations/OperationPage';
 import { OperationsPage } from './operations/OperationsPage';
+import { TriagePage } from './operations/TriagePage';
 import { OrphansPage } from './orphans/OrphansPage';
 import { PolicyPage } from './policy/PolicyPage';
 import { PublishPage } from './releases/PublishPage';
@@ -114,6 +115,14 @@ const operation = createRoute({
   },
 });
 
+const triage = createRoute({
+  getParentRoute: () => shell,
+  path: '/triage/$id',
+  component: function Triage() {
+    return <TriagePage key={triage.useParams().id} id={triage.useParams().id} />;
+  },
+});
+
 const costs = createRoute({ getParentRoute: () => shell, path: '/costs', component: CostsPage });
 
 const platformCosts = createRoute({
@@ -177,6 +186,7 @@ export const router = createRouter({
       workload,
       operations,
       operation,
+      triage,
       orphans,
       costs,
       platformCosts,

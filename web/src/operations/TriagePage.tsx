@@ -1,0 +1,160 @@
+// Where a request is now, found by the correlation id of its error, its operation or its instance.
+import { Link } from '@tanstack/react-router';
+import { useRead } from '../api/hooks';
+import type { Problem } from '../api/errors';
+import { ownerWord } from '../changes/words';
+import { TriageReportDocument } from '../generated/graphql';
+import type { TriageReportQuery } from '../generated/graphql';
+import { operationName, words } from '../lib/format';
+import { Icon } from '../ui/Icons';
+import { Notice, ProblemPage } from '../ui/Problem';
+import { Ago, Card, Copy, DataTable, Fact, Loading, PageHead } from '../ui/parts';
+
+type Report = TriageReportQuery['triage'];
+
+/** Codes of problems that no report is about: the request did not reach a person's session, or the platform. */
+const unreported = ['NETWORK', 'UNAUTHENTICATED', 'TOKEN_EXPIRED', 'LOGIN_REFUSED'];
+
+/** Leads from a problem to the report of its request. */
+export function TriageLink({ problem }: { problem: Problem }) {
+  if (problem.correlationId === '' || unreported.includes(problem.code)) return null;
+  return (
+    <Link to="/triage/$id" params={{ id: problem.correlationId }}>
+      What happened
+    </Link>
+  );
+}
+
+/** The page of a report. */
+export function TriagePage({ id }: { id: string }) {
+  const { data, problem, refresh } = useRead(TriageReportDocument, { id });
+  if (data === undefined) {
+    return (
+      <div className="page">
+        {problem !== undefined ? (
+          <ProblemPage problem={problem} onRetry={refresh} />
+        ) : (
+          <div className="card">
+            <Loading lines={8} />
+          </div>
+        )}
+      </div>
+    );
+  }
+  return (
+    <div className="page" data-triage={data.triage.stands}>
+      <PageHead title={`Triage: ${asked(data.triage.asked)}`} lede={lede(data.triage)} />
+      <TriageView report={data.triage} />
+    </div>
+  );
+}
+
+/** The report itself. */
+export function TriageView({ report }: { report: Report }) {
+  return (
+    <>
+      {report.code !== '' && (
+        <Notice tone={report.stands === 'UNDER_WAY' ? 'busy' : 'bad'} icon="warn" role="status">
+          <b>{report.message}</b>
+          <div className="tail">
+            <code>{report.code}</code>
+            <span>{ownerWord(report.owner)}</span>
+          </div>
+        </Notice>
+      )}
+      {report.branch !== null && <BranchCard branch={report.branch} />}
+      {report.next !== null && <NextCard next={report.next} />}
+      <Card title="Request">
+        <dl className="facts">
+          <Fact term="Now">{words(report.stands)}</Fact>
+          <Fact term="Reason">{report.reason === '' ? <span className="faint">—</span> : report.reason}</Fact>
+          {report.operationId !== null && (
+            <Fact term="Operation">
+              <Link to="/operations/$id" params={{ id: report.operationId }} className="mono">
+                {report.operationId}
+              </Link>
+            </Fact>
+          )}
+          {report.instanceId !== null && (
+            <Fact term="Workload">
+              <Link to="/workloads/$id" params={{ id: report.instanceId }} className="mono">
+                {report.instanceId}
+              </Link>
+            </Fact>
+          )}
+          <Fact term="Correlation id">
+            <Copy value={report.correlationId} what="correlation id" />
+          </Fact>
+        </dl>
+      </Card>
+      <Card title="Evidence" pad={false}>
+        <Evidence rows={report.evidence} />
+      </Card>
+    </>
+  );
+}
+
+function BranchCard({ branch }: { branch: NonNullable<Report['branch']> }) {
+  return (
+    <Card title="Runbook">
+      <dl className="facts">
+        <Fact term="Runbook">{branch.title}</Fact>
+        {branch.section !== '' && <Fact term="Check">{branch.section}</Fact>}
+        {branch.means !== '' && <Fact term="Means">{branch.means}</Fact>}
+        {branch.do !== '' && <Fact term="Do">{branch.do}</Fact>}
+        <Fact term="Branch">
+          <span className="mono">{branch.ref}</span>
+        </Fact>
+      </dl>
+    </Card>
+  );
+}
+
+function NextCard({ next }: { next: NonNullable<Report['next']> }) {
+  return (
+    <Card title="Next action">
+      <dl className="facts">
+        <Fact term="Action">
+          <code>{next.mutation}</code>
+          {next.force && ' by force'}
+        </Fact>
+        <Fact term="Key">
+          <code>{next.permissionKey}</code>
+          <span className="faint"> · {next.allowed ? 'you have it' : 'you do not have it'}</span>
+        </Fact>
+      </dl>
+    </Card>
+  );
+}
+
+function Evidence({ rows }: { rows: Report['evidence'] }) {
+  const numbered = rows.map((row, at) => ({ row, at }));
+  return (
+    <DataTable
+      label="Evidence"
+      keyOf={({ at }) => String(at)}
+      rows={numbered}
+      columns={[
+        { head: 'When', cell: ({ row }) => <Ago at={row.at} /> },
+        { head: 'Kind', cell: ({ row }) => words(row.kind) },
+        { head: 'What', cell: ({ row }) => <code>{row.what}</code> },
+        { head: 'State', cell: ({ row }) => (row.state === '' ? '—' : words(row.state)) },
+        { head: 'Message', cell: ({ row }) => <span className="wrap-any">{row.message}</span> },
+      ]}
+    />
+  );
+}
+
+/** A kind of operation in words; the field that was called as it is. */
+function asked(what: string): string {
+  return /^[A-Z_]+$/.test(what) ? operationName(what) : what;
+}
+
+function lede(report: Report) {
+  return (
+    <>
+      requested by {report.requester.name} <Ago at={report.at} />
+      <Icon name="right" size={12} /> {words(report.stands)}
+    </>
+  );
+}
