@@ -114,3 +114,15 @@ func TestACodeFindsItsBranch(t *testing.T) {
 	_, ok := runbook.Find("NEVER_HEARD_OF", "await")
 	require.False(t, ok)
 }
+
+// Whatever keeps an operation from going on has a place in a runbook; what merely goes on needs none.
+func TestEveryBlockerOfAnOperationHasABranch(t *testing.T) {
+	t.Parallel()
+	for _, rule := range blocker.Rules() {
+		if rule.UnderWay || rule.Scope == blocker.OfInstances {
+			continue
+		}
+		_, found := runbook.Find(rule.Code, "")
+		require.True(t, found, "no runbook says what to do at %s", rule.Code)
+	}
+}
