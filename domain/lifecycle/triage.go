@@ -11,6 +11,8 @@ const (
 	TriageBlocked TriageStand = "BLOCKED"
 	// TriageDone has ended as it should.
 	TriageDone TriageStand = "DONE"
+	// TriageUnwell has ended as it should, and something is wrong with the instance since.
+	TriageUnwell TriageStand = "UNWELL"
 	// TriageFailed has ended without what it was for.
 	TriageFailed TriageStand = "FAILED"
 	// TriageRefused was never accepted.
@@ -21,7 +23,7 @@ const (
 
 // Values lists every TriageStand as it is published.
 func (TriageStand) Values() []string {
-	return names(TriageUnderWay, TriageBlocked, TriageDone, TriageFailed, TriageRefused, TriageAccepted)
+	return names(TriageUnderWay, TriageBlocked, TriageDone, TriageUnwell, TriageFailed, TriageRefused, TriageAccepted)
 }
 
 // TriageEvidenceKind is what a piece of a triage's evidence is.

@@ -50,7 +50,7 @@ func (s *Service) Instances(ctx context.Context, wanted []ids.ID) (map[ids.ID][]
 	return out, nil
 }
 
-// One is a reading of the blockers of one operation that another read takes along in its transaction.
+// One is a reading of the blockers of one operation or instance that another read takes along in its transaction.
 type One struct {
 	id   ids.ID
 	read *reading
@@ -59,12 +59,21 @@ type One struct {
 // ForOne prepares the reading of an operation's blockers.
 func ForOne(id ids.ID) One { return One{id: id, read: newReading(ofOperations, []ids.ID{id})} }
 
+// ForInstance prepares the reading of an instance's blockers.
+func ForInstance(id ids.ID) One { return One{id: id, read: newReading(ofInstances, []ids.ID{id})} }
+
 // Queries are what the read takes along.
 func (o One) Queries() []tx.Query { return o.read.queries() }
 
 // List is the blockers once the queries have run, the one to mend first at its head; empty for an operation that has
-// ended or does not exist.
+// ended, an instance that is released, and what does not exist.
 func (o One) List() []*blocker.Blocker {
+	if o.read.scope == ofInstances {
+		if instance := o.read.instances[o.id]; instance != nil {
+			return blocker.OfInstance(o.read.ofInstance(instance), o.read.ofOperations(instance))
+		}
+		return []*blocker.Blocker{}
+	}
 	if op := o.read.operation(o.id); op != nil {
 		return blocker.Of(o.read.ofOperation(op, true))
 	}

@@ -51,6 +51,9 @@ func (r *Report) ofOperation(rows *Rows) {
 	r.OperationID, r.InstanceID, r.AllocationID = &op.ID, op.InstanceID, op.AllocationID
 	r.Reason, r.At = op.Reason, op.CreatedAt
 	switch {
+	case op.State == lifecycle.OperationSucceeded && unwell(rows) != nil:
+		first := unwell(rows)
+		r.Stands, r.Code, r.Message, r.Owner = lifecycle.TriageUnwell, first.Code, first.Message, first.Owner
 	case op.State == lifecycle.OperationSucceeded:
 		r.Stands = lifecycle.TriageDone
 	case op.EndedAt != nil:
@@ -64,6 +67,14 @@ func (r *Report) ofOperation(rows *Rows) {
 			r.Stands = lifecycle.TriageUnderWay
 		}
 	}
+}
+
+// unwell is what keeps the instance from where it should be though its newest operation succeeded; nil for nothing.
+func unwell(rows *Rows) *blocker.Blocker {
+	if len(rows.Unwell) == 0 || underWay(rows.Unwell[0].Code) {
+		return nil
+	}
+	return rows.Unwell[0]
 }
 
 // underWay reports whether a blocker's code tells only what goes on.
@@ -142,7 +153,11 @@ func decommission(rows *Rows, force bool) *Next {
 // evidence lists the rows.
 func evidence(rows *Rows) []*Evidence {
 	all := []*Evidence{}
-	for _, one := range rows.Blockers {
+	blockers := rows.Blockers
+	if rows.Operation != nil && rows.Operation.EndedAt != nil {
+		blockers = rows.Unwell
+	}
+	for _, one := range blockers {
 		all = append(all, &Evidence{Kind: lifecycle.EvidenceOfBlocker, At: one.Since, What: one.Code, Message: one.Message})
 	}
 	for _, one := range rows.Steps {

@@ -95,8 +95,10 @@ type Rows struct {
 	Family string
 	// Blockers are the operation's, the one to clear first at the head; empty once it has ended.
 	Blockers []*blocker.Blocker
-	Steps    []*db.OperationStep
-	Tasks    []*Task
-	Events   []*event.Event
-	Audits   []*Audit
+	// Unwell are the instance's, where the report was requested of the instance.
+	Unwell []*blocker.Blocker
+	Steps  []*db.OperationStep
+	Tasks  []*Task
+	Events []*event.Event
+	Audits []*Audit
 }

@@ -100,6 +100,9 @@ type reading struct {
 	operation *operation.View
 	family    *string
 	blocked   blocker.One
+	// about is the instance that the report was requested of; empty when it was requested by another id.
+	about  ids.ID
+	unwell blocker.One
 }
 
 const (
@@ -119,7 +122,12 @@ const (
 
 func (r *reading) queries(about string, op ids.ID) []tx.Query {
 	r.blocked = blocker.ForOne(op)
-	return append(r.blocked.Queries(),
+	all := r.blocked.Queries()
+	if id := ids.ID(about); id.Is(ids.Instance) {
+		r.about, r.unwell = id, blocker.ForInstance(id)
+		all = append(all, r.unwell.Queries()...)
+	}
+	return append(all,
 		tx.Row(&r.operation, operation.Scan, `SELECT `+operation.Columns+` FROM operation WHERE id = $1`, op),
 		tx.Row(&r.family, pgx.RowToAddrOf[string], familySQL, op),
 		tx.Rows(&r.Steps, rows.OperationStep, stepsSQL, op),
@@ -154,6 +162,10 @@ func (a *Audit) object() authz.Object {
 // permitted are the rows that the actor may read, oldest first.
 func (r *reading) permitted(actor *authz.Actor) *Rows {
 	out := &Rows{Operation: r.operation, Family: rows.Value(r.family), Steps: r.Steps, Blockers: r.blocked.List()}
+	if read, err := authz.FamilyKey(out.Family, "instance.read"); r.about != "" && err == nil && r.operation != nil &&
+		actor.AllowsOn(read, r.object()) {
+		out.Unwell = r.unwell.List()
+	}
 	out.Tasks = without(r.Tasks, func(t *Task) bool {
 		return !actor.AllowsOn(authz.TaskRead, authz.Object{TenantID: t.Tenant, ProjectID: t.InProj,
 			InstanceID: t.InstanceID, NodeID: t.NodeID})

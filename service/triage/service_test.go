@@ -58,6 +58,29 @@ func TestAReportIsFoundByEachIdAndNeedsNoWorker(t *testing.T) {
 	require.True(t, fault.Is(err, fault.InvalidArgument), "%v", err)
 }
 
+// Of an instance whose newest operation succeeded, what is wrong since is told by the instance's id alone.
+func TestAnInstanceThatIsUnwellSinceItsOperationSaysWhy(t *testing.T) {
+	t.Parallel()
+	kit := platformtest.New(t)
+	service := &triage.Service{DB: kit.DB}
+	tenant := kit.Tenant()
+	project := kit.Project(tenant)
+	node, _ := kit.Node(4)
+	_, manifest := kit.Launchable(project, "apps")
+	instance := kit.Instance(project, manifest, lifecycle.InstanceRunning, kit.Allocation(project, node))
+	op := kit.Operation(instance, lifecycle.InstanceCreate, lifecycle.OperationSucceeded)
+	kit.SQL(`UPDATE compute_node SET last_seen_at = now() - interval '1 hour' WHERE id = $1`, node.ID)
+	admin := kit.As(kit.User(tenant, platformtest.Across(authz.TenantAdmin, tenant)))
+	report, err := service.Report(admin, string(instance.ID))
+	require.NoError(t, err)
+	require.Equal(t, lifecycle.TriageUnwell, report.Stands)
+	require.Equal(t, "NODE_OFFLINE", report.Code)
+	require.Equal(t, "operator/node-is-offline", report.Branch.Ref())
+	report, err = service.Report(admin, string(op.ID))
+	require.NoError(t, err)
+	require.Equal(t, lifecycle.TriageDone, report.Stands)
+}
+
 // A request that was refused made no operation: the audit has it, and only its readers get it.
 func TestARefusalIsReportedFromTheAudit(t *testing.T) {
 	t.Parallel()

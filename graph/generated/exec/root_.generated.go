@@ -19660,6 +19660,8 @@ enum TriageStand {
   BLOCKED
   "It has ended as it should."
   DONE
+  "It has ended as it should, and something is wrong with the instance since: only where the instance's own id was given."
+  UNWELL
   "It has ended without what it was for."
   FAILED
   "It was never accepted."

@@ -16950,6 +16950,8 @@ const (
 	TriageStandBlocked TriageStand = "BLOCKED"
 	// It has ended as it should.
 	TriageStandDone TriageStand = "DONE"
+	// It has ended as it should, and something is wrong with the instance since: only where the instance's own id was given.
+	TriageStandUnwell TriageStand = "UNWELL"
 	// It has ended without what it was for.
 	TriageStandFailed TriageStand = "FAILED"
 	// It was never accepted.
@@ -16962,6 +16964,7 @@ var AllTriageStand = []TriageStand{
 	TriageStandUnderWay,
 	TriageStandBlocked,
 	TriageStandDone,
+	TriageStandUnwell,
 	TriageStandFailed,
 	TriageStandRefused,
 	TriageStandAccepted,

@@ -2127,6 +2127,8 @@ export type TriageStand =
   | 'BLOCKED'
   /** It has ended as it should. */
   | 'DONE'
+  /** It has ended as it should, and something is wrong with the instance since: only where the instance's own id was given. */
+  | 'UNWELL'
   /** It has ended without what it was for. */
   | 'FAILED'
   /** It was never accepted. */
