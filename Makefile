@@ -102,6 +102,7 @@ generate: web/node_modules/.package-lock.json ## Write everything that is genera
 	go generate ./transport/internal/testschema
 	go run ./internal/tools/runbooks
 	cd web && npm run generate
+	go run ./internal/tools/clients
 
 .PHONY: billing-histories
 billing-histories: ## Hold the rating engine to its oracle on 100,000 random histories, shared out over two processes
@@ -112,7 +113,7 @@ billing-histories: ## Hold the rating engine to its oracle on 100,000 random his
 .PHONY: verify
 verify: generate ## Generate again and fail if anything changed
 	@git diff --exit-code --stat -- '**/generated/**' graph sdk web/src/generated docs/runbooks || { echo "generated code is not what its sources say: run make generate and commit"; exit 1; }
-	@test -z "$$(git status --porcelain -- ent/generated graph sdk/client/generated sdk/typescript-client/src/generated web/src/generated)" || { git status --short; echo "generated files are not committed"; exit 1; }
+	@test -z "$$(git status --porcelain -- ent/generated graph sdk/client/generated sdk/typescript-client/src/generated sdk/python-client/gpuaas_client/generated web/src/generated)" || { git status --short; echo "generated files are not committed"; exit 1; }
 
 .PHONY: lint
 lint: web/node_modules/.package-lock.json ## Look for mistakes; make gosec looks for weaknesses

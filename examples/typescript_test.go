@@ -271,18 +271,18 @@ func TestTypescriptKitsOwnTestsPass(t *testing.T) {
 
 func TestTypescriptClientsOwnTestsPass(t *testing.T) {
 	t.Parallel()
-	passesItsTests(t, "../sdk/typescript-client")
+	passesItsTests(t, "../sdk/typescript-client", olderPlatform(t)...)
 }
 
 // passesItsTests builds a package in a folder below the example's packages, and runs its tests.
-func passesItsTests(t *testing.T, sources string) {
+func passesItsTests(t *testing.T, sources string, environment ...string) {
 	t.Helper()
 	folder := filepath.Join(typescriptAdapter(t), filepath.Base(sources))
 	require.NoError(t, copySources(sources, folder))
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "npm", "test")
-	cmd.Dir = folder
+	cmd.Dir, cmd.Env = folder, append(cmd.Environ(), environment...)
 	output, err := cmd.CombinedOutput()
 	require.NoError(t, err, string(output))
 }

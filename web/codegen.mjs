@@ -78,7 +78,7 @@ async function write(dir, name, text) {
 
 await write(outDir, 'graphql.ts', header + (await generate(sourceDir, outDir)));
 
-// The client's operations are texts, so that it needs no package of GraphQL; its codes are those of the catalogue.
+// Beside them internal/tools/clients writes older.ts. The client's operations are texts, so that it needs no package of GraphQL; its codes are those of the catalogue.
 const clientDir = join(here, '..', 'sdk', 'typescript-client', 'src', 'generated');
 const operations = await generate(join(here, '..', 'sdk', 'client', 'operations'), clientDir, 'string');
 await write(clientDir, 'operations.ts', header + ownDocuments(operations));

@@ -105,10 +105,18 @@ func (p policy) hold(ctx context.Context) (restore func() error, err error) {
 		return nil, err
 	}
 	script := "#!/bin/sh\n" + policyMark + "\nexit 101\n"
-	if err := os.WriteFile(p.path, []byte(script), 0o755); err != nil {
+	if err := writeProgram(p.path, script); err != nil {
 		return nil, err
 	}
 	return p.restore, nil
+}
+
+// writeProgram writes a program that can be run at once: no process that is started meanwhile keeps the file open for
+// writing, for which the system would refuse to run it as busy.
+func writeProgram(path, text string) error {
+	syscall.ForkLock.RLock()
+	defer syscall.ForkLock.RUnlock()
+	return os.WriteFile(path, []byte(text), 0o755)
 }
 
 // restore removes our policy and puts back the one it stood in for. It does nothing when the machine's own is in place.

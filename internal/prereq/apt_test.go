@@ -14,7 +14,7 @@ func policyAt(t *testing.T, script string) policy {
 	t.Helper()
 	p := policy{filepath.Join(t.TempDir(), "policy-rc.d")}
 	if script != "" {
-		require.NoError(t, os.WriteFile(p.path, []byte(script), 0o755))
+		require.NoError(t, writeProgram(p.path, script))
 	}
 	return p
 }

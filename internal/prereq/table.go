@@ -72,6 +72,7 @@ var table = map[Feature][]need{
 		{"NaCl for Python", []string{"python3-nacl"}, file("/usr/lib/python3/dist-packages/nacl/__init__.py")},
 		{"JSON Schema for Python", []string{"python3-jsonschema"},
 			file("/usr/lib/python3/dist-packages/jsonschema/__init__.py")},
+		{"WebSocket for Python", []string{"python3-websocket"}, file("/usr/lib/python3/dist-packages/websocket/__init__.py")},
 		{"redis-server", []string{"redis-server"}, program("redis-server", "redis-cli")},
 	},
 	Browser: {

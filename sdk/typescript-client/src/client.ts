@@ -25,6 +25,8 @@ export interface ClientOptions {
   readonly transport?: Transport;
   /** webSocket is what connections are made of, where the runtime has none, as Node before 22. */
   readonly webSocket?: WebSocketClass;
+  /** older is the module older: what a platform of version 1 serves of the operations, sent where it refuses a newer one. */
+  readonly older?: Readonly<Record<string, string>>;
 }
 
 /** CallOptions are of one request. */
@@ -55,6 +57,7 @@ export interface FeedOptions<Data> {
 
 export class Client {
   private socket: Transport | undefined;
+  private readonly behind = new Set<string>(); // operations that this platform knows in their older form alone
 
   constructor(private readonly options: ClientOptions) {
     this.socket = options.transport;
@@ -66,7 +69,7 @@ export class Client {
     variables: Variables,
     o: CallOptions = {},
   ): Promise<Outcome<Data>> {
-    const response = await this.post(JSON.stringify({ query: document.toString(), variables }), {
+    const response = await this.post(JSON.stringify({ query: this.textOf(document.toString()), variables }), {
       headers: o.correlationId === undefined ? {} : { 'x-correlation-id': o.correlationId },
       signal: AbortSignal.any([AbortSignal.timeout(callTimeout), ...(o.signal === undefined ? [] : [o.signal])]),
     });
@@ -85,11 +88,28 @@ export class Client {
     return (this.options.fetch ?? globalThis.fetch)(url, { ...init, signal: o.signal ?? null });
   }
 
-  /** request makes one request and returns its data, or throws a PlatformError. It repeats nothing: see repeat. */
+  /**
+   * request makes one request and returns its data, or throws a PlatformError. It repeats nothing: see repeat. Only where
+   * an older platform refused the document and `older` is given is it sent again: a document that is refused did nothing.
+   */
   async request<Data, Variables extends object>(
     document: Document<Data, Variables>,
     variables: Variables,
     o: CallOptions = {},
+  ): Promise<Data> {
+    const asked = this.textOf(document.toString());
+    try {
+      return await this.once(document, variables, o);
+    } catch (error) {
+      if (!(error instanceof PlatformError) || !this.fallsBack(document.toString(), error.code, asked)) throw error;
+      return this.once(document, variables, o);
+    }
+  }
+
+  private async once<Data, Variables extends object>(
+    document: Document<Data, Variables>,
+    variables: Variables,
+    o: CallOptions,
   ): Promise<Data> {
     let outcome: Outcome<Data>;
     try {
@@ -159,7 +179,8 @@ export class Client {
     if (o.signal?.aborted === true) abort();
     o.signal?.addEventListener('abort', abort, { once: true });
     const stop = follow<Data>(this.transport(), {
-      query: document.toString(),
+      query: () => this.textOf(document.toString()),
+      fallsBack: (fault, asked) => this.fallsBack(document.toString(), fault.code, asked),
       variables: { ...variables } as Record<string, unknown>,
       ...(o.after === undefined ? {} : { after: o.after }),
       ...(o.cursorOf === undefined ? {} : { cursorOf: o.cursorOf }),
@@ -187,6 +208,21 @@ export class Client {
       o.signal?.removeEventListener('abort', abort);
       stop();
     }
+  }
+
+  /** textOf is the text of a document as this platform knows it. */
+  private textOf(text: string): string {
+    const name = nameOf(text);
+    return (this.behind.has(name) ? this.options.older?.[name] : undefined) ?? text;
+  }
+
+  /** fallsBack notes that a text was refused as unknown, and reports whether there is an older one. */
+  private fallsBack(text: string, code: string, asked: string): boolean {
+    const name = nameOf(text);
+    const less = this.options.older?.[name];
+    if (code !== 'DOCUMENT_INVALID' || less === undefined || less === asked) return false;
+    this.behind.add(name);
+    return true;
   }
 
   private transport(): Transport {
@@ -219,6 +255,10 @@ export class Submission<Data, Input extends { idempotencyKey: string }> {
     this.attempt = undefined;
     return data;
   }
+}
+
+function nameOf(text: string): string {
+  return /^\s*(?:query|mutation|subscription)\s+(\w+)/.exec(text)?.[1] ?? '';
 }
 
 function envelopeOf<Data>(text: string): { data?: Data | null; errors?: readonly RawError[] } {

@@ -18,7 +18,10 @@ export interface Transport {
 
 /** What to read, and the callbacks. */
 export interface Feed<Data> {
-  readonly query: string;
+  /** The subscription's text; what returns it is asked for each attempt. */
+  readonly query: string | (() => string);
+  /** Reports whether a refused text has an older one, which query returns from then on. */
+  readonly fallsBack?: (fault: Fault, query: string) => boolean;
   readonly variables: Readonly<Record<string, unknown>>;
   /** The cursor to begin behind. */
   readonly after?: string;
@@ -60,8 +63,11 @@ export function follow<Data>(transport: Transport, feed: Feed<Data>): () => void
   let release: () => void = () => undefined;
   let timer: ReturnType<typeof setTimeout> | undefined;
 
+  let asked = '';
   const payload = {
-    query: feed.query,
+    get query(): string {
+      return (asked = typeof feed.query === 'string' ? feed.query : feed.query());
+    },
     get variables(): Record<string, unknown> {
       return after === undefined ? { ...feed.variables } : { ...feed.variables, after };
     },
@@ -77,6 +83,9 @@ export function follow<Data>(transport: Transport, feed: Feed<Data>): () => void
     if (startOverCodes.has(fault.code)) {
       after = undefined;
       feed.onRestart?.();
+    } else if (feed.fallsBack?.(fault, asked) === true) {
+      again(0);
+      return;
     } else if (needsLogin(fault) || finalCodes.has(fault.code)) {
       stopped = true;
       feed.onEnd(fault);

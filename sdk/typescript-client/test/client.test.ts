@@ -4,6 +4,7 @@ import { test } from 'node:test';
 import { Client, errorCodes, PlatformError } from '../src/index.js';
 import type { Sink, Transport } from '../src/index.js';
 import { GetInstanceDocument, WatchTimelineDocument } from '../src/generated/operations.js';
+import { older } from '../src/generated/older.js';
 import { TypedDocument } from '../src/document.js';
 
 interface Asked { query: string; variables: Record<string, unknown>; headers: Headers }
@@ -114,4 +115,39 @@ test('an operation is followed by its id to its end, over a lost connection', as
   for await (const { state } of handle.watch()) states.push(state);
   assert.deepEqual(states, ['RUNNING', 'SUCCEEDED']);
   assert.deepEqual(asked, [{ operationId: 'op_1' }, { operationId: 'op_1' }]);
+});
+
+test('a platform of version 1 is asked for what it knows, and once known so at once', async () => {
+  const old = { data: { instance: { id: 'ins_1', status: 'A_NEWER_STATE' } } };
+  const { fetch, asked } = serve({ body: refusal('DOCUMENT_INVALID') }, { body: old }, { body: old });
+  const client = new Client({ url: '', fetch, older });
+  const { instance } = await client.request(GetInstanceDocument, { id: 'ins_1' });
+  assert.equal(instance.status, 'A_NEWER_STATE');
+  await client.request(GetInstanceDocument, { id: 'ins_1' });
+  assert.deepEqual(asked.map((one) => one.query === older['GetInstance']), [false, true, true]);
+});
+
+test('what no older text mends is refused once', async () => {
+  const { fetch, asked } = serve({ body: refusal('DOCUMENT_INVALID') }, { body: refusal('DOCUMENT_INVALID') });
+  await assert.rejects(new Client({ url: '', fetch }).request(GetInstanceDocument, { id: 'i' }), { code: 'DOCUMENT_INVALID' });
+  assert.equal(asked.length, 1);
+  await assert.rejects(new Client({ url: '', fetch, older }).request(change, { input: { name: 'a', idempotencyKey: 'k' } }));
+  assert.equal(asked.length, 2);
+});
+
+test('a feed of a platform of version 1 goes on in its older form', async () => {
+  const texts: string[] = [];
+  const transport: Transport = {
+    subscribe(payload, sink: Sink) {
+      texts.push(payload.query);
+      queueMicrotask(() => {
+        if (texts.length === 1) return sink.error([{ message: 'no', extensions: { code: 'DOCUMENT_INVALID' } }]);
+        sink.next({ data: { operationProgress: { id: 'op_1', state: 'SUCCEEDED' } } });
+      });
+      return () => undefined;
+    },
+  };
+  const client = new Client({ url: '', transport, older });
+  assert.equal((await client.operation('op_1').wait()).state, 'SUCCEEDED');
+  assert.equal(texts[1], older['WatchOperation']);
 });

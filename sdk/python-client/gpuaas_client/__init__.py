@@ -1,0 +1,21 @@
+"""gpuaas_client is the platform's GraphQL API in Python: one call is one request.
+
+operations has a function for each operation, which makes a request with types of what goes in and what comes back; a
+Client sends it. A refusal is a PlatformError with a code of the platform's catalogue.
+
+    client = Client("https://gpu.example.com", token)
+    found = client.request(operations.get_instance("ins_1"))["instance"]
+"""
+
+from .client import Client
+from .errors import PlatformError, Reason
+from .feed import Feed
+from .generated import operations
+from .generated.codes import ERROR_CODES
+from .operation import OperationHandle, has_ended
+from .request import Document, Mutation, Query, Request, Subscription
+
+__all__ = [
+    "Client", "Document", "ERROR_CODES", "Feed", "Mutation", "OperationHandle", "PlatformError", "Query", "Reason",
+    "Request", "Subscription", "has_ended", "operations",
+]

@@ -1,0 +1,1 @@
+"""What is generated from the SDL, the clients' operations and the catalogue of errors."""
