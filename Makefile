@@ -4,7 +4,7 @@ SHELL := /bin/bash
 export GOTOOLCHAIN := local
 export GOFLAGS := -trimpath
 
-PROGRAMS := app-platform appctl node-agent hello-cluster-controller slurm-reference-controller oci-launch-controller \
+PROGRAMS := app-platform appctl node-agent hello-cluster-controller slurm-reference-controller oci-launch-controller rke2-self-managed-controller \
 	oci-launch-controller/testimages/web-notebook oci-launch-controller/testimages/model-server
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.0
 GOSEC := github.com/securego/gosec/v2/cmd/gosec@v2.22.10

@@ -1,0 +1,98 @@
+package rke2
+
+import (
+	"fmt"
+
+	"github.com/gpuaas/app-platform/sdk/adapter"
+	"github.com/gpuaas/app-platform/sdk/adapter/controller"
+)
+
+// check refuses what the app does not know or what would cost the cluster its quorum, before anything is done.
+func check(components []adapter.Component, d adapter.Dispatch) error {
+	for i, member := range d.Members {
+		if member.ComponentKey != server && member.ComponentKey != agent {
+			return adapter.Reject("UNKNOWN_COMPONENT", fmt.Sprintf("members[%d].componentKey", i),
+				"rke2 has no component %q", member.ComponentKey)
+		}
+	}
+	if err := d.CheckChange(); err != nil || d.Kind == adapter.InstanceDecommission {
+		return err
+	}
+	if err := controller.CheckCounts("rke2", "members", components, d.Instance.Components); err != nil {
+		return err
+	}
+	switch d.Kind {
+	case adapter.InstanceCreate, adapter.MembersAdd:
+		return odd(d)
+	case adapter.MemberRemove:
+		return quorate(d.Members, d.Targets)
+	}
+	return nil
+}
+
+// odd refuses an even number of servers, which bears the loss of no more servers than one fewer.
+func odd(d adapter.Dispatch) error {
+	for i, count := range d.Instance.Components {
+		if count.Key == server && count.Count%2 == 0 {
+			return adapter.Reject("EVEN_SERVERS", fmt.Sprintf("instance.components[%d].count", i),
+				"%d servers bear the loss of %d, as %d do: choose 1, 3 or 5", count.Count, lossOf(count.Count),
+				count.Count-1)
+		}
+	}
+	return nil
+}
+
+// lossOf is how many of n voting members etcd can lose.
+func lossOf(n int) int { return n - majority(n) }
+
+// majority is how many of n voting members etcd needs.
+func majority(n int) int { return n/2 + 1 }
+
+// quorate refuses a removal that etcd would not live through, with the arithmetic. Servers that do not serve may have
+// never joined, so that one of them may leave as long as any serves: whether it has a vote is for etcd to say.
+func quorate(members []adapter.Member, targets []string) error {
+	var all, up, leaving, staying int
+	served := false
+	for _, member := range members {
+		if member.ComponentKey != server {
+			continue
+		}
+		all++
+		serves := member.Status != string(adapter.MemberFailed) && member.Node.IsReachable()
+		leaves := contains(targets, member.ID)
+		if serves {
+			up++
+		}
+		if leaves {
+			leaving++
+			served = served || serves
+		} else if serves {
+			staying++
+		}
+	}
+	left := all - leaving
+	switch {
+	case leaving == 0, !served && staying > 0:
+		return nil
+	case left == 0:
+		return adapter.Reject("LAST_SERVER", "targets",
+			"it would remove %d of %d servers: the last one leaves only by a decommission", leaving, all)
+	case up < majority(all):
+		return adapter.Reject("QUORUM_LOST", "targets",
+			"%d of %d servers serve, and etcd needs %d to let one leave: recover a server first", up, all, majority(all))
+	case staying < majority(left):
+		return adapter.Reject("BELOW_QUORUM", "targets",
+			"%d - %d = %d servers would be left, of which %d serve, and etcd needs %d", all, leaving, left, staying,
+			majority(left))
+	}
+	return nil
+}
+
+func contains(list []string, text string) bool {
+	for _, one := range list {
+		if one == text {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,274 @@
+package rke2
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/gpuaas/app-platform/sdk/adapter"
+)
+
+// create brings the first server up, then the others one by one, then the agents.
+func create(ctx context.Context, w work) error {
+	servers, agents := w.Of(server), w.Of(agent)
+	w.Progress("starting the first server", 10, "starting "+nodeName(servers[0]))
+	if err := w.joinOne(ctx, servers[0], nil); err != nil {
+		return err
+	}
+	if err := w.joinAll(ctx, append(servers[1:len(servers):len(servers)], agents...), servers[0]); err != nil {
+		return err
+	}
+	return w.Evidence("nodes", map[string]int{"servers": len(servers), "agents": len(agents)})
+}
+
+// joinAll has members join by a server that serves: servers one by one, then the agents at once.
+func (w work) joinAll(ctx context.Context, members []adapter.Member, by adapter.Member) error {
+	var agents []adapter.Member
+	for i, member := range members {
+		if member.ComponentKey == agent {
+			agents = append(agents, member)
+			continue
+		}
+		w.Progress("joining "+nodeName(member), 20+40*i/len(members), nodeName(member)+" joins as a server")
+		if err := w.joinOne(ctx, member, &by); err != nil {
+			return err
+		}
+	}
+	if len(agents) == 0 {
+		return nil
+	}
+	w.Progress("joining agents", 70, fmt.Sprintf("%d agents join", len(agents)))
+	return w.Each(ctx, agents, func(ctx context.Context, member adapter.Member) error {
+		return w.joinOne(ctx, member, &by)
+	})
+}
+
+// joinOne writes a member's files, starts it and waits until it is all that it should be. By is a server that serves;
+// there is none for the first.
+func (w work) joinOne(ctx context.Context, member adapter.Member, by *adapter.Member) error {
+	if err := w.Member(member.ID, adapter.MemberJoining, adapter.HealthUnknown, nil); err != nil {
+		return err
+	}
+	files, err := w.files(ctx, member, by)
+	if err != nil {
+		return err
+	}
+	for _, file := range files {
+		if _, err := w.Do(ctx, member, "write"+strings.ReplaceAll(file.Path, "/", "."), file); err != nil {
+			return err
+		}
+	}
+	if _, err := w.Do(ctx, member, "start", start(member)); err != nil {
+		return err
+	}
+	return w.ready(ctx, member, by)
+}
+
+// files are what a member's RKE2 reads. A server has both tokens, an agent that of agents alone.
+func (w work) files(ctx context.Context, member adapter.Member, by *adapter.Member) ([]adapter.WriteFile, error) {
+	var config Config
+	if err := w.Config(&config); err != nil {
+		return nil, err
+	}
+	ofServers, err := w.keys.password(server, w.Instance().ID)
+	if err != nil {
+		return nil, err
+	}
+	ofAgents, err := w.keys.password(agent, w.Instance().ID)
+	if err != nil {
+		return nil, err
+	}
+	join, pinned, token := "", "", ofServers
+	if by != nil {
+		join = by.Host()
+		if pinned, err = w.pin(ctx, *by); err != nil {
+			return nil, err
+		}
+		token = pinned + "::server:" + ofServers
+	}
+	contents := map[string]string{tokenPath: token, agentTokenPath: ofAgents,
+		supervisorPath: supervisorConfig(member, ofAgents)}
+	if member.ComponentKey == agent {
+		contents = map[string]string{tokenPath: pinned + "::node:" + ofAgents}
+	}
+	files := []adapter.WriteFile{configFile(config, member, join)}
+	for _, path := range []string{tokenPath, agentTokenPath, supervisorPath} {
+		content, ok := contents[path]
+		if !ok {
+			continue
+		}
+		file, err := w.sealed(member, path, content)
+		if err != nil {
+			return nil, err
+		}
+		files = append(files, file)
+	}
+	return files, nil
+}
+
+// pin is how a full token begins: the hash of the cluster's CA, so that a member joins no other cluster.
+func (w work) pin(ctx context.Context, by adapter.Member) (string, error) {
+	read := adapter.RunCommand{Command: shell(`sha256sum "$R` + caPath + `"`)}
+	result, err := w.Do(ctx, by, "pin", read, adapter.Within(quick))
+	if err != nil {
+		return "", err
+	}
+	fields := strings.Fields(result.Stdout)
+	if len(fields) == 0 || len(fields[0]) != 64 {
+		return "", adapter.Fail("CA_UNREADABLE", adapter.OwnerNode, true, "%s did not tell the hash of its CA", nodeName(by))
+	}
+	return "K10" + fields[0], nil
+}
+
+// supervisorConfig is a kubeconfig for the supervisor of a server, as its agents see it.
+func supervisorConfig(member adapter.Member, password string) string {
+	return fmt.Sprintf(`{"apiVersion":"v1","kind":"Config","current-context":"s","clusters":[{"name":"s","cluster":`+
+		`{"server":"https://%s:9345","insecure-skip-tls-verify":true}}],"users":[{"name":"s","user":`+
+		`{"username":"node","password":"%s"}}],"contexts":[{"name":"s","context":{"cluster":"s","user":"s"}}]}`,
+		member.Host(), password)
+}
+
+// ready waits until a member is all that it should be: a server's supervisor and API server are ready, its Node is
+// Ready, and its etcd has started and votes; an agent's Node is Ready, as a server sees it.
+func (w work) ready(ctx context.Context, member adapter.Member, by *adapter.Member) error {
+	on, name := member, nodeName(member)
+	probes := [][2]string{{"node", `test "$(` + plain + ` get nodes -o "go-template=` + quoted(nodesTemplate) + `" | ` +
+		`grep -c "^` + name + ` True")" = 1`}}
+	if member.ComponentKey == server {
+		probes = append([][2]string{
+			{"supervisor", `"$k" --kubeconfig "$R` + supervisorPath + `" get --raw=/v1-rke2/readyz > /dev/null`},
+			{"apiserver", plain + ` get --raw=/readyz > /dev/null`},
+		}, append(probes, [2]string{"etcd", plain + " " + strings.Join(inEtcd(member), " ") + ` member list | ` +
+			`grep -Eq "^[0-9a-f]+, started, ` + name + `-[0-9a-f]{8}, .*, false$"`})...)
+	} else {
+		on = *by
+	}
+	for _, one := range probes {
+		w.Progress("waiting for "+name, 30, fmt.Sprintf("%s: waiting for its %s", name, one[0]))
+		probe := adapter.Probe{Exec: &adapter.ExecProbe{Command: shell(kubectlHead + one[1])},
+			Attempts: 1000, IntervalSeconds: 0.3, TimeoutSeconds: 15}
+		if _, err := w.Do(ctx, on, "ready."+one[0]+"."+name, probe, adapter.Within(joinTime)); err != nil {
+			return err
+		}
+	}
+	return w.Member(member.ID, adapter.MemberActive, adapter.Healthy, map[string]any{"node": name})
+}
+
+const (
+	// plain calls kubectl in a script that goes on.
+	plain = `"$k" --kubeconfig "$R` + kubeconfigPath + `" --request-timeout=10s`
+	// kubectlHead finds kubectl for such a script.
+	kubectlHead = `k="$R` + dataPath + `/bin/kubectl"; test -x "$k" || exit 69; `
+	// nodesTemplate prints a line for each Node: its name, whether it is Ready, why, whether it is cordoned, its version.
+	nodesTemplate = `{{range .items}}{{.metadata.name}}{{range .status.conditions}}{{if eq .type "Ready"}} {{.status}} ` +
+		`{{.reason}}{{end}}{{end}} {{.spec.unschedulable}} {{.status.nodeInfo.kubeletVersion}}{{"\n"}}{{end}}`
+)
+
+// quoted is the template between double quotes of a shell.
+func quoted(template string) string { return strings.ReplaceAll(template, `"`, `\"`) }
+
+// add has new members join. When it fails or is canceled, nothing of them is left in the cluster.
+func add(ctx context.Context, w work) error {
+	fresh := w.Targets()
+	by, err := w.witness(fresh)
+	if err != nil {
+		return err
+	}
+	if err := w.joinAll(ctx, fresh, by); err != nil {
+		return w.takeBack(ctx, fresh, err)
+	}
+	return w.Evidence("joined", strings.Split(nodeNames(fresh), ", "))
+}
+
+// witness is a server that stays and can be asked.
+func (w work) witness(out []adapter.Member) (adapter.Member, error) {
+	known := append(without(w.Of(server), w.joined), serversOf(w.joined)...)
+	if list := reached(known, out); len(list) > 0 {
+		return list[0], nil
+	}
+	return adapter.Member{}, adapter.Fail("NO_SERVER", adapter.OwnerNode, true,
+		"no server of the cluster can be asked: recover one first")
+}
+
+// takeBack undoes a join and returns the reason for it. A server that never started is a member of etcd all the same,
+// and no other could join as long as it is.
+func (w work) takeBack(ctx context.Context, fresh []adapter.Member, reason error) error {
+	clean, cancel := w.Cleanup(ctx)
+	defer cancel()
+	if clean.Err() != nil {
+		return reason // this is not the end: the operation goes on
+	}
+	w.Progress("taking back", 10, "forgetting "+nodeNames(fresh))
+	var err error
+	for _, member := range fresh {
+		err = errors.Join(err, w.stop(clean, member, "back."))
+		if by, missing := w.witness(fresh); missing == nil {
+			err = errors.Join(err, w.forget(clean, by, member, "back."))
+		}
+		err = errors.Join(err, w.Member(member.ID, adapter.MemberFailed, adapter.HealthUnknown, nil))
+	}
+	if err != nil {
+		w.Log().Warn("not everything was taken back", "error", err)
+	}
+	return reason
+}
+
+// recoverMembers brings members up again from nothing: what the cluster remembers of them goes first.
+func recoverMembers(ctx context.Context, w work) error {
+	targets := w.Targets()
+	by, err := w.witness(targets)
+	if err != nil && len(w.Of(server)) > len(serversOf(targets)) {
+		return err
+	}
+	if err != nil {
+		return w.restart(ctx, targets)
+	}
+	for _, member := range targets {
+		if err := w.stop(ctx, member, ""); err != nil {
+			return err
+		}
+		if err := w.forget(ctx, by, member, ""); err != nil {
+			return err
+		}
+		wipe := adapter.RunCommand{Command: shell(`rm -rf "$R` + dataPath + `/server/db" "$R/etc/rancher/node"`)}
+		if _, err := w.Do(ctx, member, "wipe", wipe, adapter.Within(time.Minute)); err != nil {
+			return err
+		}
+	}
+	if err := w.joinAll(ctx, targets, by); err != nil {
+		return err
+	}
+	return w.Evidence("recovered", len(targets))
+}
+
+func serversOf(members []adapter.Member) (list []adapter.Member) {
+	for _, member := range members {
+		if member.ComponentKey == server {
+			list = append(list, member)
+		}
+	}
+	return list
+}
+
+// restart starts all servers over the data that they have: where none serves, none may be wiped.
+func (w work) restart(ctx context.Context, targets []adapter.Member) error {
+	servers := serversOf(targets)
+	for i, member := range servers {
+		if err := w.stop(ctx, member, ""); err != nil {
+			return err
+		}
+		var by *adapter.Member
+		if i > 0 {
+			by = &servers[0]
+		}
+		if err := w.joinOne(ctx, member, by); err != nil {
+			return err
+		}
+	}
+	if err := w.joinAll(ctx, without(targets, servers), servers[0]); err != nil {
+		return err
+	}
+	return w.Evidence("recovered", len(targets))
+}

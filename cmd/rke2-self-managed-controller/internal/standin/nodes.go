@@ -1,0 +1,35 @@
+package standin
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/gpuaas/app-platform/sdk/adapter"
+	"github.com/gpuaas/app-platform/sdk/adaptertest/conformance/sandbox"
+)
+
+// Doer carries node tasks out.
+type Doer interface {
+	Do(ctx context.Context, task sandbox.Task) sandbox.Outcome
+}
+
+// Install puts the stand-in in the place of RKE2 in a task's member, where the task writes RKE2's config file: as a
+// node's image would have it. Program is a program that calls [Main], and state the folder of the clusters.
+func Install(ctx context.Context, nodes Doer, task sandbox.Task, program, state string) error {
+	var spec adapter.WriteFile
+	if task.Kind != adapter.TaskWriteFile || json.Unmarshal(task.Spec, &spec) != nil ||
+		spec.Path != "/etc/rancher/rke2/config.yaml" {
+		return nil
+	}
+	raw, err := json.Marshal(adapter.WriteFile{Path: "/usr/local/bin/rke2", Mode: "0755", MakeDirs: true,
+		Content: fmt.Sprintf("#!/bin/sh\nexec env %s='%s' '%s' \"$@\"\n", StateVar, state, program)})
+	if err != nil {
+		return err
+	}
+	task.Spec = raw
+	if out := nodes.Do(ctx, task); out.State != adapter.TaskSucceeded {
+		return refuse("the stand-in of RKE2 was not installed: %s", out.Message)
+	}
+	return nil
+}
