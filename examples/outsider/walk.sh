@@ -29,22 +29,35 @@ sdk=()
 if [[ $lang == go && -n ${SDK:-} ]]; then sdk=(--sdk "$SDK"); fi # the SDK's sources, until a module proxy has them
 appctl adapter init --lang "$lang" --dir "$folder" "${sdk[@]}" "$NAME" --quiet >/dev/null
 
+case $lang in
+  go) program="exec $folder/adapter" content=(adapter) ;;
+  python) program="exec $PYTHON $folder/adapter.py" content=(adapter.py gpuaas_adapter) ;;
+  typescript)
+    program="exec node $folder/dist/src/main.js" content=(dist package.json)
+    (cd "$folder" && npm ci --no-audit --no-fund --silent) >&2 ;;
+esac
+build() {
+  case $lang in
+    go) (cd "$folder" && gofmt -w main.go && go build -mod=mod -o adapter .) ;;
+    typescript) (cd "$folder" && npm run --silent build) ;;
+  esac
+}
+build >&2
+start="$program "'--platform-url "$PLATFORM_URL" --name "$ADAPTER_NAME" --listen "$ADAPTER_LISTEN" --state-dir "$ADAPTER_STATE_DIR"'
+
+step "dev: a launch during which the adapter is killed, and what is left is taken down"
+appctl adapter dev --name "$NAME" --manifest "$folder/manifest.json" --start "$start" --scenario "$here/dev.txt" >&2
+
 step "change: members drain, instances are upgraded"
 "$PYTHON" "$here/change.py" "$lang" "$folder"
+build >&2
 case $lang in
-  go)
-    (cd "$folder" && gofmt -w main.go && go build -mod=mod -o adapter . && go test -mod=mod -vet=off ./...) >&2
-    program="exec $folder/adapter" content=(adapter) ;;
-  python)
-    (cd "$folder" && "$PYTHON" -m unittest -q) >&2
-    program="exec $PYTHON $folder/adapter.py" content=(adapter.py gpuaas_adapter) ;;
-  typescript)
-    (cd "$folder" && npm ci --no-audit --no-fund --silent && npm run --silent build && npm test --silent) >&2
-    program="exec node $folder/dist/src/main.js" content=(dist package.json) ;;
+  go) (cd "$folder" && go test -mod=mod -vet=off ./...) >&2 ;;
+  python) (cd "$folder" && "$PYTHON" -m unittest -q) >&2 ;;
+  typescript) (cd "$folder" && npm test --silent) >&2 ;;
 esac
 
 step "check: the whole contract, and the tenancy report"
-start="$program "'--platform-url "$PLATFORM_URL" --name "$ADAPTER_NAME" --listen "$ADAPTER_LISTEN" --state-dir "$ADAPTER_STATE_DIR"'
 appctl adapter check --name "$NAME" --start "$start" --json "$work/conformance.json" --quiet "${check[@]}" >&2
 appctl adapter check --name "$NAME" --start "$start" --json "$work/tenancy.json" --only tenancy --quiet "${check[@]}" >&2
 
