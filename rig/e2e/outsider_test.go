@@ -19,8 +19,8 @@ import (
 // installation has, in the language that builds nothing: from a skeleton to an app that nobody else sees, and back.
 func TestAnOutsiderTakesAnAppOfItsOwnTheWholeWay(t *testing.T) {
 	const python = "/usr/bin/python3"
-	if exec.Command(python, "-c", "import nacl, jsonschema").Run() != nil {
-		t.Skip("python3-nacl and python3-jsonschema are not installed")
+	if exec.Command(python, "-c", "import nacl, jsonschema, websocket").Run() != nil {
+		t.Skip("python3-nacl, python3-jsonschema and python3-websocket are not installed")
 	}
 	t.Parallel()
 	ctx := bounded(t)
@@ -37,6 +37,11 @@ func TestAnOutsiderTakesAnAppOfItsOwnTheWholeWay(t *testing.T) {
 	walk.Stdout, walk.Stderr = &said, &steps
 	require.NoError(t, walk.Run(), "%s", steps.String())
 	require.True(t, strings.HasPrefix(said.String(), "ins_"), said.String())
+	asked := exec.CommandContext(ctx, "bash", "-c", `eval "$(cat "$1")" && exec "$2" testdata/python_client.py "$3"`, "-",
+		shared.PublisherEnvFile(), python, strings.TrimSpace(said.String()))
+	asked.Env = append(os.Environ(), "PYTHONPATH=../../sdk/python-client", "PYTHONDONTWRITEBYTECODE=1")
+	answer, err := asked.CombinedOutput()
+	require.NoError(t, err, "%s", answer)
 
 	app, err := gql.GetApp(ctx, shared.Operator, "demo-outsider")
 	require.NoError(t, err)

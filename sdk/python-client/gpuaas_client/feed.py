@@ -148,7 +148,7 @@ class _Socket:
                 raise error_of(said[0] if isinstance(said, list) and said else None)
             elif kind == "next" and isinstance(said, dict):
                 if errors := said.get("errors"):
-                    raise error_of(errors[0])
+                    raise error_of(errors[0] if isinstance(errors, list) else None)
                 if said.get("data") is not None:
                     yield said["data"]
 
