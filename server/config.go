@@ -17,6 +17,7 @@ import (
 
 	"github.com/gpuaas/app-platform/domain/money"
 	"github.com/gpuaas/app-platform/internal/adapterclient"
+	"github.com/gpuaas/app-platform/internal/telemetry"
 )
 
 // Config is everything the server can be told.
@@ -84,6 +85,8 @@ type Config struct {
 	Edge EdgeConfig
 	// Clock is this machine's; nil means the system's. It is compared with the database's, and decides nothing.
 	Clock func() time.Time `json:"-"`
+	// Traces makes the process's spans; nil for none.
+	Traces *telemetry.Source `json:"-"`
 }
 
 // Defaults is the configuration before flags.
@@ -95,6 +98,14 @@ func Defaults() *Config {
 		Connections:  16, StopTimeout: 10 * time.Second, NodeGrace: 5 * time.Minute, LogLevel: "info",
 		KeyLife: 365 * 24 * time.Hour,
 	}
+}
+
+// traces returns the maker of spans.
+func (c *Config) traces() *telemetry.Source {
+	if c.Traces == nil {
+		return telemetry.Off()
+	}
+	return c.Traces
 }
 
 // Bind ties the configuration to flags.

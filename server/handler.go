@@ -26,6 +26,7 @@ import (
 	"github.com/gpuaas/app-platform/graph/generated/exec"
 	"github.com/gpuaas/app-platform/graph/live"
 	"github.com/gpuaas/app-platform/internal/edge"
+	"github.com/gpuaas/app-platform/internal/telemetry"
 	"github.com/gpuaas/app-platform/internal/tx"
 	"github.com/gpuaas/app-platform/service/ledger/event"
 	"github.com/gpuaas/app-platform/transport"
@@ -108,7 +109,8 @@ func (p *platform) api(ctx context.Context, group *errgroup.Group, gate *gate, m
 		Schema: exec.NewExecutableSchema(exec.Config{Resolvers: resolver}), Present: denial.Present, Log: p.log,
 		Limits: guard.Limits{Introspection: p.config.Dev || p.config.Edge.Introspection}, Suggestions: p.config.Dev ||
 			p.config.Edge.Suggestions,
-		Extensions: []graphql.HandlerExtension{graph.Extension{Resolver: resolver}},
+		Extensions: []graphql.HandlerExtension{telemetry.Extension{Source: p.config.traces()},
+			graph.Extension{Resolver: resolver}},
 	})
 	if err != nil {
 		return nil, err
@@ -116,7 +118,8 @@ func (p *platform) api(ctx context.Context, group *errgroup.Group, gate *gate, m
 	streams := &live.Server{Engine: engine, Hub: p.hub, Log: p.log, Sentinel: sentinel,
 		Sources: feed.Sources(resolver.DB, resolver.Instances, feeds), Subject: p.whose}
 	sockets, err := wsapi.New(wsapi.Options{
-		Engine: engine, Authenticate: p.authenticate(gate), Admit: gate.admit, Watch: p.watch(sentinel), Streams: streams,
+		Engine: engine, Authenticate: p.authenticate(gate), Admit: gate.admit, Watch: p.watch(sentinel),
+		Streams: p.config.traces().Streams(streams),
 		Context: withCorrelation, Subject: subject, Origins: p.config.Origins,
 	})
 	if err != nil {
@@ -151,7 +154,7 @@ func (p *platform) api(ctx context.Context, group *errgroup.Group, gate *gate, m
 		return nil, err
 	}
 	for _, each := range []*http.ServeMux{mux, nodes} {
-		each.Handle("/graphql", api)
+		each.Handle("/graphql", p.config.traces().Requests("/graphql", api))
 		each.HandleFunc("GET /.well-known/jwks.json", p.publish)
 		each.Handle(deliveryhttp.Path, &deliveryhttp.Handler{Deliveries: resolver.Deliveries, Log: p.log,
 			Stats: &p.delivered})

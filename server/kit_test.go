@@ -20,7 +20,9 @@ import (
 
 	"github.com/gpuaas/app-platform/authz/sshca"
 	"github.com/gpuaas/app-platform/internal/custody"
+	"github.com/gpuaas/app-platform/internal/tx"
 	"github.com/gpuaas/app-platform/rig/platformtest"
+	"github.com/gpuaas/app-platform/service/ledger/audit"
 )
 
 // patience bounds every wait of these tests.
@@ -55,6 +57,13 @@ func newBenchWith(t *testing.T, log *slog.Logger, change ...func(*Config)) *benc
 	authorities, err := sshca.New()
 	require.NoError(t, err)
 	p := &platform{config: config, log: log, db: kit.DB, hub: kit.Hub, ring: kit.Ring, ssh: authorities, vault: vault}
+	if config.Traces != nil { // statements have spans on connections that were opened for them
+		p.denials = audit.NewDenials()
+		p.db, err = tx.Open(t.Context(), kit.DSN, p.database())
+		require.NoError(t, err)
+		p.db.SetHints(kit.Hub)
+		t.Cleanup(p.db.Close)
+	}
 	ctx, cancel := context.WithCancel(context.Background())
 	group, ctx := errgroup.WithContext(ctx)
 	serves, err := p.handler(ctx, group)

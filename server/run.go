@@ -215,16 +215,23 @@ func open(ctx context.Context, config *Config, log *slog.Logger) (*platform, err
 	p := &platform{config: config, log: log, ring: ring, ssh: authorities, vault: vault, trust: trust,
 		denials: audit.NewDenials(),
 		process: rand.Text()}
-	p.db, err = tx.Open(ctx, config.DatabaseURL, tx.Options{Connections: config.Connections, Denials: p.denials,
-		Now: config.Clock,
-		Began: func(generation int64) {
-			log.Warn("the database is on another server or timeline than before: a new generation begins; cursors from what it lost are expired",
-				"generation", generation)
-		}})
+	p.db, err = tx.Open(ctx, config.DatabaseURL, p.database())
 	if err != nil {
 		return nil, err
 	}
 	p.hub = event.NewHub(p.db.Worker(), log)
 	p.db.SetHints(p.hub)
 	return p, nil
+}
+
+// database returns how the database is opened.
+func (p *platform) database() tx.Options {
+	return tx.Options{
+		Connections: p.config.Connections, Denials: p.denials, Now: p.config.Clock,
+		Tracer: p.config.traces().Statements(),
+		Began: func(generation int64) {
+			p.log.Warn("the database is on another server or timeline than before: a new generation begins; cursors from what it lost are expired",
+				"generation", generation)
+		},
+	}
 }

@@ -10,7 +10,10 @@ import (
 // CorrelationHeader carries the correlation id, in requests and in answers.
 const CorrelationHeader = "X-Correlation-ID"
 
-type correlationKey struct{}
+type (
+	correlationKey struct{}
+	traceKey       struct{}
+)
 
 // WithCorrelationID puts a correlation id in ctx.
 func WithCorrelationID(ctx context.Context, id string) context.Context {
@@ -20,6 +23,17 @@ func WithCorrelationID(ctx context.Context, id string) context.Context {
 // CorrelationID returns the id in ctx, or "".
 func CorrelationID(ctx context.Context) string {
 	id, _ := ctx.Value(correlationKey{}).(string)
+	return id
+}
+
+// WithTraceID puts the id of the trace that tells of a request in ctx; errors say it.
+func WithTraceID(ctx context.Context, id string) context.Context {
+	return context.WithValue(ctx, traceKey{}, id)
+}
+
+// TraceID returns the trace's id in ctx, or "".
+func TraceID(ctx context.Context) string {
+	id, _ := ctx.Value(traceKey{}).(string)
 	return id
 }
 

@@ -140,11 +140,14 @@ func complete(ctx context.Context, err *gqlerror.Error) *gqlerror.Error {
 // envelop fills in the parts of the envelope that are missing.
 func envelop(ctx context.Context, err *gqlerror.Error) *gqlerror.Error {
 	given := err.Extensions
-	ext := make(map[string]any, len(given)+4)
+	ext := make(map[string]any, len(given)+5)
 	for k, v := range given {
 		ext[k] = v
 	}
 	ext["correlation_id"] = CorrelationID(ctx)
+	if id := TraceID(ctx); id != "" {
+		ext["trace_id"] = id
+	}
 	if _, ok := ext["retryable"]; !ok {
 		ext["retryable"] = retryable(Code(err))
 	}

@@ -9,12 +9,17 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	_ "github.com/gpuaas/app-platform/internal/custody/keepers" // Vault and the clouds' key services
+	"github.com/gpuaas/app-platform/internal/telemetry"
 	"github.com/gpuaas/app-platform/server"
 )
+
+// lastSpans bounds how long a process that stops waits for its receiver of traces.
+const lastSpans = 5 * time.Second
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -41,7 +46,18 @@ func serveCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			log := slog.New(slog.NewJSONHandler(os.Stderr, &slog.HandlerOptions{Level: config.Level()}))
 			slog.SetDefault(log)
-			return server.Run(cmd.Context(), config, log)
+			traces, err := telemetry.Open(cmd.Context(), "app-platform", os.Getenv)
+			if err != nil {
+				return err
+			}
+			config.Traces = traces
+			err = server.Run(cmd.Context(), config, log)
+			ctx, cancel := context.WithTimeout(context.WithoutCancel(cmd.Context()), lastSpans)
+			defer cancel()
+			if unsent := traces.Close(ctx); unsent != nil {
+				log.Warn("the last spans were not sent", "error", unsent)
+			}
+			return err
 		},
 	}
 	config.Bind(command.Flags())

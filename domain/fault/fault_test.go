@@ -60,7 +60,7 @@ Every error carries the same envelope, in GraphQL under ` + "`extensions`" + `:
 
 ` + "`retryable`" + ` says whether the same request may succeed later, unchanged; an error can say otherwise than this
 table. A code keeps its meaning for ever, and new ones may come: treat one that you do not know by its HTTP status
-or as INTERNAL.
+or as INTERNAL. Where the installation sends traces, an error of a request has its "trace_id" beside the correlation id.
 
 ## Codes
 

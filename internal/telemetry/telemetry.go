@@ -1,0 +1,101 @@
+// Package telemetry sends traces to any OTLP receiver. It is set up by OpenTelemetry's standard environment and is off
+// until that names a receiver.
+package telemetry
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"strings"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
+	"go.opentelemetry.io/otel/sdk/resource"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/trace"
+	"go.opentelemetry.io/otel/trace/noop"
+)
+
+// protocol is the one way of OTLP that is spoken.
+const protocol = "http/protobuf"
+
+// Source makes the spans of one program.
+type Source struct {
+	provider trace.TracerProvider
+	off      bool
+	stop     func(context.Context) error
+}
+
+// Off returns a source that records nothing.
+func Off() *Source {
+	return &Source{provider: noop.NewTracerProvider(), off: true, stop: func(context.Context) error { return nil }}
+}
+
+// Open returns the source that the environment asks for. It returns one that is off when no receiver is named, when
+// OTEL_SDK_DISABLED is true, and when OTEL_TRACES_EXPORTER is none. Samplers, batches and headers are set by their own
+// standard variables.
+func Open(ctx context.Context, program string, getenv func(string) string) (*Source, error) {
+	endpoint, err := receiver(getenv)
+	if err != nil {
+		return nil, err
+	}
+	if endpoint == "" {
+		return Off(), nil
+	}
+	exporter, err := otlptracehttp.New(ctx, otlptracehttp.WithEndpointURL(endpoint))
+	if err != nil {
+		return nil, fmt.Errorf("open the exporter of traces: %w", err)
+	}
+	// What the environment says of the program comes last, so that an operator can name it otherwise.
+	about, err := resource.New(ctx, resource.WithAttributes(attribute.String("service.name", program)),
+		resource.WithTelemetrySDK(), resource.WithFromEnv())
+	if err != nil {
+		return nil, fmt.Errorf("read OTEL_RESOURCE_ATTRIBUTES: %w", err)
+	}
+	provider := sdktrace.NewTracerProvider(sdktrace.WithBatcher(exporter), sdktrace.WithResource(about))
+	return &Source{provider: provider, stop: provider.Shutdown}, nil
+}
+
+// Provider returns what libraries that make spans of their own are given.
+func (s *Source) Provider() trace.TracerProvider { return s.provider }
+
+// Tracer returns the maker of the platform's own spans.
+func (s *Source) Tracer() trace.Tracer { return s.provider.Tracer("github.com/gpuaas/app-platform") }
+
+// Close sends what has not been sent yet, until the context ends.
+func (s *Source) Close(ctx context.Context) error { return s.stop(ctx) }
+
+// receiver returns the address that traces are sent to; none when they are off.
+func receiver(getenv func(string) string) (string, error) {
+	if strings.EqualFold(getenv("OTEL_SDK_DISABLED"), "true") {
+		return "", nil
+	}
+	switch exporter := getenv("OTEL_TRACES_EXPORTER"); exporter {
+	case "", "otlp":
+	case "none":
+		return "", nil
+	default:
+		return "", fmt.Errorf("OTEL_TRACES_EXPORTER is %q: set it to otlp or none", exporter)
+	}
+	name, endpoint := "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", getenv("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
+	if endpoint == "" {
+		name, endpoint = "OTEL_EXPORTER_OTLP_ENDPOINT", getenv("OTEL_EXPORTER_OTLP_ENDPOINT")
+		if endpoint != "" {
+			endpoint = strings.TrimRight(endpoint, "/") + "/v1/traces"
+		}
+	}
+	if endpoint == "" {
+		return "", nil
+	}
+	if at, err := url.Parse(endpoint); err != nil || at.Host == "" || (at.Scheme != "http" && at.Scheme != "https") {
+		return "", fmt.Errorf("%s is not an address: set it to one such as http://collector:4318", name)
+	}
+	spoken := getenv("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL")
+	if spoken == "" {
+		spoken = getenv("OTEL_EXPORTER_OTLP_PROTOCOL")
+	}
+	if spoken != "" && spoken != protocol {
+		return "", fmt.Errorf("OTEL_EXPORTER_OTLP_PROTOCOL is %q: set it to %s", spoken, protocol)
+	}
+	return endpoint, nil
+}
