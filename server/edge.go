@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/pflag"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/gpuaas/app-platform/authz"
 	"github.com/gpuaas/app-platform/domain/fault"
 	"github.com/gpuaas/app-platform/internal/edge"
 	"github.com/gpuaas/app-platform/internal/tx"
@@ -139,14 +140,18 @@ func subject(ctx context.Context) string {
 
 // whose names the subject of a subscription that was authorised: the person or account, whatever it showed.
 func (p *platform) whose(ctx context.Context) string {
-	credential, shown := tx.CredentialFrom(ctx)
-	if !shown {
-		return ""
-	}
-	if actor := p.db.Seen(credential); actor != nil {
+	if actor := p.caller(ctx); actor != nil {
 		return string(actor.Kind) + " " + string(actor.ID)
 	}
-	return credential.Fingerprint()
+	return subject(ctx)
+}
+
+// caller returns who asked, or nil when that is not known.
+func (p *platform) caller(ctx context.Context) *authz.Actor {
+	if credential, shown := tx.CredentialFrom(ctx); shown {
+		return p.db.Seen(credential)
+	}
+	return nil
 }
 
 // newServer is an HTTP server whose every wait has an end.

@@ -40,6 +40,9 @@ import (
 // 512 KiB, which JSON may write twice as long.
 const maxBody = 1 << 20
 
+// graphqlPath is where the API is.
+const graphqlPath = "/graphql"
+
 // serves are the handlers of one process: of everything, of what nodes reach on a listener of their own, and of
 // metrics.
 type serves struct{ all, nodes, metrics http.Handler }
@@ -67,8 +70,9 @@ func (p *platform) handler(ctx context.Context, group *errgroup.Group) (*serves,
 			return nil, err
 		}
 	}
-	return &serves{all: gate.around(apps(edge.Headers(p.hostCookies(mux)))), nodes: gate.around(edge.Headers(nodes)),
-		metrics: own}, nil
+	log := &telemetry.Log{To: p.log}
+	return &serves{all: gate.around(apps(edge.Headers(p.hostCookies(log.Plain(mux, graphqlPath))))),
+		nodes: gate.around(edge.Headers(log.Plain(nodes, graphqlPath))), metrics: own}, nil
 }
 
 // hostCookies notes on every request that browsers reach this installation by TLS, where its public address says so.
@@ -109,6 +113,7 @@ func (p *platform) api(ctx context.Context, group *errgroup.Group, gate *gate, m
 		Schema: exec.NewExecutableSchema(exec.Config{Resolvers: resolver}), Present: denial.Present, Log: p.log,
 		Limits: guard.Limits{Introspection: p.config.Dev || p.config.Edge.Introspection}, Suggestions: p.config.Dev ||
 			p.config.Edge.Suggestions,
+		Ended: (&telemetry.Log{To: p.log, Caller: p.caller}).Operation,
 		Extensions: []graphql.HandlerExtension{telemetry.Extension{Source: p.config.traces()},
 			graph.Extension{Resolver: resolver}},
 	})
@@ -154,7 +159,7 @@ func (p *platform) api(ctx context.Context, group *errgroup.Group, gate *gate, m
 		return nil, err
 	}
 	for _, each := range []*http.ServeMux{mux, nodes} {
-		each.Handle("/graphql", p.config.traces().Requests("/graphql", api))
+		each.Handle(graphqlPath, p.config.traces().Requests(graphqlPath, api))
 		each.HandleFunc("GET /.well-known/jwks.json", p.publish)
 		each.Handle(deliveryhttp.Path, &deliveryhttp.Handler{Deliveries: resolver.Deliveries, Log: p.log,
 			Stats: &p.delivered})

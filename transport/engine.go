@@ -37,6 +37,9 @@ type Config struct {
 	Timeout time.Duration
 	// Log takes panics and unmapped errors; slog.Default().
 	Log *slog.Logger
+	// Ended, when set, is told of each operation once it is answered or refused, and of a subscription once it has
+	// begun. The context is that of the operation, with its caller where one was found. It must not block.
+	Ended func(ctx context.Context, ended *Ended)
 	// Extensions are added to the executor (tracing, metrics).
 	Extensions []graphql.HandlerExtension
 }
@@ -110,6 +113,7 @@ func (e *Engine) Prepare(ctx context.Context, params *graphql.RawParams) (op *gr
 		return nil, e.requestErrors(ctx, list)
 	}
 	op.DisableIntrospection = !e.guard.Limits().Introspection
+	reported(ctx, op, doc.plan.Cost(op.Operation, params.Variables))
 	return op, nil
 }
 

@@ -116,7 +116,7 @@ func (h *Handler) failed(w http.ResponseWriter, r *http.Request, to *granted, er
 		return // else the caller has gone
 	}
 	if _, ok := fault.As(err); !ok {
-		h.Log.InfoContext(ctx, "an app did not answer", "instance", to.target.Instance.ID, "endpoint",
+		h.Log.InfoContext(ctx, "an app did not answer", "app_instance_id", to.target.Instance.ID, "endpoint",
 			to.target.Endpoint.Name, "error", err, "correlation_id", transport.CorrelationID(ctx))
 		err = fault.New(fault.Unavailable, "the app's answer cannot be passed on: %s", plain(err))
 	}

@@ -153,7 +153,7 @@ func (p *Progress) run(ctx context.Context, id ids.ID, w *watchedOperation, wait
 		view, err := operation.Latest(ctx, p.DB, id)
 		if err != nil {
 			if ctx.Err() == nil {
-				p.Log.Warn("a watched operation could not be read; it is tried again", "operation", id, "error", err)
+				p.Log.Warn("a watched operation could not be read; it is tried again", "operation_id", id, "error", err)
 			}
 			continue
 		}

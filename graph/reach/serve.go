@@ -51,7 +51,7 @@ func (r *Relay) Nodes(authenticate Authenticate) http.Handler {
 		}
 		session, err := accept(w, true)
 		if err != nil {
-			r.Log.WarnContext(ctx, "a node's tunnel broke as it began", "node", node, "error", err)
+			r.Log.WarnContext(ctx, "a node's tunnel broke as it began", "node_id", node, "error", err)
 			return
 		}
 		forget := r.Sentinel.Watch(ctx, "tunnel", func(ctx context.Context) error {
@@ -77,7 +77,7 @@ func (r *Relay) hold(ctx context.Context, node ids.ID, session *tunnel.Session) 
 	}
 	defer func() { _ = session.Close() }()
 	if err := r.Endpoints.Attach(ctx, node); err != nil {
-		r.Log.WarnContext(ctx, "a node's tunnel could not be noted", "node", node, "error", err)
+		r.Log.WarnContext(ctx, "a node's tunnel could not be noted", "node_id", node, "error", err)
 	}
 	<-session.Done()
 	r.mu.Lock()
@@ -90,7 +90,7 @@ func (r *Relay) hold(ctx context.Context, node ids.ID, session *tunnel.Session) 
 		return
 	}
 	if err := r.Endpoints.Detach(ctx, node); err != nil {
-		r.Log.WarnContext(ctx, "the end of a node's tunnel could not be noted", "node", node, "error", err)
+		r.Log.WarnContext(ctx, "the end of a node's tunnel could not be noted", "node_id", node, "error", err)
 	}
 }
 

@@ -76,7 +76,7 @@ func (e Extension) InterceptOperation(ctx context.Context, next graphql.Operatio
 func (s *Source) operation(ctx context.Context, asked *graphql.OperationContext) (context.Context, trace.Span) {
 	kind := string(asked.Operation.Operation)
 	name := kind
-	fields := roots(asked)
+	fields := transport.Roots(asked)
 	if len(fields) == 1 {
 		name += " " + fields[0].Name
 	}
@@ -119,17 +119,12 @@ func (e Extension) InterceptRootField(ctx context.Context, next graphql.RootReso
 		return next(ctx)
 	}
 	asked := graphql.GetOperationContext(ctx)
-	if asked.Operation.Operation == ast.Subscription || len(roots(asked)) < 2 {
+	if asked.Operation.Operation == ast.Subscription || len(transport.Roots(asked)) < 2 {
 		return next(ctx)
 	}
 	ctx, span := e.Source.Tracer().Start(ctx, graphql.GetRootFieldContext(ctx).Field.Name)
 	defer span.End()
 	return next(ctx)
-}
-
-// roots returns the verbs and reads that an operation asks for.
-func roots(asked *graphql.OperationContext) []graphql.CollectedField {
-	return graphql.CollectFields(asked, asked.Operation.SelectionSet, []string{"Query", "Mutation", "Subscription"})
 }
 
 // judge notes the code of the first refusal. Only what is the platform's own failure makes the span one of an error.
@@ -139,8 +134,12 @@ func judge(span trace.Span, response *graphql.Response) {
 	}
 	code := transport.Code(response.Errors[0])
 	span.SetAttributes(attribute.String("error.type", code))
-	switch code {
-	case transport.CodeInternal, transport.CodeUnavailable, transport.CodeDeadlineExceeded:
+	if own(code) {
 		span.SetStatus(codes.Error, code)
 	}
+}
+
+// own reports whether a code is that of the platform's own failure.
+func own(code string) bool {
+	return code == transport.CodeInternal || code == transport.CodeUnavailable || code == transport.CodeDeadlineExceeded
 }

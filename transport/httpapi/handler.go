@@ -70,7 +70,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	id := transport.RequestCorrelationID(r)
-	ctx := transport.WithCorrelationID(r.Context(), id)
+	ctx := h.options.Engine.Begin(transport.WithCorrelationID(r.Context(), id))
 	if h.options.Context != nil {
 		ctx = h.options.Context(ctx, id)
 	}
@@ -231,6 +231,7 @@ func (h *Handler) fail(ctx context.Context, w http.ResponseWriter, failed *failu
 }
 
 func (h *Handler) write(ctx context.Context, w http.ResponseWriter, response *graphql.Response, status int) {
+	defer h.options.Engine.End(ctx, response.Errors)
 	body, err := transport.Encode(response)
 	if err != nil {
 		h.options.Engine.Log().ErrorContext(ctx, "answer not encoded", slog.Any("error", err))

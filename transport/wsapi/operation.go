@@ -34,7 +34,8 @@ func newOperation(s *socket, id string) *operation {
 	quoted, _ := json.Marshal(id)
 	op := &operation{socket: s, id: id}
 	op.prefix = append(append(append(op.inline[:0], `{"id":`...), quoted...), `,"type":"next","payload":`...)
-	op.ctx, op.cancel = context.WithCancel(s.server.correlated(s.ctx, transport.NewCorrelationID()))
+	op.ctx, op.cancel = context.WithCancel(s.server.options.Engine.Begin(
+		s.server.correlated(s.ctx, transport.NewCorrelationID())))
 	return op
 }
 
@@ -73,6 +74,7 @@ func (op *operation) Fail(err error) {
 func (op *operation) Done() <-chan struct{} { return op.ctx.Done() }
 
 func (op *operation) failAll(list gqlerror.List) {
+	op.socket.server.options.Engine.End(op.ctx, list)
 	payload, err := json.Marshal(list)
 	if err != nil {
 		payload = []byte(`[{"message":"internal error","extensions":{"code":"INTERNAL"}}]`)
@@ -169,6 +171,7 @@ func (op *operation) admit() (release func(), err error) {
 
 // answer sends the one response of a query or mutation.
 func (op *operation) answer(response *graphql.Response) {
+	op.socket.server.options.Engine.End(op.ctx, response.Errors)
 	if op.next(response) {
 		op.Complete()
 	}
@@ -199,10 +202,12 @@ func (op *operation) subscribe(prepared *graphql.OperationContext) {
 			op.Fail(err)
 		}
 		if ok || err != nil {
+			options.Engine.End(op.ctx, nil)
 			op.opened(stop)
 			return
 		}
 	}
+	options.Engine.End(op.ctx, nil)
 	next := options.Engine.Subscribe(op.ctx, prepared)
 	for response := next(); response != nil; response = next() {
 		if !op.next(response) || op.Pace(op.ctx) != nil {

@@ -31,7 +31,7 @@ const (
 // drive carries a claimed operation on until it waits, ends or is lost.
 func (e *Engine) drive(ctx context.Context, held *queue.Held) {
 	c := &Context{Op: held, engine: e, failures: held.Failures,
-		Log: e.config.Log.With("operation", held.ID, "kind", held.Kind, "epoch", held.ClaimEpoch, "correlation_id",
+		Log: e.config.Log.With("operation_id", held.ID, "kind", held.Kind, "epoch", held.ClaimEpoch, "correlation_id",
 			held.CorrelationID)}
 	err := c.guarded(ctx)
 	if c.word != nil {

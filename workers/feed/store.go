@@ -58,7 +58,7 @@ func (r *Reader) absorbEach(ctx context.Context, s *source, statuses ...adapter.
 			if ctx.Err() != nil {
 				return err
 			}
-			r.log.Error("an adapter's status could not be stored; the operation asks by itself", "adapter", s.Name, "operation",
+			r.log.Error("an adapter's status could not be stored; the operation asks by itself", "adapter", s.Name, "operation_id",
 				status.OperationID, "error", err)
 		}
 	}

@@ -82,7 +82,7 @@ func (m *Meter) record(ctx context.Context, t *tx.Tx, sources []source, found ma
 	for i := range sources {
 		one := &sources[i]
 		if one.Failure = changed[one.ID]; one.Failure != "" {
-			m.Log.Warn("the capacity of an allocation cannot be recorded", "allocation", one.ID, "why", one.Failure)
+			m.Log.Warn("the capacity of an allocation cannot be recorded", "allocation_id", one.ID, "why", one.Failure)
 			one.Due = t.Now.Add(silentAgain)
 			continue
 		}

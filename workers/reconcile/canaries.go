@@ -63,7 +63,7 @@ func (r *Reconciler) halt(ctx context.Context, sql string, args ...any) error {
 		wrong = errors.Join(wrong, err)
 		if halted != nil {
 			r.Stats.CanariesHalted.Add(1)
-			r.Log.Error("a canary is clearly worse and was halted", "app", halted.AppSlug, "version", halted.Version, "manifest",
+			r.Log.Error("a canary is clearly worse and was halted", "app_slug", halted.AppSlug, "version", halted.Version, "manifest",
 				id, "reason", halted.Reason)
 		}
 	}

@@ -45,7 +45,7 @@ func (r *Reconciler) nodes(ctx context.Context) error {
 		return fmt.Errorf("look for silent nodes: %w", err)
 	}
 	for _, one := range silent {
-		r.Log.Warn("a node's agent is not heard any more", "node", one.ID, "name", one.Name)
+		r.Log.Warn("a node's agent is not heard any more", "node_id", one.ID, "name", one.Name)
 		r.DB.Wake(event.NodeTopic(one.ID))
 	}
 	away, err := r.nodesOf(ctx, `SELECT id, name FROM compute_node WHERE status = 'OFFLINE' ORDER BY id LIMIT $1`, maxAway)
@@ -119,7 +119,7 @@ func (r *Reconciler) tell(ctx context.Context, node named, back bool) error {
 		}
 	}
 	if back {
-		r.Log.Info("a node's agent is heard again", "node", node.ID, "name", node.Name, "instances", len(instances))
+		r.Log.Info("a node's agent is heard again", "node_id", node.ID, "name", node.Name, "instances", len(instances))
 		return r.pollSoon(ctx, instances)
 	}
 	return nil

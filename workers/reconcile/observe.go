@@ -172,7 +172,7 @@ func (r *Reconciler) poll(ctx context.Context, one polled) bool {
 		sees.unknown = true
 		sees.Observation = adapter.Observation{Health: adapter.HealthUnknown, Message: refused.Reason()}
 	case !isRefusal:
-		r.Log.Warn("an instance could not be observed", "instance", one.ID, "error", err)
+		r.Log.Warn("an instance could not be observed", "app_instance_id", one.ID, "error", err)
 		return true
 	case r.count(string(one.ID), true) < toleratedFails:
 		return !silent
@@ -180,7 +180,7 @@ func (r *Reconciler) poll(ctx context.Context, one polled) bool {
 		sees = observation{Observation: adapter.Observation{Health: adapter.HealthUnknown, Message: refused.Reason()}}
 	}
 	if err := r.store(ctx, one, sees); err != nil {
-		r.Log.Warn("an observation could not be stored", "instance", one.ID, "error", err)
+		r.Log.Warn("an observation could not be stored", "app_instance_id", one.ID, "error", err)
 	}
 	return !silent
 }

@@ -146,7 +146,7 @@ func (r *Reconciler) mendResidue(ctx context.Context, t *tx.Tx, instance *db.Ins
 	if left := looked.left(); left != "" {
 		return putOff(ctx, t, row, row.Attempts+1, left)
 	}
-	r.Log.Info("what an operation had left behind is gone", "orphan", row.ID, "instance", instance.ID)
+	r.Log.Info("what an operation had left behind is gone", "orphan_id", row.ID, "app_instance_id", instance.ID)
 	row.Attempts++
 	if err := count(ctx, t, row); err != nil {
 		return err

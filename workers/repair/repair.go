@@ -98,7 +98,7 @@ func (r *Repairer) Repair(ctx context.Context) error {
 	}
 	for _, one := range list {
 		if err := r.mend(ctx, one); err != nil {
-			r.Log.Warn("an instance could not be repaired; it is tried again", "instance", one.ID, "error", err)
+			r.Log.Warn("an instance could not be repaired; it is tried again", "app_instance_id", one.ID, "error", err)
 		}
 	}
 	return nil
@@ -167,10 +167,10 @@ func (r *Repairer) begin(ctx context.Context, instance ids.ID, step rules.Step, 
 	refusal, isFault := fault.As(err)
 	switch {
 	case err == nil:
-		r.Log.Info("a repair begins", "instance", instance, "member", step.Member, "kind", step.Kind)
+		r.Log.Info("a repair begins", "app_instance_id", instance, "member_id", step.Member, "kind", step.Kind)
 		return ""
 	case !isFault || refusal.Code == fault.Conflict || refusal.Code == fault.Internal || refusal.Code == fault.Unavailable:
-		r.Log.Warn("a repair could not begin; it is tried again", "member", step.Member, "error", err)
+		r.Log.Warn("a repair could not begin; it is tried again", "member_id", step.Member, "error", err)
 		return ""
 	}
 	why := fmt.Sprintf("repair has stopped: the %s of member %s was refused, %s: %s", nounOf(step.Kind), step.Member,

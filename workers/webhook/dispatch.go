@@ -122,7 +122,7 @@ func (w *Worker) watch(ctx context.Context, project ids.ID, looks chan struct{})
 		found, err := w.look(ctx, project)
 		<-looks
 		if err != nil && ctx.Err() == nil {
-			w.Log.Warn("a project's webhooks could not be dispatched; it is tried again", "project", project, "error", err)
+			w.Log.Warn("a project's webhooks could not be dispatched; it is tried again", "project_id", project, "error", err)
 		}
 		pause := slowLook
 		if !found && again > 0 {

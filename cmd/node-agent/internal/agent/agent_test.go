@@ -168,7 +168,7 @@ func TestPlatformThatWasAwayMissesNothing(t *testing.T) {
 		r.give(shell("tsk_a", "echo before; sleep 0.5; echo while away"))
 		r.eventually(func() bool { return r.seen("tsk_a").output["STDOUT"] == "before\n" }, "the command has begun")
 		r.stop()
-		r.eventually(func() bool { return strings.Contains(r.log.text(), `"msg":"task done","task":"tsk_a"`) },
+		r.eventually(func() bool { return strings.Contains(r.log.text(), `"msg":"task done","task_id":"tsk_a"`) },
 			"the command ends while the platform is away")
 		r.give(shell("tsk_b", "echo asked meanwhile"))
 		r.start()
@@ -191,7 +191,7 @@ func TestOutcomeSurvivesAgentAndPlatformBothGone(t *testing.T) {
 		}
 		r.mu.Unlock()
 		r.give(shell("tsk_a", "echo $RANDOM; cat /proc/sys/kernel/random/uuid"))
-		r.eventually(func() bool { return strings.Contains(r.log.text(), `"msg":"task done","task":"tsk_a"`) },
+		r.eventually(func() bool { return strings.Contains(r.log.text(), `"msg":"task done","task_id":"tsk_a"`) },
 			"the command ends")
 		r.kill()
 		r.mu.Lock()
@@ -296,7 +296,7 @@ func TestWhatWasTakenBeforeACutAndWithdrawnSinceIsNotBegun(t *testing.T) {
 		r.give(shell("tsk_a", "echo late > "+root+"/var/late"))
 		r.give(shell("tsk_b", "echo wanted"))
 		for _, id := range []string{"tsk_a", "tsk_b"} {
-			r.eventually(func() bool { return strings.Contains(r.log.text(), `"msg":"task taken","task":"`+id) }, id+" is taken")
+			r.eventually(func() bool { return strings.Contains(r.log.text(), `"msg":"task taken","task_id":"`+id) }, id+" is taken")
 		}
 		r.mu.Lock()
 		r.tasks["tsk_a"].CancelRequested = true // and no stream tells the agent

@@ -26,7 +26,7 @@ func (a *Agent) openDelivery(ctx context.Context, taskID string) (gql.ArtifactDe
 		case platform.Permanent(err):
 			return delivery, wire.Errorf(wire.CodeArtifactUnavailable, "%v", err)
 		}
-		a.log.DebugContext(ctx, "delivery not opened yet", "task", taskID, "error", err)
+		a.log.DebugContext(ctx, "delivery not opened yet", "task_id", taskID, "error", err)
 		if cause := pace.PauseOr(ctx, retry.Step(), a.credentials.renewed); cause != nil {
 			return delivery, errors.Join(cause, wire.Errorf(wire.CodeArtifactUnavailable, "%v", err))
 		}

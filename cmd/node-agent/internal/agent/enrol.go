@@ -77,7 +77,7 @@ func (a *Agent) enrol(ctx context.Context, token string) (credentialState, error
 	for {
 		enrolled, err := a.client.Enrol(ctx, token, input)
 		if err == nil {
-			a.log.InfoContext(ctx, "node enrolled", "node", enrolled.Node.Id, "name", enrolled.Node.Name, "expires",
+			a.log.InfoContext(ctx, "node enrolled", "node_id", enrolled.Node.Id, "name", enrolled.Node.Name, "expires",
 				enrolled.ExpiresAt)
 			return credentialState{
 				NodeID: enrolled.Node.Id, Name: enrolled.Node.Name, Enrolment: tokenDigest(token),

@@ -21,6 +21,6 @@ func (a *Agent) openLogs() error {
 // keepLast keeps the last lines of a member that is about to be removed, for its teardown's result.
 func (a *Agent) keepLast(ctx context.Context, memberID string) {
 	if err := a.logs.Keep(ctx, memberID); err != nil {
-		a.log.WarnContext(ctx, "the last lines of the member are lost", "member", memberID, "error", err)
+		a.log.WarnContext(ctx, "the last lines of the member are lost", "member_id", memberID, "error", err)
 	}
 }

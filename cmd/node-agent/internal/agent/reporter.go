@@ -66,11 +66,11 @@ func (r *reporter) ask(ctx context.Context, work task.Task) error {
 		case err == nil:
 			return nil
 		case platform.Permanent(err):
-			r.log.Info("task is not begun: the platform does not want it any more", "task", work.ID, "fence", work.Fence,
+			r.log.Info("task is not begun: the platform does not want it any more", "task_id", work.ID, "fence", work.Fence,
 				"error", err)
 			return task.ErrCanceled
 		}
-		r.log.Debug("whether to begin a task is asked again", "task", work.ID, "error", err)
+		r.log.Debug("whether to begin a task is asked again", "task_id", work.ID, "error", err)
 		if err := retry.Wait(ctx); err != nil {
 			return err
 		}
@@ -95,7 +95,7 @@ func (r *reporter) running(ctx context.Context, work task.Task, far *gql.ReportN
 	}
 	report.TaskId, report.Fence, report.State = work.ID, int(work.Fence), gql.NodeTaskStateRunning
 	if err := r.client.Report(ctx, r.who, report); err != nil {
-		r.log.Debug("how the task goes not reported", "task", work.ID, "error", err)
+		r.log.Debug("how the task goes not reported", "task_id", work.ID, "error", err)
 	}
 }
 
@@ -125,11 +125,11 @@ func (r *reporter) deliver(entry journal.Entry, output *pump) {
 		err := r.once(report, output)
 		if err == nil || r.final(&report, err) {
 			if err := r.journal.Reported(entry.TaskID, entry.Fence); err != nil {
-				r.log.Error("acknowledgement not journalled", "task", entry.TaskID, "error", err)
+				r.log.Error("acknowledgement not journalled", "task_id", entry.TaskID, "error", err)
 			}
 			return
 		}
-		r.log.Debug("outcome will be reported again", "task", entry.TaskID, "error", err)
+		r.log.Debug("outcome will be reported again", "task_id", entry.TaskID, "error", err)
 		if retry.Wait(r.ctx) != nil {
 			return
 		}
@@ -163,7 +163,7 @@ func (r *reporter) final(report *gql.ReportNodeTaskInput, err error) bool {
 			return false
 		}
 	}
-	r.log.Warn("the platform refuses the outcome of a task", "task", report.TaskId, "fence", report.Fence, "error", err)
+	r.log.Warn("the platform refuses the outcome of a task", "task_id", report.TaskId, "fence", report.Fence, "error", err)
 	return true
 }
 

@@ -75,7 +75,7 @@ func (s *session) ensure(ctx context.Context, lease *content.Lease, part Descrip
 			retry.Reset()
 			continue
 		}
-		s.fetcher.log.DebugContext(ctx, "part will be asked for again", "task", s.wanted.TaskID, "digest", part.Digest)
+		s.fetcher.log.DebugContext(ctx, "part will be asked for again", "task_id", s.wanted.TaskID, "digest", part.Digest)
 		if err := retry.Wait(ctx); err != nil {
 			return err
 		}

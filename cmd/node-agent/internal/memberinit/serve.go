@@ -92,7 +92,7 @@ func serve(with opened, err error) error {
 	signal.Notify(make(chan os.Signal, 1), unix.SIGHUP, unix.SIGINT, unix.SIGTERM)
 	go reap.Run(ctx)
 	go s.accept()
-	s.log.Info("member is up", "member", s.settings.MemberID, "mode", s.settings.Mode, "epoch", s.settings.Epoch)
+	s.log.Info("member is up", "member_id", s.settings.MemberID, "mode", s.settings.Mode, "epoch", s.settings.Epoch)
 	s.shutdown(<-s.exit)
 	return nil
 }
@@ -302,6 +302,6 @@ func (s *server) shutdown(grace time.Duration) {
 	}
 	err := procfs.KillTree(os.Getpid(), killPatience)
 	s.processes.settle()
-	s.log.Info("member ends", "member", s.settings.MemberID, "error", err)
+	s.log.Info("member ends", "member_id", s.settings.MemberID, "error", err)
 	_ = s.listener.Close()
 }

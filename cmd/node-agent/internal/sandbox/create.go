@@ -45,7 +45,7 @@ func (m *Manager) create(ctx context.Context, dir string, member Member) (*Clien
 	if err != nil {
 		return nil, sandboxFailed(err)
 	}
-	m.log.Info("sandbox started", "member", member.ID, "instance", member.InstanceID, "mode", settings.Mode, "pid",
+	m.log.Info("sandbox started", "member_id", member.ID, "app_instance_id", member.InstanceID, "mode", settings.Mode, "pid",
 		known.InitPID)
 	return connect(ctx, dir, known)
 }

@@ -34,7 +34,7 @@ func (m *Manager) Teardown(ctx context.Context, memberID string) (Residue, error
 	left, err := m.Residue(memberID)
 	if failed = errors.Join(failed, err); failed == nil && left.Empty() {
 		failed = m.forget(memberID)
-		m.log.Info("sandbox removed", "member", memberID)
+		m.log.Info("sandbox removed", "member_id", memberID)
 	}
 	return left, failed
 }

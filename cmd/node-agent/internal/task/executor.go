@@ -193,7 +193,7 @@ func (e *Executor) Settle(ctx context.Context, task Task, outcome journal.Outcom
 		err = client.Ack(ctx, task.ID)
 	}
 	if err != nil {
-		e.Log.DebugContext(ctx, "result not acknowledged to the member", "task", task.ID, "error", err)
+		e.Log.DebugContext(ctx, "result not acknowledged to the member", "task_id", task.ID, "error", err)
 	}
 }
 

@@ -1,0 +1,81 @@
+package telemetry
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/felixge/httpsnoop"
+
+	"github.com/gpuaas/app-platform/authz"
+	"github.com/gpuaas/app-platform/transport"
+)
+
+// Log writes one line for each request. A line has no arguments, headers or bodies, so it holds no secret.
+type Log struct {
+	// To takes the lines. Required.
+	To *slog.Logger
+	// Caller returns who asked, or nil when nobody was found by the credential. Operation needs it.
+	Caller func(ctx context.Context) *authz.Actor
+}
+
+// Operation writes the line of a GraphQL operation. It is a Config.Ended of the transport. What the platform itself
+// failed at is a warning.
+func (l *Log) Operation(ctx context.Context, ended *transport.Ended) {
+	level := slog.LevelInfo
+	if own(ended.Code) {
+		level = slog.LevelWarn
+	}
+	if !l.To.Enabled(ctx, level) {
+		return
+	}
+	attrs := make([]slog.Attr, 0, 12)
+	attrs = append(attrs, slog.String("correlation_id", transport.CorrelationID(ctx)))
+	if trace := transport.TraceID(ctx); trace != "" {
+		attrs = append(attrs, slog.String("trace_id", trace))
+	}
+	attrs = append(attrs, slog.String("kind", ended.Kind), slog.String("verb", strings.Join(ended.Verbs, " ")),
+		slog.String("code", ended.Code), milliseconds(ended.Took), slog.Int64("cost", ended.Cost))
+	l.To.LogAttrs(ctx, level, "request", append(attrs, caller(l.Caller(ctx))...)...)
+}
+
+// caller returns who asked, and the organization, project and instance that the caller is confined to.
+func caller(actor *authz.Actor) []slog.Attr {
+	if actor == nil {
+		return nil
+	}
+	attrs := []slog.Attr{slog.String("actor_kind", string(actor.Kind)), slog.String("actor_id", string(actor.ID))}
+	for _, each := range []slog.Attr{slog.String("org_id", string(actor.TenantID)),
+		slog.String("project_id", string(actor.ProjectID)), slog.String("app_instance_id", string(actor.InstanceID)),
+		slog.String("node_id", string(actor.NodeID))} {
+		if each.Value.String() != "" {
+			attrs = append(attrs, each)
+		}
+	}
+	return attrs
+}
+
+// milliseconds returns a duration to the microsecond.
+func milliseconds(took time.Duration) slog.Attr {
+	return slog.Float64("duration_ms", float64(took.Microseconds())/1000)
+}
+
+// Plain writes the line of each request that next answers, by the pattern that served it; except names the pattern whose
+// operations have lines of their own. Pages, probes of health and public keys are lines for debugging.
+func (l *Log) Plain(next http.Handler, except string) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		answered := httpsnoop.CaptureMetrics(next, w, r)
+		if r.Pattern == except {
+			return
+		}
+		level := slog.LevelDebug
+		if strings.Contains(r.Pattern, "/auth/") || strings.Contains(r.Pattern, "/v1/") {
+			level = slog.LevelInfo
+		}
+		l.To.LogAttrs(r.Context(), level, "request",
+			slog.String("correlation_id", w.Header().Get(transport.CorrelationHeader)), slog.String("kind", "http"),
+			slog.String("verb", r.Pattern), slog.Int("status", answered.Code), milliseconds(answered.Duration))
+	})
+}
