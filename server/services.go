@@ -72,7 +72,9 @@ func (p *platform) resolver(ctx context.Context, sentinel *live.Sentinel, feeds 
 	if err != nil {
 		return nil, err
 	}
-	calls := contract.New(adapterclient.NewTrusting(p.ring, policy, p.trust), p.ring, p.config.GraphQLURL)
+	client := adapterclient.NewTrusting(p.ring, policy, p.trust)
+	client.Log = p.log
+	calls := contract.New(client, p.ring, p.config.GraphQLURL)
 	instances := &instance.Service{DB: p.db, Calls: calls}
 	members := &member.Service{DB: p.db, Calls: calls}
 	logs := &memberlog.Service{DB: p.db}
@@ -137,7 +139,7 @@ func (p *platform) work(ctx context.Context) error {
 	return workers.Run(ctx, workers.Config{
 		DB: p.db, Hub: p.hub, Keys: p.ring, Dial: policy, Trust: p.trust, PlatformURL: p.config.GraphQLURL, Log: p.log,
 		Stats: &p.found, MeterStats: &p.metered, NodeGrace: max(p.config.NodeGrace, leastNodeGrace),
-		Vault: p.vault, WebhookDial: hooks, WebhookStats: &p.sent,
+		Vault: p.vault, WebhookDial: hooks, WebhookStats: &p.sent, Traces: p.config.traces(),
 	})
 }
 

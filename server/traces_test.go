@@ -7,101 +7,20 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
-	"net/http/httptest"
 	"strings"
-	"sync"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
-	collector "go.opentelemetry.io/proto/otlp/collector/trace/v1"
-	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
-	"google.golang.org/protobuf/proto"
 
+	"github.com/gpuaas/app-platform/internal/otlptest"
 	"github.com/gpuaas/app-platform/internal/telemetry"
 )
 
-// traces is an OTLP receiver, and the source that sends to it.
-type traces struct {
-	t      *testing.T
-	source *telemetry.Source
-
-	mu    sync.Mutex
-	raw   []byte
-	spans []*tracepb.Span
-}
-
 // traced returns a bench whose spans go to a receiver.
-func traced(t *testing.T) (*bench, *traces) {
+func traced(t *testing.T) (*bench, *otlptest.Receiver) {
 	t.Helper()
-	into := &traces{t: t}
-	receiver := httptest.NewServer(http.HandlerFunc(into.take))
-	t.Cleanup(receiver.Close)
-	source, err := telemetry.Open(t.Context(), "app-platform", func(name string) string {
-		return map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": receiver.URL}[name]
-	})
-	require.NoError(t, err)
-	into.source = source
-	t.Cleanup(func() { _ = source.Close(context.WithoutCancel(t.Context())) })
-	return newBench(t, func(c *Config) { c.Traces = source }), into
-}
-
-func (i *traces) take(w http.ResponseWriter, r *http.Request) {
-	sent := &collector.ExportTraceServiceRequest{}
-	body, err := io.ReadAll(r.Body)
-	if err != nil || proto.Unmarshal(body, sent) != nil {
-		w.WriteHeader(http.StatusBadRequest)
-		return
-	}
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	i.raw = append(i.raw, body...)
-	for _, each := range sent.GetResourceSpans() {
-		for _, scope := range each.GetScopeSpans() {
-			i.spans = append(i.spans, scope.GetSpans()...)
-		}
-	}
-}
-
-// sent sends what has ended, and returns all spans until now.
-func (i *traces) sent() []*tracepb.Span {
-	provider, ok := i.source.Provider().(interface{ ForceFlush(context.Context) error })
-	require.True(i.t, ok)
-	require.NoError(i.t, provider.ForceFlush(i.t.Context()))
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	return append([]*tracepb.Span(nil), i.spans...)
-}
-
-// await returns the span of a name once it is sent, and those of its trace.
-func (i *traces) await(name string) (found *tracepb.Span, trace map[string]*tracepb.Span) {
-	i.t.Helper()
-	trace = map[string]*tracepb.Span{}
-	require.Eventually(i.t, func() bool {
-		sent := i.sent()
-		for _, span := range sent {
-			if span.GetName() == name {
-				found = span
-			}
-		}
-		for _, span := range sent {
-			if found != nil && bytes.Equal(span.GetTraceId(), found.GetTraceId()) {
-				trace[span.GetName()] = span
-			}
-		}
-		return found != nil
-	}, patience, 20*time.Millisecond, name)
-	return found, trace
-}
-
-// attribute returns a span's attribute; "" when it has none of the name.
-func attribute(span *tracepb.Span, name string) string {
-	for _, each := range span.GetAttributes() {
-		if each.GetKey() == name {
-			return each.GetValue().GetStringValue()
-		}
-	}
-	return ""
+	received := otlptest.New(t)
+	return newBench(t, func(c *Config) { c.Traces = received.Source }), received
 }
 
 // TestARequestsTraceReachesTheReceiver: a request has a trace of its own, which the caller's is linked to, spans are
@@ -132,7 +51,7 @@ func TestARequestsTraceReachesTheReceiver(t *testing.T) {
 	}
 	require.NoError(t, json.Unmarshal(raw, &got))
 	require.NotEmpty(t, got.Errors, string(raw))
-	root, spans := received.await("/graphql")
+	root, spans := received.Await("/graphql")
 	require.Equal(t, got.Errors[0].Extensions.TraceID, hex.EncodeToString(root.GetTraceId()))
 	require.Contains(t, spans, "query")
 	require.NotContains(t, spans, "query Secret")
@@ -157,19 +76,17 @@ func TestAMutationsStatementsAreSpansWithoutTheirText(t *testing.T) {
 	operator := b.Session(b.Operator())
 	got := b.post(operator, document, input)
 	require.Empty(t, got.Errors, got.Raw)
-	_, spans := received.await("/graphql")
+	_, spans := received.Await("/graphql")
 	verb := spans["mutation createTenant"]
 	require.NotNil(t, verb)
-	require.NotEmpty(t, attribute(verb, "correlation_id"))
+	require.NotEmpty(t, otlptest.Attribute(verb, "correlation_id"))
 	for _, name := range []string{telemetry.PoolWait, "batch", "COMMIT", "INSERT tenant"} {
 		require.Contains(t, spans, name)
 	}
 	require.Equal(t, verb.GetSpanId(), spans[telemetry.PoolWait].GetParentSpanId())
-	require.Equal(t, "tenant", attribute(spans["INSERT tenant"], "db.collection.name"))
-	received.mu.Lock()
-	defer received.mu.Unlock()
+	require.Equal(t, "tenant", otlptest.Attribute(spans["INSERT tenant"], "db.collection.name"))
 	for _, text := range []string{"canary", "Canary", "$1", "VALUES", strings.TrimPrefix(operator, "Bearer "), "Secret"} {
-		require.NotContains(t, string(received.raw), text)
+		require.NotContains(t, received.Raw(), text)
 	}
 }
 
@@ -179,7 +96,7 @@ func TestASubscriptionsSpanEndsWhenItHasBegun(t *testing.T) {
 	b, received := traced(t)
 	project := b.Project(b.Tenant())
 	open := b.listen("operator", b.Session(b.Operator()), activityDocument, project.ID)
-	span, spans := received.await("subscription projectActivity")
+	span, spans := received.Await("subscription projectActivity")
 	require.NotContains(t, spans, "/graphql", "a socket is open for hours")
 	require.Contains(t, spans, telemetry.PoolWait)
 	require.Empty(t, span.GetParentSpanId())

@@ -27,6 +27,7 @@ import (
 	"github.com/gpuaas/app-platform/ent/generated/db"
 	"github.com/gpuaas/app-platform/internal/dial"
 	"github.com/gpuaas/app-platform/internal/pgtest"
+	"github.com/gpuaas/app-platform/internal/telemetry"
 	"github.com/gpuaas/app-platform/internal/tx"
 	"github.com/gpuaas/app-platform/service/ledger/event"
 	"github.com/gpuaas/app-platform/service/ledger/operation"
@@ -53,6 +54,7 @@ type lab struct {
 	platform *httptest.Server
 	log      *slog.Logger
 	pace     parts.Pace
+	traces   *telemetry.Source // nil for none
 
 	mu     sync.Mutex
 	answer func(task *db.NodeTask) (lifecycle.NodeTaskState, string) // "" leaves the task open
@@ -126,7 +128,7 @@ func (l *lab) work() (stop func()) { return l.background(l.workers) }
 func (l *lab) workers(ctx context.Context) error {
 	return workers.Run(ctx, workers.Config{
 		DB: l.db, Hub: l.hub, Keys: l.ring, Dial: dial.Loopback(), PlatformURL: l.platform.URL + "/graphql", Log: l.log,
-		Pace: l.pace,
+		Pace: l.pace, Traces: l.traces,
 	})
 }
 

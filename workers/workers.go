@@ -16,6 +16,7 @@ import (
 	"github.com/gpuaas/app-platform/internal/adapterclient"
 	"github.com/gpuaas/app-platform/internal/custody"
 	"github.com/gpuaas/app-platform/internal/dial"
+	"github.com/gpuaas/app-platform/internal/telemetry"
 	"github.com/gpuaas/app-platform/internal/tx"
 	"github.com/gpuaas/app-platform/service/ledger/event"
 	"github.com/gpuaas/app-platform/workers/bulkhead"
@@ -65,6 +66,8 @@ type Config struct {
 	// its own.
 	WebhookDial  dial.Policy
 	WebhookStats *webhook.Stats
+	// Traces makes the spans of attempts and of what is called for them; nil for none.
+	Traces *telemetry.Source
 }
 
 // Run works until ctx ends, then hands over at once what it holds. It fails when it cannot register.
@@ -72,13 +75,15 @@ func Run(ctx context.Context, config Config) error {
 	client := config.Client
 	if client == nil {
 		client = adapterclient.NewTrusting(config.Keys, config.Dial, config.Trust)
+		client.Log = config.Log
 		defer client.Close()
 	}
 	breakers := &bulkhead.Breakers{}
 	process := lease.New(config.DB, config.Log)
 	runner := engine.New(engine.Config{
 		DB: config.DB, Hub: config.Hub, Log: config.Log, Worker: process, Concurrency: config.Concurrency,
-		Grace: config.Pace.Grace, Undo: config.Pace.Undo, Refusals: config.Pace.Refusals, Away: breakers.Away,
+		Traces: config.Traces,
+		Grace:  config.Pace.Grace, Undo: config.Pace.Undo, Refusals: config.Pace.Refusals, Away: breakers.Away,
 		Kinds: steps.Kinds(parts.Config{Client: client, Keys: config.Keys, GraphQLURL: config.PlatformURL, Log: config.Log,
 			Pace: config.Pace, Breakers: breakers}),
 	})
@@ -119,5 +124,5 @@ func Run(ctx context.Context, config Config) error {
 // webhooks is what webhooks are sent with.
 func (c *Config) webhooks(process ids.ID) webhook.Config {
 	return webhook.Config{DB: c.DB, Hub: c.Hub, Vault: c.Vault, Dial: c.WebhookDial, Log: c.Log, Process: process,
-		Stats: c.WebhookStats}
+		Stats: c.WebhookStats, Traces: c.Traces}
 }

@@ -16,7 +16,7 @@ import (
 // contract version that the platform speaks.
 func (c *Client) Describe(ctx context.Context, target Target) (adapter.Description, error) {
 	var out adapter.Description
-	_, err := c.do(ctx, target, call{method: http.MethodGet, path: adapter.AdapterPath}, &out)
+	_, err := c.do(ctx, target, call{name: "describe", method: http.MethodGet, path: adapter.AdapterPath}, &out)
 	if err != nil {
 		return out, err
 	}
@@ -37,7 +37,7 @@ func (c *Client) Describe(ctx context.Context, target Target) (adapter.Descripti
 func (c *Client) Plan(ctx context.Context, target Target, request adapter.PlanRequest, trace Trace) (adapter.PlanAnswer,
 	error) {
 	var out adapter.PlanAnswer
-	_, err := c.do(ctx, target, call{method: http.MethodPost, path: adapter.PlansPath, body: request, trace: trace,
+	_, err := c.do(ctx, target, call{name: "plan", method: http.MethodPost, path: adapter.PlansPath, body: request, trace: trace,
 		timeout: actTimeout}, &out)
 	if failed, ok := As(err); ok && slices.Contains(notPlanned, failed.Status) {
 		failed.Kind = Unsupported
@@ -74,6 +74,7 @@ func checkPlan(target Target, plan *adapter.PlanAnswer) error {
 func (c *Client) Dispatch(ctx context.Context, target Target, dispatch adapter.Dispatch) (status adapter.Status,
 	done bool, err error) {
 	code, err := c.do(ctx, target, call{
+		name:   "dispatch",
 		method: http.MethodPut, path: adapter.OperationPath(dispatch.OperationID), body: dispatch,
 		trace: Trace{CorrelationID: dispatch.CorrelationID, Traceparent: dispatch.Traceparent},
 	}, &status)
@@ -86,7 +87,7 @@ func (c *Client) Dispatch(ctx context.Context, target Target, dispatch adapter.D
 // Status asks how an operation stands.
 func (c *Client) Status(ctx context.Context, target Target, operation string, trace Trace) (adapter.Status, error) {
 	var out adapter.Status
-	_, err := c.do(ctx, target, call{method: http.MethodGet, path: adapter.OperationPath(operation), trace: trace}, &out)
+	_, err := c.do(ctx, target, call{name: "status", method: http.MethodGet, path: adapter.OperationPath(operation), trace: trace}, &out)
 	if err != nil {
 		return out, err
 	}
@@ -98,6 +99,7 @@ func (c *Client) Changes(ctx context.Context, target Target, cursor string, wait
 	error) {
 	var out adapter.OperationsPage
 	_, err := c.do(ctx, target, call{
+		name:   "changes",
 		method: http.MethodGet, path: adapter.ChangesPath(cursor, wait), timeout: wait + feedMargin,
 	}, &out)
 	if err != nil {
@@ -115,6 +117,7 @@ func (c *Client) Cancel(ctx context.Context, target Target, operation string, at
 	trace Trace) (adapter.CancelResult, error) {
 	var out adapter.CancelResult
 	_, err := c.do(ctx, target, call{
+		name:   "cancel",
 		method: http.MethodPost, path: adapter.CancelPath(operation), body: adapter.CancelRequest{Attempt: attempt},
 		trace: trace,
 	}, &out)
@@ -130,6 +133,7 @@ func (c *Client) Observe(ctx context.Context, target Target, instance, platformT
 	trace Trace) (adapter.Observation, error) {
 	var out adapter.Observation
 	_, err := c.do(ctx, target, call{
+		name:   "observe",
 		method: http.MethodGet, path: adapter.InstancePath(instance), platformToken: platformToken, trace: trace,
 	}, &out)
 	if err == nil && (out.InstanceID != instance || !out.Health.Valid()) {
@@ -153,6 +157,7 @@ func (c *Client) Usage(ctx context.Context, target Target, instance, cursor, pla
 	trace Trace) (*UsagePage, error) {
 	out := &UsagePage{}
 	_, err := c.do(ctx, target, call{
+		name:   "usage",
 		method: http.MethodGet, path: adapter.UsagePath(instance, cursor), platformToken: platformToken, trace: trace,
 	}, out)
 	if err == nil && (len(out.Records) > adapter.MaxUsageRecords || len(out.Cursor) > maxUsageCursor ||
@@ -169,6 +174,7 @@ func (c *Client) Act(ctx context.Context, target Target, action string, request 
 	trace Trace) (adapter.ActionResult, error) {
 	var out adapter.ActionResult
 	_, err := c.do(ctx, target, call{
+		name:   "act",
 		method: http.MethodPost, path: adapter.ActionPath(request.Instance.ID, action), body: request, trace: trace,
 		timeout: actTimeout,
 	}, &out)

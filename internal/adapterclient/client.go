@@ -11,14 +11,19 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/url"
 	"strings"
 	"sync"
 	"time"
 
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/trace"
+
 	"github.com/gpuaas/app-platform/authz/token"
 	"github.com/gpuaas/app-platform/internal/dial"
+	"github.com/gpuaas/app-platform/internal/telemetry"
 	"github.com/gpuaas/app-platform/sdk/adapter"
 )
 
@@ -43,6 +48,9 @@ type Trace struct{ CorrelationID, Traceparent string }
 
 // Client calls adapters. It is safe for concurrent use.
 type Client struct {
+	// Log takes a line for each call; nil for none. It is set before the first call.
+	Log *slog.Logger
+
 	clients *clients
 	keys    *token.Keyring
 
@@ -143,6 +151,7 @@ func As(err error) (*Error, bool) {
 
 // call is one request and where its answer goes.
 type call struct {
+	name          string // of its span and its line in the log
 	method, path  string
 	body          any // nil for none
 	platformToken string
@@ -150,8 +159,44 @@ type call struct {
 	timeout       time.Duration
 }
 
-// do sends a call and decodes an answer of 200 or 202 into out.
+// do sends a call and decodes an answer of 200 or 202 into out. It is a span of whatever is traced in ctx.
 func (c *Client) do(ctx context.Context, target Target, one call, out any) (status int, err error) {
+	ctx, span := telemetry.Start(ctx, "adapter "+one.name, trace.WithSpanKind(trace.SpanKindClient),
+		trace.WithAttributes(attribute.String("adapter", target.Name)))
+	began := time.Now()
+	status, err = c.exchange(ctx, target, one, out)
+	telemetry.End(span, outcome(err))
+	c.record(ctx, target, one, status, time.Since(began), err)
+	return status, err
+}
+
+// outcome names what a call met; "" when it succeeded.
+func outcome(err error) string {
+	if failed, ok := As(err); ok {
+		return string(failed.Kind)
+	}
+	if err != nil {
+		return string(Unavailable)
+	}
+	return ""
+}
+
+// record writes a call's line. What is read again and again is for debugging. Neither addresses nor answers are in it.
+func (c *Client) record(ctx context.Context, target Target, one call, status int, took time.Duration, err error) {
+	level := slog.LevelInfo
+	if one.method == http.MethodGet {
+		level = slog.LevelDebug
+	}
+	if c.Log == nil || !c.Log.Enabled(ctx, level) {
+		return
+	}
+	c.Log.LogAttrs(ctx, level, "adapter call", slog.String("correlation_id", one.trace.CorrelationID),
+		telemetry.TraceID(ctx), slog.String("adapter", target.Name), slog.String("call", one.name),
+		slog.Int("status", status), slog.String("code", outcome(err)), telemetry.Milliseconds(took))
+}
+
+// exchange is do without what is told of it.
+func (c *Client) exchange(ctx context.Context, target Target, one call, out any) (status int, err error) {
 	timeout := one.timeout
 	if timeout == 0 {
 		timeout = callTimeout
@@ -213,6 +258,7 @@ func (c *Client) request(ctx context.Context, target Target, one call) (*http.Re
 	}
 	setUnlessEmpty(request.Header, adapter.HeaderCorrelation, one.trace.CorrelationID)
 	setUnlessEmpty(request.Header, adapter.HeaderTraceparent, one.trace.Traceparent)
+	telemetry.Carry(ctx, request.Header)
 	setUnlessEmpty(request.Header, adapter.HeaderPlatformToken, one.platformToken)
 	return request, c.sign(request, target, body)
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/otel/trace"
 
 	"github.com/gpuaas/app-platform/authz/token"
 	"github.com/gpuaas/app-platform/internal/adapterclient"
@@ -53,7 +54,8 @@ func TestRequestsAreSignedForOneAdapterAndTraced(t *testing.T) {
 		good, other := adapter.Verifier{Issuer: issuer, Audience: "demo", Keys: set},
 			adapter.Verifier{Issuer: issuer, Audience: "other", Keys: set}
 		if good.VerifyRequest(r, nil) != nil || other.VerifyRequest(r, nil) == nil ||
-			r.Header.Get(adapter.HeaderCorrelation) != "corr" {
+			r.Header.Get(adapter.HeaderCorrelation) != "corr" ||
+			r.Header.Get(adapter.HeaderTraceparent) != "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01" {
 			w.WriteHeader(http.StatusUnauthorized)
 			return
 		}
@@ -61,7 +63,11 @@ func TestRequestsAreSignedForOneAdapterAndTraced(t *testing.T) {
 	}))
 	t.Cleanup(server.Close)
 	client := adapterclient.New(ring, dial.Loopback())
-	status, err := client.Status(t.Context(), adapterclient.Target{Name: "demo", URL: server.URL}, "op_1",
+	caller := trace.NewSpanContext(trace.SpanContextConfig{TraceFlags: trace.FlagsSampled,
+		TraceID: trace.TraceID{0x4b, 0xf9, 0x2f, 0x35, 0x77, 0xb3, 0x4d, 0xa6, 0xa3, 0xce, 0x92, 0x9d, 0x0e, 0x0e, 0x47, 0x36},
+		SpanID:  trace.SpanID{0, 0xf0, 0x67, 0xaa, 0x0b, 0xa9, 0x02, 0xb7}})
+	ctx := trace.ContextWithSpanContext(t.Context(), caller)
+	status, err := client.Status(ctx, adapterclient.Target{Name: "demo", URL: server.URL}, "op_1",
 		adapterclient.Trace{CorrelationID: "corr"})
 	require.NoError(t, err)
 	require.Equal(t, adapter.StateRunning, status.State)

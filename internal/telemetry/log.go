@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/felixge/httpsnoop"
+	"go.opentelemetry.io/otel/trace"
 
 	"github.com/gpuaas/app-platform/authz"
 	"github.com/gpuaas/app-platform/transport"
@@ -32,12 +33,9 @@ func (l *Log) Operation(ctx context.Context, ended *transport.Ended) {
 		return
 	}
 	attrs := make([]slog.Attr, 0, 12)
-	attrs = append(attrs, slog.String("correlation_id", transport.CorrelationID(ctx)))
-	if trace := transport.TraceID(ctx); trace != "" {
-		attrs = append(attrs, slog.String("trace_id", trace))
-	}
+	attrs = append(attrs, slog.String("correlation_id", transport.CorrelationID(ctx)), TraceID(ctx))
 	attrs = append(attrs, slog.String("kind", ended.Kind), slog.String("verb", strings.Join(ended.Verbs, " ")),
-		slog.String("code", ended.Code), milliseconds(ended.Took), slog.Int64("cost", ended.Cost))
+		slog.String("code", ended.Code), Milliseconds(ended.Took), slog.Int64("cost", ended.Cost))
 	l.To.LogAttrs(ctx, level, "request", append(attrs, caller(l.Caller(ctx))...)...)
 }
 
@@ -57,8 +55,16 @@ func caller(actor *authz.Actor) []slog.Attr {
 	return attrs
 }
 
-// milliseconds returns a duration to the microsecond.
-func milliseconds(took time.Duration) slog.Attr {
+// TraceID returns the id of what is traced in ctx, for a line of a log; empty, and so left out, when nothing is.
+func TraceID(ctx context.Context) slog.Attr {
+	if at := trace.SpanContextFromContext(ctx); at.IsValid() {
+		return slog.String("trace_id", at.TraceID().String())
+	}
+	return slog.Attr{}
+}
+
+// Milliseconds returns a duration to the microsecond, for a line of a log.
+func Milliseconds(took time.Duration) slog.Attr {
 	return slog.Float64("duration_ms", float64(took.Microseconds())/1000)
 }
 
@@ -76,6 +82,6 @@ func (l *Log) Plain(next http.Handler, except string) http.Handler {
 		}
 		l.To.LogAttrs(r.Context(), level, "request",
 			slog.String("correlation_id", w.Header().Get(transport.CorrelationHeader)), slog.String("kind", "http"),
-			slog.String("verb", r.Pattern), slog.Int("status", answered.Code), milliseconds(answered.Duration))
+			slog.String("verb", r.Pattern), slog.Int("status", answered.Code), Milliseconds(answered.Duration))
 	})
 }

@@ -16,6 +16,9 @@ import (
 	"go.opentelemetry.io/otel/trace/noop"
 )
 
+// scope names what makes the platform's spans.
+const scope = "github.com/gpuaas/app-platform"
+
 // protocol is the one way of OTLP that is spoken.
 const protocol = "http/protobuf"
 
@@ -60,7 +63,7 @@ func Open(ctx context.Context, program string, getenv func(string) string) (*Sou
 func (s *Source) Provider() trace.TracerProvider { return s.provider }
 
 // Tracer returns the maker of the platform's own spans.
-func (s *Source) Tracer() trace.Tracer { return s.provider.Tracer("github.com/gpuaas/app-platform") }
+func (s *Source) Tracer() trace.Tracer { return s.provider.Tracer(scope) }
 
 // Close sends what has not been sent yet, until the context ends.
 func (s *Source) Close(ctx context.Context) error { return s.stop(ctx) }

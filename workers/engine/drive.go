@@ -30,10 +30,10 @@ const (
 
 // drive carries a claimed operation on until it waits, ends or is lost.
 func (e *Engine) drive(ctx context.Context, held *queue.Held) {
-	c := &Context{Op: held, engine: e, failures: held.Failures,
-		Log: e.config.Log.With("operation_id", held.ID, "kind", held.Kind, "epoch", held.ClaimEpoch, "correlation_id",
-			held.CorrelationID)}
+	ctx, ended := e.attempt(ctx, held)
+	c := &Context{Op: held, engine: e, failures: held.Failures, Log: e.logOf(ctx, held)}
 	err := c.guarded(ctx)
+	ended(err)
 	if c.word != nil {
 		c.word.Close()
 	}
@@ -138,7 +138,7 @@ func (c *Context) begin() {
 func (c *Context) runStep(ctx context.Context) (over bool, err error) {
 	bounded, cancel := context.WithTimeout(ctx, stepTimeout)
 	defer cancel()
-	result, err := c.step().Run(bounded, c)
+	result, err := c.traced(bounded)
 	switch {
 	case errors.Is(err, queue.ErrFenced) || (err != nil && ctx.Err() != nil):
 		return true, err

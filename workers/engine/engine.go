@@ -9,6 +9,7 @@ import (
 
 	"github.com/gpuaas/app-platform/authz"
 	"github.com/gpuaas/app-platform/domain/lifecycle"
+	"github.com/gpuaas/app-platform/internal/telemetry"
 	"github.com/gpuaas/app-platform/internal/tx"
 	"github.com/gpuaas/app-platform/service/ledger/event"
 	"github.com/gpuaas/app-platform/service/ledger/queue"
@@ -61,6 +62,8 @@ type Config struct {
 	Refusals int
 	// Away are the adapters that are not called now since they do not answer; nil for none.
 	Away func() []string
+	// Traces makes a trace of each attempt; nil for none.
+	Traces *telemetry.Source
 }
 
 // The times of force and of compensation.

@@ -8,16 +8,19 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"strconv"
 	"syscall"
 	"time"
 
+	"go.opentelemetry.io/otel/attribute"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/internal/dial"
+	"github.com/gpuaas/app-platform/internal/telemetry"
 	sdk "github.com/gpuaas/app-platform/sdk/webhook"
 	"github.com/gpuaas/app-platform/service/ledger/event"
 )
@@ -49,13 +52,35 @@ func (w *Worker) post(ctx context.Context, b batch) []result {
 	return results
 }
 
-// send is one try.
+// send is one try, with a trace and a line of its own.
 func (w *Worker) send(ctx context.Context, b batch, one delivery) result {
+	var operation string
+	if one.event.OperationID != nil {
+		operation = string(*one.event.OperationID)
+	}
+	ctx, span := w.Traces.Attempt(ctx, operation, "webhook delivery", attribute.String("delivery_id", string(one.id)),
+		attribute.String("correlation_id", one.event.CorrelationID))
+	began := time.Now()
+	out := w.try(ctx, b, one)
+	code := ""
+	if !out.ok {
+		code = "not taken"
+	}
+	w.Log.LogAttrs(ctx, slog.LevelInfo, "webhook delivery", slog.String("delivery_id", string(one.id)),
+		slog.String("correlation_id", one.event.CorrelationID), telemetry.TraceID(ctx),
+		slog.String("org_id", string(one.event.TenantID)), slog.String("project_id", string(one.event.ProjectID)),
+		slog.Int("status", out.status), slog.String("code", code), telemetry.Milliseconds(time.Since(began)))
+	telemetry.End(span, code)
+	return out
+}
+
+// try is send without what is told of it.
+func (w *Worker) try(ctx context.Context, b batch, one delivery) result {
 	out := result{delivery: one}
 	request, err := w.request(ctx, b, one)
 	if err != nil {
 		out.text = "the delivery could not be made ready"
-		w.Log.Error("a webhook's delivery could not be made ready", "delivery", one.id, "error", err)
+		w.Log.Error("a webhook's delivery could not be made ready", "delivery_id", one.id, "error", err)
 		return out
 	}
 	client := w.public

@@ -31,6 +31,7 @@ import (
 	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/internal/custody"
 	"github.com/gpuaas/app-platform/internal/dial"
+	"github.com/gpuaas/app-platform/internal/telemetry"
 	"github.com/gpuaas/app-platform/internal/tx"
 	"github.com/gpuaas/app-platform/service/ledger/event"
 	"github.com/gpuaas/app-platform/workers/chores"
@@ -81,6 +82,8 @@ type Config struct {
 	// Stats counts; nil makes its own.
 	Stats *Stats
 	Pace  Pace
+	// Traces makes a trace of each try; nil for none.
+	Traces *telemetry.Source
 }
 
 // Worker sends webhooks.

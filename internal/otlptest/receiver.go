@@ -1,0 +1,115 @@
+// Package otlptest is a receiver of traces by OTLP over HTTP for tests, and the source that sends to it.
+package otlptest
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	collector "go.opentelemetry.io/proto/otlp/collector/trace/v1"
+	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/gpuaas/app-platform/internal/telemetry"
+)
+
+// patience bounds the wait for a span.
+const patience = 30 * time.Second
+
+// Receiver takes spans by OTLP.
+type Receiver struct {
+	// Source sends its spans to the receiver.
+	Source *telemetry.Source
+	t      testing.TB
+
+	mu    sync.Mutex
+	raw   []byte
+	spans []*tracepb.Span
+}
+
+// New starts a receiver for the test.
+func New(t testing.TB) *Receiver {
+	t.Helper()
+	into := &Receiver{t: t}
+	server := httptest.NewServer(http.HandlerFunc(into.take))
+	t.Cleanup(server.Close)
+	source, err := telemetry.Open(t.Context(), "app-platform", func(name string) string {
+		return map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": server.URL}[name]
+	})
+	require.NoError(t, err)
+	into.Source = source
+	t.Cleanup(func() { _ = source.Close(context.WithoutCancel(t.Context())) })
+	return into
+}
+
+func (r *Receiver) take(w http.ResponseWriter, request *http.Request) {
+	sent := &collector.ExportTraceServiceRequest{}
+	body, err := io.ReadAll(request.Body)
+	if err != nil || proto.Unmarshal(body, sent) != nil {
+		w.WriteHeader(http.StatusBadRequest)
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.raw = append(r.raw, body...)
+	for _, each := range sent.GetResourceSpans() {
+		for _, scope := range each.GetScopeSpans() {
+			r.spans = append(r.spans, scope.GetSpans()...)
+		}
+	}
+}
+
+// Raw returns all bytes that came.
+func (r *Receiver) Raw() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return string(r.raw)
+}
+
+// Spans sends what has ended, and returns all spans until now.
+func (r *Receiver) Spans() []*tracepb.Span {
+	r.t.Helper()
+	provider, ok := r.Source.Provider().(interface{ ForceFlush(context.Context) error })
+	require.True(r.t, ok)
+	require.NoError(r.t, provider.ForceFlush(r.t.Context()))
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return append([]*tracepb.Span(nil), r.spans...)
+}
+
+// Await returns the last span of a name once it is sent, and the spans of its trace by name.
+func (r *Receiver) Await(name string) (found *tracepb.Span, trace map[string]*tracepb.Span) {
+	r.t.Helper()
+	trace = map[string]*tracepb.Span{}
+	require.Eventually(r.t, func() bool {
+		sent := r.Spans()
+		for _, span := range sent {
+			if span.GetName() == name {
+				found = span
+			}
+		}
+		for _, span := range sent {
+			if found != nil && bytes.Equal(span.GetTraceId(), found.GetTraceId()) {
+				trace[span.GetName()] = span
+			}
+		}
+		return found != nil
+	}, patience, 20*time.Millisecond, name)
+	return found, trace
+}
+
+// Attribute returns a span's attribute; "" when it has none of the name.
+func Attribute(span *tracepb.Span, name string) string {
+	for _, each := range span.GetAttributes() {
+		if each.GetKey() == name {
+			return each.GetValue().GetStringValue()
+		}
+	}
+	return ""
+}

@@ -1,0 +1,69 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+
+	"github.com/gpuaas/app-platform/domain/fault"
+	"github.com/gpuaas/app-platform/internal/telemetry"
+	"github.com/gpuaas/app-platform/service/ledger/queue"
+)
+
+// attempt opens the trace of one attempt at an operation, from the claim until it is given back. ended ends it with what
+// the attempt met.
+func (e *Engine) attempt(ctx context.Context, held *queue.Held) (traced context.Context, ended func(error)) {
+	of := []attribute.KeyValue{attribute.String("operation_id", string(held.ID)),
+		attribute.String("correlation_id", held.CorrelationID), attribute.String("org_id", string(held.TenantID)),
+		attribute.String("project_id", string(held.ProjectID)), attribute.Int("epoch", held.ClaimEpoch)}
+	if held.InstanceID != nil {
+		of = append(of, attribute.String("app_instance_id", string(*held.InstanceID)))
+	}
+	traced, span := e.config.Traces.Attempt(ctx, string(held.ID), "attempt "+string(held.Kind), of...)
+	return traced, func(err error) {
+		code := ""
+		if err != nil && !errors.Is(err, queue.ErrFenced) && ctx.Err() == nil {
+			code = string(fault.Internal)
+		}
+		telemetry.End(span, code)
+	}
+}
+
+// logOf returns a log whose lines bear what the operation is and is about.
+func (e *Engine) logOf(ctx context.Context, held *queue.Held) *slog.Logger {
+	log := e.config.Log.With("operation_id", held.ID, "kind", held.Kind, "epoch", held.ClaimEpoch, "correlation_id",
+		held.CorrelationID, "org_id", held.TenantID, "project_id", held.ProjectID, telemetry.TraceID(ctx))
+	if held.InstanceID != nil {
+		log = log.With("app_instance_id", *held.InstanceID)
+	}
+	return log
+}
+
+// traced runs the current step once, within a span of its own, and writes its line. A step that waits is looked at
+// whenever it is woken, so those lines are for debugging.
+func (c *Context) traced(ctx context.Context) (Result, error) {
+	ctx, span := telemetry.Start(ctx, "step "+c.step().Name)
+	began := time.Now()
+	result, err := c.step().Run(ctx, c)
+	level, outcome, code := slog.LevelInfo, "done", ""
+	var trouble *RetryableError
+	switch {
+	case err != nil:
+		outcome, code = "retried", string(fault.Internal)
+		if errors.As(err, &trouble) && trouble.Cause.Code != "" {
+			code = string(trouble.Cause.Code)
+		}
+	case result.failure != nil:
+		outcome, code = "failed", string(result.failure.Code)
+	case result.waiting:
+		level, outcome = slog.LevelDebug, "waits"
+	}
+	span.SetAttributes(attribute.String("outcome", outcome))
+	telemetry.End(span, code)
+	c.Log.LogAttrs(ctx, level, "step", slog.String("step", c.step().Name), slog.String("outcome", outcome),
+		slog.String("code", code), telemetry.Milliseconds(time.Since(began)))
+	return result, err
+}

@@ -1,0 +1,87 @@
+package workers_test
+
+import (
+	"bytes"
+	"encoding/hex"
+	"encoding/json"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gpuaas/app-platform/domain/lifecycle"
+	"github.com/gpuaas/app-platform/internal/otlptest"
+	"github.com/gpuaas/app-platform/internal/telemetry"
+)
+
+// TestAnAttemptIsATraceLinkedToItsOperation: it holds a span for each step and call, the call's trace reaches the
+// adapter, and steps and calls have lines with the operation's ids.
+func TestAnAttemptIsATraceLinkedToItsOperation(t *testing.T) {
+	t.Parallel()
+	l := newLab(t)
+	received, lines := otlptest.New(t), &lineLog{}
+	l.traces, l.log = received.Source, slog.New(slog.NewJSONHandler(lines, nil))
+	kit := l.kit("kit", joins)
+	l.work()
+	it := l.launch(l.world("kit", kit), time.Minute)
+	op := l.ended(it.create)
+	require.Equal(t, lifecycle.OperationSucceeded, op.State, "%s %s", op.ErrorCode, op.ErrorMessage)
+
+	call, spans := received.Await("adapter dispatch")
+	require.Equal(t, "kit", otlptest.Attribute(call, "adapter"))
+	attempt := spans["attempt "+string(op.Kind)]
+	require.NotNil(t, attempt)
+	require.Equal(t, string(op.ID), otlptest.Attribute(attempt, "operation_id"))
+	require.Equal(t, string(it.instance), otlptest.Attribute(attempt, "app_instance_id"))
+	require.Equal(t, op.CorrelationID, otlptest.Attribute(attempt, "correlation_id"))
+	require.Empty(t, attempt.GetParentSpanId())
+	require.Len(t, attempt.GetLinks(), 1)
+	whole := telemetry.OperationTrace(string(op.ID))
+	require.Equal(t, whole.TraceID().String(), hex.EncodeToString(attempt.GetLinks()[0].GetTraceId()))
+	var step string
+	for name, span := range spans {
+		if bytes.Equal(span.GetSpanId(), call.GetParentSpanId()) {
+			step = name
+		}
+	}
+	require.Equal(t, attempt.GetSpanId(), spans[step].GetParentSpanId(), step)
+	require.True(t, strings.HasPrefix(step, "step "), step)
+
+	require.Equal(t, "done", lines.one(t, "step", "step", strings.TrimPrefix(step, "step "))["outcome"])
+	dispatched := lines.one(t, "adapter call", "call", "dispatch")
+	require.Equal(t, hex.EncodeToString(call.GetTraceId()), dispatched["trace_id"])
+	require.Equal(t, op.CorrelationID, dispatched["correlation_id"])
+}
+
+// lineLog keeps lines of JSON.
+type lineLog struct {
+	mu    sync.Mutex
+	lines bytes.Buffer
+}
+
+// Write implements io.Writer.
+func (l *lineLog) Write(line []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.lines.Write(line)
+}
+
+// one returns the first line of a message whose field has the value.
+func (l *lineLog) one(t *testing.T, message, field, value string) map[string]any {
+	t.Helper()
+	l.mu.Lock()
+	text := l.lines.String()
+	l.mu.Unlock()
+	for line := range strings.Lines(text) {
+		fields := map[string]any{}
+		require.NoError(t, json.Unmarshal([]byte(line), &fields), line)
+		if fields["msg"] == message && fields[field] == value {
+			return fields
+		}
+	}
+	require.Fail(t, "no such line", "%s %s=%s in %s", message, field, value, text)
+	return nil
+}
