@@ -13,8 +13,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gpuaas/app-platform/domain/lifecycle"
+	dbstep "github.com/gpuaas/app-platform/ent/generated/db/operationstep"
 	"github.com/gpuaas/app-platform/internal/otlptest"
-	"github.com/gpuaas/app-platform/internal/telemetry"
+	"github.com/gpuaas/app-platform/sdk/optrace"
 )
 
 // TestAnAttemptIsATraceLinkedToItsOperation: it holds a span for each step and call, the call's trace reaches the
@@ -39,7 +40,7 @@ func TestAnAttemptIsATraceLinkedToItsOperation(t *testing.T) {
 	require.Equal(t, op.CorrelationID, otlptest.Attribute(attempt, "correlation_id"))
 	require.Empty(t, attempt.GetParentSpanId())
 	require.Len(t, attempt.GetLinks(), 1)
-	whole := telemetry.OperationTrace(string(op.ID))
+	whole := optrace.Context(string(op.ID))
 	require.Equal(t, whole.TraceID().String(), hex.EncodeToString(attempt.GetLinks()[0].GetTraceId()))
 	var step string
 	for name, span := range spans {
@@ -49,6 +50,16 @@ func TestAnAttemptIsATraceLinkedToItsOperation(t *testing.T) {
 	}
 	require.Equal(t, attempt.GetSpanId(), spans[step].GetParentSpanId(), step)
 	require.True(t, strings.HasPrefix(step, "step "), step)
+
+	root, all := received.Await("operation " + string(op.Kind))
+	require.Equal(t, whole.TraceID().String(), hex.EncodeToString(root.GetTraceId()))
+	require.Equal(t, whole.SpanID().String(), hex.EncodeToString(root.GetSpanId()))
+	require.EqualValues(t, op.CreatedAt.UnixNano(), root.GetStartTimeUnixNano())
+	require.EqualValues(t, op.EndedAt.UnixNano(), root.GetEndTimeUnixNano())
+	for _, row := range l.own.OperationStep.Query().Where(dbstep.OperationID(op.ID)).AllX(t.Context()) {
+		require.Contains(t, all, "step "+row.Name)
+		require.Equal(t, root.GetSpanId(), all["step "+row.Name].GetParentSpanId())
+	}
 
 	require.Equal(t, "done", lines.one(t, "step", "step", strings.TrimPrefix(step, "step "))["outcome"])
 	dispatched := lines.one(t, "adapter call", "call", "dispatch")

@@ -5,8 +5,6 @@ package telemetry
 import (
 	"context"
 	"fmt"
-	"net/url"
-	"strings"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
@@ -14,13 +12,12 @@ import (
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/trace"
 	"go.opentelemetry.io/otel/trace/noop"
+
+	"github.com/gpuaas/app-platform/sdk/optrace"
 )
 
 // scope names what makes the platform's spans.
 const scope = "github.com/gpuaas/app-platform"
-
-// protocol is the one way of OTLP that is spoken.
-const protocol = "http/protobuf"
 
 // Source makes the spans of one program.
 type Source struct {
@@ -38,7 +35,7 @@ func Off() *Source {
 // OTEL_SDK_DISABLED is true, and when OTEL_TRACES_EXPORTER is none. Samplers, batches and headers are set by their own
 // standard variables.
 func Open(ctx context.Context, program string, getenv func(string) string) (*Source, error) {
-	endpoint, err := receiver(getenv)
+	endpoint, err := optrace.Receiver(getenv)
 	if err != nil {
 		return nil, err
 	}
@@ -55,7 +52,8 @@ func Open(ctx context.Context, program string, getenv func(string) string) (*Sou
 	if err != nil {
 		return nil, fmt.Errorf("read OTEL_RESOURCE_ATTRIBUTES: %w", err)
 	}
-	provider := sdktrace.NewTracerProvider(sdktrace.WithBatcher(exporter), sdktrace.WithResource(about))
+	provider := sdktrace.NewTracerProvider(sdktrace.WithBatcher(exporter), sdktrace.WithResource(about),
+		sdktrace.WithIDGenerator(optrace.IDs()))
 	return &Source{provider: provider, stop: provider.Shutdown}, nil
 }
 
@@ -67,38 +65,3 @@ func (s *Source) Tracer() trace.Tracer { return s.provider.Tracer(scope) }
 
 // Close sends what has not been sent yet, until the context ends.
 func (s *Source) Close(ctx context.Context) error { return s.stop(ctx) }
-
-// receiver returns the address that traces are sent to; none when they are off.
-func receiver(getenv func(string) string) (string, error) {
-	if strings.EqualFold(getenv("OTEL_SDK_DISABLED"), "true") {
-		return "", nil
-	}
-	switch exporter := getenv("OTEL_TRACES_EXPORTER"); exporter {
-	case "", "otlp":
-	case "none":
-		return "", nil
-	default:
-		return "", fmt.Errorf("OTEL_TRACES_EXPORTER is %q: set it to otlp or none", exporter)
-	}
-	name, endpoint := "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", getenv("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
-	if endpoint == "" {
-		name, endpoint = "OTEL_EXPORTER_OTLP_ENDPOINT", getenv("OTEL_EXPORTER_OTLP_ENDPOINT")
-		if endpoint != "" {
-			endpoint = strings.TrimRight(endpoint, "/") + "/v1/traces"
-		}
-	}
-	if endpoint == "" {
-		return "", nil
-	}
-	if at, err := url.Parse(endpoint); err != nil || at.Host == "" || (at.Scheme != "http" && at.Scheme != "https") {
-		return "", fmt.Errorf("%s is not an address: set it to one such as http://collector:4318", name)
-	}
-	spoken := getenv("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL")
-	if spoken == "" {
-		spoken = getenv("OTEL_EXPORTER_OTLP_PROTOCOL")
-	}
-	if spoken != "" && spoken != protocol {
-		return "", fmt.Errorf("OTEL_EXPORTER_OTLP_PROTOCOL is %q: set it to %s", spoken, protocol)
-	}
-	return endpoint, nil
-}

@@ -2,13 +2,14 @@ package telemetry
 
 import (
 	"context"
-	"crypto/sha256"
 	"net/http"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/propagation"
 	"go.opentelemetry.io/otel/trace"
+
+	"github.com/gpuaas/app-platform/sdk/optrace"
 )
 
 // Start opens a span within what is traced in ctx. It records nothing when nothing is, so whoever calls it needs no
@@ -39,21 +40,20 @@ func Carry(ctx context.Context, header http.Header) {
 // operation it is for; "" for none. A source that is nil or off records nothing.
 func (s *Source) Attempt(ctx context.Context, operation, name string,
 	attributes ...attribute.KeyValue) (context.Context, trace.Span) {
-	if s == nil || s.off {
+	if s.Off() {
 		return ctx, trace.SpanFromContext(context.Background())
 	}
 	options := []trace.SpanStartOption{trace.WithNewRoot(), trace.WithAttributes(attributes...)}
 	if operation != "" {
-		options = append(options, trace.WithLinks(trace.Link{SpanContext: OperationTrace(operation)}))
+		options = append(options, trace.WithLinks(trace.Link{SpanContext: optrace.Context(operation)}))
 	}
 	return s.Tracer().Start(ctx, name, options...)
 }
 
-// OperationTrace returns where an operation's own trace begins. Anyone can derive it from the operation's id: the trace's
-// id is the first 16 bytes of the SHA-256 of "operation ID", and its root span's the 8 bytes after those.
-func OperationTrace(operation string) trace.SpanContext {
-	sum := sha256.Sum256([]byte("operation " + operation))
-	return trace.NewSpanContext(trace.SpanContextConfig{
-		TraceID: trace.TraceID(sum[:16]), SpanID: trace.SpanID(sum[16:24]), TraceFlags: trace.FlagsSampled, Remote: true,
-	})
+// Operation sends the whole trace of an operation that has ended. It can be sent again.
+func (s *Source) Operation(ctx context.Context, op *optrace.Operation) {
+	optrace.Emit(ctx, s.provider, op)
 }
+
+// Off reports whether the source records nothing.
+func (s *Source) Off() bool { return s == nil || s.off }

@@ -9,8 +9,12 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 
 	"github.com/gpuaas/app-platform/domain/fault"
+	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/internal/telemetry"
+	"github.com/gpuaas/app-platform/sdk/optrace"
+	"github.com/gpuaas/app-platform/service/ledger/operation"
 	"github.com/gpuaas/app-platform/service/ledger/queue"
+	"github.com/gpuaas/app-platform/workers/steprow"
 )
 
 // attempt opens the trace of one attempt at an operation, from the claim until it is given back. ended ends it with what
@@ -29,7 +33,40 @@ func (e *Engine) attempt(ctx context.Context, held *queue.Held) (traced context.
 			code = string(fault.Internal)
 		}
 		telemetry.End(span, code)
+		if !e.config.Traces.Off() {
+			e.emit(ctx, held.ID)
+		}
 	}
+}
+
+// emit sends the whole trace of an operation that has ended, from its rows. A worker that dies before it leaves no
+// trace; anyone who may read the operation can send it then, and it comes out the same.
+func (e *Engine) emit(ctx context.Context, id ids.ID) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), letGo)
+	defer cancel()
+	op, err := operation.Ended(ctx, e.config.DB.Worker(), id)
+	if err != nil || op == nil {
+		if err != nil {
+			e.config.Log.Warn("an operation's trace was not sent", "operation_id", id, "error", err)
+		}
+		return
+	}
+	steps, err := steprow.Load(ctx, e.config.DB.Worker(), id)
+	if err != nil {
+		e.config.Log.Warn("an operation's trace was not sent", "operation_id", id, "error", err)
+		return
+	}
+	whole := &optrace.Operation{ID: string(op.ID), Kind: string(op.Kind), State: string(op.State),
+		CorrelationID: op.CorrelationID, ProjectID: string(op.ProjectID), ErrorCode: op.ErrorCode,
+		ErrorOwner: op.ErrorOwner, CreatedAt: op.CreatedAt, EndedAt: *op.EndedAt}
+	if op.InstanceID != nil {
+		whole.InstanceID = string(*op.InstanceID)
+	}
+	for _, step := range steps {
+		whole.Steps = append(whole.Steps, optrace.Step{Name: step.Name, State: string(step.State), Attempt: step.Attempt,
+			StartedAt: step.StartedAt, EndedAt: step.EndedAt})
+	}
+	e.config.Traces.Operation(ctx, whole)
 }
 
 // logOf returns a log whose lines bear what the operation is and is about.

@@ -105,6 +105,12 @@ func addMemberFixtures(s *clienttest.Server) {
 		if call.Args["id"] == "op_9" {
 			return stuckOperation(), nil
 		}
+		if call.Args["id"] == "op_5" {
+			op := operation("INSTANCE_CREATE", "FAILED", 40)
+			op["id"], op["steps"] = "op_5", []object{{"name": "dispatch", "state": "FAILED", "attempt": 1, "message": "sent",
+				"startedAt": at}, {"name": "readiness", "state": "PENDING", "attempt": 0, "message": ""}}
+			return op, nil
+		}
 		return operation("INSTANCE_CREATE", "RUNNING", 40), nil
 	})
 	changed := func(kind string) object {
