@@ -224,10 +224,12 @@ func (e *Engine) claim(ctx context.Context) (time.Duration, error) {
 	}
 }
 
-// claimOnce claims within claimTimeout.
+// claimOnce claims within claimTimeout. A stop does not cut it for letGo: the database would go on with a claim that was
+// cut, and could carry it out after what this process holds was handed over.
 func (e *Engine) claimOnce(ctx context.Context, want queue.Want) ([]*queue.Held, time.Duration, error) {
-	bounded, cancel := context.WithTimeout(ctx, claimTimeout)
+	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), claimTimeout)
 	defer cancel()
+	defer context.AfterFunc(ctx, func() { time.AfterFunc(letGo, cancel) })()
 	e.config.Worker.BeginClaim()
 	held, next, err := queue.Claim(bounded, e.config.DB.Worker(), e.config.Worker.ID(), want)
 	if err == nil {
