@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gpuaas/app-platform/domain/lifecycle"
+	dbtask "github.com/gpuaas/app-platform/ent/generated/db/nodetask"
 	dbstep "github.com/gpuaas/app-platform/ent/generated/db/operationstep"
 	"github.com/gpuaas/app-platform/internal/otlptest"
 	"github.com/gpuaas/app-platform/sdk/optrace"
@@ -59,6 +60,12 @@ func TestAnAttemptIsATraceLinkedToItsOperation(t *testing.T) {
 	for _, row := range l.own.OperationStep.Query().Where(dbstep.OperationID(op.ID)).AllX(t.Context()) {
 		require.Contains(t, all, "step "+row.Name)
 		require.Equal(t, root.GetSpanId(), all["step "+row.Name].GetParentSpanId())
+	}
+
+	tasks := l.own.NodeTask.Query().Where(dbtask.OperationID(op.ID)).AllX(t.Context())
+	require.NotEmpty(t, tasks)
+	for _, task := range tasks {
+		require.Equal(t, op.CorrelationID, task.CorrelationID, task.Kind)
 	}
 
 	require.Equal(t, "done", lines.one(t, "step", "step", strings.TrimPrefix(step, "step "))["outcome"])

@@ -188,6 +188,7 @@ func (NodeTask) Fields() []ent.Field {
 		str("stdout", "first 64 KiB"),
 		str("stderr", "first 64 KiB"),
 		field.String("idempotency_key").SchemaType(text),
+		str("correlation_id", "that of its operation, or of the request that made it"),
 		field.JSON("binding", &isolation.Binding{}).Optional().Comment("the walls of its member; null for a member without " +
 			"an allocation"),
 		created(),

@@ -173,8 +173,9 @@ type draft struct {
 
 const insert = `INSERT INTO node_task (id, tenant_id, project_id, instance_id, member_id, node_id, operation_id, kind,
 	spec, spec_digest,
-	fence, state, timeout_seconds, idempotency_key, created_at)
-	VALUES ($1, $2, $3, $4, $5, $6, nullif($7, ''), $8, $9, $10, 1, $11, $12, $13, $14)
+	fence, state, timeout_seconds, idempotency_key, created_at, correlation_id)
+	VALUES ($1, $2, $3, $4, $5, $6, nullif($7, ''), $8, $9, $10, 1, $11, $12, $13, $14,
+		coalesce((SELECT correlation_id FROM operation WHERE id = $7), $15))
 	ON CONFLICT (member_id, idempotency_key) DO NOTHING RETURNING ` + rows.NodeTaskColumns
 
 // create stores a task and wakes the node after the commit; made is false when the member already
@@ -191,7 +192,8 @@ func create(ctx context.Context, t *tx.Tx, d draft) (row *db.NodeTask, made bool
 	}
 	row, err = one(ctx, t, insert, ids.New(ids.NodeTask), member.TenantID, member.ProjectID, member.InstanceID, member.ID,
 		*member.NodeID,
-		d.operationID, nodetask.KindOf(d.spec), spec, digest, lifecycle.TaskPending, d.timeoutSeconds, d.key, t.Now)
+		d.operationID, nodetask.KindOf(d.spec), spec, digest, lifecycle.TaskPending, d.timeoutSeconds, d.key, t.Now,
+		authz.Request(ctx).CorrelationID)
 	if err != nil {
 		return nil, false, fmt.Errorf("create a node task: %w", err)
 	}

@@ -63,6 +63,8 @@ func TestTheSameKeyIsTheSameTask(t *testing.T) {
 	}
 	require.Equal(t, 1, b.Count("node_task", ""))
 	require.Equal(t, 1, b.Count("audit_entry", ""), "a repeat changes nothing and is no entry")
+	op := b.Ent.Operation.Query().OnlyX(t.Context())
+	require.Equal(t, op.CorrelationID, b.Ent.NodeTask.Query().OnlyX(t.Context()).CorrelationID, "that of its operation")
 
 	b.SQL(`UPDATE member SET status = 'REMOVING' WHERE id = $1`, b.member.ID)
 	b.SQL(`UPDATE member SET status = 'REMOVED' WHERE id = $1`, b.member.ID)

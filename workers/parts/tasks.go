@@ -60,11 +60,11 @@ func place(ctx context.Context, t *tx.Tx, op *db.Operation, orders []order) erro
 		digest := sha256.Sum256(fmt.Appendf(nil, "%s\n%d\n%s", one.kind, one.timeout, spec))
 		batch.Queue(`INSERT INTO node_task (id, tenant_id, project_id, instance_id, member_id, node_id, operation_id, kind,
 			spec,
-			spec_digest, state, timeout_seconds, idempotency_key, created_at)
-			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, 'PENDING', $11, $12, $13)
+			spec_digest, state, timeout_seconds, idempotency_key, created_at, correlation_id)
+			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, 'PENDING', $11, $12, $13, $14)
 			ON CONFLICT (member_id, idempotency_key) DO NOTHING`,
 			ids.New(ids.NodeTask), op.TenantID, op.ProjectID, one.member.InstanceID, one.member.ID, *one.member.NodeID, op.ID,
-			one.kind, spec, digest[:], one.timeout, one.key, t.Now)
+			one.kind, spec, digest[:], one.timeout, one.key, t.Now, op.CorrelationID)
 		t.Wake(event.NodeTopic(*one.member.NodeID))
 	}
 	if len(orders) == 0 {

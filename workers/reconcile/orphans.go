@@ -223,11 +223,11 @@ func (k *trace) left() string {
 func order(ctx context.Context, t *tx.Tx, row *db.Orphan, kind lifecycle.NodeTaskKind) error {
 	digest := sha256.Sum256(fmt.Appendf(nil, "%s\n%d\n{}", kind, orphanSeconds))
 	_, err := t.Exec(ctx, `INSERT INTO node_task (id, tenant_id, project_id, instance_id, member_id, node_id, kind, spec,
-		spec_digest, state,
-		timeout_seconds, idempotency_key, created_at) VALUES ($1, $2, $3, $4, $5, $6, $7, '{}', $8, 'PENDING', $9, $10, $11)
+		spec_digest, state, timeout_seconds, idempotency_key, created_at, correlation_id) VALUES ($1, $2, $3, $4, $5, $6,
+		$7, '{}', $8, 'PENDING', $9, $10, $11, coalesce((SELECT correlation_id FROM operation WHERE id = $12), ''))
 		ON CONFLICT (member_id, idempotency_key) DO NOTHING`, ids.New(ids.NodeTask), row.TenantID, row.ProjectID,
-		row.InstanceID, row.MemberID,
-		row.NodeID, kind, digest[:], orphanSeconds, keyOf(row)+lifecycle.Wire(kind), t.Now)
+		row.InstanceID, row.MemberID, row.NodeID, kind, digest[:], orphanSeconds, keyOf(row)+lifecycle.Wire(kind), t.Now,
+		row.OperationID)
 	if err != nil {
 		return fmt.Errorf("ask for a task of %s: %w", row.ID, err)
 	}

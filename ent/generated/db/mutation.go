@@ -28580,6 +28580,7 @@ type NodeTaskMutation struct {
 	stdout             *string
 	stderr             *string
 	idempotency_key    *string
+	correlation_id     *string
 	binding            **isolation.Binding
 	created_at         *time.Time
 	seq                *int64
@@ -29637,6 +29638,42 @@ func (m *NodeTaskMutation) ResetIdempotencyKey() {
 	m.idempotency_key = nil
 }
 
+// SetCorrelationID sets the "correlation_id" field.
+func (m *NodeTaskMutation) SetCorrelationID(s string) {
+	m.correlation_id = &s
+}
+
+// CorrelationID returns the value of the "correlation_id" field in the mutation.
+func (m *NodeTaskMutation) CorrelationID() (r string, exists bool) {
+	v := m.correlation_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldCorrelationID returns the old "correlation_id" field's value of the NodeTask entity.
+// If the NodeTask object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *NodeTaskMutation) OldCorrelationID(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldCorrelationID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldCorrelationID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldCorrelationID: %w", err)
+	}
+	return oldValue.CorrelationID, nil
+}
+
+// ResetCorrelationID resets all changes to the "correlation_id" field.
+func (m *NodeTaskMutation) ResetCorrelationID() {
+	m.correlation_id = nil
+}
+
 // SetBinding sets the "binding" field.
 func (m *NodeTaskMutation) SetBinding(i *isolation.Binding) {
 	m.binding = &i
@@ -29924,7 +29961,7 @@ func (m *NodeTaskMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *NodeTaskMutation) Fields() []string {
-	fields := make([]string, 0, 26)
+	fields := make([]string, 0, 27)
 	if m.tenant_id != nil {
 		fields = append(fields, nodetask.FieldTenantID)
 	}
@@ -29987,6 +30024,9 @@ func (m *NodeTaskMutation) Fields() []string {
 	}
 	if m.idempotency_key != nil {
 		fields = append(fields, nodetask.FieldIdempotencyKey)
+	}
+	if m.correlation_id != nil {
+		fields = append(fields, nodetask.FieldCorrelationID)
 	}
 	if m.binding != nil {
 		fields = append(fields, nodetask.FieldBinding)
@@ -30053,6 +30093,8 @@ func (m *NodeTaskMutation) Field(name string) (ent.Value, bool) {
 		return m.Stderr()
 	case nodetask.FieldIdempotencyKey:
 		return m.IdempotencyKey()
+	case nodetask.FieldCorrelationID:
+		return m.CorrelationID()
 	case nodetask.FieldBinding:
 		return m.Binding()
 	case nodetask.FieldCreatedAt:
@@ -30114,6 +30156,8 @@ func (m *NodeTaskMutation) OldField(ctx context.Context, name string) (ent.Value
 		return m.OldStderr(ctx)
 	case nodetask.FieldIdempotencyKey:
 		return m.OldIdempotencyKey(ctx)
+	case nodetask.FieldCorrelationID:
+		return m.OldCorrelationID(ctx)
 	case nodetask.FieldBinding:
 		return m.OldBinding(ctx)
 	case nodetask.FieldCreatedAt:
@@ -30279,6 +30323,13 @@ func (m *NodeTaskMutation) SetField(name string, value ent.Value) error {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
 		m.SetIdempotencyKey(v)
+		return nil
+	case nodetask.FieldCorrelationID:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetCorrelationID(v)
 		return nil
 	case nodetask.FieldBinding:
 		v, ok := value.(*isolation.Binding)
@@ -30552,6 +30603,9 @@ func (m *NodeTaskMutation) ResetField(name string) error {
 		return nil
 	case nodetask.FieldIdempotencyKey:
 		m.ResetIdempotencyKey()
+		return nil
+	case nodetask.FieldCorrelationID:
+		m.ResetCorrelationID()
 		return nil
 	case nodetask.FieldBinding:
 		m.ResetBinding()

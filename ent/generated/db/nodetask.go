@@ -64,6 +64,8 @@ type NodeTask struct {
 	Stderr string `json:"stderr,omitempty"`
 	// IdempotencyKey holds the value of the "idempotency_key" field.
 	IdempotencyKey string `json:"idempotency_key,omitempty"`
+	// that of its operation, or of the request that made it
+	CorrelationID string `json:"correlation_id,omitempty"`
 	// the walls of its member; null for a member without an allocation
 	Binding *isolation.Binding `json:"binding,omitempty"`
 	// when the row was made
@@ -88,7 +90,7 @@ func (*NodeTask) scanValues(columns []string) ([]any, error) {
 			values[i] = new(sql.NullBool)
 		case nodetask.FieldFence, nodetask.FieldTimeoutSeconds, nodetask.FieldExitCode, nodetask.FieldProgressDone, nodetask.FieldProgressTotal, nodetask.FieldSeq:
 			values[i] = new(sql.NullInt64)
-		case nodetask.FieldID, nodetask.FieldTenantID, nodetask.FieldProjectID, nodetask.FieldInstanceID, nodetask.FieldMemberID, nodetask.FieldNodeID, nodetask.FieldOperationID, nodetask.FieldKind, nodetask.FieldState, nodetask.FieldMessage, nodetask.FieldStdout, nodetask.FieldStderr, nodetask.FieldIdempotencyKey:
+		case nodetask.FieldID, nodetask.FieldTenantID, nodetask.FieldProjectID, nodetask.FieldInstanceID, nodetask.FieldMemberID, nodetask.FieldNodeID, nodetask.FieldOperationID, nodetask.FieldKind, nodetask.FieldState, nodetask.FieldMessage, nodetask.FieldStdout, nodetask.FieldStderr, nodetask.FieldIdempotencyKey, nodetask.FieldCorrelationID:
 			values[i] = new(sql.NullString)
 		case nodetask.FieldCreatedAt, nodetask.FieldStartedAt, nodetask.FieldEndedAt:
 			values[i] = new(sql.NullTime)
@@ -245,6 +247,12 @@ func (_m *NodeTask) assignValues(columns []string, values []any) error {
 			} else if value.Valid {
 				_m.IdempotencyKey = value.String
 			}
+		case nodetask.FieldCorrelationID:
+			if value, ok := values[i].(*sql.NullString); !ok {
+				return fmt.Errorf("unexpected type %T for field correlation_id", values[i])
+			} else if value.Valid {
+				_m.CorrelationID = value.String
+			}
 		case nodetask.FieldBinding:
 			if value, ok := values[i].(*[]byte); !ok {
 				return fmt.Errorf("unexpected type %T for field binding", values[i])
@@ -382,6 +390,9 @@ func (_m *NodeTask) String() string {
 	builder.WriteString(", ")
 	builder.WriteString("idempotency_key=")
 	builder.WriteString(_m.IdempotencyKey)
+	builder.WriteString(", ")
+	builder.WriteString("correlation_id=")
+	builder.WriteString(_m.CorrelationID)
 	builder.WriteString(", ")
 	builder.WriteString("binding=")
 	builder.WriteString(fmt.Sprintf("%v", _m.Binding))

@@ -222,6 +222,20 @@ func (_c *NodeTaskCreate) SetIdempotencyKey(v string) *NodeTaskCreate {
 	return _c
 }
 
+// SetCorrelationID sets the "correlation_id" field.
+func (_c *NodeTaskCreate) SetCorrelationID(v string) *NodeTaskCreate {
+	_c.mutation.SetCorrelationID(v)
+	return _c
+}
+
+// SetNillableCorrelationID sets the "correlation_id" field if the given value is not nil.
+func (_c *NodeTaskCreate) SetNillableCorrelationID(v *string) *NodeTaskCreate {
+	if v != nil {
+		_c.SetCorrelationID(*v)
+	}
+	return _c
+}
+
 // SetBinding sets the "binding" field.
 func (_c *NodeTaskCreate) SetBinding(v *isolation.Binding) *NodeTaskCreate {
 	_c.mutation.SetBinding(v)
@@ -353,6 +367,10 @@ func (_c *NodeTaskCreate) defaults() {
 		v := nodetask.DefaultStderr
 		_c.mutation.SetStderr(v)
 	}
+	if _, ok := _c.mutation.CorrelationID(); !ok {
+		v := nodetask.DefaultCorrelationID
+		_c.mutation.SetCorrelationID(v)
+	}
 	if _, ok := _c.mutation.CreatedAt(); !ok {
 		v := nodetask.DefaultCreatedAt()
 		_c.mutation.SetCreatedAt(v)
@@ -421,6 +439,9 @@ func (_c *NodeTaskCreate) check() error {
 	}
 	if _, ok := _c.mutation.IdempotencyKey(); !ok {
 		return &ValidationError{Name: "idempotency_key", err: errors.New(`db: missing required field "NodeTask.idempotency_key"`)}
+	}
+	if _, ok := _c.mutation.CorrelationID(); !ok {
+		return &ValidationError{Name: "correlation_id", err: errors.New(`db: missing required field "NodeTask.correlation_id"`)}
 	}
 	if _, ok := _c.mutation.CreatedAt(); !ok {
 		return &ValidationError{Name: "created_at", err: errors.New(`db: missing required field "NodeTask.created_at"`)}
@@ -543,6 +564,10 @@ func (_c *NodeTaskCreate) createSpec() (*NodeTask, *sqlgraph.CreateSpec) {
 	if value, ok := _c.mutation.IdempotencyKey(); ok {
 		_spec.SetField(nodetask.FieldIdempotencyKey, field.TypeString, value)
 		_node.IdempotencyKey = value
+	}
+	if value, ok := _c.mutation.CorrelationID(); ok {
+		_spec.SetField(nodetask.FieldCorrelationID, field.TypeString, value)
+		_node.CorrelationID = value
 	}
 	if value, ok := _c.mutation.Binding(); ok {
 		_spec.SetField(nodetask.FieldBinding, field.TypeJSON, value)

@@ -346,6 +346,20 @@ func (_u *NodeTaskUpdate) SetNillableIdempotencyKey(v *string) *NodeTaskUpdate {
 	return _u
 }
 
+// SetCorrelationID sets the "correlation_id" field.
+func (_u *NodeTaskUpdate) SetCorrelationID(v string) *NodeTaskUpdate {
+	_u.mutation.SetCorrelationID(v)
+	return _u
+}
+
+// SetNillableCorrelationID sets the "correlation_id" field if the given value is not nil.
+func (_u *NodeTaskUpdate) SetNillableCorrelationID(v *string) *NodeTaskUpdate {
+	if v != nil {
+		_u.SetCorrelationID(*v)
+	}
+	return _u
+}
+
 // SetBinding sets the "binding" field.
 func (_u *NodeTaskUpdate) SetBinding(v *isolation.Binding) *NodeTaskUpdate {
 	_u.mutation.SetBinding(v)
@@ -577,6 +591,9 @@ func (_u *NodeTaskUpdate) sqlSave(ctx context.Context) (_node int, err error) {
 	}
 	if value, ok := _u.mutation.IdempotencyKey(); ok {
 		_spec.SetField(nodetask.FieldIdempotencyKey, field.TypeString, value)
+	}
+	if value, ok := _u.mutation.CorrelationID(); ok {
+		_spec.SetField(nodetask.FieldCorrelationID, field.TypeString, value)
 	}
 	if value, ok := _u.mutation.Binding(); ok {
 		_spec.SetField(nodetask.FieldBinding, field.TypeJSON, value)
@@ -938,6 +955,20 @@ func (_u *NodeTaskUpdateOne) SetNillableIdempotencyKey(v *string) *NodeTaskUpdat
 	return _u
 }
 
+// SetCorrelationID sets the "correlation_id" field.
+func (_u *NodeTaskUpdateOne) SetCorrelationID(v string) *NodeTaskUpdateOne {
+	_u.mutation.SetCorrelationID(v)
+	return _u
+}
+
+// SetNillableCorrelationID sets the "correlation_id" field if the given value is not nil.
+func (_u *NodeTaskUpdateOne) SetNillableCorrelationID(v *string) *NodeTaskUpdateOne {
+	if v != nil {
+		_u.SetCorrelationID(*v)
+	}
+	return _u
+}
+
 // SetBinding sets the "binding" field.
 func (_u *NodeTaskUpdateOne) SetBinding(v *isolation.Binding) *NodeTaskUpdateOne {
 	_u.mutation.SetBinding(v)
@@ -1199,6 +1230,9 @@ func (_u *NodeTaskUpdateOne) sqlSave(ctx context.Context) (_node *NodeTask, err 
 	}
 	if value, ok := _u.mutation.IdempotencyKey(); ok {
 		_spec.SetField(nodetask.FieldIdempotencyKey, field.TypeString, value)
+	}
+	if value, ok := _u.mutation.CorrelationID(); ok {
+		_spec.SetField(nodetask.FieldCorrelationID, field.TypeString, value)
 	}
 	if value, ok := _u.mutation.Binding(); ok {
 		_spec.SetField(nodetask.FieldBinding, field.TypeJSON, value)

@@ -587,8 +587,12 @@ func init() {
 	nodetaskDescStderr := nodetaskFields[17].Descriptor()
 	// nodetask.DefaultStderr holds the default value on creation for the stderr field.
 	nodetask.DefaultStderr = nodetaskDescStderr.Default.(string)
+	// nodetaskDescCorrelationID is the schema descriptor for correlation_id field.
+	nodetaskDescCorrelationID := nodetaskFields[19].Descriptor()
+	// nodetask.DefaultCorrelationID holds the default value on creation for the correlation_id field.
+	nodetask.DefaultCorrelationID = nodetaskDescCorrelationID.Default.(string)
 	// nodetaskDescCreatedAt is the schema descriptor for created_at field.
-	nodetaskDescCreatedAt := nodetaskFields[20].Descriptor()
+	nodetaskDescCreatedAt := nodetaskFields[21].Descriptor()
 	// nodetask.DefaultCreatedAt holds the default value on creation for the created_at field.
 	nodetask.DefaultCreatedAt = nodetaskDescCreatedAt.Default.(func() time.Time)
 	operationFields := schema.Operation{}.Fields()

@@ -2966,6 +2966,29 @@ func (ec *executionContext) fieldContext_NodeTask_operationId(_ context.Context,
 	return graphql.NewScalarFieldContext("NodeTask", field, false, false, errors.New("field of type ID does not have child fields"))
 }
 
+func (ec *executionContext) _NodeTask_correlationId(ctx context.Context, field graphql.CollectedField, obj *db.NodeTask) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_NodeTask_correlationId(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.CorrelationID, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNString2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_NodeTask_correlationId(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("NodeTask", field, false, false, errors.New("field of type String does not have child fields"))
+}
+
 func (ec *executionContext) _NodeTask_kind(ctx context.Context, field graphql.CollectedField, obj *db.NodeTask) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -5963,6 +5986,11 @@ func (ec *executionContext) _NodeTask(ctx context.Context, sel ast.SelectionSet,
 		case "operationId":
 			out.Values[i] = ec._NodeTask_operationId(ctx, field, obj)
 			if out.Values[i] == graphql.RequiredNull {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "correlationId":
+			out.Values[i] = ec._NodeTask_correlationId(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
 				atomic.AddUint32(&out.Invalids, 1)
 			}
 		case "kind":

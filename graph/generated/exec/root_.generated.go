@@ -1372,6 +1372,7 @@ type ComplexityRoot struct {
 	NodeTask struct {
 		Binding         func(childComplexity int) int
 		CancelRequested func(childComplexity int) int
+		CorrelationID   func(childComplexity int) int
 		CreatedAt       func(childComplexity int) int
 		EndedAt         func(childComplexity int) int
 		ExitCode        func(childComplexity int) int
@@ -8576,6 +8577,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.NodeTask.CancelRequested(childComplexity), true
+	case "NodeTask.correlationId":
+		if e.ComplexityRoot.NodeTask.CorrelationID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.NodeTask.CorrelationID(childComplexity), true
 	case "NodeTask.createdAt":
 		if e.ComplexityRoot.NodeTask.CreatedAt == nil {
 			break
@@ -17599,6 +17606,8 @@ type NodeTask implements Node {
   nodeId: ID!
   "The operation it belongs to; null when it belongs to none."
   operationId: ID
+  "The correlation id of its operation, or of the request that made it; empty for a task of an older platform."
+  correlationId: String!
   "What it does."
   kind: NodeTaskKind!
   "Its details; secrets in it are sealed to the node."
@@ -22508,6 +22517,8 @@ func (ec *executionContext) childFields_NodeTask(ctx context.Context, field grap
 		return ec.fieldContext_NodeTask_nodeId(ctx, field)
 	case "operationId":
 		return ec.fieldContext_NodeTask_operationId(ctx, field)
+	case "correlationId":
+		return ec.fieldContext_NodeTask_correlationId(ctx, field)
 	case "kind":
 		return ec.fieldContext_NodeTask_kind(ctx, field)
 	case "spec":

@@ -179,6 +179,7 @@ var usageRecord = object{"source": "alc_1", "meter": "gpu_seconds", "usageId": "
 // task is a command that ran on a node.
 func task() object {
 	return object{"id": "tsk_1", "memberId": "mem_1", "instanceId": "ins_1", "nodeId": "nod_1", "operationId": "op_1",
+		"correlationId": "corr-1",
 		"kind": "RUN",
 		"spec": object{"command": []string{"hostname"}}, "fence": 1, "state": "SUCCEEDED", "cancelRequested": false,
 		"timeoutSeconds": 60,

@@ -170,6 +170,7 @@ func TestPlatformThatWasAwayMissesNothing(t *testing.T) {
 		r.stop()
 		r.eventually(func() bool { return strings.Contains(r.log.text(), `"msg":"task done","task_id":"tsk_a"`) },
 			"the command ends while the platform is away")
+		require.Contains(t, r.log.text(), `"correlation_id":"cor-of-tsk_a"`, "its lines lead to whoever requested it")
 		r.give(shell("tsk_b", "echo asked meanwhile"))
 		r.start()
 		require.Equal(t, "before\nwhile away\n", r.ended("tsk_a").output["STDOUT"])

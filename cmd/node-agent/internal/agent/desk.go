@@ -76,7 +76,7 @@ func newDesk(ctx context.Context, j *journal.Journal, executor *task.Executor, r
 // those that are held, and repetitions.
 func (d *desk) take(sent gql.NodeWork) {
 	if !taskIDForm.MatchString(sent.Id) {
-		d.log.Warn("task with an unusable id refused", "task_id", sent.Id)
+		d.log.Warn("task with an unusable id refused", "task_id", sent.Id, "correlation_id", sent.CorrelationId)
 		return
 	}
 	d.mu.Lock()
@@ -92,11 +92,11 @@ func (d *desk) take(sent gql.NodeWork) {
 	entry, known := d.journal.Get(sent.Id)
 	switch {
 	case known && fence < entry.Fence:
-		d.log.Warn("task with a stale fence refused", "task_id", sent.Id, "fence", fence, "known", entry.Fence)
+		d.log.Warn("task with a stale fence refused", "task_id", sent.Id, "correlation_id", sent.CorrelationId, "fence", fence, "known", entry.Fence)
 	case known && fence == entry.Fence && entry.Outcome != nil:
 		d.reporter.add(entry, nil)
 	case known && fence == entry.Fence && entry.State != journal.StateRunning:
-		d.log.Warn("task was done too long ago to tell how", "task_id", sent.Id, "state", entry.State)
+		d.log.Warn("task was done too long ago to tell how", "task_id", sent.Id, "correlation_id", sent.CorrelationId, "state", entry.State)
 	case len(d.tasks) >= maxTasks:
 		d.log.Warn("too many tasks at once; they will be asked for again", "held", len(d.tasks))
 		d.overflow()
@@ -110,9 +110,9 @@ func (d *desk) again(held *job, sent gql.NodeWork) {
 	fence := int64(sent.Fence)
 	switch {
 	case fence < held.task.Fence:
-		d.log.Warn("task with a stale fence refused", "task_id", sent.Id, "fence", fence, "known", held.task.Fence)
+		d.log.Warn("task with a stale fence refused", "task_id", sent.Id, "correlation_id", sent.CorrelationId, "fence", fence, "known", held.task.Fence)
 	case fence > held.task.Fence:
-		d.log.Info("task is dispatched anew; the running one is ended", "task_id", sent.Id, "fence", fence)
+		d.log.Info("task is dispatched anew; the running one is ended", "", held.task, "new_fence", fence)
 		held.successor = &sent
 		held.cancel(task.ErrCanceled)
 	case sent.CancelRequested:
@@ -126,11 +126,14 @@ func (d *desk) begin(sent gql.NodeWork, resumed bool, epoch string) {
 		ID: sent.Id, Fence: int64(sent.Fence), Kind: nodetask.Kind(sent.Kind), MemberID: sent.MemberId,
 		InstanceID: sent.InstanceId,
 		Spec:       sent.Spec, Timeout: timeout(sent.TimeoutSeconds), Walls: wallsOf(sent.Binding),
-		Looks: sent.OperationId == nil,
+		Looks: sent.OperationId == nil, CorrelationID: sent.CorrelationId,
+	}
+	if sent.OperationId != nil {
+		work.OperationID = *sent.OperationId
 	}
 	if !resumed {
 		if err := d.journal.Accept(work.ID, work.Fence, work.MemberID, string(work.Kind)); err != nil {
-			d.log.Error("task not taken: it cannot be journalled", "task_id", work.ID, "error", err)
+			d.log.Error("task not taken: it cannot be journalled", "", work, "error", err)
 			d.overflow()
 			return
 		}
@@ -142,8 +145,7 @@ func (d *desk) begin(sent gql.NodeWork, resumed bool, epoch string) {
 	}
 	d.tasks[work.ID] = held
 	turn := d.enqueue(held)
-	d.log.Info("task taken", "task_id", work.ID, "kind", work.Kind, "member_id", work.MemberID, "fence", work.Fence, "resumed",
-		resumed)
+	d.log.Info("task taken", "", work, "resumed", resumed)
 	d.wait.Go(func() {
 		defer cancel(nil)
 		d.work(ctx, held, turn, task.Attempt{Resumed: resumed, Epoch: epoch})

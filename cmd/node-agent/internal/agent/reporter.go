@@ -66,11 +66,10 @@ func (r *reporter) ask(ctx context.Context, work task.Task) error {
 		case err == nil:
 			return nil
 		case platform.Permanent(err):
-			r.log.Info("task is not begun: the platform does not want it any more", "task_id", work.ID, "fence", work.Fence,
-				"error", err)
+			r.log.Info("task is not begun: the platform does not want it any more", "", work, "error", err)
 			return task.ErrCanceled
 		}
-		r.log.Debug("whether to begin a task is asked again", "task_id", work.ID, "error", err)
+		r.log.Debug("whether to begin a task is asked again", "", work, "error", err)
 		if err := retry.Wait(ctx); err != nil {
 			return err
 		}
@@ -95,7 +94,7 @@ func (r *reporter) running(ctx context.Context, work task.Task, far *gql.ReportN
 	}
 	report.TaskId, report.Fence, report.State = work.ID, int(work.Fence), gql.NodeTaskStateRunning
 	if err := r.client.Report(ctx, r.who, report); err != nil {
-		r.log.Debug("how the task goes not reported", "task_id", work.ID, "error", err)
+		r.log.Debug("how the task goes not reported", "", work, "error", err)
 	}
 }
 

@@ -8,6 +8,7 @@ func (s *standin) give(task gql.NodeWork) {
 	if _, known := s.tasks[task.Id]; !known {
 		s.order = append(s.order, task.Id)
 	}
+	task.CorrelationId = "cor-of-" + task.Id
 	task.State = gql.NodeTaskStatePending
 	s.tasks[task.Id] = &standTask{NodeWork: task, State: string(task.State), output: map[string]string{}}
 	s.mu.Unlock()

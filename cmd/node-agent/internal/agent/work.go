@@ -91,7 +91,7 @@ func (d *desk) execute(ctx context.Context, held *job, attempt task.Attempt, ask
 	switch {
 	case errors.Is(err, task.ErrDetached):
 	case err != nil:
-		d.log.Error("task has no outcome yet; it will be asked for again", "task_id", held.task.ID, "error", err)
+		d.log.Error("task has no outcome yet; it will be asked for again", "", held.task, "error", err)
 		d.overflow()
 	default:
 		d.conclude(held, outcome, output)
@@ -105,8 +105,7 @@ func (d *desk) conclude(held *job, outcome journal.Outcome, output *pump) {
 		return
 	}
 	work := held.task
-	d.log.Info("task done", "task_id", work.ID, "kind", work.Kind, "member_id", work.MemberID, "fence", work.Fence, "state",
-		outcome.State)
+	d.log.Info("task done", "", work, "state", outcome.State)
 	d.executor.Settle(context.WithoutCancel(d.ctx), work, outcome)
 	d.reporter.add(journal.Entry{TaskID: work.ID, Fence: work.Fence, Kind: string(work.Kind), State: outcome.State,
 		Outcome: &outcome}, output)
@@ -128,7 +127,7 @@ func (d *desk) keep(held *job, outcome journal.Outcome) bool {
 			return true
 		}
 		if !told {
-			d.log.Error("outcome not journalled; it is tried until it is", "task_id", held.task.ID, "error", err)
+			d.log.Error("outcome not journalled; it is tried until it is", "", held.task, "error", err)
 		}
 		if retry.Wait(d.ctx) != nil {
 			return false // the agent stops; the next one finds the task as running

@@ -45,12 +45,27 @@ type Task struct {
 	Kind       nodetask.Kind
 	MemberID   string
 	InstanceID string
-	Spec       json.RawMessage
-	Timeout    time.Duration
+	// OperationID is the operation it is of, "" for none, and CorrelationID what ties it to whoever requested it.
+	OperationID, CorrelationID string
+
+	Spec    json.RawMessage
+	Timeout time.Duration
 	// Walls are those of the member, should the task be its first.
 	Walls sandbox.Walls
 	// Looks says that the task is of no operation: it does not bring a member back whose init has died.
 	Looks bool
+}
+
+// LogValue returns what lines of the log say of the task: its ids, and what ties it to whoever requested it. Logged
+// under the key "" they are fields of the line itself.
+func (t Task) LogValue() slog.Value {
+	attrs := []slog.Attr{slog.String("task_id", t.ID), slog.String("kind", string(t.Kind)), slog.Int64("fence", t.Fence),
+		slog.String("member_id", t.MemberID), slog.String("app_instance_id", t.InstanceID),
+		slog.String("correlation_id", t.CorrelationID)}
+	if t.OperationID != "" {
+		attrs = append(attrs, slog.String("operation_id", t.OperationID))
+	}
+	return slog.GroupValue(attrs...)
 }
 
 func (t Task) member() sandbox.Member {
@@ -193,7 +208,7 @@ func (e *Executor) Settle(ctx context.Context, task Task, outcome journal.Outcom
 		err = client.Ack(ctx, task.ID)
 	}
 	if err != nil {
-		e.Log.DebugContext(ctx, "result not acknowledged to the member", "task_id", task.ID, "error", err)
+		e.Log.DebugContext(ctx, "result not acknowledged to the member", "", task, "error", err)
 	}
 }
 

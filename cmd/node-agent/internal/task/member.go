@@ -115,7 +115,7 @@ func (e *Executor) teardown(ctx context.Context, task Task) (journal.Outcome, er
 	result := residueResult{Residue: left}
 	var logsErr error
 	if result.Logs, logsErr = e.Logs.Last(task.MemberID); logsErr != nil {
-		e.Log.WarnContext(ctx, "the last lines of the member are lost", "member_id", task.MemberID, "error", logsErr)
+		e.Log.WarnContext(ctx, "the last lines of the member are lost", "", task, "error", logsErr)
 	}
 	switch {
 	case wire.HasCode(err, wire.CodeSpecInvalid):

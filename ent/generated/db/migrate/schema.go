@@ -1060,6 +1060,7 @@ var (
 		{Name: "stdout", Type: field.TypeString, Default: "", SchemaType: map[string]string{"postgres": "text"}},
 		{Name: "stderr", Type: field.TypeString, Default: "", SchemaType: map[string]string{"postgres": "text"}},
 		{Name: "idempotency_key", Type: field.TypeString, SchemaType: map[string]string{"postgres": "text"}},
+		{Name: "correlation_id", Type: field.TypeString, Default: "", SchemaType: map[string]string{"postgres": "text"}},
 		{Name: "binding", Type: field.TypeJSON, Nullable: true},
 		{Name: "created_at", Type: field.TypeTime},
 		{Name: "seq", Type: field.TypeInt64, Nullable: true, Default: schema.Expr("nextval('row_order'::regclass)")},

@@ -57,6 +57,8 @@ const (
 	FieldStderr = "stderr"
 	// FieldIdempotencyKey holds the string denoting the idempotency_key field in the database.
 	FieldIdempotencyKey = "idempotency_key"
+	// FieldCorrelationID holds the string denoting the correlation_id field in the database.
+	FieldCorrelationID = "correlation_id"
 	// FieldBinding holds the string denoting the binding field in the database.
 	FieldBinding = "binding"
 	// FieldCreatedAt holds the string denoting the created_at field in the database.
@@ -95,6 +97,7 @@ var Columns = []string{
 	FieldStdout,
 	FieldStderr,
 	FieldIdempotencyKey,
+	FieldCorrelationID,
 	FieldBinding,
 	FieldCreatedAt,
 	FieldSeq,
@@ -127,6 +130,8 @@ var (
 	DefaultStdout string
 	// DefaultStderr holds the default value on creation for the "stderr" field.
 	DefaultStderr string
+	// DefaultCorrelationID holds the default value on creation for the "correlation_id" field.
+	DefaultCorrelationID string
 	// DefaultCreatedAt holds the default value on creation for the "created_at" field.
 	DefaultCreatedAt func() time.Time
 )
@@ -247,6 +252,11 @@ func ByStderr(opts ...sql.OrderTermOption) OrderOption {
 // ByIdempotencyKey orders the results by the idempotency_key field.
 func ByIdempotencyKey(opts ...sql.OrderTermOption) OrderOption {
 	return sql.OrderByField(FieldIdempotencyKey, opts...).ToFunc()
+}
+
+// ByCorrelationID orders the results by the correlation_id field.
+func ByCorrelationID(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldCorrelationID, opts...).ToFunc()
 }
 
 // ByCreatedAt orders the results by the created_at field.

@@ -147,6 +147,11 @@ func IdempotencyKey(v string) predicate.NodeTask {
 	return predicate.NodeTask(sql.FieldEQ(FieldIdempotencyKey, v))
 }
 
+// CorrelationID applies equality check predicate on the "correlation_id" field. It's identical to CorrelationIDEQ.
+func CorrelationID(v string) predicate.NodeTask {
+	return predicate.NodeTask(sql.FieldEQ(FieldCorrelationID, v))
+}
+
 // CreatedAt applies equality check predicate on the "created_at" field. It's identical to CreatedAtEQ.
 func CreatedAt(v time.Time) predicate.NodeTask {
 	return predicate.NodeTask(sql.FieldEQ(FieldCreatedAt, v))
@@ -1279,6 +1284,71 @@ func IdempotencyKeyEqualFold(v string) predicate.NodeTask {
 // IdempotencyKeyContainsFold applies the ContainsFold predicate on the "idempotency_key" field.
 func IdempotencyKeyContainsFold(v string) predicate.NodeTask {
 	return predicate.NodeTask(sql.FieldContainsFold(FieldIdempotencyKey, v))
+}
+
+// CorrelationIDEQ applies the EQ predicate on the "correlation_id" field.
+func CorrelationIDEQ(v string) predicate.NodeTask {
+	return predicate.NodeTask(sql.FieldEQ(FieldCorrelationID, v))
+}
+
+// CorrelationIDNEQ applies the NEQ predicate on the "correlation_id" field.
+func CorrelationIDNEQ(v string) predicate.NodeTask {
+	return predicate.NodeTask(sql.FieldNEQ(FieldCorrelationID, v))
+}
+
+// CorrelationIDIn applies the In predicate on the "correlation_id" field.
+func CorrelationIDIn(vs ...string) predicate.NodeTask {
+	return predicate.NodeTask(sql.FieldIn(FieldCorrelationID, vs...))
+}
+
+// CorrelationIDNotIn applies the NotIn predicate on the "correlation_id" field.
+func CorrelationIDNotIn(vs ...string) predicate.NodeTask {
+	return predicate.NodeTask(sql.FieldNotIn(FieldCorrelationID, vs...))
+}
+
+// CorrelationIDGT applies the GT predicate on the "correlation_id" field.
+func CorrelationIDGT(v string) predicate.NodeTask {
+	return predicate.NodeTask(sql.FieldGT(FieldCorrelationID, v))
+}
+
+// CorrelationIDGTE applies the GTE predicate on the "correlation_id" field.
+func CorrelationIDGTE(v string) predicate.NodeTask {
+	return predicate.NodeTask(sql.FieldGTE(FieldCorrelationID, v))
+}
+
+// CorrelationIDLT applies the LT predicate on the "correlation_id" field.
+func CorrelationIDLT(v string) predicate.NodeTask {
+	return predicate.NodeTask(sql.FieldLT(FieldCorrelationID, v))
+}
+
+// CorrelationIDLTE applies the LTE predicate on the "correlation_id" field.
+func CorrelationIDLTE(v string) predicate.NodeTask {
+	return predicate.NodeTask(sql.FieldLTE(FieldCorrelationID, v))
+}
+
+// CorrelationIDContains applies the Contains predicate on the "correlation_id" field.
+func CorrelationIDContains(v string) predicate.NodeTask {
+	return predicate.NodeTask(sql.FieldContains(FieldCorrelationID, v))
+}
+
+// CorrelationIDHasPrefix applies the HasPrefix predicate on the "correlation_id" field.
+func CorrelationIDHasPrefix(v string) predicate.NodeTask {
+	return predicate.NodeTask(sql.FieldHasPrefix(FieldCorrelationID, v))
+}
+
+// CorrelationIDHasSuffix applies the HasSuffix predicate on the "correlation_id" field.
+func CorrelationIDHasSuffix(v string) predicate.NodeTask {
+	return predicate.NodeTask(sql.FieldHasSuffix(FieldCorrelationID, v))
+}
+
+// CorrelationIDEqualFold applies the EqualFold predicate on the "correlation_id" field.
+func CorrelationIDEqualFold(v string) predicate.NodeTask {
+	return predicate.NodeTask(sql.FieldEqualFold(FieldCorrelationID, v))
+}
+
+// CorrelationIDContainsFold applies the ContainsFold predicate on the "correlation_id" field.
+func CorrelationIDContainsFold(v string) predicate.NodeTask {
+	return predicate.NodeTask(sql.FieldContainsFold(FieldCorrelationID, v))
 }
 
 // BindingIsNil applies the IsNil predicate on the "binding" field.

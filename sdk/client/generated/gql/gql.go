@@ -10342,6 +10342,8 @@ type NodeTask struct {
 	NodeId string `json:"nodeId"`
 	// The operation it belongs to; null when it belongs to none.
 	OperationId *string `json:"operationId"`
+	// The correlation id of its operation, or of the request that made it; empty for a task of an older platform.
+	CorrelationId string `json:"correlationId"`
 	// What it does.
 	Kind NodeTaskKind `json:"kind"`
 	// Its details; secrets in it are sealed to the node.
@@ -10390,6 +10392,9 @@ func (v *NodeTask) GetNodeId() string { return v.NodeId }
 
 // GetOperationId returns NodeTask.OperationId, and is useful for accessing the field via an interface.
 func (v *NodeTask) GetOperationId() *string { return v.OperationId }
+
+// GetCorrelationId returns NodeTask.CorrelationId, and is useful for accessing the field via an interface.
+func (v *NodeTask) GetCorrelationId() string { return v.CorrelationId }
 
 // GetKind returns NodeTask.Kind, and is useful for accessing the field via an interface.
 func (v *NodeTask) GetKind() NodeTaskKind { return v.Kind }
@@ -10620,6 +10625,8 @@ type NodeWork struct {
 	InstanceId string `json:"instanceId"`
 	// The operation it belongs to; null when it belongs to none.
 	OperationId *string `json:"operationId"`
+	// The correlation id of its operation, or of the request that made it; empty for a task of an older platform.
+	CorrelationId string `json:"correlationId"`
 	// What it does.
 	Kind NodeTaskKind `json:"kind"`
 	// Its details; secrets in it are sealed to the node.
@@ -10649,6 +10656,9 @@ func (v *NodeWork) GetInstanceId() string { return v.InstanceId }
 
 // GetOperationId returns NodeWork.OperationId, and is useful for accessing the field via an interface.
 func (v *NodeWork) GetOperationId() *string { return v.OperationId }
+
+// GetCorrelationId returns NodeWork.CorrelationId, and is useful for accessing the field via an interface.
+func (v *NodeWork) GetCorrelationId() string { return v.CorrelationId }
 
 // GetKind returns NodeWork.Kind, and is useful for accessing the field via an interface.
 func (v *NodeWork) GetKind() NodeTaskKind { return v.Kind }
@@ -20911,6 +20921,7 @@ fragment NodeTask on NodeTask {
 	instanceId
 	nodeId
 	operationId
+	correlationId
 	kind
 	spec
 	fence
@@ -24319,6 +24330,7 @@ fragment NodeTask on NodeTask {
 	instanceId
 	nodeId
 	operationId
+	correlationId
 	kind
 	spec
 	fence
@@ -27000,6 +27012,7 @@ fragment NodeTask on NodeTask {
 	instanceId
 	nodeId
 	operationId
+	correlationId
 	kind
 	spec
 	fence
@@ -33579,6 +33592,7 @@ fragment NodeWork on NodeTask {
 	memberId
 	instanceId
 	operationId
+	correlationId
 	kind
 	spec
 	fence
@@ -34796,6 +34810,7 @@ fragment NodeTask on NodeTask {
 	instanceId
 	nodeId
 	operationId
+	correlationId
 	kind
 	spec
 	fence
@@ -36805,6 +36820,7 @@ fragment NodeWork on NodeTask {
 	memberId
 	instanceId
 	operationId
+	correlationId
 	kind
 	spec
 	fence

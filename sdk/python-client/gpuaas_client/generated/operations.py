@@ -2174,6 +2174,7 @@ class NodeTask(TypedDict):
     instanceId: str
     nodeId: str
     operationId: str | None
+    correlationId: str
     kind: NodeTaskKind
     spec: Any
     fence: int
@@ -2198,6 +2199,7 @@ class NodeWork(TypedDict):
     memberId: str
     instanceId: str
     operationId: str | None
+    correlationId: str
     kind: NodeTaskKind
     spec: Any
     fence: int
@@ -2942,8 +2944,8 @@ _FRAGMENTS = {
     "ComputeNode": "fragment ComputeNode on ComputeNode { id name address status region sku cpus memoryMiB gpus gpuModel gpusSimulated isolation walls { classes profiles runtime runtimeVersion cgroupVersion gaps { wall reason } } devices { ... Device } agentVersion lastSeenAt createdAt }",
     "Device": "fragment Device on Device { uuid index minor pciAddress path model memoryMiB simulated cdi }",
     "MemberBinding": "fragment MemberBinding on MemberBinding { allocationId exclusive profile isolationClass devices { ... Device } memoryMiB cpuMillis pids }",
-    "NodeTask": "fragment NodeTask on NodeTask { id memberId instanceId nodeId operationId kind spec fence state cancelRequested timeoutSeconds exitCode result message progressDone progressTotal stdout stderr createdAt startedAt endedAt }",
-    "NodeWork": "fragment NodeWork on NodeTask { id memberId instanceId operationId kind spec fence state cancelRequested timeoutSeconds binding { ... MemberBinding } createdAt }",
+    "NodeTask": "fragment NodeTask on NodeTask { id memberId instanceId nodeId operationId correlationId kind spec fence state cancelRequested timeoutSeconds exitCode result message progressDone progressTotal stdout stderr createdAt startedAt endedAt }",
+    "NodeWork": "fragment NodeWork on NodeTask { id memberId instanceId operationId correlationId kind spec fence state cancelRequested timeoutSeconds binding { ... MemberBinding } createdAt }",
     "NodeTaskPage": "fragment NodeTaskPage on NodeTaskConnection { edges { cursor node { ... NodeTask } } pageInfo { ... PageInfo } }",
     "StandingNode": "fragment StandingNode on ComputeNode { ... ComputeNode cordoned cordonReason cordonedAt conditions { name state message since effect } drain { since by reason deadlineSeconds force ending } bootedAt retiredAt lost }",
     "StandingNodePage": "fragment StandingNodePage on ComputeNodeConnection { edges { cursor node { ... StandingNode } } pageInfo { ... PageInfo } }",

@@ -3407,11 +3407,11 @@ export type DeviceFragment = { readonly uuid: string, readonly index: number, re
 
 export type MemberBindingFragment = { readonly allocationId: string, readonly exclusive: boolean, readonly profile: MemberProfile, readonly isolationClass: IsolationClass | null, readonly memoryMiB: number | null, readonly cpuMillis: number | null, readonly pids: number, readonly devices: ReadonlyArray<{ readonly uuid: string, readonly index: number, readonly minor: number, readonly pciAddress: string, readonly path: string, readonly model: string, readonly memoryMiB: number, readonly simulated: boolean, readonly cdi: string }> };
 
-export type NodeTaskFragment = { readonly id: string, readonly memberId: string, readonly instanceId: string, readonly nodeId: string, readonly operationId: string | null, readonly kind: NodeTaskKind, readonly spec: unknown, readonly fence: number, readonly state: NodeTaskState, readonly cancelRequested: boolean, readonly timeoutSeconds: number, readonly exitCode: number | null, readonly result: unknown, readonly message: string, readonly progressDone: number, readonly progressTotal: number, readonly stdout: string, readonly stderr: string, readonly createdAt: string, readonly startedAt: string | null, readonly endedAt: string | null };
+export type NodeTaskFragment = { readonly id: string, readonly memberId: string, readonly instanceId: string, readonly nodeId: string, readonly operationId: string | null, readonly correlationId: string, readonly kind: NodeTaskKind, readonly spec: unknown, readonly fence: number, readonly state: NodeTaskState, readonly cancelRequested: boolean, readonly timeoutSeconds: number, readonly exitCode: number | null, readonly result: unknown, readonly message: string, readonly progressDone: number, readonly progressTotal: number, readonly stdout: string, readonly stderr: string, readonly createdAt: string, readonly startedAt: string | null, readonly endedAt: string | null };
 
-export type NodeWorkFragment = { readonly id: string, readonly memberId: string, readonly instanceId: string, readonly operationId: string | null, readonly kind: NodeTaskKind, readonly spec: unknown, readonly fence: number, readonly state: NodeTaskState, readonly cancelRequested: boolean, readonly timeoutSeconds: number, readonly createdAt: string, readonly binding: { readonly allocationId: string, readonly exclusive: boolean, readonly profile: MemberProfile, readonly isolationClass: IsolationClass | null, readonly memoryMiB: number | null, readonly cpuMillis: number | null, readonly pids: number, readonly devices: ReadonlyArray<{ readonly uuid: string, readonly index: number, readonly minor: number, readonly pciAddress: string, readonly path: string, readonly model: string, readonly memoryMiB: number, readonly simulated: boolean, readonly cdi: string }> } | null };
+export type NodeWorkFragment = { readonly id: string, readonly memberId: string, readonly instanceId: string, readonly operationId: string | null, readonly correlationId: string, readonly kind: NodeTaskKind, readonly spec: unknown, readonly fence: number, readonly state: NodeTaskState, readonly cancelRequested: boolean, readonly timeoutSeconds: number, readonly createdAt: string, readonly binding: { readonly allocationId: string, readonly exclusive: boolean, readonly profile: MemberProfile, readonly isolationClass: IsolationClass | null, readonly memoryMiB: number | null, readonly cpuMillis: number | null, readonly pids: number, readonly devices: ReadonlyArray<{ readonly uuid: string, readonly index: number, readonly minor: number, readonly pciAddress: string, readonly path: string, readonly model: string, readonly memoryMiB: number, readonly simulated: boolean, readonly cdi: string }> } | null };
 
-export type NodeTaskPageFragment = { readonly edges: ReadonlyArray<{ readonly cursor: string, readonly node: { readonly id: string, readonly memberId: string, readonly instanceId: string, readonly nodeId: string, readonly operationId: string | null, readonly kind: NodeTaskKind, readonly spec: unknown, readonly fence: number, readonly state: NodeTaskState, readonly cancelRequested: boolean, readonly timeoutSeconds: number, readonly exitCode: number | null, readonly result: unknown, readonly message: string, readonly progressDone: number, readonly progressTotal: number, readonly stdout: string, readonly stderr: string, readonly createdAt: string, readonly startedAt: string | null, readonly endedAt: string | null } }>, readonly pageInfo: { readonly hasNextPage: boolean, readonly endCursor: string | null } };
+export type NodeTaskPageFragment = { readonly edges: ReadonlyArray<{ readonly cursor: string, readonly node: { readonly id: string, readonly memberId: string, readonly instanceId: string, readonly nodeId: string, readonly operationId: string | null, readonly correlationId: string, readonly kind: NodeTaskKind, readonly spec: unknown, readonly fence: number, readonly state: NodeTaskState, readonly cancelRequested: boolean, readonly timeoutSeconds: number, readonly exitCode: number | null, readonly result: unknown, readonly message: string, readonly progressDone: number, readonly progressTotal: number, readonly stdout: string, readonly stderr: string, readonly createdAt: string, readonly startedAt: string | null, readonly endedAt: string | null } }>, readonly pageInfo: { readonly hasNextPage: boolean, readonly endCursor: string | null } };
 
 export type StandingNodeFragment = { readonly cordoned: boolean, readonly cordonReason: string, readonly cordonedAt: string | null, readonly bootedAt: string | null, readonly retiredAt: string | null, readonly lost: boolean, readonly id: string, readonly name: string, readonly address: string, readonly status: NodeStatus, readonly region: string, readonly sku: string, readonly cpus: number, readonly memoryMiB: number, readonly gpus: number, readonly gpuModel: string, readonly gpusSimulated: boolean, readonly isolation: NodeIsolation, readonly agentVersion: string, readonly lastSeenAt: string | null, readonly createdAt: string, readonly conditions: ReadonlyArray<{ readonly name: string, readonly state: NodeConditionState, readonly message: string, readonly since: string, readonly effect: NodeConditionEffect }> | null, readonly drain: { readonly since: string, readonly by: string, readonly reason: string, readonly deadlineSeconds: number, readonly force: boolean, readonly ending: boolean } | null, readonly walls: { readonly classes: ReadonlyArray<IsolationClass>, readonly profiles: ReadonlyArray<MemberProfile>, readonly runtime: string, readonly runtimeVersion: string, readonly cgroupVersion: number, readonly gaps: ReadonlyArray<{ readonly wall: IsolationWall, readonly reason: string }> } | null, readonly devices: ReadonlyArray<{ readonly uuid: string, readonly index: number, readonly minor: number, readonly pciAddress: string, readonly path: string, readonly model: string, readonly memoryMiB: number, readonly simulated: boolean, readonly cdi: string }> | null };
 
@@ -3489,7 +3489,7 @@ export type GetNodeTaskQueryVariables = Exact<{
 }>;
 
 
-export type GetNodeTaskQuery = { readonly nodeTask: { readonly id: string, readonly memberId: string, readonly instanceId: string, readonly nodeId: string, readonly operationId: string | null, readonly kind: NodeTaskKind, readonly spec: unknown, readonly fence: number, readonly state: NodeTaskState, readonly cancelRequested: boolean, readonly timeoutSeconds: number, readonly exitCode: number | null, readonly result: unknown, readonly message: string, readonly progressDone: number, readonly progressTotal: number, readonly stdout: string, readonly stderr: string, readonly createdAt: string, readonly startedAt: string | null, readonly endedAt: string | null } };
+export type GetNodeTaskQuery = { readonly nodeTask: { readonly id: string, readonly memberId: string, readonly instanceId: string, readonly nodeId: string, readonly operationId: string | null, readonly correlationId: string, readonly kind: NodeTaskKind, readonly spec: unknown, readonly fence: number, readonly state: NodeTaskState, readonly cancelRequested: boolean, readonly timeoutSeconds: number, readonly exitCode: number | null, readonly result: unknown, readonly message: string, readonly progressDone: number, readonly progressTotal: number, readonly stdout: string, readonly stderr: string, readonly createdAt: string, readonly startedAt: string | null, readonly endedAt: string | null } };
 
 export type ListNodeTasksQueryVariables = Exact<{
   memberId: string;
@@ -3498,7 +3498,7 @@ export type ListNodeTasksQueryVariables = Exact<{
 }>;
 
 
-export type ListNodeTasksQuery = { readonly nodeTasks: { readonly edges: ReadonlyArray<{ readonly cursor: string, readonly node: { readonly id: string, readonly memberId: string, readonly instanceId: string, readonly nodeId: string, readonly operationId: string | null, readonly kind: NodeTaskKind, readonly spec: unknown, readonly fence: number, readonly state: NodeTaskState, readonly cancelRequested: boolean, readonly timeoutSeconds: number, readonly exitCode: number | null, readonly result: unknown, readonly message: string, readonly progressDone: number, readonly progressTotal: number, readonly stdout: string, readonly stderr: string, readonly createdAt: string, readonly startedAt: string | null, readonly endedAt: string | null } }>, readonly pageInfo: { readonly hasNextPage: boolean, readonly endCursor: string | null } } };
+export type ListNodeTasksQuery = { readonly nodeTasks: { readonly edges: ReadonlyArray<{ readonly cursor: string, readonly node: { readonly id: string, readonly memberId: string, readonly instanceId: string, readonly nodeId: string, readonly operationId: string | null, readonly correlationId: string, readonly kind: NodeTaskKind, readonly spec: unknown, readonly fence: number, readonly state: NodeTaskState, readonly cancelRequested: boolean, readonly timeoutSeconds: number, readonly exitCode: number | null, readonly result: unknown, readonly message: string, readonly progressDone: number, readonly progressTotal: number, readonly stdout: string, readonly stderr: string, readonly createdAt: string, readonly startedAt: string | null, readonly endedAt: string | null } }>, readonly pageInfo: { readonly hasNextPage: boolean, readonly endCursor: string | null } } };
 
 export type CreateNodeEnrolmentMutationVariables = Exact<{
   input: CreateNodeEnrolmentInput;
@@ -3531,7 +3531,7 @@ export type ReportNodeTaskMutationVariables = Exact<{
 }>;
 
 
-export type ReportNodeTaskMutation = { readonly reportNodeTask: { readonly id: string, readonly memberId: string, readonly instanceId: string, readonly operationId: string | null, readonly kind: NodeTaskKind, readonly spec: unknown, readonly fence: number, readonly state: NodeTaskState, readonly cancelRequested: boolean, readonly timeoutSeconds: number, readonly createdAt: string, readonly binding: { readonly allocationId: string, readonly exclusive: boolean, readonly profile: MemberProfile, readonly isolationClass: IsolationClass | null, readonly memoryMiB: number | null, readonly cpuMillis: number | null, readonly pids: number, readonly devices: ReadonlyArray<{ readonly uuid: string, readonly index: number, readonly minor: number, readonly pciAddress: string, readonly path: string, readonly model: string, readonly memoryMiB: number, readonly simulated: boolean, readonly cdi: string }> } | null } };
+export type ReportNodeTaskMutation = { readonly reportNodeTask: { readonly id: string, readonly memberId: string, readonly instanceId: string, readonly operationId: string | null, readonly correlationId: string, readonly kind: NodeTaskKind, readonly spec: unknown, readonly fence: number, readonly state: NodeTaskState, readonly cancelRequested: boolean, readonly timeoutSeconds: number, readonly createdAt: string, readonly binding: { readonly allocationId: string, readonly exclusive: boolean, readonly profile: MemberProfile, readonly isolationClass: IsolationClass | null, readonly memoryMiB: number | null, readonly cpuMillis: number | null, readonly pids: number, readonly devices: ReadonlyArray<{ readonly uuid: string, readonly index: number, readonly minor: number, readonly pciAddress: string, readonly path: string, readonly model: string, readonly memoryMiB: number, readonly simulated: boolean, readonly cdi: string }> } | null } };
 
 export type AppendNodeTaskOutputMutationVariables = Exact<{
   input: AppendNodeTaskOutputInput;
@@ -3545,19 +3545,19 @@ export type RunNodeTaskMutationVariables = Exact<{
 }>;
 
 
-export type RunNodeTaskMutation = { readonly runNodeTask: { readonly id: string, readonly memberId: string, readonly instanceId: string, readonly nodeId: string, readonly operationId: string | null, readonly kind: NodeTaskKind, readonly spec: unknown, readonly fence: number, readonly state: NodeTaskState, readonly cancelRequested: boolean, readonly timeoutSeconds: number, readonly exitCode: number | null, readonly result: unknown, readonly message: string, readonly progressDone: number, readonly progressTotal: number, readonly stdout: string, readonly stderr: string, readonly createdAt: string, readonly startedAt: string | null, readonly endedAt: string | null } };
+export type RunNodeTaskMutation = { readonly runNodeTask: { readonly id: string, readonly memberId: string, readonly instanceId: string, readonly nodeId: string, readonly operationId: string | null, readonly correlationId: string, readonly kind: NodeTaskKind, readonly spec: unknown, readonly fence: number, readonly state: NodeTaskState, readonly cancelRequested: boolean, readonly timeoutSeconds: number, readonly exitCode: number | null, readonly result: unknown, readonly message: string, readonly progressDone: number, readonly progressTotal: number, readonly stdout: string, readonly stderr: string, readonly createdAt: string, readonly startedAt: string | null, readonly endedAt: string | null } };
 
 export type CancelNodeTaskMutationVariables = Exact<{
   taskId: string;
 }>;
 
 
-export type CancelNodeTaskMutation = { readonly cancelNodeTask: { readonly id: string, readonly memberId: string, readonly instanceId: string, readonly nodeId: string, readonly operationId: string | null, readonly kind: NodeTaskKind, readonly spec: unknown, readonly fence: number, readonly state: NodeTaskState, readonly cancelRequested: boolean, readonly timeoutSeconds: number, readonly exitCode: number | null, readonly result: unknown, readonly message: string, readonly progressDone: number, readonly progressTotal: number, readonly stdout: string, readonly stderr: string, readonly createdAt: string, readonly startedAt: string | null, readonly endedAt: string | null } };
+export type CancelNodeTaskMutation = { readonly cancelNodeTask: { readonly id: string, readonly memberId: string, readonly instanceId: string, readonly nodeId: string, readonly operationId: string | null, readonly correlationId: string, readonly kind: NodeTaskKind, readonly spec: unknown, readonly fence: number, readonly state: NodeTaskState, readonly cancelRequested: boolean, readonly timeoutSeconds: number, readonly exitCode: number | null, readonly result: unknown, readonly message: string, readonly progressDone: number, readonly progressTotal: number, readonly stdout: string, readonly stderr: string, readonly createdAt: string, readonly startedAt: string | null, readonly endedAt: string | null } };
 
 export type WatchNodeTasksSubscriptionVariables = Exact<{ [key: string]: never; }>;
 
 
-export type WatchNodeTasksSubscription = { readonly nodeTasks: { readonly id: string, readonly memberId: string, readonly instanceId: string, readonly operationId: string | null, readonly kind: NodeTaskKind, readonly spec: unknown, readonly fence: number, readonly state: NodeTaskState, readonly cancelRequested: boolean, readonly timeoutSeconds: number, readonly createdAt: string, readonly binding: { readonly allocationId: string, readonly exclusive: boolean, readonly profile: MemberProfile, readonly isolationClass: IsolationClass | null, readonly memoryMiB: number | null, readonly cpuMillis: number | null, readonly pids: number, readonly devices: ReadonlyArray<{ readonly uuid: string, readonly index: number, readonly minor: number, readonly pciAddress: string, readonly path: string, readonly model: string, readonly memoryMiB: number, readonly simulated: boolean, readonly cdi: string }> } | null } };
+export type WatchNodeTasksSubscription = { readonly nodeTasks: { readonly id: string, readonly memberId: string, readonly instanceId: string, readonly operationId: string | null, readonly correlationId: string, readonly kind: NodeTaskKind, readonly spec: unknown, readonly fence: number, readonly state: NodeTaskState, readonly cancelRequested: boolean, readonly timeoutSeconds: number, readonly createdAt: string, readonly binding: { readonly allocationId: string, readonly exclusive: boolean, readonly profile: MemberProfile, readonly isolationClass: IsolationClass | null, readonly memoryMiB: number | null, readonly cpuMillis: number | null, readonly pids: number, readonly devices: ReadonlyArray<{ readonly uuid: string, readonly index: number, readonly minor: number, readonly pciAddress: string, readonly path: string, readonly model: string, readonly memoryMiB: number, readonly simulated: boolean, readonly cdi: string }> } | null } };
 
 export type ReadNodeNetworkQueryVariables = Exact<{
   known: string;
@@ -9916,6 +9916,7 @@ export const GetNodeTaskDocument = /* @__PURE__ */ new TypedDocument(`
   instanceId
   nodeId
   operationId
+  correlationId
   kind
   spec
   fence
@@ -9949,6 +9950,7 @@ fragment NodeTask on NodeTask {
   instanceId
   nodeId
   operationId
+  correlationId
   kind
   spec
   fence
@@ -10127,6 +10129,7 @@ fragment NodeWork on NodeTask {
   memberId
   instanceId
   operationId
+  correlationId
   kind
   spec
   fence
@@ -10155,6 +10158,7 @@ export const RunNodeTaskDocument = /* @__PURE__ */ new TypedDocument(`
   instanceId
   nodeId
   operationId
+  correlationId
   kind
   spec
   fence
@@ -10184,6 +10188,7 @@ export const CancelNodeTaskDocument = /* @__PURE__ */ new TypedDocument(`
   instanceId
   nodeId
   operationId
+  correlationId
   kind
   spec
   fence
@@ -10235,6 +10240,7 @@ fragment NodeWork on NodeTask {
   memberId
   instanceId
   operationId
+  correlationId
   kind
   spec
   fence
