@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -146,7 +147,18 @@ func (p *platform) whose(ctx context.Context) string {
 	return subject(ctx)
 }
 
-// caller returns who asked, or nil when that is not known.
+// heldKey is of whether the credential of a context was found to hold, since the request or socket began.
+type heldKey struct{}
+
+// entered returns who asked, once the credential was found to hold. Its id alone proves nothing: anybody may show it.
+func (p *platform) entered(ctx context.Context) *authz.Actor {
+	if held, ok := ctx.Value(heldKey{}).(*atomic.Bool); ok && held.Load() {
+		return p.caller(ctx)
+	}
+	return nil
+}
+
+// caller returns who asked by the credential's id, or nil when that is not known.
 func (p *platform) caller(ctx context.Context) *authz.Actor {
 	if credential, shown := tx.CredentialFrom(ctx); shown {
 		return p.db.Seen(credential)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -113,7 +114,7 @@ func (p *platform) api(ctx context.Context, group *errgroup.Group, gate *gate, m
 		Schema: exec.NewExecutableSchema(exec.Config{Resolvers: resolver}), Present: denial.Present, Log: p.log,
 		Limits: guard.Limits{Introspection: p.config.Dev || p.config.Edge.Introspection}, Suggestions: p.config.Dev ||
 			p.config.Edge.Suggestions,
-		Ended: (&telemetry.Log{To: p.log, Caller: p.caller}).Operation,
+		Ended: (&telemetry.Log{To: p.log, Caller: p.entered}).Operation,
 		Extensions: []graphql.HandlerExtension{telemetry.Extension{Source: p.config.traces()},
 			graph.Extension{Resolver: resolver}},
 	})
@@ -205,8 +206,11 @@ func (p *platform) authenticate(gate *gate) func(context.Context, transport.Cred
 			p.stranger(ctx, err, "")
 			return ctx, err
 		}
+		held := &atomic.Bool{}
+		ctx = context.WithValue(ctx, heldKey{}, held)
 		if credential.Hash() == nil { // a signed token is no guess: its signature was right
 			ctx = tx.WithOutcome(ctx, func(entered bool) {
+				held.Store(entered)
 				if !entered {
 					p.stranger(ctx, fault.New(fault.Unauthenticated, ""), credential.RowID())
 				}
@@ -217,6 +221,7 @@ func (p *platform) authenticate(gate *gate) func(context.Context, transport.Cred
 				return ctx, err
 			}
 			ctx = tx.WithOutcome(ctx, func(entered bool) {
+				held.Store(entered)
 				gate.guesses.Outcome(attempt, entered)
 				if !entered {
 					p.stranger(ctx, fault.New(fault.Unauthenticated, ""), "")

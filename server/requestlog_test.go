@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/gpuaas/app-platform/authz/token"
 )
 
 // requestLog keeps the lines that a server logs.
@@ -92,6 +94,14 @@ func TestEachRequestHasOneLine(t *testing.T) {
 	line = log.one(t, "")
 	require.Equal(t, "UNAUTHENTICATED", line["code"])
 	require.NotContains(t, line, "actor_id")
+
+	shown, err := token.ParseSecret(operator)
+	require.NoError(t, err)
+	forged, _ := token.MintFor(token.Session, shown.ID)
+	require.NotEmpty(t, b.post(forged, `{ viewer { __typename } }`, nil).Errors)
+	line = log.one(t, "viewer")
+	require.Equal(t, "UNAUTHENTICATED", line["code"])
+	require.NotContains(t, line, "actor_id", "whoever knows a session's id is not its owner")
 
 	project := b.Project(b.Tenant())
 	b.listen("operator", operator, activityDocument, project.ID)

@@ -180,8 +180,8 @@ var usageRecord = object{"source": "alc_1", "meter": "gpu_seconds", "usageId": "
 func task() object {
 	return object{"id": "tsk_1", "memberId": "mem_1", "instanceId": "ins_1", "nodeId": "nod_1", "operationId": "op_1",
 		"correlationId": "corr-1",
-		"kind": "RUN",
-		"spec": object{"command": []string{"hostname"}}, "fence": 1, "state": "SUCCEEDED", "cancelRequested": false,
+		"kind":          "RUN",
+		"spec":          object{"command": []string{"hostname"}}, "fence": 1, "state": "SUCCEEDED", "cancelRequested": false,
 		"timeoutSeconds": 60,
 		"exitCode":       0, "result": object{"exitCode": 0}, "message": "done", "stdout": "node-1\nnode-2\n", "stderr": "",
 		"createdAt": at,
