@@ -63,9 +63,13 @@ test("a folder has one user", () => {
 });
 
 test("a killed process that nobody has reaped holds no folder", async () => {
-  const parent = spawn("sh", ["-c", "sleep 0 & echo $!; exec sleep 60"]);
+  // The child ends once its parent is a program that reaps nobody: a shell may reap one that ends before.
+  const parent = spawn("sh", ["-c", "exec 3<&0; { read go <&3; } & echo $!; exec sleep 60"]);
   const [said] = (await once(parent.stdout, "data")) as [Buffer];
   const pid = Number(said.toString());
+  const program = (): string => fs.readFileSync(`/proc/${parent.pid}/comm`, "utf8").trim();
+  while (program() !== "sleep") await new Promise(setImmediate);
+  parent.stdin.write("go\n");
   const stat = (): string => fs.readFileSync(`/proc/${pid}/stat`, "utf8");
   while (!stat().includes(") Z ")) await new Promise(setImmediate);
   const dir = folder();
