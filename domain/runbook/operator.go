@@ -5,7 +5,7 @@ var operator = Runbook{
 	Name:     "operator",
 	Title:    "For the platform's operator",
 	Incident: "App Platform Operator Incident",
-	Symptom:  "workers, nodes, adapters, credentials, feeds",
+	Symptom:  "workers, nodes, adapters, credentials, feeds: what the platform's operator is called for",
 	Checks: []Check{
 		{
 			Key:   "no-worker",
@@ -30,7 +30,7 @@ var operator = Runbook{
 			Ask: "    appctl nodes\n" +
 				"\n" +
 				"OFFLINE means that its agent has not reported. The members keep running: only new tasks and " +
-				"proofs wait.",
+				"proofs wait. All about nodes: [a node is lost](node-lost.md).",
 			Columns: []string{"the agent's log says", "do"},
 			Edges: []Edge{
 				{
@@ -60,7 +60,7 @@ var operator = Runbook{
 				"`ADAPTER_UNAVAILABLE` and continue by themselves. An adapter that\n" +
 				"returns resumes from its journal; one that has lost its state directory answers 404, and the " +
 				"operation is sent to it\n" +
-				"again.",
+				"again. All about adapters: [an adapter is away](adapter-away.md).",
 		},
 		{
 			Key:   "credential-has-leaked",
@@ -76,7 +76,7 @@ var operator = Runbook{
 			On:    []string{"FEED_SILENT"},
 			Title: "A live timeline does not move",
 			Ask: "Events are written (`appctl events tail NAME` shows them) but `-f` shows nothing: something " +
-				"delays the feed.\n" +
+				"delays the feed. All about feeds: [feeds are behind](feeds-behind.md).\n" +
 				"\n" +
 				"The metric `app_platform_feed_holder_seconds` of the process that reconciles names the " +
 				"transaction. Or ask the database:\n" +

@@ -9,55 +9,23 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/gpuaas/app-platform/sdk/runbook"
 )
 
-// Runbook is what to do about one kind of incident.
-type Runbook struct {
-	// Name is the page's file name, without its ending.
-	Name string
-	// Title is the page's.
-	Title string
-	// Incident is the name of this sort of incident in the platform's own documents.
-	Incident string
-	// Symptom says when to read it, for the list of all.
-	Symptom string
-	// Checks are made in this order.
-	Checks []Check
-}
-
-// Check is one question of a runbook, with the edges that its answers take.
-type Check struct {
-	// Key names the check in its runbook.
-	Key string
-	// Title is the heading; empty for what every walk of the runbook begins with.
-	Title string
-	// On are the codes of errors and blockers that lead here, where a person has to see which edge is taken.
-	On []string
-	// Ask is how the check is made, in Markdown: commands, and what they show.
-	Ask string
-	// Columns are the headings of the edges' table: two where no edge has Means, otherwise three; empty without edges.
-	Columns []string
-	// Edges are the answers.
-	Edges []Edge
-	// Then is what follows, in Markdown, whichever edge was taken.
-	Then string
-}
-
-// Edge is one answer of a check: what is seen, what it means and what to do.
-type Edge struct {
-	// Key names the edge in its check.
-	Key string
-	// On are the codes of errors and blockers that take this edge.
-	On []string
-	// Step is the only step of an operation in which they do; empty for any.
-	Step string
-	// Seen, Means and Do are the edge's row, in Markdown. Means may be empty.
-	Seen, Means, Do string
-}
+// The parts of a runbook are those that adapters make theirs of.
+type (
+	// Runbook is what to do about one kind of incident.
+	Runbook = runbook.Runbook
+	// Check is one question of a runbook, with the edges that its answers take.
+	Check = runbook.Check
+	// Edge is one answer of a check: what is seen, what it means and what to do.
+	Edge = runbook.Edge
+)
 
 // All returns every runbook, in the order of the list.
 func All() []Runbook {
-	return []Runbook{lifecycle, catalog, artifact, billing, operator}
+	return []Runbook{lifecycle, catalog, artifact, billing, operator, database, feeds, expiry, nodeLost, adapterAway}
 }
 
 // Branch is an edge with its place, or a check whose edge a person has to find.
@@ -110,61 +78,30 @@ func branch(book Runbook, check Check, edge Edge) Branch {
 		Means: means, Do: edge.Do}
 }
 
-// Page prints the runbook as Markdown.
-func (r Runbook) Page() string {
-	parts := []string{"# " + r.Title}
-	for _, check := range r.Checks {
-		if check.Title != "" {
-			parts = append(parts, "## "+check.Title)
-		}
-		for _, text := range []string{check.Ask, check.table(), check.Then} {
-			if text != "" {
-				parts = append(parts, text)
-			}
-		}
-	}
-	return strings.Join(parts, "\n\n") + "\n"
-}
-
-// table prints the edges.
-func (c Check) table() string {
-	if len(c.Columns) == 0 {
-		return ""
-	}
-	lines := []string{row(c.Columns), "|" + strings.Repeat("---|", len(c.Columns))}
-	for _, edge := range c.Edges {
-		cells := []string{edge.Seen, edge.Means, edge.Do}
-		if len(c.Columns) == 2 {
-			cells = []string{edge.Seen, edge.Do}
-		}
-		lines = append(lines, row(cells))
-	}
-	return strings.Join(lines, "\n")
-}
-
-func row(cells []string) string { return "| " + strings.Join(cells, " | ") + " |" }
-
 // List prints the table of all runbooks, for the page that leads to them.
 func List() string {
 	lines := []string{"| runbook | incident | when |", "|---|---|---|"}
 	for _, book := range All() {
-		lines = append(lines, row([]string{fmt.Sprintf("[%s](%s.md)", book.Title, book.Name), book.Incident, book.Symptom}))
+		lines = append(lines, runbook.Row(fmt.Sprintf("[%s](%s.md)", book.Title, book.Name), book.Incident, book.Symptom))
 	}
 	return strings.Join(lines, "\n")
 }
 
-// Where the list stands in the page that leads to all.
-const (
-	listBegins = "<!-- runbooks -->\n"
-	listEnds   = "\n<!-- end of runbooks -->"
-)
-
-// WithList returns a page with the list of all runbooks between its two marks, and false where it has none.
+// WithList returns a page with the list of all runbooks and that of all facts between their marks, and false where a
+// mark is missing.
 func WithList(page string) (string, bool) {
-	before, rest, begins := strings.Cut(page, listBegins)
-	_, after, ends := strings.Cut(rest, listEnds)
+	page, listed := between(page, "runbooks", List())
+	page, known := between(page, "facts", runbook.FactList())
+	return page, listed && known
+}
+
+// between puts a text between the two marks of a name in a page.
+func between(page, name, text string) (string, bool) {
+	begin, end := "<!-- "+name+" -->\n", "\n<!-- end of "+name+" -->"
+	before, rest, begins := strings.Cut(page, begin)
+	_, after, ends := strings.Cut(rest, end)
 	if !begins || !ends {
 		return page, false
 	}
-	return before + listBegins + List() + listEnds + after, true
+	return before + begin + text + end + after, true
 }
