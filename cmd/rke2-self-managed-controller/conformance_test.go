@@ -68,7 +68,13 @@ func TestControllerConformsToTheContract(t *testing.T) {
 				`--listen "$ADAPTER_LISTEN" --state-dir "$ADAPTER_STATE_DIR"`,
 			Name: name, StateDir: t.TempDir(),
 		},
-		Bounds: conformance.Bounds{Settle: 300 * time.Millisecond, Near: time.Second},
+		Inputs: map[string]json.RawMessage{
+			"snapshot.restore": json.RawMessage(`{"snapshot":"none"}`),
+			"node.drain":       json.RawMessage(`{"component":"server","index":0}`),
+			"node.uncordon":    json.RawMessage(`{"component":"server","index":0}`),
+		},
+		Refusable: []string{"snapshot.restore"},
+		Bounds:    conformance.Bounds{Settle: 300 * time.Millisecond, Near: time.Second},
 	})
 	require.Zero(t, report.Count(conformance.NotRun), "every clause can be run on a program that the suite starts")
 	conformance.Committed(t, report, "conformance.json", *update)

@@ -12,7 +12,7 @@ import (
 )
 
 // build rises with the manifest's version: conformance.json and tenancy.json beside it are of this build.
-const build = "1.0.0"
+const build = "1.1.0"
 
 //go:embed manifest.json
 var manifest []byte

@@ -9,13 +9,9 @@ package rke2
 import (
 	"context"
 
+	"github.com/gpuaas/app-platform/cmd/rke2-self-managed-controller/internal/calls"
+	"github.com/gpuaas/app-platform/cmd/rke2-self-managed-controller/internal/meter"
 	"github.com/gpuaas/app-platform/sdk/adapter"
-)
-
-// The components.
-const (
-	server = "server"
-	agent  = "agent"
 )
 
 // App returns the app described by this manifest. The directory keeps its master key.
@@ -24,23 +20,27 @@ func App(manifest []byte, dir string) (adapter.App, error) {
 	if err != nil {
 		return adapter.App{}, err
 	}
-	app, err := adapter.FromManifest(manifest, map[string]adapter.ActionFunc{
-		"nodes.list": listNodes, "pods.list": listPods,
-	})
+	counted, err := meter.New(dir)
+	if err != nil {
+		return adapter.App{}, err
+	}
+	app, err := adapter.FromManifest(manifest, calls.Actions())
 	app.Operations = map[adapter.Kind]adapter.OperationFunc{}
 	for kind, do := range map[adapter.Kind]func(context.Context, work) error{
 		adapter.InstanceCreate: create, adapter.InstanceDecommission: decommission,
+		adapter.InstanceUpgrade: upgrade, adapter.InstanceRollback: rollback,
 		adapter.MembersAdd: add, adapter.MemberRemove: remove, adapter.MemberReplace: replace,
 		adapter.MemberRecover: recoverMembers, adapter.MemberDrain: drain, adapter.MemberCordon: cordon,
 		adapter.MemberUncordon: uncordon, adapter.MemberLabel: label,
 	} {
 		app.Operations[kind] = func(ctx context.Context, run *adapter.Run) error {
-			return do(ctx, work{Run: run, keys: keys})
+			return do(ctx, work{Run: run, keys: keys, meter: counted})
 		}
 	}
-	app.Check = func(_ context.Context, d adapter.Dispatch) error { return check(app.Components, d) }
-	app.Plan = plan
-	app.Observe = observe
+	app.Check = func(_ context.Context, d adapter.Dispatch) error { return calls.Check(app.Components, d) }
+	app.Usage = counted.Page
+	app.Plan = calls.Plan
+	app.Observe = calls.Observe
 	return app, err
 }
 
@@ -48,7 +48,8 @@ func App(manifest []byte, dir string) (adapter.App, error) {
 type work struct {
 	*adapter.Run
 
-	keys keyring
+	keys  keyring
+	meter *meter.Meter
 	// joined are members that this operation has brought in: they can be asked too.
 	joined []adapter.Member
 }

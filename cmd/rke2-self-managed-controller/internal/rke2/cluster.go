@@ -3,50 +3,37 @@ package rke2
 import (
 	"context"
 	"encoding/json"
-	"fmt"
-	"regexp"
 	"strings"
 	"time"
 
+	"github.com/gpuaas/app-platform/cmd/rke2-self-managed-controller/internal/machine"
 	"github.com/gpuaas/app-platform/sdk/adapter"
 )
 
-// voter is a member of etcd, as etcdctl lists it.
-type voter struct{ id, name, peer string }
-
-// suffix is what RKE2 puts behind a node's name for its etcd.
-var suffix = regexp.MustCompile(`^-[0-9a-f]{8}$`)
-
-// of reports whether it is, or was to be, that of a member: one that never started has no name, but an address.
-func (v voter) of(member adapter.Member) bool {
-	rest, ok := strings.CutPrefix(v.name, nodeName(member))
-	return ok && suffix.MatchString(rest) || v.name == "" && v.peer == "https://"+member.Host()+":2380"
-}
-
 // voters are the members of etcd now, as a server lists them.
-func (w work) voters(ctx context.Context, on adapter.Member) ([]voter, error) {
-	text, err := w.ask(ctx, on, "voters", etcdctl(on, "member", "list"))
+func (w work) voters(ctx context.Context, on adapter.Member) ([]machine.Voter, error) {
+	text, err := w.ask(ctx, on, "voters", machine.Etcdctl(on, "member", "list"))
 	if err != nil {
 		return nil, err
 	}
-	var list []voter
+	var list []machine.Voter
 	for line := range strings.Lines(text) {
 		fields := strings.Split(strings.TrimSpace(line), ", ")
 		if len(fields) >= 4 {
-			list = append(list, voter{id: fields[0], name: fields[2], peer: fields[3]})
+			list = append(list, machine.Voter{ID: fields[0], Name: fields[2], Peer: fields[3]})
 		}
 	}
 	if len(list) == 0 {
-		return nil, adapter.Fail("ETCD_SILENT", adapter.OwnerNode, true, "etcd on %s lists no members", nodeName(on))
+		return nil, adapter.Fail("ETCD_SILENT", adapter.OwnerNode, true, "etcd on %s lists no members", machine.Name(on))
 	}
 	return list, nil
 }
 
 // ask runs a command that only looks, and returns what it prints.
 func (w work) ask(ctx context.Context, on adapter.Member, step string, command adapter.RunCommand) (string, error) {
-	result, err := w.Look(ctx, on, step, command, adapter.Within(quick))
+	result, err := w.Look(ctx, on, step, command, adapter.Within(machine.Quick))
 	if err == nil && result.State != adapter.TaskSucceeded {
-		err = adapter.Fail(adapter.CodeNodeTask, adapter.OwnerNode, true, "%s on %s: %s %s", step, nodeName(on),
+		err = adapter.Fail(adapter.CodeNodeTask, adapter.OwnerNode, true, "%s on %s: %s %s", step, machine.Name(on),
 			result.Message, strings.TrimSpace(result.Stderr))
 	}
 	return result.Stdout, err
@@ -60,7 +47,8 @@ func (w work) stop(ctx context.Context, member adapter.Member, prefix string) er
 	}
 	bounded, cancel := context.WithTimeout(ctx, 2*time.Minute)
 	defer cancel()
-	_, err := w.Try(bounded, member, prefix+"stop", adapter.StopProcess{Name: process}, adapter.Within(time.Minute))
+	_, err := w.Try(bounded, member, prefix+"stop", adapter.StopProcess{Name: machine.Process},
+		adapter.Within(time.Minute))
 	if err != nil && context.Cause(ctx) == nil {
 		w.Log().Info("member not stopped", "member", member.ID, "error", err)
 	}
@@ -69,18 +57,23 @@ func (w work) stop(ctx context.Context, member adapter.Member, prefix string) er
 
 // forget removes what the cluster remembers of a member that has stopped: its etcd, its Node, and the Node's password.
 func (w work) forget(ctx context.Context, by, member adapter.Member, prefix string) error {
-	name := nodeName(member)
-	if member.ComponentKey == server {
+	name := machine.Name(member)
+	if member.ComponentKey == machine.Server {
 		if err := w.unvote(ctx, by, member, prefix); err != nil {
 			return err
 		}
 	}
+	return w.forgetNode(ctx, by, name, prefix)
+}
+
+// forgetNode deletes a Node and its password.
+func (w work) forgetNode(ctx context.Context, by adapter.Member, name, prefix string) error {
 	for _, words := range [][]string{
 		{"delete", "node", name, "--ignore-not-found"},
 		{"-n", "kube-system", "delete", "secret", name + ".node-password.rke2", "--ignore-not-found"},
 	} {
 		step := prefix + "forget." + words[len(words)-3] + "." + name
-		if _, err := w.Do(ctx, by, step, kubectl(words...), adapter.Within(time.Minute)); err != nil {
+		if _, err := w.Do(ctx, by, step, machine.Kubectl(words...), adapter.Within(time.Minute)); err != nil {
 			return err
 		}
 	}
@@ -94,11 +87,11 @@ func (w work) unvote(ctx context.Context, by, member adapter.Member, prefix stri
 		return err
 	}
 	for _, one := range list {
-		if !one.of(member) {
+		if !one.Of(member) {
 			continue
 		}
-		removal := etcdctl(by, "member", "remove", one.id)
-		if _, err := w.Do(ctx, by, prefix+"unvote."+one.id, removal, adapter.Within(time.Minute)); err != nil {
+		removal := machine.Etcdctl(by, "member", "remove", one.ID)
+		if _, err := w.Do(ctx, by, prefix+"unvote."+one.ID, removal, adapter.Within(time.Minute)); err != nil {
 			return err
 		}
 	}
@@ -111,7 +104,7 @@ func (w work) handOver(ctx context.Context, by, from adapter.Member) error {
 	if err != nil {
 		return err
 	}
-	status, err := w.ask(ctx, from, "leads", etcdctl(from, "endpoint", "status"))
+	status, err := w.ask(ctx, from, "leads", machine.Etcdctl(from, "endpoint", "status"))
 	if err != nil {
 		return err
 	}
@@ -119,89 +112,19 @@ func (w work) handOver(ctx context.Context, by, from adapter.Member) error {
 		return nil
 	}
 	for _, one := range list {
-		if one.of(by) {
-			_, err := w.Do(ctx, from, "lead."+one.id, etcdctl(from, "move-leader", one.id), adapter.Within(quick))
+		if one.Of(by) {
+			_, err := w.Do(ctx, from, "lead."+one.ID, machine.Etcdctl(from, "move-leader", one.ID),
+				adapter.Within(machine.Quick))
 			return err
 		}
 	}
-	return adapter.Fail("NO_SUCCESSOR", adapter.OwnerNode, true, "%s is no member of etcd", nodeName(by))
-}
-
-// pod is a pod that a drain has to get rid of.
-type pod struct {
-	Namespace, Name, UID, Since, Owner string
-	Labels                             map[string]string
-}
-
-// podsTemplate prints a line for each pod: what pod has, and whether it is a static one.
-const podsTemplate = `{{range .items}}{{.metadata.namespace}} {{.metadata.name}} {{.metadata.uid}} ` +
-	`{{.metadata.creationTimestamp}} {{.status.phase}} |{{range .metadata.ownerReferences}}{{.kind}}{{end}}|` +
-	`{{range $k, $v := .metadata.annotations}}{{if eq $k "kubernetes.io/config.mirror"}}static{{end}}{{end}}|` +
-	`{{range $k, $v := .metadata.labels}}{{$k}}={{$v}} {{end}}{{"\n"}}{{end}}`
-
-func podsOn(node string) adapter.RunCommand {
-	return kubectl("get", "pods", "-A", "--field-selector=spec.nodeName="+node, "-o", "go-template="+podsTemplate)
-}
-
-// podsOf reads what podsOn prints, without those that stay with their node or have ended.
-func podsOf(text string) (list []pod) {
-	for line := range strings.Lines(text) {
-		parts := strings.SplitN(strings.TrimSuffix(line, "\n"), "|", 4)
-		head := strings.Fields(parts[0])
-		if len(parts) < 4 || len(head) < 5 || parts[1] == "DaemonSet" || parts[1] == "Node" || parts[2] == "static" ||
-			head[4] == "Succeeded" || head[4] == "Failed" {
-			continue
-		}
-		one := pod{Namespace: head[0], Name: head[1], UID: head[2], Since: head[3], Owner: parts[1],
-			Labels: map[string]string{}}
-		for _, pair := range strings.Fields(parts[3]) {
-			key, value, _ := strings.Cut(pair, "=")
-			one.Labels[key] = value
-		}
-		list = append(list, one)
-	}
-	return list
-}
-
-// budget is a disruption budget.
-type budget struct {
-	Metadata struct{ Namespace, Name string }
-	Spec     struct {
-		Selector struct{ MatchLabels map[string]string }
-	}
-	Status struct{ DisruptionsAllowed int }
-}
-
-// covers reports whether it may be about a pod. Expressions are not read, so that it may cover fewer.
-func (b budget) covers(p pod) bool {
-	if b.Metadata.Namespace != p.Namespace {
-		return false
-	}
-	for key, value := range b.Spec.Selector.MatchLabels {
-		if p.Labels[key] != value {
-			return false
-		}
-	}
-	return true
-}
-
-// work says what a drain waits for: the pod, and the budget that keeps it where it is known.
-func (p pod) work(member adapter.Member, budgets []budget) adapter.Work {
-	since, _ := time.Parse(time.RFC3339, p.Since)
-	message := "it has not ended yet"
-	for _, b := range budgets {
-		if b.covers(p) && b.Status.DisruptionsAllowed == 0 {
-			message = fmt.Sprintf("the disruption budget %s/%s allows 0 disruptions now", b.Metadata.Namespace, b.Metadata.Name)
-		}
-	}
-	return adapter.Work{Kind: "pod", ID: p.UID, Name: p.Namespace + "/" + p.Name, MemberID: member.ID, Owner: p.Owner,
-		Since: since.UTC(), Message: message}
+	return adapter.Fail("NO_SUCCESSOR", adapter.OwnerNode, true, "%s is no member of etcd", machine.Name(by))
 }
 
 // budgets are all disruption budgets, as far as they can be read: they explain, and decide nothing.
-func (w work) budgets(ctx context.Context, by adapter.Member) []budget {
-	var list struct{ Items []budget }
-	text, err := w.ask(ctx, by, "budgets", kubectl("get", "pdb", "-A", "-o", "json"))
+func (w work) budgets(ctx context.Context, by adapter.Member) []machine.Budget {
+	var list struct{ Items []machine.Budget }
+	text, err := w.ask(ctx, by, "budgets", machine.Kubectl("get", "pdb", "-A", "-o", "json"))
 	if err == nil && json.Unmarshal([]byte(text), &list) != nil {
 		w.Log().Info("budgets not read")
 	}

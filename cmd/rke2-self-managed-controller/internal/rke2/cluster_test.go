@@ -9,12 +9,14 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/gpuaas/app-platform/cmd/rke2-self-managed-controller/internal/machine"
 	"github.com/gpuaas/app-platform/cmd/rke2-self-managed-controller/internal/standin"
 	"github.com/gpuaas/app-platform/sdk/adapter"
 	"github.com/gpuaas/app-platform/sdk/adaptertest/conformance/sandbox"
@@ -57,6 +59,7 @@ func newLab(t *testing.T) *lab {
 	plain, err := sandbox.New(t.TempDir())
 	require.NoError(t, err)
 	t.Cleanup(plain.Close)
+	plain.Artifacts = &sandbox.Artifacts{}
 	l := &lab{Nodes: plain, t: t, self: self, state: t.TempDir()}
 	l.stand, err = platform.Start("127.0.0.1:0", l)
 	require.NoError(t, err)
@@ -103,6 +106,7 @@ func (l *lab) send(method, target string, body any, out any) (int, string) {
 	require.NoError(l.t, err)
 	req.Header.Set("Authorization", "Bearer "+token)
 	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set(adapter.HeaderPlatformToken, "token")
 	resp, err := http.DefaultClient.Do(req)
 	require.NoError(l.t, err)
 	defer resp.Body.Close()
@@ -121,15 +125,15 @@ func (l *lab) dispatch(id string, kind adapter.Kind, within time.Duration, targe
 	}
 	if kind == adapter.MemberRemove {
 		for _, member := range l.members {
-			if contains(targets, member.ID) {
+			if slices.Contains(targets, member.ID) {
 				counts[member.ComponentKey]--
 			}
 		}
 	}
 	return adapter.Dispatch{OperationID: id, Kind: kind, Attempt: 1, Deadline: time.Now().Add(within), CorrelationID: "c",
 		Instance: adapter.Instance{ID: "ins_1", Name: "one", TenantID: "ten_1", ProjectID: "prj_1", App: "rke2",
-			Version: "1.0.0", Config: json.RawMessage(`{}`), Components: []adapter.ComponentCount{
-				{Key: server, Count: counts[server]}, {Key: agent, Count: counts[agent]}}},
+			Version: "1.1.0", Config: json.RawMessage(`{}`), Components: []adapter.ComponentCount{
+				{Key: machine.Server, Count: counts[machine.Server]}, {Key: machine.Agent, Count: counts[machine.Agent]}}},
 		Members: l.members, Targets: targets, Platform: l.grant.Access()}
 }
 
@@ -194,8 +198,8 @@ func (l *lab) read(id, script string) string {
 func TestALeadingServerLeavesAfterItHandedOverAndNothingRemembersIt(t *testing.T) {
 	t.Parallel()
 	l := newLab(t)
-	l.grow(server, 3)
-	l.grow(agent, 1)
+	l.grow(machine.Server, 3)
+	l.grow(machine.Agent, 1)
 	l.carry(l.dispatch("op_1", adapter.InstanceCreate, time.Minute), adapter.StateSucceeded)
 	view := l.look("mem-server0")
 	require.Equal(t, "mem-server0", view.Leader)
@@ -227,9 +231,9 @@ func TestALeadingServerLeavesAfterItHandedOverAndNothingRemembersIt(t *testing.T
 func TestAJoinThatFailsLeavesNoMemberOfEtcd(t *testing.T) {
 	t.Parallel()
 	l := newLab(t)
-	l.grow(server, 1)
+	l.grow(machine.Server, 1)
 	l.carry(l.dispatch("op_1", adapter.InstanceCreate, time.Minute), adapter.StateSucceeded)
-	ids := l.grow(server, 2)
+	ids := l.grow(machine.Server, 2)
 	require.NoError(t, standin.FailJoins(l.state, "mem-server1"))
 	d := l.dispatch("op_2", adapter.MembersAdd, 8*time.Second, ids...)
 	d.Change = json.RawMessage(`{"components":[{"key":"server","count":2}]}`)
@@ -251,8 +255,8 @@ func TestAJoinThatFailsLeavesNoMemberOfEtcd(t *testing.T) {
 func TestADrainNamesThePodAndTheBudgetThatItWaitsFor(t *testing.T) {
 	t.Parallel()
 	l := newLab(t)
-	l.grow(server, 1)
-	l.grow(agent, 1)
+	l.grow(machine.Server, 1)
+	l.grow(machine.Agent, 1)
 	l.carry(l.dispatch("op_1", adapter.InstanceCreate, time.Minute), adapter.StateSucceeded)
 	pods := []standin.Pod{
 		{Namespace: "shop", Name: "web-1", UID: "u1", Node: "mem-agent1", Kind: "ReplicaSet",
@@ -275,38 +279,4 @@ func TestADrainNamesThePodAndTheBudgetThatItWaitsFor(t *testing.T) {
 	status = l.until("op_2", func(s adapter.Status) bool { return s.State.Terminal() })
 	require.Equal(t, adapter.StateSucceeded, status.State, "%+v", status.Error)
 	require.Len(t, l.look("mem-agent1").Pods, 1)
-}
-
-func TestARemovalBelowQuorumIsRefusedWithItsArithmetic(t *testing.T) {
-	t.Parallel()
-	servers := func(statuses ...string) (list []adapter.Member) {
-		for i, status := range statuses {
-			list = append(list, adapter.Member{ID: fmt.Sprint(i), ComponentKey: server, Status: status})
-		}
-		return list
-	}
-	for _, c := range []struct {
-		members []adapter.Member
-		targets []string
-		refused string
-	}{
-		{servers("active", "active", "active"), []string{"0"}, ""},
-		{servers("active", "active", "active"), []string{"0", "1"}, ""},
-		{servers("active", "active", "failed"), []string{"2"}, ""},
-		{servers("active", "active", "failed"), []string{"1"},
-			"3 - 1 = 2 servers would be left, of which 1 serve, and etcd needs 2"},
-		{servers("active", "failed", "failed"), []string{"1"}, ""},
-		{servers("active", "failed", "failed"), []string{"0"}, "1 of 3 servers serve, and etcd needs 2"},
-		{servers("active"), []string{"0"}, "the last one leaves only by a decommission"},
-	} {
-		err := quorate(c.members, c.targets)
-		if c.refused == "" {
-			require.NoError(t, err)
-			continue
-		}
-		require.ErrorContains(t, err, c.refused)
-	}
-	require.ErrorContains(t, odd(adapter.Dispatch{Instance: adapter.Instance{
-		Components: []adapter.ComponentCount{{Key: server, Count: 2}},
-	}}), "choose 1, 3 or 5")
 }

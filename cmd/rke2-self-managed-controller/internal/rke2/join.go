@@ -7,13 +7,14 @@ import (
 	"strings"
 	"time"
 
+	"github.com/gpuaas/app-platform/cmd/rke2-self-managed-controller/internal/machine"
 	"github.com/gpuaas/app-platform/sdk/adapter"
 )
 
 // create brings the first server up, then the others one by one, then the agents.
 func create(ctx context.Context, w work) error {
-	servers, agents := w.Of(server), w.Of(agent)
-	w.Progress("starting the first server", 10, "starting "+nodeName(servers[0]))
+	servers, agents := w.Of(machine.Server), w.Of(machine.Agent)
+	w.Progress("starting the first server", 10, "starting "+machine.Name(servers[0]))
 	if err := w.joinOne(ctx, servers[0], nil); err != nil {
 		return err
 	}
@@ -27,11 +28,11 @@ func create(ctx context.Context, w work) error {
 func (w work) joinAll(ctx context.Context, members []adapter.Member, by adapter.Member) error {
 	var agents []adapter.Member
 	for i, member := range members {
-		if member.ComponentKey == agent {
+		if member.ComponentKey == machine.Agent {
 			agents = append(agents, member)
 			continue
 		}
-		w.Progress("joining "+nodeName(member), 20+40*i/len(members), nodeName(member)+" joins as a server")
+		w.Progress("joining "+machine.Name(member), 20+40*i/len(members), machine.Name(member)+" joins as a server")
 		if err := w.joinOne(ctx, member, &by); err != nil {
 			return err
 		}
@@ -51,32 +52,68 @@ func (w work) joinOne(ctx context.Context, member adapter.Member, by *adapter.Me
 	if err := w.Member(member.ID, adapter.MemberJoining, adapter.HealthUnknown, nil); err != nil {
 		return err
 	}
-	files, err := w.files(ctx, member, by)
+	if err := w.bring(ctx, member, by, ""); err != nil {
+		return err
+	}
+	if err := w.serves(ctx, member, by, "", ""); err != nil {
+		return err
+	}
+	return w.Member(member.ID, adapter.MemberActive, adapter.Healthy, map[string]any{"node": machine.Name(member)})
+}
+
+// bring gives a member that does not run the files and the program of the configuration, and starts it. The prefix
+// tells steps apart where an operation starts a member twice.
+func (w work) bring(ctx context.Context, member adapter.Member, by *adapter.Member, prefix string) error {
+	var config machine.Config
+	if err := w.Config(&config); err != nil {
+		return err
+	}
+	files, err := w.files(ctx, config, member, by)
 	if err != nil {
 		return err
 	}
 	for _, file := range files {
-		if _, err := w.Do(ctx, member, "write"+strings.ReplaceAll(file.Path, "/", "."), file); err != nil {
+		if _, err := w.Do(ctx, member, prefix+"write"+strings.ReplaceAll(file.Path, "/", "."), file); err != nil {
 			return err
 		}
 	}
-	if _, err := w.Do(ctx, member, "start", start(member)); err != nil {
+	if err := w.place(ctx, member, config); err != nil {
 		return err
 	}
-	return w.ready(ctx, member, by)
+	_, err = w.Do(ctx, member, prefix+"start", machine.Start(member, config))
+	return err
+}
+
+// place brings the release onto a node, where the manifest pins it, and sees that the node has the configured one.
+func (w work) place(ctx context.Context, member adapter.Member, config machine.Config) error {
+	for i, one := range machine.Fetches(w.Instance(), config) {
+		if _, err := w.Do(ctx, member, fmt.Sprintf("fetch.%d", i), one, adapter.Within(machine.JoinTime)); err != nil {
+			return err
+		}
+	}
+	if config.Release == "" {
+		return nil
+	}
+	said, err := w.Look(ctx, member, "release", machine.VersionOf(config), adapter.Within(machine.Quick))
+	if err != nil {
+		return err
+	}
+	if !strings.Contains(said.Stdout, "rke2 version "+config.Release+" ") {
+		return adapter.Fail("RELEASE_MISSING", adapter.OwnerNode, true,
+			"the node of %s does not have %s in %s: install it there, or choose a version of the app that brings it",
+			machine.Name(member), config.Release, config.ProgramPath())
+	}
+	return nil
 }
 
 // files are what a member's RKE2 reads. A server has both tokens, an agent that of agents alone.
-func (w work) files(ctx context.Context, member adapter.Member, by *adapter.Member) ([]adapter.WriteFile, error) {
-	var config Config
-	if err := w.Config(&config); err != nil {
-		return nil, err
-	}
-	ofServers, err := w.keys.password(server, w.Instance().ID)
+func (w work) files(ctx context.Context, config machine.Config, member adapter.Member,
+	by *adapter.Member) ([]adapter.WriteFile, error) {
+	ofServers, err := w.keys.password(machine.Server, w.Instance().ID)
 	if err != nil {
 		return nil, err
 	}
-	ofAgents, err := w.keys.password(agent, w.Instance().ID)
+	ofAgents, err := w.keys.password(machine.Agent, w.Instance().ID)
 	if err != nil {
 		return nil, err
 	}
@@ -88,13 +125,13 @@ func (w work) files(ctx context.Context, member adapter.Member, by *adapter.Memb
 		}
 		token = pinned + "::server:" + ofServers
 	}
-	contents := map[string]string{tokenPath: token, agentTokenPath: ofAgents,
-		supervisorPath: supervisorConfig(member, ofAgents)}
-	if member.ComponentKey == agent {
-		contents = map[string]string{tokenPath: pinned + "::node:" + ofAgents}
+	contents := map[string]string{machine.TokenPath: token, machine.AgentTokenPath: ofAgents,
+		machine.SupervisorPath: supervisorConfig(member, ofAgents)}
+	if member.ComponentKey == machine.Agent {
+		contents = map[string]string{machine.TokenPath: pinned + "::node:" + ofAgents}
 	}
-	files := []adapter.WriteFile{configFile(config, member, join)}
-	for _, path := range []string{tokenPath, agentTokenPath, supervisorPath} {
+	files := []adapter.WriteFile{machine.ConfigFile(config, member, join)}
+	for _, path := range []string{machine.TokenPath, machine.AgentTokenPath, machine.SupervisorPath} {
 		content, ok := contents[path]
 		if !ok {
 			continue
@@ -110,14 +147,15 @@ func (w work) files(ctx context.Context, member adapter.Member, by *adapter.Memb
 
 // pin is how a full token begins: the hash of the cluster's CA, so that a member joins no other cluster.
 func (w work) pin(ctx context.Context, by adapter.Member) (string, error) {
-	read := adapter.RunCommand{Command: shell(`sha256sum "$R` + caPath + `"`)}
-	result, err := w.Do(ctx, by, "pin", read, adapter.Within(quick))
+	read := adapter.RunCommand{Command: machine.Shell(`sha256sum "$R` + machine.CaPath + `"`)}
+	result, err := w.Do(ctx, by, "pin", read, adapter.Within(machine.Quick))
 	if err != nil {
 		return "", err
 	}
 	fields := strings.Fields(result.Stdout)
 	if len(fields) == 0 || len(fields[0]) != 64 {
-		return "", adapter.Fail("CA_UNREADABLE", adapter.OwnerNode, true, "%s did not tell the hash of its CA", nodeName(by))
+		return "", adapter.Fail("CA_UNREADABLE", adapter.OwnerNode, true, "%s did not tell the hash of its CA",
+			machine.Name(by))
 	}
 	return "K10" + fields[0], nil
 }
@@ -130,44 +168,37 @@ func supervisorConfig(member adapter.Member, password string) string {
 		member.Host(), password)
 }
 
-// ready waits until a member is all that it should be: a server's supervisor and API server are ready, its Node is
-// Ready, and its etcd has started and votes; an agent's Node is Ready, as a server sees it.
-func (w work) ready(ctx context.Context, member adapter.Member, by *adapter.Member) error {
-	on, name := member, nodeName(member)
-	probes := [][2]string{{"node", `test "$(` + plain + ` get nodes -o "go-template=` + quoted(nodesTemplate) + `" | ` +
-		`grep -c "^` + name + ` True")" = 1`}}
-	if member.ComponentKey == server {
+// serves waits until a member is all that it should be: a server's supervisor and API server are ready, its Node is
+// Ready, of a version where one is given, and its etcd has started and votes; an agent's Node is Ready, as a server
+// sees it.
+func (w work) serves(ctx context.Context, member adapter.Member, by *adapter.Member, prefix, version string) error {
+	on, name, line := member, machine.Name(member), "^"+machine.Name(member)+" True"
+	if version != "" {
+		line += " .* " + strings.NewReplacer(".", "[.]", "+", "[+]").Replace(version) + "$"
+	}
+	probes := [][2]string{{"node", `test "$(` + machine.Plain + ` get nodes -o "go-template=` +
+		machine.Quoted(machine.NodesTemplate) + `" | ` +
+		`grep -c "` + line + `")" = 1`}}
+	if member.ComponentKey == machine.Server {
 		probes = append([][2]string{
-			{"supervisor", `"$k" --kubeconfig "$R` + supervisorPath + `" get --raw=/v1-rke2/readyz > /dev/null`},
-			{"apiserver", plain + ` get --raw=/readyz > /dev/null`},
-		}, append(probes, [2]string{"etcd", plain + " " + strings.Join(inEtcd(member), " ") + ` member list | ` +
+			{"supervisor", `"$k" --kubeconfig "$R` + machine.SupervisorPath + `" get --raw=/v1-rke2/readyz > /dev/null`},
+			{"apiserver", machine.Plain + ` get --raw=/readyz > /dev/null`},
+		}, append(probes, [2]string{"etcd", machine.Plain + " " + strings.Join(machine.InEtcd(member), " ") +
+			` member list | ` +
 			`grep -Eq "^[0-9a-f]+, started, ` + name + `-[0-9a-f]{8}, .*, false$"`})...)
 	} else {
 		on = *by
 	}
 	for _, one := range probes {
 		w.Progress("waiting for "+name, 30, fmt.Sprintf("%s: waiting for its %s", name, one[0]))
-		probe := adapter.Probe{Exec: &adapter.ExecProbe{Command: shell(kubectlHead + one[1])},
+		probe := adapter.Probe{Exec: &adapter.ExecProbe{Command: machine.Shell(machine.KubectlHead + one[1])},
 			Attempts: 1000, IntervalSeconds: 0.3, TimeoutSeconds: 15}
-		if _, err := w.Do(ctx, on, "ready."+one[0]+"."+name, probe, adapter.Within(joinTime)); err != nil {
+		if _, err := w.Do(ctx, on, prefix+"ready."+one[0]+"."+name, probe, adapter.Within(machine.JoinTime)); err != nil {
 			return err
 		}
 	}
-	return w.Member(member.ID, adapter.MemberActive, adapter.Healthy, map[string]any{"node": name})
+	return nil
 }
-
-const (
-	// plain calls kubectl in a script that goes on.
-	plain = `"$k" --kubeconfig "$R` + kubeconfigPath + `" --request-timeout=10s`
-	// kubectlHead finds kubectl for such a script.
-	kubectlHead = `k="$R` + dataPath + `/bin/kubectl"; test -x "$k" || exit 69; `
-	// nodesTemplate prints a line for each Node: its name, whether it is Ready, why, whether it is cordoned, its version.
-	nodesTemplate = `{{range .items}}{{.metadata.name}}{{range .status.conditions}}{{if eq .type "Ready"}} {{.status}} ` +
-		`{{.reason}}{{end}}{{end}} {{.spec.unschedulable}} {{.status.nodeInfo.kubeletVersion}}{{"\n"}}{{end}}`
-)
-
-// quoted is the template between double quotes of a shell.
-func quoted(template string) string { return strings.ReplaceAll(template, `"`, `\"`) }
 
 // add has new members join. When it fails or is canceled, nothing of them is left in the cluster.
 func add(ctx context.Context, w work) error {
@@ -179,13 +210,13 @@ func add(ctx context.Context, w work) error {
 	if err := w.joinAll(ctx, fresh, by); err != nil {
 		return w.takeBack(ctx, fresh, err)
 	}
-	return w.Evidence("joined", strings.Split(nodeNames(fresh), ", "))
+	return w.Evidence("joined", strings.Split(machine.Names(fresh), ", "))
 }
 
 // witness is a server that stays and can be asked.
 func (w work) witness(out []adapter.Member) (adapter.Member, error) {
-	known := append(without(w.Of(server), w.joined), serversOf(w.joined)...)
-	if list := reached(known, out); len(list) > 0 {
+	known := append(machine.Without(w.Of(machine.Server), w.joined), serversOf(w.joined)...)
+	if list := machine.Reached(known, out); len(list) > 0 {
 		return list[0], nil
 	}
 	return adapter.Member{}, adapter.Fail("NO_SERVER", adapter.OwnerNode, true,
@@ -200,7 +231,7 @@ func (w work) takeBack(ctx context.Context, fresh []adapter.Member, reason error
 	if clean.Err() != nil {
 		return reason // this is not the end: the operation goes on
 	}
-	w.Progress("taking back", 10, "forgetting "+nodeNames(fresh))
+	w.Progress("taking back", 10, "forgetting "+machine.Names(fresh))
 	var err error
 	for _, member := range fresh {
 		err = errors.Join(err, w.stop(clean, member, "back."))
@@ -219,7 +250,7 @@ func (w work) takeBack(ctx context.Context, fresh []adapter.Member, reason error
 func recoverMembers(ctx context.Context, w work) error {
 	targets := w.Targets()
 	by, err := w.witness(targets)
-	if err != nil && len(w.Of(server)) > len(serversOf(targets)) {
+	if err != nil && len(w.Of(machine.Server)) > len(serversOf(targets)) {
 		return err
 	}
 	if err != nil {
@@ -232,7 +263,7 @@ func recoverMembers(ctx context.Context, w work) error {
 		if err := w.forget(ctx, by, member, ""); err != nil {
 			return err
 		}
-		wipe := adapter.RunCommand{Command: shell(`rm -rf "$R` + dataPath + `/server/db" "$R/etc/rancher/node"`)}
+		wipe := adapter.RunCommand{Command: machine.Shell(`rm -rf "$R` + machine.EtcdPath + `" "$R/etc/rancher/node"`)}
 		if _, err := w.Do(ctx, member, "wipe", wipe, adapter.Within(time.Minute)); err != nil {
 			return err
 		}
@@ -245,7 +276,7 @@ func recoverMembers(ctx context.Context, w work) error {
 
 func serversOf(members []adapter.Member) (list []adapter.Member) {
 	for _, member := range members {
-		if member.ComponentKey == server {
+		if member.ComponentKey == machine.Server {
 			list = append(list, member)
 		}
 	}
@@ -267,7 +298,7 @@ func (w work) restart(ctx context.Context, targets []adapter.Member) error {
 			return err
 		}
 	}
-	if err := w.joinAll(ctx, without(targets, servers), servers[0]); err != nil {
+	if err := w.joinAll(ctx, machine.Without(targets, servers), servers[0]); err != nil {
 		return err
 	}
 	return w.Evidence("recovered", len(targets))

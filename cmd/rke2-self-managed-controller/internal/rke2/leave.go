@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
+	"github.com/gpuaas/app-platform/cmd/rke2-self-managed-controller/internal/machine"
 	"github.com/gpuaas/app-platform/sdk/adapter"
 )
 
@@ -40,17 +42,17 @@ func (w work) empty(ctx context.Context, targets, out []adapter.Member) error {
 			return err
 		}
 	}
-	w.Progress("cordoning", 20, nodeNames(targets)+" takes no new pods")
+	w.Progress("cordoning", 20, machine.Names(targets)+" takes no new pods")
 	for _, member := range targets {
 		if err := w.Member(member.ID, adapter.MemberDraining, adapter.HealthUnknown, nil); err != nil {
 			return err
 		}
-		result, err := w.Try(ctx, by, "cordon."+nodeName(member), kubectl("cordon", nodeName(member)))
+		result, err := w.Try(ctx, by, "cordon."+machine.Name(member), machine.Kubectl("cordon", machine.Name(member)))
 		if err != nil {
 			return err
 		}
 		if result.State != adapter.TaskSucceeded && !strings.Contains(result.Stderr, "NotFound") {
-			return adapter.Fail(adapter.CodeNodeTask, adapter.OwnerNode, true, "%s was not cordoned: %s", nodeName(member),
+			return adapter.Fail(adapter.CodeNodeTask, adapter.OwnerNode, true, "%s was not cordoned: %s", machine.Name(member),
 				strings.TrimSpace(result.Stderr))
 		}
 	}
@@ -71,11 +73,11 @@ func (w work) empty(ctx context.Context, targets, out []adapter.Member) error {
 func (w work) evict(ctx context.Context, by, member adapter.Member) (seen int, err error) {
 	wait := retry
 	for round := 1; ; round++ {
-		text, err := w.ask(ctx, by, "pods", podsOn(nodeName(member)))
+		text, err := w.ask(ctx, by, "pods", machine.PodsOn(machine.Name(member)))
 		if err != nil {
 			return seen, err
 		}
-		pods := podsOf(text)
+		pods := machine.PodsOf(text)
 		seen = max(seen, len(pods))
 		if len(pods) == 0 {
 			return seen, nil
@@ -88,7 +90,7 @@ func (w work) evict(ctx context.Context, by, member adapter.Member) (seen int, e
 		if err := w.await(ctx, by, member); err != nil {
 			return seen, err
 		}
-		if err := pause(ctx, wait); err != nil {
+		if err := machine.Pause(ctx, wait); err != nil {
 			return seen, err
 		}
 		wait = min(wait*3/2, maxRetry)
@@ -97,32 +99,30 @@ func (w work) evict(ctx context.Context, by, member adapter.Member) (seen int, e
 
 // await says what is waited for.
 func (w work) await(ctx context.Context, by, member adapter.Member) error {
-	text, err := w.ask(ctx, by, "pods", podsOn(nodeName(member)))
+	text, err := w.ask(ctx, by, "pods", machine.PodsOn(machine.Name(member)))
 	if err != nil {
 		return err
 	}
 	budgets, list := w.budgets(ctx, by), []adapter.Work{}
-	for _, one := range podsOf(text) {
-		list = append(list, one.work(member, budgets))
+	for _, one := range machine.PodsOf(text) {
+		list = append(list, one.Work(member, budgets))
 	}
 	w.WaitsFor(list)
 	if len(list) > 0 {
-		w.Progress("evicting", 40, fmt.Sprintf("%d pods are left on %s; %s: %s", len(list), nodeName(member), list[0].Name,
+		w.Progress("evicting", 40, fmt.Sprintf("%d pods are left on %s; %s: %s", len(list), machine.Name(member),
+			list[0].Name,
 			list[0].Message))
 	}
 	return nil
 }
 
 // eviction asks for the end of a pod: by the eviction API, which heeds budgets, or with force by a deletion.
-func (w work) eviction(p pod) adapter.RunCommand {
+func (w work) eviction(p machine.Pod) adapter.RunCommand {
 	if w.Force() {
-		return kubectl("-n", p.Namespace, "delete", "pod", p.Name, "--force", "--grace-period=0",
+		return machine.Kubectl("-n", p.Namespace, "delete", "pod", p.Name, "--force", "--grace-period=0",
 			"--ignore-not-found")
 	}
-	ask := kubectl("create", "--raw=/api/v1/namespaces/"+p.Namespace+"/pods/"+p.Name+"/eviction", "-f", "-")
-	ask.Stdin = fmt.Sprintf(`{"apiVersion":"policy/v1","kind":"Eviction","metadata":{"name":%q,"namespace":%q}}`,
-		p.Name, p.Namespace)
-	return ask
+	return machine.Eviction(p)
 }
 
 // reopen puts members back in service after a drain that did not come to its end, and returns the reason.
@@ -140,7 +140,8 @@ func (w work) reopen(ctx context.Context, targets []adapter.Member, reason error
 		}
 		by, err := w.witness(nil)
 		if err == nil && !member.Cordoned && status == adapter.MemberActive {
-			_, err = w.Try(clean, by, "reopen."+nodeName(member), kubectl("uncordon", nodeName(member)), adapter.Within(quick))
+			_, err = w.Try(clean, by, "reopen."+machine.Name(member), machine.Kubectl("uncordon", machine.Name(member)),
+				adapter.Within(machine.Quick))
 		}
 		if err = errors.Join(err, w.Member(member.ID, status, adapter.HealthUnknown, nil)); err != nil {
 			w.Log().Warn("member not put back in service", "member", member.ID, "error", err)
@@ -170,8 +171,8 @@ func (w work) leave(ctx context.Context, targets []adapter.Member) error {
 		return err
 	}
 	for i, member := range targets {
-		w.Progress("leaving", 60+20*i/len(targets), nodeName(member)+" leaves the cluster")
-		if member.ComponentKey == server && w.Reaches(member) && member.Status != string(adapter.MemberFailed) {
+		w.Progress("leaving", 60+20*i/len(targets), machine.Name(member)+" leaves the cluster")
+		if member.ComponentKey == machine.Server && w.Reaches(member) && member.Status != string(adapter.MemberFailed) {
 			if err := w.handOverOnce(ctx, by, member); err != nil {
 				return err
 			}
@@ -186,7 +187,7 @@ func (w work) leave(ctx context.Context, targets []adapter.Member) error {
 	if err := w.proveGone(ctx, by, targets); err != nil {
 		return err
 	}
-	w.Progress("tearing down", 80, "deleting what "+nodeNames(targets)+" left")
+	w.Progress("tearing down", 80, "deleting what "+machine.Names(targets)+" left")
 	return w.Teardown(ctx, targets)
 }
 
@@ -213,12 +214,13 @@ func (w work) proveGone(ctx context.Context, by adapter.Member, targets []adapte
 	}
 	for _, one := range list {
 		for _, member := range targets {
-			if one.of(member) {
-				return adapter.Fail("ETCD_MEMBER_LEFT", adapter.OwnerAdapter, true, "etcd still has the member %s", one.name)
+			if one.Of(member) {
+				return adapter.Fail("ETCD_MEMBER_LEFT", adapter.OwnerAdapter, true, "etcd still has the member %s", one.Name)
 			}
 		}
 	}
-	return w.Evidence("forgotten", map[string]any{"nodes": len(targets), "etcdMembers": len(list), "seenBy": nodeName(by)})
+	return w.Evidence("forgotten", map[string]any{"nodes": len(targets), "etcdMembers": len(list),
+		"seenBy": machine.Name(by)})
 }
 
 // replace brings the new member in before the old one goes out.
@@ -256,7 +258,8 @@ func replace(ctx context.Context, w work) error {
 
 // decommission stops the agents, then the servers, and has each node prove that nothing is left.
 func decommission(ctx context.Context, w work) error {
-	servers, agents := w.Of(server), w.Of(agent)
+	w.meter.Settle(ctx, w.Run)
+	servers, agents := w.Of(machine.Server), w.Of(machine.Agent)
 	for i, members := range [][]adapter.Member{agents, servers} {
 		w.Progress("stopping", 10+20*i, fmt.Sprintf("stopping %d members", len(members)))
 		err := w.Each(ctx, members, func(ctx context.Context, member adapter.Member) error {
@@ -281,7 +284,7 @@ func (w work) doors(ctx context.Context, verb string) error {
 		return err
 	}
 	for _, member := range w.Targets() {
-		if _, err := w.Do(ctx, by, verb+"."+nodeName(member), kubectl(verb, nodeName(member))); err != nil {
+		if _, err := w.Do(ctx, by, verb+"."+machine.Name(member), machine.Kubectl(verb, machine.Name(member))); err != nil {
 			return err
 		}
 		if verb == "uncordon" && member.Status == string(adapter.MemberDrained) {
@@ -290,5 +293,49 @@ func (w work) doors(ctx context.Context, verb string) error {
 			}
 		}
 	}
-	return w.Evidence(verb+"ed", nodeNames(w.Targets()))
+	return w.Evidence(verb+"ed", machine.Names(w.Targets()))
+}
+
+// labelPrefix tells the labels that come from the platform from those of others.
+const labelPrefix = "member.gpuaas.app/"
+
+// labelsTemplate prints a line for each Node: its name and the keys of its labels.
+const labelsTemplate = `{{range .items}}{{.metadata.name}}` +
+	`{{range $k, $v := .metadata.labels}} {{$k}}{{end}}{{"\n"}}{{end}}`
+
+// label gives the targets' Nodes the whole new set of labels, and takes from them those that the platform gave
+// before.
+func label(ctx context.Context, w work) error {
+	var change adapter.LabelChange
+	if err := w.Change(&change); err != nil {
+		return err
+	}
+	by, err := w.witness(nil)
+	if err != nil {
+		return err
+	}
+	text, err := w.ask(ctx, by, "labels", machine.Kubectl("get", "nodes", "-o", "go-template="+labelsTemplate))
+	if err != nil {
+		return err
+	}
+	for _, member := range w.Targets() {
+		words := []string{"--overwrite", "label", "node", machine.Name(member)}
+		for line := range strings.Lines(text) {
+			keys := strings.Fields(line)
+			for _, key := range keys[1:] {
+				short, ours := strings.CutPrefix(key, labelPrefix)
+				if _, kept := change.Labels[short]; keys[0] == machine.Name(member) && ours && !kept {
+					words = append(words, key+"-")
+				}
+			}
+		}
+		for key, value := range change.Labels {
+			words = append(words, labelPrefix+key+"="+value)
+		}
+		slices.Sort(words[4:])
+		if _, err := w.Do(ctx, by, "label."+machine.Name(member), machine.Kubectl(words...)); err != nil {
+			return err
+		}
+	}
+	return w.Evidence("labels", change.Labels)
 }

@@ -144,6 +144,11 @@ func (a api) get(call command) error {
 				items = append(items, p.object())
 			}
 		}
+	case "events":
+		for _, e := range a.Events {
+			items = append(items, map[string]any{"lastTimestamp": "2026-01-02T03:04:05Z", "type": e.Type, "reason": e.Reason,
+				"message": e.Message, "involvedObject": map[string]any{"kind": "Pod", "namespace": e.Namespace, "name": e.Name}})
+		}
 	case "pdb":
 		for _, b := range a.Budgets {
 			items = append(items, b.object())
@@ -172,17 +177,23 @@ func (a api) node(name string) any {
 		"spec":     map[string]any{"unschedulable": n.Unschedulable},
 		"status": map[string]any{
 			"conditions": []any{map[string]any{"type": "Ready", "status": ready, "reason": "StandIn"}},
-			"nodeInfo":   map[string]any{"kubeletVersion": version},
+			"nodeInfo":   map[string]any{"kubeletVersion": n.Release},
 		},
 	}
 }
 
 func (p Pod) object() any {
+	limits := map[string]any{}
+	if p.GPUs > 0 {
+		limits["nvidia.com/gpu"] = strconv.Itoa(p.GPUs)
+	}
 	return map[string]any{
 		"metadata": map[string]any{"namespace": p.Namespace, "name": p.Name, "uid": p.UID, "labels": loose(p.Labels),
 			"annotations":       map[string]any{},
 			"creationTimestamp": "2026-01-02T03:04:05Z", "ownerReferences": []any{map[string]any{"kind": p.Kind}}},
-		"spec": map[string]any{"nodeName": p.Node}, "status": map[string]any{"phase": "Running"},
+		"spec": map[string]any{"nodeName": p.Node,
+			"containers": []any{map[string]any{"resources": map[string]any{"limits": limits}}}},
+		"status": map[string]any{"phase": "Running", "startTime": "2026-01-02T03:04:05Z"},
 	}
 }
 

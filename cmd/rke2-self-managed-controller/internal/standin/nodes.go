@@ -22,14 +22,25 @@ func Install(ctx context.Context, nodes Doer, task sandbox.Task, program, state 
 		spec.Path != "/etc/rancher/rke2/config.yaml" {
 		return nil
 	}
-	raw, err := json.Marshal(adapter.WriteFile{Path: "/usr/local/bin/rke2", Mode: "0755", MakeDirs: true,
-		Content: fmt.Sprintf("#!/bin/sh\nexec env %s='%s' '%s' \"$@\"\n", StateVar, state, program)})
-	if err != nil {
-		return err
+	at := map[string]string{"/usr/local/bin/rke2": Releases[0]}
+	for _, one := range Releases {
+		at["/usr/local/lib/rke2/"+one+"/bin/rke2"] = one
 	}
-	task.Spec = raw
-	if out := nodes.Do(ctx, task); out.State != adapter.TaskSucceeded {
-		return refuse("the stand-in of RKE2 was not installed: %s", out.Message)
+	for path, one := range at {
+		raw, err := json.Marshal(adapter.WriteFile{Path: path, Mode: "0755", MakeDirs: true, Content: Script(program, state,
+			one)})
+		if err != nil {
+			return err
+		}
+		task.Spec = raw
+		if out := nodes.Do(ctx, task); out.State != adapter.TaskSucceeded {
+			return refuse("the stand-in of RKE2 was not installed: %s", out.Message)
+		}
 	}
 	return nil
+}
+
+// Script is a program that says it is a release, and calls a program that calls [Main].
+func Script(program, state, release string) string {
+	return fmt.Sprintf("#!/bin/sh\nexec env %s='%s' %s='%s' '%s' \"$@\"\n", StateVar, state, ReleaseVar, release, program)
 }

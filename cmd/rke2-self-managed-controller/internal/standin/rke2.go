@@ -31,8 +31,10 @@ func run(s store, args []string, stdin io.Reader, stdout, stderr io.Writer) erro
 	}
 	switch args[0] {
 	case "--version":
-		fmt.Fprintf(stdout, "rke2 version %s (a stand-in, not RKE2)\n", version)
+		fmt.Fprintf(stdout, "rke2 version %s (a stand-in, not RKE2)\n", release())
 		return nil
+	case "etcd-snapshot":
+		return s.snapshot(args[1:], stdout)
 	case "server", "agent":
 		return serve(s, args[0] == "server", args[1:], stderr)
 	case "kubectl":
@@ -45,7 +47,8 @@ func run(s store, args []string, stdin io.Reader, stdout, stderr io.Writer) erro
 
 // settings are what server and agent run with.
 type settings struct {
-	data, config, tokenFile, agentTokenFile, kubeconfig string
+	data, config, tokenFile, agentTokenFile, kubeconfig, restore string
+	reset                                                        bool
 
 	keys map[string]string
 }
@@ -58,6 +61,8 @@ func read(args []string) (settings, error) {
 	set.StringVar(&s.tokenFile, "token-file", "", "")
 	set.StringVar(&s.agentTokenFile, "agent-token-file", "", "")
 	set.StringVar(&s.kubeconfig, "write-kubeconfig", "/etc/rancher/rke2/rke2.yaml", "")
+	set.BoolVar(&s.reset, "cluster-reset", false, "")
+	set.StringVar(&s.restore, "cluster-reset-restore-path", "", "")
 	if err := set.Parse(args); err != nil {
 		return s, err
 	}
@@ -89,6 +94,9 @@ func serve(s store, server bool, args []string, stderr io.Writer) error {
 		return err
 	}
 	fmt.Fprintln(stderr, "this is a stand-in of RKE2: nothing runs in its pods")
+	if with.reset {
+		return s.reset(with, strings.TrimSpace(string(raw)), stderr)
+	}
 	me, err := s.admit(server, with, strings.TrimSpace(string(raw)))
 	if err != nil {
 		return err
@@ -186,6 +194,7 @@ func (s store) settle(server bool, with settings, me identity) error {
 		if c.Nodes[me.Node] == nil {
 			c.Nodes[me.Node] = &node{Server: server, Labels: map[string]string{}}
 		}
+		c.Nodes[me.Node].Release = release()
 		return nil
 	})
 	if err != nil {

@@ -1,6 +1,7 @@
 package standin
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -16,8 +17,14 @@ import (
 // StateVar names the environment variable with the folder in which the clusters of a test lie.
 const StateVar = "RKE2_STANDIN_STATE"
 
-// version is what the stand-in answers to --version.
-const version = "v1.36.3+rke2r1"
+// ReleaseVar names the environment variable with the release that the stand-in says it is.
+const ReleaseVar = "RKE2_STANDIN_RELEASE"
+
+// Releases are those that a test's nodes have, the first one in the usual place.
+var Releases = []string{"v1.36.3+rke2r1", "v1.37.1+rke2r1", "v1.38.0+rke2r1"}
+
+// release is what the stand-in answers to --version.
+func release() string { return cmp.Or(os.Getenv(ReleaseVar), Releases[0]) }
 
 // cluster is what etcd and the API server of one cluster hold.
 type cluster struct {
@@ -36,6 +43,8 @@ type cluster struct {
 	// Pods and Budgets are what tests put there.
 	Pods    []Pod    `json:"pods"`
 	Budgets []Budget `json:"budgets"`
+	// Events are what tests put there.
+	Events []Event `json:"events"`
 }
 
 type etcdMember struct {
@@ -51,6 +60,8 @@ type node struct {
 	Server        bool              `json:"server"`
 	Unschedulable bool              `json:"unschedulable"`
 	Labels        map[string]string `json:"labels"`
+	// Release is what its kubelet last started as.
+	Release string `json:"release"`
 }
 
 // Pod is a pod of a stand-in cluster.
@@ -59,6 +70,8 @@ type Pod struct {
 	Labels                     map[string]string
 	// Kind is the kind of its owner.
 	Kind string
+	// GPUs is how many its one container holds.
+	GPUs int
 	// Held says that it ends with the program that holds it.
 	Held bool
 }
@@ -69,6 +82,9 @@ type Budget struct {
 	Labels          map[string]string
 	Allowed         int
 }
+
+// Event is an event about a pod.
+type Event struct{ Namespace, Name, Type, Reason, Message string }
 
 // store is the folder with the clusters of a test.
 type store struct{ dir string }

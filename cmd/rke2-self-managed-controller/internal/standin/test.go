@@ -58,6 +58,8 @@ type View struct {
 	Voters []string
 	// Nodes and Passwords are the names of the Nodes, and of those whose password is kept.
 	Nodes, Passwords []string
+	// Releases are those of the Nodes, in the order of their names.
+	Releases []string
 	// Pods are all pods, and Budgets all budgets.
 	Pods    []Pod
 	Budgets []Budget
@@ -72,6 +74,9 @@ func Look(dir, node string) (View, error) {
 	}
 	view := View{Leader: c.Leader, Nodes: slices.Sorted(maps.Keys(c.Nodes)),
 		Passwords: slices.Sorted(maps.Keys(c.Passwords)), Pods: c.Pods, Budgets: c.Budgets}
+	for _, name := range view.Nodes {
+		view.Releases = append(view.Releases, c.Nodes[name].Release)
+	}
 	for _, m := range c.Etcd {
 		view.Voters = append(view.Voters, m.Node)
 	}

@@ -37,14 +37,18 @@ func Each() []trial.Clause {
 	}
 }
 
-// crowd creates an instance with one member more than the least of the first component that may lose one, and returns
-// the members of that component by index.
+// crowd creates an instance with two members at least, and one more than the least, of the component that has most room,
+// and returns the members of that component by index.
 func crowd(c *trial.Check) (*trial.Instance, []adapter.Member, adapter.Component) {
-	for _, component := range c.App.Components {
+	for _, component := range byRoom(c) {
 		if component.Max <= component.Min {
 			continue
 		}
-		i, _ := c.Create(component.Key)
+		more := []string{component.Key}
+		if component.Min == 0 && component.Max > 1 {
+			more = append(more, component.Key)
+		}
+		i, _ := c.Create(more...)
 		of := slices.DeleteFunc(slices.Clone(i.Members), func(m adapter.Member) bool {
 			return m.ComponentKey != component.Key
 		})

@@ -45,9 +45,17 @@ func Member() []trial.Clause {
 	}
 }
 
-// roomy returns the first component that may have one member more than its least.
+// byRoom returns the app's components, that with most room between least and most members first: one that bears only
+// some numbers of members, because they vote, has little.
+func byRoom(c *trial.Check) []adapter.Component {
+	components := slices.Clone(c.App.Components)
+	slices.SortStableFunc(components, func(a, b adapter.Component) int { return (b.Max - b.Min) - (a.Max - a.Min) })
+	return components
+}
+
+// roomy returns the component with most room that may have one member more than its least.
 func roomy(c *trial.Check) string {
-	for _, component := range c.App.Components {
+	for _, component := range byRoom(c) {
 		if component.Max > max(component.Min, c.CountOf(component, nil)) {
 			return component.Key
 		}
@@ -58,7 +66,7 @@ func roomy(c *trial.Check) string {
 
 // spare creates an instance with a member that may leave, and returns that member.
 func spare(c *trial.Check) (*trial.Instance, adapter.Member) {
-	for _, component := range c.App.Components {
+	for _, component := range byRoom(c) {
 		if component.Max > component.Min {
 			i, _ := c.Create(component.Key)
 			at := slices.IndexFunc(i.Members, func(m adapter.Member) bool {
@@ -75,7 +83,7 @@ func spare(c *trial.Check) (*trial.Instance, adapter.Member) {
 
 // spares creates an instance with two members of one component that may leave, and returns those.
 func spares(c *trial.Check) (*trial.Instance, []adapter.Member) {
-	for _, component := range c.App.Components {
+	for _, component := range byRoom(c) {
 		if component.Max < component.Min+2 {
 			continue
 		}

@@ -1,4 +1,4 @@
-package rke2
+package calls
 
 import (
 	"flag"
@@ -9,6 +9,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"github.com/stretchr/testify/require"
 
+	"github.com/gpuaas/app-platform/cmd/rke2-self-managed-controller/internal/machine"
 	"github.com/gpuaas/app-platform/sdk/adaptertest"
 )
 
@@ -17,9 +18,14 @@ var rewrite = flag.Bool("update", false, "write the inspections into the manifes
 func TestTheManifestNamesWhatIsRunWhileTheAdapterOnlyLooks(t *testing.T) {
 	t.Parallel()
 	adaptertest.Inspections(t, "../../manifest.json", *rewrite,
-		adaptertest.Inspection{Name: "nodes", Command: nodesCommand().Command},
-		adaptertest.Inspection{Name: "pods", Command: podsOn("{node}").Command,
-			Arguments: []adaptertest.InspectionArgument{{Name: "node", Type: "word"}}})
+		adaptertest.Inspection{Name: "nodes", Command: machine.NodesCommand().Command},
+		adaptertest.Inspection{Name: "pods", Command: machine.PodsOn("{node}").Command,
+			Arguments: []adaptertest.InspectionArgument{{Name: "node", Type: "word"}}},
+		adaptertest.Inspection{Name: "events", Command: eventsCommand().Command},
+		adaptertest.Inspection{Name: "gpus", Command: machine.GPUPods().Command},
+		adaptertest.Inspection{Name: "snapshots", Command: machine.ListSnapshots().Command},
+		adaptertest.Inspection{Name: "release", Command: machine.VersionOf(machine.Config{}).Command},
+	)
 }
 
 func TestTheManifestIsValidOncePublished(t *testing.T) {

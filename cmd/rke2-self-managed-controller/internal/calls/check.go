@@ -1,16 +1,20 @@
-package rke2
+package calls
 
 import (
+	"encoding/json"
+	"errors"
 	"fmt"
 
+	"github.com/gpuaas/app-platform/cmd/rke2-self-managed-controller/internal/machine"
+	"github.com/gpuaas/app-platform/cmd/rke2-self-managed-controller/internal/release"
 	"github.com/gpuaas/app-platform/sdk/adapter"
 	"github.com/gpuaas/app-platform/sdk/adapter/controller"
 )
 
-// check refuses what the app does not know or what would cost the cluster its quorum, before anything is done.
-func check(components []adapter.Component, d adapter.Dispatch) error {
+// Check refuses what the app does not know or what would cost the cluster its quorum, before anything is done.
+func Check(components []adapter.Component, d adapter.Dispatch) error {
 	for i, member := range d.Members {
-		if member.ComponentKey != server && member.ComponentKey != agent {
+		if member.ComponentKey != machine.Server && member.ComponentKey != machine.Agent {
 			return adapter.Reject("UNKNOWN_COMPONENT", fmt.Sprintf("members[%d].componentKey", i),
 				"rke2 has no component %q", member.ComponentKey)
 		}
@@ -26,14 +30,57 @@ func check(components []adapter.Component, d adapter.Dispatch) error {
 		return odd(d)
 	case adapter.MemberRemove:
 		return quorate(d.Members, d.Targets)
+	case adapter.InstanceUpgrade, adapter.InstanceRollback:
+		return checkVersions(d)
 	}
 	return nil
+}
+
+// checkVersions refuses what no restart changes, and a step between releases that Kubernetes does not allow, as far as
+// the two configurations tell it; what really runs is looked at by the plan and the operation.
+func checkVersions(d adapter.Dispatch) error {
+	var change adapter.VersionChange
+	var from, to machine.Config
+	err := decode(d.Change, &change)
+	if err = errors.Join(err, decode(change.From.Config, &from), decode(change.To.Config, &to)); err != nil {
+		return adapter.Reject("CHANGE_INVALID", "change", "cannot be read: %v", err)
+	}
+	for _, one := range [][3]string{{"cni", from.CNI, to.CNI}, {"clusterCidr", from.ClusterCIDR, to.ClusterCIDR},
+		{"serviceCidr", from.ServiceCIDR, to.ServiceCIDR}} {
+		if one[1] != one[2] {
+			return adapter.Reject("SETTING_FIXED", "change.to.config."+one[0],
+				"a cluster keeps its %s, which is %q: launch another cluster for another one", one[0], one[1])
+		}
+	}
+	before, knownBefore := release.Find(from.Release)
+	after, known := release.Find(to.Release)
+	if !known || !knownBefore {
+		return nil
+	}
+	switch step := before.StepTo(after); {
+	case step == release.Skips:
+		return adapter.Reject("MINOR_SKIPPED", "change.to.config.release",
+			"Kubernetes upgrades by one minor version at a time: go from %s to %s first, then to %s", before, before.Next(),
+			after)
+	case step == release.Back && d.Kind == adapter.InstanceUpgrade:
+		return adapter.Reject("DOWNGRADE", "change.to.config.release",
+			"%s is older than %s, and etcd does not go back by an upgrade: roll back, which restores a snapshot", after, before)
+	}
+	return nil
+}
+
+// decode reads JSON; what is left out stays as it is.
+func decode(raw json.RawMessage, into any) error {
+	if len(raw) == 0 {
+		return nil
+	}
+	return json.Unmarshal(raw, into)
 }
 
 // odd refuses an even number of servers, which bears the loss of no more servers than one fewer.
 func odd(d adapter.Dispatch) error {
 	for i, count := range d.Instance.Components {
-		if count.Key == server && count.Count%2 == 0 {
+		if count.Key == machine.Server && count.Count%2 == 0 {
 			return adapter.Reject("EVEN_SERVERS", fmt.Sprintf("instance.components[%d].count", i),
 				"%d servers bear the loss of %d, as %d do: choose 1, 3 or 5", count.Count, lossOf(count.Count),
 				count.Count-1)
@@ -54,7 +101,7 @@ func quorate(members []adapter.Member, targets []string) error {
 	var all, up, leaving, staying int
 	served := false
 	for _, member := range members {
-		if member.ComponentKey != server {
+		if member.ComponentKey != machine.Server {
 			continue
 		}
 		all++

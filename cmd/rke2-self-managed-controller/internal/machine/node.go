@@ -1,0 +1,148 @@
+// Package machine is what RKE2 looks like from its members: where its files lie, the commands that act on it and how
+// their output reads. It runs nothing itself.
+package machine
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"github.com/gpuaas/app-platform/sdk/adapter"
+)
+
+// The components.
+const (
+	Server = "server"
+	Agent  = "agent"
+)
+
+// Process is the name under which RKE2 runs in a member.
+const Process = "rke2"
+
+// Where RKE2 has its things.
+const (
+	Etc            = "/etc/rancher/rke2"
+	ConfigPath     = Etc + "/config.yaml"
+	TokenPath      = Etc + "/token"
+	AgentTokenPath = Etc + "/agent-token"
+	SupervisorPath = Etc + "/supervisor.yaml"
+	KubeconfigPath = Etc + "/rke2.yaml"
+	DataPath       = "/var/lib/rancher/rke2"
+	CaPath         = DataPath + "/server/tls/server-ca.crt"
+)
+
+const (
+	// Quick bounds a task that a healthy node does at once.
+	Quick = 20 * time.Second
+	// AskTime is how long one member may take to be asked while the platform waits for the whole.
+	AskTime = 5 * time.Second
+	// JoinTime bounds each of the things that a join waits for.
+	JoinTime = 10 * time.Minute
+)
+
+// root is what every command begins with: members without a root of their own have theirs below another.
+const root = `R="${GPUAAS_MEMBER_ROOT:-}"; PATH="$R/usr/local/bin:$R/opt/rke2/bin:/usr/local/bin:/opt/rke2/bin:$PATH"; `
+
+// EtcdPath is what etcd keeps, below a server's data.
+const EtcdPath = DataPath + "/server/db/etcd"
+
+// Shell is a command that runs a script in the member, with the rest as its arguments.
+func Shell(script string, args ...string) []string {
+	return append([]string{"sh", "-c", root + script, "rke2"}, args...)
+}
+
+// kubectlScript runs kubectl as the cluster's administrator, on a server. Where RKE2 never ran it exits with 69.
+const kubectlScript = `k="$R` + DataPath + `/bin/kubectl"; test -x "$k" || exit 69; ` +
+	`exec "$k" --kubeconfig "$R` + KubeconfigPath + `" --request-timeout=10s "$@"`
+
+// Kubectl runs kubectl on a server as the cluster's administrator.
+func Kubectl(args ...string) adapter.RunCommand {
+	return adapter.RunCommand{Command: Shell(kubectlScript, args...)}
+}
+
+// Etcdctl runs etcdctl in the etcd pod of a server.
+func Etcdctl(on adapter.Member, args ...string) adapter.RunCommand {
+	return Kubectl(append(InEtcd(on), args...)...)
+}
+
+// InEtcd are the words of kubectl before those of etcdctl.
+func InEtcd(on adapter.Member) []string {
+	const tls = DataPath + "/server/tls/etcd"
+	return []string{"-n", "kube-system", "exec", "etcd-" + Name(on), "-c", "etcd", "--", "etcdctl",
+		"--cacert=" + tls + "/server-ca.crt", "--cert=" + tls + "/server-client.crt", "--key=" + tls + "/server-client.key"}
+}
+
+// Name is the member's Node: its id in the letters that Kubernetes allows. An id is never given twice, so that no
+// node meets the password of another.
+func Name(member adapter.Member) string {
+	return strings.ReplaceAll(strings.ToLower(member.ID), "_", "-")
+}
+
+// Names are the Nodes of members, in one line.
+func Names(members []adapter.Member) string {
+	var list []string
+	for _, member := range members {
+		list = append(list, Name(member))
+	}
+	return strings.Join(list, ", ")
+}
+
+// Reached are the servers that can be asked about the cluster, without those left out.
+func Reached(members, out []adapter.Member) (list []adapter.Member) {
+	for _, member := range Without(members, out) {
+		switch adapter.MemberStatus(member.Status) {
+		case adapter.MemberActive, adapter.MemberDraining, adapter.MemberDrained:
+		default:
+			continue // it has not come up, or does not serve
+		}
+		if member.ComponentKey == Server && member.Node.IsReachable() {
+			list = append(list, member)
+		}
+	}
+	return list
+}
+
+// Without returns the members that are not among those left out.
+func Without(members, out []adapter.Member) (list []adapter.Member) {
+	for _, member := range members {
+		if !Among(out, member) {
+			list = append(list, member)
+		}
+	}
+	return list
+}
+
+// Among reports whether a member is one of these.
+func Among(members []adapter.Member, member adapter.Member) bool {
+	for _, one := range members {
+		if one.ID == member.ID {
+			return true
+		}
+	}
+	return false
+}
+
+// Pause waits, unless ctx ends first.
+func Pause(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-timer.C:
+		return nil
+	}
+}
+
+const (
+	// Plain calls kubectl in a script that goes on.
+	Plain = `"$k" --kubeconfig "$R` + KubeconfigPath + `" --request-timeout=10s`
+	// KubectlHead finds kubectl for such a script.
+	KubectlHead = `k="$R` + DataPath + `/bin/kubectl"; test -x "$k" || exit 69; `
+	// NodesTemplate prints a line for each Node: its name, whether it is Ready, why, whether it is cordoned, its version.
+	NodesTemplate = `{{range .items}}{{.metadata.name}}{{range .status.conditions}}{{if eq .type "Ready"}} {{.status}} ` +
+		`{{.reason}}{{end}}{{end}} {{.spec.unschedulable}} {{.status.nodeInfo.kubeletVersion}}{{"\n"}}{{end}}`
+)
+
+// Quoted is the template between double quotes of a shell.
+func Quoted(template string) string { return strings.ReplaceAll(template, `"`, `\"`) }

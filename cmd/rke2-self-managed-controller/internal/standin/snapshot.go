@@ -1,0 +1,82 @@
+package standin
+
+import (
+	"encoding/json"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// snapshot is rke2 etcd-snapshot save: it writes what etcd holds into a file of the server's data folder.
+func (s store) snapshot(args []string, stdout io.Writer) error {
+	if len(args) == 0 || args[0] != "save" {
+		return refuse("rke2 etcd-snapshot (stand-in): only save is known")
+	}
+	set := flag.NewFlagSet("etcd-snapshot", flag.ContinueOnError)
+	data := set.String("data-dir", "/var/lib/rancher/rke2", "")
+	name := set.String("name", "on-demand", "")
+	if err := set.Parse(args[1:]); err != nil {
+		return err
+	}
+	raw, err := os.ReadFile(filepath.Join(*data, "server/db/etcd/identity.json"))
+	if err != nil {
+		return refuse("etcd-snapshot: this is no server: %v", err)
+	}
+	var me identity
+	if err := json.Unmarshal(raw, &me); err != nil {
+		return err
+	}
+	c, err := s.read(me.Key)
+	if err != nil {
+		return err
+	}
+	if !s.alive(me.Key, me.Node) || !s.quorum(me.Key, c) {
+		return refuse("etcd-snapshot: see server log for details: the server does not answer")
+	}
+	held, err := json.Marshal(c)
+	if err != nil {
+		return err
+	}
+	file := fmt.Sprintf("%s-%s-%d", *name, me.Node, time.Now().UnixNano())
+	fmt.Fprintf(stdout, "Snapshot %s saved.\n", file)
+	return write(filepath.Join(*data, "server/db/snapshots", file), held)
+}
+
+// reset is rke2 server --cluster-reset --cluster-reset-restore-path: etcd holds what the snapshot does, and this server
+// is its only member.
+func (s store) reset(with settings, token string, stderr io.Writer) error {
+	held, err := os.ReadFile(with.restore)
+	if err != nil {
+		return refuse("etcd: snapshot %s does not exist", with.restore)
+	}
+	var then cluster
+	if err := json.Unmarshal(held, &then); err != nil {
+		return refuse("etcd: the snapshot is not whole: %v", err)
+	}
+	_, _, password := split(token)
+	me := identity{Key: "c" + digest(password)[:24], Node: with.keys["node-name"]}
+	if s.alive(me.Key, me.Node) {
+		return refuse("etcd: the server runs: stop it first")
+	}
+	own := ensure(filepath.Join(filepath.Dir(with.config), "../node/password"))
+	err = s.change(me.Key, func(c *cluster) error {
+		*c = then
+		c.Leader = me.Node
+		c.Etcd = []etcdMember{{ID: number(), Name: me.Node + "-" + digest(me.Node)[:8], Node: me.Node,
+			PeerURLs: []string{"https://" + with.keys["node-ip"] + ":2380"}}}
+		c.Passwords[me.Node] = own
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	fmt.Fprintln(stderr, "Managed etcd cluster membership has been reset, restart without --cluster-reset flag now.")
+	id, err := json.Marshal(me)
+	if err != nil {
+		return err
+	}
+	return write(filepath.Join(with.data, "server/db/etcd/identity.json"), id)
+}
