@@ -4,20 +4,24 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"strings"
 	"time"
 
 	"github.com/gpuaas/app-platform/cmd/rke2-self-managed-controller/internal/machine"
+	"github.com/gpuaas/app-platform/cmd/rke2-self-managed-controller/internal/people"
 	"github.com/gpuaas/app-platform/sdk/adapter"
 )
 
 // Actions returns the app's own verbs.
 func Actions() map[string]adapter.ActionFunc {
-	return map[string]adapter.ActionFunc{
+	actions := people.Actions()
+	maps.Copy(actions, map[string]adapter.ActionFunc{
 		"nodes.list": listNodes, "pods.list": listPods, "events.list": listEvents,
 		"node.drain": drainNode, "node.uncordon": uncordonNode,
 		"snapshots.list": listAllSnapshots, "snapshot.save": saveSnapshot, "snapshot.restore": restoreSnapshot,
-	}
+	})
+	return actions
 }
 
 const (
@@ -37,17 +41,9 @@ func eventsCommand() adapter.RunCommand {
 		` get events -A --sort-by=.lastTimestamp -o "go-template=$1" | tail -n `+fmt.Sprint(maxEvents), eventsTemplate)}
 }
 
-// asked is the server that an action asks.
-func asked(call *adapter.Call) (adapter.Member, error) {
-	if servers := machine.Reached(call.Of(machine.Server), nil); len(servers) > 0 {
-		return servers[0], nil
-	}
-	return adapter.Member{}, adapter.Fail("NO_SERVER", adapter.OwnerNode, true, "no server of the cluster can be asked")
-}
-
 // listEvents lists the newest events of all namespaces, the newest first.
 func listEvents(ctx context.Context, call *adapter.Call) (any, error) {
-	on, err := asked(call)
+	on, err := machine.Asked(call)
 	if err != nil {
 		return nil, err
 	}
@@ -99,7 +95,7 @@ func subject(call *adapter.Call) (member, by adapter.Member, err error) {
 		return member, by, err
 	}
 	if member, err = at.member(call); err == nil {
-		by, err = asked(call)
+		by, err = machine.Asked(call)
 	}
 	return member, by, err
 }
@@ -174,7 +170,7 @@ func saveSnapshot(ctx context.Context, call *adapter.Call) (any, error) {
 	if err := decode(call.Instance.Config, &config); err != nil {
 		return nil, err
 	}
-	on, err := asked(call)
+	on, err := machine.Asked(call)
 	if err != nil {
 		return nil, err
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gpuaas/app-platform/cmd/rke2-self-managed-controller/internal/machine"
+	"github.com/gpuaas/app-platform/cmd/rke2-self-managed-controller/internal/people"
 	"github.com/gpuaas/app-platform/sdk/adaptertest"
 )
 
@@ -23,6 +24,7 @@ func TestTheManifestNamesWhatIsRunWhileTheAdapterOnlyLooks(t *testing.T) {
 			Arguments: []adaptertest.InspectionArgument{{Name: "node", Type: "word"}}},
 		adaptertest.Inspection{Name: "events", Command: eventsCommand().Command},
 		adaptertest.Inspection{Name: "gpus", Command: machine.GPUPods().Command},
+		adaptertest.Inspection{Name: "authority", Command: people.Authority().Command},
 		adaptertest.Inspection{Name: "snapshots", Command: machine.ListSnapshots().Command},
 		adaptertest.Inspection{Name: "release", Command: machine.VersionOf(machine.Config{}).Command},
 	)

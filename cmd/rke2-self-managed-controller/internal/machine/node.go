@@ -102,6 +102,14 @@ func Reached(members, out []adapter.Member) (list []adapter.Member) {
 	return list
 }
 
+// Asked is the server that an action asks.
+func Asked(call *adapter.Call) (adapter.Member, error) {
+	if servers := Reached(call.Of(Server), nil); len(servers) > 0 {
+		return servers[0], nil
+	}
+	return adapter.Member{}, adapter.Fail("NO_SERVER", adapter.OwnerNode, true, "no server of the cluster can be asked")
+}
+
 // Without returns the members that are not among those left out.
 func Without(members, out []adapter.Member) (list []adapter.Member) {
 	for _, member := range members {

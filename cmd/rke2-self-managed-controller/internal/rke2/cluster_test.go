@@ -181,6 +181,17 @@ func (l *lab) look(node string) standin.View {
 	return view
 }
 
+// pods puts two pods on a Node: of the first a budget allows no disruption.
+func (l *lab) pods(node, kept, free string) {
+	l.t.Helper()
+	require.NoError(l.t, standin.Arrange(l.state, node, []standin.Pod{
+		{Namespace: "shop", Name: kept, UID: kept, Node: node, Kind: "ReplicaSet", Labels: map[string]string{"app": kept}},
+		{Namespace: "shop", Name: free, UID: free, Node: node, Kind: "ReplicaSet"},
+	}, []standin.Budget{{Namespace: "shop", Name: kept, Labels: map[string]string{"app": kept}}},
+		standin.Event{Namespace: "shop", Name: kept, Type: "Warning", Reason: "FailedScheduling",
+			Message: "0/2 nodes are \"free\"\nnow"}))
+}
+
 // read returns what a member's shell prints.
 func (l *lab) read(id, script string) string {
 	l.t.Helper()

@@ -113,8 +113,13 @@ func (a api) do(call command) error {
 		return nil
 	case "label":
 		return a.label(call.words[2], call.words[3:])
-	case "create":
-		return a.evict(call.flags["--raw"])
+	case "create", "apply":
+		if path := call.flags["--raw"]; path != "" {
+			return a.evict(path)
+		}
+		return a.take()
+	case "certificate":
+		return a.approve(call.words[2])
 	case "delete":
 		return a.remove(call)
 	case "exec":
@@ -130,6 +135,9 @@ func (a api) get(call command) error {
 		}
 		_, err := io.WriteString(a.out, "ok")
 		return err
+	}
+	if call.words[1] == "csr" {
+		return a.certificate(call.words[2])
 	}
 	items := []any{}
 	switch call.words[1] {
@@ -255,6 +263,8 @@ func (a api) remove(call command) error {
 	case "node":
 		delete(a.Nodes, name)
 		a.Pods = slices.DeleteFunc(a.Pods, func(p Pod) bool { return p.Node == name })
+	case "csr":
+		delete(a.Requests, name)
 	case "secret":
 		delete(a.Passwords, strings.TrimSuffix(name, ".node-password.rke2"))
 	case "pod":

@@ -172,8 +172,13 @@ func (s store) begin(with settings, me identity, own string) error {
 		return err
 	}
 	agents := strings.TrimSpace(string(raw))
+	ca, key, err := authority()
+	if err != nil {
+		return err
+	}
 	return s.change(me.Key, func(c *cluster) error {
-		*c = cluster{CA: digest(rand.Text()), AgentPassword: agents, Leader: me.Node, Nodes: map[string]*node{},
+		*c = cluster{CA: ca, CAKey: key, AgentPassword: agents, Leader: me.Node, Nodes: map[string]*node{},
+			Requests: map[string]*request{}, Bindings: map[string]bool{},
 			Passwords: map[string]string{me.Node: own}}
 		c.Etcd = []etcdMember{{ID: number(), PeerURLs: []string{"https://" + with.keys["node-ip"] + ":2380"}, Node: me.Node}}
 		return write(filepath.Join(s.dir, "a"+digest(agents)[:24]), []byte(me.Key))

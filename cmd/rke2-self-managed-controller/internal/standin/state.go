@@ -30,6 +30,11 @@ func release() string { return cmp.Or(os.Getenv(ReleaseVar), Releases[0]) }
 type cluster struct {
 	// CA is the certificate, whose hash a full token begins with.
 	CA string `json:"ca"`
+	// CAKey is its key.
+	CAKey string `json:"caKey"`
+	// Requests are the certificate signing requests by name, and Bindings the groups with their roles.
+	Requests map[string]*request `json:"requests"`
+	Bindings map[string]bool     `json:"bindings"`
 	// AgentPassword is the password that agents join with.
 	AgentPassword string `json:"agentPassword"`
 	// Leader is the name of the node whose etcd leads.
@@ -132,7 +137,8 @@ func (s store) change(key string, do func(*cluster) error) error {
 }
 
 func (s store) read(key string) (*cluster, error) {
-	c := &cluster{Nodes: map[string]*node{}, Passwords: map[string]string{}}
+	c := &cluster{Nodes: map[string]*node{}, Passwords: map[string]string{}, Requests: map[string]*request{},
+		Bindings: map[string]bool{}}
 	raw, err := os.ReadFile(s.path(key))
 	if errors.Is(err, fs.ErrNotExist) {
 		return c, nil

@@ -60,6 +60,9 @@ type View struct {
 	Nodes, Passwords []string
 	// Releases are those of the Nodes, in the order of their names.
 	Releases []string
+	// Requests is how many certificate requests are left, and Bindings are the groups with their roles.
+	Requests int
+	Bindings []string
 	// Pods are all pods, and Budgets all budgets.
 	Pods    []Pod
 	Budgets []Budget
@@ -73,7 +76,8 @@ func Look(dir, node string) (View, error) {
 		return View{}, err
 	}
 	view := View{Leader: c.Leader, Nodes: slices.Sorted(maps.Keys(c.Nodes)),
-		Passwords: slices.Sorted(maps.Keys(c.Passwords)), Pods: c.Pods, Budgets: c.Budgets}
+		Passwords: slices.Sorted(maps.Keys(c.Passwords)), Requests: len(c.Requests),
+		Bindings: slices.Sorted(maps.Keys(c.Bindings)), Pods: c.Pods, Budgets: c.Budgets}
 	for _, name := range view.Nodes {
 		view.Releases = append(view.Releases, c.Nodes[name].Release)
 	}
@@ -84,11 +88,11 @@ func Look(dir, node string) (View, error) {
 	return view, nil
 }
 
-// Arrange gives the cluster in a folder that has a Node of this name these pods and budgets.
-func Arrange(dir, node string, pods []Pod, budgets []Budget) error {
+// Arrange gives the cluster in a folder that has a Node of this name these pods, budgets and events.
+func Arrange(dir, node string, pods []Pod, budgets []Budget, events ...Event) error {
 	s := store{dir: dir}
 	return s.change(s.clusterOf(node), func(c *cluster) error {
-		c.Pods, c.Budgets = pods, budgets
+		c.Pods, c.Budgets, c.Events = pods, budgets, events
 		return nil
 	})
 }
