@@ -83,6 +83,16 @@ floor: ## Build the server of the floor, the oldest build that may run beside th
 	CGO_ENABLED=0 go test -vet=off -c -o $(CURDIR)/bin/floor/workers.test ./workers && git checkout -q --force "$$commit^" && \
 	CGO_ENABLED=0 go test -vet=off -c -o $(CURDIR)/bin/floor/below.test ./workers && echo "$$commit below" > $(CURDIR)/bin/floor/commit
 
+# Compiled once for each version, outside of the tree: minutes and some 5 GB of Go's build cache.
+RKE2_STANDIN ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/app-platform/rke2-standin
+.PHONY: kubernetes
+kubernetes: tools ## Compile Kubernetes, etcd and containerd, and the stand-in of RKE2 that runs them: 6 to 10 minutes the first time
+	rig/rke2-standin/build.sh $(RKE2_STANDIN)
+
+.PHONY: test-kubernetes
+test-kubernetes: build kubernetes ## Run the controller of RKE2 on a real Kubernetes; needs root, and some 3 GB of memory
+	RKE2_STANDIN=$(RKE2_STANDIN) go test ./rig/kubernetes -v -count=1 -timeout 45m
+
 .PHONY: test-race
 test-race: ## Run the concurrent packages under the race detector
 	go test -race -timeout 20m -p 2 ./authz/... ./domain/... ./graph/... ./internal/tx/... ./sdk/... ./service/... ./workers/...

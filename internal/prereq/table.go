@@ -24,6 +24,8 @@ const (
 	Containers Feature = "containers"
 	// Python is what the adapter in Python runs on: Debian's interpreter with NaCl and JSON Schema, and its app, Redis.
 	Python Feature = "python"
+	// Kubernetes is what the stand-in of RKE2 on local nodes starts containers with.
+	Kubernetes Feature = "kubernetes"
 )
 
 // need is one row of the table: a thing to look for, and what brings it.
@@ -74,6 +76,9 @@ var table = map[Feature][]need{
 			file("/usr/lib/python3/dist-packages/jsonschema/__init__.py")},
 		{"WebSocket for Python", []string{"python3-websocket"}, file("/usr/lib/python3/dist-packages/websocket/__init__.py")},
 		{"redis-server", []string{"redis-server"}, program("redis-server", "redis-cli")},
+	},
+	Kubernetes: {
+		{"runc", []string{"runc"}, program("runc")},
 	},
 	Browser: {
 		{"Chromium", []string{"chromium"}, anyProgram("chromium", "chromium-browser", "google-chrome",

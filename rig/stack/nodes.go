@@ -25,6 +25,9 @@ const (
 	nodeSKU      = "lab.4x-simulated"
 )
 
+// WholeSKU is that of the nodes whose members are plain processes of a whole machine.
+const WholeSKU = "lab.whole"
+
 // startNodes boots the local nodes and waits until all of them are heard.
 func (s *Stack) startNodes(ctx context.Context) error {
 	count := s.config.Nodes
@@ -37,15 +40,27 @@ func (s *Stack) startNodes(ctx context.Context) error {
 			return err
 		}
 	}
-	return s.awaitNodes(ctx, count)
+	if s.Network() == nil {
+		return s.awaitNodes(ctx, count)
+	}
+	for i := 1; i <= s.config.WholeNodes; i++ {
+		if err := s.startNode(ctx, fmt.Sprintf("%s%d", wholePrefix, i)); err != nil {
+			return err
+		}
+	}
+	return s.awaitNodes(ctx, count+s.config.WholeNodes)
 }
 
 func (s *Stack) startNode(ctx context.Context, name string) error {
+	whole := strings.HasPrefix(name, wholePrefix)
 	root, err := s.memberRoot(ctx)
 	if err != nil {
 		return fmt.Errorf("root of members: %w", err)
 	}
 	binds := []lab.Bind{s.agentBind()}
+	if whole && s.config.Kubernetes != "" {
+		binds = append(binds, lab.Bind{Source: s.config.Kubernetes, Target: "/opt/rke2", ReadOnly: true})
+	}
 	if root != "" {
 		binds = append(binds, lab.Bind{Source: root, Target: memberRootPath, ReadOnly: true})
 	}
@@ -66,12 +81,15 @@ func (s *Stack) startNode(ctx context.Context, name string) error {
 		address,
 		"--enrol-token-file", filepath.Join(node.State, "enrol-token"),
 		"--gpus", strconv.Itoa(cmp.Or(s.config.NodeGPUs, nodeGPUs)), "--gpu-model", nodeGPUModel, "--simulated-gpus",
-		"--region", nodeRegion, "--sku", nodeSKU,
+		"--region", nodeRegion, "--sku", skuOf(whole),
 		"--memory-mib", strconv.Itoa(s.config.NodeMemoryMiB),
 	}
-	if s.Network() == nil {
+	switch {
+	case s.Network() == nil:
 		command = append(command, "--no-namespaces", "--single-tenant") // the lab's tenants trust each other
-	} else {
+	case whole:
+		command = slices.Concat([]string{"sh", "-c", wholeScript, "sh", node.Cgroup}, command, []string{"--no-namespaces"})
+	default:
 		command = append(command, "--member-root", memberRootPath, "--cgroup-parent", node.Cgroup)
 	}
 	agent, err := node.Program(supervise.Spec{Name: "agent-" + name, Command: command, Restart: supervise.OnFailure})

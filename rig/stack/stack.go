@@ -18,7 +18,6 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/gpuaas/app-platform/internal/prereq"
 	"github.com/gpuaas/app-platform/internal/supervise"
 	"github.com/gpuaas/app-platform/rig/install"
 	"github.com/gpuaas/app-platform/rig/lab"
@@ -48,6 +47,11 @@ type Config struct {
 	NodeGPUs int
 	// NodeMemoryMiB is the memory that each local node declares, in MiB; 0 is all of this machine's.
 	NodeMemoryMiB int
+	// WholeNodes is how many further nodes are for apps that take a whole machine: their members are plain processes, as
+	// root of the node, and none of another tenant's is ever beside them. Their SKU is WholeSKU.
+	WholeNodes int
+	// Kubernetes is the folder of the compiled stand-in of RKE2, which whole nodes see at /opt/rke2.
+	Kubernetes string
 	// Plain makes the local node without namespaces, also as root.
 	Plain bool
 	// Throwaway is for tests: the database need not survive a crash.
@@ -62,27 +66,6 @@ type Config struct {
 	Webhooks []string
 	// Out takes what a person should read; nil drops it.
 	Out io.Writer
-}
-
-// App is a reference app: its controller, and what the machine needs to run it.
-type App struct {
-	Slug       string // as in the manifest
-	Controller string // program and registered adapter's folder, such as "hello-cluster-controller"
-	Image      string // program that its image is built from; empty for an app whose artifact is its controller
-	Family     string
-	Features   []prereq.Feature
-	Rooted     bool // needs nodes with namespaces
-}
-
-// Apps are the reference apps of this repository.
-func Apps() []App {
-	return []App{
-		{Slug: "hello-cluster", Controller: "hello-cluster-controller", Family: "apps"},
-		{Slug: "slurm", Controller: "slurm-reference-controller", Family: "scheduler",
-			Features: []prereq.Feature{prereq.Slurm}, Rooted: true},
-		{Slug: "web-notebook", Controller: "oci-launch-controller", Image: "web-notebook", Family: "apps",
-			Features: []prereq.Feature{prereq.CloudInit, prereq.Containers}, Rooted: true},
-	}
 }
 
 // Stack is a running installation.

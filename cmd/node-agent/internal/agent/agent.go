@@ -174,6 +174,7 @@ func (a *Agent) open(ctx context.Context) error {
 		StateDir: a.options.StateDir, ForceProcess: a.options.ForceProcess, SingleTenant: a.options.SingleTenant,
 		Runtime: a.options.Runtime, Root: a.options.MemberRoot,
 		IDFirst: a.options.IDFirst, CgroupParent: a.options.CgroupParent, ClassRuntimes: a.options.classRuntimes(),
+		Address:  a.options.Address,
 		LogBytes: a.options.ProcessLogBytes, Ending: a.keepLast, Log: a.log,
 	}
 	if given.NoNetwork = a.openNetwork(ctx); given.NoNetwork == "" {

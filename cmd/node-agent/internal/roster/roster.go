@@ -32,6 +32,8 @@ type Record struct {
 	InitStart uint64 `json:"initStart"`
 	// PIDNamespace is the inode of the member's PID namespace while its init lives.
 	PIDNamespace uint64 `json:"pidNamespace,omitempty"`
+	// Class is that of its walls.
+	Class string `json:"class,omitempty"`
 	// Root is the version of the curated root, and Group the cgroup.
 	Root  string `json:"root,omitempty"`
 	Group string `json:"group,omitempty"`

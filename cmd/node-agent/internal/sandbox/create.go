@@ -70,14 +70,14 @@ func sandboxFailed(err error) error {
 }
 
 // startPlain starts the init of a member without walls.
-func (m *Manager) startPlain(ctx context.Context, settings memberinit.Settings, _ Member) (roster.Record, error) {
+func (m *Manager) startPlain(ctx context.Context, settings memberinit.Settings, member Member) (roster.Record, error) {
 	if err := makeDirs(settings.Dir, memberinit.DirRoot, memberinit.DirRun, memberinit.DirState); err != nil {
 		return roster.Record{}, err
 	}
 	if err := os.Chmod(filepath.Join(settings.Dir, memberinit.DirRoot), 0o755); err != nil {
 		return roster.Record{}, err
 	}
-	return m.startInit(ctx, settings)
+	return m.startInit(ctx, settings, roster.Record{Class: member.Walls.Class})
 }
 
 func makeDirs(dir string, names ...string) error {
@@ -91,18 +91,18 @@ func makeDirs(dir string, names ...string) error {
 
 // startInit executes boot and waits until init says that it is ready. The record is
 // written as soon as the process exists, so that no crash leaves a member without one.
-func (m *Manager) startInit(ctx context.Context, settings memberinit.Settings) (roster.Record, error) {
+func (m *Manager) startInit(ctx context.Context, s memberinit.Settings, known roster.Record) (roster.Record, error) {
 	read, write, err := os.Pipe()
 	if err != nil {
 		return roster.Record{}, err
 	}
 	defer read.Close()
-	cmd, err := memberCommand(settings, memberinit.ArgBoot)
+	cmd, err := memberCommand(s, memberinit.ArgBoot)
 	if err != nil {
 		_ = write.Close()
 		return roster.Record{}, err
 	}
-	complaints, err := os.Create(filepath.Join(settings.Dir, errorFile))
+	complaints, err := os.Create(filepath.Join(s.Dir, errorFile))
 	if err != nil {
 		_ = write.Close()
 		return roster.Record{}, err
@@ -115,7 +115,7 @@ func (m *Manager) startInit(ctx context.Context, settings memberinit.Settings) (
 		return roster.Record{}, err
 	}
 	go func() { _ = cmd.Wait() }() // the agent's own child must be collected; it ends with the member
-	known, err := m.register(settings, roster.Record{}, cmd.Process.Pid)
+	known, err = m.register(s, known, cmd.Process.Pid)
 	if err == nil {
 		err = awaitReady(ctx, read)
 	}

@@ -55,8 +55,8 @@ type Options struct {
 	IDFirst, IDRanges uint32
 	// CgroupParent is the group below which those of members are; empty for one by the state directory.
 	CgroupParent string
-	// Hostname is the members' until they have another; empty is the node's.
-	Hostname string
+	// Hostname is the members' until they have another; empty is the node's. Address is the node's own.
+	Hostname, Address string
 	// Network gives members networks of their own; nil leaves them the node's, for NoNetwork.
 	Network   Network
 	NoNetwork string

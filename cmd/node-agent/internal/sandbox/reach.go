@@ -18,24 +18,24 @@ type Way struct {
 }
 
 // Reach returns the way to a member: from inside its own network where it has one, so that nothing is reached in its
-// name that it does not reach itself. A member with a network of its own must be there.
+// name that it does not reach itself. A member with a network of its own must be there. A plain process has the ports of
+// its node, which could be anybody's: on a whole node they are its one tenant's, and the way has the node's address.
 func (m *Manager) Reach(memberID string) (Way, error) {
-	direct := Way{Dial: (&net.Dialer{}).DialContext}
-	if m.options.Network == nil || m.Isolation().Mode == memberinit.ModeProcess {
-		return direct, nil
-	}
 	dir, err := m.memberDir(memberID)
 	if err != nil {
 		return Way{}, err
 	}
 	known := roster.Read(dir)
 	switch {
+	case known != nil && known.Mode == memberinit.ModeProcess && known.Class == ClassWholeNode && known.Alive():
+		return Way{Dial: new(net.Dialer).DialContext, Address: m.options.Address}, nil
+	case m.options.Network == nil || m.Isolation().Mode == memberinit.ModeProcess,
+		known != nil && known.Alive() && known.Mode != memberinit.ModeContainer:
+		return Way{Dial: new(net.Dialer).DialContext}, nil
 	case known == nil:
 		return Way{}, errors.New("the member has no sandbox on this node")
 	case !known.Alive():
 		return Way{}, errors.New("the member's init has ended")
-	case known.Mode != memberinit.ModeContainer:
-		return direct, nil
 	}
 	return Way{Address: m.options.Network.Address(memberID),
 		Dial: func(ctx context.Context, network, address string) (net.Conn, error) {
