@@ -15,6 +15,8 @@ FUZZTIME ?= 20s
 LISTEN ?= 127.0.0.1:8080
 WEBHOOKS ?= 127.0.0.1:9000
 DATA ?= .data
+# Where the compiled Kubernetes is kept, outside of the tree.
+RKE2_STANDIN ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/app-platform/rke2-standin
 
 .PHONY: help
 help: ## Say what there is
@@ -42,7 +44,7 @@ build: tools web/dist/index.html ## Build the console and every program into bin
 
 .PHONY: run
 run: build ## Bring a whole local installation up; Ctrl-C takes it down again
-	@exec bin/lab -bin bin -data $(DATA) -listen $(LISTEN) -webhooks $(WEBHOOKS)
+	@exec bin/lab -bin bin -data $(DATA) -listen $(LISTEN) -webhooks $(WEBHOOKS) -kubernetes $(RKE2_STANDIN)
 
 .PHONY: outsider
 outsider: ## Play the outsider beside a running make run: an app that nobody has seen, in Python, Go and TypeScript
@@ -83,8 +85,6 @@ floor: ## Build the server of the floor, the oldest build that may run beside th
 	CGO_ENABLED=0 go test -vet=off -c -o $(CURDIR)/bin/floor/workers.test ./workers && git checkout -q --force "$$commit^" && \
 	CGO_ENABLED=0 go test -vet=off -c -o $(CURDIR)/bin/floor/below.test ./workers && echo "$$commit below" > $(CURDIR)/bin/floor/commit
 
-# Compiled once for each version, outside of the tree: minutes and some 5 GB of Go's build cache.
-RKE2_STANDIN ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/app-platform/rke2-standin
 .PHONY: kubernetes
 kubernetes: tools ## Compile Kubernetes, etcd and containerd, and the stand-in of RKE2 that runs them: 6 to 10 minutes the first time
 	rig/rke2-standin/build.sh $(RKE2_STANDIN)

@@ -38,6 +38,7 @@ type options struct {
 	listen      string
 	databaseURL string
 	webhooks    string
+	kubernetes  string
 	nodes       int
 	plain       bool
 	prepare     bool
@@ -54,6 +55,8 @@ func parse(args []string, out io.Writer) (options, error) {
 	flags.StringVar(&o.listen, "listen", "127.0.0.1:8080", "address of API and console on this machine")
 	flags.StringVar(&o.webhooks, "webhooks", "127.0.0.1:9000",
 		"where webhooks may be sent on this machine, by http too, as addresses separated by commas; empty for none")
+	flags.StringVar(&o.kubernetes, "kubernetes", "",
+		"folder of the compiled stand-in of RKE2, which make kubernetes writes; where it is, whole nodes and the app rke2 are offered")
 	flags.IntVar(&o.nodes, "nodes", 3, "number of local nodes; without namespaces there is one")
 	flags.BoolVar(&o.plain, "plain", false, "run the local node without namespaces, also as root")
 	flags.BoolVar(&o.prepare, "prepare", false, "only install what the tests need on this machine, and end")
@@ -83,17 +86,38 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 			return err
 		}
 	}
-	s, err := stack.Up(ctx, stack.Config{
+	config := stack.Config{
 		Dir: o.data, Bin: o.bin, Listen: o.listen, DatabaseURL: o.databaseURL, Nodes: o.nodes, Plain: o.plain,
 		DemoPrices: true, Apps: stack.Apps(), Webhooks: strings.FieldsFunc(o.webhooks, func(r rune) bool { return r == ',' }),
 		Out: out,
-	})
+	}
+	if err := offerKubernetes(&config, o.kubernetes, out); err != nil {
+		return err
+	}
+	s, err := stack.Up(ctx, config)
 	if err != nil {
 		return interrupted(ctx, err)
 	}
 	err = serve(ctx, s, out)
 	fmt.Fprintln(out, "stopping")
 	return errors.Join(interrupted(ctx, err), s.Close())
+}
+
+// wholeNodes is how many nodes a demonstration of Kubernetes has: a server, an agent, and one to grow by.
+const wholeNodes = 3
+
+// offerKubernetes adds the app that needs a compiled Kubernetes where the folder has one, and else says how to get it.
+func offerKubernetes(config *stack.Config, folder string, out io.Writer) error {
+	if _, err := os.Stat(filepath.Join(folder, "built")); folder == "" || errors.Is(err, os.ErrNotExist) {
+		fmt.Fprintln(out, "rke2 is left out: no Kubernetes is compiled; make kubernetes does, in 6 to 10 minutes, once")
+		return nil
+	} else if err != nil {
+		return err
+	}
+	folder, err := filepath.Abs(folder)
+	config.Kubernetes, config.WholeNodes = folder, wholeNodes
+	config.Apps = append(config.Apps, stack.Kubernetes())
+	return err
 }
 
 // interrupted drops an error that Ctrl-C brought about.

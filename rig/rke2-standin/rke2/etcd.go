@@ -44,7 +44,8 @@ func (s settings) etcdctl(ctx context.Context, hosts []string, args ...string) (
 	command.Stderr = &failed
 	out, err := command.Output()
 	if err != nil {
-		err = fmt.Errorf("etcdctl %s: %w: %s", args[0], err, strings.TrimSpace(failed.String()))
+		said := strings.TrimSpace(failed.String())
+		err = fmt.Errorf("etcdctl %s: %w: %s", args[0], err, said[strings.LastIndex(said, "\n")+1:])
 	}
 	return out, err
 }
@@ -119,10 +120,32 @@ func (s settings) etcdConfig(name, cluster, state string) error {
 	return write(s.etcdDir()+"/config", raw, 0o600)
 }
 
+// peers are the servers that this one's etcd has first joined.
+func (s settings) peers() (hosts []string) {
+	raw, err := os.ReadFile(s.etcdDir() + "/config")
+	var config struct {
+		Cluster string `json:"initial-cluster"`
+	}
+	if err != nil || yaml.Unmarshal(raw, &config) != nil {
+		return nil
+	}
+	for _, one := range strings.Split(config.Cluster, ",") {
+		_, url, _ := strings.Cut(one, "=")
+		host := strings.TrimSuffix(strings.TrimPrefix(url, "https://"), ":2380")
+		if host != "" && host != s.nodeIP() {
+			hosts = append(hosts, host)
+		}
+	}
+	return hosts
+}
+
 // promote gives this server a vote, once its etcd has caught up with the leader's.
 func (s settings) promote(ctx context.Context) error {
 	return until(ctx, "etcd to give this server a vote", func(ctx context.Context) error {
 		members, err := s.etcdMembers(ctx, []string{s.nodeIP()})
+		if peers := s.peers(); err != nil && len(peers) > 0 {
+			members, err = s.etcdMembers(ctx, peers) // a learner answers nothing about members
+		}
 		if err != nil {
 			return err
 		}

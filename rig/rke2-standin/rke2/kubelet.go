@@ -37,7 +37,8 @@ func (s settings) kubelet(ctx context.Context) error {
 		"makeIPTablesUtilChains": false, "localStorageCapacityIsolation": false, "failSwapOn": false, "oomScoreAdj": 0,
 		"evictionHard": map[string]string{"memory.available": "0%", "nodefs.available": "0%", "nodefs.inodesFree": "0%",
 			"imagefs.available": "0%"},
-		"nodeStatusUpdateFrequency": "4s", "nodeStatusReportFrequency": "1m", "syncFrequency": "30s",
+		"nodeStatusUpdateFrequency": "4s", "nodeStatusReportFrequency": "1m", "syncFrequency": "5s",
+		"crashLoopBackOff":   map[string]any{"maxContainerRestartPeriod": "3s"},
 		"fileCheckFrequency": "5s", "shutdownGracePeriod": "0s",
 	})
 	if err != nil {
