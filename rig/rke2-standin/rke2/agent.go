@@ -84,10 +84,8 @@ func (s settings) credentials(ctx context.Context, base string, server bool) err
 		if raw, err := os.ReadFile(s.path("server/token")); err == nil {
 			token = string(raw[:len(raw)-1])
 		}
-	} else if kept {
-		return nil
 	}
-	return s.joined(ctx, base, func(ctx context.Context) error {
+	join := func(ctx context.Context) error {
 		j, err := s.dial(ctx, base, token)
 		if err != nil {
 			return err
@@ -105,7 +103,16 @@ func (s settings) credentials(ctx context.Context, base string, server bool) err
 			}
 		}
 		return nil
-	})
+	}
+	if kept && !server {
+		bounded, cancel := context.WithTimeout(ctx, 10*time.Second)
+		defer cancel()
+		if err := join(bounded); errors.As(err, new(fatal)) {
+			return err
+		}
+		return nil // the server that it joined by may have left: others know it
+	}
+	return s.joined(ctx, base, join)
 }
 
 // core waits until a server's own etcd votes and its API serves, and makes what a cluster needs of objects.

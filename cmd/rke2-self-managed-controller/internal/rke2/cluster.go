@@ -55,6 +55,20 @@ func (w work) stop(ctx context.Context, member adapter.Member, prefix string) er
 	return context.Cause(ctx)
 }
 
+// end stops a member's RKE2 and then all that it leaves running: its pods, those of etcd and the API server too.
+func (w work) end(ctx context.Context, member adapter.Member, prefix string) error {
+	if err := w.stop(ctx, member, prefix); err != nil || !w.Reaches(member) {
+		return err
+	}
+	bounded, cancel := context.WithTimeout(ctx, 2*time.Minute)
+	defer cancel()
+	_, err := w.Try(bounded, member, prefix+"killall", machine.KillAll(), adapter.Within(time.Minute))
+	if err != nil && context.Cause(ctx) == nil {
+		w.Log().Info("pods not ended", "member", member.ID, "error", err)
+	}
+	return context.Cause(ctx)
+}
+
 // forget removes what the cluster remembers of a member that has stopped: its etcd, its Node, and the Node's password.
 func (w work) forget(ctx context.Context, by, member adapter.Member, prefix string) error {
 	name := machine.Name(member)

@@ -183,7 +183,7 @@ func (w work) serves(ctx context.Context, member adapter.Member, by *adapter.Mem
 		probes = append([][2]string{
 			{"supervisor", `"$k" --kubeconfig "$R` + machine.SupervisorPath + `" get --raw=/v1-rke2/readyz > /dev/null`},
 			{"apiserver", machine.Plain + ` get --raw=/readyz > /dev/null`},
-		}, append(probes, [2]string{"etcd", machine.Plain + " " + strings.Join(machine.InEtcd(member), " ") +
+		}, append(probes, [2]string{"etcd", machine.Plain + " " + machine.InEtcd(member) +
 			` member list | ` +
 			`grep -Eq "^[0-9a-f]+, started, ` + name + `-[0-9a-f]{8}, .*, false$"`})...)
 	} else {
@@ -234,7 +234,7 @@ func (w work) takeBack(ctx context.Context, fresh []adapter.Member, reason error
 	w.Progress("taking back", 10, "forgetting "+machine.Names(fresh))
 	var err error
 	for _, member := range fresh {
-		err = errors.Join(err, w.stop(clean, member, "back."))
+		err = errors.Join(err, w.end(clean, member, "back."))
 		if by, missing := w.witness(fresh); missing == nil {
 			err = errors.Join(err, w.forget(clean, by, member, "back."))
 		}
@@ -257,7 +257,7 @@ func recoverMembers(ctx context.Context, w work) error {
 		return w.restart(ctx, targets)
 	}
 	for _, member := range targets {
-		if err := w.stop(ctx, member, ""); err != nil {
+		if err := w.end(ctx, member, ""); err != nil {
 			return err
 		}
 		if err := w.forget(ctx, by, member, ""); err != nil {
@@ -287,7 +287,7 @@ func serversOf(members []adapter.Member) (list []adapter.Member) {
 func (w work) restart(ctx context.Context, targets []adapter.Member) error {
 	servers := serversOf(targets)
 	for i, member := range servers {
-		if err := w.stop(ctx, member, ""); err != nil {
+		if err := w.end(ctx, member, ""); err != nil {
 			return err
 		}
 		var by *adapter.Member

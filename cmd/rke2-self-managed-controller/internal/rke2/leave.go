@@ -177,7 +177,7 @@ func (w work) leave(ctx context.Context, targets []adapter.Member) error {
 				return err
 			}
 		}
-		if err := w.stop(ctx, member, "leave."); err != nil {
+		if err := w.end(ctx, member, "leave."); err != nil {
 			return err
 		}
 		if err := w.forget(ctx, by, member, "leave."); err != nil {
@@ -263,7 +263,7 @@ func decommission(ctx context.Context, w work) error {
 	for i, members := range [][]adapter.Member{agents, servers} {
 		w.Progress("stopping", 10+20*i, fmt.Sprintf("stopping %d members", len(members)))
 		err := w.Each(ctx, members, func(ctx context.Context, member adapter.Member) error {
-			return w.stop(ctx, member, "")
+			return w.end(ctx, member, "")
 		})
 		if err != nil {
 			return err

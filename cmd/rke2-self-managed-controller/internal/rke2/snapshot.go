@@ -54,7 +54,7 @@ func (w work) restore(ctx context.Context, from machine.Snapshot) error {
 	servers, first := w.Of(machine.Server), from.Server
 	w.Progress("restoring", 20, "all servers stop")
 	for _, member := range servers {
-		if err := w.stop(ctx, member, "restore."); err != nil {
+		if err := w.end(ctx, member, "restore."); err != nil {
 			return err
 		}
 	}
