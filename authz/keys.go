@@ -48,6 +48,7 @@ const (
 	ManifestPromote
 	AdapterRead
 	AdapterRegister
+	AdapterAct
 	SandboxManage
 	NodeEnrol
 	NodeRead
@@ -170,6 +171,7 @@ var catalogue = [...]KeyEntry{
 	ManifestPromote:         {"manifest.promote", "Move a manifest to another stage."},
 	AdapterRead:             {"adapter.read", "See registered adapters."},
 	AdapterRegister:         {"adapter.register", "Register an adapter's name and address."},
+	AdapterAct:              {"adapter.act", "Act, as an adapter, by the accounts that instances of its apps chose for it."},
 	SandboxManage:           {"sandbox.manage", "Create apps and register adapters for one's own project alone."},
 	NodeEnrol:               {"node.enrol", "Make a one-time enrolment token for a node."},
 	NodeRead:                {"node.read", "See the platform's nodes."},

@@ -24,6 +24,22 @@ func (a *Actor) RequireRisk(risk lifecycle.ActionRisk) error {
 		With(fault.Reason{Code: fault.AccountLimit, Message: "limits.maxRisk"})
 }
 
+// Within returns the limits of an account that acts for one instance alone: that, and of the allocations that it is
+// limited to, these. It is false where the limits leave the instance out.
+func (l Limits) Within(instance ids.ID) (Limits, bool) {
+	if len(l.Objects) > 0 && !slices.Contains(l.Objects, instance) {
+		return Limits{}, false
+	}
+	objects := []ids.ID{instance}
+	for _, id := range l.Objects {
+		if id.Is(ids.Allocation) {
+			objects = append(objects, id)
+		}
+	}
+	l.Objects = objects
+	return l, true
+}
+
 // permit reports whether the limits leave actions of the risk to the account.
 func (l *Limits) permit(risk lifecycle.ActionRisk) bool {
 	at := slices.Index(risks, risk)

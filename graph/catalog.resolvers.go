@@ -214,8 +214,12 @@ func (r *queryResolver) Entitlements(ctx context.Context, projectID ids.ID, ende
 	return read.Connection[model.EntitlementConnection](r.Resolver.Entitlements.Entitlements(ctx, projectID, ended, args))
 }
 
-func (r *queryResolver) Apps(ctx context.Context, search *string, first *int, after *string) (*model.AppConnection, error) {
-	return read.ListOf[model.AppConnection](ctx, read.Value(search), first, after, r.Catalog.Apps)
+func (r *queryResolver) Apps(ctx context.Context, search *string, system *bool, first *int, after *string) (*model.AppConnection, error) {
+	args, err := page.Of(first, after, read.StandardPage, page.Max)
+	if err != nil {
+		return nil, err
+	}
+	return read.Connection[model.AppConnection](r.Catalog.Apps(ctx, read.Value(search), system, args))
 }
 
 func (r *queryResolver) App(ctx context.Context, slug string) (*db.App, error) {

@@ -5,6 +5,7 @@ import (
 
 	"github.com/gpuaas/app-platform/domain/fault"
 	"github.com/gpuaas/app-platform/domain/ids"
+	"github.com/gpuaas/app-platform/graph/books"
 	"github.com/gpuaas/app-platform/graph/generated/exec"
 	"github.com/gpuaas/app-platform/graph/generated/model"
 	"github.com/gpuaas/app-platform/graph/people"
@@ -25,11 +26,11 @@ func (r *reasonResolver) Code(ctx context.Context, obj *fault.Reason) (string, e
 }
 
 func (r *Resolver) Mutation() exec.MutationResolver {
-	return &mutationResolver{r, people.NewMutations(r.Identity)}
+	return &mutationResolver{r, people.NewMutations(r.Identity), books.NewWrites(r.Billing, r.Prices, r.Usage)}
 }
 
 func (r *Resolver) Query() exec.QueryResolver {
-	return &queryResolver{r, people.NewQueries(r.Identity, r.Explain)}
+	return &queryResolver{r, people.NewQueries(r.Identity, r.Explain), books.NewReads(r.Billing, r.Usage)}
 }
 
 func (r *Resolver) Reason() exec.ReasonResolver { return &reasonResolver{r} }
@@ -44,10 +45,12 @@ type (
 	mutationResolver struct {
 		*Resolver
 		people.Mutations
+		books.Writes
 	}
 	queryResolver struct {
 		*Resolver
 		people.Queries
+		books.Reads
 	}
 	reasonResolver       struct{ *Resolver }
 	subscriptionResolver struct{ *Resolver }

@@ -14,6 +14,7 @@ import (
 	"github.com/gpuaas/app-platform/service/adapter"
 	"github.com/gpuaas/app-platform/service/allocation"
 	"github.com/gpuaas/app-platform/service/artifact"
+	"github.com/gpuaas/app-platform/service/automation"
 	"github.com/gpuaas/app-platform/service/billing"
 	"github.com/gpuaas/app-platform/service/blocker"
 	"github.com/gpuaas/app-platform/service/breakglass"
@@ -61,6 +62,8 @@ type Resolver struct {
 	Catalog *catalog.Service
 	// Entries holds the verbs that make apps and open them.
 	Entries *entry.Service
+	// Automation holds the verbs by which adapters act outside of operations.
+	Automation *automation.Service
 	// Trust holds the verbs on runners and terms, and what was brought and taken.
 	Trust *trust.Service
 	// Entitlements holds the verbs on the right to launch an app.

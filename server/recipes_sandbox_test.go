@@ -10,4 +10,9 @@ var recipesOfSandboxes = map[string]func(v, a *house) []arguments{
 	"mutation registerSandboxAdapter": plain(func(v, _ *house) []object {
 		return []object{{"projectId": v.Project, "name": "mine", "url": "http://127.0.0.1:1"}}
 	}),
+	"mutation setOperatorAccount": plain(func(v, a *house) []object {
+		return []object{{"instanceId": v.Instance}, {"instanceId": v.Instance, "serviceAccountId": v.Account},
+			{"instanceId": a.Instance, "serviceAccountId": v.Account}}
+	}),
+	"mutation issueOperatorToken": func(v, _ *house) []arguments { return one("instanceId", v.Instance) },
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/gpuaas/app-platform/service/adapter"
 	"github.com/gpuaas/app-platform/service/allocation"
 	"github.com/gpuaas/app-platform/service/artifact"
+	"github.com/gpuaas/app-platform/service/automation"
 	"github.com/gpuaas/app-platform/service/billing"
 	"github.com/gpuaas/app-platform/service/blocker"
 	"github.com/gpuaas/app-platform/service/breakglass"
@@ -85,6 +86,7 @@ func (p *platform) resolver(ctx context.Context, sentinel *live.Sentinel, feeds 
 		Catalog:         &catalog.Service{DB: p.db},
 		Entries:         &entry.Service{DB: p.db},
 		Trust:           &trust.Service{DB: p.db},
+		Automation:      &automation.Service{DB: p.db, Keys: p.ring},
 		Entitlements:    &entitlement.Service{DB: p.db},
 		Artifacts:       &artifact.Service{DB: p.db, Vault: p.vault, Reach: reach},
 		ArtifactSources: &source.Service{DB: p.db, Vault: p.vault, Allow: allowSource(sources)},

@@ -29,8 +29,12 @@ type Claims struct {
 	Operation ids.ID `json:"op,omitempty"`
 	// Instance is the instance it is confined to.
 	Instance ids.ID `json:"ins,omitempty"`
-	// ServiceKey is the key of a service account that it was exchanged for; nothing else is said then but Keys.
+	// ServiceKey is the key of a service account that it was exchanged for; nothing else is said then but Keys, or what
+	// Operator needs.
 	ServiceKey ids.ID `json:"sak,omitempty"`
+	// Operator is the service account that it speaks for on Instance alone, by the adapter whose ServiceKey it was requested
+	// with.
+	Operator ids.ID `json:"opr,omitempty"`
 	// Keys are the permission keys it holds at most; none in an exchanged token for all that its account has.
 	Keys []string `json:"keys"`
 	// Act is who asked for what the token is used for; nil when nobody did.
@@ -144,6 +148,12 @@ func (r *Keyring) claims(parsed *jwt.JSONWebToken, sort string, into ...any) err
 // kind than its claim's.
 func subject(claims Claims) ids.ID {
 	switch {
+	case claims.Operator != "":
+		if claims.Operation == "" && claims.Operator.Is(ids.ServiceAccount) && claims.Instance.Is(ids.Instance) &&
+			claims.ServiceKey.Is(ids.ServiceKey) {
+			return claims.Operator
+		}
+		return ""
 	case claims.ServiceKey != "":
 		if claims.Operation == "" && claims.Instance == "" && claims.ServiceKey.Is(ids.ServiceKey) {
 			return claims.ServiceKey

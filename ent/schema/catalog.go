@@ -30,6 +30,7 @@ func (App) Fields() []ent.Field {
 		optionalID("publisher_project_id", "the project that publishes it; none for the platform's"),
 		jsonb("promotion_terms", "what a version's steps need; none for the platform's defaults"),
 		field.Bool("sandbox").Default(false).Comment("only its publisher's project may launch it, and only the tenant sees it"),
+		field.Bool("system").Default(false).Comment("the operator runs it for the platform: only projects of its own tenant launch it"),
 		created(),
 	}
 }
@@ -112,6 +113,7 @@ func (Manifest) Fields() []ent.Field {
 		instant("canary_halted_at", "when its canary was halted; none while it is not"),
 		str("canary_halt_reason", "why it was halted"),
 		field.Bool("sandbox").Default(false).Comment("its app is in a sandbox: only the publisher's tenant sees it"),
+		field.Bool("system").Default(false).Comment("its app is the platform's own: tenants do not see it"),
 		created(),
 	}
 }
@@ -178,6 +180,7 @@ func (Adapter) Fields() []ent.Field {
 		optionalID("feed_holder", "the worker process that holds its long poll"),
 		optionalID("tenant_id", "the tenant that registered it for itself; none for the platform's"),
 		optionalID("project_id", "the project whose sandbox it is in; none for the platform's"),
+		optionalID("service_account_id", "the service account that it acts by where it automates; none when it does not"),
 		created(),
 	}
 }

@@ -24,7 +24,15 @@ func (Tenant) Fields() []ent.Field {
 		str("display_name", "name for people"),
 		field.Strings("domains").Optional().Comment("domains of addresses that the platform's staff has verified to be the " +
 			"tenant's"),
+		field.Bool("platform").Default(false).Comment("the platform's own: system apps run in its projects, and nobody is billed"),
 		created(),
+	}
+}
+
+// Indexes of the table: the platform has one tenant of its own at most.
+func (Tenant) Indexes() []ent.Index {
+	return []ent.Index{
+		index.Fields("platform").Unique().StorageKey("tenant_one_platform").Annotations(entsql.IndexWhere("platform")),
 	}
 }
 
@@ -244,8 +252,11 @@ func (ServiceAccount) Fields() []ent.Field {
 
 // Indexes of the table.
 func (ServiceAccount) Indexes() []ent.Index {
-	return []ent.Index{index.Fields("project_id", "name").Unique().StorageKey("service_account_name_live").
-		Annotations(entsql.IndexWhere("deleted_at IS NULL"))}
+	return []ent.Index{
+		index.Fields("project_id", "name").Unique().StorageKey("service_account_name_live").
+			Annotations(entsql.IndexWhere("deleted_at IS NULL")),
+		index.Fields("id", "project_id").Unique(), // what names an account with its project refers to it
+	}
 }
 
 // ServiceAccountKey is a secret of a service account; only its hash is kept.

@@ -45,6 +45,8 @@ func (Instance) Fields() []ent.Field {
 		field.String("control_plane_scope").SchemaType(text).Default("PROJECT"),
 		field.String("runtime_backend").SchemaType(text).Comment("the adapter's name"),
 		field.Bool("smoke").Default(false),
+		field.Bool("system").Default(false).Comment("of a system app: the platform's operator answers for it"),
+		optionalID("operator_service_account_id", "the account of its project that its adapter may act by; none for none"),
 		jsonb("repair", "policy of repair; null for the default"),
 		str("repair_stopped", "why its repair has stopped; empty while it has not"),
 		instant("unserved_at", "since when it has fewer members in service than its manifest demands"),

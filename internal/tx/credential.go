@@ -30,6 +30,8 @@ func ParseCredential(text string, ring *token.Keyring, now time.Time) (Credentia
 		return Credential{}, err
 	}
 	switch {
+	case claims.Operator != "":
+		return Credential{kind: operator, id: claims.Operator, claims: claims}, nil
 	case claims.ServiceKey != "":
 		return Credential{kind: "exchange", id: claims.ServiceKey, claims: claims}, nil
 	case claims.Operation != "":
@@ -51,6 +53,9 @@ func fromSecret(text string) (Credential, error) {
 	}
 	return Credential{kind: kind, id: secret.ID, hash: secret.Hash}, nil
 }
+
+// operator is the kind of a token by which an adapter acts for one instance, as the account that was chosen for it.
+const operator = "operator"
 
 // opening is the kind of an endpoint that was opened.
 const opening = "opening"

@@ -21,8 +21,17 @@ const enterSQL = `SELECT subject_kind, subject_id, subject_name, tenant, project
 const enterOpeningSQL = `SELECT subject_kind, subject_id, subject_name, tenant, project, bindings, allow, expires,
 	limits, clock_timestamp() FROM platform.enter_opening($2, $3) WHERE $1 = 'opening'`
 
+// enterOperatorSQL is enterSQL for an adapter that acts for one instance, by the account that was chosen for it.
+const enterOperatorSQL = `SELECT subject_kind, subject_id, subject_name, tenant, project, bindings, allow, expires,
+	limits, clock_timestamp() FROM platform.enter_operator($1, $2, $3)`
+
 // queue asks who the credential is of, as the first statement of a batch.
 func (e *entered) queue(batch *pgx.Batch, credential Credential) {
+	if credential.kind == operator {
+		batch.Queue(enterOperatorSQL, string(credential.claims.Instance), string(credential.id),
+			string(credential.claims.ServiceKey)).QueryRow(e.scan)
+		return
+	}
 	sql := enterSQL
 	if credential.kind == opening {
 		sql = enterOpeningSQL
@@ -86,6 +95,13 @@ func (e *entered) actor(credential Credential, cache *actorCache) (*authz.Actor,
 	}
 	if err := e.limit(&subject); err != nil {
 		return nil, err
+	}
+	if credential.kind == operator {
+		within, ok := subject.Limits.Within(credential.claims.Instance)
+		if !ok {
+			return nil, errUnknown() // the account is limited to other objects since
+		}
+		subject.Limits = within
 	}
 	actor := authz.NewActor(subject, bindings, allow, now)
 	cache.put(credential, e, actor)

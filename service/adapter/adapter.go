@@ -22,6 +22,7 @@ import (
 	dbadapter "github.com/gpuaas/app-platform/ent/generated/db/adapter"
 	"github.com/gpuaas/app-platform/internal/adapterclient"
 	"github.com/gpuaas/app-platform/internal/tx"
+	"github.com/gpuaas/app-platform/service/kit/account"
 	"github.com/gpuaas/app-platform/service/kit/check"
 	"github.com/gpuaas/app-platform/service/kit/page"
 	"github.com/gpuaas/app-platform/service/ledger/audit"
@@ -53,6 +54,8 @@ type RegisterInput struct {
 	Authority *string
 	// NarrowCalls narrows calls that only look to what manifests name; nil leaves it as it is, and off for a new one.
 	NarrowCalls *bool
+	// ServiceAccountID is the account that it acts by where it automates; nil leaves it as it is, empty is for none.
+	ServiceAccountID *ids.ID
 }
 
 // check reads the address: http or https, without credentials, query or fragment.
@@ -121,6 +124,9 @@ func (s *Service) Register(ctx context.Context, in RegisterInput) (out *db.Adapt
 				return placed(err)
 			}
 		}
+		if err := actsBy(ctx, t, in.ServiceAccountID, ""); err != nil {
+			return err
+		}
 		return s.trusted(ctx, t, &in, address)
 	})
 	if err != nil {
@@ -135,10 +141,22 @@ func (s *Service) Register(ctx context.Context, in RegisterInput) (out *db.Adapt
 		if err := audit.Require(t, action, authz.AdapterRegister, authz.Object{}, ""); err != nil {
 			return err
 		}
+		if err := actsBy(ctx, t, in.ServiceAccountID, ""); err != nil { // it may have been deleted meanwhile
+			return err
+		}
 		out, err = store(ctx, t, in, said, unreached)
 		return err
 	})
 	return out, err
+}
+
+// actsBy refuses an account that an adapter could not act by: one that is deleted, lacks adapter.act, or is not of the
+// project, which is empty for any.
+func actsBy(ctx context.Context, t *tx.Tx, id *ids.ID, projectID ids.ID) error {
+	if id == nil || *id == "" {
+		return nil
+	}
+	return account.Live(ctx, t, *id, projectID, "input.serviceAccountId")
 }
 
 // ownInstead adds to a refusal what a publisher can do alone.
@@ -186,22 +204,24 @@ func store(ctx context.Context, t *tx.Tx, in RegisterInput, said json.RawMessage
 	}
 	if old != nil {
 		before = map[string]any{"url": old.URL, "authority": fingerprint(old.Authority), "narrowCalls": old.NarrowCalls,
-			"sandbox": old.ProjectID}
+			"sandbox": old.ProjectID, "serviceAccountId": old.ServiceAccountID}
 	}
 	var seen *time.Time
 	if said != nil {
 		seen = &t.Now
 	}
 	_, err = t.Exec(ctx, `INSERT INTO adapter (id, name, url, description, last_seen_at, last_error, created_at,
-		authority, narrow_calls)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, coalesce($9, false))
+		authority, narrow_calls, service_account_id)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, coalesce($9, false), nullif($10, ''))
 		ON CONFLICT (name) DO UPDATE SET url = excluded.url, authority = excluded.authority, description
 		= coalesce(excluded.description, adapter.description),
 		last_seen_at = coalesce(excluded.last_seen_at, adapter.last_seen_at), last_error = excluded.last_error,
 		narrow_calls = coalesce($9, adapter.narrow_calls), tenant_id = NULL, project_id = NULL,
+		service_account_id = CASE WHEN $10::text IS NULL THEN adapter.service_account_id ELSE nullif($10, '') END,
 		feed_epoch = CASE WHEN adapter.url = excluded.url THEN adapter.feed_epoch ELSE '' END,
 		feed_cursor = CASE WHEN adapter.url = excluded.url THEN adapter.feed_cursor ELSE '' END`,
-		ids.New(ids.Adapter), in.Name, in.URL, said, seen, text(unreached), t.Now, *in.Authority, in.NarrowCalls)
+		ids.New(ids.Adapter), in.Name, in.URL, said, seen, text(unreached), t.Now, *in.Authority, in.NarrowCalls,
+		in.ServiceAccountID)
 	if err != nil {
 		return nil, fmt.Errorf("register adapter %s: %w", in.Name, err)
 	}
@@ -212,7 +232,7 @@ func store(ctx context.Context, t *tx.Tx, in RegisterInput, said json.RawMessage
 	return row, audit.Write(ctx, t, audit.Entry{Action: "registerAdapter", Key: authz.AdapterRegister, ObjectID: row.ID,
 		Before: before,
 		After: map[string]any{"name": in.Name, "url": in.URL, "authority": fingerprint(*in.Authority),
-			"described": said != nil, "narrowCalls": row.NarrowCalls}})
+			"described": said != nil, "narrowCalls": row.NarrowCalls, "serviceAccountId": row.ServiceAccountID}})
 }
 
 // fingerprint names an authority in the audit by its SHA-256, hexadecimal; "" for none.
@@ -241,12 +261,13 @@ func text(err error) string {
 	return message
 }
 
-const columns = `id, name, url, authority, description, last_seen_at, last_error, narrow_calls, tenant_id, project_id, created_at`
+const columns = `id, name, url, authority, description, last_seen_at, last_error, narrow_calls, tenant_id, project_id,
+	service_account_id, created_at`
 
 func scan(row pgx.CollectableRow) (*db.Adapter, error) {
 	x := new(db.Adapter)
 	return x, row.Scan(&x.ID, &x.Name, &x.URL, &x.Authority, &x.Description, &x.LastSeenAt, &x.LastError, &x.NarrowCalls,
-		&x.TenantID, &x.ProjectID, &x.CreatedAt)
+		&x.TenantID, &x.ProjectID, &x.ServiceAccountID, &x.CreatedAt)
 }
 
 // Adapters lists the registered adapters by name. Key: adapter.read on the platform.

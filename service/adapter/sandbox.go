@@ -25,6 +25,8 @@ type SandboxInput struct {
 	Name, URL   string
 	Authority   *string
 	NarrowCalls *bool
+	// ServiceAccountID is an account of the project that it acts by; nil leaves it as it is, empty is for none.
+	ServiceAccountID *ids.ID
 }
 
 const sandboxing = "registerSandboxAdapter"
@@ -37,7 +39,8 @@ const sandboxing = "registerSandboxAdapter"
 // address, CONFLICT when the name is taken, FAILED_PRECONDITION when the platform's staff has registered it for all,
 // LIMIT_EXCEEDED beyond sandbox.Most adapters of the tenant.
 func (s *Service) RegisterSandbox(ctx context.Context, in SandboxInput) (out *db.Adapter, err error) {
-	as := RegisterInput{Name: in.Name, URL: in.URL, Authority: in.Authority, NarrowCalls: in.NarrowCalls}
+	as := RegisterInput{Name: in.Name, URL: in.URL, Authority: in.Authority, NarrowCalls: in.NarrowCalls,
+		ServiceAccountID: in.ServiceAccountID}
 	address, err := as.check()
 	if err != nil {
 		return nil, err
@@ -88,6 +91,9 @@ func (s *Service) enters(ctx context.Context, t *tx.Tx, projectID ids.ID, in *Re
 				"allows it besides (--sandbox-allow): %s is neither", address.Host).At("input.url")
 		return place, nil, audit.Refused(t, sandboxing, authz.SandboxManage, place.Object, projectID, refused)
 	}
+	if err := actsBy(ctx, t, in.ServiceAccountID, place.ProjectID); err != nil {
+		return place, nil, err
+	}
 	old, err = t.Adapter.Query().Where(dbadapter.Name(in.Name)).Only(ctx)
 	switch {
 	case db.IsNotFound(err):
@@ -137,7 +143,7 @@ func keep(ctx context.Context, t *tx.Tx, place sandbox.Place, old *db.Adapter, i
 // trail is what the audit keeps of a registration.
 func trail(row *db.Adapter) map[string]any {
 	return map[string]any{"name": row.Name, "url": row.URL, "authority": fingerprint(row.Authority),
-		"narrowCalls": row.NarrowCalls}
+		"narrowCalls": row.NarrowCalls, "serviceAccountId": row.ServiceAccountID}
 }
 
 func add(ctx context.Context, t *tx.Tx, place sandbox.Place, in RegisterInput, said json.RawMessage,
@@ -148,10 +154,10 @@ func add(ctx context.Context, t *tx.Tx, place sandbox.Place, in RegisterInput, s
 		return err
 	}
 	_, err = t.Exec(ctx, `INSERT INTO adapter (id, name, url, description, last_seen_at, last_error, created_at, authority,
-		narrow_calls, tenant_id, project_id)
+		narrow_calls, tenant_id, project_id, service_account_id)
 		VALUES ($1, $2, $3, $4::jsonb, CASE WHEN $4::jsonb IS NULL THEN NULL ELSE $6::timestamptz END, $5, $6, $7,
-		coalesce($8, false), $9, $10)`, ids.New(ids.Adapter), in.Name, in.URL, said, text(unreached), t.Now, *in.Authority,
-		in.NarrowCalls, place.TenantID, place.ProjectID)
+		coalesce($8, false), $9, $10, nullif($11, ''))`, ids.New(ids.Adapter), in.Name, in.URL, said, text(unreached), t.Now, *in.Authority,
+		in.NarrowCalls, place.TenantID, place.ProjectID, in.ServiceAccountID)
 	if tx.Violates(err, "adapter_name_key") {
 		return taken(in.Name)
 	}
@@ -167,9 +173,10 @@ func change(ctx context.Context, t *tx.Tx, old *db.Adapter, in RegisterInput, sa
 	unreached error) error {
 	done, err := t.Exec(ctx, `UPDATE adapter SET url = $2, authority = $3, description = coalesce($4::jsonb, description),
 		last_seen_at = CASE WHEN $4::jsonb IS NULL THEN last_seen_at ELSE $6::timestamptz END, last_error = $5,
-		narrow_calls = coalesce($7, narrow_calls), feed_epoch = CASE WHEN url = $2 THEN feed_epoch ELSE '' END,
+		narrow_calls = coalesce($7, narrow_calls),
+		service_account_id = CASE WHEN $8::text IS NULL THEN service_account_id ELSE nullif($8, '') END, feed_epoch = CASE WHEN url = $2 THEN feed_epoch ELSE '' END,
 		feed_cursor = CASE WHEN url = $2 THEN feed_cursor ELSE '' END WHERE id = $1 AND project_id IS NOT NULL`,
-		old.ID, in.URL, *in.Authority, said, text(unreached), t.Now, in.NarrowCalls)
+		old.ID, in.URL, *in.Authority, said, text(unreached), t.Now, in.NarrowCalls, in.ServiceAccountID)
 	if err == nil && done.RowsAffected() == 0 {
 		return fault.New(fault.Conflict, "adapter %q was registered for all meanwhile", in.Name).At("input.name").Retry(false)
 	}

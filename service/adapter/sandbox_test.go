@@ -133,3 +133,64 @@ func TestATenantHasABoundedNumberOfSandboxedAdapters(t *testing.T) {
 	platformtest.Refused(t, err, fault.LimitExceeded, "input.projectId")
 	require.Equal(t, sandbox.Most, kit.Count("adapter", ""))
 }
+
+func TestAnAdapterIsRegisteredWithTheAccountThatItActsBy(t *testing.T) {
+	t.Parallel()
+	kit := platformtest.New(t)
+	verbs := &adapter.Service{DB: kit.DB, Describe: describe(func(string, string) (json.RawMessage, error) {
+		return json.RawMessage(`{}`), nil
+	})}
+	operator := kit.As(kit.Operator())
+	acts, _ := kit.ServiceAccount(kit.Project(kit.Tenant()), authz.AdapterAct)
+	lacks, _ := kit.ServiceAccount(kit.Project(kit.Tenant()), authz.AppsInstanceRead)
+	in := adapter.RegisterInput{Name: "demo", URL: "http://127.0.0.1:8080", ServiceAccountID: &lacks.ID}
+	_, err := verbs.Register(operator, in)
+	platformtest.Refused(t, err, fault.FailedPrecondition, "input.serviceAccountId")
+	require.Contains(t, err.Error(), "adapter.act")
+	unknown := ids.New(ids.ServiceAccount)
+	in.ServiceAccountID = &unknown
+	_, err = verbs.Register(operator, in)
+	platformtest.Refused(t, err, fault.NotFound, "input.serviceAccountId")
+	require.Zero(t, kit.Count("adapter", ""), "a refusal writes nothing")
+
+	in.ServiceAccountID = &acts.ID
+	made, err := verbs.Register(operator, in)
+	require.NoError(t, err)
+	require.Equal(t, acts.ID, *made.ServiceAccountID)
+	in.ServiceAccountID = nil
+	again, err := verbs.Register(operator, in)
+	require.NoError(t, err)
+	require.Equal(t, acts.ID, *again.ServiceAccountID, "left out, it stays")
+	none := ids.ID("")
+	in.ServiceAccountID = &none
+	again, err = verbs.Register(operator, in)
+	require.NoError(t, err)
+	require.Nil(t, again.ServiceAccountID)
+	require.Equal(t, 2, kit.Count("audit_entry", `allowed AND before->>'serviceAccountId' = $1`, acts.ID))
+}
+
+func TestAnAdapterOfASandboxActsByAnAccountOfItsOwnProject(t *testing.T) {
+	t.Parallel()
+	kit := platformtest.New(t)
+	tenant := kit.Tenant()
+	project := kit.Project(tenant)
+	verbs := &adapter.Service{DB: kit.DB, Describe: describe(func(string, string) (json.RawMessage, error) {
+		return json.RawMessage(`{}`), nil
+	})}
+	verbs.Trust.Sandbox = dial.Loopback()
+	own, _ := kit.ServiceAccount(project, authz.AdapterAct)
+	sibling, _ := kit.ServiceAccount(kit.Project(tenant), authz.AdapterAct)
+	in := adapter.SandboxInput{ProjectID: project.ID, Name: tenant.Slug + "-demo", URL: "http://127.0.0.1:8080",
+		ServiceAccountID: &sibling.ID}
+	ctx := kit.As(kit.User(tenant, platformtest.Across(authz.TenantAdmin, tenant)))
+	_, err := verbs.RegisterSandbox(ctx, in)
+	platformtest.Refused(t, err, fault.NotFound, "input.serviceAccountId")
+	require.Zero(t, kit.Count("adapter", ""))
+	in.ServiceAccountID = &own.ID
+	for range 2 { // added, and changed
+		made, err := verbs.RegisterSandbox(ctx, in)
+		require.NoError(t, err)
+		require.Equal(t, own.ID, *made.ServiceAccountID)
+		in.ServiceAccountID = nil
+	}
+}

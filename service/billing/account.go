@@ -80,15 +80,17 @@ func (s *Service) SetAccount(ctx context.Context, in AccountInput) (out *Account
 
 // priced looks that the tenant is there, and that something has a price in the currency.
 func priced(ctx context.Context, t *tx.Tx, in *AccountInput) error {
-	var known, any bool
-	err := t.QueryRow(ctx, `SELECT EXISTS (SELECT FROM tenant WHERE id = $1), EXISTS (SELECT FROM price_version
+	var known, own, any bool
+	err := t.QueryRow(ctx, `SELECT EXISTS (SELECT FROM tenant WHERE id = $1), EXISTS (SELECT FROM tenant WHERE id = $1 AND platform), EXISTS (SELECT FROM price_version
 		WHERE currency = $2
-		AND superseded_xid IS NULL AND (tenant_id IS NULL OR tenant_id = $1))`, in.TenantID, in.Currency).Scan(&known, &any)
+		AND superseded_xid IS NULL AND (tenant_id IS NULL OR tenant_id = $1))`, in.TenantID, in.Currency).Scan(&known, &own, &any)
 	switch {
 	case err != nil:
 		return fmt.Errorf("look for prices in %s: %w", in.Currency, err)
 	case !known:
 		return fault.NoSuch()
+	case own:
+		return fault.New(fault.FailedPrecondition, "the platform bears what its own tenant uses: nobody bills it").At("input.tenantId")
 	case !any:
 		return fault.New(fault.PriceMissing, "the price book has no price in %s", in.Currency).At("input.currency")
 	}

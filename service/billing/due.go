@@ -17,10 +17,10 @@ import (
 const MaxTenants = 200
 
 // Tenants lists the tenants with projects for which Advance or Expire has something to do, in order, at most MaxTenants
-// of those after one: tenants without an account or the present month, and with expired credit that is not booked.
+// of those after one, the platform's own left out, which nobody bills: tenants without an account or the present month, and with expired credit that is not booked.
 func Tenants(ctx context.Context, t *tx.Tx, after ids.ID) ([]ids.ID, error) {
 	return many(ctx, t, pgx.RowTo[ids.ID], `SELECT t.id FROM (SELECT DISTINCT tenant_id AS id FROM project WHERE tenant_id > $1) t
-		WHERE (NOT EXISTS (SELECT FROM billing_account a WHERE a.tenant_id = t.id)
+		WHERE t.id IS DISTINCT FROM (SELECT platform.own_tenant()) AND (NOT EXISTS (SELECT FROM billing_account a WHERE a.tenant_id = t.id)
 			OR NOT EXISTS (SELECT FROM billing_period p WHERE p.tenant_id = t.id AND p.ends_at > $2)
 			OR EXISTS (SELECT FROM credit_grant g WHERE g.tenant_id = t.id AND `+expiredSQL+` AND EXISTS (SELECT FROM ledger_entry e
 				WHERE e.grant_id = g.id AND e.account = 'CREDIT' HAVING sum(e.amount) <> 0)))

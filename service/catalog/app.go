@@ -29,8 +29,8 @@ const maxSearch = 100
 var likeEscapes = strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`)
 
 // Apps lists the catalog by short name; search, if not empty, must be part of the short name or
-// the name, in any case. Key: <family>.catalog.read in any scope; apps of other families are left out.
-func (s *Service) Apps(ctx context.Context, search string, args page.Args) (*page.Page[*db.App], error) {
+// the name, in any case; system chooses only the platform's own apps, or only others, and nil both. Key: <family>.catalog.read in any scope; apps of other families are left out.
+func (s *Service) Apps(ctx context.Context, search string, system *bool, args page.Args) (*page.Page[*db.App], error) {
 	const list = "apps"
 	if len(search) > maxSearch {
 		return nil, fault.New(fault.InvalidArgument, "search for 1 to %d characters", maxSearch).At("search")
@@ -49,8 +49,8 @@ func (s *Service) Apps(ctx context.Context, search string, args page.Args) (*pag
 	}
 	var found []*db.App
 	_, err = s.DB.Read(ctx, tx.Rows(&found, rows.App, `SELECT `+rows.AppColumns+` FROM app
-		WHERE slug > $1 AND permission_family = ANY ($2) AND (slug ILIKE $3 OR display_name ILIKE $3) ORDER BY slug LIMIT $4`,
-		after, families, "%"+likeEscapes.Replace(search)+"%", args.First+1))
+		WHERE slug > $1 AND permission_family = ANY ($2) AND (slug ILIKE $3 OR display_name ILIKE $3) AND ($5::boolean IS NULL OR system = $5)
+			ORDER BY slug LIMIT $4`, after, families, "%"+likeEscapes.Replace(search)+"%", args.First+1, system))
 	if err != nil {
 		return nil, err
 	}

@@ -72,7 +72,7 @@ func TestAnAppIsGivenToTheProjectThatPublishesIt(t *testing.T) {
 		seen, err := b.verbs.App(as, made.Slug)
 		require.NoError(t, err)
 		require.Equal(t, want, seen.PublisherProjectID)
-		list, err := b.verbs.Apps(as, "", page.Args{First: 5})
+		list, err := b.verbs.Apps(as, "", nil, page.Args{First: 5})
 		require.NoError(t, err)
 		require.Equal(t, want, list.Rows[0].PublisherProjectID)
 	}
@@ -110,7 +110,7 @@ func TestTheCatalogIsPagedSearchedAndLimitedToFamiliesOfTheCaller(t *testing.T) 
 			ctx = bot
 		}
 		for {
-			p, err := b.verbs.Apps(ctx, search, args)
+			p, err := b.verbs.Apps(ctx, search, nil, args)
 			require.NoError(t, err)
 			for _, row := range p.Rows {
 				out = append(out, row.Slug)
@@ -136,7 +136,7 @@ func TestTheCatalogIsPagedSearchedAndLimitedToFamiliesOfTheCaller(t *testing.T) 
 	platformtest.Refused(t, err, fault.NotFound)
 	_, err = b.verbs.App(viewer, "nothing")
 	platformtest.Refused(t, err, fault.NotFound)
-	_, err = b.verbs.Apps(b.As(b.User(tenant)), "", page.Args{First: 2})
+	_, err = b.verbs.Apps(b.As(b.User(tenant)), "", nil, page.Args{First: 2})
 	platformtest.Refused(t, err, fault.Forbidden)
 }
 

@@ -13,7 +13,9 @@ import (
 	dbapp "github.com/gpuaas/app-platform/ent/generated/db/app"
 	dbproject "github.com/gpuaas/app-platform/ent/generated/db/project"
 	"github.com/gpuaas/app-platform/internal/tx"
+	"github.com/gpuaas/app-platform/service/kit/account"
 	"github.com/gpuaas/app-platform/service/kit/capacity"
+	"github.com/gpuaas/app-platform/service/kit/system"
 	"github.com/gpuaas/app-platform/service/ledger/audit"
 )
 
@@ -27,6 +29,8 @@ type Launch struct {
 	OperatingMode     lifecycle.OperatingMode
 	ControlPlaneScope lifecycle.ControlPlaneScope
 	Smoke             bool
+	// OperatorServiceAccountID is the account that the adapter may act by; nil for none.
+	OperatorServiceAccountID *ids.ID `json:",omitempty"`
 }
 
 // Component is the number of members of a component, and their allocations.
@@ -57,7 +61,27 @@ func (s *Subject) locateLaunch(ctx context.Context, t *tx.Tx, action string) err
 	if err := s.authoriseLaunch(t, app, action); err != nil {
 		return err
 	}
+	if err := s.chooseOperator(ctx, t, action); err != nil {
+		return err
+	}
+	if err := system.Runs(ctx, t, app, project.TenantID, "input.appSlug"); err != nil {
+		return err
+	}
 	return InSandbox(app, project.ID, "input.appSlug")
+}
+
+// chooseOperator requires that the caller may have the adapter act by the account that the launch names.
+func (s *Subject) chooseOperator(ctx context.Context, t *tx.Tx, action string) error {
+	if s.Launch.OperatorServiceAccountID == nil {
+		return nil
+	}
+	key, err := s.Key()
+	if err != nil {
+		return err
+	}
+	where := s.Object()
+	_, err = account.Chosen(ctx, t, *s.Launch.OperatorServiceAccountID, where, "input.operatorServiceAccountId")
+	return audit.Attempted(t, action, key, where, s.project.ID, err)
 }
 
 // InSandbox returns why a project may not launch an app that is in another project's sandbox: FAILED_PRECONDITION at
@@ -93,6 +117,7 @@ func (l *Launch) draft(project *db.Project, app *db.App) *db.Instance {
 		TenantID: project.TenantID, ProjectID: project.ID, Name: l.Name, AppSlug: app.Slug,
 		PermissionFamily: app.PermissionFamily, Status: lifecycle.InstanceCreated, Smoke: l.Smoke,
 		OperatingMode: string(l.OperatingMode), ControlPlaneScope: string(l.ControlPlaneScope),
+		System: app.System, OperatorServiceAccountID: l.OperatorServiceAccountID,
 	}
 }
 

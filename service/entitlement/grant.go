@@ -15,6 +15,7 @@ import (
 	dbapp "github.com/gpuaas/app-platform/ent/generated/db/app"
 	"github.com/gpuaas/app-platform/internal/tx"
 	"github.com/gpuaas/app-platform/service/kit/check"
+	"github.com/gpuaas/app-platform/service/kit/system"
 	"github.com/gpuaas/app-platform/service/ledger/audit"
 )
 
@@ -91,12 +92,15 @@ func grant(ctx context.Context, t *tx.Tx, in GrantInput) (*db.Entitlement, error
 	if err != nil {
 		return nil, err
 	}
-	known, err := t.App.Query().Where(dbapp.Slug(in.AppSlug)).Exist(ctx)
+	app, err := t.App.Query().Where(dbapp.Slug(in.AppSlug)).Only(ctx)
+	if db.IsNotFound(err) {
+		return nil, fault.New(fault.NotFound, "there is no app %.40q", in.AppSlug).At("appSlug")
+	}
 	if err != nil {
 		return nil, fmt.Errorf("load app %s: %w", in.AppSlug, err)
 	}
-	if !known {
-		return nil, fault.New(fault.NotFound, "there is no app %.40q", in.AppSlug).At("appSlug")
+	if err := system.Runs(ctx, t, app, object.TenantID, "appSlug"); err != nil {
+		return nil, err
 	}
 	row, err := held(ctx, t, in.ProjectID, in.AppSlug)
 	if err != nil || (row != nil && in.says(row)) {

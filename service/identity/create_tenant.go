@@ -15,9 +15,14 @@ import (
 )
 
 // CreateTenantInput is what a new tenant is made from.
-type CreateTenantInput struct{ Slug, DisplayName, IdempotencyKey string }
+type CreateTenantInput struct {
+	Slug, DisplayName, IdempotencyKey string
+	// Platform marks the platform's own tenant, where system apps run.
+	Platform bool `json:",omitempty"`
+}
 
-// CreateTenant makes a tenant. Key: tenant.create on the platform. CONFLICT when the short name is taken.
+// CreateTenant makes a tenant. Key: tenant.create on the platform. CONFLICT when the short name is taken, and at
+// input.platform when the platform has a tenant of its own.
 func (s *Service) CreateTenant(ctx context.Context, in CreateTenantInput) (out *db.Tenant, err error) {
 	const action = "createTenant"
 	var input check.Input
@@ -39,7 +44,11 @@ func (s *Service) CreateTenant(ctx context.Context, in CreateTenantInput) (out *
 			out, err = t.Tenant.Get(ctx, made.ID)
 			return err
 		}
-		out, err = t.Tenant.Create().SetID(made.ID).SetSlug(in.Slug).SetDisplayName(in.DisplayName).SetCreatedAt(t.Now).Save(ctx)
+		out, err = t.Tenant.Create().SetID(made.ID).SetSlug(in.Slug).SetDisplayName(in.DisplayName).
+			SetPlatform(in.Platform).SetCreatedAt(t.Now).Save(ctx)
+		if tx.Violates(err, "tenant_one_platform") {
+			return fault.New(fault.Conflict, "the platform has a tenant of its own already").At("input.platform").Retry(false)
+		}
 		if tx.Violates(err, "tenant_slug_key") {
 			return fault.New(fault.Conflict, "a tenant %q exists", in.Slug).At("input.slug").Retry(false)
 		}
@@ -48,7 +57,7 @@ func (s *Service) CreateTenant(ctx context.Context, in CreateTenantInput) (out *
 		}
 		return audit.Write(ctx, t, audit.Entry{Action: action, Key: authz.TenantCreate,
 			Object: authz.Object{TenantID: made.ID}, ObjectID: made.ID,
-			After: map[string]any{"slug": in.Slug, "displayName": in.DisplayName}})
+			After: map[string]any{"slug": in.Slug, "displayName": in.DisplayName, "platform": in.Platform}})
 	})
 	return out, err
 }

@@ -55,6 +55,9 @@ func createUser(ctx context.Context, t *tx.Tx, in CreateUserInput) (*db.User, er
 	if err := audit.Require(t, action, authz.UserCreate, object, object.TenantID); err != nil {
 		return nil, err
 	}
+	if tenant != nil && tenant.Platform {
+		return nil, ofStaff("input.tenantId")
+	}
 	made := made{ID: ids.New(ids.User)}
 	repeated, err := idem.Claim(ctx, t, idem.Key{Verb: action, TenantID: object.TenantID, Value: in.IdempotencyKey,
 		Input: in}, &made)
@@ -77,6 +80,13 @@ func createUser(ctx context.Context, t *tx.Tx, in CreateUserInput) (*db.User, er
 	}
 	return row, audit.Write(ctx, t, audit.Entry{Action: action, Key: authz.UserCreate, Object: object, ObjectID: row.ID,
 		After: map[string]any{"email": in.Email, "displayName": in.DisplayName, "invited": row.InvitedAt != nil}})
+}
+
+// ofStaff is why nobody is added to the platform's own tenant, at the path: its people are the platform's staff, who hold
+// roles there.
+func ofStaff(path string) error {
+	return fault.New(fault.FailedPrecondition, "the people of the platform's own tenant are its staff: give a role there to "+
+		"one of them (grantRole)").At(path)
 }
 
 // domainOf is the domain of an address.

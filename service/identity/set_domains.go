@@ -77,6 +77,9 @@ func setDomains(ctx context.Context, t *tx.Tx, in DomainsInput) (*db.Tenant, err
 	if err := audit.Require(t, action, authz.TenantCreate, authz.Object{}, row.ID); err != nil {
 		return nil, err
 	}
+	if row.Platform && len(in.Domains) > 0 {
+		return nil, ofStaff("input.domains")
+	}
 	if err := freeDomains(ctx, t, in); err != nil {
 		return nil, err
 	}

@@ -15,7 +15,8 @@ import (
 )
 
 const (
-	tenantColumns  = `tenant.id, tenant.slug, tenant.display_name, coalesce(tenant.domains, '[]'), tenant.created_at`
+	tenantColumns = `tenant.id, tenant.slug, tenant.display_name, coalesce(tenant.domains, '[]'), tenant.platform,
+		tenant.created_at`
 	projectColumns = `project.id, project.tenant_id, project.slug, project.display_name, project.created_at,
 		project.max_members, project.max_gpus`
 	bindingColumns = `id, user_id, role, tenant_id, project_id, expires_at, revoked_at, granted_by, reason, break_glass, made_under, created_at`
@@ -23,7 +24,7 @@ const (
 
 func scanTenant(row pgx.CollectableRow) (*db.Tenant, error) {
 	x := new(db.Tenant)
-	return x, row.Scan(&x.ID, &x.Slug, &x.DisplayName, &x.Domains, &x.CreatedAt)
+	return x, row.Scan(&x.ID, &x.Slug, &x.DisplayName, &x.Domains, &x.Platform, &x.CreatedAt)
 }
 
 func scanProject(row pgx.CollectableRow) (*db.Project, error) {

@@ -29,11 +29,13 @@ type LaunchInput struct {
 	// for one project.
 	OperatingMode     lifecycle.OperatingMode     `json:",omitempty"`
 	ControlPlaneScope lifecycle.ControlPlaneScope `json:",omitempty"`
-	DeadlineSeconds   int
-	Smoke             bool
-	PlanHash          string `json:",omitempty"`
-	Reason            string
-	IdempotencyKey    string
+	// OperatorServiceAccountID is the account of the project that the adapter may act by for it; nil for none.
+	OperatorServiceAccountID *ids.ID `json:",omitempty"`
+	DeadlineSeconds          int
+	Smoke                    bool
+	PlanHash                 string `json:",omitempty"`
+	Reason                   string
+	IdempotencyKey           string
 }
 
 // Component is the number of members of a component, and their allocations.
@@ -47,7 +49,7 @@ type Started struct {
 
 // Launch accepts a launch: the instance, its members bound to the nodes of their allocations, and the operation that
 // starts them. It requires <family>.instance.create on the project, manifest.smoke as well for a smoke launch,
-// allocation.create for one that requests capacity, and control_plane.create on the tenant when the control plane
+// allocation.create for one that requests capacity, each key of the operator account, and control_plane.create on the tenant when the control plane
 // serves more than the project or is not the tenant's own.
 //
 // Faults: NOT_FOUND (project, app, version, allocation), NOT_ENTITLED, FAILED_PRECONDITION (no launchable version, with
@@ -80,6 +82,7 @@ func (in LaunchInput) request() *change.Request {
 		Launch: &change.Launch{
 			ProjectID: in.ProjectID, AppSlug: in.AppSlug, Name: in.Name, Components: in.Components,
 			OperatingMode: in.OperatingMode, ControlPlaneScope: in.ControlPlaneScope, Smoke: in.Smoke,
+			OperatorServiceAccountID: in.OperatorServiceAccountID,
 		},
 		Conditions: change.Conditions{DeadlineSeconds: in.DeadlineSeconds},
 		Asked:      change.Asked{PlanHash: in.PlanHash, Reason: in.Reason, IdempotencyKey: in.IdempotencyKey, Input: in},

@@ -20,6 +20,7 @@ import (
 	"github.com/gpuaas/app-platform/service/change/verdict"
 	"github.com/gpuaas/app-platform/service/kit/overlay"
 	"github.com/gpuaas/app-platform/service/kit/rows"
+	"github.com/gpuaas/app-platform/service/kit/system"
 )
 
 // Reason is why an app does not fit an allocation.
@@ -75,6 +76,7 @@ func (s *Service) LaunchOptions(ctx context.Context, projectID ids.ID, slug, ver
 	var levels []policy.Level
 	var held *overlay.Limits
 	var quota **int
+	var own **ids.ID
 	usage := &overlay.Usage{}
 	actor, err := s.DB.Read(ctx,
 		tx.Row(&project, rows.ProjectRef, `SELECT id, tenant_id FROM project WHERE id = $1`, projectID),
@@ -86,6 +88,7 @@ func (s *Service) LaunchOptions(ctx context.Context, projectID ids.ID, slug, ver
 		tx.Rows(&under, rows.ComputeNode, `SELECT `+rows.ComputeNodeColumns+` FROM compute_node WHERE id IN (SELECT node_id
 			FROM allocation
 			WHERE project_id = $1 AND status = 'READY' AND instance_id IS NULL)`, projectID),
+		tx.Row(&own, pgx.RowToAddrOf[*ids.ID], system.OwnSQL),
 		overlay.Levels(&levels, projectID), overlay.Held(&held, projectID, slug, s.DB.Now()),
 		usage.Read(projectID, slug))
 	if err != nil {
@@ -104,7 +107,8 @@ func (s *Service) LaunchOptions(ctx context.Context, projectID ids.ID, slug, ver
 		return nil, err
 	}
 	options.Profile = document.Walls(nil).Profile
-	boxed := verdict.Reasons(change.InSandbox(app, project.ID, "appSlug"))
+	boxed := slices.Concat(verdict.Reasons(change.InSandbox(app, project.ID, "appSlug")),
+		verdict.Reasons(system.RunsIn(app, project.TenantID, *own, "appSlug")))
 	for i := range options.Versions {
 		options.Versions[i].Reasons = slices.Concat(boxed, options.Versions[i].Reasons)
 	}

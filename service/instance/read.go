@@ -117,6 +117,7 @@ func (s *Service) Many(ctx context.Context, wanted []ids.ID) (map[ids.ID]*View, 
 type Filter struct {
 	Statuses []lifecycle.InstanceStatus
 	AppSlug  string
+	System   *bool  // only those of system apps, or only others; nil for both
 	Search   string // part of the name, at most 100 characters
 	// LastOperations loads the last operation of each as well, where the caller may read it.
 	LastOperations bool
@@ -197,6 +198,9 @@ func chosenSQL(projectID ids.ID, filter Filter, after ids.ID, limit int) (string
 	}
 	if filter.AppSlug != "" {
 		add("app_slug = ?", filter.AppSlug)
+	}
+	if filter.System != nil {
+		add("system = ?", *filter.System)
 	}
 	if filter.Search != "" {
 		add("strpos(name, ?) > 0", filter.Search)

@@ -44,6 +44,8 @@ type Adapter struct {
 	TenantID *ids.ID `json:"tenant_id,omitempty"`
 	// the project whose sandbox it is in; none for the platform's
 	ProjectID *ids.ID `json:"project_id,omitempty"`
+	// the service account that it acts by where it automates; none when it does not
+	ServiceAccountID *ids.ID `json:"service_account_id,omitempty"`
 	// when the row was made
 	CreatedAt    time.Time `json:"created_at,omitempty"`
 	selectValues sql.SelectValues
@@ -58,7 +60,7 @@ func (*Adapter) scanValues(columns []string) ([]any, error) {
 			values[i] = new([]byte)
 		case adapter.FieldNarrowCalls:
 			values[i] = new(sql.NullBool)
-		case adapter.FieldID, adapter.FieldName, adapter.FieldURL, adapter.FieldAuthority, adapter.FieldLastError, adapter.FieldFeedEpoch, adapter.FieldFeedCursor, adapter.FieldFeedHolder, adapter.FieldTenantID, adapter.FieldProjectID:
+		case adapter.FieldID, adapter.FieldName, adapter.FieldURL, adapter.FieldAuthority, adapter.FieldLastError, adapter.FieldFeedEpoch, adapter.FieldFeedCursor, adapter.FieldFeedHolder, adapter.FieldTenantID, adapter.FieldProjectID, adapter.FieldServiceAccountID:
 			values[i] = new(sql.NullString)
 		case adapter.FieldLastSeenAt, adapter.FieldCreatedAt:
 			values[i] = new(sql.NullTime)
@@ -161,6 +163,13 @@ func (_m *Adapter) assignValues(columns []string, values []any) error {
 				_m.ProjectID = new(ids.ID)
 				*_m.ProjectID = ids.ID(value.String)
 			}
+		case adapter.FieldServiceAccountID:
+			if value, ok := values[i].(*sql.NullString); !ok {
+				return fmt.Errorf("unexpected type %T for field service_account_id", values[i])
+			} else if value.Valid {
+				_m.ServiceAccountID = new(ids.ID)
+				*_m.ServiceAccountID = ids.ID(value.String)
+			}
 		case adapter.FieldCreatedAt:
 			if value, ok := values[i].(*sql.NullTime); !ok {
 				return fmt.Errorf("unexpected type %T for field created_at", values[i])
@@ -244,6 +253,11 @@ func (_m *Adapter) String() string {
 	builder.WriteString(", ")
 	if v := _m.ProjectID; v != nil {
 		builder.WriteString("project_id=")
+		builder.WriteString(fmt.Sprintf("%v", *v))
+	}
+	builder.WriteString(", ")
+	if v := _m.ServiceAccountID; v != nil {
+		builder.WriteString("service_account_id=")
 		builder.WriteString(fmt.Sprintf("%v", *v))
 	}
 	builder.WriteString(", ")

@@ -166,6 +166,20 @@ func (_c *AdapterCreate) SetNillableProjectID(v *ids.ID) *AdapterCreate {
 	return _c
 }
 
+// SetServiceAccountID sets the "service_account_id" field.
+func (_c *AdapterCreate) SetServiceAccountID(v ids.ID) *AdapterCreate {
+	_c.mutation.SetServiceAccountID(v)
+	return _c
+}
+
+// SetNillableServiceAccountID sets the "service_account_id" field if the given value is not nil.
+func (_c *AdapterCreate) SetNillableServiceAccountID(v *ids.ID) *AdapterCreate {
+	if v != nil {
+		_c.SetServiceAccountID(*v)
+	}
+	return _c
+}
+
 // SetCreatedAt sets the "created_at" field.
 func (_c *AdapterCreate) SetCreatedAt(v time.Time) *AdapterCreate {
 	_c.mutation.SetCreatedAt(v)
@@ -355,6 +369,10 @@ func (_c *AdapterCreate) createSpec() (*Adapter, *sqlgraph.CreateSpec) {
 	if value, ok := _c.mutation.ProjectID(); ok {
 		_spec.SetField(adapter.FieldProjectID, field.TypeString, value)
 		_node.ProjectID = &value
+	}
+	if value, ok := _c.mutation.ServiceAccountID(); ok {
+		_spec.SetField(adapter.FieldServiceAccountID, field.TypeString, value)
+		_node.ServiceAccountID = &value
 	}
 	if value, ok := _c.mutation.CreatedAt(); ok {
 		_spec.SetField(adapter.FieldCreatedAt, field.TypeTime, value)

@@ -227,6 +227,26 @@ func (_u *AdapterUpdate) ClearProjectID() *AdapterUpdate {
 	return _u
 }
 
+// SetServiceAccountID sets the "service_account_id" field.
+func (_u *AdapterUpdate) SetServiceAccountID(v ids.ID) *AdapterUpdate {
+	_u.mutation.SetServiceAccountID(v)
+	return _u
+}
+
+// SetNillableServiceAccountID sets the "service_account_id" field if the given value is not nil.
+func (_u *AdapterUpdate) SetNillableServiceAccountID(v *ids.ID) *AdapterUpdate {
+	if v != nil {
+		_u.SetServiceAccountID(*v)
+	}
+	return _u
+}
+
+// ClearServiceAccountID clears the value of the "service_account_id" field.
+func (_u *AdapterUpdate) ClearServiceAccountID() *AdapterUpdate {
+	_u.mutation.ClearServiceAccountID()
+	return _u
+}
+
 // Mutation returns the AdapterMutation object of the builder.
 func (_u *AdapterUpdate) Mutation() *AdapterMutation {
 	return _u.mutation
@@ -323,6 +343,12 @@ func (_u *AdapterUpdate) sqlSave(ctx context.Context) (_node int, err error) {
 	}
 	if _u.mutation.ProjectIDCleared() {
 		_spec.ClearField(adapter.FieldProjectID, field.TypeString)
+	}
+	if value, ok := _u.mutation.ServiceAccountID(); ok {
+		_spec.SetField(adapter.FieldServiceAccountID, field.TypeString, value)
+	}
+	if _u.mutation.ServiceAccountIDCleared() {
+		_spec.ClearField(adapter.FieldServiceAccountID, field.TypeString)
 	}
 	if _node, err = sqlgraph.UpdateNodes(ctx, _u.driver, _spec); err != nil {
 		if _, ok := err.(*sqlgraph.NotFoundError); ok {
@@ -540,6 +566,26 @@ func (_u *AdapterUpdateOne) ClearProjectID() *AdapterUpdateOne {
 	return _u
 }
 
+// SetServiceAccountID sets the "service_account_id" field.
+func (_u *AdapterUpdateOne) SetServiceAccountID(v ids.ID) *AdapterUpdateOne {
+	_u.mutation.SetServiceAccountID(v)
+	return _u
+}
+
+// SetNillableServiceAccountID sets the "service_account_id" field if the given value is not nil.
+func (_u *AdapterUpdateOne) SetNillableServiceAccountID(v *ids.ID) *AdapterUpdateOne {
+	if v != nil {
+		_u.SetServiceAccountID(*v)
+	}
+	return _u
+}
+
+// ClearServiceAccountID clears the value of the "service_account_id" field.
+func (_u *AdapterUpdateOne) ClearServiceAccountID() *AdapterUpdateOne {
+	_u.mutation.ClearServiceAccountID()
+	return _u
+}
+
 // Mutation returns the AdapterMutation object of the builder.
 func (_u *AdapterUpdateOne) Mutation() *AdapterMutation {
 	return _u.mutation
@@ -666,6 +712,12 @@ func (_u *AdapterUpdateOne) sqlSave(ctx context.Context) (_node *Adapter, err er
 	}
 	if _u.mutation.ProjectIDCleared() {
 		_spec.ClearField(adapter.FieldProjectID, field.TypeString)
+	}
+	if value, ok := _u.mutation.ServiceAccountID(); ok {
+		_spec.SetField(adapter.FieldServiceAccountID, field.TypeString, value)
+	}
+	if _u.mutation.ServiceAccountIDCleared() {
+		_spec.ClearField(adapter.FieldServiceAccountID, field.TypeString)
 	}
 	_node = &Adapter{config: _u.config}
 	_spec.Assign = _node.assignValues

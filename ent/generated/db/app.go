@@ -36,6 +36,8 @@ type App struct {
 	PromotionTerms json.RawMessage `json:"promotion_terms,omitempty"`
 	// only its publisher's project may launch it, and only the tenant sees it
 	Sandbox bool `json:"sandbox,omitempty"`
+	// the operator runs it for the platform: only projects of its own tenant launch it
+	System bool `json:"system,omitempty"`
 	// when the row was made
 	CreatedAt    time.Time `json:"created_at,omitempty"`
 	selectValues sql.SelectValues
@@ -48,7 +50,7 @@ func (*App) scanValues(columns []string) ([]any, error) {
 		switch columns[i] {
 		case app.FieldPromotionTerms:
 			values[i] = new([]byte)
-		case app.FieldSandbox:
+		case app.FieldSandbox, app.FieldSystem:
 			values[i] = new(sql.NullBool)
 		case app.FieldID, app.FieldSlug, app.FieldDisplayName, app.FieldSummary, app.FieldPermissionFamily, app.FieldPublisherTenantID, app.FieldPublisherProjectID:
 			values[i] = new(sql.NullString)
@@ -127,6 +129,12 @@ func (_m *App) assignValues(columns []string, values []any) error {
 			} else if value.Valid {
 				_m.Sandbox = value.Bool
 			}
+		case app.FieldSystem:
+			if value, ok := values[i].(*sql.NullBool); !ok {
+				return fmt.Errorf("unexpected type %T for field system", values[i])
+			} else if value.Valid {
+				_m.System = value.Bool
+			}
 		case app.FieldCreatedAt:
 			if value, ok := values[i].(*sql.NullTime); !ok {
 				return fmt.Errorf("unexpected type %T for field created_at", values[i])
@@ -196,6 +204,9 @@ func (_m *App) String() string {
 	builder.WriteString(", ")
 	builder.WriteString("sandbox=")
 	builder.WriteString(fmt.Sprintf("%v", _m.Sandbox))
+	builder.WriteString(", ")
+	builder.WriteString("system=")
+	builder.WriteString(fmt.Sprintf("%v", _m.System))
 	builder.WriteString(", ")
 	builder.WriteString("created_at=")
 	builder.WriteString(_m.CreatedAt.Format(time.ANSIC))

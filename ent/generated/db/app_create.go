@@ -110,6 +110,20 @@ func (_c *AppCreate) SetNillableSandbox(v *bool) *AppCreate {
 	return _c
 }
 
+// SetSystem sets the "system" field.
+func (_c *AppCreate) SetSystem(v bool) *AppCreate {
+	_c.mutation.SetSystem(v)
+	return _c
+}
+
+// SetNillableSystem sets the "system" field if the given value is not nil.
+func (_c *AppCreate) SetNillableSystem(v *bool) *AppCreate {
+	if v != nil {
+		_c.SetSystem(*v)
+	}
+	return _c
+}
+
 // SetCreatedAt sets the "created_at" field.
 func (_c *AppCreate) SetCreatedAt(v time.Time) *AppCreate {
 	_c.mutation.SetCreatedAt(v)
@@ -177,6 +191,10 @@ func (_c *AppCreate) defaults() {
 		v := app.DefaultSandbox
 		_c.mutation.SetSandbox(v)
 	}
+	if _, ok := _c.mutation.System(); !ok {
+		v := app.DefaultSystem
+		_c.mutation.SetSystem(v)
+	}
 	if _, ok := _c.mutation.CreatedAt(); !ok {
 		v := app.DefaultCreatedAt()
 		_c.mutation.SetCreatedAt(v)
@@ -199,6 +217,9 @@ func (_c *AppCreate) check() error {
 	}
 	if _, ok := _c.mutation.Sandbox(); !ok {
 		return &ValidationError{Name: "sandbox", err: errors.New(`db: missing required field "App.sandbox"`)}
+	}
+	if _, ok := _c.mutation.System(); !ok {
+		return &ValidationError{Name: "system", err: errors.New(`db: missing required field "App.system"`)}
 	}
 	if _, ok := _c.mutation.CreatedAt(); !ok {
 		return &ValidationError{Name: "created_at", err: errors.New(`db: missing required field "App.created_at"`)}
@@ -269,6 +290,10 @@ func (_c *AppCreate) createSpec() (*App, *sqlgraph.CreateSpec) {
 	if value, ok := _c.mutation.Sandbox(); ok {
 		_spec.SetField(app.FieldSandbox, field.TypeBool, value)
 		_node.Sandbox = value
+	}
+	if value, ok := _c.mutation.System(); ok {
+		_spec.SetField(app.FieldSystem, field.TypeBool, value)
+		_node.System = value
 	}
 	if value, ok := _c.mutation.CreatedAt(); ok {
 		_spec.SetField(app.FieldCreatedAt, field.TypeTime, value)

@@ -158,6 +158,20 @@ func (_u *AppUpdate) SetNillableSandbox(v *bool) *AppUpdate {
 	return _u
 }
 
+// SetSystem sets the "system" field.
+func (_u *AppUpdate) SetSystem(v bool) *AppUpdate {
+	_u.mutation.SetSystem(v)
+	return _u
+}
+
+// SetNillableSystem sets the "system" field if the given value is not nil.
+func (_u *AppUpdate) SetNillableSystem(v *bool) *AppUpdate {
+	if v != nil {
+		_u.SetSystem(*v)
+	}
+	return _u
+}
+
 // Mutation returns the AppMutation object of the builder.
 func (_u *AppUpdate) Mutation() *AppMutation {
 	return _u.mutation
@@ -236,6 +250,9 @@ func (_u *AppUpdate) sqlSave(ctx context.Context) (_node int, err error) {
 	}
 	if value, ok := _u.mutation.Sandbox(); ok {
 		_spec.SetField(app.FieldSandbox, field.TypeBool, value)
+	}
+	if value, ok := _u.mutation.System(); ok {
+		_spec.SetField(app.FieldSystem, field.TypeBool, value)
 	}
 	if _node, err = sqlgraph.UpdateNodes(ctx, _u.driver, _spec); err != nil {
 		if _, ok := err.(*sqlgraph.NotFoundError); ok {
@@ -385,6 +402,20 @@ func (_u *AppUpdateOne) SetNillableSandbox(v *bool) *AppUpdateOne {
 	return _u
 }
 
+// SetSystem sets the "system" field.
+func (_u *AppUpdateOne) SetSystem(v bool) *AppUpdateOne {
+	_u.mutation.SetSystem(v)
+	return _u
+}
+
+// SetNillableSystem sets the "system" field if the given value is not nil.
+func (_u *AppUpdateOne) SetNillableSystem(v *bool) *AppUpdateOne {
+	if v != nil {
+		_u.SetSystem(*v)
+	}
+	return _u
+}
+
 // Mutation returns the AppMutation object of the builder.
 func (_u *AppUpdateOne) Mutation() *AppMutation {
 	return _u.mutation
@@ -493,6 +524,9 @@ func (_u *AppUpdateOne) sqlSave(ctx context.Context) (_node *App, err error) {
 	}
 	if value, ok := _u.mutation.Sandbox(); ok {
 		_spec.SetField(app.FieldSandbox, field.TypeBool, value)
+	}
+	if value, ok := _u.mutation.System(); ok {
+		_spec.SetField(app.FieldSystem, field.TypeBool, value)
 	}
 	_node = &App{config: _u.config}
 	_spec.Assign = _node.assignValues

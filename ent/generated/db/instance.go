@@ -65,6 +65,10 @@ type Instance struct {
 	RuntimeBackend string `json:"runtime_backend,omitempty"`
 	// Smoke holds the value of the "smoke" field.
 	Smoke bool `json:"smoke,omitempty"`
+	// of a system app: the platform's operator answers for it
+	System bool `json:"system,omitempty"`
+	// the account of its project that its adapter may act by; none for none
+	OperatorServiceAccountID *ids.ID `json:"operator_service_account_id,omitempty"`
 	// policy of repair; null for the default
 	Repair json.RawMessage `json:"repair,omitempty"`
 	// why its repair has stopped; empty while it has not
@@ -99,11 +103,11 @@ func (*Instance) scanValues(columns []string) ([]any, error) {
 		switch columns[i] {
 		case instance.FieldConfig, instance.FieldRoles, instance.FieldCapacityIntent, instance.FieldDrift, instance.FieldRepair:
 			values[i] = new([]byte)
-		case instance.FieldSmoke, instance.FieldFailureRetryable:
+		case instance.FieldSmoke, instance.FieldSystem, instance.FieldFailureRetryable:
 			values[i] = new(sql.NullBool)
 		case instance.FieldRevision, instance.FieldGeneration:
 			values[i] = new(sql.NullInt64)
-		case instance.FieldID, instance.FieldTenantID, instance.FieldProjectID, instance.FieldName, instance.FieldAppSlug, instance.FieldAppVersion, instance.FieldPermissionFamily, instance.FieldManifestID, instance.FieldStatus, instance.FieldHealth, instance.FieldHealthMessage, instance.FieldBoundCapacityShape, instance.FieldOperatingMode, instance.FieldControlPlaneScope, instance.FieldRuntimeBackend, instance.FieldRepairStopped, instance.FieldFailureCode, instance.FieldFailureMessage, instance.FieldFailureOwner, instance.FieldLastOperationID, instance.FieldCorrelationID:
+		case instance.FieldID, instance.FieldTenantID, instance.FieldProjectID, instance.FieldName, instance.FieldAppSlug, instance.FieldAppVersion, instance.FieldPermissionFamily, instance.FieldManifestID, instance.FieldStatus, instance.FieldHealth, instance.FieldHealthMessage, instance.FieldBoundCapacityShape, instance.FieldOperatingMode, instance.FieldControlPlaneScope, instance.FieldRuntimeBackend, instance.FieldOperatorServiceAccountID, instance.FieldRepairStopped, instance.FieldFailureCode, instance.FieldFailureMessage, instance.FieldFailureOwner, instance.FieldLastOperationID, instance.FieldCorrelationID:
 			values[i] = new(sql.NullString)
 		case instance.FieldObservedAt, instance.FieldUnservedAt, instance.FieldCreatedAt, instance.FieldUpdatedAt, instance.FieldReleasedAt:
 			values[i] = new(sql.NullTime)
@@ -268,6 +272,19 @@ func (_m *Instance) assignValues(columns []string, values []any) error {
 				return fmt.Errorf("unexpected type %T for field smoke", values[i])
 			} else if value.Valid {
 				_m.Smoke = value.Bool
+			}
+		case instance.FieldSystem:
+			if value, ok := values[i].(*sql.NullBool); !ok {
+				return fmt.Errorf("unexpected type %T for field system", values[i])
+			} else if value.Valid {
+				_m.System = value.Bool
+			}
+		case instance.FieldOperatorServiceAccountID:
+			if value, ok := values[i].(*sql.NullString); !ok {
+				return fmt.Errorf("unexpected type %T for field operator_service_account_id", values[i])
+			} else if value.Valid {
+				_m.OperatorServiceAccountID = new(ids.ID)
+				*_m.OperatorServiceAccountID = ids.ID(value.String)
 			}
 		case instance.FieldRepair:
 			if value, ok := values[i].(*[]byte); !ok {
@@ -449,6 +466,14 @@ func (_m *Instance) String() string {
 	builder.WriteString(", ")
 	builder.WriteString("smoke=")
 	builder.WriteString(fmt.Sprintf("%v", _m.Smoke))
+	builder.WriteString(", ")
+	builder.WriteString("system=")
+	builder.WriteString(fmt.Sprintf("%v", _m.System))
+	builder.WriteString(", ")
+	if v := _m.OperatorServiceAccountID; v != nil {
+		builder.WriteString("operator_service_account_id=")
+		builder.WriteString(fmt.Sprintf("%v", *v))
+	}
 	builder.WriteString(", ")
 	builder.WriteString("repair=")
 	builder.WriteString(fmt.Sprintf("%v", _m.Repair))

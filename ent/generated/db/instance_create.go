@@ -219,6 +219,34 @@ func (_c *InstanceCreate) SetNillableSmoke(v *bool) *InstanceCreate {
 	return _c
 }
 
+// SetSystem sets the "system" field.
+func (_c *InstanceCreate) SetSystem(v bool) *InstanceCreate {
+	_c.mutation.SetSystem(v)
+	return _c
+}
+
+// SetNillableSystem sets the "system" field if the given value is not nil.
+func (_c *InstanceCreate) SetNillableSystem(v *bool) *InstanceCreate {
+	if v != nil {
+		_c.SetSystem(*v)
+	}
+	return _c
+}
+
+// SetOperatorServiceAccountID sets the "operator_service_account_id" field.
+func (_c *InstanceCreate) SetOperatorServiceAccountID(v ids.ID) *InstanceCreate {
+	_c.mutation.SetOperatorServiceAccountID(v)
+	return _c
+}
+
+// SetNillableOperatorServiceAccountID sets the "operator_service_account_id" field if the given value is not nil.
+func (_c *InstanceCreate) SetNillableOperatorServiceAccountID(v *ids.ID) *InstanceCreate {
+	if v != nil {
+		_c.SetOperatorServiceAccountID(*v)
+	}
+	return _c
+}
+
 // SetRepair sets the "repair" field.
 func (_c *InstanceCreate) SetRepair(v json.RawMessage) *InstanceCreate {
 	_c.mutation.SetRepair(v)
@@ -440,6 +468,10 @@ func (_c *InstanceCreate) defaults() {
 		v := instance.DefaultSmoke
 		_c.mutation.SetSmoke(v)
 	}
+	if _, ok := _c.mutation.System(); !ok {
+		v := instance.DefaultSystem
+		_c.mutation.SetSystem(v)
+	}
 	if _, ok := _c.mutation.RepairStopped(); !ok {
 		v := instance.DefaultRepairStopped
 		_c.mutation.SetRepairStopped(v)
@@ -537,6 +569,9 @@ func (_c *InstanceCreate) check() error {
 	}
 	if _, ok := _c.mutation.Smoke(); !ok {
 		return &ValidationError{Name: "smoke", err: errors.New(`db: missing required field "Instance.smoke"`)}
+	}
+	if _, ok := _c.mutation.System(); !ok {
+		return &ValidationError{Name: "system", err: errors.New(`db: missing required field "Instance.system"`)}
 	}
 	if _, ok := _c.mutation.RepairStopped(); !ok {
 		return &ValidationError{Name: "repair_stopped", err: errors.New(`db: missing required field "Instance.repair_stopped"`)}
@@ -684,6 +719,14 @@ func (_c *InstanceCreate) createSpec() (*Instance, *sqlgraph.CreateSpec) {
 	if value, ok := _c.mutation.Smoke(); ok {
 		_spec.SetField(instance.FieldSmoke, field.TypeBool, value)
 		_node.Smoke = value
+	}
+	if value, ok := _c.mutation.System(); ok {
+		_spec.SetField(instance.FieldSystem, field.TypeBool, value)
+		_node.System = value
+	}
+	if value, ok := _c.mutation.OperatorServiceAccountID(); ok {
+		_spec.SetField(instance.FieldOperatorServiceAccountID, field.TypeString, value)
+		_node.OperatorServiceAccountID = &value
 	}
 	if value, ok := _c.mutation.Repair(); ok {
 		_spec.SetField(instance.FieldRepair, field.TypeJSON, value)

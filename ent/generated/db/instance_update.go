@@ -348,6 +348,40 @@ func (_u *InstanceUpdate) SetNillableSmoke(v *bool) *InstanceUpdate {
 	return _u
 }
 
+// SetSystem sets the "system" field.
+func (_u *InstanceUpdate) SetSystem(v bool) *InstanceUpdate {
+	_u.mutation.SetSystem(v)
+	return _u
+}
+
+// SetNillableSystem sets the "system" field if the given value is not nil.
+func (_u *InstanceUpdate) SetNillableSystem(v *bool) *InstanceUpdate {
+	if v != nil {
+		_u.SetSystem(*v)
+	}
+	return _u
+}
+
+// SetOperatorServiceAccountID sets the "operator_service_account_id" field.
+func (_u *InstanceUpdate) SetOperatorServiceAccountID(v ids.ID) *InstanceUpdate {
+	_u.mutation.SetOperatorServiceAccountID(v)
+	return _u
+}
+
+// SetNillableOperatorServiceAccountID sets the "operator_service_account_id" field if the given value is not nil.
+func (_u *InstanceUpdate) SetNillableOperatorServiceAccountID(v *ids.ID) *InstanceUpdate {
+	if v != nil {
+		_u.SetOperatorServiceAccountID(*v)
+	}
+	return _u
+}
+
+// ClearOperatorServiceAccountID clears the value of the "operator_service_account_id" field.
+func (_u *InstanceUpdate) ClearOperatorServiceAccountID() *InstanceUpdate {
+	_u.mutation.ClearOperatorServiceAccountID()
+	return _u
+}
+
 // SetRepair sets the "repair" field.
 func (_u *InstanceUpdate) SetRepair(v json.RawMessage) *InstanceUpdate {
 	_u.mutation.SetRepair(v)
@@ -688,6 +722,15 @@ func (_u *InstanceUpdate) sqlSave(ctx context.Context) (_node int, err error) {
 	}
 	if value, ok := _u.mutation.Smoke(); ok {
 		_spec.SetField(instance.FieldSmoke, field.TypeBool, value)
+	}
+	if value, ok := _u.mutation.System(); ok {
+		_spec.SetField(instance.FieldSystem, field.TypeBool, value)
+	}
+	if value, ok := _u.mutation.OperatorServiceAccountID(); ok {
+		_spec.SetField(instance.FieldOperatorServiceAccountID, field.TypeString, value)
+	}
+	if _u.mutation.OperatorServiceAccountIDCleared() {
+		_spec.ClearField(instance.FieldOperatorServiceAccountID, field.TypeString)
 	}
 	if value, ok := _u.mutation.Repair(); ok {
 		_spec.SetField(instance.FieldRepair, field.TypeJSON, value)
@@ -1075,6 +1118,40 @@ func (_u *InstanceUpdateOne) SetNillableSmoke(v *bool) *InstanceUpdateOne {
 	return _u
 }
 
+// SetSystem sets the "system" field.
+func (_u *InstanceUpdateOne) SetSystem(v bool) *InstanceUpdateOne {
+	_u.mutation.SetSystem(v)
+	return _u
+}
+
+// SetNillableSystem sets the "system" field if the given value is not nil.
+func (_u *InstanceUpdateOne) SetNillableSystem(v *bool) *InstanceUpdateOne {
+	if v != nil {
+		_u.SetSystem(*v)
+	}
+	return _u
+}
+
+// SetOperatorServiceAccountID sets the "operator_service_account_id" field.
+func (_u *InstanceUpdateOne) SetOperatorServiceAccountID(v ids.ID) *InstanceUpdateOne {
+	_u.mutation.SetOperatorServiceAccountID(v)
+	return _u
+}
+
+// SetNillableOperatorServiceAccountID sets the "operator_service_account_id" field if the given value is not nil.
+func (_u *InstanceUpdateOne) SetNillableOperatorServiceAccountID(v *ids.ID) *InstanceUpdateOne {
+	if v != nil {
+		_u.SetOperatorServiceAccountID(*v)
+	}
+	return _u
+}
+
+// ClearOperatorServiceAccountID clears the value of the "operator_service_account_id" field.
+func (_u *InstanceUpdateOne) ClearOperatorServiceAccountID() *InstanceUpdateOne {
+	_u.mutation.ClearOperatorServiceAccountID()
+	return _u
+}
+
 // SetRepair sets the "repair" field.
 func (_u *InstanceUpdateOne) SetRepair(v json.RawMessage) *InstanceUpdateOne {
 	_u.mutation.SetRepair(v)
@@ -1445,6 +1522,15 @@ func (_u *InstanceUpdateOne) sqlSave(ctx context.Context) (_node *Instance, err 
 	}
 	if value, ok := _u.mutation.Smoke(); ok {
 		_spec.SetField(instance.FieldSmoke, field.TypeBool, value)
+	}
+	if value, ok := _u.mutation.System(); ok {
+		_spec.SetField(instance.FieldSystem, field.TypeBool, value)
+	}
+	if value, ok := _u.mutation.OperatorServiceAccountID(); ok {
+		_spec.SetField(instance.FieldOperatorServiceAccountID, field.TypeString, value)
+	}
+	if _u.mutation.OperatorServiceAccountIDCleared() {
+		_spec.ClearField(instance.FieldOperatorServiceAccountID, field.TypeString)
 	}
 	if value, ok := _u.mutation.Repair(); ok {
 		_spec.SetField(instance.FieldRepair, field.TypeJSON, value)

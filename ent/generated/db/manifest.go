@@ -53,6 +53,8 @@ type Manifest struct {
 	CanaryHaltReason string `json:"canary_halt_reason,omitempty"`
 	// its app is in a sandbox: only the publisher's tenant sees it
 	Sandbox bool `json:"sandbox,omitempty"`
+	// its app is the platform's own: tenants do not see it
+	System bool `json:"system,omitempty"`
 	// when the row was made
 	CreatedAt    time.Time `json:"created_at,omitempty"`
 	selectValues sql.SelectValues
@@ -65,7 +67,7 @@ func (*Manifest) scanValues(columns []string) ([]any, error) {
 		switch columns[i] {
 		case manifest.FieldDocument, manifest.FieldEvidence:
 			values[i] = new([]byte)
-		case manifest.FieldSandbox:
+		case manifest.FieldSandbox, manifest.FieldSystem:
 			values[i] = new(sql.NullBool)
 		case manifest.FieldCanaryPercent:
 			values[i] = new(sql.NullInt64)
@@ -194,6 +196,12 @@ func (_m *Manifest) assignValues(columns []string, values []any) error {
 			} else if value.Valid {
 				_m.Sandbox = value.Bool
 			}
+		case manifest.FieldSystem:
+			if value, ok := values[i].(*sql.NullBool); !ok {
+				return fmt.Errorf("unexpected type %T for field system", values[i])
+			} else if value.Valid {
+				_m.System = value.Bool
+			}
 		case manifest.FieldCreatedAt:
 			if value, ok := values[i].(*sql.NullTime); !ok {
 				return fmt.Errorf("unexpected type %T for field created_at", values[i])
@@ -287,6 +295,9 @@ func (_m *Manifest) String() string {
 	builder.WriteString(", ")
 	builder.WriteString("sandbox=")
 	builder.WriteString(fmt.Sprintf("%v", _m.Sandbox))
+	builder.WriteString(", ")
+	builder.WriteString("system=")
+	builder.WriteString(fmt.Sprintf("%v", _m.System))
 	builder.WriteString(", ")
 	builder.WriteString("created_at=")
 	builder.WriteString(_m.CreatedAt.Format(time.ANSIC))

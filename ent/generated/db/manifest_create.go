@@ -191,6 +191,20 @@ func (_c *ManifestCreate) SetNillableSandbox(v *bool) *ManifestCreate {
 	return _c
 }
 
+// SetSystem sets the "system" field.
+func (_c *ManifestCreate) SetSystem(v bool) *ManifestCreate {
+	_c.mutation.SetSystem(v)
+	return _c
+}
+
+// SetNillableSystem sets the "system" field if the given value is not nil.
+func (_c *ManifestCreate) SetNillableSystem(v *bool) *ManifestCreate {
+	if v != nil {
+		_c.SetSystem(*v)
+	}
+	return _c
+}
+
 // SetCreatedAt sets the "created_at" field.
 func (_c *ManifestCreate) SetCreatedAt(v time.Time) *ManifestCreate {
 	_c.mutation.SetCreatedAt(v)
@@ -274,6 +288,10 @@ func (_c *ManifestCreate) defaults() {
 		v := manifest.DefaultSandbox
 		_c.mutation.SetSandbox(v)
 	}
+	if _, ok := _c.mutation.System(); !ok {
+		v := manifest.DefaultSystem
+		_c.mutation.SetSystem(v)
+	}
 	if _, ok := _c.mutation.CreatedAt(); !ok {
 		v := manifest.DefaultCreatedAt()
 		_c.mutation.SetCreatedAt(v)
@@ -325,6 +343,9 @@ func (_c *ManifestCreate) check() error {
 	}
 	if _, ok := _c.mutation.Sandbox(); !ok {
 		return &ValidationError{Name: "sandbox", err: errors.New(`db: missing required field "Manifest.sandbox"`)}
+	}
+	if _, ok := _c.mutation.System(); !ok {
+		return &ValidationError{Name: "system", err: errors.New(`db: missing required field "Manifest.system"`)}
 	}
 	if _, ok := _c.mutation.CreatedAt(); !ok {
 		return &ValidationError{Name: "created_at", err: errors.New(`db: missing required field "Manifest.created_at"`)}
@@ -427,6 +448,10 @@ func (_c *ManifestCreate) createSpec() (*Manifest, *sqlgraph.CreateSpec) {
 	if value, ok := _c.mutation.Sandbox(); ok {
 		_spec.SetField(manifest.FieldSandbox, field.TypeBool, value)
 		_node.Sandbox = value
+	}
+	if value, ok := _c.mutation.System(); ok {
+		_spec.SetField(manifest.FieldSystem, field.TypeBool, value)
+		_node.System = value
 	}
 	if value, ok := _c.mutation.CreatedAt(); ok {
 		_spec.SetField(manifest.FieldCreatedAt, field.TypeTime, value)

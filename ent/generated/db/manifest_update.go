@@ -265,6 +265,20 @@ func (_u *ManifestUpdate) SetNillableSandbox(v *bool) *ManifestUpdate {
 	return _u
 }
 
+// SetSystem sets the "system" field.
+func (_u *ManifestUpdate) SetSystem(v bool) *ManifestUpdate {
+	_u.mutation.SetSystem(v)
+	return _u
+}
+
+// SetNillableSystem sets the "system" field if the given value is not nil.
+func (_u *ManifestUpdate) SetNillableSystem(v *bool) *ManifestUpdate {
+	if v != nil {
+		_u.SetSystem(*v)
+	}
+	return _u
+}
+
 // Mutation returns the ManifestMutation object of the builder.
 func (_u *ManifestUpdate) Mutation() *ManifestMutation {
 	return _u.mutation
@@ -380,6 +394,9 @@ func (_u *ManifestUpdate) sqlSave(ctx context.Context) (_node int, err error) {
 	}
 	if value, ok := _u.mutation.Sandbox(); ok {
 		_spec.SetField(manifest.FieldSandbox, field.TypeBool, value)
+	}
+	if value, ok := _u.mutation.System(); ok {
+		_spec.SetField(manifest.FieldSystem, field.TypeBool, value)
 	}
 	if _node, err = sqlgraph.UpdateNodes(ctx, _u.driver, _spec); err != nil {
 		if _, ok := err.(*sqlgraph.NotFoundError); ok {
@@ -634,6 +651,20 @@ func (_u *ManifestUpdateOne) SetNillableSandbox(v *bool) *ManifestUpdateOne {
 	return _u
 }
 
+// SetSystem sets the "system" field.
+func (_u *ManifestUpdateOne) SetSystem(v bool) *ManifestUpdateOne {
+	_u.mutation.SetSystem(v)
+	return _u
+}
+
+// SetNillableSystem sets the "system" field if the given value is not nil.
+func (_u *ManifestUpdateOne) SetNillableSystem(v *bool) *ManifestUpdateOne {
+	if v != nil {
+		_u.SetSystem(*v)
+	}
+	return _u
+}
+
 // Mutation returns the ManifestMutation object of the builder.
 func (_u *ManifestUpdateOne) Mutation() *ManifestMutation {
 	return _u.mutation
@@ -779,6 +810,9 @@ func (_u *ManifestUpdateOne) sqlSave(ctx context.Context) (_node *Manifest, err 
 	}
 	if value, ok := _u.mutation.Sandbox(); ok {
 		_spec.SetField(manifest.FieldSandbox, field.TypeBool, value)
+	}
+	if value, ok := _u.mutation.System(); ok {
+		_spec.SetField(manifest.FieldSystem, field.TypeBool, value)
 	}
 	_node = &Manifest{config: _u.config}
 	_spec.Assign = _node.assignValues

@@ -128,27 +128,28 @@ const (
 // AdapterMutation represents an operation that mutates the Adapter nodes in the graph.
 type AdapterMutation struct {
 	config
-	op                Op
-	typ               string
-	id                *ids.ID
-	name              *string
-	url               *string
-	authority         *string
-	description       *json.RawMessage
-	appenddescription json.RawMessage
-	last_seen_at      *time.Time
-	last_error        *string
-	narrow_calls      *bool
-	feed_epoch        *string
-	feed_cursor       *string
-	feed_holder       *ids.ID
-	tenant_id         *ids.ID
-	project_id        *ids.ID
-	created_at        *time.Time
-	clearedFields     map[string]struct{}
-	done              bool
-	oldValue          func(context.Context) (*Adapter, error)
-	predicates        []predicate.Adapter
+	op                 Op
+	typ                string
+	id                 *ids.ID
+	name               *string
+	url                *string
+	authority          *string
+	description        *json.RawMessage
+	appenddescription  json.RawMessage
+	last_seen_at       *time.Time
+	last_error         *string
+	narrow_calls       *bool
+	feed_epoch         *string
+	feed_cursor        *string
+	feed_holder        *ids.ID
+	tenant_id          *ids.ID
+	project_id         *ids.ID
+	service_account_id *ids.ID
+	created_at         *time.Time
+	clearedFields      map[string]struct{}
+	done               bool
+	oldValue           func(context.Context) (*Adapter, error)
+	predicates         []predicate.Adapter
 }
 
 var _ ent.Mutation = (*AdapterMutation)(nil)
@@ -768,6 +769,55 @@ func (m *AdapterMutation) ResetProjectID() {
 	delete(m.clearedFields, adapter.FieldProjectID)
 }
 
+// SetServiceAccountID sets the "service_account_id" field.
+func (m *AdapterMutation) SetServiceAccountID(i ids.ID) {
+	m.service_account_id = &i
+}
+
+// ServiceAccountID returns the value of the "service_account_id" field in the mutation.
+func (m *AdapterMutation) ServiceAccountID() (r ids.ID, exists bool) {
+	v := m.service_account_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldServiceAccountID returns the old "service_account_id" field's value of the Adapter entity.
+// If the Adapter object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *AdapterMutation) OldServiceAccountID(ctx context.Context) (v *ids.ID, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldServiceAccountID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldServiceAccountID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldServiceAccountID: %w", err)
+	}
+	return oldValue.ServiceAccountID, nil
+}
+
+// ClearServiceAccountID clears the value of the "service_account_id" field.
+func (m *AdapterMutation) ClearServiceAccountID() {
+	m.service_account_id = nil
+	m.clearedFields[adapter.FieldServiceAccountID] = struct{}{}
+}
+
+// ServiceAccountIDCleared returns if the "service_account_id" field was cleared in this mutation.
+func (m *AdapterMutation) ServiceAccountIDCleared() bool {
+	_, ok := m.clearedFields[adapter.FieldServiceAccountID]
+	return ok
+}
+
+// ResetServiceAccountID resets all changes to the "service_account_id" field.
+func (m *AdapterMutation) ResetServiceAccountID() {
+	m.service_account_id = nil
+	delete(m.clearedFields, adapter.FieldServiceAccountID)
+}
+
 // SetCreatedAt sets the "created_at" field.
 func (m *AdapterMutation) SetCreatedAt(t time.Time) {
 	m.created_at = &t
@@ -838,7 +888,7 @@ func (m *AdapterMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *AdapterMutation) Fields() []string {
-	fields := make([]string, 0, 13)
+	fields := make([]string, 0, 14)
 	if m.name != nil {
 		fields = append(fields, adapter.FieldName)
 	}
@@ -875,6 +925,9 @@ func (m *AdapterMutation) Fields() []string {
 	if m.project_id != nil {
 		fields = append(fields, adapter.FieldProjectID)
 	}
+	if m.service_account_id != nil {
+		fields = append(fields, adapter.FieldServiceAccountID)
+	}
 	if m.created_at != nil {
 		fields = append(fields, adapter.FieldCreatedAt)
 	}
@@ -910,6 +963,8 @@ func (m *AdapterMutation) Field(name string) (ent.Value, bool) {
 		return m.TenantID()
 	case adapter.FieldProjectID:
 		return m.ProjectID()
+	case adapter.FieldServiceAccountID:
+		return m.ServiceAccountID()
 	case adapter.FieldCreatedAt:
 		return m.CreatedAt()
 	}
@@ -945,6 +1000,8 @@ func (m *AdapterMutation) OldField(ctx context.Context, name string) (ent.Value,
 		return m.OldTenantID(ctx)
 	case adapter.FieldProjectID:
 		return m.OldProjectID(ctx)
+	case adapter.FieldServiceAccountID:
+		return m.OldServiceAccountID(ctx)
 	case adapter.FieldCreatedAt:
 		return m.OldCreatedAt(ctx)
 	}
@@ -1040,6 +1097,13 @@ func (m *AdapterMutation) SetField(name string, value ent.Value) error {
 		}
 		m.SetProjectID(v)
 		return nil
+	case adapter.FieldServiceAccountID:
+		v, ok := value.(ids.ID)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetServiceAccountID(v)
+		return nil
 	case adapter.FieldCreatedAt:
 		v, ok := value.(time.Time)
 		if !ok {
@@ -1092,6 +1156,9 @@ func (m *AdapterMutation) ClearedFields() []string {
 	if m.FieldCleared(adapter.FieldProjectID) {
 		fields = append(fields, adapter.FieldProjectID)
 	}
+	if m.FieldCleared(adapter.FieldServiceAccountID) {
+		fields = append(fields, adapter.FieldServiceAccountID)
+	}
 	return fields
 }
 
@@ -1120,6 +1187,9 @@ func (m *AdapterMutation) ClearField(name string) error {
 		return nil
 	case adapter.FieldProjectID:
 		m.ClearProjectID()
+		return nil
+	case adapter.FieldServiceAccountID:
+		m.ClearServiceAccountID()
 		return nil
 	}
 	return fmt.Errorf("unknown Adapter nullable field %s", name)
@@ -1164,6 +1234,9 @@ func (m *AdapterMutation) ResetField(name string) error {
 		return nil
 	case adapter.FieldProjectID:
 		m.ResetProjectID()
+		return nil
+	case adapter.FieldServiceAccountID:
+		m.ResetServiceAccountID()
 		return nil
 	case adapter.FieldCreatedAt:
 		m.ResetCreatedAt()
@@ -2924,6 +2997,7 @@ type AppMutation struct {
 	promotion_terms       *json.RawMessage
 	appendpromotion_terms json.RawMessage
 	sandbox               *bool
+	system                *bool
 	created_at            *time.Time
 	clearedFields         map[string]struct{}
 	done                  bool
@@ -3378,6 +3452,42 @@ func (m *AppMutation) ResetSandbox() {
 	m.sandbox = nil
 }
 
+// SetSystem sets the "system" field.
+func (m *AppMutation) SetSystem(b bool) {
+	m.system = &b
+}
+
+// System returns the value of the "system" field in the mutation.
+func (m *AppMutation) System() (r bool, exists bool) {
+	v := m.system
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldSystem returns the old "system" field's value of the App entity.
+// If the App object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *AppMutation) OldSystem(ctx context.Context) (v bool, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldSystem is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldSystem requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldSystem: %w", err)
+	}
+	return oldValue.System, nil
+}
+
+// ResetSystem resets all changes to the "system" field.
+func (m *AppMutation) ResetSystem() {
+	m.system = nil
+}
+
 // SetCreatedAt sets the "created_at" field.
 func (m *AppMutation) SetCreatedAt(t time.Time) {
 	m.created_at = &t
@@ -3448,7 +3558,7 @@ func (m *AppMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *AppMutation) Fields() []string {
-	fields := make([]string, 0, 9)
+	fields := make([]string, 0, 10)
 	if m.slug != nil {
 		fields = append(fields, app.FieldSlug)
 	}
@@ -3472,6 +3582,9 @@ func (m *AppMutation) Fields() []string {
 	}
 	if m.sandbox != nil {
 		fields = append(fields, app.FieldSandbox)
+	}
+	if m.system != nil {
+		fields = append(fields, app.FieldSystem)
 	}
 	if m.created_at != nil {
 		fields = append(fields, app.FieldCreatedAt)
@@ -3500,6 +3613,8 @@ func (m *AppMutation) Field(name string) (ent.Value, bool) {
 		return m.PromotionTerms()
 	case app.FieldSandbox:
 		return m.Sandbox()
+	case app.FieldSystem:
+		return m.System()
 	case app.FieldCreatedAt:
 		return m.CreatedAt()
 	}
@@ -3527,6 +3642,8 @@ func (m *AppMutation) OldField(ctx context.Context, name string) (ent.Value, err
 		return m.OldPromotionTerms(ctx)
 	case app.FieldSandbox:
 		return m.OldSandbox(ctx)
+	case app.FieldSystem:
+		return m.OldSystem(ctx)
 	case app.FieldCreatedAt:
 		return m.OldCreatedAt(ctx)
 	}
@@ -3593,6 +3710,13 @@ func (m *AppMutation) SetField(name string, value ent.Value) error {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
 		m.SetSandbox(v)
+		return nil
+	case app.FieldSystem:
+		v, ok := value.(bool)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetSystem(v)
 		return nil
 	case app.FieldCreatedAt:
 		v, ok := value.(time.Time)
@@ -3694,6 +3818,9 @@ func (m *AppMutation) ResetField(name string) error {
 		return nil
 	case app.FieldSandbox:
 		m.ResetSandbox()
+		return nil
+	case app.FieldSystem:
+		m.ResetSystem()
 		return nil
 	case app.FieldCreatedAt:
 		m.ResetCreatedAt()
@@ -19135,54 +19262,56 @@ func (m *IdempotencyMutation) ResetEdge(name string) error {
 // InstanceMutation represents an operation that mutates the Instance nodes in the graph.
 type InstanceMutation struct {
 	config
-	op                    Op
-	typ                   string
-	id                    *ids.ID
-	tenant_id             *ids.ID
-	project_id            *ids.ID
-	name                  *string
-	app_slug              *string
-	app_version           *string
-	permission_family     *string
-	manifest_id           *ids.ID
-	status                *lifecycle.InstanceStatus
-	health                *lifecycle.Health
-	health_message        *string
-	revision              *int
-	addrevision           *int
-	_config               *json.RawMessage
-	append_config         json.RawMessage
-	roles                 *json.RawMessage
-	appendroles           json.RawMessage
-	capacity_intent       *json.RawMessage
-	appendcapacity_intent json.RawMessage
-	generation            *int
-	addgeneration         *int
-	drift                 *json.RawMessage
-	appenddrift           json.RawMessage
-	observed_at           *time.Time
-	bound_capacity_shape  *lifecycle.CapacityShape
-	operating_mode        *string
-	control_plane_scope   *string
-	runtime_backend       *string
-	smoke                 *bool
-	repair                *json.RawMessage
-	appendrepair          json.RawMessage
-	repair_stopped        *string
-	unserved_at           *time.Time
-	failure_code          *string
-	failure_message       *string
-	failure_owner         *string
-	failure_retryable     *bool
-	last_operation_id     *ids.ID
-	correlation_id        *string
-	created_at            *time.Time
-	updated_at            *time.Time
-	released_at           *time.Time
-	clearedFields         map[string]struct{}
-	done                  bool
-	oldValue              func(context.Context) (*Instance, error)
-	predicates            []predicate.Instance
+	op                          Op
+	typ                         string
+	id                          *ids.ID
+	tenant_id                   *ids.ID
+	project_id                  *ids.ID
+	name                        *string
+	app_slug                    *string
+	app_version                 *string
+	permission_family           *string
+	manifest_id                 *ids.ID
+	status                      *lifecycle.InstanceStatus
+	health                      *lifecycle.Health
+	health_message              *string
+	revision                    *int
+	addrevision                 *int
+	_config                     *json.RawMessage
+	append_config               json.RawMessage
+	roles                       *json.RawMessage
+	appendroles                 json.RawMessage
+	capacity_intent             *json.RawMessage
+	appendcapacity_intent       json.RawMessage
+	generation                  *int
+	addgeneration               *int
+	drift                       *json.RawMessage
+	appenddrift                 json.RawMessage
+	observed_at                 *time.Time
+	bound_capacity_shape        *lifecycle.CapacityShape
+	operating_mode              *string
+	control_plane_scope         *string
+	runtime_backend             *string
+	smoke                       *bool
+	system                      *bool
+	operator_service_account_id *ids.ID
+	repair                      *json.RawMessage
+	appendrepair                json.RawMessage
+	repair_stopped              *string
+	unserved_at                 *time.Time
+	failure_code                *string
+	failure_message             *string
+	failure_owner               *string
+	failure_retryable           *bool
+	last_operation_id           *ids.ID
+	correlation_id              *string
+	created_at                  *time.Time
+	updated_at                  *time.Time
+	released_at                 *time.Time
+	clearedFields               map[string]struct{}
+	done                        bool
+	oldValue                    func(context.Context) (*Instance, error)
+	predicates                  []predicate.Instance
 }
 
 var _ ent.Mutation = (*InstanceMutation)(nil)
@@ -20250,6 +20379,91 @@ func (m *InstanceMutation) ResetSmoke() {
 	m.smoke = nil
 }
 
+// SetSystem sets the "system" field.
+func (m *InstanceMutation) SetSystem(b bool) {
+	m.system = &b
+}
+
+// System returns the value of the "system" field in the mutation.
+func (m *InstanceMutation) System() (r bool, exists bool) {
+	v := m.system
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldSystem returns the old "system" field's value of the Instance entity.
+// If the Instance object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *InstanceMutation) OldSystem(ctx context.Context) (v bool, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldSystem is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldSystem requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldSystem: %w", err)
+	}
+	return oldValue.System, nil
+}
+
+// ResetSystem resets all changes to the "system" field.
+func (m *InstanceMutation) ResetSystem() {
+	m.system = nil
+}
+
+// SetOperatorServiceAccountID sets the "operator_service_account_id" field.
+func (m *InstanceMutation) SetOperatorServiceAccountID(i ids.ID) {
+	m.operator_service_account_id = &i
+}
+
+// OperatorServiceAccountID returns the value of the "operator_service_account_id" field in the mutation.
+func (m *InstanceMutation) OperatorServiceAccountID() (r ids.ID, exists bool) {
+	v := m.operator_service_account_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldOperatorServiceAccountID returns the old "operator_service_account_id" field's value of the Instance entity.
+// If the Instance object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *InstanceMutation) OldOperatorServiceAccountID(ctx context.Context) (v *ids.ID, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldOperatorServiceAccountID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldOperatorServiceAccountID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldOperatorServiceAccountID: %w", err)
+	}
+	return oldValue.OperatorServiceAccountID, nil
+}
+
+// ClearOperatorServiceAccountID clears the value of the "operator_service_account_id" field.
+func (m *InstanceMutation) ClearOperatorServiceAccountID() {
+	m.operator_service_account_id = nil
+	m.clearedFields[instance.FieldOperatorServiceAccountID] = struct{}{}
+}
+
+// OperatorServiceAccountIDCleared returns if the "operator_service_account_id" field was cleared in this mutation.
+func (m *InstanceMutation) OperatorServiceAccountIDCleared() bool {
+	_, ok := m.clearedFields[instance.FieldOperatorServiceAccountID]
+	return ok
+}
+
+// ResetOperatorServiceAccountID resets all changes to the "operator_service_account_id" field.
+func (m *InstanceMutation) ResetOperatorServiceAccountID() {
+	m.operator_service_account_id = nil
+	delete(m.clearedFields, instance.FieldOperatorServiceAccountID)
+}
+
 // SetRepair sets the "repair" field.
 func (m *InstanceMutation) SetRepair(jm json.RawMessage) {
 	m.repair = &jm
@@ -20784,7 +20998,7 @@ func (m *InstanceMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *InstanceMutation) Fields() []string {
-	fields := make([]string, 0, 34)
+	fields := make([]string, 0, 36)
 	if m.tenant_id != nil {
 		fields = append(fields, instance.FieldTenantID)
 	}
@@ -20850,6 +21064,12 @@ func (m *InstanceMutation) Fields() []string {
 	}
 	if m.smoke != nil {
 		fields = append(fields, instance.FieldSmoke)
+	}
+	if m.system != nil {
+		fields = append(fields, instance.FieldSystem)
+	}
+	if m.operator_service_account_id != nil {
+		fields = append(fields, instance.FieldOperatorServiceAccountID)
 	}
 	if m.repair != nil {
 		fields = append(fields, instance.FieldRepair)
@@ -20939,6 +21159,10 @@ func (m *InstanceMutation) Field(name string) (ent.Value, bool) {
 		return m.RuntimeBackend()
 	case instance.FieldSmoke:
 		return m.Smoke()
+	case instance.FieldSystem:
+		return m.System()
+	case instance.FieldOperatorServiceAccountID:
+		return m.OperatorServiceAccountID()
 	case instance.FieldRepair:
 		return m.Repair()
 	case instance.FieldRepairStopped:
@@ -21016,6 +21240,10 @@ func (m *InstanceMutation) OldField(ctx context.Context, name string) (ent.Value
 		return m.OldRuntimeBackend(ctx)
 	case instance.FieldSmoke:
 		return m.OldSmoke(ctx)
+	case instance.FieldSystem:
+		return m.OldSystem(ctx)
+	case instance.FieldOperatorServiceAccountID:
+		return m.OldOperatorServiceAccountID(ctx)
 	case instance.FieldRepair:
 		return m.OldRepair(ctx)
 	case instance.FieldRepairStopped:
@@ -21203,6 +21431,20 @@ func (m *InstanceMutation) SetField(name string, value ent.Value) error {
 		}
 		m.SetSmoke(v)
 		return nil
+	case instance.FieldSystem:
+		v, ok := value.(bool)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetSystem(v)
+		return nil
+	case instance.FieldOperatorServiceAccountID:
+		v, ok := value.(ids.ID)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetOperatorServiceAccountID(v)
+		return nil
 	case instance.FieldRepair:
 		v, ok := value.(json.RawMessage)
 		if !ok {
@@ -21359,6 +21601,9 @@ func (m *InstanceMutation) ClearedFields() []string {
 	if m.FieldCleared(instance.FieldObservedAt) {
 		fields = append(fields, instance.FieldObservedAt)
 	}
+	if m.FieldCleared(instance.FieldOperatorServiceAccountID) {
+		fields = append(fields, instance.FieldOperatorServiceAccountID)
+	}
 	if m.FieldCleared(instance.FieldRepair) {
 		fields = append(fields, instance.FieldRepair)
 	}
@@ -21399,6 +21644,9 @@ func (m *InstanceMutation) ClearField(name string) error {
 		return nil
 	case instance.FieldObservedAt:
 		m.ClearObservedAt()
+		return nil
+	case instance.FieldOperatorServiceAccountID:
+		m.ClearOperatorServiceAccountID()
 		return nil
 	case instance.FieldRepair:
 		m.ClearRepair()
@@ -21485,6 +21733,12 @@ func (m *InstanceMutation) ResetField(name string) error {
 		return nil
 	case instance.FieldSmoke:
 		m.ResetSmoke()
+		return nil
+	case instance.FieldSystem:
+		m.ResetSystem()
+		return nil
+	case instance.FieldOperatorServiceAccountID:
+		m.ResetOperatorServiceAccountID()
 		return nil
 	case instance.FieldRepair:
 		m.ResetRepair()
@@ -23470,6 +23724,7 @@ type ManifestMutation struct {
 	canary_halted_at   *time.Time
 	canary_halt_reason *string
 	sandbox            *bool
+	system             *bool
 	created_at         *time.Time
 	clearedFields      map[string]struct{}
 	done               bool
@@ -24232,6 +24487,42 @@ func (m *ManifestMutation) ResetSandbox() {
 	m.sandbox = nil
 }
 
+// SetSystem sets the "system" field.
+func (m *ManifestMutation) SetSystem(b bool) {
+	m.system = &b
+}
+
+// System returns the value of the "system" field in the mutation.
+func (m *ManifestMutation) System() (r bool, exists bool) {
+	v := m.system
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldSystem returns the old "system" field's value of the Manifest entity.
+// If the Manifest object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *ManifestMutation) OldSystem(ctx context.Context) (v bool, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldSystem is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldSystem requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldSystem: %w", err)
+	}
+	return oldValue.System, nil
+}
+
+// ResetSystem resets all changes to the "system" field.
+func (m *ManifestMutation) ResetSystem() {
+	m.system = nil
+}
+
 // SetCreatedAt sets the "created_at" field.
 func (m *ManifestMutation) SetCreatedAt(t time.Time) {
 	m.created_at = &t
@@ -24302,7 +24593,7 @@ func (m *ManifestMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *ManifestMutation) Fields() []string {
-	fields := make([]string, 0, 17)
+	fields := make([]string, 0, 18)
 	if m.app_id != nil {
 		fields = append(fields, manifest.FieldAppID)
 	}
@@ -24351,6 +24642,9 @@ func (m *ManifestMutation) Fields() []string {
 	if m.sandbox != nil {
 		fields = append(fields, manifest.FieldSandbox)
 	}
+	if m.system != nil {
+		fields = append(fields, manifest.FieldSystem)
+	}
 	if m.created_at != nil {
 		fields = append(fields, manifest.FieldCreatedAt)
 	}
@@ -24394,6 +24688,8 @@ func (m *ManifestMutation) Field(name string) (ent.Value, bool) {
 		return m.CanaryHaltReason()
 	case manifest.FieldSandbox:
 		return m.Sandbox()
+	case manifest.FieldSystem:
+		return m.System()
 	case manifest.FieldCreatedAt:
 		return m.CreatedAt()
 	}
@@ -24437,6 +24733,8 @@ func (m *ManifestMutation) OldField(ctx context.Context, name string) (ent.Value
 		return m.OldCanaryHaltReason(ctx)
 	case manifest.FieldSandbox:
 		return m.OldSandbox(ctx)
+	case manifest.FieldSystem:
+		return m.OldSystem(ctx)
 	case manifest.FieldCreatedAt:
 		return m.OldCreatedAt(ctx)
 	}
@@ -24559,6 +24857,13 @@ func (m *ManifestMutation) SetField(name string, value ent.Value) error {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
 		m.SetSandbox(v)
+		return nil
+	case manifest.FieldSystem:
+		v, ok := value.(bool)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetSystem(v)
 		return nil
 	case manifest.FieldCreatedAt:
 		v, ok := value.(time.Time)
@@ -24699,6 +25004,9 @@ func (m *ManifestMutation) ResetField(name string) error {
 		return nil
 	case manifest.FieldSandbox:
 		m.ResetSandbox()
+		return nil
+	case manifest.FieldSystem:
+		m.ResetSystem()
 		return nil
 	case manifest.FieldCreatedAt:
 		m.ResetCreatedAt()
@@ -46727,6 +47035,7 @@ type TenantMutation struct {
 	display_name  *string
 	domains       *[]string
 	appenddomains []string
+	platform      *bool
 	created_at    *time.Time
 	clearedFields map[string]struct{}
 	done          bool
@@ -46975,6 +47284,42 @@ func (m *TenantMutation) ResetDomains() {
 	delete(m.clearedFields, tenant.FieldDomains)
 }
 
+// SetPlatform sets the "platform" field.
+func (m *TenantMutation) SetPlatform(b bool) {
+	m.platform = &b
+}
+
+// Platform returns the value of the "platform" field in the mutation.
+func (m *TenantMutation) Platform() (r bool, exists bool) {
+	v := m.platform
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldPlatform returns the old "platform" field's value of the Tenant entity.
+// If the Tenant object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *TenantMutation) OldPlatform(ctx context.Context) (v bool, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldPlatform is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldPlatform requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldPlatform: %w", err)
+	}
+	return oldValue.Platform, nil
+}
+
+// ResetPlatform resets all changes to the "platform" field.
+func (m *TenantMutation) ResetPlatform() {
+	m.platform = nil
+}
+
 // SetCreatedAt sets the "created_at" field.
 func (m *TenantMutation) SetCreatedAt(t time.Time) {
 	m.created_at = &t
@@ -47045,7 +47390,7 @@ func (m *TenantMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *TenantMutation) Fields() []string {
-	fields := make([]string, 0, 4)
+	fields := make([]string, 0, 5)
 	if m.slug != nil {
 		fields = append(fields, tenant.FieldSlug)
 	}
@@ -47054,6 +47399,9 @@ func (m *TenantMutation) Fields() []string {
 	}
 	if m.domains != nil {
 		fields = append(fields, tenant.FieldDomains)
+	}
+	if m.platform != nil {
+		fields = append(fields, tenant.FieldPlatform)
 	}
 	if m.created_at != nil {
 		fields = append(fields, tenant.FieldCreatedAt)
@@ -47072,6 +47420,8 @@ func (m *TenantMutation) Field(name string) (ent.Value, bool) {
 		return m.DisplayName()
 	case tenant.FieldDomains:
 		return m.Domains()
+	case tenant.FieldPlatform:
+		return m.Platform()
 	case tenant.FieldCreatedAt:
 		return m.CreatedAt()
 	}
@@ -47089,6 +47439,8 @@ func (m *TenantMutation) OldField(ctx context.Context, name string) (ent.Value, 
 		return m.OldDisplayName(ctx)
 	case tenant.FieldDomains:
 		return m.OldDomains(ctx)
+	case tenant.FieldPlatform:
+		return m.OldPlatform(ctx)
 	case tenant.FieldCreatedAt:
 		return m.OldCreatedAt(ctx)
 	}
@@ -47120,6 +47472,13 @@ func (m *TenantMutation) SetField(name string, value ent.Value) error {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
 		m.SetDomains(v)
+		return nil
+	case tenant.FieldPlatform:
+		v, ok := value.(bool)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetPlatform(v)
 		return nil
 	case tenant.FieldCreatedAt:
 		v, ok := value.(time.Time)
@@ -47194,6 +47553,9 @@ func (m *TenantMutation) ResetField(name string) error {
 		return nil
 	case tenant.FieldDomains:
 		m.ResetDomains()
+		return nil
+	case tenant.FieldPlatform:
+		m.ResetPlatform()
 		return nil
 	case tenant.FieldCreatedAt:
 		m.ResetCreatedAt()

@@ -82,7 +82,7 @@ func init() {
 	// adapter.DefaultFeedCursor holds the default value on creation for the feed_cursor field.
 	adapter.DefaultFeedCursor = adapterDescFeedCursor.Default.(string)
 	// adapterDescCreatedAt is the schema descriptor for created_at field.
-	adapterDescCreatedAt := adapterFields[12].Descriptor()
+	adapterDescCreatedAt := adapterFields[13].Descriptor()
 	// adapter.DefaultCreatedAt holds the default value on creation for the created_at field.
 	adapter.DefaultCreatedAt = adapterDescCreatedAt.Default.(func() time.Time)
 	allocationFields := schema.Allocation{}.Fields()
@@ -121,8 +121,12 @@ func init() {
 	appDescSandbox := appFields[7].Descriptor()
 	// app.DefaultSandbox holds the default value on creation for the sandbox field.
 	app.DefaultSandbox = appDescSandbox.Default.(bool)
+	// appDescSystem is the schema descriptor for system field.
+	appDescSystem := appFields[8].Descriptor()
+	// app.DefaultSystem holds the default value on creation for the system field.
+	app.DefaultSystem = appDescSystem.Default.(bool)
 	// appDescCreatedAt is the schema descriptor for created_at field.
-	appDescCreatedAt := appFields[8].Descriptor()
+	appDescCreatedAt := appFields[9].Descriptor()
 	// app.DefaultCreatedAt holds the default value on creation for the created_at field.
 	app.DefaultCreatedAt = appDescCreatedAt.Default.(func() time.Time)
 	artifactFields := schema.Artifact{}.Fields()
@@ -413,32 +417,36 @@ func init() {
 	instanceDescSmoke := instanceFields[19].Descriptor()
 	// instance.DefaultSmoke holds the default value on creation for the smoke field.
 	instance.DefaultSmoke = instanceDescSmoke.Default.(bool)
+	// instanceDescSystem is the schema descriptor for system field.
+	instanceDescSystem := instanceFields[20].Descriptor()
+	// instance.DefaultSystem holds the default value on creation for the system field.
+	instance.DefaultSystem = instanceDescSystem.Default.(bool)
 	// instanceDescRepairStopped is the schema descriptor for repair_stopped field.
-	instanceDescRepairStopped := instanceFields[21].Descriptor()
+	instanceDescRepairStopped := instanceFields[23].Descriptor()
 	// instance.DefaultRepairStopped holds the default value on creation for the repair_stopped field.
 	instance.DefaultRepairStopped = instanceDescRepairStopped.Default.(string)
 	// instanceDescFailureCode is the schema descriptor for failure_code field.
-	instanceDescFailureCode := instanceFields[23].Descriptor()
+	instanceDescFailureCode := instanceFields[25].Descriptor()
 	// instance.DefaultFailureCode holds the default value on creation for the failure_code field.
 	instance.DefaultFailureCode = instanceDescFailureCode.Default.(string)
 	// instanceDescFailureMessage is the schema descriptor for failure_message field.
-	instanceDescFailureMessage := instanceFields[24].Descriptor()
+	instanceDescFailureMessage := instanceFields[26].Descriptor()
 	// instance.DefaultFailureMessage holds the default value on creation for the failure_message field.
 	instance.DefaultFailureMessage = instanceDescFailureMessage.Default.(string)
 	// instanceDescFailureOwner is the schema descriptor for failure_owner field.
-	instanceDescFailureOwner := instanceFields[25].Descriptor()
+	instanceDescFailureOwner := instanceFields[27].Descriptor()
 	// instance.DefaultFailureOwner holds the default value on creation for the failure_owner field.
 	instance.DefaultFailureOwner = instanceDescFailureOwner.Default.(string)
 	// instanceDescFailureRetryable is the schema descriptor for failure_retryable field.
-	instanceDescFailureRetryable := instanceFields[26].Descriptor()
+	instanceDescFailureRetryable := instanceFields[28].Descriptor()
 	// instance.DefaultFailureRetryable holds the default value on creation for the failure_retryable field.
 	instance.DefaultFailureRetryable = instanceDescFailureRetryable.Default.(bool)
 	// instanceDescCreatedAt is the schema descriptor for created_at field.
-	instanceDescCreatedAt := instanceFields[29].Descriptor()
+	instanceDescCreatedAt := instanceFields[31].Descriptor()
 	// instance.DefaultCreatedAt holds the default value on creation for the created_at field.
 	instance.DefaultCreatedAt = instanceDescCreatedAt.Default.(func() time.Time)
 	// instanceDescUpdatedAt is the schema descriptor for updated_at field.
-	instanceDescUpdatedAt := instanceFields[30].Descriptor()
+	instanceDescUpdatedAt := instanceFields[32].Descriptor()
 	// instance.DefaultUpdatedAt holds the default value on creation for the updated_at field.
 	instance.DefaultUpdatedAt = instanceDescUpdatedAt.Default.(func() time.Time)
 	invitationFields := schema.Invitation{}.Fields()
@@ -497,8 +505,12 @@ func init() {
 	manifestDescSandbox := manifestFields[15].Descriptor()
 	// manifest.DefaultSandbox holds the default value on creation for the sandbox field.
 	manifest.DefaultSandbox = manifestDescSandbox.Default.(bool)
+	// manifestDescSystem is the schema descriptor for system field.
+	manifestDescSystem := manifestFields[16].Descriptor()
+	// manifest.DefaultSystem holds the default value on creation for the system field.
+	manifest.DefaultSystem = manifestDescSystem.Default.(bool)
 	// manifestDescCreatedAt is the schema descriptor for created_at field.
-	manifestDescCreatedAt := manifestFields[16].Descriptor()
+	manifestDescCreatedAt := manifestFields[17].Descriptor()
 	// manifest.DefaultCreatedAt holds the default value on creation for the created_at field.
 	manifest.DefaultCreatedAt = manifestDescCreatedAt.Default.(func() time.Time)
 	manifestartifactFields := schema.ManifestArtifact{}.Fields()
@@ -893,8 +905,12 @@ func init() {
 	tenantDescDisplayName := tenantFields[1].Descriptor()
 	// tenant.DefaultDisplayName holds the default value on creation for the display_name field.
 	tenant.DefaultDisplayName = tenantDescDisplayName.Default.(string)
+	// tenantDescPlatform is the schema descriptor for platform field.
+	tenantDescPlatform := tenantFields[3].Descriptor()
+	// tenant.DefaultPlatform holds the default value on creation for the platform field.
+	tenant.DefaultPlatform = tenantDescPlatform.Default.(bool)
 	// tenantDescCreatedAt is the schema descriptor for created_at field.
-	tenantDescCreatedAt := tenantFields[3].Descriptor()
+	tenantDescCreatedAt := tenantFields[4].Descriptor()
 	// tenant.DefaultCreatedAt holds the default value on creation for the created_at field.
 	tenant.DefaultCreatedAt = tenantDescCreatedAt.Default.(func() time.Time)
 	userFields := schema.User{}.Fields()

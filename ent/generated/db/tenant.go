@@ -26,6 +26,8 @@ type Tenant struct {
 	DisplayName string `json:"display_name,omitempty"`
 	// domains of addresses that the platform's staff has verified to be the tenant's
 	Domains []string `json:"domains,omitempty"`
+	// the platform's own: system apps run in its projects, and nobody is billed
+	Platform bool `json:"platform,omitempty"`
 	// when the row was made
 	CreatedAt    time.Time `json:"created_at,omitempty"`
 	selectValues sql.SelectValues
@@ -38,6 +40,8 @@ func (*Tenant) scanValues(columns []string) ([]any, error) {
 		switch columns[i] {
 		case tenant.FieldDomains:
 			values[i] = new([]byte)
+		case tenant.FieldPlatform:
+			values[i] = new(sql.NullBool)
 		case tenant.FieldID, tenant.FieldSlug, tenant.FieldDisplayName:
 			values[i] = new(sql.NullString)
 		case tenant.FieldCreatedAt:
@@ -82,6 +86,12 @@ func (_m *Tenant) assignValues(columns []string, values []any) error {
 				if err := json.Unmarshal(*value, &_m.Domains); err != nil {
 					return fmt.Errorf("unmarshal field domains: %w", err)
 				}
+			}
+		case tenant.FieldPlatform:
+			if value, ok := values[i].(*sql.NullBool); !ok {
+				return fmt.Errorf("unexpected type %T for field platform", values[i])
+			} else if value.Valid {
+				_m.Platform = value.Bool
 			}
 		case tenant.FieldCreatedAt:
 			if value, ok := values[i].(*sql.NullTime); !ok {
@@ -133,6 +143,9 @@ func (_m *Tenant) String() string {
 	builder.WriteString(", ")
 	builder.WriteString("domains=")
 	builder.WriteString(fmt.Sprintf("%v", _m.Domains))
+	builder.WriteString(", ")
+	builder.WriteString("platform=")
+	builder.WriteString(fmt.Sprintf("%v", _m.Platform))
 	builder.WriteString(", ")
 	builder.WriteString("created_at=")
 	builder.WriteString(_m.CreatedAt.Format(time.ANSIC))

@@ -47,6 +47,20 @@ func (_c *TenantCreate) SetDomains(v []string) *TenantCreate {
 	return _c
 }
 
+// SetPlatform sets the "platform" field.
+func (_c *TenantCreate) SetPlatform(v bool) *TenantCreate {
+	_c.mutation.SetPlatform(v)
+	return _c
+}
+
+// SetNillablePlatform sets the "platform" field if the given value is not nil.
+func (_c *TenantCreate) SetNillablePlatform(v *bool) *TenantCreate {
+	if v != nil {
+		_c.SetPlatform(*v)
+	}
+	return _c
+}
+
 // SetCreatedAt sets the "created_at" field.
 func (_c *TenantCreate) SetCreatedAt(v time.Time) *TenantCreate {
 	_c.mutation.SetCreatedAt(v)
@@ -106,6 +120,10 @@ func (_c *TenantCreate) defaults() {
 		v := tenant.DefaultDisplayName
 		_c.mutation.SetDisplayName(v)
 	}
+	if _, ok := _c.mutation.Platform(); !ok {
+		v := tenant.DefaultPlatform
+		_c.mutation.SetPlatform(v)
+	}
 	if _, ok := _c.mutation.CreatedAt(); !ok {
 		v := tenant.DefaultCreatedAt()
 		_c.mutation.SetCreatedAt(v)
@@ -119,6 +137,9 @@ func (_c *TenantCreate) check() error {
 	}
 	if _, ok := _c.mutation.DisplayName(); !ok {
 		return &ValidationError{Name: "display_name", err: errors.New(`db: missing required field "Tenant.display_name"`)}
+	}
+	if _, ok := _c.mutation.Platform(); !ok {
+		return &ValidationError{Name: "platform", err: errors.New(`db: missing required field "Tenant.platform"`)}
 	}
 	if _, ok := _c.mutation.CreatedAt(); !ok {
 		return &ValidationError{Name: "created_at", err: errors.New(`db: missing required field "Tenant.created_at"`)}
@@ -169,6 +190,10 @@ func (_c *TenantCreate) createSpec() (*Tenant, *sqlgraph.CreateSpec) {
 	if value, ok := _c.mutation.Domains(); ok {
 		_spec.SetField(tenant.FieldDomains, field.TypeJSON, value)
 		_node.Domains = value
+	}
+	if value, ok := _c.mutation.Platform(); ok {
+		_spec.SetField(tenant.FieldPlatform, field.TypeBool, value)
+		_node.Platform = value
 	}
 	if value, ok := _c.mutation.CreatedAt(); ok {
 		_spec.SetField(tenant.FieldCreatedAt, field.TypeTime, value)

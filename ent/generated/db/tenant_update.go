@@ -74,6 +74,20 @@ func (_u *TenantUpdate) ClearDomains() *TenantUpdate {
 	return _u
 }
 
+// SetPlatform sets the "platform" field.
+func (_u *TenantUpdate) SetPlatform(v bool) *TenantUpdate {
+	_u.mutation.SetPlatform(v)
+	return _u
+}
+
+// SetNillablePlatform sets the "platform" field if the given value is not nil.
+func (_u *TenantUpdate) SetNillablePlatform(v *bool) *TenantUpdate {
+	if v != nil {
+		_u.SetPlatform(*v)
+	}
+	return _u
+}
+
 // Mutation returns the TenantMutation object of the builder.
 func (_u *TenantUpdate) Mutation() *TenantMutation {
 	return _u.mutation
@@ -131,6 +145,9 @@ func (_u *TenantUpdate) sqlSave(ctx context.Context) (_node int, err error) {
 	}
 	if _u.mutation.DomainsCleared() {
 		_spec.ClearField(tenant.FieldDomains, field.TypeJSON)
+	}
+	if value, ok := _u.mutation.Platform(); ok {
+		_spec.SetField(tenant.FieldPlatform, field.TypeBool, value)
 	}
 	if _node, err = sqlgraph.UpdateNodes(ctx, _u.driver, _spec); err != nil {
 		if _, ok := err.(*sqlgraph.NotFoundError); ok {
@@ -195,6 +212,20 @@ func (_u *TenantUpdateOne) AppendDomains(v []string) *TenantUpdateOne {
 // ClearDomains clears the value of the "domains" field.
 func (_u *TenantUpdateOne) ClearDomains() *TenantUpdateOne {
 	_u.mutation.ClearDomains()
+	return _u
+}
+
+// SetPlatform sets the "platform" field.
+func (_u *TenantUpdateOne) SetPlatform(v bool) *TenantUpdateOne {
+	_u.mutation.SetPlatform(v)
+	return _u
+}
+
+// SetNillablePlatform sets the "platform" field if the given value is not nil.
+func (_u *TenantUpdateOne) SetNillablePlatform(v *bool) *TenantUpdateOne {
+	if v != nil {
+		_u.SetPlatform(*v)
+	}
 	return _u
 }
 
@@ -285,6 +316,9 @@ func (_u *TenantUpdateOne) sqlSave(ctx context.Context) (_node *Tenant, err erro
 	}
 	if _u.mutation.DomainsCleared() {
 		_spec.ClearField(tenant.FieldDomains, field.TypeJSON)
+	}
+	if value, ok := _u.mutation.Platform(); ok {
+		_spec.SetField(tenant.FieldPlatform, field.TypeBool, value)
 	}
 	_node = &Tenant{config: _u.config}
 	_spec.Assign = _node.assignValues

@@ -461,6 +461,29 @@ func (ec *executionContext) fieldContext_AdapterRegistration_projectId(_ context
 	return graphql.NewScalarFieldContext("AdapterRegistration", field, false, false, errors.New("field of type ID does not have child fields"))
 }
 
+func (ec *executionContext) _AdapterRegistration_serviceAccountId(ctx context.Context, field graphql.CollectedField, obj *db.Adapter) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_AdapterRegistration_serviceAccountId(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.ServiceAccountID, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *ids.ID) graphql.Marshaler {
+			return ec.marshalOID2ᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋidsᚐID(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_AdapterRegistration_serviceAccountId(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("AdapterRegistration", field, false, false, errors.New("field of type ID does not have child fields"))
+}
+
 func (ec *executionContext) _AdapterRegistration_createdAt(ctx context.Context, field graphql.CollectedField, obj *db.Adapter) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -924,6 +947,29 @@ func (ec *executionContext) _App_sandbox(ctx context.Context, field graphql.Coll
 	)
 }
 func (ec *executionContext) fieldContext_App_sandbox(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("App", field, false, false, errors.New("field of type Boolean does not have child fields"))
+}
+
+func (ec *executionContext) _App_system(ctx context.Context, field graphql.CollectedField, obj *db.App) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_App_system(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.System, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v bool) graphql.Marshaler {
+			return ec.marshalNBoolean2bool(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_App_system(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("App", field, false, false, errors.New("field of type Boolean does not have child fields"))
 }
 
@@ -3795,7 +3841,11 @@ func (ec *executionContext) unmarshalInputCreateAppInput(ctx context.Context, ob
 		asMap[k] = v
 	}
 
-	fieldsInOrder := [...]string{"slug", "displayName", "summary", "permissionFamily", "publisherProjectId", "idempotencyKey"}
+	if _, present := asMap["system"]; !present {
+		asMap["system"] = false
+	}
+
+	fieldsInOrder := [...]string{"slug", "displayName", "summary", "permissionFamily", "publisherProjectId", "system", "idempotencyKey"}
 	for _, k := range fieldsInOrder {
 		v, ok := asMap[k]
 		if !ok {
@@ -3837,6 +3887,13 @@ func (ec *executionContext) unmarshalInputCreateAppInput(ctx context.Context, ob
 				return it, err
 			}
 			it.PublisherProjectID = data
+		case "system":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("system"))
+			data, err := ec.unmarshalNBoolean2bool(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.System = data
 		case "idempotencyKey":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("idempotencyKey"))
 			data, err := ec.unmarshalNString2string(ctx, v)
@@ -4238,7 +4295,7 @@ func (ec *executionContext) unmarshalInputRegisterAdapterInput(ctx context.Conte
 		asMap[k] = v
 	}
 
-	fieldsInOrder := [...]string{"name", "url", "authority", "narrowCalls"}
+	fieldsInOrder := [...]string{"name", "url", "authority", "narrowCalls", "serviceAccountId"}
 	for _, k := range fieldsInOrder {
 		v, ok := asMap[k]
 		if !ok {
@@ -4273,6 +4330,13 @@ func (ec *executionContext) unmarshalInputRegisterAdapterInput(ctx context.Conte
 				return it, err
 			}
 			it.NarrowCalls = data
+		case "serviceAccountId":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("serviceAccountId"))
+			data, err := ec.unmarshalOID2ᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋidsᚐID(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.ServiceAccountID = data
 		}
 	}
 	return it, nil
@@ -4289,7 +4353,7 @@ func (ec *executionContext) unmarshalInputRegisterSandboxAdapterInput(ctx contex
 		asMap[k] = v
 	}
 
-	fieldsInOrder := [...]string{"projectId", "name", "url", "authority", "narrowCalls"}
+	fieldsInOrder := [...]string{"projectId", "name", "url", "authority", "narrowCalls", "serviceAccountId"}
 	for _, k := range fieldsInOrder {
 		v, ok := asMap[k]
 		if !ok {
@@ -4331,6 +4395,13 @@ func (ec *executionContext) unmarshalInputRegisterSandboxAdapterInput(ctx contex
 				return it, err
 			}
 			it.NarrowCalls = data
+		case "serviceAccountId":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("serviceAccountId"))
+			data, err := ec.unmarshalOID2ᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋidsᚐID(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.ServiceAccountID = data
 		}
 	}
 	return it, nil
@@ -4549,6 +4620,11 @@ func (ec *executionContext) _AdapterRegistration(ctx context.Context, sel ast.Se
 			}
 		case "projectId":
 			out.Values[i] = ec._AdapterRegistration_projectId(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "serviceAccountId":
+			out.Values[i] = ec._AdapterRegistration_serviceAccountId(ctx, field, obj)
 			if out.Values[i] == graphql.RequiredNull {
 				out.Invalids++
 			}
@@ -4898,6 +4974,11 @@ func (ec *executionContext) _App(ctx context.Context, sel ast.SelectionSet, obj 
 			out.Concurrently(i, func(ctx context.Context) graphql.Marshaler { return innerFunc(ctx, out) })
 		case "sandbox":
 			out.Values[i] = ec._App_sandbox(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "system":
+			out.Values[i] = ec._App_system(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
 				atomic.AddUint32(&out.Invalids, 1)
 			}

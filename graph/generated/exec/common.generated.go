@@ -27,6 +27,7 @@ import (
 	"github.com/gpuaas/app-platform/service/adapter"
 	"github.com/gpuaas/app-platform/service/allocation"
 	"github.com/gpuaas/app-platform/service/artifact"
+	"github.com/gpuaas/app-platform/service/automation"
 	"github.com/gpuaas/app-platform/service/billing"
 	"github.com/gpuaas/app-platform/service/billing/export"
 	"github.com/gpuaas/app-platform/service/billing/why"
@@ -71,6 +72,8 @@ import (
 type MutationResolver interface {
 	RequestAllocation(ctx context.Context, input allocation.RequestInput) (*model.RequestAllocationPayload, error)
 	ReleaseAllocation(ctx context.Context, input allocation.ReleaseInput) (*model.ReleaseAllocationPayload, error)
+	SetOperatorAccount(ctx context.Context, input automation.ChooseInput) (*instance.View, error)
+	IssueOperatorToken(ctx context.Context, instanceID ids.ID) (*automation.Token, error)
 	SetPrice(ctx context.Context, input price.VersionInput) (*price.Version, error)
 	Rerate(ctx context.Context, input price.VersionInput) (*price.Version, error)
 	SetBillingAccount(ctx context.Context, input billing.AccountInput) (*billing.Account, error)
@@ -201,7 +204,7 @@ type QueryResolver interface {
 	Costs(ctx context.Context, tenantID *ids.ID, projectID *ids.ID, by spending.By, label *string, from *time.Time, to *time.Time) ([]*budget.Share, error)
 	CostSummary(ctx context.Context, tenantID *ids.ID, projectID *ids.ID) (*budget.Summary, error)
 	Entitlements(ctx context.Context, projectID ids.ID, ended bool, first *int, after *string) (*model.EntitlementConnection, error)
-	Apps(ctx context.Context, search *string, first *int, after *string) (*model.AppConnection, error)
+	Apps(ctx context.Context, search *string, system *bool, first *int, after *string) (*model.AppConnection, error)
 	App(ctx context.Context, slug string) (*db.App, error)
 	LintManifest(ctx context.Context, document json.RawMessage) (*model.LintResult, error)
 	Manifests(ctx context.Context, search *string, appSlug *string, stages []lifecycle.Stage, first *int, after *string) (*model.ManifestConnection, error)
@@ -877,6 +880,20 @@ func (ec *executionContext) field_Mutation_invokeAction_args(ctx context.Context
 		return nil, err
 	}
 	args["input"] = arg0
+	return args, nil
+}
+
+func (ec *executionContext) field_Mutation_issueOperatorToken_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "instanceId",
+		func(ctx context.Context, v any) (ids.ID, error) {
+			return ec.unmarshalNID2githubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋidsᚐID(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["instanceId"] = arg0
 	return args, nil
 }
 
@@ -1804,6 +1821,20 @@ func (ec *executionContext) field_Mutation_setCanaryPercent_args(ctx context.Con
 	return args, nil
 }
 
+func (ec *executionContext) field_Mutation_setOperatorAccount_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "input",
+		func(ctx context.Context, v any) (automation.ChooseInput, error) {
+			return ec.unmarshalNSetOperatorAccountInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋautomationᚐChooseInput(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["input"] = arg0
+	return args, nil
+}
+
 func (ec *executionContext) field_Mutation_setPolicy_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
 	var err error
 	args := map[string]any{}
@@ -2213,22 +2244,30 @@ func (ec *executionContext) field_Query_apps_args(ctx context.Context, rawArgs m
 		return nil, err
 	}
 	args["search"] = arg0
-	arg1, err := graphql.ProcessArgField(ctx, rawArgs, "first",
+	arg1, err := graphql.ProcessArgField(ctx, rawArgs, "system",
+		func(ctx context.Context, v any) (*bool, error) {
+			return ec.unmarshalOBoolean2ᚖbool(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["system"] = arg1
+	arg2, err := graphql.ProcessArgField(ctx, rawArgs, "first",
 		func(ctx context.Context, v any) (*int, error) {
 			return ec.unmarshalOInt2ᚖint(ctx, v)
 		})
 	if err != nil {
 		return nil, err
 	}
-	args["first"] = arg1
-	arg2, err := graphql.ProcessArgField(ctx, rawArgs, "after",
+	args["first"] = arg2
+	arg3, err := graphql.ProcessArgField(ctx, rawArgs, "after",
 		func(ctx context.Context, v any) (*string, error) {
 			return ec.unmarshalOString2ᚖstring(ctx, v)
 		})
 	if err != nil {
 		return nil, err
 	}
-	args["after"] = arg2
+	args["after"] = arg3
 	return args, nil
 }
 
@@ -4197,6 +4236,94 @@ func (ec *executionContext) fieldContext_Mutation_releaseAllocation(ctx context.
 	}()
 	ctx = graphql.WithFieldContext(ctx, fc)
 	if fc.Args, err = ec.field_Mutation_releaseAllocation_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Mutation_setOperatorAccount(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Mutation_setOperatorAccount(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Mutation().SetOperatorAccount(ctx, fc.Args["input"].(automation.ChooseInput))
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *instance.View) graphql.Marshaler {
+			return ec.marshalNInstance2ᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋinstanceᚐView(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Mutation_setOperatorAccount(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Mutation",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Instance(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Mutation_setOperatorAccount_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Mutation_issueOperatorToken(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Mutation_issueOperatorToken(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Mutation().IssueOperatorToken(ctx, fc.Args["instanceId"].(ids.ID))
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *automation.Token) graphql.Marshaler {
+			return ec.marshalNOperatorTokenPayload2ᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋautomationᚐToken(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Mutation_issueOperatorToken(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Mutation",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_OperatorTokenPayload(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Mutation_issueOperatorToken_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
 		ec.Error(ctx, err)
 		return fc, err
 	}
@@ -9913,7 +10040,7 @@ func (ec *executionContext) _Query_apps(ctx context.Context, field graphql.Colle
 		},
 		func(ctx context.Context) (any, error) {
 			fc := graphql.GetFieldContext(ctx)
-			return ec.Resolvers.Query().Apps(ctx, fc.Args["search"].(*string), fc.Args["first"].(*int), fc.Args["after"].(*string))
+			return ec.Resolvers.Query().Apps(ctx, fc.Args["search"].(*string), fc.Args["system"].(*bool), fc.Args["first"].(*int), fc.Args["after"].(*string))
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v *model.AppConnection) graphql.Marshaler {
@@ -13327,6 +13454,20 @@ func (ec *executionContext) _Mutation(ctx context.Context, sel ast.SelectionSet)
 		case "releaseAllocation":
 			out.Values[i] = ec.OperationContext.RootResolverMiddleware(innerCtx, func(ctx context.Context) (res graphql.Marshaler) {
 				return ec._Mutation_releaseAllocation(ctx, field)
+			})
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "setOperatorAccount":
+			out.Values[i] = ec.OperationContext.RootResolverMiddleware(innerCtx, func(ctx context.Context) (res graphql.Marshaler) {
+				return ec._Mutation_setOperatorAccount(ctx, field)
+			})
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "issueOperatorToken":
+			out.Values[i] = ec.OperationContext.RootResolverMiddleware(innerCtx, func(ctx context.Context) (res graphql.Marshaler) {
+				return ec._Mutation_issueOperatorToken(ctx, field)
 			})
 			if out.Values[i] == graphql.Null {
 				out.Invalids++

@@ -1451,6 +1451,52 @@ func (ec *executionContext) fieldContext_Instance_smoke(_ context.Context, field
 	return graphql.NewScalarFieldContext("Instance", field, false, false, errors.New("field of type Boolean does not have child fields"))
 }
 
+func (ec *executionContext) _Instance_system(ctx context.Context, field graphql.CollectedField, obj *instance.View) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Instance_system(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.System, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v bool) graphql.Marshaler {
+			return ec.marshalNBoolean2bool(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Instance_system(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Instance", field, false, false, errors.New("field of type Boolean does not have child fields"))
+}
+
+func (ec *executionContext) _Instance_operatorServiceAccountId(ctx context.Context, field graphql.CollectedField, obj *instance.View) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Instance_operatorServiceAccountId(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.OperatorServiceAccountID, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *ids.ID) graphql.Marshaler {
+			return ec.marshalOID2ᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋidsᚐID(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_Instance_operatorServiceAccountId(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Instance", field, false, false, errors.New("field of type ID does not have child fields"))
+}
+
 func (ec *executionContext) _Instance_failure(ctx context.Context, field graphql.CollectedField, obj *instance.View) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -3814,7 +3860,7 @@ func (ec *executionContext) unmarshalInputInstanceFilter(ctx context.Context, ob
 		asMap[k] = v
 	}
 
-	fieldsInOrder := [...]string{"statuses", "appSlug", "search"}
+	fieldsInOrder := [...]string{"statuses", "appSlug", "system", "search"}
 	for _, k := range fieldsInOrder {
 		v, ok := asMap[k]
 		if !ok {
@@ -3835,6 +3881,13 @@ func (ec *executionContext) unmarshalInputInstanceFilter(ctx context.Context, ob
 				return it, err
 			}
 			it.AppSlug = data
+		case "system":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("system"))
+			data, err := ec.unmarshalOBoolean2ᚖbool(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.System = data
 		case "search":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("search"))
 			data, err := ec.unmarshalOString2string(ctx, v)
@@ -3938,7 +3991,7 @@ func (ec *executionContext) unmarshalInputLaunchInstanceInput(ctx context.Contex
 		asMap["smoke"] = false
 	}
 
-	fieldsInOrder := [...]string{"projectId", "appSlug", "version", "name", "allocationIds", "components", "config", "operatingMode", "controlPlaneScope", "deadlineSeconds", "smoke", "planHash", "reason", "idempotencyKey"}
+	fieldsInOrder := [...]string{"projectId", "appSlug", "version", "name", "allocationIds", "components", "config", "operatingMode", "controlPlaneScope", "operatorServiceAccountId", "deadlineSeconds", "smoke", "planHash", "reason", "idempotencyKey"}
 	for _, k := range fieldsInOrder {
 		v, ok := asMap[k]
 		if !ok {
@@ -4008,6 +4061,13 @@ func (ec *executionContext) unmarshalInputLaunchInstanceInput(ctx context.Contex
 				return it, err
 			}
 			it.ControlPlaneScope = data
+		case "operatorServiceAccountId":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("operatorServiceAccountId"))
+			data, err := ec.unmarshalOID2ᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋidsᚐID(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.OperatorServiceAccountID = data
 		case "deadlineSeconds":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("deadlineSeconds"))
 			data, err := ec.unmarshalNInt2int(ctx, v)
@@ -4842,6 +4902,16 @@ func (ec *executionContext) _Instance(ctx context.Context, sel ast.SelectionSet,
 		case "smoke":
 			out.Values[i] = ec._Instance_smoke(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "system":
+			out.Values[i] = ec._Instance_system(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "operatorServiceAccountId":
+			out.Values[i] = ec._Instance_operatorServiceAccountId(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
 				atomic.AddUint32(&out.Invalids, 1)
 			}
 		case "failure":

@@ -2458,7 +2458,7 @@ func (ec *executionContext) unmarshalInputPlanLaunchInstanceInput(ctx context.Co
 		asMap["smoke"] = false
 	}
 
-	fieldsInOrder := [...]string{"projectId", "appSlug", "version", "name", "allocationIds", "components", "config", "operatingMode", "controlPlaneScope", "deadlineSeconds", "smoke"}
+	fieldsInOrder := [...]string{"projectId", "appSlug", "version", "name", "allocationIds", "components", "config", "operatingMode", "controlPlaneScope", "operatorServiceAccountId", "deadlineSeconds", "smoke"}
 	for _, k := range fieldsInOrder {
 		v, ok := asMap[k]
 		if !ok {
@@ -2528,6 +2528,13 @@ func (ec *executionContext) unmarshalInputPlanLaunchInstanceInput(ctx context.Co
 				return it, err
 			}
 			it.ControlPlaneScope = data
+		case "operatorServiceAccountId":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("operatorServiceAccountId"))
+			data, err := ec.unmarshalOID2ᚖgithubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋidsᚐID(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.OperatorServiceAccountID = data
 		case "deadlineSeconds":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("deadlineSeconds"))
 			data, err := ec.unmarshalNInt2int(ctx, v)

@@ -19,6 +19,7 @@ import (
 	"github.com/gpuaas/app-platform/service/adapter"
 	"github.com/gpuaas/app-platform/service/allocation"
 	"github.com/gpuaas/app-platform/service/artifact"
+	"github.com/gpuaas/app-platform/service/automation"
 	"github.com/gpuaas/app-platform/service/billing"
 	"github.com/gpuaas/app-platform/service/breakglass"
 	"github.com/gpuaas/app-platform/service/budget"
@@ -111,16 +112,17 @@ type ComplexityRoot struct {
 	}
 
 	AdapterRegistration struct {
-		Authority   func(childComplexity int) int
-		CreatedAt   func(childComplexity int) int
-		Description func(childComplexity int) int
-		ID          func(childComplexity int) int
-		LastError   func(childComplexity int) int
-		LastSeenAt  func(childComplexity int) int
-		Name        func(childComplexity int) int
-		NarrowCalls func(childComplexity int) int
-		ProjectID   func(childComplexity int) int
-		URL         func(childComplexity int) int
+		Authority        func(childComplexity int) int
+		CreatedAt        func(childComplexity int) int
+		Description      func(childComplexity int) int
+		ID               func(childComplexity int) int
+		LastError        func(childComplexity int) int
+		LastSeenAt       func(childComplexity int) int
+		Name             func(childComplexity int) int
+		NarrowCalls      func(childComplexity int) int
+		ProjectID        func(childComplexity int) int
+		ServiceAccountID func(childComplexity int) int
+		URL              func(childComplexity int) int
 	}
 
 	AdapterRegistrationConnection struct {
@@ -194,6 +196,7 @@ type ComplexityRoot struct {
 		Sandbox            func(childComplexity int) int
 		Slug               func(childComplexity int) int
 		Summary            func(childComplexity int) int
+		System             func(childComplexity int) int
 	}
 
 	AppConnection struct {
@@ -815,46 +818,48 @@ type ComplexityRoot struct {
 	}
 
 	Instance struct {
-		Actions            func(childComplexity int) int
-		Allocations        func(childComplexity int) int
-		AppSlug            func(childComplexity int) int
-		AppVersion         func(childComplexity int) int
-		Blockers           func(childComplexity int) int
-		BoundCapacityShape func(childComplexity int) int
-		Config             func(childComplexity int) int
-		ControlPlaneScope  func(childComplexity int) int
-		CorrelationID      func(childComplexity int) int
-		CreatedAt          func(childComplexity int) int
-		Drift              func(childComplexity int) int
-		Endpoints          func(childComplexity int) int
-		Events             func(childComplexity int, first *int, after *string) int
-		Failure            func(childComplexity int) int
-		Generation         func(childComplexity int) int
-		Generations        func(childComplexity int) int
-		Health             func(childComplexity int) int
-		HealthMessage      func(childComplexity int) int
-		ID                 func(childComplexity int) int
-		LastOperation      func(childComplexity int) int
-		Manifest           func(childComplexity int) int
-		Members            func(childComplexity int, first *int, after *string) int
-		Name               func(childComplexity int) int
-		ObservedAt         func(childComplexity int) int
-		OperatingMode      func(childComplexity int) int
-		Operations         func(childComplexity int, first *int, after *string) int
-		Orphans            func(childComplexity int) int
-		PermissionFamily   func(childComplexity int) int
-		ProjectID          func(childComplexity int) int
-		ReleasedAt         func(childComplexity int) int
-		Repair             func(childComplexity int) int
-		RepairStopped      func(childComplexity int) int
-		Revision           func(childComplexity int) int
-		Roles              func(childComplexity int) int
-		RuntimeBackend     func(childComplexity int) int
-		Smoke              func(childComplexity int) int
-		Status             func(childComplexity int) int
-		TenantID           func(childComplexity int) int
-		UnservedAt         func(childComplexity int) int
-		UpdatedAt          func(childComplexity int) int
+		Actions                  func(childComplexity int) int
+		Allocations              func(childComplexity int) int
+		AppSlug                  func(childComplexity int) int
+		AppVersion               func(childComplexity int) int
+		Blockers                 func(childComplexity int) int
+		BoundCapacityShape       func(childComplexity int) int
+		Config                   func(childComplexity int) int
+		ControlPlaneScope        func(childComplexity int) int
+		CorrelationID            func(childComplexity int) int
+		CreatedAt                func(childComplexity int) int
+		Drift                    func(childComplexity int) int
+		Endpoints                func(childComplexity int) int
+		Events                   func(childComplexity int, first *int, after *string) int
+		Failure                  func(childComplexity int) int
+		Generation               func(childComplexity int) int
+		Generations              func(childComplexity int) int
+		Health                   func(childComplexity int) int
+		HealthMessage            func(childComplexity int) int
+		ID                       func(childComplexity int) int
+		LastOperation            func(childComplexity int) int
+		Manifest                 func(childComplexity int) int
+		Members                  func(childComplexity int, first *int, after *string) int
+		Name                     func(childComplexity int) int
+		ObservedAt               func(childComplexity int) int
+		OperatingMode            func(childComplexity int) int
+		Operations               func(childComplexity int, first *int, after *string) int
+		OperatorServiceAccountID func(childComplexity int) int
+		Orphans                  func(childComplexity int) int
+		PermissionFamily         func(childComplexity int) int
+		ProjectID                func(childComplexity int) int
+		ReleasedAt               func(childComplexity int) int
+		Repair                   func(childComplexity int) int
+		RepairStopped            func(childComplexity int) int
+		Revision                 func(childComplexity int) int
+		Roles                    func(childComplexity int) int
+		RuntimeBackend           func(childComplexity int) int
+		Smoke                    func(childComplexity int) int
+		Status                   func(childComplexity int) int
+		System                   func(childComplexity int) int
+		TenantID                 func(childComplexity int) int
+		UnservedAt               func(childComplexity int) int
+		UpdatedAt                func(childComplexity int) int
 	}
 
 	InstanceConnection struct {
@@ -1215,6 +1220,7 @@ type ComplexityRoot struct {
 		GrantRole               func(childComplexity int, input identity.GrantRoleInput) int
 		InviteUser              func(childComplexity int, userID ids.ID) int
 		InvokeAction            func(childComplexity int, input instance.ActionInput) int
+		IssueOperatorToken      func(childComplexity int, instanceID ids.ID) int
 		IssueRuntimeSecret      func(childComplexity int, input secret.IssueInput) int
 		IssueSSHCertificate     func(childComplexity int, input endpoint.CertificateInput) int
 		IssueSSHHostCertificate func(childComplexity int, input endpoint.HostCertificateInput) int
@@ -1271,6 +1277,7 @@ type ComplexityRoot struct {
 		SetBillingAccount       func(childComplexity int, input billing.AccountInput) int
 		SetBudget               func(childComplexity int, input budget.SetInput) int
 		SetCanaryPercent        func(childComplexity int, manifestID ids.ID, percent int, reason string) int
+		SetOperatorAccount      func(childComplexity int, input automation.ChooseInput) int
 		SetPolicy               func(childComplexity int, input policy.SetInput) int
 		SetPrice                func(childComplexity int, input price.VersionInput) int
 		SetProjectQuota         func(childComplexity int, input identity.QuotaInput) int
@@ -1482,6 +1489,13 @@ type ComplexityRoot struct {
 	OperationTokenPayload struct {
 		ExpiresAt func(childComplexity int) int
 		Token     func(childComplexity int) int
+	}
+
+	OperatorTokenPayload struct {
+		ExpiresAt        func(childComplexity int) int
+		PermissionKeys   func(childComplexity int) int
+		ServiceAccountID func(childComplexity int) int
+		Token            func(childComplexity int) int
 	}
 
 	Orphan struct {
@@ -1771,7 +1785,7 @@ type ComplexityRoot struct {
 		Adapters                 func(childComplexity int, projectID *ids.ID, first *int, after *string) int
 		Allocations              func(childComplexity int, projectID ids.ID, statuses []lifecycle.AllocationStatus, first *int, after *string) int
 		App                      func(childComplexity int, slug string) int
-		Apps                     func(childComplexity int, search *string, first *int, after *string) int
+		Apps                     func(childComplexity int, search *string, system *bool, first *int, after *string) int
 		Artifact                 func(childComplexity int, digest string, tenantID *ids.ID) int
 		ArtifactSources          func(childComplexity int, tenantID *ids.ID, first *int, after *string) int
 		Artifacts                func(childComplexity int, search *string, stages []lifecycle.Stage, quarantined *bool, first *int, after *string) int
@@ -2144,6 +2158,7 @@ type ComplexityRoot struct {
 		DisplayName func(childComplexity int) int
 		Domains     func(childComplexity int) int
 		ID          func(childComplexity int) int
+		Platform    func(childComplexity int) int
 		Slug        func(childComplexity int) int
 	}
 
@@ -2527,6 +2542,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.AdapterRegistration.ProjectID(childComplexity), true
+	case "AdapterRegistration.serviceAccountId":
+		if e.ComplexityRoot.AdapterRegistration.ServiceAccountID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.AdapterRegistration.ServiceAccountID(childComplexity), true
 	case "AdapterRegistration.url":
 		if e.ComplexityRoot.AdapterRegistration.URL == nil {
 			break
@@ -2845,6 +2866,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.App.Summary(childComplexity), true
+	case "App.system":
+		if e.ComplexityRoot.App.System == nil {
+			break
+		}
+
+		return e.ComplexityRoot.App.System(childComplexity), true
 
 	case "AppConnection.edges":
 		if e.ComplexityRoot.AppConnection.Edges == nil {
@@ -5586,6 +5613,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Instance.Operations(childComplexity, args["first"].(*int), args["after"].(*string)), true
+	case "Instance.operatorServiceAccountId":
+		if e.ComplexityRoot.Instance.OperatorServiceAccountID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Instance.OperatorServiceAccountID(childComplexity), true
 	case "Instance.orphans":
 		if e.ComplexityRoot.Instance.Orphans == nil {
 			break
@@ -5652,6 +5685,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Instance.Status(childComplexity), true
+	case "Instance.system":
+		if e.ComplexityRoot.Instance.System == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Instance.System(childComplexity), true
 	case "Instance.tenantId":
 		if e.ComplexityRoot.Instance.TenantID == nil {
 			break
@@ -7430,6 +7469,17 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Mutation.InvokeAction(childComplexity, args["input"].(instance.ActionInput)), true
+	case "Mutation.issueOperatorToken":
+		if e.ComplexityRoot.Mutation.IssueOperatorToken == nil {
+			break
+		}
+
+		args, err := ec.field_Mutation_issueOperatorToken_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Mutation.IssueOperatorToken(childComplexity, args["instanceId"].(ids.ID)), true
 	case "Mutation.issueRuntimeSecret":
 		if e.ComplexityRoot.Mutation.IssueRuntimeSecret == nil {
 			break
@@ -8036,6 +8086,17 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Mutation.SetCanaryPercent(childComplexity, args["manifestId"].(ids.ID), args["percent"].(int), args["reason"].(string)), true
+	case "Mutation.setOperatorAccount":
+		if e.ComplexityRoot.Mutation.SetOperatorAccount == nil {
+			break
+		}
+
+		args, err := ec.field_Mutation_setOperatorAccount_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Mutation.SetOperatorAccount(childComplexity, args["input"].(automation.ChooseInput)), true
 	case "Mutation.setPolicy":
 		if e.ComplexityRoot.Mutation.SetPolicy == nil {
 			break
@@ -9084,6 +9145,31 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.OperationTokenPayload.Token(childComplexity), true
+
+	case "OperatorTokenPayload.expiresAt":
+		if e.ComplexityRoot.OperatorTokenPayload.ExpiresAt == nil {
+			break
+		}
+
+		return e.ComplexityRoot.OperatorTokenPayload.ExpiresAt(childComplexity), true
+	case "OperatorTokenPayload.permissionKeys":
+		if e.ComplexityRoot.OperatorTokenPayload.PermissionKeys == nil {
+			break
+		}
+
+		return e.ComplexityRoot.OperatorTokenPayload.PermissionKeys(childComplexity), true
+	case "OperatorTokenPayload.serviceAccountId":
+		if e.ComplexityRoot.OperatorTokenPayload.ServiceAccountID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.OperatorTokenPayload.ServiceAccountID(childComplexity), true
+	case "OperatorTokenPayload.token":
+		if e.ComplexityRoot.OperatorTokenPayload.Token == nil {
+			break
+		}
+
+		return e.ComplexityRoot.OperatorTokenPayload.Token(childComplexity), true
 
 	case "Orphan.ageSeconds":
 		if e.ComplexityRoot.Orphan.AgeSeconds == nil {
@@ -10299,7 +10385,7 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 			return 0, false
 		}
 
-		return e.ComplexityRoot.Query.Apps(childComplexity, args["search"].(*string), args["first"].(*int), args["after"].(*string)), true
+		return e.ComplexityRoot.Query.Apps(childComplexity, args["search"].(*string), args["system"].(*bool), args["first"].(*int), args["after"].(*string)), true
 	case "Query.artifact":
 		if e.ComplexityRoot.Query.Artifact == nil {
 			break
@@ -12296,6 +12382,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Tenant.ID(childComplexity), true
+	case "Tenant.platform":
+		if e.ComplexityRoot.Tenant.Platform == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Tenant.Platform(childComplexity), true
 	case "Tenant.slug":
 		if e.ComplexityRoot.Tenant.Slug == nil {
 			break
@@ -13444,6 +13536,7 @@ func (e *executableSchema) Exec(ctx context.Context) graphql.ResponseHandler {
 		ec.unmarshalInputServiceAccountLimitsInput,
 		ec.unmarshalInputSetBillingAccountInput,
 		ec.unmarshalInputSetBudgetInput,
+		ec.unmarshalInputSetOperatorAccountInput,
 		ec.unmarshalInputSetPolicyInput,
 		ec.unmarshalInputSetPriceInput,
 		ec.unmarshalInputSetProjectQuotaInput,
@@ -13703,6 +13796,35 @@ extend type Mutation {
   requestAllocation("The request." input: RequestAllocationInput!): RequestAllocationPayload!
   "Give capacity back; an instance that uses it is stopped first. Key: allocation.release on the project, and <family>.instance.delete if an instance uses it."
   releaseAllocation("Which." input: ReleaseAllocationInput!): ReleaseAllocationPayload!
+}
+`, BuiltIn: false},
+	{Name: "../../schema/automation.graphql", Input: `"Which service account an instance's adapter may act by."
+input SetOperatorAccountInput {
+  "The instance."
+  instanceId: ID!
+  "A live service account of the instance's project, each of whose keys the caller could give; left out for none."
+  serviceAccountId: ID
+  "Why, kept in the audit."
+  reason: String
+}
+
+"A token by which an adapter acts for one instance as the service account that was chosen for it."
+type OperatorTokenPayload {
+  "The token, for the public API."
+  token: String!
+  "When it stops working: after 15 minutes, or with the key that it was requested with."
+  expiresAt: DateTime!
+  "The service account that it speaks for."
+  serviceAccountId: ID!
+  "What it may use, on the instance alone."
+  permissionKeys: [String!]!
+}
+
+extend type Mutation {
+  "Choose the service account that an instance's adapter may act by for it, outside of operations, or none. Tokens for the former one end at once. Key: <family>.instance.update on its project, and each key of the account."
+  setOperatorAccount("Which." input: SetOperatorAccountInput!): Instance!
+  "A token for one instance, as the service account that was chosen for it. For the service account that the instance's adapter is registered with: NOT_FOUND for every other caller, FAILED_PRECONDITION while no account is chosen. Key: adapter.act."
+  issueOperatorToken("The instance." instanceId: ID!): OperatorTokenPayload!
 }
 `, BuiltIn: false},
 	{Name: "../../schema/billing.graphql", Input: `"An exact decimal number, as text: ` + "`" + `\"2.50\"` + "`" + `. It is never a JSON number."
@@ -14476,6 +14598,8 @@ type App implements Node {
   promotionTerms: PromotionTerms!
   "Whether it is in a sandbox: only the project that publishes it may launch it, and only that project's tenant and the platform's staff see it, until it is opened."
   sandbox: Boolean!
+  "Whether the operator runs it for the platform: only projects of the platform's own tenant launch it, and tenants do not see it."
+  system: Boolean!
   "Whether a project may launch it."
   entitled("The project." projectId: ID!): Boolean!
 }
@@ -14756,6 +14880,8 @@ type AdapterRegistration implements Node {
   narrowCalls: Boolean!
   "The project whose sandbox it is in, where alone it may be named; null for the platform's, which every app may name."
   projectId: ID
+  "The service account that it acts by where it automates; null when it does not."
+  serviceAccountId: ID
   "When it was registered."
   createdAt: DateTime!
 }
@@ -14847,7 +14973,7 @@ extend type Query {
 
 extend type Query {
   "The catalog, by slug. Key: <family>.catalog.read in any scope."
-  apps("Only apps whose slug or name contains this, 1 to 100 characters." search: String, "How many, 1 to 100." first: Int = 50, "Read on after this cursor." after: String): AppConnection!
+  apps("Only apps whose slug or name contains this, 1 to 100 characters." search: String, "Only system apps, or only others; left out for both." system: Boolean, "How many, 1 to 100." first: Int = 50, "Read on after this cursor." after: String): AppConnection!
   "An app by its short name. Key: <family>.catalog.read in any scope."
   app("Its short name." slug: String!): App!
   "Check a manifest document without storing anything. Key: manifest.read in any scope."
@@ -14874,6 +15000,8 @@ input CreateAppInput {
   permissionFamily: String!
   "The project that publishes it: accounts there with the keys may publish and promote its manifests; left out for the platform alone."
   publisherProjectId: ID
+  "Whether the operator runs it for the platform. It is launched in the platform's own tenant alone, and tenants do not see it; that never changes."
+  system: Boolean! = false
   "Makes a repeat harmless: same key and input, same app."
   idempotencyKey: String!
 }
@@ -14916,6 +15044,8 @@ input RegisterSandboxAdapterInput {
   authority: String
   "Narrow its calls that only look to the inspections of the app's manifest; left out to leave it as it is, which is off for a new adapter."
   narrowCalls: Boolean
+  "The service account that it acts by where it automates: one that holds adapter.act, of the same project; left out to leave it as it is, empty for none."
+  serviceAccountId: ID
 }
 
 "What a new artifact is made from."
@@ -15012,6 +15142,8 @@ input RegisterAdapterInput {
   authority: String
   "Narrow its calls that only look to the inspections of the app's manifest; left out to leave it as it is, which is off for a new adapter."
   narrowCalls: Boolean
+  "The service account that it acts by where it automates: one that holds adapter.act; left out to leave it as it is, empty for none."
+  serviceAccountId: ID
 }
 
 extend type Mutation {
@@ -15532,6 +15664,8 @@ type Tenant implements Node {
   displayName: String!
   "Domains of addresses that the platform's staff has verified to be the tenant's: people of such an address need no invitation."
   domains: [String!]!
+  "Whether it is the platform's own: system apps run in its projects, its people are the platform's staff alone, and it is not billed."
+  platform: Boolean!
   "When it was created."
   createdAt: DateTime!
 }
@@ -15921,6 +16055,8 @@ input CreateTenantInput {
   slug: String!
   "Name for people, 1 to 100 characters."
   displayName: String!
+  "Whether it is the platform's own, for system apps; there is one at most (CONFLICT)."
+  platform: Boolean! = false
   "Makes a repeat harmless: same key and input, same tenant."
   idempotencyKey: String!
 }
@@ -16264,6 +16400,10 @@ type Instance implements Node {
   runtimeBackend: String!
   "Whether it was launched to test a manifest."
   smoke: Boolean!
+  "Whether it is of a system app: the platform's operator runs it, and answers for it."
+  system: Boolean!
+  "The service account of its project that its adapter may act by for it, outside of operations; null for none."
+  operatorServiceAccountId: ID
   "Why it failed; null when it did not."
   failure: Failure
   "The number of the manifest and config it runs, from 1."
@@ -16538,6 +16678,8 @@ input InstanceFilter {
   statuses: [InstanceStatus!]
   "Only this app."
   appSlug: String
+  "Only those of system apps, or only others; left out for both."
+  system: Boolean
   "Only names that contain this, 1 to 100 characters."
   search: String
 }
@@ -16583,6 +16725,8 @@ input LaunchInstanceInput {
   operatingMode: OperatingMode! = TENANT_DEDICATED
   "Whom its control plane serves; TENANT asks for control_plane.create on the tenant as well."
   controlPlaneScope: ControlPlaneScope! = PROJECT
+  "The service account of the project that the app's adapter may act by for the instance: the caller must be able to give each of its keys. Left out for none."
+  operatorServiceAccountId: ID
   "Seconds until it counts as failed, 30 to 86,400."
   deadlineSeconds: Int! = 900
   "Launch a manifest that is not active yet to test it; asks for manifest.smoke as well."
@@ -18832,6 +18976,8 @@ input PlanLaunchInstanceInput {
   operatingMode: OperatingMode! = TENANT_DEDICATED
   "Whom its control plane would serve."
   controlPlaneScope: ControlPlaneScope! = PROJECT
+  "The service account of the project that the app's adapter may act by for the instance: the caller would have to be able to give each of its keys. Left out for none."
+  operatorServiceAccountId: ID
   "Seconds until it would count as failed, 30 to 86,400."
   deadlineSeconds: Int! = 900
   "Whether a manifest that is not active yet would be launched to test it."
@@ -20239,6 +20385,8 @@ func (ec *executionContext) childFields_AdapterRegistration(ctx context.Context,
 		return ec.fieldContext_AdapterRegistration_narrowCalls(ctx, field)
 	case "projectId":
 		return ec.fieldContext_AdapterRegistration_projectId(ctx, field)
+	case "serviceAccountId":
+		return ec.fieldContext_AdapterRegistration_serviceAccountId(ctx, field)
 	case "createdAt":
 		return ec.fieldContext_AdapterRegistration_createdAt(ctx, field)
 	}
@@ -20385,6 +20533,8 @@ func (ec *executionContext) childFields_App(ctx context.Context, field graphql.C
 		return ec.fieldContext_App_promotionTerms(ctx, field)
 	case "sandbox":
 		return ec.fieldContext_App_sandbox(ctx, field)
+	case "system":
+		return ec.fieldContext_App_system(ctx, field)
 	case "entitled":
 		return ec.fieldContext_App_entitled(ctx, field)
 	}
@@ -21667,6 +21817,10 @@ func (ec *executionContext) childFields_Instance(ctx context.Context, field grap
 		return ec.fieldContext_Instance_runtimeBackend(ctx, field)
 	case "smoke":
 		return ec.fieldContext_Instance_smoke(ctx, field)
+	case "system":
+		return ec.fieldContext_Instance_system(ctx, field)
+	case "operatorServiceAccountId":
+		return ec.fieldContext_Instance_operatorServiceAccountId(ctx, field)
 	case "failure":
 		return ec.fieldContext_Instance_failure(ctx, field)
 	case "generation":
@@ -22733,6 +22887,20 @@ func (ec *executionContext) childFields_OperationTokenPayload(ctx context.Contex
 		return ec.fieldContext_OperationTokenPayload_expiresAt(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type OperationTokenPayload", field.Name)
+}
+
+func (ec *executionContext) childFields_OperatorTokenPayload(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "token":
+		return ec.fieldContext_OperatorTokenPayload_token(ctx, field)
+	case "expiresAt":
+		return ec.fieldContext_OperatorTokenPayload_expiresAt(ctx, field)
+	case "serviceAccountId":
+		return ec.fieldContext_OperatorTokenPayload_serviceAccountId(ctx, field)
+	case "permissionKeys":
+		return ec.fieldContext_OperatorTokenPayload_permissionKeys(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type OperatorTokenPayload", field.Name)
 }
 
 func (ec *executionContext) childFields_Orphan(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
@@ -23871,6 +24039,8 @@ func (ec *executionContext) childFields_Tenant(ctx context.Context, field graphq
 		return ec.fieldContext_Tenant_displayName(ctx, field)
 	case "domains":
 		return ec.fieldContext_Tenant_domains(ctx, field)
+	case "platform":
+		return ec.fieldContext_Tenant_platform(ctx, field)
 	case "createdAt":
 		return ec.fieldContext_Tenant_createdAt(ctx, field)
 	}

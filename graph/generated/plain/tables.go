@@ -253,16 +253,18 @@ func instanceTable(t tables, r exec.ResolverRoot) *engine.Type {
 		"manifest": engine.One(t.of("Manifest"), func(ctx context.Context, obj *object, args engine.Args) (*db.Manifest, error) {
 			return resolver.Manifest(ctx, obj)
 		}).Alone(),
-		"status":             engine.Leaf(func(dst []byte, obj *object) []byte { return engine.String(dst, obj.Status) }),
-		"health":             engine.Leaf(func(dst []byte, obj *object) []byte { return engine.String(dst, obj.Health) }),
-		"healthMessage":      engine.Leaf(func(dst []byte, obj *object) []byte { return engine.String(dst, obj.HealthMessage) }),
-		"revision":           engine.Leaf(func(dst []byte, obj *object) []byte { return engine.Int(dst, obj.Revision) }),
-		"config":             engine.Leaf(func(dst []byte, obj *object) []byte { return engine.JSON(dst, obj.Config) }),
-		"boundCapacityShape": engine.Leaf(func(dst []byte, obj *object) []byte { return engine.String(dst, obj.BoundCapacityShape) }),
-		"operatingMode":      engine.Leaf(func(dst []byte, obj *object) []byte { return engine.String(dst, obj.OperatingMode) }),
-		"controlPlaneScope":  engine.Leaf(func(dst []byte, obj *object) []byte { return engine.String(dst, obj.ControlPlaneScope) }),
-		"runtimeBackend":     engine.Leaf(func(dst []byte, obj *object) []byte { return engine.String(dst, obj.RuntimeBackend) }),
-		"smoke":              engine.Leaf(func(dst []byte, obj *object) []byte { return engine.Bool(dst, obj.Smoke) }),
+		"status":                   engine.Leaf(func(dst []byte, obj *object) []byte { return engine.String(dst, obj.Status) }),
+		"health":                   engine.Leaf(func(dst []byte, obj *object) []byte { return engine.String(dst, obj.Health) }),
+		"healthMessage":            engine.Leaf(func(dst []byte, obj *object) []byte { return engine.String(dst, obj.HealthMessage) }),
+		"revision":                 engine.Leaf(func(dst []byte, obj *object) []byte { return engine.Int(dst, obj.Revision) }),
+		"config":                   engine.Leaf(func(dst []byte, obj *object) []byte { return engine.JSON(dst, obj.Config) }),
+		"boundCapacityShape":       engine.Leaf(func(dst []byte, obj *object) []byte { return engine.String(dst, obj.BoundCapacityShape) }),
+		"operatingMode":            engine.Leaf(func(dst []byte, obj *object) []byte { return engine.String(dst, obj.OperatingMode) }),
+		"controlPlaneScope":        engine.Leaf(func(dst []byte, obj *object) []byte { return engine.String(dst, obj.ControlPlaneScope) }),
+		"runtimeBackend":           engine.Leaf(func(dst []byte, obj *object) []byte { return engine.String(dst, obj.RuntimeBackend) }),
+		"smoke":                    engine.Leaf(func(dst []byte, obj *object) []byte { return engine.Bool(dst, obj.Smoke) }),
+		"system":                   engine.Leaf(func(dst []byte, obj *object) []byte { return engine.Bool(dst, obj.System) }),
+		"operatorServiceAccountId": engine.Leaf(func(dst []byte, obj *object) []byte { return engine.OptionalString(dst, obj.OperatorServiceAccountID) }),
 		"failure": engine.One(t.of("Failure"), func(ctx context.Context, obj *object, args engine.Args) (*operation.Failure, error) {
 			return obj.Failure(), nil
 		}),

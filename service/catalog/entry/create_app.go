@@ -33,6 +33,8 @@ type made struct {
 type CreateAppInput struct {
 	Slug, DisplayName, Summary, PermissionFamily, IdempotencyKey string
 	PublisherProjectID                                           *ids.ID `json:",omitempty"` // nil for the platform alone
+	// System marks an app that the operator runs for the platform.
+	System bool `json:",omitempty"`
 }
 
 func (in CreateAppInput) check() error {
@@ -78,7 +80,7 @@ func createApp(ctx context.Context, t *tx.Tx, in CreateAppInput) (*db.App, error
 	}
 	row, err := t.App.Create().SetID(made.ID).SetSlug(in.Slug).SetDisplayName(in.DisplayName).SetSummary(in.Summary).
 		SetPermissionFamily(in.PermissionFamily).SetNillablePublisherTenantID(publisher).
-		SetNillablePublisherProjectID(in.PublisherProjectID).SetCreatedAt(t.Now).Save(ctx)
+		SetNillablePublisherProjectID(in.PublisherProjectID).SetSystem(in.System).SetCreatedAt(t.Now).Save(ctx)
 	if tx.Violates(err, "app_slug_key") {
 		return nil, fault.New(fault.Conflict, "an app %q exists", in.Slug).At("input.slug").Retry(false)
 	}
@@ -87,7 +89,7 @@ func createApp(ctx context.Context, t *tx.Tx, in CreateAppInput) (*db.App, error
 	}
 	return row, audit.Write(ctx, t, audit.Entry{Action: action, Key: authz.AppManage, ObjectID: row.ID,
 		After: map[string]any{"slug": in.Slug, "displayName": in.DisplayName, "permissionFamily": in.PermissionFamily,
-			"publisherTenant": publisher, "publisherProject": in.PublisherProjectID}})
+			"publisherTenant": publisher, "publisherProject": in.PublisherProjectID, "system": in.System}})
 }
 
 // ownInstead adds to a refusal what a publisher can do alone.

@@ -136,7 +136,7 @@ func TestNothingOfASandboxIsAnotherTenants(t *testing.T) {
 	platformtest.Refused(t, err, fault.NotFound, "")
 	_, err = b.catalog.Manifest(b.stranger, version.ID)
 	platformtest.Refused(t, err, fault.NotFound, "")
-	apps, err := b.catalog.Apps(b.stranger, "", page.Args{First: 10})
+	apps, err := b.catalog.Apps(b.stranger, "", nil, page.Args{First: 10})
 	require.NoError(t, err)
 	require.Empty(t, apps.Rows)
 	versions, err := b.catalog.Manifests(b.stranger, app.Slug, page.Args{First: 10})

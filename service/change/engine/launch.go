@@ -33,6 +33,7 @@ func createInstance(ctx context.Context, t *tx.Tx, v *verdict.Verdicts) error {
 		SetManifestID(v.To.ManifestID).SetStatus(draft.Status).SetConfig(v.To.Config).SetRoles(roles).
 		SetBoundCapacityShape(v.Afterwards()[0].Shape).SetRuntimeBackend(v.Target.AdapterName).SetSmoke(draft.Smoke).
 		SetOperatingMode(draft.OperatingMode).SetControlPlaneScope(draft.ControlPlaneScope).
+		SetSystem(draft.System).SetNillableOperatorServiceAccountID(draft.OperatorServiceAccountID).
 		SetCorrelationID(t.Request.CorrelationID).SetCreatedAt(t.Now).SetUpdatedAt(t.Now)
 	if intent != nil {
 		create.SetCapacityIntent(intent)
@@ -97,5 +98,6 @@ func launchedState(row *db.Instance, op *db.Operation) map[string]any {
 	return map[string]any{
 		"name": row.Name, "app": row.AppSlug, "version": row.AppVersion, "operation": op.ID, "smoke": row.Smoke,
 		"operatingMode": row.OperatingMode, "controlPlaneScope": row.ControlPlaneScope,
+		"operatorServiceAccountId": row.OperatorServiceAccountID,
 	}
 }

@@ -470,6 +470,8 @@ export type InstanceFilter = {
   readonly statuses?: ReadonlyArray<InstanceStatus> | null | undefined;
   /** Only this app. */
   readonly appSlug?: string | null | undefined;
+  /** Only those of system apps, or only others; left out for both. */
+  readonly system?: boolean | null | undefined;
   /** Only names that contain this, 1 to 100 characters. */
   readonly search?: string | null | undefined;
 };
@@ -506,6 +508,8 @@ export type LaunchInstanceInput = {
   readonly operatingMode?: OperatingMode;
   /** Whom its control plane serves; TENANT asks for control_plane.create on the tenant as well. */
   readonly controlPlaneScope?: ControlPlaneScope;
+  /** The service account of the project that the app's adapter may act by for the instance: the caller must be able to give each of its keys. Left out for none. */
+  readonly operatorServiceAccountId?: string | null | undefined;
   /** Seconds until it counts as failed, 30 to 86,400. */
   readonly deadlineSeconds?: number;
   /** Launch a manifest that is not active yet to test it; asks for manifest.smoke as well. */
@@ -1174,6 +1178,8 @@ export type PlanLaunchInstanceInput = {
   readonly operatingMode?: OperatingMode;
   /** Whom its control plane would serve. */
   readonly controlPlaneScope?: ControlPlaneScope;
+  /** The service account of the project that the app's adapter may act by for the instance: the caller would have to be able to give each of its keys. Left out for none. */
+  readonly operatorServiceAccountId?: string | null | undefined;
   /** Seconds until it would count as failed, 30 to 86,400. */
   readonly deadlineSeconds?: number;
   /** Whether a manifest that is not active yet would be launched to test it. */

@@ -41,11 +41,17 @@ func Admin(t *command.Tool) []*cobra.Command {
 
 func listApps(t *command.Tool) *cobra.Command {
 	var search string
+	var system bool
 	cmd := command.List(t, "list", "List the catalog", appTable,
 		func(ctx context.Context, _ []string, limit int) ([]gql.App, error) {
+			if system {
+				return lookup.SystemApps(ctx, t, limit)
+			}
 			return lookup.Apps(ctx, t, search, limit)
 		})
 	cmd.Flags().StringVar(&search, "search", "", "only apps whose slug or name contains this")
+	cmd.Flags().BoolVar(&system, "system", false, "only the apps that the operator runs for the platform")
+	cmd.MarkFlagsMutuallyExclusive("search", "system")
 	return cmd
 }
 
@@ -78,7 +84,7 @@ func viewApp(app *gql.AppDetail) command.View {
 	}
 	return command.Detail(app, app.Id, func(p *render.Page) {
 		p.Fields("Slug", app.Slug, "Name", app.DisplayName, "Id", app.Id, "Summary", app.Summary,
-			"Family", app.PermissionFamily, "Sandbox", render.YesNo(app.Sandbox))
+			"Family", app.PermissionFamily, "Sandbox", render.YesNo(app.Sandbox), "System", render.YesNo(app.System))
 		if active := app.ActiveManifest; active != nil {
 			p.Section("Components of " + active.Version)
 			components.On(p, active.Components)
@@ -188,6 +194,8 @@ func createApp(t *command.Tool) *cobra.Command {
 	cmd.Flags().StringVar(&input.PublisherProjectId, "publisher", "",
 		"id of the project that publishes it; the platform's staff alone if not given")
 	cmd.Flags().StringVar(&input.PermissionFamily, "family", "apps", "family of its permission keys: apps or scheduler")
+	cmd.Flags().BoolVar(&input.System, "system", false,
+		"the operator runs it for the platform: it runs in the platform's own tenant alone, and tenants do not see it")
 	command.KeyFlag(cmd, &input.IdempotencyKey)
 	return cmd
 }
@@ -201,10 +209,10 @@ func listAdapters(t *command.Tool) *cobra.Command {
 }
 
 var adapterTable = command.Table[gql.Adapter]{
-	Heading: []string{"ID", "NAME", "URL", "NARROW CALLS", "LAST SEEN", "LAST ERROR"},
+	Heading: []string{"ID", "NAME", "URL", "NARROW CALLS", "ACCOUNT", "LAST SEEN", "LAST ERROR"},
 	Row: func(adapter *gql.Adapter) []string {
 		return []string{adapter.Id, adapter.Name, adapter.Url, render.YesNo(adapter.NarrowCalls),
-			render.Time(adapter.LastSeenAt), adapter.LastError}
+			adapter.ServiceAccountId, render.Time(adapter.LastSeenAt), adapter.LastError}
 	},
 }
 
@@ -219,7 +227,7 @@ func registerAdapter(t *command.Tool) *cobra.Command {
 // registering returns a command that registers an adapter by a call.
 func registering(t *command.Tool, short string,
 	call func(context.Context, gql.RegisterAdapterInput) (gql.Adapter, error)) *cobra.Command {
-	var file string
+	var file, account string
 	var narrow bool
 	cmd := command.Verb(t, "register NAME URL", short,
 		func(made gql.Adapter) command.View {
@@ -227,7 +235,8 @@ func registering(t *command.Tool, short string,
 				"Last seen", render.Time(made.LastSeenAt), "Last error", made.LastError)
 		},
 		func(ctx context.Context, args []string) (gql.Adapter, error) {
-			input := gql.RegisterAdapterInput{Name: args[0], Url: args[1], NarrowCalls: command.Given(narrow)}
+			input := gql.RegisterAdapterInput{Name: args[0], Url: args[1], NarrowCalls: command.Given(narrow),
+				ServiceAccountId: command.Given(account)}
 			if file != "" {
 				text, err := os.ReadFile(file)
 				if err != nil {
@@ -241,6 +250,8 @@ func registering(t *command.Tool, short string,
 	cmd.Flags().StringVar(&file, "authority", "",
 		"file of the certificates that alone vouch for the address by https, PEM; the ones of the same address stay if not "+
 			"given")
+	cmd.Flags().StringVar(&account, "account", "",
+		"id of the service account that it acts by where it automates, one with adapter.act; as it is if not given")
 	cmd.Flags().BoolVar(&narrow, "narrow-calls", false,
 		"narrow its calls that only look to the commands that its apps' manifests name; as it is if not given")
 	return cmd

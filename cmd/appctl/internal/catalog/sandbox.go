@@ -66,7 +66,8 @@ func registerSandbox(t *command.Tool) *cobra.Command {
 				return gql.Adapter{}, err
 			}
 			answer, err := gql.RegisterSandboxAdapter(ctx, t, gql.RegisterSandboxAdapterInput{ProjectId: project,
-				Name: input.Name, Url: input.Url, Authority: input.Authority, NarrowCalls: input.NarrowCalls})
+				Name: input.Name, Url: input.Url, Authority: input.Authority, NarrowCalls: input.NarrowCalls,
+				ServiceAccountId: input.ServiceAccountId})
 			return answer.RegisterSandboxAdapter, err
 		})
 	cmd.Long = `Registers an adapter that only apps in the project's sandbox may name. Its name begins with the tenant's short name and a

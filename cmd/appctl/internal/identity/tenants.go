@@ -42,6 +42,8 @@ func createTenant(t *command.Tool) *cobra.Command {
 			return answer.CreateTenant, err
 		})
 	cmd.Flags().StringVar(&input.DisplayName, "display-name", "", "name for people; the slug if not given")
+	cmd.Flags().BoolVar(&input.Platform, "platform", false,
+		"the platform's own, where system apps run: its people are the staff, and nobody bills it")
 	command.KeyFlag(cmd, &input.IdempotencyKey)
 	return cmd
 }

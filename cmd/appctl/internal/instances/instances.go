@@ -20,7 +20,7 @@ import (
 // Commands returns the commands about instances.
 func Commands(t *command.Tool) []*cobra.Command {
 	return []*cobra.Command{
-		command.Group("instances", "Running apps", list(t), show(t), upgrade(t), rollback(t), repair(t), generations(t),
+		command.Group("instances", "Running apps", list(t), show(t), upgrade(t), rollback(t), repair(t), operator(t), generations(t),
 			decommission(t, false)),
 		launch(t), decommission(t, true), actions(t), events(t), shares(t),
 	}
@@ -115,7 +115,8 @@ func page(p *render.Page, instance *gql.InstanceDetail) {
 		"Status", string(instance.Status), "Health", render.Joined(" ", string(instance.Health), instance.HealthMessage),
 		"Failure", problem, "Project", instance.ProjectId, "Allocations", strings.Join(allocations, ", "),
 		"Last operation", parts.Progress(instance.LastOperation), "Config", string(instance.Config),
-		"Correlation id", instance.CorrelationId, "Generation", generation, "Observed", render.Time(instance.ObservedAt),
+		"Correlation id", instance.CorrelationId, "Generation", generation,
+		"Operator account", instance.OperatorServiceAccountId, "Observed", render.Time(instance.ObservedAt),
 		"Created", render.Time(&instance.CreatedAt), "Released", render.Time(instance.ReleasedAt))
 	parts.Blockers.Under(p, "What stands in its way", instance.Blockers)
 	drift.Under(p, "Drift", instance.Drift)

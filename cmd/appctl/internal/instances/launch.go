@@ -104,6 +104,7 @@ type launchFlags struct {
 	shape        Shape
 	allocations  []string
 	mode, serves string
+	operator     string
 	plan         bool
 	wait         operations.WaitFlags
 }
@@ -124,6 +125,8 @@ func launch(t *command.Tool) *cobra.Command {
 		"version; if not given the canary that has chosen the project, or else the active one")
 	flags.StringVar(&f.mode, "mode", "", "who runs its control plane: tenant-dedicated (if not given) or platform-managed")
 	flags.StringVar(&f.serves, "serves", "", "whom its control plane serves: project (if not given) or tenant")
+	flags.StringVar(&f.operator, "operator", "",
+		"service account of the project that the app's adapter may act by, by id or name; none if not given")
 	flags.BoolVar(&f.input.Smoke, "smoke", false, "test a manifest that is not active yet")
 	flags.BoolVar(&f.plan, "plan", false, "show what it would do and what an hour of it costs, and launch nothing")
 	flags.StringVar(&f.input.PlanHash, "plan-hash", "", "launch only if everything is as the plan of this hash found it")
@@ -153,6 +156,11 @@ func (f *launchFlags) launch(ctx context.Context, t *command.Tool, app string) (
 	if input.AllocationIds, err = lookup.AllocationIDs(ctx, t, f.allocations); err != nil {
 		return err
 	}
+	if f.operator != "" {
+		if input.OperatorServiceAccountId, err = lookup.Account(ctx, t, f.operator); err != nil {
+			return err
+		}
+	}
 	input.AppSlug = app
 	if f.plan {
 		return f.show(ctx, t)
@@ -174,7 +182,7 @@ func (f *launchFlags) show(ctx context.Context, t *command.Tool) error {
 		ProjectId: in.ProjectId, AppSlug: in.AppSlug, Version: in.Version, Name: in.Name, AllocationIds: in.AllocationIds,
 		Components: in.Components, Config: in.Config, OperatingMode: in.OperatingMode,
 		ControlPlaneScope: in.ControlPlaneScope,
-		DeadlineSeconds:   in.DeadlineSeconds, Smoke: in.Smoke,
+		DeadlineSeconds:   in.DeadlineSeconds, Smoke: in.Smoke, OperatorServiceAccountId: in.OperatorServiceAccountId,
 	})
 	if err != nil {
 		return err

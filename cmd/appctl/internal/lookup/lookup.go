@@ -41,6 +41,14 @@ func Apps(ctx context.Context, t *command.Tool, search string, limit int) ([]gql
 	})
 }
 
+// SystemApps reads at most limit apps that the operator runs for the platform.
+func SystemApps(ctx context.Context, t *command.Tool, limit int) ([]gql.App, error) {
+	return command.All[gql.App](limit, func(first int, after string) (*gql.AppPage, error) {
+		answer, err := gql.ListSystemApps(ctx, t, first, after)
+		return &answer.Apps, err
+	})
+}
+
 // Instances reads at most limit instances of a project, newest first.
 func Instances(
 	ctx context.Context, t *command.Tool, project string, filter gql.InstanceFilter, limit int,

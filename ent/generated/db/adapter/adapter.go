@@ -37,6 +37,8 @@ const (
 	FieldTenantID = "tenant_id"
 	// FieldProjectID holds the string denoting the project_id field in the database.
 	FieldProjectID = "project_id"
+	// FieldServiceAccountID holds the string denoting the service_account_id field in the database.
+	FieldServiceAccountID = "service_account_id"
 	// FieldCreatedAt holds the string denoting the created_at field in the database.
 	FieldCreatedAt = "created_at"
 	// Table holds the table name of the adapter in the database.
@@ -58,6 +60,7 @@ var Columns = []string{
 	FieldFeedHolder,
 	FieldTenantID,
 	FieldProjectID,
+	FieldServiceAccountID,
 	FieldCreatedAt,
 }
 
@@ -147,6 +150,11 @@ func ByTenantID(opts ...sql.OrderTermOption) OrderOption {
 // ByProjectID orders the results by the project_id field.
 func ByProjectID(opts ...sql.OrderTermOption) OrderOption {
 	return sql.OrderByField(FieldProjectID, opts...).ToFunc()
+}
+
+// ByServiceAccountID orders the results by the service_account_id field.
+func ByServiceAccountID(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldServiceAccountID, opts...).ToFunc()
 }
 
 // ByCreatedAt orders the results by the created_at field.

@@ -113,6 +113,12 @@ func ProjectID(v ids.ID) predicate.Adapter {
 	return predicate.Adapter(sql.FieldEQ(FieldProjectID, vc))
 }
 
+// ServiceAccountID applies equality check predicate on the "service_account_id" field. It's identical to ServiceAccountIDEQ.
+func ServiceAccountID(v ids.ID) predicate.Adapter {
+	vc := string(v)
+	return predicate.Adapter(sql.FieldEQ(FieldServiceAccountID, vc))
+}
+
 // CreatedAt applies equality check predicate on the "created_at" field. It's identical to CreatedAtEQ.
 func CreatedAt(v time.Time) predicate.Adapter {
 	return predicate.Adapter(sql.FieldEQ(FieldCreatedAt, v))
@@ -858,6 +864,100 @@ func ProjectIDEqualFold(v ids.ID) predicate.Adapter {
 func ProjectIDContainsFold(v ids.ID) predicate.Adapter {
 	vc := string(v)
 	return predicate.Adapter(sql.FieldContainsFold(FieldProjectID, vc))
+}
+
+// ServiceAccountIDEQ applies the EQ predicate on the "service_account_id" field.
+func ServiceAccountIDEQ(v ids.ID) predicate.Adapter {
+	vc := string(v)
+	return predicate.Adapter(sql.FieldEQ(FieldServiceAccountID, vc))
+}
+
+// ServiceAccountIDNEQ applies the NEQ predicate on the "service_account_id" field.
+func ServiceAccountIDNEQ(v ids.ID) predicate.Adapter {
+	vc := string(v)
+	return predicate.Adapter(sql.FieldNEQ(FieldServiceAccountID, vc))
+}
+
+// ServiceAccountIDIn applies the In predicate on the "service_account_id" field.
+func ServiceAccountIDIn(vs ...ids.ID) predicate.Adapter {
+	v := make([]any, len(vs))
+	for i := range v {
+		v[i] = string(vs[i])
+	}
+	return predicate.Adapter(sql.FieldIn(FieldServiceAccountID, v...))
+}
+
+// ServiceAccountIDNotIn applies the NotIn predicate on the "service_account_id" field.
+func ServiceAccountIDNotIn(vs ...ids.ID) predicate.Adapter {
+	v := make([]any, len(vs))
+	for i := range v {
+		v[i] = string(vs[i])
+	}
+	return predicate.Adapter(sql.FieldNotIn(FieldServiceAccountID, v...))
+}
+
+// ServiceAccountIDGT applies the GT predicate on the "service_account_id" field.
+func ServiceAccountIDGT(v ids.ID) predicate.Adapter {
+	vc := string(v)
+	return predicate.Adapter(sql.FieldGT(FieldServiceAccountID, vc))
+}
+
+// ServiceAccountIDGTE applies the GTE predicate on the "service_account_id" field.
+func ServiceAccountIDGTE(v ids.ID) predicate.Adapter {
+	vc := string(v)
+	return predicate.Adapter(sql.FieldGTE(FieldServiceAccountID, vc))
+}
+
+// ServiceAccountIDLT applies the LT predicate on the "service_account_id" field.
+func ServiceAccountIDLT(v ids.ID) predicate.Adapter {
+	vc := string(v)
+	return predicate.Adapter(sql.FieldLT(FieldServiceAccountID, vc))
+}
+
+// ServiceAccountIDLTE applies the LTE predicate on the "service_account_id" field.
+func ServiceAccountIDLTE(v ids.ID) predicate.Adapter {
+	vc := string(v)
+	return predicate.Adapter(sql.FieldLTE(FieldServiceAccountID, vc))
+}
+
+// ServiceAccountIDContains applies the Contains predicate on the "service_account_id" field.
+func ServiceAccountIDContains(v ids.ID) predicate.Adapter {
+	vc := string(v)
+	return predicate.Adapter(sql.FieldContains(FieldServiceAccountID, vc))
+}
+
+// ServiceAccountIDHasPrefix applies the HasPrefix predicate on the "service_account_id" field.
+func ServiceAccountIDHasPrefix(v ids.ID) predicate.Adapter {
+	vc := string(v)
+	return predicate.Adapter(sql.FieldHasPrefix(FieldServiceAccountID, vc))
+}
+
+// ServiceAccountIDHasSuffix applies the HasSuffix predicate on the "service_account_id" field.
+func ServiceAccountIDHasSuffix(v ids.ID) predicate.Adapter {
+	vc := string(v)
+	return predicate.Adapter(sql.FieldHasSuffix(FieldServiceAccountID, vc))
+}
+
+// ServiceAccountIDIsNil applies the IsNil predicate on the "service_account_id" field.
+func ServiceAccountIDIsNil() predicate.Adapter {
+	return predicate.Adapter(sql.FieldIsNull(FieldServiceAccountID))
+}
+
+// ServiceAccountIDNotNil applies the NotNil predicate on the "service_account_id" field.
+func ServiceAccountIDNotNil() predicate.Adapter {
+	return predicate.Adapter(sql.FieldNotNull(FieldServiceAccountID))
+}
+
+// ServiceAccountIDEqualFold applies the EqualFold predicate on the "service_account_id" field.
+func ServiceAccountIDEqualFold(v ids.ID) predicate.Adapter {
+	vc := string(v)
+	return predicate.Adapter(sql.FieldEqualFold(FieldServiceAccountID, vc))
+}
+
+// ServiceAccountIDContainsFold applies the ContainsFold predicate on the "service_account_id" field.
+func ServiceAccountIDContainsFold(v ids.ID) predicate.Adapter {
+	vc := string(v)
+	return predicate.Adapter(sql.FieldContainsFold(FieldServiceAccountID, vc))
 }
 
 // CreatedAtEQ applies the EQ predicate on the "created_at" field.

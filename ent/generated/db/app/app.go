@@ -29,6 +29,8 @@ const (
 	FieldPromotionTerms = "promotion_terms"
 	// FieldSandbox holds the string denoting the sandbox field in the database.
 	FieldSandbox = "sandbox"
+	// FieldSystem holds the string denoting the system field in the database.
+	FieldSystem = "system"
 	// FieldCreatedAt holds the string denoting the created_at field in the database.
 	FieldCreatedAt = "created_at"
 	// Table holds the table name of the app in the database.
@@ -46,6 +48,7 @@ var Columns = []string{
 	FieldPublisherProjectID,
 	FieldPromotionTerms,
 	FieldSandbox,
+	FieldSystem,
 	FieldCreatedAt,
 }
 
@@ -66,6 +69,8 @@ var (
 	DefaultSummary string
 	// DefaultSandbox holds the default value on creation for the "sandbox" field.
 	DefaultSandbox bool
+	// DefaultSystem holds the default value on creation for the "system" field.
+	DefaultSystem bool
 	// DefaultCreatedAt holds the default value on creation for the "created_at" field.
 	DefaultCreatedAt func() time.Time
 )
@@ -111,6 +116,11 @@ func ByPublisherProjectID(opts ...sql.OrderTermOption) OrderOption {
 // BySandbox orders the results by the sandbox field.
 func BySandbox(opts ...sql.OrderTermOption) OrderOption {
 	return sql.OrderByField(FieldSandbox, opts...).ToFunc()
+}
+
+// BySystem orders the results by the system field.
+func BySystem(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldSystem, opts...).ToFunc()
 }
 
 // ByCreatedAt orders the results by the created_at field.

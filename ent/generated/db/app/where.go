@@ -92,6 +92,11 @@ func Sandbox(v bool) predicate.App {
 	return predicate.App(sql.FieldEQ(FieldSandbox, v))
 }
 
+// System applies equality check predicate on the "system" field. It's identical to SystemEQ.
+func System(v bool) predicate.App {
+	return predicate.App(sql.FieldEQ(FieldSystem, v))
+}
+
 // CreatedAt applies equality check predicate on the "created_at" field. It's identical to CreatedAtEQ.
 func CreatedAt(v time.Time) predicate.App {
 	return predicate.App(sql.FieldEQ(FieldCreatedAt, v))
@@ -563,6 +568,16 @@ func SandboxEQ(v bool) predicate.App {
 // SandboxNEQ applies the NEQ predicate on the "sandbox" field.
 func SandboxNEQ(v bool) predicate.App {
 	return predicate.App(sql.FieldNEQ(FieldSandbox, v))
+}
+
+// SystemEQ applies the EQ predicate on the "system" field.
+func SystemEQ(v bool) predicate.App {
+	return predicate.App(sql.FieldEQ(FieldSystem, v))
+}
+
+// SystemNEQ applies the NEQ predicate on the "system" field.
+func SystemNEQ(v bool) predicate.App {
+	return predicate.App(sql.FieldNEQ(FieldSystem, v))
 }
 
 // CreatedAtEQ applies the EQ predicate on the "created_at" field.

@@ -59,6 +59,10 @@ const (
 	FieldRuntimeBackend = "runtime_backend"
 	// FieldSmoke holds the string denoting the smoke field in the database.
 	FieldSmoke = "smoke"
+	// FieldSystem holds the string denoting the system field in the database.
+	FieldSystem = "system"
+	// FieldOperatorServiceAccountID holds the string denoting the operator_service_account_id field in the database.
+	FieldOperatorServiceAccountID = "operator_service_account_id"
 	// FieldRepair holds the string denoting the repair field in the database.
 	FieldRepair = "repair"
 	// FieldRepairStopped holds the string denoting the repair_stopped field in the database.
@@ -112,6 +116,8 @@ var Columns = []string{
 	FieldControlPlaneScope,
 	FieldRuntimeBackend,
 	FieldSmoke,
+	FieldSystem,
+	FieldOperatorServiceAccountID,
 	FieldRepair,
 	FieldRepairStopped,
 	FieldUnservedAt,
@@ -149,6 +155,8 @@ var (
 	DefaultControlPlaneScope string
 	// DefaultSmoke holds the default value on creation for the "smoke" field.
 	DefaultSmoke bool
+	// DefaultSystem holds the default value on creation for the "system" field.
+	DefaultSystem bool
 	// DefaultRepairStopped holds the default value on creation for the "repair_stopped" field.
 	DefaultRepairStopped string
 	// DefaultFailureCode holds the default value on creation for the "failure_code" field.
@@ -293,6 +301,16 @@ func ByRuntimeBackend(opts ...sql.OrderTermOption) OrderOption {
 // BySmoke orders the results by the smoke field.
 func BySmoke(opts ...sql.OrderTermOption) OrderOption {
 	return sql.OrderByField(FieldSmoke, opts...).ToFunc()
+}
+
+// BySystem orders the results by the system field.
+func BySystem(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldSystem, opts...).ToFunc()
+}
+
+// ByOperatorServiceAccountID orders the results by the operator_service_account_id field.
+func ByOperatorServiceAccountID(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldOperatorServiceAccountID, opts...).ToFunc()
 }
 
 // ByRepairStopped orders the results by the repair_stopped field.

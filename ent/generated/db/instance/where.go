@@ -134,6 +134,17 @@ func Smoke(v bool) predicate.Instance {
 	return predicate.Instance(sql.FieldEQ(FieldSmoke, v))
 }
 
+// System applies equality check predicate on the "system" field. It's identical to SystemEQ.
+func System(v bool) predicate.Instance {
+	return predicate.Instance(sql.FieldEQ(FieldSystem, v))
+}
+
+// OperatorServiceAccountID applies equality check predicate on the "operator_service_account_id" field. It's identical to OperatorServiceAccountIDEQ.
+func OperatorServiceAccountID(v ids.ID) predicate.Instance {
+	vc := string(v)
+	return predicate.Instance(sql.FieldEQ(FieldOperatorServiceAccountID, vc))
+}
+
 // RepairStopped applies equality check predicate on the "repair_stopped" field. It's identical to RepairStoppedEQ.
 func RepairStopped(v string) predicate.Instance {
 	return predicate.Instance(sql.FieldEQ(FieldRepairStopped, v))
@@ -1230,6 +1241,110 @@ func SmokeEQ(v bool) predicate.Instance {
 // SmokeNEQ applies the NEQ predicate on the "smoke" field.
 func SmokeNEQ(v bool) predicate.Instance {
 	return predicate.Instance(sql.FieldNEQ(FieldSmoke, v))
+}
+
+// SystemEQ applies the EQ predicate on the "system" field.
+func SystemEQ(v bool) predicate.Instance {
+	return predicate.Instance(sql.FieldEQ(FieldSystem, v))
+}
+
+// SystemNEQ applies the NEQ predicate on the "system" field.
+func SystemNEQ(v bool) predicate.Instance {
+	return predicate.Instance(sql.FieldNEQ(FieldSystem, v))
+}
+
+// OperatorServiceAccountIDEQ applies the EQ predicate on the "operator_service_account_id" field.
+func OperatorServiceAccountIDEQ(v ids.ID) predicate.Instance {
+	vc := string(v)
+	return predicate.Instance(sql.FieldEQ(FieldOperatorServiceAccountID, vc))
+}
+
+// OperatorServiceAccountIDNEQ applies the NEQ predicate on the "operator_service_account_id" field.
+func OperatorServiceAccountIDNEQ(v ids.ID) predicate.Instance {
+	vc := string(v)
+	return predicate.Instance(sql.FieldNEQ(FieldOperatorServiceAccountID, vc))
+}
+
+// OperatorServiceAccountIDIn applies the In predicate on the "operator_service_account_id" field.
+func OperatorServiceAccountIDIn(vs ...ids.ID) predicate.Instance {
+	v := make([]any, len(vs))
+	for i := range v {
+		v[i] = string(vs[i])
+	}
+	return predicate.Instance(sql.FieldIn(FieldOperatorServiceAccountID, v...))
+}
+
+// OperatorServiceAccountIDNotIn applies the NotIn predicate on the "operator_service_account_id" field.
+func OperatorServiceAccountIDNotIn(vs ...ids.ID) predicate.Instance {
+	v := make([]any, len(vs))
+	for i := range v {
+		v[i] = string(vs[i])
+	}
+	return predicate.Instance(sql.FieldNotIn(FieldOperatorServiceAccountID, v...))
+}
+
+// OperatorServiceAccountIDGT applies the GT predicate on the "operator_service_account_id" field.
+func OperatorServiceAccountIDGT(v ids.ID) predicate.Instance {
+	vc := string(v)
+	return predicate.Instance(sql.FieldGT(FieldOperatorServiceAccountID, vc))
+}
+
+// OperatorServiceAccountIDGTE applies the GTE predicate on the "operator_service_account_id" field.
+func OperatorServiceAccountIDGTE(v ids.ID) predicate.Instance {
+	vc := string(v)
+	return predicate.Instance(sql.FieldGTE(FieldOperatorServiceAccountID, vc))
+}
+
+// OperatorServiceAccountIDLT applies the LT predicate on the "operator_service_account_id" field.
+func OperatorServiceAccountIDLT(v ids.ID) predicate.Instance {
+	vc := string(v)
+	return predicate.Instance(sql.FieldLT(FieldOperatorServiceAccountID, vc))
+}
+
+// OperatorServiceAccountIDLTE applies the LTE predicate on the "operator_service_account_id" field.
+func OperatorServiceAccountIDLTE(v ids.ID) predicate.Instance {
+	vc := string(v)
+	return predicate.Instance(sql.FieldLTE(FieldOperatorServiceAccountID, vc))
+}
+
+// OperatorServiceAccountIDContains applies the Contains predicate on the "operator_service_account_id" field.
+func OperatorServiceAccountIDContains(v ids.ID) predicate.Instance {
+	vc := string(v)
+	return predicate.Instance(sql.FieldContains(FieldOperatorServiceAccountID, vc))
+}
+
+// OperatorServiceAccountIDHasPrefix applies the HasPrefix predicate on the "operator_service_account_id" field.
+func OperatorServiceAccountIDHasPrefix(v ids.ID) predicate.Instance {
+	vc := string(v)
+	return predicate.Instance(sql.FieldHasPrefix(FieldOperatorServiceAccountID, vc))
+}
+
+// OperatorServiceAccountIDHasSuffix applies the HasSuffix predicate on the "operator_service_account_id" field.
+func OperatorServiceAccountIDHasSuffix(v ids.ID) predicate.Instance {
+	vc := string(v)
+	return predicate.Instance(sql.FieldHasSuffix(FieldOperatorServiceAccountID, vc))
+}
+
+// OperatorServiceAccountIDIsNil applies the IsNil predicate on the "operator_service_account_id" field.
+func OperatorServiceAccountIDIsNil() predicate.Instance {
+	return predicate.Instance(sql.FieldIsNull(FieldOperatorServiceAccountID))
+}
+
+// OperatorServiceAccountIDNotNil applies the NotNil predicate on the "operator_service_account_id" field.
+func OperatorServiceAccountIDNotNil() predicate.Instance {
+	return predicate.Instance(sql.FieldNotNull(FieldOperatorServiceAccountID))
+}
+
+// OperatorServiceAccountIDEqualFold applies the EqualFold predicate on the "operator_service_account_id" field.
+func OperatorServiceAccountIDEqualFold(v ids.ID) predicate.Instance {
+	vc := string(v)
+	return predicate.Instance(sql.FieldEqualFold(FieldOperatorServiceAccountID, vc))
+}
+
+// OperatorServiceAccountIDContainsFold applies the ContainsFold predicate on the "operator_service_account_id" field.
+func OperatorServiceAccountIDContainsFold(v ids.ID) predicate.Instance {
+	vc := string(v)
+	return predicate.Instance(sql.FieldContainsFold(FieldOperatorServiceAccountID, vc))
 }
 
 // RepairIsNil applies the IsNil predicate on the "repair" field.

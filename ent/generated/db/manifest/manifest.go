@@ -47,6 +47,8 @@ const (
 	FieldCanaryHaltReason = "canary_halt_reason"
 	// FieldSandbox holds the string denoting the sandbox field in the database.
 	FieldSandbox = "sandbox"
+	// FieldSystem holds the string denoting the system field in the database.
+	FieldSystem = "system"
 	// FieldCreatedAt holds the string denoting the created_at field in the database.
 	FieldCreatedAt = "created_at"
 	// Table holds the table name of the manifest in the database.
@@ -72,6 +74,7 @@ var Columns = []string{
 	FieldCanaryHaltedAt,
 	FieldCanaryHaltReason,
 	FieldSandbox,
+	FieldSystem,
 	FieldCreatedAt,
 }
 
@@ -98,6 +101,8 @@ var (
 	DefaultCanaryHaltReason string
 	// DefaultSandbox holds the default value on creation for the "sandbox" field.
 	DefaultSandbox bool
+	// DefaultSystem holds the default value on creation for the "system" field.
+	DefaultSystem bool
 	// DefaultCreatedAt holds the default value on creation for the "created_at" field.
 	DefaultCreatedAt func() time.Time
 )
@@ -190,6 +195,11 @@ func ByCanaryHaltReason(opts ...sql.OrderTermOption) OrderOption {
 // BySandbox orders the results by the sandbox field.
 func BySandbox(opts ...sql.OrderTermOption) OrderOption {
 	return sql.OrderByField(FieldSandbox, opts...).ToFunc()
+}
+
+// BySystem orders the results by the system field.
+func BySystem(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldSystem, opts...).ToFunc()
 }
 
 // ByCreatedAt orders the results by the created_at field.

@@ -127,6 +127,11 @@ func Sandbox(v bool) predicate.Manifest {
 	return predicate.Manifest(sql.FieldEQ(FieldSandbox, v))
 }
 
+// System applies equality check predicate on the "system" field. It's identical to SystemEQ.
+func System(v bool) predicate.Manifest {
+	return predicate.Manifest(sql.FieldEQ(FieldSystem, v))
+}
+
 // CreatedAt applies equality check predicate on the "created_at" field. It's identical to CreatedAtEQ.
 func CreatedAt(v time.Time) predicate.Manifest {
 	return predicate.Manifest(sql.FieldEQ(FieldCreatedAt, v))
@@ -964,6 +969,16 @@ func SandboxEQ(v bool) predicate.Manifest {
 // SandboxNEQ applies the NEQ predicate on the "sandbox" field.
 func SandboxNEQ(v bool) predicate.Manifest {
 	return predicate.Manifest(sql.FieldNEQ(FieldSandbox, v))
+}
+
+// SystemEQ applies the EQ predicate on the "system" field.
+func SystemEQ(v bool) predicate.Manifest {
+	return predicate.Manifest(sql.FieldEQ(FieldSystem, v))
+}
+
+// SystemNEQ applies the NEQ predicate on the "system" field.
+func SystemNEQ(v bool) predicate.Manifest {
+	return predicate.Manifest(sql.FieldNEQ(FieldSystem, v))
 }
 
 // CreatedAtEQ applies the EQ predicate on the "created_at" field.

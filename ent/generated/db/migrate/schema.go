@@ -24,6 +24,7 @@ var (
 		{Name: "feed_holder", Type: field.TypeString, Nullable: true, SchemaType: map[string]string{"postgres": "text"}},
 		{Name: "tenant_id", Type: field.TypeString, Nullable: true, SchemaType: map[string]string{"postgres": "text"}},
 		{Name: "project_id", Type: field.TypeString, Nullable: true, SchemaType: map[string]string{"postgres": "text"}},
+		{Name: "service_account_id", Type: field.TypeString, Nullable: true, SchemaType: map[string]string{"postgres": "text"}},
 		{Name: "created_at", Type: field.TypeTime},
 	}
 	// AdapterTable holds the schema information for the "adapter" table.
@@ -111,6 +112,7 @@ var (
 		{Name: "publisher_project_id", Type: field.TypeString, Nullable: true, SchemaType: map[string]string{"postgres": "text"}},
 		{Name: "promotion_terms", Type: field.TypeJSON, Nullable: true},
 		{Name: "sandbox", Type: field.TypeBool, Default: false},
+		{Name: "system", Type: field.TypeBool, Default: false},
 		{Name: "created_at", Type: field.TypeTime},
 	}
 	// AppTable holds the schema information for the "app" table.
@@ -713,6 +715,8 @@ var (
 		{Name: "control_plane_scope", Type: field.TypeString, Default: "PROJECT", SchemaType: map[string]string{"postgres": "text"}},
 		{Name: "runtime_backend", Type: field.TypeString, SchemaType: map[string]string{"postgres": "text"}},
 		{Name: "smoke", Type: field.TypeBool, Default: false},
+		{Name: "system", Type: field.TypeBool, Default: false},
+		{Name: "operator_service_account_id", Type: field.TypeString, Nullable: true, SchemaType: map[string]string{"postgres": "text"}},
 		{Name: "repair", Type: field.TypeJSON, Nullable: true},
 		{Name: "repair_stopped", Type: field.TypeString, Default: "", SchemaType: map[string]string{"postgres": "text"}},
 		{Name: "unserved_at", Type: field.TypeTime, Nullable: true},
@@ -859,6 +863,7 @@ var (
 		{Name: "canary_halted_at", Type: field.TypeTime, Nullable: true},
 		{Name: "canary_halt_reason", Type: field.TypeString, Default: "", SchemaType: map[string]string{"postgres": "text"}},
 		{Name: "sandbox", Type: field.TypeBool, Default: false},
+		{Name: "system", Type: field.TypeBool, Default: false},
 		{Name: "created_at", Type: field.TypeTime},
 	}
 	// ManifestTable holds the schema information for the "manifest" table.
@@ -1589,6 +1594,11 @@ var (
 					Where: "deleted_at IS NULL",
 				},
 			},
+			{
+				Name:    "serviceaccount_id_project_id",
+				Unique:  true,
+				Columns: []*schema.Column{ServiceAccountColumns[0], ServiceAccountColumns[2]},
+			},
 		},
 	}
 	// ServiceAccountKeyColumns holds the columns for the "service_account_key" table.
@@ -1680,6 +1690,7 @@ var (
 		{Name: "slug", Type: field.TypeString, Unique: true, SchemaType: map[string]string{"postgres": "text"}},
 		{Name: "display_name", Type: field.TypeString, Default: "", SchemaType: map[string]string{"postgres": "text"}},
 		{Name: "domains", Type: field.TypeJSON, Nullable: true},
+		{Name: "platform", Type: field.TypeBool, Default: false},
 		{Name: "created_at", Type: field.TypeTime},
 	}
 	// TenantTable holds the schema information for the "tenant" table.
@@ -1687,6 +1698,16 @@ var (
 		Name:       "tenant",
 		Columns:    TenantColumns,
 		PrimaryKey: []*schema.Column{TenantColumns[0]},
+		Indexes: []*schema.Index{
+			{
+				Name:    "tenant_one_platform",
+				Unique:  true,
+				Columns: []*schema.Column{TenantColumns[4]},
+				Annotation: &entsql.IndexAnnotation{
+					Where: "platform",
+				},
+			},
+		},
 	}
 	// PersonColumns holds the columns for the "person" table.
 	PersonColumns = []*schema.Column{

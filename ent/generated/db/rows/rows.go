@@ -41,6 +41,7 @@ const (
 		app.publisher_project_id,
 		app.promotion_terms,
 		app.sandbox,
+		app.system,
 		app.created_at`
 	ArtifactColumns = `artifact.id,
 		artifact.name,
@@ -144,6 +145,8 @@ const (
 		instance.control_plane_scope,
 		instance.runtime_backend,
 		instance.smoke,
+		instance.system,
+		instance.operator_service_account_id,
 		instance.repair,
 		instance.repair_stopped,
 		instance.unserved_at,
@@ -173,6 +176,7 @@ const (
 		manifest.canary_halted_at,
 		manifest.canary_halt_reason,
 		manifest.sandbox,
+		manifest.system,
 		manifest.created_at`
 	MemberColumns = `member.id,
 		member.tenant_id,
@@ -320,6 +324,7 @@ func App(row pgx.CollectableRow) (*db.App, error) {
 		&x.PublisherProjectID,
 		(*[]byte)(&x.PromotionTerms), // as it is: as json.RawMessage it would be parsed again
 		&x.Sandbox,
+		&x.System,
 		&x.CreatedAt,
 	)
 }
@@ -458,6 +463,8 @@ func Instance(row pgx.CollectableRow) (*db.Instance, error) {
 		&x.ControlPlaneScope,
 		&x.RuntimeBackend,
 		&x.Smoke,
+		&x.System,
+		&x.OperatorServiceAccountID,
 		(*[]byte)(&x.Repair), // as it is: as json.RawMessage it would be parsed again
 		&x.RepairStopped,
 		&x.UnservedAt,
@@ -494,6 +501,7 @@ func Manifest(row pgx.CollectableRow) (*db.Manifest, error) {
 		&x.CanaryHaltedAt,
 		&x.CanaryHaltReason,
 		&x.Sandbox,
+		&x.System,
 		&x.CreatedAt,
 	)
 }

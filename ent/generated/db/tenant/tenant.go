@@ -19,6 +19,8 @@ const (
 	FieldDisplayName = "display_name"
 	// FieldDomains holds the string denoting the domains field in the database.
 	FieldDomains = "domains"
+	// FieldPlatform holds the string denoting the platform field in the database.
+	FieldPlatform = "platform"
 	// FieldCreatedAt holds the string denoting the created_at field in the database.
 	FieldCreatedAt = "created_at"
 	// Table holds the table name of the tenant in the database.
@@ -31,6 +33,7 @@ var Columns = []string{
 	FieldSlug,
 	FieldDisplayName,
 	FieldDomains,
+	FieldPlatform,
 	FieldCreatedAt,
 }
 
@@ -47,6 +50,8 @@ func ValidColumn(column string) bool {
 var (
 	// DefaultDisplayName holds the default value on creation for the "display_name" field.
 	DefaultDisplayName string
+	// DefaultPlatform holds the default value on creation for the "platform" field.
+	DefaultPlatform bool
 	// DefaultCreatedAt holds the default value on creation for the "created_at" field.
 	DefaultCreatedAt func() time.Time
 )
@@ -67,6 +72,11 @@ func BySlug(opts ...sql.OrderTermOption) OrderOption {
 // ByDisplayName orders the results by the display_name field.
 func ByDisplayName(opts ...sql.OrderTermOption) OrderOption {
 	return sql.OrderByField(FieldDisplayName, opts...).ToFunc()
+}
+
+// ByPlatform orders the results by the platform field.
+func ByPlatform(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldPlatform, opts...).ToFunc()
 }
 
 // ByCreatedAt orders the results by the created_at field.

@@ -65,6 +65,11 @@ func DisplayName(v string) predicate.Tenant {
 	return predicate.Tenant(sql.FieldEQ(FieldDisplayName, v))
 }
 
+// Platform applies equality check predicate on the "platform" field. It's identical to PlatformEQ.
+func Platform(v bool) predicate.Tenant {
+	return predicate.Tenant(sql.FieldEQ(FieldPlatform, v))
+}
+
 // CreatedAt applies equality check predicate on the "created_at" field. It's identical to CreatedAtEQ.
 func CreatedAt(v time.Time) predicate.Tenant {
 	return predicate.Tenant(sql.FieldEQ(FieldCreatedAt, v))
@@ -208,6 +213,16 @@ func DomainsIsNil() predicate.Tenant {
 // DomainsNotNil applies the NotNil predicate on the "domains" field.
 func DomainsNotNil() predicate.Tenant {
 	return predicate.Tenant(sql.FieldNotNull(FieldDomains))
+}
+
+// PlatformEQ applies the EQ predicate on the "platform" field.
+func PlatformEQ(v bool) predicate.Tenant {
+	return predicate.Tenant(sql.FieldEQ(FieldPlatform, v))
+}
+
+// PlatformNEQ applies the NEQ predicate on the "platform" field.
+func PlatformNEQ(v bool) predicate.Tenant {
+	return predicate.Tenant(sql.FieldNEQ(FieldPlatform, v))
 }
 
 // CreatedAtEQ applies the EQ predicate on the "created_at" field.

@@ -160,6 +160,8 @@ type Adapter struct {
 	NarrowCalls bool `json:"narrowCalls"`
 	// The project whose sandbox it is in, where alone it may be named; null for the platform's, which every app may name.
 	ProjectId string `json:"projectId"`
+	// The service account that it acts by where it automates; null when it does not.
+	ServiceAccountId string `json:"serviceAccountId"`
 	// When it was registered.
 	CreatedAt time.Time `json:"createdAt"`
 }
@@ -190,6 +192,9 @@ func (v *Adapter) GetNarrowCalls() bool { return v.NarrowCalls }
 
 // GetProjectId returns Adapter.ProjectId, and is useful for accessing the field via an interface.
 func (v *Adapter) GetProjectId() string { return v.ProjectId }
+
+// GetServiceAccountId returns Adapter.ServiceAccountId, and is useful for accessing the field via an interface.
+func (v *Adapter) GetServiceAccountId() string { return v.ServiceAccountId }
 
 // GetCreatedAt returns Adapter.CreatedAt, and is useful for accessing the field via an interface.
 func (v *Adapter) GetCreatedAt() time.Time { return v.CreatedAt }
@@ -569,6 +574,8 @@ type App struct {
 	PublisherProjectId *string `json:"publisherProjectId"`
 	// Whether it is in a sandbox: only the project that publishes it may launch it, and only that project's tenant and the platform's staff see it, until it is opened.
 	Sandbox bool `json:"sandbox"`
+	// Whether the operator runs it for the platform: only projects of the platform's own tenant launch it, and tenants do not see it.
+	System bool `json:"system"`
 	// The manifest that new launches get; null while there is none.
 	ActiveManifest *Manifest `json:"activeManifest"`
 	// The manifest in stage CANARY, halted or not; null while there is none.
@@ -596,6 +603,9 @@ func (v *App) GetPublisherProjectId() *string { return v.PublisherProjectId }
 // GetSandbox returns App.Sandbox, and is useful for accessing the field via an interface.
 func (v *App) GetSandbox() bool { return v.Sandbox }
 
+// GetSystem returns App.System, and is useful for accessing the field via an interface.
+func (v *App) GetSystem() bool { return v.System }
+
 // GetActiveManifest returns App.ActiveManifest, and is useful for accessing the field via an interface.
 func (v *App) GetActiveManifest() *Manifest { return v.ActiveManifest }
 
@@ -619,6 +629,8 @@ type AppDetail struct {
 	PermissionFamily string `json:"permissionFamily"`
 	// Whether it is in a sandbox: only the project that publishes it may launch it, and only that project's tenant and the platform's staff see it, until it is opened.
 	Sandbox bool `json:"sandbox"`
+	// Whether the operator runs it for the platform: only projects of the platform's own tenant launch it, and tenants do not see it.
+	System bool `json:"system"`
 	// The manifest that new launches get; null while there is none.
 	ActiveManifest *ManifestDetail `json:"activeManifest"`
 	// Its manifests, newest first.
@@ -642,6 +654,9 @@ func (v *AppDetail) GetPermissionFamily() string { return v.PermissionFamily }
 
 // GetSandbox returns AppDetail.Sandbox, and is useful for accessing the field via an interface.
 func (v *AppDetail) GetSandbox() bool { return v.Sandbox }
+
+// GetSystem returns AppDetail.System, and is useful for accessing the field via an interface.
+func (v *AppDetail) GetSystem() bool { return v.System }
 
 // GetActiveManifest returns AppDetail.ActiveManifest, and is useful for accessing the field via an interface.
 func (v *AppDetail) GetActiveManifest() *ManifestDetail { return v.ActiveManifest }
@@ -2795,6 +2810,8 @@ type CreateAppInput struct {
 	PermissionFamily string `json:"permissionFamily"`
 	// The project that publishes it: accounts there with the keys may publish and promote its manifests; left out for the platform alone.
 	PublisherProjectId string `json:"publisherProjectId,omitempty"`
+	// Whether the operator runs it for the platform. It is launched in the platform's own tenant alone, and tenants do not see it; that never changes.
+	System bool `json:"system,omitempty"`
 	// Makes a repeat harmless: same key and input, same app.
 	IdempotencyKey string `json:"idempotencyKey"`
 }
@@ -2813,6 +2830,9 @@ func (v *CreateAppInput) GetPermissionFamily() string { return v.PermissionFamil
 
 // GetPublisherProjectId returns CreateAppInput.PublisherProjectId, and is useful for accessing the field via an interface.
 func (v *CreateAppInput) GetPublisherProjectId() string { return v.PublisherProjectId }
+
+// GetSystem returns CreateAppInput.System, and is useful for accessing the field via an interface.
+func (v *CreateAppInput) GetSystem() bool { return v.System }
 
 // GetIdempotencyKey returns CreateAppInput.IdempotencyKey, and is useful for accessing the field via an interface.
 func (v *CreateAppInput) GetIdempotencyKey() string { return v.IdempotencyKey }
@@ -3057,6 +3077,8 @@ type CreateTenantInput struct {
 	Slug string `json:"slug"`
 	// Name for people, 1 to 100 characters.
 	DisplayName string `json:"displayName"`
+	// Whether it is the platform's own, for system apps; there is one at most (CONFLICT).
+	Platform bool `json:"platform,omitempty"`
 	// Makes a repeat harmless: same key and input, same tenant.
 	IdempotencyKey string `json:"idempotencyKey"`
 }
@@ -3066,6 +3088,9 @@ func (v *CreateTenantInput) GetSlug() string { return v.Slug }
 
 // GetDisplayName returns CreateTenantInput.DisplayName, and is useful for accessing the field via an interface.
 func (v *CreateTenantInput) GetDisplayName() string { return v.DisplayName }
+
+// GetPlatform returns CreateTenantInput.Platform, and is useful for accessing the field via an interface.
+func (v *CreateTenantInput) GetPlatform() bool { return v.Platform }
 
 // GetIdempotencyKey returns CreateTenantInput.IdempotencyKey, and is useful for accessing the field via an interface.
 func (v *CreateTenantInput) GetIdempotencyKey() string { return v.IdempotencyKey }
@@ -6914,6 +6939,10 @@ type InstanceDetail struct {
 	OperatingMode OperatingMode `json:"operatingMode"`
 	// Whom its control plane serves.
 	ControlPlaneScope ControlPlaneScope `json:"controlPlaneScope"`
+	// Whether it is of a system app: the platform's operator runs it, and answers for it.
+	System bool `json:"system"`
+	// The service account of its project that its adapter may act by for it, outside of operations; null for none.
+	OperatorServiceAccountId string `json:"operatorServiceAccountId"`
 	// What runs it: the adapter's name.
 	RuntimeBackend string `json:"runtimeBackend"`
 	// Whether it was launched to test a manifest.
@@ -6992,6 +7021,12 @@ func (v *InstanceDetail) GetOperatingMode() OperatingMode { return v.OperatingMo
 // GetControlPlaneScope returns InstanceDetail.ControlPlaneScope, and is useful for accessing the field via an interface.
 func (v *InstanceDetail) GetControlPlaneScope() ControlPlaneScope { return v.ControlPlaneScope }
 
+// GetSystem returns InstanceDetail.System, and is useful for accessing the field via an interface.
+func (v *InstanceDetail) GetSystem() bool { return v.System }
+
+// GetOperatorServiceAccountId returns InstanceDetail.OperatorServiceAccountId, and is useful for accessing the field via an interface.
+func (v *InstanceDetail) GetOperatorServiceAccountId() string { return v.OperatorServiceAccountId }
+
 // GetRuntimeBackend returns InstanceDetail.RuntimeBackend, and is useful for accessing the field via an interface.
 func (v *InstanceDetail) GetRuntimeBackend() string { return v.RuntimeBackend }
 
@@ -7049,6 +7084,8 @@ type InstanceFilter struct {
 	Statuses []InstanceStatus `json:"statuses,omitempty"`
 	// Only this app.
 	AppSlug string `json:"appSlug,omitempty"`
+	// Only those of system apps, or only others; left out for both.
+	System *bool `json:"system,omitempty"`
 	// Only names that contain this, 1 to 100 characters.
 	Search string `json:"search,omitempty"`
 }
@@ -7058,6 +7095,9 @@ func (v *InstanceFilter) GetStatuses() []InstanceStatus { return v.Statuses }
 
 // GetAppSlug returns InstanceFilter.AppSlug, and is useful for accessing the field via an interface.
 func (v *InstanceFilter) GetAppSlug() string { return v.AppSlug }
+
+// GetSystem returns InstanceFilter.System, and is useful for accessing the field via an interface.
+func (v *InstanceFilter) GetSystem() *bool { return v.System }
 
 // GetSearch returns InstanceFilter.Search, and is useful for accessing the field via an interface.
 func (v *InstanceFilter) GetSearch() string { return v.Search }
@@ -7303,6 +7343,50 @@ var AllIsolationWall = []IsolationWall{
 	IsolationWallProcesses,
 	IsolationWallNetwork,
 	IsolationWallEvidence,
+}
+
+// IssueOperatorTokenIssueOperatorTokenOperatorTokenPayload includes the requested fields of the GraphQL type OperatorTokenPayload.
+// The GraphQL type's documentation follows.
+//
+// A token by which an adapter acts for one instance as the service account that was chosen for it.
+type IssueOperatorTokenIssueOperatorTokenOperatorTokenPayload struct {
+	// The token, for the public API.
+	Token string `json:"token"`
+	// When it stops working: after 15 minutes, or with the key that it was requested with.
+	ExpiresAt time.Time `json:"expiresAt"`
+	// The service account that it speaks for.
+	ServiceAccountId string `json:"serviceAccountId"`
+	// What it may use, on the instance alone.
+	PermissionKeys []string `json:"permissionKeys"`
+}
+
+// GetToken returns IssueOperatorTokenIssueOperatorTokenOperatorTokenPayload.Token, and is useful for accessing the field via an interface.
+func (v *IssueOperatorTokenIssueOperatorTokenOperatorTokenPayload) GetToken() string { return v.Token }
+
+// GetExpiresAt returns IssueOperatorTokenIssueOperatorTokenOperatorTokenPayload.ExpiresAt, and is useful for accessing the field via an interface.
+func (v *IssueOperatorTokenIssueOperatorTokenOperatorTokenPayload) GetExpiresAt() time.Time {
+	return v.ExpiresAt
+}
+
+// GetServiceAccountId returns IssueOperatorTokenIssueOperatorTokenOperatorTokenPayload.ServiceAccountId, and is useful for accessing the field via an interface.
+func (v *IssueOperatorTokenIssueOperatorTokenOperatorTokenPayload) GetServiceAccountId() string {
+	return v.ServiceAccountId
+}
+
+// GetPermissionKeys returns IssueOperatorTokenIssueOperatorTokenOperatorTokenPayload.PermissionKeys, and is useful for accessing the field via an interface.
+func (v *IssueOperatorTokenIssueOperatorTokenOperatorTokenPayload) GetPermissionKeys() []string {
+	return v.PermissionKeys
+}
+
+// IssueOperatorTokenResponse is returned by IssueOperatorToken on success.
+type IssueOperatorTokenResponse struct {
+	// A token for one instance, as the service account that was chosen for it. For the service account that the instance's adapter is registered with: NOT_FOUND for every other caller, FAILED_PRECONDITION while no account is chosen. Key: adapter.act.
+	IssueOperatorToken IssueOperatorTokenIssueOperatorTokenOperatorTokenPayload `json:"issueOperatorToken"`
+}
+
+// GetIssueOperatorToken returns IssueOperatorTokenResponse.IssueOperatorToken, and is useful for accessing the field via an interface.
+func (v *IssueOperatorTokenResponse) GetIssueOperatorToken() IssueOperatorTokenIssueOperatorTokenOperatorTokenPayload {
+	return v.IssueOperatorToken
 }
 
 // What secret is issued.
@@ -7579,6 +7663,8 @@ type LaunchInstanceInput struct {
 	OperatingMode OperatingMode `json:"operatingMode,omitempty"`
 	// Whom its control plane serves; TENANT asks for control_plane.create on the tenant as well.
 	ControlPlaneScope ControlPlaneScope `json:"controlPlaneScope,omitempty"`
+	// The service account of the project that the app's adapter may act by for the instance: the caller must be able to give each of its keys. Left out for none.
+	OperatorServiceAccountId string `json:"operatorServiceAccountId,omitempty"`
 	// Seconds until it counts as failed, 30 to 86,400.
 	DeadlineSeconds int `json:"deadlineSeconds,omitempty"`
 	// Launch a manifest that is not active yet to test it; asks for manifest.smoke as well.
@@ -7617,6 +7703,9 @@ func (v *LaunchInstanceInput) GetOperatingMode() OperatingMode { return v.Operat
 
 // GetControlPlaneScope returns LaunchInstanceInput.ControlPlaneScope, and is useful for accessing the field via an interface.
 func (v *LaunchInstanceInput) GetControlPlaneScope() ControlPlaneScope { return v.ControlPlaneScope }
+
+// GetOperatorServiceAccountId returns LaunchInstanceInput.OperatorServiceAccountId, and is useful for accessing the field via an interface.
+func (v *LaunchInstanceInput) GetOperatorServiceAccountId() string { return v.OperatorServiceAccountId }
 
 // GetDeadlineSeconds returns LaunchInstanceInput.DeadlineSeconds, and is useful for accessing the field via an interface.
 func (v *LaunchInstanceInput) GetDeadlineSeconds() int { return v.DeadlineSeconds }
@@ -8539,6 +8628,15 @@ type ListSkuPricesResponse struct {
 
 // GetSkuPrices returns ListSkuPricesResponse.SkuPrices, and is useful for accessing the field via an interface.
 func (v *ListSkuPricesResponse) GetSkuPrices() []SkuPrice { return v.SkuPrices }
+
+// ListSystemAppsResponse is returned by ListSystemApps on success.
+type ListSystemAppsResponse struct {
+	// The catalog, by slug. Key: <family>.catalog.read in any scope.
+	Apps AppPage `json:"apps"`
+}
+
+// GetApps returns ListSystemAppsResponse.Apps, and is useful for accessing the field via an interface.
+func (v *ListSystemAppsResponse) GetApps() AppPage { return v.Apps }
 
 // ListTenantsResponse is returned by ListTenants on success.
 type ListTenantsResponse struct {
@@ -11276,6 +11374,28 @@ func (v *OperationToken) GetToken() string { return v.Token }
 // GetExpiresAt returns OperationToken.ExpiresAt, and is useful for accessing the field via an interface.
 func (v *OperationToken) GetExpiresAt() time.Time { return v.ExpiresAt }
 
+// OperatorChoice includes the GraphQL fields of Instance requested by the fragment OperatorChoice.
+// The GraphQL type's documentation follows.
+//
+// A running (or once running) app: a cluster of members in a project's allocations.
+type OperatorChoice struct {
+	// Typed id, `ins_…`.
+	Id string `json:"id"`
+	// Name, unique among the project's live instances.
+	Name string `json:"name"`
+	// The service account of its project that its adapter may act by for it, outside of operations; null for none.
+	OperatorServiceAccountId string `json:"operatorServiceAccountId"`
+}
+
+// GetId returns OperatorChoice.Id, and is useful for accessing the field via an interface.
+func (v *OperatorChoice) GetId() string { return v.Id }
+
+// GetName returns OperatorChoice.Name, and is useful for accessing the field via an interface.
+func (v *OperatorChoice) GetName() string { return v.Name }
+
+// GetOperatorServiceAccountId returns OperatorChoice.OperatorServiceAccountId, and is useful for accessing the field via an interface.
+func (v *OperatorChoice) GetOperatorServiceAccountId() string { return v.OperatorServiceAccountId }
+
 // Orphan includes the GraphQL fields of Orphan requested by the fragment Orphan.
 // The GraphQL type's documentation follows.
 //
@@ -11862,6 +11982,8 @@ type PlanLaunchInstanceInput struct {
 	OperatingMode OperatingMode `json:"operatingMode,omitempty"`
 	// Whom its control plane would serve.
 	ControlPlaneScope ControlPlaneScope `json:"controlPlaneScope,omitempty"`
+	// The service account of the project that the app's adapter may act by for the instance: the caller would have to be able to give each of its keys. Left out for none.
+	OperatorServiceAccountId string `json:"operatorServiceAccountId,omitempty"`
 	// Seconds until it would count as failed, 30 to 86,400.
 	DeadlineSeconds int `json:"deadlineSeconds,omitempty"`
 	// Whether a manifest that is not active yet would be launched to test it.
@@ -11895,6 +12017,11 @@ func (v *PlanLaunchInstanceInput) GetOperatingMode() OperatingMode { return v.Op
 // GetControlPlaneScope returns PlanLaunchInstanceInput.ControlPlaneScope, and is useful for accessing the field via an interface.
 func (v *PlanLaunchInstanceInput) GetControlPlaneScope() ControlPlaneScope {
 	return v.ControlPlaneScope
+}
+
+// GetOperatorServiceAccountId returns PlanLaunchInstanceInput.OperatorServiceAccountId, and is useful for accessing the field via an interface.
+func (v *PlanLaunchInstanceInput) GetOperatorServiceAccountId() string {
+	return v.OperatorServiceAccountId
 }
 
 // GetDeadlineSeconds returns PlanLaunchInstanceInput.DeadlineSeconds, and is useful for accessing the field via an interface.
@@ -13380,6 +13507,8 @@ type RegisterAdapterInput struct {
 	Authority *string `json:"authority,omitempty"`
 	// Narrow its calls that only look to the inspections of the app's manifest; left out to leave it as it is, which is off for a new adapter.
 	NarrowCalls *bool `json:"narrowCalls,omitempty"`
+	// The service account that it acts by where it automates: one that holds adapter.act; left out to leave it as it is, empty for none.
+	ServiceAccountId *string `json:"serviceAccountId,omitempty"`
 }
 
 // GetName returns RegisterAdapterInput.Name, and is useful for accessing the field via an interface.
@@ -13393,6 +13522,9 @@ func (v *RegisterAdapterInput) GetAuthority() *string { return v.Authority }
 
 // GetNarrowCalls returns RegisterAdapterInput.NarrowCalls, and is useful for accessing the field via an interface.
 func (v *RegisterAdapterInput) GetNarrowCalls() *bool { return v.NarrowCalls }
+
+// GetServiceAccountId returns RegisterAdapterInput.ServiceAccountId, and is useful for accessing the field via an interface.
+func (v *RegisterAdapterInput) GetServiceAccountId() *string { return v.ServiceAccountId }
 
 // RegisterAdapterResponse is returned by RegisterAdapter on success.
 type RegisterAdapterResponse struct {
@@ -13443,6 +13575,8 @@ type RegisterSandboxAdapterInput struct {
 	Authority *string `json:"authority,omitempty"`
 	// Narrow its calls that only look to the inspections of the app's manifest; left out to leave it as it is, which is off for a new adapter.
 	NarrowCalls *bool `json:"narrowCalls,omitempty"`
+	// The service account that it acts by where it automates: one that holds adapter.act, of the same project; left out to leave it as it is, empty for none.
+	ServiceAccountId *string `json:"serviceAccountId,omitempty"`
 }
 
 // GetProjectId returns RegisterSandboxAdapterInput.ProjectId, and is useful for accessing the field via an interface.
@@ -13459,6 +13593,9 @@ func (v *RegisterSandboxAdapterInput) GetAuthority() *string { return v.Authorit
 
 // GetNarrowCalls returns RegisterSandboxAdapterInput.NarrowCalls, and is useful for accessing the field via an interface.
 func (v *RegisterSandboxAdapterInput) GetNarrowCalls() *bool { return v.NarrowCalls }
+
+// GetServiceAccountId returns RegisterSandboxAdapterInput.ServiceAccountId, and is useful for accessing the field via an interface.
+func (v *RegisterSandboxAdapterInput) GetServiceAccountId() *string { return v.ServiceAccountId }
 
 // RegisterSandboxAdapterResponse is returned by RegisterSandboxAdapter on success.
 type RegisterSandboxAdapterResponse struct {
@@ -15181,6 +15318,36 @@ type SetCanaryPercentResponse struct {
 // GetSetCanaryPercent returns SetCanaryPercentResponse.SetCanaryPercent, and is useful for accessing the field via an interface.
 func (v *SetCanaryPercentResponse) GetSetCanaryPercent() Manifest { return v.SetCanaryPercent }
 
+// Which service account an instance's adapter may act by.
+type SetOperatorAccountInput struct {
+	// The instance.
+	InstanceId string `json:"instanceId"`
+	// A live service account of the instance's project, each of whose keys the caller could give; left out for none.
+	ServiceAccountId *string `json:"serviceAccountId,omitempty"`
+	// Why, kept in the audit.
+	Reason string `json:"reason,omitempty"`
+}
+
+// GetInstanceId returns SetOperatorAccountInput.InstanceId, and is useful for accessing the field via an interface.
+func (v *SetOperatorAccountInput) GetInstanceId() string { return v.InstanceId }
+
+// GetServiceAccountId returns SetOperatorAccountInput.ServiceAccountId, and is useful for accessing the field via an interface.
+func (v *SetOperatorAccountInput) GetServiceAccountId() *string { return v.ServiceAccountId }
+
+// GetReason returns SetOperatorAccountInput.Reason, and is useful for accessing the field via an interface.
+func (v *SetOperatorAccountInput) GetReason() string { return v.Reason }
+
+// SetOperatorAccountResponse is returned by SetOperatorAccount on success.
+type SetOperatorAccountResponse struct {
+	// Choose the service account that an instance's adapter may act by for it, outside of operations, or none. Tokens for the former one end at once. Key: <family>.instance.update on its project, and each key of the account.
+	SetOperatorAccount OperatorChoice `json:"setOperatorAccount"`
+}
+
+// GetSetOperatorAccount returns SetOperatorAccountResponse.SetOperatorAccount, and is useful for accessing the field via an interface.
+func (v *SetOperatorAccountResponse) GetSetOperatorAccount() OperatorChoice {
+	return v.SetOperatorAccount
+}
+
 // An overlay to be written.
 type SetPolicyInput struct {
 	// Of this tenant; left out with projectId for the platform's.
@@ -16651,6 +16818,8 @@ type Tenant struct {
 	Slug string `json:"slug"`
 	// Name for people.
 	DisplayName string `json:"displayName"`
+	// Whether it is the platform's own: system apps run in its projects, its people are the platform's staff alone, and it is not billed.
+	Platform bool `json:"platform"`
 	// When it was created.
 	CreatedAt time.Time `json:"createdAt"`
 }
@@ -16663,6 +16832,9 @@ func (v *Tenant) GetSlug() string { return v.Slug }
 
 // GetDisplayName returns Tenant.DisplayName, and is useful for accessing the field via an interface.
 func (v *Tenant) GetDisplayName() string { return v.DisplayName }
+
+// GetPlatform returns Tenant.Platform, and is useful for accessing the field via an interface.
+func (v *Tenant) GetPlatform() bool { return v.Platform }
 
 // GetCreatedAt returns Tenant.CreatedAt, and is useful for accessing the field via an interface.
 func (v *Tenant) GetCreatedAt() time.Time { return v.CreatedAt }
@@ -18757,6 +18929,14 @@ type __InvokeActionInput struct {
 // GetInput returns __InvokeActionInput.Input, and is useful for accessing the field via an interface.
 func (v *__InvokeActionInput) GetInput() InvokeActionInput { return v.Input }
 
+// __IssueOperatorTokenInput is used internally by genqlient
+type __IssueOperatorTokenInput struct {
+	InstanceId string `json:"instanceId"`
+}
+
+// GetInstanceId returns __IssueOperatorTokenInput.InstanceId, and is useful for accessing the field via an interface.
+func (v *__IssueOperatorTokenInput) GetInstanceId() string { return v.InstanceId }
+
 // __IssueRuntimeSecretInput is used internally by genqlient
 type __IssueRuntimeSecretInput struct {
 	Input IssueRuntimeSecretInput `json:"input"`
@@ -19372,6 +19552,18 @@ func (v *__ListServiceAccountsInput) GetFirst() int { return v.First }
 
 // GetAfter returns __ListServiceAccountsInput.After, and is useful for accessing the field via an interface.
 func (v *__ListServiceAccountsInput) GetAfter() string { return v.After }
+
+// __ListSystemAppsInput is used internally by genqlient
+type __ListSystemAppsInput struct {
+	First int    `json:"first,omitempty"`
+	After string `json:"after,omitempty"`
+}
+
+// GetFirst returns __ListSystemAppsInput.First, and is useful for accessing the field via an interface.
+func (v *__ListSystemAppsInput) GetFirst() int { return v.First }
+
+// GetAfter returns __ListSystemAppsInput.After, and is useful for accessing the field via an interface.
+func (v *__ListSystemAppsInput) GetAfter() string { return v.After }
 
 // __ListTenantsInput is used internally by genqlient
 type __ListTenantsInput struct {
@@ -20112,6 +20304,14 @@ func (v *__SetCanaryPercentInput) GetPercent() int { return v.Percent }
 
 // GetReason returns __SetCanaryPercentInput.Reason, and is useful for accessing the field via an interface.
 func (v *__SetCanaryPercentInput) GetReason() string { return v.Reason }
+
+// __SetOperatorAccountInput is used internally by genqlient
+type __SetOperatorAccountInput struct {
+	Input SetOperatorAccountInput `json:"input"`
+}
+
+// GetInput returns __SetOperatorAccountInput.Input, and is useful for accessing the field via an interface.
+func (v *__SetOperatorAccountInput) GetInput() SetOperatorAccountInput { return v.Input }
 
 // __SetPolicyInput is used internally by genqlient
 type __SetPolicyInput struct {
@@ -21258,6 +21458,7 @@ fragment App on App {
 	permissionFamily
 	publisherProjectId
 	sandbox
+	system
 	activeManifest {
 		... Manifest
 	}
@@ -21500,6 +21701,7 @@ fragment App on App {
 	permissionFamily
 	publisherProjectId
 	sandbox
+	system
 	activeManifest {
 		... Manifest
 	}
@@ -21667,6 +21869,7 @@ fragment Tenant on Tenant {
 	id
 	slug
 	displayName
+	platform
 	createdAt
 }
 `
@@ -22807,6 +23010,7 @@ fragment AppDetail on App {
 	summary
 	permissionFamily
 	sandbox
+	system
 	activeManifest {
 		... ManifestDetail
 	}
@@ -23404,6 +23608,8 @@ fragment InstanceDetail on Instance {
 	boundCapacityShape
 	operatingMode
 	controlPlaneScope
+	system
+	operatorServiceAccountId
 	runtimeBackend
 	smoke
 	failure {
@@ -24685,6 +24891,7 @@ fragment Tenant on Tenant {
 	id
 	slug
 	displayName
+	platform
 	createdAt
 }
 fragment RoleBinding on RoleBinding {
@@ -24975,6 +25182,43 @@ func InvokeAction(
 	}
 
 	data_ = &InvokeActionResponse{}
+	resp_ := &graphql.Response{Data: data_}
+
+	err_ = client_.MakeRequest(
+		ctx_,
+		req_,
+		resp_,
+	)
+
+	return data_, err_
+}
+
+// The mutation executed by IssueOperatorToken.
+const IssueOperatorToken_Operation = `
+mutation IssueOperatorToken ($instanceId: ID!) {
+	issueOperatorToken(instanceId: $instanceId) {
+		token
+		expiresAt
+		serviceAccountId
+		permissionKeys
+	}
+}
+`
+
+func IssueOperatorToken(
+	ctx_ context.Context,
+	client_ graphql.Client,
+	instanceId string,
+) (data_ *IssueOperatorTokenResponse, err_ error) {
+	req_ := &graphql.Request{
+		OpName: "IssueOperatorToken",
+		Query:  IssueOperatorToken_Operation,
+		Variables: &__IssueOperatorTokenInput{
+			InstanceId: instanceId,
+		},
+	}
+
+	data_ = &IssueOperatorTokenResponse{}
 	resp_ := &graphql.Response{Data: data_}
 
 	err_ = client_.MakeRequest(
@@ -25415,6 +25659,7 @@ fragment Adapter on AdapterRegistration {
 	lastError
 	narrowCalls
 	projectId
+	serviceAccountId
 	createdAt
 }
 fragment PageInfo on PageInfo {
@@ -25570,6 +25815,7 @@ fragment App on App {
 	permissionFamily
 	publisherProjectId
 	sandbox
+	system
 	activeManifest {
 		... Manifest
 	}
@@ -27943,6 +28189,7 @@ fragment Adapter on AdapterRegistration {
 	lastError
 	narrowCalls
 	projectId
+	serviceAccountId
 	createdAt
 }
 fragment PageInfo on PageInfo {
@@ -28147,6 +28394,88 @@ func ListSkuPrices(
 	return data_, err_
 }
 
+// The query executed by ListSystemApps.
+const ListSystemApps_Operation = `
+query ListSystemApps ($first: Int, $after: String) {
+	apps(system: true, first: $first, after: $after) {
+		... AppPage
+	}
+}
+fragment AppPage on AppConnection {
+	edges {
+		cursor
+		node {
+			... App
+		}
+	}
+	pageInfo {
+		... PageInfo
+	}
+}
+fragment App on App {
+	id
+	slug
+	displayName
+	summary
+	permissionFamily
+	publisherProjectId
+	sandbox
+	system
+	activeManifest {
+		... Manifest
+	}
+	canaryManifest {
+		... Manifest
+	}
+}
+fragment PageInfo on PageInfo {
+	hasNextPage
+	endCursor
+}
+fragment Manifest on Manifest {
+	id
+	appSlug
+	version
+	displayName
+	summary
+	stage
+	digest
+	artifactKind
+	canaryPercent
+	canaryHaltedAt
+	canaryHaltReason
+	createdAt
+}
+`
+
+// The apps that the operator runs for the platform.
+func ListSystemApps(
+	ctx_ context.Context,
+	client_ graphql.Client,
+	first int,
+	after string,
+) (data_ *ListSystemAppsResponse, err_ error) {
+	req_ := &graphql.Request{
+		OpName: "ListSystemApps",
+		Query:  ListSystemApps_Operation,
+		Variables: &__ListSystemAppsInput{
+			First: first,
+			After: after,
+		},
+	}
+
+	data_ = &ListSystemAppsResponse{}
+	resp_ := &graphql.Response{Data: data_}
+
+	err_ = client_.MakeRequest(
+		ctx_,
+		req_,
+		resp_,
+	)
+
+	return data_, err_
+}
+
 // The query executed by ListTenants.
 const ListTenants_Operation = `
 query ListTenants ($first: Int, $after: String) {
@@ -28169,6 +28498,7 @@ fragment Tenant on Tenant {
 	id
 	slug
 	displayName
+	platform
 	createdAt
 }
 fragment PageInfo on PageInfo {
@@ -28751,6 +29081,7 @@ fragment App on App {
 	permissionFamily
 	publisherProjectId
 	sandbox
+	system
 	activeManifest {
 		... Manifest
 	}
@@ -32600,6 +32931,7 @@ fragment Adapter on AdapterRegistration {
 	lastError
 	narrowCalls
 	projectId
+	serviceAccountId
 	createdAt
 }
 `
@@ -32688,6 +33020,7 @@ fragment Adapter on AdapterRegistration {
 	lastError
 	narrowCalls
 	projectId
+	serviceAccountId
 	createdAt
 }
 `
@@ -35236,6 +35569,45 @@ func SetCanaryPercent(
 	return data_, err_
 }
 
+// The mutation executed by SetOperatorAccount.
+const SetOperatorAccount_Operation = `
+mutation SetOperatorAccount ($input: SetOperatorAccountInput!) {
+	setOperatorAccount(input: $input) {
+		... OperatorChoice
+	}
+}
+fragment OperatorChoice on Instance {
+	id
+	name
+	operatorServiceAccountId
+}
+`
+
+func SetOperatorAccount(
+	ctx_ context.Context,
+	client_ graphql.Client,
+	input SetOperatorAccountInput,
+) (data_ *SetOperatorAccountResponse, err_ error) {
+	req_ := &graphql.Request{
+		OpName: "SetOperatorAccount",
+		Query:  SetOperatorAccount_Operation,
+		Variables: &__SetOperatorAccountInput{
+			Input: input,
+		},
+	}
+
+	data_ = &SetOperatorAccountResponse{}
+	resp_ := &graphql.Response{Data: data_}
+
+	err_ = client_.MakeRequest(
+		ctx_,
+		req_,
+		resp_,
+	)
+
+	return data_, err_
+}
+
 // The mutation executed by SetPolicy.
 const SetPolicy_Operation = `
 mutation SetPolicy ($input: SetPolicyInput!) {
@@ -36364,6 +36736,7 @@ fragment Tenant on Tenant {
 	id
 	slug
 	displayName
+	platform
 	createdAt
 }
 `

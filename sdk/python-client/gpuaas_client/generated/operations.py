@@ -42,6 +42,13 @@ class ReleaseAllocationInput(TypedDict):
     idempotencyKey: NotRequired[str]
 
 
+class SetOperatorAccountInput(TypedDict):
+    """Which service account an instance's adapter may act by."""
+    instanceId: str
+    serviceAccountId: NotRequired[str | None]
+    reason: NotRequired[str | None]
+
+
 class PriceFilterInput(TypedDict):
     """Chooses prices."""
     tenantId: NotRequired[str | None]
@@ -129,6 +136,7 @@ class CreateAppInput(TypedDict):
     summary: str
     permissionFamily: str
     publisherProjectId: NotRequired[str | None]
+    system: NotRequired[bool]
     idempotencyKey: NotRequired[str]
 
 
@@ -156,6 +164,7 @@ class RegisterSandboxAdapterInput(TypedDict):
     url: str
     authority: NotRequired[str | None]
     narrowCalls: NotRequired[bool | None]
+    serviceAccountId: NotRequired[str | None]
 
 
 class PublishArtifactInput(TypedDict):
@@ -198,6 +207,7 @@ class RegisterAdapterInput(TypedDict):
     url: str
     authority: NotRequired[str | None]
     narrowCalls: NotRequired[bool | None]
+    serviceAccountId: NotRequired[str | None]
 
 
 class EntitlementLimitsInput(TypedDict):
@@ -268,6 +278,7 @@ class CreateTenantInput(TypedDict):
     """What a new tenant is made from."""
     slug: str
     displayName: str
+    platform: NotRequired[bool]
     idempotencyKey: NotRequired[str]
 
 
@@ -383,6 +394,7 @@ class InstanceFilter(TypedDict):
     """Which instances."""
     statuses: NotRequired[list[InstanceStatus] | None]
     appSlug: NotRequired[str | None]
+    system: NotRequired[bool | None]
     search: NotRequired[str | None]
 
 
@@ -418,6 +430,7 @@ class LaunchInstanceInput(TypedDict):
     config: NotRequired[Any]
     operatingMode: NotRequired[OperatingMode]
     controlPlaneScope: NotRequired[ControlPlaneScope]
+    operatorServiceAccountId: NotRequired[str | None]
     deadlineSeconds: NotRequired[int]
     smoke: NotRequired[bool]
     planHash: NotRequired[str | None]
@@ -834,6 +847,7 @@ class PlanLaunchInstanceInput(TypedDict):
     config: NotRequired[Any]
     operatingMode: NotRequired[OperatingMode]
     controlPlaneScope: NotRequired[ControlPlaneScope]
+    operatorServiceAccountId: NotRequired[str | None]
     deadlineSeconds: NotRequired[int]
     smoke: NotRequired[bool]
 
@@ -1138,6 +1152,13 @@ class AllocationPage(TypedDict):
     edges: list[AllocationPageEdges]
     pageInfo: PageInfo
 
+
+class OperatorChoice(TypedDict):
+    """A running (or once running) app: a cluster of members in a project's allocations."""
+    id: str
+    name: str
+    operatorServiceAccountId: str | None
+
 PriceScope = Literal["PLATFORM", "TENANT", "PROJECT"]
 
 
@@ -1398,6 +1419,7 @@ class App(TypedDict):
     permissionFamily: str
     publisherProjectId: str | None
     sandbox: bool
+    system: bool
     activeManifest: Manifest | None
     canaryManifest: Manifest | None
 
@@ -1421,6 +1443,7 @@ class AppDetail(TypedDict):
     summary: str
     permissionFamily: str
     sandbox: bool
+    system: bool
     activeManifest: ManifestDetail | None
     manifests: ManifestPage
 
@@ -1436,6 +1459,7 @@ class Adapter(TypedDict):
     lastError: str
     narrowCalls: bool
     projectId: str | None
+    serviceAccountId: str | None
     createdAt: str
 
 
@@ -1590,6 +1614,7 @@ class Tenant(TypedDict):
     id: str
     slug: str
     displayName: str
+    platform: bool
     createdAt: str
 
 
@@ -2013,6 +2038,8 @@ class InstanceDetail(TypedDict):
     boundCapacityShape: CapacityShape
     operatingMode: OperatingMode
     controlPlaneScope: ControlPlaneScope
+    system: bool
+    operatorServiceAccountId: str | None
     runtimeBackend: str
     smoke: bool
     failure: Failure | None
@@ -2879,6 +2906,7 @@ class WebhookDelivery(TypedDict):
 _FRAGMENTS = {
     "Allocation": "fragment Allocation on Allocation { id projectId name shape gpuCount devices { ... Device } isolationClass memoryMiB cpuMillis sku region status node { id name } instance { id name } schedulerType integrationMetadata createdAt releasedAt }",
     "AllocationPage": "fragment AllocationPage on AllocationConnection { edges { cursor node { ... Allocation } } pageInfo { ... PageInfo } }",
+    "OperatorChoice": "fragment OperatorChoice on Instance { id name operatorServiceAccountId }",
     "Price": "fragment Price on Price { id meter sku region currency scope tenantId projectId validFrom validTo measure per tiers { upTo price } minimum roundUpTo number hash reason }",
     "BillingPeriod": "fragment BillingPeriod on BillingPeriod { id currency startsAt endsAt status closedAt }",
     "BillingRun": "fragment BillingRun on BillingRun { id periodId statementId number eventTo watermark engine priceHash inputDigest outputDigest lines unpriced createdAt }",
@@ -2893,10 +2921,10 @@ _FRAGMENTS = {
     "Manifest": "fragment Manifest on Manifest { id appSlug version displayName summary stage digest artifactKind canaryPercent canaryHaltedAt canaryHaltReason createdAt }",
     "ManifestDetail": "fragment ManifestDetail on Manifest { id appSlug version displayName summary stage digest compatibility configSchema components { ... ComponentSpec } actions { ... ActionSpec } artifacts { ... Artifact } evidence createdAt }",
     "ManifestPage": "fragment ManifestPage on ManifestConnection { edges { cursor node { ... Manifest } } pageInfo { ... PageInfo } }",
-    "App": "fragment App on App { id slug displayName summary permissionFamily publisherProjectId sandbox activeManifest { ... Manifest } canaryManifest { ... Manifest } }",
+    "App": "fragment App on App { id slug displayName summary permissionFamily publisherProjectId sandbox system activeManifest { ... Manifest } canaryManifest { ... Manifest } }",
     "AppPage": "fragment AppPage on AppConnection { edges { cursor node { ... App } } pageInfo { ... PageInfo } }",
-    "AppDetail": "fragment AppDetail on App { id slug displayName summary permissionFamily sandbox activeManifest { ... ManifestDetail } manifests(first: 20) { ... ManifestPage } }",
-    "Adapter": "fragment Adapter on AdapterRegistration { id name url authority description lastSeenAt lastError narrowCalls projectId createdAt }",
+    "AppDetail": "fragment AppDetail on App { id slug displayName summary permissionFamily sandbox system activeManifest { ... ManifestDetail } manifests(first: 20) { ... ManifestPage } }",
+    "Adapter": "fragment Adapter on AdapterRegistration { id name url authority description lastSeenAt lastError narrowCalls projectId serviceAccountId createdAt }",
     "AdapterPage": "fragment AdapterPage on AdapterRegistrationConnection { edges { cursor node { ... Adapter } } pageInfo { ... PageInfo } }",
     "Entitlement": "fragment Entitlement on Entitlement { id projectId appSlug grantedBy createdAt revokedAt reason maxInstances maxMembers maxGpus versions expiresAt }",
     "PageInfo": "fragment PageInfo on PageInfo { hasNextPage endCursor }",
@@ -2910,7 +2938,7 @@ _FRAGMENTS = {
     "AuditCheckpoint": "fragment AuditCheckpoint on AuditCheckpoint { id seq link signature createdAt }",
     "AuditEntryPage": "fragment AuditEntryPage on AuditEntryConnection { edges { cursor node { ... AuditEntry } } pageInfo { ... PageInfo } }",
     "EventPage": "fragment EventPage on EventConnection { edges { cursor node { ... Event } } pageInfo { ... PageInfo } }",
-    "Tenant": "fragment Tenant on Tenant { id slug displayName createdAt }",
+    "Tenant": "fragment Tenant on Tenant { id slug displayName platform createdAt }",
     "Project": "fragment Project on Project { id tenantId slug displayName maxMembers maxGpus createdAt }",
     "User": "fragment User on User { id tenantId email displayName createdAt disabledAt lastLoginAt invitedAt invitationEndsAt acceptedAt }",
     "ServiceAccountKey": "fragment ServiceAccountKey on ServiceAccountKey { id serviceAccountId createdAt expiresAt revokedAt lastUsedAt replacedBy }",
@@ -2934,7 +2962,7 @@ _FRAGMENTS = {
     "MemberPage": "fragment MemberPage on MemberConnection { edges { cursor node { ... Member } } pageInfo { ... PageInfo } }",
     "Drift": "fragment Drift on Drift { code message memberId }",
     "Generation": "fragment Generation on Generation { id number appVersion config operationId createdAt }",
-    "InstanceDetail": "fragment InstanceDetail on Instance { id name tenantId projectId appSlug appVersion status health healthMessage revision config boundCapacityShape operatingMode controlPlaneScope runtimeBackend smoke failure { ... Failure } roles { ... ComponentRole } generation drift { ... Drift } observedAt blockers { ... Blocker } orphans { ... Orphan } members(first: 100) { ... MemberPage } lastOperation { ... Operation } actions { ... ActionSpec } allocations { id name } correlationId createdAt updatedAt releasedAt }",
+    "InstanceDetail": "fragment InstanceDetail on Instance { id name tenantId projectId appSlug appVersion status health healthMessage revision config boundCapacityShape operatingMode controlPlaneScope system operatorServiceAccountId runtimeBackend smoke failure { ... Failure } roles { ... ComponentRole } generation drift { ... Drift } observedAt blockers { ... Blocker } orphans { ... Orphan } members(first: 100) { ... MemberPage } lastOperation { ... Operation } actions { ... ActionSpec } allocations { id name } correlationId createdAt updatedAt releasedAt }",
     "LaunchVersion": "fragment LaunchVersion on LaunchVersion { version stage chosen reasons { ... Reason } }",
     "AllocationVerdict": "fragment AllocationVerdict on AllocationVerdict { allocation { ... Allocation } compatible reasons { ... Reason } isolationClass }",
     "Repair": "fragment Repair on Instance { id name repair { mode budget backOffSeconds graceSeconds hourlyLimitMicros } repairStopped unservedAt }",
@@ -3055,6 +3083,45 @@ _RELEASE_ALLOCATION = Document(
 def release_allocation(input: ReleaseAllocationInput) -> Mutation[ReleaseAllocationData]:
     """Give capacity back; an instance that uses it is stopped first. Key: allocation.release on the project, and <family>.instance.delete if an instance uses it."""
     return Mutation(_RELEASE_ALLOCATION, given({"input": input}), keyed=True)
+
+
+class SetOperatorAccountData(TypedDict):
+    setOperatorAccount: OperatorChoice
+
+
+_SET_OPERATOR_ACCOUNT = Document(
+    "SetOperatorAccount",
+    "mutation SetOperatorAccount ($input: SetOperatorAccountInput!) { setOperatorAccount(input: $input) { ... OperatorChoice } }",
+    [_FRAGMENTS["OperatorChoice"]],
+)
+
+
+def set_operator_account(input: SetOperatorAccountInput) -> Mutation[SetOperatorAccountData]:
+    """Choose the service account that an instance's adapter may act by for it, outside of operations, or none. Tokens for the former one end at once. Key: <family>.instance.update on its project, and each key of the account."""
+    return Mutation(_SET_OPERATOR_ACCOUNT, given({"input": input}))
+
+
+class IssueOperatorTokenDataIssueOperatorToken(TypedDict):
+    token: str
+    expiresAt: str
+    serviceAccountId: str
+    permissionKeys: list[str]
+
+
+class IssueOperatorTokenData(TypedDict):
+    issueOperatorToken: IssueOperatorTokenDataIssueOperatorToken
+
+
+_ISSUE_OPERATOR_TOKEN = Document(
+    "IssueOperatorToken",
+    "mutation IssueOperatorToken ($instanceId: ID!) { issueOperatorToken(instanceId: $instanceId) { token expiresAt serviceAccountId permissionKeys } }",
+    [],
+)
+
+
+def issue_operator_token(instance_id: str) -> Mutation[IssueOperatorTokenData]:
+    """A token for one instance, as the service account that was chosen for it. For the service account that the instance's adapter is registered with: NOT_FOUND for every other caller, FAILED_PRECONDITION while no account is chosen. Key: adapter.act."""
+    return Mutation(_ISSUE_OPERATOR_TOKEN, given({"instanceId": instance_id}))
 
 
 class ListPricesDataPricesEdges(TypedDict):
@@ -3534,6 +3601,22 @@ _LIST_APPS = Document(
 def list_apps(*, search: str | None = None, first: int | None = None, after: str | None = None) -> Query[ListAppsData]:
     """The catalog, by slug. Key: <family>.catalog.read in any scope."""
     return Query(_LIST_APPS, given({"search": search, "first": first, "after": after}))
+
+
+class ListSystemAppsData(TypedDict):
+    apps: AppPage
+
+
+_LIST_SYSTEM_APPS = Document(
+    "ListSystemApps",
+    "query ListSystemApps ($first: Int, $after: String) { apps(system: true, first: $first, after: $after) { ... AppPage } }",
+    [_FRAGMENTS["AppPage"], _FRAGMENTS["App"], _FRAGMENTS["Manifest"], _FRAGMENTS["PageInfo"]],
+)
+
+
+def list_system_apps(*, first: int | None = None, after: str | None = None) -> Query[ListSystemAppsData]:
+    """The catalog, by slug. Key: <family>.catalog.read in any scope."""
+    return Query(_LIST_SYSTEM_APPS, given({"first": first, "after": after}))
 
 
 class GetAppData(TypedDict):
@@ -4428,6 +4511,7 @@ _CREATE_TENANT = Document(
     "CreateTenant",
     "mutation CreateTenant ($input: CreateTenantInput!) { createTenant(input: $input) { ... Tenant } }",
     [_FRAGMENTS["Tenant"]],
+    older="mutation CreateTenant ($input: CreateTenantInput!) { createTenant(input: $input) { ... Tenant } } fragment Tenant on Tenant { id slug displayName createdAt }",
 )
 
 

@@ -65,6 +65,16 @@ export type ReleaseAllocationInput = {
   readonly idempotencyKey: string;
 };
 
+/** Which service account an instance's adapter may act by. */
+export type SetOperatorAccountInput = {
+  /** The instance. */
+  readonly instanceId: string;
+  /** A live service account of the instance's project, each of whose keys the caller could give; left out for none. */
+  readonly serviceAccountId?: string | null | undefined;
+  /** Why, kept in the audit. */
+  readonly reason?: string | null | undefined;
+};
+
 /** For whom a price is. The narrower scope wins. */
 export type PriceScope =
   /** For everyone. */
@@ -315,6 +325,8 @@ export type CreateAppInput = {
   readonly permissionFamily: string;
   /** The project that publishes it: accounts there with the keys may publish and promote its manifests; left out for the platform alone. */
   readonly publisherProjectId?: string | null | undefined;
+  /** Whether the operator runs it for the platform. It is launched in the platform's own tenant alone, and tenants do not see it; that never changes. */
+  readonly system?: boolean;
   /** Makes a repeat harmless: same key and input, same app. */
   readonly idempotencyKey: string;
 };
@@ -357,6 +369,8 @@ export type RegisterSandboxAdapterInput = {
   readonly authority?: string | null | undefined;
   /** Narrow its calls that only look to the inspections of the app's manifest; left out to leave it as it is, which is off for a new adapter. */
   readonly narrowCalls?: boolean | null | undefined;
+  /** The service account that it acts by where it automates: one that holds adapter.act, of the same project; left out to leave it as it is, empty for none. */
+  readonly serviceAccountId?: string | null | undefined;
 };
 
 /** What a new artifact is made from. */
@@ -439,6 +453,8 @@ export type RegisterAdapterInput = {
   readonly authority?: string | null | undefined;
   /** Narrow its calls that only look to the inspections of the app's manifest; left out to leave it as it is, which is off for a new adapter. */
   readonly narrowCalls?: boolean | null | undefined;
+  /** The service account that it acts by where it automates: one that holds adapter.act; left out to leave it as it is, empty for none. */
+  readonly serviceAccountId?: string | null | undefined;
 };
 
 /** How well something works, by the adapter's report; it is shown beside the status and is never mixed into it. */
@@ -598,6 +614,8 @@ export type CreateTenantInput = {
   readonly slug: string;
   /** Name for people, 1 to 100 characters. */
   readonly displayName: string;
+  /** Whether it is the platform's own, for system apps; there is one at most (CONFLICT). */
+  readonly platform?: boolean;
   /** Makes a repeat harmless: same key and input, same tenant. */
   readonly idempotencyKey: string;
 };
@@ -836,6 +854,8 @@ export type InstanceFilter = {
   readonly statuses?: ReadonlyArray<InstanceStatus> | null | undefined;
   /** Only this app. */
   readonly appSlug?: string | null | undefined;
+  /** Only those of system apps, or only others; left out for both. */
+  readonly system?: boolean | null | undefined;
   /** Only names that contain this, 1 to 100 characters. */
   readonly search?: string | null | undefined;
 };
@@ -872,6 +892,8 @@ export type LaunchInstanceInput = {
   readonly operatingMode?: OperatingMode;
   /** Whom its control plane serves; TENANT asks for control_plane.create on the tenant as well. */
   readonly controlPlaneScope?: ControlPlaneScope;
+  /** The service account of the project that the app's adapter may act by for the instance: the caller must be able to give each of its keys. Left out for none. */
+  readonly operatorServiceAccountId?: string | null | undefined;
   /** Seconds until it counts as failed, 30 to 86,400. */
   readonly deadlineSeconds?: number;
   /** Launch a manifest that is not active yet to test it; asks for manifest.smoke as well. */
@@ -1890,6 +1912,8 @@ export type PlanLaunchInstanceInput = {
   readonly operatingMode?: OperatingMode;
   /** Whom its control plane would serve. */
   readonly controlPlaneScope?: ControlPlaneScope;
+  /** The service account of the project that the app's adapter may act by for the instance: the caller would have to be able to give each of its keys. Left out for none. */
+  readonly operatorServiceAccountId?: string | null | undefined;
   /** Seconds until it would count as failed, 30 to 86,400. */
   readonly deadlineSeconds?: number;
   /** Whether a manifest that is not active yet would be launched to test it. */
@@ -2281,6 +2305,22 @@ export type ReleaseAllocationMutationVariables = Exact<{
 
 export type ReleaseAllocationMutation = { readonly releaseAllocation: { readonly allocation: { readonly id: string, readonly projectId: string, readonly name: string, readonly shape: CapacityShape, readonly gpuCount: number, readonly isolationClass: IsolationClass | null, readonly memoryMiB: number | null, readonly cpuMillis: number | null, readonly sku: string, readonly region: string, readonly status: AllocationStatus, readonly schedulerType: string, readonly integrationMetadata: unknown, readonly createdAt: string, readonly releasedAt: string | null, readonly devices: ReadonlyArray<{ readonly uuid: string, readonly index: number, readonly minor: number, readonly pciAddress: string, readonly path: string, readonly model: string, readonly memoryMiB: number, readonly simulated: boolean, readonly cdi: string }> | null, readonly node: { readonly id: string, readonly name: string } | null, readonly instance: { readonly id: string, readonly name: string } | null }, readonly operation: { readonly id: string, readonly kind: OperationKind, readonly state: OperationState, readonly outcome: Outcome | null, readonly projectId: string, readonly instanceId: string | null, readonly allocationId: string | null, readonly phase: string, readonly percent: number, readonly message: string, readonly reason: string, readonly correlationId: string, readonly deadline: string, readonly createdAt: string, readonly startedAt: string | null, readonly endedAt: string | null, readonly requester: { readonly kind: string, readonly id: string, readonly name: string }, readonly error: { readonly code: string, readonly message: string, readonly owner: string, readonly retryable: boolean } | null } } };
 
+export type OperatorChoiceFragment = { readonly id: string, readonly name: string, readonly operatorServiceAccountId: string | null };
+
+export type SetOperatorAccountMutationVariables = Exact<{
+  input: SetOperatorAccountInput;
+}>;
+
+
+export type SetOperatorAccountMutation = { readonly setOperatorAccount: { readonly id: string, readonly name: string, readonly operatorServiceAccountId: string | null } };
+
+export type IssueOperatorTokenMutationVariables = Exact<{
+  instanceId: string;
+}>;
+
+
+export type IssueOperatorTokenMutation = { readonly issueOperatorToken: { readonly token: string, readonly expiresAt: string, readonly serviceAccountId: string, readonly permissionKeys: ReadonlyArray<string> } };
+
 export type PriceFragment = { readonly id: string, readonly meter: string, readonly sku: string, readonly region: string, readonly currency: string, readonly scope: PriceScope, readonly tenantId: string | null, readonly projectId: string | null, readonly validFrom: string, readonly validTo: string | null, readonly measure: PriceMeasure, readonly per: string, readonly minimum: string, readonly roundUpTo: string, readonly number: number, readonly hash: string, readonly reason: string, readonly tiers: ReadonlyArray<{ readonly upTo: string | null, readonly price: string }> };
 
 export type BillingPeriodFragment = { readonly id: string, readonly currency: string, readonly startsAt: string, readonly endsAt: string, readonly status: BillingStatus, readonly closedAt: string | null };
@@ -2472,15 +2512,15 @@ export type ManifestDetailFragment = { readonly id: string, readonly appSlug: st
 
 export type ManifestPageFragment = { readonly edges: ReadonlyArray<{ readonly cursor: string, readonly node: { readonly id: string, readonly appSlug: string, readonly version: string, readonly displayName: string, readonly summary: string, readonly stage: Stage, readonly digest: string, readonly artifactKind: string, readonly canaryPercent: number, readonly canaryHaltedAt: string | null, readonly canaryHaltReason: string, readonly createdAt: string } }>, readonly pageInfo: { readonly hasNextPage: boolean, readonly endCursor: string | null } };
 
-export type AppFragment = { readonly id: string, readonly slug: string, readonly displayName: string, readonly summary: string, readonly permissionFamily: string, readonly publisherProjectId: string | null, readonly sandbox: boolean, readonly activeManifest: { readonly id: string, readonly appSlug: string, readonly version: string, readonly displayName: string, readonly summary: string, readonly stage: Stage, readonly digest: string, readonly artifactKind: string, readonly canaryPercent: number, readonly canaryHaltedAt: string | null, readonly canaryHaltReason: string, readonly createdAt: string } | null, readonly canaryManifest: { readonly id: string, readonly appSlug: string, readonly version: string, readonly displayName: string, readonly summary: string, readonly stage: Stage, readonly digest: string, readonly artifactKind: string, readonly canaryPercent: number, readonly canaryHaltedAt: string | null, readonly canaryHaltReason: string, readonly createdAt: string } | null };
+export type AppFragment = { readonly id: string, readonly slug: string, readonly displayName: string, readonly summary: string, readonly permissionFamily: string, readonly publisherProjectId: string | null, readonly sandbox: boolean, readonly system: boolean, readonly activeManifest: { readonly id: string, readonly appSlug: string, readonly version: string, readonly displayName: string, readonly summary: string, readonly stage: Stage, readonly digest: string, readonly artifactKind: string, readonly canaryPercent: number, readonly canaryHaltedAt: string | null, readonly canaryHaltReason: string, readonly createdAt: string } | null, readonly canaryManifest: { readonly id: string, readonly appSlug: string, readonly version: string, readonly displayName: string, readonly summary: string, readonly stage: Stage, readonly digest: string, readonly artifactKind: string, readonly canaryPercent: number, readonly canaryHaltedAt: string | null, readonly canaryHaltReason: string, readonly createdAt: string } | null };
 
-export type AppPageFragment = { readonly edges: ReadonlyArray<{ readonly cursor: string, readonly node: { readonly id: string, readonly slug: string, readonly displayName: string, readonly summary: string, readonly permissionFamily: string, readonly publisherProjectId: string | null, readonly sandbox: boolean, readonly activeManifest: { readonly id: string, readonly appSlug: string, readonly version: string, readonly displayName: string, readonly summary: string, readonly stage: Stage, readonly digest: string, readonly artifactKind: string, readonly canaryPercent: number, readonly canaryHaltedAt: string | null, readonly canaryHaltReason: string, readonly createdAt: string } | null, readonly canaryManifest: { readonly id: string, readonly appSlug: string, readonly version: string, readonly displayName: string, readonly summary: string, readonly stage: Stage, readonly digest: string, readonly artifactKind: string, readonly canaryPercent: number, readonly canaryHaltedAt: string | null, readonly canaryHaltReason: string, readonly createdAt: string } | null } }>, readonly pageInfo: { readonly hasNextPage: boolean, readonly endCursor: string | null } };
+export type AppPageFragment = { readonly edges: ReadonlyArray<{ readonly cursor: string, readonly node: { readonly id: string, readonly slug: string, readonly displayName: string, readonly summary: string, readonly permissionFamily: string, readonly publisherProjectId: string | null, readonly sandbox: boolean, readonly system: boolean, readonly activeManifest: { readonly id: string, readonly appSlug: string, readonly version: string, readonly displayName: string, readonly summary: string, readonly stage: Stage, readonly digest: string, readonly artifactKind: string, readonly canaryPercent: number, readonly canaryHaltedAt: string | null, readonly canaryHaltReason: string, readonly createdAt: string } | null, readonly canaryManifest: { readonly id: string, readonly appSlug: string, readonly version: string, readonly displayName: string, readonly summary: string, readonly stage: Stage, readonly digest: string, readonly artifactKind: string, readonly canaryPercent: number, readonly canaryHaltedAt: string | null, readonly canaryHaltReason: string, readonly createdAt: string } | null } }>, readonly pageInfo: { readonly hasNextPage: boolean, readonly endCursor: string | null } };
 
-export type AppDetailFragment = { readonly id: string, readonly slug: string, readonly displayName: string, readonly summary: string, readonly permissionFamily: string, readonly sandbox: boolean, readonly activeManifest: { readonly id: string, readonly appSlug: string, readonly version: string, readonly displayName: string, readonly summary: string, readonly stage: Stage, readonly digest: string, readonly compatibility: unknown, readonly configSchema: unknown, readonly evidence: unknown, readonly createdAt: string, readonly components: ReadonlyArray<{ readonly key: string, readonly displayName: string, readonly min: number, readonly max: number, readonly default: number }>, readonly actions: ReadonlyArray<{ readonly name: string, readonly displayName: string, readonly permissionKey: string, readonly risk: ActionRisk, readonly inputSchema: unknown, readonly outputSchema: unknown }>, readonly artifacts: ReadonlyArray<{ readonly id: string, readonly name: string, readonly mediaType: string, readonly ref: string, readonly digest: string, readonly sizeBytes: number, readonly stage: Stage, readonly evidence: unknown, readonly kind: ArtifactKind, readonly tenantId: string | null, readonly projectId: string | null, readonly platforms: ReadonlyArray<string>, readonly signature: SignatureState, readonly quarantinedAt: string | null, readonly quarantineCode: string, readonly quarantineReason: string, readonly verifiedAt: string | null, readonly smoked: boolean, readonly createdAt: string, readonly signedBy: { readonly id: string, readonly sourceId: string, readonly name: string, readonly publicKey: string, readonly fingerprint: string, readonly algorithm: string, readonly validFrom: string, readonly validUntil: string | null, readonly revokedAt: string | null, readonly revokeReason: string, readonly createdBy: string, readonly createdAt: string } | null }> } | null, readonly manifests: { readonly edges: ReadonlyArray<{ readonly cursor: string, readonly node: { readonly id: string, readonly appSlug: string, readonly version: string, readonly displayName: string, readonly summary: string, readonly stage: Stage, readonly digest: string, readonly artifactKind: string, readonly canaryPercent: number, readonly canaryHaltedAt: string | null, readonly canaryHaltReason: string, readonly createdAt: string } }>, readonly pageInfo: { readonly hasNextPage: boolean, readonly endCursor: string | null } } };
+export type AppDetailFragment = { readonly id: string, readonly slug: string, readonly displayName: string, readonly summary: string, readonly permissionFamily: string, readonly sandbox: boolean, readonly system: boolean, readonly activeManifest: { readonly id: string, readonly appSlug: string, readonly version: string, readonly displayName: string, readonly summary: string, readonly stage: Stage, readonly digest: string, readonly compatibility: unknown, readonly configSchema: unknown, readonly evidence: unknown, readonly createdAt: string, readonly components: ReadonlyArray<{ readonly key: string, readonly displayName: string, readonly min: number, readonly max: number, readonly default: number }>, readonly actions: ReadonlyArray<{ readonly name: string, readonly displayName: string, readonly permissionKey: string, readonly risk: ActionRisk, readonly inputSchema: unknown, readonly outputSchema: unknown }>, readonly artifacts: ReadonlyArray<{ readonly id: string, readonly name: string, readonly mediaType: string, readonly ref: string, readonly digest: string, readonly sizeBytes: number, readonly stage: Stage, readonly evidence: unknown, readonly kind: ArtifactKind, readonly tenantId: string | null, readonly projectId: string | null, readonly platforms: ReadonlyArray<string>, readonly signature: SignatureState, readonly quarantinedAt: string | null, readonly quarantineCode: string, readonly quarantineReason: string, readonly verifiedAt: string | null, readonly smoked: boolean, readonly createdAt: string, readonly signedBy: { readonly id: string, readonly sourceId: string, readonly name: string, readonly publicKey: string, readonly fingerprint: string, readonly algorithm: string, readonly validFrom: string, readonly validUntil: string | null, readonly revokedAt: string | null, readonly revokeReason: string, readonly createdBy: string, readonly createdAt: string } | null }> } | null, readonly manifests: { readonly edges: ReadonlyArray<{ readonly cursor: string, readonly node: { readonly id: string, readonly appSlug: string, readonly version: string, readonly displayName: string, readonly summary: string, readonly stage: Stage, readonly digest: string, readonly artifactKind: string, readonly canaryPercent: number, readonly canaryHaltedAt: string | null, readonly canaryHaltReason: string, readonly createdAt: string } }>, readonly pageInfo: { readonly hasNextPage: boolean, readonly endCursor: string | null } } };
 
-export type AdapterFragment = { readonly id: string, readonly name: string, readonly url: string, readonly authority: string, readonly description: unknown, readonly lastSeenAt: string | null, readonly lastError: string, readonly narrowCalls: boolean, readonly projectId: string | null, readonly createdAt: string };
+export type AdapterFragment = { readonly id: string, readonly name: string, readonly url: string, readonly authority: string, readonly description: unknown, readonly lastSeenAt: string | null, readonly lastError: string, readonly narrowCalls: boolean, readonly projectId: string | null, readonly serviceAccountId: string | null, readonly createdAt: string };
 
-export type AdapterPageFragment = { readonly edges: ReadonlyArray<{ readonly cursor: string, readonly node: { readonly id: string, readonly name: string, readonly url: string, readonly authority: string, readonly description: unknown, readonly lastSeenAt: string | null, readonly lastError: string, readonly narrowCalls: boolean, readonly projectId: string | null, readonly createdAt: string } }>, readonly pageInfo: { readonly hasNextPage: boolean, readonly endCursor: string | null } };
+export type AdapterPageFragment = { readonly edges: ReadonlyArray<{ readonly cursor: string, readonly node: { readonly id: string, readonly name: string, readonly url: string, readonly authority: string, readonly description: unknown, readonly lastSeenAt: string | null, readonly lastError: string, readonly narrowCalls: boolean, readonly projectId: string | null, readonly serviceAccountId: string | null, readonly createdAt: string } }>, readonly pageInfo: { readonly hasNextPage: boolean, readonly endCursor: string | null } };
 
 export type EntitlementFragment = { readonly id: string, readonly projectId: string, readonly appSlug: string, readonly grantedBy: string, readonly createdAt: string, readonly revokedAt: string | null, readonly reason: string, readonly maxInstances: number | null, readonly maxMembers: number | null, readonly maxGpus: number | null, readonly versions: ReadonlyArray<string>, readonly expiresAt: string | null };
 
@@ -2491,14 +2531,22 @@ export type ListAppsQueryVariables = Exact<{
 }>;
 
 
-export type ListAppsQuery = { readonly apps: { readonly edges: ReadonlyArray<{ readonly cursor: string, readonly node: { readonly id: string, readonly slug: string, readonly displayName: string, readonly summary: string, readonly permissionFamily: string, readonly publisherProjectId: string | null, readonly sandbox: boolean, readonly activeManifest: { readonly id: string, readonly appSlug: string, readonly version: string, readonly displayName: string, readonly summary: string, readonly stage: Stage, readonly digest: string, readonly artifactKind: string, readonly canaryPercent: number, readonly canaryHaltedAt: string | null, readonly canaryHaltReason: string, readonly createdAt: string } | null, readonly canaryManifest: { readonly id: string, readonly appSlug: string, readonly version: string, readonly displayName: string, readonly summary: string, readonly stage: Stage, readonly digest: string, readonly artifactKind: string, readonly canaryPercent: number, readonly canaryHaltedAt: string | null, readonly canaryHaltReason: string, readonly createdAt: string } | null } }>, readonly pageInfo: { readonly hasNextPage: boolean, readonly endCursor: string | null } } };
+export type ListAppsQuery = { readonly apps: { readonly edges: ReadonlyArray<{ readonly cursor: string, readonly node: { readonly id: string, readonly slug: string, readonly displayName: string, readonly summary: string, readonly permissionFamily: string, readonly publisherProjectId: string | null, readonly sandbox: boolean, readonly system: boolean, readonly activeManifest: { readonly id: string, readonly appSlug: string, readonly version: string, readonly displayName: string, readonly summary: string, readonly stage: Stage, readonly digest: string, readonly artifactKind: string, readonly canaryPercent: number, readonly canaryHaltedAt: string | null, readonly canaryHaltReason: string, readonly createdAt: string } | null, readonly canaryManifest: { readonly id: string, readonly appSlug: string, readonly version: string, readonly displayName: string, readonly summary: string, readonly stage: Stage, readonly digest: string, readonly artifactKind: string, readonly canaryPercent: number, readonly canaryHaltedAt: string | null, readonly canaryHaltReason: string, readonly createdAt: string } | null } }>, readonly pageInfo: { readonly hasNextPage: boolean, readonly endCursor: string | null } } };
+
+export type ListSystemAppsQueryVariables = Exact<{
+  first?: number | null | undefined;
+  after?: string | null | undefined;
+}>;
+
+
+export type ListSystemAppsQuery = { readonly apps: { readonly edges: ReadonlyArray<{ readonly cursor: string, readonly node: { readonly id: string, readonly slug: string, readonly displayName: string, readonly summary: string, readonly permissionFamily: string, readonly publisherProjectId: string | null, readonly sandbox: boolean, readonly system: boolean, readonly activeManifest: { readonly id: string, readonly appSlug: string, readonly version: string, readonly displayName: string, readonly summary: string, readonly stage: Stage, readonly digest: string, readonly artifactKind: string, readonly canaryPercent: number, readonly canaryHaltedAt: string | null, readonly canaryHaltReason: string, readonly createdAt: string } | null, readonly canaryManifest: { readonly id: string, readonly appSlug: string, readonly version: string, readonly displayName: string, readonly summary: string, readonly stage: Stage, readonly digest: string, readonly artifactKind: string, readonly canaryPercent: number, readonly canaryHaltedAt: string | null, readonly canaryHaltReason: string, readonly createdAt: string } | null } }>, readonly pageInfo: { readonly hasNextPage: boolean, readonly endCursor: string | null } } };
 
 export type GetAppQueryVariables = Exact<{
   slug: string;
 }>;
 
 
-export type GetAppQuery = { readonly app: { readonly id: string, readonly slug: string, readonly displayName: string, readonly summary: string, readonly permissionFamily: string, readonly sandbox: boolean, readonly activeManifest: { readonly id: string, readonly appSlug: string, readonly version: string, readonly displayName: string, readonly summary: string, readonly stage: Stage, readonly digest: string, readonly compatibility: unknown, readonly configSchema: unknown, readonly evidence: unknown, readonly createdAt: string, readonly components: ReadonlyArray<{ readonly key: string, readonly displayName: string, readonly min: number, readonly max: number, readonly default: number }>, readonly actions: ReadonlyArray<{ readonly name: string, readonly displayName: string, readonly permissionKey: string, readonly risk: ActionRisk, readonly inputSchema: unknown, readonly outputSchema: unknown }>, readonly artifacts: ReadonlyArray<{ readonly id: string, readonly name: string, readonly mediaType: string, readonly ref: string, readonly digest: string, readonly sizeBytes: number, readonly stage: Stage, readonly evidence: unknown, readonly kind: ArtifactKind, readonly tenantId: string | null, readonly projectId: string | null, readonly platforms: ReadonlyArray<string>, readonly signature: SignatureState, readonly quarantinedAt: string | null, readonly quarantineCode: string, readonly quarantineReason: string, readonly verifiedAt: string | null, readonly smoked: boolean, readonly createdAt: string, readonly signedBy: { readonly id: string, readonly sourceId: string, readonly name: string, readonly publicKey: string, readonly fingerprint: string, readonly algorithm: string, readonly validFrom: string, readonly validUntil: string | null, readonly revokedAt: string | null, readonly revokeReason: string, readonly createdBy: string, readonly createdAt: string } | null }> } | null, readonly manifests: { readonly edges: ReadonlyArray<{ readonly cursor: string, readonly node: { readonly id: string, readonly appSlug: string, readonly version: string, readonly displayName: string, readonly summary: string, readonly stage: Stage, readonly digest: string, readonly artifactKind: string, readonly canaryPercent: number, readonly canaryHaltedAt: string | null, readonly canaryHaltReason: string, readonly createdAt: string } }>, readonly pageInfo: { readonly hasNextPage: boolean, readonly endCursor: string | null } } } };
+export type GetAppQuery = { readonly app: { readonly id: string, readonly slug: string, readonly displayName: string, readonly summary: string, readonly permissionFamily: string, readonly sandbox: boolean, readonly system: boolean, readonly activeManifest: { readonly id: string, readonly appSlug: string, readonly version: string, readonly displayName: string, readonly summary: string, readonly stage: Stage, readonly digest: string, readonly compatibility: unknown, readonly configSchema: unknown, readonly evidence: unknown, readonly createdAt: string, readonly components: ReadonlyArray<{ readonly key: string, readonly displayName: string, readonly min: number, readonly max: number, readonly default: number }>, readonly actions: ReadonlyArray<{ readonly name: string, readonly displayName: string, readonly permissionKey: string, readonly risk: ActionRisk, readonly inputSchema: unknown, readonly outputSchema: unknown }>, readonly artifacts: ReadonlyArray<{ readonly id: string, readonly name: string, readonly mediaType: string, readonly ref: string, readonly digest: string, readonly sizeBytes: number, readonly stage: Stage, readonly evidence: unknown, readonly kind: ArtifactKind, readonly tenantId: string | null, readonly projectId: string | null, readonly platforms: ReadonlyArray<string>, readonly signature: SignatureState, readonly quarantinedAt: string | null, readonly quarantineCode: string, readonly quarantineReason: string, readonly verifiedAt: string | null, readonly smoked: boolean, readonly createdAt: string, readonly signedBy: { readonly id: string, readonly sourceId: string, readonly name: string, readonly publicKey: string, readonly fingerprint: string, readonly algorithm: string, readonly validFrom: string, readonly validUntil: string | null, readonly revokedAt: string | null, readonly revokeReason: string, readonly createdBy: string, readonly createdAt: string } | null }> } | null, readonly manifests: { readonly edges: ReadonlyArray<{ readonly cursor: string, readonly node: { readonly id: string, readonly appSlug: string, readonly version: string, readonly displayName: string, readonly summary: string, readonly stage: Stage, readonly digest: string, readonly artifactKind: string, readonly canaryPercent: number, readonly canaryHaltedAt: string | null, readonly canaryHaltReason: string, readonly createdAt: string } }>, readonly pageInfo: { readonly hasNextPage: boolean, readonly endCursor: string | null } } } };
 
 export type GetEntitledQueryVariables = Exact<{
   slug: string;
@@ -2571,28 +2619,28 @@ export type ListAdaptersQueryVariables = Exact<{
 }>;
 
 
-export type ListAdaptersQuery = { readonly adapters: { readonly edges: ReadonlyArray<{ readonly cursor: string, readonly node: { readonly id: string, readonly name: string, readonly url: string, readonly authority: string, readonly description: unknown, readonly lastSeenAt: string | null, readonly lastError: string, readonly narrowCalls: boolean, readonly projectId: string | null, readonly createdAt: string } }>, readonly pageInfo: { readonly hasNextPage: boolean, readonly endCursor: string | null } } };
+export type ListAdaptersQuery = { readonly adapters: { readonly edges: ReadonlyArray<{ readonly cursor: string, readonly node: { readonly id: string, readonly name: string, readonly url: string, readonly authority: string, readonly description: unknown, readonly lastSeenAt: string | null, readonly lastError: string, readonly narrowCalls: boolean, readonly projectId: string | null, readonly serviceAccountId: string | null, readonly createdAt: string } }>, readonly pageInfo: { readonly hasNextPage: boolean, readonly endCursor: string | null } } };
 
 export type CreateAppMutationVariables = Exact<{
   input: CreateAppInput;
 }>;
 
 
-export type CreateAppMutation = { readonly createApp: { readonly id: string, readonly slug: string, readonly displayName: string, readonly summary: string, readonly permissionFamily: string, readonly publisherProjectId: string | null, readonly sandbox: boolean, readonly activeManifest: { readonly id: string, readonly appSlug: string, readonly version: string, readonly displayName: string, readonly summary: string, readonly stage: Stage, readonly digest: string, readonly artifactKind: string, readonly canaryPercent: number, readonly canaryHaltedAt: string | null, readonly canaryHaltReason: string, readonly createdAt: string } | null, readonly canaryManifest: { readonly id: string, readonly appSlug: string, readonly version: string, readonly displayName: string, readonly summary: string, readonly stage: Stage, readonly digest: string, readonly artifactKind: string, readonly canaryPercent: number, readonly canaryHaltedAt: string | null, readonly canaryHaltReason: string, readonly createdAt: string } | null } };
+export type CreateAppMutation = { readonly createApp: { readonly id: string, readonly slug: string, readonly displayName: string, readonly summary: string, readonly permissionFamily: string, readonly publisherProjectId: string | null, readonly sandbox: boolean, readonly system: boolean, readonly activeManifest: { readonly id: string, readonly appSlug: string, readonly version: string, readonly displayName: string, readonly summary: string, readonly stage: Stage, readonly digest: string, readonly artifactKind: string, readonly canaryPercent: number, readonly canaryHaltedAt: string | null, readonly canaryHaltReason: string, readonly createdAt: string } | null, readonly canaryManifest: { readonly id: string, readonly appSlug: string, readonly version: string, readonly displayName: string, readonly summary: string, readonly stage: Stage, readonly digest: string, readonly artifactKind: string, readonly canaryPercent: number, readonly canaryHaltedAt: string | null, readonly canaryHaltReason: string, readonly createdAt: string } | null } };
 
 export type CreateSandboxAppMutationVariables = Exact<{
   input: CreateSandboxAppInput;
 }>;
 
 
-export type CreateSandboxAppMutation = { readonly createSandboxApp: { readonly id: string, readonly slug: string, readonly displayName: string, readonly summary: string, readonly permissionFamily: string, readonly publisherProjectId: string | null, readonly sandbox: boolean, readonly activeManifest: { readonly id: string, readonly appSlug: string, readonly version: string, readonly displayName: string, readonly summary: string, readonly stage: Stage, readonly digest: string, readonly artifactKind: string, readonly canaryPercent: number, readonly canaryHaltedAt: string | null, readonly canaryHaltReason: string, readonly createdAt: string } | null, readonly canaryManifest: { readonly id: string, readonly appSlug: string, readonly version: string, readonly displayName: string, readonly summary: string, readonly stage: Stage, readonly digest: string, readonly artifactKind: string, readonly canaryPercent: number, readonly canaryHaltedAt: string | null, readonly canaryHaltReason: string, readonly createdAt: string } | null } };
+export type CreateSandboxAppMutation = { readonly createSandboxApp: { readonly id: string, readonly slug: string, readonly displayName: string, readonly summary: string, readonly permissionFamily: string, readonly publisherProjectId: string | null, readonly sandbox: boolean, readonly system: boolean, readonly activeManifest: { readonly id: string, readonly appSlug: string, readonly version: string, readonly displayName: string, readonly summary: string, readonly stage: Stage, readonly digest: string, readonly artifactKind: string, readonly canaryPercent: number, readonly canaryHaltedAt: string | null, readonly canaryHaltReason: string, readonly createdAt: string } | null, readonly canaryManifest: { readonly id: string, readonly appSlug: string, readonly version: string, readonly displayName: string, readonly summary: string, readonly stage: Stage, readonly digest: string, readonly artifactKind: string, readonly canaryPercent: number, readonly canaryHaltedAt: string | null, readonly canaryHaltReason: string, readonly createdAt: string } | null } };
 
 export type OpenAppMutationVariables = Exact<{
   input: OpenAppInput;
 }>;
 
 
-export type OpenAppMutation = { readonly openApp: { readonly id: string, readonly slug: string, readonly displayName: string, readonly summary: string, readonly permissionFamily: string, readonly publisherProjectId: string | null, readonly sandbox: boolean, readonly activeManifest: { readonly id: string, readonly appSlug: string, readonly version: string, readonly displayName: string, readonly summary: string, readonly stage: Stage, readonly digest: string, readonly artifactKind: string, readonly canaryPercent: number, readonly canaryHaltedAt: string | null, readonly canaryHaltReason: string, readonly createdAt: string } | null, readonly canaryManifest: { readonly id: string, readonly appSlug: string, readonly version: string, readonly displayName: string, readonly summary: string, readonly stage: Stage, readonly digest: string, readonly artifactKind: string, readonly canaryPercent: number, readonly canaryHaltedAt: string | null, readonly canaryHaltReason: string, readonly createdAt: string } | null } };
+export type OpenAppMutation = { readonly openApp: { readonly id: string, readonly slug: string, readonly displayName: string, readonly summary: string, readonly permissionFamily: string, readonly publisherProjectId: string | null, readonly sandbox: boolean, readonly system: boolean, readonly activeManifest: { readonly id: string, readonly appSlug: string, readonly version: string, readonly displayName: string, readonly summary: string, readonly stage: Stage, readonly digest: string, readonly artifactKind: string, readonly canaryPercent: number, readonly canaryHaltedAt: string | null, readonly canaryHaltReason: string, readonly createdAt: string } | null, readonly canaryManifest: { readonly id: string, readonly appSlug: string, readonly version: string, readonly displayName: string, readonly summary: string, readonly stage: Stage, readonly digest: string, readonly artifactKind: string, readonly canaryPercent: number, readonly canaryHaltedAt: string | null, readonly canaryHaltReason: string, readonly createdAt: string } | null } };
 
 export type ListSandboxAdaptersQueryVariables = Exact<{
   projectId: string;
@@ -2601,14 +2649,14 @@ export type ListSandboxAdaptersQueryVariables = Exact<{
 }>;
 
 
-export type ListSandboxAdaptersQuery = { readonly adapters: { readonly edges: ReadonlyArray<{ readonly cursor: string, readonly node: { readonly id: string, readonly name: string, readonly url: string, readonly authority: string, readonly description: unknown, readonly lastSeenAt: string | null, readonly lastError: string, readonly narrowCalls: boolean, readonly projectId: string | null, readonly createdAt: string } }>, readonly pageInfo: { readonly hasNextPage: boolean, readonly endCursor: string | null } } };
+export type ListSandboxAdaptersQuery = { readonly adapters: { readonly edges: ReadonlyArray<{ readonly cursor: string, readonly node: { readonly id: string, readonly name: string, readonly url: string, readonly authority: string, readonly description: unknown, readonly lastSeenAt: string | null, readonly lastError: string, readonly narrowCalls: boolean, readonly projectId: string | null, readonly serviceAccountId: string | null, readonly createdAt: string } }>, readonly pageInfo: { readonly hasNextPage: boolean, readonly endCursor: string | null } } };
 
 export type RegisterSandboxAdapterMutationVariables = Exact<{
   input: RegisterSandboxAdapterInput;
 }>;
 
 
-export type RegisterSandboxAdapterMutation = { readonly registerSandboxAdapter: { readonly id: string, readonly name: string, readonly url: string, readonly authority: string, readonly description: unknown, readonly lastSeenAt: string | null, readonly lastError: string, readonly narrowCalls: boolean, readonly projectId: string | null, readonly createdAt: string } };
+export type RegisterSandboxAdapterMutation = { readonly registerSandboxAdapter: { readonly id: string, readonly name: string, readonly url: string, readonly authority: string, readonly description: unknown, readonly lastSeenAt: string | null, readonly lastError: string, readonly narrowCalls: boolean, readonly projectId: string | null, readonly serviceAccountId: string | null, readonly createdAt: string } };
 
 export type PublishArtifactMutationVariables = Exact<{
   input: PublishArtifactInput;
@@ -2666,7 +2714,7 @@ export type RegisterAdapterMutationVariables = Exact<{
 }>;
 
 
-export type RegisterAdapterMutation = { readonly registerAdapter: { readonly id: string, readonly name: string, readonly url: string, readonly authority: string, readonly description: unknown, readonly lastSeenAt: string | null, readonly lastError: string, readonly narrowCalls: boolean, readonly projectId: string | null, readonly createdAt: string } };
+export type RegisterAdapterMutation = { readonly registerAdapter: { readonly id: string, readonly name: string, readonly url: string, readonly authority: string, readonly description: unknown, readonly lastSeenAt: string | null, readonly lastError: string, readonly narrowCalls: boolean, readonly projectId: string | null, readonly serviceAccountId: string | null, readonly createdAt: string } };
 
 export type GrantEntitlementMutationVariables = Exact<{
   projectId: string;
@@ -2861,7 +2909,7 @@ export type WatchProjectSubscriptionVariables = Exact<{
 
 export type WatchProjectSubscription = { readonly projectActivity: { readonly id: string, readonly cursor: string, readonly seq: number, readonly type: string, readonly orgId: string, readonly projectId: string, readonly appSlug: string, readonly appInstanceId: string, readonly allocationId: string | null, readonly operationId: string | null, readonly memberId: string | null, readonly message: string, readonly payload: unknown, readonly correlationId: string, readonly occurredAt: string } };
 
-export type TenantFragment = { readonly id: string, readonly slug: string, readonly displayName: string, readonly createdAt: string };
+export type TenantFragment = { readonly id: string, readonly slug: string, readonly displayName: string, readonly platform: boolean, readonly createdAt: string };
 
 export type ProjectFragment = { readonly id: string, readonly tenantId: string, readonly slug: string, readonly displayName: string, readonly maxMembers: number | null, readonly maxGpus: number | null, readonly createdAt: string };
 
@@ -2886,7 +2934,7 @@ export type ServiceAccountPageFragment = { readonly edges: ReadonlyArray<{ reado
 export type GetViewerQueryVariables = Exact<{ [key: string]: never; }>;
 
 
-export type GetViewerQuery = { readonly viewer: { readonly actor: { readonly kind: string, readonly id: string, readonly name: string }, readonly tenant: { readonly id: string, readonly slug: string, readonly displayName: string, readonly createdAt: string } | null, readonly bindings: ReadonlyArray<{ readonly id: string, readonly subjectId: string, readonly role: string, readonly tenantId: string | null, readonly projectId: string | null, readonly expiresAt: string | null, readonly createdAt: string, readonly breakGlass: boolean }> } };
+export type GetViewerQuery = { readonly viewer: { readonly actor: { readonly kind: string, readonly id: string, readonly name: string }, readonly tenant: { readonly id: string, readonly slug: string, readonly displayName: string, readonly platform: boolean, readonly createdAt: string } | null, readonly bindings: ReadonlyArray<{ readonly id: string, readonly subjectId: string, readonly role: string, readonly tenantId: string | null, readonly projectId: string | null, readonly expiresAt: string | null, readonly createdAt: string, readonly breakGlass: boolean }> } };
 
 export type ListProjectsQueryVariables = Exact<{
   first?: number | null | undefined;
@@ -2910,7 +2958,7 @@ export type GetProjectQueryVariables = Exact<{
 
 export type GetProjectQuery = { readonly project: { readonly id: string, readonly tenantId: string, readonly slug: string, readonly displayName: string, readonly maxMembers: number | null, readonly maxGpus: number | null, readonly createdAt: string } };
 
-export type TenantPageFragment = { readonly edges: ReadonlyArray<{ readonly cursor: string, readonly node: { readonly id: string, readonly slug: string, readonly displayName: string, readonly createdAt: string } }>, readonly pageInfo: { readonly hasNextPage: boolean, readonly endCursor: string | null } };
+export type TenantPageFragment = { readonly edges: ReadonlyArray<{ readonly cursor: string, readonly node: { readonly id: string, readonly slug: string, readonly displayName: string, readonly platform: boolean, readonly createdAt: string } }>, readonly pageInfo: { readonly hasNextPage: boolean, readonly endCursor: string | null } };
 
 export type ListTenantsQueryVariables = Exact<{
   first?: number | null | undefined;
@@ -2918,7 +2966,7 @@ export type ListTenantsQueryVariables = Exact<{
 }>;
 
 
-export type ListTenantsQuery = { readonly tenants: { readonly edges: ReadonlyArray<{ readonly cursor: string, readonly node: { readonly id: string, readonly slug: string, readonly displayName: string, readonly createdAt: string } }>, readonly pageInfo: { readonly hasNextPage: boolean, readonly endCursor: string | null } } };
+export type ListTenantsQuery = { readonly tenants: { readonly edges: ReadonlyArray<{ readonly cursor: string, readonly node: { readonly id: string, readonly slug: string, readonly displayName: string, readonly platform: boolean, readonly createdAt: string } }>, readonly pageInfo: { readonly hasNextPage: boolean, readonly endCursor: string | null } } };
 
 export type ListUsersQueryVariables = Exact<{
   tenantId: string;
@@ -2952,7 +3000,7 @@ export type CreateTenantMutationVariables = Exact<{
 }>;
 
 
-export type CreateTenantMutation = { readonly createTenant: { readonly id: string, readonly slug: string, readonly displayName: string, readonly createdAt: string } };
+export type CreateTenantMutation = { readonly createTenant: { readonly id: string, readonly slug: string, readonly displayName: string, readonly platform: boolean, readonly createdAt: string } };
 
 export type CreateProjectMutationVariables = Exact<{
   input: CreateProjectInput;
@@ -2966,7 +3014,7 @@ export type UpdateTenantMutationVariables = Exact<{
 }>;
 
 
-export type UpdateTenantMutation = { readonly updateTenant: { readonly id: string, readonly slug: string, readonly displayName: string, readonly createdAt: string } };
+export type UpdateTenantMutation = { readonly updateTenant: { readonly id: string, readonly slug: string, readonly displayName: string, readonly platform: boolean, readonly createdAt: string } };
 
 export type UpdateProjectMutationVariables = Exact<{
   input: UpdateProjectInput;
@@ -3171,7 +3219,7 @@ export type DriftFragment = { readonly code: string, readonly message: string, r
 
 export type GenerationFragment = { readonly id: string, readonly number: number, readonly appVersion: string, readonly config: unknown, readonly operationId: string | null, readonly createdAt: string };
 
-export type InstanceDetailFragment = { readonly id: string, readonly name: string, readonly tenantId: string, readonly projectId: string, readonly appSlug: string, readonly appVersion: string, readonly status: InstanceStatus, readonly health: Health, readonly healthMessage: string, readonly revision: number, readonly config: unknown, readonly boundCapacityShape: CapacityShape, readonly operatingMode: OperatingMode, readonly controlPlaneScope: ControlPlaneScope, readonly runtimeBackend: string, readonly smoke: boolean, readonly generation: number, readonly observedAt: string | null, readonly correlationId: string, readonly createdAt: string, readonly updatedAt: string, readonly releasedAt: string | null, readonly failure: { readonly code: string, readonly message: string, readonly owner: string, readonly retryable: boolean } | null, readonly roles: ReadonlyArray<{ readonly componentKey: string, readonly displayName: string, readonly desired: number, readonly current: number, readonly healthy: number, readonly summary: string, readonly runtimeState: { readonly health: Health, readonly summary: string, readonly detail: unknown } | null, readonly capacityIntent: { readonly shape: CapacityShape, readonly gpuCount: number | null, readonly sku: string, readonly region: string, readonly isolationClass: IsolationClass | null } | null }>, readonly drift: ReadonlyArray<{ readonly code: string, readonly message: string, readonly memberId: string | null }>, readonly blockers: ReadonlyArray<{ readonly code: string, readonly message: string, readonly owner: string, readonly subject: string, readonly since: string, readonly nextRetryAt: string | null, readonly permissionKey: string }>, readonly orphans: ReadonlyArray<{ readonly id: string, readonly kind: OrphanKind, readonly projectId: string, readonly instanceId: string, readonly owner: string, readonly message: string, readonly ageSeconds: number, readonly attempts: number, readonly lastError: string, readonly nextTryAt: string, readonly createdAt: string, readonly resolvedAt: string | null, readonly resolution: string, readonly operation: { readonly id: string } | null, readonly member: { readonly id: string, readonly componentKey: string, readonly index: number } | null, readonly node: { readonly id: string, readonly name: string } | null, readonly allocation: { readonly id: string, readonly name: string } | null, readonly hourlyCost: { readonly currency: string, readonly amount: string } | null, readonly costSoFar: { readonly currency: string, readonly amount: string } | null }>, readonly members: { readonly edges: ReadonlyArray<{ readonly cursor: string, readonly node: { readonly id: string, readonly instanceId: string, readonly componentKey: string, readonly index: number, readonly status: MemberStatus, readonly cordoned: boolean, readonly health: Health, readonly healthMessage: string, readonly labels: unknown, readonly profile: MemberProfile, readonly isolationClass: IsolationClass | null, readonly address: string, readonly correlationId: string, readonly adapterDetail: unknown, readonly createdAt: string, readonly updatedAt: string, readonly failure: MemberFailure | null, readonly failedAt: string | null, readonly restarts: number, readonly allocation: { readonly id: string, readonly name: string } | null, readonly node: { readonly id: string, readonly name: string } | null, readonly lastOperation: { readonly id: string, readonly kind: OperationKind, readonly state: OperationState, readonly outcome: Outcome | null, readonly projectId: string, readonly instanceId: string | null, readonly allocationId: string | null, readonly phase: string, readonly percent: number, readonly message: string, readonly reason: string, readonly correlationId: string, readonly deadline: string, readonly createdAt: string, readonly startedAt: string | null, readonly endedAt: string | null, readonly requester: { readonly kind: string, readonly id: string, readonly name: string }, readonly error: { readonly code: string, readonly message: string, readonly owner: string, readonly retryable: boolean } | null } | null } }>, readonly pageInfo: { readonly hasNextPage: boolean, readonly endCursor: string | null } }, readonly lastOperation: { readonly id: string, readonly kind: OperationKind, readonly state: OperationState, readonly outcome: Outcome | null, readonly projectId: string, readonly instanceId: string | null, readonly allocationId: string | null, readonly phase: string, readonly percent: number, readonly message: string, readonly reason: string, readonly correlationId: string, readonly deadline: string, readonly createdAt: string, readonly startedAt: string | null, readonly endedAt: string | null, readonly requester: { readonly kind: string, readonly id: string, readonly name: string }, readonly error: { readonly code: string, readonly message: string, readonly owner: string, readonly retryable: boolean } | null } | null, readonly actions: ReadonlyArray<{ readonly name: string, readonly displayName: string, readonly permissionKey: string, readonly risk: ActionRisk, readonly inputSchema: unknown, readonly outputSchema: unknown }>, readonly allocations: ReadonlyArray<{ readonly id: string, readonly name: string }> };
+export type InstanceDetailFragment = { readonly id: string, readonly name: string, readonly tenantId: string, readonly projectId: string, readonly appSlug: string, readonly appVersion: string, readonly status: InstanceStatus, readonly health: Health, readonly healthMessage: string, readonly revision: number, readonly config: unknown, readonly boundCapacityShape: CapacityShape, readonly operatingMode: OperatingMode, readonly controlPlaneScope: ControlPlaneScope, readonly system: boolean, readonly operatorServiceAccountId: string | null, readonly runtimeBackend: string, readonly smoke: boolean, readonly generation: number, readonly observedAt: string | null, readonly correlationId: string, readonly createdAt: string, readonly updatedAt: string, readonly releasedAt: string | null, readonly failure: { readonly code: string, readonly message: string, readonly owner: string, readonly retryable: boolean } | null, readonly roles: ReadonlyArray<{ readonly componentKey: string, readonly displayName: string, readonly desired: number, readonly current: number, readonly healthy: number, readonly summary: string, readonly runtimeState: { readonly health: Health, readonly summary: string, readonly detail: unknown } | null, readonly capacityIntent: { readonly shape: CapacityShape, readonly gpuCount: number | null, readonly sku: string, readonly region: string, readonly isolationClass: IsolationClass | null } | null }>, readonly drift: ReadonlyArray<{ readonly code: string, readonly message: string, readonly memberId: string | null }>, readonly blockers: ReadonlyArray<{ readonly code: string, readonly message: string, readonly owner: string, readonly subject: string, readonly since: string, readonly nextRetryAt: string | null, readonly permissionKey: string }>, readonly orphans: ReadonlyArray<{ readonly id: string, readonly kind: OrphanKind, readonly projectId: string, readonly instanceId: string, readonly owner: string, readonly message: string, readonly ageSeconds: number, readonly attempts: number, readonly lastError: string, readonly nextTryAt: string, readonly createdAt: string, readonly resolvedAt: string | null, readonly resolution: string, readonly operation: { readonly id: string } | null, readonly member: { readonly id: string, readonly componentKey: string, readonly index: number } | null, readonly node: { readonly id: string, readonly name: string } | null, readonly allocation: { readonly id: string, readonly name: string } | null, readonly hourlyCost: { readonly currency: string, readonly amount: string } | null, readonly costSoFar: { readonly currency: string, readonly amount: string } | null }>, readonly members: { readonly edges: ReadonlyArray<{ readonly cursor: string, readonly node: { readonly id: string, readonly instanceId: string, readonly componentKey: string, readonly index: number, readonly status: MemberStatus, readonly cordoned: boolean, readonly health: Health, readonly healthMessage: string, readonly labels: unknown, readonly profile: MemberProfile, readonly isolationClass: IsolationClass | null, readonly address: string, readonly correlationId: string, readonly adapterDetail: unknown, readonly createdAt: string, readonly updatedAt: string, readonly failure: MemberFailure | null, readonly failedAt: string | null, readonly restarts: number, readonly allocation: { readonly id: string, readonly name: string } | null, readonly node: { readonly id: string, readonly name: string } | null, readonly lastOperation: { readonly id: string, readonly kind: OperationKind, readonly state: OperationState, readonly outcome: Outcome | null, readonly projectId: string, readonly instanceId: string | null, readonly allocationId: string | null, readonly phase: string, readonly percent: number, readonly message: string, readonly reason: string, readonly correlationId: string, readonly deadline: string, readonly createdAt: string, readonly startedAt: string | null, readonly endedAt: string | null, readonly requester: { readonly kind: string, readonly id: string, readonly name: string }, readonly error: { readonly code: string, readonly message: string, readonly owner: string, readonly retryable: boolean } | null } | null } }>, readonly pageInfo: { readonly hasNextPage: boolean, readonly endCursor: string | null } }, readonly lastOperation: { readonly id: string, readonly kind: OperationKind, readonly state: OperationState, readonly outcome: Outcome | null, readonly projectId: string, readonly instanceId: string | null, readonly allocationId: string | null, readonly phase: string, readonly percent: number, readonly message: string, readonly reason: string, readonly correlationId: string, readonly deadline: string, readonly createdAt: string, readonly startedAt: string | null, readonly endedAt: string | null, readonly requester: { readonly kind: string, readonly id: string, readonly name: string }, readonly error: { readonly code: string, readonly message: string, readonly owner: string, readonly retryable: boolean } | null } | null, readonly actions: ReadonlyArray<{ readonly name: string, readonly displayName: string, readonly permissionKey: string, readonly risk: ActionRisk, readonly inputSchema: unknown, readonly outputSchema: unknown }>, readonly allocations: ReadonlyArray<{ readonly id: string, readonly name: string }> };
 
 export type LaunchVersionFragment = { readonly version: string, readonly stage: Stage, readonly chosen: boolean, readonly reasons: ReadonlyArray<{ readonly code: string, readonly message: string, readonly path: string }> };
 
@@ -3182,7 +3230,7 @@ export type GetInstanceQueryVariables = Exact<{
 }>;
 
 
-export type GetInstanceQuery = { readonly instance: { readonly id: string, readonly name: string, readonly tenantId: string, readonly projectId: string, readonly appSlug: string, readonly appVersion: string, readonly status: InstanceStatus, readonly health: Health, readonly healthMessage: string, readonly revision: number, readonly config: unknown, readonly boundCapacityShape: CapacityShape, readonly operatingMode: OperatingMode, readonly controlPlaneScope: ControlPlaneScope, readonly runtimeBackend: string, readonly smoke: boolean, readonly generation: number, readonly observedAt: string | null, readonly correlationId: string, readonly createdAt: string, readonly updatedAt: string, readonly releasedAt: string | null, readonly failure: { readonly code: string, readonly message: string, readonly owner: string, readonly retryable: boolean } | null, readonly roles: ReadonlyArray<{ readonly componentKey: string, readonly displayName: string, readonly desired: number, readonly current: number, readonly healthy: number, readonly summary: string, readonly runtimeState: { readonly health: Health, readonly summary: string, readonly detail: unknown } | null, readonly capacityIntent: { readonly shape: CapacityShape, readonly gpuCount: number | null, readonly sku: string, readonly region: string, readonly isolationClass: IsolationClass | null } | null }>, readonly drift: ReadonlyArray<{ readonly code: string, readonly message: string, readonly memberId: string | null }>, readonly blockers: ReadonlyArray<{ readonly code: string, readonly message: string, readonly owner: string, readonly subject: string, readonly since: string, readonly nextRetryAt: string | null, readonly permissionKey: string }>, readonly orphans: ReadonlyArray<{ readonly id: string, readonly kind: OrphanKind, readonly projectId: string, readonly instanceId: string, readonly owner: string, readonly message: string, readonly ageSeconds: number, readonly attempts: number, readonly lastError: string, readonly nextTryAt: string, readonly createdAt: string, readonly resolvedAt: string | null, readonly resolution: string, readonly operation: { readonly id: string } | null, readonly member: { readonly id: string, readonly componentKey: string, readonly index: number } | null, readonly node: { readonly id: string, readonly name: string } | null, readonly allocation: { readonly id: string, readonly name: string } | null, readonly hourlyCost: { readonly currency: string, readonly amount: string } | null, readonly costSoFar: { readonly currency: string, readonly amount: string } | null }>, readonly members: { readonly edges: ReadonlyArray<{ readonly cursor: string, readonly node: { readonly id: string, readonly instanceId: string, readonly componentKey: string, readonly index: number, readonly status: MemberStatus, readonly cordoned: boolean, readonly health: Health, readonly healthMessage: string, readonly labels: unknown, readonly profile: MemberProfile, readonly isolationClass: IsolationClass | null, readonly address: string, readonly correlationId: string, readonly adapterDetail: unknown, readonly createdAt: string, readonly updatedAt: string, readonly failure: MemberFailure | null, readonly failedAt: string | null, readonly restarts: number, readonly allocation: { readonly id: string, readonly name: string } | null, readonly node: { readonly id: string, readonly name: string } | null, readonly lastOperation: { readonly id: string, readonly kind: OperationKind, readonly state: OperationState, readonly outcome: Outcome | null, readonly projectId: string, readonly instanceId: string | null, readonly allocationId: string | null, readonly phase: string, readonly percent: number, readonly message: string, readonly reason: string, readonly correlationId: string, readonly deadline: string, readonly createdAt: string, readonly startedAt: string | null, readonly endedAt: string | null, readonly requester: { readonly kind: string, readonly id: string, readonly name: string }, readonly error: { readonly code: string, readonly message: string, readonly owner: string, readonly retryable: boolean } | null } | null } }>, readonly pageInfo: { readonly hasNextPage: boolean, readonly endCursor: string | null } }, readonly lastOperation: { readonly id: string, readonly kind: OperationKind, readonly state: OperationState, readonly outcome: Outcome | null, readonly projectId: string, readonly instanceId: string | null, readonly allocationId: string | null, readonly phase: string, readonly percent: number, readonly message: string, readonly reason: string, readonly correlationId: string, readonly deadline: string, readonly createdAt: string, readonly startedAt: string | null, readonly endedAt: string | null, readonly requester: { readonly kind: string, readonly id: string, readonly name: string }, readonly error: { readonly code: string, readonly message: string, readonly owner: string, readonly retryable: boolean } | null } | null, readonly actions: ReadonlyArray<{ readonly name: string, readonly displayName: string, readonly permissionKey: string, readonly risk: ActionRisk, readonly inputSchema: unknown, readonly outputSchema: unknown }>, readonly allocations: ReadonlyArray<{ readonly id: string, readonly name: string }> } };
+export type GetInstanceQuery = { readonly instance: { readonly id: string, readonly name: string, readonly tenantId: string, readonly projectId: string, readonly appSlug: string, readonly appVersion: string, readonly status: InstanceStatus, readonly health: Health, readonly healthMessage: string, readonly revision: number, readonly config: unknown, readonly boundCapacityShape: CapacityShape, readonly operatingMode: OperatingMode, readonly controlPlaneScope: ControlPlaneScope, readonly system: boolean, readonly operatorServiceAccountId: string | null, readonly runtimeBackend: string, readonly smoke: boolean, readonly generation: number, readonly observedAt: string | null, readonly correlationId: string, readonly createdAt: string, readonly updatedAt: string, readonly releasedAt: string | null, readonly failure: { readonly code: string, readonly message: string, readonly owner: string, readonly retryable: boolean } | null, readonly roles: ReadonlyArray<{ readonly componentKey: string, readonly displayName: string, readonly desired: number, readonly current: number, readonly healthy: number, readonly summary: string, readonly runtimeState: { readonly health: Health, readonly summary: string, readonly detail: unknown } | null, readonly capacityIntent: { readonly shape: CapacityShape, readonly gpuCount: number | null, readonly sku: string, readonly region: string, readonly isolationClass: IsolationClass | null } | null }>, readonly drift: ReadonlyArray<{ readonly code: string, readonly message: string, readonly memberId: string | null }>, readonly blockers: ReadonlyArray<{ readonly code: string, readonly message: string, readonly owner: string, readonly subject: string, readonly since: string, readonly nextRetryAt: string | null, readonly permissionKey: string }>, readonly orphans: ReadonlyArray<{ readonly id: string, readonly kind: OrphanKind, readonly projectId: string, readonly instanceId: string, readonly owner: string, readonly message: string, readonly ageSeconds: number, readonly attempts: number, readonly lastError: string, readonly nextTryAt: string, readonly createdAt: string, readonly resolvedAt: string | null, readonly resolution: string, readonly operation: { readonly id: string } | null, readonly member: { readonly id: string, readonly componentKey: string, readonly index: number } | null, readonly node: { readonly id: string, readonly name: string } | null, readonly allocation: { readonly id: string, readonly name: string } | null, readonly hourlyCost: { readonly currency: string, readonly amount: string } | null, readonly costSoFar: { readonly currency: string, readonly amount: string } | null }>, readonly members: { readonly edges: ReadonlyArray<{ readonly cursor: string, readonly node: { readonly id: string, readonly instanceId: string, readonly componentKey: string, readonly index: number, readonly status: MemberStatus, readonly cordoned: boolean, readonly health: Health, readonly healthMessage: string, readonly labels: unknown, readonly profile: MemberProfile, readonly isolationClass: IsolationClass | null, readonly address: string, readonly correlationId: string, readonly adapterDetail: unknown, readonly createdAt: string, readonly updatedAt: string, readonly failure: MemberFailure | null, readonly failedAt: string | null, readonly restarts: number, readonly allocation: { readonly id: string, readonly name: string } | null, readonly node: { readonly id: string, readonly name: string } | null, readonly lastOperation: { readonly id: string, readonly kind: OperationKind, readonly state: OperationState, readonly outcome: Outcome | null, readonly projectId: string, readonly instanceId: string | null, readonly allocationId: string | null, readonly phase: string, readonly percent: number, readonly message: string, readonly reason: string, readonly correlationId: string, readonly deadline: string, readonly createdAt: string, readonly startedAt: string | null, readonly endedAt: string | null, readonly requester: { readonly kind: string, readonly id: string, readonly name: string }, readonly error: { readonly code: string, readonly message: string, readonly owner: string, readonly retryable: boolean } | null } | null } }>, readonly pageInfo: { readonly hasNextPage: boolean, readonly endCursor: string | null } }, readonly lastOperation: { readonly id: string, readonly kind: OperationKind, readonly state: OperationState, readonly outcome: Outcome | null, readonly projectId: string, readonly instanceId: string | null, readonly allocationId: string | null, readonly phase: string, readonly percent: number, readonly message: string, readonly reason: string, readonly correlationId: string, readonly deadline: string, readonly createdAt: string, readonly startedAt: string | null, readonly endedAt: string | null, readonly requester: { readonly kind: string, readonly id: string, readonly name: string }, readonly error: { readonly code: string, readonly message: string, readonly owner: string, readonly retryable: boolean } | null } | null, readonly actions: ReadonlyArray<{ readonly name: string, readonly displayName: string, readonly permissionKey: string, readonly risk: ActionRisk, readonly inputSchema: unknown, readonly outputSchema: unknown }>, readonly allocations: ReadonlyArray<{ readonly id: string, readonly name: string }> } };
 
 export type ListInstancesQueryVariables = Exact<{
   projectId: string;
@@ -4371,6 +4419,27 @@ fragment Operation on Operation {
   startedAt
   endedAt
 }`) as unknown as TypedDocument<ReleaseAllocationMutation, ReleaseAllocationMutationVariables>;
+export const SetOperatorAccountDocument = /* @__PURE__ */ new TypedDocument(`
+    mutation SetOperatorAccount($input: SetOperatorAccountInput!) {
+  setOperatorAccount(input: $input) {
+    ...OperatorChoice
+  }
+}
+    fragment OperatorChoice on Instance {
+  id
+  name
+  operatorServiceAccountId
+}`) as unknown as TypedDocument<SetOperatorAccountMutation, SetOperatorAccountMutationVariables>;
+export const IssueOperatorTokenDocument = /* @__PURE__ */ new TypedDocument(`
+    mutation IssueOperatorToken($instanceId: ID!) {
+  issueOperatorToken(instanceId: $instanceId) {
+    token
+    expiresAt
+    serviceAccountId
+    permissionKeys
+  }
+}
+    `) as unknown as TypedDocument<IssueOperatorTokenMutation, IssueOperatorTokenMutationVariables>;
 export const ListPricesDocument = /* @__PURE__ */ new TypedDocument(`
     query ListPrices($filter: PriceFilterInput!, $first: Int, $after: String) {
   prices(filter: $filter, first: $first, after: $after) {
@@ -4915,6 +4984,7 @@ fragment App on App {
   permissionFamily
   publisherProjectId
   sandbox
+  system
   activeManifest {
     ...Manifest
   }
@@ -4937,6 +5007,57 @@ fragment PageInfo on PageInfo {
   hasNextPage
   endCursor
 }`) as unknown as TypedDocument<ListAppsQuery, ListAppsQueryVariables>;
+export const ListSystemAppsDocument = /* @__PURE__ */ new TypedDocument(`
+    query ListSystemApps($first: Int, $after: String) {
+  apps(system: true, first: $first, after: $after) {
+    ...AppPage
+  }
+}
+    fragment Manifest on Manifest {
+  id
+  appSlug
+  version
+  displayName
+  summary
+  stage
+  digest
+  artifactKind
+  canaryPercent
+  canaryHaltedAt
+  canaryHaltReason
+  createdAt
+}
+fragment App on App {
+  id
+  slug
+  displayName
+  summary
+  permissionFamily
+  publisherProjectId
+  sandbox
+  system
+  activeManifest {
+    ...Manifest
+  }
+  canaryManifest {
+    ...Manifest
+  }
+}
+fragment AppPage on AppConnection {
+  edges {
+    cursor
+    node {
+      ...App
+    }
+  }
+  pageInfo {
+    ...PageInfo
+  }
+}
+fragment PageInfo on PageInfo {
+  hasNextPage
+  endCursor
+}`) as unknown as TypedDocument<ListSystemAppsQuery, ListSystemAppsQueryVariables>;
 export const GetAppDocument = /* @__PURE__ */ new TypedDocument(`
     query GetApp($slug: String!) {
   app(slug: $slug) {
@@ -5036,6 +5157,7 @@ fragment AppDetail on App {
   summary
   permissionFamily
   sandbox
+  system
   activeManifest {
     ...ManifestDetail
   }
@@ -5507,6 +5629,7 @@ export const ListAdaptersDocument = /* @__PURE__ */ new TypedDocument(`
   lastError
   narrowCalls
   projectId
+  serviceAccountId
   createdAt
 }
 fragment AdapterPage on AdapterRegistrationConnection {
@@ -5552,6 +5675,7 @@ fragment App on App {
   permissionFamily
   publisherProjectId
   sandbox
+  system
   activeManifest {
     ...Manifest
   }
@@ -5587,6 +5711,7 @@ fragment App on App {
   permissionFamily
   publisherProjectId
   sandbox
+  system
   activeManifest {
     ...Manifest
   }
@@ -5622,6 +5747,7 @@ fragment App on App {
   permissionFamily
   publisherProjectId
   sandbox
+  system
   activeManifest {
     ...Manifest
   }
@@ -5645,6 +5771,7 @@ export const ListSandboxAdaptersDocument = /* @__PURE__ */ new TypedDocument(`
   lastError
   narrowCalls
   projectId
+  serviceAccountId
   createdAt
 }
 fragment AdapterPage on AdapterRegistrationConnection {
@@ -5678,6 +5805,7 @@ export const RegisterSandboxAdapterDocument = /* @__PURE__ */ new TypedDocument(
   lastError
   narrowCalls
   projectId
+  serviceAccountId
   createdAt
 }`) as unknown as TypedDocument<RegisterSandboxAdapterMutation, RegisterSandboxAdapterMutationVariables>;
 export const PublishArtifactDocument = /* @__PURE__ */ new TypedDocument(`
@@ -5956,6 +6084,7 @@ export const RegisterAdapterDocument = /* @__PURE__ */ new TypedDocument(`
   lastError
   narrowCalls
   projectId
+  serviceAccountId
   createdAt
 }`) as unknown as TypedDocument<RegisterAdapterMutation, RegisterAdapterMutationVariables>;
 export const GrantEntitlementDocument = /* @__PURE__ */ new TypedDocument(`
@@ -6430,6 +6559,7 @@ fragment Tenant on Tenant {
   id
   slug
   displayName
+  platform
   createdAt
 }
 fragment RoleBinding on RoleBinding {
@@ -6510,6 +6640,7 @@ fragment Tenant on Tenant {
   id
   slug
   displayName
+  platform
   createdAt
 }
 fragment TenantPage on TenantConnection {
@@ -6648,6 +6779,7 @@ export const CreateTenantDocument = /* @__PURE__ */ new TypedDocument(`
   id
   slug
   displayName
+  platform
   createdAt
 }`) as unknown as TypedDocument<CreateTenantMutation, CreateTenantMutationVariables>;
 export const CreateProjectDocument = /* @__PURE__ */ new TypedDocument(`
@@ -6675,6 +6807,7 @@ export const UpdateTenantDocument = /* @__PURE__ */ new TypedDocument(`
   id
   slug
   displayName
+  platform
   createdAt
 }`) as unknown as TypedDocument<UpdateTenantMutation, UpdateTenantMutationVariables>;
 export const UpdateProjectDocument = /* @__PURE__ */ new TypedDocument(`
@@ -7247,6 +7380,8 @@ fragment InstanceDetail on Instance {
   boundCapacityShape
   operatingMode
   controlPlaneScope
+  system
+  operatorServiceAccountId
   runtimeBackend
   smoke
   failure {
