@@ -61,6 +61,7 @@ var elsewhere = map[string]string{
 	"examples/python-adapter/README.md":     "examples/python_test.go starts and checks it",
 	"sdk/python/README.md":                  "examples/python_test.go runs the kit's tests",
 	"sdk/python-client/README.md":           "examples/older_test.go runs the client's tests",
+	"docs/guides/kubernetes.md":             "rig/kubernetes walks its steps on a real cluster, which takes minutes: make test-kubernetes",
 	"docs/guides/write-an-adapter-in-typescript.md": "examples/typescript_test.go and conformance_test.go run, check and " +
 		"quote its program; the walk of write-an-adapter publishes one",
 	"docs/guides/write-an-adapter-in-python.md": "examples/python_test.go runs, checks and quotes its program; the walk of " +

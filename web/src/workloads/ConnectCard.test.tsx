@@ -6,11 +6,13 @@ import type { Root } from 'react-dom/client';
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import { plain } from '../api/errors';
 import type { Answer } from '../api/hooks';
-import type { OpenEndpointMutation } from '../generated/graphql';
-import { EndpointRow, ShellRow } from './ConnectCard';
+import type { InvokeActionMutation, OpenEndpointMutation } from '../generated/graphql';
+import { EndpointRow, KubeconfigRow, ShellRow } from './ConnectCard';
+import { save } from './save';
 
 vi.stubGlobal('IS_REACT_ACT_ENVIRONMENT', true);
 Object.defineProperty(document, 'fonts', { value: new EventTarget() }); // which this environment lacks
+vi.mock('./save', () => ({ save: vi.fn() }));
 vi.mock('../ui/Denied', () => ({ useAnswer: (key: string) => `You need the permission ${key}. Ask Dana.` }));
 
 const url = 'http://web--01abc.apps.localhost:8080/.platform/open?ticket=once';
@@ -130,4 +132,36 @@ it('shows the lines that log in to a member', () => {
   );
   expect(box.textContent).toContain('appctl ssh ins_1');
   expect(box.textContent).toContain('appctl ssh-config ins_1');
+});
+
+const actions = [
+  { name: 'kubeconfig.cluster', displayName: '', permissionKey: 'apps.queue.read', risk: 'READ' as const },
+  { name: 'kubeconfig.viewer', displayName: '', permissionKey: 'apps.queue.read', risk: 'WRITE' as const },
+].map((action) => ({ ...action, inputSchema: {}, outputSchema: {} }));
+
+const download = () => [...box.querySelectorAll('button')].find((one) => one.textContent === 'Kubeconfig');
+
+function drawKubeconfig(level: string | undefined, given: Answer<InvokeActionMutation>) {
+  act(() =>
+    root.render(
+      <MantineProvider>
+        <KubeconfigRow
+          workload={{ id: 'ins_1', name: 'research', actions }}
+          level={level}
+          ask={() => Promise.resolve(given)}
+        />
+      </MantineProvider>,
+    ),
+  );
+}
+
+it('saves a kubeconfig that holds no secret', async () => {
+  const output = { endpoint: 'api', authority: 'A', serverName: 'inside', credentialVersion: 'auth/v9' };
+  drawKubeconfig('viewer', { data: { invokeAction: { action: 'kubeconfig.cluster', output, correlationId: 'c-1' } } });
+  await act(async () => download()?.click());
+  expect(vi.mocked(save).mock.calls[0]?.[0]).toBe('research.kubeconfig');
+  expect(vi.mocked(save).mock.calls[0]?.[1]).toContain('--as=viewer');
+  drawKubeconfig(undefined, { problem: plain('FORBIDDEN', 'no', 'c-2') });
+  expect(download()?.disabled).toBe(true);
+  expect(box.textContent).toContain('You need the permission apps.queue.read. Ask Dana.');
 });

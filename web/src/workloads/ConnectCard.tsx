@@ -5,15 +5,19 @@ import { tell } from '../api/hooks';
 import type { Answer } from '../api/hooks';
 import type { Problem } from '../api/errors';
 import { useSession } from '../api/session';
-import { OpenEndpointDocument } from '../generated/graphql';
-import type { OpenEndpointMutation } from '../generated/graphql';
+import { InvokeActionDocument, OpenEndpointDocument } from '../generated/graphql';
+import type { InvokeActionMutation, OpenEndpointMutation } from '../generated/graphql';
 import { plural } from '../lib/format';
+import { newKey } from '../lib/idempotency';
 import type { Workload } from '../lifecycle/workload';
 import { useAnswer } from '../ui/Denied';
 import { Icon } from '../ui/Icons';
 import { Notice, ProblemNotice } from '../ui/Problem';
 import { Card, Copy } from '../ui/parts';
 import { isOver } from './WorkloadsPage';
+import { clusterAction, kubeconfigOf, levelFor, takesCertificates } from './kubeconfig';
+import type { Way } from './kubeconfig';
+import { save } from './save';
 import { openTab } from './tab';
 
 type Endpoint = Workload['endpoints'][number];
@@ -39,9 +43,74 @@ export function ConnectCard({ workload }: { workload: Workload }) {
             ask={(name) => tell(OpenEndpointDocument, { input: { instanceId: workload.id, endpoint: name } })}
           />
         ))}
+        {takesCertificates(workload.actions) && (
+          <KubeconfigRow
+            workload={workload}
+            level={levelFor(workload.actions, can)}
+            ask={() =>
+              tell(InvokeActionDocument, {
+                input: {
+                  instanceId: workload.id,
+                  projectId: null,
+                  action: clusterAction,
+                  input: {},
+                  reason: null,
+                  idempotencyKey: newKey(),
+                },
+              })
+            }
+          />
+        )}
         {shell && <ShellRow instanceId={workload.id} />}
       </ul>
     </Card>
+  );
+}
+
+/** How a person brings a client of their own: by a file that holds no secret, from here or from appctl. */
+export function KubeconfigRow({
+  workload,
+  level,
+  ask,
+}: {
+  workload: Pick<Workload, 'id' | 'name' | 'actions'>;
+  level: string | undefined;
+  ask: () => Promise<Answer<InvokeActionMutation>>;
+}) {
+  const [busy, setBusy] = useState(false);
+  const [problem, setProblem] = useState<Problem>();
+  const least = workload.actions.find(({ name }) => name === clusterAction)?.permissionKey ?? '';
+  const fetch = async () => {
+    if (level === undefined) return;
+    setBusy(true);
+    const answer = await ask();
+    setBusy(false);
+    setProblem(answer.problem);
+    if (answer.data === undefined) return;
+    const way = answer.data.invokeAction.output as Way;
+    save(`${workload.name}.kubeconfig`, kubeconfigOf(workload.id, workload.name, way, level, window.location.origin));
+  };
+  return (
+    <li data-endpoint="kubeconfig">
+      <Icon name="terminal" size={18} />
+      <div className="grow stack-s">
+        <div>
+          <span className="strong">A client of your own</span> <span className="tag">kubeconfig</span>
+        </div>
+        {level === undefined ? (
+          <Denied permissionKey={least} objectId={workload.id} />
+        ) : (
+          <div className="row small ways">
+            <Copy value={`appctl kubeconfig ${workload.id}`} what="the command that prints a kubeconfig" />
+            <span className="faint">as {level}; it needs appctl, logged in, on your machine</span>
+          </div>
+        )}
+        {problem !== undefined && <ProblemNotice problem={problem} />}
+      </div>
+      <Button loading={busy} disabled={level === undefined} onClick={() => void fetch()}>
+        Kubeconfig
+      </Button>
+    </li>
   );
 }
 

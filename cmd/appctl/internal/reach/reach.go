@@ -8,6 +8,8 @@ import (
 	"io"
 	"net"
 	"strconv"
+	"sync"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -20,7 +22,7 @@ import (
 
 // Commands returns the commands.
 func Commands(t *command.Tool) []*cobra.Command {
-	return []*cobra.Command{endpoints(t), open(t), forward(t)}
+	return []*cobra.Command{endpoints(t), open(t), forward(t), kubeconfig(t), credential(t)}
 }
 
 var table = command.Table[gql.Endpoint]{
@@ -81,6 +83,7 @@ func opened(o *gql.OpenEndpointOpenEndpointOpenedEndpoint) command.View {
 // forward listens on a port of this machine and passes each connection on to an endpoint, until it is interrupted.
 func forward(t *command.Tool) *cobra.Command {
 	var member string
+	var idle time.Duration
 	cmd := t.Command("forward INSTANCE ENDPOINT [PORT]", "Reach an endpoint at a port of this machine",
 		func(ctx context.Context, args []string) error {
 			port := "0"
@@ -96,10 +99,11 @@ func forward(t *command.Tool) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return listen(ctx, t, instance, args[1], member, port)
+			return listen(ctx, t, instance, args[1], member, port, idle)
 		})
 	cmd.ValidArgsFunction = lookup.CompleteInstances(t)
 	cmd.Flags().StringVar(&member, "member", "", "of this member, by id, and not of any that serves it")
+	cmd.Flags().DurationVar(&idle, "idle", 0, "end after so long without a connection, such as 10m (default never)")
 	cmd.Example = `  appctl forward training web 8888     # then http://127.0.0.1:8888`
 	return cmd
 }
@@ -107,7 +111,7 @@ func forward(t *command.Tool) *cobra.Command {
 // maxForwarded is how many connections are passed on at a time.
 const maxForwarded = 256
 
-func listen(ctx context.Context, t *command.Tool, instance, endpoint, member, port string) error {
+func listen(ctx context.Context, t *command.Tool, instance, endpoint, member, port string, idle time.Duration) error {
 	api, err := t.Connect()
 	if err != nil {
 		return err
@@ -123,6 +127,9 @@ func listen(ctx context.Context, t *command.Tool, instance, endpoint, member, po
 	if err != nil {
 		return fmt.Errorf("listen: %w", err)
 	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	used := untilIdle(cancel, idle)
 	defer context.AfterFunc(ctx, func() { _ = listener.Close() })()
 	t.Remark("%s is at %s until you interrupt this", endpoint, listener.Addr())
 	slots := make(chan struct{}, maxForwarded)
@@ -135,12 +142,32 @@ func listen(ctx context.Context, t *command.Tool, instance, endpoint, member, po
 			return fmt.Errorf("accept: %w", err)
 		}
 		slots <- struct{}{}
+		used(1)
 		go func() {
-			defer func() { <-slots }()
+			defer func() { <-slots; used(-1) }()
 			if err := pass(ctx, conn, dial); err != nil {
 				t.Remark("a connection was refused: %s", err)
 			}
 		}()
+	}
+}
+
+// untilIdle calls end when there was no connection for so long; 0 is for ever. It returns a function that counts those
+// that are open.
+func untilIdle(end func(), idle time.Duration) func(int) {
+	if idle <= 0 {
+		return func(int) {}
+	}
+	var mu sync.Mutex
+	open, timer := 0, time.AfterFunc(idle, end)
+	return func(more int) {
+		mu.Lock()
+		defer mu.Unlock()
+		if open += more; open > 0 {
+			timer.Stop()
+		} else {
+			timer.Reset(idle)
+		}
 	}
 }
 
