@@ -191,6 +191,7 @@ func (p *platform) serve(ctx context.Context, group *errgroup.Group, listeners, 
 			return err
 		}
 		server.TLSConfig = certificates.Config()
+		p.metrics.Ends("edge", func() time.Time { return certificates.Current().Leaf.NotAfter })
 		serve = func(listener net.Listener) error { return server.ServeTLS(listener, "", "") }
 	}
 	for _, listener := range listeners {

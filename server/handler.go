@@ -27,6 +27,7 @@ import (
 	"github.com/gpuaas/app-platform/graph/generated/exec"
 	"github.com/gpuaas/app-platform/graph/live"
 	"github.com/gpuaas/app-platform/internal/edge"
+	"github.com/gpuaas/app-platform/internal/metrics"
 	"github.com/gpuaas/app-platform/internal/telemetry"
 	"github.com/gpuaas/app-platform/internal/tx"
 	"github.com/gpuaas/app-platform/service/ledger/event"
@@ -57,10 +58,13 @@ func (p *platform) handler(ctx context.Context, group *errgroup.Group) (*serves,
 	mux, nodes, own := http.NewServeMux(), http.NewServeMux(), http.NewServeMux()
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	if p.metrics == nil {
+		p.metrics = metrics.New(verbs())
+	}
 	p.count(registry)
 	registry.MustRegister(gate.limits.Collector())
 	registry.MustRegister(gate.guesses.Collectors()...)
-	own.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
+	own.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{EnableOpenMetrics: true}))
 	for _, each := range []*http.ServeMux{mux, nodes} {
 		each.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("ok\n")) })
 		each.HandleFunc("GET /readyz", p.ready)
@@ -71,7 +75,7 @@ func (p *platform) handler(ctx context.Context, group *errgroup.Group) (*serves,
 			return nil, err
 		}
 	}
-	log := &telemetry.Log{To: p.log}
+	log := &telemetry.Log{To: p.log, Metrics: p.metrics}
 	return &serves{all: gate.around(apps(edge.Headers(p.hostCookies(log.Plain(mux, graphqlPath))))),
 		nodes: gate.around(edge.Headers(log.Plain(nodes, graphqlPath))), metrics: own}, nil
 }
@@ -114,14 +118,14 @@ func (p *platform) api(ctx context.Context, group *errgroup.Group, gate *gate, m
 		Schema: exec.NewExecutableSchema(exec.Config{Resolvers: resolver}), Present: denial.Present, Log: p.log,
 		Limits: guard.Limits{Introspection: p.config.Dev || p.config.Edge.Introspection}, Suggestions: p.config.Dev ||
 			p.config.Edge.Suggestions,
-		Ended: (&telemetry.Log{To: p.log, Caller: p.entered}).Operation,
+		Ended: (&telemetry.Log{To: p.log, Caller: p.entered, Metrics: p.metrics}).Operation,
 		Extensions: []graphql.HandlerExtension{telemetry.Extension{Source: p.config.traces()},
 			graph.Extension{Resolver: resolver}},
 	})
 	if err != nil {
 		return nil, err
 	}
-	streams := &live.Server{Engine: engine, Hub: p.hub, Log: p.log, Sentinel: sentinel,
+	streams := &live.Server{Engine: engine, Hub: p.hub, Log: p.log, Sentinel: sentinel, Metrics: p.metrics,
 		Sources: feed.Sources(resolver.DB, resolver.Instances, feeds), Subject: p.whose}
 	sockets, err := wsapi.New(wsapi.Options{
 		Engine: engine, Authenticate: p.authenticate(gate), Admit: gate.admit, Watch: p.watch(sentinel),
@@ -134,9 +138,7 @@ func (p *platform) api(ctx context.Context, group *errgroup.Group, gate *gate, m
 	for _, run := range []func(context.Context) error{streams.Run, sentinel.Run, sockets.Run} {
 		group.Go(func() error { return run(ctx) })
 	}
-	registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "app_platform_sockets", Help: "WebSocket connections now open.",
-	}, func() float64 { return float64(sockets.Sockets()) }))
+	countLive(registry, sockets, streams)
 	registry.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{
 		Name: "app_platform_break_glass_total", Help: "Uses of break-glass that came about in this process.",
 	}, func() float64 { return float64(resolver.BreakGlass.Used.Load()) }))

@@ -141,12 +141,23 @@ func (a *answer) take(raw []byte) {
 // post sends a document over HTTP; no Authorization header goes out for an empty token.
 func (b *bench) post(token, document string, variables any) answer {
 	b.t.Helper()
+	return b.over(http.DefaultClient, token, document, variables)
+}
+
+// over is post by a client of the test's own.
+func (b *bench) over(client *http.Client, token, document string, variables any) answer {
+	b.t.Helper()
 	body, err := json.Marshal(map[string]any{"query": document, "variables": variables})
 	require.NoError(b.t, err)
-	return b.send(token, body)
+	return b.sendBy(client, token, body)
 }
 
 func (b *bench) send(token string, body []byte) answer {
+	b.t.Helper()
+	return b.sendBy(http.DefaultClient, token, body)
+}
+
+func (b *bench) sendBy(client *http.Client, token string, body []byte) answer {
 	b.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
@@ -157,7 +168,7 @@ func (b *bench) send(token string, body []byte) answer {
 	if token != "" {
 		request.Header.Set("Authorization", "Bearer "+token)
 	}
-	response, err := http.DefaultClient.Do(request)
+	response, err := client.Do(request)
 	require.NoError(b.t, err)
 	defer func() { _ = response.Body.Close() }()
 	raw, err := io.ReadAll(response.Body)

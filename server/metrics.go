@@ -2,15 +2,43 @@ package server
 
 import (
 	"strings"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/vektah/gqlparser/v2/ast"
 
+	"github.com/gpuaas/app-platform/graph/generated/exec"
+	"github.com/gpuaas/app-platform/graph/live"
+	"github.com/gpuaas/app-platform/internal/metrics"
+	"github.com/gpuaas/app-platform/transport/wsapi"
+	"github.com/gpuaas/app-platform/workers/gauges"
 	"github.com/gpuaas/app-platform/workers/reconcile"
 )
 
-// count publishes what the reconcilers find and mend, what became of webhooks, what is metered, and what was delivered
-// to nodes.
+// verbs returns the schema's root fields, with the kind of operation that each belongs to.
+func verbs() map[string]string {
+	schema, found := exec.NewExecutableSchema(exec.Config{}).Schema(), make(map[string]string)
+	for kind, root := range map[string]*ast.Definition{"query": schema.Query, "mutation": schema.Mutation,
+		"subscription": schema.Subscription} {
+		for _, field := range root.Fields {
+			found[field.Name] = kind
+		}
+	}
+	return found
+}
+
+// count publishes what this process counts: requests, operations, calls; what the reconcilers find and mend, what became
+// of webhooks, what is metered, and what was delivered to nodes. A process that works publishes how the installation is,
+// too.
 func (p *platform) count(registry *prometheus.Registry) {
+	registry.MustRegister(p.metrics, metrics.Pools(p.db.Pools()))
+	if p.config.has("worker") {
+		registry.MustRegister(&gauges.Reader{DB: p.db, Log: p.log})
+		p.metrics.Ends("adapter authorities", (&gauges.Authorities{DB: p.db, Log: p.log}).First)
+	}
+	if p.trust.Certificate != nil {
+		p.metrics.Ends("adapter client", func() time.Time { return p.trust.Certificate().Leaf.NotAfter })
+	}
 	for _, reading := range p.found.Readings() {
 		publish(registry, "app_platform_reconcile_"+reading.Name, reading.Help, reading.Total, reading.Value)
 	}
@@ -33,6 +61,16 @@ func (p *platform) count(registry *prometheus.Registry) {
 		p.delivered.Broken.Load)
 	publish(registry, "app_platform_delivery_under_way", "Parts of artifacts that are being delivered now.", false,
 		p.delivered.UnderWay.Load)
+}
+
+// countLive publishes what is open here: sockets, and the groups and subscribers of live feeds.
+func countLive(registry *prometheus.Registry, sockets *wsapi.Server, streams *live.Server) {
+	now := func(name, help string, read func() int) {
+		publish(registry, name, help, false, func() int64 { return int64(read()) })
+	}
+	now("app_platform_sockets", "WebSocket connections now open.", sockets.Sockets)
+	now("app_platform_live_groups", "Groups of subscriptions that share one execution now.", streams.Groups)
+	now("app_platform_live_subscribers", "Subscriptions of live feeds now open.", streams.Subscribers)
 }
 
 func publish(registry *prometheus.Registry, name, help string, total bool, read func() int64) {

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"log/slog"
 	"net/http/httptest"
 	"testing"
 	"time"
@@ -9,13 +10,15 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"github.com/stretchr/testify/require"
 
+	"github.com/gpuaas/app-platform/internal/metrics"
 	"github.com/gpuaas/app-platform/rig/platformtest"
 	"github.com/gpuaas/app-platform/workers/reconcile"
 )
 
 func TestWhatTheReconcilersFindIsAMetric(t *testing.T) {
 	t.Parallel()
-	p := &platform{db: platformtest.New(t).DB}
+	p := &platform{db: platformtest.New(t).DB, config: Defaults(), metrics: metrics.New(verbs()),
+		log: slog.New(slog.DiscardHandler)}
 	registry := prometheus.NewRegistry()
 	p.count(registry)
 	p.found.Overdue.Store(7)

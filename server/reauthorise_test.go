@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -47,12 +48,20 @@ type listener struct {
 // listen opens a socket and subscribes.
 func (b *bench) listen(name, token, document string, id any) *listener {
 	b.t.Helper()
-	dialer := websocket.Dialer{Subprotocols: []string{wsapi.Protocol}, HandshakeTimeout: patience}
+	l := b.dialled(nil, token, document, id)
+	l.name = name
+	return l
+}
+
+// dialled is listen with a configuration of TLS; nil for none.
+func (b *bench) dialled(config *tls.Config, token, document string, id any) *listener {
+	b.t.Helper()
+	dialer := websocket.Dialer{Subprotocols: []string{wsapi.Protocol}, HandshakeTimeout: patience, TLSClientConfig: config}
 	socket, response, err := dialer.Dial("ws"+strings.TrimPrefix(b.url, "http")+"/graphql", nil)
 	require.NoError(b.t, err)
 	_ = response.Body.Close()
 	b.t.Cleanup(func() { _ = socket.Close() })
-	l := &listener{name: name, socket: socket}
+	l := &listener{socket: socket}
 	hello, err := json.Marshal(map[string]string{"authorization": "Bearer " + token})
 	require.NoError(b.t, err)
 	subscribe, err := json.Marshal(map[string]any{"query": document, "variables": map[string]any{"id": id}})

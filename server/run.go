@@ -17,6 +17,7 @@ import (
 	"github.com/gpuaas/app-platform/graph/deliveryhttp"
 	"github.com/gpuaas/app-platform/internal/adapterclient"
 	"github.com/gpuaas/app-platform/internal/custody"
+	"github.com/gpuaas/app-platform/internal/metrics"
 	"github.com/gpuaas/app-platform/internal/tx"
 	"github.com/gpuaas/app-platform/migrations"
 	"github.com/gpuaas/app-platform/service/identity"
@@ -62,6 +63,7 @@ type platform struct {
 	found   reconcile.Stats // by the reconcilers, when this process works
 	sent    hooks.Stats     // of webhooks, likewise
 	metered meter.Stats     // of usage, likewise
+	metrics *metrics.Set    // of requests and of all that this process does
 	// delivered counts the parts of artifacts that nodes fetched here.
 	delivered deliveryhttp.Stats
 }
@@ -213,7 +215,7 @@ func open(ctx context.Context, config *Config, log *slog.Logger) (*platform, err
 		return nil, err
 	}
 	p := &platform{config: config, log: log, ring: ring, ssh: authorities, vault: vault, trust: trust,
-		denials: audit.NewDenials(),
+		denials: audit.NewDenials(), metrics: metrics.New(verbs()),
 		process: rand.Text()}
 	p.db, err = tx.Open(ctx, config.DatabaseURL, p.database())
 	if err != nil {

@@ -74,7 +74,7 @@ func (p *platform) resolver(ctx context.Context, sentinel *live.Sentinel, feeds 
 		return nil, err
 	}
 	client := adapterclient.NewTrusting(p.ring, policy, p.trust)
-	client.Log = p.log
+	client.Log, client.Metrics = p.log, p.metrics
 	calls := contract.New(client, p.ring, p.config.GraphQLURL)
 	instances := &instance.Service{DB: p.db, Calls: calls}
 	members := &member.Service{DB: p.db, Calls: calls}
@@ -98,7 +98,7 @@ func (p *platform) resolver(ctx context.Context, sentinel *live.Sentinel, feeds 
 		Allocations:   &allocation.Service{DB: p.db},
 		Nodes:         &node.Service{DB: p.db, Hub: p.hub, Stopping: ctx.Done()},
 		Fleet:         &fleet.Service{DB: p.db},
-		Tasks:         &task.Service{DB: p.db, Hub: p.hub},
+		Tasks:         &task.Service{DB: p.db, Hub: p.hub, Metrics: p.metrics},
 		Instances:     instances,
 		Members:       members,
 		MemberLogs:    logs,
@@ -141,7 +141,7 @@ func (p *platform) work(ctx context.Context) error {
 	return workers.Run(ctx, workers.Config{
 		DB: p.db, Hub: p.hub, Keys: p.ring, Dial: policy, Trust: p.trust, PlatformURL: p.config.GraphQLURL, Log: p.log,
 		Stats: &p.found, MeterStats: &p.metered, NodeGrace: max(p.config.NodeGrace, leastNodeGrace),
-		Vault: p.vault, WebhookDial: hooks, WebhookStats: &p.sent, Traces: p.config.traces(),
+		Vault: p.vault, WebhookDial: hooks, WebhookStats: &p.sent, Traces: p.config.traces(), Metrics: p.metrics,
 	})
 }
 
@@ -149,6 +149,7 @@ func (p *platform) work(ctx context.Context) error {
 func (p *platform) bill(ctx context.Context) error {
 	worker := &books.Worker{DB: p.db, Log: p.log, Every: p.config.BillingEvery,
 		Standard: billing.Standard{Currency: p.config.BillingCurrency, Grace: p.config.BillingGrace},
+		Metrics:  p.metrics,
 		After:    (&budgets.Keeper{DB: p.db, Log: p.log}).Once}
 	return worker.Run(ctx)
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/gpuaas/app-platform/internal/adapterclient"
 	"github.com/gpuaas/app-platform/internal/custody"
 	"github.com/gpuaas/app-platform/internal/dial"
+	"github.com/gpuaas/app-platform/internal/metrics"
 	"github.com/gpuaas/app-platform/internal/telemetry"
 	"github.com/gpuaas/app-platform/internal/tx"
 	"github.com/gpuaas/app-platform/service/ledger/event"
@@ -68,6 +69,8 @@ type Config struct {
 	WebhookStats *webhook.Stats
 	// Traces makes the spans of attempts and of what is called for them; nil for none.
 	Traces *telemetry.Source
+	// Metrics counts what is done; nil for nobody.
+	Metrics *metrics.Set
 }
 
 // Run works until ctx ends, then hands over at once what it holds. It fails when it cannot register.
@@ -75,15 +78,16 @@ func Run(ctx context.Context, config Config) error {
 	client := config.Client
 	if client == nil {
 		client = adapterclient.NewTrusting(config.Keys, config.Dial, config.Trust)
-		client.Log = config.Log
+		client.Log, client.Metrics = config.Log, config.Metrics
 		defer client.Close()
 	}
 	breakers := &bulkhead.Breakers{}
 	process := lease.New(config.DB, config.Log)
+	process.Metrics = config.Metrics
 	runner := engine.New(engine.Config{
 		DB: config.DB, Hub: config.Hub, Log: config.Log, Worker: process, Concurrency: config.Concurrency,
-		Traces: config.Traces,
-		Grace:  config.Pace.Grace, Undo: config.Pace.Undo, Refusals: config.Pace.Refusals, Away: breakers.Away,
+		Traces: config.Traces, Metrics: config.Metrics,
+		Grace: config.Pace.Grace, Undo: config.Pace.Undo, Refusals: config.Pace.Refusals, Away: breakers.Away,
 		Kinds: steps.Kinds(parts.Config{Client: client, Keys: config.Keys, GraphQLURL: config.PlatformURL, Log: config.Log,
 			Pace: config.Pace, Breakers: breakers}),
 	})
@@ -124,5 +128,5 @@ func Run(ctx context.Context, config Config) error {
 // webhooks is what webhooks are sent with.
 func (c *Config) webhooks(process ids.ID) webhook.Config {
 	return webhook.Config{DB: c.DB, Hub: c.Hub, Vault: c.Vault, Dial: c.WebhookDial, Log: c.Log, Process: process,
-		Stats: c.WebhookStats, Traces: c.Traces}
+		Stats: c.WebhookStats, Traces: c.Traces, Metrics: c.Metrics}
 }

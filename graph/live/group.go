@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/gpuaas/app-platform/domain/fault"
+	"github.com/gpuaas/app-platform/internal/metrics"
 	"github.com/gpuaas/app-platform/service/ledger/event"
 	"github.com/gpuaas/app-platform/transport"
 )
@@ -36,11 +37,12 @@ type feed struct {
 
 // group holds the subscribers that share one execution.
 type group struct {
-	key  string
-	feed feed
-	log  *slog.Logger
-	wake *event.Waiter
-	stop context.CancelFunc
+	key     string
+	feed    feed
+	log     *slog.Logger
+	metrics *metrics.Set
+	wake    *event.Waiter
+	stop    context.CancelFunc
 
 	begin func() *encoder // starts the group's execution
 
@@ -72,15 +74,25 @@ func (g *group) run(ctx context.Context) {
 	poll := time.NewTimer(pollEvery)
 	defer poll.Stop()
 	again := 0
+	var hinted time.Time // when the hint came whose news was not found yet; zero for none
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-g.wake.C:
 			again = delayedPolls
+			if hinted.IsZero() {
+				hinted = time.Now()
+			}
 		case <-poll.C:
 		}
 		found, err := g.advance(ctx)
+		if found && !hinted.IsZero() {
+			g.metrics.Delivered(time.Since(hinted))
+		}
+		if found || again == 0 || !g.feed.delayed { // a hint without news, such as one of a change that was taken back
+			hinted = time.Time{}
+		}
 		if err != nil && ctx.Err() == nil {
 			g.log.Warn("a live feed could not be read; it is tried again", "topic", g.feed.topic, "error", err)
 		}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/gpuaas/app-platform/authz"
 	"github.com/gpuaas/app-platform/domain/fault"
+	"github.com/gpuaas/app-platform/internal/metrics"
 	"github.com/gpuaas/app-platform/service/ledger/event"
 	"github.com/gpuaas/app-platform/transport"
 )
@@ -62,6 +63,8 @@ type Server struct {
 	Subject func(ctx context.Context) string
 	// SubjectGroups bounds the groups that one subject uses; 0 means 2,000.
 	SubjectGroups int
+	// Metrics notes how long news takes from its hint to the subscribers; nil for nobody.
+	Metrics *metrics.Set
 
 	mu     sync.Mutex
 	groups map[string]*group
@@ -215,7 +218,7 @@ func (s *Server) newGroup(ctx context.Context, key string, op *graphql.Operation
 	running, stop := context.WithCancel(s.ctx)
 	nobody := authz.WithRequest(s.ctx, authz.Request(ctx))
 	g := &group{
-		key: key, log: s.Log, stop: stop, users: 1, members: make(map[*subscriber]struct{}),
+		key: key, log: s.Log, metrics: s.Metrics, stop: stop, users: 1, members: make(map[*subscriber]struct{}),
 		wake: s.Hub.Wait(opened.Topic), begin: func() *encoder { return newEncoder(nobody, s.Engine, op) },
 		feed: feed{
 			topic: opened.Topic, position: opened.Position, delayed: opened.Delayed,
@@ -241,6 +244,16 @@ func (s *Server) exit(g *group, whose string) {
 	if last { // outside of the lock: end waits for a group that is encoding
 		g.end()
 	}
+}
+
+// Subscribers returns the number of subscriptions in groups.
+func (s *Server) Subscribers() (subscribers int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, g := range s.groups { // at most maxGroups
+		subscribers += g.users
+	}
+	return subscribers
 }
 
 // Groups returns the number of groups.

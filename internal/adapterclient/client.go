@@ -23,6 +23,7 @@ import (
 
 	"github.com/gpuaas/app-platform/authz/token"
 	"github.com/gpuaas/app-platform/internal/dial"
+	"github.com/gpuaas/app-platform/internal/metrics"
 	"github.com/gpuaas/app-platform/internal/telemetry"
 	"github.com/gpuaas/app-platform/sdk/adapter"
 )
@@ -50,6 +51,8 @@ type Trace struct{ CorrelationID, Traceparent string }
 type Client struct {
 	// Log takes a line for each call; nil for none. It is set before the first call.
 	Log *slog.Logger
+	// Metrics counts calls; nil for nobody. It is set before the first call.
+	Metrics *metrics.Set
 
 	clients *clients
 	keys    *token.Keyring
@@ -166,7 +169,12 @@ func (c *Client) do(ctx context.Context, target Target, one call, out any) (stat
 	began := time.Now()
 	status, err = c.exchange(ctx, target, one, out)
 	telemetry.End(span, outcome(err))
-	c.record(ctx, target, one, status, time.Since(began), err)
+	took := time.Since(began)
+	c.Metrics.Call(ctx, one.name, outcome(err), took)
+	if refused, ok := As(err); ok && refused.Body.Code == adapter.CodeStaleFence {
+		c.Metrics.Fenced(metrics.FenceDispatch)
+	}
+	c.record(ctx, target, one, status, took, err)
 	return status, err
 }
 

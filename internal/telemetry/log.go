@@ -11,6 +11,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/gpuaas/app-platform/authz"
+	"github.com/gpuaas/app-platform/internal/metrics"
 	"github.com/gpuaas/app-platform/transport"
 )
 
@@ -20,11 +21,14 @@ type Log struct {
 	To *slog.Logger
 	// Caller returns who asked, or nil when nobody was found by the credential. Operation needs it.
 	Caller func(ctx context.Context) *authz.Actor
+	// Metrics counts requests, logged or not; nil for nobody.
+	Metrics *metrics.Set
 }
 
 // Operation writes the line of a GraphQL operation. It is a Config.Ended of the transport. What the platform itself
 // failed at is a warning.
 func (l *Log) Operation(ctx context.Context, ended *transport.Ended) {
+	l.Metrics.Request(ctx, ended.Kind, ended.Verbs, ended.Code, ended.Took)
 	level := slog.LevelInfo
 	if own(ended.Code) {
 		level = slog.LevelWarn
@@ -76,6 +80,7 @@ func (l *Log) Plain(next http.Handler, except string) http.Handler {
 		if r.Pattern == except {
 			return
 		}
+		l.Metrics.HTTP(r.Pattern, answered.Code)
 		level := slog.LevelDebug
 		if strings.Contains(r.Pattern, "/auth/") || strings.Contains(r.Pattern, "/v1/") {
 			level = slog.LevelInfo

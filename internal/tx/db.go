@@ -188,6 +188,12 @@ func (db *DB) Feed() *pgxpool.Pool { return db.feed.Pool }
 // API is the callers' pool, for the few calls that come before a caller is known.
 func (db *DB) API() *pgxpool.Pool { return db.api.Pool }
 
+// Pools returns the pools of connections by the name of what they are for.
+func (db *DB) Pools() map[string]*pgxpool.Pool {
+	return map[string]*pgxpool.Pool{"api": db.api.Pool, "operator": db.operator.Pool, "node": db.node.Pool,
+		"worker": db.worker.Pool, "lease": db.lease.Pool, "feed": db.feed.Pool}
+}
+
 // Now is the database's time, whatever this machine's clock says: of all processes alike, in the microseconds that the
 // database keeps.
 func (db *DB) Now() time.Time { return db.clock.now().UTC().Truncate(time.Microsecond) }

@@ -50,6 +50,7 @@ func (s *Service) Report(ctx context.Context, in ReportInput) (*db.NodeTask, err
 	}
 	var out *db.NodeTask
 	var agent *authz.Actor
+	ended := false
 	err := s.DB.Write(ctx, func(ctx context.Context, t *tx.Tx) error {
 		row, err := in.lock(ctx, t)
 		if err != nil {
@@ -60,8 +61,12 @@ func (s *Service) Report(ctx context.Context, in ReportInput) (*db.NodeTask, err
 			return errTold
 		}
 		out, err = in.take(ctx, t, row)
+		ended = out != row && in.State.Terminal()
 		return err
 	})
+	if err == nil && ended {
+		s.Metrics.TaskEnded(string(out.Kind), string(out.State))
+	}
 	if errors.Is(err, errTold) {
 		return s.tell(ctx, agent, in)
 	}

@@ -52,7 +52,9 @@ func (s *Service) Follow(ctx context.Context, end func(error)) (<-chan *db.NodeT
 	}
 	follower := &stream{db: s.DB, node: actor.NodeID, sent: make(map[ids.ID]mark), out: make(chan *db.NodeTask)}
 	waiter := s.Hub.Wait(event.NodeTopic(actor.NodeID))
+	left := s.Metrics.AgentConnected()
 	go func() {
+		defer left()
 		defer close(follower.out)
 		defer waiter.Close()
 		if err := follower.run(ctx, waiter); err != nil && ctx.Err() == nil {

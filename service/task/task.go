@@ -15,6 +15,7 @@ import (
 	"github.com/gpuaas/app-platform/authz"
 	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/ent/generated/db"
+	"github.com/gpuaas/app-platform/internal/metrics"
 	"github.com/gpuaas/app-platform/internal/tx"
 	"github.com/gpuaas/app-platform/service/kit/rows"
 	"github.com/gpuaas/app-platform/service/ledger/audit"
@@ -26,6 +27,8 @@ type Service struct {
 	DB *tx.DB
 	// Hub wakes those who wait for a task's end, and the nodes' streams.
 	Hub *event.Hub
+	// Metrics counts agents and the ends of tasks; nil for nobody.
+	Metrics *metrics.Set
 }
 
 // Bounds of the open tasks.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/gpuaas/app-platform/authz"
 	"github.com/gpuaas/app-platform/domain/ids"
+	"github.com/gpuaas/app-platform/internal/metrics"
 	"github.com/gpuaas/app-platform/internal/periodic"
 	"github.com/gpuaas/app-platform/internal/tx"
 	"github.com/gpuaas/app-platform/service/billing"
@@ -26,12 +27,18 @@ type Worker struct {
 	Standard billing.Standard
 	// After runs once the books are up to date; nil for nothing.
 	After func(context.Context) error
+	// Metrics counts; nil for nobody.
+	Metrics *metrics.Set
+
+	ledger ledgerLook
 }
 
 // Run works until ctx ends.
 func (w *Worker) Run(ctx context.Context) error {
 	return periodic.Every(ctx, w.Log, "billing", w.Every, func(ctx context.Context) error {
-		_, err := w.Once(ctx)
+		runs, err := w.Once(ctx)
+		w.Metrics.Booked(runs, err)
+		err = errors.Join(err, w.ledger.balance(ctx, w.DB, w.Metrics))
 		if w.After != nil {
 			err = errors.Join(err, w.After(ctx))
 		}

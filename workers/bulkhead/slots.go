@@ -113,6 +113,13 @@ func (s *Slots) Give(held *queue.Held) {
 	}
 }
 
+// Load returns how many operations have a place, and how many wait without one.
+func (s *Slots) Load() (running, waiting int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.running) - len(s.parked), len(s.parked)
+}
+
 // InHand are the ids of the operations in hand.
 func (s *Slots) InHand() []string {
 	s.mu.Lock()

@@ -124,6 +124,7 @@ func (c *Context) close(ctx context.Context, failure operation.Failure, before f
 		before()
 		return c.refused(ctx, endsAs(failure), failure, c.reopened(ctx, err))
 	}
+	c.engine.config.Metrics.Ended(string(c.Op.Kind), string(endsAs(failure)))
 	c.Log.Warn("operation ended without success", "code", failure.Code, "owner", failure.Owner, "message", failure.Message)
 	c.abandon(ctx, failure)
 	return nil
@@ -201,6 +202,7 @@ func (c *Context) complete(ctx context.Context) error {
 	before := c.snapshotRows()
 	err := c.succeed(ctx)
 	if err == nil {
+		c.engine.config.Metrics.Ended(string(c.Op.Kind), string(lifecycle.OperationSucceeded))
 		c.Log.Info("operation succeeded")
 		return nil
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/gpuaas/app-platform/authz"
 	"github.com/gpuaas/app-platform/domain/lifecycle"
+	"github.com/gpuaas/app-platform/internal/metrics"
 	"github.com/gpuaas/app-platform/internal/telemetry"
 	"github.com/gpuaas/app-platform/internal/tx"
 	"github.com/gpuaas/app-platform/service/ledger/event"
@@ -64,6 +65,8 @@ type Config struct {
 	Away func() []string
 	// Traces makes a trace of each attempt; nil for none.
 	Traces *telemetry.Source
+	// Metrics counts; nil for nobody.
+	Metrics *metrics.Set
 }
 
 // The times of force and of compensation.
@@ -107,6 +110,7 @@ func New(config Config) *Engine {
 	}
 	e.slots = bulkhead.NewSlots(config.Concurrency, e.nudge)
 	e.learn(config.Kinds)
+	config.Metrics.Works(config.Away, e.slots.Load)
 	if config.Worker != nil {
 		config.Worker.Announce(e.announced())
 		config.Worker.Report(e.busy)
@@ -231,7 +235,9 @@ func (e *Engine) claimOnce(ctx context.Context, want queue.Want) ([]*queue.Held,
 	defer cancel()
 	defer context.AfterFunc(ctx, func() { time.AfterFunc(letGo, cancel) })()
 	e.config.Worker.BeginClaim()
+	began := time.Now()
 	held, next, err := queue.Claim(bounded, e.config.DB.Worker(), e.config.Worker.ID(), want)
+	e.config.Metrics.Claimed(time.Since(began), err)
 	if err == nil {
 		e.config.Worker.EndClaim()
 	}
@@ -241,6 +247,9 @@ func (e *Engine) claimOnce(ctx context.Context, want queue.Want) ([]*queue.Held,
 func (e *Engine) start(ctx context.Context, held *queue.Held) {
 	if !e.slots.Take(held) {
 		return // its holder goes on
+	}
+	if held.ClaimEpoch == 1 {
+		e.config.Metrics.Waited(e.config.DB.Now().Sub(held.CreatedAt))
 	}
 	e.steps.Go(func() {
 		defer e.slots.Give(held)

@@ -96,6 +96,7 @@ func (c *Context) endBare(ctx context.Context, failure operation.Failure, why st
 	if err != nil {
 		return fmt.Errorf("end %s with no more than its end: %w", c.Op.ID, err)
 	}
+	c.engine.config.Metrics.Ended(string(c.Op.Kind), string(lifecycle.OperationFailed))
 	c.Log.Error("operation ended with no more than its end", "message", bare.Message, "left_out", left)
 	c.disown(ctx, failure)
 	return nil

@@ -10,6 +10,7 @@ import (
 
 	"github.com/gpuaas/app-platform/domain/fault"
 	"github.com/gpuaas/app-platform/domain/ids"
+	"github.com/gpuaas/app-platform/internal/metrics"
 	"github.com/gpuaas/app-platform/internal/telemetry"
 	"github.com/gpuaas/app-platform/sdk/optrace"
 	"github.com/gpuaas/app-platform/service/ledger/operation"
@@ -33,6 +34,7 @@ func (e *Engine) attempt(ctx context.Context, held *queue.Held) (traced context.
 			code = string(fault.Internal)
 		}
 		telemetry.End(span, code)
+		e.config.Metrics.Attempt(string(held.Kind), metrics.Outcome(ctx, err, errors.Is(err, queue.ErrFenced)))
 		if !e.config.Traces.Off() {
 			e.emit(ctx, held.ID)
 		}
@@ -100,7 +102,12 @@ func (c *Context) traced(ctx context.Context) (Result, error) {
 	}
 	span.SetAttributes(attribute.String("outcome", outcome))
 	telemetry.End(span, code)
+	took, again := time.Since(began), ""
+	if err != nil && !errors.Is(err, queue.ErrFenced) && !errors.Is(err, context.Canceled) {
+		again = code
+	}
+	c.engine.config.Metrics.Step(ctx, c.step().Name, took, again)
 	c.Log.LogAttrs(ctx, level, "step", slog.String("step", c.step().Name), slog.String("outcome", outcome),
-		slog.String("code", code), telemetry.Milliseconds(time.Since(began)))
+		slog.String("code", code), telemetry.Milliseconds(took))
 	return result, err
 }

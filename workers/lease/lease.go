@@ -14,6 +14,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/gpuaas/app-platform/domain/ids"
+	"github.com/gpuaas/app-platform/internal/metrics"
 	"github.com/gpuaas/app-platform/internal/tx"
 	"github.com/gpuaas/app-platform/service/ledger/event"
 	"github.com/gpuaas/app-platform/service/ledger/queue"
@@ -38,6 +39,9 @@ const (
 // Process is this process's row among the workers: its heartbeat is the lease of everything it has
 // claimed, operations and adapters' feeds alike. Make it with New.
 type Process struct {
+	// Metrics counts; nil for nobody. It is set before Run.
+	Metrics *metrics.Set
+
 	id   ids.ID
 	db   *tx.DB
 	log  *slog.Logger
@@ -103,6 +107,7 @@ func (p *Process) Run(ctx context.Context) error {
 		}
 		if err != nil && ctx.Err() == nil {
 			p.missed()
+			p.Metrics.LeaseMissed()
 			p.log.Warn("the worker's lease could not be kept", "error", err)
 		}
 	}
@@ -166,6 +171,7 @@ func (p *Process) bury(ctx context.Context) error {
 		return err
 	}
 	if released > 0 {
+		p.Metrics.LeasesTaken(released)
 		p.log.Warn("took over the operations of a dead worker", "operations", released)
 		p.db.Wake(event.QueueTopic)
 	}

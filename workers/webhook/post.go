@@ -66,10 +66,12 @@ func (w *Worker) send(ctx context.Context, b batch, one delivery) result {
 	if !out.ok {
 		code = "not taken"
 	}
+	took := time.Since(began)
+	w.Metrics.Webhook(ctx, took)
 	w.Log.LogAttrs(ctx, slog.LevelInfo, "webhook delivery", slog.String("delivery_id", string(one.id)),
 		slog.String("correlation_id", one.event.CorrelationID), telemetry.TraceID(ctx),
 		slog.String("org_id", string(one.event.TenantID)), slog.String("project_id", string(one.event.ProjectID)),
-		slog.Int("status", out.status), slog.String("code", code), telemetry.Milliseconds(time.Since(began)))
+		slog.Int("status", out.status), slog.String("code", code), telemetry.Milliseconds(took))
 	telemetry.End(span, code)
 	return out
 }

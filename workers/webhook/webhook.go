@@ -31,6 +31,7 @@ import (
 	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/internal/custody"
 	"github.com/gpuaas/app-platform/internal/dial"
+	"github.com/gpuaas/app-platform/internal/metrics"
 	"github.com/gpuaas/app-platform/internal/telemetry"
 	"github.com/gpuaas/app-platform/internal/tx"
 	"github.com/gpuaas/app-platform/service/ledger/event"
@@ -84,6 +85,8 @@ type Config struct {
 	Pace  Pace
 	// Traces makes a trace of each try; nil for none.
 	Traces *telemetry.Source
+	// Metrics counts tries; nil for nobody.
+	Metrics *metrics.Set
 }
 
 // Worker sends webhooks.

@@ -1,0 +1,87 @@
+package server
+
+import "math"
+
+// gone takes a series out of the healthy world.
+var gone = [2]float64{math.Inf(-1), 0}
+
+// healthy is an installation of two processes that works: a value, and by how much it grows each minute.
+var healthy = map[string][2]float64{
+	`up{job="app-platform",instance="one"}`:                                                    {1, 0},
+	`up{job="app-platform",instance="two"}`:                                                    {1, 0},
+	`app_platform_request_seconds_count{instance="one",kind="query",verb="viewer"}`:            {0, 600},
+	`app_platform_request_seconds_bucket{instance="one",kind="query",verb="viewer",le="0.1"}`:  {0, 599},
+	`app_platform_request_seconds_bucket{instance="one",kind="query",verb="viewer",le="2.5"}`:  {0, 600},
+	`app_platform_request_seconds_bucket{instance="one",kind="query",verb="viewer",le="+Inf"}`: {0, 600},
+	`app_platform_request_errors_total{instance="one",verb="viewer",code="INTERNAL"}`:          {0, 1},
+	`app_platform_request_errors_total{instance="one",verb="viewer",code="FORBIDDEN"}`:         {0, 300},
+	`app_platform_pool_wait_seconds_total{instance="one",pool="api"}`:                          {0, 1},
+	`app_platform_database_read_up{instance="one"}`:                                            {1, 0},
+	`app_platform_clock_skew_seconds{instance="one"}`:                                          {-0.01, 0},
+	`app_platform_break_glass_total{instance="one"}`:                                           {3, 0},
+	`app_platform_reconcile_audit_seal_lag_seconds{instance="one"}`:                            {4, 0},
+	`app_platform_worker_processes{instance="one"}`:                                            {2, 0},
+	`app_platform_worker_processes{instance="two"}`:                                            {2, 0},
+	`app_platform_operations_oldest_due_seconds{instance="one"}`:                               {1, 0},
+	`app_platform_reconcile_failing_operations{instance="one"}`:                                {0, 0},
+	`app_platform_reconcile_refused_ends{instance="one"}`:                                      {0, 0},
+	`app_platform_engine_leases_total{instance="one",what="taken"}`:                            {12, 0},
+	`app_platform_engine_leases_total{instance="one",what="missed"}`:                           {0, 1},
+	`app_platform_orphans_open{instance="one"}`:                                                {3, 0},
+	`app_platform_reconcile_feed_lag_seconds{instance="one"}`:                                  {2, 0},
+	`app_platform_feed_delivery_seconds_bucket{instance="one",le="0.1"}`:                       {0, 600},
+	`app_platform_feed_delivery_seconds_bucket{instance="one",le="2"}`:                         {0, 600},
+	`app_platform_feed_delivery_seconds_bucket{instance="one",le="+Inf"}`:                      {0, 600},
+	`app_platform_webhook_lag_seconds{instance="one"}`:                                         {30, 0},
+	`app_platform_nodes{instance="one",status="ONLINE"}`:                                       {9, 0},
+	`app_platform_nodes{instance="one",status="OFFLINE"}`:                                      {0, 0},
+	`app_platform_node_tasks_oldest_seconds{instance="one"}`:                                   {1, 0},
+	`app_platform_adapter_calls_total{instance="one",call="status",outcome="ok"}`:              {0, 60},
+	`app_platform_adapter_calls_total{instance="one",call="status",outcome="unavailable"}`:     {0, 1},
+	`app_platform_ledger_unbalanced_transactions{instance="one"}`:                              {0, 0},
+	`app_platform_billing_period_overdue_seconds{instance="one"}`:                              {0, 0},
+	`app_platform_billing_rating_lag_seconds{instance="one"}`:                                  {60, 0},
+	`app_platform_usage_capacity_lag_seconds{instance="one"}`:                                  {40, 0},
+	`app_platform_usage_quarantined_total{instance="one"}`:                                     {7, 0},
+	`app_platform_certificate_days_left{instance="one",of="edge"}`:                             {60, 0},
+	`app_platform_certificate_days_left{instance="one",of="adapter authorities"}`:              {300, 0},
+	`app_platform_signer_keys_ending{instance="one"}`:                                          {0, 0},
+}
+
+// ill is what of the healthy world is otherwise when each alert is to fire.
+var ill = map[string]map[string][2]float64{
+	"AppPlatformProcessAway": {`up{job="app-platform",instance="two"}`: {0, 0}},
+	"AppPlatformRequestsFail": {
+		`app_platform_request_errors_total{instance="one",verb="viewer",code="INTERNAL"}`: {0, 60}},
+	"AppPlatformRequestsSlow": {
+		`app_platform_request_seconds_bucket{instance="one",kind="query",verb="viewer",le="0.1"}`: {0, 300},
+		`app_platform_request_seconds_bucket{instance="one",kind="query",verb="viewer",le="2.5"}`: {0, 580}},
+	"AppPlatformPoolWaits":      {`app_platform_pool_wait_seconds_total{instance="one",pool="api"}`: {0, 300}},
+	"AppPlatformDatabaseUnread": {`app_platform_database_read_up{instance="one"}`: {0, 0}},
+	"AppPlatformClockSkew":      {`app_platform_clock_skew_seconds{instance="one"}`: {-1.5, 0}},
+	"AppPlatformBreakGlass":     {`app_platform_break_glass_total{instance="one"}`: {3, 0.1}},
+	"AppPlatformAuditUnsealed":  {`app_platform_reconcile_audit_seal_lag_seconds{instance="one"}`: {900, 0}},
+	"AppPlatformNoWorker": {`app_platform_worker_processes{instance="one"}`: gone,
+		`app_platform_worker_processes{instance="two"}`: gone},
+	"AppPlatformQueueStuck":          {`app_platform_operations_oldest_due_seconds{instance="one"}`: {90, 0}},
+	"AppPlatformOperationsFailAgain": {`app_platform_reconcile_failing_operations{instance="one"}`: {1, 0}},
+	"AppPlatformEndRefused":          {`app_platform_reconcile_refused_ends{instance="one"}`: {1, 0}},
+	"AppPlatformLeasesLost":          {`app_platform_engine_leases_total{instance="one",what="taken"}`: {12, 1}},
+	"AppPlatformOrphans":             {`app_platform_orphans_open{instance="one"}`: {101, 0}},
+	"AppPlatformFeedsBehind":         {`app_platform_reconcile_feed_lag_seconds{instance="one"}`: {31, 0}},
+	"AppPlatformDeliverySlow": {`app_platform_feed_delivery_seconds_bucket{instance="one",le="0.1"}`: {0, 300},
+		`app_platform_feed_delivery_seconds_bucket{instance="one",le="2"}`: {0, 400}},
+	"AppPlatformWebhooksBehind":     {`app_platform_webhook_lag_seconds{instance="one"}`: {1_000, 0}},
+	"AppPlatformNodesOffline":       {`app_platform_nodes{instance="one",status="OFFLINE"}`: {1, 0}},
+	"AppPlatformNodeTasksWait":      {`app_platform_node_tasks_oldest_seconds{instance="one"}`: {400, 0}},
+	"AppPlatformAdapterAway":        {`app_platform_breaker_open{instance="one",adapter="a"}`: {1, 0}},
+	"AppPlatformAdapterInvalid":     {`app_platform_adapter_calls_total{instance="one",call="observe",outcome="invalid"}`: {0, 1}},
+	"AppPlatformLedgerUnbalanced":   {`app_platform_ledger_unbalanced_transactions{instance="one"}`: {1, 0}},
+	"AppPlatformPeriodOverdue":      {`app_platform_billing_period_overdue_seconds{instance="one"}`: {4_000, 0}},
+	"AppPlatformRatingBehind":       {`app_platform_billing_rating_lag_seconds{instance="one"}`: {1_000, 0}},
+	"AppPlatformCapacityUnrecorded": {`app_platform_usage_capacity_lag_seconds{instance="one"}`: {1_000, 0}},
+	"AppPlatformUsageQuarantined":   {`app_platform_usage_quarantined_total{instance="one"}`: {7, 1}},
+	"AppPlatformCertificateEnds":    {`app_platform_certificate_days_left{instance="one",of="adapter authorities"}`: {13, 0}},
+	"AppPlatformCertificateEnding":  {`app_platform_certificate_days_left{instance="one",of="edge"}`: {2, 0}},
+	"AppPlatformSignerKeysEnd":      {`app_platform_signer_keys_ending{instance="one"}`: {1, 0}},
+}
