@@ -91,6 +91,7 @@ kubernetes: tools ## Compile Kubernetes, etcd and containerd, and the stand-in o
 
 .PHONY: test-kubernetes
 test-kubernetes: build kubernetes ## Run the controller of RKE2 on a real Kubernetes; needs root, and some 3 GB of memory
+	cd rig/rke2-standin && go test ./rke2
 	RKE2_STANDIN=$(RKE2_STANDIN) go test ./rig/kubernetes -v -count=1 -timeout 45m
 
 .PHONY: test-race

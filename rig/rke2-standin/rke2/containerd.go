@@ -2,7 +2,9 @@ package main
 
 import (
 	"context"
+	"encoding/base64"
 	"fmt"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -84,13 +86,20 @@ state = %q
 	return nil
 }
 
-// registry is a registry in RKE2's registries.yaml.
-type registry struct {
-	Endpoint []string          `json:"endpoint"`
-	Rewrite  map[string]string `json:"rewrite"`
+// registries is RKE2's registries.yaml, as far as it is read here.
+type registries struct {
+	Mirrors map[string]struct {
+		Endpoint []string `json:"endpoint"`
+	} `json:"mirrors"`
+	Configs map[string]struct {
+		Auth struct {
+			Username string `json:"username"`
+			Password string `json:"password"`
+		} `json:"auth"`
+	} `json:"configs"`
 }
 
-// registries writes containerd's way to each registry from RKE2's registries.yaml. Credentials there are not read.
+// registries writes containerd's way to each registry from RKE2's registries.yaml, with the credentials there.
 func (s settings) registries() error {
 	raw, err := os.ReadFile(s.value("private-registry", "/etc/rancher/rke2/registries.yaml"))
 	if os.IsNotExist(err) {
@@ -99,9 +108,7 @@ func (s settings) registries() error {
 	if err != nil {
 		return err
 	}
-	var config struct {
-		Mirrors map[string]registry `json:"mirrors"`
-	}
+	var config registries
 	if err := yaml.Unmarshal(raw, &config); err != nil {
 		return fmt.Errorf("registries.yaml: %w", err)
 	}
@@ -109,6 +116,15 @@ func (s settings) registries() error {
 		var text strings.Builder
 		for _, endpoint := range mirror.Endpoint {
 			fmt.Fprintf(&text, "[host.%q]\n  capabilities = [\"pull\", \"resolve\"]\n", endpoint)
+			at, err := url.Parse(endpoint)
+			if err != nil {
+				return fmt.Errorf("registries.yaml: endpoint: %w", err)
+			}
+			auth := config.Configs[at.Host].Auth
+			if auth.Username != "" {
+				basic := base64.StdEncoding.EncodeToString([]byte(auth.Username + ":" + auth.Password))
+				fmt.Fprintf(&text, "  [host.%q.header]\n    authorization = %q\n", endpoint, "Basic "+basic)
+			}
 		}
 		if err := write(s.path("agent/etc/containerd/certs.d", host, "hosts.toml"), []byte(text.String()), 0o600); err != nil {
 			return err
