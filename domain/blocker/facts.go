@@ -102,7 +102,9 @@ type Step struct {
 // Work is something that an operation waits for.
 type Work struct {
 	ID, Name, MemberID string
-	Since              *time.Time
+	// Message is what the adapter says of it, such as why it does not end.
+	Message string
+	Since   *time.Time
 }
 
 // Instance is an instance that is not released.

@@ -139,6 +139,9 @@ func workRunning(f *Facts) []finding {
 	if works[0].Name != "" {
 		name += " (" + works[0].Name + ")"
 	}
+	if works[0].Message != "" {
+		name += ": " + works[0].Message
+	}
 	count := "1 piece of work"
 	if len(works) > 1 {
 		count = fmt.Sprintf("%d pieces of work", len(works))

@@ -154,6 +154,8 @@ func TestWorkIsCountedAndNamedByItsFirst(t *testing.T) {
 		"one": {[]Work{{ID: "1"}}, time.Minute, "1", []string{"count", "1 piece of work", "work", "1"}},
 		"two": {[]Work{{ID: "1", Name: "train"}, {ID: "2", Name: "other", MemberID: "mem_2"}}, time.Minute, "1",
 			[]string{"count", "2 pieces of work", "work", "1 (train)"}},
+		"with its reason": {[]Work{{ID: "1", Name: "train", Message: "a budget keeps it"}}, time.Minute, "1",
+			[]string{"count", "1 piece of work", "work", "1 (train): a budget keeps it"}},
 		"on a member": {[]Work{{ID: "1", MemberID: "mem_1"}, {ID: "2"}}, time.Minute, "mem_1",
 			[]string{"count", "2 pieces of work", "work", "1"}},
 		"begun after the step": {[]Work{{ID: "1", Since: at(30 * time.Second)}, {ID: "2", Since: at(20 * time.Second)}},

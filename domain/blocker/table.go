@@ -131,7 +131,7 @@ var rules = []Rule{
 		Clears: "the probe passes in a later round", find: probeFailing,
 		Message: "probe {probe} on node {node} does not pass: {detail}"},
 	{Code: "WORK_RUNNING", Scope: OfOperations, Owner: OwnerUser, Key: keyForce,
-		When:   "the adapter says that it waits for work that runs on a member",
+		When:   "the adapter says that it waits for work that runs on a member; what it says of the first is part of the message",
 		Since:  "when the first of it began, or the step",
 		Clears: "the work ends or is stopped in the app; or force, which loses it", find: workRunning,
 		Message: "waits for {count} to end, first {work}; it is not interrupted"},

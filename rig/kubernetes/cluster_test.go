@@ -131,10 +131,12 @@ func (k *cluster) drainsAsTheBudgetAllows() {
 		for _, work := range found.Operation.WaitsFor {
 			if work.Name == "default/"+pod && strings.Contains(work.Message, "default/web-stays") {
 				k.t.Logf("it waits for %s %s: %s", work.Kind, work.Name, work.Message)
+				blockers := ""
 				for _, blocker := range found.Operation.Blockers {
-					k.t.Logf("blocker %s: %s", blocker.Code, blocker.Message)
+					blockers += blocker.Code + ": " + blocker.Message + "\n"
 				}
-				return true
+				k.t.Log("blockers: " + blockers)
+				return strings.Contains(blockers, pod) && strings.Contains(blockers, "default/web-stays")
 			}
 		}
 		return false

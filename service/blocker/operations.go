@@ -76,7 +76,7 @@ func (o *openOperation) told(raw []byte) {
 		return
 	}
 	for _, work := range status.WaitsFor[:min(len(status.WaitsFor), adapter.MaxWork)] {
-		one := blocker.Work{ID: work.ID, Name: work.Name, MemberID: work.MemberID}
+		one := blocker.Work{ID: work.ID, Name: work.Name, MemberID: work.MemberID, Message: work.Message}
 		if !work.Since.IsZero() {
 			since := work.Since
 			one.Since = &since
