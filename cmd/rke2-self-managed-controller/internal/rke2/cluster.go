@@ -3,6 +3,7 @@ package rke2
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"strings"
 	"time"
 
@@ -117,6 +118,9 @@ func (w work) handOver(ctx context.Context, by, from adapter.Member) error {
 	list, err := w.voters(ctx, by)
 	if err != nil {
 		return err
+	}
+	if !slices.ContainsFunc(list, func(one machine.Voter) bool { return one.Of(from) }) {
+		return nil // it has left: an earlier attempt came further, and a task would make its sandbox anew
 	}
 	status, err := w.ask(ctx, from, "leads", machine.Etcdctl(from, "endpoint", "status"))
 	if err != nil {

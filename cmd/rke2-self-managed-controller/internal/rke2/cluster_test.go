@@ -39,8 +39,11 @@ type lab struct {
 	stand       *platform.Platform
 	grant       *platform.Grant
 	self, state string
-	base        string
+	base, name  string
 	members     []adapter.Member
+	grown       int
+	// hook sees each node task before it is done.
+	hook func(sandbox.Task)
 }
 
 // Do implements the platform's nodes.
@@ -49,10 +52,14 @@ func (l *lab) Do(ctx context.Context, task sandbox.Task) sandbox.Outcome {
 	if err := standin.Install(ctx, l.Nodes, task, l.self, l.state); err != nil {
 		return sandbox.Outcome{State: adapter.TaskFailed, Message: err.Error()}
 	}
+	if l.hook != nil {
+		l.hook(task)
+	}
 	return l.Nodes.Do(ctx, task)
 }
 
-func newLab(t *testing.T) *lab {
+// bareLab is a lab without a controller.
+func bareLab(t *testing.T) *lab {
 	t.Helper()
 	self, err := os.Executable()
 	require.NoError(t, err)
@@ -60,11 +67,17 @@ func newLab(t *testing.T) *lab {
 	require.NoError(t, err)
 	t.Cleanup(plain.Close)
 	plain.Artifacts = &sandbox.Artifacts{}
-	l := &lab{Nodes: plain, t: t, self: self, state: t.TempDir()}
+	l := &lab{Nodes: plain, t: t, self: self, state: t.TempDir(), name: "rke2"}
 	l.stand, err = platform.Start("127.0.0.1:0", l)
 	require.NoError(t, err)
 	t.Cleanup(l.stand.Stop)
 	l.grant = l.stand.Open("token")
+	return l
+}
+
+func newLab(t *testing.T) *lab {
+	t.Helper()
+	l := bareLab(t)
 	manifest, err := os.ReadFile("../../manifest.json")
 	require.NoError(t, err)
 	app, err := App(manifest, t.TempDir())
@@ -82,7 +95,8 @@ func newLab(t *testing.T) *lab {
 // grow adds members of a component that are still to join, and returns their ids.
 func (l *lab) grow(component string, count int) (ids []string) {
 	for range count {
-		n := len(l.members)
+		n := l.grown
+		l.grown++
 		id := fmt.Sprintf("mem_%s%d", component, n)
 		l.members = append(l.members, adapter.Member{ID: id, ComponentKey: component, Index: n, Status: "pending",
 			Node: adapter.Node{ID: "nod_" + id, Name: "node", Address: fmt.Sprintf("127.0.8.%d", n+1), Shape: "baremetal",
@@ -102,7 +116,7 @@ func (l *lab) send(method, target string, body any, out any) (int, string) {
 	}
 	req, err := http.NewRequestWithContext(l.t.Context(), method, l.base+target, bytes.NewReader(sent))
 	require.NoError(l.t, err)
-	token, err := l.stand.Sign("rke2", method, req.URL.RequestURI(), sent)
+	token, err := l.stand.Sign(l.name, method, req.URL.RequestURI(), sent)
 	require.NoError(l.t, err)
 	req.Header.Set("Authorization", "Bearer "+token)
 	req.Header.Set("Content-Type", "application/json")
