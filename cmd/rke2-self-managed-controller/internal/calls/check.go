@@ -27,7 +27,12 @@ func Check(components []adapter.Component, d adapter.Dispatch) error {
 	}
 	switch d.Kind {
 	case adapter.InstanceCreate, adapter.MembersAdd:
+		if err := apart(d); err != nil {
+			return err
+		}
 		return odd(d)
+	case adapter.MemberReplace:
+		return apart(d)
 	case adapter.MemberRemove:
 		return quorate(d.Members, d.Targets)
 	case adapter.InstanceUpgrade, adapter.InstanceRollback:
@@ -77,6 +82,26 @@ func decode(raw json.RawMessage, into any) error {
 	return json.Unmarshal(raw, into)
 }
 
+// apart refuses a cluster of several allocations where one of them is a slice: the network of slices does not reach from
+// one allocation to another.
+func apart(d adapter.Dispatch) error {
+	if len(d.Members) == 0 {
+		return nil
+	}
+	for i, member := range d.Members {
+		first := d.Members[0].Node
+		if member.Node.AllocationID != first.AllocationID &&
+			(member.Node.Shape == slice || first.Shape == slice) {
+			return adapter.Reject("SLICES_APART", fmt.Sprintf("members[%d].node.allocationId", i),
+				"slices of several allocations have no network among them: keep the cluster in one allocation, or use baremetal")
+		}
+	}
+	return nil
+}
+
+// slice is the shape of allocations that are a part of a node.
+const slice = "gpu_slice"
+
 // odd refuses an even number of servers, which bears the loss of no more servers than one fewer.
 func odd(d adapter.Dispatch) error {
 	for i, count := range d.Instance.Components {
@@ -90,10 +115,7 @@ func odd(d adapter.Dispatch) error {
 }
 
 // lossOf is how many of n voting members etcd can lose.
-func lossOf(n int) int { return n - majority(n) }
-
-// majority is how many of n voting members etcd needs.
-func majority(n int) int { return n/2 + 1 }
+func lossOf(n int) int { return n - machine.Majority(n) }
 
 // quorate refuses a removal that etcd would not live through, with the arithmetic. Servers that do not serve may have
 // never joined, so that one of them may leave as long as any serves: whether it has a vote is for etcd to say.
@@ -124,13 +146,13 @@ func quorate(members []adapter.Member, targets []string) error {
 	case left == 0:
 		return adapter.Reject("LAST_SERVER", "targets",
 			"it would remove %d of %d servers: the last one leaves only by a decommission", leaving, all)
-	case up < majority(all):
+	case up < machine.Majority(all):
 		return adapter.Reject("QUORUM_LOST", "targets",
-			"%d of %d servers serve, and etcd needs %d to let one leave: recover a server first", up, all, majority(all))
-	case staying < majority(left):
+			"%d of %d servers serve, and etcd needs %d to let one leave: recover a server first", up, all, machine.Majority(all))
+	case staying < machine.Majority(left):
 		return adapter.Reject("BELOW_QUORUM", "targets",
 			"%d - %d = %d servers would be left, of which %d serve, and etcd needs %d", all, leaving, left, staying,
-			majority(left))
+			machine.Majority(left))
 	}
 	return nil
 }

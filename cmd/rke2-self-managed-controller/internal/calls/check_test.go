@@ -43,3 +43,20 @@ func TestARemovalBelowQuorumIsRefusedWithItsArithmetic(t *testing.T) {
 		Components: []adapter.ComponentCount{{Key: machine.Server, Count: 2}},
 	}}), "choose 1, 3 or 5")
 }
+
+func TestSlicesOfSeveralAllocationsAreNoCluster(t *testing.T) {
+	t.Parallel()
+	on := func(nodes ...adapter.Node) adapter.Dispatch {
+		var d adapter.Dispatch
+		for _, node := range nodes {
+			d.Members = append(d.Members, adapter.Member{Node: node})
+		}
+		return d
+	}
+	whole, other := adapter.Node{Shape: "baremetal", AllocationID: "a"}, adapter.Node{Shape: "baremetal", AllocationID: "b"}
+	part, apartOf := adapter.Node{Shape: "gpu_slice", AllocationID: "a"}, adapter.Node{Shape: "gpu_slice", AllocationID: "b"}
+	require.NoError(t, apart(on(whole, other)))
+	require.NoError(t, apart(on(part, part)))
+	require.ErrorContains(t, apart(on(part, apartOf)), "keep the cluster in one allocation")
+	require.ErrorContains(t, apart(on(whole, apartOf)), "keep the cluster in one allocation")
+}

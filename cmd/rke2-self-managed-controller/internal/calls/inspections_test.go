@@ -11,6 +11,7 @@ import (
 
 	"github.com/gpuaas/app-platform/cmd/rke2-self-managed-controller/internal/machine"
 	"github.com/gpuaas/app-platform/cmd/rke2-self-managed-controller/internal/people"
+	"github.com/gpuaas/app-platform/sdk/adapter"
 	"github.com/gpuaas/app-platform/sdk/adaptertest"
 )
 
@@ -24,6 +25,8 @@ func TestTheManifestNamesWhatIsRunWhileTheAdapterOnlyLooks(t *testing.T) {
 			Arguments: []adaptertest.InspectionArgument{{Name: "node", Type: "word"}}},
 		adaptertest.Inspection{Name: "events", Command: eventsCommand().Command},
 		adaptertest.Inspection{Name: "gpus", Command: machine.GPUPods().Command},
+		adaptertest.Inspection{Name: "plane", Command: machine.LookAtPlane(adapter.Member{ID: "{node}"}).Command,
+			Arguments: []adaptertest.InspectionArgument{{Name: "node", Type: "word"}}},
 		adaptertest.Inspection{Name: "authority", Command: people.Authority().Command},
 		adaptertest.Inspection{Name: "snapshots", Command: machine.ListSnapshots().Command},
 		adaptertest.Inspection{Name: "release", Command: machine.VersionOf(machine.Config{}).Command},

@@ -4,6 +4,10 @@ package calls
 
 import (
 	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
 
 	"github.com/gpuaas/app-platform/cmd/rke2-self-managed-controller/internal/machine"
 	"github.com/gpuaas/app-platform/sdk/adapter"
@@ -24,10 +28,87 @@ func states(ctx context.Context, call *adapter.Call) (list map[string]machine.St
 	return nil, false
 }
 
-// Observe asks one server for all Nodes, and every node how its RKE2 is.
+// Observe asks one server for all Nodes and for etcd's members, and every node how its RKE2 is.
 func Observe(ctx context.Context, call *adapter.Call) (adapter.Observation, error) {
 	nodes, answered := states(ctx, call)
 	members := append(call.Of(machine.Server), call.Of(machine.Agent)...)
+	seen, err := observeMembers(ctx, call, members, nodes, answered)
+	if err == nil && answered {
+		judge(&seen, call, lookAtPlane(ctx, call), time.Now())
+	}
+	return seen, err
+}
+
+// renewal is how long before their end certificates are told of: RKE2 renews them when it starts.
+const renewal = 30 * 24 * time.Hour
+
+// lookAtPlane asks the first server that answers how the control plane stands.
+func lookAtPlane(ctx context.Context, call *adapter.Call) (plane machine.Plane) {
+	for _, on := range machine.Reached(call.Of(machine.Server), nil) {
+		bounded, cancel := context.WithTimeout(ctx, machine.AskTime)
+		result, err := call.Try(bounded, on, "plane."+on.ID, machine.LookAtPlane(on), adapter.Within(machine.AskTime))
+		cancel()
+		if err == nil && result.State == adapter.TaskSucceeded {
+			if plane = machine.PlaneOf(result.Stdout); len(plane.Voters) > 0 {
+				return plane
+			}
+		}
+	}
+	return plane
+}
+
+// judge adds to an observation what the whole must know of its servers: how many votes etcd can lose now, members that
+// were never started, and certificates near their end.
+func judge(seen *adapter.Observation, call *adapter.Call, plane machine.Plane, now time.Time) {
+	healthy, votes := map[string]bool{}, len(plane.Voters)
+	for _, one := range seen.Members {
+		healthy[one.ID] = one.Health == adapter.Healthy
+	}
+	up := 0
+	for _, one := range plane.Voters {
+		for _, member := range call.Of(machine.Server) {
+			if one.Of(member) && healthy[member.ID] {
+				up++
+			}
+		}
+	}
+	var troubles []string
+	spare := up - machine.Majority(votes)
+	if votes > 1 && spare < 1 {
+		troubles = append(troubles, fmt.Sprintf("%d of %d votes are up and etcd needs %d: no server may be lost, recover one",
+			up, votes, machine.Majority(votes)))
+	}
+	if len(plane.Waiting) > 0 {
+		troubles = append(troubles, fmt.Sprintf("%d of etcd's members do not vote", len(plane.Waiting)))
+	}
+	if !plane.Until.IsZero() && plane.Until.Sub(now) < renewal {
+		troubles = append(troubles, fmt.Sprintf("certificates end on %s: restart the servers, by an upgrade or one by one, "+
+			"which renews them", plane.Until.Format(time.DateOnly)))
+	}
+	for i, role := range seen.Roles {
+		if role.ComponentKey == machine.Server && votes > 0 {
+			seen.Roles[i].Summary += fmt.Sprintf("; %d votes, %d may be lost", votes, max(spare, 0))
+			seen.Roles[i].Detail, _ = json.Marshal(map[string]any{"votes": votes, "votesUp": up, // numbers and text encode
+				"majority": machine.Majority(votes), "certificatesUntil": plane.Until})
+		}
+	}
+	if len(troubles) == 0 {
+		return
+	}
+	seen.Message += "; " + strings.Join(troubles, "; ")
+	if seen.Health == adapter.Healthy {
+		seen.Health = adapter.Degraded
+	}
+	for i, role := range seen.Roles {
+		if role.ComponentKey == machine.Server && role.Health == adapter.Healthy {
+			seen.Roles[i].Health = adapter.Degraded
+		}
+	}
+}
+
+// observeMembers asks every node how its RKE2 is, beside what the cluster says of its Node.
+func observeMembers(ctx context.Context, call *adapter.Call, members []adapter.Member, nodes map[string]machine.State,
+	answered bool) (adapter.Observation, error) {
 	return controller.Observe(ctx, members, "nodes are Ready",
 		func(ctx context.Context, member adapter.Member) adapter.MemberObservation {
 			bounded, cancel := context.WithTimeout(ctx, machine.AskTime)

@@ -16,8 +16,8 @@ type Config struct {
 	// ClusterCIDR and ServiceCIDR are the blocks of pods and services.
 	ClusterCIDR string `json:"clusterCidr"`
 	ServiceCIDR string `json:"serviceCidr"`
-	// Release is the release of RKE2 that members run, in /usr/local/lib/rke2/RELEASE/bin; empty for the one that their nodes have
-	// in the usual place.
+	// Release is the release of RKE2 that members run, in /usr/local/lib/rke2/RELEASE/bin; empty for the one that their
+	// nodes have in the usual place.
 	Release string `json:"release"`
 	// SnapshotSchedule is when each server makes a snapshot by itself, in cron's words; empty for RKE2's own.
 	SnapshotSchedule string `json:"snapshotSchedule"`

@@ -65,17 +65,19 @@ func Etcdctl(on adapter.Member, args ...string) adapter.RunCommand {
 	return adapter.RunCommand{Command: Shell(KubectlHead+"exec "+Plain+" "+InEtcd(on)+` "$@"`, args...)}
 }
 
-// InEtcd are the words of kubectl before those of etcdctl, for a shell: RKE2 mounts its files into the pod where they lie
-// on the node.
+// InEtcd are the words of kubectl before those of etcdctl, for a shell: RKE2 mounts its files into the pod where they
+// lie on the node.
 func InEtcd(on adapter.Member) string {
 	const tls = `"$R` + DataPath + `/server/tls/etcd/`
-	return "-n kube-system exec etcd-" + Name(on) + " -c etcd -- etcdctl --cacert=" + tls + `server-ca.crt" --cert=` + tls +
+	return "-n kube-system exec etcd-" + Name(on) + " -c etcd -- etcdctl --cacert=" + tls + `server-ca.crt" --cert=` +
+		tls +
 		`server-client.crt" --key=` + tls + `server-client.key"`
 }
 
 // KillAll ends everything that RKE2 runs on a node, by RKE2's own program for that, where the node has it.
 func KillAll() adapter.RunCommand {
-	return adapter.RunCommand{Command: Shell(`command -v rke2-killall.sh > /dev/null || exit 0; RKE2_DATA_DIR="$R` + DataPath +
+	return adapter.RunCommand{Command: Shell(`command -v rke2-killall.sh > /dev/null || exit 0; RKE2_DATA_DIR="$R` +
+		DataPath +
 		`" exec rke2-killall.sh`)}
 }
 

@@ -1,6 +1,6 @@
-// Package people lets people into a cluster by certificates of minutes: the caller makes a key and a request for it, the
-// cluster's own API signs it, and what the certificate may is a role that the platform's permission stands for. No key
-// and no file of the cluster's administrator leaves it.
+// Package people lets people into a cluster by certificates of minutes: the caller makes a key and a request for it,
+// the cluster's own API signs it, and what the certificate may is a role that the platform's permission stands for.
+// No key and no file of the cluster's administrator leaves it.
 package people
 
 import (
@@ -145,8 +145,8 @@ func read(text, who, group string) ([]byte, error) {
 // object is something of the API.
 type object map[string]any
 
-// bindings are the bindings of the groups to the cluster's roles, as one list for the API. Nodes are no part of the role
-// view, and who looks at a cluster wants to see them.
+// bindings are the bindings of the groups to the cluster's roles, as one list for the API. Nodes are no part of the
+// role view, and who looks at a cluster wants to see them.
 func bindings() (string, error) {
 	const group = "rbac.authorization.k8s.io"
 	bind := func(name, role string, levels ...string) object {

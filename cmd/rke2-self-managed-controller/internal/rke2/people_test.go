@@ -24,7 +24,8 @@ func requested(t *testing.T, subject pkix.Name, hosts ...string) string {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	require.NoError(t, err)
-	raw, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{Subject: subject, DNSNames: hosts}, key)
+	raw, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{Subject: subject, DNSNames: hosts},
+		key)
 	require.NoError(t, err)
 	text, err := json.Marshal(map[string]string{
 		"request": string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: raw}))})
@@ -49,7 +50,8 @@ func TestPeopleGetCertificatesOfMinutesForThemselvesAlone(t *testing.T) {
 	block, _ := pem.Decode([]byte(signed.Certificate))
 	certificate, err := x509.ParseCertificate(block.Bytes)
 	require.NoError(t, err)
-	_, err = certificate.Verify(x509.VerifyOptions{Roots: trusted, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}})
+	_, err = certificate.Verify(x509.VerifyOptions{Roots: trusted,
+		KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}})
 	require.NoError(t, err)
 	require.Equal(t, []string{"gpuaas:member"}, certificate.Subject.Organization)
 	require.WithinDuration(t, time.Now().Add(15*time.Minute), certificate.NotAfter, time.Minute)
