@@ -18,6 +18,7 @@ import (
 	"github.com/gpuaas/app-platform/domain/money"
 	"github.com/gpuaas/app-platform/internal/adapterclient"
 	"github.com/gpuaas/app-platform/internal/telemetry"
+	"github.com/gpuaas/app-platform/service/triage/links"
 )
 
 // Config is everything the server can be told.
@@ -79,6 +80,8 @@ type Config struct {
 	StopTimeout     time.Duration
 	NodeGrace       time.Duration
 	LogLevel        string
+	// Links are the templates of the addresses of the installation's own tools.
+	Links links.Templates
 	// OIDC is the identity provider that people log in at.
 	OIDC OIDCConfig
 	// Edge is what stands between the network and the API.
@@ -177,6 +180,7 @@ func (c *Config) Bind(flags *pflag.FlagSet) {
 		"how long the members of a node that is not heard may come back before they are lost, at least 30s")
 	flags.DurationVar(&c.StopTimeout, "stop-timeout", c.StopTimeout,
 		"how long requests under way may take when the server stops")
+	c.bindLinks(flags)
 	c.Edge.bind(flags)
 	c.OIDC.bind(flags)
 	flags.StringVar(&c.LogLevel, "log-level", c.LogLevel, "debug, info, warn or error")
@@ -231,7 +235,7 @@ func (c *Config) complete() error {
 	}
 	c.NodeURL = strings.TrimRight(c.NodeURL, "/")
 	c.completePeer()
-	if err := c.completeApps(); err != nil {
+	if err := errors.Join(c.completeApps(), c.Links.Check()); err != nil {
 		return err
 	}
 	if (c.AdapterCert == "") != (c.AdapterKey == "") {

@@ -9,9 +9,8 @@ var recipesOfMembers = map[string]func(v, a *house) []arguments{
 	"mutation issueSshHostCertificate": plain(func(v, _ *house) []object {
 		return []object{{"memberId": v.Member, "publicKey": someKey}}
 	}),
-	"query triage": func(v, _ *house) []arguments {
-		return []arguments{{"id": v.Operation}, {"id": v.Instance}}
-	},
+	"query triage":            triaged,
+	"query supportBundle":     triaged,
 	"query planRemoveMembers": plain(func(v, _ *house) []object { return []object{{"memberIds": []any{v.Member}}} }),
 	"query planScaleComponent": plain(func(v, _ *house) []object {
 		return []object{
@@ -34,4 +33,9 @@ var recipesOfMembers = map[string]func(v, a *house) []arguments{
 			{"instanceId": v.Instance, "componentKey": "worker", "count": 9, "allocationIds": []any{a.Free}, "reason": "mine"},
 		}
 	}),
+}
+
+// triaged are the ids by which a report can be requested.
+func triaged(v, _ *house) []arguments {
+	return []arguments{{"id": v.Operation}, {"id": v.Instance}, {"id": v.Member}, {"id": v.Free}, {"id": v.Task}}
 }

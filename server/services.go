@@ -115,7 +115,7 @@ func (p *platform) resolver(ctx context.Context, sentinel *live.Sentinel, feeds 
 		Policies:   &policies.Service{DB: p.db},
 		Shares:     &share.Service{DB: p.db},
 		Secrets:    &secret.Service{DB: p.db, Vault: p.vault, Keys: p.ring},
-		Triages:    &triage.Service{DB: p.db},
+		Triages:    &triage.Service{DB: p.db, Links: p.config.Links},
 		Usage:      &usage.Service{DB: p.db},
 		Budgets:    &budget.Service{DB: p.db},
 		Endpoints:  p.endpoints(),

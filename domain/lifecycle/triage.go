@@ -29,16 +29,20 @@ func (TriageStand) Values() []string {
 // TriageEvidenceKind is what a piece of a triage's evidence is.
 type TriageEvidenceKind string
 
-// The kinds, in the order in which a triage lists them.
+// The kinds.
 const (
 	EvidenceOfBlocker TriageEvidenceKind = "BLOCKER"
 	EvidenceOfStep    TriageEvidenceKind = "STEP"
 	EvidenceOfTask    TriageEvidenceKind = "TASK"
 	EvidenceOfEvent   TriageEvidenceKind = "EVENT"
 	EvidenceOfAudit   TriageEvidenceKind = "AUDIT"
+	EvidenceOfCall    TriageEvidenceKind = "CALL"
+	EvidenceOfTrace   TriageEvidenceKind = "TRACE"
+	EvidenceOfLogs    TriageEvidenceKind = "LOGS"
 )
 
 // Values lists every TriageEvidenceKind as it is published.
 func (TriageEvidenceKind) Values() []string {
-	return names(EvidenceOfBlocker, EvidenceOfStep, EvidenceOfTask, EvidenceOfEvent, EvidenceOfAudit)
+	return names(EvidenceOfBlocker, EvidenceOfStep, EvidenceOfTask, EvidenceOfEvent, EvidenceOfAudit, EvidenceOfCall,
+		EvidenceOfTrace, EvidenceOfLogs)
 }

@@ -64,6 +64,7 @@ var edges = []edge{
 	{"service/breakglass", "service/identity", "an emergency role is granted as identity grants one"},
 	{"service/breakglass", "service/ending", "an operator ends an operation as one ends whose end is refused"},
 	{"service/triage", "service/blocker", "a report reads an operation's blockers in its own transaction"},
+	{"service/triage", "service/orphan", "a report reads in its own transaction what an open operation has cost so far"},
 	{"service/ending", "service/orphan", "what an ended operation leaves is listed as an orphan"},
 }
 

@@ -38,6 +38,23 @@ func (s *Service) HeldBy(ctx context.Context, operations []ids.ID) (map[ids.ID]*
 	return s.costs(ctx, heldSQL, operations)
 }
 
+// Held is a reading of what one open operation holds, which another read takes along in its transaction.
+type Held struct{ rows []held }
+
+// Query is what the read takes along. The caller has authorised the operation.
+func (h *Held) Query(operation ids.ID) tx.Query {
+	return tx.Rows(&h.rows, pgx.RowToStructByPos[held], heldSQL, []ids.ID{operation})
+}
+
+// Cost is what it has cost so far once the query has run; nil for an operation that has ended, or of which a price is
+// missing.
+func (h *Held) Cost() *Money {
+	if len(h.rows) == 0 {
+		return nil
+	}
+	return MoneyOf(h.rows[0].Currency, h.rows[0].Cost)
+}
+
 // hourlySQL is what an hour of allocations that are rented costs now. There is no row for one without a price.
 const hourlySQL = `SELECT a.id, price.price_currency, price.price_hourly FROM allocation a
 	CROSS JOIN LATERAL platform.hourly_now(a.tenant_id, a.project_id, platform.billing_currency(a.tenant_id),

@@ -16,7 +16,9 @@ import (
 	"github.com/gpuaas/app-platform/ent/generated/db"
 	"github.com/gpuaas/app-platform/service/ledger/event"
 	"github.com/gpuaas/app-platform/service/ledger/operation"
+	"github.com/gpuaas/app-platform/service/orphan"
 	"github.com/gpuaas/app-platform/service/triage"
+	"github.com/gpuaas/app-platform/service/triage/links"
 )
 
 var update = flag.Bool("update", false, "write the golden files")
@@ -32,7 +34,8 @@ func scene(kind lifecycle.OperationKind, state lifecycle.OperationState, change 
 	if state.Terminal() {
 		op.EndedAt = &noon
 	}
-	rows := &triage.Rows{Operation: &operation.View{Operation: op}, Family: "apps"}
+	rows := &triage.Rows{Operation: &operation.View{Operation: op}, Family: "apps", Key: "triage-key",
+		Templates: links.Templates{Trace: "https://tools.example.com/trace/{trace_id}"}}
 	change(rows)
 	return rows
 }
@@ -86,12 +89,52 @@ func scenes() map[string]*triage.Rows {
 			r.Audits = []*triage.Audit{{ID: "aud_1", Action: "launchInstance", Allowed: true, At: noon}}
 		}),
 		"add failed": scene(lifecycle.MembersAdd, failed, func(r *triage.Rows) { fail(r, "DEADLINE_EXCEEDED", "user") }),
-		"superseded": scene(lifecycle.MembersAdd, failed, func(r *triage.Rows) { fail(r, operation.Superseded, "user") }),
+		"drain waits for work": scene(lifecycle.MemberDrain, running, func(r *triage.Rows) {
+			r.Operation.Targets = []ids.ID{"mem_1"}
+			r.Steps = in("await", lifecycle.StepRunning)
+			r.Call = &triage.Call{Adapter: "an-adapter", Attempt: 2, State: "running", Message: "one job runs"}
+			r.Blockers = []*blocker.Blocker{blocked("WORK_RUNNING", blocker.OwnerUser, "apps.node.operate")}
+			r.Cost = &orphan.Money{Amount: "1.5", Currency: "EUR"}
+			r.Others = []*triage.Other{{OperationID: "op_0", Kind: lifecycle.MembersAdd, State: failed, At: noon}}
+		}),
+		"removal waits for a node": scene(lifecycle.MemberRemove, running, func(r *triage.Rows) {
+			r.Operation.Targets = []ids.ID{"mem_1"}
+			r.Blockers = []*blocker.Blocker{blocked("NODE_OFFLINE", blocker.OwnerNode, "apps.member.remove")}
+		}),
+		"removal of several": scene(lifecycle.MemberRemove, running, func(r *triage.Rows) {
+			r.Operation.Targets = []ids.ID{"mem_1", "mem_2"}
+			r.Blockers = []*blocker.Blocker{blocked("NODE_OFFLINE", blocker.OwnerNode, "apps.member.remove")}
+		}),
+		"two members on the node since": unwell("NODE_OFFLINE", "apps.member.replace", id(ids.Node, 2)),
+		"allocation failed": scene(create, running, func(r *triage.Rows) {
+			r.Blockers = []*blocker.Blocker{blocked("ALLOCATION_FAILED", blocker.OwnerPlatform, "allocation.release")}
+			r.Blockers[0].Subject = id(ids.Allocation, 1)
+		}),
+		"member failed since": unwell("MEMBER_FAILED", "apps.member.recover", id(ids.Member, 1)),
+		"node away since":     unwell("NODE_OFFLINE", "apps.member.replace", id(ids.Node, 1)),
+		"drift since":         unwell("DRIFT", "apps.member.replace", id(ids.Member, 2)),
+		"failed since":        unwell("OPERATION_FAILED", "operation.retry", id(ids.Operation, 1)),
+		"instance failed":     unwell("INSTANCE_FAILED", "apps.instance.delete", id(ids.Instance, 1)),
+		"superseded":          scene(lifecycle.MembersAdd, failed, func(r *triage.Rows) { fail(r, operation.Superseded, "user") }),
 		"refused": {Audits: []*triage.Audit{{ID: "aud_1", Action: "launchInstance", Code: "NOT_ENTITLED",
 			Actor: authz.Ref{Kind: "USER", ID: "usr_1", Name: "Ada"}, Correlation: "cor-2", At: noon}}},
 		"accepted": {Audits: []*triage.Audit{{ID: "aud_1", Action: "grantRole", Allowed: true,
 			Actor: authz.Ref{Kind: "USER", ID: "usr_1", Name: "Ada"}, Correlation: "cor-2", At: noon}}},
 	}
+}
+
+// id is a valid id that is the same in each run.
+func id(kind ids.Kind, number byte) string { return string(ids.From(kind, [16]byte{15: number})) }
+
+// unwell is an instance with something wrong since its newest operation succeeded.
+func unwell(code, key, subject string) *triage.Rows {
+	return scene(lifecycle.InstanceCreate, lifecycle.OperationSucceeded, func(r *triage.Rows) {
+		r.Unwell = []*blocker.Blocker{blocked(code, blocker.OwnerUser, key)}
+		r.Unwell[0].Subject = subject
+		for member, node := range map[byte]byte{1: 1, 2: 2, 3: 2} {
+			r.Members = append(r.Members, &triage.Member{ID: ids.ID(id(ids.Member, member)), NodeID: ids.ID(id(ids.Node, node))})
+		}
+	})
 }
 
 func TestReportsAreGolden(t *testing.T) {

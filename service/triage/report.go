@@ -1,6 +1,7 @@
 package triage
 
 import (
+	"encoding/json"
 	"time"
 
 	"github.com/gpuaas/app-platform/authz"
@@ -11,6 +12,8 @@ import (
 	"github.com/gpuaas/app-platform/ent/generated/db"
 	"github.com/gpuaas/app-platform/service/ledger/event"
 	"github.com/gpuaas/app-platform/service/ledger/operation"
+	"github.com/gpuaas/app-platform/service/orphan"
+	"github.com/gpuaas/app-platform/service/triage/links"
 )
 
 // Evidence is one row that the report rests on.
@@ -26,6 +29,11 @@ type Evidence struct {
 	State string
 	// Message is for a person.
 	Message string
+	// Link is where to see it: a path of the console, or for a trace and for logs the address in the installation's own
+	// tools; empty where there is none.
+	Link string
+	// TraceID is the trace that it belongs to; empty where none is known.
+	TraceID string
 }
 
 // Next is the action that would clear it.
@@ -40,6 +48,19 @@ type Next struct {
 	// PermissionKey is the key that it needs, and Allowed whether the caller has it.
 	PermissionKey string
 	Allowed       bool
+	// Document and PlanDocument are ready to be sent with Variables and PlanVariables; the plan's are empty where there is
+	// none.
+	Document, PlanDocument   string
+	Variables, PlanVariables json.RawMessage
+}
+
+// Other is another operation that the same correlation id names.
+type Other struct {
+	OperationID ids.ID
+	Kind        lifecycle.OperationKind
+	State       lifecycle.OperationState
+	At          time.Time
+	object      authz.Object
 }
 
 // Report is what is known of one request, and what to do about it.
@@ -62,17 +83,55 @@ type Report struct {
 	Next *Next
 	// Evidence are the rows that it rests on, each kind oldest first.
 	Evidence []*Evidence
+	// TraceID is of the operation's whole trace; empty where there is no operation.
+	TraceID string
+	// CostSoFar is what an open operation holds has cost; nil where it holds nothing, or a price is missing.
+	CostSoFar *orphan.Money
+	// Others are the other operations with the same correlation id, newest first.
+	Others []*Other
+	// Links are pages of the installation's own tools.
+	Links []links.Link
 }
 
 // Task is a node task without what the task itself printed.
 type Task struct {
-	ID             ids.ID
-	Kind, State    string
-	Message        string
-	CreatedAt      time.Time
-	InstanceID     ids.ID
-	NodeID         ids.ID
-	Tenant, InProj ids.ID
+	ID                 ids.ID
+	Kind, State        string
+	Message            string
+	ExitCode           *int
+	CreatedAt          time.Time
+	StartedAt, EndedAt *time.Time
+	InstanceID         ids.ID
+	MemberID, NodeID   ids.ID
+	Tenant, InProj     ids.ID
+}
+
+// Call is what the adapter was sent, and its newest answer. Attempts are counted by the operation, and an attempt's answer
+// replaces that of the one before it.
+type Call struct {
+	// Adapter is the adapter's name, and Attempt the newest dispatch attempt, from 1.
+	Adapter string
+	Attempt int
+	// State and Message are its newest answer's; empty before one.
+	State, Message string
+}
+
+// Member is a member as far as an action may be about it.
+type Member struct {
+	// NodeID and Node are the id and the name of its node; empty where it has none, or the caller may not see it.
+	ID, NodeID ids.ID
+	Node       string
+	Status     lifecycle.MemberStatus
+	Health     lifecycle.Health
+}
+
+// Instance is the instance that a report is about, for a support bundle.
+type Instance struct {
+	ID         ids.ID
+	Status     lifecycle.InstanceStatus
+	Health     lifecycle.Health
+	Generation int
+	CreatedAt  time.Time
 }
 
 // Audit is an entry of the audit without what it keeps of before and after.
@@ -80,7 +139,9 @@ type Audit struct {
 	ID                ids.ID
 	Tenant, Project   *ids.ID
 	Actor             authz.Ref
+	Key               string
 	Action, ObjectID  string
+	Repeats           int
 	Allowed           bool
 	Code, Correlation string
 	Reason            string
@@ -101,4 +162,21 @@ type Rows struct {
 	Tasks  []*Task
 	Events []*event.Event
 	Audits []*Audit
+	// Call is nil where no adapter was asked.
+	Call *Call
+	// Instance and Members are the instance's; Instance is nil where there is none, or the caller may not read it.
+	Instance *Instance
+	Members  []*Member
+	// Others are the other operations with the same correlation id.
+	Others []*Other
+	// Cost is what an open operation holds has cost.
+	Cost *orphan.Money
+	// Key makes a repeat of the next action harmless: another for each report.
+	Key string
+	// Templates are the installation's own tools.
+	Templates links.Templates
+	// Now is the database's time.
+	Now time.Time
+
+	hidden map[string]int // how many rows the caller may not read, by what they are
 }

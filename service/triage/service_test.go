@@ -1,6 +1,7 @@
 package triage_test
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -11,6 +12,7 @@ import (
 	"github.com/gpuaas/app-platform/domain/lifecycle"
 	"github.com/gpuaas/app-platform/rig/platformtest"
 	"github.com/gpuaas/app-platform/service/triage"
+	"github.com/gpuaas/app-platform/service/triage/links"
 )
 
 // With no worker alive, each of the ids finds the same report, for its readers alone.
@@ -36,7 +38,7 @@ func TestAReportIsFoundByEachIdAndNeedsNoWorker(t *testing.T) {
 		require.Equal(t, lifecycle.TriageBlocked, report.Stands)
 		require.Equal(t, "NO_WORKER", report.Code)
 		require.Equal(t, "operator/no-worker", report.Branch.Ref())
-		require.Equal(t, lifecycle.EvidenceOfAudit, report.Evidence[len(report.Evidence)-1].Kind)
+		require.True(t, has(report, lifecycle.EvidenceOfAudit))
 
 		_, err = service.Report(stranger, about)
 		require.True(t, fault.Is(err, fault.NotFound), "%v", err)
@@ -46,9 +48,7 @@ func TestAReportIsFoundByEachIdAndNeedsNoWorker(t *testing.T) {
 	report, err := service.Report(kit.With(reader), string(op.ID))
 	require.NoError(t, err)
 	require.Equal(t, "NO_WORKER", report.Code)
-	for _, one := range report.Evidence {
-		require.NotEqual(t, lifecycle.EvidenceOfAudit, one.Kind)
-	}
+	require.False(t, has(report, lifecycle.EvidenceOfAudit))
 	_, lacking := kit.ServiceAccount(project, authz.TaskRead)
 	_, err = service.Report(kit.With(lacking), string(op.ID))
 	require.True(t, fault.Is(err, fault.Forbidden), "%v", err)
@@ -56,6 +56,10 @@ func TestAReportIsFoundByEachIdAndNeedsNoWorker(t *testing.T) {
 	require.True(t, fault.Is(err, fault.NotFound), "%v", err)
 	_, err = service.Report(admin, "")
 	require.True(t, fault.Is(err, fault.InvalidArgument), "%v", err)
+}
+
+func has(report *triage.Report, kind lifecycle.TriageEvidenceKind) bool {
+	return slices.ContainsFunc(report.Evidence, func(e *triage.Evidence) bool { return e.Kind == kind })
 }
 
 // Of an instance whose newest operation succeeded, what is wrong since is told by the instance's id alone.
@@ -101,4 +105,81 @@ func TestARefusalIsReportedFromTheAudit(t *testing.T) {
 	require.NotEmpty(t, account.ID)
 	_, err = service.Report(kit.With(credential), "cor-refused")
 	require.True(t, fault.Is(err, fault.Forbidden), "%v", err)
+}
+
+// Whatever an instance consists of leads to its report: a member, an allocation, a task, an event, an entry of the audit.
+func TestAReportIsFoundByWhatAnInstanceConsistsOf(t *testing.T) {
+	t.Parallel()
+	kit := platformtest.New(t)
+	service := &triage.Service{DB: kit.DB, Links: links.Templates{Logs: "https://tools.example.com/?id={correlation_id}"}}
+	tenant, other := kit.Tenant(), kit.Tenant()
+	project := kit.Project(tenant)
+	node, _ := kit.Node(4)
+	_, manifest := kit.Launchable(project, "apps")
+	allocation := kit.Allocation(project, node)
+	instance := kit.Instance(project, manifest, lifecycle.InstanceRunning, allocation)
+	op := kit.Operation(instance, lifecycle.MembersAdd, lifecycle.OperationPending)
+	kit.SQL(`UPDATE member SET last_operation_id = $2 WHERE instance_id = $1`, instance.ID, op.ID)
+	kit.SQL(`UPDATE instance SET last_operation_id = $2 WHERE id = $1`, instance.ID, op.ID)
+	kit.SQL(`UPDATE allocation SET instance_id = $2 WHERE id = $1`, allocation.ID, instance.ID)
+	var member ids.ID
+	require.NoError(t, kit.Admin.QueryRow(t.Context(), `SELECT id FROM member WHERE instance_id = $1`, instance.ID).
+		Scan((*string)(&member)))
+	task, entry, happening := ids.New(ids.NodeTask), ids.New(ids.Audit), ids.New(ids.Event)
+	kit.SQL(`INSERT INTO node_task (id, tenant_id, project_id, instance_id, member_id, node_id, operation_id, kind, spec,
+		spec_digest, state, timeout_seconds, idempotency_key, created_at) VALUES ($1, $2, $3, $4, $5, $6, $7, 'RUN', '{}', '',
+		'PENDING', 60, 'x', now())`, task, tenant.ID, project.ID, instance.ID, member, node.ID, op.ID)
+	kit.SQL(`INSERT INTO app_instance_event (id, tenant_id, project_id, instance_id, seq, type, app_slug, permission_family,
+		operation_id, correlation_id, occurred_at) VALUES ($1, $2, $3, $4, 900, 'apps.instance.progress', 'x', 'apps', $5, $6,
+		now())`, happening, tenant.ID, project.ID, instance.ID, op.ID, op.CorrelationID)
+	kit.SQL(`INSERT INTO audit_entry (id, tenant_id, project_id, actor_kind, actor_id, permission_key, action, allowed,
+		object_id, correlation_id, created_at) VALUES ($1, $2, $3, 'USER', 'usr_1', 'apps.member.add', 'addMembers', true,
+		$4, $5, now())`, entry, tenant.ID, project.ID, instance.ID, op.CorrelationID)
+	admin := kit.As(kit.User(tenant, platformtest.Across(authz.TenantAdmin, tenant)))
+	stranger := kit.As(kit.User(other, platformtest.Across(authz.TenantAdmin, other)))
+	for _, about := range []ids.ID{op.ID, instance.ID, member, allocation.ID, task, entry, happening} {
+		report, err := service.Report(admin, string(about))
+		require.NoError(t, err, about)
+		require.Equal(t, op.ID, *report.OperationID, about)
+		require.Empty(t, report.Others, about)
+		require.Equal(t, []links.Link{{Name: "logs", URL: "https://tools.example.com/?id=" + op.CorrelationID}}, report.Links)
+		for _, kind := range []lifecycle.TriageEvidenceKind{lifecycle.EvidenceOfTask, lifecycle.EvidenceOfEvent,
+			lifecycle.EvidenceOfAudit, lifecycle.EvidenceOfBlocker, lifecycle.EvidenceOfTrace, lifecycle.EvidenceOfLogs} {
+			require.True(t, has(report, kind), "%s %s", about, kind)
+		}
+		_, err = service.Report(stranger, string(about))
+		require.True(t, fault.Is(err, fault.NotFound), "%s %v", about, err)
+		_, err = service.Bundle(stranger, string(about))
+		require.True(t, fault.Is(err, fault.NotFound), "%s %v", about, err)
+	}
+}
+
+// A correlation id that a caller sent with several requests leads to the newest, and names the others.
+func TestACorrelationIdOfSeveralRequestsNamesThemAll(t *testing.T) {
+	t.Parallel()
+	kit := platformtest.New(t)
+	service := &triage.Service{DB: kit.DB}
+	tenant := kit.Tenant()
+	project := kit.Project(tenant)
+	node, _ := kit.Node(4)
+	_, manifest := kit.Launchable(project, "apps")
+	instance := kit.Instance(project, manifest, lifecycle.InstanceRunning, kit.Allocation(project, node))
+	var all []ids.ID
+	for range 3 {
+		op := kit.Operation(instance, lifecycle.MembersAdd, lifecycle.OperationSucceeded)
+		all = append(all, op.ID)
+		kit.SQL(`UPDATE operation SET correlation_id = 'mine' WHERE id = $1`, op.ID)
+		kit.SQL(`INSERT INTO audit_entry (id, tenant_id, project_id, actor_kind, actor_id, permission_key, action, allowed,
+			object_id, correlation_id, created_at) VALUES ($1, $2, $3, 'USER', 'usr_1', 'apps.member.add', 'addMembers', true,
+			$4, 'mine', now())`, ids.New(ids.Audit), tenant.ID, project.ID, instance.ID)
+	}
+	admin := kit.As(kit.User(tenant, platformtest.Across(authz.TenantAdmin, tenant)))
+	report, err := service.Report(admin, "mine")
+	require.NoError(t, err)
+	require.Equal(t, all[2], *report.OperationID)
+	require.Equal(t, []ids.ID{all[1], all[0]}, []ids.ID{report.Others[0].OperationID, report.Others[1].OperationID})
+	report, err = service.Report(admin, string(all[0]))
+	require.NoError(t, err)
+	require.Equal(t, all[0], *report.OperationID, "an operation's own id means that one")
+	require.Len(t, report.Others, 2)
 }

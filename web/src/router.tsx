@@ -170,7 +170,15 @@ const artifacts = createRoute({
 });
 const sources = createRoute({ getParentRoute: () => shell, path: '/sources', component: SourcesPage });
 const webhooks = createRoute({ getParentRoute: () => shell, path: '/webhooks', component: WebhooksPage });
-const audit = createRoute({ getParentRoute: () => shell, path: '/audit', component: AuditPage });
+const audit = createRoute({
+  getParentRoute: () => shell,
+  path: '/audit',
+  validateSearch: (search: Record<string, unknown>) => texts(search, 'correlation'),
+  component: function Audit() {
+    const { correlation } = audit.useSearch();
+    return <AuditPage key={correlation} correlation={correlation} />;
+  },
+});
 
 /** The router of the console. */
 export const router = createRouter({

@@ -1852,6 +1852,7 @@ type ComplexityRoot struct {
 		ServiceAccounts          func(childComplexity int, projectID ids.ID, first *int, after *string) int
 		SkuPrices                func(childComplexity int) int
 		Statement                func(childComplexity int, tenantID *ids.ID, projectID *ids.ID, periodID *ids.ID) int
+		SupportBundle            func(childComplexity int, id string) int
 		Tenants                  func(childComplexity int, first *int, after *string) int
 		Triage                   func(childComplexity int, id string) int
 		UsageQuarantine          func(childComplexity int, projectID *ids.ID, instanceID *ids.ID, first *int, after *string) int
@@ -2153,6 +2154,28 @@ type ComplexityRoot struct {
 		ProjectActivity   func(childComplexity int, projectID ids.ID, after *string) int
 	}
 
+	SupportBundle struct {
+		Content  func(childComplexity int) int
+		Digest   func(childComplexity int) int
+		LeftOut  func(childComplexity int) int
+		MadeAt   func(childComplexity int) int
+		Name     func(childComplexity int) int
+		Sections func(childComplexity int) int
+	}
+
+	SupportBundleOmission struct {
+		Count func(childComplexity int) int
+		What  func(childComplexity int) int
+		Why   func(childComplexity int) int
+	}
+
+	SupportBundleSection struct {
+		Digest func(childComplexity int) int
+		Fields func(childComplexity int) int
+		Name   func(childComplexity int) int
+		Rows   func(childComplexity int) int
+	}
+
 	Tenant struct {
 		CreatedAt   func(childComplexity int) int
 		DisplayName func(childComplexity int) int
@@ -2179,26 +2202,34 @@ type ComplexityRoot struct {
 		Branch        func(childComplexity int) int
 		Code          func(childComplexity int) int
 		CorrelationID func(childComplexity int) int
+		CostSoFar     func(childComplexity int) int
 		Evidence      func(childComplexity int) int
 		InstanceID    func(childComplexity int) int
+		Links         func(childComplexity int) int
 		Message       func(childComplexity int) int
 		Next          func(childComplexity int) int
 		OperationID   func(childComplexity int) int
+		Others        func(childComplexity int) int
 		Owner         func(childComplexity int) int
 		ProjectID     func(childComplexity int) int
 		Reason        func(childComplexity int) int
 		Requester     func(childComplexity int) int
 		Stands        func(childComplexity int) int
+		TraceID       func(childComplexity int) int
 	}
 
 	TriageAction struct {
 		Allowed       func(childComplexity int) int
 		Argument      func(childComplexity int) int
+		Document      func(childComplexity int) int
 		Force         func(childComplexity int) int
 		Mutation      func(childComplexity int) int
 		PermissionKey func(childComplexity int) int
 		Plan          func(childComplexity int) int
+		PlanDocument  func(childComplexity int) int
+		PlanVariables func(childComplexity int) int
 		Value         func(childComplexity int) int
+		Variables     func(childComplexity int) int
 	}
 
 	TriageBranch struct {
@@ -2214,9 +2245,23 @@ type ComplexityRoot struct {
 		At      func(childComplexity int) int
 		ID      func(childComplexity int) int
 		Kind    func(childComplexity int) int
+		Link    func(childComplexity int) int
 		Message func(childComplexity int) int
 		State   func(childComplexity int) int
+		TraceID func(childComplexity int) int
 		What    func(childComplexity int) int
+	}
+
+	TriageLink struct {
+		Name func(childComplexity int) int
+		URL  func(childComplexity int) int
+	}
+
+	TriageOther struct {
+		At          func(childComplexity int) int
+		Kind        func(childComplexity int) int
+		OperationID func(childComplexity int) int
+		State       func(childComplexity int) int
 	}
 
 	UsageRecord struct {
@@ -11088,6 +11133,17 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Query.Statement(childComplexity, args["tenantId"].(*ids.ID), args["projectId"].(*ids.ID), args["periodId"].(*ids.ID)), true
+	case "Query.supportBundle":
+		if e.ComplexityRoot.Query.SupportBundle == nil {
+			break
+		}
+
+		args, err := ec.field_Query_supportBundle_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Query.SupportBundle(childComplexity, args["id"].(string)), true
 	case "Query.tenants":
 		if e.ComplexityRoot.Query.Tenants == nil {
 			break
@@ -12358,6 +12414,87 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 
 		return e.ComplexityRoot.Subscription.ProjectActivity(childComplexity, args["projectId"].(ids.ID), args["after"].(*string)), true
 
+	case "SupportBundle.content":
+		if e.ComplexityRoot.SupportBundle.Content == nil {
+			break
+		}
+
+		return e.ComplexityRoot.SupportBundle.Content(childComplexity), true
+	case "SupportBundle.digest":
+		if e.ComplexityRoot.SupportBundle.Digest == nil {
+			break
+		}
+
+		return e.ComplexityRoot.SupportBundle.Digest(childComplexity), true
+	case "SupportBundle.leftOut":
+		if e.ComplexityRoot.SupportBundle.LeftOut == nil {
+			break
+		}
+
+		return e.ComplexityRoot.SupportBundle.LeftOut(childComplexity), true
+	case "SupportBundle.madeAt":
+		if e.ComplexityRoot.SupportBundle.MadeAt == nil {
+			break
+		}
+
+		return e.ComplexityRoot.SupportBundle.MadeAt(childComplexity), true
+	case "SupportBundle.name":
+		if e.ComplexityRoot.SupportBundle.Name == nil {
+			break
+		}
+
+		return e.ComplexityRoot.SupportBundle.Name(childComplexity), true
+	case "SupportBundle.sections":
+		if e.ComplexityRoot.SupportBundle.Sections == nil {
+			break
+		}
+
+		return e.ComplexityRoot.SupportBundle.Sections(childComplexity), true
+
+	case "SupportBundleOmission.count":
+		if e.ComplexityRoot.SupportBundleOmission.Count == nil {
+			break
+		}
+
+		return e.ComplexityRoot.SupportBundleOmission.Count(childComplexity), true
+	case "SupportBundleOmission.what":
+		if e.ComplexityRoot.SupportBundleOmission.What == nil {
+			break
+		}
+
+		return e.ComplexityRoot.SupportBundleOmission.What(childComplexity), true
+	case "SupportBundleOmission.why":
+		if e.ComplexityRoot.SupportBundleOmission.Why == nil {
+			break
+		}
+
+		return e.ComplexityRoot.SupportBundleOmission.Why(childComplexity), true
+
+	case "SupportBundleSection.digest":
+		if e.ComplexityRoot.SupportBundleSection.Digest == nil {
+			break
+		}
+
+		return e.ComplexityRoot.SupportBundleSection.Digest(childComplexity), true
+	case "SupportBundleSection.fields":
+		if e.ComplexityRoot.SupportBundleSection.Fields == nil {
+			break
+		}
+
+		return e.ComplexityRoot.SupportBundleSection.Fields(childComplexity), true
+	case "SupportBundleSection.name":
+		if e.ComplexityRoot.SupportBundleSection.Name == nil {
+			break
+		}
+
+		return e.ComplexityRoot.SupportBundleSection.Name(childComplexity), true
+	case "SupportBundleSection.rows":
+		if e.ComplexityRoot.SupportBundleSection.Rows == nil {
+			break
+		}
+
+		return e.ComplexityRoot.SupportBundleSection.Rows(childComplexity), true
+
 	case "Tenant.createdAt":
 		if e.ComplexityRoot.Tenant.CreatedAt == nil {
 			break
@@ -12457,6 +12594,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Triage.CorrelationID(childComplexity), true
+	case "Triage.costSoFar":
+		if e.ComplexityRoot.Triage.CostSoFar == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Triage.CostSoFar(childComplexity), true
 	case "Triage.evidence":
 		if e.ComplexityRoot.Triage.Evidence == nil {
 			break
@@ -12469,6 +12612,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Triage.InstanceID(childComplexity), true
+	case "Triage.links":
+		if e.ComplexityRoot.Triage.Links == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Triage.Links(childComplexity), true
 	case "Triage.message":
 		if e.ComplexityRoot.Triage.Message == nil {
 			break
@@ -12487,6 +12636,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Triage.OperationID(childComplexity), true
+	case "Triage.others":
+		if e.ComplexityRoot.Triage.Others == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Triage.Others(childComplexity), true
 	case "Triage.owner":
 		if e.ComplexityRoot.Triage.Owner == nil {
 			break
@@ -12517,6 +12672,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Triage.Stands(childComplexity), true
+	case "Triage.traceId":
+		if e.ComplexityRoot.Triage.TraceID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Triage.TraceID(childComplexity), true
 
 	case "TriageAction.allowed":
 		if e.ComplexityRoot.TriageAction.Allowed == nil {
@@ -12530,6 +12691,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.TriageAction.Argument(childComplexity), true
+	case "TriageAction.document":
+		if e.ComplexityRoot.TriageAction.Document == nil {
+			break
+		}
+
+		return e.ComplexityRoot.TriageAction.Document(childComplexity), true
 	case "TriageAction.force":
 		if e.ComplexityRoot.TriageAction.Force == nil {
 			break
@@ -12554,12 +12721,30 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.TriageAction.Plan(childComplexity), true
+	case "TriageAction.planDocument":
+		if e.ComplexityRoot.TriageAction.PlanDocument == nil {
+			break
+		}
+
+		return e.ComplexityRoot.TriageAction.PlanDocument(childComplexity), true
+	case "TriageAction.planVariables":
+		if e.ComplexityRoot.TriageAction.PlanVariables == nil {
+			break
+		}
+
+		return e.ComplexityRoot.TriageAction.PlanVariables(childComplexity), true
 	case "TriageAction.value":
 		if e.ComplexityRoot.TriageAction.Value == nil {
 			break
 		}
 
 		return e.ComplexityRoot.TriageAction.Value(childComplexity), true
+	case "TriageAction.variables":
+		if e.ComplexityRoot.TriageAction.Variables == nil {
+			break
+		}
+
+		return e.ComplexityRoot.TriageAction.Variables(childComplexity), true
 
 	case "TriageBranch.do":
 		if e.ComplexityRoot.TriageBranch.Do == nil {
@@ -12616,6 +12801,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.TriageEvidence.Kind(childComplexity), true
+	case "TriageEvidence.link":
+		if e.ComplexityRoot.TriageEvidence.Link == nil {
+			break
+		}
+
+		return e.ComplexityRoot.TriageEvidence.Link(childComplexity), true
 	case "TriageEvidence.message":
 		if e.ComplexityRoot.TriageEvidence.Message == nil {
 			break
@@ -12628,12 +12819,56 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.TriageEvidence.State(childComplexity), true
+	case "TriageEvidence.traceId":
+		if e.ComplexityRoot.TriageEvidence.TraceID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.TriageEvidence.TraceID(childComplexity), true
 	case "TriageEvidence.what":
 		if e.ComplexityRoot.TriageEvidence.What == nil {
 			break
 		}
 
 		return e.ComplexityRoot.TriageEvidence.What(childComplexity), true
+
+	case "TriageLink.name":
+		if e.ComplexityRoot.TriageLink.Name == nil {
+			break
+		}
+
+		return e.ComplexityRoot.TriageLink.Name(childComplexity), true
+	case "TriageLink.url":
+		if e.ComplexityRoot.TriageLink.URL == nil {
+			break
+		}
+
+		return e.ComplexityRoot.TriageLink.URL(childComplexity), true
+
+	case "TriageOther.at":
+		if e.ComplexityRoot.TriageOther.At == nil {
+			break
+		}
+
+		return e.ComplexityRoot.TriageOther.At(childComplexity), true
+	case "TriageOther.kind":
+		if e.ComplexityRoot.TriageOther.Kind == nil {
+			break
+		}
+
+		return e.ComplexityRoot.TriageOther.Kind(childComplexity), true
+	case "TriageOther.operationId":
+		if e.ComplexityRoot.TriageOther.OperationID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.TriageOther.OperationID(childComplexity), true
+	case "TriageOther.state":
+		if e.ComplexityRoot.TriageOther.State == nil {
+			break
+		}
+
+		return e.ComplexityRoot.TriageOther.State(childComplexity), true
 
 	case "UsageRecord.allocationId":
 		if e.ComplexityRoot.UsageRecord.AllocationID == nil {
@@ -19837,6 +20072,12 @@ enum TriageEvidenceKind {
   EVENT
   "An entry of the audit."
   AUDIT
+  "What the platform sent to the app's adapter, and the adapter's newest answer."
+  CALL
+  "A trace."
+  TRACE
+  "A query that finds the lines of all logs."
+  LOGS
 }
 
 "What is known of one request, and what to do about it."
@@ -19873,6 +20114,34 @@ type Triage {
   next: TriageAction
   "The rows that it rests on, at most 50 of each kind, each kind oldest first. Rows that need a key which the caller lacks are left out."
   evidence: [TriageEvidence!]!
+  "The operation's whole trace, whose id follows from the operation's; empty where there is no operation."
+  traceId: String!
+  "What the allocations that the operation works on have cost since it was requested, at the prices of now. Null where it has ended, where there is none, and where a price is missing."
+  costSoFar: Money
+  "The other operations with the same correlation id, newest first, at most 20: the report is about the newest."
+  others: [TriageOther!]!
+  "Pages of the installation's own tools, as far as its operator has named them: ` + "`" + `trace` + "`" + `, ` + "`" + `logs` + "`" + ` and ` + "`" + `dashboard` + "`" + `."
+  links: [TriageLink!]!
+}
+
+"Another operation that the same correlation id names."
+type TriageOther {
+  "The operation, by whose id it has a report of its own."
+  operationId: ID!
+  "What it does."
+  kind: OperationKind!
+  "Its state."
+  state: OperationState!
+  "When it was requested."
+  at: DateTime!
+}
+
+"A page of one of the installation's own tools."
+type TriageLink {
+  "What is there: ` + "`" + `trace` + "`" + `, ` + "`" + `logs` + "`" + ` or ` + "`" + `dashboard` + "`" + `."
+  name: String!
+  "The address."
+  url: String!
 }
 
 "An edge of a runbook."
@@ -19907,6 +20176,14 @@ type TriageAction {
   permissionKey: String!
   "Whether the caller has that key."
   allowed: Boolean!
+  "The document of the mutation, ready to be sent with ` + "`" + `variables` + "`" + `."
+  document: String!
+  "The variables of the mutation. Where there is a plan, the hash that it answers belongs into ` + "`" + `input.planHash` + "`" + `; a reason of one's own may replace ` + "`" + `input.reason` + "`" + `. Sent again as they are, they have no further effect where the mutation takes an idempotency key."
+  variables: JSON!
+  "The document of the plan, ready to be sent with ` + "`" + `planVariables` + "`" + `; empty where there is none."
+  planDocument: String!
+  "The variables of the plan; null where there is none."
+  planVariables: JSON
 }
 
 "A row that a triage rests on."
@@ -19923,11 +20200,55 @@ type TriageEvidence {
   state: String!
   "What it says, for a person."
   message: String!
+  "Where to see it: a path of the console, or for a trace and for logs the address in the installation's own tools. Empty where there is none."
+  link: String!
+  "The trace that it belongs to; empty where none is known."
+  traceId: String!
+}
+
+"What the people of the platform need to help, without anything that a tenant would not show: typed values of a fixed list of fields, and scanned messages."
+type SupportBundle {
+  "A name for the file."
+  name: String!
+  "When it was put together."
+  madeAt: DateTime!
+  "The whole file: a line of JSON for its manifest, and one for each row. At most 1 MiB."
+  content: String!
+  "The SHA-256 of the file, ` + "`" + `sha256:…` + "`" + `."
+  digest: String!
+  "What is in it."
+  sections: [SupportBundleSection!]!
+  "What is not in it, and why."
+  leftOut: [SupportBundleOmission!]!
+}
+
+"A sort of rows in a support bundle."
+type SupportBundleSection {
+  "Its name."
+  name: String!
+  "The fields that its rows may have."
+  fields: [String!]!
+  "How many rows it has."
+  rows: Int!
+  "The SHA-256 of its lines, ` + "`" + `sha256:…` + "`" + `."
+  digest: String!
+}
+
+"Something that is not in a support bundle."
+type SupportBundleOmission {
+  "What."
+  what: String!
+  "Why."
+  why: String!
+  "How many values or rows; 0 where it is not counted."
+  count: Int!
 }
 
 extend type Query {
   "What was requested, by whom, where it is now, which branch of which runbook applies, and what to do next. It needs no worker. Keys: operation.read on the operation's project; audit.read for a request that made no operation."
-  triage("A correlation id, or the id of an operation or an instance; of an instance its newest operation is meant." id: String!): Triage!
+  triage("A correlation id, or the id of an operation, an instance, a member, an allocation, a node task, an event, an entry of the audit, or anything else that the audit has an entry of. Of what several operations were about the newest is meant." id: String!): Triage!
+  "What to hand to those who help with the request that ` + "`" + `triage` + "`" + ` reports on. Of rows that need a key which the caller lacks nothing is in it. Keys: as for triage."
+  supportBundle("As for triage." id: String!): SupportBundle!
 }
 `, BuiltIn: false},
 	{Name: "../../schema/usage.graphql", Input: `"What a usage record is counted on."
@@ -24029,6 +24350,50 @@ func (ec *executionContext) childFields_StatementLine(ctx context.Context, field
 	return nil, fmt.Errorf("no field named %q was found under type StatementLine", field.Name)
 }
 
+func (ec *executionContext) childFields_SupportBundle(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "name":
+		return ec.fieldContext_SupportBundle_name(ctx, field)
+	case "madeAt":
+		return ec.fieldContext_SupportBundle_madeAt(ctx, field)
+	case "content":
+		return ec.fieldContext_SupportBundle_content(ctx, field)
+	case "digest":
+		return ec.fieldContext_SupportBundle_digest(ctx, field)
+	case "sections":
+		return ec.fieldContext_SupportBundle_sections(ctx, field)
+	case "leftOut":
+		return ec.fieldContext_SupportBundle_leftOut(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type SupportBundle", field.Name)
+}
+
+func (ec *executionContext) childFields_SupportBundleOmission(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "what":
+		return ec.fieldContext_SupportBundleOmission_what(ctx, field)
+	case "why":
+		return ec.fieldContext_SupportBundleOmission_why(ctx, field)
+	case "count":
+		return ec.fieldContext_SupportBundleOmission_count(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type SupportBundleOmission", field.Name)
+}
+
+func (ec *executionContext) childFields_SupportBundleSection(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "name":
+		return ec.fieldContext_SupportBundleSection_name(ctx, field)
+	case "fields":
+		return ec.fieldContext_SupportBundleSection_fields(ctx, field)
+	case "rows":
+		return ec.fieldContext_SupportBundleSection_rows(ctx, field)
+	case "digest":
+		return ec.fieldContext_SupportBundleSection_digest(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type SupportBundleSection", field.Name)
+}
+
 func (ec *executionContext) childFields_Tenant(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "id":
@@ -24101,6 +24466,14 @@ func (ec *executionContext) childFields_Triage(ctx context.Context, field graphq
 		return ec.fieldContext_Triage_next(ctx, field)
 	case "evidence":
 		return ec.fieldContext_Triage_evidence(ctx, field)
+	case "traceId":
+		return ec.fieldContext_Triage_traceId(ctx, field)
+	case "costSoFar":
+		return ec.fieldContext_Triage_costSoFar(ctx, field)
+	case "others":
+		return ec.fieldContext_Triage_others(ctx, field)
+	case "links":
+		return ec.fieldContext_Triage_links(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type Triage", field.Name)
 }
@@ -24121,6 +24494,14 @@ func (ec *executionContext) childFields_TriageAction(ctx context.Context, field 
 		return ec.fieldContext_TriageAction_permissionKey(ctx, field)
 	case "allowed":
 		return ec.fieldContext_TriageAction_allowed(ctx, field)
+	case "document":
+		return ec.fieldContext_TriageAction_document(ctx, field)
+	case "variables":
+		return ec.fieldContext_TriageAction_variables(ctx, field)
+	case "planDocument":
+		return ec.fieldContext_TriageAction_planDocument(ctx, field)
+	case "planVariables":
+		return ec.fieldContext_TriageAction_planVariables(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type TriageAction", field.Name)
 }
@@ -24157,8 +24538,36 @@ func (ec *executionContext) childFields_TriageEvidence(ctx context.Context, fiel
 		return ec.fieldContext_TriageEvidence_state(ctx, field)
 	case "message":
 		return ec.fieldContext_TriageEvidence_message(ctx, field)
+	case "link":
+		return ec.fieldContext_TriageEvidence_link(ctx, field)
+	case "traceId":
+		return ec.fieldContext_TriageEvidence_traceId(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type TriageEvidence", field.Name)
+}
+
+func (ec *executionContext) childFields_TriageLink(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "name":
+		return ec.fieldContext_TriageLink_name(ctx, field)
+	case "url":
+		return ec.fieldContext_TriageLink_url(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type TriageLink", field.Name)
+}
+
+func (ec *executionContext) childFields_TriageOther(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "operationId":
+		return ec.fieldContext_TriageOther_operationId(ctx, field)
+	case "kind":
+		return ec.fieldContext_TriageOther_kind(ctx, field)
+	case "state":
+		return ec.fieldContext_TriageOther_state(ctx, field)
+	case "at":
+		return ec.fieldContext_TriageOther_at(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type TriageOther", field.Name)
 }
 
 func (ec *executionContext) childFields_UsageRecord(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {

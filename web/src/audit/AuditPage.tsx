@@ -16,11 +16,13 @@ import type { Search } from './filter';
 type Row = AuditQuery['searchAudit']['edges'][number]['node'];
 const pick = (data: AuditQuery) => data.searchAudit;
 
-/** The list, its filter, and one entry in full. */
-export function AuditPage() {
+/** The list, its filter, and one entry in full; it begins with the entries of a correlation id where one is given. */
+export function AuditPage({ correlation }: { correlation?: string | undefined }) {
   const projectId = useProjectId();
   const [shown, setShown] = useState<Row>();
-  const [search, setSearch] = useState(noSearch);
+  const [search, setSearch] = useState(() =>
+    correlation === undefined ? noSearch : { ...noSearch, who: 'all', correlation },
+  );
   const filter = useMemo<AuditFilterInput>(() => filterOf(search, projectId), [search, projectId]);
   const list = useRows(
     AuditDocument,

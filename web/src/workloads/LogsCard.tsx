@@ -12,7 +12,7 @@ import { Card } from '../ui/parts';
 import { useMembers } from './useMembers';
 import { gapText, textOf } from './logLines';
 import type { LogLine } from './logLines';
-import { save } from './save';
+import { save } from '../lib/save';
 import { readAll, useLogs } from './useLogs';
 
 /** The card. Nothing is read until it is opened, since every opening is in the audit. */

@@ -8,7 +8,7 @@ import { ProblemNotice } from '../ui/Problem';
 import { Ago, Card, CopyButton, Empty, Loading } from '../ui/parts';
 import { ActionItem } from './ActionsCard';
 import { StopDialog } from './StopDialog';
-import { save } from './save';
+import { save } from '../lib/save';
 import { actionNamed, columnsOf, inputWith, textAt } from './work';
 import type { Work, WorkColumn, WorkRow } from './work';
 import { listEvery, useOutput, useWork } from './useWork';

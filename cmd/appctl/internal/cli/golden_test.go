@@ -61,6 +61,7 @@ var answering = []string{
 	"entitlements grant hello --max-instances 2 --versions >=1.2 --expires 2030-01-01T00:00:00Z --reason trial",
 	"why apps.instance.create prj_1", "why apps.instance.create", "why node.cordon --platform", "why apps.member.add one",
 	"why apps.instance.read ins_1 --subject usr_2", "triage op_1",
+	"triage op_1 --plan", "triage op_1 --do --yes", "triage op_1 --preview",
 	"control-planes list --ended", "control-planes offer one --to prj_2 --reason shared",
 	"control-planes accept cps_1 --reason yes",
 	"control-planes decline cps_1", "control-planes withdraw cps_1 --reason enough", "control-planes detach cps_1",

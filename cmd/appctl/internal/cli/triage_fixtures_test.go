@@ -1,6 +1,11 @@
 package cli_test
 
-import "github.com/gpuaas/app-platform/sdk/client/clienttest"
+import (
+	"time"
+
+	"github.com/gpuaas/app-platform/sdk/client/clienttest"
+	"github.com/gpuaas/app-platform/sdk/supportbundle"
+)
 
 // addTriageFixtures gives the stand-in a report of an operation that waits for a node.
 func addTriageFixtures(s *clienttest.Server) {
@@ -15,10 +20,31 @@ func addTriageFixtures(s *clienttest.Server) {
 				"means": "the node does not answer", "do": "start the agent again"},
 			"next": object{"mutation": "decommissionInstance", "plan": "planDecommissionInstance",
 				"argument": "instanceId", "value": "ins_1", "force": true, "permissionKey": "apps.instance.delete",
-				"allowed": true},
+				"allowed":  call.Args["id"] != "op_denied",
+				"document": "mutation Triage($input: DecommissionInstanceInput!) { decommissionInstance(input: $input) { operation { id kind state } } }",
+				"variables": object{"input": object{"instanceId": "ins_1", "force": true, "reason": "triage: NODE_OFFLINE",
+					"idempotencyKey": "triage-1"}},
+				"planDocument": "query TriagePlan($input: PlanDecommissionInstanceInput!) { planDecommissionInstance(input: $input) " +
+					"{ hash kind allowed instance { id name } verdicts { source outcome code reasons { path code message } } } }",
+				"planVariables": object{"input": object{"instanceId": "ins_1", "force": true}}},
 			"evidence": []object{{"kind": "STEP", "id": nil, "at": at, "what": "residue", "state": "RUNNING",
-				"message": "waits for the node"}, {"kind": "TASK", "id": "tsk_1", "at": at, "what": "RUN", "state": "LOST",
-				"message": ""}},
+				"message": "waits for the node", "link": "/operations/op_1", "traceId": ""}, {"kind": "TASK", "id": "tsk_1", "at": at, "what": "RUN", "state": "LOST",
+				"message": "", "link": "/workloads/ins_1", "traceId": ""}},
+			"traceId": "9c446e0ba458321a026a8779d398dbe5", "costSoFar": object{"amount": "1.50", "currency": "EUR"},
+			"others": []object{{"operationId": "op_0", "kind": "MEMBERS_ADD", "state": "FAILED", "at": at}},
+			"links":  []object{{"name": "logs", "url": "https://tools.example.com/?id=cor-1"}},
 		}, nil
+	})
+	s.Handle("supportBundle", func(call clienttest.Call) (any, error) {
+		var b supportbundle.Builder
+		_ = b.Add("step", supportbundle.Row{"name": "residue", "state": "RUNNING", "attempt": 2})
+		b.LeaveOut("audit rows", "the caller lacks the key that they need", 3)
+		content, manifest, err := b.File("", time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC))
+		text := string(content)
+		if call.Args["id"] == "op_changed" {
+			text += "{}\n"
+		}
+		return object{"name": "support-bundle.jsonl", "madeAt": manifest.MadeAt, "content": text,
+			"digest": supportbundle.Digest(content), "sections": manifest.Sections, "leftOut": manifest.LeftOut}, err
 	})
 }

@@ -12,16 +12,34 @@ import (
 	"github.com/gpuaas/app-platform/sdk/client/generated/gql"
 )
 
-// Triage returns the command that says of one id what is wrong and what to do next.
+// Triage returns the command that says of one id what is wrong and what to do next, does that, and packs a support bundle.
 func Triage(t *command.Tool) *cobra.Command {
-	cmd := command.Verb(t, "triage ID", "Show where a request is now, whose it is, and what to do next", viewTriage,
-		func(ctx context.Context, args []string) (*gql.Triage, error) {
+	var f doFlags
+	var pack bundleFlags
+	cmd := t.Command("triage ID", "Show where a request is now, whose it is, and what to do next",
+		func(ctx context.Context, args []string) error {
+			if pack.wanted() {
+				return pack.run(ctx, t, args[0])
+			}
 			answer, err := gql.ShowTriage(ctx, t, args[0])
-			return &answer.Triage, err
+			if err != nil {
+				return err
+			}
+			if f.do || f.planOnly {
+				return f.run(ctx, t, &answer.Triage)
+			}
+			return t.Show(viewTriage(&answer.Triage))
 		})
 	cmd.Long = `Show what was requested, by whom, where it is now, whose it is, which branch of which runbook applies, and what to do
-next. The ID is a correlation id, as every error has one, or the id of an operation or an instance; of an instance its newest
-operation is meant. It answers while no worker runs.`
+next. The ID is a correlation id, as every error has one, or the id of an operation, an instance, a member, an allocation, a
+node task, an event, an entry of the audit, or of anything else that the audit has an entry of; of what several operations
+were about the newest is meant. It answers while no worker runs.
+
+--do carries the next action out: it shows the plan, asks, and sends the plan's hash, so that nothing is done where
+something has moved since. --bundle writes what you can hand to those who help; --preview shows what would be in it.`
+	f.register(cmd)
+	pack.register(cmd)
+	cmd.MarkFlagsMutuallyExclusive("do", "plan", "bundle", "preview")
 	return cmd
 }
 
@@ -35,32 +53,68 @@ func pageTriage(p *render.Page, found *gql.Triage) {
 	p.Fields("Requested", found.Asked, "By", found.Requester.Name, "At", render.Time(&found.At), "Reason", found.Reason,
 		"Operation", render.Text(found.OperationId), "Instance", render.Text(found.InstanceId),
 		"Allocation", render.Text(found.AllocationId), "Correlation id", found.CorrelationId,
-		"Stands", string(found.Stands), "Cause", found.Code, "Owner", found.Owner, "Message", found.Message)
+		"Stands", string(found.Stands), "Cause", found.Code, "Owner", found.Owner, "Message", found.Message,
+		"Cost so far", costSoFar(found))
 	if branch := found.Branch; branch != nil {
 		p.Section("Runbook")
 		p.Fields("Branch", branch.Ref, "Page", fmt.Sprintf("docs/runbooks/%s.md", branch.Runbook),
 			"Check", cmp.Or(branch.Section, branch.Title), "Means", branch.Means, "Do", branch.Do)
 	}
 	if next := found.Next; next != nil {
-		allowed := "you have it"
-		if !next.Allowed {
-			allowed = "you do not have it"
-		}
-		force := ""
-		if next.Force {
-			force = "yes"
-		}
-		p.Section("Next")
-		p.Fields("Mutation", fmt.Sprintf("%s(%s: %s)", next.Mutation, next.Argument, next.Value), "Plan", next.Plan,
-			"Force", force, "Key", fmt.Sprintf("%s: %s", next.PermissionKey, allowed))
+		pageNext(p, found, next)
 	}
 	p.Section("Evidence")
 	triageEvidence.On(p, found.Evidence)
+	if len(found.Others) > 0 {
+		p.Section("Other operations with this correlation id")
+		triageOthers.On(p, found.Others)
+	}
+	if len(found.Links) > 0 {
+		p.Section("Links")
+		for _, link := range found.Links {
+			p.Fields(link.Name, link.Url)
+		}
+	}
+}
+
+// pageNext shows the action, by what it is carried out, and whether the caller may.
+func pageNext(p *render.Page, found *gql.Triage, next *gql.TriageAction) {
+	allowed := "you have it"
+	if !next.Allowed {
+		allowed = "you do not have it"
+	}
+	p.Section("Next")
+	p.Fields("Mutation", fmt.Sprintf("%s(%s: %s)", next.Mutation, next.Argument, next.Value), "Plan", next.Plan,
+		"Force", render.Yes(next.Force), "Key", fmt.Sprintf("%s: %s", next.PermissionKey, allowed),
+		"Command", byHand(next), "Or", render.If(next.Allowed, "appctl triage "+about(found)+" --do"))
+}
+
+// about is an id by which the same report is found again.
+func about(found *gql.Triage) string {
+	if found.Stands == gql.TriageStandUnwell { // what is wrong with an instance is found by its own id
+		return render.Text(found.InstanceId)
+	}
+	return cmp.Or(render.Text(found.OperationId), found.CorrelationId)
+}
+
+func costSoFar(found *gql.Triage) string {
+	if found.CostSoFar == nil {
+		return ""
+	}
+	return found.CostSoFar.Amount + " " + found.CostSoFar.Currency
+}
+
+var triageOthers = command.Table[gql.TriageOther]{
+	Heading: []string{"OPERATION", "KIND", "STATE", "AT"},
+	Row: func(one *gql.TriageOther) []string {
+		return []string{one.OperationId, string(one.Kind), string(one.State), render.Time(&one.At)}
+	},
 }
 
 var triageEvidence = command.Table[gql.TriageEvidence]{
-	Heading: []string{"AT", "KIND", "WHAT", "STATE", "ID", "MESSAGE"},
+	Heading: []string{"AT", "KIND", "WHAT", "STATE", "ID", "MESSAGE", "SEE"},
 	Row: func(one *gql.TriageEvidence) []string {
-		return []string{render.Time(&one.At), string(one.Kind), one.What, one.State, render.Text(one.Id), one.Message}
+		return []string{render.Time(&one.At), string(one.Kind), one.What, one.State, render.Text(one.Id), one.Message,
+			one.Link}
 	},
 }

@@ -1989,6 +1989,82 @@ var AllBudgetSpan = []BudgetSpan{
 	BudgetSpanTotal,
 }
 
+// BundleOmission includes the GraphQL fields of SupportBundleOmission requested by the fragment BundleOmission.
+// The GraphQL type's documentation follows.
+//
+// Something that is not in a support bundle.
+type BundleOmission struct {
+	// What.
+	What string `json:"what"`
+	// Why.
+	Why string `json:"why"`
+	// How many values or rows; 0 where it is not counted.
+	Count int `json:"count"`
+}
+
+// GetWhat returns BundleOmission.What, and is useful for accessing the field via an interface.
+func (v *BundleOmission) GetWhat() string { return v.What }
+
+// GetWhy returns BundleOmission.Why, and is useful for accessing the field via an interface.
+func (v *BundleOmission) GetWhy() string { return v.Why }
+
+// GetCount returns BundleOmission.Count, and is useful for accessing the field via an interface.
+func (v *BundleOmission) GetCount() int { return v.Count }
+
+// BundlePreview includes the requested fields of the GraphQL type SupportBundle.
+// The GraphQL type's documentation follows.
+//
+// What the people of the platform need to help, without anything that a tenant would not show: typed values of a fixed list of fields, and scanned messages.
+type BundlePreview struct {
+	// A name for the file.
+	Name string `json:"name"`
+	// When it was put together.
+	MadeAt time.Time `json:"madeAt"`
+	// What is in it.
+	Sections []BundleSection `json:"sections"`
+	// What is not in it, and why.
+	LeftOut []BundleOmission `json:"leftOut"`
+}
+
+// GetName returns BundlePreview.Name, and is useful for accessing the field via an interface.
+func (v *BundlePreview) GetName() string { return v.Name }
+
+// GetMadeAt returns BundlePreview.MadeAt, and is useful for accessing the field via an interface.
+func (v *BundlePreview) GetMadeAt() time.Time { return v.MadeAt }
+
+// GetSections returns BundlePreview.Sections, and is useful for accessing the field via an interface.
+func (v *BundlePreview) GetSections() []BundleSection { return v.Sections }
+
+// GetLeftOut returns BundlePreview.LeftOut, and is useful for accessing the field via an interface.
+func (v *BundlePreview) GetLeftOut() []BundleOmission { return v.LeftOut }
+
+// BundleSection includes the GraphQL fields of SupportBundleSection requested by the fragment BundleSection.
+// The GraphQL type's documentation follows.
+//
+// A sort of rows in a support bundle.
+type BundleSection struct {
+	// Its name.
+	Name string `json:"name"`
+	// The fields that its rows may have.
+	Fields []string `json:"fields"`
+	// How many rows it has.
+	Rows int `json:"rows"`
+	// The SHA-256 of its lines, `sha256:…`.
+	Digest string `json:"digest"`
+}
+
+// GetName returns BundleSection.Name, and is useful for accessing the field via an interface.
+func (v *BundleSection) GetName() string { return v.Name }
+
+// GetFields returns BundleSection.Fields, and is useful for accessing the field via an interface.
+func (v *BundleSection) GetFields() []string { return v.Fields }
+
+// GetRows returns BundleSection.Rows, and is useful for accessing the field via an interface.
+func (v *BundleSection) GetRows() int { return v.Rows }
+
+// GetDigest returns BundleSection.Digest, and is useful for accessing the field via an interface.
+func (v *BundleSection) GetDigest() string { return v.Digest }
+
 // CanaryArm includes the GraphQL fields of CanaryArm requested by the fragment CanaryArm.
 // The GraphQL type's documentation follows.
 //
@@ -12690,6 +12766,15 @@ type PreviewPolicyResponse struct {
 // GetPreviewPolicy returns PreviewPolicyResponse.PreviewPolicy, and is useful for accessing the field via an interface.
 func (v *PreviewPolicyResponse) GetPreviewPolicy() PolicyPreview { return v.PreviewPolicy }
 
+// PreviewSupportBundleResponse is returned by PreviewSupportBundle on success.
+type PreviewSupportBundleResponse struct {
+	// What to hand to those who help with the request that `triage` reports on. Of rows that need a key which the caller lacks nothing is in it. Keys: as for triage.
+	SupportBundle BundlePreview `json:"supportBundle"`
+}
+
+// GetSupportBundle returns PreviewSupportBundleResponse.SupportBundle, and is useful for accessing the field via an interface.
+func (v *PreviewSupportBundleResponse) GetSupportBundle() BundlePreview { return v.SupportBundle }
+
 // Price includes the GraphQL fields of Price requested by the fragment Price.
 // The GraphQL type's documentation follows.
 //
@@ -16035,6 +16120,54 @@ type ShowOperationResponse struct {
 // GetOperation returns ShowOperationResponse.Operation, and is useful for accessing the field via an interface.
 func (v *ShowOperationResponse) GetOperation() ShowOperationOperation { return v.Operation }
 
+// ShowSupportBundleResponse is returned by ShowSupportBundle on success.
+type ShowSupportBundleResponse struct {
+	// What to hand to those who help with the request that `triage` reports on. Of rows that need a key which the caller lacks nothing is in it. Keys: as for triage.
+	SupportBundle ShowSupportBundleSupportBundle `json:"supportBundle"`
+}
+
+// GetSupportBundle returns ShowSupportBundleResponse.SupportBundle, and is useful for accessing the field via an interface.
+func (v *ShowSupportBundleResponse) GetSupportBundle() ShowSupportBundleSupportBundle {
+	return v.SupportBundle
+}
+
+// ShowSupportBundleSupportBundle includes the requested fields of the GraphQL type SupportBundle.
+// The GraphQL type's documentation follows.
+//
+// What the people of the platform need to help, without anything that a tenant would not show: typed values of a fixed list of fields, and scanned messages.
+type ShowSupportBundleSupportBundle struct {
+	// A name for the file.
+	Name string `json:"name"`
+	// When it was put together.
+	MadeAt time.Time `json:"madeAt"`
+	// The SHA-256 of the file, `sha256:…`.
+	Digest string `json:"digest"`
+	// The whole file: a line of JSON for its manifest, and one for each row. At most 1 MiB.
+	Content string `json:"content"`
+	// What is in it.
+	Sections []BundleSection `json:"sections"`
+	// What is not in it, and why.
+	LeftOut []BundleOmission `json:"leftOut"`
+}
+
+// GetName returns ShowSupportBundleSupportBundle.Name, and is useful for accessing the field via an interface.
+func (v *ShowSupportBundleSupportBundle) GetName() string { return v.Name }
+
+// GetMadeAt returns ShowSupportBundleSupportBundle.MadeAt, and is useful for accessing the field via an interface.
+func (v *ShowSupportBundleSupportBundle) GetMadeAt() time.Time { return v.MadeAt }
+
+// GetDigest returns ShowSupportBundleSupportBundle.Digest, and is useful for accessing the field via an interface.
+func (v *ShowSupportBundleSupportBundle) GetDigest() string { return v.Digest }
+
+// GetContent returns ShowSupportBundleSupportBundle.Content, and is useful for accessing the field via an interface.
+func (v *ShowSupportBundleSupportBundle) GetContent() string { return v.Content }
+
+// GetSections returns ShowSupportBundleSupportBundle.Sections, and is useful for accessing the field via an interface.
+func (v *ShowSupportBundleSupportBundle) GetSections() []BundleSection { return v.Sections }
+
+// GetLeftOut returns ShowSupportBundleSupportBundle.LeftOut, and is useful for accessing the field via an interface.
+func (v *ShowSupportBundleSupportBundle) GetLeftOut() []BundleOmission { return v.LeftOut }
+
 // ShowTriageResponse is returned by ShowTriage on success.
 type ShowTriageResponse struct {
 	// What was requested, by whom, where it is now, which branch of which runbook applies, and what to do next. It needs no worker. Keys: operation.read on the operation's project; audit.read for a request that made no operation.
@@ -16932,6 +17065,14 @@ type Triage struct {
 	Next *TriageAction `json:"next"`
 	// The rows that it rests on, at most 50 of each kind, each kind oldest first. Rows that need a key which the caller lacks are left out.
 	Evidence []TriageEvidence `json:"evidence"`
+	// The operation's whole trace, whose id follows from the operation's; empty where there is no operation.
+	TraceId string `json:"traceId"`
+	// What the allocations that the operation works on have cost since it was requested, at the prices of now. Null where it has ended, where there is none, and where a price is missing.
+	CostSoFar *TriageCostSoFarMoney `json:"costSoFar"`
+	// The other operations with the same correlation id, newest first, at most 20: the report is about the newest.
+	Others []TriageOther `json:"others"`
+	// Pages of the installation's own tools, as far as its operator has named them: `trace`, `logs` and `dashboard`.
+	Links []TriageLink `json:"links"`
 }
 
 // GetCorrelationId returns Triage.CorrelationId, and is useful for accessing the field via an interface.
@@ -16982,6 +17123,18 @@ func (v *Triage) GetNext() *TriageAction { return v.Next }
 // GetEvidence returns Triage.Evidence, and is useful for accessing the field via an interface.
 func (v *Triage) GetEvidence() []TriageEvidence { return v.Evidence }
 
+// GetTraceId returns Triage.TraceId, and is useful for accessing the field via an interface.
+func (v *Triage) GetTraceId() string { return v.TraceId }
+
+// GetCostSoFar returns Triage.CostSoFar, and is useful for accessing the field via an interface.
+func (v *Triage) GetCostSoFar() *TriageCostSoFarMoney { return v.CostSoFar }
+
+// GetOthers returns Triage.Others, and is useful for accessing the field via an interface.
+func (v *Triage) GetOthers() []TriageOther { return v.Others }
+
+// GetLinks returns Triage.Links, and is useful for accessing the field via an interface.
+func (v *Triage) GetLinks() []TriageLink { return v.Links }
+
 // TriageAction includes the GraphQL fields of TriageAction requested by the fragment TriageAction.
 // The GraphQL type's documentation follows.
 //
@@ -17001,6 +17154,14 @@ type TriageAction struct {
 	PermissionKey string `json:"permissionKey"`
 	// Whether the caller has that key.
 	Allowed bool `json:"allowed"`
+	// The document of the mutation, ready to be sent with `variables`.
+	Document string `json:"document"`
+	// The variables of the mutation. Where there is a plan, the hash that it answers belongs into `input.planHash`; a reason of one's own may replace `input.reason`. Sent again as they are, they have no further effect where the mutation takes an idempotency key.
+	Variables json.RawMessage `json:"variables"`
+	// The document of the plan, ready to be sent with `planVariables`; empty where there is none.
+	PlanDocument string `json:"planDocument"`
+	// The variables of the plan; null where there is none.
+	PlanVariables *json.RawMessage `json:"planVariables"`
 }
 
 // GetMutation returns TriageAction.Mutation, and is useful for accessing the field via an interface.
@@ -17023,6 +17184,18 @@ func (v *TriageAction) GetPermissionKey() string { return v.PermissionKey }
 
 // GetAllowed returns TriageAction.Allowed, and is useful for accessing the field via an interface.
 func (v *TriageAction) GetAllowed() bool { return v.Allowed }
+
+// GetDocument returns TriageAction.Document, and is useful for accessing the field via an interface.
+func (v *TriageAction) GetDocument() string { return v.Document }
+
+// GetVariables returns TriageAction.Variables, and is useful for accessing the field via an interface.
+func (v *TriageAction) GetVariables() json.RawMessage { return v.Variables }
+
+// GetPlanDocument returns TriageAction.PlanDocument, and is useful for accessing the field via an interface.
+func (v *TriageAction) GetPlanDocument() string { return v.PlanDocument }
+
+// GetPlanVariables returns TriageAction.PlanVariables, and is useful for accessing the field via an interface.
+func (v *TriageAction) GetPlanVariables() *json.RawMessage { return v.PlanVariables }
 
 // TriageBranch includes the GraphQL fields of TriageBranch requested by the fragment TriageBranch.
 // The GraphQL type's documentation follows.
@@ -17061,6 +17234,23 @@ func (v *TriageBranch) GetMeans() string { return v.Means }
 // GetDo returns TriageBranch.Do, and is useful for accessing the field via an interface.
 func (v *TriageBranch) GetDo() string { return v.Do }
 
+// TriageCostSoFarMoney includes the requested fields of the GraphQL type Money.
+// The GraphQL type's documentation follows.
+//
+// An amount of money.
+type TriageCostSoFarMoney struct {
+	// The amount as a decimal number, exact.
+	Amount string `json:"amount"`
+	// ISO 4217.
+	Currency string `json:"currency"`
+}
+
+// GetAmount returns TriageCostSoFarMoney.Amount, and is useful for accessing the field via an interface.
+func (v *TriageCostSoFarMoney) GetAmount() string { return v.Amount }
+
+// GetCurrency returns TriageCostSoFarMoney.Currency, and is useful for accessing the field via an interface.
+func (v *TriageCostSoFarMoney) GetCurrency() string { return v.Currency }
+
 // TriageEvidence includes the GraphQL fields of TriageEvidence requested by the fragment TriageEvidence.
 // The GraphQL type's documentation follows.
 //
@@ -17078,6 +17268,10 @@ type TriageEvidence struct {
 	State string `json:"state"`
 	// What it says, for a person.
 	Message string `json:"message"`
+	// Where to see it: a path of the console, or for a trace and for logs the address in the installation's own tools. Empty where there is none.
+	Link string `json:"link"`
+	// The trace that it belongs to; empty where none is known.
+	TraceId string `json:"traceId"`
 }
 
 // GetKind returns TriageEvidence.Kind, and is useful for accessing the field via an interface.
@@ -17098,6 +17292,12 @@ func (v *TriageEvidence) GetState() string { return v.State }
 // GetMessage returns TriageEvidence.Message, and is useful for accessing the field via an interface.
 func (v *TriageEvidence) GetMessage() string { return v.Message }
 
+// GetLink returns TriageEvidence.Link, and is useful for accessing the field via an interface.
+func (v *TriageEvidence) GetLink() string { return v.Link }
+
+// GetTraceId returns TriageEvidence.TraceId, and is useful for accessing the field via an interface.
+func (v *TriageEvidence) GetTraceId() string { return v.TraceId }
+
 // What a piece of evidence is.
 type TriageEvidenceKind string
 
@@ -17112,6 +17312,12 @@ const (
 	TriageEvidenceKindEvent TriageEvidenceKind = "EVENT"
 	// An entry of the audit.
 	TriageEvidenceKindAudit TriageEvidenceKind = "AUDIT"
+	// What the platform sent to the app's adapter, and the adapter's newest answer.
+	TriageEvidenceKindCall TriageEvidenceKind = "CALL"
+	// A trace.
+	TriageEvidenceKindTrace TriageEvidenceKind = "TRACE"
+	// A query that finds the lines of all logs.
+	TriageEvidenceKindLogs TriageEvidenceKind = "LOGS"
 )
 
 var AllTriageEvidenceKind = []TriageEvidenceKind{
@@ -17120,7 +17326,54 @@ var AllTriageEvidenceKind = []TriageEvidenceKind{
 	TriageEvidenceKindTask,
 	TriageEvidenceKindEvent,
 	TriageEvidenceKindAudit,
+	TriageEvidenceKindCall,
+	TriageEvidenceKindTrace,
+	TriageEvidenceKindLogs,
 }
+
+// TriageLink includes the GraphQL fields of TriageLink requested by the fragment TriageLink.
+// The GraphQL type's documentation follows.
+//
+// A page of one of the installation's own tools.
+type TriageLink struct {
+	// What is there: `trace`, `logs` or `dashboard`.
+	Name string `json:"name"`
+	// The address.
+	Url string `json:"url"`
+}
+
+// GetName returns TriageLink.Name, and is useful for accessing the field via an interface.
+func (v *TriageLink) GetName() string { return v.Name }
+
+// GetUrl returns TriageLink.Url, and is useful for accessing the field via an interface.
+func (v *TriageLink) GetUrl() string { return v.Url }
+
+// TriageOther includes the GraphQL fields of TriageOther requested by the fragment TriageOther.
+// The GraphQL type's documentation follows.
+//
+// Another operation that the same correlation id names.
+type TriageOther struct {
+	// The operation, by whose id it has a report of its own.
+	OperationId string `json:"operationId"`
+	// What it does.
+	Kind OperationKind `json:"kind"`
+	// Its state.
+	State OperationState `json:"state"`
+	// When it was requested.
+	At time.Time `json:"at"`
+}
+
+// GetOperationId returns TriageOther.OperationId, and is useful for accessing the field via an interface.
+func (v *TriageOther) GetOperationId() string { return v.OperationId }
+
+// GetKind returns TriageOther.Kind, and is useful for accessing the field via an interface.
+func (v *TriageOther) GetKind() OperationKind { return v.Kind }
+
+// GetState returns TriageOther.State, and is useful for accessing the field via an interface.
+func (v *TriageOther) GetState() OperationState { return v.State }
+
+// GetAt returns TriageOther.At, and is useful for accessing the field via an interface.
+func (v *TriageOther) GetAt() time.Time { return v.At }
 
 // Where what was requested is now.
 type TriageStand string
@@ -19841,6 +20094,14 @@ type __PreviewPolicyInput struct {
 // GetInput returns __PreviewPolicyInput.Input, and is useful for accessing the field via an interface.
 func (v *__PreviewPolicyInput) GetInput() SetPolicyInput { return v.Input }
 
+// __PreviewSupportBundleInput is used internally by genqlient
+type __PreviewSupportBundleInput struct {
+	Id string `json:"id"`
+}
+
+// GetId returns __PreviewSupportBundleInput.Id, and is useful for accessing the field via an interface.
+func (v *__PreviewSupportBundleInput) GetId() string { return v.Id }
+
 // __PromoteArtifactInput is used internally by genqlient
 type __PromoteArtifactInput struct {
 	Input PromoteArtifactInput `json:"input"`
@@ -20384,6 +20645,14 @@ type __ShowOperationInput struct {
 
 // GetId returns __ShowOperationInput.Id, and is useful for accessing the field via an interface.
 func (v *__ShowOperationInput) GetId() string { return v.Id }
+
+// __ShowSupportBundleInput is used internally by genqlient
+type __ShowSupportBundleInput struct {
+	Id string `json:"id"`
+}
+
+// GetId returns __ShowSupportBundleInput.Id, and is useful for accessing the field via an interface.
+func (v *__ShowSupportBundleInput) GetId() string { return v.Id }
 
 // __ShowTriageInput is used internally by genqlient
 type __ShowTriageInput struct {
@@ -32214,6 +32483,58 @@ func PreviewPolicy(
 	return data_, err_
 }
 
+// The query executed by PreviewSupportBundle.
+const PreviewSupportBundle_Operation = `
+query PreviewSupportBundle ($id: String!) {
+	supportBundle(id: $id) {
+		name
+		madeAt
+		sections {
+			... BundleSection
+		}
+		leftOut {
+			... BundleOmission
+		}
+	}
+}
+fragment BundleSection on SupportBundleSection {
+	name
+	fields
+	rows
+	digest
+}
+fragment BundleOmission on SupportBundleOmission {
+	what
+	why
+	count
+}
+`
+
+func PreviewSupportBundle(
+	ctx_ context.Context,
+	client_ graphql.Client,
+	id string,
+) (data_ *PreviewSupportBundleResponse, err_ error) {
+	req_ := &graphql.Request{
+		OpName: "PreviewSupportBundle",
+		Query:  PreviewSupportBundle_Operation,
+		Variables: &__PreviewSupportBundleInput{
+			Id: id,
+		},
+	}
+
+	data_ = &PreviewSupportBundleResponse{}
+	resp_ := &graphql.Response{Data: data_}
+
+	err_ = client_.MakeRequest(
+		ctx_,
+		req_,
+		resp_,
+	)
+
+	return data_, err_
+}
+
 // The mutation executed by PromoteArtifact.
 const PromoteArtifact_Operation = `
 mutation PromoteArtifact ($input: PromoteArtifactInput!) {
@@ -36124,6 +36445,60 @@ func ShowOperation(
 	return data_, err_
 }
 
+// The query executed by ShowSupportBundle.
+const ShowSupportBundle_Operation = `
+query ShowSupportBundle ($id: String!) {
+	supportBundle(id: $id) {
+		name
+		madeAt
+		digest
+		content
+		sections {
+			... BundleSection
+		}
+		leftOut {
+			... BundleOmission
+		}
+	}
+}
+fragment BundleSection on SupportBundleSection {
+	name
+	fields
+	rows
+	digest
+}
+fragment BundleOmission on SupportBundleOmission {
+	what
+	why
+	count
+}
+`
+
+func ShowSupportBundle(
+	ctx_ context.Context,
+	client_ graphql.Client,
+	id string,
+) (data_ *ShowSupportBundleResponse, err_ error) {
+	req_ := &graphql.Request{
+		OpName: "ShowSupportBundle",
+		Query:  ShowSupportBundle_Operation,
+		Variables: &__ShowSupportBundleInput{
+			Id: id,
+		},
+	}
+
+	data_ = &ShowSupportBundleResponse{}
+	resp_ := &graphql.Response{Data: data_}
+
+	err_ = client_.MakeRequest(
+		ctx_,
+		req_,
+		resp_,
+	)
+
+	return data_, err_
+}
+
 // The query executed by ShowTriage.
 const ShowTriage_Operation = `
 query ShowTriage ($id: String!) {
@@ -36156,6 +36531,17 @@ fragment Triage on Triage {
 	evidence {
 		... TriageEvidence
 	}
+	traceId
+	costSoFar {
+		amount
+		currency
+	}
+	others {
+		... TriageOther
+	}
+	links {
+		... TriageLink
+	}
 }
 fragment Actor on Actor {
 	kind
@@ -36178,6 +36564,10 @@ fragment TriageAction on TriageAction {
 	force
 	permissionKey
 	allowed
+	document
+	variables
+	planDocument
+	planVariables
 }
 fragment TriageEvidence on TriageEvidence {
 	kind
@@ -36186,6 +36576,18 @@ fragment TriageEvidence on TriageEvidence {
 	what
 	state
 	message
+	link
+	traceId
+}
+fragment TriageOther on TriageOther {
+	operationId
+	kind
+	state
+	at
+}
+fragment TriageLink on TriageLink {
+	name
+	url
 }
 `
 

@@ -2766,8 +2766,26 @@ class TriageAction(TypedDict):
     force: bool
     permissionKey: str
     allowed: bool
+    document: str
+    variables: Any
+    planDocument: str
+    planVariables: Any
 
-TriageEvidenceKind = Literal["BLOCKER", "STEP", "TASK", "EVENT", "AUDIT"]
+
+class TriageOther(TypedDict):
+    """Another operation that the same correlation id names."""
+    operationId: str
+    kind: OperationKind
+    state: OperationState
+    at: str
+
+
+class TriageLink(TypedDict):
+    """A page of one of the installation's own tools."""
+    name: str
+    url: str
+
+TriageEvidenceKind = Literal["BLOCKER", "STEP", "TASK", "EVENT", "AUDIT", "CALL", "TRACE", "LOGS"]
 
 
 class TriageEvidence(TypedDict):
@@ -2778,8 +2796,15 @@ class TriageEvidence(TypedDict):
     what: str
     state: str
     message: str
+    link: str
+    traceId: str
 
 TriageStand = Literal["UNDER_WAY", "BLOCKED", "DONE", "UNWELL", "FAILED", "REFUSED", "ACCEPTED"]
+
+
+class TriageCostSoFar(TypedDict):
+    amount: str
+    currency: str
 
 
 class Triage(TypedDict):
@@ -2800,6 +2825,25 @@ class Triage(TypedDict):
     branch: TriageBranch | None
     next: TriageAction | None
     evidence: list[TriageEvidence]
+    traceId: str
+    costSoFar: TriageCostSoFar | None
+    others: list[TriageOther]
+    links: list[TriageLink]
+
+
+class BundleSection(TypedDict):
+    """A sort of rows in a support bundle."""
+    name: str
+    fields: list[str]
+    rows: int
+    digest: str
+
+
+class BundleOmission(TypedDict):
+    """Something that is not in a support bundle."""
+    what: str
+    why: str
+    count: int
 
 UsageBasis = Literal["CAPACITY", "APP", "SHOWBACK"]
 
@@ -3013,9 +3057,13 @@ _FRAGMENTS = {
     "ArtifactSource": "fragment ArtifactSource on ArtifactSource { id tenantId name kind location region signaturePolicy credentialUser credentialAt keys { ... SignerKey } disabledAt createdBy createdAt }",
     "ArtifactSourcePage": "fragment ArtifactSourcePage on ArtifactSourceConnection { edges { cursor node { ... ArtifactSource } } pageInfo { ... PageInfo } }",
     "TriageBranch": "fragment TriageBranch on TriageBranch { ref runbook title section means do }",
-    "TriageAction": "fragment TriageAction on TriageAction { mutation plan argument value force permissionKey allowed }",
-    "TriageEvidence": "fragment TriageEvidence on TriageEvidence { kind id at what state message }",
-    "Triage": "fragment Triage on Triage { correlationId operationId instanceId allocationId projectId asked requester { ... Actor } reason at stands code message owner branch { ... TriageBranch } next { ... TriageAction } evidence { ... TriageEvidence } }",
+    "TriageAction": "fragment TriageAction on TriageAction { mutation plan argument value force permissionKey allowed document variables planDocument planVariables }",
+    "TriageOther": "fragment TriageOther on TriageOther { operationId kind state at }",
+    "TriageLink": "fragment TriageLink on TriageLink { name url }",
+    "TriageEvidence": "fragment TriageEvidence on TriageEvidence { kind id at what state message link traceId }",
+    "Triage": "fragment Triage on Triage { correlationId operationId instanceId allocationId projectId asked requester { ... Actor } reason at stands code message owner branch { ... TriageBranch } next { ... TriageAction } evidence { ... TriageEvidence } traceId costSoFar { amount currency } others { ... TriageOther } links { ... TriageLink } }",
+    "BundleSection": "fragment BundleSection on SupportBundleSection { name fields rows digest }",
+    "BundleOmission": "fragment BundleOmission on SupportBundleOmission { what why count }",
     "UsageRecord": "fragment UsageRecord on UsageRecord { source meter usageId basis unit quantity fromAt toAt projectId instanceId allocationId memberId componentKey operationId sku region session retracts borneBy borneReason borneOwner recordedAt }",
     "UsageSum": "fragment UsageSum on UsageSum { hour basis meter unit borneBy borneReason quantity records }",
     "UsageSource": "fragment UsageSource on UsageSource { source basis recordedTo provedTo failures lastError }",
@@ -7068,13 +7116,61 @@ class ShowTriageData(TypedDict):
 _SHOW_TRIAGE = Document(
     "ShowTriage",
     "query ShowTriage ($id: String!) { triage(id: $id) { ... Triage } }",
-    [_FRAGMENTS["Triage"], _FRAGMENTS["Actor"], _FRAGMENTS["TriageBranch"], _FRAGMENTS["TriageAction"], _FRAGMENTS["TriageEvidence"]],
+    [_FRAGMENTS["Triage"], _FRAGMENTS["Actor"], _FRAGMENTS["TriageBranch"], _FRAGMENTS["TriageAction"], _FRAGMENTS["TriageEvidence"], _FRAGMENTS["TriageOther"], _FRAGMENTS["TriageLink"]],
 )
 
 
 def show_triage(id: str) -> Query[ShowTriageData]:
     """What was requested, by whom, where it is now, which branch of which runbook applies, and what to do next. It needs no worker. Keys: operation.read on the operation's project; audit.read for a request that made no operation."""
     return Query(_SHOW_TRIAGE, given({"id": id}))
+
+
+class ShowSupportBundleDataSupportBundle(TypedDict):
+    name: str
+    madeAt: str
+    digest: str
+    content: str
+    sections: list[BundleSection]
+    leftOut: list[BundleOmission]
+
+
+class ShowSupportBundleData(TypedDict):
+    supportBundle: ShowSupportBundleDataSupportBundle
+
+
+_SHOW_SUPPORT_BUNDLE = Document(
+    "ShowSupportBundle",
+    "query ShowSupportBundle ($id: String!) { supportBundle(id: $id) { name madeAt digest content sections { ... BundleSection } leftOut { ... BundleOmission } } }",
+    [_FRAGMENTS["BundleSection"], _FRAGMENTS["BundleOmission"]],
+)
+
+
+def show_support_bundle(id: str) -> Query[ShowSupportBundleData]:
+    """What to hand to those who help with the request that `triage` reports on. Of rows that need a key which the caller lacks nothing is in it. Keys: as for triage."""
+    return Query(_SHOW_SUPPORT_BUNDLE, given({"id": id}))
+
+
+class PreviewSupportBundleDataSupportBundle(TypedDict):
+    name: str
+    madeAt: str
+    sections: list[BundleSection]
+    leftOut: list[BundleOmission]
+
+
+class PreviewSupportBundleData(TypedDict):
+    supportBundle: PreviewSupportBundleDataSupportBundle
+
+
+_PREVIEW_SUPPORT_BUNDLE = Document(
+    "PreviewSupportBundle",
+    "query PreviewSupportBundle ($id: String!) { supportBundle(id: $id) { name madeAt sections { ... BundleSection } leftOut { ... BundleOmission } } }",
+    [_FRAGMENTS["BundleSection"], _FRAGMENTS["BundleOmission"]],
+)
+
+
+def preview_support_bundle(id: str) -> Query[PreviewSupportBundleData]:
+    """What to hand to those who help with the request that `triage` reports on. Of rows that need a key which the caller lacks nothing is in it. Keys: as for triage."""
+    return Query(_PREVIEW_SUPPORT_BUNDLE, given({"id": id}))
 
 
 class ListUsageDataUsageRecordsEdges(TypedDict):

@@ -2171,7 +2171,13 @@ export type TriageEvidenceKind =
   /** An event of the instance's timeline. */
   | 'EVENT'
   /** An entry of the audit. */
-  | 'AUDIT';
+  | 'AUDIT'
+  /** What the platform sent to the app's adapter, and the adapter's newest answer. */
+  | 'CALL'
+  /** A trace. */
+  | 'TRACE'
+  /** A query that finds the lines of all logs. */
+  | 'LOGS';
 
 /** What a usage record is counted on. */
 export type UsageBasis =
@@ -4092,18 +4098,40 @@ export type RevokeSignerKeyMutation = { readonly revokeSignerKey: { readonly id:
 
 export type TriageBranchFragment = { readonly ref: string, readonly runbook: string, readonly title: string, readonly section: string, readonly means: string, readonly do: string };
 
-export type TriageActionFragment = { readonly mutation: string, readonly plan: string, readonly argument: string, readonly value: string, readonly force: boolean, readonly permissionKey: string, readonly allowed: boolean };
+export type TriageActionFragment = { readonly mutation: string, readonly plan: string, readonly argument: string, readonly value: string, readonly force: boolean, readonly permissionKey: string, readonly allowed: boolean, readonly document: string, readonly variables: unknown, readonly planDocument: string, readonly planVariables: unknown };
 
-export type TriageEvidenceFragment = { readonly kind: TriageEvidenceKind, readonly id: string | null, readonly at: string, readonly what: string, readonly state: string, readonly message: string };
+export type TriageOtherFragment = { readonly operationId: string, readonly kind: OperationKind, readonly state: OperationState, readonly at: string };
 
-export type TriageFragment = { readonly correlationId: string, readonly operationId: string | null, readonly instanceId: string | null, readonly allocationId: string | null, readonly projectId: string | null, readonly asked: string, readonly reason: string, readonly at: string, readonly stands: TriageStand, readonly code: string, readonly message: string, readonly owner: string, readonly requester: { readonly kind: string, readonly id: string, readonly name: string }, readonly branch: { readonly ref: string, readonly runbook: string, readonly title: string, readonly section: string, readonly means: string, readonly do: string } | null, readonly next: { readonly mutation: string, readonly plan: string, readonly argument: string, readonly value: string, readonly force: boolean, readonly permissionKey: string, readonly allowed: boolean } | null, readonly evidence: ReadonlyArray<{ readonly kind: TriageEvidenceKind, readonly id: string | null, readonly at: string, readonly what: string, readonly state: string, readonly message: string }> };
+export type TriageLinkFragment = { readonly name: string, readonly url: string };
+
+export type TriageEvidenceFragment = { readonly kind: TriageEvidenceKind, readonly id: string | null, readonly at: string, readonly what: string, readonly state: string, readonly message: string, readonly link: string, readonly traceId: string };
+
+export type TriageFragment = { readonly correlationId: string, readonly operationId: string | null, readonly instanceId: string | null, readonly allocationId: string | null, readonly projectId: string | null, readonly asked: string, readonly reason: string, readonly at: string, readonly stands: TriageStand, readonly code: string, readonly message: string, readonly owner: string, readonly traceId: string, readonly requester: { readonly kind: string, readonly id: string, readonly name: string }, readonly branch: { readonly ref: string, readonly runbook: string, readonly title: string, readonly section: string, readonly means: string, readonly do: string } | null, readonly next: { readonly mutation: string, readonly plan: string, readonly argument: string, readonly value: string, readonly force: boolean, readonly permissionKey: string, readonly allowed: boolean, readonly document: string, readonly variables: unknown, readonly planDocument: string, readonly planVariables: unknown } | null, readonly evidence: ReadonlyArray<{ readonly kind: TriageEvidenceKind, readonly id: string | null, readonly at: string, readonly what: string, readonly state: string, readonly message: string, readonly link: string, readonly traceId: string }>, readonly costSoFar: { readonly amount: string, readonly currency: string } | null, readonly others: ReadonlyArray<{ readonly operationId: string, readonly kind: OperationKind, readonly state: OperationState, readonly at: string }>, readonly links: ReadonlyArray<{ readonly name: string, readonly url: string }> };
 
 export type ShowTriageQueryVariables = Exact<{
   id: string;
 }>;
 
 
-export type ShowTriageQuery = { readonly triage: { readonly correlationId: string, readonly operationId: string | null, readonly instanceId: string | null, readonly allocationId: string | null, readonly projectId: string | null, readonly asked: string, readonly reason: string, readonly at: string, readonly stands: TriageStand, readonly code: string, readonly message: string, readonly owner: string, readonly requester: { readonly kind: string, readonly id: string, readonly name: string }, readonly branch: { readonly ref: string, readonly runbook: string, readonly title: string, readonly section: string, readonly means: string, readonly do: string } | null, readonly next: { readonly mutation: string, readonly plan: string, readonly argument: string, readonly value: string, readonly force: boolean, readonly permissionKey: string, readonly allowed: boolean } | null, readonly evidence: ReadonlyArray<{ readonly kind: TriageEvidenceKind, readonly id: string | null, readonly at: string, readonly what: string, readonly state: string, readonly message: string }> } };
+export type ShowTriageQuery = { readonly triage: { readonly correlationId: string, readonly operationId: string | null, readonly instanceId: string | null, readonly allocationId: string | null, readonly projectId: string | null, readonly asked: string, readonly reason: string, readonly at: string, readonly stands: TriageStand, readonly code: string, readonly message: string, readonly owner: string, readonly traceId: string, readonly requester: { readonly kind: string, readonly id: string, readonly name: string }, readonly branch: { readonly ref: string, readonly runbook: string, readonly title: string, readonly section: string, readonly means: string, readonly do: string } | null, readonly next: { readonly mutation: string, readonly plan: string, readonly argument: string, readonly value: string, readonly force: boolean, readonly permissionKey: string, readonly allowed: boolean, readonly document: string, readonly variables: unknown, readonly planDocument: string, readonly planVariables: unknown } | null, readonly evidence: ReadonlyArray<{ readonly kind: TriageEvidenceKind, readonly id: string | null, readonly at: string, readonly what: string, readonly state: string, readonly message: string, readonly link: string, readonly traceId: string }>, readonly costSoFar: { readonly amount: string, readonly currency: string } | null, readonly others: ReadonlyArray<{ readonly operationId: string, readonly kind: OperationKind, readonly state: OperationState, readonly at: string }>, readonly links: ReadonlyArray<{ readonly name: string, readonly url: string }> } };
+
+export type BundleSectionFragment = { readonly name: string, readonly fields: ReadonlyArray<string>, readonly rows: number, readonly digest: string };
+
+export type BundleOmissionFragment = { readonly what: string, readonly why: string, readonly count: number };
+
+export type ShowSupportBundleQueryVariables = Exact<{
+  id: string;
+}>;
+
+
+export type ShowSupportBundleQuery = { readonly supportBundle: { readonly name: string, readonly madeAt: string, readonly digest: string, readonly content: string, readonly sections: ReadonlyArray<{ readonly name: string, readonly fields: ReadonlyArray<string>, readonly rows: number, readonly digest: string }>, readonly leftOut: ReadonlyArray<{ readonly what: string, readonly why: string, readonly count: number }> } };
+
+export type PreviewSupportBundleQueryVariables = Exact<{
+  id: string;
+}>;
+
+
+export type PreviewSupportBundleQuery = { readonly supportBundle: { readonly name: string, readonly madeAt: string, readonly sections: ReadonlyArray<{ readonly name: string, readonly fields: ReadonlyArray<string>, readonly rows: number, readonly digest: string }>, readonly leftOut: ReadonlyArray<{ readonly what: string, readonly why: string, readonly count: number }> } };
 
 export type UsageRecordFragment = { readonly source: string, readonly meter: string, readonly usageId: string, readonly basis: UsageBasis, readonly unit: string, readonly quantity: string, readonly fromAt: string, readonly toAt: string, readonly projectId: string, readonly instanceId: string | null, readonly allocationId: string | null, readonly memberId: string | null, readonly componentKey: string | null, readonly operationId: string | null, readonly sku: string | null, readonly region: string | null, readonly session: string, readonly retracts: string | null, readonly borneBy: UsageBearer, readonly borneReason: string | null, readonly borneOwner: string | null, readonly recordedAt: string };
 
@@ -14467,6 +14495,20 @@ fragment TriageAction on TriageAction {
   force
   permissionKey
   allowed
+  document
+  variables
+  planDocument
+  planVariables
+}
+fragment TriageOther on TriageOther {
+  operationId
+  kind
+  state
+  at
+}
+fragment TriageLink on TriageLink {
+  name
+  url
 }
 fragment TriageEvidence on TriageEvidence {
   kind
@@ -14475,6 +14517,8 @@ fragment TriageEvidence on TriageEvidence {
   what
   state
   message
+  link
+  traceId
 }
 fragment Triage on Triage {
   correlationId
@@ -14501,7 +14545,68 @@ fragment Triage on Triage {
   evidence {
     ...TriageEvidence
   }
+  traceId
+  costSoFar {
+    amount
+    currency
+  }
+  others {
+    ...TriageOther
+  }
+  links {
+    ...TriageLink
+  }
 }`) as unknown as TypedDocument<ShowTriageQuery, ShowTriageQueryVariables>;
+export const ShowSupportBundleDocument = /* @__PURE__ */ new TypedDocument(`
+    query ShowSupportBundle($id: String!) {
+  supportBundle(id: $id) {
+    name
+    madeAt
+    digest
+    content
+    sections {
+      ...BundleSection
+    }
+    leftOut {
+      ...BundleOmission
+    }
+  }
+}
+    fragment BundleSection on SupportBundleSection {
+  name
+  fields
+  rows
+  digest
+}
+fragment BundleOmission on SupportBundleOmission {
+  what
+  why
+  count
+}`) as unknown as TypedDocument<ShowSupportBundleQuery, ShowSupportBundleQueryVariables>;
+export const PreviewSupportBundleDocument = /* @__PURE__ */ new TypedDocument(`
+    query PreviewSupportBundle($id: String!) {
+  supportBundle(id: $id) {
+    name
+    madeAt
+    sections {
+      ...BundleSection
+    }
+    leftOut {
+      ...BundleOmission
+    }
+  }
+}
+    fragment BundleSection on SupportBundleSection {
+  name
+  fields
+  rows
+  digest
+}
+fragment BundleOmission on SupportBundleOmission {
+  what
+  why
+  count
+}`) as unknown as TypedDocument<PreviewSupportBundleQuery, PreviewSupportBundleQueryVariables>;
 export const ListUsageDocument = /* @__PURE__ */ new TypedDocument(`
     query ListUsage($filter: UsageFilter!, $first: Int, $after: String) {
   usageRecords(filter: $filter, first: $first, after: $after) {

@@ -1,0 +1,134 @@
+package triage
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/gpuaas/app-platform/authz"
+	"github.com/gpuaas/app-platform/domain/blocker"
+	"github.com/gpuaas/app-platform/domain/ids"
+	"github.com/gpuaas/app-platform/domain/lifecycle"
+	"github.com/gpuaas/app-platform/service/ledger/operation"
+)
+
+// next is the action that clears what the report is about.
+func next(rows *Rows, report *Report) *Next {
+	var found *Next
+	switch report.Stands {
+	case lifecycle.TriageBlocked:
+		found = unblock(rows, rows.Blockers[0])
+	case lifecycle.TriageFailed:
+		found = again(rows)
+	case lifecycle.TriageUnwell:
+		found = mend(rows, rows.Unwell[0])
+	}
+	return found
+}
+
+// keyBreakGlass is the key of a blocker that only an operator clears, by setting a rule aside.
+const keyBreakGlass = "break_glass.use"
+
+// unblock is the mutation of the key that clears a blocker of an open operation.
+func unblock(rows *Rows, first *blocker.Blocker) *Next {
+	op := rows.Operation
+	switch key := first.PermissionKey; key {
+	case "":
+		return nil
+	case authz.OperationCancel.String():
+		return rows.act("cancelOperation", op.ID, false, key, first.Code)
+	case keyBreakGlass:
+		return rows.act("breakGlassEndOperation", op.ID, false, key, first.Code)
+	case rows.Family + "." + op.Kind.Effects().Permission:
+		if op.Kind.Effects().Forcible {
+			return force(rows, key, first.Code)
+		}
+	}
+	return mend(rows, first)
+}
+
+// forced is the mutation that requests each kind again by force, which lets the open operation go on so.
+var forced = map[lifecycle.OperationKind]string{lifecycle.MemberDrain: "drainMember", lifecycle.MemberRemove: "removeMember",
+	lifecycle.MemberReplace: "replaceMember"}
+
+// force is the same request by force: of an instance, or of the one member that the operation works on.
+func force(rows *Rows, key, code string) *Next {
+	op := rows.Operation
+	switch mutation := forced[op.Kind]; {
+	case op.Kind == lifecycle.InstanceDecommission && op.InstanceID != nil:
+		return rows.act("decommissionInstance", *op.InstanceID, true, key, code)
+	case mutation != "" && len(op.Targets) == 1:
+		return rows.act(mutation, op.Targets[0], true, key, code)
+	}
+	return nil
+}
+
+// mend is the mutation of the key that clears what is wrong with an instance, on the object that it is about.
+func mend(rows *Rows, first *blocker.Blocker) *Next {
+	subject := ids.ID(first.Subject)
+	switch key := first.PermissionKey; {
+	case key == authz.OperationRetry.String() && subject.Is(ids.Operation):
+		return rows.act("retryOperation", subject, false, key, first.Code)
+	case key == authz.AllocationRelease.String() && subject.Is(ids.Allocation):
+		return rows.act("releaseAllocation", subject, false, key, first.Code)
+	case rows.Family == "" || !strings.HasPrefix(key, rows.Family+"."):
+	case key == rows.Family+".member.recover" && subject.Is(ids.Member):
+		return rows.act("recoverMember", subject, false, key, first.Code)
+	case key == rows.Family+".member.replace":
+		if member := rows.memberAt(first.Subject); member != nil {
+			return rows.act("replaceMember", member.ID, first.Code == codeAway || first.Code == codeRetired, key, first.Code)
+		}
+	case key == rows.Family+".instance.delete" && rows.Operation.InstanceID != nil:
+		return rows.act("decommissionInstance", *rows.Operation.InstanceID, false, key, first.Code)
+	}
+	return nil
+}
+
+// The codes of nodes that give no proof any more: a member leaves them by force alone.
+const (
+	codeAway    = "NODE_OFFLINE"
+	codeRetired = "NODE_RETIRED"
+)
+
+// memberAt is the member that a blocker is about: by its id, or as the only one on the node of that id or name.
+func (r *Rows) memberAt(subject string) *Member {
+	var on []*Member
+	for _, one := range r.Members {
+		if string(one.ID) == subject {
+			return one
+		}
+		if subject != "" && (string(one.NodeID) == subject || one.Node == subject) {
+			on = append(on, one)
+		}
+	}
+	if len(on) == 1 {
+		return on[0]
+	}
+	return nil
+}
+
+// again is what repeats an operation that has failed, or takes away what it left.
+func again(rows *Rows) *Next {
+	op := rows.Operation
+	switch {
+	case op.ErrorCode == operation.Superseded:
+		return nil
+	case op.Kind == lifecycle.InstanceCreate:
+		if op.InstanceID == nil || rows.Family == "" {
+			return nil
+		}
+		return rows.act("decommissionInstance", *op.InstanceID, false, rows.Family+".instance.delete", op.ErrorCode)
+	case op.Kind == lifecycle.AllocationRelease && op.AllocationID != nil:
+		return rows.act("releaseAllocation", *op.AllocationID, false, authz.AllocationRelease.String(), op.ErrorCode)
+	case op.Kind == lifecycle.AllocationRelease:
+		return nil
+	}
+	return rows.act("retryOperation", op.ID, false, authz.OperationRetry.String(), op.ErrorCode)
+}
+
+// act is an action, ready to be sent. Its reason names the cause and the request, for whoever reads the audit later.
+func (r *Rows) act(mutation string, on ids.ID, force bool, key, code string) *Next {
+	why := fmt.Sprintf("triage: %s at %s, correlation id %s", code, r.Operation.ID, r.Operation.CorrelationID)
+	found := ready(mutation, on, force, why, r.Key)
+	found.PermissionKey = key
+	return found
+}
