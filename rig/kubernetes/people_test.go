@@ -28,8 +28,11 @@ func (k *cluster) asPerson(flags ...string) *person {
 	p := &person{k: k, dir: k.t.TempDir()}
 	require.NoError(k.t, os.Symlink(filepath.Join(os.Getenv(folderVar), "libexec", "kube"), filepath.Join(p.dir, "kubectl")))
 	p.file = filepath.Join(p.dir, "kubeconfig")
-	out, err := p.command(k.ctx, filepath.Join(k.bin, "appctl"), append([]string{"kubeconfig", k.instance}, flags...)...).Output()
-	require.NoError(k.t, err, "%s", out)
+	command := p.command(k.ctx, filepath.Join(k.bin, "appctl"), append([]string{"kubeconfig", k.instance}, flags...)...)
+	var said strings.Builder
+	command.Stderr = &said
+	out, err := command.Output()
+	require.NoError(k.t, err, said.String())
 	require.NotContains(k.t, string(out), "PRIVATE KEY", "the file has no key")
 	require.NotContains(k.t, string(out), "client-certificate-data")
 	require.NoError(k.t, os.WriteFile(p.file, out, 0o600))
