@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -29,6 +30,9 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
+// alone keeps one installation at a time: each is as much as a small machine bears.
+var alone sync.Mutex
+
 // cluster is one instance under test.
 type cluster struct {
 	t        *testing.T
@@ -48,6 +52,8 @@ func begin(t *testing.T, nodes int) *cluster {
 	}
 	bin, err := filepath.Abs("../../bin")
 	require.NoError(t, err)
+	alone.Lock()
+	t.Cleanup(alone.Unlock)
 	ctx, cancel := context.WithTimeout(context.Background(), 40*time.Minute)
 	t.Cleanup(cancel)
 	dir := filepath.Join(t.TempDir(), "data")

@@ -246,6 +246,10 @@ func ofNode(args []string) (settings, error) {
 
 // reset is "rke2 server --cluster-reset": etcd starts again with this server alone, where wanted from a snapshot.
 func reset(ctx context.Context, s settings) error {
+	// Nothing may write while it is reset, and RKE2 ends its static pods for that. No kubelet runs that would start them again.
+	if err := s.endStatic(); err != nil {
+		return err
+	}
 	name, err := s.etcdName()
 	if err != nil {
 		return err

@@ -4,7 +4,9 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
+	"syscall"
 
 	"sigs.k8s.io/yaml"
 )
@@ -81,6 +83,32 @@ func (s settings) staticPods() error {
 	return nil
 }
 
+// endStatic deletes the static pods' files and ends what runs of them.
+func (s settings) endStatic() error {
+	paths, err := filepath.Glob(s.path("agent/pod-manifests/*.yaml"))
+	if err != nil {
+		return err
+	}
+	for _, path := range paths {
+		if err := os.Remove(path); err != nil {
+			return err
+		}
+	}
+	processes, err := filepath.Glob("/proc/[0-9]*")
+	if err != nil {
+		return err
+	}
+	for _, dir := range processes {
+		line, _ := os.ReadFile(dir + "/cmdline") // one that has ended has none
+		name, _, _ := strings.Cut(string(line), "\x00")
+		pid, err := strconv.Atoi(filepath.Base(dir))
+		if err == nil && slices.Contains([]string{"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler"}, name) {
+			_ = syscall.Kill(pid, syscall.SIGKILL)
+		}
+	}
+	return nil
+}
+
 func dashed(args []string) (list []string) {
 	for _, arg := range args {
 		list = append(list, "--"+strings.TrimLeft(arg, "-"))
@@ -107,9 +135,14 @@ func (s settings) staticPod(name, command string, args, more []string) map[strin
 	for _, path := range more {
 		mount("data", path, path, "DirectoryOrCreate", false)
 	}
+	notes := map[string]string{}
+	if command == "etcd" { // another first cluster is another pod, as with RKE2
+		config, _ := os.ReadFile(s.etcdDir() + "/config") // one that is missing is said by etcd
+		notes["etcd.k3s.io/initial"] = digest(string(config))
+	}
 	return map[string]any{
 		"apiVersion": "v1", "kind": "Pod",
-		"metadata": map[string]any{"name": name, "namespace": "kube-system",
+		"metadata": map[string]any{"name": name, "namespace": "kube-system", "annotations": notes,
 			"labels": map[string]string{"component": name, "tier": "control-plane"}},
 		"spec": map[string]any{
 			"hostNetwork": true, "priorityClassName": "system-cluster-critical", "volumes": volumes,
