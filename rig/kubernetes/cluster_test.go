@@ -157,7 +157,7 @@ func (k *cluster) drainsAsTheBudgetAllows() {
 func (k *cluster) voters() string {
 	k.t.Helper()
 	name, member := one(k.members("server"))
-	tls := k.node(member).State + "/agent/members/" + member.Id + "/root/var/lib/rancher/rke2/server/tls/etcd"
+	tls := k.root(member) + "/var/lib/rancher/rke2/server/tls/etcd"
 	return k.kubectl("-n", "kube-system", "exec", "etcd-"+name, "-c", "etcd", "--", "etcdctl", "--cacert="+tls+
 		"/server-ca.crt", "--cert="+tls+"/server-client.crt", "--key="+tls+"/server-client.key", "member", "list")
 }
@@ -196,10 +196,25 @@ func (k *cluster) losesAKubelet() {
 func (k *cluster) losesAServer() {
 	k.t.Helper()
 	name, member := one(k.members("server"))
-	_, err := k.on(member, "for d in /proc/[0-9]*; do tr '\\0' ' ' < $d/cmdline 2> /dev/null | "+
+	const etcd = "for d in /proc/[0-9]*; do tr '\\0' ' ' < $d/cmdline 2> /dev/null | grep -q '^etcd --config' && " +
+		"echo ${d#/proc/}; done; true"
+	before, err := k.on(member, etcd)
+	require.NoError(k.t, err)
+	require.NotEmpty(k.t, strings.TrimSpace(before))
+	_, err = k.on(member, "for d in /proc/[0-9]*; do tr '\\0' ' ' < $d/cmdline 2> /dev/null | "+
 		"grep -Eq '^(/[^ ]*rke2 server|etcd |kube-apiserver |kubelet )' && kill -9 ${d#/proc/}; done; true")
 	require.NoError(k.t, err)
 	k.apply(map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "while-away"}})
+	k.eventually("the API of the server answers, on another etcd", func() bool {
+		now, err := k.on(member, etcd)
+		if err != nil || strings.TrimSpace(now) == "" || now == before {
+			return false
+		}
+		root := k.root(member)
+		_, err = k.on(member, root+"/var/lib/rancher/rke2/bin/kubectl --kubeconfig "+root+
+			"/etc/rancher/rke2/rke2.yaml --request-timeout=5s get --raw=/readyz")
+		return err == nil
+	})
 	k.nodesReady(5)
 	require.Equal(k.t, 3, strings.Count(k.voters(), ", started, "))
 	require.Equal(k.t, gql.MemberStatusActive, k.members("server")[name].Status)

@@ -162,6 +162,12 @@ func (k *cluster) node(member gql.Member) *stack.Node {
 	return nil
 }
 
+// root is where a member's files are on its node.
+func (k *cluster) root(member gql.Member) string {
+	k.t.Helper()
+	return k.node(member).State + "/agent/members/" + member.Id + "/root"
+}
+
 // on runs a command on the node of a member.
 func (k *cluster) on(member gql.Member, script string) (string, error) {
 	ctx, cancel := context.WithTimeout(k.ctx, patience)
@@ -188,7 +194,7 @@ func (k *cluster) tryKubectl(stdin string, args ...string) (out string, err erro
 		if member.Status != gql.MemberStatusActive {
 			continue
 		}
-		root := k.node(member).State + "/agent/members/" + member.Id + "/root"
+		root := k.root(member)
 		out, err = k.on(member, "cat << 'END' | "+root+"/var/lib/rancher/rke2/bin/kubectl --kubeconfig "+root+
 			"/etc/rancher/rke2/rke2.yaml --request-timeout=20s "+strings.Join(words, " ")+"\n"+stdin+"\nEND\n")
 		if err == nil {

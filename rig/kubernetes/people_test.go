@@ -9,7 +9,9 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -26,6 +28,7 @@ type person struct {
 func (k *cluster) asPerson(flags ...string) *person {
 	k.t.Helper()
 	p := &person{k: k, dir: k.t.TempDir()}
+	k.t.Cleanup(k.endForwarding)
 	require.NoError(k.t, os.Symlink(filepath.Join(os.Getenv(folderVar), "libexec", "kube"), filepath.Join(p.dir, "kubectl")))
 	p.file = filepath.Join(p.dir, "kubeconfig")
 	command := p.command(k.ctx, filepath.Join(k.bin, "appctl"), append([]string{"kubeconfig", k.instance}, flags...)...)
@@ -37,6 +40,18 @@ func (k *cluster) asPerson(flags ...string) *person {
 	require.NotContains(k.t, string(out), "client-certificate-data")
 	require.NoError(k.t, os.WriteFile(p.file, out, 0o600))
 	return p
+}
+
+// endForwarding ends what appctl forwards to the instance: it would go on for some minutes.
+func (k *cluster) endForwarding() {
+	paths, _ := filepath.Glob("/proc/[0-9]*/cmdline")
+	for _, path := range paths {
+		line, _ := os.ReadFile(path) // one that has ended has none
+		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(path)))
+		if err == nil && strings.Contains(string(line), "\x00forward\x00"+k.instance+"\x00") {
+			_ = syscall.Kill(pid, syscall.SIGTERM)
+		}
+	}
 }
 
 func (p *person) command(ctx context.Context, program string, args ...string) *exec.Cmd {
