@@ -8,11 +8,11 @@ import { plain } from '../api/errors';
 import type { Answer } from '../api/hooks';
 import type { InvokeActionMutation, OpenEndpointMutation } from '../generated/graphql';
 import { EndpointRow, KubeconfigRow, ShellRow } from './ConnectCard';
-import { save } from './save';
+import { save } from '../lib/save';
 
 vi.stubGlobal('IS_REACT_ACT_ENVIRONMENT', true);
 Object.defineProperty(document, 'fonts', { value: new EventTarget() }); // which this environment lacks
-vi.mock('./save', () => ({ save: vi.fn() }));
+vi.mock('../lib/save', () => ({ save: vi.fn() }));
 vi.mock('../ui/Denied', () => ({ useAnswer: (key: string) => `You need the permission ${key}. Ask Dana.` }));
 
 const url = 'http://web--01abc.apps.localhost:8080/.platform/open?ticket=once';

@@ -17,7 +17,7 @@ import { Card, Copy } from '../ui/parts';
 import { isOver } from './WorkloadsPage';
 import { clusterAction, kubeconfigOf, levelFor, takesCertificates } from './kubeconfig';
 import type { Way } from './kubeconfig';
-import { save } from './save';
+import { save } from '../lib/save';
 import { openTab } from './tab';
 
 type Endpoint = Workload['endpoints'][number];
