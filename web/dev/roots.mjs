@@ -5,6 +5,7 @@ import { connection, correlation, id, past } from './kit.mjs';
 import { endpointMutations } from './endpoints.mjs';
 import { nodeMutations, nodeQueries } from './nodes.mjs';
 import { makeReleases } from './releases.mjs';
+import { triageQueries } from './triage.mjs';
 import { usageKeys, usageQueries } from './usage.mjs';
 
 const keys = [
@@ -107,6 +108,7 @@ function queries(world, find) {
     ...releases.query,
     ...nodeQueries(world),
     ...usageQueries(world),
+    ...triageQueries(world),
     node: ({ id: wanted }) =>
       releases.node(wanted) ?? find([...world.nodes, ...world.allocations, ...world.operations], wanted, 'object'),
     instances: ({ projectId, filter, ...args }) =>

@@ -127,6 +127,18 @@ async function govern() {
   await page.goto(workload);
 }
 
+/** The report of an operation, and what would be in its support bundle. */
+async function triage(operation) {
+  await page.goto(`${base}/triage/${operation}`);
+  await page.getByRole('heading', { name: /^Triage: / }).waitFor();
+  await page.getByRole('table', { name: 'Evidence' }).waitFor();
+  await shoot('triage');
+  await page.getByRole('button', { name: 'See what is in it' }).click();
+  await page.getByRole('dialog').getByRole('table', { name: 'Not in it' }).waitFor();
+  await shoot('support-bundle');
+  await page.getByRole('dialog').getByRole('button', { name: 'Close' }).last().click();
+}
+
 /** The other pages, and the logout. */
 async function tour() {
   await page
@@ -138,6 +150,7 @@ async function tour() {
     .click();
   await page.getByRole('heading', { name: 'Steps' }).waitFor();
   await shoot('operation');
+  await triage(page.url().split('/').pop());
   for (const each of ['Workloads', 'Allocations', 'Operations', 'Orphans', 'Audit', 'Nodes']) {
     if ((await page.getByRole('navigation', { name: 'Main' }).getByRole('link', { name: each }).count()) === 0)
       continue;

@@ -161,6 +161,11 @@ function Facts({ detail, now }: { detail: Detail; now: Pick<Detail, 'startedAt' 
         </Fact>
         <Fact term="Correlation id">
           <Copy value={detail.correlationId} what="correlation id" />
+          <div className="small">
+            <Link to="/triage/$id" params={{ id: detail.id }}>
+              What happened, and what to do next
+            </Link>
+          </div>
         </Fact>
       </dl>
     </Card>

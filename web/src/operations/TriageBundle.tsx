@@ -16,14 +16,16 @@ export function BundleCard({ id }: { id: string }) {
   const [open, setOpen] = useState(false);
   return (
     <Card title="Support bundle">
-      <p className="soft">
-        A file for those who help you: ids, states, codes and times of this request. It has nothing of what your people,
-        apps and machines have written, except messages of events and blockers, word by word checked.
-      </p>
-      <div className="row">
-        <Button variant="default" onClick={() => setOpen(true)}>
-          See what is in it…
-        </Button>
+      <div className="stack">
+        <p className="soft">
+          A file for those who help you: ids, states, codes and times of this request. It has nothing of what your
+          people, apps and machines have written, except messages of events and blockers, word by word checked.
+        </p>
+        <div className="row">
+          <Button variant="default" onClick={() => setOpen(true)}>
+            See what is in it…
+          </Button>
+        </div>
       </div>
       {open && <BundleDialog id={id} onClose={() => setOpen(false)} />}
     </Card>
@@ -68,25 +70,27 @@ function BundleDialog({ id, onClose }: { id: string; onClose: () => void }) {
 export function BundleView({ bundle }: { bundle: Preview }) {
   return (
     <>
+      <p className="strong">In it</p>
       <div className="framed">
         <DataTable
           label="In it"
           rows={bundle.sections}
           keyOf={(row) => row.name}
           columns={[
-            { head: 'In it', cell: (row) => <code>{row.name}</code> },
+            { head: 'Section', cell: (row) => <code>{row.name}</code> },
             { head: 'Rows', cell: (row) => <span className="num">{row.rows}</span> },
             { head: 'Fields', cell: (row) => <span className="wrap-any small">{row.fields.join(', ')}</span> },
           ]}
         />
       </div>
+      <p className="strong">Not in it</p>
       <div className="framed">
         <DataTable
           label="Not in it"
           rows={bundle.leftOut}
           keyOf={(row) => `${row.what} ${row.why}`}
           columns={[
-            { head: 'Not in it', cell: (row) => row.what },
+            { head: 'What', cell: (row) => row.what },
             { head: 'How many', cell: (row) => (row.count === 0 ? '—' : <span className="num">{row.count}</span>) },
             { head: 'Why', cell: (row) => row.why },
           ]}

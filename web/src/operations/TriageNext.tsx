@@ -51,28 +51,30 @@ export function NextCard({ next, onDone }: { next: Next; onDone: () => void }) {
   const label = labelOf(next);
   return (
     <Card title="Next action">
-      <dl className="facts">
-        <Fact term="Action">
-          <code>{next.mutation}</code>
-          {next.force && ' by force'}
-        </Fact>
-        <Fact term="Object">
-          <span className="mono">{next.value}</span>
-        </Fact>
-        <Fact term="Key">
-          <code>{next.permissionKey}</code>
-          <span className="faint"> · {next.allowed ? 'you have it' : 'you do not have it'}</span>
-        </Fact>
-      </dl>
-      {label !== undefined && (
-        <div className="row">
-          {next.allowed ? (
-            <Button onClick={() => setOpen(true)}>{label}…</Button>
-          ) : (
-            <DeniedButton label={`${label}…`} permissionKey={next.permissionKey} objectId={next.value} />
-          )}
-        </div>
-      )}
+      <div className="stack">
+        <dl className="facts">
+          <Fact term="Action">
+            <code>{next.mutation}</code>
+            {next.force && ' by force'}
+          </Fact>
+          <Fact term="Object">
+            <span className="mono">{next.value}</span>
+          </Fact>
+          <Fact term="Key">
+            <code>{next.permissionKey}</code>
+            <span className="faint"> · {next.allowed ? 'you have it' : 'you do not have it'}</span>
+          </Fact>
+        </dl>
+        {label !== undefined && (
+          <div className="row">
+            {next.allowed ? (
+              <Button onClick={() => setOpen(true)}>{label}…</Button>
+            ) : (
+              <DeniedButton label={`${label}…`} permissionKey={next.permissionKey} objectId={next.value} />
+            )}
+          </div>
+        )}
+      </div>
       {open && (
         <NextDialog
           next={next}
