@@ -93,6 +93,9 @@ const (
 	BillingRead
 	BillingManage
 	BudgetManage
+	GapRead
+	GapRaise
+	GapDecide
 	AppsCatalogRead
 	AppsInstanceRead
 	AppsInstanceCreate
@@ -219,6 +222,9 @@ var catalogue = [...]KeyEntry{
 	BillingRead:             {"billing.read", "See costs."},
 	BillingManage:           {"billing.manage", "Set how a tenant is billed, give it credit, and reopen its periods."},
 	BudgetManage:            {"budget.manage", "Set and remove budgets; of a tenant or a project on all of the tenant."},
+	GapRead:                 {"gap.read", "See what was found missing in the platform for one's apps."},
+	GapRaise:                {"gap.raise", "Note what the platform lacks for an app of one's own."},
+	GapDecide:               {"gap.decide", "Decide what the platform lacks for apps, and close it with a release."},
 	AppsCatalogRead:         {"apps.catalog.read", "See the family's apps in the catalog."},
 	AppsInstanceRead:        {"apps.instance.read", "See instances, members, their timeline and health."},
 	AppsInstanceCreate:      {"apps.instance.create", "Launch an instance."},

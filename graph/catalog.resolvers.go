@@ -133,6 +133,11 @@ func (r *manifestResolver) Lifecycle(ctx context.Context, obj *db.Manifest) (jso
 func (r *manifestResolver) Runbooks(ctx context.Context, obj *db.Manifest) ([]*manifest.Runbook, error) {
 	out := []*manifest.Runbook{}
 	err := shape.Within(obj, "runbooks", &out)
+	for _, one := range out {
+		if one.Triage == nil {
+			one.Triage = []manifest.TriageStep{}
+		}
+	}
 	return out, err
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/gpuaas/app-platform/graph/generated/exec"
 	"github.com/gpuaas/app-platform/graph/generated/model"
 	"github.com/gpuaas/app-platform/graph/people"
+	"github.com/gpuaas/app-platform/graph/readiness"
 	"github.com/gpuaas/app-platform/service/identity"
 )
 
@@ -26,11 +27,13 @@ func (r *reasonResolver) Code(ctx context.Context, obj *fault.Reason) (string, e
 }
 
 func (r *Resolver) Mutation() exec.MutationResolver {
-	return &mutationResolver{r, people.NewMutations(r.Identity), books.NewWrites(r.Billing, r.Prices, r.Usage)}
+	return &mutationResolver{r, people.NewMutations(r.Identity), books.NewWrites(r.Billing, r.Prices, r.Usage),
+		readiness.Verbs{Checks: r.Readiness, Log: r.GapLog}}
 }
 
 func (r *Resolver) Query() exec.QueryResolver {
-	return &queryResolver{r, people.NewQueries(r.Identity, r.Explain), books.NewReads(r.Billing, r.Usage)}
+	return &queryResolver{r, people.NewQueries(r.Identity, r.Explain), books.NewReads(r.Billing, r.Usage),
+		readiness.Lookups{Checks: r.Readiness, Log: r.GapLog}}
 }
 
 func (r *Resolver) Reason() exec.ReasonResolver { return &reasonResolver{r} }
@@ -46,11 +49,13 @@ type (
 		*Resolver
 		people.Mutations
 		books.Writes
+		readiness.Verbs
 	}
 	queryResolver struct {
 		*Resolver
 		people.Queries
 		books.Reads
+		readiness.Lookups
 	}
 	reasonResolver       struct{ *Resolver }
 	subscriptionResolver struct{ *Resolver }

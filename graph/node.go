@@ -46,6 +46,7 @@ func (r *Resolver) nodeReads() relay.Reads {
 		ids.Artifact:       relay.As(r.Artifacts.Artifact),
 		ids.ArtifactSource: relay.As(r.ArtifactSources.Get),
 		ids.Adapter:        relay.As(r.Adapters.Adapter),
+		ids.Gap:            relay.As(r.GapLog.Get),
 		ids.Audit: relay.As(func(ctx context.Context, id ids.ID) (*db.AuditEntry, error) {
 			return audit.Get(ctx, r.DB, id)
 		}),

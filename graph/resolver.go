@@ -28,12 +28,14 @@ import (
 	"github.com/gpuaas/app-platform/service/entitlement"
 	"github.com/gpuaas/app-platform/service/explain"
 	"github.com/gpuaas/app-platform/service/fleet"
+	"github.com/gpuaas/app-platform/service/gap"
 	"github.com/gpuaas/app-platform/service/identity"
 	"github.com/gpuaas/app-platform/service/instance"
 	"github.com/gpuaas/app-platform/service/member"
 	"github.com/gpuaas/app-platform/service/memberlog"
 	"github.com/gpuaas/app-platform/service/membermetric"
 	"github.com/gpuaas/app-platform/service/node"
+	"github.com/gpuaas/app-platform/service/onboarding"
 	"github.com/gpuaas/app-platform/service/orphan"
 	"github.com/gpuaas/app-platform/service/policy"
 	"github.com/gpuaas/app-platform/service/price"
@@ -100,6 +102,10 @@ type Resolver struct {
 	Blockers *blocker.Service
 	// Triages reports on single requests.
 	Triages *triage.Service
+	// Readiness checks whether versions are ready for everybody.
+	Readiness *onboarding.Service
+	// GapLog holds the verbs on the gap log.
+	GapLog *gap.Service
 	// Usage holds the reads of metered usage, and its report.
 	Usage *usage.Service
 	// Orphans holds the verbs on what operations left behind.

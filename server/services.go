@@ -32,6 +32,7 @@ import (
 	"github.com/gpuaas/app-platform/service/entitlement"
 	"github.com/gpuaas/app-platform/service/explain"
 	"github.com/gpuaas/app-platform/service/fleet"
+	"github.com/gpuaas/app-platform/service/gap"
 	"github.com/gpuaas/app-platform/service/identity"
 	"github.com/gpuaas/app-platform/service/instance"
 	"github.com/gpuaas/app-platform/service/ledger/event"
@@ -39,6 +40,7 @@ import (
 	"github.com/gpuaas/app-platform/service/memberlog"
 	"github.com/gpuaas/app-platform/service/membermetric"
 	"github.com/gpuaas/app-platform/service/node"
+	"github.com/gpuaas/app-platform/service/onboarding"
 	"github.com/gpuaas/app-platform/service/orphan"
 	policies "github.com/gpuaas/app-platform/service/policy"
 	"github.com/gpuaas/app-platform/service/price"
@@ -116,6 +118,8 @@ func (p *platform) resolver(ctx context.Context, sentinel *live.Sentinel, feeds 
 		Shares:     &share.Service{DB: p.db},
 		Secrets:    &secret.Service{DB: p.db, Vault: p.vault, Keys: p.ring},
 		Triages:    &triage.Service{DB: p.db, Links: p.config.Links},
+		Readiness:  &onboarding.Service{DB: p.db},
+		GapLog:     &gap.Service{DB: p.db},
 		Usage:      &usage.Service{DB: p.db},
 		Budgets:    &budget.Service{DB: p.db},
 		Endpoints:  p.endpoints(),

@@ -23,13 +23,14 @@ type house struct {
 	Tenant, Project, User, Binding, Account, Key, App, Slug, Manifest, Artifact, Adapter  ids.ID
 	Node, Free, Used, Instance, Member, Operation, Step, Event, Task, Entitlement, Record ids.ID
 	Generation, Orphan, Share, Sibling, Secret, Overlay, Webhook, Delivery, Session       ids.ID
-	Source, Signer, Fetch, Part, Owned, Draft, Period, Run, Budget                        ids.ID
+	Source, Signer, Fetch, Part, Owned, Draft, Period, Run, Budget, Gap                   ids.ID
 
 	project   *db.Project
 	operation *db.Operation
 	digest    string          // of Owned
 	document  json.RawMessage // the manifest's
 	line      string          // the key of a statement's line
+	published string          // the app that it publishes
 	// The credentials of the house.
 	admin, robot, node, token string
 }
@@ -90,6 +91,7 @@ func (b *bench) build() *house {
 	b.find(h)
 	b.add(h, instance)
 	b.addBooks(h)
+	b.addGap(h)
 	for name, value := range fields(h) {
 		require.NotEmpty(b.t, value, name)
 	}
@@ -101,6 +103,7 @@ func (b *bench) draft(h *house) *db.Manifest {
 	b.t.Helper()
 	app := b.App("apps")
 	b.SQL(`UPDATE app SET publisher_tenant_id = $1, publisher_project_id = $2 WHERE id = $3`, h.Tenant, h.Project, app.ID)
+	h.published = app.Slug
 	owned, err := b.Ent.Artifact.Get(b.t.Context(), h.Owned)
 	require.NoError(b.t, err)
 	owned.MediaType = "application/vnd.oci.image.manifest.v1+json"

@@ -77,6 +77,8 @@ const (
 	CreditGrant      Kind = "crg"
 	Budget           Kind = "bud"
 	Opening          Kind = "opn"
+	Onboarding       Kind = "onb"
+	Gap              Kind = "gap"
 )
 
 // kindNames is the catalogue of kinds with the word an error message uses for each.
@@ -98,6 +100,7 @@ var kindNames = map[Kind]string{
 	QuarantinedUsage: "quarantined usage record",
 	PriceVersion:     "price", BillingPeriod: "billing period", BillingRun: "billing run", LedgerTx: "ledger transaction",
 	CreditGrant: "credit grant", Budget: "budget", Opening: "opening of an endpoint",
+	Onboarding: "onboarding record", Gap: "gap",
 }
 
 const (

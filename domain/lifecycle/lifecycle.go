@@ -75,6 +75,7 @@ func Transitions() []Transition {
 		instanceMachine.rows(), allocationMachine.rows(), memberMachine.rows(),
 		artifactMachine.rows(), manifestMachine.rows(),
 		operationMachine.rows(), stepMachine.rows(), taskMachine.rows(), nodeMachine.rows(), shareMachine.rows(),
+		gapMachine.rows(),
 	)
 }
 
@@ -91,6 +92,7 @@ func Machines() []Machine {
 		{taskMachine.name, string(taskMachine.initial)},
 		{nodeMachine.name, string(nodeMachine.initial)},
 		{shareMachine.name, string(shareMachine.initial)},
+		{gapMachine.name, string(gapMachine.initial)},
 	}
 }
 

@@ -115,7 +115,8 @@ func TestEveryMachineAllowsItsMovesAndRefusesAllOthers(t *testing.T) {
 	machine(t, "node_task", NodeTaskState.CanMove)
 	machine(t, "node", NodeStatus.CanMove)
 	machine(t, "share", ShareStatus.CanMove)
-	require.Len(t, Machines(), 10, "a new machine is checked here as well")
+	machine(t, "gap", GapState.CanMove)
+	require.Len(t, Machines(), 11, "a new machine is checked here as well")
 }
 
 func TestTerminalStatesAreTheDesigns(t *testing.T) {
@@ -128,6 +129,7 @@ func TestTerminalStatesAreTheDesigns(t *testing.T) {
 	require.Equal(t, []string{"SKIPPED", "UNDONE"}, ends[StepState]())
 	require.Equal(t, []string{"SUCCEEDED", "FAILED", "TIMED_OUT", "CANCELED"}, ends[NodeTaskState]())
 	require.Equal(t, []string{"RETIRED"}, ends[NodeStatus]())
+	require.Equal(t, []string{"DECLINED", "CLOSED"}, ends[GapState]())
 }
 
 // ends lists the terminal states.
@@ -211,6 +213,8 @@ func TestEveryListOfWordsReadsAndWritesItself(t *testing.T) {
 	list[PartRole](t)
 	list[EvidenceKind](t)
 	list[CanaryVerdict](t)
+	list[GapKind](t)
+	list[GapState](t)
 }
 
 func TestEveryKindHasItsEffects(t *testing.T) {

@@ -97,12 +97,36 @@ type Behaviour struct {
 	Notes string `json:"notes,omitempty"`
 }
 
-// Runbook is a link.
+// Runbook is a link, with the steps by which support finds out what is wrong.
 type Runbook struct {
 	// Title is what it is about, at most 80 characters.
 	Title string `json:"title"`
 	// URL is where it is, https.
 	URL string `json:"url"`
+	// Triage are the steps, in order, at most 20; none where the page alone has them.
+	Triage []TriageStep `json:"triage,omitempty"`
+}
+
+// TriageStep is one step from a symptom to its cause.
+type TriageStep struct {
+	// By is what the reader holds then: one of TriageBy.
+	By string `json:"by"`
+	// Do is what the reader does with it, at most 500 characters.
+	Do string `json:"do"`
+}
+
+// ByCorrelation is the By of a step that needs the correlation id alone, which every error shows.
+const ByCorrelation = "correlation_id"
+
+// TriageBy lists what a step of triage may begin from.
+func TriageBy() []string {
+	return []string{ByCorrelation, "trace_id", "operation_id", "instance_id", "member_id", "event", "log"}
+}
+
+// CorrelationFirst reports whether support gets from an error's correlation id to the next thing by the runbook's own
+// steps: the first takes the id, and at least one follows.
+func (r Runbook) CorrelationFirst() bool {
+	return len(r.Triage) >= 2 && r.Triage[0].By == ByCorrelation
 }
 
 // Artifact is something in a registry, or a blob, pinned by digest.

@@ -148,10 +148,12 @@ var findings = map[string]struct {
 		"runbooks.0.url"},
 	"runbook twice": {`https://runbooks.example/start`, `https://runbooks.example/slow?from=manifest`,
 		fault.Duplicate, "runbooks.1.url"},
-	"blob with a fragment": {`registry.example:5000/demo/controller@sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef`, `https://blobs.example/a#b`, fault.BadValue, "artifacts.0.ref"},
-	"blob in a file":       {`registry.example:5000/demo/controller@sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef`, `file:///etc/passwd`, fault.BadValue, "artifacts.0.ref"},
-	"text after the end":   {"\"docs\": \"# Demo\"\n}", "\"docs\": \"\"\n} {}", fault.BadValue, ""},
-	"cut short":            {"\"docs\": \"# Demo\"\n}", `"docs": `, fault.BadValue, "docs"},
+	"triage by nothing known": {`"by": "event"`, `"by": "guess"`, fault.UnknownValue, "runbooks.1.triage.1.by"},
+	"triage without a step":   {`"do": "Ask for triage of the id."`, `"do": ""`, fault.BadValue, "runbooks.1.triage.0.do"},
+	"blob with a fragment":    {`registry.example:5000/demo/controller@sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef`, `https://blobs.example/a#b`, fault.BadValue, "artifacts.0.ref"},
+	"blob in a file":          {`registry.example:5000/demo/controller@sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef`, `file:///etc/passwd`, fault.BadValue, "artifacts.0.ref"},
+	"text after the end":      {"\"docs\": \"# Demo\"\n}", "\"docs\": \"\"\n} {}", fault.BadValue, ""},
+	"cut short":               {"\"docs\": \"# Demo\"\n}", `"docs": `, fault.BadValue, "docs"},
 }
 
 func TestEveryFindingNamesItsCodeAndPath(t *testing.T) {

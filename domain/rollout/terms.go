@@ -20,6 +20,8 @@ type Terms struct {
 	SecondApprover bool `json:"secondApprover"`
 	// SmokedArtifacts asks for a signed report of a smoke of its kind for each pinned artifact before the step to CANARY.
 	SmokedArtifacts bool `json:"smokedArtifacts"`
+	// RequireOnboarding asks for all conditions of onboarding before the step to ACTIVE.
+	RequireOnboarding bool `json:"requireOnboarding"`
 }
 
 // DefaultTerms hold for apps without terms of their own.

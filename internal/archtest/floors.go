@@ -66,6 +66,8 @@ var edges = []edge{
 	{"service/triage", "service/blocker", "a report reads an operation's blockers in its own transaction"},
 	{"service/triage", "service/orphan", "a report reads in its own transaction what an open operation has cost so far"},
 	{"service/ending", "service/orphan", "what an ended operation leaves is listed as an orphan"},
+	{"service/onboarding", "service/gap", "a failed check is noted in the gap log"},
+	{"service/catalog", "service/onboarding", "a step to ACTIVE may need the conditions of onboarding"},
 }
 
 // outside are programs and packages that live beside the platform: of the module they import the sdk

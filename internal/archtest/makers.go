@@ -119,4 +119,14 @@ var makers = map[string]map[string][]string{
 		"OFFERED WITHDRAWN": {"service/share Withdraw"},
 		"ATTACHED DETACHED": {"service/share Detach", "service/share Withdraw"},
 	},
+	"gap": {
+		"OPEN":              {"service/gap Take"},
+		"OPEN ACCEPTED":     {"service/gap Decide given"},
+		"OPEN DEFERRED":     {"service/gap Decide given"},
+		"OPEN DECLINED":     {"service/gap Decide given"},
+		"DEFERRED ACCEPTED": {"service/gap Decide given"},
+		"DEFERRED DECLINED": {"service/gap Decide given"},
+		"ACCEPTED DEFERRED": {"service/gap Decide given"},
+		"ACCEPTED CLOSED":   {"service/gap Close"},
+	},
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/gpuaas/app-platform/domain/lifecycle"
 	"github.com/gpuaas/app-platform/domain/metering"
 	"github.com/gpuaas/app-platform/domain/nodehealth"
+	"github.com/gpuaas/app-platform/domain/onboarding"
 	"github.com/gpuaas/app-platform/domain/policy"
 	"github.com/gpuaas/app-platform/domain/rating"
 	"github.com/gpuaas/app-platform/domain/repair"
@@ -126,7 +127,9 @@ var bound = map[string]valued{
 	"BudgetSpan":      spending.Span(""),
 	"BudgetOutcome":   spending.Outcome(""),
 	"CostBy":          spending.By(""),
-	"TriageStand":     lifecycle.TriageStand(""), "TriageEvidenceKind": lifecycle.TriageEvidenceKind(""),
+	"GapKind":         lifecycle.GapKind(""), "GapState": lifecycle.GapState(""),
+	"OnboardingCondition": onboarding.Condition(""), "OnboardingVerdict": onboarding.Verdict(""),
+	"TriageStand": lifecycle.TriageStand(""), "TriageEvidenceKind": lifecycle.TriageEvidenceKind(""),
 }
 
 func TestEnumsHaveTheValuesOfTheDomain(t *testing.T) {

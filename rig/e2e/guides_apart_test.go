@@ -43,6 +43,7 @@ var apart = []walk{
 	}},
 	{file: "docs/guides/endpoints.md", setUp: (*walker).takesNotes, goesOn: []string{"appctl forward"}},
 	{file: "docs/guides/canaries.md", setUp: (*walker).stages},
+	{file: "docs/guides/onboarding.md", staff: []string{"appctl"}},
 	{file: "README.md", setUp: (*walker).house, by: map[string]string{"bin/": "newcomer", "export": "newcomer"},
 		left: map[string]string{"make ": "builds, runs or tests everything; CI does"}},
 	{file: "examples/publish-ci/README.md", setUp: (*walker).house,

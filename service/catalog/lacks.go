@@ -35,6 +35,8 @@ type standing struct {
 	launches        int
 	whose           rollout.Whose
 	takers          []string
+	// onboarding are the conditions that the newest check that was kept lacks; nil for no check.
+	onboarding *string
 }
 
 const standingSQL = `SELECT m.id, m.stage, m.sandbox, m.adapter_name, m.document, m.canary_halted_at, m.canary_halt_reason, a.publisher_tenant_id, a.publisher_project_id,
@@ -52,7 +54,8 @@ const standingSQL = `SELECT m.id, m.stage, m.sandbox, m.adapter_name, m.document
 	ARRAY (WITH took AS (SELECT DISTINCT p.actor_id AS id FROM promotion p WHERE p.object_id = m.id AND p.to_stage IN ('STAGED', 'CANARY')),
 			same AS (SELECT id FROM took UNION SELECT s.maker_id FROM service_account s JOIN took USING (id) WHERE s.maker_id IS NOT NULL)
 		SELECT id FROM same UNION SELECT s.id FROM service_account s JOIN same ON s.maker_id = same.id),
-	coalesce((SELECT max(p.created_at) FROM promotion p WHERE p.object_id = m.id AND p.to_stage = 'DEPRECATED'), m.created_at)
+	coalesce((SELECT max(p.created_at) FROM promotion p WHERE p.object_id = m.id AND p.to_stage = 'DEPRECATED'), m.created_at),
+	(SELECT array_to_string(r.lacking, ', ') FROM onboarding_record r WHERE r.manifest_id = m.id ORDER BY r.id DESC LIMIT 1)
 	FROM manifest m JOIN app a ON a.id = m.app_id
 	LEFT JOIN LATERAL platform.canary_confidence(m.id) confidence ON m.stage = 'CANARY' WHERE m.id = ANY ($1)`
 
@@ -61,7 +64,7 @@ func scanStanding(row pgx.CollectableRow) (*standing, error) {
 	var reports, artifacts []byte
 	err := row.Scan((*string)(&x.row.ID), (*string)(&x.row.Stage), &x.row.Sandbox, &x.row.AdapterName, &x.row.Document, &x.row.CanaryHaltedAt, &x.row.CanaryHaltReason,
 		&x.tenant, &x.project, &x.description, &reports, &artifacts, &x.canary, &x.smoked, &x.users,
-		&x.terms, &x.row.CanaryStartedAt, &x.now, &x.launches, &x.whose, &x.takers, &x.deprecated)
+		&x.terms, &x.row.CanaryStartedAt, &x.now, &x.launches, &x.whose, &x.takers, &x.deprecated, &x.onboarding)
 	if err != nil {
 		return nil, err
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/gpuaas/app-platform/ent/generated/db"
 	"github.com/gpuaas/app-platform/internal/tx"
 	"github.com/gpuaas/app-platform/service/ledger/audit"
+	"github.com/gpuaas/app-platform/service/onboarding"
 )
 
 // terms refuses a step whose terms are not met, unless the platform's staff set them aside with a reason:
@@ -26,7 +27,11 @@ func terms(ctx context.Context, t *tx.Tx, v *versions, in PromoteManifestInput) 
 		return audit.Require(t, "promoteManifest", authz.ManifestPromote, authz.Object{}, in.ManifestID)
 	}
 	lacking, err := termsOf(ctx, t, v.row, in.To)
-	if err != nil || len(lacking) == 0 {
+	if err != nil {
+		return err
+	}
+	ready, err := lacksOnboarding(ctx, t, v.row, in.To)
+	if lacking = append(lacking, ready...); err != nil || len(lacking) == 0 {
 		return err
 	}
 	return fault.New(fault.EvidenceMissing, "the terms of %s are not met: meet them, or have the platform's staff set them aside with input.override", in.To).
@@ -66,6 +71,26 @@ func standingOf(ctx context.Context, t *tx.Tx, id ids.ID) (*standing, error) {
 	return one, nil
 }
 
+// lacksOnboarding is what of onboarding has not passed now, where the app's terms require it for a version that every
+// tenant gets.
+func lacksOnboarding(ctx context.Context, t *tx.Tx, row *db.Manifest, to lifecycle.Stage) ([]string, error) {
+	if to != lifecycle.StageActive || row.Sandbox {
+		return nil, nil
+	}
+	var stored []byte
+	if err := t.QueryRow(ctx, `SELECT promotion_terms FROM app WHERE slug = $1`, row.AppSlug).Scan(&stored); err != nil {
+		return nil, fmt.Errorf("read the terms of app %s: %w", row.AppSlug, err)
+	}
+	wanted, err := rollout.TermsOf(stored)
+	if err != nil {
+		return nil, fmt.Errorf("read the terms of app %s: %w", row.AppSlug, err)
+	}
+	if !wanted.RequireOnboarding {
+		return nil, nil
+	}
+	return onboarding.Lacks(ctx, t, row.AppSlug, row.Version)
+}
+
 // withTerms are the steps that have terms, by the stage that they leave.
 var withTerms = map[lifecycle.Stage]lifecycle.Stage{
 	lifecycle.StageStaged: lifecycle.StageCanary, lifecycle.StageCanary: lifecycle.StageActive, lifecycle.StageDeprecated: lifecycle.StageRetired,
@@ -88,11 +113,22 @@ func (x *standing) lacksTerms(actor ids.ID) ([]string, error) {
 		if x.row.CanaryStartedAt != nil {
 			canary.Age = x.now.Sub(*x.row.CanaryStartedAt)
 		}
-		return wanted.LacksActive(canary), nil
+		return append(wanted.LacksActive(canary), x.lacksRecord(wanted)...), nil
 	case lifecycle.StageDeprecated:
 		return wanted.LacksRetired(x.now.Sub(x.deprecated)), nil
 	}
 	return nil, nil
+}
+
+// lacksRecord is what the newest check of onboarding that was kept lacks, where the terms require one.
+func (x *standing) lacksRecord(wanted rollout.Terms) []string {
+	switch {
+	case !wanted.RequireOnboarding || x.onboarding != nil && *x.onboarding == "":
+		return nil
+	case x.onboarding == nil:
+		return []string{"no check of onboarding was kept for this version: checkAppOnboarding keeps one"}
+	}
+	return []string{"the newest check of onboarding that was kept lacks " + *x.onboarding}
 }
 
 // lacksOthers is what a version lacks that its publisher's word is not enough for, before other tenants get it.

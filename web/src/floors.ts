@@ -17,6 +17,7 @@ export const floors: readonly (readonly string[])[] = [
     'lifecycle',
     'login',
     'nodes',
+    'onboarding',
     'operations',
     'orphans',
     'policy',

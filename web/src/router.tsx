@@ -13,6 +13,8 @@ import { refusalOf } from './login/codes';
 import { LoginPage } from './login/LoginPage';
 import { NodePage } from './nodes/NodePage';
 import { NodesPage } from './nodes/NodesPage';
+import { GapsPage } from './onboarding/GapsPage';
+import { OnboardingPage } from './onboarding/OnboardingPage';
 import { OperationPage } from './operations/OperationPage';
 import { OperationsPage } from './operations/OperationsPage';
 import { TriagePage } from './operations/TriagePage';
@@ -159,6 +161,25 @@ const release = createRoute({
     return <ReleasePage key={release.useParams().id} id={release.useParams().id} />;
   },
 });
+const onboarding = createRoute({
+  getParentRoute: () => shell,
+  path: '/onboarding/$slug',
+  validateSearch: (search: Record<string, unknown>) => texts(search, 'version'),
+  component: function Onboarding() {
+    const { slug } = onboarding.useParams();
+    const { version } = onboarding.useSearch();
+    return <OnboardingPage key={`${slug} ${version ?? ''}`} slug={slug} version={version} />;
+  },
+});
+const gaps = createRoute({
+  getParentRoute: () => shell,
+  path: '/gaps',
+  validateSearch: (search: Record<string, unknown>) => texts(search, 'app', 'id'),
+  component: function Gaps() {
+    const { app: slug, id } = gaps.useSearch();
+    return <GapsPage key={`${slug ?? ''} ${id ?? ''}`} app={slug} id={id} />;
+  },
+});
 const publish = createRoute({ getParentRoute: () => shell, path: '/publish', component: PublishPage });
 const artifacts = createRoute({
   getParentRoute: () => shell,
@@ -206,6 +227,8 @@ export const router = createRouter({
       webhooks,
       audit,
       releases,
+      onboarding,
+      gaps,
       release,
       publish,
       artifacts,

@@ -3353,6 +3353,29 @@ func (ec *executionContext) fieldContext_PromotionTerms_smokedArtifacts(_ contex
 	return graphql.NewScalarFieldContext("PromotionTerms", field, false, false, errors.New("field of type Boolean does not have child fields"))
 }
 
+func (ec *executionContext) _PromotionTerms_requireOnboarding(ctx context.Context, field graphql.CollectedField, obj *rollout.Terms) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_PromotionTerms_requireOnboarding(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.RequireOnboarding, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v bool) graphql.Marshaler {
+			return ec.marshalNBoolean2bool(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_PromotionTerms_requireOnboarding(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("PromotionTerms", field, false, false, errors.New("field of type Boolean does not have child fields"))
+}
+
 func (ec *executionContext) _Runbook_title(ctx context.Context, field graphql.CollectedField, obj *manifest.Runbook) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -3397,6 +3420,84 @@ func (ec *executionContext) _Runbook_url(ctx context.Context, field graphql.Coll
 }
 func (ec *executionContext) fieldContext_Runbook_url(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("Runbook", field, false, false, errors.New("field of type String does not have child fields"))
+}
+
+func (ec *executionContext) _Runbook_triage(ctx context.Context, field graphql.CollectedField, obj *manifest.Runbook) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Runbook_triage(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Triage, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []manifest.TriageStep) graphql.Marshaler {
+			return ec.marshalNRunbookStep2ᚕgithubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋmanifestᚐTriageStepᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Runbook_triage(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Runbook",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_RunbookStep(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _RunbookStep_by(ctx context.Context, field graphql.CollectedField, obj *manifest.TriageStep) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_RunbookStep_by(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.By, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNString2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_RunbookStep_by(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("RunbookStep", field, false, false, errors.New("field of type String does not have child fields"))
+}
+
+func (ec *executionContext) _RunbookStep_do(ctx context.Context, field graphql.CollectedField, obj *manifest.TriageStep) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_RunbookStep_do(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Do, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNString2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_RunbookStep_do(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("RunbookStep", field, false, false, errors.New("field of type String does not have child fields"))
 }
 
 func (ec *executionContext) _WorkListSpec_action(ctx context.Context, field graphql.CollectedField, obj *manifest.WorkList) (ret graphql.Marshaler) {
@@ -4433,8 +4534,11 @@ func (ec *executionContext) unmarshalInputSetPromotionTermsInput(ctx context.Con
 	if _, present := asMap["smokedArtifacts"]; !present {
 		asMap["smokedArtifacts"] = true
 	}
+	if _, present := asMap["requireOnboarding"]; !present {
+		asMap["requireOnboarding"] = false
+	}
 
-	fieldsInOrder := [...]string{"appSlug", "minLaunches", "minMinutes", "graceHours", "secondApprover", "smokedArtifacts", "reason"}
+	fieldsInOrder := [...]string{"appSlug", "minLaunches", "minMinutes", "graceHours", "secondApprover", "smokedArtifacts", "requireOnboarding", "reason"}
 	for _, k := range fieldsInOrder {
 		v, ok := asMap[k]
 		if !ok {
@@ -4483,6 +4587,13 @@ func (ec *executionContext) unmarshalInputSetPromotionTermsInput(ctx context.Con
 				return it, err
 			}
 			it.SmokedArtifacts = data
+		case "requireOnboarding":
+			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("requireOnboarding"))
+			data, err := ec.unmarshalNBoolean2bool(ctx, v)
+			if err != nil {
+				return it, err
+			}
+			it.RequireOnboarding = data
 		case "reason":
 			ctx := graphql.WithPathContext(ctx, graphql.NewPathWithField("reason"))
 			data, err := ec.unmarshalNString2string(ctx, v)
@@ -6630,6 +6741,11 @@ func (ec *executionContext) _PromotionTerms(ctx context.Context, sel ast.Selecti
 			if out.Values[i] == graphql.Null {
 				out.Invalids++
 			}
+		case "requireOnboarding":
+			out.Values[i] = ec._PromotionTerms_requireOnboarding(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
 		default:
 			panic("unknown field " + strconv.Quote(field.Name))
 		}
@@ -6670,6 +6786,54 @@ func (ec *executionContext) _Runbook(ctx context.Context, sel ast.SelectionSet, 
 			}
 		case "url":
 			out.Values[i] = ec._Runbook_url(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "triage":
+			out.Values[i] = ec._Runbook_triage(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	atomic.AddInt32(&ec.Deferred, int32(min(len(deferLabelToView), math.MaxInt32)))
+
+	ec.ProcessDeferredGroup(graphql.DeferredGroup{
+		Defers:   deferLabelToView,
+		Path:     graphql.GetPath(ctx),
+		FieldSet: deferredFieldSet,
+		Context:  ctx,
+	})
+
+	return out
+}
+
+var runbookStepImplementors = []string{"RunbookStep"}
+
+func (ec *executionContext) _RunbookStep(ctx context.Context, sel ast.SelectionSet, obj *manifest.TriageStep) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, runbookStepImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferredFieldSet := graphql.NewFieldSet(nil)
+	deferLabelToView := make(map[string]*graphql.FieldSetView)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("RunbookStep")
+		case "by":
+			out.Values[i] = ec._RunbookStep_by(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "do":
+			out.Values[i] = ec._RunbookStep_do(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
 				out.Invalids++
 			}
@@ -7335,6 +7499,26 @@ func (ec *executionContext) marshalNRunbook2ᚖgithubᚗcomᚋgpuaasᚋappᚑpla
 		return graphql.Null
 	}
 	return ec._Runbook(ctx, sel, v)
+}
+
+func (ec *executionContext) marshalNRunbookStep2githubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋmanifestᚐTriageStep(ctx context.Context, sel ast.SelectionSet, v manifest.TriageStep) graphql.Marshaler {
+	return ec._RunbookStep(ctx, sel, &v)
+}
+
+func (ec *executionContext) marshalNRunbookStep2ᚕgithubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋmanifestᚐTriageStepᚄ(ctx context.Context, sel ast.SelectionSet, v []manifest.TriageStep) graphql.Marshaler {
+	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 32, false, func(ctx context.Context, i int) graphql.Marshaler {
+		fc := graphql.GetFieldContext(ctx)
+		fc.Result = &v[i]
+		return ec.marshalNRunbookStep2githubᚗcomᚋgpuaasᚋappᚑplatformᚋdomainᚋmanifestᚐTriageStep(ctx, sel, v[i])
+	})
+
+	for _, e := range ret {
+		if e == graphql.Null {
+			return graphql.Null
+		}
+	}
+
+	return ret
 }
 
 func (ec *executionContext) unmarshalNSetPromotionTermsInput2githubᚗcomᚋgpuaasᚋappᚑplatformᚋserviceᚋcatalogᚋtrustᚐTermsInput(ctx context.Context, v any) (trust.TermsInput, error) {

@@ -30,12 +30,14 @@ import (
 	"github.com/gpuaas/app-platform/service/entitlement"
 	"github.com/gpuaas/app-platform/service/explain"
 	"github.com/gpuaas/app-platform/service/fleet"
+	"github.com/gpuaas/app-platform/service/gap"
 	"github.com/gpuaas/app-platform/service/identity"
 	"github.com/gpuaas/app-platform/service/instance"
 	"github.com/gpuaas/app-platform/service/ledger/audit"
 	"github.com/gpuaas/app-platform/service/ledger/operation"
 	"github.com/gpuaas/app-platform/service/member"
 	"github.com/gpuaas/app-platform/service/node"
+	"github.com/gpuaas/app-platform/service/onboarding"
 	"github.com/gpuaas/app-platform/service/policy"
 	"github.com/gpuaas/app-platform/service/price"
 	"github.com/gpuaas/app-platform/service/retry"
@@ -207,6 +209,18 @@ type ComplexityRoot struct {
 	AppEdge struct {
 		Cursor func(childComplexity int) int
 		Node   func(childComplexity int) int
+	}
+
+	AppOnboarding struct {
+		AppSlug    func(childComplexity int) int
+		CheckedAt  func(childComplexity int) int
+		Checks     func(childComplexity int) int
+		ManifestID func(childComplexity int) int
+		Passed     func(childComplexity int) int
+		Records    func(childComplexity int) int
+		Required   func(childComplexity int) int
+		Stage      func(childComplexity int) int
+		Version    func(childComplexity int) int
 	}
 
 	Artifact struct {
@@ -790,6 +804,40 @@ type ComplexityRoot struct {
 		Taking     func(childComplexity int) int
 	}
 
+	Gap struct {
+		AppSlug           func(childComplexity int) int
+		CloseReason       func(childComplexity int) int
+		ClosedAt          func(childComplexity int) int
+		ClosedBy          func(childComplexity int) int
+		Condition         func(childComplexity int) int
+		CreatedAt         func(childComplexity int) int
+		DecidedAt         func(childComplexity int) int
+		DecidedBy         func(childComplexity int) int
+		Decision          func(childComplexity int) int
+		Description       func(childComplexity int) int
+		Evidence          func(childComplexity int) int
+		ID                func(childComplexity int) int
+		InstanceID        func(childComplexity int) int
+		Kind              func(childComplexity int) int
+		ManifestID        func(childComplexity int) int
+		RaisedBy          func(childComplexity int) int
+		Release           func(childComplexity int) int
+		ReleaseManifestID func(childComplexity int) int
+		State             func(childComplexity int) int
+		Title             func(childComplexity int) int
+		Version           func(childComplexity int) int
+	}
+
+	GapConnection struct {
+		Edges    func(childComplexity int) int
+		PageInfo func(childComplexity int) int
+	}
+
+	GapEdge struct {
+		Cursor func(childComplexity int) int
+		Node   func(childComplexity int) int
+	}
+
 	Generation struct {
 		AppVersion  func(childComplexity int) int
 		Config      func(childComplexity int) int
@@ -1191,6 +1239,8 @@ type ComplexityRoot struct {
 		BreakGlassGrantRole     func(childComplexity int, input breakglass.GrantRoleInput) int
 		CancelNodeTask          func(childComplexity int, taskID ids.ID) int
 		CancelOperation         func(childComplexity int, input model.CancelOperationInput) int
+		CheckAppOnboarding      func(childComplexity int, input onboarding.CheckInput) int
+		CloseGap                func(childComplexity int, input gap.CloseInput) int
 		CordonMember            func(childComplexity int, input member.Input) int
 		CordonNode              func(childComplexity int, input fleet.OperateInput) int
 		CreateApp               func(childComplexity int, input entry.CreateAppInput) int
@@ -1204,6 +1254,7 @@ type ComplexityRoot struct {
 		CreateTenant            func(childComplexity int, input identity.CreateTenantInput) int
 		CreateUser              func(childComplexity int, input identity.CreateUserInput) int
 		CreateWebhook           func(childComplexity int, input webhook.CreateInput) int
+		DecideGap               func(childComplexity int, input gap.DecideInput) int
 		DeclineControlPlane     func(childComplexity int, shareID ids.ID, reason *string) int
 		DecommissionInstance    func(childComplexity int, input instance.DecommissionInput) int
 		DeleteNode              func(childComplexity int, input fleet.OperateInput) int
@@ -1237,6 +1288,7 @@ type ComplexityRoot struct {
 		PublishArtifact         func(childComplexity int, input artifact.PublishArtifactInput) int
 		PublishManifest         func(childComplexity int, input catalog.PublishManifestInput) int
 		QuarantineArtifact      func(childComplexity int, artifactID ids.ID, reason string) int
+		RaiseGap                func(childComplexity int, input gap.RaiseInput) int
 		RecoverMember           func(childComplexity int, input member.Input) int
 		RedeemRuntimeSecret     func(childComplexity int, secretID ids.ID) int
 		RedeliverWebhook        func(childComplexity int, deliveryID ids.ID) int
@@ -1419,6 +1471,34 @@ type ComplexityRoot struct {
 		Profiles       func(childComplexity int) int
 		Runtime        func(childComplexity int) int
 		RuntimeVersion func(childComplexity int) int
+	}
+
+	OnboardingCheck struct {
+		At        func(childComplexity int) int
+		Condition func(childComplexity int) int
+		Evidence  func(childComplexity int) int
+		GapID     func(childComplexity int) int
+		Message   func(childComplexity int) int
+		Remedy    func(childComplexity int) int
+		Verdict   func(childComplexity int) int
+	}
+
+	OnboardingEvidence struct {
+		At    func(childComplexity int) int
+		ID    func(childComplexity int) int
+		State func(childComplexity int) int
+		URL   func(childComplexity int) int
+		What  func(childComplexity int) int
+	}
+
+	OnboardingRecord struct {
+		CheckedAt  func(childComplexity int) int
+		CheckedBy  func(childComplexity int) int
+		Checks     func(childComplexity int) int
+		ID         func(childComplexity int) int
+		ManifestID func(childComplexity int) int
+		Passed     func(childComplexity int) int
+		Reason     func(childComplexity int) int
 	}
 
 	OpenedEndpoint struct {
@@ -1751,11 +1831,12 @@ type ComplexityRoot struct {
 	}
 
 	PromotionTerms struct {
-		GraceHours      func(childComplexity int) int
-		MinLaunches     func(childComplexity int) int
-		MinMinutes      func(childComplexity int) int
-		SecondApprover  func(childComplexity int) int
-		SmokedArtifacts func(childComplexity int) int
+		GraceHours        func(childComplexity int) int
+		MinLaunches       func(childComplexity int) int
+		MinMinutes        func(childComplexity int) int
+		RequireOnboarding func(childComplexity int) int
+		SecondApprover    func(childComplexity int) int
+		SmokedArtifacts   func(childComplexity int) int
 	}
 
 	QuarantinedUsage struct {
@@ -1785,6 +1866,7 @@ type ComplexityRoot struct {
 		Adapters                 func(childComplexity int, projectID *ids.ID, first *int, after *string) int
 		Allocations              func(childComplexity int, projectID ids.ID, statuses []lifecycle.AllocationStatus, first *int, after *string) int
 		App                      func(childComplexity int, slug string) int
+		AppOnboarding            func(childComplexity int, appSlug string, version *string) int
 		Apps                     func(childComplexity int, search *string, system *bool, first *int, after *string) int
 		Artifact                 func(childComplexity int, digest string, tenantID *ids.ID) int
 		ArtifactSources          func(childComplexity int, tenantID *ids.ID, first *int, after *string) int
@@ -1807,6 +1889,7 @@ type ComplexityRoot struct {
 		ExplainPermission        func(childComplexity int, input explain.Input) int
 		ExportStatement          func(childComplexity int, tenantID *ids.ID, projectID *ids.ID, periodID *ids.ID, format rating.StatementFormat, focus string) int
 		Fleet                    func(childComplexity int) int
+		Gaps                     func(childComplexity int, filter *gap.Filter, first *int, after *string) int
 		ImpactOf                 func(childComplexity int, instanceID ids.ID) int
 		Instance                 func(childComplexity int, id ids.ID) int
 		Instances                func(childComplexity int, projectID ids.ID, filter *instance.Filter, first *int, after *string) int
@@ -1956,8 +2039,14 @@ type ComplexityRoot struct {
 	}
 
 	Runbook struct {
-		Title func(childComplexity int) int
-		URL   func(childComplexity int) int
+		Title  func(childComplexity int) int
+		Triage func(childComplexity int) int
+		URL    func(childComplexity int) int
+	}
+
+	RunbookStep struct {
+		By func(childComplexity int) int
+		Do func(childComplexity int) int
 	}
 
 	RuntimeSecret struct {
@@ -2943,6 +3032,61 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.AppEdge.Node(childComplexity), true
+
+	case "AppOnboarding.appSlug":
+		if e.ComplexityRoot.AppOnboarding.AppSlug == nil {
+			break
+		}
+
+		return e.ComplexityRoot.AppOnboarding.AppSlug(childComplexity), true
+	case "AppOnboarding.checkedAt":
+		if e.ComplexityRoot.AppOnboarding.CheckedAt == nil {
+			break
+		}
+
+		return e.ComplexityRoot.AppOnboarding.CheckedAt(childComplexity), true
+	case "AppOnboarding.checks":
+		if e.ComplexityRoot.AppOnboarding.Checks == nil {
+			break
+		}
+
+		return e.ComplexityRoot.AppOnboarding.Checks(childComplexity), true
+	case "AppOnboarding.manifestId":
+		if e.ComplexityRoot.AppOnboarding.ManifestID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.AppOnboarding.ManifestID(childComplexity), true
+	case "AppOnboarding.passed":
+		if e.ComplexityRoot.AppOnboarding.Passed == nil {
+			break
+		}
+
+		return e.ComplexityRoot.AppOnboarding.Passed(childComplexity), true
+	case "AppOnboarding.records":
+		if e.ComplexityRoot.AppOnboarding.Records == nil {
+			break
+		}
+
+		return e.ComplexityRoot.AppOnboarding.Records(childComplexity), true
+	case "AppOnboarding.required":
+		if e.ComplexityRoot.AppOnboarding.Required == nil {
+			break
+		}
+
+		return e.ComplexityRoot.AppOnboarding.Required(childComplexity), true
+	case "AppOnboarding.stage":
+		if e.ComplexityRoot.AppOnboarding.Stage == nil {
+			break
+		}
+
+		return e.ComplexityRoot.AppOnboarding.Stage(childComplexity), true
+	case "AppOnboarding.version":
+		if e.ComplexityRoot.AppOnboarding.Version == nil {
+			break
+		}
+
+		return e.ComplexityRoot.AppOnboarding.Version(childComplexity), true
 
 	case "Artifact.createdAt":
 		if e.ComplexityRoot.Artifact.CreatedAt == nil {
@@ -5376,6 +5520,159 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 
 		return e.ComplexityRoot.FleetCapacity.Taking(childComplexity), true
 
+	case "Gap.appSlug":
+		if e.ComplexityRoot.Gap.AppSlug == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Gap.AppSlug(childComplexity), true
+	case "Gap.closeReason":
+		if e.ComplexityRoot.Gap.CloseReason == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Gap.CloseReason(childComplexity), true
+	case "Gap.closedAt":
+		if e.ComplexityRoot.Gap.ClosedAt == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Gap.ClosedAt(childComplexity), true
+	case "Gap.closedBy":
+		if e.ComplexityRoot.Gap.ClosedBy == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Gap.ClosedBy(childComplexity), true
+	case "Gap.condition":
+		if e.ComplexityRoot.Gap.Condition == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Gap.Condition(childComplexity), true
+	case "Gap.createdAt":
+		if e.ComplexityRoot.Gap.CreatedAt == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Gap.CreatedAt(childComplexity), true
+	case "Gap.decidedAt":
+		if e.ComplexityRoot.Gap.DecidedAt == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Gap.DecidedAt(childComplexity), true
+	case "Gap.decidedBy":
+		if e.ComplexityRoot.Gap.DecidedBy == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Gap.DecidedBy(childComplexity), true
+	case "Gap.decision":
+		if e.ComplexityRoot.Gap.Decision == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Gap.Decision(childComplexity), true
+	case "Gap.description":
+		if e.ComplexityRoot.Gap.Description == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Gap.Description(childComplexity), true
+	case "Gap.evidence":
+		if e.ComplexityRoot.Gap.Evidence == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Gap.Evidence(childComplexity), true
+	case "Gap.id":
+		if e.ComplexityRoot.Gap.ID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Gap.ID(childComplexity), true
+	case "Gap.instanceId":
+		if e.ComplexityRoot.Gap.InstanceID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Gap.InstanceID(childComplexity), true
+	case "Gap.kind":
+		if e.ComplexityRoot.Gap.Kind == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Gap.Kind(childComplexity), true
+	case "Gap.manifestId":
+		if e.ComplexityRoot.Gap.ManifestID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Gap.ManifestID(childComplexity), true
+	case "Gap.raisedBy":
+		if e.ComplexityRoot.Gap.RaisedBy == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Gap.RaisedBy(childComplexity), true
+	case "Gap.release":
+		if e.ComplexityRoot.Gap.Release == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Gap.Release(childComplexity), true
+	case "Gap.releaseManifestId":
+		if e.ComplexityRoot.Gap.ReleaseManifestID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Gap.ReleaseManifestID(childComplexity), true
+	case "Gap.state":
+		if e.ComplexityRoot.Gap.State == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Gap.State(childComplexity), true
+	case "Gap.title":
+		if e.ComplexityRoot.Gap.Title == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Gap.Title(childComplexity), true
+	case "Gap.version":
+		if e.ComplexityRoot.Gap.Version == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Gap.Version(childComplexity), true
+
+	case "GapConnection.edges":
+		if e.ComplexityRoot.GapConnection.Edges == nil {
+			break
+		}
+
+		return e.ComplexityRoot.GapConnection.Edges(childComplexity), true
+	case "GapConnection.pageInfo":
+		if e.ComplexityRoot.GapConnection.PageInfo == nil {
+			break
+		}
+
+		return e.ComplexityRoot.GapConnection.PageInfo(childComplexity), true
+
+	case "GapEdge.cursor":
+		if e.ComplexityRoot.GapEdge.Cursor == nil {
+			break
+		}
+
+		return e.ComplexityRoot.GapEdge.Cursor(childComplexity), true
+	case "GapEdge.node":
+		if e.ComplexityRoot.GapEdge.Node == nil {
+			break
+		}
+
+		return e.ComplexityRoot.GapEdge.Node(childComplexity), true
+
 	case "Generation.appVersion":
 		if e.ComplexityRoot.Generation.AppVersion == nil {
 			break
@@ -7195,6 +7492,28 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Mutation.CancelOperation(childComplexity, args["input"].(model.CancelOperationInput)), true
+	case "Mutation.checkAppOnboarding":
+		if e.ComplexityRoot.Mutation.CheckAppOnboarding == nil {
+			break
+		}
+
+		args, err := ec.field_Mutation_checkAppOnboarding_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Mutation.CheckAppOnboarding(childComplexity, args["input"].(onboarding.CheckInput)), true
+	case "Mutation.closeGap":
+		if e.ComplexityRoot.Mutation.CloseGap == nil {
+			break
+		}
+
+		args, err := ec.field_Mutation_closeGap_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Mutation.CloseGap(childComplexity, args["input"].(gap.CloseInput)), true
 	case "Mutation.cordonMember":
 		if e.ComplexityRoot.Mutation.CordonMember == nil {
 			break
@@ -7338,6 +7657,17 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Mutation.CreateWebhook(childComplexity, args["input"].(webhook.CreateInput)), true
+	case "Mutation.decideGap":
+		if e.ComplexityRoot.Mutation.DecideGap == nil {
+			break
+		}
+
+		args, err := ec.field_Mutation_decideGap_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Mutation.DecideGap(childComplexity, args["input"].(gap.DecideInput)), true
 	case "Mutation.declineControlPlane":
 		if e.ComplexityRoot.Mutation.DeclineControlPlane == nil {
 			break
@@ -7701,6 +8031,17 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Mutation.QuarantineArtifact(childComplexity, args["artifactId"].(ids.ID), args["reason"].(string)), true
+	case "Mutation.raiseGap":
+		if e.ComplexityRoot.Mutation.RaiseGap == nil {
+			break
+		}
+
+		args, err := ec.field_Mutation_raiseGap_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Mutation.RaiseGap(childComplexity, args["input"].(gap.RaiseInput)), true
 	case "Mutation.recoverMember":
 		if e.ComplexityRoot.Mutation.RecoverMember == nil {
 			break
@@ -8872,6 +9213,123 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.NodeWalls.RuntimeVersion(childComplexity), true
+
+	case "OnboardingCheck.at":
+		if e.ComplexityRoot.OnboardingCheck.At == nil {
+			break
+		}
+
+		return e.ComplexityRoot.OnboardingCheck.At(childComplexity), true
+	case "OnboardingCheck.condition":
+		if e.ComplexityRoot.OnboardingCheck.Condition == nil {
+			break
+		}
+
+		return e.ComplexityRoot.OnboardingCheck.Condition(childComplexity), true
+	case "OnboardingCheck.evidence":
+		if e.ComplexityRoot.OnboardingCheck.Evidence == nil {
+			break
+		}
+
+		return e.ComplexityRoot.OnboardingCheck.Evidence(childComplexity), true
+	case "OnboardingCheck.gapId":
+		if e.ComplexityRoot.OnboardingCheck.GapID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.OnboardingCheck.GapID(childComplexity), true
+	case "OnboardingCheck.message":
+		if e.ComplexityRoot.OnboardingCheck.Message == nil {
+			break
+		}
+
+		return e.ComplexityRoot.OnboardingCheck.Message(childComplexity), true
+	case "OnboardingCheck.remedy":
+		if e.ComplexityRoot.OnboardingCheck.Remedy == nil {
+			break
+		}
+
+		return e.ComplexityRoot.OnboardingCheck.Remedy(childComplexity), true
+	case "OnboardingCheck.verdict":
+		if e.ComplexityRoot.OnboardingCheck.Verdict == nil {
+			break
+		}
+
+		return e.ComplexityRoot.OnboardingCheck.Verdict(childComplexity), true
+
+	case "OnboardingEvidence.at":
+		if e.ComplexityRoot.OnboardingEvidence.At == nil {
+			break
+		}
+
+		return e.ComplexityRoot.OnboardingEvidence.At(childComplexity), true
+	case "OnboardingEvidence.id":
+		if e.ComplexityRoot.OnboardingEvidence.ID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.OnboardingEvidence.ID(childComplexity), true
+	case "OnboardingEvidence.state":
+		if e.ComplexityRoot.OnboardingEvidence.State == nil {
+			break
+		}
+
+		return e.ComplexityRoot.OnboardingEvidence.State(childComplexity), true
+	case "OnboardingEvidence.url":
+		if e.ComplexityRoot.OnboardingEvidence.URL == nil {
+			break
+		}
+
+		return e.ComplexityRoot.OnboardingEvidence.URL(childComplexity), true
+	case "OnboardingEvidence.what":
+		if e.ComplexityRoot.OnboardingEvidence.What == nil {
+			break
+		}
+
+		return e.ComplexityRoot.OnboardingEvidence.What(childComplexity), true
+
+	case "OnboardingRecord.checkedAt":
+		if e.ComplexityRoot.OnboardingRecord.CheckedAt == nil {
+			break
+		}
+
+		return e.ComplexityRoot.OnboardingRecord.CheckedAt(childComplexity), true
+	case "OnboardingRecord.checkedBy":
+		if e.ComplexityRoot.OnboardingRecord.CheckedBy == nil {
+			break
+		}
+
+		return e.ComplexityRoot.OnboardingRecord.CheckedBy(childComplexity), true
+	case "OnboardingRecord.checks":
+		if e.ComplexityRoot.OnboardingRecord.Checks == nil {
+			break
+		}
+
+		return e.ComplexityRoot.OnboardingRecord.Checks(childComplexity), true
+	case "OnboardingRecord.id":
+		if e.ComplexityRoot.OnboardingRecord.ID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.OnboardingRecord.ID(childComplexity), true
+	case "OnboardingRecord.manifestId":
+		if e.ComplexityRoot.OnboardingRecord.ManifestID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.OnboardingRecord.ManifestID(childComplexity), true
+	case "OnboardingRecord.passed":
+		if e.ComplexityRoot.OnboardingRecord.Passed == nil {
+			break
+		}
+
+		return e.ComplexityRoot.OnboardingRecord.Passed(childComplexity), true
+	case "OnboardingRecord.reason":
+		if e.ComplexityRoot.OnboardingRecord.Reason == nil {
+			break
+		}
+
+		return e.ComplexityRoot.OnboardingRecord.Reason(childComplexity), true
 
 	case "OpenedEndpoint.expiresAt":
 		if e.ComplexityRoot.OpenedEndpoint.ExpiresAt == nil {
@@ -10287,6 +10745,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.PromotionTerms.MinMinutes(childComplexity), true
+	case "PromotionTerms.requireOnboarding":
+		if e.ComplexityRoot.PromotionTerms.RequireOnboarding == nil {
+			break
+		}
+
+		return e.ComplexityRoot.PromotionTerms.RequireOnboarding(childComplexity), true
 	case "PromotionTerms.secondApprover":
 		if e.ComplexityRoot.PromotionTerms.SecondApprover == nil {
 			break
@@ -10420,6 +10884,17 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Query.App(childComplexity, args["slug"].(string)), true
+	case "Query.appOnboarding":
+		if e.ComplexityRoot.Query.AppOnboarding == nil {
+			break
+		}
+
+		args, err := ec.field_Query_appOnboarding_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Query.AppOnboarding(childComplexity, args["appSlug"].(string), args["version"].(*string)), true
 	case "Query.apps":
 		if e.ComplexityRoot.Query.Apps == nil {
 			break
@@ -10652,6 +11127,17 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Query.Fleet(childComplexity), true
+	case "Query.gaps":
+		if e.ComplexityRoot.Query.Gaps == nil {
+			break
+		}
+
+		args, err := ec.field_Query_gaps_args(ctx, rawArgs)
+		if err != nil {
+			return 0, false
+		}
+
+		return e.ComplexityRoot.Query.Gaps(childComplexity, args["filter"].(*gap.Filter), args["first"].(*int), args["after"].(*string)), true
 	case "Query.impactOf":
 		if e.ComplexityRoot.Query.ImpactOf == nil {
 			break
@@ -11580,12 +12066,31 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Runbook.Title(childComplexity), true
+	case "Runbook.triage":
+		if e.ComplexityRoot.Runbook.Triage == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Runbook.Triage(childComplexity), true
 	case "Runbook.url":
 		if e.ComplexityRoot.Runbook.URL == nil {
 			break
 		}
 
 		return e.ComplexityRoot.Runbook.URL(childComplexity), true
+
+	case "RunbookStep.by":
+		if e.ComplexityRoot.RunbookStep.By == nil {
+			break
+		}
+
+		return e.ComplexityRoot.RunbookStep.By(childComplexity), true
+	case "RunbookStep.do":
+		if e.ComplexityRoot.RunbookStep.Do == nil {
+			break
+		}
+
+		return e.ComplexityRoot.RunbookStep.Do(childComplexity), true
 
 	case "RuntimeSecret.audience":
 		if e.ComplexityRoot.RuntimeSecret.Audience == nil {
@@ -13693,6 +14198,8 @@ func (e *executableSchema) Exec(ctx context.Context) graphql.ResponseHandler {
 		ec.unmarshalInputBreakGlassGrantRoleInput,
 		ec.unmarshalInputCancelOperationInput,
 		ec.unmarshalInputCapacityIntentInput,
+		ec.unmarshalInputCheckAppOnboardingInput,
+		ec.unmarshalInputCloseGapInput,
 		ec.unmarshalInputComponentInput,
 		ec.unmarshalInputCreateAppInput,
 		ec.unmarshalInputCreateArtifactSourceInput,
@@ -13704,6 +14211,7 @@ func (e *executableSchema) Exec(ctx context.Context) graphql.ResponseHandler {
 		ec.unmarshalInputCreateTenantInput,
 		ec.unmarshalInputCreateUserInput,
 		ec.unmarshalInputCreateWebhookInput,
+		ec.unmarshalInputDecideGapInput,
 		ec.unmarshalInputDecommissionInstanceInput,
 		ec.unmarshalInputDeviceInput,
 		ec.unmarshalInputDrainMemberInput,
@@ -13711,6 +14219,7 @@ func (e *executableSchema) Exec(ctx context.Context) graphql.ResponseHandler {
 		ec.unmarshalInputEnrolNodeInput,
 		ec.unmarshalInputEntitlementLimitsInput,
 		ec.unmarshalInputExplainPermissionInput,
+		ec.unmarshalInputGapFilter,
 		ec.unmarshalInputGrantCreditInput,
 		ec.unmarshalInputGrantRoleInput,
 		ec.unmarshalInputInstanceFilter,
@@ -13751,6 +14260,7 @@ func (e *executableSchema) Exec(ctx context.Context) graphql.ResponseHandler {
 		ec.unmarshalInputPromoteManifestInput,
 		ec.unmarshalInputPublishArtifactInput,
 		ec.unmarshalInputPublishManifestInput,
+		ec.unmarshalInputRaiseGapInput,
 		ec.unmarshalInputRegisterAdapterInput,
 		ec.unmarshalInputRegisterRunnerInput,
 		ec.unmarshalInputRegisterSandboxAdapterInput,
@@ -15007,6 +15517,16 @@ type Runbook {
   title: String!
   "Where it is, https."
   url: String!
+  "The steps from a symptom to its cause, in order; empty where the page alone has them."
+  triage: [RunbookStep!]!
+}
+
+"A step of triage."
+type RunbookStep {
+  "What the reader holds then: ` + "`" + `correlation_id` + "`" + `, ` + "`" + `trace_id` + "`" + `, ` + "`" + `operation_id` + "`" + `, ` + "`" + `instance_id` + "`" + `, ` + "`" + `member_id` + "`" + `, ` + "`" + `event` + "`" + ` or ` + "`" + `log` + "`" + `."
+  by: String!
+  "What the reader does with it."
+  do: String!
 }
 
 "A page of manifests."
@@ -15335,6 +15855,8 @@ type PromotionTerms {
   secondApprover: Boolean!
   "Whether each pinned artifact needs a signed report of a smoke of its kind before a version becomes the canary."
   smokedArtifacts: Boolean!
+  "Whether all conditions of onboarding must have passed, in a check that was kept and still hold, before a version becomes ACTIVE."
+  requireOnboarding: Boolean!
 }
 
 "An app's terms."
@@ -15351,6 +15873,8 @@ input SetPromotionTermsInput {
   secondApprover: Boolean! = false
   "Whether each pinned artifact needs a signed report of a smoke of its kind before a version becomes the canary."
   smokedArtifacts: Boolean! = true
+  "Whether all conditions of onboarding must have passed, in a check that was kept and still hold, before a version becomes ACTIVE."
+  requireOnboarding: Boolean! = false
   "Why, kept in the audit."
   reason: String!
 }
@@ -15887,6 +16411,164 @@ extend type Subscription {
   instanceTimeline("The instance." instanceId: ID!, "Begin after this cursor; left out for the beginning." after: String): Event!
   "Everything that happens in a project, in commit order: replays what came after the cursor, then goes live. Key: <family>.instance.read on the project; events of families the caller may not read are left out, and without allocation.read those of allocations that no instance uses."
   projectActivity("The project." projectId: ID!, "Begin after this cursor; at the end of the feed if left out." after: String): Event!
+}
+`, BuiltIn: false},
+	{Name: "../../schema/gap.graphql", Input: `"What the platform lacks for an app."
+enum GapKind {
+  "Something that every app would need, and that the platform does not have."
+  MISSING_PRIMITIVE
+  "An app's own affair that leaks into the platform, or the platform's into an app."
+  LEAKY_COUPLING
+  "A permission key or a rule of policy that cannot be named."
+  MISSING_KEY
+  "Something that happens, and that triage finds no event of."
+  MISSING_EVENT
+  "Use that no tenant can be billed for."
+  MISSING_BILLING_HOOK
+}
+
+"Where an entry of the gap log is."
+enum GapState {
+  "Not decided yet."
+  OPEN
+  "The platform's operators will close it."
+  ACCEPTED
+  "It waits until more apps need it."
+  DEFERRED
+  "It is not the platform's, or not wanted."
+  DECLINED
+  "A release has closed it."
+  CLOSED
+}
+
+"An entry of the gap log: what was found missing while an app was brought to the platform."
+type Gap implements Node {
+  "Typed id, ` + "`" + `gap_…` + "`" + `."
+  id: ID!
+  "What is missing."
+  kind: GapKind!
+  "Where it is."
+  state: GapState!
+  "The app."
+  appSlug: String!
+  "The version that it was found with; null for no one of them."
+  manifestId: ID
+  "Its semantic version; empty for none."
+  version: String!
+  "The condition of onboarding that failed; null for a gap that was raised by hand."
+  condition: OnboardingCondition
+  "What is missing, in a line."
+  title: String!
+  "What is missing, and what it was needed for."
+  description: String!
+  "Ids and links that show it."
+  evidence: [String!]!
+  "The instance that it was found with; null for none."
+  instanceId: ID
+  "Who raised it."
+  raisedBy: Actor!
+  "When."
+  createdAt: DateTime!
+  "Who decided it last; null before that."
+  decidedBy: Actor
+  "When."
+  decidedAt: DateTime
+  "Why it was decided so; empty before that."
+  decision: String!
+  "Who closed it; null before that."
+  closedBy: Actor
+  "When."
+  closedAt: DateTime
+  "The release that closed it: of the platform, or an address; empty before that."
+  release: String!
+  "The version of the app that closed it; null for none."
+  releaseManifestId: ID
+  "What the release has of it; empty before that."
+  closeReason: String!
+}
+
+"A page of gaps."
+type GapConnection {
+  "The rows, each with its cursor."
+  edges: [GapEdge!]!
+  "The page's place in the list."
+  pageInfo: PageInfo!
+}
+
+"A gap in a page."
+type GapEdge {
+  "Opaque position of this row."
+  cursor: String!
+  "The gap."
+  node: Gap!
+}
+
+"Which gaps. All that is given must fit."
+input GapFilter {
+  "Those of an app."
+  appSlug: String
+  "Those of the apps that a project publishes."
+  projectId: ID
+  "Those in one of these states; left out for all."
+  states: [GapState!]
+  "Those of one of these kinds; left out for all."
+  kinds: [GapKind!]
+}
+
+"A gap that was found."
+input RaiseGapInput {
+  "The app."
+  appSlug: String!
+  "The version that it was found with; empty for no one of them."
+  version: String! = ""
+  "What is missing."
+  kind: GapKind!
+  "What is missing, in a line of at most 200 characters."
+  title: String!
+  "What is missing, and what it was needed for, at most 4,000 characters."
+  description: String!
+  "The instance that it was found with: of the app, and of the publisher's tenant where a tenant publishes it."
+  instanceId: ID
+  "Ids and links that show it, at most 20 of at most 300 characters."
+  evidence: [String!]! = []
+  "A repeat with the same key and input answers the same gap."
+  idempotencyKey: String!
+}
+
+"A decision on a gap."
+input DecideGapInput {
+  "The gap."
+  gapId: ID!
+  "ACCEPTED, DEFERRED or DECLINED."
+  to: GapState!
+  "Why, kept in the gap and the audit."
+  reason: String!
+}
+
+"The release that closes a gap."
+input CloseGapInput {
+  "The gap, which must be ACCEPTED."
+  gapId: ID!
+  "The release that closed it, of the platform or as an address, at most 300 characters."
+  release: String!
+  "The version of the app that closed it: of the same app, and no draft."
+  manifestId: ID
+  "What the release has of it, kept in the gap and the audit."
+  reason: String!
+}
+
+extend type Query {
+  "The gap log, newest first. Key: gap.read: with an app or a project on who publishes it, else on the platform."
+  gaps("Which; left out for all of the platform." filter: GapFilter, "How many, 1 to 100." first: Int = 50, "Read on after this cursor." after: String): GapConnection!
+}
+
+extend type Mutation {
+  "Note what the platform lacks for an app. Key: gap.raise on the app's publisher, or on the platform."
+  raiseGap("What." input: RaiseGapInput!): Gap!
+  "Decide a gap, also once more. Key: gap.decide on the platform."
+  decideGap("Which, and how." input: DecideGapInput!): Gap!
+  "Close an accepted gap with the release that has what was missing. Key: gap.decide on the platform."
+  closeGap("Which, and by what." input: CloseGapInput!): Gap!
 }
 `, BuiltIn: false},
 	{Name: "../../schema/identity.graphql", Input: `"A customer: owns projects, people and everything in them."
@@ -18360,6 +19042,126 @@ extend type Mutation {
 extend type Subscription {
   "The tasks of the calling node that have not ended: first all there are, then each new or changed one."
   nodeTasks: NodeTask!
+}
+`, BuiltIn: false},
+	{Name: "../../schema/onboarding.graphql", Input: `"A condition of the baseline for every app team."
+enum OnboardingCondition {
+  "The app is launched and driven by catalog, entitlement and the public contract alone, as far as calls are recorded."
+  CONTRACTS
+  "Service accounts do what is automated."
+  SERVICE_ACCOUNT
+  "The tests between tenants have passed for the adapter's build, in a report that a registered runner signed."
+  TENANT_BOUNDARY
+  "The required events of its instances are there, each with correlation, tenant, project, app and instance."
+  LIFECYCLE_EVENTS
+  "Each pinned artifact comes from a registered source that policy lets through."
+  ARTIFACT_SOURCES
+  "Upgrade, rollback and deletion are declared, and each that is supported was carried out."
+  LIFECYCLE_WALKED
+  "A runbook's triage begins from the correlation id."
+  SUPPORT_RUNBOOK
+}
+
+"How a condition stands."
+enum OnboardingVerdict {
+  "What was recorded meets it."
+  PASSED
+  "What was recorded does not meet it."
+  FAILED
+  "Nothing, or not enough, was recorded."
+  NOT_KNOWN
+}
+
+"Something that a verdict rests on."
+type OnboardingEvidence {
+  "The row, such as an instance, operation, event, audit entry, report or artifact; null for a link."
+  id: ID
+  "Where to read it; empty for what has an id."
+  url: String!
+  "What names it, such as an event's type."
+  what: String!
+  "What it says; empty where it only exists."
+  state: String!
+  "When it happened; null where it has no time of its own."
+  at: DateTime
+}
+
+"A condition with its verdict."
+type OnboardingCheck {
+  "The condition."
+  condition: OnboardingCondition!
+  "How it stands."
+  verdict: OnboardingVerdict!
+  "Why, for a person."
+  message: String!
+  "What to do about it; empty where it has passed."
+  remedy: String!
+  "When the newest thing happened that the verdict rests on; null for nothing."
+  at: DateTime
+  "What it rests on, what speaks against it first, at most 10. What the caller may not read is left out, and the verdict stays."
+  evidence: [OnboardingEvidence!]!
+  "The gap that a failure of this condition was noted as, with this version; null for none."
+  gapId: ID
+}
+
+"A check of the conditions that was kept."
+type OnboardingRecord {
+  "Typed id, ` + "`" + `onb_…` + "`" + `."
+  id: ID!
+  "The version."
+  manifestId: ID!
+  "Whether all had passed."
+  passed: Boolean!
+  "The seven, in the baseline's order."
+  checks: [OnboardingCheck!]!
+  "When they were checked."
+  checkedAt: DateTime!
+  "Who had them checked."
+  checkedBy: Actor!
+  "Why."
+  reason: String!
+}
+
+"Whether a version of an app is ready for onboarding."
+type AppOnboarding {
+  "The app."
+  appSlug: String!
+  "The version."
+  manifestId: ID!
+  "Its semantic version."
+  version: String!
+  "Its stage."
+  stage: Stage!
+  "Whether the app's terms need all conditions before a version becomes ACTIVE."
+  required: Boolean!
+  "Whether all have passed now."
+  passed: Boolean!
+  "The seven, in the baseline's order, from what is recorded now."
+  checks: [OnboardingCheck!]!
+  "When they were checked: now."
+  checkedAt: DateTime!
+  "The checks that were kept, newest first, at most 20."
+  records: [OnboardingRecord!]!
+}
+
+"A check that is to be kept."
+input CheckAppOnboardingInput {
+  "The app."
+  appSlug: String!
+  "The version; empty for the ACTIVE one, or else the newest."
+  version: String! = ""
+  "Why, kept in the record and the audit."
+  reason: String! = ""
+}
+
+extend type Query {
+  "Check from what is recorded whether a version of an app, or its ACTIVE or else its newest one, is ready for onboarding. Nothing is kept. It rests on the newest instances of the version that its publisher sees. Key: manifest.read on the app's publisher, or on the platform."
+  appOnboarding("The app." appSlug: String!, "The version; left out for the ACTIVE one, or else the newest." version: String): AppOnboarding!
+}
+
+extend type Mutation {
+  "Check it likewise, and keep what was found; the newest 20 of a version are kept. A condition that failed is noted as a gap, once for each version. Key: manifest.smoke on the app's publisher, or on the platform."
+  checkAppOnboarding("Which." input: CheckAppOnboardingInput!): OnboardingRecord!
 }
 `, BuiltIn: false},
 	{Name: "../../schema/operation.graphql", Input: `"What an operation does."
@@ -20882,6 +21684,30 @@ func (ec *executionContext) childFields_AppEdge(ctx context.Context, field graph
 	return nil, fmt.Errorf("no field named %q was found under type AppEdge", field.Name)
 }
 
+func (ec *executionContext) childFields_AppOnboarding(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "appSlug":
+		return ec.fieldContext_AppOnboarding_appSlug(ctx, field)
+	case "manifestId":
+		return ec.fieldContext_AppOnboarding_manifestId(ctx, field)
+	case "version":
+		return ec.fieldContext_AppOnboarding_version(ctx, field)
+	case "stage":
+		return ec.fieldContext_AppOnboarding_stage(ctx, field)
+	case "required":
+		return ec.fieldContext_AppOnboarding_required(ctx, field)
+	case "passed":
+		return ec.fieldContext_AppOnboarding_passed(ctx, field)
+	case "checks":
+		return ec.fieldContext_AppOnboarding_checks(ctx, field)
+	case "checkedAt":
+		return ec.fieldContext_AppOnboarding_checkedAt(ctx, field)
+	case "records":
+		return ec.fieldContext_AppOnboarding_records(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type AppOnboarding", field.Name)
+}
+
 func (ec *executionContext) childFields_Artifact(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "id":
@@ -22046,6 +22872,74 @@ func (ec *executionContext) childFields_FleetCapacity(ctx context.Context, field
 	return nil, fmt.Errorf("no field named %q was found under type FleetCapacity", field.Name)
 }
 
+func (ec *executionContext) childFields_Gap(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "id":
+		return ec.fieldContext_Gap_id(ctx, field)
+	case "kind":
+		return ec.fieldContext_Gap_kind(ctx, field)
+	case "state":
+		return ec.fieldContext_Gap_state(ctx, field)
+	case "appSlug":
+		return ec.fieldContext_Gap_appSlug(ctx, field)
+	case "manifestId":
+		return ec.fieldContext_Gap_manifestId(ctx, field)
+	case "version":
+		return ec.fieldContext_Gap_version(ctx, field)
+	case "condition":
+		return ec.fieldContext_Gap_condition(ctx, field)
+	case "title":
+		return ec.fieldContext_Gap_title(ctx, field)
+	case "description":
+		return ec.fieldContext_Gap_description(ctx, field)
+	case "evidence":
+		return ec.fieldContext_Gap_evidence(ctx, field)
+	case "instanceId":
+		return ec.fieldContext_Gap_instanceId(ctx, field)
+	case "raisedBy":
+		return ec.fieldContext_Gap_raisedBy(ctx, field)
+	case "createdAt":
+		return ec.fieldContext_Gap_createdAt(ctx, field)
+	case "decidedBy":
+		return ec.fieldContext_Gap_decidedBy(ctx, field)
+	case "decidedAt":
+		return ec.fieldContext_Gap_decidedAt(ctx, field)
+	case "decision":
+		return ec.fieldContext_Gap_decision(ctx, field)
+	case "closedBy":
+		return ec.fieldContext_Gap_closedBy(ctx, field)
+	case "closedAt":
+		return ec.fieldContext_Gap_closedAt(ctx, field)
+	case "release":
+		return ec.fieldContext_Gap_release(ctx, field)
+	case "releaseManifestId":
+		return ec.fieldContext_Gap_releaseManifestId(ctx, field)
+	case "closeReason":
+		return ec.fieldContext_Gap_closeReason(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type Gap", field.Name)
+}
+
+func (ec *executionContext) childFields_GapConnection(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "edges":
+		return ec.fieldContext_GapConnection_edges(ctx, field)
+	case "pageInfo":
+		return ec.fieldContext_GapConnection_pageInfo(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type GapConnection", field.Name)
+}
+
+func (ec *executionContext) childFields_GapEdge(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "cursor":
+		return ec.fieldContext_GapEdge_cursor(ctx, field)
+	case "node":
+		return ec.fieldContext_GapEdge_node(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type GapEdge", field.Name)
+}
+
 func (ec *executionContext) childFields_Generation(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "id":
@@ -23070,6 +23964,62 @@ func (ec *executionContext) childFields_NodeWalls(ctx context.Context, field gra
 	return nil, fmt.Errorf("no field named %q was found under type NodeWalls", field.Name)
 }
 
+func (ec *executionContext) childFields_OnboardingCheck(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "condition":
+		return ec.fieldContext_OnboardingCheck_condition(ctx, field)
+	case "verdict":
+		return ec.fieldContext_OnboardingCheck_verdict(ctx, field)
+	case "message":
+		return ec.fieldContext_OnboardingCheck_message(ctx, field)
+	case "remedy":
+		return ec.fieldContext_OnboardingCheck_remedy(ctx, field)
+	case "at":
+		return ec.fieldContext_OnboardingCheck_at(ctx, field)
+	case "evidence":
+		return ec.fieldContext_OnboardingCheck_evidence(ctx, field)
+	case "gapId":
+		return ec.fieldContext_OnboardingCheck_gapId(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type OnboardingCheck", field.Name)
+}
+
+func (ec *executionContext) childFields_OnboardingEvidence(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "id":
+		return ec.fieldContext_OnboardingEvidence_id(ctx, field)
+	case "url":
+		return ec.fieldContext_OnboardingEvidence_url(ctx, field)
+	case "what":
+		return ec.fieldContext_OnboardingEvidence_what(ctx, field)
+	case "state":
+		return ec.fieldContext_OnboardingEvidence_state(ctx, field)
+	case "at":
+		return ec.fieldContext_OnboardingEvidence_at(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type OnboardingEvidence", field.Name)
+}
+
+func (ec *executionContext) childFields_OnboardingRecord(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "id":
+		return ec.fieldContext_OnboardingRecord_id(ctx, field)
+	case "manifestId":
+		return ec.fieldContext_OnboardingRecord_manifestId(ctx, field)
+	case "passed":
+		return ec.fieldContext_OnboardingRecord_passed(ctx, field)
+	case "checks":
+		return ec.fieldContext_OnboardingRecord_checks(ctx, field)
+	case "checkedAt":
+		return ec.fieldContext_OnboardingRecord_checkedAt(ctx, field)
+	case "checkedBy":
+		return ec.fieldContext_OnboardingRecord_checkedBy(ctx, field)
+	case "reason":
+		return ec.fieldContext_OnboardingRecord_reason(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type OnboardingRecord", field.Name)
+}
+
 func (ec *executionContext) childFields_OpenedEndpoint(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "url":
@@ -23740,6 +24690,8 @@ func (ec *executionContext) childFields_PromotionTerms(ctx context.Context, fiel
 		return ec.fieldContext_PromotionTerms_secondApprover(ctx, field)
 	case "smokedArtifacts":
 		return ec.fieldContext_PromotionTerms_smokedArtifacts(ctx, field)
+	case "requireOnboarding":
+		return ec.fieldContext_PromotionTerms_requireOnboarding(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type PromotionTerms", field.Name)
 }
@@ -23974,8 +24926,20 @@ func (ec *executionContext) childFields_Runbook(ctx context.Context, field graph
 		return ec.fieldContext_Runbook_title(ctx, field)
 	case "url":
 		return ec.fieldContext_Runbook_url(ctx, field)
+	case "triage":
+		return ec.fieldContext_Runbook_triage(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type Runbook", field.Name)
+}
+
+func (ec *executionContext) childFields_RunbookStep(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "by":
+		return ec.fieldContext_RunbookStep_by(ctx, field)
+	case "do":
+		return ec.fieldContext_RunbookStep_do(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type RunbookStep", field.Name)
 }
 
 func (ec *executionContext) childFields_RuntimeSecret(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {

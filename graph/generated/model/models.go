@@ -12,6 +12,7 @@ import (
 	"github.com/gpuaas/app-platform/domain/lifecycle"
 	"github.com/gpuaas/app-platform/ent/generated/db"
 	"github.com/gpuaas/app-platform/service/billing"
+	"github.com/gpuaas/app-platform/service/gap"
 	"github.com/gpuaas/app-platform/service/instance"
 	"github.com/gpuaas/app-platform/service/ledger/event"
 	"github.com/gpuaas/app-platform/service/ledger/operation"
@@ -310,6 +311,22 @@ type EventEdge struct {
 	Cursor string `json:"cursor"`
 	// The event.
 	Node *event.Event `json:"node"`
+}
+
+// A page of gaps.
+type GapConnection struct {
+	// The rows, each with its cursor.
+	Edges []*GapEdge `json:"edges"`
+	// The page's place in the list.
+	PageInfo *PageInfo `json:"pageInfo"`
+}
+
+// A gap in a page.
+type GapEdge struct {
+	// Opaque position of this row.
+	Cursor string `json:"cursor"`
+	// The gap.
+	Node *gap.Gap `json:"node"`
 }
 
 // A page of instances.

@@ -8,6 +8,7 @@ import (
 	"github.com/gpuaas/app-platform/domain/fault"
 	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/domain/lifecycle"
+	"github.com/gpuaas/app-platform/domain/rollout"
 	"github.com/gpuaas/app-platform/ent/generated/db"
 	dbadapter "github.com/gpuaas/app-platform/ent/generated/db/adapter"
 	dbapp "github.com/gpuaas/app-platform/ent/generated/db/app"
@@ -16,6 +17,7 @@ import (
 	"github.com/gpuaas/app-platform/service/catalog"
 	"github.com/gpuaas/app-platform/service/kit/check"
 	"github.com/gpuaas/app-platform/service/ledger/audit"
+	"github.com/gpuaas/app-platform/service/onboarding"
 )
 
 // OpenAppInput is the platform's word on an app that its publisher tried in a sandbox.
@@ -74,7 +76,7 @@ func openApp(ctx context.Context, t *tx.Tx, in OpenAppInput) (*db.App, error) {
 	if err := ready(ctx, t, versions); err != nil {
 		return nil, err
 	}
-	if err := trusted(ctx, t, versions, in.Override); err != nil {
+	if err := trusted(ctx, t, row, versions, in.Override); err != nil {
 		return nil, err
 	}
 	if _, err := t.Exec(ctx, `UPDATE manifest SET sandbox = false WHERE app_id = $1`, row.ID); err != nil {
@@ -116,7 +118,7 @@ func ready(ctx context.Context, t *tx.Tx, versions []*db.Manifest) error {
 }
 
 // trusted refuses versions that other tenants would get on their publisher's word alone.
-func trusted(ctx context.Context, t *tx.Tx, versions []*db.Manifest, override string) error {
+func trusted(ctx context.Context, t *tx.Tx, app *db.App, versions []*db.Manifest, override string) error {
 	if override != "" {
 		return nil
 	}
@@ -127,7 +129,11 @@ func trusted(ctx context.Context, t *tx.Tx, versions []*db.Manifest, override st
 		}
 	}
 	lacking, err := catalog.LacksOpening(ctx, t, reached)
-	if err != nil || len(lacking) == 0 {
+	if err != nil {
+		return err
+	}
+	unready, err := lacksOnboarding(ctx, t, app, reached)
+	if lacking = append(lacking, unready...); err != nil || len(lacking) == 0 {
 		return err
 	}
 	reasons := make([]fault.Reason, len(lacking))
@@ -136,4 +142,25 @@ func trusted(ctx context.Context, t *tx.Tx, versions []*db.Manifest, override st
 	}
 	return fault.New(fault.EvidenceMissing, "other tenants would get versions on their publisher's word alone: have what is "+
 		"missing signed, or set it aside with input.override").With(reasons...)
+}
+
+// lacksOnboarding is what of onboarding the versions lack, where the app's terms require it for what every tenant gets.
+func lacksOnboarding(ctx context.Context, t *tx.Tx, app *db.App, versions []*db.Manifest) (lacking []string, err error) {
+	terms, err := rollout.TermsOf(app.PromotionTerms)
+	if err != nil {
+		return nil, fmt.Errorf("read the terms of app %s: %w", app.Slug, err)
+	}
+	if !terms.RequireOnboarding {
+		return nil, nil
+	}
+	for _, version := range versions {
+		found, err := onboarding.Lacks(ctx, t, app.Slug, version.Version)
+		if err != nil {
+			return nil, err
+		}
+		for _, text := range found {
+			lacking = append(lacking, fmt.Sprintf("version %s: %s", version.Version, text))
+		}
+	}
+	return lacking, nil
 }

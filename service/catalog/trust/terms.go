@@ -21,6 +21,7 @@ type TermsInput struct {
 	AppSlug                             string
 	MinLaunches, MinMinutes, GraceHours int
 	SecondApprover, SmokedArtifacts     bool
+	RequireOnboarding                   bool
 	Reason                              string
 }
 
@@ -49,7 +50,7 @@ func (s *Service) SetTerms(ctx context.Context, in TermsInput) (out *db.App, err
 	}
 	wanted := rollout.Terms{
 		MinLaunches: in.MinLaunches, MinMinutes: in.MinMinutes, GraceHours: in.GraceHours, SecondApprover: in.SecondApprover,
-		SmokedArtifacts: in.SmokedArtifacts,
+		SmokedArtifacts: in.SmokedArtifacts, RequireOnboarding: in.RequireOnboarding,
 	}
 	encoded, err := json.Marshal(wanted)
 	if err != nil {

@@ -54,7 +54,12 @@ function AppView({ app }: { app: App }) {
             <span>{app.slug}</span>
           </>
         }
-        actions={<LaunchButton app={app} />}
+        actions={
+          <>
+            <OnboardingLink slug={app.slug} />
+            <LaunchButton app={app} />
+          </>
+        }
       />
       {app.sandbox && (
         <Notice tone="idle" icon="info">
@@ -83,6 +88,17 @@ function AppView({ app }: { app: App }) {
         {active !== null && <Aside active={active} />}
       </div>
     </div>
+  );
+}
+
+/** Leads to the conditions of onboarding; nothing for those who may not read versions. */
+function OnboardingLink({ slug }: { slug: string }) {
+  const { can } = useSession();
+  if (!can('manifest.read')) return null;
+  return (
+    <Button variant="default" renderRoot={(props) => <Link {...props} to="/onboarding/$slug" params={{ slug }} />}>
+      Onboarding
+    </Button>
   );
 }
 

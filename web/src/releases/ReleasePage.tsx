@@ -64,7 +64,24 @@ function ReleaseView({ release, refresh }: { release: Release; refresh: () => vo
             </Link>
           </>
         }
-        actions={<Steps release={release} onStep={setStep} />}
+        actions={
+          <>
+            <Button
+              variant="default"
+              renderRoot={(props) => (
+                <Link
+                  {...props}
+                  to="/onboarding/$slug"
+                  params={{ slug: release.appSlug }}
+                  search={{ version: release.version }}
+                />
+              )}
+            >
+              Onboarding
+            </Button>
+            <Steps release={release} onStep={setStep} />
+          </>
+        }
       />
       <div className="workload">
         <div className="stack">

@@ -1,7 +1,13 @@
 import { Card } from '../ui/parts';
 
-/** Links to runbooks; nothing when there are none. */
-export function Runbooks({ runbooks }: { runbooks: readonly { readonly title: string; readonly url: string }[] }) {
+interface Runbook {
+  readonly title: string;
+  readonly url: string;
+  readonly triage: readonly { readonly by: string; readonly do: string }[];
+}
+
+/** Links to runbooks with their steps of triage; nothing when there are none. */
+export function Runbooks({ runbooks }: { runbooks: readonly Runbook[] }) {
   if (runbooks.length === 0) return null;
   return (
     <Card title="Runbooks">
@@ -11,6 +17,15 @@ export function Runbooks({ runbooks }: { runbooks: readonly { readonly title: st
             <a href={each.url} target="_blank" rel="noreferrer noopener">
               {each.title}
             </a>
+            {each.triage.length > 0 && (
+              <ol className="small soft">
+                {each.triage.map((step) => (
+                  <li key={`${step.by} ${step.do}`}>
+                    By {step.by.replaceAll('_', ' ')}: {step.do}
+                  </li>
+                ))}
+              </ol>
+            )}
           </li>
         ))}
       </ul>

@@ -19,6 +19,7 @@ function wanted(stage: Stage, kind: string, terms: Terms): readonly string[] {
   const active = [
     terms.minLaunches > 0 ? `${plural(terms.minLaunches, 'launch', 'launches')} by others than its publisher` : '',
     terms.minMinutes > 0 ? `${plural(terms.minMinutes, 'minute')} as the canary` : '',
+    terms.requireOnboarding ? 'All conditions of onboarding, in a check that was kept' : '',
     terms.secondApprover ? 'Somebody else than who took the steps before' : '',
   ];
   const of: Partial<Record<Stage, readonly string[]>> = {

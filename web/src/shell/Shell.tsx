@@ -123,6 +123,7 @@ function SideContent() {
             <NavLink to="/releases" icon="launch" text="Releases" />
           </>
         )}
+        {can('gap.read') && <NavLink to="/gaps" icon="warn" text="Gaps" />}
         {can('artifact.read') && <NavLink to="/artifacts" icon="allocations" text="Artifacts" />}
         {can('source.read') && <NavLink to="/sources" icon="out" text="Sources" />}
         <h2>Control</h2>
@@ -164,6 +165,7 @@ function NavLink({
     | '/control-planes'
     | '/webhooks'
     | '/releases'
+    | '/gaps'
     | '/artifacts'
     | '/sources';
   icon: IconName;

@@ -48,6 +48,11 @@ const tones: Readonly<Record<string, Tone>> = {
   UNDOING: 'warn',
   UNDONE: 'idle',
   TIMED_OUT: 'bad',
+  PASSED: 'good',
+  NOT_KNOWN: 'idle',
+  OPEN: 'warn',
+  ACCEPTED: 'busy',
+  CLOSED: 'good',
 };
 
 /** Returns the tone of a state; `operation` because a running operation is busy but a running workload is good. */

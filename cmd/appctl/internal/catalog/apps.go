@@ -21,7 +21,7 @@ import (
 // Commands returns the commands about apps and versions.
 func Commands(t *command.Tool) []*cobra.Command {
 	return []*cobra.Command{
-		command.Group("apps", "The catalog of apps", listApps(t), showApp(t), fit(t), createSandbox(t)),
+		command.Group("apps", "The catalog of apps", listApps(t), showApp(t), fit(t), createSandbox(t), onboarding(t)),
 		command.Group("manifest", "Versions of apps: lint, publish and smoke-test them",
 			lint(t), publish(t), list(t), show(t), smoke(t), Promote(t), schema(t)),
 		command.Group("evidence", "Reports that a version's promotion rests on", submit(t), sign(t)),

@@ -28,6 +28,8 @@ func setTerms(t *command.Tool) *cobra.Command {
 		"somebody else must take the step to ACTIVE than who took those to STAGED and CANARY")
 	cmd.Flags().BoolVar(&input.SmokedArtifacts, "smoked-artifacts", true,
 		"each pinned artifact needs a signed report of a smoke of its kind before CANARY; =false to need none")
+	cmd.Flags().BoolVar(&input.RequireOnboarding, "require-onboarding", false,
+		"all conditions of onboarding must have passed before ACTIVE")
 	command.NeededReasonFlag(cmd, &input.Reason)
 	return cmd
 }
@@ -36,5 +38,6 @@ func viewTerms(app gql.AppTerms) command.View {
 	terms := app.PromotionTerms
 	return command.One(app, app.Id, "Slug", app.Slug, "Launches", strconv.Itoa(terms.MinLaunches),
 		"Minutes", strconv.Itoa(terms.MinMinutes), "Grace hours", strconv.Itoa(terms.GraceHours),
-		"Second approver", render.YesNo(terms.SecondApprover), "Smoked artifacts", render.YesNo(terms.SmokedArtifacts))
+		"Second approver", render.YesNo(terms.SecondApprover), "Smoked artifacts", render.YesNo(terms.SmokedArtifacts),
+		"Require onboarding", render.YesNo(terms.RequireOnboarding))
 }

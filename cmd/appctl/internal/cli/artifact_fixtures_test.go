@@ -43,6 +43,9 @@ func addDeliveryFixtures(s *clienttest.Server) {
 		if call.Args["id"] == "man_1" {
 			return version, nil
 		}
+		if call.Args["id"] == "gap_1" {
+			return gapIn("OPEN", nil), nil
+		}
 		return nil, &clienttest.Fault{Code: "NOT_FOUND", Message: "there is no such object"}
 	})
 	arm := object{"manifest": version, "launches": 12, "failed": 3, "pending": 1, "failureRate": 0.25, "operations": 4,

@@ -168,6 +168,7 @@ func addFixtures(s *clienttest.Server) {
 	addPolicyFixtures(s)
 	addWhyFixtures(s)
 	addTriageFixtures(s)
+	addGapFixtures(s)
 	addShareFixtures(s)
 	addDeliveryFixtures(s)
 	addSourceFixtures(s)

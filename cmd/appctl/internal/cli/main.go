@@ -19,6 +19,7 @@ import (
 	"github.com/gpuaas/app-platform/cmd/appctl/internal/catalog"
 	"github.com/gpuaas/app-platform/cmd/appctl/internal/command"
 	"github.com/gpuaas/app-platform/cmd/appctl/internal/costs"
+	"github.com/gpuaas/app-platform/cmd/appctl/internal/gaps"
 	"github.com/gpuaas/app-platform/cmd/appctl/internal/identity"
 	"github.com/gpuaas/app-platform/cmd/appctl/internal/instances"
 	"github.com/gpuaas/app-platform/cmd/appctl/internal/login"
@@ -87,7 +88,7 @@ func root(t *command.Tool) *cobra.Command {
 		operations.Command(t), members.Command(t), members.Tasks(t), members.Logs(t), members.Top(t), members.Exec(t),
 		operations.Triage(t), operations.Bundle(t), operations.Trace(t), secrets.Command(t), webhooks.Command(t),
 		audit.Command(t),
-		adapter.Command(t), billing.Command(t), costs.Cost(t), costs.Budget(t), admin(t), promote(t), version(t),
+		adapter.Command(t), billing.Command(t), costs.Cost(t), costs.Budget(t), gaps.Command(t), admin(t), promote(t), version(t),
 		&cobra.Command{Use: "exit-codes", Short: "What the exit codes mean", Long: command.ExitCodesHelp},
 	)
 	return root

@@ -664,6 +664,58 @@ func (v *AppDetail) GetActiveManifest() *ManifestDetail { return v.ActiveManifes
 // GetManifests returns AppDetail.Manifests, and is useful for accessing the field via an interface.
 func (v *AppDetail) GetManifests() ManifestPage { return v.Manifests }
 
+// AppOnboarding includes the requested fields of the GraphQL type AppOnboarding.
+// The GraphQL type's documentation follows.
+//
+// Whether a version of an app is ready for onboarding.
+type AppOnboarding struct {
+	// The app.
+	AppSlug string `json:"appSlug"`
+	// The version.
+	ManifestId string `json:"manifestId"`
+	// Its semantic version.
+	Version string `json:"version"`
+	// Its stage.
+	Stage Stage `json:"stage"`
+	// Whether the app's terms need all conditions before a version becomes ACTIVE.
+	Required bool `json:"required"`
+	// Whether all have passed now.
+	Passed bool `json:"passed"`
+	// The seven, in the baseline's order, from what is recorded now.
+	Checks []OnboardingCheck `json:"checks"`
+	// When they were checked: now.
+	CheckedAt time.Time `json:"checkedAt"`
+	// The checks that were kept, newest first, at most 20.
+	Records []OnboardingRecord `json:"records"`
+}
+
+// GetAppSlug returns AppOnboarding.AppSlug, and is useful for accessing the field via an interface.
+func (v *AppOnboarding) GetAppSlug() string { return v.AppSlug }
+
+// GetManifestId returns AppOnboarding.ManifestId, and is useful for accessing the field via an interface.
+func (v *AppOnboarding) GetManifestId() string { return v.ManifestId }
+
+// GetVersion returns AppOnboarding.Version, and is useful for accessing the field via an interface.
+func (v *AppOnboarding) GetVersion() string { return v.Version }
+
+// GetStage returns AppOnboarding.Stage, and is useful for accessing the field via an interface.
+func (v *AppOnboarding) GetStage() Stage { return v.Stage }
+
+// GetRequired returns AppOnboarding.Required, and is useful for accessing the field via an interface.
+func (v *AppOnboarding) GetRequired() bool { return v.Required }
+
+// GetPassed returns AppOnboarding.Passed, and is useful for accessing the field via an interface.
+func (v *AppOnboarding) GetPassed() bool { return v.Passed }
+
+// GetChecks returns AppOnboarding.Checks, and is useful for accessing the field via an interface.
+func (v *AppOnboarding) GetChecks() []OnboardingCheck { return v.Checks }
+
+// GetCheckedAt returns AppOnboarding.CheckedAt, and is useful for accessing the field via an interface.
+func (v *AppOnboarding) GetCheckedAt() time.Time { return v.CheckedAt }
+
+// GetRecords returns AppOnboarding.Records, and is useful for accessing the field via an interface.
+func (v *AppOnboarding) GetRecords() []OnboardingRecord { return v.Records }
+
 // AppPage includes the GraphQL fields of AppConnection requested by the fragment AppPage.
 // The GraphQL type's documentation follows.
 //
@@ -2365,6 +2417,69 @@ var AllCapacityShape = []CapacityShape{
 	CapacityShapeGpuSlice,
 }
 
+// A check that is to be kept.
+type CheckAppOnboardingInput struct {
+	// The app.
+	AppSlug string `json:"appSlug"`
+	// The version; empty for the ACTIVE one, or else the newest.
+	Version string `json:"version,omitempty"`
+	// Why, kept in the record and the audit.
+	Reason string `json:"reason,omitempty"`
+}
+
+// GetAppSlug returns CheckAppOnboardingInput.AppSlug, and is useful for accessing the field via an interface.
+func (v *CheckAppOnboardingInput) GetAppSlug() string { return v.AppSlug }
+
+// GetVersion returns CheckAppOnboardingInput.Version, and is useful for accessing the field via an interface.
+func (v *CheckAppOnboardingInput) GetVersion() string { return v.Version }
+
+// GetReason returns CheckAppOnboardingInput.Reason, and is useful for accessing the field via an interface.
+func (v *CheckAppOnboardingInput) GetReason() string { return v.Reason }
+
+// CheckAppOnboardingResponse is returned by CheckAppOnboarding on success.
+type CheckAppOnboardingResponse struct {
+	// Check it likewise, and keep what was found; the newest 20 of a version are kept. A condition that failed is noted as a gap, once for each version. Key: manifest.smoke on the app's publisher, or on the platform.
+	CheckAppOnboarding OnboardingRecord `json:"checkAppOnboarding"`
+}
+
+// GetCheckAppOnboarding returns CheckAppOnboardingResponse.CheckAppOnboarding, and is useful for accessing the field via an interface.
+func (v *CheckAppOnboardingResponse) GetCheckAppOnboarding() OnboardingRecord {
+	return v.CheckAppOnboarding
+}
+
+// The release that closes a gap.
+type CloseGapInput struct {
+	// The gap, which must be ACCEPTED.
+	GapId string `json:"gapId"`
+	// The release that closed it, of the platform or as an address, at most 300 characters.
+	Release string `json:"release"`
+	// The version of the app that closed it: of the same app, and no draft.
+	ManifestId string `json:"manifestId,omitempty"`
+	// What the release has of it, kept in the gap and the audit.
+	Reason string `json:"reason"`
+}
+
+// GetGapId returns CloseGapInput.GapId, and is useful for accessing the field via an interface.
+func (v *CloseGapInput) GetGapId() string { return v.GapId }
+
+// GetRelease returns CloseGapInput.Release, and is useful for accessing the field via an interface.
+func (v *CloseGapInput) GetRelease() string { return v.Release }
+
+// GetManifestId returns CloseGapInput.ManifestId, and is useful for accessing the field via an interface.
+func (v *CloseGapInput) GetManifestId() string { return v.ManifestId }
+
+// GetReason returns CloseGapInput.Reason, and is useful for accessing the field via an interface.
+func (v *CloseGapInput) GetReason() string { return v.Reason }
+
+// CloseGapResponse is returned by CloseGap on success.
+type CloseGapResponse struct {
+	// Close an accepted gap with the release that has what was missing. Key: gap.decide on the platform.
+	CloseGap Gap `json:"closeGap"`
+}
+
+// GetCloseGap returns CloseGapResponse.CloseGap, and is useful for accessing the field via an interface.
+func (v *CloseGapResponse) GetCloseGap() Gap { return v.CloseGap }
+
 // How many members of a component are wanted, and where.
 type ComponentInput struct {
 	// The component, by the adapter's name.
@@ -3317,6 +3432,34 @@ var AllDeadlineOutcome = []DeadlineOutcome{
 	DeadlineOutcomeFail,
 	DeadlineOutcomeForce,
 }
+
+// A decision on a gap.
+type DecideGapInput struct {
+	// The gap.
+	GapId string `json:"gapId"`
+	// ACCEPTED, DEFERRED or DECLINED.
+	To GapState `json:"to"`
+	// Why, kept in the gap and the audit.
+	Reason string `json:"reason"`
+}
+
+// GetGapId returns DecideGapInput.GapId, and is useful for accessing the field via an interface.
+func (v *DecideGapInput) GetGapId() string { return v.GapId }
+
+// GetTo returns DecideGapInput.To, and is useful for accessing the field via an interface.
+func (v *DecideGapInput) GetTo() GapState { return v.To }
+
+// GetReason returns DecideGapInput.Reason, and is useful for accessing the field via an interface.
+func (v *DecideGapInput) GetReason() string { return v.Reason }
+
+// DecideGapResponse is returned by DecideGap on success.
+type DecideGapResponse struct {
+	// Decide a gap, also once more. Key: gap.decide on the platform.
+	DecideGap Gap `json:"decideGap"`
+}
+
+// GetDecideGap returns DecideGapResponse.DecideGap, and is useful for accessing the field via an interface.
+func (v *DecideGapResponse) GetDecideGap() Gap { return v.DecideGap }
 
 // DeclineControlPlaneResponse is returned by DeclineControlPlane on success.
 type DeclineControlPlaneResponse struct {
@@ -4299,6 +4442,219 @@ func (v *FleetCapacity) GetGpusRented() int { return v.GpusRented }
 // GetGpusFree returns FleetCapacity.GpusFree, and is useful for accessing the field via an interface.
 func (v *FleetCapacity) GetGpusFree() int { return v.GpusFree }
 
+// Gap includes the GraphQL fields of Gap requested by the fragment Gap.
+// The GraphQL type's documentation follows.
+//
+// An entry of the gap log: what was found missing while an app was brought to the platform.
+type Gap struct {
+	// Typed id, `gap_…`.
+	Id string `json:"id"`
+	// What is missing.
+	Kind GapKind `json:"kind"`
+	// Where it is.
+	State GapState `json:"state"`
+	// The app.
+	AppSlug string `json:"appSlug"`
+	// The version that it was found with; null for no one of them.
+	ManifestId *string `json:"manifestId"`
+	// Its semantic version; empty for none.
+	Version string `json:"version"`
+	// The condition of onboarding that failed; null for a gap that was raised by hand.
+	Condition *OnboardingCondition `json:"condition"`
+	// What is missing, in a line.
+	Title string `json:"title"`
+	// What is missing, and what it was needed for.
+	Description string `json:"description"`
+	// Ids and links that show it.
+	Evidence []string `json:"evidence"`
+	// The instance that it was found with; null for none.
+	InstanceId *string `json:"instanceId"`
+	// Who raised it.
+	RaisedBy Actor `json:"raisedBy"`
+	// When.
+	CreatedAt time.Time `json:"createdAt"`
+	// Who decided it last; null before that.
+	DecidedBy *Actor `json:"decidedBy"`
+	// When.
+	DecidedAt *time.Time `json:"decidedAt"`
+	// Why it was decided so; empty before that.
+	Decision string `json:"decision"`
+	// Who closed it; null before that.
+	ClosedBy *Actor `json:"closedBy"`
+	// When.
+	ClosedAt *time.Time `json:"closedAt"`
+	// The release that closed it: of the platform, or an address; empty before that.
+	Release string `json:"release"`
+	// The version of the app that closed it; null for none.
+	ReleaseManifestId *string `json:"releaseManifestId"`
+	// What the release has of it; empty before that.
+	CloseReason string `json:"closeReason"`
+}
+
+// GetId returns Gap.Id, and is useful for accessing the field via an interface.
+func (v *Gap) GetId() string { return v.Id }
+
+// GetKind returns Gap.Kind, and is useful for accessing the field via an interface.
+func (v *Gap) GetKind() GapKind { return v.Kind }
+
+// GetState returns Gap.State, and is useful for accessing the field via an interface.
+func (v *Gap) GetState() GapState { return v.State }
+
+// GetAppSlug returns Gap.AppSlug, and is useful for accessing the field via an interface.
+func (v *Gap) GetAppSlug() string { return v.AppSlug }
+
+// GetManifestId returns Gap.ManifestId, and is useful for accessing the field via an interface.
+func (v *Gap) GetManifestId() *string { return v.ManifestId }
+
+// GetVersion returns Gap.Version, and is useful for accessing the field via an interface.
+func (v *Gap) GetVersion() string { return v.Version }
+
+// GetCondition returns Gap.Condition, and is useful for accessing the field via an interface.
+func (v *Gap) GetCondition() *OnboardingCondition { return v.Condition }
+
+// GetTitle returns Gap.Title, and is useful for accessing the field via an interface.
+func (v *Gap) GetTitle() string { return v.Title }
+
+// GetDescription returns Gap.Description, and is useful for accessing the field via an interface.
+func (v *Gap) GetDescription() string { return v.Description }
+
+// GetEvidence returns Gap.Evidence, and is useful for accessing the field via an interface.
+func (v *Gap) GetEvidence() []string { return v.Evidence }
+
+// GetInstanceId returns Gap.InstanceId, and is useful for accessing the field via an interface.
+func (v *Gap) GetInstanceId() *string { return v.InstanceId }
+
+// GetRaisedBy returns Gap.RaisedBy, and is useful for accessing the field via an interface.
+func (v *Gap) GetRaisedBy() Actor { return v.RaisedBy }
+
+// GetCreatedAt returns Gap.CreatedAt, and is useful for accessing the field via an interface.
+func (v *Gap) GetCreatedAt() time.Time { return v.CreatedAt }
+
+// GetDecidedBy returns Gap.DecidedBy, and is useful for accessing the field via an interface.
+func (v *Gap) GetDecidedBy() *Actor { return v.DecidedBy }
+
+// GetDecidedAt returns Gap.DecidedAt, and is useful for accessing the field via an interface.
+func (v *Gap) GetDecidedAt() *time.Time { return v.DecidedAt }
+
+// GetDecision returns Gap.Decision, and is useful for accessing the field via an interface.
+func (v *Gap) GetDecision() string { return v.Decision }
+
+// GetClosedBy returns Gap.ClosedBy, and is useful for accessing the field via an interface.
+func (v *Gap) GetClosedBy() *Actor { return v.ClosedBy }
+
+// GetClosedAt returns Gap.ClosedAt, and is useful for accessing the field via an interface.
+func (v *Gap) GetClosedAt() *time.Time { return v.ClosedAt }
+
+// GetRelease returns Gap.Release, and is useful for accessing the field via an interface.
+func (v *Gap) GetRelease() string { return v.Release }
+
+// GetReleaseManifestId returns Gap.ReleaseManifestId, and is useful for accessing the field via an interface.
+func (v *Gap) GetReleaseManifestId() *string { return v.ReleaseManifestId }
+
+// GetCloseReason returns Gap.CloseReason, and is useful for accessing the field via an interface.
+func (v *Gap) GetCloseReason() string { return v.CloseReason }
+
+// Which gaps. All that is given must fit.
+type GapFilter struct {
+	// Those of an app.
+	AppSlug string `json:"appSlug,omitempty"`
+	// Those of the apps that a project publishes.
+	ProjectId string `json:"projectId,omitempty"`
+	// Those in one of these states; left out for all.
+	States []GapState `json:"states,omitempty"`
+	// Those of one of these kinds; left out for all.
+	Kinds []GapKind `json:"kinds,omitempty"`
+}
+
+// GetAppSlug returns GapFilter.AppSlug, and is useful for accessing the field via an interface.
+func (v *GapFilter) GetAppSlug() string { return v.AppSlug }
+
+// GetProjectId returns GapFilter.ProjectId, and is useful for accessing the field via an interface.
+func (v *GapFilter) GetProjectId() string { return v.ProjectId }
+
+// GetStates returns GapFilter.States, and is useful for accessing the field via an interface.
+func (v *GapFilter) GetStates() []GapState { return v.States }
+
+// GetKinds returns GapFilter.Kinds, and is useful for accessing the field via an interface.
+func (v *GapFilter) GetKinds() []GapKind { return v.Kinds }
+
+// What the platform lacks for an app.
+type GapKind string
+
+const (
+	// Something that every app would need, and that the platform does not have.
+	GapKindMissingPrimitive GapKind = "MISSING_PRIMITIVE"
+	// An app's own affair that leaks into the platform, or the platform's into an app.
+	GapKindLeakyCoupling GapKind = "LEAKY_COUPLING"
+	// A permission key or a rule of policy that cannot be named.
+	GapKindMissingKey GapKind = "MISSING_KEY"
+	// Something that happens, and that triage finds no event of.
+	GapKindMissingEvent GapKind = "MISSING_EVENT"
+	// Use that no tenant can be billed for.
+	GapKindMissingBillingHook GapKind = "MISSING_BILLING_HOOK"
+)
+
+var AllGapKind = []GapKind{
+	GapKindMissingPrimitive,
+	GapKindLeakyCoupling,
+	GapKindMissingKey,
+	GapKindMissingEvent,
+	GapKindMissingBillingHook,
+}
+
+// GapPage includes the GraphQL fields of GapConnection requested by the fragment GapPage.
+// The GraphQL type's documentation follows.
+//
+// A page of gaps.
+type GapPage struct {
+	// The rows, each with its cursor.
+	Edges []GapPageEdgesGapEdge `json:"edges"`
+	// The page's place in the list.
+	PageInfo PageInfo `json:"pageInfo"`
+}
+
+// GetEdges returns GapPage.Edges, and is useful for accessing the field via an interface.
+func (v *GapPage) GetEdges() []GapPageEdgesGapEdge { return v.Edges }
+
+// GetPageInfo returns GapPage.PageInfo, and is useful for accessing the field via an interface.
+func (v *GapPage) GetPageInfo() PageInfo { return v.PageInfo }
+
+// GapPageEdgesGapEdge includes the requested fields of the GraphQL type GapEdge.
+// The GraphQL type's documentation follows.
+//
+// A gap in a page.
+type GapPageEdgesGapEdge struct {
+	// The gap.
+	Node Gap `json:"node"`
+}
+
+// GetNode returns GapPageEdgesGapEdge.Node, and is useful for accessing the field via an interface.
+func (v *GapPageEdgesGapEdge) GetNode() Gap { return v.Node }
+
+// Where an entry of the gap log is.
+type GapState string
+
+const (
+	// Not decided yet.
+	GapStateOpen GapState = "OPEN"
+	// The platform's operators will close it.
+	GapStateAccepted GapState = "ACCEPTED"
+	// It waits until more apps need it.
+	GapStateDeferred GapState = "DEFERRED"
+	// It is not the platform's, or not wanted.
+	GapStateDeclined GapState = "DECLINED"
+	// A release has closed it.
+	GapStateClosed GapState = "CLOSED"
+)
+
+var AllGapState = []GapState{
+	GapStateOpen,
+	GapStateAccepted,
+	GapStateDeferred,
+	GapStateDeclined,
+	GapStateClosed,
+}
+
 // Generation includes the GraphQL fields of Generation requested by the fragment Generation.
 // The GraphQL type's documentation follows.
 //
@@ -4336,6 +4692,15 @@ func (v *Generation) GetOperationId() *string { return v.OperationId }
 // GetCreatedAt returns Generation.CreatedAt, and is useful for accessing the field via an interface.
 func (v *Generation) GetCreatedAt() time.Time { return v.CreatedAt }
 
+// GetAppOnboardingResponse is returned by GetAppOnboarding on success.
+type GetAppOnboardingResponse struct {
+	// Check from what is recorded whether a version of an app, or its ACTIVE or else its newest one, is ready for onboarding. Nothing is kept. It rests on the newest instances of the version that its publisher sees. Key: manifest.read on the app's publisher, or on the platform.
+	AppOnboarding AppOnboarding `json:"appOnboarding"`
+}
+
+// GetAppOnboarding returns GetAppOnboardingResponse.AppOnboarding, and is useful for accessing the field via an interface.
+func (v *GetAppOnboardingResponse) GetAppOnboarding() AppOnboarding { return v.AppOnboarding }
+
 // GetAppResponse is returned by GetApp on success.
 type GetAppResponse struct {
 	// An app by its short name. Key: <family>.catalog.read in any scope.
@@ -4358,6 +4723,7 @@ func (v *GetAppResponse) GetApp() AppDetail { return v.App }
 // GetArtifactDetailNodeControlPlaneShare
 // GetArtifactDetailNodeEntitlement
 // GetArtifactDetailNodeEvent
+// GetArtifactDetailNodeGap
 // GetArtifactDetailNodeInstance
 // GetArtifactDetailNodeManifest
 // GetArtifactDetailNodeMember
@@ -4394,6 +4760,7 @@ func (v *GetArtifactDetailNodeComputeNode) implementsGraphQLInterfaceGetArtifact
 func (v *GetArtifactDetailNodeControlPlaneShare) implementsGraphQLInterfaceGetArtifactDetailNode() {}
 func (v *GetArtifactDetailNodeEntitlement) implementsGraphQLInterfaceGetArtifactDetailNode()       {}
 func (v *GetArtifactDetailNodeEvent) implementsGraphQLInterfaceGetArtifactDetailNode()             {}
+func (v *GetArtifactDetailNodeGap) implementsGraphQLInterfaceGetArtifactDetailNode()               {}
 func (v *GetArtifactDetailNodeInstance) implementsGraphQLInterfaceGetArtifactDetailNode()          {}
 func (v *GetArtifactDetailNodeManifest) implementsGraphQLInterfaceGetArtifactDetailNode()          {}
 func (v *GetArtifactDetailNodeMember) implementsGraphQLInterfaceGetArtifactDetailNode()            {}
@@ -4454,6 +4821,9 @@ func __unmarshalGetArtifactDetailNode(b []byte, v *GetArtifactDetailNode) error 
 		return json.Unmarshal(b, *v)
 	case "Event":
 		*v = new(GetArtifactDetailNodeEvent)
+		return json.Unmarshal(b, *v)
+	case "Gap":
+		*v = new(GetArtifactDetailNodeGap)
 		return json.Unmarshal(b, *v)
 	case "Instance":
 		*v = new(GetArtifactDetailNodeInstance)
@@ -4598,6 +4968,14 @@ func __marshalGetArtifactDetailNode(v *GetArtifactDetailNode) ([]byte, error) {
 		result := struct {
 			TypeName string `json:"__typename"`
 			*GetArtifactDetailNodeEvent
+		}{typename, v}
+		return json.Marshal(result)
+	case *GetArtifactDetailNodeGap:
+		typename = "Gap"
+
+		result := struct {
+			TypeName string `json:"__typename"`
+			*GetArtifactDetailNodeGap
 		}{typename, v}
 		return json.Marshal(result)
 	case *GetArtifactDetailNodeInstance:
@@ -5055,6 +5433,17 @@ type GetArtifactDetailNodeEvent struct {
 // GetTypename returns GetArtifactDetailNodeEvent.Typename, and is useful for accessing the field via an interface.
 func (v *GetArtifactDetailNodeEvent) GetTypename() *string { return v.Typename }
 
+// GetArtifactDetailNodeGap includes the requested fields of the GraphQL type Gap.
+// The GraphQL type's documentation follows.
+//
+// An entry of the gap log: what was found missing while an app was brought to the platform.
+type GetArtifactDetailNodeGap struct {
+	Typename *string `json:"__typename"`
+}
+
+// GetTypename returns GetArtifactDetailNodeGap.Typename, and is useful for accessing the field via an interface.
+func (v *GetArtifactDetailNodeGap) GetTypename() *string { return v.Typename }
+
 // GetArtifactDetailNodeInstance includes the requested fields of the GraphQL type Instance.
 // The GraphQL type's documentation follows.
 //
@@ -5360,6 +5749,949 @@ type GetEntitledResponse struct {
 // GetApp returns GetEntitledResponse.App, and is useful for accessing the field via an interface.
 func (v *GetEntitledResponse) GetApp() GetEntitledApp { return v.App }
 
+// GetGapNode includes the requested fields of the GraphQL interface Node.
+//
+// GetGapNode is implemented by the following types:
+// GetGapNodeAdapterRegistration
+// GetGapNodeAllocation
+// GetGapNodeApp
+// GetGapNodeArtifact
+// GetGapNodeArtifactSource
+// GetGapNodeAuditEntry
+// GetGapNodeComputeNode
+// GetGapNodeControlPlaneShare
+// GetGapNodeEntitlement
+// GetGapNodeEvent
+// GetGapNodeGap
+// GetGapNodeInstance
+// GetGapNodeManifest
+// GetGapNodeMember
+// GetGapNodeNodeTask
+// GetGapNodeOperation
+// GetGapNodeOrphan
+// GetGapNodePolicyOverlay
+// GetGapNodeProject
+// GetGapNodeRoleBinding
+// GetGapNodeRuntimeSecret
+// GetGapNodeServiceAccount
+// GetGapNodeServiceAccountKey
+// GetGapNodeTenant
+// GetGapNodeUser
+// GetGapNodeWebhook
+// GetGapNodeWebhookDelivery
+// The GraphQL type's documentation follows.
+//
+// An object with a globally unique, typed, prefixed id, such as `ins_01h455vb4pex5vsknk084sn02q`.
+type GetGapNode interface {
+	implementsGraphQLInterfaceGetGapNode()
+	// GetTypename returns the receiver's concrete GraphQL type-name (see interface doc for possible values).
+	GetTypename() *string
+}
+
+func (v *GetGapNodeAdapterRegistration) implementsGraphQLInterfaceGetGapNode() {}
+func (v *GetGapNodeAllocation) implementsGraphQLInterfaceGetGapNode()          {}
+func (v *GetGapNodeApp) implementsGraphQLInterfaceGetGapNode()                 {}
+func (v *GetGapNodeArtifact) implementsGraphQLInterfaceGetGapNode()            {}
+func (v *GetGapNodeArtifactSource) implementsGraphQLInterfaceGetGapNode()      {}
+func (v *GetGapNodeAuditEntry) implementsGraphQLInterfaceGetGapNode()          {}
+func (v *GetGapNodeComputeNode) implementsGraphQLInterfaceGetGapNode()         {}
+func (v *GetGapNodeControlPlaneShare) implementsGraphQLInterfaceGetGapNode()   {}
+func (v *GetGapNodeEntitlement) implementsGraphQLInterfaceGetGapNode()         {}
+func (v *GetGapNodeEvent) implementsGraphQLInterfaceGetGapNode()               {}
+func (v *GetGapNodeGap) implementsGraphQLInterfaceGetGapNode()                 {}
+func (v *GetGapNodeInstance) implementsGraphQLInterfaceGetGapNode()            {}
+func (v *GetGapNodeManifest) implementsGraphQLInterfaceGetGapNode()            {}
+func (v *GetGapNodeMember) implementsGraphQLInterfaceGetGapNode()              {}
+func (v *GetGapNodeNodeTask) implementsGraphQLInterfaceGetGapNode()            {}
+func (v *GetGapNodeOperation) implementsGraphQLInterfaceGetGapNode()           {}
+func (v *GetGapNodeOrphan) implementsGraphQLInterfaceGetGapNode()              {}
+func (v *GetGapNodePolicyOverlay) implementsGraphQLInterfaceGetGapNode()       {}
+func (v *GetGapNodeProject) implementsGraphQLInterfaceGetGapNode()             {}
+func (v *GetGapNodeRoleBinding) implementsGraphQLInterfaceGetGapNode()         {}
+func (v *GetGapNodeRuntimeSecret) implementsGraphQLInterfaceGetGapNode()       {}
+func (v *GetGapNodeServiceAccount) implementsGraphQLInterfaceGetGapNode()      {}
+func (v *GetGapNodeServiceAccountKey) implementsGraphQLInterfaceGetGapNode()   {}
+func (v *GetGapNodeTenant) implementsGraphQLInterfaceGetGapNode()              {}
+func (v *GetGapNodeUser) implementsGraphQLInterfaceGetGapNode()                {}
+func (v *GetGapNodeWebhook) implementsGraphQLInterfaceGetGapNode()             {}
+func (v *GetGapNodeWebhookDelivery) implementsGraphQLInterfaceGetGapNode()     {}
+
+func __unmarshalGetGapNode(b []byte, v *GetGapNode) error {
+	if string(b) == "null" {
+		return nil
+	}
+
+	var tn struct {
+		TypeName string `json:"__typename"`
+	}
+	err := json.Unmarshal(b, &tn)
+	if err != nil {
+		return err
+	}
+
+	switch tn.TypeName {
+	case "AdapterRegistration":
+		*v = new(GetGapNodeAdapterRegistration)
+		return json.Unmarshal(b, *v)
+	case "Allocation":
+		*v = new(GetGapNodeAllocation)
+		return json.Unmarshal(b, *v)
+	case "App":
+		*v = new(GetGapNodeApp)
+		return json.Unmarshal(b, *v)
+	case "Artifact":
+		*v = new(GetGapNodeArtifact)
+		return json.Unmarshal(b, *v)
+	case "ArtifactSource":
+		*v = new(GetGapNodeArtifactSource)
+		return json.Unmarshal(b, *v)
+	case "AuditEntry":
+		*v = new(GetGapNodeAuditEntry)
+		return json.Unmarshal(b, *v)
+	case "ComputeNode":
+		*v = new(GetGapNodeComputeNode)
+		return json.Unmarshal(b, *v)
+	case "ControlPlaneShare":
+		*v = new(GetGapNodeControlPlaneShare)
+		return json.Unmarshal(b, *v)
+	case "Entitlement":
+		*v = new(GetGapNodeEntitlement)
+		return json.Unmarshal(b, *v)
+	case "Event":
+		*v = new(GetGapNodeEvent)
+		return json.Unmarshal(b, *v)
+	case "Gap":
+		*v = new(GetGapNodeGap)
+		return json.Unmarshal(b, *v)
+	case "Instance":
+		*v = new(GetGapNodeInstance)
+		return json.Unmarshal(b, *v)
+	case "Manifest":
+		*v = new(GetGapNodeManifest)
+		return json.Unmarshal(b, *v)
+	case "Member":
+		*v = new(GetGapNodeMember)
+		return json.Unmarshal(b, *v)
+	case "NodeTask":
+		*v = new(GetGapNodeNodeTask)
+		return json.Unmarshal(b, *v)
+	case "Operation":
+		*v = new(GetGapNodeOperation)
+		return json.Unmarshal(b, *v)
+	case "Orphan":
+		*v = new(GetGapNodeOrphan)
+		return json.Unmarshal(b, *v)
+	case "PolicyOverlay":
+		*v = new(GetGapNodePolicyOverlay)
+		return json.Unmarshal(b, *v)
+	case "Project":
+		*v = new(GetGapNodeProject)
+		return json.Unmarshal(b, *v)
+	case "RoleBinding":
+		*v = new(GetGapNodeRoleBinding)
+		return json.Unmarshal(b, *v)
+	case "RuntimeSecret":
+		*v = new(GetGapNodeRuntimeSecret)
+		return json.Unmarshal(b, *v)
+	case "ServiceAccount":
+		*v = new(GetGapNodeServiceAccount)
+		return json.Unmarshal(b, *v)
+	case "ServiceAccountKey":
+		*v = new(GetGapNodeServiceAccountKey)
+		return json.Unmarshal(b, *v)
+	case "Tenant":
+		*v = new(GetGapNodeTenant)
+		return json.Unmarshal(b, *v)
+	case "User":
+		*v = new(GetGapNodeUser)
+		return json.Unmarshal(b, *v)
+	case "Webhook":
+		*v = new(GetGapNodeWebhook)
+		return json.Unmarshal(b, *v)
+	case "WebhookDelivery":
+		*v = new(GetGapNodeWebhookDelivery)
+		return json.Unmarshal(b, *v)
+	case "":
+		return fmt.Errorf(
+			"response was missing Node.__typename")
+	default:
+		return fmt.Errorf(
+			`unexpected concrete type for GetGapNode: "%v"`, tn.TypeName)
+	}
+}
+
+func __marshalGetGapNode(v *GetGapNode) ([]byte, error) {
+
+	var typename string
+	switch v := (*v).(type) {
+	case *GetGapNodeAdapterRegistration:
+		typename = "AdapterRegistration"
+
+		result := struct {
+			TypeName string `json:"__typename"`
+			*GetGapNodeAdapterRegistration
+		}{typename, v}
+		return json.Marshal(result)
+	case *GetGapNodeAllocation:
+		typename = "Allocation"
+
+		result := struct {
+			TypeName string `json:"__typename"`
+			*GetGapNodeAllocation
+		}{typename, v}
+		return json.Marshal(result)
+	case *GetGapNodeApp:
+		typename = "App"
+
+		result := struct {
+			TypeName string `json:"__typename"`
+			*GetGapNodeApp
+		}{typename, v}
+		return json.Marshal(result)
+	case *GetGapNodeArtifact:
+		typename = "Artifact"
+
+		result := struct {
+			TypeName string `json:"__typename"`
+			*GetGapNodeArtifact
+		}{typename, v}
+		return json.Marshal(result)
+	case *GetGapNodeArtifactSource:
+		typename = "ArtifactSource"
+
+		result := struct {
+			TypeName string `json:"__typename"`
+			*GetGapNodeArtifactSource
+		}{typename, v}
+		return json.Marshal(result)
+	case *GetGapNodeAuditEntry:
+		typename = "AuditEntry"
+
+		result := struct {
+			TypeName string `json:"__typename"`
+			*GetGapNodeAuditEntry
+		}{typename, v}
+		return json.Marshal(result)
+	case *GetGapNodeComputeNode:
+		typename = "ComputeNode"
+
+		result := struct {
+			TypeName string `json:"__typename"`
+			*GetGapNodeComputeNode
+		}{typename, v}
+		return json.Marshal(result)
+	case *GetGapNodeControlPlaneShare:
+		typename = "ControlPlaneShare"
+
+		result := struct {
+			TypeName string `json:"__typename"`
+			*GetGapNodeControlPlaneShare
+		}{typename, v}
+		return json.Marshal(result)
+	case *GetGapNodeEntitlement:
+		typename = "Entitlement"
+
+		result := struct {
+			TypeName string `json:"__typename"`
+			*GetGapNodeEntitlement
+		}{typename, v}
+		return json.Marshal(result)
+	case *GetGapNodeEvent:
+		typename = "Event"
+
+		result := struct {
+			TypeName string `json:"__typename"`
+			*GetGapNodeEvent
+		}{typename, v}
+		return json.Marshal(result)
+	case *GetGapNodeGap:
+		typename = "Gap"
+
+		premarshaled, err := v.__premarshalJSON()
+		if err != nil {
+			return nil, err
+		}
+		result := struct {
+			TypeName string `json:"__typename"`
+			*__premarshalGetGapNodeGap
+		}{typename, premarshaled}
+		return json.Marshal(result)
+	case *GetGapNodeInstance:
+		typename = "Instance"
+
+		result := struct {
+			TypeName string `json:"__typename"`
+			*GetGapNodeInstance
+		}{typename, v}
+		return json.Marshal(result)
+	case *GetGapNodeManifest:
+		typename = "Manifest"
+
+		result := struct {
+			TypeName string `json:"__typename"`
+			*GetGapNodeManifest
+		}{typename, v}
+		return json.Marshal(result)
+	case *GetGapNodeMember:
+		typename = "Member"
+
+		result := struct {
+			TypeName string `json:"__typename"`
+			*GetGapNodeMember
+		}{typename, v}
+		return json.Marshal(result)
+	case *GetGapNodeNodeTask:
+		typename = "NodeTask"
+
+		result := struct {
+			TypeName string `json:"__typename"`
+			*GetGapNodeNodeTask
+		}{typename, v}
+		return json.Marshal(result)
+	case *GetGapNodeOperation:
+		typename = "Operation"
+
+		result := struct {
+			TypeName string `json:"__typename"`
+			*GetGapNodeOperation
+		}{typename, v}
+		return json.Marshal(result)
+	case *GetGapNodeOrphan:
+		typename = "Orphan"
+
+		result := struct {
+			TypeName string `json:"__typename"`
+			*GetGapNodeOrphan
+		}{typename, v}
+		return json.Marshal(result)
+	case *GetGapNodePolicyOverlay:
+		typename = "PolicyOverlay"
+
+		result := struct {
+			TypeName string `json:"__typename"`
+			*GetGapNodePolicyOverlay
+		}{typename, v}
+		return json.Marshal(result)
+	case *GetGapNodeProject:
+		typename = "Project"
+
+		result := struct {
+			TypeName string `json:"__typename"`
+			*GetGapNodeProject
+		}{typename, v}
+		return json.Marshal(result)
+	case *GetGapNodeRoleBinding:
+		typename = "RoleBinding"
+
+		result := struct {
+			TypeName string `json:"__typename"`
+			*GetGapNodeRoleBinding
+		}{typename, v}
+		return json.Marshal(result)
+	case *GetGapNodeRuntimeSecret:
+		typename = "RuntimeSecret"
+
+		result := struct {
+			TypeName string `json:"__typename"`
+			*GetGapNodeRuntimeSecret
+		}{typename, v}
+		return json.Marshal(result)
+	case *GetGapNodeServiceAccount:
+		typename = "ServiceAccount"
+
+		result := struct {
+			TypeName string `json:"__typename"`
+			*GetGapNodeServiceAccount
+		}{typename, v}
+		return json.Marshal(result)
+	case *GetGapNodeServiceAccountKey:
+		typename = "ServiceAccountKey"
+
+		result := struct {
+			TypeName string `json:"__typename"`
+			*GetGapNodeServiceAccountKey
+		}{typename, v}
+		return json.Marshal(result)
+	case *GetGapNodeTenant:
+		typename = "Tenant"
+
+		result := struct {
+			TypeName string `json:"__typename"`
+			*GetGapNodeTenant
+		}{typename, v}
+		return json.Marshal(result)
+	case *GetGapNodeUser:
+		typename = "User"
+
+		result := struct {
+			TypeName string `json:"__typename"`
+			*GetGapNodeUser
+		}{typename, v}
+		return json.Marshal(result)
+	case *GetGapNodeWebhook:
+		typename = "Webhook"
+
+		result := struct {
+			TypeName string `json:"__typename"`
+			*GetGapNodeWebhook
+		}{typename, v}
+		return json.Marshal(result)
+	case *GetGapNodeWebhookDelivery:
+		typename = "WebhookDelivery"
+
+		result := struct {
+			TypeName string `json:"__typename"`
+			*GetGapNodeWebhookDelivery
+		}{typename, v}
+		return json.Marshal(result)
+	case nil:
+		return []byte("null"), nil
+	default:
+		return nil, fmt.Errorf(
+			`unexpected concrete type for GetGapNode: "%T"`, v)
+	}
+}
+
+// GetGapNodeAdapterRegistration includes the requested fields of the GraphQL type AdapterRegistration.
+// The GraphQL type's documentation follows.
+//
+// An adapter the platform may call: a name, an address, and what it said of itself.
+type GetGapNodeAdapterRegistration struct {
+	Typename *string `json:"__typename"`
+}
+
+// GetTypename returns GetGapNodeAdapterRegistration.Typename, and is useful for accessing the field via an interface.
+func (v *GetGapNodeAdapterRegistration) GetTypename() *string { return v.Typename }
+
+// GetGapNodeAllocation includes the requested fields of the GraphQL type Allocation.
+// The GraphQL type's documentation follows.
+//
+// Capacity that a project rents: a whole node, or GPUs of one. The platform picks the node.
+type GetGapNodeAllocation struct {
+	Typename *string `json:"__typename"`
+}
+
+// GetTypename returns GetGapNodeAllocation.Typename, and is useful for accessing the field via an interface.
+func (v *GetGapNodeAllocation) GetTypename() *string { return v.Typename }
+
+// GetGapNodeApp includes the requested fields of the GraphQL type App.
+// The GraphQL type's documentation follows.
+//
+// An app of the catalog: a name under which manifests are published.
+type GetGapNodeApp struct {
+	Typename *string `json:"__typename"`
+}
+
+// GetTypename returns GetGapNodeApp.Typename, and is useful for accessing the field via an interface.
+func (v *GetGapNodeApp) GetTypename() *string { return v.Typename }
+
+// GetGapNodeArtifact includes the requested fields of the GraphQL type Artifact.
+// The GraphQL type's documentation follows.
+//
+// A digest-pinned artifact in a registry.
+type GetGapNodeArtifact struct {
+	Typename *string `json:"__typename"`
+}
+
+// GetTypename returns GetGapNodeArtifact.Typename, and is useful for accessing the field via an interface.
+func (v *GetGapNodeArtifact) GetTypename() *string { return v.Typename }
+
+// GetGapNodeArtifactSource includes the requested fields of the GraphQL type ArtifactSource.
+// The GraphQL type's documentation follows.
+//
+// A place that artifacts may come from: the platform's, which all may use, or a tenant's own.
+type GetGapNodeArtifactSource struct {
+	Typename *string `json:"__typename"`
+}
+
+// GetTypename returns GetGapNodeArtifactSource.Typename, and is useful for accessing the field via an interface.
+func (v *GetGapNodeArtifactSource) GetTypename() *string { return v.Typename }
+
+// GetGapNodeAuditEntry includes the requested fields of the GraphQL type AuditEntry.
+// The GraphQL type's documentation follows.
+//
+// A privileged attempt, allowed or denied.
+type GetGapNodeAuditEntry struct {
+	Typename *string `json:"__typename"`
+}
+
+// GetTypename returns GetGapNodeAuditEntry.Typename, and is useful for accessing the field via an interface.
+func (v *GetGapNodeAuditEntry) GetTypename() *string { return v.Typename }
+
+// GetGapNodeComputeNode includes the requested fields of the GraphQL type ComputeNode.
+// The GraphQL type's documentation follows.
+//
+// A machine that an agent has enrolled.
+type GetGapNodeComputeNode struct {
+	Typename *string `json:"__typename"`
+}
+
+// GetTypename returns GetGapNodeComputeNode.Typename, and is useful for accessing the field via an interface.
+func (v *GetGapNodeComputeNode) GetTypename() *string { return v.Typename }
+
+// GetGapNodeControlPlaneShare includes the requested fields of the GraphQL type ControlPlaneShare.
+// The GraphQL type's documentation follows.
+//
+// The offer of a tenant's shared control plane to another of its projects, and what became of it.
+type GetGapNodeControlPlaneShare struct {
+	Typename *string `json:"__typename"`
+}
+
+// GetTypename returns GetGapNodeControlPlaneShare.Typename, and is useful for accessing the field via an interface.
+func (v *GetGapNodeControlPlaneShare) GetTypename() *string { return v.Typename }
+
+// GetGapNodeEntitlement includes the requested fields of the GraphQL type Entitlement.
+// The GraphQL type's documentation follows.
+//
+// A right of a project to launch an app.
+type GetGapNodeEntitlement struct {
+	Typename *string `json:"__typename"`
+}
+
+// GetTypename returns GetGapNodeEntitlement.Typename, and is useful for accessing the field via an interface.
+func (v *GetGapNodeEntitlement) GetTypename() *string { return v.Typename }
+
+// GetGapNodeEvent includes the requested fields of the GraphQL type Event.
+// The GraphQL type's documentation follows.
+//
+// Something that happened to an instance, or to an allocation that no instance uses. Its number has no gaps within the one that it is about.
+type GetGapNodeEvent struct {
+	Typename *string `json:"__typename"`
+}
+
+// GetTypename returns GetGapNodeEvent.Typename, and is useful for accessing the field via an interface.
+func (v *GetGapNodeEvent) GetTypename() *string { return v.Typename }
+
+// GetGapNodeGap includes the requested fields of the GraphQL type Gap.
+// The GraphQL type's documentation follows.
+//
+// An entry of the gap log: what was found missing while an app was brought to the platform.
+type GetGapNodeGap struct {
+	Typename *string `json:"__typename"`
+	Gap      `json:"-"`
+}
+
+// GetTypename returns GetGapNodeGap.Typename, and is useful for accessing the field via an interface.
+func (v *GetGapNodeGap) GetTypename() *string { return v.Typename }
+
+// GetId returns GetGapNodeGap.Id, and is useful for accessing the field via an interface.
+func (v *GetGapNodeGap) GetId() string { return v.Gap.Id }
+
+// GetKind returns GetGapNodeGap.Kind, and is useful for accessing the field via an interface.
+func (v *GetGapNodeGap) GetKind() GapKind { return v.Gap.Kind }
+
+// GetState returns GetGapNodeGap.State, and is useful for accessing the field via an interface.
+func (v *GetGapNodeGap) GetState() GapState { return v.Gap.State }
+
+// GetAppSlug returns GetGapNodeGap.AppSlug, and is useful for accessing the field via an interface.
+func (v *GetGapNodeGap) GetAppSlug() string { return v.Gap.AppSlug }
+
+// GetManifestId returns GetGapNodeGap.ManifestId, and is useful for accessing the field via an interface.
+func (v *GetGapNodeGap) GetManifestId() *string { return v.Gap.ManifestId }
+
+// GetVersion returns GetGapNodeGap.Version, and is useful for accessing the field via an interface.
+func (v *GetGapNodeGap) GetVersion() string { return v.Gap.Version }
+
+// GetCondition returns GetGapNodeGap.Condition, and is useful for accessing the field via an interface.
+func (v *GetGapNodeGap) GetCondition() *OnboardingCondition { return v.Gap.Condition }
+
+// GetTitle returns GetGapNodeGap.Title, and is useful for accessing the field via an interface.
+func (v *GetGapNodeGap) GetTitle() string { return v.Gap.Title }
+
+// GetDescription returns GetGapNodeGap.Description, and is useful for accessing the field via an interface.
+func (v *GetGapNodeGap) GetDescription() string { return v.Gap.Description }
+
+// GetEvidence returns GetGapNodeGap.Evidence, and is useful for accessing the field via an interface.
+func (v *GetGapNodeGap) GetEvidence() []string { return v.Gap.Evidence }
+
+// GetInstanceId returns GetGapNodeGap.InstanceId, and is useful for accessing the field via an interface.
+func (v *GetGapNodeGap) GetInstanceId() *string { return v.Gap.InstanceId }
+
+// GetRaisedBy returns GetGapNodeGap.RaisedBy, and is useful for accessing the field via an interface.
+func (v *GetGapNodeGap) GetRaisedBy() Actor { return v.Gap.RaisedBy }
+
+// GetCreatedAt returns GetGapNodeGap.CreatedAt, and is useful for accessing the field via an interface.
+func (v *GetGapNodeGap) GetCreatedAt() time.Time { return v.Gap.CreatedAt }
+
+// GetDecidedBy returns GetGapNodeGap.DecidedBy, and is useful for accessing the field via an interface.
+func (v *GetGapNodeGap) GetDecidedBy() *Actor { return v.Gap.DecidedBy }
+
+// GetDecidedAt returns GetGapNodeGap.DecidedAt, and is useful for accessing the field via an interface.
+func (v *GetGapNodeGap) GetDecidedAt() *time.Time { return v.Gap.DecidedAt }
+
+// GetDecision returns GetGapNodeGap.Decision, and is useful for accessing the field via an interface.
+func (v *GetGapNodeGap) GetDecision() string { return v.Gap.Decision }
+
+// GetClosedBy returns GetGapNodeGap.ClosedBy, and is useful for accessing the field via an interface.
+func (v *GetGapNodeGap) GetClosedBy() *Actor { return v.Gap.ClosedBy }
+
+// GetClosedAt returns GetGapNodeGap.ClosedAt, and is useful for accessing the field via an interface.
+func (v *GetGapNodeGap) GetClosedAt() *time.Time { return v.Gap.ClosedAt }
+
+// GetRelease returns GetGapNodeGap.Release, and is useful for accessing the field via an interface.
+func (v *GetGapNodeGap) GetRelease() string { return v.Gap.Release }
+
+// GetReleaseManifestId returns GetGapNodeGap.ReleaseManifestId, and is useful for accessing the field via an interface.
+func (v *GetGapNodeGap) GetReleaseManifestId() *string { return v.Gap.ReleaseManifestId }
+
+// GetCloseReason returns GetGapNodeGap.CloseReason, and is useful for accessing the field via an interface.
+func (v *GetGapNodeGap) GetCloseReason() string { return v.Gap.CloseReason }
+
+func (v *GetGapNodeGap) UnmarshalJSON(b []byte) error {
+
+	if string(b) == "null" {
+		return nil
+	}
+
+	var firstPass struct {
+		*GetGapNodeGap
+		graphql.NoUnmarshalJSON
+	}
+	firstPass.GetGapNodeGap = v
+
+	err := json.Unmarshal(b, &firstPass)
+	if err != nil {
+		return err
+	}
+
+	err = json.Unmarshal(
+		b, &v.Gap)
+	if err != nil {
+		return err
+	}
+	return nil
+}
+
+type __premarshalGetGapNodeGap struct {
+	Typename *string `json:"__typename"`
+
+	Id string `json:"id"`
+
+	Kind GapKind `json:"kind"`
+
+	State GapState `json:"state"`
+
+	AppSlug string `json:"appSlug"`
+
+	ManifestId *string `json:"manifestId"`
+
+	Version string `json:"version"`
+
+	Condition *OnboardingCondition `json:"condition"`
+
+	Title string `json:"title"`
+
+	Description string `json:"description"`
+
+	Evidence []string `json:"evidence"`
+
+	InstanceId *string `json:"instanceId"`
+
+	RaisedBy Actor `json:"raisedBy"`
+
+	CreatedAt time.Time `json:"createdAt"`
+
+	DecidedBy *Actor `json:"decidedBy"`
+
+	DecidedAt *time.Time `json:"decidedAt"`
+
+	Decision string `json:"decision"`
+
+	ClosedBy *Actor `json:"closedBy"`
+
+	ClosedAt *time.Time `json:"closedAt"`
+
+	Release string `json:"release"`
+
+	ReleaseManifestId *string `json:"releaseManifestId"`
+
+	CloseReason string `json:"closeReason"`
+}
+
+func (v *GetGapNodeGap) MarshalJSON() ([]byte, error) {
+	premarshaled, err := v.__premarshalJSON()
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(premarshaled)
+}
+
+func (v *GetGapNodeGap) __premarshalJSON() (*__premarshalGetGapNodeGap, error) {
+	var retval __premarshalGetGapNodeGap
+
+	retval.Typename = v.Typename
+	retval.Id = v.Gap.Id
+	retval.Kind = v.Gap.Kind
+	retval.State = v.Gap.State
+	retval.AppSlug = v.Gap.AppSlug
+	retval.ManifestId = v.Gap.ManifestId
+	retval.Version = v.Gap.Version
+	retval.Condition = v.Gap.Condition
+	retval.Title = v.Gap.Title
+	retval.Description = v.Gap.Description
+	retval.Evidence = v.Gap.Evidence
+	retval.InstanceId = v.Gap.InstanceId
+	retval.RaisedBy = v.Gap.RaisedBy
+	retval.CreatedAt = v.Gap.CreatedAt
+	retval.DecidedBy = v.Gap.DecidedBy
+	retval.DecidedAt = v.Gap.DecidedAt
+	retval.Decision = v.Gap.Decision
+	retval.ClosedBy = v.Gap.ClosedBy
+	retval.ClosedAt = v.Gap.ClosedAt
+	retval.Release = v.Gap.Release
+	retval.ReleaseManifestId = v.Gap.ReleaseManifestId
+	retval.CloseReason = v.Gap.CloseReason
+	return &retval, nil
+}
+
+// GetGapNodeInstance includes the requested fields of the GraphQL type Instance.
+// The GraphQL type's documentation follows.
+//
+// A running (or once running) app: a cluster of members in a project's allocations.
+type GetGapNodeInstance struct {
+	Typename *string `json:"__typename"`
+}
+
+// GetTypename returns GetGapNodeInstance.Typename, and is useful for accessing the field via an interface.
+func (v *GetGapNodeInstance) GetTypename() *string { return v.Typename }
+
+// GetGapNodeManifest includes the requested fields of the GraphQL type Manifest.
+// The GraphQL type's documentation follows.
+//
+// A version of an app: what it needs, how it is configured, what it can do. Immutable.
+type GetGapNodeManifest struct {
+	Typename *string `json:"__typename"`
+}
+
+// GetTypename returns GetGapNodeManifest.Typename, and is useful for accessing the field via an interface.
+func (v *GetGapNodeManifest) GetTypename() *string { return v.Typename }
+
+// GetGapNodeMember includes the requested fields of the GraphQL type Member.
+// The GraphQL type's documentation follows.
+//
+// One realised member of a component, bound to a node.
+type GetGapNodeMember struct {
+	Typename *string `json:"__typename"`
+}
+
+// GetTypename returns GetGapNodeMember.Typename, and is useful for accessing the field via an interface.
+func (v *GetGapNodeMember) GetTypename() *string { return v.Typename }
+
+// GetGapNodeNodeTask includes the requested fields of the GraphQL type NodeTask.
+// The GraphQL type's documentation follows.
+//
+// A piece of work for a node's agent, in the sandbox of one member. Idempotent by id, fenced, timed out.
+type GetGapNodeNodeTask struct {
+	Typename *string `json:"__typename"`
+}
+
+// GetTypename returns GetGapNodeNodeTask.Typename, and is useful for accessing the field via an interface.
+func (v *GetGapNodeNodeTask) GetTypename() *string { return v.Typename }
+
+// GetGapNodeOperation includes the requested fields of the GraphQL type Operation.
+// The GraphQL type's documentation follows.
+//
+// A durable piece of work that a caller requested: one identity, one deadline, one end.
+type GetGapNodeOperation struct {
+	Typename *string `json:"__typename"`
+}
+
+// GetTypename returns GetGapNodeOperation.Typename, and is useful for accessing the field via an interface.
+func (v *GetGapNodeOperation) GetTypename() *string { return v.Typename }
+
+// GetGapNodeOrphan includes the requested fields of the GraphQL type Orphan.
+// The GraphQL type's documentation follows.
+//
+// Something that an operation could not take back. It is tried again until it is gone.
+type GetGapNodeOrphan struct {
+	Typename *string `json:"__typename"`
+}
+
+// GetTypename returns GetGapNodeOrphan.Typename, and is useful for accessing the field via an interface.
+func (v *GetGapNodeOrphan) GetTypename() *string { return v.Typename }
+
+// GetGapNodePolicyOverlay includes the requested fields of the GraphQL type PolicyOverlay.
+// The GraphQL type's documentation follows.
+//
+// A revision of the policy of the platform, a tenant or a project. docs/guides/policy.md describes the document.
+type GetGapNodePolicyOverlay struct {
+	Typename *string `json:"__typename"`
+}
+
+// GetTypename returns GetGapNodePolicyOverlay.Typename, and is useful for accessing the field via an interface.
+func (v *GetGapNodePolicyOverlay) GetTypename() *string { return v.Typename }
+
+// GetGapNodeProject includes the requested fields of the GraphQL type Project.
+// The GraphQL type's documentation follows.
+//
+// A project of a tenant: the place where allocations and instances live.
+type GetGapNodeProject struct {
+	Typename *string `json:"__typename"`
+}
+
+// GetTypename returns GetGapNodeProject.Typename, and is useful for accessing the field via an interface.
+func (v *GetGapNodeProject) GetTypename() *string { return v.Typename }
+
+// GetGapNodeRoleBinding includes the requested fields of the GraphQL type RoleBinding.
+// The GraphQL type's documentation follows.
+//
+// A role given to a subject at a scope: the platform, a tenant or a project.
+type GetGapNodeRoleBinding struct {
+	Typename *string `json:"__typename"`
+}
+
+// GetTypename returns GetGapNodeRoleBinding.Typename, and is useful for accessing the field via an interface.
+func (v *GetGapNodeRoleBinding) GetTypename() *string { return v.Typename }
+
+// GetGapNodeRuntimeSecret includes the requested fields of the GraphQL type RuntimeSecret.
+// The GraphQL type's documentation follows.
+//
+// A secret of an instance in the platform's custody. Its value is never shown: it is delivered only to whom it is bound to.
+type GetGapNodeRuntimeSecret struct {
+	Typename *string `json:"__typename"`
+}
+
+// GetTypename returns GetGapNodeRuntimeSecret.Typename, and is useful for accessing the field via an interface.
+func (v *GetGapNodeRuntimeSecret) GetTypename() *string { return v.Typename }
+
+// GetGapNodeServiceAccount includes the requested fields of the GraphQL type ServiceAccount.
+// The GraphQL type's documentation follows.
+//
+// An automation identity of one project, with an explicit allow-list of permission keys. It never leaves its project.
+type GetGapNodeServiceAccount struct {
+	Typename *string `json:"__typename"`
+}
+
+// GetTypename returns GetGapNodeServiceAccount.Typename, and is useful for accessing the field via an interface.
+func (v *GetGapNodeServiceAccount) GetTypename() *string { return v.Typename }
+
+// GetGapNodeServiceAccountKey includes the requested fields of the GraphQL type ServiceAccountKey.
+// The GraphQL type's documentation follows.
+//
+// A key of a service account. Its secret is shown once, when it is created.
+type GetGapNodeServiceAccountKey struct {
+	Typename *string `json:"__typename"`
+}
+
+// GetTypename returns GetGapNodeServiceAccountKey.Typename, and is useful for accessing the field via an interface.
+func (v *GetGapNodeServiceAccountKey) GetTypename() *string { return v.Typename }
+
+// GetGapNodeTenant includes the requested fields of the GraphQL type Tenant.
+// The GraphQL type's documentation follows.
+//
+// A customer: owns projects, people and everything in them.
+type GetGapNodeTenant struct {
+	Typename *string `json:"__typename"`
+}
+
+// GetTypename returns GetGapNodeTenant.Typename, and is useful for accessing the field via an interface.
+func (v *GetGapNodeTenant) GetTypename() *string { return v.Typename }
+
+// GetGapNodeUser includes the requested fields of the GraphQL type User.
+// The GraphQL type's documentation follows.
+//
+// A person.
+type GetGapNodeUser struct {
+	Typename *string `json:"__typename"`
+}
+
+// GetTypename returns GetGapNodeUser.Typename, and is useful for accessing the field via an interface.
+func (v *GetGapNodeUser) GetTypename() *string { return v.Typename }
+
+// GetGapNodeWebhook includes the requested fields of the GraphQL type Webhook.
+// The GraphQL type's documentation follows.
+//
+// A subscription of a project to its events by HTTP, signed as Standard Webhooks says.
+type GetGapNodeWebhook struct {
+	Typename *string `json:"__typename"`
+}
+
+// GetTypename returns GetGapNodeWebhook.Typename, and is useful for accessing the field via an interface.
+func (v *GetGapNodeWebhook) GetTypename() *string { return v.Typename }
+
+// GetGapNodeWebhookDelivery includes the requested fields of the GraphQL type WebhookDelivery.
+// The GraphQL type's documentation follows.
+//
+// An event on its way to a webhook.
+type GetGapNodeWebhookDelivery struct {
+	Typename *string `json:"__typename"`
+}
+
+// GetTypename returns GetGapNodeWebhookDelivery.Typename, and is useful for accessing the field via an interface.
+func (v *GetGapNodeWebhookDelivery) GetTypename() *string { return v.Typename }
+
+// GetGapResponse is returned by GetGap on success.
+type GetGapResponse struct {
+	// Any object by its id; null is never returned for an object that is missing: the error NOT_FOUND is.
+	Node GetGapNode `json:"-"`
+}
+
+// GetNode returns GetGapResponse.Node, and is useful for accessing the field via an interface.
+func (v *GetGapResponse) GetNode() GetGapNode { return v.Node }
+
+func (v *GetGapResponse) UnmarshalJSON(b []byte) error {
+
+	if string(b) == "null" {
+		return nil
+	}
+
+	var firstPass struct {
+		*GetGapResponse
+		Node json.RawMessage `json:"node"`
+		graphql.NoUnmarshalJSON
+	}
+	firstPass.GetGapResponse = v
+
+	err := json.Unmarshal(b, &firstPass)
+	if err != nil {
+		return err
+	}
+
+	{
+		dst := &v.Node
+		src := firstPass.Node
+		if len(src) != 0 && string(src) != "null" {
+			err = __unmarshalGetGapNode(
+				src, dst)
+			if err != nil {
+				return fmt.Errorf(
+					"unable to unmarshal GetGapResponse.Node: %w", err)
+			}
+		}
+	}
+	return nil
+}
+
+type __premarshalGetGapResponse struct {
+	Node json.RawMessage `json:"node"`
+}
+
+func (v *GetGapResponse) MarshalJSON() ([]byte, error) {
+	premarshaled, err := v.__premarshalJSON()
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(premarshaled)
+}
+
+func (v *GetGapResponse) __premarshalJSON() (*__premarshalGetGapResponse, error) {
+	var retval __premarshalGetGapResponse
+
+	{
+
+		dst := &retval.Node
+		src := v.Node
+		var err error
+		*dst, err = __marshalGetGapNode(
+			&src)
+		if err != nil {
+			return nil, fmt.Errorf(
+				"unable to marshal GetGapResponse.Node: %w", err)
+		}
+	}
+	return &retval, nil
+}
+
 // GetInstanceResponse is returned by GetInstance on success.
 type GetInstanceResponse struct {
 	// An instance. Key: <family>.instance.read on its project.
@@ -5391,6 +6723,7 @@ func (v *GetLaunchOptionsResponse) GetLaunchOptions() LaunchOptions { return v.L
 // GetManifestNodeControlPlaneShare
 // GetManifestNodeEntitlement
 // GetManifestNodeEvent
+// GetManifestNodeGap
 // GetManifestNodeInstance
 // GetManifestNodeManifest
 // GetManifestNodeMember
@@ -5426,6 +6759,7 @@ func (v *GetManifestNodeComputeNode) implementsGraphQLInterfaceGetManifestNode()
 func (v *GetManifestNodeControlPlaneShare) implementsGraphQLInterfaceGetManifestNode()   {}
 func (v *GetManifestNodeEntitlement) implementsGraphQLInterfaceGetManifestNode()         {}
 func (v *GetManifestNodeEvent) implementsGraphQLInterfaceGetManifestNode()               {}
+func (v *GetManifestNodeGap) implementsGraphQLInterfaceGetManifestNode()                 {}
 func (v *GetManifestNodeInstance) implementsGraphQLInterfaceGetManifestNode()            {}
 func (v *GetManifestNodeManifest) implementsGraphQLInterfaceGetManifestNode()            {}
 func (v *GetManifestNodeMember) implementsGraphQLInterfaceGetManifestNode()              {}
@@ -5486,6 +6820,9 @@ func __unmarshalGetManifestNode(b []byte, v *GetManifestNode) error {
 		return json.Unmarshal(b, *v)
 	case "Event":
 		*v = new(GetManifestNodeEvent)
+		return json.Unmarshal(b, *v)
+	case "Gap":
+		*v = new(GetManifestNodeGap)
 		return json.Unmarshal(b, *v)
 	case "Instance":
 		*v = new(GetManifestNodeInstance)
@@ -5626,6 +6963,14 @@ func __marshalGetManifestNode(v *GetManifestNode) ([]byte, error) {
 		result := struct {
 			TypeName string `json:"__typename"`
 			*GetManifestNodeEvent
+		}{typename, v}
+		return json.Marshal(result)
+	case *GetManifestNodeGap:
+		typename = "Gap"
+
+		result := struct {
+			TypeName string `json:"__typename"`
+			*GetManifestNodeGap
 		}{typename, v}
 		return json.Marshal(result)
 	case *GetManifestNodeInstance:
@@ -5877,6 +7222,17 @@ type GetManifestNodeEvent struct {
 
 // GetTypename returns GetManifestNodeEvent.Typename, and is useful for accessing the field via an interface.
 func (v *GetManifestNodeEvent) GetTypename() *string { return v.Typename }
+
+// GetManifestNodeGap includes the requested fields of the GraphQL type Gap.
+// The GraphQL type's documentation follows.
+//
+// An entry of the gap log: what was found missing while an app was brought to the platform.
+type GetManifestNodeGap struct {
+	Typename *string `json:"__typename"`
+}
+
+// GetTypename returns GetManifestNodeGap.Typename, and is useful for accessing the field via an interface.
+func (v *GetManifestNodeGap) GetTypename() *string { return v.Typename }
 
 // GetManifestNodeInstance includes the requested fields of the GraphQL type Instance.
 // The GraphQL type's documentation follows.
@@ -8402,6 +9758,15 @@ type ListEventsResponse struct {
 // GetInstance returns ListEventsResponse.Instance, and is useful for accessing the field via an interface.
 func (v *ListEventsResponse) GetInstance() ListEventsInstance { return v.Instance }
 
+// ListGapsResponse is returned by ListGaps on success.
+type ListGapsResponse struct {
+	// The gap log, newest first. Key: gap.read: with an app or a project on who publishes it, else on the platform.
+	Gaps GapPage `json:"gaps"`
+}
+
+// GetGaps returns ListGapsResponse.Gaps, and is useful for accessing the field via an interface.
+func (v *ListGapsResponse) GetGaps() GapPage { return v.Gaps }
+
 // ListGenerationsInstance includes the requested fields of the GraphQL type Instance.
 // The GraphQL type's documentation follows.
 //
@@ -10893,6 +12258,170 @@ func (v *OfferControlPlaneResponse) GetOfferControlPlane() ControlPlaneShare {
 	return v.OfferControlPlane
 }
 
+// OnboardingCheck includes the GraphQL fields of OnboardingCheck requested by the fragment OnboardingCheck.
+// The GraphQL type's documentation follows.
+//
+// A condition with its verdict.
+type OnboardingCheck struct {
+	// The condition.
+	Condition OnboardingCondition `json:"condition"`
+	// How it stands.
+	Verdict OnboardingVerdict `json:"verdict"`
+	// Why, for a person.
+	Message string `json:"message"`
+	// What to do about it; empty where it has passed.
+	Remedy string `json:"remedy"`
+	// When the newest thing happened that the verdict rests on; null for nothing.
+	At *time.Time `json:"at"`
+	// What it rests on, what speaks against it first, at most 10. What the caller may not read is left out, and the verdict stays.
+	Evidence []OnboardingEvidence `json:"evidence"`
+	// The gap that a failure of this condition was noted as, with this version; null for none.
+	GapId *string `json:"gapId"`
+}
+
+// GetCondition returns OnboardingCheck.Condition, and is useful for accessing the field via an interface.
+func (v *OnboardingCheck) GetCondition() OnboardingCondition { return v.Condition }
+
+// GetVerdict returns OnboardingCheck.Verdict, and is useful for accessing the field via an interface.
+func (v *OnboardingCheck) GetVerdict() OnboardingVerdict { return v.Verdict }
+
+// GetMessage returns OnboardingCheck.Message, and is useful for accessing the field via an interface.
+func (v *OnboardingCheck) GetMessage() string { return v.Message }
+
+// GetRemedy returns OnboardingCheck.Remedy, and is useful for accessing the field via an interface.
+func (v *OnboardingCheck) GetRemedy() string { return v.Remedy }
+
+// GetAt returns OnboardingCheck.At, and is useful for accessing the field via an interface.
+func (v *OnboardingCheck) GetAt() *time.Time { return v.At }
+
+// GetEvidence returns OnboardingCheck.Evidence, and is useful for accessing the field via an interface.
+func (v *OnboardingCheck) GetEvidence() []OnboardingEvidence { return v.Evidence }
+
+// GetGapId returns OnboardingCheck.GapId, and is useful for accessing the field via an interface.
+func (v *OnboardingCheck) GetGapId() *string { return v.GapId }
+
+// A condition of the baseline for every app team.
+type OnboardingCondition string
+
+const (
+	// The app is launched and driven by catalog, entitlement and the public contract alone, as far as calls are recorded.
+	OnboardingConditionContracts OnboardingCondition = "CONTRACTS"
+	// Service accounts do what is automated.
+	OnboardingConditionServiceAccount OnboardingCondition = "SERVICE_ACCOUNT"
+	// The tests between tenants have passed for the adapter's build, in a report that a registered runner signed.
+	OnboardingConditionTenantBoundary OnboardingCondition = "TENANT_BOUNDARY"
+	// The required events of its instances are there, each with correlation, tenant, project, app and instance.
+	OnboardingConditionLifecycleEvents OnboardingCondition = "LIFECYCLE_EVENTS"
+	// Each pinned artifact comes from a registered source that policy lets through.
+	OnboardingConditionArtifactSources OnboardingCondition = "ARTIFACT_SOURCES"
+	// Upgrade, rollback and deletion are declared, and each that is supported was carried out.
+	OnboardingConditionLifecycleWalked OnboardingCondition = "LIFECYCLE_WALKED"
+	// A runbook's triage begins from the correlation id.
+	OnboardingConditionSupportRunbook OnboardingCondition = "SUPPORT_RUNBOOK"
+)
+
+var AllOnboardingCondition = []OnboardingCondition{
+	OnboardingConditionContracts,
+	OnboardingConditionServiceAccount,
+	OnboardingConditionTenantBoundary,
+	OnboardingConditionLifecycleEvents,
+	OnboardingConditionArtifactSources,
+	OnboardingConditionLifecycleWalked,
+	OnboardingConditionSupportRunbook,
+}
+
+// OnboardingEvidence includes the GraphQL fields of OnboardingEvidence requested by the fragment OnboardingEvidence.
+// The GraphQL type's documentation follows.
+//
+// Something that a verdict rests on.
+type OnboardingEvidence struct {
+	// The row, such as an instance, operation, event, audit entry, report or artifact; null for a link.
+	Id *string `json:"id"`
+	// Where to read it; empty for what has an id.
+	Url string `json:"url"`
+	// What names it, such as an event's type.
+	What string `json:"what"`
+	// What it says; empty where it only exists.
+	State string `json:"state"`
+	// When it happened; null where it has no time of its own.
+	At *time.Time `json:"at"`
+}
+
+// GetId returns OnboardingEvidence.Id, and is useful for accessing the field via an interface.
+func (v *OnboardingEvidence) GetId() *string { return v.Id }
+
+// GetUrl returns OnboardingEvidence.Url, and is useful for accessing the field via an interface.
+func (v *OnboardingEvidence) GetUrl() string { return v.Url }
+
+// GetWhat returns OnboardingEvidence.What, and is useful for accessing the field via an interface.
+func (v *OnboardingEvidence) GetWhat() string { return v.What }
+
+// GetState returns OnboardingEvidence.State, and is useful for accessing the field via an interface.
+func (v *OnboardingEvidence) GetState() string { return v.State }
+
+// GetAt returns OnboardingEvidence.At, and is useful for accessing the field via an interface.
+func (v *OnboardingEvidence) GetAt() *time.Time { return v.At }
+
+// OnboardingRecord includes the GraphQL fields of OnboardingRecord requested by the fragment OnboardingRecord.
+// The GraphQL type's documentation follows.
+//
+// A check of the conditions that was kept.
+type OnboardingRecord struct {
+	// Typed id, `onb_…`.
+	Id string `json:"id"`
+	// The version.
+	ManifestId string `json:"manifestId"`
+	// Whether all had passed.
+	Passed bool `json:"passed"`
+	// The seven, in the baseline's order.
+	Checks []OnboardingCheck `json:"checks"`
+	// When they were checked.
+	CheckedAt time.Time `json:"checkedAt"`
+	// Who had them checked.
+	CheckedBy Actor `json:"checkedBy"`
+	// Why.
+	Reason string `json:"reason"`
+}
+
+// GetId returns OnboardingRecord.Id, and is useful for accessing the field via an interface.
+func (v *OnboardingRecord) GetId() string { return v.Id }
+
+// GetManifestId returns OnboardingRecord.ManifestId, and is useful for accessing the field via an interface.
+func (v *OnboardingRecord) GetManifestId() string { return v.ManifestId }
+
+// GetPassed returns OnboardingRecord.Passed, and is useful for accessing the field via an interface.
+func (v *OnboardingRecord) GetPassed() bool { return v.Passed }
+
+// GetChecks returns OnboardingRecord.Checks, and is useful for accessing the field via an interface.
+func (v *OnboardingRecord) GetChecks() []OnboardingCheck { return v.Checks }
+
+// GetCheckedAt returns OnboardingRecord.CheckedAt, and is useful for accessing the field via an interface.
+func (v *OnboardingRecord) GetCheckedAt() time.Time { return v.CheckedAt }
+
+// GetCheckedBy returns OnboardingRecord.CheckedBy, and is useful for accessing the field via an interface.
+func (v *OnboardingRecord) GetCheckedBy() Actor { return v.CheckedBy }
+
+// GetReason returns OnboardingRecord.Reason, and is useful for accessing the field via an interface.
+func (v *OnboardingRecord) GetReason() string { return v.Reason }
+
+// How a condition stands.
+type OnboardingVerdict string
+
+const (
+	// What was recorded meets it.
+	OnboardingVerdictPassed OnboardingVerdict = "PASSED"
+	// What was recorded does not meet it.
+	OnboardingVerdictFailed OnboardingVerdict = "FAILED"
+	// Nothing, or not enough, was recorded.
+	OnboardingVerdictNotKnown OnboardingVerdict = "NOT_KNOWN"
+)
+
+var AllOnboardingVerdict = []OnboardingVerdict{
+	OnboardingVerdictPassed,
+	OnboardingVerdictFailed,
+	OnboardingVerdictNotKnown,
+}
+
 // The platform's word on an app that its publisher tried in a sandbox.
 type OpenAppInput struct {
 	// The app.
@@ -13294,6 +14823,8 @@ type PromotionTerms struct {
 	SecondApprover bool `json:"secondApprover"`
 	// Whether each pinned artifact needs a signed report of a smoke of its kind before a version becomes the canary.
 	SmokedArtifacts bool `json:"smokedArtifacts"`
+	// Whether all conditions of onboarding must have passed, in a check that was kept and still hold, before a version becomes ACTIVE.
+	RequireOnboarding bool `json:"requireOnboarding"`
 }
 
 // GetMinLaunches returns PromotionTerms.MinLaunches, and is useful for accessing the field via an interface.
@@ -13310,6 +14841,9 @@ func (v *PromotionTerms) GetSecondApprover() bool { return v.SecondApprover }
 
 // GetSmokedArtifacts returns PromotionTerms.SmokedArtifacts, and is useful for accessing the field via an interface.
 func (v *PromotionTerms) GetSmokedArtifacts() bool { return v.SmokedArtifacts }
+
+// GetRequireOnboarding returns PromotionTerms.RequireOnboarding, and is useful for accessing the field via an interface.
+func (v *PromotionTerms) GetRequireOnboarding() bool { return v.RequireOnboarding }
 
 // What a new artifact is made from.
 type PublishArtifactInput struct {
@@ -13478,6 +15012,59 @@ func (v *QuarantinedUsagePageEdgesQuarantinedUsageEdge) GetCursor() string { ret
 
 // GetNode returns QuarantinedUsagePageEdgesQuarantinedUsageEdge.Node, and is useful for accessing the field via an interface.
 func (v *QuarantinedUsagePageEdgesQuarantinedUsageEdge) GetNode() QuarantinedUsage { return v.Node }
+
+// A gap that was found.
+type RaiseGapInput struct {
+	// The app.
+	AppSlug string `json:"appSlug"`
+	// The version that it was found with; empty for no one of them.
+	Version string `json:"version,omitempty"`
+	// What is missing.
+	Kind GapKind `json:"kind"`
+	// What is missing, in a line of at most 200 characters.
+	Title string `json:"title"`
+	// What is missing, and what it was needed for, at most 4,000 characters.
+	Description string `json:"description"`
+	// The instance that it was found with: of the app, and of the publisher's tenant where a tenant publishes it.
+	InstanceId string `json:"instanceId,omitempty"`
+	// Ids and links that show it, at most 20 of at most 300 characters.
+	Evidence []string `json:"evidence,omitempty"`
+	// A repeat with the same key and input answers the same gap.
+	IdempotencyKey string `json:"idempotencyKey"`
+}
+
+// GetAppSlug returns RaiseGapInput.AppSlug, and is useful for accessing the field via an interface.
+func (v *RaiseGapInput) GetAppSlug() string { return v.AppSlug }
+
+// GetVersion returns RaiseGapInput.Version, and is useful for accessing the field via an interface.
+func (v *RaiseGapInput) GetVersion() string { return v.Version }
+
+// GetKind returns RaiseGapInput.Kind, and is useful for accessing the field via an interface.
+func (v *RaiseGapInput) GetKind() GapKind { return v.Kind }
+
+// GetTitle returns RaiseGapInput.Title, and is useful for accessing the field via an interface.
+func (v *RaiseGapInput) GetTitle() string { return v.Title }
+
+// GetDescription returns RaiseGapInput.Description, and is useful for accessing the field via an interface.
+func (v *RaiseGapInput) GetDescription() string { return v.Description }
+
+// GetInstanceId returns RaiseGapInput.InstanceId, and is useful for accessing the field via an interface.
+func (v *RaiseGapInput) GetInstanceId() string { return v.InstanceId }
+
+// GetEvidence returns RaiseGapInput.Evidence, and is useful for accessing the field via an interface.
+func (v *RaiseGapInput) GetEvidence() []string { return v.Evidence }
+
+// GetIdempotencyKey returns RaiseGapInput.IdempotencyKey, and is useful for accessing the field via an interface.
+func (v *RaiseGapInput) GetIdempotencyKey() string { return v.IdempotencyKey }
+
+// RaiseGapResponse is returned by RaiseGap on success.
+type RaiseGapResponse struct {
+	// Note what the platform lacks for an app. Key: gap.raise on the app's publisher, or on the platform.
+	RaiseGap Gap `json:"raiseGap"`
+}
+
+// GetRaiseGap returns RaiseGapResponse.RaiseGap, and is useful for accessing the field via an interface.
+func (v *RaiseGapResponse) GetRaiseGap() Gap { return v.RaiseGap }
 
 // ReadFleetResponse is returned by ReadFleet on success.
 type ReadFleetResponse struct {
@@ -15606,6 +17193,8 @@ type SetPromotionTermsInput struct {
 	SecondApprover bool `json:"secondApprover"`
 	// Whether each pinned artifact needs a signed report of a smoke of its kind before a version becomes the canary.
 	SmokedArtifacts bool `json:"smokedArtifacts"`
+	// Whether all conditions of onboarding must have passed, in a check that was kept and still hold, before a version becomes ACTIVE.
+	RequireOnboarding bool `json:"requireOnboarding"`
 	// Why, kept in the audit.
 	Reason string `json:"reason"`
 }
@@ -15627,6 +17216,9 @@ func (v *SetPromotionTermsInput) GetSecondApprover() bool { return v.SecondAppro
 
 // GetSmokedArtifacts returns SetPromotionTermsInput.SmokedArtifacts, and is useful for accessing the field via an interface.
 func (v *SetPromotionTermsInput) GetSmokedArtifacts() bool { return v.SmokedArtifacts }
+
+// GetRequireOnboarding returns SetPromotionTermsInput.RequireOnboarding, and is useful for accessing the field via an interface.
+func (v *SetPromotionTermsInput) GetRequireOnboarding() bool { return v.RequireOnboarding }
 
 // GetReason returns SetPromotionTermsInput.Reason, and is useful for accessing the field via an interface.
 func (v *SetPromotionTermsInput) GetReason() string { return v.Reason }
@@ -18634,6 +20226,22 @@ type __CancelOperationInput struct {
 // GetInput returns __CancelOperationInput.Input, and is useful for accessing the field via an interface.
 func (v *__CancelOperationInput) GetInput() CancelOperationInput { return v.Input }
 
+// __CheckAppOnboardingInput is used internally by genqlient
+type __CheckAppOnboardingInput struct {
+	Input CheckAppOnboardingInput `json:"input"`
+}
+
+// GetInput returns __CheckAppOnboardingInput.Input, and is useful for accessing the field via an interface.
+func (v *__CheckAppOnboardingInput) GetInput() CheckAppOnboardingInput { return v.Input }
+
+// __CloseGapInput is used internally by genqlient
+type __CloseGapInput struct {
+	Input CloseGapInput `json:"input"`
+}
+
+// GetInput returns __CloseGapInput.Input, and is useful for accessing the field via an interface.
+func (v *__CloseGapInput) GetInput() CloseGapInput { return v.Input }
+
 // __CordonMemberInput is used internally by genqlient
 type __CordonMemberInput struct {
 	Input MemberInput `json:"input"`
@@ -18737,6 +20345,14 @@ type __CreateWebhookInput struct {
 
 // GetInput returns __CreateWebhookInput.Input, and is useful for accessing the field via an interface.
 func (v *__CreateWebhookInput) GetInput() CreateWebhookInput { return v.Input }
+
+// __DecideGapInput is used internally by genqlient
+type __DecideGapInput struct {
+	Input DecideGapInput `json:"input"`
+}
+
+// GetInput returns __DecideGapInput.Input, and is useful for accessing the field via an interface.
+func (v *__DecideGapInput) GetInput() DecideGapInput { return v.Input }
 
 // __DeclineControlPlaneInput is used internally by genqlient
 type __DeclineControlPlaneInput struct {
@@ -18906,6 +20522,18 @@ type __GetAppInput struct {
 // GetSlug returns __GetAppInput.Slug, and is useful for accessing the field via an interface.
 func (v *__GetAppInput) GetSlug() string { return v.Slug }
 
+// __GetAppOnboardingInput is used internally by genqlient
+type __GetAppOnboardingInput struct {
+	AppSlug string `json:"appSlug"`
+	Version string `json:"version,omitempty"`
+}
+
+// GetAppSlug returns __GetAppOnboardingInput.AppSlug, and is useful for accessing the field via an interface.
+func (v *__GetAppOnboardingInput) GetAppSlug() string { return v.AppSlug }
+
+// GetVersion returns __GetAppOnboardingInput.Version, and is useful for accessing the field via an interface.
+func (v *__GetAppOnboardingInput) GetVersion() string { return v.Version }
+
 // __GetArtifactDetailInput is used internally by genqlient
 type __GetArtifactDetailInput struct {
 	Id string `json:"id"`
@@ -18965,6 +20593,14 @@ func (v *__GetEntitledInput) GetSlug() string { return v.Slug }
 
 // GetProjectId returns __GetEntitledInput.ProjectId, and is useful for accessing the field via an interface.
 func (v *__GetEntitledInput) GetProjectId() string { return v.ProjectId }
+
+// __GetGapInput is used internally by genqlient
+type __GetGapInput struct {
+	Id string `json:"id"`
+}
+
+// GetId returns __GetGapInput.Id, and is useful for accessing the field via an interface.
+func (v *__GetGapInput) GetId() string { return v.Id }
 
 // __GetInstanceInput is used internally by genqlient
 type __GetInstanceInput struct {
@@ -19477,6 +21113,22 @@ func (v *__ListEventsInput) GetFirst() int { return v.First }
 
 // GetAfter returns __ListEventsInput.After, and is useful for accessing the field via an interface.
 func (v *__ListEventsInput) GetAfter() string { return v.After }
+
+// __ListGapsInput is used internally by genqlient
+type __ListGapsInput struct {
+	Filter GapFilter `json:"filter,omitempty"`
+	First  int       `json:"first,omitempty"`
+	After  string    `json:"after,omitempty"`
+}
+
+// GetFilter returns __ListGapsInput.Filter, and is useful for accessing the field via an interface.
+func (v *__ListGapsInput) GetFilter() GapFilter { return v.Filter }
+
+// GetFirst returns __ListGapsInput.First, and is useful for accessing the field via an interface.
+func (v *__ListGapsInput) GetFirst() int { return v.First }
+
+// GetAfter returns __ListGapsInput.After, and is useful for accessing the field via an interface.
+func (v *__ListGapsInput) GetAfter() string { return v.After }
 
 // __ListGenerationsInput is used internally by genqlient
 type __ListGenerationsInput struct {
@@ -20145,6 +21797,14 @@ func (v *__QuarantineArtifactInput) GetArtifactId() string { return v.ArtifactId
 
 // GetReason returns __QuarantineArtifactInput.Reason, and is useful for accessing the field via an interface.
 func (v *__QuarantineArtifactInput) GetReason() string { return v.Reason }
+
+// __RaiseGapInput is used internally by genqlient
+type __RaiseGapInput struct {
+	Input RaiseGapInput `json:"input"`
+}
+
+// GetInput returns __RaiseGapInput.Input, and is useful for accessing the field via an interface.
+func (v *__RaiseGapInput) GetInput() RaiseGapInput { return v.Input }
 
 // __ReadNodeNetworkInput is used internally by genqlient
 type __ReadNodeNetworkInput struct {
@@ -21506,6 +23166,144 @@ func CancelOperation(
 	return data_, err_
 }
 
+// The mutation executed by CheckAppOnboarding.
+const CheckAppOnboarding_Operation = `
+mutation CheckAppOnboarding ($input: CheckAppOnboardingInput!) {
+	checkAppOnboarding(input: $input) {
+		... OnboardingRecord
+	}
+}
+fragment OnboardingRecord on OnboardingRecord {
+	id
+	manifestId
+	passed
+	checks {
+		... OnboardingCheck
+	}
+	checkedAt
+	checkedBy {
+		... Actor
+	}
+	reason
+}
+fragment OnboardingCheck on OnboardingCheck {
+	condition
+	verdict
+	message
+	remedy
+	at
+	evidence {
+		... OnboardingEvidence
+	}
+	gapId
+}
+fragment Actor on Actor {
+	kind
+	id
+	name
+}
+fragment OnboardingEvidence on OnboardingEvidence {
+	id
+	url
+	what
+	state
+	at
+}
+`
+
+func CheckAppOnboarding(
+	ctx_ context.Context,
+	client_ graphql.Client,
+	input CheckAppOnboardingInput,
+) (data_ *CheckAppOnboardingResponse, err_ error) {
+	req_ := &graphql.Request{
+		OpName: "CheckAppOnboarding",
+		Query:  CheckAppOnboarding_Operation,
+		Variables: &__CheckAppOnboardingInput{
+			Input: input,
+		},
+	}
+
+	data_ = &CheckAppOnboardingResponse{}
+	resp_ := &graphql.Response{Data: data_}
+
+	err_ = client_.MakeRequest(
+		ctx_,
+		req_,
+		resp_,
+	)
+
+	return data_, err_
+}
+
+// The mutation executed by CloseGap.
+const CloseGap_Operation = `
+mutation CloseGap ($input: CloseGapInput!) {
+	closeGap(input: $input) {
+		... Gap
+	}
+}
+fragment Gap on Gap {
+	id
+	kind
+	state
+	appSlug
+	manifestId
+	version
+	condition
+	title
+	description
+	evidence
+	instanceId
+	raisedBy {
+		... Actor
+	}
+	createdAt
+	decidedBy {
+		... Actor
+	}
+	decidedAt
+	decision
+	closedBy {
+		... Actor
+	}
+	closedAt
+	release
+	releaseManifestId
+	closeReason
+}
+fragment Actor on Actor {
+	kind
+	id
+	name
+}
+`
+
+func CloseGap(
+	ctx_ context.Context,
+	client_ graphql.Client,
+	input CloseGapInput,
+) (data_ *CloseGapResponse, err_ error) {
+	req_ := &graphql.Request{
+		OpName: "CloseGap",
+		Query:  CloseGap_Operation,
+		Variables: &__CloseGapInput{
+			Input: input,
+		},
+	}
+
+	data_ = &CloseGapResponse{}
+	resp_ := &graphql.Response{Data: data_}
+
+	err_ = client_.MakeRequest(
+		ctx_,
+		req_,
+		resp_,
+	)
+
+	return data_, err_
+}
+
 // The mutation executed by CordonMember.
 const CordonMember_Operation = `
 mutation CordonMember ($input: MemberInput!) {
@@ -22256,6 +24054,74 @@ func CreateWebhook(
 	}
 
 	data_ = &CreateWebhookResponse{}
+	resp_ := &graphql.Response{Data: data_}
+
+	err_ = client_.MakeRequest(
+		ctx_,
+		req_,
+		resp_,
+	)
+
+	return data_, err_
+}
+
+// The mutation executed by DecideGap.
+const DecideGap_Operation = `
+mutation DecideGap ($input: DecideGapInput!) {
+	decideGap(input: $input) {
+		... Gap
+	}
+}
+fragment Gap on Gap {
+	id
+	kind
+	state
+	appSlug
+	manifestId
+	version
+	condition
+	title
+	description
+	evidence
+	instanceId
+	raisedBy {
+		... Actor
+	}
+	createdAt
+	decidedBy {
+		... Actor
+	}
+	decidedAt
+	decision
+	closedBy {
+		... Actor
+	}
+	closedAt
+	release
+	releaseManifestId
+	closeReason
+}
+fragment Actor on Actor {
+	kind
+	id
+	name
+}
+`
+
+func DecideGap(
+	ctx_ context.Context,
+	client_ graphql.Client,
+	input DecideGapInput,
+) (data_ *DecideGapResponse, err_ error) {
+	req_ := &graphql.Request{
+		OpName: "DecideGap",
+		Query:  DecideGap_Operation,
+		Variables: &__DecideGapInput{
+			Input: input,
+		},
+	}
+
+	data_ = &DecideGapResponse{}
 	resp_ := &graphql.Response{Data: data_}
 
 	err_ = client_.MakeRequest(
@@ -23418,6 +25284,90 @@ func GetApp(
 	return data_, err_
 }
 
+// The query executed by GetAppOnboarding.
+const GetAppOnboarding_Operation = `
+query GetAppOnboarding ($appSlug: String!, $version: String) {
+	appOnboarding(appSlug: $appSlug, version: $version) {
+		appSlug
+		manifestId
+		version
+		stage
+		required
+		passed
+		checks {
+			... OnboardingCheck
+		}
+		checkedAt
+		records {
+			... OnboardingRecord
+		}
+	}
+}
+fragment OnboardingCheck on OnboardingCheck {
+	condition
+	verdict
+	message
+	remedy
+	at
+	evidence {
+		... OnboardingEvidence
+	}
+	gapId
+}
+fragment OnboardingRecord on OnboardingRecord {
+	id
+	manifestId
+	passed
+	checks {
+		... OnboardingCheck
+	}
+	checkedAt
+	checkedBy {
+		... Actor
+	}
+	reason
+}
+fragment OnboardingEvidence on OnboardingEvidence {
+	id
+	url
+	what
+	state
+	at
+}
+fragment Actor on Actor {
+	kind
+	id
+	name
+}
+`
+
+func GetAppOnboarding(
+	ctx_ context.Context,
+	client_ graphql.Client,
+	appSlug string,
+	version string,
+) (data_ *GetAppOnboardingResponse, err_ error) {
+	req_ := &graphql.Request{
+		OpName: "GetAppOnboarding",
+		Query:  GetAppOnboarding_Operation,
+		Variables: &__GetAppOnboardingInput{
+			AppSlug: appSlug,
+			Version: version,
+		},
+	}
+
+	data_ = &GetAppOnboardingResponse{}
+	resp_ := &graphql.Response{Data: data_}
+
+	err_ = client_.MakeRequest(
+		ctx_,
+		req_,
+		resp_,
+	)
+
+	return data_, err_
+}
+
 // The query executed by GetArtifact.
 const GetArtifact_Operation = `
 query GetArtifact ($digest: String!, $tenantId: ID) {
@@ -23844,6 +25794,75 @@ func GetEntitled(
 	}
 
 	data_ = &GetEntitledResponse{}
+	resp_ := &graphql.Response{Data: data_}
+
+	err_ = client_.MakeRequest(
+		ctx_,
+		req_,
+		resp_,
+	)
+
+	return data_, err_
+}
+
+// The query executed by GetGap.
+const GetGap_Operation = `
+query GetGap ($id: ID!) {
+	node(id: $id) {
+		__typename
+		... Gap
+	}
+}
+fragment Gap on Gap {
+	id
+	kind
+	state
+	appSlug
+	manifestId
+	version
+	condition
+	title
+	description
+	evidence
+	instanceId
+	raisedBy {
+		... Actor
+	}
+	createdAt
+	decidedBy {
+		... Actor
+	}
+	decidedAt
+	decision
+	closedBy {
+		... Actor
+	}
+	closedAt
+	release
+	releaseManifestId
+	closeReason
+}
+fragment Actor on Actor {
+	kind
+	id
+	name
+}
+`
+
+func GetGap(
+	ctx_ context.Context,
+	client_ graphql.Client,
+	id string,
+) (data_ *GetGapResponse, err_ error) {
+	req_ := &graphql.Request{
+		OpName: "GetGap",
+		Query:  GetGap_Operation,
+		Variables: &__GetGapInput{
+			Id: id,
+		},
+	}
+
+	data_ = &GetGapResponse{}
 	resp_ := &graphql.Response{Data: data_}
 
 	err_ = client_.MakeRequest(
@@ -26920,6 +28939,92 @@ func ListEvents(
 	}
 
 	data_ = &ListEventsResponse{}
+	resp_ := &graphql.Response{Data: data_}
+
+	err_ = client_.MakeRequest(
+		ctx_,
+		req_,
+		resp_,
+	)
+
+	return data_, err_
+}
+
+// The query executed by ListGaps.
+const ListGaps_Operation = `
+query ListGaps ($filter: GapFilter, $first: Int, $after: String) {
+	gaps(filter: $filter, first: $first, after: $after) {
+		... GapPage
+	}
+}
+fragment GapPage on GapConnection {
+	edges {
+		node {
+			... Gap
+		}
+	}
+	pageInfo {
+		... PageInfo
+	}
+}
+fragment Gap on Gap {
+	id
+	kind
+	state
+	appSlug
+	manifestId
+	version
+	condition
+	title
+	description
+	evidence
+	instanceId
+	raisedBy {
+		... Actor
+	}
+	createdAt
+	decidedBy {
+		... Actor
+	}
+	decidedAt
+	decision
+	closedBy {
+		... Actor
+	}
+	closedAt
+	release
+	releaseManifestId
+	closeReason
+}
+fragment PageInfo on PageInfo {
+	hasNextPage
+	endCursor
+}
+fragment Actor on Actor {
+	kind
+	id
+	name
+}
+`
+
+func ListGaps(
+	ctx_ context.Context,
+	client_ graphql.Client,
+	filter GapFilter,
+	first int,
+	after string,
+) (data_ *ListGapsResponse, err_ error) {
+	req_ := &graphql.Request{
+		OpName: "ListGaps",
+		Query:  ListGaps_Operation,
+		Variables: &__ListGapsInput{
+			Filter: filter,
+			First:  first,
+			After:  after,
+		},
+	}
+
+	data_ = &ListGapsResponse{}
 	resp_ := &graphql.Response{Data: data_}
 
 	err_ = client_.MakeRequest(
@@ -32849,6 +34954,74 @@ func QuarantineArtifact(
 	return data_, err_
 }
 
+// The mutation executed by RaiseGap.
+const RaiseGap_Operation = `
+mutation RaiseGap ($input: RaiseGapInput!) {
+	raiseGap(input: $input) {
+		... Gap
+	}
+}
+fragment Gap on Gap {
+	id
+	kind
+	state
+	appSlug
+	manifestId
+	version
+	condition
+	title
+	description
+	evidence
+	instanceId
+	raisedBy {
+		... Actor
+	}
+	createdAt
+	decidedBy {
+		... Actor
+	}
+	decidedAt
+	decision
+	closedBy {
+		... Actor
+	}
+	closedAt
+	release
+	releaseManifestId
+	closeReason
+}
+fragment Actor on Actor {
+	kind
+	id
+	name
+}
+`
+
+func RaiseGap(
+	ctx_ context.Context,
+	client_ graphql.Client,
+	input RaiseGapInput,
+) (data_ *RaiseGapResponse, err_ error) {
+	req_ := &graphql.Request{
+		OpName: "RaiseGap",
+		Query:  RaiseGap_Operation,
+		Variables: &__RaiseGapInput{
+			Input: input,
+		},
+	}
+
+	data_ = &RaiseGapResponse{}
+	resp_ := &graphql.Response{Data: data_}
+
+	err_ = client_.MakeRequest(
+		ctx_,
+		req_,
+		resp_,
+	)
+
+	return data_, err_
+}
+
 // The query executed by ReadFleet.
 const ReadFleet_Operation = `
 query ReadFleet {
@@ -36095,6 +38268,7 @@ fragment PromotionTerms on PromotionTerms {
 	graceHours
 	secondApprover
 	smokedArtifacts
+	requireOnboarding
 }
 `
 

@@ -273,6 +273,45 @@ class BreakGlassGrantRoleInput(TypedDict):
     reason: str
     incident: NotRequired[str | None]
 
+GapState = Literal["OPEN", "ACCEPTED", "DEFERRED", "DECLINED", "CLOSED"]
+
+GapKind = Literal["MISSING_PRIMITIVE", "LEAKY_COUPLING", "MISSING_KEY", "MISSING_EVENT", "MISSING_BILLING_HOOK"]
+
+
+class GapFilter(TypedDict):
+    """Which gaps. All that is given must fit."""
+    appSlug: NotRequired[str | None]
+    projectId: NotRequired[str | None]
+    states: NotRequired[list[GapState] | None]
+    kinds: NotRequired[list[GapKind] | None]
+
+
+class RaiseGapInput(TypedDict):
+    """A gap that was found."""
+    appSlug: str
+    version: NotRequired[str]
+    kind: GapKind
+    title: str
+    description: str
+    instanceId: NotRequired[str | None]
+    evidence: NotRequired[list[str]]
+    idempotencyKey: NotRequired[str]
+
+
+class DecideGapInput(TypedDict):
+    """A decision on a gap."""
+    gapId: str
+    to: GapState
+    reason: str
+
+
+class CloseGapInput(TypedDict):
+    """The release that closes a gap."""
+    gapId: str
+    release: str
+    manifestId: NotRequired[str | None]
+    reason: str
+
 
 class CreateTenantInput(TypedDict):
     """What a new tenant is made from."""
@@ -780,6 +819,13 @@ class RunNodeTaskInput(TypedDict):
     timeoutSeconds: NotRequired[int]
     idempotencyKey: NotRequired[str]
 
+
+class CheckAppOnboardingInput(TypedDict):
+    """A check that is to be kept."""
+    appSlug: str
+    version: NotRequired[str]
+    reason: NotRequired[str]
+
 OperationState = Literal["PENDING", "RUNNING", "CANCELING", "COMPENSATING", "SUCCEEDED", "FAILED", "CANCELED"]
 
 MemberStatus = Literal["PENDING", "JOINING", "ACTIVE", "DRAINING", "DRAINED", "REMOVING", "REMOVED", "FAILED"]
@@ -974,6 +1020,7 @@ class SetPromotionTermsInput(TypedDict):
     graceHours: NotRequired[int]
     secondApprover: NotRequired[bool]
     smokedArtifacts: NotRequired[bool]
+    requireOnboarding: NotRequired[bool]
     reason: str
 
 SecretAudience = Literal["NODE", "ADAPTER"]
@@ -1606,6 +1653,43 @@ class EventPageEdges(TypedDict):
 class EventPage(TypedDict):
     """A page of events."""
     edges: list[EventPageEdges]
+    pageInfo: PageInfo
+
+OnboardingCondition = Literal["CONTRACTS", "SERVICE_ACCOUNT", "TENANT_BOUNDARY", "LIFECYCLE_EVENTS", "ARTIFACT_SOURCES", "LIFECYCLE_WALKED", "SUPPORT_RUNBOOK"]
+
+
+class Gap(TypedDict):
+    """An entry of the gap log: what was found missing while an app was brought to the platform."""
+    id: str
+    kind: GapKind
+    state: GapState
+    appSlug: str
+    manifestId: str | None
+    version: str
+    condition: OnboardingCondition | None
+    title: str
+    description: str
+    evidence: list[str]
+    instanceId: str | None
+    raisedBy: Actor
+    createdAt: str
+    decidedBy: Actor | None
+    decidedAt: str | None
+    decision: str
+    closedBy: Actor | None
+    closedAt: str | None
+    release: str
+    releaseManifestId: str | None
+    closeReason: str
+
+
+class GapPageEdges(TypedDict):
+    node: Gap
+
+
+class GapPage(TypedDict):
+    """A page of gaps."""
+    edges: list[GapPageEdges]
     pageInfo: PageInfo
 
 
@@ -2321,6 +2405,39 @@ class NodeMember(TypedDict):
     operation: NodeMemberOperation | None
     refusal: NodeMemberRefusal | None
 
+
+class OnboardingEvidence(TypedDict):
+    """Something that a verdict rests on."""
+    id: str | None
+    url: str
+    what: str
+    state: str
+    at: str | None
+
+OnboardingVerdict = Literal["PASSED", "FAILED", "NOT_KNOWN"]
+
+
+class OnboardingCheck(TypedDict):
+    """A condition with its verdict."""
+    condition: OnboardingCondition
+    verdict: OnboardingVerdict
+    message: str
+    remedy: str
+    at: str | None
+    evidence: list[OnboardingEvidence]
+    gapId: str | None
+
+
+class OnboardingRecord(TypedDict):
+    """A check of the conditions that was kept."""
+    id: str
+    manifestId: str
+    passed: bool
+    checks: list[OnboardingCheck]
+    checkedAt: str
+    checkedBy: Actor
+    reason: str
+
 StepState = Literal["PENDING", "RUNNING", "SUCCEEDED", "FAILED", "SKIPPED", "UNDOING", "UNDONE"]
 
 
@@ -2658,6 +2775,7 @@ class PromotionTerms(TypedDict):
     graceHours: int
     secondApprover: bool
     smokedArtifacts: bool
+    requireOnboarding: bool
 
 
 class AppTerms(TypedDict):
@@ -2982,6 +3100,8 @@ _FRAGMENTS = {
     "AuditCheckpoint": "fragment AuditCheckpoint on AuditCheckpoint { id seq link signature createdAt }",
     "AuditEntryPage": "fragment AuditEntryPage on AuditEntryConnection { edges { cursor node { ... AuditEntry } } pageInfo { ... PageInfo } }",
     "EventPage": "fragment EventPage on EventConnection { edges { cursor node { ... Event } } pageInfo { ... PageInfo } }",
+    "Gap": "fragment Gap on Gap { id kind state appSlug manifestId version condition title description evidence instanceId raisedBy { ... Actor } createdAt decidedBy { ... Actor } decidedAt decision closedBy { ... Actor } closedAt release releaseManifestId closeReason }",
+    "GapPage": "fragment GapPage on GapConnection { edges { node { ... Gap } } pageInfo { ... PageInfo } }",
     "Tenant": "fragment Tenant on Tenant { id slug displayName platform createdAt }",
     "Project": "fragment Project on Project { id tenantId slug displayName maxMembers maxGpus createdAt }",
     "User": "fragment User on User { id tenantId email displayName createdAt disabledAt lastLoginAt invitedAt invitationEndsAt acceptedAt }",
@@ -3022,6 +3142,9 @@ _FRAGMENTS = {
     "StandingNode": "fragment StandingNode on ComputeNode { ... ComputeNode cordoned cordonReason cordonedAt conditions { name state message since effect } drain { since by reason deadlineSeconds force ending } bootedAt retiredAt lost }",
     "StandingNodePage": "fragment StandingNodePage on ComputeNodeConnection { edges { cursor node { ... StandingNode } } pageInfo { ... PageInfo } }",
     "NodeMember": "fragment NodeMember on NodeMember { memberId componentKey index status health instanceId instanceName instanceStatus appSlug tenant project allocationId operation { id kind state message blockers { ... Blocker } } refusal { code message at } }",
+    "OnboardingEvidence": "fragment OnboardingEvidence on OnboardingEvidence { id url what state at }",
+    "OnboardingCheck": "fragment OnboardingCheck on OnboardingCheck { condition verdict message remedy at evidence { ... OnboardingEvidence } gapId }",
+    "OnboardingRecord": "fragment OnboardingRecord on OnboardingRecord { id manifestId passed checks { ... OnboardingCheck } checkedAt checkedBy { ... Actor } reason }",
     "Failure": "fragment Failure on Failure { code message owner retryable }",
     "OperationStep": "fragment OperationStep on OperationStep { id name ordinal state attempt message evidence startedAt endedAt }",
     "Blocker": "fragment Blocker on Blocker { code message owner subject since nextRetryAt permissionKey }",
@@ -3048,7 +3171,7 @@ _FRAGMENTS = {
     "CanaryArm": "fragment CanaryArm on CanaryArm { manifest { ... Manifest } launches failed pending failureRate operations operationsFailed timeToRunningP50 timeToRunningP90 }",
     "EvidenceRunner": "fragment EvidenceRunner on EvidenceRunner { id name publicKey createdAt revokedAt revokeReason }",
     "AppTerms": "fragment AppTerms on App { id slug promotionTerms { ... PromotionTerms } }",
-    "PromotionTerms": "fragment PromotionTerms on PromotionTerms { minLaunches minMinutes graceHours secondApprover smokedArtifacts }",
+    "PromotionTerms": "fragment PromotionTerms on PromotionTerms { minLaunches minMinutes graceHours secondApprover smokedArtifacts requireOnboarding }",
     "RuntimeSecret": "fragment RuntimeSecret on RuntimeSecret { id instanceId purpose audience memberId nodeId delivery spec version deliveries deliveredAt expiresAt rotatedAt previousUntil revokedAt issuedBy { ... Actor } createdAt }",
     "SharedControlPlane": "fragment SharedControlPlane on SharedControlPlane { instanceId name appSlug appVersion permissionFamily status health actions { ... ActionSpec } }",
     "ControlPlaneShare": "fragment ControlPlaneShare on ControlPlaneShare { id instanceId ownerProjectId projectId status reason offeredBy answeredBy endReason createdAt answeredAt endedAt controlPlane { ... SharedControlPlane } }",
@@ -4402,6 +4525,91 @@ _WATCH_PROJECT = Document(
 def watch_project(*, project_id: str, after: str | None = None) -> Subscription[WatchProjectData]:
     """Everything that happens in a project, in commit order: replays what came after the cursor, then goes live. Key: <family>.instance.read on the project; events of families the caller may not read are left out, and without allocation.read those of allocations that no instance uses."""
     return Subscription(_WATCH_PROJECT, given({"projectId": project_id, "after": after}))
+
+
+class ListGapsData(TypedDict):
+    gaps: GapPage
+
+
+_LIST_GAPS = Document(
+    "ListGaps",
+    "query ListGaps ($filter: GapFilter, $first: Int, $after: String) { gaps(filter: $filter, first: $first, after: $after) { ... GapPage } }",
+    [_FRAGMENTS["GapPage"], _FRAGMENTS["Gap"], _FRAGMENTS["Actor"], _FRAGMENTS["PageInfo"]],
+)
+
+
+def list_gaps(*, filter: GapFilter | None = None, first: int | None = None, after: str | None = None) -> Query[ListGapsData]:
+    """The gap log, newest first. Key: gap.read: with an app or a project on who publishes it, else on the platform."""
+    return Query(_LIST_GAPS, given({"filter": filter, "first": first, "after": after}))
+
+
+class GetGapDataNode(Gap):
+    __typename: str | None
+
+
+class GetGapData(TypedDict):
+    node: GetGapDataNode
+
+
+_GET_GAP = Document(
+    "GetGap",
+    "query GetGap ($id: ID!) { node(id: $id) { __typename ... Gap } }",
+    [_FRAGMENTS["Gap"], _FRAGMENTS["Actor"]],
+    older="query GetGap ($id: ID!) { node(id: $id) { __typename } }",
+)
+
+
+def get_gap(id: str) -> Query[GetGapData]:
+    """Any object by its id; null is never returned for an object that is missing: the error NOT_FOUND is."""
+    return Query(_GET_GAP, given({"id": id}))
+
+
+class RaiseGapData(TypedDict):
+    raiseGap: Gap
+
+
+_RAISE_GAP = Document(
+    "RaiseGap",
+    "mutation RaiseGap ($input: RaiseGapInput!) { raiseGap(input: $input) { ... Gap } }",
+    [_FRAGMENTS["Gap"], _FRAGMENTS["Actor"]],
+)
+
+
+def raise_gap(input: RaiseGapInput) -> Mutation[RaiseGapData]:
+    """Note what the platform lacks for an app. Key: gap.raise on the app's publisher, or on the platform."""
+    return Mutation(_RAISE_GAP, given({"input": input}), keyed=True)
+
+
+class DecideGapData(TypedDict):
+    decideGap: Gap
+
+
+_DECIDE_GAP = Document(
+    "DecideGap",
+    "mutation DecideGap ($input: DecideGapInput!) { decideGap(input: $input) { ... Gap } }",
+    [_FRAGMENTS["Gap"], _FRAGMENTS["Actor"]],
+)
+
+
+def decide_gap(input: DecideGapInput) -> Mutation[DecideGapData]:
+    """Decide a gap, also once more. Key: gap.decide on the platform."""
+    return Mutation(_DECIDE_GAP, given({"input": input}))
+
+
+class CloseGapData(TypedDict):
+    closeGap: Gap
+
+
+_CLOSE_GAP = Document(
+    "CloseGap",
+    "mutation CloseGap ($input: CloseGapInput!) { closeGap(input: $input) { ... Gap } }",
+    [_FRAGMENTS["Gap"], _FRAGMENTS["Actor"]],
+)
+
+
+def close_gap(input: CloseGapInput) -> Mutation[CloseGapData]:
+    """Close an accepted gap with the release that has what was missing. Key: gap.decide on the platform."""
+    return Mutation(_CLOSE_GAP, given({"input": input}))
 
 
 class GetViewerDataViewer(TypedDict):
@@ -6090,6 +6298,50 @@ _READ_NODE_NETWORK = Document(
 def read_node_network(*, known: str, wait_seconds: int) -> Query[ReadNodeNetworkData]:
     """The members' network as the calling node needs it; with `waitSeconds` the answer waits until its version is another than `known`, or the time is over."""
     return Query(_READ_NODE_NETWORK, given({"known": known, "waitSeconds": wait_seconds}))
+
+
+class GetAppOnboardingDataAppOnboarding(TypedDict):
+    appSlug: str
+    manifestId: str
+    version: str
+    stage: Stage
+    required: bool
+    passed: bool
+    checks: list[OnboardingCheck]
+    checkedAt: str
+    records: list[OnboardingRecord]
+
+
+class GetAppOnboardingData(TypedDict):
+    appOnboarding: GetAppOnboardingDataAppOnboarding
+
+
+_GET_APP_ONBOARDING = Document(
+    "GetAppOnboarding",
+    "query GetAppOnboarding ($appSlug: String!, $version: String) { appOnboarding(appSlug: $appSlug, version: $version) { appSlug manifestId version stage required passed checks { ... OnboardingCheck } checkedAt records { ... OnboardingRecord } } }",
+    [_FRAGMENTS["OnboardingCheck"], _FRAGMENTS["OnboardingEvidence"], _FRAGMENTS["OnboardingRecord"], _FRAGMENTS["Actor"]],
+)
+
+
+def get_app_onboarding(*, app_slug: str, version: str | None = None) -> Query[GetAppOnboardingData]:
+    """Check from what is recorded whether a version of an app, or its ACTIVE or else its newest one, is ready for onboarding. Nothing is kept. It rests on the newest instances of the version that its publisher sees. Key: manifest.read on the app's publisher, or on the platform."""
+    return Query(_GET_APP_ONBOARDING, given({"appSlug": app_slug, "version": version}))
+
+
+class CheckAppOnboardingData(TypedDict):
+    checkAppOnboarding: OnboardingRecord
+
+
+_CHECK_APP_ONBOARDING = Document(
+    "CheckAppOnboarding",
+    "mutation CheckAppOnboarding ($input: CheckAppOnboardingInput!) { checkAppOnboarding(input: $input) { ... OnboardingRecord } }",
+    [_FRAGMENTS["OnboardingRecord"], _FRAGMENTS["OnboardingCheck"], _FRAGMENTS["OnboardingEvidence"], _FRAGMENTS["Actor"]],
+)
+
+
+def check_app_onboarding(input: CheckAppOnboardingInput) -> Mutation[CheckAppOnboardingData]:
+    """Check it likewise, and keep what was found; the newest 20 of a version are kept. A condition that failed is noted as a gap, once for each version. Key: manifest.smoke on the app's publisher, or on the platform."""
+    return Mutation(_CHECK_APP_ONBOARDING, given({"input": input}))
 
 
 class ShowOperationDataOperation(OperationDetail):

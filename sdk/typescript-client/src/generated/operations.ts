@@ -427,6 +427,8 @@ export type SetPromotionTermsInput = {
   readonly secondApprover?: boolean;
   /** Whether each pinned artifact needs a signed report of a smoke of its kind before a version becomes the canary. */
   readonly smokedArtifacts?: boolean;
+  /** Whether all conditions of onboarding must have passed, in a check that was kept and still hold, before a version becomes ACTIVE. */
+  readonly requireOnboarding?: boolean;
   /** Why, kept in the audit. */
   readonly reason: string;
 };
@@ -585,6 +587,86 @@ export type BreakGlassGrantRoleInput = {
   readonly reason: string;
   /** The incident's reference, at most 100 characters. */
   readonly incident?: string | null | undefined;
+};
+
+/** What the platform lacks for an app. */
+export type GapKind =
+  /** Something that every app would need, and that the platform does not have. */
+  | 'MISSING_PRIMITIVE'
+  /** An app's own affair that leaks into the platform, or the platform's into an app. */
+  | 'LEAKY_COUPLING'
+  /** A permission key or a rule of policy that cannot be named. */
+  | 'MISSING_KEY'
+  /** Something that happens, and that triage finds no event of. */
+  | 'MISSING_EVENT'
+  /** Use that no tenant can be billed for. */
+  | 'MISSING_BILLING_HOOK';
+
+/** Where an entry of the gap log is. */
+export type GapState =
+  /** Not decided yet. */
+  | 'OPEN'
+  /** The platform's operators will close it. */
+  | 'ACCEPTED'
+  /** It waits until more apps need it. */
+  | 'DEFERRED'
+  /** It is not the platform's, or not wanted. */
+  | 'DECLINED'
+  /** A release has closed it. */
+  | 'CLOSED';
+
+/** Which gaps. All that is given must fit. */
+export type GapFilter = {
+  /** Those of an app. */
+  readonly appSlug?: string | null | undefined;
+  /** Those of the apps that a project publishes. */
+  readonly projectId?: string | null | undefined;
+  /** Those in one of these states; left out for all. */
+  readonly states?: ReadonlyArray<GapState> | null | undefined;
+  /** Those of one of these kinds; left out for all. */
+  readonly kinds?: ReadonlyArray<GapKind> | null | undefined;
+};
+
+/** A gap that was found. */
+export type RaiseGapInput = {
+  /** The app. */
+  readonly appSlug: string;
+  /** The version that it was found with; empty for no one of them. */
+  readonly version?: string;
+  /** What is missing. */
+  readonly kind: GapKind;
+  /** What is missing, in a line of at most 200 characters. */
+  readonly title: string;
+  /** What is missing, and what it was needed for, at most 4,000 characters. */
+  readonly description: string;
+  /** The instance that it was found with: of the app, and of the publisher's tenant where a tenant publishes it. */
+  readonly instanceId?: string | null | undefined;
+  /** Ids and links that show it, at most 20 of at most 300 characters. */
+  readonly evidence?: ReadonlyArray<string>;
+  /** A repeat with the same key and input answers the same gap. */
+  readonly idempotencyKey: string;
+};
+
+/** A decision on a gap. */
+export type DecideGapInput = {
+  /** The gap. */
+  readonly gapId: string;
+  /** ACCEPTED, DEFERRED or DECLINED. */
+  readonly to: GapState;
+  /** Why, kept in the gap and the audit. */
+  readonly reason: string;
+};
+
+/** The release that closes a gap. */
+export type CloseGapInput = {
+  /** The gap, which must be ACCEPTED. */
+  readonly gapId: string;
+  /** The release that closed it, of the platform or as an address, at most 300 characters. */
+  readonly release: string;
+  /** The version of the app that closed it: of the same app, and no draft. */
+  readonly manifestId?: string | null | undefined;
+  /** What the release has of it, kept in the gap and the audit. */
+  readonly reason: string;
 };
 
 /** A limit of a service account, by name. */
@@ -1553,6 +1635,42 @@ export type RetireNodeInput = {
   readonly lost?: boolean;
   /** Why, kept in the audit. */
   readonly reason?: string | null | undefined;
+};
+
+/** A condition of the baseline for every app team. */
+export type OnboardingCondition =
+  /** The app is launched and driven by catalog, entitlement and the public contract alone, as far as calls are recorded. */
+  | 'CONTRACTS'
+  /** Service accounts do what is automated. */
+  | 'SERVICE_ACCOUNT'
+  /** The tests between tenants have passed for the adapter's build, in a report that a registered runner signed. */
+  | 'TENANT_BOUNDARY'
+  /** The required events of its instances are there, each with correlation, tenant, project, app and instance. */
+  | 'LIFECYCLE_EVENTS'
+  /** Each pinned artifact comes from a registered source that policy lets through. */
+  | 'ARTIFACT_SOURCES'
+  /** Upgrade, rollback and deletion are declared, and each that is supported was carried out. */
+  | 'LIFECYCLE_WALKED'
+  /** A runbook's triage begins from the correlation id. */
+  | 'SUPPORT_RUNBOOK';
+
+/** How a condition stands. */
+export type OnboardingVerdict =
+  /** What was recorded meets it. */
+  | 'PASSED'
+  /** What was recorded does not meet it. */
+  | 'FAILED'
+  /** Nothing, or not enough, was recorded. */
+  | 'NOT_KNOWN';
+
+/** A check that is to be kept. */
+export type CheckAppOnboardingInput = {
+  /** The app. */
+  readonly appSlug: string;
+  /** The version; empty for the ACTIVE one, or else the newest. */
+  readonly version?: string;
+  /** Why, kept in the record and the audit. */
+  readonly reason?: string;
 };
 
 /** What an operation does. */
@@ -2774,6 +2892,7 @@ export type GetNodeQuery = { readonly node:
     | { readonly __typename: 'Member', readonly id: string }
     | { readonly __typename: 'Event', readonly id: string }
     | { readonly __typename: 'AuditEntry', readonly id: string }
+    | { readonly __typename: 'Gap', readonly id: string }
     | { readonly __typename: 'Tenant', readonly id: string }
     | { readonly __typename: 'Project', readonly id: string }
     | { readonly __typename: 'User', readonly id: string }
@@ -2914,6 +3033,75 @@ export type WatchProjectSubscriptionVariables = Exact<{
 
 
 export type WatchProjectSubscription = { readonly projectActivity: { readonly id: string, readonly cursor: string, readonly seq: number, readonly type: string, readonly orgId: string, readonly projectId: string, readonly appSlug: string, readonly appInstanceId: string, readonly allocationId: string | null, readonly operationId: string | null, readonly memberId: string | null, readonly message: string, readonly payload: unknown, readonly correlationId: string, readonly occurredAt: string } };
+
+export type GapFragment = { readonly id: string, readonly kind: GapKind, readonly state: GapState, readonly appSlug: string, readonly manifestId: string | null, readonly version: string, readonly condition: OnboardingCondition | null, readonly title: string, readonly description: string, readonly evidence: ReadonlyArray<string>, readonly instanceId: string | null, readonly createdAt: string, readonly decidedAt: string | null, readonly decision: string, readonly closedAt: string | null, readonly release: string, readonly releaseManifestId: string | null, readonly closeReason: string, readonly raisedBy: { readonly kind: string, readonly id: string, readonly name: string }, readonly decidedBy: { readonly kind: string, readonly id: string, readonly name: string } | null, readonly closedBy: { readonly kind: string, readonly id: string, readonly name: string } | null };
+
+export type GapPageFragment = { readonly edges: ReadonlyArray<{ readonly node: { readonly id: string, readonly kind: GapKind, readonly state: GapState, readonly appSlug: string, readonly manifestId: string | null, readonly version: string, readonly condition: OnboardingCondition | null, readonly title: string, readonly description: string, readonly evidence: ReadonlyArray<string>, readonly instanceId: string | null, readonly createdAt: string, readonly decidedAt: string | null, readonly decision: string, readonly closedAt: string | null, readonly release: string, readonly releaseManifestId: string | null, readonly closeReason: string, readonly raisedBy: { readonly kind: string, readonly id: string, readonly name: string }, readonly decidedBy: { readonly kind: string, readonly id: string, readonly name: string } | null, readonly closedBy: { readonly kind: string, readonly id: string, readonly name: string } | null } }>, readonly pageInfo: { readonly hasNextPage: boolean, readonly endCursor: string | null } };
+
+export type ListGapsQueryVariables = Exact<{
+  filter?: GapFilter | null | undefined;
+  first?: number | null | undefined;
+  after?: string | null | undefined;
+}>;
+
+
+export type ListGapsQuery = { readonly gaps: { readonly edges: ReadonlyArray<{ readonly node: { readonly id: string, readonly kind: GapKind, readonly state: GapState, readonly appSlug: string, readonly manifestId: string | null, readonly version: string, readonly condition: OnboardingCondition | null, readonly title: string, readonly description: string, readonly evidence: ReadonlyArray<string>, readonly instanceId: string | null, readonly createdAt: string, readonly decidedAt: string | null, readonly decision: string, readonly closedAt: string | null, readonly release: string, readonly releaseManifestId: string | null, readonly closeReason: string, readonly raisedBy: { readonly kind: string, readonly id: string, readonly name: string }, readonly decidedBy: { readonly kind: string, readonly id: string, readonly name: string } | null, readonly closedBy: { readonly kind: string, readonly id: string, readonly name: string } | null } }>, readonly pageInfo: { readonly hasNextPage: boolean, readonly endCursor: string | null } } };
+
+export type GetGapQueryVariables = Exact<{
+  id: string;
+}>;
+
+
+export type GetGapQuery = { readonly node:
+    | { readonly __typename: 'Allocation' }
+    | { readonly __typename: 'App' }
+    | { readonly __typename: 'Manifest' }
+    | { readonly __typename: 'Artifact' }
+    | { readonly __typename: 'AdapterRegistration' }
+    | { readonly __typename: 'Entitlement' }
+    | { readonly __typename: 'Instance' }
+    | { readonly __typename: 'Member' }
+    | { readonly __typename: 'Event' }
+    | { readonly __typename: 'AuditEntry' }
+    | { readonly __typename: 'Gap', readonly id: string, readonly kind: GapKind, readonly state: GapState, readonly appSlug: string, readonly manifestId: string | null, readonly version: string, readonly condition: OnboardingCondition | null, readonly title: string, readonly description: string, readonly evidence: ReadonlyArray<string>, readonly instanceId: string | null, readonly createdAt: string, readonly decidedAt: string | null, readonly decision: string, readonly closedAt: string | null, readonly release: string, readonly releaseManifestId: string | null, readonly closeReason: string, readonly raisedBy: { readonly kind: string, readonly id: string, readonly name: string }, readonly decidedBy: { readonly kind: string, readonly id: string, readonly name: string } | null, readonly closedBy: { readonly kind: string, readonly id: string, readonly name: string } | null }
+    | { readonly __typename: 'Tenant' }
+    | { readonly __typename: 'Project' }
+    | { readonly __typename: 'User' }
+    | { readonly __typename: 'ServiceAccount' }
+    | { readonly __typename: 'ServiceAccountKey' }
+    | { readonly __typename: 'RoleBinding' }
+    | { readonly __typename: 'ComputeNode' }
+    | { readonly __typename: 'NodeTask' }
+    | { readonly __typename: 'Operation' }
+    | { readonly __typename: 'Orphan' }
+    | { readonly __typename: 'PolicyOverlay' }
+    | { readonly __typename: 'RuntimeSecret' }
+    | { readonly __typename: 'ControlPlaneShare' }
+    | { readonly __typename: 'ArtifactSource' }
+    | { readonly __typename: 'Webhook' }
+    | { readonly __typename: 'WebhookDelivery' }
+   };
+
+export type RaiseGapMutationVariables = Exact<{
+  input: RaiseGapInput;
+}>;
+
+
+export type RaiseGapMutation = { readonly raiseGap: { readonly id: string, readonly kind: GapKind, readonly state: GapState, readonly appSlug: string, readonly manifestId: string | null, readonly version: string, readonly condition: OnboardingCondition | null, readonly title: string, readonly description: string, readonly evidence: ReadonlyArray<string>, readonly instanceId: string | null, readonly createdAt: string, readonly decidedAt: string | null, readonly decision: string, readonly closedAt: string | null, readonly release: string, readonly releaseManifestId: string | null, readonly closeReason: string, readonly raisedBy: { readonly kind: string, readonly id: string, readonly name: string }, readonly decidedBy: { readonly kind: string, readonly id: string, readonly name: string } | null, readonly closedBy: { readonly kind: string, readonly id: string, readonly name: string } | null } };
+
+export type DecideGapMutationVariables = Exact<{
+  input: DecideGapInput;
+}>;
+
+
+export type DecideGapMutation = { readonly decideGap: { readonly id: string, readonly kind: GapKind, readonly state: GapState, readonly appSlug: string, readonly manifestId: string | null, readonly version: string, readonly condition: OnboardingCondition | null, readonly title: string, readonly description: string, readonly evidence: ReadonlyArray<string>, readonly instanceId: string | null, readonly createdAt: string, readonly decidedAt: string | null, readonly decision: string, readonly closedAt: string | null, readonly release: string, readonly releaseManifestId: string | null, readonly closeReason: string, readonly raisedBy: { readonly kind: string, readonly id: string, readonly name: string }, readonly decidedBy: { readonly kind: string, readonly id: string, readonly name: string } | null, readonly closedBy: { readonly kind: string, readonly id: string, readonly name: string } | null } };
+
+export type CloseGapMutationVariables = Exact<{
+  input: CloseGapInput;
+}>;
+
+
+export type CloseGapMutation = { readonly closeGap: { readonly id: string, readonly kind: GapKind, readonly state: GapState, readonly appSlug: string, readonly manifestId: string | null, readonly version: string, readonly condition: OnboardingCondition | null, readonly title: string, readonly description: string, readonly evidence: ReadonlyArray<string>, readonly instanceId: string | null, readonly createdAt: string, readonly decidedAt: string | null, readonly decision: string, readonly closedAt: string | null, readonly release: string, readonly releaseManifestId: string | null, readonly closeReason: string, readonly raisedBy: { readonly kind: string, readonly id: string, readonly name: string }, readonly decidedBy: { readonly kind: string, readonly id: string, readonly name: string } | null, readonly closedBy: { readonly kind: string, readonly id: string, readonly name: string } | null } };
 
 export type TenantFragment = { readonly id: string, readonly slug: string, readonly displayName: string, readonly platform: boolean, readonly createdAt: string };
 
@@ -3621,6 +3809,27 @@ export type ReadNodeNetworkQueryVariables = Exact<{
 
 export type ReadNodeNetworkQuery = { readonly nodeNetwork: { readonly version: string, readonly pools: ReadonlyArray<string>, readonly nodes: ReadonlyArray<string>, readonly instances: ReadonlyArray<{ readonly id: string, readonly reaches: ReadonlyArray<string>, readonly members: ReadonlyArray<{ readonly id: string, readonly address: string, readonly nodeId: string, readonly nodeAddress: string, readonly ranges: ReadonlyArray<{ readonly name: string, readonly cidr: string }>, readonly open: ReadonlyArray<{ readonly protocol: string, readonly number: number }> }> }> } };
 
+export type OnboardingEvidenceFragment = { readonly id: string | null, readonly url: string, readonly what: string, readonly state: string, readonly at: string | null };
+
+export type OnboardingCheckFragment = { readonly condition: OnboardingCondition, readonly verdict: OnboardingVerdict, readonly message: string, readonly remedy: string, readonly at: string | null, readonly gapId: string | null, readonly evidence: ReadonlyArray<{ readonly id: string | null, readonly url: string, readonly what: string, readonly state: string, readonly at: string | null }> };
+
+export type OnboardingRecordFragment = { readonly id: string, readonly manifestId: string, readonly passed: boolean, readonly checkedAt: string, readonly reason: string, readonly checks: ReadonlyArray<{ readonly condition: OnboardingCondition, readonly verdict: OnboardingVerdict, readonly message: string, readonly remedy: string, readonly at: string | null, readonly gapId: string | null, readonly evidence: ReadonlyArray<{ readonly id: string | null, readonly url: string, readonly what: string, readonly state: string, readonly at: string | null }> }>, readonly checkedBy: { readonly kind: string, readonly id: string, readonly name: string } };
+
+export type GetAppOnboardingQueryVariables = Exact<{
+  appSlug: string;
+  version?: string | null | undefined;
+}>;
+
+
+export type GetAppOnboardingQuery = { readonly appOnboarding: { readonly appSlug: string, readonly manifestId: string, readonly version: string, readonly stage: Stage, readonly required: boolean, readonly passed: boolean, readonly checkedAt: string, readonly checks: ReadonlyArray<{ readonly condition: OnboardingCondition, readonly verdict: OnboardingVerdict, readonly message: string, readonly remedy: string, readonly at: string | null, readonly gapId: string | null, readonly evidence: ReadonlyArray<{ readonly id: string | null, readonly url: string, readonly what: string, readonly state: string, readonly at: string | null }> }>, readonly records: ReadonlyArray<{ readonly id: string, readonly manifestId: string, readonly passed: boolean, readonly checkedAt: string, readonly reason: string, readonly checks: ReadonlyArray<{ readonly condition: OnboardingCondition, readonly verdict: OnboardingVerdict, readonly message: string, readonly remedy: string, readonly at: string | null, readonly gapId: string | null, readonly evidence: ReadonlyArray<{ readonly id: string | null, readonly url: string, readonly what: string, readonly state: string, readonly at: string | null }> }>, readonly checkedBy: { readonly kind: string, readonly id: string, readonly name: string } }> } };
+
+export type CheckAppOnboardingMutationVariables = Exact<{
+  input: CheckAppOnboardingInput;
+}>;
+
+
+export type CheckAppOnboardingMutation = { readonly checkAppOnboarding: { readonly id: string, readonly manifestId: string, readonly passed: boolean, readonly checkedAt: string, readonly reason: string, readonly checks: ReadonlyArray<{ readonly condition: OnboardingCondition, readonly verdict: OnboardingVerdict, readonly message: string, readonly remedy: string, readonly at: string | null, readonly gapId: string | null, readonly evidence: ReadonlyArray<{ readonly id: string | null, readonly url: string, readonly what: string, readonly state: string, readonly at: string | null }> }>, readonly checkedBy: { readonly kind: string, readonly id: string, readonly name: string } } };
+
 export type FailureFragment = { readonly code: string, readonly message: string, readonly owner: string, readonly retryable: boolean };
 
 export type OperationStepFragment = { readonly id: string, readonly name: string, readonly ordinal: number, readonly state: StepState, readonly attempt: number, readonly message: string, readonly evidence: unknown, readonly startedAt: string | null, readonly endedAt: string | null };
@@ -3934,11 +4143,11 @@ export type SetPromotionTermsMutationVariables = Exact<{
 }>;
 
 
-export type SetPromotionTermsMutation = { readonly setPromotionTerms: { readonly id: string, readonly slug: string, readonly promotionTerms: { readonly minLaunches: number, readonly minMinutes: number, readonly graceHours: number, readonly secondApprover: boolean, readonly smokedArtifacts: boolean } } };
+export type SetPromotionTermsMutation = { readonly setPromotionTerms: { readonly id: string, readonly slug: string, readonly promotionTerms: { readonly minLaunches: number, readonly minMinutes: number, readonly graceHours: number, readonly secondApprover: boolean, readonly smokedArtifacts: boolean, readonly requireOnboarding: boolean } } };
 
-export type AppTermsFragment = { readonly id: string, readonly slug: string, readonly promotionTerms: { readonly minLaunches: number, readonly minMinutes: number, readonly graceHours: number, readonly secondApprover: boolean, readonly smokedArtifacts: boolean } };
+export type AppTermsFragment = { readonly id: string, readonly slug: string, readonly promotionTerms: { readonly minLaunches: number, readonly minMinutes: number, readonly graceHours: number, readonly secondApprover: boolean, readonly smokedArtifacts: boolean, readonly requireOnboarding: boolean } };
 
-export type PromotionTermsFragment = { readonly minLaunches: number, readonly minMinutes: number, readonly graceHours: number, readonly secondApprover: boolean, readonly smokedArtifacts: boolean };
+export type PromotionTermsFragment = { readonly minLaunches: number, readonly minMinutes: number, readonly graceHours: number, readonly secondApprover: boolean, readonly smokedArtifacts: boolean, readonly requireOnboarding: boolean };
 
 export type RuntimeSecretFragment = { readonly id: string, readonly instanceId: string, readonly purpose: string, readonly audience: SecretAudience, readonly memberId: string | null, readonly nodeId: string | null, readonly delivery: SecretDelivery, readonly spec: unknown, readonly version: number, readonly deliveries: number, readonly deliveredAt: string | null, readonly expiresAt: string, readonly rotatedAt: string | null, readonly previousUntil: string | null, readonly revokedAt: string | null, readonly createdAt: string, readonly issuedBy: { readonly kind: string, readonly id: string, readonly name: string } };
 
@@ -6564,6 +6773,221 @@ export const WatchProjectDocument = /* @__PURE__ */ new TypedDocument(`
   correlationId
   occurredAt
 }`) as unknown as TypedDocument<WatchProjectSubscription, WatchProjectSubscriptionVariables>;
+export const ListGapsDocument = /* @__PURE__ */ new TypedDocument(`
+    query ListGaps($filter: GapFilter, $first: Int, $after: String) {
+  gaps(filter: $filter, first: $first, after: $after) {
+    ...GapPage
+  }
+}
+    fragment PageInfo on PageInfo {
+  hasNextPage
+  endCursor
+}
+fragment Actor on Actor {
+  kind
+  id
+  name
+}
+fragment Gap on Gap {
+  id
+  kind
+  state
+  appSlug
+  manifestId
+  version
+  condition
+  title
+  description
+  evidence
+  instanceId
+  raisedBy {
+    ...Actor
+  }
+  createdAt
+  decidedBy {
+    ...Actor
+  }
+  decidedAt
+  decision
+  closedBy {
+    ...Actor
+  }
+  closedAt
+  release
+  releaseManifestId
+  closeReason
+}
+fragment GapPage on GapConnection {
+  edges {
+    node {
+      ...Gap
+    }
+  }
+  pageInfo {
+    ...PageInfo
+  }
+}`) as unknown as TypedDocument<ListGapsQuery, ListGapsQueryVariables>;
+export const GetGapDocument = /* @__PURE__ */ new TypedDocument(`
+    query GetGap($id: ID!) {
+  node(id: $id) {
+    __typename
+    ...Gap
+  }
+}
+    fragment Actor on Actor {
+  kind
+  id
+  name
+}
+fragment Gap on Gap {
+  id
+  kind
+  state
+  appSlug
+  manifestId
+  version
+  condition
+  title
+  description
+  evidence
+  instanceId
+  raisedBy {
+    ...Actor
+  }
+  createdAt
+  decidedBy {
+    ...Actor
+  }
+  decidedAt
+  decision
+  closedBy {
+    ...Actor
+  }
+  closedAt
+  release
+  releaseManifestId
+  closeReason
+}`) as unknown as TypedDocument<GetGapQuery, GetGapQueryVariables>;
+export const RaiseGapDocument = /* @__PURE__ */ new TypedDocument(`
+    mutation RaiseGap($input: RaiseGapInput!) {
+  raiseGap(input: $input) {
+    ...Gap
+  }
+}
+    fragment Actor on Actor {
+  kind
+  id
+  name
+}
+fragment Gap on Gap {
+  id
+  kind
+  state
+  appSlug
+  manifestId
+  version
+  condition
+  title
+  description
+  evidence
+  instanceId
+  raisedBy {
+    ...Actor
+  }
+  createdAt
+  decidedBy {
+    ...Actor
+  }
+  decidedAt
+  decision
+  closedBy {
+    ...Actor
+  }
+  closedAt
+  release
+  releaseManifestId
+  closeReason
+}`) as unknown as TypedDocument<RaiseGapMutation, RaiseGapMutationVariables>;
+export const DecideGapDocument = /* @__PURE__ */ new TypedDocument(`
+    mutation DecideGap($input: DecideGapInput!) {
+  decideGap(input: $input) {
+    ...Gap
+  }
+}
+    fragment Actor on Actor {
+  kind
+  id
+  name
+}
+fragment Gap on Gap {
+  id
+  kind
+  state
+  appSlug
+  manifestId
+  version
+  condition
+  title
+  description
+  evidence
+  instanceId
+  raisedBy {
+    ...Actor
+  }
+  createdAt
+  decidedBy {
+    ...Actor
+  }
+  decidedAt
+  decision
+  closedBy {
+    ...Actor
+  }
+  closedAt
+  release
+  releaseManifestId
+  closeReason
+}`) as unknown as TypedDocument<DecideGapMutation, DecideGapMutationVariables>;
+export const CloseGapDocument = /* @__PURE__ */ new TypedDocument(`
+    mutation CloseGap($input: CloseGapInput!) {
+  closeGap(input: $input) {
+    ...Gap
+  }
+}
+    fragment Actor on Actor {
+  kind
+  id
+  name
+}
+fragment Gap on Gap {
+  id
+  kind
+  state
+  appSlug
+  manifestId
+  version
+  condition
+  title
+  description
+  evidence
+  instanceId
+  raisedBy {
+    ...Actor
+  }
+  createdAt
+  decidedBy {
+    ...Actor
+  }
+  decidedAt
+  decision
+  closedBy {
+    ...Actor
+  }
+  closedAt
+  release
+  releaseManifestId
+  closeReason
+}`) as unknown as TypedDocument<CloseGapMutation, CloseGapMutationVariables>;
 export const GetViewerDocument = /* @__PURE__ */ new TypedDocument(`
     query GetViewer {
   viewer {
@@ -10442,6 +10866,102 @@ export const ReadNodeNetworkDocument = /* @__PURE__ */ new TypedDocument(`
   }
 }
     `) as unknown as TypedDocument<ReadNodeNetworkQuery, ReadNodeNetworkQueryVariables>;
+export const GetAppOnboardingDocument = /* @__PURE__ */ new TypedDocument(`
+    query GetAppOnboarding($appSlug: String!, $version: String) {
+  appOnboarding(appSlug: $appSlug, version: $version) {
+    appSlug
+    manifestId
+    version
+    stage
+    required
+    passed
+    checks {
+      ...OnboardingCheck
+    }
+    checkedAt
+    records {
+      ...OnboardingRecord
+    }
+  }
+}
+    fragment Actor on Actor {
+  kind
+  id
+  name
+}
+fragment OnboardingEvidence on OnboardingEvidence {
+  id
+  url
+  what
+  state
+  at
+}
+fragment OnboardingCheck on OnboardingCheck {
+  condition
+  verdict
+  message
+  remedy
+  at
+  evidence {
+    ...OnboardingEvidence
+  }
+  gapId
+}
+fragment OnboardingRecord on OnboardingRecord {
+  id
+  manifestId
+  passed
+  checks {
+    ...OnboardingCheck
+  }
+  checkedAt
+  checkedBy {
+    ...Actor
+  }
+  reason
+}`) as unknown as TypedDocument<GetAppOnboardingQuery, GetAppOnboardingQueryVariables>;
+export const CheckAppOnboardingDocument = /* @__PURE__ */ new TypedDocument(`
+    mutation CheckAppOnboarding($input: CheckAppOnboardingInput!) {
+  checkAppOnboarding(input: $input) {
+    ...OnboardingRecord
+  }
+}
+    fragment Actor on Actor {
+  kind
+  id
+  name
+}
+fragment OnboardingEvidence on OnboardingEvidence {
+  id
+  url
+  what
+  state
+  at
+}
+fragment OnboardingCheck on OnboardingCheck {
+  condition
+  verdict
+  message
+  remedy
+  at
+  evidence {
+    ...OnboardingEvidence
+  }
+  gapId
+}
+fragment OnboardingRecord on OnboardingRecord {
+  id
+  manifestId
+  passed
+  checks {
+    ...OnboardingCheck
+  }
+  checkedAt
+  checkedBy {
+    ...Actor
+  }
+  reason
+}`) as unknown as TypedDocument<CheckAppOnboardingMutation, CheckAppOnboardingMutationVariables>;
 export const ShowOperationDocument = /* @__PURE__ */ new TypedDocument(`
     query ShowOperation($id: ID!) {
   operation(id: $id) {
@@ -13808,6 +14328,7 @@ fragment PromotionTerms on PromotionTerms {
   graceHours
   secondApprover
   smokedArtifacts
+  requireOnboarding
 }`) as unknown as TypedDocument<SetPromotionTermsMutation, SetPromotionTermsMutationVariables>;
 export const ListRuntimeSecretsDocument = /* @__PURE__ */ new TypedDocument(`
     query ListRuntimeSecrets($instanceId: ID!, $ended: Boolean!, $first: Int, $after: String) {

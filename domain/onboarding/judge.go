@@ -1,0 +1,331 @@
+package onboarding
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/gpuaas/app-platform/domain/lifecycle"
+	"github.com/gpuaas/app-platform/domain/manifest"
+)
+
+// contracts holds everything that was recorded of the version's instances against the public contract. What the
+// database was told past every call leaves rows that no call accounts for.
+func contracts(f *Facts) *Check {
+	const remedy = "launch the version in a project that is entitled to the app, and let its adapter do everything by the " +
+		"operation's token over the public API"
+	spoken := slices.ContainsFunc(f.Contracts, func(v string) bool { return v == "1" || strings.HasPrefix(v, "1.") })
+	strangers := slices.DeleteFunc(slices.Clone(f.Instances), func(i *Instance) bool { return i.Entitled || i.Smoke })
+	is := func(v Verdict, evidence []*Evidence, format string, args ...any) *Check {
+		return verdict(ContractsOnly, v, evidence, remedy, format, args...)
+	}
+	switch {
+	case len(f.Calls.Hidden) > 0:
+		return is(Failed, rowsOf(f.Calls.Hidden, "not accounted for"), "%s of its instances that no recorded call accounts for",
+			count(len(f.Calls.Hidden), "row"))
+	case len(f.Calls.Refused) > 0:
+		return is(Failed, rowsOf(f.Calls.Refused, "FORBIDDEN"), "its adapter was refused %s beyond the right of its tokens",
+			count(len(f.Calls.Refused), "call"))
+	case len(strangers) > 0:
+		return is(Failed, instancesOf(strangers, "not entitled"), "%s without an entitlement of the project to the app",
+			count(len(strangers), "instance"))
+	case len(f.Contracts) > 0 && !spoken:
+		return is(Failed, nil, "adapter %s does not speak version 1 of the contract, but %s", f.Adapter,
+			strings.Join(f.Contracts, ", "))
+	case len(f.Contracts) == 0:
+		return is(NotKnown, nil, "adapter %s has never described itself", f.Adapter)
+	case f.Calls.Count == 0:
+		return is(NotKnown, nil, "no call of its adapter for an instance of this version is recorded")
+	}
+	out := is(Passed, instancesOf(f.Instances[:min(len(f.Instances), 3)], ""),
+		"%s of its adapter for %s, all by public verbs, and no row that they do not account for; a connection to the "+
+			"database that wrote nothing would not be seen", count(f.Calls.Count, "recorded call"),
+		count(len(f.Instances), "instance"))
+	out.At = f.Calls.At
+	return out
+}
+
+// account looks for service accounts among those that act for the version.
+func account(f *Facts) *Check {
+	const remedy = "create a service account in the publishing project, and publish, report and launch by its key (appctl " +
+		"admin service-account create); or name one for the adapter or an instance"
+	var living, ended, others []*Evidence
+	for _, one := range f.Accounts {
+		each := &Evidence{ID: &one.ID, What: one.What + ": " + one.Name, At: one.At, Of: one.Of}
+		if one.Live {
+			living = append(living, each)
+			continue
+		}
+		each.State = "deleted"
+		ended = append(ended, each)
+	}
+	for _, act := range f.Acts {
+		each := &Evidence{ID: &act.ID, What: act.What, At: act.At, Of: act.Of}
+		switch {
+		case act.Account == "":
+			each.State = "by a person"
+			others = append(others, each)
+		case act.Live:
+			each.What += " by " + act.Name
+			living = append(living, each)
+		default:
+			each.What, each.State = each.What+" by "+act.Name, "deleted"
+			ended = append(ended, each)
+		}
+	}
+	switch {
+	case len(living) > 0:
+		return verdict(ServiceAccount, Passed, living, remedy, "a service account acts for it")
+	case len(ended) > 0:
+		return verdict(ServiceAccount, Failed, ended, remedy, "the service accounts that acted for it are deleted")
+	case len(others) > 0:
+		return verdict(ServiceAccount, Failed, others, remedy, "only people have acted for it")
+	}
+	return verdict(ServiceAccount, NotKnown, nil, remedy, "nobody's act for this version is recorded here")
+}
+
+// boundary takes the newest report of the tests between tenants.
+func boundary(f *Facts) *Check {
+	remedy := fmt.Sprintf("run the tests between tenants on a registered runner with build %s of adapter %s, and bring the "+
+		"signed report: appctl evidence submit --kind tenancy --signature", f.Build, f.Adapter)
+	var found []*Report
+	for _, one := range f.Reports {
+		if one.Kind == string(lifecycle.EvidenceTenancy) {
+			found = append(found, one)
+		}
+	}
+	last, ok := newest(found, func(r *Report) *time.Time { return r.At })
+	if !ok {
+		return verdict(TenantBoundary, NotKnown, nil, remedy, "no report of the tests between tenants was brought for build %q", f.Build)
+	}
+	evidence := []*Evidence{{ID: &last.ID, What: "report of the tests between tenants", State: "passed", At: last.At}}
+	switch {
+	case !last.Passed:
+		evidence[0].State = "failed"
+		return verdict(TenantBoundary, Failed, evidence, remedy, "the newest report has not passed: %s failed; required and not passed: %s",
+			count(last.Failed, "clause"), strings.Join(last.Missing, ", "))
+	case last.Runner == "":
+		evidence[0].State = "not signed"
+		return verdict(TenantBoundary, Failed, evidence, remedy, "the newest report has passed, and no registered runner has signed it")
+	}
+	return verdict(TenantBoundary, Passed, evidence, remedy, "the tests between tenants have passed, signed by runner %s", last.Runner)
+}
+
+// required are the events that every instance's timeline has, each with when it is due.
+var required = []struct {
+	of  lifecycle.EventType
+	due func(*Instance) bool
+}{
+	{lifecycle.EventInstanceRequested, func(*Instance) bool { return true }},
+	{lifecycle.EventInstanceRunning, func(i *Instance) bool { return i.Ran }},
+	{lifecycle.EventInstanceDeleting, func(i *Instance) bool { return i.Gone }},
+	{lifecycle.EventInstanceDeleted, func(i *Instance) bool { return i.Gone }},
+}
+
+// RequiredEvents are the types that a timeline is read for: those that are always due, and the one of a failure.
+func RequiredEvents() []string {
+	out := []string{string(lifecycle.EventInstanceFailed)}
+	for _, one := range required {
+		out = append(out, string(one.of))
+	}
+	return out
+}
+
+// events holds the timelines of the version's instances against what is required of them.
+func events(f *Facts) *Check {
+	const remedy = "launch the version, let it run and decommission it; where an event of a timeline lacks a field, raise a gap"
+	var bad, good []*Evidence
+	complete := 0
+	for _, instance := range f.Instances {
+		for _, one := range instance.Events {
+			if len(one.Lacks) > 0 {
+				bad = append(bad, &Evidence{ID: &one.ID, What: one.Type, State: "lacks " + strings.Join(one.Lacks, ", "), At: one.At,
+					Of: instance.Of})
+			}
+		}
+		for _, need := range required {
+			has := slices.ContainsFunc(instance.Events, func(e *Event) bool { return e.Type == string(need.of) })
+			if need.due(instance) && !has {
+				bad = append(bad, &Evidence{ID: &instance.ID, What: string(need.of), State: "missing", At: instance.At, Of: instance.Of})
+			}
+		}
+		if !instance.Ran || !instance.Gone {
+			continue
+		}
+		if complete++; complete == 1 {
+			for _, one := range instance.Events {
+				good = append(good, &Evidence{ID: &one.ID, What: one.Type, At: one.At, Of: instance.Of})
+			}
+		}
+	}
+	switch {
+	case len(bad) > 0:
+		return verdict(LifecycleEvents, Failed, bad, remedy, "%s missing or without a field of context", count(len(bad), "required event"))
+	case complete == 0:
+		return verdict(LifecycleEvents, NotKnown, nil, remedy, "no instance of this version has run and gone")
+	}
+	return verdict(LifecycleEvents, Passed, good, remedy, "every required event of %s that ran and went has correlation_id, org_id, "+
+		"project_id, app_slug and app_instance_id", count(complete, "instance"))
+}
+
+// sources holds each pinned artifact against where it comes from.
+func sources(f *Facts) *Check {
+	const remedy = "publish each artifact from a registered source whose signatures are checked (appctl source list), and pin " +
+		"that in a version"
+	var bad, good []*Evidence
+	for _, one := range f.Artifacts {
+		each := &Evidence{ID: &one.ID, What: one.Name, State: "from " + one.Source, At: one.At}
+		switch {
+		case one.Source == "":
+			each.State = "from no registered source"
+		case one.Off:
+			each.State = "from source " + one.Source + ", which is switched off"
+		case one.Quarantine != "":
+			each.State = "in quarantine: " + one.Quarantine
+		case one.Denied != "":
+			each.State = one.Denied
+		case one.Needed && one.Signed != string(lifecycle.SignatureVerified):
+			each.State = "without the signature that source " + one.Source + " requires"
+		default:
+			good = append(good, each)
+			continue
+		}
+		bad = append(bad, each)
+	}
+	switch {
+	case len(bad) > 0:
+		return verdict(ArtifactSources, Failed, bad, remedy, "%s not from a source that policy governs", count(len(bad), "artifact"))
+	case len(good) == 0:
+		return verdict(ArtifactSources, NotKnown, nil, remedy, "none of its artifacts can be seen")
+	}
+	return verdict(ArtifactSources, Passed, good, remedy, "%s, each from a registered source that policy lets through",
+		count(len(good), "artifact"))
+}
+
+// way is one of the three behaviours.
+type way struct {
+	name   string
+	kind   lifecycle.OperationKind
+	clause string
+	mode   func(*manifest.Lifecycle) string
+}
+
+var ways = []way{
+	{"upgrade", lifecycle.InstanceUpgrade, "upgrade.completes", func(l *manifest.Lifecycle) string { return l.Upgrade.Mode }},
+	{"rollback", lifecycle.InstanceRollback, "rollback.completes", func(l *manifest.Lifecycle) string { return l.Rollback.Mode }},
+	{"delete", lifecycle.InstanceDecommission, "decommission.clean", func(l *manifest.Lifecycle) string { return l.Delete.Mode }},
+}
+
+// unsupported is the mode of a way that the manifest says there is not. It is defined then, and cannot be walked.
+const unsupported = "unsupported"
+
+// walked looks for each declared way among what was carried out, and else among what the suite has proved.
+func walked(f *Facts) *Check {
+	const remedy = "declare lifecycle.upgrade, rollback and delete in the manifest, and carry each out on an instance of the " +
+		"version (appctl instances upgrade, instances rollback, decommission), or bring a conformance report that has them"
+	if f.Lifecycle == nil {
+		return verdict(LifecycleWalked, Failed, nil, remedy, "the manifest declares no behaviour of upgrade, rollback and deletion")
+	}
+	var done, failed []*Evidence
+	var missing, broken []string
+	for _, one := range ways {
+		if one.mode(f.Lifecycle) == unsupported {
+			done = append(done, &Evidence{What: one.name, State: "declared as unsupported"})
+			continue
+		}
+		evidence, ok := one.evidence(f)
+		switch {
+		case ok:
+			done = append(done, evidence)
+		case evidence != nil:
+			failed, broken = append(failed, evidence), append(broken, one.name)
+		default:
+			missing = append(missing, one.name)
+		}
+	}
+	switch {
+	case len(broken) > 0:
+		return verdict(LifecycleWalked, Failed, append(failed, done...), remedy, "every try has failed of: %s", strings.Join(broken, ", "))
+	case len(missing) > 0:
+		return verdict(LifecycleWalked, NotKnown, done, remedy, "not carried out yet: %s", strings.Join(missing, ", "))
+	}
+	return verdict(LifecycleWalked, Passed, done, remedy, "upgrade, rollback and deletion are declared, and each that is supported was "+
+		"carried out")
+}
+
+// evidence is what shows that the way was walked; false with the newest failure, or with nothing, where none does.
+func (w way) evidence(f *Facts) (*Evidence, bool) {
+	var failed *Evidence
+	for _, walk := range f.Walks {
+		if walk.Kind != string(w.kind) {
+			continue
+		}
+		each := &Evidence{ID: &walk.ID, What: w.name + walk.words(), State: "succeeded", At: walk.At, Of: walk.Of}
+		if walk.Succeeded {
+			return each, true
+		}
+		each.State = "failed"
+		if failed == nil {
+			failed = each
+		}
+	}
+	for _, report := range f.Reports {
+		if report.Kind == string(lifecycle.EvidenceConformance) && report.Passed && report.Runner != "" &&
+			slices.Contains(report.Clauses, w.clause) {
+			return &Evidence{ID: &report.ID, What: w.name, State: "clause " + w.clause + " passed", At: report.At}, true
+		}
+	}
+	return failed, false
+}
+
+// words are the versions of a walk.
+func (w *Walk) words() string {
+	switch {
+	case w.From == "" || w.To == "":
+		return ""
+	case w.From == w.To:
+		return " of the configuration, " + w.To
+	}
+	return " from " + w.From + " to " + w.To
+}
+
+// runbooks looks for one whose triage begins from the correlation id.
+func runbooks(f *Facts) *Check {
+	const remedy = "name in the manifest's runbooks the steps of triage of at least one: triage[0].by is correlation_id, and " +
+		"another step follows"
+	var first, other []*Evidence
+	for _, one := range f.Runbooks {
+		each := &Evidence{URL: one.URL, What: one.Title}
+		if one.CorrelationFirst() {
+			each.State = "triage in " + count(len(one.Triage), "step") + ", by correlation id first"
+			first = append(first, each)
+			continue
+		}
+		each.State = "without correlation-first triage"
+		other = append(other, each)
+	}
+	switch {
+	case len(first) > 0:
+		return verdict(SupportRunbook, Passed, first, remedy, "%s with correlation-first triage", count(len(first), "runbook"))
+	case len(other) > 0:
+		return verdict(SupportRunbook, Failed, other, remedy, "none of its runbooks has triage that begins from the correlation id")
+	}
+	return verdict(SupportRunbook, Failed, nil, remedy, "the manifest names no runbook")
+}
+
+func rowsOf(rows []*Row, state string) []*Evidence {
+	out := make([]*Evidence, len(rows))
+	for i, row := range rows {
+		out[i] = &Evidence{ID: &row.ID, What: row.What, State: state, At: row.At, Of: row.Of}
+	}
+	return out
+}
+
+func instancesOf(instances []*Instance, state string) []*Evidence {
+	out := make([]*Evidence, len(instances))
+	for i, one := range instances {
+		out[i] = &Evidence{ID: &one.ID, What: "instance", State: state, At: one.At, Of: one.Of}
+	}
+	return out
+}
