@@ -58,6 +58,11 @@ test: build ## Run every test; installs what the tests need
 	$(MAKE) -j 2 --output-sync=target test-packages test-workers
 	$(TESTS) -p 2 ./rig/e2e ./rig/chaos # whole installations, which wait more than they work
 
+.PHONY: app-release
+app-release: build ## Release a patch of a real app's controller and manifest while the platform runs, upgrade a real cluster to it and back
+	bin/lab -prepare
+	go test ./rig/e2e -run TestAnAppsReleaseNeedsNoReleaseOfThePlatform -v -count=1 -timeout 20m -args -e2e.releases
+
 # Beside each other, since the workers' tests wait more than they work.
 .PHONY: test-packages test-workers
 test-packages:

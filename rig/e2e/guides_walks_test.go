@@ -35,7 +35,7 @@ var walks = []walk{
 	{file: "docs/guides/service-accounts.md", left: map[string]string{
 		"budget set": "the account is the reader's own", "instance=$": "it is run with the account's key in examples/curl",
 		"appctl action run": "as above", "appctl decommission": "as above", "appctl token": "as above",
-		"launch hello-cluster --name demo": "an instance that names its operator is launched in TestAnAdapterScalesByItsOwnAccount",
+		"launch hello-cluster --name demo": "a launch with an operator is in TestALaunchNamesTheAccountThatItsAdapterMayActBy",
 		"instances operator":               "as above",
 	}},
 	{file: "docs/guides/numbers.md", left: map[string]string{"admin ": "the account and its key are the reader's own"}},

@@ -15,6 +15,8 @@ type App struct {
 	Rooted     bool                 // needs nodes with namespaces
 	Whole      bool                 // needs whole nodes: its members are plain processes there
 	Smoke      []gql.ComponentInput // what a smoke launch asks for; nil for the manifest's defaults
+	// Program is the path of the controller's program; empty for the one in Bin.
+	Program string
 }
 
 // Apps are the reference apps of this repository.

@@ -69,7 +69,7 @@ func (s *Stack) push(ctx context.Context, app App) (ref, digest string, err erro
 	if app.Image != "" {
 		return s.PushImage(ctx, "apps/"+app.Slug, s.program(app.Image))
 	}
-	program, err := os.ReadFile(s.program(app.Controller))
+	program, err := os.ReadFile(s.controller(app))
 	if err != nil {
 		return "", "", err
 	}
@@ -118,7 +118,7 @@ func (d manifestDocument) text(key string) string {
 
 // describeApp reads the manifest that the controller's own program prints.
 func (s *Stack) describeApp(ctx context.Context, app App) (manifestDocument, error) {
-	printed, err := output(ctx, s.program(app.Controller), "--print-manifest")
+	printed, err := output(ctx, s.controller(app), "--print-manifest")
 	if err != nil {
 		return nil, err
 	}
@@ -163,7 +163,7 @@ func (s *Stack) declare(ctx context.Context, app App, document manifestDocument)
 		return out, err
 	}
 	_, err = gql.RegisterAdapter(ctx, s.Operator, gql.RegisterAdapterInput{Name: document.text("adapter"),
-		Url: s.adapters[app.Slug]})
+		Url: s.adapters[app.Slug], ServiceAccountId: s.accountOf(app)})
 	if err != nil {
 		return out, err
 	}

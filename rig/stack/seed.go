@@ -18,6 +18,8 @@ type Demo struct {
 	TenantID, ProjectID string
 	// LabProjectID is where manifests are smoke-tested.
 	LabProjectID string
+	// PlatformTenantID is the platform's own tenant, and SystemProjectID its project for system apps and adapters' accounts.
+	PlatformTenantID, SystemProjectID string
 	// OperatorID is the platform's first operator.
 	OperatorID string
 	// AdminID, MemberID and ViewerID are people of the tenant.

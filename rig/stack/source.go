@@ -146,7 +146,7 @@ func (s *Stack) bring(ctx context.Context, app App, manifestID string, document 
 		name string
 		as   gql.EvidenceKind
 	}{{"conformance", gql.EvidenceKindConformance}, {"tenancy", gql.EvidenceKindTenancy}} {
-		report, err := output(ctx, s.program(app.Controller), "--print-evidence", kind.name)
+		report, err := output(ctx, s.controller(app), "--print-evidence", kind.name)
 		if err != nil {
 			return err
 		}

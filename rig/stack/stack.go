@@ -5,6 +5,7 @@
 package stack
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -91,6 +92,7 @@ type Stack struct {
 	Demo Demo
 
 	adapters map[string]string // app → its adapter's URL
+	accounts map[string]string // app → the id of its adapter's own service account
 	nodeURL  string            // the API's address as nodes reach it
 	root     string            // of members, on this machine
 }
@@ -125,6 +127,7 @@ func Up(ctx context.Context, config Config) (_ *Stack, err error) {
 	}{
 		{"start the server", s.startServer}, {"log the first operator in", s.bootstrap},
 		{"seed the demo tenant", s.seedTenants}, {"data folder", s.claimFolder},
+		{"give the adapters accounts", s.seedAdapters},
 		{"start the controllers", s.startControllers}, {"start the nodes", s.startNodes},
 		{"start the other servers", s.startOthers}, {"seed", s.seed},
 	} {
@@ -263,10 +266,10 @@ func (s *Stack) StartController(ctx context.Context, app App) error {
 	}
 	child, err := s.Program(supervise.Spec{
 		Name: app.Controller, Restart: supervise.OnFailure,
-		Command: []string{
-			s.program(app.Controller), "--listen", address, "--name", adapterName(app), "--platform-url", s.URL,
+		Command: append([]string{
+			s.controller(app), "--listen", address, "--name", adapterName(app), "--platform-url", s.URL,
 			"--state-dir", filepath.Join(s.config.Dir, "controllers", app.Slug),
-		},
+		}, s.accountFlags(app)...),
 	})
 	if err != nil {
 		return err
@@ -279,6 +282,9 @@ func (s *Stack) StartController(ctx context.Context, app App) error {
 	}
 	return nil
 }
+
+// controller is the program of an app's adapter.
+func (s *Stack) controller(app App) string { return cmp.Or(app.Program, s.program(app.Controller)) }
 
 // adapterName is what an app's adapter is registered as; its manifest says the same.
 func adapterName(app App) string { return strings.TrimSuffix(app.Controller, "-controller") }

@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/gpuaas/app-platform/sdk/adapter"
+	"github.com/gpuaas/app-platform/sdk/adapter/automation"
 )
 
 const (
@@ -46,6 +47,9 @@ type Spec struct {
 	// Conformance and Tenancy are the conformance suite's reports of this build; --print-evidence prints them, for who
 	// publishes the manifest. They may be nil.
 	Conformance, Tenancy []byte
+	// Automate runs beside the server where --service-account-file names the key of the adapter's own account, until ctx
+	// ends; nil for an adapter that acts in operations alone. Its error ends the controller.
+	Automate func(ctx context.Context, account *automation.Account, log *slog.Logger) error
 	// App makes the app. The directory is the app's own, below --state-dir, made with mode 0700.
 	App func(dir string) (adapter.App, error)
 }
@@ -55,7 +59,8 @@ type options struct {
 	listen, name, platform, jwks, issuer, stateDir, level string
 	listenFD                                              int
 	tlsCert, tlsKey, clientCA                             string
-	printManifest                                         bool
+	account                                               string
+	printManifest, printVersion                           bool
 	printEvidence                                         string
 }
 
@@ -76,6 +81,8 @@ func Run(ctx context.Context, spec Spec, args []string, stdout, stderr io.Writer
 	case err != nil:
 		fmt.Fprintln(stderr, err)
 		return 2
+	case o.printVersion:
+		err = printVersion(spec, stdout)
 	case o.printManifest:
 		_, err = stdout.Write(spec.Manifest)
 	case o.printEvidence == "conformance":
@@ -108,7 +115,10 @@ func parse(spec Spec, args []string, stderr io.Writer) (options, error) {
 	flags.StringVar(&o.jwks, "jwks-url", "", "the platform's key set (default: platform-url/.well-known/jwks.json)")
 	flags.StringVar(&o.issuer, "issuer", "", "issuer of the platform's request tokens (default: platform-url)")
 	flags.StringVar(&o.stateDir, "state-dir", "", "directory of the journal; it must outlive restarts")
+	flags.StringVar(&o.account, "service-account-file", "",
+		"file with the key of the adapter's own service account, by which it automates; read again when it is used")
 	flags.StringVar(&o.level, "log-level", "info", "debug, info, warn or error")
+	flags.BoolVar(&o.printVersion, "version", false, "print the versions of build, app and contract, and exit")
 	flags.BoolVar(&o.printManifest, "print-manifest", false, "print the app manifest and exit")
 	flags.StringVar(&o.printEvidence, "print-evidence", "",
 		"print the report of the conformance suite and exit: conformance or tenancy")
@@ -120,7 +130,7 @@ func parse(spec Spec, args []string, stderr io.Writer) (options, error) {
 
 // complete fills in what follows from other flags and names what is missing.
 func (o *options) complete(rest []string) error {
-	if o.printManifest {
+	if o.printManifest || o.printVersion {
 		return nil
 	}
 	if o.printEvidence != "" {
@@ -160,6 +170,10 @@ func serve(ctx context.Context, spec Spec, o options, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
+	account, err := ownAccount(o)
+	if err != nil {
+		return err
+	}
 	if err := kit.Start(ctx); err != nil {
 		return err
 	}
@@ -172,7 +186,7 @@ func serve(ctx context.Context, spec Spec, o options, stderr io.Writer) error {
 		return err
 	}
 	log.Info("listening", "address", listener.Addr().String(), "platform", o.platform, "revision", revision())
-	return serveHTTP(ctx, kit, listener, log)
+	return beside(ctx, spec, account, log, func(ctx context.Context) error { return serveHTTP(ctx, kit, listener, log) })
 }
 
 func newKit(spec Spec, o options, log *slog.Logger) (*adapter.Kit, error) {

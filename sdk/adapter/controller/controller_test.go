@@ -79,6 +79,23 @@ func TestManifestIsPrinted(t *testing.T) {
 	require.Equal(t, string(manifest), stdout.String())
 }
 
+func TestTheVersionsAreToldApart(t *testing.T) {
+	t.Parallel()
+	its := spec()
+	its.Build, its.Manifest = "1.2.4", []byte(`{"app":"tiny","version":"1.2.3"}`)
+	var stdout bytes.Buffer
+	require.Zero(t, controller.Run(context.Background(), its, []string{"--version"}, &stdout, io.Discard))
+	require.Equal(t, "tiny 1.2.4\napp tiny 1.2.3\ncontract 1.1 1.0\n", stdout.String())
+}
+
+func TestAnAccountThatCannotBeReadIsNamed(t *testing.T) {
+	t.Parallel()
+	var stderr bytes.Buffer
+	require.Equal(t, 1, controller.Run(context.Background(), spec(), []string{"--platform-url", "http://p", "--state-dir",
+		t.TempDir(), "--service-account-file", "/nowhere"}, io.Discard, &stderr))
+	require.Contains(t, stderr.String(), "--service-account-file")
+}
+
 func TestEvidenceIsPrinted(t *testing.T) {
 	t.Parallel()
 	its := spec()

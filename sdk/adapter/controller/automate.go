@@ -1,0 +1,59 @@
+package controller
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/gpuaas/app-platform/sdk/adapter/automation"
+	"github.com/gpuaas/app-platform/sdk/client/generated/gql"
+)
+
+// ownAccount opens the adapter's own account; nil where no file is given.
+func ownAccount(o options) (*automation.Account, error) {
+	if o.account == "" {
+		return nil, nil
+	}
+	account, err := automation.Open(o.platform, o.account)
+	if err != nil {
+		return nil, fmt.Errorf("--service-account-file: %w", err)
+	}
+	return account, nil
+}
+
+// beside runs the automation beside the server; either's error ends both. The log says who the adapter acts as, once the
+// platform has said it: a wrong key is a line of the log, and the adapter goes on in operations.
+func beside(ctx context.Context, spec Spec, account *automation.Account, log *slog.Logger,
+	server func(context.Context) error) error {
+	if account == nil {
+		return server(ctx)
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return server(ctx) })
+	group.Go(func() error {
+		introduce(ctx, account, log)
+		if spec.Automate == nil {
+			return nil
+		}
+		return spec.Automate(ctx, account, log)
+	})
+	return group.Wait()
+}
+
+func introduce(ctx context.Context, account *automation.Account, log *slog.Logger) {
+	own, err := account.Own()
+	if err != nil {
+		log.Warn("the adapter has no account of its own", "error", err.Error())
+		return
+	}
+	answer, err := gql.GetViewer(ctx, own)
+	switch {
+	case ctx.Err() != nil:
+	case err != nil:
+		log.Warn("the platform does not know the adapter's account", "error", err.Error())
+	default:
+		log.Info("the adapter acts by an account of its own", "service_account_id", answer.Viewer.Actor.Id)
+	}
+}
