@@ -24,6 +24,9 @@ func Explain(rows *Rows, may func(authz.Key) bool) *Report {
 		report.ofOperation(rows)
 		report.Next = next(rows, report)
 	}
+	if rows.System && report.Owner == blocker.OwnerUser {
+		report.Owner = blocker.OwnerPlatform // nobody else is there
+	}
 	report.Links = rows.Templates.Links(report.values(rows))
 	report.Evidence = evidence(rows, report)
 	if branch, ok := runbook.Find(report.Code, step(rows)); ok && report.Code != "" {

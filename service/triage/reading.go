@@ -24,6 +24,7 @@ type reading struct {
 	Rows
 	operation *operation.View
 	family    *string
+	system    *bool
 	blocked   blocker.One
 	held      orphan.Held
 	now       *time.Time
@@ -44,6 +45,7 @@ const (
 	auditsSQL = `SELECT id, tenant_id, project_id, actor_kind, actor_id, actor_name, permission_key, action, object_id, repeats,
 			allowed, code, correlation_id, reason, created_at FROM audit_entry WHERE correlation_id = coalesce(
 		(SELECT o.correlation_id FROM operation o WHERE o.id = $1), $2) ORDER BY id DESC LIMIT $3`
+	systemSQL = `SELECT system FROM instance WHERE id = (SELECT o.instance_id FROM operation o WHERE o.id = $1)`
 	familySQL = `SELECT permission_family FROM instance
 		WHERE id = (SELECT o.instance_id FROM operation o WHERE o.id = $1)`
 	callSQL = `SELECT adapter_name, dispatch_attempt, coalesce(adapter_status ->> 'state', ''),
@@ -70,6 +72,7 @@ func (r *reading) queries(of *subject) []tx.Query {
 	return append(all, r.held.Query(op), tx.Row(&r.now, pgx.RowToAddrOf[time.Time], `SELECT now()`),
 		tx.Row(&r.operation, operation.Scan, `SELECT `+operation.Columns+` FROM operation WHERE id = $1`, op),
 		tx.Row(&r.family, pgx.RowToAddrOf[string], familySQL, op),
+		tx.Row(&r.system, pgx.RowToAddrOf[bool], systemSQL, op),
 		tx.Rows(&r.Steps, rows.OperationStep, stepsSQL, op),
 		tx.Rows(&r.Tasks, scanTask, tasksSQL, op, maxEvidence),
 		tx.Rows(&r.Events, event.Scan, eventsSQL, op, maxEvidence),
@@ -114,7 +117,8 @@ func (a *Audit) object() authz.Object {
 
 // permitted are the rows that the actor may read, oldest first.
 func (r *reading) permitted(actor *authz.Actor) *Rows {
-	out := &Rows{Operation: r.operation, Family: rows.Value(r.family), Steps: r.Steps, Blockers: r.blocked.List(),
+	out := &Rows{Operation: r.operation, Family: rows.Value(r.family), System: rows.Value(r.system),
+		Steps: r.Steps, Blockers: r.blocked.List(),
 		Cost: r.held.Cost(), Now: rows.Value(r.now), hidden: map[string]int{}}
 	if r.operation != nil {
 		out.Call = r.Call

@@ -154,6 +154,8 @@ type Rows struct {
 	Operation *operation.View
 	// Family is the permission family of the operation's instance; empty where it has none.
 	Family string
+	// System reports whether the instance is of a system app, which the platform's operator runs.
+	System bool
 	// Blockers are the operation's, the one to clear first at the head; empty once it has ended.
 	Blockers []*blocker.Blocker
 	// Unwell are the instance's, where the report was requested of the instance.

@@ -20908,7 +20908,7 @@ type Triage {
   code: String!
   "The cause, for a person; empty where nothing is wrong."
   message: String!
-  "Who can clear it: ` + "`" + `adapter` + "`" + `, ` + "`" + `platform` + "`" + `, ` + "`" + `user` + "`" + ` or ` + "`" + `node` + "`" + `; empty where nothing is wrong."
+  "Who can clear it: ` + "`" + `adapter` + "`" + `, ` + "`" + `platform` + "`" + `, ` + "`" + `user` + "`" + ` or ` + "`" + `node` + "`" + `; empty where nothing is wrong. For an instance of a system app, ` + "`" + `platform` + "`" + ` in place of ` + "`" + `user` + "`" + `."
   owner: String!
   "The branch of the runbook that applies; null where none does."
   branch: TriageBranch

@@ -14,6 +14,7 @@ import type {
   OperatingMode,
   PlanLaunchInstanceInput,
 } from '../generated/graphql';
+import { OperatorSelect } from '../lifecycle/OperatorSelect';
 import { asSchema, hasField, initialValue, validate } from '../lib/schema';
 import { Icon } from '../ui/Icons';
 import { Notice, ProblemNotice } from '../ui/Problem';
@@ -145,6 +146,14 @@ export function LaunchForm({
             allowDeselect={false}
             error={form.errors.get('operatingMode')}
           />
+          {can('identity.service_account.read') && (
+            <OperatorSelect
+              projectId={form.projectId}
+              value={form.operator}
+              onChange={form.setOperator}
+              error={form.errors.get('operatorServiceAccountId')}
+            />
+          )}
         </div>
       </Section>
       <Section title="Deadline and reason" text="When the launch counts as failed, and why it is requested.">
@@ -239,6 +248,7 @@ function useLaunch(options: Options, projectId: string) {
   const [reason, setReason] = useState('');
   const [plane, setPlane] = useState<ControlPlaneScope>('PROJECT');
   const [mode, setMode] = useState<OperatingMode>('TENANT_DEDICATED');
+  const [operator, setOperator] = useState('');
   const [tried, setTried] = useState(false);
   const { submit, problem, busy } = useSubmission(LaunchInstanceDocument);
 
@@ -258,6 +268,7 @@ function useLaunch(options: Options, projectId: string) {
     config,
     controlPlaneScope: plane,
     operatingMode: mode,
+    operatorServiceAccountId: operator === '' ? null : operator,
     components: manifest.components.map((each) => ({
       key: each.key,
       count: Number(counts[each.key]),
@@ -295,6 +306,9 @@ function useLaunch(options: Options, projectId: string) {
     setPlane,
     mode,
     setMode,
+    operator,
+    setOperator,
+    projectId,
     schema,
     errors,
     configErrors,
@@ -332,9 +346,19 @@ function complaints(
   return found;
 }
 
+/** The fields of the form besides those of config and components. */
+const fields = [
+  'name',
+  'allocationIds',
+  'deadlineSeconds',
+  'controlPlaneScope',
+  'operatingMode',
+  'operatorServiceAccountId',
+];
+
 /** Reports whether the form has a field for a reason of this path. */
 function knows(path: string, options: Options, schema: ReturnType<typeof asSchema>): boolean {
-  if (['name', 'allocationIds', 'deadlineSeconds', 'controlPlaneScope', 'operatingMode'].includes(path)) return true;
+  if (fields.includes(path)) return true;
   if (path.startsWith('config.')) return hasField(schema, path.slice('config.'.length));
   return options.manifest.components.some((each, at) =>
     [`components.${each.key}`, `components.${at}`, `components.${at}.intent`].includes(path),

@@ -21,6 +21,7 @@ import { ActionsCard } from './ActionsCard';
 import { ConnectCard } from './ConnectCard';
 import { MetricsCard } from './MetricsCard';
 import { MembersCard } from './MembersCard';
+import { OperatorCard } from './OperatorCard';
 import { RepairCard } from './RepairCard';
 import { TimelineCard } from './Timeline';
 import { Troubles } from './Troubles';
@@ -124,6 +125,7 @@ function WorkloadView({
             <MembersCard workload={workload} refresh={refresh} />
             <ActionsCard workload={workload} />
             <RepairCard workload={workload} refresh={refresh} />
+            <OperatorCard workload={workload} refresh={refresh} />
             <UsageCard workload={workload} />
             <SecretsCard instanceId={workload.id} />
             <AboutCard workload={workload} />
