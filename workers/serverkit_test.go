@@ -17,7 +17,11 @@ import (
 
 // patientApp carries every kind out with the product's server kit: it says of each member where it
 // stands, and while held it waits as an adapter waits for running work.
-type patientApp struct{ held atomic.Bool }
+type patientApp struct {
+	held atomic.Bool
+	// front stands before the kit; nil for nothing.
+	front func(http.Handler) http.Handler
+}
 
 // moves are what a kind's targets come to, and what a replacement does.
 var moves = map[adapter.Kind]adapter.MemberStatus{
@@ -82,7 +86,11 @@ func (l *lab) serverKit(name string, app *patientApp) string {
 	})
 	require.NoError(l.TB, err)
 	require.NoError(l.TB, kit.Start(context.Background()))
-	server := httptest.NewServer(kit.Handler())
+	handler := kit.Handler()
+	if app.front != nil {
+		handler = app.front(handler)
+	}
+	server := httptest.NewServer(handler)
 	l.Cleanup(func() {
 		kit.Stop()
 		server.CloseClientConnections()
@@ -95,12 +103,18 @@ func (l *lab) serverKit(name string, app *patientApp) string {
 func (l *lab) kitCluster(name string) (*cluster, *patientApp) {
 	l.Helper()
 	app := &patientApp{}
+	return l.clusterOf(name, app), app
+}
+
+// clusterOf is a cluster of an app.
+func (l *lab) clusterOf(name string, app *patientApp) *cluster {
+	l.Helper()
 	c := &cluster{lab: l}
 	c.launched = l.launch(l.world(name, l.serverKit(name, app)), time.Minute)
 	op := l.ended(c.create)
 	require.Equal(l.TB, lifecycle.OperationSucceeded, op.State, op.ErrorMessage)
 	c.furnish(name)
-	return c, app
+	return c
 }
 
 func eachWithTheKit(t *testing.T, which func(rule) bool, run func(t *testing.T, c *cluster, app *patientApp, r rule)) {
