@@ -55,6 +55,7 @@ var apart = []walk{
 
 // elsewhere are documents with commands that are not walked, with the reason.
 var elsewhere = map[string]string{
+	"docs/guides/releasing-an-app.md":       "its line starts a controller at the reader's own address; make app-release is the release",
 	"docs/operations.md":                    "operates whole machines, as TestNodesLiveAndDie does; the guide of identity makes an operator",
 	"examples/node-graphql-ws/README.md":    "TestAClientInAnotherLanguageTailsATimeline runs the program",
 	"examples/typescript-adapter/README.md": "examples/typescript_test.go builds, starts and checks it",
