@@ -26,6 +26,7 @@ import (
 	"github.com/gpuaas/app-platform/domain/lifecycle"
 	"github.com/gpuaas/app-platform/ent/generated/db"
 	"github.com/gpuaas/app-platform/internal/dial"
+	"github.com/gpuaas/app-platform/internal/metrics"
 	"github.com/gpuaas/app-platform/internal/pgtest"
 	"github.com/gpuaas/app-platform/internal/telemetry"
 	"github.com/gpuaas/app-platform/internal/tx"
@@ -55,6 +56,7 @@ type lab struct {
 	log      *slog.Logger
 	pace     parts.Pace
 	traces   *telemetry.Source // nil for none
+	metrics  *metrics.Set      // nil for none
 
 	mu     sync.Mutex
 	answer func(task *db.NodeTask) (lifecycle.NodeTaskState, string) // "" leaves the task open
@@ -128,7 +130,7 @@ func (l *lab) work() (stop func()) { return l.background(l.workers) }
 func (l *lab) workers(ctx context.Context) error {
 	return workers.Run(ctx, workers.Config{
 		DB: l.db, Hub: l.hub, Keys: l.ring, Dial: dial.Loopback(), PlatformURL: l.platform.URL + "/graphql", Log: l.log,
-		Pace: l.pace, Traces: l.traces,
+		Pace: l.pace, Traces: l.traces, Metrics: l.metrics,
 	})
 }
 

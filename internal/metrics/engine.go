@@ -54,7 +54,8 @@ func (e *engine) begin(s *Set) {
 		[]float64{.01, .05, .25, 1, 5, 30, 300}).WithLabelValues()
 	e.attempts = s.counter(maxKinds*4, "engine_attempts_total",
 		"Attempts at operations, from the claim until it is given back, by kind and outcome.", "kind", "outcome")
-	e.ended = s.counter(maxKinds*3, "engine_ended_total", "Operations that ended here, by kind and state.", "kind", "state")
+	e.ended = s.counter(maxKinds*3, "engine_ended_total", "Operations that ended here, by kind and state.", "kind",
+		"state")
 	e.retries = s.counter(codes(), "engine_retries_total",
 		"Steps that failed and are tried again, by the code of what they met.", "code")
 	for _, code := range []fault.Code{fault.Internal, fault.AdapterUnavailable} { // so that their first is an increase
@@ -81,9 +82,9 @@ func (s *Set) Claimed(took time.Duration, err error) {
 	}
 }
 
-// Waited notes how long an operation had been accepted when a worker claimed it first.
-func (s *Set) Waited(waited time.Duration) {
-	if s != nil {
+// Waited notes how long an operation had been accepted when a worker claimed it; only the first claim counts.
+func (s *Set) Waited(claim int, waited time.Duration) {
+	if s != nil && claim == 1 {
 		s.engine.waited.Observe(max(waited, 0).Seconds())
 	}
 }
@@ -106,13 +107,16 @@ func (s *Set) Ended(kind, state string) {
 	}
 }
 
-// Step notes a run of a step; code is what it is tried again for, "" when it is not.
-func (s *Set) Step(ctx context.Context, step string, took time.Duration, code string) {
+// Retried is the outcome of a step that is run again after an error.
+const Retried = "retried"
+
+// Step notes a run of a step, with its outcome and the code of what it met.
+func (s *Set) Step(ctx context.Context, step string, took time.Duration, outcome, code string) {
 	if s == nil {
 		return
 	}
 	observe(ctx, s.engine.steps.WithLabelValues(s.engine.names.of(step)), took)
-	if code != "" {
+	if outcome == Retried {
 		s.engine.retries.WithLabelValues(knownCode(code)).Inc()
 	}
 }
@@ -132,7 +136,8 @@ func (s *Set) LeasesTaken(operations int) {
 }
 
 // Works tells of a process that carries out operations: away are the adapters that are not called now since they do
-// not answer (nil where it calls all), and slots how many operations are carried on and how many of those wait for something.
+// not answer (nil where it calls all), and slots how many operations are carried on, and how many of those wait for
+// something.
 func (s *Set) Works(away func() []string, slots func() (running, waiting int)) {
 	if s == nil {
 		return
@@ -145,7 +150,8 @@ func (s *Set) Works(away func() []string, slots func() (running, waiting int)) {
 
 var (
 	inHandDesc = prometheus.NewDesc(prefix+"engine_operations",
-		"Operations that this process carries on now: those with a place among its steps, and those that wait without one.",
+		"Operations that this process carries on now: those with a place among its steps, and those that wait without "+
+			"one.",
 		[]string{"state"}, nil)
 	breakersDesc = prometheus.NewDesc(prefix+"breakers_open",
 		"Adapters that this process does not call now since they do not answer.", nil, nil)

@@ -14,7 +14,8 @@ type nodes struct {
 
 func (n *nodes) begin(s *Set) {
 	n.kinds.most = maxTaskKinds
-	n.agents = s.gauge(1, "agents_connected", "Nodes' agents that follow their tasks in this process now.").WithLabelValues()
+	n.agents = s.gauge(1, "agents_connected",
+		"Nodes' agents that follow their tasks in this process now.").WithLabelValues()
 	n.tasks = s.counter(maxTaskKinds*4, "node_tasks_ended_total",
 		"Node tasks whose end their agents reported here, by kind and state.", "kind", "state")
 }

@@ -10,7 +10,8 @@ var (
 		"Connections to the database by pool: in use, idle, being opened.", []string{"pool", "state"}, nil)
 	poolMaxDesc = prometheus.NewDesc(prefix+"pool_connections_max",
 		"The most connections that a pool may have.", []string{"pool"}, nil)
-	poolTakenDesc = prometheus.NewDesc(prefix+"pool_acquires_total", "Connections taken from a pool.", []string{"pool"}, nil)
+	poolTakenDesc = prometheus.NewDesc(prefix+"pool_acquires_total",
+		"Connections taken from a pool.", []string{"pool"}, nil)
 	poolWaitsDesc = prometheus.NewDesc(prefix+"pool_waits_total",
 		"Connections that had to be waited for, since none was idle.", []string{"pool"}, nil)
 	poolWaitedDesc = prometheus.NewDesc(prefix+"pool_wait_seconds_total",

@@ -54,14 +54,16 @@ func (r *requests) begin(s *Set, verbs map[string]string) {
 	r.errors = pairs{most: maxErrors, vec: s.counter(maxErrors+codes(), "request_errors_total",
 		"GraphQL operations that were answered with an error, by root field and code of the first error.", "verb", "code")}
 	r.fenced = s.counter(4, "fence_refusals_total",
-		"What came from before and was refused: by a worker's claim, an adapter's dispatch, an adapter's report, a node's task.",
+		"What came from before and was refused: by a worker's claim, an adapter's dispatch, an adapter's report, a node's "+
+			"task.",
 		"fence")
 	for _, fence := range []string{FenceClaim, FenceDispatch, fenceReport, fenceTask} {
 		r.fenced.WithLabelValues(fence)
 	}
 	r.patterns.most = maxPatterns
 	r.http = s.counter(maxPatterns*6, "http_requests_total",
-		"HTTP requests outside of GraphQL, by the pattern that served them and the class of the answer.", "pattern", "class")
+		"HTTP requests outside of GraphQL, by the pattern that served them and the class of the answer.", "pattern",
+		"class")
 }
 
 // Request counts an answered GraphQL operation.

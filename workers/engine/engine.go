@@ -248,9 +248,7 @@ func (e *Engine) start(ctx context.Context, held *queue.Held) {
 	if !e.slots.Take(held) {
 		return // its holder goes on
 	}
-	if held.ClaimEpoch == 1 {
-		e.config.Metrics.Waited(e.config.DB.Now().Sub(held.CreatedAt))
-	}
+	e.config.Metrics.Waited(held.ClaimEpoch, e.config.DB.Now().Sub(held.CreatedAt))
 	e.steps.Go(func() {
 		defer e.slots.Give(held)
 		e.drive(ctx, held)

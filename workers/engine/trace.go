@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -81,6 +82,9 @@ func (e *Engine) logOf(ctx context.Context, held *queue.Held) *slog.Logger {
 	return log
 }
 
+// unanswered is what a step is tried again for whose error has no code, by the owner of its cause.
+var unanswered = map[string]fault.Code{operation.OwnerAdapter: fault.AdapterUnavailable}
+
 // traced runs the current step once, within a span of its own, and writes its line. A step that waits is looked at
 // whenever it is woken, so those lines are for debugging.
 func (c *Context) traced(ctx context.Context) (Result, error) {
@@ -90,11 +94,13 @@ func (c *Context) traced(ctx context.Context) (Result, error) {
 	level, outcome, code := slog.LevelInfo, "done", ""
 	var trouble *RetryableError
 	switch {
+	case errors.Is(err, queue.ErrFenced), errors.Is(err, context.Canceled):
+		outcome = "dropped"
+	case errors.As(err, &trouble):
+		outcome, code = metrics.Retried, string(cmp.Or(trouble.Cause.Code,
+			unanswered[cmp.Or(trouble.Cause.Owner, c.step().Owner)], fault.Unavailable))
 	case err != nil:
-		outcome, code = "retried", string(fault.Internal)
-		if errors.As(err, &trouble) && trouble.Cause.Code != "" {
-			code = string(trouble.Cause.Code)
-		}
+		outcome, code = metrics.Retried, string(fault.Internal)
 	case result.failure != nil:
 		outcome, code = "failed", string(result.failure.Code)
 	case result.waiting:
@@ -102,11 +108,8 @@ func (c *Context) traced(ctx context.Context) (Result, error) {
 	}
 	span.SetAttributes(attribute.String("outcome", outcome))
 	telemetry.End(span, code)
-	took, again := time.Since(began), ""
-	if err != nil && !errors.Is(err, queue.ErrFenced) && !errors.Is(err, context.Canceled) {
-		again = code
-	}
-	c.engine.config.Metrics.Step(ctx, c.step().Name, took, again)
+	took := time.Since(began)
+	c.engine.config.Metrics.Step(ctx, c.step().Name, took, outcome, code)
 	c.Log.LogAttrs(ctx, level, "step", slog.String("step", c.step().Name), slog.String("outcome", outcome),
 		slog.String("code", code), telemetry.Milliseconds(took))
 	return result, err

@@ -38,55 +38,74 @@ type gauge struct {
 
 // all are the families, with the names that readSQL gives them.
 var all = []gauge{
-	{"operations_open", "Operations that have not ended, by state; up to 10,000.", "state", lifecycle.OperationState("").Values()},
+	{"operations_open", "Operations that have not ended, by state; up to 10,000.",
+		"state", lifecycle.OperationState("").Values()},
 	{"operations_due", "Operations that are due and that no worker has claimed; up to 10,000.", "", nil},
 	{"operations_oldest_due_seconds", "For how long the operation that has been due longest has been.", "", nil},
-	{"operations_oldest_runnable_seconds", "The age of the oldest operation that is due and that no worker has claimed.", "", nil},
-	{"instances", "Instances that are not released, by status; up to 10,000.", "status", lifecycle.InstanceStatus("").Values()},
+	{"operations_oldest_runnable_seconds", "The age of the oldest operation that is due and that no worker has claimed.",
+		"", nil},
+	{"instances", "Instances that are not released, by status; up to 10,000.",
+		"status", lifecycle.InstanceStatus("").Values()},
 	{"nodes", "Nodes that are not deleted, by status; up to 10,000.", "status", lifecycle.NodeStatus("").Values()},
 	{"nodes_cordoned", "Nodes that take no new members; up to 10,000.", "", nil},
 	{"nodes_tunnelled", "Nodes whose agent holds a tunnel to some process; up to 10,000.", "", nil},
 	{"node_tasks_open", "Node tasks that have not ended, by state; up to 10,000.", "state",
 		[]string{string(lifecycle.TaskPending), string(lifecycle.TaskRunning)}},
 	{"node_tasks_oldest_seconds", "The age of the oldest node task that no agent has begun; of 10,000.", "", nil},
-	{"adapters", "Registered adapters, by what the last call to each met; up to 10,000.", "answer", []string{"ok", "failing"}},
+	{"adapters", "Registered adapters, by what the last call to each met; up to 10,000.",
+		"answer", []string{"ok", "failing"}},
 	{"worker_processes", "Worker processes with a heartbeat of the last ten seconds; up to 10,000.", "", nil},
 	{"orphans_open", "What operations left behind and what is not gone yet; up to 10,000.", "", nil},
 	{"signer_keys_ending", "Trusted keys of artifact sources that end within 14 days; up to 10,000.", "", nil},
 	{"usage_quarantine_records", "Records of usage in the quarantine; up to 10,000.", "", nil},
 	{"usage_capacity_lag_seconds", "How far the capacity that is recorded least far is behind.", "", nil},
 	{"usage_sources_failing", "Sources of usage whose last read failed; up to 10,000.", "", nil},
-	{"billing_period_overdue_seconds", "For how long the oldest period that should be closed is past its end and grace.", "", nil},
-	{"billing_rating_lag_seconds", "How old the last look is that brought all books up to date; 0 when there was none.", "", nil},
+	{"billing_period_overdue_seconds", "For how long the oldest period that should be closed is past its end and grace.",
+		"", nil},
+	{"billing_rating_lag_seconds", "How old the last look is that brought all books up to date; 0 when there was none.",
+		"", nil},
 }
 
 // readSQL reads all of it: name, label, value. $1 is the basis of capacity.
 const readSQL = `WITH due AS MATERIALIZED (SELECT next_run_at, created_at FROM operation
-		WHERE ended_at IS NULL AND claimed_by IS NULL AND next_run_at <= now() ORDER BY next_run_at, id LIMIT ` + most + `),
+		WHERE ended_at IS NULL AND claimed_by IS NULL AND next_run_at <= now() ORDER BY next_run_at, id
+	LIMIT ` + most + `),
 	node AS MATERIALIZED (SELECT status, cordoned FROM compute_node WHERE deleted_at IS NULL LIMIT ` + most + `),
 	task AS MATERIALIZED (SELECT state, created_at FROM node_task WHERE ended_at IS NULL LIMIT ` + most + `),
-	source AS MATERIALIZED (SELECT basis, recorded_to, failures FROM usage_source WHERE ended_at IS NULL LIMIT ` + most + `)
-SELECT 'operations_open', state::text, count(*)::float8 FROM (SELECT state FROM operation WHERE ended_at IS NULL LIMIT ` + most + `) o GROUP BY state
+	source AS MATERIALIZED (SELECT basis, recorded_to, failures FROM usage_source WHERE ended_at IS NULL
+	LIMIT ` + most + `)
+SELECT 'operations_open', state::text, count(*)::float8 FROM (SELECT state FROM operation
+	WHERE ended_at IS NULL LIMIT ` + most + `) o GROUP BY state
 UNION ALL SELECT 'operations_due', '', count(*) FROM due
-UNION ALL SELECT 'operations_oldest_due_seconds', '', coalesce(extract(epoch FROM now() - min(next_run_at)), 0) FROM due
-UNION ALL SELECT 'operations_oldest_runnable_seconds', '', coalesce(extract(epoch FROM now() - min(created_at)), 0) FROM due
-UNION ALL SELECT 'instances', status::text, count(*) FROM (SELECT status FROM instance WHERE released_at IS NULL LIMIT ` + most + `) i GROUP BY status
+UNION ALL SELECT 'operations_oldest_due_seconds', '', coalesce(extract(epoch
+	FROM now() - min(next_run_at)), 0) FROM due
+UNION ALL SELECT 'operations_oldest_runnable_seconds', '', coalesce(extract(epoch
+	FROM now() - min(created_at)), 0) FROM due
+UNION ALL SELECT 'instances', status::text, count(*) FROM (SELECT status FROM instance
+	WHERE released_at IS NULL LIMIT ` + most + `) i GROUP BY status
 UNION ALL SELECT 'nodes', status::text, count(*) FROM node GROUP BY status
 UNION ALL SELECT 'nodes_cordoned', '', count(*) FROM node WHERE cordoned
 UNION ALL SELECT 'nodes_tunnelled', '', count(*) FROM (SELECT FROM node_tunnel LIMIT ` + most + `) t
 UNION ALL SELECT 'node_tasks_open', state::text, count(*) FROM task GROUP BY state
-UNION ALL SELECT 'node_tasks_oldest_seconds', '', coalesce(extract(epoch FROM now() - min(created_at)), 0) FROM task WHERE state = 'PENDING'
-UNION ALL SELECT 'adapters', CASE WHEN last_error = '' THEN 'ok' ELSE 'failing' END, count(*) FROM (SELECT last_error FROM adapter LIMIT ` + most + `) a GROUP BY 2
-UNION ALL SELECT 'worker_processes', '', count(*) FROM (SELECT FROM worker_process WHERE heartbeat_at > now() - interval '10 seconds' LIMIT ` + most + `) w
+UNION ALL SELECT 'node_tasks_oldest_seconds', '', coalesce(extract(epoch FROM now() - min(created_at)), 0)
+	FROM task WHERE state = 'PENDING'
+UNION ALL SELECT 'adapters', CASE WHEN last_error = '' THEN 'ok' ELSE 'failing' END, count(*)
+	FROM (SELECT last_error FROM adapter LIMIT ` + most + `) a GROUP BY 2
+UNION ALL SELECT 'worker_processes', '', count(*) FROM (SELECT FROM worker_process
+	WHERE heartbeat_at > now() - interval '10 seconds' LIMIT ` + most + `) w
 UNION ALL SELECT 'orphans_open', '', count(*) FROM (SELECT FROM orphan WHERE resolved_at IS NULL LIMIT ` + most + `) o
 UNION ALL SELECT 'signer_keys_ending', '', count(*) FROM (SELECT FROM signer_key WHERE revoked_at IS NULL
 	AND valid_until BETWEEN now() AND now() + interval '14 days' LIMIT ` + most + `) k
 UNION ALL SELECT 'usage_quarantine_records', '', count(*) FROM (SELECT FROM usage_quarantine LIMIT ` + most + `) q
-UNION ALL SELECT 'usage_capacity_lag_seconds', '', coalesce(extract(epoch FROM now() - min(recorded_to)), 0) FROM source WHERE basis = $1
+UNION ALL SELECT 'usage_capacity_lag_seconds', '', coalesce(extract(epoch
+	FROM now() - min(recorded_to)), 0) FROM source WHERE basis = $1
 UNION ALL SELECT 'usage_sources_failing', '', count(*) FROM source WHERE failures > 0
-UNION ALL SELECT 'billing_period_overdue_seconds', '', coalesce(greatest(max(extract(epoch FROM now() - ends_at) - grace_seconds), 0), 0)
-	FROM (SELECT ends_at, grace_seconds FROM billing_period WHERE closed_at IS NULL AND ends_at < now() ORDER BY ends_at LIMIT ` + most + `) p
-UNION ALL SELECT 'billing_rating_lag_seconds', '', coalesce(max(extract(epoch FROM now() - looked_at)), 0) FROM billing_look`
+UNION ALL SELECT 'billing_period_overdue_seconds', '', coalesce(greatest(max(extract(epoch
+	FROM now() - ends_at) - grace_seconds), 0), 0)
+	FROM (SELECT ends_at, grace_seconds FROM billing_period
+	WHERE closed_at IS NULL AND ends_at < now() ORDER BY ends_at LIMIT ` + most + `) p
+UNION ALL SELECT 'billing_rating_lag_seconds', '', coalesce(max(extract(epoch FROM now() - looked_at)), 0)
+	FROM billing_look`
 
 var (
 	upDesc = prometheus.NewDesc("app_platform_database_read_up",

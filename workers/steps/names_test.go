@@ -17,10 +17,10 @@ func TestEveryStepIsCountedByItsName(t *testing.T) {
 	set := metrics.New(nil)
 	for _, kind := range steps.Kinds(parts.Config{}) {
 		for _, step := range kind.Steps {
-			set.Step(t.Context(), step.Name, 0, "")
+			set.Step(t.Context(), step.Name, 0, "done", "")
 		}
 		for _, step := range kind.Undo {
-			set.Step(t.Context(), step.Name, 0, "")
+			set.Step(t.Context(), step.Name, 0, "done", "")
 		}
 		set.Attempt(string(kind.Kind), metrics.AttemptDone)
 	}
