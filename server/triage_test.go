@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What a report names is sent as it comes: the plan's document with its variables, and then the mutation's with the hash
-// that the plan answered. Nothing is put together by the caller.
+// What a report names is sent as it comes: the plan's document with its variables, and then the mutation's with the
+// hash that the plan answered. Nothing is put together by the caller.
 func TestTheActionThatAReportNamesIsSentAsItComes(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, func(c *Config) { c.Links.Trace = "https://tools.example.com/trace/{trace_id}" })
@@ -17,7 +17,9 @@ func TestTheActionThatAReportNamesIsSentAsItComes(t *testing.T) {
 	got := b.post(h.admin, `mutation($input: DrainMemberInput!) { drainMember(input: $input) { operation { id } } }`,
 		arguments{"input": object{"memberId": h.Member, "idempotencyKey": "k"}})
 	require.Empty(t, got.Errors, got.Raw)
-	var made struct{ DrainMember struct{ Operation struct{ ID string } } }
+	var made struct {
+		DrainMember struct{ Operation struct{ ID string } }
+	}
 	require.NoError(t, json.Unmarshal([]byte(got.Data), &made))
 	failed := made.DrainMember.Operation.ID
 	b.SQL(`UPDATE operation SET state = 'FAILED', ended_at = now(), error_code = 'DEADLINE_EXCEEDED', error_owner = 'user'

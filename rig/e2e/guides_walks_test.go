@@ -4,7 +4,7 @@ package e2e_test
 // is asked. Of a line only the ids are filled in that a document cannot know ("op_…").
 var walks = []walk{
 	{file: "docs/runbooks/README.md", left: map[string]string{
-		"--plan": "nothing is wrong with the operation: a slip asks for it", "--do": "as above",
+		"--plan": "nothing is wrong with the operation", "--do": "as above",
 	}},
 	{file: "docs/runbooks/instance-stuck.md", left: map[string]string{
 		"appctl decommission": "the walk ends with it", "allocations release NAME": "as above",

@@ -28,7 +28,7 @@ var slips = []slip{
 	{"runbooks/README.md", "dana", "appctl events tail nothing", 3, "NOT_FOUND"},
 	{"runbooks/README.md", "dana", "appctl audit list --limit 0", 2, "USAGE"},
 	{"runbooks/README.md", "dana", "appctl triage nothing", 3, "NOT_FOUND"},
-	{"runbooks/README.md", "dana", "appctl triage $(appctl ops list -q | head -n 1) --do", 1, "FAILED_PRECONDITION"},
+	{"runbooks/README.md", "dana", "appctl triage nothing --do --yes", 3, "NOT_FOUND"},
 	{"runbooks/README.md", "dana", "appctl triage nothing --bundle nothing.jsonl", 3, "NOT_FOUND"},
 	{"runbooks/README.md", "dana", "appctl bundle verify nothing.jsonl", 2, "USAGE"},
 	{"guides/numbers.md", "dana", "appctl top nothing", 3, "NOT_FOUND"},

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// forms are what a text of a kind looks like. None of them has room for a key or a password: ids, states and names of the
-// platform's own only.
+// forms are what a text of a kind looks like. None of them has room for a key or a password: ids, states and names of
+// the platform's own only.
 var forms = map[Kind]*regexp.Regexp{
 	ID:          regexp.MustCompile(`^[a-z]{2,3}_[0-7][0-9a-hjkmnp-tv-z]{25}$`),
 	Correlation: regexp.MustCompile(`^([0-9a-f]{32}|sha256:[0-9a-f]{64})$`),
@@ -28,8 +28,8 @@ var why = map[Kind]string{
 	Text: "it may have a secret in it",
 }
 
-// value returns a value as its kind is written, and false where it is not of that kind. Of a text what Clean does not let
-// through is replaced or left out.
+// value returns a value as its kind is written, and false where it is not of that kind. Of a text what Clean does not
+// let through is replaced or left out.
 func (k Kind) value(given any) (any, bool) {
 	switch given := given.(type) {
 	case int:

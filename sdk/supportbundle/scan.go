@@ -21,9 +21,9 @@ const Masked = "[…]"
 // Clean returns a sentence with every word masked that does not look like a word of the platform's, and false where
 // something in it, or in what it encodes, looks like a secret: then nothing of it may be shown.
 //
-// Words are let through by their look: plain words, codes, numbers, times and typed ids. A key, a token, a password of a
-// connection, their encodings and pieces of them look like none of these. What is left of a text that was let through is
-// let through again unchanged.
+// Words are let through by their look: plain words, codes, numbers, times and typed ids. A key, a token, a password
+// of a connection, their encodings and pieces of them look like none of these. What is left of a text that was let
+// through is let through again unchanged.
 func Clean(text string) (string, bool) {
 	if len(text) > MaxText {
 		text = strings.ToValidUTF8(text[:MaxText], "") + " " + Masked
@@ -156,8 +156,8 @@ func rest(length int) int {
 	return 0
 }
 
-// readable returns bytes as a text, or what they unpack to; nothing where that is no text. Most runs of letters decode to
-// bytes that are none.
+// readable returns bytes as a text, or what they unpack to; nothing where that is no text. Most runs of letters
+// decode to bytes that are none.
 func readable(decoded []byte) []string {
 	if packed, err := gzip.NewReader(bytes.NewReader(decoded)); err == nil {
 		if plain, _ := io.ReadAll(io.LimitReader(packed, MaxText)); len(plain) > 0 {

@@ -29,7 +29,8 @@ type Kind string
 const (
 	// ID is a typed id of the platform.
 	ID Kind = "id"
-	// Correlation is a correlation id that the platform made; another is given as its SHA-256, since its caller chose it.
+	// Correlation is a correlation id that the platform made; another is given as its SHA-256, since its caller chose
+	// it.
 	Correlation Kind = "correlation id"
 	// Enum is a name of a state, a kind or a code, in capitals without digits.
 	Enum Kind = "enum"

@@ -11,8 +11,8 @@ import (
 )
 
 // Verify reads a bundle to its end and returns its manifest. It is an error, which names the line, where a line was
-// changed, added or taken away since the bundle was written, and where a value is not of its field's kind or a field not
-// in the list of this version: what a bundle of another maker has in it is not let through unseen.
+// changed, added or taken away since the bundle was written, and where a value is not of its field's kind or a field
+// not in the list of this version: what a bundle of another maker has in it is not let through unseen.
 func Verify(file io.Reader) (*Manifest, error) {
 	content, err := io.ReadAll(io.LimitReader(file, MaxBytes+1))
 	if err != nil {

@@ -42,8 +42,8 @@ type Manifest struct {
 	LeftOut  []Omission `json:"leftOut"`
 }
 
-// Row is the values of a row by the names of their fields. A nil pointer and an absent name leave a field out, and so does
-// an empty text.
+// Row is the values of a row by the names of their fields. A nil pointer and an absent name leave a field out, and so
+// does an empty text.
 type Row map[string]any
 
 // Builder puts a bundle together.
@@ -52,8 +52,8 @@ type Builder struct {
 	leftOut []Omission
 }
 
-// Add adds a row to a section. It is an error to add a field that the section's table lacks: nothing comes into a bundle by
-// accident. A value that is not of its field's kind is left out, and the manifest counts it.
+// Add adds a row to a section. It is an error to add a field that the section's table lacks: nothing comes into a
+// bundle by accident. A value that is not of its field's kind is left out, and the manifest counts it.
 func (b *Builder) Add(name string, row Row) error {
 	section, known := named(name)
 	if !known {
@@ -97,7 +97,8 @@ func (b *Builder) Add(name string, row Row) error {
 	return nil
 }
 
-// plainOf is a value without a pointer and a name of its type: a text, a number, a truth or a time; nil for a nil pointer.
+// plainOf is a value without a pointer and a name of its type: a text, a number, a truth or a time; nil for a nil
+// pointer.
 func plainOf(given any) any {
 	value := reflect.ValueOf(given)
 	for value.Kind() == reflect.Pointer {

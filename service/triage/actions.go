@@ -28,8 +28,10 @@ const (
 	released = `__typename hash allowed code reasons { path code message } allocation { id name } instance { id name }
     cost { totals { currency before after delta left } unpriced
       capacity { effect count shape gpuCount sku region hourly { amount currency } } }`
-	planned = `__typename hash kind allowed instance { id name } force reversible reversal deadlineSeconds onDeadline keepFailed
-    members { action componentKey reachable profile isolationClass member { id componentKey index status node { id name } }
+	planned = `__typename hash kind allowed instance { id name } force reversible reversal deadlineSeconds onDeadline
+    keepFailed
+    members { action componentKey reachable profile isolationClass
+      member { id componentKey index status node { id name } }
       allocation { id name } capacity { sku region shape hourlyPrice { amount currency } } }
     workLost { kind id workId name memberId owner since message } workLostTotal
     workAtRisk { kind id workId name memberId owner since message } workAtRiskTotal

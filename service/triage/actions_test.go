@@ -8,14 +8,15 @@ import (
 	"github.com/vektah/gqlparser/v2"
 	"github.com/vektah/gqlparser/v2/ast"
 	"github.com/vektah/gqlparser/v2/validator"
+	"github.com/vektah/gqlparser/v2/validator/rules"
 
 	"github.com/gpuaas/app-platform/authz"
 	"github.com/gpuaas/app-platform/internal/contracttest"
 	"github.com/gpuaas/app-platform/service/triage"
 )
 
-// What a caller sends as it comes is what the SDL takes: each document with its variables, of each action that a report of
-// the scenes names, and every action of the table is named in one of them.
+// What a caller sends as it comes is what the SDL takes: each document with its variables, of each action that a
+// report of the scenes names, and every action of the table is named in one of them.
 func TestEachActionIsReadyToBeSent(t *testing.T) {
 	t.Parallel()
 	schema, err := contracttest.LoadSchema("../../graph/schema/*.graphql")
@@ -43,7 +44,7 @@ func TestEachActionIsReadyToBeSent(t *testing.T) {
 // holds requires that a document with its variables is what the SDL takes.
 func holds(t *testing.T, schema *ast.Schema, document string, given json.RawMessage) {
 	t.Helper()
-	parsed, wrong := gqlparser.LoadQuery(schema, document)
+	parsed, wrong := gqlparser.LoadQueryWithRules(schema, document, rules.NewDefaultRules())
 	require.Empty(t, wrong, document)
 	require.Len(t, parsed.Operations, 1)
 	var variables map[string]any

@@ -26,8 +26,8 @@ type Bundle struct {
 	LeftOut  []supportbundle.Omission
 }
 
-// Bundle puts together what to hand to those who help with what Report reports on. It requires what Report requires; rows
-// that need another key are left out, and the manifest says so. Faults: as for Report.
+// Bundle puts together what to hand to those who help with what Report reports on. It requires what Report requires;
+// rows that need another key are left out, and the manifest says so. Faults: as for Report.
 func (s *Service) Bundle(ctx context.Context, about string) (*Bundle, error) {
 	found, actor, object, err := s.read(ctx, about)
 	if err != nil {

@@ -90,8 +90,8 @@ func outside(report *Report) (all []*Evidence) {
 		Message: "the lines of servers, adapters and agents that belong to it", Link: address("logs")})
 }
 
-// logQuery finds the lines with a correlation id in any collector that takes LogQL; what is between the quotes finds them
-// in any other.
+// logQuery finds the lines with a correlation id in any collector that takes LogQL; what is between the quotes finds
+// them in any other.
 func logQuery(correlation string) string {
 	return fmt.Sprintf("{service_name=~\".+\"} |= %q", correlation)
 }

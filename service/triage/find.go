@@ -12,10 +12,10 @@ import (
 // maxOthers bounds the other operations of a correlation id.
 const maxOthers = 20
 
-// findSQL finds what an id is about: operations, the one that is meant first, with the correlation id and the instance.
-// There is always one row. A correlation id finds its operations by the audit's entries, which have an index of it: every
-// accepted change has one, with the object that it is about. What is not an object of a kind below is found by the newest
-// entry that the audit has of it.
+// findSQL finds what an id is about: operations, the one that is meant first, with the correlation id and the
+// instance. There is always one row. A correlation id finds its operations by the audit's entries, which have an
+// index of it: every accepted change has one, with the object that it is about. What is not an object of a kind below
+// is found by the newest entry that the audit has of it.
 const findSQL = `WITH subject AS (
 		SELECT o.id AS operation_id, NULL::text AS correlation_id, NULL::text AS instance_id FROM operation o WHERE o.id = $1
 		UNION ALL SELECT i.last_operation_id, NULL, i.id FROM instance i WHERE i.id = $1

@@ -40,8 +40,9 @@ const (
 			tenant_id, project_id FROM node_task
 		WHERE operation_id = $1 ORDER BY id DESC LIMIT $2`
 	eventsSQL = `SELECT ` + rows.EventColumns + ` FROM app_instance_event
-		WHERE instance_id = (SELECT o.instance_id FROM operation o WHERE o.id = $1) AND operation_id = $1
-		ORDER BY seq DESC LIMIT $2`
+		WHERE operation_id = $1 AND (instance_id = (SELECT o.instance_id FROM operation o WHERE o.id = $1)
+			OR instance_id IS NULL AND allocation_id = (SELECT o.allocation_id FROM operation o WHERE o.id = $1))
+		ORDER BY occurred_at DESC, seq DESC LIMIT $2`
 	auditsSQL = `SELECT id, tenant_id, project_id, actor_kind, actor_id, actor_name, permission_key, action, object_id, repeats,
 			allowed, code, correlation_id, reason, created_at FROM audit_entry WHERE correlation_id = coalesce(
 		(SELECT o.correlation_id FROM operation o WHERE o.id = $1), $2) ORDER BY id DESC LIMIT $3`
@@ -142,6 +143,9 @@ func (r *reading) permitted(actor *authz.Actor) *Rows {
 	hidden("task rows", len(r.Tasks), len(out.Tasks))
 	out.Events = without(r.Events, func(e *event.Event) bool {
 		key, err := authz.FamilyKey(e.PermissionFamily, "instance.read")
+		if e.InstanceID == nil { // the timeline of an allocation that no instance uses
+			key, err = authz.AllocationRead, nil
+		}
 		return err != nil || !actor.AllowsOn(key, r.object())
 	})
 	hidden("event rows", len(r.Events), len(out.Events))

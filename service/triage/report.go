@@ -19,7 +19,8 @@ import (
 // Evidence is one row that the report rests on.
 type Evidence struct {
 	Kind lifecycle.TriageEvidenceKind
-	// ID reads the row by `node`; nil for a blocker, which is not stored, and for a step, which is read with its operation.
+	// ID reads the row by `node`; nil for a blocker, which is not stored, and for a step, which is read with its
+	// operation.
 	ID *ids.ID
 	// At is when it happened or began.
 	At time.Time
@@ -38,7 +39,8 @@ type Evidence struct {
 
 // Next is the action that would clear it.
 type Next struct {
-	// Mutation and Plan are the fields of the API that carry it out and that show it first; Plan is empty where there is none.
+	// Mutation and Plan are the fields of the API that carry it out and that show it first; Plan is empty where there
+	// is none.
 	Mutation, Plan string
 	// Argument and Value are the input's field that names the object, and its id.
 	Argument string
@@ -48,8 +50,8 @@ type Next struct {
 	// PermissionKey is the key that it needs, and Allowed whether the caller has it.
 	PermissionKey string
 	Allowed       bool
-	// Document and PlanDocument are ready to be sent with Variables and PlanVariables; the plan's are empty where there is
-	// none.
+	// Document and PlanDocument are ready to be sent with Variables and PlanVariables; the plan's are empty where
+	// there is none.
 	Document, PlanDocument   string
 	Variables, PlanVariables json.RawMessage
 }
@@ -106,8 +108,8 @@ type Task struct {
 	Tenant, InProj     ids.ID
 }
 
-// Call is what the adapter was sent, and its newest answer. Attempts are counted by the operation, and an attempt's answer
-// replaces that of the one before it.
+// Call is what the adapter was sent, and its newest answer. Attempts are counted by the operation, and an attempt's
+// answer replaces that of the one before it.
 type Call struct {
 	// Adapter is the adapter's name, and Attempt the newest dispatch attempt, from 1.
 	Adapter string

@@ -1,5 +1,5 @@
-// Package triage answers for one id what was requested, by whom, where it is now, which branch of which runbook applies,
-// what that rests on, whose it is, and what to do next.
+// Package triage answers for one id what was requested, by whom, where it is now, which branch of which runbook
+// applies, what that rests on, whose it is, and what to do next.
 //
 // The rows are read in one transaction as the caller, and the report is a pure function of them: it is the same with
 // every worker dead.
@@ -29,11 +29,11 @@ type Service struct {
 	Links links.Templates
 }
 
-// Report reports on what an id is about: a correlation id, an operation, or the newest operation of an instance, a member,
-// an allocation, a node task, an event, an entry of the audit, or of anything that the audit has an entry of. It requires
-// operation.read on the operation's project, and for a request that made no operation audit.read where its entry belongs;
-// rows that need another key are left out where the caller lacks it.
-// Faults: INVALID_ARGUMENT at id, NOT_FOUND when it is missing or hidden, FORBIDDEN.
+// Report reports on what an id is about: a correlation id, an operation, or the newest operation of an instance, a
+// member, an allocation, a node task, an event, an entry of the audit, or of anything that the audit has an entry of.
+// It requires operation.read on the operation's project, and for a request that made no operation audit.read where
+// its entry belongs; rows that need another key are left out where the caller lacks it. Faults: INVALID_ARGUMENT at
+// id, NOT_FOUND when it is missing or hidden, FORBIDDEN.
 func (s *Service) Report(ctx context.Context, about string) (*Report, error) {
 	found, actor, object, err := s.read(ctx, about)
 	if err != nil {

@@ -107,7 +107,8 @@ func TestARefusalIsReportedFromTheAudit(t *testing.T) {
 	require.True(t, fault.Is(err, fault.Forbidden), "%v", err)
 }
 
-// Whatever an instance consists of leads to its report: a member, an allocation, a task, an event, an entry of the audit.
+// Whatever an instance consists of leads to its report: a member, an allocation, a task, an event, an entry of the
+// audit.
 func TestAReportIsFoundByWhatAnInstanceConsistsOf(t *testing.T) {
 	t.Parallel()
 	kit := platformtest.New(t)
@@ -182,4 +183,29 @@ func TestACorrelationIdOfSeveralRequestsNamesThemAll(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, all[0], *report.OperationID, "an operation's own id means that one")
 	require.Len(t, report.Others, 2)
+}
+
+// An allocation that no instance uses has a timeline of its own, and the report of its release has that.
+func TestTheReportOfAReleaseHasTheAllocationsOwnTimeline(t *testing.T) {
+	t.Parallel()
+	kit := platformtest.New(t)
+	service := &triage.Service{DB: kit.DB}
+	tenant := kit.Tenant()
+	project := kit.Project(tenant)
+	node, _ := kit.Node(4)
+	allocation := kit.Allocation(project, node)
+	op := ids.New(ids.Operation)
+	kit.SQL(`INSERT INTO operation (id, tenant_id, project_id, allocation_id, kind, state, requester_kind, requester_id,
+		correlation_id, error_code, error_owner, next_run_at, deadline, created_at, ended_at) VALUES ($1, $2, $3, $4, 'ALLOCATION_RELEASE', 'FAILED', 'USER',
+		'usr_1', 'cor', 'RESIDUE_LEFT', 'node', now(), now(), now(), now())`, op, tenant.ID, project.ID, allocation.ID)
+	kit.SQL(`UPDATE allocation SET release_operation_id = $2 WHERE id = $1`, allocation.ID, op)
+	kit.SQL(`INSERT INTO app_instance_event (id, tenant_id, project_id, allocation_id, seq, type, app_slug, permission_family,
+		operation_id, correlation_id, occurred_at) VALUES ($1, $2, $3, $4, 1, 'apps.allocation.releasing', '', 'allocation', $5, 'cor',
+		now())`,
+		ids.New(ids.Event), tenant.ID, project.ID, allocation.ID, op)
+	report, err := service.Report(kit.As(kit.User(tenant, platformtest.Across(authz.TenantAdmin, tenant))), string(allocation.ID))
+	require.NoError(t, err)
+	require.Equal(t, op, *report.OperationID)
+	require.Equal(t, "releaseAllocation", report.Next.Mutation)
+	require.True(t, has(report, lifecycle.EvidenceOfEvent))
 }

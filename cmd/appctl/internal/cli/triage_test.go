@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestTheNextActionIsCarriedOutByItsPlan: it shows the plan, asks, and sends the plan's hash with the documents that came
-// with the report.
+// TestTheNextActionIsCarriedOutByItsPlan: it shows the plan, asks, and sends the plan's hash with the documents that
+// came with the report.
 func TestTheNextActionIsCarriedOutByItsPlan(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)

@@ -22,8 +22,8 @@ var commands = map[string]string{
 	"breakGlassEndOperation": "break-glass end-operation",
 }
 
-// byHand is the command of an action; empty for an action that this appctl does not know, which --do carries out all the
-// same: its documents come with it.
+// byHand is the command of an action; empty for an action that this appctl does not know, which --do carries out all
+// the same: its documents come with it.
 func byHand(next *gql.TriageAction) string {
 	name, known := commands[next.Mutation]
 	if !known {

@@ -12,7 +12,8 @@ import (
 	"github.com/gpuaas/app-platform/sdk/client/generated/gql"
 )
 
-// Triage returns the command that says of one id what is wrong and what to do next, does that, and packs a support bundle.
+// Triage returns the command that says of one id what is wrong and what to do next, does that, and packs a support
+// bundle.
 func Triage(t *command.Tool) *cobra.Command {
 	var f doFlags
 	var pack bundleFlags
