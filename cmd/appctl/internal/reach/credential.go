@@ -35,8 +35,8 @@ const (
 	groupPrefix = "gpuaas:"
 )
 
-// credential answers a client of an app's API: a certificate of minutes, and behind it a port of this machine that leads
-// to the API.
+// credential answers a client of an app's API: a certificate of minutes, and behind it a port of this machine that
+// leads to the API.
 func credential(t *command.Tool) *cobra.Command {
 	var level, port, endpoint, version string
 	cmd := t.Command("kube-credential INSTANCE", "Answer a kubeconfig's client with a certificate of minutes",

@@ -211,6 +211,10 @@ func restoreSnapshot(ctx context.Context, call *adapter.Call) (any, error) {
 		if _, err := call.Do(ctx, member, "stop", stop, adapter.Within(time.Minute)); err != nil {
 			return nil, err
 		}
+		// What RKE2 has started outlives it, etcd among it.
+		if _, err := call.Do(ctx, member, "end", machine.KillAll(), adapter.Within(time.Minute)); err != nil {
+			return nil, err
+		}
 	}
 	if _, err := call.Do(ctx, first, "reset", machine.Reset(first, config, from.Name),
 		adapter.Within(machine.ResetTime)); err != nil {

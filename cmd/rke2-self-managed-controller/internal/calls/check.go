@@ -82,8 +82,8 @@ func decode(raw json.RawMessage, into any) error {
 	return json.Unmarshal(raw, into)
 }
 
-// apart refuses a cluster of several allocations where one of them is a slice: the network of slices does not reach from
-// one allocation to another.
+// apart refuses a cluster of several allocations where one of them is a slice: the network of slices does not reach
+// from one allocation to another.
 func apart(d adapter.Dispatch) error {
 	if len(d.Members) == 0 {
 		return nil

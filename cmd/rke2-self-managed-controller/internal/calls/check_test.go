@@ -53,8 +53,10 @@ func TestSlicesOfSeveralAllocationsAreNoCluster(t *testing.T) {
 		}
 		return d
 	}
-	whole, other := adapter.Node{Shape: "baremetal", AllocationID: "a"}, adapter.Node{Shape: "baremetal", AllocationID: "b"}
-	part, apartOf := adapter.Node{Shape: "gpu_slice", AllocationID: "a"}, adapter.Node{Shape: "gpu_slice", AllocationID: "b"}
+	whole, other := adapter.Node{Shape: "baremetal", AllocationID: "a"}, adapter.Node{Shape: "baremetal",
+		AllocationID: "b"}
+	part, apartOf := adapter.Node{Shape: "gpu_slice", AllocationID: "a"}, adapter.Node{Shape: "gpu_slice",
+		AllocationID: "b"}
 	require.NoError(t, apart(on(whole, other)))
 	require.NoError(t, apart(on(part, part)))
 	require.ErrorContains(t, apart(on(part, apartOf)), "keep the cluster in one allocation")

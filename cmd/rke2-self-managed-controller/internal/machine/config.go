@@ -25,6 +25,8 @@ type Config struct {
 	SnapshotsKept int `json:"snapshotsKept"`
 	// UpgradeBatch is how many agents change their version at a time; 0 for one.
 	UpgradeBatch int `json:"upgradeBatch"`
+	// DevicePlugin is the image of NVIDIA's device plugin, by its digest; empty for none.
+	DevicePlugin string `json:"devicePlugin"`
 }
 
 // artifacts that a manifest may pin, for nodes that do not have a release yet.
@@ -59,6 +61,9 @@ type setting struct {
 // own.
 func ConfigFile(config Config, member adapter.Member, join string) adapter.WriteFile {
 	keys := []setting{{"node-name", Name(member)}, {"node-ip", member.Host()}}
+	if labels := nodeLabels(member); len(labels) > 0 {
+		keys = append(keys, setting{"node-label", labels})
+	}
 	if member.ComponentKey == Server {
 		keys = append(keys, serverSettings(config, member)...)
 	}

@@ -2,6 +2,7 @@ package machine
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -48,19 +49,34 @@ func PodsOf(text string) (list []Pod) {
 // Budget is a disruption budget.
 type Budget struct {
 	Metadata struct{ Namespace, Name string }
-	Spec     struct {
-		Selector struct{ MatchLabels map[string]string }
-	}
-	Status struct{ DisruptionsAllowed int }
+	Spec     struct{ Selector Selector }
+	Status   struct{ DisruptionsAllowed int }
 }
 
-// covers reports whether it may be about a pod. Expressions are not read, so that it may cover fewer.
-func (b Budget) covers(p Pod) bool {
+// Selector chooses pods by their labels; all of it holds.
+type Selector struct {
+	MatchLabels      map[string]string
+	MatchExpressions []struct {
+		Key, Operator string
+		Values        []string
+	}
+}
+
+// Covers reports whether it is about a pod.
+func (b Budget) Covers(p Pod) bool {
 	if b.Metadata.Namespace != p.Namespace {
 		return false
 	}
 	for key, value := range b.Spec.Selector.MatchLabels {
 		if p.Labels[key] != value {
+			return false
+		}
+	}
+	for _, one := range b.Spec.Selector.MatchExpressions {
+		value, has := p.Labels[one.Key]
+		listed := has && slices.Contains(one.Values, value)
+		if held, known := map[string]bool{"In": listed, "NotIn": !listed, "Exists": has,
+			"DoesNotExist": !has}[one.Operator]; !known || !held {
 			return false
 		}
 	}
@@ -72,7 +88,7 @@ func (p Pod) Work(member adapter.Member, budgets []Budget) adapter.Work {
 	since, _ := time.Parse(time.RFC3339, p.Since)
 	message := "it has not ended yet"
 	for _, b := range budgets {
-		if b.covers(p) && b.Status.DisruptionsAllowed == 0 {
+		if b.Covers(p) && b.Status.DisruptionsAllowed == 0 {
 			message = fmt.Sprintf("the disruption budget %s/%s allows 0 disruptions now", b.Metadata.Namespace, b.Metadata.Name)
 		}
 	}

@@ -21,6 +21,9 @@ func create(ctx context.Context, w work) error {
 	if err := w.joinAll(ctx, append(servers[1:len(servers):len(servers)], agents...), servers[0]); err != nil {
 		return err
 	}
+	if err := w.devices(ctx, servers[0]); err != nil {
+		return err
+	}
 	return w.Evidence("nodes", map[string]int{"servers": len(servers), "agents": len(agents)})
 }
 
@@ -81,6 +84,19 @@ func (w work) bring(ctx context.Context, member adapter.Member, by *adapter.Memb
 		return err
 	}
 	_, err = w.Do(ctx, member, prefix+"start", machine.Start(member, config))
+	return err
+}
+
+// devices gives the cluster the device plugin that the configuration names.
+func (w work) devices(ctx context.Context, by adapter.Member) error {
+	var config machine.Config
+	if err := w.Config(&config); err != nil || config.DevicePlugin == "" {
+		return err
+	}
+	apply, err := machine.DevicePlugin(config.DevicePlugin)
+	if err == nil {
+		_, err = w.Do(ctx, by, "devices", apply, adapter.Within(time.Minute))
+	}
 	return err
 }
 
@@ -174,11 +190,13 @@ func supervisorConfig(member adapter.Member, password string) string {
 func (w work) serves(ctx context.Context, member adapter.Member, by *adapter.Member, prefix, version string) error {
 	on, name, line := member, machine.Name(member), "^"+machine.Name(member)+" True"
 	if version != "" {
-		line += " .* " + strings.NewReplacer(".", "[.]", "+", "[+]").Replace(version) + "$"
+		// A kubelet that RKE2 did not build says only which Kubernetes it is.
+		number, build, _ := strings.Cut(strings.ReplaceAll(version, ".", "[.]"), "+")
+		line += " .* " + number + "([+]" + build + ")?$"
 	}
 	probes := [][2]string{{"node", `test "$(` + machine.Plain + ` get nodes -o "go-template=` +
 		machine.Quoted(machine.NodesTemplate) + `" | ` +
-		`grep -c "` + line + `")" = 1`}}
+		`grep -Ec "` + line + `")" = 1`}}
 	if member.ComponentKey == machine.Server {
 		probes = append([][2]string{
 			{"supervisor", `"$k" --kubeconfig "$R` + machine.SupervisorPath + `" get --raw=/v1-rke2/readyz > /dev/null`},

@@ -188,6 +188,9 @@ func (w work) agents(ctx context.Context, to move, by adapter.Member) error {
 			return err
 		}
 	}
+	if err := w.devices(ctx, by); err != nil {
+		return err
+	}
 	seen, err := w.nodes(ctx, by)
 	if err != nil {
 		return err

@@ -80,7 +80,8 @@ func TestAnUpgradeSavesEtcdAndGoesServerByServerAndARollbackRestores(t *testing.
 	require.Equal(t, every(next, 6), l.runs("mem-server0"))
 	require.Contains(t, status.Evidence, "snapshot")
 	require.Len(t, l.look("mem-server0").Voters, 3)
-	l.serversStoppedOneByOne("op_3", "renew.stop", "renew.ready.etcd.", 3)
+	l.awayAtOnce("op_3", "mem-server", "renew.ready.etcd.", 3, 1)
+	l.awayAtOnce("op_3", "mem-agent", "renew.ready.node.", 3, 2)
 
 	// What the cluster was told after the upgrade is lost with the rollback, and its plan says so.
 	pod := standin.Pod{Namespace: "shop", Name: "late", UID: "late", Node: "mem-agent3", Kind: "ReplicaSet"}
@@ -104,17 +105,18 @@ func TestAnUpgradeSavesEtcdAndGoesServerByServerAndARollbackRestores(t *testing.
 	l.carry(l.dispatch("op_6", adapter.InstanceDecommission, time.Minute), adapter.StateSucceeded)
 }
 
-// serversStoppedOneByOne requires that no server was stopped before the one before it served again.
-func (l *lab) serversStoppedOneByOne(operation, stop, serves string, count int) {
+// awayAtOnce requires that so many members were restarted, and that never more of them were away at once.
+func (l *lab) awayAtOnce(operation, nodes, serves string, count, most int) {
 	l.t.Helper()
 	stopped, ready := 0, 0
 	for _, entry := range l.stand.Since(0) {
+		of := machine.Name(adapter.Member{ID: entry.Member})
 		switch {
-		case !strings.HasPrefix(entry.Key, operation+".") || !strings.HasPrefix(entry.Member, "mem_server"):
-		case strings.HasSuffix(entry.Key, "."+stop):
-			require.Equal(l.t, stopped, ready, "a server was stopped while another was away")
+		case !strings.HasPrefix(entry.Key, operation+"."):
+		case strings.HasSuffix(entry.Key, ".renew.stop") && strings.HasPrefix(of, nodes):
 			stopped++
-		case strings.Contains(entry.Key, "."+serves):
+			require.LessOrEqual(l.t, stopped-ready, most, "%s was stopped while others were away", of)
+		case strings.Contains(entry.Key, "."+serves+nodes):
 			require.Equal(l.t, adapter.TaskSucceeded, entry.State)
 			ready++
 		}

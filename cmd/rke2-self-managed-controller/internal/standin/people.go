@@ -55,6 +55,7 @@ func (a api) take() error {
 			Kind     string
 			RoleRef  struct{ Name string }
 			Subjects []struct{ Name string }
+			Metadata struct{ Name string }
 		}
 	}
 	if err := json.NewDecoder(a.in).Decode(&body); err != nil {
@@ -62,6 +63,7 @@ func (a api) take() error {
 	}
 	if body.Kind == "List" {
 		for _, one := range body.Items {
+			a.Applied[one.Kind+" "+one.Metadata.Name] = true
 			for _, subject := range one.Subjects {
 				a.Bindings[subject.Name+" "+one.RoleRef.Name] = true
 			}

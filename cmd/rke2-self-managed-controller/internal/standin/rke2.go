@@ -178,7 +178,7 @@ func (s store) begin(with settings, me identity, own string) error {
 	}
 	return s.change(me.Key, func(c *cluster) error {
 		*c = cluster{CA: ca, CAKey: key, AgentPassword: agents, Leader: me.Node, Nodes: map[string]*node{},
-			Requests: map[string]*request{}, Bindings: map[string]bool{},
+			Requests: map[string]*request{}, Bindings: map[string]bool{}, Applied: map[string]bool{},
 			Passwords: map[string]string{me.Node: own}}
 		c.Etcd = []etcdMember{{ID: number(), PeerURLs: []string{"https://" + with.keys["node-ip"] + ":2380"}, Node: me.Node}}
 		return write(filepath.Join(s.dir, "a"+digest(agents)[:24]), []byte(me.Key))

@@ -35,6 +35,8 @@ type cluster struct {
 	// Requests are the certificate signing requests by name, and Bindings the groups with their roles.
 	Requests map[string]*request `json:"requests"`
 	Bindings map[string]bool     `json:"bindings"`
+	// Applied are the kinds and names of what lists have brought.
+	Applied map[string]bool `json:"applied"`
 	// AgentPassword is the password that agents join with.
 	AgentPassword string `json:"agentPassword"`
 	// Leader is the name of the node whose etcd leads.
@@ -138,7 +140,7 @@ func (s store) change(key string, do func(*cluster) error) error {
 
 func (s store) read(key string) (*cluster, error) {
 	c := &cluster{Nodes: map[string]*node{}, Passwords: map[string]string{}, Requests: map[string]*request{},
-		Bindings: map[string]bool{}}
+		Bindings: map[string]bool{}, Applied: map[string]bool{}}
 	raw, err := os.ReadFile(s.path(key))
 	if errors.Is(err, fs.ErrNotExist) {
 		return c, nil

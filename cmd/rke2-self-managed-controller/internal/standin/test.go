@@ -63,6 +63,8 @@ type View struct {
 	// Requests is how many certificate requests are left, and Bindings are the groups with their roles.
 	Requests int
 	Bindings []string
+	// Applied are the kinds and names of what lists have brought.
+	Applied []string
 	// Pods are all pods, and Budgets all budgets.
 	Pods    []Pod
 	Budgets []Budget
@@ -77,7 +79,8 @@ func Look(dir, node string) (View, error) {
 	}
 	view := View{Leader: c.Leader, Nodes: slices.Sorted(maps.Keys(c.Nodes)),
 		Passwords: slices.Sorted(maps.Keys(c.Passwords)), Requests: len(c.Requests),
-		Bindings: slices.Sorted(maps.Keys(c.Bindings)), Pods: c.Pods, Budgets: c.Budgets}
+		Bindings: slices.Sorted(maps.Keys(c.Bindings)), Applied: slices.Sorted(maps.Keys(c.Applied)), Pods: c.Pods,
+		Budgets: c.Budgets}
 	for _, name := range view.Nodes {
 		view.Releases = append(view.Releases, c.Nodes[name].Release)
 	}
