@@ -5,6 +5,7 @@ set -euo pipefail
 into=$1
 cd "$(dirname "$0")"
 KUBERNETES=v1.36.3
+RELEASE=$KUBERNETES+rke2r1 # as RKE2's own builds say it, the kubelet's too
 CONTAINERD=v2.4.2
 PLUGINS=v1.9.1
 export CGO_ENABLED=0 GOFLAGS=-trimpath
@@ -13,8 +14,8 @@ if [ "$(cat "$into/built" 2> /dev/null)" = "$have" ]; then exit 0; fi
 mkdir -p "$into"/bin "$into"/libexec/cni "$into"/libexec/images
 rm -f "$into/built"
 echo "building Kubernetes $KUBERNETES and etcd; the first time takes some 6 to 10 minutes on two processors"
-go build -buildvcs=false -ldflags="-s -w -X k8s.io/component-base/version.gitVersion=$KUBERNETES" -o "$into/libexec/kube" ./kube
-go build -buildvcs=false -ldflags="-s -w -X main.version=$KUBERNETES+rke2r1" -o "$into/bin/rke2" ./rke2
+go build -buildvcs=false -ldflags="-s -w -X k8s.io/component-base/version.gitVersion=$RELEASE" -o "$into/libexec/kube" ./kube
+go build -buildvcs=false -ldflags="-s -w -X main.version=$RELEASE" -o "$into/bin/rke2" ./rke2
 tools=$(mktemp -d)
 trap 'rm -rf "$tools"' EXIT
 go build -buildvcs=false -ldflags='-s -w' -o "$tools/" ./pause ./web ./plugin ./image
