@@ -56,7 +56,7 @@ test: build ## Run every test; installs what the tests need
 	bin/lab -prepare
 	cd web && npm test
 	$(MAKE) -j 2 --output-sync=target test-packages test-workers
-	$(TESTS) -p 2 ./rig/e2e ./rig/chaos # whole installations, which wait more than they work
+	$(TESTS) -p 2 ./rig/e2e ./rig/chaos ./rig/drills # whole installations, which wait more than they work
 
 .PHONY: app-release
 app-release: build ## Release a patch of a real app's controller and manifest while the platform runs, upgrade a real cluster to it and back
@@ -66,7 +66,7 @@ app-release: build ## Release a patch of a real app's controller and manifest wh
 # Beside each other, since the workers' tests wait more than they work.
 .PHONY: test-packages test-workers
 test-packages:
-	$(TESTS) -p 2 $$(go list ./... | grep -v -E '/rig/(e2e|chaos)$$|/workers')
+	$(TESTS) -p 2 $$(go list ./... | grep -v -E '/rig/(e2e|chaos|drills)$$|/workers')
 test-workers:
 	$(TESTS) -p 1 -parallel 8 ./workers/...
 
@@ -76,6 +76,11 @@ chaos: build floor ## Kill parts of an installation for long and judge what is l
 	go test ./workers -run 'TestTwoBuildsCarryOnEachOthersOperations|TestAWorkerBelowTheFloorIsRefusedAtItsClaim' -v -count=1 -timeout 10m
 	go test ./rig/chaos -v -count=1 -timeout $(if $(OPERATIONS),6h,30m) -args -chaos.long $(if $(SEED),-chaos.seed=$(SEED)) $(if $(OPERATIONS),-chaos.operations=$(OPERATIONS))
 	go test ./workers -v -count=1 -timeout 30m -run TestReplicasArePromotedWhileOperationsRun -args -workers.promotions=300
+
+.PHONY: drills
+drills: build ## Walk every edge of every runbook against its fault; make test walks one of each
+	bin/lab -prepare
+	$(TESTS) ./rig/drills -v -count=1 -timeout 1h -run 'TestDrills|TestEveryEdge' -args -drills.long
 
 # The floor is the oldest build whose workers may run beside this one: the commit that brought the guard of claims. A
 # migration never moves and never changes, so that its path finds the commit whatever became of the code.

@@ -13,9 +13,10 @@ var adapterAway = Runbook{
 			Key: "start",
 			Ask: "    appctl admin adapter list               # address, when it last answered, the last error\n" +
 				"    appctl triage OPERATION                 # the blocker, and since when\n" +
-				"    appctl adapter check URL                # whether it keeps the contract\n" +
+				"    appctl adapter check --help             # how to check whether it keeps the contract\n" +
 				"\n" +
-				"Running instances go on without their adapter. Operations wait until their deadline, and continue by themselves " +
+				"Running instances go on without their adapter. Operations wait until their deadline, and " +
+				"continue by themselves " +
 				"when it answers: it is called more rarely while it does not, and its recovery is noticed by one call.",
 		},
 		{
@@ -85,8 +86,9 @@ var adapterAway = Runbook{
 					When:  []runbook.Condition{runbook.Is("code", "ADAPTER_INVALID")},
 					Seen:  "`ADAPTER_INVALID`",
 					Means: "its answer is outside of the contract, or something else answers at its address",
-					Do:    "`appctl adapter check URL` names the clause; run the version before, or register the right address",
-					Act:   runbook.Outside("run a version that keeps the contract", "registerAdapter"),
+					Do: "`appctl adapter check` names the clause; run the version before, or register " +
+						"the right address",
+					Act: runbook.Outside("run a version that keeps the contract", "registerAdapter"),
 				},
 				{
 					Key:   "failed",

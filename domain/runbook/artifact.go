@@ -1,5 +1,7 @@
 package runbook
 
+import "github.com/gpuaas/app-platform/sdk/runbook"
+
 // artifact is the runbook in docs/runbooks/artifact.md.
 var artifact = Runbook{
 	Name:     "artifact",
@@ -25,6 +27,7 @@ var artifact = Runbook{
 			Edges: []Edge{
 				{
 					Key:   "source-unknown-at-input-ref",
+					Act:   runbook.Calls("createArtifactSource", "updateArtifactSource"),
 					On:    []string{"SOURCE_UNKNOWN"},
 					Seen:  "`SOURCE_UNKNOWN` at `input.ref`",
 					Means: "no source that you may use covers the address, or it is switched off",
@@ -32,18 +35,24 @@ var artifact = Runbook{
 				},
 				{
 					Key:   "policy-denied-at-input-ref",
+					When:  []runbook.Condition{runbook.Is("code", "POLICY_DENIED"), runbook.Is("asked", "publishArtifact")},
+					Act:   runbook.Calls("setPolicy"),
 					Seen:  "`POLICY_DENIED` at `input.ref`",
 					Means: "an overlay's `artifactSources` does not allow it; the reason names the level",
 					Do:    "`appctl policy effective`",
 				},
 				{
 					Key:   "invalid-argument-at-input-digest",
+					When:  []runbook.Condition{runbook.Is("code", "INVALID_ARGUMENT"), runbook.Is("field", "input.digest")},
+					Act:   runbook.Calls("publishArtifact"),
 					Seen:  "`INVALID_ARGUMENT` at `input.digest`",
 					Means: "a file is published only with its digest",
 					Do:    "`sha256sum FILE`",
 				},
 				{
 					Key:  "dial-refused",
+					When: []runbook.Condition{runbook.Is("code", "DIAL_REFUSED"), runbook.Is("asked", "publishArtifact")},
+					Act:  runbook.Outside("allow the address, or push it to a source that is allowed", "publishArtifact"),
 					Seen: "`DIAL_REFUSED`",
 					Means: "the address is inside your network and not on `--registry-allow`, or the registry " +
 						"redirected to a host that is not",
@@ -51,6 +60,8 @@ var artifact = Runbook{
 				},
 				{
 					Key:  "artifact-unavailable",
+					When: []runbook.Condition{runbook.Is("code", "ARTIFACT_UNAVAILABLE"), runbook.Is("asked", "publishArtifact")},
+					Act:  runbook.Outside("repair the source or push what is missing", "setSourceCredential", "publishArtifact"),
 					Seen: "`ARTIFACT_UNAVAILABLE`",
 					Means: "the source does not answer, does not have the digest, broke the transfer off, or does " +
 						"not accept the credential",
@@ -59,12 +70,15 @@ var artifact = Runbook{
 				},
 				{
 					Key:   "digest-mismatch",
+					When:  []runbook.Condition{runbook.Is("code", "DIGEST_MISMATCH"), runbook.Is("asked", "publishArtifact")},
+					Act:   runbook.Outside("push it again", "publishArtifact", "updateArtifactSource"),
 					Seen:  "`DIGEST_MISMATCH`",
 					Means: "the bytes are not those of the digest: truncated, swapped, or corrupted on the way",
 					Do:    "push it again; if the error stays, do not trust the source: switch it off",
 				},
 				{
 					Key:   "signature-missing",
+					Act:   runbook.Outside("sign it", "publishArtifact"),
 					On:    []string{"SIGNATURE_MISSING"},
 					Seen:  "`SIGNATURE_MISSING`",
 					Means: "no signature, and the source requires one",
@@ -72,6 +86,7 @@ var artifact = Runbook{
 				},
 				{
 					Key:  "signature-untrusted",
+					Act:  runbook.Calls("addSignerKey", "publishArtifact"),
 					On:   []string{"SIGNATURE_UNTRUSTED"},
 					Seen: "`SIGNATURE_UNTRUSTED`",
 					Means: "signed, but not by a key that the source trusts now; the reasons state what each " +
@@ -80,6 +95,8 @@ var artifact = Runbook{
 				},
 				{
 					Key:   "conflict",
+					When:  []runbook.Condition{runbook.Is("code", "CONFLICT"), runbook.Is("asked", "publishArtifact")},
+					Act:   runbook.Outside("use the artifact that the message names"),
 					Seen:  "`CONFLICT`",
 					Means: "the owner has the digest already",
 					Do:    "use the artifact that the message names",
@@ -100,6 +117,34 @@ var artifact = Runbook{
 				"\n" +
 				"While it is in quarantine, no version can pin it or be promoted with it, and a node that " +
 				"requests it gets `ARTIFACT_QUARANTINED`. Running workloads continue.",
+			Columns: []string{"what is seen", "means", "do"},
+			Edges: []Edge{
+				{
+					Key:   "by-signature",
+					When:  []runbook.Condition{runbook.Is("artifact.quarantine", "SIGNATURE_MISSING", "SIGNATURE_UNTRUSTED")},
+					Seen:  "`SIGNATURE_MISSING`, `SIGNATURE_UNTRUSTED`",
+					Means: "its source requires a signature that it does not have now",
+					Do:    "sign it, or trust the key at its source; then `appctl artifact verify`",
+					Act:   runbook.Calls("addSignerKey", "updateArtifactSource", "verifyArtifact"),
+				},
+				{
+					Key:   "by-digest",
+					When:  []runbook.Condition{runbook.Is("artifact.quarantine", "DIGEST_MISMATCH")},
+					Seen:  "`DIGEST_MISMATCH`",
+					Means: "the source has other bytes under its digest now",
+					Do: "push the right bytes again, then `appctl artifact verify`; if they change again, " +
+						"switch the source off",
+					Act: runbook.Outside("push the right bytes again", "verifyArtifact", "updateArtifactSource"),
+				},
+				{
+					Key:   "by-hand",
+					When:  []runbook.Condition{runbook.Has("artifact.quarantine", "by hand")},
+					Seen:  "no code",
+					Means: "a person put it there; the reason is in its entry and in the audit",
+					Do:    "when the reason no longer holds: `appctl artifact release`",
+					Act:   runbook.Calls("releaseArtifact"),
+				},
+			},
 		},
 		{
 			Key:   "does-not-reach-a-node",
@@ -110,6 +155,7 @@ var artifact = Runbook{
 			Edges: []Edge{
 				{
 					Key:   "digest-mismatch",
+					Act:   runbook.Outside("push it again", "verifyArtifact", "retryOperation"),
 					On:    []string{"DIGEST_MISMATCH"},
 					Seen:  "`DIGEST_MISMATCH`",
 					Means: "the source returned other bytes than when it was published; nothing was kept",
@@ -117,6 +163,7 @@ var artifact = Runbook{
 				},
 				{
 					Key:  "artifact-unavailable",
+					Act:  runbook.Outside("repair the source", "retryOperation"),
 					On:   []string{"ARTIFACT_UNAVAILABLE"},
 					Seen: "`ARTIFACT_UNAVAILABLE`",
 					Means: "the source was unavailable for the whole time of the task, or the platform refuses the " +
@@ -125,6 +172,7 @@ var artifact = Runbook{
 				},
 				{
 					Key:   "artifact-quarantined",
+					Act:   runbook.Calls("releaseArtifact", "retryOperation"),
 					On:    []string{"ARTIFACT_QUARANTINED"},
 					Seen:  "`ARTIFACT_QUARANTINED`",
 					Means: "it was put into quarantine meanwhile",
@@ -132,6 +180,7 @@ var artifact = Runbook{
 				},
 				{
 					Key:   "disk-full",
+					Act:   runbook.Outside("give the node space", "retryOperation"),
 					On:    []string{"DISK_FULL"},
 					Seen:  "`DISK_FULL`",
 					Means: "it does not fit into the node's cache, or onto its disk",
@@ -151,6 +200,17 @@ var artifact = Runbook{
 				"3. Find what runs it: `appctl -o json instances list` in each project, by version.\n" +
 				"4. Publish a new one under a new digest, a new version, and promote. Bytes under a digest never " +
 				"change, so nothing can be overwritten.",
+			Columns: []string{"what is seen", "means", "do"},
+			Edges: []Edge{
+				{
+					Key:    "harmful",
+					Person: "that it is harmful is known outside of the platform",
+					Seen:   "an advisory, or a report of a wrong build",
+					Means:  "it must not start anywhere else",
+					Do:     "quarantine it",
+					Act:    runbook.Calls("quarantineArtifact"),
+				},
+			},
 		},
 		{
 			Key:   "key-is-lost",
@@ -159,6 +219,17 @@ var artifact = Runbook{
 				"the latest at its next promotion; to be\n" +
 				"faster, run `appctl artifact verify` for each. Sign again with the new key: an artifact may " +
 				"have several signatures.",
+			Columns: []string{"what is seen", "means", "do"},
+			Edges: []Edge{
+				{
+					Key:    "lost",
+					Person: "that it is lost is known outside of the platform",
+					Seen:   "a private key is where it should not be",
+					Means:  "anybody may sign with it",
+					Do:     "revoke it, and trust its successor",
+					Act:    runbook.Calls("revokeSignerKey", "addSignerKey"),
+				},
+			},
 		},
 	},
 }

@@ -1,11 +1,14 @@
 package runbook
 
+import "github.com/gpuaas/app-platform/sdk/runbook"
+
 // billing is the runbook in docs/runbooks/billing.md.
 var billing = Runbook{
 	Name:     "billing",
 	Title:    "App Runtime Billing Incident",
 	Incident: "App Runtime Billing Incident",
-	Symptom:  "usage records or billing alignment off: not recorded, not priced, not booked, not the same, not explained",
+	Symptom: "usage records or billing alignment off: not recorded, not priced, not booked, not the same, not " +
+		"explained",
 	Checks: []Check{
 		{
 			Key: "start",
@@ -30,7 +33,19 @@ var billing = Runbook{
 			Columns: []string{"what is seen", "means", "do"},
 			Edges: []Edge{
 				{
+					Key:  "budget-reached",
+					On:   []string{"BUDGET_EXCEEDED"},
+					Seen: "`BUDGET_EXCEEDED`, or launches that wait for it",
+					Means: "a budget has no more for it: what is spent and what is held are beside it, `appctl " +
+						"budget list`",
+					Do: "raise it with `appctl budget set`, or release capacity; what it stopped may then " +
+						"be requested again",
+					Act: runbook.Calls("setBudget", "removeBudget"),
+				},
+				{
 					Key:  "capacity-not-recorded",
+					When: []runbook.Condition{runbook.Is("usage.basis", "CAPACITY")},
+					Act:  runbook.Outside("start the agent of the node"),
 					Seen: "`usage sources`: a source of capacity is recorded to long ago",
 					Means: "its node's agent does not prove that it runs; silence is not billable, and is resolved " +
 						"within an hour",
@@ -38,18 +53,24 @@ var billing = Runbook{
 				},
 				{
 					Key:   "app-source-fails",
+					When:  []runbook.Condition{runbook.Some("usage.error")},
+					Act:   runbook.Outside("repair the adapter"),
 					Seen:  "`usage sources`: failures and an error at an app's source",
 					Means: "its adapter does not answer, or answers what is no page of usage",
 					Do:    "the adapter's log; nothing is lost, the cursor stays where it is",
 				},
 				{
 					Key:   "quarantined",
+					When:  []runbook.Condition{runbook.Some("usage.quarantined")},
+					Act:   runbook.Outside("mend the adapter"),
 					Seen:  "`usage quarantine` lists records",
 					Means: "the adapter sent an id again with other content, or what its manifest does not declare",
 					Do:    "mend the adapter; it sends a record with a new id, or a retraction",
 				},
 				{
 					Key:   "no-price",
+					When:  []runbook.Condition{runbook.Some("line.unpriced")},
+					Act:   runbook.Calls("rerate", "setPrice"),
 					Seen:  "a line says `no price set`",
 					Means: "the book has no price for the meter, SKU, region and currency at that time",
 					Do: "`appctl prices rerate` for the time that has passed: the lines are booked by the next " +
@@ -57,12 +78,24 @@ var billing = Runbook{
 				},
 				{
 					Key:   "not-booked",
+					When:  []runbook.Condition{runbook.Is("run.none", "yes")},
+					Act:   runbook.Outside("start a process with the role billing"),
 					Seen:  "the newest run is older than minutes, and usage is recorded",
 					Means: "no process has the role `billing`, or it warns `background work failed` of `billing`",
 					Do:    "start one with `--roles billing`; the warning names tenant or period",
 				},
 				{
+					Key:   "differs-at-ledger",
+					When:  []runbook.Condition{runbook.Has("verify.differs", "ledger of line ")},
+					Act:   runbook.Outside("compare with a restored dump"),
+					Seen:  "`verify`: differs at `ledger of line …`",
+					Means: "the ledger is not what was rated, likewise",
+					Do:    "as above; the line's name finds it in `why`",
+				},
+				{
 					Key:  "differs-at-line",
+					When: []runbook.Condition{runbook.Has("verify.differs", "line ")},
+					Act:  runbook.Outside("compare with a restored dump"),
 					Seen: "`verify`: differs at `line …`",
 					Means: "usage or prices are not those that were rated: something outside of the product wrote " +
 						"to the database",
@@ -70,32 +103,35 @@ var billing = Runbook{
 						"bytes",
 				},
 				{
-					Key:   "differs-at-ledger",
-					Seen:  "`verify`: differs at `ledger of line …`",
-					Means: "the ledger is not what was rated, likewise",
-					Do:    "as above; the line's name finds it in `why`",
-				},
-				{
 					Key:   "differs-at-engine",
+					When:  []runbook.Condition{runbook.Is("verify.differs", "engine")},
+					Act:   runbook.Outside("verify it with the version that made it"),
 					Seen:  "`verify`: differs at `engine`",
 					Means: "the run was made by another version of the rules",
 					Do:    "verify it with that version of the program",
 				},
 				{
-					Key:   "wrong-price",
-					Seen:  "the price itself was wrong",
-					Means: "a mistake in the book",
+					Key:    "wrong-price",
+					Person: "what was agreed with the tenant is known outside of the platform",
+					Act:    runbook.Calls("rerate"),
+					Seen:   "the price itself was wrong",
+					Means:  "a mistake in the book",
 					Do: "`appctl prices rerate METER PRICE --from … --until …` shows what changes; `--plan-hash` " +
 						"carries it out, as a correction",
 				},
 				{
-					Key:   "late-usage",
+					Key:  "late-usage",
+					When: []runbook.Condition{runbook.Some("line.month")},
+					Act: runbook.Action{Calls: []string{"reopenPeriod"}, Wait: "the next statement has it as " +
+						"a correction"},
 					Seen:  "usage came after the period was closed",
 					Means: "it is a correction on the next statement, marked with its month",
 					Do:    "nothing; or `appctl billing reopen PERIOD`, which shows what changes first",
 				},
 				{
 					Key:   "billed-for-failure",
+					When:  []runbook.Condition{runbook.Has("borne", "PLATFORM ")},
+					Act:   runbook.Calls("grantCredit"),
 					Seen:  "a tenant was billed for what failed",
 					Means: "the records say who bears them: `appctl usage sum`",
 					Do: "what is the platform's is on no statement; what is the tenant's and should not be: " +
@@ -110,6 +146,17 @@ var billing = Runbook{
 				"- A dump before anything else. A run is verified on any restored copy, also on another server.\n" +
 				"- A run covers what was committed before its watermark. A transaction that hangs holds the " +
 				"watermark back, and with it the books: `app_platform_feed_holder_seconds` names it.",
+			Columns: []string{"what is seen", "means", "do"},
+			Edges: []Edge{
+				{
+					Key:   "watermark-held",
+					When:  []runbook.Condition{runbook.Above("metric.feed_lag", 5)},
+					Seen:  "`app_platform_reconcile_feed_lag_seconds` above 5",
+					Means: "a transaction holds the watermark, and with it the books",
+					Do:    "end it: [feeds are behind](feeds-behind.md)",
+					Act:   runbook.Outside("end the transaction"),
+				},
+			},
 		},
 		{
 			Key:   "afterwards",

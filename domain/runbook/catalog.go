@@ -1,5 +1,7 @@
 package runbook
 
+import "github.com/gpuaas/app-platform/sdk/runbook"
+
 // catalog is the runbook in docs/runbooks/catalog.md.
 var catalog = Runbook{
 	Name:     "catalog",
@@ -15,13 +17,17 @@ var catalog = Runbook{
 			Columns: []string{"answer", "means", "do"},
 			Edges: []Edge{
 				{
-					Key:   "not-found-for-the-app",
+					Key: "not-found-for-the-app",
+					When: []runbook.Condition{runbook.Is("code", "NOT_FOUND"),
+						runbook.Is("asked", "launchInstance", "app", "launchOptions")},
+					Act:   runbook.Calls("grantRole", "updateServiceAccount"),
 					Seen:  "`NOT_FOUND` for the app",
 					Means: "no such slug, or no `<family>.catalog.read`",
 					Do:    "`appctl projects permissions`",
 				},
 				{
 					Key:   "not-entitled",
+					Act:   runbook.Calls("grantEntitlement"),
 					On:    []string{"NOT_ENTITLED"},
 					Seen:  "`NOT_ENTITLED`",
 					Means: "the project may not launch it",
@@ -29,25 +35,32 @@ var catalog = Runbook{
 				},
 				{
 					Key:   "no-active-version",
+					When:  []runbook.Condition{runbook.Is("code", "FAILED_PRECONDITION"), runbook.Has("message", "no active version")},
+					Act:   runbook.Calls("promoteManifest"),
 					Seen:  "`FAILED_PRECONDITION`, no active version",
 					Means: "no version was promoted to active",
 					Do:    "`appctl admin manifest promote man_… --to active --reason …`",
 				},
 				{
 					Key:   "not-in-canary",
+					Act:   runbook.Calls("launchInstance"),
 					On:    []string{"NOT_IN_CANARY"},
 					Seen:  "`FAILED_PRECONDITION` with `NOT_IN_CANARY`",
 					Means: "the version is in a canary that does not include this project, or that was halted",
 					Do:    "launch without a version; `appctl apps fit SLUG` states for each version why not",
 				},
 				{
-					Key:   "version-deprecated",
+					Key: "version-deprecated",
+					When: []runbook.Condition{runbook.Is("code", "FAILED_PRECONDITION"),
+						runbook.Has("message", "DEPRECATED", "deprecated")},
+					Act:   runbook.Calls("launchInstance"),
 					Seen:  "`FAILED_PRECONDITION`, version is deprecated",
 					Means: "it cannot be launched any more; running instances continue",
 					Do:    "launch the active one",
 				},
 				{
 					Key:   "incompatible",
+					Act:   runbook.Calls("requestAllocation"),
 					On:    []string{"INCOMPATIBLE"},
 					Seen:  "`INCOMPATIBLE`",
 					Means: "each reason names the allocation and the rule",
@@ -55,12 +68,15 @@ var catalog = Runbook{
 				},
 				{
 					Key:   "allocation-in-use",
+					When:  []runbook.Condition{runbook.Is("code", "CONFLICT"), runbook.Is("asked", "launchInstance")},
+					Act:   runbook.Calls("requestAllocation", "decommissionInstance"),
 					Seen:  "`CONFLICT` at an allocation",
 					Means: "an instance uses it",
 					Do:    "the reason names the instance",
 				},
 				{
 					Key:   "config-invalid",
+					Act:   runbook.Calls("launchInstance"),
 					On:    []string{"CONFIG_INVALID"},
 					Seen:  "`CONFIG_INVALID`",
 					Means: "each reason names the field, `input.config.…`",
@@ -68,6 +84,8 @@ var catalog = Runbook{
 				},
 				{
 					Key:   "count-out-of-bounds",
+					When:  []runbook.Condition{runbook.Is("code", "COUNT_OUT_OF_BOUNDS")},
+					Act:   runbook.Calls("launchInstance"),
 					Seen:  "`INVALID_ARGUMENT` at `input.components.N.count`",
 					Means: "outside the manifest's bounds",
 					Do:    "see `apps show`",
@@ -84,6 +102,8 @@ var catalog = Runbook{
 			Edges: []Edge{
 				{
 					Key:  "staged",
+					When: []runbook.Condition{runbook.Is("asked", "promoteManifest"), runbook.Is("version.next", "STAGED")},
+					Act:  runbook.Calls("launchInstance", "submitEvidence", "promoteManifest"),
 					Seen: "`staged`",
 					Do: "lint; an adapter that has described itself, with at least what the manifest declares; " +
 						"the id of a **smoke instance** that ran exactly this digest and was torn down with " +
@@ -92,16 +112,22 @@ var catalog = Runbook{
 				},
 				{
 					Key:  "canary",
+					When: []runbook.Condition{runbook.Is("asked", "promoteManifest"), runbook.Is("version.next", "CANARY")},
+					Act:  runbook.Calls("promoteManifest", "releaseArtifact"),
 					Seen: "`canary`",
 					Do:   "that it is staged; no other canary of the app; no pinned artifact in quarantine",
 				},
 				{
 					Key:  "active",
+					When: []runbook.Condition{runbook.Is("asked", "promoteManifest"), runbook.Is("version.next", "ACTIVE")},
+					Act:  runbook.Calls("promoteArtifact", "promoteManifest"),
 					Seen: "`active`",
 					Do:   "every artifact it pins active; the version that was active is deprecated",
 				},
 				{
 					Key:  "retired",
+					When: []runbook.Condition{runbook.Is("asked", "promoteManifest"), runbook.Is("version.next", "RETIRED")},
+					Act:  runbook.Calls("decommissionInstance"),
 					Seen: "`retired`",
 					Do:   "no live instance that uses it",
 				},
@@ -124,6 +150,17 @@ var catalog = Runbook{
 				"   start a new canary: it starts with no evidence against it.\n" +
 				"\n" +
 				"Every promotion is in the audit log with actor, before, after and reason.",
+			Columns: []string{"what is seen", "means", "do"},
+			Edges: []Edge{
+				{
+					Key:   "halted",
+					When:  []runbook.Condition{runbook.Is("canary.halted", "yes")},
+					Seen:  "the canary is halted",
+					Means: "its launches failed clearly more often than the active version's, or an operator halted it",
+					Do:    "roll it back with `promoteManifest` to STAGED",
+					Act:   runbook.Calls("promoteManifest"),
+				},
+			},
 		},
 	},
 }

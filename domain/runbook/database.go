@@ -11,11 +11,12 @@ var database = Runbook{
 	Checks: []Check{
 		{
 			Key: "start",
-			Ask: "All state is in one PostgreSQL database. Whatever happens to it, no process has to be restarted by hand: " +
+			Ask: "All state is in one PostgreSQL database. Whatever happens to it, no process has to be " +
+				"restarted by hand: " +
 				"servers and workers connect again by themselves, and work goes on where it was.\n" +
 				"\n" +
 				"    curl -s http://HOST:PORT/readyz        # 503: the database does not answer\n" +
-				"    appctl fleet                           # a read; how long does it take?\n" +
+				"    appctl nodes fleet                     # a read; how long does it take?\n" +
 				"    psql \"$DATABASE_URL\" -c \"select pid, state, wait_event_type, pg_blocking_pids(pid), " +
 				"left(query, 60) from pg_stat_activity\n" +
 				"                             where state <> 'idle' order by xact_start limit 20\"",
@@ -50,7 +51,8 @@ var database = Runbook{
 					When:  []runbook.Condition{runbook.Is("ready", "no", "silent")},
 					Seen:  "`/readyz` answers 503",
 					Means: "its server is stopped, starting, or cannot be reached",
-					Do: "start it, or repair the network between; a host that vanished without a word is given up after ten " +
+					Do: "start it, or repair the network between; a host that vanished without a word is given " +
+						"up after ten " +
 						"seconds. Operations go on by themselves",
 					Act: runbook.Outside("start the database"),
 				},
@@ -100,8 +102,9 @@ var database = Runbook{
 						runbook.Has("server.log", "the worker's lease could not be kept")},
 					Seen:  "the log has `the worker's lease could not be kept`",
 					Means: "statements of the heartbeat take seconds: the machine, its disk or the network is overloaded",
-					Do:    "what uses its processors and disk: `pg_stat_activity`, `iostat`; other workers take over meanwhile",
-					Act:   runbook.Outside("relieve the database's machine"),
+					Do: "what uses its processors and disk: `pg_stat_activity`, `iostat`; other workers take " +
+						"over meanwhile",
+					Act: runbook.Outside("relieve the database's machine"),
 				},
 			},
 		},

@@ -11,7 +11,8 @@ var expiry = Runbook{
 	Checks: []Check{
 		{
 			Key: "start",
-			Ask: "What renews itself needs nothing: nodes' credentials, tokens, the signing keys that `app-platform keys " +
+			Ask: "What renews itself needs nothing: nodes' credentials, tokens, the signing keys that " +
+				"`app-platform keys " +
 				"rotate` creates, the members' SSH certificates. What a person set an end for needs a person.\n" +
 				"\n" +
 				"    appctl admin service-account list       # keys of accounts, with their end\n" +
@@ -92,7 +93,8 @@ var expiry = Runbook{
 					When:  []runbook.Condition{runbook.Below("console.days", 14)},
 					Seen:  "it ends within two weeks",
 					Means: "browsers, agents and adapters refuse the platform then",
-					Do: "replace the files of `--tls-cert` and `--tls-key`: the server loads them without a restart; or renew it in " +
+					Do: "replace the files of `--tls-cert` and `--tls-key`: the server loads them without a " +
+						"restart; or renew it in " +
 						"what ends TLS in front of it",
 					Act: runbook.Outside("replace the certificate's files"),
 				},

@@ -11,7 +11,8 @@ var feeds = Runbook{
 	Checks: []Check{
 		{
 			Key: "start",
-			Ask: "Timelines, webhooks and billing read only below the oldest transaction that has written and is still " +
+			Ask: "Timelines, webhooks and billing read only below the oldest transaction that has written and " +
+				"is still " +
 				"open, in any database of the server, so that they never miss what commits late. What holds that " +
 				"transaction open holds all of them.\n" +
 				"\n" +
@@ -33,12 +34,13 @@ var feeds = Runbook{
 					Act:   runbook.Outside("roll the prepared transaction back"),
 				},
 				{
-					Key:   "session",
-					When:  []runbook.Condition{runbook.Is("metric.feed_holder", "backend"), runbook.Above("metric.feed_lag", 5)},
-					Seen:  "`app_platform_feed_holder_seconds` with `kind=\"backend\"`",
-					Means: "a session that has written and stays open: usually a person's `psql`; the metric names process and user",
-					Do:    "`select pg_terminate_backend(PID)`; set `idle_in_transaction_session_timeout`",
-					Act:   runbook.Outside("end the session"),
+					Key:  "session",
+					When: []runbook.Condition{runbook.Is("metric.feed_holder", "backend"), runbook.Above("metric.feed_lag", 5)},
+					Seen: "`app_platform_feed_holder_seconds` with `kind=\"backend\"`",
+					Means: "a session that has written and stays open: usually a person's `psql`; the metric " +
+						"names process and user",
+					Do:  "`select pg_terminate_backend(PID)`; set `idle_in_transaction_session_timeout`",
+					Act: runbook.Outside("end the session"),
 				},
 			},
 		},
@@ -56,12 +58,13 @@ var feeds = Runbook{
 					Act:   runbook.Outside("resume from the cursor"),
 				},
 				{
-					Key:   "right-gone",
-					When:  []runbook.Condition{runbook.Is("feed.code", "PERMISSION_REVOKED", "UNAUTHENTICATED", "TOKEN_EXPIRED")},
-					Seen:  "its feed ends with `PERMISSION_REVOKED`, or cannot be opened again",
+					Key: "right-gone",
+					When: []runbook.Condition{runbook.Is("feed.code", "PERMISSION_REVOKED", "FORBIDDEN", "NOT_FOUND", "UNAUTHENTICATED",
+						"TOKEN_EXPIRED")},
+					Seen:  "its feed ends with `PERMISSION_REVOKED`, or cannot be opened again: `FORBIDDEN`, `NOT_FOUND`",
 					Means: "its role, account, key or session ended",
 					Do:    "grant the role again, or give it a new key",
-					Act:   runbook.Calls("grantRole", "createServiceAccountKey"),
+					Act:   runbook.Calls("grantRole", "updateServiceAccount", "createServiceAccountKey"),
 				},
 			},
 		},
@@ -76,7 +79,8 @@ var feeds = Runbook{
 					When:  []runbook.Condition{runbook.Some("webhook.error")},
 					Seen:  "`failingSince` and an error",
 					Means: "its receiver does not answer with 2xx, or the address may not be called",
-					Do: "repair the receiver, or correct the address with `updateWebhook`; what failed for good is sent again " +
+					Do: "repair the receiver, or correct the address with `updateWebhook`; what failed for good " +
+						"is sent again " +
 						"by `redeliverWebhook` or `replayWebhook`",
 					Act: runbook.Outside("repair the receiver", "updateWebhook", "redeliverWebhook", "replayWebhook"),
 				},

@@ -1,5 +1,7 @@
 package runbook
 
+import "github.com/gpuaas/app-platform/sdk/runbook"
+
 // lifecycle is the runbook in docs/runbooks/instance-stuck.md.
 var lifecycle = Runbook{
 	Name:     "instance-stuck",
@@ -19,6 +21,27 @@ var lifecycle = Runbook{
 				"failed with `END_REFUSED` ended with no more than its end: the message says what the database " +
 				"refused, the orphans what is left. The\n" +
 				"instance's status is its state; the *step* is what it is doing.",
+			Columns: []string{"what is seen", "means", "do"},
+			Edges: []Edge{
+				{
+					Key:  "end-refused",
+					When: []runbook.Condition{runbook.Is("code", "END_REFUSED")},
+					Seen: "`END_REFUSED`",
+					Means: "the database refuses the end of the operation: a rule that somebody added there, or " +
+						"a fault of the platform",
+					Do: "remove the rule: the end is tried until the deadline; or an operator ends it with " +
+						"`appctl break-glass end-operation`, and what is left is listed as orphans",
+					Act: runbook.Outside("remove the rule that refuses it", "breakGlassEndOperation"),
+				},
+				{
+					Key:   "deadline",
+					When:  []runbook.Condition{runbook.Is("code", "DEADLINE_PASSED", "DEADLINE_EXCEEDED")},
+					Seen:  "`DEADLINE_EXCEEDED`",
+					Means: "it did not end in its time; its blockers before that are in its timeline",
+					Do:    "clear what it waited for, and request it again with more time",
+					Act:   runbook.Calls("retryOperation", "decommissionInstance"),
+				},
+			},
 		},
 		{
 			Key:     "created",
@@ -27,6 +50,7 @@ var lifecycle = Runbook{
 			Edges: []Edge{
 				{
 					Key:   "pending",
+					Act:   runbook.Outside("start a worker"),
 					On:    []string{"QUEUED"},
 					Seen:  "none, state PENDING",
 					Means: "a worker",
@@ -34,6 +58,7 @@ var lifecycle = Runbook{
 				},
 				{
 					Key:   "prepare-node-unreachable",
+					Act:   runbook.Outside("start the agent"),
 					On:    []string{"NODE_UNREACHABLE", "NODE_OFFLINE"},
 					Step:  "prepare",
 					Seen:  "`prepare`",
@@ -42,6 +67,8 @@ var lifecycle = Runbook{
 				},
 				{
 					Key:   "prepare-failed",
+					When:  []runbook.Condition{runbook.Is("step", "prepare"), runbook.Is("state", "FAILED")},
+					Act:   runbook.Calls("launchInstance", "decommissionInstance"),
 					Seen:  "`prepare`",
 					Means: "failed, owner user",
 					Do:    "an allocation of the launch was released meanwhile: launch again",
@@ -56,6 +83,7 @@ var lifecycle = Runbook{
 			Edges: []Edge{
 				{
 					Key:   "dispatch-adapter-unavailable",
+					Act:   runbook.Outside("start the adapter", "registerAdapter"),
 					On:    []string{"ADAPTER_UNAVAILABLE", "ADAPTER_BUSY", "ADAPTER_NOT_REGISTERED"},
 					Seen:  "`dispatch`",
 					Means: "`ADAPTER_UNAVAILABLE`: the adapter does not answer",
@@ -64,6 +92,7 @@ var lifecycle = Runbook{
 				},
 				{
 					Key:   "dispatch-dial-refused",
+					Act:   runbook.Calls("registerAdapter"),
 					On:    []string{"DIAL_REFUSED"},
 					Seen:  "`dispatch`",
 					Means: "`DIAL_REFUSED`",
@@ -71,6 +100,7 @@ var lifecycle = Runbook{
 				},
 				{
 					Key:   "dispatch-adapter-rejected",
+					Act:   runbook.Calls("decommissionInstance", "launchInstance"),
 					On:    []string{"ADAPTER_REJECTED"},
 					Seen:  "`dispatch`",
 					Means: "failed, `ADAPTER_REJECTED`",
@@ -78,6 +108,8 @@ var lifecycle = Runbook{
 				},
 				{
 					Key:   "await-working",
+					When:  []runbook.Condition{runbook.Not("asked", "INSTANCE_DECOMMISSION")},
+					Act:   runbook.Wait("the adapter reports when it is done"),
 					On:    []string{"ADAPTER_WORKING"},
 					Seen:  "`await`",
 					Means: "the adapter is working; it reports phase and percent",
@@ -85,11 +117,20 @@ var lifecycle = Runbook{
 				},
 				{
 					Key:   "verify-probes",
+					Act:   runbook.Outside("read what the members print, and repair the app", "decommissionInstance"),
 					On:    []string{"PROBE_FAILING", "READINESS_FAILED"},
 					Seen:  "`verify`",
 					Means: "the adapter reports that the app works, but the agents' probes do not pass yet",
 					Do: "the step names probe and member. `READINESS_FAILED` at the end: the app does not serve, " +
 						"whatever its adapter reports",
+				},
+				{
+					Key:   "create-failed",
+					When:  []runbook.Condition{runbook.Is("asked", "INSTANCE_CREATE"), runbook.Is("state", "FAILED")},
+					Seen:  "FAILED, for any other reason",
+					Means: "the create failed, and what it started is left",
+					Do:    "read its message; then tear it down, as below",
+					Act:   runbook.Calls("decommissionInstance"),
 				},
 			},
 			Then: "A failed create leaves what it started, so that it can be examined. Then tear it down; this " +
@@ -108,6 +149,8 @@ var lifecycle = Runbook{
 			Edges: []Edge{
 				{
 					Key:   "dispatch-await-drains",
+					When:  []runbook.Condition{runbook.Is("code", "ADAPTER_WORKING"), runbook.Is("asked", "INSTANCE_DECOMMISSION")},
+					Act:   runbook.Outside("start the adapter", "registerAdapter", "decommissionInstance"),
 					Seen:  "`dispatch`, `await`",
 					Means: "the adapter drains and stops",
 					Do: "its log. An adapter that is lost for good must be registered again, or its replacement " +
@@ -115,6 +158,7 @@ var lifecycle = Runbook{
 				},
 				{
 					Key:   "residue-residue-left",
+					Act:   runbook.Outside("end what holds on on the node", "decommissionInstance"),
 					On:    []string{"RESIDUE_LEFT"},
 					Seen:  "`residue`",
 					Means: "`RESIDUE_LEFT`: the agents still find something",
@@ -123,6 +167,7 @@ var lifecycle = Runbook{
 				},
 				{
 					Key:   "residue-node-unreachable",
+					Act:   runbook.Outside("start the agent", "decommissionInstance"),
 					On:    []string{"NODE_UNREACHABLE", "NODE_OFFLINE"},
 					Step:  "residue",
 					Seen:  "`residue`",
@@ -154,6 +199,25 @@ var lifecycle = Runbook{
 				"reason: decommission the instance again, and when that has ended release the allocation again.\n" +
 				"\n" +
 				"    appctl allocations release NAME --reason \"second try\" --wait",
+			Columns: []string{"what is seen", "means", "do"},
+			Edges: []Edge{
+				{
+					Key:   "stop-failed",
+					When:  []runbook.Condition{runbook.Is("asked", "ALLOCATION_RELEASE"), runbook.Is("state", "FAILED")},
+					Seen:  "the release is FAILED",
+					Means: "the stop of its instance failed",
+					Do:    "decommission the instance again, then release the allocation again",
+					Act:   runbook.Calls("decommissionInstance", "releaseAllocation"),
+				},
+				{
+					Key:   "stopping",
+					When:  []runbook.Condition{runbook.Is("asked", "ALLOCATION_RELEASE"), runbook.Is("state", "PENDING", "RUNNING")},
+					Seen:  "the release runs",
+					Means: "its instance is being stopped",
+					Do:    "see STOPPING; the release goes on by itself",
+					Act:   runbook.Wait("the stop of its instance ends"),
+				},
+			},
 		},
 		{
 			Key:   "waits",
@@ -164,6 +228,7 @@ var lifecycle = Runbook{
 			Edges: []Edge{
 				{
 					Key:   "plan-unknown",
+					Act:   runbook.Outside("start a worker of the build that began it", "breakGlassEndOperation"),
 					On:    []string{"PLAN_UNKNOWN"},
 					Seen:  "`PLAN_UNKNOWN`",
 					Means: "workers live, and none of them knows the steps that the operation was begun with",
@@ -172,6 +237,7 @@ var lifecycle = Runbook{
 				},
 				{
 					Key:   "adapter-refuses-platform",
+					Act:   runbook.Outside("start the adapter with the right issuer, name and clock"),
 					On:    []string{"ADAPTER_REFUSES_PLATFORM"},
 					Seen:  "`ADAPTER_REFUSES_PLATFORM`",
 					Means: "the adapter does not accept the platform's signature",
@@ -179,6 +245,7 @@ var lifecycle = Runbook{
 				},
 				{
 					Key:   "adapter-invalid",
+					Act:   runbook.Outside("run a version of the adapter that keeps the contract"),
 					On:    []string{"ADAPTER_INVALID"},
 					Seen:  "`ADAPTER_INVALID`",
 					Means: "the adapter's answer is outside of the contract",
@@ -187,6 +254,7 @@ var lifecycle = Runbook{
 				},
 				{
 					Key:   "node-retired",
+					Act:   runbook.Calls("replaceMember", "removeMember", "decommissionInstance"),
 					On:    []string{"NODE_RETIRED"},
 					Seen:  "`NODE_RETIRED`",
 					Means: "a member's node was retired",
@@ -194,6 +262,7 @@ var lifecycle = Runbook{
 				},
 				{
 					Key:   "node-runtime-missing",
+					Act:   runbook.Outside("install the container runtime"),
 					On:    []string{"NODE_RUNTIME_MISSING"},
 					Seen:  "`NODE_RUNTIME_MISSING`",
 					Means: "the node of a member can start no member",
@@ -201,6 +270,7 @@ var lifecycle = Runbook{
 				},
 				{
 					Key:   "node-refuses-member",
+					Act:   runbook.Outside("repair the node", "replaceMember"),
 					On:    []string{"NODE_REFUSES_MEMBER"},
 					Seen:  "`NODE_REFUSES_MEMBER`",
 					Means: "the node cannot build the member's walls",
@@ -208,6 +278,7 @@ var lifecycle = Runbook{
 				},
 				{
 					Key:   "allocation-failed",
+					Act:   runbook.Calls("releaseAllocation"),
 					On:    []string{"ALLOCATION_FAILED"},
 					Seen:  "`ALLOCATION_FAILED`",
 					Means: "an allocation that is meant to have members has failed",
@@ -215,6 +286,7 @@ var lifecycle = Runbook{
 				},
 				{
 					Key:   "allocation-pending",
+					Act:   runbook.Wait("it becomes ready, or fails after ten minutes"),
 					On:    []string{"ALLOCATION_PENDING"},
 					Seen:  "`ALLOCATION_PENDING`",
 					Means: "an allocation is not ready yet",
@@ -222,6 +294,7 @@ var lifecycle = Runbook{
 				},
 				{
 					Key:   "operation-ahead",
+					Act:   runbook.Wait("the operation ahead ends"),
 					On:    []string{"OPERATION_AHEAD"},
 					Seen:  "`OPERATION_AHEAD`",
 					Means: "another operation has to end first",
@@ -229,6 +302,7 @@ var lifecycle = Runbook{
 				},
 				{
 					Key:   "task-overdue",
+					Act:   runbook.Outside("start the agent"),
 					On:    []string{"TASK_OVERDUE"},
 					Seen:  "`TASK_OVERDUE`",
 					Means: "a task on a node is over its time, and its agent has not reported the end",
@@ -236,6 +310,7 @@ var lifecycle = Runbook{
 				},
 				{
 					Key:   "work-running",
+					Act:   runbook.Action{Calls: []string{"invokeAction", "drainMember", "removeMember"}, Wait: "the work ends"},
 					On:    []string{"WORK_RUNNING"},
 					Seen:  "`WORK_RUNNING`",
 					Means: "the adapter waits for work that runs on a member",
@@ -243,6 +318,7 @@ var lifecycle = Runbook{
 				},
 				{
 					Key:   "cancel-unanswered",
+					Act:   runbook.Outside("repair the adapter"),
 					On:    []string{"CANCEL_UNANSWERED"},
 					Seen:  "`CANCEL_UNANSWERED`",
 					Means: "the adapter has not answered yet whether it can still stop",
@@ -250,6 +326,7 @@ var lifecycle = Runbook{
 				},
 				{
 					Key:   "force-grace",
+					Act:   runbook.Wait("the adapter's last two minutes end"),
 					On:    []string{"FORCE_GRACE"},
 					Seen:  "`FORCE_GRACE`",
 					Means: "it goes on by force, and the adapter has its last two minutes",
@@ -257,6 +334,7 @@ var lifecycle = Runbook{
 				},
 				{
 					Key:   "platform-trouble",
+					Act:   runbook.Outside("repair what the server's log names"),
 					On:    []string{"PLATFORM_TROUBLE"},
 					Seen:  "`PLATFORM_TROUBLE`",
 					Means: "a step fails for a reason of the platform's own",

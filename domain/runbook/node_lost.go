@@ -15,8 +15,10 @@ var nodeLost = Runbook{
 				"    appctl nodes show NODE                  # what its agent found, and whose members are there\n" +
 				"    appctl nodes fleet                      # what waits because of it\n" +
 				"\n" +
-				"A node is OFFLINE 15 s after its agent was last heard. Its members keep running, and are UNKNOWN. After " +
-				"`--node-grace`, 5 minutes, they are `FAILED` as `NODE_LOST`; they come back by themselves when it is heard " +
+				"A node is OFFLINE 15 s after its agent was last heard. Its members keep running, and are " +
+				"UNKNOWN. After " +
+				"`--node-grace`, 5 minutes, they are `FAILED` as `NODE_LOST`; they come back by themselves when " +
+				"it is heard " +
 				"again before that.",
 		},
 		{
@@ -38,7 +40,8 @@ var nodeLost = Runbook{
 					When:  []runbook.Condition{runbook.Is("member.failure", "NODE_LOST")},
 					Seen:  "members are `FAILED` as `NODE_LOST`",
 					Means: "it has been silent for longer than the grace",
-					Do: "if the machine does not come back: `appctl nodes retire NODE --lost --reason …`, and the members' " +
+					Do: "if the machine does not come back: `appctl nodes retire NODE --lost --reason …`, and " +
+						"the members' " +
 						"instances replace by force; if it does, its members are recovered",
 					Act: runbook.Calls("retireNode", "replaceMember", "recoverMember"),
 				},
@@ -55,8 +58,9 @@ var nodeLost = Runbook{
 						runbook.Has("agent.log", "the platform refuses the node's credential")},
 					Seen:  "OFFLINE, and its agent logs that the platform refuses its credential",
 					Means: "the credential was revoked or has expired, or the disk is of an old image",
-					Do:    "`appctl admin node enrol NAME`, and put the token into `--enrol-token-file`: no restart is needed",
-					Act:   runbook.Calls("createNodeEnrolment"),
+					Do: "`appctl admin node enrol NAME`, and put the token into `--enrol-token-file`: no " +
+						"restart is needed",
+					Act: runbook.Calls("createNodeEnrolment"),
 				},
 				{
 					Key:   "offline",
@@ -88,7 +92,8 @@ var nodeLost = Runbook{
 					When:  []runbook.Condition{runbook.Has("node.condition", " BAD", " UNKNOWN")},
 					Seen:  "a condition is BAD or UNKNOWN: `disk`, `memory`, `clock`, `gpu`, or one of `--checks-dir`",
 					Means: "its agent's check found it; what runs there goes on, and new members stay away",
-					Do: "repair what the condition's message names; the check notices by itself. Before work on the machine: " +
+					Do: "repair what the condition's message names; the check notices by itself. Before work on " +
+						"the machine: " +
 						"`appctl nodes drain NODE`",
 					Act: runbook.Outside("repair what the check found", "drainNode"),
 				},

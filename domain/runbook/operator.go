@@ -1,5 +1,7 @@
 package runbook
 
+import "github.com/gpuaas/app-platform/sdk/runbook"
+
 // operator is the runbook in docs/runbooks/operator.md.
 var operator = Runbook{
 	Name:     "operator",
@@ -22,6 +24,17 @@ var operator = Runbook{
 				"seconds, by any other; the log contains `took over the operations of a dead worker`. A line " +
 				"`the worker's lease could not be\n" +
 				"kept` means that its database is slow or unavailable.",
+			Columns: []string{"what is seen", "means", "do"},
+			Edges: []Edge{
+				{
+					Key:   "stopped",
+					When:  []runbook.Condition{runbook.Is("code", "NO_WORKER", "WORKER_LOST")},
+					Seen:  "`NO_WORKER` or `WORKER_LOST`",
+					Means: "no process with the role `worker` has given a sign of life for ten seconds",
+					Do:    "start one with `--roles worker`; end one that hangs: another takes over",
+					Act:   runbook.Outside("start a worker"),
+				},
+			},
 		},
 		{
 			Key:   "node-is-offline",
@@ -34,18 +47,26 @@ var operator = Runbook{
 			Columns: []string{"the agent's log says", "do"},
 			Edges: []Edge{
 				{
-					Key:  "the-platform-cannot-be-reached",
+					Key: "the-platform-cannot-be-reached",
+					When: []runbook.Condition{runbook.Is("node.status", "OFFLINE"),
+						runbook.Has("agent.log", "cannot reach the server")},
+					Act:  runbook.Outside("repair the network between"),
 					Seen: "the platform cannot be reached",
 					Do:   "network, `--platform-url`",
 				},
 				{
-					Key:  "its-credential-is-refused",
+					Key: "its-credential-is-refused",
+					When: []runbook.Condition{runbook.Is("node.status", "OFFLINE"),
+						runbook.Has("agent.log", "refuses the node's credential")},
+					Act:  runbook.Calls("createNodeEnrolment"),
 					Seen: "its credential is refused",
 					Do: "it was revoked, or its node was restored from an old image: `appctl admin node enrol " +
 						"NAME` and put the token into `--enrol-token-file`; no restart is needed",
 				},
 				{
 					Key:  "another-agent-uses-the-state-directory",
+					When: []runbook.Condition{runbook.Has("agent.log", "another agent uses")},
+					Act:  runbook.Outside("stop one of the two agents"),
 					Seen: "another agent uses the state directory",
 					Do:   "two agents were started: stop one",
 				},
@@ -61,6 +82,18 @@ var operator = Runbook{
 				"returns resumes from its journal; one that has lost its state directory answers 404, and the " +
 				"operation is sent to it\n" +
 				"again. All about adapters: [an adapter is away](adapter-away.md).",
+			Columns: []string{"what is seen", "means", "do"},
+			Edges: []Edge{
+				{
+					Key: "away",
+					When: []runbook.Condition{runbook.Is("code", "ADAPTER_UNAVAILABLE", "ADAPTER_NOT_REGISTERED",
+						"ADAPTER_REFUSES_PLATFORM", "ADAPTER_INVALID", "DIAL_REFUSED")},
+					Seen:  "an operation waits for it",
+					Means: "see [an adapter is away](adapter-away.md)",
+					Do:    "as there, by its code",
+					Act:   runbook.Outside("start the adapter", "registerAdapter"),
+				},
+			},
 		},
 		{
 			Key:   "credential-has-leaked",
@@ -70,6 +103,25 @@ var operator = Runbook{
 				"It stops working at that moment: every request looks up its credential. Sockets opened with it " +
 				"are cut within\n" +
 				"seconds. Then `appctl audit list` in its project: what was done with it, and what was refused.",
+			Columns: []string{"what is seen", "means", "do"},
+			Edges: []Edge{
+				{
+					Key:    "key",
+					Person: "that it has leaked is known outside of the platform",
+					Seen:   "a key is where it should not be",
+					Means:  "anybody may use it",
+					Do:     "`appctl admin key revoke`; then a new key for its automation",
+					Act:    runbook.Calls("revokeServiceAccountKey", "createServiceAccountKey"),
+				},
+				{
+					Key:    "session",
+					Person: "that it was taken is known outside of the platform",
+					Seen:   "a person's machine or browser was taken",
+					Means:  "their sessions may be used",
+					Do:     "`logoutEverywhere`; an operator ends the sessions of others",
+					Act:    runbook.Calls("logoutEverywhere", "endSession"),
+				},
+			},
 		},
 		{
 			Key:   "live-timeline-does-not-move",
@@ -91,6 +143,17 @@ var operator = Runbook{
 				"the server: usually a person's `psql`. End it: `select pg_terminate_backend(PID)`.\n" +
 				"A prepared one has no connection and survives restarts: in its own database, `rollback prepared " +
 				"'GID'`.",
+			Columns: []string{"what is seen", "means", "do"},
+			Edges: []Edge{
+				{
+					Key:   "held",
+					When:  []runbook.Condition{runbook.Above("metric.feed_lag", 5)},
+					Seen:  "`app_platform_reconcile_feed_lag_seconds` above 5",
+					Means: "a transaction holds every feed",
+					Do:    "end it, as above",
+					Act:   runbook.Outside("end the transaction"),
+				},
+			},
 		},
 		{
 			Key:   "many-refusals",
@@ -99,6 +162,25 @@ var operator = Runbook{
 				"the missing key; `NOT_FOUND`\n" +
 				"for an object of another tenant means that a caller tries ids, or that a script uses the wrong " +
 				"project.",
+			Columns: []string{"what is seen", "means", "do"},
+			Edges: []Edge{
+				{
+					Key:   "forbidden",
+					When:  []runbook.Condition{runbook.Is("audit.refusals", "FORBIDDEN")},
+					Seen:  "`FORBIDDEN`, with the missing key",
+					Means: "the caller sees the object and lacks the key",
+					Do:    "grant it, where they should have it",
+					Act:   runbook.Calls("grantRole", "updateServiceAccount"),
+				},
+				{
+					Key:   "not-found",
+					When:  []runbook.Condition{runbook.Is("audit.refusals", "NOT_FOUND")},
+					Seen:  "`NOT_FOUND`",
+					Means: "ids of others are tried, or a script uses the wrong project",
+					Do:    "correct the script; revoke the key of one that goes on",
+					Act:   runbook.Outside("correct the caller", "revokeServiceAccountKey"),
+				},
+			},
 		},
 	},
 }

@@ -45,7 +45,8 @@ var (
 		"transport/wsapi TestGarbageInitLeaksNothing":                  "it counts the process's descriptors and goroutines",
 		"transport/wsapi TestListeningSocketTakesLittleMemory":         "it weighs the process's memory",
 		"rig/chaos TestNothingIsLostOrDoneTwiceWhilePartsAreKilled":    "it kills what it stands on, and loads the machine",
-		"rig/e2e/": "one installation serves them all, and some of them kill its server",
+		"rig/drills TestDrills":                                        "each drill breaks the installation that the next one stands on",
+		"rig/e2e/":                                                     "one installation serves them all, and some of them kill its server",
 	}
 	unasked = map[string]string{}
 	untold  = map[string]string{}

@@ -39,6 +39,7 @@ var profiles = map[Profile]map[string]string{
 	Throwaway: {
 		"shared_buffers":             "64MB",
 		"fsync":                      "off",
+		"max_prepared_transactions":  "4",
 		"synchronous_commit":         "off",
 		"full_page_writes":           "off",
 		"wal_level":                  "minimal",

@@ -64,6 +64,11 @@ var elsewhere = map[string]string{
 	"sdk/python/README.md":                  "examples/python_test.go runs the kit's tests",
 	"sdk/python-client/README.md":           "examples/older_test.go runs the client's tests",
 	"docs/guides/kubernetes.md":             "rig/kubernetes walks its steps on a real cluster, which takes minutes: make test-kubernetes",
+	"docs/runbooks/adapter-away.md":         "rig/drills walks it, edge by edge",
+	"docs/runbooks/database.md":             "rig/drills walks it, edge by edge",
+	"docs/runbooks/expiry.md":               "rig/drills walks it, edge by edge",
+	"docs/runbooks/feeds-behind.md":         "rig/drills walks it, edge by edge",
+	"docs/runbooks/node-lost.md":            "rig/drills walks it, edge by edge",
 	"docs/guides/write-an-adapter-in-typescript.md": "examples/typescript_test.go and conformance_test.go run, check and " +
 		"quote its program; the walk of write-an-adapter publishes one",
 	"docs/guides/write-an-adapter-in-python.md": "examples/python_test.go runs, checks and quotes its program; the walk of " +

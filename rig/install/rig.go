@@ -198,15 +198,25 @@ func (r *Rig) databaseConfig() postgres.Config {
 // CrashDatabase kills the embedded server as a power cut of its machine would, and starts it again on
 // the same data, at the same address. Not for concurrent use.
 func (r *Rig) CrashDatabase(ctx context.Context) error {
+	if err := r.KillDatabase(); err != nil {
+		return err
+	}
+	return r.StartDatabase(ctx)
+}
+
+// KillDatabase kills the embedded server as a power cut of its machine would. Not for concurrent use.
+func (r *Rig) KillDatabase() error {
 	if r.server == nil {
 		return errors.New("the database server is not this rig's")
 	}
-	if err := r.server.Kill(); err != nil {
-		return err
-	}
+	return r.server.Kill()
+}
+
+// StartDatabase starts the embedded server again on the data that it had, at the same address. Not for concurrent use.
+func (r *Rig) StartDatabase(ctx context.Context) error {
 	server, err := postgres.Start(ctx, r.databaseConfig())
 	if err != nil {
-		return fmt.Errorf("start the database after its crash: %w", err)
+		return fmt.Errorf("start the database again: %w", err)
 	}
 	r.server = server
 	return nil

@@ -92,6 +92,7 @@ func (s *Stack) startNode(ctx context.Context, name string) error {
 	default:
 		command = append(command, "--member-root", memberRootPath, "--cgroup-parent", node.Cgroup)
 	}
+	command = append(command, s.config.AgentFlags...)
 	agent, err := node.Program(supervise.Spec{Name: "agent-" + name, Command: command, Restart: supervise.OnFailure})
 	if err != nil {
 		return err

@@ -66,7 +66,7 @@ func (s *Stack) startServer(ctx context.Context) error {
 		s.serverProgram(1), "serve", "--listen", s.config.Listen, "--public-url", s.URL, "--dev",
 		"--keys-dir", filepath.Join(s.config.Dir, "keys"), "--roles", s.roles(1),
 	}
-	command = slices.Concat(command, s.registryFlags(), s.webhookFlags(), s.sandboxFlags(1))
+	command = slices.Concat(command, s.registryFlags(), s.webhookFlags(), s.sandboxFlags(1), s.config.ServerFlags)
 	spec := supervise.Spec{Name: "server", Restart: supervise.OnFailure,
 		Env: append(os.Environ(), "DATABASE_URL="+s.AdminDSN())}
 	if s.Network() != nil {
@@ -105,7 +105,7 @@ func (s *Stack) startOthers(ctx context.Context) error {
 			Command: slices.Concat([]string{
 				s.serverProgram(i), "serve", "--listen", address, "--public-url", s.URL, "--dev",
 				"--keys-dir", filepath.Join(s.config.Dir, "keys"), "--node-url", s.nodeURL, "--roles", s.roles(i),
-			}, s.registryFlags(), s.webhookFlags(), s.sandboxFlags(i)),
+			}, s.registryFlags(), s.webhookFlags(), s.sandboxFlags(i), s.config.ServerFlags),
 		})
 		if err != nil {
 			return err

@@ -40,6 +40,8 @@ type Config struct {
 	// Roles are what each server does, by number: "api", "worker" or "api,worker", and with "billing", which is what those
 	// left out do. The first serves the API in any case, as nodes reach the platform through it.
 	Roles []string
+	// ServerFlags are further flags of every server, and AgentFlags of every local node's agent.
+	ServerFlags, AgentFlags []string
 	// Programs are the paths of what each server runs, by number; those left out run the one in Bin.
 	Programs []string
 	// Nodes is how many local nodes; without namespaces there is one.

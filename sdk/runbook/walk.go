@@ -25,6 +25,7 @@ type Op string
 // The comparisons.
 const (
 	OpIs    Op = "is"
+	OpNot   Op = "is not"
 	OpHas   Op = "contains"
 	OpAbove Op = "above"
 	OpBelow Op = "below"
@@ -42,6 +43,9 @@ type Condition struct {
 
 // Is holds when the fact has one of the values.
 func Is(fact string, values ...string) Condition { return Condition{fact, OpIs, values} }
+
+// Not holds when the fact has none of the values.
+func Not(fact string, values ...string) Condition { return Condition{fact, OpNot, values} }
 
 // Has holds when a value of the fact contains one of the texts.
 func Has(fact string, texts ...string) Condition { return Condition{fact, OpHas, texts} }
@@ -69,14 +73,14 @@ func (c Condition) Holds(facts Facts) bool {
 	if c.Op == OpSome || c.Op == OpNone {
 		return (len(facts[c.Fact]) > 0) == (c.Op == OpSome)
 	}
-	return slices.ContainsFunc(facts[c.Fact], c.meets)
+	return slices.ContainsFunc(facts[c.Fact], c.meets) != (c.Op == OpNot)
 }
 
 // meets reports whether one value does.
 func (c Condition) meets(value string) bool {
 	return slices.ContainsFunc(c.Values, func(wanted string) bool {
 		switch c.Op {
-		case OpIs:
+		case OpIs, OpNot:
 			return value == wanted
 		case OpHas:
 			return strings.Contains(value, wanted)
@@ -100,7 +104,7 @@ func (c Condition) String() string {
 		return fmt.Sprintf("some `%s`", c.Fact)
 	case OpAbove, OpBelow:
 		return fmt.Sprintf("`%s` %s %s", c.Fact, c.Op, c.Values[0])
-	case OpIs, OpHas:
+	case OpIs, OpNot, OpHas:
 	}
 	return fmt.Sprintf("`%s` %s %s", c.Fact, c.Op, values)
 }

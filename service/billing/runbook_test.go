@@ -1,7 +1,6 @@
 package billing_test
 
 import (
-	"os"
 	"strings"
 	"testing"
 	"time"
@@ -11,6 +10,7 @@ import (
 	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/domain/money"
 	"github.com/gpuaas/app-platform/domain/rating"
+	"github.com/gpuaas/app-platform/domain/runbook"
 	"github.com/gpuaas/app-platform/service/billing"
 	"github.com/gpuaas/app-platform/service/kit/page"
 	"github.com/gpuaas/app-platform/service/price"
@@ -145,15 +145,19 @@ func (b *books) rerated(amount string) {
 	require.NoError(b.t, err)
 }
 
-// Each row of the runbook's table is walked: its fault is injected, seen as the row says, and mended as it says.
+// Each row of the runbook's first table is walked: its fault is injected, seen as the row says, and mended as it says.
+// Budgets are not of the books: service/budget tests what they refuse.
 func TestTheBillingRunbookIsWalkedAgainstItsFaults(t *testing.T) {
 	t.Parallel()
-	content, err := os.ReadFile("../../docs/runbooks/billing.md")
-	require.NoError(t, err)
 	var rows []string
-	for _, line := range strings.Split(string(content), "\n") {
-		if cells := strings.Split(line, " | "); len(cells) == 3 && !strings.Contains(line, "what is seen") {
-			rows = append(rows, strings.TrimPrefix(cells[0], "| "))
+	for _, book := range runbook.All() {
+		if book.Name != "billing" {
+			continue
+		}
+		for _, edge := range book.Checks[0].Edges {
+			if edge.Key != "budget-reached" {
+				rows = append(rows, edge.Seen)
+			}
 		}
 	}
 	require.Len(t, rows, len(walks))

@@ -1,0 +1,114 @@
+// Package support has what to do when something is wrong with the app, as a value that its page is printed from.
+package support
+
+import "github.com/gpuaas/app-platform/sdk/runbook"
+
+// Runbook is the runbook in runbook.md, beside the program.
+var Runbook = runbook.Runbook{
+	Name:     "slurm",
+	Title:    "Slurm",
+	Incident: "Slurm Incident",
+	Symptom:  "the cluster does not start, a worker does not join or leave, jobs do not run",
+	Checks: []runbook.Check{
+		{
+			Key: "start",
+			Ask: "    appctl triage OPERATION                 # begin with the correlation id, the operation or the instance\n" +
+				"    appctl action run NAME node.list        # how Slurm sees its nodes\n" +
+				"    appctl logs NAME/controller/0   # slurmctld, slurmdbd and the database\n" +
+				"    appctl logs NAME/worker/0       # slurmd",
+			Columns: []string{"what is seen", "means", "do"},
+			Edges: []runbook.Edge{
+				{
+					Key:   "packages",
+					When:  []runbook.Condition{runbook.Is("code", "PACKAGES_MISSING", "VERSION_MISMATCH")},
+					Seen:  "`PACKAGES_MISSING`, `VERSION_MISMATCH`",
+					Means: "a node lacks Slurm's packages, or has others than the controller",
+					Do:    "install the same version on every node; then launch or recover again",
+					Act:   runbook.Outside("install the packages", "recoverMember", "retryOperation"),
+				},
+				{
+					Key:   "plain-node",
+					When:  []runbook.Condition{runbook.Is("code", "NAMESPACES_MISSING")},
+					Seen:  "`NAMESPACES_MISSING`",
+					Means: "the node starts plain processes, and Slurm needs members with walls",
+					Do:    "take an allocation on a node with walls",
+					Act:   runbook.Calls("decommissionInstance", "launchInstance"),
+				},
+				{
+					Key: "topology",
+					When: []runbook.Condition{runbook.Is("code", "TOPOLOGY_INVALID", "TOO_MANY_WORKERS", "NO_FREE_SLOT",
+						"GPUS_MISSING")},
+					Seen:  "`TOPOLOGY_INVALID`, `TOO_MANY_WORKERS`",
+					Means: "one controller and at least one worker are needed, and not more workers than its slots",
+					Do:    "correct the counts",
+					Act:   runbook.Calls("launchInstance", "addMembers"),
+				},
+				{
+					Key:   "controller-fixed",
+					When:  []runbook.Condition{runbook.Is("code", "CONTROLLER_IS_FIXED", "CLUSTER_NAME_FIXED")},
+					Seen:  "`CONTROLLER_IS_FIXED`, `CLUSTER_NAME_FIXED`",
+					Means: "the controller keeps the queue and the accounts: it is only recovered",
+					Do:    "`recoverMember`; for another name launch another cluster",
+					Act:   runbook.Calls("recoverMember", "launchInstance"),
+				},
+				{
+					Key:   "first-job",
+					When:  []runbook.Condition{runbook.Is("code", "FIRST_JOB_FAILED")},
+					Seen:  "`FIRST_JOB_FAILED`",
+					Means: "Slurm took the workers, and a job does not run on all of them",
+					Do:    "the workers' logs: munge, clocks, or the network between members",
+					Act:   runbook.Outside("repair the worker", "retryOperation", "replaceMember"),
+				},
+				{
+					Key:   "not-in-cluster",
+					When:  []runbook.Condition{runbook.Is("code", "NOT_IN_CLUSTER")},
+					Seen:  "`NOT_IN_CLUSTER`, or a worker is FAILED as `REPORTED`",
+					Means: "Slurm does not know the worker any more",
+					Do:    "recover it, or remove it",
+					Act:   runbook.Calls("recoverMember", "removeMember"),
+				},
+				{
+					Key:   "jobs-run",
+					When:  []runbook.Condition{runbook.Is("code", "WORK_RUNNING", "JOBS_LOST", "PARTITION_IN_USE")},
+					Seen:  "`WORK_RUNNING`, `PARTITION_IN_USE`",
+					Means: "jobs run on what would leave; they are listed",
+					Do:    "wait, cancel them with `queue.cancel`, or force, which loses them",
+					Act:   runbook.Action{Wait: "the jobs end", Calls: []string{"invokeAction"}},
+				},
+				{
+					Key:   "record",
+					When:  []runbook.Condition{runbook.Is("code", "RECORD_CONTESTED", "RECORD_UNREADABLE")},
+					Seen:  "`RECORD_CONTESTED`, `RECORD_UNREADABLE`",
+					Means: "somebody edits `slurm.conf` on the controller by hand",
+					Do:    "end that: the adapter writes it; then `recoverMember` of the controller",
+					Act:   runbook.Outside("stop editing by hand", "recoverMember"),
+				},
+				{
+					Key:   "no-controller",
+					When:  []runbook.Condition{runbook.Is("code", "NO_CONTROLLER")},
+					Seen:  "`NO_CONTROLLER`",
+					Means: "the controller's member is gone",
+					Do:    "its queue and accounts are on its node: recover it; without the node launch anew",
+					Act:   runbook.Calls("recoverMember", "launchInstance"),
+				},
+				{
+					Key:   "submit",
+					When:  []runbook.Condition{runbook.Is("code", "SUBMIT_REFUSED", "SCRIPT_INVALID")},
+					Seen:  "`SUBMIT_REFUSED`, `SCRIPT_INVALID`",
+					Means: "Slurm refuses the job; the message is Slurm's",
+					Do:    "correct the script or the request",
+					Act:   runbook.Calls("invokeAction"),
+				},
+				{
+					Key: "worker-lost",
+					When: []runbook.Condition{runbook.Is("member.failure", "INIT_GONE", "OUT_OF_MEMORY", "RESTARTS_SPENT",
+						"REPORTED")},
+					Seen:  "a worker or the controller is FAILED",
+					Means: "its processes ended on its node",
+					Do:    "`recoverMember`; jobs that ran there are requeued by Slurm",
+					Act:   runbook.Calls("recoverMember"),
+				},
+			},
+		},
+	},
+}
