@@ -63,3 +63,15 @@ func agreed(t *testing.T, given json.RawMessage) json.RawMessage {
 	require.NoError(t, err)
 	return text
 }
+
+// A retry needs the key of what it repeats too.
+func TestARetryIsAllowedWithBothKeys(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		without string
+		allowed bool
+	}{"the kind's": {"apps.member.add", false}, "its own": {"operation.retry", false}, "another": {"apps.member.drain", true}} {
+		next := triage.Explain(scenes()["add failed"], func(key authz.Key) bool { return key.String() != c.without }).Next
+		require.Equal(t, c.allowed, next.Allowed, name)
+	}
+}

@@ -33,10 +33,15 @@ func Explain(rows *Rows, may func(authz.Key) bool) *Report {
 		report.Branch = &branch
 	}
 	if report.Next != nil {
-		key, err := authz.ParseKey(report.Next.PermissionKey)
-		report.Next.Allowed = err == nil && may(key)
+		report.Next.Allowed = has(may, report.Next.PermissionKey) && (report.Next.also == "" || has(may, report.Next.also))
 	}
 	return report
+}
+
+// has reports whether the caller has the key of a name.
+func has(may func(authz.Key) bool, name string) bool {
+	key, err := authz.ParseKey(name)
+	return err == nil && may(key)
 }
 
 // ofAudit takes the newest attempt of a request that made no operation.

@@ -122,7 +122,11 @@ func again(rows *Rows) *Next {
 	case op.Kind == lifecycle.AllocationRelease:
 		return nil
 	}
-	return rows.act("retryOperation", op.ID, false, authz.OperationRetry.String(), op.ErrorCode)
+	found := rows.act("retryOperation", op.ID, false, authz.OperationRetry.String(), op.ErrorCode)
+	if rows.Family != "" {
+		found.also = rows.Family + "." + op.Kind.Effects().Permission
+	}
+	return found
 }
 
 // act is an action, ready to be sent. Its reason names the cause and the request, for whoever reads the audit later.

@@ -54,6 +54,8 @@ type Next struct {
 	// there is none.
 	Document, PlanDocument   string
 	Variables, PlanVariables json.RawMessage
+
+	also string // a key that it needs beside the other: a retry that of the kind; empty for none
 }
 
 // Other is another operation that the same correlation id names.
