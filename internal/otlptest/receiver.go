@@ -13,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	collector "go.opentelemetry.io/proto/otlp/collector/trace/v1"
+	common "go.opentelemetry.io/proto/otlp/common/v1"
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 	"google.golang.org/protobuf/proto"
 
@@ -31,13 +32,20 @@ type Receiver struct {
 	mu    sync.Mutex
 	raw   []byte
 	spans []*tracepb.Span
+	from  map[*tracepb.Span]string // the program that sent a span
+}
+
+// Unserved returns a receiver that listens nowhere yet and has no Source: the caller serves it, for programs of an
+// installation to send to.
+func Unserved(t testing.TB) *Receiver {
+	return &Receiver{t: t, from: make(map[*tracepb.Span]string)}
 }
 
 // New starts a receiver for the test.
 func New(t testing.TB) *Receiver {
 	t.Helper()
-	into := &Receiver{t: t}
-	server := httptest.NewServer(http.HandlerFunc(into.take))
+	into := Unserved(t)
+	server := httptest.NewServer(into)
 	t.Cleanup(server.Close)
 	source, err := telemetry.Open(t.Context(), "app-platform", func(name string) string {
 		return map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": server.URL}[name]
@@ -48,7 +56,8 @@ func New(t testing.TB) *Receiver {
 	return into
 }
 
-func (r *Receiver) take(w http.ResponseWriter, request *http.Request) {
+// ServeHTTP takes the spans of one request.
+func (r *Receiver) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 	sent := &collector.ExportTraceServiceRequest{}
 	body, err := io.ReadAll(request.Body)
 	if err != nil || proto.Unmarshal(body, sent) != nil {
@@ -60,7 +69,10 @@ func (r *Receiver) take(w http.ResponseWriter, request *http.Request) {
 	r.raw = append(r.raw, body...)
 	for _, each := range sent.GetResourceSpans() {
 		for _, scope := range each.GetScopeSpans() {
-			r.spans = append(r.spans, scope.GetSpans()...)
+			for _, span := range scope.GetSpans() {
+				r.spans = append(r.spans, span)
+				r.from[span] = named(each.GetResource().GetAttributes(), "service.name")
+			}
 		}
 	}
 }
@@ -72,12 +84,14 @@ func (r *Receiver) Raw() string {
 	return string(r.raw)
 }
 
-// Spans sends what has ended, and returns all spans until now.
+// Spans sends what has ended at the Source, and returns all spans until now.
 func (r *Receiver) Spans() []*tracepb.Span {
 	r.t.Helper()
-	provider, ok := r.Source.Provider().(interface{ ForceFlush(context.Context) error })
-	require.True(r.t, ok)
-	require.NoError(r.t, provider.ForceFlush(r.t.Context()))
+	if r.Source != nil {
+		provider, ok := r.Source.Provider().(interface{ ForceFlush(context.Context) error })
+		require.True(r.t, ok)
+		require.NoError(r.t, provider.ForceFlush(r.t.Context()))
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return append([]*tracepb.Span(nil), r.spans...)
@@ -104,9 +118,19 @@ func (r *Receiver) Await(name string) (found *tracepb.Span, trace map[string]*tr
 	return found, trace
 }
 
+// From returns the name of the program that sent a span.
+func (r *Receiver) From(span *tracepb.Span) string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.from[span]
+}
+
 // Attribute returns a span's attribute; "" when it has none of the name.
-func Attribute(span *tracepb.Span, name string) string {
-	for _, each := range span.GetAttributes() {
+func Attribute(span *tracepb.Span, name string) string { return named(span.GetAttributes(), name) }
+
+// named returns the text of the attribute of a name.
+func named(attributes []*common.KeyValue, name string) string {
+	for _, each := range attributes {
 		if each.GetKey() == name {
 			return each.GetValue().GetStringValue()
 		}

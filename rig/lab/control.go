@@ -64,8 +64,8 @@ func startInit(dir string, env []string, flags uintptr, death syscall.Signal) (*
 	return c, nil
 }
 
-// nodeEnv is the whole environment of a node.
-func nodeEnv() []string {
+// NodeEnv returns the environment of a program on a node that is given none of its own.
+func NodeEnv() []string {
 	return []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/root", "LANG=C.UTF-8",
 		"container=lab"}
 }

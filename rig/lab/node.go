@@ -87,7 +87,7 @@ func (n *Network) AddNode(ctx context.Context, cfg NodeConfig) (_ *Node, err err
 		n.release(number)
 		return nil, fmt.Errorf("lab: %w", err)
 	}
-	if node.control, err = startInit(n.dir, nodeEnv(), namespaces, syscall.SIGKILL); err != nil {
+	if node.control, err = startInit(n.dir, NodeEnv(), namespaces, syscall.SIGKILL); err != nil {
 		n.release(number)
 		return nil, fmt.Errorf("node %s: %w", cfg.Name, err)
 	}

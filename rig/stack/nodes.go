@@ -93,7 +93,8 @@ func (s *Stack) startNode(ctx context.Context, name string) error {
 		command = append(command, "--member-root", memberRootPath, "--cgroup-parent", node.Cgroup)
 	}
 	command = append(command, s.config.AgentFlags...)
-	agent, err := node.Program(supervise.Spec{Name: "agent-" + name, Command: command, Restart: supervise.OnFailure})
+	agent, err := node.Program(supervise.Spec{Name: "agent-" + name, Command: command, Restart: supervise.OnFailure,
+		Env: s.nodeTraces})
 	if err != nil {
 		return err
 	}

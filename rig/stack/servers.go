@@ -68,7 +68,7 @@ func (s *Stack) startServer(ctx context.Context) error {
 	}
 	command = slices.Concat(command, s.registryFlags(), s.webhookFlags(), s.sandboxFlags(1), s.config.ServerFlags)
 	spec := supervise.Spec{Name: "server", Restart: supervise.OnFailure,
-		Env: append(os.Environ(), "DATABASE_URL="+s.AdminDSN())}
+		Env: s.env("DATABASE_URL=" + s.AdminDSN())}
 	if s.Network() != nil {
 		file, address, err := s.Network().ListenFile(":0")
 		if err != nil {
@@ -101,7 +101,7 @@ func (s *Stack) startOthers(ctx context.Context) error {
 			return err
 		}
 		child, err := s.Program(supervise.Spec{
-			Name: name, Restart: supervise.OnFailure, Env: append(os.Environ(), "DATABASE_URL="+s.AdminDSN()),
+			Name: name, Restart: supervise.OnFailure, Env: s.env("DATABASE_URL=" + s.AdminDSN()),
 			Command: slices.Concat([]string{
 				s.serverProgram(i), "serve", "--listen", address, "--public-url", s.URL, "--dev",
 				"--keys-dir", filepath.Join(s.config.Dir, "keys"), "--node-url", s.nodeURL, "--roles", s.roles(i),

@@ -67,6 +67,8 @@ type Config struct {
 	Registries []string
 	// Webhooks are where webhooks may be sent on this machine, such as 127.0.0.1:9000.
 	Webhooks []string
+	// Traces receives what all programs send by OTLP over HTTP; nil leaves telemetry off.
+	Traces http.Handler
 	// Out takes what a person should read; nil drops it.
 	Out io.Writer
 }
@@ -97,6 +99,8 @@ type Stack struct {
 	accounts map[string]string // app → the id of its adapter's own service account
 	nodeURL  string            // the API's address as nodes reach it
 	root     string            // of members, on this machine
+
+	traces, nodeTraces []string // the environment that has programs, and agents, send traces; nil for none
 }
 
 // Node is a local node and its agent's process.
@@ -127,6 +131,7 @@ func Up(ctx context.Context, config Config) (_ *Stack, err error) {
 		name string
 		run  func(context.Context) error
 	}{
+		{"receive traces", func(context.Context) error { return s.serveTraces() }},
 		{"start the server", s.startServer}, {"log the first operator in", s.bootstrap},
 		{"seed the demo tenant", s.seedTenants}, {"data folder", s.claimFolder},
 		{"give the adapters accounts", s.seedAdapters},
@@ -267,7 +272,7 @@ func (s *Stack) StartController(ctx context.Context, app App) error {
 		return err
 	}
 	child, err := s.Program(supervise.Spec{
-		Name: app.Controller, Restart: supervise.OnFailure,
+		Name: app.Controller, Restart: supervise.OnFailure, Env: s.env(),
 		Command: append([]string{
 			s.controller(app), "--listen", address, "--name", adapterName(app), "--platform-url", s.URL,
 			"--state-dir", filepath.Join(s.config.Dir, "controllers", app.Slug),
