@@ -35,7 +35,12 @@ var recipesOfMembers = map[string]func(v, a *house) []arguments{
 	}),
 }
 
-// triaged are the ids by which a report can be requested.
-func triaged(v, _ *house) []arguments {
-	return []arguments{{"id": v.Operation}, {"id": v.Instance}, {"id": v.Member}, {"id": v.Free}, {"id": v.Task}}
+// triaged are the ids by which a report can be requested. In one's own house nothing was ever requested of the free
+// allocation and the task: there is no report on them.
+func triaged(v, a *house) []arguments {
+	all := []arguments{{"id": v.Operation}, {"id": v.Instance}, {"id": v.Member}}
+	if v != a {
+		all = append(all, arguments{"id": v.Free}, arguments{"id": v.Task})
+	}
+	return all
 }

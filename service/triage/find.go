@@ -19,7 +19,8 @@ const maxOthers = 20
 const findSQL = `WITH subject AS (
 		SELECT o.id AS operation_id, NULL::text AS correlation_id, NULL::text AS instance_id FROM operation o WHERE o.id = $1
 		UNION ALL SELECT i.last_operation_id, NULL, i.id FROM instance i WHERE i.id = $1
-		UNION ALL SELECT m.last_operation_id, NULL, m.instance_id FROM member m WHERE m.id = $1
+		UNION ALL SELECT coalesce(m.last_operation_id, i.last_operation_id), NULL, m.instance_id
+			FROM member m JOIN instance i ON i.id = m.instance_id WHERE m.id = $1
 		UNION ALL SELECT coalesce(l.release_operation_id, i.last_operation_id, l.created_by_operation_id), NULL, i.id
 			FROM allocation l LEFT JOIN instance i ON i.id = l.instance_id WHERE l.id = $1
 		UNION ALL SELECT t.operation_id, nullif(t.correlation_id, ''), NULL FROM node_task t WHERE t.id = $1
