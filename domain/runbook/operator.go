@@ -182,5 +182,33 @@ var operator = Runbook{
 				},
 			},
 		},
+		{
+			Key:   "system-app",
+			Title: "A system app",
+			Ask: "Begin with `appctl triage` of the instance, in the platform's own project.\n" +
+				"\n" +
+				"A system app is one that you run for the platform, in the platform's own tenant: no tenant sees it, and nobody is " +
+				"billed for it. Whatever is the user's of another app is yours of this one: there is no one else to ask.",
+			Columns: []string{"what is seen", "means", "do"},
+			Edges: []Edge{
+				{
+					Key:   "failed",
+					When:  []runbook.Condition{runbook.Is("app.system", "yes"), runbook.Is("state", "FAILED")},
+					Seen:  "an operation of it has FAILED",
+					Means: "as for every app, by the code",
+					Do: "the branch that triage names, with you as its user: request it again, or tear it down and launch it " +
+						"again; roll its version back when the failure came with it",
+					Act: runbook.Calls("retryOperation", "rollbackInstance", "decommissionInstance"),
+				},
+				{
+					Key:   "unwell",
+					When:  []runbook.Condition{runbook.Is("app.system", "yes"), runbook.Some("blocker")},
+					Seen:  "its instance has a blocker",
+					Means: "what the platform uses of it may be away",
+					Do:    "the page of the blocker; a failed member is recovered or replaced by you",
+					Act:   runbook.Calls("recoverMember", "replaceMember"),
+				},
+			},
+		},
 	},
 }

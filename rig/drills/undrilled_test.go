@@ -15,6 +15,9 @@ var undrilled = map[string]string{
 		"rig/e2e has nodes with one",
 	"instance-stuck/waits/plan-unknown": "it takes the build of a later floor; make chaos runs two builds",
 	"instance-stuck/waits/task-overdue": "an agent ends its tasks by their time itself: it takes a fault of the agent's",
+	"operator/system-app/failed": "the drills' installation has no tenant of the platform's own; a failed launch is drilled " +
+		"for other apps",
+	"operator/system-app/unwell": "as above; members that are lost are drilled for other apps",
 	"node-lost/unwell/runtime": "the drills' node starts plain processes, without a container runtime; rig/e2e has nodes " +
 		"with one",
 }

@@ -26,6 +26,7 @@ var known = []Known{
 	{"answer.seconds", "how long a small read of the API takes; a number"},
 	{"node.status", "the states of the nodes that the blocker names; else of all"},
 	{"node.condition", "what those nodes' agents found, as `name BAD`"},
+	{"app.system", "`yes` where the instance is of an app that the operator runs for the platform"},
 	{"member.failure", "why members of the instance were lost in service"},
 	{"adapter.error", "why adapters could not be reached the last time, by `adapters`"},
 	{"version.stage", "the stages of the app's versions, as `1.2.0 ACTIVE`"},

@@ -79,6 +79,9 @@ func (w *Walker) instance(ctx context.Context, about *Subject, into runbook.Fact
 	if err != nil {
 		return err
 	}
+	if answer.Instance.System {
+		into.Add("app.system", "yes")
+	}
 	for _, one := range answer.Instance.Blockers {
 		into.Add("blocker", one.Code)
 	}

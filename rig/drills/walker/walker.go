@@ -57,7 +57,7 @@ var readers = []reader{
 	{[]string{"code", "message", "asked", "state", "step", "detail"}, (*Walker).report},
 	{[]string{"ready"}, (*Walker).health},
 	{[]string{"answer.seconds"}, (*Walker).answer},
-	{[]string{"blocker", "member.failure", "detail.adapter"}, (*Walker).instance},
+	{[]string{"app.system", "blocker", "member.failure", "detail.adapter"}, (*Walker).instance},
 	{[]string{"node.status", "node.condition"}, (*Walker).nodes},
 	{[]string{"adapter.error"}, (*Walker).adapters},
 	{[]string{"version.stage", "canary.halted"}, (*Walker).app},
