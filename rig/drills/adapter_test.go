@@ -3,6 +3,8 @@ package drills_test
 import (
 	"context"
 	"net/http"
+	"os"
+	"path/filepath"
 
 	"github.com/gpuaas/app-platform/rig/stack"
 	"github.com/gpuaas/app-platform/sdk/adapter"
@@ -175,11 +177,20 @@ var adapterDrills = map[string]drill{
 	},
 	"instance-stuck/starting/verify-probes": {
 		fault: func(w *ward) {
-			p := w.plays()
-			does(&p.create, claims)
-			instance, _ := w.launch()
+			p, root := w.plays(), filepath.Join(w.t.TempDir(), "root")
+			does(&p.create, func(ctx context.Context, run *adapter.Run) error {
+				for _, member := range run.Dispatch().Members {
+					if err := shell(ctx, run, member, "where", `printf %s "$GPUAAS_MEMBER_ROOT" > `+root); err != nil {
+						return err
+					}
+				}
+				return claims(ctx, run)
+			})
+			w.launch()
 			w.mend = func() { // a person makes what the app did not
-				w.onMembers(instance, func(root string) { w.touch(root + "/srv/hello/alive") })
+				at, err := os.ReadFile(root)
+				w.fine(err)
+				w.touch(filepath.Join(string(at), "srv", "hello", "alive"))
 			}
 		},
 		cure: launched,

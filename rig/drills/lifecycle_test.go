@@ -9,8 +9,6 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/gpuaas/app-platform/sdk/adapter"
 	"github.com/gpuaas/app-platform/sdk/client"
 	"github.com/gpuaas/app-platform/sdk/client/generated/gql"
@@ -28,17 +26,6 @@ func (w *ward) at(operation, step string) error {
 		}
 	}
 	return fmt.Errorf("not in %s: %s %+v", step, shown.Operation.State, shown.Operation.Steps)
-}
-
-// onMembers calls do with the root of each of the instance's members on the shared node.
-func (w *ward) onMembers(instance string, do func(root string)) {
-	w.t.Helper()
-	for _, member := range w.members(instance) {
-		found, err := filepath.Glob(filepath.Join(filepath.Dir(shared.LogDir()), "nodes", "*", "agent", "members", member.Id+"*"))
-		w.fine(err)
-		require.NotEmpty(w.t, found, "no files of %s", member.Id)
-		do(found[0])
-	}
 }
 
 // touch makes a file with its folders.
@@ -100,15 +87,6 @@ func (w *ward) node(status gql.NodeStatus) error {
 
 // lifecycleDrills are those of what an operation waits for.
 var lifecycleDrills = map[string]drill{
-	"instance-stuck/created/pending": {
-		fault: func(w *ward) {
-			p, until := w.plays(), make(chan struct{})
-			does(&p.create, halts(until, alive))
-			w.launch()
-			w.mend = func() { close(until) }
-		},
-		cure: launched,
-	},
 	"instance-stuck/created/prepare-node-unreachable": {
 		fault: func(w *ward) {
 			allocation := w.rent()
@@ -222,16 +200,6 @@ var lifecycleDrills = map[string]drill{
 			}
 		},
 		cure: func(w *ward) { w.mend() },
-	},
-	"instance-stuck/waits/allocation-pending": {
-		fault: func(w *ward) {
-			got, err := gql.RequestAllocation(w.ctx, w.admin, gql.RequestAllocationInput{ProjectId: w.project,
-				Shape: gql.CapacityShapeGpuSlice, Count: 1, GpuCount: 16, Name: "much-" + client.NewKey()[:6],
-				IdempotencyKey: client.NewKey()})
-			w.fine(err)
-			w.about.ID = got.RequestAllocation.Allocations[0].Id
-		},
-		cure: func(w *ward) {},
 	},
 	"instance-stuck/waits/operation-ahead": {
 		fault: func(w *ward) {
