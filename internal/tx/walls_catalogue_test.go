@@ -20,6 +20,9 @@ var definers = map[string]string{
 	"projects_of":        "the ids of a tenant's projects, deleted ones too, to who is seen in the tenant",
 	"redeem_opening":     "when an opening ends, to who shows its ticket",
 	"enter_opening":      "who opened an endpoint, with their rights, to who shows its secret",
+	"enter_operator":     "whom an adapter acts as for an instance, to who shows a token for it",
+	"operator_of":        "the account that was chosen for an instance, to the account of the instance's adapter",
+	"own_tenant":         "the id of the platform's own tenant, which is no secret",
 	"hold_devices":       "nothing: a trigger",
 	"name_devices":       "nothing: a trigger",
 	"bind_task":          "nothing: a trigger",
@@ -103,6 +106,7 @@ var definers = map[string]string{
 	"guard_transition":   "nothing: a trigger",
 	"balance_ledger":     "nothing: a trigger",
 	"guard_live_project": "nothing: a trigger",
+	"guard_system":       "nothing: a trigger",
 	"guard_share":        "nothing: a trigger",
 	"end_shares":         "nothing: a trigger",
 	"end_secrets":        "nothing: a trigger",
@@ -114,6 +118,7 @@ var globals = map[string]string{
 	"member_address_live": "addresses are the installation's; a trigger alone gives them, and a writer " +
 		"names none",
 	"tenant_slug_key":     "staff alone make tenants",
+	"tenant_one_platform": "staff alone make tenants",
 	"generation_log_pkey": "numbers of the installation; login roles have no right to the table",
 	"member_pool_pkey":    "a constant; login roles have no right to the table",
 	"member_range_pkey":   "login roles have no right to the table",
@@ -155,6 +160,7 @@ var loose = map[string]string{
 	"artifact → artifact_source":   "a tenant's artifact may come from the platform's source",
 	"signer_key → artifact_source": "beside the reference that carries the tenant, for sources that have none",
 	"artifact_smoke → artifact":    "beside the reference that carries the tenant, for artifacts that have none",
+	"adapter → service_account":    "a platform's adapter has no tenant; the verb lets a sandbox name its own project's alone",
 	"artifact_part → artifact":     "beside the reference that carries the tenant, for artifacts that have none",
 }
 
