@@ -93,6 +93,7 @@ type Actor struct {
 	anywhere Mask
 	// refreshAt is when the first binding in use, or the credential, ends; zero for never.
 	refreshAt time.Time
+	about     *About // takes the objects that it is asked for; nil for nobody
 }
 
 // NewActor folds a subject's bindings into an actor. Bindings that ended at or before now are dropped, as are

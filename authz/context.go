@@ -1,6 +1,10 @@
 package authz
 
-import "context"
+import (
+	"context"
+
+	"go.opentelemetry.io/otel/trace"
+)
 
 // RequestInfo is what ties a request to its traces: it goes into logs, audit, events, adapters and agents.
 type RequestInfo struct {
@@ -8,6 +12,8 @@ type RequestInfo struct {
 	CorrelationID string
 	// Origin is the caller's network address, without a port.
 	Origin string
+	// TraceID is that of the trace that tells of the request, or of the worker's attempt; empty while telemetry is off.
+	TraceID string
 	// Agent is what the caller's program calls itself, where a login asks; empty elsewhere.
 	Agent string
 }
@@ -21,9 +27,13 @@ func WithRequest(ctx context.Context, info RequestInfo) context.Context {
 	return context.WithValue(ctx, requestKey{}, info)
 }
 
-// Request is what is known of the request; zero when nothing is.
+// Request is what is known of the request; zero when nothing is. Its trace is the one that is open in ctx, so that what a
+// worker writes within an attempt bears the attempt's.
 func Request(ctx context.Context) RequestInfo {
 	info, _ := ctx.Value(requestKey{}).(RequestInfo)
+	if at := trace.SpanContextFromContext(ctx); at.IsValid() {
+		info.TraceID = at.TraceID().String()
+	}
 	return info
 }
 

@@ -13,6 +13,8 @@ type Object struct {
 	TenantID, ProjectID ids.ID
 	// InstanceID is the app instance that it is, or is part of.
 	InstanceID ids.ID
+	// AppSlug is the app of that instance, for the audit and for logs; empty where the instance was not read.
+	AppSlug string
 	// AllocationID is the allocation that it is.
 	AllocationID ids.ID
 	// NodeID is the node that it is, or is work for.
@@ -108,9 +110,11 @@ func Require(actor *Actor, key Key, tenantID, projectID ids.ID) error {
 // RequireOn is Require for an object that may be, or be part of, an instance or a node: an operation's token gets
 // NOT_FOUND for every instance but its own, and a node for every node but itself.
 func RequireOn(actor *Actor, key Key, object Object) error {
-	switch {
-	case actor == nil:
+	if actor == nil {
 		return fault.New(fault.Unauthenticated, "a credential is required")
+	}
+	actor.about.note(object)
+	switch {
 	case actor.AllowsOn(key, object):
 		return nil
 	case actor.confinedFrom(object):

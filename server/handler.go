@@ -118,7 +118,7 @@ func (p *platform) api(ctx context.Context, group *errgroup.Group, gate *gate, m
 		Schema: exec.NewExecutableSchema(exec.Config{Resolvers: resolver}), Present: denial.Present, Log: p.log,
 		Limits: guard.Limits{Introspection: p.config.Dev || p.config.Edge.Introspection}, Suggestions: p.config.Dev ||
 			p.config.Edge.Suggestions,
-		Ended: (&telemetry.Log{To: p.log, Caller: p.entered, Metrics: p.metrics}).Operation,
+		Began: p.began, Ended: p.ended(&telemetry.Log{To: p.log, Caller: p.entered, Metrics: p.metrics}),
 		Extensions: []graphql.HandlerExtension{telemetry.Extension{Source: p.config.traces()},
 			graph.Extension{Resolver: resolver}},
 	})
@@ -162,7 +162,7 @@ func (p *platform) api(ctx context.Context, group *errgroup.Group, gate *gate, m
 		return nil, err
 	}
 	for _, each := range []*http.ServeMux{mux, nodes} {
-		each.Handle(graphqlPath, p.config.traces().Requests(graphqlPath, api))
+		each.Handle(graphqlPath, p.config.traces().Requests(graphqlPath, p.vouched, api))
 		each.HandleFunc("GET /.well-known/jwks.json", p.publish)
 		each.Handle(deliveryhttp.Path, &deliveryhttp.Handler{Deliveries: resolver.Deliveries, Log: p.log,
 			Stats: &p.delivered})

@@ -22,7 +22,7 @@ func TestATokenThatOnlyLooksRunsNothingElse(t *testing.T) {
 	b := newBench(t)
 	h := b.build()
 	b.namesTail(h)
-	issued, err := operation.IssueCallToken(b.Ring, operation.Call{
+	issued, err := operation.IssueCallToken(t.Context(), b.Ring, operation.Call{
 		Instance: ids.ID(h.Instance), Keys: operation.LookKeys(true), Life: time.Minute,
 		For: authz.Ref{Kind: "USER", ID: string(h.User), Name: "Mo"},
 	}, time.Now())
@@ -89,7 +89,7 @@ func TestHealthLooksWriteNoAudit(t *testing.T) {
 	b.namesTail(h)
 	run := func(narrow bool, requester authz.Ref, key, kind string, spec object) {
 		t.Helper()
-		issued, err := operation.IssueCallToken(b.Ring, operation.Call{
+		issued, err := operation.IssueCallToken(t.Context(), b.Ring, operation.Call{
 			Instance: ids.ID(h.Instance), Keys: operation.LookKeys(narrow), Life: time.Minute, For: requester,
 		}, time.Now())
 		require.NoError(t, err)

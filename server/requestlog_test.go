@@ -84,6 +84,14 @@ func TestEachRequestHasOneLine(t *testing.T) {
 	require.Len(t, line["correlation_id"], 32)
 	require.Positive(t, line["duration_ms"])
 	require.InDelta(t, 2, line["cost"], 0)
+	require.NotContains(t, line, "org_id", "it is about no object of a tenant")
+
+	room := b.Project(b.Tenant())
+	require.Empty(t, b.post(operator, `query($id: ID!) { operations(projectId: $id) { edges { cursor } } }`,
+		map[string]any{"id": room.ID}).Errors)
+	line = log.one(t, "operations")
+	require.Equal(t, []any{string(room.TenantID), string(room.ID)}, []any{line["org_id"], line["project_id"]},
+		"the object's, and not the operator's, who is of no tenant")
 
 	require.NotEmpty(t, b.post(operator, `{ a: operation(id: "canary") { id } b: operation(id: "canary") { id } }`, nil).Errors)
 	line = log.one(t, "operation")

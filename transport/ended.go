@@ -34,8 +34,12 @@ type report struct {
 
 type reportKey struct{}
 
-// Begin returns a context whose operation is told to Config.Ended by End. Nothing is kept when Ended is not set.
+// Begin returns the context of Config.Began, whose operation is told to Config.Ended by End. Nothing is kept when Ended
+// is not set.
 func (e *Engine) Begin(ctx context.Context) context.Context {
+	if e.config.Began != nil {
+		ctx = e.config.Began(ctx)
+	}
 	if e.config.Ended == nil {
 		return ctx
 	}

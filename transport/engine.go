@@ -37,6 +37,9 @@ type Config struct {
 	Timeout time.Duration
 	// Log takes panics and unmapped errors; slog.Default().
 	Log *slog.Logger
+	// Began, when set, returns the context that an operation runs in, before anything of it is looked at. It must not
+	// block.
+	Began func(ctx context.Context) context.Context
 	// Ended, when set, is told of each operation once it is answered or refused, and of a subscription once it has
 	// begun. The context is that of the operation, with its caller where one was found. It must not block.
 	Ended func(ctx context.Context, ended *Ended)

@@ -70,7 +70,7 @@ func TestReportsAreFencedByTheDispatchAndTheToken(t *testing.T) {
 		operation.ReportInput{OperationID: it.create, Attempt: 1, Message: &message})
 	require.NoError(t, err)
 
-	call, err := operation.IssueCallToken(l.ring, operation.Call{Instance: it.instance,
+	call, err := operation.IssueCallToken(t.Context(), l.ring, operation.Call{Instance: it.instance,
 		Keys: []authz.Key{authz.OperationReport}, Life: time.Minute}, time.Now())
 	require.NoError(t, err)
 	_, err = operation.Report(l.caller("Bearer "+call.Text), l.db, in)

@@ -13,10 +13,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gpuaas/app-platform/domain/lifecycle"
+	dbevent "github.com/gpuaas/app-platform/ent/generated/db/event"
 	dbtask "github.com/gpuaas/app-platform/ent/generated/db/nodetask"
 	dbstep "github.com/gpuaas/app-platform/ent/generated/db/operationstep"
 	"github.com/gpuaas/app-platform/internal/otlptest"
 	"github.com/gpuaas/app-platform/sdk/optrace"
+	"github.com/gpuaas/app-platform/service/ledger/operation"
 )
 
 // TestAnAttemptIsATraceLinkedToItsOperation: it holds a span for each step and call, the call's trace reaches the
@@ -66,6 +68,20 @@ func TestAnAttemptIsATraceLinkedToItsOperation(t *testing.T) {
 	require.NotEmpty(t, tasks)
 	for _, task := range tasks {
 		require.Equal(t, op.CorrelationID, task.CorrelationID, task.Kind)
+		require.NotEmpty(t, task.AppSlug)
+		if strings.HasPrefix(task.IdempotencyKey, "platform ") { // the attempt's own, such as a probe
+			require.Contains(t, received.TraceIDs("attempt "+string(op.Kind)), strings.Split(task.Traceparent, "-")[1])
+		}
+	}
+
+	require.Equal(t, whole.TraceID().String(), (&operation.View{Operation: op}).TraceID())
+	ended := l.own.Event.Query().Where(dbevent.OperationID(op.ID),
+		dbevent.Type(string(lifecycle.EventOperationSucceeded))).OnlyX(t.Context())
+	require.Contains(t, received.TraceIDs("attempt "+string(op.Kind)), ended.TraceID, "of the attempt that wrote it")
+	for _, name := range []string{"observe", "feed"} {
+		span, spans := received.Await(name)
+		require.Empty(t, span.GetParentSpanId())
+		require.Condition(t, func() bool { return spans["adapter observe"] != nil || spans["adapter changes"] != nil }, name)
 	}
 
 	require.Equal(t, "done", lines.one(t, "step", "step", strings.TrimPrefix(step, "step "))["outcome"])

@@ -81,6 +81,7 @@ func Run(ctx context.Context, config Config) error {
 		client.Log, client.Metrics = config.Log, config.Metrics
 		defer client.Close()
 	}
+	ctx = telemetry.With(ctx, config.Traces)
 	breakers := &bulkhead.Breakers{}
 	process := lease.New(config.DB, config.Log)
 	process.Metrics = config.Metrics

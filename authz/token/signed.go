@@ -39,6 +39,9 @@ type Claims struct {
 	Keys []string `json:"keys"`
 	// Act is who asked for what the token is used for; nil when nobody did.
 	Act *Requester `json:"act,omitempty"`
+	// Trace is the trace that the token was made in, 32 hexadecimal digits: a request with it that continues this trace
+	// belongs to it. Empty where nothing was traced.
+	Trace string `json:"trc,omitempty"`
 	// ID tells tokens of one subject apart.
 	ID string `json:"-"`
 	// ExpiresAt is when it ends.

@@ -14,6 +14,7 @@ import (
 	"os"
 	"os/signal"
 	"runtime/debug"
+	"time"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
@@ -22,6 +23,7 @@ import (
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/idrange"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/logfile"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/memberinit"
+	"github.com/gpuaas/app-platform/cmd/node-agent/internal/traces"
 )
 
 // version is set at build time by -ldflags "-X main.version=…".
@@ -135,14 +137,40 @@ func run(ctx context.Context, options agent.Options, level string) error {
 		return errors.New("platform-url: must be given")
 	}
 	// The token must not be inherited by anything that is started.
-	if err := os.Unsetenv("NODE_AGENT_ENROL_TOKEN"); err != nil {
+	err := os.Unsetenv("NODE_AGENT_ENROL_TOKEN")
+	if err != nil {
 		return fmt.Errorf("clear the environment: %w", err)
 	}
 	log := slog.New(slog.NewJSONHandler(os.Stderr, &slog.HandlerOptions{Level: threshold}))
+	if options.Traces, err = openTraces(ctx, options.Name); err != nil {
+		return err
+	}
 	a, err := agent.New(ctx, options, log)
 	if err != nil {
 		return err
 	}
 	defer a.Close()
+	defer closeTraces(options.Traces, log)
 	return a.Run(ctx)
+}
+
+// openTraces returns what sends the spans of tasks. A receiver's key must not be inherited by anything that is started.
+func openTraces(ctx context.Context, node string) (*traces.Source, error) {
+	source, err := traces.Open(ctx, node, os.Getenv)
+	for _, secret := range []string{"OTEL_EXPORTER_OTLP_HEADERS", "OTEL_EXPORTER_OTLP_TRACES_HEADERS"} {
+		err = errors.Join(err, os.Unsetenv(secret))
+	}
+	return source, err
+}
+
+// lastSpans bounds the time in which the last spans are sent.
+const lastSpans = 3 * time.Second
+
+// closeTraces sends the last spans. A receiver that is away is no failure of the agent's.
+func closeTraces(source *traces.Source, log *slog.Logger) {
+	ctx, cancel := context.WithTimeout(context.Background(), lastSpans)
+	defer cancel()
+	if err := source.Close(ctx); err != nil {
+		log.Warn("the last spans were not sent", "error", err)
+	}
 }

@@ -185,6 +185,7 @@ func (Event) Fields() []ent.Field {
 		str("message", "for a person"),
 		jsonb("payload", "details"),
 		field.String("correlation_id").SchemaType(text),
+		str("trace_id", "the trace of the request or attempt that wrote it"),
 		field.Time("occurred_at").Default(now),
 	}
 }

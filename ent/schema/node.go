@@ -189,6 +189,8 @@ func (NodeTask) Fields() []ent.Field {
 		str("stderr", "first 64 KiB"),
 		field.String("idempotency_key").SchemaType(text),
 		str("correlation_id", "that of its operation, or of the request that made it"),
+		str("traceparent", "where its agent's span belongs, as W3C Trace Context writes it"),
+		str("app_slug", "the app of its instance"),
 		field.JSON("binding", &isolation.Binding{}).Optional().Comment("the walls of its member; null for a member without " +
 			"an allocation"),
 		created(),

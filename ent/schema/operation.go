@@ -27,6 +27,7 @@ func (Operation) Mixin() []ent.Mixin { return []ent.Mixin{identified{}, owned{},
 func (Operation) Fields() []ent.Field {
 	return []ent.Field{
 		optionalID("instance_id", "the instance it changes"),
+		str("app_slug", "the app of that instance"),
 		optionalID("allocation_id", "the allocation it changes"),
 		field.Enum("kind").GoType(lifecycle.OperationKind("")),
 		field.Enum("state").GoType(lifecycle.OperationState("")),
@@ -173,6 +174,9 @@ func (AuditEntry) Fields() []ent.Field {
 		str("code", "code of the refusal"),
 		field.Int("repeats").Default(1).Comment("how often the same refusal came while the row was open"),
 		field.String("correlation_id").SchemaType(text),
+		str("trace_id", "the trace of the request or attempt that wrote it; not sealed"),
+		optionalID("instance_id", "the instance that the object is, or is of; not sealed"),
+		str("app_slug", "the app of that instance; not sealed"),
 		str("origin", "address it came from"),
 		field.Bool("break_glass").Default(false).Comment("a break-glass mutation"),
 		field.Int64("xid").Annotations(entsql.DefaultExpr("(pg_current_xact_id()::text)::bigint")).

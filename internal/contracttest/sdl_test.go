@@ -234,7 +234,7 @@ func TestNamesFollowTheHouse(t *testing.T) {
 	}
 }
 
-// A tenant is tenantId; what events were first given it as stays beside that.
+// A tenant is tenantId. What bears the context of telemetry, whose name for it is org_id, has that beside it.
 func TestATenantHasOneName(t *testing.T) {
 	t.Parallel()
 	other := regexp.MustCompile(`^(org|organi[sz]ation|account|customer)(Id|Slug|Name|s|)$`)
@@ -251,8 +251,12 @@ func TestATenantHasOneName(t *testing.T) {
 			}
 		}
 	}
-	require.Equal(t, []string{"Event.orgId"}, found)
-	require.NotNil(t, sdl(t).Types["Event"].Fields.ForName("tenantId"))
+	require.Equal(t, []string{"AuditEntry.orgId", "Event.orgId", "Operation.orgId"}, found)
+	for _, bears := range []string{"AuditEntry", "Event", "Operation"} {
+		for _, field := range []string{"tenantId", "projectId", "appSlug", "appInstanceId", "correlationId", "traceId"} {
+			require.NotNil(t, sdl(t).Types[bears].Fields.ForName(field), "%s.%s", bears, field)
+		}
+	}
 }
 
 func TestThePublishedSchemaIsTheOneInForce(t *testing.T) {

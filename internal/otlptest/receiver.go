@@ -4,9 +4,11 @@ package otlptest
 import (
 	"bytes"
 	"context"
+	"encoding/hex"
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -123,6 +125,43 @@ func (r *Receiver) From(span *tracepb.Span) string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.from[span]
+}
+
+// TraceIDs returns the ids, in hexadecimal, of the traces that hold a span of a name.
+func (r *Receiver) TraceIDs(name string) []string {
+	r.t.Helper()
+	var found []string
+	for _, span := range r.Spans() {
+		if span.GetName() == name {
+			found = append(found, hex.EncodeToString(span.GetTraceId()))
+		}
+	}
+	return found
+}
+
+// With returns a span with the attribute, once it is sent.
+func (r *Receiver) With(attribute, value string) *tracepb.Span {
+	r.t.Helper()
+	return r.first(func(span *tracepb.Span) bool { return Attribute(span, attribute) == value })
+}
+
+// Span returns the span with an id, once it is sent.
+func (r *Receiver) Span(id []byte) *tracepb.Span {
+	r.t.Helper()
+	return r.first(func(span *tracepb.Span) bool { return bytes.Equal(span.GetSpanId(), id) })
+}
+
+func (r *Receiver) first(wanted func(*tracepb.Span) bool) (found *tracepb.Span) {
+	r.t.Helper()
+	require.Eventually(r.t, func() bool {
+		sent := r.Spans()
+		at := slices.IndexFunc(sent, wanted)
+		if at >= 0 {
+			found = sent[at]
+		}
+		return at >= 0
+	}, patience, 20*time.Millisecond)
+	return found
 }
 
 // Attribute returns a span's attribute; "" when it has none of the name.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/gpuaas/app-platform/internal/panics"
+	"github.com/gpuaas/app-platform/internal/telemetry"
 )
 
 // Every works at once, and again after each pause, until ctx ends. Work that fails or panics is logged, and its next
@@ -16,10 +17,12 @@ func Every(ctx context.Context, log *slog.Logger, what string, pause time.Durati
 	tick := time.NewTicker(pause)
 	defer tick.Stop()
 	for {
+		began := time.Now()
 		err := panics.Caught(log, what, func() error { return work(ctx) })
 		if ctx.Err() != nil {
 			return nil
 		}
+		telemetry.Turn(ctx, what, began, err != nil)
 		if err != nil {
 			log.Warn("background work failed; it is tried again", "what", what, "error", err)
 		}

@@ -36,24 +36,49 @@ func (l *Log) Operation(ctx context.Context, ended *transport.Ended) {
 	if !l.To.Enabled(ctx, level) {
 		return
 	}
-	attrs := make([]slog.Attr, 0, 12)
+	attrs := make([]slog.Attr, 0, 16)
 	attrs = append(attrs, slog.String("correlation_id", transport.CorrelationID(ctx)), TraceID(ctx))
 	attrs = append(attrs, slog.String("kind", ended.Kind), slog.String("verb", strings.Join(ended.Verbs, " ")),
 		slog.String("code", ended.Code), Milliseconds(ended.Took), slog.Int64("cost", ended.Cost))
-	l.To.LogAttrs(ctx, level, "request", append(attrs, caller(l.Caller(ctx))...)...)
+	actor := l.Caller(ctx)
+	attrs = append(append(attrs, caller(actor)...), about(authz.AboutOf(ctx), actor)...)
+	l.To.LogAttrs(ctx, level, "request", attrs...)
 }
 
-// caller returns who asked, and the organization, project and instance that the caller is confined to.
+// caller returns who asked, and what the caller belongs to.
 func caller(actor *authz.Actor) []slog.Attr {
 	if actor == nil {
 		return nil
 	}
-	attrs := []slog.Attr{slog.String("actor_kind", string(actor.Kind)), slog.String("actor_id", string(actor.ID))}
-	for _, each := range []slog.Attr{slog.String("org_id", string(actor.TenantID)),
-		slog.String("project_id", string(actor.ProjectID)), slog.String("app_instance_id", string(actor.InstanceID)),
-		slog.String("node_id", string(actor.NodeID))} {
-		if each.Value.String() != "" {
-			attrs = append(attrs, each)
+	return append([]slog.Attr{slog.String("actor_kind", string(actor.Kind)), slog.String("actor_id", string(actor.ID))},
+		named("caller_org_id", string(actor.TenantID), "caller_project_id", string(actor.ProjectID))...)
+}
+
+// about returns what a request turned out to be about: the object of its first permission. A token or a node's
+// credential that was asked for no object is about what it is confined to.
+func about(object authz.Object, actor *authz.Actor) []slog.Attr {
+	if actor != nil && object == (authz.Object{}) && actor.InstanceID != "" {
+		object = authz.Object{TenantID: actor.TenantID, ProjectID: actor.ProjectID, InstanceID: actor.InstanceID}
+	}
+	if actor != nil && object.NodeID == "" {
+		object.NodeID = actor.NodeID
+	}
+	return append(Context(string(object.TenantID), string(object.ProjectID), object.AppSlug, string(object.InstanceID)),
+		named("node_id", string(object.NodeID))...)
+}
+
+// Context returns the fields that say whose a line is and what it is about, spelled as everywhere; what is empty is left
+// out.
+func Context(org, project, app, instance string) []slog.Attr {
+	return named("org_id", org, "project_id", project, "app_slug", app, "app_instance_id", instance)
+}
+
+// named returns the pairs of name and value that have a value.
+func named(pairs ...string) []slog.Attr {
+	var attrs []slog.Attr
+	for i := 0; i+1 < len(pairs); i += 2 {
+		if pairs[i+1] != "" {
+			attrs = append(attrs, slog.String(pairs[i], pairs[i+1]))
 		}
 	}
 	return attrs

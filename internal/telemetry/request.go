@@ -15,9 +15,11 @@ import (
 )
 
 // Requests makes a span of every request that next answers, named by pattern. A caller's
-// traceparent is a link of it and not its parent: callers decide neither on sampling nor on whose trace is joined.
+// traceparent is a link of it and not its parent: callers decide neither on sampling nor on whose trace is joined. The
+// one exception is a request whose credential vouches for that very trace: vouched returns the id of the trace that the
+// platform made the credential in, "" for none, and such a request is part of it.
 // A WebSocket is open for hours and has no span; its operations have.
-func (s *Source) Requests(pattern string, next http.Handler) http.Handler {
+func (s *Source) Requests(pattern string, vouched func(*http.Request) string, next http.Handler) http.Handler {
 	if s.off {
 		return next
 	}
@@ -26,15 +28,49 @@ func (s *Source) Requests(pattern string, next http.Handler) http.Handler {
 			next.ServeHTTP(w, r)
 			return
 		}
-		options := []trace.SpanStartOption{trace.WithNewRoot(), trace.WithSpanKind(trace.SpanKindServer)}
+		ctx, options := r.Context(), []trace.SpanStartOption{trace.WithSpanKind(trace.SpanKindServer)}
 		inbound := propagation.TraceContext{}.Extract(context.Background(), propagation.HeaderCarrier(r.Header))
-		if caller := trace.SpanContextFromContext(inbound); caller.IsValid() {
-			options = append(options, trace.WithLinks(trace.Link{SpanContext: caller}))
+		caller := trace.SpanContextFromContext(inbound)
+		switch {
+		case !caller.IsValid():
+			options = append(options, trace.WithNewRoot())
+		case vouched(r) == caller.TraceID().String():
+			ctx = trace.ContextWithRemoteSpanContext(ctx, caller)
+		default:
+			options = append(options, trace.WithNewRoot(), trace.WithLinks(trace.Link{SpanContext: caller}))
 		}
-		ctx, span := s.Tracer().Start(r.Context(), pattern, options...)
+		ctx, span := s.Tracer().Start(ctx, pattern, options...)
 		defer span.End()
 		next.ServeHTTP(w, r.WithContext(marked(ctx, span)))
 	})
+}
+
+// Message is the name of the span of an operation that came by a socket.
+const Message = "socket message"
+
+// messageKey is where the span of such an operation is.
+type messageKey struct{}
+
+// Began opens the span of an operation that came by a socket, so that its refusals have a trace before anything of it
+// was understood. It is a Config.Began of the transport; an operation by HTTP has the span of its request already.
+func (s *Source) Began(ctx context.Context) context.Context {
+	if s.off || trace.SpanContextFromContext(ctx).IsValid() {
+		return ctx
+	}
+	ctx, span := s.Tracer().Start(ctx, Message, trace.WithNewRoot(), trace.WithSpanKind(trace.SpanKindServer))
+	return context.WithValue(marked(ctx, span), messageKey{}, span)
+}
+
+// Ended ends the span that Began opened; that of a subscription has ended before, when it had begun.
+func (s *Source) Ended(ctx context.Context, ended *transport.Ended) {
+	span, ok := ctx.Value(messageKey{}).(trace.Span)
+	if !ok {
+		return
+	}
+	if ended.Code != "" {
+		span.SetAttributes(attribute.String("error.type", ended.Code))
+	}
+	span.End()
 }
 
 // marked puts the span's trace where errors tell it.

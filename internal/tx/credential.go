@@ -91,6 +91,9 @@ func (c Credential) ID() string {
 // so that a guess under somebody else's id is another caller. It is not for logs.
 func (c Credential) Fingerprint() string { return c.ID() + " " + hex.EncodeToString(c.hash) }
 
+// Trace is the trace that a signed token was made in; empty for none and for a secret.
+func (c Credential) Trace() string { return c.claims.Trace }
+
 // IsServiceKey says whether it is the key of a service account itself, and no token made from one.
 func (c Credential) IsServiceKey() bool { return c.kind == "key" }
 

@@ -63,6 +63,7 @@ type Denial struct {
 	Action, Key, Code string
 	ObjectID          string
 	TenantID, Project ids.ID
+	Instance          ids.ID // that the object is, or is of; empty for none
 	Reason            string
 	At                time.Time
 }

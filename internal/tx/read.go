@@ -33,11 +33,12 @@ func (db *DB) Read(ctx context.Context, queries ...Query) (*authz.Actor, error) 
 	if err != nil {
 		return nil, err
 	}
-	right := db.rightPool(credential, actor, from)
-	if right == from {
-		return actor, nil
+	if right := db.rightPool(credential, actor, from); right != from {
+		if actor, err = db.readFrom(ctx, right, credential, queries); err != nil {
+			return nil, err
+		}
 	}
-	return db.readFrom(ctx, right, credential, queries)
+	return authz.Noting(ctx, actor), nil
 }
 
 // rightPool is the pool the actor belongs to, remembered for the next time.

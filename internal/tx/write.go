@@ -130,7 +130,7 @@ func (d *DB) writeFrom(ctx context.Context, from *pool, credential Credential,
 		if right := d.rightPool(credential, actor, from); right != from {
 			return &wrongPool{right: right}
 		}
-		t.Actor = actor
+		t.Actor = authz.Noting(ctx, actor)
 		return fn(ctx, t)
 	}))
 }

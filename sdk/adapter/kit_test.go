@@ -171,6 +171,26 @@ func manyMembers(n int) []Member {
 	return members
 }
 
+// TestWhatAnOperationCallsForBelongsToTheTraceThatItWasDispatchedIn: by its header, and so do observations by theirs.
+func TestWhatAnOperationCallsForBelongsToTheTraceThatItWasDispatchedIn(t *testing.T) {
+	t.Parallel()
+	l, base := setup(t)
+	const at = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+	code, body := l.call(base, http.MethodPut, OperationPath("op_1"), l.dispatchOf("op_1", InstanceCreate),
+		HeaderTraceparent, at)
+	require.Equal(t, http.StatusAccepted, code, "%s", body)
+	require.Eventually(t, func() bool {
+		_, body := l.call(base, http.MethodGet, OperationPath("op_1"), nil)
+		return strings.Contains(string(body), `"succeeded"`)
+	}, patience, time.Millisecond)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	require.NotEmpty(t, l.carried)
+	for _, carried := range l.carried {
+		require.Equal(t, at, carried)
+	}
+}
+
 func TestBadBodiesAreRefused(t *testing.T) {
 	t.Parallel()
 	l, base := setup(t)

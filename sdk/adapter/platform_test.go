@@ -34,6 +34,7 @@ type lab struct {
 	tasks   map[string]*labTask // by member and idempotency key
 	order   []string
 	reports []map[string]any
+	carried []string // the W3C trace contexts that calls came with
 	renewed int
 	down    bool
 	held    map[string]bool // steps that do not end until released
@@ -83,6 +84,7 @@ func (l *lab) graphql(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewDecoder(r.Body).Decode(&body)
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.carried = append(l.carried, r.Header.Get(HeaderTraceparent))
 	if l.down {
 		w.WriteHeader(http.StatusBadGateway)
 		return

@@ -8,6 +8,8 @@ import (
 	"net/url"
 	"strings"
 	"time"
+
+	"go.opentelemetry.io/otel/propagation"
 )
 
 // Bounds and waits that hold where Options say nothing.
@@ -158,6 +160,7 @@ func (c *Client) headers(ctx context.Context, correlationID string) (http.Header
 	header := http.Header{}
 	header.Set("User-Agent", c.options.UserAgent)
 	header.Set("X-Correlation-Id", correlationID)
+	propagation.TraceContext{}.Inject(ctx, propagation.HeaderCarrier(header))
 	if token != "" {
 		header.Set("Authorization", "Bearer "+token)
 	}

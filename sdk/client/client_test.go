@@ -214,6 +214,24 @@ func TestRepetitionsShareTheCorrelationID(t *testing.T) {
 	require.Equal(t, "mine", ids[2])
 }
 
+func TestACallCarriesTheTraceOfItsContext(t *testing.T) {
+	t.Parallel()
+	server := clienttest.New(t, schemaFiles)
+	answerApps(server)
+	var carried []string
+	server.Intercept(func(_ http.ResponseWriter, r *http.Request) bool {
+		carried = append(carried, r.Header.Get("Traceparent"))
+		return false
+	})
+	c := newClient(t, server.URL, client.Options{})
+	const at = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+	for _, given := range []string{at, "not one", ""} {
+		_, err := gql.ListApps(client.WithTraceparent(t.Context(), given), c, "", 0, "")
+		require.NoError(t, err)
+	}
+	require.Equal(t, []string{at, "", ""}, carried)
+}
+
 func TestNoServerIsUnavailable(t *testing.T) {
 	t.Parallel()
 	gone := httptest.NewServer(http.NotFoundHandler())

@@ -4,6 +4,8 @@ import (
 	"context"
 	"crypto/rand"
 	"strings"
+
+	"go.opentelemetry.io/otel/propagation"
 )
 
 const maxCorrelationID = 64
@@ -26,6 +28,12 @@ func WithCorrelationID(ctx context.Context, id string) context.Context {
 		return ctx
 	}
 	return context.WithValue(ctx, correlationKey, id)
+}
+
+// WithTraceparent makes the calls of the context carry a W3C trace context that came from elsewhere, such as with a call to
+// an adapter; a span that is open in the context is carried without it. One that is malformed is ignored.
+func WithTraceparent(ctx context.Context, traceparent string) context.Context {
+	return propagation.TraceContext{}.Extract(ctx, propagation.MapCarrier{"traceparent": traceparent})
 }
 
 // Repeatable marks the calls of the context as harmless to repeat although their input carries no idempotencyKey,

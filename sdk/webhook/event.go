@@ -40,4 +40,6 @@ type Data struct {
 	// PayloadOmitted says that the details were too long for a delivery: the API has them under the event's id.
 	PayloadOmitted bool   `json:"payloadOmitted,omitempty"`
 	CorrelationID  string `json:"correlationId"`
+	// TraceID is the trace of the request or attempt that wrote the event; empty where the installation sends no traces.
+	TraceID string `json:"traceId"`
 }

@@ -53,7 +53,8 @@ func (r *Request) Mint() Minted {
 
 // Object returns what authorisation decides on: the instance, or the project of an instance that does not exist yet.
 func (s *Subject) Object() authz.Object {
-	return authz.Object{TenantID: s.Instance.TenantID, ProjectID: s.Instance.ProjectID, InstanceID: s.Instance.ID}
+	return authz.Object{TenantID: s.Instance.TenantID, ProjectID: s.Instance.ProjectID, InstanceID: s.Instance.ID,
+		AppSlug: s.Instance.AppSlug}
 }
 
 // Key returns the permission key that the change requires.

@@ -35,7 +35,7 @@ func (a Action) keys() []authz.Key {
 // Invoke sends one app action and returns its output. Faults: ADAPTER_REJECTED, ADAPTER_UNAVAILABLE, ADAPTER_INVALID,
 // CONFLICT, DIAL_REFUSED.
 func (c *Calls) Invoke(ctx context.Context, action Action) (json.RawMessage, error) {
-	of, err := c.show(action.Subject, action.keys()...)
+	of, err := c.show(ctx, action.Subject, action.keys()...)
 	if err != nil {
 		return nil, err
 	}

@@ -57,13 +57,13 @@ type shown struct {
 }
 
 // show translates a subject and issues a token with the keys, confined to the instance.
-func (c *Calls) show(of Subject, keys ...authz.Key) (shown, error) {
+func (c *Calls) show(ctx context.Context, of Subject, keys ...authz.Key) (shown, error) {
 	instance, err := wire.Instance(of.Instance)
 	if err != nil {
 		return shown{}, err
 	}
 	wire.Pinned(&instance, of.Manifest)
-	issued, err := operation.IssueCallToken(c.ring, operation.Call{
+	issued, err := operation.IssueCallToken(ctx, c.ring, operation.Call{
 		Instance: of.Instance.ID, Keys: keys, Life: tokenLife, For: of.Requester,
 	}, time.Now())
 	if err != nil {

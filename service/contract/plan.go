@@ -31,7 +31,7 @@ type Plan struct {
 // Plan asks an adapter to judge a change. An adapter that does not plan, cannot be reached or does not answer in time
 // gets an unknown verdict with the reason; an error is the platform's own.
 func (c *Calls) Plan(ctx context.Context, plan Plan) (*adapter.PlanAnswer, error) {
-	of, err := c.show(plan.Subject, operation.LookKeys(plan.Adapter.NarrowCalls)...)
+	of, err := c.show(ctx, plan.Subject, operation.LookKeys(plan.Adapter.NarrowCalls)...)
 	if err != nil {
 		return nil, err
 	}

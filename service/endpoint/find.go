@@ -141,7 +141,8 @@ func (t *Target) choose(members []*db.Member, wanted Wanted) error {
 
 // object is what authorisation looks at in an instance.
 func object(row *db.Instance) authz.Object {
-	return authz.Object{TenantID: row.TenantID, ProjectID: row.ProjectID, InstanceID: row.ID}
+	return authz.Object{TenantID: row.TenantID, ProjectID: row.ProjectID, InstanceID: row.ID,
+		AppSlug: row.AppSlug}
 }
 
 // Holder returns the process that holds the tunnel of a node, and where it is reached; NODE_UNREACHABLE when none does.

@@ -120,9 +120,9 @@ func (s *Service) auditLogin(ctx context.Context, t pgx.Tx, who, object ids.ID, 
 		return fmt.Errorf("encode for the audit: %w", err)
 	}
 	request := authz.Request(ctx)
-	_, err = t.Exec(ctx, `INSERT INTO audit_entry (id, actor_kind, actor_id, permission_key, action, allowed, object_id, after, correlation_id, origin, created_at)
-		VALUES ($1, 'USER', $2, '', 'login', true, $3, $4, $5, $6, $7)`,
-		ids.New(ids.Audit), who, object, encoded, request.CorrelationID, request.Origin, s.DB.Now())
+	_, err = t.Exec(ctx, `INSERT INTO audit_entry (id, actor_kind, actor_id, permission_key, action, allowed, object_id, after, correlation_id, origin, created_at, trace_id)
+		VALUES ($1, 'USER', $2, '', 'login', true, $3, $4, $5, $6, $7, $8)`,
+		ids.New(ids.Audit), who, object, encoded, request.CorrelationID, request.Origin, s.DB.Now(), request.TraceID)
 	if err != nil {
 		return fmt.Errorf("write the audit: %w", err)
 	}

@@ -32,7 +32,8 @@ func actingFor(
 	if err != nil {
 		return where, "", fmt.Errorf("hold the share of %s with %s: %w", row.ID, project, err)
 	}
-	return authz.Object{TenantID: row.TenantID, ProjectID: project, InstanceID: row.ID}, share, nil
+	return authz.Object{TenantID: row.TenantID, ProjectID: project, InstanceID: row.ID,
+		AppSlug: row.AppSlug}, share, nil
 }
 
 // prepareShared loads what the adapter is sent about an instance that the caller sees only through a share. The caller

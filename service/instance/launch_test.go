@@ -47,13 +47,14 @@ func TestALaunchWritesEverythingItPromisesInOneTransaction(t *testing.T) {
 	op, err := b.Ent.Operation.Get(t.Context(), started.Operation.ID)
 	require.NoError(t, err)
 	require.Equal(t, []any{lifecycle.InstanceCreate, lifecycle.OperationPending, "a test", b.admin.ID}, []any{op.Kind, op.State, op.Reason, op.RequesterID})
+	require.Equal(t, row.AppSlug, op.AppSlug)
 	require.WithinDuration(t, op.CreatedAt.Add(10*time.Minute), op.Deadline, time.Second)
 	require.Equal(t, []string{"head 0 " + string(b.one.ID), "worker 0 " + string(b.one.ID), "worker 1 " + string(b.two.ID)}, b.seats(row.ID))
 	require.Equal(t, 2, b.Count("allocation", "instance_id = $1", row.ID))
 	events, err := b.service.Events(b.ctx, row.ID, first(10, ""))
 	require.NoError(t, err)
 	require.Equal(t, []string{string(lifecycle.EventInstanceRequested), string(lifecycle.EventOperationAccepted)}, []string{events.Rows[0].Type, events.Rows[1].Type})
-	require.Equal(t, 1, b.Count("audit_entry", "allowed AND action = 'launchInstance' AND object_id = $1 AND permission_key = 'apps.instance.create' AND reason = 'a test'", row.ID))
+	require.Equal(t, 1, b.Count("audit_entry", "allowed AND action = 'launchInstance' AND object_id = $1 AND permission_key = 'apps.instance.create' AND reason = 'a test' AND instance_id = $1 AND app_slug = $2", row.ID, row.AppSlug))
 }
 
 // seats are the members of an instance, "component ordinal allocation".

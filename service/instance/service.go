@@ -35,7 +35,8 @@ var namePattern = regexp.MustCompile(`^[a-z][a-z0-9-]{0,38}[a-z0-9]$`)
 
 // object is what authorisation looks at in an instance.
 func object(row *db.Instance) authz.Object {
-	return authz.Object{TenantID: row.TenantID, ProjectID: row.ProjectID, InstanceID: row.ID}
+	return authz.Object{TenantID: row.TenantID, ProjectID: row.ProjectID, InstanceID: row.ID,
+		AppSlug: row.AppSlug}
 }
 
 // manifestOf parses the manifest that an instance was launched from.

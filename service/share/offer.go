@@ -52,7 +52,8 @@ func (s *Service) Offer(ctx context.Context, in OfferInput) (*db.ControlPlaneSha
 		if err != nil {
 			return fmt.Errorf("load instance %s: %w", in.InstanceID, err)
 		}
-		where := authz.Object{TenantID: instance.TenantID, ProjectID: instance.ProjectID, InstanceID: instance.ID}
+		where := authz.Object{TenantID: instance.TenantID, ProjectID: instance.ProjectID, InstanceID: instance.ID,
+			AppSlug: instance.AppSlug}
 		if err := audit.Require(t, action, authz.ControlPlaneOffer, where, instance.ID); err != nil {
 			return err
 		}

@@ -14,6 +14,7 @@ import (
 	"github.com/gpuaas/app-platform/domain/nodetask"
 	"github.com/gpuaas/app-platform/ent/generated/db"
 	dbmember "github.com/gpuaas/app-platform/ent/generated/db/member"
+	"github.com/gpuaas/app-platform/internal/telemetry"
 	"github.com/gpuaas/app-platform/internal/tx"
 	"github.com/gpuaas/app-platform/service/kit/rows"
 	"github.com/gpuaas/app-platform/service/ledger/audit"
@@ -173,9 +174,10 @@ type draft struct {
 
 const insert = `INSERT INTO node_task (id, tenant_id, project_id, instance_id, member_id, node_id, operation_id, kind,
 	spec, spec_digest,
-	fence, state, timeout_seconds, idempotency_key, created_at, correlation_id)
+	fence, state, timeout_seconds, idempotency_key, created_at, correlation_id, traceparent, app_slug)
 	VALUES ($1, $2, $3, $4, $5, $6, nullif($7, ''), $8, $9, $10, 1, $11, $12, $13, $14,
-		coalesce((SELECT correlation_id FROM operation WHERE id = $7), $15))
+		coalesce((SELECT correlation_id FROM operation WHERE id = $7), $15), $16,
+		coalesce((SELECT app_slug FROM instance WHERE id = $4), ''))
 	ON CONFLICT (member_id, idempotency_key) DO NOTHING RETURNING ` + rows.NodeTaskColumns
 
 // create stores a task and wakes the node after the commit; made is false when the member already
@@ -193,7 +195,7 @@ func create(ctx context.Context, t *tx.Tx, d draft) (row *db.NodeTask, made bool
 	row, err = one(ctx, t, insert, ids.New(ids.NodeTask), member.TenantID, member.ProjectID, member.InstanceID, member.ID,
 		*member.NodeID,
 		d.operationID, nodetask.KindOf(d.spec), spec, digest, lifecycle.TaskPending, d.timeoutSeconds, d.key, t.Now,
-		authz.Request(ctx).CorrelationID)
+		authz.Request(ctx).CorrelationID, telemetry.Traceparent(ctx))
 	if err != nil {
 		return nil, false, fmt.Errorf("create a node task: %w", err)
 	}

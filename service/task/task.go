@@ -41,7 +41,8 @@ const (
 
 // object is what authorisation looks at in a task.
 func object(row *db.NodeTask) authz.Object {
-	return authz.Object{TenantID: row.TenantID, ProjectID: row.ProjectID, InstanceID: row.InstanceID, NodeID: row.NodeID}
+	return authz.Object{TenantID: row.TenantID, ProjectID: row.ProjectID, InstanceID: row.InstanceID, NodeID: row.NodeID,
+		AppSlug: row.AppSlug}
 }
 
 // lock loads a task for change and asks for the key. NOT_FOUND when it is missing or hidden.

@@ -107,7 +107,8 @@ func scanOther(row pgx.CollectableRow) (*Other, error) {
 // object is what the report is about, for authorisation.
 func (r *reading) object() authz.Object {
 	if op := r.operation; op != nil {
-		return authz.Object{TenantID: op.TenantID, ProjectID: op.ProjectID, InstanceID: rows.Value(op.InstanceID)}
+		return authz.Object{TenantID: op.TenantID, ProjectID: op.ProjectID, InstanceID: rows.Value(op.InstanceID),
+			AppSlug: op.AppSlug}
 	}
 	return r.Audits[0].object()
 }

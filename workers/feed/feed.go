@@ -17,11 +17,13 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+	"go.opentelemetry.io/otel/attribute"
 
 	"github.com/gpuaas/app-platform/authz"
 	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/internal/adapterclient"
 	"github.com/gpuaas/app-platform/internal/panics"
+	"github.com/gpuaas/app-platform/internal/telemetry"
 	"github.com/gpuaas/app-platform/internal/tx"
 )
 
@@ -198,6 +200,8 @@ func (r *Reader) poll(ctx context.Context, s *source) error {
 	if s.problems > 0 {
 		wait = 0 // the first answer after a failure must not be waited for
 	}
+	ctx, span := telemetry.Begin(ctx, "feed", attribute.String("adapter", s.Name))
+	defer span.End() // the wait for an answer is bounded, and so is what it says
 	page, err := r.client.Changes(ctx,
 		adapterclient.Target{Name: s.Name, URL: s.URL, Authority: s.Authority, Sandbox: s.Sandbox},
 		s.Cursor, wait)

@@ -10,12 +10,14 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
+	"go.opentelemetry.io/otel/attribute"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/gpuaas/app-platform/authz"
 	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/domain/metering"
 	"github.com/gpuaas/app-platform/internal/adapterclient"
+	"github.com/gpuaas/app-platform/internal/telemetry"
 	"github.com/gpuaas/app-platform/internal/tx"
 	"github.com/gpuaas/app-platform/service/ledger/operation"
 	"github.com/gpuaas/app-platform/service/ledger/usage"
@@ -105,6 +107,9 @@ func (m *Meter) claim(ctx context.Context) ([]metered, error) {
 
 // pull reads an instance's usage page by page, each of which is committed with its cursor.
 func (m *Meter) pull(ctx context.Context, one metered) error {
+	ctx, span := telemetry.Begin(ctx, "usage", attribute.String("app_instance_id", string(one.ID)),
+		attribute.String("adapter", one.Adapter))
+	defer span.End()
 	for range maxPages {
 		page, err := m.page(ctx, one)
 		if refused, is := adapterclient.As(err); is && refused.Kind == adapterclient.Missing && one.Released {
@@ -138,7 +143,7 @@ func (m *Meter) page(ctx context.Context, one metered) (*adapterclient.UsagePage
 	if err != nil {
 		return nil, err
 	}
-	access, err := operation.IssueCallToken(m.Keys, operation.Call{
+	access, err := operation.IssueCallToken(ctx, m.Keys, operation.Call{
 		Instance: one.ID, Keys: append(operation.LookKeys(one.NarrowCalls), read, members), Life: pullToken,
 	}, m.DB.Now())
 	if err != nil {

@@ -144,7 +144,7 @@ func (w *Work) body(ctx context.Context, c *engine.Context, s *Snapshot) (adapte
 	if err != nil {
 		return adapter.Dispatch{}, err
 	}
-	access, err := operation.IssueToken(w.Keys, op, s.instance.PermissionFamily, c.Now())
+	access, err := operation.IssueToken(ctx, w.Keys, op, s.instance.PermissionFamily, c.Now())
 	if err != nil {
 		return adapter.Dispatch{}, err
 	}

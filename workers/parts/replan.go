@@ -74,7 +74,7 @@ func (w *Work) question(
 	if err != nil {
 		return adapter.PlanRequest{}, err
 	}
-	access, err := operation.IssueCallToken(w.Keys, operation.Call{
+	access, err := operation.IssueCallToken(ctx, w.Keys, operation.Call{
 		Instance: s.instance.ID, Keys: operation.LookKeys(s.narrow), Life: planToken,
 		For: authz.Ref{Kind: op.RequesterKind, ID: string(op.RequesterID), Name: op.RequesterName},
 	}, c.Now())

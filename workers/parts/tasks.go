@@ -12,6 +12,7 @@ import (
 	"github.com/gpuaas/app-platform/domain/ids"
 	"github.com/gpuaas/app-platform/domain/lifecycle"
 	"github.com/gpuaas/app-platform/ent/generated/db"
+	"github.com/gpuaas/app-platform/internal/telemetry"
 	"github.com/gpuaas/app-platform/internal/tx"
 	"github.com/gpuaas/app-platform/service/ledger/event"
 	"github.com/gpuaas/app-platform/workers/engine"
@@ -60,11 +61,12 @@ func place(ctx context.Context, t *tx.Tx, op *db.Operation, orders []order) erro
 		digest := sha256.Sum256(fmt.Appendf(nil, "%s\n%d\n%s", one.kind, one.timeout, spec))
 		batch.Queue(`INSERT INTO node_task (id, tenant_id, project_id, instance_id, member_id, node_id, operation_id, kind,
 			spec,
-			spec_digest, state, timeout_seconds, idempotency_key, created_at, correlation_id)
-			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, 'PENDING', $11, $12, $13, $14)
+			spec_digest, state, timeout_seconds, idempotency_key, created_at, correlation_id, traceparent, app_slug)
+			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, 'PENDING', $11, $12, $13, $14, $15,
+				coalesce((SELECT app_slug FROM instance WHERE id = $4), ''))
 			ON CONFLICT (member_id, idempotency_key) DO NOTHING`,
 			ids.New(ids.NodeTask), op.TenantID, op.ProjectID, one.member.InstanceID, one.member.ID, *one.member.NodeID, op.ID,
-			one.kind, spec, digest[:], one.timeout, one.key, t.Now, op.CorrelationID)
+			one.kind, spec, digest[:], one.timeout, one.key, t.Now, op.CorrelationID, telemetry.Traceparent(ctx))
 		t.Wake(event.NodeTopic(*one.member.NodeID))
 	}
 	if len(orders) == 0 {

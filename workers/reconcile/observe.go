@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"go.opentelemetry.io/otel/attribute"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/gpuaas/app-platform/authz"
@@ -15,6 +16,7 @@ import (
 	"github.com/gpuaas/app-platform/ent/generated/db"
 	dbinstance "github.com/gpuaas/app-platform/ent/generated/db/instance"
 	"github.com/gpuaas/app-platform/internal/adapterclient"
+	"github.com/gpuaas/app-platform/internal/telemetry"
 	"github.com/gpuaas/app-platform/internal/tx"
 	"github.com/gpuaas/app-platform/sdk/adapter"
 	"github.com/gpuaas/app-platform/service/ledger/event"
@@ -47,7 +49,7 @@ type polled struct {
 func (r *Reconciler) observe(ctx context.Context) error {
 	var after ids.ID
 	for {
-		page, err := r.page(ctx, after)
+		page, err := r.running(ctx, watchedSQL+`i.id > $1 ORDER BY i.id LIMIT $2`, after, observePage)
 		if err != nil || len(page) == 0 {
 			return err
 		}
@@ -71,10 +73,6 @@ const freshSQL = `WITH ended AS MATERIALIZED (SELECT instance_id, max(ended_at) 
 	WHERE i.status = 'RUNNING' AND i.released_at IS NULL AND (i.observed_at IS NULL OR ended.at > i.observed_at)
 	ORDER BY ended.at LIMIT $2`
 
-func (r *Reconciler) page(ctx context.Context, after ids.ID) ([]polled, error) {
-	return r.running(ctx, watchedSQL+`i.id > $1 ORDER BY i.id LIMIT $2`, after, observePage)
-}
-
 func (r *Reconciler) running(ctx context.Context, sql string, args ...any) ([]polled, error) {
 	found, err := r.DB.Worker().Query(ctx, sql, args...)
 	if err != nil {
@@ -90,25 +88,20 @@ func (r *Reconciler) running(ctx context.Context, sql string, args ...any) ([]po
 // pollEnded looks at instances whose operations have ended since they were last seen: at most maxGlance of
 // the newestOps newest operations. The others' turn comes with the sweep.
 func (r *Reconciler) pollEnded(ctx context.Context) error {
-	list, err := r.running(ctx, freshSQL, newestOps, maxGlance)
-	if err != nil {
-		return err
-	}
-	r.pollAll(ctx, list)
-	return nil
+	return r.pollAll(ctx, freshSQL, newestOps, maxGlance)
 }
 
 // pollSoon looks at the running ones among some instances, at most maxGlance, out of turn.
 func (r *Reconciler) pollSoon(ctx context.Context, wanted []ids.ID) error {
-	list, err := r.running(ctx, watchedSQL+`i.id = ANY ($1) ORDER BY i.id LIMIT $2`, wanted, maxGlance)
+	return r.pollAll(ctx, watchedSQL+`i.id = ANY ($1) ORDER BY i.id LIMIT $2`, wanted, maxGlance)
+}
+
+// pollAll looks at the instances that a statement finds.
+func (r *Reconciler) pollAll(ctx context.Context, sql string, args ...any) error {
+	list, err := r.running(ctx, sql, args...)
 	if err != nil {
 		return err
 	}
-	r.pollAll(ctx, list)
-	return nil
-}
-
-func (r *Reconciler) pollAll(ctx context.Context, list []polled) {
 	group := errgroup.Group{}
 	group.SetLimit(observeAtOnce)
 	for _, one := range list {
@@ -117,6 +110,7 @@ func (r *Reconciler) pollAll(ctx context.Context, list []polled) {
 		})
 	}
 	_ = group.Wait() // they log their own trouble
+	return nil
 }
 
 // observePage asks about a page of instances. An adapter that does not answer is not asked again in it.
@@ -156,6 +150,8 @@ func (r *Reconciler) observePage(ctx context.Context, page []polled) error {
 func (r *Reconciler) poll(ctx context.Context, one polled) bool {
 	ctx, cancel := context.WithTimeout(ctx, jobTimeout)
 	defer cancel()
+	ctx, span := telemetry.Begin(ctx, "observe", attribute.String("app_instance_id", string(one.ID)))
+	defer span.End()
 	seen, err := r.ask(ctx, one)
 	if ctx.Err() != nil && err == nil {
 		return true
@@ -213,7 +209,7 @@ func (r *Reconciler) ask(ctx context.Context, one polled) (adapter.Observation, 
 	if err != nil {
 		return adapter.Observation{}, err
 	}
-	access, err := operation.IssueCallToken(r.Keys, operation.Call{
+	access, err := operation.IssueCallToken(ctx, r.Keys, operation.Call{
 		Instance: one.ID, Keys: append(operation.LookKeys(one.NarrowCalls), read, members), Life: observeToken,
 	}, r.DB.Now())
 	if err != nil {

@@ -14,6 +14,7 @@ import (
 	"github.com/gpuaas/app-platform/domain/lifecycle"
 	"github.com/gpuaas/app-platform/ent/generated/db"
 	dbinstance "github.com/gpuaas/app-platform/ent/generated/db/instance"
+	"github.com/gpuaas/app-platform/internal/telemetry"
 	"github.com/gpuaas/app-platform/internal/tx"
 	"github.com/gpuaas/app-platform/service/ledger/event"
 	"github.com/gpuaas/app-platform/service/ledger/operation"
@@ -223,11 +224,13 @@ func (k *trace) left() string {
 func order(ctx context.Context, t *tx.Tx, row *db.Orphan, kind lifecycle.NodeTaskKind) error {
 	digest := sha256.Sum256(fmt.Appendf(nil, "%s\n%d\n{}", kind, orphanSeconds))
 	_, err := t.Exec(ctx, `INSERT INTO node_task (id, tenant_id, project_id, instance_id, member_id, node_id, kind, spec,
-		spec_digest, state, timeout_seconds, idempotency_key, created_at, correlation_id) VALUES ($1, $2, $3, $4, $5, $6,
-		$7, '{}', $8, 'PENDING', $9, $10, $11, coalesce((SELECT correlation_id FROM operation WHERE id = $12), ''))
+		spec_digest, state, timeout_seconds, idempotency_key, created_at, correlation_id, traceparent, app_slug)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, '{}', $8, 'PENDING', $9, $10, $11,
+		coalesce((SELECT correlation_id FROM operation WHERE id = $12), ''), $13,
+		coalesce((SELECT app_slug FROM instance WHERE id = $4), ''))
 		ON CONFLICT (member_id, idempotency_key) DO NOTHING`, ids.New(ids.NodeTask), row.TenantID, row.ProjectID,
 		row.InstanceID, row.MemberID, row.NodeID, kind, digest[:], orphanSeconds, keyOf(row)+lifecycle.Wire(kind), t.Now,
-		row.OperationID)
+		row.OperationID, telemetry.Traceparent(ctx))
 	if err != nil {
 		return fmt.Errorf("ask for a task of %s: %w", row.ID, err)
 	}

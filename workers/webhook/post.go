@@ -71,6 +71,7 @@ func (w *Worker) send(ctx context.Context, b batch, one delivery) result {
 	w.Log.LogAttrs(ctx, slog.LevelInfo, "webhook delivery", slog.String("delivery_id", string(one.id)),
 		slog.String("correlation_id", one.event.CorrelationID), telemetry.TraceID(ctx),
 		slog.String("org_id", string(one.event.TenantID)), slog.String("project_id", string(one.event.ProjectID)),
+		slog.String("app_slug", one.event.AppSlug), slog.String("app_instance_id", string(one.event.AppInstanceID())),
 		slog.Int("status", out.status), slog.String("code", code), telemetry.Milliseconds(took))
 	telemetry.End(span, code)
 	return out
@@ -132,7 +133,7 @@ func body(e *event.Event) ([]byte, error) {
 		AppSlug:       e.AppSlug,
 		AppInstanceID: string(e.AppInstanceID()), AllocationID: text(e.AllocationID), OperationID: text(e.OperationID),
 		MemberID: text(e.MemberID), Message: e.Message,
-		Payload: e.Payload, CorrelationID: e.CorrelationID,
+		Payload: e.Payload, CorrelationID: e.CorrelationID, TraceID: e.TraceID,
 	}}
 	encoded, err := json.Marshal(content)
 	if err != nil || len(encoded) <= sdk.MaxBody {

@@ -50,6 +50,12 @@ type AuditEntry struct {
 	Repeats int `json:"repeats,omitempty"`
 	// CorrelationID holds the value of the "correlation_id" field.
 	CorrelationID string `json:"correlation_id,omitempty"`
+	// the trace of the request or attempt that wrote it; not sealed
+	TraceID string `json:"trace_id,omitempty"`
+	// the instance that the object is, or is of; not sealed
+	InstanceID *ids.ID `json:"instance_id,omitempty"`
+	// the app of that instance; not sealed
+	AppSlug string `json:"app_slug,omitempty"`
 	// address it came from
 	Origin string `json:"origin,omitempty"`
 	// a break-glass mutation
@@ -72,7 +78,7 @@ func (*AuditEntry) scanValues(columns []string) ([]any, error) {
 			values[i] = new(sql.NullBool)
 		case auditentry.FieldRepeats, auditentry.FieldXid:
 			values[i] = new(sql.NullInt64)
-		case auditentry.FieldID, auditentry.FieldTenantID, auditentry.FieldProjectID, auditentry.FieldActorKind, auditentry.FieldActorID, auditentry.FieldActorName, auditentry.FieldPermissionKey, auditentry.FieldAction, auditentry.FieldObjectID, auditentry.FieldReason, auditentry.FieldCode, auditentry.FieldCorrelationID, auditentry.FieldOrigin:
+		case auditentry.FieldID, auditentry.FieldTenantID, auditentry.FieldProjectID, auditentry.FieldActorKind, auditentry.FieldActorID, auditentry.FieldActorName, auditentry.FieldPermissionKey, auditentry.FieldAction, auditentry.FieldObjectID, auditentry.FieldReason, auditentry.FieldCode, auditentry.FieldCorrelationID, auditentry.FieldTraceID, auditentry.FieldInstanceID, auditentry.FieldAppSlug, auditentry.FieldOrigin:
 			values[i] = new(sql.NullString)
 		case auditentry.FieldCreatedAt:
 			values[i] = new(sql.NullTime)
@@ -193,6 +199,25 @@ func (_m *AuditEntry) assignValues(columns []string, values []any) error {
 			} else if value.Valid {
 				_m.CorrelationID = value.String
 			}
+		case auditentry.FieldTraceID:
+			if value, ok := values[i].(*sql.NullString); !ok {
+				return fmt.Errorf("unexpected type %T for field trace_id", values[i])
+			} else if value.Valid {
+				_m.TraceID = value.String
+			}
+		case auditentry.FieldInstanceID:
+			if value, ok := values[i].(*sql.NullString); !ok {
+				return fmt.Errorf("unexpected type %T for field instance_id", values[i])
+			} else if value.Valid {
+				_m.InstanceID = new(ids.ID)
+				*_m.InstanceID = ids.ID(value.String)
+			}
+		case auditentry.FieldAppSlug:
+			if value, ok := values[i].(*sql.NullString); !ok {
+				return fmt.Errorf("unexpected type %T for field app_slug", values[i])
+			} else if value.Valid {
+				_m.AppSlug = value.String
+			}
 		case auditentry.FieldOrigin:
 			if value, ok := values[i].(*sql.NullString); !ok {
 				return fmt.Errorf("unexpected type %T for field origin", values[i])
@@ -301,6 +326,17 @@ func (_m *AuditEntry) String() string {
 	builder.WriteString(", ")
 	builder.WriteString("correlation_id=")
 	builder.WriteString(_m.CorrelationID)
+	builder.WriteString(", ")
+	builder.WriteString("trace_id=")
+	builder.WriteString(_m.TraceID)
+	builder.WriteString(", ")
+	if v := _m.InstanceID; v != nil {
+		builder.WriteString("instance_id=")
+		builder.WriteString(fmt.Sprintf("%v", *v))
+	}
+	builder.WriteString(", ")
+	builder.WriteString("app_slug=")
+	builder.WriteString(_m.AppSlug)
 	builder.WriteString(", ")
 	builder.WriteString("origin=")
 	builder.WriteString(_m.Origin)

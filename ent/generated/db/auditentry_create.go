@@ -176,6 +176,48 @@ func (_c *AuditEntryCreate) SetCorrelationID(v string) *AuditEntryCreate {
 	return _c
 }
 
+// SetTraceID sets the "trace_id" field.
+func (_c *AuditEntryCreate) SetTraceID(v string) *AuditEntryCreate {
+	_c.mutation.SetTraceID(v)
+	return _c
+}
+
+// SetNillableTraceID sets the "trace_id" field if the given value is not nil.
+func (_c *AuditEntryCreate) SetNillableTraceID(v *string) *AuditEntryCreate {
+	if v != nil {
+		_c.SetTraceID(*v)
+	}
+	return _c
+}
+
+// SetInstanceID sets the "instance_id" field.
+func (_c *AuditEntryCreate) SetInstanceID(v ids.ID) *AuditEntryCreate {
+	_c.mutation.SetInstanceID(v)
+	return _c
+}
+
+// SetNillableInstanceID sets the "instance_id" field if the given value is not nil.
+func (_c *AuditEntryCreate) SetNillableInstanceID(v *ids.ID) *AuditEntryCreate {
+	if v != nil {
+		_c.SetInstanceID(*v)
+	}
+	return _c
+}
+
+// SetAppSlug sets the "app_slug" field.
+func (_c *AuditEntryCreate) SetAppSlug(v string) *AuditEntryCreate {
+	_c.mutation.SetAppSlug(v)
+	return _c
+}
+
+// SetNillableAppSlug sets the "app_slug" field if the given value is not nil.
+func (_c *AuditEntryCreate) SetNillableAppSlug(v *string) *AuditEntryCreate {
+	if v != nil {
+		_c.SetAppSlug(*v)
+	}
+	return _c
+}
+
 // SetOrigin sets the "origin" field.
 func (_c *AuditEntryCreate) SetOrigin(v string) *AuditEntryCreate {
 	_c.mutation.SetOrigin(v)
@@ -289,6 +331,14 @@ func (_c *AuditEntryCreate) defaults() {
 		v := auditentry.DefaultRepeats
 		_c.mutation.SetRepeats(v)
 	}
+	if _, ok := _c.mutation.TraceID(); !ok {
+		v := auditentry.DefaultTraceID
+		_c.mutation.SetTraceID(v)
+	}
+	if _, ok := _c.mutation.AppSlug(); !ok {
+		v := auditentry.DefaultAppSlug
+		_c.mutation.SetAppSlug(v)
+	}
 	if _, ok := _c.mutation.Origin(); !ok {
 		v := auditentry.DefaultOrigin
 		_c.mutation.SetOrigin(v)
@@ -337,6 +387,12 @@ func (_c *AuditEntryCreate) check() error {
 	}
 	if _, ok := _c.mutation.CorrelationID(); !ok {
 		return &ValidationError{Name: "correlation_id", err: errors.New(`db: missing required field "AuditEntry.correlation_id"`)}
+	}
+	if _, ok := _c.mutation.TraceID(); !ok {
+		return &ValidationError{Name: "trace_id", err: errors.New(`db: missing required field "AuditEntry.trace_id"`)}
+	}
+	if _, ok := _c.mutation.AppSlug(); !ok {
+		return &ValidationError{Name: "app_slug", err: errors.New(`db: missing required field "AuditEntry.app_slug"`)}
 	}
 	if _, ok := _c.mutation.Origin(); !ok {
 		return &ValidationError{Name: "origin", err: errors.New(`db: missing required field "AuditEntry.origin"`)}
@@ -441,6 +497,18 @@ func (_c *AuditEntryCreate) createSpec() (*AuditEntry, *sqlgraph.CreateSpec) {
 	if value, ok := _c.mutation.CorrelationID(); ok {
 		_spec.SetField(auditentry.FieldCorrelationID, field.TypeString, value)
 		_node.CorrelationID = value
+	}
+	if value, ok := _c.mutation.TraceID(); ok {
+		_spec.SetField(auditentry.FieldTraceID, field.TypeString, value)
+		_node.TraceID = value
+	}
+	if value, ok := _c.mutation.InstanceID(); ok {
+		_spec.SetField(auditentry.FieldInstanceID, field.TypeString, value)
+		_node.InstanceID = &value
+	}
+	if value, ok := _c.mutation.AppSlug(); ok {
+		_spec.SetField(auditentry.FieldAppSlug, field.TypeString, value)
+		_node.AppSlug = value
 	}
 	if value, ok := _c.mutation.Origin(); ok {
 		_spec.SetField(auditentry.FieldOrigin, field.TypeString, value)

@@ -267,6 +267,54 @@ func (_u *AuditEntryUpdate) SetNillableCorrelationID(v *string) *AuditEntryUpdat
 	return _u
 }
 
+// SetTraceID sets the "trace_id" field.
+func (_u *AuditEntryUpdate) SetTraceID(v string) *AuditEntryUpdate {
+	_u.mutation.SetTraceID(v)
+	return _u
+}
+
+// SetNillableTraceID sets the "trace_id" field if the given value is not nil.
+func (_u *AuditEntryUpdate) SetNillableTraceID(v *string) *AuditEntryUpdate {
+	if v != nil {
+		_u.SetTraceID(*v)
+	}
+	return _u
+}
+
+// SetInstanceID sets the "instance_id" field.
+func (_u *AuditEntryUpdate) SetInstanceID(v ids.ID) *AuditEntryUpdate {
+	_u.mutation.SetInstanceID(v)
+	return _u
+}
+
+// SetNillableInstanceID sets the "instance_id" field if the given value is not nil.
+func (_u *AuditEntryUpdate) SetNillableInstanceID(v *ids.ID) *AuditEntryUpdate {
+	if v != nil {
+		_u.SetInstanceID(*v)
+	}
+	return _u
+}
+
+// ClearInstanceID clears the value of the "instance_id" field.
+func (_u *AuditEntryUpdate) ClearInstanceID() *AuditEntryUpdate {
+	_u.mutation.ClearInstanceID()
+	return _u
+}
+
+// SetAppSlug sets the "app_slug" field.
+func (_u *AuditEntryUpdate) SetAppSlug(v string) *AuditEntryUpdate {
+	_u.mutation.SetAppSlug(v)
+	return _u
+}
+
+// SetNillableAppSlug sets the "app_slug" field if the given value is not nil.
+func (_u *AuditEntryUpdate) SetNillableAppSlug(v *string) *AuditEntryUpdate {
+	if v != nil {
+		_u.SetAppSlug(*v)
+	}
+	return _u
+}
+
 // SetOrigin sets the "origin" field.
 func (_u *AuditEntryUpdate) SetOrigin(v string) *AuditEntryUpdate {
 	_u.mutation.SetOrigin(v)
@@ -426,6 +474,18 @@ func (_u *AuditEntryUpdate) sqlSave(ctx context.Context) (_node int, err error) 
 	}
 	if value, ok := _u.mutation.CorrelationID(); ok {
 		_spec.SetField(auditentry.FieldCorrelationID, field.TypeString, value)
+	}
+	if value, ok := _u.mutation.TraceID(); ok {
+		_spec.SetField(auditentry.FieldTraceID, field.TypeString, value)
+	}
+	if value, ok := _u.mutation.InstanceID(); ok {
+		_spec.SetField(auditentry.FieldInstanceID, field.TypeString, value)
+	}
+	if _u.mutation.InstanceIDCleared() {
+		_spec.ClearField(auditentry.FieldInstanceID, field.TypeString)
+	}
+	if value, ok := _u.mutation.AppSlug(); ok {
+		_spec.SetField(auditentry.FieldAppSlug, field.TypeString, value)
 	}
 	if value, ok := _u.mutation.Origin(); ok {
 		_spec.SetField(auditentry.FieldOrigin, field.TypeString, value)
@@ -696,6 +756,54 @@ func (_u *AuditEntryUpdateOne) SetNillableCorrelationID(v *string) *AuditEntryUp
 	return _u
 }
 
+// SetTraceID sets the "trace_id" field.
+func (_u *AuditEntryUpdateOne) SetTraceID(v string) *AuditEntryUpdateOne {
+	_u.mutation.SetTraceID(v)
+	return _u
+}
+
+// SetNillableTraceID sets the "trace_id" field if the given value is not nil.
+func (_u *AuditEntryUpdateOne) SetNillableTraceID(v *string) *AuditEntryUpdateOne {
+	if v != nil {
+		_u.SetTraceID(*v)
+	}
+	return _u
+}
+
+// SetInstanceID sets the "instance_id" field.
+func (_u *AuditEntryUpdateOne) SetInstanceID(v ids.ID) *AuditEntryUpdateOne {
+	_u.mutation.SetInstanceID(v)
+	return _u
+}
+
+// SetNillableInstanceID sets the "instance_id" field if the given value is not nil.
+func (_u *AuditEntryUpdateOne) SetNillableInstanceID(v *ids.ID) *AuditEntryUpdateOne {
+	if v != nil {
+		_u.SetInstanceID(*v)
+	}
+	return _u
+}
+
+// ClearInstanceID clears the value of the "instance_id" field.
+func (_u *AuditEntryUpdateOne) ClearInstanceID() *AuditEntryUpdateOne {
+	_u.mutation.ClearInstanceID()
+	return _u
+}
+
+// SetAppSlug sets the "app_slug" field.
+func (_u *AuditEntryUpdateOne) SetAppSlug(v string) *AuditEntryUpdateOne {
+	_u.mutation.SetAppSlug(v)
+	return _u
+}
+
+// SetNillableAppSlug sets the "app_slug" field if the given value is not nil.
+func (_u *AuditEntryUpdateOne) SetNillableAppSlug(v *string) *AuditEntryUpdateOne {
+	if v != nil {
+		_u.SetAppSlug(*v)
+	}
+	return _u
+}
+
 // SetOrigin sets the "origin" field.
 func (_u *AuditEntryUpdateOne) SetOrigin(v string) *AuditEntryUpdateOne {
 	_u.mutation.SetOrigin(v)
@@ -885,6 +993,18 @@ func (_u *AuditEntryUpdateOne) sqlSave(ctx context.Context) (_node *AuditEntry, 
 	}
 	if value, ok := _u.mutation.CorrelationID(); ok {
 		_spec.SetField(auditentry.FieldCorrelationID, field.TypeString, value)
+	}
+	if value, ok := _u.mutation.TraceID(); ok {
+		_spec.SetField(auditentry.FieldTraceID, field.TypeString, value)
+	}
+	if value, ok := _u.mutation.InstanceID(); ok {
+		_spec.SetField(auditentry.FieldInstanceID, field.TypeString, value)
+	}
+	if _u.mutation.InstanceIDCleared() {
+		_spec.ClearField(auditentry.FieldInstanceID, field.TypeString)
+	}
+	if value, ok := _u.mutation.AppSlug(); ok {
+		_spec.SetField(auditentry.FieldAppSlug, field.TypeString, value)
 	}
 	if value, ok := _u.mutation.Origin(); ok {
 		_spec.SetField(auditentry.FieldOrigin, field.TypeString, value)

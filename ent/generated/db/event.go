@@ -52,6 +52,8 @@ type Event struct {
 	Payload json.RawMessage `json:"payload,omitempty"`
 	// CorrelationID holds the value of the "correlation_id" field.
 	CorrelationID string `json:"correlation_id,omitempty"`
+	// the trace of the request or attempt that wrote it
+	TraceID string `json:"trace_id,omitempty"`
 	// OccurredAt holds the value of the "occurred_at" field.
 	OccurredAt   time.Time `json:"occurred_at,omitempty"`
 	selectValues sql.SelectValues
@@ -66,7 +68,7 @@ func (*Event) scanValues(columns []string) ([]any, error) {
 			values[i] = new([]byte)
 		case event.FieldSeq, event.FieldGeneration, event.FieldXid, event.FieldPosition:
 			values[i] = new(sql.NullInt64)
-		case event.FieldID, event.FieldTenantID, event.FieldProjectID, event.FieldInstanceID, event.FieldAllocationID, event.FieldType, event.FieldAppSlug, event.FieldPermissionFamily, event.FieldOperationID, event.FieldMemberID, event.FieldMessage, event.FieldCorrelationID:
+		case event.FieldID, event.FieldTenantID, event.FieldProjectID, event.FieldInstanceID, event.FieldAllocationID, event.FieldType, event.FieldAppSlug, event.FieldPermissionFamily, event.FieldOperationID, event.FieldMemberID, event.FieldMessage, event.FieldCorrelationID, event.FieldTraceID:
 			values[i] = new(sql.NullString)
 		case event.FieldOccurredAt:
 			values[i] = new(sql.NullTime)
@@ -193,6 +195,12 @@ func (_m *Event) assignValues(columns []string, values []any) error {
 			} else if value.Valid {
 				_m.CorrelationID = value.String
 			}
+		case event.FieldTraceID:
+			if value, ok := values[i].(*sql.NullString); !ok {
+				return fmt.Errorf("unexpected type %T for field trace_id", values[i])
+			} else if value.Valid {
+				_m.TraceID = value.String
+			}
 		case event.FieldOccurredAt:
 			if value, ok := values[i].(*sql.NullTime); !ok {
 				return fmt.Errorf("unexpected type %T for field occurred_at", values[i])
@@ -290,6 +298,9 @@ func (_m *Event) String() string {
 	builder.WriteString(", ")
 	builder.WriteString("correlation_id=")
 	builder.WriteString(_m.CorrelationID)
+	builder.WriteString(", ")
+	builder.WriteString("trace_id=")
+	builder.WriteString(_m.TraceID)
 	builder.WriteString(", ")
 	builder.WriteString("occurred_at=")
 	builder.WriteString(_m.OccurredAt.Format(time.ANSIC))

@@ -158,6 +158,20 @@ func (_c *EventCreate) SetCorrelationID(v string) *EventCreate {
 	return _c
 }
 
+// SetTraceID sets the "trace_id" field.
+func (_c *EventCreate) SetTraceID(v string) *EventCreate {
+	_c.mutation.SetTraceID(v)
+	return _c
+}
+
+// SetNillableTraceID sets the "trace_id" field if the given value is not nil.
+func (_c *EventCreate) SetNillableTraceID(v *string) *EventCreate {
+	if v != nil {
+		_c.SetTraceID(*v)
+	}
+	return _c
+}
+
 // SetOccurredAt sets the "occurred_at" field.
 func (_c *EventCreate) SetOccurredAt(v time.Time) *EventCreate {
 	_c.mutation.SetOccurredAt(v)
@@ -217,6 +231,10 @@ func (_c *EventCreate) defaults() {
 		v := event.DefaultMessage
 		_c.mutation.SetMessage(v)
 	}
+	if _, ok := _c.mutation.TraceID(); !ok {
+		v := event.DefaultTraceID
+		_c.mutation.SetTraceID(v)
+	}
 	if _, ok := _c.mutation.OccurredAt(); !ok {
 		v := event.DefaultOccurredAt()
 		_c.mutation.SetOccurredAt(v)
@@ -248,6 +266,9 @@ func (_c *EventCreate) check() error {
 	}
 	if _, ok := _c.mutation.CorrelationID(); !ok {
 		return &ValidationError{Name: "correlation_id", err: errors.New(`db: missing required field "Event.correlation_id"`)}
+	}
+	if _, ok := _c.mutation.TraceID(); !ok {
+		return &ValidationError{Name: "trace_id", err: errors.New(`db: missing required field "Event.trace_id"`)}
 	}
 	if _, ok := _c.mutation.OccurredAt(); !ok {
 		return &ValidationError{Name: "occurred_at", err: errors.New(`db: missing required field "Event.occurred_at"`)}
@@ -350,6 +371,10 @@ func (_c *EventCreate) createSpec() (*Event, *sqlgraph.CreateSpec) {
 	if value, ok := _c.mutation.CorrelationID(); ok {
 		_spec.SetField(event.FieldCorrelationID, field.TypeString, value)
 		_node.CorrelationID = value
+	}
+	if value, ok := _c.mutation.TraceID(); ok {
+		_spec.SetField(event.FieldTraceID, field.TypeString, value)
+		_node.TraceID = value
 	}
 	if value, ok := _c.mutation.OccurredAt(); ok {
 		_spec.SetField(event.FieldOccurredAt, field.TypeTime, value)

@@ -283,6 +283,20 @@ func (_u *EventUpdate) SetNillableCorrelationID(v *string) *EventUpdate {
 	return _u
 }
 
+// SetTraceID sets the "trace_id" field.
+func (_u *EventUpdate) SetTraceID(v string) *EventUpdate {
+	_u.mutation.SetTraceID(v)
+	return _u
+}
+
+// SetNillableTraceID sets the "trace_id" field if the given value is not nil.
+func (_u *EventUpdate) SetNillableTraceID(v *string) *EventUpdate {
+	if v != nil {
+		_u.SetTraceID(*v)
+	}
+	return _u
+}
+
 // SetOccurredAt sets the "occurred_at" field.
 func (_u *EventUpdate) SetOccurredAt(v time.Time) *EventUpdate {
 	_u.mutation.SetOccurredAt(v)
@@ -411,6 +425,9 @@ func (_u *EventUpdate) sqlSave(ctx context.Context) (_node int, err error) {
 	}
 	if value, ok := _u.mutation.CorrelationID(); ok {
 		_spec.SetField(event.FieldCorrelationID, field.TypeString, value)
+	}
+	if value, ok := _u.mutation.TraceID(); ok {
+		_spec.SetField(event.FieldTraceID, field.TypeString, value)
 	}
 	if value, ok := _u.mutation.OccurredAt(); ok {
 		_spec.SetField(event.FieldOccurredAt, field.TypeTime, value)
@@ -687,6 +704,20 @@ func (_u *EventUpdateOne) SetNillableCorrelationID(v *string) *EventUpdateOne {
 	return _u
 }
 
+// SetTraceID sets the "trace_id" field.
+func (_u *EventUpdateOne) SetTraceID(v string) *EventUpdateOne {
+	_u.mutation.SetTraceID(v)
+	return _u
+}
+
+// SetNillableTraceID sets the "trace_id" field if the given value is not nil.
+func (_u *EventUpdateOne) SetNillableTraceID(v *string) *EventUpdateOne {
+	if v != nil {
+		_u.SetTraceID(*v)
+	}
+	return _u
+}
+
 // SetOccurredAt sets the "occurred_at" field.
 func (_u *EventUpdateOne) SetOccurredAt(v time.Time) *EventUpdateOne {
 	_u.mutation.SetOccurredAt(v)
@@ -845,6 +876,9 @@ func (_u *EventUpdateOne) sqlSave(ctx context.Context) (_node *Event, err error)
 	}
 	if value, ok := _u.mutation.CorrelationID(); ok {
 		_spec.SetField(event.FieldCorrelationID, field.TypeString, value)
+	}
+	if value, ok := _u.mutation.TraceID(); ok {
+		_spec.SetField(event.FieldTraceID, field.TypeString, value)
 	}
 	if value, ok := _u.mutation.OccurredAt(); ok {
 		_spec.SetField(event.FieldOccurredAt, field.TypeTime, value)

@@ -8750,6 +8750,9 @@ type AuditEntryMutation struct {
 	repeats        *int
 	addrepeats     *int
 	correlation_id *string
+	trace_id       *string
+	instance_id    *ids.ID
+	app_slug       *string
 	origin         *string
 	break_glass    *bool
 	xid            *int64
@@ -9509,6 +9512,127 @@ func (m *AuditEntryMutation) ResetCorrelationID() {
 	m.correlation_id = nil
 }
 
+// SetTraceID sets the "trace_id" field.
+func (m *AuditEntryMutation) SetTraceID(s string) {
+	m.trace_id = &s
+}
+
+// TraceID returns the value of the "trace_id" field in the mutation.
+func (m *AuditEntryMutation) TraceID() (r string, exists bool) {
+	v := m.trace_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldTraceID returns the old "trace_id" field's value of the AuditEntry entity.
+// If the AuditEntry object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *AuditEntryMutation) OldTraceID(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldTraceID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldTraceID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldTraceID: %w", err)
+	}
+	return oldValue.TraceID, nil
+}
+
+// ResetTraceID resets all changes to the "trace_id" field.
+func (m *AuditEntryMutation) ResetTraceID() {
+	m.trace_id = nil
+}
+
+// SetInstanceID sets the "instance_id" field.
+func (m *AuditEntryMutation) SetInstanceID(i ids.ID) {
+	m.instance_id = &i
+}
+
+// InstanceID returns the value of the "instance_id" field in the mutation.
+func (m *AuditEntryMutation) InstanceID() (r ids.ID, exists bool) {
+	v := m.instance_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldInstanceID returns the old "instance_id" field's value of the AuditEntry entity.
+// If the AuditEntry object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *AuditEntryMutation) OldInstanceID(ctx context.Context) (v *ids.ID, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldInstanceID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldInstanceID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldInstanceID: %w", err)
+	}
+	return oldValue.InstanceID, nil
+}
+
+// ClearInstanceID clears the value of the "instance_id" field.
+func (m *AuditEntryMutation) ClearInstanceID() {
+	m.instance_id = nil
+	m.clearedFields[auditentry.FieldInstanceID] = struct{}{}
+}
+
+// InstanceIDCleared returns if the "instance_id" field was cleared in this mutation.
+func (m *AuditEntryMutation) InstanceIDCleared() bool {
+	_, ok := m.clearedFields[auditentry.FieldInstanceID]
+	return ok
+}
+
+// ResetInstanceID resets all changes to the "instance_id" field.
+func (m *AuditEntryMutation) ResetInstanceID() {
+	m.instance_id = nil
+	delete(m.clearedFields, auditentry.FieldInstanceID)
+}
+
+// SetAppSlug sets the "app_slug" field.
+func (m *AuditEntryMutation) SetAppSlug(s string) {
+	m.app_slug = &s
+}
+
+// AppSlug returns the value of the "app_slug" field in the mutation.
+func (m *AuditEntryMutation) AppSlug() (r string, exists bool) {
+	v := m.app_slug
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldAppSlug returns the old "app_slug" field's value of the AuditEntry entity.
+// If the AuditEntry object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *AuditEntryMutation) OldAppSlug(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldAppSlug is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldAppSlug requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldAppSlug: %w", err)
+	}
+	return oldValue.AppSlug, nil
+}
+
+// ResetAppSlug resets all changes to the "app_slug" field.
+func (m *AuditEntryMutation) ResetAppSlug() {
+	m.app_slug = nil
+}
+
 // SetOrigin sets the "origin" field.
 func (m *AuditEntryMutation) SetOrigin(s string) {
 	m.origin = &s
@@ -9707,7 +9831,7 @@ func (m *AuditEntryMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *AuditEntryMutation) Fields() []string {
-	fields := make([]string, 0, 19)
+	fields := make([]string, 0, 22)
 	if m.tenant_id != nil {
 		fields = append(fields, auditentry.FieldTenantID)
 	}
@@ -9752,6 +9876,15 @@ func (m *AuditEntryMutation) Fields() []string {
 	}
 	if m.correlation_id != nil {
 		fields = append(fields, auditentry.FieldCorrelationID)
+	}
+	if m.trace_id != nil {
+		fields = append(fields, auditentry.FieldTraceID)
+	}
+	if m.instance_id != nil {
+		fields = append(fields, auditentry.FieldInstanceID)
+	}
+	if m.app_slug != nil {
+		fields = append(fields, auditentry.FieldAppSlug)
 	}
 	if m.origin != nil {
 		fields = append(fields, auditentry.FieldOrigin)
@@ -9803,6 +9936,12 @@ func (m *AuditEntryMutation) Field(name string) (ent.Value, bool) {
 		return m.Repeats()
 	case auditentry.FieldCorrelationID:
 		return m.CorrelationID()
+	case auditentry.FieldTraceID:
+		return m.TraceID()
+	case auditentry.FieldInstanceID:
+		return m.InstanceID()
+	case auditentry.FieldAppSlug:
+		return m.AppSlug()
 	case auditentry.FieldOrigin:
 		return m.Origin()
 	case auditentry.FieldBreakGlass:
@@ -9850,6 +9989,12 @@ func (m *AuditEntryMutation) OldField(ctx context.Context, name string) (ent.Val
 		return m.OldRepeats(ctx)
 	case auditentry.FieldCorrelationID:
 		return m.OldCorrelationID(ctx)
+	case auditentry.FieldTraceID:
+		return m.OldTraceID(ctx)
+	case auditentry.FieldInstanceID:
+		return m.OldInstanceID(ctx)
+	case auditentry.FieldAppSlug:
+		return m.OldAppSlug(ctx)
 	case auditentry.FieldOrigin:
 		return m.OldOrigin(ctx)
 	case auditentry.FieldBreakGlass:
@@ -9972,6 +10117,27 @@ func (m *AuditEntryMutation) SetField(name string, value ent.Value) error {
 		}
 		m.SetCorrelationID(v)
 		return nil
+	case auditentry.FieldTraceID:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetTraceID(v)
+		return nil
+	case auditentry.FieldInstanceID:
+		v, ok := value.(ids.ID)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetInstanceID(v)
+		return nil
+	case auditentry.FieldAppSlug:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetAppSlug(v)
+		return nil
 	case auditentry.FieldOrigin:
 		v, ok := value.(string)
 		if !ok {
@@ -10069,6 +10235,9 @@ func (m *AuditEntryMutation) ClearedFields() []string {
 	if m.FieldCleared(auditentry.FieldAfter) {
 		fields = append(fields, auditentry.FieldAfter)
 	}
+	if m.FieldCleared(auditentry.FieldInstanceID) {
+		fields = append(fields, auditentry.FieldInstanceID)
+	}
 	return fields
 }
 
@@ -10094,6 +10263,9 @@ func (m *AuditEntryMutation) ClearField(name string) error {
 		return nil
 	case auditentry.FieldAfter:
 		m.ClearAfter()
+		return nil
+	case auditentry.FieldInstanceID:
+		m.ClearInstanceID()
 		return nil
 	}
 	return fmt.Errorf("unknown AuditEntry nullable field %s", name)
@@ -10147,6 +10319,15 @@ func (m *AuditEntryMutation) ResetField(name string) error {
 		return nil
 	case auditentry.FieldCorrelationID:
 		m.ResetCorrelationID()
+		return nil
+	case auditentry.FieldTraceID:
+		m.ResetTraceID()
+		return nil
+	case auditentry.FieldInstanceID:
+		m.ResetInstanceID()
+		return nil
+	case auditentry.FieldAppSlug:
+		m.ResetAppSlug()
 		return nil
 	case auditentry.FieldOrigin:
 		m.ResetOrigin()
@@ -15109,6 +15290,7 @@ type EventMutation struct {
 	payload           *json.RawMessage
 	appendpayload     json.RawMessage
 	correlation_id    *string
+	trace_id          *string
 	occurred_at       *time.Time
 	clearedFields     map[string]struct{}
 	done              bool
@@ -15957,6 +16139,42 @@ func (m *EventMutation) ResetCorrelationID() {
 	m.correlation_id = nil
 }
 
+// SetTraceID sets the "trace_id" field.
+func (m *EventMutation) SetTraceID(s string) {
+	m.trace_id = &s
+}
+
+// TraceID returns the value of the "trace_id" field in the mutation.
+func (m *EventMutation) TraceID() (r string, exists bool) {
+	v := m.trace_id
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldTraceID returns the old "trace_id" field's value of the Event entity.
+// If the Event object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *EventMutation) OldTraceID(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldTraceID is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldTraceID requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldTraceID: %w", err)
+	}
+	return oldValue.TraceID, nil
+}
+
+// ResetTraceID resets all changes to the "trace_id" field.
+func (m *EventMutation) ResetTraceID() {
+	m.trace_id = nil
+}
+
 // SetOccurredAt sets the "occurred_at" field.
 func (m *EventMutation) SetOccurredAt(t time.Time) {
 	m.occurred_at = &t
@@ -16027,7 +16245,7 @@ func (m *EventMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *EventMutation) Fields() []string {
-	fields := make([]string, 0, 17)
+	fields := make([]string, 0, 18)
 	if m.tenant_id != nil {
 		fields = append(fields, event.FieldTenantID)
 	}
@@ -16076,6 +16294,9 @@ func (m *EventMutation) Fields() []string {
 	if m.correlation_id != nil {
 		fields = append(fields, event.FieldCorrelationID)
 	}
+	if m.trace_id != nil {
+		fields = append(fields, event.FieldTraceID)
+	}
 	if m.occurred_at != nil {
 		fields = append(fields, event.FieldOccurredAt)
 	}
@@ -16119,6 +16340,8 @@ func (m *EventMutation) Field(name string) (ent.Value, bool) {
 		return m.Payload()
 	case event.FieldCorrelationID:
 		return m.CorrelationID()
+	case event.FieldTraceID:
+		return m.TraceID()
 	case event.FieldOccurredAt:
 		return m.OccurredAt()
 	}
@@ -16162,6 +16385,8 @@ func (m *EventMutation) OldField(ctx context.Context, name string) (ent.Value, e
 		return m.OldPayload(ctx)
 	case event.FieldCorrelationID:
 		return m.OldCorrelationID(ctx)
+	case event.FieldTraceID:
+		return m.OldTraceID(ctx)
 	case event.FieldOccurredAt:
 		return m.OldOccurredAt(ctx)
 	}
@@ -16284,6 +16509,13 @@ func (m *EventMutation) SetField(name string, value ent.Value) error {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
 		m.SetCorrelationID(v)
+		return nil
+	case event.FieldTraceID:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetTraceID(v)
 		return nil
 	case event.FieldOccurredAt:
 		v, ok := value.(time.Time)
@@ -16472,6 +16704,9 @@ func (m *EventMutation) ResetField(name string) error {
 		return nil
 	case event.FieldCorrelationID:
 		m.ResetCorrelationID()
+		return nil
+	case event.FieldTraceID:
+		m.ResetTraceID()
 		return nil
 	case event.FieldOccurredAt:
 		m.ResetOccurredAt()
@@ -28889,6 +29124,8 @@ type NodeTaskMutation struct {
 	stderr             *string
 	idempotency_key    *string
 	correlation_id     *string
+	traceparent        *string
+	app_slug           *string
 	binding            **isolation.Binding
 	created_at         *time.Time
 	seq                *int64
@@ -29982,6 +30219,78 @@ func (m *NodeTaskMutation) ResetCorrelationID() {
 	m.correlation_id = nil
 }
 
+// SetTraceparent sets the "traceparent" field.
+func (m *NodeTaskMutation) SetTraceparent(s string) {
+	m.traceparent = &s
+}
+
+// Traceparent returns the value of the "traceparent" field in the mutation.
+func (m *NodeTaskMutation) Traceparent() (r string, exists bool) {
+	v := m.traceparent
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldTraceparent returns the old "traceparent" field's value of the NodeTask entity.
+// If the NodeTask object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *NodeTaskMutation) OldTraceparent(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldTraceparent is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldTraceparent requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldTraceparent: %w", err)
+	}
+	return oldValue.Traceparent, nil
+}
+
+// ResetTraceparent resets all changes to the "traceparent" field.
+func (m *NodeTaskMutation) ResetTraceparent() {
+	m.traceparent = nil
+}
+
+// SetAppSlug sets the "app_slug" field.
+func (m *NodeTaskMutation) SetAppSlug(s string) {
+	m.app_slug = &s
+}
+
+// AppSlug returns the value of the "app_slug" field in the mutation.
+func (m *NodeTaskMutation) AppSlug() (r string, exists bool) {
+	v := m.app_slug
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldAppSlug returns the old "app_slug" field's value of the NodeTask entity.
+// If the NodeTask object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *NodeTaskMutation) OldAppSlug(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldAppSlug is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldAppSlug requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldAppSlug: %w", err)
+	}
+	return oldValue.AppSlug, nil
+}
+
+// ResetAppSlug resets all changes to the "app_slug" field.
+func (m *NodeTaskMutation) ResetAppSlug() {
+	m.app_slug = nil
+}
+
 // SetBinding sets the "binding" field.
 func (m *NodeTaskMutation) SetBinding(i *isolation.Binding) {
 	m.binding = &i
@@ -30269,7 +30578,7 @@ func (m *NodeTaskMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *NodeTaskMutation) Fields() []string {
-	fields := make([]string, 0, 27)
+	fields := make([]string, 0, 29)
 	if m.tenant_id != nil {
 		fields = append(fields, nodetask.FieldTenantID)
 	}
@@ -30335,6 +30644,12 @@ func (m *NodeTaskMutation) Fields() []string {
 	}
 	if m.correlation_id != nil {
 		fields = append(fields, nodetask.FieldCorrelationID)
+	}
+	if m.traceparent != nil {
+		fields = append(fields, nodetask.FieldTraceparent)
+	}
+	if m.app_slug != nil {
+		fields = append(fields, nodetask.FieldAppSlug)
 	}
 	if m.binding != nil {
 		fields = append(fields, nodetask.FieldBinding)
@@ -30403,6 +30718,10 @@ func (m *NodeTaskMutation) Field(name string) (ent.Value, bool) {
 		return m.IdempotencyKey()
 	case nodetask.FieldCorrelationID:
 		return m.CorrelationID()
+	case nodetask.FieldTraceparent:
+		return m.Traceparent()
+	case nodetask.FieldAppSlug:
+		return m.AppSlug()
 	case nodetask.FieldBinding:
 		return m.Binding()
 	case nodetask.FieldCreatedAt:
@@ -30466,6 +30785,10 @@ func (m *NodeTaskMutation) OldField(ctx context.Context, name string) (ent.Value
 		return m.OldIdempotencyKey(ctx)
 	case nodetask.FieldCorrelationID:
 		return m.OldCorrelationID(ctx)
+	case nodetask.FieldTraceparent:
+		return m.OldTraceparent(ctx)
+	case nodetask.FieldAppSlug:
+		return m.OldAppSlug(ctx)
 	case nodetask.FieldBinding:
 		return m.OldBinding(ctx)
 	case nodetask.FieldCreatedAt:
@@ -30638,6 +30961,20 @@ func (m *NodeTaskMutation) SetField(name string, value ent.Value) error {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
 		m.SetCorrelationID(v)
+		return nil
+	case nodetask.FieldTraceparent:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetTraceparent(v)
+		return nil
+	case nodetask.FieldAppSlug:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetAppSlug(v)
 		return nil
 	case nodetask.FieldBinding:
 		v, ok := value.(*isolation.Binding)
@@ -30915,6 +31252,12 @@ func (m *NodeTaskMutation) ResetField(name string) error {
 	case nodetask.FieldCorrelationID:
 		m.ResetCorrelationID()
 		return nil
+	case nodetask.FieldTraceparent:
+		m.ResetTraceparent()
+		return nil
+	case nodetask.FieldAppSlug:
+		m.ResetAppSlug()
+		return nil
 	case nodetask.FieldBinding:
 		m.ResetBinding()
 		return nil
@@ -30991,6 +31334,7 @@ type OperationMutation struct {
 	tenant_id            *ids.ID
 	project_id           *ids.ID
 	instance_id          *ids.ID
+	app_slug             *string
 	allocation_id        *ids.ID
 	kind                 *lifecycle.OperationKind
 	state                *lifecycle.OperationState
@@ -31272,6 +31616,42 @@ func (m *OperationMutation) InstanceIDCleared() bool {
 func (m *OperationMutation) ResetInstanceID() {
 	m.instance_id = nil
 	delete(m.clearedFields, operation.FieldInstanceID)
+}
+
+// SetAppSlug sets the "app_slug" field.
+func (m *OperationMutation) SetAppSlug(s string) {
+	m.app_slug = &s
+}
+
+// AppSlug returns the value of the "app_slug" field in the mutation.
+func (m *OperationMutation) AppSlug() (r string, exists bool) {
+	v := m.app_slug
+	if v == nil {
+		return
+	}
+	return *v, true
+}
+
+// OldAppSlug returns the old "app_slug" field's value of the Operation entity.
+// If the Operation object wasn't provided to the builder, the object is fetched from the database.
+// An error is returned if the mutation operation is not UpdateOne, or the database query fails.
+func (m *OperationMutation) OldAppSlug(ctx context.Context) (v string, err error) {
+	if !m.op.Is(OpUpdateOne) {
+		return v, errors.New("OldAppSlug is only allowed on UpdateOne operations")
+	}
+	if m.id == nil || m.oldValue == nil {
+		return v, errors.New("OldAppSlug requires an ID field in the mutation")
+	}
+	oldValue, err := m.oldValue(ctx)
+	if err != nil {
+		return v, fmt.Errorf("querying old value for OldAppSlug: %w", err)
+	}
+	return oldValue.AppSlug, nil
+}
+
+// ResetAppSlug resets all changes to the "app_slug" field.
+func (m *OperationMutation) ResetAppSlug() {
+	m.app_slug = nil
 }
 
 // SetAllocationID sets the "allocation_id" field.
@@ -33183,7 +33563,7 @@ func (m *OperationMutation) Type() string {
 // order to get all numeric fields that were incremented/decremented, call
 // AddedFields().
 func (m *OperationMutation) Fields() []string {
-	fields := make([]string, 0, 45)
+	fields := make([]string, 0, 46)
 	if m.tenant_id != nil {
 		fields = append(fields, operation.FieldTenantID)
 	}
@@ -33192,6 +33572,9 @@ func (m *OperationMutation) Fields() []string {
 	}
 	if m.instance_id != nil {
 		fields = append(fields, operation.FieldInstanceID)
+	}
+	if m.app_slug != nil {
+		fields = append(fields, operation.FieldAppSlug)
 	}
 	if m.allocation_id != nil {
 		fields = append(fields, operation.FieldAllocationID)
@@ -33333,6 +33716,8 @@ func (m *OperationMutation) Field(name string) (ent.Value, bool) {
 		return m.ProjectID()
 	case operation.FieldInstanceID:
 		return m.InstanceID()
+	case operation.FieldAppSlug:
+		return m.AppSlug()
 	case operation.FieldAllocationID:
 		return m.AllocationID()
 	case operation.FieldKind:
@@ -33432,6 +33817,8 @@ func (m *OperationMutation) OldField(ctx context.Context, name string) (ent.Valu
 		return m.OldProjectID(ctx)
 	case operation.FieldInstanceID:
 		return m.OldInstanceID(ctx)
+	case operation.FieldAppSlug:
+		return m.OldAppSlug(ctx)
 	case operation.FieldAllocationID:
 		return m.OldAllocationID(ctx)
 	case operation.FieldKind:
@@ -33545,6 +33932,13 @@ func (m *OperationMutation) SetField(name string, value ent.Value) error {
 			return fmt.Errorf("unexpected type %T for field %s", value, name)
 		}
 		m.SetInstanceID(v)
+		return nil
+	case operation.FieldAppSlug:
+		v, ok := value.(string)
+		if !ok {
+			return fmt.Errorf("unexpected type %T for field %s", value, name)
+		}
+		m.SetAppSlug(v)
 		return nil
 	case operation.FieldAllocationID:
 		v, ok := value.(ids.ID)
@@ -34053,6 +34447,9 @@ func (m *OperationMutation) ResetField(name string) error {
 		return nil
 	case operation.FieldInstanceID:
 		m.ResetInstanceID()
+		return nil
+	case operation.FieldAppSlug:
+		m.ResetAppSlug()
 		return nil
 	case operation.FieldAllocationID:
 		m.ResetAllocationID()

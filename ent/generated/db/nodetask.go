@@ -66,6 +66,10 @@ type NodeTask struct {
 	IdempotencyKey string `json:"idempotency_key,omitempty"`
 	// that of its operation, or of the request that made it
 	CorrelationID string `json:"correlation_id,omitempty"`
+	// where its agent's span belongs, as W3C Trace Context writes it
+	Traceparent string `json:"traceparent,omitempty"`
+	// the app of its instance
+	AppSlug string `json:"app_slug,omitempty"`
 	// the walls of its member; null for a member without an allocation
 	Binding *isolation.Binding `json:"binding,omitempty"`
 	// when the row was made
@@ -90,7 +94,7 @@ func (*NodeTask) scanValues(columns []string) ([]any, error) {
 			values[i] = new(sql.NullBool)
 		case nodetask.FieldFence, nodetask.FieldTimeoutSeconds, nodetask.FieldExitCode, nodetask.FieldProgressDone, nodetask.FieldProgressTotal, nodetask.FieldSeq:
 			values[i] = new(sql.NullInt64)
-		case nodetask.FieldID, nodetask.FieldTenantID, nodetask.FieldProjectID, nodetask.FieldInstanceID, nodetask.FieldMemberID, nodetask.FieldNodeID, nodetask.FieldOperationID, nodetask.FieldKind, nodetask.FieldState, nodetask.FieldMessage, nodetask.FieldStdout, nodetask.FieldStderr, nodetask.FieldIdempotencyKey, nodetask.FieldCorrelationID:
+		case nodetask.FieldID, nodetask.FieldTenantID, nodetask.FieldProjectID, nodetask.FieldInstanceID, nodetask.FieldMemberID, nodetask.FieldNodeID, nodetask.FieldOperationID, nodetask.FieldKind, nodetask.FieldState, nodetask.FieldMessage, nodetask.FieldStdout, nodetask.FieldStderr, nodetask.FieldIdempotencyKey, nodetask.FieldCorrelationID, nodetask.FieldTraceparent, nodetask.FieldAppSlug:
 			values[i] = new(sql.NullString)
 		case nodetask.FieldCreatedAt, nodetask.FieldStartedAt, nodetask.FieldEndedAt:
 			values[i] = new(sql.NullTime)
@@ -253,6 +257,18 @@ func (_m *NodeTask) assignValues(columns []string, values []any) error {
 			} else if value.Valid {
 				_m.CorrelationID = value.String
 			}
+		case nodetask.FieldTraceparent:
+			if value, ok := values[i].(*sql.NullString); !ok {
+				return fmt.Errorf("unexpected type %T for field traceparent", values[i])
+			} else if value.Valid {
+				_m.Traceparent = value.String
+			}
+		case nodetask.FieldAppSlug:
+			if value, ok := values[i].(*sql.NullString); !ok {
+				return fmt.Errorf("unexpected type %T for field app_slug", values[i])
+			} else if value.Valid {
+				_m.AppSlug = value.String
+			}
 		case nodetask.FieldBinding:
 			if value, ok := values[i].(*[]byte); !ok {
 				return fmt.Errorf("unexpected type %T for field binding", values[i])
@@ -393,6 +409,12 @@ func (_m *NodeTask) String() string {
 	builder.WriteString(", ")
 	builder.WriteString("correlation_id=")
 	builder.WriteString(_m.CorrelationID)
+	builder.WriteString(", ")
+	builder.WriteString("traceparent=")
+	builder.WriteString(_m.Traceparent)
+	builder.WriteString(", ")
+	builder.WriteString("app_slug=")
+	builder.WriteString(_m.AppSlug)
 	builder.WriteString(", ")
 	builder.WriteString("binding=")
 	builder.WriteString(fmt.Sprintf("%v", _m.Binding))

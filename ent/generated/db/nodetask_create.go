@@ -236,6 +236,34 @@ func (_c *NodeTaskCreate) SetNillableCorrelationID(v *string) *NodeTaskCreate {
 	return _c
 }
 
+// SetTraceparent sets the "traceparent" field.
+func (_c *NodeTaskCreate) SetTraceparent(v string) *NodeTaskCreate {
+	_c.mutation.SetTraceparent(v)
+	return _c
+}
+
+// SetNillableTraceparent sets the "traceparent" field if the given value is not nil.
+func (_c *NodeTaskCreate) SetNillableTraceparent(v *string) *NodeTaskCreate {
+	if v != nil {
+		_c.SetTraceparent(*v)
+	}
+	return _c
+}
+
+// SetAppSlug sets the "app_slug" field.
+func (_c *NodeTaskCreate) SetAppSlug(v string) *NodeTaskCreate {
+	_c.mutation.SetAppSlug(v)
+	return _c
+}
+
+// SetNillableAppSlug sets the "app_slug" field if the given value is not nil.
+func (_c *NodeTaskCreate) SetNillableAppSlug(v *string) *NodeTaskCreate {
+	if v != nil {
+		_c.SetAppSlug(*v)
+	}
+	return _c
+}
+
 // SetBinding sets the "binding" field.
 func (_c *NodeTaskCreate) SetBinding(v *isolation.Binding) *NodeTaskCreate {
 	_c.mutation.SetBinding(v)
@@ -371,6 +399,14 @@ func (_c *NodeTaskCreate) defaults() {
 		v := nodetask.DefaultCorrelationID
 		_c.mutation.SetCorrelationID(v)
 	}
+	if _, ok := _c.mutation.Traceparent(); !ok {
+		v := nodetask.DefaultTraceparent
+		_c.mutation.SetTraceparent(v)
+	}
+	if _, ok := _c.mutation.AppSlug(); !ok {
+		v := nodetask.DefaultAppSlug
+		_c.mutation.SetAppSlug(v)
+	}
 	if _, ok := _c.mutation.CreatedAt(); !ok {
 		v := nodetask.DefaultCreatedAt()
 		_c.mutation.SetCreatedAt(v)
@@ -442,6 +478,12 @@ func (_c *NodeTaskCreate) check() error {
 	}
 	if _, ok := _c.mutation.CorrelationID(); !ok {
 		return &ValidationError{Name: "correlation_id", err: errors.New(`db: missing required field "NodeTask.correlation_id"`)}
+	}
+	if _, ok := _c.mutation.Traceparent(); !ok {
+		return &ValidationError{Name: "traceparent", err: errors.New(`db: missing required field "NodeTask.traceparent"`)}
+	}
+	if _, ok := _c.mutation.AppSlug(); !ok {
+		return &ValidationError{Name: "app_slug", err: errors.New(`db: missing required field "NodeTask.app_slug"`)}
 	}
 	if _, ok := _c.mutation.CreatedAt(); !ok {
 		return &ValidationError{Name: "created_at", err: errors.New(`db: missing required field "NodeTask.created_at"`)}
@@ -568,6 +610,14 @@ func (_c *NodeTaskCreate) createSpec() (*NodeTask, *sqlgraph.CreateSpec) {
 	if value, ok := _c.mutation.CorrelationID(); ok {
 		_spec.SetField(nodetask.FieldCorrelationID, field.TypeString, value)
 		_node.CorrelationID = value
+	}
+	if value, ok := _c.mutation.Traceparent(); ok {
+		_spec.SetField(nodetask.FieldTraceparent, field.TypeString, value)
+		_node.Traceparent = value
+	}
+	if value, ok := _c.mutation.AppSlug(); ok {
+		_spec.SetField(nodetask.FieldAppSlug, field.TypeString, value)
+		_node.AppSlug = value
 	}
 	if value, ok := _c.mutation.Binding(); ok {
 		_spec.SetField(nodetask.FieldBinding, field.TypeJSON, value)

@@ -360,6 +360,34 @@ func (_u *NodeTaskUpdate) SetNillableCorrelationID(v *string) *NodeTaskUpdate {
 	return _u
 }
 
+// SetTraceparent sets the "traceparent" field.
+func (_u *NodeTaskUpdate) SetTraceparent(v string) *NodeTaskUpdate {
+	_u.mutation.SetTraceparent(v)
+	return _u
+}
+
+// SetNillableTraceparent sets the "traceparent" field if the given value is not nil.
+func (_u *NodeTaskUpdate) SetNillableTraceparent(v *string) *NodeTaskUpdate {
+	if v != nil {
+		_u.SetTraceparent(*v)
+	}
+	return _u
+}
+
+// SetAppSlug sets the "app_slug" field.
+func (_u *NodeTaskUpdate) SetAppSlug(v string) *NodeTaskUpdate {
+	_u.mutation.SetAppSlug(v)
+	return _u
+}
+
+// SetNillableAppSlug sets the "app_slug" field if the given value is not nil.
+func (_u *NodeTaskUpdate) SetNillableAppSlug(v *string) *NodeTaskUpdate {
+	if v != nil {
+		_u.SetAppSlug(*v)
+	}
+	return _u
+}
+
 // SetBinding sets the "binding" field.
 func (_u *NodeTaskUpdate) SetBinding(v *isolation.Binding) *NodeTaskUpdate {
 	_u.mutation.SetBinding(v)
@@ -594,6 +622,12 @@ func (_u *NodeTaskUpdate) sqlSave(ctx context.Context) (_node int, err error) {
 	}
 	if value, ok := _u.mutation.CorrelationID(); ok {
 		_spec.SetField(nodetask.FieldCorrelationID, field.TypeString, value)
+	}
+	if value, ok := _u.mutation.Traceparent(); ok {
+		_spec.SetField(nodetask.FieldTraceparent, field.TypeString, value)
+	}
+	if value, ok := _u.mutation.AppSlug(); ok {
+		_spec.SetField(nodetask.FieldAppSlug, field.TypeString, value)
 	}
 	if value, ok := _u.mutation.Binding(); ok {
 		_spec.SetField(nodetask.FieldBinding, field.TypeJSON, value)
@@ -969,6 +1003,34 @@ func (_u *NodeTaskUpdateOne) SetNillableCorrelationID(v *string) *NodeTaskUpdate
 	return _u
 }
 
+// SetTraceparent sets the "traceparent" field.
+func (_u *NodeTaskUpdateOne) SetTraceparent(v string) *NodeTaskUpdateOne {
+	_u.mutation.SetTraceparent(v)
+	return _u
+}
+
+// SetNillableTraceparent sets the "traceparent" field if the given value is not nil.
+func (_u *NodeTaskUpdateOne) SetNillableTraceparent(v *string) *NodeTaskUpdateOne {
+	if v != nil {
+		_u.SetTraceparent(*v)
+	}
+	return _u
+}
+
+// SetAppSlug sets the "app_slug" field.
+func (_u *NodeTaskUpdateOne) SetAppSlug(v string) *NodeTaskUpdateOne {
+	_u.mutation.SetAppSlug(v)
+	return _u
+}
+
+// SetNillableAppSlug sets the "app_slug" field if the given value is not nil.
+func (_u *NodeTaskUpdateOne) SetNillableAppSlug(v *string) *NodeTaskUpdateOne {
+	if v != nil {
+		_u.SetAppSlug(*v)
+	}
+	return _u
+}
+
 // SetBinding sets the "binding" field.
 func (_u *NodeTaskUpdateOne) SetBinding(v *isolation.Binding) *NodeTaskUpdateOne {
 	_u.mutation.SetBinding(v)
@@ -1233,6 +1295,12 @@ func (_u *NodeTaskUpdateOne) sqlSave(ctx context.Context) (_node *NodeTask, err 
 	}
 	if value, ok := _u.mutation.CorrelationID(); ok {
 		_spec.SetField(nodetask.FieldCorrelationID, field.TypeString, value)
+	}
+	if value, ok := _u.mutation.Traceparent(); ok {
+		_spec.SetField(nodetask.FieldTraceparent, field.TypeString, value)
+	}
+	if value, ok := _u.mutation.AppSlug(); ok {
+		_spec.SetField(nodetask.FieldAppSlug, field.TypeString, value)
 	}
 	if value, ok := _u.mutation.Binding(); ok {
 		_spec.SetField(nodetask.FieldBinding, field.TypeJSON, value)

@@ -27,6 +27,8 @@ type Operation struct {
 	ProjectID ids.ID `json:"project_id,omitempty"`
 	// the instance it changes
 	InstanceID *ids.ID `json:"instance_id,omitempty"`
+	// the app of that instance
+	AppSlug string `json:"app_slug,omitempty"`
 	// the allocation it changes
 	AllocationID *ids.ID `json:"allocation_id,omitempty"`
 	// Kind holds the value of the "kind" field.
@@ -125,7 +127,7 @@ func (*Operation) scanValues(columns []string) ([]any, error) {
 			values[i] = new(sql.NullBool)
 		case operation.FieldPercent, operation.FieldDispatchAttempt, operation.FieldClaimEpoch, operation.FieldFailures, operation.FieldSeq:
 			values[i] = new(sql.NullInt64)
-		case operation.FieldID, operation.FieldTenantID, operation.FieldProjectID, operation.FieldInstanceID, operation.FieldAllocationID, operation.FieldKind, operation.FieldState, operation.FieldOutcome, operation.FieldAdapterName, operation.FieldPhase, operation.FieldMessage, operation.FieldRequesterKind, operation.FieldRequesterID, operation.FieldRequesterName, operation.FieldReason, operation.FieldCorrelationID, operation.FieldOnDeadline, operation.FieldCancelRequester, operation.FieldCancelReason, operation.FieldCancelMessage, operation.FieldRetryOf, operation.FieldErrorCode, operation.FieldErrorMessage, operation.FieldErrorOwner, operation.FieldClaimedBy, operation.FieldStepPlan:
+		case operation.FieldID, operation.FieldTenantID, operation.FieldProjectID, operation.FieldInstanceID, operation.FieldAppSlug, operation.FieldAllocationID, operation.FieldKind, operation.FieldState, operation.FieldOutcome, operation.FieldAdapterName, operation.FieldPhase, operation.FieldMessage, operation.FieldRequesterKind, operation.FieldRequesterID, operation.FieldRequesterName, operation.FieldReason, operation.FieldCorrelationID, operation.FieldOnDeadline, operation.FieldCancelRequester, operation.FieldCancelReason, operation.FieldCancelMessage, operation.FieldRetryOf, operation.FieldErrorCode, operation.FieldErrorMessage, operation.FieldErrorOwner, operation.FieldClaimedBy, operation.FieldStepPlan:
 			values[i] = new(sql.NullString)
 		case operation.FieldForcedAt, operation.FieldCancelRequestedAt, operation.FieldNextRunAt, operation.FieldDeadline, operation.FieldCreatedAt, operation.FieldStartedAt, operation.FieldEndedAt:
 			values[i] = new(sql.NullTime)
@@ -168,6 +170,12 @@ func (_m *Operation) assignValues(columns []string, values []any) error {
 			} else if value.Valid {
 				_m.InstanceID = new(ids.ID)
 				*_m.InstanceID = ids.ID(value.String)
+			}
+		case operation.FieldAppSlug:
+			if value, ok := values[i].(*sql.NullString); !ok {
+				return fmt.Errorf("unexpected type %T for field app_slug", values[i])
+			} else if value.Valid {
+				_m.AppSlug = value.String
 			}
 		case operation.FieldAllocationID:
 			if value, ok := values[i].(*sql.NullString); !ok {
@@ -486,6 +494,9 @@ func (_m *Operation) String() string {
 		builder.WriteString("instance_id=")
 		builder.WriteString(fmt.Sprintf("%v", *v))
 	}
+	builder.WriteString(", ")
+	builder.WriteString("app_slug=")
+	builder.WriteString(_m.AppSlug)
 	builder.WriteString(", ")
 	if v := _m.AllocationID; v != nil {
 		builder.WriteString("allocation_id=")

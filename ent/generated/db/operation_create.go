@@ -49,6 +49,20 @@ func (_c *OperationCreate) SetNillableInstanceID(v *ids.ID) *OperationCreate {
 	return _c
 }
 
+// SetAppSlug sets the "app_slug" field.
+func (_c *OperationCreate) SetAppSlug(v string) *OperationCreate {
+	_c.mutation.SetAppSlug(v)
+	return _c
+}
+
+// SetNillableAppSlug sets the "app_slug" field if the given value is not nil.
+func (_c *OperationCreate) SetNillableAppSlug(v *string) *OperationCreate {
+	if v != nil {
+		_c.SetAppSlug(*v)
+	}
+	return _c
+}
+
 // SetAllocationID sets the "allocation_id" field.
 func (_c *OperationCreate) SetAllocationID(v ids.ID) *OperationCreate {
 	_c.mutation.SetAllocationID(v)
@@ -590,6 +604,10 @@ func (_c *OperationCreate) ExecX(ctx context.Context) {
 
 // defaults sets the default values of the builder before save.
 func (_c *OperationCreate) defaults() {
+	if _, ok := _c.mutation.AppSlug(); !ok {
+		v := operation.DefaultAppSlug
+		_c.mutation.SetAppSlug(v)
+	}
 	if _, ok := _c.mutation.AdapterName(); !ok {
 		v := operation.DefaultAdapterName
 		_c.mutation.SetAdapterName(v)
@@ -687,6 +705,9 @@ func (_c *OperationCreate) check() error {
 	}
 	if _, ok := _c.mutation.ProjectID(); !ok {
 		return &ValidationError{Name: "project_id", err: errors.New(`db: missing required field "Operation.project_id"`)}
+	}
+	if _, ok := _c.mutation.AppSlug(); !ok {
+		return &ValidationError{Name: "app_slug", err: errors.New(`db: missing required field "Operation.app_slug"`)}
 	}
 	if _, ok := _c.mutation.Kind(); !ok {
 		return &ValidationError{Name: "kind", err: errors.New(`db: missing required field "Operation.kind"`)}
@@ -838,6 +859,10 @@ func (_c *OperationCreate) createSpec() (*Operation, *sqlgraph.CreateSpec) {
 	if value, ok := _c.mutation.InstanceID(); ok {
 		_spec.SetField(operation.FieldInstanceID, field.TypeString, value)
 		_node.InstanceID = &value
+	}
+	if value, ok := _c.mutation.AppSlug(); ok {
+		_spec.SetField(operation.FieldAppSlug, field.TypeString, value)
+		_node.AppSlug = value
 	}
 	if value, ok := _c.mutation.AllocationID(); ok {
 		_spec.SetField(operation.FieldAllocationID, field.TypeString, value)

@@ -52,6 +52,20 @@ func (_u *OperationUpdate) ClearInstanceID() *OperationUpdate {
 	return _u
 }
 
+// SetAppSlug sets the "app_slug" field.
+func (_u *OperationUpdate) SetAppSlug(v string) *OperationUpdate {
+	_u.mutation.SetAppSlug(v)
+	return _u
+}
+
+// SetNillableAppSlug sets the "app_slug" field if the given value is not nil.
+func (_u *OperationUpdate) SetNillableAppSlug(v *string) *OperationUpdate {
+	if v != nil {
+		_u.SetAppSlug(*v)
+	}
+	return _u
+}
+
 // SetAllocationID sets the "allocation_id" field.
 func (_u *OperationUpdate) SetAllocationID(v ids.ID) *OperationUpdate {
 	_u.mutation.SetAllocationID(v)
@@ -810,6 +824,9 @@ func (_u *OperationUpdate) sqlSave(ctx context.Context) (_node int, err error) {
 	if _u.mutation.InstanceIDCleared() {
 		_spec.ClearField(operation.FieldInstanceID, field.TypeString)
 	}
+	if value, ok := _u.mutation.AppSlug(); ok {
+		_spec.SetField(operation.FieldAppSlug, field.TypeString, value)
+	}
 	if value, ok := _u.mutation.AllocationID(); ok {
 		_spec.SetField(operation.FieldAllocationID, field.TypeString, value)
 	}
@@ -1052,6 +1069,20 @@ func (_u *OperationUpdateOne) SetNillableInstanceID(v *ids.ID) *OperationUpdateO
 // ClearInstanceID clears the value of the "instance_id" field.
 func (_u *OperationUpdateOne) ClearInstanceID() *OperationUpdateOne {
 	_u.mutation.ClearInstanceID()
+	return _u
+}
+
+// SetAppSlug sets the "app_slug" field.
+func (_u *OperationUpdateOne) SetAppSlug(v string) *OperationUpdateOne {
+	_u.mutation.SetAppSlug(v)
+	return _u
+}
+
+// SetNillableAppSlug sets the "app_slug" field if the given value is not nil.
+func (_u *OperationUpdateOne) SetNillableAppSlug(v *string) *OperationUpdateOne {
+	if v != nil {
+		_u.SetAppSlug(*v)
+	}
 	return _u
 }
 
@@ -1842,6 +1873,9 @@ func (_u *OperationUpdateOne) sqlSave(ctx context.Context) (_node *Operation, er
 	}
 	if _u.mutation.InstanceIDCleared() {
 		_spec.ClearField(operation.FieldInstanceID, field.TypeString)
+	}
+	if value, ok := _u.mutation.AppSlug(); ok {
+		_spec.SetField(operation.FieldAppSlug, field.TypeString, value)
 	}
 	if value, ok := _u.mutation.AllocationID(); ok {
 		_spec.SetField(operation.FieldAllocationID, field.TypeString, value)

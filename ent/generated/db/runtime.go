@@ -241,16 +241,24 @@ func init() {
 	auditentryDescRepeats := auditentryFields[13].Descriptor()
 	// auditentry.DefaultRepeats holds the default value on creation for the repeats field.
 	auditentry.DefaultRepeats = auditentryDescRepeats.Default.(int)
+	// auditentryDescTraceID is the schema descriptor for trace_id field.
+	auditentryDescTraceID := auditentryFields[15].Descriptor()
+	// auditentry.DefaultTraceID holds the default value on creation for the trace_id field.
+	auditentry.DefaultTraceID = auditentryDescTraceID.Default.(string)
+	// auditentryDescAppSlug is the schema descriptor for app_slug field.
+	auditentryDescAppSlug := auditentryFields[17].Descriptor()
+	// auditentry.DefaultAppSlug holds the default value on creation for the app_slug field.
+	auditentry.DefaultAppSlug = auditentryDescAppSlug.Default.(string)
 	// auditentryDescOrigin is the schema descriptor for origin field.
-	auditentryDescOrigin := auditentryFields[15].Descriptor()
+	auditentryDescOrigin := auditentryFields[18].Descriptor()
 	// auditentry.DefaultOrigin holds the default value on creation for the origin field.
 	auditentry.DefaultOrigin = auditentryDescOrigin.Default.(string)
 	// auditentryDescBreakGlass is the schema descriptor for break_glass field.
-	auditentryDescBreakGlass := auditentryFields[16].Descriptor()
+	auditentryDescBreakGlass := auditentryFields[19].Descriptor()
 	// auditentry.DefaultBreakGlass holds the default value on creation for the break_glass field.
 	auditentry.DefaultBreakGlass = auditentryDescBreakGlass.Default.(bool)
 	// auditentryDescCreatedAt is the schema descriptor for created_at field.
-	auditentryDescCreatedAt := auditentryFields[18].Descriptor()
+	auditentryDescCreatedAt := auditentryFields[21].Descriptor()
 	// auditentry.DefaultCreatedAt holds the default value on creation for the created_at field.
 	auditentry.DefaultCreatedAt = auditentryDescCreatedAt.Default.(func() time.Time)
 	auditlinkFields := schema.AuditLink{}.Fields()
@@ -351,8 +359,12 @@ func init() {
 	eventDescMessage := eventFields[11].Descriptor()
 	// event.DefaultMessage holds the default value on creation for the message field.
 	event.DefaultMessage = eventDescMessage.Default.(string)
+	// eventDescTraceID is the schema descriptor for trace_id field.
+	eventDescTraceID := eventFields[14].Descriptor()
+	// event.DefaultTraceID holds the default value on creation for the trace_id field.
+	event.DefaultTraceID = eventDescTraceID.Default.(string)
 	// eventDescOccurredAt is the schema descriptor for occurred_at field.
-	eventDescOccurredAt := eventFields[14].Descriptor()
+	eventDescOccurredAt := eventFields[15].Descriptor()
 	// event.DefaultOccurredAt holds the default value on creation for the occurred_at field.
 	event.DefaultOccurredAt = eventDescOccurredAt.Default.(func() time.Time)
 	evidencerunnerFields := schema.EvidenceRunner{}.Fields()
@@ -603,94 +615,106 @@ func init() {
 	nodetaskDescCorrelationID := nodetaskFields[19].Descriptor()
 	// nodetask.DefaultCorrelationID holds the default value on creation for the correlation_id field.
 	nodetask.DefaultCorrelationID = nodetaskDescCorrelationID.Default.(string)
+	// nodetaskDescTraceparent is the schema descriptor for traceparent field.
+	nodetaskDescTraceparent := nodetaskFields[20].Descriptor()
+	// nodetask.DefaultTraceparent holds the default value on creation for the traceparent field.
+	nodetask.DefaultTraceparent = nodetaskDescTraceparent.Default.(string)
+	// nodetaskDescAppSlug is the schema descriptor for app_slug field.
+	nodetaskDescAppSlug := nodetaskFields[21].Descriptor()
+	// nodetask.DefaultAppSlug holds the default value on creation for the app_slug field.
+	nodetask.DefaultAppSlug = nodetaskDescAppSlug.Default.(string)
 	// nodetaskDescCreatedAt is the schema descriptor for created_at field.
-	nodetaskDescCreatedAt := nodetaskFields[21].Descriptor()
+	nodetaskDescCreatedAt := nodetaskFields[23].Descriptor()
 	// nodetask.DefaultCreatedAt holds the default value on creation for the created_at field.
 	nodetask.DefaultCreatedAt = nodetaskDescCreatedAt.Default.(func() time.Time)
 	operationFields := schema.Operation{}.Fields()
 	_ = operationFields
+	// operationDescAppSlug is the schema descriptor for app_slug field.
+	operationDescAppSlug := operationFields[1].Descriptor()
+	// operation.DefaultAppSlug holds the default value on creation for the app_slug field.
+	operation.DefaultAppSlug = operationDescAppSlug.Default.(string)
 	// operationDescAdapterName is the schema descriptor for adapter_name field.
-	operationDescAdapterName := operationFields[5].Descriptor()
+	operationDescAdapterName := operationFields[6].Descriptor()
 	// operation.DefaultAdapterName holds the default value on creation for the adapter_name field.
 	operation.DefaultAdapterName = operationDescAdapterName.Default.(string)
 	// operationDescPhase is the schema descriptor for phase field.
-	operationDescPhase := operationFields[6].Descriptor()
+	operationDescPhase := operationFields[7].Descriptor()
 	// operation.DefaultPhase holds the default value on creation for the phase field.
 	operation.DefaultPhase = operationDescPhase.Default.(string)
 	// operationDescPercent is the schema descriptor for percent field.
-	operationDescPercent := operationFields[7].Descriptor()
+	operationDescPercent := operationFields[8].Descriptor()
 	// operation.DefaultPercent holds the default value on creation for the percent field.
 	operation.DefaultPercent = operationDescPercent.Default.(int)
 	// operationDescMessage is the schema descriptor for message field.
-	operationDescMessage := operationFields[8].Descriptor()
+	operationDescMessage := operationFields[9].Descriptor()
 	// operation.DefaultMessage holds the default value on creation for the message field.
 	operation.DefaultMessage = operationDescMessage.Default.(string)
 	// operationDescRequesterName is the schema descriptor for requester_name field.
-	operationDescRequesterName := operationFields[11].Descriptor()
+	operationDescRequesterName := operationFields[12].Descriptor()
 	// operation.DefaultRequesterName holds the default value on creation for the requester_name field.
 	operation.DefaultRequesterName = operationDescRequesterName.Default.(string)
 	// operationDescReason is the schema descriptor for reason field.
-	operationDescReason := operationFields[12].Descriptor()
+	operationDescReason := operationFields[13].Descriptor()
 	// operation.DefaultReason holds the default value on creation for the reason field.
 	operation.DefaultReason = operationDescReason.Default.(string)
 	// operationDescForce is the schema descriptor for force field.
-	operationDescForce := operationFields[16].Descriptor()
+	operationDescForce := operationFields[17].Descriptor()
 	// operation.DefaultForce holds the default value on creation for the force field.
 	operation.DefaultForce = operationDescForce.Default.(bool)
 	// operationDescCancelRequester is the schema descriptor for cancel_requester field.
-	operationDescCancelRequester := operationFields[20].Descriptor()
+	operationDescCancelRequester := operationFields[21].Descriptor()
 	// operation.DefaultCancelRequester holds the default value on creation for the cancel_requester field.
 	operation.DefaultCancelRequester = operationDescCancelRequester.Default.(string)
 	// operationDescCancelReason is the schema descriptor for cancel_reason field.
-	operationDescCancelReason := operationFields[21].Descriptor()
+	operationDescCancelReason := operationFields[22].Descriptor()
 	// operation.DefaultCancelReason holds the default value on creation for the cancel_reason field.
 	operation.DefaultCancelReason = operationDescCancelReason.Default.(string)
 	// operationDescCancelMessage is the schema descriptor for cancel_message field.
-	operationDescCancelMessage := operationFields[22].Descriptor()
+	operationDescCancelMessage := operationFields[23].Descriptor()
 	// operation.DefaultCancelMessage holds the default value on creation for the cancel_message field.
 	operation.DefaultCancelMessage = operationDescCancelMessage.Default.(string)
 	// operationDescErrorCode is the schema descriptor for error_code field.
-	operationDescErrorCode := operationFields[25].Descriptor()
+	operationDescErrorCode := operationFields[26].Descriptor()
 	// operation.DefaultErrorCode holds the default value on creation for the error_code field.
 	operation.DefaultErrorCode = operationDescErrorCode.Default.(string)
 	// operationDescErrorMessage is the schema descriptor for error_message field.
-	operationDescErrorMessage := operationFields[26].Descriptor()
+	operationDescErrorMessage := operationFields[27].Descriptor()
 	// operation.DefaultErrorMessage holds the default value on creation for the error_message field.
 	operation.DefaultErrorMessage = operationDescErrorMessage.Default.(string)
 	// operationDescErrorOwner is the schema descriptor for error_owner field.
-	operationDescErrorOwner := operationFields[27].Descriptor()
+	operationDescErrorOwner := operationFields[28].Descriptor()
 	// operation.DefaultErrorOwner holds the default value on creation for the error_owner field.
 	operation.DefaultErrorOwner = operationDescErrorOwner.Default.(string)
 	// operationDescErrorRetryable is the schema descriptor for error_retryable field.
-	operationDescErrorRetryable := operationFields[28].Descriptor()
+	operationDescErrorRetryable := operationFields[29].Descriptor()
 	// operation.DefaultErrorRetryable holds the default value on creation for the error_retryable field.
 	operation.DefaultErrorRetryable = operationDescErrorRetryable.Default.(bool)
 	// operationDescDispatchAttempt is the schema descriptor for dispatch_attempt field.
-	operationDescDispatchAttempt := operationFields[29].Descriptor()
+	operationDescDispatchAttempt := operationFields[30].Descriptor()
 	// operation.DefaultDispatchAttempt holds the default value on creation for the dispatch_attempt field.
 	operation.DefaultDispatchAttempt = operationDescDispatchAttempt.Default.(int)
 	// operationDescClaimEpoch is the schema descriptor for claim_epoch field.
-	operationDescClaimEpoch := operationFields[31].Descriptor()
+	operationDescClaimEpoch := operationFields[32].Descriptor()
 	// operation.DefaultClaimEpoch holds the default value on creation for the claim_epoch field.
 	operation.DefaultClaimEpoch = operationDescClaimEpoch.Default.(int)
 	// operationDescStepPlan is the schema descriptor for step_plan field.
-	operationDescStepPlan := operationFields[33].Descriptor()
+	operationDescStepPlan := operationFields[34].Descriptor()
 	// operation.DefaultStepPlan holds the default value on creation for the step_plan field.
 	operation.DefaultStepPlan = operationDescStepPlan.Default.(string)
 	// operationDescFailures is the schema descriptor for failures field.
-	operationDescFailures := operationFields[34].Descriptor()
+	operationDescFailures := operationFields[35].Descriptor()
 	// operation.DefaultFailures holds the default value on creation for the failures field.
 	operation.DefaultFailures = operationDescFailures.Default.(int)
 	// operationDescUntold is the schema descriptor for untold field.
-	operationDescUntold := operationFields[36].Descriptor()
+	operationDescUntold := operationFields[37].Descriptor()
 	// operation.DefaultUntold holds the default value on creation for the untold field.
 	operation.DefaultUntold = operationDescUntold.Default.(bool)
 	// operationDescNextRunAt is the schema descriptor for next_run_at field.
-	operationDescNextRunAt := operationFields[37].Descriptor()
+	operationDescNextRunAt := operationFields[38].Descriptor()
 	// operation.DefaultNextRunAt holds the default value on creation for the next_run_at field.
 	operation.DefaultNextRunAt = operationDescNextRunAt.Default.(func() time.Time)
 	// operationDescCreatedAt is the schema descriptor for created_at field.
-	operationDescCreatedAt := operationFields[39].Descriptor()
+	operationDescCreatedAt := operationFields[40].Descriptor()
 	// operation.DefaultCreatedAt holds the default value on creation for the created_at field.
 	operation.DefaultCreatedAt = operationDescCreatedAt.Default.(func() time.Time)
 	operationstepFields := schema.OperationStep{}.Fields()

@@ -332,12 +332,14 @@ type ComplexityRoot struct {
 		Actor         func(childComplexity int) int
 		After         func(childComplexity int) int
 		Allowed       func(childComplexity int) int
+		AppSlug       func(childComplexity int) int
 		Before        func(childComplexity int) int
 		BreakGlass    func(childComplexity int) int
 		Code          func(childComplexity int) int
 		CorrelationID func(childComplexity int) int
 		CreatedAt     func(childComplexity int) int
 		ID            func(childComplexity int) int
+		InstanceID    func(childComplexity int) int
 		ObjectID      func(childComplexity int) int
 		Origin        func(childComplexity int) int
 		PermissionKey func(childComplexity int) int
@@ -345,6 +347,7 @@ type ComplexityRoot struct {
 		Reason        func(childComplexity int) int
 		Repeats       func(childComplexity int) int
 		TenantID      func(childComplexity int) int
+		TraceID       func(childComplexity int) int
 	}
 
 	AuditEntryConnection struct {
@@ -757,6 +760,7 @@ type ComplexityRoot struct {
 		ProjectID     func(childComplexity int) int
 		Seq           func(childComplexity int) int
 		TenantID      func(childComplexity int) int
+		TraceID       func(childComplexity int) int
 		Type          func(childComplexity int) int
 	}
 
@@ -1429,6 +1433,7 @@ type ComplexityRoot struct {
 	}
 
 	NodeTask struct {
+		AppSlug         func(childComplexity int) int
 		Binding         func(childComplexity int) int
 		CancelRequested func(childComplexity int) int
 		CorrelationID   func(childComplexity int) int
@@ -1445,13 +1450,16 @@ type ComplexityRoot struct {
 		OperationID     func(childComplexity int) int
 		ProgressDone    func(childComplexity int) int
 		ProgressTotal   func(childComplexity int) int
+		ProjectID       func(childComplexity int) int
 		Result          func(childComplexity int) int
 		Spec            func(childComplexity int) int
 		StartedAt       func(childComplexity int) int
 		State           func(childComplexity int) int
 		Stderr          func(childComplexity int) int
 		Stdout          func(childComplexity int) int
+		TenantID        func(childComplexity int) int
 		TimeoutSeconds  func(childComplexity int) int
+		Traceparent     func(childComplexity int) int
 	}
 
 	NodeTaskConnection struct {
@@ -1508,6 +1516,7 @@ type ComplexityRoot struct {
 
 	Operation struct {
 		AllocationID      func(childComplexity int) int
+		AppSlug           func(childComplexity int) int
 		Blockers          func(childComplexity int) int
 		CancelMessage     func(childComplexity int) int
 		CancelRequestedAt func(childComplexity int) int
@@ -1541,6 +1550,8 @@ type ComplexityRoot struct {
 		State             func(childComplexity int) int
 		Steps             func(childComplexity int) int
 		TargetIds         func(childComplexity int) int
+		TenantID          func(childComplexity int) int
+		TraceID           func(childComplexity int) int
 		WaitsFor          func(childComplexity int) int
 	}
 
@@ -3566,6 +3577,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.AuditEntry.Allowed(childComplexity), true
+	case "AuditEntry.appSlug":
+		if e.ComplexityRoot.AuditEntry.AppSlug == nil {
+			break
+		}
+
+		return e.ComplexityRoot.AuditEntry.AppSlug(childComplexity), true
 	case "AuditEntry.before":
 		if e.ComplexityRoot.AuditEntry.Before == nil {
 			break
@@ -3602,6 +3619,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.AuditEntry.ID(childComplexity), true
+	case "AuditEntry.appInstanceId":
+		if e.ComplexityRoot.AuditEntry.InstanceID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.AuditEntry.InstanceID(childComplexity), true
 	case "AuditEntry.objectId":
 		if e.ComplexityRoot.AuditEntry.ObjectID == nil {
 			break
@@ -3638,12 +3661,18 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.AuditEntry.Repeats(childComplexity), true
-	case "AuditEntry.tenantId":
+	case "AuditEntry.tenantId", "AuditEntry.orgId":
 		if e.ComplexityRoot.AuditEntry.TenantID == nil {
 			break
 		}
 
 		return e.ComplexityRoot.AuditEntry.TenantID(childComplexity), true
+	case "AuditEntry.traceId":
+		if e.ComplexityRoot.AuditEntry.TraceID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.AuditEntry.TraceID(childComplexity), true
 
 	case "AuditEntryConnection.edges":
 		if e.ComplexityRoot.AuditEntryConnection.Edges == nil {
@@ -5351,6 +5380,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Event.TenantID(childComplexity), true
+	case "Event.traceId":
+		if e.ComplexityRoot.Event.TraceID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Event.TraceID(childComplexity), true
 	case "Event.type":
 		if e.ComplexityRoot.Event.Type == nil {
 			break
@@ -9012,6 +9047,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 
 		return e.ComplexityRoot.NodeRefusal.Message(childComplexity), true
 
+	case "NodeTask.appSlug":
+		if e.ComplexityRoot.NodeTask.AppSlug == nil {
+			break
+		}
+
+		return e.ComplexityRoot.NodeTask.AppSlug(childComplexity), true
 	case "NodeTask.binding":
 		if e.ComplexityRoot.NodeTask.Binding == nil {
 			break
@@ -9108,6 +9149,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.NodeTask.ProgressTotal(childComplexity), true
+	case "NodeTask.projectId":
+		if e.ComplexityRoot.NodeTask.ProjectID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.NodeTask.ProjectID(childComplexity), true
 	case "NodeTask.result":
 		if e.ComplexityRoot.NodeTask.Result == nil {
 			break
@@ -9144,12 +9191,24 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.NodeTask.Stdout(childComplexity), true
+	case "NodeTask.tenantId":
+		if e.ComplexityRoot.NodeTask.TenantID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.NodeTask.TenantID(childComplexity), true
 	case "NodeTask.timeoutSeconds":
 		if e.ComplexityRoot.NodeTask.TimeoutSeconds == nil {
 			break
 		}
 
 		return e.ComplexityRoot.NodeTask.TimeoutSeconds(childComplexity), true
+	case "NodeTask.traceparent":
+		if e.ComplexityRoot.NodeTask.Traceparent == nil {
+			break
+		}
+
+		return e.ComplexityRoot.NodeTask.Traceparent(childComplexity), true
 
 	case "NodeTaskConnection.edges":
 		if e.ComplexityRoot.NodeTaskConnection.Edges == nil {
@@ -9350,6 +9409,12 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Operation.AllocationID(childComplexity), true
+	case "Operation.appSlug":
+		if e.ComplexityRoot.Operation.AppSlug == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Operation.AppSlug(childComplexity), true
 	case "Operation.blockers":
 		if e.ComplexityRoot.Operation.Blockers == nil {
 			break
@@ -9452,7 +9517,7 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Operation.Instance(childComplexity), true
-	case "Operation.instanceId":
+	case "Operation.appInstanceId", "Operation.instanceId":
 		if e.ComplexityRoot.Operation.InstanceID == nil {
 			break
 		}
@@ -9548,6 +9613,18 @@ func (e *executableSchema) Complexity(ctx context.Context, typeName, field strin
 		}
 
 		return e.ComplexityRoot.Operation.TargetIds(childComplexity), true
+	case "Operation.orgId", "Operation.tenantId":
+		if e.ComplexityRoot.Operation.TenantID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Operation.TenantID(childComplexity), true
+	case "Operation.traceId":
+		if e.ComplexityRoot.Operation.TraceID == nil {
+			break
+		}
+
+		return e.ComplexityRoot.Operation.TraceID(childComplexity), true
 	case "Operation.waitsFor":
 		if e.ComplexityRoot.Operation.WaitsFor == nil {
 			break
@@ -16228,6 +16305,8 @@ type Event implements Node {
   payload: JSON!
   "What ties together everything its cause caused."
   correlationId: String!
+  "The trace of the request, or of the worker's attempt, that wrote it; empty where traces were off."
+  traceId: String!
   "When it happened."
   occurredAt: DateTime!
 }
@@ -16264,8 +16343,14 @@ type AuditEntry implements Node {
   objectId: String!
   "The tenant, if the object has one."
   tenantId: ID
+  "The tenant, under the name that events and logs have for it; the same as ` + "`" + `tenantId` + "`" + `."
+  orgId: ID
   "The project, if the object has one."
   projectId: ID
+  "The app of the instance; empty when there is none. It is not part of what the chain seals."
+  appSlug: String!
+  "The instance that the object is, or is of; null when there is none. It is not part of what the chain seals."
+  appInstanceId: ID
   "What it was before; null when nothing."
   before: JSON
   "What it became; null when nothing."
@@ -16278,6 +16363,8 @@ type AuditEntry implements Node {
   repeats: Int!
   "What ties together everything the attempt caused."
   correlationId: String!
+  "The trace of the request, or of the worker's attempt, that wrote it; empty where traces were off. It is not part of what the chain seals."
+  traceId: String!
   "The address it came from."
   origin: String!
   "Whether it was a break-glass mutation."
@@ -18659,6 +18746,12 @@ enum NodeTaskState {
 type NodeTask implements Node {
   "Typed id, ` + "`" + `tsk_…` + "`" + `."
   id: ID!
+  "The tenant of that member."
+  tenantId: ID!
+  "The project of that member."
+  projectId: ID!
+  "The app of that instance; empty for a task of an older platform."
+  appSlug: String!
   "The member it acts in."
   memberId: ID!
   "The instance of that member."
@@ -18669,6 +18762,8 @@ type NodeTask implements Node {
   operationId: ID
   "The correlation id of its operation, or of the request that made it; empty for a task of an older platform."
   correlationId: String!
+  "Where the span of its agent belongs, as W3C Trace Context writes it: the request or the attempt that made it. Empty where traces were off."
+  traceparent: String!
   "What it does."
   kind: NodeTaskKind!
   "Its details; secrets in it are sealed to the node."
@@ -19250,8 +19345,16 @@ type Operation implements Node {
   state: OperationState!
   "How it ended; null until then."
   outcome: Outcome
+  "The tenant, under the name that events and logs have for it; the same as ` + "`" + `tenantId` + "`" + `."
+  orgId: ID!
+  "The tenant it belongs to."
+  tenantId: ID!
   "The project it belongs to."
   projectId: ID!
+  "The app of the instance it changes; empty when it changes none."
+  appSlug: String!
+  "The instance it changes, under the name that events and logs have for it; the same as ` + "`" + `instanceId` + "`" + `."
+  appInstanceId: ID
   "The instance it changes; null when it changes none."
   instanceId: ID
   "The instance it changes; null when it changes none."
@@ -19270,6 +19373,8 @@ type Operation implements Node {
   reason: String!
   "What ties together everything it caused."
   correlationId: String!
+  "The id of its whole trace: the first 16 bytes of the SHA-256 of the text ` + "`" + `operation ID` + "`" + `, in hexadecimal. It is there whether or not the installation sends traces."
+  traceId: String!
   "The change that was requested."
   desiredChange: JSON
   "The members it acts on; empty when it acts on the whole instance."
@@ -21932,8 +22037,14 @@ func (ec *executionContext) childFields_AuditEntry(ctx context.Context, field gr
 		return ec.fieldContext_AuditEntry_objectId(ctx, field)
 	case "tenantId":
 		return ec.fieldContext_AuditEntry_tenantId(ctx, field)
+	case "orgId":
+		return ec.fieldContext_AuditEntry_orgId(ctx, field)
 	case "projectId":
 		return ec.fieldContext_AuditEntry_projectId(ctx, field)
+	case "appSlug":
+		return ec.fieldContext_AuditEntry_appSlug(ctx, field)
+	case "appInstanceId":
+		return ec.fieldContext_AuditEntry_appInstanceId(ctx, field)
 	case "before":
 		return ec.fieldContext_AuditEntry_before(ctx, field)
 	case "after":
@@ -21946,6 +22057,8 @@ func (ec *executionContext) childFields_AuditEntry(ctx context.Context, field gr
 		return ec.fieldContext_AuditEntry_repeats(ctx, field)
 	case "correlationId":
 		return ec.fieldContext_AuditEntry_correlationId(ctx, field)
+	case "traceId":
+		return ec.fieldContext_AuditEntry_traceId(ctx, field)
 	case "origin":
 		return ec.fieldContext_AuditEntry_origin(ctx, field)
 	case "breakGlass":
@@ -22778,6 +22891,8 @@ func (ec *executionContext) childFields_Event(ctx context.Context, field graphql
 		return ec.fieldContext_Event_payload(ctx, field)
 	case "correlationId":
 		return ec.fieldContext_Event_correlationId(ctx, field)
+	case "traceId":
+		return ec.fieldContext_Event_traceId(ctx, field)
 	case "occurredAt":
 		return ec.fieldContext_Event_occurredAt(ctx, field)
 	}
@@ -23878,6 +23993,12 @@ func (ec *executionContext) childFields_NodeTask(ctx context.Context, field grap
 	switch field.Name {
 	case "id":
 		return ec.fieldContext_NodeTask_id(ctx, field)
+	case "tenantId":
+		return ec.fieldContext_NodeTask_tenantId(ctx, field)
+	case "projectId":
+		return ec.fieldContext_NodeTask_projectId(ctx, field)
+	case "appSlug":
+		return ec.fieldContext_NodeTask_appSlug(ctx, field)
 	case "memberId":
 		return ec.fieldContext_NodeTask_memberId(ctx, field)
 	case "instanceId":
@@ -23888,6 +24009,8 @@ func (ec *executionContext) childFields_NodeTask(ctx context.Context, field grap
 		return ec.fieldContext_NodeTask_operationId(ctx, field)
 	case "correlationId":
 		return ec.fieldContext_NodeTask_correlationId(ctx, field)
+	case "traceparent":
+		return ec.fieldContext_NodeTask_traceparent(ctx, field)
 	case "kind":
 		return ec.fieldContext_NodeTask_kind(ctx, field)
 	case "spec":
@@ -24040,8 +24163,16 @@ func (ec *executionContext) childFields_Operation(ctx context.Context, field gra
 		return ec.fieldContext_Operation_state(ctx, field)
 	case "outcome":
 		return ec.fieldContext_Operation_outcome(ctx, field)
+	case "orgId":
+		return ec.fieldContext_Operation_orgId(ctx, field)
+	case "tenantId":
+		return ec.fieldContext_Operation_tenantId(ctx, field)
 	case "projectId":
 		return ec.fieldContext_Operation_projectId(ctx, field)
+	case "appSlug":
+		return ec.fieldContext_Operation_appSlug(ctx, field)
+	case "appInstanceId":
+		return ec.fieldContext_Operation_appInstanceId(ctx, field)
 	case "instanceId":
 		return ec.fieldContext_Operation_instanceId(ctx, field)
 	case "instance":
@@ -24060,6 +24191,8 @@ func (ec *executionContext) childFields_Operation(ctx context.Context, field gra
 		return ec.fieldContext_Operation_reason(ctx, field)
 	case "correlationId":
 		return ec.fieldContext_Operation_correlationId(ctx, field)
+	case "traceId":
+		return ec.fieldContext_Operation_traceId(ctx, field)
 	case "desiredChange":
 		return ec.fieldContext_Operation_desiredChange(ctx, field)
 	case "targetIds":

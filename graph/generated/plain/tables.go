@@ -199,6 +199,7 @@ func eventTable(t tables, r exec.ResolverRoot) *engine.Type {
 		"message":       engine.Leaf(func(dst []byte, obj *object) []byte { return engine.String(dst, obj.Message) }),
 		"payload":       engine.Leaf(func(dst []byte, obj *object) []byte { return engine.JSON(dst, obj.Payload) }),
 		"correlationId": engine.Leaf(func(dst []byte, obj *object) []byte { return engine.String(dst, obj.CorrelationID) }),
+		"traceId":       engine.Leaf(func(dst []byte, obj *object) []byte { return engine.String(dst, obj.TraceID) }),
 		"occurredAt":    engine.Leaf(func(dst []byte, obj *object) []byte { return engine.Time(dst, obj.OccurredAt) }),
 	}}
 }
@@ -452,21 +453,26 @@ func operationTable(t tables, r exec.ResolverRoot) *engine.Type {
 	type object = operation.View
 	resolver := r.Operation()
 	return &engine.Type{Name: "Operation", Implements: []string{"Node"}, Fields: map[string]engine.Field{
-		"id":           engine.Leaf(func(dst []byte, obj *object) []byte { return engine.String(dst, obj.ID) }),
-		"kind":         engine.Leaf(func(dst []byte, obj *object) []byte { return engine.String(dst, obj.Kind) }),
-		"state":        engine.Leaf(func(dst []byte, obj *object) []byte { return engine.String(dst, obj.State) }),
-		"outcome":      engine.Leaf(func(dst []byte, obj *object) []byte { return engine.OptionalString(dst, obj.Outcome) }),
-		"projectId":    engine.Leaf(func(dst []byte, obj *object) []byte { return engine.String(dst, obj.ProjectID) }),
-		"instanceId":   engine.Leaf(func(dst []byte, obj *object) []byte { return engine.OptionalString(dst, obj.InstanceID) }),
-		"allocationId": engine.Leaf(func(dst []byte, obj *object) []byte { return engine.OptionalString(dst, obj.AllocationID) }),
-		"phase":        engine.Leaf(func(dst []byte, obj *object) []byte { return engine.String(dst, obj.Phase) }),
-		"percent":      engine.Leaf(func(dst []byte, obj *object) []byte { return engine.Int(dst, obj.Percent) }),
-		"message":      engine.Leaf(func(dst []byte, obj *object) []byte { return engine.String(dst, obj.Message) }),
+		"id":            engine.Leaf(func(dst []byte, obj *object) []byte { return engine.String(dst, obj.ID) }),
+		"kind":          engine.Leaf(func(dst []byte, obj *object) []byte { return engine.String(dst, obj.Kind) }),
+		"state":         engine.Leaf(func(dst []byte, obj *object) []byte { return engine.String(dst, obj.State) }),
+		"outcome":       engine.Leaf(func(dst []byte, obj *object) []byte { return engine.OptionalString(dst, obj.Outcome) }),
+		"orgId":         engine.Leaf(func(dst []byte, obj *object) []byte { return engine.String(dst, obj.TenantID) }),
+		"tenantId":      engine.Leaf(func(dst []byte, obj *object) []byte { return engine.String(dst, obj.TenantID) }),
+		"projectId":     engine.Leaf(func(dst []byte, obj *object) []byte { return engine.String(dst, obj.ProjectID) }),
+		"appSlug":       engine.Leaf(func(dst []byte, obj *object) []byte { return engine.String(dst, obj.AppSlug) }),
+		"appInstanceId": engine.Leaf(func(dst []byte, obj *object) []byte { return engine.OptionalString(dst, obj.InstanceID) }),
+		"instanceId":    engine.Leaf(func(dst []byte, obj *object) []byte { return engine.OptionalString(dst, obj.InstanceID) }),
+		"allocationId":  engine.Leaf(func(dst []byte, obj *object) []byte { return engine.OptionalString(dst, obj.AllocationID) }),
+		"phase":         engine.Leaf(func(dst []byte, obj *object) []byte { return engine.String(dst, obj.Phase) }),
+		"percent":       engine.Leaf(func(dst []byte, obj *object) []byte { return engine.Int(dst, obj.Percent) }),
+		"message":       engine.Leaf(func(dst []byte, obj *object) []byte { return engine.String(dst, obj.Message) }),
 		"requester": engine.One(t.of("Actor"), func(ctx context.Context, obj *object, args engine.Args) (*authz.Ref, error) {
 			return obj.Requester(), nil
 		}),
 		"reason":        engine.Leaf(func(dst []byte, obj *object) []byte { return engine.String(dst, obj.Reason) }),
 		"correlationId": engine.Leaf(func(dst []byte, obj *object) []byte { return engine.String(dst, obj.CorrelationID) }),
+		"traceId":       engine.Leaf(func(dst []byte, obj *object) []byte { return engine.String(dst, obj.TraceID()) }),
 		"desiredChange": engine.Leaf(func(dst []byte, obj *object) []byte { return engine.JSON(dst, obj.PublicChange()) }),
 		"force":         engine.Leaf(func(dst []byte, obj *object) []byte { return engine.Bool(dst, obj.Force) }),
 		"onDeadline":    engine.Leaf(func(dst []byte, obj *object) []byte { return engine.String(dst, obj.OnDeadline) }),

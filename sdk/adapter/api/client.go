@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/Khan/genqlient/graphql"
+	"go.opentelemetry.io/otel/trace"
 
 	"github.com/gpuaas/app-platform/sdk/adapter/contract"
 	"github.com/gpuaas/app-platform/sdk/client"
@@ -96,6 +97,15 @@ func (c *Client) connect(endpoint string) (*client.Client, error) {
 		return nil, &client.Error{Code: contract.CodeInvalid, Message: "platform.graphqlUrl: " + err.Error(), Err: err}
 	}
 	return api, nil
+}
+
+// TraceID returns the id of the trace that a W3C trace context names; "" for one that is malformed.
+func TraceID(traceparent string) string {
+	at := trace.SpanContextFromContext(client.WithTraceparent(context.Background(), traceparent))
+	if !at.IsValid() {
+		return ""
+	}
+	return at.TraceID().String()
 }
 
 // MakeRequest sends one query or mutation, once; the functions of sdk/client/generated/gql call it.

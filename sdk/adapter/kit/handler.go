@@ -14,9 +14,11 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/gpuaas/app-platform/sdk/adapter/api"
 	"github.com/gpuaas/app-platform/sdk/adapter/contract"
 	"github.com/gpuaas/app-platform/sdk/adapter/operation"
 	"github.com/gpuaas/app-platform/sdk/adapter/sign"
+	"github.com/gpuaas/app-platform/sdk/client"
 )
 
 // maxPlatformToken bounds the platform token read from a header, in bytes.
@@ -80,6 +82,9 @@ func (k *Kit) serve(next endpoint) http.HandlerFunc {
 			w.Header().Set(contract.HeaderCorrelation, id)
 			log = log.With("correlation_id", id)
 		}
+		if id := api.TraceID(r.Header.Get(contract.HeaderTraceparent)); id != "" {
+			log = log.With("trace_id", id)
+		}
 		result, err := k.handle(w, r, log, next)
 		if err != nil {
 			result = refusal(err, log)
@@ -102,7 +107,9 @@ func (k *Kit) handle(w http.ResponseWriter, r *http.Request, log *slog.Logger, n
 		return answer{}, err
 	}
 	var result answer
-	err = k.engine.Serve(r.Context(), func(ctx context.Context) error {
+	// Whatever the adapter calls the platform for belongs to the trace that it was called in.
+	traced := client.WithTraceparent(r.Context(), r.Header.Get(contract.HeaderTraceparent))
+	err = k.engine.Serve(traced, func(ctx context.Context) error {
 		var err error
 		result, err = next(ctx, request{Request: r, body: body, log: log})
 		return err
@@ -151,6 +158,9 @@ func (k *Kit) dispatch(ctx context.Context, r request) (answer, error) {
 	}
 	if err := d.Validate(); err != nil {
 		return answer{}, err
+	}
+	if d.Traceparent == "" {
+		d.Traceparent = r.Header.Get(contract.HeaderTraceparent)
 	}
 	result, err := k.take(ctx, d)
 	if err != nil {

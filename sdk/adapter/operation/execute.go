@@ -11,6 +11,7 @@ import (
 	"github.com/gpuaas/app-platform/sdk/adapter/api"
 	"github.com/gpuaas/app-platform/sdk/adapter/contract"
 	"github.com/gpuaas/app-platform/sdk/adapter/internal/wire"
+	"github.com/gpuaas/app-platform/sdk/client"
 )
 
 // endPause is the time between two tries to journal the end of an operation.
@@ -22,7 +23,10 @@ func (e *Engine) startLocked(op *operation, before *Run) {
 	d := op.dispatch
 	log := e.options.Log.With("operation", op.id, "kind", d.Kind, "instance", d.Instance.ID, "correlation_id",
 		d.CorrelationID)
-	ctx, cancel := context.WithCancelCause(e.ctx)
+	if id := api.TraceID(d.Traceparent); id != "" {
+		log = log.With("trace_id", id)
+	}
+	ctx, cancel := context.WithCancelCause(client.WithTraceparent(e.ctx, d.Traceparent))
 	run := &Run{
 		engine: e, op: op, log: log, dispatch: d, generation: op.generation,
 		client: api.NewClient(d.Platform, d.CorrelationID, log),

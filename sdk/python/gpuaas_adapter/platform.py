@@ -51,9 +51,10 @@ class Client:
     """Client speaks to the public API with a token that it renews before its end. It is safe for many threads."""
 
     def __init__(self, platform: Platform, correlation_id: str = "", log: Log | None = None,
-                 renews: bool = True) -> None:
+                 renews: bool = True, traceparent: str = "") -> None:
         self._lock = threading.Lock()
         self._correlation, self._log, self._renews = correlation_id, log or new_log("error"), renews
+        self._traceparent = traceparent
         self._renewed = float("-inf")
         self.take(platform)
 
@@ -176,9 +177,17 @@ class Client:
                    "User-Agent": "gpuaas-adapter-python"}
         if re.fullmatch(r"[A-Za-z0-9._-]{1,64}", self._correlation):
             headers["X-Correlation-ID"] = self._correlation
+        if trace_id(self._traceparent):  # what the platform called within goes on here
+            headers["traceparent"] = self._traceparent
         body = json.dumps({"query": query, "variables": variables}).encode()
         status, raw = _post(platform.graphql_url, headers, body, scope)
         return _data(status, raw)
+
+
+def trace_id(traceparent: str) -> str:
+    """trace_id is the id of the trace that a W3C trace context names; empty for one that is malformed."""
+    found = re.fullmatch(r"00-([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}", traceparent)
+    return found[1] if found and found[1].strip("0") else ""
 
 
 def _post(url: str, headers: Mapping[str, str], body: bytes, scope: Scope) -> tuple[int, bytes]:

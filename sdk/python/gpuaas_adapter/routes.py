@@ -16,7 +16,7 @@ from .contract import (
 )
 from .engine import Engine
 from .log import Log, hide
-from .platform import ApiError, Client
+from .platform import ApiError, Client, trace_id
 from .scope import within
 from .types import (
     Asked, PlanRequest, Platform, canonical, digest, parse_json, read_action, read_attempt, read_dispatch,
@@ -45,6 +45,11 @@ class Request:
     def correlation(self) -> str:
         """correlation ties together logs, audit and events of one request."""
         return self.headers.get("x-correlation-id", "")
+
+    @property
+    def traceparent(self) -> str:
+        """traceparent is the W3C trace context of the call; empty when the platform does not trace."""
+        return self.headers.get("traceparent", "")
 
     def query(self, name: str) -> str:
         """query is the first value of a query parameter."""
@@ -104,6 +109,8 @@ class Routes:
 
     def _dispatch(self, request: Request, operation: str) -> Answer:
         raw = request.json()
+        if isinstance(raw, dict) and trace_id(request.traceparent):
+            raw.setdefault("traceparent", request.traceparent)  # kept with it, so that a run after a kill goes on in it
         dispatch = read_dispatch(raw, operation)
         hide(dispatch.platform.token)
         if not self._engine.knows(operation):
@@ -224,7 +231,7 @@ class Routes:
 
     def _client(self, request: Request, platform: Platform) -> Client:
         """The token of one call lives as long as the call: it is not renewed."""
-        return Client(platform, request.correlation, request.log, renews=False)
+        return Client(platform, request.correlation, request.log, renews=False, traceparent=request.traceparent)
 
     def _log(self, request: Request, asked: Asked) -> Log:
         return request.log.bind(instance=asked.instance.id, plan=asked.kind)

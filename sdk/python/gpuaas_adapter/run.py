@@ -21,7 +21,7 @@ from .contract import (
 )
 from .log import Log, mask
 from .operation import Operation, clip_message
-from .platform import ApiError, Client, as_failure
+from .platform import ApiError, Client, as_failure, trace_id
 from .scope import Interrupted, Scope, Why, current, using, within
 from .tasks import Task, TaskResult, teardown
 from .types import Dispatch, Instance, Member, digest
@@ -51,7 +51,9 @@ class Run:
         self._engine, self.op, self.scope, self.dispatch = engine, op, scope, d
         self.generation, self.done = op.generation, threading.Event()
         self.log = log.bind(operation=op.id, kind=d.kind, instance=d.instance.id, correlation_id=d.correlation_id)
-        self.client = Client(d.platform, d.correlation_id, self.log)
+        if known := trace_id(d.traceparent):
+            self.log = self.log.bind(trace_id=known)
+        self.client = Client(d.platform, d.correlation_id, self.log, traceparent=d.traceparent)
         self._news, self._over = threading.Event(), threading.Event()
         self._reporter: threading.Thread | None = None
         scope.end_at(d.deadline, Interrupted("deadline"))

@@ -14,6 +14,7 @@ from typing import Any
 
 from .contract import MAX_BODY, Refusal
 from .log import Log
+from .platform import trace_id
 from .routes import Answer, Request, Routes
 from .sign import Unsigned, Verifier
 
@@ -105,6 +106,8 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         self._correlation = correlation if _CORRELATION.fullmatch(correlation) else ""
         if self._correlation:
             log = log.bind(correlation_id=self._correlation)
+        if known := trace_id(self.headers.get("traceparent", "")):
+            log = log.bind(trace_id=known)
         status, body = self._answer(log)
         raw = json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
         if len(raw) > MAX_BODY:

@@ -50,6 +50,8 @@ class FakePlatform:
         self.key, self.kid = SigningKey.generate(), "key-1"
         self.sealing = PrivateKey.generate()
         self.tasks: dict[tuple[str, str], dict[str, Any]] = {}
+        self.traces: list[str] = []
+        """traces are the W3C trace contexts that the operations of the public API came with, in order."""
         self.calls: list[tuple[str, str, Mapping[str, Any]]] = []
         """calls are the operations of the public API that were asked for: name, bearer token, variables."""
         self.failures: list[int] = []
@@ -151,6 +153,7 @@ class FakePlatform:
             def do_POST(self) -> None:
                 body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
                 token = self.headers["Authorization"].removeprefix("Bearer ")
+                platform.traces.append(self.headers.get("traceparent", ""))
                 self._send(*platform._graphql(body["query"], token, body["variables"]))
 
             def _send(self, status: int, body: Any) -> None:

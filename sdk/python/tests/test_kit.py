@@ -50,6 +50,14 @@ class OperationTest(KitTest):
         opened = json.loads(SealedBox(self.platform.sealing).decrypt(base64.b64decode(sealed)))
         self.assertEqual({"instanceId": "ins_1", "value": base64.b64encode(b"beat").decode()}, opened)
 
+    def test_what_an_operation_calls_for_belongs_to_the_trace_that_it_was_dispatched_in(self) -> None:
+        at = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+        adapter = self.start()
+        raw = json.dumps(self.create())
+        self.assertEqual(202, self.platform.call(adapter, "PUT", "/v1/operations/op_1", raw.encode(), traceparent=at)[0])
+        self.platform.await_end(adapter, "op_1")
+        self.assertEqual({at}, set(self.platform.traces))
+
     def test_another_specification_and_a_lower_attempt_are_refused(self) -> None:
         adapter = self.start()
         self.put(adapter, self.create(attempt=2))

@@ -16,6 +16,8 @@ export interface Fault {
   readonly code: Code;
   readonly message: string;
   readonly correlationId: string;
+  /** traceId is there where the installation sends traces. */
+  readonly traceId?: string | undefined;
   readonly retryable: boolean;
   readonly reasons: readonly Reason[];
 }
@@ -30,6 +32,7 @@ export interface RawError {
 export class PlatformError extends Error implements Fault {
   readonly code: Code;
   readonly correlationId: string;
+  readonly traceId: string | undefined;
   readonly retryable: boolean;
   readonly reasons: readonly Reason[];
   /** retryAfter is how many seconds the platform asks to be left alone; 0 where it says nothing. */
@@ -40,6 +43,7 @@ export class PlatformError extends Error implements Fault {
     this.name = 'PlatformError';
     this.code = fault.code;
     this.correlationId = fault.correlationId;
+    this.traceId = fault.traceId;
     this.retryable = fault.retryable;
     this.reasons = fault.reasons;
     this.retryAfter = options.retryAfter ?? 0;
@@ -49,10 +53,12 @@ export class PlatformError extends Error implements Fault {
 /** faultOf reads one error of the GraphQL envelope. */
 export function faultOf(error: RawError): Fault {
   const extensions = error.extensions ?? {};
+  const traceId = text(extensions['trace_id']);
   return {
     code: text(extensions['code']) || 'INTERNAL',
     message: error.message,
     correlationId: text(extensions['correlation_id']),
+    ...(traceId === '' ? {} : { traceId }),
     retryable: extensions['retryable'] === true,
     reasons: Array.isArray(extensions['reasons']) ? extensions['reasons'].map(reasonOf) : [],
   };

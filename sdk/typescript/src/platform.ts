@@ -40,12 +40,17 @@ export interface SecretOptions {
   memberId?: string; artifactDigest?: string; ttlSeconds?: number; again?: boolean; key?: string;
 }
 
+/** traceId is the id of the trace that a W3C trace context names; empty for one that is malformed. */
+export function traceId(traceparent: string): string {
+  return /^00-(?!0{32})([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}$/.exec(traceparent)?.[1] ?? "";
+}
+
 /** PlatformClient speaks to the public API with a token that it renews before its end. */
 export class PlatformClient {
   private renewedAt = -Infinity;
 
   constructor(private access: Platform, private readonly correlationId = "", private readonly log = new Log("error"),
-    private readonly renews = true) {
+    private readonly renews = true, private readonly traceparent = "") {
     hide(access.token);
   }
 
@@ -168,6 +173,7 @@ export class PlatformClient {
       "User-Agent": "gpuaas-adapter-typescript",
     };
     if (/^[A-Za-z0-9._-]{1,64}$/.test(this.correlationId)) headers["X-Correlation-ID"] = this.correlationId;
+    if (traceId(this.traceparent) !== "") headers["traceparent"] = this.traceparent; // of the call that is served
     try {
       const response = await fetch(this.access.graphqlUrl, {
         method: "POST", redirect: "error", body: JSON.stringify({ query, variables }), headers,

@@ -74,7 +74,8 @@ export class Routes {
   }
 
   private dispatch(r: Request, id: string): Answer {
-    const d = readDispatch(json(r), id);
+    const read = readDispatch(json(r), id);
+    const d = { ...read, traceparent: read.traceparent || r.header("traceparent") };
     hide(d.platform.token);
     if (!this.engine.knows(id)) this.admit(d);
     const { status, done } = this.engine.take(d);
@@ -168,7 +169,7 @@ export class Routes {
   }
 
   private client(r: Request, access: Platform): PlatformClient {
-    return new PlatformClient(access, r.header("x-correlation-id"), r.log, false);
+    return new PlatformClient(access, r.header("x-correlation-id"), r.log, false, r.header("traceparent"));
   }
 
   private async observe(r: Request, id: string): Promise<Answer> {

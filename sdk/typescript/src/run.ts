@@ -12,7 +12,7 @@ import {
 } from "./contract.js";
 import { mask, type Log } from "./log.js";
 import type { Entry, Operation } from "./operation.js";
-import { asFailure, PlatformClient } from "./platform.js";
+import { asFailure, PlatformClient, traceId } from "./platform.js";
 import { every, Interrupted, signal, TimedOut, using, within, type Why } from "./scope.js";
 import { teardown, timed, type Task, type TaskResult } from "./tasks.js";
 
@@ -49,8 +49,10 @@ export class Run {
     this.dispatch = op.dispatch;
     const { kind, correlationId, instance } = this.dispatch;
     this.generation = op.generation;
-    this.log = keeper.log.bind({ operation: op.id, kind, instance: instance.id, correlation_id: correlationId });
-    this.client = new PlatformClient(this.dispatch.platform, correlationId, this.log);
+    const traceparent = this.dispatch.traceparent ?? "", known = traceId(traceparent);
+    this.log = keeper.log.bind({ operation: op.id, kind, instance: instance.id, correlation_id: correlationId,
+      ...(known === "" ? {} : { trace_id: known }) });
+    this.client = new PlatformClient(this.dispatch.platform, correlationId, this.log, true, traceparent);
     this.setDeadline(this.dispatch.deadline);
   }
 

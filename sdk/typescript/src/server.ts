@@ -7,6 +7,7 @@ import type { AddressInfo } from "node:net";
 import * as tls from "node:tls";
 import { clip, maxBody, maxMessage, Refusal } from "./contract.js";
 import type { Log } from "./log.js";
+import { traceId } from "./platform.js";
 import type { Answer, Routes } from "./routes.js";
 import type { Verifier } from "./verify.js";
 
@@ -57,7 +58,9 @@ export class Server {
     const correlation = header(req, "x-correlation-id");
     const known = /^[A-Za-z0-9._-]{1,64}$/.test(correlation);
     const path = req.url?.split("?")[0];
-    const log = this.log.bind({ method: req.method, path, ...(known ? { correlation_id: correlation } : {}) });
+    const traced = traceId(header(req, "traceparent"));
+    const log = this.log.bind({ method: req.method, path, ...(known ? { correlation_id: correlation } : {}),
+      ...(traced === "" ? {} : { trace_id: traced }) });
     let answer = await this.handle(req, res, log).catch((error: unknown) => refused(error, log));
     let raw = JSON.stringify(answer.body);
     if (Buffer.byteLength(raw) > maxBody) {

@@ -35,6 +35,8 @@ export class FakePlatform {
   readonly sealing = generateKeyPairSync("x25519");
   readonly tasks = new Map<string, Task>();
   readonly calls: Called[] = [];
+  /** traces are the W3C trace contexts that the calls of the public API came with, in order. */
+  readonly traces: string[] = [];
   /** failures are statuses that the next calls of the public API answer with, first to last. */
   failures: number[] = [];
   tokenSeconds = 3600;
@@ -123,6 +125,7 @@ export class FakePlatform {
     const name = /^\w+ (\w+)/.exec(query)?.[1] ?? "";
     const token = (req.headers.authorization ?? "").slice("Bearer ".length);
     this.calls.push({ name, token, variables });
+    this.traces.push(String(req.headers["traceparent"] ?? ""));
     const failure = this.failures.shift();
     if (failure !== undefined) return { code: failure, body: {} };
     if (name === "RunNodeTask") return this.run(variables["input"] as Record<string, unknown>);
@@ -165,14 +168,14 @@ export class FakeAdapter {
   stop(): Promise<void> { return this.controller.stop(); }
 
   /** call sends a signed request and returns the status and the body of its answer. */
-  async call<T = Record<string, unknown>>(method: string, target: string, body?: unknown, token?: string):
-    Promise<{ code: number; body: T }> {
+  async call<T = Record<string, unknown>>(method: string, target: string, body?: unknown, token?: string,
+    headers: Record<string, string> = {}): Promise<{ code: number; body: T }> {
     const raw = body === undefined ? "" : typeof body === "string" ? body : JSON.stringify(body);
     const answer = await fetch(this.url + target, {
       method, ...(raw === "" ? {} : { body: raw }),
       headers: {
         authorization: `Bearer ${token ?? this.platform.token(method, target, raw)}`,
-        "content-type": "application/json", "x-platform-token": "call-token",
+        "content-type": "application/json", "x-platform-token": "call-token", ...headers,
       },
     });
     return { code: answer.status, body: await answer.json() as T };

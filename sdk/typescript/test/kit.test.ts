@@ -25,6 +25,16 @@ test("a dispatch is done once however often it comes", async (t) => {
   assert.deepEqual(open(keyOf(bench), spec.sealed), { instanceId: "ins_1", value: Buffer.from("beat") });
 });
 
+test("what an operation calls for belongs to the trace that it was dispatched in", async (t) => {
+  const traceparent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+  const bench = await Bench.open(t);
+  const adapter = await bench.start();
+  const answer = await adapter.call("PUT", "/v1/operations/op_1", bench.create(), undefined, { traceparent });
+  assert.equal(answer.code, 202);
+  await adapter.end("op_1");
+  assert.deepEqual([...new Set(bench.platform.traces)], [traceparent]);
+});
+
 test("another specification and a lower attempt are refused", async (t) => {
   const bench = await Bench.open(t);
   const adapter = await bench.start();

@@ -57,7 +57,8 @@ const linkSQL = `SELECT l.seq, l.entry_id, l.leaf, l.link, l.sealed_at, e.id IS 
 	coalesce(e.actor_id, ''), coalesce(e.actor_name, ''), coalesce(e.permission_key, ''), coalesce(e.action, ''),
 	coalesce(e.allowed, false),
 	coalesce(e.object_id, ''), e.before, e.after, coalesce(e.reason, ''), coalesce(e.code, ''), coalesce(e.repeats, 0),
-	coalesce(e.correlation_id, ''), coalesce(e.origin, ''), coalesce(e.created_at, 'epoch'), coalesce(e.break_glass, false)
+	coalesce(e.correlation_id, ''), coalesce(e.origin, ''), coalesce(e.created_at, 'epoch'), coalesce(e.break_glass, false),
+	coalesce(e.trace_id, ''), e.instance_id, coalesce(e.app_slug, '')
 	FROM audit_link l LEFT JOIN audit_entry e ON e.id = l.entry_id WHERE l.seq > $1 ORDER BY l.seq LIMIT $2`
 
 func scanLink(row pgx.CollectableRow) (*Link, error) {
@@ -67,7 +68,7 @@ func scanLink(row pgx.CollectableRow) (*Link, error) {
 		&x.ActorName,
 		&x.PermissionKey, &x.Action, &x.Allowed, &x.ObjectID, &x.Before, &x.After, &x.Reason, &x.Code, &x.Repeats,
 		&x.CorrelationID,
-		&x.Origin, &x.CreatedAt, &x.BreakGlass)
+		&x.Origin, &x.CreatedAt, &x.BreakGlass, &x.TraceID, &x.InstanceID, &x.AppSlug)
 	if err != nil {
 		return nil, err
 	}

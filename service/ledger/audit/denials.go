@@ -141,7 +141,9 @@ func (d *Denials) fold(key same, denial *counted) {
 	known := d.folded[key]
 	if known == nil {
 		known = &counted{Denial: denial.Denial, folded: true}
-		known.ObjectID, known.Reason, known.Request = "", "", authz.RequestInfo{CorrelationID: denial.Request.CorrelationID}
+		known.ObjectID, known.Reason, known.Request = "", "", authz.RequestInfo{
+			CorrelationID: denial.Request.CorrelationID, TraceID: denial.Request.TraceID}
+		known.Instance = ""
 		d.folded[key] = known
 	}
 	known.repeats += denial.repeats
@@ -256,5 +258,6 @@ func (c *counted) queue(batch *pgx.Batch) {
 		after = severalObjects
 	}
 	batch.Queue(insert, ids.New(ids.Audit), c.TenantID, c.Project, kind, id, name, c.Key, c.Action,
-		false, c.ObjectID, nil, after, c.Reason, c.Code, c.repeats, c.Request.CorrelationID, c.Request.Origin, c.At, false)
+		false, c.ObjectID, nil, after, c.Reason, c.Code, c.repeats, c.Request.CorrelationID, c.Request.Origin, c.At, false,
+		c.Request.TraceID, c.Instance)
 }

@@ -14,14 +14,15 @@ import (
 )
 
 const columns = `id, tenant_id, project_id, actor_kind, actor_id, actor_name, permission_key, action, allowed, object_id,
-	before, after, reason, code, repeats, correlation_id, origin, created_at, break_glass`
+	before, after, reason, code, repeats, correlation_id, origin, created_at, break_glass,
+	trace_id, instance_id, app_slug`
 
 func scan(row pgx.CollectableRow) (*db.AuditEntry, error) {
 	x := new(db.AuditEntry)
 	return x, row.Scan(&x.ID, &x.TenantID, &x.ProjectID, &x.ActorKind, &x.ActorID, &x.ActorName, &x.PermissionKey,
 		&x.Action,
 		&x.Allowed, &x.ObjectID, &x.Before, &x.After, &x.Reason, &x.Code, &x.Repeats, &x.CorrelationID, &x.Origin,
-		&x.CreatedAt, &x.BreakGlass)
+		&x.CreatedAt, &x.BreakGlass, &x.TraceID, &x.InstanceID, &x.AppSlug)
 }
 
 // maxKinds bounds a filter by actor.

@@ -17,9 +17,9 @@ import (
 // row.
 const insertFree = `INSERT INTO app_instance_event (id, tenant_id, project_id, allocation_id, seq, type, app_slug,
 	permission_family,
-	operation_id, message, payload, correlation_id, occurred_at, xid)
+	operation_id, message, payload, correlation_id, trace_id, occurred_at, xid)
 	SELECT $1, $2, $3, $4, coalesce(max(before.seq), 0) + 1, $5, '', '` + authz.AllocationFamily +
-	`', nullif($6, ''), $7, $8, $9, $10,
+	`', nullif($6, ''), $7, $8, $9, $10, $11,
 	GREATEST(pg_current_xact_id()::text::bigint, max(before.xid) FILTER (WHERE before.generation = platform.generation()))
 	FROM app_instance_event before WHERE before.allocation_id = $4`
 
@@ -42,7 +42,7 @@ func AppendFree(ctx context.Context, t *tx.Tx, allocation *db.Allocation, drafts
 		}
 		batch.Queue(insertFree, ids.New(ids.Event), allocation.TenantID, allocation.ProjectID, allocation.ID,
 			string(draft.Type),
-			draft.OperationID, draft.Message, encoded, correlation, t.Now)
+			draft.OperationID, draft.Message, encoded, correlation, t.Request.TraceID, t.Now)
 	}
 	if err := t.SendBatch(ctx, batch).Close(); err != nil {
 		return fmt.Errorf("append events of %s: %w", allocation.ID, err)

@@ -81,8 +81,8 @@ func Enqueue(batch *pgx.Batch, t *tx.Tx, instance *db.Instance, drafts ...Draft)
 // transaction has ended, this one among them. Numbers of another generation of the database mean nothing here.
 const insert = `INSERT INTO app_instance_event (id, tenant_id, project_id, instance_id, seq, type, app_slug,
 	permission_family,
-	operation_id, member_id, message, payload, correlation_id, occurred_at, xid)
-	VALUES ($1, $2, $3, $4, $5, $6, $7, $8, nullif($9, ''), nullif($10, ''), $11, $12, $13, $14,
+	operation_id, member_id, message, payload, correlation_id, trace_id, occurred_at, xid)
+	VALUES ($1, $2, $3, $4, $5, $6, $7, $8, nullif($9, ''), nullif($10, ''), $11, $12, $13, $14, $15,
 	GREATEST(pg_current_xact_id()::text::bigint, (SELECT xid FROM app_instance_event WHERE instance_id = $4
 	AND seq = $5::bigint - 1
 		AND generation = platform.generation())))`
@@ -101,7 +101,8 @@ func (d Draft) queue(batch *pgx.Batch, t *tx.Tx, instance *db.Instance, seq int)
 		correlation = instance.CorrelationID
 	}
 	batch.Queue(insert, ids.New(ids.Event), instance.TenantID, instance.ProjectID, instance.ID, seq, string(d.Type),
-		instance.AppSlug, instance.PermissionFamily, d.OperationID, d.MemberID, d.Message, encoded, correlation, t.Now)
+		instance.AppSlug, instance.PermissionFamily, d.OperationID, d.MemberID, d.Message, encoded, correlation,
+		t.Request.TraceID, t.Now)
 	switch d.Type {
 	case lifecycle.EventOperationSucceeded, lifecycle.EventOperationFailed, lifecycle.EventOperationCanceled:
 		t.Wake(EndedTopic)

@@ -15,6 +15,7 @@ import (
 	"github.com/gpuaas/app-platform/domain/lifecycle"
 	"github.com/gpuaas/app-platform/ent/generated/db"
 	"github.com/gpuaas/app-platform/internal/tx"
+	"github.com/gpuaas/app-platform/sdk/optrace"
 	"github.com/gpuaas/app-platform/service/ledger/event"
 )
 
@@ -36,6 +37,9 @@ type View struct {
 
 	waits []byte // what the adapter says it waits for
 }
+
+// TraceID is the id of the operation's whole trace, which follows from the operation's own.
+func (v *View) TraceID() string { return optrace.Context(string(v.ID)).TraceID().String() }
 
 // Failure is why something failed, and who can mend it.
 type Failure struct {
@@ -122,7 +126,7 @@ func Create(ctx context.Context, t *tx.Tx, draft Draft) (*db.Operation, error) {
 func (d *Draft) optional(create *db.OperationCreate) {
 	create.SetForce(d.Force)
 	if d.Instance != nil {
-		create.SetInstanceID(d.Instance.ID)
+		create.SetInstanceID(d.Instance.ID).SetAppSlug(d.Instance.AppSlug)
 	}
 	if d.AllocationID != "" {
 		create.SetAllocationID(d.AllocationID)

@@ -31,7 +31,7 @@ func Scan(row pgx.CollectableRow) (*View, error) {
 
 // object is what authorisation looks at in an operation.
 func (v *View) object() authz.Object {
-	object := authz.Object{TenantID: v.TenantID, ProjectID: v.ProjectID}
+	object := authz.Object{TenantID: v.TenantID, ProjectID: v.ProjectID, AppSlug: v.AppSlug}
 	if v.InstanceID != nil {
 		object.InstanceID = *v.InstanceID
 	}

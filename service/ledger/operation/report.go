@@ -128,7 +128,7 @@ func lockReported(ctx context.Context, t *tx.Tx, in ReportInput) (*db.Instance, 
 	if err != nil {
 		return nil, nil, fmt.Errorf("load operation %s: %w", in.OperationID, err)
 	}
-	object := authz.Object{TenantID: op.TenantID, ProjectID: op.ProjectID}
+	object := authz.Object{TenantID: op.TenantID, ProjectID: op.ProjectID, AppSlug: op.AppSlug}
 	if op.InstanceID != nil {
 		object.InstanceID = *op.InstanceID
 	}

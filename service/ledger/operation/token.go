@@ -26,14 +26,16 @@ type Token struct {
 }
 
 // IssueToken makes the token that an adapter gets with a dispatch: this operation, its instance, and
-// the keys that carrying it out needs.
-func IssueToken(ring *token.Keyring, op *db.Operation, family string, now time.Time) (Token, error) {
+// the keys that carrying it out needs. What the adapter does with it may continue the trace of ctx.
+func IssueToken(ctx context.Context, ring *token.Keyring, op *db.Operation, family string,
+	now time.Time) (Token, error) {
 	keys, err := tokenKeys(family, authz.SecretIssue, authz.SecretRead, authz.SecretRedeem)
 	if err != nil {
 		return Token{}, err
 	}
 	requester := authz.Ref{Kind: op.RequesterKind, ID: string(op.RequesterID), Name: op.RequesterName}
-	claims := token.Claims{Operation: op.ID, Keys: keys, ExpiresAt: now.Add(TokenLife), Act: acting(requester)}
+	claims := token.Claims{Operation: op.ID, Keys: keys, ExpiresAt: now.Add(TokenLife), Act: acting(requester),
+		Trace: authz.Request(ctx).TraceID}
 	if op.InstanceID != nil {
 		claims.Instance = *op.InstanceID
 	}
@@ -78,11 +80,11 @@ type Call struct {
 }
 
 // IssueCallToken makes the token of one call about an instance that is no operation: an action, an
-// observation. It cannot be renewed.
-func IssueCallToken(ring *token.Keyring, call Call, now time.Time) (Token, error) {
+// observation. It cannot be renewed. What the adapter does with it may continue the trace of ctx.
+func IssueCallToken(ctx context.Context, ring *token.Keyring, call Call, now time.Time) (Token, error) {
 	return sign(ring, token.Claims{
 		Instance: call.Instance, Keys: authz.OperationKeys(call.Keys...), ExpiresAt: now.Add(call.Life),
-		Act: acting(call.For),
+		Act: acting(call.For), Trace: authz.Request(ctx).TraceID,
 	}, now)
 }
 
@@ -123,6 +125,9 @@ func RenewToken(ctx context.Context, database *tx.DB, ring *token.Keyring) (*Tok
 			Operation: actor.ID, Instance: actor.InstanceID, ExpiresAt: t.Now.Add(TokenLife),
 			Act:  acting(actor.For),
 			Keys: authz.OperationKeys(actor.Holds(actor.TenantID, actor.ProjectID).Keys()...),
+		}
+		if shown, ok := tx.CredentialFrom(ctx); ok {
+			claims.Trace = shown.Trace()
 		}
 		var err error
 		renewed, err = sign(ring, claims, t.Now)

@@ -9,13 +9,26 @@ import { SessionDocument } from '../generated/graphql';
 /** The platform's client, on the page's own host. */
 const api = new Api({ url: '' });
 
+/** Returns a W3C trace context of its own for each request: the platform links its trace to it, so that one is found by the other. */
+export function traceparent(): string {
+  const raw = crypto.getRandomValues(new Uint8Array(24));
+  const hex = Array.from(raw, (byte) => byte.toString(16).padStart(2, '0')).join('');
+  return `00-${hex.slice(0, 32)}-${hex.slice(32)}-01`;
+}
+
+function traced(headers: HeadersInit | undefined): Headers {
+  const all = new Headers(headers);
+  all.set('traceparent', traceparent());
+  return all;
+}
+
 /** Queries and mutations, cached by urql and sent by the platform's client. The cookie is HttpOnly: no script, including the console's, ever sees the credential. */
 export const client = new Client({
   url: '/graphql',
   exchanges: [cacheExchange, fetchExchange],
   requestPolicy: 'cache-and-network',
   preferGetMethod: false,
-  fetch: (_url, init) => api.post(init?.body as string, { headers: init?.headers, signal: init?.signal }),
+  fetch: (_url, init) => api.post(init?.body as string, { headers: traced(init?.headers), signal: init?.signal }),
 });
 
 /** The live connection on the same host. */

@@ -226,6 +226,11 @@ function Entry({ row }: { row: Row }) {
         <Fact term="Correlation id">
           <Copy value={row.correlationId} what="correlation id" />
         </Fact>
+        {row.traceId !== '' && (
+          <Fact term="Trace id">
+            <Copy value={row.traceId} what="trace id" />
+          </Fact>
+        )}
       </dl>
       {row.before !== null && (
         <div className="stack-s">

@@ -167,6 +167,9 @@ function Facts({ detail, now }: { detail: Detail; now: Pick<Detail, 'startedAt' 
             </Link>
           </div>
         </Fact>
+        <Fact term="Trace id">
+          <Copy value={detail.traceId} what="trace id" />
+        </Fact>
       </dl>
     </Card>
   );

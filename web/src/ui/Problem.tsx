@@ -81,6 +81,11 @@ function ProblemTail({ problem, onRetry }: { problem: Problem; onRetry?: (() => 
           Correlation id <Copy value={problem.correlationId} what="correlation id" />
         </span>
       )}
+      {problem.traceId !== undefined && (
+        <span>
+          Trace id <Copy value={problem.traceId} what="trace id" />
+        </span>
+      )}
       {extra(problem)}
       {onRetry !== undefined && (
         <Button size="compact-xs" variant="default" leftSection={<Icon name="retry" size={13} />} onClick={onRetry}>

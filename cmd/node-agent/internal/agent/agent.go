@@ -30,6 +30,7 @@ import (
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/sandbox"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/seal"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/task"
+	"github.com/gpuaas/app-platform/cmd/node-agent/internal/traces"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/watch"
 	"github.com/gpuaas/app-platform/sdk/client/generated/gql"
 )
@@ -49,6 +50,8 @@ const (
 
 // Options are what an agent is started with.
 type Options struct {
+	// Traces makes a span of each task; nil makes none.
+	Traces      *traces.Source
 	PlatformURL string
 	StateDir    string
 	// EnrolTokenFile or EnrolToken bring the one-time token; needed until the node is enrolled.
@@ -252,6 +255,7 @@ func (a *Agent) work(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	reporter := newReporter(ctx, a.client, a.credentials, a.journal, a.log)
 	desk := newDesk(ctx, a.journal, a.executor(), reporter, a.log, a.askAgain)
+	desk.traces = a.options.Traces
 	for _, entry := range a.journal.Unreported() {
 		reporter.add(entry, nil)
 	}

@@ -170,7 +170,7 @@ func TestPlatformThatWasAwayMissesNothing(t *testing.T) {
 		r.stop()
 		r.eventually(func() bool { return strings.Contains(r.log.text(), `"msg":"task done","task_id":"tsk_a"`) },
 			"the command ends while the platform is away")
-		require.Contains(t, r.log.text(), `"correlation_id":"cor-of-tsk_a"`, "its lines lead to whoever requested it")
+		require.Contains(t, r.log.text(), contextOfA, "its lines lead to whoever requested it")
 		r.give(shell("tsk_b", "echo asked meanwhile"))
 		r.start()
 		require.Equal(t, "before\nwhile away\n", r.ended("tsk_a").output["STDOUT"])
@@ -195,10 +195,16 @@ func TestOutcomeSurvivesAgentAndPlatformBothGone(t *testing.T) {
 		r.eventually(func() bool { return strings.Contains(r.log.text(), `"msg":"task done","task_id":"tsk_a"`) },
 			"the command ends")
 		r.kill()
+		before := len(r.log.text())
+		r.run()
+		r.eventually(func() bool {
+			_, line, again := strings.Cut(r.log.text()[before:], `"msg":"outcome will be reported again"`)
+			line, _, _ = strings.Cut(line, "\n")
+			return again && strings.Contains(line, contextOfA)
+		}, "the next agent's line about the outcome has the ids")
 		r.mu.Lock()
 		r.refuse = nil
 		r.mu.Unlock()
-		r.run()
 		done := r.ended("tsk_a")
 		require.Equal(t, "SUCCEEDED", done.State)
 		require.Equal(t, resultOf[runResult](t, done).Stdout, done.output["STDOUT"])

@@ -5,10 +5,12 @@ import (
 	"log/slog"
 	"regexp"
 	"sync"
-	"time"
+
+	"go.opentelemetry.io/otel/trace"
 
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/journal"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/task"
+	"github.com/gpuaas/app-platform/cmd/node-agent/internal/traces"
 	"github.com/gpuaas/app-platform/sdk/client/generated/gql"
 	"github.com/gpuaas/app-platform/sdk/nodetask"
 )
@@ -20,10 +22,6 @@ const (
 	// those the changes; memberAtOnce bounds the former in one member.
 	maxAtOnce    = 64
 	memberAtOnce = 8
-	// maxTimeout bounds a task's time.
-	maxTimeout = time.Hour
-	// defaultTimeout is the time of a task that brings none.
-	defaultTimeout = time.Minute
 )
 
 var taskIDForm = regexp.MustCompile(`^tsk_[0-9a-zA-Z]{1,64}$`)
@@ -34,6 +32,7 @@ type desk struct {
 	executor *task.Executor
 	reporter *reporter
 	log      *slog.Logger
+	traces   *traces.Source
 	ctx      context.Context // of the agent's run; tasks live in it
 	wait     sync.WaitGroup
 
@@ -50,6 +49,7 @@ type job struct {
 	task   task.Task
 	cancel context.CancelCauseFunc
 	done   chan struct{}
+	span   trace.Span
 	// successor is the same task with a higher fence, which waits for this one's end; with one the job
 	// leaves no outcome behind.
 	successor *gql.NodeWork
@@ -125,21 +125,19 @@ func (d *desk) begin(sent gql.NodeWork, resumed bool, epoch string) {
 	work := task.Task{
 		ID: sent.Id, Fence: int64(sent.Fence), Kind: nodetask.Kind(sent.Kind), MemberID: sent.MemberId,
 		InstanceID: sent.InstanceId,
-		Spec:       sent.Spec, Timeout: timeout(sent.TimeoutSeconds), Walls: wallsOf(sent.Binding),
-		Looks: sent.OperationId == nil, CorrelationID: sent.CorrelationId,
-	}
-	if sent.OperationId != nil {
-		work.OperationID = *sent.OperationId
+		Spec:       sent.Spec, Timeout: task.TimeoutOf(sent.TimeoutSeconds), Walls: wallsOf(sent.Binding),
+		Looks: sent.OperationId == nil, Context: traces.ContextOf(sent),
 	}
 	if !resumed {
-		if err := d.journal.Accept(work.ID, work.Fence, work.MemberID, string(work.Kind)); err != nil {
+		if err := d.journal.Accept(work.ID, work.Fence, work.MemberID, string(work.Kind), work.Context); err != nil {
 			d.log.Error("task not taken: it cannot be journalled", "", work, "error", err)
 			d.overflow()
 			return
 		}
 	}
-	ctx, cancel := context.WithCancelCause(d.ctx)
-	held := &job{task: work, cancel: cancel, done: make(chan struct{})}
+	traced, span := d.traces.Task(d.ctx, work, resumed)
+	ctx, cancel := context.WithCancelCause(traced)
+	held := &job{task: work, cancel: cancel, done: make(chan struct{}), span: span}
 	if sent.CancelRequested {
 		cancel(task.ErrCanceled)
 	}
@@ -147,16 +145,10 @@ func (d *desk) begin(sent gql.NodeWork, resumed bool, epoch string) {
 	turn := d.enqueue(held)
 	d.log.Info("task taken", "", work, "resumed", resumed)
 	d.wait.Go(func() {
+		defer span.End()
 		defer cancel(nil)
 		d.work(ctx, held, turn, task.Attempt{Resumed: resumed, Epoch: epoch})
 	})
-}
-
-func timeout(seconds int) time.Duration {
-	if seconds <= 0 {
-		return defaultTimeout
-	}
-	return min(time.Duration(seconds)*time.Second, maxTimeout)
 }
 
 // turn is when a task may start: after the changes that arrived before it, in a free place.

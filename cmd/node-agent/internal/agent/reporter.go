@@ -12,6 +12,7 @@ import (
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/platform"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/task"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/text"
+	"github.com/gpuaas/app-platform/sdk/client"
 	"github.com/gpuaas/app-platform/sdk/client/generated/gql"
 )
 
@@ -121,14 +122,14 @@ func (r *reporter) deliver(entry journal.Entry, output *pump) {
 		Result:   entry.Outcome.Result, Message: entry.Outcome.Message,
 	}
 	for {
-		err := r.once(report, output)
-		if err == nil || r.final(&report, err) {
+		err := r.once(client.WithTraceparent(r.ctx, entry.Context.Traceparent), report, output)
+		if err == nil || r.final(entry, &report, err) {
 			if err := r.journal.Reported(entry.TaskID, entry.Fence); err != nil {
-				r.log.Error("acknowledgement not journalled", "task_id", entry.TaskID, "error", err)
+				r.log.Error("acknowledgement not journalled", "", entry, "error", err)
 			}
 			return
 		}
-		r.log.Debug("outcome will be reported again", "task_id", entry.TaskID, "error", err)
+		r.log.Debug("outcome will be reported again", "", entry, "error", err)
 		if retry.Wait(r.ctx) != nil {
 			return
 		}
@@ -137,22 +138,22 @@ func (r *reporter) deliver(entry journal.Entry, output *pump) {
 
 // once sends what output is missing and then the outcome. Output that is refused is no reason to keep
 // the outcome back: its end is in the result.
-func (r *reporter) once(report gql.ReportNodeTaskInput, output *pump) error {
+func (r *reporter) once(ctx context.Context, report gql.ReportNodeTaskInput, output *pump) error {
 	select {
 	case r.slots <- struct{}{}:
 		defer func() { <-r.slots }()
 	case <-r.ctx.Done():
 		return context.Cause(r.ctx)
 	}
-	if err := output.flush(r.ctx); err != nil && !platform.Permanent(err) {
+	if err := output.flush(ctx); err != nil && !platform.Permanent(err) {
 		return err
 	}
-	return r.client.Report(r.ctx, r.who, report)
+	return r.client.Report(ctx, r.who, report)
 }
 
 // final tells whether the platform will never take the report. One that is too large is shortened and
 // tried again.
-func (r *reporter) final(report *gql.ReportNodeTaskInput, err error) bool {
+func (r *reporter) final(entry journal.Entry, report *gql.ReportNodeTaskInput, err error) bool {
 	if !platform.Permanent(err) {
 		return false
 	}
@@ -162,7 +163,7 @@ func (r *reporter) final(report *gql.ReportNodeTaskInput, err error) bool {
 			return false
 		}
 	}
-	r.log.Warn("the platform refuses the outcome of a task", "task_id", report.TaskId, "fence", report.Fence, "error", err)
+	r.log.Warn("the platform refuses the outcome of a task", "", entry, "error", err)
 	return true
 }
 

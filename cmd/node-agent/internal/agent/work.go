@@ -9,6 +9,7 @@ import (
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/journal"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/pace"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/task"
+	"github.com/gpuaas/app-platform/cmd/node-agent/internal/traces"
 	"github.com/gpuaas/app-platform/cmd/node-agent/internal/wire"
 	"github.com/gpuaas/app-platform/sdk/client/generated/gql"
 )
@@ -106,9 +107,10 @@ func (d *desk) conclude(held *job, outcome journal.Outcome, output *pump) {
 	}
 	work := held.task
 	d.log.Info("task done", "", work, "state", outcome.State)
+	traces.Ended(held.span, outcome.State)
 	d.executor.Settle(context.WithoutCancel(d.ctx), work, outcome)
-	d.reporter.add(journal.Entry{TaskID: work.ID, Fence: work.Fence, Kind: string(work.Kind), State: outcome.State,
-		Outcome: &outcome}, output)
+	d.reporter.add(journal.Entry{TaskID: work.ID, Fence: work.Fence, Kind: string(work.Kind),
+		MemberID: work.MemberID, State: outcome.State, Outcome: &outcome, Context: work.Context}, output)
 }
 
 // keep journals the outcome, and reports whether it counts. A disk that does not take it, being full for one, is tried

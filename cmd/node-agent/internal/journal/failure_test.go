@@ -17,7 +17,7 @@ func brokenBy(t *testing.T, file *os.File) *Journal {
 	t.Helper()
 	j, _, err := Open(t.TempDir(), time.Now)
 	require.NoError(t, err)
-	require.NoError(t, j.Accept("tsk_a", 1, "mem_a", "RUN"))
+	require.NoError(t, j.Accept("tsk_a", 1, "mem_a", "RUN", Context{}))
 	require.NoError(t, j.file.Close())
 	j.file = file
 	t.Cleanup(func() { _ = j.Close() })
@@ -29,7 +29,7 @@ func brokenBy(t *testing.T, file *os.File) *Journal {
 func notDone(t *testing.T, j *Journal, cause error) {
 	t.Helper()
 	size := j.size
-	require.ErrorIs(t, j.Accept("tsk_b", 1, "mem_a", "RUN"), cause)
+	require.ErrorIs(t, j.Accept("tsk_b", 1, "mem_a", "RUN", Context{}), cause)
 	_, ok := j.Get("tsk_b")
 	require.False(t, ok, "a task that is not on the disk is not taken")
 	require.Equal(t, size, j.size)
@@ -59,17 +59,17 @@ func TestAfterADiskWasFullTheNextEntryIsReadBack(t *testing.T) {
 	var failed error
 	for n := 0; failed == nil; n++ {
 		require.Less(t, n, 1000, "the disk never fills up")
-		failed = j.Accept(fmt.Sprintf("tsk_%d_%s", n, strings.Repeat("x", 300)), 1, "mem_a", "RUN")
+		failed = j.Accept(fmt.Sprintf("tsk_%d_%s", n, strings.Repeat("x", 300)), 1, "mem_a", "RUN", Context{})
 	}
 	require.ErrorIs(t, failed, unix.ENOSPC)
-	require.Error(t, j.Accept("tsk_full", 1, "mem_a", "RUN"), "nothing is taken while the disk is full")
+	require.Error(t, j.Accept("tsk_full", 1, "mem_a", "RUN", Context{}), "nothing is taken while the disk is full")
 	require.NoError(t, os.Remove(ballast))
 	for _, entry := range j.entries { // room for the whole file once more
 		if len(entry.TaskID) > 100 {
 			delete(j.entries, entry.TaskID)
 		}
 	}
-	require.NoError(t, j.Accept("tsk_next", 1, "mem_a", "RUN"))
+	require.NoError(t, j.Accept("tsk_next", 1, "mem_a", "RUN", Context{}))
 	again, damaged, err := Open(dir, time.Now)
 	require.NoError(t, err)
 	require.Zero(t, damaged)

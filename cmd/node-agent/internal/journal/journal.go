@@ -10,9 +10,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"sort"
+	"strings"
 	"sync"
 	"time"
 
@@ -49,6 +51,48 @@ type Entry struct {
 	// Reported says that the platform has acknowledged the outcome.
 	Reported bool      `json:"reported,omitempty"`
 	At       time.Time `json:"at"`
+	// Context is what lines of the log say of the task besides; empty for a task of an older agent.
+	Context Context `json:"context,omitzero"`
+}
+
+// Context is whose a task is and what it is about, as everywhere in logs.
+type Context struct {
+	OrgID         string `json:"orgId,omitempty"`
+	ProjectID     string `json:"projectId,omitempty"`
+	AppSlug       string `json:"appSlug,omitempty"`
+	InstanceID    string `json:"instanceId,omitempty"`
+	OperationID   string `json:"operationId,omitempty"`
+	CorrelationID string `json:"correlationId,omitempty"`
+	// Traceparent is where what is done for the task belongs, as W3C Trace Context writes it.
+	Traceparent string `json:"traceparent,omitempty"`
+}
+
+// Attrs returns the fields of a line of the log; what is empty is left out.
+func (c Context) Attrs() []slog.Attr {
+	var attrs []slog.Attr
+	for _, each := range []slog.Attr{slog.String("correlation_id", c.CorrelationID), slog.String("org_id", c.OrgID),
+		slog.String("project_id", c.ProjectID), slog.String("app_slug", c.AppSlug),
+		slog.String("app_instance_id", c.InstanceID), slog.String("operation_id", c.OperationID),
+		slog.String("trace_id", c.traceID())} {
+		if each.Value.String() != "" {
+			attrs = append(attrs, each)
+		}
+	}
+	return attrs
+}
+
+// traceID returns the id of the trace that Traceparent names.
+func (c Context) traceID() string {
+	if parts := strings.Split(c.Traceparent, "-"); len(parts) == 4 {
+		return parts[1]
+	}
+	return ""
+}
+
+// LogValue returns what lines of the log say of the task. Logged under the key "" they are fields of the line itself.
+func (e Entry) LogValue() slog.Value {
+	return slog.GroupValue(append([]slog.Attr{slog.String("task_id", e.TaskID), slog.String("kind", e.Kind),
+		slog.Int64("fence", e.Fence), slog.String("member_id", e.MemberID)}, e.Context.Attrs()...)...)
 }
 
 // Outcome is how a task ended, as it is reported.
@@ -145,8 +189,8 @@ func (j *Journal) Unreported() []Entry {
 }
 
 // Accept notes that the task is taken, before anything is done for it.
-func (j *Journal) Accept(taskID string, fence int64, memberID, kind string) error {
-	return j.put(Entry{TaskID: taskID, Fence: fence, MemberID: memberID, Kind: kind, State: StateRunning})
+func (j *Journal) Accept(taskID string, fence int64, memberID, kind string, of Context) error {
+	return j.put(Entry{TaskID: taskID, Fence: fence, MemberID: memberID, Kind: kind, State: StateRunning, Context: of})
 }
 
 // Started notes in which life of the member's init the task is about to be started.

@@ -27,12 +27,12 @@ func TestReopenedJournalKnowsWhatRanAndWhatIsUnreported(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	j := open(t, dir)
-	require.NoError(t, j.Accept("tsk_runs", 3, "mem_a", "RUN"))
+	require.NoError(t, j.Accept("tsk_runs", 3, "mem_a", "RUN", journal.Context{}))
 	require.NoError(t, j.Started("tsk_runs", "epoch1"))
-	require.NoError(t, j.Accept("tsk_done", 1, "mem_a", "RUN"))
+	require.NoError(t, j.Accept("tsk_done", 1, "mem_a", "RUN", journal.Context{}))
 	require.NoError(t, j.Finish("tsk_done", journal.Outcome{State: "SUCCEEDED",
 		Result: json.RawMessage(`{"exitCode":0}`)}))
-	require.NoError(t, j.Accept("tsk_acked", 1, "mem_a", "RUN"))
+	require.NoError(t, j.Accept("tsk_acked", 1, "mem_a", "RUN", journal.Context{}))
 	require.NoError(t, j.Finish("tsk_acked", journal.Outcome{State: "FAILED"}))
 	require.NoError(t, j.Reported("tsk_acked", 1))
 
@@ -51,7 +51,7 @@ func TestReopenedJournalKnowsWhatRanAndWhatIsUnreported(t *testing.T) {
 func TestReportOfAnOlderFenceAcknowledgesNothing(t *testing.T) {
 	t.Parallel()
 	j := open(t, t.TempDir())
-	require.NoError(t, j.Accept("tsk_a", 2, "mem_a", "RUN"))
+	require.NoError(t, j.Accept("tsk_a", 2, "mem_a", "RUN", journal.Context{}))
 	require.NoError(t, j.Reported("tsk_a", 2), "it has no outcome yet")
 	require.NoError(t, j.Finish("tsk_a", journal.Outcome{State: "FAILED"}))
 	require.NoError(t, j.Reported("tsk_a", 1))
@@ -63,7 +63,7 @@ func TestReportOfAnOlderFenceAcknowledgesNothing(t *testing.T) {
 func TestLineCutByACrashIsDropped(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	require.NoError(t, open(t, dir).Accept("tsk_a", 1, "mem_a", "RUN"))
+	require.NoError(t, open(t, dir).Accept("tsk_a", 1, "mem_a", "RUN", journal.Context{}))
 	name := filepath.Join(dir, "journal.jsonl")
 	raw, err := os.ReadFile(name)
 	require.NoError(t, err)
@@ -71,7 +71,7 @@ func TestLineCutByACrashIsDropped(t *testing.T) {
 	j, damaged, err := journal.Open(dir, time.Now)
 	require.NoError(t, err)
 	require.Equal(t, 1, damaged)
-	require.NoError(t, j.Accept("tsk_b", 1, "mem_a", "RUN"))
+	require.NoError(t, j.Accept("tsk_b", 1, "mem_a", "RUN", journal.Context{}))
 	again := open(t, dir)
 	for _, id := range []string{"tsk_a", "tsk_b"} {
 		_, ok := again.Get(id)
@@ -83,11 +83,11 @@ func TestJournalStaysBoundedAndKeepsWhatIsAlive(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	j := open(t, dir)
-	require.NoError(t, j.Accept("tsk_alive", 1, "mem_a", "RUN"))
+	require.NoError(t, j.Accept("tsk_alive", 1, "mem_a", "RUN", journal.Context{}))
 	big := json.RawMessage(`"` + strings.Repeat("x", 64<<10) + `"`)
 	for i := range 700 {
 		id := fmt.Sprintf("tsk_%d", i)
-		require.NoError(t, j.Accept(id, 1, "mem_a", "RUN"))
+		require.NoError(t, j.Accept(id, 1, "mem_a", "RUN", journal.Context{}))
 		require.NoError(t, j.Finish(id, journal.Outcome{State: "SUCCEEDED", Result: big}))
 		require.NoError(t, j.Reported(id, 1))
 	}

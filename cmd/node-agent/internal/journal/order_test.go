@@ -43,7 +43,7 @@ func TestOldestOutcomeIsReportedFirst(t *testing.T) {
 	for i := range 20 {
 		id := fmt.Sprintf("tsk_%d", 19-i) // neither the order of names nor of acceptance
 		want = append([]string{id}, want...)
-		require.NoError(t, j.Accept(id, 1, "mem_a", "RUN"))
+		require.NoError(t, j.Accept(id, 1, "mem_a", "RUN", journal.Context{}))
 	}
 	for _, id := range want {
 		now = now.Add(time.Second)

@@ -45,8 +45,8 @@ type Task struct {
 	Kind       nodetask.Kind
 	MemberID   string
 	InstanceID string
-	// OperationID is the operation it is of, "" for none, and CorrelationID what ties it to whoever requested it.
-	OperationID, CorrelationID string
+	// Context is whose it is and what it is about, for logs and traces.
+	Context journal.Context
 
 	Spec    json.RawMessage
 	Timeout time.Duration
@@ -56,16 +56,25 @@ type Task struct {
 	Looks bool
 }
 
+// The bounds of a task's time: the most, and that of a task that brings none.
+const (
+	maxTimeout     = time.Hour
+	defaultTimeout = time.Minute
+)
+
+// TimeoutOf returns a task's time as it was sent, within its bounds.
+func TimeoutOf(seconds int) time.Duration {
+	if seconds <= 0 {
+		return defaultTimeout
+	}
+	return min(time.Duration(seconds)*time.Second, maxTimeout)
+}
+
 // LogValue returns what lines of the log say of the task: its ids, and what ties it to whoever requested it. Logged
 // under the key "" they are fields of the line itself.
 func (t Task) LogValue() slog.Value {
-	attrs := []slog.Attr{slog.String("task_id", t.ID), slog.String("kind", string(t.Kind)), slog.Int64("fence", t.Fence),
-		slog.String("member_id", t.MemberID), slog.String("app_instance_id", t.InstanceID),
-		slog.String("correlation_id", t.CorrelationID)}
-	if t.OperationID != "" {
-		attrs = append(attrs, slog.String("operation_id", t.OperationID))
-	}
-	return slog.GroupValue(attrs...)
+	return journal.Entry{TaskID: t.ID, Kind: string(t.Kind), Fence: t.Fence, MemberID: t.MemberID,
+		Context: t.Context}.LogValue()
 }
 
 func (t Task) member() sandbox.Member {

@@ -43,6 +43,12 @@ const (
 	FieldRepeats = "repeats"
 	// FieldCorrelationID holds the string denoting the correlation_id field in the database.
 	FieldCorrelationID = "correlation_id"
+	// FieldTraceID holds the string denoting the trace_id field in the database.
+	FieldTraceID = "trace_id"
+	// FieldInstanceID holds the string denoting the instance_id field in the database.
+	FieldInstanceID = "instance_id"
+	// FieldAppSlug holds the string denoting the app_slug field in the database.
+	FieldAppSlug = "app_slug"
 	// FieldOrigin holds the string denoting the origin field in the database.
 	FieldOrigin = "origin"
 	// FieldBreakGlass holds the string denoting the break_glass field in the database.
@@ -73,6 +79,9 @@ var Columns = []string{
 	FieldCode,
 	FieldRepeats,
 	FieldCorrelationID,
+	FieldTraceID,
+	FieldInstanceID,
+	FieldAppSlug,
 	FieldOrigin,
 	FieldBreakGlass,
 	FieldXid,
@@ -102,6 +111,10 @@ var (
 	DefaultCode string
 	// DefaultRepeats holds the default value on creation for the "repeats" field.
 	DefaultRepeats int
+	// DefaultTraceID holds the default value on creation for the "trace_id" field.
+	DefaultTraceID string
+	// DefaultAppSlug holds the default value on creation for the "app_slug" field.
+	DefaultAppSlug string
 	// DefaultOrigin holds the default value on creation for the "origin" field.
 	DefaultOrigin string
 	// DefaultBreakGlass holds the default value on creation for the "break_glass" field.
@@ -181,6 +194,21 @@ func ByRepeats(opts ...sql.OrderTermOption) OrderOption {
 // ByCorrelationID orders the results by the correlation_id field.
 func ByCorrelationID(opts ...sql.OrderTermOption) OrderOption {
 	return sql.OrderByField(FieldCorrelationID, opts...).ToFunc()
+}
+
+// ByTraceID orders the results by the trace_id field.
+func ByTraceID(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldTraceID, opts...).ToFunc()
+}
+
+// ByInstanceID orders the results by the instance_id field.
+func ByInstanceID(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldInstanceID, opts...).ToFunc()
+}
+
+// ByAppSlug orders the results by the app_slug field.
+func ByAppSlug(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldAppSlug, opts...).ToFunc()
 }
 
 // ByOrigin orders the results by the origin field.

@@ -122,6 +122,22 @@ func CorrelationID(v string) predicate.AuditEntry {
 	return predicate.AuditEntry(sql.FieldEQ(FieldCorrelationID, v))
 }
 
+// TraceID applies equality check predicate on the "trace_id" field. It's identical to TraceIDEQ.
+func TraceID(v string) predicate.AuditEntry {
+	return predicate.AuditEntry(sql.FieldEQ(FieldTraceID, v))
+}
+
+// InstanceID applies equality check predicate on the "instance_id" field. It's identical to InstanceIDEQ.
+func InstanceID(v ids.ID) predicate.AuditEntry {
+	vc := string(v)
+	return predicate.AuditEntry(sql.FieldEQ(FieldInstanceID, vc))
+}
+
+// AppSlug applies equality check predicate on the "app_slug" field. It's identical to AppSlugEQ.
+func AppSlug(v string) predicate.AuditEntry {
+	return predicate.AuditEntry(sql.FieldEQ(FieldAppSlug, v))
+}
+
 // Origin applies equality check predicate on the "origin" field. It's identical to OriginEQ.
 func Origin(v string) predicate.AuditEntry {
 	return predicate.AuditEntry(sql.FieldEQ(FieldOrigin, v))
@@ -983,6 +999,230 @@ func CorrelationIDEqualFold(v string) predicate.AuditEntry {
 // CorrelationIDContainsFold applies the ContainsFold predicate on the "correlation_id" field.
 func CorrelationIDContainsFold(v string) predicate.AuditEntry {
 	return predicate.AuditEntry(sql.FieldContainsFold(FieldCorrelationID, v))
+}
+
+// TraceIDEQ applies the EQ predicate on the "trace_id" field.
+func TraceIDEQ(v string) predicate.AuditEntry {
+	return predicate.AuditEntry(sql.FieldEQ(FieldTraceID, v))
+}
+
+// TraceIDNEQ applies the NEQ predicate on the "trace_id" field.
+func TraceIDNEQ(v string) predicate.AuditEntry {
+	return predicate.AuditEntry(sql.FieldNEQ(FieldTraceID, v))
+}
+
+// TraceIDIn applies the In predicate on the "trace_id" field.
+func TraceIDIn(vs ...string) predicate.AuditEntry {
+	return predicate.AuditEntry(sql.FieldIn(FieldTraceID, vs...))
+}
+
+// TraceIDNotIn applies the NotIn predicate on the "trace_id" field.
+func TraceIDNotIn(vs ...string) predicate.AuditEntry {
+	return predicate.AuditEntry(sql.FieldNotIn(FieldTraceID, vs...))
+}
+
+// TraceIDGT applies the GT predicate on the "trace_id" field.
+func TraceIDGT(v string) predicate.AuditEntry {
+	return predicate.AuditEntry(sql.FieldGT(FieldTraceID, v))
+}
+
+// TraceIDGTE applies the GTE predicate on the "trace_id" field.
+func TraceIDGTE(v string) predicate.AuditEntry {
+	return predicate.AuditEntry(sql.FieldGTE(FieldTraceID, v))
+}
+
+// TraceIDLT applies the LT predicate on the "trace_id" field.
+func TraceIDLT(v string) predicate.AuditEntry {
+	return predicate.AuditEntry(sql.FieldLT(FieldTraceID, v))
+}
+
+// TraceIDLTE applies the LTE predicate on the "trace_id" field.
+func TraceIDLTE(v string) predicate.AuditEntry {
+	return predicate.AuditEntry(sql.FieldLTE(FieldTraceID, v))
+}
+
+// TraceIDContains applies the Contains predicate on the "trace_id" field.
+func TraceIDContains(v string) predicate.AuditEntry {
+	return predicate.AuditEntry(sql.FieldContains(FieldTraceID, v))
+}
+
+// TraceIDHasPrefix applies the HasPrefix predicate on the "trace_id" field.
+func TraceIDHasPrefix(v string) predicate.AuditEntry {
+	return predicate.AuditEntry(sql.FieldHasPrefix(FieldTraceID, v))
+}
+
+// TraceIDHasSuffix applies the HasSuffix predicate on the "trace_id" field.
+func TraceIDHasSuffix(v string) predicate.AuditEntry {
+	return predicate.AuditEntry(sql.FieldHasSuffix(FieldTraceID, v))
+}
+
+// TraceIDEqualFold applies the EqualFold predicate on the "trace_id" field.
+func TraceIDEqualFold(v string) predicate.AuditEntry {
+	return predicate.AuditEntry(sql.FieldEqualFold(FieldTraceID, v))
+}
+
+// TraceIDContainsFold applies the ContainsFold predicate on the "trace_id" field.
+func TraceIDContainsFold(v string) predicate.AuditEntry {
+	return predicate.AuditEntry(sql.FieldContainsFold(FieldTraceID, v))
+}
+
+// InstanceIDEQ applies the EQ predicate on the "instance_id" field.
+func InstanceIDEQ(v ids.ID) predicate.AuditEntry {
+	vc := string(v)
+	return predicate.AuditEntry(sql.FieldEQ(FieldInstanceID, vc))
+}
+
+// InstanceIDNEQ applies the NEQ predicate on the "instance_id" field.
+func InstanceIDNEQ(v ids.ID) predicate.AuditEntry {
+	vc := string(v)
+	return predicate.AuditEntry(sql.FieldNEQ(FieldInstanceID, vc))
+}
+
+// InstanceIDIn applies the In predicate on the "instance_id" field.
+func InstanceIDIn(vs ...ids.ID) predicate.AuditEntry {
+	v := make([]any, len(vs))
+	for i := range v {
+		v[i] = string(vs[i])
+	}
+	return predicate.AuditEntry(sql.FieldIn(FieldInstanceID, v...))
+}
+
+// InstanceIDNotIn applies the NotIn predicate on the "instance_id" field.
+func InstanceIDNotIn(vs ...ids.ID) predicate.AuditEntry {
+	v := make([]any, len(vs))
+	for i := range v {
+		v[i] = string(vs[i])
+	}
+	return predicate.AuditEntry(sql.FieldNotIn(FieldInstanceID, v...))
+}
+
+// InstanceIDGT applies the GT predicate on the "instance_id" field.
+func InstanceIDGT(v ids.ID) predicate.AuditEntry {
+	vc := string(v)
+	return predicate.AuditEntry(sql.FieldGT(FieldInstanceID, vc))
+}
+
+// InstanceIDGTE applies the GTE predicate on the "instance_id" field.
+func InstanceIDGTE(v ids.ID) predicate.AuditEntry {
+	vc := string(v)
+	return predicate.AuditEntry(sql.FieldGTE(FieldInstanceID, vc))
+}
+
+// InstanceIDLT applies the LT predicate on the "instance_id" field.
+func InstanceIDLT(v ids.ID) predicate.AuditEntry {
+	vc := string(v)
+	return predicate.AuditEntry(sql.FieldLT(FieldInstanceID, vc))
+}
+
+// InstanceIDLTE applies the LTE predicate on the "instance_id" field.
+func InstanceIDLTE(v ids.ID) predicate.AuditEntry {
+	vc := string(v)
+	return predicate.AuditEntry(sql.FieldLTE(FieldInstanceID, vc))
+}
+
+// InstanceIDContains applies the Contains predicate on the "instance_id" field.
+func InstanceIDContains(v ids.ID) predicate.AuditEntry {
+	vc := string(v)
+	return predicate.AuditEntry(sql.FieldContains(FieldInstanceID, vc))
+}
+
+// InstanceIDHasPrefix applies the HasPrefix predicate on the "instance_id" field.
+func InstanceIDHasPrefix(v ids.ID) predicate.AuditEntry {
+	vc := string(v)
+	return predicate.AuditEntry(sql.FieldHasPrefix(FieldInstanceID, vc))
+}
+
+// InstanceIDHasSuffix applies the HasSuffix predicate on the "instance_id" field.
+func InstanceIDHasSuffix(v ids.ID) predicate.AuditEntry {
+	vc := string(v)
+	return predicate.AuditEntry(sql.FieldHasSuffix(FieldInstanceID, vc))
+}
+
+// InstanceIDIsNil applies the IsNil predicate on the "instance_id" field.
+func InstanceIDIsNil() predicate.AuditEntry {
+	return predicate.AuditEntry(sql.FieldIsNull(FieldInstanceID))
+}
+
+// InstanceIDNotNil applies the NotNil predicate on the "instance_id" field.
+func InstanceIDNotNil() predicate.AuditEntry {
+	return predicate.AuditEntry(sql.FieldNotNull(FieldInstanceID))
+}
+
+// InstanceIDEqualFold applies the EqualFold predicate on the "instance_id" field.
+func InstanceIDEqualFold(v ids.ID) predicate.AuditEntry {
+	vc := string(v)
+	return predicate.AuditEntry(sql.FieldEqualFold(FieldInstanceID, vc))
+}
+
+// InstanceIDContainsFold applies the ContainsFold predicate on the "instance_id" field.
+func InstanceIDContainsFold(v ids.ID) predicate.AuditEntry {
+	vc := string(v)
+	return predicate.AuditEntry(sql.FieldContainsFold(FieldInstanceID, vc))
+}
+
+// AppSlugEQ applies the EQ predicate on the "app_slug" field.
+func AppSlugEQ(v string) predicate.AuditEntry {
+	return predicate.AuditEntry(sql.FieldEQ(FieldAppSlug, v))
+}
+
+// AppSlugNEQ applies the NEQ predicate on the "app_slug" field.
+func AppSlugNEQ(v string) predicate.AuditEntry {
+	return predicate.AuditEntry(sql.FieldNEQ(FieldAppSlug, v))
+}
+
+// AppSlugIn applies the In predicate on the "app_slug" field.
+func AppSlugIn(vs ...string) predicate.AuditEntry {
+	return predicate.AuditEntry(sql.FieldIn(FieldAppSlug, vs...))
+}
+
+// AppSlugNotIn applies the NotIn predicate on the "app_slug" field.
+func AppSlugNotIn(vs ...string) predicate.AuditEntry {
+	return predicate.AuditEntry(sql.FieldNotIn(FieldAppSlug, vs...))
+}
+
+// AppSlugGT applies the GT predicate on the "app_slug" field.
+func AppSlugGT(v string) predicate.AuditEntry {
+	return predicate.AuditEntry(sql.FieldGT(FieldAppSlug, v))
+}
+
+// AppSlugGTE applies the GTE predicate on the "app_slug" field.
+func AppSlugGTE(v string) predicate.AuditEntry {
+	return predicate.AuditEntry(sql.FieldGTE(FieldAppSlug, v))
+}
+
+// AppSlugLT applies the LT predicate on the "app_slug" field.
+func AppSlugLT(v string) predicate.AuditEntry {
+	return predicate.AuditEntry(sql.FieldLT(FieldAppSlug, v))
+}
+
+// AppSlugLTE applies the LTE predicate on the "app_slug" field.
+func AppSlugLTE(v string) predicate.AuditEntry {
+	return predicate.AuditEntry(sql.FieldLTE(FieldAppSlug, v))
+}
+
+// AppSlugContains applies the Contains predicate on the "app_slug" field.
+func AppSlugContains(v string) predicate.AuditEntry {
+	return predicate.AuditEntry(sql.FieldContains(FieldAppSlug, v))
+}
+
+// AppSlugHasPrefix applies the HasPrefix predicate on the "app_slug" field.
+func AppSlugHasPrefix(v string) predicate.AuditEntry {
+	return predicate.AuditEntry(sql.FieldHasPrefix(FieldAppSlug, v))
+}
+
+// AppSlugHasSuffix applies the HasSuffix predicate on the "app_slug" field.
+func AppSlugHasSuffix(v string) predicate.AuditEntry {
+	return predicate.AuditEntry(sql.FieldHasSuffix(FieldAppSlug, v))
+}
+
+// AppSlugEqualFold applies the EqualFold predicate on the "app_slug" field.
+func AppSlugEqualFold(v string) predicate.AuditEntry {
+	return predicate.AuditEntry(sql.FieldEqualFold(FieldAppSlug, v))
+}
+
+// AppSlugContainsFold applies the ContainsFold predicate on the "app_slug" field.
+func AppSlugContainsFold(v string) predicate.AuditEntry {
+	return predicate.AuditEntry(sql.FieldContainsFold(FieldAppSlug, v))
 }
 
 // OriginEQ applies the EQ predicate on the "origin" field.

@@ -45,6 +45,8 @@ const (
 	FieldPayload = "payload"
 	// FieldCorrelationID holds the string denoting the correlation_id field in the database.
 	FieldCorrelationID = "correlation_id"
+	// FieldTraceID holds the string denoting the trace_id field in the database.
+	FieldTraceID = "trace_id"
 	// FieldOccurredAt holds the string denoting the occurred_at field in the database.
 	FieldOccurredAt = "occurred_at"
 	// Table holds the table name of the event in the database.
@@ -70,6 +72,7 @@ var Columns = []string{
 	FieldMessage,
 	FieldPayload,
 	FieldCorrelationID,
+	FieldTraceID,
 	FieldOccurredAt,
 }
 
@@ -86,6 +89,8 @@ func ValidColumn(column string) bool {
 var (
 	// DefaultMessage holds the default value on creation for the "message" field.
 	DefaultMessage string
+	// DefaultTraceID holds the default value on creation for the "trace_id" field.
+	DefaultTraceID string
 	// DefaultOccurredAt holds the default value on creation for the "occurred_at" field.
 	DefaultOccurredAt func() time.Time
 )
@@ -171,6 +176,11 @@ func ByMessage(opts ...sql.OrderTermOption) OrderOption {
 // ByCorrelationID orders the results by the correlation_id field.
 func ByCorrelationID(opts ...sql.OrderTermOption) OrderOption {
 	return sql.OrderByField(FieldCorrelationID, opts...).ToFunc()
+}
+
+// ByTraceID orders the results by the trace_id field.
+func ByTraceID(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldTraceID, opts...).ToFunc()
 }
 
 // ByOccurredAt orders the results by the occurred_at field.

@@ -335,6 +335,9 @@ var (
 		{Name: "code", Type: field.TypeString, Default: "", SchemaType: map[string]string{"postgres": "text"}},
 		{Name: "repeats", Type: field.TypeInt, Default: 1},
 		{Name: "correlation_id", Type: field.TypeString, SchemaType: map[string]string{"postgres": "text"}},
+		{Name: "trace_id", Type: field.TypeString, Default: "", SchemaType: map[string]string{"postgres": "text"}},
+		{Name: "instance_id", Type: field.TypeString, Nullable: true, SchemaType: map[string]string{"postgres": "text"}},
+		{Name: "app_slug", Type: field.TypeString, Default: "", SchemaType: map[string]string{"postgres": "text"}},
 		{Name: "origin", Type: field.TypeString, Default: "", SchemaType: map[string]string{"postgres": "text"}},
 		{Name: "break_glass", Type: field.TypeBool, Default: false},
 		{Name: "xid", Type: field.TypeInt64, Default: schema.Expr("(pg_current_xact_id()::text)::bigint")},
@@ -384,12 +387,12 @@ var (
 			{
 				Name:    "auditentry_created_at",
 				Unique:  false,
-				Columns: []*schema.Column{AuditEntryColumns[19]},
+				Columns: []*schema.Column{AuditEntryColumns[22]},
 			},
 			{
 				Name:    "auditentry_xid_id",
 				Unique:  false,
-				Columns: []*schema.Column{AuditEntryColumns[18], AuditEntryColumns[0]},
+				Columns: []*schema.Column{AuditEntryColumns[21], AuditEntryColumns[0]},
 			},
 			{
 				Name:    "auditentry_break_glass",
@@ -565,6 +568,7 @@ var (
 		{Name: "message", Type: field.TypeString, Default: "", SchemaType: map[string]string{"postgres": "text"}},
 		{Name: "payload", Type: field.TypeJSON, Nullable: true},
 		{Name: "correlation_id", Type: field.TypeString, SchemaType: map[string]string{"postgres": "text"}},
+		{Name: "trace_id", Type: field.TypeString, Default: "", SchemaType: map[string]string{"postgres": "text"}},
 		{Name: "occurred_at", Type: field.TypeTime},
 	}
 	// AppInstanceEventTable holds the schema information for the "app_instance_event" table.
@@ -1066,6 +1070,8 @@ var (
 		{Name: "stderr", Type: field.TypeString, Default: "", SchemaType: map[string]string{"postgres": "text"}},
 		{Name: "idempotency_key", Type: field.TypeString, SchemaType: map[string]string{"postgres": "text"}},
 		{Name: "correlation_id", Type: field.TypeString, Default: "", SchemaType: map[string]string{"postgres": "text"}},
+		{Name: "traceparent", Type: field.TypeString, Default: "", SchemaType: map[string]string{"postgres": "text"}},
+		{Name: "app_slug", Type: field.TypeString, Default: "", SchemaType: map[string]string{"postgres": "text"}},
 		{Name: "binding", Type: field.TypeJSON, Nullable: true},
 		{Name: "created_at", Type: field.TypeTime},
 		{Name: "seq", Type: field.TypeInt64, Nullable: true, Default: schema.Expr("nextval('row_order'::regclass)")},
@@ -1112,6 +1118,7 @@ var (
 		{Name: "tenant_id", Type: field.TypeString, SchemaType: map[string]string{"postgres": "text"}},
 		{Name: "project_id", Type: field.TypeString, SchemaType: map[string]string{"postgres": "text"}},
 		{Name: "instance_id", Type: field.TypeString, Nullable: true, SchemaType: map[string]string{"postgres": "text"}},
+		{Name: "app_slug", Type: field.TypeString, Default: "", SchemaType: map[string]string{"postgres": "text"}},
 		{Name: "allocation_id", Type: field.TypeString, Nullable: true, SchemaType: map[string]string{"postgres": "text"}},
 		{Name: "kind", Type: field.TypeEnum, Enums: []string{"INSTANCE_CREATE", "INSTANCE_DECOMMISSION", "INSTANCE_UPGRADE", "INSTANCE_ROLLBACK", "MEMBERS_ADD", "MEMBER_DRAIN", "MEMBER_CORDON", "MEMBER_UNCORDON", "MEMBER_LABEL", "MEMBER_REMOVE", "MEMBER_REPLACE", "MEMBER_RECOVER", "ALLOCATION_RELEASE"}},
 		{Name: "state", Type: field.TypeEnum, Enums: []string{"PENDING", "RUNNING", "CANCELING", "COMPENSATING", "SUCCEEDED", "FAILED", "CANCELED"}},
@@ -1169,7 +1176,7 @@ var (
 			{
 				Name:    "operation_due",
 				Unique:  false,
-				Columns: []*schema.Column{OperationColumns[40], OperationColumns[0]},
+				Columns: []*schema.Column{OperationColumns[41], OperationColumns[0]},
 				Annotation: &entsql.IndexAnnotation{
 					Where: "((ended_at IS NULL) AND (claimed_by IS NULL))",
 				},
@@ -1177,7 +1184,7 @@ var (
 			{
 				Name:    "operation_due_by_adapter",
 				Unique:  false,
-				Columns: []*schema.Column{OperationColumns[8], OperationColumns[1], OperationColumns[2], OperationColumns[40], OperationColumns[0], OperationColumns[5], OperationColumns[36]},
+				Columns: []*schema.Column{OperationColumns[9], OperationColumns[1], OperationColumns[2], OperationColumns[41], OperationColumns[0], OperationColumns[6], OperationColumns[37]},
 				Annotation: &entsql.IndexAnnotation{
 					Where: "((ended_at IS NULL) AND (claimed_by IS NULL))",
 				},
@@ -1185,7 +1192,7 @@ var (
 			{
 				Name:    "operation_claimed",
 				Unique:  false,
-				Columns: []*schema.Column{OperationColumns[35]},
+				Columns: []*schema.Column{OperationColumns[36]},
 				Annotation: &entsql.IndexAnnotation{
 					Where: "claimed_by IS NOT NULL",
 				},
@@ -1209,7 +1216,7 @@ var (
 			{
 				Name:    "operation_end_refused",
 				Unique:  false,
-				Columns: []*schema.Column{OperationColumns[42]},
+				Columns: []*schema.Column{OperationColumns[43]},
 				Annotation: &entsql.IndexAnnotation{
 					Where: "end_refusal IS NOT NULL",
 				},
@@ -1227,7 +1234,7 @@ var (
 			{
 				Name:    "operation_open_by_adapter",
 				Unique:  false,
-				Columns: []*schema.Column{OperationColumns[8]},
+				Columns: []*schema.Column{OperationColumns[9]},
 				Annotation: &entsql.IndexAnnotation{
 					Where: "ended_at IS NULL",
 				},

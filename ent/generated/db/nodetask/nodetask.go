@@ -59,6 +59,10 @@ const (
 	FieldIdempotencyKey = "idempotency_key"
 	// FieldCorrelationID holds the string denoting the correlation_id field in the database.
 	FieldCorrelationID = "correlation_id"
+	// FieldTraceparent holds the string denoting the traceparent field in the database.
+	FieldTraceparent = "traceparent"
+	// FieldAppSlug holds the string denoting the app_slug field in the database.
+	FieldAppSlug = "app_slug"
 	// FieldBinding holds the string denoting the binding field in the database.
 	FieldBinding = "binding"
 	// FieldCreatedAt holds the string denoting the created_at field in the database.
@@ -98,6 +102,8 @@ var Columns = []string{
 	FieldStderr,
 	FieldIdempotencyKey,
 	FieldCorrelationID,
+	FieldTraceparent,
+	FieldAppSlug,
 	FieldBinding,
 	FieldCreatedAt,
 	FieldSeq,
@@ -132,6 +138,10 @@ var (
 	DefaultStderr string
 	// DefaultCorrelationID holds the default value on creation for the "correlation_id" field.
 	DefaultCorrelationID string
+	// DefaultTraceparent holds the default value on creation for the "traceparent" field.
+	DefaultTraceparent string
+	// DefaultAppSlug holds the default value on creation for the "app_slug" field.
+	DefaultAppSlug string
 	// DefaultCreatedAt holds the default value on creation for the "created_at" field.
 	DefaultCreatedAt func() time.Time
 )
@@ -257,6 +267,16 @@ func ByIdempotencyKey(opts ...sql.OrderTermOption) OrderOption {
 // ByCorrelationID orders the results by the correlation_id field.
 func ByCorrelationID(opts ...sql.OrderTermOption) OrderOption {
 	return sql.OrderByField(FieldCorrelationID, opts...).ToFunc()
+}
+
+// ByTraceparent orders the results by the traceparent field.
+func ByTraceparent(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldTraceparent, opts...).ToFunc()
+}
+
+// ByAppSlug orders the results by the app_slug field.
+func ByAppSlug(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldAppSlug, opts...).ToFunc()
 }
 
 // ByCreatedAt orders the results by the created_at field.

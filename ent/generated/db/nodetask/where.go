@@ -152,6 +152,16 @@ func CorrelationID(v string) predicate.NodeTask {
 	return predicate.NodeTask(sql.FieldEQ(FieldCorrelationID, v))
 }
 
+// Traceparent applies equality check predicate on the "traceparent" field. It's identical to TraceparentEQ.
+func Traceparent(v string) predicate.NodeTask {
+	return predicate.NodeTask(sql.FieldEQ(FieldTraceparent, v))
+}
+
+// AppSlug applies equality check predicate on the "app_slug" field. It's identical to AppSlugEQ.
+func AppSlug(v string) predicate.NodeTask {
+	return predicate.NodeTask(sql.FieldEQ(FieldAppSlug, v))
+}
+
 // CreatedAt applies equality check predicate on the "created_at" field. It's identical to CreatedAtEQ.
 func CreatedAt(v time.Time) predicate.NodeTask {
 	return predicate.NodeTask(sql.FieldEQ(FieldCreatedAt, v))
@@ -1349,6 +1359,136 @@ func CorrelationIDEqualFold(v string) predicate.NodeTask {
 // CorrelationIDContainsFold applies the ContainsFold predicate on the "correlation_id" field.
 func CorrelationIDContainsFold(v string) predicate.NodeTask {
 	return predicate.NodeTask(sql.FieldContainsFold(FieldCorrelationID, v))
+}
+
+// TraceparentEQ applies the EQ predicate on the "traceparent" field.
+func TraceparentEQ(v string) predicate.NodeTask {
+	return predicate.NodeTask(sql.FieldEQ(FieldTraceparent, v))
+}
+
+// TraceparentNEQ applies the NEQ predicate on the "traceparent" field.
+func TraceparentNEQ(v string) predicate.NodeTask {
+	return predicate.NodeTask(sql.FieldNEQ(FieldTraceparent, v))
+}
+
+// TraceparentIn applies the In predicate on the "traceparent" field.
+func TraceparentIn(vs ...string) predicate.NodeTask {
+	return predicate.NodeTask(sql.FieldIn(FieldTraceparent, vs...))
+}
+
+// TraceparentNotIn applies the NotIn predicate on the "traceparent" field.
+func TraceparentNotIn(vs ...string) predicate.NodeTask {
+	return predicate.NodeTask(sql.FieldNotIn(FieldTraceparent, vs...))
+}
+
+// TraceparentGT applies the GT predicate on the "traceparent" field.
+func TraceparentGT(v string) predicate.NodeTask {
+	return predicate.NodeTask(sql.FieldGT(FieldTraceparent, v))
+}
+
+// TraceparentGTE applies the GTE predicate on the "traceparent" field.
+func TraceparentGTE(v string) predicate.NodeTask {
+	return predicate.NodeTask(sql.FieldGTE(FieldTraceparent, v))
+}
+
+// TraceparentLT applies the LT predicate on the "traceparent" field.
+func TraceparentLT(v string) predicate.NodeTask {
+	return predicate.NodeTask(sql.FieldLT(FieldTraceparent, v))
+}
+
+// TraceparentLTE applies the LTE predicate on the "traceparent" field.
+func TraceparentLTE(v string) predicate.NodeTask {
+	return predicate.NodeTask(sql.FieldLTE(FieldTraceparent, v))
+}
+
+// TraceparentContains applies the Contains predicate on the "traceparent" field.
+func TraceparentContains(v string) predicate.NodeTask {
+	return predicate.NodeTask(sql.FieldContains(FieldTraceparent, v))
+}
+
+// TraceparentHasPrefix applies the HasPrefix predicate on the "traceparent" field.
+func TraceparentHasPrefix(v string) predicate.NodeTask {
+	return predicate.NodeTask(sql.FieldHasPrefix(FieldTraceparent, v))
+}
+
+// TraceparentHasSuffix applies the HasSuffix predicate on the "traceparent" field.
+func TraceparentHasSuffix(v string) predicate.NodeTask {
+	return predicate.NodeTask(sql.FieldHasSuffix(FieldTraceparent, v))
+}
+
+// TraceparentEqualFold applies the EqualFold predicate on the "traceparent" field.
+func TraceparentEqualFold(v string) predicate.NodeTask {
+	return predicate.NodeTask(sql.FieldEqualFold(FieldTraceparent, v))
+}
+
+// TraceparentContainsFold applies the ContainsFold predicate on the "traceparent" field.
+func TraceparentContainsFold(v string) predicate.NodeTask {
+	return predicate.NodeTask(sql.FieldContainsFold(FieldTraceparent, v))
+}
+
+// AppSlugEQ applies the EQ predicate on the "app_slug" field.
+func AppSlugEQ(v string) predicate.NodeTask {
+	return predicate.NodeTask(sql.FieldEQ(FieldAppSlug, v))
+}
+
+// AppSlugNEQ applies the NEQ predicate on the "app_slug" field.
+func AppSlugNEQ(v string) predicate.NodeTask {
+	return predicate.NodeTask(sql.FieldNEQ(FieldAppSlug, v))
+}
+
+// AppSlugIn applies the In predicate on the "app_slug" field.
+func AppSlugIn(vs ...string) predicate.NodeTask {
+	return predicate.NodeTask(sql.FieldIn(FieldAppSlug, vs...))
+}
+
+// AppSlugNotIn applies the NotIn predicate on the "app_slug" field.
+func AppSlugNotIn(vs ...string) predicate.NodeTask {
+	return predicate.NodeTask(sql.FieldNotIn(FieldAppSlug, vs...))
+}
+
+// AppSlugGT applies the GT predicate on the "app_slug" field.
+func AppSlugGT(v string) predicate.NodeTask {
+	return predicate.NodeTask(sql.FieldGT(FieldAppSlug, v))
+}
+
+// AppSlugGTE applies the GTE predicate on the "app_slug" field.
+func AppSlugGTE(v string) predicate.NodeTask {
+	return predicate.NodeTask(sql.FieldGTE(FieldAppSlug, v))
+}
+
+// AppSlugLT applies the LT predicate on the "app_slug" field.
+func AppSlugLT(v string) predicate.NodeTask {
+	return predicate.NodeTask(sql.FieldLT(FieldAppSlug, v))
+}
+
+// AppSlugLTE applies the LTE predicate on the "app_slug" field.
+func AppSlugLTE(v string) predicate.NodeTask {
+	return predicate.NodeTask(sql.FieldLTE(FieldAppSlug, v))
+}
+
+// AppSlugContains applies the Contains predicate on the "app_slug" field.
+func AppSlugContains(v string) predicate.NodeTask {
+	return predicate.NodeTask(sql.FieldContains(FieldAppSlug, v))
+}
+
+// AppSlugHasPrefix applies the HasPrefix predicate on the "app_slug" field.
+func AppSlugHasPrefix(v string) predicate.NodeTask {
+	return predicate.NodeTask(sql.FieldHasPrefix(FieldAppSlug, v))
+}
+
+// AppSlugHasSuffix applies the HasSuffix predicate on the "app_slug" field.
+func AppSlugHasSuffix(v string) predicate.NodeTask {
+	return predicate.NodeTask(sql.FieldHasSuffix(FieldAppSlug, v))
+}
+
+// AppSlugEqualFold applies the EqualFold predicate on the "app_slug" field.
+func AppSlugEqualFold(v string) predicate.NodeTask {
+	return predicate.NodeTask(sql.FieldEqualFold(FieldAppSlug, v))
+}
+
+// AppSlugContainsFold applies the ContainsFold predicate on the "app_slug" field.
+func AppSlugContainsFold(v string) predicate.NodeTask {
+	return predicate.NodeTask(sql.FieldContainsFold(FieldAppSlug, v))
 }
 
 // BindingIsNil applies the IsNil predicate on the "binding" field.

@@ -21,6 +21,8 @@ const (
 	FieldProjectID = "project_id"
 	// FieldInstanceID holds the string denoting the instance_id field in the database.
 	FieldInstanceID = "instance_id"
+	// FieldAppSlug holds the string denoting the app_slug field in the database.
+	FieldAppSlug = "app_slug"
 	// FieldAllocationID holds the string denoting the allocation_id field in the database.
 	FieldAllocationID = "allocation_id"
 	// FieldKind holds the string denoting the kind field in the database.
@@ -115,6 +117,7 @@ var Columns = []string{
 	FieldTenantID,
 	FieldProjectID,
 	FieldInstanceID,
+	FieldAppSlug,
 	FieldAllocationID,
 	FieldKind,
 	FieldState,
@@ -170,6 +173,8 @@ func ValidColumn(column string) bool {
 }
 
 var (
+	// DefaultAppSlug holds the default value on creation for the "app_slug" field.
+	DefaultAppSlug string
 	// DefaultAdapterName holds the default value on creation for the "adapter_name" field.
 	DefaultAdapterName string
 	// DefaultPhase holds the default value on creation for the "phase" field.
@@ -277,6 +282,11 @@ func ByProjectID(opts ...sql.OrderTermOption) OrderOption {
 // ByInstanceID orders the results by the instance_id field.
 func ByInstanceID(opts ...sql.OrderTermOption) OrderOption {
 	return sql.OrderByField(FieldInstanceID, opts...).ToFunc()
+}
+
+// ByAppSlug orders the results by the app_slug field.
+func ByAppSlug(opts ...sql.OrderTermOption) OrderOption {
+	return sql.OrderByField(FieldAppSlug, opts...).ToFunc()
 }
 
 // ByAllocationID orders the results by the allocation_id field.

@@ -74,6 +74,11 @@ func InstanceID(v ids.ID) predicate.Operation {
 	return predicate.Operation(sql.FieldEQ(FieldInstanceID, vc))
 }
 
+// AppSlug applies equality check predicate on the "app_slug" field. It's identical to AppSlugEQ.
+func AppSlug(v string) predicate.Operation {
+	return predicate.Operation(sql.FieldEQ(FieldAppSlug, v))
+}
+
 // AllocationID applies equality check predicate on the "allocation_id" field. It's identical to AllocationIDEQ.
 func AllocationID(v ids.ID) predicate.Operation {
 	vc := string(v)
@@ -503,6 +508,71 @@ func InstanceIDEqualFold(v ids.ID) predicate.Operation {
 func InstanceIDContainsFold(v ids.ID) predicate.Operation {
 	vc := string(v)
 	return predicate.Operation(sql.FieldContainsFold(FieldInstanceID, vc))
+}
+
+// AppSlugEQ applies the EQ predicate on the "app_slug" field.
+func AppSlugEQ(v string) predicate.Operation {
+	return predicate.Operation(sql.FieldEQ(FieldAppSlug, v))
+}
+
+// AppSlugNEQ applies the NEQ predicate on the "app_slug" field.
+func AppSlugNEQ(v string) predicate.Operation {
+	return predicate.Operation(sql.FieldNEQ(FieldAppSlug, v))
+}
+
+// AppSlugIn applies the In predicate on the "app_slug" field.
+func AppSlugIn(vs ...string) predicate.Operation {
+	return predicate.Operation(sql.FieldIn(FieldAppSlug, vs...))
+}
+
+// AppSlugNotIn applies the NotIn predicate on the "app_slug" field.
+func AppSlugNotIn(vs ...string) predicate.Operation {
+	return predicate.Operation(sql.FieldNotIn(FieldAppSlug, vs...))
+}
+
+// AppSlugGT applies the GT predicate on the "app_slug" field.
+func AppSlugGT(v string) predicate.Operation {
+	return predicate.Operation(sql.FieldGT(FieldAppSlug, v))
+}
+
+// AppSlugGTE applies the GTE predicate on the "app_slug" field.
+func AppSlugGTE(v string) predicate.Operation {
+	return predicate.Operation(sql.FieldGTE(FieldAppSlug, v))
+}
+
+// AppSlugLT applies the LT predicate on the "app_slug" field.
+func AppSlugLT(v string) predicate.Operation {
+	return predicate.Operation(sql.FieldLT(FieldAppSlug, v))
+}
+
+// AppSlugLTE applies the LTE predicate on the "app_slug" field.
+func AppSlugLTE(v string) predicate.Operation {
+	return predicate.Operation(sql.FieldLTE(FieldAppSlug, v))
+}
+
+// AppSlugContains applies the Contains predicate on the "app_slug" field.
+func AppSlugContains(v string) predicate.Operation {
+	return predicate.Operation(sql.FieldContains(FieldAppSlug, v))
+}
+
+// AppSlugHasPrefix applies the HasPrefix predicate on the "app_slug" field.
+func AppSlugHasPrefix(v string) predicate.Operation {
+	return predicate.Operation(sql.FieldHasPrefix(FieldAppSlug, v))
+}
+
+// AppSlugHasSuffix applies the HasSuffix predicate on the "app_slug" field.
+func AppSlugHasSuffix(v string) predicate.Operation {
+	return predicate.Operation(sql.FieldHasSuffix(FieldAppSlug, v))
+}
+
+// AppSlugEqualFold applies the EqualFold predicate on the "app_slug" field.
+func AppSlugEqualFold(v string) predicate.Operation {
+	return predicate.Operation(sql.FieldEqualFold(FieldAppSlug, v))
+}
+
+// AppSlugContainsFold applies the ContainsFold predicate on the "app_slug" field.
+func AppSlugContainsFold(v string) predicate.Operation {
+	return predicate.Operation(sql.FieldContainsFold(FieldAppSlug, v))
 }
 
 // AllocationIDEQ applies the EQ predicate on the "allocation_id" field.

@@ -121,6 +121,7 @@ const (
 		app_instance_event.message,
 		app_instance_event.payload,
 		app_instance_event.correlation_id,
+		app_instance_event.trace_id,
 		app_instance_event.occurred_at`
 	InstanceColumns = `instance.id,
 		instance.tenant_id,
@@ -227,6 +228,8 @@ const (
 		node_task.stderr,
 		node_task.idempotency_key,
 		node_task.correlation_id,
+		node_task.traceparent,
+		node_task.app_slug,
 		node_task.binding,
 		node_task.created_at,
 		node_task.started_at,
@@ -235,6 +238,7 @@ const (
 		operation.tenant_id,
 		operation.project_id,
 		operation.instance_id,
+		operation.app_slug,
 		operation.allocation_id,
 		operation.kind,
 		operation.state,
@@ -432,6 +436,7 @@ func Event(row pgx.CollectableRow) (*db.Event, error) {
 		&x.Message,
 		(*[]byte)(&x.Payload), // as it is: as json.RawMessage it would be parsed again
 		&x.CorrelationID,
+		&x.TraceID,
 		&x.OccurredAt,
 	)
 }
@@ -566,6 +571,8 @@ func NodeTask(row pgx.CollectableRow) (*db.NodeTask, error) {
 		&x.Stderr,
 		&x.IdempotencyKey,
 		&x.CorrelationID,
+		&x.Traceparent,
+		&x.AppSlug,
 		&x.Binding,
 		&x.CreatedAt,
 		&x.StartedAt,
@@ -581,6 +588,7 @@ func Operation(row pgx.CollectableRow) (*db.Operation, error) {
 		(*string)(&x.TenantID),  // of a named type, which the driver would scan by reflection
 		(*string)(&x.ProjectID), // of a named type, which the driver would scan by reflection
 		&x.InstanceID,
+		&x.AppSlug,
 		&x.AllocationID,
 		(*string)(&x.Kind),  // of a named type, which the driver would scan by reflection
 		(*string)(&x.State), // of a named type, which the driver would scan by reflection

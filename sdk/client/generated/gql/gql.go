@@ -1282,6 +1282,10 @@ type AuditEntry struct {
 	TenantId *string `json:"tenantId"`
 	// The project, if the object has one.
 	ProjectId *string `json:"projectId"`
+	// The app of the instance; empty when there is none. It is not part of what the chain seals.
+	AppSlug string `json:"appSlug"`
+	// The instance that the object is, or is of; null when there is none. It is not part of what the chain seals.
+	AppInstanceId *string `json:"appInstanceId"`
 	// What it was before; null when nothing.
 	Before json.RawMessage `json:"before"`
 	// What it became; null when nothing.
@@ -1294,6 +1298,8 @@ type AuditEntry struct {
 	Repeats int `json:"repeats"`
 	// What ties together everything the attempt caused.
 	CorrelationId string `json:"correlationId"`
+	// The trace of the request, or of the worker's attempt, that wrote it; empty where traces were off. It is not part of what the chain seals.
+	TraceId string `json:"traceId"`
 	// The address it came from.
 	Origin string `json:"origin"`
 	// Whether it was a break-glass mutation.
@@ -1326,6 +1332,12 @@ func (v *AuditEntry) GetTenantId() *string { return v.TenantId }
 // GetProjectId returns AuditEntry.ProjectId, and is useful for accessing the field via an interface.
 func (v *AuditEntry) GetProjectId() *string { return v.ProjectId }
 
+// GetAppSlug returns AuditEntry.AppSlug, and is useful for accessing the field via an interface.
+func (v *AuditEntry) GetAppSlug() string { return v.AppSlug }
+
+// GetAppInstanceId returns AuditEntry.AppInstanceId, and is useful for accessing the field via an interface.
+func (v *AuditEntry) GetAppInstanceId() *string { return v.AppInstanceId }
+
 // GetBefore returns AuditEntry.Before, and is useful for accessing the field via an interface.
 func (v *AuditEntry) GetBefore() json.RawMessage { return v.Before }
 
@@ -1343,6 +1355,9 @@ func (v *AuditEntry) GetRepeats() int { return v.Repeats }
 
 // GetCorrelationId returns AuditEntry.CorrelationId, and is useful for accessing the field via an interface.
 func (v *AuditEntry) GetCorrelationId() string { return v.CorrelationId }
+
+// GetTraceId returns AuditEntry.TraceId, and is useful for accessing the field via an interface.
+func (v *AuditEntry) GetTraceId() string { return v.TraceId }
 
 // GetOrigin returns AuditEntry.Origin, and is useful for accessing the field via an interface.
 func (v *AuditEntry) GetOrigin() string { return v.Origin }
@@ -4153,6 +4168,8 @@ type Event struct {
 	Payload json.RawMessage `json:"payload"`
 	// What ties together everything its cause caused.
 	CorrelationId string `json:"correlationId"`
+	// The trace of the request, or of the worker's attempt, that wrote it; empty where traces were off.
+	TraceId string `json:"traceId"`
 	// When it happened.
 	OccurredAt time.Time `json:"occurredAt"`
 }
@@ -4198,6 +4215,9 @@ func (v *Event) GetPayload() json.RawMessage { return v.Payload }
 
 // GetCorrelationId returns Event.CorrelationId, and is useful for accessing the field via an interface.
 func (v *Event) GetCorrelationId() string { return v.CorrelationId }
+
+// GetTraceId returns Event.TraceId, and is useful for accessing the field via an interface.
+func (v *Event) GetTraceId() string { return v.TraceId }
 
 // GetOccurredAt returns Event.OccurredAt, and is useful for accessing the field via an interface.
 func (v *Event) GetOccurredAt() time.Time { return v.OccurredAt }
@@ -11873,6 +11893,12 @@ var AllNodeStatus = []NodeStatus{
 type NodeTask struct {
 	// Typed id, `tsk_…`.
 	Id string `json:"id"`
+	// The tenant of that member.
+	TenantId string `json:"tenantId"`
+	// The project of that member.
+	ProjectId string `json:"projectId"`
+	// The app of that instance; empty for a task of an older platform.
+	AppSlug string `json:"appSlug"`
 	// The member it acts in.
 	MemberId string `json:"memberId"`
 	// The instance of that member.
@@ -11883,6 +11909,8 @@ type NodeTask struct {
 	OperationId *string `json:"operationId"`
 	// The correlation id of its operation, or of the request that made it; empty for a task of an older platform.
 	CorrelationId string `json:"correlationId"`
+	// Where the span of its agent belongs, as W3C Trace Context writes it: the request or the attempt that made it. Empty where traces were off.
+	Traceparent string `json:"traceparent"`
 	// What it does.
 	Kind NodeTaskKind `json:"kind"`
 	// Its details; secrets in it are sealed to the node.
@@ -11920,6 +11948,15 @@ type NodeTask struct {
 // GetId returns NodeTask.Id, and is useful for accessing the field via an interface.
 func (v *NodeTask) GetId() string { return v.Id }
 
+// GetTenantId returns NodeTask.TenantId, and is useful for accessing the field via an interface.
+func (v *NodeTask) GetTenantId() string { return v.TenantId }
+
+// GetProjectId returns NodeTask.ProjectId, and is useful for accessing the field via an interface.
+func (v *NodeTask) GetProjectId() string { return v.ProjectId }
+
+// GetAppSlug returns NodeTask.AppSlug, and is useful for accessing the field via an interface.
+func (v *NodeTask) GetAppSlug() string { return v.AppSlug }
+
 // GetMemberId returns NodeTask.MemberId, and is useful for accessing the field via an interface.
 func (v *NodeTask) GetMemberId() string { return v.MemberId }
 
@@ -11934,6 +11971,9 @@ func (v *NodeTask) GetOperationId() *string { return v.OperationId }
 
 // GetCorrelationId returns NodeTask.CorrelationId, and is useful for accessing the field via an interface.
 func (v *NodeTask) GetCorrelationId() string { return v.CorrelationId }
+
+// GetTraceparent returns NodeTask.Traceparent, and is useful for accessing the field via an interface.
+func (v *NodeTask) GetTraceparent() string { return v.Traceparent }
 
 // GetKind returns NodeTask.Kind, and is useful for accessing the field via an interface.
 func (v *NodeTask) GetKind() NodeTaskKind { return v.Kind }
@@ -12158,6 +12198,12 @@ func (v *NodeWallsInput) GetGaps() []IsolationGapInput { return v.Gaps }
 type NodeWork struct {
 	// Typed id, `tsk_…`.
 	Id string `json:"id"`
+	// The tenant of that member.
+	TenantId string `json:"tenantId"`
+	// The project of that member.
+	ProjectId string `json:"projectId"`
+	// The app of that instance; empty for a task of an older platform.
+	AppSlug string `json:"appSlug"`
 	// The member it acts in.
 	MemberId string `json:"memberId"`
 	// The instance of that member.
@@ -12166,6 +12212,8 @@ type NodeWork struct {
 	OperationId *string `json:"operationId"`
 	// The correlation id of its operation, or of the request that made it; empty for a task of an older platform.
 	CorrelationId string `json:"correlationId"`
+	// Where the span of its agent belongs, as W3C Trace Context writes it: the request or the attempt that made it. Empty where traces were off.
+	Traceparent string `json:"traceparent"`
 	// What it does.
 	Kind NodeTaskKind `json:"kind"`
 	// Its details; secrets in it are sealed to the node.
@@ -12187,6 +12235,15 @@ type NodeWork struct {
 // GetId returns NodeWork.Id, and is useful for accessing the field via an interface.
 func (v *NodeWork) GetId() string { return v.Id }
 
+// GetTenantId returns NodeWork.TenantId, and is useful for accessing the field via an interface.
+func (v *NodeWork) GetTenantId() string { return v.TenantId }
+
+// GetProjectId returns NodeWork.ProjectId, and is useful for accessing the field via an interface.
+func (v *NodeWork) GetProjectId() string { return v.ProjectId }
+
+// GetAppSlug returns NodeWork.AppSlug, and is useful for accessing the field via an interface.
+func (v *NodeWork) GetAppSlug() string { return v.AppSlug }
+
 // GetMemberId returns NodeWork.MemberId, and is useful for accessing the field via an interface.
 func (v *NodeWork) GetMemberId() string { return v.MemberId }
 
@@ -12198,6 +12255,9 @@ func (v *NodeWork) GetOperationId() *string { return v.OperationId }
 
 // GetCorrelationId returns NodeWork.CorrelationId, and is useful for accessing the field via an interface.
 func (v *NodeWork) GetCorrelationId() string { return v.CorrelationId }
+
+// GetTraceparent returns NodeWork.Traceparent, and is useful for accessing the field via an interface.
+func (v *NodeWork) GetTraceparent() string { return v.Traceparent }
 
 // GetKind returns NodeWork.Kind, and is useful for accessing the field via an interface.
 func (v *NodeWork) GetKind() NodeTaskKind { return v.Kind }
@@ -12533,8 +12593,12 @@ type Operation struct {
 	State OperationState `json:"state"`
 	// How it ended; null until then.
 	Outcome *Outcome `json:"outcome"`
+	// The tenant, under the name that events and logs have for it; the same as `tenantId`.
+	OrgId string `json:"orgId"`
 	// The project it belongs to.
 	ProjectId string `json:"projectId"`
+	// The app of the instance it changes; empty when it changes none.
+	AppSlug string `json:"appSlug"`
 	// The instance it changes; null when it changes none.
 	InstanceId *string `json:"instanceId"`
 	// The allocation it changes; null when it changes none.
@@ -12551,6 +12615,8 @@ type Operation struct {
 	Reason string `json:"reason"`
 	// What ties together everything it caused.
 	CorrelationId string `json:"correlationId"`
+	// The id of its whole trace: the first 16 bytes of the SHA-256 of the text `operation ID`, in hexadecimal. It is there whether or not the installation sends traces.
+	TraceId string `json:"traceId"`
 	// Why it failed; null when it did not.
 	Error *Failure `json:"error"`
 	// When it counts as failed.
@@ -12575,8 +12641,14 @@ func (v *Operation) GetState() OperationState { return v.State }
 // GetOutcome returns Operation.Outcome, and is useful for accessing the field via an interface.
 func (v *Operation) GetOutcome() *Outcome { return v.Outcome }
 
+// GetOrgId returns Operation.OrgId, and is useful for accessing the field via an interface.
+func (v *Operation) GetOrgId() string { return v.OrgId }
+
 // GetProjectId returns Operation.ProjectId, and is useful for accessing the field via an interface.
 func (v *Operation) GetProjectId() string { return v.ProjectId }
+
+// GetAppSlug returns Operation.AppSlug, and is useful for accessing the field via an interface.
+func (v *Operation) GetAppSlug() string { return v.AppSlug }
 
 // GetInstanceId returns Operation.InstanceId, and is useful for accessing the field via an interface.
 func (v *Operation) GetInstanceId() *string { return v.InstanceId }
@@ -12601,6 +12673,9 @@ func (v *Operation) GetReason() string { return v.Reason }
 
 // GetCorrelationId returns Operation.CorrelationId, and is useful for accessing the field via an interface.
 func (v *Operation) GetCorrelationId() string { return v.CorrelationId }
+
+// GetTraceId returns Operation.TraceId, and is useful for accessing the field via an interface.
+func (v *Operation) GetTraceId() string { return v.TraceId }
 
 // GetError returns Operation.Error, and is useful for accessing the field via an interface.
 func (v *Operation) GetError() *Failure { return v.Error }
@@ -12627,8 +12702,12 @@ type OperationDetail struct {
 	State OperationState `json:"state"`
 	// How it ended; null until then.
 	Outcome *Outcome `json:"outcome"`
+	// The tenant, under the name that events and logs have for it; the same as `tenantId`.
+	OrgId string `json:"orgId"`
 	// The project it belongs to.
 	ProjectId string `json:"projectId"`
+	// The app of the instance it changes; empty when it changes none.
+	AppSlug string `json:"appSlug"`
 	// The instance it changes; null when it changes none.
 	InstanceId *string `json:"instanceId"`
 	// The allocation it changes; null when it changes none.
@@ -12645,6 +12724,8 @@ type OperationDetail struct {
 	Reason string `json:"reason"`
 	// What ties together everything it caused.
 	CorrelationId string `json:"correlationId"`
+	// The id of its whole trace: the first 16 bytes of the SHA-256 of the text `operation ID`, in hexadecimal. It is there whether or not the installation sends traces.
+	TraceId string `json:"traceId"`
 	// The change that was requested.
 	DesiredChange json.RawMessage `json:"desiredChange"`
 	// What proves its end; null until then.
@@ -12699,8 +12780,14 @@ func (v *OperationDetail) GetState() OperationState { return v.State }
 // GetOutcome returns OperationDetail.Outcome, and is useful for accessing the field via an interface.
 func (v *OperationDetail) GetOutcome() *Outcome { return v.Outcome }
 
+// GetOrgId returns OperationDetail.OrgId, and is useful for accessing the field via an interface.
+func (v *OperationDetail) GetOrgId() string { return v.OrgId }
+
 // GetProjectId returns OperationDetail.ProjectId, and is useful for accessing the field via an interface.
 func (v *OperationDetail) GetProjectId() string { return v.ProjectId }
+
+// GetAppSlug returns OperationDetail.AppSlug, and is useful for accessing the field via an interface.
+func (v *OperationDetail) GetAppSlug() string { return v.AppSlug }
 
 // GetInstanceId returns OperationDetail.InstanceId, and is useful for accessing the field via an interface.
 func (v *OperationDetail) GetInstanceId() *string { return v.InstanceId }
@@ -12725,6 +12812,9 @@ func (v *OperationDetail) GetReason() string { return v.Reason }
 
 // GetCorrelationId returns OperationDetail.CorrelationId, and is useful for accessing the field via an interface.
 func (v *OperationDetail) GetCorrelationId() string { return v.CorrelationId }
+
+// GetTraceId returns OperationDetail.TraceId, and is useful for accessing the field via an interface.
+func (v *OperationDetail) GetTraceId() string { return v.TraceId }
 
 // GetDesiredChange returns OperationDetail.DesiredChange, and is useful for accessing the field via an interface.
 func (v *OperationDetail) GetDesiredChange() json.RawMessage { return v.DesiredChange }
@@ -17467,8 +17557,14 @@ func (v *ShowOperationOperation) GetState() OperationState { return v.OperationD
 // GetOutcome returns ShowOperationOperation.Outcome, and is useful for accessing the field via an interface.
 func (v *ShowOperationOperation) GetOutcome() *Outcome { return v.OperationDetail.Outcome }
 
+// GetOrgId returns ShowOperationOperation.OrgId, and is useful for accessing the field via an interface.
+func (v *ShowOperationOperation) GetOrgId() string { return v.OperationDetail.OrgId }
+
 // GetProjectId returns ShowOperationOperation.ProjectId, and is useful for accessing the field via an interface.
 func (v *ShowOperationOperation) GetProjectId() string { return v.OperationDetail.ProjectId }
+
+// GetAppSlug returns ShowOperationOperation.AppSlug, and is useful for accessing the field via an interface.
+func (v *ShowOperationOperation) GetAppSlug() string { return v.OperationDetail.AppSlug }
 
 // GetInstanceId returns ShowOperationOperation.InstanceId, and is useful for accessing the field via an interface.
 func (v *ShowOperationOperation) GetInstanceId() *string { return v.OperationDetail.InstanceId }
@@ -17493,6 +17589,9 @@ func (v *ShowOperationOperation) GetReason() string { return v.OperationDetail.R
 
 // GetCorrelationId returns ShowOperationOperation.CorrelationId, and is useful for accessing the field via an interface.
 func (v *ShowOperationOperation) GetCorrelationId() string { return v.OperationDetail.CorrelationId }
+
+// GetTraceId returns ShowOperationOperation.TraceId, and is useful for accessing the field via an interface.
+func (v *ShowOperationOperation) GetTraceId() string { return v.OperationDetail.TraceId }
 
 // GetDesiredChange returns ShowOperationOperation.DesiredChange, and is useful for accessing the field via an interface.
 func (v *ShowOperationOperation) GetDesiredChange() json.RawMessage {
@@ -17596,7 +17695,11 @@ type __premarshalShowOperationOperation struct {
 
 	Outcome *Outcome `json:"outcome"`
 
+	OrgId string `json:"orgId"`
+
 	ProjectId string `json:"projectId"`
+
+	AppSlug string `json:"appSlug"`
 
 	InstanceId *string `json:"instanceId"`
 
@@ -17613,6 +17716,8 @@ type __premarshalShowOperationOperation struct {
 	Reason string `json:"reason"`
 
 	CorrelationId string `json:"correlationId"`
+
+	TraceId string `json:"traceId"`
 
 	DesiredChange json.RawMessage `json:"desiredChange"`
 
@@ -17671,7 +17776,9 @@ func (v *ShowOperationOperation) __premarshalJSON() (*__premarshalShowOperationO
 	retval.Kind = v.OperationDetail.Kind
 	retval.State = v.OperationDetail.State
 	retval.Outcome = v.OperationDetail.Outcome
+	retval.OrgId = v.OperationDetail.OrgId
 	retval.ProjectId = v.OperationDetail.ProjectId
+	retval.AppSlug = v.OperationDetail.AppSlug
 	retval.InstanceId = v.OperationDetail.InstanceId
 	retval.AllocationId = v.OperationDetail.AllocationId
 	retval.Phase = v.OperationDetail.Phase
@@ -17680,6 +17787,7 @@ func (v *ShowOperationOperation) __premarshalJSON() (*__premarshalShowOperationO
 	retval.Requester = v.OperationDetail.Requester
 	retval.Reason = v.OperationDetail.Reason
 	retval.CorrelationId = v.OperationDetail.CorrelationId
+	retval.TraceId = v.OperationDetail.TraceId
 	retval.DesiredChange = v.OperationDetail.DesiredChange
 	retval.Evidence = v.OperationDetail.Evidence
 	retval.Error = v.OperationDetail.Error
@@ -18649,7 +18757,7 @@ type Triage struct {
 	Code string `json:"code"`
 	// The cause, for a person; empty where nothing is wrong.
 	Message string `json:"message"`
-	// Who can clear it: `adapter`, `platform`, `user` or `node`; empty where nothing is wrong.
+	// Who can clear it: `adapter`, `platform`, `user` or `node`; empty where nothing is wrong. For an instance of a system app, `platform` in place of `user`.
 	Owner string `json:"owner"`
 	// The branch of the runbook that applies; null where none does.
 	Branch *TriageBranch `json:"branch"`
@@ -22654,7 +22762,9 @@ fragment Operation on Operation {
 	kind
 	state
 	outcome
+	orgId
 	projectId
+	appSlug
 	instanceId
 	allocationId
 	phase
@@ -22665,6 +22775,7 @@ fragment Operation on Operation {
 	}
 	reason
 	correlationId
+	traceId
 	error {
 		... Failure
 	}
@@ -22839,12 +22950,15 @@ fragment AuditEntry on AuditEntry {
 	objectId
 	tenantId
 	projectId
+	appSlug
+	appInstanceId
 	before
 	after
 	reason
 	code
 	repeats
 	correlationId
+	traceId
 	origin
 	breakGlass
 	createdAt
@@ -22936,7 +23050,9 @@ fragment Operation on Operation {
 	kind
 	state
 	outcome
+	orgId
 	projectId
+	appSlug
 	instanceId
 	allocationId
 	phase
@@ -22947,6 +23063,7 @@ fragment Operation on Operation {
 	}
 	reason
 	correlationId
+	traceId
 	error {
 		... Failure
 	}
@@ -23046,11 +23163,15 @@ mutation CancelNodeTask ($taskId: ID!) {
 }
 fragment NodeTask on NodeTask {
 	id
+	tenantId
+	projectId
+	appSlug
 	memberId
 	instanceId
 	nodeId
 	operationId
 	correlationId
+	traceparent
 	kind
 	spec
 	fence
@@ -23109,7 +23230,9 @@ fragment Operation on Operation {
 	kind
 	state
 	outcome
+	orgId
 	projectId
+	appSlug
 	instanceId
 	allocationId
 	phase
@@ -23120,6 +23243,7 @@ fragment Operation on Operation {
 	}
 	reason
 	correlationId
+	traceId
 	error {
 		... Failure
 	}
@@ -23353,7 +23477,9 @@ fragment Operation on Operation {
 	kind
 	state
 	outcome
+	orgId
 	projectId
+	appSlug
 	instanceId
 	allocationId
 	phase
@@ -23364,6 +23490,7 @@ fragment Operation on Operation {
 	}
 	reason
 	correlationId
+	traceId
 	error {
 		... Failure
 	}
@@ -24246,7 +24373,9 @@ fragment Operation on Operation {
 	kind
 	state
 	outcome
+	orgId
 	projectId
+	appSlug
 	instanceId
 	allocationId
 	phase
@@ -24257,6 +24386,7 @@ fragment Operation on Operation {
 	}
 	reason
 	correlationId
+	traceId
 	error {
 		... Failure
 	}
@@ -24638,7 +24768,9 @@ fragment Operation on Operation {
 	kind
 	state
 	outcome
+	orgId
 	projectId
+	appSlug
 	instanceId
 	allocationId
 	phase
@@ -24649,6 +24781,7 @@ fragment Operation on Operation {
 	}
 	reason
 	correlationId
+	traceId
 	error {
 		... Failure
 	}
@@ -26028,7 +26161,9 @@ fragment Operation on Operation {
 	kind
 	state
 	outcome
+	orgId
 	projectId
+	appSlug
 	instanceId
 	allocationId
 	phase
@@ -26039,6 +26174,7 @@ fragment Operation on Operation {
 	}
 	reason
 	correlationId
+	traceId
 	error {
 		... Failure
 	}
@@ -26516,7 +26652,9 @@ fragment Operation on Operation {
 	kind
 	state
 	outcome
+	orgId
 	projectId
+	appSlug
 	instanceId
 	allocationId
 	phase
@@ -26527,6 +26665,7 @@ fragment Operation on Operation {
 	}
 	reason
 	correlationId
+	traceId
 	error {
 		... Failure
 	}
@@ -26820,11 +26959,15 @@ query GetNodeTask ($id: ID!, $waitSeconds: Int) {
 }
 fragment NodeTask on NodeTask {
 	id
+	tenantId
+	projectId
+	appSlug
 	memberId
 	instanceId
 	nodeId
 	operationId
 	correlationId
+	traceparent
 	kind
 	spec
 	fence
@@ -26884,7 +27027,9 @@ fragment OperationDetail on Operation {
 	kind
 	state
 	outcome
+	orgId
 	projectId
+	appSlug
 	instanceId
 	allocationId
 	phase
@@ -26895,6 +27040,7 @@ fragment OperationDetail on Operation {
 	}
 	reason
 	correlationId
+	traceId
 	desiredChange
 	evidence
 	error {
@@ -27703,7 +27849,9 @@ fragment Operation on Operation {
 	kind
 	state
 	outcome
+	orgId
 	projectId
+	appSlug
 	instanceId
 	allocationId
 	phase
@@ -27714,6 +27862,7 @@ fragment Operation on Operation {
 	}
 	reason
 	correlationId
+	traceId
 	error {
 		... Failure
 	}
@@ -27800,7 +27949,9 @@ fragment Operation on Operation {
 	kind
 	state
 	outcome
+	orgId
 	projectId
+	appSlug
 	instanceId
 	allocationId
 	phase
@@ -27811,6 +27962,7 @@ fragment Operation on Operation {
 	}
 	reason
 	correlationId
+	traceId
 	error {
 		... Failure
 	}
@@ -28368,12 +28520,15 @@ fragment AuditEntry on AuditEntry {
 	objectId
 	tenantId
 	projectId
+	appSlug
+	appInstanceId
 	before
 	after
 	reason
 	code
 	repeats
 	correlationId
+	traceId
 	origin
 	breakGlass
 	createdAt
@@ -28912,6 +29067,7 @@ fragment Event on Event {
 	message
 	payload
 	correlationId
+	traceId
 	occurredAt
 }
 fragment PageInfo on PageInfo {
@@ -29106,7 +29262,9 @@ fragment Operation on Operation {
 	kind
 	state
 	outcome
+	orgId
 	projectId
+	appSlug
 	instanceId
 	allocationId
 	phase
@@ -29117,6 +29275,7 @@ fragment Operation on Operation {
 	}
 	reason
 	correlationId
+	traceId
 	error {
 		... Failure
 	}
@@ -29473,7 +29632,9 @@ fragment Operation on Operation {
 	kind
 	state
 	outcome
+	orgId
 	projectId
+	appSlug
 	instanceId
 	allocationId
 	phase
@@ -29484,6 +29645,7 @@ fragment Operation on Operation {
 	}
 	reason
 	correlationId
+	traceId
 	error {
 		... Failure
 	}
@@ -29628,11 +29790,15 @@ fragment NodeTaskPage on NodeTaskConnection {
 }
 fragment NodeTask on NodeTask {
 	id
+	tenantId
+	projectId
+	appSlug
 	memberId
 	instanceId
 	nodeId
 	operationId
 	correlationId
+	traceparent
 	kind
 	spec
 	fence
@@ -29825,7 +29991,9 @@ fragment Operation on Operation {
 	kind
 	state
 	outcome
+	orgId
 	projectId
+	appSlug
 	instanceId
 	allocationId
 	phase
@@ -29836,6 +30004,7 @@ fragment Operation on Operation {
 	}
 	reason
 	correlationId
+	traceId
 	error {
 		... Failure
 	}
@@ -31677,7 +31846,9 @@ fragment Operation on Operation {
 	kind
 	state
 	outcome
+	orgId
 	projectId
+	appSlug
 	instanceId
 	allocationId
 	phase
@@ -31688,6 +31859,7 @@ fragment Operation on Operation {
 	}
 	reason
 	correlationId
+	traceId
 	error {
 		... Failure
 	}
@@ -31927,7 +32099,9 @@ fragment Operation on Operation {
 	kind
 	state
 	outcome
+	orgId
 	projectId
+	appSlug
 	instanceId
 	allocationId
 	phase
@@ -31938,6 +32112,7 @@ fragment Operation on Operation {
 	}
 	reason
 	correlationId
+	traceId
 	error {
 		... Failure
 	}
@@ -32177,7 +32352,9 @@ fragment Operation on Operation {
 	kind
 	state
 	outcome
+	orgId
 	projectId
+	appSlug
 	instanceId
 	allocationId
 	phase
@@ -32188,6 +32365,7 @@ fragment Operation on Operation {
 	}
 	reason
 	correlationId
+	traceId
 	error {
 		... Failure
 	}
@@ -32481,7 +32659,9 @@ fragment Operation on Operation {
 	kind
 	state
 	outcome
+	orgId
 	projectId
+	appSlug
 	instanceId
 	allocationId
 	phase
@@ -32492,6 +32672,7 @@ fragment Operation on Operation {
 	}
 	reason
 	correlationId
+	traceId
 	error {
 		... Failure
 	}
@@ -32733,7 +32914,9 @@ fragment Operation on Operation {
 	kind
 	state
 	outcome
+	orgId
 	projectId
+	appSlug
 	instanceId
 	allocationId
 	phase
@@ -32744,6 +32927,7 @@ fragment Operation on Operation {
 	}
 	reason
 	correlationId
+	traceId
 	error {
 		... Failure
 	}
@@ -32983,7 +33167,9 @@ fragment Operation on Operation {
 	kind
 	state
 	outcome
+	orgId
 	projectId
+	appSlug
 	instanceId
 	allocationId
 	phase
@@ -32994,6 +33180,7 @@ fragment Operation on Operation {
 	}
 	reason
 	correlationId
+	traceId
 	error {
 		... Failure
 	}
@@ -33280,7 +33467,9 @@ fragment Operation on Operation {
 	kind
 	state
 	outcome
+	orgId
 	projectId
+	appSlug
 	instanceId
 	allocationId
 	phase
@@ -33291,6 +33480,7 @@ fragment Operation on Operation {
 	}
 	reason
 	correlationId
+	traceId
 	error {
 		... Failure
 	}
@@ -33577,7 +33767,9 @@ fragment Operation on Operation {
 	kind
 	state
 	outcome
+	orgId
 	projectId
+	appSlug
 	instanceId
 	allocationId
 	phase
@@ -33588,6 +33780,7 @@ fragment Operation on Operation {
 	}
 	reason
 	correlationId
+	traceId
 	error {
 		... Failure
 	}
@@ -33827,7 +34020,9 @@ fragment Operation on Operation {
 	kind
 	state
 	outcome
+	orgId
 	projectId
+	appSlug
 	instanceId
 	allocationId
 	phase
@@ -33838,6 +34033,7 @@ fragment Operation on Operation {
 	}
 	reason
 	correlationId
+	traceId
 	error {
 		... Failure
 	}
@@ -34077,7 +34273,9 @@ fragment Operation on Operation {
 	kind
 	state
 	outcome
+	orgId
 	projectId
+	appSlug
 	instanceId
 	allocationId
 	phase
@@ -34088,6 +34286,7 @@ fragment Operation on Operation {
 	}
 	reason
 	correlationId
+	traceId
 	error {
 		... Failure
 	}
@@ -34374,7 +34573,9 @@ fragment Operation on Operation {
 	kind
 	state
 	outcome
+	orgId
 	projectId
+	appSlug
 	instanceId
 	allocationId
 	phase
@@ -34385,6 +34586,7 @@ fragment Operation on Operation {
 	}
 	reason
 	correlationId
+	traceId
 	error {
 		... Failure
 	}
@@ -35265,7 +35467,9 @@ fragment Operation on Operation {
 	kind
 	state
 	outcome
+	orgId
 	projectId
+	appSlug
 	instanceId
 	allocationId
 	phase
@@ -35276,6 +35480,7 @@ fragment Operation on Operation {
 	}
 	reason
 	correlationId
+	traceId
 	error {
 		... Failure
 	}
@@ -35589,7 +35794,9 @@ fragment Operation on Operation {
 	kind
 	state
 	outcome
+	orgId
 	projectId
+	appSlug
 	instanceId
 	allocationId
 	phase
@@ -35600,6 +35807,7 @@ fragment Operation on Operation {
 	}
 	reason
 	correlationId
+	traceId
 	error {
 		... Failure
 	}
@@ -35840,7 +36048,9 @@ fragment Operation on Operation {
 	kind
 	state
 	outcome
+	orgId
 	projectId
+	appSlug
 	instanceId
 	allocationId
 	phase
@@ -35851,6 +36061,7 @@ fragment Operation on Operation {
 	}
 	reason
 	correlationId
+	traceId
 	error {
 		... Failure
 	}
@@ -35972,7 +36183,9 @@ fragment Operation on Operation {
 	kind
 	state
 	outcome
+	orgId
 	projectId
+	appSlug
 	instanceId
 	allocationId
 	phase
@@ -35983,6 +36196,7 @@ fragment Operation on Operation {
 	}
 	reason
 	correlationId
+	traceId
 	error {
 		... Failure
 	}
@@ -36296,7 +36510,9 @@ fragment Operation on Operation {
 	kind
 	state
 	outcome
+	orgId
 	projectId
+	appSlug
 	instanceId
 	allocationId
 	phase
@@ -36307,6 +36523,7 @@ fragment Operation on Operation {
 	}
 	reason
 	correlationId
+	traceId
 	error {
 		... Failure
 	}
@@ -36416,10 +36633,14 @@ mutation ReportNodeTask ($input: ReportNodeTaskInput!) {
 }
 fragment NodeWork on NodeTask {
 	id
+	tenantId
+	projectId
+	appSlug
 	memberId
 	instanceId
 	operationId
 	correlationId
+	traceparent
 	kind
 	spec
 	fence
@@ -36493,7 +36714,9 @@ fragment Operation on Operation {
 	kind
 	state
 	outcome
+	orgId
 	projectId
+	appSlug
 	instanceId
 	allocationId
 	phase
@@ -36504,6 +36727,7 @@ fragment Operation on Operation {
 	}
 	reason
 	correlationId
+	traceId
 	error {
 		... Failure
 	}
@@ -36832,7 +37056,9 @@ fragment Operation on Operation {
 	kind
 	state
 	outcome
+	orgId
 	projectId
+	appSlug
 	instanceId
 	allocationId
 	phase
@@ -36843,6 +37069,7 @@ fragment Operation on Operation {
 	}
 	reason
 	correlationId
+	traceId
 	error {
 		... Failure
 	}
@@ -37351,7 +37578,9 @@ fragment Operation on Operation {
 	kind
 	state
 	outcome
+	orgId
 	projectId
+	appSlug
 	instanceId
 	allocationId
 	phase
@@ -37362,6 +37591,7 @@ fragment Operation on Operation {
 	}
 	reason
 	correlationId
+	traceId
 	error {
 		... Failure
 	}
@@ -37633,11 +37863,15 @@ mutation RunNodeTask ($input: RunNodeTaskInput!) {
 }
 fragment NodeTask on NodeTask {
 	id
+	tenantId
+	projectId
+	appSlug
 	memberId
 	instanceId
 	nodeId
 	operationId
 	correlationId
+	traceparent
 	kind
 	spec
 	fence
@@ -37760,7 +37994,9 @@ fragment Operation on Operation {
 	kind
 	state
 	outcome
+	orgId
 	projectId
+	appSlug
 	instanceId
 	allocationId
 	phase
@@ -37771,6 +38007,7 @@ fragment Operation on Operation {
 	}
 	reason
 	correlationId
+	traceId
 	error {
 		... Failure
 	}
@@ -37866,12 +38103,15 @@ fragment AuditEntry on AuditEntry {
 	objectId
 	tenantId
 	projectId
+	appSlug
+	appInstanceId
 	before
 	after
 	reason
 	code
 	repeats
 	correlationId
+	traceId
 	origin
 	breakGlass
 	createdAt
@@ -38506,7 +38746,9 @@ fragment OperationDetail on Operation {
 	kind
 	state
 	outcome
+	orgId
 	projectId
+	appSlug
 	instanceId
 	allocationId
 	phase
@@ -38517,6 +38759,7 @@ fragment OperationDetail on Operation {
 	}
 	reason
 	correlationId
+	traceId
 	desiredChange
 	evidence
 	error {
@@ -38974,7 +39217,9 @@ fragment Operation on Operation {
 	kind
 	state
 	outcome
+	orgId
 	projectId
+	appSlug
 	instanceId
 	allocationId
 	phase
@@ -38985,6 +39230,7 @@ fragment Operation on Operation {
 	}
 	reason
 	correlationId
+	traceId
 	error {
 		... Failure
 	}
@@ -39478,7 +39724,9 @@ fragment Operation on Operation {
 	kind
 	state
 	outcome
+	orgId
 	projectId
+	appSlug
 	instanceId
 	allocationId
 	phase
@@ -39489,6 +39737,7 @@ fragment Operation on Operation {
 	}
 	reason
 	correlationId
+	traceId
 	error {
 		... Failure
 	}
@@ -39766,10 +40015,14 @@ subscription WatchNodeTasks {
 }
 fragment NodeWork on NodeTask {
 	id
+	tenantId
+	projectId
+	appSlug
 	memberId
 	instanceId
 	operationId
 	correlationId
+	traceparent
 	kind
 	spec
 	fence
@@ -39860,7 +40113,9 @@ fragment OperationDetail on Operation {
 	kind
 	state
 	outcome
+	orgId
 	projectId
+	appSlug
 	instanceId
 	allocationId
 	phase
@@ -39871,6 +40126,7 @@ fragment OperationDetail on Operation {
 	}
 	reason
 	correlationId
+	traceId
 	desiredChange
 	evidence
 	error {
@@ -40011,6 +40267,7 @@ fragment Event on Event {
 	message
 	payload
 	correlationId
+	traceId
 	occurredAt
 }
 `
@@ -40085,6 +40342,7 @@ fragment Event on Event {
 	message
 	payload
 	correlationId
+	traceId
 	occurredAt
 }
 `

@@ -1591,6 +1591,7 @@ class Event(TypedDict):
     message: str
     payload: Any
     correlationId: str
+    traceId: str
     occurredAt: str
 
 
@@ -1604,12 +1605,15 @@ class AuditEntry(TypedDict):
     objectId: str
     tenantId: str | None
     projectId: str | None
+    appSlug: str
+    appInstanceId: str | None
     before: Any
     after: Any
     reason: str
     code: str
     repeats: int
     correlationId: str
+    traceId: str
     origin: str
     breakGlass: bool
     createdAt: str
@@ -1959,7 +1963,9 @@ class Operation(TypedDict):
     kind: OperationKind
     state: OperationState
     outcome: Outcome | None
+    orgId: str
     projectId: str
+    appSlug: str
     instanceId: str | None
     allocationId: str | None
     phase: str
@@ -1968,6 +1974,7 @@ class Operation(TypedDict):
     requester: Actor
     reason: str
     correlationId: str
+    traceId: str
     error: Failure | None
     deadline: str
     createdAt: str
@@ -2281,11 +2288,15 @@ class MemberBinding(TypedDict):
 class NodeTask(TypedDict):
     """A piece of work for a node's agent, in the sandbox of one member. Idempotent by id, fenced, timed out."""
     id: str
+    tenantId: str
+    projectId: str
+    appSlug: str
     memberId: str
     instanceId: str
     nodeId: str
     operationId: str | None
     correlationId: str
+    traceparent: str
     kind: NodeTaskKind
     spec: Any
     fence: int
@@ -2307,10 +2318,14 @@ class NodeTask(TypedDict):
 class NodeWork(TypedDict):
     """A piece of work for a node's agent, in the sandbox of one member. Idempotent by id, fenced, timed out."""
     id: str
+    tenantId: str
+    projectId: str
+    appSlug: str
     memberId: str
     instanceId: str
     operationId: str | None
     correlationId: str
+    traceparent: str
     kind: NodeTaskKind
     spec: Any
     fence: int
@@ -2472,7 +2487,9 @@ class OperationDetail(TypedDict):
     kind: OperationKind
     state: OperationState
     outcome: Outcome | None
+    orgId: str
     projectId: str
+    appSlug: str
     instanceId: str | None
     allocationId: str | None
     phase: str
@@ -2481,6 +2498,7 @@ class OperationDetail(TypedDict):
     requester: Actor
     reason: str
     correlationId: str
+    traceId: str
     desiredChange: Any
     evidence: Any
     error: Failure | None
@@ -3094,8 +3112,8 @@ _FRAGMENTS = {
     "Reason": "fragment Reason on Reason { code message path }",
     "ArtifactPart": "fragment ArtifactPart on ArtifactPart { role digest mediaType sizeBytes platform title parent }",
     "Endpoint": "fragment Endpoint on Endpoint { name title componentKey protocol permissionKey address serving }",
-    "Event": "fragment Event on Event { id cursor seq type orgId projectId appSlug appInstanceId allocationId operationId memberId message payload correlationId occurredAt }",
-    "AuditEntry": "fragment AuditEntry on AuditEntry { id actor { ... Actor } permissionKey action allowed objectId tenantId projectId before after reason code repeats correlationId origin breakGlass createdAt }",
+    "Event": "fragment Event on Event { id cursor seq type orgId projectId appSlug appInstanceId allocationId operationId memberId message payload correlationId traceId occurredAt }",
+    "AuditEntry": "fragment AuditEntry on AuditEntry { id actor { ... Actor } permissionKey action allowed objectId tenantId projectId appSlug appInstanceId before after reason code repeats correlationId traceId origin breakGlass createdAt }",
     "AuditLink": "fragment AuditLink on AuditLink { seq entry { ... AuditEntry } canonical leaf link sealedAt }",
     "AuditCheckpoint": "fragment AuditCheckpoint on AuditCheckpoint { id seq link signature createdAt }",
     "AuditEntryPage": "fragment AuditEntryPage on AuditEntryConnection { edges { cursor node { ... AuditEntry } } pageInfo { ... PageInfo } }",
@@ -3136,8 +3154,8 @@ _FRAGMENTS = {
     "ComputeNode": "fragment ComputeNode on ComputeNode { id name address status region sku cpus memoryMiB gpus gpuModel gpusSimulated isolation walls { classes profiles runtime runtimeVersion cgroupVersion gaps { wall reason } } devices { ... Device } agentVersion lastSeenAt createdAt }",
     "Device": "fragment Device on Device { uuid index minor pciAddress path model memoryMiB simulated cdi }",
     "MemberBinding": "fragment MemberBinding on MemberBinding { allocationId exclusive profile isolationClass devices { ... Device } memoryMiB cpuMillis pids }",
-    "NodeTask": "fragment NodeTask on NodeTask { id memberId instanceId nodeId operationId correlationId kind spec fence state cancelRequested timeoutSeconds exitCode result message progressDone progressTotal stdout stderr createdAt startedAt endedAt }",
-    "NodeWork": "fragment NodeWork on NodeTask { id memberId instanceId operationId correlationId kind spec fence state cancelRequested timeoutSeconds binding { ... MemberBinding } createdAt }",
+    "NodeTask": "fragment NodeTask on NodeTask { id tenantId projectId appSlug memberId instanceId nodeId operationId correlationId traceparent kind spec fence state cancelRequested timeoutSeconds exitCode result message progressDone progressTotal stdout stderr createdAt startedAt endedAt }",
+    "NodeWork": "fragment NodeWork on NodeTask { id tenantId projectId appSlug memberId instanceId operationId correlationId traceparent kind spec fence state cancelRequested timeoutSeconds binding { ... MemberBinding } createdAt }",
     "NodeTaskPage": "fragment NodeTaskPage on NodeTaskConnection { edges { cursor node { ... NodeTask } } pageInfo { ... PageInfo } }",
     "StandingNode": "fragment StandingNode on ComputeNode { ... ComputeNode cordoned cordonReason cordonedAt conditions { name state message since effect } drain { since by reason deadlineSeconds force ending } bootedAt retiredAt lost }",
     "StandingNodePage": "fragment StandingNodePage on ComputeNodeConnection { edges { cursor node { ... StandingNode } } pageInfo { ... PageInfo } }",
@@ -3149,8 +3167,8 @@ _FRAGMENTS = {
     "OperationStep": "fragment OperationStep on OperationStep { id name ordinal state attempt message evidence startedAt endedAt }",
     "Blocker": "fragment Blocker on Blocker { code message owner subject since nextRetryAt permissionKey }",
     "Work": "fragment Work on Work { kind id workId name memberId owner since message }",
-    "Operation": "fragment Operation on Operation { id kind state outcome projectId instanceId allocationId phase percent message requester { ... Actor } reason correlationId error { ... Failure } deadline createdAt startedAt endedAt }",
-    "OperationDetail": "fragment OperationDetail on Operation { id kind state outcome projectId instanceId allocationId phase percent message requester { ... Actor } reason correlationId desiredChange evidence error { ... Failure } steps { ... OperationStep } targetIds force onDeadline forcedAt blockers { ... Blocker } waitsFor { ... Work } cancelRequestedAt cancelRequester cancelMessage retryOf dispatchAttempt claimEpoch deadline createdAt startedAt endedAt }",
+    "Operation": "fragment Operation on Operation { id kind state outcome orgId projectId appSlug instanceId allocationId phase percent message requester { ... Actor } reason correlationId traceId error { ... Failure } deadline createdAt startedAt endedAt }",
+    "OperationDetail": "fragment OperationDetail on Operation { id kind state outcome orgId projectId appSlug instanceId allocationId phase percent message requester { ... Actor } reason correlationId traceId desiredChange evidence error { ... Failure } steps { ... OperationStep } targetIds force onDeadline forcedAt blockers { ... Blocker } waitsFor { ... Work } cancelRequestedAt cancelRequester cancelMessage retryOf dispatchAttempt claimEpoch deadline createdAt startedAt endedAt }",
     "OperationPage": "fragment OperationPage on OperationConnection { edges { cursor node { ... Operation } } pageInfo { ... PageInfo } }",
     "Money": "fragment Money on Money { currency amount }",
     "Orphan": "fragment Orphan on Orphan { id kind projectId instanceId operation { id } member { id componentKey index } node { id name } allocation { id name } owner message ageSeconds hourlyCost { ... Money } costSoFar { ... Money } attempts lastError nextTryAt createdAt resolvedAt resolution }",
@@ -5336,6 +5354,7 @@ _LIST_INSTANCE_OPERATIONS = Document(
     "ListInstanceOperations",
     "query ListInstanceOperations ($instanceId: ID!, $first: Int, $after: String) { instance(id: $instanceId) { operations(first: $first, after: $after) { ... OperationPage } } }",
     [_FRAGMENTS["OperationPage"], _FRAGMENTS["Operation"], _FRAGMENTS["Actor"], _FRAGMENTS["Failure"], _FRAGMENTS["PageInfo"]],
+    older="query ListInstanceOperations ($instanceId: ID!, $first: Int, $after: String) { instance(id: $instanceId) { operations(first: $first, after: $after) { ... OperationPage } } } fragment OperationPage on OperationConnection { edges { cursor node { ... Operation } } pageInfo { ... PageInfo } } fragment Operation on Operation { id kind state outcome projectId instanceId allocationId phase percent message requester { ... Actor } reason correlationId error { ... Failure } deadline createdAt startedAt endedAt } fragment Actor on Actor { kind id name } fragment Failure on Failure { code message owner retryable } fragment PageInfo on PageInfo { hasNextPage endCursor }",
 )
 
 
@@ -6390,6 +6409,7 @@ _LIST_OPERATIONS = Document(
     "ListOperations",
     "query ListOperations ($projectId: ID!, $states: [OperationState!], $first: Int, $after: String) { operations(projectId: $projectId, states: $states, first: $first, after: $after) { ... OperationPage } }",
     [_FRAGMENTS["OperationPage"], _FRAGMENTS["Operation"], _FRAGMENTS["Actor"], _FRAGMENTS["Failure"], _FRAGMENTS["PageInfo"]],
+    older="query ListOperations ($projectId: ID!, $states: [OperationState!], $first: Int, $after: String) { operations(projectId: $projectId, states: $states, first: $first, after: $after) { ... OperationPage } } fragment OperationPage on OperationConnection { edges { cursor node { ... Operation } } pageInfo { ... PageInfo } } fragment Operation on Operation { id kind state outcome projectId instanceId allocationId phase percent message requester { ... Actor } reason correlationId error { ... Failure } deadline createdAt startedAt endedAt } fragment Actor on Actor { kind id name } fragment Failure on Failure { code message owner retryable } fragment PageInfo on PageInfo { hasNextPage endCursor }",
 )
 
 
@@ -6406,6 +6426,7 @@ _REPORT_OPERATION = Document(
     "ReportOperation",
     "mutation ReportOperation ($input: ReportOperationInput!) { reportOperation(input: $input) { ... Operation } }",
     [_FRAGMENTS["Operation"], _FRAGMENTS["Actor"], _FRAGMENTS["Failure"]],
+    older="mutation ReportOperation ($input: ReportOperationInput!) { reportOperation(input: $input) { ... Operation } } fragment Operation on Operation { id kind state outcome projectId instanceId allocationId phase percent message requester { ... Actor } reason correlationId error { ... Failure } deadline createdAt startedAt endedAt } fragment Actor on Actor { kind id name } fragment Failure on Failure { code message owner retryable }",
 )
 
 

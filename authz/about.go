@@ -1,0 +1,60 @@
+package authz
+
+import (
+	"context"
+	"sync"
+)
+
+// About collects what a request turns out to be about: the object of the first permission that it needs, and the
+// instance where a later one names it. It is for logs, and decides nothing.
+type About struct {
+	mu     sync.Mutex
+	object Object
+}
+
+type aboutKey struct{}
+
+// WithAbout returns a context whose callers note in about which objects they are asked for.
+func WithAbout(ctx context.Context, about *About) context.Context {
+	return context.WithValue(ctx, aboutKey{}, about)
+}
+
+// AboutOf returns what the request of ctx was found to be about so far; the zero Object when that is not known.
+func AboutOf(ctx context.Context) Object {
+	about, ok := ctx.Value(aboutKey{}).(*About)
+	if !ok {
+		return Object{}
+	}
+	about.mu.Lock()
+	defer about.mu.Unlock()
+	return about.object
+}
+
+// Noting returns the actor for one request: one that notes in ctx's About which objects it is asked for. An actor is
+// shared by requests, so it is a copy where there is something to note in.
+func Noting(ctx context.Context, actor *Actor) *Actor {
+	about, ok := ctx.Value(aboutKey{}).(*About)
+	if !ok || actor == nil {
+		return actor
+	}
+	noting := *actor
+	noting.about = about
+	return &noting
+}
+
+// note keeps the first object that is of a tenant. One of the same project that names an instance says more than one
+// that does not, and one of the same instance that names its app more still.
+func (a *About) note(object Object) {
+	if a == nil || object.TenantID == "" {
+		return
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	known := a.object
+	within := object.TenantID == known.TenantID && (known.ProjectID == "" || object.ProjectID == known.ProjectID)
+	says := known.ProjectID == "" && object.ProjectID != "" || known.InstanceID == "" && object.InstanceID != "" ||
+		known.InstanceID == object.InstanceID && known.AppSlug == "" && object.AppSlug != ""
+	if known.TenantID == "" || within && says {
+		a.object = object
+	}
+}
