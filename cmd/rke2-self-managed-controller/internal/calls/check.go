@@ -30,6 +30,9 @@ func Check(components []adapter.Component, d adapter.Dispatch) error {
 		if err := apart(d); err != nil {
 			return err
 		}
+		if err := alone(d); err != nil {
+			return err
+		}
 		return odd(d)
 	case adapter.MemberReplace:
 		return apart(d)
@@ -164,4 +167,22 @@ func contains(list []string, text string) bool {
 		}
 	}
 	return false
+}
+
+// alone refuses two members on one node: RKE2's ports are fixed, so that the second one would never start. A slice of a
+// node is a machine of its own.
+func alone(d adapter.Dispatch) error {
+	taken := map[string]bool{}
+	for i, member := range d.Members {
+		if member.Node.ID == "" || member.Node.Shape == slice {
+			continue
+		}
+		if taken[member.Node.ID] {
+			return adapter.Reject("NODE_SHARED", fmt.Sprintf("members[%d].node.id", i), "two members are on the node %s, "+
+				"and RKE2's ports are fixed: give each member an allocation of its own, by the allocations of its component",
+				member.Node.Name)
+		}
+		taken[member.Node.ID] = true
+	}
+	return nil
 }
