@@ -64,6 +64,7 @@ type Denial struct {
 	ObjectID          string
 	TenantID, Project ids.ID
 	Instance          ids.ID // that the object is, or is of; empty for none
+	AppSlug           string // the app of that instance, where it was read
 	Reason            string
 	At                time.Time
 }

@@ -95,7 +95,7 @@ func denial(t *tx.Tx, action string, key authz.Key, object authz.Object, objectI
 	return tx.Denial{
 		Actor: t.Actor, Request: t.Request, Action: action, Key: key.String(), Code: string(code),
 		ObjectID: string(objectID), TenantID: object.TenantID, Project: object.ProjectID,
-		Instance: object.InstanceID, At: t.Now,
+		Instance: object.InstanceID, AppSlug: object.AppSlug, At: t.Now,
 	}
 }
 
@@ -105,7 +105,7 @@ const insert = `INSERT INTO audit_entry (id, tenant_id, project_id, actor_kind, 
 	allowed, object_id, before, after, reason, code, repeats, correlation_id, origin, created_at, break_glass,
 	trace_id, instance_id, app_slug)
 	VALUES ($1, nullif($2, ''), nullif($3, ''), $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19,
-	$20, nullif($21, ''), coalesce((SELECT app_slug FROM instance WHERE id = $21), ''))`
+	$20, nullif($21, ''), $22)`
 
 // Topic is woken when there may be something to seal.
 const Topic = "audit"
@@ -123,7 +123,7 @@ func Write(ctx context.Context, t *tx.Tx, entry Entry) error {
 	_, err = t.Exec(ctx, insert, ids.New(ids.Audit), entry.Object.TenantID, entry.Object.ProjectID,
 		t.Actor.Kind, t.Actor.ID, t.Actor.Name, entry.Key.String(), entry.Action, true, entry.ObjectID,
 		before, after, entry.Reason, "", 1, t.Request.CorrelationID, t.Request.Origin, t.Now, entry.BreakGlass,
-		t.Request.TraceID, entry.Object.InstanceID)
+		t.Request.TraceID, entry.Object.InstanceID, entry.Object.AppSlug)
 	if err != nil {
 		return fmt.Errorf("write the audit: %w", err)
 	}

@@ -143,7 +143,7 @@ func (d *Denials) fold(key same, denial *counted) {
 		known = &counted{Denial: denial.Denial, folded: true}
 		known.ObjectID, known.Reason, known.Request = "", "", authz.RequestInfo{
 			CorrelationID: denial.Request.CorrelationID, TraceID: denial.Request.TraceID}
-		known.Instance = ""
+		known.Instance, known.AppSlug = "", ""
 		d.folded[key] = known
 	}
 	known.repeats += denial.repeats
@@ -259,5 +259,5 @@ func (c *counted) queue(batch *pgx.Batch) {
 	}
 	batch.Queue(insert, ids.New(ids.Audit), c.TenantID, c.Project, kind, id, name, c.Key, c.Action,
 		false, c.ObjectID, nil, after, c.Reason, c.Code, c.repeats, c.Request.CorrelationID, c.Request.Origin, c.At, false,
-		c.Request.TraceID, c.Instance)
+		c.Request.TraceID, c.Instance, c.AppSlug)
 }
