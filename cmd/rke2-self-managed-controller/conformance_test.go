@@ -61,6 +61,7 @@ func TestControllerConformsToTheContract(t *testing.T) {
 	const name = "rke2-self-managed"
 	report := conformance.Test(t, conformance.Options{
 		Name: name, Manifest: manifest, Runner: nodes{Nodes: plain, program: self, state: t.TempDir()},
+		Nodes: 16, // a node for each member: two on one are refused
 		Work: &conformance.Work{Command: `exec "$GPUAAS_MEMBER_ROOT/usr/local/bin/rke2" standin-pod ` +
 			`"$(echo "$GPUAAS_MEMBER_ID" | tr 'A-Z_' 'a-z-')" train`},
 		Launcher: &conformance.Command{
