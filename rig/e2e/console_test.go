@@ -54,6 +54,16 @@ func walkConsole(t *testing.T, ctx context.Context, app string, more ...string) 
 // browses runs a script that drives a browser, and answers what happened, as walkConsole does.
 func browses(t *testing.T, ctx context.Context, name string, arguments ...string) []string {
 	t.Helper()
+	return guides(t, ctx, name, map[string]func([]byte){"restart": func([]byte) {
+		require.NoError(t, shared.Server.Restart(ctx))
+		require.NoError(t, shared.AwaitReady(ctx))
+	}}, arguments...)
+}
+
+// guides is browses for a script that waits at each of the events that the turns are for, until the turn is over.
+func guides(t *testing.T, ctx context.Context, name string, turns map[string]func(line []byte),
+	arguments ...string) []string {
+	t.Helper()
 	if shots := os.Getenv("E2E_SHOTS"); shots != "" {
 		dir, err := filepath.Abs(filepath.Join(shots, name))
 		require.NoError(t, err)
@@ -74,10 +84,9 @@ func browses(t *testing.T, ctx context.Context, name string, arguments ...string
 		if json.Unmarshal(lines.Bytes(), &said) == nil && said.Event != "" {
 			events = append(events, said.Event)
 		}
-		if said.Event == "restart" {
-			require.NoError(t, shared.Server.Restart(ctx))
-			require.NoError(t, shared.AwaitReady(ctx))
-			_, err := in.Write([]byte("restarted\n"))
+		if turn := turns[said.Event]; turn != nil {
+			turn(lines.Bytes())
+			_, err := in.Write([]byte("done\n"))
 			require.NoError(t, err)
 		}
 	}

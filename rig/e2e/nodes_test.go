@@ -31,7 +31,7 @@ type lodging struct {
 func TestNodesLiveAndDie(t *testing.T) {
 	needsRoot(t)
 	ctx := bounded(t)
-	ownInstallation(t, ctx)
+	ownInstallation(t, ctx, stack.Config{Nodes: 2})
 	c := automation(t)
 	doomed, err := shared.BootNode(ctx, "node-doomed")
 	require.NoError(t, err)

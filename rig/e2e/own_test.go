@@ -12,15 +12,15 @@ import (
 )
 
 // ownInstallation gives the test a small installation of its own, which all helpers use in place of the shared one
-// until the test ends: for tests that take nodes away from everybody.
-func ownInstallation(t *testing.T, ctx context.Context) {
+// until the test ends: for tests that take nodes or servers away from everybody. It has the hello-cluster app alone.
+func ownInstallation(t *testing.T, ctx context.Context, config stack.Config) {
 	t.Helper()
 	bin, err := filepath.Abs("../../bin")
 	require.NoError(t, err)
 	apps := slices.DeleteFunc(stack.Apps(), func(app stack.App) bool { return app.Slug != "hello-cluster" })
-	own, err := stack.Up(ctx, stack.Config{Dir: filepath.Join(t.TempDir(), "data"), Bin: bin, Listen: "127.0.0.1:0",
-		Nodes:         2,
-		NodeMemoryMiB: 8192, Throwaway: true, Apps: apps, Out: t.Output()})
+	config.Dir, config.Bin, config.Listen = filepath.Join(t.TempDir(), "data"), bin, "127.0.0.1:0"
+	config.NodeMemoryMiB, config.Throwaway, config.Apps, config.Out = 8192, true, apps, t.Output()
+	own, err := stack.Up(ctx, config)
 	require.NoError(t, err)
 	all := shared
 	shared = own

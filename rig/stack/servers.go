@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/gpuaas/app-platform/internal/supervise"
@@ -92,8 +93,22 @@ func (s *Stack) startServer(ctx context.Context) error {
 	return nil
 }
 
-// startOthers starts the servers beyond the first: same database, same keys, other address.
-func (s *Stack) startOthers(ctx context.Context) error {
+// KillOthers kills the servers beyond the first, as a power cut would, and leaves them dead.
+func (s *Stack) KillOthers() error {
+	for _, child := range s.Others {
+		if err := child.Signal(syscall.SIGKILL); err != nil {
+			return err
+		}
+		if err := child.Stop(); err != nil {
+			return err
+		}
+	}
+	s.Others, s.OtherURLs, s.APIURLs = nil, nil, s.APIURLs[:1]
+	return nil
+}
+
+// StartOthers starts the servers beyond the first: same database, same keys, other address.
+func (s *Stack) StartOthers(ctx context.Context) error {
 	for i := 2; i <= s.config.Servers; i++ {
 		name := fmt.Sprintf("server-%d", i)
 		address, err := s.address(name)

@@ -136,7 +136,7 @@ func Up(ctx context.Context, config Config) (_ *Stack, err error) {
 		{"seed the demo tenant", s.seedTenants}, {"data folder", s.claimFolder},
 		{"give the adapters accounts", s.seedAdapters},
 		{"start the controllers", s.startControllers}, {"start the nodes", s.startNodes},
-		{"start the other servers", s.startOthers}, {"seed", s.seed},
+		{"start the other servers", s.StartOthers}, {"seed", s.seed},
 	} {
 		if err := step.run(ctx); err != nil {
 			return nil, fmt.Errorf("%s: %w", step.name, err)

@@ -38,16 +38,16 @@ func evidence(rows *Rows, report *Report) []*Evidence {
 
 // found are the blockers, the steps and the call to the adapter: they are seen with their operation.
 func found(rows *Rows, report *Report) (all []*Evidence) {
-	blockers, where := rows.Blockers, ""
+	blockers, where := rows.Unwell, ""
 	if rows.Operation != nil {
 		where = page("operations", rows.Operation.ID)
-		if rows.Operation.EndedAt != nil {
-			blockers = rows.Unwell
+		if rows.Operation.EndedAt == nil {
+			blockers = rows.Blockers
 		}
 	}
 	for _, one := range blockers {
 		link := where
-		if report.Stands == lifecycle.TriageUnwell && report.InstanceID != nil {
+		if (rows.Operation == nil || report.Stands == lifecycle.TriageUnwell) && report.InstanceID != nil {
 			link = page("workloads", *report.InstanceID)
 		}
 		all = append(all, &Evidence{Kind: lifecycle.EvidenceOfBlocker, At: one.Since, What: one.Code, Message: one.Message,

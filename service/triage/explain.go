@@ -19,11 +19,11 @@ import (
 func Explain(rows *Rows, may func(authz.Key) bool) *Report {
 	report := &Report{Others: append([]*Other{}, rows.Others...)}
 	if rows.Operation == nil {
-		report.ofAudit(rows.Audits[len(rows.Audits)-1])
+		report.ofAudit(rows, rows.Audits[len(rows.Audits)-1])
 	} else {
 		report.ofOperation(rows)
-		report.Next = next(rows, report)
 	}
+	report.Next = next(rows, report)
 	if rows.System && report.Owner == blocker.OwnerUser {
 		report.Owner = blocker.OwnerPlatform // nobody else is there
 	}
@@ -44,9 +44,11 @@ func has(may func(authz.Key) bool, name string) bool {
 	return err == nil && may(key)
 }
 
-// ofAudit takes the newest attempt of a request that made no operation.
-func (r *Report) ofAudit(attempt *Audit) {
+// ofAudit takes the newest attempt of a request that made no operation. What the app itself could not do, on an instance
+// with which something is wrong, has that for its cause: the app's own answer is what follows from it.
+func (r *Report) ofAudit(rows *Rows, attempt *Audit) {
 	actor := attempt.Actor
+	r.InstanceID = rows.instance()
 	r.CorrelationID, r.ProjectID, r.Asked, r.Requester = attempt.Correlation, attempt.Project, attempt.Action, &actor
 	r.Reason, r.At = attempt.Reason, attempt.At
 	if attempt.Allowed {
@@ -55,7 +57,13 @@ func (r *Report) ofAudit(attempt *Audit) {
 	}
 	r.Stands, r.Code, r.Owner = lifecycle.TriageRefused, attempt.Code, blocker.OwnerUser
 	r.Message = fault.Lookup(fault.Code(attempt.Code)).Text
+	if first := unwell(rows); first != nil && slices.Contains(byTheApp, fault.Code(attempt.Code)) {
+		r.Code, r.Message, r.Owner = first.Code, first.Message, first.Owner
+	}
 }
+
+// byTheApp are the refusals that come from the app, or from the lack of its answer.
+var byTheApp = []fault.Code{fault.AdapterRejected, fault.AdapterFailed, fault.AdapterInvalid, fault.AdapterUnavailable}
 
 func (r *Report) ofOperation(rows *Rows) {
 	op := rows.Operation

@@ -14,8 +14,9 @@ const maxOthers = 20
 
 // findSQL finds what an id is about: operations, the one that is meant first, with the correlation id and the
 // instance. There is always one row. A correlation id finds its operations by the audit's entries, which have an
-// index of it: every accepted change has one, with the object that it is about. What is not an object of a kind below
-// is found by the newest entry that the audit has of it.
+// index of it: every accepted change has one, with the object that it is about. A request that made no operation is
+// about the instance that its entry names. What is not an object of a kind below is found by the newest entry that the
+// audit has of it.
 const findSQL = `WITH subject AS (
 		SELECT o.id AS operation_id, NULL::text AS correlation_id, NULL::text AS instance_id FROM operation o WHERE o.id = $1
 		UNION ALL SELECT i.last_operation_id, NULL, i.id FROM instance i WHERE i.id = $1
@@ -43,7 +44,12 @@ const findSQL = `WITH subject AS (
 				JOIN operation o ON o.id = l.release_operation_id) o
 		WHERE o.correlation_id = (SELECT id FROM correlated)
 		ORDER BY 1 DESC LIMIT 21
-	) SELECT (SELECT id FROM correlated), (SELECT s.instance_id FROM subject s),
+	), acted AS (
+		SELECT coalesce(i.id, m.instance_id) AS id FROM (SELECT a.object_id FROM audit_entry a
+			WHERE a.correlation_id = (SELECT id FROM correlated) ORDER BY a.id DESC LIMIT 1) a
+		LEFT JOIN instance i ON i.id = a.object_id LEFT JOIN member m ON m.id = a.object_id
+		WHERE NOT EXISTS (SELECT FROM found)
+	) SELECT (SELECT id FROM correlated), coalesce((SELECT s.instance_id FROM subject s), (SELECT id FROM acted)),
 		(SELECT array_agg(f.id ORDER BY coalesce(f.id = (SELECT s.operation_id FROM subject s), false) DESC, f.id DESC)
 			FROM found f)`
 
@@ -51,7 +57,8 @@ const findSQL = `WITH subject AS (
 type subject struct {
 	// Correlation is the correlation id; the id itself where nothing is known of it.
 	Correlation string
-	// Instance is the instance where the report was requested of it, or of what is part of it.
+	// Instance is the instance where the report was requested of it, of what is part of it, or of a request about it that
+	// made no operation.
 	Instance *ids.ID
 	// Operations are those of the correlation id, the one that is meant first.
 	Operations []ids.ID

@@ -21,6 +21,10 @@ func next(rows *Rows, report *Report) *Next {
 		found = again(rows)
 	case lifecycle.TriageUnwell:
 		found = mend(rows, rows.Unwell[0])
+	case lifecycle.TriageRefused:
+		if first := unwell(rows); first != nil && report.Code == first.Code {
+			found = mend(rows, first)
+		}
 	}
 	return found
 }
@@ -77,8 +81,8 @@ func mend(rows *Rows, first *blocker.Blocker) *Next {
 		if member := rows.memberAt(first.Subject); member != nil {
 			return rows.act("replaceMember", member.ID, first.Code == codeAway || first.Code == codeRetired, key, first.Code)
 		}
-	case key == rows.Family+".instance.delete" && rows.Operation.InstanceID != nil:
-		return rows.act("decommissionInstance", *rows.Operation.InstanceID, false, key, first.Code)
+	case key == rows.Family+".instance.delete" && rows.instance() != nil:
+		return rows.act("decommissionInstance", *rows.instance(), false, key, first.Code)
 	}
 	return nil
 }
@@ -102,6 +106,17 @@ func (r *Rows) memberAt(subject string) *Member {
 	}
 	if len(on) == 1 {
 		return on[0]
+	}
+	return nil
+}
+
+// instance is what the report is about, as far as that is an instance; nil for none.
+func (r *Rows) instance() *ids.ID {
+	switch {
+	case r.Operation != nil:
+		return r.Operation.InstanceID
+	case r.Instance != nil:
+		return &r.Instance.ID
 	}
 	return nil
 }
@@ -131,7 +146,14 @@ func again(rows *Rows) *Next {
 
 // act is an action, ready to be sent. Its reason names the cause and the request, for whoever reads the audit later.
 func (r *Rows) act(mutation string, on ids.ID, force bool, key, code string) *Next {
-	why := fmt.Sprintf("triage: %s at %s, correlation id %s", code, r.Operation.ID, r.Operation.CorrelationID)
+	what, correlation := "", ""
+	if r.Operation != nil {
+		what, correlation = string(r.Operation.ID), r.Operation.CorrelationID
+	} else {
+		attempt := r.Audits[len(r.Audits)-1]
+		what, correlation = attempt.Action, attempt.Correlation
+	}
+	why := fmt.Sprintf("triage: %s at %s, correlation id %s", code, what, correlation)
 	found := ready(mutation, on, force, why, r.Key)
 	found.PermissionKey = key
 	return found

@@ -16,8 +16,12 @@ import (
 	"github.com/gpuaas/app-platform/service/orphan"
 )
 
-// maxMembers bounds the members of an instance that are read.
-const maxMembers = 256
+const (
+	// maxMembers bounds the members of an instance that are read.
+	maxMembers = 256
+	// maxTasks bounds the newest tasks of a member among which those of a request are found.
+	maxTasks = 200
+)
 
 // reading is what is read.
 type reading struct {
@@ -28,7 +32,7 @@ type reading struct {
 	blocked   blocker.One
 	held      orphan.Held
 	now       *time.Time
-	// about is the instance that the report was requested of; empty when it was requested by another id.
+	// about is the instance that the report was requested of, by whatever id; empty when it is about an operation alone.
 	about  ids.ID
 	unwell blocker.One
 }
@@ -39,6 +43,13 @@ const (
 	tasksSQL = `SELECT id, kind, state, message, exit_code, created_at, started_at, ended_at, instance_id, member_id, node_id,
 			tenant_id, project_id FROM node_task
 		WHERE operation_id = $1 ORDER BY id DESC LIMIT $2`
+	// What an action did on nodes: it made no operation, so its tasks are found by the correlation id, among the newest of
+	// each of the instance's members.
+	actedSQL = `SELECT t.id, t.kind, t.state, t.message, t.exit_code, t.created_at, t.started_at, t.ended_at, t.instance_id,
+			t.member_id, t.node_id, t.tenant_id, t.project_id
+		FROM (SELECT id FROM member WHERE instance_id = $1 ORDER BY id DESC LIMIT $2) m
+		CROSS JOIN LATERAL (SELECT * FROM node_task n WHERE n.member_id = m.id ORDER BY n.id DESC LIMIT $3) t
+		WHERE t.correlation_id = $4 ORDER BY t.id DESC LIMIT $5`
 	eventsSQL = `SELECT ` + rows.EventColumns + ` FROM app_instance_event
 		WHERE operation_id = $1 AND (instance_id = (SELECT o.instance_id FROM operation o WHERE o.id = $1)
 			OR instance_id IS NULL AND allocation_id = (SELECT o.allocation_id FROM operation o WHERE o.id = $1))
@@ -46,18 +57,19 @@ const (
 	auditsSQL = `SELECT id, tenant_id, project_id, actor_kind, actor_id, actor_name, permission_key, action, object_id, repeats,
 			allowed, code, correlation_id, reason, created_at FROM audit_entry WHERE correlation_id = coalesce(
 		(SELECT o.correlation_id FROM operation o WHERE o.id = $1), $2) ORDER BY id DESC LIMIT $3`
-	systemSQL = `SELECT system FROM instance WHERE id = (SELECT o.instance_id FROM operation o WHERE o.id = $1)`
+	systemSQL = `SELECT system FROM instance
+		WHERE id = coalesce((SELECT o.instance_id FROM operation o WHERE o.id = $1), $2)`
 	familySQL = `SELECT permission_family FROM instance
-		WHERE id = (SELECT o.instance_id FROM operation o WHERE o.id = $1)`
+		WHERE id = coalesce((SELECT o.instance_id FROM operation o WHERE o.id = $1), $2)`
 	callSQL = `SELECT adapter_name, dispatch_attempt, coalesce(adapter_status ->> 'state', ''),
 			left(coalesce(adapter_status ->> 'message', ''), 2000)
 		FROM operation WHERE id = $1 AND adapter_name <> '' AND dispatch_attempt > 0`
 	instanceSQL = `SELECT id, status, health, generation, created_at FROM instance
-		WHERE id = (SELECT o.instance_id FROM operation o WHERE o.id = $1)`
+		WHERE id = coalesce((SELECT o.instance_id FROM operation o WHERE o.id = $1), $2)`
 	membersSQL = `SELECT m.id, coalesce(m.node_id, ''), coalesce(n.name, ''), m.status, m.health
 		FROM member m LEFT JOIN compute_node n ON n.id = m.node_id
-		WHERE m.instance_id = (SELECT o.instance_id FROM operation o WHERE o.id = $1) AND m.status <> 'REMOVED'
-		ORDER BY m.id LIMIT $2`
+		WHERE m.instance_id = coalesce((SELECT o.instance_id FROM operation o WHERE o.id = $1), $2) AND m.status <> 'REMOVED'
+		ORDER BY m.id LIMIT $3`
 	othersSQL = `SELECT id, kind, state, created_at, tenant_id, project_id, instance_id FROM operation
 		WHERE id = ANY ($1) ORDER BY id DESC`
 )
@@ -70,17 +82,21 @@ func (r *reading) queries(of *subject) []tx.Query {
 		r.about, r.unwell = *of.Instance, blocker.ForInstance(*of.Instance)
 		all = append(all, r.unwell.Queries()...)
 	}
+	tasks := tx.Rows(&r.Tasks, scanTask, tasksSQL, op, maxEvidence)
+	if op == "" && of.Instance != nil {
+		tasks = tx.Rows(&r.Tasks, scanTask, actedSQL, *of.Instance, maxEvidence, maxTasks, of.Correlation, maxEvidence)
+	}
 	return append(all, r.held.Query(op), tx.Row(&r.now, pgx.RowToAddrOf[time.Time], `SELECT now()`),
 		tx.Row(&r.operation, operation.Scan, `SELECT `+operation.Columns+` FROM operation WHERE id = $1`, op),
-		tx.Row(&r.family, pgx.RowToAddrOf[string], familySQL, op),
-		tx.Row(&r.system, pgx.RowToAddrOf[bool], systemSQL, op),
+		tx.Row(&r.family, pgx.RowToAddrOf[string], familySQL, op, of.Instance),
+		tx.Row(&r.system, pgx.RowToAddrOf[bool], systemSQL, op, of.Instance),
 		tx.Rows(&r.Steps, rows.OperationStep, stepsSQL, op),
-		tx.Rows(&r.Tasks, scanTask, tasksSQL, op, maxEvidence),
+		tasks,
 		tx.Rows(&r.Events, event.Scan, eventsSQL, op, maxEvidence),
 		tx.Rows(&r.Audits, scanAudit, auditsSQL, op, of.Correlation, maxEvidence),
 		tx.Row(&r.Call, pgx.RowToAddrOfStructByPos[Call], callSQL, op),
-		tx.Row(&r.Instance, pgx.RowToAddrOfStructByPos[Instance], instanceSQL, op),
-		tx.Rows(&r.Members, pgx.RowToAddrOfStructByPos[Member], membersSQL, op, maxMembers),
+		tx.Row(&r.Instance, pgx.RowToAddrOfStructByPos[Instance], instanceSQL, op, of.Instance),
+		tx.Rows(&r.Members, pgx.RowToAddrOfStructByPos[Member], membersSQL, op, of.Instance, maxMembers),
 		tx.Rows(&r.Others, scanOther, othersSQL, of.others()))
 }
 
@@ -110,7 +126,9 @@ func (r *reading) object() authz.Object {
 		return authz.Object{TenantID: op.TenantID, ProjectID: op.ProjectID, InstanceID: rows.Value(op.InstanceID),
 			AppSlug: op.AppSlug}
 	}
-	return r.Audits[0].object()
+	object := r.Audits[0].object()
+	object.InstanceID = r.about
+	return object
 }
 
 func (a *Audit) object() authz.Object {
@@ -125,8 +143,7 @@ func (r *reading) permitted(actor *authz.Actor) *Rows {
 	if r.operation != nil {
 		out.Call = r.Call
 	}
-	if read, err := authz.FamilyKey(out.Family, "instance.read"); err == nil && r.operation != nil &&
-		actor.AllowsOn(read, r.object()) {
+	if read, err := authz.FamilyKey(out.Family, "instance.read"); err == nil && actor.AllowsOn(read, r.object()) {
 		out.Instance, out.Members = r.Instance, r.Members
 		if r.about != "" {
 			out.Unwell = r.unwell.List()
@@ -150,7 +167,10 @@ func (r *reading) permitted(actor *authz.Actor) *Rows {
 		return err != nil || !actor.AllowsOn(key, r.object())
 	})
 	hidden("event rows", len(r.Events), len(out.Events))
-	out.Audits = without(r.Audits, func(a *Audit) bool { return !actor.AllowsOn(authz.AuditRead, a.object()) })
+	out.Audits = without(r.Audits, func(a *Audit) bool {
+		own := a.Actor.Kind == string(actor.Kind) && a.Actor.ID == string(actor.ID)
+		return !own && !actor.AllowsOn(authz.AuditRead, a.object())
+	})
 	hidden("audit rows", len(r.Audits), len(out.Audits))
 	out.Others = slices.DeleteFunc(r.Others, func(o *Other) bool { return !actor.AllowsOn(authz.OperationRead, o.object) })
 	return out

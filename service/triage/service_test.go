@@ -85,6 +85,56 @@ func TestAnInstanceThatIsUnwellSinceItsOperationSaysWhy(t *testing.T) {
 	require.Equal(t, lifecycle.TriageDone, report.Stands)
 }
 
+// What an app could not do on an instance with a dead member is explained by the member, to who made the request too.
+func TestARefusalByTheAppHasTheInstancesCause(t *testing.T) {
+	t.Parallel()
+	kit := platformtest.New(t)
+	service := &triage.Service{DB: kit.DB}
+	tenant := kit.Tenant()
+	project := kit.Project(tenant)
+	node, _ := kit.Node(4)
+	_, manifest := kit.Launchable(project, "apps")
+	instance := kit.Instance(project, manifest, lifecycle.InstanceRunning, kit.Allocation(project, node))
+	kit.SQL(`UPDATE member SET status = 'FAILED' WHERE instance_id = $1`, instance.ID)
+	var member ids.ID
+	require.NoError(t, kit.Admin.QueryRow(t.Context(), `SELECT id FROM member WHERE instance_id = $1`, instance.ID).
+		Scan((*string)(&member)))
+	account, credential := kit.ServiceAccount(project, authz.AppsInstanceRead, authz.AppsMemberRecover, authz.TaskRead)
+	attempt := func(code, correlation string) {
+		kit.SQL(`INSERT INTO audit_entry (id, tenant_id, project_id, actor_kind, actor_id, permission_key, action, allowed, code,
+			object_id, correlation_id, created_at) VALUES ($1, $2, $3, 'SERVICE_ACCOUNT', $4, 'apps.queue.submit', 'invokeAction',
+			false, $5, $6, $7, now())`, ids.New(ids.Audit), tenant.ID, project.ID, account.ID, code, instance.ID, correlation)
+	}
+	attempt("ADAPTER_REJECTED", "cor-acted")
+	attempt("CONFIG_INVALID", "cor-mistaken")
+	task := ids.New(ids.NodeTask)
+	kit.SQL(`INSERT INTO node_task (id, tenant_id, project_id, instance_id, member_id, node_id, kind, spec, spec_digest, state,
+		timeout_seconds, idempotency_key, correlation_id, created_at, ended_at) VALUES ($1, $2, $3, $4, $5, $6, 'RUN', '{}', '',
+		'FAILED', 60, 'x', 'cor-acted', now(), now())`, task, tenant.ID, project.ID, instance.ID, member, node.ID)
+
+	report, err := service.Report(kit.With(credential), "cor-acted")
+	require.NoError(t, err)
+	require.Equal(t, lifecycle.TriageRefused, report.Stands)
+	require.Equal(t, "MEMBER_FAILED", report.Code)
+	require.Equal(t, instance.ID, *report.InstanceID)
+	require.Equal(t, "recoverMember", report.Next.Mutation)
+	require.Equal(t, member, report.Next.Value)
+	require.True(t, report.Next.Allowed)
+	require.Contains(t, string(report.Next.Variables), "MEMBER_FAILED at invokeAction, correlation id cor-acted")
+	found := slices.IndexFunc(report.Evidence, func(e *triage.Evidence) bool { return e.Kind == lifecycle.EvidenceOfTask })
+	require.GreaterOrEqual(t, found, 0)
+	require.Equal(t, task, *report.Evidence[found].ID)
+
+	report, err = service.Report(kit.With(credential), "cor-mistaken")
+	require.NoError(t, err)
+	require.Equal(t, "CONFIG_INVALID", report.Code, "what the caller got wrong is not the member's doing")
+	require.Nil(t, report.Next)
+
+	_, other := kit.ServiceAccount(project, authz.AppsInstanceRead)
+	_, err = service.Report(kit.With(other), "cor-acted")
+	require.True(t, fault.Is(err, fault.Forbidden), "the request is another's: %v", err)
+}
+
 // A request that was refused made no operation: the audit has it, and only its readers get it.
 func TestARefusalIsReportedFromTheAudit(t *testing.T) {
 	t.Parallel()

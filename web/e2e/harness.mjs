@@ -51,8 +51,8 @@ export function say(event, detail = {}) {
 const lines = createInterface({ input: process.stdin })[Symbol.asyncIterator]();
 
 /** Prints a request to the caller of the walk and waits for one line on stdin. */
-export async function ask(event) {
-  say(event);
+export async function ask(event, detail = {}) {
+  say(event, detail);
   const { done } = await lines.next();
   if (done) throw new Error(`stdin ended while waiting for an answer to ${event}`);
 }

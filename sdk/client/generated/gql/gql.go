@@ -17870,7 +17870,7 @@ func (v *ShowSupportBundleSupportBundle) GetLeftOut() []BundleOmission { return 
 
 // ShowTriageResponse is returned by ShowTriage on success.
 type ShowTriageResponse struct {
-	// What was requested, by whom, where it is now, which branch of which runbook applies, and what to do next. It needs no worker. Keys: operation.read on the operation's project; audit.read for a request that made no operation.
+	// What was requested, by whom, where it is now, which branch of which runbook applies, and what to do next. It needs no worker. Keys: operation.read on the operation's project; audit.read for a request of another caller's that made no operation.
 	Triage Triage `json:"triage"`
 }
 

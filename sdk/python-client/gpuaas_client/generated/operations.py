@@ -7394,7 +7394,7 @@ _SHOW_TRIAGE = Document(
 
 
 def show_triage(id: str) -> Query[ShowTriageData]:
-    """What was requested, by whom, where it is now, which branch of which runbook applies, and what to do next. It needs no worker. Keys: operation.read on the operation's project; audit.read for a request that made no operation."""
+    """What was requested, by whom, where it is now, which branch of which runbook applies, and what to do next. It needs no worker. Keys: operation.read on the operation's project; audit.read for a request of another caller's that made no operation."""
     return Query(_SHOW_TRIAGE, given({"id": id}))
 
 
