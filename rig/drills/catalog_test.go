@@ -44,7 +44,7 @@ var catalogDrills = map[string]drill{
 		},
 		cure: func(w *ward) {
 			_, err := gql.UpdateServiceAccount(w.ctx, w.admin, gql.UpdateServiceAccountInput{ServiceAccountId: w.about.ID,
-				PermissionKeys: []string{"project.read", "scheduler.catalog.read", "apps.catalog.read"},
+				PermissionKeys: []string{"project.read", "scheduler.catalog.read", "apps.catalog.read", "manifest.read", "artifact.read"},
 				Reason:         "the runbook says so"})
 			w.fine(err)
 		},

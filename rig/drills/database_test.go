@@ -256,7 +256,7 @@ var feedDrills = map[string]drill{
 			hooks.answers(refuses(500, "no"))
 			w.later(func(context.Context) { hooks.answers(nil) })
 			made, err := gql.CreateWebhook(w.ctx, w.admin, gql.CreateWebhookInput{ProjectId: w.project,
-				Url: "http://" + hooks.host + "/drill", EventTypes: []string{}, IdempotencyKey: client.NewKey()})
+				Url: "http://" + hooks.host + "/drill", EventTypes: []string{"apps.instance.requested"}, IdempotencyKey: client.NewKey()})
 			w.fine(err)
 			id := made.CreateWebhook.Webhook.Id
 			w.later(func(ctx context.Context) { _, _ = gql.DeleteWebhook(ctx, w.admin, id, "the drill is over") })

@@ -213,7 +213,7 @@ var operatorDrills = map[string]drill{
 			account, caller := w.account("project.read")
 			w.refused(func() error {
 				_, err := gql.CreateWebhook(w.ctx, caller, gql.CreateWebhookInput{ProjectId: w.project,
-					Url: "http://" + hooks.host + "/drill", EventTypes: []string{}, IdempotencyKey: client.NewKey()})
+					Url: "http://" + hooks.host + "/drill", EventTypes: []string{"apps.instance.requested"}, IdempotencyKey: client.NewKey()})
 				return err
 			})
 			w.mend = func() {

@@ -22,7 +22,7 @@ func broken(context.Context, *adapter.Run) error {
 func fetches(ctx context.Context, run *adapter.Run) error {
 	for _, member := range run.Dispatch().Members {
 		for _, pin := range run.Instance().Artifacts {
-			result, err := run.Try(ctx, member, "fetch", adapter.FetchArtifact{Digest: pin.Digest, Path: "/srv/image", As: "oci"})
+			result, err := run.Try(ctx, member, "fetch", adapter.FetchArtifact{Digest: pin.Digest, Path: "/srv/image", As: "oci_layout"})
 			if err != nil {
 				return err
 			}

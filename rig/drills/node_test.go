@@ -16,7 +16,9 @@ import (
 // agent is the command of a node's agent that reaches the platform there.
 func (w *ward) agent(name, platform string) []string {
 	state := filepath.Join(filepath.Dir(shared.LogDir()), "nodes", name, "agent")
-	return []string{filepath.Join("..", "..", "bin", "node-agent"), "--platform-url", platform, "--state-dir", state, "--name",
+	program, err := filepath.Abs(filepath.Join("..", "..", "bin", "node-agent"))
+	w.fine(err)
+	return []string{program, "--platform-url", platform, "--state-dir", state, "--name",
 		name, "--address", "127.0.0.1", "--no-namespaces", "--single-tenant", "--gpus", "1", "--simulated-gpus",
 		"--gpu-model", "Simulated-80GB"}
 }
