@@ -30,11 +30,6 @@ var undrilled = map[string]string{
 var unproved = []string{
 	"adapter-away/silent/address-moved",
 	"adapter-away/silent/busy",
-	"adapter-away/silent/dial-refused",
-	"adapter-away/silent/not-registered",
-	"adapter-away/wrong/failed",
-	"adapter-away/wrong/invalid",
-	"adapter-away/wrong/refuses-platform",
 	"artifact/does-not-reach-a-node/artifact-quarantined",
 	"artifact/does-not-reach-a-node/artifact-unavailable",
 	"artifact/does-not-reach-a-node/digest-mismatch",
