@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -243,19 +242,6 @@ func (w *ward) refused(request func() error) {
 	require.Error(w.t, w.about.Refused, "the fault changes nothing")
 }
 
-// free are the project's allocations that nothing uses.
-func (w *ward) free() (found []string) {
-	w.t.Helper()
-	page, err := gql.ListAllocations(w.ctx, w.admin, w.project, []gql.AllocationStatus{gql.AllocationStatusReady}, 100, "")
-	w.fine(err)
-	for _, edge := range page.Allocations.Edges {
-		if edge.Node.Instance == nil {
-			found = append(found, edge.Node.Id)
-		}
-	}
-	return found
-}
-
 // account makes a service account of the project's with keys, and a client that speaks for it.
 func (w *ward) account(keys ...string) (id string, caller recorder) {
 	w.t.Helper()
@@ -275,14 +261,6 @@ func (w *ward) keyed(account string, until *time.Time) recorder {
 	caller, err := client.New(shared.URL, client.Options{Token: key.CreateServiceAccountKey.Secret})
 	w.fine(err)
 	return recorder{caller, w}
-}
-
-// called requires that the mutations were called since the fault.
-func (w *ward) called(mutations ...string) {
-	w.t.Helper()
-	for _, one := range mutations {
-		require.True(w.t, slices.Contains(w.did, one), "%s was not called", one)
-	}
 }
 
 func to[T any](value T) *T { return &value }

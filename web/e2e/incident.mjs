@@ -34,7 +34,8 @@ async function cures() {
   await page.locator('[data-triage="REFUSED"]').waitFor();
   await page.locator('.notice', { hasText: 'MEMBER_FAILED' }).waitFor();
   const evidence = await page.getByRole('table', { name: 'Evidence' }).innerText();
-  for (const kind of ['Task', 'Audit', 'Logs']) insist(evidence.includes(kind), `no evidence is a ${kind}: ${evidence}`);
+  for (const kind of ['Task', 'Audit', 'Logs'])
+    insist(evidence.includes(kind), `no evidence is a ${kind}: ${evidence}`);
   await shoot('report');
   await ask('found');
   await page.getByRole('button', { name: 'Recover the member…' }).click();

@@ -34,10 +34,7 @@ func (l *lab) moved(id string, kind adapter.Kind, from, to string) adapter.Dispa
 
 // runs are the releases of the cluster's Nodes.
 func (l *lab) runs(node string) (list []string) {
-	for _, one := range l.look(node).Releases {
-		list = append(list, one)
-	}
-	return list
+	return append(list, l.look(node).Releases...)
 }
 
 func every(release string, count int) (list []string) {
