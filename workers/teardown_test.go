@@ -3,6 +3,7 @@ package workers_test
 import (
 	"context"
 	"encoding/json"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -78,7 +79,10 @@ func TestResidueThatStaysFailsTheDecommissionAndItCanBeAskedForAgain(t *testing.
 		}
 		return lifecycle.TaskSucceeded, dirty
 	})
-	op := l.ended(l.decommission(it, 3*time.Second))
+	down := l.decommission(it, time.Minute)
+	l.until("it says what is left", func() bool { return strings.Contains(l.op(down).Message, "left-behind") })
+	l.own.Operation.UpdateOneID(down).SetDeadline(time.Now()).ExecX(t.Context())
+	op := l.ended(down)
 	require.Equal(t, "RESIDUE_LEFT", op.ErrorCode)
 	require.Equal(t, "node", op.ErrorOwner)
 	require.True(t, op.ErrorRetryable)
