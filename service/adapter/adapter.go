@@ -54,7 +54,8 @@ type RegisterInput struct {
 	Authority *string
 	// NarrowCalls narrows calls that only look to what manifests name; nil leaves it as it is, and off for a new one.
 	NarrowCalls *bool
-	// ServiceAccountID is the account that it acts by where it automates; nil leaves it as it is, empty is for none.
+	// ServiceAccountID is the account that it acts by where it automates; nil leaves it as it is, but for one that a
+	// publisher chose in a sandbox; empty is for none.
 	ServiceAccountID *ids.ID
 }
 
@@ -194,7 +195,8 @@ func (s *Service) describe(ctx context.Context, target adapterclient.Target) (js
 }
 
 // store upserts the registration. At a new address the operations feed is read from its beginning; the former
-// description stays until there is another.
+// description stays until there is another. An adapter that leaves its sandbox leaves the account behind that its
+// publisher chose: as everybody's adapter it would act for every tenant's instances, and only the staff says who does.
 func store(ctx context.Context, t *tx.Tx, in RegisterInput, said json.RawMessage, unreached error) (*db.Adapter,
 	error) {
 	var before any
@@ -217,7 +219,8 @@ func store(ctx context.Context, t *tx.Tx, in RegisterInput, said json.RawMessage
 		= coalesce(excluded.description, adapter.description),
 		last_seen_at = coalesce(excluded.last_seen_at, adapter.last_seen_at), last_error = excluded.last_error,
 		narrow_calls = coalesce($9, adapter.narrow_calls), tenant_id = NULL, project_id = NULL,
-		service_account_id = CASE WHEN $10::text IS NULL THEN adapter.service_account_id ELSE nullif($10, '') END,
+		service_account_id = CASE WHEN $10::text IS NOT NULL THEN nullif($10, '')
+			WHEN adapter.project_id IS NULL THEN adapter.service_account_id END,
 		feed_epoch = CASE WHEN adapter.url = excluded.url THEN adapter.feed_epoch ELSE '' END,
 		feed_cursor = CASE WHEN adapter.url = excluded.url THEN adapter.feed_cursor ELSE '' END`,
 		ids.New(ids.Adapter), in.Name, in.URL, said, seen, text(unreached), t.Now, *in.Authority, in.NarrowCalls,

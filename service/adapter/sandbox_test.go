@@ -193,4 +193,7 @@ func TestAnAdapterOfASandboxActsByAnAccountOfItsOwnProject(t *testing.T) {
 		require.Equal(t, own.ID, *made.ServiceAccountID)
 		in.ServiceAccountID = nil
 	}
+	opened, err := verbs.Register(kit.As(kit.Operator()), adapter.RegisterInput{Name: in.Name, URL: in.URL})
+	require.NoError(t, err)
+	require.Nil(t, opened.ServiceAccountID, "as everybody's adapter it does not act by its publisher's choice")
 }
