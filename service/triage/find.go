@@ -16,7 +16,7 @@ const maxOthers = 20
 // instance. There is always one row. A correlation id finds its operations by the audit's entries, which have an
 // index of it: every accepted change has one, with the object that it is about. A request that made no operation is
 // about the instance that its entry names. What is not an object of a kind below is found by the newest entry that the
-// audit has of it.
+// audit has of it. What was written without a correlation id has nothing in common with the rest that was.
 const findSQL = `WITH subject AS (
 		SELECT o.id AS operation_id, NULL::text AS correlation_id, NULL::text AS instance_id FROM operation o WHERE o.id = $1
 		UNION ALL SELECT i.last_operation_id, NULL, i.id FROM instance i WHERE i.id = $1
@@ -25,11 +25,12 @@ const findSQL = `WITH subject AS (
 		UNION ALL SELECT coalesce(l.release_operation_id, i.last_operation_id, l.created_by_operation_id), NULL, i.id
 			FROM allocation l LEFT JOIN instance i ON i.id = l.instance_id WHERE l.id = $1
 		UNION ALL SELECT t.operation_id, nullif(t.correlation_id, ''), NULL FROM node_task t WHERE t.id = $1
-		UNION ALL SELECT e.operation_id, e.correlation_id, NULL FROM app_instance_event e WHERE e.id = $1
-		UNION ALL SELECT NULL, a.correlation_id, NULL FROM audit_entry a WHERE a.id = $1 LIMIT 1
-	), correlated AS (SELECT coalesce((SELECT o.correlation_id FROM operation o JOIN subject s ON s.operation_id = o.id),
+		UNION ALL SELECT e.operation_id, nullif(e.correlation_id, ''), NULL FROM app_instance_event e WHERE e.id = $1
+		UNION ALL SELECT NULL, nullif(a.correlation_id, ''), NULL FROM audit_entry a WHERE a.id = $1 LIMIT 1
+	), correlated AS (SELECT coalesce(
+			(SELECT nullif(o.correlation_id, '') FROM operation o JOIN subject s ON s.operation_id = o.id),
 			(SELECT s.correlation_id FROM subject s),
-			(SELECT a.correlation_id FROM audit_entry a WHERE a.object_id = $1 ORDER BY a.id DESC LIMIT 1), $1) AS id
+			(SELECT nullif(a.correlation_id, '') FROM audit_entry a WHERE a.object_id = $1 ORDER BY a.id DESC LIMIT 1), $1) AS id
 	), touched AS (SELECT DISTINCT a.object_id AS id FROM (SELECT a.object_id FROM audit_entry a
 			WHERE a.correlation_id = (SELECT id FROM correlated) AND a.allowed AND a.object_id <> ''
 			ORDER BY a.id DESC LIMIT 100) a

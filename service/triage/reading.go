@@ -55,8 +55,8 @@ const (
 			OR instance_id IS NULL AND allocation_id = (SELECT o.allocation_id FROM operation o WHERE o.id = $1))
 		ORDER BY occurred_at DESC, seq DESC LIMIT $2`
 	auditsSQL = `SELECT id, tenant_id, project_id, actor_kind, actor_id, actor_name, permission_key, action, object_id, repeats,
-			allowed, code, correlation_id, reason, created_at FROM audit_entry WHERE correlation_id = coalesce(
-		(SELECT o.correlation_id FROM operation o WHERE o.id = $1), $2) ORDER BY id DESC LIMIT $3`
+			allowed, code, correlation_id, reason, created_at FROM audit_entry WHERE correlation_id = nullif(coalesce(
+		(SELECT o.correlation_id FROM operation o WHERE o.id = $1), $2), '') ORDER BY id DESC LIMIT $3`
 	systemSQL = `SELECT system FROM instance
 		WHERE id = coalesce((SELECT o.instance_id FROM operation o WHERE o.id = $1), $2)`
 	familySQL = `SELECT permission_family FROM instance

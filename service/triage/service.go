@@ -65,7 +65,8 @@ func (s *Service) read(ctx context.Context, about string) (*Rows, *authz.Actor, 
 	case found.Operation != nil:
 		err = authz.RequireOn(actor, authz.OperationRead, object)
 	case len(found.Audits) == 0:
-		err = authz.RequireOn(actor, authz.AuditRead, object)
+		// Of the entry itself: an account that is limited to the instance reads no audit, whatever the request was about.
+		err = authz.RequireOn(actor, authz.AuditRead, read.Audits[0].object())
 	}
 	if err != nil {
 		return nil, nil, none, err

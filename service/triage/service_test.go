@@ -133,6 +133,12 @@ func TestARefusalByTheAppHasTheInstancesCause(t *testing.T) {
 	_, other := kit.ServiceAccount(project, authz.AppsInstanceRead)
 	_, err = service.Report(kit.With(other), "cor-acted")
 	require.True(t, fault.Is(err, fault.Forbidden), "the request is another's: %v", err)
+
+	limited, within := kit.ServiceAccount(project, authz.AppsInstanceRead, authz.AuditRead)
+	kit.SQL(`UPDATE service_account SET limits = jsonb_build_object('objectIds', jsonb_build_array($2::text)) WHERE id = $1`,
+		limited.ID, instance.ID)
+	_, err = service.Report(kit.With(within), "cor-acted")
+	require.True(t, fault.Is(err, fault.Forbidden), "limited to the instance, it reads no audit: %v", err)
 }
 
 // A request that was refused made no operation: the audit has it, and only its readers get it.
