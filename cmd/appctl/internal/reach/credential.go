@@ -188,12 +188,14 @@ func (w wallet) forward(ctx context.Context, t *command.Tool, instance, endpoint
 	if err != nil {
 		return fmt.Errorf("find this program: %w", err)
 	}
-	args := []string{"forward", instance, endpoint, port, "--idle=" + idle.String()}
+	args := []string{"forward", "--idle=" + idle.String()}
 	for _, flag := range [][2]string{{"--server", t.Server}, {"--context", t.Context}} {
 		if flag[1] != "" {
 			args = append(args, flag[0]+"="+flag[1])
 		}
 	}
+	// The endpoint is what the app says: behind the dashes it can be no flag, such as one that names another server.
+	args = append(args, "--", instance, endpoint, port)
 	log, err := os.OpenFile(w.log(), os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
 	if err != nil {
 		return fmt.Errorf("keep the log of the forwarding: %w", err)
